@@ -1,0 +1,181 @@
+/*
+ * activity.c - is this process active, at which level, on which device.
+ */
+#include "scheduler/activity.h"
+
+#include "scheduler/clock.h"
+
+#define WAITS_PENDING 0xffffull
+#define WAITS_STALLED (1ull << 16)
+#define WAITS_STEP    (1ull << 32)
+
+/* PAGE_LEVELS: nothing is active. */
+static uint32_t highest(const struct activity *a, uint32_t dev)
+{
+    const struct activity_device *d = &a->device[dev];
+
+    if (atomic_load(&d->external) & WAITS_STALLED)
+        return PAGE_LEVELS;
+    for (uint32_t level = PAGE_LEVELS; level-- > 0;)
+        if (atomic_load(&d->count[level]) || atomic_load(&d->linger_until_ns[level]))
+            return level;
+    return PAGE_LEVELS;
+}
+
+uint32_t activity_level(const struct activity *a, uint32_t dev)
+{
+    uint32_t level = highest(a, dev);
+
+    return level < PAGE_LEVELS ? level : 0;
+}
+
+uint32_t activity_outside(const struct activity *a, uint32_t dev)
+{
+    uint32_t level = highest(a, dev);
+
+    uint32_t ceiling = atomic_load(&a->ceiling);
+
+    if (level == PAGE_LEVELS)
+        return 0;
+    return level > ceiling || atomic_load(&a->flat) ? ceiling : level;
+}
+
+void activity_refresh(struct activity *a, uint32_t dev)
+{
+    struct page_device *own = &a->page->device[dev];
+    uint32_t generation, level, outside;
+
+    do {
+        generation = atomic_load(&a->below.generation);
+        level = activity_level(a, dev);
+        outside = activity_outside(a, dev);
+        page_write_bit(own, PAGE_BIT_SELF,
+                       atomic_load(&a->mixed) ? 0 : page_held_levels(level, 0, PAGE_LEVELS - 1));
+        atomic_store(&own->active, level > outside ? level : outside);
+        below_write(&a->below, dev, atomic_load(&a->bit[dev]), outside);
+    } while (level != activity_level(a, dev) || outside != activity_outside(a, dev) ||
+             generation != atomic_load(&a->below.generation));
+}
+
+void activity_refresh_all(struct activity *a)
+{
+    for (uint32_t dev = 0; dev < PAGE_DEVICES; dev++)
+        activity_refresh(a, dev);
+}
+
+void activity_begin(struct activity *a, uint32_t dev, uint32_t level)
+{
+    /* Sequentially consistent, like everything activity_level reads: see the header. */
+    if (atomic_fetch_add(&a->device[dev].count[level], 1) != 0)
+        return;
+    if (activity_outside(a, dev) > 0 || level > 0)
+        atomic_fetch_add_explicit(&a->page->device[dev].counters.cut_ins, 1, memory_order_relaxed);
+    activity_refresh(a, dev);
+}
+
+void activity_end(struct activity *a, uint32_t dev, uint32_t level)
+{
+    struct activity_device *d = &a->device[dev];
+    uint32_t before;
+
+    /* Before the count goes down: there must be no moment in between that looks inactive. */
+    if (a->linger_ns)
+        atomic_store(&d->linger_until_ns[level], clock_ns() + a->linger_ns);
+    before = atomic_load(&d->count[level]);
+    do {
+        if (before == 0)
+            return; /* forgotten by activity_clear */
+    } while (!atomic_compare_exchange_weak(&d->count[level], &before, before - 1));
+    if (before == 1 && !a->linger_ns)
+        activity_refresh(a, dev);
+}
+
+static void external_step(struct activity *a, uint32_t dev, int by)
+{
+    _Atomic uint64_t *word = &a->device[dev].external;
+    uint64_t old = atomic_load(word), new;
+
+    do {
+        if (by < 0 && !(old & WAITS_PENDING))
+            return;
+        if (by > 0 && (old & WAITS_PENDING) == WAITS_PENDING)
+            return; /* 65,535 waits: the count is not worth more */
+        new = (old & ~WAITS_STALLED) + WAITS_STEP + (by > 0 ? 1u : -1ull);
+    } while (!atomic_compare_exchange_weak(word, &old, new));
+    if (old & WAITS_STALLED)
+        activity_refresh(a, dev);
+}
+
+void activity_wait_begin(struct activity *a, uint32_t dev)
+{
+    external_step(a, dev, 1);
+}
+
+void activity_wait_end(struct activity *a, uint32_t dev)
+{
+    external_step(a, dev, -1);
+}
+
+static void end_linger(struct activity *a, uint32_t dev, uint64_t now)
+{
+    bool ended = false;
+
+    for (uint32_t level = 0; level < PAGE_LEVELS; level++) {
+        _Atomic uint64_t *until = &a->device[dev].linger_until_ns[level];
+        uint64_t seen = atomic_load(until);
+
+        /* Fails if somebody began to linger anew. */
+        if (seen && seen <= now && atomic_compare_exchange_strong(until, &seen, 0))
+            ended = true;
+    }
+    if (ended)
+        activity_refresh(a, dev);
+}
+
+static void find_stall(struct activity *a, uint32_t dev, uint64_t now)
+{
+    struct activity_device *d = &a->device[dev];
+    uint64_t word = atomic_load(&d->external);
+
+    if (word != d->external_seen) {
+        d->external_seen = word;
+        d->external_since_ns = now;
+        return;
+    }
+    if (!(word & WAITS_PENDING) || (word & WAITS_STALLED) ||
+        now - d->external_since_ns < ACTIVITY_STALL_NS)
+        return;
+    if (atomic_compare_exchange_strong(&d->external, &word, word | WAITS_STALLED))
+        activity_refresh(a, dev);
+}
+
+void activity_tick(struct activity *a, uint64_t now_ns)
+{
+    for (uint32_t dev = 0; dev < PAGE_DEVICES; dev++) {
+        end_linger(a, dev, now_ns);
+        find_stall(a, dev, now_ns);
+    }
+}
+
+bool activity_lingering(const struct activity *a)
+{
+    for (uint32_t dev = 0; dev < PAGE_DEVICES; dev++)
+        for (uint32_t level = 0; level < PAGE_LEVELS; level++)
+            if (atomic_load(&a->device[dev].linger_until_ns[level]))
+                return true;
+    return false;
+}
+
+void activity_clear(struct activity *a)
+{
+    for (uint32_t dev = 0; dev < PAGE_DEVICES; dev++) {
+        struct activity_device *d = &a->device[dev];
+
+        for (uint32_t level = 0; level < PAGE_LEVELS; level++) {
+            atomic_store(&d->count[level], 0);
+            atomic_store(&d->linger_until_ns[level], 0);
+        }
+        atomic_store(&d->external, 0);
+        activity_refresh(a, dev);
+    }
+}

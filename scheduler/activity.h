@@ -1,0 +1,69 @@
+/*
+ * activity.h - is this process active, at which level, on which device.
+ *
+ * Threads of the process count what they begin and end; the highest level with anything pending is
+ * the level of the process on that device, and decides which hold bits stand in its own page and in
+ * the pages below. Whoever takes a count from or to zero writes the bits and looks again
+ * afterwards: if anything changed meanwhile it writes again. So the last writer has seen the last
+ * change, and no lock is needed.
+ *
+ * Streams of the process hold each other by the levels they were made at, unless all are of the
+ * level of the process and that has changed. That level may change while it runs: the streams stay
+ * as they were made, and all of their work counts as of the new level at once.
+ *
+ * A process that waits for something outside itself must not hold back what it waits for: with
+ * external waits pending and none begun or ended for ACTIVITY_STALL_NS, it counts as inactive.
+ */
+#ifndef CUTIN_ACTIVITY_H
+#define CUTIN_ACTIVITY_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "scheduler/below.h"
+#include "scheduler/page.h"
+
+#define ACTIVITY_STALL_NS 20000000u
+
+struct activity_device {
+    _Alignas(64) _Atomic uint32_t count[PAGE_LEVELS];
+    _Atomic uint64_t linger_until_ns[PAGE_LEVELS]; /* 0 = not lingering */
+    /* External waits: bits 0..15 pending, bit 16 stalled, bits 32..63 begun or ended so far. */
+    _Atomic uint64_t external;
+    /* The client's thread alone: when `external` was first seen with its present value. */
+    uint64_t external_seen, external_since_ns;
+};
+
+struct activity {
+    struct cutin_page *page; /* own */
+    struct below below;
+    uint64_t linger_ns;
+    _Atomic uint32_t ceiling; /* other processes are held as by work of this level at most; */
+    _Atomic bool flat;        /* exactly: all streams are of the level of the process, */
+    _Atomic bool mixed;       /* and that has changed, so they were made at different ones */
+    _Atomic uint32_t bit[PAGE_DEVICES]; /* as a mask; 0 = the daemon gave none */
+    struct activity_device device[PAGE_DEVICES];
+};
+
+/* Any thread, real-time path. */
+void activity_begin(struct activity *a, uint32_t dev, uint32_t level);
+void activity_end(struct activity *a, uint32_t dev, uint32_t level);
+void activity_wait_begin(struct activity *a, uint32_t dev);
+void activity_wait_end(struct activity *a, uint32_t dev);
+/* The level of the highest stream that is active, and as what it counts to other processes; 0:
+ * none, or best effort. */
+uint32_t activity_level(const struct activity *a, uint32_t dev);
+uint32_t activity_outside(const struct activity *a, uint32_t dev);
+
+/* Writes the bits of one device, or of all, as they should be now. Any thread. */
+void activity_refresh(struct activity *a, uint32_t dev);
+void activity_refresh_all(struct activity *a);
+
+/* For the client's thread: ends what lingered long enough, finds stalled external waits. */
+void activity_tick(struct activity *a, uint64_t now_ns);
+bool activity_lingering(const struct activity *a);
+/* Forgets all activity, and clears the bits. */
+void activity_clear(struct activity *a);
+
+#endif

@@ -1,0 +1,128 @@
+/*
+ * below.c - the pages of the clients below this one, where it sets its hold bits.
+ */
+#include "scheduler/below.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+void below_write(struct below *b, uint32_t dev, uint32_t bit, uint32_t level)
+{
+    struct below_page *p;
+
+    if (!bit || !atomic_load(&b->head))
+        return;
+    /* Sequentially consistent, against below_reap: either it sees this walker, or this walker does
+     * not see what it removed. */
+    atomic_fetch_add(&b->walkers, 1);
+    for (p = atomic_load(&b->head); p; p = atomic_load(&p->next))
+        if (p->slot[dev] < PAGE_DEVICES)
+            page_write_bit(&p->page->device[p->slot[dev]], bit,
+                           page_held_levels(level, p->floor, p->level));
+    atomic_fetch_sub(&b->walkers, 1);
+}
+
+static struct below_page *find(struct below *b, uint64_t client)
+{
+    struct below_page *p = atomic_load(&b->head);
+
+    while (p && p->client != client)
+        p = atomic_load(&p->next);
+    return p;
+}
+
+/* Takes `p` out of the list. It keeps its own `next`, for walkers that stand on it. */
+static void unlink_page(struct below *b, struct below_page *p)
+{
+    _Atomic(struct below_page *) *at = &b->head;
+
+    while (atomic_load(at) != p)
+        at = &atomic_load(at)->next;
+    atomic_store(at, atomic_load(&p->next));
+    p->next_dead = b->dead;
+    b->dead = p;
+}
+
+int below_join(struct below *b, uint64_t client, struct cutin_page *page, uint32_t level,
+               uint32_t floor, const uint8_t slot[PAGE_DEVICES])
+{
+    struct below_page *old = find(b, client), *new;
+
+    if (!page && !old)
+        return -ENOENT;
+    new = calloc(1, sizeof(*new));
+    if (!new) {
+        page_unmap(page);
+        return -ENOMEM;
+    }
+    new->client = client;
+    new->page = page ? page : old->page;
+    new->level = level;
+    new->floor = floor;
+    memcpy(new->slot, slot, sizeof(new->slot));
+    atomic_store(&new->next, atomic_load(&b->head));
+    atomic_store(&b->head, new);
+    if (old) {
+        old->moved = !page;
+        unlink_page(b, old);
+    }
+    atomic_fetch_add(&b->generation, 1);
+    return 0;
+}
+
+void below_leave(struct below *b, uint64_t client)
+{
+    struct below_page *p = find(b, client);
+
+    if (!p)
+        return;
+    unlink_page(b, p);
+    atomic_fetch_add(&b->generation, 1);
+}
+
+void below_leave_all(struct below *b)
+{
+    struct below_page *p;
+
+    while ((p = atomic_load(&b->head)))
+        unlink_page(b, p);
+    atomic_fetch_add(&b->generation, 1);
+}
+
+static void bury(struct below_page *p, const _Atomic uint32_t bits[PAGE_DEVICES])
+{
+    if (!p->moved) {
+        for (uint32_t d = 0; d < PAGE_DEVICES; d++)
+            if (p->slot[d] < PAGE_DEVICES && atomic_load(&bits[d]))
+                page_write_bit(&p->page->device[p->slot[d]], atomic_load(&bits[d]), 0);
+        page_unmap(p->page);
+    }
+    free(p);
+}
+
+bool below_reap(struct below *b, const _Atomic uint32_t bits[PAGE_DEVICES])
+{
+    struct below_page *p;
+
+    if (!b->dead)
+        return true;
+    if (atomic_load(&b->walkers) != 0)
+        return false;
+    while ((p = b->dead)) {
+        b->dead = p->next_dead;
+        bury(p, bits);
+    }
+    /* The same memory may be back in the list already: its bits must be looked at again. */
+    atomic_fetch_add(&b->generation, 1);
+    return true;
+}
+
+uint32_t below_count(const struct below *b)
+{
+    uint32_t n = 0;
+
+    for (struct below_page *p = atomic_load(&b->head); p; p = atomic_load(&p->next))
+        n++;
+    return n;
+}

@@ -1,0 +1,53 @@
+/*
+ * below.h - the pages of the clients below this one, where it sets its hold bits.
+ *
+ * The client's thread adds and removes pages; the real-time path walks them without a lock. A page
+ * that was removed stays mapped until nobody is walking: a walker announces itself in a counter
+ * before it reads the list, and the client's thread unmaps only after it has seen that counter at
+ * zero once since the removal.
+ */
+#ifndef CUTIN_BELOW_H
+#define CUTIN_BELOW_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "scheduler/page.h"
+
+struct below_page {
+    _Atomic(struct below_page *) next;
+    struct below_page *next_dead;
+    uint64_t client;
+    struct cutin_page *page;
+    uint32_t level, floor;      /* of that client, see page_level */
+    uint8_t slot[PAGE_DEVICES]; /* its index of my device, or 0xff */
+    bool moved;                 /* dead: the mapping lives on in its successor */
+};
+
+struct below {
+    _Atomic(struct below_page *) head;
+    _Alignas(64) _Atomic uint32_t walkers;
+    /* Changes with the list and with the bits: a walker that sees it move walks again. */
+    _Alignas(64) _Atomic uint32_t generation;
+    struct below_page *dead;
+};
+
+/* Real-time path, any thread: makes `bit` (0: this client has none) present in the pages below at
+ * the levels that work of `level` on my device `dev` holds, and absent at the others. */
+void below_write(struct below *b, uint32_t dev, uint32_t bit, uint32_t level);
+
+/* The rest is for the client's thread alone. Each change ends with a new generation. */
+
+/* A page joins (then `page` becomes the list's, even on error), or, with `page` NULL, one that is
+ * there has new slots or another level. Returns 0, -ENOMEM, or -ENOENT: nothing to change. */
+int below_join(struct below *b, uint64_t client, struct cutin_page *page, uint32_t level,
+               uint32_t floor, const uint8_t slot[PAGE_DEVICES]);
+void below_leave(struct below *b, uint64_t client);
+void below_leave_all(struct below *b);
+/* Unmaps what was removed, `bits[dev]` cleared in it first; false while somebody is still walking.
+ */
+bool below_reap(struct below *b, const _Atomic uint32_t bits[PAGE_DEVICES]);
+uint32_t below_count(const struct below *b);
+
+#endif

@@ -1,0 +1,85 @@
+/*
+ * peer.h - one connection to the daemon, and the client behind it once it has said HELLO.
+ *
+ * A peer never blocks the daemon: what its socket does not take is queued, up to PEER_QUEUE
+ * messages, and a peer that lets even those pile up is disconnected. Whoever finds a peer unusable
+ * only marks it `dead`; the daemon's loop takes it apart later, so no list changes under a walk.
+ */
+#ifndef CUTIN_PEER_H
+#define CUTIN_PEER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "scheduler/permission.h"
+#include "scheduler/protocol.h"
+
+#define PEER_QUEUE 4096u
+
+struct daemon;
+struct device;
+struct outgoing;
+
+/* Something epoll reports on. */
+struct watch {
+    void (*ready)(struct watch *w, uint32_t events);
+};
+
+/* A client's page, kept open until nobody has it still to be sent. */
+struct shared_page {
+    struct cutin_page *page;
+    int fd;
+    uint32_t references;
+};
+
+struct peer_device {
+    struct device *device;         /* NULL: no such slot */
+    uint32_t bit;                  /* 0..28 or PROTOCOL_NO_BIT */
+    uint64_t gpu_ns, memory, turn; /* turn.c's; memory: the policy's */
+};
+
+struct peer {
+    struct watch socket_watch, process_watch;
+    struct daemon *daemon;
+    struct peer *prev, *next; /* daemon's list, by age */
+    int socket, process;      /* process: a pidfd, or -1 where the kernel has none */
+    struct subject who;
+    bool client; /* has said HELLO */
+    bool dead;
+    bool stalled; /* see heartbeat.h */
+    uint64_t since_ns;
+    struct outgoing *first, **last; /* queue */
+    uint32_t queued;
+    bool wants_out;
+    /* The client. */
+    uint64_t id;
+    uint32_t asked, level, lowest;
+    uint32_t asked_lowest;
+    bool flat;    /* all of its streams have its level */
+    bool ordered; /* its level was given by somebody who may, whatever its own user may have */
+    bool queues;  /* it was not real time when it came: its streams can be held */
+    bool paused;
+    uint32_t weight;
+    uint32_t above, below; /* links to it and from it */
+    char name[PAGE_NAME];
+    struct shared_page *page;
+    struct peer_device device[PAGE_DEVICES];
+};
+
+/* See page_level. */
+static inline uint32_t peer_floor(const struct peer *p)
+{
+    return p->flat ? p->level : 0;
+}
+
+struct peer *peer_new(struct daemon *daemon, int socket);
+/* Closes and frees; the daemon has removed it from everything else. */
+void peer_free(struct peer *p);
+/* Sends or queues a message, with a page's descriptor unless `page` is NULL. */
+void peer_send(struct peer *p, const union message *m, struct shared_page *page);
+/* Sends what is queued, as far as the socket takes it. */
+void peer_flush(struct peer *p);
+/* Gives the peer its page. Returns 0 or -errno. */
+int peer_make_page(struct peer *p);
+
+#endif

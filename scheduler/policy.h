@@ -1,0 +1,46 @@
+/*
+ * policy.h - who goes first among clients of one level, decided by the daemon from time to time.
+ *
+ * Between levels nothing needs deciding: the higher one holds the lower one by itself, at once. A
+ * policy is one file with one row of this table, added to the list in policy.c; docs/policy.md
+ * walks through it. It sees the clients of one device and says who is to be held until the next
+ * decision; the daemon writes that as PAGE_BIT_POLICY, a bit that is its own in every page.
+ */
+#ifndef CUTIN_POLICY_H
+#define CUTIN_POLICY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* One client on one device. */
+struct policy_member {
+    uint32_t level;  /* 0..3, granted */
+    uint32_t weight; /* 1..1000 */
+    uint64_t
+        used_ns; /* GPU time of what completed since the last decision, as the client reports */
+    bool wants;  /* it has work in flight or waiting */
+    bool can_be_held; /* false: its streams have no queues */
+    uint64_t *memory; /* the policy's own, kept between decisions; 0 at first */
+    bool hold;        /* the answer; false at first */
+};
+
+enum {
+    POLICY_SOON_MS = 10,   /* clients publish their figures that often */
+    POLICY_LATER_MS = 100, /* nobody competes: look whether that has changed */
+};
+
+struct policy {
+    const char *name, *help;
+    /* Fills in `hold` of `n` members, at least two. Returns when to ask again, in ms. NULL: nobody
+     * is ever held, and nothing has to be asked. */
+    uint32_t (*decide)(struct policy_member *members, uint32_t n);
+};
+
+extern const struct policy policy_fixed, policy_fair;
+
+/* In the order of the list; NULL past its end. The first is the default. */
+const struct policy *policy_at(uint32_t index);
+/* NULL: none of that name. */
+const struct policy *policy_find(const char *name);
+
+#endif

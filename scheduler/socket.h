@@ -1,0 +1,20 @@
+/*
+ * socket.h - where the daemon listens, and how to reach it.
+ *
+ * Shared by shim, tools and daemon. Thread safe; keeps no state.
+ */
+#ifndef CUTIN_SOCKET_H
+#define CUTIN_SOCKET_H
+
+#include <stddef.h>
+
+#define SOCKET_PATH_MAX 108 /* sizeof(sockaddr_un.sun_path), terminator included */
+
+/* $XDG_RUNTIME_DIR/cutin/cutin.sock, else /run/cutin/cutin.sock. Returns 0, or -ENAMETOOLONG, and
+ * then `out` is "". */
+int socket_default_path(char *out, size_t size);
+/* A connected, non-blocking, close-on-exec SOCK_SEQPACKET descriptor, or -errno (-ENAMETOOLONG: the
+ * path does not fit a socket address). Never blocks: a full backlog is -EAGAIN. */
+int socket_connect(const char *path);
+
+#endif

@@ -1,0 +1,12 @@
+# Lets systemd-analyze verify a service and its socket, under the names that they are installed with.
+file(READ ${SERVICE} text)
+string(REPLACE "${INSTALLED}" "${BUILT}" text "${text}")
+file(WRITE ${FOLDER}/cutind.service "${text}")
+configure_file(${SOCKET} ${FOLDER}/cutind.socket COPYONLY)
+execute_process(COMMAND ${ANALYZE} verify --man=no ${FOLDER}/cutind.service ${FOLDER}/cutind.socket
+  RESULT_VARIABLE rc ERROR_VARIABLE said OUTPUT_VARIABLE said)
+# Units of the machine itself may be broken; what is said about ours counts.
+string(REGEX MATCHALL "[^\n]*cutind\\.[^\n]*" ours "${said}")
+if(ours)
+  message(FATAL_ERROR "systemd-analyze: ${said}")
+endif()

@@ -1,0 +1,110 @@
+/*
+ * call.c - the one road of every stream-ordered call (see call.h).
+ */
+#include "shim/call.h"
+
+#include <string.h>
+
+#include "shim/capture.h"
+#include "shim/drain.h"
+#include "shim/schedule.h"
+#include "vhq/bite.h"
+
+_Thread_local unsigned call_in_callback __attribute__((tls_model("initial-exec")));
+_Thread_local uint32_t call_thread_level __attribute__((tls_model("initial-exec")));
+
+bool call_native(void)
+{
+    return unlikely(atomic_load_explicit(&shim_bypass, memory_order_relaxed) || call_in_callback ||
+                    vhq_in_dispatcher());
+}
+
+static void call_fill(struct call *c, struct vhq_cmd *cmd)
+{
+    cmd->run = c->run;
+    cmd->drop = c->drop;
+    if (c->pack)
+        c->pack(cmd->payload, c->args);
+    else
+        memcpy(cmd->payload, c->args, c->req.bytes);
+}
+
+static int call_queue(struct call *c, struct shim_stream *s)
+{
+    int error = atomic_load_explicit(&s->ctx->error, memory_order_relaxed);
+    if (unlikely(error)) {
+        if (c->req.signals) /* nobody may wait for a record that is never made */
+            vhq_fence_cancel(c->req.signals);
+        return error;
+    }
+    if (!c->run || c->req.bytes > vhq_max_payload() || s->per_thread || config_get()->inline_only ||
+        context_handle() != s->ctx->handle)
+        c->req.flags |= VHQ_MUST_INLINE;
+    if (c->req.flags & VHQ_MUST_INLINE)
+        c->req.boost = c->req.boost || call_boost(s);
+    struct vhq_cmd *cmd;
+    int result = 0;
+    if (vhq_begin(s->q, &c->req, &cmd) == VHQ_BUFFER)
+        call_fill(c, cmd);
+    else
+        result = c->now(c->args);
+    vhq_end(s->q, result);
+    return result;
+}
+
+/* A stream that is never held, in a process that has others: what CUDA orders before its calls may
+ * still be buffered, and must not be held any longer. */
+static void call_after_others(struct call *c, struct shim_stream *s)
+{
+    struct vhq_set *set = s->ctx->set;
+    if (c->req.after)
+        vhq_fence_drain(c->req.after, true);
+    if (c->req.displaces)
+        drain_displaced(c->req.displaces);
+    if (set && !vhq_set_idle(set))
+        drain_legacy_order(s);
+}
+
+static CUresult call_make(struct call *c, struct shim_stream *s)
+{
+    if (s->q)
+        return (CUresult)call_queue(c, s);
+    call_after_others(c, s);
+    return (CUresult)c->now(c->args);
+}
+
+CUresult call_on(struct call *c, struct shim_stream *s)
+{
+    if (!s)
+        return (CUresult)c->now(c->args);
+    if (capture_any() && capture_active(s->handle))
+        return (CUresult)c->now(c->args);
+    call_thread_level = s->level;
+    if (!s->tracked && !s->q)
+        return call_make(c, s);
+    uint64_t before = atomic_load_explicit(&s->epoch, memory_order_relaxed);
+    if (s->tracked)
+        schedule_begin(s);
+    CUresult r = call_make(c, s);
+    if (r == CUDA_SUCCESS)
+        c->epoch = schedule_end(s, before);
+    if (r == CUDA_SUCCESS && (c->req.flags & CALL_WAITS))
+        schedule_complete(s, c->epoch);
+    return r;
+}
+
+struct shim_stream *call_stream(CUstream *stream, bool ptds)
+{
+    *stream = stream_normal(*stream, ptds);
+    return call_native() ? NULL : stream_of(*stream);
+}
+
+CUresult call_sync(struct call *c, struct shim_stream *s, uint64_t est_ns, bool waits)
+{
+    if (BITE(sync_copy_undrained))
+        return (CUresult)c->now(c->args);
+    c->run = NULL;
+    c->req.est_ns = est_ns;
+    c->req.flags |= waits ? CALL_WAITS : 0;
+    return call_on(c, s);
+}

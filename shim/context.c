@@ -1,0 +1,385 @@
+/*
+ * context.c - the contexts of this process (see context.h).
+ */
+#include "shim/context.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "scheduler/client.h"
+#include "shim/estimate.h"
+#include "shim/event.h"
+#include "shim/function.h"
+#include "shim/mark.h"
+#include "shim/orders.h"
+#include "shim/pool.h"
+#include "shim/schedule.h"
+#include "shim/stream.h"
+
+TABLE(contexts, 64);
+POOL(context_pool, struct shim_context, free_next);
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* making and closing contexts */
+static _Atomic uint64_t generations;
+_Atomic uint32_t context_count;
+
+/* ---- completion words --------------------------------------------------------------------- */
+
+/* One page of pinned memory, a cache line per word: the host polls one while the GPU writes others. */
+enum { WORDS = 64, WORD_BYTES = 64 };
+struct word_page {
+    struct word_page *next;
+    char *host;
+    CUdeviceptr device;
+    uint64_t used;    /* one bit per word */
+    uint64_t leaving; /* given back, the GPU has not written `last` yet */
+    uint32_t last[WORDS];
+};
+
+static _Atomic uint32_t *word_at(struct word_page *page, unsigned i)
+{
+    return (_Atomic uint32_t *)(void *)(page->host + i * WORD_BYTES);
+}
+
+static void words_reclaim(struct word_page *page)
+{
+    for (unsigned i = 0; page->leaving && i < WORDS; i++)
+        if ((page->leaving >> i & 1) && atomic_load(word_at(page, i)) == page->last[i]) {
+            page->leaving &= ~(UINT64_C(1) << i);
+            page->used &= ~(UINT64_C(1) << i);
+        }
+}
+
+static struct word_page *words_new(struct shim_context *ctx)
+{
+    struct word_page *page = calloc(1, sizeof *page);
+    if (!page)
+        return NULL;
+    struct context_scope scope = context_push(ctx);
+    void *host = NULL;
+    CUresult r = REAL(cuMemHostAlloc)(&host, (size_t)WORDS * WORD_BYTES,
+                                      CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
+    if (r == CUDA_SUCCESS)
+        r = REAL(cuMemHostGetDevicePointer_v2)(&page->device, host, 0);
+    context_pop(scope);
+    if (r != CUDA_SUCCESS) {
+        free(page);
+        return NULL;
+    }
+    page->host = host;
+    page->next = ctx->words;
+    ctx->words = page;
+    return page;
+}
+
+static struct word_page *words_with_room(struct shim_context *ctx)
+{
+    for (struct word_page *page = ctx->words; page; page = page->next) {
+        if (page->used == UINT64_MAX)
+            words_reclaim(page);
+        if (page->used != UINT64_MAX)
+            return page;
+    }
+    return words_new(ctx);
+}
+
+_Atomic uint32_t *context_word_get(struct shim_context *ctx, CUdeviceptr *device)
+{
+    if (!ctx->memops)
+        return NULL;
+    pthread_mutex_lock(&ctx->lock);
+    _Atomic uint32_t *word = NULL;
+    struct word_page *page = words_with_room(ctx);
+    if (page) {
+        unsigned i = (unsigned)__builtin_ctzll(~page->used);
+        page->used |= UINT64_C(1) << i;
+        word = word_at(page, i);
+        atomic_store(word, 0);
+        *device = page->device + i * WORD_BYTES;
+    }
+    pthread_mutex_unlock(&ctx->lock);
+    return word;
+}
+
+void context_word_put(struct shim_context *ctx, _Atomic uint32_t *word, uint32_t last)
+{
+    pthread_mutex_lock(&ctx->lock);
+    for (struct word_page *page = ctx->words; page; page = page->next) {
+        ptrdiff_t at = (char *)word - page->host;
+        if (at < 0 || at >= WORDS * WORD_BYTES)
+            continue;
+        page->last[at / WORD_BYTES] = last;
+        page->leaving |= UINT64_C(1) << (at / WORD_BYTES);
+        words_reclaim(page);
+    }
+    pthread_mutex_unlock(&ctx->lock);
+}
+
+/*
+ * Attributes tell of memops version 1 only, and a driver may refuse them for reasons of its own: so
+ * try one. Its word is never used again, because nobody waits for the write.
+ */
+static bool words_probe(struct shim_context *ctx)
+{
+    CUstream stream;
+    bool works = false;
+    struct word_page *page = words_new(ctx);
+    if (!page)
+        return false;
+    page->used = 1;
+    struct context_scope scope = context_push(ctx);
+    if (REAL(cuStreamCreate)(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS) {
+        works = mark_memop(stream, page->device, 1) == CUDA_SUCCESS;
+        REAL(cuStreamDestroy_v2)(stream);
+    }
+    context_pop(scope);
+    return works;
+}
+
+/* The memory itself went with the context. */
+static void words_forget(struct shim_context *ctx)
+{
+    while (ctx->words) {
+        struct word_page *page = ctx->words;
+        ctx->words = page->next;
+        free(page);
+    }
+}
+
+/* ---- current context ---------------------------------------------------------------------- */
+
+CUcontext context_handle(void)
+{
+    CUcontext handle = NULL;
+    return REAL(cuCtxGetCurrent)(&handle) == CUDA_SUCCESS ? handle : NULL;
+}
+
+struct context_scope context_push(const struct shim_context *ctx)
+{
+    struct context_scope scope = {.mode = CU_STREAM_CAPTURE_MODE_RELAXED};
+    if (context_handle() != ctx->handle)
+        scope.pushed = REAL(cuCtxPushCurrent_v2)(ctx->handle) == CUDA_SUCCESS;
+    scope.exchanged = REAL(cuThreadExchangeStreamCaptureMode)(&scope.mode) == CUDA_SUCCESS;
+    return scope;
+}
+
+void context_pop(struct context_scope scope)
+{
+    CUcontext popped;
+    if (scope.exchanged)
+        REAL(cuThreadExchangeStreamCaptureMode)(&scope.mode);
+    if (scope.pushed)
+        REAL(cuCtxPopCurrent_v2)(&popped);
+}
+
+struct shim_context *context_find(CUcontext handle)
+{
+    return handle ? (struct shim_context *)(void *)table_find(&contexts, handle) : NULL;
+}
+
+struct shim_context *context_known(void)
+{
+    if (!atomic_load_explicit(&context_count, memory_order_relaxed))
+        return NULL;
+    return context_find(context_handle());
+}
+
+/* ---- making one --------------------------------------------------------------------------- */
+
+static void dispatcher_start(void *user)
+{
+    const struct shim_context *ctx = user;
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    REAL(cuCtxSetCurrent)(ctx->handle);
+    /* A global-mode capture of the application must not fail because this thread submits. */
+    REAL(cuThreadExchangeStreamCaptureMode)(&mode);
+}
+
+static void command_failed(void *user, struct vhq *q, int err)
+{
+    struct shim_context *ctx = user;
+    int none = 0;
+    if (atomic_compare_exchange_strong(&ctx->error, &none, err))
+        log_line(LOG_WARN,
+                 "a queued command failed with CUDA error %d; every later call in its "
+                 "context returns it",
+                 err);
+}
+
+static const struct vhq_ops ops = {.thread_start = dispatcher_start,
+                                   .mark = mark_write,
+                                   .poll = mark_poll,
+                                   .failed = command_failed};
+
+static int context_start_queues(struct shim_context *ctx)
+{
+    const struct config *cfg = config_get();
+    struct vhq_config vhq = {.budget_us = orders_budget_us(),
+                             .depth = orders_depth(),
+                             .queue = cfg->queue,
+                             .above = client_above_word()};
+    if (schedule_lowest() >= CUTIN_LEVEL_RT)
+        return 0;
+    ctx->memops = words_probe(ctx);
+    return vhq_set_create(&vhq, &ops, ctx, &ctx->set);
+}
+
+static void context_reset(struct shim_context *ctx, CUcontext handle)
+{
+    ctx->handle = handle;
+    ctx->generation = atomic_fetch_add(&generations, 1) + 1;
+    ctx->set = NULL;
+    ctx->legacy = ctx->janitor = ctx->streams = NULL;
+    ctx->words = NULL;
+    ctx->memops = false;
+    atomic_store(&ctx->memops_seen, 0);
+    ctx->published = (struct vhq_stats){0};
+    atomic_store(&ctx->error, 0);
+    atomic_store(&ctx->users, 0);
+    atomic_store(&ctx->foreign, 0);
+    atomic_store(&ctx->foreign_complete, 0);
+    atomic_store(&ctx->reap, false);
+    pthread_mutex_init(&ctx->lock, NULL);
+}
+
+static struct shim_context *context_new(CUcontext handle)
+{
+    const struct gpu_device *gpu = gpu_device_current();
+    struct shim_context *ctx = gpu ? pool_get(&context_pool) : NULL;
+    if (!ctx)
+        return NULL;
+    context_reset(ctx, handle);
+    ctx->gpu = gpu;
+    if (REAL(cuCtxGetStreamPriorityRange)(&ctx->priority_least, &ctx->priority_greatest) !=
+        CUDA_SUCCESS)
+        ctx->priority_least = ctx->priority_greatest = 0;
+    if (context_start_queues(ctx) == 0) {
+        ctx->janitor = ctx->set ? stream_add_janitor(ctx) : NULL;
+        ctx->legacy = stream_add(ctx, CU_STREAM_LEGACY, 0, 0);
+        if (ctx->legacy && (ctx->janitor || !ctx->set))
+            return ctx;
+    }
+    log_line(LOG_ERROR, "a context is not scheduled: no memory or no thread");
+    if (ctx->set)
+        vhq_set_abandon(ctx->set);
+    pool_put(&context_pool, ctx);
+    return NULL;
+}
+
+static struct shim_context *context_make(CUcontext handle)
+{
+    struct shim_context *ctx = NULL;
+    int keep = errno;
+    if (schedule_open() == 0) {
+        pthread_mutex_lock(&lock);
+        ctx = context_find(handle);
+        if (!ctx && (ctx = context_new(handle)) != NULL) {
+            table_insert(&contexts, &ctx->node, handle);
+            atomic_fetch_add(&context_count, 1);
+        }
+        pthread_mutex_unlock(&lock);
+    }
+    errno = keep;
+    return ctx;
+}
+
+struct shim_context *context_current(void)
+{
+    CUcontext handle = context_handle();
+    struct shim_context *ctx = context_find(handle);
+    return ctx || !handle ? ctx : context_make(handle);
+}
+
+/* ---- life and death ----------------------------------------------------------------------- */
+
+struct visit {
+    struct shim_context **found;
+    uint32_t count, room;
+};
+
+static void collect(struct table_node *node, void *user)
+{
+    struct visit *v = user;
+    struct shim_context *ctx = (struct shim_context *)(void *)node;
+    if (v->count < v->room) {
+        context_enter(ctx);
+        v->found[v->count++] = ctx;
+    }
+}
+
+/* The table's lock is not held while visiting: a visit may wait for the end of a hold. One made
+ * meanwhile need not be seen. */
+void context_each(void (*visit)(struct shim_context *, void *), void *user)
+{
+    uint32_t room = atomic_load_explicit(&context_count, memory_order_relaxed);
+    struct shim_context *found[room + 1];
+    struct visit v = {.found = found, .room = room};
+    if (!room)
+        return;
+    table_each(&contexts, collect, &v);
+    for (uint32_t i = 0; i < v.count; i++) {
+        visit(found[i], user);
+        context_leave(found[i]);
+    }
+}
+
+void context_enter(struct shim_context *ctx)
+{
+    atomic_fetch_add(&ctx->users, 1);
+}
+
+void context_leave(struct shim_context *ctx)
+{
+    atomic_fetch_sub(&ctx->users, 1);
+}
+
+/* Others that wait in the set have nothing left to wait for; give them the time to notice. */
+static bool context_alone(struct shim_context *ctx)
+{
+    const struct timespec pause = {.tv_nsec = 100000};
+    for (int i = 0; i < 20000 && atomic_load(&ctx->users); i++)
+        nanosleep(&pause, NULL);
+    return atomic_load(&ctx->users) == 0;
+}
+
+void context_finish(struct shim_context *ctx)
+{
+    if (!ctx->set)
+        return;
+    context_enter(ctx);
+    vhq_set_drain(ctx->set, false);
+    if (!atomic_load(&ctx->error))
+        vhq_set_sync(ctx->set, false);
+    context_leave(ctx);
+}
+
+void context_close(struct shim_context *ctx)
+{
+    pthread_mutex_lock(&lock);
+    if (!table_remove(&contexts, &ctx->node)) {
+        pthread_mutex_unlock(&lock);
+        return;
+    }
+    atomic_fetch_sub(&context_count, 1);
+    pthread_mutex_unlock(&lock);
+    if (!context_alone(ctx)) {
+        log_line(LOG_WARN, "a context was destroyed while threads wait in it");
+        return; /* they keep what they use */
+    }
+    if (ctx->set)
+        vhq_set_destroy(ctx->set);
+    words_forget(ctx); /* no stream gives its word back any more */
+    while (ctx->streams) {
+        struct shim_stream *s = ctx->streams;
+        s->q = NULL; /* went with the set */
+        mark_ring_forget(s);
+        stream_unlink(s);
+        stream_free(s);
+    }
+    estimate_forget_context(ctx);
+    function_forget_context(ctx->handle);
+    event_forget_context(ctx->handle);
+    ctx->set = NULL;
+    pool_put(&context_pool, ctx);
+}

@@ -1,0 +1,80 @@
+/*
+ * context.h - a CUDA context as the shim sees it: its vHQs, its streams, its error.
+ *
+ * Made at the first stream-ordered call in the context, in the thread that makes it. Structs are
+ * type-stable (pool.h), so a stale pointer never leads out of valid memory; `generation` tells two
+ * contexts with one handle apart.
+ */
+#ifndef CUTIN_SHIM_CONTEXT_H
+#define CUTIN_SHIM_CONTEXT_H
+
+#include <pthread.h>
+
+#include "shim/gpu_device.h"
+#include "shim/shim.h"
+#include "shim/table.h"
+#include "vhq/vhq.h"
+
+struct shim_stream;
+
+struct shim_context {
+    struct table_node node; /* by CUcontext */
+    CUcontext handle;
+    uint64_t generation;
+    const struct gpu_device *gpu;
+    int priority_least, priority_greatest;
+    struct vhq_set *set; /* NULL: no stream of this process is ever held */
+    struct shim_stream *legacy;
+    struct shim_stream
+        *janitor;      /* vHQ of deferred destroys; on no stream, ordered by fences alone */
+    _Atomic int error; /* a deferred command failed: every later call answers this */
+    _Atomic bool reap; /* some stream waits for stream_reap */
+    /* Calls by way of thunks, which may have put work into any stream, and how many of them are known
+     * complete. */
+    _Atomic uint32_t foreign, foreign_complete;
+    _Atomic uint32_t users; /* threads that wait in `set` */
+    pthread_mutex_t lock;   /* the list of streams and the words */
+    struct shim_stream *streams;
+    struct word_page *words;
+    bool memops;                  /* the driver has accepted a marker here */
+    _Atomic uint64_t memops_seen; /* kinds of memops that it has accepted from the application */
+    struct vhq_stats published;   /* what figures.c has counted so far */
+    void *free_next;
+};
+
+/* The current context of the calling thread, made known if it is new; NULL when there is none or it
+ * cannot be scheduled (no memory: said once). */
+struct shim_context *context_current(void);
+/* The same, without making it known. */
+struct shim_context *context_known(void);
+struct shim_context *context_find(CUcontext handle);
+/* The driver's current context, NULL if none. */
+CUcontext context_handle(void);
+/* Number of contexts known: zero means that nothing can be buffered. */
+extern _Atomic uint32_t context_count;
+/* Calls `visit` for each context known, each kept alive meanwhile. */
+void context_each(void (*visit)(struct shim_context *ctx, void *user), void *user);
+
+/* A thread that waits in ctx->set keeps it from being freed. */
+void context_enter(struct shim_context *ctx);
+void context_leave(struct shim_context *ctx);
+
+/* A context is about to go: submit what is buffered, and wait until it is complete. */
+void context_finish(struct shim_context *ctx);
+/* Forget a context that was finished: its dispatcher, streams, words. */
+void context_close(struct shim_context *ctx);
+
+/* A pinned word that the GPU can write. NULL: no memory, or no memops. */
+_Atomic uint32_t *context_word_get(struct shim_context *ctx, CUdeviceptr *device);
+/* Give it back once the GPU has written `last`, its final value. */
+void context_word_put(struct shim_context *ctx, _Atomic uint32_t *word, uint32_t last);
+
+/* Make `ctx` current for some driver calls of the shim's own, whatever the thread captures. */
+struct context_scope {
+    bool pushed, exchanged;
+    CUstreamCaptureMode mode;
+};
+struct context_scope context_push(const struct shim_context *ctx);
+void context_pop(struct context_scope scope);
+
+#endif

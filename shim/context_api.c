@@ -1,0 +1,81 @@
+/*
+ * context_api.c - contexts go: what is buffered is submitted and complete before, and what the shim
+ * knew of the context is forgotten.
+ */
+#include "shim/call.h"
+#include "shim/context.h"
+
+static void closing(CUcontext handle)
+{
+    struct shim_context *ctx = call_native() ? NULL : context_find(handle);
+    if (!ctx)
+        return;
+    context_finish(ctx);
+    context_close(ctx);
+}
+
+EXPORT CUresult cuCtxDestroy(CUcontext ctx)
+{
+    closing(ctx);
+    return REAL(cuCtxDestroy)(ctx);
+}
+EXPORT CUresult cuCtxDestroy_v2(CUcontext ctx)
+{
+    closing(ctx);
+    return REAL(cuCtxDestroy_v2)(ctx);
+}
+/* Forgetting a context that lives on costs nothing but its estimates: it is made known again. */
+EXPORT CUresult cuCtxDetach(CUcontext ctx)
+{
+    closing(ctx);
+    return REAL(cuCtxDetach)(ctx);
+}
+#if CUDA_VERSION >= 12040
+EXPORT CUresult cuGreenCtxDestroy(CUgreenCtx hCtx)
+{
+    CUcontext ctx = NULL;
+    if (!call_native() && REAL(cuCtxFromGreenCtx)(&ctx, hCtx) == CUDA_SUCCESS)
+        closing(ctx);
+    return REAL(cuGreenCtxDestroy)(hCtx);
+}
+#endif
+
+/* ---- primary contexts --------------------------------------------------------------------- */
+
+static struct shim_context *primary_of(CUdevice device)
+{
+    CUcontext handle = NULL;
+    unsigned flags;
+    int active = 0;
+    if (call_native() || !atomic_load_explicit(&context_count, memory_order_relaxed) ||
+        REAL(cuDevicePrimaryCtxGetState)(device, &flags, &active) != CUDA_SUCCESS || !active ||
+        REAL(cuDevicePrimaryCtxRetain)(&handle, device) != CUDA_SUCCESS)
+        return NULL;
+    REAL(cuDevicePrimaryCtxRelease_v2)(device);
+    return context_find(handle);
+}
+
+/* Which release is the last only the driver knows; a reset is one always. */
+static CUresult primary_end(CUdevice device, CUresult (*end)(CUdevice))
+{
+    struct shim_context *ctx = primary_of(device);
+    unsigned flags;
+    int active = 1;
+    if (ctx)
+        context_finish(ctx);
+    CUresult r = end(device);
+    if (ctx && r == CUDA_SUCCESS &&
+        REAL(cuDevicePrimaryCtxGetState)(device, &flags, &active) == CUDA_SUCCESS && !active)
+        context_close(ctx);
+    return r;
+}
+
+#define PRIMARY(sym)                                                                               \
+    EXPORT CUresult sym(CUdevice dev)                                                              \
+    {                                                                                              \
+        return primary_end(dev, REAL(sym));                                                        \
+    }
+PRIMARY(cuDevicePrimaryCtxRelease)
+PRIMARY(cuDevicePrimaryCtxRelease_v2)
+PRIMARY(cuDevicePrimaryCtxReset)
+PRIMARY(cuDevicePrimaryCtxReset_v2)

@@ -1,0 +1,163 @@
+/*
+ * drain.c - draining, for the wrappers and for the thunks (see drain.h, shim.h).
+ */
+#include "shim/drain.h"
+
+#include "scheduler/client.h"
+#include "shim/call.h"
+#include "shim/capture.h"
+#include "vhq/bite.h"
+
+static void drain_blocking(struct shim_context *ctx, bool boost)
+{
+    /* Streams come and go under the list's lock, and no lock is held while waiting: so by set, which
+     * waits for the non-blocking streams too. A drain is a wait for a hold at most. */
+    vhq_set_drain(ctx->set, boost);
+}
+
+void drain_stream(struct shim_stream *s, bool boost)
+{
+    struct vhq_set *set = s->ctx->set;
+    if (!set || vhq_set_idle(set))
+        return;
+    context_enter(s->ctx);
+    if (s->kind == VHQ_LEGACY) /* completes after the blocking streams */
+        drain_blocking(s->ctx, boost);
+    else if (s->q)
+        vhq_drain(s->q, boost);
+    context_leave(s->ctx);
+}
+
+void drain_legacy_order(struct shim_stream *s)
+{
+    struct vhq *legacy = s->ctx->legacy->q;
+    if (s->kind == VHQ_BLOCKING && legacy && !vhq_idle(legacy))
+        vhq_drain(legacy, true);
+    else if (s->kind == VHQ_LEGACY)
+        drain_blocking(s->ctx, true);
+}
+
+/* A record on a stream that is never held replaces one that buffered waits may still mean. Which
+ * ones, only their vHQs know; it is rare enough to wait for all. */
+void drain_displaced(struct vhq_fence *fence)
+{
+    vhq_fence_drain(fence, true);
+    if (!drain_nothing())
+        drain_all(true);
+}
+
+void drain_sync_stream(struct shim_stream *s, bool boost)
+{
+    drain_stream(s, boost);
+    if (!s->q || capture_any() || atomic_load_explicit(&s->ctx->error, memory_order_relaxed))
+        return;
+    context_enter(s->ctx);
+    vhq_sync(s->q, boost);
+    context_leave(s->ctx);
+}
+
+static bool context_boost(const struct shim_context *ctx)
+{
+    return call_thread_level > ctx->legacy->level;
+}
+
+void drain_context(struct shim_context *ctx)
+{
+    if (!ctx->set || vhq_set_idle(ctx->set))
+        return;
+    context_enter(ctx);
+    vhq_set_drain(ctx->set, context_boost(ctx));
+    context_leave(ctx);
+}
+
+void drain_sync_context(struct shim_context *ctx)
+{
+    drain_context(ctx);
+    if (!ctx->set || capture_any() || atomic_load_explicit(&ctx->error, memory_order_relaxed))
+        return;
+    context_enter(ctx);
+    vhq_set_sync(ctx->set, context_boost(ctx));
+    context_leave(ctx);
+}
+
+static void drain_each(struct shim_context *ctx, void *user)
+{
+    const bool *boost = user;
+    if (ctx->set && !vhq_set_idle(ctx->set))
+        vhq_set_drain(ctx->set, *boost || context_boost(ctx));
+}
+
+void drain_all(bool boost)
+{
+    context_each(drain_each, &boost);
+}
+
+static void look_idle(struct shim_context *ctx, void *user)
+{
+    if (ctx->set && !vhq_set_idle(ctx->set))
+        *(bool *)user = false;
+}
+
+bool drain_nothing(void)
+{
+    bool nothing = true;
+    context_each(look_idle, &nothing);
+    return nothing;
+}
+
+/* ---- thunks and process end --------------------------------------------------------------- */
+
+_Atomic uint32_t drain_syncs;
+
+void shim_drain(enum drain_scope scope)
+{
+    if (call_native() || !atomic_load_explicit(&context_count, memory_order_relaxed))
+        return;
+    struct shim_context *ctx;
+    if (scope == DRAIN_ALL) {
+        if (BITE(exec_update_undrained))
+            return;
+        drain_all(false);
+        return;
+    }
+    if ((ctx = context_known()) == NULL)
+        return;
+    atomic_fetch_add(&ctx->foreign, scope != DRAIN_SYNC);
+    switch (scope) {
+    case DRAIN_LEGACY:
+        drain_stream(ctx->legacy, call_boost(ctx->legacy));
+        break;
+    case DRAIN_SYNC:
+        atomic_fetch_add_explicit(&drain_syncs, 1, memory_order_release);
+        drain_sync_context(ctx);
+        break;
+    default:
+        drain_context(ctx);
+    }
+}
+
+/* The application ends: what it launched before is to run, as natively, but not for ever. */
+static void exit_each(struct shim_context *ctx, void *user)
+{
+    if (ctx->set && !vhq_set_idle(ctx->set) &&
+        vhq_set_drain_timeout(ctx->set, *(const uint32_t *)user) != 0)
+        log_line(LOG_WARN, "the program ended while its work was held; some of it did not run");
+}
+
+void shim_exit_drain(void)
+{
+    uint32_t timeout_ms = 2000;
+    if (vhq_in_dispatcher())
+        return;
+    context_each(exit_each, &timeout_ms);
+    atomic_store(&shim_bypass,
+                 true); /* before the client goes: no wrapper may count activity now */
+    client_close();
+}
+
+/* The parent's threads, driver and connection are not ours. */
+void shim_fork_child(void)
+{
+    vhq_after_fork();
+    client_after_fork();
+}

@@ -1,0 +1,34 @@
+/*
+ * drain.h - wait until what is buffered was submitted, and then until it completed.
+ *
+ * A wait for buffered work is a wait for holds to end. `boost` exempts what is waited for, when the
+ * waiter itself is of a higher level.
+ */
+#ifndef CUTIN_SHIM_DRAIN_H
+#define CUTIN_SHIM_DRAIN_H
+
+#include "shim/stream.h"
+
+/* One stream: and, for the legacy stream and the blocking ones, what CUDA orders before it. */
+void drain_stream(struct shim_stream *s, bool boost);
+/* ... and until it is known complete, so that no driver lock is held meanwhile. */
+void drain_sync_stream(struct shim_stream *s, bool boost);
+void drain_context(struct shim_context *ctx);
+void drain_sync_context(struct shim_context *ctx);
+/* Everything in the process. */
+void drain_all(bool boost);
+/* Nothing is buffered in any context. */
+bool drain_nothing(void);
+
+/* process.c: at exit, and in a forked child. */
+void shim_exit_drain(void);
+void shim_fork_child(void);
+
+/* Counts drains for calls that free or unregister memory: what was known of addresses is void. */
+extern _Atomic uint32_t drain_syncs;
+
+/* For streams that are never held (call.c). */
+void drain_legacy_order(struct shim_stream *s);
+void drain_displaced(struct vhq_fence *fence);
+
+#endif

@@ -1,0 +1,44 @@
+/*
+ * elf.h - reading loaded ELF objects: the shim's own symbol search.
+ *
+ * Used where the loader's dlsym cannot be asked: to find dlsym itself, to read the driver's own
+ * addresses whatever else interposes dlsym, and to see where in the search order a caller is. No
+ * libc string functions, no allocation, no instrumentation: it runs inside sanitizer start-up.
+ */
+#ifndef CUTIN_ELF_H
+#define CUTIN_ELF_H
+
+#include <elf.h>
+#include <link.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct elf_object {
+    uintptr_t base;
+    const ElfW(Dyn) * dynamic;
+    const ElfW(Sym) * symbols;
+    const char *strings;
+    const char *soname;        /* NULL = none */
+    const uint32_t *gnu_hash;  /* NULL = none */
+    const uint32_t *sysv_hash; /* NULL = none */
+    const ElfW(Half) * versions;
+};
+
+/* False when the object has no dynamic symbol table. */
+bool elf_open(struct elf_object *object, uintptr_t base, const ElfW(Dyn) * dynamic);
+bool elf_open_map(struct elf_object *object, const struct link_map *map);
+
+/* Address of a defined function or variable by exact name, default version first; NULL = absent. */
+void *elf_find(const struct elf_object *object, const char *name);
+
+/* Calls visit with the name of every symbol the object expects from others. */
+void elf_each_undefined(const struct elf_object *object,
+                        void (*visit)(const char *name, void *user), void *user);
+
+bool elf_streq(const char *a, const char *b);
+
+/* The loader's entry for this library. */
+struct link_map *elf_self(void);
+
+#endif

@@ -1,0 +1,53 @@
+/*
+ * function.h - a kernel as the shim sees it: how its parameters lie, which launches of it have been
+ * seen to work, how long it runs.
+ */
+#ifndef CUTIN_SHIM_FUNCTION_H
+#define CUTIN_SHIM_FUNCTION_H
+
+#include "shim/estimate.h"
+#include "shim/shim.h"
+#include "shim/table.h"
+
+struct shim_context;
+
+struct function_param {
+    uint32_t offset, size;
+};
+
+enum { FUNCTION_SHAPES = 32, FUNCTION_ATTRIBUTES = 20 };
+
+struct shim_function {
+    struct table_node node; /* by CUfunction, or CUkernel where that is launched */
+    const void *module;     /* CUmodule or CUlibrary that it goes with; NULL: not known */
+    const void *context;    /* CUcontext it belongs to; NULL for a CUkernel */
+    struct function_param *param;
+    uint32_t params, param_room;
+    uint32_t bytes; /* of all parameters, packed as the kernel sees them */
+    bool copyable;  /* the driver told the layout */
+    /* Launch shapes that the driver has accepted (launch.c), hashed. Lock free, may forget. */
+    _Atomic uint64_t shape[FUNCTION_SHAPES];
+    /* Values that the application has set: 1 + value, 0 = none. */
+    _Atomic int64_t attribute[FUNCTION_ATTRIBUTES];
+    struct estimate estimate[ESTIMATE_BUCKETS];
+    void *free_next;
+};
+
+/* The function of a handle that is being launched in `ctx`; NULL: no memory. */
+struct shim_function *function_of(CUfunction handle, const struct shim_context *ctx);
+bool function_shape_known(const struct shim_function *f, uint64_t shape);
+void function_shape_add(struct shim_function *f, uint64_t shape);
+
+/* What the driver accepts of this function, or of any, may have changed. */
+void function_shapes_forget(struct shim_function *f);
+void function_shapes_forget_all(void);
+bool function_attribute_is(const struct shim_function *f, CUfunction_attribute which, int value);
+void function_attribute_set(struct shim_function *f, CUfunction_attribute which, int value);
+
+/* Life cycle of what functions come from. */
+void function_kernel_made(CUkernel kernel, CUlibrary library);
+void function_of_kernel_made(CUfunction function, CUkernel kernel);
+void function_forget_module(const void *module);
+void function_forget_context(CUcontext context);
+
+#endif

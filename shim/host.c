@@ -1,0 +1,148 @@
+/*
+ * host.c - host functions and callbacks in a stream. The driver runs them in a thread of its own;
+ * a trampoline marks that thread meanwhile, so that a CUDA call from there gets the driver's own
+ * answer and never waits for a vHQ that may be waiting for this very function.
+ */
+#include "shim/call.h"
+#include "shim/capture.h"
+#include "shim/pool.h"
+#include "vhq/bite.h"
+
+struct trampoline {
+    CUhostFn function;
+    CUstreamCallback callback;
+    void *data;
+    CUstream seen; /* what the callback is to be told */
+    void *free_next;
+};
+POOL(trampolines, struct trampoline, free_next);
+
+struct host_call {
+    CUstream stream;
+    unsigned int flags;
+    struct trampoline *trampoline;
+};
+
+static void run_function(void *user)
+{
+    struct trampoline t = *(struct trampoline *)user;
+    pool_put(&trampolines, user);
+    call_in_callback++;
+    t.function(t.data);
+    call_in_callback--;
+}
+
+static void run_callback(CUstream stream, CUresult status, void *user)
+{
+    struct trampoline t = *(struct trampoline *)user;
+    pool_put(&trampolines, user);
+    call_in_callback++;
+    t.callback(t.seen, status, t.data);
+    call_in_callback--;
+}
+
+static int function_run(void *payload)
+{
+    struct host_call *a = payload;
+    CUresult r = REAL(cuLaunchHostFunc)(a->stream, run_function, a->trampoline);
+    if (r != CUDA_SUCCESS)
+        pool_put(&trampolines, a->trampoline);
+    return (int)r;
+}
+
+/* Natively a callback runs even when the device has failed; one that was never submitted, too. */
+static int callback_run(void *payload)
+{
+    struct host_call *a = payload;
+    CUresult r = REAL(cuStreamAddCallback)(a->stream, run_callback, a->trampoline, a->flags);
+    if (r != CUDA_SUCCESS && vhq_in_dispatcher())
+        run_callback(a->stream, r, a->trampoline);
+    else if (r != CUDA_SUCCESS)
+        pool_put(&trampolines, a->trampoline);
+    return (int)r;
+}
+
+/* Dropped by a reset: what the application gave it to free is freed by the callback alone. */
+static void callback_drop(void *payload)
+{
+    struct host_call *a = payload;
+    run_callback(a->stream, CUDA_ERROR_LAUNCH_FAILED, a->trampoline);
+}
+
+static void function_drop(void *payload)
+{
+    pool_put(&trampolines, ((struct host_call *)payload)->trampoline);
+}
+
+static struct trampoline *trampoline_new(const struct trampoline *from)
+{
+    struct trampoline *t = pool_get(&trampolines);
+    if (t)
+        *t = *from;
+    return t;
+}
+
+/* ---- wrappers ----------------------------------------------------------------------------- */
+
+static CUresult launch_function(CUstream stream, CUhostFn function, void *data, bool ptds)
+{
+    struct host_call a = {.stream = stream};
+    struct trampoline t = {.function = function, .data = data};
+    struct call c = {
+        .now = function_run,
+        .run = function_run,
+        .drop = function_drop,
+        .args = &a,
+        .req = {.bytes = sizeof a, .flags = VHQ_FREE | BITE_OVERTAKES(host_function_overtakes)}};
+    struct shim_stream *s = call_stream(&a.stream, ptds);
+    /* A captured function runs once per launch of its graph: no trampoline that frees itself. */
+    if (!s || !function || (capture_any() && capture_active(a.stream)))
+        return REAL(cuLaunchHostFunc)(a.stream, function, data);
+    int error = atomic_load_explicit(&s->ctx->error, memory_order_relaxed);
+    if (error)
+        return (CUresult)error;
+    if ((a.trampoline = trampoline_new(&t)) == NULL)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    return call_on(&c, s);
+}
+
+EXPORT CUresult cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData)
+{
+    return launch_function(hStream, fn, userData, false);
+}
+EXPORT CUresult cuLaunchHostFunc_ptsz(CUstream hStream, CUhostFn fn, void *userData)
+{
+    return launch_function(hStream, fn, userData, true);
+}
+
+static CUresult add_callback(CUstream stream, CUstreamCallback callback, void *data,
+                             unsigned int flags, bool ptds)
+{
+    struct host_call a = {.stream = stream, .flags = flags};
+    struct trampoline t = {.callback = callback, .data = data, .seen = stream};
+    struct call c = {.now = callback_run,
+                     .run = callback_run,
+                     .drop = callback_drop,
+                     .args = &a,
+                     .req = {.bytes = sizeof a, .flags = VHQ_FREE}};
+    struct shim_stream *s = call_stream(&a.stream, ptds);
+    if (!s || !callback || flags || (capture_any() && capture_active(a.stream)))
+        return REAL(cuStreamAddCallback)(a.stream, callback, data, flags);
+    int error = atomic_load_explicit(&s->ctx->error, memory_order_relaxed);
+    if (error)
+        return (CUresult)error;
+    if ((a.trampoline = trampoline_new(&t)) == NULL)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    return call_on(&c, s);
+}
+
+EXPORT CUresult cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void *userData,
+                                    unsigned int flags)
+{
+    return add_callback(hStream, callback, userData, flags, false);
+}
+EXPORT CUresult cuStreamAddCallback_ptsz(CUstream hStream, CUstreamCallback callback,
+                                         void *userData, unsigned int flags)
+{
+    return add_callback(hStream, callback, userData, flags, true);
+}

@@ -1,0 +1,110 @@
+/*
+ * module.c - where functions come from and go: modules, libraries, kernels, function attributes.
+ */
+#include "shim/call.h"
+#include "shim/drain.h"
+#include "shim/function.h"
+#include "vhq/bite.h"
+
+/* ---- unload ------------------------------------------------------------------------------- */
+
+EXPORT CUresult cuModuleUnload(CUmodule hmod)
+{
+    if (call_native())
+        return REAL(cuModuleUnload)(hmod);
+    struct shim_context *ctx = context_known();
+    if (ctx && !BITE(module_unload_undrained))
+        drain_context(ctx);
+    function_forget_module(hmod);
+    return REAL(cuModuleUnload)(hmod);
+}
+
+/* A library is loaded into every context that used it. */
+EXPORT CUresult cuLibraryUnload(CUlibrary library)
+{
+    if (call_native())
+        return REAL(cuLibraryUnload)(library);
+    drain_all(false);
+    function_forget_module(library);
+    return REAL(cuLibraryUnload)(library);
+}
+
+/* ---- kernels: handles that need other questions than functions ------------------------------- */
+
+EXPORT CUresult cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library, const char *name)
+{
+    CUresult r = REAL(cuLibraryGetKernel)(pKernel, library, name);
+    if (r == CUDA_SUCCESS && !call_native())
+        function_kernel_made(*pKernel, library);
+    return r;
+}
+
+#if CUDA_VERSION >= 12040
+EXPORT CUresult cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int numKernels, CUlibrary lib)
+{
+    CUresult r = REAL(cuLibraryEnumerateKernels)(kernels, numKernels, lib);
+    if (r == CUDA_SUCCESS && !call_native())
+        for (unsigned i = 0; i < numKernels; i++)
+            if (kernels[i])
+                function_kernel_made(kernels[i], lib);
+    return r;
+}
+#endif
+
+EXPORT CUresult cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel)
+{
+    CUresult r = REAL(cuKernelGetFunction)(pFunc, kernel);
+    if (r == CUDA_SUCCESS && !call_native())
+        function_of_kernel_made(*pFunc, kernel);
+    return r;
+}
+
+/* ---- attributes --------------------------------------------------------------------------- */
+
+/*
+ * Read when a kernel is launched, so buffered launches go first; and what was accepted before may
+ * not be any more. Some libraries set the same value before every launch: that changes nothing.
+ */
+static bool attribute_changes(struct shim_function *f, CUfunction_attribute attribute, int value)
+{
+    if (f && function_attribute_is(f, attribute, value))
+        return false;
+    struct shim_context *ctx = context_known();
+    if (ctx)
+        drain_context(ctx);
+    if (f)
+        function_shapes_forget(f);
+    return true;
+}
+
+static CUresult attribute_set(CUresult r, struct shim_function *f, CUfunction_attribute attribute,
+                              int value)
+{
+    if (f && r == CUDA_SUCCESS)
+        function_attribute_set(f, attribute, value);
+    return r;
+}
+
+EXPORT CUresult cuFuncSetAttribute(CUfunction hfunc, CUfunction_attribute attrib, int value)
+{
+    struct shim_context *ctx = call_native() ? NULL : context_known();
+    struct shim_function *f = ctx && ctx->set ? function_of(hfunc, ctx) : NULL;
+    if (ctx && ctx->set && !attribute_changes(f, attrib, value))
+        return CUDA_SUCCESS;
+    return attribute_set(REAL(cuFuncSetAttribute)(hfunc, attrib, value), f, attrib, value);
+}
+
+/* Of one device, and of all functions of the kernel: so everything known is void. */
+EXPORT CUresult cuKernelSetAttribute(CUfunction_attribute attrib, int val, CUkernel kernel,
+                                     CUdevice dev)
+{
+    struct shim_context *ctx = call_native() ? NULL : context_known();
+    struct shim_function *f =
+        ctx && ctx->set && ctx->gpu->handle == dev ? function_of((CUfunction)kernel, ctx) : NULL;
+    if (f && function_attribute_is(f, attrib, val))
+        return CUDA_SUCCESS;
+    if (!call_native())
+        drain_all(false);
+    function_shapes_forget_all();
+    return attribute_set(REAL(cuKernelSetAttribute)(attrib, val, kernel, dev), f, attrib, val);
+}

@@ -1,0 +1,22 @@
+/*
+ * outside.h - waits of a stream for something outside its process.
+ *
+ * A real-time stream that waits for an event of another process, or for a value in memory, may wait
+ * for work that it holds itself: in another process, or in its own streams of lower levels. While such
+ * a wait makes no progress for 20 ms, the process does not count as active on that device.
+ */
+#ifndef CUTIN_SHIM_OUTSIDE_H
+#define CUTIN_SHIM_OUTSIDE_H
+
+#include "shim/stream.h"
+
+/* Around the driver call that makes the stream wait, in the thread that makes it. NULL: this process
+ * holds nobody. */
+struct shim_stream *outside_begin(CUstream handle);
+void outside_end(struct shim_stream *s);
+/* From the client's thread, every tick. */
+void outside_look(void);
+/* The stream or its context goes away. */
+void outside_forget(const struct shim_stream *s);
+
+#endif

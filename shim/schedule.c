@@ -1,0 +1,190 @@
+/*
+ * schedule.c - this process in front of the scheduler (see schedule.h).
+ */
+#include "shim/schedule.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "scheduler/client.h"
+#include "shim/capture.h"
+#include "shim/context.h"
+#include "shim/figures.h"
+#include "shim/orders.h"
+#include "shim/outside.h"
+#include "shim/stream.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic int state = 1; /* 1: not opened; else what client_open returned */
+
+static _Atomic uint64_t progress;
+
+static void schedule_log(int severity, const char *text)
+{
+    log_line(severity, "%s", text);
+}
+
+/* Values of shim_stream.busy. */
+enum { IDLE, BUSY };
+
+static void schedule_idle(struct shim_stream *s, uint64_t epoch)
+{
+    if (!s->tracked || atomic_load(&s->epoch) != epoch)
+        return;
+    if (atomic_exchange(&s->busy, IDLE) == IDLE)
+        return;
+    if (atomic_load(&s->epoch) != epoch && atomic_exchange(&s->busy, BUSY) == IDLE)
+        return; /* a call came in between: it is as it was */
+    atomic_fetch_add_explicit(&progress, 1, memory_order_relaxed);
+    client_idle(s->ctx->gpu->index, s->level);
+}
+
+/* A per-thread stream can be asked for by its own thread alone. Without any call of that thread for
+ * some ticks, the legacy stream, which follows it, answers for it. */
+static bool stream_quiet(struct shim_stream *s, uint64_t epoch)
+{
+    s->quiet = s->looked == epoch ? s->quiet + 1 : 0;
+    s->looked = epoch;
+    return s->quiet >= 10;
+}
+
+/* Ask the driver whether a busy stream is done. In the client's thread: no capture of the
+ * application may notice, hence the relaxed mode (context_push) and no look at capturing streams. */
+static void stream_look(struct shim_stream *s)
+{
+    uint64_t epoch = atomic_load(&s->epoch);
+    if (!atomic_load_explicit(&s->busy, memory_order_relaxed))
+        return;
+    if (s->q && vhq_busy(s->q))
+        return;
+    if (capture_any() && capture_active(s->handle)) {
+        /* It does nothing while it captures, and what it did before cannot be asked for. A lower
+         * stream that is to join the capture must not wait for the end of it. */
+        schedule_idle(s, epoch);
+        return;
+    }
+    if (s->per_thread && !stream_quiet(s, epoch))
+        return;
+    if (REAL(cuStreamQuery)(s->per_thread ? CU_STREAM_LEGACY : s->handle) != CUDA_ERROR_NOT_READY)
+        schedule_idle(s, epoch);
+}
+
+static void context_look(struct shim_context *ctx, void *user)
+{
+    struct context_scope scope = context_push(ctx);
+    pthread_mutex_lock(&ctx->lock);
+    for (struct shim_stream *s = ctx->streams; s; s = s->next)
+        if (atomic_load(&s->state) == STREAM_LIVE)
+            stream_look(s);
+    pthread_mutex_unlock(&ctx->lock);
+    context_pop(scope);
+    stream_reap(ctx);
+    figures_publish(ctx);
+}
+
+static void schedule_tick(void *user)
+{
+    if (atomic_load_explicit(&shim_bypass, memory_order_relaxed))
+        return;
+    context_each(context_look, NULL);
+    outside_look();
+}
+
+uint32_t schedule_lowest(void)
+{
+    return config_get()->stream_priority == STREAM_PRIORITY_INHERIT ? CUTIN_LEVEL_BE
+                                                                    : client_level();
+}
+
+uint32_t schedule_highest(void)
+{
+    return client_level();
+}
+
+int schedule_open(void)
+{
+    int now = atomic_load_explicit(&state, memory_order_acquire);
+    if (now <= 0)
+        return now;
+    pthread_mutex_lock(&lock);
+    now = atomic_load_explicit(&state, memory_order_relaxed);
+    if (now > 0) {
+        const struct config *cfg = config_get();
+        bool inherit = cfg->stream_priority == STREAM_PRIORITY_INHERIT;
+        struct client_config client = {.level = cfg->level,
+                                       .lowest = inherit ? CUTIN_LEVEL_BE : cfg->level,
+                                       .weight = cfg->weight,
+                                       .linger_us = cfg->linger_us,
+                                       .max_hold_ms = cfg->max_hold_ms,
+                                       .socket = cfg->socket[0] ? cfg->socket : NULL,
+                                       .tick = schedule_tick,
+                                       .order = orders_take,
+                                       .log = schedule_log};
+        now = client_open(&client);
+        if (now < 0)
+            log_line(LOG_ERROR, "no scheduling: %s", strerror(-now));
+        atomic_store_explicit(&state, now < 0 ? now : 0, memory_order_release);
+    }
+    pthread_mutex_unlock(&lock);
+    return now < 0 ? now : 0;
+}
+
+uint32_t schedule_level(const struct shim_context *ctx, int priority)
+{
+    uint32_t top = client_level();
+    int least = ctx->priority_least, greatest = ctx->priority_greatest;
+    if (config_get()->stream_priority == STREAM_PRIORITY_FLAT || least == greatest)
+        return top;
+    /* CUDA: numerically lower is higher, 0 is the least; out-of-range values are clamped. */
+    int steps = least - greatest;
+    int above = least - priority;
+    above = above < 0 ? 0 : above > steps ? steps : above;
+    return (top * (uint32_t)above * 2 + (uint32_t)steps) / ((uint32_t)steps * 2);
+}
+
+static void schedule_activate(struct shim_stream *s)
+{
+    if (atomic_exchange(&s->busy, BUSY) == IDLE)
+        client_active(s->ctx->gpu->index, s->level);
+}
+
+void schedule_begin(struct shim_stream *s)
+{
+    if (unlikely(atomic_load_explicit(&s->busy, memory_order_relaxed) == IDLE))
+        schedule_activate(s);
+}
+
+uint64_t schedule_end(struct shim_stream *s, uint64_t before)
+{
+    /* seq_cst with schedule_idle: either we see IDLE, or it sees our epoch. */
+    uint64_t epoch = atomic_fetch_add(&s->epoch, 1);
+    if (s->tracked && unlikely(atomic_load(&s->busy) == IDLE))
+        schedule_activate(s);
+    return epoch == before ? epoch + 1 : 0;
+}
+
+void schedule_complete(struct shim_stream *s, uint64_t epoch)
+{
+    uint64_t known = atomic_load_explicit(&s->complete, memory_order_relaxed);
+    while (known < epoch && !atomic_compare_exchange_weak(&s->complete, &known, epoch))
+        ;
+    if (epoch)
+        schedule_idle(s, epoch);
+}
+
+bool schedule_all_complete(struct shim_stream *s)
+{
+    return atomic_load(&s->complete) == atomic_load(&s->epoch);
+}
+
+uint64_t schedule_progress(void)
+{
+    return atomic_load_explicit(&progress, memory_order_relaxed);
+}
+
+void schedule_forget(struct shim_stream *s)
+{
+    if (s->tracked && atomic_exchange(&s->busy, IDLE) == BUSY)
+        client_idle(s->ctx->gpu->index, s->level);
+}

@@ -1,0 +1,240 @@
+/*
+ * stream.c - the streams of this process (see stream.h).
+ */
+#include "shim/stream.h"
+
+#include <utlist.h>
+
+#include "scheduler/client.h"
+#include "shim/capture.h"
+#include "shim/mark.h"
+#include "shim/outside.h"
+#include "shim/pool.h"
+#include "shim/schedule.h"
+#include "shim/thread_stream.h"
+
+TABLE(streams, 1024);
+POOL(stream_pool, struct shim_stream, free_next);
+
+/* Bumped when a stream is unlinked: the one-entry caches of all threads are void then. */
+static _Atomic uint32_t generation = 1;
+static _Thread_local struct {
+    CUstream handle;
+    struct shim_stream *stream;
+    uint32_t generation;
+} cache __attribute__((tls_model("initial-exec")));
+
+/* ---- making them known -------------------------------------------------------------------- */
+
+static void stream_give_queue(struct shim_stream *s)
+{
+    struct shim_context *ctx = s->ctx;
+    const int dev = ctx->gpu->index;
+    s->word = s->janitor ? &s->host_word : context_word_get(ctx, &s->word_device);
+    if (!s->word && mark_ring_new(s) != 0)
+        return;
+    struct vhq_desc desc = {.kind = s->kind,
+                            .level = s->level,
+                            .stream = s->handle,
+                            .user = s,
+                            .hold = s->janitor || dev < 0 ? NULL : client_hold_word(dev, s->level),
+                            .done = s->word};
+    if (vhq_create(ctx->set, &desc, &s->q) != 0) {
+        s->q = NULL;
+        log_line(LOG_ERROR, "a stream is not scheduled: no memory");
+    }
+}
+
+static void stream_reset(struct shim_stream *s, struct shim_context *ctx, CUstream handle)
+{
+    s->handle = handle;
+    s->ctx = ctx;
+    s->q = NULL;
+    s->per_thread = handle == CU_STREAM_PER_THREAD;
+    s->janitor = false;
+    s->tracked = false;
+    s->word = NULL;
+    s->ring = NULL;
+    atomic_store(&s->host_word, 0);
+    atomic_store(&s->state, STREAM_LIVE);
+    atomic_store(&s->complete,
+                 atomic_fetch_add(&s->epoch, 1) + 1); /* never back: events remember */
+    atomic_store(&s->busy, 0);
+    atomic_store(&s->marked, 0);
+}
+
+static void stream_link(struct shim_stream *s)
+{
+    pthread_mutex_lock(&s->ctx->lock);
+    DL_APPEND(s->ctx->streams, s);
+    pthread_mutex_unlock(&s->ctx->lock);
+    if (stream_special(s->handle) || s->janitor)
+        return;
+    struct shim_stream *stale = stream_known(s->handle);
+    if (stale) /* its end went past us: the handle now means this stream */
+        stream_unlink(stale);
+    table_insert(&streams, &s->node, s->handle);
+}
+
+struct shim_stream *stream_add(struct shim_context *ctx, CUstream handle, unsigned flags,
+                               int priority)
+{
+    struct shim_stream *s = pool_get(&stream_pool);
+    if (!s)
+        return NULL;
+    stream_reset(s, ctx, handle);
+    s->kind = handle == CU_STREAM_LEGACY       ? VHQ_LEGACY
+              : flags & CU_STREAM_NON_BLOCKING ? VHQ_NONBLOCKING
+                                               : VHQ_BLOCKING;
+    s->level = schedule_level(ctx, priority);
+    s->tracked = s->level > CUTIN_LEVEL_BE && ctx->gpu->index >= 0;
+    if (ctx->set && s->level < CUTIN_LEVEL_RT)
+        stream_give_queue(s);
+    stream_link(s);
+    return s;
+}
+
+struct shim_stream *stream_add_janitor(struct shim_context *ctx)
+{
+    struct shim_stream *s = pool_get(&stream_pool);
+    if (!s)
+        return NULL;
+    stream_reset(s, ctx, NULL);
+    s->janitor = true;
+    s->kind = VHQ_NONBLOCKING;
+    s->level = schedule_lowest(); /* its commands boost nobody */
+    stream_give_queue(s);
+    stream_link(s);
+    return s;
+}
+
+static struct shim_stream *stream_describe(struct shim_context *ctx, CUstream handle)
+{
+    unsigned flags = 0;
+    int priority = 0;
+    if (!ctx || REAL(cuStreamGetFlags)(handle, &flags) != CUDA_SUCCESS)
+        return NULL;
+    REAL(cuStreamGetPriority)(handle, &priority);
+    return stream_add(ctx, handle, flags, priority);
+}
+
+/* A stream that was not created through us: ask the driver what it is. */
+static struct shim_stream *stream_adopt(CUstream handle)
+{
+    CUcontext owner = NULL, popped;
+    if (REAL(cuStreamGetCtx)(handle, &owner) != CUDA_SUCCESS || !owner)
+        return NULL;
+    struct shim_context *ctx = context_find(owner);
+    if (ctx)
+        return stream_describe(ctx, handle);
+    if (REAL(cuCtxPushCurrent_v2)(owner) != CUDA_SUCCESS)
+        return NULL;
+    struct shim_stream *s = stream_describe(context_current(), handle);
+    REAL(cuCtxPopCurrent_v2)(&popped);
+    return s;
+}
+
+void stream_created(CUstream handle)
+{
+    struct shim_stream *stale = stream_known(handle);
+    if (stale)
+        stream_unlink(stale);
+    struct shim_stream *s = stream_adopt(handle);
+    if (s)
+        stream_reap(s->ctx);
+}
+
+/* ---- finding them ------------------------------------------------------------------------- */
+
+struct shim_stream *stream_known(CUstream handle)
+{
+    struct shim_context *ctx;
+    if (!stream_special(handle))
+        return (struct shim_stream *)(void *)table_find(&streams, handle);
+    if ((ctx = context_known()) == NULL)
+        return NULL;
+    return handle == CU_STREAM_LEGACY ? ctx->legacy : thread_stream_find(ctx);
+}
+
+static struct shim_stream *stream_special_of(CUstream handle)
+{
+    struct shim_context *ctx = context_current();
+    if (!ctx)
+        return NULL;
+    return handle == CU_STREAM_LEGACY ? ctx->legacy : thread_stream_get(ctx);
+}
+
+struct shim_stream *stream_of(CUstream handle)
+{
+    if (stream_special(handle))
+        return stream_special_of(handle);
+    /* pairs with the release in stream_unlink, by way of the application's own order */
+    uint32_t now = atomic_load_explicit(&generation, memory_order_acquire);
+    if (likely(cache.handle == handle && cache.generation == now))
+        return cache.stream;
+    struct shim_stream *s = stream_known(handle);
+    if (!s)
+        s = stream_adopt(handle);
+    if (s) {
+        cache.handle = handle;
+        cache.stream = s;
+        cache.generation = now;
+    }
+    return s;
+}
+
+/* ---- and letting them go ------------------------------------------------------------------ */
+
+void stream_unlink(struct shim_stream *s)
+{
+    atomic_store(&s->state, STREAM_GONE);
+    outside_forget(s);
+    schedule_forget(s);
+    if (!stream_special(s->handle) && !s->janitor)
+        table_remove(&streams, &s->node);
+    atomic_fetch_add_explicit(&generation, 1, memory_order_release);
+}
+
+void stream_free(struct shim_stream *s)
+{
+    struct shim_context *ctx = s->ctx;
+    if (s->q)
+        vhq_destroy(s->q);
+    s->q = NULL;
+    pthread_mutex_lock(&ctx->lock);
+    DL_DELETE(ctx->streams, s);
+    pthread_mutex_unlock(&ctx->lock);
+    if (s->word && !s->janitor)
+        context_word_put(ctx, s->word, atomic_load(&s->marked));
+    mark_ring_free(s);
+    atomic_store(&s->state, STREAM_FREE);
+    pool_put(&stream_pool, s);
+}
+
+static struct shim_stream *next_destroyed(struct shim_context *ctx)
+{
+    struct shim_stream *s;
+    pthread_mutex_lock(&ctx->lock);
+    for (s = ctx->streams; s; s = s->next) {
+        int destroyed = STREAM_DESTROYED;
+        if (atomic_load(&s->state) == destroyed && vhq_idle(s->q) &&
+            atomic_compare_exchange_strong(&s->state, &destroyed, STREAM_FREE))
+            break;
+    }
+    pthread_mutex_unlock(&ctx->lock);
+    return s;
+}
+
+void stream_reap(struct shim_context *ctx)
+{
+    struct shim_stream *s;
+    if (!atomic_exchange(&ctx->reap, false))
+        return;
+    while ((s = next_destroyed(ctx)) != NULL) {
+        CUstream handle = s->handle;
+        stream_free(s); /* first: from here on nobody marks it */
+        struct context_scope scope = context_push(ctx);
+        REAL(cuStreamDestroy_v2)(handle);
+        context_pop(scope);
+    }
+}

@@ -1,0 +1,62 @@
+/*
+ * conformance.c - the suite's own first question: is there a driver, and does it say what it is?
+ */
+#include "rig.h"
+
+#include <stdio.h>
+
+Test(driver, tells_its_version)
+{
+    int version = 0;
+    OK(cuDriverGetVersion(&version));
+    cr_assert_geq(version, 11000);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cuDriverGetVersion(NULL));
+}
+
+Test(driver, calls_before_init_are_refused)
+{
+    int count;
+    CUcontext ctx;
+    FAILS(CUDA_ERROR_NOT_INITIALIZED, cuDeviceGetCount(&count));
+    FAILS(CUDA_ERROR_NOT_INITIALIZED, cuCtxGetCurrent(&ctx));
+}
+
+Test(driver, init_takes_no_flags)
+{
+    FAILS(CUDA_ERROR_INVALID_VALUE, cuInit(1));
+}
+
+Test(driver, device_has_a_name_and_memory, .init = rig_init)
+{
+    char name[128];
+    size_t bytes = 0;
+    OK(cuDeviceGetName(name, sizeof name, rig.dev));
+    cr_assert_gt(strlen(name), 0);
+    OK(cuDeviceTotalMem(&bytes, rig.dev));
+    cr_assert_gt(bytes, 0);
+    cr_assert_eq(rig_attribute(CU_DEVICE_ATTRIBUTE_WARP_SIZE), 32);
+    cr_assert_gt(rig_attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT), 0);
+}
+
+Test(driver, uuid_is_stable, .init = rig_init)
+{
+    CUuuid a, b;
+    OK(cuDeviceGetUuid(&a, rig.dev));
+    OK(cuDeviceGetUuid(&b, rig.dev));
+    cr_assert_eq(memcmp(a.bytes, b.bytes, sizeof a.bytes), 0);
+}
+
+Test(driver, pci_address_leads_back_to_the_device, .init = rig_init)
+{
+    char bus[32];
+    CUdevice dev = -1;
+    OK(cuDeviceGetPCIBusId(bus, sizeof bus, rig.dev));
+    OK(cuDeviceGetByPCIBusId(&dev, bus));
+    cr_assert_eq(dev, rig.dev);
+}
+
+Test(driver, no_such_device, .init = rig_init)
+{
+    CUdevice dev;
+    FAILS(CUDA_ERROR_INVALID_DEVICE, cuDeviceGet(&dev, 1 << 20));
+}

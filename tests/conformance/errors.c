@@ -1,0 +1,66 @@
+/*
+ * errors.c - which errors pass and which stay, what they are called, and what a fork leaves.
+ */
+#include "rig.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+TestSuite(errors, .init = rig_open);
+
+Test(errors, names_and_texts)
+{
+    const char *text = NULL;
+    OK(cuGetErrorName(CUDA_ERROR_ILLEGAL_ADDRESS, &text));
+    cr_assert_str_eq(text, "CUDA_ERROR_ILLEGAL_ADDRESS");
+    OK(cuGetErrorString(CUDA_SUCCESS, &text));
+    cr_assert_str_eq(text, "no error");
+    FAILS(CUDA_ERROR_INVALID_VALUE, cuGetErrorName((CUresult)12345, &text));
+    cr_assert_null(text);
+}
+
+Test(errors, a_refused_call_leaves_no_trace)
+{
+    CUdeviceptr p = words_new(1);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cuMemAlloc(NULL, 1));
+    OK(launch_mix(NULL, p, 2, 2));
+    words_are(p, 4);
+}
+
+Test(errors, illegal_access_stays)
+{
+    CUstream s = stream_new();
+    CUdeviceptr p = words_new(0);
+    CUevent e = event_new();
+    OK(launch_fill(s, 0x10, 1));
+    FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cuStreamSynchronize(s));
+    FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cuStreamSynchronize(s));
+    FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cuStreamQuery(s));
+    FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, launch_fill(s, p, 1));
+    FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cuEventRecord(e, s));
+    FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cuCtxSynchronize());
+    FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cuMemAlloc(&p, 4));
+    FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cuMemcpyDtoH(&(uint32_t){0}, p, 4));
+}
+
+Test(errors, illegal_access_past_the_end_is_seen)
+{
+    CUstream s = stream_new();
+    CUdeviceptr p = words_new(0);
+    OK(launch_fill(s, p + ((uint64_t)1 << 40), 1));
+    FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cuCtxSynchronize());
+}
+
+Test(errors, child_of_a_fork_has_no_driver)
+{
+    int status = 0;
+    pid_t child = fork();
+    cr_assert_geq(child, 0);
+    if (child == 0) {
+        int count;
+        _exit(cuDeviceGetCount(&count) == CUDA_ERROR_NOT_INITIALIZED ? 7 : 8);
+    }
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 7, "status %x", status);
+    words_are(words_new(2), 2); /* the parent goes on */
+}

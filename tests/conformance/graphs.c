@@ -1,0 +1,510 @@
+/*
+ * graphs.c - graphs made by hand: structure, parameters, launches, updates.
+ */
+#include "rig.h"
+
+TestSuite(graphs, .init = rig_open);
+
+struct args {
+    CUdeviceptr p;
+    uint32_t a, b, n;
+    void *list[4];
+};
+
+static CUDA_KERNEL_NODE_PARAMS mix_params(struct args *args, CUdeviceptr p, uint32_t a, uint32_t b)
+{
+    *args = (struct args){.p = p, .a = a, .b = b, .n = WORDS};
+    args->list[0] = &args->p;
+    args->list[1] = &args->a;
+    args->list[2] = &args->b;
+    args->list[3] = &args->n;
+    return (CUDA_KERNEL_NODE_PARAMS){.func = rig.mix,
+                                     .gridDimX = WORDS / 256,
+                                     .gridDimY = 1,
+                                     .gridDimZ = 1,
+                                     .blockDimX = 256,
+                                     .blockDimY = 1,
+                                     .blockDimZ = 1,
+                                     .kernelParams = args->list};
+}
+
+static CUgraph graph_new(void)
+{
+    CUgraph g;
+    OK(cuGraphCreate(&g, 0));
+    return g;
+}
+
+static CUgraphNode mix_node(CUgraph g, const CUgraphNode *after, size_t n, CUdeviceptr p,
+                            uint32_t a, uint32_t b)
+{
+    struct args args;
+    CUgraphNode node;
+    CUDA_KERNEL_NODE_PARAMS params = mix_params(&args, p, a, b);
+    OK(cuGraphAddKernelNode(&node, g, after, n, &params));
+    return node;
+}
+
+static CUgraphExec exec_new(CUgraph g)
+{
+    CUgraphExec x;
+    OK(cuGraphInstantiate(&x, g, 0));
+    return x;
+}
+
+static void launch_and_wait(CUgraphExec x)
+{
+    OK(cuGraphLaunch(x, CU_STREAM_PER_THREAD));
+    OK(cuStreamSynchronize(CU_STREAM_PER_THREAD));
+}
+
+/* The plain names of three calls took an argument for edge data in 13.0. */
+#if CUDA_VERSION >= 13000
+#define ADD_EDGE(g, from, to)      cuGraphAddDependencies(g, from, to, NULL, 1)
+#define REMOVE_EDGE(g, from, to)   cuGraphRemoveDependencies(g, from, to, NULL, 1)
+#define DEPENDENCIES(node, out, n) cuGraphNodeGetDependencies(node, out, NULL, n)
+#else
+#define ADD_EDGE(g, from, to)      cuGraphAddDependencies(g, from, to, 1)
+#define REMOVE_EDGE(g, from, to)   cuGraphRemoveDependencies(g, from, to, 1)
+#define DEPENDENCIES(node, out, n) cuGraphNodeGetDependencies(node, out, n)
+#endif
+
+Test(graphs, nodes_run_in_order_of_edges)
+{
+    CUgraph g = graph_new();
+    CUdeviceptr p = words_new(1);
+    CUgraphNode last = mix_node(g, NULL, 0, p, 10, 5); /* made first, runs second */
+    CUgraphNode first = mix_node(g, NULL, 0, p, 2, 1);
+    OK(ADD_EDGE(g, &first, &last));
+    launch_and_wait(exec_new(g));
+    words_are(p, 35);
+}
+
+Test(graphs, a_diamond_joins)
+{
+    CUgraph g = graph_new();
+    CUdeviceptr p = words_new(1), q = words_new(2);
+    CUgraphNode top, sides[2], copy, bottom;
+    OK(cuGraphAddEmptyNode(&top, g, NULL, 0));
+    sides[0] = mix_node(g, &top, 1, p, 3, 4);
+    sides[1] = mix_node(g, &top, 1, q, 3, 4);
+    CUDA_MEMCPY3D params = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+                            .srcDevice = q,
+                            .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                            .dstDevice = p + BYTES / 2,
+                            .WidthInBytes = BYTES / 2,
+                            .Height = 1,
+                            .Depth = 1};
+    OK(cuGraphAddMemcpyNode(&copy, g, sides, 2, &params, rig.ctx));
+    bottom = mix_node(g, &copy, 1, p, 2, 0);
+    (void)bottom;
+    launch_and_wait(exec_new(g));
+    cr_assert_eq(word_of(p), 14);
+    cr_assert_eq(word_of(p + BYTES / 2), 20);
+}
+
+Test(graphs, wide_graphs_run_every_node)
+{
+    enum { WIDE = 40 };
+    CUgraph g = graph_new();
+    CUgraphNode nodes[WIDE];
+    CUdeviceptr p[WIDE];
+    for (int i = 0; i < WIDE; i++) {
+        p[i] = words_new(1);
+        nodes[i] = mix_node(g, NULL, 0, p[i], 2, (uint32_t)i);
+    }
+    CUgraphNode join = mix_node(g, nodes, WIDE, p[0], 10, 0);
+    (void)join;
+    CUgraphExec x = exec_new(g);
+    launch_and_wait(x);
+    cr_assert_eq(word_of(p[0]), 20);
+    for (int i = 1; i < WIDE; i++)
+        cr_assert_eq(word_of(p[i]), 2u + (uint32_t)i);
+}
+
+Test(graphs, a_graph_is_one_item_of_its_stream)
+{
+    struct gate gate;
+    CUstream s = stream_new();
+    CUgraph g = graph_new();
+    CUdeviceptr p = words_new(1), q = words_new(1);
+    mix_node(g, NULL, 0, p, 2, 1);
+    mix_node(g, NULL, 0, q, 2, 1);
+    CUgraphExec x = exec_new(g);
+    gate_queue(&gate, s);
+    OK(launch_mix(s, p, 1, 1));
+    OK(launch_mix(s, q, 1, 1));
+    OK(cuGraphLaunch(x, s));
+    OK(launch_mix(s, p, 10, 0));
+    OK(launch_mix(s, q, 10, 0));
+    FAILS(CUDA_ERROR_NOT_READY, cuStreamQuery(s));
+    gate_open(&gate);
+    OK(cuStreamSynchronize(s));
+    words_are(p, 50);
+    words_are(q, 50);
+}
+
+Test(graphs, launches_of_one_exec_follow_each_other)
+{
+    struct gate gate;
+    CUstream held = stream_new(), free_stream = stream_new();
+    CUgraph g = graph_new();
+    CUdeviceptr p = words_new(1);
+    mix_node(g, NULL, 0, p, 3, 1);
+    CUgraphExec x = exec_new(g);
+    gate_queue(&gate, held);
+    OK(cuGraphLaunch(x, held));
+    OK(cuGraphLaunch(x, free_stream));
+    FAILS(CUDA_ERROR_NOT_READY, cuStreamQuery(free_stream));
+    gate_open(&gate);
+    OK(cuStreamSynchronize(free_stream));
+    words_are(p, 13);
+}
+
+Test(graphs, memsets_and_host_functions)
+{
+    CUgraph g = graph_new();
+    CUdeviceptr p = words_new(0);
+    CUgraphNode set, mix;
+    CUDA_MEMSET_NODE_PARAMS params = {
+        .dst = p, .value = 4, .elementSize = 4, .width = WORDS, .height = 1};
+    OK(cuGraphAddMemsetNode(&set, g, NULL, 0, &params, rig.ctx));
+    mix = mix_node(g, &set, 1, p, 2, 2);
+    (void)mix;
+    launch_and_wait(exec_new(g));
+    words_are(p, 10);
+    CUDA_MEMSET_NODE_PARAMS got;
+    OK(cuGraphMemsetNodeGetParams(set, &got));
+    cr_assert_eq(got.dst, p);
+    cr_assert_eq(got.value, 4);
+    cr_assert_eq(got.width, WORDS);
+}
+
+Test(graphs, kernel_parameters_can_be_read_and_changed)
+{
+    CUgraph g = graph_new();
+    CUdeviceptr p = words_new(1);
+    CUgraphNode node = mix_node(g, NULL, 0, p, 3, 4);
+    CUDA_KERNEL_NODE_PARAMS got;
+    struct args args;
+    OK(cuGraphKernelNodeGetParams(node, &got));
+    cr_assert_eq(got.func, rig.mix);
+    cr_assert_eq(got.blockDimX, 256);
+    cr_assert_eq(*(uint32_t *)got.kernelParams[1], 3);
+    got = mix_params(&args, p, 5, 6);
+    OK(cuGraphKernelNodeSetParams(node, &got));
+    launch_and_wait(exec_new(g));
+    words_are(p, 11);
+}
+
+Test(graphs, structure_can_be_asked_for)
+{
+    CUgraph g = graph_new();
+    CUdeviceptr p = words_new(1);
+    CUgraphNode a = mix_node(g, NULL, 0, p, 1, 1), b = mix_node(g, &a, 1, p, 1, 1);
+    CUgraphNode nodes[3] = {NULL}, roots[2] = {NULL};
+    size_t n = 3, roots_n = 2, deps = 1;
+    CUgraphNodeType type;
+    OK(cuGraphGetNodes(g, nodes, &n));
+    cr_assert_eq(n, 2);
+    cr_assert_null(nodes[2]);
+    OK(cuGraphGetRootNodes(g, roots, &roots_n));
+    cr_assert_eq(roots_n, 1);
+    cr_assert_eq(roots[0], a);
+    OK(DEPENDENCIES(b, nodes, &deps));
+    cr_assert_eq(deps, 1);
+    cr_assert_eq(nodes[0], a);
+    OK(cuGraphNodeGetType(b, &type));
+    cr_assert_eq(type, CU_GRAPH_NODE_TYPE_KERNEL);
+}
+
+Test(graphs, circles_and_double_edges_are_refused)
+{
+    CUgraph g = graph_new();
+    CUdeviceptr p = words_new(1);
+    CUgraphNode a = mix_node(g, NULL, 0, p, 1, 1), b = mix_node(g, &a, 1, p, 1, 1);
+    FAILS(CUDA_ERROR_INVALID_VALUE, ADD_EDGE(g, &a, &b));
+    CUgraphExec x;
+    CUresult rc = ADD_EDGE(g, &b, &a);
+    cr_assert(rc != CUDA_SUCCESS || cuGraphInstantiate(&x, g, 0) != CUDA_SUCCESS);
+}
+
+Test(graphs, nodes_and_edges_can_be_removed)
+{
+    CUgraph g = graph_new();
+    CUdeviceptr p = words_new(1);
+    CUgraphNode a = mix_node(g, NULL, 0, p, 1, 1), b = mix_node(g, &a, 1, p, 7, 0);
+    size_t n = 0;
+    OK(REMOVE_EDGE(g, &a, &b));
+    OK(DEPENDENCIES(b, NULL, &n));
+    cr_assert_eq(n, 0);
+    OK(cuGraphDestroyNode(a));
+    OK(cuGraphGetNodes(g, NULL, &n));
+    cr_assert_eq(n, 1);
+    launch_and_wait(exec_new(g));
+    words_are(p, 7);
+}
+
+Test(graphs, clones_are_independent)
+{
+    CUgraph g = graph_new(), clone;
+    CUdeviceptr p = words_new(1);
+    CUgraphNode a = mix_node(g, NULL, 0, p, 2, 1), found = NULL;
+    mix_node(g, &a, 1, p, 10, 5);
+    OK(cuGraphClone(&clone, g));
+    OK(cuGraphNodeFindInClone(&found, a, clone));
+    cr_assert_neq(found, a);
+    OK(cuGraphDestroy(g));
+    launch_and_wait(exec_new(clone));
+    words_are(p, 35);
+}
+
+Test(graphs, exec_outlives_its_graph)
+{
+    CUgraph g = graph_new();
+    CUdeviceptr p = words_new(1);
+    mix_node(g, NULL, 0, p, 2, 1);
+    CUgraphExec x = exec_new(g);
+    OK(cuGraphDestroy(g));
+    launch_and_wait(x);
+    words_are(p, 3);
+}
+
+Test(graphs, exec_destroyed_while_running)
+{
+    struct gate gate;
+    CUstream s = stream_new();
+    CUgraph g = graph_new();
+    CUdeviceptr p = words_new(1), q = words_new(1);
+    mix_node(g, NULL, 0, p, 2, 1);
+    mix_node(g, NULL, 0, q, 2, 1);
+    CUgraphExec x = exec_new(g);
+    gate_queue(&gate, s);
+    OK(cuGraphLaunch(x, s));
+    OK(cuGraphExecDestroy(x));
+    gate_open(&gate);
+    OK(cuStreamSynchronize(s));
+    words_are(p, 3);
+    words_are(q, 3);
+}
+
+Test(graphs, exec_parameters_can_be_changed)
+{
+    struct args args;
+    CUgraph g = graph_new();
+    CUdeviceptr p = words_new(1);
+    CUgraphNode node = mix_node(g, NULL, 0, p, 2, 1);
+    CUgraphExec x = exec_new(g);
+    CUDA_KERNEL_NODE_PARAMS params = mix_params(&args, p, 9, 9);
+    OK(cuGraphExecKernelNodeSetParams(x, node, &params));
+    launch_and_wait(x);
+    words_are(p, 18);
+}
+
+Test(graphs, launched_parameters_stay_what_they_were)
+{
+    struct gate gate;
+    struct args args;
+    CUstream s = stream_new();
+    CUgraph g = graph_new();
+    CUdeviceptr p = words_new(1);
+    CUgraphNode node = mix_node(g, NULL, 0, p, 2, 1);
+    CUgraphExec x = exec_new(g);
+    CUDA_KERNEL_NODE_PARAMS params = mix_params(&args, p, 100, 0);
+    gate_queue(&gate, s);
+    OK(cuGraphLaunch(x, s));
+    OK(cuGraphExecKernelNodeSetParams(x, node, &params));
+    OK(cuGraphLaunch(x, s));
+    gate_open(&gate);
+    OK(cuStreamSynchronize(s));
+    words_are(p, 300);
+}
+
+Test(graphs, exec_takes_another_graph_of_the_same_shape)
+{
+    CUgraph g = graph_new(), h = graph_new();
+    CUdeviceptr p = words_new(1);
+    CUgraphNode a = mix_node(g, NULL, 0, p, 2, 1), b = mix_node(h, NULL, 0, p, 5, 0);
+    CUgraphExecUpdateResultInfo info;
+    mix_node(g, &a, 1, p, 1, 1);
+    mix_node(h, &b, 1, p, 5, 1);
+    CUgraphExec x = exec_new(g);
+    OK(cuGraphExecUpdate(x, h, &info));
+    cr_assert_eq(info.result, CU_GRAPH_EXEC_UPDATE_SUCCESS);
+    launch_and_wait(x);
+    words_are(p, 26);
+}
+
+Test(graphs, exec_refuses_another_shape)
+{
+    CUgraph g = graph_new(), h = graph_new();
+    CUdeviceptr p = words_new(1);
+    CUgraphExecUpdateResultInfo info;
+    CUgraphNode a = mix_node(g, NULL, 0, p, 2, 1);
+    mix_node(g, &a, 1, p, 1, 1);
+    mix_node(h, NULL, 0, p, 5, 0);
+    mix_node(h, NULL, 0, p, 5, 0);
+    CUgraphExec x = exec_new(g);
+    FAILS(CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, cuGraphExecUpdate(x, h, &info));
+    cr_assert_eq(info.result, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED);
+    launch_and_wait(x); /* and is what it was */
+    words_are(p, 4);
+}
+
+Test(graphs, disabled_nodes_do_nothing)
+{
+    CUgraph g = graph_new();
+    CUdeviceptr p = words_new(1);
+    CUgraphNode a = mix_node(g, NULL, 0, p, 2, 1);
+    unsigned int on = 9;
+    mix_node(g, &a, 1, p, 10, 5);
+    CUgraphExec x = exec_new(g);
+    OK(cuGraphNodeSetEnabled(x, a, 0));
+    OK(cuGraphNodeGetEnabled(x, a, &on));
+    cr_assert_eq(on, 0);
+    launch_and_wait(x);
+    words_are(p, 15);
+    OK(cuGraphNodeSetEnabled(x, a, 1));
+    launch_and_wait(x);
+    words_are(p, 315);
+}
+
+Test(graphs, child_graphs_run_inside)
+{
+    CUgraph inner = graph_new(), outer = graph_new(), seen = NULL;
+    CUdeviceptr p = words_new(1);
+    CUgraphNode a = mix_node(inner, NULL, 0, p, 2, 1), first, child;
+    mix_node(inner, &a, 1, p, 3, 0);
+    first = mix_node(outer, NULL, 0, p, 1, 4);
+    OK(cuGraphAddChildGraphNode(&child, outer, &first, 1, inner));
+    mix_node(outer, &child, 1, p, 10, 0);
+    OK(cuGraphDestroy(inner));
+    OK(cuGraphChildGraphNodeGetGraph(child, &seen));
+    cr_assert_not_null(seen);
+    launch_and_wait(exec_new(outer));
+    words_are(p, 330);
+}
+
+Test(graphs, events_recorded_in_graphs)
+{
+    struct gate gate;
+    CUstream s = stream_new();
+    CUgraph g = graph_new();
+    CUdeviceptr p = words_new(1);
+    CUevent e = event_new(), got = NULL;
+    CUgraphNode a = mix_node(g, NULL, 0, p, 2, 1), record;
+    OK(cuGraphAddEventRecordNode(&record, g, &a, 1, e));
+    OK(cuGraphEventRecordNodeGetEvent(record, &got));
+    cr_assert_eq(got, e);
+    CUgraphExec x = exec_new(g);
+    OK(cuEventQuery(e));
+    gate_queue(&gate, s);
+    OK(cuGraphLaunch(x, s));
+    FAILS(CUDA_ERROR_NOT_READY, cuEventQuery(e));
+    gate_open(&gate);
+    OK(cuEventSynchronize(e));
+    OK(cuStreamSynchronize(s));
+}
+
+Test(graphs, events_waited_for_in_graphs)
+{
+    struct gate gate;
+    CUstream s = stream_new(), other = stream_new();
+    CUgraph g = graph_new();
+    CUdeviceptr p = words_new(1);
+    CUevent e = event_new();
+    CUgraphNode wait;
+    OK(cuGraphAddEventWaitNode(&wait, g, NULL, 0, e));
+    mix_node(g, &wait, 1, p, 10, 5);
+    CUgraphExec x = exec_new(g);
+    gate_queue(&gate, other);
+    OK(launch_mix(other, p, 2, 1));
+    OK(cuEventRecord(e, other));
+    OK(cuGraphLaunch(x, s));
+    FAILS(CUDA_ERROR_NOT_READY, cuStreamQuery(s));
+    gate_open(&gate);
+    OK(cuStreamSynchronize(s));
+    words_are(p, 35);
+}
+
+static void CUDA_CB count_up(void *arg)
+{
+    atomic_fetch_add((atomic_int *)arg, 1);
+}
+
+Test(graphs, user_objects_live_as_long_as_graphs)
+{
+    atomic_int destroyed = 0;
+    CUgraph g = graph_new();
+    CUuserObject object;
+    CUdeviceptr p = words_new(1);
+    mix_node(g, NULL, 0, p, 2, 1);
+    OK(cuUserObjectCreate(&object, &destroyed, count_up, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
+    OK(cuGraphRetainUserObject(g, object, 1, CU_GRAPH_USER_OBJECT_MOVE));
+    CUgraphExec x = exec_new(g);
+    OK(cuGraphDestroy(g));
+    cr_assert_eq(atomic_load(&destroyed), 0);
+    launch_and_wait(x);
+    OK(cuGraphExecDestroy(x));
+    UNTIL(atomic_load(&destroyed) == 1);
+}
+
+Test(graphs, unfreed_memory_forbids_a_second_launch)
+{
+    CUgraph g = graph_new();
+    CUgraphNode node;
+    if (!rig_attribute(CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED))
+        cr_skip_test("no memory pools");
+    CUDA_MEM_ALLOC_NODE_PARAMS params = {
+        .poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                      .location = {CU_MEM_LOCATION_TYPE_DEVICE, rig.dev}},
+        .bytesize = BYTES};
+    OK(cuGraphAddMemAllocNode(&node, g, NULL, 0, &params));
+    CUgraphExec x = exec_new(g);
+    launch_and_wait(x);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cuGraphLaunch(x, CU_STREAM_PER_THREAD));
+    OK(cuMemFreeAsync(params.dptr, CU_STREAM_PER_THREAD));
+    launch_and_wait(x);
+    OK(cuMemFree(params.dptr));
+}
+
+#if CUDA_VERSION >= 12020
+Test(graphs, one_call_adds_any_node)
+{
+    struct args args;
+    CUgraph g = graph_new();
+    CUdeviceptr p = words_new(1);
+    CUgraphNode node;
+    CUgraphNodeParams params;
+    CUDA_KERNEL_NODE_PARAMS mix = mix_params(&args, p, 2, 1);
+    int version = 0;
+    OK(cuDriverGetVersion(&version));
+    if (version < 12020)
+        cr_skip_test("came with CUDA 12.2");
+    memset(&params, 0, sizeof params);
+    params.type = CU_GRAPH_NODE_TYPE_KERNEL;
+    params.kernel.func = mix.func;
+    params.kernel.gridDimX = mix.gridDimX;
+    params.kernel.gridDimY = params.kernel.gridDimZ = 1;
+    params.kernel.blockDimX = 256;
+    params.kernel.blockDimY = params.kernel.blockDimZ = 1;
+    params.kernel.kernelParams = mix.kernelParams;
+#if CUDA_VERSION >= 13000
+    OK(cuGraphAddNode(&node, g, NULL, NULL, 0, &params));
+#else
+    OK(cuGraphAddNode(&node, g, NULL, 0, &params));
+#endif
+    launch_and_wait(exec_new(g));
+    words_are(p, 3);
+}
+#endif
+
+Test(graphs, stale_handles_are_refused)
+{
+    CUgraph g = graph_new();
+    CUgraphExec x = exec_new(g);
+    size_t n = 0;
+    FAILS(CUDA_ERROR_INVALID_VALUE, cuGraphGetNodes(NULL, NULL, &n));
+    OK(cuGraphExecDestroy(x));
+    OK(cuGraphDestroy(g));
+}

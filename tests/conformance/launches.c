@@ -1,0 +1,193 @@
+/*
+ * launches.c - kernels: parameters, limits, attributes, modules and libraries.
+ */
+#include "rig.h"
+
+TestSuite(launches, .init = rig_open);
+
+Test(launches, parameters_are_read_during_the_call)
+{
+    struct gate gate;
+    CUstream s = stream_new();
+    CUdeviceptr p = words_new(0);
+    uint32_t v = 5, n = WORDS;
+    void *params[] = {&p, &v, &n};
+    CUdeviceptr q = p;
+    gate_queue(&gate, s);
+    OK(cuLaunchKernel(rig.fill, WORDS / 256, 1, 1, 256, 1, 1, 0, s, params, NULL));
+    v = 6, n = 1, p = 0;
+    gate_open(&gate);
+    OK(cuStreamSynchronize(s));
+    words_are(q, 5);
+}
+
+Test(launches, parameters_from_a_buffer)
+{
+    CUdeviceptr p = words_new(0);
+    struct {
+        CUdeviceptr p;
+        uint32_t v, n;
+    } args = {p, 21, WORDS};
+    size_t bytes = sizeof args;
+    void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &args, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes,
+                     CU_LAUNCH_PARAM_END};
+    OK(cuLaunchKernel(rig.fill, WORDS / 256, 1, 1, 256, 1, 1, 0, NULL, NULL, extra));
+    words_are(p, 21);
+}
+
+Test(launches, four_threads_write_ten_elements_and_no_more)
+{
+    CUdeviceptr p = words_new(0);
+    uint32_t v = 1, n = 10;
+    void *params[] = {&p, &v, &n};
+    uint32_t out[WORDS];
+    OK(cuLaunchKernel(rig.fill, 1, 1, 1, 4, 1, 1, 0, NULL, params, NULL));
+    OK(cuMemcpyDtoH(out, p, BYTES));
+    for (int i = 0; i < WORDS; i++)
+        cr_assert_eq(out[i], i < 10 ? 1 : 0);
+}
+
+Test(launches, axpy_computes)
+{
+    float in[WORDS], out[WORDS];
+    CUdeviceptr x = words_new(0), y = words_new(0);
+    float a = 2.0f;
+    uint32_t n = WORDS;
+    for (int i = 0; i < WORDS; i++)
+        in[i] = (float)i;
+    OK(cuMemcpyHtoD(x, in, BYTES));
+    OK(cuMemcpyHtoD(y, in, BYTES));
+    void *params[] = {&y, &x, &a, &n};
+    OK(cuLaunchKernel(rig.axpy, WORDS / 256, 1, 1, 256, 1, 1, 0, NULL, params, NULL));
+    OK(cuMemcpyDtoH(out, y, BYTES));
+    for (int i = 0; i < WORDS; i++)
+        cr_assert_eq(out[i], 3.0f * (float)i);
+}
+
+Test(launches, impossible_shapes_are_refused)
+{
+    uint64_t ns = 1;
+    void *params[] = {&ns};
+    FAILS(CUDA_ERROR_INVALID_VALUE,
+          cuLaunchKernel(rig.spin, 0, 1, 1, 32, 1, 1, 0, NULL, params, NULL));
+    FAILS(CUDA_ERROR_INVALID_VALUE,
+          cuLaunchKernel(rig.spin, 1, 1, 1, 0, 1, 1, 0, NULL, params, NULL));
+    FAILS(CUDA_ERROR_INVALID_VALUE,
+          cuLaunchKernel(rig.spin, 1, 1, 1, 4096, 1, 1, 0, NULL, params, NULL));
+    FAILS(CUDA_ERROR_INVALID_VALUE,
+          cuLaunchKernel(rig.spin, 1, 1 << 20, 1, 32, 1, 1, 0, NULL, params, NULL));
+    FAILS(CUDA_ERROR_INVALID_VALUE,
+          cuLaunchKernel(rig.spin, 1, 1, 1, 32, 1, 1, 1 << 20, NULL, params, NULL));
+    OK(launch_spin(NULL, 1000));
+    OK(cuCtxSynchronize()); /* none of them harmed the context */
+}
+
+Test(launches, null_function_is_refused)
+{
+    FAILS(CUDA_ERROR_INVALID_HANDLE, cuLaunchKernel(NULL, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
+}
+
+Test(launches, config_and_attributes)
+{
+    CUdeviceptr p = words_new(1);
+    uint32_t a = 7, b = 3, n = WORDS;
+    void *params[] = {&p, &a, &b, &n};
+    CUlaunchAttribute attrs[1];
+    memset(attrs, 0, sizeof attrs);
+    attrs[0].id = CU_LAUNCH_ATTRIBUTE_PRIORITY;
+    CUlaunchConfig config = {.gridDimX = WORDS / 256,
+                             .gridDimY = 1,
+                             .gridDimZ = 1,
+                             .blockDimX = 256,
+                             .blockDimY = 1,
+                             .blockDimZ = 1,
+                             .hStream = stream_new(),
+                             .attrs = attrs,
+                             .numAttrs = 1};
+    OK(cuLaunchKernelEx(&config, rig.mix, params, NULL));
+    OK(cuStreamSynchronize(config.hStream));
+    words_are(p, 10);
+}
+
+Test(launches, cooperative_grids_must_fit)
+{
+    uint64_t ns = 1000;
+    void *params[] = {&ns};
+    if (!rig_attribute(CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH))
+        cr_skip_test("no cooperative launch");
+    OK(cuLaunchCooperativeKernel(rig.spin, 1, 1, 1, 32, 1, 1, 0, NULL, params));
+    FAILS(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE,
+          cuLaunchCooperativeKernel(rig.spin, 1 << 20, 1, 1, 1024, 1, 1, 0, NULL, params));
+    OK(cuCtxSynchronize());
+}
+
+Test(launches, function_attributes)
+{
+    int value = 0;
+    OK(cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, rig.mix));
+    cr_assert_gt(value, 0);
+    cr_assert_leq(value, 1024);
+}
+
+#if CUDA_VERSION >= 12040
+Test(launches, parameter_layout)
+{
+    static const size_t offsets[] = {0, 8, 12, 16, 24}, sizes[] = {8, 4, 4, 4, 8};
+    size_t offset, bytes;
+    int version = 0;
+    OK(cuDriverGetVersion(&version));
+    if (version < 12040)
+        cr_skip_test("parameter information came with CUDA 12.4");
+    for (size_t i = 0; i < 5; i++) {
+        OK(cuFuncGetParamInfo(rig.mix_spin, i, &offset, &bytes));
+        cr_assert_eq(offset, offsets[i]);
+        cr_assert_eq(bytes, sizes[i]);
+    }
+    FAILS(CUDA_ERROR_INVALID_VALUE, cuFuncGetParamInfo(rig.mix_spin, 5, &offset, &bytes));
+}
+#endif
+
+Test(launches, unknown_function_is_not_found)
+{
+    CUfunction f;
+    FAILS(CUDA_ERROR_NOT_FOUND, cuModuleGetFunction(&f, rig.module, "nonesuch"));
+}
+
+Test(launches, missing_file_is_not_found)
+{
+    CUmodule m;
+    FAILS(CUDA_ERROR_FILE_NOT_FOUND, cuModuleLoad(&m, "/nonexistent/kernels.ptx"));
+}
+
+Test(launches, nonsense_is_no_module)
+{
+    CUmodule m;
+    CUresult rc = cuModuleLoadData(&m, "this is not a module");
+    cr_assert(rc == CUDA_ERROR_INVALID_IMAGE || rc == CUDA_ERROR_INVALID_PTX, "gave %d", (int)rc);
+}
+
+Test(launches, unload_waits_for_what_was_launched)
+{
+    CUstream s = stream_new();
+    CUdeviceptr p = words_new(1);
+    OK(launch_spin(s, 1000000));
+    OK(launch_mix(s, p, 3, 4));
+    OK(cuModuleUnload(rig.module));
+    OK(cuStreamSynchronize(s));
+    words_are(p, 7);
+}
+
+Test(launches, library_kernels_launch_like_functions)
+{
+    CUlibrary library;
+    CUkernel kernel;
+    CUdeviceptr p = words_new(1);
+    uint32_t a = 5, b = 1, n = WORDS;
+    void *params[] = {&p, &a, &b, &n};
+    OK(cuLibraryLoadFromFile(&library, SOURCE_DIR "/examples/kernels.ptx", NULL, NULL, 0, NULL,
+                             NULL, 0));
+    OK(cuLibraryGetKernel(&kernel, library, "mix"));
+    OK(cuLaunchKernel((CUfunction)kernel, WORDS / 256, 1, 1, 256, 1, 1, 0, NULL, params, NULL));
+    words_are(p, 6);
+    OK(cuLibraryUnload(library));
+}

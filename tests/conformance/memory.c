@@ -1,0 +1,161 @@
+/*
+ * memory.c - allocations: device, pinned, managed, mapped; and what can be asked about a pointer.
+ */
+#include "rig.h"
+
+TestSuite(memory, .init = rig_open);
+
+Test(memory, nothing_is_no_allocation)
+{
+    CUdeviceptr p;
+    FAILS(CUDA_ERROR_INVALID_VALUE, cuMemAlloc(&p, 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cuMemAlloc(NULL, 4));
+}
+
+Test(memory, too_much_is_refused_and_harmless)
+{
+    size_t left, all;
+    CUdeviceptr p;
+    OK(cuMemGetInfo(&left, &all));
+    FAILS(CUDA_ERROR_OUT_OF_MEMORY, cuMemAlloc(&p, all * 2));
+    words_are(words_new(3), 3);
+}
+
+Test(memory, info_counts_allocations)
+{
+    size_t before, after, all;
+    CUdeviceptr p;
+    OK(cuMemGetInfo(&before, &all));
+    OK(cuMemAlloc(&p, 64 << 20));
+    OK(cuMemGetInfo(&after, &all));
+    cr_assert_leq(after + (63 << 20), before);
+    OK(cuMemFree(p));
+}
+
+Test(memory, free_takes_what_alloc_gave)
+{
+    CUdeviceptr p = words_new(0);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cuMemFree(p + 4));
+    OK(cuMemFree(p));
+    OK(cuMemFree(0));
+}
+
+Test(memory, free_waits_for_work)
+{
+    CUstream s = stream_new();
+    CUdeviceptr p = words_new(0);
+    OK(launch_spin(s, 2000000));
+    OK(launch_fill(s, p, 1));
+    OK(cuMemFree(p));
+    OK(cuStreamQuery(s));
+}
+
+Test(memory, address_range_of_an_inner_pointer)
+{
+    CUdeviceptr p = words_new(0), base = 0;
+    size_t bytes = 0;
+    OK(cuMemGetAddressRange(&base, &bytes, p + 100));
+    cr_assert_eq(base, p);
+    cr_assert_geq(bytes, BYTES);
+}
+
+Test(memory, pointer_attributes_tell_the_kinds_apart)
+{
+    CUmemorytype type = 0;
+    int ordinal = -1, on_stack;
+    CUcontext ctx = NULL;
+    CUdeviceptr p = words_new(0), host = (CUdeviceptr)pinned_new();
+    OK(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, p));
+    cr_assert_eq(type, CU_MEMORYTYPE_DEVICE);
+    OK(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, host));
+    cr_assert_eq(type, CU_MEMORYTYPE_HOST);
+    OK(cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, p));
+    cr_assert_eq(ordinal, rig.dev);
+    OK(cuPointerGetAttribute(&ctx, CU_POINTER_ATTRIBUTE_CONTEXT, p));
+    cr_assert_eq(ctx, rig.ctx);
+    FAILS(CUDA_ERROR_INVALID_VALUE,
+          cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (CUdeviceptr)&on_stack));
+}
+
+Test(memory, unknown_pointer_has_zero_attributes)
+{
+    int on_stack;
+    CUmemorytype type = CU_MEMORYTYPE_DEVICE;
+    CUcontext ctx = rig.ctx;
+    CUpointer_attribute which[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_CONTEXT};
+    void *data[] = {&type, &ctx};
+    OK(cuPointerGetAttributes(2, which, data, (CUdeviceptr)&on_stack));
+    cr_assert_eq((int)type, 0);
+    cr_assert_null(ctx);
+}
+
+Test(memory, pinned_memory_knows_its_flags)
+{
+    void *p;
+    unsigned int flags = 0;
+    CUdeviceptr mapped = 0;
+    OK(cuMemHostAlloc(&p, 4096, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP));
+    OK(cuMemHostGetFlags(&flags, p));
+    cr_assert(flags & CU_MEMHOSTALLOC_PORTABLE);
+    OK(cuMemHostGetDevicePointer(&mapped, p, 0));
+    cr_assert_neq(mapped, 0);
+    OK(cuMemFreeHost(p));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cuMemFreeHost(p));
+}
+
+Test(memory, kernels_reach_pinned_memory)
+{
+    uint32_t *p = pinned_new();
+    CUdeviceptr mapped;
+    OK(cuMemHostGetDevicePointer(&mapped, p, 0));
+    OK(launch_fill(NULL, mapped, 12));
+    OK(cuCtxSynchronize());
+    cr_assert_eq(p[WORDS - 1], 12);
+}
+
+Test(memory, registering_twice_is_refused)
+{
+    static uint32_t host[WORDS];
+    OK(cuMemHostRegister(host, BYTES, 0));
+    FAILS(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, cuMemHostRegister(host, BYTES, 0));
+    OK(cuMemHostUnregister(host));
+    FAILS(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, cuMemHostUnregister(host));
+}
+
+Test(memory, managed_memory_is_everybodys)
+{
+    CUdeviceptr p;
+    if (!rig_attribute(CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY))
+        cr_skip_test("no managed memory");
+    OK(cuMemAllocManaged(&p, BYTES, CU_MEM_ATTACH_GLOBAL));
+    ((uint32_t *)p)[0] = 4;
+    OK(launch_mix(NULL, p, 10, 2));
+    OK(cuCtxSynchronize());
+    cr_assert_eq(((uint32_t *)p)[0], 42);
+    OK(cuMemFree(p));
+}
+
+Test(memory, mapped_allocation_shows_in_two_places)
+{
+    if (!rig_attribute(CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED))
+        cr_skip_test("no virtual memory management");
+    CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                .location = {CU_MEM_LOCATION_TYPE_DEVICE, rig.dev}};
+    CUmemAccessDesc access = {prop.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    CUmemGenericAllocationHandle handle;
+    size_t bytes = 0;
+    CUdeviceptr p;
+    OK(cuMemGetAllocationGranularity(&bytes, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+    OK(cuMemAddressReserve(&p, 2 * bytes, 0, 0, 0));
+    OK(cuMemCreate(&handle, bytes, &prop, 0));
+    OK(cuMemMap(p, bytes, 0, handle, 0));
+    OK(cuMemMap(p + bytes, bytes, 0, handle, 0));
+    OK(cuMemSetAccess(p, 2 * bytes, &access, 1));
+    OK(cuMemRelease(handle));
+    OK(launch_fill(NULL, p, 77));
+    OK(cuCtxSynchronize());
+    words_are(p + bytes, 77);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cuMemAddressFree(p, 2 * bytes)); /* still mapped */
+    OK(cuMemUnmap(p, 2 * bytes));
+    OK(cuMemAddressFree(p, 2 * bytes));
+}

@@ -1,0 +1,74 @@
+/*
+ * rig.h - what every check of the driver needs: a device, a context, the example kernels, and a gate
+ * that holds a stream until it is opened, so that order is tested without time.
+ */
+#ifndef CONFORMANCE_RIG_H
+#define CONFORMANCE_RIG_H
+
+#include <cuda.h>
+
+#include <criterion/criterion.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define OK(call) cr_assert_eq((call), CUDA_SUCCESS, "%s", #call)
+#define FAILS(expected, call)                                                                      \
+    do {                                                                                           \
+        CUresult fails_rc = (call);                                                                \
+        cr_assert_eq(fails_rc, (expected), "%s gave %d, not %s", #call, (int)fails_rc, #expected); \
+    } while (0)
+
+enum { WORDS = 1024, BYTES = WORDS * 4 };
+
+struct rig {
+    CUdevice dev;
+    CUcontext ctx;
+    CUmodule module;
+    CUfunction spin, fill, copy, axpy, mix, mix_spin;
+};
+extern struct rig rig;
+
+/* .init of most tests: everything above, or the test is skipped for want of a device. */
+void rig_open(void);
+/* Just cuInit and a device. */
+void rig_init(void);
+int rig_attribute(CUdevice_attribute attribute);
+
+CUstream stream_new(void);             /* non-blocking */
+CUstream stream_new_blocking(void);    /* in legacy order */
+CUevent event_new(void);               /* without timing */
+CUdeviceptr words_new(uint32_t value); /* WORDS words of device memory */
+void *pinned_new(void);                /* BYTES bytes, zeroed */
+uint32_t word_of(CUdeviceptr p);       /* the first word, by a synchronous copy */
+/* All words equal `value`. */
+void words_are(CUdeviceptr p, uint32_t value);
+
+CUresult launch_spin(CUstream s, uint64_t ns);
+CUresult launch_fill(CUstream s, CUdeviceptr p, uint32_t v);
+CUresult launch_copy(CUstream s, CUdeviceptr dst, CUdeviceptr src);
+/* x = x * a + b */
+CUresult launch_mix(CUstream s, CUdeviceptr p, uint32_t a, uint32_t b);
+
+/* Closed when queued; the stream stays behind it until gate_open. */
+struct gate {
+    atomic_int open;
+};
+void gate_queue(struct gate *g, CUstream s);
+void gate_open(struct gate *g);
+
+/* Wait for a condition with a generous deadline: 20 s. */
+#define UNTIL(condition)                                                                           \
+    do {                                                                                           \
+        int until_tries = 0;                                                                       \
+        while (!(condition) && until_tries++ < 20000)                                              \
+            rig_pause();                                                                           \
+        cr_assert(condition, "%s did not come true", #condition);                                  \
+    } while (0)
+void rig_pause(void); /* 1 ms */
+
+/* Runs fn(arg) in another thread, with the rig's context current, and waits for it. */
+void in_thread(void (*fn)(void *), void *arg);
+
+#endif

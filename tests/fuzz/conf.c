@@ -1,0 +1,38 @@
+/*
+ * conf.c - fuzzes cutind.conf: any bytes are read or refused with one line, and what was read keeps its
+ * bounds.
+ */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "scheduler/conf.h"
+#include "scheduler/policy.h"
+
+static void require(bool holds)
+{
+    if (!holds)
+        abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct subject who = {.uid = 7, .gid = 8};
+    struct conf conf;
+    char why[512] = "";
+    FILE *in = size ? fmemopen((void *)(uintptr_t)data, size, "r") : NULL;
+
+    if (!in)
+        return 0;
+    conf_default(&conf, 1000);
+    if (conf_parse(&conf, in, "FILE", why, sizeof(why)) == 0) {
+        require(conf.loaded && conf.min_share_percent <= 90 && policy_at(conf.policy) != NULL);
+        require(conf.clients_per_user >= 1 && conf.socket_mode <= 0777);
+        require(permission_level(&conf, &who, 3) <= 3);
+    } else {
+        require(!conf.loaded && why[0] && !strchr(why, '\n'));
+    }
+    conf_clear(&conf);
+    fclose(in);
+    return 0;
+}

@@ -1,0 +1,68 @@
+/*
+ * protocol.c - fuzzes message_check: whatever passes must keep every bound that the handlers rely on.
+ */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "scheduler/protocol.h"
+
+static void require(bool holds)
+{
+    if (!holds)
+        abort();
+}
+
+static void check_bounds(const union message *m)
+{
+    switch (m->header.type) {
+    case MESSAGE_HELLO:
+        require(m->hello.level < PAGE_LEVELS && m->hello.lowest <= m->hello.level);
+        require(strnlen(m->hello.name, PAGE_NAME) < PAGE_NAME);
+        break;
+    case MESSAGE_WELCOME:
+        require(m->welcome.level < PAGE_LEVELS && m->welcome.share_percent <= 90);
+        require(strnlen(m->welcome.reason, PROTOCOL_TEXT) < PROTOCOL_TEXT);
+        break;
+    case MESSAGE_DEVICE:
+        require(m->device.slot < PAGE_DEVICES);
+        break;
+    case MESSAGE_BIT:
+        require(m->bit.slot < PAGE_DEVICES);
+        break;
+    case MESSAGE_JOIN:
+        require(m->join.level < PAGE_LEVELS && m->join.floor <= m->join.level);
+        for (uint32_t d = 0; d < PAGE_DEVICES; d++)
+            require(m->join.slot[d] < PAGE_DEVICES || m->join.slot[d] == PROTOCOL_NO_SLOT);
+        break;
+    case MESSAGE_ROW:
+        require(m->row.devices <= PAGE_DEVICES);
+        break;
+    case MESSAGE_CONTROL:
+        require(m->control.order < CONTROL_ORDER_COUNT);
+        break;
+    case MESSAGE_ORDER:
+        require(m->order.order < CONTROL_ORDER_COUNT);
+        break;
+    case MESSAGE_POLICY:
+        require(strnlen(m->policy.name, PAGE_NAME) < PAGE_NAME);
+        break;
+    default:
+        break;
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    union message m;
+
+    memset(&m, 0, sizeof(m));
+    memcpy(&m, data, size < sizeof(m) ? size : sizeof(m));
+    for (int direction = TO_DAEMON; direction <= TO_CLIENT; direction++)
+        if (message_check(&m, size, (enum message_direction)direction) == 0) {
+            require(size == m.header.size && size <= sizeof(m));
+            require(strcmp(message_name(m.header.type), "?") != 0);
+            check_bounds(&m);
+        }
+    return 0;
+}

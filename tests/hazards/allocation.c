@@ -1,0 +1,268 @@
+/*
+ * allocation.c - stream-ordered allocation, frees and unloads while work is buffered, and memory that
+ * runs out.
+ */
+#include "tests/hazards/hazard.h"
+
+#include <string.h>
+
+HAZARD(allocation_returns_a_pointer_that_can_be_used_at_once)
+{
+    CUstream s = stream_new(CU_STREAM_NON_BLOCKING);
+    CUdeviceptr x = buffer_new(3), y = 0;
+    warm(s);
+    hold(s);
+    SAY(launch_mix(x, 5, 7, s));
+    buffered(s);
+    SAY(cuMemAllocAsync(&y, BYTES, s));
+    printf("written: %d\n", y != 0);
+    SAY(cuMemsetD32Async(y, 2, N, s));
+    SAY(launch_mix(y, 5, 7, s));
+    SAY(cuMemcpyDtoDAsync(x, y, BYTES / 2, s));
+    SAY(cuMemFreeAsync(y, s));
+    release(s);
+    SAY(cuStreamSynchronize(s));
+    show("x", x);
+}
+
+HAZARD(allocation_from_a_pool_can_be_used_at_once)
+{
+    CUstream s = stream_new(CU_STREAM_NON_BLOCKING);
+    CUdeviceptr x = buffer_new(3), y = 0;
+    CUmemoryPool pool;
+    MUST(cuDeviceGetDefaultMemPool(&pool, device));
+    warm(s);
+    hold(s);
+    SAY(launch_mix(x, 5, 7, s));
+    SAY(cuMemAllocFromPoolAsync(&y, BYTES, pool, s));
+    SAY(cuMemcpyAsync(y, x, BYTES, s));
+    SAY(launch_mix(y, 2, 1, s));
+    SAY(cuMemcpyAsync(x, y, BYTES, s));
+    SAY(cuMemFreeAsync(y, s));
+    release(s);
+    SAY(cuStreamSynchronize(s));
+    show("x", x);
+}
+
+HAZARD(freed_in_a_held_stream_is_not_given_out_before)
+{
+    CUstream s = stream_new(CU_STREAM_NON_BLOCKING), other = stream_new(CU_STREAM_NON_BLOCKING);
+    CUdeviceptr x = buffer_new(0), p = 0, q = 0;
+    warm(s);
+    warm(other);
+    MUST(cuMemAllocAsync(&p, BYTES, s));
+    MUST(cuMemsetD32Async(p, 1, N, s));
+    MUST(cuStreamSynchronize(s));
+    hold(s);
+    SAY(launch_mix(p, 5, 7, s));
+    SAY(cuMemcpyDtoDAsync(x, p, BYTES, s));
+    SAY(cuMemFreeAsync(p, s));
+    SAY(cuMemAllocAsync(&q, BYTES, other));
+    SAY(cuMemsetD32Async(q, 9, N, other));
+    SAY(cuStreamSynchronize(other));
+    release(s);
+    SAY(cuStreamSynchronize(s));
+    show("copied before the free", x);
+    show("other", q);
+}
+
+HAZARD(freeing_a_buffer_waits_for_buffered_launches_that_use_it)
+{
+    CUstream s = stream_new(CU_STREAM_NON_BLOCKING);
+    CUdeviceptr x = buffer_new(3), y = buffer_new(0), z = 0;
+    warm(s);
+    hold(s);
+    SAY(launch_mix(x, 5, 7, s));
+    SAY(cuMemcpyDtoDAsync(y, x, BYTES, s));
+    SAY(cuMemFree(x));
+    SAY(cuMemAlloc(&z, BYTES));
+    SAY(cuMemsetD32(z, 8, N));
+    release(s);
+    SAY(cuStreamSynchronize(s));
+    show("y", y);
+    SAY(cuMemFree(x ^ 8));
+}
+
+HAZARD(freeing_pinned_memory_waits_for_buffered_copies)
+{
+    CUstream s = stream_new(CU_STREAM_NON_BLOCKING);
+    CUdeviceptr x = buffer_new(3);
+    uint32_t *host = pinned_new(9);
+    warm(s);
+    hold(s);
+    SAY(cuMemcpyHtoDAsync(x, host, BYTES, s));
+    SAY(cuMemFreeHost(host));
+    release(s);
+    SAY(cuStreamSynchronize(s));
+    show("x", x);
+}
+
+HAZARD(pool_is_trimmed_and_destroyed_behind_buffered_frees)
+{
+    CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                            .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}};
+    CUstream s = stream_new(CU_STREAM_NON_BLOCKING);
+    CUdeviceptr x = buffer_new(0), p = 0;
+    CUmemoryPool pool;
+    MUST(cuMemPoolCreate(&pool, &props));
+    warm(s);
+    SAY(cuMemAllocFromPoolAsync(&p, BYTES, pool, s));
+    hold(s);
+    SAY(cuMemsetD32Async(p, 4, N, s));
+    SAY(cuMemcpyDtoDAsync(x, p, BYTES, s));
+    SAY(cuMemFreeAsync(p, s));
+    SAY(cuMemPoolTrimTo(pool, 0));
+    SAY(cuMemPoolDestroy(pool));
+    release(s);
+    SAY(cuStreamSynchronize(s));
+    show("x", x);
+}
+
+/* ---- unloads ------------------------------------------------------------------------------- */
+
+HAZARD(unloading_a_module_waits_for_buffered_launches)
+{
+    CUstream s = stream_new(CU_STREAM_NON_BLOCKING);
+    CUdeviceptr x = buffer_new(3);
+    warm(s);
+    hold(s);
+    SAY(launch_mix(x, 5, 7, s));
+    SAY(launch_slow(x, 5, 7, 100, s));
+    SAY(cuModuleUnload(module));
+    release(s);
+    SAY(cuStreamSynchronize(s));
+    show("x", x);
+}
+
+HAZARD(unloading_a_library_waits_for_buffered_launches)
+{
+    CUstream s = stream_new(CU_STREAM_NON_BLOCKING);
+    CUdeviceptr x = buffer_new(3);
+    char *text = kernels_text();
+    uint32_t a = 5, b = 7, n = N;
+    void *params[] = {&x, &a, &b, &n};
+    CUlibrary library;
+    CUkernel kernel;
+    MUST(cuLibraryLoadData(&library, text, NULL, NULL, 0, NULL, NULL, 0));
+    MUST(cuLibraryGetKernel(&kernel, library, "mix"));
+    for (int i = 0; i < 3; i++) {
+        if (i == 1)
+            hold(s);
+        SAY(cuLaunchKernel((CUfunction)kernel, 4, 1, 1, 256, 1, 1, 0, s, params, NULL));
+    }
+    buffered(s);
+    SAY(cuLibraryUnload(library));
+    release(s);
+    SAY(cuStreamSynchronize(s));
+    show("x", x);
+    free(text);
+}
+
+/* A new module may get the old one's handles: what was known of them must be void. */
+HAZARD(modules_are_loaded_and_unloaded_in_a_loop)
+{
+    CUstream s = stream_new(CU_STREAM_NON_BLOCKING);
+    CUdeviceptr x = buffer_new(3);
+    char *text = kernels_text();
+    static const char *const names[] = {"mix", "fill", "axpy", "mix"};
+    for (uint32_t i = 0; i < 12; i++) {
+        CUmodule m;
+        CUfunction f;
+        float scale = 0;
+        uint32_t a = i, b = 7, n = N;
+        void *mixed[] = {&x, &a, &b, &n}, *filled[] = {&x, &a, &n}, *added[] = {&x, &x, &scale, &n};
+        void **params = i % 4 == 1 ? filled : i % 4 == 2 ? added : mixed;
+        MUST(cuModuleLoadData(&m, text));
+        MUST(cuModuleGetFunction(&f, m, names[i % 4]));
+        SAY(cuLaunchKernel(f, 4, 1, 1, 256, 1, 1, 0, s, params, NULL));
+        hold_ms = 3;
+        hold(s);
+        SAY(cuLaunchKernel(f, 4, 1, 1, 256, 1, 1, 0, s, params, NULL));
+        SAY(cuModuleUnload(m));
+        release(s);
+    }
+    show("x", x);
+    free(text);
+}
+
+/* ---- memory pressure ----------------------------------------------------------------------- */
+
+enum { MB = 1 << 20 };
+
+static void small_gpu(void)
+{
+    setenv("SIMGPU_MEM_MB", "64", 1);
+    gpu_open();
+}
+
+HAZARD_RAW(out_of_memory_is_retried_after_a_drain_of_buffered_frees)
+{
+    CUdeviceptr x, p = 0, q = 0;
+    small_gpu();
+    CUstream s = stream_new(CU_STREAM_NON_BLOCKING);
+    x = buffer_new(3);
+    warm(s);
+    SAY(cuMemAllocAsync(&p, 40 * MB, s));
+    SAY(cuMemsetD32Async(p, 1, N, s));
+    SAY(cuStreamSynchronize(s));
+    hold(s);
+    SAY(launch_mix(x, 5, 7, s));
+    SAY(cuMemFreeAsync(p, s));
+    SAY(cuMemAllocAsync(&q, 40 * MB, s));
+    SAY(cuMemsetD32Async(q, 2, N, s));
+    release(s);
+    SAY(cuStreamSynchronize(s));
+    show("q", q);
+    show("x", x);
+}
+
+HAZARD_RAW(what_does_not_fit_is_refused_and_harmless)
+{
+    CUdeviceptr x, p = 0;
+    size_t unused, total;
+    small_gpu();
+    CUstream s = stream_new(CU_STREAM_NON_BLOCKING);
+    x = buffer_new(3);
+    warm(s);
+    hold(s);
+    SAY(launch_mix(x, 5, 7, s));
+    SAY(cuMemAlloc(&p, 100 * (size_t)MB));
+    SAY(cuMemAllocAsync(&p, 100 * (size_t)MB, s));
+    SAY(cuMemAllocManaged(&p, (size_t)1 << 50, CU_MEM_ATTACH_GLOBAL));
+    SAY(cuMemGetInfo(&unused, &total));
+    printf("total %zu\n", total);
+    SAY(launch_mix(x, 5, 7, s));
+    release(s);
+    SAY(cuStreamSynchronize(s));
+    show("x", x);
+}
+
+HAZARD_RAW(allocator_that_fills_the_memory_over_and_over)
+{
+    CUdeviceptr x;
+    uint32_t refused = 0;
+    small_gpu();
+    CUstream s = stream_new(CU_STREAM_NON_BLOCKING);
+    x = buffer_new(3);
+    warm(s);
+    for (uint32_t i = 0; i < 60; i++) {
+        CUdeviceptr p = 0;
+        if (i % 16 == 0) {
+            hold_ms = 3;
+            hold(s);
+        }
+        CUresult r = cuMemAllocAsync(&p, 24 * MB, s);
+        refused += r != CUDA_SUCCESS;
+        if (r == CUDA_SUCCESS) {
+            MUST(cuMemsetD32Async(p, i, N, s));
+            MUST(cuMemcpyDtoDAsync(x, p, BYTES, s));
+            MUST(launch_mix(x, 3, i, s));
+            MUST(cuMemFreeAsync(p, s));
+        }
+        if (i % 16 == 8)
+            release(s);
+    }
+    SAY(cuStreamSynchronize(s));
+    printf("refused %u\n", refused);
+    show("x", x);
+}

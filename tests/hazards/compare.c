@@ -1,0 +1,198 @@
+/*
+ * compare.c - run each hazard of a program on the bare driver and under cutin in several ways, and
+ * compare what it prints and how it ends.
+ *
+ *   hazard_compare PROGRAM [HAZARD...]
+ *
+ * The environment brings CUTIN_PRELOAD, the value of LD_PRELOAD for cutin. Exit status 1 and both
+ * outputs on a difference. HAZARD_MODES=a,b restricts the ways.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { LIMIT_MS = 30000, TEXT = 1 << 16, HAZARDS = 128 };
+
+/* A way to run; `reference` is the way whose output it must equal. */
+struct mode {
+    const char *name;
+    int reference;
+    const char *env[4];
+};
+static const struct mode modes[] = {
+    {"bare", -1, {NULL}},
+    {"bare without memops", -1, {"SIMGPU_MEMOPS=0"}},
+    {"cutin", 0, {"PRELOAD"}},
+    {"small doses", 0, {"PRELOAD", "CUTIN_BUDGET_US=1", "CUTIN_DEPTH=1", "CUTIN_QUEUE=16"}},
+    {"no memops", 1, {"PRELOAD", "SIMGPU_MEMOPS=0"}},
+    {"profiler", 0, {"PRELOAD", "CUDA_INJECTION64_PATH=/nonexistent/libprofiler.so"}},
+    {"real time", 0, {"PRELOAD", "CUTIN_PRIORITY=rt"}},
+};
+enum { MODES = sizeof modes / sizeof *modes };
+
+struct result {
+    int status; /* of waitpid; -1: it took too long */
+    char out[TEXT], err[TEXT];
+};
+
+static void child(const char *program, const char *hazard, const struct mode *m, const int fds[2])
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    dup2(fds[0], STDOUT_FILENO);
+    dup2(fds[1], STDERR_FILENO);
+    unsetenv("CUDA_INJECTION64_PATH");
+    for (unsigned int i = 0; i < sizeof m->env / sizeof *m->env && m->env[i]; i++) {
+        const char *value = strchr(m->env[i], '=');
+        if (value)
+            putenv((char *)(unsigned long)m->env[i]);
+        else
+            setenv("LD_PRELOAD", getenv("CUTIN_PRELOAD"), 1);
+    }
+    execl(program, program, hazard, (char *)NULL);
+    fprintf(stderr, "%s: %s\n", program, strerror(errno));
+    _exit(127);
+}
+
+static void text_of(int fd, char *text)
+{
+    ssize_t got = pread(fd, text, TEXT - 1, 0);
+    text[got > 0 ? got : 0] = '\0';
+    close(fd);
+}
+
+static void run(const char *program, const char *hazard, const struct mode *m, struct result *r)
+{
+    int fds[2] = {memfd_create("stdout", MFD_CLOEXEC), memfd_create("stderr", MFD_CLOEXEC)};
+    pid_t pid = fork();
+    if (pid == 0)
+        child(program, hazard, m, fds);
+    struct pollfd end = {.fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN};
+    int ended = poll(&end, 1, LIMIT_MS);
+    if (ended <= 0)
+        kill(pid, SIGKILL);
+    close(end.fd);
+    waitpid(pid, &r->status, 0);
+    if (ended <= 0)
+        r->status = -1;
+    text_of(fds[0], r->out);
+    text_of(fds[1], r->err);
+}
+
+static void print_end(const char *way, const struct result *r)
+{
+    if (r->status == -1)
+        printf("-- %s: did not end\n", way);
+    else if (WIFSIGNALED(r->status))
+        printf("-- %s: signal %d\n", way, WTERMSIG(r->status));
+    else
+        printf("-- %s: exit status %d\n", way, WEXITSTATUS(r->status));
+}
+
+/* From the first line on in which they differ. */
+static void print_difference(const char *reference, const struct result *bare, const char *way,
+                             const struct result *r)
+{
+    size_t same = 0;
+    while (bare->out[same] && bare->out[same] == r->out[same])
+        same++;
+    while (same > 0 && bare->out[same - 1] != '\n')
+        same--;
+    print_end(reference, bare);
+    printf("%.240s\n", bare->out + same);
+    print_end(way, r);
+    printf("%.240s\n%.600s\n", r->out + same, r->err);
+}
+
+static int named(const struct mode *m)
+{
+    const char *only = getenv("HAZARD_MODES");
+    return m->reference >= 0 && (!only || strstr(only, m->name) != NULL);
+}
+
+/* A reference is wanted by those that refer to it, and the first one always. */
+static int wanted(int mode)
+{
+    if (mode == 0 || named(&modes[mode]))
+        return 1;
+    for (int i = 0; i < MODES; i++)
+        if (named(&modes[i]) && modes[i].reference == mode)
+            return 1;
+    return 0;
+}
+
+/* Returns the number of ways in which the program could tell. */
+static int compare(const char *program, const char *hazard)
+{
+    static struct result results[MODES];
+    int differences = 0;
+    for (int i = 0; i < MODES; i++) {
+        const struct mode *m = &modes[i];
+        struct result *r = &results[i];
+        if (!wanted(i))
+            continue;
+        run(program, hazard, m, r);
+        if (m->reference < 0) {
+            if (r->status != -1)
+                continue;
+            printf("%s: %s does not end\n", hazard, m->name);
+            differences++;
+            continue;
+        }
+        const struct result *bare = &results[m->reference];
+        if (r->status == bare->status && strcmp(r->out, bare->out) == 0)
+            continue;
+        differences++;
+        printf("%s: differs with %s\n", hazard, m->name);
+        print_difference(modes[m->reference].name, bare, m->name, r);
+        if (r->status == -1)
+            break;
+    }
+    /* What a hazard shows is to be shown natively too. */
+    if (!strstr(results[0].out, "end\n") && !strstr(results[0].out, "ends\n")) {
+        printf("%s: does not work on the bare driver\n", hazard);
+        print_end("bare", &results[0]);
+        printf("%s%s", results[0].out, results[0].err);
+        differences++;
+    }
+    printf("%-60s %s\n", hazard, differences ? "FAILED" : "ok");
+    fflush(stdout);
+    return differences;
+}
+
+static void world(void)
+{
+    char id[32];
+    snprintf(id, sizeof id, "hazard-%d", (int)getpid());
+    setenv("SIMGPU_ID", id, 1);
+    setenv("CUTIN_SOCKET", "", 1);
+}
+
+int main(int argc, char **argv)
+{
+    static struct result list;
+    int failed = 0, count = 0;
+    char *rest = NULL;
+    if (argc < 2 || !getenv("CUTIN_PRELOAD"))
+        return 2;
+    world();
+    for (int i = 2; i < argc; i++, count++)
+        failed += compare(argv[1], argv[i]) != 0;
+    if (argc == 2) {
+        run(argv[1], "--list", &modes[0], &list);
+        for (char *name = strtok_r(list.out, "\n", &rest); name;
+             name = strtok_r(NULL, "\n", &rest)) {
+            failed += compare(argv[1], name) != 0;
+            count++;
+        }
+    }
+    printf("%d hazards, %d failed\n", count, failed);
+    return failed || !count;
+}

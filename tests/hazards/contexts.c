@@ -1,0 +1,205 @@
+/*
+ * contexts.c - contexts that go while others wait or hold, stacks of current contexts, and streams
+ * used from where their context is not current.
+ */
+#include "tests/hazards/hazard.h"
+
+#include <stdatomic.h>
+
+static CUstream stream;
+static CUdeviceptr words;
+static _Atomic int returned;
+
+static void wait_for_stream(void *user)
+{
+    atomic_store(&returned, 1);
+    cuStreamSynchronize(stream); /* its answer depends on who is first, natively too */
+    atomic_store(&returned, 2);
+}
+
+HAZARD(context_destroyed_by_another_thread_while_one_waits)
+{
+    CUcontext primary = context, other = context_new();
+    uint32_t *host = pinned_new(0);
+    context = other; /* of the waiting thread */
+    stream = stream_new(CU_STREAM_NON_BLOCKING);
+    MUST(cuMemAlloc(&words, BYTES));
+    MUST(cuMemsetD32Async(words, 1, N, stream));
+    MUST(cuStreamSynchronize(stream));
+    hold(stream);
+    SAY(cuMemsetD32Async(words, 7, N, stream));
+    SAY(cuMemcpyDtoHAsync(host, words, BYTES, stream));
+    struct thread *t = thread_start(wait_for_stream, NULL);
+    UNTIL(atomic_load(&returned) >= 1);
+    SAY(cuCtxDestroy(other));
+    thread_join(t);
+    context = primary;
+    SAY(cuCtxSetCurrent(primary));
+    words = buffer_new(3);
+    warm(NULL);
+    SAY(launch_mix(words, 5, 7, NULL));
+    show("primary", words);
+}
+
+HAZARD(context_destroyed_with_work_buffered_runs_it_first)
+{
+    uint32_t *host = pinned_new(0);
+    CUcontext other = context_new();
+    stream = stream_new(CU_STREAM_NON_BLOCKING);
+    MUST(cuMemAlloc(&words, BYTES));
+    MUST(cuMemsetD32Async(words, 1, N, stream));
+    MUST(cuStreamSynchronize(stream));
+    hold(stream);
+    SAY(cuMemsetD32Async(words, 7, N, stream));
+    SAY(cuMemcpyDtoHAsync(host, words, BYTES, stream));
+    buffered(stream);
+    SAY(cuCtxDestroy(other));
+    show_host("host", host);
+    SAY(cuStreamQuery(stream));
+    SAY(cuMemFree(words));
+    SAY(cuCtxSetCurrent(context));
+}
+
+static void launch_into(CUstream s, const char *what)
+{
+    printf("%s\n", what);
+    SAY(cuMemsetD32Async(words, 2, N, s));
+    SAY(cuMemcpyDtoDAsync(words, words + BYTES / 2, BYTES / 2, s));
+    SAY(cuStreamQuery(s) == CUDA_ERROR_NOT_READY ? CUDA_SUCCESS : cuStreamQuery(s));
+    SAY(cuStreamSynchronize(s));
+}
+
+/* A stream's calls from threads where another context, or none, is current. */
+HAZARD(stream_is_used_while_its_context_is_not_current)
+{
+    CUcontext popped, other;
+    uint32_t a = 5, b = 7, n = N;
+    void *params[] = {&words, &a, &b, &n};
+    words = buffer_new(3);
+    stream = stream_new(CU_STREAM_NON_BLOCKING);
+    CUevent e = event_new();
+    warm(stream);
+    other = context_new(); /* current now */
+    for (int i = 0; i < 2; i++) {
+        hold_ms = 5;
+        hold(stream);
+        launch_into(stream, "another context");
+        SAY(cuLaunchKernel(mix, 4, 1, 1, 256, 1, 1, 0, stream, params, NULL));
+        SAY(cuEventRecord(e, stream));
+        SAY(cuStreamWaitEvent(NULL, e, 0));
+        release(stream);
+        SAY(cuCtxSynchronize());
+    }
+    SAY(cuCtxPopCurrent(&popped));
+    SAY(cuCtxSetCurrent(NULL));
+    hold(stream);
+    launch_into(stream, "no context");
+    SAY(cuLaunchKernel(mix, 4, 1, 1, 256, 1, 1, 0, stream, params, NULL));
+    SAY(cuEventRecord(e, stream));
+    SAY(cuEventSynchronize(e));
+    SAY(cuMemsetD32Async(words, 2, N, NULL));
+    SAY(cuCtxSynchronize());
+    release(stream);
+    SAY(cuCtxSetCurrent(context));
+    show("words", words);
+    SAY(cuCtxDestroy(other));
+}
+
+HAZARD(stacks_of_contexts_are_the_callers_own)
+{
+    CUcontext other = context_new(), now, popped;
+    CUstream there = stream_new(CU_STREAM_NON_BLOCKING);
+    CUdeviceptr x = buffer_new(1);
+    SAY(cuCtxPushCurrent(context));
+    stream = stream_new(CU_STREAM_NON_BLOCKING);
+    words = buffer_new(3);
+    warm(stream);
+    hold(stream);
+    SAY(launch_mix(words, 5, 7, stream));
+    SAY(cuCtxGetCurrent(&now));
+    printf("as pushed: %d\n", now == context);
+    SAY(cuCtxPopCurrent(&popped));
+    printf("popped: %d\n", popped == context);
+    SAY(cuMemsetD32Async(x, 9, N, there));
+    SAY(cuStreamSynchronize(there));
+    SAY(cuStreamSynchronize(stream));
+    SAY(cuCtxGetCurrent(&now));
+    printf("below: %d\n", now == other);
+    release(stream);
+    show("x", x);
+    SAY(cuCtxDestroy(other));
+    SAY(cuCtxGetCurrent(&now));
+    printf("left: %d\n", now == context);
+    SAY(cuCtxPopCurrent(&popped));
+    SAY(cuCtxPopCurrent(&popped));
+    SAY(cuCtxPushCurrent(context));
+    show("words", words);
+}
+
+static void push_pop(void *user)
+{
+    CUcontext popped;
+    for (uint32_t i = 0; i < 40; i++) {
+        MUST(cuCtxPushCurrent(context));
+        MUST(launch_mix(words, 3, i, stream));
+        MUST(cuCtxPopCurrent(&popped));
+    }
+}
+
+HAZARD(thread_without_a_context_pushes_and_pops_around_each_call)
+{
+    words = buffer_new(3);
+    stream = stream_new(CU_STREAM_NON_BLOCKING);
+    warm(stream);
+    hold(stream);
+    thread_join(thread_start(push_pop, NULL));
+    release(stream);
+    SAY(cuStreamSynchronize(stream));
+    show("words", words);
+}
+
+HAZARD(primary_context_released_with_work_buffered)
+{
+    words = buffer_new(3);
+    stream = stream_new(CU_STREAM_NON_BLOCKING);
+    warm(stream);
+    hold(stream);
+    SAY(launch_mix(words, 5, 7, stream));
+    SAY(cuDevicePrimaryCtxRelease(device));
+    release(stream);
+    SAY(cuMemFree(words));
+    gpu_open();
+    words = buffer_new(4);
+    stream = stream_new(CU_STREAM_NON_BLOCKING);
+    warm(stream);
+    hold(stream);
+    SAY(launch_mix(words, 5, 7, stream));
+    release(stream);
+    SAY(cuStreamSynchronize(stream));
+    show("words", words);
+}
+
+HAZARD(contexts_come_and_go_with_their_streams_held)
+{
+    uint32_t *host = pinned_new(0);
+    hold_ms = 3;
+    for (uint32_t i = 0; i < 8; i++) {
+        CUcontext ctx = context_new();
+        CUstream s = stream_new(CU_STREAM_NON_BLOCKING);
+        CUevent e = event_new();
+        CUdeviceptr x;
+        MUST(cuMemAlloc(&x, BYTES));
+        MUST(cuMemsetD32Async(x, 0, N, s));
+        hold(s);
+        MUST(cuMemsetD32Async(x, i, N, s));
+        MUST(cuEventRecord(e, s));
+        MUST(cuStreamWaitEvent(CU_STREAM_PER_THREAD, e, 0));
+        MUST(cuMemcpyDtoHAsync(host, x, BYTES, CU_STREAM_PER_THREAD));
+        if (i % 2)
+            MUST(cuStreamDestroy(s));
+        if (i % 3)
+            MUST(cuEventDestroy(e));
+        MUST(cuCtxDestroy(ctx));
+        show_host("host", host);
+    }
+}

@@ -1,0 +1,215 @@
+/*
+ * exit.c - ways to end with work buffered: by return, exit, _exit, a signal, from another thread, with
+ * threads alive, from destructors. The status is the program's own, and the end comes.
+ */
+#include "tests/hazards/hazard.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "shim/cutin.h"
+
+static CUstream s;
+static CUdeviceptr x;
+
+static void busy(void)
+{
+    s = stream_new(CU_STREAM_NON_BLOCKING);
+    x = buffer_new(3);
+    warm(s);
+    hold(s);
+    for (uint32_t i = 0; i < 10; i++) /* fewer than any queue holds */
+        MUST(launch_mix(x, 5, i, s));
+}
+
+/* Never released; but where nothing is buffered the launches themselves would wait. */
+static void busy_for_ever(void)
+{
+    hold_ms = getenv("CUDA_INJECTION64_PATH") ? 5 : 3600 * 1000;
+    busy();
+}
+
+/* Says for compare.c that the end that follows is meant. */
+static void announce(void)
+{
+    printf("it ends\n");
+    fflush(stdout);
+}
+
+HAZARD(exit_with_work_buffered)
+{
+    busy();
+    announce();
+    exit(3);
+}
+
+/* Held until the end: the wait for it is bounded. */
+HAZARD(exit_with_work_held_for_ever)
+{
+    busy_for_ever();
+    buffered(s);
+    announce();
+    exit(4);
+}
+
+HAZARD(exit_without_handlers)
+{
+    busy_for_ever();
+    announce();
+    _exit(5);
+}
+
+HAZARD(quick_exit_with_work_buffered)
+{
+    busy_for_ever();
+    announce();
+    quick_exit(6);
+}
+
+HAZARD(abort_with_work_buffered)
+{
+    busy();
+    announce();
+    signal(SIGABRT, SIG_DFL);
+    abort();
+}
+
+static void exit_now(void *user)
+{
+    exit(8);
+}
+
+HAZARD(exit_of_another_thread)
+{
+    busy();
+    announce();
+    thread_start(exit_now, NULL);
+    for (;;)
+        cuStreamSynchronize(s);
+}
+
+static void wait_for_ever(void *user)
+{
+    for (;;)
+        cuStreamSynchronize(s);
+}
+
+static void launch_for_ever(void *user)
+{
+    for (;;)
+        launch_mix(x, 1, 0, s);
+}
+
+HAZARD(exit_with_threads_alive_that_launch_and_wait)
+{
+    busy();
+    thread_start(wait_for_ever, NULL);
+    thread_start(launch_for_ever, NULL);
+    thread_start(launch_for_ever, NULL);
+    for (int i = 0; i < 10; i++)
+        nap();
+    announce();
+    exit(9);
+}
+
+static void release_later(void *user)
+{
+    for (int i = 0; i < 5; i++)
+        nap();
+    release(s);
+    SAY(cuStreamSynchronize(s));
+    announce();
+    exit(14); /* the driver's threads go on, natively too */
+}
+
+HAZARD(main_thread_ends_and_another_goes_on)
+{
+    busy();
+    thread_start(release_later, NULL);
+    pthread_exit(NULL);
+}
+
+static void exit_in_stream(void *user)
+{
+    _exit(10);
+}
+
+HAZARD(end_within_a_host_function)
+{
+    busy();
+    announce();
+    cuLaunchHostFunc(s, exit_in_stream, NULL);
+    cuStreamSynchronize(s);
+    for (;;)
+        nap();
+}
+
+/* ---- work at the end ------------------------------------------------------------------------- */
+
+/* Results in memory that outlives the process. */
+HAZARD_RAW(exit_runs_what_was_called_before)
+{
+    uint32_t *shared = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    int status = 0;
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0) {
+        gpu_open();
+        busy();
+        MUST(cuMemHostRegister(shared, BYTES, 0));
+        MUST(cuMemcpyDtoHAsync(shared, x, BYTES, s));
+        release(s);
+        SAY(cuStreamSynchronize(s)); /* natively the end does not wait for the device */
+        exit(0);
+    }
+    waitpid(pid, &status, 0);
+    printf("status %d\n", status);
+    show_host("left behind", shared);
+}
+
+static void exit_handler(void)
+{
+    SAY(launch_mix(x, 5, 7, s));
+    SAY(cuStreamSynchronize(s));
+    show("x", x);
+    SAY(cuMemFree(x));
+    SAY(cuStreamDestroy(s));
+    SAY(cuModuleUnload(module));
+    SAY(cuDevicePrimaryCtxRelease(device));
+    announce();
+}
+
+HAZARD(exit_handler_of_the_program_calls_cuda)
+{
+    atexit(exit_handler);
+    busy();
+    exit(11);
+}
+
+/* Registered before the first CUDA call, so it runs after the driver's own and ours. */
+HAZARD_RAW(exit_handler_registered_before_init_calls_cuda)
+{
+    atexit(exit_handler);
+    gpu_open();
+    busy();
+    exit(12);
+}
+
+static bool at_the_end;
+
+__attribute__((destructor)) static void destructor(void)
+{
+    if (at_the_end)
+        exit_handler();
+}
+
+HAZARD(static_destructor_calls_cuda)
+{
+    at_the_end = true;
+    busy();
+    exit(13);
+}

@@ -1,0 +1,309 @@
+/*
+ * graphs.c - capture and executable graphs among held streams.
+ */
+#include "tests/hazards/hazard.h"
+
+#include <stdatomic.h>
+
+static CUdeviceptr x;
+static CUstream s, other;
+
+static void streams(void)
+{
+    s = stream_new(CU_STREAM_NON_BLOCKING);
+    other = stream_new(CU_STREAM_NON_BLOCKING);
+    x = buffer_new(3);
+    warm(s);
+    warm(other);
+}
+
+/* x = x * a + b as a graph of one node. */
+static CUgraph mixing(uint32_t a, uint32_t b, CUgraphNode *node)
+{
+    uint32_t n = N;
+    void *params[] = {&x, &a, &b, &n};
+    CUDA_KERNEL_NODE_PARAMS p = {.func = mix,
+                                 .gridDimX = 4,
+                                 .gridDimY = 1,
+                                 .gridDimZ = 1,
+                                 .blockDimX = 256,
+                                 .blockDimY = 1,
+                                 .blockDimZ = 1,
+                                 .kernelParams = params};
+    CUgraph graph;
+    MUST(cuGraphCreate(&graph, 0));
+    MUST(cuGraphAddKernelNode(node, graph, NULL, 0, &p));
+    return graph;
+}
+
+static CUgraphExec exec_of(CUgraph graph)
+{
+    CUgraphExec exec;
+    MUST(cuGraphInstantiate(&exec, graph, 0));
+    return exec;
+}
+
+static void set_params(CUgraphExec exec, CUgraphNode node, uint32_t a, uint32_t b)
+{
+    uint32_t n = N;
+    void *params[] = {&x, &a, &b, &n};
+    CUDA_KERNEL_NODE_PARAMS p = {.func = mix,
+                                 .gridDimX = 4,
+                                 .gridDimY = 1,
+                                 .gridDimZ = 1,
+                                 .blockDimX = 256,
+                                 .blockDimY = 1,
+                                 .blockDimZ = 1,
+                                 .kernelParams = params};
+    SAY(cuGraphExecKernelNodeSetParams(exec, node, &p));
+}
+
+HAZARD(node_parameters_are_set_while_launches_are_buffered)
+{
+    CUgraphNode node;
+    streams();
+    CUgraphExec exec = exec_of(mixing(5, 7, &node));
+    SAY(cuGraphLaunch(exec, s));
+    for (uint32_t i = 0; i < 4; i++) {
+        hold_ms = 5;
+        hold(s);
+        SAY(cuGraphLaunch(exec, s));
+        set_params(exec, node, 11, i);
+        SAY(cuGraphLaunch(exec, s));
+        release(s);
+    }
+    SAY(cuStreamSynchronize(s));
+    show("x", x);
+}
+
+HAZARD(exec_is_updated_while_launches_are_buffered)
+{
+    CUgraphNode node;
+    CUgraphExecUpdateResultInfo info = {0};
+    streams();
+    CUgraph first = mixing(5, 7, &node), second = mixing(11, 2, &node);
+    CUgraphExec exec = exec_of(first);
+    SAY(cuGraphLaunch(exec, s));
+    hold(s);
+    SAY(cuGraphLaunch(exec, s));
+    SAY(cuGraphExecUpdate(exec, second, &info));
+    SAY(cuGraphDestroy(first));
+    SAY(cuGraphLaunch(exec, s));
+    SAY(cuGraphUpload(exec, s));
+    SAY(cuGraphDestroy(second));
+    release(s);
+    SAY(cuStreamSynchronize(s));
+    show("x", x);
+}
+
+HAZARD(exec_is_destroyed_while_launches_are_buffered)
+{
+    CUgraphNode node;
+    streams();
+    for (uint32_t i = 0; i < 10; i++) {
+        CUgraph graph = mixing(5, i, &node);
+        CUgraphExec exec = exec_of(graph);
+        MUST(cuGraphLaunch(exec, s));
+        hold_ms = 3;
+        hold(s);
+        SAY(cuGraphLaunch(exec, s));
+        SAY(cuGraphLaunch(exec, other));
+        SAY(cuGraphExecDestroy(exec));
+        SAY(cuGraphDestroy(graph));
+        release(s);
+    }
+    SAY(cuCtxSynchronize());
+    show("x", x);
+}
+
+HAZARD(node_is_disabled_while_launches_are_buffered)
+{
+    CUgraphNode node;
+    streams();
+    CUgraphExec exec = exec_of(mixing(5, 7, &node));
+    SAY(cuGraphLaunch(exec, s));
+    hold(s);
+    SAY(cuGraphLaunch(exec, s));
+    SAY(cuGraphNodeSetEnabled(exec, node, 0));
+    SAY(cuGraphLaunch(exec, s));
+    release(s);
+    SAY(cuStreamSynchronize(s));
+    show("x", x);
+}
+
+HAZARD(graph_and_its_module_go_while_launches_are_buffered)
+{
+    CUgraphNode node;
+    streams();
+    CUgraphExec exec = exec_of(mixing(5, 7, &node));
+    SAY(cuGraphLaunch(exec, s));
+    hold(s);
+    SAY(cuGraphLaunch(exec, s));
+    SAY(cuModuleUnload(module));
+    release(s);
+    SAY(cuStreamSynchronize(s));
+    show("x", x);
+}
+
+/* ---- capture ------------------------------------------------------------------------------- */
+
+static size_t nodes_of(CUgraph graph)
+{
+    size_t n = 0;
+    if (graph)
+        MUST(cuGraphGetNodes(graph, NULL, &n));
+    return n;
+}
+
+static _Atomic bool capturing, stop;
+static CUdeviceptr y;
+
+static void defer_meanwhile(void *user)
+{
+    uint32_t i = 0;
+    UNTIL(atomic_load(&capturing));
+    while (!atomic_load(&stop) || i < 200) {
+        MUST(launch_mix(y, 3, i, other));
+        if (++i == 400)
+            break;
+    }
+    while (i < 400)
+        MUST(launch_mix(y, 3, i++, other));
+}
+
+HAZARD(capture_in_one_thread_leaves_another_ones_queue_alone)
+{
+    CUgraph graph = NULL;
+    streams();
+    y = buffer_new(1);
+    struct thread *t = thread_start(defer_meanwhile, NULL);
+    hold_ms = 200;
+    hold(other);
+    SAY(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+    atomic_store(&capturing, true);
+    for (uint32_t i = 0; i < 50; i++)
+        MUST(launch_mix(x, 3, i, s));
+    SAY(cuStreamEndCapture(s, &graph));
+    atomic_store(&stop, true);
+    release(other);
+    thread_join(t);
+    printf("nodes %zu\n", nodes_of(graph));
+    CUgraphExec exec = exec_of(graph);
+    SAY(cuGraphLaunch(exec, s));
+    SAY(cuCtxSynchronize());
+    show("x", x);
+    show("y", y);
+}
+
+static void queue_meanwhile(void *user)
+{
+    uint32_t i;
+    UNTIL(atomic_load(&capturing));
+    for (i = 0; i < 100; i++) {
+        MUST(launch_mix(y, 3, i, other));
+        MUST(cuMemsetD32Async(y, i, 8, other));
+    }
+    atomic_store(&stop, true);
+}
+
+/* In global mode an unsafe call of any thread spoils the capture: none of ours may. */
+HAZARD(global_capture_is_not_spoilt_by_deferring_threads)
+{
+    CUgraph graph = NULL;
+    streams();
+    y = buffer_new(1);
+    struct thread *t = thread_start(queue_meanwhile, NULL);
+    hold_ms = 10;
+    hold(other);
+    SAY(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    atomic_store(&capturing, true);
+    MUST(launch_mix(x, 5, 7, s));
+    UNTIL(atomic_load(&stop));
+    MUST(launch_mix(x, 5, 7, s));
+    SAY(cuStreamEndCapture(s, &graph));
+    release(other);
+    thread_join(t);
+    printf("nodes %zu\n", nodes_of(graph));
+    SAY(cuCtxSynchronize());
+    show("y", y);
+}
+
+HAZARD(buffered_work_goes_before_the_capture)
+{
+    CUgraph graph = NULL;
+    streams();
+    hold(s);
+    SAY(launch_mix(x, 5, 7, s));
+    SAY(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_RELAXED));
+    SAY(launch_mix(x, 11, 1, s));
+    SAY(cuMemsetD32Async(x, 1, 4, s));
+    SAY(cuStreamEndCapture(s, &graph));
+    release(s);
+    printf("nodes %zu\n", nodes_of(graph));
+    SAY(cuStreamSynchronize(s));
+    show("x", x);
+}
+
+HAZARD(what_spoils_a_capture_natively_spoils_it_with_holds)
+{
+    CUgraph graph = NULL;
+    streams();
+    CUevent outside = event_new();
+    hold_ms = 10;
+    hold(other);
+    SAY(launch_mix(x, 5, 7, other));
+    SAY(cuEventRecord(outside, other));
+    SAY(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    SAY(cuStreamWaitEvent(s, outside, 0));
+    SAY(cuStreamEndCapture(s, &graph));
+    SAY(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    SAY(cuStreamQuery(s));
+    SAY(cuStreamSynchronize(s));
+    SAY(cuStreamEndCapture(s, &graph));
+    SAY(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    SAY(cuCtxSynchronize());
+    SAY(cuStreamEndCapture(s, &graph));
+    release(other);
+    SAY(launch_mix(x, 5, 7, s));
+    SAY(cuCtxSynchronize());
+    show("x", x);
+}
+
+HAZARD(legacy_stream_is_refused_while_a_blocking_one_captures)
+{
+    CUgraph graph = NULL;
+    streams();
+    CUstream blocking = stream_new(CU_STREAM_DEFAULT);
+    warm(NULL);
+    SAY(cuStreamBeginCapture(blocking, CU_STREAM_CAPTURE_MODE_RELAXED));
+    SAY(launch_mix(x, 5, 7, NULL));
+    SAY(cuMemsetD32(x, 1, 1));
+    SAY(cuStreamEndCapture(blocking, &graph));
+    SAY(launch_mix(x, 5, 7, NULL));
+    SAY(cuCtxSynchronize());
+    show("x", x);
+}
+
+HAZARD(stream_joins_a_capture_with_its_own_work_held)
+{
+    CUgraph graph = NULL;
+    streams();
+    CUevent fork = event_new(), join = event_new();
+    hold(other);
+    SAY(launch_mix(x, 5, 7, other));
+    SAY(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_RELAXED));
+    SAY(cuEventRecord(fork, s));
+    SAY(cuStreamWaitEvent(other, fork, 0));
+    SAY(launch_mix(x, 11, 1, other));
+    SAY(cuEventRecord(join, other));
+    SAY(cuStreamWaitEvent(s, join, 0));
+    SAY(cuStreamEndCapture(s, &graph));
+    release(other);
+    printf("nodes %zu\n", nodes_of(graph));
+    SAY(cuStreamSynchronize(other));
+    show("x", x);
+    CUgraphExec exec = exec_of(graph);
+    SAY(cuGraphLaunch(exec, other));
+    SAY(cuStreamSynchronize(other));
+    show("x", x);
+}

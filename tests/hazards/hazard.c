@@ -1,0 +1,306 @@
+/*
+ * hazard.c - see hazard.h.
+ */
+#include "tests/hazards/hazard.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <time.h>
+
+#include "shim/cutin.h"
+
+static struct hazard *hazards;
+
+CUdevice device;
+CUcontext context;
+CUmodule module;
+CUfunction mix, fill, spin, mix_spin;
+unsigned int hold_ms = 25;
+
+void hazard_add(struct hazard *h)
+{
+    h->next = hazards;
+    hazards = h;
+}
+
+CUresult say_answer(const char *what, CUresult r)
+{
+    printf("%s = %d\n", what, (int)r);
+    return r;
+}
+
+void give_up(const char *why)
+{
+    printf("gave up: %s\n", why);
+    fflush(stdout);
+    exit(99);
+}
+
+void must(const char *what, CUresult r)
+{
+    if (r == CUDA_SUCCESS)
+        return;
+    say_answer(what, r);
+    give_up(what);
+}
+
+void nap(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
+
+/* ---- a GPU --------------------------------------------------------------------------------- */
+
+char *kernels_text(void)
+{
+    FILE *f = fopen(SOURCE_DIR "/examples/kernels.ptx", "r");
+    char *text = calloc(1, 1 << 20);
+    if (!f || !text || fread(text, 1, (1 << 20) - 1, f) == 0)
+        give_up("kernels.ptx");
+    fclose(f);
+    return text;
+}
+
+void gpu_open(void)
+{
+    char *text = kernels_text();
+    MUST(cuInit(0));
+    MUST(cuDeviceGet(&device, 0));
+    MUST(cuDevicePrimaryCtxRetain(&context, device));
+    MUST(cuCtxSetCurrent(context));
+    MUST(cuModuleLoadData(&module, text));
+    free(text);
+    MUST(cuModuleGetFunction(&mix, module, "mix"));
+    MUST(cuModuleGetFunction(&fill, module, "fill"));
+    MUST(cuModuleGetFunction(&spin, module, "spin"));
+    MUST(cuModuleGetFunction(&mix_spin, module, "mix_spin"));
+}
+
+CUcontext context_new(void)
+{
+    CUcontext ctx;
+#if CUDA_VERSION >= 13000
+    MUST(cuCtxCreate(&ctx, NULL, 0, device));
+#else
+    MUST(cuCtxCreate(&ctx, 0, device));
+#endif
+    return ctx;
+}
+
+CUstream stream_new(unsigned int flags)
+{
+    CUstream s;
+    MUST(cuStreamCreate(&s, flags));
+    return s;
+}
+
+CUevent event_new(void)
+{
+    CUevent e;
+    MUST(cuEventCreate(&e, CU_EVENT_DISABLE_TIMING));
+    return e;
+}
+
+CUdeviceptr buffer_new(uint32_t value)
+{
+    CUdeviceptr x;
+    MUST(cuMemAlloc(&x, BYTES));
+    MUST(cuMemsetD32(x, value, N));
+    MUST(cuCtxSynchronize());
+    return x;
+}
+
+uint32_t *pinned_new(uint32_t value)
+{
+    void *p;
+    MUST(cuMemHostAlloc(&p, BYTES, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP));
+    for (int i = 0; i < N; i++)
+        ((uint32_t *)p)[i] = value;
+    return p;
+}
+
+CUresult launch_mix(CUdeviceptr x, uint32_t a, uint32_t b, CUstream s)
+{
+    uint32_t n = N;
+    void *params[] = {&x, &a, &b, &n};
+    CUresult r = cuLaunchKernel(mix, N / 256, 1, 1, 256, 1, 1, 0, s, params, NULL);
+    x = 0;
+    a = b = n = 0xdead;
+    return r;
+}
+
+CUresult launch_slow(CUdeviceptr x, uint32_t a, uint32_t b, uint32_t us, CUstream s)
+{
+    uint32_t n = N;
+    uint64_t ns = (uint64_t)us * 1000;
+    void *params[] = {&x, &a, &b, &n, &ns};
+    return cuLaunchKernel(mix_spin, N / 256, 1, 1, 256, 1, 1, 0, s, params, NULL);
+}
+
+void warm(CUstream s)
+{
+    CUdeviceptr x = buffer_new(1);
+    MUST(launch_mix(x, 1, 0, s));
+    MUST(launch_slow(x, 1, 0, 1, s));
+    MUST(cuStreamSynchronize(s));
+    MUST(cuMemFree(x));
+}
+
+void show_host(const char *what, const uint32_t *x)
+{
+    uint32_t sum = 2166136261u;
+    for (int i = 0; i < N; i++)
+        sum = (sum ^ x[i]) * 16777619u;
+    printf("%s: %u .. %u, sum %08x\n", what, x[0], x[N - 1], sum);
+}
+
+void show(const char *what, CUdeviceptr x)
+{
+    static _Thread_local uint32_t host[N];
+    memset(host, 0xee, sizeof host);
+    CUresult r = cuMemcpyDtoH(host, x, BYTES);
+    if (r != CUDA_SUCCESS)
+        say_answer(what, r);
+    else
+        show_host(what, host);
+}
+
+/* ---- holds --------------------------------------------------------------------------------- */
+
+enum { HOLDS = 16 };
+struct held {
+    CUstream stream;
+    CUcontext context;
+    pthread_t helper;
+    unsigned int patience_ms;
+    _Atomic bool over; /* the helper lost its patience, or release() came */
+    bool used, held;
+};
+static struct held holds[HOLDS];
+
+static void held_end(struct held *h)
+{
+    if (!atomic_exchange(&h->over, true) && h->held)
+        cutin_stream_release(h->stream);
+}
+
+static void *helper_main(void *arg)
+{
+    struct held *h = arg;
+    cuCtxSetCurrent(h->context);
+    for (unsigned int i = 0; i < h->patience_ms && !atomic_load(&h->over); i++)
+        nap();
+    held_end(h);
+    return NULL;
+}
+
+/* Only its own thread can release a per-thread stream, and it is never buffered. */
+static bool special(CUstream s)
+{
+#ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM
+    if (!s)
+        return true;
+#endif
+    return s == CU_STREAM_PER_THREAD;
+}
+
+static struct held *held_find(CUstream s)
+{
+    for (int i = 0; i < HOLDS; i++)
+        if (holds[i].used && holds[i].stream == s)
+            return &holds[i];
+    return NULL;
+}
+
+void hold(CUstream s)
+{
+    struct held *h = holds;
+    if (!cutin_stream_hold || special(s))
+        return;
+    while (h->used)
+        h++;
+    *h = (struct held){.stream = s, .used = true, .patience_ms = hold_ms};
+    cuCtxGetCurrent(&h->context);
+    h->held = cutin_stream_hold(s) == CUDA_SUCCESS;
+    if (pthread_create(&h->helper, NULL, helper_main, h) != 0)
+        give_up("no thread");
+}
+
+void release(CUstream s)
+{
+    struct held *h = cutin_stream_hold ? held_find(s) : NULL;
+    if (!h)
+        return;
+    held_end(h);
+    pthread_join(h->helper, NULL);
+    h->used = false;
+}
+
+bool held(CUstream s)
+{
+    struct held *h = cutin_stream_hold ? held_find(s) : NULL;
+    return h && h->held && !atomic_load(&h->over);
+}
+
+void buffered(CUstream s)
+{
+    struct held *h = cutin_stream_hold ? held_find(s) : NULL;
+    if (!h || !h->held || getenv("CUDA_INJECTION64_PATH"))
+        return;
+    bool empty = cuStreamQuery(s) != CUDA_ERROR_NOT_READY;
+    if (empty && !atomic_load(&h->over))
+        give_up("nothing is buffered in a held stream");
+}
+
+/* ---- threads ------------------------------------------------------------------------------- */
+
+struct thread {
+    pthread_t id;
+    void (*fn)(void *);
+    void *arg;
+};
+
+static void *thread_main(void *arg)
+{
+    struct thread *t = arg;
+    MUST(cuCtxSetCurrent(context));
+    t->fn(t->arg);
+    return NULL;
+}
+
+struct thread *thread_start(void (*fn)(void *), void *arg)
+{
+    struct thread *t = calloc(1, sizeof *t);
+    if (!t)
+        give_up("no memory");
+    *t = (struct thread){.fn = fn, .arg = arg};
+    if (pthread_create(&t->id, NULL, thread_main, t) != 0)
+        give_up("no thread");
+    return t;
+}
+
+void thread_join(struct thread *t)
+{
+    pthread_join(t->id, NULL);
+    free(t);
+}
+
+/* ---- main ---------------------------------------------------------------------------------- */
+
+int main(int argc, char **argv)
+{
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    for (struct hazard *h = hazards; h; h = h->next) {
+        if (argc > 1 && strcmp(argv[1], "--list") == 0)
+            puts(h->name);
+        if (argc > 1 && strcmp(argv[1], h->name) == 0) {
+            if (!h->raw)
+                gpu_open();
+            h->run();
+            puts("end");
+            return 0;
+        }
+    }
+    return argc > 1 && strcmp(argv[1], "--list") == 0 ? 0 : 2;
+}

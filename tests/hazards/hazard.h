@@ -1,0 +1,99 @@
+/*
+ * hazard.h - small CUDA programs that do what a library in between gets wrong easily, and print what
+ * they see. compare.c runs each of them on the bare driver and under cutin: the outputs and the exit
+ * statuses must be equal, because no program may be able to tell.
+ *
+ * A program is a table of hazards, one per invocation: `hazard_copies NAME`. It prints return codes
+ * and results only, no addresses and no times. What cutin alone can do (hold a stream) is done by
+ * helpers that do nothing on the bare driver.
+ */
+#ifndef TESTS_HAZARD_H
+#define TESTS_HAZARD_H
+
+#include <cuda.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct hazard {
+    const char *name;
+    void (*run)(void);
+    bool raw; /* the hazard opens the GPU itself, if at all */
+    struct hazard *next;
+};
+void hazard_add(struct hazard *h);
+
+#define HAZARD(name_)     HAZARD_(name_, false)
+#define HAZARD_RAW(name_) HAZARD_(name_, true)
+#define HAZARD_(name_, raw_)                                                                       \
+    static void name_(void);                                                                       \
+    static struct hazard name_##_hazard = {.name = #name_, .run = name_, .raw = raw_};             \
+    static void __attribute__((constructor)) name_##_add(void)                                     \
+    {                                                                                              \
+        hazard_add(&name_##_hazard);                                                               \
+    }                                                                                              \
+    static void name_(void)
+
+/* Prints the answer of a call. */
+#define SAY(call) say_answer(#call, call)
+/* A call that has to succeed for the rest to make sense. */
+#define MUST(call) must(#call, call)
+CUresult say_answer(const char *what, CUresult r);
+void must(const char *what, CUresult r);
+_Noreturn void give_up(const char *why);
+
+/* ---- a GPU --------------------------------------------------------------------------------- */
+
+enum { N = 1024, BYTES = N * 4 };
+extern CUdevice device;
+extern CUcontext context; /* the primary one */
+extern CUmodule module;
+extern CUfunction mix, fill, spin, mix_spin;
+
+void gpu_open(void); /* a context, current, and the kernels of examples/kernels.ptx */
+CUcontext context_new(void);
+char *kernels_text(void);
+CUstream stream_new(unsigned int flags);
+CUevent event_new(void);
+CUdeviceptr buffer_new(uint32_t value); /* N words */
+uint32_t *pinned_new(uint32_t value);   /* N words */
+
+/* x = x * a + b over a buffer; the caller's arguments are overwritten when it returns. */
+CUresult launch_mix(CUdeviceptr x, uint32_t a, uint32_t b, CUstream s);
+/* The same, and busy for `us` after it. */
+CUresult launch_slow(CUdeviceptr x, uint32_t a, uint32_t b, uint32_t us, CUstream s);
+/* Launch each once in `s`, so that the next launch may be deferred. */
+void warm(CUstream s);
+/* Prints a buffer as a checksum, after a synchronous copy on the legacy stream. */
+void show(const char *what, CUdeviceptr x);
+void show_host(const char *what, const uint32_t *x);
+/* Waits for a condition, 20 s at most. */
+#define UNTIL(condition)                                                                           \
+    do {                                                                                           \
+        for (int until_i = 0; !(condition) && until_i < 20000; until_i++)                          \
+            nap();                                                                                 \
+        if (!(condition))                                                                          \
+            give_up(#condition " did not come true");                                              \
+    } while (0)
+void nap(void); /* 1 ms */
+
+/* ---- cutin, where there is one --------------------------------------------------------------- */
+
+/* Hold a stream until release(), or until a helper thread thinks that the caller waits for it: a call
+ * that cannot be buffered must not wait for ever. Several may be held. */
+void hold(CUstream s);
+void release(CUstream s);
+bool held(CUstream s); /* by hold(), and that is not over */
+/* Fails the program if the stream was held and nothing of it is buffered: the test tests nothing
+ * then. */
+void buffered(CUstream s);
+/* Milliseconds of patience of holds from now on; standard is 25. */
+extern unsigned int hold_ms;
+
+/* Runs fn(arg) in another thread with `context` current. */
+struct thread;
+struct thread *thread_start(void (*fn)(void *), void *arg);
+void thread_join(struct thread *t);
+
+#endif

@@ -1,0 +1,116 @@
+/*
+ * change.c - changing programs while they run on the simulated GPU: their results stay.
+ */
+#include "tests/integration/gpu.h"
+
+#include <criterion/criterion.h>
+
+#include "scheduler/control.h"
+
+TestSuite(change, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 100);
+
+static uint64_t submitted_before;
+
+static bool has_begun(const struct client_row *row)
+{
+    return client_submitted(row) > 200;
+}
+
+static bool is_paused(const struct client_row *row)
+{
+    return row->paused && row->held;
+}
+
+static bool has_gone_on(const struct client_row *row)
+{
+    return client_submitted(row) > submitted_before + 100;
+}
+
+static bool is_active_rt(const struct client_row *row)
+{
+    return row->level == 3 && row->active;
+}
+
+static bool is_held(const struct client_row *row)
+{
+    return row->held;
+}
+
+static bool has_gpu_time(const struct client_row *row)
+{
+    return row->devices > 0 && row->device[0].counters.gpu_ns > 1000000;
+}
+
+static bool in_flight_one_at_most(const struct client_row *row)
+{
+    return row->device[0].counters.in_flight <= 1;
+}
+
+static struct control_target target(const struct client_row *row)
+{
+    return (struct control_target){.client = row->id};
+}
+
+Test(change, a_paused_program_stops_and_goes_on_where_it_stopped)
+{
+    char expected[32];
+    struct process *daemon, *be;
+    struct client_row row;
+
+    undisturbed_checksum(300, expected);
+    daemon = daemon_start();
+    be = training_start(300, NULL);
+    cr_assert(client_wait("be_training", has_begun, 20, &row));
+    cr_assert_eq(control_pause(daemon_path(), target(&row)), 0);
+    cr_assert(client_wait("be_training", is_paused, 20, &row));
+    submitted_before = client_submitted(&row);
+    cr_expect_not(client_wait("be_training", has_gone_on, 0.3, NULL), "it went on");
+    cr_assert_eq(control_resume(daemon_path(), target(&row)), 0);
+    cr_assert(client_wait("be_training", has_gone_on, 20, NULL));
+    training_check(be, expected, 60);
+    process_free(be);
+    process_free(daemon);
+}
+
+Test(change, a_program_that_is_raised_cuts_in_with_the_streams_that_it_has)
+{
+    char expected[32];
+    struct process *daemon, *one, *two;
+    struct client_row row;
+
+    undisturbed_checksum(300, expected);
+    daemon = daemon_start();
+    one = training_start(300, NULL);
+    cr_assert(client_wait("be_training", has_begun, 20, &row));
+    cr_assert(client_wait("be_training", has_gpu_time, 20, NULL));
+    cr_assert_eq(control_set(daemon_path(), target(&row), CONTROL_LEVEL, 3), 0);
+    cr_assert(client_wait("be_training", is_active_rt, 20, NULL), "its streams do not count");
+    two = training_start(300, NULL);
+    cr_assert(client_wait("be_training", is_held, 20, NULL), "nobody is held by it");
+    cr_assert_eq(control_set(daemon_path(), target(&row), CONTROL_LEVEL, 0), 0);
+    training_check(one, expected, 60);
+    training_check(two, expected, 60);
+    process_free(one);
+    process_free(two);
+    process_free(daemon);
+}
+
+Test(change, depth_and_budget_change_while_it_runs)
+{
+    char expected[32];
+    struct process *daemon, *be;
+    struct client_row row;
+
+    undisturbed_checksum(300, expected);
+    daemon = daemon_start();
+    be = training_start(300, NULL);
+    cr_assert(client_wait("be_training", has_begun, 20, &row));
+    cr_assert_eq(control_set(daemon_path(), target(&row), CONTROL_BUDGET_US, 1), 0);
+    cr_assert_eq(control_set(daemon_path(), target(&row), CONTROL_DEPTH, 1), 0);
+    cr_assert(client_wait("be_training", in_flight_one_at_most, 20, NULL));
+    cr_assert_eq(control_set(daemon_path(), target(&row), CONTROL_DEPTH, 1024), 0);
+    cr_assert_eq(control_set(daemon_path(), target(&row), CONTROL_BUDGET_US, 5000), 0);
+    training_check(be, expected, 60);
+    process_free(be);
+    process_free(daemon);
+}

@@ -1,0 +1,240 @@
+/*
+ * command.c - the cutin command as a user meets it: help texts, error lines, exit statuses, and
+ * what `cutin run` hands to the program.
+ */
+#include "scheduler/query.h"
+#include "tests/integration/process.h"
+
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define CUTIN BIN_DIR "/cutin"
+#define ARGS(...)                                                                                  \
+    (const char *[])                                                                               \
+    {                                                                                              \
+        CUTIN, __VA_ARGS__, NULL                                                                   \
+    }
+
+TestSuite(command, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 60);
+
+static struct process *run_cutin(const char *const *args)
+{
+    return process_run(args, NULL, 30);
+}
+
+static int lines(const char *text)
+{
+    int n = 0;
+
+    for (; *text; text++)
+        n += *text == '\n';
+    return n;
+}
+
+/* One line on stderr that has `word` in it, nothing on stdout, and this status. */
+static void fails(const char *const *args, int status, const char *word)
+{
+    struct process *p = run_cutin(args);
+
+    cr_expect_eq(p->status, status, "status %d instead of %d for %s: %s", p->status, status, word,
+                 process_err(p));
+    cr_expect_eq(lines(process_err(p)), 1, "%s", process_err(p));
+    cr_expect_not_null(strstr(process_err(p), word), "no %s in %s", word, process_err(p));
+    cr_expect_str_eq(process_out(p), "");
+    process_free(p);
+}
+
+static void script_write(const char *path, const char *text, mode_t mode)
+{
+    FILE *f = fopen(path, "w");
+
+    cr_assert_not_null(f);
+    fputs(text, f);
+    cr_assert_eq(fclose(f), 0);
+    cr_assert_eq(chmod(path, mode), 0);
+}
+
+Test(command, what_is_mistyped_is_named_and_exits_2)
+{
+    fails(ARGS("frobnicate"), 2, "frobnicate");
+    fails(ARGS("--frobnicate"), 2, "--frobnicate");
+    fails(ARGS("help", "frobnicate"), 2, "frobnicate");
+    fails(ARGS("run", "--frobnicate", "true"), 2, "--frobnicate");
+    fails(ARGS("run", "-x", "true"), 2, "-x");
+    fails(ARGS("run", "--priority", "top", "true"), 2, "top");
+    fails(ARGS("run", "--priority"), 2, "--priority");
+    fails(ARGS("run", "--sim=yes", "true"), 2, "--sim");
+    fails(ARGS("run", "--depth", "0", "true"), 2, "--depth=0");
+    fails(ARGS("run", "--depth", "1025", "true"), 2, "--depth=1025");
+    fails(ARGS("run", "--budget-us", "-1", "true"), 2, "--budget-us=-1");
+    fails(ARGS("run", "--budget-us", "1e3", "true"), 2, "1e3");
+    fails(ARGS("run"), 2, "program");
+    fails(ARGS("latency", "--samples", "none"), 2, "none");
+    fails(ARGS("latency", "--mode", "fast"), 2, "fast");
+    fails(ARGS("latency", "extra"), 2, "extra");
+    fails(ARGS("list", "--frobnicate"), 2, "--frobnicate");
+    fails(ARGS("version", "extra"), 2, "extra");
+}
+
+Test(command, every_command_has_a_help_text)
+{
+    static const char *const names[] = {"run", "latency", "list", "version", "help"};
+    struct process *all = run_cutin(ARGS("help"));
+
+    cr_expect_eq(all->status, 0);
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        struct process *option = run_cutin(ARGS(names[i], "--help"));
+        struct process *command = run_cutin(ARGS("help", names[i]));
+        cr_expect_eq(option->status, 0, "cutin %s --help", names[i]);
+        cr_expect_not_null(strstr(process_out(option), "Usage: cutin "), "%s", names[i]);
+        cr_expect_not_null(strstr(process_out(option), "--help"), "%s", names[i]);
+        cr_expect_str_eq(process_out(option), process_out(command));
+        cr_expect_str_eq(process_err(option), "");
+        cr_expect_not_null(strstr(process_out(all), names[i]), "no %s in cutin help", names[i]);
+        process_free(option);
+        process_free(command);
+    }
+    process_free(all);
+}
+
+Test(command, version_is_the_same_both_ways)
+{
+    struct process *a = run_cutin(ARGS("version")), *b = run_cutin(ARGS("--version"));
+
+    cr_expect_eq(a->status, 0);
+    cr_expect_str_eq(process_out(a), "cutin " CUTIN_VERSION "\n");
+    cr_expect_str_eq(process_out(a), process_out(b));
+    process_free(a);
+    process_free(b);
+}
+
+Test(command, list_without_a_daemon_says_so)
+{
+    fails(ARGS("list", "--socket", sandbox_path("none.sock")), 1, "none.sock");
+    fails(ARGS("list", "--json", "--socket", sandbox_path("none.sock")), 1, "no daemon");
+}
+
+Test(command, run_passes_the_exit_status)
+{
+    struct process *p;
+
+    p = run_cutin(ARGS("run", "--no-daemon", "sh", "-c", "exit 37"));
+    cr_expect_eq(p->status, 37);
+    process_free(p);
+    p = run_cutin(ARGS("run", "--no-daemon", "--", "sh", "-c", "kill -TERM $$"));
+    cr_expect_eq(p->status, 128 + SIGTERM);
+    process_free(p);
+}
+
+/* The program is the process that was started: its signals need nobody to pass them on. */
+Test(command, run_becomes_the_program)
+{
+    struct process *p =
+        process_start(ARGS("run", "--no-daemon", "sh", "-c", "echo pid $$; sleep 30"), NULL);
+    char expected[32];
+
+    cr_assert(process_says(p, "pid", 20));
+    snprintf(expected, sizeof(expected), "pid %d\n", (int)p->pid);
+    cr_expect_str_eq(process_out(p), expected);
+    process_signal(p, SIGKILL);
+    cr_expect_eq(process_wait(p, 20), 128 + SIGKILL);
+    process_free(p);
+}
+
+Test(command, run_of_what_cannot_run_exits_as_a_shell_does)
+{
+    script_write(sandbox_path("plain"), "text", 0644);
+    fails(ARGS("run", "--no-daemon", "--", "no-such-program-here"), 127, "no-such-program-here");
+    fails(ARGS("run", "--no-daemon", "--", sandbox_path("plain")), 126, "plain");
+}
+
+Test(command, run_takes_options_of_the_program_for_the_programs)
+{
+    struct process *p = run_cutin(ARGS("run", "--no-daemon", "echo", "--sim", "--priority", "x"));
+
+    cr_expect_eq(p->status, 0);
+    cr_expect_str_eq(process_out(p), "--sim --priority x\n");
+    process_free(p);
+}
+
+static void prints(const char *const *args, const char *const *env, const char *text)
+{
+    struct process *p = process_run(args, env, 30);
+
+    cr_expect_eq(p->status, 0, "%s", process_err(p));
+    cr_expect_not_null(strstr(process_out(p), text), "no %s in %s", text, process_out(p));
+    process_free(p);
+}
+
+#define ECHO(what) "sh", "-c", "echo \"[" what "]\""
+#define ENV(...)                                                                                   \
+    (const char *[])                                                                               \
+    {                                                                                              \
+        __VA_ARGS__, NULL                                                                          \
+    }
+
+Test(command, run_sets_what_the_options_say)
+{
+    prints(ARGS("run", "--no-daemon", "--priority", "rt", ECHO("$CUTIN_PRIORITY")), NULL, "[rt]");
+    prints(ARGS("run", "--no-daemon", ECHO("$CUTIN_PRIORITY")), ENV("CUTIN_PRIORITY=2"), "[2]");
+    prints(ARGS("run", "--no-daemon", "--budget-us", "70", "--depth", "9",
+                ECHO("$CUTIN_BUDGET_US $CUTIN_DEPTH")),
+           NULL, "[70 9]");
+    prints(ARGS("run", "--no-daemon", ECHO("${CUTIN_SOCKET-unset}")), NULL, "[]");
+    prints(ARGS("run", "--no-daemon", "--sim", ECHO("$LD_LIBRARY_PATH")),
+           ENV("LD_LIBRARY_PATH=/some/where"), "/simgpu:/some/where]");
+}
+
+Test(command, run_keeps_an_existing_preload_behind_its_own)
+{
+    prints(ARGS("run", "--no-daemon", ECHO("$LD_PRELOAD")), ENV("LD_PRELOAD"), "/libcutin.so]");
+    prints(ARGS("run", "--no-daemon", ECHO("$LD_PRELOAD")), ENV("LD_PRELOAD=libm.so.6"),
+           "/libcutin.so:libm.so.6]");
+    /* Not twice, where a program under `cutin run` runs another one so. */
+    prints(ARGS("run", "--no-daemon", CUTIN, "run", "--no-daemon", ECHO("$LD_PRELOAD")),
+           ENV("LD_PRELOAD=libm.so.6"), "[" LIB_DIR "/libcutin.so:libm.so.6]");
+}
+
+/* The daemon's trouble is one line; the program runs. */
+Test(command, run_goes_on_without_a_daemon)
+{
+    char path[200];
+    struct process *p;
+
+    memset(path, 'x', sizeof(path) - 1);
+    path[0] = '/';
+    path[sizeof(path) - 1] = '\0';
+    p = run_cutin(ARGS("run", "--socket", path, "echo", "ran"));
+    cr_expect_eq(p->status, 0);
+    cr_expect_str_eq(process_out(p), "ran\n");
+    cr_expect_eq(lines(process_err(p)), 1, "%s", process_err(p));
+    process_free(p);
+    p = run_cutin(ARGS("run", "--socket", sandbox_path("no/such/folder/s"), "echo", "ran"));
+    cr_expect_eq(p->status, 0);
+    cr_expect_str_eq(process_out(p), "ran\n");
+    cr_expect_eq(lines(process_err(p)), 1, "%s", process_err(p));
+    process_free(p);
+}
+
+/* A pipe that the caller holds open must not stay open in the daemon: `x=$(cutin run ...)` would
+ * wait for it. */
+Test(command, run_starts_a_daemon_that_holds_nothing_of_the_callers)
+{
+    const char *socket = sandbox_path("s");
+    struct process *p =
+        process_run((const char *[]){"sh", "-c",
+                                     "out=$(\"$0\" run --socket \"$1\" true 7>&1) && \"$0\" list "
+                                     "--socket \"$1\"",
+                                     CUTIN, socket, NULL},
+                    NULL, 8);
+
+    cr_expect_eq(p->status, 0, "status %d: %s", p->status, process_err(p));
+    cr_expect_not_null(strstr(process_out(p), "PID"), "%s", process_out(p));
+    cr_expect_eq(query_stop(socket), 0);
+    process_free(p);
+}

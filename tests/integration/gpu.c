@@ -1,0 +1,137 @@
+/*
+ * gpu.c - the example programs and the daemon for integration tests; see gpu.h.
+ */
+#include "tests/integration/gpu.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <signal.h>
+#include <time.h>
+#include <unistd.h>
+
+static void nap(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+}
+
+const char *daemon_path(void)
+{
+    return sandbox_path("cutin/cutin.sock");
+}
+
+struct process *daemon_start(void)
+{
+    struct process *p;
+
+    mkdir(sandbox_path("cutin"), 0700);
+    p = process_start((const char *[]){BIN_DIR "/cutind", "--socket", daemon_path(), NULL}, NULL);
+    for (int i = 0; i < 2000; i++) {
+        struct client_row *rows = NULL;
+        size_t n;
+
+        if (query_clients(daemon_path(), &rows, &n) == 0) {
+            free(rows);
+            return p;
+        }
+        cr_assert(process_running(p), "the daemon ended: %s", process_err(p));
+        nap();
+    }
+    cr_assert_fail("the daemon does not answer");
+    return NULL;
+}
+
+bool client_wait(const char *name, bool (*wanted)(const struct client_row *), double seconds,
+                 struct client_row *found)
+{
+    for (int i = 0; i < (int)(seconds * 200); i++) {
+        struct client_row *rows = NULL;
+        size_t n = 0;
+        bool got = false;
+
+        if (query_clients(daemon_path(), &rows, &n) != 0)
+            n = 0;
+        for (size_t k = 0; k < n && !got; k++) {
+            /* The kernel cuts names to 15 bytes. */
+            got = (!name || strncmp(rows[k].name, name, PAGE_NAME - 1) == 0) && wanted(&rows[k]);
+            if (got && found)
+                *found = rows[k];
+        }
+        free(rows);
+        if (got)
+            return true;
+        nap();
+    }
+    return false;
+}
+
+uint64_t client_holds(const struct client_row *row)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < row->devices; i++)
+        sum += row->device[i].counters.holds;
+    return sum;
+}
+
+uint64_t client_submitted(const struct client_row *row)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < row->devices; i++)
+        sum += row->device[i].counters.submitted;
+    return sum;
+}
+
+void undisturbed_checksum(int steps, char checksum[32])
+{
+    char number[16], id[32];
+    struct process *p;
+
+    snprintf(number, sizeof(number), "%d", steps);
+    snprintf(id, sizeof(id), "SIMGPU_ID=alone-%s", getenv("SIMGPU_ID"));
+    p = process_run((const char *[]){EXAMPLE("be_training"), "--steps", number, "--json", NULL},
+                    (const char *[]){SIMULATOR, id, NULL}, 60);
+    cr_assert_eq(p->status, 0, "be_training alone: status %d, %s", p->status, process_err(p));
+    cr_assert(word_after(process_out(p), "checksum", checksum, 32));
+    process_free(p);
+}
+
+struct process *training_start(int steps, const char *const env[])
+{
+    char number[16];
+
+    snprintf(number, sizeof(number), "%d", steps);
+    return process_start((const char *[]){CUTIN, "run", "--sim", "--", EXAMPLE("be_training"),
+                                          "--steps", number, "--json", NULL},
+                         env);
+}
+
+struct process *inference_start(const char *rate, const char *kernels)
+{
+    return process_start((const char *[]){CUTIN, "run", "--sim", "--priority", "rt", "--",
+                                          EXAMPLE("rt_inference"), "--rate", rate, "--kernels",
+                                          kernels, "--seconds", "3600", "--json", NULL},
+                         NULL);
+}
+
+void inference_stop(struct process *p)
+{
+    process_signal(p, SIGTERM);
+    process_wait(p, 20);
+    cr_assert_eq(p->status, 0, "rt_inference: status %d, %s", p->status, process_err(p));
+    cr_expect_gt(number_after(process_out(p), "\"requests\""), 0);
+    cr_expect_eq(number_after(process_out(p), "\"wrong\""), 0);
+}
+
+void training_check(struct process *p, const char *expected, double seconds)
+{
+    char checksum[32];
+
+    process_wait(p, seconds);
+    cr_assert_eq(p->status, 0, "be_training: status %d, %s", p->status, process_err(p));
+    cr_assert(word_after(process_out(p), "checksum", checksum, sizeof(checksum)));
+    cr_expect_str_eq(checksum, expected);
+}

@@ -1,0 +1,42 @@
+/*
+ * gpu.h - the example programs on the simulated GPU, as the integration tests start them: bare,
+ * preloaded by hand, or under `cutin run`; and the daemon beside them.
+ */
+#ifndef CUTIN_TESTS_GPU_H
+#define CUTIN_TESTS_GPU_H
+
+#include "scheduler/query.h"
+#include "tests/integration/process.h"
+
+#include <stdint.h>
+
+#define LIBRARY       LIB_DIR "/libcutin.so"
+#define PRELOAD       "LD_PRELOAD=" LIBRARY
+#define SIMULATOR     "LD_LIBRARY_PATH=" LIB_DIR "/simgpu"
+#define EXAMPLE(name) BIN_DIR "/examples/" name
+#define CUTIN         BIN_DIR "/cutin"
+
+/* Starts the daemon at $XDG_RUNTIME_DIR/cutin/cutin.sock and returns when it answers. */
+struct process *daemon_start(void);
+const char *daemon_path(void);
+
+/* Asks the daemon until a client called `name` (NULL: any) satisfies `wanted`, and copies its row.
+ * False after `seconds`. */
+bool client_wait(const char *name, bool (*wanted)(const struct client_row *), double seconds,
+                 struct client_row *found);
+uint64_t client_holds(const struct client_row *row);
+uint64_t client_submitted(const struct client_row *row);
+
+/* The checksum that be_training prints after `steps` steps with nothing between it and the driver,
+ * on a simulated GPU of its own. */
+void undisturbed_checksum(int steps, char checksum[32]);
+/* be_training with `steps` steps under `cutin run`. */
+struct process *training_start(int steps, const char *const env[]);
+/* rt_inference at level rt, until it is told to end. `rate` requests per second of `kernels`. */
+struct process *inference_start(const char *rate, const char *kernels);
+/* SIGTERM, and the end in order: all answers right. */
+void inference_stop(struct process *p);
+/* Waits for the end in order; its checksum has to be `expected`. */
+void training_check(struct process *p, const char *expected, double seconds);
+
+#endif

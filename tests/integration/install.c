@@ -1,0 +1,87 @@
+/*
+ * install.c - an installed tree works where it was put: programs find header and flags through
+ * pkg-config, and the installed command finds its own parts.
+ */
+#include "tests/integration/process.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+TestSuite(install, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 110);
+
+static const char *prefix(const char *rest)
+{
+    char name[300];
+
+    snprintf(name, sizeof(name), "prefix/%s", rest);
+    return sandbox_path(name);
+}
+
+static void run_ok(const char *const argv[], const char *const env[])
+{
+    struct process *p = process_run(argv, env, 60);
+
+    cr_assert_eq(p->status, 0, "%s: status %d\n%s%s", argv[0], p->status, process_out(p),
+                 process_err(p));
+    process_free(p);
+}
+
+static void install_tree(void)
+{
+    run_ok((const char *[]){"cmake", "--install", BUILD_FOLDER, "--prefix", sandbox_path("prefix"),
+                            NULL},
+           NULL);
+}
+
+/* CMAKE_LIBDIR is lib, or lib/ARCHITECTURE where the system wants that. */
+static const char *library(const char *name)
+{
+    char rest[200];
+
+    snprintf(rest, sizeof(rest), CMAKE_LIBDIR "/%s", name);
+    return prefix(rest);
+}
+
+Test(install, everything_is_in_its_place)
+{
+    static const char *const places[] = {"bin/cutin", "include/cutin.h", "share/man/man1/cutin.1"};
+    static const char *const libraries[] = {"libcutin.so", "pkgconfig/cutin.pc",
+                                            "cutin/simgpu/libcuda.so.1"};
+
+    install_tree();
+    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
+        cr_expect_eq(access(prefix(places[i]), R_OK), 0, "%s is missing", places[i]);
+    for (size_t i = 0; i < sizeof(libraries) / sizeof(libraries[0]); i++)
+        cr_expect_eq(access(library(libraries[i]), R_OK), 0, "%s is missing", libraries[i]);
+    /* Where the loader looks there is no simulated driver that a program could find by accident. */
+    cr_expect_neq(access(library("libcuda.so.1"), F_OK), 0);
+}
+
+Test(install, a_program_builds_with_pkg_config_and_runs)
+{
+    char pkg_config_path[300], command[1000];
+    FILE *f;
+
+    install_tree();
+    f = fopen(sandbox_path("program.c"), "w");
+    cr_assert_not_null(f);
+    fputs("#include <cutin.h>\n"
+          "#include <stdio.h>\n"
+          "int main(void) { return puts(\"built\") < 0; }\n",
+          f);
+    fclose(f);
+    snprintf(pkg_config_path, sizeof(pkg_config_path), "PKG_CONFIG_PATH=%s", library("pkgconfig"));
+    snprintf(command, sizeof(command),
+             "gcc -Wall -Werror %s -o %s -isystem %s $(pkg-config --cflags cutin)",
+             sandbox_path("program.c"), sandbox_path("program"), CUDA_INCLUDE);
+    run_ok((const char *[]){"sh", "-c", command, NULL}, (const char *[]){pkg_config_path, NULL});
+    run_ok((const char *[]){prefix("bin/cutin"), "run", "--sim", "--no-daemon", "--",
+                            sandbox_path("program"), NULL},
+           NULL);
+    run_ok((const char *[]){prefix("bin/cutin"), "run", "--sim", "--no-daemon", "--",
+                            BIN_DIR "/examples/be_training", "--steps", "20", NULL},
+           NULL);
+}

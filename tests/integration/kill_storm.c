@@ -1,0 +1,181 @@
+/*
+ * kill_storm.c - daemon, real-time and best-effort processes killed and stopped at random instants.
+ * Nobody may hang, compute something else, or stay held by what is gone. KILL_STORM_KILLS says how
+ * many (100), KILL_STORM_SEED which (1).
+ *
+ * The test is a best-effort client itself: its own hold word tells when a hold opens.
+ */
+#include "tests/integration/gpu.h"
+
+#include <criterion/criterion.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "scheduler/client.h"
+#include "scheduler/clock.h"
+
+enum { STEPS = 60, HUNG_MS = 5000 };
+
+static struct {
+    struct process *daemon, *rt, *be;
+    char expected[32];
+    int dev;
+    int rounds, kills, hung, wrong, holds_seen;
+    double slowest_ms;
+} storm;
+
+static int setting(const char *name, int initial)
+{
+    const char *text = getenv(name);
+
+    return text ? atoi(text) : initial;
+}
+
+static bool held_now(void)
+{
+    return atomic_load(client_hold_word(storm.dev, 0)) != 0;
+}
+
+static double ms_since(uint64_t ns)
+{
+    return (double)(clock_ns() - ns) / 1e6;
+}
+
+/* A process that ended by itself must have computed the right thing. */
+static void check_training(void)
+{
+    char checksum[32] = "";
+
+    if (process_running(storm.be))
+        return;
+    if (storm.be->status != 0 ||
+        !word_after(process_out(storm.be), "checksum", checksum, sizeof(checksum)) ||
+        strcmp(checksum, storm.expected) != 0) {
+        storm.wrong++;
+        fprintf(stderr, "status %d, checksum '%s' instead of '%s'\n%s", storm.be->status, checksum,
+                storm.expected, process_err(storm.be));
+    }
+    process_free(storm.be);
+    storm.be = training_start(STEPS, NULL);
+    storm.rounds++;
+}
+
+static void expect_release(void)
+{
+    uint64_t since = clock_ns();
+
+    while (held_now() && ms_since(since) < HUNG_MS)
+        usleep(200);
+    storm.hung += held_now();
+    if (ms_since(since) > storm.slowest_ms)
+        storm.slowest_ms = ms_since(since);
+}
+
+static void replace_rt(void)
+{
+    process_free(storm.rt); /* by SIGKILL, if it still runs */
+    storm.rt = inference_start("200", "30");
+}
+
+static void kill_rt(void)
+{
+    process_signal(storm.rt, SIGKILL);
+    expect_release();
+    replace_rt();
+}
+
+static void stop_rt(void)
+{
+    process_signal(storm.rt, SIGSTOP);
+    expect_release();
+    if (rand() % 2)
+        process_signal(storm.rt, SIGCONT);
+    else
+        replace_rt();
+}
+
+static void kill_daemon(void)
+{
+    process_signal(storm.daemon, SIGKILL);
+    process_wait(storm.daemon, 10);
+    expect_release();
+    process_free(storm.daemon);
+    storm.daemon = daemon_start();
+}
+
+static void kill_be(void)
+{
+    process_free(storm.be);
+    storm.be = training_start(STEPS, NULL);
+}
+
+static void strike(void)
+{
+    static void (*const ways[])(void) = {kill_rt, kill_rt,     kill_rt, stop_rt,
+                                         stop_rt, kill_daemon, kill_be};
+    uint64_t since = clock_ns();
+    bool aim = rand() % 8 != 0;
+
+    /* Most strikes while something is held; some wherever it happens to be. */
+    while (aim && !held_now() && ms_since(since) < 400)
+        usleep(500);
+    usleep((useconds_t)(rand() % (aim ? 300 : 3000)));
+    storm.holds_seen += held_now();
+    ways[(size_t)rand() % (sizeof(ways) / sizeof(ways[0]))]();
+    storm.kills++;
+}
+
+static bool has_device(const struct client_row *row)
+{
+    return row->devices > 0;
+}
+
+static void quiet(int severity, const char *text)
+{
+}
+
+static void join_as_client(void)
+{
+    struct client_config config = {.socket = daemon_path(), .log = quiet};
+    struct client_row row;
+
+    cr_assert(client_wait("be_training", has_device, 20, &row));
+    cr_assert_eq(client_open(&config), 0);
+    cr_assert_geq(storm.dev = client_device(row.device[0].uuid), 0);
+}
+
+TestSuite(kill_storm, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 1500);
+
+Test(kill_storm, nobody_hangs_or_computes_something_else)
+{
+    int kills = setting("KILL_STORM_KILLS", 100);
+
+    srand((unsigned)setting("KILL_STORM_SEED", 1));
+    undisturbed_checksum(STEPS, storm.expected);
+    storm.daemon = daemon_start();
+    storm.be = training_start(STEPS, NULL);
+    storm.rt = inference_start("200", "30");
+    join_as_client();
+    while (storm.kills < kills) {
+        strike();
+        check_training();
+    }
+    process_free(storm.rt);
+    if (process_wait(storm.be, 60) == PROCESS_TIMEOUT)
+        storm.hung++;
+    check_training();
+    client_close();
+    process_free(storm.be);
+    query_stop(daemon_path()); /* `cutin run` may have started one while ours was dead */
+    process_free(storm.daemon);
+    fprintf(stderr,
+            "kill_storm: rounds %d, kills %d, of them while holding %d, hung %d, wrong results %d, "
+            "slowest release %.1f ms\n",
+            storm.rounds, storm.kills, storm.holds_seen, storm.hung, storm.wrong, storm.slowest_ms);
+    cr_assert(storm.hung == 0 && storm.wrong == 0);
+    cr_assert_gt(storm.holds_seen, kills / 8, "too few strikes hit anything");
+}

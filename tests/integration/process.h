@@ -1,0 +1,64 @@
+/*
+ * process.h - child processes of a test: start with an environment, capture the output, wait with a
+ * bound, kill by pid.
+ *
+ * Output goes to memory files, so a child never blocks on a full pipe and the test can look at any
+ * time. A child dies with the test that started it. Not thread safe.
+ */
+#ifndef CUTIN_TESTS_PROCESS_H
+#define CUTIN_TESTS_PROCESS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+struct process {
+    pid_t pid;
+    int pidfd;
+    int fds[2]; /* memory files behind stdout and stderr */
+    bool ended;
+    int status;    /* exit status, or 128 + signal; PROCESS_TIMEOUT */
+    char *text[2]; /* what was captured, as of the last look */
+};
+
+#define PROCESS_TIMEOUT (-1)
+
+/* `argv` and `env` end with NULL. `env` (may be NULL) changes the inherited environment:
+ * "NAME=value" sets, "NAME" alone unsets. The program is looked up in PATH. Exit status 127 when it
+ * cannot be executed. Aborts the test when no process can be started at all. */
+struct process *process_start(const char *const argv[], const char *const env[]);
+/* Waits for its end; returns its status. A child that takes longer than `seconds` is killed and
+ * PROCESS_TIMEOUT returned. */
+int process_wait(struct process *p, double seconds);
+bool process_running(struct process *p);
+/* Waits until `text` appeared in its stdout or stderr. False: it ended or took longer. */
+bool process_says(struct process *p, const char *text, double seconds);
+void process_signal(struct process *p, int signal);
+/* What it wrote so far; valid until the next call of the same function or process_free. */
+const char *process_out(struct process *p);
+const char *process_err(struct process *p);
+/* Kills what still runs, reaps it and frees. NULL is allowed. */
+void process_free(struct process *p);
+
+/* Starts, waits, and returns the finished process. */
+struct process *process_run(const char *const argv[], const char *const env[], double seconds);
+
+/* ---- one test's own world ------------------------------------------------------------------ */
+
+/* A private temporary folder, in which XDG_RUNTIME_DIR and TMPDIR lie, a simulated GPU of its own,
+ * and no CUTIN_* or SIMGPU_* variable of the caller's. Each Criterion test is a process, so this
+ * changes its own environment. */
+void sandbox_enter(void);
+/* Removes the folder and the simulated GPU. */
+void sandbox_leave(void);
+const char *sandbox_folder(void);
+/* "FOLDER/name" in a static buffer that is good for eight calls. */
+const char *sandbox_path(const char *name);
+
+/* The number after `key` in `text`, e.g. number_after(out, "p99_us"); NAN when it is not there. */
+double number_after(const char *text, const char *key);
+/* Copies the word after `key` ("key: word" or "key=word") into `word`. False when it is not there.
+ */
+bool word_after(const char *text, const char *key, char *word, size_t size);
+
+#endif

@@ -1,0 +1,327 @@
+/*
+ * main.c - cutin-oracle: does a preloaded program see what a bare one sees?
+ *
+ * Random programs run bare and under cutin, held and released at random; results must be equal. A
+ * failing program is shrunk to a minimal one and printed with its seed.
+ */
+#include "pair.h"
+#include "recorded.h"
+
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "vhq/bite.h"
+
+static const char help[] =
+    "usage: cutin-oracle [options]\n"
+    "Runs random CUDA driver programs bare and under cutin and compares what they see.\n\n"
+    "  --programs N   how many programs (default 2000)\n"
+    "  --seed S       seed of the first one (default 1)\n"
+    "  --mask M       only these intents of each program (hexadecimal; what shrinking prints)\n"
+    "  --repeat N     run each program N times (default 1)\n"
+    "  --preload F    the libcutin.so to test\n"
+    "  --recorded     run each program that once failed, 20 times\n"
+    "  --record       print the first program as recorded.c wants it, and run nothing\n"
+    "  --bug NAME     give the library a deliberate bug (vhq/bite.h)\n"
+    "  --bite NAME    how many programs until a deliberate bug is found; all: each of them\n"
+    "  --real         use the real driver instead of the simulated one\n"
+    "  --stop-after N stop after N failures (default 3)\n"
+    "  --no-shrink    print failing programs whole\n"
+    "  --print        print the programs and run nothing\n"
+    "  --help         this text\n"
+    "Exit status: 0 all passed, 1 a program failed, 2 bad usage.\n";
+
+struct options {
+    unsigned programs, repeat, stop_after;
+    uint64_t seed, mask;
+    bool shrink, print, real;
+    const char *bite;
+    bool recorded, record;
+};
+
+static struct program program;
+
+static void prepare(uint64_t seed, uint64_t mask)
+{
+    program_draw(&program, seed);
+    program_lower(&program, mask);
+}
+
+/* Does the program under `mask` fail in one of `tries` runs? */
+static bool fails(uint64_t seed, uint64_t mask, unsigned tries, char *why, size_t size)
+{
+    const struct outcome *bare, *cutin;
+    prepare(seed, mask);
+    unsigned done = pair_run(seed, 0, tries, mask, &bare, &cutin);
+    for (unsigned i = 0; i < done; i++)
+        if (pair_compare(&program, &bare[i], &cutin[i], why, size))
+            return true;
+    if (done == tries)
+        return false;
+    snprintf(why, size, "%s",
+             bare[done].done ? "under cutin: hung, or ended its process"
+                             : "bare: hung, or ended its process");
+    return true;
+}
+
+/* Removes ever smaller runs of intents for as long as the program still fails. */
+static uint64_t shrink(uint64_t seed, uint64_t mask, char *why, size_t size)
+{
+    for (unsigned run = 32; run; run /= 2)
+        for (unsigned at = 0; at < 64; at += run) {
+            uint64_t part = (run == 64 ? ~0ull : (1ull << run) - 1) << at;
+            if ((mask & part) && fails(seed, mask & ~part, 24, why, size))
+                mask &= ~part;
+        }
+    return mask;
+}
+
+static void report(uint64_t seed, const struct options *o, const char *first)
+{
+    char why[256];
+    uint64_t mask = o->mask;
+    snprintf(why, sizeof why, "%s", first);
+    printf("FAILED seed %" PRIu64 ": %s\n", seed, why);
+    fflush(stdout);
+    if (o->shrink && fails(seed, mask, 48, why, sizeof why))
+        mask = shrink(seed, mask, why, sizeof why);
+    prepare(seed, mask);
+    printf("smallest found: %s\n  cutin-oracle --seed %" PRIu64
+           " --programs 1 --repeat 48 --mask %" PRIx64 "\n",
+           first, seed, mask);
+    fflush(stdout);
+    program_print(&program, STDOUT_FILENO);
+}
+
+static unsigned run_all(const struct options *o)
+{
+    char why[256];
+    unsigned passed = 0, failed = 0;
+    bool terminal = isatty(STDERR_FILENO);
+    for (unsigned i = 0; i < o->programs && failed < o->stop_after;) {
+        const struct outcome *bare, *cutin;
+        unsigned want = pair_batch(o->seed + i, o->programs - i);
+        unsigned step = 1;
+        if (o->repeat > 1) {
+            want = o->repeat;
+            step = 0;
+        }
+        unsigned done = pair_run(o->seed + i, step, want, o->mask, &bare, &cutin), bad = 0;
+        for (unsigned k = 0; k < done && !bad; k++) {
+            prepare(o->seed + i + k * step, o->mask);
+            bad = (unsigned)pair_compare(&program, &bare[k], &cutin[k], why, sizeof why);
+            if (bad)
+                done = k;
+        }
+        if (!bad && done < want) {
+            bad = 1;
+            snprintf(why, sizeof why, "%s: hung, or ended its process",
+                     bare[done].done ? "under cutin" : "bare");
+        }
+        unsigned ok = step ? done : !bad;
+        passed += ok;
+        i += ok;
+        if (bad) {
+            failed++;
+            report(o->seed + i, o, why);
+            i++;
+        }
+        if (terminal)
+            fprintf(stderr, "\r%u of %u", i, o->programs);
+    }
+    if (terminal)
+        fputc('\n', stderr);
+    printf("%u passed, %u failed\n", passed, failed);
+    return failed;
+}
+
+/* ---- does the oracle bite? ------------------------------------------------------------------- */
+
+static const struct {
+    const char *name, *rule;
+} bites[] = {
+#define X(name, rule) {#name, rule},
+    BITES(X)
+#undef X
+};
+
+/* Which of `count` programs is the first to show that something is wrong; 0: none. No bare run: the
+ * model says what is right. */
+static unsigned bite_find(const struct options *o, char *why, size_t size)
+{
+    unsigned want;
+    for (unsigned i = 0; i < o->programs; i += want) {
+        const struct outcome *cutin;
+        want = pair_batch(o->seed + i, o->programs - i);
+        unsigned done = pair_run(o->seed + i, 1, want, o->mask, NULL, &cutin);
+        for (unsigned k = 0; k < done; k++) {
+            prepare(o->seed + i + k, o->mask);
+            if (pair_compare(&program, NULL, &cutin[k], why, size))
+                return i + k + 1;
+        }
+        if (done < want) {
+            snprintf(why, size, "under cutin: hung, or ended its process");
+            return i + done + 1;
+        }
+    }
+    return 0;
+}
+
+/* Prints what became of each deliberate bug that was asked for; returns how many were missed. */
+static unsigned run_bites(const struct options *o, struct pair_config *config)
+{
+    char why[256];
+    unsigned asked = 0, missed = 0;
+    for (unsigned b = 0; b < BITE_COUNT; b++) {
+        if (strcmp(o->bite, "all") && strcmp(o->bite, bites[b].name))
+            continue;
+        config->bite = bites[b].name;
+        unsigned found = bite_find(o, why, sizeof why);
+        if (found)
+            printf("%-24s found by program %-5u %s\n", bites[b].name, found, why);
+        else
+            printf("%-24s MISSED in %u programs: %s\n", bites[b].name, o->programs, bites[b].rule);
+        fflush(stdout);
+        asked++;
+        missed += !found;
+    }
+    printf("%u of %u deliberate bugs found\n", asked - missed, asked);
+    return asked ? missed : 1;
+}
+
+/* The library with no bug must pass what the others failed, or finding them proves nothing. */
+static unsigned run_control(const struct options *o, struct pair_config *config)
+{
+    char why[256];
+    struct options control = *o;
+    config->bite = "none";
+    control.programs = o->programs < 512 ? o->programs : 512;
+    unsigned found = bite_find(&control, why, sizeof why);
+    if (found)
+        printf("%-24s FAILED program %u: %s\n", "no bug", found, why);
+    return found != 0;
+}
+
+/* ---- what once failed ------------------------------------------------------------------------ */
+
+static unsigned run_recorded(const struct options *o)
+{
+    unsigned failed = 0, count = recorded_count();
+    for (unsigned i = 0; i < count; i++) {
+        struct options one = *o;
+        one.programs = 1;
+        one.repeat = 20;
+        one.seed = RECORDED_SEED + i;
+        printf("%s: ", recorded_name(i));
+        fflush(stdout);
+        failed += run_all(&one);
+    }
+    printf("%u recorded programs passed, %u failed\n", count - failed, failed);
+    return failed;
+}
+
+static char *beside(const char *relative)
+{
+    static char path[8][4096];
+    static int used;
+    char *p = path[used++ % 8];
+    ssize_t n = readlink("/proc/self/exe", p, 3900);
+    p[n > 0 ? n : 0] = '\0';
+    char *slash = strrchr(p, '/');
+    strcpy(slash ? slash + 1 : p, relative);
+    return p;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct option table[] = {
+        {"programs", 1, NULL, 'n'}, {"seed", 1, NULL, 's'},       {"mask", 1, NULL, 'm'},
+        {"repeat", 1, NULL, 'r'},   {"preload", 1, NULL, 'p'},    {"bite", 1, NULL, 'b'},
+        {"bug", 1, NULL, 'B'},      {"recorded", 0, NULL, 'c'},   {"record", 0, NULL, 'C'},
+        {"real", 0, NULL, 'R'},     {"stop-after", 1, NULL, 'x'}, {"no-shrink", 0, NULL, 'S'},
+        {"print", 0, NULL, 'P'},    {"help", 0, NULL, 'h'},       {0}};
+    struct options o = {
+        .programs = 2000, .repeat = 1, .stop_after = 3, .seed = 1, .mask = ~0ull, .shrink = true};
+    struct pair_config config = {.preload = beside("../lib/libcutin.so"),
+                                 .simulator = beside("../lib/simgpu"),
+                                 .worker = beside("tests/oracle-worker"),
+                                 .daemon = beside("cutind"),
+                                 .hang_seconds = 20};
+    for (int c; (c = getopt_long(argc, argv, "", table, NULL)) != -1;)
+        switch (c) {
+        case 'n':
+            o.programs = (unsigned)strtoul(optarg, NULL, 10);
+            break;
+        case 's':
+            o.seed = strtoull(optarg, NULL, 10);
+            break;
+        case 'm':
+            o.mask = strtoull(optarg, NULL, 16);
+            break;
+        case 'r':
+            o.repeat = (unsigned)strtoul(optarg, NULL, 10);
+            break;
+        case 'p':
+            config.preload = optarg;
+            break;
+        case 'c':
+            o.recorded = true;
+            break;
+        case 'C':
+            o.record = true;
+            break;
+        case 'B':
+            config.bite = optarg;
+            config.preload = beside("../lib/tests/libcutin-bites.so");
+            break;
+        case 'b':
+            o.bite = optarg;
+            config.preload = beside("../lib/tests/libcutin-bites.so");
+            config.hang_seconds = 3;
+            break;
+        case 'R':
+            config.simulator = NULL;
+            break;
+        case 'x':
+            o.stop_after = (unsigned)strtoul(optarg, NULL, 10);
+            break;
+        case 'S':
+            o.shrink = false;
+            break;
+        case 'P':
+            o.print = true;
+            break;
+        case 'h':
+            fputs(help, stdout);
+            return 0;
+        default:
+            return 2;
+        }
+    if (o.record) {
+        prepare(o.seed, o.mask);
+        recorded_print(&program, o.mask, STDOUT_FILENO);
+        return 0;
+    }
+    if (o.print) {
+        for (unsigned i = 0; i < o.programs; i++) {
+            prepare(o.seed + i, o.mask);
+            program_print(&program, STDOUT_FILENO);
+        }
+        return 0;
+    }
+    snprintf(config.id, sizeof config.id, "oracle-%d", (int)getpid());
+    int err = pair_open(&config, o.seed);
+    if (err) {
+        fprintf(stderr, "cutin-oracle: cannot start %s: %s\n", config.daemon, strerror(-err));
+        return 1;
+    }
+    unsigned failed = o.recorded ? run_recorded(&o)
+                      : o.bite   ? run_bites(&o, &config) + run_control(&o, &config)
+                                 : run_all(&o);
+    pair_close();
+    return failed != 0;
+}

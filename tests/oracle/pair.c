@@ -1,0 +1,291 @@
+/*
+ * pair.c - helper processes of the oracle: workers, the toggler, the daemon (see pair.h).
+ */
+#include "pair.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { BATCH_MAX = 256, ENVIRONMENT = 64 };
+
+static struct {
+    struct pair_config *config;
+    char socket[160];
+    pid_t daemon, toggler;
+} pair;
+
+static double seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static void nap_us(long us)
+{
+    nanosleep(&(struct timespec){.tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000}, NULL);
+}
+
+/* ---- spawning ------------------------------------------------------------------------------ */
+
+/* This environment without what steers cutin and the simulator, plus `extra` ("A=b", NULL-ended).
+ */
+static pid_t spawn(char *const argv[], const char *const *extra)
+{
+    extern char **environ;
+    char *env[512];
+    size_t n = 0;
+    for (char **e = environ; *e && n < 400; e++)
+        if (strncmp(*e, "CUTIN_", 6) && strncmp(*e, "LD_PRELOAD=", 11))
+            env[n++] = *e;
+    for (; *extra && n < 511; extra++)
+        env[n++] = (char *)*extra;
+    env[n] = NULL;
+    pid_t pid;
+    return posix_spawn(&pid, argv[0], NULL, NULL, argv, env) ? -1 : pid;
+}
+
+static void end(pid_t *pid)
+{
+    if (*pid > 0) {
+        kill(*pid, SIGKILL);
+        waitpid(*pid, NULL, 0);
+    }
+    *pid = 0;
+}
+
+struct side { /* environment of one side */
+    char text[16][512];
+    const char *env[17];
+};
+
+static void side_set(struct side *s, const char *name, const char *value)
+{
+    int i = 0;
+    while (s->env[i])
+        i++;
+    assert(i < 16);
+    snprintf(s->text[i], sizeof s->text[i], "%s=%s", name, value);
+    s->env[i] = s->text[i];
+}
+
+static void side_simulator(struct side *s, const char *which)
+{
+    char id[80];
+    if (!pair.config->simulator)
+        return;
+    snprintf(id, sizeof id, "%s%s", pair.config->id, which);
+    side_set(s, "LD_LIBRARY_PATH", pair.config->simulator);
+    side_set(s, "SIMGPU_ID", id);
+    side_set(s, "SIMGPU_LAUNCH_NS", "0");
+}
+
+/* What the settings of program.h mean in the environment; of both sides, and of cutin's. */
+struct pair_of_texts {
+    const char *name, *value;
+};
+static const struct pair_of_texts setting_both[SETTINGS][2] = {
+    [SETTING_NO_MEMOPS] = {{"SIMGPU_MEMOPS", "0"}},
+};
+static const struct pair_of_texts setting_cutin[SETTINGS][4] = {
+    [SETTING_DEFAULT] = {{"CUTIN_PRIORITY", "be"}},
+    [SETTING_TINY] = {{"CUTIN_BUDGET_US", "1"}, {"CUTIN_DEPTH", "1"}, {"CUTIN_QUEUE", "16"}},
+    [SETTING_LEVELS] = {{"CUTIN_PRIORITY", "2"}, {"CUTIN_STREAM_PRIORITY", "inherit"}},
+    [SETTING_REAL_TIME] = {{"CUTIN_PRIORITY", "rt"}, {"CUTIN_STREAM_PRIORITY", "inherit"}},
+};
+
+static void side_settings(struct side *s, const struct pair_of_texts *set, size_t n)
+{
+    for (size_t i = 0; i < n && set[i].name; i++)
+        side_set(s, set[i].name, set[i].value);
+}
+
+static pid_t worker_start(int fd, bool under_cutin, uint64_t seed, unsigned step, unsigned count,
+                          uint64_t mask)
+{
+    char text[5][32];
+    struct side side = {0};
+    snprintf(text[0], 32, "%d", fd);
+    snprintf(text[1], 32, "%" PRIu64, seed);
+    snprintf(text[2], 32, "%u", step);
+    snprintf(text[3], 32, "%u", count);
+    snprintf(text[4], 32, "%" PRIu64, mask);
+    char *argv[] = {
+        (char *)pair.config->worker, "--worker", text[0], text[1], text[2], text[3], text[4], NULL};
+    enum setting setting = program_setting(seed);
+    side_simulator(&side, under_cutin ? "-cutin" : "-bare");
+    side_settings(&side, setting_both[setting], 2);
+    if (under_cutin) {
+        side_set(&side, "LD_PRELOAD", pair.config->preload);
+        side_settings(&side, setting_cutin[setting], 4);
+        side_set(&side, "CUTIN_SOCKET", pair.socket);
+        if (pair.config->bite)
+            side_set(&side, "CUTIN_BITE", pair.config->bite);
+    }
+    return spawn(argv, side.env);
+}
+
+/* ---- workers ------------------------------------------------------------------------------- */
+
+static unsigned finished(const struct outcome *out, unsigned from, unsigned count)
+{
+    while (from < count && __atomic_load_n(&out[from].done, __ATOMIC_ACQUIRE))
+        from++;
+    return from;
+}
+
+struct worker {
+    pid_t pid;
+    unsigned done;
+    bool ended;
+};
+
+/* Looks once; true if it got further. */
+static bool worker_look(struct worker *w, const struct outcome *out, unsigned count)
+{
+    unsigned before = w->done;
+    w->done = finished(out, w->done, count);
+    if (!w->ended && waitpid(w->pid, NULL, WNOHANG) == w->pid) {
+        w->ended = true;
+        w->pid = 0;
+        w->done = finished(out, w->done, count);
+    }
+    return w->done != before;
+}
+
+static struct outcome *outcomes_new(int *fd)
+{
+    *fd = memfd_create("oracle", 0); /* inherited by the worker on purpose */
+    if (*fd < 0 || ftruncate(*fd, BATCH_MAX * sizeof(struct outcome)))
+        return NULL;
+    struct outcome *out =
+        mmap(NULL, BATCH_MAX * sizeof *out, PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
+    return out == MAP_FAILED ? NULL : out;
+}
+
+unsigned pair_batch(uint64_t seed, unsigned count)
+{
+    unsigned left = SETTING_SEEDS - (unsigned)(seed % SETTING_SEEDS);
+    return count < left ? count : left;
+}
+
+unsigned pair_run(uint64_t seed, unsigned step, unsigned count, uint64_t mask,
+                  const struct outcome **bare, const struct outcome **cutin)
+{
+    static struct outcome *shared[2];
+    static int fds[2];
+    struct worker w[2] = {{.ended = true, .done = count}, {0}};
+    if (count > BATCH_MAX)
+        count = BATCH_MAX;
+    for (int i = 0; i < 2; i++) {
+        if (!shared[i] && !(shared[i] = outcomes_new(&fds[i])))
+            return 0;
+        memset(shared[i], 0, count * sizeof *shared[i]);
+    }
+    if (bare)
+        w[0] = (struct worker){.pid = worker_start(fds[0], false, seed, step, count, mask)};
+    w[1].pid = worker_start(fds[1], true, seed, step, count, mask);
+    double last = seconds();
+    while (!(w[0].ended && w[1].ended)) {
+        bool moved = false;
+        for (int i = 0; i < 2; i++)
+            moved |= !w[i].ended && worker_look(&w[i], shared[i], count);
+        if (moved)
+            last = seconds();
+        else if (seconds() - last > pair.config->hang_seconds)
+            break;
+        nap_us(500);
+    }
+    for (int i = 0; i < 2; i++)
+        end(&w[i].pid);
+    if (bare)
+        *bare = shared[0];
+    *cutin = shared[1];
+    return w[0].done < w[1].done ? w[0].done : w[1].done;
+}
+
+/* ---- comparing ----------------------------------------------------------------------------- */
+
+#define DIFFER(...) return snprintf(why, size, __VA_ARGS__), 1
+
+int pair_compare(const struct program *p, const struct outcome *bare, const struct outcome *cutin,
+                 char *why, size_t size)
+{
+    const struct outcome *both[2] = {bare, cutin};
+    static const char *const name[2] = {"bare", "under cutin"};
+    for (int k = 0; k < 2; k++) {
+        const struct outcome *o = both[k];
+        if (!o)
+            continue;
+        if (o->broken[0])
+            DIFFER("%s: %s", name[k], o->broken);
+        for (uint32_t i = 0; i < p->op_count; i++)
+            if (p->ops[i].kind == OP_HOST_READ && o->value[i] != p->ops[i].expect)
+                DIFFER("%s: op %u read other memory than the model", name[k], i);
+        for (int b = 0; b < BUFFERS; b++)
+            if (o->final_hash[b] != p->final_hash[b])
+                DIFFER("%s: buffer %d ends other than in the model", name[k], b);
+    }
+    for (uint32_t i = 0; i < p->op_count; i++) {
+        bool bad = p->ops[i].kind >= OP_BAD_GRID;
+        if (bare ? bare->code[i] != cutin->code[i] : !bad && cutin->code[i])
+            DIFFER("op %u (%s) returned %d bare and %d under cutin", i,
+                   op_kind_name(p->ops[i].kind), bare ? bare->code[i] : 0, cutin->code[i]);
+        if (bare && p->ops[i].kind == OP_HOST_FUNC_CUDA && bare->value[i] != cutin->value[i])
+            DIFFER("op %u: a host function's driver call returned %d bare and %d under cutin", i,
+                   (int)bare->value[i] - 1, (int)cutin->value[i] - 1);
+        if (bare && !bad && bare->code[i])
+            DIFFER("op %u (%s) returned %d on both sides", i, op_kind_name(p->ops[i].kind),
+                   bare->code[i]);
+        if (bare && bad && !bare->code[i])
+            DIFFER("op %u (%s) was accepted on both sides", i, op_kind_name(p->ops[i].kind));
+    }
+    return 0;
+}
+
+/* ---- the toggler and the daemon ------------------------------------------------------------ */
+
+int pair_open(struct pair_config *config, uint64_t seed)
+{
+    char text[32];
+    struct side side = {0}, none = {0};
+    pair.config = config;
+    snprintf(config->directory, sizeof config->directory, "/tmp/%s.XXXXXX", config->id);
+    if (!mkdtemp(config->directory))
+        return -errno;
+    snprintf(pair.socket, sizeof pair.socket, "%s/s", config->directory);
+    char *daemon[] = {(char *)config->daemon, "--socket", pair.socket, NULL};
+    pair.daemon = spawn(daemon, none.env);
+    struct stat st;
+    for (int i = 0; stat(pair.socket, &st) && i < 2000; i++)
+        nap_us(1000);
+    snprintf(text, sizeof text, "%" PRIu64, seed);
+    char *toggler[] = {(char *)pair.config->worker, "--toggler", pair.socket, text, NULL};
+    side_simulator(&side, "-cutin");
+    pair.toggler = spawn(toggler, side.env);
+    return pair.daemon > 0 && pair.toggler > 0 ? 0 : -ECHILD;
+}
+
+void pair_close(void)
+{
+    char path[200];
+    end(&pair.toggler);
+    end(&pair.daemon);
+    for (const char *const *f = (const char *const[]){"s", "s.lock", NULL}; *f; f++) {
+        snprintf(path, sizeof path, "%s/%s", pair.config->directory, *f);
+        unlink(path);
+    }
+    rmdir(pair.config->directory);
+}

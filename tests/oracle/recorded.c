@@ -1,0 +1,73 @@
+/*
+ * recorded.c - programs that once failed (see recorded.h). `cutin-oracle --record` prints an entry.
+ */
+#include "recorded.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct recorded {
+    const char *name;
+    enum setting setting;
+    uint32_t threads;
+    uint8_t flags[STREAMS - CREATED];
+    int8_t priority[STREAMS - CREATED];
+    struct intent intents[MAX_INTENTS];
+} recorded[] = {
+#include "recorded.inc"
+};
+
+unsigned recorded_count(void)
+{
+    return sizeof recorded / sizeof *recorded;
+}
+
+const char *recorded_name(unsigned i)
+{
+    return recorded[i].name;
+}
+
+enum setting recorded_setting(unsigned i)
+{
+    return i < recorded_count() ? recorded[i].setting : SETTING_DEFAULT;
+}
+
+/* Intents end with a barrier that has no random numbers. */
+static bool intent_none(const struct intent *in)
+{
+    static const struct intent none = {.kind = OP_BARRIER};
+    return memcmp(in, &none, sizeof none) == 0;
+}
+
+void recorded_draw(struct program *p, unsigned i)
+{
+    const struct recorded *from = &recorded[i];
+    if (i >= recorded_count())
+        return;
+    p->threads = from->threads;
+    memcpy(p->stream_flags + CREATED, from->flags, sizeof from->flags);
+    memcpy(p->stream_priority + CREATED, from->priority, sizeof from->priority);
+    memcpy(p->intents, from->intents, sizeof from->intents);
+    while (p->intent_count < MAX_INTENTS && !intent_none(&p->intents[p->intent_count]))
+        p->intent_count++;
+}
+
+void recorded_print(const struct program *p, uint64_t mask, int fd)
+{
+    static const char *const settings[] = {"SETTING_DEFAULT", "SETTING_TINY", "SETTING_LEVELS",
+                                           "SETTING_NO_MEMOPS", "SETTING_REAL_TIME"};
+    dprintf(fd, "    {\"\",\n     %s,\n     %u,\n     {", settings[program_setting(p->seed)],
+            p->threads);
+    for (int s = CREATED; s < STREAMS; s++)
+        dprintf(fd, "%d%s", p->stream_flags[s], s + 1 < STREAMS ? ", " : "},\n     {");
+    for (int s = CREATED; s < STREAMS; s++)
+        dprintf(fd, "%d%s", p->stream_priority[s], s + 1 < STREAMS ? ", " : "},\n     {\n");
+    for (uint32_t i = 0; i < p->intent_count; i++) {
+        if (!(mask >> i & 1))
+            continue;
+        dprintf(fd, "        {OP_%s, {", op_kind_name(p->intents[i].kind));
+        for (int k = 0; k < 8; k++)
+            dprintf(fd, "%uu%s", p->intents[i].r[k], k < 7 ? ", " : "}},\n");
+    }
+    dprintf(fd, "    }},\n");
+}

@@ -1,0 +1,48 @@
+/*
+ * toggler.c - a real-time client of the scheduler that is active at random moments: to everybody
+ * below it looks like an inference service with unpredictable requests.
+ */
+#define __CUDA_API_VERSION_INTERNAL
+#include <cuda.h>
+
+#include "toggler.h"
+
+#include <signal.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+#include "scheduler/client.h"
+
+static void nap_us(uint64_t us)
+{
+    nanosleep(&(struct timespec){.tv_sec = 0, .tv_nsec = (long)us * 1000}, NULL);
+}
+
+static uint64_t random_us(uint64_t *state, uint64_t limit)
+{
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return 1 + (*state >> 33) % limit;
+}
+
+int toggler_main(int argc, char **argv)
+{
+    CUdevice device;
+    CUuuid uuid;
+    if (argc != 4)
+        return 2;
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* nobody is left holding when the oracle is killed */
+    uint64_t state = strtoull(argv[3], NULL, 10);
+    struct client_config config = {.level = 3, .lowest = 3, .socket = argv[2]};
+    if (cuInit(0) || cuDeviceGet(&device, 0) || cuDeviceGetUuid_v2(&uuid, device) ||
+        client_open(&config))
+        return 1;
+    int index = client_device((const uint8_t *)uuid.bytes);
+    for (;;) {
+        client_active(index, 3);
+        nap_us(random_us(&state, random_us(&state, 8) == 1 ? 5000 : 400));
+        client_idle(index, 3);
+        nap_us(random_us(&state, random_us(&state, 4) == 1 ? 2000 : 200));
+    }
+}

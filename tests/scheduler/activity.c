@@ -1,0 +1,332 @@
+/*
+ * activity.c - counting what is active, and the bits that follow from it.
+ */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "scheduler/activity.h"
+#include "scheduler/clock.h"
+
+enum { THREADS = 4, PAGES = 5, DEV = 2, MY_BIT = 1u << 7 };
+
+static struct activity a;
+static uint8_t slots[PAGE_DEVICES];
+
+static void set_up(void)
+{
+    a.page = page_new();
+    a.ceiling = PAGE_LEVELS - 1;
+    a.bit[DEV] = MY_BIT;
+    memset(slots, 0xff, sizeof(slots));
+    slots[DEV] = 5; /* the other side has it as its device 5 */
+}
+
+static void tear_down(void)
+{
+    below_leave_all(&a.below);
+    cr_assert(below_reap(&a.below, a.bit));
+    page_unmap(a.page);
+}
+
+TestSuite(activity, .init = set_up, .fini = tear_down);
+
+/* A page whose memory stays ours: below unmaps its own mapping. */
+static struct cutin_page *join(uint64_t client, uint32_t level)
+{
+    struct cutin_page *theirs, *mine;
+    int fd;
+
+    cr_assert_eq(page_new_shared(&theirs, &fd), 0);
+    cr_assert_eq(page_map(fd, NULL, &mine), 0);
+    cr_assert_eq(below_join(&a.below, client, mine, level, 0, slots), 0);
+    close(fd);
+    return theirs;
+}
+
+static uint32_t held(const struct cutin_page *page, uint32_t level)
+{
+    return page->device[5].hold[level];
+}
+
+static void assert_clear(const struct cutin_page *page)
+{
+    for (uint32_t d = 0; d < PAGE_DEVICES; d++)
+        for (uint32_t l = 0; l < PAGE_LEVELS; l++) {
+            cr_assert_eq(page->device[d].hold[l], 0, "device %u level %u", d, l);
+            cr_assert_eq(page->device[d].want[l], 0, "device %u level %u", d, l);
+        }
+}
+
+Test(activity, calls_nest_and_the_highest_level_counts)
+{
+    struct cutin_page *other = join(1, 3);
+
+    activity_begin(&a, DEV, 1);
+    activity_begin(&a, DEV, 1);
+    cr_assert_eq(held(other, 0), MY_BIT);
+    cr_assert_eq(held(other, 1), 0);
+    activity_begin(&a, DEV, 3);
+    cr_assert_eq(held(other, 2), MY_BIT);
+    cr_assert_eq(held(other, 3), 0);
+    cr_assert_eq(a.page->device[DEV].hold[2], PAGE_BIT_SELF);
+    cr_assert_eq(a.page->device[DEV].active, 3);
+    activity_end(&a, DEV, 3);
+    cr_assert_eq(held(other, 1), 0);
+    cr_assert_eq(held(other, 0), MY_BIT);
+    activity_end(&a, DEV, 1);
+    cr_assert_eq(held(other, 0), MY_BIT);
+    activity_end(&a, DEV, 1);
+    assert_clear(other);
+    assert_clear(a.page);
+    page_unmap(other);
+}
+
+Test(activity, one_idle_too_many_is_ignored)
+{
+    activity_end(&a, DEV, 3);
+    activity_begin(&a, DEV, 3);
+    cr_assert_eq(a.page->device[DEV].hold[0], PAGE_BIT_SELF);
+    activity_end(&a, DEV, 3);
+    assert_clear(a.page);
+}
+
+Test(activity, a_page_that_joins_or_changes_gets_the_bits_of_now)
+{
+    struct cutin_page *other;
+    uint8_t moved[PAGE_DEVICES];
+
+    activity_begin(&a, DEV, 2);
+    other = join(9, 3);
+    activity_refresh(&a, DEV);
+    cr_assert_eq(held(other, 1), MY_BIT);
+    cr_assert_eq(held(other, 2), 0);
+    /* Its level was lowered: streams above are held as if they were at it. */
+    cr_assert_eq(below_join(&a.below, 9, NULL, 1, 0, slots), 0);
+    activity_refresh(&a, DEV);
+    cr_assert_eq(held(other, 3), MY_BIT);
+    cr_assert(below_reap(&a.below, a.bit));
+    cr_assert_eq(held(other, 0), MY_BIT, "the mapping lived on in its successor");
+    below_leave(&a.below, 9);
+    cr_assert(below_reap(&a.below, a.bit));
+    assert_clear(other);
+    memset(moved, 0xff, sizeof(moved));
+    cr_assert_eq(below_join(&a.below, 9, NULL, 1, 0, moved), -ENOENT);
+    activity_end(&a, DEV, 2);
+    page_unmap(other);
+}
+
+Test(activity, nothing_above_the_granted_level_reaches_others)
+{
+    struct cutin_page *other = join(1, 2);
+
+    a.ceiling = 1;
+    activity_begin(&a, DEV, 3);
+    cr_assert_eq(held(other, 0), MY_BIT);
+    cr_assert_eq(held(other, 1), 0);
+    cr_assert_eq(a.page->device[DEV].hold[2], PAGE_BIT_SELF, "in the process it does");
+    activity_end(&a, DEV, 3);
+    page_unmap(other);
+}
+
+Test(activity, lingers_until_its_time_and_not_when_active_again)
+{
+    struct cutin_page *other = join(1, 0);
+    uint64_t hour = 3600ull * 1000000000u;
+
+    a.linger_ns = 60 * 1000000000ull;
+    activity_begin(&a, DEV, 3);
+    activity_end(&a, DEV, 3);
+    cr_assert_eq(held(other, 0), MY_BIT);
+    activity_tick(&a, clock_ns());
+    cr_assert_eq(held(other, 0), MY_BIT);
+    cr_assert(activity_lingering(&a));
+    activity_begin(&a, DEV, 3);
+    activity_tick(&a, clock_ns() + hour);
+    cr_assert_eq(held(other, 0), MY_BIT, "active again");
+    activity_end(&a, DEV, 3);
+    activity_tick(&a, clock_ns() + hour);
+    assert_clear(other);
+    page_unmap(other);
+}
+
+Test(activity, a_stalled_external_wait_lets_go_and_progress_takes_back)
+{
+    struct cutin_page *other = join(1, 0);
+    uint64_t t = 1000000000, stall = ACTIVITY_STALL_NS;
+
+    activity_begin(&a, DEV, 3);
+    activity_wait_begin(&a, DEV);
+    activity_tick(&a, t);
+    activity_tick(&a, t + stall - 1);
+    cr_assert_eq(held(other, 0), MY_BIT);
+    activity_tick(&a, t + stall);
+    assert_clear(other);
+    assert_clear(a.page);
+    activity_wait_begin(&a, DEV); /* another begins: progress */
+    cr_assert_eq(held(other, 0), MY_BIT);
+    activity_tick(&a, t + 2 * stall);
+    activity_tick(&a, t + 3 * stall);
+    assert_clear(other);
+    activity_wait_end(&a, DEV);
+    cr_assert_eq(held(other, 0), MY_BIT);
+    activity_wait_end(&a, DEV);
+    activity_tick(&a, t + 10 * stall);
+    activity_tick(&a, t + 20 * stall);
+    cr_assert_eq(held(other, 0), MY_BIT, "nothing pending: nothing stalls");
+    activity_wait_end(&a, DEV); /* one too many */
+    activity_end(&a, DEV, 3);
+    assert_clear(other);
+    page_unmap(other);
+}
+
+/* ---- many threads ---------------------------------------------------------------------------- */
+
+static _Atomic bool go, stop;
+
+static void *worker(void *argument)
+{
+    unsigned seed = (unsigned)(uintptr_t)argument;
+
+    while (!atomic_load(&go))
+        ;
+    for (int i = 0; i < 400; i++) {
+        uint32_t level = 1 + (uint32_t)rand_r(&seed) % 3;
+
+        activity_begin(&a, DEV, level);
+        if (rand_r(&seed) % 4 == 0)
+            sched_yield();
+        activity_end(&a, DEV, level);
+    }
+    return NULL;
+}
+
+/* What the client's thread does meanwhile: pages come, change and go. */
+static void *keeper(void *argument)
+{
+    unsigned seed = (unsigned)(uintptr_t)argument;
+    struct cutin_page *pages[PAGES] = {0};
+
+    while (!atomic_load(&stop)) {
+        unsigned i = (unsigned)rand_r(&seed) % PAGES;
+
+        if (!pages[i]) {
+            pages[i] = join(i, (uint32_t)rand_r(&seed) % 4);
+            activity_refresh_all(&a);
+        } else if (rand_r(&seed) % 2) {
+            below_join(&a.below, i, NULL, (uint32_t)rand_r(&seed) % 4, 0, slots);
+            activity_refresh_all(&a);
+        } else {
+            below_leave(&a.below, i);
+            while (!below_reap(&a.below, a.bit))
+                sched_yield();
+            activity_refresh_all(&a);
+            assert_clear(pages[i]);
+            page_unmap(pages[i]);
+            pages[i] = NULL;
+        }
+    }
+    for (unsigned i = 0; i < PAGES; i++)
+        if (pages[i])
+            page_unmap(pages[i]);
+    return NULL;
+}
+
+static void race(unsigned seed, void *(*meanwhile)(void *))
+{
+    pthread_t threads[THREADS], keeps;
+
+    atomic_store(&go, false);
+    atomic_store(&stop, false);
+    for (uintptr_t i = 0; i < THREADS; i++)
+        pthread_create(&threads[i], NULL, worker, (void *)(seed * THREADS + i + 1));
+    if (meanwhile)
+        pthread_create(&keeps, NULL, meanwhile, (void *)(uintptr_t)seed);
+    atomic_store(&go, true);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    atomic_store(&stop, true);
+    if (meanwhile)
+        pthread_join(keeps, NULL);
+}
+
+Test(activity, after_any_interleaving_all_bits_are_clear)
+{
+    struct cutin_page *other = join(100, 3);
+
+    for (unsigned seed = 0; seed < 200; seed++) {
+        race(seed, NULL);
+        assert_clear(other);
+        assert_clear(a.page);
+    }
+    page_unmap(other);
+}
+
+Test(activity, after_any_interleaving_what_is_still_active_holds)
+{
+    struct cutin_page *other = join(100, 3);
+
+    activity_begin(&a, DEV, 2);
+    for (unsigned seed = 0; seed < 100; seed++) {
+        race(seed, NULL);
+        cr_assert_eq(held(other, 0), MY_BIT);
+        cr_assert_eq(held(other, 1), MY_BIT);
+        cr_assert_eq(held(other, 2), 0);
+    }
+    activity_end(&a, DEV, 2);
+    assert_clear(other);
+    page_unmap(other);
+}
+
+Test(activity, pages_may_come_and_go_under_the_threads)
+{
+    struct cutin_page *other = join(100, 3);
+
+    for (unsigned seed = 0; seed < 40; seed++) {
+        race(seed, keeper);
+        assert_clear(other);
+        assert_clear(a.page);
+    }
+    page_unmap(other);
+}
+
+/* The keeper's part again, with one page whose owner keeps changing level. */
+static _Atomic uint32_t last_level = 3;
+
+static void *changer(void *argument)
+{
+    unsigned seed = (unsigned)(uintptr_t)argument;
+
+    while (!atomic_load(&stop)) {
+        uint32_t level = (uint32_t)rand_r(&seed) % 4;
+
+        below_join(&a.below, 100, NULL, level, 0, slots);
+        activity_refresh_all(&a);
+        below_reap(&a.below, a.bit);
+        activity_refresh_all(&a);
+        atomic_store(&last_level, level);
+    }
+    return NULL;
+}
+
+Test(activity, after_changes_of_level_exactly_the_right_levels_are_held)
+{
+    struct cutin_page *other = join(100, 3);
+
+    activity_begin(&a, DEV, 2);
+    for (unsigned seed = 0; seed < 40; seed++) {
+        uint32_t levels;
+
+        race(seed, changer);
+        levels = page_held_levels(2, 0, atomic_load(&last_level));
+        for (uint32_t l = 0; l < PAGE_LEVELS; l++)
+            cr_assert_eq(held(other, l), levels >> l & 1 ? MY_BIT : 0, "level %u", l);
+    }
+    activity_end(&a, DEV, 2);
+    assert_clear(other);
+    page_unmap(other);
+}

@@ -1,0 +1,311 @@
+/*
+ * actor.c - a client process that does what a test tells it, one order at a time.
+ */
+#include "actor.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "scheduler/client.h"
+
+struct request {
+    int64_t order, x, y;
+};
+
+static struct client_config config;
+static _Atomic int logged = -1;
+static char *said;
+static pid_t child;
+static int intruder_pipe[2];
+enum { FIRST_REUSED = 700, LAST_REUSED = 740 };
+
+static void take_log(int severity, const char *text)
+{
+    snprintf(said, ACTOR_SAID, "%s", text);
+    logged = severity;
+}
+
+static _Atomic int64_t ordered[CONTROL_ORDER_COUNT];
+
+static void take_order(void *user, enum control_order order, uint32_t value)
+{
+    ordered[order] = value;
+}
+
+static int64_t do_ordered(int64_t order, int64_t y)
+{
+    return ordered[order];
+}
+
+static int64_t do_open(int64_t level, int64_t lowest)
+{
+    config.level = (uint32_t)level;
+    config.lowest = (uint32_t)lowest;
+    config.log = take_log;
+    config.order = take_order;
+    for (int i = 0; i < CONTROL_ORDER_COUNT; i++)
+        ordered[i] = -1;
+    return client_open(&config);
+}
+
+static int64_t do_close(int64_t x, int64_t y)
+{
+    client_close();
+    return 0;
+}
+
+static int64_t do_device(int64_t number, int64_t y)
+{
+    uint8_t uuid[16];
+
+    memset(uuid, (int)number, sizeof(uuid));
+    return client_device(uuid);
+}
+
+static int64_t do_active(int64_t dev, int64_t level)
+{
+    client_active((int)dev, (uint32_t)level);
+    return 0;
+}
+
+static int64_t do_idle(int64_t dev, int64_t level)
+{
+    client_idle((int)dev, (uint32_t)level);
+    return 0;
+}
+
+static int64_t do_wait_begin(int64_t dev, int64_t level)
+{
+    client_external_wait_begin((int)dev, (uint32_t)level);
+    return 0;
+}
+
+static int64_t do_wait_end(int64_t dev, int64_t level)
+{
+    client_external_wait_end((int)dev, (uint32_t)level);
+    return 0;
+}
+
+static int64_t do_hold(int64_t dev, int64_t level)
+{
+    return *client_hold_word((int)dev, (uint32_t)level);
+}
+
+static int64_t do_address(int64_t dev, int64_t level)
+{
+    return (int64_t)(intptr_t)client_hold_word((int)dev, (uint32_t)level);
+}
+
+static int64_t do_above(int64_t x, int64_t y)
+{
+    return *client_above_word();
+}
+
+static int64_t do_level(int64_t x, int64_t y)
+{
+    return client_level();
+}
+
+static int64_t do_set_level(int64_t level, int64_t y)
+{
+    client_set_level((uint32_t)level);
+    return 0;
+}
+
+static int64_t do_connected(int64_t x, int64_t y)
+{
+    return client_connected();
+}
+
+static int64_t do_count(int64_t dev, int64_t n)
+{
+    _Atomic uint64_t *counter = &client_page()->device[dev].counters.submitted;
+
+    return (int64_t)(atomic_fetch_add(counter, (uint64_t)n) + (uint64_t)n);
+}
+
+static int64_t do_gpu(int64_t dev, int64_t ns)
+{
+    struct page_counters *counters = &client_page()->device[dev].counters;
+
+    atomic_store(&counters->in_flight, ns >= 0);
+    if (ns > 0)
+        atomic_fetch_add(&counters->gpu_ns, (uint64_t)ns);
+    return 0;
+}
+
+static int64_t do_weight(int64_t weight, int64_t y)
+{
+    config.weight = (uint32_t)weight;
+    return 0;
+}
+
+static int64_t do_note(int64_t level, int64_t y)
+{
+    client_note_stream((uint32_t)level);
+    return 0;
+}
+
+static int64_t do_forget(int64_t level, int64_t y)
+{
+    client_forget_stream((uint32_t)level);
+    return 0;
+}
+
+static int64_t do_logged(int64_t x, int64_t y)
+{
+    return logged;
+}
+
+static int64_t do_close_all(int64_t x, int64_t y)
+{
+    if (pipe2(intruder_pipe, O_NONBLOCK) != 0)
+        return -errno;
+    close_range(FIRST_REUSED, ~0u, 0);
+    for (int fd = FIRST_REUSED; fd < LAST_REUSED; fd++)
+        if (dup2(intruder_pipe[1], fd) < 0)
+            return -errno;
+    return 0;
+}
+
+static int64_t do_intruded(int64_t x, int64_t y)
+{
+    char byte;
+
+    for (int fd = FIRST_REUSED; fd < LAST_REUSED; fd++)
+        if (fcntl(fd, F_GETFD) < 0)
+            return 1;
+    return read(intruder_pipe[0], &byte, 1) > 0;
+}
+
+static int64_t do_fork(int64_t x, int64_t y)
+{
+    child = fork();
+    if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        client_after_fork();
+        client_active(0, 3); /* means nothing here */
+        for (;;)
+            pause();
+    }
+    return child > 0 ? 0 : -errno;
+}
+
+static int64_t do_max_hold(int64_t ms, int64_t y)
+{
+    config.max_hold_ms = (uint32_t)ms;
+    return 0;
+}
+
+static int64_t do_linger(int64_t us, int64_t y)
+{
+    config.linger_us = (uint32_t)us;
+    return 0;
+}
+
+static struct request bursts;
+
+static void *burst_main(void *unused)
+{
+    for (int64_t i = 0; i < bursts.y; i++) {
+        client_active((int)bursts.x, 1 + (uint32_t)(i % 3));
+        client_idle((int)bursts.x, 1 + (uint32_t)(i % 3));
+    }
+    return NULL;
+}
+
+static int64_t do_bursts(int64_t dev, int64_t n)
+{
+    pthread_t threads[4];
+
+    bursts = (struct request){.x = dev, .y = n};
+    for (int i = 0; i < 4; i++)
+        if (pthread_create(&threads[i], NULL, burst_main, NULL) != 0)
+            return -EAGAIN;
+    for (int i = 0; i < 4; i++)
+        pthread_join(threads[i], NULL);
+    return 0;
+}
+
+static int64_t do_user(int64_t uid, int64_t y)
+{
+    if (setresgid((gid_t)uid, (gid_t)uid, (gid_t)uid) != 0 ||
+        setresuid((uid_t)uid, (uid_t)uid, (uid_t)uid) != 0)
+        return -errno;
+    return 0;
+}
+
+static int64_t (*const orders[])(int64_t x, int64_t y) = {
+#define ORDER(name, function) function,
+    ORDERS(ORDER)
+#undef ORDER
+};
+
+static void obey(int control)
+{
+    struct request r;
+    int64_t answer;
+
+    while (read(control, &r, sizeof(r)) == (ssize_t)sizeof(r)) {
+        answer = orders[r.order](r.x, r.y);
+        if (write(control, &answer, sizeof(answer)) != (ssize_t)sizeof(answer))
+            break;
+    }
+    if (child > 0) {
+        kill(child, SIGKILL);
+        waitpid(child, NULL, 0);
+    }
+    _exit(0);
+}
+
+void actor_new(struct actor *a, const char *socket)
+{
+    int ends[2];
+
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+        abort();
+    a->said = mmap(NULL, ACTOR_SAID, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (a->said == MAP_FAILED)
+        abort();
+    a->pid = fork();
+    if (a->pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        close(ends[0]);
+        said = a->said;
+        config.socket = socket;
+        obey(ends[1]);
+    }
+    close(ends[1]);
+    a->control = ends[0];
+}
+
+int64_t actor_do(struct actor *a, enum order order, int64_t x, int64_t y)
+{
+    struct request r = {order, x, y};
+    int64_t answer;
+
+    if (write(a->control, &r, sizeof(r)) != (ssize_t)sizeof(r) ||
+        read(a->control, &answer, sizeof(answer)) != (ssize_t)sizeof(answer)) {
+        fprintf(stderr, "actor %d has gone\n", (int)a->pid);
+        abort();
+    }
+    return answer;
+}
+
+void actor_kill(struct actor *a)
+{
+    kill(a->pid, SIGKILL);
+    waitpid(a->pid, NULL, 0);
+    close(a->control);
+    munmap(a->said, ACTOR_SAID);
+}

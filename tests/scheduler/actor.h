@@ -1,0 +1,61 @@
+/*
+ * actor.h - a client process that does what a test tells it, one order at a time.
+ */
+#ifndef TEST_ACTOR_H
+#define TEST_ACTOR_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+struct actor {
+    pid_t pid;
+    int control;
+    char *said; /* the last message to the user */
+};
+enum { ACTOR_SAID = 1024 };
+
+/* X(name, function): the orders; two numbers in, one out. */
+#define ORDERS(X)                                                                                  \
+    X(OPEN, do_open) /* level, lowest */                                                           \
+    X(CLOSE, do_close)                                                                             \
+    X(DEVICE, do_device)         /* number of the device: its uuid is 16 times that byte */        \
+    X(ACTIVE, do_active)         /* dev, level */                                                  \
+    X(IDLE, do_idle)             /* dev, level */                                                  \
+    X(WAIT_BEGIN, do_wait_begin) /* dev, level */                                                  \
+    X(WAIT_END, do_wait_end)     /* dev, level */                                                  \
+    X(HOLD, do_hold)             /* dev, level -> hold word */                                     \
+    X(ADDRESS, do_address)       /* dev, level -> its address */                                   \
+    X(ABOVE, do_above)                                                                             \
+    X(LEVEL, do_level)                                                                             \
+    X(SET_LEVEL, do_set_level)                                                                     \
+    X(CONNECTED, do_connected)                                                                     \
+    X(COUNT, do_count)   /* dev, n: adds n to the counter `submitted` -> its value */              \
+    X(GPU, do_gpu)       /* dev, ns: reports that much more GPU time, and work in flight */        \
+    X(WEIGHT, do_weight) /* for a later OPEN */                                                    \
+    X(NOTE, do_note)     /* level */                                                               \
+    X(FORGET, do_forget) /* level */                                                               \
+    X(LOGGED, do_logged) /* -> severity of the last message, or -1 */                              \
+    X(CLOSE_ALL,                                                                                   \
+      do_close_all) /* closes every descriptor but the test's, and reuses the numbers */           \
+    X(INTRUDED,                                                                                    \
+      do_intruded)   /* -> 1 if somebody wrote to, or closed, a descriptor that took such  \
+                                a number */       \
+    X(FORK, do_fork) /* a child that calls client_after_fork, then lives on */                     \
+    X(MAX_HOLD, do_max_hold) /* ms, for a later OPEN */                                            \
+    X(LINGER, do_linger)     /* us, for a later OPEN */                                            \
+    X(BURSTS, do_bursts)     /* dev, n: n bursts of activity from four threads */                  \
+    X(ORDERED, do_ordered)   /* order -> the value it came with last, or -1 */                     \
+    X(USER, do_user)         /* becomes this user */
+
+enum order {
+#define ORDER(name, function) DO_##name,
+    ORDERS(ORDER)
+#undef ORDER
+};
+
+void actor_new(struct actor *a, const char *socket);
+int64_t actor_do(struct actor *a, enum order order, int64_t x, int64_t y);
+/* SIGKILL, and waits for the process to be gone. */
+void actor_kill(struct actor *a);
+
+#endif

@@ -1,0 +1,100 @@
+/*
+ * bound.c - the longest single hold, on a clock of the test's own.
+ */
+#include <criterion/criterion.h>
+#include <pthread.h>
+
+#include "scheduler/bound.h"
+
+enum { MS = 1000000 };
+
+static struct cutin_page *page;
+static struct bound b = {.max_ns = 50 * MS};
+
+static void set_up(void)
+{
+    page = page_new();
+}
+
+static void tear_down(void)
+{
+    page_unmap(page);
+}
+
+TestSuite(bound, .init = set_up, .fini = tear_down);
+
+Test(bound, opens_after_the_bound_and_closes_again)
+{
+    uint64_t t = 1000 * MS, open = 0;
+
+    page_write_bit(&page->device[1], 1, 0x1);
+    for (int i = 0; i < 50; i++)
+        cr_assert(bound_tick(&b, page, t + (uint64_t)i * MS) && page->device[1].hold[0] == 1);
+    for (int i = 50; i < 60; i++) {
+        bound_tick(&b, page, t + (uint64_t)i * MS);
+        open += page->device[1].hold[0] == 0;
+    }
+    cr_assert_eq(open, 5, "a tenth of the bound");
+    cr_assert_eq(page->device[1].hold[0], 1);
+    cr_assert_eq(page->device[1].want[0], 1);
+}
+
+Test(bound, a_pause_by_the_administrator_is_not_bounded)
+{
+    page_write_bit(&page->device[0], PAGE_BIT_PAUSED, 0x1);
+    page_write_bit(&page->device[0], 1, 0x1);
+    for (uint64_t t = 1; t < 200; t++) {
+        bound_tick(&b, page, t * MS);
+        cr_assert(page->device[0].hold[0] & PAGE_BIT_PAUSED);
+    }
+}
+
+Test(bound, a_hold_that_ends_in_the_window_stays_open)
+{
+    page_write_bit(&page->device[0], 1, 0x1);
+    bound_tick(&b, page, 1 * MS);
+    bound_tick(&b, page, 52 * MS);
+    cr_assert_eq(page->device[0].hold[0], 0);
+    page_write_bit(&page->device[0], 1, 0);
+    cr_assert_not(bound_tick(&b, page, 54 * MS));
+    bound_tick(&b, page, 100 * MS);
+    bound_tick(&b, page, 200 * MS);
+    cr_assert_eq(page->device[0].hold[0], 0);
+}
+
+Test(bound, none_means_none)
+{
+    struct bound none = {0};
+
+    page_write_bit(&page->device[0], 1, 0x1);
+    for (uint64_t t = 1; t < 100000; t *= 2)
+        cr_assert_not(bound_tick(&none, page, t * MS));
+    cr_assert_eq(page->device[0].hold[0], 1);
+}
+
+static void *owner(void *bit)
+{
+    for (int i = 0; i < 20000; i++)
+        page_write_bit(&page->device[0], (uint32_t)(uintptr_t)bit, i % 2 ? 0 : 0x3);
+    return NULL;
+}
+
+/* The bound writes to bits that are not its own: after any race one more look puts all right. */
+Test(bound, races_with_owners_heal)
+{
+    struct bound quick = {.max_ns = 2 * MS};
+    pthread_t owners[2];
+    uint64_t t = 0;
+
+    for (uintptr_t i = 0; i < 2; i++)
+        pthread_create(&owners[i], NULL, owner, (void *)(uintptr_t)(1u << i));
+    for (int i = 0; i < 20000; i++)
+        bound_tick(&quick, page, t += MS / 2);
+    for (int i = 0; i < 2; i++)
+        pthread_join(owners[i], NULL);
+    bound_tick(&quick, page, t += 100 * MS);
+    bound_tick(&quick, page, t += 100 * MS);
+    cr_assert_eq(page->device[0].want[0], 0);
+    cr_assert_eq(page->device[0].hold[0], 0);
+    cr_assert_eq(page->device[0].hold[1], 0);
+}

@@ -1,0 +1,188 @@
+/*
+ * conf.c - cutind.conf: what is read, and what is said about a mistake.
+ */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "scheduler/conf.h"
+
+static struct conf conf;
+static char why[512];
+
+static int parse(const char *text)
+{
+    FILE *in = fmemopen((void *)text, strlen(text), "r");
+    int rc;
+
+    cr_assert_not_null(in);
+    why[0] = '\0';
+    rc = conf_parse(&conf, in, "FILE", why, sizeof(why));
+    fclose(in);
+    return rc;
+}
+
+static void set_up(void)
+{
+    conf_default(&conf, 1000);
+}
+
+static void tear_down(void)
+{
+    conf_clear(&conf);
+}
+
+TestSuite(conf, .init = set_up, .fini = tear_down);
+
+static uint32_t level_of(uid_t uid, gid_t gid, uint32_t asked)
+{
+    struct subject who = {.uid = uid, .gid = gid};
+
+    return permission_level(&conf, &who, asked);
+}
+
+Test(conf, without_a_file_only_the_owner_and_root_are_above_best_effort)
+{
+    for (uint32_t level = 0; level < PAGE_LEVELS; level++) {
+        cr_assert_eq(level_of(1000, 1000, level), level);
+        cr_assert_eq(level_of(0, 0, level), level);
+        cr_assert_eq(level_of(1001, 1000, level), 0);
+    }
+}
+
+Test(conf, every_setting_is_read)
+{
+    cr_assert_eq(parse("# a comment\n"
+                       "[socket]\n"
+                       "mode = 0660 ; and another\n"
+                       "group = root\n"
+                       "[allow]\n"
+                       "rt = user:nobody, uid:2000-2999\n"
+                       "2 = gid:77\n"
+                       "1 = everybody\n"
+                       "control = uid:5\n"
+                       "[limits]\n"
+                       "connections_per_user = 7\n"
+                       "clients_per_user = 3\n"
+                       "[policy]\n"
+                       "name = fair\n"
+                       "min_share_percent = 5\n"
+                       "[metrics]\n"
+                       "listen = 127.0.0.1:9475\n"
+                       "[daemon]\n"
+                       "log = debug\n"),
+                 0, "%s", why);
+    cr_assert(conf.loaded && conf.socket_mode == 0660 && conf.socket_group_given);
+    cr_assert(conf.policy == 1 && conf.min_share_percent == 5);
+    cr_assert_str_eq(conf.metrics, "127.0.0.1:9475");
+    cr_assert(conf.connections_per_user == 7 && conf.clients_per_user == 3 && conf.log == 3);
+    cr_assert_eq(level_of(65534, 9, 3), 3);
+    cr_assert_eq(level_of(2000, 9, 3), 3);
+    cr_assert_eq(level_of(2999, 9, 3), 3);
+    cr_assert_eq(level_of(3000, 9, 3), 1, "everybody may have 1");
+    cr_assert_eq(level_of(3000, 77, 3), 2);
+    cr_assert_eq(level_of(3000, 77, 1), 1, "and not more than was asked for");
+    cr_assert(permission_control(&conf, &(struct subject){.uid = 5}));
+    cr_assert_not(permission_control(&conf, &(struct subject){.uid = 6}));
+    cr_assert_eq(conf.owner, 1000);
+}
+
+Test(conf, supplementary_groups_count)
+{
+    gid_t groups[] = {5, 77, 9};
+    struct subject who = {.uid = 3, .gid = 3, .groups = groups, .group_count = 3};
+
+    cr_assert_eq(parse("[allow]\nrt = gid:77\n"), 0);
+    cr_assert_eq(permission_level(&conf, &who, 3), 3);
+    who.group_count = 1;
+    cr_assert_eq(permission_level(&conf, &who, 3), 0);
+}
+
+Test(conf, lists_may_go_on_in_further_lines)
+{
+    cr_assert_eq(parse("[allow]\nrt = uid:5\n  uid:6\nrt = uid:7\n"), 0, "%s", why);
+    for (uid_t uid = 5; uid <= 7; uid++)
+        cr_assert_eq(level_of(uid, 1, 3), 3);
+}
+
+Test(conf, a_mistake_is_one_line_with_its_place_and_changes_nothing)
+{
+    static const struct {
+        const char *text, *says;
+    } cases[] = {
+        {"[allow]\nrt = bob\n", "FILE:2: rt: bob is not user:NAME"},
+        {"[allow]\n\nrt = user:no-such-user-at-all\n", "FILE:3: rt: there is no user:no-such"},
+        {"[allow]\nrt = group:no-such-group\n", "FILE:2: rt: there is no group:no-such-group"},
+        {"[allow]\nrt = uid:5-4\n", "FILE:2: rt: uid:5-4"},
+        {"[allow]\nrt = uid:4294967295\n", "FILE:2:"},
+        {"[allow]\nrt = uid:-1\n", "FILE:2:"},
+        {"[allow]\nrt = user:\n", "FILE:2:"},
+        {"[allow]\nrt =\n", "FILE:2: rt = names nobody"},
+        {"[allow]\nbe = everybody\n", "FILE:2: [allow] has no setting be"},
+        {"[permit]\nrt = everybody\n", "FILE:2: there is no section [permit]"},
+        {"rt = everybody\n", "FILE:1: there is no section []"},
+        {"[allow]\nnonsense\n[daemon]\nlog = loud\n", "FILE:2: this is neither"},
+        {"[allow\n", "FILE:1: this is neither"},
+        {"[socket]\nmode = 888\n", "FILE:2: mode = 888"},
+        {"[socket]\nmode = 0066\n", "FILE:2: mode = 0066"},
+        {"[socket]\ngroup = no-such-group\n", "FILE:2: there is no group no-such-group"},
+        {"[limits]\nclients_per_user = 0\n", "FILE:2: clients_per_user = 0 is not a number from 1"},
+        {"[limits]\nclients_per_user = 5x\n", "FILE:2:"},
+        {"[daemon]\nlog = loud\n", "FILE:2: log = loud"},
+        {"[policy]\nname = none\n", "FILE:2: there is no policy none"},
+        {"[policy]\nmin_share_percent = 91\n", "FILE:2: min_share_percent = 91"},
+        {"[metrics]\nlisten = 0.0.0.0:9475\n", "FILE:2: 0.0.0.0:9475 could be reached"},
+        {"[metrics]\nlisten = 10.0.0.1:9475\n", "FILE:2: 10.0.0.1:9475 could be reached"},
+        {"[metrics]\nlisten = [::]:9475\n", "FILE:2: [::]:9475 could be reached"},
+        {"[metrics]\nlisten = 127.0.0.1\n", "FILE:2: 127.0.0.1 is not"},
+        {"[metrics]\nlisten = localhost:80\n", "FILE:2: localhost:80 is not"},
+        {"[metrics]\nlisten = [::1:80\n", "FILE:2:"},
+        {"[metrics]\nlisten = unix:run/s\n", "FILE:2: unix:run/s is not an absolute path"},
+    };
+
+    cr_assert_eq(parse("[allow]\nrt = uid:5\n"), 0);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        cr_assert_neq(parse(cases[i].text), 0, "%s", cases[i].text);
+        cr_assert_eq(strncmp(why, cases[i].says, strlen(cases[i].says)), 0, "%s", why);
+        cr_assert_null(strchr(why, '\n'));
+        cr_assert_eq(level_of(5, 1, 3), 3, "as before");
+    }
+}
+
+Test(conf, a_line_that_is_too_long_is_not_cut_in_two)
+{
+    char text[1024];
+    size_t n = (size_t)snprintf(text, sizeof(text), "[allow]\nrt = uid:5");
+
+    memset(text + n, ' ', 300);
+    strcpy(text + n + 300, "\n");
+    cr_assert_eq(parse(text), -EINVAL);
+    cr_assert_eq(strncmp(why, "FILE:2: the line is longer", 26), 0, "%s", why);
+}
+
+Test(conf, a_file_that_others_can_write_is_not_believed)
+{
+    char path[] = "/tmp/cutin-conf-XXXXXX";
+    int fd = mkstemp(path);
+
+    cr_assert_geq(fd, 0);
+    conf.owner = geteuid();
+    cr_assert_eq(fchmod(fd, 0644), 0);
+    cr_assert_eq(conf_load(&conf, path, why, sizeof(why)), 0, "%s", why);
+    cr_assert_eq(fchmod(fd, 0664), 0);
+    cr_assert_eq(conf_load(&conf, path, why, sizeof(why)), -EPERM);
+    cr_assert(strstr(why, "chmod go-w"), "%s", why);
+    if (geteuid() == 0) {
+        cr_assert_eq(fchmod(fd, 0644), 0);
+        cr_assert_eq(fchown(fd, 65534, 65534), 0);
+        cr_assert_eq(conf_load(&conf, path, why, sizeof(why)), -EPERM);
+        cr_assert(strstr(why, "belongs to user 65534"), "%s", why);
+    }
+    close(fd);
+    unlink(path);
+    cr_assert_eq(conf_load(&conf, path, why, sizeof(why)), -ENOENT);
+    cr_assert_eq(conf_load(&conf, "/tmp", why, sizeof(why)), -EINVAL);
+}

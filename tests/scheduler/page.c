@@ -1,0 +1,148 @@
+/*
+ * page.c - the shared page: its layout, what may be mapped, and who is held by whom.
+ */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "scheduler/page.h"
+
+Test(page, hot_words_have_their_own_cache_lines)
+{
+    static struct cutin_page page;
+
+    for (uint32_t d = 0; d < PAGE_DEVICES; d++) {
+        cr_assert_eq((uintptr_t)&page.device[d].hold % 64, 0);
+        cr_assert_eq((uintptr_t)&page.device[d].uuid % 64, 0);
+        cr_assert_eq((uintptr_t)&page.device[d].counters % 64, 0);
+    }
+    cr_assert_eq((uintptr_t)&page.above % 64, 0);
+    cr_assert_eq((uintptr_t)&page.heartbeat_ns % 64, 0);
+}
+
+Test(page, bits_of_clients_self_and_administrator_do_not_overlap)
+{
+    cr_assert_eq(PAGE_BITS_CLIENTS & (PAGE_BIT_POLICY | PAGE_BIT_SELF | PAGE_BIT_PAUSED), 0);
+    cr_assert_eq(PAGE_BITS_CLIENTS | PAGE_BIT_POLICY | PAGE_BIT_SELF | PAGE_BIT_PAUSED, UINT32_MAX);
+    cr_assert_eq(PAGE_BITS_CLIENTS, (1u << PAGE_CLIENT_BITS) - 1);
+}
+
+Test(page, held_levels_are_those_below_and_refused_levels_count_as_granted)
+{
+    static const struct {
+        uint32_t level, granted, mask;
+    } cases[] = {
+        {0, 3, 0x0}, {1, 3, 0x1}, {2, 3, 0x3}, {3, 3, 0x7}, {3, 2, 0xf}, {2, 2, 0x3},
+        {2, 1, 0xf}, {1, 1, 0x1}, {1, 0, 0xf}, {3, 0, 0xf}, {0, 0, 0x0},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        cr_assert_eq(page_held_levels(cases[i].level, 0, cases[i].granted), cases[i].mask,
+                     "level %u over granted %u", cases[i].level, cases[i].granted);
+}
+
+Test(page, streams_of_a_client_with_a_floor_count_as_the_level_that_it_has_now)
+{
+    for (uint32_t level = 0; level < PAGE_LEVELS; level++)
+        for (uint32_t now = 0; now < PAGE_LEVELS; now++)
+            cr_assert_eq(page_held_levels(level, now, now), level > now ? 0xf : 0);
+}
+
+Test(page, a_bit_is_written_to_both_words_and_no_other_bit_changes)
+{
+    struct cutin_page *page = page_new();
+    struct page_device *d = &page->device[3];
+
+    atomic_store(&d->want[1], PAGE_BIT_PAUSED);
+    atomic_store(&d->hold[1], PAGE_BIT_PAUSED);
+    page_write_bit(d, 1u << 4, 0x7);
+    page_write_bit(d, 1u << 9, 0x2);
+    cr_assert_eq(d->hold[0], 1u << 4);
+    cr_assert_eq(d->hold[1], PAGE_BIT_PAUSED | 1u << 4 | 1u << 9);
+    cr_assert_eq(d->want[1], d->hold[1]);
+    cr_assert_eq(d->hold[3], 0);
+    page_write_bit(d, 1u << 4, 0x1);
+    cr_assert_eq(d->hold[0], 1u << 4);
+    cr_assert_eq(d->hold[1], PAGE_BIT_PAUSED | 1u << 9);
+    cr_assert_eq(d->want[2], 0);
+    page_unmap(page);
+}
+
+Test(page, a_shared_page_takes_the_place_of_a_private_one_and_back)
+{
+    struct cutin_page *mine = page_new(), *daemons, *same;
+    int fd;
+
+    atomic_store(&mine->device[0].hold[0], 1);
+    cr_assert_eq(page_new_shared(&daemons, &fd), 0);
+    cr_assert_eq(page_map(fd, mine, &same), 0);
+    cr_assert_eq(same, mine);
+    cr_assert_eq(mine->device[0].hold[0], 0);
+    atomic_store(&daemons->device[0].hold[0], 42);
+    cr_assert_eq(mine->device[0].hold[0], 42);
+    cr_assert_eq(page_make_private(mine), 0);
+    cr_assert_eq(mine->device[0].hold[0], 0);
+    cr_assert_eq(mine->magic, PAGE_MAGIC);
+    atomic_store(&mine->device[0].hold[0], 7);
+    cr_assert_eq(daemons->device[0].hold[0], 42);
+    close(fd);
+    page_unmap(mine);
+    page_unmap(daemons);
+}
+
+Test(page, what_could_shrink_or_is_no_page_is_refused_and_the_old_memory_stays)
+{
+    struct cutin_page *mine = page_new(), *out = NULL;
+    int plain = memfd_create("plain", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    int small = memfd_create("small", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+    atomic_store(&mine->device[0].hold[0], 1);
+    cr_assert_eq(ftruncate(plain, sizeof(struct cutin_page)), 0);
+    cr_assert_eq(page_map(plain, mine, &out), -EINVAL, "not sealed");
+    cr_assert_eq(fcntl(plain, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW), 0);
+    cr_assert_eq(page_map(plain, mine, &out), -EINVAL, "no header");
+    cr_assert_eq(ftruncate(small, 4096), 0);
+    cr_assert_eq(fcntl(small, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW), 0);
+    cr_assert_eq(page_map(small, mine, &out), -EINVAL, "too small");
+    cr_assert_eq(page_map(null, mine, &out), -EINVAL);
+    cr_assert_eq(page_map(-1, mine, &out), -EINVAL);
+    cr_assert_eq(mine->device[0].hold[0], 1);
+    close(plain);
+    close(small);
+    close(null);
+    page_unmap(mine);
+}
+
+Test(page, a_shared_page_cannot_be_cut_short)
+{
+    struct cutin_page *page;
+    int fd;
+
+    cr_assert_eq(page_new_shared(&page, &fd), 0);
+    cr_assert_neq(ftruncate(fd, 0), 0);
+    cr_assert_neq(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE), 0);
+    page_unmap(page);
+    close(fd);
+}
+
+Test(page, counters_are_carried_over)
+{
+    struct cutin_page *a = page_new(), *b = page_new();
+    struct cutin_page *copy = aligned_alloc(4096, sizeof(*copy));
+
+    atomic_store(&a->device[2].counters.submitted, 40);
+    atomic_store(&a->device[2].counters.dropped, 1);
+    atomic_store(&b->device[2].counters.submitted, 2);
+    page_copy(copy, a);
+    page_add_counters(b, copy);
+    cr_assert_eq(b->device[2].counters.submitted, 42);
+    cr_assert_eq(b->device[2].counters.dropped, 1);
+    free(copy);
+    page_unmap(a);
+    page_unmap(b);
+}

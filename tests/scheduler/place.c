@@ -1,0 +1,146 @@
+/*
+ * place.c - a private folder with a socket path and, if wanted, a daemon.
+ */
+#include "place.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define DAEMON BIN_DIR "/cutind"
+
+static void die(const char *what)
+{
+    perror(what);
+    abort();
+}
+
+uint64_t now_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+void place_new(struct place *p)
+{
+    memset(p, 0, sizeof(*p));
+    snprintf(p->folder, sizeof(p->folder), "/tmp/cutin-test-%d-XXXXXX", (int)getpid());
+    if (!mkdtemp(p->folder) || chmod(p->folder, 0755) != 0)
+        die(p->folder);
+    snprintf(p->socket, sizeof(p->socket), "%s/s", p->folder);
+}
+
+void place_configure(struct place *p, const char *text)
+{
+    FILE *f;
+
+    snprintf(p->config, sizeof(p->config), "%s/conf", p->folder);
+    f = fopen(p->config, "w");
+    if (!f || fputs(text, f) < 0 || fclose(f) != 0)
+        die(p->config);
+}
+
+pid_t place_spawn(char *const argv[])
+{
+    pid_t pid = fork();
+
+    if (pid < 0)
+        die("fork");
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        execv(DAEMON, argv);
+        _exit(127);
+    }
+    return pid;
+}
+
+void place_start(struct place *p)
+{
+    char number[16], byte;
+    char *argv[] = {"cutind",     "--socket", p->socket,
+                    "--ready-fd", number,     p->config[0] ? "--config" : NULL,
+                    p->config,    NULL};
+    int ready[2];
+
+    if (pipe(ready) != 0 || fcntl(ready[0], F_SETFD, FD_CLOEXEC) != 0)
+        die("pipe");
+    snprintf(number, sizeof(number), "%d", ready[1]);
+    p->daemon = place_spawn(argv);
+    close(ready[1]);
+    if (read(ready[0], &byte, 1) != 1)
+        die("the daemon did not start");
+    close(ready[0]);
+}
+
+static int reap(pid_t *pid)
+{
+    int status = 0;
+
+    while (waitpid(*pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    *pid = 0;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+void place_kill(struct place *p)
+{
+    kill(p->daemon, SIGKILL);
+    reap(&p->daemon);
+}
+
+int place_stop(struct place *p)
+{
+    kill(p->daemon, SIGTERM);
+    return reap(&p->daemon);
+}
+
+bool place_free(struct place *p)
+{
+    char lock[128];
+
+    if (p->daemon)
+        place_stop(p);
+    snprintf(lock, sizeof(lock), "%s.lock", p->socket);
+    unlink(p->socket);
+    unlink(lock);
+    if (p->config[0])
+        unlink(p->config);
+    return rmdir(p->folder) == 0;
+}
+
+int place_run(char *errors, size_t size, char *const argv[])
+{
+    size_t used = 0;
+    int out[2];
+    ssize_t n;
+    pid_t pid;
+
+    if (pipe(out) != 0)
+        die("pipe");
+    pid = fork();
+    if (pid < 0)
+        die("fork");
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        dup2(out[1], 2);
+        close(out[0]);
+        execv(DAEMON, argv);
+        _exit(127);
+    }
+    close(out[1]);
+    while (used + 1 < size && (n = read(out[0], errors + used, size - 1 - used)) > 0)
+        used += (size_t)n;
+    errors[used] = '\0';
+    close(out[0]);
+    return reap(&pid);
+}

@@ -1,0 +1,45 @@
+/*
+ * place.h - a private folder with a socket path and, if wanted, a daemon; and waiting for
+ * conditions.
+ */
+#ifndef TEST_PLACE_H
+#define TEST_PLACE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct place {
+    char folder[64], socket[96], config[96]; /* config: "" = none */
+    pid_t daemon;                            /* 0 = none */
+};
+
+void place_new(struct place *p);
+/* Writes the configuration of the next daemon. */
+void place_configure(struct place *p, const char *text);
+/* Starts a daemon and waits until it listens. */
+void place_start(struct place *p);
+/* SIGKILL, and waits for the process to be gone. */
+void place_kill(struct place *p);
+/* SIGTERM; returns the exit status. */
+int place_stop(struct place *p);
+/* Ends the daemon, if any, and removes the folder; what is left in it makes it stay. */
+bool place_free(struct place *p);
+/* A daemon with these arguments, which ends with the test at the latest. */
+pid_t place_spawn(char *const argv[]);
+/* Runs the daemon's program with these arguments to its end; returns the exit status, stderr in
+ * `errors`. */
+int place_run(char *errors, size_t size, char *const argv[]);
+
+uint64_t now_ms(void);
+/* Waits for a condition, generously; fails the test if it never comes. */
+#define WAIT_UNTIL(condition)                                                                      \
+    do {                                                                                           \
+        uint64_t deadline_ = now_ms() + 20000;                                                     \
+        bool came_;                                                                                \
+        while (!(came_ = (condition)) && now_ms() < deadline_)                                     \
+            usleep(500);                                                                           \
+        cr_assert(came_, "never came true: " #condition);                                          \
+    } while (0)
+
+#endif

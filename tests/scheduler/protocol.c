@@ -1,0 +1,184 @@
+/*
+ * protocol.c - messages: what is accepted, and that nothing else is.
+ */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "scheduler/protocol.h"
+
+static const struct {
+    enum message_type type;
+    uint32_t size;
+    enum message_direction direction;
+} kinds[] = {
+#define KIND(type, number, direction, layout, member) {number, sizeof(struct layout), direction},
+    MESSAGES(KIND)
+#undef KIND
+};
+#define KINDS (sizeof(kinds) / sizeof(kinds[0]))
+
+Test(protocol, every_message_passes_its_own_check_and_no_other_size_or_direction)
+{
+    union message m;
+
+    for (size_t i = 0; i < KINDS; i++) {
+        message_init(&m, kinds[i].type);
+        cr_assert_eq(m.header.size, kinds[i].size);
+        cr_assert_eq(message_check(&m, kinds[i].size, kinds[i].direction), 0, "%s",
+                     message_name(kinds[i].type));
+        for (size_t n = 0; n < sizeof(m); n++)
+            if (n != kinds[i].size)
+                cr_assert_eq(message_check(&m, n, TO_BOTH), -EBADMSG);
+        if (kinds[i].direction != TO_BOTH)
+            cr_assert_eq(message_check(&m, kinds[i].size, TO_BOTH & ~kinds[i].direction), -EBADMSG);
+        m.header.version++;
+        cr_assert_eq(message_check(&m, kinds[i].size, kinds[i].direction), -EPROTO);
+    }
+}
+
+#define REFUSES(message_type, member, change)                                                      \
+    do {                                                                                           \
+        union message m_;                                                                          \
+        message_init(&m_, MESSAGE_##message_type);                                                 \
+        m_.member.change;                                                                          \
+        cr_assert_eq(message_check(&m_, m_.header.size, TO_BOTH), -EBADMSG, #change);              \
+    } while (0)
+
+Test(protocol, fields_out_of_bounds_are_refused)
+{
+    char full[PAGE_NAME];
+
+    memset(full, 'x', sizeof(full));
+    REFUSES(HELLO, hello, level = PAGE_LEVELS);
+    REFUSES(HELLO, hello, lowest = 1); /* above the level */
+    REFUSES(HELLO, hello, header.type = MESSAGE_TYPES);
+    REFUSES(HELLO, hello, header.type = 0);
+    REFUSES(WELCOME, welcome, level = UINT32_MAX);
+    REFUSES(WELCOME, welcome, refused = 2);
+    REFUSES(DEVICE, device, slot = PAGE_DEVICES);
+    REFUSES(BIT, bit, slot = PAGE_DEVICES);
+    REFUSES(BIT, bit, bit = PAGE_CLIENT_BITS);
+    REFUSES(JOIN, join, level = PAGE_LEVELS);
+    REFUSES(JOIN, join, slot[15] = PAGE_DEVICES);
+    REFUSES(JOIN, join, with_page = 2);
+    REFUSES(LEVEL, level, level = PAGE_LEVELS);
+    REFUSES(ROW, row, devices = PAGE_DEVICES + 1);
+    REFUSES(DONE, done, error = 1);
+    REFUSES(DONE, done, error = INT32_MIN);
+    {
+        union message m;
+
+        message_init(&m, MESSAGE_HELLO);
+        memcpy(m.hello.name, full, sizeof(full));
+        cr_assert_eq(message_check(&m, m.header.size, TO_DAEMON), -EBADMSG);
+    }
+}
+
+/* Whatever passes has every index within its array: recompute that independently. */
+Test(protocol, random_messages_that_pass_are_within_bounds)
+{
+    unsigned passed = 0;
+
+    srand(1);
+    for (int i = 0; i < 200000; i++) {
+        union message m;
+        size_t kind = (size_t)rand() % KINDS;
+        unsigned char *bytes = (unsigned char *)&m;
+
+        message_init(&m, kinds[kind].type);
+        for (int flips = rand() % 4; flips > 0; flips--)
+            bytes[(unsigned)rand() % kinds[kind].size] = (unsigned char)(rand() % 40);
+        if (message_check(&m, kinds[kind].size, TO_BOTH) != 0)
+            continue;
+        passed++;
+        if (m.header.type == MESSAGE_JOIN)
+            for (int d = 0; d < 16; d++)
+                cr_assert(m.join.slot[d] < 16 || m.join.slot[d] == 0xff);
+        if (m.header.type == MESSAGE_HELLO)
+            cr_assert(m.hello.level < 4 && strnlen(m.hello.name, 16) < 16);
+        if (m.header.type == MESSAGE_DEVICE)
+            cr_assert(m.device.slot < 16);
+        if (m.header.type == MESSAGE_BIT)
+            cr_assert(m.bit.slot < 16 && (m.bit.bit < 30 || m.bit.bit == 0xff));
+        if (m.header.type == MESSAGE_ROW)
+            cr_assert(m.row.devices <= 16);
+    }
+    cr_assert_gt(passed, 1000);
+}
+
+static int open_descriptors(void)
+{
+    int n = 0;
+
+    for (int fd = 0; fd < 256; fd++)
+        n += fcntl(fd, F_GETFD) >= 0;
+    return n;
+}
+
+Test(protocol, a_descriptor_travels_and_a_refused_message_leaves_none_behind)
+{
+    int ends[2], fd, before;
+    union message m, got;
+    struct stat sent, arrived;
+
+    cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
+    message_init(&m, MESSAGE_JOIN);
+    cr_assert_eq(message_send(ends[0], &m, 0), 0);
+    cr_assert_eq(message_receive(ends[1], TO_CLIENT, &got, &fd), 0);
+    cr_assert_geq(fd, 0);
+    cr_assert(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+    fstat(0, &sent);
+    fstat(fd, &arrived);
+    cr_assert_eq(sent.st_ino, arrived.st_ino);
+    close(fd);
+
+    before = open_descriptors();
+    cr_assert_eq(message_send(ends[0], &m, 0), 0);
+    cr_assert_eq(message_receive(ends[1], TO_CLIENT, &got, NULL), 0, "no room asked for");
+    m.join.level = 99;
+    cr_assert_eq(message_send(ends[0], &m, 0), 0);
+    cr_assert_eq(message_receive(ends[1], TO_CLIENT, &got, &fd), -EBADMSG);
+    cr_assert_eq(fd, -1);
+    cr_assert_eq(open_descriptors(), before);
+    cr_assert_eq(message_receive(ends[1], TO_CLIENT, &got, &fd), -EAGAIN);
+    close(ends[0]);
+    cr_assert_eq(message_receive(ends[1], TO_CLIENT, &got, &fd), -ECONNRESET);
+    cr_assert_neq(message_send(ends[1], &m, -1), 0, "and no SIGPIPE");
+    close(ends[1]);
+}
+
+Test(protocol, several_descriptors_in_one_message_leave_one)
+{
+    char space[CMSG_SPACE(3 * sizeof(int))] __attribute__((aligned(8))) = {0};
+    int ends[2], fds[3] = {0, 1, 2}, fd, before;
+    struct msghdr packet = {0};
+    struct cmsghdr *rights;
+    struct iovec part;
+    union message m;
+
+    cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
+    message_init(&m, MESSAGE_JOIN);
+    part = (struct iovec){&m, m.header.size};
+    packet.msg_iov = &part;
+    packet.msg_iovlen = 1;
+    packet.msg_control = space;
+    packet.msg_controllen = sizeof(space);
+    rights = CMSG_FIRSTHDR(&packet);
+    rights->cmsg_level = SOL_SOCKET;
+    rights->cmsg_type = SCM_RIGHTS;
+    rights->cmsg_len = CMSG_LEN(sizeof(fds));
+    memcpy(CMSG_DATA(rights), fds, sizeof(fds));
+    cr_assert_gt(sendmsg(ends[0], &packet, 0), 0);
+    before = open_descriptors();
+    cr_assert_eq(message_receive(ends[1], TO_CLIENT, &m, &fd), 0);
+    cr_assert_eq(open_descriptors(), before + 1);
+    close(fd);
+    close(ends[0]);
+    close(ends[1]);
+}

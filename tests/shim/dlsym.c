@@ -1,0 +1,271 @@
+/*
+ * dlsym.c - lookups by dlsym and dlvsym. Each test runs a program bare and with cutin and compares:
+ * where the bare program finds the driver's function of an intercepted name, it must find ours;
+ * everything else, messages included, must be the same.
+ */
+#include "tests/integration/process.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+TestSuite(dlsym, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 120);
+
+#define PROGRAM       BIN_DIR "/tests/program_dlsym"
+#define LIBRARY(name) LIB_DIR "/tests/liblookup_" name ".so"
+#define ASK(...)                                                                                   \
+    (const char *const[])                                                                          \
+    {                                                                                              \
+        PROGRAM, __VA_ARGS__, NULL                                                                 \
+    }
+#define NO_DRIVER "LD_LIBRARY_PATH=/nonexistent"
+
+/* PRELOAD_FIRST is "LD_PRELOAD=", and the sanitizer's run time where there is one. */
+static char *preload(const char *const libraries[])
+{
+    static char text[2][4096];
+    static int turn;
+    char *out = text[turn++ % 2];
+
+    strcpy(out, PRELOAD_FIRST);
+    for (; *libraries; libraries++)
+        sprintf(out + strlen(out), "%s:", *libraries);
+    return out;
+}
+#define PRELOAD(...) preload((const char *const[]){__VA_ARGS__, NULL})
+
+static struct process *run(const char *const argv[], const char *driver, const char *preloads)
+{
+    const char *const env[] = {driver, preloads, NULL};
+    struct process *p = process_run(argv, env, 30);
+
+    cr_assert_eq(p->status, 0, "status %d: %s%s", p->status, process_out(p), process_err(p));
+    return p;
+}
+
+/* The expected output: the driver's name becomes ours in the lines about intercepted names. */
+static char *expected(const char *bare, const char *const intercepted[])
+{
+    char *out = calloc(1, strlen(bare) * 2 + 1), *copy = strdup(bare), *save = NULL;
+
+    for (char *line = strtok_r(copy, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+        char *driver = strstr(line, ": libcuda.so.1");
+        bool swap = false;
+        for (const char *const *name = intercepted; driver && *name; name++) {
+            size_t length = strlen(*name);
+            swap |= driver - line > (long)length && driver[-(long)length - 1] == ' ' &&
+                    strncmp(driver - length, *name, length) == 0;
+        }
+        if (swap)
+            sprintf(driver, ": libcutin.so"); /* shorter */
+        strcat(strcat(out, line), "\n");
+    }
+    free(copy);
+    return out;
+}
+
+static const char *const intercepted[] = {"cuLaunchKernel", "cuStreamCreate",      "cuEventRecord",
+                                          "cuMemFree_v2",   "cuStreamSynchronize", NULL};
+
+/* Runs twice; `with` lists the preloads of the second run, cutin among them. */
+static void same(const char *const argv[], const char *driver, char *bare_preload, char *with)
+{
+    struct process *bare = run(argv, driver, bare_preload), *p = run(argv, driver, with);
+    char *want = expected(process_out(bare), intercepted);
+
+    cr_expect_str_eq(process_out(p), want, "with %s\ngot\n%swant\n%s", with, process_out(p), want);
+    cr_expect_str_empty(process_err(p));
+    free(want);
+    process_free(bare);
+    process_free(p);
+}
+
+static void same_alone(const char *const argv[], const char *driver)
+{
+    same(argv, driver, PRELOAD(""), PRELOAD(CUTIN));
+}
+
+/* The comparison itself must be able to fail. */
+Test(dlsym, the_comparison_bites)
+{
+    char *want = expected("sym cuLaunchKernel: libcuda.so.1\nsym cuInit: libcuda.so.1\n"
+                          "sym cuEventRecord: null, x\n",
+                          intercepted);
+
+    cr_expect_str_eq(want, "sym cuLaunchKernel: libcutin.so\nsym cuInit: libcuda.so.1\n"
+                           "sym cuEventRecord: null, x\n");
+    free(want);
+}
+
+Test(dlsym, handle_of_the_driver)
+{
+    same_alone(ASK("open", "libcuda.so.1", "sym", "cuLaunchKernel", "sym", "cuStreamCreate", "sym",
+                   "cuEventRecord", "sym", "cuMemFree_v2", "sym", "cuInit", "sym", "cuGetErrorName",
+                   "sym", "cuLaunchKernel", "sym", "cuNoSuchFunction", "sym", "printf"),
+               FAKE_DRIVER);
+}
+
+Test(dlsym, driver_opened_by_full_path)
+{
+    same_alone(ASK("open", FAKE_DIR "/libcuda.so.1", "sym", "cuLaunchKernel", "sym", "cuInit",
+                   "sym", "cuEventRecord"),
+               NO_DRIVER);
+}
+
+Test(dlsym, dlvsym_like_dlsym)
+{
+    same_alone(ASK("open", "libcuda.so.1", "vsym", "cuLaunchKernel", "vsym", "cuInit", "vsym",
+                   "cuNoSuchFunction", "open", "libc.so.6", "vsym", "printf"),
+               FAKE_DRIVER);
+}
+
+Test(dlsym, same_name_asked_again_and_again)
+{
+    same_alone(ASK("open", "libcuda.so.1", "sym", "cuLaunchKernel", "sym", "cuLaunchKernel", "sym",
+                   "cuLaunchKernel", "open", "libcuda.so.1", "sym", "cuLaunchKernel"),
+               FAKE_DRIVER);
+}
+
+Test(dlsym, other_libraries_keep_names_that_begin_with_cu)
+{
+    same_alone(ASK("open", LIBRARY("trap"), "sym", "cudnnCreate", "sym", "cublasCreate_v2", "sym",
+                   "cuFoo", "sym", "cuLaunchKernelFoo", "sym", "cuLaunchKerne", "sym",
+                   "cuLaunchKernel", "sym", "cuInit", "sym", "cuEventRecord"),
+               FAKE_DRIVER);
+}
+
+Test(dlsym, other_library_with_a_driver_name_in_the_global_order)
+{
+    same_alone(ASK("global", LIBRARY("trap"), "default", "cuLaunchKernel", "main", "cuLaunchKernel",
+                   "next", "cuLaunchKernel", "default", "cudnnCreate"),
+               FAKE_DRIVER);
+}
+
+Test(dlsym, driver_in_the_global_order)
+{
+    same_alone(ASK("global", "libcuda.so.1", "default", "cuLaunchKernel", "main", "cuEventRecord",
+                   "next", "cuStreamCreate", "default", "cuInit", "main", "cuInit", "next",
+                   "cuInit", "default", "cuNoSuchFunction"),
+               FAKE_DRIVER);
+}
+
+/* Driver functions that we export and nobody else has: the program must not find them. */
+Test(dlsym, program_without_a_driver_finds_none)
+{
+    const char *const argv[] = {PROGRAM,          "default", "cuLaunchKernel", "next",
+                                "cuLaunchKernel", "main",    "cuLaunchKernel", "default",
+                                "cuInit",         NULL};
+    struct process *p = run(argv, NO_DRIVER, PRELOAD(CUTIN));
+
+    cr_expect(strstr(process_out(p), "default cuLaunchKernel: null, "), "%s", process_out(p));
+    cr_expect(strstr(process_out(p), "next cuLaunchKernel: null, "), "%s", process_out(p));
+    cr_expect(strstr(process_out(p), "main cuLaunchKernel: null, "), "%s", process_out(p));
+    cr_expect_null(strstr(process_out(p), "no message"), "%s", process_out(p));
+    cr_expect_str_empty(process_err(p));
+    process_free(p);
+}
+
+Test(dlsym, program_without_a_driver_gets_the_same_messages)
+{
+    same_alone(ASK("open", "libcuda.so.1", "open", "libc.so.6", "sym", "cuLaunchKernel", "sym",
+                   "cuInit", "default", "cuInit", "main", "cuInit"),
+               NO_DRIVER);
+}
+
+Test(dlsym, plug_in_that_is_linked_with_the_driver)
+{
+    same_alone(ASK("open", LIBRARY("user"), "call", "user_default", "cuLaunchKernel", "call",
+                   "user_default", "cuInit", "call", "user_default", "cuNoSuchFunction", "call",
+                   "user_next", "cuLaunchKernel", "call", "user_next", "cuInit", "call",
+                   "user_next", "cuNoSuchFunction", "call", "user_linked", "cuStreamSynchronize",
+                   "sym", "cuLaunchKernel", "sym", "cuInit"),
+               FAKE_DRIVER);
+}
+
+Test(dlsym, constructor_that_runs_before_ours)
+{
+    char *bare = PRELOAD(LIBRARY("early")), *with = PRELOAD(CUTIN, LIBRARY("early"));
+    struct process *p = run(ASK("page", "0"), FAKE_DRIVER, with);
+
+    cr_expect(strstr(process_out(p), "early cuLaunchKernel: libcutin.so"), "%s", process_out(p));
+    process_free(p);
+    same(ASK("page", "0"), FAKE_DRIVER, bare, with);
+    same(ASK("page", "0"), FAKE_DRIVER, bare, PRELOAD(LIBRARY("early"), CUTIN));
+    same(ASK("page", "0"), NO_DRIVER, PRELOAD(LIBRARY("early")), PRELOAD(CUTIN, LIBRARY("early")));
+}
+
+/* What a preloaded sibling finds by RTLD_NEXT, in both orders of preloading. */
+static void both_orders(const char *const argv[], const char *driver, const char *sibling)
+{
+    same(argv, driver, PRELOAD(sibling), PRELOAD(CUTIN, sibling));
+    same(argv, driver, PRELOAD(sibling), PRELOAD(sibling, CUTIN));
+}
+
+Test(dlsym, sibling_finds_what_follows_it)
+{
+    static const char *const siblings[] = {LIBRARY("sibling"), LIBRARY("sibling_dlsym")};
+
+    for (int i = 0; i < 2; i++) {
+        both_orders(ASK("page", "0", "call", "sibling_next", "getpagesize"), FAKE_DRIVER,
+                    siblings[i]);
+        both_orders(ASK("call", "sibling_next", "cuInit", "page", "0"), NO_DRIVER, siblings[i]);
+    }
+}
+
+/* Where a name stands in front of us, the search order of the program decides, not ours. */
+Test(dlsym, sibling_is_found_where_it_stands)
+{
+    static const char *const siblings[] = {LIBRARY("sibling"), LIBRARY("sibling_dlsym")};
+
+    both_orders(ASK("default", "cuLaunchKernel", "main", "cuLaunchKernel", "next", "cuLaunchKernel",
+                    "default", "cuInit", "main", "cuInit"),
+                FAKE_DRIVER, siblings[0]);
+    both_orders(ASK("main", "cuLaunchKernel", "page", "0", "default", "cuInit"), FAKE_DRIVER,
+                siblings[1]);
+    for (int i = 0; i < 2; i++)
+        both_orders(ASK("global", "libcuda.so.1", "main", "cuLaunchKernel", "main", "cuEventRecord",
+                        "main", "cuInit"),
+                    FAKE_DRIVER, siblings[i]);
+}
+
+/* As for a program: our exports are not a driver. (The message may name us instead of the caller.)
+ */
+Test(dlsym, sibling_without_a_driver_finds_none)
+{
+    static const char *const siblings[] = {LIBRARY("sibling"), LIBRARY("sibling_dlsym")};
+    const char *const argv[] = {PROGRAM, "call", "sibling_next", "cuLaunchKernel", NULL};
+
+    for (int i = 0; i < 4; i++) {
+        const char *sibling = siblings[i / 2];
+        struct process *p =
+            run(argv, NO_DRIVER, i % 2 ? PRELOAD(CUTIN, sibling) : PRELOAD(sibling, CUTIN));
+        cr_expect(strstr(process_out(p), "next from sibling cuLaunchKernel: null, "), "%s",
+                  process_out(p));
+        cr_expect(strstr(process_out(p), "undefined symbol: cuLaunchKernel\n"), "%s",
+                  process_out(p));
+        process_free(p);
+    }
+}
+
+Test(dlsym, sibling_in_front_of_a_driver_opened_by_the_program)
+{
+    static const char *const siblings[] = {LIBRARY("sibling"), LIBRARY("sibling_dlsym")};
+
+    for (int i = 0; i < 2; i++)
+        both_orders(ASK("open", "libcuda.so.1", "sym", "cuLaunchKernel", "sym", "cuEventRecord",
+                        "sym", "cuInit", "page", "0"),
+                    FAKE_DRIVER, siblings[i]);
+}
+
+/* app -> sibling -> cutin -> driver, although the sibling may stand behind us. */
+Test(dlsym, sibling_that_wraps_a_driver_function_calls_ours)
+{
+    const char *const argv[] = {BIN_DIR "/tests/program_linked", NULL};
+
+    same(argv, FAKE_DRIVER, PRELOAD(LIBRARY("sibling")), PRELOAD(LIBRARY("sibling"), CUTIN));
+    struct process *p = run(argv, FAKE_DRIVER, PRELOAD(CUTIN, LIBRARY("sibling")));
+    cr_expect(strstr(process_out(p), "next from sibling cuLaunchKernel: libcutin.so"), "%s",
+              process_out(p));
+    process_free(p);
+}

@@ -1,0 +1,81 @@
+/*
+ * exports.c - what libcutin.so shows to the loader: the table's symbols, all of them, and which
+ * glibc it needs.
+ */
+#include "tests/integration/process.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+TestSuite(exports, .timeout = 60);
+
+static const struct {
+    const char *symbol;
+    bool intercepted;
+} rows[] = {
+#define API_PASS(symbol, ...)  {#symbol, false},
+#define API_DRAIN(symbol, ...) {#symbol, true},
+#define API_WRAP               API_DRAIN
+#include "shim/api.def"
+};
+
+/* Output of a command on the library. */
+static struct process *inspect(const char *program, const char *option, const char *other)
+{
+    const char *const argv[] = {program, option, other, CUTIN, NULL};
+    struct process *p = process_run(argv, NULL, 30);
+
+    cr_assert_eq(p->status, 0, "%s: %s", program, process_err(p));
+    return p;
+}
+
+static bool exports(const char *nm, const char *symbol)
+{
+    char line[256];
+
+    snprintf(line, sizeof line, " %s\n", symbol);
+    return strstr(nm, line) != NULL;
+}
+
+Test(exports, every_intercepted_symbol_and_no_other_of_the_drivers)
+{
+    struct process *p = inspect("nm", "-D", "--defined-only");
+    const char *nm = process_out(p);
+
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        cr_expect_eq(exports(nm, rows[i].symbol), rows[i].intercepted, "%s is %sexported",
+                     rows[i].symbol, rows[i].intercepted ? "not " : "");
+    cr_expect(exports(nm, "dlsym") && exports(nm, "dlvsym"));
+    cr_expect_not(exports(nm, "dlopen"));
+    process_free(p);
+}
+
+/* A program on an older system loads the library only if every version it needs is there. */
+Test(exports, needs_no_newer_glibc_than_2_36)
+{
+    struct process *p = inspect("objdump", "-T", "-w");
+    int newest = 0;
+
+    for (const char *at = process_out(p); (at = strstr(at, "GLIBC_2.")) != NULL; at++) {
+        int minor = atoi(at + sizeof "GLIBC_2." - 1);
+        newest = minor > newest ? minor : newest;
+    }
+    cr_log_info("libcutin.so needs glibc 2.%d or newer", newest);
+    fprintf(stderr, "libcutin.so needs glibc 2.%d or newer\n", newest);
+    cr_expect_geq(newest, 2);
+    cr_expect_leq(newest, 36);
+    cr_expect_null(strstr(process_out(p), "GLIBC_PRIVATE"));
+    process_free(p);
+}
+
+Test(exports, stays_loaded_and_binds_early)
+{
+    struct process *p = inspect("readelf", "-d", "-W");
+
+    cr_expect(strstr(process_out(p), "NODELETE"));
+    cr_expect(strstr(process_out(p), "SYMBOLIC"));
+    cr_expect(strstr(process_out(p), "NOW"));
+    process_free(p);
+}

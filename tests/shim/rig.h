@@ -1,0 +1,71 @@
+/*
+ * rig.h - the simulated driver with cutin in front, for tests of the typed wrappers. The test
+ * program links the driver directly and runs with cutin preloaded, as an application does.
+ */
+#ifndef TESTS_SHIM_RIG_H
+#define TESTS_SHIM_RIG_H
+
+#include <criterion/criterion.h>
+#include <cuda.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "shim/cutin.h"
+
+#define ok(call)                                                                                   \
+    do {                                                                                           \
+        CUresult ok_r = (call);                                                                    \
+        cr_assert_eq(ok_r, CUDA_SUCCESS, "%s = %d", #call, ok_r);                                  \
+    } while (0)
+#define answers(wanted, call)                                                                      \
+    do {                                                                                           \
+        CUresult answers_r = (call);                                                               \
+        cr_assert_eq(answers_r, (wanted), "%s = %d, not %s", #call, answers_r, #wanted);           \
+    } while (0)
+
+enum { N = 1024 };
+
+extern CUdevice rig_device;
+extern CUcontext rig_context;
+extern CUmodule rig_module;
+extern CUfunction rig_mix, rig_spin, rig_fill, rig_mix_spin;
+
+/* A context, current, and the kernels; for the `.init` of a test. With cutin asserted to be there.
+ */
+void rig_open(void);
+/* The same after setting an environment variable of cutin or the simulator. */
+void rig_open_with(const char *name, const char *value);
+void rig_close(void);
+
+CUstream rig_stream(void); /* non-blocking */
+CUstream rig_stream_blocking(void);
+CUdeviceptr rig_buffer(uint32_t value); /* N elements, all `value` */
+/* x = x * a + b over a buffer of N. */
+CUresult rig_launch(CUdeviceptr x, uint32_t a, uint32_t b, CUstream stream);
+/* Has been launched once in `stream`, so that the next launch may be deferred. */
+void rig_warm(CUstream stream);
+/* All of the buffer holds `value`; `stream` is synchronised first (NULL: the whole context). */
+void rig_expect(CUdeviceptr x, uint32_t value, CUstream stream);
+/* What mix makes of one value. */
+static inline uint32_t rig_mixed(uint32_t x, uint32_t a, uint32_t b)
+{
+    return x * a + b;
+}
+
+/* Runs `body` in a thread. `returned` becomes true when it is done. */
+struct rig_thread {
+    void (*body)(void *user);
+    void *user;
+    _Atomic bool returned;
+    unsigned long id;
+};
+void rig_start(struct rig_thread *t, void (*body)(void *), void *user);
+void rig_join(struct rig_thread *t);
+/* It has not returned, and does not within some milliseconds. */
+void rig_blocked(struct rig_thread *t);
+/* Waits until `flag`, 20 s at most. */
+void rig_until(_Atomic bool *flag);
+void rig_nap(void);
+
+#endif

@@ -1,0 +1,226 @@
+/*
+ * shim_config.c - the environment: defaults, good values, and one clear message for each bad one.
+ */
+#include "shim/shim.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* Every test is a process of its own, so each reads the environment once, afresh. */
+static int captured;
+
+static void setup(void)
+{
+#define CONFIG_WORD(variable, ...) unsetenv(#variable);
+#define CONFIG_NUMBER              CONFIG_WORD
+#define CONFIG_PATH                CONFIG_WORD
+#include "shim/config.def"
+#undef CONFIG_WORD
+#undef CONFIG_NUMBER
+#undef CONFIG_PATH
+    unsetenv("CUDA_INJECTION64_PATH");
+    setenv("XDG_RUNTIME_DIR", "/run/user/1", 1);
+    captured = memfd_create("stderr", MFD_CLOEXEC);
+    cr_assert_geq(captured, 0);
+    cr_assert_geq(dup2(captured, STDERR_FILENO), 0);
+}
+
+TestSuite(shim_config, .init = setup, .timeout = 30);
+
+/* What was written to stderr. */
+static const char *said(void)
+{
+    static char text[8192];
+    ssize_t n = pread(captured, text, sizeof text - 1, 0);
+
+    text[n > 0 ? n : 0] = '\0';
+    return text;
+}
+
+Test(shim_config, defaults_are_the_documented_ones)
+{
+    const struct config *c = config_get();
+
+    cr_expect_eq(c->level, CUTIN_LEVEL_BE);
+    cr_expect_eq(c->stream_priority, STREAM_PRIORITY_FLAT);
+    cr_expect_eq(c->budget_us, 200);
+    cr_expect_eq(c->depth, 32);
+    cr_expect_eq(c->queue, 4096);
+    cr_expect_eq(c->gates, GATES_AUTO);
+    cr_expect_eq(c->linger_us, 0);
+    cr_expect_eq(c->max_hold_ms, 0);
+    cr_expect_str_eq(c->socket, "/run/user/1/cutin/cutin.sock");
+    cr_expect_str_empty(c->trace);
+    cr_expect_eq(c->log, LOG_WARN);
+    cr_expect_not(c->disabled);
+    cr_expect_not(c->inline_only);
+    cr_expect_str_empty(said());
+}
+
+Test(shim_config, good_values_arrive)
+{
+    setenv("CUTIN_PRIORITY", "rt", 1);
+    setenv("CUTIN_STREAM_PRIORITY", "inherit", 1);
+    setenv("CUTIN_BUDGET_US", "1000000", 1);
+    setenv("CUTIN_DEPTH", "1", 1);
+    setenv("CUTIN_QUEUE", "64", 1);
+    setenv("CUTIN_GATES", "off", 1);
+    setenv("CUTIN_LINGER_US", "5", 1);
+    setenv("CUTIN_MAX_HOLD_MS", "6", 1);
+    setenv("CUTIN_SOCKET", "/tmp/s", 1);
+    setenv("CUTIN_TRACE", "/tmp/t", 1);
+    setenv("CUTIN_LOG", "error", 1);
+    setenv("CUTIN_DISABLE", "1", 1);
+    setenv("CUDA_INJECTION64_PATH", "/opt/profiler.so", 1);
+    const struct config *c = config_get();
+
+    cr_expect_eq(c->level, CUTIN_LEVEL_RT);
+    cr_expect_eq(c->stream_priority, STREAM_PRIORITY_INHERIT);
+    cr_expect_eq(c->budget_us, 1000000);
+    cr_expect_eq(c->depth, 1);
+    cr_expect_eq(c->queue, 64);
+    cr_expect_eq(c->gates, GATES_OFF);
+    cr_expect_eq(c->linger_us, 5);
+    cr_expect_eq(c->max_hold_ms, 6);
+    cr_expect_str_eq(c->socket, "/tmp/s");
+    cr_expect_str_eq(c->trace, "/tmp/t");
+    cr_expect_eq(c->log, LOG_ERROR);
+    cr_expect(c->disabled);
+    cr_expect(c->inline_only);
+    cr_expect_str_empty(said());
+}
+
+Test(shim_config, middle_levels_are_numbers)
+{
+    setenv("CUTIN_PRIORITY", "2", 1);
+    cr_expect_eq(config_get()->level, 2);
+    cr_expect_str_empty(said());
+}
+
+/* Words and numbers of the table: a bad value names variable, value and what holds instead, once.
+ */
+static void bad(const char *variable, const char *value)
+{
+    char start[256];
+
+    setenv(variable, value, 1);
+    config_get();
+    config_get();
+    snprintf(start, sizeof start, "cutin: %s=%s is not ", variable, value);
+    cr_expect(strncmp(said(), start, strlen(start)) == 0, "%s", said());
+    cr_expect(strstr(said(), "; using "), "%s", said());
+    cr_expect_eq(strchr(said(), '\n') - said() + 1, (long)strlen(said()), "said more than once: %s",
+                 said());
+}
+
+#define CONFIG_WORD(variable, field, fallback, words, help)                                        \
+    Test(shim_config, misspelt_##variable)                                                         \
+    {                                                                                              \
+        bad(#variable, "Sometimes");                                                               \
+        cr_expect_eq((int)config_get()->field, fallback);                                          \
+    }
+#define CONFIG_NUMBER(variable, field, fallback, least, most, help)                                \
+    Test(shim_config, bad_number_in_##variable)                                                    \
+    {                                                                                              \
+        bad(#variable, "12abc");                                                                   \
+        cr_expect_eq(config_get()->field, fallback);                                               \
+    }                                                                                              \
+    Test(shim_config, too_large_##variable)                                                        \
+    {                                                                                              \
+        char text[32];                                                                             \
+        snprintf(text, sizeof text, "%lld", (long long)(most) + 1);                                \
+        bad(#variable, text);                                                                      \
+        cr_expect_eq(config_get()->field, fallback);                                               \
+    }                                                                                              \
+    Test(shim_config, negative_##variable)                                                         \
+    {                                                                                              \
+        bad(#variable, "-1");                                                                      \
+        cr_expect_eq(config_get()->field, fallback);                                               \
+    }
+#define CONFIG_PATH(...)
+#include "shim/config.def"
+#undef CONFIG_WORD
+#undef CONFIG_NUMBER
+#undef CONFIG_PATH
+
+Test(shim_config, message_is_the_documented_one)
+{
+    setenv("CUTIN_DEPTH", "abc", 1);
+    config_get();
+    cr_expect_str_eq(said(), "cutin: CUTIN_DEPTH=abc is not a number from 1 to 1024; using 32\n");
+}
+
+Test(shim_config, unknown_priority_names_the_choices)
+{
+    setenv("CUTIN_PRIORITY", "realtime", 1);
+    config_get();
+    cr_expect_str_eq(said(), "cutin: CUTIN_PRIORITY=realtime is not one of: be 1 2 rt; using be\n");
+}
+
+Test(shim_config, socket_path_that_is_too_long)
+{
+    char path[300];
+
+    memset(path, 'x', sizeof path - 1);
+    path[0] = '/';
+    path[sizeof path - 1] = '\0';
+    setenv("CUTIN_SOCKET", path, 1);
+    cr_expect_str_eq(config_get()->socket, "/run/user/1/cutin/cutin.sock");
+    cr_expect(strstr(said(), "cutin: CUTIN_SOCKET=/xxx"), "%s", said());
+    cr_expect(strstr(said(), "is longer than 107 characters; using /run/user/1/cutin/cutin.sock\n"),
+              "%s", said());
+}
+
+Test(shim_config, runtime_folder_that_is_too_long)
+{
+    char path[300];
+
+    memset(path, 'x', sizeof path - 1);
+    path[0] = '/';
+    path[sizeof path - 1] = '\0';
+    setenv("XDG_RUNTIME_DIR", path, 1);
+    cr_expect_str_eq(config_get()->socket, "/run/cutin/cutin.sock");
+    unsetenv("XDG_RUNTIME_DIR");
+}
+
+Test(shim_config, empty_socket_means_no_daemon)
+{
+    setenv("CUTIN_SOCKET", "", 1);
+    cr_expect_str_empty(config_get()->socket);
+    cr_expect_str_empty(said());
+}
+
+Test(shim_config, messages_keep_errno_and_their_level)
+{
+    setenv("CUTIN_LOG", "info", 1);
+    errno = EDOM;
+    log_line(LOG_DEBUG, "too detailed");
+    log_line(LOG_INFO, "%s", "good");
+    cr_expect_eq(errno, EDOM);
+    cr_expect_str_eq(said(), "cutin: good\n");
+    cr_expect(log_enabled(LOG_INFO) && !log_enabled(LOG_DEBUG));
+}
+
+Test(shim_config, message_to_a_closed_stderr_is_lost_quietly)
+{
+    close(STDERR_FILENO);
+    errno = EDOM;
+    log_line(LOG_ERROR, "nobody hears");
+    cr_expect_eq(errno, EDOM);
+}
+
+Test(shim_config, endless_message_stays_one_line)
+{
+    char text[5000];
+
+    memset(text, 'y', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    log_line(LOG_ERROR, "%s", text);
+    cr_expect_eq(strlen(said()), 1024 - 1);
+    cr_expect_eq(said()[strlen(said()) - 1], '\n');
+}

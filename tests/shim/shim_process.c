@@ -1,0 +1,165 @@
+/*
+ * shim_process.c - cutin inside a process: unseen without CUDA, out of the way after fork and at
+ * exit, silent unless asked.
+ */
+#include "tests/integration/process.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+TestSuite(shim_process, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 120);
+
+#define PROGRAM   BIN_DIR "/tests/program_process"
+#define PRELOAD   PRELOAD_FIRST CUTIN
+#define NO_DRIVER "LD_LIBRARY_PATH=/nonexistent"
+
+static struct process *run(const char *what, const char *driver, const char *preload,
+                           const char *more)
+{
+    const char *const argv[] = {PROGRAM, what, NULL};
+    const char *const env[] = {driver, preload, "CUTIN_SOCKET=", "CUTIN_PATH=" CUTIN, more, NULL};
+    struct process *p = process_run(argv, env, 60);
+
+    cr_assert_eq(p->status, 0, "status %d: %s%s", p->status, process_out(p), process_err(p));
+    return p;
+}
+
+static void same(const char *what)
+{
+    struct process *bare = run(what, FAKE_DRIVER, "LD_PRELOAD", NULL);
+    struct process *with = run(what, FAKE_DRIVER, PRELOAD, NULL);
+
+    cr_expect_str_eq(process_out(with), process_out(bare));
+    cr_expect_str_empty(process_err(with));
+    process_free(bare);
+    process_free(with);
+}
+
+Test(shim_process, program_without_cuda_sees_no_thread_handler_or_umask)
+{
+    same("quiet");
+}
+
+/* Bad settings are none of its business either. */
+Test(shim_process, program_without_cuda_hears_nothing)
+{
+    struct process *p = run("quiet", NO_DRIVER, PRELOAD, "CUTIN_DEPTH=abc");
+
+    cr_expect_str_empty(process_err(p));
+    process_free(p);
+}
+
+static int count(const char *text, const char *what)
+{
+    int n = 0;
+
+    while ((text = strstr(text, what)) != NULL) {
+        text += strlen(what);
+        n++;
+    }
+    return n;
+}
+
+Test(shim_process, program_with_cuda_hears_of_bad_settings_once)
+{
+    struct process *p = run("exit", FAKE_DRIVER, PRELOAD, "CUTIN_DEPTH=abc");
+
+    cr_expect_eq(count(process_err(p), "CUTIN_DEPTH=abc"), 1, "%s", process_err(p));
+    process_free(p);
+}
+
+Test(shim_process, missing_driver_is_an_error_code_said_once)
+{
+    struct process *p = run("absent", NO_DRIVER, PRELOAD, "CUTIN_LOG=error");
+
+    cr_expect_str_eq(process_out(p), "absent 3 3\n"); /* CUDA_ERROR_NOT_INITIALIZED */
+    cr_expect_eq(count(process_err(p), "\n"), 1, "%s", process_err(p));
+    cr_expect(strstr(process_err(p), "cutin: the loader finds no libcuda.so.1: "), "%s",
+              process_err(p));
+    process_free(p);
+}
+
+/* Other people's tables hold our addresses. The sanitizers' run time does not come by dlopen, so it
+ * is preloaded, and in other builds nothing is. */
+Test(shim_process, dlclose_keeps_the_functions)
+{
+    struct process *p = run("dlclose", FAKE_DRIVER, PRELOAD_FIRST, NULL);
+
+    cr_expect(strncmp(process_out(p), "closed ", 7) == 0, "%s", process_out(p));
+    process_free(p);
+}
+
+Test(shim_process, child_of_a_fork_uses_the_driver_without_us)
+{
+    struct process *p = run("fork", FAKE_DRIVER, PRELOAD, NULL);
+    struct process *bare = run("fork", FAKE_DRIVER, "LD_PRELOAD", NULL);
+
+    cr_expect_str_eq(process_out(p), process_out(bare));
+    cr_expect(strstr(process_out(p), "child cuTexRefDestroy: libcuda.so.1"), "%s", process_out(p));
+    process_free(p);
+    process_free(bare);
+}
+
+Test(shim_process, child_forked_before_cuda_is_a_process_like_any_other)
+{
+    struct process *p = run("forkfirst", FAKE_DRIVER, PRELOAD, NULL);
+
+    cr_expect(strstr(process_out(p), "child cuTexRefDestroy: libcutin.so"), "%s", process_out(p));
+    process_free(p);
+}
+
+Test(shim_process, exit_handlers_can_still_call_the_driver)
+{
+    same("exit");
+}
+
+Test(shim_process, fork_drains_nothing_in_the_child_and_exit_drains_once)
+{
+    struct process *p = run("fork", FAKE_DRIVER, PRELOAD_PROBE, NULL);
+
+    /* parent: two uses; child: none, and no exit drain of its own */
+    cr_expect(strstr(process_err(p), "exit: drains 2"), "%s", process_err(p));
+    cr_expect_eq(count(process_err(p), "exit: drains"), 1, "%s", process_err(p));
+    process_free(p);
+}
+
+Test(shim_process, resolved_entries_are_shown_once_each)
+{
+    struct process *p = run("fork", FAKE_DRIVER, PRELOAD, "CUTIN_LOG=debug");
+
+    cr_expect(strstr(process_err(p), "cutin: cuTexRefDestroy -> cutin (dlsym)\n"), "%s",
+              process_err(p));
+    process_free(p);
+}
+
+Test(shim_process, direct_links_are_shown)
+{
+    const char *const argv[] = {BIN_DIR "/tests/program_thunk", NULL};
+    const char *const env[] = {FAKE_DRIVER, PRELOAD_PROBE, "CUTIN_LOG=debug", NULL};
+    struct process *p = process_run(argv, env, 60);
+
+    cr_expect(strstr(process_err(p), "cutin: cuTexRefDestroy -> cutin (direct link)\n"), "%s",
+              process_err(p));
+    cr_expect(strstr(process_err(p), "cutin: version "), "%s", process_err(p));
+    process_free(p);
+}
+
+Test(shim_process, disabled_changes_no_answer)
+{
+    const char *const argv[] = {BIN_DIR "/tests/program_dlsym",
+                                "open",
+                                "libcuda.so.1",
+                                "sym",
+                                "cuLaunchKernel",
+                                "sym",
+                                "cuInit",
+                                NULL};
+    const char *const bare_env[] = {FAKE_DRIVER, NULL};
+    const char *const env[] = {FAKE_DRIVER, PRELOAD, "CUTIN_DISABLE=1", NULL};
+    struct process *bare = process_run(argv, bare_env, 30), *p = process_run(argv, env, 30);
+
+    cr_expect_str_eq(process_out(p), process_out(bare));
+    cr_expect_str_empty(process_err(p));
+    process_free(bare);
+    process_free(p);
+}

@@ -1,0 +1,36 @@
+# Tests of the typed wrappers: programs that link the simulated driver and run with cutin preloaded.
+add_library(rig STATIC rig.c)
+target_link_libraries(rig PUBLIC simgpu ${CUTIN_TEST_RUNNER} Threads::Threads)
+target_compile_options(rig PRIVATE -Wno-conversion -Wno-shadow)
+target_compile_definitions(rig PUBLIC SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+
+function(wrapper_case name program)
+  add_test(NAME wrap_${name} COMMAND test_wrap_${program} --jobs 1)
+  set_tests_properties(wrap_${name} PROPERTIES TIMEOUT 300 ENVIRONMENT
+    "LD_PRELOAD=${first}$<TARGET_FILE:cutin>;CUTIN_SOCKET=/nonexistent/cutin.sock;${sanitizer_env};${ARGN}")
+endfunction()
+
+function(wrapper_test name)
+  add_executable(test_wrap_${name} ${name}.c)
+  target_compile_options(test_wrap_${name} PRIVATE -Wno-conversion -Wno-shadow)
+  target_link_libraries(test_wrap_${name} PRIVATE rig)
+  set_target_properties(test_wrap_${name} PROPERTIES
+    RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin/tests)
+  add_dependencies(test_wrap_${name} cutin)
+  wrapper_case(${name} ${name} ${ARGN})
+endfunction()
+
+foreach(noun launch copy event stream order graph capture reset lifetime)
+  wrapper_test(${noun})
+endforeach()
+# Best effort and real time in one process; and a process that is real time throughout.
+wrapper_test(level CUTIN_PRIORITY=rt CUTIN_STREAM_PRIORITY=inherit)
+wrapper_test(activity CUTIN_PRIORITY=rt)
+# A driver without stream memory operations: completion by events.
+foreach(noun launch copy event stream graph capture reset lifetime)
+  wrapper_case(${noun}_without_memops ${noun} SIMGPU_MEMOPS=0)
+endforeach()
+# A budget so small that nearly everything waits in a vHQ.
+foreach(noun launch copy event stream order graph capture lifetime)
+  wrapper_case(${noun}_in_small_doses ${noun} CUTIN_BUDGET_US=1 CUTIN_DEPTH=1)
+endforeach()

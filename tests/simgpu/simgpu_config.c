@@ -1,0 +1,95 @@
+/*
+ * simgpu_config.c - the SIMGPU_* variables: values, defaults, and one message for what is wrong.
+ */
+#include "tools/simgpu/simconfig.h"
+
+#include <criterion/criterion.h>
+#include <criterion/redirect.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void redirect(void)
+{
+    cr_redirect_stderr();
+}
+
+/* Whatever the caller's environment says. */
+static void start(void)
+{
+    static const char *const names[] = {"SIMGPU_ID", "SIMGPU_DEVICES", "SIMGPU_SMS",
+                                        "SIMGPU_SPEED"};
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        unsetenv(names[i]);
+    redirect();
+}
+
+TestSuite(config, .init = start);
+
+static void expect_message(const char *message)
+{
+    fflush(stderr);
+    cr_expect_stderr_eq_str(message);
+}
+
+Test(config, defaults_are_as_documented)
+{
+    const struct sim_config *c = config_get();
+    cr_expect_str_eq(c->id, "default");
+    cr_expect_eq(c->devices, 1);
+    cr_expect_eq(c->sms, 108);
+    cr_expect_eq(c->speed, 1.0);
+    cr_expect_eq(c->timeslice_us, 2000);
+    cr_expect_eq(c->switch_us, 20);
+    cr_expect_eq(c->mem_mb, 16384);
+    cr_expect_eq(c->kernel_us, 10);
+    cr_expect_eq(c->driver_version, 13000);
+    cr_expect(c->memops);
+    cr_expect_not(c->null_mode);
+}
+
+Test(config, values_are_taken)
+{
+    setenv("SIMGPU_ID", "a.b-c_1", 1);
+    setenv("SIMGPU_SPEED", "2.5", 1);
+    setenv("SIMGPU_MEMOPS", "0", 1);
+    setenv("SIMGPU_FAULT", "kernel=mix:nth=3:error=700", 1);
+    const struct sim_config *c = config_get();
+    cr_expect_str_eq(c->id, "a.b-c_1");
+    cr_expect_eq(c->speed, 2.5);
+    cr_expect_not(c->memops);
+    cr_expect_str_eq(c->fault_kernel, "mix");
+    cr_expect_eq(c->fault_nth, 3);
+    cr_expect_eq(c->fault_error, 700);
+}
+
+Test(config, out_of_range_is_one_message_and_the_default)
+{
+    setenv("SIMGPU_SMS", "0", 1);
+    cr_expect_eq(config_get()->sms, 108);
+    expect_message("simgpu: SIMGPU_SMS=0 is not a whole number from 1 to 1024; using 108\n");
+}
+
+Test(config, no_number_is_one_message_and_the_default)
+{
+    setenv("SIMGPU_TIMESLICE_US", "2ms", 1);
+    cr_expect_eq(config_get()->timeslice_us, 2000);
+    expect_message("simgpu: SIMGPU_TIMESLICE_US=2ms is not a whole number from 50 to 1000000; "
+                   "using 2000\n");
+}
+
+Test(config, a_misspelt_name_is_one_message)
+{
+    setenv("SIMGPU_SPED", "2", 1);
+    cr_expect_eq(config_get()->speed, 1.0);
+    expect_message("simgpu: SIMGPU_SPED is not a variable of the simulated driver; ignored\n");
+}
+
+Test(config, a_path_in_the_id_is_refused)
+{
+    setenv("SIMGPU_ID", "../x", 1);
+    cr_expect_str_eq(config_get()->id, "default");
+    expect_message(
+        "simgpu: SIMGPU_ID=../x is not a word of 1 to 63 letters, digits, '_', '.', '-'; "
+        "using default\n");
+}

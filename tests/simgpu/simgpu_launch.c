@@ -1,0 +1,249 @@
+/*
+ * simgpu_launch.c - launches, functions, modules and libraries of the simulated driver.
+ */
+#include "sim.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+TestSuite(launch, .init = sim_open, .fini = sim_close);
+
+enum { N = 1000 };
+
+static CUdeviceptr words(size_t n)
+{
+    CUdeviceptr p;
+    CHECK(cuMemAlloc(&p, n * 4));
+    return p;
+}
+
+static CUresult spin_shape(unsigned int gx, unsigned int gy, unsigned int bx, unsigned int bz,
+                           unsigned int smem)
+{
+    uint64_t ns = 1;
+    void *params[] = {&ns};
+    return cuLaunchKernel(sim.spin, gx, gy, 1, bx, 1, bz, smem, NULL, params, NULL);
+}
+
+Test(launch, shapes_are_checked_before_anything_is_queued)
+{
+    EXPECT(spin_shape(1, 1, 32, 1, 0), CUDA_SUCCESS);
+    EXPECT(spin_shape(0, 1, 32, 1, 0), CUDA_ERROR_INVALID_VALUE);
+    EXPECT(spin_shape(1, 0, 32, 1, 0), CUDA_ERROR_INVALID_VALUE);
+    EXPECT(spin_shape(1, 65536, 32, 1, 0), CUDA_ERROR_INVALID_VALUE);
+    EXPECT(spin_shape(0x80000000u, 1, 32, 1, 0), CUDA_ERROR_INVALID_VALUE);
+    EXPECT(spin_shape(1, 1, 0, 1, 0), CUDA_ERROR_INVALID_VALUE);
+    EXPECT(spin_shape(1, 1, 1025, 1, 0), CUDA_ERROR_INVALID_VALUE);
+    EXPECT(spin_shape(1, 1, 32, 65, 0), CUDA_ERROR_INVALID_VALUE);
+    EXPECT(spin_shape(1, 1, 512, 4, 0), CUDA_ERROR_INVALID_VALUE);
+    EXPECT(spin_shape(1, 1, 32, 1, 49153), CUDA_ERROR_INVALID_VALUE);
+    CHECK(cuFuncSetAttribute(sim.spin, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 100000));
+    EXPECT(spin_shape(1, 1, 32, 1, 49153), CUDA_SUCCESS);
+    EXPECT(cuFuncSetAttribute(sim.spin, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 300000),
+           CUDA_ERROR_INVALID_VALUE);
+    CHECK(cuCtxSynchronize());
+}
+
+Test(launch, the_known_kernels_do_what_they_say)
+{
+    CUdeviceptr x = words(N), y = words(N);
+    uint32_t u[N], n = N, value = 0x40400000u; /* 3.0f */
+    float f[N], a = 2;
+    void *fill[] = {&x, &value, &n}, *copy[] = {&y, &x, &n}, *axpy[] = {&y, &x, &a, &n};
+    CHECK(cuLaunchKernel(sim.fill, 2, 1, 1, 64, 1, 1, 0, NULL, fill, NULL));
+    CHECK(cuLaunchKernel(sim.copy, 2, 1, 1, 64, 1, 1, 0, NULL, copy, NULL));
+    CHECK(cuLaunchKernel(sim.axpy, 2, 1, 1, 64, 1, 1, 0, NULL, axpy, NULL));
+    CHECK(cuMemcpyDtoH(f, y, sizeof f));
+    for (int i = 0; i < N; i++)
+        cr_assert_eq(f[i], 9.0f);
+    CHECK(cuMemsetD32(x, 5, N));
+    uint64_t ns = 100 * US;
+    uint32_t mul = 7, add = 1;
+    void *mix_spin[] = {&x, &mul, &add, &n, &ns};
+    CHECK(cuLaunchKernel(sim.mix_spin, 2, 1, 1, 64, 1, 1, 0, NULL, mix_spin, NULL));
+    CHECK(cuMemcpyDtoH(u, x, sizeof u));
+    for (int i = 0; i < N; i++)
+        cr_assert_eq(u[i], 36);
+}
+
+Test(launch, extra_buffers_mean_the_same_as_parameters)
+{
+    struct __attribute__((packed)) {
+        CUdeviceptr x;
+        uint32_t a, b, n;
+    } packed = {words(N), 3, 4, N};
+    size_t bytes = sizeof packed, little = 8;
+    void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &packed, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes,
+                     CU_LAUNCH_PARAM_END};
+    void *params[] = {&packed.x, &packed.a, &packed.b, &packed.n};
+    uint32_t u[N];
+    CHECK(cuMemsetD32(packed.x, 1, N));
+    CHECK(cuLaunchKernel(sim.mix, 1, 1, 1, 32, 1, 1, 0, NULL, NULL, extra));
+    CHECK(cuMemcpyDtoH(u, packed.x, sizeof u));
+    cr_expect_eq(u[N - 1], 7);
+    EXPECT(cuLaunchKernel(sim.mix, 1, 1, 1, 32, 1, 1, 0, NULL, params, extra),
+           CUDA_ERROR_INVALID_VALUE);
+    extra[3] = &little;
+    EXPECT(cuLaunchKernel(sim.mix, 1, 1, 1, 32, 1, 1, 0, NULL, NULL, extra),
+           CUDA_ERROR_INVALID_VALUE);
+    EXPECT(cuLaunchKernel(sim.mix, 1, 1, 1, 32, 1, 1, 0, NULL, NULL, NULL),
+           CUDA_ERROR_INVALID_VALUE);
+}
+
+Test(launch, parameters_are_copied_at_the_call)
+{
+    CUstream s;
+    CUdeviceptr x = words(N);
+    uint32_t a = 3, b = 1, n = N, u[N];
+    void *params[] = {&x, &a, &b, &n};
+    CHECK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    CHECK(cuMemsetD32(x, 1, N));
+    CHECK(cuCtxSynchronize());
+    launch_spin(s, 1, 3 * MS);
+    CHECK(cuLaunchKernel(sim.mix, 1, 1, 1, 32, 1, 1, 0, s, params, NULL));
+    a = 100;
+    CHECK(cuStreamSynchronize(s));
+    CHECK(cuMemcpyDtoH(u, x, sizeof u));
+    cr_expect_eq(u[0], 4);
+}
+
+Test(launch, cooperative_launches_must_fit)
+{
+    int per_sm, sms;
+    uint64_t ns = 1;
+    void *params[] = {&ns};
+    CHECK(cuOccupancyMaxActiveBlocksPerMultiprocessor(&per_sm, sim.spin, 256, 0));
+    CHECK(cuDeviceGetAttribute(&sms, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0));
+    unsigned int most = (unsigned int)(per_sm * sms);
+    EXPECT(cuLaunchCooperativeKernel(sim.spin, most, 1, 1, 256, 1, 1, 0, NULL, params),
+           CUDA_SUCCESS);
+    EXPECT(cuLaunchCooperativeKernel(sim.spin, most + 1, 1, 1, 256, 1, 1, 0, NULL, params),
+           CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
+}
+
+Test(launch, attributes_of_extended_launches_are_checked)
+{
+    uint64_t ns = 1;
+    void *params[] = {&ns};
+    CUlaunchAttribute a = {.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION};
+    a.value.clusterDim.x = 2;
+    a.value.clusterDim.y = a.value.clusterDim.z = 1;
+    CUlaunchConfig c = {.gridDimX = 4,
+                        .gridDimY = 1,
+                        .gridDimZ = 1,
+                        .blockDimX = 32,
+                        .blockDimY = 1,
+                        .blockDimZ = 1,
+                        .attrs = &a,
+                        .numAttrs = 1};
+    EXPECT(cuLaunchKernelEx(&c, sim.spin, params, NULL), CUDA_SUCCESS);
+    c.gridDimX = 3;
+    EXPECT(cuLaunchKernelEx(&c, sim.spin, params, NULL), CUDA_ERROR_INVALID_CLUSTER_SIZE);
+    a.id = (CUlaunchAttributeID)999;
+    EXPECT(cuLaunchKernelEx(&c, sim.spin, params, NULL), CUDA_ERROR_INVALID_VALUE);
+}
+
+Test(launch, a_launch_can_record_an_event_behind_itself)
+{
+    CUevent e;
+    uint64_t ns = 2 * MS;
+    void *params[] = {&ns};
+    CHECK(cuEventCreate(&e, CU_EVENT_DISABLE_TIMING));
+    CUlaunchAttribute a = {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT};
+    a.value.programmaticEvent.event = e;
+    CUlaunchConfig c = {.gridDimX = 1,
+                        .gridDimY = 1,
+                        .gridDimZ = 1,
+                        .blockDimX = 32,
+                        .blockDimY = 1,
+                        .blockDimZ = 1,
+                        .attrs = &a,
+                        .numAttrs = 1};
+    CHECK(cuLaunchKernelEx(&c, sim.spin, params, NULL));
+    EXPECT(cuEventQuery(e), CUDA_ERROR_NOT_READY);
+    CHECK(cuEventSynchronize(e));
+}
+
+#if CUDA_VERSION >= 12040
+Test(launch, parameter_places_are_told)
+{
+    static const size_t offsets[] = {0, 8, 12, 16, 24}, sizes[] = {8, 4, 4, 4, 8};
+    for (size_t i = 0; i < 5; i++) {
+        size_t offset, size;
+        CHECK(cuFuncGetParamInfo(sim.mix_spin, i, &offset, &size));
+        cr_expect_eq(offset, offsets[i]);
+        cr_expect_eq(size, sizes[i]);
+    }
+    size_t offset;
+    EXPECT(cuFuncGetParamInfo(sim.mix_spin, 5, &offset, NULL), CUDA_ERROR_INVALID_VALUE);
+}
+#endif
+
+Test(launch, the_old_way_still_works)
+{
+    CUdeviceptr x = words(N);
+    uint32_t u[N];
+    CHECK(cuMemsetD32(x, 1, N));
+    CHECK(cuFuncSetBlockShape(sim.mix, 64, 1, 1));
+    CHECK(cuParamSetv(sim.mix, 0, &x, sizeof x));
+    CHECK(cuParamSeti(sim.mix, 8, 5));
+    CHECK(cuParamSeti(sim.mix, 12, 2));
+    CHECK(cuParamSeti(sim.mix, 16, N));
+    CHECK(cuParamSetSize(sim.mix, 20));
+    CHECK(cuLaunchGrid(sim.mix, 4, 1));
+    CHECK(cuMemcpyDtoH(u, x, sizeof u));
+    cr_expect_eq(u[N - 1], 7);
+}
+
+static const char text[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
+                           ".visible .global .align 4 .u32 table[3] = {5, -1, 7};\n"
+                           ".visible .entry strange(.param .u64 p) { ret; }\n";
+
+Test(launch, modules_have_functions_and_globals)
+{
+    CUmodule m;
+    CUfunction f;
+    CUdeviceptr at;
+    size_t bytes;
+    int32_t table[3];
+    uint64_t p = 0;
+    void *params[] = {&p};
+    CHECK(cuModuleLoadData(&m, text));
+    CHECK(cuModuleGetFunction(&f, m, "strange"));
+    EXPECT(cuModuleGetFunction(&f, m, "nothing"), CUDA_ERROR_NOT_FOUND);
+    CHECK(cuModuleGetGlobal(&at, &bytes, m, "table"));
+    cr_expect_eq(bytes, 12);
+    CHECK(cuMemcpyDtoH(table, at, sizeof table));
+    cr_expect_eq(table[0], 5);
+    cr_expect_eq(table[1], -1);
+    cr_expect_eq(table[2], 7);
+    CHECK(cuLaunchKernel(f, 1, 1, 1, 32, 1, 1, 0, NULL, params, NULL));
+    CHECK(cuModuleUnload(m));
+    EXPECT(cuLaunchKernel(f, 1, 1, 1, 32, 1, 1, 0, NULL, params, NULL), CUDA_ERROR_INVALID_HANDLE);
+    EXPECT(cuModuleUnload(m), CUDA_ERROR_INVALID_HANDLE);
+    EXPECT(cuModuleLoadData(&m, "no ptx at all"), CUDA_ERROR_INVALID_PTX);
+    EXPECT(cuModuleLoad(&m, "/nonexistent.ptx"), CUDA_ERROR_FILE_NOT_FOUND);
+}
+
+Test(launch, kernels_of_a_library_launch_as_functions)
+{
+    CUlibrary l;
+    CUkernel k;
+    CUfunction f;
+    CUmodule m;
+    CUdeviceptr at;
+    uint64_t p = 0;
+    void *params[] = {&p};
+    CHECK(cuLibraryLoadData(&l, text, NULL, NULL, 0, NULL, NULL, 0));
+    CHECK(cuLibraryGetKernel(&k, l, "strange"));
+    CHECK(cuLaunchKernel((CUfunction)k, 1, 1, 1, 32, 1, 1, 0, NULL, params, NULL));
+    CHECK(cuKernelGetFunction(&f, k));
+    CHECK(cuLaunchKernel(f, 1, 1, 1, 32, 1, 1, 0, NULL, params, NULL));
+    CHECK(cuLibraryGetModule(&m, l));
+    CHECK(cuLibraryGetGlobal(&at, NULL, l, "table"));
+    EXPECT(cuModuleUnload(m), CUDA_ERROR_INVALID_HANDLE);
+    CHECK(cuLibraryUnload(l));
+    EXPECT(cuLibraryUnload(l), CUDA_ERROR_INVALID_HANDLE);
+    EXPECT(cuLaunchKernel((CUfunction)k, 1, 1, 1, 32, 1, 1, 0, NULL, params, NULL),
+           CUDA_ERROR_INVALID_HANDLE);
+}

@@ -1,0 +1,142 @@
+/*
+ * simgpu_memory.c - device memory is shared by the processes that share the device.
+ */
+#include <cuda.h>
+
+#include <criterion/criterion.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define OK(call) cr_assert_eq((call), CUDA_SUCCESS, "%s", #call)
+
+enum { MB = 1 << 20 };
+
+static void small_device(void)
+{
+    char id[32];
+    snprintf(id, sizeof id, "memory-%d", (int)getpid());
+    setenv("SIMGPU_ID", id, 1);
+    setenv("SIMGPU_MEM_MB", "256", 1);
+}
+
+TestSuite(memory_shared, .init = small_device);
+
+static void context_open(void)
+{
+    CUcontext ctx;
+    if (cuInit(0) != CUDA_SUCCESS || cuDevicePrimaryCtxRetain(&ctx, 0) != CUDA_SUCCESS ||
+        cuCtxSetCurrent(ctx) != CUDA_SUCCESS)
+        abort();
+}
+
+/* A process that takes so much, says so, and waits to be told to go. */
+struct taker {
+    pid_t pid;
+    int said, told;
+};
+
+static struct taker taker_start(size_t bytes)
+{
+    int said[2], told[2];
+    cr_assert(pipe(said) == 0 && pipe(told) == 0);
+    pid_t pid = fork();
+    cr_assert_geq(pid, 0);
+    if (pid == 0) {
+        CUdeviceptr p;
+        close(said[0]);
+        close(told[1]);
+        context_open();
+        char word = cuMemAlloc(&p, bytes) == CUDA_SUCCESS;
+        if (write(said[1], &word, 1) != 1 || read(told[0], &word, 1) < 0)
+            abort();
+        exit(0);
+    }
+    close(said[1]);
+    close(told[0]);
+    struct taker t = {pid, said[0], told[1]};
+    char word = 0;
+    cr_assert_eq(read(t.said, &word, 1), 1);
+    cr_assert_eq(word, 1);
+    return t;
+}
+
+static void taker_end(struct taker *t, int signal_number)
+{
+    int status;
+    if (signal_number != 0)
+        kill(t->pid, signal_number);
+    close(t->told);
+    cr_assert_eq(waitpid(t->pid, &status, 0), t->pid);
+    close(t->said);
+}
+
+static size_t bytes_left(void)
+{
+    size_t left = 0, all = 0;
+    OK(cuMemGetInfo(&left, &all));
+    cr_assert_eq(all, (size_t)256 * MB);
+    return left;
+}
+
+static void memory_comes_back_after(int signal_number)
+{
+    CUdeviceptr p = 0;
+    struct taker other = taker_start(200 * MB);
+    context_open();
+    cr_assert_leq(bytes_left(), (size_t)56 * MB);
+    cr_assert_eq(cuMemAlloc(&p, 100 * MB), CUDA_ERROR_OUT_OF_MEMORY);
+    OK(cuMemAlloc(&p, 10 * MB));
+    OK(cuMemFree(p));
+    taker_end(&other, signal_number);
+    OK(cuMemAlloc(&p, 100 * MB));
+    OK(cuMemFree(p));
+    cr_assert_eq(bytes_left(), (size_t)256 * MB);
+}
+
+Test(memory_shared, another_process_takes_and_leaves)
+{
+    memory_comes_back_after(0);
+}
+
+Test(memory_shared, a_killed_process_takes_nothing)
+{
+    memory_comes_back_after(SIGKILL);
+}
+
+Test(memory_shared, pools_give_way_when_memory_is_short)
+{
+    CUmemoryPool pool;
+    CUstream s;
+    CUdeviceptr p;
+    cuuint64_t keep = UINT64_MAX;
+    context_open();
+    OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    OK(cuDeviceGetDefaultMemPool(&pool, 0));
+    OK(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep));
+    OK(cuMemAllocAsync(&p, 200 * MB, s));
+    OK(cuMemFreeAsync(p, s));
+    OK(cuStreamSynchronize(s));
+    cr_assert_leq(bytes_left(), (size_t)56 * MB);
+    OK(cuMemAlloc(&p, 200 * MB)); /* what the pool keeps for reuse */
+    OK(cuMemFree(p));
+}
+
+Test(memory_shared, many_small_allocations_return_whole)
+{
+    enum { COUNT = 3000 };
+    static CUdeviceptr all[COUNT];
+    CUdeviceptr big;
+    context_open();
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < COUNT; i++)
+            OK(cuMemAlloc(&all[i], (size_t)(1 + i * 7 % 9000)));
+        for (int i = 0; i < COUNT; i++)
+            OK(cuMemFree(all[(i * 1009) % COUNT]));
+    }
+    cr_assert_eq(bytes_left(), (size_t)256 * MB);
+    OK(cuMemAlloc(&big, (size_t)256 * MB));
+    OK(cuMemFree(big));
+}

@@ -1,0 +1,280 @@
+/*
+ * simgpu_process.c - several processes on one simulated device, and what configuration does to it.
+ * What happened is read from the device event log, in modelled time.
+ */
+#include "sim.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Nothing of CUDA in this process before the forks. */
+TestSuite(process, .init = sim_name, .fini = sim_close);
+
+enum { LINES = 20000 };
+static struct log_line lines[LINES];
+
+static pid_t child(void (*act)(void))
+{
+    pid_t pid = fork();
+    cr_assert_geq(pid, 0);
+    if (pid == 0) {
+        sim_join();
+        act();
+        exit(0);
+    }
+    return pid;
+}
+
+static void finish(pid_t pid)
+{
+    int status;
+    while (waitpid(pid, &status, 0) < 0)
+        cr_assert_eq(errno, EINTR);
+    cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0, "status %x", status);
+}
+
+/* Two children meet here, so that both have work at the same time. */
+static _Atomic int *meeting;
+
+static void meet(void)
+{
+    atomic_fetch_add(meeting, 1);
+    while (atomic_load(meeting) % 2)
+        sched_yield();
+}
+
+enum { MANY = 300 };
+
+static void many_kernels(void)
+{
+    CUstream s;
+    CHECK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    meet();
+    for (int i = 0; i < MANY; i++)
+        launch_spin(s, 1000, 300 * US);
+    CHECK(cuStreamSynchronize(s));
+}
+
+/* While both have work, each has the device for its slices: kernels of the two never run at the same
+ * time, a kernel's length beyond its cost is the other's slices, and nobody is ahead by much. */
+Test(process, contexts_of_processes_share_by_time_slice)
+{
+    meeting =
+        mmap(NULL, sizeof *meeting, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    cr_assert_neq(meeting, MAP_FAILED);
+    pid_t a = child(many_kernels), b = child(many_kernels);
+    finish(a);
+    finish(b);
+    size_t n = log_read(lines, LINES);
+    uint64_t stretch = 0, busy = 0, first = UINT64_MAX, last = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(lines[i].name, "spin") != 0)
+            continue;
+        cr_assert_geq(lines[i].end - lines[i].start, lines[i].cost);
+        busy += lines[i].cost;
+        stretch += lines[i].end - lines[i].start - lines[i].cost;
+        first = lines[i].start < first ? lines[i].start : first;
+        last = lines[i].end > last ? lines[i].end : last;
+    }
+    cr_expect_eq(busy, 2 * MANY * 300ull * US);
+    cr_expect_geq(last - first, busy, "one context at a time");
+    cr_expect_gt(stretch, 0, "kernels were paused at the ends of slices");
+}
+
+static void kernels_of_a_stream_each(void)
+{
+    CUstream s[2];
+    for (int i = 0; i < 2; i++)
+        CHECK(cuStreamCreate(&s[i], CU_STREAM_NON_BLOCKING));
+    for (int k = 0; k < 20; k++)
+        for (int i = 0; i < 2; i++)
+            launch_spin(s[i], 100, 500 * US); /* 50 SMs */
+    CHECK(cuCtxSynchronize());
+}
+
+Test(process, kernels_of_two_streams_run_side_by_side)
+{
+    finish(child(kernels_of_a_stream_each));
+    size_t n = log_read(lines, LINES);
+    unsigned int overlaps = 0;
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = 0; j < i; j++)
+            overlaps += !strcmp(lines[i].name, "spin") && !strcmp(lines[j].name, "spin") &&
+                        lines[i].stream != lines[j].stream && lines[i].start < lines[j].end &&
+                        lines[j].start < lines[i].end;
+    cr_expect_geq(overlaps, 15);
+}
+
+static void urgent_and_not(void)
+{
+    CUstream low, high;
+    CHECK(cuStreamCreateWithPriority(&low, CU_STREAM_NON_BLOCKING, 0));
+    CHECK(cuStreamCreateWithPriority(&high, CU_STREAM_NON_BLOCKING, -5));
+    for (int k = 0; k < 20; k++)
+        launch_spin(low, 1000, 1000 * US);
+    for (int k = 0; k < 5; k++)
+        launch_spin(high, 1000, 1000 * US);
+    CHECK(cuCtxSynchronize());
+}
+
+Test(process, the_urgent_stream_overtakes)
+{
+    finish(child(urgent_and_not));
+    size_t n = log_read(lines, LINES);
+    unsigned int high = 0, low_before = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(lines[i].name, "spin") != 0)
+            continue;
+        bool is_high = lines[i].stream != lines[0].stream;
+        high += is_high;
+        low_before += !is_high && high < 5;
+    }
+    cr_expect_eq(high, 5);
+    cr_expect_leq(low_before, 5, "%u less urgent kernels went first", low_before);
+}
+
+static void one_short_kernel(void)
+{
+    launch_spin(NULL, 1, 10 * US);
+    CHECK(cuCtxSynchronize());
+}
+
+static void die_busy(void)
+{
+    CUstream s;
+    CHECK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    for (int i = 0; i < 500; i++)
+        launch_spin(s, 1000, 1000000 * US);
+    raise(SIGKILL);
+}
+
+Test(process, a_killed_process_gives_the_device_back)
+{
+    pid_t doomed = child(die_busy);
+    int status;
+    waitpid(doomed, &status, 0);
+    cr_assert(WIFSIGNALED(status));
+    finish(child(one_short_kernel));
+}
+
+static void die_anywhere(void)
+{
+    CUstream s;
+    CHECK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    for (;;)
+        launch_spin(s, 1000, 10 * US);
+}
+
+Test(process, processes_killed_at_random_moments_do_no_harm)
+{
+    enum { ROUNDS = 10 };
+    for (int i = 0; i < ROUNDS; i++) {
+        pid_t victim = child(die_anywhere), other = child(one_short_kernel);
+        usleep(20000u + (unsigned)i * 1100u);
+        kill(victim, SIGKILL);
+        waitpid(victim, NULL, 0);
+        finish(other);
+    }
+    finish(child(one_short_kernel));
+}
+
+static void exit_with_work_pending(void)
+{
+    launch_spin(NULL, 1, 3600000000ull * US);
+}
+
+Test(process, exit_does_not_wait_for_the_device)
+{
+    finish(child(exit_with_work_pending));
+    finish(child(one_short_kernel));
+}
+
+static void wait_for_a_word(void)
+{
+    void *p;
+    CUdeviceptr at;
+    CUstream s;
+    CHECK(cuMemHostAlloc(&p, 64, 0));
+    CHECK(cuMemHostGetDevicePointer(&at, p, 0));
+    memset(p, 0, 64);
+    CHECK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    CHECK(cuStreamWaitValue32(s, at, 1, CU_STREAM_WAIT_VALUE_EQ));
+    launch_spin(s, 1000, 100 * US);
+    pid_t other = fork();
+    if (other == 0) { /* the parent has a driver: the child has none, and needs its own program */
+        EXPECT(cuCtxSynchronize(), CUDA_ERROR_NOT_INITIALIZED);
+        EXPECT(cuInit(0), CUDA_ERROR_NOT_INITIALIZED);
+        _exit(0);
+    }
+    finish(other);
+    __atomic_store_n((uint32_t *)p, 1, __ATOMIC_RELEASE);
+    CHECK(cuStreamSynchronize(s));
+}
+
+Test(process, a_forked_child_has_no_driver_and_disturbs_nothing)
+{
+    finish(child(wait_for_a_word));
+}
+
+static void faulty(void)
+{
+    launch_spin(NULL, 1, 10 * US);
+    CHECK(cuCtxSynchronize());
+    launch_spin(NULL, 1, 10 * US);
+    EXPECT(cuCtxSynchronize(), (CUresult)719);
+}
+
+Test(process, a_fault_can_be_ordered)
+{
+    setenv("SIMGPU_FAULT", "kernel=spin:nth=2:error=719", 1);
+    finish(child(faulty));
+    unsetenv("SIMGPU_FAULT");
+}
+
+static void null_mode(void)
+{
+    CUdeviceptr x;
+    uint32_t v[64];
+    CUevent e;
+    CHECK(cuEventCreate(&e, 0));
+    CHECK(cuMemAlloc(&x, sizeof v));
+    CHECK(cuMemsetD32(x, 1, 64));
+    for (int i = 0; i < 5000; i++)
+        launch_mix(NULL, x, 3, 1, 64);
+    CHECK(cuEventRecord(e, NULL));
+    CHECK(cuEventQuery(e));
+    CHECK(cuMemcpyDtoH(v, x, sizeof v));
+    uint32_t expected = 1;
+    for (int i = 0; i < 5000; i++)
+        expected = expected * 3 + 1;
+    cr_assert_eq(v[63], expected);
+}
+
+Test(process, null_mode_does_everything_at_once)
+{
+    setenv("SIMGPU_NULL", "1", 1);
+    finish(child(null_mode));
+    unsetenv("SIMGPU_NULL");
+}
+
+static void no_memops(void)
+{
+    CUdeviceptr x;
+    CHECK(cuMemAlloc(&x, 64));
+    EXPECT(cuStreamWriteValue32(NULL, x, 1, 0), CUDA_ERROR_NOT_SUPPORTED);
+}
+
+Test(process, memops_can_be_missing)
+{
+    setenv("SIMGPU_MEMOPS", "0", 1);
+    finish(child(no_memops));
+    unsetenv("SIMGPU_MEMOPS");
+}

@@ -1,0 +1,216 @@
+/*
+ * simgpu_ptx.c - what the reader finds in PTX, and what it refuses.
+ */
+#include "tools/simgpu/image.h"
+
+#include <criterion/criterion.h>
+#include <elf.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static CUresult parse(const char *text, struct image *image)
+{
+    memset(image, 0, sizeof *image);
+    return ptx_parse(text, strlen(text), image);
+}
+
+static struct image *read_good(const char *text)
+{
+    struct image *image = NULL;
+    cr_assert_eq(image_read(text, &image), CUDA_SUCCESS, "refused: %s", text);
+    return image;
+}
+
+#define HEAD ".version 8.0\n.target sm_80, texmode_independent\n.address_size 64\n"
+
+Test(ptx, the_kernels_of_the_examples_are_read)
+{
+    static const struct {
+        const char *name;
+        size_t params, bytes;
+    } expected[] = {{"spin", 1, 8},  {"fill", 3, 16}, {"copy", 3, 20},
+                    {"axpy", 4, 24}, {"mix", 4, 20},  {"mix_spin", 5, 32}};
+    struct image *image = NULL;
+    cr_assert_eq(image_read_file(SOURCE_DIR "/examples/kernels.ptx", &image), CUDA_SUCCESS);
+    cr_assert_eq(image->entry_count, 6);
+    for (size_t i = 0; i < 6; i++) {
+        cr_expect_str_eq(image->entries[i].name, expected[i].name);
+        cr_expect_eq(image->entries[i].param_count, expected[i].params);
+        cr_expect_eq(image->entries[i].packed_bytes, expected[i].bytes);
+    }
+    image_free(image);
+}
+
+Test(ptx, parameters_are_placed_by_their_alignment)
+{
+    struct image *image = read_good(
+        HEAD ".visible .entry k(.param .u8 a, .param .u16 b, .param .align 16 .b8 c[20],\n"
+             "  .param .u64 .ptr .global .align 4 d, .param .f32 e) { ret; }");
+    static const size_t offsets[] = {0, 2, 16, 40, 48}, sizes[] = {1, 2, 20, 8, 4};
+    const struct image_entry *e = &image->entries[0];
+    cr_assert_eq(e->param_count, 5);
+    for (size_t i = 0; i < 5; i++) {
+        cr_expect_eq(e->params[i].offset, offsets[i]);
+        cr_expect_eq(e->params[i].size, sizes[i]);
+    }
+    cr_expect_eq(e->packed_bytes, 52);
+    image_free(image);
+}
+
+Test(ptx, bounds_and_shared_memory_are_found)
+{
+    struct image *image = read_good(
+        HEAD
+        ".shared .align 4 .b8 common_words[16];\n.extern .shared .align 16 .b8 dynamic[];\n"
+        ".entry k() .maxntid 64, 2, 1 .minnctapersm 2 { .shared .align 8 .b8 own[100]; {ret;} }");
+    cr_expect_eq(image->entries[0].max_threads, 128);
+    cr_expect_eq(image->entries[0].static_smem, 116);
+    cr_expect_eq(image->entries[0].param_count, 0);
+    image_free(image);
+}
+
+Test(ptx, globals_have_sizes_and_values)
+{
+    struct image *image =
+        read_good(HEAD ".visible .global .align 8 .b8 blob[3][4];\n.const .f32 half = 0f3F000000;\n"
+                       ".global .attribute(.managed) .s32 shared_with_host = -2;\n.extern .global "
+                       ".u32 elsewhere;\n"
+                       ".global .v4 .f32 quad;");
+    float half;
+    int32_t two;
+    cr_assert_eq(image->global_count, 4);
+    cr_expect_eq(image->globals[0].bytes, 12);
+    memcpy(&half, image->globals[1].initial, sizeof half);
+    cr_expect_eq(half, 0.5f);
+    memcpy(&two, image->globals[2].initial, sizeof two);
+    cr_expect_eq(two, -2);
+    cr_expect(image->globals[2].managed);
+    cr_expect_eq(image->globals[3].bytes, 16);
+    image_free(image);
+}
+
+Test(ptx, comments_functions_and_debug_lines_pass)
+{
+    struct image *image = read_good(
+        "/* a\n .entry no() */ // .entry no2()\n" HEAD
+        ".file 1 \"x.cu\", 12, 34\n.func (.param .b32 r) helper (.param .b64 p) { { ret; } }\n"
+        ".extern .func later (.param .b32 x);\n.weak .func w() { ret; }\n"
+        ".visible .entry k(.param .u32 n) { .loc 1 2 3\n .reg .pred p; @p bra L; L: ret; }\n"
+        ".section .debug_str { .b8 1,2,3 }\n");
+    cr_assert_eq(image->entry_count, 1);
+    cr_expect_str_eq(image->entries[0].name, "k");
+    image_free(image);
+}
+
+Test(ptx, garbage_is_refused)
+{
+    static const char *const bad[] = {
+        "hello",
+        ".entry k() { ret; }",
+        HEAD "int main(void) {}",
+        HEAD ".entry k(.param .u64 a { ret; }",
+        HEAD ".entry k(.param .u65 a) { ret; }",
+        HEAD ".entry k() { ret;",
+        HEAD ".entry k()",
+        HEAD ".entry { }",
+        HEAD ".global .u32 x",
+        HEAD ".global x;",
+        HEAD "}",
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct image *image = NULL;
+        cr_expect_eq(image_read(bad[i], &image), CUDA_ERROR_INVALID_PTX, "read: %s", bad[i]);
+    }
+    struct image *none = NULL;
+    cr_expect_eq(image_read(NULL, &none), CUDA_ERROR_INVALID_VALUE);
+    cr_expect_eq(image_read("", &none), CUDA_ERROR_INVALID_IMAGE);
+}
+
+/* Cut anywhere, the reader neither crashes nor reads on. */
+Test(ptx, a_text_cut_anywhere_is_survived)
+{
+    static const char text[] = HEAD ".visible .global .align 4 .u32 t[2] = {1, 2};\n"
+                                    ".visible .entry k(.param .u64 a, .param .align 8 .b8 b[8])\n"
+                                    ".maxntid 32, 1, 1 { .shared .b8 s[4]; /* c */ ret; }";
+    for (size_t n = 0; n < sizeof text; n++) {
+        struct image image;
+        char copy[sizeof text];
+        memcpy(copy, text, n);
+        copy[n < sizeof text ? n : n - 1] = '\0';
+        CUresult rc = parse(copy, &image);
+        cr_assert(rc == CUDA_SUCCESS || rc == CUDA_ERROR_INVALID_PTX);
+        struct image *owned = malloc(sizeof *owned);
+        *owned = image;
+        image_free(owned);
+    }
+}
+
+/* A cubin as ptxas makes it, in as little as the reader looks at. */
+struct cubin {
+    Elf64_Ehdr header;
+    Elf64_Shdr sections[4];
+    char names[64];
+    unsigned char info[32];
+};
+
+static struct cubin cubin_make(void)
+{
+    struct cubin c;
+    memset(&c, 0, sizeof c);
+    memcpy(c.header.e_ident, ELFMAG, SELFMAG);
+    c.header.e_ident[EI_CLASS] = ELFCLASS64;
+    c.header.e_machine = 190;
+    c.header.e_shoff = offsetof(struct cubin, sections);
+    c.header.e_shentsize = sizeof(Elf64_Shdr);
+    c.header.e_shnum = 4;
+    c.header.e_shstrndx = 1;
+    static const char names[] = "\0.shstrtab\0.text.k\0.nv.info.k";
+    memcpy(c.names, names, sizeof names);
+    c.sections[1] = (Elf64_Shdr){.sh_name = 1,
+                                 .sh_type = SHT_STRTAB,
+                                 .sh_offset = offsetof(struct cubin, names),
+                                 .sh_size = 64};
+    c.sections[2] = (Elf64_Shdr){.sh_name = 11, .sh_type = SHT_PROGBITS};
+    c.sections[3] = (Elf64_Shdr){
+        .sh_name = 19, .sh_offset = offsetof(struct cubin, info), .sh_size = sizeof c.info};
+    const uint16_t second[] = {0x1704, 12, 0, 0, 1, 8, 0, 4 << 2};
+    const uint16_t first[] = {0x1704, 12, 0, 0, 0, 0, 0, 8 << 2};
+    memcpy(c.info, second, 16);
+    memcpy(c.info + 16, first, 16);
+    return c;
+}
+
+Test(ptx, a_cubin_says_the_same_in_its_sections)
+{
+    struct cubin c = cubin_make();
+    struct image *image = NULL;
+    cr_assert_eq(image_read(&c, &image), CUDA_SUCCESS);
+    cr_assert_eq(image->entry_count, 1);
+    cr_expect_str_eq(image->entries[0].name, "k");
+    cr_assert_eq(image->entries[0].param_count, 2);
+    cr_expect_eq(image->entries[0].params[1].offset, 8);
+    cr_expect_eq(image->entries[0].params[1].size, 4);
+    cr_expect_eq(image->entries[0].packed_bytes, 12);
+    image_free(image);
+}
+
+Test(ptx, a_cubin_cut_or_bent_anywhere_is_survived)
+{
+    char path[] = "/tmp/simgpu-cubin-XXXXXX";
+    int fd = mkstemp(path);
+    cr_assert_geq(fd, 0);
+    for (size_t at = 0; at < sizeof(struct cubin); at++) {
+        struct cubin c = cubin_make();
+        struct image *image = NULL;
+        ((unsigned char *)&c)[at] ^= 0xff;
+        size_t bytes = at % 2 ? at : sizeof c;
+        cr_assert_eq(ftruncate(fd, 0), 0);
+        cr_assert_eq(pwrite(fd, &c, bytes, 0), (ssize_t)bytes);
+        if (image_read_file(path, &image) == CUDA_SUCCESS)
+            image_free(image);
+    }
+    close(fd);
+    unlink(path);
+}

@@ -1,0 +1,441 @@
+/*
+ * simgpu_stream.c - streams, events, memops and host functions of the simulated driver.
+ */
+#include "sim.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+TestSuite(stream, .init = sim_open, .fini = sim_close);
+
+enum { N = 256 };
+
+static CUdeviceptr words(uint32_t value)
+{
+    CUdeviceptr p;
+    CHECK(cuMemAlloc(&p, N * 4));
+    CHECK(cuMemsetD32(p, value, N));
+    return p;
+}
+
+static uint32_t first_word(CUdeviceptr p)
+{
+    uint32_t v[N];
+    CHECK(cuMemcpyDtoH(v, p, sizeof v));
+    for (int i = 1; i < N; i++)
+        cr_assert_eq(v[i], v[0]);
+    return v[0];
+}
+
+static CUstream stream(unsigned int flags)
+{
+    CUstream s;
+    CHECK(cuStreamCreate(&s, flags));
+    return s;
+}
+
+static CUevent event(void)
+{
+    CUevent e;
+    CHECK(cuEventCreate(&e, 0));
+    return e;
+}
+
+/* Words that streams wait for and that the test writes. */
+static _Atomic uint32_t *host_words(CUdeviceptr *at)
+{
+    void *p;
+    CHECK(cuMemHostAlloc(&p, 4096, CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_PORTABLE));
+    CHECK(cuMemHostGetDevicePointer(at, p, 0));
+    memset(p, 0, 4096);
+    return p;
+}
+
+Test(stream, launches_of_a_stream_run_in_order_and_once)
+{
+    CUstream s = stream(CU_STREAM_NON_BLOCKING);
+    CUdeviceptr x = words(1);
+    uint32_t expected = 1;
+    CHECK(cuCtxSynchronize());
+    for (uint32_t i = 0; i < 3000; i++) { /* more than the queue holds */
+        launch_mix(s, x, 2 * i + 3, i, N);
+        expected = expected * (2 * i + 3) + i;
+    }
+    CHECK(cuStreamSynchronize(s));
+    cr_expect_eq(first_word(x), expected);
+}
+
+Test(stream, an_event_orders_two_streams)
+{
+    CUstream a = stream(CU_STREAM_NON_BLOCKING), b = stream(CU_STREAM_NON_BLOCKING);
+    CUdeviceptr x = words(1);
+    CUevent e = event();
+    CHECK(cuCtxSynchronize());
+    launch_spin(a, 1, 3 * MS);
+    launch_mix(a, x, 3, 1, N);
+    CHECK(cuEventRecord(e, a));
+    CHECK(cuStreamWaitEvent(b, e, 0));
+    launch_mix(b, x, 5, 2, N);
+    CHECK(cuStreamSynchronize(b));
+    cr_expect_eq(first_word(x), (1 * 3 + 1) * 5 + 2);
+}
+
+Test(stream, a_wait_means_the_record_before_it)
+{
+    CUstream a = stream(CU_STREAM_NON_BLOCKING), b = stream(CU_STREAM_NON_BLOCKING);
+    CUdeviceptr at;
+    _Atomic uint32_t *word = host_words(&at);
+    CUevent e = event();
+    CHECK(cuEventRecord(e, a));
+    CHECK(cuStreamWaitEvent(b, e, 0));
+    CHECK(cuStreamWaitValue32(a, at, 1, CU_STREAM_WAIT_VALUE_EQ));
+    CHECK(cuEventRecord(e, a)); /* b does not wait for this one */
+    CHECK(cuStreamSynchronize(b));
+    EXPECT(cuEventQuery(e), CUDA_ERROR_NOT_READY);
+    *word = 1;
+    CHECK(cuEventSynchronize(e));
+}
+
+Test(stream, elapsed_time_is_modelled_time)
+{
+    CUstream s = stream(CU_STREAM_NON_BLOCKING);
+    CUevent a = event(), b = event();
+    float ms = 0;
+    CHECK(cuEventRecord(a, s));
+    launch_spin(s, 1, 2 * MS);
+    launch_spin(s, 1, 2 * MS);
+    CHECK(cuEventRecord(b, s));
+    EXPECT(cuEventElapsedTime(&ms, a, b), CUDA_ERROR_NOT_READY);
+    CHECK(cuEventSynchronize(b));
+    CHECK(cuEventElapsedTime(&ms, a, b));
+    cr_expect_geq(ms, 4.0f);
+}
+
+Test(stream, streams_and_events_can_go_with_work_pending)
+{
+    CUstream s = stream(CU_STREAM_NON_BLOCKING);
+    CUdeviceptr x = words(1);
+    CUevent e = event();
+    CHECK(cuCtxSynchronize());
+    launch_spin(s, 1, 5 * MS);
+    CHECK(cuEventRecord(e, s));
+    launch_mix(s, x, 3, 4, N);
+    CHECK(cuEventDestroy(e));
+    CHECK(cuStreamDestroy(s));
+    EXPECT(cuEventQuery(e), CUDA_ERROR_INVALID_HANDLE);
+    EXPECT(cuStreamQuery(s), CUDA_ERROR_INVALID_HANDLE);
+    EXPECT(cuStreamDestroy(s), CUDA_ERROR_INVALID_HANDLE);
+    CHECK(cuCtxSynchronize());
+    cr_expect_eq(first_word(x), 7);
+}
+
+Test(stream, handles_that_never_were_are_refused)
+{
+    static char junk[64];
+    CUstream s[] = {(CUstream)(void *)junk, (CUstream)0x1234, (CUstream)(uintptr_t)-8};
+    for (size_t i = 0; i < sizeof s / sizeof *s; i++) {
+        EXPECT(cuStreamSynchronize(s[i]), CUDA_ERROR_INVALID_HANDLE);
+        EXPECT(cuEventQuery((CUevent)(void *)s[i]), CUDA_ERROR_INVALID_HANDLE);
+        EXPECT(cuEventRecord((CUevent)(void *)s[i], NULL), CUDA_ERROR_INVALID_HANDLE);
+        EXPECT(cuLaunchKernel((CUfunction)(void *)s[i], 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL),
+               CUDA_ERROR_INVALID_HANDLE);
+        EXPECT(cuModuleUnload((CUmodule)(void *)s[i]), CUDA_ERROR_INVALID_HANDLE);
+    }
+    EXPECT(cuStreamDestroy(NULL), CUDA_ERROR_INVALID_HANDLE);
+}
+
+Test(stream, the_legacy_stream_waits_for_blocking_ones_and_they_for_it)
+{
+    CUstream a = stream(0), b = stream(0);
+    CUdeviceptr x = words(1);
+    CHECK(cuCtxSynchronize());
+    launch_spin(a, 1, 3 * MS);
+    launch_mix(a, x, 3, 1, N);
+    launch_mix(NULL, x, 5, 2, N); /* after a */
+    launch_mix(b, x, 7, 3, N);    /* after the legacy stream */
+    CHECK(cuStreamSynchronize(b));
+    cr_expect_eq(first_word(x), ((1 * 3 + 1) * 5 + 2) * 7 + 3);
+}
+
+Test(stream, a_non_blocking_stream_does_not_wait_for_the_legacy_one)
+{
+    CUstream free_stream = stream(CU_STREAM_NON_BLOCKING);
+    CUdeviceptr at;
+    _Atomic uint32_t *word = host_words(&at);
+    CHECK(cuStreamWaitValue32(NULL, at, 1, CU_STREAM_WAIT_VALUE_EQ));
+    launch_spin(free_stream, 1, 10 * US);
+    CHECK(cuStreamSynchronize(free_stream));
+    EXPECT(cuStreamQuery(NULL), CUDA_ERROR_NOT_READY);
+    *word = 1;
+    CHECK(cuStreamSynchronize(NULL));
+}
+
+static void *own_stream_main(void *x)
+{
+    CHECK(cuCtxSetCurrent(sim.ctx));
+    launch_mix(CU_STREAM_PER_THREAD, *(CUdeviceptr *)x, 3, 1, N);
+    CHECK(cuStreamSynchronize(CU_STREAM_PER_THREAD));
+    return NULL;
+}
+
+Test(stream, threads_come_and_go_with_their_own_streams)
+{
+    enum { THREADS = 200 };
+    CUdeviceptr x = words(1);
+    uint32_t expected = 1;
+    for (int i = 0; i < THREADS; i++) {
+        pthread_t t;
+        cr_assert_eq(pthread_create(&t, NULL, own_stream_main, &x), 0);
+        pthread_join(t, NULL);
+        expected = expected * 3 + 1;
+    }
+    cr_expect_eq(first_word(x), expected);
+}
+
+Test(stream, priorities_and_flags_are_kept)
+{
+    CUstream s;
+    int priority;
+    unsigned int flags;
+    unsigned long long id, other;
+    CUcontext ctx;
+    CHECK(cuStreamCreateWithPriority(&s, CU_STREAM_NON_BLOCKING, -100));
+    CHECK(cuStreamGetPriority(s, &priority));
+    CHECK(cuStreamGetFlags(s, &flags));
+    CHECK(cuStreamGetCtx(s, &ctx));
+    CHECK(cuStreamGetId(s, &id));
+    CHECK(cuStreamGetId(NULL, &other));
+    cr_expect_eq(priority, -5, "the range's end");
+    cr_expect_eq(flags, CU_STREAM_NON_BLOCKING);
+    cr_expect_eq(ctx, sim.ctx);
+    cr_expect_neq(id, other);
+    EXPECT(cuStreamCreate(&s, 2), CUDA_ERROR_INVALID_VALUE);
+}
+
+Test(stream, memops_compare_as_documented)
+{
+    static const struct {
+        uint32_t before, wanted;
+        unsigned int flags;
+        uint32_t then;
+    } cases[] = {
+        {4, 5, CU_STREAM_WAIT_VALUE_GEQ, 5},
+        {0xfffffff0u, 3, CU_STREAM_WAIT_VALUE_GEQ, 4}, /* cyclic */
+        {4, 5, CU_STREAM_WAIT_VALUE_EQ, 5},
+        {4, 3, CU_STREAM_WAIT_VALUE_AND, 2},
+        {0xfffffff0u, 0xf, CU_STREAM_WAIT_VALUE_NOR, 0},
+    };
+    CUdeviceptr at;
+    _Atomic uint32_t *word = host_words(&at);
+    CUstream s = stream(CU_STREAM_NON_BLOCKING);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        word[0] = cases[i].before;
+        word[1] = 0;
+        CHECK(cuStreamWaitValue32(s, at, cases[i].wanted, cases[i].flags));
+        CHECK(cuStreamWriteValue32(s, at + 4, 77, 0));
+        usleep(2000);
+        EXPECT(cuStreamQuery(s), CUDA_ERROR_NOT_READY);
+        cr_expect_eq(word[1], 0);
+        word[0] = cases[i].then;
+        CHECK(cuStreamSynchronize(s));
+        cr_expect_eq(word[1], 77);
+    }
+    EXPECT(cuStreamWaitValue32(s, at + 2, 0, 0), CUDA_ERROR_INVALID_VALUE);
+    EXPECT(cuStreamWriteValue32(s, 0x10, 0, 0), CUDA_ERROR_INVALID_VALUE);
+}
+
+Test(stream, a_batch_of_memops_goes_in_order)
+{
+    CUdeviceptr at;
+    _Atomic uint32_t *word = host_words(&at);
+    CUstream s = stream(CU_STREAM_NON_BLOCKING);
+    CUstreamBatchMemOpParams ops[3];
+    memset(ops, 0, sizeof ops);
+    ops[0].writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
+    ops[0].writeValue.address = at;
+    ops[0].writeValue.value = 1;
+    ops[1].waitValue.operation = CU_STREAM_MEM_OP_WAIT_VALUE_64;
+    ops[1].waitValue.address = at + 8;
+    ops[1].waitValue.value64 = 9;
+    ops[1].waitValue.flags = CU_STREAM_WAIT_VALUE_EQ;
+    ops[2] = ops[0];
+    ops[2].writeValue.address = at + 16;
+    CHECK(cuStreamBatchMemOp(s, 3, ops, 0));
+    for (int i = 0; i < 100000 && word[0] != 1; i++)
+        usleep(100);
+    cr_expect_eq(word[0], 1);
+    EXPECT(cuStreamQuery(s), CUDA_ERROR_NOT_READY);
+    cr_expect_eq(word[4], 0);
+    word[2] = 9;
+    CHECK(cuStreamSynchronize(s));
+    cr_expect_eq(word[4], 1);
+}
+
+Test(stream, a_stream_blocked_in_a_wait_does_not_block_others)
+{
+    CUdeviceptr at;
+    _Atomic uint32_t *word = host_words(&at);
+    CUstream a = stream(CU_STREAM_NON_BLOCKING), b = stream(CU_STREAM_NON_BLOCKING);
+    CHECK(cuStreamWaitValue32(a, at, 1, CU_STREAM_WAIT_VALUE_EQ));
+    launch_spin(a, 1000, 10 * US);
+    launch_spin(b, 1000, 10 * US);
+    CHECK(cuStreamWriteValue32(b, at, 1, 0)); /* one stream opens the other */
+    CHECK(cuStreamSynchronize(a));
+    cr_expect_eq(*word, 1);
+}
+
+static atomic_int calls;
+static _Atomic CUresult inside;
+
+static void count(void *arg)
+{
+    atomic_fetch_add(&calls, 1);
+    if (arg)
+        atomic_store(&inside, cuStreamQuery(*(CUstream *)arg));
+}
+
+Test(stream, host_functions_run_in_order_and_may_not_call_cuda)
+{
+    CUstream s = stream(CU_STREAM_NON_BLOCKING);
+    for (int i = 0; i < 10; i++)
+        CHECK(cuLaunchHostFunc(s, count, NULL));
+    CHECK(cuLaunchHostFunc(s, count, &s));
+    CHECK(cuStreamSynchronize(s));
+    cr_expect_eq(calls, 11);
+    EXPECT(cuLaunchHostFunc(s, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
+}
+
+static atomic_bool let_go;
+static void block(void *arg)
+{
+    (void)arg;
+    while (!atomic_load(&let_go))
+        usleep(100);
+}
+
+Test(stream, a_host_function_that_blocks_holds_only_its_stream)
+{
+    CUstream a = stream(CU_STREAM_NON_BLOCKING), b = stream(CU_STREAM_NON_BLOCKING);
+    CHECK(cuLaunchHostFunc(a, block, NULL));
+    launch_spin(a, 1, 10 * US);
+    launch_spin(b, 1, 10 * US);
+    CHECK(cuStreamSynchronize(b));
+    EXPECT(cuStreamQuery(a), CUDA_ERROR_NOT_READY);
+    atomic_store(&let_go, true);
+    CHECK(cuStreamSynchronize(a));
+}
+
+static _Atomic CUresult told;
+static void callback(CUstream s, CUresult status, void *data)
+{
+    (void)s;
+    atomic_store(&told, status);
+    atomic_fetch_add((atomic_int *)data, 1);
+}
+
+Test(stream, a_sticky_error_ends_what_is_queued_and_stays)
+{
+    CUstream s = stream(CU_STREAM_NON_BLOCKING);
+    CUdeviceptr x = words(1), nowhere = 0x1000;
+    CUevent e = event();
+    atomic_store(&told, CUDA_SUCCESS);
+    CHECK(cuCtxSynchronize());
+    launch_spin(s, 1, 2 * MS);
+    launch_mix(s, nowhere, 1, 1, N);
+    launch_mix(s, x, 3, 1, N);
+    CHECK(cuLaunchHostFunc(s, count, NULL));
+    CHECK(cuStreamAddCallback(s, callback, &calls, 0));
+    CHECK(cuEventRecord(e, s));
+    EXPECT(cuStreamSynchronize(s), CUDA_ERROR_ILLEGAL_ADDRESS);
+    EXPECT(cuEventQuery(e), CUDA_ERROR_ILLEGAL_ADDRESS);
+    EXPECT(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
+    EXPECT(cuLaunchHostFunc(s, count, NULL), CUDA_ERROR_ILLEGAL_ADDRESS);
+    CUdeviceptr more;
+    EXPECT(cuMemAlloc(&more, 16), CUDA_ERROR_ILLEGAL_ADDRESS);
+    cr_expect_eq(calls, 1, "the callback alone");
+    cr_expect_eq(told, CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+Test(stream, an_aborted_context_lets_go_of_streams_that_wait)
+{
+    CUstream a = stream(CU_STREAM_NON_BLOCKING), b = stream(CU_STREAM_NON_BLOCKING);
+    CUdeviceptr at;
+    host_words(&at);
+    CHECK(cuStreamWaitValue32(a, at, 1, CU_STREAM_WAIT_VALUE_EQ));
+    launch_mix(b, 0x1000, 1, 1, N);
+    EXPECT(cuStreamSynchronize(a), CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+struct flood {
+    CUstream stream;
+    atomic_int launched;
+};
+
+static void *flood_main(void *arg)
+{
+    struct flood *f = arg;
+    CHECK(cuCtxSetCurrent(sim.ctx));
+    for (int i = 0; i < 1100; i++) {
+        launch_spin(f->stream, 1, 1);
+        atomic_fetch_add(&f->launched, 1);
+    }
+    return NULL;
+}
+
+static bool flood_stands(void *arg)
+{
+    struct flood *f = arg;
+    int before = atomic_load(&f->launched);
+    usleep(20000);
+    return before > 1000 && atomic_load(&f->launched) == before;
+}
+
+Test(stream, the_1025th_launch_waits_for_room)
+{
+    CUdeviceptr at;
+    _Atomic uint32_t *word = host_words(&at);
+    struct flood f = {.stream = stream(CU_STREAM_NON_BLOCKING)};
+    pthread_t t;
+    CHECK(cuStreamWaitValue32(f.stream, at, 1, CU_STREAM_WAIT_VALUE_EQ));
+    cr_assert_eq(pthread_create(&t, NULL, flood_main, &f), 0);
+    cr_assert(wait_until(flood_stands, &f));
+    cr_expect_eq(f.launched, 1023, "1024 with the wait");
+    *word = 1;
+    pthread_join(t, NULL);
+    CHECK(cuStreamSynchronize(f.stream));
+    cr_expect_eq(f.launched, 1100);
+}
+
+Test(stream, attributes_are_kept_and_copied)
+{
+    CUstream a = stream(0), b = stream(0);
+    CUstreamAttrValue v = {.syncPolicy = CU_SYNC_POLICY_YIELD}, got;
+    CHECK(cuStreamSetAttribute(a, CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY, &v));
+    CHECK(cuStreamCopyAttributes(b, a));
+    CHECK(cuStreamGetAttribute(b, CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY, &got));
+    cr_expect_eq(got.syncPolicy, CU_SYNC_POLICY_YIELD);
+    EXPECT(cuStreamSetAttribute(a, (CUstreamAttrID)99, &v), CUDA_ERROR_INVALID_VALUE);
+}
+
+Test(stream, many_events_of_many_streams_join_in_one)
+{
+    enum { MANY = 40 };
+    CUstream s[MANY], last = stream(0);
+    CUdeviceptr x = words(0);
+    uint32_t v[N];
+    CHECK(cuCtxSynchronize());
+    for (int i = 0; i < MANY; i++) {
+        s[i] = stream(0);
+        launch_spin(s[i], 1, (uint64_t)(MANY - i) * 20 * US);
+        launch_mix(s[i], x + (CUdeviceptr)i * 4, 1, 1, 1);
+    }
+    launch_mix(NULL, x, 2, 0, MANY); /* after all of them */
+    CHECK(cuStreamSynchronize(NULL));
+    CHECK(cuMemcpyDtoH(v, x, sizeof v));
+    for (int i = 0; i < MANY; i++)
+        cr_expect_eq(v[i], 2);
+    (void)last;
+}

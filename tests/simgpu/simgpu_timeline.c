@@ -1,0 +1,295 @@
+/*
+ * simgpu_timeline.c - what runs when on the simulated device, in modelled time only: the tests choose
+ * every time themselves, so nothing depends on this machine.
+ */
+#include "tools/simgpu/device.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { US = 1000, SLICE = 2000 * US, SWITCH = 20 * US, SMS = 100, START = 1000 * US };
+
+static struct device d;
+static uint32_t context, stream;
+
+static void setup(void)
+{
+    char name[64];
+    snprintf(name, sizeof name, "/simgpu-%u-timeline%d", (unsigned)getuid(), (int)getpid());
+    struct device_params params = {1, SMS, SLICE, SWITCH};
+    cr_assert_eq(device_open(&d, name, &params), 0);
+    device_lock(&d);
+    context = device_context_open(&d, 0);
+    stream = device_stream_open(&d, context, 0);
+}
+
+static void teardown(void)
+{
+    device_unlock(&d);
+    device_close(&d, 1000000000);
+}
+
+TestSuite(timeline, .init = setup, .fini = teardown);
+
+static struct op kernel(uint64_t submit, uint64_t cost, int sms)
+{
+    return (struct op){
+        .kind = OP_KERNEL, .submit_ns = submit, .cost_ns = cost, .sms = (uint16_t)sms};
+}
+
+static uint64_t put(uint32_t s, struct op op)
+{
+    uint64_t seq = device_submit(&d, s, &op);
+    cr_assert_neq(seq, 0);
+    return seq;
+}
+
+static const struct op *at(uint32_t s, uint64_t seq)
+{
+    return stream_op(d.shared, device_stream(&d, s), seq);
+}
+
+static void expect(uint32_t s, uint64_t seq, uint64_t start, uint64_t end)
+{
+    cr_assert_eq(at(s, seq)->state, OP_DONE, "op %lu of stream %x is not done", seq, s);
+    cr_expect_eq(at(s, seq)->start_ns, start, "starts at %lu, not %lu", at(s, seq)->start_ns,
+                 start);
+    cr_expect_eq(at(s, seq)->end_ns, end, "ends at %lu, not %lu", at(s, seq)->end_ns, end);
+}
+
+Test(timeline, kernels_of_a_stream_follow_each_other_however_late_one_looks)
+{
+    for (int i = 0; i < 10; i++)
+        put(stream, kernel(START + (uint64_t)i * US, 200 * US, SMS));
+    device_advance(&d, START + 20 * US);
+    device_advance(&d, START + 1000000 * US);
+    for (uint64_t i = 0; i < 10; i++)
+        expect(stream, i + 1, START + i * 200 * US, START + (i + 1) * 200 * US);
+}
+
+Test(timeline, work_submitted_to_an_idle_device_starts_when_it_was_submitted)
+{
+    put(stream, kernel(START, 10 * US, 1));
+    device_advance(&d, START + 500 * US);
+    put(stream, kernel(START + 500 * US, 10 * US, 1));
+    device_advance(&d, START + 900 * US);
+    expect(stream, 2, START + 500 * US, START + 510 * US);
+}
+
+Test(timeline, kernels_of_streams_overlap_where_their_sms_fit)
+{
+    uint32_t second = device_stream_open(&d, context, 0),
+             third = device_stream_open(&d, context, 0);
+    put(stream, kernel(START, 100 * US, 60));
+    put(second, kernel(START, 100 * US, 40));
+    put(third, kernel(START, 100 * US, 1));
+    device_advance(&d, START + 10000 * US);
+    expect(stream, 1, START, START + 100 * US);
+    expect(second, 1, START, START + 100 * US);
+    expect(third, 1, START + 100 * US, START + 200 * US);
+}
+
+Test(timeline, a_kernel_that_does_not_fit_is_not_overtaken)
+{
+    uint32_t large = device_stream_open(&d, context, 0), small = device_stream_open(&d, context, 0);
+    put(stream, kernel(START, 100 * US, 60));
+    put(large, kernel(START, 100 * US, SMS));
+    put(small, kernel(START, 10 * US, 1));
+    device_advance(&d, START + 10000 * US);
+    expect(large, 1, START + 100 * US, START + 200 * US);
+    expect(small, 1, START + 200 * US, START + 210 * US);
+}
+
+Test(timeline, the_more_urgent_stream_goes_first)
+{
+    uint32_t urgent = device_stream_open(&d, context, -5),
+             usual = device_stream_open(&d, context, 0);
+    put(stream, kernel(START, 100 * US, SMS));
+    put(usual, kernel(START + 1, 100 * US, SMS));
+    put(urgent, kernel(START + 2, 100 * US, SMS));
+    device_advance(&d, START + 10000 * US);
+    expect(urgent, 1, START + 100 * US, START + 200 * US);
+    expect(usual, 1, START + 200 * US, START + 300 * US);
+}
+
+Test(timeline, copies_take_two_engines_and_no_sms)
+{
+    uint32_t streams[4] = {stream};
+    struct op copy = {.kind = OP_COPY, .submit_ns = START, .cost_ns = 50 * US};
+    for (int i = 1; i < 4; i++)
+        streams[i] = device_stream_open(&d, context, 0);
+    put(streams[0], kernel(START, 100 * US, SMS));
+    for (int i = 1; i < 4; i++)
+        put(streams[i], copy);
+    device_advance(&d, START + 10000 * US);
+    expect(streams[0], 1, START, START + 100 * US);
+    expect(streams[1], 1, START, START + 50 * US);
+    expect(streams[2], 1, START, START + 50 * US);
+    expect(streams[3], 1, START + 50 * US, START + 100 * US);
+}
+
+Test(timeline, dependencies_hold_a_stream_until_they_are_done)
+{
+    uint32_t other = device_stream_open(&d, context, 0);
+    uint64_t first = put(stream, kernel(START, 100 * US, 1));
+    struct op wait = {.kind = OP_MARK, .submit_ns = START, .after = {{stream, (uint32_t)first}}};
+    put(other, wait);
+    put(other, kernel(START, 10 * US, 1));
+    device_advance(&d, START + 10000 * US);
+    expect(other, 1, START + 100 * US, START + 100 * US);
+    expect(other, 2, START + 100 * US, START + 110 * US);
+    cr_expect_gt(at(other, 1)->ticket, at(stream, first)->ticket, "effects in the order of ends");
+}
+
+Test(timeline, contexts_take_turns_by_slice_and_kernels_are_paused)
+{
+    uint32_t other_context = device_context_open(&d, 0);
+    uint32_t other = device_stream_open(&d, other_context, 0);
+    put(stream, kernel(START, 5000 * US, SMS));
+    put(other, kernel(START, 3000 * US, SMS));
+    device_advance(&d, START + 100000 * US);
+    /* ours: 2000, theirs: 2000, ours: 2000, theirs: the last 1000, ours: the last 1000 */
+    expect(other, 1, START + SLICE + SWITCH, START + 7000 * US + 3 * SWITCH);
+    expect(stream, 1, START, START + 8000 * US + 4 * SWITCH);
+}
+
+Test(timeline, who_comes_late_waits_for_the_slice_in_progress)
+{
+    uint32_t other = device_stream_open(&d, device_context_open(&d, 0), 0);
+    put(stream, kernel(START, 100000 * US, SMS));
+    device_advance(&d, START + 5000 * US);
+    put(other, kernel(START + 5000 * US, 10 * US, 1));
+    device_advance(&d, START + 50000 * US);
+    expect(other, 1, START + 3 * SLICE + SWITCH, START + 3 * SLICE + SWITCH + 10 * US);
+}
+
+Test(timeline, an_idle_context_yields_at_once)
+{
+    uint32_t other = device_stream_open(&d, device_context_open(&d, 0), 0);
+    put(stream, kernel(START, 100 * US, SMS));
+    put(other, kernel(START, 50 * US, SMS));
+    device_advance(&d, START + 100000 * US);
+    expect(other, 1, START + 100 * US + SWITCH, START + 150 * US + SWITCH);
+}
+
+Test(timeline, a_context_blocked_in_a_wait_yields_and_loses_nothing)
+{
+    uint32_t other = device_stream_open(&d, device_context_open(&d, 0), 0);
+    struct op wait = {.kind = OP_WAIT, .submit_ns = START};
+    put(stream, wait);
+    put(stream, kernel(START, 100 * US, SMS));
+    put(other, kernel(START, 50 * US, SMS));
+    device_advance(&d, START + 1000 * US);
+    cr_assert_eq(at(stream, 1)->state, OP_HANDED);
+    expect(other, 1, START, START + 50 * US);
+    device_resolve(&d, stream, 1, START + 1000 * US);
+    device_advance(&d, START + 2000 * US);
+    expect(stream, 2, START + 1000 * US + SWITCH, START + 1100 * US + SWITCH);
+}
+
+Test(timeline, a_wait_found_over_late_ends_when_it_began)
+{
+    struct op wait = {.kind = OP_WAIT, .submit_ns = START};
+    put(stream, kernel(START, 100 * US, SMS));
+    put(stream, wait);
+    put(stream, kernel(START, 100 * US, SMS));
+    device_advance(&d, START + 700 * US);
+    cr_assert_eq(at(stream, 2)->state, OP_HANDED);
+    device_resolve(&d, stream, 2, at(stream, 2)->start_ns);
+    device_advance(&d, START + 700 * US);
+    expect(stream, 3, START + 100 * US, START + 200 * US);
+}
+
+Test(timeline, an_aborted_context_ends_what_it_has_and_spares_the_neighbour)
+{
+    uint32_t other = device_stream_open(&d, device_context_open(&d, 0), 0);
+    struct op wait = {.kind = OP_WAIT, .submit_ns = START};
+    put(stream, kernel(START, 1000000 * US, SMS));
+    put(stream, wait);
+    put(stream, kernel(START, 1000000 * US, SMS));
+    put(other, kernel(START, 50 * US, SMS));
+    device_advance(&d, START + 10 * US);
+    device_context_abort(&d, context);
+    device_advance(&d, START + 11 * US);
+    cr_expect_eq(at(stream, 3)->state, OP_DONE);
+    device_advance(&d, START + 1000 * US);
+    cr_expect_eq(at(other, 1)->state, OP_DONE);
+    cr_expect_leq(at(other, 1)->end_ns, START + 11 * US + SWITCH + 50 * US);
+}
+
+Test(timeline, a_ring_takes_1024_and_no_more)
+{
+    for (int i = 0; i < DEVICE_RING; i++)
+        put(stream, kernel(START, 10 * US, 1));
+    struct op more = kernel(START, 10 * US, 1);
+    cr_expect_eq(device_submit(&d, stream, &more), 0);
+    device_advance(&d, START + 15 * US);
+    cr_expect_eq(device_submit(&d, stream, &more), 0, "done, but its owner has not looked");
+    device_stream(&d, stream)->reaped = 1;
+    cr_expect_neq(device_submit(&d, stream, &more), 0);
+}
+
+Test(timeline, engines_are_due_when_their_work_can_end_first)
+{
+    uint32_t other = device_stream_open(&d, device_context_open(&d, 0), 0);
+    put(stream, kernel(START, 100 * US, SMS));
+    device_advance(&d, START);
+    cr_expect_eq(device_due(&d, d.client), START + 100 * US);
+    put(other, kernel(START, 10 * US, 1));
+    device_advance(&d, START);
+    cr_expect_eq(device_due(&d, d.client), START + 100 * US);
+    device_advance(&d, START + 100 * US);
+    cr_expect_eq(device_due(&d, d.client), 0, "something to reap");
+    device_stream(&d, stream)->reaped = 1;
+    cr_expect_eq(device_due(&d, d.client), START + 110 * US + SWITCH);
+}
+
+/* Every stream's ops in order, dependencies respected, SMs never overbooked: random loads. */
+static uint32_t seed = 12345;
+static uint32_t pick(uint32_t n)
+{
+    seed = seed * 1664525u + 1013904223u;
+    return (seed >> 8) % n;
+}
+
+static int sms_at(uint32_t *streams, int count, uint64_t *last, uint64_t t)
+{
+    int taken = 0;
+    for (int s = 0; s < count; s++)
+        for (uint64_t seq = 1; seq <= last[s]; seq++)
+            if (at(streams[s], seq)->start_ns <= t && t < at(streams[s], seq)->end_ns)
+                taken += at(streams[s], seq)->sms;
+    return taken;
+}
+
+Test(timeline, random_loads_keep_order_and_never_overbook)
+{
+    enum { STREAMS = 6, OPS = 200 };
+    uint32_t streams[STREAMS] = {stream};
+    uint64_t last[STREAMS] = {0}, now = START;
+    for (int i = 1; i < STREAMS; i++)
+        streams[i] = device_stream_open(&d, context, -(int)pick(3));
+    for (int i = 0; i < OPS; i++) {
+        uint32_t s = pick(STREAMS), from = pick(STREAMS);
+        struct op op = kernel(now, (1 + pick(50)) * US, 1 + (int)pick(SMS));
+        if (pick(3) == 0 && last[from])
+            op.after[0] = (struct op_point){streams[from], (uint32_t)last[from]};
+        last[s] = put(streams[s], op);
+        now += pick(20) * US;
+        if (pick(4) == 0)
+            device_advance(&d, now);
+    }
+    device_advance(&d, now + 1000000 * US);
+    for (int s = 0; s < STREAMS; s++)
+        for (uint64_t seq = 1; seq <= last[s]; seq++) {
+            const struct op *op = at(streams[s], seq);
+            cr_assert_eq(op->state, OP_DONE);
+            cr_assert(seq == 1 || op->start_ns >= at(streams[s], seq - 1)->end_ns);
+            if (op->after[0].stream)
+                cr_assert_geq(op->start_ns, at(op->after[0].stream, op->after[0].seq)->end_ns);
+            cr_assert_leq(sms_at(streams, STREAMS, last, op->start_ns), SMS);
+        }
+}

@@ -1,0 +1,327 @@
+/*
+ * fake.c - the world of fake.h: calls, driver, device.
+ */
+#include "tests/vhq/fake.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+struct payload {
+    struct world *w;
+    int index;
+    unsigned char bytes[];
+};
+
+void nap_us(unsigned us)
+{
+    struct timespec ts = {.tv_nsec = (long)us * 1000};
+    nanosleep(&ts, NULL);
+}
+
+static uint64_t stamp(struct world *w)
+{
+    return atomic_fetch_add(&w->clock, 1) + 1;
+}
+
+/* ---- the driver ------------------------------------------------------------------------------ */
+
+static void device_push(struct stream *s, int command, uint32_t value)
+{
+    s->work[s->tail++] = (struct work){command, value};
+}
+
+static int driver_submit(struct world *w, int index)
+{
+    struct command *c = &w->command[index];
+    struct stream *s = &w->stream[c->stream];
+    atomic_fetch_add(&w->in_run, 1);
+    while (atomic_load(&w->run_wait)) /* a test keeps the driver busy */
+        nap_us(20);
+    atomic_fetch_sub(&w->in_run, 1);
+    pthread_mutex_lock(&w->lock);
+    c->flying_ns = w->flying_ns;
+    c->flying = s->flying;
+    atomic_store(&c->submitted, stamp(w));
+    atomic_fetch_add(&c->submits, 1);
+    if (c->fail == 0) {
+        device_push(s, index, 0);
+        w->flying_ns += c->capped ? c->est_ns : 0;
+        s->flying += c->capped;
+        atomic_fetch_add(&s->submitted, 1);
+    }
+    pthread_mutex_unlock(&w->lock);
+    return c->fail;
+}
+
+static int command_run(void *payload)
+{
+    struct payload *p = payload;
+    struct command *c = &p->w->command[p->index];
+    for (size_t i = 0; i + sizeof(*p) < c->bytes; i++) {
+        if (p->bytes[i] != (unsigned char)(p->index + (int)i))
+            abort(); /* the payload was overwritten */
+    }
+    return driver_submit(p->w, p->index);
+}
+
+static void command_drop(void *payload)
+{
+    struct payload *p = payload;
+    struct command *c = &p->w->command[p->index];
+    atomic_store(&c->dropped, stamp(p->w));
+    atomic_fetch_add(&c->drops, 1);
+}
+
+static int driver_mark(void *user, struct vhq *q, void *stream, uint32_t value)
+{
+    struct stream *s = stream;
+    struct world *w = user;
+    int ret = 0;
+    pthread_mutex_lock(&w->lock);
+    atomic_fetch_add(&w->mark_calls, 1);
+    if (w->refuse_marks)
+        ret = 1;
+    else
+        device_push(s, NONE, value);
+    pthread_mutex_unlock(&w->lock);
+    return ret;
+}
+
+static uint32_t driver_poll(void *user, struct vhq *q, void *stream)
+{
+    struct stream *s = stream;
+    pthread_mutex_lock(&s->w->lock);
+    uint32_t value = s->polled;
+    pthread_mutex_unlock(&s->w->lock);
+    return value;
+}
+
+static void driver_failed(void *user, struct vhq *q, int err)
+{
+    struct world *w = user;
+    atomic_store(&w->fail_code, err);
+    atomic_fetch_add(&w->fails, 1);
+}
+
+/* ---- worlds ---------------------------------------------------------------------------------- */
+
+struct world *world_new(const struct vhq_config *cfg)
+{
+    struct world *w = calloc(1, sizeof(*w));
+    struct vhq_ops ops = {.mark = driver_mark, .poll = driver_poll, .failed = driver_failed};
+    w->cfg = cfg != NULL ? *cfg : (struct vhq_config){0};
+    pthread_mutex_init(&w->lock, NULL);
+    for (int e = 0; e < EVENTS_MAX; e++) {
+        pthread_mutex_init(&w->event[e].lock, NULL);
+        w->event[e].record = NONE;
+    }
+    if (vhq_set_create(&w->cfg, &ops, w, &w->set) != 0)
+        abort();
+    return w;
+}
+
+void world_close(struct world *w, bool abandon)
+{
+    device_stop(w);
+    for (int e = 0; e < EVENTS_MAX; e++)
+        vhq_fence_put(w->event[e].fence);
+    if (abandon)
+        vhq_set_abandon(w->set);
+    else
+        vhq_set_destroy(w->set);
+    for (int i = 0; i < w->streams; i++)
+        free(w->stream[i].work);
+    free(w);
+}
+
+void world_free(struct world *w)
+{
+    hold_all(w, false);
+    world_close(w, false);
+}
+
+static int stream_new(struct world *w, enum vhq_kind kind, bool word)
+{
+    int i = w->streams++;
+    struct stream *s = &w->stream[i];
+    s->w = w;
+    s->kind = kind;
+    s->work = calloc(2 * COMMANDS_MAX, sizeof(*s->work));
+    struct vhq_desc desc = {
+        .kind = kind, .stream = s, .user = s, .hold = &s->hold, .done = word ? &s->done : NULL};
+    if (vhq_create(w->set, &desc, &s->q) != 0)
+        abort();
+    return i;
+}
+
+int world_stream(struct world *w, enum vhq_kind kind)
+{
+    return stream_new(w, kind, true);
+}
+
+int world_stream_polled(struct world *w, enum vhq_kind kind)
+{
+    return stream_new(w, kind, false);
+}
+
+/* ---- calls ----------------------------------------------------------------------------------- */
+
+/* What a shim does with events: a record takes a new fence and displaces the old one. */
+static void call_event(struct world *w, const struct call *call, struct command *c, int index,
+                       struct vhq_req *req)
+{
+    struct event *ev = &w->event[call->event];
+    pthread_mutex_lock(&ev->lock);
+    if (call->what == RECORD) {
+        c->displaces = ev->record;
+        req->displaces = ev->fence;
+        req->signals = vhq_fence_new();
+        ev->fence = vhq_fence_get(req->signals);
+        ev->record = index;
+    } else if (ev->fence != NULL) {
+        c->after = ev->record;
+        req->after = vhq_fence_get(ev->fence);
+    }
+    pthread_mutex_unlock(&ev->lock);
+}
+
+static void call_buffered(struct world *w, int index, struct vhq_cmd *cmd)
+{
+    struct command *c = &w->command[index];
+    struct payload *p = cmd->payload;
+    if ((uintptr_t)p % VHQ_PAYLOAD_ALIGN != 0)
+        abort();
+    p->w = w;
+    p->index = index;
+    for (size_t i = 0; i + sizeof(*p) < c->bytes; i++)
+        p->bytes[i] = (unsigned char)(index + (int)i);
+    cmd->run = command_run;
+    cmd->drop = command_drop;
+}
+
+int world_call(struct world *w, const struct call *call)
+{
+    int index = w->commands++;
+    if (index >= COMMANDS_MAX)
+        abort();
+    struct command *c = &w->command[index];
+    struct vhq_req req = {.flags = call->flags, .est_ns = call->est_ns, .boost = call->boost};
+    struct vhq_cmd *cmd = NULL;
+    struct vhq *q = w->stream[call->stream].q;
+    if (call->what != LAUNCH)
+        req.flags |= VHQ_FREE;
+    req.bytes = call->bytes > sizeof(struct payload) ? call->bytes : sizeof(struct payload);
+    c->stream = call->stream;
+    c->flags = req.flags;
+    c->bytes = req.bytes;
+    c->est_ns = call->est_ns;
+    c->capped = !(req.flags & VHQ_FREE);
+    c->fail = call->fail;
+    c->after = c->displaces = NONE;
+    c->begun = stamp(w);
+    if (call->what != LAUNCH)
+        call_event(w, call, c, index, &req);
+    if (vhq_begin(q, &req, &cmd) == VHQ_INLINE) {
+        c->inlined = true;
+        vhq_end(q, driver_submit(w, index));
+    } else {
+        call_buffered(w, index, cmd);
+        vhq_end(q, 0);
+    }
+    c->ended = stamp(w);
+    vhq_fence_put(req.after);
+    vhq_fence_put(req.signals);
+    vhq_fence_put(req.displaces);
+    return index;
+}
+
+int launch(struct world *w, int stream, uint64_t est_us)
+{
+    return world_call(w, &(struct call){.stream = stream, .est_ns = est_us * 1000});
+}
+
+void hold_all(struct world *w, bool hold)
+{
+    for (int i = 0; i < w->streams; i++)
+        atomic_store(&w->stream[i].hold, hold);
+}
+
+bool submitted(struct world *w, int command)
+{
+    return atomic_load(&w->command[command].submits) != 0;
+}
+
+int submitted_count(struct world *w)
+{
+    int n = 0;
+    for (int i = 0; i < w->commands; i++)
+        n += submitted(w, i);
+    return n;
+}
+
+/* ---- the device ------------------------------------------------------------------------------ */
+
+/* Device lock held. */
+static void device_complete(struct stream *s)
+{
+    struct work *k = &s->work[s->head++];
+    if (k->command == NONE) {
+        s->polled = k->value;
+        atomic_store_explicit(&s->done, k->value, memory_order_release);
+        return;
+    }
+    struct command *c = &s->w->command[k->command];
+    s->w->flying_ns -= c->capped ? c->est_ns : 0;
+    s->flying -= c->capped;
+    atomic_fetch_add(&s->completed, 1);
+}
+
+bool device_step(struct world *w, int stream)
+{
+    struct stream *s = &w->stream[stream];
+    pthread_mutex_lock(&w->lock);
+    bool any = s->head < s->tail;
+    if (any)
+        device_complete(s);
+    while (s->head < s->tail && s->work[s->head].command == NONE)
+        device_complete(s);
+    pthread_mutex_unlock(&w->lock);
+    return any;
+}
+
+void device_finish(struct world *w)
+{
+    for (int i = 0; i < w->streams; i++) {
+        while (device_step(w, i))
+            ;
+    }
+}
+
+static void *device_main(void *arg)
+{
+    struct world *w = arg;
+    while (atomic_load(&w->running)) {
+        for (uint32_t n = rnd(&w->seed, 8); n > 0; n--)
+            device_step(w, (int)rnd(&w->seed, (uint32_t)w->streams));
+        nap_us(rnd(&w->seed, 30));
+    }
+    device_finish(w);
+    return NULL;
+}
+
+void device_start(struct world *w, uint32_t seed)
+{
+    w->seed = seed;
+    atomic_store(&w->running, true);
+    if (pthread_create(&w->device, NULL, device_main, w) != 0)
+        abort();
+}
+
+void device_stop(struct world *w)
+{
+    if (!atomic_exchange(&w->running, false))
+        return;
+    pthread_join(w->device, NULL);
+}

@@ -1,0 +1,141 @@
+/*
+ * fake.h - a driver and a device for the tests of vhq.
+ *
+ * A `world` has one set, some streams and a record of every command: when its call began and ended,
+ * when it was submitted, and what was in flight then. Stamps come from one counter, so "before"
+ * needs no clock. The device completes commands and markers in stream order, either one at a time
+ * when the test says so, or by a thread that picks streams at random.
+ *
+ * wrap.c stands in front of clock_gettime, pthread_create and the allocator.
+ */
+#ifndef TESTS_VHQ_FAKE_H
+#define TESTS_VHQ_FAKE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "vhq/vhq.h"
+
+enum { STREAMS_MAX = 32, COMMANDS_MAX = 8192, EVENTS_MAX = 8, NONE = -1 };
+
+struct command {
+    int stream, after, displaces; /* indices; after, displaces: of records */
+    uint32_t flags, bytes;
+    uint64_t est_ns;
+    int fail;              /* what the driver answers */
+    bool inlined, capped;  /* capped: counts for the cap */
+    uint64_t begun, ended; /* stamps of the call */
+    _Atomic uint64_t submitted, dropped;
+    _Atomic int submits, drops;
+    uint64_t flying_ns; /* in flight in the set just before */
+    uint32_t flying;    /* in flight in the stream just before */
+};
+
+struct stream {
+    struct vhq *q;
+    struct world *w;
+    enum vhq_kind kind;
+    _Atomic uint32_t done, hold;
+    uint32_t polled; /* last value, for vHQs without a word */
+    struct work {
+        int command; /* NONE: a marker */
+        uint32_t value;
+    } * work;
+    uint32_t head, tail; /* work[head..tail) is in the device */
+    uint32_t flying;
+    _Atomic uint32_t submitted, completed; /* commands */
+};
+
+struct event {
+    pthread_mutex_t lock;
+    struct vhq_fence *fence;
+    int record;
+};
+
+struct world {
+    struct vhq_set *set;
+    struct vhq_config cfg;
+    _Atomic uint32_t above;
+    struct stream stream[STREAMS_MAX];
+    struct event event[EVENTS_MAX];
+    struct command command[COMMANDS_MAX];
+    _Atomic int streams, commands;
+    _Atomic uint64_t clock; /* stamps */
+
+    pthread_mutex_t lock; /* the device */
+    uint64_t flying_ns;
+    bool stuck, refuse_marks;
+    _Atomic int mark_calls, fails, fail_code;
+    _Atomic int run_wait, in_run; /* the driver does not return while run_wait; who is inside */
+    pthread_t device;
+    _Atomic bool running;
+    uint32_t seed;
+};
+
+/* ---- worlds ---------------------------------------------------------------------------------- */
+
+struct world *world_new(const struct vhq_config *cfg);
+void world_free(struct world *w); /* vhq_set_destroy */
+void world_close(struct world *w, bool abandon);
+int world_stream(struct world *w, enum vhq_kind kind);
+int world_stream_polled(struct world *w, enum vhq_kind kind); /* without completion word */
+
+/* Makes a call; returns the command's index. */
+struct call {
+    int stream;
+    uint32_t flags, bytes;
+    uint64_t est_ns;
+    int event; /* of record and wait */
+    enum { LAUNCH, RECORD, WAIT } what;
+    int fail;
+    bool boost;
+};
+int world_call(struct world *w, const struct call *call);
+int launch(struct world *w, int stream, uint64_t est_us);
+void hold_all(struct world *w, bool hold);
+bool submitted(struct world *w, int command);
+int submitted_count(struct world *w);
+
+/* ---- the device ------------------------------------------------------------------------------ */
+
+/* Completes the oldest command of a stream, with the markers behind it; false if there is none. */
+bool device_step(struct world *w, int stream);
+void device_finish(struct world *w); /* everything */
+void device_start(struct world *w, uint32_t seed);
+void device_stop(struct world *w);
+
+/* ---- the reference checker ------------------------------------------------------------------- */
+
+/* NULL, or what is wrong with the record (static buffer). */
+const char *check_order(struct world *w);
+/* Caps: exact for one producer thread and a frozen clock, else the bound that always holds. */
+const char *check_cap(struct world *w, bool exact);
+
+/* ---- wrap.c ---------------------------------------------------------------------------------- */
+
+void clock_freeze(void);
+void clock_advance(uint64_t ns);                                 /* frozen or not */
+extern _Atomic int wrap_no_threads;                              /* pthread_create fails */
+extern void (*_Atomic wrap_after_unlock)(pthread_mutex_t *lock); /* called then, if not NULL */
+extern _Atomic long wrap_allocs; /* allocations so far, and those not freed */
+extern _Atomic long wrap_live;
+
+/* Waits for a condition with a generous deadline; aborts the test when it passes. */
+#define WAIT_FOR(condition)                                                                        \
+    do {                                                                                           \
+        for (int tries_ = 0; !(condition); tries_++) {                                             \
+            cr_assert(tries_ < 200000, "never: %s", #condition);                                   \
+            nap_us(100);                                                                           \
+        }                                                                                          \
+    } while (0)
+void nap_us(unsigned us);
+
+static inline uint32_t rnd(uint32_t *seed, uint32_t below)
+{
+    *seed = *seed * 1664525u + 1013904223u;
+    return (uint32_t)(((uint64_t)(*seed >> 8) * below) >> 24);
+}
+
+#endif

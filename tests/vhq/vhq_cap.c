@@ -1,0 +1,328 @@
+/*
+ * vhq_cap.c - how much is let into the device. The clock stands still where it matters, so that the
+ * credit for time passed is what the test says.
+ */
+#include <criterion/criterion.h>
+
+#include "tests/vhq/fake.h"
+#include "vhq/internal.h"
+
+static struct world *capped(uint32_t budget_us, uint32_t depth)
+{
+    clock_freeze();
+    return world_new(&(struct vhq_config){.budget_us = budget_us, .depth = depth});
+}
+
+/* A second vHQ that needs no room shows that the dispatcher has been looking. */
+static void dispatcher_looks(struct world *w, int stream)
+{
+    for (int i = 0; i < 5; i++) {
+        world_call(w, &(struct call){.stream = stream, .flags = VHQ_FREE | VHQ_MUST_BUFFER});
+        vhq_drain(w->stream[stream].q, false);
+    }
+}
+
+static uint32_t in_device(struct world *w, int stream)
+{
+    return atomic_load(&w->stream[stream].submitted) - atomic_load(&w->stream[stream].completed);
+}
+
+/* Everything complete, and known to be. */
+static void settle(struct world *w)
+{
+    device_start(w, 1);
+    vhq_set_sync(w->set, false);
+    device_stop(w);
+}
+
+Test(cap, short_commands_fill_the_budget_and_no_more)
+{
+    struct world *w = capped(200, 32);
+    int a = world_stream(w, VHQ_NONBLOCKING), other = world_stream(w, VHQ_NONBLOCKING);
+    for (int i = 0; i < 60; i++)
+        launch(w, a, 20);
+    dispatcher_looks(w, other);
+    cr_assert_eq(in_device(w, a), 10);
+    cr_assert(w->command[9].inlined);
+    cr_assert_not(w->command[10].inlined);
+    for (int step = 0; step < 60; step++) {
+        cr_assert(device_step(w, a));
+        dispatcher_looks(w, other);
+        cr_assert_leq(in_device(w, a), 10);
+    }
+    cr_assert(submitted(w, 59));
+    cr_assert_null(check_cap(w, true), "%s", check_cap(w, true));
+    cr_assert_null(check_order(w));
+    device_finish(w);
+    world_free(w);
+}
+
+Test(cap, a_command_as_long_as_the_budget_goes_alone_until_half_of_it_ran)
+{
+    struct world *w = capped(200, 32);
+    int a = world_stream(w, VHQ_NONBLOCKING), other = world_stream(w, VHQ_NONBLOCKING);
+    for (int i = 0; i < 4; i++)
+        launch(w, a, 200);
+    dispatcher_looks(w, other);
+    cr_assert_eq(in_device(w, a), 1);
+    clock_advance(99 * 1000);
+    dispatcher_looks(w, other);
+    cr_assert_eq(in_device(w, a), 1);
+    clock_advance(2 * 1000);
+    WAIT_FOR(in_device(w, a) == 2);
+    /* However long it takes, the third waits until the first completed. */
+    clock_advance(10 * 1000 * 1000);
+    dispatcher_looks(w, other);
+    cr_assert_eq(in_device(w, a), 2);
+    device_step(w, a);
+    dispatcher_looks(w, other);
+    cr_assert_eq(in_device(w, a), 1);
+    clock_advance(101 * 1000);
+    WAIT_FOR(in_device(w, a) == 2);
+    device_step(w, a);
+    dispatcher_looks(w, other);
+    clock_advance(101 * 1000);
+    WAIT_FOR(submitted(w, 3));
+    device_finish(w);
+    world_free(w);
+}
+
+Test(cap, one_command_may_always_go)
+{
+    struct world *w = capped(10, 1);
+    int a = world_stream(w, VHQ_NONBLOCKING);
+    for (int i = 0; i < 5; i++) {
+        launch(w, a, 100000);
+        WAIT_FOR(submitted(w, i));
+        device_step(w, a);
+    }
+    world_free(w);
+}
+
+Test(cap, depth_bounds_each_stream_by_itself)
+{
+    struct world *w = capped(1000, 4);
+    int a = world_stream(w, VHQ_NONBLOCKING), b = world_stream(w, VHQ_NONBLOCKING);
+    int other = world_stream(w, VHQ_NONBLOCKING);
+    for (int i = 0; i < 20; i++)
+        launch(w, i % 2 ? a : b, 1);
+    dispatcher_looks(w, other);
+    cr_assert_eq(in_device(w, a), 4);
+    cr_assert_eq(in_device(w, b), 4);
+    for (int i = 0; i < 10; i++) {
+        device_step(w, a);
+        dispatcher_looks(w, other);
+    }
+    WAIT_FOR(atomic_load(&w->stream[a].submitted) == 10);
+    cr_assert_eq(in_device(w, b), 4);
+    for (int i = 0; i < 10; i++) {
+        device_step(w, b);
+        dispatcher_looks(w, other);
+    }
+    cr_assert_null(check_cap(w, true), "%s", check_cap(w, true));
+    device_finish(w);
+    world_free(w);
+}
+
+Test(cap, a_long_command_is_not_passed_by_short_ones_for_ever)
+{
+    struct world *w = capped(200, 32);
+    int a = world_stream(w, VHQ_NONBLOCKING), b = world_stream(w, VHQ_NONBLOCKING);
+    int other = world_stream(w, VHQ_NONBLOCKING);
+    for (int i = 0; i < 10; i++)
+        launch(w, a, 20);
+    int big = launch(w, b, 200);
+    for (int i = 0; i < 20; i++)
+        launch(w, a, 20);
+    for (int i = 0; i < 10; i++) {
+        device_step(w, a);
+        dispatcher_looks(w, other);
+    }
+    WAIT_FOR(submitted(w, big));
+    cr_assert_not(submitted(w, big + 20));
+    device_finish(w);
+    settle(w);
+    world_free(w);
+}
+
+Test(cap, free_commands_do_not_consume_it)
+{
+    struct world *w = capped(100, 4);
+    int a = world_stream(w, VHQ_NONBLOCKING), b = world_stream(w, VHQ_NONBLOCKING);
+    for (int i = 0; i < 100; i++)
+        world_call(w, &(struct call){.stream = a, .flags = VHQ_FREE, .est_ns = 1000000});
+    cr_assert_eq(submitted_count(w), 100);
+    cr_assert(w->command[99].inlined);
+    int k = launch(w, a, 90);
+    cr_assert(w->command[k].inlined);
+    launch(w, a, 90); /* buffered */
+    int f = world_call(w, &(struct call){.stream = b, .flags = VHQ_FREE});
+    cr_assert_not(w->command[f].inlined, "nothing overtakes what is buffered");
+    WAIT_FOR(submitted(w, f));
+    cr_assert_not(submitted(w, k + 1));
+    settle(w);
+    world_free(w);
+}
+
+Test(cap, is_relaxed_while_nobody_is_above)
+{
+    clock_freeze();
+    _Atomic uint32_t above = 0;
+    struct vhq_config cfg = {.budget_us = 100, .depth = 4, .above = &above};
+    struct world *w = world_new(&cfg);
+    int a = world_stream(w, VHQ_NONBLOCKING), other = world_stream(w, VHQ_NONBLOCKING);
+    for (int i = 0; i < 300; i++)
+        launch(w, a, 1);
+    cr_assert_eq(in_device(w, a), 256, "%u", in_device(w, a));
+    settle(w);
+    for (int i = 0; i < 20; i++)
+        launch(w, a, 100);
+    dispatcher_looks(w, other);
+    cr_assert_eq(in_device(w, a), 16);
+    settle(w);
+    atomic_store(&above, 1);
+    for (int i = 0; i < 20; i++)
+        launch(w, a, 10);
+    dispatcher_looks(w, other);
+    cr_assert_eq(in_device(w, a), 4);
+    settle(w);
+    world_free(w);
+}
+
+Test(cap, unmarked_tails_of_other_streams_get_their_markers)
+{
+    struct world *w = capped(100, 32);
+    int b = world_stream(w, VHQ_NONBLOCKING);
+    for (int i = 0; i < 3; i++)
+        launch(w, world_stream(w, VHQ_NONBLOCKING), 20); /* too little for a marker */
+    cr_assert_eq(w->mark_calls, 0);
+    int blocked = launch(w, b, 100);
+    cr_assert_not(w->command[blocked].inlined);
+    WAIT_FOR(atomic_load(&w->mark_calls) == 3);
+    device_finish(w);
+    WAIT_FOR(submitted(w, blocked));
+    device_finish(w);
+    world_free(w);
+}
+
+Test(cap, the_tail_of_a_held_stream_gets_its_marker_too)
+{
+    struct world *w = capped(100, 32);
+    int a = world_stream(w, VHQ_NONBLOCKING), b = world_stream(w, VHQ_NONBLOCKING);
+    for (int i = 0; i < 4; i++)
+        launch(w, i % 2 ? a : b, 20);
+    atomic_store(&w->stream[a].hold, 1);
+    int held = launch(w, a, 20);
+    int blocked = launch(w, b, 100);
+    device_start(w, 1);
+    WAIT_FOR(submitted(w, blocked));
+    cr_assert_not(submitted(w, held));
+    world_free(w);
+}
+
+Test(cap, markers_are_few)
+{
+    struct vhq_stats st;
+    _Atomic uint32_t above = 0;
+    struct world *w = world_new(&(struct vhq_config){.above = &above});
+    int a = world_stream(w, VHQ_NONBLOCKING);
+    for (int i = 0; i < 4000; i++) {
+        launch(w, a, 2);
+        device_step(w, a);
+    }
+    vhq_get_stats(w->stream[a].q, &st);
+    cr_assert_eq(st.submitted, 4000);
+    cr_assert_leq(st.markers, 4000 / 8 + 1);
+    cr_assert_geq(st.markers, 4000 / 64);
+    world_free(w);
+}
+
+/* A vHQ that just left the list of those in flight is back before the next one is looked at. */
+
+static struct world *returning;
+
+static void comes_back(pthread_mutex_t *lock)
+{
+    if (lock != &returning->stream[0].q->lock)
+        return;
+    atomic_store(&wrap_after_unlock, NULL);
+    launch(returning, 0, 30);
+}
+
+Test(cap, a_vhq_that_comes_back_at_once_hides_no_other)
+{
+    struct vhq_stats st;
+    struct world *w = returning = capped(100, 32);
+    int a = world_stream(w, VHQ_NONBLOCKING), b = world_stream(w, VHQ_NONBLOCKING);
+    launch(w, a, 30);
+    launch(w, b, 30); /* behind a on the list */
+    device_step(w, a);
+    atomic_store(&wrap_after_unlock, comes_back);
+    vhq_set_stats(w->set, &st);
+    cr_assert_eq(atomic_load(&wrap_after_unlock), NULL);
+    cr_assert_eq(w->commands, 3);
+    device_finish(w);
+    vhq_set_stats(w->set, &st);
+    cr_assert_eq(st.in_flight_now, 0);
+    world_free(w);
+}
+
+Test(cap, lifts_when_nothing_progresses_and_comes_back)
+{
+    struct vhq_stats st;
+    struct world *w = capped(100, 32);
+    int a = world_stream(w, VHQ_NONBLOCKING), other = world_stream(w, VHQ_NONBLOCKING);
+    for (int i = 0; i < 8; i++)
+        launch(w, a, 100);
+    dispatcher_looks(w, other);
+    clock_advance(60 * 1000);
+    WAIT_FOR(in_device(w, a) == 2);
+    dispatcher_looks(w, other);
+    clock_advance(90 * 1000000);
+    dispatcher_looks(w, other);
+    cr_assert_eq(in_device(w, a), 2);
+    clock_advance(20 * 1000000);
+    WAIT_FOR(in_device(w, a) == 8);
+    vhq_set_stats(w->set, &st);
+    cr_assert_eq(st.cap_lifts, 1);
+    /* Progress: the cap is back. */
+    device_finish(w);
+    for (int i = 0; i < 3; i++)
+        launch(w, a, 100);
+    dispatcher_looks(w, other);
+    cr_assert_eq(in_device(w, a), 1);
+    settle(w);
+    world_free(w);
+}
+
+Test(cap, a_lifted_cap_does_not_lift_a_hold)
+{
+    struct world *w = capped(100, 32);
+    int a = world_stream(w, VHQ_NONBLOCKING), b = world_stream(w, VHQ_NONBLOCKING);
+    for (int i = 0; i < 4; i++)
+        launch(w, a, 100);
+    atomic_store(&w->stream[b].hold, 1);
+    int held = launch(w, b, 10);
+    clock_advance(60 * 1000);
+    WAIT_FOR(in_device(w, a) == 2);
+    clock_advance(1000000);
+    nap_us(1000);
+    clock_advance(200 * 1000000);
+    WAIT_FOR(in_device(w, a) == 4);
+    cr_assert_not(submitted(w, held));
+    device_finish(w);
+    world_free(w);
+}
+
+Test(cap, works_without_completion_words)
+{
+    struct world *w = world_new(&(struct vhq_config){.budget_us = 100, .depth = 4});
+    int a = world_stream_polled(w, VHQ_NONBLOCKING);
+    device_start(w, 5);
+    for (int i = 0; i < 300; i++)
+        launch(w, a, 20);
+    vhq_sync(w->stream[a].q, false);
+    cr_assert_eq(w->stream[a].completed, 300);
+    cr_assert_null(check_order(w));
+    world_free(w);
+}

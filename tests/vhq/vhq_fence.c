@@ -1,0 +1,268 @@
+/* vhq_fence.c - waits, records and re-records, within a set, across sets, and from plain threads.
+ */
+#include <criterion/criterion.h>
+
+#include "tests/vhq/fake.h"
+
+static int record(struct world *w, int stream, int event)
+{
+    return world_call(w, &(struct call){.stream = stream, .what = RECORD, .event = event});
+}
+
+static int wait_event(struct world *w, int stream, int event)
+{
+    return world_call(w, &(struct call){.stream = stream, .what = WAIT, .event = event});
+}
+
+static struct world *two_streams(int *a, int *b)
+{
+    struct world *w = world_new(NULL);
+    *a = world_stream(w, VHQ_NONBLOCKING);
+    *b = world_stream(w, VHQ_NONBLOCKING);
+    return w;
+}
+
+Test(fence, a_wait_stays_behind_a_held_record_and_its_stream_waits_too)
+{
+    int a, b;
+    struct world *w = two_streams(&a, &b);
+    atomic_store(&w->stream[a].hold, 1);
+    int r = record(w, a, 0), x = wait_event(w, b, 0), k = launch(w, b, 1);
+    int other = world_stream(w, VHQ_NONBLOCKING);
+    int probe = launch(w, other, 1);
+    WAIT_FOR(submitted(w, probe));
+    cr_assert_not(submitted(w, x));
+    cr_assert_not(submitted(w, k));
+    atomic_store(&w->stream[a].hold, 0);
+    vhq_drain(w->stream[b].q, false);
+    cr_assert(submitted(w, r));
+    cr_assert_null(check_order(w));
+    world_free(w);
+}
+
+Test(fence, a_re_record_stays_behind_held_waits)
+{
+    int a, b;
+    struct world *w = two_streams(&a, &b);
+    record(w, a, 0);
+    atomic_store(&w->stream[b].hold, 1);
+    int x = wait_event(w, b, 0);
+    int again = record(w, a, 0);
+    int other = world_stream(w, VHQ_NONBLOCKING);
+    for (int i = 0; i < 10; i++) {
+        launch(w, other, 1);
+        vhq_drain(w->stream[other].q, false);
+    }
+    cr_assert_not(submitted(w, again));
+    atomic_store(&w->stream[b].hold, 0);
+    vhq_drain(w->stream[a].q, false);
+    cr_assert(w->command[x].submitted < w->command[again].submitted);
+    world_free(w);
+}
+
+Test(fence, later_waits_use_the_later_record)
+{
+    int a, b;
+    struct world *w = two_streams(&a, &b);
+    record(w, a, 0);
+    atomic_store(&w->stream[a].hold, 1);
+    record(w, a, 0); /* held */
+    int x = wait_event(w, b, 0);
+    cr_assert_not(submitted(w, x));
+    atomic_store(&w->stream[a].hold, 0);
+    vhq_drain(w->stream[b].q, false);
+    cr_assert_null(check_order(w));
+    world_free(w);
+}
+
+Test(fence, inline_records_and_waits_need_no_dispatcher)
+{
+    int a, b;
+    struct world *w = two_streams(&a, &b);
+    for (int i = 0; i < 100; i++) {
+        record(w, a, i % EVENTS_MAX);
+        wait_event(w, b, i % EVENTS_MAX);
+    }
+    for (int i = 0; i < w->commands; i++)
+        cr_assert(w->command[i].inlined);
+    world_free(w);
+}
+
+Test(fence, wakes_the_dispatcher_of_another_context)
+{
+    struct world *w = world_new(NULL), *v = world_new(NULL);
+    world_stream(w, VHQ_NONBLOCKING);
+    world_stream(v, VHQ_NONBLOCKING);
+    atomic_store(&w->stream[0].hold, 1);
+    struct vhq_fence *f = vhq_fence_new();
+    struct vhq_req req = {.flags = VHQ_FREE, .signals = f};
+    struct vhq_cmd *cmd;
+    cr_assert_eq(vhq_begin(w->stream[0].q, &req, &cmd), VHQ_BUFFER);
+    cmd->run = NULL;
+    vhq_end(w->stream[0].q, 0);
+    req = (struct vhq_req){.flags = VHQ_FREE, .after = f};
+    cr_assert_eq(vhq_begin(v->stream[0].q, &req, &cmd), VHQ_BUFFER);
+    cmd->run = NULL;
+    vhq_end(v->stream[0].q, 0);
+    int k = launch(v, 0, 1);
+    cr_assert_not(submitted(v, k));
+    cr_assert_not(vhq_fence_submitted(f));
+    atomic_store(&w->stream[0].hold, 0);
+    vhq_drain(v->stream[0].q, false);
+    cr_assert(submitted(v, k));
+    cr_assert(vhq_fence_submitted(f));
+    vhq_fence_put(f);
+    world_free(w);
+    world_free(v);
+}
+
+Test(fence, boost_reaches_through_to_another_context)
+{
+    struct world *w = world_new(NULL), *v = world_new(NULL);
+    world_stream(w, VHQ_NONBLOCKING);
+    world_stream(v, VHQ_NONBLOCKING);
+    hold_all(w, true);
+    hold_all(v, true);
+    struct vhq_fence *f = vhq_fence_new();
+    struct vhq_req req = {.flags = VHQ_FREE, .signals = f};
+    struct vhq_cmd *cmd;
+    int ahead = launch(w, 0, 1);
+    vhq_begin(w->stream[0].q, &req, &cmd);
+    cmd->run = NULL;
+    vhq_end(w->stream[0].q, 0);
+    int behind = launch(w, 0, 1);
+    req = (struct vhq_req){.flags = VHQ_FREE, .after = f};
+    vhq_begin(v->stream[0].q, &req, &cmd);
+    cmd->run = NULL;
+    vhq_end(v->stream[0].q, 0);
+    vhq_drain(v->stream[0].q, true);
+    cr_assert(submitted(w, ahead));
+    cr_assert_not(submitted(w, behind));
+    vhq_fence_put(f);
+    world_free(w);
+    world_free(v);
+}
+
+Test(fence, drain_waits_for_the_record_and_boosts_what_is_ahead)
+{
+    int a, b;
+    struct world *w = two_streams(&a, &b);
+    hold_all(w, true);
+    int first = launch(w, a, 1), r = record(w, a, 0), last = launch(w, a, 1);
+    vhq_fence_drain(w->event[0].fence, true);
+    cr_assert(submitted(w, first));
+    cr_assert(submitted(w, r));
+    cr_assert_not(submitted(w, last));
+    world_free(w);
+}
+
+static void *drains(void *arg)
+{
+    vhq_fence_drain(arg, false);
+    return NULL;
+}
+
+Test(fence, many_threads_drain_one_fence)
+{
+    pthread_t t[4];
+    int a, b;
+    struct world *w = two_streams(&a, &b);
+    hold_all(w, true);
+    record(w, a, 0);
+    for (int i = 0; i < 4; i++)
+        pthread_create(&t[i], NULL, drains, w->event[0].fence);
+    nap_us(500);
+    hold_all(w, false);
+    for (int i = 0; i < 4; i++)
+        pthread_join(t[i], NULL);
+    cr_assert(vhq_fence_submitted(w->event[0].fence));
+    world_free(w);
+}
+
+Test(fence, a_wait_whose_record_never_begins_blocks_nobody)
+{
+    int a, b;
+    struct world *w = two_streams(&a, &b);
+    struct vhq_fence *f = vhq_fence_new();
+    struct vhq_req req = {.flags = VHQ_FREE, .after = f};
+    struct vhq_cmd *cmd;
+    cr_assert_eq(vhq_begin(w->stream[a].q, &req, &cmd), VHQ_INLINE);
+    vhq_end(w->stream[a].q, 0);
+    vhq_fence_cancel(f);
+    cr_assert(vhq_fence_submitted(f));
+    vhq_fence_drain(f, true);
+    vhq_fence_put(f);
+    world_free(w);
+}
+
+/* What two threads that race on one event may make of it; each would wait for the other for ever.
+ */
+
+static void fenced(struct vhq *q, struct vhq_req req)
+{
+    struct vhq_cmd *cmd;
+    req.flags = VHQ_FREE | VHQ_MUST_BUFFER;
+    cr_assert_eq(vhq_begin(q, &req, &cmd), VHQ_BUFFER);
+    cmd->run = NULL;
+    vhq_end(q, 0);
+}
+
+Test(fence, a_wait_that_is_begun_before_its_record_does_not_wait_for_it)
+{
+    int a, b;
+    struct world *w = two_streams(&a, &b);
+    struct vhq_fence *f = vhq_fence_new();
+    fenced(w->stream[a].q, (struct vhq_req){.after = f});
+    fenced(w->stream[a].q, (struct vhq_req){.signals = f});
+    cr_assert_eq(vhq_set_drain_timeout(w->set, 20000), 0);
+    cr_assert(vhq_fence_submitted(f));
+    vhq_fence_put(f);
+    world_free(w);
+}
+
+Test(fence, a_re_record_that_is_begun_before_the_record_does_not_wait_for_it)
+{
+    int a, b;
+    struct world *w = two_streams(&a, &b);
+    struct vhq_fence *f = vhq_fence_new();
+    fenced(w->stream[a].q, (struct vhq_req){.displaces = f});
+    fenced(w->stream[a].q, (struct vhq_req){.signals = f});
+    cr_assert_eq(vhq_set_drain_timeout(w->set, 20000), 0);
+    vhq_fence_put(f);
+    world_free(w);
+}
+
+Test(fence, a_re_record_does_not_wait_for_waits_that_begin_later)
+{
+    int a, b;
+    struct world *w = two_streams(&a, &b);
+    struct vhq_fence *f = vhq_fence_new();
+    atomic_store(&w->stream[a].hold, 1);
+    fenced(w->stream[a].q, (struct vhq_req){.signals = f});
+    fenced(w->stream[a].q, (struct vhq_req){.displaces = f});
+    fenced(w->stream[a].q, (struct vhq_req){.after = f});
+    atomic_store(&w->stream[a].hold, 0);
+    cr_assert_eq(vhq_set_drain_timeout(w->set, 20000), 0);
+    vhq_fence_put(f);
+    world_free(w);
+}
+
+Test(fence, come_from_a_pool)
+{
+    struct vhq_fence *f[200];
+    for (int i = 0; i < 200; i++)
+        f[i] = vhq_fence_new();
+    for (int i = 0; i < 200; i++)
+        vhq_fence_put(f[i]);
+    long before = wrap_allocs;
+    for (int k = 0; k < 100; k++) {
+        for (int i = 0; i < 200; i++)
+            f[i] = vhq_fence_get(vhq_fence_new());
+        for (int i = 0; i < 200; i++) {
+            cr_assert_not(vhq_fence_submitted(f[i]));
+            vhq_fence_put(f[i]);
+            vhq_fence_put(f[i]);
+        }
+    }
+    cr_assert_eq(wrap_allocs, before);
+}

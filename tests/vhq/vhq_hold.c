@@ -1,0 +1,198 @@
+/* vhq_hold.c - holds by word and by call, turns, boosts. */
+#include <criterion/criterion.h>
+#include <errno.h>
+
+#include "tests/vhq/fake.h"
+
+/* Shows that the dispatcher has been choosing, again and again. */
+static void dispatcher_looks(struct world *w, int stream)
+{
+    for (int i = 0; i < 20; i++) {
+        world_call(w, &(struct call){.stream = stream, .flags = VHQ_FREE | VHQ_MUST_BUFFER});
+        vhq_drain(w->stream[stream].q, false);
+    }
+}
+
+Test(hold, nothing_goes_between_hold_and_release)
+{
+    struct vhq_stats st;
+    struct world *w = world_new(NULL);
+    int a = world_stream(w, VHQ_NONBLOCKING), other = world_stream(w, VHQ_NONBLOCKING);
+    for (int round = 0; round < 10; round++) {
+        int first = w->commands;
+        atomic_store(&w->stream[a].hold, 1);
+        for (int i = 0; i < 5; i++)
+            launch(w, a, 1);
+        world_call(w, &(struct call){.stream = a, .flags = VHQ_FREE});
+        dispatcher_looks(w, other);
+        for (int i = 0; i < 6; i++)
+            cr_assert_not(submitted(w, first + i));
+        cr_assert(vhq_busy(w->stream[a].q));
+        cr_assert_not(vhq_idle(w->stream[a].q));
+        atomic_store(&w->stream[a].hold, 0);
+        vhq_drain(w->stream[a].q, false);
+        cr_assert(submitted(w, first + 5));
+        device_finish(w);
+    }
+    vhq_get_stats(w->stream[a].q, &st);
+    cr_assert_eq(st.holds, 10, "%lu", (unsigned long)st.holds);
+    cr_assert_gt(st.hold_ns, 0);
+    world_free(w);
+}
+
+Test(hold, the_applications_own_hold_stops_feeding_at_once)
+{
+    struct world *w = world_new(NULL);
+    int a = world_stream(w, VHQ_NONBLOCKING), other = world_stream(w, VHQ_NONBLOCKING);
+    for (int round = 0; round < 20; round++) {
+        vhq_hold(w->stream[a].q);
+        int k = launch(w, a, 1);
+        dispatcher_looks(w, other);
+        cr_assert_not(submitted(w, k));
+        vhq_release(w->stream[a].q);
+        vhq_drain(w->stream[a].q, false);
+        cr_assert(submitted(w, k));
+        device_finish(w);
+    }
+    world_free(w);
+}
+
+Test(hold, stops_a_queue_in_the_middle)
+{
+    struct world *w = world_new(&(struct vhq_config){.budget_us = 4000000, .depth = 1024});
+    int a = world_stream(w, VHQ_NONBLOCKING), other = world_stream(w, VHQ_NONBLOCKING);
+    vhq_hold(w->stream[a].q);
+    for (int i = 0; i < 2000; i++)
+        launch(w, a, 1);
+    vhq_release(w->stream[a].q);
+    WAIT_FOR(atomic_load(&w->stream[a].submitted) > 0);
+    vhq_hold(w->stream[a].q);
+    uint32_t n = atomic_load(&w->stream[a].submitted);
+    dispatcher_looks(w, other);
+    /* One may have been on its way. */
+    cr_assert_leq(atomic_load(&w->stream[a].submitted), n + 1);
+    vhq_release(w->stream[a].q);
+    vhq_drain(w->stream[a].q, false);
+    cr_assert_eq(atomic_load(&w->stream[a].submitted), 2000);
+    device_finish(w);
+    world_free(w);
+}
+
+struct turn {
+    struct world *w;
+    int stream, index;
+    bool boost;
+    uint32_t flags;
+    pthread_t thread;
+    _Atomic bool done;
+};
+
+static void *turn_main(void *arg)
+{
+    struct turn *t = arg;
+    t->index = world_call(t->w, &(struct call){.stream = t->stream,
+                                               .flags = VHQ_MUST_INLINE | t->flags,
+                                               .boost = t->boost,
+                                               .est_ns = 1000});
+    atomic_store(&t->done, true);
+    return NULL;
+}
+
+static void turn_start(struct turn *t)
+{
+    pthread_create(&t->thread, NULL, turn_main, t);
+}
+
+Test(hold, a_call_that_cannot_be_copied_waits_for_its_turn)
+{
+    struct world *w = world_new(NULL);
+    int a = world_stream(w, VHQ_NONBLOCKING), other = world_stream(w, VHQ_NONBLOCKING);
+    atomic_store(&w->stream[a].hold, 1);
+    int k = launch(w, a, 1);
+    struct turn t = {.w = w, .stream = a};
+    turn_start(&t);
+    WAIT_FOR(w->commands == 2);
+    dispatcher_looks(w, other);
+    cr_assert_not(atomic_load(&t.done));
+    cr_assert(vhq_busy(w->stream[a].q));
+    atomic_store(&w->stream[a].hold, 0);
+    pthread_join(t.thread, NULL);
+    cr_assert(w->command[t.index].inlined);
+    cr_assert(w->command[k].submitted < w->command[t.index].submitted);
+    device_finish(w);
+    world_free(w);
+}
+
+Test(hold, a_turn_waits_for_room_and_consumes_it)
+{
+    struct world *w = world_new(&(struct vhq_config){.budget_us = 1000000, .depth = 2});
+    int a = world_stream(w, VHQ_NONBLOCKING), other = world_stream(w, VHQ_NONBLOCKING);
+    launch(w, a, 1);
+    launch(w, a, 1);
+    struct turn t = {.w = w, .stream = a};
+    turn_start(&t);
+    WAIT_FOR(w->commands == 3);
+    dispatcher_looks(w, other);
+    cr_assert_not(atomic_load(&t.done));
+    device_finish(w);
+    pthread_join(t.thread, NULL);
+    struct vhq_stats st;
+    WAIT_FOR((device_finish(w), vhq_get_stats(w->stream[a].q, &st), st.in_flight_now <= 1));
+    world_free(w);
+}
+
+Test(hold, a_boosted_turn_takes_what_is_ahead_along)
+{
+    struct world *w = world_new(NULL);
+    int a = world_stream(w, VHQ_NONBLOCKING), b = world_stream(w, VHQ_NONBLOCKING);
+    hold_all(w, true);
+    int first = launch(w, b, 1);
+    world_call(w, &(struct call){.stream = b, .what = RECORD});
+    int kept = launch(w, b, 1);
+    world_call(w, &(struct call){.stream = a, .what = WAIT});
+    int ahead = launch(w, a, 1);
+    struct turn t = {.w = w, .stream = a, .boost = true};
+    turn_start(&t);
+    pthread_join(t.thread, NULL);
+    cr_assert(submitted(w, first));
+    cr_assert(submitted(w, ahead));
+    cr_assert_not(submitted(w, kept));
+    device_finish(w);
+    world_free(w);
+}
+
+Test(hold, a_boosted_drain_of_the_set_takes_all_and_no_more)
+{
+    struct world *w = world_new(NULL);
+    int a = world_stream(w, VHQ_BLOCKING), b = world_stream(w, VHQ_LEGACY);
+    hold_all(w, true);
+    for (int i = 0; i < 20; i++)
+        launch(w, i % 2 ? a : b, 1);
+    vhq_hold(w->stream[a].q);
+    vhq_set_drain(w->set, true);
+    cr_assert_eq(submitted_count(w), 20);
+    int k = launch(w, a, 1);
+    cr_assert_eq(vhq_set_drain_timeout(w->set, 20), -ETIMEDOUT);
+    cr_assert_not(submitted(w, k));
+    vhq_release(w->stream[a].q);
+    device_finish(w);
+    world_free(w);
+}
+
+Test(hold, a_boosted_re_record_takes_the_waits_along)
+{
+    struct world *w = world_new(NULL);
+    int a = world_stream(w, VHQ_NONBLOCKING), b = world_stream(w, VHQ_NONBLOCKING);
+    world_call(w, &(struct call){.stream = a, .what = RECORD});
+    hold_all(w, true);
+    int ahead = launch(w, b, 1);
+    int x = world_call(w, &(struct call){.stream = b, .what = WAIT});
+    int kept = launch(w, b, 1);
+    world_call(w, &(struct call){.stream = a, .what = RECORD});
+    vhq_drain(w->stream[a].q, true);
+    cr_assert(submitted(w, ahead));
+    cr_assert(submitted(w, x));
+    cr_assert_not(submitted(w, kept));
+    device_finish(w);
+    world_free(w);
+}

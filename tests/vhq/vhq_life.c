@@ -1,0 +1,234 @@
+/* vhq_life.c - memory, threads, birth and death, fork. */
+#include <criterion/criterion.h>
+#include <dirent.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/vhq/fake.h"
+
+static int threads_named(const char *name)
+{
+    int n = 0;
+    DIR *dir = opendir("/proc/self/task");
+    for (struct dirent *e; (e = readdir(dir)) != NULL;) {
+        char path[300], comm[32] = "";
+        snprintf(path, sizeof(path), "/proc/self/task/%s/comm", e->d_name);
+        FILE *f = fopen(path, "r");
+        if (f == NULL)
+            continue;
+        if (fgets(comm, sizeof(comm), f) != NULL)
+            n += strncmp(comm, name, strlen(name)) == 0;
+        fclose(f);
+    }
+    closedir(dir);
+    return n;
+}
+
+Test(life, no_thread_before_something_is_buffered_and_none_afterwards)
+{
+    struct world *w = world_new(NULL);
+    int a = world_stream(w, VHQ_NONBLOCKING);
+    launch(w, a, 1);
+    vhq_set_drain(w->set, true);
+    cr_assert_eq(threads_named("cutin-vhq"), 0);
+    hold_all(w, true);
+    launch(w, a, 1);
+    WAIT_FOR(threads_named("cutin-vhq") == 1);
+    world_free(w);
+    cr_assert_eq(threads_named("cutin-vhq"), 0);
+}
+
+Test(life, launches_do_not_allocate)
+{
+    struct world *w = world_new(&(struct vhq_config){.budget_us = 100});
+    int a = world_stream(w, VHQ_NONBLOCKING), b = world_stream(w, VHQ_BLOCKING);
+    device_start(w, 1);
+    /* Fences come in chunks, and how many are out at a time depends on who runs when: a round may
+     * still need another chunk. If launches allocated, no round would do without. */
+    long allocs = 1;
+    for (int round = 0; round < 10 && allocs; round++) {
+        long before = wrap_allocs;
+        for (int i = 0; i < 1000; i++) {
+            launch(w, i % 2 ? a : b, 10);
+            world_call(w, &(struct call){.stream = a, .what = i % 3 ? WAIT : RECORD, .event = 1});
+        }
+        vhq_set_sync(w->set, false);
+        allocs = wrap_allocs - before;
+    }
+    cr_assert_eq(allocs, 0, "%ld allocations in the last round", allocs);
+    world_free(w);
+}
+
+Test(life, ten_thousand_vhqs_come_and_go_without_growth)
+{
+    struct world *w = world_new(NULL);
+    int a = world_stream(w, VHQ_NONBLOCKING);
+    _Atomic uint32_t done = 0;
+    struct vhq_desc desc = {.stream = &w->stream[a], .user = NULL, .done = &done};
+    struct vhq_stats st;
+    struct vhq *q[10];
+    long before = wrap_live;
+    for (int i = 0; i < 1000; i++) {
+        for (int k = 0; k < 10; k++) {
+            struct vhq_req req = {.est_ns = 1000, .flags = k % 3 == 0 ? VHQ_MUST_BUFFER : 0};
+            struct vhq_cmd *cmd;
+            cr_assert_eq(vhq_create(w->set, &desc, &q[k]), 0);
+            if (vhq_begin(q[k], &req, &cmd) == VHQ_BUFFER)
+                cmd->run = NULL;
+            vhq_end(q[k], 0);
+        }
+        for (int k = 0; k < 10; k++)
+            vhq_destroy(q[k]);
+    }
+    cr_assert_eq(wrap_live, before);
+    vhq_set_stats(w->set, &st);
+    cr_assert_eq(st.in_flight_now, 0);
+    cr_assert_geq(st.buffered, 4000);
+    cr_assert_eq(st.inlined + st.buffered, 10000);
+    world_free(w);
+}
+
+Test(life, a_set_that_is_destroyed_submits_everything_first)
+{
+    static struct world *w;
+    static _Atomic uint32_t seen;
+    w = world_new(&(struct vhq_config){.budget_us = 4000000, .depth = 1024});
+    int a = world_stream(w, VHQ_NONBLOCKING);
+    hold_all(w, true);
+    vhq_hold(w->stream[a].q); /* by the application, which forgot it */
+    for (int i = 0; i < 500; i++)
+        launch(w, a, 1);
+    hold_all(w, false);
+    vhq_set_destroy(w->set);
+    seen = w->stream[a].submitted;
+    cr_assert_eq(seen, 500);
+}
+
+struct syncer {
+    struct world *w;
+    _Atomic bool stop;
+};
+
+static void *syncs(void *arg)
+{
+    struct syncer *s = arg;
+    while (!atomic_load(&s->stop))
+        vhq_set_sync(s->w->set, false);
+    return NULL;
+}
+
+Test(life, vhqs_may_die_while_others_sync_the_context)
+{
+    struct world *w = world_new(NULL);
+    struct syncer s = {.w = w};
+    pthread_t t;
+    int a = world_stream(w, VHQ_NONBLOCKING);
+    device_start(w, 1);
+    pthread_create(&t, NULL, syncs, &s);
+    for (int i = 0; i < 500; i++) {
+        struct vhq *q;
+        static _Atomic uint32_t never;
+        struct vhq_desc desc = {.stream = &w->stream[a], .done = i % 2 ? &never : NULL};
+        cr_assert_eq(vhq_create(w->set, &desc, &q), 0);
+        struct vhq_req req = {.est_ns = 1000};
+        struct vhq_cmd *cmd;
+        if (vhq_begin(q, &req, &cmd) == VHQ_BUFFER)
+            cmd->run = NULL;
+        vhq_end(q, 0);
+        launch(w, a, 10);
+        vhq_destroy(q);
+    }
+    atomic_store(&s.stop, true);
+    pthread_join(t, NULL);
+    world_free(w);
+}
+
+static int nested_result, nested_deferred;
+static struct vhq *nested_queue;
+
+static int run_deferred(void *payload)
+{
+    nested_deferred += *(int *)payload;
+    return 0;
+}
+
+static int run_nested(void *payload)
+{
+    struct vhq_req req = {.est_ns = 1};
+    struct vhq_cmd *cmd;
+    nested_result = vhq_in_dispatcher() && vhq_begin(nested_queue, &req, &cmd) == VHQ_INLINE;
+    vhq_end(nested_queue, 0);
+    req = (struct vhq_req){.flags = VHQ_MUST_BUFFER | VHQ_FREE, .bytes = sizeof(int)};
+    nested_result += vhq_begin(nested_queue, &req, &cmd) == VHQ_BUFFER;
+    *(int *)cmd->payload = 5;
+    cmd->run = run_deferred;
+    vhq_end(nested_queue, 0);
+    vhq_drain(nested_queue, true);
+    vhq_sync(nested_queue, true);
+    return 0;
+}
+
+Test(life, a_command_may_itself_make_calls)
+{
+    struct world *w = world_new(NULL);
+    world_stream(w, VHQ_NONBLOCKING);
+    nested_queue = w->stream[0].q;
+    struct vhq_req req = {.flags = VHQ_MUST_BUFFER | VHQ_FREE, .bytes = 16};
+    struct vhq_cmd *cmd;
+    cr_assert_eq(vhq_begin(nested_queue, &req, &cmd), VHQ_BUFFER);
+    cmd->run = run_nested;
+    vhq_end(nested_queue, 0);
+    vhq_drain(nested_queue, false);
+    cr_assert_eq(nested_result, 2);
+    cr_assert_eq(nested_deferred, 5);
+    cr_assert_not(vhq_in_dispatcher());
+    world_free(w);
+}
+
+static int child(struct world *w)
+{
+    vhq_after_fork();
+    for (int i = 0; i < 5; i++) {
+        launch(w, 0, 100000);
+        world_call(w, &(struct call){.stream = 0, .what = i % 2 ? WAIT : RECORD});
+    }
+    vhq_drain(w->stream[0].q, true);
+    vhq_set_drain(w->set, false);
+    vhq_sync(w->stream[0].q, false);
+    vhq_set_sync(w->set, false);
+    vhq_hold(w->stream[0].q);
+    if (vhq_reset(w->stream[0].q) != 0)
+        return 2;
+    struct vhq_fence *f = vhq_fence_new();
+    vhq_fence_drain(f, true);
+    vhq_fence_put(f);
+    vhq_destroy(w->stream[0].q);
+    vhq_set_destroy(w->set);
+    for (int i = w->commands - 10; i < w->commands; i++) {
+        if (!w->command[i].inlined)
+            return 3;
+    }
+    return 0;
+}
+
+Test(life, a_forked_child_passes_straight_through)
+{
+    int status;
+    struct world *w = world_new(NULL);
+    world_stream(w, VHQ_NONBLOCKING);
+    hold_all(w, true);
+    for (int i = 0; i < 10; i++)
+        launch(w, 0, 1);
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(child(w));
+    cr_assert_eq(waitpid(pid, &status, 0), pid);
+    cr_assert(WIFEXITED(status));
+    cr_assert_eq(WEXITSTATUS(status), 0);
+    hold_all(w, false);
+    vhq_set_drain(w->set, false);
+    cr_assert_eq(submitted_count(w), 10);
+    world_free(w);
+}

@@ -1,0 +1,142 @@
+/* vhq_sync.c - drain until submitted, sync until complete, time-outs, queries. */
+#include <criterion/criterion.h>
+#include <errno.h>
+
+#include "tests/vhq/fake.h"
+
+Test(sync, returns_when_everything_completed)
+{
+    struct world *w = world_new(NULL);
+    int a = world_stream(w, VHQ_NONBLOCKING), b = world_stream_polled(w, VHQ_NONBLOCKING);
+    device_start(w, 1);
+    for (int round = 0; round < 60; round++) {
+        int s = round % 2 ? a : b;
+        for (int i = 0; i <= round % 13; i++)
+            launch(w, s, 5);
+        vhq_sync(w->stream[s].q, false);
+        cr_assert_eq(w->stream[s].completed, w->stream[s].submitted);
+    }
+    world_free(w);
+}
+
+Test(sync, covers_commands_that_need_no_marker_otherwise)
+{
+    struct world *w = world_new(NULL);
+    int a = world_stream(w, VHQ_NONBLOCKING);
+    device_start(w, 1);
+    for (int i = 0; i < 50; i++) {
+        world_call(w, &(struct call){.stream = a, .flags = VHQ_FREE});
+        vhq_sync(w->stream[a].q, false);
+        cr_assert_eq(w->stream[a].completed, w->stream[a].submitted);
+    }
+    cr_assert_eq(w->mark_calls, 50, "one marker each, and they come back");
+    vhq_sync(w->stream[a].q, false);
+    cr_assert_eq(w->mark_calls, 50, "nothing new, no marker");
+    world_free(w);
+}
+
+Test(sync, of_the_set_covers_all_streams)
+{
+    struct world *w = world_new(NULL);
+    for (int i = 0; i < 6; i++)
+        world_stream(w, i % 2 ? VHQ_BLOCKING : VHQ_NONBLOCKING);
+    device_start(w, 9);
+    for (int round = 0; round < 20; round++) {
+        for (int i = 0; i < 40; i++)
+            world_call(
+                w, &(struct call){.stream = i % 6, .est_ns = 9000, .flags = i % 4 ? 0 : VHQ_FREE});
+        vhq_set_sync(w->set, false);
+        for (int i = 0; i < 6; i++)
+            cr_assert_eq(w->stream[i].completed, w->stream[i].submitted);
+        cr_assert(vhq_set_idle(w->set));
+    }
+    world_free(w);
+}
+
+Test(sync, drain_times_out_under_a_hold)
+{
+    struct world *w = world_new(NULL);
+    int a = world_stream(w, VHQ_NONBLOCKING);
+    cr_assert_eq(vhq_set_drain_timeout(w->set, 10), 0);
+    hold_all(w, true);
+    launch(w, a, 1);
+    cr_assert_eq(vhq_set_drain_timeout(w->set, 10), -ETIMEDOUT);
+    cr_assert_not(vhq_set_idle(w->set));
+    hold_all(w, false);
+    cr_assert_eq(vhq_set_drain_timeout(w->set, 20000), 0);
+    cr_assert(submitted(w, 0));
+    world_free(w);
+}
+
+Test(sync, drain_of_a_set_does_not_wait_for_what_comes_later)
+{
+    struct world *w = world_new(NULL);
+    int a = world_stream(w, VHQ_NONBLOCKING), b = world_stream(w, VHQ_NONBLOCKING);
+    atomic_store(&w->run_wait, 1);
+    world_call(w, &(struct call){.stream = b, .flags = VHQ_MUST_BUFFER});
+    WAIT_FOR(atomic_load(&w->in_run) == 1);
+    cr_assert_eq(vhq_set_drain_timeout(w->set, 5), -ETIMEDOUT);
+    atomic_store(&w->run_wait, 0);
+    vhq_set_drain(w->set, false);
+    atomic_store(&w->stream[a].hold, 1);
+    launch(w, a, 1);
+    vhq_drain(w->stream[b].q, false); /* a's held command is none of its business */
+    atomic_store(&w->stream[a].hold, 0);
+    world_free(w);
+}
+
+struct blocked {
+    struct world *w;
+    _Atomic int calls;
+};
+
+static void *fill(void *arg)
+{
+    struct blocked *b = arg;
+    for (int i = 0; i < 100; i++) {
+        launch(b->w, 0, 1);
+        atomic_fetch_add(&b->calls, 1);
+    }
+    return NULL;
+}
+
+Test(sync, a_full_queue_makes_the_caller_wait)
+{
+    pthread_t t;
+    struct world *w = world_new(&(struct vhq_config){.queue = 16});
+    struct blocked b = {.w = w};
+    world_stream(w, VHQ_NONBLOCKING);
+    hold_all(w, true);
+    device_start(w, 1);
+    pthread_create(&t, NULL, fill, &b);
+    WAIT_FOR(atomic_load(&b.calls) == 16);
+    WAIT_FOR(w->commands == 17);
+    cr_assert_eq(vhq_set_drain_timeout(w->set, 20), -ETIMEDOUT);
+    cr_assert_eq(atomic_load(&b.calls), 16);
+    hold_all(w, false);
+    pthread_join(t, NULL);
+    vhq_set_sync(w->set, false);
+    cr_assert_eq(w->stream[0].completed, 100);
+    cr_assert_null(check_order(w));
+    world_free(w);
+}
+
+Test(sync, markers_wrap_around)
+{
+    struct world *w = world_new(NULL);
+    int a = world_stream(w, VHQ_NONBLOCKING);
+    vhq_destroy(w->stream[a].q);
+    w->stream[a].done = UINT32_MAX - 20; /* a word that served others before */
+    struct vhq_desc desc = {
+        .stream = &w->stream[a], .user = &w->stream[a], .done = &w->stream[a].done};
+    cr_assert_eq(vhq_create(w->set, &desc, &w->stream[a].q), 0);
+    device_start(w, 2);
+    for (int i = 0; i < 60; i++) {
+        launch(w, a, 60);
+        launch(w, a, 60);
+        vhq_sync(w->stream[a].q, false);
+        cr_assert_eq(w->stream[a].completed, w->stream[a].submitted);
+    }
+    cr_assert_lt(w->stream[a].done, 1000);
+    world_free(w);
+}

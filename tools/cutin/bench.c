@@ -1,0 +1,439 @@
+/*
+ * bench.c - run one measurement: rounds of blocks, one block per mode.
+ */
+#include "bench.h"
+#include "daemon.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    MOST_ROUNDS = 10,
+    LEAST_PER_ROUND = 25,
+    PATIENCE_MS = 30000, /* beyond what a block should take */
+    SLICE_NS = 1000000,
+};
+
+static volatile sig_atomic_t cancel;
+
+static void on_signal(int number)
+{
+    cancel = 1;
+}
+
+static int fail(struct bench *b, int rc, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static int fail(struct bench *b, int rc, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(b->why, sizeof(b->why), format, args);
+    va_end(args);
+    return rc;
+}
+
+static int fail_worker(struct bench *b, const struct worker *w, int rc)
+{
+    if (rc == -ECANCELED)
+        return rc;
+    return fail(b, rc, "the %s worker failed: %s", w->role, worker_error(w, rc));
+}
+
+/* The end of a worker belongs to the measurement: one that crashes on its way out did not run well.
+ * An earlier failure says more. */
+static int end_worker(struct bench *b, struct worker *w, int rc)
+{
+    int status = worker_end(w);
+
+    if (rc != 0 || status == 0)
+        return rc;
+    if (WIFSIGNALED(status))
+        return fail(b, -EIO, "the %s worker ended by signal %d (%s)", w->role, WTERMSIG(status),
+                    strsignal(WTERMSIG(status)));
+    return fail(b, -EIO, "the %s worker ended with status %d: %s", w->role, WEXITSTATUS(status),
+                w->shared->why);
+}
+
+static double now_s(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+static void nap(void)
+{
+    const struct timespec slice = {.tv_nsec = SLICE_NS};
+
+    nanosleep(&slice, NULL);
+}
+
+static bool wanted(const struct bench *b, int mode)
+{
+    return b->plan.modes >> mode & 1;
+}
+
+/* Whose processes a mode uses. */
+static int side_of(int mode)
+{
+    return mode == BENCH_CUTIN ? BENCH_CUTIN : BENCH_NATIVE;
+}
+
+/* ---- best effort --------------------------------------------------------------------------- */
+
+static int be_start(struct bench *b, struct worker *be)
+{
+    double deadline = now_s() + PATIENCE_MS / 1000.0;
+
+    if (worker_ask(be, WORKER_RUN, 0) != 0)
+        return fail_worker(b, be, -EPIPE);
+    while (atomic_load_explicit(&be->shared->launched, memory_order_relaxed) == 0) {
+        if (cancel)
+            return -ECANCELED;
+        if (now_s() > deadline)
+            return fail_worker(b, be, -ETIMEDOUT);
+        nap();
+    }
+    return 0;
+}
+
+static int be_stop(struct bench *b, struct worker *be, struct bench_work *work)
+{
+    struct worker_reply reply;
+    int rc;
+
+    atomic_store_explicit(&be->shared->stop, 1, memory_order_relaxed);
+    rc = worker_reply(be, &reply, PATIENCE_MS + b->plan.be_kernel_us / 10, NULL);
+    if (rc != 0)
+        return fail_worker(b, be, rc);
+    work->kernels += reply.kernels;
+    work->elapsed_ns += reply.elapsed_ns;
+    return 0;
+}
+
+static int solo_block(struct bench *b, int mode, uint32_t ms)
+{
+    struct worker *be = &b->be[mode];
+    double deadline = now_s() + ms / 1000.0;
+    int rc;
+
+    if (ms == 0)
+        return 0;
+    rc = be_start(b, be);
+    while (rc == 0 && !cancel && now_s() < deadline)
+        nap();
+    return rc != 0 && rc != -ECANCELED ? rc : be_stop(b, be, &b->mode[mode].solo);
+}
+
+static int be_check(struct bench *b, struct worker *be)
+{
+    struct worker_reply reply;
+    int rc = worker_ask(be, WORKER_RESULT, 0);
+
+    if (rc == 0)
+        rc = worker_reply(be, &reply, PATIENCE_MS, NULL);
+    if (rc != 0)
+        return fail_worker(b, be, rc);
+    b->identical &= reply.checksum == worker_expected(reply.kernels);
+    b->checked = true;
+    return 0;
+}
+
+/* ---- real time ----------------------------------------------------------------------------- */
+
+/* What a block may take: gaps are at most ten means, and a kernel waits for many others at worst.
+ */
+static uint32_t block_timeout_ms(const struct bench_plan *p, uint32_t count)
+{
+    uint64_t us = 10ull * p->gap_us + 100ull * p->be_kernel_us +
+                  10ull * p->rt_kernels * p->rt_kernel_us + 10000;
+    uint64_t ms = PATIENCE_MS + count * us / 1000;
+
+    return ms > UINT32_MAX / 2 ? UINT32_MAX / 2 : (uint32_t)ms;
+}
+
+static int rt_sample(struct bench *b, int mode, uint32_t count)
+{
+    struct worker *rt = &b->rt[side_of(mode)];
+    struct bench_result *result = &b->mode[mode];
+    uint32_t from = atomic_load_explicit(&rt->shared->samples, memory_order_acquire), to;
+    struct worker_reply reply;
+    int rc = worker_ask(rt, WORKER_SAMPLE, count);
+
+    if (rc == 0)
+        rc = worker_reply(rt, &reply, block_timeout_ms(&b->plan, count), &cancel);
+    if (rc == -ECANCELED) {
+        atomic_store_explicit(&rt->shared->stop, 1, memory_order_relaxed);
+        rc = worker_reply(rt, &reply, PATIENCE_MS + b->plan.gap_us / 100, NULL);
+    }
+    to = atomic_load_explicit(&rt->shared->samples, memory_order_acquire);
+    memcpy(result->latency_ns + result->n, rt->shared->latency_ns + from,
+           (to - from) * sizeof(uint64_t));
+    result->n += to - from;
+    return rc == 0 ? 0 : fail_worker(b, rt, rc);
+}
+
+static int sample_block(struct bench *b, int mode, uint32_t count)
+{
+    struct worker *be = mode == BENCH_ALONE ? NULL : &b->be[mode];
+    int rc = 0, stop_rc = 0;
+
+    if (be)
+        rc = be_start(b, be);
+    if (rc == 0)
+        rc = rt_sample(b, mode, count);
+    if (be && (rc == 0 || rc == -ECANCELED))
+        stop_rc = be_stop(b, be, &b->mode[mode].shared);
+    return rc != 0 ? rc : stop_rc;
+}
+
+/* ---- rounds -------------------------------------------------------------------------------- */
+
+static void progress(uint32_t round, uint32_t rounds, const char *what)
+{
+    if (!isatty(STDERR_FILENO))
+        return;
+    if (what)
+        fprintf(stderr, "\rround %u of %u: %-12s", round + 1, rounds, what);
+    else
+        fprintf(stderr, "\r%40s\r", "");
+}
+
+static int start(struct bench *b, struct worker *w, int side)
+{
+    return worker_start(w, &b->environment[side], &cancel, b->why, sizeof(b->why));
+}
+
+/* Best effort by itself. Under cutin its real-time peer is not there yet: nobody is above. */
+static int solo_blocks(struct bench *b, uint32_t ms)
+{
+    int rc = 0;
+
+    for (int m = BENCH_NATIVE; m <= BENCH_CUTIN && rc == 0 && !cancel; m++)
+        if (wanted(b, m))
+            rc = solo_block(b, m, ms);
+    return rc;
+}
+
+static int round_run(struct bench *b, uint32_t round, uint32_t rounds)
+{
+    struct worker *rt = &b->rt[BENCH_CUTIN];
+    const struct bench_plan *p = &b->plan;
+    /* Shares that add up to the whole. */
+    uint32_t count = (uint32_t)((uint64_t)p->samples * (round + 1) / rounds -
+                                (uint64_t)p->samples * round / rounds);
+    int rc;
+
+    progress(round, rounds, "best effort");
+    rc = solo_blocks(b, p->solo_ms / rounds);
+    if (rc == 0 && wanted(b, BENCH_CUTIN))
+        rc = start(b, rt, BENCH_CUTIN);
+    for (uint32_t i = 0; i < BENCH_MODES && rc == 0 && !cancel; i++) {
+        int mode = (int)((i + round) % BENCH_MODES);
+        if (!wanted(b, mode))
+            continue;
+        progress(round, rounds, bench_mode_names[mode]);
+        rc = sample_block(b, mode, count);
+    }
+    return end_worker(b, rt, rc);
+}
+
+static int rounds_run(struct bench *b)
+{
+    uint32_t rounds = b->plan.samples / LEAST_PER_ROUND;
+    int rc = 0;
+
+    rounds = rounds < 1 ? 1 : rounds > MOST_ROUNDS ? MOST_ROUNDS : rounds;
+    for (uint32_t round = 0; round < rounds && rc == 0 && !cancel; round++)
+        rc = round_run(b, round, rounds);
+    progress(0, 0, NULL);
+    b->identical = true;
+    for (int m = BENCH_NATIVE; m <= BENCH_CUTIN; m++)
+        if ((rc == 0 || rc == -ECANCELED) && b->be[m].pid > 0)
+            rc = be_check(b, &b->be[m]);
+    return rc == -ECANCELED ? 0 : rc;
+}
+
+/* ---- set-up and end ------------------------------------------------------------------------ */
+
+static int prepare_worker(struct bench *b, struct worker *w, const char *role, uint32_t salt)
+{
+    int rc = worker_prepare(w, role, role[0] == 'r' ? 2 * b->plan.samples : 1);
+
+    if (rc != 0)
+        return fail(b, rc, "no memory for %u samples", b->plan.samples);
+    w->shared->seed = b->plan.seed * 16 + salt;
+    w->shared->gap_us = b->plan.gap_us;
+    w->shared->rt_kernels = b->plan.rt_kernels;
+    w->shared->rt_kernel_us = b->plan.rt_kernel_us;
+    w->shared->be_kernel_us = b->plan.be_kernel_us;
+    return 0;
+}
+
+static int prepare_memory(struct bench *b)
+{
+    int rc = 0;
+
+    for (int m = 0; m < BENCH_MODES; m++) {
+        b->mode[m].latency_ns = calloc(b->plan.samples, sizeof(uint64_t));
+        if (!b->mode[m].latency_ns)
+            return fail(b, -ENOMEM, "no memory for %u samples", b->plan.samples);
+    }
+    for (uint32_t side = BENCH_NATIVE; side <= BENCH_CUTIN && rc == 0; side++) {
+        rc = prepare_worker(b, &b->be[side], "be", 2 * side);
+        if (rc == 0)
+            rc = prepare_worker(b, &b->rt[side], "rt", 2 * side + 1);
+    }
+    return rc;
+}
+
+#define FOLDER "/cutin-latency.XXXXXX"
+#define SOCKET "/cutin.sock"
+
+/* The daemon of this run alone: figures do not depend on who else is on the machine. */
+static int start_daemon(struct bench *b)
+{
+    const char *tmp = getenv("TMPDIR");
+    int rc;
+
+    if (!b->paths.library[0] || !b->paths.daemon[0])
+        return fail(b, -ENOENT, "%s is not installed beside cutin; try --mode native --mode alone",
+                    b->paths.library[0] ? "cutind" : "libcutin.so");
+    if (!tmp || strlen(tmp) + sizeof(FOLDER SOCKET) > SOCKET_PATH_MAX)
+        tmp = "/tmp";
+    snprintf(b->folder, sizeof(b->folder), "%s" FOLDER, tmp);
+    if (!mkdtemp(b->folder)) {
+        rc = -errno;
+        return fail(b, rc, "cannot make a folder in %s: %s", tmp, strerror(-rc));
+    }
+    snprintf(b->socket, sizeof(b->socket), "%s" SOCKET, b->folder);
+    rc = daemon_start_child(b->paths.daemon, b->socket, &b->daemon);
+    return rc == 0 ? 0 : fail(b, rc, "%s did not start: %s", b->paths.daemon, strerror(-rc));
+}
+
+static int prepare_environment(struct bench *b)
+{
+    struct worker_environment common = {0};
+
+    if (b->plan.sim && !b->paths.simulator[0])
+        return fail(b, -ENOENT, "the simulated driver is not installed beside cutin");
+    if (b->plan.sim) {
+        snprintf(b->sim_id, sizeof(b->sim_id), "latency-%d", (int)getpid());
+        common.simulator = b->paths.simulator;
+        common.sim_id = b->sim_id;
+    }
+    b->environment[BENCH_NATIVE] = common;
+    b->environment[BENCH_CUTIN] = common;
+    b->environment[BENCH_CUTIN].library = b->paths.library;
+    b->environment[BENCH_CUTIN].socket = b->socket;
+    return wanted(b, BENCH_CUTIN) ? start_daemon(b) : 0;
+}
+
+/* Everyone but cutin's real-time worker, which comes and goes with the rounds. */
+static int start_workers(struct bench *b)
+{
+    int rc = 0;
+
+    if (wanted(b, BENCH_ALONE) || wanted(b, BENCH_NATIVE))
+        rc = start(b, &b->rt[BENCH_NATIVE], BENCH_NATIVE);
+    for (int m = BENCH_NATIVE; m <= BENCH_CUTIN && rc == 0; m++)
+        if (wanted(b, m))
+            rc = start(b, &b->be[m], m);
+    return rc;
+}
+
+static int end(struct bench *b, int rc)
+{
+    for (int side = BENCH_NATIVE; side <= BENCH_CUTIN; side++) {
+        rc = end_worker(b, &b->rt[side], rc);
+        rc = end_worker(b, &b->be[side], rc);
+    }
+    daemon_end_child(&b->daemon);
+    if (b->folder[0]) {
+        char lock[sizeof(b->socket) + 8];
+        unlink(b->socket);
+        snprintf(lock, sizeof(lock), "%s.lock", b->socket);
+        unlink(lock);
+        rmdir(b->folder);
+    }
+    return rc;
+}
+
+static void take_signals(void)
+{
+    struct sigaction action = {.sa_handler = on_signal};
+
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGHUP, &action, NULL);
+    signal(SIGPIPE, SIG_IGN); /* children are ended also where nobody reads the table */
+}
+
+static void describe(struct bench *b)
+{
+    for (int side = BENCH_NATIVE; side <= BENCH_CUTIN; side++) {
+        const struct worker_shared *from = b->rt[side].shared;
+        if (from && from->gpu[0]) {
+            snprintf(b->gpu, sizeof(b->gpu), "%.95s", from->gpu);
+            b->driver_version = from->driver_version;
+        }
+    }
+    for (int m = 0; m < BENCH_MODES; m++)
+        figures_make(&b->mode[m].figures, b->mode[m].latency_ns, b->mode[m].n);
+}
+
+int bench_run(struct bench *b)
+{
+    double start_s = now_s();
+    int rc;
+
+    paths_find(&b->paths);
+    take_signals();
+    rc = prepare_memory(b);
+    if (rc == 0)
+        rc = prepare_environment(b);
+    if (rc == 0)
+        rc = start_workers(b);
+    if (rc == 0)
+        rc = rounds_run(b);
+    rc = end(b, rc);
+    if (rc == 0)
+        describe(b);
+    b->cancelled = cancel;
+    b->seconds = now_s() - start_s;
+    if (rc == -ECANCELED ||
+        (cancel && rc == 0 && !bench_has(b, 0) && !bench_has(b, 1) && !bench_has(b, 2)))
+        return fail(b, -ECANCELED, "interrupted before anything was measured");
+    return rc;
+}
+
+void bench_free(struct bench *b)
+{
+    for (int m = 0; m < BENCH_MODES; m++)
+        free(b->mode[m].latency_ns);
+    for (int side = BENCH_NATIVE; side <= BENCH_CUTIN; side++) {
+        worker_free(&b->be[side]);
+        worker_free(&b->rt[side]);
+    }
+}
+
+/* ---- figures ------------------------------------------------------------------------------- */
+
+struct bench_added bench_added(const struct bench *b, int mode)
+{
+    const struct figures *f = &b->mode[mode].figures, *alone = &b->mode[BENCH_ALONE].figures;
+
+    return (struct bench_added){f->p50_us - alone->p50_us, f->p99_us - alone->p99_us};
+}
+
+double bench_rate(const struct bench_work *work)
+{
+    return work->elapsed_ns ? (double)work->kernels * 1e9 / (double)work->elapsed_ns : 0;
+}

@@ -1,0 +1,75 @@
+/*
+ * bench.h - one measurement of `cutin latency`: its plan, its processes, its figures.
+ */
+#ifndef CUTIN_BENCH_H
+#define CUTIN_BENCH_H
+
+#include "figures.h"
+#include "paths.h"
+#include "worker.h"
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "scheduler/socket.h"
+
+enum bench_mode { BENCH_ALONE, BENCH_NATIVE, BENCH_CUTIN, BENCH_MODES };
+extern const char *const bench_mode_names[]; /* NULL-terminated */
+
+struct bench_plan {
+    uint32_t samples, be_kernel_us, rt_kernels, rt_kernel_us, gap_us, solo_ms;
+    uint64_t seed;
+    uint32_t modes; /* mask of 1 << enum bench_mode */
+    bool sim, json;
+};
+
+/* Kernels of best effort, and the time they took. */
+struct bench_work {
+    uint64_t kernels, elapsed_ns;
+};
+
+struct bench {
+    struct bench_plan plan;
+    struct bench_result {
+        uint64_t *latency_ns; /* sorted once the run is over */
+        uint32_t n;
+        struct figures figures;
+        struct bench_work shared, solo; /* best effort beside real time, and by itself */
+    } mode[BENCH_MODES];
+    char gpu[96];
+    int32_t driver_version;
+    bool checked, identical; /* best effort's checksum */
+    bool cancelled;          /* by a signal: the figures are of what was measured */
+    double seconds;
+    char why[512];
+
+    /* The run itself. */
+    struct paths paths;
+    char folder[SOCKET_PATH_MAX], socket[SOCKET_PATH_MAX + 16], sim_id[32];
+    pid_t daemon;
+    struct worker_environment environment[BENCH_MODES];
+    struct worker be[BENCH_MODES], rt[BENCH_MODES]; /* alone uses native's */
+};
+
+/* Measures by the plan. Returns 0, also when interrupted with something measured, or -errno with
+ * one line in `why`. Every process and file it made is gone when it returns. */
+int bench_run(struct bench *b);
+void bench_free(struct bench *b);
+
+static inline bool bench_has(const struct bench *b, int mode)
+{
+    return b->mode[mode].n > 0;
+}
+/* Percentile by percentile: what `mode` adds to alone. */
+struct bench_added {
+    double p50_us, p99_us;
+};
+struct bench_added bench_added(const struct bench *b, int mode);
+double bench_rate(const struct bench_work *work); /* kernels per second, 0 where none ran */
+
+/* bench_json.c: one object and a newline. Returns the exit status. */
+int bench_print_json(const struct bench *b, FILE *out);
+
+#endif

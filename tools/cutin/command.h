@@ -1,0 +1,61 @@
+/*
+ * command.h - what the subcommands of cutin share: the table's row, options, and error lines.
+ *
+ * A subcommand is one file and one `struct command`. Its options are a table, which getopt_long,
+ * the help text and the tests walk alike.
+ */
+#ifndef CUTIN_COMMAND_H
+#define CUTIN_COMMAND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct option_row {
+    const char *name; /* long option, without the dashes */
+    const char *arg;  /* what its argument is called in the help text; NULL: takes none */
+    const char *help; /* further lines are indented like the first; NULL: not for users */
+};
+
+struct command {
+    const char *name;
+    const char *summary;               /* one line for `cutin help` */
+    const char *synopsis;              /* what follows the name in the usage line */
+    const char *about;                 /* a paragraph for --help; NULL: none */
+    const struct option_row *options;  /* ends with a row without a name; --help is implied */
+    int (*run)(int argc, char **argv); /* argv[0] is the subcommand; returns the exit status */
+};
+
+extern const struct command command_run, command_latency, command_overhead, command_list,
+    command_version, command_help;
+/* NULL-terminated, in the order of the help text. */
+extern const struct command *const commands[];
+const struct command *command_find(const char *name);
+
+/* Exit statuses: as a shell's where it runs a program, and 2 for what the user mistyped. */
+enum { EXIT_USAGE = 2, EXIT_CANNOT_RUN = 126, EXIT_NOT_FOUND = 127 };
+
+/* ---- options.c ----------------------------------------------------------------------------- */
+
+/*
+ * The next option's row, or OPTIONS_END; `optarg` is its argument, `optind` the first operand.
+ * Parsing ends at the first operand. --help prints the help text and exits 0; a wrong option is one
+ * line naming it and exit 2. To be called until OPTIONS_END.
+ */
+enum { OPTIONS_END = -1 };
+int options_next(const struct command *cmd, int argc, char **argv);
+/* For commands without operands: one line and exit 2 where there is one. */
+void options_no_operands(const struct command *cmd, int argc, char **argv);
+/* A number from `least` to `most`, or one line naming the option and exit 2. */
+uint64_t options_number(const struct command *cmd, int row, const char *text, uint64_t least,
+                        uint64_t most);
+/* The index of `text` among the words (NULL-terminated), or one line listing them and exit 2. */
+int options_word(const struct command *cmd, int row, const char *text, const char *const *words);
+void options_help(const struct command *cmd);
+
+/* One line on stderr: "cutin NAME: ...". `fail_usage` adds where to look and exits 2. */
+void say(const struct command *cmd, const char *format, ...) __attribute__((format(printf, 2, 3)));
+_Noreturn void fail_usage(const struct command *cmd, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+#endif

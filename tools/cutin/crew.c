@@ -1,0 +1,189 @@
+/*
+ * crew.c - start, ask and end the worker processes of `cutin latency`.
+ */
+#include "worker.h"
+#include "paths.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    START_MS = 60000, /* a first cuInit on a big machine takes seconds */
+    END_MS = 1000,
+    SLICE_MS = 50, /* how soon a signal is noticed */
+};
+
+int worker_prepare(struct worker *w, const char *role, uint32_t capacity)
+{
+    size_t bytes = sizeof(*w->shared) + capacity * sizeof(uint64_t);
+    int fd = memfd_create("cutin-latency", MFD_CLOEXEC);
+    void *at;
+
+    if (fd < 0)
+        return -errno;
+    if (ftruncate(fd, (off_t)bytes) != 0) {
+        close(fd);
+        return -ENOMEM;
+    }
+    at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (at == MAP_FAILED) {
+        close(fd);
+        return -ENOMEM;
+    }
+    *w = (struct worker){
+        .role = role, .socket = -1, .shared_fd = fd, .shared = at, .shared_bytes = bytes};
+    w->shared->capacity = capacity;
+    return 0;
+}
+
+static int set_environment(const struct worker_environment *env, const char *role)
+{
+    int rc = environment_remove_preload("libcutin.so");
+
+    if (rc == 0 && env->simulator)
+        rc = environment_prepend("LD_LIBRARY_PATH", env->simulator);
+    if (rc == 0 && env->simulator && setenv("SIMGPU_ID", env->sim_id, 1) != 0)
+        rc = -ENOMEM;
+    if (rc != 0 || !env->library)
+        return rc;
+    if (setenv("CUTIN_PRIORITY", role, 1) != 0 || setenv("CUTIN_SOCKET", env->socket, 1) != 0)
+        return -ENOMEM;
+    return environment_prepend("LD_PRELOAD", env->library);
+}
+
+/* In the forked child; only async-signal-safe calls are needed: the command has one thread. */
+_Noreturn static void become_worker(struct worker *w, const struct worker_environment *env,
+                                    int socket, pid_t parent)
+{
+    struct paths paths;
+    /* Out of the way of the two fixed numbers first. */
+    int s = fcntl(socket, F_DUPFD, WORKER_SHARED_FD + 1);
+    int m = fcntl(w->shared_fd, F_DUPFD, WORKER_SHARED_FD + 1);
+
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent || s < 0 || m < 0 || dup2(s, WORKER_SOCKET_FD) < 0 ||
+        dup2(m, WORKER_SHARED_FD) < 0 || set_environment(env, w->role) != 0)
+        _exit(126);
+    close_range(WORKER_SHARED_FD + 1, ~0U, 0);
+    paths_find(&paths);
+    /* stdout carries the command's own figures alone. */
+    dup2(STDERR_FILENO, STDOUT_FILENO);
+    execl(paths.self, "cutin", "latency", "--worker", w->role, (char *)NULL);
+    _exit(126);
+}
+
+int worker_start(struct worker *w, const struct worker_environment *env,
+                 const volatile sig_atomic_t *cancel, char *why, size_t why_bytes)
+{
+    struct worker_reply reply;
+    pid_t parent = getpid();
+    int pair[2], rc;
+
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
+        snprintf(why, why_bytes, "cannot start a worker: %s", strerror(errno));
+        return -errno;
+    }
+    w->pid = fork();
+    if (w->pid == 0)
+        become_worker(w, env, pair[1], parent);
+    rc = w->pid < 0 ? -errno : 0;
+    close(pair[1]);
+    w->socket = pair[0];
+    if (rc == 0)
+        rc = worker_reply(w, &reply, START_MS, cancel);
+    if (rc == 0 || rc == -ECANCELED)
+        return rc;
+    snprintf(why, why_bytes, "the %s worker did not start: %s", w->role, worker_error(w, rc));
+    worker_end(w);
+    return rc;
+}
+
+int worker_ask(struct worker *w, enum worker_op op, uint32_t count)
+{
+    struct worker_request request = {.op = op, .count = count};
+
+    atomic_store_explicit(&w->shared->stop, 0, memory_order_relaxed);
+    atomic_store_explicit(&w->shared->launched, 0, memory_order_relaxed);
+    return send(w->socket, &request, sizeof(request), MSG_NOSIGNAL) == sizeof(request) ? 0 : -EPIPE;
+}
+
+int worker_reply(struct worker *w, struct worker_reply *reply, uint32_t timeout_ms,
+                 const volatile sig_atomic_t *cancel)
+{
+    struct pollfd pfd = {.fd = w->socket, .events = POLLIN};
+    ssize_t n;
+
+    for (uint32_t waited = 0;; waited += SLICE_MS) {
+        if (poll(&pfd, 1, SLICE_MS) > 0)
+            break;
+        if (cancel && *cancel)
+            return -ECANCELED;
+        if (waited >= timeout_ms)
+            return -ETIMEDOUT;
+    }
+    n = recv(w->socket, reply, sizeof(*reply), MSG_DONTWAIT);
+    if (n != sizeof(*reply))
+        return -EPIPE;
+    return reply->error;
+}
+
+const char *worker_error(const struct worker *w, int rc)
+{
+    if (w->shared->why[0])
+        return w->shared->why;
+    return rc == -EPIPE       ? "it ended unexpectedly"
+           : rc == -ETIMEDOUT ? "it does not answer"
+                              : strerror(-rc);
+}
+
+static int reap(pid_t pid)
+{
+    const struct timespec nap = {.tv_nsec = 2000000};
+    int status = 0;
+
+    for (int ms = 0; ms < END_MS; ms += 2) {
+        if (waitpid(pid, &status, WNOHANG) != 0)
+            return status;
+        nanosleep(&nap, NULL);
+    }
+    kill(pid, SIGKILL);
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    return status;
+}
+
+int worker_end(struct worker *w)
+{
+    int status;
+
+    if (w->pid <= 0)
+        return 0;
+    atomic_store_explicit(&w->shared->stop, 1, memory_order_relaxed);
+    close(w->socket); /* the worker reads the end and goes */
+    w->socket = -1;
+    status = reap(w->pid);
+    w->pid = 0;
+    return status;
+}
+
+void worker_free(struct worker *w)
+{
+    worker_end(w);
+    if (!w->shared)
+        return;
+    munmap(w->shared, w->shared_bytes);
+    close(w->shared_fd);
+    w->shared = NULL;
+}

@@ -1,0 +1,225 @@
+/*
+ * daemon.c - look for the scheduler daemon and start it on demand.
+ */
+#include "daemon.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "scheduler/socket.h"
+
+enum { READY_FD = 3, READY_MS = 2000 };
+
+const char *daemon_socket(void)
+{
+    static char path[SOCKET_PATH_MAX];
+    const char *asked = getenv("CUTIN_SOCKET");
+
+    if (asked)
+        return asked;
+    if (!path[0] && socket_default_path(path, sizeof(path)) != 0) {
+        /* Too long a folder: the caller shall see the path that does not fit. */
+        static char long_path[PATH_MAX];
+        const char *folder = getenv("XDG_RUNTIME_DIR");
+        snprintf(long_path, sizeof(long_path), "%s/cutin/cutin.sock", folder ? folder : "/run");
+        return long_path;
+    }
+    return path;
+}
+
+int daemon_probe(const char *path)
+{
+    int fd = socket_connect(path);
+
+    /* A full backlog is a daemon that is busy. */
+    if (fd < 0)
+        return fd == -EAGAIN ? 0 : fd;
+    close(fd);
+    return 0;
+}
+
+/* Runs in the new process; never returns. */
+_Noreturn static void become_daemon(const char *program, const char *path, int ready)
+{
+    char idle[16], number[16];
+    sigset_t none;
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+    snprintf(idle, sizeof(idle), "%d", DAEMON_IDLE_EXIT_S);
+    snprintf(number, sizeof(number), "%d", READY_FD);
+    /* The caller's descriptors may be pipes somebody waits for: none of them stays open here. */
+    if (null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(null, 2) < 0)
+        _exit(127);
+    if (ready == READY_FD)
+        fcntl(ready, F_SETFD, 0);
+    else if (dup2(ready, READY_FD) < 0)
+        _exit(127);
+    close_range(READY_FD + 1, ~0U, 0);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    unsetenv("LD_PRELOAD");
+    if (chdir("/") != 0)
+        _exit(127);
+    execl(program, program, "--socket", path, "--idle-exit", idle, "--ready-fd", number,
+          (char *)NULL);
+    _exit(127);
+}
+
+/* Two forks: the daemon is nobody's child that the program exec'd later would have to reap. */
+static int spawn(const char *program, const char *path, int ready)
+{
+    pid_t child = fork();
+
+    if (child < 0)
+        return -errno;
+    if (child == 0) {
+        setsid();
+        if (fork() == 0)
+            become_daemon(program, path, ready);
+        _exit(0);
+    }
+    while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
+        ;
+    return 0;
+}
+
+static int64_t now_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* Until the daemon wrote a byte: 0; closed the pipe: -ECHILD; or neither in time: -ETIMEDOUT. */
+static int wait_ready(int fd)
+{
+    int64_t deadline = now_ms() + READY_MS, left;
+    struct pollfd pfd = {.fd = fd, .events = POLLIN};
+    ssize_t n;
+    char byte;
+
+    while ((left = deadline - now_ms()) > 0) {
+        if (poll(&pfd, 1, (int)left) <= 0)
+            continue;
+        n = read(fd, &byte, 1);
+        if (n > 0)
+            return 0;
+        if (n == 0)
+            return -ECHILD;
+    }
+    return -ETIMEDOUT;
+}
+
+static pid_t fork_daemon(const char *program, const char *path, int ready)
+{
+    pid_t parent = getpid(), pid = fork();
+
+    if (pid != 0)
+        return pid < 0 ? -errno : pid;
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != parent)
+        _exit(127);
+    become_daemon(program, path, ready);
+}
+
+/* `child`: wanted as a child of the caller, its process id goes there; NULL: away from the caller.
+ */
+static int start(const char *program, const char *path, pid_t *child)
+{
+    int ready[2], rc;
+
+    if (pipe2(ready, O_CLOEXEC) != 0)
+        return -errno;
+    if (child) {
+        *child = fork_daemon(program, path, ready[1]);
+        rc = *child < 0 ? *child : 0;
+    } else {
+        rc = spawn(program, path, ready[1]);
+    }
+    close(ready[1]);
+    if (rc == 0)
+        rc = wait_ready(ready[0]);
+    close(ready[0]);
+    /* A daemon that gives up may have lost a race against another one, which then answers. */
+    return rc == -ECHILD && daemon_probe(path) == 0 ? 0 : rc;
+}
+
+int daemon_start_child(const char *program, const char *path, pid_t *child)
+{
+    int rc;
+
+    *child = 0;
+    rc = start(program, path, child);
+    if (rc != 0)
+        daemon_end_child(child);
+    return rc;
+}
+
+void daemon_end_child(pid_t *child)
+{
+    const struct timespec nap = {.tv_nsec = 5000000};
+
+    if (*child <= 0)
+        return;
+    kill(*child, SIGTERM);
+    for (int ms = 0; waitpid(*child, NULL, WNOHANG) == 0; ms += 5) {
+        if (ms == READY_MS)
+            kill(*child, SIGKILL);
+        nanosleep(&nap, NULL);
+    }
+    *child = 0;
+}
+
+/* The default place's own folder may be missing; its parent is somebody else's business. */
+static int make_folder(const char *path)
+{
+    char copy[PATH_MAX];
+
+    snprintf(copy, sizeof(copy), "%s", path);
+    return mkdir(dirname(copy), 0755) == 0 || errno == EEXIST ? 0 : -errno;
+}
+
+int daemon_ensure(const char *program, const char *path, char *why, size_t why_bytes)
+{
+    int rc = daemon_probe(path);
+
+    if (rc == 0)
+        return 0;
+    if (rc == -ENAMETOOLONG) {
+        snprintf(why, why_bytes, "the socket path %.40s... has %zu bytes, at most %zu fit", path,
+                 strlen(path), (size_t)SOCKET_PATH_MAX - 1);
+        return rc;
+    }
+    if (!program[0]) {
+        snprintf(why, why_bytes, "no daemon at %s, and cutind is not installed beside cutin", path);
+        return -ENOENT;
+    }
+    if (!getenv("CUTIN_SOCKET") && strcmp(path, daemon_socket()) == 0 &&
+        (rc = make_folder(path)) != 0) {
+        snprintf(why, why_bytes,
+                 "cannot make the folder of %s (%s); set XDG_RUNTIME_DIR or CUTIN_SOCKET", path,
+                 strerror(-rc));
+        return rc;
+    }
+    rc = start(program, path, NULL);
+    if (rc != 0)
+        snprintf(why, why_bytes, "%s; `cutind --socket %s` by hand says why",
+                 rc == -ETIMEDOUT ? "cutind was started and does not listen yet"
+                                  : "cutind did not start",
+                 path);
+    return rc;
+}

@@ -1,0 +1,29 @@
+/*
+ * daemon.h - the scheduler daemon as the command sees it: is it there, and how to start it.
+ */
+#ifndef CUTIN_DAEMON_H
+#define CUTIN_DAEMON_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+/* How long a daemon started on demand stays without clients. */
+#define DAEMON_IDLE_EXIT_S 10
+
+/* The socket that the environment asks for: CUTIN_SOCKET, else the default place. "" = none wanted.
+ */
+const char *daemon_socket(void);
+/* Does a daemon answer at `path`? Returns 0 or -errno (-ENAMETOOLONG: it
+ * fits no socket address). */
+int daemon_probe(const char *path);
+/*
+ * Make sure that a daemon answers at `path`: starts `program` in a session of its own, away from
+ * the terminal and from every descriptor of the caller, and waits at most 2 s until it listens. The
+ * caller gets no child that it did not ask for. Returns 0 or -errno with one line in `why`.
+ */
+int daemon_ensure(const char *program, const char *path, char *why, size_t why_bytes);
+/* A daemon of the caller's own: a child that ends with it, or by daemon_end_child. 0 or -errno. */
+int daemon_start_child(const char *program, const char *path, pid_t *child);
+void daemon_end_child(pid_t *child);
+
+#endif

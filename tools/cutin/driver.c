@@ -1,0 +1,37 @@
+/*
+ * driver.c - find the CUDA driver at run time.
+ */
+#include "driver.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+
+static int resolve(void *library, const char *name, void **out, char *why, size_t why_bytes)
+{
+    *out = dlsym(library, name);
+    if (*out)
+        return 0;
+    snprintf(why, why_bytes, "libcuda.so.1 has no %s; a driver of CUDA 12.0 or newer is needed",
+             name);
+    return -ENOENT;
+}
+
+#define QUOTE(name) #name
+
+int driver_open(struct driver *driver, char *why, size_t why_bytes)
+{
+    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    int rc = 0;
+
+    if (!library) {
+        snprintf(why, why_bytes, "no CUDA driver (%s); --sim needs none", dlerror());
+        return -ENOENT;
+    }
+#define RESOLVE(name)                                                                              \
+    if (rc == 0)                                                                                   \
+        rc = resolve(library, QUOTE(name), (void **)&driver->name, why, why_bytes);
+    DRIVER_FUNCTIONS(RESOLVE)
+#undef RESOLVE
+    return rc;
+}

@@ -1,0 +1,50 @@
+/*
+ * driver.h - the CUDA driver as the command's own worker processes use it.
+ *
+ * Opened at run time: most subcommands need no driver, and what is preloaded in front of it is met
+ * the way applications meet it (dlopen, then dlsym).
+ */
+#ifndef CUTIN_DRIVER_H
+#define CUTIN_DRIVER_H
+
+#include <cuda.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* cuda.h's macros turn the names into the versions that its prototypes are. */
+#define DRIVER_FUNCTIONS(X)                                                                        \
+    X(cuInit)                                                                                      \
+    X(cuDriverGetVersion)                                                                          \
+    X(cuGetErrorString)                                                                            \
+    X(cuDeviceGet)                                                                                 \
+    X(cuDeviceGetName)                                                                             \
+    X(cuDeviceGetAttribute)                                                                        \
+    X(cuDevicePrimaryCtxRetain)                                                                    \
+    X(cuDevicePrimaryCtxRelease)                                                                   \
+    X(cuCtxSetCurrent)                                                                             \
+    X(cuModuleLoadData)                                                                            \
+    X(cuModuleGetFunction)                                                                         \
+    X(cuMemAlloc)                                                                                  \
+    X(cuMemAllocHost)                                                                              \
+    X(cuMemFree)                                                                                   \
+    X(cuMemcpyHtoDAsync)                                                                           \
+    X(cuMemcpyDtoHAsync)                                                                           \
+    X(cuStreamCreate)                                                                              \
+    X(cuStreamSynchronize)                                                                         \
+    X(cuStreamDestroy)                                                                             \
+    X(cuEventCreate)                                                                               \
+    X(cuEventRecord)                                                                               \
+    X(cuEventSynchronize)                                                                          \
+    X(cuEventDestroy)                                                                              \
+    X(cuLaunchKernel)
+
+struct driver {
+#define DRIVER_MEMBER(name) __typeof__(&name) name;
+    DRIVER_FUNCTIONS(DRIVER_MEMBER)
+#undef DRIVER_MEMBER
+};
+
+/* Returns 0, or -ENOENT with one line in `why`. Stays open for the life of the process. */
+int driver_open(struct driver *driver, char *why, size_t why_bytes);
+
+#endif

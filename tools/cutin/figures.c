@@ -1,0 +1,101 @@
+/*
+ * figures.c - percentiles and histograms.
+ */
+#include "figures.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+static int compare(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+static double percentile_us(const uint64_t *sorted_ns, size_t n, double percent)
+{
+    /* The product may lie a rounding error above a whole rank. */
+    size_t rank = (size_t)ceil((double)n * percent / 100.0 - 1e-9);
+
+    return (double)sorted_ns[rank < 1 ? 0 : rank - 1] / 1000.0;
+}
+
+void figures_make(struct figures *f, uint64_t *ns, size_t n)
+{
+    *f = (struct figures){.samples = n};
+    if (n == 0)
+        return;
+    qsort(ns, n, sizeof(*ns), compare);
+#define FIGURES_FILL(field, heading, percent) f->field = percentile_us(ns, n, percent);
+    FIGURES(FIGURES_FILL)
+#undef FIGURES_FILL
+}
+
+/* ---- the histogram ------------------------------------------------------------------------- */
+
+enum { BAR = 20, MOST_BUCKETS = 60 };
+
+/* Lower bounds 1, 1.5, 2, 3, 5, 7, 10, 15, ... microseconds; bucket 0 begins at 0. */
+static uint64_t bucket_ns(int bucket)
+{
+    static const uint64_t steps[] = {1000, 1500, 2000, 3000, 5000, 7000};
+    const int n = sizeof(steps) / sizeof(steps[0]);
+    uint64_t ns;
+
+    if (bucket == 0)
+        return 0;
+    ns = steps[(bucket - 1) % n];
+    for (int decade = (bucket - 1) / n; decade > 0; decade--)
+        ns *= 10;
+    return ns;
+}
+
+static size_t count_between(const struct histogram_column *c, uint64_t from_ns, uint64_t to_ns)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < c->n; i++)
+        count += c->ns[i] >= from_ns && c->ns[i] < to_ns;
+    return count;
+}
+
+static size_t count_all(const struct histogram_column *columns, size_t n, int bucket)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < n; i++)
+        count += count_between(&columns[i], bucket_ns(bucket), bucket_ns(bucket + 1));
+    return count;
+}
+
+/* No blanks behind the last column. */
+static void print_bar(FILE *out, size_t count, size_t of, bool last)
+{
+    static const char bar[BAR + 1] = "####################";
+    int length = of ? (int)((count * BAR + of - 1) / of) : 0; /* one sample shows */
+
+    fprintf(out, "  %7zu %-*.*s", count, last ? 0 : BAR, length, bar);
+}
+
+void histogram_print(FILE *out, const struct histogram_column *columns, size_t n)
+{
+    int first = 0, last = MOST_BUCKETS - 1;
+
+    while (first < last && count_all(columns, n, first) == 0)
+        first++;
+    while (last > first && count_all(columns, n, last) == 0)
+        last--;
+    fprintf(out, "%17s", "us");
+    for (size_t i = 0; i < n; i++)
+        fprintf(out, "  %7s %-*s", columns[i].name, i + 1 < n ? BAR : 0, "");
+    fputc('\n', out);
+    for (int b = first; b <= last; b++) {
+        fprintf(out, "%7g - %7g", (double)bucket_ns(b) / 1000, (double)bucket_ns(b + 1) / 1000);
+        for (size_t i = 0; i < n; i++)
+            print_bar(out, count_between(&columns[i], bucket_ns(b), bucket_ns(b + 1)), columns[i].n,
+                      i + 1 == n);
+        fputc('\n', out);
+    }
+}

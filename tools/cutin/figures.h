@@ -1,0 +1,38 @@
+/*
+ * figures.h - what becomes of many latencies: percentiles, and a histogram for the terminal.
+ */
+#ifndef CUTIN_FIGURES_H
+#define CUTIN_FIGURES_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* Microseconds. X(field, column heading, percent) */
+#define FIGURES(X)                                                                                 \
+    X(min_us, "min", 0.0)                                                                          \
+    X(p50_us, "p50", 50.0)                                                                         \
+    X(p90_us, "p90", 90.0)                                                                         \
+    X(p99_us, "p99", 99.0)                                                                         \
+    X(p999_us, "p99.9", 99.9)                                                                      \
+    X(max_us, "max", 100.0)
+
+struct figures {
+#define FIGURES_FIELD(field, heading, percent) double field;
+    FIGURES(FIGURES_FIELD)
+#undef FIGURES_FIELD
+    size_t samples;
+};
+
+/* Sorts the samples. A percentile is the smallest sample that so many percent do not exceed. */
+void figures_make(struct figures *f, uint64_t *ns, size_t n);
+
+/* Several sets side by side, one row per bucket of a logarithmic scale. */
+struct histogram_column {
+    const char *name;
+    const uint64_t *ns;
+    size_t n;
+};
+void histogram_print(FILE *out, const struct histogram_column *columns, size_t n);
+
+#endif

@@ -1,0 +1,183 @@
+/*
+ * latency.c - `cutin latency`: how long does real-time work wait on a busy GPU?
+ *
+ * A best-effort process keeps the GPU busy; a real-time process launches a short kernel at random
+ * phases and measures, on the host, from the launch until it knows the kernel complete. Three modes
+ * alternate in rounds, so that whatever else the machine does hits all alike: `alone` (no best
+ * effort), `native` (both on the plain driver), `cutin` (both under libcutin.so, with a daemon of
+ * their own). Best effort also runs by itself in each round: what it loses with nobody above. Its
+ * updates do not commute, so its checksum tells whether one was lost, repeated or swapped.
+ */
+#include "bench.h"
+#include "command.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    OPT_SIM,
+    OPT_SAMPLES,
+    OPT_BE_KERNEL_US,
+    OPT_MODE,
+    OPT_RT_KERNELS,
+    OPT_RT_KERNEL_US,
+    OPT_GAP_US,
+    OPT_SOLO_MS,
+    OPT_SEED,
+    OPT_JSON,
+    OPT_WORKER,
+};
+
+static const struct option_row options[] = {
+    [OPT_SIM] = {"sim", NULL, "on a simulated GPU of this run's own"},
+    [OPT_SAMPLES] = {"samples", "N", "per mode (1000)"},
+    [OPT_BE_KERNEL_US] = {"be-kernel-us", "N", "duration of best-effort kernels (200)"},
+    [OPT_MODE] = {"mode", "MODE", "alone, native or cutin; may be repeated (all three)"},
+    [OPT_RT_KERNELS] = {"rt-kernels", "N", "real-time kernels per sample (1)"},
+    [OPT_RT_KERNEL_US] = {"rt-kernel-us", "N", "duration of each (20)"},
+    [OPT_GAP_US] = {"gap-us", "N", "mean pause between samples (2000)"},
+    [OPT_SOLO_MS] = {"solo-ms", "N", "how long best effort runs with nobody above (1500)"},
+    [OPT_SEED] = {"seed", "N", "of the random phases (1)"},
+    [OPT_JSON] = {"json", NULL, "one JSON object on stdout, instead of table and histogram"},
+    [OPT_WORKER] = {"worker", "ROLE", NULL},
+    {0},
+};
+
+const char *const bench_mode_names[] = {"alone", "native", "cutin", NULL};
+
+static void parse(struct bench_plan *p, int argc, char **argv)
+{
+    const struct command *cmd = &command_latency;
+    int row;
+
+#define NUMBER(field, least, most)                                                                 \
+    p->field = (__typeof__(p->field))options_number(cmd, row, optarg, least, most);                \
+    break
+    while ((row = options_next(cmd, argc, argv)) != OPTIONS_END) {
+        switch (row) {
+        case OPT_SIM:
+            p->sim = true;
+            break;
+        case OPT_SAMPLES:
+            NUMBER(samples, 1, 1000000);
+        case OPT_BE_KERNEL_US:
+            NUMBER(be_kernel_us, 1, 1000000);
+        case OPT_MODE:
+            p->modes |= 1u << options_word(cmd, row, optarg, bench_mode_names);
+            break;
+        case OPT_RT_KERNELS:
+            NUMBER(rt_kernels, 1, 1000);
+        case OPT_RT_KERNEL_US:
+            NUMBER(rt_kernel_us, 1, 1000000);
+        case OPT_GAP_US:
+            NUMBER(gap_us, 1, 10000000);
+        case OPT_SOLO_MS:
+            NUMBER(solo_ms, 0, 600000);
+        case OPT_SEED:
+            NUMBER(seed, 0, UINT64_MAX);
+        case OPT_JSON:
+            p->json = true;
+            break;
+        case OPT_WORKER:
+            exit(worker_main(optarg));
+        }
+    }
+#undef NUMBER
+    options_no_operands(cmd, argc, argv);
+    if (p->modes == 0)
+        p->modes = (1u << BENCH_MODES) - 1;
+}
+
+static void print_table(const struct bench *b)
+{
+    printf("%s, best-effort kernels of %u us\n\n", b->gpu, b->plan.be_kernel_us);
+    printf("%-8s", "us");
+#define HEADING(field, heading, percent) printf(" %9s", heading);
+    FIGURES(HEADING)
+#undef HEADING
+    printf(" %9s\n", "samples");
+    for (int m = 0; m < BENCH_MODES; m++) {
+        if (!bench_has(b, m))
+            continue;
+        printf("%-8s", bench_mode_names[m]);
+#define CELL(field, heading, percent) printf(" %9.1f", b->mode[m].figures.field);
+        FIGURES(CELL)
+#undef CELL
+        printf(" %9zu\n", b->mode[m].figures.samples);
+    }
+    putchar('\n');
+    for (int m = BENCH_NATIVE; m <= BENCH_CUTIN; m++)
+        if (bench_has(b, m) && bench_has(b, BENCH_ALONE))
+            printf("added by %-7s p50 %.1f us, p99 %.1f us\n", bench_mode_names[m],
+                   bench_added(b, m).p50_us, bench_added(b, m).p99_us);
+    for (int m = BENCH_NATIVE; m <= BENCH_CUTIN; m++)
+        if (bench_has(b, m))
+            printf("best effort, %-7s %.0f kernels/s beside real time, %.0f with nobody above\n",
+                   bench_mode_names[m], bench_rate(&b->mode[m].shared),
+                   bench_rate(&b->mode[m].solo));
+    if (b->checked)
+        printf("best-effort result: %s\n", b->identical ? "identical" : "DIFFERENT");
+}
+
+static void print_histogram(const struct bench *b)
+{
+    struct histogram_column columns[BENCH_MODES];
+    size_t n = 0;
+
+    for (int m = 0; m < BENCH_MODES; m++)
+        if (bench_has(b, m))
+            columns[n++] = (struct histogram_column){bench_mode_names[m], b->mode[m].latency_ns,
+                                                     b->mode[m].figures.samples};
+    putchar('\n');
+    histogram_print(stdout, columns, n);
+}
+
+static int report(struct bench *b)
+{
+    int rc = EXIT_SUCCESS;
+
+    if (b->plan.json) {
+        rc = bench_print_json(b, stdout);
+    } else {
+        print_table(b);
+        print_histogram(b);
+    }
+    if (b->cancelled && rc == EXIT_SUCCESS)
+        say(&command_latency, "interrupted; the figures are of what was measured");
+    if (b->checked && !b->identical)
+        rc = EXIT_FAILURE;
+    return fflush(stdout) == 0 ? rc : EXIT_FAILURE;
+}
+
+static int latency(int argc, char **argv)
+{
+    static struct bench bench = {.plan = {.samples = 1000,
+                                          .be_kernel_us = 200,
+                                          .rt_kernels = 1,
+                                          .rt_kernel_us = 20,
+                                          .gap_us = 2000,
+                                          .solo_ms = 1500,
+                                          .seed = 1}};
+    int rc;
+
+    parse(&bench.plan, argc, argv);
+    rc = bench_run(&bench);
+    if (rc != 0)
+        say(&command_latency, "%s", bench.why);
+    rc = rc == 0 ? report(&bench) : EXIT_FAILURE;
+    bench_free(&bench);
+    return rc;
+}
+
+const struct command command_latency = {
+    .name = "latency",
+    .summary = "how long does real-time work wait on a busy GPU?",
+    .synopsis = "[OPTIONS]",
+    .about = "Measures launch to completion of a short real-time kernel: alone, beside a busy\n"
+             "best-effort process on the plain driver (native), and with both under cutin.",
+    .options = options,
+    .run = latency,
+};

@@ -1,0 +1,167 @@
+/*
+ * options.c - options of the subcommands from their tables: parsing, help text, error lines.
+ */
+#include "command.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    MOST_OPTIONS = 40,
+    HELP_COLUMN = 26,
+    /* Values of getopt_long's `val`: rows count up from VAL_ROW, clear of every character. */
+    VAL_HELP = 0x100,
+    VAL_ROW = 0x101,
+};
+
+static void say_line(const struct command *cmd, const char *format, va_list args)
+{
+    char text[1024];
+
+    vsnprintf(text, sizeof(text), format, args);
+    if (cmd)
+        fprintf(stderr, "cutin %s: %s\n", cmd->name, text);
+    else
+        fprintf(stderr, "cutin: %s\n", text);
+}
+
+void say(const struct command *cmd, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    say_line(cmd, format, args);
+    va_end(args);
+}
+
+_Noreturn void fail_usage(const struct command *cmd, const char *format, ...)
+{
+    char text[768];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    if (cmd)
+        say(cmd, "%s; see `cutin %s --help`", text, cmd->name);
+    else
+        say(cmd, "%s; see `cutin help`", text);
+    exit(EXIT_USAGE);
+}
+
+static void table_to_getopt(const struct command *cmd, struct option *out)
+{
+    size_t n = 0;
+
+    for (const struct option_row *row = cmd->options; row && row->name && n < MOST_OPTIONS; row++) {
+        out[n] = (struct option){.name = row->name,
+                                 .has_arg = row->arg ? required_argument : no_argument,
+                                 .val = VAL_ROW + (int)n};
+        n++;
+    }
+    out[n++] = (struct option){.name = "help", .has_arg = no_argument, .val = VAL_HELP};
+    out[n] = (struct option){0};
+}
+
+/* getopt_long tells what was wrong in three ways: optopt is a row's value, a letter, or 0. */
+_Noreturn static void wrong_option(const struct command *cmd, int what, char **argv)
+{
+    if (what == ':')
+        fail_usage(cmd, "option --%s needs a value (%s)", cmd->options[optopt - VAL_ROW].name,
+                   cmd->options[optopt - VAL_ROW].arg);
+    if (optopt >= VAL_HELP)
+        fail_usage(cmd, "option --%s takes no value",
+                   optopt == VAL_HELP ? "help" : cmd->options[optopt - VAL_ROW].name);
+    if (optopt)
+        fail_usage(cmd, "unknown option -%c", optopt);
+    fail_usage(cmd, "unknown option %s", argv[optind - 1]);
+}
+
+int options_next(const struct command *cmd, int argc, char **argv)
+{
+    struct option table[MOST_OPTIONS + 2];
+    int val;
+
+    table_to_getopt(cmd, table);
+    opterr = 0;
+    val = getopt_long(argc, argv, "+:h", table, NULL);
+    switch (val) {
+    case -1:
+        return OPTIONS_END;
+    case 'h':
+    case VAL_HELP:
+        options_help(cmd);
+        exit(EXIT_SUCCESS);
+    case '?':
+    case ':':
+        wrong_option(cmd, val, argv);
+    default:
+        return val - VAL_ROW;
+    }
+}
+
+void options_no_operands(const struct command *cmd, int argc, char **argv)
+{
+    if (optind < argc)
+        fail_usage(cmd, "unexpected argument %s", argv[optind]);
+}
+
+uint64_t options_number(const struct command *cmd, int row, const char *text, uint64_t least,
+                        uint64_t most)
+{
+    char *end;
+    unsigned long long value;
+
+    errno = 0;
+    value = strtoull(text, &end, 10);
+    /* strtoull takes "-1" for a huge number and skips blanks: only digits are a number here. */
+    if (text[0] < '0' || text[0] > '9' || *end || errno || value < least || value > most)
+        fail_usage(cmd, "--%s=%s is not a number from %llu to %llu", cmd->options[row].name, text,
+                   (unsigned long long)least, (unsigned long long)most);
+    return value;
+}
+
+int options_word(const struct command *cmd, int row, const char *text, const char *const *words)
+{
+    char list[256] = "";
+
+    for (int i = 0; words[i]; i++) {
+        if (strcmp(text, words[i]) == 0)
+            return i;
+        if (i)
+            strncat(list, words[i + 1] ? ", " : " or ", sizeof(list) - strlen(list) - 1);
+        strncat(list, words[i], sizeof(list) - strlen(list) - 1);
+    }
+    fail_usage(cmd, "--%s=%s is not %s", cmd->options[row].name, text, list);
+}
+
+static void help_row(const char *name, const char *arg, const char *help)
+{
+    char left[64];
+    int width = snprintf(left, sizeof(left), "  --%s%s%s", name, arg ? " " : "", arg ? arg : "");
+
+    printf("%s%*s", left, width < HELP_COLUMN - 1 ? HELP_COLUMN - width : 2, "");
+    for (const char *c = help; *c; c++) {
+        putchar(*c);
+        if (*c == '\n')
+            printf("%*s", HELP_COLUMN, "");
+    }
+    putchar('\n');
+}
+
+void options_help(const struct command *cmd)
+{
+    printf("Usage: cutin %s%s%s\n%s\n", cmd->name, cmd->synopsis[0] ? " " : "", cmd->synopsis,
+           cmd->summary);
+    if (cmd->about)
+        printf("\n%s\n", cmd->about);
+    printf("\nOptions:\n");
+    for (const struct option_row *row = cmd->options; row && row->name; row++)
+        if (row->help)
+            help_row(row->name, row->arg, row->help);
+    help_row("help", NULL, "this text");
+}

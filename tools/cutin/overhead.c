@@ -1,0 +1,431 @@
+/*
+ * overhead.c - `cutin overhead`: what the shim adds to a driver call.
+ *
+ * The same calls are timed in processes of their own: bare, and preloaded as real time (pass
+ * through), as best effort (inline) and as best effort whose stream is held (buffered). The modes
+ * take turns, round after round, so that the machine's noise meets them alike; a figure is the
+ * median over the rounds of (percentile under cutin - percentile bare of the same round). On the
+ * simulated GPU its null mode is used: calls cost next to nothing, so that the shim's part shows.
+ */
+#include "command.h"
+#include "driver.h"
+#include "kernels_ptx.h"
+#include "paths.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <getopt.h>
+#include <jansson.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { OPT_SIM, OPT_REAL, OPT_CALLS, OPT_ROUNDS, OPT_THREADS, OPT_JSON, OPT_WORKER };
+
+static const struct option_row options[] = {
+    [OPT_SIM] = {"sim", NULL, "on the simulated GPU's null mode (the default)"},
+    [OPT_REAL] = {"real", NULL, "on this machine's GPU"},
+    [OPT_CALLS] = {"calls", "N", "timed calls of each kind, per thread and round (default 20000)"},
+    [OPT_ROUNDS] = {"rounds", "N", "rounds of all modes (default 5)"},
+    [OPT_THREADS] = {"threads", "N",
+                     "only with so many threads, a stream each (default 1, then 8)"},
+    [OPT_JSON] = {"json", NULL, "one JSON object on stdout"},
+    [OPT_WORKER] = {"worker", "MODE", NULL},
+    {0},
+};
+
+/* The rows and columns of the table; ints, because loops count through them. */
+enum { BARE, PASS_THROUGH, INLINE, BUFFERED, MODES };
+static const char *const mode_names[] = {"bare", "pass_through", "inline", "buffered", NULL};
+enum { LAUNCH, EVENT_RECORD, MEMCPY_ASYNC, CALLS };
+static const char *const call_names[] = {"launch", "event_record", "memcpy_async"};
+
+enum {
+    CHUNK = 1000, /* calls between two synchronisations: fits a vHQ that is held */
+    MOST_ROUNDS = 100,
+    MOST_THREADS = 64,
+};
+
+struct figure {
+    double p50, p99; /* ns per call */
+};
+
+struct plan {
+    uint32_t calls, rounds, threads; /* threads 0: 1, then 8 */
+    bool real, json;
+};
+
+/* ---- the worker ---------------------------------------------------------------------------- */
+
+static struct {
+    struct driver cu;
+    CUcontext context;
+    CUfunction function;
+    int (*hold)(CUstream), (*release)(CUstream); /* cutin.h, found if it is loaded */
+    uint32_t calls, threads;
+    int mode;
+    uint32_t *ns; /* [call][thread][calls] */
+} bench;
+
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+struct subject { /* one thread's own objects */
+    CUstream stream;
+    CUevent event;
+    CUdeviceptr device;
+    void *host;
+};
+
+static CUresult call_once(int call, const struct subject *s)
+{
+    uint64_t dst = s->device;
+    uint32_t value = 1, n = 4;
+    void *params[] = {&dst, &value, &n};
+
+    switch (call) {
+    case LAUNCH:
+        return bench.cu.cuLaunchKernel(bench.function, 1, 1, 1, 32, 1, 1, 0, s->stream, params,
+                                       NULL);
+    case EVENT_RECORD:
+        return bench.cu.cuEventRecord(s->event, s->stream);
+    default:
+        return bench.cu.cuMemcpyHtoDAsync(s->device, s->host, 64, s->stream);
+    }
+}
+
+static int time_call(int call, const struct subject *s, uint32_t *ns, uint32_t count)
+{
+    for (uint32_t done = 0; done < count;) {
+        uint32_t chunk = count - done < CHUNK ? count - done : CHUNK;
+
+        if (bench.mode == BUFFERED && bench.hold(s->stream))
+            return -EIO;
+        for (uint32_t i = 0; i < chunk; i++) {
+            uint64_t before = now_ns();
+            CUresult r = call_once(call, s);
+
+            ns[done + i] = (uint32_t)(now_ns() - before);
+            if (r)
+                return -EIO;
+        }
+        if (bench.mode == BUFFERED)
+            bench.release(s->stream);
+        bench.cu.cuStreamSynchronize(s->stream);
+        done += chunk;
+    }
+    return 0;
+}
+
+static void *worker_thread(void *arg)
+{
+    uintptr_t me = (uintptr_t)arg;
+    struct subject s;
+    uint32_t warm[CHUNK];
+    long err = 0;
+
+    err |= (long)bench.cu.cuCtxSetCurrent(bench.context);
+    err |= (long)bench.cu.cuStreamCreate(&s.stream, CU_STREAM_NON_BLOCKING);
+    err |= (long)bench.cu.cuEventCreate(&s.event, CU_EVENT_DISABLE_TIMING);
+    err |= (long)bench.cu.cuMemAlloc(&s.device, 64);
+    err |= (long)bench.cu.cuMemAllocHost(&s.host, 64);
+    for (int call = 0; call < CALLS && !err; call++) {
+        uint32_t *ns = bench.ns + ((size_t)call * bench.threads + me) * bench.calls;
+
+        /* The first launch of a kernel waits for its turn: not while its own thread holds. */
+        err |= (long)call_once(call, &s);
+        bench.cu.cuStreamSynchronize(s.stream);
+        err |= time_call(call, &s, warm, CHUNK);
+        err |= time_call(call, &s, ns, bench.calls);
+    }
+    return (void *)err;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+static int worker_open(void)
+{
+    char why[256];
+    CUdevice device;
+    CUmodule module;
+
+    if (driver_open(&bench.cu, why, sizeof(why)) != 0) {
+        say(NULL, "%s", why);
+        return -ENOENT;
+    }
+    if (bench.cu.cuInit(0) || bench.cu.cuDeviceGet(&device, 0) ||
+        bench.cu.cuDevicePrimaryCtxRetain(&bench.context, device) ||
+        bench.cu.cuCtxSetCurrent(bench.context) ||
+        bench.cu.cuModuleLoadData(&module, kernels_ptx) ||
+        bench.cu.cuModuleGetFunction(&bench.function, module, "fill"))
+        return -EIO;
+    *(void **)&bench.hold = dlsym(RTLD_DEFAULT, "cutin_stream_hold");
+    *(void **)&bench.release = dlsym(RTLD_DEFAULT, "cutin_stream_release");
+    return bench.mode == BUFFERED && !bench.hold ? -ENOSYS : 0;
+}
+
+/* Times everything in this process and prints p50 and p99 of each call. */
+static int worker(int mode, const struct plan *plan)
+{
+    pthread_t threads[MOST_THREADS];
+    long err = 0;
+    size_t n = (size_t)plan->threads * plan->calls;
+
+    bench.mode = mode;
+    bench.calls = plan->calls;
+    bench.threads = plan->threads;
+    bench.ns = calloc(CALLS * n, sizeof(*bench.ns));
+    if (!bench.ns || worker_open() != 0)
+        return EXIT_FAILURE;
+    for (uintptr_t i = 0; i < plan->threads; i++)
+        if (pthread_create(&threads[i], NULL, worker_thread, (void *)i) != 0)
+            return EXIT_FAILURE;
+    for (uint32_t i = 0; i < plan->threads; i++) {
+        void *result;
+
+        pthread_join(threads[i], &result);
+        err |= (long)result;
+    }
+    for (int call = 0; call < CALLS && !err; call++) {
+        uint32_t *ns = bench.ns + (size_t)call * n;
+
+        qsort(ns, n, sizeof(*ns), by_value);
+        printf("%u %u\n", ns[n / 2], ns[n - 1 - n / 100]);
+    }
+    return err ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+/* ---- the parent ---------------------------------------------------------------------------- */
+
+_Noreturn static void become_worker(int mode, const struct plan *plan, const struct paths *paths)
+{
+    char calls[16], threads[16];
+
+    snprintf(calls, sizeof(calls), "%u", plan->calls);
+    snprintf(threads, sizeof(threads), "%u", plan->threads);
+    environment_remove_preload("libcutin.so");
+    if (!plan->real) {
+        environment_prepend("LD_LIBRARY_PATH", paths->simulator);
+        setenv("SIMGPU_NULL", "1", 1);
+        setenv("SIMGPU_LAUNCH_NS", "0", 1);
+    }
+    if (mode != BARE)
+        environment_prepend("LD_PRELOAD", paths->library);
+    setenv("CUTIN_PRIORITY", mode == PASS_THROUGH ? "rt" : "be", 1);
+    setenv("CUTIN_SOCKET", "", 1);
+    execl(paths->self, "cutin", "overhead", "--worker", mode_names[mode], "--calls", calls,
+          "--threads", threads, (char *)NULL);
+    _exit(EXIT_CANNOT_RUN);
+}
+
+static int measure(int mode, const struct plan *plan, const struct paths *paths,
+                   struct figure out[CALLS])
+{
+    int ends[2], status;
+    FILE *in;
+    pid_t pid;
+    int rc = 0;
+
+    if (pipe(ends) != 0)
+        return -errno;
+    fflush(NULL);
+    pid = fork();
+    if (pid == 0) {
+        dup2(ends[1], STDOUT_FILENO);
+        close(ends[0]);
+        close(ends[1]);
+        become_worker(mode, plan, paths);
+    }
+    close(ends[1]);
+    in = fdopen(ends[0], "r");
+    for (int call = 0; call < CALLS && rc == 0; call++)
+        if (pid < 0 || !in || fscanf(in, "%lf %lf", &out[call].p50, &out[call].p99) != 2)
+            rc = -EIO;
+    if (in)
+        fclose(in);
+    if (pid > 0 && (waitpid(pid, &status, 0) != pid || status != 0))
+        rc = -EIO;
+    return rc;
+}
+
+static int by_double(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+static double median(double *v, uint32_t n)
+{
+    qsort(v, n, sizeof(*v), by_double);
+    return v[n / 2];
+}
+
+struct result {
+    uint32_t threads;
+    struct figure bare[CALLS], added[MODES][CALLS];
+};
+
+/* All rounds with plan->threads threads. */
+static int run_rounds(const struct plan *plan, const struct paths *paths, struct result *result)
+{
+    static struct figure seen[MOST_ROUNDS][MODES][CALLS];
+    double p50[MOST_ROUNDS], p99[MOST_ROUNDS];
+
+    for (uint32_t r = 0; r < plan->rounds; r++)
+        for (int mode = 0; mode < MODES; mode++) {
+            int rc = measure(mode, plan, paths, seen[r][mode]);
+
+            if (rc != 0) {
+                say(&command_overhead, "the %s process could not be measured", mode_names[mode]);
+                return rc;
+            }
+        }
+    result->threads = plan->threads;
+    for (int mode = 0; mode < MODES; mode++)
+        for (int call = 0; call < CALLS; call++) {
+            for (uint32_t r = 0; r < plan->rounds; r++) {
+                const struct figure *base = &seen[r][BARE][call];
+
+                p50[r] = seen[r][mode][call].p50 - (mode == BARE ? 0 : base->p50);
+                p99[r] = seen[r][mode][call].p99 - (mode == BARE ? 0 : base->p99);
+            }
+            *(mode == BARE ? &result->bare[call] : &result->added[mode][call]) =
+                (struct figure){median(p50, plan->rounds), median(p99, plan->rounds)};
+        }
+    return 0;
+}
+
+static json_t *result_json(const struct result *result)
+{
+    json_t *object = json_pack("{s:i}", "threads", (int)result->threads), *mode_object;
+
+    for (int mode = 0; mode < MODES; mode++) {
+        mode_object = json_object();
+        for (int call = 0; call < CALLS; call++) {
+            const struct figure *f =
+                mode == BARE ? &result->bare[call] : &result->added[mode][call];
+
+            json_object_set_new(
+                mode_object, call_names[call],
+                mode == BARE
+                    ? json_pack("{s:f,s:f}", "ns_p50", f->p50, "ns_p99", f->p99)
+                    : json_pack("{s:f,s:f}", "added_ns_p50", f->p50, "added_ns_p99", f->p99));
+        }
+        json_object_set_new(object, mode_names[mode], mode_object);
+    }
+    return object;
+}
+
+/* The first result's figures at the top, all of them under "runs". */
+static void print_json(const struct plan *plan, const struct result *results, size_t n)
+{
+    json_t *top = result_json(&results[0]), *runs = json_array();
+
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(runs, result_json(&results[i]));
+    json_object_set_new(top, "runs", runs);
+    json_object_set_new(top, "config",
+                        json_pack("{s:b,s:i,s:i,s:s}", "simulated", !plan->real, "calls",
+                                  (int)plan->calls, "rounds", (int)plan->rounds, "version",
+                                  CUTIN_VERSION));
+    json_dumpf(top, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
+    putchar('\n');
+    json_decref(top);
+}
+
+static void print_table(const struct result *results, size_t n)
+{
+    printf("ns per call: bare, and added under cutin (p50 / p99)\n");
+    for (size_t i = 0; i < n; i++) {
+        printf("\n%-2u thread%-5s", results[i].threads, results[i].threads == 1 ? "" : "s");
+        for (int mode = 0; mode < MODES; mode++)
+            printf("%18s", mode_names[mode]);
+        for (int call = 0; call < CALLS; call++) {
+            printf("\n%-14s", call_names[call]);
+            for (int mode = 0; mode < MODES; mode++) {
+                const struct figure *f =
+                    mode == BARE ? &results[i].bare[call] : &results[i].added[mode][call];
+
+                printf("%9.0f /%7.0f", f->p50, f->p99);
+            }
+        }
+        putchar('\n');
+    }
+}
+
+static int overhead(int argc, char **argv)
+{
+    const struct command *cmd = &command_overhead;
+    struct plan plan = {.calls = 20000, .rounds = 5};
+    static const uint32_t default_threads[] = {1, 8};
+    struct result results[2];
+    struct paths paths;
+    size_t n = 0;
+    int row, mode = -1;
+
+    while ((row = options_next(cmd, argc, argv)) != OPTIONS_END) {
+        switch (row) {
+        case OPT_REAL:
+            plan.real = true;
+            break;
+        case OPT_CALLS:
+            plan.calls = (uint32_t)options_number(cmd, row, optarg, 100, 1000000);
+            break;
+        case OPT_ROUNDS:
+            plan.rounds = (uint32_t)options_number(cmd, row, optarg, 1, MOST_ROUNDS);
+            break;
+        case OPT_THREADS:
+            plan.threads = (uint32_t)options_number(cmd, row, optarg, 1, MOST_THREADS);
+            break;
+        case OPT_JSON:
+            plan.json = true;
+            break;
+        case OPT_WORKER:
+            mode = options_word(cmd, row, optarg, mode_names);
+            break;
+        }
+    }
+    options_no_operands(cmd, argc, argv);
+    if (mode >= 0)
+        return worker(mode, &plan);
+    paths_find(&paths);
+    if (!paths.library[0] || (!plan.real && !paths.simulator[0])) {
+        say(cmd, "libcutin.so%s not found beside this command", plan.real ? "" : " or simulator");
+        return EXIT_FAILURE;
+    }
+    for (uint32_t only = plan.threads; n < (only ? 1 : 2); n++) {
+        plan.threads = only ? only : default_threads[n];
+        if (run_rounds(&plan, &paths, &results[n]) != 0)
+            return EXIT_FAILURE;
+    }
+    if (plan.json)
+        print_json(&plan, results, n);
+    else
+        print_table(results, n);
+    return EXIT_SUCCESS;
+}
+
+const struct command command_overhead = {
+    .name = "overhead",
+    .summary = "what cutin adds to a driver call, in nanoseconds",
+    .synopsis = "[OPTIONS]",
+    .about = "Times launches, event records and asynchronous copies bare and under cutin: passed\n"
+             "through (real time), submitted inline and buffered (best effort).",
+    .options = options,
+    .run = overhead,
+};

@@ -1,0 +1,117 @@
+/*
+ * paths.c - where the parts of cutin lie, and lists of paths in environment variables.
+ */
+#include "paths.h"
+
+#include <errno.h>
+#include <libgen.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Candidates relative to the folder of the executable: the build tree, then what was installed.
+ * CUTIN_FROM_BIN_LIB comes from the build: the way from the installed bin folder to the libraries.
+ */
+static const char *const library_places[] = {"../lib/libcutin.so",
+                                             CUTIN_FROM_BIN_LIB "/libcutin.so", NULL};
+static const char *const daemon_places[] = {"cutind", NULL};
+static const char *const simulator_places[] = {
+    "../lib/simgpu/libcuda.so.1", CUTIN_FROM_BIN_LIB "/cutin/simgpu/libcuda.so.1", NULL};
+
+/* PATH_MAX bytes into `out`: the first of the places that exists, or "". */
+static void find_first(char *out, const char *folder, const char *const *places)
+{
+    char candidate[PATH_MAX];
+
+    for (; *places; places++) {
+        int n = snprintf(candidate, sizeof(candidate), "%s/%s", folder, *places);
+        if (n > 0 && (size_t)n < sizeof(candidate) && access(candidate, R_OK) == 0 &&
+            realpath(candidate, out))
+            return;
+    }
+    out[0] = '\0';
+}
+
+/* As find_first, and the folder that the user-visible name lies in: the file itself may be a link
+ * to a versioned one elsewhere. */
+static void find_folder(char *out, const char *folder, const char *const *places)
+{
+    char candidate[PATH_MAX];
+
+    for (; *places; places++) {
+        int n = snprintf(candidate, sizeof(candidate), "%s/%s", folder, *places);
+        if (n > 0 && (size_t)n < sizeof(candidate) && access(candidate, R_OK) == 0 &&
+            realpath(dirname(candidate), out))
+            return;
+    }
+    out[0] = '\0';
+}
+
+void paths_find(struct paths *paths)
+{
+    char folder[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", paths->self, sizeof(paths->self) - 1);
+
+    paths->self[n > 0 ? n : 0] = '\0';
+    snprintf(folder, sizeof(folder), "%s", paths->self);
+    dirname(folder);
+    find_first(paths->library, folder, library_places);
+    find_first(paths->daemon, folder, daemon_places);
+    find_folder(paths->simulator, folder, simulator_places);
+}
+
+int environment_prepend(const char *name, const char *value)
+{
+    const char *old = getenv(name);
+    size_t length = strlen(value);
+    char *list = NULL;
+    int rc;
+
+    if (!old || !*old)
+        return setenv(name, value, 1) == 0 ? 0 : -ENOMEM;
+    if (strncmp(old, value, length) == 0 && (old[length] == '\0' || old[length] == ':'))
+        return 0;
+    if (asprintf(&list, "%s:%s", value, old) < 0)
+        return -ENOMEM;
+    rc = setenv(name, list, 1) == 0 ? 0 : -ENOMEM;
+    free(list);
+    return rc;
+}
+
+static bool entry_is(const char *entry, size_t length, const char *file)
+{
+    size_t tail = strlen(file);
+
+    return length >= tail && memcmp(entry + length - tail, file, tail) == 0 &&
+           (length == tail || entry[length - tail - 1] == '/');
+}
+
+int environment_remove_preload(const char *file)
+{
+    const char *rest = getenv("LD_PRELOAD");
+    char *list;
+    size_t used = 0;
+    int rc;
+
+    if (!rest)
+        return 0;
+    list = malloc(strlen(rest) + 1);
+    if (!list)
+        return -ENOMEM;
+    while (*rest) {
+        size_t length = strcspn(rest, " :"); /* ld.so takes both as separators */
+        if (length && !entry_is(rest, length, file)) {
+            if (used)
+                list[used++] = ':';
+            memcpy(list + used, rest, length);
+            used += length;
+        }
+        rest += length + (rest[length] != '\0');
+    }
+    list[used] = '\0';
+    rc = used ? setenv("LD_PRELOAD", list, 1) : unsetenv("LD_PRELOAD");
+    free(list);
+    return rc == 0 ? 0 : -ENOMEM;
+}

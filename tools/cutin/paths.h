@@ -1,0 +1,26 @@
+/*
+ * paths.h - where the parts of cutin lie, seen from the running executable.
+ *
+ * The build tree and an installed tree look alike from bin/: the command moves with its folder, and
+ * nothing has to be configured after the move.
+ */
+#ifndef CUTIN_PATHS_H
+#define CUTIN_PATHS_H
+
+#include <limits.h>
+
+struct paths {
+    char self[PATH_MAX];      /* this executable */
+    char library[PATH_MAX];   /* libcutin.so, "" where there is none */
+    char daemon[PATH_MAX];    /* cutind, "" where there is none */
+    char simulator[PATH_MAX]; /* folder of the simulated libcuda.so.1, "" where there is none */
+};
+void paths_find(struct paths *paths);
+
+/* Put `value` in front of the colon-separated list in environment variable `name`, unless it is
+ * there already. Returns 0 or -ENOMEM. */
+int environment_prepend(const char *name, const char *value);
+/* Take every library whose file name is `file` out of LD_PRELOAD. Returns 0 or -ENOMEM. */
+int environment_remove_preload(const char *file);
+
+#endif

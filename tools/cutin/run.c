@@ -1,0 +1,169 @@
+/*
+ * run.c - `cutin run`: a program under cutin, at a level, with the daemon there.
+ *
+ * The command becomes the program (exec), so signals, job control and the exit status are the
+ * program's own. Whatever is wrong with cutin itself is a warning: the program runs anyway.
+ */
+#include "command.h"
+#include "daemon.h"
+#include "paths.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { OPT_PRIORITY, OPT_SIM, OPT_NO_DAEMON, OPT_SOCKET, OPT_BUDGET_US, OPT_DEPTH };
+
+static const struct option_row options[] = {
+    [OPT_PRIORITY] = {"priority", "LEVEL",
+                      "be (held while others run, the default), 1, 2, or rt\n"
+                      "(real time: never held)"},
+    [OPT_SIM] = {"sim", NULL, "run on the simulated GPU, no NVIDIA driver needed"},
+    [OPT_NO_DAEMON] = {"no-daemon", NULL,
+                       "neither start nor use the daemon: only the streams of\n"
+                       "this one process are ordered"},
+    [OPT_SOCKET] = {"socket", "PATH", "the daemon's socket"},
+    [OPT_BUDGET_US] = {"budget-us", "N", "GPU time below rt that may be in flight, estimated"},
+    [OPT_DEPTH] = {"depth", "N", "commands that may be in flight per stream"},
+    {0},
+};
+
+static const char *const levels[] = {"be", "1", "2", "rt", NULL};
+
+/* What env(1) and timeout(1) exit with when they fail themselves. */
+enum { EXIT_OWN_FAILURE = 125 };
+
+struct settings {
+    const char *level, *budget_us, *depth;
+    const char *socket; /* NULL: as the environment says */
+    bool sim, no_daemon;
+};
+
+static void parse(struct settings *s, int argc, char **argv)
+{
+    const struct command *cmd = &command_run;
+    int row;
+
+    while ((row = options_next(cmd, argc, argv)) != OPTIONS_END) {
+        switch (row) {
+        case OPT_PRIORITY:
+            s->level = levels[options_word(cmd, row, optarg, levels)];
+            break;
+        case OPT_SIM:
+            s->sim = true;
+            break;
+        case OPT_NO_DAEMON:
+            s->no_daemon = true;
+            break;
+        case OPT_SOCKET:
+            s->socket = optarg;
+            break;
+        case OPT_BUDGET_US:
+            options_number(cmd, row, optarg, 1, 1000000);
+            s->budget_us = optarg;
+            break;
+        case OPT_DEPTH:
+            options_number(cmd, row, optarg, 1, 1024);
+            s->depth = optarg;
+            break;
+        }
+    }
+    if (optind >= argc)
+        fail_usage(cmd, "which program?");
+}
+
+static int set(const char *name, const char *value)
+{
+    return !value || setenv(name, value, 1) == 0 ? 0 : -ENOMEM;
+}
+
+/* The program may change its folder, the daemon does: relative paths mean nothing to either. */
+static const char *absolute(const char *path)
+{
+    char *folder, *out = NULL;
+
+    if (path[0] == '/' || path[0] == '\0')
+        return path;
+    folder = getcwd(NULL, 0);
+    if (!folder || asprintf(&out, "%s/%s", folder, path) < 0)
+        out = NULL;
+    free(folder);
+    return out ? out : path;
+}
+
+/* Finds or starts the daemon. The program runs in any case; the shim itself needs no telling where
+ * the default place is, and no socket at all where none can be used. */
+static int prepare_daemon(const struct settings *s, const struct paths *paths)
+{
+    const char *path = s->no_daemon ? "" : absolute(s->socket ? s->socket : daemon_socket());
+    char why[512];
+    int rc;
+
+    if (path[0]) {
+        rc = daemon_ensure(paths->daemon, path, why, sizeof(why));
+        if (rc != 0)
+            say(&command_run, "%s; running without the daemon", why);
+        if (rc == -ENAMETOOLONG)
+            path = "";
+    }
+    if (!path[0] || s->socket)
+        return set("CUTIN_SOCKET", path);
+    return 0;
+}
+
+static int prepare(const struct settings *s, const struct paths *paths)
+{
+    int rc = prepare_daemon(s, paths);
+
+    if (rc == 0)
+        rc = set("CUTIN_PRIORITY", s->level);
+    if (rc == 0)
+        rc = set("CUTIN_BUDGET_US", s->budget_us);
+    if (rc == 0)
+        rc = set("CUTIN_DEPTH", s->depth);
+    if (rc == 0 && s->sim)
+        rc = environment_prepend("LD_LIBRARY_PATH", paths->simulator);
+    /* Last, so that nothing but the program itself is started under the library. */
+    if (rc == 0 && paths->library[0])
+        rc = environment_prepend("LD_PRELOAD", paths->library);
+    return rc;
+}
+
+static int run(int argc, char **argv)
+{
+    struct settings s = {0};
+    struct paths paths;
+    int rc;
+
+    parse(&s, argc, argv);
+    paths_find(&paths);
+    if (s.sim && !paths.simulator[0]) {
+        say(&command_run, "the simulated driver is not installed beside cutin");
+        return EXIT_OWN_FAILURE;
+    }
+    if (!paths.library[0])
+        say(&command_run, "libcutin.so is not installed beside cutin; running without it");
+    rc = prepare(&s, &paths);
+    if (rc != 0) {
+        say(&command_run, "cannot set the environment: %s", strerror(-rc));
+        return EXIT_OWN_FAILURE;
+    }
+    execvp(argv[optind], argv + optind);
+    rc = errno == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_RUN;
+    say(&command_run, "%s: %s", argv[optind], strerror(errno));
+    return rc;
+}
+
+const struct command command_run = {
+    .name = "run",
+    .summary = "run a program under cutin",
+    .synopsis = "[OPTIONS] [--] PROGRAM [ARGUMENT...]",
+    .about = "PROGRAM is found on PATH and replaces this command: signals and exit status are its\n"
+             "own; 125 to 127 as with env(1). A daemon is started when none answers. The level of\n"
+             "the environment's CUTIN_PRIORITY is kept where --priority is not given.",
+    .options = options,
+    .run = run,
+};

@@ -1,0 +1,54 @@
+/*
+ * version.c - `cutin version`: which cutin this is, and where its parts lie.
+ */
+#include "command.h"
+#include "paths.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { OPT_JSON };
+
+static const struct option_row options[] = {
+    [OPT_JSON] = {"json", NULL, "one JSON object on stdout"},
+    {0},
+};
+
+static int print_json(const struct paths *paths)
+{
+    json_t *root =
+        json_pack("{s:s, s:s, s:s, s:s}", "version", CUTIN_VERSION, "library", paths->library,
+                  "daemon", paths->daemon, "simulator", paths->simulator);
+
+    if (!root || json_dumpf(root, stdout, JSON_INDENT(2)) != 0) {
+        say(&command_version, "cannot write the figures");
+        return EXIT_FAILURE;
+    }
+    putchar('\n');
+    json_decref(root);
+    return EXIT_SUCCESS;
+}
+
+static int version(int argc, char **argv)
+{
+    struct paths paths;
+    bool json = false;
+
+    while (options_next(&command_version, argc, argv) != OPTIONS_END)
+        json = true;
+    options_no_operands(&command_version, argc, argv);
+    paths_find(&paths);
+    if (json)
+        return print_json(&paths);
+    printf("cutin %s\n", CUTIN_VERSION);
+    return EXIT_SUCCESS;
+}
+
+const struct command command_version = {
+    .name = "version",
+    .summary = "which version this is",
+    .synopsis = "[--json]",
+    .options = options,
+    .run = version,
+};

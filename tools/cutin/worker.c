@@ -1,0 +1,374 @@
+/*
+ * worker.c - one worker process of `cutin latency`: best effort or real time.
+ */
+#include "worker.h"
+#include "driver.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "kernels_ptx.h"
+
+enum {
+    THREADS = 256,
+    WARM_UP = 5, /* first launches load the kernels: no samples */
+    BATCHES = 4, /* of best-effort kernels in the queue */
+    MOST_BATCH = 16,
+    BATCH_US = 5000,
+};
+
+struct gpu {
+    struct driver cu;
+    CUdevice device;
+    CUcontext context;
+    CUmodule module;
+    CUstream stream;
+    CUfunction spin, mix_spin;
+    CUevent done[BATCHES];
+    CUdeviceptr words;
+    uint32_t full; /* blocks that fill the device */
+    uint64_t updates;
+};
+
+static struct worker_shared *shared;
+
+static int fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static int fail(const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(shared->why, sizeof(shared->why), format, args);
+    va_end(args);
+    return -EIO;
+}
+
+static int check(const struct gpu *g, CUresult result, const char *call)
+{
+    const char *text = NULL;
+
+    if (result == CUDA_SUCCESS)
+        return 0;
+    g->cu.cuGetErrorString(result, &text);
+    return fail("%s: %s (%d)", call, text ? text : "unknown error", (int)result);
+}
+
+/* Inside functions that return 0 or -errno and hold nothing. */
+#define TRY(name, ...)                                                                             \
+    do {                                                                                           \
+        int try_rc = check(g, g->cu.name(__VA_ARGS__), #name);                                     \
+        if (try_rc != 0)                                                                           \
+            return try_rc;                                                                         \
+    } while (0)
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static void sleep_ns(uint64_t ns)
+{
+    uint64_t at_ns = now_ns() + ns;
+    struct timespec at = {.tv_sec = (time_t)(at_ns / 1000000000u),
+                          .tv_nsec = (long)(at_ns % 1000000000u)};
+
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) == EINTR)
+        ;
+}
+
+/* ---- the updates and their checksum -------------------------------------------------------- */
+
+/* Odd factors lose nothing, so no lost, repeated or swapped update can hide. */
+static uint32_t mix_a(uint64_t k)
+{
+    return (uint32_t)(k * 2654435761u) | 1u;
+}
+
+static uint32_t mix_b(uint64_t k)
+{
+    return (uint32_t)(k * 40503u + 12345u);
+}
+
+static uint64_t checksum(const uint32_t *words)
+{
+    uint64_t sum = 0xcbf29ce484222325u; /* FNV-1a over words */
+
+    for (int i = 0; i < WORKER_WORDS; i++)
+        sum = (sum ^ words[i]) * 0x100000001b3u;
+    return sum;
+}
+
+uint64_t worker_expected(uint64_t kernels)
+{
+    uint32_t words[WORKER_WORDS], a = 1, b = 0;
+
+    /* All updates in a row are one multiplication and one addition. */
+    for (uint64_t k = 0; k < kernels; k++) {
+        a *= mix_a(k);
+        b = b * mix_a(k) + mix_b(k);
+    }
+    for (uint32_t i = 0; i < WORKER_WORDS; i++)
+        words[i] = i * a + b;
+    return checksum(words);
+}
+
+/* ---- the GPU ------------------------------------------------------------------------------- */
+
+static int measure_device(struct gpu *g)
+{
+    int processors, threads;
+
+    TRY(cuDriverGetVersion, &shared->driver_version);
+    TRY(cuDeviceGetName, shared->gpu, sizeof(shared->gpu), g->device);
+    TRY(cuDeviceGetAttribute, &processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, g->device);
+    TRY(cuDeviceGetAttribute, &threads, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR,
+        g->device);
+    g->full = (uint32_t)(processors * threads / THREADS);
+    return 0;
+}
+
+static int gpu_open(struct gpu *g)
+{
+    uint32_t words[WORKER_WORDS];
+    int rc = driver_open(&g->cu, shared->why, sizeof(shared->why));
+
+    if (rc != 0)
+        return rc;
+    TRY(cuInit, 0);
+    TRY(cuDeviceGet, &g->device, 0);
+    rc = measure_device(g);
+    if (rc != 0)
+        return rc;
+    TRY(cuDevicePrimaryCtxRetain, &g->context, g->device);
+    TRY(cuCtxSetCurrent, g->context);
+    TRY(cuModuleLoadData, &g->module, kernels_ptx);
+    TRY(cuModuleGetFunction, &g->spin, g->module, "spin");
+    TRY(cuModuleGetFunction, &g->mix_spin, g->module, "mix_spin");
+    TRY(cuStreamCreate, &g->stream, CU_STREAM_NON_BLOCKING);
+    for (int i = 0; i < BATCHES; i++)
+        TRY(cuEventCreate, &g->done[i], CU_EVENT_DISABLE_TIMING | CU_EVENT_BLOCKING_SYNC);
+    TRY(cuMemAlloc, &g->words, sizeof(words));
+    for (uint32_t i = 0; i < WORKER_WORDS; i++)
+        words[i] = i;
+    TRY(cuMemcpyHtoDAsync, g->words, words, sizeof(words), g->stream);
+    TRY(cuStreamSynchronize, g->stream);
+    return 0;
+}
+
+static int gpu_close(struct gpu *g)
+{
+    for (int i = 0; i < BATCHES; i++)
+        TRY(cuEventDestroy, g->done[i]);
+    TRY(cuMemFree, g->words);
+    TRY(cuStreamDestroy, g->stream);
+    TRY(cuDevicePrimaryCtxRelease, g->device);
+    return 0;
+}
+
+/* ---- best effort --------------------------------------------------------------------------- */
+
+static int launch_update(struct gpu *g)
+{
+    uint32_t a = mix_a(g->updates), b = mix_b(g->updates), n = WORKER_WORDS;
+    uint64_t ns = (uint64_t)shared->be_kernel_us * 1000;
+    void *args[] = {&g->words, &a, &b, &n, &ns};
+
+    TRY(cuLaunchKernel, g->mix_spin, g->full, 1, 1, THREADS, 1, 1, 0, g->stream, args, NULL);
+    g->updates++;
+    return 0;
+}
+
+/* Enough in the queue to keep any GPU busy, and no more than about 20 ms where kernels allow. */
+static uint32_t batch_size(void)
+{
+    uint32_t n = BATCH_US / (shared->be_kernel_us ? shared->be_kernel_us : 1);
+
+    return n < 1 ? 1 : n > MOST_BATCH ? MOST_BATCH : n;
+}
+
+static int best_effort(struct gpu *g, struct worker_reply *reply)
+{
+    uint32_t batch = batch_size();
+    uint64_t start_ns = now_ns(), first = g->updates;
+    int rc;
+
+    for (uint32_t i = 0; !atomic_load_explicit(&shared->stop, memory_order_relaxed); i++) {
+        TRY(cuEventSynchronize, g->done[i % BATCHES]);
+        for (uint32_t k = 0; k < batch; k++)
+            if ((rc = launch_update(g)) != 0)
+                return rc;
+        TRY(cuEventRecord, g->done[i % BATCHES], g->stream);
+        atomic_store_explicit(&shared->launched, g->updates - first, memory_order_relaxed);
+    }
+    TRY(cuStreamSynchronize, g->stream);
+    reply->kernels = g->updates - first;
+    reply->elapsed_ns = now_ns() - start_ns;
+    return 0;
+}
+
+static int result(struct gpu *g, struct worker_reply *reply)
+{
+    uint32_t words[WORKER_WORDS];
+
+    TRY(cuMemcpyDtoHAsync, words, g->words, sizeof(words), g->stream);
+    TRY(cuStreamSynchronize, g->stream);
+    reply->checksum = checksum(words);
+    reply->kernels = g->updates;
+    return 0;
+}
+
+/* ---- real time ----------------------------------------------------------------------------- */
+
+static uint64_t random_next(uint64_t *state) /* splitmix64 */
+{
+    uint64_t z = *state += 0x9e3779b97f4a7c15u;
+
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+/* Half of the mean gap always, so that best effort runs again; the rest exponential, so that no
+ * phase of its kernels is favoured. At most ten means: the time stays bounded. */
+static uint64_t random_gap_ns(uint64_t *state)
+{
+    double uniform = ((double)(random_next(state) >> 11) + 1) / 9007199254740993.0;
+    double mean_ns = (double)shared->gap_us * 1000;
+    double gap_ns = mean_ns / 2 - mean_ns / 2 * log(uniform);
+
+    return (uint64_t)fmin(gap_ns, 10 * mean_ns);
+}
+
+static int launch_and_wait(struct gpu *g, uint64_t *took_ns)
+{
+    uint64_t ns = (uint64_t)shared->rt_kernel_us * 1000, start_ns = now_ns();
+    void *args[] = {&ns};
+
+    for (uint32_t k = 0; k < shared->rt_kernels; k++)
+        TRY(cuLaunchKernel, g->spin, 1, 1, 1, 32, 1, 1, 0, g->stream, args, NULL);
+    TRY(cuStreamSynchronize, g->stream);
+    *took_ns = now_ns() - start_ns;
+    return 0;
+}
+
+static int real_time(struct gpu *g, uint32_t count, struct worker_reply *reply)
+{
+    uint32_t have = atomic_load_explicit(&shared->samples, memory_order_relaxed);
+    uint64_t start_ns = now_ns(), took_ns;
+    int rc;
+
+    for (uint32_t i = 0; i < count && have < shared->capacity; i++) {
+        if (atomic_load_explicit(&shared->stop, memory_order_relaxed))
+            break;
+        sleep_ns(random_gap_ns(&shared->seed));
+        rc = launch_and_wait(g, &took_ns);
+        if (rc != 0)
+            return rc;
+        shared->latency_ns[have++] = took_ns;
+        /* Pairs with the parent's acquire: a sample that is counted is there. */
+        atomic_store_explicit(&shared->samples, have, memory_order_release);
+        reply->kernels += shared->rt_kernels;
+    }
+    reply->elapsed_ns = now_ns() - start_ns;
+    return 0;
+}
+
+/* ---- requests ------------------------------------------------------------------------------ */
+
+static int warm_up(struct gpu *g, bool rt)
+{
+    uint64_t ignored;
+    int rc = 0;
+
+    for (int i = 0; i < WARM_UP && rc == 0; i++)
+        rc = rt ? launch_and_wait(g, &ignored) : launch_update(g);
+    if (rc == 0)
+        TRY(cuStreamSynchronize, g->stream);
+    return rc;
+}
+
+static int answer(struct gpu *g, const struct worker_request *request, struct worker_reply *reply)
+{
+    switch (request->op) {
+    case WORKER_RUN:
+        return best_effort(g, reply);
+    case WORKER_SAMPLE:
+        return real_time(g, request->count, reply);
+    case WORKER_RESULT:
+        return result(g, reply);
+    default:
+        return fail("unknown request %u", request->op);
+    }
+}
+
+static int serve(struct gpu *g)
+{
+    struct worker_request request;
+    struct worker_reply reply = {0};
+    ssize_t n;
+
+    /* The first reply says that the worker is ready. */
+    do {
+        if (send(WORKER_SOCKET_FD, &reply, sizeof(reply), MSG_NOSIGNAL) != sizeof(reply))
+            return reply.error;
+        if (reply.error)
+            return reply.error;
+        do
+            n = recv(WORKER_SOCKET_FD, &request, sizeof(request), 0);
+        while (n < 0 && errno == EINTR);
+        if (n != sizeof(request))
+            return 0; /* the parent wants no more */
+        reply = (struct worker_reply){0};
+        reply.error = answer(g, &request, &reply);
+    } while (true);
+}
+
+static int map_shared(void)
+{
+    struct stat st;
+    void *at;
+
+    if (fstat(WORKER_SHARED_FD, &st) != 0 || st.st_size < (off_t)sizeof(*shared))
+        return -EINVAL;
+    at = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, WORKER_SHARED_FD, 0);
+    if (at == MAP_FAILED)
+        return -errno;
+    shared = at;
+    if ((size_t)st.st_size < sizeof(*shared) + shared->capacity * sizeof(uint64_t))
+        return -EINVAL;
+    return 0;
+}
+
+int worker_main(const char *role)
+{
+    static struct gpu gpu;
+    bool rt = strcmp(role, "rt") == 0;
+    struct worker_reply bad = {0};
+
+    if (map_shared() != 0) {
+        fprintf(stderr, "cutin latency: --worker is for cutin itself\n");
+        return 2;
+    }
+    bad.error = gpu_open(&gpu);
+    if (bad.error == 0)
+        bad.error = warm_up(&gpu, rt);
+    if (bad.error != 0) {
+        (void)!send(WORKER_SOCKET_FD, &bad, sizeof(bad), MSG_NOSIGNAL);
+        return EXIT_FAILURE;
+    }
+    if (serve(&gpu) != 0)
+        return EXIT_FAILURE;
+    return gpu_close(&gpu) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

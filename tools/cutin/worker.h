@@ -1,0 +1,99 @@
+/*
+ * worker.h - the processes that `cutin latency` measures with.
+ *
+ * The command runs itself again as a worker: best effort keeps the GPU busy, real time launches at
+ * random phases. Requests and replies go over a socket pair (whose end tells either side that the
+ * other is gone); figures, parameters and the stop flag lie in memory that both share, so an
+ * interrupted run keeps what it has.
+ */
+#ifndef CUTIN_WORKER_H
+#define CUTIN_WORKER_H
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* Descriptors of a worker, from before its exec. */
+enum { WORKER_SOCKET_FD = 3, WORKER_SHARED_FD = 4 };
+
+enum { WORKER_WORDS = 256 }; /* that best effort updates with every kernel */
+
+enum worker_op {
+    WORKER_RUN,    /* best effort: launch until `stop`; replies kernels and elapsed_ns */
+    WORKER_SAMPLE, /* real time: take `count` samples; replies when done or stopped */
+    WORKER_RESULT, /* best effort: replies the checksum and the total of kernels */
+};
+
+struct worker_request {
+    uint32_t op;
+    uint32_t count;
+};
+
+struct worker_reply {
+    int32_t error; /* 0, or `why` in the shared memory says what */
+    uint32_t pad;
+    uint64_t kernels, elapsed_ns, checksum;
+};
+
+struct worker_shared {
+    /* Parameters, written before the worker starts. */
+    uint64_t seed;
+    uint32_t gap_us, rt_kernel_us, rt_kernels, be_kernel_us;
+    uint32_t capacity; /* of latency_ns */
+    /* By the parent. */
+    _Atomic uint32_t stop;
+    /* By the worker. */
+    _Atomic uint32_t samples;  /* latency_ns so far */
+    _Atomic uint64_t launched; /* kernels of the current run */
+    int32_t driver_version;
+    char gpu[96];
+    char why[256];
+    uint64_t latency_ns[];
+};
+
+/* `cutin latency --worker be|rt`: never by hand. Returns the exit status. */
+int worker_main(const char *role);
+
+/* What `kernels` updates make of the words 0, 1, 2, ...: the checksum an undisturbed run has. */
+uint64_t worker_expected(uint64_t kernels);
+
+/* ---- crew.c: the parent's side ------------------------------------------------------------- */
+
+struct worker {
+    const char *role; /* "be" or "rt" */
+    pid_t pid;        /* 0: none */
+    int socket, shared_fd;
+    struct worker_shared *shared;
+    size_t shared_bytes;
+};
+
+struct worker_environment {
+    const char *library;   /* libcutin.so to preload, NULL: plain driver */
+    const char *socket;    /* of the daemon, with a library */
+    const char *simulator; /* folder in front of LD_LIBRARY_PATH, NULL: the machine's driver */
+    const char *sim_id;    /* SIMGPU_ID */
+};
+
+/* The shared memory, zero but for its capacity; the caller fills in the parameters. 0 or -errno. */
+int worker_prepare(struct worker *w, const char *role, uint32_t capacity);
+/*
+ * Starts the process and waits until it is ready: the kernels are loaded. It is in a process group
+ * of its own, out of reach of the terminal's Ctrl-C, and dies with the parent. Returns 0, or -errno
+ * with one line in `why`; -ECANCELED once *cancel is nonzero.
+ */
+int worker_start(struct worker *w, const struct worker_environment *env,
+                 const volatile sig_atomic_t *cancel, char *why, size_t why_bytes);
+int worker_ask(struct worker *w, enum worker_op op, uint32_t count);
+/* The reply to worker_ask. -EPIPE: the worker is gone; -ETIMEDOUT; -ECANCELED once *cancel. */
+int worker_reply(struct worker *w, struct worker_reply *reply, uint32_t timeout_ms,
+                 const volatile sig_atomic_t *cancel);
+/* What is behind an error of the functions above: the worker's own words where it left some. */
+const char *worker_error(const struct worker *w, int rc);
+/* Ends the process (politely for 1 s, then by SIGKILL) and reaps it; the shared memory stays.
+ * Returns the wait status: 0 where it ended in order, or was none. */
+int worker_end(struct worker *w);
+void worker_free(struct worker *w);
+
+#endif

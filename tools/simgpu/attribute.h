@@ -1,0 +1,12 @@
+/*
+ * attribute.h - device attributes of the simulated GPU, by CUdevice_attribute.
+ */
+#ifndef SIMGPU_ATTRIBUTE_H
+#define SIMGPU_ATTRIBUTE_H
+
+#include "tools/simgpu/sim.h"
+
+/* 0 and the value, or -1 when CUDA has no such attribute. */
+int attribute_get(int attribute, int ordinal, int *value);
+
+#endif

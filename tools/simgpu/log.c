@@ -1,0 +1,51 @@
+/*
+ * log.c - the device event log: key=value lines, one append per line, so that processes can share the
+ * file. README.md lists the keys.
+ */
+#include "tools/simgpu/log.h"
+#include "tools/simgpu/simconfig.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static int log_fd = -1;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static const char *const kind_names[] = {
+    [WORK_KERNEL] = "kernel", [WORK_COPY] = "copy", [WORK_MARK] = "mark",
+    [WORK_WAIT] = "wait",     [WORK_HOST] = "host",
+};
+
+static void log_open(void)
+{
+    const char *path = config_get()->log;
+    if (*path == '\0')
+        return;
+    log_fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    if (log_fd < 0)
+        fprintf(stderr, "simgpu: SIMGPU_LOG=%s cannot be written: %s; no log is written\n", path,
+                strerror(errno));
+}
+
+void log_work(const struct work *w, uint32_t device_context, struct point at, bool ran)
+{
+    pthread_once(&once, log_open);
+    if (log_fd < 0)
+        return;
+    char line[320];
+    int n =
+        snprintf(line, sizeof line,
+                 "pid=%d context=%" PRIu32 " stream=%" PRIu32 " seq=%" PRIu64
+                 " kind=%s name=%.31s submit=%" PRIu64 " start=%" PRIu64 " end=%" PRIu64
+                 " cost=%" PRIu64 " ran=%d\n",
+                 (int)getpid(), device_context, at.stream, at.seq, kind_names[w->kind],
+                 w->name[0] ? w->name : "-", w->submit_ns, w->start_ns, w->end_ns, w->cost_ns, ran);
+    /* One write: O_APPEND keeps lines of several processes whole. A full disk loses lines. */
+    ssize_t written = write(log_fd, line, (size_t)n);
+    (void)written;
+}

@@ -1,0 +1,33 @@
+/*
+ * simconfig.h - the SIMGPU_* variables, read once. simconfig.c holds the one table of names, ranges
+ * and defaults; README.md explains them.
+ */
+#ifndef SIMGPU_SIMCONFIG_H
+#define SIMGPU_SIMCONFIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct sim_config {
+    char id[64];           /* SIMGPU_ID: processes that name the same id share the devices */
+    int devices;           /* SIMGPU_DEVICES */
+    int sms;               /* SIMGPU_SMS: per device */
+    double speed;          /* SIMGPU_SPEED: modelled durations are divided by it */
+    int timeslice_us;      /* SIMGPU_TIMESLICE_US */
+    int switch_us;         /* SIMGPU_SWITCH_US */
+    int launch_ns;         /* SIMGPU_LAUNCH_NS: host cost of a launch call */
+    int mem_mb;            /* SIMGPU_MEM_MB: per device */
+    int kernel_us;         /* SIMGPU_KERNEL_US: kernels that the simulator does not know */
+    int driver_version;    /* SIMGPU_DRIVER_VERSION */
+    bool memops;           /* SIMGPU_MEMOPS */
+    bool null_mode;        /* SIMGPU_NULL */
+    char log[256];         /* SIMGPU_LOG: file, or empty */
+    char fault_kernel[64]; /* SIMGPU_FAULT: kernel=NAME:nth=N:error=CODE; empty = none */
+    int fault_nth;
+    int fault_error;
+};
+
+/* The configuration of this process: read and checked at the first call. Thread-safe. */
+const struct sim_config *config_get(void);
+
+#endif

@@ -1,0 +1,26 @@
+/*
+ * variants.h - one body, two symbols. Most stream-ordered calls exist twice: plain, where stream NULL
+ * means the legacy stream, and with _ptsz (stream argument) or _ptds (no stream argument), where it
+ * means the calling thread's own. The body sees which by a constant named `ptds`.
+ *
+ *   STREAM_API(cuMemFreeAsync, (CUdeviceptr ptr, CUstream s), free_async(ptr, s, ptds))
+ */
+#ifndef SIMGPU_VARIANTS_H
+#define SIMGPU_VARIANTS_H
+
+#define VARIANT(symbol, per_thread, params, call)                                                  \
+    SIM_EXPORT CUresult symbol params;                                                             \
+    SIM_EXPORT CUresult symbol params                                                              \
+    {                                                                                              \
+        const bool ptds = per_thread;                                                              \
+        (void)ptds;                                                                                \
+        return call;                                                                               \
+    }
+#define STREAM_API(symbol, params, call)                                                           \
+    VARIANT(symbol, false, params, call)                                                           \
+    VARIANT(symbol##_ptsz, true, params, call)
+#define SYNC_API(symbol, params, call)                                                             \
+    VARIANT(symbol, false, params, call)                                                           \
+    VARIANT(symbol##_ptds, true, params, call)
+
+#endif

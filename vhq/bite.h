@@ -1,0 +1,70 @@
+/*
+ * bite.h - deliberate bugs, to prove that the oracle finds them (tests/oracle).
+ *
+ * Each is switched at the place where the real rule lives. libcutin.so has none of them: BITE() is
+ * constant false there. libcutin-bites.so, built for the tests from the same sources and never
+ * installed, has the one that the environment variable CUTIN_BITE names.
+ */
+#ifndef CUTIN_BITE_H
+#define CUTIN_BITE_H
+
+/* name, the rule that is broken */
+#define BITES(X)                                                                                   \
+    X(launch_overtakes, "a launch goes inline although its stream has buffered work")              \
+    X(free_overtakes, "a stream-ordered free goes ahead of buffered work")                         \
+    X(host_function_overtakes, "a host function goes ahead of buffered work")                      \
+    X(legacy_rule_dropped, "buffered commands ignore the order against the legacy stream")         \
+    X(wait_unordered, "an event wait goes before the record it saw")                               \
+    X(rerecord_unordered, "a re-record goes before earlier waits for the event")                   \
+    X(level_inverted, "a command waits for one that its own level holds")                          \
+    X(lost_on_release, "the command that a hold stopped is lost when the hold ends")               \
+    X(repeated, "a buffered command runs twice")                                                   \
+    X(event_query_early, "an event query asks the driver while the record is buffered")            \
+    X(stream_query_early, "a stream query asks the driver while work is buffered")                 \
+    X(event_sync_undrained, "an event is waited for before its record was submitted")              \
+    X(stream_sync_undrained, "a stream is waited for before its work was submitted")               \
+    X(context_sync_undrained, "a context is waited for before its work was submitted")             \
+    X(sync_copy_undrained, "a synchronous copy overtakes buffered work")                           \
+    X(stale_parameters, "a deferred launch keeps the caller's pointer to a parameter")             \
+    X(stale_memops, "a deferred batch of memory operations keeps the caller's array")              \
+    X(pageable_deferred, "a copy from or to pageable memory is deferred")                          \
+    X(capture_undrained, "a capture begins before its stream's buffered work was submitted")       \
+    X(module_unload_undrained, "a module goes before buffered launches of its functions")          \
+    X(exec_update_undrained, "an executable graph changes before buffered launches of it")         \
+    X(exec_destroy_early, "an executable graph goes before buffered launches of it")               \
+    X(event_destroy_early, "an event goes before buffered records and waits")                      \
+    X(stream_destroy_early, "a stream goes before its buffered work")
+
+enum bite {
+#define X(name, rule) BITE_##name,
+    BITES(X)
+#undef X
+        BITE_COUNT
+};
+
+#ifdef CUTIN_BITES
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+static inline bool bite_is(enum bite bite)
+{
+    static const char *const names[] = {
+#define X(name, rule) #name,
+        BITES(X)
+#undef X
+    };
+    const char *wanted = getenv("CUTIN_BITE");
+    return wanted != NULL && strcmp(wanted, names[bite]) == 0;
+}
+#define BITE(name)    bite_is(BITE_##name)
+#define VHQ_OVERTAKES (1u << 15) /* flag of a request: vhq_begin does not ask what is buffered */
+#else
+#define BITE(name)    0
+#define VHQ_OVERTAKES 0u
+#endif
+
+/* For the flags of a request. */
+#define BITE_OVERTAKES(name) (BITE(name) ? VHQ_OVERTAKES : 0u)
+
+#endif

@@ -1,0 +1,479 @@
+/*
+ * cap.c - how much may be in flight, and what is known to be complete.
+ *
+ * In flight is what was submitted and is not known complete. A set may have `budget` of estimated
+ * time in flight, a vHQ `depth` commands. Completion comes in units: the commands between two
+ * markers. The GPU writes a marker's number into the vHQ's completion word when everything before
+ * it is done; nobody asks the driver.
+ *
+ * Time counts too: the oldest unit has been running since it was submitted or since the one before
+ * completed, so that much less remains. The credit ends with that unit's estimate: estimates that
+ * are too low, or a device that others share, never let more in than the next unit. With kernels
+ * as long as the budget, the next one therefore goes when half of the running one remains: no
+ * bubble between them, and at most one and a half in flight.
+ */
+#include "vhq/internal.h"
+
+enum {
+    PACE_ONE = 256, /* the device is as fast as the estimates say */
+    PACE_LEAST = PACE_ONE / 16,
+    PACE_MOST = PACE_ONE * 16,
+    BACKOFF_MIN_NS = 20 * 1000,
+    BACKOFF_MAX_NS = 100 * 1000,
+    DUE_SLACK_NS = 5 * 1000, /* a due time as near as this has come */
+    STRIDE = 8,              /* commands per marker */
+};
+
+static bool cap_strict(const struct vhq_set *s)
+{
+    return s->cfg.above == NULL || atomic_load_explicit(s->cfg.above, memory_order_relaxed) != 0;
+}
+
+static uint64_t cap_budget(const struct vhq_set *s)
+{
+    uint64_t budget = peek(s->budget_us) * NS_PER_US;
+    return cap_strict(s) ? budget : budget * RELAX_FACTOR;
+}
+
+static uint32_t cap_depth(const struct vhq_set *s)
+{
+    uint32_t depth = peek(s->depth);
+    return cap_strict(s) || depth >= RELAX_DEPTH ? depth : RELAX_DEPTH;
+}
+
+/* Commands per marker: so many that a full depth needs no more markers than there are units, and
+ * few enough that a small depth gets one in time. */
+static uint32_t cap_stride(const struct vhq_set *s)
+{
+    uint32_t depth = cap_depth(s);
+    uint32_t stride = depth / UNITS > STRIDE ? depth / UNITS : STRIDE;
+    return stride <= depth / 2 ? stride : (depth + 1) / 2;
+}
+
+uint32_t cap_estimate(uint64_t est_ns)
+{
+    if (est_ns == 0)
+        return 1; /* sum_ns == 0 means that nothing is in flight */
+    return est_ns < MAX_EST_NS ? (uint32_t)est_ns : (uint32_t)MAX_EST_NS;
+}
+
+/* ---- room ------------------------------------------------------------------------------------ */
+
+bool cap_depth_full(const struct vhq *q)
+{
+    if (unlikely(atomic_load_explicit(&q->set->lifted, memory_order_relaxed)))
+        return false;
+    return peek(q->flown) - peek(q->landed) >= cap_depth(q->set);
+}
+
+bool cap_take(struct vhq *q, uint32_t est_ns)
+{
+    struct vhq_set *s = q->set;
+    /* While the cap is lifted somebody must look, or it would stay so. */
+    if (unlikely(peek(s->lifted) || cap_depth_full(q)))
+        return false;
+    uint64_t budget = cap_budget(s), sum = peek(s->sum_ns);
+    do {
+        if (sum != 0 && sum + est_ns > budget)
+            return false;
+    } while (!atomic_compare_exchange_weak_explicit(&s->sum_ns, &sum, sum + est_ns,
+                                                    memory_order_relaxed, memory_order_relaxed));
+    return true;
+}
+
+static uint64_t cap_began(const struct vhq_set *s)
+{
+    return s->oldest_ns > s->progress_ns ? s->oldest_ns : s->progress_ns;
+}
+
+/* How much of what is in flight has run by now, as far as that is certain. */
+static uint64_t cap_credit(const struct vhq_set *s, uint64_t now)
+{
+    uint64_t began = cap_began(s);
+    uint64_t ran = now > began ? now - began : 0;
+    return ran < s->oldest_est_ns ? ran : s->oldest_est_ns;
+}
+
+static uint64_t sub_floor(uint64_t a, uint64_t b)
+{
+    return a > b ? a - b : 0;
+}
+
+bool cap_take_looked(struct vhq *q, uint32_t est_ns, uint64_t now)
+{
+    struct vhq_set *s = q->set;
+    cap_look(s, now);
+    if (cap_depth_full(q))
+        return false;
+    uint64_t budget = cap_budget(s), credit = cap_credit(s, now);
+    uint64_t sum = peek(s->sum_ns);
+    do {
+        uint64_t remaining = sub_floor(sum, credit);
+        if (sum != 0 && remaining + est_ns > budget && remaining > budget / 2 && !peek(s->lifted))
+            return false;
+    } while (!atomic_compare_exchange_weak_explicit(&s->sum_ns, &sum, sum + est_ns,
+                                                    memory_order_relaxed, memory_order_relaxed));
+    return true;
+}
+
+void cap_force(struct vhq *q, uint32_t est_ns)
+{
+    atomic_fetch_add_explicit(&q->set->sum_ns, est_ns, memory_order_relaxed);
+}
+
+void cap_give_back(struct vhq *q, uint32_t est_ns)
+{
+    atomic_fetch_sub_explicit(&q->set->sum_ns, est_ns, memory_order_relaxed);
+}
+
+/* ---- submission: the caller has the submission right ----------------------------------------- */
+
+/* Flying: something in flight, so completion words are worth a look. The flag is only cleared while
+ * nobody has the submission right, so it cannot be lost here. */
+static void cap_fly(struct vhq *q)
+{
+    if (likely(peek(q->flying)))
+        return;
+    struct vhq_set *s = q->set;
+    atomic_store_explicit(&q->flying, 1, memory_order_relaxed);
+    q->flying_next = atomic_load_explicit(&s->fresh_flying, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak_explicit(&s->fresh_flying, &q->flying_next, q,
+                                                  memory_order_release, memory_order_relaxed))
+        ;
+}
+
+static bool cap_mark_due(const struct vhq *q)
+{
+    return q->tail_flown >= cap_stride(q->set) || peek(q->tail_est_ns) >= cap_budget(q->set) / 4 ||
+           peek(q->want_mark);
+}
+
+void cap_sent(struct vhq *q, uint16_t flags, uint32_t est_ns, int err)
+{
+    if (unlikely(err != 0)) {
+        if (!(flags & VHQ_FREE))
+            cap_give_back(q, est_ns);
+        return;
+    }
+    if (unlikely(peek(q->failed)))
+        atomic_store_explicit(&q->failed, 0, memory_order_relaxed);
+    /* Release: pairs with vhq_sync, which waits for a marker that covers so many. */
+    atomic_store_explicit(&q->sent, peek(q->sent) + 1, memory_order_release);
+    if (!(flags & VHQ_FREE)) {
+        bump(q->flown, 1u);
+        bump(q->tail_est_ns, est_ns);
+        q->tail_flown++;
+        cap_fly(q);
+    } else if (likely(!peek(q->want_mark))) {
+        return; /* nothing waits for a free command until a sync does */
+    }
+    if (cap_mark_due(q))
+        cap_mark(q);
+}
+
+static void cap_tail_done(struct vhq *q)
+{
+    q->tail_flown = 0;
+    atomic_store_explicit(&q->tail_est_ns, 0, memory_order_relaxed);
+    atomic_store_explicit(&q->want_mark, 0, memory_order_relaxed);
+    /* Release: the marker's number was written before. */
+    atomic_store_explicit(&q->mark_cover, peek(q->sent), memory_order_release);
+}
+
+/* A stream that refuses markers (it is being captured, its context is dead) must not hold anybody
+ * up: its tail counts as complete. */
+static void cap_tail_lost(struct vhq *q)
+{
+    cap_give_back(q, peek(q->tail_est_ns));
+    atomic_store_explicit(&q->flown, peek(q->flown) - q->tail_flown, memory_order_relaxed);
+    cap_tail_done(q);
+}
+
+enum mark cap_mark(struct vhq *q)
+{
+    struct vhq_set *s = q->set;
+    uint32_t value = peek(q->newest) + 1;
+    /* Acquire: whoever looked has done with the unit that is written here. */
+    if (value - atomic_load_explicit(&q->landed_mark, memory_order_acquire) > UNITS)
+        return MARK_FULL;
+    q->unit[value % UNITS] = (struct unit){
+        .since_ns = now_ns(),
+        .sent = peek(q->sent),
+        .flown = peek(q->flown),
+        .est_ns = peek(q->tail_est_ns),
+    };
+    if (s->ops.mark(s->user, q, q->desc.stream, value) != 0) {
+        cap_tail_lost(q);
+        return MARK_FAILED;
+    }
+    bump(q->markers, 1u);
+    /* Release: the unit was written; pairs with cap_land. */
+    atomic_store_explicit(&q->newest, value, memory_order_release);
+    cap_tail_done(q);
+    cap_fly(q);
+    return MARK_OK;
+}
+
+/* ---- completion: set's lock held ------------------------------------------------------------- */
+
+static uint32_t cap_word(const struct vhq *q)
+{
+    const _Atomic uint32_t *word = q->desc.done != NULL ? q->desc.done : &q->polled;
+    return atomic_load_explicit(word, memory_order_acquire);
+}
+
+static bool reached(uint32_t word, uint32_t value)
+{
+    return (int32_t)(word - value) >= 0; /* marker numbers wrap */
+}
+
+bool cap_reached(struct vhq *q, uint32_t value)
+{
+    return reached(cap_word(q), value);
+}
+
+/* Takes what has landed off the books; returns its estimate, 0 if nothing did. */
+static uint64_t cap_land(struct vhq *q)
+{
+    uint32_t newest = atomic_load_explicit(&q->newest, memory_order_acquire);
+    uint32_t landed = peek(q->landed_mark), word = cap_word(q);
+    if (reached(word, newest))
+        word = newest; /* the GPU may be ahead of the thread that placed the marker */
+    if (reached(landed, word))
+        return 0;
+    uint64_t est = 0;
+    for (uint32_t v = landed + 1; v != word + 1; v++)
+        est += q->unit[v % UNITS].est_ns;
+    const struct unit *last = &q->unit[word % UNITS];
+    bump(q->completed, last->sent - q->landed_sent);
+    q->landed_sent = last->sent;
+    atomic_store_explicit(&q->landed, last->flown, memory_order_relaxed);
+    atomic_store_explicit(&q->landed_mark, word, memory_order_release);
+    atomic_fetch_sub_explicit(&q->set->sum_ns, est, memory_order_relaxed);
+    q->set->gpu_ns += est;
+    return est + 1;
+}
+
+static bool cap_in_flight(const struct vhq *q)
+{
+    return peek(q->flown) != peek(q->landed) || peek(q->newest) != peek(q->landed_mark);
+}
+
+/* Nothing in flight, and nobody about to put something there: off the list. */
+static bool cap_grounded(struct vhq *q)
+{
+    if (cap_in_flight(q) || peek(q->running) != RUN_NONE || pthread_mutex_trylock(&q->lock) != 0)
+        return false;
+    bool grounded = !cap_in_flight(q);
+    if (grounded)
+        atomic_store_explicit(&q->flying, 0, memory_order_relaxed);
+    pthread_mutex_unlock(&q->lock);
+    return grounded;
+}
+
+static void cap_adopt(struct vhq_set *s)
+{
+    if (likely(atomic_load_explicit(&s->fresh_flying, memory_order_relaxed) == NULL))
+        return;
+    struct vhq *q = atomic_exchange_explicit(&s->fresh_flying, NULL, memory_order_acquire);
+    while (q != NULL) {
+        struct vhq *next = q->flying_next;
+        q->flying_next = s->flying;
+        s->flying = q;
+        q = next;
+    }
+}
+
+static void cap_note_oldest(struct vhq_set *s, const struct vhq *q)
+{
+    uint32_t landed = peek(q->landed_mark);
+    if (atomic_load_explicit(&q->newest, memory_order_acquire) == landed)
+        return;
+    const struct unit *u = &q->unit[(landed + 1) % UNITS];
+    if (s->oldest_est_ns == 0 || u->since_ns < s->oldest_ns) {
+        s->oldest_ns = u->since_ns;
+        s->oldest_est_ns = u->est_ns;
+    }
+}
+
+/* Something completed between the last look and now; when the estimate says so, then: otherwise
+ * each unit would seem to begin only when somebody looked. */
+static void cap_progress(struct vhq_set *s, uint64_t began, uint64_t est, uint64_t now)
+{
+    uint64_t expected = began + est;
+    s->progress_ns = expected > s->looked_ns && expected < now ? expected : now;
+    s->blocked_ns = 0;
+    s->backoff_ns = 0;
+    atomic_store_explicit(&s->lifted, 0, memory_order_relaxed);
+}
+
+/* The expected time came. If the device has run dry it is faster than the estimates say; if nothing
+ * of what should have completed has, it is slower, or shared: look earlier, or later, from now on.
+ */
+static void cap_learn_pace(struct vhq_set *s, uint64_t now)
+{
+    if (s->due_ns == 0 || now < s->due_ns)
+        return;
+    uint32_t pace = s->pace;
+    if (peek(s->sum_ns) == 0)
+        pace = pace * 3 / 4;
+    else if (s->due_lands && s->progress_ns < s->due_set_ns)
+        pace += pace / 8;
+    else
+        pace = pace < PACE_ONE ? pace + PACE_LEAST : pace > PACE_ONE ? pace - PACE_LEAST : pace;
+    s->pace = pace < PACE_LEAST ? PACE_LEAST : pace > PACE_MOST ? PACE_MOST : pace;
+    s->due_ns = 0;
+}
+
+void cap_look(struct vhq_set *s, uint64_t now)
+{
+    uint64_t began = cap_began(s), est = 0;
+    cap_adopt(s);
+    s->oldest_est_ns = 0;
+    s->oldest_ns = 0;
+    for (struct vhq **p = &s->flying, *q; (q = *p) != NULL;) {
+        struct vhq *next = q->flying_next; /* grounded, it may be on its way back at once */
+        est += cap_land(q);
+        if (cap_grounded(q)) {
+            *p = next;
+            continue;
+        }
+        cap_note_oldest(s, q);
+        p = &q->flying_next;
+    }
+    if (est != 0)
+        cap_progress(s, began, est, now);
+    cap_learn_pace(s, now);
+    s->looked_ns = now;
+}
+
+/* ---- the dispatcher is blocked: set's lock held, after a look -------------------------------- */
+
+void cap_unblocked(struct vhq_set *s)
+{
+    s->blocked_ns = 0;
+}
+
+static bool cap_guard(struct vhq_set *s, uint64_t now)
+{
+    if (s->blocked_ns == 0)
+        s->blocked_ns = now;
+    /* A kernel that is known to be long is no reason. */
+    if (now - s->blocked_ns < GUARD_MS * NS_PER_MS + s->oldest_est_ns)
+        return false;
+    s->past.cap_lifts++;
+    s->blocked_ns = 0;
+    atomic_store_explicit(&s->lifted, 1, memory_order_relaxed);
+    return true;
+}
+
+static uint64_t cap_overdue(struct vhq_set *s, uint64_t now)
+{
+    s->backoff_ns = s->backoff_ns * 2;
+    if (s->backoff_ns < BACKOFF_MIN_NS)
+        s->backoff_ns = BACKOFF_MIN_NS;
+    if (s->backoff_ns > BACKOFF_MAX_NS)
+        s->backoff_ns = BACKOFF_MAX_NS;
+    return now + s->backoff_ns;
+}
+
+uint64_t cap_blocked(struct vhq_set *s, uint64_t now)
+{
+    if (cap_guard(s, now))
+        return now;
+    uint64_t sum = peek(s->sum_ns), half = cap_budget(s) / 2;
+    /* Half a budget below the cap, so that one wake-up feeds more than one short command. */
+    uint64_t need = sum > half ? sum - half : sum / 2;
+    uint64_t due = cap_began(s) + need * s->pace / PACE_ONE;
+    /* Where streams overlap, the estimates together are far too high, and waiting for them would
+     * let the device run dry. With nobody above, a look per strict budget costs next to nothing. */
+    uint64_t look = now + peek(s->budget_us) * NS_PER_US;
+    bool early = !cap_strict(s) && due > look;
+    if (early)
+        due = look;
+    if (due <= now + DUE_SLACK_NS)
+        return cap_overdue(s, now);
+    s->due_ns = due;
+    s->due_set_ns = now;
+    s->due_lands = need > s->oldest_est_ns && !early;
+    return due;
+}
+
+/* May its tail be marked from here? Takes the submission right if so. */
+static bool cap_claim_tail(struct vhq *q)
+{
+    if (peek(q->running) != RUN_NONE)
+        return false;
+    if (ring_empty(&q->ring)) {
+        if (pthread_mutex_trylock(&q->lock) != 0) {
+            atomic_store_explicit(&q->want_mark, 1, memory_order_relaxed);
+            return false; /* its submitter will see to it */
+        }
+        atomic_store_explicit(&q->running, RUN_MARK, memory_order_relaxed);
+        pthread_mutex_unlock(&q->lock);
+        return true;
+    }
+    atomic_store_explicit(&q->running, RUN_MARK, memory_order_relaxed);
+    return true;
+}
+
+struct vhq *cap_unmarked(struct vhq_set *s)
+{
+    for (struct vhq *q = s->flying; q != NULL; q = q->flying_next) {
+        bool markers_out = peek(q->newest) != peek(q->landed_mark);
+        if (!markers_out && peek(q->tail_est_ns) != 0 && cap_claim_tail(q))
+            return q;
+    }
+    return NULL;
+}
+
+void cap_forget(struct vhq *q)
+{
+    uint32_t newest = peek(q->newest);
+    uint64_t est = peek(q->tail_est_ns);
+    for (uint32_t v = peek(q->landed_mark) + 1; v != newest + 1; v++)
+        est += q->unit[v % UNITS].est_ns;
+    atomic_fetch_sub_explicit(&q->set->sum_ns, est, memory_order_relaxed);
+    q->set->gpu_ns += est;
+    bump(q->completed, peek(q->sent) - q->landed_sent);
+    q->landed_sent = peek(q->sent);
+    atomic_store_explicit(&q->landed, peek(q->flown), memory_order_relaxed);
+    atomic_store_explicit(&q->landed_mark, newest, memory_order_release);
+    cap_tail_done(q);
+}
+
+/* ---- vHQs without a completion word ---------------------------------------------------------- */
+
+void cap_poll(struct vhq *q)
+{
+    struct vhq_set *s = q->set;
+    uint32_t value = s->ops.poll(s->user, q, q->desc.stream);
+    atomic_store_explicit(&q->polled, value, memory_order_release);
+}
+
+static struct vhq *cap_to_poll(struct vhq_set *s)
+{
+    for (struct vhq *q = s->flying; q != NULL; q = q->flying_next) {
+        if (q->desc.done != NULL || q->pass == s->pass || peek(q->newest) == peek(q->landed_mark))
+            continue;
+        q->pass = s->pass;
+        atomic_fetch_add(&q->calls, 1);
+        return q;
+    }
+    return NULL;
+}
+
+void cap_poll_all(struct vhq_set *s)
+{
+    struct vhq *q;
+    pthread_mutex_lock(&s->lock);
+    s->pass++;
+    while ((q = cap_to_poll(s)) != NULL) {
+        pthread_mutex_unlock(&s->lock);
+        cap_poll(q);
+        pthread_mutex_lock(&s->lock);
+        atomic_fetch_sub(&q->calls, 1);
+        futex_wake(&q->calls);
+    }
+    pthread_mutex_unlock(&s->lock);
+}

@@ -1,0 +1,200 @@
+/*
+ * dispatcher.c - the thread of a set that submits what is buffered.
+ *
+ * It starts when something is buffered for the first time, and sleeps on one futex, `kick`: until a
+ * vHQ gets its first command, a fence changes, somebody asks, or until order.c wants another look.
+ * It never spins, and holds no lock while it is in a command or in ops.
+ */
+#include "vhq/internal.h"
+
+#include <signal.h>
+#include <sys/prctl.h>
+
+#include "vhq/bite.h"
+
+_Thread_local bool vhq_t_dispatcher __attribute__((tls_model("initial-exec")));
+
+bool vhq_in_dispatcher(void)
+{
+    return vhq_t_dispatcher;
+}
+
+void dispatcher_kick(struct vhq_set *s)
+{
+    /* seq_cst on both sides: either the sleeper sees the kick, or the kicker sees the sleeper. */
+    atomic_fetch_add(&s->kick, 1);
+    if (atomic_load(&s->sleeping))
+        futex_wake(&s->kick);
+}
+
+void dispatcher_ready(struct vhq *q)
+{
+    struct vhq_set *s = q->set;
+    /* seq_cst: tail_seq was stored before. Partner: order_delist, the other way round. A vHQ that
+     * is listed needs nothing: its head is known, and what is behind it changes nothing. */
+    if (likely(atomic_load(&q->queued)) || atomic_exchange(&q->queued, 1))
+        return;
+    q->ready_next = atomic_load_explicit(&s->fresh_ready, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak_explicit(&s->fresh_ready, &q->ready_next, q,
+                                                  memory_order_release, memory_order_relaxed))
+        ;
+    dispatcher_kick(s);
+}
+
+/* ---- retiring a command ---------------------------------------------------------------------- */
+
+void slot_release(struct vhq *q, const struct slot *slot)
+{
+    /* Release, and before the fence tells: who saw the record submitted finds the vHQ not busy. */
+    atomic_store_explicit(&q->landed_seq, peek(q->ring.head_seq) + 1, memory_order_release);
+    if (slot->signals != NULL) {
+        fence_signal(slot->signals);
+        vhq_fence_put(slot->signals);
+    }
+    if (slot->after != NULL) {
+        if (slot->flags & SLOT_COUNTED)
+            fence_wait_end(slot->after);
+        vhq_fence_put(slot->after);
+    }
+    vhq_fence_put(slot->displaces);
+}
+
+void dispatcher_finish(struct vhq *q)
+{
+    struct vhq_set *s = q->set;
+    ring_pop(&q->ring);
+    atomic_store_explicit(&q->running, RUN_NONE, memory_order_release);
+    /* Release: who finds nothing buffered also finds it submitted, and may go inline. */
+    atomic_fetch_add_explicit(&s->retired, 1, memory_order_release);
+    if (s->waiters != NULL)
+        waiter_check(s, q);
+}
+
+static void job_retire(const struct job *job, bool failed)
+{
+    struct vhq *q = job->q;
+    struct vhq_set *s = q->set;
+    slot_release(q, job->slot);
+    pthread_mutex_lock(&s->lock);
+    if (failed)
+        cap_forget(q);
+    dispatcher_finish(q);
+    pthread_mutex_unlock(&s->lock);
+}
+
+static void job_run(struct vhq_set *s, const struct job *job)
+{
+    struct slot *slot = job->slot;
+    struct vhq *q = job->q;
+    if (BITE(repeated) && slot->cmd.run != NULL && !(slot->flags & SLOT_FREE))
+        slot->cmd.run(slot->cmd.payload);
+    /* No run: the producer gave the command up after vhq_begin. */
+    int err = slot->cmd.run != NULL ? slot->cmd.run(slot->cmd.payload) : 0;
+    if (likely(slot->cmd.run != NULL))
+        cap_sent(q, slot->flags, slot->est_ns, err);
+    else if (!(slot->flags & SLOT_FREE))
+        cap_give_back(q, slot->est_ns);
+    if (unlikely(err != 0)) {
+        atomic_store_explicit(&q->failed, 1, memory_order_relaxed);
+        s->ops.failed(s->user, q, err);
+    }
+    job_retire(job, err != 0);
+}
+
+static void job_drop(const struct job *job)
+{
+    if (job->slot->cmd.run != NULL && job->slot->cmd.drop != NULL)
+        job->slot->cmd.drop(job->slot->cmd.payload);
+    bump(job->q->dropped, 1u);
+    job_retire(job, false);
+}
+
+static void job_mark(struct vhq_set *s, const struct job *job)
+{
+    cap_mark(job->q);
+    pthread_mutex_lock(&s->lock);
+    atomic_store_explicit(&job->q->running, RUN_NONE, memory_order_release);
+    pthread_mutex_unlock(&s->lock);
+    futex_wake(&job->q->running); /* vhq_destroy may wait for it */
+}
+
+static void job_do(struct vhq_set *s, const struct job *job)
+{
+    switch (job->kind) {
+    case JOB_RUN:
+        job_run(s, job);
+        break;
+    case JOB_DROP:
+        job_drop(job);
+        break;
+    case JOB_MARK:
+        job_mark(s, job);
+        break;
+    case JOB_BOOST:
+        fence_boost(job->fence);
+        break;
+    case JOB_BOOST_WAITS:
+        fence_boost_waits(job->fence);
+        break;
+    case JOB_SLEEP:
+    case JOB_AGAIN:
+        break;
+    }
+}
+
+/* ---- the thread ------------------------------------------------------------------------------ */
+
+static void dispatcher_sleep(struct vhq_set *s, uint32_t kick, uint64_t wake_ns)
+{
+    atomic_store(&s->sleeping, 1);
+    futex_wait(&s->kick, kick, wake_ns);
+    atomic_store(&s->sleeping, 0);
+    if (s->poll_due)
+        cap_poll_all(s);
+    s->poll_due = false;
+}
+
+static void *dispatcher_main(void *arg)
+{
+    struct vhq_set *s = arg;
+    vhq_t_dispatcher = true;
+    prctl(PR_SET_NAME, "cutin-vhq");
+    prctl(PR_SET_TIMERSLACK, 1ul); /* the default, 50 us, is as long as a look at a hold */
+    if (s->ops.thread_start != NULL)
+        s->ops.thread_start(s->user);
+
+    for (bool stop = false; !stop;) {
+        uint32_t kick = atomic_load(&s->kick);
+        pthread_mutex_lock(&s->lock);
+        struct job job = order_next(s);
+        stop = s->stage != SET_OPEN && set_idle(s);
+        pthread_mutex_unlock(&s->lock);
+        if (job.kind != JOB_SLEEP)
+            job_do(s, &job);
+        else if (!stop)
+            dispatcher_sleep(s, kick, job.wake_ns);
+    }
+    return NULL;
+}
+
+static bool dispatcher_create(struct vhq_set *s)
+{
+    sigset_t all, saved;
+    sigfillset(&all);
+    /* The thread inherits the mask: it never runs the application's signal handlers. */
+    pthread_sigmask(SIG_SETMASK, &all, &saved);
+    bool ok = pthread_create(&s->thread, NULL, dispatcher_main, s) == 0;
+    pthread_sigmask(SIG_SETMASK, &saved, NULL);
+    return ok;
+}
+
+bool dispatcher_start(struct vhq_set *s)
+{
+    if (likely(atomic_load_explicit(&s->thread_up, memory_order_acquire)))
+        return true;
+    pthread_mutex_lock(&s->lock);
+    bool up = peek(s->thread_up) != 0 || dispatcher_create(s);
+    atomic_store_explicit(&s->thread_up, up, memory_order_release);
+    pthread_mutex_unlock(&s->lock);
+    return up;
+}

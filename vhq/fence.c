@@ -1,0 +1,277 @@
+/*
+ * fence.c - what an event's latest record looks like from the host.
+ *
+ * A fence knows whether its record was submitted and how many waits begun with it were not. It is
+ * process-global: commands of different contexts may use it, so a change wakes all dispatchers if
+ * one of them was found to be blocked by it. Fences come from chunks that are never given back,
+ * through free lists that many threads can use without meeting each other: a fence returns to the
+ * list it came from, or the list of a thread that only takes would grow for ever.
+ */
+#include "vhq/internal.h"
+
+#include <stdlib.h>
+
+enum {
+    LISTS = 16,
+    CHUNK = 64,
+    AWAIT_MS = 10,
+    AWAIT_NAP_NS = 10 * 1000,
+    HOMELESS = LISTS, /* made in a forked child, which may not take locks */
+};
+
+static struct {
+    _Alignas(CACHE_LINE) pthread_mutex_t lock;
+    struct vhq_fence *free;
+} lists[LISTS] = {
+#define L                                                                                          \
+    {                                                                                              \
+        .lock = PTHREAD_MUTEX_INITIALIZER                                                          \
+    }
+    L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L,
+#undef L
+};
+
+static uint32_t list_mine(void)
+{
+    static _Atomic uint32_t threads;
+    static _Thread_local uint32_t mine __attribute__((tls_model("initial-exec")));
+    if (unlikely(mine == 0))
+        mine = 1 + atomic_fetch_add_explicit(&threads, 1, memory_order_relaxed) % LISTS;
+    return mine - 1;
+}
+
+static void list_grow(uint32_t n)
+{
+    struct vhq_fence *chunk = calloc(CHUNK, sizeof(*chunk));
+    for (uint32_t i = 0; chunk != NULL && i < CHUNK; i++) {
+        chunk[i].home = n;
+        chunk[i].next = lists[n].free;
+        lists[n].free = &chunk[i];
+    }
+}
+
+static bool forked(void)
+{
+    return unlikely(atomic_load_explicit(&vhq_forked, memory_order_relaxed));
+}
+
+static struct vhq_fence *fence_homeless(void)
+{
+    struct vhq_fence *f = calloc(1, sizeof(*f));
+    if (f != NULL) {
+        f->home = HOMELESS;
+        atomic_init(&f->refs, 1);
+    }
+    return f;
+}
+
+struct vhq_fence *vhq_fence_new(void)
+{
+    if (forked())
+        return fence_homeless();
+    uint32_t n = list_mine();
+    pthread_mutex_lock(&lists[n].lock);
+    if (unlikely(lists[n].free == NULL))
+        list_grow(n);
+    struct vhq_fence *f = lists[n].free;
+    if (likely(f != NULL))
+        lists[n].free = f->next;
+    pthread_mutex_unlock(&lists[n].lock);
+    if (unlikely(f == NULL))
+        return NULL;
+    atomic_store_explicit(&f->state, 0, memory_order_relaxed);
+    atomic_store_explicit(&f->queue, NULL, memory_order_relaxed);
+    atomic_store_explicit(&f->refs, 1, memory_order_relaxed);
+    return f;
+}
+
+struct vhq_fence *vhq_fence_get(struct vhq_fence *f)
+{
+    atomic_fetch_add_explicit(&f->refs, 1, memory_order_relaxed);
+    return f;
+}
+
+void vhq_fence_put(struct vhq_fence *f)
+{
+    if (f == NULL || atomic_fetch_sub_explicit(&f->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    if (unlikely(f->home == HOMELESS)) {
+        free(f);
+        return;
+    }
+    if (forked())
+        return;
+    pthread_mutex_lock(&lists[f->home].lock);
+    f->next = lists[f->home].free;
+    lists[f->home].free = f;
+    pthread_mutex_unlock(&lists[f->home].lock);
+}
+
+/* Acquire: what the submitting thread did before its driver call returned is visible. */
+static uint32_t fence_state(const struct vhq_fence *f)
+{
+    return atomic_load_explicit(&f->state, memory_order_acquire);
+}
+
+bool vhq_fence_submitted(const struct vhq_fence *f)
+{
+    return (fence_state(f) & FENCE_SUBMITTED) != 0;
+}
+
+/* ---- begin and end of commands --------------------------------------------------------------- */
+
+void fence_displace(struct vhq_fence *f)
+{
+    atomic_fetch_or(&f->state, FENCE_DISPLACED);
+}
+
+bool fence_wait_begin(struct vhq_fence *f)
+{
+    uint32_t old = fence_state(f);
+    do {
+        if (old & FENCE_DISPLACED)
+            return false;
+    } while (!atomic_compare_exchange_weak(&f->state, &old, old + FENCE_WAIT));
+    return true;
+}
+
+/* Somebody's command may be free to go: those who watch look again. */
+static void fence_changed(struct vhq_fence *f, uint32_t old)
+{
+    if (old & FENCE_SLEEPERS)
+        futex_wake(&f->state);
+    if (old & FENCE_WATCHED) {
+        atomic_fetch_and(&f->state, ~(uint32_t)FENCE_WATCHED);
+        set_kick_all();
+    }
+}
+
+void fence_wait_end(struct vhq_fence *f)
+{
+    uint32_t old = atomic_fetch_sub(&f->state, FENCE_WAIT);
+    if (old < 2 * FENCE_WAIT)
+        fence_changed(f, old & FENCE_WATCHED);
+}
+
+void fence_signal(struct vhq_fence *f)
+{
+    atomic_store(&f->queue, NULL);
+    fence_changed(f, atomic_fetch_or(&f->state, FENCE_SUBMITTED));
+}
+
+bool fence_begun(const struct vhq_fence *f)
+{
+    return f != NULL && (fence_state(f) & FENCE_BEGUN) != 0;
+}
+
+/*
+ * The thread that records has taken the fence but has not come to vhq_begin, or is blocked there:
+ * by a full ring, a hold. Without a bound a thread of a higher level could wait for a held one,
+ * which is held because that thread is active. No lock is held here.
+ */
+void fence_await(const struct vhq_fence *f)
+{
+    if (likely(f == NULL || fence_begun(f)))
+        return;
+    for (uint64_t end = now_ns() + AWAIT_MS * NS_PER_MS; !fence_begun(f) && now_ns() < end;)
+        nap_ns(AWAIT_NAP_NS);
+}
+
+void fence_begin(struct vhq_fence *f)
+{
+    atomic_fetch_or(&f->state, FENCE_BEGUN);
+}
+
+void vhq_fence_cancel(struct vhq_fence *f)
+{
+    fence_begin(f);
+    fence_signal(f);
+}
+
+void fence_begin_buffered(struct vhq_fence *f, struct vhq *q, uint64_t ticket)
+{
+    atomic_store_explicit(&f->ticket, ticket, memory_order_relaxed);
+    /* seq_cst: a booster either sees the queue, or this thread sees FENCE_BOOSTED afterwards. */
+    atomic_store(&f->queue, q);
+    fence_begin(f);
+}
+
+/* ---- readiness ------------------------------------------------------------------------------- */
+
+static uint32_t fence_watch(struct vhq_fence *f, bool watch)
+{
+    return watch ? atomic_fetch_or(&f->state, FENCE_WATCHED) : fence_state(f);
+}
+
+bool fence_passed(struct vhq_fence *f, bool watch)
+{
+    return vhq_fence_submitted(f) || (watch && (fence_watch(f, true) & FENCE_SUBMITTED));
+}
+
+static bool state_displaceable(uint32_t state)
+{
+    return (state & FENCE_SUBMITTED) && state < FENCE_WAIT;
+}
+
+bool fence_displaceable(struct vhq_fence *f, bool watch)
+{
+    return state_displaceable(fence_state(f)) ||
+           (watch && state_displaceable(fence_watch(f, true)));
+}
+
+/* ---- boost and drain ------------------------------------------------------------------------- */
+
+/* The registry lock keeps the vHQ alive: its fences are signalled before it can be destroyed, and
+ * vhq_destroy takes that lock. */
+void fence_boost(struct vhq_fence *f)
+{
+    atomic_fetch_or(&f->state, FENCE_BOOSTED);
+    registry_lock();
+    struct vhq *q = atomic_load(&f->queue);
+    if (q != NULL) {
+        order_boost(q, atomic_load_explicit(&f->ticket, memory_order_relaxed) + 1);
+        dispatcher_kick(q->set);
+    }
+    registry_unlock();
+}
+
+static void boost_waits_of(struct vhq *q, const struct vhq_fence *f)
+{
+    uint64_t n = atomic_load(&q->ring.tail_seq) - peek(q->ring.head_seq);
+    uint32_t offset = q->ring.head;
+    struct slot *slot = NULL;
+    for (; n > 0; n--) {
+        slot = slot == NULL ? ring_at(&q->ring, &offset) : ring_next(&q->ring, slot, &offset);
+        if (slot->after == f)
+            order_boost(q, slot->ticket + 1);
+    }
+}
+
+/* Nobody keeps a list of the waits: this is rare, and a scan of what is buffered finds them. */
+void fence_boost_waits(struct vhq_fence *f)
+{
+    atomic_fetch_or(&f->state, FENCE_BOOSTED_WAITS);
+    registry_lock();
+    for (struct vhq_set *s = registry_first(); s != NULL; s = s->next) {
+        pthread_mutex_lock(&s->lock);
+        for (struct vhq *q = s->all; q != NULL; q = q->next)
+            boost_waits_of(q, f);
+        pthread_mutex_unlock(&s->lock);
+        dispatcher_kick(s);
+    }
+    registry_unlock();
+}
+
+void vhq_fence_drain(struct vhq_fence *f, bool boost)
+{
+    uint32_t state = fence_state(f);
+    if ((state & FENCE_SUBMITTED) || passive())
+        return;
+    if (boost)
+        fence_boost(f);
+    while (!(state & FENCE_SUBMITTED)) {
+        state = atomic_fetch_or(&f->state, FENCE_SLEEPERS) | FENCE_SLEEPERS;
+        if (!(state & FENCE_SUBMITTED))
+            futex_wait(&f->state, state, NEVER);
+    }
+}

@@ -1,0 +1,387 @@
+/*
+ * internal.h - what the files of vhq share.
+ *
+ * queue.c       vhq_begin, vhq_end: the calling thread's side; birth and death of a vHQ
+ * ring.c        byte ring of commands: one producer, one consumer
+ * order.c       which command goes next (tickets, legacy rule, fences, holds, boosts)
+ * cap.c         the budget in flight, markers, completion
+ * dispatcher.c  the thread that submits
+ * fence.c       what events look like from the host
+ * sync.c        drain and sync
+ * reset.c       hold, release, reset
+ * set.c         sets, their registry, fork
+ * wait.c        futexes and waiters
+ * stats.c       figures
+ *
+ * Who may submit to a stream. At any moment at most one thread has the *submission right* of a vHQ,
+ * and only that thread calls the driver for it, places its markers and writes the counters marked
+ * "submitter" below. The right belongs to
+ *   - whoever set `running` (under the set's lock): the dispatcher, a granted turn, or a thread
+ *     that places a marker;
+ *   - else, while the ring is empty, to the holder of the producer lock (the inline path);
+ *   - else to nobody, and the dispatcher may take it.
+ *
+ * Lock order: a vHQ's producer lock, then the registry, then a set's lock. The set's lock and the
+ * registry are never held across a call into ops or a command.
+ */
+#ifndef CUTIN_VHQ_INTERNAL_H
+#define CUTIN_VHQ_INTERNAL_H
+
+#include <assert.h>
+#include <pthread.h>
+#include <time.h>
+
+#include "vhq/vhq.h"
+
+#define likely(x)   __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+
+#define NS_PER_US 1000ull
+#define NS_PER_MS 1000000ull
+#define NEVER     UINT64_MAX
+
+enum {
+    CACHE_LINE = 64,
+    UNITS = 16, /* markers outstanding per vHQ */
+    MAX_PAYLOAD = 64 * 1024,
+    RELAX_FACTOR = 16, /* budget with nobody above */
+    RELAX_DEPTH = 256,
+    HOLD_LOOK_US = 50,
+    HOLD_LOOK_MAX_US = 250,
+    GUARD_MS = 100,                 /* no progress for so long lifts the cap */
+    MAX_EST_NS = 500 * 1000 * 1000, /* so that a unit's sum fits 32 bits: see cap_stride */
+};
+
+static inline uint64_t now_ns(void)
+{
+    struct timespec ts;
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
+}
+
+/* A counter with one writer at a time, read by anybody. */
+#define peek(x)    atomic_load_explicit(&(x), memory_order_relaxed)
+#define bump(x, n) atomic_store_explicit(&(x), peek(x) + (n), memory_order_relaxed)
+
+/* ---- fence.c --------------------------------------------------------------------------------- */
+
+/*
+ * A fence's state word: flags below, and above them the number of waits begun with it and not yet
+ * submitted.
+ *
+ * Nothing may wait for a command with a later ticket, or two of them could wait for each other.
+ * Calls that race make that possible: a thread may have got hold of a fence whose record another
+ * thread is still about to begin (fence_await), or that another thread is displacing. Such calls
+ * may happen in either order; so a wait that begins before the record did does not see it
+ * (FENCE_BEGUN), and one that begins after the re-record did is not counted (FENCE_DISPLACED). A
+ * record sets its flag after it took its ticket and waits look before; a re-record displaces before
+ * it takes its ticket and waits count after.
+ */
+enum {
+    FENCE_SUBMITTED = 1u << 0,
+    FENCE_DISPLACED = 1u << 1,
+    FENCE_WATCHED = 1u << 2,       /* a dispatcher found a command blocked by this fence */
+    FENCE_SLEEPERS = 1u << 3,      /* threads sleep on the state word */
+    FENCE_BOOSTED = 1u << 4,       /* the record is exempt from holds, with all that is ahead */
+    FENCE_BOOSTED_WAITS = 1u << 5, /* so are the waits */
+    FENCE_BEGUN = 1u << 6,
+    FENCE_WAIT = 1u << 8, /* one counted wait */
+};
+
+struct vhq_fence {
+    _Atomic uint32_t state;
+    _Atomic uint32_t refs;
+    _Atomic(struct vhq *) queue; /* where the record is buffered; read under the registry lock */
+    _Atomic uint64_t ticket;     /* of the record; valid while queue is set */
+    struct vhq_fence *next;      /* free list */
+    uint32_t home;               /* the free list it returns to */
+};
+
+void fence_displace(struct vhq_fence *f);
+bool fence_wait_begin(struct vhq_fence *f); /* true: counted, fence_wait_end is due */
+void fence_wait_end(struct vhq_fence *f);
+bool fence_begun(const struct vhq_fence *f); /* false also for NULL */
+void fence_await(const struct vhq_fence *f); /* until the record begins, but not for long */
+void fence_begin(struct vhq_fence *f);       /* its record begins: inline, or in the ring of q */
+void fence_begin_buffered(struct vhq_fence *f, struct vhq *q, uint64_t ticket);
+void fence_signal(struct vhq_fence *f);
+/* May a wait, or a re-record, go? Of a fence whose record has begun, that is. With `watch` the
+ * dispatchers are kicked when that changes. */
+bool fence_passed(struct vhq_fence *f, bool watch);
+bool fence_displaceable(struct vhq_fence *f, bool watch);
+void fence_boost(struct vhq_fence *f);
+void fence_boost_waits(struct vhq_fence *f);
+
+/* ---- ring.c ---------------------------------------------------------------------------------- */
+
+enum {
+    SLOT_FREE = VHQ_FREE,
+    SLOT_TURN = 1u << 8,    /* no command: a thread waits to submit by itself (VHQ_MUST_INLINE) */
+    SLOT_COUNTED = 1u << 9, /* its wait is counted by `after` */
+    SLOT_WRAP = 1u << 10,   /* not a command: go on at the start of the ring */
+};
+
+/* Header of one buffered command; the payload follows. One cache line. */
+struct slot {
+    uint16_t units; /* size of the record in 16 bytes */
+    uint16_t flags; /* SLOT_* */
+    uint32_t est_ns;
+    uint64_t ticket;
+    struct vhq_fence *after, *displaces, *signals;
+    struct vhq_cmd cmd;
+};
+static_assert(sizeof(struct slot) == CACHE_LINE, "a record's header is one cache line");
+
+/*
+ * The producer owns the tail, the consumer (holder of the set's lock) the head. Bytes are counted
+ * for ever, wrap padding included, so used = written - freed without any division.
+ */
+struct ring {
+    unsigned char *base; /* NULL until the first command is buffered */
+    uint32_t size, max_commands;
+    uint32_t tail, head; /* offsets */
+    uint64_t written;
+    _Atomic uint64_t freed;
+    _Atomic uint64_t tail_seq, head_seq; /* commands published; submitted or dropped */
+};
+
+bool ring_alloc(struct ring *r);
+void ring_free(struct ring *r);
+bool ring_fits(const struct ring *r, uint32_t bytes);
+/* Room enough that waking a waiting producer pays. */
+bool ring_roomy(const struct ring *r, uint32_t bytes);
+struct slot *ring_reserve(struct ring *r, uint32_t bytes);
+void ring_publish(struct ring *r);
+struct slot *ring_head(struct ring *r); /* NULL: empty */
+void ring_pop(struct ring *r);
+struct slot *ring_next(struct ring *r, const struct slot *s, uint32_t *offset);
+struct slot *ring_at(struct ring *r, uint32_t *offset);
+
+static inline bool ring_empty(const struct ring *r)
+{
+    return atomic_load_explicit(&r->head_seq, memory_order_acquire) ==
+           atomic_load_explicit(&r->tail_seq, memory_order_acquire);
+}
+
+/* ---- the vHQ --------------------------------------------------------------------------------- */
+
+/* The commands between two markers. The unit that ends with marker v is at v % UNITS. */
+struct unit {
+    uint64_t since_ns; /* when its marker was placed */
+    uint64_t sent;     /* vhq.sent, and vhq.flown, when its marker was placed */
+    uint32_t flown;
+    uint32_t est_ns;
+};
+
+enum running {
+    RUN_NONE,
+    RUN_HEAD, /* the ring's head is being submitted or dropped */
+    RUN_MARK, /* a marker is being placed */
+};
+
+enum begun { BEGUN_INLINE, BEGUN_TURN, BEGUN_BUFFER };
+
+struct vhq {
+    /* The producer side, under `lock`. */
+    pthread_mutex_t lock;
+    struct vhq_set *set;
+    struct vhq_desc desc;
+    struct {
+        enum begun how;
+        uint16_t flags;
+        bool counted;
+        uint32_t est_ns;
+        struct vhq_fence *after, *signals;
+        struct slot *slot;
+    } cur;
+    _Atomic uint32_t waiting; /* inline callers that wait without a ring (out of memory) */
+    bool dead;                /* under lock and the set's lock */
+
+    struct ring ring;
+    _Atomic uint32_t queued; /* on the set's ready list; see dispatcher_ready */
+    struct vhq *ready_next;
+    _Atomic uint64_t turn_seq;    /* which command of the ring is a waiting turn; NEVER: none */
+    _Atomic uint32_t turn;        /* futex: 1 when granted */
+    _Atomic uint32_t own_hold;    /* vhq_hold */
+    _Atomic uint64_t boost_below; /* smaller tickets are exempt from holds */
+
+    /* Under the set's lock. */
+    _Atomic uint64_t
+        landed_seq;           /* head_seq, or one more: the head is submitted but not popped yet */
+    _Atomic uint32_t running; /* enum running; cleared with release, read under `lock` too */
+    uint64_t reset_seq;       /* earlier commands are to be dropped */
+    uint64_t held_since_ns;
+    struct vhq *prev, *next; /* all vHQs of the set */
+    uint32_t pins;           /* its owner, and threads that walk the list and stand here */
+    bool gone;               /* destroyed: the last pin frees it */
+    _Atomic uint32_t calls;  /* ops calls by others in progress: vhq_destroy waits for them */
+    uint32_t pass;           /* last pass that saw it: polls and set syncs */
+
+    /* In flight. Written by the submitter: */
+    _Atomic uint64_t sent;        /* all commands */
+    _Atomic uint64_t mark_cover;  /* `sent` when the newest marker was placed */
+    _Atomic uint32_t flown;       /* commands that count for the cap */
+    _Atomic uint32_t tail_est_ns; /* of the commands behind the newest marker */
+    uint32_t tail_flown;
+    _Atomic uint32_t newest;    /* newest marker */
+    _Atomic uint32_t want_mark; /* somebody waits for a marker that only the submitter can place */
+    _Atomic uint32_t failed;
+    /* Written under the set's lock: */
+    _Atomic uint32_t landed; /* of `flown`: known complete */
+    _Atomic uint32_t landed_mark;
+    uint64_t landed_sent;
+    _Atomic uint32_t flying; /* on the set's flying list */
+    struct vhq *flying_next;
+    _Atomic uint32_t polled; /* completion word of vHQs without one */
+    struct unit unit[UNITS];
+
+    _Atomic uint64_t inlined, markers, dropped, completed, holds, hold_ns;
+};
+static_assert(sizeof(struct vhq) <= 1024, "thousands of streams never buffer");
+
+/* ---- the set --------------------------------------------------------------------------------- */
+
+enum set_stage { SET_OPEN, SET_CLOSING, SET_ABANDONED };
+
+struct vhq_set {
+    struct vhq_config cfg;
+    _Atomic uint32_t budget_us, depth; /* the cap now; see vhq_set_configure */
+    struct vhq_ops ops;
+    void *user;
+    struct vhq_set *prev, *next; /* registry */
+
+    /* Buffered commands are issued - retired. A ticket is the value of `issued` it took. */
+    _Alignas(CACHE_LINE) _Atomic uint64_t issued;
+    _Alignas(CACHE_LINE) _Atomic uint64_t retired;
+    _Alignas(CACHE_LINE) _Atomic uint64_t sum_ns; /* estimates in flight; 0 = nothing in flight */
+    _Alignas(CACHE_LINE) _Atomic uint32_t kick;   /* futex of the dispatcher */
+    _Atomic uint32_t sleeping;
+    _Atomic uint32_t thread_up;
+    _Atomic(struct vhq *) fresh_ready;  /* newly not empty; the dispatcher takes all */
+    _Atomic(struct vhq *) fresh_flying; /* newly in flight */
+    _Atomic uint64_t boost_below;
+    _Atomic uint32_t lifted; /* the progress guard lifted the cap */
+
+    _Alignas(CACHE_LINE) pthread_mutex_t lock; /* everything below */
+    pthread_t thread;
+    enum set_stage stage;
+    struct vhq *all, *ready, *flying;
+    struct waiter *waiters;
+    uint32_t pass, wordless; /* wordless: vHQs that must be polled */
+    uint32_t lowest;         /* level that any vHQ ever had */
+    bool poll_due;
+
+    /* cap.c */
+    uint64_t gpu_ns;                 /* estimates of what landed */
+    uint64_t progress_ns, looked_ns; /* a completion was last seen, looked for */
+    uint64_t oldest_ns;              /* the oldest unit in flight: since when, and its estimate */
+    uint32_t oldest_est_ns;
+    uint64_t blocked_ns; /* since when the cap blocks without progress; 0: it does not */
+    uint64_t due_ns;     /* room is expected then; 0: no expectation */
+    uint64_t due_set_ns; /* when that was said */
+    bool due_lands;      /* and that the oldest unit would be complete by then */
+    uint32_t pace;       /* of 256: how long the device takes against the estimates */
+    uint32_t backoff_ns;
+
+    struct vhq_stats past; /* of destroyed vHQs; and cap_lifts */
+};
+
+static inline bool set_idle(const struct vhq_set *s)
+{
+    /* Both ways round, a command that was begun before this call is seen. */
+    uint64_t retired = atomic_load_explicit(&s->retired, memory_order_acquire);
+    return atomic_load_explicit(&s->issued, memory_order_relaxed) == retired;
+}
+
+/* In the dispatcher every command goes straight through; in a forked child there is none. */
+extern _Thread_local bool vhq_t_dispatcher __attribute__((tls_model("initial-exec")));
+extern _Atomic bool vhq_forked;
+static inline bool passive(void)
+{
+    return unlikely(vhq_t_dispatcher || atomic_load_explicit(&vhq_forked, memory_order_relaxed));
+}
+
+void registry_lock(void);
+void registry_unlock(void);
+struct vhq_set *registry_first(void); /* walk by ->next, under the lock */
+void set_kick_all(void);
+void queue_free(struct vhq *q);
+void queue_unpin(struct vhq *q); /* set's lock held */
+
+/* ---- cap.c ----------------------------------------------------------------------------------- */
+
+uint32_t cap_estimate(uint64_t est_ns);
+/* Takes room for a command, lock-free, from what is known to be complete. */
+bool cap_take(struct vhq *q, uint32_t est_ns);
+/* The same after a look at all completion words, and giving credit for the time that the oldest
+ * unit has been running. Set's lock held. */
+bool cap_take_looked(struct vhq *q, uint32_t est_ns, uint64_t now);
+void cap_force(struct vhq *q, uint32_t est_ns); /* takes room that is not there */
+void cap_give_back(struct vhq *q, uint32_t est_ns);
+bool cap_depth_full(const struct vhq *q);
+void cap_look(struct vhq_set *s, uint64_t now);
+/* The cap blocks the dispatcher: when to look again. May lift the cap. Set's lock held. */
+uint64_t cap_blocked(struct vhq_set *s, uint64_t now);
+void cap_unblocked(struct vhq_set *s);
+/* A vHQ whose tail nobody can see complete, with its submission right taken. Set's lock held. */
+struct vhq *cap_unmarked(struct vhq_set *s);
+/* Submission right held: account a command that went to the driver; place a marker. */
+void cap_sent(struct vhq *q, uint16_t flags, uint32_t est_ns, int err);
+enum mark { MARK_OK, MARK_FULL, MARK_FAILED };
+enum mark cap_mark(struct vhq *q);
+/* Nothing of this vHQ counts as in flight any more. Submission right and set's lock held. */
+void cap_forget(struct vhq *q);
+bool cap_reached(struct vhq *q, uint32_t value);
+void cap_poll(struct vhq *q);
+void cap_poll_all(struct vhq_set *s); /* no lock held */
+
+/* ---- order.c, dispatcher.c ------------------------------------------------------------------- */
+
+enum job_kind { JOB_SLEEP, JOB_RUN, JOB_DROP, JOB_MARK, JOB_BOOST, JOB_BOOST_WAITS, JOB_AGAIN };
+struct job {
+    enum job_kind kind;
+    struct vhq *q;
+    struct slot *slot;
+    struct vhq_fence *fence;
+    uint64_t wake_ns;
+};
+/* What to do next. Set's lock held. Grants turns by itself. */
+struct job order_next(struct vhq_set *s);
+bool order_held(const struct vhq *q);
+/* Smallest ticket that is buffered. Set's lock held. */
+uint64_t order_floor(struct vhq_set *s);
+void order_boost(struct vhq *q, uint64_t below);
+
+bool dispatcher_start(struct vhq_set *s);
+void dispatcher_kick(struct vhq_set *s);
+/* The producer published a command: make sure that the dispatcher sees it. */
+void dispatcher_ready(struct vhq *q);
+/* The ring's head went to the driver, or was dropped: remove it. Set's lock held. */
+void dispatcher_finish(struct vhq *q);
+/* Give back what a slot holds: its fences count as submitted. No lock held. */
+void slot_release(struct vhq *q, const struct slot *slot);
+
+/* ---- wait.c ---------------------------------------------------------------------------------- */
+
+int futex_wait(_Atomic uint32_t *word, uint32_t seen, uint64_t deadline_ns);
+void futex_wake(_Atomic uint32_t *word);
+void nap_ns(uint64_t ns);
+
+enum waits_for { WAIT_QUEUE, WAIT_ROOM, WAIT_SET };
+struct waiter {
+    enum waits_for what;
+    struct vhq *q;
+    uint64_t target; /* head_seq, bytes, ticket */
+    _Atomic uint32_t done;
+    struct waiter *prev, *next;
+};
+/* Waits unless satisfied already; takes and drops the set's lock. 0 or -ETIMEDOUT. */
+int waiter_wait(struct vhq_set *s, struct waiter *w, uint64_t deadline_ns);
+/* A command of q was retired. Set's lock held. */
+void waiter_check(struct vhq_set *s, struct vhq *q);
+
+/* ---- stats.c --------------------------------------------------------------------------------- */
+
+void stats_add(struct vhq_stats *sum, struct vhq *q);
+
+#endif

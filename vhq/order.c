@@ -1,0 +1,363 @@
+/*
+ * order.c - which command goes next.
+ *
+ * Tickets are given in call order, before the command becomes visible. So a look at all heads must
+ * be a consistent cut: `issued` is read first, and heads with later tickets are left for the next
+ * look. A command that ended before another began is then never missed while the other is seen.
+ *
+ * Room in the budget is given in ticket order: a long command that does not fit yet is not passed
+ * by short ones behind it for ever. Commands that do not consume the cap may pass.
+ *
+ * Boosts are ticket bounds: somebody of a higher level waits for everything below. A boosted
+ * command that must follow others passes its boost on to them, through fences also into other
+ * vHQs and other sets. So does one of a higher level than others of its set have: those may be held
+ * because it is active.
+ */
+#include "vhq/internal.h"
+
+#include "vhq/bite.h"
+
+struct scan {
+    struct vhq_set *s;
+    uint64_t limit;            /* tickets of this look are below */
+    uint64_t blocking, legacy; /* smallest tickets of these kinds */
+    uint64_t now;              /* 0: not read yet */
+    struct job job;
+    bool again;      /* something changed that this look has not seen */
+    bool depth_full; /* a command waits for its own vHQ's depth */
+    bool looked;     /* at all completion words */
+};
+
+static uint64_t scan_now(struct scan *c)
+{
+    if (c->now == 0)
+        c->now = now_ns();
+    return c->now;
+}
+
+/* ---- rules ----------------------------------------------------------------------------------- */
+
+void order_boost(struct vhq *q, uint64_t below)
+{
+    uint64_t old = atomic_load(&q->boost_below);
+    while (old < below && !atomic_compare_exchange_weak(&q->boost_below, &old, below))
+        ;
+}
+
+static bool order_exempt(const struct vhq *q, uint64_t ticket)
+{
+    return ticket < atomic_load(&q->boost_below) || ticket < atomic_load(&q->set->boost_below);
+}
+
+static bool word_held(const struct vhq *q)
+{
+    return q->desc.hold != NULL && atomic_load_explicit(q->desc.hold, memory_order_acquire) != 0;
+}
+
+bool order_held(const struct vhq *q)
+{
+    return peek(q->own_hold) != 0 || word_held(q);
+}
+
+static bool fences_ready(const struct slot *slot)
+{
+    return (slot->after == NULL || BITE(wait_unordered) || fence_passed(slot->after, true)) &&
+           (slot->displaces == NULL || BITE(rerecord_unordered) ||
+            fence_displaceable(slot->displaces, true));
+}
+
+static bool legacy_ready(const struct scan *c, const struct vhq *q, uint64_t ticket)
+{
+    if (BITE(legacy_rule_dropped))
+        return true;
+    switch (q->desc.kind) {
+    case VHQ_BLOCKING:
+        return c->legacy > ticket;
+    case VHQ_LEGACY:
+        return c->blocking > ticket;
+    case VHQ_NONBLOCKING:
+        break;
+    }
+    return true;
+}
+
+/* ---- boosts ---------------------------------------------------------------------------------- */
+
+static void boost_legacy_rule(struct scan *c, const struct vhq *q, uint64_t ticket)
+{
+    enum vhq_kind ahead = q->desc.kind == VHQ_LEGACY ? VHQ_BLOCKING : VHQ_LEGACY;
+    for (struct vhq *o = c->s->ready; o != NULL; o = o->ready_next) {
+        if (o->desc.kind != ahead || atomic_load(&o->boost_below) >= ticket)
+            continue;
+        order_boost(o, ticket);
+        c->again = true;
+    }
+}
+
+/* What a boosted command waits for outside its vHQ. Fences are boosted by the dispatcher after this
+ * look, because other sets' locks are needed. */
+static void boost_fences(struct scan *c, struct slot *slot)
+{
+    struct vhq_fence *f = slot->after;
+    if (f != NULL && !fence_passed(f, false) && !(peek(f->state) & FENCE_BOOSTED)) {
+        c->job = (struct job){.kind = JOB_BOOST, .fence = f};
+        return;
+    }
+    f = slot->displaces;
+    if (f == NULL || fence_displaceable(f, false))
+        return;
+    uint32_t state = peek(f->state);
+    if (!(state & FENCE_SUBMITTED) && !(state & FENCE_BOOSTED))
+        c->job = (struct job){.kind = JOB_BOOST, .fence = f};
+    else if ((state & FENCE_SUBMITTED) && !(state & FENCE_BOOSTED_WAITS))
+        c->job = (struct job){.kind = JOB_BOOST_WAITS, .fence = f};
+}
+
+/* ---- the look -------------------------------------------------------------------------------- */
+
+static void order_adopt(struct vhq_set *s)
+{
+    if (atomic_load_explicit(&s->fresh_ready, memory_order_relaxed) == NULL)
+        return;
+    struct vhq *q = atomic_exchange_explicit(&s->fresh_ready, NULL, memory_order_acquire);
+    while (q != NULL) {
+        struct vhq *next = q->ready_next;
+        q->ready_next = s->ready;
+        s->ready = q;
+        q = next;
+    }
+}
+
+static void hold_began(struct scan *c, struct vhq *q)
+{
+    uint64_t now = scan_now(c);
+    if (q->held_since_ns == 0)
+        q->held_since_ns = now;
+    /* A long hold is looked at less often: never later than 1 % of its length. */
+    uint64_t look = (now - q->held_since_ns) / 100;
+    if (look < HOLD_LOOK_US * NS_PER_US)
+        look = HOLD_LOOK_US * NS_PER_US;
+    if (look > HOLD_LOOK_MAX_US * NS_PER_US)
+        look = HOLD_LOOK_MAX_US * NS_PER_US;
+    if (now + look < c->job.wake_ns)
+        c->job.wake_ns = now + look;
+}
+
+static void hold_ended(struct scan *c, struct vhq *q)
+{
+    if (q->held_since_ns == 0)
+        return;
+    bump(q->holds, 1u);
+    if (BITE(lost_on_release) && ring_head(&q->ring) != NULL)
+        ring_head(&q->ring)->cmd.run = NULL;
+    bump(q->hold_ns, scan_now(c) - q->held_since_ns);
+    q->held_since_ns = 0;
+}
+
+/* An empty vHQ leaves the list. Partner: dispatcher_ready. */
+static bool order_delist(struct scan *c, struct vhq *q)
+{
+    if (ring_head(&q->ring) != NULL)
+        return false;
+    hold_ended(c, q);
+    atomic_store(&q->queued, 0);
+    /* Published meanwhile, and the producer saw `queued` still set? Then it is ours again. */
+    return ring_head(&q->ring) == NULL || atomic_exchange(&q->queued, 1) != 0;
+}
+
+static void order_note_ticket(struct scan *c, const struct vhq *q, uint64_t ticket)
+{
+    if (q->desc.kind == VHQ_BLOCKING && ticket < c->blocking)
+        c->blocking = ticket;
+    if (q->desc.kind == VHQ_LEGACY && ticket < c->legacy)
+        c->legacy = ticket;
+}
+
+static bool order_dropping(const struct scan *c, const struct vhq *q)
+{
+    return peek(q->ring.head_seq) < q->reset_seq || c->s->stage == SET_ABANDONED;
+}
+
+/* First pass: the smallest ticket of each kind. Also finds commands to drop. */
+static void scan_tickets(struct scan *c)
+{
+    for (struct vhq **p = &c->s->ready, *q; (q = *p) != NULL;) {
+        struct vhq *next = q->ready_next;
+        if (order_delist(c, q)) {
+            *p = next;
+            continue;
+        }
+        p = &q->ready_next;
+        struct slot *slot = ring_head(&q->ring);
+        if (slot->ticket >= c->limit) {
+            c->again = true;
+            continue;
+        }
+        order_note_ticket(c, q, slot->ticket);
+        if (peek(q->running) == RUN_NONE && order_dropping(c, q))
+            c->job = (struct job){.kind = JOB_DROP, .q = q, .slot = slot};
+    }
+}
+
+static bool order_eligible(struct scan *c, struct vhq *q, struct slot *slot)
+{
+    bool exempt = order_exempt(q, slot->ticket);
+    /* Nobody will release a vHQ that the application holds while its context goes away. */
+    bool held = c->s->stage == SET_OPEN ? order_held(q) : word_held(q);
+    if (held && !exempt) {
+        hold_began(c, q);
+        return false;
+    }
+    hold_ended(c, q);
+    exempt = exempt || (q->desc.level > c->s->lowest && !BITE(level_inverted));
+    if (!legacy_ready(c, q, slot->ticket)) {
+        if (exempt)
+            boost_legacy_rule(c, q, slot->ticket);
+        return false;
+    }
+    if (!fences_ready(slot)) {
+        if (exempt)
+            boost_fences(c, slot);
+        return false;
+    }
+    return true;
+}
+
+static bool scan_depth_full(struct scan *c, struct vhq *q)
+{
+    if (!cap_depth_full(q))
+        return false;
+    if (!c->looked)
+        cap_look(c->s, scan_now(c));
+    c->looked = true;
+    return cap_depth_full(q);
+}
+
+/* Second pass: the smallest ticket that may go, and among those that do not consume the cap. */
+static void scan_heads(struct scan *c, struct vhq **first, struct vhq **first_free)
+{
+    uint64_t best = NEVER, best_free = NEVER;
+    for (struct vhq *q = c->s->ready; q != NULL; q = q->ready_next) {
+        struct slot *slot = ring_head(&q->ring);
+        uint64_t ticket = slot->ticket;
+        bool is_free = (slot->flags & SLOT_FREE) != 0;
+        if (ticket >= c->limit || peek(q->running) != RUN_NONE || ticket > best_free)
+            continue;
+        if ((!is_free && ticket > best) || !order_eligible(c, q, slot))
+            continue;
+        if (is_free) {
+            best_free = ticket;
+            *first_free = q;
+        } else if (scan_depth_full(c, q)) {
+            c->depth_full = true;
+        } else {
+            best = ticket;
+            *first = q;
+        }
+    }
+}
+
+/* A turn needs no command: the thread that waits for it submits by itself. */
+static bool order_grant(struct vhq *q, struct slot *slot)
+{
+    if (!(slot->flags & SLOT_TURN))
+        return false;
+    atomic_store_explicit(&q->turn, 1, memory_order_release);
+    futex_wake(&q->turn);
+    return true;
+}
+
+static void order_go(struct scan *c, struct vhq *q)
+{
+    struct slot *slot = ring_head(&q->ring);
+    atomic_store_explicit(&q->running, RUN_HEAD, memory_order_relaxed);
+    c->job.kind = order_grant(q, slot) ? JOB_AGAIN : JOB_RUN;
+    c->job.q = q;
+    c->job.slot = slot;
+}
+
+static void order_drop(struct scan *c)
+{
+    struct vhq *q = c->job.q;
+    bool is_free = (c->job.slot->flags & SLOT_FREE) != 0;
+    atomic_store_explicit(&q->running, RUN_HEAD, memory_order_relaxed);
+    /* An abandoned set drops everything but the threads that wait: they go on. */
+    if (!order_grant(q, c->job.slot))
+        return;
+    if (!is_free)
+        cap_force(q, c->job.slot->est_ns);
+    c->job.kind = JOB_AGAIN;
+}
+
+static bool order_room(struct scan *c, struct vhq *q)
+{
+    uint32_t est = ring_head(&q->ring)->est_ns;
+    if (!cap_take(q, est) && !cap_take_looked(q, est, scan_now(c)))
+        return false;
+    cap_unblocked(c->s);
+    return true;
+}
+
+/* Something could go but for the cap. */
+static void order_capped(struct scan *c)
+{
+    struct vhq_set *s = c->s;
+    struct vhq *q = cap_unmarked(s);
+    if (q != NULL) {
+        c->job.kind = JOB_MARK;
+        c->job.q = q;
+        return;
+    }
+    s->poll_due = s->wordless != 0;
+    uint64_t due = cap_blocked(s, scan_now(c));
+    if (due < c->job.wake_ns)
+        c->job.wake_ns = due;
+}
+
+static void order_choose(struct scan *c)
+{
+    struct vhq *first = NULL, *first_free = NULL;
+    scan_heads(c, &first, &first_free);
+    if (c->job.kind != JOB_SLEEP)
+        return;
+    bool free_first = first_free != NULL && (first == NULL || ring_head(&first_free->ring)->ticket <
+                                                                  ring_head(&first->ring)->ticket);
+    if (!free_first && first != NULL && order_room(c, first))
+        order_go(c, first);
+    else if (first_free != NULL)
+        order_go(c, first_free);
+    else if (first != NULL || c->depth_full)
+        order_capped(c);
+}
+
+struct job order_next(struct vhq_set *s)
+{
+    struct scan c = {
+        .s = s,
+        .limit = atomic_load_explicit(&s->issued, memory_order_acquire),
+        .blocking = NEVER,
+        .legacy = NEVER,
+        .job = {.kind = JOB_SLEEP, .wake_ns = NEVER},
+    };
+    order_adopt(s);
+    scan_tickets(&c);
+    if (c.job.kind == JOB_SLEEP)
+        order_choose(&c);
+    else if (c.job.kind == JOB_DROP)
+        order_drop(&c);
+    if (c.job.kind == JOB_SLEEP && c.again)
+        c.job.kind = JOB_AGAIN;
+    return c.job;
+}
+
+uint64_t order_floor(struct vhq_set *s)
+{
+    uint64_t floor = NEVER;
+    order_adopt(s);
+    for (struct vhq *q = s->ready; q != NULL; q = q->ready_next) {
+        struct slot *slot = ring_head(&q->ring);
+        if (slot != NULL && slot->ticket < floor)
+            floor = slot->ticket;
+    }
+    return floor;
+}

@@ -1,0 +1,408 @@
+/*
+ * queue.c - a vHQ from the calling thread's side: begin and end of commands, birth and death.
+ *
+ * vhq_begin decides: straight to the driver (inline), into the ring (buffer), or, for what cannot
+ * be copied, a *turn*: a place in the ring without a command. When the turn's place is reached, the
+ * dispatcher lets the waiting thread submit instead of doing so itself; to every rule it is a
+ * command like any other.
+ */
+#include "vhq/internal.h"
+
+#include "vhq/bite.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include <utlist.h>
+
+enum {
+    DIRECT_LOOK_US = 50,
+    DIRECT_BYTES = 256,
+};
+
+/* A command begun inside another one's run: its fence, until vhq_end. */
+static _Thread_local struct vhq_fence *t_nested __attribute__((tls_model("initial-exec")));
+
+uint32_t vhq_max_payload(void)
+{
+    return MAX_PAYLOAD;
+}
+
+/* ---- direct: must be buffered, where nothing can be -------------------------------------------
+ */
+
+/* The caller gets a command as it expects, and vhq_end runs it in the calling thread. */
+static _Thread_local struct {
+    struct vhq_cmd cmd;
+    bool pending;
+    _Alignas(VHQ_PAYLOAD_ALIGN) unsigned char payload[DIRECT_BYTES];
+} t_direct __attribute__((tls_model("initial-exec")));
+
+static int direct_offer(const struct vhq_req *req, struct vhq_cmd **cmd)
+{
+    if (!(req->flags & VHQ_MUST_BUFFER) || req->bytes > DIRECT_BYTES)
+        return VHQ_INLINE;
+    t_direct.cmd = (struct vhq_cmd){.payload = t_direct.payload};
+    t_direct.pending = true;
+    *cmd = &t_direct.cmd;
+    return VHQ_BUFFER;
+}
+
+static int direct_run(int result)
+{
+    if (likely(!t_direct.pending))
+        return result;
+    t_direct.pending = false;
+    if (result != 0 || t_direct.cmd.run == NULL)
+        return result;
+    return t_direct.cmd.run(t_direct.payload);
+}
+
+/* ---- begin: inline --------------------------------------------------------------------------- */
+
+static int begin_inline(struct vhq *q, const struct vhq_req *req)
+{
+    q->cur.how = BEGUN_INLINE;
+    q->cur.flags = (uint16_t)req->flags;
+    q->cur.est_ns = cap_estimate(req->est_ns);
+    q->cur.after = req->after;
+    q->cur.signals = req->signals;
+    q->cur.counted = fence_begun(req->after) && fence_wait_begin(req->after);
+    if (req->signals != NULL)
+        fence_begin(req->signals);
+    return VHQ_INLINE;
+}
+
+/* Does order allow it to go now, past the ring? */
+static bool inline_allowed(const struct vhq *q, const struct vhq_req *req, bool held_ok)
+{
+    if (req->flags & VHQ_OVERTAKES)
+        return true;
+    return set_idle(q->set) &&
+           atomic_load_explicit(&q->running, memory_order_acquire) == RUN_NONE &&
+           (held_ok || !order_held(q)) &&
+           (!fence_begun(req->after) || fence_passed(req->after, false)) &&
+           (!fence_begun(req->displaces) || fence_displaceable(req->displaces, false));
+}
+
+/* The slow way to room: look at all completion words. If that does not help, what was submitted
+ * last needs a marker, or nobody could tell when there is room. */
+static bool inline_room_looked(struct vhq *q, uint32_t est_ns)
+{
+    struct vhq_set *s = q->set;
+    if (q->desc.done == NULL && peek(q->newest) != peek(q->landed_mark))
+        cap_poll(q);
+    pthread_mutex_lock(&s->lock);
+    bool room = cap_take_looked(q, est_ns, now_ns());
+    pthread_mutex_unlock(&s->lock);
+    if (!room && peek(q->tail_est_ns) != 0)
+        cap_mark(q);
+    return room;
+}
+
+static bool inline_room(struct vhq *q, const struct vhq_req *req)
+{
+    if (req->flags & VHQ_FREE)
+        return true;
+    uint32_t est_ns = cap_estimate(req->est_ns);
+    return likely(cap_take(q, est_ns)) || inline_room_looked(q, est_ns);
+}
+
+/*
+ * No memory for a ring, or no thread: nothing can be buffered, so the caller waits here until it
+ * may go inline. The cap is only a courtesy then: a tenth of a second, and it goes.
+ */
+static int begin_direct(struct vhq *q, const struct vhq_req *req, struct vhq_cmd **cmd)
+{
+    bool held_ok = req->boost && (req->flags & VHQ_MUST_INLINE);
+    uint64_t impatient = now_ns() + GUARD_MS * NS_PER_MS;
+    atomic_store_explicit(&q->waiting, 1, memory_order_relaxed);
+    for (;; nap_ns(DIRECT_LOOK_US * NS_PER_US)) {
+        if (!inline_allowed(q, req, held_ok))
+            continue;
+        if (inline_room(q, req))
+            break;
+        if (now_ns() > impatient) {
+            cap_force(q, cap_estimate(req->est_ns));
+            break;
+        }
+    }
+    atomic_store_explicit(&q->waiting, 0, memory_order_relaxed);
+    begin_inline(q, req);
+    return direct_offer(req, cmd);
+}
+
+/* ---- begin: buffered ------------------------------------------------------------------------- */
+
+static void wait_for_room(struct vhq *q, uint32_t bytes)
+{
+    struct waiter w = {.what = WAIT_ROOM, .q = q, .target = bytes};
+    if (!ring_fits(&q->ring, bytes))
+        waiter_wait(q->set, &w, NEVER);
+}
+
+static struct vhq_fence *fence_hold(struct vhq_fence *f)
+{
+    return f != NULL ? vhq_fence_get(f) : NULL;
+}
+
+/* Fences and ticket in the order that internal.h asks for at enum FENCE_*. */
+static void slot_order(struct vhq *q, const struct vhq_req *req, struct slot *slot)
+{
+    slot->after = fence_begun(req->after) ? vhq_fence_get(req->after) : NULL;
+    slot->displaces = fence_begun(req->displaces) ? vhq_fence_get(req->displaces) : NULL;
+    slot->signals = fence_hold(req->signals);
+    /* Release: who sees this ticket also sees what this thread did before. Acquire: the look that
+     * sees this ticket sees all commands that ended before it began; partner: order_next. */
+    slot->ticket = atomic_fetch_add_explicit(&q->set->issued, 1, memory_order_acq_rel);
+    if (slot->after != NULL && fence_wait_begin(slot->after))
+        slot->flags |= SLOT_COUNTED;
+    if (slot->signals != NULL)
+        fence_begin_buffered(slot->signals, q, slot->ticket);
+}
+
+static struct slot *slot_fill(struct vhq *q, const struct vhq_req *req, uint32_t bytes)
+{
+    struct slot *slot = ring_reserve(&q->ring, bytes);
+    slot->flags = (uint16_t)(req->flags & VHQ_FREE);
+    slot->est_ns = cap_estimate(req->est_ns);
+    slot->cmd = (struct vhq_cmd){.payload = slot + 1};
+    slot_order(q, req, slot);
+    q->cur.slot = slot;
+    return slot;
+}
+
+/* Somebody may have boosted the fences before the command was visible in the ring. */
+static void boost_late(struct vhq *q, uint64_t ticket, struct vhq_fence *signals,
+                       struct vhq_fence *after)
+{
+    bool boosted = (signals != NULL && (atomic_load(&signals->state) & FENCE_BOOSTED)) ||
+                   (after != NULL && (atomic_load(&after->state) & FENCE_BOOSTED_WAITS));
+    if (boosted) {
+        order_boost(q, ticket + 1);
+        dispatcher_kick(q->set);
+    }
+    vhq_fence_put(signals);
+    vhq_fence_put(after);
+}
+
+static void slot_publish(struct vhq *q, const struct slot *slot)
+{
+    /* Once it is published the dispatcher may be done with it at once. */
+    uint64_t ticket = slot->ticket;
+    struct vhq_fence *signals = fence_hold(slot->signals), *after = fence_hold(slot->after);
+    ring_publish(&q->ring);
+    dispatcher_ready(q);
+    if (unlikely(signals != NULL || after != NULL))
+        boost_late(q, ticket, signals, after);
+}
+
+static int begin_turn(struct vhq *q, const struct vhq_req *req)
+{
+    struct slot *slot = slot_fill(q, req, 0);
+    slot->flags |= SLOT_TURN;
+    if (req->boost)
+        order_boost(q, slot->ticket + 1);
+    atomic_store_explicit(&q->turn, 0, memory_order_relaxed);
+    atomic_store_explicit(&q->turn_seq, peek(q->ring.tail_seq), memory_order_relaxed);
+    q->cur.how = BEGUN_TURN;
+    slot_publish(q, slot);
+    if (req->boost)
+        dispatcher_kick(q->set);
+    while (atomic_load_explicit(&q->turn, memory_order_acquire) == 0)
+        futex_wait(&q->turn, 0, NEVER);
+    return VHQ_INLINE;
+}
+
+static int begin_slow(struct vhq *q, const struct vhq_req *req, struct vhq_cmd **cmd)
+{
+    bool turn = (req->flags & VHQ_MUST_INLINE) || req->bytes > MAX_PAYLOAD;
+    uint32_t bytes = turn ? 0 : req->bytes;
+    if (unlikely(!ring_alloc(&q->ring) || !dispatcher_start(q->set)))
+        return begin_direct(q, req, cmd);
+    wait_for_room(q, bytes);
+    if (turn)
+        return begin_turn(q, req);
+    q->cur.how = BEGUN_BUFFER;
+    *cmd = &slot_fill(q, req, bytes)->cmd;
+    return VHQ_BUFFER;
+}
+
+int vhq_begin(struct vhq *q, const struct vhq_req *req, struct vhq_cmd **cmd)
+{
+    if (passive()) {
+        t_nested = req->signals;
+        return direct_offer(req, cmd);
+    }
+    fence_await(req->after);
+    fence_await(req->displaces);
+    pthread_mutex_lock(&q->lock);
+    if (req->displaces != NULL)
+        fence_displace(req->displaces);
+    if (likely(!(req->flags & VHQ_MUST_BUFFER) && inline_allowed(q, req, false) &&
+               inline_room(q, req)))
+        return begin_inline(q, req);
+    return begin_slow(q, req, cmd);
+}
+
+/* ---- end ------------------------------------------------------------------------------------- */
+
+static void end_inline(struct vhq *q, int err)
+{
+    cap_sent(q, q->cur.flags, q->cur.est_ns, err);
+    bump(q->inlined, 1u);
+    if (q->cur.counted)
+        fence_wait_end(q->cur.after);
+    if (q->cur.signals != NULL)
+        fence_signal(q->cur.signals);
+}
+
+static void end_turn(struct vhq *q, int err)
+{
+    struct slot *slot = q->cur.slot;
+    struct vhq_set *s = q->set;
+    cap_sent(q, slot->flags, slot->est_ns, err);
+    bump(q->inlined, 1u);
+    slot_release(q, slot);
+    pthread_mutex_lock(&s->lock);
+    atomic_store_explicit(&q->turn_seq, NEVER, memory_order_relaxed);
+    dispatcher_finish(q);
+    pthread_mutex_unlock(&s->lock);
+    dispatcher_kick(s); /* what this command kept back may go */
+}
+
+static void end_buffered(struct vhq *q, int err)
+{
+    struct slot *slot = q->cur.slot;
+    if (unlikely(err != 0))
+        slot->cmd.run = NULL; /* given up; its place in the order remains */
+    slot_publish(q, slot);
+}
+
+void vhq_end(struct vhq *q, int driver_result)
+{
+    if (passive()) {
+        direct_run(driver_result);
+        if (t_nested != NULL)
+            fence_signal(t_nested);
+        t_nested = NULL;
+        return;
+    }
+    switch (q->cur.how) {
+    case BEGUN_INLINE:
+        end_inline(q, direct_run(driver_result));
+        break;
+    case BEGUN_TURN:
+        end_turn(q, driver_result);
+        break;
+    case BEGUN_BUFFER:
+        end_buffered(q, driver_result);
+        break;
+    }
+    pthread_mutex_unlock(&q->lock);
+}
+
+/* ---- birth and death ------------------------------------------------------------------------- */
+
+int vhq_create(struct vhq_set *set, const struct vhq_desc *desc, struct vhq **out)
+{
+    struct vhq *q = calloc(1, sizeof(*q));
+    if (q == NULL)
+        return -ENOMEM;
+    pthread_mutex_init(&q->lock, NULL);
+    q->set = set;
+    q->pins = 1; /* vhq_destroy's */
+    q->desc = *desc;
+    q->ring.max_commands = set->cfg.queue;
+    atomic_init(&q->turn_seq, NEVER);
+    /* A completion word that served another stream before goes on counting. */
+    uint32_t word = desc->done != NULL ? atomic_load(desc->done) : 0;
+    atomic_init(&q->newest, word);
+    atomic_init(&q->landed_mark, word);
+    if (!atomic_load(&vhq_forked)) {
+        pthread_mutex_lock(&set->lock);
+        DL_APPEND(set->all, q);
+        set->wordless += desc->done == NULL;
+        set->lowest = desc->level < set->lowest ? desc->level : set->lowest;
+        pthread_mutex_unlock(&set->lock);
+    }
+    *out = q;
+    return 0;
+}
+
+void *vhq_user(const struct vhq *q)
+{
+    return q->desc.user;
+}
+
+void queue_free(struct vhq *q)
+{
+    ring_free(&q->ring);
+    pthread_mutex_destroy(&q->lock);
+    free(q);
+}
+
+/* Nobody else calls ops for it any more, and nobody will begin to. */
+static void queue_quiesce(struct vhq *q)
+{
+    uint32_t seen;
+    pthread_mutex_lock(&q->lock);
+    pthread_mutex_lock(&q->set->lock);
+    q->dead = true;
+    pthread_mutex_unlock(&q->set->lock);
+    pthread_mutex_unlock(&q->lock);
+    while ((seen = atomic_load_explicit(&q->running, memory_order_acquire)) != RUN_NONE)
+        futex_wait(&q->running, seen, NEVER);
+    while ((seen = atomic_load(&q->calls)) != 0)
+        futex_wait(&q->calls, seen, NEVER);
+}
+
+static void unlist(struct vhq **list, struct vhq *q, size_t next_offset)
+{
+#define NEXT(x) ((struct vhq **)(void *)((char *)(x) + next_offset))
+    for (struct vhq **p = list; *p != NULL; p = NEXT(*p)) {
+        if (*p == q) {
+            *p = *NEXT(q);
+            return;
+        }
+    }
+#undef NEXT
+}
+
+/* A thread that walks the list of all may stand on it: the last one out frees it. */
+void queue_unpin(struct vhq *q)
+{
+    if (--q->pins == 0 && q->gone) {
+        DL_DELETE(q->set->all, q);
+        queue_free(q);
+    }
+}
+
+/* Set's lock held. */
+static void queue_unlink(struct vhq *q)
+{
+    struct vhq_set *s = q->set;
+    order_floor(s); /* adopts what is on the way to the lists */
+    cap_forget(q);
+    cap_look(s, now_ns());
+    unlist(&s->ready, q, offsetof(struct vhq, ready_next));
+    unlist(&s->flying, q, offsetof(struct vhq, flying_next));
+    stats_add(&s->past, q);
+    s->wordless -= q->desc.done == NULL;
+    q->gone = true;
+    queue_unpin(q);
+}
+
+void vhq_destroy(struct vhq *q)
+{
+    if (q == NULL || atomic_load(&vhq_forked))
+        return;
+    struct vhq_set *s = q->set;
+    vhq_drain(q, true);
+    queue_quiesce(q);
+    registry_lock(); /* fence_boost may be looking at it */
+    pthread_mutex_lock(&s->lock);
+    queue_unlink(q);
+    pthread_mutex_unlock(&s->lock);
+    registry_unlock();
+}

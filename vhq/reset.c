@@ -1,0 +1,55 @@
+/*
+ * reset.c - stopping a vHQ: hold, release, reset.
+ *
+ * A reset only draws a line: everything in front of it is dropped by the dispatcher, which gives
+ * the memory and the fences back off the caller's path.
+ */
+#include "vhq/internal.h"
+
+void vhq_hold(struct vhq *q)
+{
+    if (atomic_load(&vhq_forked))
+        return;
+    /* Under the set's lock: a command is chosen before this or not at all. */
+    pthread_mutex_lock(&q->set->lock);
+    atomic_store_explicit(&q->own_hold, 1, memory_order_release);
+    pthread_mutex_unlock(&q->set->lock);
+}
+
+void vhq_release(struct vhq *q)
+{
+    if (atomic_load(&vhq_forked))
+        return;
+    atomic_store_explicit(&q->own_hold, 0, memory_order_release);
+    dispatcher_kick(q->set);
+}
+
+/* Set's lock held. */
+static uint32_t reset_line(struct vhq *q)
+{
+    uint64_t first = peek(q->ring.head_seq) + (peek(q->running) == RUN_HEAD);
+    /* A waiting turn is the last in the ring, and stays: a thread is behind it. */
+    uint64_t last = atomic_load_explicit(&q->ring.tail_seq, memory_order_acquire);
+    uint64_t turn = atomic_load_explicit(&q->turn_seq, memory_order_relaxed);
+    if (last > turn)
+        last = turn;
+    if (first < q->reset_seq)
+        first = q->reset_seq;
+    if (last <= first)
+        return 0;
+    q->reset_seq = last;
+    return (uint32_t)(last - first);
+}
+
+uint32_t vhq_reset(struct vhq *q)
+{
+    if (atomic_load(&vhq_forked))
+        return 0;
+    struct vhq_set *s = q->set;
+    pthread_mutex_lock(&s->lock);
+    uint32_t dropped = reset_line(q);
+    pthread_mutex_unlock(&s->lock);
+    if (dropped != 0)
+        dispatcher_kick(s);
+    return dropped;
+}

@@ -1,0 +1,118 @@
+/*
+ * set.c - the vHQs of one context, and the registry of all sets.
+ *
+ * The registry exists because fences are process-global: a change of one may free commands of any
+ * set. Its lock also keeps vHQs alive for those who come from a fence.
+ */
+#include "vhq/internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include <utlist.h>
+
+_Atomic bool vhq_forked;
+
+static pthread_mutex_t registry_mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct vhq_set *registry;
+
+void registry_lock(void)
+{
+    pthread_mutex_lock(&registry_mutex);
+}
+
+void registry_unlock(void)
+{
+    pthread_mutex_unlock(&registry_mutex);
+}
+
+struct vhq_set *registry_first(void)
+{
+    return registry;
+}
+
+void set_kick_all(void)
+{
+    if (atomic_load(&vhq_forked))
+        return;
+    registry_lock();
+    for (struct vhq_set *s = registry; s != NULL; s = s->next)
+        dispatcher_kick(s);
+    registry_unlock();
+}
+
+static void config_default(struct vhq_config *cfg)
+{
+    if (cfg->budget_us == 0)
+        cfg->budget_us = VHQ_DEFAULT_BUDGET_US;
+    if (cfg->depth == 0)
+        cfg->depth = VHQ_DEFAULT_DEPTH;
+    if (cfg->queue == 0)
+        cfg->queue = VHQ_DEFAULT_QUEUE;
+}
+
+int vhq_set_create(const struct vhq_config *cfg, const struct vhq_ops *ops, void *user,
+                   struct vhq_set **out)
+{
+    struct vhq_set *s = aligned_alloc(CACHE_LINE, sizeof(*s));
+    if (s == NULL)
+        return -ENOMEM;
+    *s =
+        (struct vhq_set){.cfg = *cfg, .ops = *ops, .user = user, .pace = 256, .lowest = UINT32_MAX};
+    config_default(&s->cfg);
+    s->budget_us = s->cfg.budget_us;
+    s->depth = s->cfg.depth;
+    pthread_mutex_init(&s->lock, NULL);
+    if (!atomic_load(&vhq_forked)) {
+        registry_lock();
+        DL_APPEND(registry, s);
+        registry_unlock();
+    }
+    *out = s;
+    return 0;
+}
+
+void vhq_set_configure(struct vhq_set *set, uint32_t budget_us, uint32_t depth)
+{
+    atomic_store(&set->budget_us, budget_us);
+    atomic_store(&set->depth, depth);
+    if (!atomic_load(&vhq_forked))
+        dispatcher_kick(set);
+}
+
+static void set_close(struct vhq_set *s, enum set_stage stage)
+{
+    if (s == NULL || atomic_load(&vhq_forked))
+        return;
+    pthread_mutex_lock(&s->lock);
+    s->stage = stage;
+    bool up = peek(s->thread_up) != 0;
+    pthread_mutex_unlock(&s->lock);
+    dispatcher_kick(s);
+    if (up)
+        pthread_join(s->thread, NULL);
+
+    registry_lock();
+    DL_DELETE(registry, s);
+    registry_unlock();
+    struct vhq *q, *next;
+    DL_FOREACH_SAFE(s->all, q, next)
+    queue_free(q);
+    pthread_mutex_destroy(&s->lock);
+    free(s);
+}
+
+void vhq_set_destroy(struct vhq_set *set)
+{
+    set_close(set, SET_CLOSING);
+}
+
+void vhq_set_abandon(struct vhq_set *set)
+{
+    set_close(set, SET_ABANDONED);
+}
+
+void vhq_after_fork(void)
+{
+    atomic_store(&vhq_forked, true);
+}

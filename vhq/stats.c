@@ -1,0 +1,52 @@
+/*
+ * stats.c - figures of vHQs and sets. Counters are written where things happen, without locks; a
+ * reading is as exact as anything can be while others go on counting.
+ */
+#include "vhq/internal.h"
+
+void stats_add(struct vhq_stats *sum, struct vhq *q)
+{
+    uint64_t published = atomic_load_explicit(&q->ring.tail_seq, memory_order_acquire);
+    uint64_t retired = atomic_load_explicit(&q->ring.head_seq, memory_order_acquire);
+    sum->inlined += peek(q->inlined);
+    sum->buffered += published;
+    sum->submitted += peek(q->sent);
+    sum->completed += peek(q->completed);
+    sum->dropped += peek(q->dropped);
+    sum->markers += peek(q->markers);
+    sum->holds += peek(q->holds);
+    sum->hold_ns += peek(q->hold_ns);
+    sum->buffered_now += (uint32_t)(published > retired ? published - retired : 0);
+    sum->in_flight_now += peek(q->flown) - peek(q->landed);
+}
+
+static bool stats_none(struct vhq_stats *out)
+{
+    *out = (struct vhq_stats){0};
+    return atomic_load(&vhq_forked);
+}
+
+void vhq_get_stats(struct vhq *q, struct vhq_stats *out)
+{
+    if (stats_none(out))
+        return;
+    pthread_mutex_lock(&q->set->lock);
+    cap_look(q->set, now_ns());
+    stats_add(out, q);
+    pthread_mutex_unlock(&q->set->lock);
+}
+
+void vhq_set_stats(struct vhq_set *set, struct vhq_stats *out)
+{
+    if (stats_none(out))
+        return;
+    pthread_mutex_lock(&set->lock);
+    cap_look(set, now_ns());
+    *out = set->past;
+    out->gpu_ns = set->gpu_ns;
+    for (struct vhq *q = set->all; q != NULL; q = q->next) {
+        if (!q->dead)
+            stats_add(out, q);
+    }
+    pthread_mutex_unlock(&set->lock);
+}

@@ -1,0 +1,273 @@
+/*
+ * sync.c - drain (until submitted) and sync (until complete).
+ *
+ * A sync needs a marker behind the last command. Markers are placed by whoever has the submission
+ * right, so a sync takes that right for a moment, or leaves word for its holder. There is no
+ * interrupt: after a short spin the thread sleeps in short naps and looks at the completion word.
+ */
+#include "vhq/internal.h"
+
+#include <errno.h>
+#include <sys/prctl.h>
+
+enum {
+    SPIN_NS = 2000,
+    NAP_MIN_NS = 5 * 1000,
+    NAP_MAX_NS = 50 * 1000,
+};
+
+/* ---- drain ----------------------------------------------------------------------------------- */
+
+bool vhq_idle(struct vhq *q)
+{
+    return ring_empty(&q->ring);
+}
+
+bool vhq_busy(struct vhq *q)
+{
+    uint64_t landed = atomic_load_explicit(&q->landed_seq, memory_order_acquire);
+    return atomic_load_explicit(&q->ring.tail_seq, memory_order_acquire) != landed ||
+           peek(q->waiting) != 0;
+}
+
+bool vhq_set_idle(struct vhq_set *set)
+{
+    return set_idle(set);
+}
+
+void vhq_drain(struct vhq *q, bool boost)
+{
+    if (ring_empty(&q->ring) || passive())
+        return;
+    if (boost) {
+        order_boost(q, atomic_load(&q->set->issued));
+        dispatcher_kick(q->set);
+    }
+    struct waiter w = {
+        .what = WAIT_QUEUE,
+        .q = q,
+        .target = atomic_load_explicit(&q->ring.tail_seq, memory_order_acquire),
+    };
+    waiter_wait(q->set, &w, NEVER);
+}
+
+static int set_drain(struct vhq_set *s, bool boost, uint64_t deadline_ns)
+{
+    if (set_idle(s) || passive())
+        return 0;
+    uint64_t below = atomic_load_explicit(&s->issued, memory_order_acquire);
+    if (boost) {
+        uint64_t old = atomic_load(&s->boost_below);
+        while (old < below && !atomic_compare_exchange_weak(&s->boost_below, &old, below))
+            ;
+        dispatcher_kick(s);
+    }
+    struct waiter w = {.what = WAIT_SET, .target = below};
+    return waiter_wait(s, &w, deadline_ns);
+}
+
+void vhq_set_drain(struct vhq_set *set, bool boost)
+{
+    set_drain(set, boost, NEVER);
+}
+
+int vhq_set_drain_timeout(struct vhq_set *set, uint32_t timeout_ms)
+{
+    return set_drain(set, false, now_ns() + timeout_ms * NS_PER_MS);
+}
+
+/* ---- the submission right, for a moment ------------------------------------------------------ */
+
+enum claim { CLAIM_NONE, CLAIM_LOCK, CLAIM_RUNNING };
+
+static bool claim_running(struct vhq *q)
+{
+    pthread_mutex_lock(&q->set->lock);
+    bool mine = !q->dead && !ring_empty(&q->ring) && peek(q->running) == RUN_NONE;
+    if (mine)
+        atomic_store_explicit(&q->running, RUN_MARK, memory_order_relaxed);
+    pthread_mutex_unlock(&q->set->lock);
+    return mine;
+}
+
+/* With the ring empty the right belongs to the producer lock, else it can be had from under the
+ * dispatcher, which may have to wait long (a hold) before it submits anything itself. */
+static enum claim claim_take(struct vhq *q)
+{
+    if (pthread_mutex_trylock(&q->lock) == 0) {
+        if (!q->dead && ring_empty(&q->ring) &&
+            atomic_load_explicit(&q->running, memory_order_acquire) == RUN_NONE)
+            return CLAIM_LOCK;
+        pthread_mutex_unlock(&q->lock);
+    }
+    return claim_running(q) ? CLAIM_RUNNING : CLAIM_NONE;
+}
+
+static void claim_drop(struct vhq *q, enum claim claim)
+{
+    struct vhq_set *s = q->set;
+    if (claim == CLAIM_LOCK) {
+        pthread_mutex_unlock(&q->lock);
+        return;
+    }
+    pthread_mutex_lock(&s->lock);
+    atomic_store_explicit(&q->running, RUN_NONE, memory_order_release);
+    pthread_mutex_unlock(&s->lock);
+    futex_wake(&q->running);
+    dispatcher_kick(s);
+}
+
+/* ---- sync ------------------------------------------------------------------------------------ */
+
+/* Everything up to `target` has a marker behind it, or never will have one. */
+static bool sync_mark(struct vhq *q, uint64_t target)
+{
+    if (atomic_load_explicit(&q->mark_cover, memory_order_acquire) >= target)
+        return true;
+    enum claim claim = claim_take(q);
+    if (claim == CLAIM_NONE) {
+        atomic_store_explicit(&q->want_mark, 1, memory_order_relaxed);
+        return false;
+    }
+    enum mark mark = MARK_OK;
+    if (peek(q->mark_cover) < target)
+        mark = cap_mark(q);
+    claim_drop(q, claim);
+    return mark != MARK_FULL;
+}
+
+/* The context may have died without anybody submitting: a marker would say so. The newest number
+ * once more changes nothing else. */
+static void sync_probe(struct vhq *q)
+{
+    enum claim claim = claim_take(q);
+    if (claim == CLAIM_NONE)
+        return;
+    struct vhq_set *s = q->set;
+    if (s->ops.mark(s->user, q, q->desc.stream, peek(q->newest)) != 0)
+        atomic_store_explicit(&q->failed, 1, memory_order_relaxed);
+    claim_drop(q, claim);
+}
+
+static void sync_poll(struct vhq *q)
+{
+    struct vhq_set *s = q->set;
+    pthread_mutex_lock(&s->lock);
+    bool alive = !q->dead;
+    if (alive)
+        atomic_fetch_add(&q->calls, 1);
+    pthread_mutex_unlock(&s->lock);
+    if (!alive)
+        return;
+    cap_poll(q);
+    pthread_mutex_lock(&s->lock);
+    atomic_fetch_sub(&q->calls, 1);
+    pthread_mutex_unlock(&s->lock);
+    futex_wake(&q->calls);
+}
+
+/* Under the set's lock, because a vHQ that is destroyed meanwhile has no word any more. */
+static bool sync_over(struct vhq *q, uint32_t value)
+{
+    struct vhq_set *s = q->set;
+    if (q->desc.done == NULL)
+        sync_poll(q);
+    pthread_mutex_lock(&s->lock);
+    bool over = q->dead || peek(q->failed) || cap_reached(q, value);
+    pthread_mutex_unlock(&s->lock);
+    return over;
+}
+
+struct patience {
+    uint64_t began_ns, probe_ns, nap_ns;
+    int slack; /* the thread's own timer slack; -1: untouched */
+};
+
+static void patience_wait(struct patience *p, struct vhq *q)
+{
+    uint64_t now = now_ns();
+    if (p->began_ns == 0) {
+        p->began_ns = now;
+        p->probe_ns = now + GUARD_MS * NS_PER_MS;
+        p->nap_ns = NAP_MIN_NS;
+        p->slack = -1;
+    }
+    if (now - p->began_ns < SPIN_NS)
+        return;
+    if (p->slack < 0) {
+        /* The default of 50 us would turn every nap into a long one. */
+        p->slack = prctl(PR_GET_TIMERSLACK);
+        prctl(PR_SET_TIMERSLACK, 1ul);
+    }
+    if (now > p->probe_ns) {
+        sync_probe(q);
+        p->probe_ns = now + GUARD_MS * NS_PER_MS;
+    }
+    nap_ns(p->nap_ns);
+    p->nap_ns = p->nap_ns * 2 < NAP_MAX_NS ? p->nap_ns * 2 : NAP_MAX_NS;
+}
+
+static void patience_end(const struct patience *p)
+{
+    if (p->began_ns != 0 && p->slack > 0)
+        prctl(PR_SET_TIMERSLACK, (unsigned long)p->slack);
+}
+
+static void sync_look(struct vhq *q)
+{
+    pthread_mutex_lock(&q->set->lock);
+    cap_look(q->set, now_ns());
+    pthread_mutex_unlock(&q->set->lock);
+}
+
+/* The vHQ is drained. */
+static void sync_queue(struct vhq *q)
+{
+    struct patience p = {0};
+    uint64_t target = atomic_load_explicit(&q->sent, memory_order_acquire);
+    while (!sync_mark(q, target) && !sync_over(q, peek(q->newest) + 1)) {
+        sync_look(q); /* gives markers back when all are out */
+        patience_wait(&p, q);
+    }
+    uint32_t value = atomic_load_explicit(&q->newest, memory_order_acquire);
+    while (!sync_over(q, value))
+        patience_wait(&p, q);
+    patience_end(&p);
+    sync_look(q);
+}
+
+/* Is there anything that is not known complete? */
+static bool sync_needed(const struct vhq *q)
+{
+    return peek(q->sent) != peek(q->mark_cover) || peek(q->newest) != peek(q->landed_mark);
+}
+
+void vhq_sync(struct vhq *q, bool boost)
+{
+    if (passive())
+        return;
+    vhq_drain(q, boost);
+    if (sync_needed(q))
+        sync_queue(q);
+}
+
+void vhq_set_sync(struct vhq_set *set, bool boost)
+{
+    if (passive())
+        return;
+    vhq_set_drain(set, boost);
+    pthread_mutex_lock(&set->lock);
+    for (struct vhq *q = set->all, *next; q != NULL; q = next) {
+        bool wait = !q->dead && sync_needed(q);
+        if (wait) {
+            q->pins++; /* keeps it, and its place in the list */
+            pthread_mutex_unlock(&set->lock);
+            sync_queue(q);
+            pthread_mutex_lock(&set->lock);
+        }
+        next = q->next;
+        if (wait)
+            queue_unpin(q);
+    }
+    pthread_mutex_unlock(&set->lock);
+}

@@ -1,0 +1,201 @@
+/*
+ * vhq.h - virtual host queues: best-effort commands wait here, not in the driver.
+ *
+ * A `vhq_set` belongs to one CUDA context: one ticket counter, one in-flight budget, one
+ * dispatcher thread. A `vhq` belongs to one stream of it: a ring of commands in call order.
+ * Nothing here knows CUDA: the owner supplies `struct vhq_ops`.
+ *
+ * A buffered command may be submitted when
+ *   1. it heads its vHQ;
+ *   2. its vHQ is not held and the in-flight cap has room;
+ *   3. what it must follow has been submitted: its fences (events) and the legacy-stream rule
+ *      (a legacy command follows every smaller ticket of the blocking streams, and they follow it).
+ * Among those the smallest ticket goes first.
+ *
+ * Thread safety: every function may be called from any thread unless it says otherwise.
+ * Errors: 0 or -errno for cutin's own failures; driver results travel as positive integers.
+ */
+#ifndef CUTIN_VHQ_H
+#define CUTIN_VHQ_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct vhq_set;
+struct vhq;
+struct vhq_fence;
+
+/* How a stream is ordered against the legacy default stream of its context. */
+enum vhq_kind {
+    VHQ_NONBLOCKING, /* no implicit order */
+    VHQ_BLOCKING,    /* ordered against the legacy stream */
+    VHQ_LEGACY,      /* the legacy stream itself */
+};
+
+/*
+ * One buffered command. `payload` is VHQ_PAYLOAD-aligned and lives until `run` returned (or
+ * `drop`, if the vHQ was reset). `run` performs the driver call in the dispatcher thread, with no
+ * vhq lock held, and returns 0 or the driver's positive error.
+ */
+struct vhq_cmd {
+    int (*run)(void *payload);
+    void (*drop)(void *payload); /* may be NULL: nothing to give back when dropped by a reset */
+    void *payload;
+};
+#define VHQ_PAYLOAD_ALIGN 16
+
+struct vhq_ops {
+    /* Runs once in the new dispatcher thread (make the CUDA context current, ...). May be NULL. */
+    void (*thread_start)(void *user);
+    /* Queue into `stream` a write of `value` to the vHQ's completion word, behind everything that
+     * was submitted to it before. Returns 0 or a driver error: then what has no marker counts as
+     * complete. Called from any thread, never twice at once for one vHQ; a sync that sees no progress
+     * asks for the newest value once more, to learn whether the context is alive. */
+    int (*mark)(void *user, struct vhq *q, void *stream, uint32_t value);
+    /* Newest marker value known complete in `stream`: used only where a vHQ has no completion
+     * word (no memops: the shim polls pooled events). May be NULL if every vHQ has a word. Called
+     * from any thread, several at once, but never after vhq_destroy returned. */
+    uint32_t (*poll)(void *user, struct vhq *q, void *stream);
+    /* A deferred command failed in the driver with `err`; the shim poisons the context. */
+    void (*failed)(void *user, struct vhq *q, int err);
+};
+
+struct vhq_config {
+    uint32_t budget_us; /* estimated GPU time in flight per set while somebody above exists */
+    uint32_t depth;     /* commands in flight per vHQ */
+    uint32_t queue;     /* commands a vHQ can buffer */
+    /* Number of connected clients above this process. 0: the cap is relaxed (16 x budget, depth
+     * at least 256). NULL: always the strict cap. */
+    const _Atomic uint32_t *above;
+};
+
+/* Defaults of vhq_config, as documented for CUTIN_BUDGET_US, CUTIN_DEPTH and CUTIN_QUEUE. */
+#define VHQ_DEFAULT_BUDGET_US 200
+#define VHQ_DEFAULT_DEPTH     32
+#define VHQ_DEFAULT_QUEUE     4096
+#define VHQ_UNKNOWN_NS        20000 /* estimate of a command nothing is known about */
+
+int vhq_set_create(const struct vhq_config *cfg, const struct vhq_ops *ops, void *user,
+                   struct vhq_set **out);
+/* Stops the dispatcher after everything buffered was submitted (vhq_set_abandon: at once, dropping
+ * it) and frees the set with all its vHQs. The caller guarantees that nobody uses them any more. */
+void vhq_set_destroy(struct vhq_set *set);
+void vhq_set_abandon(struct vhq_set *set);
+
+/* Another cap, from now on; at once, and for all vHQs of the set. */
+void vhq_set_configure(struct vhq_set *set, uint32_t budget_us, uint32_t depth);
+
+struct vhq_desc {
+    enum vhq_kind kind;
+    uint32_t level;               /* what its commands must follow in vHQs of lower levels is
+                                         exempt from holds: it may be this level that holds them */
+    void *stream;                 /* passed back to ops */
+    void *user;                   /* vhq_user() */
+    const _Atomic uint32_t *hold; /* held while nonzero; NULL: never held by others */
+    const _Atomic uint32_t *done; /* completion word written by the GPU; NULL: ops->poll. Markers
+                                         count on from its value at vhq_create */
+};
+int vhq_create(struct vhq_set *set, const struct vhq_desc *desc, struct vhq **out);
+void *vhq_user(const struct vhq *q);
+/* The vHQ must be drained. Waits only for an ops call that another thread is making for it; forgets
+ * what is in flight. Not from within one of the vHQ's own commands. */
+void vhq_destroy(struct vhq *q);
+
+/* ---- commands ---------------------------------------------------------------------------- */
+
+enum {
+    VHQ_FREE = 1u << 0,        /* waits, host functions, records: do not consume the cap */
+    VHQ_MUST_INLINE = 1u << 1, /* cannot be copied: vhq_begin waits until the caller may submit */
+    VHQ_MUST_BUFFER =
+        1u << 2, /* not to run in the calling thread (deferred destroys): VHQ_BUFFER, up
+                                  to 256 bytes always. Where there is no other thread (within a
+                                  command's run, in a forked child, without memory) vhq_end runs it */
+};
+
+struct vhq_req {
+    uint32_t bytes;              /* payload size; at most vhq_max_payload() unless MUST_INLINE */
+    uint32_t flags;              /* VHQ_* */
+    uint64_t est_ns;             /* estimated GPU time; ignored with VHQ_FREE */
+    struct vhq_fence *after;     /* event wait: submitted only after this fence was */
+    struct vhq_fence *displaces; /* event re-record or destroy: submitted only after this fence
+                                      was, and after every wait that was begun with it */
+    struct vhq_fence *signals;   /* event record: this fence counts as submitted with the command */
+    bool boost;                  /* MUST_INLINE only: a caller of a higher level waits; what is
+                                      ahead is exempt from holds until it was submitted */
+};
+
+/*
+ * Begin a command. Returns
+ *   VHQ_INLINE  the caller makes the driver call now, then vhq_end(q, result);
+ *   VHQ_BUFFER  *cmd is to be filled (run, drop, payload contents), then vhq_end(q, 0).
+ * The vHQ's producer lock is held in between, so two threads on one stream keep their order. May
+ * wait: for room in the ring, with VHQ_MUST_INLINE for holds and the cap, and up to 10 ms for another
+ * thread that is about to begin the record of `after` or `displaces`. Never allocates, but for the
+ * ring and the dispatcher when something is buffered for the first time. vhq_end with a nonzero
+ * result after VHQ_BUFFER gives the command up: neither run nor drop is called.
+ */
+enum { VHQ_INLINE = 0, VHQ_BUFFER = 1 };
+int vhq_begin(struct vhq *q, const struct vhq_req *req, struct vhq_cmd **cmd);
+void vhq_end(struct vhq *q, int driver_result);
+uint32_t vhq_max_payload(void);
+
+/* True inside a command's `run`: the calling thread is this process's dispatcher. */
+bool vhq_in_dispatcher(void);
+
+/* ---- fences: what an event's latest record is, seen from the host ------------------------- */
+
+/*
+ * A fence stands for one record of one event. Pooled and reference counted, no allocation in the
+ * steady state. vhq_begin takes its own references for as long as the command is buffered.
+ */
+struct vhq_fence *vhq_fence_new(void); /* not submitted yet, one reference; NULL = no memory */
+struct vhq_fence *vhq_fence_get(struct vhq_fence *f);
+void vhq_fence_put(struct vhq_fence *f); /* NULL is allowed */
+bool vhq_fence_submitted(const struct vhq_fence *f);
+/* The record will never be begun (its call was refused before vhq_begin): counts as submitted. */
+void vhq_fence_cancel(struct vhq_fence *f);
+/* Wait until the record was submitted. `boost`: exempt what is ahead of it from holds (here and
+ * elsewhere: the application's own included), and what that depends on in other vHQs. */
+void vhq_fence_drain(struct vhq_fence *f, bool boost);
+
+/* ---- drain, sync, hold, reset -------------------------------------------------------------- */
+
+bool vhq_idle(struct vhq *q);           /* nothing buffered in this vHQ */
+bool vhq_set_idle(struct vhq_set *set); /* nothing buffered in the context: one atomic load */
+/* Wait until everything buffered when called was submitted. */
+void vhq_drain(struct vhq *q, bool boost);
+void vhq_set_drain(struct vhq_set *set, bool boost);
+/* As above, and no later than `timeout_ms`: returns 0 or -ETIMEDOUT. Used at process exit. */
+int vhq_set_drain_timeout(struct vhq_set *set, uint32_t timeout_ms);
+/* Drain, then wait until everything submitted through the vHQ is known complete. Never calls the
+ * driver except ops->mark and ops->poll. Returns early, 0, when the vHQ has failed. */
+void vhq_sync(struct vhq *q, bool boost);
+void vhq_set_sync(struct vhq_set *set, bool boost);
+/* NOT_READY logic of stream queries: true while something is buffered, or inline work that waits. */
+bool vhq_busy(struct vhq *q);
+
+/* The application's own hold of one vHQ, beside the scheduler's hold word. */
+void vhq_hold(struct vhq *q);
+void vhq_release(struct vhq *q);
+/* Drop what is buffered and not submitted; fences of dropped records count as submitted. Returns
+ * the number of commands dropped. Waits for nobody; the memory is reclaimed by the dispatcher. */
+uint32_t vhq_reset(struct vhq *q);
+
+/* ---- figures ------------------------------------------------------------------------------- */
+
+struct vhq_stats {
+    uint64_t inlined, buffered, submitted, completed, dropped, markers;
+    uint64_t holds, hold_ns; /* finished holds that found work buffered, and their total time */
+    uint64_t cap_lifts;      /* progress guard */
+    uint64_t gpu_ns;         /* estimated GPU time of what is known complete; of sets only */
+    uint32_t buffered_now, in_flight_now;
+};
+void vhq_set_stats(struct vhq_set *set, struct vhq_stats *out);
+void vhq_get_stats(struct vhq *q, struct vhq_stats *out);
+
+/* In a forked child: the dispatcher thread is gone; forget everything, free nothing. */
+void vhq_after_fork(void);
+
+#endif

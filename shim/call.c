@@ -86,9 +86,10 @@ CUresult call_on(struct call *c, struct shim_stream *s)
     if (s->tracked)
         schedule_begin(s);
     CUresult r = call_make(c, s);
-    if (r == CUDA_SUCCESS)
-        c->epoch = schedule_end(s, before);
-    if (r == CUDA_SUCCESS && (c->req.flags & CALL_WAITS))
+    if (unlikely(r != CUDA_SUCCESS))
+        return context_answer(s->ctx, r);
+    c->epoch = schedule_end(s, before);
+    if (c->req.flags & CALL_WAITS)
         schedule_complete(s, c->epoch);
     return r;
 }

@@ -207,6 +207,44 @@ static void command_failed(void *user, struct vhq *q, int err)
                  err);
 }
 
+/* The errors of which cuda.h says that the context or the process is of no use afterwards; as numbers,
+ * since the oldest headers lack some. */
+static const int spoiling[] = {
+    CUDA_ERROR_ECC_UNCORRECTABLE,
+    220, /* CUDA_ERROR_NVLINK_UNCORRECTABLE */
+    226, /* CUDA_ERROR_CONTAINED */
+    CUDA_ERROR_ILLEGAL_ADDRESS,
+    CUDA_ERROR_LAUNCH_TIMEOUT,
+    CUDA_ERROR_ASSERT,
+    CUDA_ERROR_HARDWARE_STACK_ERROR,
+    CUDA_ERROR_ILLEGAL_INSTRUCTION,
+    CUDA_ERROR_MISALIGNED_ADDRESS,
+    CUDA_ERROR_INVALID_ADDRESS_SPACE,
+    CUDA_ERROR_INVALID_PC,
+    CUDA_ERROR_LAUNCH_FAILED,
+    721, /* CUDA_ERROR_TENSOR_MEMORY_LEAK */
+    810, /* CUDA_ERROR_MPS_CLIENT_TERMINATED */
+    911, /* CUDA_ERROR_EXTERNAL_DEVICE */
+};
+
+static bool spoils(CUresult r)
+{
+    for (size_t i = 0; i < sizeof spoiling / sizeof *spoiling; i++)
+        if ((int)r == spoiling[i])
+            return true;
+    return false;
+}
+
+CUresult context_answer(struct shim_context *ctx, CUresult r)
+{
+    int error = atomic_load_explicit(&ctx->error, memory_order_relaxed);
+    if (!error && unlikely(r != CUDA_SUCCESS) && spoils(r)) {
+        atomic_compare_exchange_strong(&ctx->error, &error, (int)r);
+        return r;
+    }
+    return error ? (CUresult)error : r;
+}
+
 static const struct vhq_ops ops = {.thread_start = dispatcher_start,
                                    .mark = mark_write,
                                    .poll = mark_poll,

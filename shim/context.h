@@ -27,7 +27,8 @@ struct shim_context {
     struct shim_stream *legacy;
     struct shim_stream
         *janitor;      /* vHQ of deferred destroys; on no stream, ordered by fences alone */
-    _Atomic int error; /* a deferred command failed: every later call answers this */
+    _Atomic int error; /* a deferred command failed, or the context is spoilt: what every later call
+                        * answers */
     _Atomic bool reap; /* some stream waits for stream_reap */
     /* Calls by way of thunks, which may have put work into any stream, and how many of them are known
      * complete. */
@@ -58,6 +59,10 @@ void context_each(void (*visit)(struct shim_context *ctx, void *user), void *use
 /* A thread that waits in ctx->set keeps it from being freed. */
 void context_enter(struct shim_context *ctx);
 void context_leave(struct shim_context *ctx);
+
+/* What a call in `ctx` answers when the driver answered `r`: the error of the context if there is one.
+ * An `r` that spoils the context becomes its error, so that no later call is deferred. */
+CUresult context_answer(struct shim_context *ctx, CUresult r);
 
 /* A context is about to go: submit what is buffered, and wait until it is complete. */
 void context_finish(struct shim_context *ctx);

@@ -318,12 +318,10 @@ EXPORT CUresult cuStreamWaitEvent_ptsz(CUstream hStream, CUevent hEvent, unsigne
 
 /* ---- query, synchronise, elapsed time ----------------------------------------------------- */
 
-/* A deferred command of the context of its record failed: no success after that. */
 static CUresult event_result(const struct shim_event *ev, CUresult r)
 {
     struct shim_stream *s = atomic_load_explicit(&ev->stream, memory_order_acquire);
-    int error = s ? atomic_load_explicit(&s->ctx->error, memory_order_relaxed) : 0;
-    return error ? (CUresult)error : r;
+    return s ? context_answer(s->ctx, r) : r;
 }
 
 static bool event_buffered(struct shim_event *ev)

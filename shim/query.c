@@ -11,12 +11,6 @@
 #include "shim/stream.h"
 #include "vhq/bite.h"
 
-static CUresult context_result(const struct shim_context *ctx, CUresult r)
-{
-    int error = atomic_load_explicit(&ctx->error, memory_order_relaxed);
-    return error ? (CUresult)error : r;
-}
-
 /* ---- query -------------------------------------------------------------------------------- */
 
 /* The legacy stream is done when the blocking ones are. */
@@ -52,14 +46,14 @@ static CUresult stream_query(CUstream handle, bool ptds)
         return REAL(cuStreamQuery)(handle);
     bool ask = !s->q || BITE(stream_query_early);
     if (!ask && (s->kind == VHQ_LEGACY ? legacy_busy(s->ctx) : vhq_busy(s->q)))
-        return context_result(s->ctx, CUDA_ERROR_NOT_READY);
+        return context_answer(s->ctx, CUDA_ERROR_NOT_READY);
     uint64_t epoch = atomic_load(&s->epoch);
     CUresult r = REAL(cuStreamQuery)(handle);
     if (r == CUDA_SUCCESS)
         schedule_complete(s, epoch);
     else if (r == CUDA_ERROR_NOT_READY && only_ours_left(s))
         r = CUDA_SUCCESS;
-    return context_result(s->ctx, r);
+    return context_answer(s->ctx, r);
 }
 
 EXPORT CUresult cuStreamQuery(CUstream hStream)
@@ -85,7 +79,7 @@ static CUresult stream_synchronize(CUstream handle, bool ptds)
     CUresult r = REAL(cuStreamSynchronize)(handle);
     if (r == CUDA_SUCCESS)
         schedule_complete(s, epoch);
-    return context_result(s->ctx, r);
+    return context_answer(s->ctx, r);
 }
 
 EXPORT CUresult cuStreamSynchronize(CUstream hStream)
@@ -140,7 +134,7 @@ EXPORT CUresult cuCtxSynchronize(void)
     CUresult r = REAL(cuCtxSynchronize)();
     if (r == CUDA_SUCCESS)
         synced_end(&synced);
-    return context_result(ctx, r);
+    return context_answer(ctx, r);
 }
 
 #if CUDA_VERSION >= 13000
@@ -155,6 +149,6 @@ EXPORT CUresult cuCtxSynchronize_v2(CUcontext ctx)
     CUresult r = REAL(cuCtxSynchronize_v2)(ctx);
     if (r == CUDA_SUCCESS)
         synced_end(&synced);
-    return context_result(known, r);
+    return context_answer(known, r);
 }
 #endif

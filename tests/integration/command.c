@@ -83,7 +83,7 @@ Test(command, what_is_mistyped_is_named_and_exits_2)
 
 Test(command, every_command_has_a_help_text)
 {
-    static const char *const names[] = {"run", "latency", "list", "version", "help"};
+    static const char *const names[] = {"run", "latency", "list", "doctor", "version", "help"};
     struct process *all = run_cutin(ARGS("help"));
 
     cr_expect_eq(all->status, 0);

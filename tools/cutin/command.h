@@ -27,7 +27,7 @@ struct command {
 };
 
 extern const struct command command_run, command_latency, command_overhead, command_list,
-    command_version, command_help;
+    command_doctor, command_version, command_help;
 /* NULL-terminated, in the order of the help text. */
 extern const struct command *const commands[];
 const struct command *command_find(const char *name);

@@ -1,0 +1,123 @@
+/*
+ * doctor.c - `cutin doctor` finds what is wrong, and says so in its exit status. No time is judged.
+ */
+#include "tests/integration/gpu.h"
+
+#include <criterion/criterion.h>
+#include <dlfcn.h>
+#include <jansson.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+TestSuite(doctor, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 100);
+
+static json_t *doctor(const char *const *env, int status)
+{
+    struct process *p =
+        process_run((const char *[]){CUTIN, "doctor", "--sim", "--json", NULL}, env, 80);
+    json_error_t error;
+    json_t *root = json_loads(process_out(p), 0, &error);
+
+    cr_assert_eq(p->status, status, "status %d instead of %d: %s %s", p->status, status,
+                 process_out(p), process_err(p));
+    cr_assert_not_null(root, "%s in %s", error.text, process_out(p));
+    cr_expect_eq(json_is_true(json_object_get(root, "holds_effective")), status == 0);
+    process_free(p);
+    return root;
+}
+
+/* The check of that name has this verdict, and a remedy where there is something to do. */
+static void says(json_t *root, const char *name, const char *verdict)
+{
+    json_t *check;
+    size_t i;
+
+    json_array_foreach(json_object_get(root, "checks"), i, check)
+    {
+        const char *is = json_string_value(json_object_get(check, "verdict"));
+
+        if (strcmp(json_string_value(json_object_get(check, "name")), name) != 0)
+            continue;
+        cr_expect_str_eq(is, verdict, "%s: %s", name,
+                         json_string_value(json_object_get(check, "detail")));
+        cr_expect_gt(strlen(json_string_value(json_object_get(check, "detail"))), 0);
+        if (strcmp(is, "failed") == 0 || strcmp(is, "warning") == 0)
+            cr_expect_gt(strlen(json_string_value(json_object_get(check, "remedy"))), 0,
+                         "%s has no remedy", name);
+        return;
+    }
+    cr_expect(false, "no check %s", name);
+}
+
+Test(doctor, finds_nothing_wrong_on_the_simulator)
+{
+    static const char *const checks[] = {"driver", "gpu",          "preload", "settings", "hold",
+                                         "memops", "registration", "glibc",   "memfd",    "mps"};
+    static const char *const figures[] = {"launch_us", "marker_us", "gate_us", "gate_open_us"};
+    json_t *root = doctor(NULL, 0);
+
+    for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++)
+        says(root, checks[i], "ok");
+    says(root, "daemon", "note"); /* `cutin run` would start one */
+    for (size_t i = 0; i < sizeof(figures) / sizeof(figures[0]); i++)
+        cr_expect(json_is_number(json_object_get(json_object_get(root, "measured"), figures[i])),
+                  "%s", figures[i]);
+    json_decref(root);
+}
+
+Test(doctor, asks_the_daemon_for_what_this_user_may)
+{
+    struct process *daemon = daemon_start();
+    json_t *root = doctor(NULL, 0);
+
+    says(root, "daemon", "ok");
+    says(root, "permission", "ok");
+    json_decref(root);
+    process_signal(daemon, SIGTERM);
+    process_free(daemon);
+}
+
+Test(doctor, fails_where_cutin_is_switched_off)
+{
+    json_t *root = doctor((const char *[]){"CUTIN_DISABLE=1", NULL}, 1);
+
+    says(root, "settings", "failed");
+    says(root, "hold", "failed");
+    says(root, "memops", "ok");
+    json_decref(root);
+}
+
+Test(doctor, fails_where_processes_cannot_know_each_other)
+{
+    json_t *root = doctor((const char *[]){"CUTIN_SOCKET=", NULL}, 1);
+
+    says(root, "daemon", "failed");
+    says(root, "hold", "ok");
+    json_decref(root);
+}
+
+Test(doctor, warns_where_holds_work_but_cost_more)
+{
+    json_t *root = doctor((const char *[]){"SIMGPU_MEMOPS=0", "CUDA_DEVICE_MAX_CONNECTIONS=1",
+                                           "CUDA_LAUNCH_BLOCKING=1", NULL},
+                          0);
+
+    says(root, "memops", "warning");
+    says(root, "connections", "warning");
+    says(root, "settings", "warning");
+    says(root, "hold", "warning"); /* the launch waits in its thread */
+    json_decref(root);
+}
+
+Test(doctor, a_machine_without_a_driver_fails_with_a_remedy)
+{
+    if (dlopen("libcuda.so.1", RTLD_NOW))
+        cr_skip("there is a CUDA driver here");
+    struct process *p = process_run((const char *[]){CUTIN, "doctor", NULL}, NULL, 80);
+
+    cr_expect_eq(p->status, 1);
+    cr_expect_not_null(strstr(process_out(p), "failed   driver"), "%s", process_out(p));
+    cr_expect_not_null(strstr(process_out(p), "--sim"), "%s", process_out(p));
+    process_free(p);
+}

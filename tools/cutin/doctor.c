@@ -1,0 +1,331 @@
+/*
+ * doctor.c - `cutin doctor`: is everything here that holds need, and what does it cost?
+ *
+ * A table of checks, each a function from what is known to a verdict, a line and a remedy. A check
+ * fails where holds would not be effective; what only costs time or hides something is a warning.
+ */
+#include "doctor.h"
+#include "command.h"
+#include "daemon.h"
+
+#include <cuda.h>
+#include <getopt.h>
+#include <jansson.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { OPT_SIM, OPT_SOCKET, OPT_JSON, OPT_WORKER };
+
+static const struct option_row options[] = {
+    [OPT_SIM] = {"sim", NULL, "look at the simulated GPU"},
+    [OPT_SOCKET] = {"socket", "PATH", "the daemon's socket"},
+    [OPT_JSON] = {"json", NULL, "one JSON object on stdout"},
+    [OPT_WORKER] = {"worker", "KIND", NULL},
+    {0},
+};
+
+static const char *const verdict_names[] = {[VERDICT_OK] = "ok",
+                                            [VERDICT_NOTE] = "note",
+                                            [VERDICT_WARN] = "warning",
+                                            [VERDICT_FAIL] = "failed"};
+
+void find(struct finding *f, enum verdict verdict, const char *remedy, const char *format, ...)
+{
+    va_list args;
+
+    f->verdict = verdict;
+    snprintf(f->remedy, sizeof(f->remedy), "%s", remedy ? remedy : "");
+    va_start(args, format);
+    vsnprintf(f->detail, sizeof(f->detail), format, args);
+    va_end(args);
+}
+
+/* ---- checks of the GPU --------------------------------------------------------------------- */
+
+static void check_driver(const struct doctor *d, struct finding *f)
+{
+    const struct probe *p = d->bare;
+    int major = p->driver_version / 1000, minor = p->driver_version % 1000 / 10;
+
+    if (p->stage < PROBE_DRIVER)
+        find(f, VERDICT_FAIL, "install the NVIDIA driver, or look at the simulated GPU with --sim",
+             "%s", p->why);
+    else if (p->stage >= PROBE_GPU && !p->param_info)
+        find(f, VERDICT_WARN, "a driver of CUDA 12.4 or newer queues launches",
+             "CUDA %d.%d: it does not tell how parameters lie, so launches wait in their thread",
+             major, minor);
+    else
+        find(f, VERDICT_OK, NULL, "CUDA %d.%d", major, minor);
+}
+
+static void check_gpu(const struct doctor *d, struct finding *f)
+{
+    const struct probe *p = d->bare;
+
+    if (p->stage < PROBE_GPU)
+        find(f, VERDICT_FAIL, "see the check of the driver, then nvidia-smi", "%s", p->why);
+    else if (p->compute_mode != CU_COMPUTEMODE_DEFAULT)
+        find(f, VERDICT_FAIL, "as root: nvidia-smi -c DEFAULT",
+             "%s lets only one process in (its compute mode is not the default)", p->gpu);
+    else if (p->major < 6)
+        find(f, VERDICT_FAIL, "a GPU of the Pascal generation or newer is needed",
+             "%s has compute capability %d.%d", p->gpu, p->major, p->minor);
+    else
+        find(f, VERDICT_OK, NULL, "%s, compute capability %d.%d, %d multiprocessors", p->gpu,
+             p->major, p->minor, p->processors);
+}
+
+static void check_preload(const struct doctor *d, struct finding *f)
+{
+    const struct probe *p = d->preloaded;
+
+    if (!d->paths.library[0])
+        find(f, VERDICT_FAIL, "install libcutin.so beside cutin", "there is no libcutin.so");
+    else if (p->stage < PROBE_GPU)
+        find(f, VERDICT_FAIL, "see the check of the driver; CUTIN_LOG=debug says more",
+             "under libcutin.so: %s", p->why);
+    else if (!p->loaded)
+        find(f, VERDICT_FAIL,
+             "preload is ignored in set-user-id programs and static ones; see ld.so(8)",
+             "LD_PRELOAD=%.200s did not reach the process", d->paths.library);
+    else if (!p->in_front)
+        find(f, VERDICT_FAIL, "take other libraries that wrap libcuda out of LD_PRELOAD",
+             "libcutin.so is loaded, but another library answers for the driver");
+    else if (strcmp(p->version, CUTIN_VERSION) != 0)
+        find(f, VERDICT_WARN, "install one version of both",
+             "libcutin.so is version %s, this command " CUTIN_VERSION, p->version);
+    else
+        find(f, VERDICT_OK, NULL, "libcutin.so " CUTIN_VERSION " stands in front of the driver");
+}
+
+static void check_hold(const struct doctor *d, struct finding *f)
+{
+    const struct probe *p = d->preloaded;
+
+    if (!p->loaded || p->stage < PROBE_GPU)
+        find(f, VERDICT_FAIL, "see the check of the preload", "not tried");
+    else if (p->hold != CUDA_SUCCESS)
+        find(f, VERDICT_FAIL, "see the check of the settings",
+             "a best-effort stream cannot be held (CUDA error %d)", p->hold);
+    else if (p->stage < PROBE_MEASURED)
+        find(f, VERDICT_FAIL, "CUTIN_LOG=debug says more", "%s", p->why);
+    else if (!p->held || !p->released)
+        find(f, VERDICT_FAIL, "CUTIN_LOG=debug says more; please report it",
+             p->held ? "work of a stream that was released did not run"
+                     : "work of a held stream ran");
+    else if (!p->buffered)
+        find(f, VERDICT_WARN, "see the checks of driver and settings",
+             "a held launch kept its thread waiting: it could not be queued");
+    else
+        find(f, VERDICT_OK, NULL, "a held kernel waits in its queue, and runs when released");
+}
+
+static void check_memops(const struct doctor *d, struct finding *f)
+{
+    const struct probe *p = d->bare;
+
+    if (p->memops && p->batch)
+        find(f, VERDICT_OK, NULL, "the GPU writes markers and waits at gates in stream order");
+    else if (p->memops)
+        find(f, VERDICT_WARN, "a driver of CUDA 11.7 or newer has them",
+             "no batches of memory operations: no gates, host queues alone hold");
+    else
+        find(f, VERDICT_WARN,
+             "load the kernel module with NVreg_EnableStreamMemOPs=1, or update the driver",
+             "no stream memory operations: markers are events, which cost more, and no gates");
+}
+
+static void check_registration(const struct doctor *d, struct finding *f)
+{
+    const struct probe *p = d->bare;
+
+    if (p->stage < PROBE_GPU)
+        find(f, VERDICT_WARN, "see the check of the GPU", "not tried");
+    else if (p->registration == CUDA_SUCCESS)
+        find(f, VERDICT_OK, NULL, "the GPU reads hold words from the shared page itself");
+    else
+        find(f, VERDICT_WARN, "allow memory to be locked (ulimit -l), also in containers",
+             "a shared page cannot be registered (CUDA error %d): gates read a copy of the hold "
+             "words, which the dispatcher keeps",
+             p->registration);
+}
+
+static void check_costs(const struct doctor *d, struct finding *f)
+{
+    const struct probe *p = d->bare;
+
+    if (p->launch_ns <= 0)
+        find(f, VERDICT_WARN, "see the check of the GPU", "not measured");
+    else if (!p->memops)
+        find(f, VERDICT_NOTE, NULL, "launch %.2f us", p->launch_ns / 1e3);
+    else
+        find(f, VERDICT_OK, NULL,
+             "launch %.2f us, marker %.2f us, marker and gate %.2f us of the calling thread",
+             p->launch_ns / 1e3, p->marker_ns / 1e3, p->gate_ns / 1e3);
+}
+
+static void check_gate(const struct doctor *d, struct finding *f)
+{
+    const struct probe *p = d->bare;
+
+    if (!p->batch)
+        find(f, VERDICT_NOTE, NULL, "not available here");
+    else if (!p->gate_holds)
+        find(f, VERDICT_WARN, "run with CUTIN_GATES=off; please report it",
+             "a closed gate let work through");
+    else
+        find(f, p->gate_open_ns < 1e6 ? VERDICT_OK : VERDICT_WARN,
+             p->gate_open_ns < 1e6 ? NULL : "run with CUTIN_GATES=off if that stays so",
+             "holds its stream, opens in %.0f us, costs the stream %.2f us while open",
+             p->gate_open_ns / 1e3, p->gate_device_ns / 1e3);
+}
+
+static void check_slices(const struct doctor *d, struct finding *f)
+{
+    const struct probe *p = d->bare;
+
+    if (p->slices)
+        find(f, VERDICT_OK, NULL, "contexts take turns of %.2f ms, a switch costs %.0f us",
+             p->slice_ns / 1e6, p->switch_ns / 1e3);
+    else if (p->stage == PROBE_MEASURED)
+        find(f, VERDICT_NOTE, NULL, "two busy contexts were not seen to take turns");
+    else
+        find(f, VERDICT_WARN, "see the check of the GPU", "not measured: %s", p->why);
+}
+
+/* ---- the table ----------------------------------------------------------------------------- */
+
+static const struct check {
+    const char *name;
+    void (*run)(const struct doctor *d, struct finding *f);
+} checks[] = {
+    {"driver", check_driver},
+    {"gpu", check_gpu},
+    {"preload", check_preload},
+    {"settings", check_settings},
+    {"hold", check_hold},
+    {"memops", check_memops},
+    {"registration", check_registration},
+    {"costs", check_costs},
+    {"gate", check_gate},
+    {"time_slice", check_slices},
+    {"mps", check_mps},
+    {"connections", check_connections},
+    {"daemon", check_daemon},
+    {"permission", check_permission},
+    {"glibc", check_glibc},
+    {"memfd", check_memfd},
+    {"timers", check_timers},
+    {"processors", check_processors},
+    {"proc", check_proc},
+};
+enum { CHECKS = sizeof(checks) / sizeof(checks[0]) };
+
+/* ---- the verdicts -------------------------------------------------------------------------- */
+
+static json_t *measured_json(const struct probe *p)
+{
+    const struct {
+        const char *name;
+        double us;
+    } figures[] = {{"launch_us", p->launch_ns / 1e3},
+                   {"marker_us", p->marker_ns / 1e3},
+                   {"gate_us", p->gate_ns / 1e3},
+                   {"gate_device_us", p->gate_device_ns / 1e3},
+                   {"gate_open_us", p->gate_open_ns / 1e3},
+                   {"time_slice_us", p->slice_ns / 1e3},
+                   {"context_switch_us", p->switch_ns / 1e3}};
+    json_t *object = json_object();
+
+    for (size_t i = 0; i < sizeof(figures) / sizeof(figures[0]); i++)
+        json_object_set_new(object, figures[i].name,
+                            figures[i].us > 0 ? json_real(figures[i].us) : json_null());
+    return object;
+}
+
+static int print_json(const struct doctor *d, const struct finding *found, bool effective)
+{
+    json_t *list = json_array(), *root;
+    int rc;
+
+    for (size_t i = 0; i < CHECKS; i++)
+        json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s}", "name", checks[i].name,
+                                              "verdict", verdict_names[found[i].verdict], "detail",
+                                              found[i].detail, "remedy", found[i].remedy));
+    root = json_pack("{s:b, s:s, s:b, s:s, s:i, s:o, s:o}", "holds_effective", effective, "version",
+                     CUTIN_VERSION, "simulated", d->sim, "gpu", d->bare->gpu, "driver_version",
+                     d->bare->driver_version, "measured", measured_json(d->bare), "checks", list);
+    rc = root ? json_dumpf(root, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6)) : -1;
+    putchar('\n');
+    json_decref(root);
+    return rc == 0 ? 0 : -1;
+}
+
+static void print_table(const struct finding *found, bool effective)
+{
+    for (size_t i = 0; i < CHECKS; i++) {
+        printf("%-8s %-13s %s\n", verdict_names[found[i].verdict], checks[i].name, found[i].detail);
+        if (found[i].remedy[0])
+            printf("%-8s %-13s -> %s\n", "", "", found[i].remedy);
+    }
+    printf("\nHolds are %seffective here.\n", effective ? "" : "NOT ");
+}
+
+static int doctor(int argc, char **argv)
+{
+    const struct command *cmd = &command_doctor;
+    static struct finding found[CHECKS];
+    struct doctor d = {.socket = daemon_socket()};
+    bool json = false, effective = true;
+    int row;
+
+    while ((row = options_next(cmd, argc, argv)) != OPTIONS_END) {
+        switch (row) {
+        case OPT_SIM:
+            d.sim = true;
+            break;
+        case OPT_SOCKET:
+            d.socket = optarg;
+            break;
+        case OPT_JSON:
+            json = true;
+            break;
+        case OPT_WORKER:
+            return probe_main(optarg);
+        }
+    }
+    options_no_operands(cmd, argc, argv);
+    paths_find(&d.paths);
+    if (d.sim && !d.paths.simulator[0]) {
+        say(cmd, "the simulated driver is not installed beside cutin");
+        return EXIT_FAILURE;
+    }
+    d.bare = probe_run(&d, false);
+    d.preloaded = probe_run(&d, true);
+    if (!d.bare || !d.preloaded) {
+        say(cmd, "no memory to share with a process of its own (memfd_create)");
+        return EXIT_FAILURE;
+    }
+    for (size_t i = 0; i < CHECKS; i++) {
+        checks[i].run(&d, &found[i]);
+        effective &= found[i].verdict != VERDICT_FAIL;
+    }
+    if (!json)
+        print_table(found, effective);
+    else if (print_json(&d, found, effective) != 0)
+        return EXIT_FAILURE;
+    return effective ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+const struct command command_doctor = {
+    .name = "doctor",
+    .summary = "is everything here that holds need, and what does it cost?",
+    .synopsis = "[--sim] [--socket PATH] [--json]",
+    .about = "Looks at the driver, the GPU, the preload, the daemon and the system, measures what\n"
+             "launches, markers and gates cost, and says what to do about what it finds. Exits 1\n"
+             "when something makes holds ineffective.",
+    .options = options,
+    .run = doctor,
+};

@@ -1,0 +1,326 @@
+/*
+ * doctor_host.c - what `cutin doctor` asks of the machine rather than of the GPU.
+ */
+#include "doctor.h"
+#include "daemon.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <gnu/libc-version.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "scheduler/page.h"
+#include "scheduler/protocol.h"
+#include "scheduler/query.h"
+#include "scheduler/socket.h"
+
+/* ---- the driver's surroundings ------------------------------------------------------------- */
+
+/* Where the MPS control daemon's pipes are, by NVIDIA's documentation. */
+static bool mps_answers(char *path, size_t size)
+{
+    const char *folder = getenv("CUDA_MPS_PIPE_DIRECTORY");
+    struct stat st;
+
+    snprintf(path, size, "%s/control", folder ? folder : "/tmp/nvidia-mps");
+    return stat(path, &st) == 0;
+}
+
+void check_mps(const struct doctor *d, struct finding *f)
+{
+    char path[256];
+    bool pipe = mps_answers(path, sizeof(path));
+
+    if (d->bare->mps == 1 || (d->bare->mps < 0 && pipe && !d->sim))
+        find(f, VERDICT_NOTE,
+             "holds work all the same; a fault of one client ends the others of the MPS server",
+             "active: kernels of several processes run side by side");
+    else if (pipe && !d->sim)
+        find(f, VERDICT_NOTE, NULL, "not in use here, though there is a %s", path);
+    else
+        find(f, VERDICT_OK, NULL, "not active: processes take turns on the GPU");
+}
+
+void check_connections(const struct doctor *d, struct finding *f)
+{
+    const char *text = getenv("CUDA_DEVICE_MAX_CONNECTIONS");
+    int value = text ? atoi(text) : 8;
+
+    if (!text)
+        find(f, VERDICT_OK, NULL, "CUDA_DEVICE_MAX_CONNECTIONS is not set: 8 hardware queues");
+    else if (value < 1 || value > 32)
+        find(f, VERDICT_WARN, "set it to a number from 1 to 32, or not at all",
+             "CUDA_DEVICE_MAX_CONNECTIONS=%.32s is not what the driver takes", text);
+    else if (value < 8)
+        find(
+            f, VERDICT_WARN,
+            "leave it unset or raise it to 32; where a framework needs 1, give its process one "
+            "level, so that streams that share a queue are held together",
+            "CUDA_DEVICE_MAX_CONNECTIONS=%d: streams share %d hardware queue%s, and one that waits "
+            "keeps those behind it waiting",
+            value, value, value == 1 ? "" : "s");
+    else
+        find(f, VERDICT_OK, NULL, "CUDA_DEVICE_MAX_CONNECTIONS=%d", value);
+}
+
+static bool is_set(const char *name)
+{
+    const char *text = getenv(name);
+
+    return text && *text && strcmp(text, "0") != 0;
+}
+
+void check_settings(const struct doctor *d, struct finding *f)
+{
+    if (is_set("CUTIN_DISABLE"))
+        find(f, VERDICT_FAIL, "unset CUTIN_DISABLE", "CUTIN_DISABLE is set: nothing is held");
+    else if (is_set("CUDA_LAUNCH_BLOCKING"))
+        find(f, VERDICT_WARN, "unset CUDA_LAUNCH_BLOCKING",
+             "CUDA_LAUNCH_BLOCKING is set: calls wait in their thread instead of a queue");
+    else if (is_set("CUDA_INJECTION64_PATH"))
+        find(
+            f, VERDICT_WARN, "run without the profiler to see what users will see",
+            "a profiler is attached (CUDA_INJECTION64_PATH): calls wait in their thread instead of "
+            "a queue");
+    else
+        find(f, VERDICT_OK, NULL, "nothing in the environment stands in the way");
+}
+
+/* ---- the daemon ---------------------------------------------------------------------------- */
+
+void check_daemon(const struct doctor *d, struct finding *f)
+{
+    struct client_row *rows = NULL;
+    size_t n = 0;
+    int rc;
+
+    if (!d->socket[0]) {
+        find(f, VERDICT_FAIL, "unset CUTIN_SOCKET, or set it to the daemon's socket",
+             "CUTIN_SOCKET is empty: processes do not know each other");
+        return;
+    }
+    rc = query_clients(d->socket, &rows, &n);
+    free(rows);
+    switch (rc) {
+    case 0:
+        find(f, VERDICT_OK, NULL, "answers at %s, %zu client%s", d->socket, n, n == 1 ? "" : "s");
+        break;
+    case -ENOENT:
+    case -ECONNREFUSED:
+        if (d->paths.daemon[0])
+            find(f, VERDICT_NOTE, "`cutin run` starts one; programs preloaded by hand need one",
+                 "none at %s yet", d->socket);
+        else
+            find(f, VERDICT_FAIL, "install cutind beside cutin",
+                 "none at %s, and none that could be started", d->socket);
+        break;
+    case -EPROTO:
+        find(f, VERDICT_FAIL, "end it and let this version's start",
+             "the daemon at %s is of another version", d->socket);
+        break;
+    case -ENAMETOOLONG:
+        find(f, VERDICT_FAIL, "set CUTIN_SOCKET or XDG_RUNTIME_DIR to something shorter",
+             "the path %.64s... is too long for a socket", d->socket);
+        break;
+    default:
+        find(f, VERDICT_FAIL, "look at `cutind --socket PATH` by hand", "%s: %s", d->socket,
+             strerror(-rc));
+    }
+}
+
+/* Registers as real time for a moment: the daemon says which level it grants. */
+static int ask_level(const char *path, union message *m)
+{
+    struct pollfd p = {.fd = socket_connect(path), .events = POLLIN};
+    int rc = p.fd < 0 ? p.fd : 0;
+
+    if (rc == 0) {
+        message_init(m, MESSAGE_HELLO);
+        m->hello.level = m->hello.lowest = PAGE_LEVELS - 1;
+        m->hello.weight = 1;
+        memcpy(m->hello.name, "cutin doctor", sizeof("cutin doctor"));
+        rc = message_send(p.fd, m, -1);
+    }
+    if (rc == 0)
+        rc = poll(&p, 1, 2000) == 1 ? message_receive(p.fd, TO_CLIENT, m, NULL) : -ETIMEDOUT;
+    if (p.fd >= 0)
+        close(p.fd);
+    if (rc == 0 && m->header.type != MESSAGE_WELCOME)
+        rc = m->header.type == MESSAGE_DONE ? m->done.error : -EPROTO;
+    return rc;
+}
+
+void check_permission(const struct doctor *d, struct finding *f)
+{
+    static const char *const names[PAGE_LEVELS] = {"be", "1", "2", "rt"};
+    char reason[PROTOCOL_TEXT + 1];
+    union message m;
+    int rc = ask_level(d->socket, &m);
+
+    if (rc == -ENOENT || rc == -ECONNREFUSED) {
+        find(f, VERDICT_NOTE, NULL,
+             "no daemon to ask; one that `cutin run` starts grants this user every level");
+        return;
+    }
+    if (rc != 0) {
+        find(f, VERDICT_WARN, "see the check of the daemon", "the daemon does not say: %s",
+             strerror(-rc));
+        return;
+    }
+    if (m.welcome.level == PAGE_LEVELS - 1) {
+        find(f, VERDICT_OK, NULL, "this user may run at every level, rt included");
+        return;
+    }
+    /* The daemon may be another user's: only what a terminal takes as text. */
+    for (size_t i = 0; i <= PROTOCOL_TEXT; i++) {
+        char c = i < PROTOCOL_TEXT ? m.welcome.reason[i] : '\0';
+        reason[i] = c == '\0' || (c >= ' ' && c <= '~') ? c : '?';
+    }
+    find(f, VERDICT_WARN, reason, "this user may run at level %s at most",
+         names[m.welcome.level % PAGE_LEVELS]);
+}
+
+/* ---- libc and the kernel ------------------------------------------------------------------- */
+
+void check_glibc(const struct doctor *d, struct finding *f)
+{
+    unsigned need[2] = {0, 0}, have[2] = {0, 0};
+    char floor[16];
+
+    if (!d->paths.library[0] || glibc_floor(d->paths.library, floor) != 0) {
+        find(f, VERDICT_FAIL, "install libcutin.so beside cutin",
+             "libcutin.so cannot be read, so it cannot be preloaded");
+        return;
+    }
+    sscanf(floor, "%u.%u", &need[0], &need[1]);
+    sscanf(gnu_get_libc_version(), "%u.%u", &have[0], &have[1]);
+    if (have[0] > need[0] || (have[0] == need[0] && have[1] >= need[1]))
+        find(f, VERDICT_OK, NULL,
+             "libcutin.so needs glibc %s or newer, here and in containers; this is %s", floor,
+             gnu_get_libc_version());
+    else
+        find(f, VERDICT_FAIL, "use a library that was built on this system or an older one",
+             "libcutin.so needs glibc %s, this is %s: the loader leaves it out", floor,
+             gnu_get_libc_version());
+}
+
+static long number_in(const char *path)
+{
+    FILE *file = fopen(path, "re");
+    long value = -1;
+
+    if (!file)
+        return -1;
+    if (fscanf(file, "%ld", &value) != 1)
+        value = -1;
+    fclose(file);
+    return value;
+}
+
+/* The pages that processes share are sealed memfds. */
+void check_memfd(const struct doctor *d, struct finding *f)
+{
+    struct cutin_page *page;
+    int fd, rc = page_new_shared(&page, &fd);
+
+    if (rc != 0) {
+        find(f, VERDICT_FAIL,
+             number_in("/proc/sys/vm/memfd_noexec") == 2
+                 ? "set the sysctl vm.memfd_noexec to 0 or 1"
+                 : "allow memfd_create in the sandbox",
+             "no sealed memfd (%s): processes cannot hold each other", strerror(-rc));
+        return;
+    }
+    page_unmap(page);
+    close(fd);
+    find(f, VERDICT_OK, NULL, "sealed memfds work");
+}
+
+static int by_value(const void *a, const void *b)
+{
+    long x = *(const long *)a, y = *(const long *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+/* How late a thread wakes that asked for 50 us with the slack that dispatchers set. */
+static long wake_late_ns(void)
+{
+    enum { NAPS = 41, NAP_NS = 50000 };
+    long late[NAPS];
+
+    prctl(PR_SET_TIMERSLACK, 1ul);
+    for (int i = 0; i < NAPS; i++) {
+        struct timespec before, after, nap = {.tv_nsec = NAP_NS};
+
+        clock_gettime(CLOCK_MONOTONIC, &before);
+        nanosleep(&nap, NULL);
+        clock_gettime(CLOCK_MONOTONIC, &after);
+        late[i] =
+            (after.tv_sec - before.tv_sec) * 1000000000L + after.tv_nsec - before.tv_nsec - NAP_NS;
+    }
+    prctl(PR_SET_TIMERSLACK, 0ul);
+    qsort(late, NAPS, sizeof(late[0]), by_value);
+    return late[NAPS / 2];
+}
+
+void check_timers(const struct doctor *d, struct finding *f)
+{
+    struct timespec step = {0};
+    long late;
+
+    clock_getres(CLOCK_MONOTONIC, &step);
+    late = wake_late_ns();
+    if (step.tv_sec || step.tv_nsec > 1000)
+        find(f, VERDICT_WARN, "use a kernel with CONFIG_HIGH_RES_TIMERS",
+             "timers step by %ld us: holds open as late as that",
+             step.tv_sec * 1000000 + step.tv_nsec / 1000);
+    else if (late > 500000)
+        find(f, VERDICT_WARN, "leave dispatchers a processor that is not always busy",
+             "a thread wakes %ld us late: queues go on as late as that after a hold", late / 1000);
+    else
+        find(f, VERDICT_OK, NULL, "high resolution; a thread wakes %ld us late", late / 1000);
+}
+
+void check_processors(const struct doctor *d, struct finding *f)
+{
+    cpu_set_t set;
+    int n = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+
+    if (n < 2)
+        find(f, VERDICT_WARN, "give the processes at least two",
+             "one processor: real-time work and dispatchers wait for each other");
+    else
+        find(f, VERDICT_OK, NULL, "%d may be used", n);
+}
+
+/* The daemon looks into /proc to tell a stopped client from a busy machine. */
+void check_proc(const struct doctor *d, struct finding *f)
+{
+    FILE *file = fopen("/proc/self/mountinfo", "re");
+    char line[1024];
+    bool hidden = false;
+
+    while (file && fgets(line, sizeof(line), file))
+        hidden |= strstr(line, " /proc ") && strstr(line, "hidepid=") &&
+                  !strstr(line, "hidepid=0") && !strstr(line, "hidepid=off");
+    if (file)
+        fclose(file);
+    if (hidden)
+        find(f, VERDICT_NOTE, "let a daemon for several users run as root",
+             "/proc hides processes of other users: whether one of theirs is stopped is judged by "
+             "its heartbeat alone");
+    else
+        find(f, VERDICT_OK, NULL, "/proc shows which clients are stopped");
+}

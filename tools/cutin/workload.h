@@ -1,0 +1,108 @@
+/*
+ * workload.h - a workload file (.cutw): what a CUDA program asked of the GPU, operation by operation.
+ *
+ * `cutin record` writes them, `cutin replay` and `cutin disb` read them. The file, little-endian:
+ *
+ *   header    64 bytes   struct workload_header: magic "CUTINWL", version, counts, check sum
+ *   kernels  128 bytes   each: a name, NUL-terminated, cut at 127 characters
+ *   ops       64 bytes   each: struct workload_op, in the order of the program's calls
+ *
+ * and nothing behind. In memory a workload has the same kernels and ops.
+ *
+ * An op is a kernel, a copy (or memset), or a sync: the program waited until its work was complete.
+ *   at_ns        when the program made the call, counted from the first op's; it never falls. The gap
+ *                before an op is the difference to the op before it. What a generator makes up may
+ *                leave all of it 0: then nothing waits between the calls.
+ *   duration_ns  how long the device took by itself; of a sync, how long the program waited.
+ *   stream       0 to streams - 1, in the order of first use. A sync is of the whole program.
+ *
+ * A *request* is what is asked up to the next sync, syncs included (workload_request): one inference
+ * or training step, for most programs. A workload without a sync is one request; so is a generated
+ * model that ends with one.
+ *
+ * Times are nanoseconds of CLOCK_MONOTONIC. Not thread safe. Errors are -errno, with one line in `why`:
+ * -EBADMSG foreign, truncated or damaged, -EPROTONOSUPPORT another version, -E2BIG too large, -ENOMEM.
+ */
+#ifndef CUTIN_WORKLOAD_H
+#define CUTIN_WORKLOAD_H
+
+#include <assert.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    WORKLOAD_VERSION = 1,
+    WORKLOAD_NAME = 128,
+    WORKLOAD_MOST_KERNELS = 65536,
+    WORKLOAD_MOST_STREAMS = 4096,
+    WORKLOAD_MOST_OPS = 16 * 1024 * 1024,
+};
+/* No op of a file takes longer, and no file lasts longer. */
+#define WORKLOAD_MOST_OP_NS (3600 * UINT64_C(1000000000))
+#define WORKLOAD_MOST_NS    (24 * WORKLOAD_MOST_OP_NS)
+
+enum workload_kind { WORKLOAD_KERNEL = 1, WORKLOAD_COPY, WORKLOAD_SYNC };
+enum workload_direction {
+    WORKLOAD_TO_DEVICE,
+    WORKLOAD_TO_HOST,
+    WORKLOAD_ON_DEVICE,
+    WORKLOAD_SET,
+    WORKLOAD_DIRECTIONS
+};
+
+struct workload_op {
+    uint64_t at_ns, duration_ns;
+    uint64_t bytes; /* of a copy */
+    uint32_t name;  /* of a kernel: its index */
+    uint32_t grid[3];
+    uint32_t shared;   /* dynamic shared memory per block */
+    uint16_t block[3]; /* threads */
+    uint16_t stream;
+    uint8_t kind;      /* enum workload_kind */
+    uint8_t direction; /* enum workload_direction, of a copy */
+    uint8_t zero[10];
+};
+static_assert(sizeof(struct workload_op) == 64 && offsetof(struct workload_op, kind) == 52,
+              "the file's layout");
+
+struct workload_header {
+    char magic[8];         /* "CUTINWL" */
+    uint32_t version;      /* WORKLOAD_VERSION */
+    uint32_t header_bytes; /* 64 */
+    uint32_t kernels, streams;
+    uint64_t ops;
+    uint64_t total_ns; /* from the first call until the last op was known complete */
+    uint32_t crc;      /* CRC-32 (IEEE 802.3) of the whole file, with 0 here */
+    uint8_t zero[20];
+};
+static_assert(sizeof(struct workload_header) == 64, "the file's layout");
+
+struct workload {
+    char (*kernel)[WORKLOAD_NAME];
+    struct workload_op *op;
+    uint64_t total_ns;
+    uint32_t kernels, streams;
+    size_t ops;
+    size_t kernel_room, op_room;
+};
+
+/* A zeroed struct is an empty workload. Appending keeps `streams` and `total_ns` at least as large as
+ * the op needs. */
+int workload_add(struct workload *w, const struct workload_op *op);
+/* The index of the kernel called `name`, added if it is new; or -ENOMEM, -E2BIG. */
+int workload_kernel(struct workload *w, const char *name);
+void workload_free(struct workload *w);
+
+/* One past the last op of the request that begins with op `from`. */
+size_t workload_request(const struct workload *w, size_t from);
+/* How many ops are of this kind, and how long they take in sum. */
+size_t workload_count(const struct workload *w, enum workload_kind kind, uint64_t *sum_ns);
+
+/* To a file beside `path`, which then takes its place: there is never half a workload at `path`. */
+int workload_write(const struct workload *w, const char *path, char *why, size_t why_bytes);
+/* Everything is checked: what was read satisfies all that is said above. */
+int workload_read(struct workload *w, const char *path, char *why, size_t why_bytes);
+/* The same from memory. */
+int workload_parse(struct workload *w, const void *data, size_t bytes, char *why, size_t why_bytes);
+
+#endif

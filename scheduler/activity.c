@@ -40,6 +40,38 @@ uint32_t activity_outside(const struct activity *a, uint32_t dev)
     return level > ceiling || atomic_load(&a->flat) ? ceiling : level;
 }
 
+/* Nobody who gives no deadline reads the clock. */
+static void write_deadline(struct activity *a, struct page_device *own, uint32_t level)
+{
+    uint64_t due;
+
+    if (level == 0) {
+        if (atomic_load(&own->deadline_ns))
+            atomic_store(&own->deadline_ns, 0);
+        return;
+    }
+    if (atomic_load(&own->deadline_ns))
+        return;
+    due = atomic_load(&a->hint_due_ns) ? atomic_exchange(&a->hint_due_ns, 0) : 0;
+    if (!due && a->deadline_ns)
+        due = clock_ns() + a->deadline_ns;
+    if (due)
+        atomic_store(&own->deadline_ns, due);
+}
+
+void activity_hint(struct activity *a, uint64_t due_ns)
+{
+    bool under_way = false;
+
+    for (uint32_t dev = 0; due_ns && dev < PAGE_DEVICES; dev++)
+        if (atomic_load(&a->page->device[dev].active)) {
+            atomic_store(&a->page->device[dev].deadline_ns, due_ns);
+            activity_refresh(a, dev); /* it may have ended just now */
+            under_way = true;
+        }
+    atomic_store(&a->hint_due_ns, under_way ? 0 : due_ns);
+}
+
 void activity_refresh(struct activity *a, uint32_t dev)
 {
     struct page_device *own = &a->page->device[dev];
@@ -52,6 +84,7 @@ void activity_refresh(struct activity *a, uint32_t dev)
         page_write_bit(own, PAGE_BIT_SELF,
                        atomic_load(&a->mixed) ? 0 : page_held_levels(level, 0, PAGE_LEVELS - 1));
         atomic_store(&own->active, level > outside ? level : outside);
+        write_deadline(a, own, level > outside ? level : outside);
         below_write(&a->below, dev, atomic_load(&a->bit[dev]), outside);
     } while (level != activity_level(a, dev) || outside != activity_outside(a, dev) ||
              generation != atomic_load(&a->below.generation));

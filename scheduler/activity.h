@@ -11,6 +11,10 @@
  * level of the process and that has changed. That level may change while it runs: the streams stay
  * as they were made, and all of their work counts as of the new level at once.
  *
+ * A request is all that happens on a device between two moments in which nothing above best effort
+ * is active there. One that begins gets a deadline, if the process gives any: the hint for the next
+ * one, or the usual time from now on. Policies read it (policy_edf.c).
+ *
  * A process that waits for something outside itself must not hold back what it waits for: with
  * external waits pending and none begun or ended for ACTIVITY_STALL_NS, it counts as inactive.
  */
@@ -39,9 +43,11 @@ struct activity {
     struct cutin_page *page; /* own */
     struct below below;
     uint64_t linger_ns;
-    _Atomic uint32_t ceiling; /* other processes are held as by work of this level at most; */
-    _Atomic bool flat;        /* exactly: all streams are of the level of the process, */
-    _Atomic bool mixed;       /* and that has changed, so they were made at different ones */
+    uint64_t deadline_ns;         /* of a request without a hint, from its begin; 0 = none */
+    _Atomic uint64_t hint_due_ns; /* when the next request is to be done; 0 = no hint */
+    _Atomic uint32_t ceiling;     /* other processes are held as by work of this level at most; */
+    _Atomic bool flat;            /* exactly: all streams are of the level of the process, */
+    _Atomic bool mixed;           /* and that has changed, so they were made at different ones */
     _Atomic uint32_t bit[PAGE_DEVICES]; /* as a mask; 0 = the daemon gave none */
     struct activity_device device[PAGE_DEVICES];
 };
@@ -57,6 +63,8 @@ uint32_t activity_level(const struct activity *a, uint32_t dev);
 uint32_t activity_outside(const struct activity *a, uint32_t dev);
 
 /* Writes the bits of one device, or of all, as they should be now. Any thread. */
+/* The request under way, or the next one, is to be done at `due_ns`; 0: no hint. Any thread. */
+void activity_hint(struct activity *a, uint64_t due_ns);
 void activity_refresh(struct activity *a, uint32_t dev);
 void activity_refresh_all(struct activity *a);
 

@@ -216,6 +216,7 @@ static void link_connect(uint64_t wait_ns)
         m.hello.level = self.cfg.level;
         m.hello.lowest = self.cfg.lowest;
         m.hello.weight = self.cfg.weight ? self.cfg.weight : 1;
+        m.hello.deadline_ms = self.cfg.deadline_ms;
         memcpy(m.hello.name, self.page->name, sizeof(m.hello.name) - 1);
         rc = connection_send(&self.connection, &m);
     }
@@ -502,6 +503,8 @@ static void configure(const struct client_config *cfg)
             "are ordered",
             cfg->socket, strlen(cfg->socket), SOCKET_PATH_MAX - 1);
     self.activity.linger_ns = cfg->linger_us * 1000ull;
+    self.activity.deadline_ns = cfg->deadline_ms * (uint64_t)NS_PER_MS;
+    atomic_store(&self.activity.hint_due_ns, 0);
     self.bound.max_ns = cfg->max_hold_ms * (uint64_t)NS_PER_MS;
     self.backoff_ns = BACKOFF_MIN_NS;
     atomic_store(&self.activity.mixed, false);
@@ -630,6 +633,12 @@ void client_idle(int dev, uint32_t level)
 {
     if (usable(dev, level))
         activity_end(&self.activity, (uint32_t)dev, level);
+}
+
+void client_hint_deadline(uint32_t us)
+{
+    if (usable(0, 0))
+        activity_hint(&self.activity, us ? clock_ns() + us * 1000ull : 0);
 }
 
 void client_external_wait_begin(int dev, uint32_t level)

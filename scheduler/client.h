@@ -25,6 +25,7 @@ struct client_config {
     uint32_t weight; /* among processes of one level, 1..1000; 0 = 1 */
     uint32_t max_hold_ms; /* starvation bound, 0 = none */
     uint32_t linger_us;   /* how long after its last work the process still counts as active */
+    uint32_t deadline_ms; /* a request is to be done that long after it began; 0 = not given */
     const char *socket;   /* path, or NULL: no daemon */
     /* Called from the client's thread about every 10 ms, and once when activity begins after a
      * pause: lets the owner find finished work (client_idle). May be NULL. */
@@ -73,6 +74,10 @@ void client_forget_stream(uint32_t level);
  * `dev` and none begins or ends for 20 ms, the process does not count as active there. */
 void client_external_wait_begin(int dev, uint32_t level);
 void client_external_wait_end(int dev, uint32_t level);
+
+/* The request under way on any device, or else the next one, is to be done `us` microseconds from
+ * now; 0 takes a hint for the next one back. No lock, no system call. */
+void client_hint_deadline(uint32_t us);
 
 /* Ask for another level; the answer arrives later, in client_level(). */
 void client_set_level(uint32_t level);

@@ -148,7 +148,8 @@ static int on_hello(struct peer *p, const union message *m)
     p->flat = m->hello.lowest == m->hello.level;
     p->weight = m->hello.weight ? m->hello.weight : 1;
     grant(p, m->hello.level, m->hello.lowest);
-    p->queues = p->lowest < PAGE_LEVELS - 1;
+    p->deadline_ms = m->hello.deadline_ms;
+    p->queues = p->lowest < PAGE_LEVELS - 1 || p->deadline_ms;
     message_init(&reply, MESSAGE_WELCOME);
     reply.welcome.client = p->id;
     reply.welcome.level = p->level;

@@ -17,8 +17,8 @@
  * on the length of a hold (CUTIN_MAX_HOLD_MS): it opens `hold` for a moment and restores it from
  * `want`.
  *
- * Trust. The daemon never reads identity, levels or bits back from a page; it reads counters, as
- * figures that their owner may have made up.
+ * Trust. The daemon never reads identity, levels or bits back from a page; it reads counters and
+ * deadlines, as figures that their owner may have made up.
  */
 #ifndef CUTIN_PAGE_H
 #define CUTIN_PAGE_H
@@ -70,7 +70,9 @@ struct page_device {
     _Alignas(64) uint8_t uuid[16];
     _Atomic uint32_t used;   /* uuid is valid */
     _Atomic uint32_t active; /* highest level now active here; 0 = none above best effort */
-    uint32_t reserved1[10];
+    /* When the request under way is to be done, CLOCK_MONOTONIC; 0 = none, or it gave no deadline. */
+    _Atomic uint64_t deadline_ns;
+    uint32_t reserved1[8];
     _Alignas(64) struct page_counters counters;
 };
 
@@ -104,6 +106,7 @@ PAGE_AT(page_device, want, 16);
 PAGE_AT(page_device, uuid, 64);
 PAGE_AT(page_device, used, 80);
 PAGE_AT(page_device, active, 84);
+PAGE_AT(page_device, deadline_ns, 88);
 PAGE_AT(page_device, counters, 128);
 static_assert(sizeof(struct page_device) == 256, "page_device");
 PAGE_AT(cutin_page, magic, 0);

@@ -57,9 +57,10 @@ struct peer {
     uint32_t asked_lowest;
     bool flat;    /* all of its streams have its level */
     bool ordered; /* its level was given by somebody who may, whatever its own user may have */
-    bool queues;  /* it was not real time when it came: its streams can be held */
+    bool queues;  /* its streams can be held: it was not real time when it came, or has deadlines */
     bool paused;
     uint32_t weight;
+    uint32_t deadline_ms;  /* of its requests; 0 = not given */
     uint32_t above, below; /* links to it and from it */
     char name[PAGE_NAME];
     struct shared_page *page;

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <string.h>
 
-static const struct policy *const policies[] = {&policy_fixed, &policy_fair, NULL};
+static const struct policy *const policies[] = {&policy_fixed, &policy_fair, &policy_edf, NULL};
 
 const struct policy *policy_at(uint32_t index)
 {

@@ -19,13 +19,16 @@ struct policy_member {
     uint64_t
         used_ns; /* GPU time of what completed since the last decision, as the client reports */
     bool wants;  /* it has work in flight or waiting */
-    bool can_be_held; /* false: its streams have no queues */
-    uint64_t *memory; /* the policy's own, kept between decisions; 0 at first */
-    bool hold;        /* the answer; false at first */
+    bool gives_deadlines; /* it said so when it came */
+    uint64_t deadline_ns; /* when its request under way is to be done, CLOCK_MONOTONIC; 0 = none */
+    bool can_be_held;     /* false: its streams have no queues */
+    uint64_t *memory;     /* the policy's own, kept between decisions; 0 at first */
+    bool hold;            /* the answer; false at first */
 };
 
 enum {
-    POLICY_SOON_MS = 10,   /* clients publish their figures that often */
+    POLICY_NOW_MS = 1,   /* what the clients tell at once is to be seen at once: their deadlines */
+    POLICY_SOON_MS = 10, /* clients publish their figures that often */
     POLICY_LATER_MS = 100, /* nobody competes: look whether that has changed */
 };
 
@@ -36,7 +39,7 @@ struct policy {
     uint32_t (*decide)(struct policy_member *members, uint32_t n);
 };
 
-extern const struct policy policy_fixed, policy_fair;
+extern const struct policy policy_fixed, policy_fair, policy_edf;
 
 /* In the order of the list; NULL past its end. The first is the default. */
 const struct policy *policy_at(uint32_t index);

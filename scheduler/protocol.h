@@ -26,10 +26,11 @@
 
 #include "scheduler/page.h"
 
-#define PROTOCOL_VERSION 2u
-#define PROTOCOL_NO_SLOT 0xffu
-#define PROTOCOL_NO_BIT  0xffu
-#define PROTOCOL_TEXT    320u
+#define PROTOCOL_VERSION          2u
+#define PROTOCOL_NO_SLOT          0xffu
+#define PROTOCOL_NO_BIT           0xffu
+#define PROTOCOL_TEXT             320u
+#define PROTOCOL_DEADLINE_MOST_MS 3600000u
 
 struct message_header {
     uint32_t size; /* of the whole message */
@@ -40,8 +41,8 @@ struct message_header {
 struct message_hello {
     struct message_header header;
     uint32_t level, lowest;
-    uint32_t weight; /* 0 = 1 */
-    uint32_t reserved;
+    uint32_t weight;      /* 0 = 1 */
+    uint32_t deadline_ms; /* of its requests; 0 = not given. If given, its streams have queues */
     char name[PAGE_NAME];
 };
 

@@ -39,6 +39,8 @@ static void add(struct turn *t, struct peer *p, uint32_t slot)
         .wants = !p->stalled && !p->paused &&
                  (read_counter(&page->counters.in_flight) ||
                   read_counter(&page->counters.waiting) || gpu_ns != mine->gpu_ns),
+        .gives_deadlines = p->deadline_ms > 0,
+        .deadline_ns = p->stalled || p->paused ? 0 : read_counter(&page->deadline_ns),
         .can_be_held = p->queues,
         .memory = &mine->memory,
     };

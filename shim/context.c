@@ -257,7 +257,7 @@ static int context_start_queues(struct shim_context *ctx)
                              .depth = orders_depth(),
                              .queue = cfg->queue,
                              .above = client_above_word()};
-    if (schedule_lowest() >= CUTIN_LEVEL_RT)
+    if (!schedule_queues(schedule_lowest()))
         return 0;
     ctx->memops = words_probe(ctx);
     return vhq_set_create(&vhq, &ops, ctx, &ctx->set);

@@ -42,6 +42,15 @@ CUTIN_WEAK unsigned int cuResetHQ(CUstream stream);
 CUTIN_WEAK CUresult cutin_stream_hold(CUstream stream);
 CUTIN_WEAK CUresult cutin_stream_release(CUstream stream);
 
+/*
+ * The request under way is to be done `us` microseconds from now; if nothing is under way, the next
+ * one. A request is what a real-time process does between two moments in which it has no work on the
+ * GPU. Later requests have the usual deadline again (CUTIN_DEADLINE_MS), or none. 0 takes the hint
+ * for the next request back. Does not wait and makes no system call. Counts where the daemon's policy
+ * is edf, among processes of one level.
+ */
+CUTIN_WEAK void cutin_hint_deadline(unsigned int us);
+
 #ifdef __cplusplus
 }
 #endif

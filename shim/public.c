@@ -1,6 +1,7 @@
 /*
  * public.c - the few functions of cutin's own (see cutin.h).
  */
+#include "scheduler/client.h"
 #include "shim/call.h"
 #include "shim/cutin.h"
 
@@ -58,4 +59,10 @@ EXPORT CUresult cutin_stream_hold(CUstream stream)
 EXPORT CUresult cutin_stream_release(CUstream stream)
 {
     return with_queue(stream, vhq_release);
+}
+
+EXPORT void cutin_hint_deadline(unsigned int us)
+{
+    if (!call_native())
+        client_hint_deadline(us);
 }

@@ -102,6 +102,11 @@ uint32_t schedule_highest(void)
     return client_level();
 }
 
+bool schedule_queues(uint32_t level)
+{
+    return level < CUTIN_LEVEL_RT || config_get()->deadline_ms;
+}
+
 int schedule_open(void)
 {
     int now = atomic_load_explicit(&state, memory_order_acquire);
@@ -117,6 +122,7 @@ int schedule_open(void)
                                        .weight = cfg->weight,
                                        .linger_us = cfg->linger_us,
                                        .max_hold_ms = cfg->max_hold_ms,
+                                       .deadline_ms = cfg->deadline_ms,
                                        .socket = cfg->socket[0] ? cfg->socket : NULL,
                                        .tick = schedule_tick,
                                        .order = orders_take,

@@ -18,6 +18,10 @@ uint32_t schedule_level(const struct shim_context *ctx, int priority);
 uint32_t schedule_lowest(void);
 uint32_t schedule_highest(void);
 
+/* Do streams of this level wait in queues? Real-time ones go straight to the driver, unless the process
+ * gives deadlines: then an earlier deadline of another one may hold them. */
+bool schedule_queues(uint32_t level);
+
 /*
  * `epoch` counts the calls of a stream; `complete` is the newest epoch whose work is known complete.
  *

@@ -78,7 +78,7 @@ struct config {
     enum stream_priority_mode stream_priority;
     uint32_t weight, budget_us, depth, queue;
     enum gates_mode gates;
-    uint32_t linger_us, max_hold_ms;
+    uint32_t linger_us, max_hold_ms, deadline_ms;
     char socket[108]; /* "" = none */
     char trace[4096]; /* "" = off */
     uint32_t log;     /* LOG_*; log_enabled asks log.c */

@@ -88,7 +88,7 @@ struct shim_stream *stream_add(struct shim_context *ctx, CUstream handle, unsign
                                                : VHQ_BLOCKING;
     s->level = schedule_level(ctx, priority);
     s->tracked = s->level > CUTIN_LEVEL_BE && ctx->gpu->index >= 0;
-    if (ctx->set && s->level < CUTIN_LEVEL_RT)
+    if (ctx->set && schedule_queues(s->level))
         stream_give_queue(s);
     stream_link(s);
     return s;

@@ -213,6 +213,23 @@ static int64_t do_linger(int64_t us, int64_t y)
     return 0;
 }
 
+static int64_t do_deadline(int64_t ms, int64_t y)
+{
+    config.deadline_ms = (uint32_t)ms;
+    return 0;
+}
+
+static int64_t do_hint(int64_t us, int64_t y)
+{
+    client_hint_deadline((uint32_t)us);
+    return 0;
+}
+
+static int64_t do_due(int64_t dev, int64_t y)
+{
+    return (int64_t)atomic_load(&client_page()->device[dev].deadline_ns);
+}
+
 static struct request bursts;
 
 static void *burst_main(void *unused)

@@ -36,3 +36,23 @@ Test(activity, every_kind_of_call_works_straight_through)
     ok(cuStreamDestroy(s));
     ok(cuStreamDestroy(b));
 }
+
+static void rig_open_with_deadline(void)
+{
+    rig_open_with("CUTIN_DEADLINE_MS", "5");
+}
+
+Test(activity_deadline, a_real_time_process_that_gives_deadlines_can_be_held,
+     .init = rig_open_with_deadline, .fini = rig_close)
+{
+    CUstream s = rig_stream();
+    rig_warm(s);
+    CUdeviceptr x = rig_buffer(3);
+    cutin_hint_deadline(2000);
+    ok(cutin_stream_hold(s));
+    ok(rig_launch(x, 5, 7, s));
+    ok(rig_launch(x, 2, 1, s));
+    answers(CUDA_ERROR_NOT_READY, cuStreamQuery(s));
+    ok(cutin_stream_release(s));
+    rig_expect(x, rig_mixed(rig_mixed(3, 5, 7), 2, 1), s);
+}

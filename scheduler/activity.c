@@ -3,6 +3,7 @@
  */
 #include "scheduler/activity.h"
 
+#include "probe/probe.h"
 #include "scheduler/clock.h"
 
 #define WAITS_PENDING 0xffffull
@@ -101,8 +102,10 @@ void activity_begin(struct activity *a, uint32_t dev, uint32_t level)
     /* Sequentially consistent, like everything activity_level reads: see the header. */
     if (atomic_fetch_add(&a->device[dev].count[level], 1) != 0)
         return;
-    if (activity_outside(a, dev) > 0 || level > 0)
+    if (activity_outside(a, dev) > 0 || level > 0) {
+        PROBE2(cut_in, dev, level);
         atomic_fetch_add_explicit(&a->page->device[dev].counters.cut_ins, 1, memory_order_relaxed);
+    }
     activity_refresh(a, dev);
 }
 

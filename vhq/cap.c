@@ -14,6 +14,8 @@
  */
 #include "vhq/internal.h"
 
+#include "probe/probe.h"
+
 enum {
     PACE_ONE = 256, /* the device is as fast as the estimates say */
     PACE_LEAST = PACE_ONE / 16,
@@ -155,6 +157,7 @@ void cap_sent(struct vhq *q, uint16_t flags, uint32_t est_ns, int err)
             cap_give_back(q, est_ns);
         return;
     }
+    PROBE2(submit, q->desc.stream, est_ns);
     if (unlikely(peek(q->failed)))
         atomic_store_explicit(&q->failed, 0, memory_order_relaxed);
     /* Release: pairs with vhq_sync, which waits for a marker that covers so many. */
@@ -245,6 +248,7 @@ static uint64_t cap_land(struct vhq *q)
     for (uint32_t v = landed + 1; v != word + 1; v++)
         est += q->unit[v % UNITS].est_ns;
     const struct unit *last = &q->unit[word % UNITS];
+    PROBE3(complete, q->desc.stream, last->sent - q->landed_sent, est);
     bump(q->completed, last->sent - q->landed_sent);
     q->landed_sent = last->sent;
     atomic_store_explicit(&q->landed, last->flown, memory_order_relaxed);

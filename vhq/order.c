@@ -15,6 +15,7 @@
  */
 #include "vhq/internal.h"
 
+#include "probe/probe.h"
 #include "vhq/bite.h"
 
 struct scan {
@@ -131,8 +132,10 @@ static void order_adopt(struct vhq_set *s)
 static void hold_began(struct scan *c, struct vhq *q)
 {
     uint64_t now = scan_now(c);
-    if (q->held_since_ns == 0)
+    if (q->held_since_ns == 0) {
+        PROBE2(hold, q->desc.stream, ring_head(&q->ring)->ticket);
         q->held_since_ns = now;
+    }
     /* A long hold is looked at less often: never later than 1 % of its length. */
     uint64_t look = (now - q->held_since_ns) / 100;
     if (look < HOLD_LOOK_US * NS_PER_US)
@@ -150,8 +153,10 @@ static void hold_ended(struct scan *c, struct vhq *q)
     bump(q->holds, 1u);
     if (BITE(lost_on_release) && ring_head(&q->ring) != NULL)
         ring_head(&q->ring)->cmd.run = NULL;
-    bump(q->hold_ns, scan_now(c) - q->held_since_ns);
+    uint64_t held_ns = scan_now(c) - q->held_since_ns;
+    bump(q->hold_ns, held_ns);
     q->held_since_ns = 0;
+    PROBE2(release, q->desc.stream, held_ns);
 }
 
 /* An empty vHQ leaves the list. Partner: dispatcher_ready. */

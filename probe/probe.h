@@ -1,0 +1,35 @@
+/*
+ * probe.h - places in libcutin.so where bpftrace, perf or SystemTap may look on (USDT).
+ *
+ * A probe is one nop and a note in the file: it costs nothing while nobody traces, needs no library,
+ * and its arguments are values that lie ready there. Where <sys/sdt.h> was missing at build time
+ * (Debian: systemtap-sdt-dev) there are none. cutin(7) lists them; the table here is what a test
+ * compares that list and the library's notes with.
+ */
+#ifndef CUTIN_PROBE_H
+#define CUTIN_PROBE_H
+
+/* X(name, number of arguments, the arguments) */
+#define PROBES(X)                                                                                  \
+    X(cut_in, 2, "device, level")                                                                  \
+    X(hold, 2, "stream, ticket of the first command that waits")                                   \
+    X(release, 2, "stream, ns that it was held")                                                   \
+    X(submit, 2, "stream, estimated ns")                                                           \
+    X(complete, 3, "stream, commands, estimated ns of them")
+
+#if defined(__has_include)
+#if __has_include(<sys/sdt.h>)
+#define CUTIN_PROBES 1
+#include <sys/sdt.h>
+#define PROBE2(name, a, b)    DTRACE_PROBE2(cutin, name, a, b)
+#define PROBE3(name, a, b, c) DTRACE_PROBE3(cutin, name, a, b, c)
+#endif
+#endif
+
+#ifndef CUTIN_PROBES
+#define CUTIN_PROBES          0
+#define PROBE2(name, a, b)    ((void)0)
+#define PROBE3(name, a, b, c) ((void)0)
+#endif
+
+#endif

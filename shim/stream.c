@@ -26,7 +26,7 @@ static _Thread_local struct {
 
 /* ---- making them known -------------------------------------------------------------------- */
 
-static void stream_give_queue(struct shim_stream *s)
+static void stream_give_queue(struct shim_stream *s, int priority)
 {
     struct shim_context *ctx = s->ctx;
     const int dev = ctx->gpu->index;
@@ -35,6 +35,7 @@ static void stream_give_queue(struct shim_stream *s)
         return;
     struct vhq_desc desc = {.kind = s->kind,
                             .level = s->level,
+                            .priority = priority,
                             .stream = s->handle,
                             .user = s,
                             .hold = s->janitor || dev < 0 ? NULL : client_hold_word(dev, s->level),
@@ -89,7 +90,7 @@ struct shim_stream *stream_add(struct shim_context *ctx, CUstream handle, unsign
     s->level = schedule_level(ctx, priority);
     s->tracked = s->level > CUTIN_LEVEL_BE && ctx->gpu->index >= 0;
     if (ctx->set && schedule_queues(s->level))
-        stream_give_queue(s);
+        stream_give_queue(s, priority);
     stream_link(s);
     return s;
 }
@@ -103,7 +104,7 @@ struct shim_stream *stream_add_janitor(struct shim_context *ctx)
     s->janitor = true;
     s->kind = VHQ_NONBLOCKING;
     s->level = schedule_lowest(); /* its commands boost nobody */
-    stream_give_queue(s);
+    stream_give_queue(s, 0);
     stream_link(s);
     return s;
 }

@@ -46,6 +46,7 @@ enum {
     MAX_PAYLOAD = 64 * 1024,
     RELAX_FACTOR = 16, /* budget with nobody above */
     RELAX_DEPTH = 256,
+    PASSES_MOST = 64, /* times that higher priorities pass an earlier command */
     HOLD_LOOK_US = 50,
     HOLD_LOOK_MAX_US = 250,
     GUARD_MS = 100,                 /* no progress for so long lifts the cap */
@@ -269,6 +270,7 @@ struct vhq_set {
     struct waiter *waiters;
     uint32_t pass, wordless; /* wordless: vHQs that must be polled */
     uint32_t lowest;         /* level that any vHQ ever had */
+    uint32_t passes;         /* of the earliest command, since it last was the next one */
     bool poll_due;
 
     /* cap.c */

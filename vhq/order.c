@@ -5,8 +5,10 @@
  * be a consistent cut: `issued` is read first, and heads with later tickets are left for the next
  * look. A command that ended before another began is then never missed while the other is seen.
  *
- * Room in the budget is given in ticket order: a long command that does not fit yet is not passed
- * by short ones behind it for ever. Commands that do not consume the cap may pass.
+ * Room in the budget is given in the order of stream priorities, as the device would choose, and
+ * in ticket order among equals: a long command that does not fit yet is not passed by short ones
+ * behind it for ever. Nor is an early one of low priority passed more than PASSES_MOST times in a
+ * row. Commands that do not consume the cap may pass.
  *
  * Boosts are ticket bounds: somebody of a higher level waits for everything below. A boosted
  * command that must follow others passes its boost on to them, through fences also into other
@@ -27,6 +29,7 @@ struct scan {
     bool again;      /* something changed that this look has not seen */
     bool depth_full; /* a command waits for its own vHQ's depth */
     bool looked;     /* at all completion words */
+    bool passes;     /* the command that may go next passes an earlier one */
 };
 
 static uint64_t scan_now(struct scan *c)
@@ -238,17 +241,41 @@ static bool scan_depth_full(struct scan *c, struct vhq *q)
     return cap_depth_full(q);
 }
 
-/* Second pass: the smallest ticket that may go, and among those that do not consume the cap. */
-static void scan_heads(struct scan *c, struct vhq **first, struct vhq **first_free)
+static uint64_t head_ticket(struct vhq *q)
 {
-    uint64_t best = NEVER, best_free = NEVER;
+    return q != NULL ? ring_head(&q->ring)->ticket : NEVER;
+}
+
+static bool goes_before(const struct vhq *q, uint64_t ticket, struct vhq *other)
+{
+    if (other == NULL || q->desc.priority < other->desc.priority)
+        return true;
+    return q->desc.priority == other->desc.priority && ticket < head_ticket(other);
+}
+
+/* The one of highest priority, unless that passed the earliest once too often. */
+static struct vhq *order_prefer(struct scan *c, struct vhq *first, struct vhq *earliest)
+{
+    if (c->s->passes >= PASSES_MOST)
+        first = earliest;
+    c->passes = first != earliest;
+    return first;
+}
+
+/* Second pass: the next command that may go, and the smallest ticket among those that do not
+ * consume the cap. */
+static void scan_heads(struct scan *c, struct vhq **next, struct vhq **first_free)
+{
+    struct vhq *first = NULL, *earliest = NULL;
+    uint64_t best_free = NEVER;
     for (struct vhq *q = c->s->ready; q != NULL; q = q->ready_next) {
         struct slot *slot = ring_head(&q->ring);
         uint64_t ticket = slot->ticket;
         bool is_free = (slot->flags & SLOT_FREE) != 0;
         if (ticket >= c->limit || peek(q->running) != RUN_NONE || ticket > best_free)
             continue;
-        if ((!is_free && ticket > best) || !order_eligible(c, q, slot))
+        bool before = goes_before(q, ticket, first), early = ticket < head_ticket(earliest);
+        if ((!is_free && !before && !early) || !order_eligible(c, q, slot))
             continue;
         if (is_free) {
             best_free = ticket;
@@ -256,10 +283,11 @@ static void scan_heads(struct scan *c, struct vhq **first, struct vhq **first_fr
         } else if (scan_depth_full(c, q)) {
             c->depth_full = true;
         } else {
-            best = ticket;
-            *first = q;
+            first = before ? q : first;
+            earliest = early ? q : earliest;
         }
     }
+    *next = order_prefer(c, first, earliest);
 }
 
 /* A turn needs no command: the thread that waits for it submits by itself. */
@@ -327,12 +355,14 @@ static void order_choose(struct scan *c)
         return;
     bool free_first = first_free != NULL && (first == NULL || ring_head(&first_free->ring)->ticket <
                                                                   ring_head(&first->ring)->ticket);
-    if (!free_first && first != NULL && order_room(c, first))
+    if (!free_first && first != NULL && order_room(c, first)) {
+        c->s->passes = c->passes ? c->s->passes + 1 : 0;
         order_go(c, first);
-    else if (first_free != NULL)
+    } else if (first_free != NULL) {
         order_go(c, first_free);
-    else if (first != NULL || c->depth_full)
+    } else if (first != NULL || c->depth_full) {
         order_capped(c);
+    }
 }
 
 struct job order_next(struct vhq_set *s)

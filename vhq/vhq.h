@@ -91,6 +91,7 @@ struct vhq_desc {
     enum vhq_kind kind;
     uint32_t level;               /* what its commands must follow in vHQs of lower levels is
                                          exempt from holds: it may be this level that holds them */
+    int priority;                 /* as CUDA's: lower goes first where room in the budget is scarce */
     void *stream;                 /* passed back to ops */
     void *user;                   /* vhq_user() */
     const _Atomic uint32_t *hold; /* held while nonzero; NULL: never held by others */

@@ -142,15 +142,19 @@ void world_free(struct world *w)
     world_close(w, false);
 }
 
-static int stream_new(struct world *w, enum vhq_kind kind, bool word)
+static int stream_new(struct world *w, enum vhq_kind kind, bool word, int priority)
 {
     int i = w->streams++;
     struct stream *s = &w->stream[i];
     s->w = w;
     s->kind = kind;
     s->work = calloc(2 * COMMANDS_MAX, sizeof(*s->work));
-    struct vhq_desc desc = {
-        .kind = kind, .stream = s, .user = s, .hold = &s->hold, .done = word ? &s->done : NULL};
+    struct vhq_desc desc = {.kind = kind,
+                            .priority = priority,
+                            .stream = s,
+                            .user = s,
+                            .hold = &s->hold,
+                            .done = word ? &s->done : NULL};
     if (vhq_create(w->set, &desc, &s->q) != 0)
         abort();
     return i;
@@ -158,12 +162,17 @@ static int stream_new(struct world *w, enum vhq_kind kind, bool word)
 
 int world_stream(struct world *w, enum vhq_kind kind)
 {
-    return stream_new(w, kind, true);
+    return stream_new(w, kind, true, 0);
+}
+
+int world_stream_of_priority(struct world *w, int priority)
+{
+    return stream_new(w, VHQ_NONBLOCKING, true, priority);
 }
 
 int world_stream_polled(struct world *w, enum vhq_kind kind)
 {
-    return stream_new(w, kind, false);
+    return stream_new(w, kind, false, 0);
 }
 
 /* ---- calls ----------------------------------------------------------------------------------- */

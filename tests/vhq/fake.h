@@ -80,6 +80,7 @@ struct world *world_new(const struct vhq_config *cfg);
 void world_free(struct world *w); /* vhq_set_destroy */
 void world_close(struct world *w, bool abandon);
 int world_stream(struct world *w, enum vhq_kind kind);
+int world_stream_of_priority(struct world *w, int priority);
 int world_stream_polled(struct world *w, enum vhq_kind kind); /* without completion word */
 
 /* Makes a call; returns the command's index. */

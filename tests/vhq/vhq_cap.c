@@ -57,6 +57,37 @@ Test(cap, short_commands_fill_the_budget_and_no_more)
     world_free(w);
 }
 
+Test(cap, scarce_room_goes_to_the_higher_priority_but_not_for_ever)
+{
+    struct world *w = capped(100, 32);
+    int low = world_stream_of_priority(w, 0), high = world_stream_of_priority(w, -5);
+    int other = world_stream(w, VHQ_NONBLOCKING);
+    int last = launch(w, low, 100), early = launch(w, low, 100);
+    for (int i = 0; i < PASSES_MOST + 8; i++)
+        last = launch(w, high, 100);
+    dispatcher_looks(w, other);
+    cr_assert_eq(in_device(w, low), 1); /* the first went inline */
+    device_step(w, low);
+    for (int i = 0; i < PASSES_MOST; i++) {
+        dispatcher_looks(w, other);
+        cr_assert_eq(in_device(w, high), 1, "after %d", i);
+        cr_assert_not(submitted(w, early));
+        device_step(w, high);
+    }
+    dispatcher_looks(w, other);
+    cr_assert(submitted(w, early));
+    cr_assert_eq(in_device(w, high), 0);
+    device_step(w, low);
+    for (int i = 0; i < 8; i++) {
+        dispatcher_looks(w, other);
+        device_step(w, high);
+    }
+    cr_assert(submitted(w, last));
+    cr_assert_null(check_order(w));
+    device_finish(w);
+    world_free(w);
+}
+
 Test(cap, a_command_as_long_as_the_budget_goes_alone_until_half_of_it_ran)
 {
     struct world *w = capped(200, 32);

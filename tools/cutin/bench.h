@@ -8,6 +8,7 @@
 #include "paths.h"
 #include "worker.h"
 
+#include <jansson.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,6 +24,7 @@ struct bench_plan {
     uint64_t seed;
     uint32_t modes; /* mask of 1 << enum bench_mode */
     bool sim, json;
+    const char *plot; /* file, or NULL */
 };
 
 /* Kernels of best effort, and the time they took. */
@@ -69,7 +71,7 @@ struct bench_added {
 struct bench_added bench_added(const struct bench *b, int mode);
 double bench_rate(const struct bench_work *work); /* kernels per second, 0 where none ran */
 
-/* bench_json.c: one object and a newline. Returns the exit status. */
-int bench_print_json(const struct bench *b, FILE *out);
+/* bench_json.c: all of it as one object. NULL: no memory. */
+json_t *bench_json(const struct bench *b);
 
 #endif

@@ -31,6 +31,8 @@ void figures_make(struct figures *f, uint64_t *ns, size_t n)
 #define FIGURES_FILL(field, heading, percent) f->field = percentile_us(ns, n, percent);
     FIGURES(FIGURES_FILL)
 #undef FIGURES_FILL
+    for (int percent = 0; percent < FIGURES_CDF; percent++)
+        f->cdf_us[percent] = percentile_us(ns, n, percent);
 }
 
 /* ---- the histogram ------------------------------------------------------------------------- */

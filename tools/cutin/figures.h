@@ -17,10 +17,13 @@
     X(p999_us, "p99.9", 99.9)                                                                      \
     X(max_us, "max", 100.0)
 
+enum { FIGURES_CDF = 101 }; /* percentiles 0, 1, ... 100 */
+
 struct figures {
 #define FIGURES_FIELD(field, heading, percent) double field;
     FIGURES(FIGURES_FIELD)
 #undef FIGURES_FIELD
+    double cdf_us[FIGURES_CDF];
     size_t samples;
 };
 

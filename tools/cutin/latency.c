@@ -10,6 +10,8 @@
  */
 #include "bench.h"
 #include "command.h"
+#include "plot.h"
+#include "result.h"
 
 #include <getopt.h>
 #include <stdio.h>
@@ -28,6 +30,7 @@ enum {
     OPT_SOLO_MS,
     OPT_SEED,
     OPT_JSON,
+    OPT_PLOT,
     OPT_WORKER,
 };
 
@@ -42,6 +45,7 @@ static const struct option_row options[] = {
     [OPT_SOLO_MS] = {"solo-ms", "N", "how long best effort runs with nobody above (1500)"},
     [OPT_SEED] = {"seed", "N", "of the random phases (1)"},
     [OPT_JSON] = {"json", NULL, "one JSON object on stdout, instead of table and histogram"},
+    [OPT_PLOT] = {"plot", "FILE", "the distributions as a picture, FILE.png or FILE.svg (gnuplot)"},
     [OPT_WORKER] = {"worker", "ROLE", NULL},
     {0},
 };
@@ -80,6 +84,9 @@ static void parse(struct bench_plan *p, int argc, char **argv)
             NUMBER(seed, 0, UINT64_MAX);
         case OPT_JSON:
             p->json = true;
+            break;
+        case OPT_PLOT:
+            p->plot = optarg;
             break;
         case OPT_WORKER:
             exit(worker_main(optarg));
@@ -135,16 +142,23 @@ static void print_histogram(const struct bench *b)
     histogram_print(stdout, columns, n);
 }
 
-static int report(struct bench *b)
+static int report(struct bench *b, int argc, char **argv)
 {
+    json_t *root = bench_json(b);
     int rc = EXIT_SUCCESS;
 
+    json_object_set_new(json_object_get(root, "config"), "command", result_command(argc, argv));
     if (b->plan.json) {
-        rc = bench_print_json(b, stdout);
+        rc = result_print(root, stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
     } else {
         print_table(b);
         print_histogram(b);
     }
+    if (b->plan.plot && plot_write(root, b->plan.plot, b->why, sizeof(b->why)) != 0) {
+        say(&command_latency, "%s", b->why);
+        rc = EXIT_FAILURE;
+    }
+    json_decref(root);
     if (b->cancelled && rc == EXIT_SUCCESS)
         say(&command_latency, "interrupted; the figures are of what was measured");
     if (b->checked && !b->identical)
@@ -164,10 +178,14 @@ static int latency(int argc, char **argv)
     int rc;
 
     parse(&bench.plan, argc, argv);
+    if (bench.plan.plot && plot_check(bench.plan.plot, bench.why, sizeof(bench.why)) != 0) {
+        say(&command_latency, "%s", bench.why);
+        return EXIT_FAILURE;
+    }
     rc = bench_run(&bench);
     if (rc != 0)
         say(&command_latency, "%s", bench.why);
-    rc = rc == 0 ? report(&bench) : EXIT_FAILURE;
+    rc = rc == 0 ? report(&bench, argc, argv) : EXIT_FAILURE;
     bench_free(&bench);
     return rc;
 }

@@ -11,11 +11,12 @@
 #include "driver.h"
 #include "kernels_ptx.h"
 #include "paths.h"
+#include "plot.h"
+#include "result.h"
 
 #include <dlfcn.h>
 #include <errno.h>
 #include <getopt.h>
-#include <jansson.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +25,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { OPT_SIM, OPT_REAL, OPT_CALLS, OPT_ROUNDS, OPT_THREADS, OPT_JSON, OPT_WORKER };
+enum { OPT_SIM, OPT_REAL, OPT_CALLS, OPT_ROUNDS, OPT_THREADS, OPT_JSON, OPT_PLOT, OPT_WORKER };
 
 static const struct option_row options[] = {
     [OPT_SIM] = {"sim", NULL, "on the simulated GPU's null mode (the default)"},
@@ -34,6 +35,7 @@ static const struct option_row options[] = {
     [OPT_THREADS] = {"threads", "N",
                      "only with so many threads, a stream each (default 1, then 8)"},
     [OPT_JSON] = {"json", NULL, "one JSON object on stdout"},
+    [OPT_PLOT] = {"plot", "FILE", "as a picture, FILE.png or FILE.svg (gnuplot)"},
     [OPT_WORKER] = {"worker", "MODE", NULL},
     {0},
 };
@@ -57,6 +59,7 @@ struct figure {
 struct plan {
     uint32_t calls, rounds, threads; /* threads 0: 1, then 8 */
     bool real, json;
+    const char *plot; /* file, or NULL */
 };
 
 /* ---- the worker ---------------------------------------------------------------------------- */
@@ -332,7 +335,8 @@ static json_t *result_json(const struct result *result)
 }
 
 /* The first result's figures at the top, all of them under "runs". */
-static void print_json(const struct plan *plan, const struct result *results, size_t n)
+static json_t *all_json(const struct plan *plan, const struct result *results, size_t n, int argc,
+                        char **argv)
 {
     json_t *top = result_json(&results[0]), *runs = json_array();
 
@@ -340,12 +344,11 @@ static void print_json(const struct plan *plan, const struct result *results, si
         json_array_append_new(runs, result_json(&results[i]));
     json_object_set_new(top, "runs", runs);
     json_object_set_new(top, "config",
-                        json_pack("{s:b,s:i,s:i,s:s}", "simulated", !plan->real, "calls",
-                                  (int)plan->calls, "rounds", (int)plan->rounds, "version",
-                                  CUTIN_VERSION));
-    json_dumpf(top, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
-    putchar('\n');
-    json_decref(top);
+                        json_pack("{s:b,s:i,s:i,s:s,s:o,s:o,s:o}", "simulated", !plan->real,
+                                  "calls", (int)plan->calls, "rounds", (int)plan->rounds, "version",
+                                  CUTIN_VERSION, "machine", result_machine(), "environment",
+                                  result_environment(), "command", result_command(argc, argv)));
+    return top;
 }
 
 static void print_table(const struct result *results, size_t n)
@@ -368,6 +371,25 @@ static void print_table(const struct result *results, size_t n)
     }
 }
 
+static int report(const struct plan *plan, const struct result *results, size_t n, int argc,
+                  char **argv)
+{
+    json_t *root = all_json(plan, results, n, argc, argv);
+    char why[512];
+    int rc = EXIT_SUCCESS;
+
+    if (plan->json)
+        rc = result_print(root, stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    else
+        print_table(results, n);
+    if (plan->plot && plot_write(root, plan->plot, why, sizeof(why)) != 0) {
+        say(&command_overhead, "%s", why);
+        rc = EXIT_FAILURE;
+    }
+    json_decref(root);
+    return rc;
+}
+
 static int overhead(int argc, char **argv)
 {
     const struct command *cmd = &command_overhead;
@@ -375,6 +397,7 @@ static int overhead(int argc, char **argv)
     static const uint32_t default_threads[] = {1, 8};
     struct result results[2];
     struct paths paths;
+    char why[512];
     size_t n = 0;
     int row, mode = -1;
 
@@ -395,6 +418,9 @@ static int overhead(int argc, char **argv)
         case OPT_JSON:
             plan.json = true;
             break;
+        case OPT_PLOT:
+            plan.plot = optarg;
+            break;
         case OPT_WORKER:
             mode = options_word(cmd, row, optarg, mode_names);
             break;
@@ -403,6 +429,10 @@ static int overhead(int argc, char **argv)
     options_no_operands(cmd, argc, argv);
     if (mode >= 0)
         return worker(mode, &plan);
+    if (plan.plot && plot_check(plan.plot, why, sizeof(why)) != 0) {
+        say(cmd, "%s", why);
+        return EXIT_FAILURE;
+    }
     paths_find(&paths);
     if (!paths.library[0] || (!plan.real && !paths.simulator[0])) {
         say(cmd, "libcutin.so%s not found beside this command", plan.real ? "" : " or simulator");
@@ -413,11 +443,7 @@ static int overhead(int argc, char **argv)
         if (run_rounds(&plan, &paths, &results[n]) != 0)
             return EXIT_FAILURE;
     }
-    if (plan.json)
-        print_json(&plan, results, n);
-    else
-        print_table(results, n);
-    return EXIT_SUCCESS;
+    return report(&plan, results, n, argc, argv);
 }
 
 const struct command command_overhead = {

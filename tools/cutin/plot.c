@@ -1,0 +1,158 @@
+/*
+ * plot.c - run gnuplot.
+ */
+#include "plot.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { NOT_FOUND = 127 };
+
+static const char *const endings[PLOT_FORMATS] = {[PLOT_PNG] = ".png", [PLOT_SVG] = ".svg"};
+
+static const char absent[] = "gnuplot is not there, so there is no plot; on Debian or Ubuntu: "
+                             "apt-get install gnuplot-nox";
+
+static int format_of(const char *file)
+{
+    size_t length = strlen(file);
+
+    for (int format = 0; format < PLOT_FORMATS; format++)
+        if (length > 4 && strcmp(file + length - 4, endings[format]) == 0)
+            return format;
+    return -EINVAL;
+}
+
+static bool gnuplot_there(void)
+{
+    const char *path = getenv("PATH");
+    char *copy = strdup(path ? path : ""), *save = NULL, name[4096];
+    bool there = false;
+
+    for (char *folder = copy ? strtok_r(copy, ":", &save) : NULL; folder && !there;
+         folder = strtok_r(NULL, ":", &save)) {
+        snprintf(name, sizeof(name), "%s/gnuplot", folder);
+        there = access(name, X_OK) == 0;
+    }
+    free(copy);
+    return there;
+}
+
+int plot_check(const char *file, char *why, size_t why_bytes)
+{
+    if (format_of(file) < 0) {
+        snprintf(why, why_bytes, "%s ends neither with .png nor with .svg", file);
+        return -EINVAL;
+    }
+    if (gnuplot_there())
+        return 0;
+    snprintf(why, why_bytes, "%s", absent);
+    return -ENOENT;
+}
+
+static void print_terminal(enum plot_format format, struct plot_size size, FILE *script)
+{
+    if (format == PLOT_PNG)
+        fprintf(script,
+                "set terminal pngcairo size %d,%d font 'sans,11' fontscale 1.8 linewidth 1.8 "
+                "noenhanced background rgb 'white'\n",
+                2 * size.width, 2 * size.height);
+    else
+        fprintf(script,
+                "set terminal svg size %d,%d dynamic font 'sans-serif,13' noenhanced background "
+                "rgb 'white'\n",
+                size.width, size.height);
+}
+
+/* The whole script in a memory file, so that nobody waits for anybody. -errno, or a descriptor. */
+static int script_file(const struct result_kind *kind, const json_t *root, enum plot_format format)
+{
+    int fd = memfd_create("cutin-plot", MFD_CLOEXEC), copy = fd < 0 ? -1 : dup(fd);
+    FILE *script = copy < 0 ? NULL : fdopen(copy, "w");
+    int rc = script ? 0 : -errno;
+
+    if (script) {
+        print_terminal(format, kind->size(root), script);
+        fputs("set encoding utf8\nset border 3 lc rgb '#333333'\nset tics nomirror\n"
+              "set grid ytics lt 1 lc rgb '#d0d0d0' lw 0.6\n",
+              script);
+        kind->script(root, script);
+        if (fclose(script) != 0)
+            rc = -EIO;
+    }
+    if (rc != 0 && fd >= 0)
+        close(fd);
+    if (rc == 0)
+        lseek(fd, 0, SEEK_SET);
+    return rc == 0 ? fd : rc;
+}
+
+static int run_gnuplot(int script, int out)
+{
+    pid_t pid = fork();
+    int status = 0;
+
+    if (pid < 0)
+        return -errno;
+    if (pid == 0) {
+        dup2(script, STDIN_FILENO);
+        dup2(out, STDOUT_FILENO);
+        unsetenv("LD_PRELOAD");
+        /* The user's own settings would change the picture. */
+        execlp("gnuplot", "gnuplot", "--default-settings", (char *)NULL);
+        _exit(NOT_FOUND);
+    }
+    while (waitpid(pid, &status, 0) < 0)
+        if (errno != EINTR)
+            return -errno;
+    if (WIFEXITED(status) && WEXITSTATUS(status) == NOT_FOUND)
+        return -ENOENT;
+    return status == 0 ? 0 : -EIO;
+}
+
+int plot_draw(const json_t *root, enum plot_format format, int fd, char *why, size_t why_bytes)
+{
+    const struct result_kind *kind = result_kind_of(root);
+    int script, rc;
+
+    if (!kind) {
+        snprintf(why, why_bytes, "there is nothing in the figures that can be drawn");
+        return -EINVAL;
+    }
+    script = script_file(kind, root, format);
+    if (script < 0) {
+        snprintf(why, why_bytes, "no plot: %s", strerror(-script));
+        return script;
+    }
+    rc = run_gnuplot(script, fd);
+    close(script);
+    if (rc == -ENOENT)
+        snprintf(why, why_bytes, "%s", absent);
+    else if (rc != 0)
+        snprintf(why, why_bytes, "gnuplot could not draw the plot");
+    return rc;
+}
+
+int plot_write(const json_t *root, const char *file, char *why, size_t why_bytes)
+{
+    int format = format_of(file), rc, fd;
+
+    if (format < 0)
+        return plot_check(file, why, why_bytes);
+    fd = open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (fd < 0) {
+        rc = -errno;
+        snprintf(why, why_bytes, "cannot write %s: %s", file, strerror(-rc));
+        return rc;
+    }
+    rc = plot_draw(root, (enum plot_format)format, fd, why, why_bytes);
+    close(fd);
+    if (rc != 0)
+        unlink(file);
+    return rc;
+}

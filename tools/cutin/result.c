@@ -1,0 +1,151 @@
+/*
+ * result.c - what the JSON objects of the measuring commands have in common.
+ */
+#include "result.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+json_t *result_number(double value)
+{
+    return json_real(round(value * 1000) / 1000);
+}
+
+json_t *result_figures(const struct figures *figures)
+{
+    json_t *object = json_object(), *cdf = json_array();
+
+#define PUT(field, heading, percent)                                                               \
+    json_object_set_new(object, #field, result_number(figures->field));
+    FIGURES(PUT)
+#undef PUT
+    json_object_set_new(object, "samples", json_integer((json_int_t)figures->samples));
+    for (int percent = 0; percent < FIGURES_CDF && figures->samples; percent++)
+        json_array_append_new(cdf, result_number(figures->cdf_us[percent]));
+    json_object_set_new(object, "cdf_us", cdf);
+    return object;
+}
+
+/* The processor's own name for itself; the architecture where /proc has none. */
+static void cpu_name(char *out, size_t size, const struct utsname *system)
+{
+    FILE *file = fopen("/proc/cpuinfo", "re");
+    char line[256], *value;
+
+    snprintf(out, size, "%s", system->machine);
+    while (file && fgets(line, sizeof(line), file)) {
+        value = strchr(line, ':');
+        if (strncmp(line, "model name", 10) != 0 || !value)
+            continue;
+        value += 1 + strspn(value + 1, " ");
+        value[strcspn(value, "\n")] = '\0';
+        snprintf(out, size, "%s", value);
+        break;
+    }
+    if (file)
+        fclose(file);
+}
+
+json_t *result_machine(void)
+{
+    struct utsname system;
+    char cpu[256];
+
+    uname(&system);
+    cpu_name(cpu, sizeof(cpu), &system);
+    return json_pack("{s:s, s:i, s:s, s:s}", "cpu", cpu, "cpus", (int)sysconf(_SC_NPROCESSORS_ONLN),
+                     "kernel", system.release, "architecture", system.machine);
+}
+
+json_t *result_environment(void)
+{
+    json_t *all = json_object();
+
+    for (char **entry = environ; *entry; entry++) {
+        char name[64];
+        size_t length = strcspn(*entry, "=");
+        if (length >= sizeof(name) || !(*entry)[length] ||
+            (strncmp(*entry, "CUTIN_", 6) != 0 && strncmp(*entry, "SIMGPU_", 7) != 0 &&
+             strncmp(*entry, "CUDA_", 5) != 0))
+            continue;
+        snprintf(name, sizeof(name), "%.*s", (int)length, *entry);
+        json_object_set_new(all, name, json_string(*entry + length + 1));
+    }
+    return all;
+}
+
+json_t *result_command(int argc, char **argv)
+{
+    char text[1024] = "cutin";
+
+    for (int i = 0; i < argc; i++) {
+        strncat(text, " ", sizeof(text) - strlen(text) - 1);
+        strncat(text, argv[i], sizeof(text) - strlen(text) - 1);
+    }
+    return json_string_nocheck(text);
+}
+
+json_t *result_get(const json_t *root, const char *path)
+{
+    char key[64];
+
+    while (root && *path) {
+        size_t length = strcspn(path, ".");
+
+        snprintf(key, sizeof(key), "%.*s", (int)length, path);
+        root = json_object_get(root, key);
+        path += length + (path[length] == '.');
+    }
+    return (json_t *)(uintptr_t)root;
+}
+
+/* ---- printing ------------------------------------------------------------------------------ */
+
+/* The end of an array of plain numbers that begins here, NULL: it is something else. */
+static const char *numbers_end(const char *at)
+{
+    size_t length = 1 + strspn(at + 1, "0123456789+-.eE, \n");
+
+    return length > 1 && at[length] == ']' ? at + length : NULL;
+}
+
+static void print_numbers(const char *from, const char *to, FILE *out)
+{
+    for (const char *c = from; c <= to; c++)
+        if (!isspace((unsigned char)*c)) {
+            fputc(*c, out);
+            if (*c == ',')
+                fputc(' ', out);
+        }
+}
+
+int result_print(const json_t *root, FILE *out)
+{
+    char *text = root ? json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(12)) : NULL;
+    bool quoted = false;
+    const char *end;
+
+    if (!text)
+        return -EIO;
+    for (const char *c = text; *c; c++) {
+        if (*c == '\\' && quoted) {
+            fputc(*c++, out);
+        } else if (*c == '"') {
+            quoted = !quoted;
+        } else if (*c == '[' && !quoted && (end = numbers_end(c)) != NULL) {
+            print_numbers(c, end, out);
+            c = end;
+            continue;
+        }
+        fputc(*c, out);
+    }
+    fputc('\n', out);
+    free(text);
+    return ferror(out) ? -EIO : 0;
+}

@@ -1,0 +1,28 @@
+/*
+ * result.h - what the JSON objects of the measuring commands have in common.
+ *
+ * Every one has `config`, with the version, the machine and what the environment may have changed.
+ */
+#ifndef CUTIN_RESULT_H
+#define CUTIN_RESULT_H
+
+#include "figures.h"
+
+#include <jansson.h>
+#include <stdio.h>
+
+/* Three digits behind the point: nanoseconds of a microsecond, and no noise of binary fractions. */
+json_t *result_number(double value);
+/* Percentiles, the number of samples, and `cdf_us`: percentiles 0 to 100 for a plot. */
+json_t *result_figures(const struct figures *figures);
+json_t *result_machine(void);
+/* The variables of cutin, the simulator and CUDA: what may have changed figures from outside. */
+json_t *result_environment(void);
+/* "cutin" and the words of a command line. */
+json_t *result_command(int argc, char **argv);
+/* The member at a dotted path, e.g. "config.machine.cpu"; NULL where there is none. Borrowed. */
+json_t *result_get(const json_t *root, const char *path);
+/* One object, arrays of plain numbers on one line each, and a newline. Returns 0 or -EIO. */
+int result_print(const json_t *root, FILE *out);
+
+#endif

@@ -41,8 +41,8 @@ uint32_t activity_outside(const struct activity *a, uint32_t dev)
     return level > ceiling || atomic_load(&a->flat) ? ceiling : level;
 }
 
-/* Nobody who gives no deadline reads the clock. */
-static void write_deadline(struct activity *a, struct page_device *own, uint32_t level)
+static void write_deadline(struct activity *a, struct page_device *own, uint32_t level,
+                           uint64_t now)
 {
     uint64_t due;
 
@@ -55,7 +55,7 @@ static void write_deadline(struct activity *a, struct page_device *own, uint32_t
         return;
     due = atomic_load(&a->hint_due_ns) ? atomic_exchange(&a->hint_due_ns, 0) : 0;
     if (!due && a->deadline_ns)
-        due = clock_ns() + a->deadline_ns;
+        due = now + a->deadline_ns;
     if (due)
         atomic_store(&own->deadline_ns, due);
 }
@@ -73,20 +73,46 @@ void activity_hint(struct activity *a, uint64_t due_ns)
     atomic_store(&a->hint_due_ns, under_way ? 0 : due_ns);
 }
 
+static void add_direct(struct activity *a, uint32_t dev, uint64_t since, uint64_t now)
+{
+    if (now > since)
+        atomic_fetch_add_explicit(&a->page->device[dev].counters.gpu_ns, now - since,
+                                  memory_order_relaxed);
+}
+
+/* Nobody estimates the GPU time of streams without a queue: it is the time that one is active. */
+static void note_direct(struct activity *a, uint32_t dev, uint32_t level, uint64_t now)
+{
+    _Atomic uint64_t *since = &a->device[dev].direct_since_ns;
+    uint64_t seen = atomic_load_explicit(since, memory_order_relaxed);
+
+    if (level == PAGE_LEVELS - 1 && a->direct) {
+        if (!seen)
+            atomic_compare_exchange_strong(since, &seen, now);
+    } else if (seen && (seen = atomic_exchange(since, 0))) {
+        add_direct(a, dev, seen, clock_ns());
+    }
+}
+
 void activity_refresh(struct activity *a, uint32_t dev)
 {
     struct page_device *own = &a->page->device[dev];
     uint32_t generation, level, outside;
+    uint64_t now = 0;
 
     do {
         generation = atomic_load(&a->below.generation);
         level = activity_level(a, dev);
         outside = activity_outside(a, dev);
+        if (!now && (level > 0 || outside > 0))
+            now = clock_ns(); /* once, however many are held by it */
         page_write_bit(own, PAGE_BIT_SELF,
-                       atomic_load(&a->mixed) ? 0 : page_held_levels(level, 0, PAGE_LEVELS - 1));
+                       atomic_load(&a->mixed) ? 0 : page_held_levels(level, 0, PAGE_LEVELS - 1),
+                       now);
+        note_direct(a, dev, level, now);
         atomic_store(&own->active, level > outside ? level : outside);
-        write_deadline(a, own, level > outside ? level : outside);
-        below_write(&a->below, dev, atomic_load(&a->bit[dev]), outside);
+        write_deadline(a, own, level > outside ? level : outside, now);
+        below_write(&a->below, dev, atomic_load(&a->bit[dev]), outside, now);
     } while (level != activity_level(a, dev) || outside != activity_outside(a, dev) ||
              generation != atomic_load(&a->below.generation));
 }
@@ -185,9 +211,20 @@ static void find_stall(struct activity *a, uint32_t dev, uint64_t now)
         activity_refresh(a, dev);
 }
 
+static void count_direct(struct activity *a, uint32_t dev, uint64_t now)
+{
+    uint64_t since = atomic_load(&a->device[dev].direct_since_ns);
+
+    /* Fails if it has ended just now, and was counted. */
+    if (since && now > since &&
+        atomic_compare_exchange_strong(&a->device[dev].direct_since_ns, &since, now))
+        add_direct(a, dev, since, now);
+}
+
 void activity_tick(struct activity *a, uint64_t now_ns)
 {
     for (uint32_t dev = 0; dev < PAGE_DEVICES; dev++) {
+        count_direct(a, dev, now_ns);
         end_linger(a, dev, now_ns);
         find_stall(a, dev, now_ns);
     }

@@ -33,6 +33,7 @@
 struct activity_device {
     _Alignas(64) _Atomic uint32_t count[PAGE_LEVELS];
     _Atomic uint64_t linger_until_ns[PAGE_LEVELS]; /* 0 = not lingering */
+    _Atomic uint64_t direct_since_ns; /* not yet counted as GPU time since then; 0 = inactive */
     /* External waits: bits 0..15 pending, bit 16 stalled, bits 32..63 begun or ended so far. */
     _Atomic uint64_t external;
     /* The client's thread alone: when `external` was first seen with its present value. */
@@ -49,6 +50,7 @@ struct activity {
     _Atomic bool flat;            /* exactly: all streams are of the level of the process, */
     _Atomic bool mixed;           /* and that has changed, so they were made at different ones */
     _Atomic uint32_t bit[PAGE_DEVICES]; /* as a mask; 0 = the daemon gave none */
+    bool direct;                        /* see client_config */
     struct activity_device device[PAGE_DEVICES];
 };
 

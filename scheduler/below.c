@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-void below_write(struct below *b, uint32_t dev, uint32_t bit, uint32_t level)
+void below_write(struct below *b, uint32_t dev, uint32_t bit, uint32_t level, uint64_t now_ns)
 {
     struct below_page *p;
 
@@ -19,7 +19,7 @@ void below_write(struct below *b, uint32_t dev, uint32_t bit, uint32_t level)
     for (p = atomic_load(&b->head); p; p = atomic_load(&p->next))
         if (p->slot[dev] < PAGE_DEVICES)
             page_write_bit(&p->page->device[p->slot[dev]], bit,
-                           page_held_levels(level, p->floor, p->level));
+                           page_held_levels(level, p->floor, p->level), now_ns);
     atomic_fetch_sub(&b->walkers, 1);
 }
 
@@ -95,7 +95,7 @@ static void bury(struct below_page *p, const _Atomic uint32_t bits[PAGE_DEVICES]
     if (!p->moved) {
         for (uint32_t d = 0; d < PAGE_DEVICES; d++)
             if (p->slot[d] < PAGE_DEVICES && atomic_load(&bits[d]))
-                page_write_bit(&p->page->device[p->slot[d]], atomic_load(&bits[d]), 0);
+                page_write_bit(&p->page->device[p->slot[d]], atomic_load(&bits[d]), 0, 0);
         page_unmap(p->page);
     }
     free(p);

@@ -34,8 +34,9 @@ struct below {
 };
 
 /* Real-time path, any thread: makes `bit` (0: this client has none) present in the pages below at
- * the levels that work of `level` on my device `dev` holds, and absent at the others. */
-void below_write(struct below *b, uint32_t dev, uint32_t bit, uint32_t level);
+ * the levels that work of `level` on my device `dev` holds, and absent at the others. Holds that
+ * begin by it began at `now_ns`. */
+void below_write(struct below *b, uint32_t dev, uint32_t bit, uint32_t level, uint64_t now_ns);
 
 /* The rest is for the client's thread alone. Each change ends with a new generation. */
 

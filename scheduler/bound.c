@@ -10,7 +10,7 @@
 
 /* The owner of a bit may write both words between any two of these steps, so look again; what is
  * still wrong after that is put right by the next tick. */
-static void restore(struct page_device *device, uint32_t level)
+static void restore(struct page_device *device, uint32_t level, uint64_t now)
 {
     _Atomic uint32_t *hold = &device->hold[level];
 
@@ -20,6 +20,8 @@ static void restore(struct page_device *device, uint32_t level)
 
         if (seen == want)
             return;
+        if ((want & ~seen) && !atomic_load(hold))
+            atomic_store_explicit(&device->hold_since_ns[level], now, memory_order_relaxed);
         if (want & ~seen)
             atomic_fetch_or(hold, want & ~seen);
         if (seen & ~want)
@@ -63,7 +65,7 @@ static bool look(struct bound *b, struct page_device *device, uint64_t *since, u
     if (*until)
         atomic_fetch_and(&device->hold[level], UNBOUNDED);
     else
-        restore(device, level);
+        restore(device, level, now);
     return wanted;
 }
 

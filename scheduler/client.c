@@ -502,6 +502,7 @@ static void configure(const struct client_config *cfg)
             "the socket path %.40s... has %zu bytes, at most %d fit: only streams of this process "
             "are ordered",
             cfg->socket, strlen(cfg->socket), SOCKET_PATH_MAX - 1);
+    self.activity.direct = cfg->direct;
     self.activity.linger_ns = cfg->linger_us * 1000ull;
     self.activity.deadline_ns = cfg->deadline_ms * (uint64_t)NS_PER_MS;
     atomic_store(&self.activity.hint_due_ns, 0);
@@ -658,6 +659,13 @@ const _Atomic uint32_t *client_hold_word(int dev, uint32_t level)
     if (!self.page || dev < 0 || dev >= (int)PAGE_DEVICES || level >= PAGE_LEVELS)
         return NULL;
     return &self.page->device[dev].hold[level];
+}
+
+const _Atomic uint64_t *client_hold_since(int dev, uint32_t level)
+{
+    if (!self.page || dev < 0 || dev >= (int)PAGE_DEVICES || level >= PAGE_LEVELS)
+        return NULL;
+    return &self.page->device[dev].hold_since_ns[level];
 }
 
 _Atomic uint32_t *client_above_word(void)

@@ -26,6 +26,8 @@ struct client_config {
     uint32_t max_hold_ms; /* starvation bound, 0 = none */
     uint32_t linger_us;   /* how long after its last work the process still counts as active */
     uint32_t deadline_ms; /* a request is to be done that long after it began; 0 = not given */
+    bool direct;          /* streams of level 3 have no queues: the time that any of them is active
+                             counts as GPU time */
     const char *socket;   /* path, or NULL: no daemon */
     /* Called from the client's thread about every 10 ms, and once when activity begins after a
      * pause: lets the owner find finished work (client_idle). May be NULL. */
@@ -60,6 +62,8 @@ void client_idle(int dev, uint32_t level);
 
 /* The word whose nonzero value holds streams of `level` on `dev`. Address is stable. */
 const _Atomic uint32_t *client_hold_word(int dev, uint32_t level);
+/* When that word was last zero no more, CLOCK_MONOTONIC. Address is stable. */
+const _Atomic uint64_t *client_hold_since(int dev, uint32_t level);
 /* Number of clients above this one now connected on any device it uses (0 with no daemon), counting
  * streams of higher levels in this process. Address is stable. */
 _Atomic uint32_t *client_above_word(void);

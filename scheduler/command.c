@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <utlist.h>
 
+#include "scheduler/clock.h"
 #include "scheduler/daemon.h"
 #include "scheduler/report.h"
 
@@ -34,7 +35,7 @@ static int set_weight(const struct peer *from, struct peer *p, uint32_t value)
 
 static void write_pause(const struct peer *p, uint32_t slot)
 {
-    page_write_bit(&p->page->page->device[slot], PAGE_BIT_PAUSED, p->paused ? 0xf : 0);
+    page_write_bit(&p->page->page->device[slot], PAGE_BIT_PAUSED, p->paused ? 0xf : 0, clock_ns());
 }
 
 static int set_paused(struct peer *p, bool paused)

@@ -145,6 +145,7 @@ static int on_hello(struct peer *p, const union message *m)
     if (rc != 0)
         return rc;
     p->client = true;
+    p->client_since_ns = clock_ns();
     p->flat = m->hello.lowest == m->hello.level;
     p->weight = m->hello.weight ? m->hello.weight : 1;
     grant(p, m->hello.level, m->hello.lowest);
@@ -220,6 +221,16 @@ static void row_device(struct message_row_device *row, const struct peer *p, uin
 #undef COPY
 }
 
+static void row_times(struct message_row *row, const struct page_times *times)
+{
+    for (uint32_t i = 0; i < HISTOGRAM_BUCKETS; i++) {
+#define COPY(field, help)                                                                          \
+    row->field##_times[i] = atomic_load_explicit(&times->field[i], memory_order_relaxed);
+        PAGE_TIMES(COPY)
+#undef COPY
+    }
+}
+
 static void send_row(struct peer *to, const struct peer *p, uint64_t now)
 {
     const struct cutin_page *page = p->page->page;
@@ -237,11 +248,14 @@ static void send_row(struct peer *to, const struct peer *p, uint64_t now)
     m.row.below = p->below;
     m.row.heartbeat_age_ms = beat && beat < now ? (now - beat) / NS_PER_MS : 0;
     m.row.weight = p->weight;
-    m.row.state = (p->paused ? ROW_PAUSED : 0) | (p->stalled ? ROW_STOPPED : 0);
+    m.row.state = (p->paused ? ROW_PAUSED : 0) | (p->stalled ? ROW_STOPPED : 0) |
+                  (p->queues ? ROW_QUEUES : 0);
+    m.row.age_ms = (now - p->client_since_ns) / NS_PER_MS;
     memcpy(m.row.name, p->name, sizeof(m.row.name));
     for (uint32_t slot = 0; slot < PAGE_DEVICES; slot++)
         if (p->device[slot].device)
             row_device(&m.row.device[m.row.devices++], p, slot, &page->device[slot]);
+    row_times(&m.row, &page->times);
     peer_send(to, &m, NULL);
 }
 

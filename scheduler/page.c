@@ -143,15 +143,19 @@ uint32_t page_held_levels(uint32_t level, uint32_t floor, uint32_t granted)
  * here second, and looks again third. So a word that already shows the right value needs no write:
  * a writer that was overtaken will notice and come back.
  */
-void page_write_bit(struct page_device *device, uint32_t bit, uint32_t levels)
+void page_write_bit(struct page_device *device, uint32_t bit, uint32_t levels, uint64_t now_ns)
 {
     for (uint32_t l = 0; l < PAGE_LEVELS; l++) {
         _Atomic uint32_t *want = &device->want[l], *hold = &device->hold[l];
+        uint32_t seen;
 
         if (levels >> l & 1) {
             if (!(atomic_load(want) & bit))
                 atomic_fetch_or(want, bit);
-            if (!(atomic_load(hold) & bit))
+            seen = atomic_load(hold);
+            if (!seen) /* before the word: who sees it held finds since when */
+                atomic_store_explicit(&device->hold_since_ns[l], now_ns, memory_order_relaxed);
+            if (!(seen & bit))
                 atomic_fetch_or(hold, bit);
         } else {
             if (atomic_load(want) & bit)
@@ -181,11 +185,24 @@ static void add(_Atomic uint64_t *to, const _Atomic uint64_t *from)
         atomic_fetch_add_explicit(to, n, memory_order_relaxed);
 }
 
+static void add_count(_Atomic uint32_t *to, const _Atomic uint32_t *from)
+{
+    uint32_t n = atomic_load_explicit(from, memory_order_relaxed);
+
+    if (n)
+        atomic_fetch_add_explicit(to, n, memory_order_relaxed);
+}
+
 void page_add_counters(struct cutin_page *to, const struct cutin_page *from)
 {
     for (uint32_t d = 0; d < PAGE_DEVICES; d++) {
 #define ADD(field, help) add(&to->device[d].counters.field, &from->device[d].counters.field);
         PAGE_COUNTERS(ADD)
+#undef ADD
+    }
+    for (uint32_t i = 0; i < HISTOGRAM_BUCKETS; i++) {
+#define ADD(field, help) add_count(&to->times.field[i], &from->times.field[i]);
+        PAGE_TIMES(ADD)
 #undef ADD
     }
 }

@@ -29,8 +29,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "scheduler/histogram.h"
+
 #define PAGE_MAGIC   0x4e495443u /* "CTIN" */
-#define PAGE_VERSION 1u
+#define PAGE_VERSION 2u
 #define PAGE_LEVELS  4u
 #define PAGE_DEVICES 16u
 #define PAGE_NAME    16u
@@ -50,22 +52,35 @@
     X(holds, "times that buffered work was held")                                                  \
     X(hold_ns, "total time of those holds")                                                        \
     X(cut_ins, "times that this client began to hold others")                                      \
-    X(gpu_ns, "estimated GPU time of what is known complete")                                      \
+    X(gpu_ns, "GPU time of what is known complete, estimated; without queues: time active")        \
     X(dropped, "commands dropped by resets")                                                       \
-    X(waiting, "commands buffered and not submitted, now")
+    X(waiting, "commands buffered and not submitted, now")                                         \
+    X(kernels, "kernels and graphs that the program has launched")
 
 struct page_counters {
 #define PAGE_COUNTER(field, help) _Atomic uint64_t field;
     PAGE_COUNTERS(PAGE_COUNTER)
 #undef PAGE_COUNTER
-    _Atomic uint64_t reserved[6];
+    _Atomic uint64_t reserved[5];
+};
+
+/* How long things took, of the whole process. X(field, help). */
+#define PAGE_TIMES(X)                                                                              \
+    X(hold, "holds that found work buffered")                                                      \
+    X(preemption, "from a hold until the last command in flight was seen complete")
+
+struct page_times {
+#define PAGE_TIME(field, help) _Atomic uint32_t field[HISTOGRAM_BUCKETS];
+    PAGE_TIMES(PAGE_TIME)
+#undef PAGE_TIME
 };
 
 struct page_device {
     /* Written by clients above and read by queues and gates: a cache line of its own. */
     _Alignas(64) _Atomic uint32_t hold[PAGE_LEVELS];
     _Atomic uint32_t want[PAGE_LEVELS];
-    uint32_t reserved0[8];
+    /* When `hold` was last zero no more, CLOCK_MONOTONIC. */
+    _Atomic uint64_t hold_since_ns[PAGE_LEVELS];
     /* Written by this client. */
     _Alignas(64) uint8_t uuid[16];
     _Atomic uint32_t used;   /* uuid is valid */
@@ -95,14 +110,18 @@ struct cutin_page {
     uint64_t reserved2[7];
     /* A page of its own, so that it alone can be registered with the GPU. */
     _Alignas(4096) struct page_device device[PAGE_DEVICES];
+    /* Written by this client. */
+    _Alignas(4096) struct page_times times;
 };
 
 #define PAGE_AT(type, field, offset)                                                               \
     static_assert(offsetof(struct type, field) == (offset), #type "." #field " moved")
 PAGE_AT(page_counters, dropped, 64);
+PAGE_AT(page_counters, kernels, 80);
 static_assert(sizeof(struct page_counters) == 128, "page_counters");
 PAGE_AT(page_device, hold, 0);
 PAGE_AT(page_device, want, 16);
+PAGE_AT(page_device, hold_since_ns, 32);
 PAGE_AT(page_device, uuid, 64);
 PAGE_AT(page_device, used, 80);
 PAGE_AT(page_device, active, 84);
@@ -122,7 +141,10 @@ PAGE_AT(cutin_page, name, 40);
 PAGE_AT(cutin_page, above, 64);
 PAGE_AT(cutin_page, heartbeat_ns, 128);
 PAGE_AT(cutin_page, device, 4096);
-static_assert(sizeof(struct cutin_page) == 8192 && sizeof(struct cutin_page) % 4096 == 0,
+PAGE_AT(cutin_page, times, 8192);
+PAGE_AT(page_times, preemption, 384);
+static_assert(sizeof(struct page_times) == 768, "page_times");
+static_assert(sizeof(struct cutin_page) == 12288 && sizeof(struct cutin_page) % 4096 == 0,
               "cutin_page");
 #undef PAGE_AT
 
@@ -147,12 +169,12 @@ void page_unmap(struct cutin_page *page);
 uint32_t page_level(uint32_t level, uint32_t floor, uint32_t granted);
 /* The levels of such a client that work of `level` holds, as a mask of levels. */
 uint32_t page_held_levels(uint32_t level, uint32_t floor, uint32_t granted);
-/* Makes `bit` present at exactly the levels of mask `levels`. Lock free; writes only what differs.
- */
-void page_write_bit(struct page_device *device, uint32_t bit, uint32_t levels);
+/* Makes `bit` present at exactly the levels of mask `levels`. Lock free; writes only what differs. A
+ * hold that begins by it began at `now_ns`, which does not matter where `levels` is 0. */
+void page_write_bit(struct page_device *device, uint32_t bit, uint32_t levels, uint64_t now_ns);
 /* A copy of what others may be writing to. */
 void page_copy(struct cutin_page *to, const struct cutin_page *from);
-/* Adds the counters of `from` to those of `to`. */
+/* Adds the counters and times of `from` to those of `to`. */
 void page_add_counters(struct cutin_page *to, const struct cutin_page *from);
 
 #endif

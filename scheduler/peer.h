@@ -52,7 +52,7 @@ struct peer {
     uint32_t queued;
     bool wants_out;
     /* The client. */
-    uint64_t id;
+    uint64_t id, client_since_ns;
     uint32_t asked, level, lowest;
     uint32_t asked_lowest;
     bool flat;    /* all of its streams have its level */

@@ -26,7 +26,7 @@
 
 #include "scheduler/page.h"
 
-#define PROTOCOL_VERSION          2u
+#define PROTOCOL_VERSION          3u
 #define PROTOCOL_NO_SLOT          0xffu
 #define PROTOCOL_NO_BIT           0xffu
 #define PROTOCOL_TEXT             320u
@@ -140,9 +140,13 @@ struct message_row {
     uint32_t devices;
     uint64_t heartbeat_age_ms;
     uint32_t weight;
-    uint32_t state; /* ROW_* */
+    uint32_t state;  /* ROW_* */
+    uint64_t age_ms; /* since it said HELLO */
     char name[PAGE_NAME];
     struct message_row_device device[PAGE_DEVICES];
+#define ROW_TIME(field, help) uint32_t field##_times[HISTOGRAM_BUCKETS];
+    PAGE_TIMES(ROW_TIME)
+#undef ROW_TIME
 };
 
 struct message_done {
@@ -194,7 +198,8 @@ enum control_order {
 };
 #define CONTROL_ALL_STREAMS UINT32_MAX
 
-enum { ROW_PAUSED = 1, ROW_STOPPED = 2 }; /* by the administrator; by a signal */
+/* Paused by the administrator; stopped by a signal; its streams have queues. */
+enum { ROW_PAUSED = 1, ROW_STOPPED = 2, ROW_QUEUES = 4 };
 
 enum message_direction { TO_DAEMON = 1, TO_CLIENT = 2, TO_BOTH = 3 };
 
@@ -213,8 +218,8 @@ static_assert(sizeof(struct message_bit) == 16, "message_bit");
 static_assert(sizeof(struct message_join) == 48, "message_join");
 static_assert(sizeof(struct message_client) == 16, "message_client");
 static_assert(sizeof(struct message_level) == 336, "message_level");
-static_assert(sizeof(struct message_row_device) == 120, "message_row_device");
-static_assert(sizeof(struct message_row) == 80 + 16 * 120, "message_row");
+static_assert(sizeof(struct message_row_device) == 128, "message_row_device");
+static_assert(sizeof(struct message_row) == 88 + 16 * 128 + 2 * 384, "message_row");
 static_assert(sizeof(struct message_control) == 32, "message_control");
 static_assert(sizeof(struct message_policy) == 24, "message_policy");
 static_assert(sizeof(struct message_order) == 16, "message_order");

@@ -98,12 +98,17 @@ static void take_row(struct client_row *to, const struct message_row *from)
         .above = from->above,
         .below = from->below,
         .heartbeat_age_ms = from->heartbeat_age_ms,
+        .age_ms = from->age_ms,
         .weight = from->weight,
         .paused = from->state & ROW_PAUSED,
         .stopped = from->state & ROW_STOPPED,
+        .queues = from->state & ROW_QUEUES,
         .devices = from->devices,
     };
     memcpy(to->name, from->name, sizeof(to->name));
+#define TAKE(field, help) memcpy(to->field##_times, from->field##_times, sizeof(to->field##_times));
+    PAGE_TIMES(TAKE)
+#undef TAKE
     for (uint32_t d = 0; d < from->devices; d++) {
         take_device(&to->device[d], &from->device[d]);
         to->active |= to->device[d].active > 0;

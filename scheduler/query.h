@@ -32,12 +32,17 @@ struct client_row {
     uint32_t lowest;
     uint32_t above, below; /* clients that may hold it, and that it may hold */
     uint64_t heartbeat_age_ms;
+    uint64_t age_ms; /* since it registered */
     uint32_t weight;
     bool paused;  /* by the administrator */
     bool stopped; /* by a signal or a debugger */
+    bool queues;  /* false: it came as real time, its streams have no queues */
     char name[PAGE_NAME];
     uint32_t devices;
     struct client_device_row device[PAGE_DEVICES];
+#define QUERY_TIME(field, help) uint32_t field##_times[HISTOGRAM_BUCKETS];
+    PAGE_TIMES(QUERY_TIME) /* see histogram.h */
+#undef QUERY_TIME
     bool active; /* work above best effort on any device */
     bool held;   /* any level from `lowest` to `level` is held on any device */
 };

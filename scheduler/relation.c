@@ -272,7 +272,7 @@ static void clear_bits(const struct peer *p, struct peer *other)
             continue;
         slot = slot_of(other, gone->device);
         if (slot != PROTOCOL_NO_SLOT)
-            page_write_bit(&other->page->page->device[slot], 1u << gone->bit, 0);
+            page_write_bit(&other->page->page->device[slot], 1u << gone->bit, 0, 0);
     }
 }
 

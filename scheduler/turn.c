@@ -60,13 +60,13 @@ static void collect(struct turn *t, struct peer *first, const struct device *dev
             add(t, p, slot);
 }
 
-static void write_answer(struct turn *t)
+static void write_answer(struct turn *t, uint64_t now)
 {
     for (uint32_t i = 0; i < t->n; i++)
-        page_write_bit(t->pages[i], PAGE_BIT_POLICY, t->members[i].hold ? 0xf : 0);
+        page_write_bit(t->pages[i], PAGE_BIT_POLICY, t->members[i].hold ? 0xf : 0, now);
 }
 
-static int decide(struct peer *peers, const struct policy *policy)
+static int decide(struct peer *peers, const struct policy *policy, uint64_t now)
 {
     static struct turn t;
     struct peer *p;
@@ -81,7 +81,7 @@ static int decide(struct peer *peers, const struct policy *policy)
                 continue;
             collect(&t, p, p->device[slot].device);
             after = t.n >= 2 ? (int)policy->decide(t.members, t.n) : -1;
-            write_answer(&t);
+            write_answer(&t, now);
             if (after >= 0 && (next < 0 || after < next))
                 next = after;
         }
@@ -96,7 +96,7 @@ int turn_take(struct peer *peers, const struct policy *policy, uint64_t now_ns)
         return -1;
     if (now_ns < due_ns)
         return (int)((due_ns - now_ns) / NS_PER_MS) + 1;
-    after = decide(peers, policy);
+    after = decide(peers, policy, now_ns);
     due_ns = after < 0 ? 0 : now_ns + (uint64_t)after * NS_PER_MS;
     return after;
 }
@@ -109,7 +109,7 @@ void turn_reset(struct peer *peers)
     DL_FOREACH (peers, p)
         for (uint32_t slot = 0; p->client && slot < PAGE_DEVICES; slot++)
             if (p->device[slot].device) {
-                page_write_bit(&p->page->page->device[slot], PAGE_BIT_POLICY, 0);
+                page_write_bit(&p->page->page->device[slot], PAGE_BIT_POLICY, 0, 0);
                 p->device[slot].memory = 0;
             }
 }

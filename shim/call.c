@@ -89,6 +89,8 @@ CUresult call_on(struct call *c, struct shim_stream *s)
     if (unlikely(r != CUDA_SUCCESS))
         return context_answer(s->ctx, r);
     c->epoch = schedule_end(s, before);
+    if (c->req.flags & CALL_KERNEL)
+        atomic_fetch_add_explicit(&s->kernels, 1, memory_order_relaxed);
     if (c->req.flags & CALL_WAITS)
         schedule_complete(s, c->epoch);
     return r;

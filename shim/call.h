@@ -9,8 +9,9 @@
 #include "shim/stream.h"
 #include "vhq/vhq.h"
 
-/* In a request's flags, beside vhq's: the driver returns when the work is complete. */
-#define CALL_WAITS (1u << 16)
+/* In a request's flags, beside vhq's. WAITS: the driver returns when the work is complete. */
+#define CALL_WAITS  (1u << 16)
+#define CALL_KERNEL (1u << 17) /* a kernel, or a graph of them: counted */
 
 struct call {
     int (*now)(void *args);    /* the driver call, with the application's own arguments */

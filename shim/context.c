@@ -11,6 +11,7 @@
 #include "scheduler/client.h"
 #include "shim/estimate.h"
 #include "shim/event.h"
+#include "shim/figures.h"
 #include "shim/function.h"
 #include "shim/mark.h"
 #include "shim/orders.h"
@@ -256,7 +257,8 @@ static int context_start_queues(struct shim_context *ctx)
     struct vhq_config vhq = {.budget_us = orders_budget_us(),
                              .depth = orders_depth(),
                              .queue = cfg->queue,
-                             .above = client_above_word()};
+                             .above = client_above_word(),
+                             .times = figures_times()};
     if (!schedule_queues(schedule_lowest()))
         return 0;
     ctx->memops = words_probe(ctx);
@@ -405,6 +407,7 @@ void context_close(struct shim_context *ctx)
         log_line(LOG_WARN, "a context was destroyed while threads wait in it");
         return; /* they keep what they use */
     }
+    figures_close(ctx);
     if (ctx->set)
         vhq_set_destroy(ctx->set);
     words_forget(ctx); /* no stream gives its word back any more */

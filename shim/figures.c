@@ -1,22 +1,25 @@
 /*
- * figures.c - counters of the page, summed up from the vHQs (see figures.h). From the client's
- * thread alone, some times a second: no call of the application pays for a figure.
+ * figures.c - counters of the page, summed up from the vHQs and streams (see figures.h). From the
+ * client's thread alone, some times a second; only what a vHQ times itself goes to the page at once.
  */
 #include "shim/figures.h"
 
 #include "scheduler/client.h"
+#include "shim/stream.h"
 
 static void add(_Atomic uint64_t *counter, uint64_t now, uint64_t before)
 {
     atomic_fetch_add_explicit(counter, now - before, memory_order_relaxed);
 }
 
-void figures_publish(struct shim_context *ctx)
+static struct page_counters *counters_of(const struct shim_context *ctx)
 {
     struct cutin_page *page = client_page();
-    if (!ctx->set || !page || ctx->gpu->index < 0)
-        return;
-    struct page_counters *c = &page->device[ctx->gpu->index].counters;
+    return page && ctx->gpu->index >= 0 ? &page->device[ctx->gpu->index].counters : NULL;
+}
+
+static void publish_queues(struct shim_context *ctx, struct page_counters *c)
+{
     struct vhq_stats now, *before = &ctx->published;
     vhq_set_stats(ctx->set, &now);
     add(&c->submitted, now.submitted, before->submitted);
@@ -29,4 +32,71 @@ void figures_publish(struct shim_context *ctx)
     add(&c->waiting, now.buffered_now, before->buffered_now);
     add(&c->dropped, now.dropped, before->dropped);
     *before = now;
+}
+
+/* A stream without a vHQ: its calls are its commands. */
+static uint64_t pending(struct shim_stream *s)
+{
+    uint64_t complete = atomic_load(&s->complete), epoch = atomic_load(&s->epoch);
+    bool busy = atomic_load_explicit(&s->busy, memory_order_relaxed);
+    return busy && epoch > complete ? epoch - complete : 0;
+}
+
+static void publish_stream(struct shim_stream *s, struct page_counters *c)
+{
+    struct stream_figures *before = &s->published;
+    struct stream_figures now = {.kernels =
+                                     atomic_load_explicit(&s->kernels, memory_order_relaxed)};
+    add(&c->kernels, now.kernels, before->kernels);
+    if (s->direct) {
+        now.calls = atomic_load(&s->epoch);
+        now.pending = pending(s);
+        add(&c->submitted, now.calls, before->calls);
+        add(&c->inlined, now.calls, before->calls);
+        add(&c->in_flight, now.pending, before->pending);
+    }
+    *before = now;
+}
+
+void figures_publish(struct shim_context *ctx)
+{
+    struct page_counters *c = counters_of(ctx);
+    if (!c)
+        return;
+    if (ctx->set)
+        publish_queues(ctx, c);
+    pthread_mutex_lock(&ctx->lock);
+    for (struct shim_stream *s = ctx->streams; s; s = s->next)
+        publish_stream(s, c);
+    pthread_mutex_unlock(&ctx->lock);
+}
+
+void figures_close(struct shim_context *ctx)
+{
+    struct page_counters *c = counters_of(ctx);
+    if (!c || !ctx->set)
+        return;
+    publish_queues(ctx, c);
+    add(&c->in_flight, 0, ctx->published.in_flight_now);
+    add(&c->waiting, 0, ctx->published.buffered_now);
+}
+
+void figures_forget(struct shim_stream *s)
+{
+    struct page_counters *c = counters_of(s->ctx);
+    if (!c)
+        return;
+    publish_stream(s, c);
+    add(&c->in_flight, 0, s->published.pending);
+}
+
+const struct vhq_times *figures_times(void)
+{
+    static struct vhq_times times = {.bucket = histogram_bucket};
+    struct cutin_page *page = client_page();
+    if (!page)
+        return NULL;
+    times.hold = page->times.hold;
+    times.stop = page->times.preemption;
+    return &times;
 }

@@ -88,7 +88,11 @@ static uint32_t graph_flags(const struct graph_call *a)
 
 static CUresult graph_submit(struct graph_call *a, bool ptds)
 {
-    struct call c = {.now = graph_run, .run = graph_run, .args = a, .req = {.bytes = sizeof *a}};
+    const uint32_t kernel = a->upload ? 0 : CALL_KERNEL;
+    struct call c = {.now = graph_run,
+                     .run = graph_run,
+                     .args = a,
+                     .req = {.bytes = sizeof *a, .flags = kernel}};
     struct shim_stream *s = call_stream(&a->stream, ptds);
     if (!s || !s->q || (capture_any() && capture_active(s->handle)) ||
         (a->exec = exec_of(a->handle)) == NULL)
@@ -98,7 +102,7 @@ static CUresult graph_submit(struct graph_call *a, bool ptds)
     a->exec->ctx = s->ctx;
     c.req.signals = vhq_fence_new();
     c.req.after = exec_swap(a->exec, c.req.signals);
-    c.req.flags = c.req.signals ? graph_flags(a) : VHQ_MUST_INLINE;
+    c.req.flags = kernel | (c.req.signals ? graph_flags(a) : VHQ_MUST_INLINE);
     c.req.est_ns = estimate_ns(&a->exec->estimate);
     CUresult r = call_on(&c, s);
     vhq_fence_put(c.req.after);

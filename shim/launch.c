@@ -318,7 +318,8 @@ static void launch_prepare(struct launch *l, struct call *c, struct shim_stream 
 
 static CUresult launch_submit(struct launch *l, bool ptds)
 {
-    struct call c = {.now = launch_now, .pack = launch_pack, .args = l};
+    struct call c = {
+        .now = launch_now, .pack = launch_pack, .args = l, .req = {.flags = CALL_KERNEL}};
     struct shim_stream *s = call_stream(&l->stream, ptds);
     if (s && s->q)
         launch_prepare(l, &c, s);

@@ -66,7 +66,10 @@ static void stream_look(struct shim_stream *s)
     }
     if (s->per_thread && !stream_quiet(s, epoch))
         return;
-    if (REAL(cuStreamQuery)(s->per_thread ? CU_STREAM_LEGACY : s->handle) != CUDA_ERROR_NOT_READY)
+    CUresult r = REAL(cuStreamQuery)(s->per_thread ? CU_STREAM_LEGACY : s->handle);
+    if (r == CUDA_SUCCESS && !s->per_thread)
+        schedule_complete(s, epoch);
+    else if (r != CUDA_ERROR_NOT_READY)
         schedule_idle(s, epoch);
 }
 
@@ -123,6 +126,7 @@ int schedule_open(void)
                                        .linger_us = cfg->linger_us,
                                        .max_hold_ms = cfg->max_hold_ms,
                                        .deadline_ms = cfg->deadline_ms,
+                                       .direct = !cfg->deadline_ms,
                                        .socket = cfg->socket[0] ? cfg->socket : NULL,
                                        .tick = schedule_tick,
                                        .order = orders_take,

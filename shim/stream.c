@@ -7,6 +7,7 @@
 
 #include "scheduler/client.h"
 #include "shim/capture.h"
+#include "shim/figures.h"
 #include "shim/mark.h"
 #include "shim/outside.h"
 #include "shim/pool.h"
@@ -39,6 +40,7 @@ static void stream_give_queue(struct shim_stream *s, int priority)
                             .stream = s->handle,
                             .user = s,
                             .hold = s->janitor || dev < 0 ? NULL : client_hold_word(dev, s->level),
+                            .hold_since = client_hold_since(dev, s->level),
                             .done = s->word};
     if (vhq_create(ctx->set, &desc, &s->q) != 0) {
         s->q = NULL;
@@ -53,6 +55,7 @@ static void stream_reset(struct shim_stream *s, struct shim_context *ctx, CUstre
     s->q = NULL;
     s->per_thread = handle == CU_STREAM_PER_THREAD;
     s->janitor = false;
+    s->direct = false;
     s->tracked = false;
     s->word = NULL;
     s->ring = NULL;
@@ -61,6 +64,8 @@ static void stream_reset(struct shim_stream *s, struct shim_context *ctx, CUstre
     atomic_store(&s->complete,
                  atomic_fetch_add(&s->epoch, 1) + 1); /* never back: events remember */
     atomic_store(&s->busy, 0);
+    s->published = (struct stream_figures){.calls = atomic_load(&s->epoch)};
+    atomic_store(&s->kernels, 0);
     atomic_store(&s->marked, 0);
 }
 
@@ -91,6 +96,7 @@ struct shim_stream *stream_add(struct shim_context *ctx, CUstream handle, unsign
     s->tracked = s->level > CUTIN_LEVEL_BE && ctx->gpu->index >= 0;
     if (ctx->set && schedule_queues(s->level))
         stream_give_queue(s, priority);
+    s->direct = !s->q;
     stream_link(s);
     return s;
 }
@@ -203,6 +209,7 @@ void stream_free(struct shim_stream *s)
         vhq_destroy(s->q);
     s->q = NULL;
     pthread_mutex_lock(&ctx->lock);
+    figures_forget(s);
     DL_DELETE(ctx->streams, s);
     pthread_mutex_unlock(&ctx->lock);
     if (s->word && !s->janitor)

@@ -11,6 +11,11 @@
 
 struct mark_ring;
 
+/* What figures.c has counted so far. */
+struct stream_figures {
+    uint64_t kernels, calls, pending;
+};
+
 enum stream_state {
     STREAM_LIVE,
     STREAM_GONE,      /* destroyed by the application; its buffered work is still to be submitted */
@@ -23,6 +28,7 @@ struct shim_stream {
     CUstream handle;
     struct shim_context *ctx;
     struct vhq *q; /* NULL: goes straight to the driver */
+    bool direct;   /* it never had one */
     uint32_t level;
     enum vhq_kind kind;
     bool per_thread; /* CU_STREAM_PER_THREAD of one thread: only that thread may submit */
@@ -32,8 +38,10 @@ struct shim_stream {
 
     _Alignas(64) _Atomic uint64_t epoch, complete; /* stream-ordered calls (schedule.h) */
     _Atomic uint32_t busy;
+    _Atomic uint64_t kernels; /* launched by the application, graphs included */
     uint64_t looked; /* epoch at the last tick, and for how many it was so; the client's thread's */
     uint32_t quiet;
+    struct stream_figures published; /* under the lock of the context */
 
     /* Completion: a word that the GPU writes, or pooled events where memops are missing. */
     _Atomic uint32_t *word;

@@ -236,7 +236,7 @@ bool cap_reached(struct vhq *q, uint32_t value)
 }
 
 /* Takes what has landed off the books; returns its estimate, 0 if nothing did. */
-static uint64_t cap_land(struct vhq *q)
+static uint64_t cap_land(struct vhq *q, uint64_t now)
 {
     uint32_t newest = atomic_load_explicit(&q->newest, memory_order_acquire);
     uint32_t landed = peek(q->landed_mark), word = cap_word(q);
@@ -251,6 +251,7 @@ static uint64_t cap_land(struct vhq *q)
     PROBE3(complete, q->desc.stream, last->sent - q->landed_sent, est);
     bump(q->completed, last->sent - q->landed_sent);
     q->landed_sent = last->sent;
+    q->landed_ns = now;
     atomic_store_explicit(&q->landed, last->flown, memory_order_relaxed);
     atomic_store_explicit(&q->landed_mark, word, memory_order_release);
     atomic_fetch_sub_explicit(&q->set->sum_ns, est, memory_order_relaxed);
@@ -337,7 +338,7 @@ void cap_look(struct vhq_set *s, uint64_t now)
     s->oldest_ns = 0;
     for (struct vhq **p = &s->flying, *q; (q = *p) != NULL;) {
         struct vhq *next = q->flying_next; /* grounded, it may be on its way back at once */
-        est += cap_land(q);
+        est += cap_land(q, now);
         if (cap_grounded(q)) {
             *p = next;
             continue;

@@ -12,6 +12,7 @@
  * set.c         sets, their registry, fork
  * wait.c        futexes and waiters
  * stats.c       figures
+ * times.c       how long holds last, and how soon the device stops
  *
  * Who may submit to a stream. At any moment at most one thread has the *submission right* of a vHQ,
  * and only that thread calls the driver for it, places its markers and writes the counters marked
@@ -211,7 +212,10 @@ struct vhq {
         landed_seq;           /* head_seq, or one more: the head is submitted but not popped yet */
     _Atomic uint32_t running; /* enum running; cleared with release, read under `lock` too */
     uint64_t reset_seq;       /* earlier commands are to be dropped */
-    uint64_t held_since_ns;
+    uint64_t held_since_ns;      /* as far as the dispatcher saw; 0: not held */
+    uint64_t stopping_since_ns;  /* the same, by those who hold it */
+    uint64_t stopping_after_ns;  /* completions seen later than this belong to the hold */
+    uint64_t landed_ns;          /* a completion was last seen */
     struct vhq *prev, *next; /* all vHQs of the set */
     uint32_t pins;           /* its owner, and threads that walk the list and stand here */
     bool gone;               /* destroyed: the last pin frees it */
@@ -385,5 +389,10 @@ void waiter_check(struct vhq_set *s, struct vhq *q);
 /* ---- stats.c --------------------------------------------------------------------------------- */
 
 void stats_add(struct vhq_stats *sum, struct vhq *q);
+
+/* ---- times.c: set's lock held ------------------------------------------------------------------ */
+
+void times_hold_begins(struct vhq *q, uint64_t now);
+uint64_t times_hold_ends(struct vhq *q, uint64_t now); /* how long it lasted */
 
 #endif

@@ -137,7 +137,11 @@ static void hold_began(struct scan *c, struct vhq *q)
     uint64_t now = scan_now(c);
     if (q->held_since_ns == 0) {
         PROBE2(hold, q->desc.stream, ring_head(&q->ring)->ticket);
-        q->held_since_ns = now;
+        times_hold_begins(q, now);
+    }
+    if (!c->looked && c->s->cfg.times != NULL && peek(c->s->sum_ns) != 0) {
+        cap_look(c->s, now);
+        c->looked = true;
     }
     /* A long hold is looked at less often: never later than 1 % of its length. */
     uint64_t look = (now - q->held_since_ns) / 100;
@@ -153,12 +157,9 @@ static void hold_ended(struct scan *c, struct vhq *q)
 {
     if (q->held_since_ns == 0)
         return;
-    bump(q->holds, 1u);
     if (BITE(lost_on_release) && ring_head(&q->ring) != NULL)
         ring_head(&q->ring)->cmd.run = NULL;
-    uint64_t held_ns = scan_now(c) - q->held_since_ns;
-    bump(q->hold_ns, held_ns);
-    q->held_since_ns = 0;
+    uint64_t held_ns = times_hold_ends(q, scan_now(c));
     PROBE2(release, q->desc.stream, held_ns);
 }
 

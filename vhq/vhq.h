@@ -62,6 +62,13 @@ struct vhq_ops {
     void (*failed)(void *user, struct vhq *q, int err);
 };
 
+/* Histograms of the owner's: times[bucket(ns)] counts. Called and written with a lock held. */
+struct vhq_times {
+    uint32_t (*bucket)(uint64_t ns);
+    _Atomic uint32_t *hold; /* finished holds that found work buffered */
+    _Atomic uint32_t *stop; /* from a hold until the last completion that was seen during it */
+};
+
 struct vhq_config {
     uint32_t budget_us; /* estimated GPU time in flight per set while somebody above exists */
     uint32_t depth;     /* commands in flight per vHQ */
@@ -69,6 +76,7 @@ struct vhq_config {
     /* Number of connected clients above this process. 0: the cap is relaxed (16 x budget, depth
      * at least 256). NULL: always the strict cap. */
     const _Atomic uint32_t *above;
+    const struct vhq_times *times; /* NULL: none are kept */
 };
 
 /* Defaults of vhq_config, as documented for CUTIN_BUDGET_US, CUTIN_DEPTH and CUTIN_QUEUE. */
@@ -95,6 +103,8 @@ struct vhq_desc {
     void *stream;                 /* passed back to ops */
     void *user;                   /* vhq_user() */
     const _Atomic uint32_t *hold; /* held while nonzero; NULL: never held by others */
+    const _Atomic uint64_t *hold_since; /* CLOCK_MONOTONIC, when `hold` was last zero no more; NULL:
+                                           nobody says */
     const _Atomic uint32_t *done; /* completion word written by the GPU; NULL: ops->poll. Markers
                                          count on from its value at vhq_create */
 };

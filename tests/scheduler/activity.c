@@ -86,6 +86,45 @@ Test(activity, calls_nest_and_the_highest_level_counts)
     page_unmap(other);
 }
 
+Test(activity, streams_without_a_queue_use_the_gpu_while_they_are_active)
+{
+    const _Atomic uint64_t *gpu_ns = &a.page->device[DEV].counters.gpu_ns;
+    uint64_t began = clock_ns(), seen;
+
+    activity_begin(&a, DEV, 3);
+    activity_end(&a, DEV, 3);
+    cr_assert_eq(*gpu_ns, 0, "somebody else estimates it");
+    a.direct = true;
+    activity_begin(&a, DEV, 2);
+    activity_end(&a, DEV, 2);
+    cr_assert_eq(*gpu_ns, 0, "of a level that has queues");
+    activity_begin(&a, DEV, 3);
+    activity_begin(&a, DEV, 3);
+    activity_tick(&a, clock_ns() + 1);
+    seen = *gpu_ns;
+    cr_assert(seen > 0 && seen <= clock_ns() - began + 1, "counted while it goes on");
+    activity_end(&a, DEV, 3);
+    activity_end(&a, DEV, 3);
+    cr_assert(*gpu_ns >= seen && *gpu_ns <= clock_ns() - began + 1);
+    seen = *gpu_ns;
+    activity_tick(&a, clock_ns());
+    cr_assert_eq(*gpu_ns, seen, "inactive");
+}
+
+Test(activity, whoever_is_held_is_told_since_when)
+{
+    struct cutin_page *other = join(1, 0);
+    uint64_t before = clock_ns(), since;
+
+    activity_begin(&a, DEV, 3);
+    since = other->device[5].hold_since_ns[0];
+    cr_assert(since >= before && since <= clock_ns());
+    activity_refresh(&a, DEV);
+    cr_assert_eq(other->device[5].hold_since_ns[0], since, "it is the same hold");
+    activity_end(&a, DEV, 3);
+    page_unmap(other);
+}
+
 Test(activity, one_idle_too_many_is_ignored)
 {
     activity_end(&a, DEV, 3);

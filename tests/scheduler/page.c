@@ -59,16 +59,35 @@ Test(page, a_bit_is_written_to_both_words_and_no_other_bit_changes)
 
     atomic_store(&d->want[1], PAGE_BIT_PAUSED);
     atomic_store(&d->hold[1], PAGE_BIT_PAUSED);
-    page_write_bit(d, 1u << 4, 0x7);
-    page_write_bit(d, 1u << 9, 0x2);
+    page_write_bit(d, 1u << 4, 0x7, 5);
+    page_write_bit(d, 1u << 9, 0x2, 5);
     cr_assert_eq(d->hold[0], 1u << 4);
     cr_assert_eq(d->hold[1], PAGE_BIT_PAUSED | 1u << 4 | 1u << 9);
     cr_assert_eq(d->want[1], d->hold[1]);
     cr_assert_eq(d->hold[3], 0);
-    page_write_bit(d, 1u << 4, 0x1);
+    page_write_bit(d, 1u << 4, 0x1, 5);
     cr_assert_eq(d->hold[0], 1u << 4);
     cr_assert_eq(d->hold[1], PAGE_BIT_PAUSED | 1u << 9);
     cr_assert_eq(d->want[2], 0);
+    page_unmap(page);
+}
+
+Test(page, a_hold_says_since_when_until_the_next_one_begins)
+{
+    struct cutin_page *page = page_new();
+    struct page_device *d = &page->device[0];
+
+    page_write_bit(d, 1u << 4, 0x1, 100);
+    page_write_bit(d, 1u << 5, 0x3, 200);
+    cr_assert_eq(d->hold_since_ns[0], 100, "the second holder came later");
+    cr_assert_eq(d->hold_since_ns[1], 200);
+    page_write_bit(d, 1u << 4, 0, 0);
+    page_write_bit(d, 1u << 4, 0x1, 300);
+    cr_assert_eq(d->hold_since_ns[0], 100, "it was never open");
+    page_write_bit(d, 1u << 4, 0, 0);
+    page_write_bit(d, 1u << 5, 0, 0);
+    page_write_bit(d, 1u << 4, 0x1, 400);
+    cr_assert_eq(d->hold_since_ns[0], 400);
     page_unmap(page);
 }
 
@@ -130,7 +149,7 @@ Test(page, a_shared_page_cannot_be_cut_short)
     close(fd);
 }
 
-Test(page, counters_are_carried_over)
+Test(page, counters_and_times_are_carried_over)
 {
     struct cutin_page *a = page_new(), *b = page_new();
     struct cutin_page *copy = aligned_alloc(4096, sizeof(*copy));
@@ -138,10 +157,15 @@ Test(page, counters_are_carried_over)
     atomic_store(&a->device[2].counters.submitted, 40);
     atomic_store(&a->device[2].counters.dropped, 1);
     atomic_store(&b->device[2].counters.submitted, 2);
+    atomic_store(&a->times.hold[7], 3);
+    atomic_store(&b->times.hold[7], 4);
+    atomic_store(&a->times.preemption[HISTOGRAM_BUCKETS - 1], 5);
     page_copy(copy, a);
     page_add_counters(b, copy);
     cr_assert_eq(b->device[2].counters.submitted, 42);
     cr_assert_eq(b->device[2].counters.dropped, 1);
+    cr_assert_eq(b->times.hold[7], 7);
+    cr_assert_eq(b->times.preemption[HISTOGRAM_BUCKETS - 1], 5);
     free(copy);
     page_unmap(a);
     page_unmap(b);

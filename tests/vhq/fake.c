@@ -154,6 +154,7 @@ static int stream_new(struct world *w, enum vhq_kind kind, bool word, int priori
                             .stream = s,
                             .user = s,
                             .hold = &s->hold,
+                            .hold_since = &s->hold_since,
                             .done = word ? &s->done : NULL};
     if (vhq_create(w->set, &desc, &s->q) != 0)
         abort();

@@ -38,6 +38,7 @@ struct stream {
     struct world *w;
     enum vhq_kind kind;
     _Atomic uint32_t done, hold;
+    _Atomic uint64_t hold_since;
     uint32_t polled; /* last value, for vHQs without a word */
     struct work {
         int command; /* NONE: a marker */

@@ -1,0 +1,113 @@
+/* vhq_times.c - how long holds last, and how soon the device has stopped, on a clock that stands. */
+#include <criterion/criterion.h>
+#include <time.h>
+
+#include "tests/vhq/fake.h"
+
+#define US 1000ull
+
+/* One bucket per 10 us. */
+enum { BUCKETS = 1000 };
+static _Atomic uint32_t hold_times[BUCKETS], stop_times[BUCKETS];
+
+static uint32_t bucket_of(uint64_t ns)
+{
+    uint64_t bucket = ns / (10 * US);
+    return bucket < BUCKETS ? (uint32_t)bucket : BUCKETS - 1;
+}
+
+static const struct vhq_times times = {bucket_of, hold_times, stop_times};
+
+static uint32_t total(const _Atomic uint32_t *counts)
+{
+    uint32_t sum = 0;
+    for (int i = 0; i < BUCKETS; i++)
+        sum += counts[i];
+    return sum;
+}
+
+static uint64_t now_ns(void)
+{
+    struct timespec ts;
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+static struct world *timed(void)
+{
+    clock_freeze();
+    return world_new(&(struct vhq_config){.budget_us = 200, .depth = 8, .times = &times});
+}
+
+/* Another vHQ that needs no room shows that the dispatcher has been looking. */
+static void dispatcher_looks(struct world *w, int stream)
+{
+    for (int i = 0; i < 5; i++) {
+        world_call(w, &(struct call){.stream = stream, .flags = VHQ_FREE | VHQ_MUST_BUFFER});
+        vhq_drain(w->stream[stream].q, false);
+    }
+}
+
+static void hold(struct world *w, int stream)
+{
+    atomic_store(&w->stream[stream].hold_since, now_ns());
+    atomic_store(&w->stream[stream].hold, 1);
+}
+
+static void release(struct world *w, int stream)
+{
+    atomic_store(&w->stream[stream].hold, 0);
+    vhq_drain(w->stream[stream].q, false);
+    device_finish(w);
+}
+
+Test(times, a_hold_counts_its_length_and_when_the_device_had_stopped)
+{
+    struct world *w = timed();
+    int a = world_stream(w, VHQ_NONBLOCKING), other = world_stream(w, VHQ_NONBLOCKING);
+
+    launch(w, a, 100);
+    launch(w, a, 100);
+    hold(w, a);
+    clock_advance(30 * US); /* until the dispatcher notices */
+    launch(w, a, 100);
+    dispatcher_looks(w, other);
+    clock_advance(70 * US);
+    device_step(w, a);
+    dispatcher_looks(w, other);
+    clock_advance(100 * US);
+    device_step(w, a);
+    dispatcher_looks(w, other);
+    clock_advance(300 * US);
+    release(w, a);
+    cr_assert_eq(hold_times[47], 1, "buffered work was held for 470 us");
+    cr_assert_eq(stop_times[20], 1, "the last in flight was complete 200 us after the hold");
+    cr_assert_eq(total(hold_times) + total(stop_times), 2);
+    world_free(w);
+}
+
+Test(times, what_was_not_seen_in_time_is_not_counted)
+{
+    struct world *w = timed();
+    int a = world_stream(w, VHQ_NONBLOCKING), other = world_stream(w, VHQ_NONBLOCKING);
+
+    launch(w, a, 100);
+    hold(w, a);
+    launch(w, a, 100);
+    dispatcher_looks(w, other);
+    release(w, a);
+    cr_assert_eq(total(hold_times), 1);
+    cr_assert_eq(total(stop_times), 0, "it was let go before anything completed");
+
+    launch(w, a, 100);
+    device_finish(w);
+    clock_advance(1000 * US);
+    hold(w, a);
+    clock_advance(8000 * US);
+    launch(w, a, 100);
+    dispatcher_looks(w, other);
+    release(w, a);
+    cr_assert_eq(total(hold_times), 2);
+    cr_assert_eq(total(stop_times), 0, "nobody looked for nine milliseconds");
+    world_free(w);
+}

@@ -1,0 +1,43 @@
+/*
+ * times.c - how long holds last, and how soon after a hold the device has stopped.
+ *
+ * Everything is measured at the dispatcher's looks, which are 50 us apart while something buffered is
+ * held. A completion that was first seen long after it may have happened says nothing and is not
+ * counted; nor is a hold that ended before anything completed.
+ */
+#include "vhq/internal.h"
+
+enum { FRESH_NS = 1000 * 1000 }; /* between two looks this near, seen late is not late */
+
+static void count(const struct vhq_times *t, _Atomic uint32_t *times, uint64_t ns)
+{
+    atomic_fetch_add_explicit(&times[t->bucket(ns)], 1, memory_order_relaxed);
+}
+
+void times_hold_begins(struct vhq *q, uint64_t now)
+{
+    const _Atomic uint64_t *since = q->desc.hold_since;
+    uint64_t began = since != NULL ? atomic_load_explicit(since, memory_order_relaxed) : now;
+    bool fresh = now - q->set->looked_ns < FRESH_NS;
+
+    q->held_since_ns = now;
+    q->stopping_since_ns = began != 0 && began < now ? began : now;
+    q->stopping_after_ns = fresh ? now - 1 : now;
+}
+
+uint64_t times_hold_ends(struct vhq *q, uint64_t now)
+{
+    const struct vhq_times *t = q->set->cfg.times;
+    uint64_t held = now - q->held_since_ns;
+
+    bump(q->holds, 1u);
+    bump(q->hold_ns, held);
+    q->held_since_ns = 0;
+    if (t == NULL)
+        return held;
+    count(t, t->hold, held);
+    /* What carries no marker yet runs behind the last one that does. */
+    if (q->landed_ns > q->stopping_after_ns)
+        count(t, t->stop, q->landed_ns - q->stopping_since_ns + peek(q->tail_est_ns));
+    return held;
+}

@@ -18,7 +18,8 @@ static uint32_t highest(const struct activity *a, uint32_t dev)
     if (atomic_load(&d->external) & WAITS_STALLED)
         return PAGE_LEVELS;
     for (uint32_t level = PAGE_LEVELS; level-- > 0;)
-        if (atomic_load(&d->count[level]) || atomic_load(&d->linger_until_ns[level]))
+        if (atomic_load(&d->count[level]) || atomic_load(&d->linger_until_ns[level]) ||
+            atomic_load(&d->soon_until_ns[level]))
             return level;
     return PAGE_LEVELS;
 }
@@ -123,33 +124,60 @@ void activity_refresh_all(struct activity *a)
         activity_refresh(a, dev);
 }
 
+static void count_cut_in(struct activity *a, uint32_t dev, uint32_t level)
+{
+    if (activity_outside(a, dev) == 0 && level == 0)
+        return;
+    PROBE2(cut_in, dev, level);
+    atomic_fetch_add_explicit(&a->page->device[dev].counters.cut_ins, 1, memory_order_relaxed);
+}
+
 void activity_begin(struct activity *a, uint32_t dev, uint32_t level)
 {
     /* Sequentially consistent, like everything activity_level reads: see the header. */
     if (atomic_fetch_add(&a->device[dev].count[level], 1) != 0)
         return;
-    if (activity_outside(a, dev) > 0 || level > 0) {
-        PROBE2(cut_in, dev, level);
-        atomic_fetch_add_explicit(&a->page->device[dev].counters.cut_ins, 1, memory_order_relaxed);
-    }
+    if (atomic_load(&a->device[dev].soon_until_ns[level]))
+        atomic_store(&a->device[dev].soon_met[level], true);
+    count_cut_in(a, dev, level);
     activity_refresh(a, dev);
+}
+
+void activity_soon(struct activity *a, uint32_t dev, uint32_t level, uint64_t until_ns)
+{
+    struct activity_device *d = &a->device[dev];
+
+    atomic_store(&d->soon_met[level], false);
+    if (atomic_exchange(&d->soon_until_ns[level], until_ns) == 0 && until_ns)
+        count_cut_in(a, dev, level);
+    activity_refresh(a, dev);
+    if (until_ns && a->waker)
+        waker_at(a->waker, until_ns);
 }
 
 void activity_end(struct activity *a, uint32_t dev, uint32_t level)
 {
     struct activity_device *d = &a->device[dev];
+    uint64_t until = a->linger_ns ? clock_ns() + a->linger_ns : 0;
     uint32_t before;
 
     /* Before the count goes down: there must be no moment in between that looks inactive. */
-    if (a->linger_ns)
-        atomic_store(&d->linger_until_ns[level], clock_ns() + a->linger_ns);
+    if (until)
+        atomic_store(&d->linger_until_ns[level], until);
     before = atomic_load(&d->count[level]);
     do {
         if (before == 0)
             return; /* forgotten by activity_clear */
     } while (!atomic_compare_exchange_weak(&d->count[level], &before, before - 1));
-    if (before == 1 && !a->linger_ns)
+    if (before != 1)
+        return;
+    bool announced = atomic_exchange(&d->soon_met[level], false);
+    if (announced)
+        atomic_store(&d->soon_until_ns[level], 0);
+    if (announced || !until)
         activity_refresh(a, dev);
+    if (until && a->waker)
+        waker_at(a->waker, until);
 }
 
 static void external_step(struct activity *a, uint32_t dev, int by)
@@ -178,20 +206,35 @@ void activity_wait_end(struct activity *a, uint32_t dev)
     external_step(a, dev, -1);
 }
 
-static void end_linger(struct activity *a, uint32_t dev, uint64_t now)
+/* True: it was due, and has ended. Else *next is no later than its time. */
+static bool end_due(_Atomic uint64_t *until, uint64_t now, uint64_t *next)
 {
-    bool ended = false;
+    uint64_t seen = atomic_load(until);
 
-    for (uint32_t level = 0; level < PAGE_LEVELS; level++) {
-        _Atomic uint64_t *until = &a->device[dev].linger_until_ns[level];
-        uint64_t seen = atomic_load(until);
+    /* Fails if somebody began anew. */
+    if (seen && seen <= now && atomic_compare_exchange_strong(until, &seen, 0))
+        return true;
+    if (seen && (*next == 0 || seen < *next))
+        *next = seen;
+    return false;
+}
 
-        /* Fails if somebody began to linger anew. */
-        if (seen && seen <= now && atomic_compare_exchange_strong(until, &seen, 0))
-            ended = true;
+uint64_t activity_expire(struct activity *a, uint64_t now_ns)
+{
+    uint64_t next = 0;
+
+    for (uint32_t dev = 0; dev < PAGE_DEVICES; dev++) {
+        struct activity_device *d = &a->device[dev];
+        bool ended = false;
+
+        for (uint32_t level = 0; level < PAGE_LEVELS; level++) {
+            ended |= end_due(&d->linger_until_ns[level], now_ns, &next);
+            ended |= end_due(&d->soon_until_ns[level], now_ns, &next);
+        }
+        if (ended)
+            activity_refresh(a, dev);
     }
-    if (ended)
-        activity_refresh(a, dev);
+    return next;
 }
 
 static void find_stall(struct activity *a, uint32_t dev, uint64_t now)
@@ -223,9 +266,9 @@ static void count_direct(struct activity *a, uint32_t dev, uint64_t now)
 
 void activity_tick(struct activity *a, uint64_t now_ns)
 {
+    activity_expire(a, now_ns);
     for (uint32_t dev = 0; dev < PAGE_DEVICES; dev++) {
         count_direct(a, dev, now_ns);
-        end_linger(a, dev, now_ns);
         find_stall(a, dev, now_ns);
     }
 }
@@ -234,7 +277,8 @@ bool activity_lingering(const struct activity *a)
 {
     for (uint32_t dev = 0; dev < PAGE_DEVICES; dev++)
         for (uint32_t level = 0; level < PAGE_LEVELS; level++)
-            if (atomic_load(&a->device[dev].linger_until_ns[level]))
+            if (atomic_load(&a->device[dev].linger_until_ns[level]) ||
+                atomic_load(&a->device[dev].soon_until_ns[level]))
                 return true;
     return false;
 }
@@ -247,6 +291,8 @@ void activity_clear(struct activity *a)
         for (uint32_t level = 0; level < PAGE_LEVELS; level++) {
             atomic_store(&d->count[level], 0);
             atomic_store(&d->linger_until_ns[level], 0);
+            atomic_store(&d->soon_until_ns[level], 0);
+            atomic_store(&d->soon_met[level], false);
         }
         atomic_store(&d->external, 0);
         activity_refresh(a, dev);

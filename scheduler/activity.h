@@ -27,6 +27,7 @@
 
 #include "scheduler/below.h"
 #include "scheduler/page.h"
+#include "scheduler/waker.h"
 
 #define ACTIVITY_STALL_NS 20000000u
 
@@ -34,6 +35,8 @@ struct activity_device {
     _Alignas(64) _Atomic uint32_t count[PAGE_LEVELS];
     _Atomic uint64_t linger_until_ns[PAGE_LEVELS]; /* 0 = not lingering */
     _Atomic uint64_t direct_since_ns; /* not yet counted as GPU time since then; 0 = inactive */
+    _Atomic uint64_t soon_until_ns[PAGE_LEVELS]; /* 0 = nothing is announced */
+    _Atomic bool soon_met[PAGE_LEVELS];          /* what was announced has begun */
     /* External waits: bits 0..15 pending, bit 16 stalled, bits 32..63 begun or ended so far. */
     _Atomic uint64_t external;
     /* The client's thread alone: when `external` was first seen with its present value. */
@@ -43,6 +46,7 @@ struct activity_device {
 struct activity {
     struct cutin_page *page; /* own */
     struct below below;
+    struct waker *waker; /* for activity_expire; NULL: whoever calls that is late */
     uint64_t linger_ns;
     uint64_t deadline_ns;         /* of a request without a hint, from its begin; 0 = none */
     _Atomic uint64_t hint_due_ns; /* when the next request is to be done; 0 = no hint */
@@ -64,13 +68,20 @@ void activity_wait_end(struct activity *a, uint32_t dev);
 uint32_t activity_level(const struct activity *a, uint32_t dev);
 uint32_t activity_outside(const struct activity *a, uint32_t dev);
 
-/* Writes the bits of one device, or of all, as they should be now. Any thread. */
 /* The request under way, or the next one, is to be done at `due_ns`; 0: no hint. Any thread. */
 void activity_hint(struct activity *a, uint64_t due_ns);
+/* Work of `level` will come: it counts as begun until what comes is done, and no longer than until
+ * `until_ns`; 0 takes that back. Any thread. */
+void activity_soon(struct activity *a, uint32_t dev, uint32_t level, uint64_t until_ns);
+
+/* Writes the bits of one device, or of all, as they should be now. Any thread. */
 void activity_refresh(struct activity *a, uint32_t dev);
 void activity_refresh_all(struct activity *a);
 
-/* For the client's thread: ends what lingered long enough, finds stalled external waits. */
+/* Ends what lingered, or was announced, long enough. Returns when the next one ends; 0: there is none.
+ * Any thread. */
+uint64_t activity_expire(struct activity *a, uint64_t now_ns);
+/* For the client's thread: the same, and finds stalled external waits. */
 void activity_tick(struct activity *a, uint64_t now_ns);
 bool activity_lingering(const struct activity *a);
 /* Forgets all activity, and clears the bits. */

@@ -63,6 +63,7 @@ static struct {
     uint32_t streams[PAGE_LEVELS], above_own;
     bool said[NOTICES];
     pthread_t thread;
+    struct waker waker;
     _Atomic uint32_t level; /* granted */
     _Atomic bool open, stop, forked, up, broken;
 } self = {.lock = PTHREAD_MUTEX_INITIALIZER, .connection.fd = -1};
@@ -514,6 +515,11 @@ static void configure(const struct client_config *cfg)
     self.order_count = 0;
 }
 
+static uint64_t expire(void *activity, uint64_t now_ns)
+{
+    return activity_expire(activity, now_ns);
+}
+
 int client_open(const struct client_config *cfg)
 {
     int rc = 0;
@@ -533,10 +539,13 @@ int client_open(const struct client_config *cfg)
     configure(cfg);
     page_identify();
     self.activity.page = self.page;
+    self.activity.waker = &self.waker;
     if (self.socket[0])
         wait_for_welcome();
     atomic_store(&self.stop, false);
     rc = thread_start();
+    if (rc == 0 && self.activity.linger_ns)
+        waker_start(&self.waker, expire, &self.activity);
     if (rc == 0)
         atomic_store_explicit(&self.open, true, memory_order_release);
     else if (self.link == LINK_UP)
@@ -565,7 +574,10 @@ void client_close(void)
 {
     if (!usable(0, 0))
         return;
+    pthread_mutex_lock(&self.lock);
     atomic_store(&self.open, false);
+    waker_stop(&self.waker);
+    pthread_mutex_unlock(&self.lock);
     activity_clear(&self.activity);
     if (!thread_join()) {
         /* It still owns the connection; the daemon repairs when the process ends. */
@@ -634,6 +646,19 @@ void client_idle(int dev, uint32_t level)
 {
     if (usable(dev, level))
         activity_end(&self.activity, (uint32_t)dev, level);
+}
+
+void client_soon(int dev, uint32_t level, uint32_t us)
+{
+    if (!usable(dev, level))
+        return;
+    if (us && !atomic_load(&self.waker.running)) {
+        pthread_mutex_lock(&self.lock);
+        if (usable(dev, level)) /* without it, what is due ends up to 10 ms late */
+            waker_start(&self.waker, expire, &self.activity);
+        pthread_mutex_unlock(&self.lock);
+    }
+    activity_soon(&self.activity, (uint32_t)dev, level, us ? clock_ns() + us * 1000ull : 0);
 }
 
 void client_hint_deadline(uint32_t us)

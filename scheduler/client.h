@@ -79,6 +79,9 @@ void client_forget_stream(uint32_t level);
 void client_external_wait_begin(int dev, uint32_t level);
 void client_external_wait_end(int dev, uint32_t level);
 
+/* Work of `level` will come on device `dev` within `us` microseconds: hold what is below from now on,
+ * until what comes is done, and no longer than that; 0 takes it back. The first call starts a thread. */
+void client_soon(int dev, uint32_t level, uint32_t us);
 /* The request under way on any device, or else the next one, is to be done `us` microseconds from
  * now; 0 takes a hint for the next one back. No lock, no system call. */
 void client_hint_deadline(uint32_t us);

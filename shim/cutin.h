@@ -1,55 +1,130 @@
 /*
- * cutin.h - what a program may ask of cutin, if it wants to. No program needs this.
+ * cutin.h - what a program may tell cutin, and ask of it, if it wants to. No program needs this.
  *
- * The functions are weak: a program that includes this header links and runs without libcutin.so,
- * and finds their addresses to be NULL then:
+ * This header alone suffices: nothing has to be linked. Where libcutin.so is not preloaded (or switched
+ * off by CUTIN_DISABLE), every function does nothing and says so, by CUTIN_NOT_LOADED or by the
+ * value that its comment names. The functions are weak symbols, which need a position-independent
+ * program, as compilers make by default. Elsewhere, and in other languages, find them by
+ * dlsym(RTLD_DEFAULT, "cutin_...").
  *
- *   if (cutin_stream_reset)
- *       dropped = cutin_stream_reset(stream);
- *
- * NULL names the legacy default stream. All of them may be called from any thread.
+ * A level is a number from 0 (best effort) to 3 (real time), as in CUTIN_PRIORITY. A stream of NULL is
+ * the legacy default stream. All functions may be called from any thread, return errno as it was,
+ * and, unless their comment says otherwise, neither wait nor allocate. They return CUDA_SUCCESS, or
+ *   CUTIN_NOT_LOADED            libcutin.so is not there, or switched off
+ *   CUDA_ERROR_NOT_SUPPORTED    it makes no sense for this process or stream: the comment says where
+ *   CUDA_ERROR_NOT_PERMITTED    a level above the one that this process has
+ *   CUDA_ERROR_INVALID_VALUE, _HANDLE, _CONTEXT    as the driver uses them
  */
 #ifndef CUTIN_H
 #define CUTIN_H
 
 #include <cuda.h>
+#include <stddef.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-#define CUTIN_WEAK __attribute__((weak, visibility("default")))
+#define CUTIN_NOT_LOADED CUDA_ERROR_NOT_FOUND
 
-/* The version of the loaded library, as "0.1.0". */
-CUTIN_WEAK const char *cutin_version(void);
+/* CUTIN_API(result, name, (parameters), (arguments), answer where cutin is not loaded) */
+#define CUTIN_DEFAULT __attribute__((visibility("default")))
+#ifdef CUTIN_LIBRARY
+#define CUTIN_API(type, name, params, args, absent) CUTIN_DEFAULT type name params;
+#else
+#define CUTIN_API(type, name, params, args, absent)                                                \
+    CUTIN_DEFAULT type name##_if_loaded params __asm__(#name) __attribute__((weak));               \
+    static inline type name params                                                                 \
+    {                                                                                              \
+        return name##_if_loaded ? name##_if_loaded args : (absent);                                \
+    }
+#endif
+
+/* The version of the loaded library, as "0.1.0"; NULL where it is not loaded. */
+CUTIN_API(const char *, cutin_version, (void), (), NULL)
+
+/* ---- streams ------------------------------------------------------------------------------- */
 
 /*
  * Forget what was called on `stream` and has not been given to the driver yet: launches, copies,
  * memsets and host functions. Events recorded there count as recorded. Returns the number of
- * commands dropped; 0 for a stream that is never held. Does not wait.
+ * commands dropped; 0 for a stream that is never held.
  */
-CUTIN_WEAK unsigned int cutin_stream_reset(CUstream stream);
+CUTIN_API(unsigned int, cutin_stream_reset, (CUstream stream), (stream), 0)
 /* The same, under the name that the REEF paper gave it. */
-CUTIN_WEAK unsigned int cuResetHQ(CUstream stream);
+CUTIN_API(unsigned int, cuResetHQ, (CUstream stream), (stream), 0)
 
 /*
  * Stop feeding `stream` to the driver until it is released: calls on it are buffered, and a call
  * that cannot be buffered waits. What the driver has already got runs on. Holds do not nest, and end
- * with the stream.
- * CUDA_ERROR_NOT_SUPPORTED for a stream that is never held (a real-time one),
- * CUDA_ERROR_INVALID_HANDLE for none.
+ * with the stream. CUDA_ERROR_NOT_SUPPORTED for a stream that is never held (a real-time one).
  */
-CUTIN_WEAK CUresult cutin_stream_hold(CUstream stream);
-CUTIN_WEAK CUresult cutin_stream_release(CUstream stream);
+CUTIN_API(CUresult, cutin_stream_hold, (CUstream stream), (stream), CUTIN_NOT_LOADED)
+CUTIN_API(CUresult, cutin_stream_release, (CUstream stream), (stream), CUTIN_NOT_LOADED)
+
+#define CUTIN_HELD_BY_OTHERS  1u /* work above it runs, here or in another process, or a policy */
+#define CUTIN_HELD_BY_PROGRAM 2u /* cutin_stream_hold */
+
+struct cutin_stream_state {
+    size_t size;            /* in: sizeof(struct cutin_stream_state) */
+    unsigned int level;     /* that it was made at */
+    unsigned int queued;    /* 0: goes straight to the driver, and what follows is 0 */
+    unsigned int held;      /* CUTIN_HELD_BY_*, 0: not held */
+    unsigned int buffered;  /* commands that wait in its queue */
+    unsigned int in_flight; /* given to the driver and not known complete */
+    unsigned long long submitted, dropped; /* commands, so far */
+};
+/* What the queue of `stream` looks like now. */
+CUTIN_API(CUresult, cutin_stream_state, (CUstream stream, struct cutin_stream_state *state),
+          (stream, state), CUTIN_NOT_LOADED)
+
+/* ---- levels --------------------------------------------------------------------------------- */
+
+/*
+ * Streams below the level of their process: needs CUTIN_STREAM_PRIORITY=hint, by which all streams
+ * have the level of the process but for these hints, or =inherit, by which CUDA priorities decide
+ * but for these hints. Otherwise CUDA_ERROR_NOT_SUPPORTED.
+ *
+ * Streams that the calling thread creates from now on, and its per-thread default stream if it has
+ * not used that, are of this level. CUTIN_LEVEL_OF_PROCESS: no longer.
+ */
+#define CUTIN_LEVEL_OF_PROCESS (-1)
+CUTIN_API(CUresult, cutin_thread_set_level, (int level), (level), CUTIN_NOT_LOADED)
+/*
+ * `stream` is of this level from now on. Waits until its work is complete, and ends a hold of the
+ * program; no other thread may use the stream meanwhile. CUDA_ERROR_NOT_SUPPORTED for the default
+ * streams.
+ */
+CUTIN_API(CUresult, cutin_stream_set_level, (CUstream stream, unsigned int level), (stream, level),
+          CUTIN_NOT_LOADED)
+
+/* ---- hints ------------------------------------------------------------------------------------ */
+
+/*
+ * Real-time work comes: hold what is below on the device of the current context from now on, so that it
+ * has stopped when the inputs are prepared. Ends when what comes is complete, and after `us`
+ * microseconds at the latest; 0 takes it back. A hint replaces the one before. The first one starts a
+ * thread of the library. CUDA_ERROR_NOT_SUPPORTED at level 0: nobody is below.
+ */
+CUTIN_API(CUresult, cutin_hint_soon, (unsigned int us), (us), CUTIN_NOT_LOADED)
+
+/*
+ * Between begin and end, a request of the calling thread is under way on the device of the current
+ * context: what is below is held throughout, also while the processor works between two kernels.
+ * Sections of a thread nest, the outermost counts; they end with their thread. A section holds as
+ * long as it lasts, so none should wait for what may take long. CUDA_ERROR_NOT_SUPPORTED at level
+ * 0; CUDA_ERROR_INVALID_VALUE for an end without its begin.
+ */
+CUTIN_API(CUresult, cutin_section_begin, (void), (), CUTIN_NOT_LOADED)
+CUTIN_API(CUresult, cutin_section_end, (void), (), CUTIN_NOT_LOADED)
 
 /*
  * The request under way is to be done `us` microseconds from now; if nothing is under way, the next
  * one. A request is what a real-time process does between two moments in which it has no work on the
  * GPU. Later requests have the usual deadline again (CUTIN_DEADLINE_MS), or none. 0 takes the hint
- * for the next request back. Does not wait and makes no system call. Counts where the daemon's policy
- * is edf, among processes of one level.
+ * for the next request back. Counts where the daemon's policy is edf, among processes of one level.
  */
-CUTIN_WEAK void cutin_hint_deadline(unsigned int us);
+CUTIN_API(CUresult, cutin_hint_deadline, (unsigned int us), (us), CUTIN_NOT_LOADED)
 
 #ifdef __cplusplus
 }

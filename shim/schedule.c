@@ -96,8 +96,7 @@ static void schedule_tick(void *user)
 
 uint32_t schedule_lowest(void)
 {
-    return config_get()->stream_priority == STREAM_PRIORITY_INHERIT ? CUTIN_LEVEL_BE
-                                                                    : client_level();
+    return config_get()->stream_priority == STREAM_PRIORITY_FLAT ? client_level() : CUTIN_LEVEL_BE;
 }
 
 uint32_t schedule_highest(void)
@@ -119,9 +118,9 @@ int schedule_open(void)
     now = atomic_load_explicit(&state, memory_order_relaxed);
     if (now > 0) {
         const struct config *cfg = config_get();
-        bool inherit = cfg->stream_priority == STREAM_PRIORITY_INHERIT;
+        bool flat = cfg->stream_priority == STREAM_PRIORITY_FLAT;
         struct client_config client = {.level = cfg->level,
-                                       .lowest = inherit ? CUTIN_LEVEL_BE : cfg->level,
+                                       .lowest = flat ? cfg->level : CUTIN_LEVEL_BE,
                                        .weight = cfg->weight,
                                        .linger_us = cfg->linger_us,
                                        .max_hold_ms = cfg->max_hold_ms,
@@ -144,7 +143,7 @@ uint32_t schedule_level(const struct shim_context *ctx, int priority)
 {
     uint32_t top = client_level();
     int least = ctx->priority_least, greatest = ctx->priority_greatest;
-    if (config_get()->stream_priority == STREAM_PRIORITY_FLAT || least == greatest)
+    if (config_get()->stream_priority != STREAM_PRIORITY_INHERIT || least == greatest)
         return top;
     /* CUDA: numerically lower is higher, 0 is the least; out-of-range values are clamped. */
     int steps = least - greatest;

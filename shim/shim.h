@@ -69,7 +69,7 @@ void shim_drain(enum drain_scope scope);
 /* ---- config.c ------------------------------------------------------------------------------ */
 
 enum { CUTIN_LEVEL_BE = 0, CUTIN_LEVEL_RT = 3, CUTIN_LEVELS = 4 };
-enum stream_priority_mode { STREAM_PRIORITY_FLAT, STREAM_PRIORITY_INHERIT };
+enum stream_priority_mode { STREAM_PRIORITY_FLAT, STREAM_PRIORITY_INHERIT, STREAM_PRIORITY_HINT };
 enum gates_mode { GATES_AUTO, GATES_ON, GATES_OFF };
 
 struct config {

@@ -24,6 +24,11 @@ void vhq_release(struct vhq *q)
     dispatcher_kick(q->set);
 }
 
+bool vhq_held(const struct vhq *q)
+{
+    return atomic_load_explicit(&q->own_hold, memory_order_acquire) != 0;
+}
+
 /* Set's lock held. */
 static uint32_t reset_line(struct vhq *q)
 {

@@ -190,6 +190,7 @@ bool vhq_busy(struct vhq *q);
 /* The application's own hold of one vHQ, beside the scheduler's hold word. */
 void vhq_hold(struct vhq *q);
 void vhq_release(struct vhq *q);
+bool vhq_held(const struct vhq *q); /* by vhq_hold */
 /* Drop what is buffered and not submitted; fences of dropped records count as submitted. Returns
  * the number of commands dropped. Waits for nobody; the memory is reclaimed by the dispatcher. */
 uint32_t vhq_reset(struct vhq *q);

@@ -216,7 +216,7 @@ static struct held *held_find(CUstream s)
 void hold(CUstream s)
 {
     struct held *h = holds;
-    if (!cutin_stream_hold || special(s))
+    if (!cutin_version() || special(s))
         return;
     while (h->used)
         h++;
@@ -229,7 +229,7 @@ void hold(CUstream s)
 
 void release(CUstream s)
 {
-    struct held *h = cutin_stream_hold ? held_find(s) : NULL;
+    struct held *h = cutin_version() ? held_find(s) : NULL;
     if (!h)
         return;
     held_end(h);
@@ -239,13 +239,13 @@ void release(CUstream s)
 
 bool held(CUstream s)
 {
-    struct held *h = cutin_stream_hold ? held_find(s) : NULL;
+    struct held *h = cutin_version() ? held_find(s) : NULL;
     return h && h->held && !atomic_load(&h->over);
 }
 
 void buffered(CUstream s)
 {
-    struct held *h = cutin_stream_hold ? held_find(s) : NULL;
+    struct held *h = cutin_version() ? held_find(s) : NULL;
     if (!h || !h->held || getenv("CUDA_INJECTION64_PATH"))
         return;
     bool empty = cuStreamQuery(s) != CUDA_ERROR_NOT_READY;

@@ -5,6 +5,7 @@
 #include "tests/integration/gpu.h"
 
 #include <criterion/criterion.h>
+#include <string.h>
 #include <time.h>
 
 TestSuite(sharing, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 120);
@@ -118,4 +119,26 @@ Test(sharing, lingering_goes_on_holding)
     process_free(be);
     process_free(rt);
     process_free(daemon);
+}
+
+/* What the example prints about its hints, at this level; NULL: without cutin. */
+static void hints_are(const char *level, const char *what)
+{
+    const char *const bare[] = {EXAMPLE("hints"), "--seconds", "0.3", NULL};
+    const char *const under[] = {CUTIN, "run",   "--sim", "--no-daemon", "--priority",
+                                 level, bare[0], bare[1], bare[2],       NULL};
+    const char *const env[] = {SIMULATOR, NULL};
+    struct process *p = process_run(level ? under : bare, env, 60);
+
+    cr_expect_eq(p->status, 0, "%s", process_err(p));
+    cr_expect_not_null(strstr(process_err(p), what), "no %s in %s", what, process_err(p));
+    cr_expect_not_null(strstr(process_out(p), "result right"), "%s", process_out(p));
+    process_free(p);
+}
+
+Test(sharing, the_example_of_hints_runs_with_cutin_and_without)
+{
+    hints_are(NULL, "not loaded");
+    hints_are("be", "nobody is below");
+    hints_are("rt", "in force");
 }

@@ -75,7 +75,7 @@ static void start(void)
 
 void hold_begin(int slot, CUstream stream, unsigned us)
 {
-    if (!cutin_stream_hold)
+    if (!cutin_version())
         return;
     pthread_once(&once, start);
     pthread_mutex_lock(&lock);

@@ -125,6 +125,40 @@ Test(activity, whoever_is_held_is_told_since_when)
     page_unmap(other);
 }
 
+Test(activity, what_is_announced_holds_until_it_is_done)
+{
+    struct cutin_page *other = join(1, 0);
+
+    activity_soon(&a, DEV, 3, clock_ns() + 3600ull * 1000000000u);
+    cr_assert_eq(held(other, 0), MY_BIT);
+    cr_assert_eq(a.page->device[DEV].counters.cut_ins, 1);
+    activity_begin(&a, DEV, 3);
+    cr_assert_eq(a.page->device[DEV].counters.cut_ins, 2);
+    activity_end(&a, DEV, 3);
+    assert_clear(other);
+    page_unmap(other);
+}
+
+/* The request before the one that is announced is still under way. */
+Test(activity, what_is_announced_outlives_the_work_before_it)
+{
+    struct cutin_page *other = join(1, 0);
+    uint64_t until = clock_ns() + 3600ull * 1000000000u;
+
+    activity_begin(&a, DEV, 3);
+    activity_soon(&a, DEV, 3, until);
+    activity_end(&a, DEV, 3);
+    cr_assert_eq(held(other, 0), MY_BIT);
+    cr_assert_eq(activity_expire(&a, until - 1), until);
+    cr_assert_eq(held(other, 0), MY_BIT);
+    cr_assert_eq(activity_expire(&a, until), 0);
+    assert_clear(other);
+    activity_soon(&a, DEV, 3, until);
+    activity_soon(&a, DEV, 3, 0);
+    assert_clear(other);
+    page_unmap(other);
+}
+
 Test(activity, one_idle_too_many_is_ignored)
 {
     activity_end(&a, DEV, 3);

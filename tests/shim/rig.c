@@ -34,7 +34,7 @@ static void private_device(void)
 void rig_open(void)
 {
     private_device();
-    cr_assert(cutin_version, "cutin is not preloaded");
+    cr_assert(cutin_version(), "cutin is not preloaded");
     ok(cuInit(0));
     ok(cuDeviceGet(&rig_device, 0));
     ok(cuDevicePrimaryCtxRetain(&rig_context, rig_device));

@@ -26,6 +26,11 @@ endforeach()
 # Best effort and real time in one process; and a process that is real time throughout.
 wrapper_test(level CUTIN_PRIORITY=rt CUTIN_STREAM_PRIORITY=inherit)
 wrapper_test(activity CUTIN_PRIORITY=rt)
+wrapper_test(hint CUTIN_PRIORITY=rt CUTIN_STREAM_PRIORITY=hint)
+add_test(NAME hint_disabled COMMAND test_hint_absent --jobs 1)
+set_tests_properties(hint_disabled PROPERTIES TIMEOUT 60 ENVIRONMENT
+  "LD_PRELOAD=${first}$<TARGET_FILE:cutin>;CUTIN_DISABLE=1;${sanitizer_env}")
+add_dependencies(test_hint_absent cutin)
 # A driver without stream memory operations: completion by events.
 foreach(noun launch copy event stream graph capture reset lifetime)
   wrapper_case(${noun}_without_memops ${noun} SIMGPU_MEMOPS=0)

@@ -1,0 +1,72 @@
+/*
+ * waker.c - what is due is looked at when it is due, and not before.
+ */
+#include <criterion/criterion.h>
+#include <time.h>
+
+#include "scheduler/clock.h"
+#include "scheduler/waker.h"
+
+static _Atomic uint64_t due;
+static _Atomic uint32_t ends;
+
+static uint64_t look(void *user, uint64_t now)
+{
+    uint64_t at = atomic_load(&due);
+
+    if (at && at <= now && atomic_compare_exchange_strong(&due, &at, 0)) {
+        atomic_fetch_add(&ends, 1);
+        at = 0;
+    }
+    return at;
+}
+
+static void make_due(struct waker *w, uint64_t at)
+{
+    atomic_store(&due, at);
+    waker_at(w, at);
+}
+
+static void until_ends(uint32_t n)
+{
+    for (int ms = 0; atomic_load(&ends) < n && ms < 20000; ms++)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    cr_assert_eq(atomic_load(&ends), n);
+}
+
+Test(waker, nothing_is_missed_and_nothing_ends_early)
+{
+    static struct waker w;
+
+    waker_at(&w, 1); /* nobody there: nothing happens */
+    cr_assert_eq(waker_start(&w, look, NULL), 0);
+    cr_assert_eq(waker_start(&w, look, NULL), 0);
+    for (uint32_t i = 0; i < 200; i++) {
+        uint64_t at = clock_ns() + i % 5 * 100000;
+
+        make_due(&w, at);
+        until_ends(i + 1);
+        cr_assert_geq(clock_ns(), at);
+    }
+    /* One that is due before the one that it sleeps for. */
+    make_due(&w, clock_ns() + 3600ull * 1000000000u);
+    nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+    make_due(&w, clock_ns() + 1000000);
+    until_ends(201);
+    waker_stop(&w);
+    waker_stop(&w);
+    make_due(&w, clock_ns());
+    cr_assert_eq(atomic_load(&ends), 201);
+}
+
+Test(waker, starts_again)
+{
+    static struct waker w;
+
+    for (uint32_t i = 0; i < 20; i++) {
+        cr_assert_eq(waker_start(&w, look, NULL), 0);
+        make_due(&w, clock_ns());
+        until_ends(i + 1);
+        waker_stop(&w);
+    }
+}

@@ -27,6 +27,13 @@ static const char ablation[] =
     "{\"rows\": [{\"variant\": \"no-cap\", \"be_kernel_us\": 200, \"added_us\": {\"p50\": 111,"
     " \"p99\": 241}, \"be_throughput_ratio\": 0.97}]}";
 
+static const char disb[] =
+    "{\"models\": {}, \"workloads\": {\"W'1\": {\"modes\": {"
+    " \"rt-only\": {\"rt\": {\"p50_us\": 2700, \"p99_us\": 2900, \"cdf_us\": [2600, 2700, 2901]},"
+    " \"rt_vs_alone\": 1, \"throughput_vs_rt_only\": 1},"
+    " \"cutin\": {\"rt\": {\"p50_us\": 2750, \"p99_us\": 3000, \"cdf_us\": [2610, 2750, 3003]},"
+    " \"rt_vs_alone\": 1.034, \"throughput_vs_rt_only\": 1.97}}}}, \"config\": {}}";
+
 static json_t *load(const char *text)
 {
     json_error_t error;
@@ -71,6 +78,12 @@ Test(plot, the_scripts_have_the_figures)
     script = script_of(ablation);
     has(script, "0 111 241 0.97\n");
     has(script, "'no-cap, 200 us'");
+    free(script);
+    script = script_of(disb);
+    has(script, " 1.034 1.034\n");
+    has(script, " 1.97 1.97\n");
+    has(script, "\n3003.000 2\n");
+    has(script, "'W''1'");
     free(script);
 }
 
@@ -161,6 +174,7 @@ Test(plot, gnuplot_draws_every_kind)
     draw(latency, "l.svg", "<?xml");
     draw(overhead, "o.svg", "<?xml");
     draw(ablation, "a.svg", "<?xml");
+    draw(disb, "d.svg", "<?xml");
 }
 
 Test(plot, printed_json_is_the_same_and_numbers_share_a_line)

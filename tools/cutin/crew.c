@@ -47,7 +47,7 @@ int worker_prepare(struct worker *w, const char *role, uint32_t capacity)
     return 0;
 }
 
-static int set_environment(const struct worker_environment *env, const char *role)
+int worker_environment_set(const struct worker_environment *env, const char *priority)
 {
     int rc = environment_remove_preload("libcutin.so");
 
@@ -57,7 +57,7 @@ static int set_environment(const struct worker_environment *env, const char *rol
         rc = -ENOMEM;
     if (rc != 0 || !env->library)
         return rc;
-    if (setenv("CUTIN_PRIORITY", role, 1) != 0 || setenv("CUTIN_SOCKET", env->socket, 1) != 0)
+    if (setenv("CUTIN_PRIORITY", priority, 1) != 0 || setenv("CUTIN_SOCKET", env->socket, 1) != 0)
         return -ENOMEM;
     return environment_prepend("LD_PRELOAD", env->library);
 }
@@ -74,7 +74,7 @@ _Noreturn static void become_worker(struct worker *w, const struct worker_enviro
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent || s < 0 || m < 0 || dup2(s, WORKER_SOCKET_FD) < 0 ||
-        dup2(m, WORKER_SHARED_FD) < 0 || set_environment(env, w->role) != 0)
+        dup2(m, WORKER_SHARED_FD) < 0 || worker_environment_set(env, w->role) != 0)
         _exit(126);
     close_range(WORKER_SHARED_FD + 1, ~0U, 0);
     paths_find(&paths);

@@ -30,6 +30,8 @@
     X(cuMemcpyHtoDAsync)                                                                           \
     X(cuMemcpyDtoHAsync)                                                                           \
     X(cuStreamCreate)                                                                              \
+    X(cuStreamCreateWithPriority)                                                                  \
+    X(cuCtxGetStreamPriorityRange)                                                                 \
     X(cuStreamSynchronize)                                                                         \
     X(cuStreamDestroy)                                                                             \
     X(cuEventCreate)                                                                               \

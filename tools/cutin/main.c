@@ -8,7 +8,7 @@
 #include <string.h>
 
 const struct command *const commands[] = {
-    &command_run,    &command_latency, &command_overhead, &command_list,
+    &command_run,    &command_latency, &command_overhead, &command_disb, &command_list,
     &command_doctor, &command_version, &command_help,     NULL,
 };
 

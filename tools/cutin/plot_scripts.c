@@ -439,11 +439,179 @@ static void ablation_script(const json_t *root, FILE *script)
     fprintf(script, "\nunset multiplot\n");
 }
 
+/* ---- cutin disb ---------------------------------------------------------------------------- */
+
+enum { DISB_WIDTH = 1200, DISB_TITLE = 50, DISB_PANEL = 270, DISB_CDF = 260, DISB_CDF_COLUMNS = 3 };
+
+static bool disb_is(const json_t *root)
+{
+    return json_object_size(result_get(root, "workloads")) > 0 && result_get(root, "models");
+}
+
+static size_t cdf_rows(const json_t *root)
+{
+    size_t workloads = json_object_size(result_get(root, "workloads"));
+
+    return (workloads + DISB_CDF_COLUMNS - 1) / DISB_CDF_COLUMNS;
+}
+
+static struct plot_size disb_size(const json_t *root)
+{
+    return (struct plot_size){DISB_WIDTH,
+                              DISB_TITLE + 2 * DISB_PANEL + (int)cdf_rows(root) * DISB_CDF};
+}
+
+/* What the bars are of: rows are workloads, columns modes, each in the order of the object. */
+struct disb_bars {
+    json_t *workloads;
+    const char *mode[16];
+    size_t modes;
+    const char *figure;
+};
+
+static const char *disb_row(const void *of, size_t row)
+{
+    const struct disb_bars *b = of;
+    const char *name;
+    json_t *workload;
+
+    json_object_foreach(b->workloads, name, workload)
+    {
+        if (row-- == 0)
+            return name;
+    }
+    return "";
+}
+
+static const char *disb_column(const void *of, size_t column)
+{
+    return ((const struct disb_bars *)of)->mode[column];
+}
+
+static double disb_value(const void *of, size_t row, size_t column)
+{
+    const struct disb_bars *b = of;
+    json_t *workload = json_object_get(b->workloads, disb_row(of, row));
+    json_t *mode = json_object_get(json_object_get(workload, "modes"), b->mode[column]);
+
+    return mode ? number_at(mode, b->figure) : NAN;
+}
+
+/* Modes in the order in which they first appear. */
+static void disb_columns(struct disb_bars *b)
+{
+    const char *name, *mode;
+    json_t *workload, *value;
+
+    json_object_foreach(b->workloads, name, workload)
+    {
+        json_object_foreach(json_object_get(workload, "modes"), mode, value)
+        {
+            size_t i = 0;
+            while (i < b->modes && strcmp(b->mode[i], mode) != 0)
+                i++;
+            if (i == b->modes && b->modes < ROWS(b->mode))
+                b->mode[b->modes++] = mode;
+        }
+    }
+}
+
+/* A panel `height` pixels high whose top is `top` pixels below the top of the picture. */
+static void place(FILE *script, const json_t *root, double left, double width, double top,
+                  double height)
+{
+    double all = disb_size(root).height;
+
+    fprintf(script,
+            "set lmargin at screen %g\nset rmargin at screen %g\n"
+            "set tmargin at screen %g\nset bmargin at screen %g\n",
+            left, left + width, 1 - top / all, 1 - (top + height) / all);
+}
+
+static double disb_most(const struct disb_bars *b)
+{
+    double most = 1;
+
+    for (size_t r = 0; r < json_object_size(b->workloads); r++)
+        for (size_t c = 0; c < b->modes; c++)
+            most = fmax(most, disb_value(b, r, c));
+    return most;
+}
+
+static void disb_panels(FILE *script, const json_t *root)
+{
+    static const struct {
+        const char *figure, *title;
+    } panels[] = {
+        {"rt_vs_alone", "Real-time p99 latency, times that of rt-only (logarithmic, 1 is best)"},
+        {"throughput_vs_rt_only", "Requests per second of all clients, times those of rt-only "
+                                  "(logarithmic, more is better)"},
+    };
+    struct disb_bars b = {.workloads = result_get(root, "workloads")};
+    struct bars bars = {
+        json_object_size(b.workloads), 0, disb_row, disb_column, disb_value, "%.3g", &b, true};
+
+    disb_columns(&b);
+    bars.columns = b.modes;
+    fprintf(script,
+            "set logscale y\nset key at screen 0.5,%g center horizontal Left reverse "
+            "samplen 1.5\n",
+            1 - 50.0 / disb_size(root).height);
+    for (size_t i = 0; i < ROWS(panels); i++) {
+        b.figure = panels[i].figure;
+        place(script, root, 0.06, 0.92, DISB_TITLE + 60 + (double)i * (DISB_PANEL - 10),
+              DISB_PANEL - 80);
+        fprintf(script, "set title '%s'\nset yrange [0.5:%g]\n", panels[i].title,
+                4 * disb_most(&b));
+        print_bars(script, i ? "throughput" : "latency", &bars, 0.5);
+        fprintf(script, "unset key\n");
+    }
+}
+
+static void disb_script(const json_t *root, FILE *script)
+{
+    json_t *workloads = result_get(root, "workloads"), *workload;
+    char origin[400], text[640];
+    const char *name;
+    size_t i = 0;
+
+    print_origin(root, origin, sizeof(origin));
+    snprintf(text, sizeof(text), "%s, %.0f s per mode, models at %g x the published speed", origin,
+             number_at(root, "config.seconds"), number_at(root, "config.speed"));
+    fprintf(script, "set multiplot title ");
+    print_quoted(script, text);
+    fprintf(script, "\n");
+    disb_panels(script, root);
+    fprintf(script,
+            "unset logscale\nset logscale x\nset xrange [*:*]\nset yrange [0:100]\n"
+            "unset key\nset ytics 25\nset xtics scale 1 autofreq\n"
+            "set xtics ('0.1' 1e2, '0.2' 2e2, '0.5' 5e2, '1' 1e3, '2' 2e3, '5' 5e3, '10' 1e4, "
+            "'20' 2e4, '50' 5e4, '100' 1e5, '200' 2e5, '' 5e5, '1000' 1e6, '' 2e6, '' 5e6, "
+            "'10000' 1e7) font ',9'\n"
+            "set grid xtics\n");
+    json_object_foreach(workloads, name, workload)
+    {
+        char prefix[32];
+
+        place(script, root, 0.06 + 0.32 * (double)(i % DISB_CDF_COLUMNS), 0.28,
+              DISB_TITLE + 2 * DISB_PANEL + 30 + (double)(i / DISB_CDF_COLUMNS) * DISB_CDF,
+              DISB_CDF - 90);
+        snprintf(text, sizeof(text), "%s: real-time latency, ms (log)", name);
+        fprintf(script, "set title ");
+        print_quoted(script, text);
+        fprintf(script, "\nset ylabel '%s'\n", i % DISB_CDF_COLUMNS ? "" : "percent of requests");
+        snprintf(prefix, sizeof(prefix), "cdf%zu_", i++);
+        print_cdf(script, prefix, json_object_get(workload, "modes"), "rt", false);
+    }
+    fprintf(script, "unset multiplot\n");
+}
+
 /* ---- the table ----------------------------------------------------------------------------- */
 
 const struct result_kind result_kinds[] = {
     {"latency", "cutin latency", latency_is, latency_size, latency_script},
     {"overhead", "cutin overhead", overhead_is, overhead_size, overhead_script},
+    {"disb", "cutin disb", disb_is, disb_size, disb_script},
     {"ablation", "cutin latency --ablation", ablation_is, ablation_size, ablation_script},
     {0},
 };

@@ -76,6 +76,8 @@ struct worker_environment {
     const char *sim_id;    /* SIMGPU_ID */
 };
 
+/* The calling process, a child before its exec, gets this environment. 0 or -ENOMEM. */
+int worker_environment_set(const struct worker_environment *env, const char *priority);
 /* The shared memory, zero but for its capacity; the caller fills in the parameters. 0 or -errno. */
 int worker_prepare(struct worker *w, const char *role, uint32_t capacity);
 /*

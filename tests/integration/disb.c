@@ -1,0 +1,127 @@
+/*
+ * disb.c - `cutin disb --json` prints what scripts build on, and ends cleanly. No figure is judged
+ * here.
+ */
+#include "tests/integration/gpu.h"
+
+#include <criterion/criterion.h>
+#include <dirent.h>
+#include <jansson.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+TestSuite(disb, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 110);
+
+static json_t *get(json_t *root, const char *path)
+{
+    char copy[128], *save = NULL;
+
+    snprintf(copy, sizeof(copy), "%s", path);
+    for (char *key = strtok_r(copy, ".", &save); key && root; key = strtok_r(NULL, ".", &save))
+        root = json_object_get(root, key);
+    return root;
+}
+
+static json_t *parse(struct process *p)
+{
+    json_error_t error;
+    json_t *root = json_loads(process_out(p), 0, &error);
+
+    cr_assert_not_null(root, "%s in %s%s", error.text, process_out(p), process_err(p));
+    return root;
+}
+
+/* A workload that is light on any machine, with a request at every 20 ms. */
+static const char *light(void)
+{
+    const char *path = sandbox_path("light.json");
+    FILE *f = fopen(path, "w");
+
+    fputs("{\"models\": {\"few\": {\"kernels\": [[4, 64, 200], [8, 128, 100]]}},"
+          " \"workloads\": {\"light\": {\"clients\": ["
+          "{\"model\": \"few\", \"priority\": \"rt\", \"arrivals\": \"periodic\", \"per_s\": 50},"
+          "{\"model\": \"few\", \"priority\": \"be\", \"arrivals\": \"closed\"}]}}}",
+          f);
+    fclose(f);
+    return path;
+}
+
+Test(disb, json_has_every_key_for_every_mode)
+{
+    static const char *const modes[] = {"rt-only", "sequential", "native", "cutin-streams"};
+    static const char *const keys[] = {"rt.mean_us",     "rt.p50_us",     "rt.p99_us",
+                                       "rt.p999_us",     "rt_vs_alone",   "throughput_vs_rt_only",
+                                       "preempt_us.p50", "preempt_us.p99"};
+    struct process *p =
+        process_run((const char *[]){CUTIN, "disb", "--sim", "--file", light(), "--seconds", "1",
+                                     "--json", "--mode", modes[0], "--mode", modes[1], "--mode",
+                                     modes[2], "--mode", modes[3], NULL},
+                    NULL, 100);
+    json_t *root;
+
+    cr_assert_eq(p->status, 0, "status %d, %s", p->status, process_err(p));
+    root = parse(p);
+    for (size_t m = 0; m < sizeof(modes) / sizeof(modes[0]); m++) {
+        json_t *mode = json_object_get(get(root, "workloads.light.modes"), modes[m]);
+        for (size_t k = 0; k < sizeof(keys) / sizeof(keys[0]); k++)
+            cr_expect(json_is_number(get(mode, keys[k])), "%s has no %s", modes[m], keys[k]);
+        cr_expect_gt(json_integer_value(get(mode, "rt.samples")), 0, "%s", modes[m]);
+    }
+    cr_expect_eq(json_integer_value(get(root, "models.few.kernels")), 2);
+    cr_expect(json_number_value(get(root, "models.few.solo_us")) == 300);
+    json_decref(root);
+    process_free(p);
+}
+
+static bool daemon_folder(void)
+{
+    DIR *dir = opendir(getenv("TMPDIR"));
+    struct dirent *entry;
+    bool there = false;
+
+    while (dir && (entry = readdir(dir)) != NULL)
+        there |= strncmp(entry->d_name, "cutin-disb.", 11) == 0;
+    if (dir)
+        closedir(dir);
+    return there;
+}
+
+Test(disb, an_interrupt_ends_it_with_what_it_has)
+{
+    struct process *p =
+        process_start((const char *[]){CUTIN, "disb", "--sim", "--file", light(), "--seconds", "60",
+                                       "--mode", "cutin", "--json", NULL},
+                      NULL);
+    json_t *root;
+
+    /* The folder of the daemon's socket shows that the mode has begun. */
+    for (int i = 0; i < 6000 && process_running(p) && !daemon_folder(); i++)
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    process_signal(p, SIGINT);
+    process_wait(p, 60);
+    cr_expect_eq(p->status, 0, "status %d, %s", p->status, process_err(p));
+    cr_expect_not_null(strstr(process_err(p), "interrupted"));
+    root = parse(p);
+    cr_expect(json_is_true(get(root, "interrupted")));
+    cr_expect_not(daemon_folder(), "the daemon's folder is left");
+    json_decref(root);
+    process_free(p);
+}
+
+Test(disb, what_is_not_there_is_named_before_anything_runs)
+{
+    struct process *p =
+        process_run((const char *[]){CUTIN, "disb", "--sim", "--workload", "Z", NULL}, NULL, 20);
+
+    cr_expect_eq(p->status, 1);
+    cr_expect_not_null(strstr(process_err(p), "no workload Z"), "%s", process_err(p));
+    process_free(p);
+    p = process_run((const char *[]){CUTIN, "disb", "--sim", "--model", "vgg19=none.cutw", NULL},
+                    NULL, 20);
+    cr_expect_eq(p->status, 1);
+    cr_expect_not_null(strstr(process_err(p), "none.cutw"), "%s", process_err(p));
+    process_free(p);
+}

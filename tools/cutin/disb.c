@@ -1,0 +1,426 @@
+/*
+ * disb.c - `cutin disb`: the inference benchmark of the REEF paper, mode by mode.
+ *
+ * Clients send inference requests, real-time ones and best-effort ones, at rates of their own. Each
+ * mode serves the same arrivals: by one process or two, by the plain driver or under cutin. The
+ * figures are what real time waits (from the arrival on) and what the GPU gets done in all, against
+ * the mode where real time has the GPU for itself.
+ */
+#include "disb.h"
+#include "command.h"
+#include "plot.h"
+#include "result.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    OPT_SIM,
+    OPT_WORKLOAD,
+    OPT_SECONDS,
+    OPT_MODE,
+    OPT_FILE,
+    OPT_MODEL,
+    OPT_SPEED,
+    OPT_APART,
+    OPT_SEED,
+    OPT_JSON,
+    OPT_PLOT,
+    OPT_WORKER,
+};
+
+static const struct option_row options[] = {
+    [OPT_SIM] = {"sim", NULL, "on simulated GPUs of this run's own"},
+    [OPT_WORKLOAD] = {"workload", "NAME",
+                      "A, B, C, D, E, REAL, or of --file; may be repeated (all)"},
+    [OPT_SECONDS] = {"seconds", "N", "of each mode (5)"},
+    [OPT_MODE] = {"mode", "MODE",
+                  "rt-only, sequential, streams, priority-streams, native, cutin or\n"
+                  "cutin-streams; may be repeated (all)"},
+    [OPT_FILE] = {"file", "FILE", "workloads of this JSON file instead of A to REAL"},
+    [OPT_MODEL] = {"model", "NAME=FILE", "the model NAME is the first request of this .cutw file"},
+    [OPT_SPEED] = {"speed", "N",
+                   "percent of the published GPU's speed, for generated models (200)"},
+    [OPT_APART] = {"apart", NULL,
+                   "every best-effort client in a process of its own, in native and cutin"},
+    [OPT_SEED] = {"seed", "N", "of arrivals and generated models (1)"},
+    [OPT_JSON] = {"json", NULL, "one JSON object on stdout, instead of tables"},
+    [OPT_PLOT] = {"plot", "FILE", "as a picture, FILE.png or FILE.svg (gnuplot)"},
+    [OPT_WORKER] = {"worker", "N", NULL},
+    {0},
+};
+
+enum { MOST_WORKLOADS = 32 };
+
+struct plan {
+    struct disb disb;
+    const char *file, *plot;
+    const char *workload[MOST_WORKLOADS]; /* none: all */
+    const char *model[DISB_CLIENTS];
+    uint32_t workloads, models, modes; /* modes: a mask, 0: all */
+    bool json;
+    json_t *definitions;
+};
+
+static volatile sig_atomic_t cancel;
+
+static void on_signal(int number)
+{
+    cancel = 1;
+}
+
+static void add(const struct command *cmd, int row, const char **list, uint32_t *n, uint32_t most)
+{
+    if (*n == most)
+        fail_usage(cmd, "--%s more than %u times", options[row].name, most);
+    list[(*n)++] = optarg;
+}
+
+static void parse(struct plan *p, int argc, char **argv)
+{
+    const struct command *cmd = &command_disb;
+    const char *names[DISB_MODES + 1] = {NULL};
+    int row;
+
+    for (int m = 0; m < DISB_MODES; m++)
+        names[m] = disb_modes[m].name;
+    while ((row = options_next(cmd, argc, argv)) != OPTIONS_END) {
+        switch (row) {
+        case OPT_SIM:
+            p->disb.sim = true;
+            break;
+        case OPT_WORKLOAD:
+            add(cmd, row, p->workload, &p->workloads, MOST_WORKLOADS);
+            break;
+        case OPT_SECONDS:
+            p->disb.seconds = (double)options_number(cmd, row, optarg, 1, 3600);
+            break;
+        case OPT_MODE:
+            p->modes |= 1u << options_word(cmd, row, optarg, names);
+            break;
+        case OPT_FILE:
+            p->file = optarg;
+            break;
+        case OPT_MODEL:
+            add(cmd, row, p->model, &p->models, DISB_CLIENTS);
+            break;
+        case OPT_SPEED:
+            p->disb.speed = (double)options_number(cmd, row, optarg, 1, 100000) / 100;
+            break;
+        case OPT_APART:
+            p->disb.apart = true;
+            break;
+        case OPT_SEED:
+            p->disb.seed = options_number(cmd, row, optarg, 0, UINT64_MAX);
+            break;
+        case OPT_JSON:
+            p->json = true;
+            break;
+        case OPT_PLOT:
+            p->plot = optarg;
+            break;
+        case OPT_WORKER:
+            exit(disb_worker_main((uint32_t)options_number(cmd, row, optarg, 0, DISB_CLIENTS)));
+        }
+    }
+    options_no_operands(cmd, argc, argv);
+}
+
+/* ---- what is to be done -------------------------------------------------------------------- */
+
+static int load_models(struct plan *p)
+{
+    struct disb *d = &p->disb;
+    int rc = 0;
+
+    /* The command line wins: the first definition of a name is the one that counts. */
+    for (uint32_t i = 0; i < p->models && rc == 0; i++) {
+        const char *file = strchr(p->model[i], '=');
+        char name[DISB_NAME];
+
+        if (!file || file == p->model[i] || file - p->model[i] >= DISB_NAME)
+            fail_usage(&command_disb, "--model=%s is not NAME=FILE", p->model[i]);
+        snprintf(name, sizeof(name), "%.*s", (int)(file - p->model[i]), p->model[i]);
+        rc = disb_model_file(d, name, file + 1);
+    }
+    return rc == 0 ? disb_models(d, json_object_get(p->definitions, "models")) : rc;
+}
+
+/* Every workload that was named is there, so nothing fails after minutes. */
+static int check_workloads(struct plan *p)
+{
+    const json_t *all = json_object_get(p->definitions, "workloads");
+
+    for (uint32_t i = 0; i < p->workloads; i++) {
+        if (strcmp(p->workload[i], "all") == 0) {
+            p->workloads = 0;
+            break;
+        }
+        if (!json_object_get(all, p->workload[i])) {
+            snprintf(p->disb.why, sizeof(p->disb.why), "there is no workload %s in %s",
+                     p->workload[i], p->file ? p->file : "A, B, C, D, E and REAL");
+            return -ENOENT;
+        }
+    }
+    return 0;
+}
+
+static int load(struct plan *p)
+{
+    struct disb *d = &p->disb;
+    int rc;
+
+    if (p->plot && (rc = plot_check(p->plot, d->why, sizeof(d->why))) != 0)
+        return rc;
+    p->definitions = disb_load(p->file, d->why, sizeof(d->why));
+    if (!p->definitions)
+        return -EINVAL;
+    rc = load_models(p);
+    return rc == 0 ? check_workloads(p) : rc;
+}
+
+static bool wanted(const struct plan *p, const char *name)
+{
+    for (uint32_t i = 0; i < p->workloads; i++)
+        if (strcmp(p->workload[i], name) == 0)
+            return true;
+    return p->workloads == 0;
+}
+
+static bool wanted_mode(const struct plan *p, int mode)
+{
+    return p->modes == 0 || p->modes >> mode & 1;
+}
+
+/* ---- JSON ---------------------------------------------------------------------------------- */
+
+static void put(json_t *object, const char *key, json_t *value)
+{
+    json_object_set_new(object, key, value);
+}
+
+/* Nothing where one of the two was not measured. */
+static void put_ratio(json_t *object, const char *key, double value, double of)
+{
+    if (of > 0)
+        put(object, key, result_number(value / of));
+}
+
+static double per_s(const struct disb_result *r)
+{
+    return r->seconds > 0 ? (double)r->completed / r->seconds : 0;
+}
+
+static json_t *mode_json(const struct disb_result *r, const struct disb_result *all)
+{
+    const struct disb_result *alone = &all[DISB_RT_ONLY];
+    json_t *object = json_object(), *rt = result_figures(&r->rt);
+
+    put(rt, "mean_us", result_number(r->mean_us));
+    put(object, "rt", rt);
+    put_ratio(object, "rt_vs_alone", r->rt.p99_us, alone->rt.p99_us);
+    put_ratio(object, "rt_mean_vs_alone", r->mean_us, alone->mean_us);
+    put(object, "throughput_per_s", result_number(per_s(r)));
+    put_ratio(object, "throughput_vs_rt_only", per_s(r), per_s(alone));
+    put_ratio(object, "throughput_vs_streams", per_s(r), per_s(&all[DISB_STREAMS]));
+    put(object, "rt_per_s", result_number((double)r->rt_completed / r->seconds));
+    put(object, "rt_unserved", json_integer(r->late));
+    put(object, "preempt_us",
+        json_pack("{s:o, s:o}", "p50", result_number(r->preempt.p50_us), "p99",
+                  result_number(r->preempt.p99_us)));
+    return object;
+}
+
+static json_t *workload_json(const struct disb_workload *w, const struct disb_result *results)
+{
+    json_t *clients = json_array(), *modes = json_object();
+
+    for (uint32_t i = 0; i < w->clients; i++)
+        json_array_append_new(clients, json_pack("{s:s, s:s, s:i}", "model", w->client[i].model,
+                                                 "priority", w->client[i].rt ? "rt" : "be",
+                                                 "requests", (int)w->client[i].arrivals));
+    for (int m = 0; m < DISB_MODES; m++)
+        if (results[m].measured)
+            put(modes, disb_modes[m].name, mode_json(&results[m], results));
+    return json_pack("{s:o, s:o}", "clients", clients, "modes", modes);
+}
+
+static json_t *models_json(const struct disb *d)
+{
+    json_t *models = json_object();
+
+    for (uint32_t i = 0; i < d->models; i++)
+        put(models, d->model[i].name,
+            json_pack("{s:i, s:o, s:s}", "kernels", (int)d->model[i].model.kernels, "solo_us",
+                      result_number((double)model_ns(&d->model[i].model) / 1000), "source",
+                      d->model[i].source));
+    return models;
+}
+
+static json_t *config_json(const struct plan *p, int argc, char **argv)
+{
+    const struct disb *d = &p->disb;
+
+    return json_pack("{s:s, s:s, s:i, s:b, s:f, s:f, s:b, s:I, s:o, s:o, s:o}", "version",
+                     CUTIN_VERSION, "gpu", d->gpu, "driver_version", (int)d->driver_version,
+                     "simulated", d->sim || strstr(d->gpu, "simulated"), "seconds", d->seconds,
+                     "speed", d->speed, "apart", d->apart, "seed", (json_int_t)d->seed, "command",
+                     result_command(argc, argv), "machine", result_machine(), "environment",
+                     result_environment());
+}
+
+/* ---- tables -------------------------------------------------------------------------------- */
+
+static void print_ratio(double value, double of)
+{
+    if (of > 0)
+        printf(" %8.2f", value / of);
+    else
+        printf(" %8s", "-");
+}
+
+static void print_mode(const struct disb_mode *mode, const struct disb_result *r,
+                       const struct disb_result *all)
+{
+    const struct disb_result *alone = &all[DISB_RT_ONLY];
+
+    printf("%-17s %8.0f %8.0f %8.0f %8.0f", mode->name, r->mean_us, r->rt.p50_us, r->rt.p99_us,
+           r->rt.p999_us);
+    print_ratio(r->rt.p99_us, alone->rt.p99_us);
+    printf(" %9.1f", per_s(r));
+    print_ratio(per_s(r), per_s(alone));
+    printf(" %9.0f %8.0f\n", r->preempt.p50_us, r->preempt.p99_us);
+    if (r->late)
+        printf("%-17s %u real-time requests were not served in time\n", "", r->late);
+}
+
+static void print_workload(const struct disb_workload *w, const struct disb_result *results)
+{
+    printf("\nworkload %s: real-time latency in us from the arrival; requests/s of all\n%-17s %8s "
+           "%8s %8s %8s %8s %9s %8s %9s %8s\n",
+           w->name, "", "mean", "p50", "p99", "p99.9", "p99 x", "req/s", "req/s x", "preempt50",
+           "99");
+    for (int m = 0; m < DISB_MODES; m++)
+        if (results[m].measured)
+            print_mode(&disb_modes[m], &results[m], results);
+    fflush(stdout);
+}
+
+/* ---- running ------------------------------------------------------------------------------- */
+
+static void progress(const char *workload, const char *mode)
+{
+    if (!isatty(STDERR_FILENO))
+        return;
+    fprintf(stderr, "\r%60s\r", "");
+    if (workload)
+        fprintf(stderr, "workload %s, %s ...", workload, mode);
+}
+
+/* All modes of one workload. What was measured is printed or goes into `out`, also on the way to an
+ * error. */
+static int run_workload(struct plan *p, const char *name, const json_t *definition, json_t *out)
+{
+    struct disb_result results[DISB_MODES] = {0};
+    struct disb *d = &p->disb;
+    struct disb_workload w;
+    int rc = disb_workload_make(&w, name, definition, d->seconds, disb_grace_s(d->seconds), d->seed,
+                                d->why, sizeof(d->why));
+
+    if (rc != 0)
+        return rc;
+    for (int m = 0; m < DISB_MODES && rc == 0 && !cancel; m++) {
+        if (!wanted_mode(p, m))
+            continue;
+        progress(name, disb_modes[m].name);
+        rc = disb_run(d, &w, &disb_modes[m], &results[m]);
+    }
+    progress(NULL, NULL);
+    if (!p->json)
+        print_workload(&w, results);
+    put(out, name, workload_json(&w, results));
+    disb_workload_free(&w);
+    return rc;
+}
+
+static int run_all(struct plan *p, json_t *out)
+{
+    json_t *definitions = json_object_get(p->definitions, "workloads"), *definition;
+    const char *name;
+    int rc = 0;
+
+    json_object_foreach(definitions, name, definition)
+    {
+        if (rc == 0 && !cancel && wanted(p, name))
+            rc = run_workload(p, name, definition, out);
+    }
+    return rc;
+}
+
+static void take_signals(void)
+{
+    struct sigaction action = {.sa_handler = on_signal};
+
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGHUP, &action, NULL);
+    signal(SIGPIPE, SIG_IGN); /* children are ended also where nobody reads the table */
+}
+
+static int report(struct plan *p, json_t *workloads, int argc, char **argv)
+{
+    json_t *root =
+        json_pack("{s:o, s:o, s:b, s:o}", "workloads", workloads, "models", models_json(&p->disb),
+                  "interrupted", (int)cancel, "config", config_json(p, argc, argv));
+    int rc = EXIT_SUCCESS;
+
+    if (p->json && result_print(root, stdout) != 0)
+        rc = EXIT_FAILURE;
+    if (p->plot && plot_write(root, p->plot, p->disb.why, sizeof(p->disb.why)) != 0) {
+        say(&command_disb, "%s", p->disb.why);
+        rc = EXIT_FAILURE;
+    }
+    if (cancel)
+        say(&command_disb, "interrupted; the figures are of what was measured");
+    json_decref(root);
+    return fflush(stdout) == 0 ? rc : EXIT_FAILURE;
+}
+
+static int disb(int argc, char **argv)
+{
+    static struct plan plan = {.disb = {.seconds = 5, .speed = 2, .seed = 1, .cancel = &cancel}};
+    int rc, status = EXIT_FAILURE;
+    json_t *workloads;
+
+    parse(&plan, argc, argv);
+    paths_find(&plan.disb.paths);
+    rc = load(&plan);
+    if (rc == 0) {
+        take_signals();
+        workloads = json_object();
+        rc = run_all(&plan, workloads);
+        status = report(&plan, workloads, argc, argv);
+    }
+    if (rc != 0 && rc != -ECANCELED) {
+        say(&command_disb, "%s", plan.disb.why);
+        status = EXIT_FAILURE;
+    }
+    for (uint32_t i = 0; i < plan.disb.models; i++)
+        model_free(&plan.disb.model[i].model);
+    json_decref(plan.definitions);
+    return status;
+}
+
+const struct command command_disb = {
+    .name = "disb",
+    .summary = "inference clients of both kinds on one GPU: the REEF paper's benchmark",
+    .synopsis = "[OPTIONS]",
+    .about = "Serves the same requests in several modes, on the plain driver and under cutin, and\n"
+             "compares real-time latency and overall throughput with real time by itself.",
+    .options = options,
+    .run = disb,
+};

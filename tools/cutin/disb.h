@@ -1,0 +1,153 @@
+/*
+ * disb.h - `cutin disb`: inference clients of both kinds on one GPU, mode by mode (docs/disb.md).
+ *
+ * disb.c the command, disb_workload.c who sends what and when, disb_run.c the processes of one run,
+ * disb_worker.c one such process, disb_figures.c what becomes of it.
+ */
+#ifndef CUTIN_DISB_H
+#define CUTIN_DISB_H
+
+#include "figures.h"
+#include "models.h"
+#include "paths.h"
+#include "worker.h"
+
+#include <jansson.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    DISB_CLIENTS = 32,
+    DISB_NAME = 32,
+    DISB_CLOSED_SAMPLES = 65536, /* of a closed-loop client, who has no arrivals to count */
+    DISB_SHARED_FD = 3,
+};
+
+/* ---- modes --------------------------------------------------------------------------------- */
+
+enum disb_processes { DISB_ONE, DISB_SERVICE_APART }; /* best effort apart from real time, or not */
+
+struct disb_mode {
+    const char *name;
+    enum disb_processes processes;
+    bool rt_only, sequential, priorities, cutin;
+};
+/* The first is what the others are compared with; ends with a row without a name. */
+extern const struct disb_mode disb_modes[];
+enum { DISB_MODES = 7, DISB_RT_ONLY = 0, DISB_STREAMS = 2 };
+
+/* ---- workloads ----------------------------------------------------------------------------- */
+
+struct disb_client {
+    char model[DISB_NAME];
+    bool rt, closed;
+    uint64_t *arrival_ns; /* from the start, rising; up to the end, for best effort beyond it */
+    uint32_t arrivals;
+};
+
+struct disb_workload {
+    char name[DISB_NAME];
+    struct disb_client client[DISB_CLIENTS];
+    uint32_t clients;
+};
+
+/*
+ * One member of a file of workloads, with all arrivals of `seconds`, and those of best effort for
+ * `beyond_s` longer. 0, or -EINVAL with one line in `why` that names the member at fault.
+ */
+int disb_workload_make(struct disb_workload *w, const char *name, const json_t *definition,
+                       double seconds, double beyond_s, uint64_t seed, char *why, size_t why_bytes);
+void disb_workload_free(struct disb_workload *w);
+/* The built-in file (path NULL) or another: an object with "workloads" and, maybe, "models". NULL
+ * with one line in `why`. */
+json_t *disb_load(const char *path, char *why, size_t why_bytes);
+
+/* ---- one run ------------------------------------------------------------------------------- */
+
+enum disb_phase { DISB_PREPARE, DISB_CALIBRATE, DISB_RUN, DISB_STOP, DISB_CLOSE };
+
+/* One real-time request. */
+struct disb_sample {
+    uint64_t latency_ns; /* from the arrival */
+    uint64_t call_ns;    /* of its first launch, CLOCK_MONOTONIC */
+    double first_ns;     /* end of its first kernel, on the clock of the stream's events */
+};
+
+/* One client as its process sees it; the arrays lie at these offsets of the shared memory. */
+struct disb_seat {
+    uint64_t kernels_at, arrivals_at, samples_at;
+    uint32_t kernels, arrivals, capacity; /* of the samples */
+    uint32_t process;
+    bool rt, closed;
+    _Atomic uint32_t samples;   /* so far */
+    _Atomic uint32_t completed; /* requests within the window */
+    uint32_t late;              /* arrived within it, and not served at all */
+    /* The same instants on both clocks, before and after the run. */
+    uint64_t clock_ns[2];
+    double device_ns[2];
+};
+
+struct disb_shared {
+    uint64_t bytes;
+    _Atomic uint32_t phase;
+    uint64_t start_ns, end_ns, last_ns; /* CLOCK_MONOTONIC; real time gives up at last_ns */
+    bool sequential, priorities;
+    /* How many clients are through with what comes before the next phase. */
+    _Atomic uint32_t ready, calibrated, rt_done, be_done, closed;
+    _Atomic uint32_t failed; /* `why` says at what */
+    int32_t driver_version;
+    char gpu[96];
+    char why[256];
+    uint32_t seats;
+    struct disb_seat seat[DISB_CLIENTS];
+};
+
+/* What one run of one mode measured. */
+struct disb_result {
+    bool measured;
+    struct figures rt, preempt;
+    double mean_us;
+    double seconds; /* the window */
+    uint64_t completed, rt_completed;
+    uint32_t late; /* real-time requests that nobody served */
+    uint32_t client_completed[DISB_CLIENTS];
+};
+
+struct disb {
+    double seconds, speed;
+    uint64_t seed;
+    bool sim, apart; /* apart: every best-effort client in a process of its own */
+    char gpu[96];
+    int32_t driver_version;
+    struct paths paths;
+    volatile sig_atomic_t *cancel;
+    /* The models that the workloads name. */
+    struct disb_model {
+        char name[DISB_NAME], source[256];
+        struct model model;
+    } model[DISB_CLIENTS];
+    uint32_t models;
+    char why[512];
+};
+
+/* The models that a file defines. 0, or -errno with d->why. */
+int disb_models(struct disb *d, const json_t *models);
+/* `name` means the workload file at `path`. */
+int disb_model_file(struct disb *d, const char *name, const char *path);
+/* The model called `name`, generated where nobody defined it. NULL with one line in d->why. */
+const struct model *disb_model(struct disb *d, const char *name);
+/* Runs a workload in one mode. 0, -ECANCELED (what there is is in `result`), or -errno with d->why.
+ * Every process and file it made is gone when it returns. */
+int disb_run(struct disb *d, const struct disb_workload *w, const struct disb_mode *mode,
+             struct disb_result *result);
+/* Real time may finish what arrived in a window of `seconds` for so long: a queue that has grown for
+ * all of it needs no longer where the GPU has room at all. */
+double disb_grace_s(double seconds);
+/* disb_worker.c: `cutin disb --worker N`, never by hand. Returns the exit status. */
+int disb_worker_main(uint32_t process);
+/* disb_figures.c: what the clients left in the shared memory. */
+void disb_result_make(struct disb_result *result, const struct disb_shared *shared);
+
+#endif

@@ -1,0 +1,60 @@
+/*
+ * disb_figures.c - what the clients of one run left in the shared memory, as figures.
+ */
+#include "disb.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* The instant on CLOCK_MONOTONIC of one on the device's clock. The two may run at different speeds;
+ * where no second pairing was made they are taken for equal. */
+static double host_ns(const struct disb_seat *seat, double device_ns)
+{
+    double device = seat->device_ns[1] - seat->device_ns[0],
+           host = (double)(seat->clock_ns[1] - seat->clock_ns[0]);
+    double rate = seat->clock_ns[1] && device > 0 ? host / device : 1;
+
+    return (double)seat->clock_ns[0] + (device_ns - seat->device_ns[0]) * rate;
+}
+
+static uint64_t preempt_ns(const struct disb_shared *shared, const struct disb_seat *seat,
+                           const struct disb_sample *sample)
+{
+    const struct model_kernel *first = (const void *)((const char *)shared + seat->kernels_at);
+    double ns = host_ns(seat, sample->first_ns) - (double)sample->call_ns - (double)first->ns;
+
+    return ns > 0 ? (uint64_t)ns : 0; /* below the resolution of the pairing */
+}
+
+void disb_result_make(struct disb_result *result, const struct disb_shared *shared)
+{
+    uint64_t *latency, *preempt, sum_ns = 0;
+    size_t n = 0, room = 0;
+
+    for (uint32_t i = 0; i < shared->seats; i++)
+        room += shared->seat[i].capacity;
+    latency = calloc(room + 1, sizeof(*latency));
+    preempt = calloc(room + 1, sizeof(*preempt));
+    for (uint32_t i = 0; i < shared->seats; i++) {
+        const struct disb_seat *seat = &shared->seat[i];
+        const struct disb_sample *sample = (const void *)((const char *)shared + seat->samples_at);
+        uint32_t completed = atomic_load_explicit(&seat->completed, memory_order_relaxed);
+
+        result->completed += completed;
+        result->rt_completed += seat->rt ? completed : 0;
+        result->client_completed[i] = completed;
+        result->late += seat->rt ? seat->late : 0;
+        for (uint32_t k = 0; latency && preempt && k < atomic_load(&seat->samples); k++) {
+            latency[n] = sample[k].latency_ns;
+            preempt[n++] = preempt_ns(shared, seat, &sample[k]);
+            sum_ns += sample[k].latency_ns;
+        }
+    }
+    figures_make(&result->rt, latency, n);
+    figures_make(&result->preempt, preempt, n);
+    result->mean_us = n ? (double)sum_ns / (double)n / 1000 : 0;
+    result->seconds = (double)(shared->end_ns - shared->start_ns) / 1e9;
+    result->measured = result->seconds > 0 && (n > 0 || result->completed > 0);
+    free(latency);
+    free(preempt);
+}

@@ -1,0 +1,377 @@
+/*
+ * disb_run.c - the processes of one run: shared memory, phases, and an end whatever happens.
+ */
+#include "daemon.h"
+#include "disb.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "scheduler/socket.h"
+
+enum {
+    START_MS = 60000, /* a first cuInit on a big machine takes seconds */
+    STOP_MS = 30000,  /* a best-effort request, a sequential turn */
+    LEAD_NS = 20000000,
+    NAP_NS = 1000000,
+    END_MS = 2000,
+};
+
+double disb_grace_s(double seconds)
+{
+    return seconds < 2 ? 2 : seconds;
+}
+
+const struct disb_mode disb_modes[] = {
+    {"rt-only", DISB_ONE, .rt_only = true},
+    {"sequential", DISB_ONE, .sequential = true},
+    {.name = "streams", .processes = DISB_ONE},
+    {"priority-streams", DISB_ONE, .priorities = true},
+    {.name = "native", .processes = DISB_SERVICE_APART},
+    {"cutin", DISB_SERVICE_APART, .cutin = true},
+    {"cutin-streams", DISB_ONE, .priorities = true, .cutin = true},
+    {0},
+};
+
+struct run {
+    struct disb *d;
+    const struct disb_mode *mode;
+    struct disb_shared *shared;
+    int fd;
+    uint32_t processes, rt, be; /* clients */
+    pid_t pid[DISB_CLIENTS + 1];
+    char folder[SOCKET_PATH_MAX], socket[SOCKET_PATH_MAX + 16], sim_id[32];
+    pid_t daemon;
+};
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static int fail(struct run *r, int rc, const char *what)
+{
+    if (r->shared && r->shared->why[0])
+        snprintf(r->d->why, sizeof(r->d->why), "%s: %s", r->mode->name, r->shared->why);
+    else
+        snprintf(r->d->why, sizeof(r->d->why), "%s: %s: %s", r->mode->name, what, strerror(-rc));
+    return rc;
+}
+
+/* ---- shared memory ------------------------------------------------------------------------- */
+
+static bool takes_part(const struct disb_mode *mode, const struct disb_client *client)
+{
+    return client->rt || !mode->rt_only;
+}
+
+static uint32_t capacity_of(const struct disb_client *client)
+{
+    return !client->rt ? 0 : client->closed ? DISB_CLOSED_SAMPLES : client->arrivals;
+}
+
+/* Real time is process 0. */
+static uint32_t process_of(struct run *r, const struct disb_client *client)
+{
+    if (client->rt || r->mode->processes == DISB_ONE)
+        return 0;
+    return r->d->apart ? 1 + r->be : 1;
+}
+
+static uint64_t seat_bytes(const struct disb_client *client, const struct model *model)
+{
+    return model->kernels * sizeof(struct model_kernel) + client->arrivals * sizeof(uint64_t) +
+           capacity_of(client) * sizeof(struct disb_sample);
+}
+
+static uint64_t put(struct run *r, uint64_t *at, const void *from, uint64_t bytes)
+{
+    uint64_t offset = *at;
+
+    if (from)
+        memcpy((char *)r->shared + offset, from, bytes);
+    *at += bytes;
+    return offset;
+}
+
+static void seat_fill(struct run *r, const struct disb_client *client, const struct model *model,
+                      uint64_t *at)
+{
+    struct disb_seat *seat = &r->shared->seat[r->shared->seats++];
+
+    seat->rt = client->rt;
+    seat->closed = client->closed;
+    seat->process = process_of(r, client);
+    seat->kernels = model->kernels;
+    seat->arrivals = client->arrivals;
+    seat->capacity = capacity_of(client);
+    seat->kernels_at = put(r, at, model->kernel, model->kernels * sizeof(*model->kernel));
+    seat->arrivals_at = put(r, at, client->arrival_ns, client->arrivals * sizeof(uint64_t));
+    seat->samples_at = put(r, at, NULL, seat->capacity * sizeof(struct disb_sample));
+    if (seat->process >= r->processes)
+        r->processes = seat->process + 1;
+    if (client->rt)
+        r->rt++;
+    else
+        r->be++;
+}
+
+static int share(struct run *r, const struct disb_workload *w)
+{
+    uint64_t bytes = sizeof(*r->shared), at = bytes;
+    void *map;
+
+    for (uint32_t i = 0; i < w->clients; i++) {
+        const struct model *model = disb_model(r->d, w->client[i].model);
+        if (!model)
+            return -ENOENT;
+        if (takes_part(r->mode, &w->client[i]))
+            bytes += seat_bytes(&w->client[i], model);
+    }
+    r->fd = memfd_create("cutin-disb", MFD_CLOEXEC);
+    if (r->fd < 0 || ftruncate(r->fd, (off_t)bytes) != 0)
+        return fail(r, -errno, "no shared memory");
+    map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, r->fd, 0);
+    if (map == MAP_FAILED)
+        return fail(r, -errno, "no shared memory");
+    r->shared = map;
+    r->shared->bytes = bytes;
+    r->shared->sequential = r->mode->sequential;
+    r->shared->priorities = r->mode->priorities;
+    for (uint32_t i = 0; i < w->clients; i++)
+        if (takes_part(r->mode, &w->client[i]))
+            seat_fill(r, &w->client[i], disb_model(r->d, w->client[i].model), &at);
+    return 0;
+}
+
+/* ---- processes ----------------------------------------------------------------------------- */
+
+#define FOLDER "/cutin-disb.XXXXXX"
+#define SOCKET "/cutin.sock"
+
+/* The daemon of this run alone: figures do not depend on who else is on the machine. */
+static int start_daemon(struct run *r)
+{
+    const char *tmp = getenv("TMPDIR");
+    int rc;
+
+    if (!r->d->paths.library[0] || !r->d->paths.daemon[0])
+        return fail(r, -ENOENT, "libcutin.so or cutind is not installed beside cutin");
+    if (!tmp || strlen(tmp) + sizeof(FOLDER SOCKET) > SOCKET_PATH_MAX)
+        tmp = "/tmp";
+    snprintf(r->folder, sizeof(r->folder), "%s" FOLDER, tmp);
+    if (!mkdtemp(r->folder)) {
+        rc = -errno;
+        r->folder[0] = '\0';
+        return fail(r, rc, tmp);
+    }
+    snprintf(r->socket, sizeof(r->socket), "%s" SOCKET, r->folder);
+    rc = daemon_start_child(r->d->paths.daemon, r->socket, &r->daemon);
+    return rc == 0 ? 0 : fail(r, rc, "cutind did not start");
+}
+
+_Noreturn static void become_worker(struct run *r, uint32_t process, pid_t parent)
+{
+    struct worker_environment env = {0};
+    char number[16];
+    /* Streams of one process: its priorities are the levels. */
+    bool inherit = r->mode->cutin && r->mode->processes == DISB_ONE;
+
+    setpgid(0, 0); /* out of reach of the terminal's Ctrl-C */
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (r->d->sim) {
+        env.simulator = r->d->paths.simulator;
+        env.sim_id = r->sim_id;
+    }
+    if (r->mode->cutin) {
+        env.library = r->d->paths.library;
+        env.socket = r->socket;
+    }
+    if (getppid() != parent || worker_environment_set(&env, process == 0 ? "rt" : "be") != 0 ||
+        (inherit && setenv("CUTIN_STREAM_PRIORITY", "inherit", 1) != 0) ||
+        (r->fd != DISB_SHARED_FD ? dup2(r->fd, DISB_SHARED_FD) < 0 : fcntl(r->fd, F_SETFD, 0) != 0))
+        _exit(126);
+    close_range(DISB_SHARED_FD + 1, ~0U, 0);
+    snprintf(number, sizeof(number), "%u", process);
+    dup2(STDERR_FILENO, STDOUT_FILENO); /* stdout carries the command's own figures alone */
+    execl(r->d->paths.self, "cutin", "disb", "--worker", number, (char *)NULL);
+    _exit(126);
+}
+
+static int start_workers(struct run *r)
+{
+    pid_t parent = getpid();
+
+    fflush(NULL);
+    for (uint32_t i = 0; i < r->processes; i++) {
+        r->pid[i] = fork();
+        if (r->pid[i] == 0)
+            become_worker(r, i, parent);
+        if (r->pid[i] < 0)
+            return fail(r, -errno, "cannot start a process");
+    }
+    return 0;
+}
+
+static int check_alive(struct run *r)
+{
+    int status;
+
+    if (atomic_load(&r->shared->failed))
+        return fail(r, -EIO, "a client failed");
+    for (uint32_t i = 0; i < r->processes; i++)
+        if (r->pid[i] > 0 && waitpid(r->pid[i], &status, WNOHANG) == r->pid[i]) {
+            r->pid[i] = 0;
+            if (status == 0 && atomic_load(&r->shared->phase) == DISB_CLOSE)
+                continue; /* its clients are through, others are not yet */
+            return fail(r, -EPIPE, "a client ended unexpectedly");
+        }
+    return 0;
+}
+
+/* Until so many clients are there, or the time is over: -ETIMEDOUT. */
+static int await(struct run *r, const _Atomic uint32_t *count, uint32_t clients, uint64_t until_ns,
+                 bool cancellable)
+{
+    const struct timespec nap = {.tv_nsec = NAP_NS};
+    int rc = 0;
+
+    while (rc == 0 && atomic_load_explicit(count, memory_order_acquire) < clients) {
+        if (cancellable && *r->d->cancel)
+            return -ECANCELED;
+        if (now_ns() >= until_ns)
+            return -ETIMEDOUT;
+        nanosleep(&nap, NULL);
+        rc = check_alive(r);
+    }
+    return rc;
+}
+
+static uint64_t in_ms(uint64_t ms)
+{
+    return now_ns() + ms * 1000000;
+}
+
+static void enter(struct run *r, enum disb_phase phase)
+{
+    atomic_store_explicit(&r->shared->phase, phase, memory_order_release);
+}
+
+static int prepare(struct run *r)
+{
+    uint32_t clients = r->shared->seats;
+    int rc = await(r, &r->shared->ready, clients, in_ms(START_MS), true);
+
+    if (rc != 0)
+        return rc;
+    enter(r, DISB_CALIBRATE);
+    return await(r, &r->shared->calibrated, clients, in_ms(STOP_MS), true);
+}
+
+/* The window, the rest of real time's queue, the end of best effort's requests. */
+static int measure(struct run *r)
+{
+    struct disb_shared *s = r->shared;
+    const _Atomic uint32_t nobody = 0;
+    int rc;
+
+    s->start_ns = now_ns() + LEAD_NS;
+    s->end_ns = s->start_ns + (uint64_t)(r->d->seconds * 1e9);
+    s->last_ns = s->end_ns + (uint64_t)(disb_grace_s(r->d->seconds) * 1e9);
+    enter(r, DISB_RUN);
+    rc = await(r, &nobody, 1, s->end_ns, true);
+    if (rc == -ETIMEDOUT)
+        rc = await(r, &s->rt_done, r->rt, s->last_ns + STOP_MS * 1000000ull, true);
+    if (rc == -ECANCELED) {
+        uint64_t now = now_ns();
+        s->end_ns = now < s->start_ns ? s->start_ns : now < s->end_ns ? now : s->end_ns;
+    }
+    enter(r, DISB_STOP);
+    if (rc == 0 || rc == -ECANCELED) {
+        int stop_rc = await(r, &s->be_done, r->be, in_ms(STOP_MS), false);
+        if (stop_rc == 0)
+            stop_rc = await(r, &s->rt_done, r->rt, in_ms(STOP_MS), false);
+        enter(r, DISB_CLOSE);
+        if (stop_rc == 0)
+            stop_rc = await(r, &s->closed, s->seats, in_ms(STOP_MS), false);
+        rc = stop_rc ? stop_rc : rc;
+    }
+    return rc;
+}
+
+static void reap(pid_t pid, uint64_t until_ns)
+{
+    const struct timespec nap = {.tv_nsec = NAP_NS};
+
+    while (pid > 0 && now_ns() < until_ns) {
+        if (waitpid(pid, NULL, WNOHANG) != 0)
+            return;
+        nanosleep(&nap, NULL);
+    }
+    if (pid > 0) {
+        kill(pid, SIGKILL);
+        while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+            ;
+    }
+}
+
+static void end(struct run *r, bool in_order)
+{
+    uint64_t until_ns = in_ms(in_order ? END_MS : 0);
+
+    for (uint32_t i = 0; i < r->processes; i++)
+        reap(r->pid[i], until_ns);
+    daemon_end_child(&r->daemon);
+    if (r->folder[0]) {
+        char lock[sizeof(r->socket) + 8];
+        unlink(r->socket);
+        snprintf(lock, sizeof(lock), "%s.lock", r->socket);
+        unlink(lock);
+        rmdir(r->folder);
+    }
+    if (r->shared)
+        munmap(r->shared, r->shared->bytes);
+    if (r->fd >= 0)
+        close(r->fd);
+}
+
+int disb_run(struct disb *d, const struct disb_workload *w, const struct disb_mode *mode,
+             struct disb_result *result)
+{
+    struct run r = {.d = d, .mode = mode, .fd = -1};
+    int rc;
+
+    *result = (struct disb_result){0};
+    snprintf(r.sim_id, sizeof(r.sim_id), "disb-%d", (int)getpid());
+    if (d->sim && !d->paths.simulator[0])
+        return fail(&r, -ENOENT, "the simulated driver is not installed beside cutin");
+    rc = share(&r, w);
+    if (rc == 0 && r.shared->seats > 0 && mode->cutin)
+        rc = start_daemon(&r);
+    if (rc == 0)
+        rc = start_workers(&r);
+    if (rc == 0)
+        rc = prepare(&r);
+    if (rc == 0)
+        rc = measure(&r);
+    if (rc == -ETIMEDOUT)
+        fail(&r, rc, "a client does not answer");
+    if (rc == 0 || (rc == -ECANCELED && r.shared->start_ns)) {
+        disb_result_make(result, r.shared);
+        snprintf(d->gpu, sizeof(d->gpu), "%.95s", r.shared->gpu);
+        d->driver_version = r.shared->driver_version;
+    }
+    end(&r, rc == 0 || rc == -ECANCELED);
+    return rc;
+}

@@ -1,0 +1,385 @@
+/*
+ * disb_worker.c - one process of `cutin disb`: a thread and a stream per client.
+ *
+ * A client sends its requests one after another: it waits for the next arrival, launches the
+ * model's kernels and waits until they are complete. Latency counts from the arrival, so a request
+ * that comes while its client is busy has queued. Preemption latency is the time from the first
+ * launch call until its kernel begins: an event behind it tells when it ended on the device.
+ */
+#include "disb.h"
+#include "driver.h"
+#include "kernels_ptx.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <time.h>
+
+enum {
+    WARM_UP = 2, /* first launches load kernels, and cutin learns how long they take */
+    CALIBRATIONS = 20,
+    NAP_NS = 200000,
+    SLICE_NS = 5000000,
+};
+
+static struct {
+    struct driver cu;
+    CUresult (*elapsed)(float *ms, CUevent from, CUevent to);
+    CUcontext context;
+    CUfunction spin;
+    uint32_t processors, blocks_per_processor, threads_per_processor;
+} gpu;
+static struct disb_shared *shared;
+
+struct client {
+    struct disb_seat *seat;
+    uint32_t index;
+    const struct model_kernel *kernel;
+    const uint64_t *arrival_ns;
+    struct disb_sample *sample;
+    CUstream stream;
+    CUevent origin, first, done;
+};
+
+static int fail(const char *what, CUresult result)
+{
+    const char *text = NULL;
+
+    gpu.cu.cuGetErrorString(result, &text);
+    if (atomic_fetch_add(&shared->failed, 1) == 0)
+        snprintf(shared->why, sizeof(shared->why), "%s: %s (%d)", what, text ? text : "unknown",
+                 (int)result);
+    return -EIO;
+}
+
+#define TRY(name, ...)                                                                             \
+    do {                                                                                           \
+        CUresult try_result = gpu.cu.name(__VA_ARGS__);                                            \
+        if (try_result != CUDA_SUCCESS)                                                            \
+            return fail(#name, try_result);                                                        \
+    } while (0)
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static void sleep_until(uint64_t ns)
+{
+    struct timespec at = {.tv_sec = (time_t)(ns / 1000000000u),
+                          .tv_nsec = (long)(ns % 1000000000u)};
+
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) == EINTR)
+        ;
+}
+
+static uint32_t phase(void)
+{
+    return atomic_load_explicit(&shared->phase, memory_order_acquire);
+}
+
+static void await_phase(uint32_t wanted)
+{
+    while (phase() < wanted)
+        sleep_until(now_ns() + NAP_NS);
+}
+
+/* ---- whose turn, in sequential mode -------------------------------------------------------- */
+
+/* Real time first, then by arrival; nobody is interrupted. */
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool taken;
+    uint64_t waiting[DISB_CLIENTS]; /* arrival, 0: not waiting */
+} turn = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+
+static bool before(uint32_t a, uint32_t b)
+{
+    if (shared->seat[a].rt != shared->seat[b].rt)
+        return shared->seat[a].rt;
+    return turn.waiting[a] < turn.waiting[b];
+}
+
+static bool is_next(uint32_t index)
+{
+    if (turn.taken)
+        return false;
+    for (uint32_t i = 0; i < shared->seats; i++)
+        if (i != index && turn.waiting[i] && before(i, index))
+            return false;
+    return true;
+}
+
+static void turn_take(const struct client *c, uint64_t arrival_ns)
+{
+    if (!shared->sequential)
+        return;
+    pthread_mutex_lock(&turn.lock);
+    turn.waiting[c->index] = arrival_ns;
+    while (!is_next(c->index))
+        pthread_cond_wait(&turn.changed, &turn.lock);
+    turn.waiting[c->index] = 0;
+    turn.taken = true;
+    pthread_mutex_unlock(&turn.lock);
+}
+
+static void turn_give(void)
+{
+    if (!shared->sequential)
+        return;
+    pthread_mutex_lock(&turn.lock);
+    turn.taken = false;
+    pthread_cond_broadcast(&turn.changed);
+    pthread_mutex_unlock(&turn.lock);
+}
+
+/* ---- requests ------------------------------------------------------------------------------ */
+
+/* More blocks than fit would run in waves, each as long as the kernel is meant to be. */
+static uint32_t resident(const struct model_kernel *k)
+{
+    uint32_t warps = (k->threads + 31) / 32;
+    uint32_t by_threads = gpu.threads_per_processor / (warps * 32);
+    uint32_t per = by_threads < gpu.blocks_per_processor ? by_threads : gpu.blocks_per_processor;
+    uint64_t most = (uint64_t)gpu.processors * (per ? per : 1);
+
+    return k->blocks < most ? k->blocks : (uint32_t)most;
+}
+
+static int request(struct client *c)
+{
+    for (uint32_t i = 0; i < c->seat->kernels; i++) {
+        uint64_t ns = c->kernel[i].ns;
+        void *args[] = {&ns};
+        TRY(cuLaunchKernel, gpu.spin, resident(&c->kernel[i]), 1, 1, c->kernel[i].threads, 1, 1, 0,
+            c->stream, args, NULL);
+        if (i == 0 && c->seat->rt)
+            TRY(cuEventRecord, c->first, c->stream);
+    }
+    if (c->seat->rt) {
+        TRY(cuStreamSynchronize, c->stream);
+    } else { /* does not spin while it waits */
+        TRY(cuEventRecord, c->done, c->stream);
+        TRY(cuEventSynchronize, c->done);
+    }
+    return 0;
+}
+
+static double device_ns(struct client *c, CUevent event)
+{
+    float ms = 0;
+
+    gpu.elapsed(&ms, c->origin, event);
+    return (double)ms * 1e6;
+}
+
+/* Pairs the device's clock with the host's: the event that took the least time in between. */
+static int calibrate(struct client *c, int end)
+{
+    uint64_t best_ns = UINT64_MAX;
+
+    if (!c->seat->rt)
+        return 0;
+    for (int i = 0; i < CALIBRATIONS; i++) {
+        uint64_t from_ns = now_ns(), to_ns;
+        TRY(cuEventRecord, c->first, c->stream);
+        TRY(cuEventSynchronize, c->first);
+        to_ns = now_ns();
+        if (to_ns - from_ns >= best_ns)
+            continue;
+        best_ns = to_ns - from_ns;
+        c->seat->clock_ns[end] = from_ns + best_ns / 2;
+        c->seat->device_ns[end] = device_ns(c, c->first);
+    }
+    return 0;
+}
+
+static void note(struct client *c, uint64_t arrival_ns, uint64_t call_ns)
+{
+    uint64_t now = now_ns();
+    uint32_t n = atomic_load_explicit(&c->seat->samples, memory_order_relaxed);
+
+    if (now < shared->end_ns)
+        atomic_fetch_add_explicit(&c->seat->completed, 1, memory_order_relaxed);
+    if (!c->seat->rt || n == c->seat->capacity)
+        return;
+    c->sample[n] = (struct disb_sample){now - arrival_ns, call_ns, device_ns(c, c->first)};
+    /* Pairs with the parent's acquire: a sample that is counted is there. */
+    atomic_store_explicit(&c->seat->samples, n + 1, memory_order_release);
+}
+
+/* The i-th arrival; false: there are no more, or the time is over. */
+static bool await_arrival(struct client *c, uint32_t i, uint64_t *arrival_ns)
+{
+    uint64_t until_ns = c->seat->rt ? shared->last_ns : UINT64_MAX, now;
+
+    if (c->seat->closed) {
+        *arrival_ns = now_ns();
+        return phase() == DISB_RUN && (!c->seat->rt || *arrival_ns < shared->end_ns);
+    }
+    if (i == c->seat->arrivals)
+        return false;
+    *arrival_ns = shared->start_ns + c->arrival_ns[i];
+    while (phase() == DISB_RUN && (now = now_ns()) < until_ns) {
+        if (now >= *arrival_ns)
+            return true;
+        sleep_until(*arrival_ns < now + SLICE_NS ? *arrival_ns : now + SLICE_NS);
+    }
+    c->seat->late = c->seat->arrivals - i;
+    return false;
+}
+
+static int run(struct client *c)
+{
+    uint64_t arrival_ns, call_ns;
+    int rc = 0;
+
+    sleep_until(shared->start_ns);
+    for (uint32_t i = 0; rc == 0 && await_arrival(c, i, &arrival_ns); i++) {
+        turn_take(c, arrival_ns);
+        call_ns = now_ns();
+        rc = request(c);
+        turn_give();
+        if (rc == 0)
+            note(c, arrival_ns, call_ns);
+    }
+    return rc;
+}
+
+/* ---- set-up -------------------------------------------------------------------------------- */
+
+static int client_open(struct client *c)
+{
+    int least = 0, greatest = 0;
+
+    TRY(cuCtxSetCurrent, gpu.context);
+    if (shared->priorities)
+        TRY(cuCtxGetStreamPriorityRange, &least, &greatest);
+    TRY(cuStreamCreateWithPriority, &c->stream, CU_STREAM_NON_BLOCKING,
+        c->seat->rt ? greatest : least);
+    TRY(cuEventCreate, &c->origin, CU_EVENT_DEFAULT);
+    TRY(cuEventCreate, &c->first, CU_EVENT_DEFAULT);
+    TRY(cuEventCreate, &c->done, CU_EVENT_DISABLE_TIMING | CU_EVENT_BLOCKING_SYNC);
+    TRY(cuEventRecord, c->origin, c->stream);
+    TRY(cuStreamSynchronize, c->stream);
+    for (int i = 0; i < WARM_UP; i++) {
+        int rc = request(c);
+        if (rc != 0)
+            return rc;
+    }
+    return 0;
+}
+
+static void *client_main(void *arg)
+{
+    struct client *c = arg;
+    int rc = client_open(c);
+
+    /* A client that failed goes through the phases all the same: nobody waits for it. */
+    atomic_fetch_add(&shared->ready, 1);
+    await_phase(DISB_CALIBRATE);
+    if (rc == 0)
+        rc = calibrate(c, 0);
+    atomic_fetch_add(&shared->calibrated, 1);
+    await_phase(DISB_RUN);
+    if (rc == 0)
+        rc = run(c);
+    atomic_fetch_add(c->seat->rt ? &shared->rt_done : &shared->be_done, 1);
+    await_phase(DISB_CLOSE);
+    if (rc == 0)
+        calibrate(c, 1);
+    atomic_fetch_add(&shared->closed, 1);
+    return NULL;
+}
+
+static int gpu_open(void)
+{
+    CUdevice device;
+    CUmodule module;
+    int processors, blocks, threads;
+
+    if (driver_open(&gpu.cu, shared->why, sizeof(shared->why)) != 0)
+        return -ENOENT;
+    /* Of this name in every driver; cuda.h means a version of 12.8. */
+    *(void **)&gpu.elapsed = dlsym(dlopen("libcuda.so.1", RTLD_NOW), "cuEventElapsedTime");
+    if (!gpu.elapsed)
+        return fail("cuEventElapsedTime", CUDA_ERROR_NOT_FOUND);
+    TRY(cuInit, 0);
+    TRY(cuDeviceGet, &device, 0);
+    TRY(cuDriverGetVersion, &shared->driver_version);
+    TRY(cuDeviceGetName, shared->gpu, sizeof(shared->gpu), device);
+    TRY(cuDeviceGetAttribute, &processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device);
+    TRY(cuDeviceGetAttribute, &threads, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, device);
+    TRY(cuDeviceGetAttribute, &blocks, CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR, device);
+    gpu.processors = (uint32_t)processors;
+    gpu.threads_per_processor = (uint32_t)threads;
+    gpu.blocks_per_processor = (uint32_t)blocks;
+    TRY(cuDevicePrimaryCtxRetain, &gpu.context, device);
+    TRY(cuCtxSetCurrent, gpu.context);
+    TRY(cuModuleLoadData, &module, kernels_ptx);
+    TRY(cuModuleGetFunction, &gpu.spin, module, "spin");
+    return 0;
+}
+
+static int map_shared(void)
+{
+    struct stat st;
+    void *at;
+
+    if (fstat(DISB_SHARED_FD, &st) != 0 || st.st_size < (off_t)sizeof(*shared))
+        return -EINVAL;
+    at = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, DISB_SHARED_FD, 0);
+    if (at == MAP_FAILED)
+        return -errno;
+    shared = at;
+    return shared->bytes == (uint64_t)st.st_size && shared->seats <= DISB_CLIENTS ? 0 : -EINVAL;
+}
+
+static void *shared_at(uint64_t offset)
+{
+    return (char *)shared + offset;
+}
+
+int disb_worker_main(uint32_t process)
+{
+    static struct client clients[DISB_CLIENTS];
+    pthread_t threads[DISB_CLIENTS];
+    uint32_t n = 0;
+
+    if (map_shared() != 0) {
+        fprintf(stderr, "cutin: --worker is for the command itself\n");
+        return EXIT_FAILURE;
+    }
+    prctl(PR_SET_TIMERSLACK, 1000); /* arrivals are on time to a microsecond, not to fifty */
+    if (gpu_open() != 0) {
+        atomic_fetch_add(&shared->failed, 1);
+        return EXIT_FAILURE;
+    }
+    for (uint32_t i = 0; i < shared->seats; i++) {
+        struct disb_seat *seat = &shared->seat[i];
+        if (seat->process != process)
+            continue;
+        clients[n] = (struct client){.seat = seat,
+                                     .index = i,
+                                     .kernel = shared_at(seat->kernels_at),
+                                     .arrival_ns = shared_at(seat->arrivals_at),
+                                     .sample = shared_at(seat->samples_at)};
+        if (pthread_create(&threads[n], NULL, client_main, &clients[n]) != 0)
+            return EXIT_FAILURE;
+        n++;
+    }
+    for (uint32_t i = 0; i < n; i++)
+        pthread_join(threads[i], NULL);
+    return gpu.cu.cuDevicePrimaryCtxRelease(0) == CUDA_SUCCESS ? EXIT_SUCCESS : EXIT_FAILURE;
+}

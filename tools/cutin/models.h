@@ -1,0 +1,37 @@
+/*
+ * models.h - networks as the GPU sees them: the kernels that one request launches, in order.
+ *
+ * The five of models.def are generated: the numbers of kernels, their shapes and their durations are
+ * the published ones, the order is random and the same for the same seed. Others come from workload
+ * files. What the kernels compute is of no interest here: they keep the GPU busy for their time.
+ */
+#ifndef CUTIN_MODELS_H
+#define CUTIN_MODELS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct model_kernel {
+    uint32_t blocks, threads;
+    uint64_t ns; /* by itself */
+};
+
+struct model {
+    struct model_kernel *kernel;
+    uint32_t kernels;
+};
+
+/* The name and title of the i-th generated model; NULL behind the last. `title` may be NULL. */
+const char *model_name(size_t i, const char **title);
+/* `speed`: how much faster than the published GPU. 0, -ENOENT: no such model, -ENOMEM. */
+int model_generate(struct model *m, const char *name, double speed, uint64_t seed);
+/* The first request of a workload file, without its copies. 0, or -errno with one line in `why`. */
+int model_read(struct model *m, const char *path, char *why, size_t why_bytes);
+uint64_t model_ns(const struct model *m); /* of all kernels one after another */
+void model_free(struct model *m);
+
+/* splitmix64: the random numbers of arrivals and orders. */
+uint64_t random_next(uint64_t *state);
+double random_unit(uint64_t *state); /* above 0, at most 1 */
+
+#endif

@@ -57,8 +57,12 @@ static struct {
     enum link_state link;
     uint64_t retry_ns, backoff_ns, welcome_by_ns;
     uint64_t id;
+    uint32_t asked; /* the level, in HELLO */
     struct message_order orders[ORDERS]; /* to be carried out once `lock` is given back */
     uint32_t order_count;
+    /* What was ordered and is in force, to be told to a daemon that does not know it. */
+    uint32_t ordered_level, ordered_weight; /* the level + 1; 0 = not ordered */
+    bool paused;
     uint32_t devices;
     uint32_t streams[PAGE_LEVELS], above_own;
     bool said[NOTICES];
@@ -214,9 +218,13 @@ static void link_connect(uint64_t wait_ns)
 
     if (rc == 0) {
         message_init(&m, MESSAGE_HELLO);
-        m.hello.level = self.cfg.level;
+        m.hello.level = self.asked = self.cfg.level;
         m.hello.lowest = self.cfg.lowest;
-        m.hello.weight = self.cfg.weight ? self.cfg.weight : 1;
+        m.hello.weight = self.ordered_weight ? self.ordered_weight
+                         : self.cfg.weight   ? self.cfg.weight
+                                             : 1;
+        m.hello.ordered_level = self.ordered_level;
+        m.hello.paused = self.paused;
         m.hello.deadline_ms = self.cfg.deadline_ms;
         memcpy(m.hello.name, self.page->name, sizeof(m.hello.name) - 1);
         rc = connection_send(&self.connection, &m);
@@ -263,12 +271,21 @@ static int on_done(const union message *m, int fd)
     return m->done.error;
 }
 
+static int send_level(uint32_t level)
+{
+    union message m;
+
+    message_init(&m, MESSAGE_LEVEL);
+    m.level.level = level;
+    return connection_send(&self.connection, &m);
+}
+
 static int on_welcome(const union message *m, int fd)
 {
     struct cutin_page old, *page;
     int rc;
 
-    if (self.link != LINK_HELLO || fd < 0 || m->welcome.level > self.cfg.level)
+    if (self.link != LINK_HELLO || fd < 0 || m->welcome.level > self.asked)
         return -EPROTO;
     page_copy(&old, self.page);
     rc = page_map(fd, self.page, &page);
@@ -293,6 +310,8 @@ static int on_welcome(const union message *m, int fd)
         say(NOTICE_BACK, SAY_INFO, "registered with the scheduler at %s", self.socket);
     for (uint32_t d = 0; d < self.devices && rc == 0; d++)
         rc = send_device(d);
+    if (rc == 0 && self.cfg.level != self.asked) /* client_set_level, since HELLO */
+        rc = send_level(self.cfg.level);
     return rc;
 }
 
@@ -351,9 +370,23 @@ static int on_level(const union message *m, int fd)
     return 0;
 }
 
+/* The daemon carries some out by itself; of those it is told to remember. */
 static int on_order(const union message *m, int fd)
 {
-    order_later(m->order.order, m->order.value);
+    switch (m->order.order) {
+    case CONTROL_LEVEL:
+        self.ordered_level = m->order.value + 1;
+        break;
+    case CONTROL_WEIGHT:
+        self.ordered_weight = m->order.value;
+        break;
+    case CONTROL_PAUSE:
+    case CONTROL_RESUME:
+        self.paused = m->order.order == CONTROL_PAUSE;
+        break;
+    default:
+        order_later(m->order.order, m->order.value);
+    }
     return 0;
 }
 
@@ -513,6 +546,8 @@ static void configure(const struct client_config *cfg)
     atomic_store(&self.activity.flat, self.cfg.lowest == self.cfg.level);
     set_granted(self.cfg.level);
     self.order_count = 0;
+    self.ordered_level = self.ordered_weight = 0;
+    self.paused = false;
 }
 
 static uint64_t expire(void *activity, uint64_t now_ns)
@@ -561,13 +596,13 @@ static bool thread_join(void)
     struct timespec by;
 
     atomic_store(&self.stop, true);
-    clock_gettime(CLOCK_REALTIME, &by);
+    clock_gettime(CLOCK_MONOTONIC, &by);
     by.tv_nsec += CLOSE_WAIT_NS;
     if (by.tv_nsec >= 1000000000) {
         by.tv_nsec -= 1000000000;
         by.tv_sec++;
     }
-    return pthread_timedjoin_np(self.thread, NULL, &by) == 0;
+    return pthread_clockjoin_np(self.thread, NULL, CLOCK_MONOTONIC, &by) == 0;
 }
 
 void client_close(void)
@@ -738,18 +773,15 @@ void client_forget_stream(uint32_t level)
 
 void client_set_level(uint32_t level)
 {
-    union message m;
-
     if (!usable(0, level))
         return;
     pthread_mutex_lock(&self.lock);
     self.cfg.level = level;
+    self.ordered_level = 0;
     if (self.cfg.lowest > level)
         self.cfg.lowest = level;
     if (self.link == LINK_UP) {
-        message_init(&m, MESSAGE_LEVEL);
-        m.level.level = level;
-        if (connection_send(&self.connection, &m) != 0)
+        if (send_level(level) != 0)
             atomic_store(&self.broken, true);
     } else {
         set_changed(level);

@@ -15,6 +15,17 @@ static const struct conf *conf_of(const struct peer *p)
     return daemon_conf(p->daemon);
 }
 
+/* Lets the client know what the daemon does with it, so that the next daemon can learn it. */
+static void tell(struct peer *p, uint32_t order, uint32_t value)
+{
+    union message m;
+
+    message_init(&m, MESSAGE_ORDER);
+    m.order.order = order;
+    m.order.value = value;
+    peer_send(p, &m, NULL);
+}
+
 /* Nobody raises a process above what he himself may have. */
 static int set_level(const struct peer *from, struct peer *p, uint32_t value)
 {
@@ -23,6 +34,7 @@ static int set_level(const struct peer *from, struct peer *p, uint32_t value)
     if (!control && permission_level(conf_of(from), &from->who, value) != value)
         return -EPERM;
     p->ordered = true;
+    tell(p, CONTROL_LEVEL, value);
     daemon_change_level(p, value);
     return 0;
 }
@@ -30,6 +42,7 @@ static int set_level(const struct peer *from, struct peer *p, uint32_t value)
 static int set_weight(const struct peer *from, struct peer *p, uint32_t value)
 {
     p->weight = value;
+    tell(p, CONTROL_WEIGHT, value);
     return 0;
 }
 
@@ -43,6 +56,7 @@ static int set_paused(struct peer *p, bool paused)
     if (!p->queues)
         return -EOPNOTSUPP;
     p->paused = paused;
+    tell(p, paused ? CONTROL_PAUSE : CONTROL_RESUME, 0);
     for (uint32_t slot = 0; slot < PAGE_DEVICES; slot++)
         if (p->device[slot].device)
             write_pause(p, slot);
@@ -61,14 +75,9 @@ static int resume_client(const struct peer *from, struct peer *p, uint32_t value
 
 static int send_order(struct peer *p, uint32_t order, uint32_t value)
 {
-    union message m;
-
     if (!p->queues)
         return -EOPNOTSUPP;
-    message_init(&m, MESSAGE_ORDER);
-    m.order.order = order;
-    m.order.value = value;
-    peer_send(p, &m, NULL);
+    tell(p, order, value);
     return 0;
 }
 
@@ -123,6 +132,16 @@ int command_run(struct peer *from, const union message *m, uint32_t *count)
         ++*count;
     }
     return *count ? 0 : -ESRCH;
+}
+
+/* As if its own user had given the orders: more than that user may have is not restored. */
+void command_restore(struct peer *p, const struct message_hello *m)
+{
+    if (m->ordered_level && set_level(p, p, m->ordered_level - 1) != 0)
+        report(REPORT_INFO, "process %d had been given level %u, which its user may not have",
+               (int)p->who.pid, m->ordered_level - 1);
+    if (m->paused)
+        set_paused(p, true);
 }
 
 void command_new_device(const struct peer *p, uint32_t slot)

@@ -160,6 +160,7 @@ static int on_hello(struct peer *p, const union message *m)
         permission_explain(conf, &p->who, p->asked, reply.welcome.reason,
                            sizeof(reply.welcome.reason));
     peer_send(p, &reply, p->page);
+    command_restore(p, &m->hello);
     return 0;
 }
 

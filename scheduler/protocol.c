@@ -69,7 +69,8 @@ static bool fields_ok(const union message *m)
     case MESSAGE_HELLO:
         return m->hello.level < PAGE_LEVELS && m->hello.lowest <= m->hello.level &&
                (!m->hello.weight || control_value_ok(CONTROL_WEIGHT, m->hello.weight)) &&
-               m->hello.deadline_ms <= PROTOCOL_DEADLINE_MOST_MS && name_ok(m->hello.name);
+               m->hello.deadline_ms <= PROTOCOL_DEADLINE_MOST_MS && m->hello.paused <= 1 &&
+               m->hello.ordered_level <= PAGE_LEVELS && name_ok(m->hello.name);
     case MESSAGE_WELCOME:
         return m->welcome.level < PAGE_LEVELS && m->welcome.refused <= 1 &&
                m->welcome.share_percent <= 90 && text_ok(m->welcome.reason);

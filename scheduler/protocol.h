@@ -15,7 +15,8 @@
  *           LEVEL ->         LEVEL, also unasked
  *           LIST ->          ROW ..., DONE
  *           STOP ->          DONE, then the daemon ends
- *           CONTROL ->       DONE; and ORDER to the client that it is about
+ *           CONTROL ->       DONE; and ORDER to the client that it is about, to be carried out or, if
+ *                            the daemon does that, to be told to the next daemon
  */
 #ifndef CUTIN_PROTOCOL_H
 #define CUTIN_PROTOCOL_H
@@ -43,6 +44,9 @@ struct message_hello {
     uint32_t level, lowest;
     uint32_t weight;      /* 0 = 1 */
     uint32_t deadline_ms; /* of its requests; 0 = not given. If given, its streams have queues */
+    /* What a daemon before this one was ordered to do with it. */
+    uint32_t ordered_level; /* level + 1; 0 = nothing */
+    uint32_t paused;
     char name[PAGE_NAME];
 };
 
@@ -211,7 +215,7 @@ union message {
 };
 
 static_assert(sizeof(struct message_header) == 8, "message_header");
-static_assert(sizeof(struct message_hello) == 40, "message_hello");
+static_assert(sizeof(struct message_hello) == 48, "message_hello");
 static_assert(sizeof(struct message_welcome) == 352, "message_welcome");
 static_assert(sizeof(struct message_device) == 32, "message_device");
 static_assert(sizeof(struct message_bit) == 16, "message_bit");

@@ -18,6 +18,8 @@ static void check_bounds(const union message *m)
     switch (m->header.type) {
     case MESSAGE_HELLO:
         require(m->hello.level < PAGE_LEVELS && m->hello.lowest <= m->hello.level);
+        require(m->hello.ordered_level <= PAGE_LEVELS && m->hello.paused <= 1);
+        require(m->hello.deadline_ms <= PROTOCOL_DEADLINE_MOST_MS);
         require(strnlen(m->hello.name, PAGE_NAME) < PAGE_NAME);
         break;
     case MESSAGE_WELCOME:

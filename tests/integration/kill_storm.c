@@ -1,5 +1,6 @@
 /*
- * kill_storm.c - daemon, real-time and best-effort processes killed and stopped at random instants.
+ * kill_storm.c - daemon, real-time and best-effort processes killed and stopped at random instants,
+ * some while the daemon's sockets are full or its limits reached.
  * Nobody may hang, compute something else, or stay held by what is gone. KILL_STORM_KILLS says how
  * many (100), KILL_STORM_SEED which (1).
  *
@@ -12,11 +13,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "scheduler/client.h"
 #include "scheduler/clock.h"
+#include "scheduler/socket.h"
 
 enum { STEPS = 60, HUNG_MS = 5000 };
 
@@ -113,10 +116,43 @@ static void kill_be(void)
     storm.be = training_start(STEPS, NULL);
 }
 
+/* Connections that ask and never read, so that the daemon's side of them is full. */
+static void fill_sockets(void)
+{
+    static int fds[16];
+    union message m;
+
+    message_init(&m, MESSAGE_LIST);
+    for (int i = 0; i < 16; i++) {
+        if (fds[i] > 0)
+            close(fds[i]);
+        fds[i] = socket_connect(daemon_path());
+        for (int n = 0; fds[i] >= 0 && n < 200 && message_send(fds[i], &m, -1) == 0; n++)
+            ;
+    }
+    kill_rt();
+}
+
+/* While the daemon can open nothing more, or map nothing more. */
+static void starve_daemon(void)
+{
+    enum __rlimit_resource what = rand() % 2 ? RLIMIT_NOFILE : RLIMIT_AS;
+    struct rlimit before, low;
+
+    if (prlimit(storm.daemon->pid, what, NULL, &before) != 0)
+        return;
+    low = before;
+    low.rlim_cur = 3;
+    prlimit(storm.daemon->pid, what, &low, NULL);
+    kill_rt();
+    usleep((useconds_t)(rand() % 30000));
+    prlimit(storm.daemon->pid, what, &before, NULL);
+}
+
 static void strike(void)
 {
-    static void (*const ways[])(void) = {kill_rt, kill_rt,     kill_rt, stop_rt,
-                                         stop_rt, kill_daemon, kill_be};
+    static void (*const ways[])(void) = {kill_rt,     kill_rt, kill_rt,      stop_rt,      stop_rt,
+                                         kill_daemon, kill_be, fill_sockets, starve_daemon};
     uint64_t since = clock_ns();
     bool aim = rand() % 8 != 0;
 

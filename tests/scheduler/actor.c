@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -252,6 +253,41 @@ static int64_t do_bursts(int64_t dev, int64_t n)
     for (int i = 0; i < 4; i++)
         pthread_join(threads[i], NULL);
     return 0;
+}
+
+static int64_t limit(int what, rlim_t value)
+{
+    struct rlimit now;
+
+    if (getrlimit((enum __rlimit_resource)what, &now) != 0)
+        return -errno;
+    now.rlim_cur = value < now.rlim_max ? value : now.rlim_max;
+    return setrlimit((enum __rlimit_resource)what, &now) == 0 ? 0 : -errno;
+}
+
+static int64_t do_limit_files(int64_t n, int64_t y)
+{
+    int fd;
+
+    if (n < 0)
+        return limit(RLIMIT_NOFILE, RLIM_INFINITY);
+    fd = dup(STDERR_FILENO); /* the lowest that is free */
+    close(fd);
+    return limit(RLIMIT_NOFILE, (rlim_t)(fd + n));
+}
+
+static int64_t do_limit_memory(int64_t n, int64_t y)
+{
+    unsigned long pages = 0;
+    FILE *f;
+
+    if (n < 0)
+        return limit(RLIMIT_AS, RLIM_INFINITY);
+    f = fopen("/proc/self/statm", "re");
+    if (!f || fscanf(f, "%lu", &pages) != 1)
+        return -EIO;
+    fclose(f);
+    return limit(RLIMIT_AS, pages * (rlim_t)sysconf(_SC_PAGESIZE) + (rlim_t)n);
 }
 
 static int64_t do_user(int64_t uid, int64_t y)

@@ -164,6 +164,37 @@ Test(control, orders_for_the_process_itself_reach_it)
     actor_kill(&a);
 }
 
+Test(control, orders_outlive_the_daemon)
+{
+    struct actor a, b;
+
+    place_start(&place);
+    join(&a, 2);
+    join(&b, 0);
+    cr_assert_eq(set(&a, CONTROL_WEIGHT, 5), 0);
+    cr_assert_eq(control_pause(place.socket, target(&a)), 0);
+    cr_assert_eq(set(&a, CONTROL_LEVEL, 1), 0);
+    cr_assert_eq(control_pause(place.socket, target(&b)), 0);
+    cr_assert_eq(control_resume(place.socket, target(&b)), 0);
+    cr_assert_eq(set(&b, CONTROL_LEVEL, 3), 0);
+    WAIT_UNTIL(actor_do(&a, DO_LEVEL, 0, 0) == 1 && actor_do(&b, DO_LEVEL, 0, 0) == 3);
+    place_kill(&place);
+    WAIT_UNTIL(actor_do(&a, DO_HOLD, 0, 1) == 0); /* nobody is held while there is no daemon */
+    place_start(&place);
+    WAIT_UNTIL(actor_do(&a, DO_HOLD, 0, 1) == PAGE_BIT_PAUSED);
+    WAIT_UNTIL(row_of(b.pid).level == 3 && actor_do(&b, DO_LEVEL, 0, 0) == 3);
+    cr_assert(row_of(a.pid).level == 1 && row_of(a.pid).weight == 5 && row_of(a.pid).paused);
+    cr_assert_not(row_of(b.pid).paused);
+    /* A level that the process itself asks for replaces what was ordered. */
+    actor_do(&b, DO_SET_LEVEL, 2, 0);
+    WAIT_UNTIL(row_of(b.pid).level == 2);
+    place_kill(&place);
+    place_start(&place);
+    WAIT_UNTIL(row_of(b.pid).level == 2 && actor_do(&b, DO_LEVEL, 0, 0) == 2);
+    actor_kill(&a);
+    actor_kill(&b);
+}
+
 static int as_other(int (*what)(const struct actor *a), const struct actor *a)
 {
     int status;

@@ -59,6 +59,9 @@ Test(protocol, fields_out_of_bounds_are_refused)
     REFUSES(HELLO, hello, lowest = 1); /* above the level */
     REFUSES(HELLO, hello, header.type = MESSAGE_TYPES);
     REFUSES(HELLO, hello, header.type = 0);
+    REFUSES(HELLO, hello, deadline_ms = PROTOCOL_DEADLINE_MOST_MS + 1);
+    REFUSES(HELLO, hello, ordered_level = PAGE_LEVELS + 1);
+    REFUSES(HELLO, hello, paused = 2);
     REFUSES(WELCOME, welcome, level = UINT32_MAX);
     REFUSES(WELCOME, welcome, refused = 2);
     REFUSES(DEVICE, device, slot = PAGE_DEVICES);

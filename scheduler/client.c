@@ -57,7 +57,7 @@ static struct {
     enum link_state link;
     uint64_t retry_ns, backoff_ns, welcome_by_ns;
     uint64_t id;
-    uint32_t asked; /* the level, in HELLO */
+    uint32_t asked;                      /* the level, in HELLO */
     struct message_order orders[ORDERS]; /* to be carried out once `lock` is given back */
     uint32_t order_count;
     /* What was ordered and is in force, to be told to a daemon that does not know it. */

@@ -26,8 +26,8 @@ struct command {
     int (*run)(int argc, char **argv); /* argv[0] is the subcommand; returns the exit status */
 };
 
-extern const struct command command_run, command_latency, command_disb, command_overhead,
-    command_list, command_doctor, command_version, command_help;
+extern const struct command command_run, command_latency, command_disb, command_report,
+    command_overhead, command_list, command_doctor, command_version, command_help;
 /* NULL-terminated, in the order of the help text. */
 extern const struct command *const commands[];
 const struct command *command_find(const char *name);

@@ -8,8 +8,8 @@
 #include <string.h>
 
 const struct command *const commands[] = {
-    &command_run,    &command_latency, &command_overhead, &command_disb, &command_list,
-    &command_doctor, &command_version, &command_help,     NULL,
+    &command_run,  &command_latency, &command_overhead, &command_disb, &command_report,
+    &command_list, &command_doctor,  &command_version,  &command_help, NULL,
 };
 
 const struct command *command_find(const char *name)

@@ -227,7 +227,7 @@ static void print_bar_plot(FILE *script, const char *prefix, const struct bars *
     if (b->format)
         fprintf(script,
                 ", $%s%zu using 1:(column(2)>0?column(2):0):(sprintf('%s', column(3))) with labels "
-                "rotate by 90 left offset 0,0.3 font ',8' notitle",
+                "rotate by 90 left offset 0,0.3 font ',9' notitle",
                 prefix, column, b->format);
 }
 
@@ -390,7 +390,7 @@ static void print_bar_column(FILE *script, int c, double offset, double half, co
             "$rows using (0):($1+%g):(0):(column(%d)>0?column(%d):0):($1+%g):($1+%g) with "
             "boxxyerror fs solid 0.85 lc rgb '%s' title '%s', "
             "'' using (column(%d)>0?column(%d):0):($1+%g):(sprintf(' %s',column(%d))) with labels "
-            "left font ',8' notitle",
+            "left font ',9' notitle",
             offset, c, c, offset - half, offset + half, colour, title, c, c, offset, format, c);
 }
 
@@ -458,7 +458,7 @@ static size_t cdf_rows(const json_t *root)
 static struct plot_size disb_size(const json_t *root)
 {
     return (struct plot_size){DISB_WIDTH,
-                              DISB_TITLE + 2 * DISB_PANEL + (int)cdf_rows(root) * DISB_CDF};
+                              DISB_TITLE + 2 * DISB_PANEL + 25 + (int)cdf_rows(root) * DISB_CDF};
 }
 
 /* What the bars are of: rows are workloads, columns modes, each in the order of the object. */
@@ -594,7 +594,7 @@ static void disb_script(const json_t *root, FILE *script)
         char prefix[32];
 
         place(script, root, 0.06 + 0.32 * (double)(i % DISB_CDF_COLUMNS), 0.28,
-              DISB_TITLE + 2 * DISB_PANEL + 30 + (double)(i / DISB_CDF_COLUMNS) * DISB_CDF,
+              DISB_TITLE + 2 * DISB_PANEL + 55 + (double)(i / DISB_CDF_COLUMNS) * DISB_CDF,
               DISB_CDF - 90);
         snprintf(text, sizeof(text), "%s: real-time latency, ms (log)", name);
         fprintf(script, "set title ");

@@ -25,16 +25,22 @@ static void schedule_log(int severity, const char *text)
     log_line(severity, "%s", text);
 }
 
-/* Values of shim_stream.busy. */
-enum { IDLE, BUSY };
+/* Values of shim_stream.busy. A stream that is forgotten stays so, whoever was looking at it: a count
+ * that it left behind would hold the lower levels for ever. */
+enum { IDLE, BUSY, FORGOTTEN };
+
+static bool busy_change(struct shim_stream *s, uint32_t from, uint32_t to)
+{
+    return atomic_compare_exchange_strong(&s->busy, &from, to);
+}
 
 static void schedule_idle(struct shim_stream *s, uint64_t epoch)
 {
     if (!s->tracked || atomic_load(&s->epoch) != epoch)
         return;
-    if (atomic_exchange(&s->busy, IDLE) == IDLE)
+    if (!busy_change(s, BUSY, IDLE))
         return;
-    if (atomic_load(&s->epoch) != epoch && atomic_exchange(&s->busy, BUSY) == IDLE)
+    if (atomic_load(&s->epoch) != epoch && busy_change(s, IDLE, BUSY))
         return; /* a call came in between: it is as it was */
     atomic_fetch_add_explicit(&progress, 1, memory_order_relaxed);
     client_idle(s->ctx->gpu->index, s->level);
@@ -54,7 +60,7 @@ static bool stream_quiet(struct shim_stream *s, uint64_t epoch)
 static void stream_look(struct shim_stream *s)
 {
     uint64_t epoch = atomic_load(&s->epoch);
-    if (!atomic_load_explicit(&s->busy, memory_order_relaxed))
+    if (atomic_load_explicit(&s->busy, memory_order_relaxed) != BUSY)
         return;
     if (s->q && vhq_busy(s->q))
         return;
@@ -154,7 +160,7 @@ uint32_t schedule_level(const struct shim_context *ctx, int priority)
 
 static void schedule_activate(struct shim_stream *s)
 {
-    if (atomic_exchange(&s->busy, BUSY) == IDLE)
+    if (busy_change(s, IDLE, BUSY))
         client_active(s->ctx->gpu->index, s->level);
 }
 
@@ -194,6 +200,6 @@ uint64_t schedule_progress(void)
 
 void schedule_forget(struct shim_stream *s)
 {
-    if (s->tracked && atomic_exchange(&s->busy, IDLE) == BUSY)
+    if (s->tracked && atomic_exchange(&s->busy, FORGOTTEN) == BUSY)
         client_idle(s->ctx->gpu->index, s->level);
 }

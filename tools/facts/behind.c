@@ -1,0 +1,263 @@
+/*
+ * behind.c - what other calls of a process do while one of its streams waits at a closed gate: do they
+ * return, or does the driver wait for the stream, and with it for whoever may open the gate?
+ */
+#include "gpu.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "kernels_ptx.h"
+
+/* Later than that is waiting. */
+#define RETURNS_MS (fact_quick ? 50u : 500u)
+
+enum {
+    OPENED_MS = 20000,
+    BYTES = 1 << 20,
+    ALIGNMENT = 4096,
+    MOST_LAUNCHES = 8192,
+};
+
+static struct {
+    CUstream gated, other, spare;
+    struct word gate;
+    CUevent event;
+    CUdeviceptr memory, used;
+    void *host, *pinned, *pages;
+    CUmodule module;
+    CUfunction function;
+    CUcontext context;
+    CUgraphExec graph;
+} it;
+
+/* A call, and what has to be there for it, made while the gate is open. */
+struct behind {
+    const char *name;
+    CUresult (*prepare)(void);
+    CUresult (*call)(void);
+};
+
+#define CALL(name, expression)                                                                     \
+    static CUresult name(void)                                                                     \
+    {                                                                                              \
+        return expression;                                                                         \
+    }
+
+CALL(launch_other, gpu_spin(it.other, 1, 1))
+CALL(launch_gated, gpu_spin(it.gated, 1, 1))
+CALL(launch_legacy, gpu_spin(NULL, 1, 1))
+CALL(module_load, gpu.cuModuleLoadData(&it.module, kernels_ptx))
+CALL(module_function, gpu.cuModuleGetFunction(&it.function, it.module, "spin"))
+CALL(module_unload, gpu.cuModuleUnload(it.module))
+CALL(first_launch, gpu.cuLaunchKernel(it.function, 1, 1, 1, 32, 1, 1, 0, it.other,
+                                      (void *[]){&(uint64_t){0}}, NULL))
+CALL(mem_alloc, gpu.cuMemAlloc(&it.memory, BYTES))
+CALL(mem_free, gpu.cuMemFree(it.memory))
+CALL(mem_alloc_large, gpu.cuMemAlloc(&it.memory, (size_t)BYTES * 256))
+CALL(mem_alloc_async, gpu.cuMemAllocAsync(&it.memory, BYTES, it.other))
+CALL(mem_free_async, gpu.cuMemFreeAsync(it.memory, it.other))
+CALL(mem_alloc_host, gpu.cuMemAllocHost(&it.host, BYTES))
+CALL(mem_free_host, gpu.cuMemFreeHost(it.host))
+CALL(mem_alloc_managed, gpu.cuMemAllocManaged(&it.memory, BYTES, CU_MEM_ATTACH_GLOBAL))
+CALL(host_register, gpu.cuMemHostRegister(it.pages, BYTES, CU_MEMHOSTREGISTER_PORTABLE))
+CALL(host_unregister, gpu.cuMemHostUnregister(it.pages))
+CALL(memset_sync, gpu.cuMemsetD8(it.used, 1, BYTES))
+CALL(copy_sync, gpu.cuMemcpyHtoD(it.used, it.pages, 4096))
+CALL(copy_pageable, gpu.cuMemcpyHtoDAsync(it.used, it.pages, BYTES, it.other))
+CALL(copy_pinned, gpu.cuMemcpyHtoDAsync(it.used, it.pinned, BYTES, it.other))
+CALL(stream_create, gpu.cuStreamCreate(&it.spare, CU_STREAM_NON_BLOCKING))
+CALL(stream_destroy, gpu.cuStreamDestroy(it.spare))
+CALL(stream_query, gpu.cuStreamQuery(it.gated))
+CALL(stream_sync_other, gpu.cuStreamSynchronize(it.other))
+CALL(stream_sync_legacy, gpu.cuStreamSynchronize(NULL))
+CALL(stream_sync_gated, gpu.cuStreamSynchronize(it.gated))
+CALL(context_sync, gpu.cuCtxSynchronize())
+CALL(event_create, gpu.cuEventCreate(&it.event, CU_EVENT_DISABLE_TIMING))
+CALL(event_destroy, gpu.cuEventDestroy(it.event))
+CALL(graph_launch, gpu.cuGraphLaunch(it.graph, it.other))
+
+static CUresult context_create(void)
+{
+#if CUDA_VERSION >= 13000
+    return gpu.cuCtxCreate(&it.context, NULL, 0, gpu.device);
+#else
+    return gpu.cuCtxCreate(&it.context, 0, gpu.device);
+#endif
+}
+
+static CUresult load_function(void)
+{
+    CUresult result = module_load();
+
+    return result ? result : module_function();
+}
+
+static CUgraph captured(void)
+{
+    CUgraph graph = NULL;
+
+    if (gpu.cuStreamBeginCapture(it.other, CU_STREAM_CAPTURE_MODE_RELAXED) == CUDA_SUCCESS) {
+        gpu_spin(it.other, 1, 1);
+        gpu.cuStreamEndCapture(it.other, &graph);
+    }
+    return graph;
+}
+
+static CUresult graph_instantiate(void)
+{
+    CUgraph graph = captured();
+
+    return graph ? gpu.cuGraphInstantiateWithFlags(&it.graph, graph, 0) : CUDA_ERROR_UNKNOWN;
+}
+
+static const struct behind table[] = {
+    {"launch_on_another_stream", NULL, launch_other},
+    {"launch_on_the_gated_stream", NULL, launch_gated},
+    {"launch_on_the_legacy_stream", NULL, launch_legacy},
+    {"first_launch_of_a_kernel", load_function, first_launch},
+    {"module_load", NULL, module_load},
+    {"module_unload", load_function, module_unload},
+    {"mem_alloc", NULL, mem_alloc},
+    {"mem_alloc_256_mib", NULL, mem_alloc_large},
+    {"mem_free", mem_alloc, mem_free},
+    {"mem_alloc_async", NULL, mem_alloc_async},
+    {"mem_free_async", mem_alloc_async, mem_free_async},
+    {"mem_alloc_host", NULL, mem_alloc_host},
+    {"mem_free_host", mem_alloc_host, mem_free_host},
+    {"mem_alloc_managed", NULL, mem_alloc_managed},
+    {"host_register", NULL, host_register},
+    {"host_unregister", NULL, host_unregister},
+    {"memset_sync", NULL, memset_sync},
+    {"copy_sync", NULL, copy_sync},
+    {"copy_pageable_on_another_stream", NULL, copy_pageable},
+    {"copy_pinned_on_another_stream", NULL, copy_pinned},
+    {"stream_create", NULL, stream_create},
+    {"stream_destroy", stream_create, stream_destroy},
+    {"stream_query_of_the_gated", NULL, stream_query},
+    {"synchronize_another_stream", NULL, stream_sync_other},
+    {"synchronize_the_legacy_stream", NULL, stream_sync_legacy},
+    {"event_create", NULL, event_create},
+    {"event_destroy", event_create, event_destroy},
+    {"capture_and_graph_instantiate", NULL, graph_instantiate},
+    {"graph_launch_on_another_stream", graph_instantiate, graph_launch},
+    {"context_create", NULL, context_create},
+    /* These have to wait: if they do not, the gate was not closed. */
+    {"synchronize_the_gated_stream", NULL, stream_sync_gated},
+    {"synchronize_the_context", NULL, context_sync},
+};
+
+struct attempt {
+    CUresult (*call)(void);
+    CUresult result;
+    uint64_t took_ns;
+    atomic_int done;
+};
+
+static void *attempt_main(void *arg)
+{
+    struct attempt *a = arg;
+    uint64_t from_ns;
+
+    gpu.cuCtxSetCurrent(gpu.context);
+    from_ns = now_ns();
+    a->result = a->call();
+    a->took_ns = now_ns() - from_ns;
+    atomic_store(&a->done, 1);
+    return NULL;
+}
+
+static bool attempt_done(struct attempt *a, unsigned int ms)
+{
+    for (uint64_t end_ns = now_ns() + ms * UINT64_C(1000000); now_ns() < end_ns; sleep_us(200))
+        if (atomic_load(&a->done))
+            return true;
+    return atomic_load(&a->done) != 0;
+}
+
+static void look(const struct behind *b)
+{
+    struct attempt a = {.call = b->call};
+    pthread_t thread;
+    bool returned;
+
+    if (b->prepare && b->prepare() != CUDA_SUCCESS) {
+        fact_text(b->name, "could not be prepared");
+        return;
+    }
+    CU(cuStreamSynchronize, it.other);
+    word_set(it.gate, 1);
+    gpu_check(gate_queue(it.gated, it.gate.device), "cuStreamWaitValue32");
+    gpu_check(gpu_spin(it.gated, 1, 1), "cuLaunchKernel");
+    if (pthread_create(&thread, NULL, attempt_main, &a) != 0)
+        fact_fail("no thread");
+    returned = attempt_done(&a, RETURNS_MS);
+    if (!returned && !b->prepare)
+        fact_text(b->name, "waits (not seen to end yet)"); /* kept if what follows hangs */
+    word_set(it.gate, 0);
+    if (!attempt_done(&a, OPENED_MS))
+        fact_fail("%s did not return %d ms after the gate was opened", b->name, OPENED_MS);
+    pthread_join(thread, NULL);
+    fact_value(b->name, json_pack("{s:s, s:s, s:f}", "behind_gate", returned ? "returns" : "waits",
+                                  "result", gpu_error(a.result), "us", (double)a.took_ns / 1000));
+    gpu.cuCtxSynchronize();
+}
+
+void fact_behind(void)
+{
+    gpu_open();
+    need_memops();
+    it.gated = stream_new();
+    it.other = stream_new();
+    it.gate = word_new();
+    it.pages = aligned_alloc(ALIGNMENT, BYTES);
+    CU(cuMemAlloc, &it.used, BYTES);
+    CU(cuMemAllocHost, &it.pinned, BYTES);
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+        look(&table[i]);
+}
+
+/* ---- how much a stream takes before the launching thread waits --------------------------------- */
+
+static atomic_uint launched;
+
+static CUresult launch_many(void)
+{
+    CUresult result = CUDA_SUCCESS;
+
+    while (result == CUDA_SUCCESS && atomic_load(&launched) < MOST_LAUNCHES) {
+        result = launch_gated();
+        atomic_fetch_add(&launched, 1);
+    }
+    return result;
+}
+
+void fact_depth(void)
+{
+    struct attempt a = {.call = launch_many};
+    unsigned int before = 0, now;
+    pthread_t thread;
+
+    gpu_open();
+    need_memops();
+    it.gated = stream_new();
+    it.gate = word_new();
+    word_set(it.gate, 1);
+    gpu_check(gate_queue(it.gated, it.gate.device), "cuStreamWaitValue32");
+    if (pthread_create(&thread, NULL, attempt_main, &a) != 0)
+        fact_fail("no thread");
+    do { /* until no launch returned for a while */
+        before = atomic_load(&launched);
+        if (attempt_done(&a, RETURNS_MS))
+            break;
+        now = atomic_load(&launched);
+    } while (now != before);
+    fact_flag("launching_thread_waits", !atomic_load(&a.done));
+    fact_value("launches_queued", json_integer((json_int_t)atomic_load(&launched)));
+    word_set(it.gate, 0);
+    if (!attempt_done(&a, OPENED_MS))
+        fact_fail("the launching thread still waits %d ms after the gate was opened", OPENED_MS);
+    pthread_join(thread, NULL);
+}

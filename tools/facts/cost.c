@@ -1,0 +1,195 @@
+/*
+ * cost.c - what the operations that cutin adds to a stream cost: to the thread that queues them, and to
+ * the stream.
+ */
+#include "gpu.h"
+
+#include <string.h>
+
+enum {
+    SAMPLES = 2048,
+    QUICK_SAMPLES = 256,
+    CHUNK = 64,     /* calls between two waits for the stream */
+    IN_STREAM = 256 /* operations in a row; a stream holds 1024 */
+};
+
+static struct {
+    CUstream stream;
+    CUevent event, done;
+    CUdeviceptr memory;
+    void *host;
+    struct word mark, open;
+    uint32_t next;
+} it;
+
+static CUresult launch(void)
+{
+    return gpu_spin(it.stream, 1, 0);
+}
+
+static CUresult event_record(void)
+{
+    return gpu.cuEventRecord(it.event, it.stream);
+}
+
+static CUresult event_wait(void)
+{
+    return gpu.cuStreamWaitEvent(it.stream, it.done, 0);
+}
+
+static CUresult marker(void)
+{
+    return mark_queue(it.stream, it.mark.device, ++it.next);
+}
+
+static CUresult marker_no_barrier(void)
+{
+    return gpu.cuStreamWriteValue32(it.stream, it.mark.device, ++it.next,
+                                    CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER);
+}
+
+static CUresult open_gate(void)
+{
+    return gate_queue(it.stream, it.open.device);
+}
+
+static CUresult batch(void)
+{
+    return batch_queue(it.stream, it.mark.device, ++it.next, it.open.device);
+}
+
+static CUresult launch_and(CUresult (*other)(void))
+{
+    CUresult result = launch();
+
+    return result ? result : other();
+}
+
+static CUresult launch_event(void)
+{
+    return launch_and(event_record);
+}
+
+static CUresult launch_marker(void)
+{
+    return launch_and(marker);
+}
+
+static CUresult launch_batch(void)
+{
+    return launch_and(batch);
+}
+
+static CUresult copy(void)
+{
+    return gpu.cuMemcpyHtoDAsync(it.memory, it.host, 64, it.stream);
+}
+
+static CUresult stream_query(void)
+{
+    CUresult result = gpu.cuStreamQuery(it.stream);
+
+    return result == CUDA_ERROR_NOT_READY ? CUDA_SUCCESS : result;
+}
+
+static CUresult event_query(void)
+{
+    return gpu.cuEventQuery(it.done);
+}
+
+static CUresult synchronize(void)
+{
+    return gpu.cuStreamSynchronize(it.stream);
+}
+
+static const struct cost {
+    const char *name;
+    CUresult (*call)(void);
+    bool in_stream;
+} costs[] = {
+    {"launch", launch, true},
+    {"event_record", event_record, true},
+    {"event_wait", event_wait, true},
+    {"marker", marker, true},
+    {"marker_no_barrier", marker_no_barrier, true},
+    {"open_gate", open_gate, true},
+    {"batch_marker_gate", batch, true},
+    {"launch_event", launch_event, true},
+    {"launch_marker", launch_marker, true},
+    {"launch_batch", launch_batch, true},
+    {"copy_64_bytes", copy, true},
+    {"stream_query", stream_query, false},
+    {"event_query", event_query, false},
+    {"synchronize_idle", synchronize, false},
+};
+
+/* What the calling thread pays. */
+static CUresult time_host(const struct cost *c)
+{
+    static uint64_t ns[SAMPLES];
+    size_t n = fact_quick ? QUICK_SAMPLES : SAMPLES;
+    char key[64];
+
+    for (size_t i = 0; i < n; i++) {
+        uint64_t before = now_ns();
+        CUresult result = c->call();
+
+        ns[i] = now_ns() - before;
+        if (result != CUDA_SUCCESS)
+            return result;
+        if (i % CHUNK == CHUNK - 1)
+            CU(cuStreamSynchronize, it.stream);
+    }
+    snprintf(key, sizeof(key), "%s_host_us", c->name);
+    fact_samples(key, ns, n);
+    return CUDA_SUCCESS;
+}
+
+/* What the stream pays: many in a row between two events, behind a kernel long enough for all of them
+ * to be queued before the first begins. */
+static void time_stream(const struct cost *c)
+{
+    CUevent from, to;
+    float ms = 0;
+    char key[64];
+
+    CU(cuEventCreate, &from, CU_EVENT_DEFAULT);
+    CU(cuEventCreate, &to, CU_EVENT_DEFAULT);
+    gpu_check(gpu_spin(it.stream, 1, 20000), "cuLaunchKernel");
+    CU(cuEventRecord, from, it.stream);
+    for (int i = 0; i < IN_STREAM; i++)
+        gpu_check(c->call(), c->name);
+    CU(cuEventRecord, to, it.stream);
+    CU(cuStreamSynchronize, it.stream);
+    CU(cuEventElapsedTime, &ms, from, to);
+    CU(cuEventDestroy, from);
+    CU(cuEventDestroy, to);
+    snprintf(key, sizeof(key), "%s_stream_us", c->name);
+    fact_number(key, (double)ms * 1000 / IN_STREAM);
+}
+
+void fact_cost(void)
+{
+    gpu_open();
+    it.stream = stream_new();
+    it.mark = word_new();
+    it.open = word_new();
+    CU(cuEventCreate, &it.event, CU_EVENT_DISABLE_TIMING);
+    CU(cuEventCreate, &it.done, CU_EVENT_DISABLE_TIMING);
+    CU(cuEventRecord, it.done, it.stream);
+    CU(cuMemAlloc, &it.memory, 64);
+    CU(cuMemAllocHost, &it.host, 64);
+    CU(cuStreamSynchronize, it.stream);
+    for (size_t i = 0; i < sizeof(costs) / sizeof(costs[0]); i++) {
+        char key[64];
+        CUresult result = time_host(&costs[i]);
+
+        if (result == CUDA_SUCCESS) {
+            if (costs[i].in_stream)
+                time_stream(&costs[i]);
+            continue;
+        }
+        snprintf(key, sizeof(key), "%s_error", costs[i].name);
+        fact_text(key, "%s", gpu_error(result));
+    }
+}

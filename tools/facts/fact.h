@@ -1,0 +1,70 @@
+/*
+ * fact.h - one thing that cutin's design assumes about a GPU and its driver, and how it is looked at.
+ *
+ * A fact is a row of the table in main.c and a function that runs in a process of its own, because
+ * what a driver does behind a closed gate may well be to hang: the parent watches, and kills what takes
+ * longer than the row's limit. Values are sent as they are found, so a fact that hangs keeps those it
+ * had.
+ */
+#ifndef FACTS_FACT_H
+#define FACTS_FACT_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct fact {
+    const char *name;
+    const char *question;
+    const char *assumed;  /* what docs/design.md builds on; NULL: nothing, figures are wanted */
+    unsigned int limit_s; /* then it counts as hung */
+    const char *env;      /* "NAME=value" for the process, or NULL */
+    void (*run)(void);
+};
+
+/* Fewer samples: for a look at the tool itself. */
+extern bool fact_quick;
+
+/* A value of the running fact. Keys end in their unit: _ns, _us, _ms. `fact_value` takes the
+ * reference. Not thread safe. */
+void fact_value(const char *key, json_t *value);
+void fact_number(const char *key, double value);
+void fact_flag(const char *key, bool value);
+void fact_text(const char *key, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Sorts `ns`; the value is {"min", "p50", "p90", "p99", "max", "n"} in microseconds. */
+void fact_samples(const char *key, uint64_t *ns, size_t n);
+
+/* End the process: this GPU cannot be asked, or something went wrong. */
+_Noreturn void fact_skip(const char *format, ...) __attribute__((format(printf, 1, 2)));
+_Noreturn void fact_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Where a worker's values go, and how it ends. */
+enum { FACT_FD = 3, FACT_FAILED = 1, FACT_SKIPPED = 77 };
+
+/* A second process, to be started before the first driver call of this one; it dies with this one and
+ * is ended by `peer_end`. Returns its pid. */
+int peer_start(void (*run)(void));
+void peer_end(int pid);
+/* Zeroed memory that a peer started later shares. */
+void *peer_memory(size_t bytes);
+
+uint64_t now_ns(void); /* CLOCK_MONOTONIC */
+void sleep_us(uint64_t us);
+
+/* The facts, one file per noun. */
+void fact_device(void); /* device.c */
+void fact_lookup(void); /* lookup.c */
+void fact_cost(void);   /* cost.c */
+void fact_page(void);   /* page.c */
+void fact_page_read_only(void);
+void fact_page_replaced(void);
+void fact_gate(void);   /* gate.c */
+void fact_behind(void); /* behind.c */
+void fact_depth(void);
+void fact_queue(void); /* queue.c */
+void fact_yield(void); /* turn.c */
+void fact_slice(void);
+void fact_across(void);
+
+#endif

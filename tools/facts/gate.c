@@ -1,0 +1,90 @@
+/*
+ * gate.c - how soon a closed gate stops a full queue, and how soon an opened one lets it go on.
+ */
+#include "gpu.h"
+
+enum {
+    ROUNDS = 100,
+    QUICK_ROUNDS = 6,
+    QUEUED = 300, /* units of one kernel, one marker, one gate */
+    STILL_US = 3000,
+    LIMIT_MS = 20000,
+};
+
+static const double kernel_us[] = {5, 20, 200};
+
+/* The time of the last progress after `from_ns`, once there has been none for STILL_US. */
+static uint64_t stop_seen(struct word mark, uint64_t from_ns)
+{
+    uint32_t last = word_get(mark);
+    uint64_t last_ns = from_ns;
+
+    for (uint64_t now = from_ns; now - last_ns < STILL_US * UINT64_C(1000); now = now_ns()) {
+        uint32_t value = word_get(mark);
+        if (value != last) {
+            last = value;
+            last_ns = now;
+        }
+    }
+    return last_ns;
+}
+
+static void look(double us, int rounds)
+{
+    static uint64_t stop_ns[ROUNDS], run_ns[ROUNDS];
+    size_t n = 0;
+    struct word mark = word_new(), gate = word_new();
+    CUstream s = stream_new();
+    double units = 0;
+    char key[64];
+
+    for (int round = 0; round < rounds; round++) {
+        uint32_t at_close, stopped;
+        uint64_t from_ns;
+
+        word_set(mark, 0);
+        word_set(gate, 1); /* the first unit stops there until all are queued */
+        for (uint32_t i = 1; i <= QUEUED; i++) {
+            gpu_check(gpu_spin(s, gpu.full, us), "cuLaunchKernel");
+            gpu_check(batch_queue(s, mark.device, i, gate.device), "cuStreamBatchMemOp");
+        }
+        word_set(gate, 0);
+        /* Well inside the queue, at another phase of a kernel each time. */
+        from_ns = now_ns() + (uint64_t)(us * (20000 + round * 37 % 100 * 10));
+        while (now_ns() < from_ns)
+            ;
+        at_close = word_get(mark);
+        from_ns = now_ns();
+        word_set(gate, 1);
+        stop_ns[n] = stop_seen(mark, from_ns) - from_ns;
+        stopped = word_get(mark);
+        from_ns = now_ns();
+        word_set(gate, 0);
+        if (stopped == QUEUED) { /* all was done before it was closed */
+            CU(cuStreamSynchronize, s);
+            continue;
+        }
+        units += stopped - at_close;
+        for (uint64_t end_ns = from_ns + LIMIT_MS * UINT64_C(1000000); word_get(mark) == stopped;)
+            if (now_ns() > end_ns)
+                fact_fail("an opened gate did not let the queue go on within %d ms", LIMIT_MS);
+        /* The next marker comes a kernel after the gate. */
+        run_ns[n++] = now_ns() - from_ns;
+        CU(cuStreamSynchronize, s);
+    }
+    snprintf(key, sizeof(key), "close_to_stop_%.0fus_kernels_us", us);
+    fact_samples(key, stop_ns, n);
+    snprintf(key, sizeof(key), "units_after_close_%.0fus_kernels", us);
+    if (n > 0)
+        fact_number(key, units / (double)n);
+    snprintf(key, sizeof(key), "open_to_next_marker_%.0fus_kernels_us", us);
+    fact_samples(key, run_ns, n);
+}
+
+void fact_gate(void)
+{
+    gpu_open();
+    need_memops();
+    for (size_t i = 0; i < sizeof(kernel_us) / sizeof(kernel_us[0]); i++)
+        look(kernel_us[i], fact_quick ? QUICK_ROUNDS : ROUNDS);
+}

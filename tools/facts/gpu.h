@@ -1,0 +1,116 @@
+/*
+ * gpu.h - the driver and a context of a fact's process, opened at run time; words that host and GPU
+ * share; gates.
+ */
+#ifndef FACTS_GPU_H
+#define FACTS_GPU_H
+
+#include "fact.h"
+
+#include <cuda.h>
+#include <stdatomic.h>
+
+/* cuda.h's macros turn the names into the versions that its prototypes are. */
+#define GPU_FUNCTIONS(X)                                                                           \
+    X(cuInit)                                                                                      \
+    X(cuDriverGetVersion)                                                                          \
+    X(cuGetErrorName)                                                                              \
+    X(cuDeviceGet)                                                                                 \
+    X(cuDeviceGetName)                                                                             \
+    X(cuDeviceGetAttribute)                                                                        \
+    X(cuDeviceTotalMem)                                                                            \
+    X(cuDevicePrimaryCtxRetain)                                                                    \
+    X(cuCtxCreate)                                                                                 \
+    X(cuCtxSetCurrent)                                                                             \
+    X(cuCtxGetStreamPriorityRange)                                                                 \
+    X(cuCtxSynchronize)                                                                            \
+    X(cuModuleLoadData)                                                                            \
+    X(cuModuleUnload)                                                                              \
+    X(cuModuleGetFunction)                                                                         \
+    X(cuMemAlloc)                                                                                  \
+    X(cuMemFree)                                                                                   \
+    X(cuMemAllocHost)                                                                              \
+    X(cuMemFreeHost)                                                                               \
+    X(cuMemHostAlloc)                                                                              \
+    X(cuMemHostGetDevicePointer)                                                                   \
+    X(cuMemHostRegister)                                                                           \
+    X(cuMemHostUnregister)                                                                         \
+    X(cuMemAllocAsync)                                                                             \
+    X(cuMemFreeAsync)                                                                              \
+    X(cuMemAllocManaged)                                                                           \
+    X(cuMemsetD8)                                                                                  \
+    X(cuMemcpyHtoD)                                                                                \
+    X(cuMemcpyHtoDAsync)                                                                           \
+    X(cuStreamCreate)                                                                              \
+    X(cuStreamCreateWithPriority)                                                                  \
+    X(cuStreamDestroy)                                                                             \
+    X(cuStreamSynchronize)                                                                         \
+    X(cuStreamQuery)                                                                               \
+    X(cuStreamWaitEvent)                                                                           \
+    X(cuStreamWriteValue32)                                                                        \
+    X(cuStreamWaitValue32)                                                                         \
+    X(cuStreamBatchMemOp)                                                                          \
+    X(cuStreamBeginCapture)                                                                        \
+    X(cuStreamEndCapture)                                                                          \
+    X(cuGraphInstantiateWithFlags)                                                                 \
+    X(cuGraphLaunch)                                                                               \
+    X(cuEventCreate)                                                                               \
+    X(cuEventRecord)                                                                               \
+    X(cuEventQuery)                                                                                \
+    X(cuEventDestroy)                                                                              \
+    X(cuEventElapsedTime)                                                                          \
+    X(cuLaunchKernel)
+
+struct gpu {
+#define GPU_MEMBER(name) __typeof__(&name) name;
+    GPU_FUNCTIONS(GPU_MEMBER)
+#undef GPU_MEMBER
+    void *library;
+    CUdevice device;
+    CUcontext context;
+    CUmodule module;
+    CUfunction spin, mix;
+    unsigned int full; /* blocks that fill the device */
+    int version;
+};
+extern struct gpu gpu;
+
+/* A call that has to succeed for the rest to make sense. */
+#define CU(name, ...) gpu_check(gpu.name(__VA_ARGS__), #name)
+void gpu_check(CUresult result, const char *call);
+const char *gpu_error(CUresult result);
+
+void gpu_load(void); /* the driver alone */
+void gpu_init(void); /* cuInit and a device */
+void gpu_open(void); /* a context, current, and the kernels */
+int gpu_attribute(CUdevice_attribute attribute);
+CUstream stream_new(void); /* non-blocking */
+/* Keep `blocks` busy for `us`; gpu.full of them leave no room for others. */
+CUresult gpu_spin(CUstream s, unsigned int blocks, double us);
+
+/* Words in pinned memory, on lines of their own. */
+struct word {
+    _Atomic uint32_t *host;
+    CUdeviceptr device;
+};
+struct word word_new(void);
+static inline uint32_t word_get(struct word w)
+{
+    return atomic_load_explicit(w.host, memory_order_acquire);
+}
+static inline void word_set(struct word w, uint32_t value)
+{
+    atomic_store_explicit(w.host, value, memory_order_release);
+}
+/* Waits until the word has the value; false after `ms`. */
+bool word_wait(struct word w, uint32_t value, unsigned int ms);
+
+/* A gate: the stream goes on once the word is 0. A marker: the GPU writes the value. */
+CUresult gate_queue(CUstream s, CUdeviceptr word);
+CUresult mark_queue(CUstream s, CUdeviceptr word, uint32_t value);
+/* Both in one batch, as the design wants it. */
+CUresult batch_queue(CUstream s, CUdeviceptr mark, uint32_t value, CUdeviceptr gate);
+/* Skips the fact where the device has no memops. */
+void need_memops(void);
+
+#endif

@@ -1,0 +1,176 @@
+/*
+ * page.c - may a page of a memfd, as the daemon hands it out, carry markers and hold words?
+ */
+#include "gpu.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { PAGE = 4096, LOOK_MS = 500, OPENED_MS = 20000, SAMPLES = 200, QUICK_SAMPLES = 20 };
+
+/* One page of shared memory and two views of it: what is registered, and what another process sees. */
+struct page {
+    int fd;
+    void *registered;
+    struct word word; /* .host is the other view */
+};
+
+static void *map(int fd, void *at, int protection)
+{
+    void *page = mmap(at, PAGE, protection, MAP_SHARED | (at ? MAP_FIXED : 0), fd, 0);
+
+    if (page == MAP_FAILED)
+        fact_fail("mmap: %s", strerror(errno));
+    return page;
+}
+
+static int memory_new(void)
+{
+    int fd = memfd_create("gpu-facts", MFD_CLOEXEC);
+
+    if (fd < 0 || ftruncate(fd, PAGE) != 0)
+        fact_fail("memfd: %s", strerror(errno));
+    return fd;
+}
+
+/* Registers a page and says what came of it; skips the fact where nothing did. */
+static struct page page_register(int protection, unsigned int flags)
+{
+    struct page p = {.fd = memory_new()};
+    CUresult result;
+
+    p.registered = map(p.fd, NULL, protection);
+    p.word.host = map(p.fd, NULL, PROT_READ | PROT_WRITE);
+    result = gpu.cuMemHostRegister(p.registered, PAGE, flags);
+    fact_text("register", "%s", gpu_error(result));
+    if (result != CUDA_SUCCESS)
+        fact_skip("a memfd page cannot be registered: %s", gpu_error(result));
+    result = gpu.cuMemHostGetDevicePointer(&p.word.device, p.registered, 0);
+    fact_text("device_pointer", "%s", gpu_error(result));
+    if (result != CUDA_SUCCESS)
+        fact_skip("no device pointer for it: %s", gpu_error(result));
+    return p;
+}
+
+/* Does a closed gate on the page open when the other view is written? */
+static void look_at_gate(const struct page *p, CUstream s)
+{
+    static uint64_t ns[SAMPLES];
+    size_t n = fact_quick ? QUICK_SAMPLES : SAMPLES;
+    struct word passed = word_new();
+    CUresult result;
+
+    for (uint32_t i = 1; i <= n; i++) {
+        uint64_t opened_ns;
+
+        word_set(p->word, 1);
+        result = gate_queue(s, p->word.device);
+        if (i == 1)
+            fact_text("gate", "%s", gpu_error(result));
+        if (result != CUDA_SUCCESS)
+            return;
+        gpu_check(mark_queue(s, passed.device, i), "cuStreamWriteValue32");
+        sleep_us(300);
+        if (word_get(passed) == i) {
+            fact_flag("gate_holds", false);
+            return;
+        }
+        opened_ns = now_ns();
+        word_set(p->word, 0);
+        if (!word_wait(passed, i, LOOK_MS)) {
+            fact_flag("gate_opens", false);
+            return;
+        }
+        ns[i - 1] = now_ns() - opened_ns;
+    }
+    fact_flag("gate_holds", true);
+    fact_flag("gate_opens", true);
+    fact_samples("write_to_marker_us", ns, n);
+}
+
+static void look_at_marker(const struct page *p, CUstream s)
+{
+    CUresult result = mark_queue(s, p->word.device, 42);
+
+    fact_text("marker", "%s", gpu_error(result));
+    if (result == CUDA_SUCCESS) {
+        result = gpu.cuStreamSynchronize(s);
+        fact_text("marker_end", "%s", gpu_error(result));
+        fact_flag("marker_seen_by_other_view", word_wait(p->word, 42, LOOK_MS));
+    }
+}
+
+void fact_page(void)
+{
+    struct page p;
+    CUstream s;
+
+    gpu_open();
+    need_memops();
+    s = stream_new();
+    p = page_register(PROT_READ | PROT_WRITE,
+                      CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
+    look_at_marker(&p, s);
+    look_at_gate(&p, s);
+    fact_text("unregister", "%s", gpu_error(gpu.cuMemHostUnregister(p.registered)));
+}
+
+/* With the flag for it, and without: the second is what one would try on a device that lacks it. */
+void fact_page_read_only(void)
+{
+    struct page p;
+
+    gpu_open();
+    need_memops();
+    fact_value("attribute",
+               json_integer(gpu_attribute(CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED)));
+    {
+        void *page = map(memory_new(), NULL, PROT_READ);
+        CUresult result = gpu.cuMemHostRegister(
+            page, PAGE, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
+        fact_text("register_without_flag", "%s", gpu_error(result));
+    }
+    p = page_register(PROT_READ, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP |
+                                     CU_MEMHOSTREGISTER_READ_ONLY);
+    look_at_gate(&p, stream_new());
+}
+
+/* A page is mapped over the registered one at the same address, as happens when a daemon comes or goes.
+ * Which of the two does the GPU look at, and can the registration be renewed? */
+void fact_page_replaced(void)
+{
+    const unsigned int flags = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP;
+    struct word passed, old_view;
+    struct page p;
+    CUstream s;
+    CUresult result;
+
+    gpu_open();
+    need_memops();
+    s = stream_new();
+    passed = word_new();
+    p = page_register(PROT_READ | PROT_WRITE, flags);
+    old_view = p.word;
+    word_set(old_view, 1);
+    gpu_check(gate_queue(s, p.word.device), "cuStreamWaitValue32");
+    gpu_check(mark_queue(s, passed.device, 1), "cuStreamWriteValue32");
+    map(memory_new(), p.registered, PROT_READ | PROT_WRITE); /* zero: open, if it is looked at */
+    fact_text("gpu_looks_at", word_wait(passed, 1, LOOK_MS) ? "the new page" : "the old page");
+    word_set(old_view, 0);
+    if (!word_wait(passed, 1, OPENED_MS))
+        fact_fail("neither page opens the gate");
+    CU(cuStreamSynchronize, s);
+
+    result = gpu.cuMemHostUnregister(p.registered);
+    fact_text("unregister", "%s", gpu_error(result));
+    result = gpu.cuMemHostRegister(p.registered, PAGE, flags);
+    fact_text("register_again", "%s", gpu_error(result));
+    if (result != CUDA_SUCCESS)
+        return;
+    CU(cuMemHostGetDevicePointer, &p.word.device, p.registered, 0);
+    gpu_check(gate_queue(s, p.word.device), "cuStreamWaitValue32");
+    gpu_check(mark_queue(s, passed.device, 2), "cuStreamWriteValue32");
+    fact_flag("new_page_seen_after_that", word_wait(passed, 2, LOOK_MS));
+}

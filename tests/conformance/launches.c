@@ -184,8 +184,7 @@ Test(launches, library_kernels_launch_like_functions)
     CUdeviceptr p = words_new(1);
     uint32_t a = 5, b = 1, n = WORDS;
     void *params[] = {&p, &a, &b, &n};
-    OK(cuLibraryLoadFromFile(&library, SOURCE_DIR "/examples/kernels.ptx", NULL, NULL, 0, NULL,
-                             NULL, 0));
+    OK(cuLibraryLoadFromFile(&library, rig_kernels(), NULL, NULL, 0, NULL, NULL, 0));
     OK(cuLibraryGetKernel(&kernel, library, "mix"));
     OK(cuLaunchKernel((CUfunction)kernel, WORDS / 256, 1, 1, 256, 1, 1, 0, NULL, params, NULL));
     words_are(p, 6);

@@ -38,11 +38,18 @@ static CUresult context_new(CUcontext *ctx)
 #endif
 }
 
+const char *rig_kernels(void)
+{
+    const char *path = getenv("KERNELS_PTX");
+
+    return path ? path : SOURCE_DIR "/examples/kernels.ptx";
+}
+
 void rig_open(void)
 {
     rig_init();
     OK(context_new(&rig.ctx));
-    OK(cuModuleLoad(&rig.module, SOURCE_DIR "/examples/kernels.ptx"));
+    OK(cuModuleLoad(&rig.module, rig_kernels()));
     OK(cuModuleGetFunction(&rig.spin, rig.module, "spin"));
     OK(cuModuleGetFunction(&rig.fill, rig.module, "fill"));
     OK(cuModuleGetFunction(&rig.copy, rig.module, "copy"));

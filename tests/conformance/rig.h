@@ -34,6 +34,8 @@ extern struct rig rig;
 void rig_open(void);
 /* Just cuInit and a device. */
 void rig_init(void);
+/* The path of examples/kernels.ptx; KERNELS_PTX where this was built elsewhere. */
+const char *rig_kernels(void);
 int rig_attribute(CUdevice_attribute attribute);
 
 CUstream stream_new(void);             /* non-blocking */

@@ -1,0 +1,78 @@
+"""One program bare, bare again, and under cutin as best effort beside a real-time service:
+
+    compare.py --case NAME        compare.py --list
+
+Where the two bare runs print the same checksum, the one under cutin has to print it as well. Prints one
+JSON object; exit status 77 and a reason where the program cannot run here."""
+
+import argparse
+import json
+import sys
+
+from programs import Failed, Program, ROOT, example, fail_cleanly, run
+
+CASE = str(ROOT / "tools" / "frameworks" / "cases.py")
+
+# What runs, and how many steps of it.
+CASES = {
+    "driver_chain": ([sys.executable, CASE, "driver_chain"], 300),
+    "torch_eager": (example("pytorch_train"), 150),
+    "torch_amp": (example("pytorch_train") + ["--amp"], 150),
+    "torch_compile": (example("pytorch_train") + ["--compile"], 100),
+    "torch_graphs": ([sys.executable, CASE, "torch_graphs"], 2000),
+    "torch_streams": ([sys.executable, CASE, "torch_streams"], 500),
+    "jax": (example("jax_train"), 1000),
+    "cupy": ([sys.executable, CASE, "cupy"], 2000),
+    "numba": ([sys.executable, CASE, "numba"], 1000),
+    "triton": (example("triton_kernel"), 1000),
+}
+NEIGHBOUR = ["--rate", "50", "--json"]
+
+
+def neighbour(level, sim, *more):
+    return Program([*example("rt_inference"), *NEIGHBOUR, *more], level, sim)
+
+
+def compare(name, sim):
+    argv, steps = CASES[name]
+    if sim:
+        argv, steps = argv + ["--quick"], 20
+    argv = argv + ["--steps", str(steps)] + (["--json"] if "cases.py" not in argv[1] else [])
+    bare = run(argv, sim=sim)
+    again = run(argv, sim=sim)
+    alone = neighbour("rt", sim, "--requests", "10" if sim else "100").wait(30)
+    beside = neighbour("rt", sim, "--seconds", "3600")
+    try:
+        held = run(argv, "be", sim)
+        service = beside.stop()
+    finally:
+        beside.kill()
+    reproducible = bare["checksum"] == again["checksum"]
+    identical = held["checksum"] == bare["checksum"]
+    print(json.dumps({
+        "case": name, "version": bare.get("version"), "reproducible": reproducible,
+        "identical": identical, "bare": bare, "bare_again": again, "beside_real_time": held,
+        "throughput_ratio": round(held["steps_per_s"] / bare["steps_per_s"], 3) if bare["steps_per_s"] else None,
+        "service_alone": alone, "service_beside": service,
+    }))
+    if reproducible and not identical:
+        raise Failed(f"{name}: the result differs under cutin")
+    return 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description="one program bare and under cutin")
+    parser.add_argument("--case", choices=CASES)
+    parser.add_argument("--list", action="store_true", help="the cases; with --sim those that need no GPU")
+    parser.add_argument("--sim", action="store_true", help="on the simulated GPU")
+    o = parser.parse_args()
+    if o.list:
+        print("\n".join(["driver_chain"] if o.sim else CASES))
+        return 0
+    if not o.case:
+        parser.error("which case? see --list")
+    return compare(o.case, o.sim)
+
+
+if __name__ == "__main__":
+    fail_cleanly(main)

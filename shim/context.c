@@ -258,7 +258,7 @@ static int context_start_queues(struct shim_context *ctx)
                              .depth = orders_depth(),
                              .queue = cfg->queue,
                              .above = client_above_word(),
-                             .times = figures_times()};
+                             .times = figures_times(ctx)};
     if (!schedule_queues(schedule_lowest()))
         return 0;
     ctx->memops = words_probe(ctx);

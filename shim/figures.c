@@ -90,13 +90,12 @@ void figures_forget(struct shim_stream *s)
     add(&c->in_flight, 0, s->published.pending);
 }
 
-const struct vhq_times *figures_times(void)
+const struct vhq_times *figures_times(struct shim_context *ctx)
 {
-    static struct vhq_times times = {.bucket = histogram_bucket};
     struct cutin_page *page = client_page();
     if (!page)
         return NULL;
-    times.hold = page->times.hold;
-    times.stop = page->times.preemption;
-    return &times;
+    ctx->times = (struct vhq_times){
+        .bucket = histogram_bucket, .hold = page->times.hold, .stop = page->times.preemption};
+    return &ctx->times;
 }

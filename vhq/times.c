@@ -17,7 +17,9 @@ static void count(const struct vhq_times *t, _Atomic uint32_t *times, uint64_t n
 void times_hold_begins(struct vhq *q, uint64_t now)
 {
     const _Atomic uint64_t *since = q->desc.hold_since;
-    uint64_t began = since != NULL ? atomic_load_explicit(since, memory_order_relaxed) : now;
+    bool by_word = since != NULL && q->desc.hold != NULL &&
+                   atomic_load_explicit(q->desc.hold, memory_order_acquire) != 0;
+    uint64_t began = by_word ? atomic_load_explicit(since, memory_order_relaxed) : now;
     bool fresh = now - q->set->looked_ns < FRESH_NS;
 
     q->held_since_ns = now;

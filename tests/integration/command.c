@@ -78,12 +78,27 @@ Test(command, what_is_mistyped_is_named_and_exits_2)
     fails(ARGS("latency", "--mode", "fast"), 2, "fast");
     fails(ARGS("latency", "extra"), 2, "extra");
     fails(ARGS("list", "--frobnicate"), 2, "--frobnicate");
+    fails(ARGS("run", "--weight", "0", "true"), 2, "--weight=0");
+    fails(ARGS("run", "--deadline-ms", "soon", "true"), 2, "soon");
+    fails(ARGS("top", "--interval", "0"), 2, "--interval=0");
+    fails(ARGS("top", "--interval", "nan"), 2, "nan");
+    fails(ARGS("set", "7"), 2, "nothing to set");
+    fails(ARGS("set", "--weight", "2"), 2, "which process");
+    fails(ARGS("set", "7", "--weight", "1001"), 2, "--weight=1001");
+    fails(ARGS("set", "7", "--priority", "high"), 2, "high");
+    fails(ARGS("set", "seven", "--weight", "2"), 2, "seven");
+    fails(ARGS("set", "7", "8", "--weight", "2"), 2, "8");
+    fails(ARGS("pause"), 2, "which process");
+    fails(ARGS("resume", "0"), 2, "0 is not");
+    fails(ARGS("reset", "7", "--stream", "-1"), 2, "--stream=-1");
+    fails(ARGS("policy", "fair", "fixed"), 2, "fixed");
     fails(ARGS("version", "extra"), 2, "extra");
 }
 
 Test(command, every_command_has_a_help_text)
 {
-    static const char *const names[] = {"run", "latency", "list", "doctor", "version", "help"};
+    static const char *const names[] = {"run",   "latency", "list",  "doctor", "top",     "set",
+                                        "pause", "resume",  "reset", "policy", "version", "help"};
     struct process *all = run_cutin(ARGS("help"));
 
     cr_expect_eq(all->status, 0);
@@ -99,6 +114,53 @@ Test(command, every_command_has_a_help_text)
         process_free(option);
         process_free(command);
     }
+    process_free(all);
+}
+
+static char *manual_text(void)
+{
+    FILE *f = fopen(SOURCE_DIR "/docs/man/cutin.1", "r");
+    static char text[100000];
+
+    cr_assert_not_null(f);
+    text[fread(text, 1, sizeof(text) - 1, f)] = '\0';
+    fclose(f);
+    return text;
+}
+
+/* The options of a help text are in the manual. Returns how many. */
+static int check_options(const char *help, const char *manual)
+{
+    char option[40];
+    int n = 0;
+
+    for (const char *at = strstr(help, "\n  --"); at; at = strstr(at + 1, "\n  --"), n++) {
+        snprintf(option, sizeof(option), "Fl -%.*s", (int)strcspn(at + 5, " \n"), at + 5);
+        cr_expect(strcmp(option, "Fl -help") == 0 || strstr(manual, option), "no .%s", option);
+    }
+    return n;
+}
+
+Test(command, the_manual_has_every_command_and_option)
+{
+    struct process *all = run_cutin(ARGS("help"));
+    const char *at = process_out(all);
+    char *manual = manual_text(), name[24], section[40];
+    int commands = 0, options = 0;
+
+    while ((at = strstr(at, "\n  cutin "))) {
+        struct process *one;
+
+        at += strlen("\n  cutin ");
+        snprintf(name, sizeof(name), "%.*s", (int)strcspn(at, " "), at);
+        snprintf(section, sizeof(section), "cutin %.24s", name);
+        cr_expect_not_null(strstr(manual, section), "no %s", section);
+        one = run_cutin(ARGS("help", name));
+        options += check_options(process_out(one), manual);
+        process_free(one);
+        commands++;
+    }
+    cr_expect(commands >= 13 && options >= 50, "%d commands, %d options", commands, options);
     process_free(all);
 }
 
@@ -185,6 +247,9 @@ Test(command, run_sets_what_the_options_say)
     prints(ARGS("run", "--no-daemon", "--budget-us", "70", "--depth", "9",
                 ECHO("$CUTIN_BUDGET_US $CUTIN_DEPTH")),
            NULL, "[70 9]");
+    prints(ARGS("run", "--no-daemon", "--weight", "12", "--deadline-ms", "40",
+                ECHO("$CUTIN_WEIGHT $CUTIN_DEADLINE_MS")),
+           NULL, "[12 40]");
     prints(ARGS("run", "--no-daemon", ECHO("${CUTIN_SOCKET-unset}")), NULL, "[]");
     prints(ARGS("run", "--no-daemon", "--sim", ECHO("$LD_LIBRARY_PATH")),
            ENV("LD_LIBRARY_PATH=/some/where"), "/simgpu:/some/where]");

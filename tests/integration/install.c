@@ -47,7 +47,20 @@ static const char *library(const char *name)
 
 Test(install, everything_is_in_its_place)
 {
-    static const char *const places[] = {"bin/cutin", "include/cutin.h", "share/man/man1/cutin.1"};
+    static const char *const places[] = {"bin/cutin",
+                                         "include/cutin.h",
+                                         "share/man/man1/cutin.1",
+                                         "share/man/man5/cutind.conf.5",
+                                         "share/man/man7/cutin.7",
+                                         "share/man/man8/cutind.8",
+                                         "share/bash-completion/completions/cutin",
+                                         "lib/systemd/system/cutind.socket",
+                                         "lib/systemd/system/cutind.service",
+                                         "lib/systemd/user/cutind.socket",
+                                         "lib/systemd/user/cutind.service",
+                                         "lib/sysusers.d/cutin.conf",
+                                         "lib/tmpfiles.d/cutin.conf",
+                                         "bin/cutind"};
     static const char *const libraries[] = {"libcutin.so", "pkgconfig/cutin.pc",
                                             "cutin/simgpu/libcuda.so.1"};
 

@@ -22,12 +22,14 @@ struct command {
     const char *summary;               /* one line for `cutin help` */
     const char *synopsis;              /* what follows the name in the usage line */
     const char *about;                 /* a paragraph for --help; NULL: none */
+    bool anywhere;                     /* options may also follow the operands */
     const struct option_row *options;  /* ends with a row without a name; --help is implied */
     int (*run)(int argc, char **argv); /* argv[0] is the subcommand; returns the exit status */
 };
 
-extern const struct command command_run, command_latency, command_disb, command_report,
-    command_overhead, command_list, command_doctor, command_version, command_help;
+extern const struct command command_run, command_list, command_top, command_set, command_pause,
+    command_resume, command_reset, command_policy, command_latency, command_overhead, command_disb,
+    command_report, command_doctor, command_version, command_help;
 /* NULL-terminated, in the order of the help text. */
 extern const struct command *const commands[];
 const struct command *command_find(const char *name);
@@ -39,7 +41,7 @@ enum { EXIT_USAGE = 2, EXIT_CANNOT_RUN = 126, EXIT_NOT_FOUND = 127 };
 
 /*
  * The next option's row, or OPTIONS_END; `optarg` is its argument, `optind` the first operand.
- * Parsing ends at the first operand. --help prints the help text and exits 0; a wrong option is one
+ * Parsing ends at the first operand, unless they may stand anywhere: then they follow the options. --help prints the help text and exits 0; a wrong option is one
  * line naming it and exit 2. To be called until OPTIONS_END.
  */
 enum { OPTIONS_END = -1 };
@@ -49,6 +51,9 @@ void options_no_operands(const struct command *cmd, int argc, char **argv);
 /* A number from `least` to `most`, or one line naming the option and exit 2. */
 uint64_t options_number(const struct command *cmd, int row, const char *text, uint64_t least,
                         uint64_t most);
+/* As above, of a decimal number. */
+double options_decimal(const struct command *cmd, int row, const char *text, double least,
+                       double most);
 /* The index of `text` among the words (NULL-terminated), or one line listing them and exit 2. */
 int options_word(const struct command *cmd, int row, const char *text, const char *const *words);
 void options_help(const struct command *cmd);

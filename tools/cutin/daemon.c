@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "command.h"
 #include "scheduler/socket.h"
 
 enum { READY_FD = 3, READY_MS = 2000 };
@@ -48,6 +49,31 @@ int daemon_probe(const char *path)
         return fd == -EAGAIN ? 0 : fd;
     close(fd);
     return 0;
+}
+
+int daemon_failed(const struct command *cmd, const char *path, int rc)
+{
+    switch (rc) {
+    case -ENOENT:
+    case -ECONNREFUSED:
+        say(cmd, "no daemon at %s; `cutin run` starts one, or `cutind --socket %s`", path, path);
+        break;
+    case -EPROTO:
+        say(cmd, "the daemon at %s is another version; end it and try again", path);
+        break;
+    case -EACCES:
+        say(cmd,
+            "the daemon at %s does not let you in; mode and group are under [socket] in "
+            "cutind.conf",
+            path);
+        break;
+    case -ETIMEDOUT:
+        say(cmd, "the daemon at %s does not answer; is it stopped?", path);
+        break;
+    default:
+        say(cmd, "%s: %s", path, strerror(-rc));
+    }
+    return EXIT_FAILURE;
 }
 
 /* Runs in the new process; never returns. */

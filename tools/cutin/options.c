@@ -88,7 +88,7 @@ int options_next(const struct command *cmd, int argc, char **argv)
 
     table_to_getopt(cmd, table);
     opterr = 0;
-    val = getopt_long(argc, argv, "+:h", table, NULL);
+    val = getopt_long(argc, argv, cmd->anywhere ? ":h" : "+:h", table, NULL);
     switch (val) {
     case -1:
         return OPTIONS_END;
@@ -122,6 +122,20 @@ uint64_t options_number(const struct command *cmd, int row, const char *text, ui
     if (text[0] < '0' || text[0] > '9' || *end || errno || value < least || value > most)
         fail_usage(cmd, "--%s=%s is not a number from %llu to %llu", cmd->options[row].name, text,
                    (unsigned long long)least, (unsigned long long)most);
+    return value;
+}
+
+double options_decimal(const struct command *cmd, int row, const char *text, double least,
+                       double most)
+{
+    char *end;
+    double value = strtod(text, &end);
+
+    /* No blanks, no signs, no words: strtod knows "nan" and "inf". */
+    if (strspn(text, "0123456789.") != strlen(text) || end == text || *end || value < least ||
+        value > most)
+        fail_usage(cmd, "--%s=%s is not a number from %g to %g", cmd->options[row].name, text,
+                   least, most);
     return value;
 }
 

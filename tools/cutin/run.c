@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { OPT_PRIORITY, OPT_SIM, OPT_NO_DAEMON, OPT_SOCKET, OPT_BUDGET_US, OPT_DEPTH };
+enum { OPT_PRIORITY, OPT_SIM, OPT_NO_DAEMON, OPT_SOCKET, OPT_BUDGET_US, OPT_DEPTH, OPT_WEIGHT, OPT_DEADLINE_MS };
 
 static const struct option_row options[] = {
     [OPT_PRIORITY] = {"priority", "LEVEL",
@@ -28,6 +28,12 @@ static const struct option_row options[] = {
     [OPT_SOCKET] = {"socket", "PATH", "the daemon's socket"},
     [OPT_BUDGET_US] = {"budget-us", "N", "GPU time below rt that may be in flight, estimated"},
     [OPT_DEPTH] = {"depth", "N", "commands that may be in flight per stream"},
+    [OPT_WEIGHT] = {"weight", "N",
+                    "share among processes of its level, 1 to 1000, where the\n"
+                    "policy is fair"},
+    [OPT_DEADLINE_MS] = {"deadline-ms", "N",
+                         "requests are to be done that long after they began, where\n"
+                         "the policy is edf; 0: no deadline"},
     {0},
 };
 
@@ -37,7 +43,7 @@ static const char *const levels[] = {"be", "1", "2", "rt", NULL};
 enum { EXIT_OWN_FAILURE = 125 };
 
 struct settings {
-    const char *level, *budget_us, *depth;
+    const char *level, *budget_us, *depth, *weight, *deadline_ms;
     const char *socket; /* NULL: as the environment says */
     bool sim, no_daemon;
 };
@@ -68,6 +74,14 @@ static void parse(struct settings *s, int argc, char **argv)
         case OPT_DEPTH:
             options_number(cmd, row, optarg, 1, 1024);
             s->depth = optarg;
+            break;
+        case OPT_WEIGHT:
+            options_number(cmd, row, optarg, 1, 1000);
+            s->weight = optarg;
+            break;
+        case OPT_DEADLINE_MS:
+            options_number(cmd, row, optarg, 0, 3600000);
+            s->deadline_ms = optarg;
             break;
         }
     }
@@ -124,6 +138,10 @@ static int prepare(const struct settings *s, const struct paths *paths)
         rc = set("CUTIN_BUDGET_US", s->budget_us);
     if (rc == 0)
         rc = set("CUTIN_DEPTH", s->depth);
+    if (rc == 0)
+        rc = set("CUTIN_WEIGHT", s->weight);
+    if (rc == 0)
+        rc = set("CUTIN_DEADLINE_MS", s->deadline_ms);
     if (rc == 0 && s->sim)
         rc = environment_prepend("LD_LIBRARY_PATH", paths->simulator);
     /* Last, so that nothing but the program itself is started under the library. */

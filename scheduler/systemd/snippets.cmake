@@ -1,0 +1,15 @@
+# Lets systemd-sysusers and systemd-tmpfiles do what the snippets say, in a folder of its own.
+file(REMOVE_RECURSE ${ROOT})
+file(MAKE_DIRECTORY ${ROOT}/etc)
+foreach(command "${SYSUSERS};--root=${ROOT};${FOLDER}/sysusers.conf"
+                "${TMPFILES};--create;--root=${ROOT};${FOLDER}/tmpfiles.conf")
+  execute_process(COMMAND ${command} RESULT_VARIABLE rc OUTPUT_VARIABLE said ERROR_VARIABLE said)
+  if(NOT rc EQUAL 0)
+    message(FATAL_ERROR "${command}: ${said}")
+  endif()
+endforeach()
+file(READ ${ROOT}/etc/passwd users)
+if(NOT users MATCHES "(^|\n)cutin:" OR NOT IS_DIRECTORY ${ROOT}/run/cutin)
+  message(FATAL_ERROR "no user cutin, or no folder /run/cutin: ${users}")
+endif()
+file(REMOVE_RECURSE ${ROOT})

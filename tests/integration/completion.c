@@ -1,0 +1,117 @@
+/*
+ * completion.c - bash completes every command and option of the help texts, and what follows them.
+ */
+#include "tests/integration/process.h"
+
+#include <criterion/criterion.h>
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "scheduler/policy.h"
+
+#define CUTIN BIN_DIR "/cutin"
+
+TestSuite(completion, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 60);
+
+/* What bash offers behind `line`, whose last word is being completed, as lines between newlines. */
+static const char *offers(const char *line)
+{
+    static const char script[] = "source " SOURCE_DIR "/tools/cutin/completion.bash || exit\n"
+                                 "read -ra COMP_WORDS <<<\"$1\"\n"
+                                 "[[ $1 != *' ' ]] || COMP_WORDS+=('')\n"
+                                 "COMP_CWORD=$((${#COMP_WORDS[@]} - 1))\n"
+                                 "_cutin " CUTIN "\n"
+                                 "echo; printf '%s\\n' \"${COMPREPLY[@]}\"\n";
+    static char text[20000];
+    struct process *p =
+        process_run((const char *[]){"bash", "-c", script, "bash", line, NULL}, NULL, 30);
+
+    cr_assert_eq(p->status, 0, "%s: %s", line, process_err(p));
+    cr_expect_str_eq(process_err(p), "");
+    snprintf(text, sizeof(text), "%s", process_out(p));
+    process_free(p);
+    return text;
+}
+
+static bool offered(const char *text, const char *word)
+{
+    char line[64];
+
+    snprintf(line, sizeof(line), "\n%.60s\n", word);
+    return strstr(text, line) != NULL;
+}
+
+/* The word behind each `start` at the begin of a line of a help text. Returns how many. */
+static int words_of(const char *text, const char *start, char words[][32], int most)
+{
+    int n = 0;
+
+    for (const char *at = text; at && *at && n < most; at = strchr(at, '\n')) {
+        size_t length;
+
+        at += *at == '\n';
+        if (strncmp(at, start, strlen(start)) != 0)
+            continue;
+        at += strlen(start);
+        length = strspn(at, "abcdefghijklmnopqrstuvwxyz0123456789-");
+        snprintf(words[n++], 32, "%.*s", (int)length, at);
+    }
+    return n;
+}
+
+static int help_words(const char *command, const char *start, char words[][32], int most)
+{
+    struct process *p = process_run((const char *[]){CUTIN, "help", command, NULL}, NULL, 30);
+    int n;
+
+    cr_assert_eq(p->status, 0, "%s", process_err(p));
+    n = words_of(process_out(p), start, words, most);
+    process_free(p);
+    return n;
+}
+
+Test(completion, every_command_and_every_option_is_offered)
+{
+    char commands[40][32], options[40][32], line[100];
+    int n = help_words(NULL, "  cutin ", commands, 40), all = 0;
+    const char *text = offers("cutin ");
+
+    cr_assert_geq(n, 13, "only %d commands", n);
+    for (int i = 0; i < n; i++)
+        cr_expect(offered(text, commands[i]), "cutin %s", commands[i]);
+    for (int i = 0; i < n; i++) {
+        int m = help_words(commands[i], "  --", options, 40);
+
+        cr_expect_geq(m, 1);
+        all += m;
+        snprintf(line, sizeof(line), "cutin %.31s --", commands[i]);
+        text = offers(line);
+        for (int k = 0; k < m; k++) {
+            snprintf(line, sizeof(line), "--%.31s", options[k]);
+            cr_expect(offered(text, line), "cutin %s %s", commands[i], line);
+        }
+    }
+    cr_expect_geq(all, 50, "only %d options", all);
+}
+
+Test(completion, values_and_operands_are_offered)
+{
+    static const char *const levels[] = {"be", "1", "2", "rt"};
+    const char *text = offers("cutin run --sim --priority ");
+
+    for (size_t i = 0; i < 4; i++)
+        cr_expect(offered(text, levels[i]), "%s", levels[i]);
+    cr_expect(offered(offers("cutin run --priority r"), "rt"));
+    cr_expect_not(offered(offers("cutin run --priority r"), "be"));
+    text = offers("cutin policy ");
+    for (uint32_t i = 0; policy_at(i); i++)
+        cr_expect(offered(text, policy_at(i)->name), "%s", policy_at(i)->name);
+    cr_expect(offered(offers("cutin help do"), "doctor"));
+    cr_expect(offered(offers("cutin run ba"), "bash"));
+    cr_expect(offered(offers("cutin run --depth 3 -- ba"), "bash"));
+    /* The program's own words are not ours. */
+    cr_expect_not(offered(offers("cutin run bash --"), "--priority"));
+    cr_expect(offered(offers("cutin list --socket /et"), "/etc"));
+    cr_expect_not(offered(offers("cutin list "), "--json"));
+}

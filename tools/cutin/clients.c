@@ -1,0 +1,420 @@
+/*
+ * clients.c - the processes that the daemon knows, for people and for programs. One column is one
+ * row of a table.
+ */
+#include "clients.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int clients_get(const char *socket, struct clients *now)
+{
+    return query_clients(socket, &now->rows, &now->n);
+}
+
+void clients_free(struct clients *c)
+{
+    free(c->rows);
+    *c = (struct clients){0};
+}
+
+/* ---- words ---------------------------------------------------------------------------------- */
+
+static const char *level_name(uint32_t level)
+{
+    static const char *const names[PAGE_LEVELS] = {"be", "1", "2", "rt"};
+
+    return level < PAGE_LEVELS ? names[level] : "?";
+}
+
+static const char *state_name(const struct client_row *row)
+{
+    bool working = row->active;
+
+    for (uint32_t i = 0; i < row->devices && i < PAGE_DEVICES; i++)
+        working |= row->device[i].counters.in_flight > 0 || row->device[i].counters.waiting > 0;
+    return row->held ? "held" : working ? "active" : "idle";
+}
+
+/* "GPU-00010203-0405-...", the way NVIDIA's tools write it. */
+static void uuid_text(const uint8_t uuid[16], char out[48])
+{
+    char *at = out + sprintf(out, "GPU");
+
+    for (int i = 0; i < 16; i++)
+        at +=
+            sprintf(at, "%s%02x", i == 0 || (i >= 4 && i <= 10 && i % 2 == 0) ? "-" : "", uuid[i]);
+}
+
+/* Names come from the processes themselves: any bytes, where a terminal and JSON want text. */
+static void printable(char *text)
+{
+    for (; *text; text++)
+        if (*text < ' ' || *text > '~')
+            *text = '?';
+}
+
+static void name_of(const struct client_row *row, char out[PAGE_NAME + 1])
+{
+    snprintf(out, PAGE_NAME + 1, "%.*s", (int)PAGE_NAME, row->name);
+    printable(out);
+}
+
+static void user_of(const struct client_row *row, char *out, size_t size)
+{
+    const struct passwd *entry = getpwuid(row->uid);
+
+    if (entry)
+        snprintf(out, size, "%s", entry->pw_name);
+    else
+        snprintf(out, size, "%" PRIu32, row->uid);
+    printable(out);
+}
+
+/* Up to `size` bytes of a file of a process; what separates arguments becomes a blank. */
+static size_t read_proc(const struct client_row *row, const char *file, char *out, size_t size)
+{
+    struct stat st;
+    char path[48];
+    ssize_t n;
+    int fd;
+
+    snprintf(path, sizeof(path), "/proc/%" PRId32 "/%s", row->pid, file);
+    fd = row->pid > 0 ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    if (fd < 0)
+        return 0;
+    n = fstat(fd, &st) == 0 && st.st_uid == row->uid ? read(fd, out, size - 1) : 0;
+    close(fd);
+    while (n > 0 && (out[n - 1] == '\0' || out[n - 1] == '\n'))
+        n--;
+    for (ssize_t i = 0; i < n; i++)
+        if (out[i] == '\0')
+            out[i] = ' ';
+    out[n > 0 ? n : 0] = '\0';
+    return n > 0 ? (size_t)n : 0;
+}
+
+/* The daemon may be in another container, where the same number is another process. */
+static bool same_process(const struct client_row *row)
+{
+    char text[PAGE_NAME + 1];
+
+    return read_proc(row, "comm", text, sizeof(text)) > 0 &&
+           strncmp(text, row->name, PAGE_NAME - 1) == 0;
+}
+
+void clients_command(const struct client_row *row, char *out, size_t size)
+{
+    char name[PAGE_NAME + 1];
+    bool mine = row->uid == geteuid() || geteuid() == 0;
+
+    name_of(row, name);
+    if (!mine || !same_process(row) || read_proc(row, "cmdline", out, size) == 0)
+        snprintf(out, size, "%s", name);
+    printable(out);
+}
+
+/* ---- figures -------------------------------------------------------------------------------- */
+
+static const struct client_row *find(const struct clients *c, uint64_t id)
+{
+    for (size_t i = 0; c && i < c->n; i++)
+        if (c->rows[i].id == id)
+            return &c->rows[i];
+    return NULL;
+}
+
+struct sums {
+    uint64_t gpu_ns, kernels, holds, in_flight, buffered;
+};
+
+static struct sums sum_devices(const struct client_row *row)
+{
+    struct sums s = {0};
+
+    for (uint32_t i = 0; row && i < row->devices && i < PAGE_DEVICES; i++) {
+        s.gpu_ns += row->device[i].counters.gpu_ns;
+        s.kernels += row->device[i].counters.kernels;
+        s.holds += row->device[i].counters.holds;
+        s.in_flight += row->device[i].counters.in_flight;
+        s.buffered += row->device[i].counters.waiting;
+    }
+    return s;
+}
+
+static struct quantiles quantiles_of(const uint32_t now[HISTOGRAM_BUCKETS],
+                                     const uint32_t before[HISTOGRAM_BUCKETS])
+{
+    uint32_t between[HISTOGRAM_BUCKETS];
+
+    for (uint32_t i = 0; i < HISTOGRAM_BUCKETS; i++)
+        between[i] = now[i] - (before ? before[i] : 0);
+    return (struct quantiles){
+        .count = histogram_count(between),
+        .p50_ns = histogram_quantile_ns(between, 0.5),
+        .p99_ns = histogram_quantile_ns(between, 0.99),
+    };
+}
+
+/* A page is written by its process: counters may go backwards. */
+static double rate(uint64_t now, uint64_t before, double seconds)
+{
+    return now > before && seconds > 0 ? (double)(now - before) / seconds : 0;
+}
+
+void clients_figures(const struct client_row *now, const struct clients *before,
+                     struct activity_figures *out)
+{
+    const struct client_row *then = find(before, now->id);
+    struct sums a = sum_devices(then), b = sum_devices(now);
+    double s = (double)(now->age_ms - (then ? then->age_ms : 0)) / 1e3;
+
+    *out = (struct activity_figures){
+        .seconds = s,
+        .gpu_share = rate(b.gpu_ns, a.gpu_ns, s) / 1e9,
+        .kernels_per_s = rate(b.kernels, a.kernels, s),
+        .holds_per_s = rate(b.holds, a.holds, s),
+        .in_flight = b.in_flight,
+        .buffered = b.buffered,
+        .hold = quantiles_of(now->hold_times, then ? then->hold_times : NULL),
+        .preemption = quantiles_of(now->preemption_times, then ? then->preemption_times : NULL),
+    };
+}
+
+/* ---- the table ------------------------------------------------------------------------------ */
+
+struct line {
+    const struct client_row *row;
+    struct activity_figures figures;
+};
+
+enum { CELL = 64 };
+
+static void time_cell(char out[CELL], const struct quantiles *q, uint64_t ns)
+{
+    if (q->count == 0)
+        snprintf(out, CELL, "-");
+    else if (ns < 10000000)
+        snprintf(out, CELL, "%" PRIu64 "us", ns / 1000);
+    else
+        snprintf(out, CELL, "%" PRIu64 "ms", ns / 1000000);
+}
+
+static void cell_pid(const struct line *l, char out[CELL])
+{
+    snprintf(out, CELL, "%" PRId32, l->row->pid);
+}
+
+static void cell_user(const struct line *l, char out[CELL])
+{
+    user_of(l->row, out, CELL);
+}
+
+/* Followed by the one asked for where that was not granted. */
+static void cell_level(const struct line *l, char out[CELL])
+{
+    bool granted = l->row->asked == l->row->level;
+
+    snprintf(out, CELL, granted ? "%s" : "%s (%s)", level_name(l->row->level),
+             level_name(l->row->asked));
+}
+
+static void cell_weight(const struct line *l, char out[CELL])
+{
+    snprintf(out, CELL, "%" PRIu32, l->row->weight);
+}
+
+static void cell_state(const struct line *l, char out[CELL])
+{
+    snprintf(out, CELL, "%s",
+             l->row->stopped  ? "stopped"
+             : l->row->paused ? "paused"
+                              : state_name(l->row));
+}
+
+static void cell_gpu(const struct line *l, char out[CELL])
+{
+    snprintf(out, CELL, "%.1f", l->figures.gpu_share * 100);
+}
+
+static void cell_kernels(const struct line *l, char out[CELL])
+{
+    snprintf(out, CELL, "%.0f", l->figures.kernels_per_s);
+}
+
+static void cell_flight(const struct line *l, char out[CELL])
+{
+    snprintf(out, CELL, "%" PRIu64, l->figures.in_flight);
+}
+
+static void cell_buffered(const struct line *l, char out[CELL])
+{
+    snprintf(out, CELL, "%" PRIu64, l->figures.buffered);
+}
+
+static void cell_holds(const struct line *l, char out[CELL])
+{
+    snprintf(out, CELL, "%.1f", l->figures.holds_per_s);
+}
+
+static void cell_hold50(const struct line *l, char out[CELL])
+{
+    time_cell(out, &l->figures.hold, l->figures.hold.p50_ns);
+}
+
+static void cell_hold99(const struct line *l, char out[CELL])
+{
+    time_cell(out, &l->figures.hold, l->figures.hold.p99_ns);
+}
+
+static void cell_preemption50(const struct line *l, char out[CELL])
+{
+    time_cell(out, &l->figures.preemption, l->figures.preemption.p50_ns);
+}
+
+static void cell_preemption99(const struct line *l, char out[CELL])
+{
+    time_cell(out, &l->figures.preemption, l->figures.preemption.p99_ns);
+}
+
+static void cell_command(const struct line *l, char out[CELL])
+{
+    clients_command(l->row, out, CELL);
+}
+
+/* A negative width is flush left. */
+static const struct column {
+    const char *title;
+    int width;
+    void (*cell)(const struct line *l, char out[CELL]);
+} columns[] = {
+    {"PID", 7, cell_pid},
+    {"USER", -8, cell_user},
+    {"LEVEL", -7, cell_level},
+    {"WEIGHT", 6, cell_weight},
+    {"STATE", -7, cell_state},
+    {"GPU%", 6, cell_gpu},
+    {"KERN/S", 7, cell_kernels},
+    {"FLIGHT", 6, cell_flight},
+    {"BUFFER", 6, cell_buffered},
+    {"HOLD/S", 7, cell_holds},
+    {"HOLD50", 7, cell_hold50},
+    {"HOLD99", 7, cell_hold99},
+    {"PRE50", 7, cell_preemption50},
+    {"PRE99", 7, cell_preemption99},
+    {"COMMAND", 0, cell_command},
+};
+enum { COLUMNS = sizeof(columns) / sizeof(columns[0]) };
+
+/* `l` NULL: the titles. */
+static int print_line(const struct line *l, char out[CLIENTS_LINE])
+{
+    size_t used = 0;
+
+    for (size_t i = 0; i < COLUMNS && used < CLIENTS_LINE; i++) {
+        char cell[CELL];
+
+        snprintf(cell, sizeof(cell), "%s", columns[i].title);
+        if (l)
+            columns[i].cell(l, cell);
+        used += (size_t)snprintf(out + used, CLIENTS_LINE - used, "%s%*s", i ? " " : "",
+                                 columns[i].width, cell);
+    }
+    return (int)(used < CLIENTS_LINE ? used : CLIENTS_LINE - 1);
+}
+
+int clients_header(char out[CLIENTS_LINE])
+{
+    return print_line(NULL, out);
+}
+
+int clients_line(const struct client_row *row, const struct clients *before, char out[CLIENTS_LINE])
+{
+    struct line l = {.row = row};
+
+    clients_figures(row, before, &l.figures);
+    return print_line(&l, out);
+}
+
+/* ---- JSON ----------------------------------------------------------------------------------- */
+
+static json_t *device_json(const struct client_device_row *device)
+{
+    json_t *counters = json_object(), *held = json_array();
+    char uuid[48];
+
+#define ADD_COUNTER(field, help)                                                                   \
+    json_object_set_new(counters, #field, json_integer((json_int_t)device->counters.field));
+    PAGE_COUNTERS(ADD_COUNTER)
+#undef ADD_COUNTER
+    for (uint32_t level = 0; level < PAGE_LEVELS; level++)
+        if (device->held[level])
+            json_array_append_new(held, json_string(level_name(level)));
+    uuid_text(device->uuid, uuid);
+    return json_pack("{s:s, s:b, s:o, s:o}", "uuid", uuid, "active", device->active != 0,
+                     "held_levels", held, "counters", counters);
+}
+
+static json_t *quantiles_json(const struct quantiles *q)
+{
+    return json_pack("{s:I, s:o, s:o}", "count", (json_int_t)q->count, "p50",
+                     q->count ? json_real((double)q->p50_ns / 1e3) : json_null(), "p99",
+                     q->count ? json_real((double)q->p99_ns / 1e3) : json_null());
+}
+
+static json_t *figures_json(const struct client_row *row, const struct clients *before)
+{
+    struct activity_figures f;
+
+    clients_figures(row, before, &f);
+    return json_pack("{s:f, s:f, s:f, s:I, s:I, s:f, s:o, s:o}", "seconds", f.seconds, "gpu_share",
+                     f.gpu_share, "kernels_per_s", f.kernels_per_s, "in_flight",
+                     (json_int_t)f.in_flight, "buffered", (json_int_t)f.buffered, "holds_per_s",
+                     f.holds_per_s, "hold_us", quantiles_json(&f.hold), "preemption_us",
+                     quantiles_json(&f.preemption));
+}
+
+static json_t *identity_json(const struct client_row *row)
+{
+    char name[PAGE_NAME + 1], user[CELL], command[1024];
+
+    name_of(row, name);
+    user_of(row, user, sizeof(user));
+    clients_command(row, command, sizeof(command));
+    return json_pack("{s:I, s:i, s:I, s:s, s:s, s:s, s:s, s:s, s:I, s:s, s:b, s:b, s:b}", "id",
+                     (json_int_t)row->id, "pid", (int)row->pid, "uid", (json_int_t)row->uid, "user",
+                     user, "name", name, "command", command, "level", level_name(row->level),
+                     "asked", level_name(row->asked), "weight", (json_int_t)row->weight, "state",
+                     state_name(row), "paused", row->paused, "stopped", row->stopped, "queues",
+                     row->queues);
+}
+
+static json_t *row_json(const struct client_row *row, const struct clients *before)
+{
+    json_t *out = identity_json(row), *figures = figures_json(row, before), *devices = json_array();
+
+    for (uint32_t i = 0; i < row->devices && i < PAGE_DEVICES; i++)
+        json_array_append_new(devices, device_json(&row->device[i]));
+    json_object_update(out, figures);
+    json_decref(figures);
+    json_object_set_new(out, "above", json_integer(row->above));
+    json_object_set_new(out, "below", json_integer(row->below));
+    json_object_set_new(out, "heartbeat_age_ms", json_integer((json_int_t)row->heartbeat_age_ms));
+    json_object_set_new(out, "devices", devices);
+    return out;
+}
+
+json_t *clients_json(const struct clients *now, const struct clients *before)
+{
+    json_t *rows = json_array();
+
+    for (size_t i = 0; i < now->n; i++)
+        json_array_append_new(rows, row_json(&now->rows[i], before));
+    return json_pack("{s:o}", "clients", rows);
+}

@@ -1,0 +1,104 @@
+# bash completion for cutin(1).
+#
+# Commands and options come from the help texts of the very command that is completed, so this file
+# knows none of them by name; only what may follow one is here, by what the help texts call it.
+
+_cutin_commands() { # CUTIN
+    "$1" help 2>/dev/null | sed -n 's/^  cutin \([a-z]*\) .*/\1/p'
+}
+
+_cutin_options() { # CUTIN COMMAND
+    "$1" help "$2" 2>/dev/null | sed -n 's/^  \(--[a-z0-9-]*\).*/\1/p'
+}
+
+# What the option takes, as in "  --socket PATH  ..."; nothing where it takes none.
+_cutin_takes() { # CUTIN COMMAND OPTION
+    "$1" help "$2" 2>/dev/null | sed -n "s/^  $3 \([A-Z][A-Z_]*\) .*/\1/p"
+}
+
+# The daemon's processes.
+_cutin_pids() { # CUTIN
+    "$1" list --json 2>/dev/null | sed -n 's/^ *"pid": \([0-9]*\).*/\1/p'
+}
+
+_cutin_policies() { # CUTIN
+    "$1" policy --list 2>/dev/null | sed -n 's/^\([a-z]*\) .*/\1/p'
+}
+
+# The index of the first operand, or of the word that is being completed.
+_cutin_first_operand() { # CUTIN COMMAND
+    local i=2
+    while ((i < COMP_CWORD)); do
+        case ${COMP_WORDS[i]} in
+        --)
+            ((i++))
+            break
+            ;;
+        -*) [ -z "$(_cutin_takes "$1" "$2" "${COMP_WORDS[i]}")" ] || ((i++)) ;;
+        *) break ;;
+        esac
+        ((i++))
+    done
+    echo $((i < COMP_CWORD ? i : COMP_CWORD))
+}
+
+_cutin_words() { # WORD...: those that begin with what is there
+    mapfile -t COMPREPLY < <(compgen -W "$*" -- "$cur")
+}
+
+_cutin_value() { # what the help text calls it
+    case $1 in
+    LEVEL) _cutin_words be 1 2 rt ;;
+    MODE) _cutin_words alone native cutin ;;
+    PATH | FILE | FOLDER | DIRECTORY)
+        compopt -o filenames 2>/dev/null
+        mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+        ;;
+    *) COMPREPLY=() ;;
+    esac
+}
+
+_cutin_operand() { # CUTIN COMMAND
+    case $2 in
+    run)
+        if declare -F _command_offset >/dev/null; then
+            _command_offset "$(_cutin_first_operand "$1" "$2")"
+        elif [ "$(_cutin_first_operand "$1" "$2")" = "$COMP_CWORD" ]; then
+            mapfile -t COMPREPLY < <(compgen -c -- "$cur")
+        else
+            _cutin_value FILE
+        fi
+        ;;
+    set | pause | resume | reset) _cutin_words "$(_cutin_pids "$1")" ;;
+    policy) _cutin_words "$(_cutin_policies "$1")" ;;
+    help) _cutin_words "$(_cutin_commands "$1")" ;;
+    *) COMPREPLY=() ;;
+    esac
+}
+
+_cutin() {
+    local cutin=$1 cur=${COMP_WORDS[COMP_CWORD]} command=${COMP_WORDS[1]} takes
+    COMPREPLY=()
+    if ((COMP_CWORD == 1)); then
+        _cutin_words "$(_cutin_commands "$cutin")"
+        return
+    fi
+    # Behind the program's name everything is the program's own.
+    if [ "$command" = run ] && (($(_cutin_first_operand "$cutin" run) < COMP_CWORD)); then
+        _cutin_operand "$cutin" run
+        return
+    fi
+    takes=
+    case ${COMP_WORDS[COMP_CWORD - 1]} in
+    --?*) takes=$(_cutin_takes "$cutin" "$command" "${COMP_WORDS[COMP_CWORD - 1]}") ;;
+    esac
+    if [ -n "$takes" ]; then
+        _cutin_value "$takes"
+    elif [[ $cur == -* ]]; then
+        _cutin_words "$(_cutin_options "$cutin" "$command")"
+    else
+        _cutin_operand "$cutin" "$command"
+    fi
+}
+
+complete -F _cutin cutin

@@ -1,0 +1,295 @@
+/*
+ * control.c - `cutin set`, `pause`, `resume`, `reset` and `policy`: changing what runs, at once.
+ */
+#include "command.h"
+#include "daemon.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "scheduler/control.h"
+#include "scheduler/policy.h"
+
+static const char *const levels[PAGE_LEVELS + 1] = {"be", "1", "2", "rt", NULL};
+
+#define SOCKET_OPTION                                                                              \
+    {                                                                                              \
+        "socket", "PATH", "the daemon's socket"                                                    \
+    }
+
+/* The one operand. */
+static struct control_target operand_pid(const struct command *cmd, int argc, char **argv)
+{
+    char *end;
+    long pid;
+
+    if (optind >= argc)
+        fail_usage(cmd, "which process? A PID as `cutin list` shows it");
+    errno = 0;
+    pid = strtol(argv[optind], &end, 10);
+    if (errno || *end || pid < 1 || pid > INT32_MAX)
+        fail_usage(cmd, "%s is not a process id", argv[optind]);
+    if (optind + 1 < argc)
+        fail_usage(cmd, "unexpected argument %s", argv[optind + 1]);
+    return (struct control_target){.pid = (int32_t)pid};
+}
+
+/* What went wrong with an order for one process, and what to do. */
+static int failed(const struct command *cmd, const char *socket, struct control_target target,
+                  int rc)
+{
+    switch (rc) {
+    case -ESRCH:
+        say(cmd, "no process %d under cutin; `cutin list` shows those that are", (int)target.pid);
+        return EXIT_FAILURE;
+    case -EPERM:
+        say(cmd,
+            "not permitted: process %d is another user's, or the level is above what you may have; "
+            "`control` and the levels under [allow] in cutind.conf say who may",
+            (int)target.pid);
+        return EXIT_FAILURE;
+    case -EOPNOTSUPP:
+        say(cmd,
+            "process %d came as rt: its streams have no queues; start it at a lower level and "
+            "raise "
+            "it with `cutin set --priority rt`",
+            (int)target.pid);
+        return EXIT_FAILURE;
+    default:
+        return daemon_failed(cmd, socket, rc);
+    }
+}
+
+/* ---- set ------------------------------------------------------------------------------------ */
+
+enum { SET_PRIORITY, SET_WEIGHT, SET_BUDGET_US, SET_DEPTH, SET_SOCKET, SET_OPTIONS };
+
+static const struct option_row set_options[] = {
+    [SET_PRIORITY] = {"priority", "LEVEL", "be, 1, 2 or rt"},
+    [SET_WEIGHT] = {"weight", "N", "share among processes of its level, 1 to 1000"},
+    [SET_BUDGET_US] = {"budget-us", "N", "estimated GPU time that may be in flight below rt"},
+    [SET_DEPTH] = {"depth", "N", "commands that may be in flight per stream"},
+    [SET_SOCKET] = SOCKET_OPTION,
+    {0},
+};
+
+/* Rows of set_options, and their bounds. */
+static const struct setting {
+    enum control_order order;
+    uint32_t least, most;
+} settings[] = {
+#define SETTING(name, least, most, own) {CONTROL_##name, least, most},
+    CONTROL_ORDERS(SETTING)
+#undef SETTING
+};
+static_assert((int)SET_PRIORITY == CONTROL_LEVEL && (int)SET_WEIGHT == CONTROL_WEIGHT &&
+                  (int)SET_BUDGET_US == CONTROL_BUDGET_US && (int)SET_DEPTH == CONTROL_DEPTH,
+              "one row per order");
+
+static uint32_t setting_value(int row, const char *text)
+{
+    if (row == SET_PRIORITY)
+        return (uint32_t)options_word(&command_set, row, text, levels);
+    return (uint32_t)options_number(&command_set, row, text, settings[row].least,
+                                    settings[row].most);
+}
+
+static int set(int argc, char **argv)
+{
+    const char *socket = daemon_socket();
+    bool given[SET_OPTIONS] = {false};
+    uint32_t value[SET_OPTIONS];
+    struct control_target target;
+    int row, rc = 0, n = 0;
+
+    while ((row = options_next(&command_set, argc, argv)) != OPTIONS_END) {
+        if (row == SET_SOCKET) {
+            socket = optarg;
+            continue;
+        }
+        value[row] = setting_value(row, optarg);
+        given[row] = true;
+        n++;
+    }
+    target = operand_pid(&command_set, argc, argv);
+    if (n == 0)
+        fail_usage(&command_set, "nothing to set: --priority, --weight, --budget-us or --depth");
+    for (row = 0; row < SET_SOCKET && rc == 0; row++)
+        if (given[row])
+            rc = control_set(socket, target, settings[row].order, value[row]);
+    return rc == 0 ? EXIT_SUCCESS : failed(&command_set, socket, target, rc);
+}
+
+const struct command command_set = {
+    .name = "set",
+    .summary = "another level, weight, budget or depth for a running process",
+    .synopsis = "PID [--priority LEVEL] [--weight N] [--budget-us N] [--depth N]",
+    .about =
+        "In force at once, until the process ends. It must be yours, and the level one that you "
+        "may have,\nunless cutind.conf says otherwise.",
+    .options = set_options,
+    .anywhere = true,
+    .run = set,
+};
+
+/* ---- pause, resume, reset ------------------------------------------------------------------- */
+
+enum { PLAIN_SOCKET };
+
+static const struct option_row plain_options[] = {[PLAIN_SOCKET] = SOCKET_OPTION, {0}};
+
+static int order_plain(const struct command *cmd,
+                       int (*order)(const char *socket, struct control_target target), int argc,
+                       char **argv)
+{
+    const char *socket = daemon_socket();
+    struct control_target target;
+    int rc;
+
+    while (options_next(cmd, argc, argv) != OPTIONS_END)
+        socket = optarg;
+    target = operand_pid(cmd, argc, argv);
+    rc = order(socket, target);
+    return rc == 0 ? EXIT_SUCCESS : failed(cmd, socket, target, rc);
+}
+
+static int pause_process(int argc, char **argv)
+{
+    return order_plain(&command_pause, control_pause, argc, argv);
+}
+
+static int resume_process(int argc, char **argv)
+{
+    return order_plain(&command_resume, control_resume, argc, argv);
+}
+
+const struct command command_pause = {
+    .name = "pause",
+    .summary = "hold all streams of a process until it is resumed",
+    .synopsis = "PID [--socket PATH]",
+    .options = plain_options,
+    .anywhere = true,
+    .run = pause_process,
+};
+
+const struct command command_resume = {
+    .name = "resume",
+    .summary = "let a paused process go on where it stopped",
+    .synopsis = "PID [--socket PATH]",
+    .options = plain_options,
+    .anywhere = true,
+    .run = resume_process,
+};
+
+enum { RESET_STREAM, RESET_SOCKET };
+
+static const struct option_row reset_options[] = {
+    [RESET_STREAM] = {"stream", "N",
+                      "this stream only; they count from 0, in the order in which\n"
+                      "they were made"},
+    [RESET_SOCKET] = SOCKET_OPTION,
+    {0},
+};
+
+static int reset(int argc, char **argv)
+{
+    const char *socket = daemon_socket();
+    uint32_t stream = CONTROL_ALL_STREAMS;
+    struct control_target target;
+    int row, rc;
+
+    while ((row = options_next(&command_reset, argc, argv)) != OPTIONS_END) {
+        if (row == RESET_SOCKET)
+            socket = optarg;
+        else
+            stream =
+                (uint32_t)options_number(&command_reset, row, optarg, 0, CONTROL_ALL_STREAMS - 1);
+    }
+    target = operand_pid(&command_reset, argc, argv);
+    rc = control_reset(socket, target, stream);
+    return rc == 0 ? EXIT_SUCCESS : failed(&command_reset, socket, target, rc);
+}
+
+const struct command command_reset = {
+    .name = "reset",
+    .summary = "drop what a process has buffered and not submitted",
+    .synopsis = "PID [--stream N]",
+    .about =
+        "What is dropped never runs: the results of the process change. `dropped` in `cutin list"
+        "\n--json` counts it.",
+    .options = reset_options,
+    .anywhere = true,
+    .run = reset,
+};
+
+/* ---- policy --------------------------------------------------------------------------------- */
+
+enum { POLICY_LIST, POLICY_SOCKET };
+
+static const struct option_row policy_options[] = {
+    [POLICY_LIST] = {"list", NULL, "which there are, and what they do"},
+    [POLICY_SOCKET] = SOCKET_OPTION,
+    {0},
+};
+
+static int list_policies(void)
+{
+    for (uint32_t i = 0; policy_at(i); i++)
+        printf("%-8s %s\n", policy_at(i)->name, policy_at(i)->help);
+    return EXIT_SUCCESS;
+}
+
+static int policy_failed(const char *socket, const char *name, int rc)
+{
+    if (rc == -EPERM) {
+        say(&command_policy,
+            "not permitted: the policy is for root, the daemon's user and those under `control` in "
+            "cutind.conf");
+        return EXIT_FAILURE;
+    }
+    /* The same error for no such policy and no such socket: ask whether there is a daemon. */
+    if (rc != -ENOENT || !name || daemon_probe(socket) != 0)
+        return daemon_failed(&command_policy, socket, rc);
+    say(&command_policy, "there is no policy %s; `cutin policy --list` shows those that there are",
+        name);
+    return EXIT_FAILURE;
+}
+
+static int policy(int argc, char **argv)
+{
+    const char *socket = daemon_socket(), *name;
+    char now[PAGE_NAME + 1] = "";
+    bool list = false;
+    int row, rc;
+
+    while ((row = options_next(&command_policy, argc, argv)) != OPTIONS_END) {
+        if (row == POLICY_LIST)
+            list = true;
+        else
+            socket = optarg;
+    }
+    name = optind < argc ? argv[optind++] : NULL;
+    options_no_operands(&command_policy, argc, argv);
+    if (list)
+        return list_policies();
+    rc = control_policy(socket, name, now);
+    if (rc != 0)
+        return policy_failed(socket, name, rc);
+    puts(now);
+    return EXIT_SUCCESS;
+}
+
+const struct command command_policy = {
+    .name = "policy",
+    .summary = "who goes first among processes of one level: show or change",
+    .synopsis = "[NAME] [--list] [--socket PATH]",
+    .about =
+        "Prints the policy in force. With NAME the daemon takes that one until it ends or reads\n"
+        "its configuration again; see cutind.conf(5).",
+    .options = policy_options,
+    .anywhere = true,
+    .run = policy,
+};

@@ -321,7 +321,8 @@ EXPORT CUresult cuStreamWaitEvent_ptsz(CUstream hStream, CUevent hEvent, unsigne
 static CUresult event_result(const struct shim_event *ev, CUresult r)
 {
     struct shim_stream *s = atomic_load_explicit(&ev->stream, memory_order_acquire);
-    return s ? context_answer(s->ctx, r) : r;
+    struct shim_context *ctx = s ? s->ctx : context_find(ev->context); /* never recorded */
+    return ctx ? context_answer(ctx, r) : r;
 }
 
 static bool event_buffered(struct shim_event *ev)

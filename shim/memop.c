@@ -67,7 +67,8 @@ static CUresult memop_seen(const struct shim_stream *s, uint64_t bits, CUresult 
         struct sym##_args a = {.stream = stream, .addr = addr, .value = value, .flags = flags};    \
         uint64_t bit = memop_bit(kind, v1, flags);                                                 \
         OP_CALL(sym, sym##_run)                                                                    \
-        OP_PLAN(memop_flags(s->ctx, bit, addr, sizeof(type)), 0)                                   \
+        uint32_t bite = (kind) < WAIT_32 ? BITE_OVERTAKES(memop_overtakes) : 0;                    \
+        OP_PLAN(memop_flags(s->ctx, bit, addr, sizeof(type)) | bite, 0)                            \
         return memop_seen(s, bit, call_on(&c, s));                                                 \
     }                                                                                              \
     EXPORT CUresult sym(CUstream stream, CUdeviceptr addr, type value, unsigned int flags)         \
@@ -161,6 +162,7 @@ static bool op_wide(const CUstreamBatchMemOpParams *op)
 static uint32_t batch_flags(const struct batch *b, const struct shim_context *ctx)
 {
     uint32_t flags = b->flags ? VHQ_FREE | VHQ_MUST_INLINE : VHQ_FREE;
+    flags |= batch_waits(b) ? 0 : BITE_OVERTAKES(memop_overtakes);
     for (unsigned i = 0; i < b->count; i++)
         flags |= memop_flags(ctx, op_bit(&b->op[i], b->v1), b->op[i].waitValue.address,
                              op_wide(&b->op[i]) ? 8 : 4);

@@ -11,6 +11,7 @@
 /* name, the rule that is broken */
 #define BITES(X)                                                                                   \
     X(launch_overtakes, "a launch goes inline although its stream has buffered work")              \
+    X(memop_overtakes, "a memory write goes ahead of its stream's buffered work")                  \
     X(free_overtakes, "a stream-ordered free goes ahead of buffered work")                         \
     X(host_function_overtakes, "a host function goes ahead of buffered work")                      \
     X(legacy_rule_dropped, "buffered commands ignore the order against the legacy stream")         \

@@ -131,6 +131,7 @@ static pid_t worker_start(int fd, bool under_cutin, uint64_t seed, unsigned step
         side_set(&side, "LD_PRELOAD", pair.config->preload);
         side_settings(&side, setting_cutin[setting], 4);
         side_set(&side, "CUTIN_SOCKET", pair.socket);
+        side_set(&side, "CUTIN_LOG", "error"); /* a fault is worth a warning, and meant here */
         if (pair.config->bite)
             side_set(&side, "CUTIN_BITE", pair.config->bite);
     }
@@ -220,6 +221,14 @@ unsigned pair_run(uint64_t seed, unsigned step, unsigned count, uint64_t mask,
 
 #define DIFFER(...) return snprintf(why, size, __VA_ARGS__), 1
 
+/* What is there to be refused is; a fault is reported by who waits for it. */
+static bool code_right(enum op_kind kind, int code)
+{
+    if (kind >= OP_BAD_GRID)
+        return code != 0;
+    return code == (kind == OP_FAULT_SEEN || kind == OP_FAULT_KNOWN ? FAULT_CODE : 0);
+}
+
 int pair_compare(const struct program *p, const struct outcome *bare, const struct outcome *cutin,
                  char *why, size_t size)
 {
@@ -239,18 +248,19 @@ int pair_compare(const struct program *p, const struct outcome *bare, const stru
                 DIFFER("%s: buffer %d ends other than in the model", name[k], b);
     }
     for (uint32_t i = 0; i < p->op_count; i++) {
-        bool bad = p->ops[i].kind >= OP_BAD_GRID;
-        if (bare ? bare->code[i] != cutin->code[i] : !bad && cutin->code[i])
-            DIFFER("op %u (%s) returned %d bare and %d under cutin", i,
-                   op_kind_name(p->ops[i].kind), bare ? bare->code[i] : 0, cutin->code[i]);
-        if (bare && p->ops[i].kind == OP_HOST_FUNC_CUDA && bare->value[i] != cutin->value[i])
-            DIFFER("op %u: a host function's driver call returned %d bare and %d under cutin", i,
-                   (int)bare->value[i] - 1, (int)cutin->value[i] - 1);
-        if (bare && !bad && bare->code[i])
-            DIFFER("op %u (%s) returned %d on both sides", i, op_kind_name(p->ops[i].kind),
-                   bare->code[i]);
-        if (bare && bad && !bare->code[i])
-            DIFFER("op %u (%s) was accepted on both sides", i, op_kind_name(p->ops[i].kind));
+        enum op_kind kind = p->ops[i].kind;
+        int said[2] = {bare ? bare->code[i] : cutin->code[i], cutin->code[i]};
+        if (said[0] != said[1])
+            DIFFER("op %u (%s) returned %d bare and %d under cutin", i, op_kind_name(kind), said[0],
+                   said[1]);
+        if (!code_right(kind, said[1]))
+            DIFFER("op %u (%s) returned %d%s", i, op_kind_name(kind), said[1],
+                   bare ? " on both sides" : "");
+        if (bare && (kind == OP_HOST_FUNC_CUDA || kind == OP_FAULT_KNOWN) &&
+            bare->value[i] != cutin->value[i])
+            DIFFER("op %u (%s): driver calls were answered %llx bare and %llx under cutin", i,
+                   op_kind_name(kind), (unsigned long long)bare->value[i],
+                   (unsigned long long)cutin->value[i]);
     }
     return 0;
 }

@@ -21,44 +21,128 @@
 enum {
     WORDS = 64, /* 32-bit words per buffer */
     THREADS = 3,
-    LEGACY = 0, /* stream slots: legacy, one per-thread stream per thread, created ones */
+    /* Stream slots. Each context has the legacy stream, one per-thread stream per thread, and created
+     * ones: slot = first slot of the context + role. */
+    LEGACY = 0,
     PER_THREAD = 1,
     CREATED = PER_THREAD + THREADS,
-    STREAMS = CREATED + 5,
+    MAIN = 0, /* the primary context */
+    OTHER = CREATED + 5,
+    OTHER_CREATED = 2,
+    STREAMS = OTHER + CREATED + OTHER_CREATED,
     HOSTS = STREAMS, /* timelines: streams, then host threads */
     TIMELINES = STREAMS + THREADS,
-    EVENTS = 6,
-    FLAGS = 4, /* memop words */
+    MAIN_EVENTS = 6, /* events belong to a context, too */
+    EVENTS = MAIN_EVENTS + 2,
+    FLAGS = 4,        /* memop words */
+    ORDER_WORDS = 64, /* words that order streams, used once each */
     EXECS = 3,
     DEVICE = 0, /* buffer slots by kind */
     PINNED = DEVICE + 5,
     PAGEABLE = PINNED + 3,
     POOLED = PAGEABLE + 2, /* stream-ordered allocations */
-    BUFFERS = POOLED + 3,
+    OTHER_DEVICE = POOLED + 3,
+    BUFFERS = OTHER_DEVICE + 2,
     MAX_INTENTS = 64,
     MAX_OPS = 1024,
     GRAPH_OPS = 4,
+    FAULT_CODE = 700, /* CUDA_ERROR_ILLEGAL_ADDRESS */
 };
 
-/* name, uses a stream, counts as one device command */
+/* Which context a stream slot is in, and what it is there. */
+static inline int stream_base(int stream)
+{
+    return stream < OTHER ? MAIN : OTHER;
+}
+
+static inline int stream_role(int stream)
+{
+    return stream - stream_base(stream);
+}
+
+static inline int event_base(int event)
+{
+    return event < MAIN_EVENTS ? MAIN : OTHER;
+}
+
+/* name, how it is lowered (lower_*), how it runs (run_*) */
 #define OP_KINDS(X)                                                                                \
-    X(BARRIER)                                                                                     \
-    X(MIX)                                                                                         \
-    X(MIX_EXTRA)                                                                                   \
-    X(MIX_EX) X(MIX_COOP) X(FILL) X(COPY_KERNEL) X(SPIN) X(H2D) X(D2H) X(D2D) X(COPY_ANY)          \
-        X(COPY_2D) X(COPY_3D) X(COPY_BATCH) X(MEMSET8) X(MEMSET16) X(MEMSET32) X(MEMSET2D)         \
-            X(PREFETCH) X(SYNC_H2D) X(SYNC_D2H) X(SYNC_D2D) X(SYNC_ANY) X(SYNC_MEMSET)             \
-                X(HOST_WRITE) X(HOST_READ) X(HOST_FUNC) X(CALLBACK) X(HOST_FUNC_CUDA) X(HOLD)      \
-                    X(RECORD) X(WAIT) X(EVENT_SYNC) X(EVENT_POLL) X(EVENT_QUERY) X(STREAM_QUERY)   \
-                        X(STREAM_POLL) X(STREAM_SYNC) X(CTX_SYNC) X(ELAPSED) X(EVENT_DESTROY)      \
-                            X(STREAM_DESTROY) X(FLAG_WRITE) X(FLAG_WAIT) X(FLAG_BATCH)             \
-                                X(ALLOC_ASYNC) X(FREE_ASYNC) X(CAPTURE) X(GRAPH_LAUNCH)            \
-                                    X(GRAPH_UPDATE) X(GRAPH_DESTROY) X(MODULE_RELOAD)              \
-                                        X(LIBRARY_RELOAD) X(ALLOC_FREE) X(SET_ATTRIBUTE)           \
-                                            X(BAD_GRID) X(BAD_STREAM) X(BAD_EVENT) X(BAD_PARAMS)
+    X(BARRIER, barrier, barrier)                                                                   \
+    X(MIX, data, kernel)                                                                           \
+    X(MIX_EXTRA, data, kernel)                                                                     \
+    X(MIX_EX, data, kernel)                                                                        \
+    X(MIX_COOP, data, kernel)                                                                      \
+    X(FILL, data, kernel)                                                                          \
+    X(COPY_KERNEL, data, kernel)                                                                   \
+    X(SPIN, plain, kernel)                                                                         \
+    X(H2D, data, copy)                                                                             \
+    X(D2H, data, copy)                                                                             \
+    X(D2D, data, copy)                                                                             \
+    X(COPY_ANY, data, copy)                                                                        \
+    X(COPY_2D, data, copy)                                                                         \
+    X(COPY_3D, data, copy)                                                                         \
+    X(COPY_BATCH, data, copy)                                                                      \
+    X(COPY_PEER, data, copy)                                                                       \
+    X(COPY_3D_PEER, data, copy)                                                                    \
+    X(MEMSET8, data, copy)                                                                         \
+    X(MEMSET16, data, copy)                                                                        \
+    X(MEMSET32, data, copy)                                                                        \
+    X(MEMSET2D, data, copy)                                                                        \
+    X(SYNC_H2D, data, copy)                                                                        \
+    X(SYNC_D2H, data, copy)                                                                        \
+    X(SYNC_D2D, data, copy)                                                                        \
+    X(SYNC_ANY, data, copy)                                                                        \
+    X(SYNC_MEMSET, data, copy)                                                                     \
+    X(PREFETCH, plain, memory)                                                                     \
+    X(ATTACH, plain, memory)                                                                       \
+    X(ALLOC_ASYNC, pool, memory)                                                                   \
+    X(FREE_ASYNC, pool, memory)                                                                    \
+    X(ALLOC_FREE, quiet, memory)                                                                   \
+    X(HOST_WRITE, host, host)                                                                      \
+    X(HOST_READ, host, host)                                                                       \
+    X(HOST_FUNC, data, host)                                                                       \
+    X(CALLBACK, data, host)                                                                        \
+    X(HOST_FUNC_CUDA, plain, host)                                                                 \
+    X(FLAG_WRITE, flag, memop)                                                                     \
+    X(FLAG_WAIT, flag, memop)                                                                      \
+    X(FLAG_BATCH, flag, memop)                                                                     \
+    X(ORDER_WRITE, quiet, memop)                                                                   \
+    X(ORDER_WAIT, quiet, memop)                                                                    \
+    X(ORDER_POLL, quiet, memop)                                                                    \
+    X(RECORD, event, event)                                                                        \
+    X(WAIT, event, event)                                                                          \
+    X(EVENT_SYNC, event, event)                                                                    \
+    X(EVENT_POLL, event, event)                                                                    \
+    X(EVENT_QUERY, event, event)                                                                   \
+    X(ELAPSED, event, event)                                                                       \
+    X(EVENT_DESTROY, event, event)                                                                 \
+    X(STREAM_QUERY, stream, stream)                                                                \
+    X(STREAM_POLL, stream, stream)                                                                 \
+    X(STREAM_SYNC, stream, stream)                                                                 \
+    X(STREAM_DESTROY, stream, stream)                                                              \
+    X(HOLD, stream, stream)                                                                        \
+    X(SET_ATTRIBUTE, refused, stream)                                                              \
+    X(CTX_SYNC, context_sync, context)                                                             \
+    X(CTX_RENEW, context_renew, context)                                                           \
+    X(FAULT, fault, fault)                                                                         \
+    X(FAULT_SEEN, quiet, fault)                                                                    \
+    X(FAULT_KNOWN, quiet, fault)                                                                   \
+    X(CAPTURE, capture, graph)                                                                     \
+    X(GRAPH_BUILD, graph_build, graph)                                                             \
+    X(GRAPH_LAUNCH, graph_launch, graph)                                                           \
+    X(GRAPH_UPDATE, graph_update, graph)                                                           \
+    X(GRAPH_SET, graph_set, graph)                                                                 \
+    X(GRAPH_REPLACE, graph_replace, graph)                                                         \
+    X(GRAPH_DESTROY, graph_destroy, graph)                                                         \
+    X(MODULE_RELOAD, quiet, reload)                                                                \
+    X(LIBRARY_RELOAD, quiet, reload)                                                               \
+    X(BAD_GRID, refused, bad)                                                                      \
+    X(BAD_STREAM, refused, bad)                                                                    \
+    X(BAD_EVENT, refused, bad)                                                                     \
+    X(BAD_PARAMS, refused, bad)
 
 enum op_kind {
-#define X(name) OP_##name,
+#define X(name, lower, run) OP_##name,
     OP_KINDS(X)
 #undef X
         OP_KIND_COUNT
@@ -74,13 +158,18 @@ struct op {
     uint64_t ns;         /* kernel duration */
     uint8_t graph_count; /* CAPTURE: what is captured */
     struct graph_op {
-        enum op_kind kind; /* MIX, FILL, COPY_KERNEL, MEMSET32, D2D, HOST_FUNC */
-        uint8_t dst, src, fork;
+        enum op_kind kind; /* MIX, COPY_KERNEL, MEMSET32, D2D, HOST_FUNC; RECORD, WAIT if built */
+        uint8_t dst, src, event;
+        uint8_t fork; /* captured in a second stream; built: inside a child graph */
         uint32_t a, b;
     } graph[GRAPH_OPS];
-    uint64_t expect;   /* HOST_READ: hash that must be seen */
-    bool must_be_done; /* queries: the model knows that the answer is "ready" */
+    uint32_t clock[TIMELINES]; /* what its work follows, itself included */
+    uint64_t expect;           /* HOST_READ: hash that must be seen */
+    bool must_be_done;         /* queries: the model knows that the answer is "ready" */
 };
+
+/* `forms` of new programs. 1: everything after the first recorded programs, which have 0. */
+enum { FORMS = 1 };
 
 struct intent {
     enum op_kind kind;
@@ -94,6 +183,9 @@ struct program {
     uint32_t op_count;
     struct op ops[MAX_OPS];
     uint32_t threads;
+    uint8_t
+        forms; /* which forms of an intent there are; recorded programs keep the ones they had */
+    uint8_t contexts;              /* 2: work goes to the OTHER context, too */
     uint8_t stream_flags[STREAMS]; /* 1 = non-blocking */
     int8_t stream_priority[STREAMS];
     uint64_t final_hash[BUFFERS]; /* of every buffer after the last op; 0 = not allocated */
@@ -116,6 +208,8 @@ void program_draw(struct program *p, uint64_t seed);
 /* Lowers the intents whose bit is set in `mask` (bit i = intent i). */
 void program_lower(struct program *p, uint64_t mask);
 void program_print(const struct program *p, int fd);
+
+uint64_t random_next(uint64_t *state); /* splitmix64 */
 
 /* What kernels and host functions do to a buffer; shared by the model and the host functions. */
 void buffer_mix(uint32_t *x, uint32_t a, uint32_t b);

@@ -10,9 +10,13 @@ static const struct recorded {
     const char *name;
     enum setting setting;
     uint32_t threads;
-    uint8_t flags[STREAMS - CREATED];
-    int8_t priority[STREAMS - CREATED];
+    uint8_t flags[OTHER - CREATED];
+    int8_t priority[OTHER - CREATED];
     struct intent intents[MAX_INTENTS];
+    uint8_t forms,
+        contexts; /* as in struct program; and the created streams of the second context */
+    uint8_t other_flags[OTHER_CREATED];
+    int8_t other_priority[OTHER_CREATED];
 } recorded[] = {
 #include "recorded.inc"
 };
@@ -45,8 +49,12 @@ void recorded_draw(struct program *p, unsigned i)
     if (i >= recorded_count())
         return;
     p->threads = from->threads;
+    p->forms = from->forms;
+    p->contexts = from->contexts;
     memcpy(p->stream_flags + CREATED, from->flags, sizeof from->flags);
     memcpy(p->stream_priority + CREATED, from->priority, sizeof from->priority);
+    memcpy(p->stream_flags + OTHER + CREATED, from->other_flags, sizeof from->other_flags);
+    memcpy(p->stream_priority + OTHER + CREATED, from->other_priority, sizeof from->other_priority);
     memcpy(p->intents, from->intents, sizeof from->intents);
     while (p->intent_count < MAX_INTENTS && !intent_none(&p->intents[p->intent_count]))
         p->intent_count++;
@@ -56,12 +64,13 @@ void recorded_print(const struct program *p, uint64_t mask, int fd)
 {
     static const char *const settings[] = {"SETTING_DEFAULT", "SETTING_TINY", "SETTING_LEVELS",
                                            "SETTING_NO_MEMOPS", "SETTING_REAL_TIME"};
+    int other = OTHER + CREATED;
     dprintf(fd, "    {\"\",\n     %s,\n     %u,\n     {", settings[program_setting(p->seed)],
             p->threads);
-    for (int s = CREATED; s < STREAMS; s++)
-        dprintf(fd, "%d%s", p->stream_flags[s], s + 1 < STREAMS ? ", " : "},\n     {");
-    for (int s = CREATED; s < STREAMS; s++)
-        dprintf(fd, "%d%s", p->stream_priority[s], s + 1 < STREAMS ? ", " : "},\n     {\n");
+    for (int s = CREATED; s < OTHER; s++)
+        dprintf(fd, "%d%s", p->stream_flags[s], s + 1 < OTHER ? ", " : "},\n     {");
+    for (int s = CREATED; s < OTHER; s++)
+        dprintf(fd, "%d%s", p->stream_priority[s], s + 1 < OTHER ? ", " : "},\n     {\n");
     for (uint32_t i = 0; i < p->intent_count; i++) {
         if (!(mask >> i & 1))
             continue;
@@ -69,5 +78,7 @@ void recorded_print(const struct program *p, uint64_t mask, int fd)
         for (int k = 0; k < 8; k++)
             dprintf(fd, "%uu%s", p->intents[i].r[k], k < 7 ? ", " : "}},\n");
     }
-    dprintf(fd, "    }},\n");
+    dprintf(fd, "    },\n     %d,\n     %d,\n     {%d, %d},\n     {%d, %d}},\n", p->forms,
+            p->contexts, p->stream_flags[other], p->stream_flags[other + 1],
+            p->stream_priority[other], p->stream_priority[other + 1]);
 }

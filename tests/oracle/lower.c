@@ -1,0 +1,363 @@
+/*
+ * lower.c - turning intents into ops that are free of data races (see program.h).
+ */
+#include "model.h"
+
+#include <string.h>
+
+static int pick(uint32_t r, int first, int count)
+{
+    return first + (int)(r % (uint32_t)count);
+}
+
+static int pick_stream(uint32_t r, int thread)
+{
+    int s = pick(r, 0, 2 + OTHER - CREATED);
+    if (s == 0)
+        return LEGACY;
+    return s == 1 ? PER_THREAD + thread : CREATED + s - 2;
+}
+
+static int pick_other_stream(uint32_t r, int thread)
+{
+    int s = pick(r, 0, 2 + OTHER_CREATED);
+    if (s == 0)
+        return OTHER + LEGACY;
+    return s == 1 ? OTHER + PER_THREAD + thread : OTHER + CREATED + s - 2;
+}
+
+/* What each data op reads and writes. */
+struct operands {
+    unsigned dst, src; /* buffer kinds; 0 = no operand */
+    bool reads_dst;    /* read-modify-write */
+    bool sync;         /* the host waits for it */
+    bool legacy;       /* always on the legacy (or, by variant, the per-thread) stream */
+};
+
+static const struct operands operands[OP_KIND_COUNT] = {
+    [OP_MIX] = {D | A | H, 0, true, false, false},
+    [OP_MIX_EXTRA] = {D | A, 0, true, false, false},
+    [OP_MIX_EX] = {D | A, 0, true, false, false},
+    [OP_MIX_COOP] = {D, 0, true, false, false},
+    [OP_FILL] = {D | A, 0, false, false, false},
+    [OP_COPY_KERNEL] = {D | A | H, D | A | H, false, false, false},
+    [OP_H2D] = {D | A, H | G, false, false, false},
+    [OP_D2H] = {H | G, D | A, false, false, false},
+    [OP_D2D] = {D | A, D | A, false, false, false},
+    [OP_COPY_ANY] = {D | A | H | G, D | A | H, false, false, false},
+    [OP_COPY_2D] = {D | A | H, D | A | H | G, false, false, false},
+    [OP_COPY_3D] = {D | A, D | A | H, false, false, false},
+    [OP_COPY_BATCH] = {D | A, D | A | H, false, false, false},
+    [OP_COPY_PEER] = {D | O, D | O, false, false, false},
+    [OP_COPY_3D_PEER] = {D | O, D | O, false, false, false},
+    [OP_MEMSET8] = {D | A, 0, false, false, false},
+    [OP_MEMSET16] = {D | A, 0, false, false, false},
+    [OP_MEMSET32] = {D | A, 0, false, false, false},
+    [OP_MEMSET2D] = {D | A, 0, false, false, false},
+    [OP_SYNC_H2D] = {D, H | G, false, true, true},
+    [OP_SYNC_D2H] = {H | G, D, false, true, true},
+    [OP_SYNC_D2D] = {D, D, false, false, true},
+    [OP_SYNC_ANY] = {D | H | G, D | H | G, false, true, true},
+    [OP_SYNC_MEMSET] = {D, 0, false, false, true},
+    [OP_HOST_FUNC] = {H, 0, true, false, false},
+    [OP_CALLBACK] = {H, 0, true, false, false},
+};
+
+/* Memory of a context is that context's; pools are used in the primary one alone. Pinned memory is
+ * portable, and copies between peers are what they say. */
+static unsigned kinds_in(int base, const struct op *op, unsigned kinds)
+{
+    if (op->kind == OP_COPY_PEER || op->kind == OP_COPY_3D_PEER)
+        return kinds;
+    return base == MAIN ? kinds : (kinds & (H | G)) | (kinds & D ? O : 0);
+}
+
+static bool on_device_alone(int buffer)
+{
+    return (buffer >= DEVICE && buffer < PINNED) || buffer >= OTHER_DEVICE;
+}
+
+bool lower_data(struct model *m, struct op op, const uint32_t *r)
+{
+    const struct operands *o = &operands[op.kind];
+    int thread = op.thread, base = stream_base(op.stream);
+    int dst = pick_buffer(m, r[1], kinds_in(base, &op, o->dst));
+    int src = o->src ? pick_buffer(m, r[2], kinds_in(base, &op, o->src)) : -1;
+    if (dst < 0 || (o->src && (src < 0 || src == dst)))
+        return false;
+    op.dst = (uint8_t)dst;
+    op.src = (uint8_t)(src < 0 ? 0 : src);
+    if (o->legacy)
+        op.stream = (uint8_t)(base + (op.variant & 1 ? PER_THREAD + thread : LEGACY));
+    int s = op.stream;
+    if (!claim(&m->stream_owner[s], thread) || !claim(&m->buffer_owner[dst], thread) ||
+        (src >= 0 && !claim(&m->buffer_owner[src], thread)))
+        return false;
+    /* Pageable operands are touched by the calling thread during the call. */
+    bool host_side = dst >= PAGEABLE && dst < POOLED;
+    bool host_read = src >= PAGEABLE && src < POOLED;
+    if (!order_access(m, thread, s, dst, true, r[5]) ||
+        (src >= 0 && !order_access(m, thread, s, src, false, r[6])))
+        return false;
+    if (host_side && !order_access(m, thread, HOSTS + thread, dst, true, r[5]))
+        return false;
+    if (host_read && !order_access(m, thread, HOSTS + thread, src, false, r[5]))
+        return false;
+    model_issue(m, thread, s);
+    note_access(m, s, dst, true);
+    if (src >= 0)
+        note_access(m, s, src, false);
+    run_on_model(m, &op);
+    model_emit(m, op);
+    /* A synchronous copy ends before it returns; so does a pageable device-to-host copy. A pageable
+     * source was consumed when the call returned. */
+    bool pageable = host_side || host_read;
+    bool on_device = on_device_alone(dst) && on_device_alone(src);
+    if (o->sync && !on_device && (!host_read || host_side))
+        clock_join(m->now[HOSTS + thread], m->now[s]);
+    else if (pageable && host_side)
+        clock_join(m->now[HOSTS + thread], m->now[s]);
+    if (host_read && !host_side) {
+        m->access[src].reads[s] = 0;
+        clock_step(m, HOSTS + thread);
+        note_access(m, HOSTS + thread, src, false);
+    }
+    return true;
+}
+
+bool lower_host(struct model *m, struct op op, const uint32_t *r)
+{
+    int buffer = pick_buffer(m, r[1], H | G), host = HOSTS + op.thread;
+    bool write = op.kind == OP_HOST_WRITE;
+    if (!claim(&m->buffer_owner[buffer], op.thread) ||
+        !order_access(m, op.thread, host, buffer, write, r[5]))
+        return false;
+    op.dst = (uint8_t)buffer;
+    clock_step(m, host);
+    note_access(m, host, buffer, write);
+    if (write)
+        buffer_seed(m->mem[buffer], op.a);
+    else
+        op.expect = buffer_hash(m->mem[buffer]);
+    model_emit(m, op);
+    return true;
+}
+
+bool lower_event(struct model *m, struct op op, const uint32_t *r)
+{
+    int thread = op.thread, base = stream_base(op.stream);
+    /* A wait may be for another context's event. */
+    if (op.kind == OP_WAIT && m->p->contexts > 1 && r[6] % 4 == 0)
+        base = base == MAIN ? OTHER : MAIN;
+    int event = base == MAIN ? (int)(r[1] % MAIN_EVENTS)
+                             : MAIN_EVENTS + (int)(r[1] % (EVENTS - MAIN_EVENTS));
+    if (!claim(&m->event_owner[event], thread))
+        return false;
+    op.event = (uint8_t)event;
+    switch (op.kind) {
+    case OP_RECORD:
+    case OP_WAIT:
+        if (!claim(&m->stream_owner[op.stream], thread))
+            return false;
+        if (op.kind == OP_RECORD)
+            op_record(m, thread, event, op.stream, op.variant);
+        else
+            op_wait(m, thread, op.stream, event, op.variant);
+        return true;
+    case OP_EVENT_SYNC:
+    case OP_EVENT_POLL:
+        op_event_wait(m, op.kind, thread, event);
+        return true;
+    case OP_EVENT_QUERY:
+        op.must_be_done = !m->event[event].recorded || clock_told(m, thread, m->event[event].clock);
+        break;
+    case OP_EVENT_DESTROY:
+        m->event[event].recorded = false;
+        break;
+    default:
+        break;
+    }
+    model_emit(m, op);
+    return true;
+}
+
+/* The last thing done with a stream was to wait for it. Where its work is known complete by way of
+ * another stream alone, a query may still find a record, or one of cutin's markers, on its way. */
+static bool stream_settled(const struct program *p, int stream)
+{
+    for (uint32_t i = p->op_count; i-- > 0;)
+        if (p->ops[i].stream == stream)
+            return p->ops[i].kind == OP_STREAM_SYNC || p->ops[i].kind == OP_STREAM_POLL;
+    return false;
+}
+
+bool lower_stream(struct model *m, struct op op, const uint32_t *r)
+{
+    (void)r;
+    int thread = op.thread, s = op.stream, role = stream_role(s);
+    if ((op.kind == OP_STREAM_DESTROY || op.kind == OP_HOLD) && role < CREATED)
+        return false;
+    if (!claim(&m->stream_owner[s], thread))
+        return false;
+    if (op.kind == OP_STREAM_SYNC || op.kind == OP_STREAM_POLL) {
+        op_stream_wait(m, op.kind, thread, s, op.variant);
+        return true;
+    }
+    if (op.kind == OP_STREAM_QUERY) {
+        op.must_be_done =
+            role != LEGACY && stream_settled(m->p, s) && clock_told(m, thread, m->now[s]);
+    }
+    /* A destroyed stream's work goes on; its successor in the slot has no order with it. The model
+     * keeps the old clock: what is not promised must be ordered, so wait for it first, half the
+     * time through an event recorded just before. */
+    if (op.kind == OP_STREAM_DESTROY) {
+        int event = free_event(m, thread, s, 0);
+        if (event < 0)
+            return false;
+        op_record(m, thread, event, s, op.variant);
+        model_emit(m, op);
+        op_wait(m, thread, s, event, op.variant);
+        return true;
+    }
+    model_emit(m, op);
+    return true;
+}
+
+bool lower_flag(struct model *m, struct op op, const uint32_t *r)
+{
+    int flag = (int)(r[1] % FLAGS), thread = op.thread, s = op.stream;
+    if (program_setting(m->p->seed) == SETTING_NO_MEMOPS || stream_base(s) != MAIN)
+        return false;
+    for (int i = 0; op.kind == OP_FLAG_WAIT && i < FLAGS && !m->flag[flag].value; i++)
+        flag = (flag + 1) % FLAGS;
+    if (!claim(&m->flag_owner[flag], thread) || !claim(&m->stream_owner[s], thread))
+        return false;
+    op.flag = (uint8_t)flag;
+    if (op.kind == OP_FLAG_WAIT) {
+        if (m->flag[flag].value == 0)
+            return false; /* nobody will ever write it */
+        model_issue(m, thread, s);
+        clock_join_seen(m->now[s], m->flag[flag].clock);
+        op.a = m->flag[flag].value;
+    } else {
+        /* Writers of one flag are ordered, or a late small value would hide a large one. */
+        for (int w = 0; w < OTHER; w++) {
+            if (m->now[s][w] >= m->flag[flag].clock[w] || w == s)
+                continue;
+            if ((w >= PER_THREAD && w < CREATED && w != PER_THREAD + thread) ||
+                !claim(&m->stream_owner[w], thread))
+                return false;
+            order_after(m, thread, s, w, r[5]);
+        }
+        model_issue(m, thread, s);
+        memcpy(m->flag[flag].clock, m->now[s], sizeof(clock_vec));
+        op.a = ++m->flag[flag].value;
+    }
+    model_emit(m, op);
+    return true;
+}
+
+bool lower_pool(struct model *m, struct op op, const uint32_t *r)
+{
+    int buffer = pick(r[1], POOLED, OTHER_DEVICE - POOLED), thread = op.thread, s = op.stream;
+    bool alloc = op.kind == OP_ALLOC_ASYNC;
+    for (int i = POOLED; i < OTHER_DEVICE && alloc == m->live[buffer]; i++)
+        buffer = buffer + 1 < OTHER_DEVICE ? buffer + 1 : POOLED;
+    if (stream_base(s) != MAIN || alloc == m->live[buffer] ||
+        !claim(&m->buffer_owner[buffer], thread) || !claim(&m->stream_owner[s], thread) ||
+        !order_access(m, thread, s, buffer, true, r[5]))
+        return false;
+    op.dst = (uint8_t)buffer;
+    model_issue(m, thread, s);
+    note_access(m, s, buffer, true);
+    m->live[buffer] = alloc;
+    if (alloc)
+        for (int i = 0; i < WORDS; i++)
+            m->mem[buffer][i] = op.a; /* the runner fills it in stream order */
+    model_emit(m, op);
+    return true;
+}
+
+/* Work that no memory shows: it only has its place in the stream. */
+bool lower_plain(struct model *m, struct op op, const uint32_t *r)
+{
+    (void)r;
+    if (!claim(&m->stream_owner[op.stream], op.thread))
+        return false;
+    model_issue(m, op.thread, op.stream);
+    model_emit(m, op);
+    return true;
+}
+
+/* A call that is refused waits for its turn all the same, and a query sees that. */
+bool lower_refused(struct model *m, struct op op, const uint32_t *r)
+{
+    (void)r;
+    if (!claim(&m->stream_owner[op.stream], op.thread))
+        return false;
+    model_emit(m, op);
+    return true;
+}
+
+/* Orders nothing, needs nobody's leave; in the primary context. */
+bool lower_quiet(struct model *m, struct op op, const uint32_t *r)
+{
+    (void)r;
+    op.stream = MAIN + LEGACY;
+    model_emit(m, op);
+    return true;
+}
+
+bool lower_barrier(struct model *m, struct op op, const uint32_t *r)
+{
+    (void)op, (void)r;
+    model_barrier(m);
+    return true;
+}
+
+static bool lower_intent(struct model *m, const struct intent *in)
+{
+    static bool (*const lower[])(struct model *, struct op, const uint32_t *) = {
+#define X(name, lower, run) [OP_##name] = lower_##lower,
+        OP_KINDS(X)
+#undef X
+    };
+    const uint32_t *r = in->r;
+    int thread = (int)(r[0] % m->p->threads);
+    bool other = m->p->contexts > 1 && r[7] >> 16 & 1;
+    struct op op = {
+        .kind = in->kind,
+        .thread = (uint8_t)thread,
+        .stream = (uint8_t)(other ? pick_other_stream(r[0] >> 8, thread)
+                                  : pick_stream(r[0] >> 8, thread)),
+        .variant = (uint8_t)(r[7] >> 8),
+        .a = r[3] | 1,
+        .b = r[4],
+        .ns = r[7] % 4 ? 1000 + r[7] % 20000 : 0,
+    };
+    return lower[in->kind](m, op, r);
+}
+
+void program_lower(struct program *p, uint64_t mask)
+{
+    static _Thread_local struct model m; /* large; one per lowering thread */
+    memset(&m, 0, sizeof m);
+    m.p = p;
+    p->op_count = 0;
+    for (int b = 0; b < BUFFERS; b++) {
+        m.live[b] = b < POOLED || (b >= OTHER_DEVICE && p->contexts > 1);
+        buffer_seed(m.mem[b], (uint32_t)b);
+    }
+    model_barrier(&m);
+    for (uint32_t i = 0; i < p->intent_count; i++) {
+        if (!(mask >> i & 1) || p->op_count > MAX_OPS - 64)
+            continue;
+        if (!lower_intent(&m, &p->intents[i]) && p->threads > 1) {
+            model_barrier(&m); /* somebody else had it: meet, and try once more */
+            lower_intent(&m, &p->intents[i]);
+        }
+    }
+    model_barrier(&m);
+    for (int b = 0; b < BUFFERS; b++)
+        p->final_hash[b] = m.live[b] ? buffer_hash(m.mem[b]) : 0;
+}

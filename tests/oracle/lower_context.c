@@ -1,0 +1,90 @@
+/*
+ * lower_context.c - lowering the intents about contexts: synchronising one, ending and replacing the
+ * OTHER one with work pending, and a fault there (see program.h).
+ */
+#include "model.h"
+
+bool lower_context_sync(struct model *m, struct op op, const uint32_t *r)
+{
+    (void)r;
+    op_context_sync(m, op.thread, stream_base(op.stream));
+    return true;
+}
+
+/* The whole context becomes this thread's, and what the primary one does to its memory is ordered
+ * before the thread. Others may use neither meanwhile. */
+static bool take_context(struct model *m, int thread, uint32_t r)
+{
+    if (m->p->contexts < 2)
+        return false;
+    if (m->p->threads > 1)
+        model_barrier(m);
+    for (int e = MAIN_EVENTS; e < EVENTS; e++)
+        if (!claim(&m->event_owner[e], thread))
+            return false;
+    for (int b = OTHER_DEVICE; b < BUFFERS; b++)
+        if (!claim(&m->buffer_owner[b], thread) ||
+            !order_access_of(m, thread, HOSTS + thread, b, true, MAIN, OTHER, r))
+            return false;
+    return true;
+}
+
+/* Destroying a context ends what is pending in it first, as the driver does; it comes again with new
+ * streams, events and memory. */
+static void replace_context(struct model *m, struct op op)
+{
+    int host = HOSTS + op.thread;
+    op.kind = OP_CTX_RENEW;
+    op.stream = OTHER;
+    for (int s = OTHER; s < STREAMS; s++)
+        clock_join(m->now[host], m->now[s]);
+    for (int e = MAIN_EVENTS; e < EVENTS; e++)
+        m->event[e].recorded = false;
+    clock_step(m, host);
+    for (int b = OTHER_DEVICE; b < BUFFERS; b++) {
+        buffer_seed(m->mem[b], (uint32_t)b);
+        note_access(m, host, b, true);
+    }
+    model_emit(m, op);
+    if (m->p->threads > 1)
+        model_barrier(m);
+}
+
+bool lower_context_renew(struct model *m, struct op op, const uint32_t *r)
+{
+    if (!take_context(m, op.thread, r[5]))
+        return false;
+    replace_context(m, op);
+    return true;
+}
+
+/*
+ * A launch that touches memory which is not there. Everything before it in the context is complete,
+ * so that it is certain what of it has happened. Until somebody waits, a call may report the fault or
+ * not; once a call has, all do. Every thread calls, before and after that.
+ */
+bool lower_fault(struct model *m, struct op op, const uint32_t *r)
+{
+    int threads = (int)m->p->threads;
+    if (!take_context(m, op.thread, r[5]))
+        return false;
+    for (int s = OTHER; s < STREAMS; s++) /* also what other threads did before the barrier */
+        clock_join(m->now[HOSTS + op.thread], m->now[s]);
+    model_emit(m, (struct op){.kind = OP_CTX_SYNC, .thread = op.thread, .stream = (uint8_t)OTHER});
+    op.stream = (uint8_t)(OTHER + CREATED + r[1] % OTHER_CREATED);
+    model_emit(m, op);
+    for (int known = 0; known < 2; known++) {
+        if (threads > 1)
+            model_barrier(m);
+        for (int t = 0; t < threads; t++)
+            model_emit(m, (struct op){.kind = known ? OP_FAULT_KNOWN : OP_FAULT_SEEN,
+                                      .thread = (uint8_t)t,
+                                      .stream = (uint8_t)OTHER,
+                                      .variant = (uint8_t)(op.variant + t),
+                                      .b = op.b + (uint32_t)t});
+    }
+    if (threads > 1)
+        model_barrier(m);
+    replace_context(m, op);
+    return true;
+}

@@ -1,0 +1,221 @@
+/*
+ * lower_graph.c - lowering the intents about graphs (see program.h). All graphs are chains: what is
+ * captured in a second stream joins again at once.
+ */
+#include "model.h"
+
+#include <string.h>
+
+static bool node_reads(const struct graph_op *g)
+{
+    return g->kind == OP_COPY_KERNEL || g->kind == OP_D2D;
+}
+
+static bool node_is_event(const struct graph_op *g)
+{
+    return g->kind == OP_RECORD || g->kind == OP_WAIT;
+}
+
+static void node_draw(const struct model *m, struct graph_op *g, uint32_t x)
+{
+    int dst = pick_buffer(m, x >> 8, g->kind == OP_HOST_FUNC ? H : D);
+    int src = pick_buffer(m, x >> 12, D);
+    g->dst = (uint8_t)dst;
+    g->src = (uint8_t)(src == dst ? (src + 1) % PINNED : src);
+    g->a = (x >> 3) | 1;
+    g->b = x;
+    /* Even events are recorded by graphs and odd ones waited for: never one by the same graph. */
+    g->event = (uint8_t)(x % (MAIN_EVENTS / 2) * 2 + (g->kind == OP_WAIT));
+}
+
+static uint32_t node_random(const uint32_t *r, int i)
+{
+    return r[3] * 2654435761u + (uint32_t)i * 40503u + r[4];
+}
+
+bool lower_capture(struct model *m, struct op op, const uint32_t *r)
+{
+    static const enum op_kind kinds[] = {OP_MIX,      OP_MIX, OP_COPY_KERNEL,
+                                         OP_MEMSET32, OP_D2D, OP_HOST_FUNC};
+    int exec = (int)(r[1] % EXECS), thread = op.thread;
+    if (stream_base(op.stream) != MAIN)
+        return false;
+    if (op.stream == LEGACY) /* cannot be captured */
+        op.stream = (uint8_t)(PER_THREAD + thread);
+    /* While a stream captures, another thread's context synchronisation or legacy-stream call is an
+     * error, and may spoil the capture: the others wait meanwhile. */
+    if (m->p->threads > 1)
+        model_barrier(m);
+    if (!claim(&m->exec_owner[exec], thread) || !claim(&m->stream_owner[op.stream], thread))
+        return false;
+    op.exec = (uint8_t)exec;
+    op.graph_count = (uint8_t)(1 + r[2] % GRAPH_OPS);
+    for (int i = 0; i < op.graph_count; i++) {
+        uint32_t x = node_random(r, i);
+        op.graph[i].kind = kinds[(x >> 4) % 6];
+        node_draw(m, &op.graph[i], x);
+        op.graph[i].fork = i > 0 && (x >> 20) % 3 == 0;
+    }
+    m->exec[exec] = op;
+    model_emit(m, op);
+    if (m->p->threads > 1)
+        model_barrier(m);
+    return true;
+}
+
+/* Made node by node, some of them inside child graphs. */
+bool lower_graph_build(struct model *m, struct op op, const uint32_t *r)
+{
+    static const enum op_kind kinds[] = {OP_MIX, OP_MIX,       OP_COPY_KERNEL, OP_MEMSET32,
+                                         OP_D2D, OP_HOST_FUNC, OP_RECORD,      OP_WAIT};
+    int exec = (int)(r[1] % EXECS);
+    if (stream_base(op.stream) != MAIN || !claim(&m->exec_owner[exec], op.thread))
+        return false;
+    op.exec = (uint8_t)exec;
+    op.graph_count = (uint8_t)(1 + r[2] % GRAPH_OPS);
+    for (int i = 0; i < op.graph_count; i++) {
+        struct graph_op *g = &op.graph[i];
+        uint32_t x = node_random(r, i);
+        g->kind = kinds[(x >> 4) % 8];
+        node_draw(m, g, x);
+        g->fork = !node_is_event(g) && (x >> 20) % 3 == 0;
+    }
+    m->exec[exec] = op;
+    model_emit(m, op);
+    return true;
+}
+
+/* An instantiated graph near `r`, or -1. */
+static int pick_exec(const struct model *m, uint32_t r)
+{
+    for (uint32_t i = 0; i < EXECS; i++)
+        if (m->exec[(r + i) % EXECS].kind != OP_BARRIER)
+            return (int)((r + i) % EXECS);
+    return -1;
+}
+
+/* Everything the nodes use becomes this thread's. */
+static bool claim_nodes(struct model *m, const struct op *g, int thread)
+{
+    for (int i = 0; i < g->graph_count; i++) {
+        const struct graph_op *n = &g->graph[i];
+        if (node_is_event(n) ? !claim(&m->event_owner[n->event], thread)
+                             : !claim(&m->buffer_owner[n->dst], thread) ||
+                                   (node_reads(n) && !claim(&m->buffer_owner[n->src], thread)))
+            return false;
+    }
+    return true;
+}
+
+static void node_on_model(struct model *m, int s, const struct graph_op *n)
+{
+    struct op step = {.kind = n->kind, .dst = n->dst, .src = n->src, .a = n->a, .b = n->b};
+    if (n->kind == OP_RECORD) {
+        memcpy(m->event[n->event].clock, m->now[s], sizeof(clock_vec));
+        m->event[n->event].recorded = true;
+        return;
+    }
+    if (n->kind == OP_WAIT) {
+        if (m->event[n->event].recorded)
+            clock_join(m->now[s], m->event[n->event].clock);
+        return;
+    }
+    note_access(m, s, step.dst, true);
+    if (node_reads(n))
+        note_access(m, s, step.src, false);
+    run_on_model(m, &step);
+}
+
+bool lower_graph_launch(struct model *m, struct op op, const uint32_t *r)
+{
+    int exec = pick_exec(m, r[1]), thread = op.thread, s = op.stream;
+    if (exec < 0 || stream_base(s) != MAIN || !claim(&m->exec_owner[exec], thread) ||
+        !claim(&m->stream_owner[s], thread))
+        return false;
+    const struct op *g = &m->exec[exec];
+    if (!claim_nodes(m, g, thread))
+        return false;
+    for (int i = 0; i < g->graph_count; i++) {
+        const struct graph_op *n = &g->graph[i];
+        if (!node_is_event(n) &&
+            (!order_access(m, thread, s, n->dst, true, r[5]) ||
+             (node_reads(n) && !order_access(m, thread, s, n->src, false, r[6]))))
+            return false;
+    }
+    op.exec = (uint8_t)exec;
+    op.graph_count = g->graph_count;
+    for (int i = 0; i < g->graph_count; i++)
+        op.graph[i] = g->graph[i];
+    model_issue(m, thread, s);
+    model_emit(m, op);
+    for (int i = 0; i < g->graph_count; i++)
+        node_on_model(m, s, &g->graph[i]);
+    return true;
+}
+
+/* Changes a and b of the graph's first kernel through the exec. */
+bool lower_graph_update(struct model *m, struct op op, const uint32_t *r)
+{
+    int exec = pick_exec(m, r[1]);
+    if (exec < 0 || stream_base(op.stream) != MAIN || !claim(&m->exec_owner[exec], op.thread))
+        return false;
+    struct op *g = &m->exec[exec];
+    if (g->graph[0].kind != OP_MIX || g->kind != OP_CAPTURE)
+        return false;
+    op.exec = (uint8_t)exec;
+    op.dst = g->graph[0].dst;
+    g->graph[0].a = op.a;
+    g->graph[0].b = op.b;
+    model_emit(m, op);
+    return true;
+}
+
+static bool pick_built(const struct model *m, struct op *op, uint32_t r)
+{
+    int exec = pick_exec(m, r);
+    if (exec < 0 || stream_base(op->stream) != MAIN || m->exec[exec].kind != OP_GRAPH_BUILD)
+        return false;
+    op->exec = (uint8_t)exec;
+    return true;
+}
+
+/* New parameters for one node, by the call for its type. op.flag: which. */
+bool lower_graph_set(struct model *m, struct op op, const uint32_t *r)
+{
+    if (!pick_built(m, &op, r[1]) || !claim(&m->exec_owner[op.exec], op.thread))
+        return false;
+    struct op *g = &m->exec[op.exec];
+    op.flag = (uint8_t)(r[2] % g->graph_count);
+    node_draw(m, &g->graph[op.flag], r[5]);
+    op.graph_count = 1;
+    op.graph[0] = g->graph[op.flag];
+    model_emit(m, op);
+    return true;
+}
+
+/* New parameters for all nodes, by updating from another graph. */
+bool lower_graph_replace(struct model *m, struct op op, const uint32_t *r)
+{
+    if (!pick_built(m, &op, r[1]) || !claim(&m->exec_owner[op.exec], op.thread))
+        return false;
+    struct op *g = &m->exec[op.exec];
+    op.graph_count = g->graph_count;
+    for (int i = 0; i < g->graph_count; i++) {
+        node_draw(m, &g->graph[i], node_random(r, i));
+        op.graph[i] = g->graph[i];
+    }
+    model_emit(m, op);
+    return true;
+}
+
+bool lower_graph_destroy(struct model *m, struct op op, const uint32_t *r)
+{
+    int exec = pick_exec(m, r[1]);
+    if (exec < 0 || !claim(&m->exec_owner[exec], op.thread))
+        return false;
+    op.exec = (uint8_t)exec;
+    op.stream = MAIN;
+    m->exec[exec].kind = OP_BARRIER;
+    model_emit(m, op);
+    return true;
+}

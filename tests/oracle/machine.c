@@ -1,0 +1,242 @@
+/*
+ * machine.c - the driver's objects that a program uses (see machine.h).
+ */
+#include "machine.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "hold.h"
+#include "kernels_ptx.h"
+
+struct machine m;
+
+void broken(const char *what)
+{
+    if (!m.out->broken[0])
+        snprintf(m.out->broken, sizeof m.out->broken, "%s", what);
+}
+
+/* Not a store that the compiler may drop. */
+void spoil(void *data, size_t bytes)
+{
+    memset(data, 0xee, bytes);
+    __asm__ volatile("" : : "r"(data) : "memory");
+}
+
+void *host_address(int buffer)
+{
+    return buffer < PAGEABLE ? m.pinned[buffer - PINNED] : m.pageable[buffer - PAGEABLE];
+}
+
+CUdeviceptr address(int buffer)
+{
+    if (buffer < PINNED)
+        return m.device_buffer[buffer];
+    if (buffer < POOLED)
+        return (CUdeviceptr)(uintptr_t)host_address(buffer);
+    return buffer < OTHER_DEVICE ? m.pooled[buffer - POOLED]
+                                 : m.other_buffer[buffer - OTHER_DEVICE];
+}
+
+CUcontext buffer_context(int buffer)
+{
+    return buffer < OTHER_DEVICE ? m.ctx : m.other;
+}
+
+bool use_ptsz(const struct op *o)
+{
+    int role = stream_role(o->stream);
+    return role >= PER_THREAD && role < CREATED && (o->variant & 2);
+}
+
+CUstream handle(const struct op *o)
+{
+    int role = stream_role(o->stream);
+    if (role == LEGACY)
+        return o->variant & 2 ? NULL : CU_STREAM_LEGACY;
+    if (role < CREATED)
+        return o->variant & 2 ? NULL : CU_STREAM_PER_THREAD;
+    return m.stream[o->stream];
+}
+
+const struct funcs *functions(const struct op *o)
+{
+    bool other = stream_base(o->stream) == OTHER;
+    switch (o->variant >> 2 & 3) {
+    case 0:
+        return other ? &m.o : &m.g;
+    case 1:
+        return &m.k;
+    default:
+        return other ? &m.o : &m.f;
+    }
+}
+
+/* ---- modules ------------------------------------------------------------------------------- */
+
+CUresult machine_load_functions(CUmodule module, struct funcs *f)
+{
+    CUresult r = cuModuleGetFunction(&f->mix, module, "mix");
+    r = r ? r : cuModuleGetFunction(&f->mix_spin, module, "mix_spin");
+    r = r ? r : cuModuleGetFunction(&f->fill, module, "fill");
+    r = r ? r : cuModuleGetFunction(&f->copy, module, "copy");
+    return r ? r : cuModuleGetFunction(&f->spin, module, "spin");
+}
+
+CUresult machine_load_library(void)
+{
+    CUresult r = cuLibraryLoadData(&m.library, kernels_ptx, NULL, NULL, 0, NULL, NULL, 0);
+    if (r)
+        return r;
+    struct funcs *k = &m.k;
+    r = cuLibraryGetKernel((CUkernel *)&k->mix, m.library, "mix");
+    r = r ? r : cuLibraryGetKernel((CUkernel *)&k->mix_spin, m.library, "mix_spin");
+    r = r ? r : cuLibraryGetKernel((CUkernel *)&k->fill, m.library, "fill");
+    r = r ? r : cuLibraryGetKernel((CUkernel *)&k->copy, m.library, "copy");
+    return r ? r : cuLibraryGetKernel((CUkernel *)&k->spin, m.library, "spin");
+}
+/* ---- the second context -------------------------------------------------------------------- */
+
+CUresult machine_other_open(void)
+{
+    CUcontext current;
+    uint32_t words[WORDS];
+    CUresult r = cuCtxCreate_v2(&m.other, 0, m.device);
+    r = r ? r : cuModuleLoadData(&m.others, kernels_ptx);
+    r = r ? r : machine_load_functions(m.others, &m.o);
+    for (int s = OTHER + CREATED; s < STREAMS && !r; s++)
+        r = cuStreamCreateWithPriority(&m.stream[s], m.p->stream_flags[s], m.p->stream_priority[s]);
+    for (int e = MAIN_EVENTS; e < EVENTS && !r; e++)
+        r = cuEventCreate(&m.event[e], CU_EVENT_DISABLE_TIMING);
+    for (int b = OTHER_DEVICE; b < BUFFERS && !r; b++) {
+        buffer_seed(words, (uint32_t)b);
+        r = cuMemAlloc_v2(&m.other_buffer[b - OTHER_DEVICE], BYTES);
+        r = r ? r : cuMemcpyHtoD_v2(address(b), words, BYTES);
+    }
+    r = r ? r : cuCtxSynchronize();
+    CUresult popped = cuCtxPopCurrent_v2(&current);
+    return r ? r : popped;
+}
+
+/* What is in it goes with it. */
+CUresult machine_other_close(void)
+{
+    for (int s = OTHER + CREATED; s < STREAMS; s++)
+        hold_end(s);
+    CUresult r = cuCtxDestroy_v2(m.other);
+    m.other = NULL;
+    memset(m.other_buffer, 0, sizeof m.other_buffer);
+    return r;
+}
+
+/* ---- one program --------------------------------------------------------------------------- */
+
+CUresult machine_set_up(void)
+{
+    CUresult r = m.p->contexts > 1 ? machine_other_open() : CUDA_SUCCESS;
+    for (int s = CREATED; s < OTHER && !r; s++)
+        r = cuStreamCreateWithPriority(&m.stream[s], m.p->stream_flags[s], m.p->stream_priority[s]);
+    for (int t = 0; t < THREADS && !r; t++) {
+        r = cuStreamCreate(&m.side[t], CU_STREAM_NON_BLOCKING);
+        r = r ? r : cuEventCreate(&m.fork_event[t], CU_EVENT_DISABLE_TIMING);
+    }
+    for (int e = 0; e < MAIN_EVENTS && !r; e++)
+        r = cuEventCreate(&m.event[e], e % 2 ? CU_EVENT_DISABLE_TIMING : 0);
+    r = r ? r : cuMemsetD32_v2(m.flags, 0, 2 * FLAGS);
+    for (int w = 0; w < ORDER_WORDS; w++)
+        m.order[w] = 0;
+    for (int b = 0; b < POOLED && !r; b++) {
+        uint32_t words[WORDS];
+        buffer_seed(words, (uint32_t)b);
+        if (b < PINNED)
+            r = cuMemcpyHtoD_v2(address(b), words, BYTES);
+        else
+            memcpy(host_address(b), words, BYTES);
+    }
+    return r ? r : cuCtxSynchronize();
+}
+
+/* What every buffer ends as; all work is complete. */
+static void read_buffers(void)
+{
+    for (int b = 0; b < BUFFERS; b++) {
+        uint32_t words[WORDS];
+        if (b >= PINNED && b < POOLED)
+            memcpy(words, host_address(b), BYTES);
+        else if (!address(b) || cuMemcpyDtoH_v2(words, address(b), BYTES))
+            continue;
+        m.out->final_hash[b] = buffer_hash(words);
+    }
+}
+
+void machine_take_down(void)
+{
+    CUcontext current;
+    CUresult r = m.other ? cuCtxPushCurrent_v2(m.other) : CUDA_SUCCESS;
+    if (m.other && !r) {
+        r = cuCtxSynchronize();
+        cuCtxPopCurrent_v2(&current);
+    }
+    r = r ? r : cuCtxSynchronize();
+    if (r)
+        broken("the last synchronisation failed");
+    read_buffers();
+    for (int b = 0; b < OTHER_DEVICE - POOLED; b++)
+        if (m.pooled[b])
+            cuMemFree_v2(m.pooled[b]);
+    for (int e = 0; e < EXECS; e++) {
+        if (m.exec[e])
+            cuGraphExecDestroy(m.exec[e]);
+        if (m.graph[e])
+            cuGraphDestroy(m.graph[e]);
+    }
+    for (int s = CREATED; s < OTHER; s++) {
+        hold_end(s);
+        cuStreamDestroy_v2(m.stream[s]);
+    }
+    for (int t = 0; t < THREADS; t++) {
+        cuStreamDestroy_v2(m.side[t]);
+        cuEventDestroy_v2(m.fork_event[t]);
+    }
+    for (int e = 0; e < MAIN_EVENTS; e++)
+        cuEventDestroy_v2(m.event[e]);
+    if (m.other)
+        machine_other_close();
+    memset(m.exec, 0, sizeof m.exec);
+    memset(m.graph, 0, sizeof m.graph);
+    memset(m.pooled, 0, sizeof m.pooled);
+    m.arena_used = 0;
+}
+
+int run_open(void)
+{
+    pthread_rwlock_init(&m.functions, NULL);
+    CUresult r = cuInit(0);
+    r = r ? r : cuDeviceGet(&m.device, 0);
+    r = r ? r : cuDevicePrimaryCtxRetain(&m.ctx, m.device);
+    r = r ? r : cuCtxSetCurrent(m.ctx);
+    r = r ? r : cuModuleLoadData(&m.module, kernels_ptx);
+    r = r ? r : cuModuleLoadData(&m.second, kernels_ptx);
+    r = r ? r : machine_load_functions(m.module, &m.f);
+    r = r ? r : machine_load_functions(m.second, &m.g);
+    r = r ? r : machine_load_library();
+    for (int b = 0; b < PINNED && !r; b++)
+        r = cuMemAlloc_v2(&m.device_buffer[b], BYTES);
+    for (int b = 0; b < PAGEABLE - PINNED && !r; b++)
+        r = cuMemAllocHost_v2(&m.pinned[b], BYTES);
+    r = r ? r : cuMemAlloc_v2(&m.flags, FLAGS * 8);
+    r = r ? r : cuMemAllocHost_v2((void **)&m.order, ORDER_WORDS * sizeof *m.order);
+    CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                            .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = m.device}};
+    r = r ? r : cuMemPoolCreate(&m.pool, &props);
+    r = r ? r : cuMemAllocManaged(&m.managed, BYTES, CU_MEM_ATTACH_GLOBAL);
+    if (r)
+        fprintf(stderr, "cutin-oracle: the driver answered %d while opening the device\n", (int)r);
+    return r ? -1 : 0;
+}
+
+void run_close(void)
+{
+    cuDevicePrimaryCtxRelease_v2(m.device);
+}

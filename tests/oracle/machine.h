@@ -1,0 +1,88 @@
+/*
+ * machine.h - the driver's objects that a program uses: slots of program.h to handles and addresses.
+ */
+#ifndef ORACLE_MACHINE_H
+#define ORACLE_MACHINE_H
+
+#define __CUDA_API_VERSION_INTERNAL
+#include <cuda.h>
+#include <pthread.h>
+
+#include "run.h"
+
+enum { BYTES = WORDS * 4, ARENA = MAX_OPS * GRAPH_OPS };
+
+struct host_call { /* argument of a host function */
+    uint32_t *x, a, b;
+    uint64_t *answer; /* not NULL: calls CUDA, and this is what the driver said */
+};
+
+struct funcs {
+    CUfunction mix, mix_spin, fill, copy, spin;
+};
+
+struct machine {
+    const struct program *p;
+    struct outcome *out;
+    CUdevice device;
+    CUcontext ctx, other; /* the primary context; the second one, NULL in most programs */
+    CUmodule module, second, others; /* `second` is unloaded and loaded again by programs */
+    CUlibrary library;
+    struct funcs f, g, o, k; /* of module, second, others, and the library's kernels */
+    CUstream stream[STREAMS], side[THREADS];
+    CUevent event[EVENTS], fork_event[THREADS];
+    CUdeviceptr device_buffer[PINNED], pooled[OTHER_DEVICE - POOLED];
+    CUdeviceptr other_buffer[BUFFERS - OTHER_DEVICE];
+    void *pinned[PAGEABLE - PINNED];
+    uint32_t pageable[POOLED - PAGEABLE][WORDS];
+    CUdeviceptr flags, managed;
+    _Atomic uint64_t *order; /* ORDER_WORDS, in pinned memory */
+    CUmemoryPool pool;       /* the program's own; half of the allocations come from it */
+    CUgraph graph[EXECS];
+    CUgraphNode node[EXECS][GRAPH_OPS]; /* of graphs that were built */
+    CUgraphExec exec[EXECS];
+    pthread_barrier_t meet;
+    struct host_call arena[ARENA];
+    _Atomic unsigned arena_used;
+    pthread_rwlock_t functions; /* reloads of `second` and the library against launches of it */
+};
+
+/* The one of this process. */
+extern struct machine m;
+
+/* What every program finds: streams, events, memory with its first contents. */
+CUresult machine_set_up(void);
+void machine_take_down(void);
+/* Makes, ends the second context and all that is in it. It is current in no thread afterwards. */
+CUresult machine_other_open(void);
+CUresult machine_other_close(void);
+CUresult machine_load_functions(CUmodule module, struct funcs *f);
+CUresult machine_load_library(void);
+
+/* Notes an invariant that did not hold. */
+void broken(const char *what);
+/* What was given to a call is the caller's again afterwards: whoever kept a pointer reads rubbish. */
+void spoil(void *data, size_t bytes);
+
+void *host_address(int buffer);
+/* Unified addressing: every buffer has one address that all calls accept. */
+CUdeviceptr address(int buffer);
+/* The context that a buffer is in. */
+CUcontext buffer_context(int buffer);
+/* Kernels for this op, in its context. */
+const struct funcs *functions(const struct op *o);
+
+/* How this op names its stream: NULL through the per-thread symbol, or an explicit handle. */
+bool use_ptsz(const struct op *o);
+CUstream handle(const struct op *o);
+#define CALL(fn, o, ...) (use_ptsz(o) ? fn##_ptsz(__VA_ARGS__) : fn(__VA_ARGS__))
+
+struct host_call *host_call_new(uint32_t *x, uint32_t a, uint32_t b);
+void host_function(void *data);
+
+/* How each kind of op runs. `index` is its place in the program. */
+#define X(name, lower, run) CUresult run_##run(const struct op *o, uint32_t index);
+OP_KINDS(X)
+#undef X
+
+#endif

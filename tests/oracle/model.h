@@ -1,0 +1,95 @@
+/*
+ * model.h - the state of a program while it is lowered: who follows whom, and what memory holds.
+ *
+ * Functions that take `r` choose by its bits between ways that are all right.
+ */
+#ifndef ORACLE_MODEL_H
+#define ORACLE_MODEL_H
+
+#include "program.h"
+
+/*
+ * What a timeline follows: how many steps of each other one. Twice, because who reads a word that the
+ * GPU wrote knows what happened before the write, while the driver may not yet have noticed: from TOLD
+ * on is only what the driver itself has promised or reported.
+ */
+enum { TOLD = TIMELINES, CLOCK_SIZE = 2 * TIMELINES };
+typedef uint32_t clock_vec[CLOCK_SIZE];
+
+struct access {
+    uint32_t write_timeline, write_count;
+    clock_vec reads;
+};
+
+struct model {
+    struct program *p;
+    clock_vec now[TIMELINES]; /* what each timeline's tail is known to follow */
+    clock_vec at_barrier[TIMELINES];
+    struct access access[BUFFERS];
+    uint32_t mem[BUFFERS][WORDS];
+    bool live[BUFFERS];
+    struct {
+        bool recorded;
+        clock_vec clock;
+    } event[EVENTS];
+    struct {
+        uint32_t value;
+        clock_vec clock;
+    } flag[FLAGS];
+    uint32_t order_words;  /* used so far */
+    struct op exec[EXECS]; /* kind CAPTURE or GRAPH_BUILD = instantiated */
+    /* Owner of each resource since the last barrier, -1 = nobody yet. */
+    int8_t stream_owner[STREAMS], event_owner[EVENTS], flag_owner[FLAGS], exec_owner[EXECS],
+        buffer_owner[BUFFERS];
+};
+
+/* Kinds of buffer an operand may be: device, pinned, pageable, pooled, the OTHER context's. */
+enum { D = 1, H = 2, G = 4, A = 8, O = 16 };
+
+void clock_join(clock_vec into, const clock_vec from);
+/* Learnt from memory. */
+void clock_join_seen(clock_vec into, const clock_vec from);
+void clock_step(struct model *m, int timeline);
+/* Must the driver say to `thread` that all this is done? */
+bool clock_told(const struct model *m, int thread, const clock_vec what);
+
+struct op *model_emit(struct model *m, struct op op);
+/* All threads meet: afterwards any thread may use anything. */
+void model_barrier(struct model *m);
+/* Claims a resource for `thread`; false: another thread has it in this epoch. */
+bool claim(int8_t *owner, int thread);
+/* A live buffer of these kinds near `r`, or -1. */
+int pick_buffer(const struct model *m, uint32_t r, unsigned kinds);
+
+/* An event of the stream's context that `thread` may use, near `r`; -1: the others have them all. */
+int free_event(struct model *m, int thread, int stream, uint32_t r);
+
+/* The next command of `stream` is issued by `thread`: what it follows. */
+void model_issue(struct model *m, int thread, int stream);
+void note_access(struct model *m, int timeline, int buffer, bool write);
+/* Everything that conflicts with an access to `buffer` is ordered before `timeline`. false: not
+ * possible in this epoch. */
+bool order_access(struct model *m, int thread, int timeline, int buffer, bool write, uint32_t r);
+/* The same for accesses by streams from `first` to before `last` alone. */
+bool order_access_of(struct model *m, int thread, int timeline, int buffer, bool write, int first,
+                     int last, uint32_t r);
+/* Makes `timeline` (a stream used by `thread`, or the thread itself) follow stream `before`. */
+void order_after(struct model *m, int thread, int timeline, int before, uint32_t r);
+
+/* Ordering ops, drawn or inserted. */
+void op_record(struct model *m, int thread, int event, int stream, uint8_t variant);
+void op_wait(struct model *m, int thread, int stream, int event, uint8_t variant);
+void op_event_wait(struct model *m, enum op_kind kind, int thread, int event);
+void op_stream_wait(struct model *m, enum op_kind kind, int thread, int stream, uint8_t variant);
+/* Synchronising a context sees everything issued before the last barrier, and this thread's. */
+void op_context_sync(struct model *m, int thread, int base);
+
+/* What a data op, or a node of a graph, does to memory. */
+void run_on_model(struct model *m, const struct op *op);
+
+/* How each kind of intent becomes ops; `op` has what all kinds have. false: not possible now. */
+#define X(name, lower, run) bool lower_##lower(struct model *m, struct op op, const uint32_t *r);
+OP_KINDS(X)
+#undef X
+
+#endif

@@ -1,0 +1,127 @@
+/*
+ * run_kernel.c - running ops that launch kernels, and the modules they come from.
+ */
+#include "machine.h"
+
+#include "kernels_ptx.h"
+
+static CUresult launch(const struct op *o, CUfunction f, void **params)
+{
+    unsigned blocks = o->variant & 16 ? 4 : 1, threads = o->variant & 32 ? 128 : WORDS;
+    return CALL(cuLaunchKernel, o, f, blocks, 1, 1, threads, 1, 1, 0, handle(o), params, NULL);
+}
+
+/* The same launch spelt with one packed buffer. */
+static CUresult launch_extra(const struct op *o, CUfunction f, uint64_t x, uint32_t a, uint32_t b)
+{
+    struct {
+        uint64_t x;
+        uint32_t a, b, n;
+    } packed = {x, a, b, WORDS};
+    size_t bytes = 20;
+    void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &packed, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes,
+                     CU_LAUNCH_PARAM_END};
+    CUresult r = CALL(cuLaunchKernel, o, f, 1, 1, 1, WORDS, 1, 1, 0, handle(o), NULL, extra);
+    spoil(&packed, sizeof packed);
+    return r;
+}
+
+static CUresult launch_ex(const struct op *o, CUfunction f, void **params)
+{
+    CUlaunchAttribute attribute = {.id = o->variant & 16 ? CU_LAUNCH_ATTRIBUTE_PRIORITY
+                                                         : CU_LAUNCH_ATTRIBUTE_IGNORE};
+    attribute.value.priority = 0;
+    CUlaunchConfig config = {.gridDimX = 1,
+                             .gridDimY = 1,
+                             .gridDimZ = 1,
+                             .blockDimX = WORDS,
+                             .blockDimY = 1,
+                             .blockDimZ = 1,
+                             .hStream = handle(o),
+                             .attrs = &attribute,
+                             .numAttrs = 1};
+    CUresult r = CALL(cuLaunchKernelEx, o, &config, f, params, NULL);
+    spoil(&attribute, sizeof attribute);
+    spoil(&config, sizeof config);
+    return r;
+}
+
+CUresult run_kernel(const struct op *o, uint32_t index)
+{
+    (void)index;
+    uint64_t dst = address(o->dst), src = address(o->src), ns = o->ns;
+    uint32_t a = o->a, b = o->b, n = WORDS;
+    pthread_rwlock_rdlock(&m.functions);
+    const struct funcs *f = functions(o);
+    CUresult r;
+    switch (o->kind) {
+    case OP_MIX_EXTRA:
+        r = launch_extra(o, f->mix, dst, a, b);
+        break;
+    case OP_MIX_EX:
+        r = launch_ex(o, f->mix, (void *[]){&dst, &a, &b, &n});
+        break;
+    case OP_MIX_COOP:
+        r = CALL(cuLaunchCooperativeKernel, o, f->mix, 1, 1, 1, WORDS, 1, 1, 0, handle(o),
+                 (void *[]){&dst, &a, &b, &n});
+        break;
+    case OP_FILL:
+        r = launch(o, f->fill, (void *[]){&dst, &a, &n});
+        break;
+    case OP_COPY_KERNEL:
+        r = launch(o, f->copy, (void *[]){&dst, &src, &n});
+        break;
+    case OP_SPIN:
+        r = launch(o, f->spin, (void *[]){&ns});
+        break;
+    default:
+        r = ns ? launch(o, f->mix_spin, (void *[]){&dst, &a, &b, &n, &ns})
+               : launch(o, f->mix, (void *[]){&dst, &a, &b, &n});
+    }
+    pthread_rwlock_unlock(&m.functions);
+    spoil(&dst, sizeof dst);
+    spoil(&src, sizeof src);
+    spoil(&a, sizeof a);
+    spoil(&b, sizeof b);
+    spoil(&n, sizeof n);
+    spoil(&ns, sizeof ns);
+    return r;
+}
+
+CUresult run_reload(const struct op *o, uint32_t index)
+{
+    (void)index;
+    CUresult r;
+    pthread_rwlock_wrlock(&m.functions);
+    if (o->kind == OP_MODULE_RELOAD) {
+        r = cuModuleUnload(m.second);
+        r = r ? r : cuModuleLoadData(&m.second, kernels_ptx);
+        r = r ? r : machine_load_functions(m.second, &m.g);
+    } else {
+        r = cuLibraryUnload(m.library);
+        r = r ? r : machine_load_library();
+    }
+    pthread_rwlock_unlock(&m.functions);
+    return r;
+}
+
+CUresult run_bad(const struct op *o, uint32_t index)
+{
+    (void)index;
+    uint32_t a = 1, b = 1, n = WORDS;
+    bool other = stream_base(o->stream) == OTHER;
+    CUfunction f = other ? m.o.mix : m.f.mix;
+    uint64_t x = other ? m.other_buffer[0] : m.device_buffer[0];
+    void *params[] = {&x, &a, &b, &n};
+    switch (o->kind) {
+    case OP_BAD_GRID:
+        return CALL(cuLaunchKernel, o, f, o->variant & 4 ? 0 : 1, 1, 1, o->variant & 4 ? 32 : 4096,
+                    1, 1, 0, handle(o), params, NULL);
+    case OP_BAD_STREAM:
+        return cuStreamQuery((CUstream)&m.arena[0]);
+    case OP_BAD_EVENT:
+        return cuEventRecord((CUevent)&m.arena[0], handle(o));
+    default:
+        return CALL(cuLaunchKernel, o, f, 1, 1, 1, 32, 1, 1, 1u << 30, handle(o), params, NULL);
+    }
+}

@@ -8,6 +8,7 @@
 
 #include "hold.h"
 #include "kernels_ptx.h"
+#include "trace.h"
 
 struct machine m;
 
@@ -60,6 +61,14 @@ CUstream handle(const struct op *o)
     return m.stream[o->stream];
 }
 
+uint64_t stream_id(const struct op *o)
+{
+    unsigned long long id;
+    if (!m.stream_id[o->stream] && CALL(cuStreamGetId, o, handle(o), &id) == CUDA_SUCCESS)
+        m.stream_id[o->stream] = id;
+    return m.stream_id[o->stream];
+}
+
 const struct funcs *functions(const struct op *o)
 {
     bool other = stream_base(o->stream) == OTHER;
@@ -103,6 +112,8 @@ CUresult machine_other_open(void)
     CUcontext current;
     uint32_t words[WORDS];
     CUresult r = cuCtxCreate_v2(&m.other, 0, m.device);
+    if (!r)
+        stream_id(&(struct op){.stream = OTHER + LEGACY});
     r = r ? r : cuModuleLoadData(&m.others, kernels_ptx);
     r = r ? r : machine_load_functions(m.others, &m.o);
     for (int s = OTHER + CREATED; s < STREAMS && !r; s++)
@@ -126,6 +137,7 @@ CUresult machine_other_close(void)
         hold_end(s);
     CUresult r = cuCtxDestroy_v2(m.other);
     m.other = NULL;
+    memset(m.stream_id + OTHER, 0, (STREAMS - OTHER) * sizeof *m.stream_id);
     memset(m.other_buffer, 0, sizeof m.other_buffer);
     return r;
 }
@@ -144,6 +156,7 @@ CUresult machine_set_up(void)
     for (int e = 0; e < MAIN_EVENTS && !r; e++)
         r = cuEventCreate(&m.event[e], e % 2 ? CU_EVENT_DISABLE_TIMING : 0);
     r = r ? r : cuMemsetD32_v2(m.flags, 0, 2 * FLAGS);
+    memset(m.stream_id, 0, sizeof m.stream_id);
     for (int w = 0; w < ORDER_WORDS; w++)
         m.order[w] = 0;
     for (int b = 0; b < POOLED && !r; b++) {
@@ -173,6 +186,7 @@ static void read_buffers(void)
 void machine_take_down(void)
 {
     CUcontext current;
+    char why[sizeof m.out->broken];
     CUresult r = m.other ? cuCtxPushCurrent_v2(m.other) : CUDA_SUCCESS;
     if (m.other && !r) {
         r = cuCtxSynchronize();
@@ -181,6 +195,8 @@ void machine_take_down(void)
     r = r ? r : cuCtxSynchronize();
     if (r)
         broken("the last synchronisation failed");
+    else if (trace_end(m.p, why, sizeof why))
+        broken(why);
     read_buffers();
     for (int b = 0; b < OTHER_DEVICE - POOLED; b++)
         if (m.pooled[b])
@@ -221,6 +237,7 @@ int run_open(void)
     r = r ? r : machine_load_functions(m.module, &m.f);
     r = r ? r : machine_load_functions(m.second, &m.g);
     r = r ? r : machine_load_library();
+    trace_open();
     for (int b = 0; b < PINNED && !r; b++)
         r = cuMemAlloc_v2(&m.device_buffer[b], BYTES);
     for (int b = 0; b < PAGEABLE - PINNED && !r; b++)

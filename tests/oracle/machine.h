@@ -30,6 +30,7 @@ struct machine {
     CUlibrary library;
     struct funcs f, g, o, k; /* of module, second, others, and the library's kernels */
     CUstream stream[STREAMS], side[THREADS];
+    uint64_t stream_id[STREAMS]; /* as far as asked for; 0: not yet */
     CUevent event[EVENTS], fork_event[THREADS];
     CUdeviceptr device_buffer[PINNED], pooled[OTHER_DEVICE - POOLED];
     CUdeviceptr other_buffer[BUFFERS - OTHER_DEVICE];
@@ -75,6 +76,10 @@ const struct funcs *functions(const struct op *o);
 /* How this op names its stream: NULL through the per-thread symbol, or an explicit handle. */
 bool use_ptsz(const struct op *o);
 CUstream handle(const struct op *o);
+/* cuStreamGetId of this op's stream. */
+uint64_t stream_id(const struct op *o);
+/* Does this COPY_BATCH go as two copies? Batches refuse the NULL streams; old headers have none. */
+bool copy_batches(const struct op *o);
 #define CALL(fn, o, ...) (use_ptsz(o) ? fn##_ptsz(__VA_ARGS__) : fn(__VA_ARGS__))
 
 struct host_call *host_call_new(uint32_t *x, uint32_t a, uint32_t b);

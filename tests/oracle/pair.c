@@ -81,7 +81,13 @@ static void side_set(struct side *s, const char *name, const char *value)
     s->env[i] = s->text[i];
 }
 
-static void side_simulator(struct side *s, const char *which)
+static const char *log_path(const char *which, char path[200])
+{
+    snprintf(path, 200, "%s/log%s", pair.config->directory, which);
+    return path;
+}
+
+static void side_simulator(struct side *s, const char *which, bool logged)
 {
     char id[80];
     if (!pair.config->simulator)
@@ -90,6 +96,11 @@ static void side_simulator(struct side *s, const char *which)
     side_set(s, "LD_LIBRARY_PATH", pair.config->simulator);
     side_set(s, "SIMGPU_ID", id);
     side_set(s, "SIMGPU_LAUNCH_NS", "0");
+    if (logged) {
+        char path[200];
+        side_set(s, "SIMGPU_LOG", log_path(which, path));
+        truncate(path, 0);
+    }
 }
 
 /* What the settings of program.h mean in the environment; of both sides, and of cutin's. */
@@ -125,7 +136,7 @@ static pid_t worker_start(int fd, bool under_cutin, uint64_t seed, unsigned step
     char *argv[] = {
         (char *)pair.config->worker, "--worker", text[0], text[1], text[2], text[3], text[4], NULL};
     enum setting setting = program_setting(seed);
-    side_simulator(&side, under_cutin ? "-cutin" : "-bare");
+    side_simulator(&side, under_cutin ? "-cutin" : "-bare", true);
     side_settings(&side, setting_both[setting], 2);
     if (under_cutin) {
         side_set(&side, "LD_PRELOAD", pair.config->preload);
@@ -283,7 +294,7 @@ int pair_open(struct pair_config *config, uint64_t seed)
         nap_us(1000);
     snprintf(text, sizeof text, "%" PRIu64, seed);
     char *toggler[] = {(char *)pair.config->worker, "--toggler", pair.socket, text, NULL};
-    side_simulator(&side, "-cutin");
+    side_simulator(&side, "-cutin", false);
     pair.toggler = spawn(toggler, side.env);
     return pair.daemon > 0 && pair.toggler > 0 ? 0 : -ECHILD;
 }
@@ -293,7 +304,8 @@ void pair_close(void)
     char path[200];
     end(&pair.toggler);
     end(&pair.daemon);
-    for (const char *const *f = (const char *const[]){"s", "s.lock", NULL}; *f; f++) {
+    for (const char *const *f = (const char *const[]){"s", "s.lock", "log-bare", "log-cutin", NULL};
+         *f; f++) {
         snprintf(path, sizeof path, "%s/%s", pair.config->directory, *f);
         unlink(path);
     }

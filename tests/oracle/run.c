@@ -9,6 +9,8 @@
 
 #include <string.h>
 
+#include "trace.h"
+
 CUresult run_barrier(const struct op *o, uint32_t index)
 {
     (void)o, (void)index;
@@ -18,11 +20,12 @@ CUresult run_barrier(const struct op *o, uint32_t index)
 
 CUresult run_context(const struct op *o, uint32_t index)
 {
-    (void)index;
     if (o->kind == OP_CTX_SYNC)
         return cuCtxSynchronize();
     CUresult r = machine_other_close();
-    return r ? r : machine_other_open();
+    r = r ? r : machine_other_open();
+    trace_stream(index, m.stream_id[OTHER]);
+    return r;
 }
 
 static CUresult execute(const struct op *o, uint32_t index)
@@ -32,6 +35,8 @@ static CUresult execute(const struct op *o, uint32_t index)
         OP_KINDS(X)
 #undef X
     };
+    if (trace_wants(o))
+        trace_stream(index, stream_id(o));
     return run[o->kind](o, index);
 }
 
@@ -75,6 +80,7 @@ void run_program(const struct program *p, struct outcome *out)
         out->done = 1;
         return;
     }
+    trace_begin();
     pthread_barrier_init(&m.meet, NULL, p->threads);
     pthread_t threads[THREADS];
     for (uintptr_t t = 1; t < p->threads; t++)

@@ -60,21 +60,26 @@ static CUresult copy_3d_peer(const struct op *o)
     return r;
 }
 
+bool copy_batches(const struct op *o)
+{
+    return CUDA_VERSION >= 13000 && stream_role(o->stream) >= CREATED;
+}
+
 static CUresult copy_batch(const struct op *o)
 {
+    if (!copy_batches(o))
+        return CALL(cuMemcpyAsync, o, address(o->dst), address(o->src), BYTES, handle(o));
 #if CUDA_VERSION >= 13000
     CUdeviceptr dst[2] = {address(o->dst), address(o->dst) + BYTES / 2};
     CUdeviceptr src[2] = {address(o->src), address(o->src) + BYTES / 2};
     size_t bytes[2] = {BYTES / 2, BYTES / 2}, first = 0;
     CUmemcpyAttributes attribute = {.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM};
-    if (stream_role(o->stream) < CREATED) /* batches refuse the NULL streams */
-        return CALL(cuMemcpyAsync, o, dst[0], src[0], BYTES, handle(o));
     CUresult r = cuMemcpyBatchAsync_v2(dst, src, bytes, 2, &attribute, &first, 1, handle(o));
     spoil(dst, sizeof dst);
     spoil(src, sizeof src);
     return r;
 #else
-    return CALL(cuMemcpyAsync, o, address(o->dst), address(o->src), BYTES, handle(o));
+    return CUDA_ERROR_NOT_SUPPORTED;
 #endif
 }
 

@@ -88,6 +88,7 @@ CUresult run_stream(const struct op *o, uint32_t index)
     default: {
         CUstream *s = &m.stream[o->stream];
         hold_end(o->stream);
+        m.stream_id[o->stream] = 0;
         CUresult r = cuStreamDestroy_v2(*s);
         return r ? r
                  : cuStreamCreateWithPriority(s, m.p->stream_flags[o->stream],

@@ -149,14 +149,15 @@ static bool work_runs(const struct work *w, const struct sim_context *ctx)
     return w->effect && (w->even_on_error || atomic_load(&ctx->error) == CUDA_SUCCESS);
 }
 
-void work_finish(struct work *w, struct point at, bool ran)
+void work_finish(struct work *w, struct sim_stream *s, uint64_t seq, bool ran)
 {
+    struct point at = {atomic_load(&s->device_stream), seq};
     struct sim_context *ctx = (struct sim_context *)(void *)w->context;
     bool runs = !ran && work_runs(w, ctx);
     CUresult rc = runs ? w->effect(w) : CUDA_SUCCESS;
     if (rc != CUDA_SUCCESS)
         context_raise(ctx, rc);
-    log_work(w, ctx->device_context, at, ran || runs || !w->effect);
+    log_work(w, ctx->device_context, at, s->id, ran || runs || !w->effect);
     if (w->drop)
         w->drop(w);
 }
@@ -168,8 +169,7 @@ static void finished_run(struct finished *f)
         struct work *w = &f->item->work;
         w->start_ns = f->start_ns;
         w->end_ns = f->end_ns;
-        work_finish(w, (struct point){atomic_load(&s->device_stream), f->seq},
-                    w->kind == WORK_HOST);
+        work_finish(w, s, f->seq, w->kind == WORK_HOST);
         free(f->item);
     }
     stream_complete(s, f->seq);

@@ -32,19 +32,20 @@ static void log_open(void)
                 strerror(errno));
 }
 
-void log_work(const struct work *w, uint32_t device_context, struct point at, bool ran)
+void log_work(const struct work *w, uint32_t device_context, struct point at, uint64_t stream_id,
+              bool ran)
 {
     pthread_once(&once, log_open);
     if (log_fd < 0)
         return;
     char line[320];
-    int n =
-        snprintf(line, sizeof line,
-                 "pid=%d context=%" PRIu32 " stream=%" PRIu32 " seq=%" PRIu64
-                 " kind=%s name=%.31s submit=%" PRIu64 " start=%" PRIu64 " end=%" PRIu64
-                 " cost=%" PRIu64 " ran=%d\n",
-                 (int)getpid(), device_context, at.stream, at.seq, kind_names[w->kind],
-                 w->name[0] ? w->name : "-", w->submit_ns, w->start_ns, w->end_ns, w->cost_ns, ran);
+    int n = snprintf(line, sizeof line,
+                     "pid=%d context=%" PRIu32 " stream=%" PRIu32 " seq=%" PRIu64
+                     " kind=%s name=%.31s submit=%" PRIu64 " start=%" PRIu64 " end=%" PRIu64
+                     " cost=%" PRIu64 " ran=%d id=%" PRIu64 "\n",
+                     (int)getpid(), device_context, at.stream, at.seq, kind_names[w->kind],
+                     w->name[0] ? w->name : "-", w->submit_ns, w->start_ns, w->end_ns, w->cost_ns,
+                     ran, stream_id);
     /* One write: O_APPEND keeps lines of several processes whole. A full disk loses lines. */
     ssize_t written = write(log_fd, line, (size_t)n);
     (void)written;

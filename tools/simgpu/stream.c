@@ -529,7 +529,7 @@ static CUresult stream_run(struct sim_stream *s, const struct work *given, struc
     while (w.poll && !w.poll(&w))
         sched_yield();
     struct point at = {atomic_load(&s->device_stream), atomic_fetch_add(&s->submitted, 1) + 1};
-    work_finish(&w, at, false);
+    work_finish(&w, s, at.seq, false);
     atomic_fetch_add(&s->completed, 1);
     if (out)
         *out = at;

@@ -16,6 +16,7 @@
 #include "shim/mark.h"
 #include "shim/orders.h"
 #include "shim/pool.h"
+#include "shim/profile.h"
 #include "shim/schedule.h"
 #include "shim/stream.h"
 
@@ -262,6 +263,7 @@ static int context_start_queues(struct shim_context *ctx)
     if (!schedule_queues(schedule_lowest()))
         return 0;
     ctx->memops = words_probe(ctx);
+    profile_open(ctx->gpu);
     return vhq_set_create(&vhq, &ops, ctx, &ctx->set);
 }
 

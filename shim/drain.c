@@ -6,6 +6,7 @@
 #include "scheduler/client.h"
 #include "shim/call.h"
 #include "shim/capture.h"
+#include "shim/profile.h"
 #include "vhq/bite.h"
 
 static void drain_blocking(struct shim_context *ctx, bool boost)
@@ -153,6 +154,7 @@ void shim_exit_drain(void)
     atomic_store(&shim_bypass,
                  true); /* before the client goes: no wrapper may count activity now */
     client_close();
+    profile_close();
 }
 
 /* The parent's threads, driver and connection are not ours. */

@@ -8,14 +8,18 @@
 
 #include <pthread.h>
 
+#include "scheduler/client.h"
 #include "shim/capture.h"
 #include "shim/context.h"
+#include "shim/profile.h"
+#include "shim/schedule.h"
 #include "vhq/vhq.h"
 
 enum { SAMPLES = 32, FIRST = 4, EVERY = 32 };
 
 struct sample {
     struct estimate *estimate;
+    struct profile_row *row;        /* where it is kept; NULL: nowhere */
     const struct shim_context *ctx; /* the events' own; NULL: never used */
     uint64_t generation;
     CUevent start, end;
@@ -29,6 +33,22 @@ void estimate_reset(struct estimate *e)
 {
     atomic_store_explicit(&e->launches, 0, memory_order_relaxed);
     atomic_store_explicit(&e->average_ns, 0, memory_order_relaxed);
+    atomic_store_explicit(&e->spread_ns, 0, memory_order_relaxed);
+    e->counted = 0;
+    e->owner = NULL;
+}
+
+void estimate_keep(struct estimate *e, struct shim_function *owner, uint32_t bucket)
+{
+    e->bucket = bucket;
+    e->owner = owner;
+}
+
+void estimate_seed(struct estimate *e, uint32_t average_ns, uint32_t spread_ns)
+{
+    uint32_t none = 0;
+    if (atomic_compare_exchange_strong(&e->average_ns, &none, average_ns))
+        atomic_store_explicit(&e->spread_ns, spread_ns, memory_order_relaxed);
 }
 
 unsigned estimate_bucket(uint64_t blocks)
@@ -40,7 +60,8 @@ unsigned estimate_bucket(uint64_t blocks)
 uint64_t estimate_ns(const struct estimate *e)
 {
     uint32_t ns = atomic_load_explicit(&e->average_ns, memory_order_relaxed);
-    return ns ? ns : VHQ_UNKNOWN_NS;
+    uint32_t spread = atomic_load_explicit(&e->spread_ns, memory_order_relaxed);
+    return ns ? (uint64_t)ns + spread : VHQ_UNKNOWN_NS;
 }
 
 /* 12 GB/s across PCIe and 500 GB/s within the device, plus what any copy costs. */
@@ -50,6 +71,18 @@ uint64_t estimate_copy_ns(size_t bytes, bool on_device)
 }
 
 /* ---- samples ------------------------------------------------------------------------------ */
+
+/* The distance of one sample counts as the average at most: a rare long wait says nothing about the
+ * kernel. */
+static void spread_add(struct estimate *e, uint32_t ns, uint32_t average)
+{
+    uint32_t old = atomic_load_explicit(&e->spread_ns, memory_order_relaxed);
+    uint32_t distance = ns > average ? ns - average : average - ns;
+    if (distance > average)
+        distance = average;
+    uint32_t now = distance > old ? old + (distance - old) / 8 : old - (old - distance) / 8;
+    atomic_store_explicit(&e->spread_ns, now, memory_order_relaxed);
+}
 
 /*
  * The pair also measures how long the kernel waited for SMs that other streams had, so low values are
@@ -64,6 +97,19 @@ static void estimate_add(struct estimate *e, uint32_t ns)
     else if (old)
         now = old + ((ns / 4 < old ? ns : old * 4) - old) / 16;
     atomic_store_explicit(&e->average_ns, now ? now : 1, memory_order_relaxed);
+    spread_add(e, ns, now);
+}
+
+static void sample_keep(struct sample *s, uint32_t ns)
+{
+    struct estimate *e = s->estimate;
+    uint32_t launches = atomic_load_explicit(&e->launches, memory_order_relaxed);
+    if (!s->row)
+        return;
+    profile_sample(s->row, ns, atomic_load_explicit(&e->average_ns, memory_order_relaxed),
+                   atomic_load_explicit(&e->spread_ns, memory_order_relaxed),
+                   launches - e->counted);
+    e->counted = launches;
 }
 
 static void sample_collect(struct sample *s)
@@ -73,8 +119,10 @@ static void sample_collect(struct sample *s)
     if (r == CUDA_ERROR_NOT_READY)
         return;
     s->taken = s->recorded = false;
-    if (r == CUDA_SUCCESS && ms >= 0 && ms < 4000)
-        estimate_add(s->estimate, (uint32_t)(ms * 1e6f));
+    if (r != CUDA_SUCCESS || ms < 0 || ms >= 4000)
+        return;
+    estimate_add(s->estimate, (uint32_t)(ms * 1e6f));
+    sample_keep(s, (uint32_t)(ms * 1e6f));
 }
 
 static bool sample_ours(const struct sample *s, const struct shim_context *ctx)
@@ -114,11 +162,17 @@ static struct sample *sample_take(const struct shim_context *ctx)
     return fresh && sample_make(fresh, ctx) ? fresh : NULL;
 }
 
+static bool real_time_runs(const struct shim_context *ctx)
+{
+    const _Atomic uint32_t *word = client_hold_word(ctx->gpu->index, schedule_lowest());
+    return word && atomic_load_explicit(word, memory_order_relaxed) != 0;
+}
+
 struct sample *estimate_begin(struct estimate *e, struct shim_context *ctx, CUstream stream)
 {
     uint32_t n = atomic_load_explicit(&e->launches, memory_order_relaxed);
     atomic_store_explicit(&e->launches, n + 1, memory_order_relaxed);
-    if (likely(n >= FIRST && n % EVERY) || capture_any())
+    if (likely(n >= FIRST && n % EVERY) || capture_any() || real_time_runs(ctx))
         return NULL;
     if (pthread_mutex_trylock(&lock) != 0)
         return NULL;
@@ -129,6 +183,7 @@ struct sample *estimate_begin(struct estimate *e, struct shim_context *ctx, CUst
     if (!s)
         return NULL;
     s->estimate = e;
+    s->row = e->owner ? profile_row_of(e->owner, e->bucket) : NULL;
     if (REAL(cuEventRecord)(s->start, stream) == CUDA_SUCCESS)
         return s;
     s->taken = false;

@@ -88,8 +88,12 @@ static void function_describe(struct shim_function *f, CUfunction handle,
     function_shapes_forget(f);
     for (int i = 0; i < FUNCTION_ATTRIBUTES; i++)
         atomic_store_explicit(&f->attribute[i], 0, memory_order_relaxed);
-    for (int i = 0; i < ESTIMATE_BUCKETS; i++)
+    for (uint32_t i = 0; i < ESTIMATE_BUCKETS; i++) {
         estimate_reset(&f->estimate[i]);
+        estimate_keep(&f->estimate[i], f, i);
+    }
+    atomic_store(&f->key, 0);
+    atomic_store(&f->seeded, false);
     layout_ask(f, handle,
                (param_info_fn)api_get(kernel ? API_cuKernelGetParamInfo : API_cuFuncGetParamInfo));
 }

@@ -6,6 +6,7 @@
 #define CUTIN_SHIM_FUNCTION_H
 
 #include "shim/estimate.h"
+#include "shim/profile_file.h"
 #include "shim/shim.h"
 #include "shim/table.h"
 
@@ -30,6 +31,10 @@ struct shim_function {
     /* Values that the application has set: 1 + value, 0 = none. */
     _Atomic int64_t attribute[FUNCTION_ATTRIBUTES];
     struct estimate estimate[ESTIMATE_BUCKETS];
+    _Atomic bool seeded;     /* profile_seed was here */
+    _Atomic uint64_t key;    /* in the profile; 0: it is not kept there */
+    struct profile *profile; /* with `key` */
+    char name[PROFILE_NAME];
     void *free_next;
 };
 

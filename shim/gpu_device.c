@@ -5,6 +5,7 @@
 #include "shim/gpu_device.h"
 
 #include <pthread.h>
+#include <string.h>
 
 #include "scheduler/client.h"
 
@@ -30,7 +31,7 @@ static int device_uuid(CUdevice device, CUuuid *uuid)
 
 static void device_fill(struct gpu_device *d, CUdevice device)
 {
-    CUuuid uuid;
+    CUuuid uuid = {{0}};
     d->handle = device;
     d->index = device_uuid(device, &uuid) == 0 && client_page()
                    ? client_device((const uint8_t *)uuid.bytes)
@@ -40,6 +41,9 @@ static void device_fill(struct gpu_device *d, CUdevice device)
                  client_page() ? "it has no place in the page" : "there is no client");
         d->index = -1;
     }
+    memcpy(d->uuid, uuid.bytes, sizeof d->uuid);
+    if (REAL(cuDeviceGetName)(d->name, sizeof d->name, device) != CUDA_SUCCESS)
+        d->name[0] = '\0';
     d->max_grid[0] = (uint32_t)attribute(device, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X, 0x7fffffff);
     d->max_grid[1] = (uint32_t)attribute(device, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y, 65535);
     d->max_grid[2] = (uint32_t)attribute(device, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z, 65535);

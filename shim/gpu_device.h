@@ -8,7 +8,9 @@
 
 struct gpu_device {
     CUdevice handle;
-    int index;            /* in the scheduler's page; -1: not scheduled */
+    int index; /* in the scheduler's page; -1: not scheduled */
+    uint8_t uuid[16];
+    char name[88];
     uint32_t max_grid[3]; /* limits of a launch, for errors that the driver reports at once */
 };
 

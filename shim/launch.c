@@ -9,6 +9,7 @@
 #include "shim/call.h"
 #include "shim/estimate.h"
 #include "shim/function.h"
+#include "shim/profile.h"
 #include "vhq/bite.h"
 
 #include <string.h>
@@ -87,8 +88,12 @@ static int launch_now(void *args)
         config.hStream = l->stream;
     }
     CUresult r = driver_launch_sampled(l, l->config ? &config : NULL);
-    if (r == CUDA_SUCCESS && l->known)
+    if (r == CUDA_SUCCESS && l->known) {
         function_shape_add(l->known, l->shape);
+        if (unlikely(!atomic_load_explicit(&l->known->seeded, memory_order_relaxed)) &&
+            !atomic_exchange(&l->known->seeded, true))
+            profile_seed(l->known, l->function, l->ctx->gpu);
+    }
     return (int)r;
 }
 

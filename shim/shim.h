@@ -70,6 +70,7 @@ void shim_drain(enum drain_scope scope);
 
 enum { CUTIN_LEVEL_BE = 0, CUTIN_LEVEL_RT = 3, CUTIN_LEVELS = 4 };
 enum stream_priority_mode { STREAM_PRIORITY_FLAT, STREAM_PRIORITY_INHERIT, STREAM_PRIORITY_HINT };
+enum profile_mode { PROFILE_ON, PROFILE_OFF };
 enum gates_mode { GATES_AUTO, GATES_ON, GATES_OFF };
 
 struct config {
@@ -79,6 +80,7 @@ struct config {
     uint32_t weight, budget_us, depth, queue;
     enum gates_mode gates;
     uint32_t linger_us, max_hold_ms, deadline_ms;
+    enum profile_mode profile;
     char socket[108]; /* "" = none */
     char trace[4096]; /* "" = off */
     uint32_t log;     /* LOG_*; log_enabled asks log.c */

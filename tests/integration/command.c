@@ -97,8 +97,9 @@ Test(command, what_is_mistyped_is_named_and_exits_2)
 
 Test(command, every_command_has_a_help_text)
 {
-    static const char *const names[] = {"run",   "latency", "list",  "doctor", "top",     "set",
-                                        "pause", "resume",  "reset", "policy", "version", "help"};
+    static const char *const names[] = {"run",    "latency", "list",  "doctor", "profile",
+                                        "top",    "set",     "pause", "resume", "reset",
+                                        "policy", "version", "help"};
     struct process *all = run_cutin(ARGS("help"));
 
     cr_expect_eq(all->status, 0);

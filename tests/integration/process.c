@@ -225,6 +225,7 @@ void sandbox_enter(void)
     snprintf(id, sizeof(id), "it%d", (int)getpid());
     setenv("SIMGPU_ID", id, 1);
     setenv("XDG_RUNTIME_DIR", folder, 1);
+    setenv("XDG_CACHE_HOME", folder, 1);
     setenv("TMPDIR", folder, 1);
 }
 

@@ -45,7 +45,7 @@ struct process *process_run(const char *const argv[], const char *const env[], d
 
 /* ---- one test's own world ------------------------------------------------------------------ */
 
-/* A private temporary folder, in which XDG_RUNTIME_DIR and TMPDIR lie, a simulated GPU of its own,
+/* A private temporary folder, in which XDG_RUNTIME_DIR, XDG_CACHE_HOME and TMPDIR lie, a simulated GPU of its own,
  * and no CUTIN_* or SIMGPU_* variable of the caller's. Each Criterion test is a process, so this
  * changes its own environment. */
 void sandbox_enter(void);

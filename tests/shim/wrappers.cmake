@@ -7,7 +7,7 @@ target_compile_definitions(rig PUBLIC SOURCE_DIR="${PROJECT_SOURCE_DIR}")
 function(wrapper_case name program)
   add_test(NAME wrap_${name} COMMAND test_wrap_${program} --jobs 1)
   set_tests_properties(wrap_${name} PROPERTIES TIMEOUT 300 ENVIRONMENT
-    "LD_PRELOAD=${first}$<TARGET_FILE:cutin>;CUTIN_SOCKET=/nonexistent/cutin.sock;${sanitizer_env};${ARGN}")
+    "LD_PRELOAD=${first}$<TARGET_FILE:cutin>;CUTIN_SOCKET=/nonexistent/cutin.sock;CUTIN_PROFILE=off;${sanitizer_env};${ARGN}")
 endfunction()
 
 function(wrapper_test name)

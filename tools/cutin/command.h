@@ -29,7 +29,7 @@ struct command {
 
 extern const struct command command_run, command_list, command_top, command_set, command_pause,
     command_resume, command_reset, command_policy, command_latency, command_overhead, command_disb,
-    command_report, command_doctor, command_version, command_help;
+    command_report, command_doctor, command_profile, command_version, command_help;
 /* NULL-terminated, in the order of the help text. */
 extern const struct command *const commands[];
 const struct command *command_find(const char *name);

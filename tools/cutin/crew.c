@@ -57,7 +57,8 @@ int worker_environment_set(const struct worker_environment *env, const char *pri
         rc = -ENOMEM;
     if (rc != 0 || !env->library)
         return rc;
-    if (setenv("CUTIN_PRIORITY", priority, 1) != 0 || setenv("CUTIN_SOCKET", env->socket, 1) != 0)
+    if (setenv("CUTIN_PRIORITY", priority, 1) != 0 || setenv("CUTIN_PROFILE", "off", 1) != 0 ||
+        setenv("CUTIN_SOCKET", env->socket, 1) != 0)
         return -ENOMEM;
     return environment_prepend("LD_PRELOAD", env->library);
 }

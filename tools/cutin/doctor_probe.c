@@ -514,7 +514,8 @@ static int set_environment(const struct doctor *d, bool preloaded)
         rc = -ENOMEM;
     if (rc != 0 || !preloaded)
         return rc;
-    if (setenv("CUTIN_PRIORITY", "be", 1) != 0 || setenv("CUTIN_SOCKET", "", 1) != 0)
+    if (setenv("CUTIN_PRIORITY", "be", 1) != 0 || setenv("CUTIN_PROFILE", "off", 1) != 0 ||
+        setenv("CUTIN_SOCKET", "", 1) != 0)
         return -ENOMEM;
     return environment_prepend("LD_PRELOAD", d->paths.library);
 }

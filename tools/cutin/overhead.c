@@ -230,6 +230,7 @@ _Noreturn static void become_worker(int mode, const struct plan *plan, const str
         environment_prepend("LD_PRELOAD", paths->library);
     setenv("CUTIN_PRIORITY", mode == PASS_THROUGH ? "rt" : "be", 1);
     setenv("CUTIN_SOCKET", "", 1);
+    setenv("CUTIN_PROFILE", "off", 1);
     execl(paths->self, "cutin", "overhead", "--worker", mode_names[mode], "--calls", calls,
           "--threads", threads, (char *)NULL);
     _exit(EXIT_CANNOT_RUN);

@@ -1,0 +1,208 @@
+/*
+ * profile_file.c - the file of what was learned: merged, bounded, and never believed when damaged.
+ */
+#include "shim/profile_file.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const uint8_t uuid[16] = {1, 2, 3};
+static char folder[64], path[PROFILE_PATH];
+static struct profile_row rows[PROFILE_ROWS];
+
+static void set_up(void)
+{
+    snprintf(folder, sizeof folder, "/tmp/cutin-profile-XXXXXX");
+    cr_assert_not_null(mkdtemp(folder));
+    setenv("XDG_CACHE_HOME", folder, 1);
+    profile_path(path, uuid);
+}
+
+static void tear_down(void)
+{
+    char sub[PROFILE_PATH + 8];
+
+    unlink(path);
+    snprintf(sub, sizeof sub, "%s.new", path);
+    cr_expect_neq(unlink(sub), 0, "a temporary file was left behind");
+    profile_folder(sub);
+    rmdir(sub);
+    cr_expect_eq(rmdir(folder), 0, "something was left behind");
+}
+
+TestSuite(profile_file, .init = set_up, .fini = tear_down);
+
+static struct profile_row row_make(uint64_t key, uint32_t mean_ns)
+{
+    struct profile_row row = {
+        .key = key, .launches = 32, .mean_ns = mean_ns, .samples = 1, .changed = 1, .used_h = 7};
+
+    row.bin[profile_bin(mean_ns)] = 1;
+    snprintf(row.name, sizeof row.name, "kernel_%llu", (unsigned long long)key);
+    return row;
+}
+
+static int merge_one(uint64_t key, uint32_t mean_ns)
+{
+    struct profile_row row = row_make(key, mean_ns);
+
+    return profile_merge(uuid, "a GPU", &row, 1);
+}
+
+static void file_change(long offset, int whence, int by)
+{
+    FILE *f = fopen(path, "r+");
+    int c;
+
+    cr_assert_not_null(f);
+    fseek(f, offset, whence);
+    c = fgetc(f);
+    fseek(f, offset, whence);
+    fputc(c + by, f);
+    fclose(f);
+}
+
+Test(profile_file, what_several_learned_adds_up)
+{
+    struct profile_header h;
+    struct profile_row unchanged = row_make(1, 999);
+
+    cr_assert_eq(profile_read(path, &h, rows), -ENOENT);
+    cr_assert_eq(merge_one(1, 2000), 0);
+    cr_assert_eq(merge_one(2, 5000), 0);
+    cr_assert_eq(merge_one(1, 4000), 0);
+    unchanged.changed = 0;
+    cr_assert_eq(profile_merge(uuid, "a GPU", &unchanged, 1), 0);
+    cr_assert_eq(profile_read(path, &h, rows), 2);
+    cr_assert_str_eq(h.gpu, "a GPU");
+    cr_assert_eq(memcmp(h.uuid, uuid, 16), 0);
+    cr_assert_eq(rows[0].mean_ns, 4000);
+    cr_assert_eq(rows[0].launches, 64);
+    cr_assert_eq(rows[0].samples, 2);
+    cr_assert_eq(rows[0].bin[profile_bin(2000)], 1);
+    cr_assert_eq(rows[0].bin[profile_bin(4000)], 1);
+    cr_assert_str_eq(rows[1].name, "kernel_2");
+}
+
+Test(profile_file, a_damaged_file_counts_as_empty_and_is_replaced)
+{
+    const long size = sizeof(struct profile_header) + sizeof(struct profile_row);
+
+    for (long at = 0; at < size; at++) {
+        if (at >= (long)offsetof(struct profile_header, uuid) &&
+            at < (long)sizeof(struct profile_header))
+            continue; /* said to the user, and believed by nobody */
+        cr_assert_eq(merge_one(1, 2000), 0);
+        file_change(at, SEEK_SET, 1);
+        cr_assert_eq(profile_read(path, NULL, rows), -EBADMSG, "byte %ld", at);
+        cr_assert_eq(merge_one(1, 2000), 0);
+        cr_assert_eq(profile_read(path, NULL, rows), 1);
+        cr_assert_eq(rows[0].samples, 1);
+        unlink(path);
+    }
+    for (long cut = 0; cut < size; cut += 17) {
+        cr_assert_eq(merge_one(1, 2000), 0);
+        cr_assert_eq(truncate(path, cut), 0);
+        cr_assert_eq(profile_read(path, NULL, rows), -EBADMSG, "cut at %ld", cut);
+    }
+    cr_assert_eq(truncate(path, size + 1), 0);
+    cr_assert_eq(profile_read(path, NULL, rows), -EBADMSG, "too long");
+}
+
+Test(profile_file, it_is_bounded_and_the_oldest_go)
+{
+    static struct profile_row many[PROFILE_ROWS];
+    struct profile_row newer = row_make(1000000, 3000);
+    struct stat st;
+
+    for (uint32_t i = 0; i < PROFILE_ROWS; i++) {
+        many[i] = row_make(i + 1, 1000);
+        many[i].used_h = i == 77 ? 3 : 5;
+    }
+    cr_assert_eq(profile_merge(uuid, "a GPU", many, PROFILE_ROWS), 0);
+    cr_assert_eq(profile_merge(uuid, "a GPU", &newer, 1), 0);
+    cr_assert_eq(profile_read(path, NULL, rows), PROFILE_ROWS);
+    cr_assert_eq(rows[77].key, 1000000);
+    cr_assert_eq(rows[77].launches, 32);
+    cr_assert_eq(stat(path, &st), 0);
+    cr_assert_lt(st.st_size, 512 * 1024);
+}
+
+Test(profile_file, writers_take_turns_and_lose_nothing)
+{
+    enum { WRITERS = 4, TIMES = 50 };
+    pid_t pid[WRITERS];
+
+    for (int w = 0; w < WRITERS; w++) {
+        pid[w] = fork();
+        for (int i = 0; pid[w] == 0; i++) {
+            if (i == TIMES)
+                _exit(0);
+            for (int rc = -EAGAIN; rc == -EAGAIN;)
+                if ((rc = merge_one(1 + (uint64_t)(i + w) % 3, 2000)) != 0 && rc != -EAGAIN)
+                    _exit(1);
+        }
+    }
+    for (int w = 0; w < WRITERS; w++) {
+        int status = -1;
+
+        waitpid(pid[w], &status, 0);
+        cr_assert_eq(status, 0);
+    }
+    cr_assert_eq(profile_read(path, NULL, rows), 3);
+    cr_assert_eq(rows[0].samples + rows[1].samples + rows[2].samples, WRITERS * TIMES);
+}
+
+Test(profile_file, whoever_writes_keeps_others_out)
+{
+    char temporary[PROFILE_PATH + 8];
+    int fd;
+
+    cr_assert_eq(merge_one(1, 2000), 0);
+    snprintf(temporary, sizeof temporary, "%s.new", path);
+    fd = open(temporary, O_RDWR | O_CREAT, 0600);
+    cr_assert_eq(flock(fd, LOCK_EX), 0);
+    cr_assert_eq(merge_one(1, 2000), -EAGAIN);
+    close(fd); /* a writer that was killed: its file is taken over */
+    cr_assert_eq(merge_one(1, 2000), 0);
+    cr_assert_eq(profile_read(path, NULL, rows), 1);
+    cr_assert_eq(rows[0].samples, 2);
+}
+
+Test(profile_file, percentiles_follow_the_samples)
+{
+    struct profile_row row = {0};
+
+    cr_assert_eq(profile_percentile_ns(&row, 99), 0);
+    for (uint32_t ns = 1; ns && ns < 1u << 30; ns *= 3) {
+        cr_assert(profile_bin_ns(profile_bin(ns)) <= ns || profile_bin(ns) == 0);
+        memset(row.bin, 0, sizeof row.bin);
+        row.bin[profile_bin(ns)] = 100;
+        cr_assert(ns < 256 || (profile_percentile_ns(&row, 99) >= ns / 3 * 2 &&
+                               profile_percentile_ns(&row, 99) <= ns / 2 * 3));
+    }
+    memset(row.bin, 0, sizeof row.bin);
+    row.bin[10] = 98;
+    row.bin[20] = 2;
+    cr_assert_lt(profile_percentile_ns(&row, 90), profile_bin_ns(11) + 1);
+    cr_assert_geq(profile_percentile_ns(&row, 99), profile_bin_ns(20));
+}
+
+Test(profile_file, without_a_folder_nothing_is_kept)
+{
+    char out[PROFILE_PATH];
+
+    setenv("XDG_CACHE_HOME", "relative", 1);
+    unsetenv("HOME");
+    profile_path(out, uuid);
+    cr_assert_str_empty(out);
+    cr_assert_eq(merge_one(1, 2000), -ENOENT);
+}

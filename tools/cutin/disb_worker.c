@@ -25,6 +25,7 @@
 enum {
     WARM_UP = 2, /* first launches load kernels, and cutin learns how long they take */
     CALIBRATIONS = 20,
+    MOST_FUNCTIONS = 1024, /* of one process; what is beyond shares them */
     NAP_NS = 200000,
     SLICE_NS = 5000000,
 };
@@ -33,15 +34,26 @@ static struct {
     struct driver cu;
     CUresult (*elapsed)(float *ms, CUevent from, CUevent to);
     CUcontext context;
-    CUfunction spin;
     uint32_t processors, blocks_per_processor, threads_per_processor;
 } gpu;
 static struct disb_shared *shared;
+
+/* Every distinct kernel is a function of its own, from a module of its own, as those of a network
+ * are: cutin learns how long a function takes. Clients of a process share them. */
+static struct {
+    pthread_mutex_t lock;
+    struct function {
+        struct model_kernel kernel;
+        CUfunction function;
+    } one[MOST_FUNCTIONS];
+    uint32_t n;
+} functions = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 struct client {
     struct disb_seat *seat;
     uint32_t index;
     const struct model_kernel *kernel;
+    CUfunction *function; /* of each kernel */
     const uint64_t *arrival_ns;
     struct disb_sample *sample;
     CUstream stream;
@@ -162,8 +174,8 @@ static int request(struct client *c)
     for (uint32_t i = 0; i < c->seat->kernels; i++) {
         uint64_t ns = c->kernel[i].ns;
         void *args[] = {&ns};
-        TRY(cuLaunchKernel, gpu.spin, resident(&c->kernel[i]), 1, 1, c->kernel[i].threads, 1, 1, 0,
-            c->stream, args, NULL);
+        TRY(cuLaunchKernel, c->function[i], resident(&c->kernel[i]), 1, 1, c->kernel[i].threads, 1,
+            1, 0, c->stream, args, NULL);
         if (i == 0 && c->seat->rt)
             TRY(cuEventRecord, c->first, c->stream);
     }
@@ -259,9 +271,47 @@ static int run(struct client *c)
 
 /* ---- set-up -------------------------------------------------------------------------------- */
 
+static bool same_kernel(const struct model_kernel *a, const struct model_kernel *b)
+{
+    return a->blocks == b->blocks && a->threads == b->threads && a->ns == b->ns;
+}
+
+static int function_find(const struct model_kernel *kernel, CUfunction *out)
+{
+    CUmodule module;
+    uint32_t i = 0;
+
+    while (i < functions.n && !same_kernel(&functions.one[i].kernel, kernel))
+        i++;
+    if (i == MOST_FUNCTIONS)
+        i = kernel->blocks % MOST_FUNCTIONS;
+    if (i == functions.n) {
+        TRY(cuModuleLoadData, &module, kernels_ptx);
+        TRY(cuModuleGetFunction, &functions.one[i].function, module, "spin");
+        functions.one[i].kernel = *kernel;
+        functions.n++;
+    }
+    *out = functions.one[i].function;
+    return 0;
+}
+
+static int find_functions(struct client *c)
+{
+    int rc = 0;
+
+    c->function = calloc(c->seat->kernels, sizeof(*c->function));
+    if (!c->function)
+        return fail("calloc", CUDA_ERROR_OUT_OF_MEMORY);
+    pthread_mutex_lock(&functions.lock);
+    for (uint32_t i = 0; i < c->seat->kernels && rc == 0; i++)
+        rc = function_find(&c->kernel[i], &c->function[i]);
+    pthread_mutex_unlock(&functions.lock);
+    return rc;
+}
+
 static int client_open(struct client *c)
 {
-    int least = 0, greatest = 0;
+    int least = 0, greatest = 0, rc;
 
     TRY(cuCtxSetCurrent, gpu.context);
     if (shared->priorities)
@@ -273,12 +323,10 @@ static int client_open(struct client *c)
     TRY(cuEventCreate, &c->done, CU_EVENT_DISABLE_TIMING | CU_EVENT_BLOCKING_SYNC);
     TRY(cuEventRecord, c->origin, c->stream);
     TRY(cuStreamSynchronize, c->stream);
-    for (int i = 0; i < WARM_UP; i++) {
-        int rc = request(c);
-        if (rc != 0)
-            return rc;
-    }
-    return 0;
+    rc = find_functions(c);
+    for (int i = 0; i < WARM_UP && rc == 0; i++)
+        rc = request(c);
+    return rc;
 }
 
 static void *client_main(void *arg)
@@ -300,13 +348,13 @@ static void *client_main(void *arg)
     if (rc == 0)
         calibrate(c, 1);
     atomic_fetch_add(&shared->closed, 1);
+    free(c->function);
     return NULL;
 }
 
 static int gpu_open(void)
 {
     CUdevice device;
-    CUmodule module;
     int processors, blocks, threads;
 
     if (driver_open(&gpu.cu, shared->why, sizeof(shared->why)) != 0)
@@ -327,8 +375,6 @@ static int gpu_open(void)
     gpu.blocks_per_processor = (uint32_t)blocks;
     TRY(cuDevicePrimaryCtxRetain, &gpu.context, device);
     TRY(cuCtxSetCurrent, gpu.context);
-    TRY(cuModuleLoadData, &module, kernels_ptx);
-    TRY(cuModuleGetFunction, &gpu.spin, module, "spin");
     return 0;
 }
 

@@ -127,14 +127,13 @@ static void print_machines(const struct report *r)
                 {"cutin", "version"}};
     const json_t *last = NULL;
 
-    fprintf(r->out, "<h2>Machine</h2>\n");
     for (size_t i = 0; i < r->entries; i++) {
         const json_t *config = result_get(r->entry[i].root, "config");
         const json_t *machine = result_get(config, "machine");
         if (!r->entry[i].kind || !machine || (last && json_equal(last, machine)))
             continue;
+        fprintf(r->out, "%s<table>\n", last ? "" : "<h2>Machine</h2>\n");
         last = machine;
-        fprintf(r->out, "<table>\n");
         for (size_t k = 0; k < sizeof(rows) / sizeof(rows[0]); k++)
             text_row(r->out, rows[k].heading, result_get(config, rows[k].path));
         fprintf(r->out, "</table>\n");

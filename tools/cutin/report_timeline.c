@@ -2,7 +2,8 @@
  * report_timeline.c - one cut-in of a trace, drawn: a row per track, time to the right.
  *
  * The trace is what `cutin trace` makes (trace_json.c): slices of category "cut in" while real-time
- * work is active, "hold" while a best-effort stream is held, "device" for what the GPU ran. The
+ * work is active, "hold" while a best-effort stream is held, "kernel" and "copy" for what the simulated
+ * GPU ran, "device" for what was timed. The
  * cut-in in the middle of those that held somebody is shown: neither the first, where everything is
  * cold, nor the last.
  */
@@ -16,7 +17,8 @@
 enum {
     MOST_TRACKS = 18,
     MOST_SLICES = 4000, /* in the picture */
-    MOST_CUT_INS = 65536,
+    MOST_GATHERED = 65536,
+    MOST_CANDIDATES = 200,
     LABEL = 250,
     WIDTH = 1180,
     ROW = 24,
@@ -32,6 +34,8 @@ struct track {
 
 struct picture {
     json_t *events;
+    json_t **names; /* the events that name processes and threads */
+    size_t named;
     double from_us, to_us, zero_us;
     struct track track[MOST_TRACKS];
     size_t tracks;
@@ -65,6 +69,50 @@ bool trace_is(const json_t *root)
     return json_is_array(json_object_get(root, "traceEvents"));
 }
 
+/* ---- names --------------------------------------------------------------------------------- */
+
+/* The slices of a category, or the events that name things. */
+static size_t gather(json_t *events, const char *phase, const char *category, json_t **out)
+{
+    size_t i, n = 0;
+    json_t *event;
+
+    json_array_foreach(events, i, event)
+    {
+        if (n < MOST_GATHERED && strcmp(text(event, "ph"), phase) == 0 &&
+            (!category || strcmp(text(event, "cat"), category) == 0))
+            out[n++] = event;
+    }
+    return n;
+}
+
+static const char *name_of(const struct picture *p, const char *what, json_int_t pid,
+                           json_int_t tid)
+{
+    for (size_t i = 0; i < p->named; i++)
+        if (strcmp(text(p->names[i], "name"), what) == 0 &&
+            (json_int_t)at(p->names[i], "pid") == pid &&
+            (!tid || (json_int_t)at(p->names[i], "tid") == tid))
+            return text(json_object_get(p->names[i], "args"), "name");
+    return "";
+}
+
+/* The simulator's tracks are named after the process that they belong to. */
+static json_int_t owner_of(const struct picture *p, json_int_t track_pid, json_int_t tid)
+{
+    long pid;
+
+    return sscanf(name_of(p, "thread_name", track_pid, tid), "process %ld,", &pid) == 1 ? pid
+                                                                                        : track_pid;
+}
+
+static const char *process_of(const struct picture *p, const json_t *event)
+{
+    json_int_t pid = owner_of(p, (json_int_t)at(event, "pid"), (json_int_t)at(event, "tid"));
+
+    return name_of(p, "process_name", pid, 0);
+}
+
 /* ---- which one ----------------------------------------------------------------------------- */
 
 /* Was somebody held while it lasted? */
@@ -76,64 +124,64 @@ static bool held_somebody(json_t *const *holds, size_t n, const json_t *active)
     return false;
 }
 
-static size_t gather(json_t *events, const char *category, json_t **out)
+/* Did a kernel of somebody else run when it began? */
+static bool found_somebody(const struct picture *p, json_t *const *kernels, size_t n,
+                           const json_t *active)
 {
-    size_t i, n = 0;
-    json_t *event;
-
-    json_array_foreach(events, i, event)
-    {
-        if (n < MOST_CUT_INS && is_slice(event, category))
-            out[n++] = event;
-    }
-    return n;
+    for (size_t i = 0; i < n; i++)
+        if (overlaps(kernels[i], at(active, "ts"), at(active, "ts")) &&
+            !strstr(process_of(p, kernels[i]), "(rt)"))
+            return true;
+    return false;
 }
 
-static const json_t *choose(json_t *events)
+/* From the middle outwards: the first that met a kernel and held somebody, or else held somebody. */
+static const json_t *choose(const struct picture *p)
 {
-    json_t **actives = calloc(MOST_CUT_INS, sizeof(json_t *)),
-           **holds = calloc(MOST_CUT_INS, sizeof(json_t *)), *chosen = NULL;
-    size_t n = 0, all = actives ? gather(events, "cut in", actives) : 0,
-           held = holds ? gather(events, "hold", holds) : 0;
+    json_t **actives = calloc(MOST_GATHERED, sizeof(json_t *)),
+           **holds = calloc(MOST_GATHERED, sizeof(json_t *)),
+           **kernels = calloc(MOST_GATHERED, sizeof(json_t *)), *chosen = NULL;
+    size_t all = actives ? gather(p->events, "X", "cut in", actives) : 0,
+           held = holds ? gather(p->events, "X", "hold", holds) : 0,
+           ran = kernels ? gather(p->events, "X", "kernel", kernels) : 0;
 
-    /* From the middle outwards: the first that held somebody. */
-    for (; n < all && !chosen; n++) {
-        size_t step = (n + 1) / 2, middle = all / 2;
-        size_t i = n % 2 ? middle - step : middle + step;
-        if (i < all && held_somebody(holds, held, actives[i]))
+    for (size_t n = 0; n < 2 * all && n < MOST_CANDIDATES; n++) {
+        size_t step = (n + 1) / 2, i = n % 2 ? all / 2 - step : all / 2 + step;
+        if (i >= all || !held_somebody(holds, held, actives[i])) /* wraps below 0 */
+            continue;
+        chosen = chosen ? chosen : actives[i];
+        if (found_somebody(p, kernels, ran, actives[i])) {
             chosen = actives[i];
+            break;
+        }
     }
     free(actives);
     free(holds);
+    free(kernels);
     return chosen;
 }
 
 /* ---- tracks -------------------------------------------------------------------------------- */
 
-static const char *name_of(const struct picture *p, const char *what, json_int_t pid,
-                           json_int_t tid)
-{
-    json_t *event;
-    size_t i;
+enum { ORDER_CUT_IN, ORDER_HOLD, ORDER_GPU, ORDER_CALLS, ORDERS };
 
-    json_array_foreach(p->events, i, event)
-    {
-        if (strcmp(text(event, "ph"), "M") == 0 && strcmp(text(event, "name"), what) == 0 &&
-            (json_int_t)at(event, "pid") == pid && (!tid || (json_int_t)at(event, "tid") == tid))
-            return text(json_object_get(event, "args"), "name");
-    }
-    return "";
-}
-
-/* Rows from top to bottom: who is active, who is held, what the device runs, who calls. */
+/* Rows from top to bottom: who is active, who is held, what the GPU runs (simulated, or timed), who
+ * calls. */
 static int order_of(const json_t *event)
 {
-    static const char *const order[] = {"cut in", "hold", "device"};
+    static const struct {
+        const char *category;
+        int order;
+    } orders[] = {{"cut in", ORDER_CUT_IN},
+                  {"hold", ORDER_HOLD},
+                  {"kernel", ORDER_GPU},
+                  {"copy", ORDER_GPU},
+                  {"device", ORDER_GPU}};
 
-    for (int i = 0; i < 3; i++)
-        if (strcmp(text(event, "cat"), order[i]) == 0)
-            return i;
-    return 3;
+    for (size_t i = 0; i < sizeof(orders) / sizeof(orders[0]); i++)
+        if (strcmp(text(event, "cat"), orders[i].category) == 0)
+            return orders[i].order;
+    return ORDER_CALLS;
 }
 
 static int by_order(const void *a, const void *b)
@@ -166,7 +214,7 @@ static void find_tracks(struct picture *p)
     size_t i;
 
     /* The kinds that matter first, should there be too many tracks. */
-    for (int order = 0; order <= 3; order++)
+    for (int order = 0; order < ORDERS; order++)
         json_array_foreach(p->events, i, event)
         {
             if (is_slice(event, NULL) && order_of(event) == order &&
@@ -185,20 +233,11 @@ static double x_of(const struct picture *p, double us)
     return LABEL + fmin(fmax(share, 0), 1) * (WIDTH - LABEL - 10);
 }
 
-/* The simulator's tracks are named after the process that they belong to. */
-static json_int_t owner_of(const struct picture *p, const struct track *t)
+static const char *fill_of(const struct picture *p, const json_t *event)
 {
-    long pid;
+    const char *process = process_of(p, event);
 
-    return sscanf(name_of(p, "thread_name", t->pid, t->tid), "process %ld,", &pid) == 1 ? pid
-                                                                                        : t->pid;
-}
-
-static const char *fill_of(const struct picture *p, const struct track *t, const json_t *event)
-{
-    const char *process = name_of(p, "process_name", owner_of(p, t), 0);
-
-    if (order_of(event) == 1)
+    if (order_of(event) == ORDER_HOLD)
         return "url(#held)";
     if (strcmp(text(event, "cat"), "wait") == 0)
         return "#bbbbbb";
@@ -207,9 +246,8 @@ static const char *fill_of(const struct picture *p, const struct track *t, const
 
 static void draw_slice(FILE *out, const struct picture *p, size_t row, const json_t *event)
 {
-    const struct track *t = &p->track[row];
     double from = x_of(p, at(event, "ts")), to = x_of(p, at(event, "ts") + at(event, "dur"));
-    const char *fill = fill_of(p, t, event), *name = text(event, "name");
+    const char *fill = fill_of(p, event), *name = text(event, "name");
     bool dark = strcmp(fill, "#0072b2") == 0 || strcmp(fill, "#009e73") == 0;
 
     fprintf(out,
@@ -231,12 +269,12 @@ static void draw_label(FILE *out, const struct picture *p, size_t row)
 {
     const struct track *t = &p->track[row];
     const char *process = name_of(p, "process_name", t->pid, 0),
-               *owner = name_of(p, "process_name", owner_of(p, t), 0),
+               *owner = name_of(p, "process_name", owner_of(p, t->pid, t->tid), 0),
                *thread = name_of(p, "thread_name", t->pid, t->tid);
     char label[160], number[32];
 
     snprintf(number, sizeof(number), "thread %" JSON_INTEGER_FORMAT, t->tid);
-    if (owner_of(p, t) != t->pid)
+    if (owner_of(p, t->pid, t->tid) != t->pid)
         snprintf(label, sizeof(label), "%s: %s", process, owner);
     else
         snprintf(label, sizeof(label), "%s, %s", process, thread[0] ? thread : number);
@@ -337,17 +375,23 @@ static void draw(FILE *out, const struct picture *p)
 
 bool report_timeline(FILE *out, const json_t *trace)
 {
-    struct picture p = {.events = json_object_get(trace, "traceEvents")};
-    const json_t *active = choose(p.events);
+    struct picture p = {.events = json_object_get(trace, "traceEvents"),
+                        .names = calloc(MOST_GATHERED, sizeof(json_t *))};
+    const json_t *active = NULL;
     double length_us;
 
-    if (!active)
-        return false;
-    p.zero_us = at(active, "ts");
-    length_us = fmin(at(active, "dur"), MOST_US);
-    p.from_us = p.zero_us - fmax(length_us * 0.3, 150);
-    p.to_us = p.zero_us + length_us + fmax(length_us * 0.3, 150);
-    find_tracks(&p);
-    draw(out, &p);
-    return true;
+    if (p.names) {
+        p.named = gather(p.events, "M", NULL, p.names);
+        active = choose(&p);
+    }
+    if (active) {
+        p.zero_us = at(active, "ts");
+        length_us = fmin(at(active, "dur"), MOST_US);
+        p.from_us = p.zero_us - fmax(length_us * 0.3, 150);
+        p.to_us = p.zero_us + length_us + fmax(length_us * 0.3, 150);
+        find_tracks(&p);
+        draw(out, &p);
+    }
+    free(p.names);
+    return active != NULL;
 }

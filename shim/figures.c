@@ -21,6 +21,9 @@ static struct page_counters *counters_of(const struct shim_context *ctx)
 static void publish_queues(struct shim_context *ctx, struct page_counters *c)
 {
     struct vhq_stats now, *before = &ctx->published;
+    /* After a fault markers come no more, and a reset has the driver free the words they go to. */
+    if (atomic_load(&ctx->error))
+        return;
     vhq_set_stats(ctx->set, &now);
     add(&c->submitted, now.submitted, before->submitted);
     add(&c->buffered, now.buffered, before->buffered);

@@ -23,6 +23,28 @@ void below_write(struct below *b, uint32_t dev, uint32_t bit, uint32_t level, ui
     atomic_fetch_sub(&b->walkers, 1);
 }
 
+uint64_t below_command_ns(struct below *b, uint32_t dev)
+{
+    uint64_t longest = 0;
+    struct below_page *p;
+
+    atomic_fetch_add(&b->walkers, 1);
+    for (p = atomic_load(&b->head); p; p = atomic_load(&p->next)) {
+        const struct page_counters *c;
+        uint64_t commands, ns;
+
+        if (p->slot[dev] >= PAGE_DEVICES)
+            continue;
+        c = &p->page->device[p->slot[dev]].counters;
+        commands = atomic_load_explicit(&c->submitted, memory_order_relaxed);
+        ns = atomic_load_explicit(&c->gpu_ns, memory_order_relaxed);
+        if (commands && ns / commands > longest)
+            longest = ns / commands;
+    }
+    atomic_fetch_sub(&b->walkers, 1);
+    return longest;
+}
+
 static struct below_page *find(struct below *b, uint64_t client)
 {
     struct below_page *p = atomic_load(&b->head);

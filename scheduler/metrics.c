@@ -36,6 +36,7 @@ static const struct series {
 #define AT(field) offsetof(struct page_counters, field)
     {"submitted_total", "counter", "Commands given to the driver.", AT(submitted), PLAIN},
     {"buffered_total", "counter", "Commands that had to wait in a queue.", AT(buffered), PLAIN},
+    {"kernels_total", "counter", "Kernels and graphs launched.", AT(kernels), PLAIN},
     {"dropped_total", "counter", "Commands dropped by resets.", AT(dropped), PLAIN},
     {"holds_total", "counter", "Times that buffered work was held.", AT(holds), PLAIN},
     {"hold_seconds_total", "counter", "Time of those holds.", AT(hold_ns), SECONDS},

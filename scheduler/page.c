@@ -138,6 +138,15 @@ uint32_t page_held_levels(uint32_t level, uint32_t floor, uint32_t granted)
     return mask;
 }
 
+/* Before the words, so that who sees one held finds since when; and all at once, because the first
+ * of the writes that follow waits for these. */
+static void note_since(struct page_device *device, uint32_t levels, uint64_t now_ns)
+{
+    for (uint32_t l = 0; l < PAGE_LEVELS; l++)
+        if ((levels >> l & 1) && !atomic_load_explicit(&device->hold[l], memory_order_relaxed))
+            atomic_store_explicit(&device->hold_since_ns[l], now_ns, memory_order_relaxed);
+}
+
 /*
  * All sequentially consistent: whoever changes what the bit should be changes that first and writes
  * here second, and looks again third. So a word that already shows the right value needs no write:
@@ -145,17 +154,14 @@ uint32_t page_held_levels(uint32_t level, uint32_t floor, uint32_t granted)
  */
 void page_write_bit(struct page_device *device, uint32_t bit, uint32_t levels, uint64_t now_ns)
 {
+    note_since(device, levels, now_ns);
     for (uint32_t l = 0; l < PAGE_LEVELS; l++) {
         _Atomic uint32_t *want = &device->want[l], *hold = &device->hold[l];
-        uint32_t seen;
 
         if (levels >> l & 1) {
             if (!(atomic_load(want) & bit))
                 atomic_fetch_or(want, bit);
-            seen = atomic_load(hold);
-            if (!seen) /* before the word: who sees it held finds since when */
-                atomic_store_explicit(&device->hold_since_ns[l], now_ns, memory_order_relaxed);
-            if (!(seen & bit))
+            if (!(atomic_load(hold) & bit))
                 atomic_fetch_or(hold, bit);
         } else {
             if (atomic_load(want) & bit)

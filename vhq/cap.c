@@ -26,28 +26,39 @@ enum {
     STRIDE = 8,              /* commands per marker */
 };
 
-static bool cap_strict(const struct vhq_set *s)
+bool cap_contended(const struct vhq_set *s)
 {
     return s->cfg.above == NULL || atomic_load_explicit(s->cfg.above, memory_order_relaxed) != 0;
 }
 
-static uint64_t cap_budget(const struct vhq_set *s)
+/* Is the cap all that bounds the wait of somebody above? */
+static bool cap_strict(const struct vhq *q)
 {
-    uint64_t budget = peek(s->budget_us) * NS_PER_US;
-    return cap_strict(s) ? budget : budget * RELAX_FACTOR;
+    return cap_contended(q->set) && !gate_deep(q);
 }
 
-static uint32_t cap_depth(const struct vhq_set *s)
+static uint64_t budget_ns(const struct vhq_set *s, bool strict)
 {
-    uint32_t depth = peek(s->depth);
-    return cap_strict(s) || depth >= RELAX_DEPTH ? depth : RELAX_DEPTH;
+    uint64_t budget = peek(s->budget_us) * NS_PER_US;
+    return strict ? budget : budget * RELAX_FACTOR;
+}
+
+static uint64_t cap_budget(const struct vhq *q)
+{
+    return budget_ns(q->set, cap_strict(q));
+}
+
+static uint32_t cap_depth(const struct vhq *q)
+{
+    uint32_t depth = peek(q->set->depth);
+    return depth >= RELAX_DEPTH || cap_strict(q) ? depth : RELAX_DEPTH;
 }
 
 /* Commands per marker: so many that a full depth needs no more markers than there are units, and
  * few enough that a small depth gets one in time. */
-static uint32_t cap_stride(const struct vhq_set *s)
+static uint32_t cap_stride(const struct vhq *q)
 {
-    uint32_t depth = cap_depth(s);
+    uint32_t depth = cap_depth(q);
     uint32_t stride = depth / UNITS > STRIDE ? depth / UNITS : STRIDE;
     return stride <= depth / 2 ? stride : (depth + 1) / 2;
 }
@@ -65,7 +76,9 @@ bool cap_depth_full(const struct vhq *q)
 {
     if (unlikely(atomic_load_explicit(&q->set->lifted, memory_order_relaxed)))
         return false;
-    return peek(q->flown) - peek(q->landed) >= cap_depth(q->set);
+    /* A gate that is due must find room for its marker. */
+    return peek(q->flown) - peek(q->landed) >= cap_depth(q) ||
+           (unlikely(peek(q->gate) != GATE_NEAR) && gate_deep(q) && cap_markers_out(q));
 }
 
 bool cap_take(struct vhq *q, uint32_t est_ns)
@@ -74,7 +87,7 @@ bool cap_take(struct vhq *q, uint32_t est_ns)
     /* While the cap is lifted somebody must look, or it would stay so. */
     if (unlikely(peek(s->lifted) || cap_depth_full(q)))
         return false;
-    uint64_t budget = cap_budget(s), sum = peek(s->sum_ns);
+    uint64_t budget = cap_budget(q), sum = peek(s->sum_ns);
     do {
         if (sum != 0 && sum + est_ns > budget)
             return false;
@@ -107,7 +120,7 @@ bool cap_take_looked(struct vhq *q, uint32_t est_ns, uint64_t now)
     cap_look(s, now);
     if (cap_depth_full(q))
         return false;
-    uint64_t budget = cap_budget(s), credit = cap_credit(s, now);
+    uint64_t budget = cap_budget(q), credit = cap_credit(s, now);
     uint64_t sum = peek(s->sum_ns);
     do {
         uint64_t remaining = sub_floor(sum, credit);
@@ -146,7 +159,7 @@ static void cap_fly(struct vhq *q)
 
 static bool cap_mark_due(const struct vhq *q)
 {
-    return q->tail_flown >= cap_stride(q->set) || peek(q->tail_est_ns) >= cap_budget(q->set) / 4 ||
+    return q->tail_flown >= cap_stride(q) || peek(q->tail_est_ns) >= cap_budget(q) / 4 ||
            peek(q->want_mark);
 }
 
@@ -166,6 +179,7 @@ void cap_sent(struct vhq *q, uint16_t flags, uint32_t est_ns, int err)
         bump(q->flown, 1u);
         bump(q->tail_est_ns, est_ns);
         q->tail_flown++;
+        gate_after(q, est_ns);
         cap_fly(q);
     } else if (likely(!peek(q->want_mark))) {
         return; /* nothing waits for a free command until a sync does */
@@ -192,12 +206,18 @@ static void cap_tail_lost(struct vhq *q)
     cap_tail_done(q);
 }
 
-enum mark cap_mark(struct vhq *q)
+/* Acquire: whoever looked has done with the unit that is written next. */
+bool cap_markers_out(const struct vhq *q)
+{
+    uint32_t landed = atomic_load_explicit(&q->landed_mark, memory_order_acquire);
+    return peek(q->newest) - landed >= UNITS;
+}
+
+static enum mark mark_place(struct vhq *q, int (*op)(void *, struct vhq *, void *, uint32_t))
 {
     struct vhq_set *s = q->set;
     uint32_t value = peek(q->newest) + 1;
-    /* Acquire: whoever looked has done with the unit that is written here. */
-    if (value - atomic_load_explicit(&q->landed_mark, memory_order_acquire) > UNITS)
+    if (cap_markers_out(q))
         return MARK_FULL;
     q->unit[value % UNITS] = (struct unit){
         .since_ns = now_ns(),
@@ -205,7 +225,10 @@ enum mark cap_mark(struct vhq *q)
         .flown = peek(q->flown),
         .est_ns = peek(q->tail_est_ns),
     };
-    if (s->ops.mark(s->user, q, q->desc.stream, value) != 0) {
+    int err = op(s->user, q, q->desc.stream, value);
+    if (err == VHQ_NO_GATE)
+        return MARK_NO_GATE;
+    if (err != 0) {
         cap_tail_lost(q);
         return MARK_FAILED;
     }
@@ -215,6 +238,16 @@ enum mark cap_mark(struct vhq *q)
     cap_tail_done(q);
     cap_fly(q);
     return MARK_OK;
+}
+
+enum mark cap_mark(struct vhq *q)
+{
+    return mark_place(q, q->set->ops.mark);
+}
+
+enum mark cap_mark_gate(struct vhq *q)
+{
+    return mark_place(q, q->set->ops.gate);
 }
 
 /* ---- completion: set's lock held ------------------------------------------------------------- */
@@ -270,8 +303,10 @@ static bool cap_grounded(struct vhq *q)
     if (cap_in_flight(q) || peek(q->running) != RUN_NONE || pthread_mutex_trylock(&q->lock) != 0)
         return false;
     bool grounded = !cap_in_flight(q);
-    if (grounded)
+    if (grounded) {
         atomic_store_explicit(&q->flying, 0, memory_order_relaxed);
+        bump(q->set->flying_count, -1u);
+    }
     pthread_mutex_unlock(&q->lock);
     return grounded;
 }
@@ -285,6 +320,7 @@ static void cap_adopt(struct vhq_set *s)
         struct vhq *next = q->flying_next;
         q->flying_next = s->flying;
         s->flying = q;
+        bump(s->flying_count, 1u);
         q = next;
     }
 }
@@ -386,14 +422,15 @@ uint64_t cap_blocked(struct vhq_set *s, uint64_t now)
 {
     if (cap_guard(s, now))
         return now;
-    uint64_t sum = peek(s->sum_ns), half = cap_budget(s) / 2;
+    bool strict = cap_contended(s) && !gate_used(s);
+    uint64_t sum = peek(s->sum_ns), half = budget_ns(s, strict) / 2;
     /* Half a budget below the cap, so that one wake-up feeds more than one short command. */
     uint64_t need = sum > half ? sum - half : sum / 2;
     uint64_t due = cap_began(s) + need * s->pace / PACE_ONE;
     /* Where streams overlap, the estimates together are far too high, and waiting for them would
      * let the device run dry. With nobody above, a look per strict budget costs next to nothing. */
     uint64_t look = now + peek(s->budget_us) * NS_PER_US;
-    bool early = !cap_strict(s) && due > look;
+    bool early = !strict && due > look;
     if (early)
         due = look;
     if (due <= now + DUE_SLACK_NS)

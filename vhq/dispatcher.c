@@ -88,6 +88,8 @@ static void job_run(struct vhq_set *s, const struct job *job)
     struct vhq *q = job->q;
     if (BITE(repeated) && slot->cmd.run != NULL && !(slot->flags & SLOT_FREE))
         slot->cmd.run(slot->cmd.payload);
+    if (likely(slot->cmd.run != NULL))
+        gate_before(q, slot->flags);
     /* No run: the producer gave the command up after vhq_begin. */
     int err = slot->cmd.run != NULL ? slot->cmd.run(slot->cmd.payload) : 0;
     if (likely(slot->cmd.run != NULL))

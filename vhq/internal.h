@@ -5,6 +5,7 @@
  * ring.c        byte ring of commands: one producer, one consumer
  * order.c       which command goes next (tickets, legacy rule, fences, holds, boosts)
  * cap.c         the budget in flight, markers, completion
+ * gate.c        where a stream can be stopped behind the cap
  * dispatcher.c  the thread that submits
  * fence.c       what events look like from the host
  * sync.c        drain and sync
@@ -118,6 +119,7 @@ void fence_boost_waits(struct vhq_fence *f);
 
 enum {
     SLOT_FREE = VHQ_FREE,
+    SLOT_CLOSE = VHQ_CLOSE,
     SLOT_TURN = 1u << 8,    /* no command: a thread waits to submit by itself (VHQ_MUST_INLINE) */
     SLOT_COUNTED = 1u << 9, /* its wait is counted by `after` */
     SLOT_WRAP = 1u << 10,   /* not a command: go on at the start of the ring */
@@ -228,6 +230,8 @@ struct vhq {
     _Atomic uint32_t flown;       /* commands that count for the cap */
     _Atomic uint32_t tail_est_ns; /* of the commands behind the newest marker */
     uint32_t tail_flown;
+    uint64_t gate_est_ns;       /* of the commands behind the newest gate */
+    _Atomic uint32_t gate;      /* enum gate */
     _Atomic uint32_t newest;    /* newest marker */
     _Atomic uint32_t want_mark; /* somebody waits for a marker that only the submitter can place */
     _Atomic uint32_t failed;
@@ -240,7 +244,7 @@ struct vhq {
     _Atomic uint32_t polled; /* completion word of vHQs without one */
     struct unit unit[UNITS];
 
-    _Atomic uint64_t inlined, markers, dropped, completed, holds, hold_ns;
+    _Atomic uint64_t inlined, markers, gates, dropped, completed, holds, hold_ns;
 };
 static_assert(sizeof(struct vhq) <= 1024, "thousands of streams never buffer");
 
@@ -271,6 +275,7 @@ struct vhq_set {
     pthread_t thread;
     enum set_stage stage;
     struct vhq *all, *ready, *flying;
+    _Atomic uint32_t flying_count; /* read without the lock */
     struct waiter *waiters;
     uint32_t pass, wordless; /* wordless: vHQs that must be polled */
     uint32_t lowest;         /* level that any vHQ ever had */
@@ -325,6 +330,7 @@ bool cap_take_looked(struct vhq *q, uint32_t est_ns, uint64_t now);
 void cap_force(struct vhq *q, uint32_t est_ns); /* takes room that is not there */
 void cap_give_back(struct vhq *q, uint32_t est_ns);
 bool cap_depth_full(const struct vhq *q);
+bool cap_contended(const struct vhq_set *s); /* somebody above is there */
 void cap_look(struct vhq_set *s, uint64_t now);
 /* The cap blocks the dispatcher: when to look again. May lift the cap. Set's lock held. */
 uint64_t cap_blocked(struct vhq_set *s, uint64_t now);
@@ -333,13 +339,30 @@ void cap_unblocked(struct vhq_set *s);
 struct vhq *cap_unmarked(struct vhq_set *s);
 /* Submission right held: account a command that went to the driver; place a marker. */
 void cap_sent(struct vhq *q, uint16_t flags, uint32_t est_ns, int err);
-enum mark { MARK_OK, MARK_FULL, MARK_FAILED };
+enum mark { MARK_OK, MARK_FULL, MARK_FAILED, MARK_NO_GATE };
 enum mark cap_mark(struct vhq *q);
+/* A marker with a gate behind it; MARK_NO_GATE: nothing was placed. */
+enum mark cap_mark_gate(struct vhq *q);
+bool cap_markers_out(const struct vhq *q); /* no room for another */
 /* Nothing of this vHQ counts as in flight any more. Submission right and set's lock held. */
 void cap_forget(struct vhq *q);
 bool cap_reached(struct vhq *q, uint32_t value);
 void cap_poll(struct vhq *q);
 void cap_poll_all(struct vhq_set *s); /* no lock held */
+
+/* ---- gate.c ---------------------------------------------------------------------------------- */
+
+enum gate {
+    GATE_NEAR, /* the stream can be stopped soon enough */
+    GATE_DUE,  /* the next command that counts goes behind a gate */
+    GATE_LOST, /* the same, and there was none to be had: until then the strict cap is the bound */
+};
+/* This vHQ's work in flight can be stopped, so the cap need not be strict. */
+bool gate_deep(const struct vhq *q);
+bool gate_used(const struct vhq_set *s);
+/* Submission right held: a command that counts is about to go, or went. */
+void gate_before(struct vhq *q, uint16_t flags);
+void gate_after(struct vhq *q, uint32_t est_ns);
 
 /* ---- order.c, dispatcher.c ------------------------------------------------------------------- */
 

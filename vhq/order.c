@@ -160,6 +160,7 @@ static void hold_ended(struct scan *c, struct vhq *q)
     if (BITE(lost_on_release) && ring_head(&q->ring) != NULL)
         ring_head(&q->ring)->cmd.run = NULL;
     uint64_t held_ns = times_hold_ends(q, scan_now(c));
+    c->s->blocked_ns = 0; /* what a gate stopped made no progress */
     PROBE2(release, q->desc.stream, held_ns);
 }
 

@@ -62,6 +62,7 @@ static int direct_run(int result)
 
 static int begin_inline(struct vhq *q, const struct vhq_req *req)
 {
+    gate_before(q, (uint16_t)req->flags);
     q->cur.how = BEGUN_INLINE;
     q->cur.flags = (uint16_t)req->flags;
     q->cur.est_ns = cap_estimate(req->est_ns);
@@ -164,7 +165,7 @@ static void slot_order(struct vhq *q, const struct vhq_req *req, struct slot *sl
 static struct slot *slot_fill(struct vhq *q, const struct vhq_req *req, uint32_t bytes)
 {
     struct slot *slot = ring_reserve(&q->ring, bytes);
-    slot->flags = (uint16_t)(req->flags & VHQ_FREE);
+    slot->flags = (uint16_t)(req->flags & (VHQ_FREE | VHQ_CLOSE));
     slot->est_ns = cap_estimate(req->est_ns);
     slot->cmd = (struct vhq_cmd){.payload = slot + 1};
     slot_order(q, req, slot);
@@ -211,6 +212,7 @@ static int begin_turn(struct vhq *q, const struct vhq_req *req)
         dispatcher_kick(q->set);
     while (atomic_load_explicit(&q->turn, memory_order_acquire) == 0)
         futex_wait(&q->turn, 0, NEVER);
+    gate_before(q, slot->flags);
     return VHQ_INLINE;
 }
 
@@ -387,6 +389,7 @@ static void queue_unlink(struct vhq *q)
     cap_look(s, now_ns());
     unlist(&s->ready, q, offsetof(struct vhq, ready_next));
     unlist(&s->flying, q, offsetof(struct vhq, flying_next));
+    bump(s->flying_count, -peek(q->flying));
     stats_add(&s->past, q);
     s->wordless -= q->desc.done == NULL;
     q->gone = true;

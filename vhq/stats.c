@@ -14,6 +14,7 @@ void stats_add(struct vhq_stats *sum, struct vhq *q)
     sum->completed += peek(q->completed);
     sum->dropped += peek(q->dropped);
     sum->markers += peek(q->markers);
+    sum->gates += peek(q->gates);
     sum->holds += peek(q->holds);
     sum->hold_ns += peek(q->hold_ns);
     sum->buffered_now += (uint32_t)(published > retired ? published - retired : 0);

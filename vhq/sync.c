@@ -200,7 +200,8 @@ static void patience_wait(struct patience *p, struct vhq *q)
         prctl(PR_SET_TIMERSLACK, 1ul);
     }
     if (now > p->probe_ns) {
-        sync_probe(q);
+        if (!gate_used(q->set) || !order_held(q)) /* else it would only pile up behind a gate */
+            sync_probe(q);
         p->probe_ns = now + GUARD_MS * NS_PER_MS;
     }
     nap_ns(p->nap_ns);

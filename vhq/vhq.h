@@ -54,6 +54,10 @@ struct vhq_ops {
      * complete. Called from any thread, never twice at once for one vHQ; a sync that sees no progress
      * asks for the newest value once more, to learn whether the context is alive. */
     int (*mark)(void *user, struct vhq *q, void *stream, uint32_t value);
+    /* As mark, and behind the write a gate: the stream goes no further while its hold word is not 0.
+     * Answers VHQ_NO_GATE where it has put neither there, because that stream must not be stopped
+     * now. NULL: there are no gates. */
+    int (*gate)(void *user, struct vhq *q, void *stream, uint32_t value);
     /* Newest marker value known complete in `stream`: used only where a vHQ has no completion
      * word (no memops: the shim polls pooled events). May be NULL if every vHQ has a word. Called
      * from any thread, several at once, but never after vhq_destroy returned. */
@@ -77,6 +81,9 @@ struct vhq_config {
      * at least 256). NULL: always the strict cap. */
     const _Atomic uint32_t *above;
     const struct vhq_times *times; /* NULL: none are kept */
+    /* Nonzero: streams may have gates, now. While they do the cap is relaxed: however much is in
+     * flight, a hold stops it at the next gate. NULL: no gates. */
+    const _Atomic uint32_t *gates;
 };
 
 /* Defaults of vhq_config, as documented for CUTIN_BUDGET_US, CUTIN_DEPTH and CUTIN_QUEUE. */
@@ -84,6 +91,7 @@ struct vhq_config {
 #define VHQ_DEFAULT_DEPTH     32
 #define VHQ_DEFAULT_QUEUE     4096
 #define VHQ_UNKNOWN_NS        20000 /* estimate of a command nothing is known about */
+#define VHQ_NO_GATE           (-1)  /* see vhq_ops.gate */
 
 int vhq_set_create(const struct vhq_config *cfg, const struct vhq_ops *ops, void *user,
                    struct vhq_set **out);
@@ -120,9 +128,10 @@ enum {
     VHQ_FREE = 1u << 0,        /* waits, host functions, records: do not consume the cap */
     VHQ_MUST_INLINE = 1u << 1, /* cannot be copied: vhq_begin waits until the caller may submit */
     VHQ_MUST_BUFFER =
-        1u << 2, /* not to run in the calling thread (deferred destroys): VHQ_BUFFER, up
+        1u << 2,         /* not to run in the calling thread (deferred destroys): VHQ_BUFFER, up
                                   to 256 bytes always. Where there is no other thread (within a
                                   command's run, in a forked child, without memory) vhq_end runs it */
+    VHQ_CLOSE = 1u << 3, /* overlaps with the one before it: no gate between the two */
 };
 
 struct vhq_req {
@@ -198,7 +207,8 @@ uint32_t vhq_reset(struct vhq *q);
 /* ---- figures ------------------------------------------------------------------------------- */
 
 struct vhq_stats {
-    uint64_t inlined, buffered, submitted, completed, dropped, markers;
+    uint64_t inlined, buffered, submitted, completed, dropped;
+    uint64_t markers, gates; /* gates have a marker each, which counts */
     uint64_t holds, hold_ns; /* finished holds that found work buffered, and their total time */
     uint64_t cap_lifts;      /* progress guard */
     uint64_t gpu_ns;         /* estimated GPU time of what is known complete; of sets only */

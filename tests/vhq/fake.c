@@ -27,9 +27,9 @@ static uint64_t stamp(struct world *w)
 
 /* ---- the driver ------------------------------------------------------------------------------ */
 
-static void device_push(struct stream *s, int command, uint32_t value)
+static void device_push(struct stream *s, int command, uint32_t value, bool gate)
 {
-    s->work[s->tail++] = (struct work){command, value};
+    s->work[s->tail++] = (struct work){command, value, gate};
 }
 
 static int driver_submit(struct world *w, int index)
@@ -46,7 +46,7 @@ static int driver_submit(struct world *w, int index)
     atomic_store(&c->submitted, stamp(w));
     atomic_fetch_add(&c->submits, 1);
     if (c->fail == 0) {
-        device_push(s, index, 0);
+        device_push(s, index, 0, false);
         w->flying_ns += c->capped ? c->est_ns : 0;
         s->flying += c->capped;
         atomic_fetch_add(&s->submitted, 1);
@@ -84,9 +84,21 @@ static int driver_mark(void *user, struct vhq *q, void *stream, uint32_t value)
     if (w->refuse_marks)
         ret = 1;
     else
-        device_push(s, NONE, value);
+        device_push(s, NONE, value, false);
     pthread_mutex_unlock(&w->lock);
     return ret;
+}
+
+static int driver_gate(void *user, struct vhq *q, void *stream, uint32_t value)
+{
+    struct world *w = user;
+    pthread_mutex_lock(&w->lock);
+    bool refused = w->refuse_gates;
+    atomic_fetch_add(&w->gate_calls, 1);
+    if (!refused)
+        device_push(stream, NONE, value, true);
+    pthread_mutex_unlock(&w->lock);
+    return refused ? VHQ_NO_GATE : 0;
 }
 
 static uint32_t driver_poll(void *user, struct vhq *q, void *stream)
@@ -110,7 +122,8 @@ static void driver_failed(void *user, struct vhq *q, int err)
 struct world *world_new(const struct vhq_config *cfg)
 {
     struct world *w = calloc(1, sizeof(*w));
-    struct vhq_ops ops = {.mark = driver_mark, .poll = driver_poll, .failed = driver_failed};
+    struct vhq_ops ops = {
+        .mark = driver_mark, .gate = driver_gate, .poll = driver_poll, .failed = driver_failed};
     w->cfg = cfg != NULL ? *cfg : (struct vhq_config){0};
     pthread_mutex_init(&w->lock, NULL);
     for (int e = 0; e < EVENTS_MAX; e++) {
@@ -288,14 +301,27 @@ static void device_complete(struct stream *s)
     atomic_fetch_add(&s->completed, 1);
 }
 
+/* Something is at the head, and is no closed gate; of that the marker is written all the same. */
+static bool device_passes(struct stream *s)
+{
+    if (s->head == s->tail)
+        return false;
+    struct work *k = &s->work[s->head];
+    if (!k->gate || atomic_load(&s->hold) == 0)
+        return true;
+    s->polled = k->value;
+    atomic_store_explicit(&s->done, k->value, memory_order_release);
+    return false;
+}
+
 bool device_step(struct world *w, int stream)
 {
     struct stream *s = &w->stream[stream];
     pthread_mutex_lock(&w->lock);
-    bool any = s->head < s->tail;
+    bool any = device_passes(s);
     if (any)
         device_complete(s);
-    while (s->head < s->tail && s->work[s->head].command == NONE)
+    while (device_passes(s) && s->work[s->head].command == NONE)
         device_complete(s);
     pthread_mutex_unlock(&w->lock);
     return any;

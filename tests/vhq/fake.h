@@ -43,6 +43,7 @@ struct stream {
     struct work {
         int command; /* NONE: a marker */
         uint32_t value;
+        bool gate; /* behind the marker */
     } * work;
     uint32_t head, tail; /* work[head..tail) is in the device */
     uint32_t flying;
@@ -58,7 +59,7 @@ struct event {
 struct world {
     struct vhq_set *set;
     struct vhq_config cfg;
-    _Atomic uint32_t above;
+    _Atomic uint32_t above, gates;
     struct stream stream[STREAMS_MAX];
     struct event event[EVENTS_MAX];
     struct command command[COMMANDS_MAX];
@@ -67,8 +68,8 @@ struct world {
 
     pthread_mutex_t lock; /* the device */
     uint64_t flying_ns;
-    bool stuck, refuse_marks;
-    _Atomic int mark_calls, fails, fail_code;
+    bool stuck, refuse_marks, refuse_gates;
+    _Atomic int gate_calls, mark_calls, fails, fail_code;
     _Atomic int run_wait, in_run; /* the driver does not return while run_wait; who is inside */
     pthread_t device;
     _Atomic bool running;
@@ -102,7 +103,8 @@ int submitted_count(struct world *w);
 
 /* ---- the device ------------------------------------------------------------------------------ */
 
-/* Completes the oldest command of a stream, with the markers behind it; false if there is none. */
+/* Completes the oldest command of a stream, with the markers behind it; false if there is none, or
+ * it stands behind a closed gate. */
 bool device_step(struct world *w, int stream);
 void device_finish(struct world *w); /* everything */
 void device_start(struct world *w, uint32_t seed);

@@ -1,0 +1,212 @@
+/*
+ * vhq_gate.c - where gates go, and how deep the cap is because of them. The clock stands still: what
+ * is in flight is what the test let complete.
+ */
+#include <criterion/criterion.h>
+
+#include "tests/vhq/fake.h"
+#include "vhq/internal.h"
+
+/* A world with gates and somebody above: 100 us between two gates, 16 x 200 us in flight. */
+static _Atomic uint32_t gates, above;
+static struct world *gated(void)
+{
+    clock_freeze();
+    atomic_store(&gates, 1);
+    atomic_store(&above, 1);
+    return world_new(
+        &(struct vhq_config){.budget_us = 200, .depth = 4, .above = &above, .gates = &gates});
+}
+
+static void end(struct world *w)
+{
+    hold_all(w, false);
+    device_start(w, 1);
+    vhq_set_sync(w->set, false);
+    device_stop(w);
+    cr_assert_null(check_order(w), "%s", check_order(w));
+    world_free(w);
+}
+
+static uint32_t in_device(struct world *w, int stream)
+{
+    return atomic_load(&w->stream[stream].submitted) - atomic_load(&w->stream[stream].completed);
+}
+
+/* Commands of `stream` in the device between the n-th gate of it and the one before. */
+static int between_gates(struct world *w, int stream, int n)
+{
+    struct stream *s = &w->stream[stream];
+    int commands = 0;
+    for (uint32_t i = 0; i < s->tail; i++) {
+        if (s->work[i].gate && n-- == 0)
+            return commands;
+        commands = s->work[i].gate ? 0 : commands + (s->work[i].command != NONE);
+    }
+    return -1;
+}
+
+Test(gate, stands_after_so_much_estimated_work)
+{
+    struct world *w = gated();
+    int a = world_stream(w, VHQ_NONBLOCKING);
+    for (int i = 0; i < 21; i++)
+        launch(w, a, 20);
+    cr_assert_eq(w->gate_calls, 4, "%d", w->gate_calls);
+    for (int n = 0; n < 4; n++)
+        cr_assert_eq(between_gates(w, a, n), 5);
+    end(w);
+}
+
+Test(gate, goes_in_front_of_the_next_command_and_never_at_the_end)
+{
+    struct world *w = gated();
+    int a = world_stream(w, VHQ_NONBLOCKING);
+    launch(w, a, 500);
+    world_call(w, &(struct call){.stream = a, .flags = VHQ_FREE});
+    cr_assert_eq(w->gate_calls, 0);
+    launch(w, a, 500);
+    cr_assert_eq(w->gate_calls, 1);
+    cr_assert_eq(between_gates(w, a, 0), 2); /* behind the free one, too */
+    end(w);
+}
+
+Test(gate, makes_the_cap_deep)
+{
+    struct world *w = gated();
+    int a = world_stream(w, VHQ_NONBLOCKING);
+    for (int i = 0; i < 100; i++)
+        launch(w, a, 10);
+    WAIT_FOR(in_device(w, a) == 100); /* 1 ms, with a budget of 200 us and a depth of 4 */
+    end(w);
+}
+
+Test(gate, a_hold_stops_what_is_in_flight_at_the_next_one)
+{
+    struct world *w = gated();
+    int a = world_stream(w, VHQ_NONBLOCKING);
+    for (int i = 0; i < 40; i++)
+        launch(w, a, 20);
+    cr_assert_eq(in_device(w, a), 40);
+    device_step(w, a);
+    hold_all(w, true);
+    device_finish(w);
+    cr_assert_eq(atomic_load(&w->stream[a].completed), 5);
+    hold_all(w, false);
+    device_finish(w);
+    cr_assert_eq(atomic_load(&w->stream[a].completed), 40);
+    end(w);
+}
+
+Test(gate, is_further_off_with_nobody_above)
+{
+    struct world *w = gated();
+    int a = world_stream(w, VHQ_NONBLOCKING);
+    atomic_store(&above, 0);
+    for (int i = 0; i < 21; i++)
+        launch(w, a, 100);
+    cr_assert_eq(w->gate_calls, 2);
+    end(w);
+}
+
+Test(gate, streams_that_run_beside_each_other_share_the_distance)
+{
+    struct world *w = gated();
+    int a = world_stream(w, VHQ_NONBLOCKING), b = world_stream(w, VHQ_NONBLOCKING);
+    struct vhq_stats stats;
+    launch(w, a, 10);
+    launch(w, b, 10);
+    vhq_set_stats(w->set, &stats); /* a look: both are known to be in flight */
+    for (int i = 0; i < 21; i++)
+        launch(w, i % 2 ? a : b, 50);
+    cr_assert_eq(w->gate_calls, 19, "%d", w->gate_calls);
+    end(w);
+}
+
+Test(gate, never_between_commands_that_overlap)
+{
+    struct world *w = gated();
+    int a = world_stream(w, VHQ_NONBLOCKING);
+    launch(w, a, 500);
+    for (int i = 0; i < 5; i++)
+        world_call(w, &(struct call){.stream = a, .flags = VHQ_CLOSE, .est_ns = 500000});
+    device_start(w, 1); /* no gate: the strict cap lets them in one by one */
+    WAIT_FOR(submitted_count(w) == 6);
+    cr_assert_eq(w->gate_calls, 0);
+    launch(w, a, 500);
+    vhq_drain(w->stream[a].q, false);
+    cr_assert_eq(w->gate_calls, 1);
+    device_stop(w);
+    end(w);
+}
+
+Test(gate, a_stream_that_refuses_one_is_under_the_strict_cap)
+{
+    struct world *w = gated();
+    int a = world_stream(w, VHQ_NONBLOCKING), b = world_stream(w, VHQ_NONBLOCKING);
+    w->refuse_gates = true;
+    for (int i = 0; i < 40; i++)
+        launch(w, a, 60);
+    for (int i = 0; i < 5; i++) { /* the dispatcher has been looking */
+        world_call(w, &(struct call){.stream = b, .flags = VHQ_FREE | VHQ_MUST_BUFFER});
+        vhq_drain(w->stream[b].q, false);
+    }
+    cr_assert_leq(in_device(w, a), 4, "%u", in_device(w, a));
+    cr_assert_gt(w->mark_calls, 0);
+    pthread_mutex_lock(&w->lock);
+    w->refuse_gates = false;
+    pthread_mutex_unlock(&w->lock);
+    device_start(w, 1);
+    WAIT_FOR(submitted_count(w) == 45);
+    device_stop(w);
+    struct vhq_stats stats;
+    vhq_get_stats(w->stream[a].q, &stats);
+    cr_assert_gt(stats.gates, 0);
+    end(w);
+}
+
+Test(gate, there_are_none_while_they_are_switched_off)
+{
+    struct world *w = gated();
+    int a = world_stream(w, VHQ_NONBLOCKING);
+    atomic_store(&gates, 0);
+    device_start(w, 1);
+    for (int i = 0; i < 50; i++)
+        launch(w, a, 60);
+    vhq_drain(w->stream[a].q, false);
+    cr_assert_eq(w->gate_calls, 0);
+    device_stop(w);
+    end(w);
+}
+
+Test(gate, never_lacks_room_for_its_marker)
+{
+    struct world *w = gated();
+    int a = world_stream(w, VHQ_NONBLOCKING);
+    for (int i = 0; i < 200; i++)
+        launch(w, a, 100);
+    struct vhq_stats stats;
+    device_start(w, 7);
+    vhq_drain(w->stream[a].q, false);
+    device_stop(w);
+    vhq_get_stats(w->stream[a].q, &stats);
+    cr_assert_eq(stats.gates, 199, "%lu",
+                 (unsigned long)stats.gates); /* in front of each but one */
+    end(w);
+}
+
+Test(gate, a_sync_waits_behind_a_closed_one)
+{
+    struct world *w = gated();
+    int a = world_stream(w, VHQ_NONBLOCKING);
+    for (int i = 0; i < 40; i++)
+        launch(w, a, 20);
+    hold_all(w, true);
+    device_start(w, 3);
+    WAIT_FOR(atomic_load(&w->stream[a].completed) == 5);
+    hold_all(w, false);
+    vhq_sync(w->stream[a].q, false);
+    cr_assert_eq(atomic_load(&w->stream[a].completed), 40);
+    device_stop(w);
+    end(w);
+}

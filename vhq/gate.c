@@ -1,0 +1,64 @@
+/*
+ * gate.c - where a stream can be stopped, however much of it is in flight.
+ *
+ * A gate is a wait of the stream for its hold word to be 0, behind a marker and in front of a
+ * command that counts: while nothing holds the vHQ the device passes it, and a hold stops the
+ * stream at the next one. So what decides how long somebody above waits is no longer how much is in
+ * flight, but how much lies between two gates: `spacing` of estimated work, shared among the streams
+ * that have something in flight.
+ *
+ * A gate that is due goes in front of the next command, not behind the last one: only then is it
+ * known that the next one does not overlap with its predecessor (VHQ_CLOSE), and a stream without
+ * more work has no gate at its end. Where a gate cannot be had the strict cap is the bound again.
+ */
+#include "vhq/internal.h"
+
+enum {
+    PART = 2,           /* of the budget, between two gates */
+    ALONE_NS = 1000000, /* between two gates with nobody above */
+    SPACING_NS = 5000,  /* never less */
+};
+
+bool gate_used(const struct vhq_set *s)
+{
+    return s->cfg.gates != NULL && atomic_load_explicit(s->cfg.gates, memory_order_relaxed) != 0;
+}
+
+bool gate_deep(const struct vhq *q)
+{
+    return gate_used(q->set) && peek(q->gate) != GATE_LOST;
+}
+
+static uint64_t gate_spacing(const struct vhq_set *s)
+{
+    uint32_t streams = peek(s->flying_count);
+    uint64_t ns = cap_contended(s) ? peek(s->budget_us) * NS_PER_US / PART : ALONE_NS;
+    ns /= streams > 1 ? streams : 1;
+    return ns > SPACING_NS ? ns : SPACING_NS;
+}
+
+void gate_after(struct vhq *q, uint32_t est_ns)
+{
+    if (likely(!gate_used(q->set)))
+        return;
+    q->gate_est_ns += est_ns;
+    if (q->gate_est_ns >= gate_spacing(q->set) && peek(q->gate) == GATE_NEAR)
+        atomic_store_explicit(&q->gate, GATE_DUE, memory_order_relaxed);
+}
+
+static bool gate_place(struct vhq *q)
+{
+    if (cap_mark_gate(q) != MARK_OK)
+        return false;
+    bump(q->gates, 1u);
+    q->gate_est_ns = 0;
+    return true;
+}
+
+void gate_before(struct vhq *q, uint16_t flags)
+{
+    if (likely(peek(q->gate) == GATE_NEAR) || (flags & VHQ_FREE) || !gate_used(q->set))
+        return;
+    bool placed = !(flags & VHQ_CLOSE) && gate_place(q);
+    atomic_store_explicit(&q->gate, placed ? GATE_NEAR : GATE_LOST, memory_order_relaxed);
+}

@@ -63,6 +63,7 @@ static struct {
     /* What was ordered and is in force, to be told to a daemon that does not know it. */
     uint32_t ordered_level, ordered_weight; /* the level + 1; 0 = not ordered */
     bool paused;
+    _Atomic uint32_t generation; /* of the page's memory */
     uint32_t devices;
     uint32_t streams[PAGE_LEVELS], above_own;
     bool said[NOTICES];
@@ -127,6 +128,7 @@ static void page_identify(void)
  * gone, which opens their holds. */
 static void page_refill(const struct cutin_page *old)
 {
+    atomic_fetch_add(&self.generation, 1);
     for (uint32_t d = 0; d < self.devices; d++) {
         memcpy(self.page->device[d].uuid, old->device[d].uuid, 16);
         atomic_store_explicit(&self.page->device[d].used, 1, memory_order_release);
@@ -638,6 +640,25 @@ void client_close(void)
 struct cutin_page *client_page(void)
 {
     return self.page;
+}
+
+uint32_t client_page_generation(void)
+{
+    return atomic_load(&self.generation);
+}
+
+struct cutin_page *client_page_alias(uint32_t *generation)
+{
+    struct cutin_page *alias = NULL;
+
+    if (!usable(0, 0))
+        return NULL;
+    pthread_mutex_lock(&self.lock);
+    if (self.link == LINK_UP)
+        alias = page_alias(self.page);
+    *generation = atomic_load(&self.generation);
+    pthread_mutex_unlock(&self.lock);
+    return alias;
 }
 
 uint32_t client_level(void)

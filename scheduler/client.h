@@ -53,6 +53,12 @@ int client_open(const struct client_config *cfg);
 void client_close(void);
 
 struct cutin_page *client_page(void); /* NULL before client_open */
+/* Counts how often the page at that address was replaced by other memory. */
+uint32_t client_page_generation(void);
+/* A second mapping of the page that the daemon shares with others, for the GPU to look at: it stays
+ * that memory when the page itself is replaced. Says of which generation it is. NULL: the page is not
+ * shared now, or no memory. For munmap; not for the launch path (takes a lock). */
+struct cutin_page *client_page_alias(uint32_t *generation);
 uint32_t client_level(void);          /* granted level: never above the one asked for */
 
 /* Index of a device in the page by UUID; registers it with the daemon. -ENOSPC: not scheduled. */

@@ -121,6 +121,14 @@ void page_unmap(struct cutin_page *page)
         munmap(page, SIZE);
 }
 
+struct cutin_page *page_alias(struct cutin_page *page)
+{
+    /* mremap(2): of no old bytes, it maps what is shared once more and leaves it where it is. */
+    void *alias = mremap(page, 0, SIZE, MREMAP_MAYMOVE);
+
+    return alias == MAP_FAILED ? NULL : alias;
+}
+
 uint32_t page_level(uint32_t level, uint32_t floor, uint32_t granted)
 {
     if (level < floor)

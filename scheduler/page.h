@@ -55,13 +55,14 @@
     X(gpu_ns, "GPU time of what is known complete, estimated; without queues: time active")        \
     X(dropped, "commands dropped by resets")                                                       \
     X(waiting, "commands buffered and not submitted, now")                                         \
-    X(kernels, "kernels and graphs that the program has launched")
+    X(kernels, "kernels and graphs that the program has launched")                                  \
+    X(gates, "places where a hold can stop what the driver has")
 
 struct page_counters {
 #define PAGE_COUNTER(field, help) _Atomic uint64_t field;
     PAGE_COUNTERS(PAGE_COUNTER)
 #undef PAGE_COUNTER
-    _Atomic uint64_t reserved[5];
+    _Atomic uint64_t reserved[4];
 };
 
 /* How long things took, of the whole process. X(field, help). */
@@ -160,6 +161,8 @@ int page_map(int fd, struct cutin_page *at, struct cutin_page **page);
 /* Puts private memory, zero but for its header, over the page at the same address. */
 int page_make_private(struct cutin_page *page);
 void page_unmap(struct cutin_page *page);
+/* A second mapping of a page that was mapped from a descriptor. NULL: private memory, or none left. */
+struct cutin_page *page_alias(struct cutin_page *page);
 
 /*
  * The level that a stream made at `level` counts as in a client with this floor and level granted:

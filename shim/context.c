@@ -13,6 +13,7 @@
 #include "shim/event.h"
 #include "shim/figures.h"
 #include "shim/function.h"
+#include "shim/gate.h"
 #include "shim/mark.h"
 #include "shim/orders.h"
 #include "shim/pool.h"
@@ -249,6 +250,7 @@ CUresult context_answer(struct shim_context *ctx, CUresult r)
 
 static const struct vhq_ops ops = {.thread_start = dispatcher_start,
                                    .mark = mark_write,
+                                   .gate = gate_write,
                                    .poll = mark_poll,
                                    .failed = command_failed};
 
@@ -259,12 +261,16 @@ static int context_start_queues(struct shim_context *ctx)
                              .depth = orders_depth(),
                              .queue = cfg->queue,
                              .above = client_above_word(),
-                             .times = figures_times(ctx)};
+                             .times = figures_times(ctx),
+                             .gates = &ctx->gates};
     if (!schedule_queues(schedule_lowest()))
         return 0;
     ctx->memops = words_probe(ctx);
     profile_open(ctx->gpu);
-    return vhq_set_create(&vhq, &ops, ctx, &ctx->set);
+    int r = vhq_set_create(&vhq, &ops, ctx, &ctx->set);
+    if (r == 0)
+        gate_look(ctx);
+    return r;
 }
 
 static void context_reset(struct shim_context *ctx, CUcontext handle)
@@ -275,6 +281,8 @@ static void context_reset(struct shim_context *ctx, CUcontext handle)
     ctx->legacy = ctx->janitor = ctx->streams = NULL;
     ctx->words = NULL;
     ctx->memops = false;
+    atomic_store(&ctx->gates, 0);
+    atomic_store(&ctx->gate, NULL);
     atomic_store(&ctx->memops_seen, 0);
     ctx->published = (struct vhq_stats){0};
     atomic_store(&ctx->error, 0);
@@ -396,7 +404,7 @@ void context_finish(struct shim_context *ctx)
     context_leave(ctx);
 }
 
-void context_close(struct shim_context *ctx)
+void context_close(struct shim_context *ctx, bool alive)
 {
     pthread_mutex_lock(&lock);
     if (!table_remove(&contexts, &ctx->node)) {
@@ -410,6 +418,7 @@ void context_close(struct shim_context *ctx)
         return; /* they keep what they use */
     }
     figures_close(ctx);
+    gate_forget(ctx, alive);
     if (ctx->set)
         vhq_set_destroy(ctx->set);
     words_forget(ctx); /* no stream gives its word back any more */

@@ -37,6 +37,8 @@ struct shim_context {
     pthread_mutex_t lock;   /* the list of streams and the words */
     struct shim_stream *streams;
     struct word_page *words;
+    _Atomic uint32_t gates;       /* nonzero: `gate` may be used (vhq_config.gates) */
+    struct gate *_Atomic gate;    /* gate.h */
     bool memops;                  /* the driver has accepted a marker here */
     _Atomic uint64_t memops_seen; /* kinds of memops that it has accepted from the application */
     struct vhq_stats published;   /* what figures.c has counted so far */
@@ -67,8 +69,9 @@ CUresult context_answer(struct shim_context *ctx, CUresult r);
 
 /* A context is about to go: submit what is buffered, and wait until it is complete. */
 void context_finish(struct shim_context *ctx);
-/* Forget a context that was finished: its dispatcher, streams, words. */
-void context_close(struct shim_context *ctx);
+/* Forget a context that was finished: its dispatcher, streams, words. `alive`: the driver still has
+ * it. */
+void context_close(struct shim_context *ctx, bool alive);
 
 /* A pinned word that the GPU can write. NULL: no memory, or no memops. */
 _Atomic uint32_t *context_word_get(struct shim_context *ctx, CUdeviceptr *device);

@@ -11,7 +11,7 @@ static void closing(CUcontext handle)
     if (!ctx)
         return;
     context_finish(ctx);
-    context_close(ctx);
+    context_close(ctx, true);
 }
 
 EXPORT CUresult cuCtxDestroy(CUcontext ctx)
@@ -66,7 +66,7 @@ static CUresult primary_end(CUdevice device, CUresult (*end)(CUdevice))
     CUresult r = end(device);
     if (ctx && r == CUDA_SUCCESS &&
         REAL(cuDevicePrimaryCtxGetState)(device, &flags, &active) == CUDA_SUCCESS && !active)
-        context_close(ctx);
+        context_close(ctx, false);
     return r;
 }
 

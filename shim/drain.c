@@ -6,6 +6,7 @@
 #include "scheduler/client.h"
 #include "shim/call.h"
 #include "shim/capture.h"
+#include "shim/gate.h"
 #include "shim/profile.h"
 #include "vhq/bite.h"
 
@@ -154,6 +155,7 @@ void shim_exit_drain(void)
     atomic_store(&shim_bypass,
                  true); /* before the client goes: no wrapper may count activity now */
     client_close();
+    gate_open_all();
     profile_close();
 }
 

@@ -33,6 +33,7 @@ static void publish_queues(struct shim_context *ctx, struct page_counters *c)
     add(&c->hold_ns, now.hold_ns, before->hold_ns);
     add(&c->gpu_ns, now.gpu_ns, before->gpu_ns);
     add(&c->waiting, now.buffered_now, before->buffered_now);
+    add(&c->gates, now.gates, before->gates);
     add(&c->dropped, now.dropped, before->dropped);
     *before = now;
 }

@@ -207,6 +207,19 @@ static bool attributes_plain(const CUlaunchConfig *config)
     return true;
 }
 
+/* It may begin before its predecessor has ended: nothing must come between the two. */
+static bool attributes_close(const CUlaunchConfig *config)
+{
+    for (unsigned i = 0; config && config->attrs && i < config->numAttrs; i++) {
+        const CUlaunchAttribute *a = &config->attrs[i];
+        if ((a->id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION &&
+             a->value.programmaticStreamSerializationAllowed) ||
+            a->id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT)
+            return true;
+    }
+    return false;
+}
+
 static bool attributes_cooperative(const CUlaunchConfig *config)
 {
     for (unsigned i = 0; config && i < config->numAttrs; i++)
@@ -311,6 +324,8 @@ static void launch_prepare(struct launch *l, struct call *c, struct shim_stream 
     l->known = function_of(l->function, s->ctx);
     c->req.est_ns = l->known ? estimate_ns(launch_estimate(l)) : VHQ_UNKNOWN_NS;
     c->req.flags |= BITE_OVERTAKES(launch_overtakes);
+    if (attributes_close(l->config))
+        c->req.flags |= VHQ_CLOSE;
     if (!launch_known(l))
         return;
     if (!s->per_thread) /* one that the driver may refuse is no sample */

@@ -68,8 +68,24 @@ CUresult mark_memop(CUstream stream, CUdeviceptr word, uint32_t value)
     return REAL(cuStreamWriteValue32)(stream, word, value, 0);
 }
 
-static CUresult write_now(struct shim_stream *s, uint32_t value)
+CUresult mark_gate(CUstream stream, CUdeviceptr word, uint32_t value, CUdeviceptr gate)
 {
+    CUstreamBatchMemOpParams op[2] = {
+        {.writeValue = {.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32,
+                        .address = word,
+                        .value = value}},
+        {.waitValue = {.operation = CU_STREAM_MEM_OP_WAIT_VALUE_32,
+                       .address = gate,
+                       .value = 0,
+                       .flags = CU_STREAM_WAIT_VALUE_EQ}},
+    };
+    return REAL(cuStreamBatchMemOp_v2)(stream, 2, op, 0);
+}
+
+static CUresult write_now(struct shim_stream *s, uint32_t value, CUdeviceptr gate)
+{
+    if (gate)
+        return mark_gate(s->handle, s->word_device, value, gate);
     if (!s->ring)
         return mark_memop(s->handle, s->word_device, value);
     pthread_mutex_lock(&s->ring->lock);
@@ -78,13 +94,13 @@ static CUresult write_now(struct shim_stream *s, uint32_t value)
     return r;
 }
 
-/* The application's thread may have another context current, or none. */
-static CUresult write_in_context(struct shim_stream *s, uint32_t value)
+/* `gate` 0: none. The application's thread may have another context current, or none. */
+static CUresult write_in_context(struct shim_stream *s, uint32_t value, CUdeviceptr gate)
 {
     if (likely(vhq_in_dispatcher() || context_handle() == s->ctx->handle))
-        return write_now(s, value);
+        return write_now(s, value, gate);
     struct context_scope scope = context_push(s->ctx);
-    CUresult r = write_now(s, value);
+    CUresult r = write_now(s, value, gate);
     context_pop(scope);
     return r;
 }
@@ -96,32 +112,38 @@ static bool mark_refused(const struct shim_stream *s)
            (capture_any() && capture_active(s->handle));
 }
 
-static CUresult write_allowed(struct shim_stream *s, uint32_t value)
+static CUresult write_allowed(struct shim_stream *s, uint32_t value, CUdeviceptr gate)
 {
-    return mark_refused(s) ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : write_in_context(s, value);
+    return mark_refused(s) ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
+                           : write_in_context(s, value, gate);
 }
 
 /* Any work in the legacy stream spoils the capture of a blocking one, so none may begin between the
  * look and the marker. Other streams are marked in turns, and so do their captures begin. */
-static CUresult write_legacy(struct shim_stream *s, uint32_t value)
+static CUresult write_legacy(struct shim_stream *s, uint32_t value, CUdeviceptr gate)
 {
     pthread_mutex_lock(&capture_beginning);
-    CUresult r = write_allowed(s, value);
+    CUresult r = write_allowed(s, value, gate);
     pthread_mutex_unlock(&capture_beginning);
+    return r;
+}
+
+CUresult mark_write_gate(struct shim_stream *s, uint32_t value, CUdeviceptr gate)
+{
+    CUresult r =
+        s->kind == VHQ_LEGACY ? write_legacy(s, value, gate) : write_allowed(s, value, gate);
+    if (r == CUDA_SUCCESS)
+        atomic_store_explicit(&s->marked, value, memory_order_relaxed);
     return r;
 }
 
 int mark_write(void *user, struct vhq *q, void *stream, uint32_t value)
 {
     struct shim_stream *s = vhq_user(q);
-    if (s->janitor) {
-        atomic_store_explicit(&s->host_word, value, memory_order_release);
-        return 0;
-    }
-    CUresult r = s->kind == VHQ_LEGACY ? write_legacy(s, value) : write_allowed(s, value);
-    if (r == CUDA_SUCCESS)
-        atomic_store_explicit(&s->marked, value, memory_order_relaxed);
-    return (int)r;
+    if (!s->janitor)
+        return (int)mark_write_gate(s, value, 0);
+    atomic_store_explicit(&s->host_word, value, memory_order_release);
+    return 0;
 }
 
 uint32_t mark_poll(void *user, struct vhq *q, void *stream)

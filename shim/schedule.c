@@ -11,6 +11,7 @@
 #include "shim/capture.h"
 #include "shim/context.h"
 #include "shim/figures.h"
+#include "shim/gate.h"
 #include "shim/orders.h"
 #include "shim/outside.h"
 #include "shim/stream.h"
@@ -81,7 +82,14 @@ static void stream_look(struct shim_stream *s)
 
 static void context_look(struct shim_context *ctx, void *user)
 {
+    if (gate_closed(ctx)) {
+        /* What is done behind a closed gate cannot be asked for, and who waits there may hold a lock
+         * of the driver: this thread must not, or nobody could open the gate. */
+        figures_publish(ctx);
+        return;
+    }
     struct context_scope scope = context_push(ctx);
+    gate_look(ctx);
     pthread_mutex_lock(&ctx->lock);
     for (struct shim_stream *s = ctx->streams; s; s = s->next)
         if (atomic_load(&s->state) == STREAM_LIVE)
@@ -96,6 +104,7 @@ static void schedule_tick(void *user)
 {
     if (atomic_load_explicit(&shim_bypass, memory_order_relaxed))
         return;
+    gate_open_stale();
     context_each(context_look, NULL);
     outside_look();
 }

@@ -8,6 +8,7 @@
 #include "scheduler/client.h"
 #include "shim/capture.h"
 #include "shim/figures.h"
+#include "shim/gate.h"
 #include "shim/hint.h"
 #include "shim/mark.h"
 #include "shim/outside.h"
@@ -97,6 +98,7 @@ struct shim_stream *stream_add(struct shim_context *ctx, CUstream handle, unsign
     if (hint_thread_level >= 0 && handle != CU_STREAM_LEGACY)
         s->level = (uint32_t)hint_thread_level < schedule_highest() ? (uint32_t)hint_thread_level
                                                                     : schedule_highest();
+    gate_note_level(s->level);
     s->tracked = s->level > CUTIN_LEVEL_BE && ctx->gpu->index >= 0;
     if (ctx->set && schedule_queues(s->level))
         stream_give_queue(s, priority);

@@ -35,6 +35,11 @@ bool vhq_set_idle(struct vhq_set *set)
     return set_idle(set);
 }
 
+bool vhq_set_flying(const struct vhq_set *set)
+{
+    return peek(set->sum_ns) != 0;
+}
+
 void vhq_drain(struct vhq *q, bool boost)
 {
     if (ring_empty(&q->ring) || passive())

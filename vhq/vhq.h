@@ -184,6 +184,7 @@ void vhq_fence_drain(struct vhq_fence *f, bool boost);
 
 bool vhq_idle(struct vhq *q);           /* nothing buffered in this vHQ */
 bool vhq_set_idle(struct vhq_set *set); /* nothing buffered in the context: one atomic load */
+bool vhq_set_flying(const struct vhq_set *set); /* something may be in flight: one atomic load */
 /* Wait until everything buffered when called was submitted. */
 void vhq_drain(struct vhq *q, bool boost);
 void vhq_set_drain(struct vhq_set *set, bool boost);

@@ -47,6 +47,8 @@ static const char *objection(const struct shim_context *ctx)
 {
     if (schedule_lowest() != schedule_highest() || mixed())
         return "streams of this process have different levels";
+    if (schedule_highest() >= CUTIN_LEVEL_RT)
+        return "real-time work is not stopped in the driver";
     if (!ctx->memops || !api_real[API_cuStreamBatchMemOp_v2])
         return "the driver has no stream memory operations, version 2 (CUDA 11.7)";
     if (config_get()->inline_only)

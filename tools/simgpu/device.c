@@ -395,6 +395,7 @@ uint32_t device_stream_open(struct device *d, uint32_t context, int priority)
         s->client = d->client;
         s->context = context % DEVICE_CONTEXTS;
         s->priority = priority;
+        s->queue = 0;
         s->head = 1;
         s->tail = s->reaped = 0;
         publish();

@@ -33,8 +33,8 @@ enum {
 enum op_kind {
     OP_KERNEL, /* takes `sms` for its cost, while its context has the GPU */
     OP_COPY,   /* takes a copy engine for its cost */
-    OP_MARK,   /* takes no time */
-    OP_WAIT,   /* ends when its owner says so: memop waits */
+    OP_MARK,   /* takes its cost and nothing else; event records have none */
+    OP_WAIT,   /* the same, and ends when its owner says so: memop waits */
     OP_HOST,   /* the same: host functions */
 };
 enum op_state { OP_QUEUED, OP_RUNNING, OP_PAUSED, OP_HANDED, OP_DONE };
@@ -64,7 +64,7 @@ struct device_stream {
     uint32_t generation;
     uint32_t client, context; /* slots */
     int32_t priority;         /* lower is more urgent, as in CUDA */
-    uint32_t spare;
+    uint32_t queue;           /* hardware queue within the context; 0 = its own */
     uint64_t head;   /* the first op that is not done; tail + 1 when all are */
     uint64_t tail;   /* the last op submitted */
     uint64_t reaped; /* the last op whose owner has dealt with its completion */

@@ -19,10 +19,8 @@
 #include <unistd.h>
 
 enum {
-    POLL_LEAST_NS =
-        10000, /* between looks at a memop wait: a part of the time that it has lasted, */
-    POLL_MOST_NS = 200000, /* within these bounds */
-    POLL_PART = 16,
+    POLL_PART = 64,         /* looks at a long wait are this part of its length apart, */
+    POLL_MOST = 10,         /* but no more than so many polling intervals */
     LIVENESS_NS = 20000000, /* between looks for dead neighbours */
     STOP_PATIENCE_MS = 200,
 };
@@ -105,6 +103,7 @@ bool engine_lane_open(struct sim_stream *s)
     device_lock(&engine.device);
     uint32_t id = device_stream_open(&engine.device, s->context->device_context, s->priority);
     if (id) {
+        device_stream(&engine.device, id)->queue = s->queue;
         atomic_store(&s->device_stream, id);
         atomic_store(&engine.lanes[id % DEVICE_STREAMS], s);
     }
@@ -301,11 +300,11 @@ static void hosts_dispatch(void)
 
 static uint64_t waits_due(uint64_t now)
 {
-    uint64_t due = DEVICE_NEVER;
+    uint64_t due = DEVICE_NEVER, poll_ns = (uint64_t)config_get()->poll_us * 1000u;
     for (size_t i = 0; i < engine.waiting_count; i++) {
         uint64_t step = (now - engine.waiting[i].start_ns) / POLL_PART;
-        step = step < POLL_LEAST_NS ? POLL_LEAST_NS : step;
-        step = step > POLL_MOST_NS ? POLL_MOST_NS : step;
+        step = step < poll_ns ? poll_ns : step;
+        step = step > poll_ns * POLL_MOST ? poll_ns * POLL_MOST : step;
         due = now + step < due ? now + step : due;
     }
     return due;

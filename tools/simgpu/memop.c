@@ -127,7 +127,9 @@ static void batch_build(const Op *ops, unsigned int count, struct work *w)
     bool waits = false;
     for (unsigned int i = 0; i < count; i++)
         waits |= op_waits(&ops[i]);
+    uint64_t each = (uint64_t)(waits ? config_get()->wait_ns : config_get()->write_ns);
     *w = (struct work){.kind = waits ? WORK_WAIT : WORK_MARK,
+                       .cost_ns = count * each,
                        .effect = batch_effect,
                        .poll = waits ? batch_poll : NULL,
                        .blob = (void *)(uintptr_t)ops,

@@ -368,6 +368,8 @@ SIM_EXPORT CUresult cuMemHostRegister_v2(void *ptr, size_t bytes, unsigned int f
     CUresult rc = alloc_begin(&ctx);
     if (rc != CUDA_SUCCESS)
         return rc;
+    if (!config_get()->host_register)
+        return CUDA_ERROR_NOT_SUPPORTED;
     if (ptr == NULL || bytes == 0 || (flags & ~(unsigned int)REGISTER_FLAGS) != 0)
         return CUDA_ERROR_INVALID_VALUE;
     struct memory m = {.base = (uintptr_t)ptr,

@@ -35,6 +35,10 @@ static const struct variable variables[] = {
     {"MEM_MB", INTEGER, AT(mem_mb), 16, 1048576, 16384, NULL},
     {"KERNEL_US", INTEGER, AT(kernel_us), 0, 10000000, 10, NULL},
     {"DRIVER_VERSION", INTEGER, AT(driver_version), 11000, 13990, 13000, NULL},
+    {"WRITE_NS", INTEGER, AT(write_ns), 0, 1000000, 500, NULL},
+    {"WAIT_NS", INTEGER, AT(wait_ns), 0, 1000000, 800, NULL},
+    {"POLL_US", INTEGER, AT(poll_us), 1, 10000, 20, NULL},
+    {"HOST_REGISTER", SWITCH, AT(host_register), 0, 1, 1, NULL},
     {"MEMOPS", SWITCH, AT(memops), 0, 1, 1, NULL},
     {"NULL", SWITCH, AT(null_mode), 0, 1, 0, NULL},
     {"LOG", PATH, AT(log), 0, 0, 0, ""},
@@ -157,10 +161,20 @@ static const struct variable *variable_find(const char *name, size_t length)
     return NULL;
 }
 
+/* The driver's own variable, with its bounds. */
+static void connections_read(void)
+{
+    enum { STANDARD = 8, MOST = SIM_CONNECTIONS };
+    const char *text = getenv("CUDA_DEVICE_MAX_CONNECTIONS");
+    long n = text ? strtol(text, NULL, 10) : STANDARD;
+    config.connections = n < 1 ? STANDARD : n > MOST ? MOST : (int)n;
+}
+
 static void config_read(void)
 {
     for (size_t i = 0; i < VARIABLES; i++)
         variable_standard(&variables[i]);
+    connections_read();
     for (char **e = environ; e && *e; e++) {
         if (strncmp(*e, prefix, sizeof prefix - 1) != 0)
             continue;

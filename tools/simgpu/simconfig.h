@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+enum { SIM_CONNECTIONS = 32 };
+
 struct sim_config {
     char id[64];           /* SIMGPU_ID: processes that name the same id share the devices */
     int devices;           /* SIMGPU_DEVICES */
@@ -19,6 +21,11 @@ struct sim_config {
     int mem_mb;            /* SIMGPU_MEM_MB: per device */
     int kernel_us;         /* SIMGPU_KERNEL_US: kernels that the simulator does not know */
     int driver_version;    /* SIMGPU_DRIVER_VERSION */
+    int write_ns;          /* SIMGPU_WRITE_NS: the device's front end, per memop write */
+    int wait_ns;           /* SIMGPU_WAIT_NS: the same per memop wait, open or not */
+    int poll_us;           /* SIMGPU_POLL_US: between looks at a wait that is not over */
+    int connections;       /* CUDA_DEVICE_MAX_CONNECTIONS: hardware queues of a context */
+    bool host_register;    /* SIMGPU_HOST_REGISTER */
     bool memops;           /* SIMGPU_MEMOPS */
     bool null_mode;        /* SIMGPU_NULL */
     char log[256];         /* SIMGPU_LOG: file, or empty */

@@ -87,6 +87,32 @@ struct point stream_tail(const struct sim_stream *s)
     return (struct point){atomic_load(&s->device_stream), atomic_load(&s->submitted)};
 }
 
+/* ---- hardware queues --------------------------------------------------------------------------- */
+
+/* Streams share the queues of their context: a new one takes the one with the fewest. Those of a graph
+ * launch are the driver's own affair. 0: a queue to itself. */
+static uint32_t queue_take(struct context_queues *q, enum stream_role role)
+{
+    uint32_t best = 0;
+    if (role == STREAM_BRANCH)
+        return 0;
+    pthread_mutex_lock(&q->lock);
+    for (uint32_t i = 1; i < (uint32_t)config_get()->connections; i++)
+        best = q->sharing[i] < q->sharing[best] ? i : best;
+    q->sharing[best]++;
+    pthread_mutex_unlock(&q->lock);
+    return best + 1;
+}
+
+static void queue_give(struct context_queues *q, uint32_t queue)
+{
+    if (!queue)
+        return;
+    pthread_mutex_lock(&q->lock);
+    q->sharing[queue - 1]--;
+    pthread_mutex_unlock(&q->lock);
+}
+
 /* ---- life -------------------------------------------------------------------------------------- */
 
 static void list_add(struct sim_stream *s)
@@ -136,7 +162,9 @@ CUresult stream_create(struct sim_context *ctx, enum stream_role role, unsigned 
     s->role = role;
     s->flags = flags;
     s->priority = priority;
+    s->queue = queue_take(queues_of(ctx), role);
     if (!engine_lane_open(s)) {
+        queue_give(queues_of(ctx), s->queue);
         handle_give(&pool, s);
         return engine_stopped() ? CUDA_ERROR_DEINITIALIZED : CUDA_ERROR_OUT_OF_MEMORY;
     }
@@ -154,6 +182,7 @@ void stream_retire_if_done(struct sim_stream *s)
     if (!atomic_compare_exchange_strong(&s->closing, &closing, false))
         return; /* the engine and the destroyer both came; one takes it down */
     list_remove(s);
+    queue_give(queues_of(s->context), s->queue);
     engine_lane_close(s);
     handle_give(&pool, s);
 }
@@ -415,7 +444,7 @@ static const uint8_t op_kinds[] = {
 static struct op op_of(const struct work *w, uint64_t now)
 {
     struct op op = {.submit_ns = now, .kind = op_kinds[w->kind]};
-    if (w->kind == WORK_KERNEL || w->kind == WORK_COPY)
+    if (w->kind != WORK_HOST)
         op.cost_ns = (uint64_t)((double)w->cost_ns / config_get()->speed);
     if (w->kind == WORK_KERNEL)
         op.sms = kernel_sms(w);

@@ -10,6 +10,7 @@
 #include "tools/simgpu/device.h"
 #include "tools/simgpu/handle.h"
 #include "tools/simgpu/sim.h"
+#include "tools/simgpu/simconfig.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -36,6 +37,7 @@ struct sim_stream {
     enum stream_role role;
     unsigned int flags; /* CU_STREAM_* */
     int priority;
+    uint32_t queue;                 /* hardware queue of the context, from 1; 0: its own */
     unsigned long long id;          /* cuStreamGetId */
     struct capture *capture;        /* capture.c's; NULL = not capturing */
     _Atomic uint32_t device_stream; /* the device model's id; the points of this stream */
@@ -56,6 +58,7 @@ struct context_queues {
     pthread_mutex_t lock; /* of the list */
     struct sim_stream *streams;
     struct sim_stream *legacy;
+    uint32_t sharing[SIM_CONNECTIONS]; /* streams per hardware queue */
 };
 
 /* stream.c */

@@ -10,6 +10,8 @@
  *     order of submission. One that does not fit waits, and so do those behind it (it would get the
  *     next free SMs on real hardware too), so nothing starves.
  *   - Copies run on the copy engines whichever context has the SMs.
+ *   - Streams of a context that share a hardware queue: a memop wait at which one of them stands stops
+ *     what was submitted to the others after it.
  */
 #include "tools/simgpu/device.h"
 
@@ -20,6 +22,7 @@
 struct view {
     struct device_shared *sh;
     uint32_t count;
+    bool handed; /* some stream may stand at a wait */
     struct device_stream *streams[DEVICE_STREAMS];
 };
 
@@ -32,9 +35,14 @@ static void view_fill(struct view *v, struct device_shared *sh)
 {
     v->sh = sh;
     v->count = 0;
-    for (uint32_t i = 0; i < sh->streams_used; i++)
-        if (sh->streams[i].id && sh->streams[i].head <= sh->streams[i].tail)
-            v->streams[v->count++] = &sh->streams[i];
+    v->handed = false;
+    for (uint32_t i = 0; i < sh->streams_used; i++) {
+        struct device_stream *s = &sh->streams[i];
+        if (!s->id || s->head > s->tail)
+            continue;
+        v->streams[v->count++] = s;
+        v->handed |= stream_op(sh, s, s->head)->state == OP_HANDED;
+    }
 }
 
 /* NULL when the stream has run dry since the view was made. */
@@ -66,6 +74,24 @@ static bool op_ready(struct device_shared *sh, const struct op *op)
     return true;
 }
 
+/* The front end takes a hardware queue's commands one after the other, and stands at a wait. */
+static bool queue_stands(const struct view *v, const struct device_stream *s, const struct op *op)
+{
+    for (uint32_t i = 0; v->handed && s->queue && i < v->count; i++) {
+        const struct device_stream *other = v->streams[i];
+        const struct op *head = head_of(v, other);
+        if (other != s && other->queue == s->queue && other->context == s->context && head &&
+            head->kind == OP_WAIT && head->state == OP_HANDED && head->ticket < op->ticket)
+            return true;
+    }
+    return false;
+}
+
+static bool head_ready(const struct view *v, const struct device_stream *s, const struct op *op)
+{
+    return op_ready(v->sh, op) && !queue_stands(v, s, op);
+}
+
 /* Done at the clock. The ticket becomes the place in the order of completion: effects run by it. */
 static void head_finish(struct view *v, struct device_stream *s, struct op *op)
 {
@@ -95,11 +121,18 @@ static void op_pause(struct view *v, struct op *op)
     op->state = OP_PAUSED;
 }
 
+static void op_hand(struct view *v, struct op *op)
+{
+    publish();
+    op->state = OP_HANDED;
+    v->handed = true;
+}
+
 /* Runs, or could run if it had the resources. */
-static bool op_runnable(const struct view *v, const struct op *op)
+static bool op_runnable(const struct view *v, const struct device_stream *s, const struct op *op)
 {
     return op->state == OP_RUNNING || op->state == OP_PAUSED ||
-           (op->state == OP_QUEUED && op_ready(v->sh, op));
+           (op->state == OP_QUEUED && head_ready(v, s, op));
 }
 
 /* ---- ops that need no resources ---------------------------------------------------------------- */
@@ -124,15 +157,18 @@ static bool head_step(struct view *v, struct device_stream *s)
     if (context_of(v, s)->aborted && head_abort(v, s, op))
         return true;
     if (op->state != OP_QUEUED || op->kind == OP_KERNEL || op->kind == OP_COPY ||
-        !op_ready(v->sh, op))
+        !head_ready(v, s, op))
         return false;
+    if (op->cost_ns) {
+        op_start(v, op);
+        return false;
+    }
     if (op->kind == OP_MARK) {
         head_finish(v, s, op);
         return true;
     }
     op->start_ns = v->sh->clock;
-    publish();
-    op->state = OP_HANDED;
+    op_hand(v, op);
     return false;
 }
 
@@ -172,7 +208,7 @@ static struct op *next_to_start(struct view *v, enum op_kind kind, uint32_t gpu,
         if (!head_matches(v, s, kind, gpu) || (context && s->context != context - 1))
             continue;
         struct op *op = head_of(v, s);
-        if (op->state != OP_QUEUED || !op_ready(v->sh, op))
+        if (op->state != OP_QUEUED || !head_ready(v, s, op))
             continue;
         if (!best || more_urgent(s, op, best, head_of(v, best)))
             best = s;
@@ -233,12 +269,21 @@ static void kernels_pause(struct view *v, uint32_t gpu)
 
 /* ---- time slices ------------------------------------------------------------------------------- */
 
+/* A context does not lose the GPU because its front end has something to do between two kernels. */
+static bool head_in_front_end(const struct view *v, const struct device_stream *s)
+{
+    const struct op *op = head_of(v, s);
+    return op && (op->kind == OP_MARK || op->kind == OP_WAIT) && op->state == OP_RUNNING;
+}
+
 static void runnable_contexts(const struct view *v, uint32_t gpu, bool runnable[DEVICE_CONTEXTS])
 {
     memset(runnable, 0, DEVICE_CONTEXTS);
     for (uint32_t i = 0; i < v->count; i++) {
         const struct device_stream *s = v->streams[i];
-        if (head_matches(v, s, OP_KERNEL, gpu) && op_runnable(v, head_of(v, s)))
+        if (head_matches(v, s, OP_KERNEL, gpu) && op_runnable(v, s, head_of(v, s)))
+            runnable[s->context] = true;
+        if (s->context + 1 == v->sh->gpus[gpu].current && head_in_front_end(v, s))
             runnable[s->context] = true;
     }
 }
@@ -348,7 +393,11 @@ static void running_finish(struct view *v)
 {
     for (uint32_t i = 0; i < v->count; i++) {
         struct op *op = head_of(v, v->streams[i]);
-        if (op && op->state == OP_RUNNING && op->end_ns <= v->sh->clock)
+        if (!op || op->state != OP_RUNNING || op->end_ns > v->sh->clock)
+            continue;
+        if (op->kind == OP_WAIT)
+            op_hand(v, op);
+        else
             head_finish(v, v->streams[i], op);
     }
 }
@@ -474,7 +523,7 @@ static uint64_t head_due(const struct view *v, const struct device_stream *s,
         return op->end_ns;
     if (op->state == OP_HANDED)
         return op->flags & OP_TAKEN ? DEVICE_NEVER : 0;
-    if (!op_runnable(v, op))
+    if (!op_runnable(v, s, op))
         return DEVICE_NEVER;
     if (op->kind == OP_KERNEL)
         return kernel_due(v, s, op, turn);

@@ -28,6 +28,9 @@ static const char help[] =
     "  --record       print the first program as recorded.c wants it, and run nothing\n"
     "  --bug NAME     give the library a deliberate bug (vhq/bite.h)\n"
     "  --bite NAME    how many programs until a deliberate bug is found; all: each of them\n"
+    "  --gates MODE   CUTIN_GATES; on: with one after every few kernels; mirrored: the same, and "
+    "a\n"
+    "                 driver that does not register memory (default auto)\n"
     "  --real         use the real driver instead of the simulated one\n"
     "  --stop-after N stop after N failures (default 3)\n"
     "  --no-shrink    print failing programs whole\n"
@@ -238,12 +241,14 @@ static char *beside(const char *relative)
 
 int main(int argc, char **argv)
 {
-    static const struct option table[] = {
-        {"programs", 1, NULL, 'n'}, {"seed", 1, NULL, 's'},       {"mask", 1, NULL, 'm'},
-        {"repeat", 1, NULL, 'r'},   {"preload", 1, NULL, 'p'},    {"bite", 1, NULL, 'b'},
-        {"bug", 1, NULL, 'B'},      {"recorded", 0, NULL, 'c'},   {"record", 0, NULL, 'C'},
-        {"real", 0, NULL, 'R'},     {"stop-after", 1, NULL, 'x'}, {"no-shrink", 0, NULL, 'S'},
-        {"print", 0, NULL, 'P'},    {"help", 0, NULL, 'h'},       {0}};
+    static const struct option table[] = {{"programs", 1, NULL, 'n'},  {"seed", 1, NULL, 's'},
+                                          {"mask", 1, NULL, 'm'},      {"repeat", 1, NULL, 'r'},
+                                          {"preload", 1, NULL, 'p'},   {"bite", 1, NULL, 'b'},
+                                          {"gates", 1, NULL, 'g'},     {"bug", 1, NULL, 'B'},
+                                          {"recorded", 0, NULL, 'c'},  {"record", 0, NULL, 'C'},
+                                          {"real", 0, NULL, 'R'},      {"stop-after", 1, NULL, 'x'},
+                                          {"no-shrink", 0, NULL, 'S'}, {"print", 0, NULL, 'P'},
+                                          {"help", 0, NULL, 'h'},      {0}};
     struct options o = {
         .programs = 2000, .repeat = 1, .stop_after = 3, .seed = 1, .mask = ~0ull, .shrink = true};
     struct pair_config config = {.preload = beside("../lib/libcutin.so"),
@@ -267,6 +272,9 @@ int main(int argc, char **argv)
             break;
         case 'p':
             config.preload = optarg;
+            break;
+        case 'g':
+            config.gates = optarg;
             break;
         case 'c':
             o.recorded = true;

@@ -117,6 +117,17 @@ static const struct pair_of_texts setting_cutin[SETTINGS][4] = {
     [SETTING_REAL_TIME] = {{"CUTIN_PRIORITY", "rt"}, {"CUTIN_STREAM_PRIORITY", "inherit"}},
 };
 
+/* Programs are short, so gates stand close. */
+static void side_gates(struct side *s, const char *mode, enum setting setting)
+{
+    bool mirrored = strcmp(mode, "mirrored") == 0;
+    side_set(s, "CUTIN_GATES", mirrored ? "on" : mode);
+    if (mirrored)
+        side_set(s, "SIMGPU_HOST_REGISTER", "0");
+    if (setting != SETTING_TINY && (mirrored || strcmp(mode, "on") == 0))
+        side_set(s, "CUTIN_BUDGET_US", "10");
+}
+
 static void side_settings(struct side *s, const struct pair_of_texts *set, size_t n)
 {
     for (size_t i = 0; i < n && set[i].name; i++)
@@ -143,6 +154,8 @@ static pid_t worker_start(int fd, bool under_cutin, uint64_t seed, unsigned step
         side_settings(&side, setting_cutin[setting], 4);
         side_set(&side, "CUTIN_SOCKET", pair.socket);
         side_set(&side, "CUTIN_LOG", "error"); /* a fault is worth a warning, and meant here */
+        if (pair.config->gates)
+            side_gates(&side, pair.config->gates, setting);
         if (pair.config->bite)
             side_set(&side, "CUTIN_BITE", pair.config->bite);
     }

@@ -15,6 +15,7 @@ struct pair_config {
     const char *worker;    /* oracle-worker */
     const char *daemon;    /* cutind */
     const char *bite;      /* deliberate bug that the library is to have; NULL: none */
+    const char *gates;     /* auto, on, off, mirrored; NULL: auto */
     char id[64];           /* names everything this run makes */
     char directory[128];   /* private, removed by pair_close */
     unsigned hang_seconds;

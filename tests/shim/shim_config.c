@@ -51,7 +51,7 @@ Test(shim_config, defaults_are_the_documented_ones)
     cr_expect_eq(c->budget_us, 200);
     cr_expect_eq(c->depth, 32);
     cr_expect_eq(c->queue, 4096);
-    cr_expect_eq(c->gates, GATES_AUTO);
+    cr_expect_eq(c->gates, GATES_OFF);
     cr_expect_eq(c->linger_us, 0);
     cr_expect_eq(c->max_hold_ms, 0);
     cr_expect_eq(c->deadline_ms, 0);
@@ -70,7 +70,7 @@ Test(shim_config, good_values_arrive)
     setenv("CUTIN_BUDGET_US", "1000000", 1);
     setenv("CUTIN_DEPTH", "1", 1);
     setenv("CUTIN_QUEUE", "64", 1);
-    setenv("CUTIN_GATES", "off", 1);
+    setenv("CUTIN_GATES", "on", 1);
     setenv("CUTIN_LINGER_US", "5", 1);
     setenv("CUTIN_MAX_HOLD_MS", "6", 1);
     setenv("CUTIN_DEADLINE_MS", "7", 1);
@@ -86,7 +86,7 @@ Test(shim_config, good_values_arrive)
     cr_expect_eq(c->budget_us, 1000000);
     cr_expect_eq(c->depth, 1);
     cr_expect_eq(c->queue, 64);
-    cr_expect_eq(c->gates, GATES_OFF);
+    cr_expect_eq(c->gates, GATES_ON);
     cr_expect_eq(c->linger_us, 5);
     cr_expect_eq(c->max_hold_ms, 6);
     cr_expect_eq(c->deadline_ms, 7);

@@ -4,6 +4,8 @@
 #include "bench.h"
 #include "daemon.h"
 
+#include "scheduler/query.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -180,10 +182,31 @@ static int rt_sample(struct bench *b, int mode, uint32_t count)
     return rc == 0 ? 0 : fail_worker(b, rt, rc);
 }
 
+/* Counters of cutin's best effort, as the daemon has them. Added, or taken off again. */
+static void count_gates(struct bench *b, bool add)
+{
+    struct client_row *rows = NULL;
+    size_t n = 0;
+
+    if (query_clients(b->socket, &rows, &n) != 0)
+        return;
+    for (size_t i = 0; i < n; i++) {
+        const struct client_device_row *d = &rows[i].device[0];
+        if (rows[i].pid != b->be[BENCH_CUTIN].pid || rows[i].devices == 0)
+            continue;
+        b->gates += add ? d->counters.gates : -d->counters.gates;
+        b->gated_ns += add ? d->counters.gpu_ns : -d->counters.gpu_ns;
+    }
+    free(rows);
+}
+
 static int sample_block(struct bench *b, int mode, uint32_t count)
 {
     struct worker *be = mode == BENCH_ALONE ? NULL : &b->be[mode];
     int rc = 0, stop_rc = 0;
+
+    if (mode == BENCH_CUTIN)
+        count_gates(b, false);
 
     if (be)
         rc = be_start(b, be);
@@ -191,6 +214,8 @@ static int sample_block(struct bench *b, int mode, uint32_t count)
         rc = rt_sample(b, mode, count);
     if (be && (rc == 0 || rc == -ECANCELED))
         stop_rc = be_stop(b, be, &b->mode[mode].shared);
+    if (mode == BENCH_CUTIN)
+        count_gates(b, true);
     return rc != 0 ? rc : stop_rc;
 }
 
@@ -431,6 +456,11 @@ struct bench_added bench_added(const struct bench *b, int mode)
     const struct figures *f = &b->mode[mode].figures, *alone = &b->mode[BENCH_ALONE].figures;
 
     return (struct bench_added){f->p50_us - alone->p50_us, f->p99_us - alone->p99_us};
+}
+
+double bench_gate_us(const struct bench *b)
+{
+    return b->gates ? (double)b->gated_ns / 1e3 / (double)b->gates : 0;
 }
 
 double bench_rate(const struct bench_work *work)

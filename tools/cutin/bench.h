@@ -23,7 +23,7 @@ struct bench_plan {
     uint32_t samples, be_kernel_us, rt_kernels, rt_kernel_us, gap_us, solo_ms;
     uint64_t seed;
     uint32_t modes; /* mask of 1 << enum bench_mode */
-    bool sim, json;
+    bool sim, json, ablation;
     const char *plot; /* file, or NULL */
 };
 
@@ -42,6 +42,7 @@ struct bench {
     } mode[BENCH_MODES];
     char gpu[96];
     int32_t driver_version;
+    uint64_t gates, gated_ns; /* of cutin's best effort beside real time: what lay between them */
     bool checked, identical; /* best effort's checksum */
     bool cancelled;          /* by a signal: the figures are of what was measured */
     double seconds;
@@ -70,8 +71,11 @@ struct bench_added {
 };
 struct bench_added bench_added(const struct bench *b, int mode);
 double bench_rate(const struct bench_work *work); /* kernels per second, 0 where none ran */
+/* Mean estimated work of best effort between two gates, beside real time; 0 without gates. */
+double bench_gate_us(const struct bench *b);
 
 /* bench_json.c: all of it as one object. NULL: no memory. */
 json_t *bench_json(const struct bench *b);
+json_t *bench_config_json(const struct bench *b); /* its member `config` */
 
 #endif

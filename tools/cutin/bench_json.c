@@ -60,12 +60,14 @@ static json_t *be_json(const struct bench *b)
     }
     if (native->kernels && cutin->elapsed_ns)
         put(be, "cutin_ratio", result_number(bench_rate(cutin) / bench_rate(native)));
+    if (b->gates)
+        put(be, "gate_us", result_number(bench_gate_us(b)));
     if (b->checked)
         put(be, "checksum", json_string(b->identical ? "identical" : "DIFFERENT"));
     return be;
 }
 
-static json_t *config_json(const struct bench *b)
+json_t *bench_config_json(const struct bench *b)
 {
     const struct bench_plan *p = &b->plan;
     json_t *modes = json_array();
@@ -87,5 +89,5 @@ json_t *bench_json(const struct bench *b)
 {
     return json_pack("{s:o, s:o, s:o, s:b, s:o, s:o}", "modes", modes_json(b), "added_us",
                      added_json(b), "be", be_json(b), "interrupted", b->cancelled, "seconds",
-                     result_number(b->seconds), "config", config_json(b));
+                     result_number(b->seconds), "config", bench_config_json(b));
 }

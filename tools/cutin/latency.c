@@ -8,6 +8,7 @@
  * their own). Best effort also runs by itself in each round: what it loses with nobody above. Its
  * updates do not commute, so its checksum tells whether one was lost, repeated or swapped.
  */
+#include "ablation.h"
 #include "bench.h"
 #include "command.h"
 #include "plot.h"
@@ -31,6 +32,7 @@ enum {
     OPT_SEED,
     OPT_JSON,
     OPT_PLOT,
+    OPT_ABLATION,
     OPT_WORKER,
 };
 
@@ -46,6 +48,8 @@ static const struct option_row options[] = {
     [OPT_SEED] = {"seed", "N", "of the random phases (1)"},
     [OPT_JSON] = {"json", NULL, "one JSON object on stdout, instead of table and histogram"},
     [OPT_PLOT] = {"plot", "FILE", "the distributions as a picture, FILE.png or FILE.svg (gnuplot)"},
+    [OPT_ABLATION] = {"ablation", NULL,
+                      "a table of caps, time budget and gates, with kernels of 20, 200, 2000 us"},
     [OPT_WORKER] = {"worker", "ROLE", NULL},
     {0},
 };
@@ -88,12 +92,21 @@ static void parse(struct bench_plan *p, int argc, char **argv)
         case OPT_PLOT:
             p->plot = optarg;
             break;
+        case OPT_ABLATION:
+            p->ablation = true;
+            break;
         case OPT_WORKER:
             exit(worker_main(optarg));
         }
     }
 #undef NUMBER
     options_no_operands(cmd, argc, argv);
+    if (p->samples == 0)
+        p->samples = p->ablation ? 300 : 1000;
+    if (p->be_kernel_us == 0 && !p->ablation)
+        p->be_kernel_us = 200;
+    if (p->ablation && (p->modes || p->plot))
+        fail_usage(cmd, "--ablation has modes of its own, and no plot");
     if (p->modes == 0)
         p->modes = (1u << BENCH_MODES) - 1;
 }
@@ -125,6 +138,8 @@ static void print_table(const struct bench *b)
             printf("best effort, %-7s %.0f kernels/s beside real time, %.0f with nobody above\n",
                    bench_mode_names[m], bench_rate(&b->mode[m].shared),
                    bench_rate(&b->mode[m].solo));
+    if (b->gates)
+        printf("a gate every %.1f us of best-effort work beside real time\n", bench_gate_us(b));
     if (b->checked)
         printf("best-effort result: %s\n", b->identical ? "identical" : "DIFFERENT");
 }
@@ -168,16 +183,13 @@ static int report(struct bench *b, int argc, char **argv)
 
 static int latency(int argc, char **argv)
 {
-    static struct bench bench = {.plan = {.samples = 1000,
-                                          .be_kernel_us = 200,
-                                          .rt_kernels = 1,
-                                          .rt_kernel_us = 20,
-                                          .gap_us = 2000,
-                                          .solo_ms = 1500,
-                                          .seed = 1}};
+    static struct bench bench = {
+        .plan = {.rt_kernels = 1, .rt_kernel_us = 20, .gap_us = 2000, .solo_ms = 1500, .seed = 1}};
     int rc;
 
     parse(&bench.plan, argc, argv);
+    if (bench.plan.ablation)
+        return ablation_run(&bench.plan, argc, argv);
     if (bench.plan.plot && plot_check(bench.plan.plot, bench.why, sizeof(bench.why)) != 0) {
         say(&command_latency, "%s", bench.why);
         return EXIT_FAILURE;

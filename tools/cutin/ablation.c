@@ -1,0 +1,152 @@
+/*
+ * ablation.c - `cutin latency --ablation`: what each means of holding back is worth. The same
+ * measurement with a cap on commands alone, with the cap on estimated time, and with gates, over
+ * short and long best-effort kernels; each with the throughput that it leaves to best effort.
+ */
+#include "ablation.h"
+#include "command.h"
+#include "result.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const uint32_t kernels_us[] = {20, 200, 2000};
+enum { KERNELS = sizeof(kernels_us) / sizeof(kernels_us[0]) };
+
+/* A time budget of a second is none. */
+static const struct variant {
+    const char *name, *gates, *depth, *budget_us;
+} variants[] = {
+    {"depth 1", "off", "1", "1000000"},   {"depth 4", "off", "4", "1000000"},
+    {"depth 16", "off", "16", "1000000"}, {"depth 32", "off", "32", "1000000"},
+    {"time budget", "off", NULL, NULL},   {"gates", "on", NULL, NULL},
+};
+enum { VARIANTS = sizeof(variants) / sizeof(variants[0]) };
+
+struct row {
+    const char *variant;
+    uint32_t be_kernel_us;
+    struct bench_added added;
+    double ratio; /* of best effort beside real time, to it alone on the plain driver */
+    double gate_us;
+};
+
+/* What is not set is as the user has it. */
+static void set(const char *name, const char *value)
+{
+    if (value)
+        setenv(name, value, 1);
+}
+
+/* A variable that a variant set, as it was before. */
+struct kept {
+    const char *name;
+    char *value;
+};
+
+static struct kept keep(const char *name)
+{
+    const char *value = getenv(name);
+
+    return (struct kept){name, value ? strdup(value) : NULL};
+}
+
+static void restore(struct kept *k)
+{
+    if (k->value)
+        setenv(k->name, k->value, 1);
+    else
+        unsetenv(k->name);
+    free(k->value);
+}
+
+static int measure(struct bench *b, const struct variant *v)
+{
+    struct kept kept[] = {keep("CUTIN_GATES"), keep("CUTIN_DEPTH"), keep("CUTIN_BUDGET_US")};
+    int rc;
+
+    set("CUTIN_GATES", v->gates);
+    set("CUTIN_DEPTH", v->depth);
+    set("CUTIN_BUDGET_US", v->budget_us);
+    rc = bench_run(b);
+    for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
+        restore(&kept[i]);
+    return rc;
+}
+
+static void print_row(const struct row *r)
+{
+    printf("%-12s %9u %9.1f %9.1f %9.3f\n", r->variant, r->be_kernel_us, r->added.p50_us,
+           r->added.p99_us, r->ratio);
+    fflush(stdout);
+}
+
+static json_t *row_json(const struct row *r)
+{
+    json_t *row =
+        json_pack("{s:s, s:i, s:{s:o, s:o}, s:o}", "variant", r->variant, "be_kernel_us",
+                  (int)r->be_kernel_us, "added_us", "p50", result_number(r->added.p50_us), "p99",
+                  result_number(r->added.p99_us), "be_throughput_ratio", result_number(r->ratio));
+
+    if (r->gate_us > 0)
+        json_object_set_new(row, "gate_us", result_number(r->gate_us));
+    return row;
+}
+
+/* The plain driver is measured once for each length of kernels, with the first variant. */
+static int kernel_rows(const struct bench_plan *plan, uint32_t us, json_t *rows, json_t **config)
+{
+    double native = 0;
+    int rc = 0;
+
+    for (int v = 0; v < VARIANTS && rc == 0; v++) {
+        struct bench b = {.plan = *plan};
+        struct row row = {.variant = variants[v].name, .be_kernel_us = us};
+
+        b.plan.be_kernel_us = us;
+        b.plan.modes = 1u << BENCH_ALONE | 1u << BENCH_CUTIN | (v == 0 ? 1u << BENCH_NATIVE : 0);
+        rc = measure(&b, &variants[v]);
+        if (rc != 0)
+            say(&command_latency, "%s", b.why);
+        if (rc == 0 && v == 0)
+            native = bench_rate(&b.mode[BENCH_NATIVE].solo);
+        row.added = bench_added(&b, BENCH_CUTIN);
+        row.ratio = native > 0 ? bench_rate(&b.mode[BENCH_CUTIN].shared) / native : 0;
+        row.gate_us = bench_gate_us(&b);
+        if (rc == 0 && b.checked && !b.identical) {
+            say(&command_latency, "%s, %u us: best effort's result is not the undisturbed one",
+                row.variant, us);
+            rc = -EIO;
+        }
+        if (rc == 0 && !plan->json)
+            print_row(&row);
+        if (rc == 0)
+            json_array_append_new(rows, row_json(&row));
+        if (rc == 0 && !*config)
+            *config = bench_config_json(&b);
+        if (b.cancelled)
+            rc = -ECANCELED;
+        bench_free(&b);
+    }
+    return rc;
+}
+
+int ablation_run(const struct bench_plan *plan, int argc, char **argv)
+{
+    json_t *rows = json_array(), *config = NULL, *root;
+    int rc = 0;
+
+    if (!plan->json)
+        printf("%-12s %9s %9s %9s %9s\n", "variant", "kernel us", "added p50", "p99", "be ratio");
+    for (int k = 0; k < (plan->be_kernel_us ? 1 : KERNELS) && rc == 0; k++)
+        rc = kernel_rows(plan, plan->be_kernel_us ? plan->be_kernel_us : kernels_us[k], rows,
+                         &config);
+    root = json_pack("{s:o, s:o*}", "rows", rows, "config", config);
+    if (config)
+        json_object_set_new(config, "command", result_command(argc, argv));
+    if (plan->json && json_array_size(rows) > 0 && result_print(root, stdout) != 0)
+        rc = -EIO;
+    json_decref(root);
+    return rc == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -55,7 +55,7 @@
     X(gpu_ns, "GPU time of what is known complete, estimated; without queues: time active")        \
     X(dropped, "commands dropped by resets")                                                       \
     X(waiting, "commands buffered and not submitted, now")                                         \
-    X(kernels, "kernels and graphs that the program has launched")                                  \
+    X(kernels, "kernels and graphs that the program has launched")                                 \
     X(gates, "places where a hold can stop what the driver has")
 
 struct page_counters {

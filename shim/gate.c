@@ -102,7 +102,7 @@ static CUdeviceptr page_word(CUdeviceptr device, const struct gate *g)
 static CUdeviceptr page_spare_word(CUdeviceptr device, const struct gate *g)
 {
     return device + (size_t)g->device * sizeof(struct page_device) +
-           offsetof(struct page_device, reserved0);
+           offsetof(struct page_device, reserved1);
 }
 
 /* A gate that is open, in a stream of its own, with a write behind it: when the host sees that, the

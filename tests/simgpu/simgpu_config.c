@@ -45,7 +45,17 @@ Test(config, defaults_are_as_documented)
     cr_expect_eq(c->kernel_us, 10);
     cr_expect_eq(c->driver_version, 13000);
     cr_expect(c->memops);
+    cr_expect(c->host_register);
+    cr_expect_eq(c->write_ns, 500);
+    cr_expect_eq(c->wait_ns, 800);
+    cr_expect_eq(c->poll_us, 20);
     cr_expect_not(c->null_mode);
+}
+
+Test(config, the_drivers_own_variable_says_how_many_hardware_queues)
+{
+    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "3", 1);
+    cr_expect_eq(config_get()->connections, 3);
 }
 
 Test(config, values_are_taken)

@@ -293,3 +293,59 @@ Test(timeline, random_loads_keep_order_and_never_overbook)
             cr_assert_leq(sms_at(streams, STREAMS, last, op->start_ns), SMS);
         }
 }
+
+/* ---- the front end --------------------------------------------------------------------------- */
+
+static struct op memop(enum op_kind kind, uint64_t cost)
+{
+    return (struct op){.kind = (uint8_t)kind, .submit_ns = START, .cost_ns = cost};
+}
+
+Test(timeline, memory_operations_take_their_time_between_kernels)
+{
+    put(stream, kernel(START, 100 * US, SMS));
+    uint64_t write = put(stream, memop(OP_MARK, 500));
+    uint64_t wait = put(stream, memop(OP_WAIT, 800));
+    put(stream, kernel(START, 100 * US, SMS));
+    device_advance(&d, START + 1000 * US);
+    expect(stream, write, START + 100 * US, START + 100 * US + 500);
+    cr_assert_eq(at(stream, wait)->state, OP_HANDED);
+    device_resolve(&d, stream, wait, at(stream, wait)->start_ns);
+    device_advance(&d, START + 1000 * US);
+    expect(stream, 4, START + 100 * US + 1300, START + 200 * US + 1300);
+}
+
+Test(timeline, a_front_end_at_work_keeps_the_gpu)
+{
+    uint32_t other = device_stream_open(&d, device_context_open(&d, 0), 0);
+    put(stream, kernel(START, 100 * US, SMS));
+    put(stream, memop(OP_MARK, 500));
+    put(stream, kernel(START, 100 * US, SMS));
+    put(other, kernel(START, 10 * US, SMS));
+    device_advance(&d, START + 10000 * US);
+    expect(stream, 3, START + 100 * US + 500, START + 200 * US + 500);
+    expect(other, 1, START + 200 * US + 500 + SWITCH, START + 210 * US + 500 + SWITCH);
+}
+
+Test(timeline, streams_of_one_hardware_queue_stand_behind_its_wait)
+{
+    uint32_t sharing = device_stream_open(&d, context, 0),
+             free = device_stream_open(&d, context, 0);
+    uint32_t elsewhere = device_stream_open(&d, device_context_open(&d, 0), 0);
+    device_stream(&d, stream)->queue = device_stream(&d, sharing)->queue = 1;
+    device_stream(&d, free)->queue = 2;
+    device_stream(&d, elsewhere)->queue = 1; /* of another context: another queue */
+    put(sharing, kernel(START, 10 * US, 1)); /* submitted before the wait */
+    uint64_t wait = put(stream, memop(OP_WAIT, 0));
+    put(sharing, kernel(START, 10 * US, 1));
+    put(free, kernel(START, 10 * US, 1));
+    put(elsewhere, kernel(START, 10 * US, 1));
+    device_advance(&d, START + 1000 * US);
+    expect(sharing, 1, START, START + 10 * US);
+    expect(free, 1, START, START + 10 * US);
+    expect(elsewhere, 1, START + 10 * US + SWITCH, START + 20 * US + SWITCH);
+    cr_expect_eq(at(sharing, 2)->state, OP_QUEUED);
+    device_resolve(&d, stream, wait, START + 1000 * US);
+    device_advance(&d, START + 10000 * US);
+    expect(sharing, 2, START + 1000 * US + SWITCH, START + 1010 * US + SWITCH);
+}

@@ -5,6 +5,7 @@
  */
 #include "ablation.h"
 #include "command.h"
+#include "plot.h"
 #include "result.h"
 
 #include <errno.h>
@@ -135,6 +136,7 @@ static int kernel_rows(const struct bench_plan *plan, uint32_t us, json_t *rows,
 int ablation_run(const struct bench_plan *plan, int argc, char **argv)
 {
     json_t *rows = json_array(), *config = NULL, *root;
+    char why[512];
     int rc = 0;
 
     if (!plan->json)
@@ -147,6 +149,11 @@ int ablation_run(const struct bench_plan *plan, int argc, char **argv)
         json_object_set_new(config, "command", result_command(argc, argv));
     if (plan->json && json_array_size(rows) > 0 && result_print(root, stdout) != 0)
         rc = -EIO;
+    if (plan->plot && json_array_size(rows) > 0 &&
+        plot_write(root, plan->plot, why, sizeof(why)) != 0) {
+        say(&command_latency, "%s", why);
+        rc = -EIO;
+    }
     json_decref(root);
     return rc == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -47,7 +47,9 @@ static const struct option_row options[] = {
     [OPT_SOLO_MS] = {"solo-ms", "N", "how long best effort runs with nobody above (1500)"},
     [OPT_SEED] = {"seed", "N", "of the random phases (1)"},
     [OPT_JSON] = {"json", NULL, "one JSON object on stdout, instead of table and histogram"},
-    [OPT_PLOT] = {"plot", "FILE", "the distributions as a picture, FILE.png or FILE.svg (gnuplot)"},
+    [OPT_PLOT] =
+        {"plot", "FILE",
+         "the distributions, or the ablation, as a picture, FILE.png or\nFILE.svg (gnuplot)"},
     [OPT_ABLATION] = {"ablation", NULL,
                       "a table of caps, time budget and gates, with kernels of 20, 200, 2000 us"},
     [OPT_WORKER] = {"worker", "ROLE", NULL},
@@ -105,8 +107,8 @@ static void parse(struct bench_plan *p, int argc, char **argv)
         p->samples = p->ablation ? 300 : 1000;
     if (p->be_kernel_us == 0 && !p->ablation)
         p->be_kernel_us = 200;
-    if (p->ablation && (p->modes || p->plot))
-        fail_usage(cmd, "--ablation has modes of its own, and no plot");
+    if (p->ablation && p->modes)
+        fail_usage(cmd, "--ablation has modes of its own");
     if (p->modes == 0)
         p->modes = (1u << BENCH_MODES) - 1;
 }
@@ -188,12 +190,12 @@ static int latency(int argc, char **argv)
     int rc;
 
     parse(&bench.plan, argc, argv);
-    if (bench.plan.ablation)
-        return ablation_run(&bench.plan, argc, argv);
     if (bench.plan.plot && plot_check(bench.plan.plot, bench.why, sizeof(bench.why)) != 0) {
         say(&command_latency, "%s", bench.why);
         return EXIT_FAILURE;
     }
+    if (bench.plan.ablation)
+        return ablation_run(&bench.plan, argc, argv);
     rc = bench_run(&bench);
     if (rc != 0)
         say(&command_latency, "%s", bench.why);

@@ -1,0 +1,38 @@
+/*
+ * memcheck.c - a best-effort program under valgrind, with the library preloaded: no access that is
+ * not its own, and the result that it has without either. Leaks are LeakSanitizer's: valgrind would
+ * walk the whole memory of the simulated GPU.
+ */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "tests/integration/process.h"
+
+#define STEPS "--steps", "4"
+
+TestSuite(memcheck, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 110);
+
+static void checksum(struct process *p, char *word, size_t size)
+{
+    cr_assert_eq(p->status, 0, "status %d\n%s", p->status, process_err(p));
+    cr_assert(word_after(process_out(p), "checksum", word, size), "%s", process_out(p));
+    process_free(p);
+}
+
+Test(memcheck, training_has_no_error_and_the_same_result)
+{
+    static const char *const bare[] = {"LD_LIBRARY_PATH=" LIB_DIR "/simgpu", NULL};
+    static const char *const preloaded[] = {"LD_LIBRARY_PATH=" LIB_DIR "/simgpu",
+                                            "LD_PRELOAD=" LIB_DIR "/libcutin.so",
+                                            "CUTIN_PRIORITY=be", NULL};
+    char expected[64], got[64];
+
+    checksum(process_run((const char *[]){BIN_DIR "/examples/be_training", STEPS, NULL}, bare, 60),
+             expected, sizeof expected);
+    checksum(process_run((const char *[]){"valgrind", "-q", "--error-exitcode=99",
+                                          "--fair-sched=yes", "--leak-check=no",
+                                          BIN_DIR "/examples/be_training", STEPS, NULL},
+                         preloaded, 100),
+             got, sizeof got);
+    cr_assert_str_eq(got, expected);
+}

@@ -4,6 +4,7 @@
  */
 #include "shim/call.h"
 #include "shim/context.h"
+#include "shim/gate.h"
 
 static void closing(CUcontext handle)
 {
@@ -61,12 +62,16 @@ static CUresult primary_end(CUdevice device, CUresult (*end)(CUdevice))
     struct shim_context *ctx = primary_of(device);
     unsigned flags;
     int active = 1;
-    if (ctx)
+    if (ctx) {
         context_finish(ctx);
+        gate_pause(ctx, true);
+    }
     CUresult r = end(device);
     if (ctx && r == CUDA_SUCCESS &&
         REAL(cuDevicePrimaryCtxGetState)(device, &flags, &active) == CUDA_SUCCESS && !active)
         context_close(ctx, false);
+    else if (ctx)
+        gate_pause(ctx, false);
     return r;
 }
 

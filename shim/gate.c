@@ -285,6 +285,13 @@ void gate_open_all(void)
     }
 }
 
+void gate_pause(struct shim_context *ctx, bool pause)
+{
+    for (struct gate *g = atomic_load(&ctx->gate); g; g = g->older)
+        if (g->mirror)
+            mirror_pause(g->mirror, pause);
+}
+
 void gate_forget(struct shim_context *ctx, bool alive)
 {
     struct gate *g = atomic_exchange(&ctx->gate, NULL), *older;

@@ -31,6 +31,8 @@ bool gate_closed(const struct shim_context *ctx);
 void gate_open_stale(void);
 /* At exit, with the client closed: what is in flight runs to its end. At most 20 ms. */
 void gate_open_all(void);
+/* The driver may be about to end the context, with the memory of mirrors: they stand open meanwhile. */
+void gate_pause(struct shim_context *ctx, bool pause);
 /* The context goes: all its work is complete. `alive`: the driver still has it. */
 void gate_forget(struct shim_context *ctx, bool alive);
 /* A stream of this level is about to exist. With the second level there are no gates any more; waits

@@ -16,6 +16,7 @@ struct mirror {
     struct vhq_set *set;
     const _Atomic uint32_t *word;
     _Atomic uint32_t *copy;
+    bool paused;
     struct mirror *prev, *next;
 };
 
@@ -26,6 +27,8 @@ static bool running;
 /* Only what differs is written: the GPU may be looking at it. */
 static void copy_word(struct mirror *m)
 {
+    if (m->paused)
+        return;
     uint32_t now = atomic_load(m->word);
     if (atomic_load_explicit(m->copy, memory_order_relaxed) != now)
         atomic_store(m->copy, now);
@@ -82,6 +85,15 @@ struct mirror *mirror_new(struct shim_context *ctx, const _Atomic uint32_t *word
         return m;
     free(m);
     return NULL;
+}
+
+void mirror_pause(struct mirror *m, bool pause)
+{
+    pthread_mutex_lock(&lock);
+    if (pause)
+        atomic_store(m->copy, 0);
+    m->paused = pause;
+    pthread_mutex_unlock(&lock);
 }
 
 void mirror_free(struct mirror *m)

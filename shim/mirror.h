@@ -17,6 +17,8 @@ struct mirror;
  * with the context. */
 struct mirror *mirror_new(struct shim_context *ctx, const _Atomic uint32_t *word,
                           CUdeviceptr *device);
+/* The pinned word may be about to go: it stays 0, and is not touched, until `pause` is over. */
+void mirror_pause(struct mirror *m, bool pause);
 /* NULL is allowed. */
 void mirror_free(struct mirror *m);
 

@@ -8,6 +8,7 @@
 #include "shim/capture.h"
 #include "shim/drain.h"
 #include "shim/schedule.h"
+#include "shim/traced.h"
 #include "vhq/bite.h"
 
 _Thread_local unsigned call_in_callback __attribute__((tls_model("initial-exec")));
@@ -29,6 +30,11 @@ static void call_fill(struct call *c, struct vhq_cmd *cmd)
         memcpy(cmd->payload, c->args, c->req.bytes);
 }
 
+static int call_now(struct call *c, struct shim_stream *s)
+{
+    return trace_on() ? traced_now(c, s) : c->now(c->args);
+}
+
 static int call_queue(struct call *c, struct shim_stream *s)
 {
     int error = atomic_load_explicit(&s->ctx->error, memory_order_relaxed);
@@ -47,7 +53,7 @@ static int call_queue(struct call *c, struct shim_stream *s)
     if (vhq_begin(s->q, &c->req, &cmd) == VHQ_BUFFER)
         call_fill(c, cmd);
     else
-        result = c->now(c->args);
+        result = call_now(c, s);
     vhq_end(s->q, result);
     return result;
 }
@@ -70,13 +76,11 @@ static CUresult call_make(struct call *c, struct shim_stream *s)
     if (s->q)
         return (CUresult)call_queue(c, s);
     call_after_others(c, s);
-    return (CUresult)c->now(c->args);
+    return (CUresult)call_now(c, s);
 }
 
-CUresult call_on(struct call *c, struct shim_stream *s)
+static CUresult call_go(struct call *c, struct shim_stream *s)
 {
-    if (!s)
-        return (CUresult)c->now(c->args);
     if (capture_any() && capture_active(s->handle))
         return (CUresult)c->now(c->args);
     call_thread_level = s->level;
@@ -94,6 +98,13 @@ CUresult call_on(struct call *c, struct shim_stream *s)
     if (c->req.flags & CALL_WAITS)
         schedule_complete(s, c->epoch);
     return r;
+}
+
+CUresult call_on(struct call *c, struct shim_stream *s)
+{
+    if (!s)
+        return (CUresult)c->now(c->args);
+    return trace_on() ? traced_call(c, s, call_go) : call_go(c, s);
 }
 
 struct shim_stream *call_stream(CUstream *stream, bool ptds)

@@ -7,6 +7,7 @@
 
 #include "shim/shim.h"
 #include "shim/stream.h"
+#include "trace/trace.h"
 #include "vhq/vhq.h"
 
 /* In a request's flags, beside vhq's. WAITS: the driver returns when the work is complete. */
@@ -21,6 +22,10 @@ struct call {
     void *args;         /* its first member is the CUstream of the call */
     struct vhq_req req; /* bytes, flags, estimate, fences */
     uint64_t epoch;     /* out: what schedule_end said */
+    /* For traces: a record to be completed, or a name and the bytes that are copied. */
+    struct trace_record *record;
+    const char *name;
+    uint64_t bytes;
 };
 
 /* True where a wrapper must be plain pass-through: the shim is off, or the caller is a host function,

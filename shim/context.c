@@ -20,6 +20,7 @@
 #include "shim/profile.h"
 #include "shim/schedule.h"
 #include "shim/stream.h"
+#include "shim/traced.h"
 
 TABLE(contexts, 64);
 POOL(context_pool, struct shim_context, free_next);
@@ -430,6 +431,7 @@ void context_close(struct shim_context *ctx, bool alive)
         stream_free(s);
     }
     estimate_forget_context(ctx);
+    traced_forget_context(ctx);
     function_forget_context(ctx->handle);
     event_forget_context(ctx->handle);
     ctx->set = NULL;

@@ -8,6 +8,7 @@
 #include "shim/capture.h"
 #include "shim/gate.h"
 #include "shim/profile.h"
+#include "shim/traced.h"
 #include "vhq/bite.h"
 
 static void drain_blocking(struct shim_context *ctx, bool boost)
@@ -152,6 +153,7 @@ void shim_exit_drain(void)
     if (vhq_in_dispatcher())
         return;
     context_each(exit_each, &timeout_ms);
+    traced_finish();
     atomic_store(&shim_bypass,
                  true); /* before the client goes: no wrapper may count activity now */
     client_close();
@@ -162,6 +164,7 @@ void shim_exit_drain(void)
 /* The parent's threads, driver and connection are not ours. */
 void shim_fork_child(void)
 {
+    trace_stop();
     vhq_after_fork();
     client_after_fork();
 }

@@ -12,6 +12,7 @@
 #include "shim/outside.h"
 #include "shim/pool.h"
 #include "shim/schedule.h"
+#include "shim/traced.h"
 #include "vhq/bite.h"
 
 TABLE(events, 4096);
@@ -354,7 +355,7 @@ EXPORT CUresult cuEventQuery(CUevent hEvent)
     return event_result(ev, r);
 }
 
-EXPORT CUresult cuEventSynchronize(CUevent hEvent)
+static CUresult event_synchronize(CUevent hEvent)
 {
     struct shim_event *ev = call_native() ? NULL : event_find(hEvent);
     if (!ev)
@@ -369,6 +370,12 @@ EXPORT CUresult cuEventSynchronize(CUevent hEvent)
     if (r == CUDA_SUCCESS)
         event_completed(ev, epoch);
     return event_result(ev, r);
+}
+
+EXPORT CUresult cuEventSynchronize(CUevent hEvent)
+{
+    uint64_t from_ns = traced_from();
+    return traced_waited("cuEventSynchronize", from_ns, event_synchronize(hEvent));
 }
 
 static bool either_buffered(CUevent start, CUevent end)

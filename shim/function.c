@@ -7,6 +7,7 @@
 
 #include "shim/context.h"
 #include "shim/pool.h"
+#include "trace/trace.h"
 
 TABLE(functions, 4096);
 POOL(function_pool, struct shim_function, free_next);
@@ -94,6 +95,7 @@ static void function_describe(struct shim_function *f, CUfunction handle,
     }
     atomic_store(&f->key, 0);
     atomic_store(&f->seeded, false);
+    atomic_store_explicit(&f->trace_name, 0, memory_order_relaxed);
     layout_ask(f, handle,
                (param_info_fn)api_get(kernel ? API_cuKernelGetParamInfo : API_cuFuncGetParamInfo));
 }
@@ -124,6 +126,25 @@ struct shim_function *function_of(CUfunction handle, const struct shim_context *
     cache.function = f;
     cache.generation = f ? now : 0;
     return f;
+}
+
+/* 12.3 and later; both functions have this shape. */
+typedef CUresult (*name_fn)(const char **name, const void *handle);
+
+uint32_t function_trace_name(struct shim_function *f, CUfunction handle)
+{
+    uint32_t known = atomic_load_explicit(&f->trace_name, memory_order_relaxed);
+    if (known)
+        return known;
+    const struct origin *origin = origin_of(handle);
+    bool kernel = origin && origin->kernel;
+    name_fn ask = (name_fn)api_get(kernel ? API_cuKernelGetName : API_cuFuncGetName);
+    const char *name = NULL;
+    if (ask(&name, handle) != CUDA_SUCCESS || !name)
+        name = "kernel";
+    known = trace_name(name);
+    atomic_store_explicit(&f->trace_name, known, memory_order_relaxed);
+    return known;
 }
 
 /* ---- shapes ------------------------------------------------------------------------------- */

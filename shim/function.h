@@ -35,6 +35,7 @@ struct shim_function {
     _Atomic uint64_t key;    /* in the profile; 0: it is not kept there */
     struct profile *profile; /* with `key` */
     char name[PROFILE_NAME];
+    _Atomic uint32_t trace_name; /* 0: not asked for yet */
     void *free_next;
 };
 
@@ -48,6 +49,9 @@ void function_shapes_forget(struct shim_function *f);
 void function_shapes_forget_all(void);
 bool function_attribute_is(const struct shim_function *f, CUfunction_attribute which, int value);
 void function_attribute_set(struct shim_function *f, CUfunction_attribute which, int value);
+
+/* What it is called in the trace that is written. */
+uint32_t function_trace_name(struct shim_function *f, CUfunction handle);
 
 /* Life cycle of what functions come from. */
 void function_kernel_made(CUkernel kernel, CUlibrary library);

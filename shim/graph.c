@@ -92,7 +92,8 @@ static CUresult graph_submit(struct graph_call *a, bool ptds)
     struct call c = {.now = graph_run,
                      .run = graph_run,
                      .args = a,
-                     .req = {.bytes = sizeof *a, .flags = kernel}};
+                     .req = {.bytes = sizeof *a, .flags = kernel},
+                     .name = a->upload ? "cuGraphUpload" : "cuGraphLaunch"};
     struct shim_stream *s = call_stream(&a->stream, ptds);
     if (!s || !s->q || (capture_any() && capture_active(s->handle)) ||
         (a->exec = exec_of(a->handle)) == NULL)

@@ -10,6 +10,7 @@
 #include "shim/estimate.h"
 #include "shim/function.h"
 #include "shim/profile.h"
+#include "shim/traced.h"
 #include "vhq/bite.h"
 
 #include <string.h>
@@ -31,6 +32,7 @@ struct launch {
     struct estimate *estimate;
     struct shim_context *ctx;
     uint64_t shape;
+    struct traced_who who;
 };
 
 /* The copy. Behind it lie the attributes, then the parameters. */
@@ -45,6 +47,7 @@ struct launch_copy {
     const struct function_param *layout; /* the function outlives its buffered launches */
     struct estimate *estimate;
     struct shim_context *ctx;
+    struct traced_who who;
     _Alignas(16) unsigned char data[];
 };
 #define PARAMS_EXTRA UINT32_MAX
@@ -69,12 +72,22 @@ static CUresult driver_launch(const struct launch *l, const CUlaunchConfig *conf
                                 l->extra);
 }
 
+static CUresult driver_launch_traced(const struct launch *l, const CUlaunchConfig *config)
+{
+    if (likely(!l->who.op))
+        return driver_launch(l, config);
+    struct timing *timing = traced_begin(l->ctx, l->stream, &l->who);
+    CUresult r = driver_launch(l, config);
+    traced_end(timing, l->stream, r);
+    return r;
+}
+
 static CUresult driver_launch_sampled(const struct launch *l, const CUlaunchConfig *config)
 {
     if (!l->estimate)
-        return driver_launch(l, config);
+        return driver_launch_traced(l, config);
     struct sample *sample = estimate_begin(l->estimate, l->ctx, l->stream);
-    CUresult r = driver_launch(l, config);
+    CUresult r = driver_launch_traced(l, config);
     estimate_end(sample, l->stream);
     return r;
 }
@@ -119,7 +132,8 @@ static int launch_run(void *payload)
                        .params = packed || !copy->params ? NULL : pointer,
                        .extra = packed ? extra : NULL,
                        .estimate = copy->estimate,
-                       .ctx = copy->ctx};
+                       .ctx = copy->ctx,
+                       .who = copy->who};
     CUlaunchConfig config = {.gridDimX = l.grid[0],
                              .gridDimY = l.grid[1],
                              .gridDimZ = l.grid[2],
@@ -163,7 +177,8 @@ static void launch_pack(void *payload, const void *args)
                                  .param_bytes = (uint32_t)l->extra_bytes,
                                  .layout = l->known->param,
                                  .estimate = l->estimate,
-                                 .ctx = l->ctx};
+                                 .ctx = l->ctx,
+                                 .who = l->who};
     if (attributes)
         memcpy(copy->data, l->config->attrs, attributes * sizeof(CUlaunchAttribute));
     unsigned char *params = copy->data + align16(attributes * sizeof(CUlaunchAttribute));
@@ -336,11 +351,31 @@ static void launch_prepare(struct launch *l, struct call *c, struct shim_stream 
     }
 }
 
+static void launch_describe(struct launch *l, const struct shim_stream *s, struct trace_record *r)
+{
+    struct shim_function *f = function_of(l->function, s->ctx);
+    *r = (struct trace_record){.kind = TRACE_KERNEL};
+    r->name = f ? function_trace_name(f, l->function) : 0;
+    r->kernel.op = trace_op_next();
+    r->kernel.shared = l->shared;
+    for (int i = 0; i < 3; i++) {
+        r->kernel.grid[i] = l->grid[i];
+        r->kernel.block[i] = (uint16_t)(l->block[i] <= UINT16_MAX ? l->block[i] : 0);
+    }
+    l->ctx = s->ctx;
+    l->who = (struct traced_who){s->id, r->name, r->kernel.op, (uint16_t)s->level};
+}
+
 static CUresult launch_submit(struct launch *l, bool ptds)
 {
     struct call c = {
         .now = launch_now, .pack = launch_pack, .args = l, .req = {.flags = CALL_KERNEL}};
     struct shim_stream *s = call_stream(&l->stream, ptds);
+    struct trace_record record;
+    if (s && trace_on()) {
+        launch_describe(l, s, &record);
+        c.record = &record;
+    }
     if (s && s->q)
         launch_prepare(l, &c, s);
     return call_on(&c, s);

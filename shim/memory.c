@@ -182,7 +182,7 @@ RETRY(cuMemCreate,
 
 OP_FIRST(cuStreamAttachMemAsync, VHQ_FREE | memory_managed_flags(dptr, length), 0,
          (CUdeviceptr, dptr), (size_t, length), (unsigned int, flags))
-OP_LAST(cuMemPrefetchAsync, memory_managed_flags(devPtr, count), estimate_copy_ns(count, false),
+OP_LAST(cuMemPrefetchAsync, memory_managed_flags(devPtr, count), OP_COPY(count, false),
         (CUdeviceptr, devPtr), (size_t, count), (CUdevice, dstDevice))
 
 #if CUDA_VERSION >= 12020
@@ -192,6 +192,6 @@ static uint32_t location_flags(CUmemLocation location)
     return location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT ? VHQ_MUST_INLINE : 0;
 }
 OP_LAST(cuMemPrefetchAsync_v2, memory_managed_flags(devPtr, count) | location_flags(location),
-        estimate_copy_ns(count, false), (CUdeviceptr, devPtr), (size_t, count),
+        OP_COPY(count, false), (CUdeviceptr, devPtr), (size_t, count),
         (CUmemLocation, location), (unsigned int, flags))
 #endif

@@ -34,15 +34,19 @@
 #define OP_USE(type, name)                  a->name,
 #define OP_USE_(type, name)                 , a->name
 
+/* The estimate of a copy, of which a trace wants to know the bytes too. In `est`. */
+#define OP_COPY(n, on_device) (c.bytes = (n), estimate_copy_ns(n, on_device))
+
 #define OP_CALL(sym, run_)                                                                         \
-    struct call c = {.now = run_, .run = run_, .args = &a, .req = {.bytes = sizeof a}};            \
+    struct call c = {                                                                              \
+        .now = run_, .run = run_, .args = &a, .req = {.bytes = sizeof a}, .name = #sym};           \
     struct shim_stream *s = call_stream(&a.stream, ptds);
 
 #define OP_PLAN(flags_, est_)                                                                      \
-    if (s && s->q) {                                                                               \
+    if (s && s->q)                                                                                 \
         c.req.flags = (flags_);                                                                    \
-        c.req.est_ns = (est_);                                                                     \
-    }
+    if (s && (s->q || trace_on()))                                                                 \
+        c.req.est_ns = (est_);
 
 #define OP_BODY(sym, flags_, est_, ...)                                                            \
     struct sym##_args a = {.stream = stream, EACH(OP_INIT, __VA_ARGS__)};                          \

@@ -9,6 +9,7 @@
 #include "shim/drain.h"
 #include "shim/schedule.h"
 #include "shim/stream.h"
+#include "shim/traced.h"
 #include "vhq/bite.h"
 
 /* ---- query -------------------------------------------------------------------------------- */
@@ -84,11 +85,13 @@ static CUresult stream_synchronize(CUstream handle, bool ptds)
 
 EXPORT CUresult cuStreamSynchronize(CUstream hStream)
 {
-    return stream_synchronize(hStream, false);
+    uint64_t from_ns = traced_from();
+    return traced_waited("cuStreamSynchronize", from_ns, stream_synchronize(hStream, false));
 }
 EXPORT CUresult cuStreamSynchronize_ptsz(CUstream hStream)
 {
-    return stream_synchronize(hStream, true);
+    uint64_t from_ns = traced_from();
+    return traced_waited("cuStreamSynchronize", from_ns, stream_synchronize(hStream, true));
 }
 
 /* What a stream had been given when the synchronisation began is known complete afterwards. */
@@ -122,7 +125,7 @@ static void synced_end(const struct synced *synced)
     atomic_store(&synced->ctx->foreign_complete, synced->foreign);
 }
 
-EXPORT CUresult cuCtxSynchronize(void)
+static CUresult context_synchronize(void)
 {
     struct shim_context *ctx = call_native() ? NULL : context_known();
     if (!ctx)
@@ -137,8 +140,14 @@ EXPORT CUresult cuCtxSynchronize(void)
     return context_answer(ctx, r);
 }
 
+EXPORT CUresult cuCtxSynchronize(void)
+{
+    uint64_t from_ns = traced_from();
+    return traced_waited("cuCtxSynchronize", from_ns, context_synchronize());
+}
+
 #if CUDA_VERSION >= 13000
-EXPORT CUresult cuCtxSynchronize_v2(CUcontext ctx)
+static CUresult context_synchronize_v2(CUcontext ctx)
 {
     struct shim_context *known = call_native() ? NULL : ctx ? context_find(ctx) : context_known();
     if (!known)
@@ -150,5 +159,11 @@ EXPORT CUresult cuCtxSynchronize_v2(CUcontext ctx)
     if (r == CUDA_SUCCESS)
         synced_end(&synced);
     return context_answer(known, r);
+}
+
+EXPORT CUresult cuCtxSynchronize_v2(CUcontext ctx)
+{
+    uint64_t from_ns = traced_from();
+    return traced_waited("cuCtxSynchronize", from_ns, context_synchronize_v2(ctx));
 }
 #endif

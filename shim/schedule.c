@@ -15,6 +15,7 @@
 #include "shim/orders.h"
 #include "shim/outside.h"
 #include "shim/stream.h"
+#include "shim/traced.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic int state = 1; /* 1: not opened; else what client_open returned */
@@ -45,6 +46,8 @@ static void schedule_idle(struct shim_stream *s, uint64_t epoch)
         return; /* a call came in between: it is as it was */
     atomic_fetch_add_explicit(&progress, 1, memory_order_relaxed);
     client_idle(s->ctx->gpu->index, s->level);
+    if (trace_on())
+        traced_cut(TRACE_CUT_OUT, s);
 }
 
 /* A per-thread stream can be asked for by its own thread alone. Without any call of that thread for
@@ -133,6 +136,7 @@ int schedule_open(void)
     now = atomic_load_explicit(&state, memory_order_relaxed);
     if (now > 0) {
         const struct config *cfg = config_get();
+        traced_open();
         bool flat = cfg->stream_priority == STREAM_PRIORITY_FLAT;
         struct client_config client = {.level = cfg->level,
                                        .lowest = flat ? cfg->level : CUTIN_LEVEL_BE,
@@ -169,8 +173,11 @@ uint32_t schedule_level(const struct shim_context *ctx, int priority)
 
 static void schedule_activate(struct shim_stream *s)
 {
-    if (busy_change(s, IDLE, BUSY))
-        client_active(s->ctx->gpu->index, s->level);
+    if (!busy_change(s, IDLE, BUSY))
+        return;
+    client_active(s->ctx->gpu->index, s->level);
+    if (trace_on())
+        traced_cut(TRACE_CUT_IN, s);
 }
 
 void schedule_begin(struct shim_stream *s)
@@ -209,6 +216,9 @@ uint64_t schedule_progress(void)
 
 void schedule_forget(struct shim_stream *s)
 {
-    if (s->tracked && atomic_exchange(&s->busy, FORGOTTEN) == BUSY)
-        client_idle(s->ctx->gpu->index, s->level);
+    if (!s->tracked || atomic_exchange(&s->busy, FORGOTTEN) != BUSY)
+        return;
+    client_idle(s->ctx->gpu->index, s->level);
+    if (trace_on())
+        traced_cut(TRACE_CUT_OUT, s);
 }

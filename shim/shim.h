@@ -9,6 +9,7 @@
  * context.c, stream.c, event.c, launch.c, copy.c, memory.c, memop.c, host.c, graph.c, capture.c,
  * module.c, query.c          typed wrappers, one file per kind of call
  * estimate.c                 how long does a function run
+ * traced.c                   calls as records of a trace, and what the device took for them
  */
 #ifndef CUTIN_SHIM_H
 #define CUTIN_SHIM_H
@@ -72,6 +73,7 @@ enum { CUTIN_LEVEL_BE = 0, CUTIN_LEVEL_RT = 3, CUTIN_LEVELS = 4 };
 enum stream_priority_mode { STREAM_PRIORITY_FLAT, STREAM_PRIORITY_INHERIT, STREAM_PRIORITY_HINT };
 enum profile_mode { PROFILE_ON, PROFILE_OFF };
 enum gates_mode { GATES_AUTO, GATES_ON, GATES_OFF };
+enum trace_keep { TRACE_KEEP_NEWEST, TRACE_KEEP_FIRST };
 
 struct config {
     bool disabled;
@@ -83,6 +85,8 @@ struct config {
     enum profile_mode profile;
     char socket[108]; /* "" = none */
     char trace[4096]; /* "" = off */
+    enum trace_keep trace_keep;
+    uint32_t trace_records;
     uint32_t log;     /* LOG_*; log_enabled asks log.c */
     /* Buffer nothing: a profiler is attached (CUDA_INJECTION64_PATH), or the driver's launches wait
      * for their work (CUDA_LAUNCH_BLOCKING). */

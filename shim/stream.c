@@ -41,6 +41,7 @@ static void stream_give_queue(struct shim_stream *s, int priority)
                             .priority = priority,
                             .stream = s->handle,
                             .user = s,
+                            .id = s->id,
                             .hold = s->janitor || dev < 0 ? NULL : client_hold_word(dev, s->level),
                             .hold_since = client_hold_since(dev, s->level),
                             .done = s->word};
@@ -52,6 +53,8 @@ static void stream_give_queue(struct shim_stream *s, int priority)
 
 static void stream_reset(struct shim_stream *s, struct shim_context *ctx, CUstream handle)
 {
+    static _Atomic uint32_t ids;
+    s->id = atomic_fetch_add_explicit(&ids, 1, memory_order_relaxed) + 1;
     s->handle = handle;
     s->ctx = ctx;
     s->q = NULL;

@@ -50,6 +50,7 @@ struct shim_stream {
     struct mark_ring *ring;
     _Atomic uint32_t host_word; /* the janitor's */
 
+    uint32_t id;                     /* in traces; counts the streams of the process from 1 */
     uint64_t serial;                 /* per-thread streams: tells two users of one struct apart */
     struct shim_stream *prev, *next; /* list of the context */
     void *free_next;

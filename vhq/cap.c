@@ -289,6 +289,8 @@ static uint64_t cap_land(struct vhq *q, uint64_t now)
     atomic_store_explicit(&q->landed_mark, word, memory_order_release);
     atomic_fetch_sub_explicit(&q->set->sum_ns, est, memory_order_relaxed);
     q->set->gpu_ns += est;
+    if (trace_on())
+        traced_queue(TRACE_COMPLETED, q, NEVER, 0, 0);
     return est + 1;
 }
 
@@ -403,6 +405,8 @@ static bool cap_guard(struct vhq_set *s, uint64_t now)
     if (now - s->blocked_ns < GUARD_MS * NS_PER_MS + s->oldest_est_ns)
         return false;
     s->past.cap_lifts++;
+    if (trace_on())
+        trace_put(&(struct trace_record){.kind = TRACE_LIFTED});
     s->blocked_ns = 0;
     atomic_store_explicit(&s->lifted, 1, memory_order_relaxed);
     return true;

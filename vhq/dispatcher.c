@@ -90,6 +90,7 @@ static void job_run(struct vhq_set *s, const struct job *job)
         slot->cmd.run(slot->cmd.payload);
     if (likely(slot->cmd.run != NULL))
         gate_before(q, slot->flags);
+    uint64_t from_ns = trace_on() ? now_ns() : 0;
     /* No run: the producer gave the command up after vhq_begin. */
     int err = slot->cmd.run != NULL ? slot->cmd.run(slot->cmd.payload) : 0;
     if (likely(slot->cmd.run != NULL))
@@ -100,6 +101,8 @@ static void job_run(struct vhq_set *s, const struct job *job)
         atomic_store_explicit(&q->failed, 1, memory_order_relaxed);
         s->ops.failed(s->user, q, err);
     }
+    if (unlikely(from_ns != 0))
+        traced_queue(TRACE_SUBMITTED, q, slot->ticket, -1, from_ns);
     job_retire(job, err != 0);
 }
 
@@ -108,6 +111,8 @@ static void job_drop(const struct job *job)
     if (job->slot->cmd.run != NULL && job->slot->cmd.drop != NULL)
         job->slot->cmd.drop(job->slot->cmd.payload);
     bump(job->q->dropped, 1u);
+    if (trace_on())
+        traced_queue(TRACE_DROPPED, job->q, job->slot->ticket, -1, 0);
     job_retire(job, false);
 }
 

@@ -14,6 +14,7 @@
  * wait.c        futexes and waiters
  * stats.c       figures
  * times.c       how long holds last, and how soon the device stops
+ * traced.c      records for a trace, where one is written
  *
  * Who may submit to a stream. At any moment at most one thread has the *submission right* of a vHQ,
  * and only that thread calls the driver for it, places its markers and writes the counters marked
@@ -33,6 +34,7 @@
 #include <pthread.h>
 #include <time.h>
 
+#include "trace/trace.h"
 #include "vhq/vhq.h"
 
 #define likely(x)   __builtin_expect(!!(x), 1)
@@ -417,5 +419,11 @@ void stats_add(struct vhq_stats *sum, struct vhq *q);
 
 void times_hold_begins(struct vhq *q, uint64_t now);
 uint64_t times_hold_ends(struct vhq *q, uint64_t now); /* how long it lasted */
+
+/* ---- traced.c: only where trace_on() --------------------------------------------------------- */
+
+/* `change`: what the event does to the number of buffered commands. `from_ns`: when it began, 0: it is
+ * now. A ticket of NEVER: it was not buffered. */
+void traced_queue(enum trace_kind kind, struct vhq *q, uint64_t ticket, int change, uint64_t from_ns);
 
 #endif

@@ -138,6 +138,8 @@ static void hold_began(struct scan *c, struct vhq *q)
     if (q->held_since_ns == 0) {
         PROBE2(hold, q->desc.stream, ring_head(&q->ring)->ticket);
         times_hold_begins(q, now);
+        if (trace_on())
+            traced_queue(TRACE_HELD, q, NEVER, 0, 0);
     }
     if (!c->looked && c->s->cfg.times != NULL && peek(c->s->sum_ns) != 0) {
         cap_look(c->s, now);
@@ -162,6 +164,8 @@ static void hold_ended(struct scan *c, struct vhq *q)
     uint64_t held_ns = times_hold_ends(q, scan_now(c));
     c->s->blocked_ns = 0; /* what a gate stopped made no progress */
     PROBE2(release, q->desc.stream, held_ns);
+    if (trace_on())
+        traced_queue(TRACE_RELEASED, q, NEVER, 0, 0);
 }
 
 /* An empty vHQ leaves the list. Partner: dispatcher_ready. */

@@ -192,6 +192,8 @@ static void slot_publish(struct vhq *q, const struct slot *slot)
     /* Once it is published the dispatcher may be done with it at once. */
     uint64_t ticket = slot->ticket;
     struct vhq_fence *signals = fence_hold(slot->signals), *after = fence_hold(slot->after);
+    if (trace_on())
+        traced_queue(TRACE_BUFFERED, q, ticket, 1, 0);
     ring_publish(&q->ring);
     dispatcher_ready(q);
     if (unlikely(signals != NULL || after != NULL))
@@ -253,6 +255,8 @@ static void end_inline(struct vhq *q, int err)
 {
     cap_sent(q, q->cur.flags, q->cur.est_ns, err);
     bump(q->inlined, 1u);
+    if (trace_on())
+        traced_queue(TRACE_SUBMITTED, q, NEVER, 0, 0);
     if (q->cur.counted)
         fence_wait_end(q->cur.after);
     if (q->cur.signals != NULL)
@@ -265,6 +269,8 @@ static void end_turn(struct vhq *q, int err)
     struct vhq_set *s = q->set;
     cap_sent(q, slot->flags, slot->est_ns, err);
     bump(q->inlined, 1u);
+    if (trace_on())
+        traced_queue(TRACE_SUBMITTED, q, slot->ticket, -1, 0);
     slot_release(q, slot);
     pthread_mutex_lock(&s->lock);
     atomic_store_explicit(&q->turn_seq, NEVER, memory_order_relaxed);

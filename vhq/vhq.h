@@ -110,6 +110,7 @@ struct vhq_desc {
     int priority;                 /* as CUDA's: lower goes first where room in the budget is scarce */
     void *stream;                 /* passed back to ops */
     void *user;                   /* vhq_user() */
+    uint32_t id;                  /* its stream in traces */
     const _Atomic uint32_t *hold; /* held while nonzero; NULL: never held by others */
     const _Atomic uint64_t *hold_since; /* CLOCK_MONOTONIC, when `hold` was last zero no more; NULL:
                                            nobody says */

@@ -74,6 +74,11 @@ Test(command, what_is_mistyped_is_named_and_exits_2)
     fails(ARGS("run", "--budget-us", "-1", "true"), 2, "--budget-us=-1");
     fails(ARGS("run", "--budget-us", "1e3", "true"), 2, "1e3");
     fails(ARGS("run"), 2, "program");
+    fails(ARGS("trace", "--sim"), 2, "program");
+    fails(ARGS("trace", "-o"), 2, "-o");
+    fails(ARGS("record", "--records", "5", "true"), 2, "--records=5");
+    fails(ARGS("replay"), 2, "file");
+    fails(ARGS("replay", "--arrivals", "never", "x"), 2, "never");
     fails(ARGS("latency", "--samples", "none"), 2, "none");
     fails(ARGS("latency", "--mode", "fast"), 2, "fast");
     fails(ARGS("latency", "extra"), 2, "extra");
@@ -97,9 +102,9 @@ Test(command, what_is_mistyped_is_named_and_exits_2)
 
 Test(command, every_command_has_a_help_text)
 {
-    static const char *const names[] = {"run",    "latency", "list",  "doctor", "profile",
-                                        "top",    "set",     "pause", "resume", "reset",
-                                        "policy", "version", "help"};
+    static const char *const names[] = {
+        "run", "trace", "record", "replay", "latency", "list",   "doctor",  "profile",
+        "top", "set",   "pause",  "resume", "reset",   "policy", "version", "help"};
     struct process *all = run_cutin(ARGS("help"));
 
     cr_expect_eq(all->status, 0);

@@ -15,6 +15,7 @@ struct option_row {
     const char *name; /* long option, without the dashes */
     const char *arg;  /* what its argument is called in the help text; NULL: takes none */
     const char *help; /* further lines are indented like the first; NULL: not for users */
+    char letter;      /* the same as a short option; 0: none */
 };
 
 struct command {
@@ -27,9 +28,10 @@ struct command {
     int (*run)(int argc, char **argv); /* argv[0] is the subcommand; returns the exit status */
 };
 
-extern const struct command command_run, command_list, command_top, command_set, command_pause,
-    command_resume, command_reset, command_policy, command_latency, command_overhead, command_disb,
-    command_report, command_doctor, command_profile, command_version, command_help;
+extern const struct command command_run, command_trace, command_record, command_replay,
+    command_list, command_top, command_set, command_pause, command_resume, command_reset,
+    command_policy, command_latency, command_overhead, command_disb, command_report, command_doctor,
+    command_profile, command_version, command_help;
 /* NULL-terminated, in the order of the help text. */
 extern const struct command *const commands[];
 const struct command *command_find(const char *name);

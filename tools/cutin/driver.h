@@ -27,6 +27,11 @@
     X(cuMemAlloc)                                                                                  \
     X(cuMemAllocHost)                                                                              \
     X(cuMemFree)                                                                                   \
+    X(cuMemFreeHost)                                                                               \
+    X(cuMemcpyDtoDAsync)                                                                           \
+    X(cuMemsetD8Async)                                                                             \
+    X(cuFuncSetAttribute)                                                                          \
+    X(cuOccupancyMaxActiveBlocksPerMultiprocessor)                                                 \
     X(cuMemcpyHtoDAsync)                                                                           \
     X(cuMemcpyDtoHAsync)                                                                           \
     X(cuStreamCreate)                                                                              \

@@ -8,23 +8,10 @@
 #include <string.h>
 
 const struct command *const commands[] = {
-    &command_run,
-    &command_list,
-    &command_top,
-    &command_set,
-    &command_pause,
-    &command_resume,
-    &command_reset,
-    &command_policy,
-    &command_latency,
-    &command_overhead,
-    &command_disb,
-    &command_report,
-    &command_doctor,
-    &command_profile,
-    &command_version,
-    &command_help,
-    NULL,
+    &command_run,    &command_trace,   &command_record,   &command_replay, &command_list,
+    &command_top,    &command_set,     &command_pause,    &command_resume, &command_reset,
+    &command_policy, &command_latency, &command_overhead, &command_disb,   &command_report,
+    &command_doctor, &command_profile, &command_version,  &command_help,   NULL,
 };
 
 const struct command *command_find(const char *name)

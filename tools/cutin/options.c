@@ -53,23 +53,41 @@ _Noreturn void fail_usage(const struct command *cmd, const char *format, ...)
     exit(EXIT_USAGE);
 }
 
-static void table_to_getopt(const struct command *cmd, struct option *out)
+/* `letters` gets getopt's list of the short options. */
+static void table_to_getopt(const struct command *cmd, struct option *out, char *letters)
 {
     size_t n = 0;
+
+    letters = stpcpy(letters, cmd->anywhere ? ":h" : "+:h");
 
     for (const struct option_row *row = cmd->options; row && row->name && n < MOST_OPTIONS; row++) {
         out[n] = (struct option){.name = row->name,
                                  .has_arg = row->arg ? required_argument : no_argument,
                                  .val = VAL_ROW + (int)n};
+        if (row->letter)
+            letters += sprintf(letters, "%c%s", row->letter, row->arg ? ":" : "");
         n++;
     }
     out[n++] = (struct option){.name = "help", .has_arg = no_argument, .val = VAL_HELP};
     out[n] = (struct option){0};
 }
 
+/* The row of a short option, or OPTIONS_END. */
+static int row_of_letter(const struct command *cmd, int letter)
+{
+    for (int row = 0; cmd->options && cmd->options[row].name; row++)
+        if (letter && cmd->options[row].letter == letter)
+            return row;
+    return OPTIONS_END;
+}
+
 /* getopt_long tells what was wrong in three ways: optopt is a row's value, a letter, or 0. */
 _Noreturn static void wrong_option(const struct command *cmd, int what, char **argv)
 {
+    int row = row_of_letter(cmd, optopt);
+
+    if (what == ':' && row >= 0)
+        fail_usage(cmd, "option -%c needs a value (%s)", optopt, cmd->options[row].arg);
     if (what == ':')
         fail_usage(cmd, "option --%s needs a value (%s)", cmd->options[optopt - VAL_ROW].name,
                    cmd->options[optopt - VAL_ROW].arg);
@@ -84,11 +102,12 @@ _Noreturn static void wrong_option(const struct command *cmd, int what, char **a
 int options_next(const struct command *cmd, int argc, char **argv)
 {
     struct option table[MOST_OPTIONS + 2];
-    int val;
+    char letters[2 * MOST_OPTIONS + 4];
+    int val, row;
 
-    table_to_getopt(cmd, table);
+    table_to_getopt(cmd, table, letters);
     opterr = 0;
-    val = getopt_long(argc, argv, cmd->anywhere ? ":h" : "+:h", table, NULL);
+    val = getopt_long(argc, argv, letters, table, NULL);
     switch (val) {
     case -1:
         return OPTIONS_END;
@@ -100,7 +119,8 @@ int options_next(const struct command *cmd, int argc, char **argv)
     case ':':
         wrong_option(cmd, val, argv);
     default:
-        return val - VAL_ROW;
+        row = row_of_letter(cmd, val);
+        return row >= 0 ? row : val - VAL_ROW;
     }
 }
 
@@ -153,10 +173,15 @@ int options_word(const struct command *cmd, int row, const char *text, const cha
     fail_usage(cmd, "--%s=%s is not %s", cmd->options[row].name, text, list);
 }
 
-static void help_row(const char *name, const char *arg, const char *help)
+static void help_row(char letter, const char *name, const char *arg, const char *help)
 {
-    char left[64];
-    int width = snprintf(left, sizeof(left), "  --%s%s%s", name, arg ? " " : "", arg ? arg : "");
+    char left[64], brief[8] = "";
+    int width;
+
+    if (letter)
+        snprintf(brief, sizeof(brief), "-%c, ", letter);
+    width =
+        snprintf(left, sizeof(left), "  %s--%s%s%s", brief, name, arg ? " " : "", arg ? arg : "");
 
     printf("%s%*s", left, width < HELP_COLUMN - 1 ? HELP_COLUMN - width : 2, "");
     for (const char *c = help; *c; c++) {
@@ -176,6 +201,6 @@ void options_help(const struct command *cmd)
     printf("\nOptions:\n");
     for (const struct option_row *row = cmd->options; row && row->name; row++)
         if (row->help)
-            help_row(row->name, row->arg, row->help);
-    help_row("help", NULL, "this text");
+            help_row(row->letter, row->name, row->arg, row->help);
+    help_row(0, "help", NULL, "this text");
 }

@@ -1,0 +1,224 @@
+/*
+ * trace.c - `cutin trace` of two processes that share the simulated GPU: the file is JSON that a viewer
+ * takes, and says what happened.
+ */
+#include "tests/integration/gpu.h"
+
+#include <criterion/criterion.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+TestSuite(trace, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 100);
+
+/* A training job that runs before the requests come and until they are answered. */
+static const char both[] =
+    "\"$0\" run -- \"$1\" --steps 1000000 & job=$!; "
+    "until \"$0\" list 2>/dev/null | grep -q be_training; do sleep 0.05; done; "
+    "\"$0\" run --priority rt -- \"$2\" --requests 50 --kernels 20; status=$?; "
+    "kill $job; wait $job; exit $status";
+
+static json_t *trace_both(void)
+{
+    const char *file = sandbox_path("t.json");
+    struct process *p =
+        process_run((const char *[]){CUTIN, "trace", "--sim", "-o", file, "--", "sh", "-c", both,
+                                     CUTIN, EXAMPLE("be_training"), EXAMPLE("rt_inference"), NULL},
+                    NULL, 90);
+    json_error_t error;
+    json_t *root, *events;
+
+    query_stop(daemon_path());
+    cr_assert_eq(p->status, 0, "%s", process_err(p));
+    cr_expect_not_null(strstr(process_err(p), "2 processes"), "%s", process_err(p));
+    process_free(p);
+    root = json_load_file(file, 0, &error);
+    cr_assert_not_null(root, "line %d: %s", error.line, error.text);
+    events = json_incref(json_object_get(root, "traceEvents"));
+    json_decref(root);
+    return events;
+}
+
+static const char *text(const json_t *event, const char *key)
+{
+    const char *value = json_string_value(json_object_get(event, key));
+
+    return value ? value : "";
+}
+
+static double number(const json_t *event, const char *key)
+{
+    return json_number_value(json_object_get(event, key));
+}
+
+static bool is(const json_t *event, const char *ph, const char *name)
+{
+    return strcmp(text(event, "ph"), ph) == 0 && (!name || strcmp(text(event, "name"), name) == 0);
+}
+
+static size_t count(const json_t *events, const char *ph, const char *name, const char *category)
+{
+    size_t n = 0, i;
+    json_t *e;
+
+    json_array_foreach(events, i, e) n +=
+        is(e, ph, name) && (!category || strcmp(text(e, "cat"), category) == 0);
+    return n;
+}
+
+/* The process id behind a name; 0: there is none. What was overwritten is said behind the name. */
+static json_int_t process_called(const json_t *events, const char *name)
+{
+    json_t *e;
+    size_t i;
+
+    json_array_foreach(events, i,
+                       e) if (is(e, "M", "process_name") &&
+                              strncmp(text(json_object_get(e, "args"), "name"), name,
+                                      strlen(name)) == 0) return (json_int_t)number(e, "pid");
+    return 0;
+}
+
+/* No work of the device begins before the call that asked for it, or overlaps another of its stream. */
+static void device_in_order(const json_t *events)
+{
+    json_t *e, *o;
+    double first_call = INFINITY;
+    size_t i, k;
+
+    json_array_foreach(events, i, e) if (is(e, "X", NULL) && strcmp(text(e, "cat"), "call") == 0)
+        first_call = fmin(first_call, number(e, "ts"));
+    json_array_foreach(events, i, e)
+    {
+        if (!is(e, "X", NULL) || strcmp(text(e, "cat"), "kernel") != 0)
+            continue;
+        cr_assert_geq(number(e, "ts"), first_call);
+        for (k = i + 1; k < json_array_size(events) && k < i + 50; k++) {
+            o = json_array_get(events, k);
+            if (is(o, "X", NULL) && strcmp(text(o, "cat"), "kernel") == 0 &&
+                number(o, "pid") == number(e, "pid") && number(o, "tid") == number(e, "tid"))
+                cr_assert(number(o, "ts") + 0.001 >= number(e, "ts") + number(e, "dur") ||
+                              number(o, "ts") + number(o, "dur") <= number(e, "ts") + 0.001,
+                          "two kernels of a stream at once");
+        }
+    }
+}
+
+Test(trace, two_processes_on_one_clock)
+{
+    json_t *events = trace_both(), *e;
+    size_t i;
+
+    json_int_t rt = process_called(events, "rt_inference (rt)");
+    size_t calls = 0, works = 0;
+
+    /* Every launch is there, as a call and on the device: 51 requests of 20 kernels. */
+    json_array_foreach(events, i, e)
+    {
+        calls += is(e, "X", "mix_spin") && strcmp(text(e, "cat"), "call") == 0 &&
+                 (json_int_t)number(e, "pid") == rt;
+        works += is(e, "X", "mix_spin") && strcmp(text(e, "cat"), "kernel") == 0 &&
+                 (json_int_t)number(json_object_get(e, "args"), "pid") == rt;
+    }
+    cr_expect_eq(calls, 51 * 20);
+    cr_expect_eq(works, 51 * 20);
+    cr_expect_neq(process_called(events, "be_training (be)"), 0);
+    cr_expect_eq(count(events, "X", "active", "cut in"), count(events, "i", "cut in", NULL));
+    cr_expect_geq(count(events, "X", "active", "cut in"), 51);
+    cr_expect_geq(count(events, "X", "held", "hold"), 1);
+    cr_expect_geq(count(events, "f", "waits", NULL), 1);
+    json_array_foreach(events, i, e)
+    {
+        cr_assert(json_is_integer(json_object_get(e, "pid")));
+        cr_assert_neq(strlen(text(e, "name")), 0);
+        if (is(e, "M", NULL))
+            continue;
+        cr_assert(number(e, "ts") >= 0 && number(e, "ts") < 90e6, "%s at %f", text(e, "name"),
+                  number(e, "ts"));
+        if (is(e, "X", NULL))
+            cr_assert(number(e, "dur") >= 0 && json_is_integer(json_object_get(e, "tid")));
+        if (is(e, "C", NULL))
+            cr_assert_lt(number(json_object_get(e, "args"), "in flight"), 2000);
+    }
+    device_in_order(events);
+    json_decref(events);
+}
+
+/* Perfetto's own parser, where it is installed. */
+Test(trace, perfetto_reads_it)
+{
+    const char *parser = getenv("TRACE_PROCESSOR") ? getenv("TRACE_PROCESSOR") : "trace_processor";
+    const char *query = sandbox_path("q.sql");
+    struct process *p;
+    size_t slices;
+    json_t *events;
+    FILE *f;
+
+    p = process_run((const char *[]){parser, "--version", NULL}, NULL, 30);
+    if (p->status != 0)
+        cr_skip_test(
+            "no trace_processor of Perfetto on PATH, and TRACE_PROCESSOR does not name one");
+    process_free(p);
+    events = trace_both();
+    slices = count(events, "X", NULL, NULL);
+    f = fopen(query, "w");
+    cr_assert_not_null(f);
+    fputs(
+        "select 'slices=' || count(*) from slice where dur >= 0 and name not in ('hold','cut in');"
+        "select 'errors=' || sum(value) from stats where severity = 'error';",
+        f);
+    fclose(f);
+    p = process_run((const char *[]){parser, "-q", query, sandbox_path("t.json"), NULL}, NULL, 60);
+    cr_expect_eq(p->status, 0, "%s", process_err(p));
+    cr_expect_geq(number_after(process_out(p), "slices"), (double)slices);
+    cr_expect_eq(number_after(process_out(p), "errors"), 0);
+    process_free(p);
+    json_decref(events);
+}
+
+Test(trace, files_are_merged_by_hand_and_foreign_ones_refused)
+{
+    const char *trace = sandbox_path("one.trace"), *out = sandbox_path("m.json");
+    char variable[300];
+    struct process *p;
+    json_t *root;
+
+    snprintf(variable, sizeof(variable), "CUTIN_TRACE=%s", trace);
+    p = process_run((const char *[]){CUTIN, "run", "--no-daemon", "--sim", "--",
+                                     EXAMPLE("be_training"), "--steps", "5", NULL},
+                    (const char *[]){variable, NULL}, 60);
+    cr_assert_eq(p->status, 0, "%s", process_err(p));
+    process_free(p);
+    p = process_run((const char *[]){CUTIN, "trace", "--merge", "-o", out, trace, NULL}, NULL, 30);
+    cr_assert_eq(p->status, 0, "%s", process_err(p));
+    process_free(p);
+    root = json_load_file(out, 0, NULL);
+    cr_assert_not_null(root);
+    cr_expect_geq(count(json_object_get(root, "traceEvents"), "X", "mix_spin", "call"), 5);
+    json_decref(root);
+    p = process_run((const char *[]){CUTIN, "trace", "--merge", "-o", out, CUTIN, NULL}, NULL, 30);
+    cr_expect_eq(p->status, 1);
+    cr_expect_not_null(strstr(process_err(p), "neither"), "%s", process_err(p));
+    process_free(p);
+}
+
+/* The program's end is the command's, and a program without CUDA is no success of tracing it. */
+Test(trace, exit_statuses)
+{
+    const char *out = sandbox_path("n.json");
+    static const struct {
+        const char *script;
+        int status;
+    } cases[] = {{"exit 7", 7}, {"kill -TERM $$", 143}, {"true", 1}};
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct process *p = process_run(
+            (const char *[]){CUTIN, "trace", "-o", out, "--", "sh", "-c", cases[i].script, NULL},
+            NULL, 30);
+        cr_expect_eq(p->status, cases[i].status, "%s: %d", cases[i].script, p->status);
+        process_free(p);
+    }
+}

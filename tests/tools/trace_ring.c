@@ -1,0 +1,274 @@
+/*
+ * trace_ring.c - the file that a traced process writes: what is kept, what readers make of it, and what
+ * is refused.
+ */
+#include "tools/cutin/trace_view.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char folder[] = "/tmp/cutin-trace.XXXXXX", path[80], why[256];
+
+static void enter(void)
+{
+    cr_assert_not_null(mkdtemp(folder));
+    snprintf(path, sizeof(path), "%s/a.trace", folder);
+}
+
+static void leave(void)
+{
+    unlink(path);
+    cr_expect_eq(rmdir(folder), 0, "something was left in %s", folder);
+}
+
+TestSuite(trace_ring, .init = enter, .fini = leave, .timeout = 60);
+
+static void begin(uint32_t records, bool keep_first)
+{
+    cr_assert_not(trace_on());
+    cr_assert_eq(trace_open(path, records, keep_first, 3), 0);
+    cr_assert(trace_on());
+}
+
+static void put_numbered(uint32_t from, uint32_t n)
+{
+    for (uint32_t i = from; i < from + n; i++) {
+        struct trace_record r = {.kind = TRACE_COPY, .stream = i, .copy = {.op = i, .bytes = i}};
+        trace_put(&r);
+    }
+}
+
+static struct trace_view view(void)
+{
+    struct trace_view v;
+
+    cr_assert_eq(trace_view_open(&v, path, why, sizeof(why)), 0, "%s", why);
+    return v;
+}
+
+Test(trace_ring, nothing_is_written_where_nothing_was_asked_for)
+{
+    struct trace_record r = {.kind = TRACE_COPY};
+
+    trace_put(&r);
+    cr_expect_eq(trace_name("x"), 0);
+    cr_expect_neq(access(path, F_OK), 0);
+}
+
+Test(trace_ring, the_newest_records_are_kept)
+{
+    struct trace_record r;
+    struct trace_view v;
+
+    begin(1024, false);
+    put_numbered(1, 3000);
+    v = view();
+    cr_expect_eq(v.first, 3000 - 1024);
+    cr_expect_eq(v.end, 3000);
+    cr_expect_eq(v.lost, 3000 - 1024);
+    for (uint64_t i = v.first; i < v.end; i++) {
+        cr_assert(trace_view_get(&v, i, &r));
+        cr_assert_eq(r.copy.bytes, i + 1);
+        cr_assert_eq(r.tid, (uint32_t)gettid());
+        cr_assert_neq(r.ns, 0);
+    }
+    cr_expect_not(trace_view_get(&v, 0, &r), "what was overwritten is not there");
+    cr_expect_eq(v.file->header.level, 3);
+    cr_expect_eq(v.file->header.pid, (uint32_t)getpid());
+    trace_view_close(&v);
+}
+
+Test(trace_ring, or_the_first_ones)
+{
+    struct trace_record r;
+    struct trace_view v;
+
+    begin(1024, true);
+    put_numbered(1, 3000);
+    v = view();
+    cr_expect_eq(v.first, 0);
+    cr_expect_eq(v.end, 1024);
+    cr_expect_eq(v.lost, 3000 - 1024);
+    cr_assert(trace_view_get(&v, 1023, &r));
+    cr_expect_eq(r.copy.bytes, 1024);
+    trace_view_close(&v);
+}
+
+Test(trace_ring, names_are_kept_once_and_never_overflow)
+{
+    struct trace_view v;
+    char name[200];
+
+    begin(1024, false);
+    cr_expect_eq(trace_name("gemm"), 1);
+    cr_expect_eq(trace_name("relu"), 2);
+    cr_expect_eq(trace_name("gemm"), 1);
+    memset(name, 'n', sizeof(name) - 1);
+    name[sizeof(name) - 1] = '\0';
+    cr_expect_eq(trace_name(name), 3);
+    cr_expect_eq(trace_name(name), 3);
+    for (int i = 3; i < TRACE_NAMES; i++) {
+        snprintf(name, sizeof(name), "kernel %d", i);
+        cr_assert_eq(trace_name(name), (uint32_t)i + 1);
+    }
+    cr_expect_eq(trace_name("one more"), 0);
+    v = view();
+    cr_expect_str_eq(trace_view_name(&v, 2), "relu");
+    cr_expect_eq(strlen(trace_view_name(&v, 3)), TRACE_NAME_BYTES - 1);
+    cr_expect_str_eq(trace_view_name(&v, 0), "");
+    cr_expect_str_eq(trace_view_name(&v, TRACE_NAMES + 1), "");
+    trace_view_close(&v);
+}
+
+enum { WRITERS = 4, EACH = 20000 };
+
+static void *writer(void *arg)
+{
+    uint32_t me = (uint32_t)(uintptr_t)arg;
+
+    for (uint32_t i = 0; i < EACH; i++) {
+        uint64_t x = (uint64_t)me << 32 | i;
+        struct trace_record r = {.kind = TRACE_SAMPLE, .stream = me};
+        r.word[0] = r.word[1] = r.word[2] = r.word[3] = x;
+        trace_put(&r);
+    }
+    return NULL;
+}
+
+/* A reader beside them: every record that it gets is one writer's, whole. */
+Test(trace_ring, many_writers_and_a_reader)
+{
+    pthread_t threads[WRITERS];
+    struct trace_record r;
+    struct trace_view v;
+
+    begin(TRACE_LEAST_RECORDS, false);
+    for (uintptr_t i = 0; i < WRITERS; i++)
+        pthread_create(&threads[i], NULL, writer, (void *)(i + 1));
+    for (int round = 0; round < 50; round++) {
+        v = view();
+        for (uint64_t i = v.first; i < v.end; i++)
+            if (trace_view_get(&v, i, &r))
+                cr_assert_eq(r.stream, (uint32_t)(r.word[0] >> 32));
+        trace_view_close(&v);
+    }
+    for (int i = 0; i < WRITERS; i++)
+        pthread_join(threads[i], NULL);
+    v = view();
+    cr_expect_eq(v.end, (uint64_t)WRITERS * EACH);
+    trace_view_close(&v);
+}
+
+Test(trace_ring, a_forked_child_writes_nothing)
+{
+    struct trace_view v;
+    pid_t pid;
+
+    begin(1024, false);
+    put_numbered(1, 5);
+    pid = fork();
+    if (pid == 0) {
+        trace_stop();
+        put_numbered(6, 5);
+        _exit(trace_on());
+    }
+    cr_assert_gt(pid, 0);
+    waitpid(pid, NULL, 0);
+    v = view();
+    cr_expect_eq(v.end, 5);
+    trace_view_close(&v);
+}
+
+Test(trace_ring, a_file_has_one_writer_and_percent_p_is_the_process)
+{
+    char pattern[96], own[96];
+
+    begin(1024, false);
+    cr_expect_eq(trace_open(path, 1024, false, 0), -EBUSY);
+    cr_expect_eq(trace_open("/no/such/folder/x", 1024, false, 0), -ENOENT);
+    snprintf(pattern, sizeof(pattern), "%s/%%p.trace", folder);
+    snprintf(own, sizeof(own), "%s/%d.trace", folder, (int)getpid());
+    cr_expect_eq(trace_open(pattern, 1024, false, 0), 0);
+    cr_expect_eq(access(own, F_OK), 0);
+    unlink(own);
+}
+
+static void refused(const char *word)
+{
+    struct trace_view v;
+
+    cr_expect_eq(trace_view_open(&v, path, why, sizeof(why)), -EBADMSG);
+    cr_expect_not_null(strstr(why, word), "no %s in: %s", word, why);
+    cr_expect_null(v.file);
+}
+
+/* Writes 4 bytes of the file. */
+static void poke(long at, uint32_t value)
+{
+    FILE *f = fopen(path, "r+");
+
+    cr_assert_not_null(f);
+    fseek(f, at, SEEK_SET);
+    fwrite(&value, sizeof(value), 1, f);
+    fclose(f);
+}
+
+Test(trace_ring, what_is_no_trace_is_refused)
+{
+    struct trace_view v;
+    struct stat st;
+
+    begin(1024, false);
+    put_numbered(1, 10);
+    cr_assert_eq(stat(path, &st), 0);
+    poke(8, 99);
+    refused("another version");
+    poke(8, TRACE_VERSION);
+    poke(20, 3);
+    refused("makes no sense");
+    poke(20, 2048);
+    refused("truncated");
+    poke(20, 1024);
+    poke(0, 7);
+    refused("no trace of cutin");
+    cr_assert_eq(truncate(path, 100), 0);
+    refused("truncated");
+    cr_expect_eq(trace_view_open(&v, "/no/such/file", why, sizeof(why)), -ENOENT);
+}
+
+/* A clock that is 1000 ahead, read from samples of which only one met an idle stream. */
+Test(trace_ring, samples_find_their_place_on_the_hosts_clock)
+{
+    struct trace_record r = {.kind = TRACE_SAMPLE, .ns = 5000};
+    struct trace_clocks clocks;
+    struct trace_view v;
+    uint64_t start, took;
+
+    begin(1024, false);
+    r.sample.context = 1;
+    r.sample.device_ns = 4000;
+    r.sample.duration_ns = 70;
+    trace_put(&r);
+    r.ns = 5010; /* waited behind the first */
+    r.sample.device_ns = 4070;
+    trace_put(&r);
+    v = view();
+    trace_clocks_read(&clocks, &v);
+    cr_assert(trace_clocks_place(&clocks, &r, &start, &took));
+    cr_expect_eq(start, 5070);
+    cr_expect_eq(took, 70);
+    r.sample.lead_ns = 90; /* the call itself began after the first event: 5100 */
+    cr_assert(trace_clocks_place(&clocks, &r, &start, &took));
+    cr_expect_eq(start, 5100);
+    cr_expect_eq(took, 40);
+    r.sample.context = 2;
+    cr_expect_not(trace_clocks_place(&clocks, &r, &start, &took));
+    trace_view_close(&v);
+}

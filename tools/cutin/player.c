@@ -1,0 +1,255 @@
+/*
+ * player.c - run a workload's operations (see player.h).
+ */
+#include "player.h"
+#include "progress.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "kernels_ptx.h"
+
+enum {
+    MOST_COPY = 64 << 20, /* larger copies are made in parts */
+    SHORT_NS = 20000,     /* pauses up to here are as long as a sleep would be late */
+    CANCEL_OPS = 256,     /* ops between two looks at progress_cancel */
+    PLAIN_SHARED = 48 << 10,
+};
+
+static int check(struct player *p, CUresult result, const char *call)
+{
+    const char *text = NULL;
+
+    if (result == CUDA_SUCCESS)
+        return 0;
+    p->cu.cuGetErrorString(result, &text);
+    snprintf(p->why, sizeof(p->why), "%s: %s (%d)", call, text ? text : "unknown error",
+             (int)result);
+    return -EIO;
+}
+
+#define TRY(name, ...)                                                                             \
+    do {                                                                                           \
+        int try_rc = check(p, p->cu.name(__VA_ARGS__), #name);                                     \
+        if (try_rc != 0)                                                                           \
+            return try_rc;                                                                         \
+    } while (0)
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* ---- open ----------------------------------------------------------------------------------- */
+
+static size_t largest_copy(const struct workload *w)
+{
+    uint64_t most = 4;
+
+    for (size_t i = 0; i < w->ops; i++)
+        if (w->op[i].kind == WORKLOAD_COPY && w->op[i].bytes > most)
+            most = w->op[i].bytes;
+    return most < MOST_COPY ? (size_t)most : MOST_COPY;
+}
+
+static uint32_t largest_shared(const struct workload *w)
+{
+    uint32_t most = 0;
+
+    for (size_t i = 0; i < w->ops; i++)
+        if (w->op[i].kind == WORKLOAD_KERNEL && w->op[i].shared > most)
+            most = w->op[i].shared;
+    return most;
+}
+
+static int open_device(struct player *p)
+{
+    int processors;
+
+    TRY(cuInit, 0);
+    TRY(cuDeviceGet, &p->device, 0);
+    TRY(cuDeviceGetName, p->gpu, sizeof(p->gpu), p->device);
+    TRY(cuDeviceGetAttribute, &processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, p->device);
+    p->processors = (uint32_t)processors;
+    p->waves = !strstr(p->gpu, "simulated");
+    TRY(cuDevicePrimaryCtxRetain, &p->context, p->device);
+    TRY(cuCtxSetCurrent, p->context);
+    TRY(cuModuleLoadData, &p->module, kernels_ptx);
+    TRY(cuModuleGetFunction, &p->spin, p->module, "spin");
+    return 0;
+}
+
+static int open_work(struct player *p)
+{
+    uint32_t shared = largest_shared(p->w);
+
+    if (shared > PLAIN_SHARED)
+        TRY(cuFuncSetAttribute, p->spin, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+            (int)shared);
+    p->stream = calloc((size_t)p->w->streams + 1, sizeof(*p->stream));
+    if (!p->stream)
+        return -ENOMEM;
+    for (uint32_t i = 0; i <= p->w->streams; i++)
+        TRY(cuStreamCreate, &p->stream[i], CU_STREAM_NON_BLOCKING);
+    p->memory_bytes = largest_copy(p->w);
+    for (int i = 0; i < 2; i++)
+        TRY(cuMemAlloc, &p->memory[i], p->memory_bytes);
+    TRY(cuMemAllocHost, &p->host, p->memory_bytes);
+    memset(p->host, 0, p->memory_bytes);
+    return 0;
+}
+
+static int launch(struct player *p, const struct workload_op *op);
+
+/* The first launch loads the kernel. */
+static int warm_up(struct player *p)
+{
+    struct workload_op op = {.kind = WORKLOAD_KERNEL, .grid = {1, 1, 1}, .block = {32, 1, 1}};
+    int rc = launch(p, &op);
+
+    if (rc == 0)
+        TRY(cuStreamSynchronize, p->stream[0]);
+    p->kernels = 0;
+    return rc;
+}
+
+int player_open(struct player *p, const struct workload *w)
+{
+    int rc;
+
+    *p = (struct player){.w = w};
+    rc = driver_open(&p->cu, p->why, sizeof(p->why));
+    if (rc == 0)
+        rc = open_device(p);
+    if (rc == 0)
+        rc = open_work(p);
+    if (rc == 0)
+        rc = warm_up(p);
+    if (rc == -ENOMEM)
+        snprintf(p->why, sizeof(p->why), "no memory for %u streams", w->streams);
+    return rc;
+}
+
+void player_close(struct player *p)
+{
+    for (uint32_t i = 0; p->stream && i <= p->w->streams; i++)
+        if (p->stream[i])
+            p->cu.cuStreamDestroy(p->stream[i]);
+    for (int i = 0; i < 2; i++)
+        if (p->memory[i])
+            p->cu.cuMemFree(p->memory[i]);
+    if (p->host)
+        p->cu.cuMemFreeHost(p->host);
+    if (p->context)
+        p->cu.cuDevicePrimaryCtxRelease(p->device);
+    free(p->stream);
+    *p = (struct player){0};
+}
+
+/* ---- one operation -------------------------------------------------------------------------- */
+
+static uint64_t waves_of(struct player *p, const struct workload_op *op)
+{
+    uint64_t blocks = (uint64_t)op->grid[0] * op->grid[1] * op->grid[2], room;
+    int threads = op->block[0] * op->block[1] * op->block[2], each = 0;
+
+    if (!p->waves || p->cu.cuOccupancyMaxActiveBlocksPerMultiprocessor(&each, p->spin, threads,
+                                                                       op->shared) != CUDA_SUCCESS)
+        return 1;
+    room = (uint64_t)(each > 0 ? each : 1) * p->processors;
+    return (blocks + room - 1) / room;
+}
+
+static int launch(struct player *p, const struct workload_op *op)
+{
+    uint64_t ns = op->duration_ns / waves_of(p, op);
+    void *args[] = {&ns};
+
+    TRY(cuLaunchKernel, p->spin, op->grid[0], op->grid[1], op->grid[2], op->block[0], op->block[1],
+        op->block[2], op->shared, p->stream[op->stream], args, NULL);
+    p->kernels++;
+    return 0;
+}
+
+static int copy_part(struct player *p, const struct workload_op *op, size_t n)
+{
+    CUstream stream = p->stream[op->stream];
+
+    switch (op->direction) {
+    case WORKLOAD_TO_DEVICE:
+        TRY(cuMemcpyHtoDAsync, p->memory[0], p->host, n, stream);
+        break;
+    case WORKLOAD_TO_HOST:
+        TRY(cuMemcpyDtoHAsync, p->host, p->memory[0], n, stream);
+        break;
+    case WORKLOAD_ON_DEVICE:
+        TRY(cuMemcpyDtoDAsync, p->memory[1], p->memory[0], n, stream);
+        break;
+    default:
+        TRY(cuMemsetD8Async, p->memory[0], 0, n, stream);
+    }
+    return 0;
+}
+
+static int copy(struct player *p, const struct workload_op *op)
+{
+    uint64_t left = op->bytes;
+    int rc = 0;
+
+    while (left && rc == 0) {
+        size_t n = left < p->memory_bytes ? (size_t)left : p->memory_bytes;
+        rc = copy_part(p, op, n);
+        left -= n;
+    }
+    p->copies++;
+    return rc;
+}
+
+static int wait_all(struct player *p)
+{
+    for (uint32_t i = 0; i < p->w->streams; i++)
+        TRY(cuStreamSynchronize, p->stream[i]);
+    return 0;
+}
+
+/* ---- a request ------------------------------------------------------------------------------ */
+
+static void pause_until(uint64_t at_ns)
+{
+    struct timespec at = {.tv_sec = (time_t)(at_ns / 1000000000u),
+                          .tv_nsec = (long)(at_ns % 1000000000u)};
+
+    if (now_ns() + SHORT_NS < at_ns)
+        while (!progress_cancel &&
+               clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) == EINTR)
+            ;
+}
+
+int player_run(struct player *p, size_t from, size_t to, bool paced)
+{
+    uint64_t origin_ns = now_ns() - (from < to ? p->w->op[from].at_ns : 0);
+    int rc = 0, rest;
+
+    for (size_t i = from; i < to && rc == 0; i++) {
+        const struct workload_op *op = &p->w->op[i];
+
+        if (paced)
+            pause_until(origin_ns + op->at_ns);
+        if (progress_cancel && (paced || i % CANCEL_OPS == 0))
+            rc = -ECANCELED;
+        else if (op->kind == WORKLOAD_KERNEL)
+            rc = launch(p, op);
+        else if (op->kind == WORKLOAD_COPY)
+            rc = copy(p, op);
+        else if ((rc = wait_all(p)) == 0) /* what the program did next, it did after this */
+            origin_ns = now_ns() - op->at_ns - op->duration_ns;
+    }
+    rest = wait_all(p);
+    return rc != 0 ? rc : rest;
+}

@@ -1,0 +1,46 @@
+/*
+ * player.h - a workload's operations on this process's GPU: kernels of the same shape and duration
+ * (the `spin` kernel), copies of the same size, on as many streams.
+ *
+ * A kernel of several waves divides its duration by them, except on the simulated GPU, where a grid of
+ * any size takes the time it is told. One thread.
+ */
+#ifndef CUTIN_PLAYER_H
+#define CUTIN_PLAYER_H
+
+#include "driver.h"
+#include "workload.h"
+
+#include <stdbool.h>
+
+struct player {
+    struct driver cu;
+    const struct workload *w;
+    CUdevice device;
+    CUcontext context;
+    CUmodule module;
+    CUfunction spin;
+    CUstream *stream; /* w->streams, and one more */
+    CUdeviceptr memory[2];
+    void *host;
+    size_t memory_bytes;
+    uint32_t processors;
+    bool waves;
+    char gpu[96];
+    uint64_t kernels, copies; /* so far */
+    char why[256];
+};
+
+/* Everything loaded and launched once. `w` stays the caller's, and must outlive the player. 0 or
+ * -errno with `why`. */
+int player_open(struct player *p, const struct workload *w);
+void player_close(struct player *p);
+
+/*
+ * Ops `from` to before `to`, then until all of it is complete. With `paced` the calls have the pauses
+ * that the program made between them, else none. 0 or -errno with `why`; -ECANCELED when
+ * progress_cancel was set, with what was launched complete.
+ */
+int player_run(struct player *p, size_t from, size_t to, bool paced);
+
+#endif

@@ -1,0 +1,26 @@
+/*
+ * progress.h - how far along a long command is, for whoever looks at a terminal; and its end by
+ * Ctrl-C.
+ *
+ * A line on stderr, if that is a terminal, from the first second on, rewritten at most ten times a
+ * second. The first SIGINT, SIGTERM or SIGHUP sets a flag that the command looks at, to end with what
+ * it has; a second one ends it at once. One thread.
+ */
+#ifndef CUTIN_PROGRESS_H
+#define CUTIN_PROGRESS_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Set by a signal, once progress_begin was called. */
+extern volatile sig_atomic_t progress_cancel;
+
+/* From here on signals set the flag, and time counts. */
+void progress_begin(void);
+/* `done` of `total`, and what is being done. */
+void progress_show(double done, double total, const char *what);
+/* Takes the line away. */
+void progress_end(void);
+
+#endif

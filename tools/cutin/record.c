@@ -1,0 +1,388 @@
+/*
+ * record.c - `cutin record`: the kernels and copies of a program as a workload file.
+ *
+ * The program runs as real time without a daemon, so that no call of it waits for anybody, with a
+ * trace that keeps its first records and has every call timed by events. What the trace says about
+ * the process that asked most of the GPU becomes the workload.
+ */
+#include "child.h"
+#include "command.h"
+#include "scratch.h"
+#include "trace_view.h"
+#include "workload.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { OPT_OUTPUT, OPT_SIM, OPT_RECORDS };
+
+static const struct option_row options[] = {
+    [OPT_OUTPUT] = {"output", "FILE", "the workload file (workload.cutw)", 'o'},
+    [OPT_SIM] = {"sim", NULL, "run on the simulated GPU"},
+    [OPT_RECORDS] = {"records", "N",
+                     "records of 64 bytes that there is room for, about two\n"
+                     "per kernel (1048576); what comes later is not recorded"},
+    {0},
+};
+
+struct plan {
+    const char *output, *records;
+    bool sim;
+};
+
+/* ---- from trace to workload ----------------------------------------------------------------- */
+
+/* A call, to be sorted by the time it was made. */
+struct step {
+    struct trace_record record;
+    uint64_t duration_ns; /* UINT64_MAX: not timed */
+};
+
+struct steps {
+    struct step *list;
+    size_t n;
+    uint64_t last_ns; /* when the last thing known was complete */
+};
+
+static const struct {
+    const char *part;
+    enum workload_direction direction;
+} directions[] = {
+    {"cuMemset", WORKLOAD_SET}, {"HtoD", WORKLOAD_TO_DEVICE}, {"HtoA", WORKLOAD_TO_DEVICE},
+    {"DtoH", WORKLOAD_TO_HOST}, {"AtoH", WORKLOAD_TO_HOST},   {"cuMemcpy", WORKLOAD_ON_DEVICE},
+};
+
+static int direction_of(const char *name)
+{
+    for (size_t i = 0; i < sizeof(directions) / sizeof(*directions); i++)
+        if (strstr(name, directions[i].part))
+            return (int)directions[i].direction;
+    return -1;
+}
+
+static bool is_graph(const char *name)
+{
+    return strcmp(name, "cuGraphLaunch") == 0;
+}
+
+/* What a workload has of this record. */
+static bool step_wanted(const struct trace_view *v, const struct trace_record *r)
+{
+    const char *name = trace_view_name(v, r->name);
+
+    return r->kind == TRACE_KERNEL || r->kind == TRACE_SYNC ||
+           (r->kind == TRACE_COPY && (is_graph(name) || direction_of(name) >= 0));
+}
+
+static int by_time(const void *a, const void *b)
+{
+    const struct trace_record *x = &((const struct step *)a)->record;
+    const struct trace_record *y = &((const struct step *)b)->record;
+
+    return x->ns != y->ns ? (x->ns > y->ns) - (x->ns < y->ns)
+                          : (x->seq > y->seq) - (x->seq < y->seq);
+}
+
+static int by_op(const void *a, const void *b)
+{
+    uint32_t x = ((const struct step *)a)->record.copy.op;
+    uint32_t y = ((const struct step *)b)->record.copy.op;
+
+    return (x > y) - (x < y);
+}
+
+static void steps_see_end(struct steps *s, uint64_t ns)
+{
+    if (s->last_ns < ns)
+        s->last_ns = ns;
+}
+
+/* Samples come later than their calls, and in another order. */
+static void steps_time(struct steps *s, const struct trace_view *v)
+{
+    struct trace_clocks clocks;
+    struct trace_record r;
+
+    trace_clocks_read(&clocks, v);
+    qsort(s->list, s->n, sizeof(*s->list), by_op);
+    for (uint64_t i = v->first; i < v->end; i++) {
+        struct step key, *found;
+        uint64_t start_ns, took_ns;
+
+        if (!trace_view_get(v, i, &r) || r.kind != TRACE_SAMPLE || !r.sample.op ||
+            !trace_clocks_place(&clocks, &r, &start_ns, &took_ns))
+            continue;
+        key.record.copy.op = r.sample.op;
+        found = bsearch(&key, s->list, s->n, sizeof(key), by_op);
+        if (found && found->record.kind != TRACE_SYNC) {
+            found->duration_ns = took_ns;
+            steps_see_end(s, start_ns + took_ns);
+        }
+    }
+    qsort(s->list, s->n, sizeof(*s->list), by_time);
+}
+
+static int steps_read(struct steps *s, const struct trace_view *v)
+{
+    struct trace_record r;
+
+    *s = (struct steps){.list = calloc(v->end - v->first + 1, sizeof(*s->list))};
+    if (!s->list)
+        return -ENOMEM;
+    for (uint64_t i = v->first; i < v->end; i++)
+        if (trace_view_get(v, i, &r) && step_wanted(v, &r)) {
+            s->list[s->n++] = (struct step){.record = r, .duration_ns = UINT64_MAX};
+            steps_see_end(s, r.ns + r.copy.took_ns);
+        }
+    steps_time(s, v);
+    return 0;
+}
+
+/* Streams are numbered in the order of first use. */
+struct streams {
+    uint32_t seen[WORKLOAD_MOST_STREAMS];
+    uint32_t n;
+};
+
+static uint16_t stream_number(struct streams *s, uint32_t id)
+{
+    for (uint32_t i = 0; i < s->n; i++)
+        if (s->seen[i] == id)
+            return (uint16_t)i;
+    if (s->n < WORKLOAD_MOST_STREAMS)
+        s->seen[s->n++] = id;
+    return (uint16_t)(s->n - 1);
+}
+
+static struct workload_op op_of(const struct step *step, const char *name, uint64_t first_ns)
+{
+    const struct trace_record *r = &step->record;
+    struct workload_op op = {.at_ns = r->ns - first_ns, .kind = WORKLOAD_KERNEL};
+
+    if (r->kind == TRACE_SYNC) {
+        op.kind = WORKLOAD_SYNC;
+        op.duration_ns = r->copy.took_ns;
+        return op;
+    }
+    op.duration_ns = step->duration_ns;
+    if (r->kind == TRACE_COPY && !is_graph(name)) {
+        op.kind = WORKLOAD_COPY;
+        op.direction = (uint8_t)direction_of(name);
+        op.bytes = r->copy.bytes;
+        return op;
+    }
+    for (int i = 0; i < 3; i++) { /* a graph: all of it is one kernel of one block */
+        op.grid[i] = r->kind == TRACE_KERNEL ? r->kernel.grid[i] : 1;
+        op.block[i] = r->kind == TRACE_KERNEL ? r->kernel.block[i] : 1;
+    }
+    op.shared = r->kind == TRACE_KERNEL ? r->kernel.shared : 0;
+    return op;
+}
+
+/* What could not be timed takes as long as the others of its name, or its direction. */
+static size_t fill_untimed(struct workload *w)
+{
+    size_t untimed = 0;
+
+    for (size_t i = 0; i < w->ops; i++) {
+        struct workload_op *op = &w->op[i];
+        uint64_t sum = 0, n = 0;
+
+        if (op->duration_ns != UINT64_MAX)
+            continue;
+        untimed++;
+        for (size_t k = 0; k < w->ops; k++) {
+            const struct workload_op *o = &w->op[k];
+            if (o->duration_ns == UINT64_MAX || o->kind != op->kind || o->name != op->name ||
+                o->direction != op->direction || o->bytes != op->bytes)
+                continue;
+            sum += o->duration_ns;
+            n++;
+            if (n == 64)
+                break;
+        }
+        op->duration_ns = n ? sum / n : 0;
+    }
+    return untimed;
+}
+
+static int convert(struct workload *w, const struct trace_view *v, size_t *untimed)
+{
+    struct streams *streams = calloc(1, sizeof(*streams));
+    struct steps s = {0};
+    int rc = streams ? steps_read(&s, v) : -ENOMEM;
+
+    for (size_t i = 0; i < s.n && rc == 0; i++) {
+        const char *name = trace_view_name(v, s.list[i].record.name);
+        struct workload_op op = op_of(&s.list[i], name, s.list[0].record.ns);
+
+        if (op.kind != WORKLOAD_SYNC)
+            op.stream = stream_number(streams, s.list[i].record.stream);
+        if (op.kind == WORKLOAD_KERNEL) {
+            rc = workload_kernel(w, name);
+            op.name = (uint32_t)(rc > 0 ? rc : 0);
+        }
+        if (rc >= 0)
+            rc = workload_add(w, &op);
+    }
+    if (rc == 0 && s.n) {
+        *untimed = fill_untimed(w);
+        if (w->total_ns < s.last_ns - s.list[0].record.ns)
+            w->total_ns = s.last_ns - s.list[0].record.ns;
+    }
+    free(s.list);
+    free(streams);
+    return rc;
+}
+
+/* ---- the command ---------------------------------------------------------------------------- */
+
+/* The trace with most records; how many there are goes to `n`. */
+static int busiest(char *const *files, struct trace_view *best, size_t *n)
+{
+    struct trace_view v;
+    char why[512];
+
+    *n = 0;
+    *best = (struct trace_view){0};
+    for (; *files; files++) {
+        if (trace_view_open(&v, *files, why, sizeof(why)) != 0) {
+            say(&command_record, "%s", why);
+            continue;
+        }
+        ++*n;
+        if (best->file && best->end - best->first + best->lost >= v.end - v.first + v.lost) {
+            trace_view_close(&v);
+            continue;
+        }
+        trace_view_close(best);
+        *best = v;
+    }
+    return *n ? 0 : -ENODATA;
+}
+
+static void report(const struct plan *p, const struct workload *w, const struct trace_view *v,
+                   size_t processes, size_t untimed)
+{
+    uint64_t gpu_ns, copy_ns, wait_ns;
+    size_t kernels = workload_count(w, WORKLOAD_KERNEL, &gpu_ns);
+    size_t copies = workload_count(w, WORKLOAD_COPY, &copy_ns);
+    size_t syncs = workload_count(w, WORKLOAD_SYNC, &wait_ns);
+
+    fprintf(stderr,
+            "cutin record: %s: %zu kernels (%u names, %.3f s of GPU time), %zu copies, %zu waits, "
+            "%.3f s\n",
+            p->output, kernels, w->kernels, (double)gpu_ns / 1e9, copies, syncs,
+            (double)w->total_ns / 1e9);
+    if (processes > 1)
+        say(&command_record, "%zu processes used the GPU; this is %u, the busiest", processes,
+            v->file->header.pid);
+    if (v->lost)
+        say(&command_record, "%llu records did not fit; see --records",
+            (unsigned long long)v->lost);
+    if (untimed)
+        say(&command_record, "%zu operations were not timed, and got the mean of their kind",
+            untimed);
+}
+
+static int save(const struct plan *p, char *const *files)
+{
+    struct workload w = {0};
+    struct trace_view v;
+    char why[512];
+    size_t processes, untimed = 0;
+    int rc = busiest(files, &v, &processes);
+
+    if (rc == 0)
+        rc = convert(&w, &v, &untimed);
+    if (rc == 0 && w.ops == 0)
+        rc = -ENODATA;
+    if (rc == -ENODATA)
+        say(&command_record, "it did nothing on the GPU; nothing was recorded");
+    else if (rc != 0)
+        say(&command_record, "%s",
+            rc == -E2BIG ? "more than a workload file can hold" : strerror(-rc));
+    else if ((rc = workload_write(&w, p->output, why, sizeof(why))) != 0)
+        say(&command_record, "%s", why);
+    else
+        report(p, &w, &v, processes, untimed);
+    trace_view_close(&v);
+    workload_free(&w);
+    return rc;
+}
+
+static int run(const struct plan *p, char *const argv[])
+{
+    struct scratch scratch;
+    char trace[300], **files;
+    int rc = scratch_make(&scratch), status;
+    size_t n;
+
+    if (rc != 0) {
+        say(&command_record, "cannot make a folder for the trace: %s", strerror(-rc));
+        return EXIT_FAILURE;
+    }
+    scratch_path(&scratch, "%p.trace", trace, sizeof(trace));
+    {
+        const char *set[] = {"CUTIN_TRACE",
+                             trace,
+                             "CUTIN_TRACE_KEEP",
+                             "first",
+                             "CUTIN_TRACE_RECORDS",
+                             p->records,
+                             "CUTIN_PRIORITY",
+                             "rt",
+                             "CUTIN_SOCKET",
+                             "",
+                             NULL};
+        struct child_plan plan = {.set = set, .sim = p->sim};
+
+        status = child_run("record", &plan, argv);
+    }
+    files = scratch_list(&scratch, &n);
+    rc = files ? save(p, files) : -ENOMEM;
+    scratch_list_free(files);
+    scratch_remove(&scratch);
+    return status == 0 && rc != 0 ? EXIT_FAILURE : status;
+}
+
+static int record(int argc, char **argv)
+{
+    const struct command *cmd = &command_record;
+    struct plan p = {.output = "workload.cutw", .records = "1048576"};
+    int row;
+
+    while ((row = options_next(cmd, argc, argv)) != OPTIONS_END) {
+        switch (row) {
+        case OPT_OUTPUT:
+            p.output = optarg;
+            break;
+        case OPT_SIM:
+            p.sim = true;
+            break;
+        case OPT_RECORDS:
+            options_number(cmd, row, optarg, TRACE_LEAST_RECORDS, TRACE_MOST_RECORDS);
+            p.records = optarg;
+            break;
+        }
+    }
+    if (optind >= argc)
+        fail_usage(cmd, "which program?");
+    return run(&p, argv + optind);
+}
+
+const struct command command_record = {
+    .name = "record",
+    .summary = "record what a program asks of the GPU",
+    .synopsis = "[OPTIONS] [--] PROGRAM [ARGUMENT...]",
+    .about =
+        "Runs PROGRAM and writes its kernels (name, grid, block, shared memory, stream, measured\n"
+        "duration), copies and pauses to a workload file, for cutin replay. Every kernel is\n"
+        "timed, so a program runs slower than otherwise. The exit status is PROGRAM's; 125 to\n"
+        "127 as with env(1).",
+    .options = options,
+    .run = record,
+};

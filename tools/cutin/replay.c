@@ -1,0 +1,376 @@
+/*
+ * replay.c - `cutin replay`: a workload file on this machine's GPU, or a simulated one.
+ *
+ * Requests of the workload arrive by a clock of their own, and latency counts from the arrival: a
+ * request that waits behind a late one is late too.
+ */
+#include "command.h"
+#include "figures.h"
+#include "paths.h"
+#include "player.h"
+#include "progress.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    OPT_SIM,
+    OPT_PRIORITY,
+    OPT_ARRIVALS,
+    OPT_PERIOD_US,
+    OPT_REQUESTS,
+    OPT_SECONDS,
+    OPT_SEED,
+    OPT_JSON,
+    OPT_HERE,
+};
+
+static const struct option_row options[] = {
+    [OPT_SIM] = {"sim", NULL, "on the simulated GPU"},
+    [OPT_PRIORITY] = {"priority", "LEVEL",
+                      "be, 1, 2 or rt: under cutin, as with cutin run; the plain\n"
+                      "driver where it is not given"},
+    [OPT_ARRIVALS] = {"arrivals", "HOW",
+                      "traced: when they came as it was recorded, with the pauses\n"
+                      "in them (the default); periodic, poisson: by --period-us;\n"
+                      "closed: the next as soon as one is done"},
+    [OPT_PERIOD_US] = {"period-us", "N",
+                       "time between two arrivals, or its mean (that of the\n"
+                       "recording)"},
+    [OPT_REQUESTS] = {"requests", "N", "so many, from the start again where needed (all, once)"},
+    [OPT_SECONDS] = {"seconds", "N", "no new request after so long"},
+    [OPT_SEED] = {"seed", "N", "of poisson arrivals (1)"},
+    [OPT_JSON] = {"json", NULL, "one JSON object on stdout"},
+    [OPT_HERE] = {"here", NULL, NULL},
+    {0},
+};
+
+static const char *const levels[] = {"be", "1", "2", "rt", NULL};
+enum { TRACED, PERIODIC, POISSON, CLOSED };
+static const char *const arrival_names[] = {"traced", "periodic", "poisson", "closed", NULL};
+
+enum { MOST_REQUESTS = 10000000 };
+
+struct plan {
+    const char *path, *level;
+    int arrivals;
+    uint64_t period_us, requests, seconds, seed;
+    bool sim, json, here;
+};
+
+struct replay {
+    const struct plan *plan;
+    struct workload w;
+    struct player player;
+    size_t *start, starts; /* op that begins each request, and one past the last */
+    uint64_t *latency_ns;
+    size_t served, wanted;
+    uint64_t total_ns, random;
+    double period_ns;
+    struct figures figures;
+    bool cancelled;
+};
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static void sleep_until(uint64_t at_ns)
+{
+    struct timespec at = {.tv_sec = (time_t)(at_ns / 1000000000u),
+                          .tv_nsec = (long)(at_ns % 1000000000u)};
+
+    while (!progress_cancel && clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) == EINTR)
+        ;
+}
+
+/* ---- requests ------------------------------------------------------------------------------- */
+
+static int requests_find(struct replay *r)
+{
+    size_t n = 0;
+
+    for (size_t at = 0; at < r->w.ops; at = workload_request(&r->w, at))
+        n++;
+    r->start = calloc(n + 1, sizeof(*r->start));
+    if (!r->start)
+        return -ENOMEM;
+    for (size_t at = 0; at < r->w.ops; at = workload_request(&r->w, at))
+        r->start[r->starts++] = at;
+    r->start[r->starts] = r->w.ops;
+    return 0;
+}
+
+static double uniform(uint64_t *state) /* splitmix64; above 0, at most 1 */
+{
+    uint64_t z = *state += 0x9e3779b97f4a7c15u;
+
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    z ^= z >> 31;
+    return ((double)(z >> 11) + 1) / 9007199254740992.0;
+}
+
+/* When the n-th request arrives, counted from the first; `last` is the one before. */
+static uint64_t arrival_ns(struct replay *r, size_t n, uint64_t last)
+{
+    switch (r->plan->arrivals) {
+    case PERIODIC:
+        return (uint64_t)((double)n * r->period_ns);
+    case POISSON:
+        return n ? last + (uint64_t)(-log(uniform(&r->random)) * r->period_ns) : 0;
+    default: /* as recorded, pass after pass */
+        return n / r->starts * r->w.total_ns + r->w.op[r->start[n % r->starts]].at_ns;
+    }
+}
+
+static int serve(struct replay *r)
+{
+    const struct plan *p = r->plan;
+    uint64_t begin_ns = now_ns(), arrival = 0, end_ns;
+    int rc = 0;
+
+    while (r->served < r->wanted && rc == 0 && !progress_cancel) {
+        size_t k = r->served % r->starts;
+
+        arrival = p->arrivals == CLOSED ? now_ns() - begin_ns : arrival_ns(r, r->served, arrival);
+        if (p->seconds && arrival > p->seconds * 1000000000u)
+            break;
+        sleep_until(begin_ns + arrival);
+        rc = player_run(&r->player, r->start[k], r->start[k + 1], p->arrivals == TRACED);
+        if (rc != 0)
+            break;
+        r->latency_ns[r->served++] = now_ns() - begin_ns - arrival;
+        if (p->seconds)
+            progress_show((double)(now_ns() - begin_ns) / 1e9, (double)p->seconds, "replay");
+        else
+            progress_show((double)r->served, (double)r->wanted, "replay");
+    }
+    end_ns = now_ns();
+    progress_end();
+    r->total_ns = end_ns - begin_ns;
+    r->cancelled = progress_cancel != 0;
+    return rc == -ECANCELED ? 0 : rc;
+}
+
+/* ---- report --------------------------------------------------------------------------------- */
+
+static uint64_t recorded_kernels(const struct replay *r)
+{
+    uint64_t ns;
+
+    return workload_count(&r->w, WORKLOAD_KERNEL, &ns);
+}
+
+static int print_json(const struct replay *r)
+{
+    json_t *latency = json_object(), *top;
+
+#define FIGURE(field, heading, percent)                                                            \
+    json_object_set_new(latency, #field, json_real(r->figures.field));
+    FIGURES(FIGURE)
+#undef FIGURE
+    top =
+        json_pack("{s:s,s:s,s:s,s:I,s:I,s:I,s:I,s:f,s:b,s:o,s:{s:I,s:I,s:f,s:s}}", "gpu",
+                  r->player.gpu, "arrivals", arrival_names[r->plan->arrivals], "priority",
+                  r->plan->level ? r->plan->level : "native", "requests", (json_int_t)r->served,
+                  "kernels", (json_int_t)r->player.kernels, "copies", (json_int_t)r->player.copies,
+                  "wanted", (json_int_t)r->wanted, "total_s", (double)r->total_ns / 1e9,
+                  "interrupted", r->cancelled, "latency", latency, "recorded", "requests",
+                  (json_int_t)r->starts, "kernels", (json_int_t)recorded_kernels(r), "total_s",
+                  (double)r->w.total_ns / 1e9, "version", CUTIN_VERSION);
+    if (!top || json_dumpf(top, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) != 0)
+        return EXIT_FAILURE;
+    putchar('\n');
+    json_decref(top);
+    return EXIT_SUCCESS;
+}
+
+static void print_text(const struct replay *r)
+{
+    double total = (double)r->total_ns / 1e9, recorded = (double)r->w.total_ns / 1e9;
+
+    printf("%s, %s arrivals\n", r->player.gpu, arrival_names[r->plan->arrivals]);
+    printf("%zu requests, %llu kernels, %llu copies in %.3f s\n", r->served,
+           (unsigned long long)r->player.kernels, (unsigned long long)r->player.copies, total);
+    printf("recorded: %zu requests, %llu kernels in %.3f s", r->starts,
+           (unsigned long long)recorded_kernels(r), recorded);
+    if (r->served == r->starts && recorded > 0)
+        printf(" (%+.1f %%)", (total / recorded - 1) * 100);
+    printf("\nlatency from arrival, us:");
+#define FIGURE(field, heading, percent) printf("  " heading " %.1f", r->figures.field);
+    FIGURES(FIGURE)
+#undef FIGURE
+    putchar('\n');
+}
+
+static int report(struct replay *r)
+{
+    int rc = EXIT_SUCCESS;
+
+    figures_make(&r->figures, r->latency_ns, r->served);
+    if (r->plan->json)
+        rc = print_json(r);
+    else
+        print_text(r);
+    if (r->cancelled)
+        say(&command_replay, "interrupted; the figures are of what was replayed");
+    return fflush(stdout) == 0 ? rc : EXIT_FAILURE;
+}
+
+/* ---- the command ---------------------------------------------------------------------------- */
+
+static int prepare(struct replay *r)
+{
+    const struct plan *p = r->plan;
+    int rc = requests_find(r);
+
+    if (rc == 0 && r->starts == 0) {
+        say(&command_replay, "%s: there is nothing in it", p->path);
+        return -ENODATA;
+    }
+    r->wanted = p->requests ? p->requests : p->seconds ? MOST_REQUESTS : r->starts;
+    r->period_ns = p->period_us ? (double)p->period_us * 1000
+                   : r->starts  ? (double)r->w.total_ns / (double)r->starts
+                                : 0;
+    if (r->wanted > MOST_REQUESTS)
+        r->wanted = MOST_REQUESTS;
+    r->latency_ns = calloc(r->wanted, sizeof(*r->latency_ns));
+    r->random = p->seed;
+    if (rc != 0 || !r->latency_ns) {
+        say(&command_replay, "no memory for %zu requests", r->wanted);
+        return -ENOMEM;
+    }
+    return 0;
+}
+
+static int play(const struct plan *p)
+{
+    struct replay r = {.plan = p};
+    char why[512];
+    int rc = workload_read(&r.w, p->path, why, sizeof(why));
+
+    if (rc != 0)
+        say(&command_replay, "%s", why);
+    else
+        rc = prepare(&r);
+    if (rc == 0) {
+        progress_begin();
+        rc = player_open(&r.player, &r.w);
+        if (rc == 0)
+            rc = serve(&r);
+        if (rc != 0)
+            say(&command_replay, "%s", r.player.why);
+    }
+    if (rc == 0)
+        rc = report(&r);
+    else
+        rc = EXIT_FAILURE;
+    player_close(&r.player);
+    workload_free(&r.w);
+    free(r.start);
+    free(r.latency_ns);
+    return rc;
+}
+
+/* The library and the simulator are the loader's business, so the command starts itself again, under
+ * `cutin run` where a level was asked for. */
+static int again(const struct plan *p, int argc, char **argv)
+{
+    struct paths paths;
+    char **more = calloc((size_t)argc + 8, sizeof(*more));
+    size_t n = 0;
+
+    paths_find(&paths);
+    if (!more || (p->sim && !paths.simulator[0])) {
+        say(&command_replay,
+            more ? "the simulated driver is not installed beside cutin" : "no memory");
+        free(more);
+        return EXIT_FAILURE;
+    }
+    more[n++] = paths.self;
+    if (p->level) {
+        more[n++] = (char *)"run";
+        more[n++] = (char *)"--priority";
+        more[n++] = (char *)(uintptr_t)p->level;
+        more[n++] = (char *)"--";
+        more[n++] = paths.self;
+    }
+    more[n++] = (char *)"replay";
+    more[n++] = (char *)"--here";
+    for (int i = 1; i < argc; i++)
+        more[n++] = argv[i];
+    if (p->sim)
+        environment_prepend("LD_LIBRARY_PATH", paths.simulator);
+    execv(paths.self, more);
+    say(&command_replay, "%s: %s", paths.self, strerror(errno));
+    free(more);
+    return EXIT_FAILURE;
+}
+
+static int replay(int argc, char **argv)
+{
+    const struct command *cmd = &command_replay;
+    struct plan p = {.seed = 1};
+    int row;
+
+    while ((row = options_next(cmd, argc, argv)) != OPTIONS_END) {
+        switch (row) {
+        case OPT_SIM:
+            p.sim = true;
+            break;
+        case OPT_PRIORITY:
+            p.level = levels[options_word(cmd, row, optarg, levels)];
+            break;
+        case OPT_ARRIVALS:
+            p.arrivals = options_word(cmd, row, optarg, arrival_names);
+            break;
+        case OPT_PERIOD_US:
+            p.period_us = options_number(cmd, row, optarg, 1, 3600000000u);
+            break;
+        case OPT_REQUESTS:
+            p.requests = options_number(cmd, row, optarg, 1, MOST_REQUESTS);
+            break;
+        case OPT_SECONDS:
+            p.seconds = options_number(cmd, row, optarg, 1, 86400);
+            break;
+        case OPT_SEED:
+            p.seed = options_number(cmd, row, optarg, 0, UINT64_MAX);
+            break;
+        case OPT_JSON:
+            p.json = true;
+            break;
+        case OPT_HERE:
+            p.here = true;
+            break;
+        }
+    }
+    if (optind >= argc)
+        fail_usage(cmd, "which workload file?");
+    p.path = argv[optind++];
+    options_no_operands(cmd, argc, argv);
+    return !p.here && (p.sim || p.level) ? again(&p, argc, argv) : play(&p);
+}
+
+const struct command command_replay = {
+    .name = "replay",
+    .summary = "run what was recorded",
+    .synopsis = "[OPTIONS] FILE",
+    .about =
+        "Runs a workload file of cutin record: kernels of the same shape and duration, copies of\n"
+        "the same size, on as many streams. A request is what the program asked for up to the\n"
+        "next wait. Latency counts from a request's arrival.",
+    .options = options,
+    .run = replay,
+};

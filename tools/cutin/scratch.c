@@ -1,0 +1,76 @@
+/*
+ * scratch.c - a private folder (see scratch.h).
+ */
+#include "scratch.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+int scratch_make(struct scratch *s)
+{
+    const char *tmp = getenv("TMPDIR");
+    int n;
+
+    if (!tmp || !*tmp)
+        tmp = "/tmp";
+    n = snprintf(s->folder, sizeof(s->folder), "%s/cutin.XXXXXX", tmp);
+    if (n < 0 || (size_t)n >= sizeof(s->folder))
+        return -ENAMETOOLONG;
+    if (mkdtemp(s->folder))
+        return 0;
+    n = -errno;
+    s->folder[0] = '\0';
+    return n;
+}
+
+void scratch_path(const struct scratch *s, const char *name, char *out, size_t bytes)
+{
+    snprintf(out, bytes, "%s/%s", s->folder, name);
+}
+
+static int is_file(const struct dirent *entry)
+{
+    return entry->d_name[0] != '.';
+}
+
+char **scratch_list(const struct scratch *s, size_t *count)
+{
+    struct dirent **entries = NULL;
+    int n = scandir(s->folder, &entries, is_file, alphasort);
+    char **list = calloc((size_t)(n > 0 ? n : 0) + 1, sizeof(*list));
+
+    *count = 0;
+    for (int i = 0; i < n; i++) {
+        if (list && asprintf(&list[*count], "%s/%s", s->folder, entries[i]->d_name) > 0)
+            ++*count;
+        free(entries[i]);
+    }
+    free(entries);
+    if (list)
+        list[*count] = NULL;
+    return list;
+}
+
+void scratch_list_free(char **list)
+{
+    for (char **at = list; at && *at; at++)
+        free(*at);
+    free(list);
+}
+
+void scratch_remove(struct scratch *s)
+{
+    size_t n;
+    char **list = s->folder[0] ? scratch_list(s, &n) : NULL;
+
+    for (char **at = list; at && *at; at++)
+        unlink(*at);
+    scratch_list_free(list);
+    if (s->folder[0])
+        rmdir(s->folder);
+    s->folder[0] = '\0';
+}

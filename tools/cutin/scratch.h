@@ -1,0 +1,23 @@
+/*
+ * scratch.h - a private folder for the files of one command.
+ */
+#ifndef CUTIN_SCRATCH_H
+#define CUTIN_SCRATCH_H
+
+#include <stddef.h>
+
+struct scratch {
+    char folder[256];
+};
+
+/* Below $TMPDIR, else /tmp. 0 or -errno. */
+int scratch_make(struct scratch *s);
+/* "FOLDER/NAME". */
+void scratch_path(const struct scratch *s, const char *name, char *out, size_t bytes);
+/* Paths of the folder's files, sorted, NULL-terminated; NULL: no memory. */
+char **scratch_list(const struct scratch *s, size_t *count);
+void scratch_list_free(char **list);
+/* The folder and its files are gone afterwards. */
+void scratch_remove(struct scratch *s);
+
+#endif

@@ -1,0 +1,246 @@
+/*
+ * trace.c - `cutin trace`: what happened in a program and on its GPU, as a file for a trace viewer.
+ *
+ * Every process that the program starts writes a trace of its own into a private folder, and the
+ * simulator its event log; when the program has ended they become one file.
+ */
+#include "child.h"
+#include "command.h"
+#include "scratch.h"
+#include "trace_json.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { OPT_OUTPUT, OPT_PRIORITY, OPT_SIM, OPT_RECORDS, OPT_MERGE };
+
+static const struct option_row options[] = {
+    [OPT_OUTPUT] = {"output", "FILE", "the JSON file (trace.json)", 'o'},
+    [OPT_PRIORITY] = {"priority", "LEVEL", "be (the default), 1, 2 or rt, as with cutin run"},
+    [OPT_SIM] = {"sim", NULL, "run on the simulated GPU"},
+    [OPT_RECORDS] = {"records", "N",
+                     "records that are kept of each process, of 64 bytes\n"
+                     "(65536); a longer run keeps its end"},
+    [OPT_MERGE] = {"merge", NULL,
+                   "operands are traces (CUTIN_TRACE) and event logs of the\n"
+                   "simulator (SIMGPU_LOG) to be merged"},
+    {0},
+};
+
+static const char *const levels[] = {"be", "1", "2", "rt", NULL};
+
+struct plan {
+    const char *output, *level, *records;
+    bool sim, merge;
+};
+
+/* ---- merge ---------------------------------------------------------------------------------- */
+
+struct sources {
+    struct trace_view *trace;
+    size_t traces;
+    FILE **log;
+    size_t logs;
+};
+
+static bool is_trace(FILE *f)
+{
+    char magic[8] = "";
+    size_t n = fread(magic, 1, sizeof(magic), f);
+
+    rewind(f);
+    return n == sizeof(magic) && memcmp(magic, TRACE_MAGIC, sizeof(magic)) == 0;
+}
+
+static bool is_log(FILE *f)
+{
+    char text[8] = "";
+    size_t n = fread(text, 1, 4, f);
+
+    rewind(f);
+    return n == 0 || memcmp(text, "pid=", 4) == 0;
+}
+
+static int source_open(struct sources *s, const char *path)
+{
+    FILE *f = fopen(path, "re");
+    char why[512];
+    int rc = 0;
+
+    if (!f) {
+        say(&command_trace, "%s: %s", path, strerror(errno));
+        return -errno;
+    }
+    if (is_trace(f)) {
+        rc = trace_view_open(&s->trace[s->traces], path, why, sizeof(why));
+        s->traces += rc == 0;
+        if (rc != 0)
+            say(&command_trace, "%s", why);
+    } else if (is_log(f)) {
+        s->log[s->logs++] = f;
+        return 0;
+    } else {
+        rc = -EBADMSG;
+        say(&command_trace, "%s: it is neither a trace of cutin nor an event log of the simulator",
+            path);
+    }
+    fclose(f);
+    return rc;
+}
+
+static void sources_close(struct sources *s)
+{
+    for (size_t i = 0; i < s->traces; i++)
+        trace_view_close(&s->trace[i]);
+    for (size_t i = 0; i < s->logs; i++)
+        fclose(s->log[i]);
+    free(s->trace);
+    free(s->log);
+}
+
+static uint64_t earliest(const struct sources *s)
+{
+    uint64_t ns = s->traces ? UINT64_MAX : 0;
+
+    for (size_t i = 0; i < s->traces; i++)
+        if (s->trace[i].file->header.start_ns < ns)
+            ns = s->trace[i].file->header.start_ns;
+    return ns;
+}
+
+static int write_json(const struct sources *s, const char *path)
+{
+    struct trace_json json;
+    FILE *out = fopen(path, "we");
+    uint64_t works = 0;
+    int rc;
+
+    if (!out) {
+        say(&command_trace, "%s: %s", path, strerror(errno));
+        return -errno;
+    }
+    trace_json_begin(&json, out, earliest(s));
+    for (size_t i = 0; i < s->traces; i++)
+        trace_json_add(&json, &s->trace[i]);
+    for (size_t i = 0; i < s->logs; i++)
+        works += trace_json_add_log(&json, s->log[i]);
+    rc = trace_json_end(&json);
+    if (fclose(out) != 0 || rc != 0) {
+        say(&command_trace, "%s: it could not be written", path);
+        return -EIO;
+    }
+    fprintf(stderr,
+            "cutin trace: %s: %zu process%s, %llu events, %llu of them on the simulated GPU; "
+            "https://ui.perfetto.dev opens it\n",
+            path, s->traces, s->traces == 1 ? "" : "es", (unsigned long long)json.events,
+            (unsigned long long)works);
+    return 0;
+}
+
+static int merge(const struct plan *p, char *const *paths, size_t n)
+{
+    struct sources s = {.trace = calloc(n + 1, sizeof(*s.trace)),
+                        .log = calloc(n + 1, sizeof(*s.log))};
+    int rc = s.trace && s.log ? 0 : -ENOMEM;
+
+    for (size_t i = 0; i < n && rc == 0; i++)
+        rc = source_open(&s, paths[i]);
+    if (rc == 0 && s.traces == 0 && !p->merge) {
+        say(&command_trace, "no process of it used the GPU under cutin; nothing was traced");
+        rc = -ENODATA;
+    }
+    if (rc == 0)
+        rc = write_json(&s, p->output);
+    sources_close(&s);
+    return rc;
+}
+
+/* ---- run ------------------------------------------------------------------------------------ */
+
+static int run(const struct plan *p, char *const argv[])
+{
+    struct scratch scratch;
+    char trace[300], log[300], **files;
+    int rc = scratch_make(&scratch), status;
+    size_t n;
+
+    if (rc != 0) {
+        say(&command_trace, "cannot make a folder for the traces: %s", strerror(-rc));
+        return EXIT_FAILURE;
+    }
+    scratch_path(&scratch, "%p.trace", trace, sizeof(trace));
+    scratch_path(&scratch, "device.log", log, sizeof(log));
+    {
+        const char *set[] = {"CUTIN_TRACE",
+                             trace,
+                             "SIMGPU_LOG",
+                             log,
+                             "CUTIN_TRACE_KEEP",
+                             "newest",
+                             "CUTIN_TRACE_RECORDS",
+                             p->records,
+                             p->level ? "CUTIN_PRIORITY" : NULL,
+                             p->level,
+                             NULL};
+        struct child_plan plan = {.set = set, .sim = p->sim};
+
+        status = child_run("trace", &plan, argv);
+    }
+    files = scratch_list(&scratch, &n);
+    rc = files ? merge(p, files, n) : -ENOMEM;
+    scratch_list_free(files);
+    scratch_remove(&scratch);
+    return status == 0 && rc != 0 ? EXIT_FAILURE : status;
+}
+
+static int trace(int argc, char **argv)
+{
+    const struct command *cmd = &command_trace;
+    struct plan p = {.output = "trace.json", .records = "65536"};
+    int row;
+
+    while ((row = options_next(cmd, argc, argv)) != OPTIONS_END) {
+        switch (row) {
+        case OPT_OUTPUT:
+            p.output = optarg;
+            break;
+        case OPT_PRIORITY:
+            p.level = levels[options_word(cmd, row, optarg, levels)];
+            break;
+        case OPT_SIM:
+            p.sim = true;
+            break;
+        case OPT_RECORDS:
+            options_number(cmd, row, optarg, TRACE_LEAST_RECORDS, TRACE_MOST_RECORDS);
+            p.records = optarg;
+            break;
+        case OPT_MERGE:
+            p.merge = true;
+            break;
+        }
+    }
+    if (optind >= argc)
+        fail_usage(cmd, p.merge ? "which files?" : "which program?");
+    if (p.merge)
+        return merge(&p, argv + optind, (size_t)(argc - optind)) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run(&p, argv + optind);
+}
+
+const struct command command_trace = {
+    .name = "trace",
+    .summary = "what happened, as a file for a trace viewer",
+    .synopsis = "[OPTIONS] [--] PROGRAM [ARGUMENT...]\n"
+                "       cutin trace --merge [-o FILE] FILE...",
+    .about =
+        "Runs PROGRAM, traces every process of it that uses CUDA, and merges the traces into one\n"
+        "JSON file that Perfetto and Chrome open: calls, what is buffered and in flight, holds "
+        "and\n"
+        "cut-ins, and the GPU's own timeline where it is simulated or was timed. The exit status "
+        "is\n"
+        "PROGRAM's; 125 to 127 as with env(1).",
+    .options = options,
+    .run = trace,
+};

@@ -1,0 +1,357 @@
+/*
+ * trace_json.c - traces as Trace Event Format (see trace_json.h).
+ */
+#include "trace_json.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Tracks that are no threads: numbers above every thread id. Per stream, in the order of the kinds. */
+enum track { TRACK_QUEUE, TRACK_ACTIVE, TRACK_DEVICE, TRACKS };
+static const char *const track_names[] = {"queue", "active", "GPU (timed)"};
+enum {
+    TRACK_FIRST = 100000000,
+    GPU_PROCESS = 1000000000,
+    MOST_STREAMS = 65536, /* of one process; what is beyond is left out */
+    MOST_GPU_TRACKS = 4096,
+};
+
+/* What is open at a stream while its records are walked through. */
+struct open_stream {
+    uint64_t held_ns, active_ns;
+    bool named[TRACKS];
+};
+
+struct walk {
+    struct trace_json *j;
+    const struct trace_view *v;
+    struct trace_clocks clocks;
+    struct open_stream *stream; /* MOST_STREAMS */
+    uint64_t last_ns;
+    json_int_t pid;
+};
+
+/* ---- events --------------------------------------------------------------------------------- */
+
+/* Takes the event; NULL (no memory) is one event less. */
+static void put(struct trace_json *j, json_t *event)
+{
+    if (!event)
+        return;
+    fputs(j->events++ ? ",\n" : "", j->out);
+    json_dumpf(event, j->out, JSON_COMPACT | JSON_REAL_PRECISION(16));
+    json_decref(event);
+}
+
+static double us(const struct trace_json *j, uint64_t ns)
+{
+    return ((double)ns - (double)j->origin_ns) / 1000.0;
+}
+
+static void put_name(struct trace_json *j, const char *what, json_int_t pid, json_int_t tid,
+                     const char *name)
+{
+    put(j, json_pack("{s:s,s:s,s:I,s:I,s:{s:s}}", "ph", "M", "name", what, "pid", pid, "tid", tid,
+                     "args", "name", name));
+}
+
+/* Takes `args`. */
+static void put_slice(struct trace_json *j, json_int_t pid, json_int_t tid, const char *name,
+                      const char *category, uint64_t from_ns, uint64_t took_ns, json_t *args)
+{
+    put(j, json_pack("{s:s,s:s,s:s,s:I,s:I,s:f,s:f,s:o}", "ph", "X", "name", name, "cat", category,
+                     "pid", pid, "tid", tid, "ts", us(j, from_ns), "dur", (double)took_ns / 1000.0,
+                     "args", args));
+}
+
+static void put_mark(struct trace_json *j, json_int_t pid, json_int_t tid, const char *name,
+                     uint64_t ns)
+{
+    put(j, json_pack("{s:s,s:s,s:s,s:I,s:I,s:f,s:s}", "ph", "i", "name", name, "cat", "mark", "pid",
+                     pid, "tid", tid, "ts", us(j, ns), "s", "p"));
+}
+
+static void put_flow(const struct walk *w, const struct trace_record *r, const char *ph,
+                     uint64_t ns)
+{
+    char id[64];
+    json_t *event;
+
+    snprintf(id, sizeof(id), "%" PRIdMAX ".%u.%" PRIu64, (intmax_t)w->pid, r->stream,
+             r->queue.ticket);
+    event = json_pack("{s:s,s:s,s:s,s:s,s:I,s:I,s:f}", "ph", ph, "name", "waits", "cat", "queue",
+                      "id", id, "pid", w->pid, "tid", (json_int_t)r->tid, "ts", us(w->j, ns));
+    if (event && ph[0] == 'f')
+        json_object_set_new(event, "bp", json_string("e"));
+    put(w->j, event);
+}
+
+static json_int_t track(struct walk *w, uint32_t stream, enum track kind)
+{
+    json_int_t tid = TRACK_FIRST + (json_int_t)stream * TRACKS + kind;
+    char name[64];
+
+    if (!w->stream[stream].named[kind]) {
+        snprintf(name, sizeof(name), "stream %u: %s", stream, track_names[kind]);
+        put_name(w->j, "thread_name", w->pid, tid, name);
+        w->stream[stream].named[kind] = true;
+    }
+    return tid;
+}
+
+/* ---- one process ---------------------------------------------------------------------------- */
+
+static void walk_kernel(struct walk *w, const struct trace_record *r)
+{
+    char grid[40], block[40];
+
+    snprintf(grid, sizeof(grid), "%u x %u x %u", r->kernel.grid[0], r->kernel.grid[1],
+             r->kernel.grid[2]);
+    snprintf(block, sizeof(block), "%u x %u x %u", r->kernel.block[0], r->kernel.block[1],
+             r->kernel.block[2]);
+    put_slice(w->j, w->pid, r->tid, trace_view_name(w->v, r->name), "call", r->ns,
+              r->kernel.took_ns,
+              json_pack("{s:i,s:i,s:s,s:s,s:i}", "stream", (int)r->stream, "op", (int)r->kernel.op,
+                        "grid", grid, "block", block, "shared", (int)r->kernel.shared));
+}
+
+static void walk_copy(struct walk *w, const struct trace_record *r)
+{
+    put_slice(w->j, w->pid, r->tid, trace_view_name(w->v, r->name), "call", r->ns, r->copy.took_ns,
+              json_pack("{s:i,s:i,s:I}", "stream", (int)r->stream, "op", (int)r->copy.op, "bytes",
+                        (json_int_t)r->copy.bytes));
+}
+
+static void walk_sync(struct walk *w, const struct trace_record *r)
+{
+    put_slice(w->j, w->pid, r->tid, trace_view_name(w->v, r->name), "wait", r->ns, r->copy.took_ns,
+              json_object());
+}
+
+static void walk_counters(struct walk *w, const struct trace_record *r)
+{
+    char name[64];
+
+    snprintf(name, sizeof(name), "stream %u", r->stream);
+    put(w->j, json_pack("{s:s,s:s,s:I,s:f,s:{s:i,s:i}}", "ph", "C", "name", name, "pid", w->pid,
+                        "ts", us(w->j, r->ns + r->queue.took_ns), "args", "buffered",
+                        (int)r->queue.buffered, "in flight", (int)r->queue.in_flight));
+}
+
+static void walk_buffered(struct walk *w, const struct trace_record *r)
+{
+    put_flow(w, r, "s", r->ns);
+    walk_counters(w, r);
+}
+
+static void walk_submitted(struct walk *w, const struct trace_record *r)
+{
+    if (r->queue.ticket != UINT64_MAX) {
+        put_slice(w->j, w->pid, r->tid, "submit", "queue", r->ns, r->queue.took_ns,
+                  json_pack("{s:i}", "stream", (int)r->stream));
+        put_flow(w, r, "f", r->ns);
+    }
+    walk_counters(w, r);
+}
+
+static void walk_dropped(struct walk *w, const struct trace_record *r)
+{
+    put_mark(w->j, w->pid, track(w, r->stream, TRACK_QUEUE), "dropped", r->ns);
+    walk_counters(w, r);
+}
+
+static void walk_held(struct walk *w, const struct trace_record *r)
+{
+    w->stream[r->stream].held_ns = r->ns;
+    put_mark(w->j, w->pid, track(w, r->stream, TRACK_QUEUE), "hold", r->ns);
+}
+
+static void close_held(struct walk *w, uint32_t stream, uint64_t ns)
+{
+    uint64_t *from = &w->stream[stream].held_ns;
+
+    if (*from && ns >= *from)
+        put_slice(w->j, w->pid, track(w, stream, TRACK_QUEUE), "held", "hold", *from, ns - *from,
+                  json_object());
+    *from = 0;
+}
+
+static void walk_released(struct walk *w, const struct trace_record *r)
+{
+    close_held(w, r->stream, r->ns);
+}
+
+static void walk_lifted(struct walk *w, const struct trace_record *r)
+{
+    put_mark(w->j, w->pid, r->tid, "cap lifted", r->ns);
+}
+
+static void walk_cut_in(struct walk *w, const struct trace_record *r)
+{
+    w->stream[r->stream].active_ns = r->ns;
+    put_mark(w->j, w->pid, track(w, r->stream, TRACK_ACTIVE), "cut in", r->ns);
+}
+
+static void close_active(struct walk *w, uint32_t stream, uint64_t ns)
+{
+    uint64_t *from = &w->stream[stream].active_ns;
+
+    if (*from && ns >= *from)
+        put_slice(w->j, w->pid, track(w, stream, TRACK_ACTIVE), "active", "cut in", *from,
+                  ns - *from, json_object());
+    *from = 0;
+}
+
+static void walk_cut_out(struct walk *w, const struct trace_record *r)
+{
+    close_active(w, r->stream, r->ns);
+}
+
+static void walk_sample(struct walk *w, const struct trace_record *r)
+{
+    uint64_t start_ns, took_ns;
+
+    if (!trace_clocks_place(&w->clocks, r, &start_ns, &took_ns))
+        return;
+    put_slice(w->j, w->pid, track(w, r->stream, TRACK_DEVICE), trace_view_name(w->v, r->name),
+              "device", start_ns, took_ns, json_pack("{s:i}", "op", (int)r->sample.op));
+}
+
+static void (*const walkers[])(struct walk *, const struct trace_record *) = {
+    [TRACE_KERNEL] = walk_kernel,       [TRACE_COPY] = walk_copy,
+    [TRACE_SYNC] = walk_sync,           [TRACE_BUFFERED] = walk_buffered,
+    [TRACE_SUBMITTED] = walk_submitted, [TRACE_DROPPED] = walk_dropped,
+    [TRACE_COMPLETED] = walk_counters,  [TRACE_HELD] = walk_held,
+    [TRACE_RELEASED] = walk_released,   [TRACE_LIFTED] = walk_lifted,
+    [TRACE_CUT_IN] = walk_cut_in,       [TRACE_CUT_OUT] = walk_cut_out,
+    [TRACE_SAMPLE] = walk_sample,
+};
+static_assert(sizeof(walkers) / sizeof(*walkers) == TRACE_END, "every kind has a picture");
+
+static void walk_record(struct walk *w, const struct trace_record *r)
+{
+    if (r->stream >= MOST_STREAMS || r->ns < w->j->origin_ns)
+        return;
+    if (w->last_ns < r->ns)
+        w->last_ns = r->ns;
+    walkers[r->kind](w, r);
+}
+
+static void put_process(struct walk *w)
+{
+    static const char *const levels[] = {"be", "1", "2", "rt"};
+    const struct trace_header *h = &w->v->file->header;
+    char name[160];
+    int n = snprintf(name, sizeof(name), "%.*s (%s)", (int)sizeof(h->program) - 1, h->program,
+                     levels[h->level < 4 ? h->level : 0]);
+
+    if (w->v->lost)
+        snprintf(name + n, sizeof(name) - (size_t)n, ", %" PRIu64 " records %s", w->v->lost,
+                 h->keep_first ? "did not fit" : "were overwritten");
+    put_name(w->j, "process_name", w->pid, 0, name);
+}
+
+void trace_json_add(struct trace_json *j, const struct trace_view *v)
+{
+    struct walk w = {.j = j, .v = v, .pid = (json_int_t)v->file->header.pid};
+    struct trace_record r;
+
+    w.stream = calloc(MOST_STREAMS, sizeof(*w.stream));
+    if (!w.stream)
+        return;
+    trace_clocks_read(&w.clocks, v);
+    put_process(&w);
+    for (uint64_t i = v->first; i < v->end; i++)
+        if (trace_view_get(v, i, &r))
+            walk_record(&w, &r);
+    for (uint32_t s = 0; s < MOST_STREAMS; s++) { /* what had no end when the trace did */
+        close_held(&w, s, w.last_ns);
+        close_active(&w, s, w.last_ns);
+    }
+    free(w.stream);
+}
+
+/* ---- the simulated device ------------------------------------------------------------------- */
+
+struct log_line {
+    int pid;
+    uint32_t context, stream;
+    char kind[16], name[64];
+    uint64_t start_ns, end_ns, cost_ns;
+    int ran;
+};
+
+static bool log_parse(const char *text, struct log_line *l)
+{
+    return sscanf(text,
+                  "pid=%d context=%" SCNu32 " stream=%" SCNu32
+                  " seq=%*u kind=%15s name=%63s submit=%*u start=%" SCNu64 " end=%" SCNu64
+                  " cost=%" SCNu64 " ran=%d",
+                  &l->pid, &l->context, &l->stream, l->kind, l->name, &l->start_ns, &l->end_ns,
+                  &l->cost_ns, &l->ran) == 9 &&
+           l->end_ns >= l->start_ns;
+}
+
+/* Streams of the device have numbers of their own; a track is named when it is first met. */
+static json_int_t gpu_track(struct trace_json *j, const struct log_line *l, uint64_t *seen,
+                            size_t *tracks)
+{
+    uint64_t key = (uint64_t)(uint32_t)l->pid << 32 | l->stream;
+    char name[64];
+    size_t i = 0;
+
+    while (i < *tracks && seen[i] != key)
+        i++;
+    if (i == *tracks && i < MOST_GPU_TRACKS) {
+        seen[(*tracks)++] = key;
+        snprintf(name, sizeof(name), "process %d, stream %u", l->pid, l->stream);
+        put_name(j, "thread_name", GPU_PROCESS, (json_int_t)i + 1, name);
+    }
+    return (json_int_t)i + 1;
+}
+
+/* Marks take no time: nothing to see. */
+static bool log_drawn(const struct log_line *l)
+{
+    return l->ran && strcmp(l->kind, "mark") != 0 && l->end_ns > l->start_ns;
+}
+
+uint64_t trace_json_add_log(struct trace_json *j, FILE *log)
+{
+    uint64_t *seen = calloc(MOST_GPU_TRACKS, sizeof(*seen)), works = 0;
+    size_t tracks = 0;
+    struct log_line l;
+    char text[512];
+
+    if (seen)
+        put_name(j, "process_name", GPU_PROCESS, 0, "GPU (simulated)");
+    while (seen && fgets(text, sizeof(text), log)) {
+        if (!log_parse(text, &l) || !log_drawn(&l) || l.start_ns < j->origin_ns)
+            continue;
+        put_slice(j, GPU_PROCESS, gpu_track(j, &l, seen, &tracks),
+                  l.name[0] == '-' ? l.kind : l.name, l.kind, l.start_ns, l.end_ns - l.start_ns,
+                  json_pack("{s:i,s:f,s:f}", "pid", l.pid, "alone us", (double)l.cost_ns / 1000.0,
+                            "paused us",
+                            ((double)(l.end_ns - l.start_ns) - (double)l.cost_ns) / 1000.0));
+        works++;
+    }
+    free(seen);
+    return works;
+}
+
+/* ---- the file ------------------------------------------------------------------------------- */
+
+void trace_json_begin(struct trace_json *j, FILE *out, uint64_t origin_ns)
+{
+    *j = (struct trace_json){.out = out, .origin_ns = origin_ns};
+    fputs("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n", out);
+}
+
+int trace_json_end(struct trace_json *j)
+{
+    fputs("\n]}\n", j->out);
+    return fflush(j->out) == 0 && !ferror(j->out) ? 0 : -EIO;
+}

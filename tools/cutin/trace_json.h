@@ -1,0 +1,32 @@
+/*
+ * trace_json.h - traces of processes and the simulator's event log as one JSON file of the Trace Event
+ * Format, which ui.perfetto.dev and chrome://tracing open.
+ *
+ * One process of the picture per traced process: a track per thread with the calls, per stream what is
+ * buffered and in flight, when it was held or active, and what the device took where that was timed;
+ * and one process for each simulated GPU, with a track per stream.
+ */
+#ifndef CUTIN_TRACE_JSON_H
+#define CUTIN_TRACE_JSON_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "trace_view.h"
+
+struct trace_json {
+    FILE *out;
+    uint64_t origin_ns; /* time 0 of the picture */
+    uint64_t events;
+};
+
+/* Begins the file; nothing in it is earlier than `origin_ns`. */
+void trace_json_begin(struct trace_json *j, FILE *out, uint64_t origin_ns);
+void trace_json_add(struct trace_json *j, const struct trace_view *v);
+/* Lines of SIMGPU_LOG; what is none is passed over. Returns the number of works. */
+uint64_t trace_json_add_log(struct trace_json *j, FILE *log);
+/* 0 or -errno: the disk was full. `out` stays open. */
+int trace_json_end(struct trace_json *j);
+
+#endif

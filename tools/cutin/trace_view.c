@@ -1,0 +1,134 @@
+/*
+ * trace_view.c - read trace files (see trace_view.h).
+ */
+#include "trace_view.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char *header_wrong(const struct trace_header *h, size_t bytes)
+{
+    if (bytes < sizeof(struct trace_file))
+        return "it is no trace, or truncated";
+    if (memcmp(h->magic, TRACE_MAGIC, sizeof(h->magic)) != 0)
+        return "it is no trace of cutin";
+    if (h->version != TRACE_VERSION || h->header_bytes != offsetof(struct trace_file, record) ||
+        h->names_most != TRACE_NAMES)
+        return "it is a trace of another version of cutin";
+    if (h->records < TRACE_LEAST_RECORDS || h->records > TRACE_MOST_RECORDS)
+        return "its number of records makes no sense";
+    if (bytes != sizeof(struct trace_file) + h->records * sizeof(struct trace_record))
+        return "it is truncated, or longer than it says";
+    return NULL;
+}
+
+static void view_count(struct trace_view *v)
+{
+    const struct trace_header *h = &v->file->header;
+    uint64_t head = atomic_load_explicit(&h->head, memory_order_acquire);
+    uint64_t kept = head < h->records ? head : h->records;
+
+    v->first = h->keep_first ? 0 : head - kept;
+    v->end = v->first + kept;
+    v->lost = head - kept;
+}
+
+int trace_view_open(struct trace_view *v, const char *path, char *why, size_t why_bytes)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC), rc = 0;
+    const char *wrong = NULL;
+    struct stat st;
+    void *at = MAP_FAILED;
+
+    *v = (struct trace_view){0};
+    if (fd < 0 || fstat(fd, &st) != 0)
+        rc = -errno;
+    else if (!S_ISREG(st.st_mode) || st.st_size < (off_t)sizeof(struct trace_file))
+        wrong = "it is no trace, or truncated";
+    else if ((at = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0)) == MAP_FAILED)
+        rc = -errno;
+    if (fd >= 0)
+        close(fd);
+    if (at != MAP_FAILED && (wrong = header_wrong(at, (size_t)st.st_size)) != NULL)
+        munmap(at, (size_t)st.st_size);
+    if (rc != 0 || wrong) {
+        snprintf(why, why_bytes, "%s: %s", path, wrong ? wrong : strerror(-rc));
+        return wrong ? -EBADMSG : rc;
+    }
+    v->file = at;
+    v->bytes = (size_t)st.st_size;
+    view_count(v);
+    return 0;
+}
+
+void trace_view_close(struct trace_view *v)
+{
+    if (v->file)
+        munmap((void *)(uintptr_t)v->file, v->bytes);
+    v->file = NULL;
+}
+
+bool trace_view_get(const struct trace_view *v, uint64_t position, struct trace_record *out)
+{
+    const _Atomic uint64_t *words = (const _Atomic uint64_t *)(const void *)&v->file
+                                        ->record[position % v->file->header.records];
+    uint64_t copy[sizeof(*out) / sizeof(uint64_t)];
+
+    /* The number first and last: what lies between was written for it. Partner: record_store. */
+    if (atomic_load_explicit(&words[0], memory_order_acquire) != position + 1)
+        return false;
+    for (size_t i = 0; i < sizeof(copy) / sizeof(*copy); i++)
+        copy[i] = atomic_load_explicit(&words[i], memory_order_acquire);
+    memcpy(out, copy, sizeof(*out));
+    return atomic_load_explicit(&words[0], memory_order_relaxed) == position + 1 &&
+           out->kind > TRACE_NONE && out->kind < TRACE_END;
+}
+
+const char *trace_view_name(const struct trace_view *v, uint32_t name)
+{
+    uint32_t names = atomic_load_explicit(&v->file->header.names, memory_order_acquire);
+
+    if (name == 0 || name > names || name > TRACE_NAMES ||
+        !memchr(v->file->name[name - 1], '\0', TRACE_NAME_BYTES))
+        return "";
+    return v->file->name[name - 1];
+}
+
+/* ---- clocks --------------------------------------------------------------------------------- */
+
+void trace_clocks_read(struct trace_clocks *c, const struct trace_view *v)
+{
+    struct trace_record r;
+
+    *c = (struct trace_clocks){0};
+    for (uint64_t i = v->first; i < v->end; i++) {
+        if (!trace_view_get(v, i, &r) || r.kind != TRACE_SAMPLE ||
+            r.sample.context >= TRACE_VIEW_CLOCKS || r.ns < r.sample.device_ns)
+            continue;
+        if (r.ns - r.sample.device_ns > c->base_ns[r.sample.context])
+            c->base_ns[r.sample.context] = r.ns - r.sample.device_ns;
+    }
+}
+
+bool trace_clocks_place(const struct trace_clocks *c, const struct trace_record *sample,
+                        uint64_t *start_ns, uint64_t *duration_ns)
+{
+    uint64_t base, end_ns, asked_ns = sample->ns + sample->sample.lead_ns;
+
+    if (sample->sample.context >= TRACE_VIEW_CLOCKS)
+        return false;
+    base = c->base_ns[sample->sample.context];
+    if (!base)
+        return false;
+    *start_ns = base + sample->sample.device_ns;
+    end_ns = *start_ns + sample->sample.duration_ns;
+    if (*start_ns < asked_ns && asked_ns < end_ns)
+        *start_ns = asked_ns;
+    *duration_ns = end_ns - *start_ns;
+    return true;
+}

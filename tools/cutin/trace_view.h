@@ -1,0 +1,35 @@
+/*
+ * trace_view.h - trace files as the command reads them, also while they are being written.
+ */
+#ifndef CUTIN_TRACE_VIEW_H
+#define CUTIN_TRACE_VIEW_H
+
+#include "trace/trace.h"
+
+struct trace_view {
+    const struct trace_file *file;
+    size_t bytes;
+    uint64_t first, end; /* positions of what is there: first <= position < end */
+    uint64_t lost;       /* records that were not kept */
+};
+
+/* Maps the file. 0, or -errno with one line in `why`: -EBADMSG for what is foreign or truncated. */
+int trace_view_open(struct trace_view *v, const char *path, char *why, size_t why_bytes);
+void trace_view_close(struct trace_view *v);
+/* False: it is being written, or was overwritten meanwhile. */
+bool trace_view_get(const struct trace_view *v, uint64_t position, struct trace_record *out);
+/* "" for 0 and for what is no name. */
+const char *trace_view_name(const struct trace_view *v, uint32_t name);
+
+/* How far the clock of a context lies behind the host's: nothing begins before it was asked for, and
+ * what met an idle stream began just then. Contexts from 1 to TRACE_VIEW_CLOCKS - 1. */
+enum { TRACE_VIEW_CLOCKS = 256 };
+struct trace_clocks {
+    uint64_t base_ns[TRACE_VIEW_CLOCKS]; /* 0: nothing known */
+};
+void trace_clocks_read(struct trace_clocks *c, const struct trace_view *v);
+/* When a sample's work began and how long it took, on the host's clock. False: not known. */
+bool trace_clocks_place(const struct trace_clocks *c, const struct trace_record *sample,
+                        uint64_t *start_ns, uint64_t *duration_ns);
+
+#endif

@@ -1,0 +1,142 @@
+/*
+ * trace.h - what happened in one process, as records of fixed size in a file that is mapped when the
+ * process first uses CUDA.
+ *
+ * A trace file is a header, a table of names and a ring of records. Memory is bounded by the ring,
+ * and a process that is killed leaves what it had. Putting a record takes no lock, allocates nothing
+ * and calls no system; it has no say in any order. While no trace is written every place that could
+ * put a record costs one load and one branch.
+ *
+ * Times are nanoseconds of CLOCK_MONOTONIC, so traces of several processes have one clock. Little
+ * endian, like every machine that cutin runs on. Thread safe. `cutin trace` reads the files.
+ */
+#ifndef CUTIN_TRACE_H
+#define CUTIN_TRACE_H
+
+#include <assert.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    TRACE_VERSION = 1,
+    TRACE_NAME_BYTES = 128,
+    TRACE_NAMES = 1024,
+    TRACE_LEAST_RECORDS = 1024,
+    TRACE_MOST_RECORDS = 16 * 1024 * 1024,
+};
+#define TRACE_MAGIC "CUTINTR"
+
+/* The kinds of records. X(name, what the record says) */
+#define TRACE_KINDS(X)                                                                             \
+    X(KERNEL, "a launch was asked for: .kernel, until its call returned")                          \
+    X(COPY, "another stream-ordered call: .copy")                                                  \
+    X(SYNC, "the program waited: .copy, its took_ns")                                              \
+    X(BUFFERED, "a command waits in a vHQ: .queue")                                                \
+    X(SUBMITTED, "a command went to the driver, whose call took took_ns: .queue")                  \
+    X(DROPPED, "a command was dropped by a reset: .queue")                                         \
+    X(COMPLETED, "the vHQ knows of completions: .queue")                                           \
+    X(HELD, "a vHQ with work in it is held")                                                       \
+    X(RELEASED, "and no longer")                                                                   \
+    X(LIFTED, "the cap was lifted: in-flight work made no progress")                               \
+    X(CUT_IN, "a stream above best effort became active: .cut")                                    \
+    X(CUT_OUT, "its work is known complete: .cut")                                                 \
+    X(SAMPLE, "what the device took for one call, by timing events: .sample")
+
+enum trace_kind {
+    TRACE_NONE,
+#define TRACE_KIND(name, says) TRACE_##name,
+    TRACE_KINDS(TRACE_KIND)
+#undef TRACE_KIND
+        TRACE_END
+};
+
+struct trace_record {
+    uint64_t seq; /* 1 + its position; 0: not written, or being written */
+    uint64_t ns;
+    uint32_t tid;
+    uint16_t kind;
+    uint16_t level;
+    uint32_t stream; /* counted from 1 per process; 0: of none */
+    uint32_t name;   /* index + 1; 0: has none */
+    union {
+        struct {
+            uint32_t op; /* counts the calls of the process; 0: none */
+            uint32_t took_ns;
+            uint32_t grid[3], shared;
+            uint16_t block[3], zero;
+        } kernel;
+        struct {
+            uint32_t op, took_ns;
+            uint64_t bytes;
+        } copy;
+        struct {
+            uint64_t ticket; /* of the vHQ's context; UINT64_MAX: it was never buffered */
+            uint32_t op, took_ns;
+            uint32_t buffered, in_flight; /* in the vHQ, afterwards */
+        } queue;
+        struct {
+            int32_t device;
+        } cut;
+        struct {
+            uint64_t device_ns;   /* when it began, on the context's own clock */
+            uint64_t duration_ns; /* `ns` of the record is when the host asked for it */
+            uint32_t op;
+            uint32_t context; /* whose clock: counts contexts from 1 */
+            uint32_t lead_ns; /* from `ns` until the timed call began: nothing ran before */
+        } sample;
+        uint64_t word[4];
+    };
+};
+static_assert(sizeof(struct trace_record) == 64, "one cache line");
+
+struct trace_header {
+    char magic[8];
+    uint32_t version, header_bytes, names_most, records;
+    uint32_t pid, level;
+    uint32_t keep_first; /* the first records are kept, else the newest */
+    uint32_t zero;
+    uint64_t start_ns;
+    char program[64];
+    _Alignas(64) _Atomic uint64_t head; /* records asked for so far */
+    _Alignas(64) _Atomic uint32_t names;
+};
+static_assert(sizeof(struct trace_header) == 256, "the file's layout");
+
+/* The file: header, names, records. */
+struct trace_file {
+    struct trace_header header;
+    unsigned char pad[4096 - sizeof(struct trace_header)];
+    char name[TRACE_NAMES][TRACE_NAME_BYTES];
+    struct trace_record record[];
+};
+static_assert(offsetof(struct trace_file, record) % 4096 == 0, "the file's layout");
+
+extern _Atomic(struct trace_file *) trace_now __attribute__((visibility("hidden")));
+
+static inline bool trace_on(void)
+{
+    return __builtin_expect(atomic_load_explicit(&trace_now, memory_order_relaxed) != NULL, 0);
+}
+
+/* Begin to write `path`, in which %p stands for the process id. All of the file is made at once, so
+ * that a full disk is met here. Returns 0 or -errno; -EBUSY: another process writes this file. */
+int trace_open(const char *path, uint32_t records, bool keep_first, uint32_t level);
+/* In a forked child, or at the end: put no more. Nothing is unmapped, somebody may be writing. */
+void trace_stop(void);
+
+/* The number of a name, given once; 0 when the table is full. */
+uint32_t trace_name(const char *text);
+/* Puts a record; seq and tid are set here, and ns where it is 0. */
+void trace_put(const struct trace_record *record);
+uint64_t trace_clock(void);
+
+/* The call that this thread is making, for what records of a lower floor belong to. */
+extern _Thread_local uint32_t trace_op __attribute__((tls_model("initial-exec")));
+/* The next number of a call. */
+uint32_t trace_op_next(void);
+/* Nanoseconds since `from`, as records have them. */
+uint32_t trace_took(uint64_t from_ns);
+
+#endif

@@ -9,6 +9,7 @@
 #include "shim/call.h"
 #include "shim/capture.h"
 #include "shim/drain.h"
+#include "shim/graph.h"
 #include "shim/outside.h"
 #include "shim/pool.h"
 #include "shim/schedule.h"
@@ -236,6 +237,8 @@ static CUresult event_record(CUevent event, CUstream stream, unsigned flags, boo
                      .req = {.bytes = sizeof a, .flags = VHQ_FREE}};
     struct shim_stream *s = call_stream(&a.stream, ptds);
     struct shim_event *ev = s ? event_find(event) : NULL;
+    if (unlikely(flags)) /* external: in a capture, a node that records */
+        graph_event_node();
     if (!ev)
         return call_unknown(&c, s, event);
     bool captures = capture_any() && capture_active(s->handle);
@@ -288,6 +291,8 @@ static CUresult event_wait(CUstream stream, CUevent event, unsigned flags, bool 
                      .req = {.bytes = sizeof a, .flags = VHQ_FREE}};
     struct shim_stream *s = call_stream(&a.stream, ptds);
     struct shim_event *ev = s ? event_find(event) : NULL;
+    if (unlikely(flags))
+        graph_event_node();
     if (!ev)
         return call_unknown(&c, s, event);
     if (capture_any() && capture_active(s->handle))

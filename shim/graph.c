@@ -5,7 +5,9 @@
  */
 #include "shim/call.h"
 #include "shim/capture.h"
+#include "shim/drain.h"
 #include "shim/estimate.h"
+#include "shim/graph.h"
 #include "shim/pool.h"
 #include "shim/table.h"
 #include "vhq/bite.h"
@@ -55,6 +57,53 @@ static struct vhq_fence *exec_swap(struct exec *e, struct vhq_fence *fence)
     return old;
 }
 
+/* ---- nodes with events --------------------------------------------------------------------- */
+
+static _Atomic bool event_nodes; /* of some graph of this process */
+
+void graph_event_node(void)
+{
+    atomic_store_explicit(&event_nodes, true, memory_order_relaxed);
+}
+
+#define EVENT_NODE(sym)                                                                            \
+    EXPORT CUresult sym(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, \
+                        size_t numDependencies, CUevent event)                                     \
+    {                                                                                              \
+        graph_event_node();                                                                        \
+        return REAL(sym)(phGraphNode, hGraph, dependencies, numDependencies, event);               \
+    }
+EVENT_NODE(cuGraphAddEventRecordNode)
+EVENT_NODE(cuGraphAddEventWaitNode)
+
+#if CUDA_VERSION >= 12020
+static void node_made(const CUgraphNodeParams *params)
+{
+    if (params && (params->type == CU_GRAPH_NODE_TYPE_EVENT_RECORD ||
+                   params->type == CU_GRAPH_NODE_TYPE_WAIT_EVENT))
+        graph_event_node();
+}
+
+EXPORT CUresult cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph,
+                               const CUgraphNode *dependencies, size_t numDependencies,
+                               CUgraphNodeParams *nodeParams)
+{
+    node_made(nodeParams);
+    return REAL(cuGraphAddNode)(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
+}
+#endif
+#if CUDA_VERSION >= 12030
+EXPORT CUresult cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph,
+                                  const CUgraphNode *dependencies,
+                                  const CUgraphEdgeData *dependencyData, size_t numDependencies,
+                                  CUgraphNodeParams *nodeParams)
+{
+    node_made(nodeParams);
+    return REAL(cuGraphAddNode_v2)(phGraphNode, hGraph, dependencies, dependencyData,
+                                   numDependencies, nodeParams);
+}
+#endif
+
 /* ---- launch and upload -------------------------------------------------------------------- */
 
 struct graph_call {
@@ -98,12 +147,15 @@ static CUresult graph_submit(struct graph_call *a, bool ptds)
     if (!s || !s->q || (capture_any() && capture_active(s->handle)) ||
         (a->exec = exec_of(a->handle)) == NULL)
         return call_on(&c, s);
+    bool events = atomic_load_explicit(&event_nodes, memory_order_relaxed);
+    if (unlikely(events))
+        drain_all(call_boost(s));
     if (!s->per_thread)
         a->ctx = s->ctx;
     a->exec->ctx = s->ctx;
     c.req.signals = vhq_fence_new();
     c.req.after = exec_swap(a->exec, c.req.signals);
-    c.req.flags = kernel | (c.req.signals ? graph_flags(a) : VHQ_MUST_INLINE);
+    c.req.flags = kernel | (c.req.signals && !events ? graph_flags(a) : VHQ_MUST_INLINE);
     c.req.est_ns = estimate_ns(&a->exec->estimate);
     CUresult r = call_on(&c, s);
     vhq_fence_put(c.req.after);

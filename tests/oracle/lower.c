@@ -172,6 +172,8 @@ bool lower_event(struct model *m, struct op op, const uint32_t *r)
         op.must_be_done = !m->event[event].recorded || clock_told(m, thread, m->event[event].clock);
         break;
     case OP_EVENT_DESTROY:
+        if (event_in_graph(m, event))
+            return false;
         m->event[event].recorded = false;
         break;
     default:

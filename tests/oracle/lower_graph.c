@@ -94,6 +94,15 @@ static int pick_exec(const struct model *m, uint32_t r)
     return -1;
 }
 
+bool event_in_graph(const struct model *m, int event)
+{
+    for (int e = 0; e < EXECS; e++)
+        for (int i = 0; m->exec[e].kind != OP_BARRIER && i < m->exec[e].graph_count; i++)
+            if (node_is_event(&m->exec[e].graph[i]) && m->exec[e].graph[i].event == event)
+                return true;
+    return false;
+}
+
 /* Everything the nodes use becomes this thread's. */
 static bool claim_nodes(struct model *m, const struct op *g, int thread)
 {
@@ -147,9 +156,13 @@ bool lower_graph_launch(struct model *m, struct op op, const uint32_t *r)
     for (int i = 0; i < g->graph_count; i++)
         op.graph[i] = g->graph[i];
     model_issue(m, thread, s);
-    model_emit(m, op);
-    for (int i = 0; i < g->graph_count; i++)
+    struct op *launch = model_emit(m, op);
+    /* A step for each node: an event recorded in the middle says nothing of what comes after. */
+    for (int i = 0; i < g->graph_count; i++) {
         node_on_model(m, s, &g->graph[i]);
+        clock_step(m, s);
+    }
+    launch->clock[s] = m->now[s][s];
     return true;
 }
 

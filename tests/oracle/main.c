@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "vhq/bite.h"
@@ -23,6 +24,7 @@ static const char help[] =
     "  --seed S       seed of the first one (default 1)\n"
     "  --mask M       only these intents of each program (hexadecimal; what shrinking prints)\n"
     "  --repeat N     run each program N times (default 1)\n"
+    "  --progress N   a line every N programs (default 10000; 0: none)\n"
     "  --preload F    the libcutin.so to test\n"
     "  --recorded     run each program that once failed, 20 times\n"
     "  --record       print the first program as recorded.c wants it, and run nothing\n"
@@ -39,7 +41,7 @@ static const char help[] =
     "Exit status: 0 all passed, 1 a program failed, 2 bad usage.\n";
 
 struct options {
-    unsigned programs, repeat, stop_after;
+    unsigned programs, repeat, stop_after, progress;
     uint64_t seed, mask;
     bool shrink, print, real;
     const char *bite;
@@ -100,14 +102,34 @@ static void report(uint64_t seed, const struct options *o, const char *first)
     program_print(&program, STDOUT_FILENO);
 }
 
+static double seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* Tells how far a long run has come. Where stderr is a terminal, every batch does. */
+static void progress(const struct options *o, unsigned before, unsigned now, unsigned failed,
+                     double since)
+{
+    if (isatty(STDERR_FILENO))
+        fprintf(stderr, now < o->programs ? "\r%u of %u" : "\r%u of %u\n", now, o->programs);
+    if (!o->progress || before / o->progress == now / o->progress)
+        return;
+    printf("%u of %u from seed %" PRIu64 ", %u failed, %.0f per second\n", now, o->programs,
+           o->seed, failed, now / (seconds() - since));
+    fflush(stdout);
+}
+
 static unsigned run_all(const struct options *o)
 {
     char why[256];
     unsigned passed = 0, failed = 0;
-    bool terminal = isatty(STDERR_FILENO);
+    double since = seconds();
     for (unsigned i = 0; i < o->programs && failed < o->stop_after;) {
         const struct outcome *bare, *cutin;
-        unsigned want = pair_batch(o->seed + i, o->programs - i);
+        unsigned want = pair_batch(o->seed + i, o->programs - i), before = i;
         unsigned step = 1;
         if (o->repeat > 1) {
             want = o->repeat;
@@ -133,11 +155,8 @@ static unsigned run_all(const struct options *o)
             report(o->seed + i, o, why);
             i++;
         }
-        if (terminal)
-            fprintf(stderr, "\r%u of %u", i, o->programs);
+        progress(o, before, i, failed, since);
     }
-    if (terminal)
-        fputc('\n', stderr);
     printf("%u passed, %u failed\n", passed, failed);
     return failed;
 }
@@ -241,16 +260,30 @@ static char *beside(const char *relative)
 
 int main(int argc, char **argv)
 {
-    static const struct option table[] = {{"programs", 1, NULL, 'n'},  {"seed", 1, NULL, 's'},
-                                          {"mask", 1, NULL, 'm'},      {"repeat", 1, NULL, 'r'},
-                                          {"preload", 1, NULL, 'p'},   {"bite", 1, NULL, 'b'},
-                                          {"gates", 1, NULL, 'g'},     {"bug", 1, NULL, 'B'},
-                                          {"recorded", 0, NULL, 'c'},  {"record", 0, NULL, 'C'},
-                                          {"real", 0, NULL, 'R'},      {"stop-after", 1, NULL, 'x'},
-                                          {"no-shrink", 0, NULL, 'S'}, {"print", 0, NULL, 'P'},
-                                          {"help", 0, NULL, 'h'},      {0}};
-    struct options o = {
-        .programs = 2000, .repeat = 1, .stop_after = 3, .seed = 1, .mask = ~0ull, .shrink = true};
+    static const struct option table[] = {{"programs", 1, NULL, 'n'},
+                                          {"seed", 1, NULL, 's'},
+                                          {"mask", 1, NULL, 'm'},
+                                          {"repeat", 1, NULL, 'r'},
+                                          {"preload", 1, NULL, 'p'},
+                                          {"bite", 1, NULL, 'b'},
+                                          {"gates", 1, NULL, 'g'},
+                                          {"bug", 1, NULL, 'B'},
+                                          {"progress", 1, NULL, 'o'},
+                                          {"recorded", 0, NULL, 'c'},
+                                          {"record", 0, NULL, 'C'},
+                                          {"real", 0, NULL, 'R'},
+                                          {"stop-after", 1, NULL, 'x'},
+                                          {"no-shrink", 0, NULL, 'S'},
+                                          {"print", 0, NULL, 'P'},
+                                          {"help", 0, NULL, 'h'},
+                                          {0}};
+    struct options o = {.programs = 2000,
+                        .progress = 10000,
+                        .repeat = 1,
+                        .stop_after = 3,
+                        .seed = 1,
+                        .mask = ~0ull,
+                        .shrink = true};
     struct pair_config config = {.preload = beside("../lib/libcutin.so"),
                                  .simulator = beside("../lib/simgpu"),
                                  .worker = beside("tests/oracle-worker"),
@@ -269,6 +302,9 @@ int main(int argc, char **argv)
             break;
         case 'r':
             o.repeat = (unsigned)strtoul(optarg, NULL, 10);
+            break;
+        case 'o':
+            o.progress = (unsigned)strtoul(optarg, NULL, 10);
             break;
         case 'p':
             config.preload = optarg;

@@ -84,6 +84,9 @@ void op_stream_wait(struct model *m, enum op_kind kind, int thread, int stream, 
 /* Synchronising a context sees everything issued before the last barrier, and this thread's. */
 void op_context_sync(struct model *m, int thread, int base);
 
+/* Does a node of some executable graph name it? Then it must live. */
+bool event_in_graph(const struct model *m, int event);
+
 /* What a data op, or a node of a graph, does to memory. */
 void run_on_model(struct model *m, const struct op *op);
 

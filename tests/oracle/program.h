@@ -9,8 +9,8 @@
  * removing intents.
  *
  * Happens-before is tracked with vector clocks over streams and host threads. Only order that CUDA
- * promises is used: stream order, event waits, memop flags, the legacy stream against blocking
- * streams, host synchronisation, and barriers between threads.
+ * promises is used: stream order, event waits, words that memory operations write and wait for, the
+ * legacy stream against blocking streams, host synchronisation, and barriers between threads.
  */
 #ifndef ORACLE_PROGRAM_H
 #define ORACLE_PROGRAM_H

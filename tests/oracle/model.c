@@ -272,7 +272,7 @@ void order_after(struct model *m, int thread, int timeline, int before, uint32_t
     uint8_t variant = (uint8_t)(r >> 8);
     enum op_kind poll = r >> 16 & 1 ? OP_STREAM_POLL : OP_STREAM_SYNC;
     bool host = timeline >= HOSTS;
-    if ((r >> 24) % 3 == 0 && m->order_words < ORDER_WORDS && words_order(m->p)) {
+    if (host && (r >> 24) % 3 == 0 && m->order_words < ORDER_WORDS && words_order(m->p)) {
         op_order_word(m, thread, timeline, before, r);
         return;
     }

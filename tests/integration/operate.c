@@ -336,7 +336,9 @@ static bool nobody_gets_in(void)
 
     cr_assert_eq(chmod(sandbox_folder(), 0755), 0);
     cr_assert_eq(chmod(sandbox_path("cutin"), 0755), 0);
-    p = process_run((const char *[]){AS_NOBODY, CUTIN, "version", NULL}, NULL, 30);
+    p = process_run((const char *[]){AS_NOBODY, "sh", "-c", "test -S \"$1\" && exec \"$0\" version",
+                                     CUTIN, daemon_path(), NULL},
+                    NULL, 30);
     in = p->status == 0;
     process_free(p);
     return in;

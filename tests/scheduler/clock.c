@@ -1,6 +1,7 @@
 /*
  * clock.c - a step of the time of day changes nothing: no file of the library or the daemon asks for
- * it, or waits by it.
+ * it, or waits by it. But one: how long ago a row of the profile was used must survive the process,
+ * and decides only which rows leave a full file.
  */
 #include <criterion/criterion.h>
 #include <ctype.h>
@@ -63,6 +64,8 @@ Test(clock, nothing_asks_for_the_time_of_day)
         snprintf(pattern, sizeof(pattern), SOURCE_DIR "/%s/*.[ch]", folders[i]);
         cr_assert_eq(glob(pattern, 0, NULL, &found), 0, "%s", pattern);
         for (size_t f = 0; f < found.gl_pathc; f++, files++) {
+            if (strcmp(found.gl_pathv[f], SOURCE_DIR "/shim/profile.c") == 0)
+                continue;
             read_file(found.gl_pathv[f], text, sizeof(text));
             for (size_t w = 0; w < sizeof(words) / sizeof(words[0]); w++)
                 cr_expect_not(names(text, words[w]), "%s: %s", found.gl_pathv[f], words[w]);

@@ -67,7 +67,11 @@ static void call_after_others(struct call *c, struct shim_stream *s)
         vhq_fence_drain(c->req.after, true);
     if (c->req.displaces)
         drain_displaced(c->req.displaces);
-    if (set && !vhq_set_idle(set))
+    if (!set || vhq_set_idle(set))
+        return;
+    if (c->req.flags & VHQ_AFTER_ALL)
+        drain_earlier(s->ctx);
+    else
         drain_legacy_order(s);
 }
 

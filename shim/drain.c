@@ -40,6 +40,13 @@ void drain_legacy_order(struct shim_stream *s)
         drain_blocking(s->ctx, true);
 }
 
+void drain_earlier(struct shim_context *ctx)
+{
+    context_enter(ctx);
+    vhq_set_drain(ctx->set, true);
+    context_leave(ctx);
+}
+
 /* A record on a stream that is never held replaces one that buffered waits may still mean. Which
  * ones, only their vHQs know; it is rare enough to wait for all. */
 void drain_displaced(struct vhq_fence *fence)

@@ -29,6 +29,7 @@ extern _Atomic uint32_t drain_syncs;
 
 /* For streams that are never held (call.c). */
 void drain_legacy_order(struct shim_stream *s);
+void drain_earlier(struct shim_context *ctx);
 void drain_displaced(struct vhq_fence *fence);
 
 #endif

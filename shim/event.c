@@ -302,7 +302,8 @@ static CUresult event_wait(CUstream stream, CUevent event, unsigned flags, bool 
         return call_on(&c, s);
     }
     if (ev->interprocess) {
-        c.req.flags |= VHQ_MUST_INLINE; /* it means the record the peer has made by now */
+        /* It means the record the peer has made by now. */
+        c.req.flags |= VHQ_MUST_INLINE | VHQ_AFTER_ALL;
         a.outside = true;
     }
     if (flags & ~(unsigned)CU_EVENT_WAIT_EXTERNAL)

@@ -69,6 +69,8 @@ static CUresult memop_seen(const struct shim_stream *s, uint64_t bits, CUresult 
         OP_CALL(sym, sym##_run)                                                                    \
         uint32_t bite = (kind) < WAIT_32 ? BITE_OVERTAKES(memop_overtakes) : 0;                    \
         OP_PLAN(memop_flags(s->ctx, bit, addr, sizeof(type)) | bite, 0)                            \
+        if ((kind) == WAIT_32 || (kind) == WAIT_64)                                                \
+            c.req.flags |= VHQ_AFTER_ALL;                                                          \
         return memop_seen(s, bit, call_on(&c, s));                                                 \
     }                                                                                              \
     EXPORT CUresult sym(CUstream stream, CUdeviceptr addr, type value, unsigned int flags)         \
@@ -190,6 +192,8 @@ static CUresult batch_submit(struct batch *b, bool ptds)
         bits = batch_bits(b);
         c.req.bytes = (uint32_t)(sizeof *b + b->count * sizeof *b->op);
     }
+    if (s && batch_waits(b))
+        c.req.flags |= VHQ_AFTER_ALL;
     return memop_seen(s, bits, call_on(&c, s));
 }
 

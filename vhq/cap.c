@@ -397,6 +397,20 @@ void cap_unblocked(struct vhq_set *s)
     s->blocked_ns = 0;
 }
 
+void cap_held(struct vhq_set *s, uint64_t held_ns, uint64_t now)
+{
+    uint64_t from = now - held_ns;
+    if (s->blocked_ns == 0)
+        return;
+    if (from < s->excused_ns)
+        from = s->excused_ns;
+    if (from < s->blocked_ns)
+        from = s->blocked_ns;
+    if (from < now)
+        s->blocked_ns += now - from;
+    s->excused_ns = now;
+}
+
 static bool cap_guard(struct vhq_set *s, uint64_t now)
 {
     if (s->blocked_ns == 0)

@@ -122,6 +122,7 @@ void fence_boost_waits(struct vhq_fence *f);
 enum {
     SLOT_FREE = VHQ_FREE,
     SLOT_CLOSE = VHQ_CLOSE,
+    SLOT_AFTER_ALL = VHQ_AFTER_ALL,
     SLOT_TURN = 1u << 8,    /* no command: a thread waits to submit by itself (VHQ_MUST_INLINE) */
     SLOT_COUNTED = 1u << 9, /* its wait is counted by `after` */
     SLOT_WRAP = 1u << 10,   /* not a command: go on at the start of the ring */
@@ -290,6 +291,7 @@ struct vhq_set {
     uint64_t oldest_ns;              /* the oldest unit in flight: since when, and its estimate */
     uint32_t oldest_est_ns;
     uint64_t blocked_ns; /* since when the cap blocks without progress; 0: it does not */
+    uint64_t excused_ns; /* holds until then are known to blocked_ns */
     uint64_t due_ns;     /* room is expected then; 0: no expectation */
     uint64_t due_set_ns; /* when that was said */
     bool due_lands;      /* and that the oldest unit would be complete by then */
@@ -337,6 +339,9 @@ void cap_look(struct vhq_set *s, uint64_t now);
 /* The cap blocks the dispatcher: when to look again. May lift the cap. Set's lock held. */
 uint64_t cap_blocked(struct vhq_set *s, uint64_t now);
 void cap_unblocked(struct vhq_set *s);
+/* A hold that stopped the device too has ended: in that time nothing could make progress. Holds of
+ * several vHQs at a time count once. Set's lock held. */
+void cap_held(struct vhq_set *s, uint64_t held_ns, uint64_t now);
 /* A vHQ whose tail nobody can see complete, with its submission right taken. Set's lock held. */
 struct vhq *cap_unmarked(struct vhq_set *s);
 /* Submission right held: account a command that went to the driver; place a marker. */

@@ -10,6 +10,9 @@
  * behind it for ever. Nor is an early one of low priority passed more than PASSES_MOST times in a
  * row. Commands that do not consume the cap may pass.
  *
+ * A wait for a value may stop a queue of the device that other streams share, so what was begun
+ * before it must not come behind it there: it goes when it is the earliest of all.
+ *
  * Boosts are ticket bounds: somebody of a higher level waits for everything below. A boosted
  * command that must follow others passes its boost on to them, through fences also into other
  * vHQs and other sets. So does one of a higher level than others of its set have: those may be held
@@ -24,6 +27,7 @@ struct scan {
     struct vhq_set *s;
     uint64_t limit;            /* tickets of this look are below */
     uint64_t blocking, legacy; /* smallest tickets of these kinds */
+    uint64_t earliest;         /* and of all */
     uint64_t now;              /* 0: not read yet */
     struct job job;
     bool again;      /* something changed that this look has not seen */
@@ -98,6 +102,16 @@ static void boost_legacy_rule(struct scan *c, const struct vhq *q, uint64_t tick
     }
 }
 
+static void boost_all(struct scan *c, uint64_t ticket)
+{
+    for (struct vhq *o = c->s->ready; o != NULL; o = o->ready_next) {
+        if (atomic_load(&o->boost_below) >= ticket)
+            continue;
+        order_boost(o, ticket);
+        c->again = true;
+    }
+}
+
 /* What a boosted command waits for outside its vHQ. Fences are boosted by the dispatcher after this
  * look, because other sets' locks are needed. */
 static void boost_fences(struct scan *c, struct slot *slot)
@@ -162,7 +176,8 @@ static void hold_ended(struct scan *c, struct vhq *q)
     if (BITE(lost_on_release) && ring_head(&q->ring) != NULL)
         ring_head(&q->ring)->cmd.run = NULL;
     uint64_t held_ns = times_hold_ends(q, scan_now(c));
-    c->s->blocked_ns = 0; /* what a gate stopped made no progress */
+    if (gate_used(c->s))
+        cap_held(c->s, held_ns, scan_now(c));
     PROBE2(release, q->desc.stream, held_ns);
     if (trace_on())
         traced_queue(TRACE_RELEASED, q, NEVER, 0, 0);
@@ -181,6 +196,8 @@ static bool order_delist(struct scan *c, struct vhq *q)
 
 static void order_note_ticket(struct scan *c, const struct vhq *q, uint64_t ticket)
 {
+    if (ticket < c->earliest)
+        c->earliest = ticket;
     if (q->desc.kind == VHQ_BLOCKING && ticket < c->blocking)
         c->blocking = ticket;
     if (q->desc.kind == VHQ_LEGACY && ticket < c->legacy)
@@ -227,6 +244,11 @@ static bool order_eligible(struct scan *c, struct vhq *q, struct slot *slot)
     if (!legacy_ready(c, q, slot->ticket)) {
         if (exempt)
             boost_legacy_rule(c, q, slot->ticket);
+        return false;
+    }
+    if ((slot->flags & SLOT_AFTER_ALL) && c->earliest < slot->ticket) {
+        if (exempt)
+            boost_all(c, slot->ticket);
         return false;
     }
     if (!fences_ready(slot)) {
@@ -378,6 +400,7 @@ struct job order_next(struct vhq_set *s)
         .limit = atomic_load_explicit(&s->issued, memory_order_acquire),
         .blocking = NEVER,
         .legacy = NEVER,
+        .earliest = NEVER,
         .job = {.kind = JOB_SLEEP, .wake_ns = NEVER},
     };
     order_adopt(s);

@@ -66,7 +66,7 @@ bool lower_context_renew(struct model *m, struct op op, const uint32_t *r)
 bool lower_fault(struct model *m, struct op op, const uint32_t *r)
 {
     int threads = (int)m->p->threads;
-    if (program_setting(m->p->seed) != SETTING_DEFAULT || !take_context(m, op.thread, r[5]))
+    if (!take_context(m, op.thread, r[5]))
         return false;
     for (int s = OTHER; s < STREAMS; s++) /* also what other threads did before the barrier */
         clock_join(m->now[HOSTS + op.thread], m->now[s]);

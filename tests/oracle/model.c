@@ -263,7 +263,7 @@ int free_event(struct model *m, int thread, int stream, uint32_t r)
 /* Elsewhere a wait for a word is left to FLAG ops. */
 static bool words_order(const struct program *p)
 {
-    return p->forms && program_setting(p->seed) == SETTING_DEFAULT;
+    return p->forms && program_setting(p->seed) != SETTING_NO_MEMOPS;
 }
 
 void order_after(struct model *m, int thread, int timeline, int before, uint32_t r)
@@ -272,7 +272,7 @@ void order_after(struct model *m, int thread, int timeline, int before, uint32_t
     uint8_t variant = (uint8_t)(r >> 8);
     enum op_kind poll = r >> 16 & 1 ? OP_STREAM_POLL : OP_STREAM_SYNC;
     bool host = timeline >= HOSTS;
-    if (host && (r >> 24) % 3 == 0 && m->order_words < ORDER_WORDS && words_order(m->p)) {
+    if ((r >> 24) % 3 == 0 && m->order_words < ORDER_WORDS && words_order(m->p)) {
         op_order_word(m, thread, timeline, before, r);
         return;
     }

@@ -326,6 +326,26 @@ Test(cap, lifts_when_nothing_progresses_and_comes_back)
     world_free(w);
 }
 
+/* Real-time requests come more often than the guard's time: it must not begin anew each time. */
+Test(cap, lifts_although_holds_come_and_go)
+{
+    struct world *w = capped(100, 32);
+    int a = world_stream(w, VHQ_NONBLOCKING), other = world_stream(w, VHQ_NONBLOCKING);
+    for (int i = 0; i < 8; i++)
+        launch(w, a, 100);
+    dispatcher_looks(w, other);
+    for (int i = 0; i < 8; i++) {
+        clock_advance(30 * 1000000);
+        atomic_store(&w->stream[a].hold, 1);
+        dispatcher_looks(w, other);
+        atomic_store(&w->stream[a].hold, 0);
+        dispatcher_looks(w, other);
+    }
+    WAIT_FOR(in_device(w, a) == 8);
+    device_finish(w);
+    world_free(w);
+}
+
 Test(cap, a_lifted_cap_does_not_lift_a_hold)
 {
     struct world *w = capped(100, 32);

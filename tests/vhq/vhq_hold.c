@@ -40,6 +40,28 @@ Test(hold, nothing_goes_between_hold_and_release)
     world_free(w);
 }
 
+/* The device may put both streams into one queue. */
+Test(hold, a_wait_for_a_value_goes_behind_all_that_was_begun_before_it)
+{
+    struct world *w = world_new(NULL);
+    int a = world_stream(w, VHQ_NONBLOCKING), b = world_stream(w, VHQ_NONBLOCKING);
+    int other = world_stream(w, VHQ_NONBLOCKING);
+    atomic_store(&w->stream[a].hold, 1);
+    int early = launch(w, a, 1);
+    int wait = world_call(w, &(struct call){.stream = b, .flags = VHQ_FREE | VHQ_AFTER_ALL});
+    int late = launch(w, other, 1);
+    vhq_drain(w->stream[other].q, false);
+    dispatcher_looks(w, other);
+    cr_assert(submitted(w, late));
+    cr_assert_not(submitted(w, early));
+    cr_assert_not(submitted(w, wait));
+    atomic_store(&w->stream[a].hold, 0);
+    vhq_set_drain(w->set, false);
+    cr_assert_lt(w->command[early].submitted, w->command[wait].submitted);
+    device_finish(w);
+    world_free(w);
+}
+
 Test(hold, the_applications_own_hold_stops_feeding_at_once)
 {
     struct world *w = world_new(NULL);

@@ -125,7 +125,7 @@ static void stops_and_goes_on(const char *const env[])
     at_ns = now_ns();
     cr_assert_eq(control_resume(daemon_path(), target(&row)), 0);
     training_check(be, expected, 60);
-    cr_expect_gt(kernels_standing(at_ns), 2);
+    cr_expect_gt(kernels_standing(at_ns), 0);
     process_free(be);
     process_free(daemon);
 }

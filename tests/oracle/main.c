@@ -23,7 +23,7 @@ static const char help[] =
     "  --programs N   how many programs (default 2000)\n"
     "  --seed S       seed of the first one (default 1)\n"
     "  --mask M       only these intents of each program (hexadecimal; what shrinking prints)\n"
-    "  --repeat N     run each program N times (default 1)\n"
+    "  --repeat N     run each program N times, 256 at most (default 1)\n"
     "  --progress N   a line every N programs (default 10000; 0: none)\n"
     "  --preload F    the libcutin.so to test\n"
     "  --recorded     run each program that once failed, 20 times\n"
@@ -345,6 +345,10 @@ int main(int argc, char **argv)
         default:
             return 2;
         }
+    if (o.repeat > PAIR_BATCH_MAX) {
+        fprintf(stderr, "cutin-oracle: --repeat is %d at most\n", PAIR_BATCH_MAX);
+        return 2;
+    }
     if (o.record) {
         prepare(o.seed, o.mask);
         recorded_print(&program, o.mask, STDOUT_FILENO);

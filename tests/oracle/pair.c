@@ -18,7 +18,6 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { BATCH_MAX = 256, ENVIRONMENT = 64 };
 
 static struct {
     struct pair_config *config;
@@ -193,10 +192,10 @@ static bool worker_look(struct worker *w, const struct outcome *out, unsigned co
 static struct outcome *outcomes_new(int *fd)
 {
     *fd = memfd_create("oracle", 0); /* inherited by the worker on purpose */
-    if (*fd < 0 || ftruncate(*fd, BATCH_MAX * sizeof(struct outcome)))
+    if (*fd < 0 || ftruncate(*fd, PAIR_BATCH_MAX * sizeof(struct outcome)))
         return NULL;
     struct outcome *out =
-        mmap(NULL, BATCH_MAX * sizeof *out, PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
+        mmap(NULL, PAIR_BATCH_MAX * sizeof *out, PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
     return out == MAP_FAILED ? NULL : out;
 }
 
@@ -212,8 +211,8 @@ unsigned pair_run(uint64_t seed, unsigned step, unsigned count, uint64_t mask,
     static struct outcome *shared[2];
     static int fds[2];
     struct worker w[2] = {{.ended = true, .done = count}, {0}};
-    if (count > BATCH_MAX)
-        count = BATCH_MAX;
+    if (count > PAIR_BATCH_MAX)
+        count = PAIR_BATCH_MAX;
     for (int i = 0; i < 2; i++) {
         if (!shared[i] && !(shared[i] = outcomes_new(&fds[i])))
             return 0;

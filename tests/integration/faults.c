@@ -211,6 +211,11 @@ static bool is_held_now(const struct client_row *row)
     return row->held;
 }
 
+static bool is_active(const struct client_row *row)
+{
+    return row->active;
+}
+
 /* The real-time process has more work than fits into the time: it is active until it dies. */
 Test(faults, realtime_killed_while_active)
 {
@@ -220,6 +225,7 @@ Test(faults, realtime_killed_while_active)
     undisturbed_checksum(STEPS, expected);
     daemon = daemon_start();
     rt = inference_start("2000", "300");
+    cr_assert(client_wait("rt_inference", is_active, 20, NULL));
     be = training_start(STEPS, NULL);
     cr_expect(client_wait("be_training", is_held_now, 20, NULL));
     process_signal(rt, SIGKILL);

@@ -18,7 +18,7 @@
 enum { SAMPLES = 32, FIRST = 4, EVERY = 32 };
 
 struct sample {
-    struct estimate *estimate;
+    struct estimate *estimate;      /* NULL: it went away meanwhile */
     struct profile_row *row;        /* where it is kept; NULL: nowhere */
     const struct shim_context *ctx; /* the events' own; NULL: never used */
     uint64_t generation;
@@ -31,11 +31,16 @@ static struct sample samples[SAMPLES];
 
 void estimate_reset(struct estimate *e)
 {
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < SAMPLES; i++)
+        if (samples[i].estimate == e) /* of what had this memory before */
+            samples[i].estimate = NULL;
     atomic_store_explicit(&e->launches, 0, memory_order_relaxed);
     atomic_store_explicit(&e->average_ns, 0, memory_order_relaxed);
     atomic_store_explicit(&e->spread_ns, 0, memory_order_relaxed);
     e->counted = 0;
     e->owner = NULL;
+    pthread_mutex_unlock(&lock);
 }
 
 void estimate_keep(struct estimate *e, struct shim_function *owner, uint32_t bucket)
@@ -119,7 +124,7 @@ static void sample_collect(struct sample *s)
     if (r == CUDA_ERROR_NOT_READY)
         return;
     s->taken = s->recorded = false;
-    if (r != CUDA_SUCCESS || ms < 0 || ms >= 4000)
+    if (r != CUDA_SUCCESS || ms < 0 || ms >= 4000 || !s->estimate)
         return;
     estimate_add(s->estimate, (uint32_t)(ms * 1e6f));
     sample_keep(s, (uint32_t)(ms * 1e6f));
@@ -177,12 +182,13 @@ struct sample *estimate_begin(struct estimate *e, struct shim_context *ctx, CUst
     if (pthread_mutex_trylock(&lock) != 0)
         return NULL;
     struct sample *s = sample_take(ctx);
-    if (s)
+    if (s) {
         s->taken = true;
+        s->estimate = e;
+    }
     pthread_mutex_unlock(&lock);
     if (!s)
         return NULL;
-    s->estimate = e;
     s->row = e->owner ? profile_row_of(e->owner, e->bucket) : NULL;
     if (REAL(cuEventRecord)(s->start, stream) == CUDA_SUCCESS)
         return s;

@@ -178,9 +178,16 @@ GRAPH_CALL(cuGraphUpload, true)
 
 /* ---- destroy ------------------------------------------------------------------------------ */
 
+/* Buffered launches use what is known of the graph until they have run. */
+static void destroy_drop(void *payload)
+{
+    pool_put(&exec_pool, ((struct graph_call *)payload)->exec);
+}
+
 static int destroy_run(void *payload)
 {
     REAL(cuGraphExecDestroy)(((struct graph_call *)payload)->handle);
+    destroy_drop(payload);
     return 0;
 }
 
@@ -192,8 +199,8 @@ static void destroy_later(struct exec *e, CUgraphExec handle, struct vhq_fence *
     struct vhq_cmd *cmd;
     vhq_begin(q, &req, &cmd);
     cmd->run = destroy_run;
-    cmd->drop = NULL;
-    *(struct graph_call *)cmd->payload = (struct graph_call){.handle = handle};
+    cmd->drop = destroy_drop;
+    *(struct graph_call *)cmd->payload = (struct graph_call){.handle = handle, .exec = e};
     vhq_end(q, 0);
 }
 
@@ -208,6 +215,8 @@ EXPORT CUresult cuGraphExecDestroy(CUgraphExec hGraphExec)
     if (pending)
         destroy_later(e, hGraphExec, fence);
     vhq_fence_put(fence);
+    if (pending)
+        return CUDA_SUCCESS;
     pool_put(&exec_pool, e);
-    return pending ? CUDA_SUCCESS : REAL(cuGraphExecDestroy)(hGraphExec);
+    return REAL(cuGraphExecDestroy)(hGraphExec);
 }

@@ -77,8 +77,8 @@ static uint64_t field(const char *line, const char *name)
     return at ? strtoull(at + strlen(name), NULL, 10) : 0;
 }
 
-/* Kernels that the driver had at `ns` and that ended later. */
-static int kernels_standing(uint64_t ns)
+/* Kernels and copies that the driver had at `ns` and that ended later. */
+static int work_standing(uint64_t ns)
 {
     FILE *log = fopen(sandbox_path("device.log"), "r");
     char line[512];
@@ -86,8 +86,8 @@ static int kernels_standing(uint64_t ns)
 
     cr_assert(log);
     while (fgets(line, sizeof(line), log))
-        n += strstr(line, "kind=kernel") && field(line, " submit=") < ns &&
-             field(line, " end=") > ns;
+        n += (strstr(line, "kind=kernel") || strstr(line, "kind=copy")) &&
+             field(line, " submit=") < ns && field(line, " end=") > ns;
     fclose(log);
     return n;
 }
@@ -125,7 +125,7 @@ static void stops_and_goes_on(const char *const env[])
     at_ns = now_ns();
     cr_assert_eq(control_resume(daemon_path(), target(&row)), 0);
     training_check(be, expected, 60);
-    cr_expect_gt(kernels_standing(at_ns), 0);
+    cr_expect_gt(work_standing(at_ns), 0);
     process_free(be);
     process_free(daemon);
 }
@@ -157,7 +157,7 @@ Test(gates, without_them_the_driver_finishes_what_it_has)
     cr_expect_eq(row.device[0].counters.gates, 0);
     cr_assert_eq(control_resume(daemon_path(), target(&row)), 0);
     training_check(be, expected, 60);
-    cr_expect_eq(kernels_standing(at_ns), 0);
+    cr_expect_eq(work_standing(at_ns), 0);
     process_free(be);
     process_free(daemon);
 }

@@ -40,13 +40,6 @@ void drain_legacy_order(struct shim_stream *s)
         drain_blocking(s->ctx, true);
 }
 
-void drain_earlier(struct shim_context *ctx)
-{
-    context_enter(ctx);
-    vhq_set_drain(ctx->set, true);
-    context_leave(ctx);
-}
-
 /* A record on a stream that is never held replaces one that buffered waits may still mean. Which
  * ones, only their vHQs know; it is rare enough to wait for all. */
 void drain_displaced(struct vhq_fence *fence)
@@ -71,13 +64,23 @@ static bool context_boost(const struct shim_context *ctx)
     return call_thread_level > ctx->legacy->level;
 }
 
-void drain_context(struct shim_context *ctx)
+static void drain_set(struct shim_context *ctx, bool boost)
 {
     if (!ctx->set || vhq_set_idle(ctx->set))
         return;
     context_enter(ctx);
-    vhq_set_drain(ctx->set, context_boost(ctx));
+    vhq_set_drain(ctx->set, boost);
     context_leave(ctx);
+}
+
+void drain_context(struct shim_context *ctx)
+{
+    drain_set(ctx, context_boost(ctx));
+}
+
+void drain_earlier(struct shim_context *ctx)
+{
+    drain_set(ctx, true);
 }
 
 void drain_sync_context(struct shim_context *ctx)

@@ -1,6 +1,8 @@
 /*
  * docs.c - what the documents say about settings is what the library reads.
  */
+#include "tests/integration/process.h"
+
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,23 +22,6 @@ static const struct setting settings[] = {
 #undef CONFIG_PATH
 };
 
-static char *read_file(const char *path)
-{
-    FILE *f = fopen(path, "r");
-    char *text;
-    long size;
-
-    cr_assert_not_null(f, "%s is missing", path);
-    fseek(f, 0, SEEK_END);
-    size = ftell(f);
-    rewind(f);
-    text = calloc(1, (size_t)size + 1);
-    cr_assert_not_null(text);
-    cr_assert_eq(fread(text, 1, (size_t)size, f), (size_t)size);
-    fclose(f);
-    return text;
-}
-
 /* The words of a list setting, or the default of a number, stand in its row. */
 static void row_says(const char *row, const struct setting *s)
 {
@@ -52,7 +37,7 @@ static void row_says(const char *row, const struct setting *s)
 
 Test(docs, readme_has_a_row_for_every_setting)
 {
-    char *readme = read_file(SOURCE_DIR "/README.md"), start[64];
+    char *readme = file_text(SOURCE_DIR "/README.md"), start[64];
 
     for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
         const char *row;

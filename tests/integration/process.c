@@ -273,6 +273,23 @@ static const char *after(const char *text, const char *key)
     return at ? at + strlen(key) + strspn(at + strlen(key), "\" :=\t") : NULL;
 }
 
+char *file_text(const char *path)
+{
+    FILE *f = fopen(path, "r");
+    char *text;
+    long size;
+
+    cr_assert_not_null(f, "%s is missing", path);
+    fseek(f, 0, SEEK_END);
+    size = ftell(f);
+    rewind(f);
+    text = calloc(1, (size_t)size + 1);
+    cr_assert_not_null(text);
+    cr_assert_eq(fread(text, 1, (size_t)size, f), (size_t)size);
+    fclose(f);
+    return text;
+}
+
 double number_after(const char *text, const char *key)
 {
     const char *at = after(text, key);

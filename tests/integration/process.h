@@ -55,6 +55,9 @@ const char *sandbox_folder(void);
 /* "FOLDER/name" in a static buffer that is good for eight calls. */
 const char *sandbox_path(const char *name);
 
+/* The whole file as text, which the caller frees. A file that is not there fails the test. */
+char *file_text(const char *path);
+
 /* The number after `key` in `text`, e.g. number_after(out, "p99_us"); NAN when it is not there. */
 double number_after(const char *text, const char *key);
 /* Copies the word after `key` ("key: word" or "key=word") into `word`. False when it is not there.

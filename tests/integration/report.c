@@ -18,22 +18,6 @@ static void enter(void)
 
 TestSuite(report, .init = enter, .fini = sandbox_leave, .timeout = 100);
 
-static char *read_file(const char *path)
-{
-    FILE *f = fopen(path, "r");
-    char *text;
-    long size;
-
-    cr_assert_not_null(f, "%s is missing", path);
-    fseek(f, 0, SEEK_END);
-    size = ftell(f);
-    rewind(f);
-    text = calloc(1, (size_t)size + 1);
-    cr_assert_eq(fread(text, 1, (size_t)size, f), (size_t)size);
-    fclose(f);
-    return text;
-}
-
 /* The page of the folder "results". */
 static char *make(void)
 {
@@ -42,7 +26,7 @@ static char *make(void)
 
     cr_assert_eq(p->status, 0, "%s", process_err(p));
     process_free(p);
-    return read_file(sandbox_path("results/report.html"));
+    return file_text(sandbox_path("results/report.html"));
 }
 
 static void has(const char *page, const char *text)
@@ -157,7 +141,7 @@ Test(report, goes_on_without_gnuplot)
     cr_expect_eq(p->status, 0);
     cr_expect_not_null(strstr(process_err(p), "gnuplot-nox"), "%s", process_err(p));
     process_free(p);
-    page = read_file(sandbox_path("results/report.html"));
+    page = file_text(sandbox_path("results/report.html"));
     has(page, "gnuplot-nox");
     has(page, "<td data-value=\"951.5\">");
     free(page);

@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "scheduler/clock.h"
 #include "scheduler/socket.h"
 
 enum {
@@ -51,14 +52,6 @@ struct run {
     char folder[SOCKET_PATH_MAX], socket[SOCKET_PATH_MAX + 16], sim_id[32];
     pid_t daemon;
 };
-
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 static int fail(struct run *r, int rc, const char *what)
 {
@@ -250,7 +243,7 @@ static int await(struct run *r, const _Atomic uint32_t *count, uint32_t clients,
     while (rc == 0 && atomic_load_explicit(count, memory_order_acquire) < clients) {
         if (cancellable && *r->d->cancel)
             return -ECANCELED;
-        if (now_ns() >= until_ns)
+        if (clock_ns() >= until_ns)
             return -ETIMEDOUT;
         nanosleep(&nap, NULL);
         rc = check_alive(r);
@@ -260,7 +253,7 @@ static int await(struct run *r, const _Atomic uint32_t *count, uint32_t clients,
 
 static uint64_t in_ms(uint64_t ms)
 {
-    return now_ns() + ms * 1000000;
+    return clock_ns() + ms * 1000000;
 }
 
 static void enter(struct run *r, enum disb_phase phase)
@@ -286,7 +279,7 @@ static int measure(struct run *r)
     const _Atomic uint32_t nobody = 0;
     int rc;
 
-    s->start_ns = now_ns() + LEAD_NS;
+    s->start_ns = clock_ns() + LEAD_NS;
     s->end_ns = s->start_ns + (uint64_t)(r->d->seconds * 1e9);
     s->last_ns = s->end_ns + (uint64_t)(disb_grace_s(r->d->seconds) * 1e9);
     enter(r, DISB_RUN);
@@ -294,7 +287,7 @@ static int measure(struct run *r)
     if (rc == -ETIMEDOUT)
         rc = await(r, &s->rt_done, r->rt, s->last_ns + STOP_MS * 1000000ull, true);
     if (rc == -ECANCELED) {
-        uint64_t now = now_ns();
+        uint64_t now = clock_ns();
         s->end_ns = now < s->start_ns ? s->start_ns : now < s->end_ns ? now : s->end_ns;
     }
     enter(r, DISB_STOP);
@@ -314,7 +307,7 @@ static void reap(pid_t pid, uint64_t until_ns)
 {
     const struct timespec nap = {.tv_nsec = NAP_NS};
 
-    while (pid > 0 && now_ns() < until_ns) {
+    while (pid > 0 && clock_ns() < until_ns) {
         if (waitpid(pid, NULL, WNOHANG) != 0)
             return;
         nanosleep(&nap, NULL);

@@ -9,6 +9,7 @@
 #include "disb.h"
 #include "driver.h"
 #include "kernels_ptx.h"
+#include "scheduler/clock.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -78,14 +79,6 @@ static int fail(const char *what, CUresult result)
             return fail(#name, try_result);                                                        \
     } while (0)
 
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 static void sleep_until(uint64_t ns)
 {
     struct timespec at = {.tv_sec = (time_t)(ns / 1000000000u),
@@ -103,7 +96,7 @@ static uint32_t phase(void)
 static void await_phase(uint32_t wanted)
 {
     while (phase() < wanted)
-        sleep_until(now_ns() + NAP_NS);
+        sleep_until(clock_ns() + NAP_NS);
 }
 
 /* ---- whose turn, in sequential mode -------------------------------------------------------- */
@@ -204,10 +197,10 @@ static int calibrate(struct client *c, int end)
     if (!c->seat->rt)
         return 0;
     for (int i = 0; i < CALIBRATIONS; i++) {
-        uint64_t from_ns = now_ns(), to_ns;
+        uint64_t from_ns = clock_ns(), to_ns;
         TRY(cuEventRecord, c->first, c->stream);
         TRY(cuEventSynchronize, c->first);
-        to_ns = now_ns();
+        to_ns = clock_ns();
         if (to_ns - from_ns >= best_ns)
             continue;
         best_ns = to_ns - from_ns;
@@ -219,7 +212,7 @@ static int calibrate(struct client *c, int end)
 
 static void note(struct client *c, uint64_t arrival_ns, uint64_t call_ns)
 {
-    uint64_t now = now_ns();
+    uint64_t now = clock_ns();
     uint32_t n = atomic_load_explicit(&c->seat->samples, memory_order_relaxed);
 
     if (now < shared->end_ns)
@@ -237,13 +230,13 @@ static bool await_arrival(struct client *c, uint32_t i, uint64_t *arrival_ns)
     uint64_t until_ns = c->seat->rt ? shared->last_ns : UINT64_MAX, now;
 
     if (c->seat->closed) {
-        *arrival_ns = now_ns();
+        *arrival_ns = clock_ns();
         return phase() == DISB_RUN && (!c->seat->rt || *arrival_ns < shared->end_ns);
     }
     if (i == c->seat->arrivals)
         return false;
     *arrival_ns = shared->start_ns + c->arrival_ns[i];
-    while (phase() == DISB_RUN && (now = now_ns()) < until_ns) {
+    while (phase() == DISB_RUN && (now = clock_ns()) < until_ns) {
         if (now >= *arrival_ns)
             return true;
         sleep_until(*arrival_ns < now + SLICE_NS ? *arrival_ns : now + SLICE_NS);
@@ -260,7 +253,7 @@ static int run(struct client *c)
     sleep_until(shared->start_ns);
     for (uint32_t i = 0; rc == 0 && await_arrival(c, i, &arrival_ns); i++) {
         turn_take(c, arrival_ns);
-        call_ns = now_ns();
+        call_ns = clock_ns();
         rc = request(c);
         turn_give();
         if (rc == 0)

@@ -13,6 +13,7 @@
 #include "paths.h"
 #include "plot.h"
 #include "result.h"
+#include "scheduler/clock.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -74,14 +75,6 @@ static struct {
     uint32_t *ns; /* [call][thread][calls] */
 } bench;
 
-static uint64_t now_ns(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 struct subject { /* one thread's own objects */
     CUstream stream;
     CUevent event;
@@ -114,10 +107,10 @@ static int time_call(int call, const struct subject *s, uint32_t *ns, uint32_t c
         if (bench.mode == BUFFERED && bench.hold(s->stream))
             return -EIO;
         for (uint32_t i = 0; i < chunk; i++) {
-            uint64_t before = now_ns();
+            uint64_t before = clock_ns();
             CUresult r = call_once(call, s);
 
-            ns[done + i] = (uint32_t)(now_ns() - before);
+            ns[done + i] = (uint32_t)(clock_ns() - before);
             if (r)
                 return -EIO;
         }

@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "kernels_ptx.h"
+#include "scheduler/clock.h"
 
 enum {
     MOST_COPY = 64 << 20, /* larger copies are made in parts */
@@ -37,14 +38,6 @@ static int check(struct player *p, CUresult result, const char *call)
         if (try_rc != 0)                                                                           \
             return try_rc;                                                                         \
     } while (0)
-
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 /* ---- open ----------------------------------------------------------------------------------- */
 
@@ -225,7 +218,7 @@ static void pause_until(uint64_t at_ns)
     struct timespec at = {.tv_sec = (time_t)(at_ns / 1000000000u),
                           .tv_nsec = (long)(at_ns % 1000000000u)};
 
-    if (now_ns() + SHORT_NS < at_ns)
+    if (clock_ns() + SHORT_NS < at_ns)
         while (!progress_cancel &&
                clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) == EINTR)
             ;
@@ -233,7 +226,7 @@ static void pause_until(uint64_t at_ns)
 
 int player_run(struct player *p, size_t from, size_t to, bool paced)
 {
-    uint64_t origin_ns = now_ns() - (from < to ? p->w->op[from].at_ns : 0);
+    uint64_t origin_ns = clock_ns() - (from < to ? p->w->op[from].at_ns : 0);
     int rc = 0, rest;
 
     for (size_t i = from; i < to && rc == 0; i++) {
@@ -248,7 +241,7 @@ int player_run(struct player *p, size_t from, size_t to, bool paced)
         else if (op->kind == WORKLOAD_COPY)
             rc = copy(p, op);
         else if ((rc = wait_all(p)) == 0) /* what the program did next, it did after this */
-            origin_ns = now_ns() - op->at_ns - op->duration_ns;
+            origin_ns = clock_ns() - op->at_ns - op->duration_ns;
     }
     rest = wait_all(p);
     return rc != 0 ? rc : rest;

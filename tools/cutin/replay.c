@@ -9,6 +9,7 @@
 #include "paths.h"
 #include "player.h"
 #include "progress.h"
+#include "scheduler/clock.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -78,14 +79,6 @@ struct replay {
     bool cancelled;
 };
 
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 static void sleep_until(uint64_t at_ns)
 {
     struct timespec at = {.tv_sec = (time_t)(at_ns / 1000000000u),
@@ -138,26 +131,26 @@ static uint64_t arrival_ns(struct replay *r, size_t n, uint64_t last)
 static int serve(struct replay *r)
 {
     const struct plan *p = r->plan;
-    uint64_t begin_ns = now_ns(), arrival = 0, end_ns;
+    uint64_t begin_ns = clock_ns(), arrival = 0, end_ns;
     int rc = 0;
 
     while (r->served < r->wanted && rc == 0 && !progress_cancel) {
         size_t k = r->served % r->starts;
 
-        arrival = p->arrivals == CLOSED ? now_ns() - begin_ns : arrival_ns(r, r->served, arrival);
+        arrival = p->arrivals == CLOSED ? clock_ns() - begin_ns : arrival_ns(r, r->served, arrival);
         if (p->seconds && arrival > p->seconds * 1000000000u)
             break;
         sleep_until(begin_ns + arrival);
         rc = player_run(&r->player, r->start[k], r->start[k + 1], p->arrivals == TRACED);
         if (rc != 0)
             break;
-        r->latency_ns[r->served++] = now_ns() - begin_ns - arrival;
+        r->latency_ns[r->served++] = clock_ns() - begin_ns - arrival;
         if (p->seconds)
-            progress_show((double)(now_ns() - begin_ns) / 1e9, (double)p->seconds, "replay");
+            progress_show((double)(clock_ns() - begin_ns) / 1e9, (double)p->seconds, "replay");
         else
             progress_show((double)r->served, (double)r->wanted, "replay");
     }
-    end_ns = now_ns();
+    end_ns = clock_ns();
     progress_end();
     r->total_ns = end_ns - begin_ns;
     r->cancelled = progress_cancel != 0;

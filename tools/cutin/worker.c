@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "kernels_ptx.h"
+#include "scheduler/clock.h"
 
 enum {
     THREADS = 256,
@@ -70,17 +71,9 @@ static int check(const struct gpu *g, CUresult result, const char *call)
             return try_rc;                                                                         \
     } while (0)
 
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 static void sleep_ns(uint64_t ns)
 {
-    uint64_t at_ns = now_ns() + ns;
+    uint64_t at_ns = clock_ns() + ns;
     struct timespec at = {.tv_sec = (time_t)(at_ns / 1000000000u),
                           .tv_nsec = (long)(at_ns % 1000000000u)};
 
@@ -201,7 +194,7 @@ static uint32_t batch_size(void)
 static int best_effort(struct gpu *g, struct worker_reply *reply)
 {
     uint32_t batch = batch_size();
-    uint64_t start_ns = now_ns(), first = g->updates;
+    uint64_t start_ns = clock_ns(), first = g->updates;
     int rc;
 
     for (uint32_t i = 0; !atomic_load_explicit(&shared->stop, memory_order_relaxed); i++) {
@@ -214,7 +207,7 @@ static int best_effort(struct gpu *g, struct worker_reply *reply)
     }
     TRY(cuStreamSynchronize, g->stream);
     reply->kernels = g->updates - first;
-    reply->elapsed_ns = now_ns() - start_ns;
+    reply->elapsed_ns = clock_ns() - start_ns;
     return 0;
 }
 
@@ -253,20 +246,20 @@ static uint64_t random_gap_ns(uint64_t *state)
 
 static int launch_and_wait(struct gpu *g, uint64_t *took_ns)
 {
-    uint64_t ns = (uint64_t)shared->rt_kernel_us * 1000, start_ns = now_ns();
+    uint64_t ns = (uint64_t)shared->rt_kernel_us * 1000, start_ns = clock_ns();
     void *args[] = {&ns};
 
     for (uint32_t k = 0; k < shared->rt_kernels; k++)
         TRY(cuLaunchKernel, g->spin, 1, 1, 1, 32, 1, 1, 0, g->stream, args, NULL);
     TRY(cuStreamSynchronize, g->stream);
-    *took_ns = now_ns() - start_ns;
+    *took_ns = clock_ns() - start_ns;
     return 0;
 }
 
 static int real_time(struct gpu *g, uint32_t count, struct worker_reply *reply)
 {
     uint32_t have = atomic_load_explicit(&shared->samples, memory_order_relaxed);
-    uint64_t start_ns = now_ns(), took_ns;
+    uint64_t start_ns = clock_ns(), took_ns;
     int rc;
 
     for (uint32_t i = 0; i < count && have < shared->capacity; i++) {
@@ -281,7 +274,7 @@ static int real_time(struct gpu *g, uint32_t count, struct worker_reply *reply)
         atomic_store_explicit(&shared->samples, have, memory_order_release);
         reply->kernels += shared->rt_kernels;
     }
-    reply->elapsed_ns = now_ns() - start_ns;
+    reply->elapsed_ns = clock_ns() - start_ns;
     return 0;
 }
 

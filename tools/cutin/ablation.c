@@ -6,6 +6,7 @@
 #include "ablation.h"
 #include "command.h"
 #include "plot.h"
+#include "progress.h"
 #include "result.h"
 
 #include <errno.h>
@@ -95,20 +96,24 @@ static json_t *row_json(const struct row *r)
     return row;
 }
 
-/* The plain driver is measured once for each length of kernels, with the first variant. */
-static int kernel_rows(const struct bench_plan *plan, uint32_t us, json_t *rows, json_t **config)
+/* The plain driver is measured once for each length of kernels, with the first variant. A row that
+ * an interrupt cut short is none. `part` of `parts`: how far the rows before have come. */
+static int kernel_rows(const struct bench_plan *plan, uint32_t us, double part, double parts,
+                       json_t *rows, json_t **config)
 {
     double native = 0;
     int rc = 0;
 
     for (int v = 0; v < VARIANTS && rc == 0; v++) {
-        struct bench b = {.plan = *plan};
+        struct bench b = {.plan = *plan, .part = part + v, .parts = parts};
         struct row row = {.variant = variants[v].name, .be_kernel_us = us};
 
         b.plan.be_kernel_us = us;
         b.plan.modes = 1u << BENCH_ALONE | 1u << BENCH_CUTIN | (v == 0 ? 1u << BENCH_NATIVE : 0);
         rc = measure(&b, &variants[v]);
-        if (rc != 0)
+        if (progress_cancel)
+            rc = -ECANCELED;
+        if (rc != 0 && rc != -ECANCELED)
             say(&command_latency, "%s", b.why);
         if (rc == 0 && v == 0)
             native = bench_rate(&b.mode[BENCH_NATIVE].solo);
@@ -126,8 +131,6 @@ static int kernel_rows(const struct bench_plan *plan, uint32_t us, json_t *rows,
             json_array_append_new(rows, row_json(&row));
         if (rc == 0 && !*config)
             *config = bench_config_json(&b);
-        if (b.cancelled)
-            rc = -ECANCELED;
         bench_free(&b);
     }
     return rc;
@@ -136,15 +139,21 @@ static int kernel_rows(const struct bench_plan *plan, uint32_t us, json_t *rows,
 int ablation_run(const struct bench_plan *plan, int argc, char **argv)
 {
     json_t *rows = json_array(), *config = NULL, *root;
+    int kernels = plan->be_kernel_us ? 1 : KERNELS, rc = 0;
     char why[512];
-    int rc = 0;
 
     if (!plan->json)
         printf("%-12s %9s %9s %9s %9s\n", "variant", "kernel us", "added p50", "p99", "be ratio");
-    for (int k = 0; k < (plan->be_kernel_us ? 1 : KERNELS) && rc == 0; k++)
-        rc = kernel_rows(plan, plan->be_kernel_us ? plan->be_kernel_us : kernels_us[k], rows,
-                         &config);
-    root = json_pack("{s:o, s:o*}", "rows", rows, "config", config);
+    for (int k = 0; k < kernels && rc == 0; k++)
+        rc = kernel_rows(plan, plan->be_kernel_us ? plan->be_kernel_us : kernels_us[k],
+                         k * VARIANTS, kernels * VARIANTS, rows, &config);
+    if (rc == -ECANCELED && json_array_size(rows) > 0)
+        rc = 0;
+    if (progress_cancel)
+        say(&command_latency, "interrupted%s",
+            rc == 0 ? "; the rows are those that were complete" : " before anything was measured");
+    root = json_pack("{s:o, s:b, s:o*}", "rows", rows, "interrupted", (int)progress_cancel,
+                     "config", config);
     if (config)
         json_object_set_new(config, "command", result_command(argc, argv));
     if (plan->json && json_array_size(rows) > 0 && result_print(root, stdout) != 0)

@@ -3,6 +3,7 @@
  */
 #include "bench.h"
 #include "daemon.h"
+#include "progress.h"
 
 #include "scheduler/query.h"
 
@@ -19,14 +20,8 @@ enum {
     LEAST_PER_ROUND = 25,
     PATIENCE_MS = 30000, /* beyond what a block should take */
     SLICE_NS = 1000000,
+    LOOK_MS = 100, /* how often samples are counted */
 };
-
-static volatile sig_atomic_t cancel;
-
-static void on_signal(int number)
-{
-    cancel = 1;
-}
 
 static int fail(struct bench *b, int rc, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -62,6 +57,11 @@ static int end_worker(struct bench *b, struct worker *w, int rc)
                 w->shared->why);
 }
 
+static bool wanted(const struct bench *b, int mode)
+{
+    return b->plan.modes >> mode & 1;
+}
+
 static double now_s(void)
 {
     struct timespec now;
@@ -70,16 +70,38 @@ static double now_s(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
+/* ---- how far it is --------------------------------------------------------------------------- */
+
+/* What a block is expected to take. */
+static double samples_s(const struct bench_plan *p, uint32_t count)
+{
+    double us = (double)p->gap_us + (double)p->rt_kernels * (double)p->rt_kernel_us;
+
+    return count * us / 1e6;
+}
+
+static double whole_s(const struct bench *b)
+{
+    double s = 0;
+
+    for (int m = 0; m < BENCH_MODES; m++)
+        if (wanted(b, m))
+            s += samples_s(&b->plan, b->plan.samples) +
+                 (m == BENCH_ALONE ? 0 : b->plan.solo_ms / 1000.0);
+    return s;
+}
+
+/* `block_s` of the block at work; the others before it are in done_s. */
+static void show(const struct bench *b, double block_s, const char *what)
+{
+    progress_show(b->part + (b->done_s + block_s) / whole_s(b), b->parts ? b->parts : 1, what);
+}
+
 static void nap(void)
 {
     const struct timespec slice = {.tv_nsec = SLICE_NS};
 
     nanosleep(&slice, NULL);
-}
-
-static bool wanted(const struct bench *b, int mode)
-{
-    return b->plan.modes >> mode & 1;
 }
 
 /* Whose processes a mode uses. */
@@ -97,7 +119,7 @@ static int be_start(struct bench *b, struct worker *be)
     if (worker_ask(be, WORKER_RUN, 0) != 0)
         return fail_worker(b, be, -EPIPE);
     while (atomic_load_explicit(&be->shared->launched, memory_order_relaxed) == 0) {
-        if (cancel)
+        if (progress_cancel)
             return -ECANCELED;
         if (now_s() > deadline)
             return fail_worker(b, be, -ETIMEDOUT);
@@ -123,14 +145,17 @@ static int be_stop(struct bench *b, struct worker *be, struct bench_work *work)
 static int solo_block(struct bench *b, int mode, uint32_t ms)
 {
     struct worker *be = &b->be[mode];
-    double deadline = now_s() + ms / 1000.0;
+    double start_s = now_s(), took_s = 0;
     int rc;
 
     if (ms == 0)
         return 0;
     rc = be_start(b, be);
-    while (rc == 0 && !cancel && now_s() < deadline)
+    while (rc == 0 && !progress_cancel && (took_s = now_s() - start_s) < ms / 1000.0) {
+        show(b, took_s, "best effort");
         nap();
+    }
+    b->done_s += ms / 1000.0;
     return rc != 0 && rc != -ECANCELED ? rc : be_stop(b, be, &b->mode[mode].solo);
 }
 
@@ -161,6 +186,24 @@ static uint32_t block_timeout_ms(const struct bench_plan *p, uint32_t count)
     return ms > UINT32_MAX / 2 ? UINT32_MAX / 2 : (uint32_t)ms;
 }
 
+/* `from`: the samples that the worker had before. */
+static int await_samples(struct bench *b, int mode, uint32_t count, uint32_t from,
+                         struct worker_reply *reply)
+{
+    struct worker *rt = &b->rt[side_of(mode)];
+    uint32_t samples, timeout_ms = block_timeout_ms(&b->plan, count);
+    double start_s = now_s();
+    int rc;
+
+    do {
+        samples = atomic_load_explicit(&rt->shared->samples, memory_order_relaxed);
+        show(b, samples_s(&b->plan, samples - from), bench_mode_names[mode]);
+        rc = worker_reply(rt, reply, LOOK_MS, &progress_cancel);
+    } while (rc == -ETIMEDOUT && (now_s() - start_s) * 1000 < timeout_ms);
+    b->done_s += samples_s(&b->plan, count);
+    return rc;
+}
+
 static int rt_sample(struct bench *b, int mode, uint32_t count)
 {
     struct worker *rt = &b->rt[side_of(mode)];
@@ -170,7 +213,7 @@ static int rt_sample(struct bench *b, int mode, uint32_t count)
     int rc = worker_ask(rt, WORKER_SAMPLE, count);
 
     if (rc == 0)
-        rc = worker_reply(rt, &reply, block_timeout_ms(&b->plan, count), &cancel);
+        rc = await_samples(b, mode, count, from, &reply);
     if (rc == -ECANCELED) {
         atomic_store_explicit(&rt->shared->stop, 1, memory_order_relaxed);
         rc = worker_reply(rt, &reply, PATIENCE_MS + b->plan.gap_us / 100, NULL);
@@ -221,19 +264,9 @@ static int sample_block(struct bench *b, int mode, uint32_t count)
 
 /* ---- rounds -------------------------------------------------------------------------------- */
 
-static void progress(uint32_t round, uint32_t rounds, const char *what)
-{
-    if (!isatty(STDERR_FILENO))
-        return;
-    if (what)
-        fprintf(stderr, "\rround %u of %u: %-12s", round + 1, rounds, what);
-    else
-        fprintf(stderr, "\r%40s\r", "");
-}
-
 static int start(struct bench *b, struct worker *w, int side)
 {
-    return worker_start(w, &b->environment[side], &cancel, b->why, sizeof(b->why));
+    return worker_start(w, &b->environment[side], &progress_cancel, b->why, sizeof(b->why));
 }
 
 /* Best effort by itself. Under cutin its real-time peer is not there yet: nobody is above. */
@@ -241,7 +274,7 @@ static int solo_blocks(struct bench *b, uint32_t ms)
 {
     int rc = 0;
 
-    for (int m = BENCH_NATIVE; m <= BENCH_CUTIN && rc == 0 && !cancel; m++)
+    for (int m = BENCH_NATIVE; m <= BENCH_CUTIN && rc == 0 && !progress_cancel; m++)
         if (wanted(b, m))
             rc = solo_block(b, m, ms);
     return rc;
@@ -256,15 +289,13 @@ static int round_run(struct bench *b, uint32_t round, uint32_t rounds)
                                 (uint64_t)p->samples * round / rounds);
     int rc;
 
-    progress(round, rounds, "best effort");
     rc = solo_blocks(b, p->solo_ms / rounds);
     if (rc == 0 && wanted(b, BENCH_CUTIN))
         rc = start(b, rt, BENCH_CUTIN);
-    for (uint32_t i = 0; i < BENCH_MODES && rc == 0 && !cancel; i++) {
+    for (uint32_t i = 0; i < BENCH_MODES && rc == 0 && !progress_cancel; i++) {
         int mode = (int)((i + round) % BENCH_MODES);
         if (!wanted(b, mode))
             continue;
-        progress(round, rounds, bench_mode_names[mode]);
         rc = sample_block(b, mode, count);
     }
     return end_worker(b, rt, rc);
@@ -276,9 +307,9 @@ static int rounds_run(struct bench *b)
     int rc = 0;
 
     rounds = rounds < 1 ? 1 : rounds > MOST_ROUNDS ? MOST_ROUNDS : rounds;
-    for (uint32_t round = 0; round < rounds && rc == 0 && !cancel; round++)
+    for (uint32_t round = 0; round < rounds && rc == 0 && !progress_cancel; round++)
         rc = round_run(b, round, rounds);
-    progress(0, 0, NULL);
+    progress_end();
     b->identical = true;
     for (int m = BENCH_NATIVE; m <= BENCH_CUTIN; m++)
         if ((rc == 0 || rc == -ECANCELED) && b->be[m].pid > 0)
@@ -391,16 +422,6 @@ static int end(struct bench *b, int rc)
     return rc;
 }
 
-static void take_signals(void)
-{
-    struct sigaction action = {.sa_handler = on_signal};
-
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    sigaction(SIGHUP, &action, NULL);
-    signal(SIGPIPE, SIG_IGN); /* children are ended also where nobody reads the table */
-}
-
 static void describe(struct bench *b)
 {
     for (int side = BENCH_NATIVE; side <= BENCH_CUTIN; side++) {
@@ -420,7 +441,6 @@ int bench_run(struct bench *b)
     int rc;
 
     paths_find(&b->paths);
-    take_signals();
     rc = prepare_memory(b);
     if (rc == 0)
         rc = prepare_environment(b);
@@ -431,10 +451,10 @@ int bench_run(struct bench *b)
     rc = end(b, rc);
     if (rc == 0)
         describe(b);
-    b->cancelled = cancel;
+    b->cancelled = progress_cancel != 0;
     b->seconds = now_s() - start_s;
     if (rc == -ECANCELED ||
-        (cancel && rc == 0 && !bench_has(b, 0) && !bench_has(b, 1) && !bench_has(b, 2)))
+        (progress_cancel && rc == 0 && !bench_has(b, 0) && !bench_has(b, 1) && !bench_has(b, 2)))
         return fail(b, -ECANCELED, "interrupted before anything was measured");
     return rc;
 }

@@ -43,12 +43,14 @@ struct bench {
     char gpu[96];
     int32_t driver_version;
     uint64_t gates, gated_ns; /* of cutin's best effort beside real time: what lay between them */
-    bool checked, identical; /* best effort's checksum */
-    bool cancelled;          /* by a signal: the figures are of what was measured */
+    bool checked, identical;  /* best effort's checksum */
+    bool cancelled;           /* by a signal: the figures are of what was measured */
     double seconds;
     char why[512];
 
     /* The run itself. */
+    double part, parts; /* of the progress that is shown: from where on, of how many; 0, 0: all */
+    double done_s;      /* what the blocks so far were expected to take */
     struct paths paths;
     char folder[SOCKET_PATH_MAX], socket[SOCKET_PATH_MAX + 16], sim_id[32];
     pid_t daemon;
@@ -57,7 +59,8 @@ struct bench {
 };
 
 /* Measures by the plan. Returns 0, also when interrupted with something measured, or -errno with
- * one line in `why`. Every process and file it made is gone when it returns. */
+ * one line in `why`. Ends early when progress_cancel is set. Every process and file it made is gone
+ * when it returns. */
 int bench_run(struct bench *b);
 void bench_free(struct bench *b);
 

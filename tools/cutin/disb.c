@@ -9,6 +9,7 @@
 #include "disb.h"
 #include "command.h"
 #include "plot.h"
+#include "progress.h"
 #include "result.h"
 
 #include <errno.h>
@@ -62,16 +63,9 @@ struct plan {
     const char *workload[MOST_WORKLOADS]; /* none: all */
     const char *model[DISB_CLIENTS];
     uint32_t workloads, models, modes; /* modes: a mask, 0: all */
-    bool json;
+    bool json, measured;               /* measured: anything at all */
     json_t *definitions;
 };
-
-static volatile sig_atomic_t cancel;
-
-static void on_signal(int number)
-{
-    cancel = 1;
-}
 
 static void add(const struct command *cmd, int row, const char **list, uint32_t *n, uint32_t most)
 {
@@ -312,13 +306,24 @@ static void print_workload(const struct disb_workload *w, const struct disb_resu
 
 /* ---- running ------------------------------------------------------------------------------- */
 
-static void progress(const char *workload, const char *mode)
+static uint32_t runs_of_workload(const struct plan *p)
 {
-    if (!isatty(STDERR_FILENO))
-        return;
-    fprintf(stderr, "\r%60s\r", "");
-    if (workload)
-        fprintf(stderr, "workload %s, %s ...", workload, mode);
+    uint32_t n = 0;
+
+    for (int m = 0; m < DISB_MODES; m++)
+        n += wanted_mode(p, m);
+    return n;
+}
+
+static uint32_t runs_of_all(const struct plan *p)
+{
+    const json_t *definition;
+    const char *name;
+    uint32_t n = 0;
+
+    json_object_foreach(json_object_get(p->definitions, "workloads"), name, definition) n +=
+        wanted(p, name) ? runs_of_workload(p) : 0;
+    return n;
 }
 
 /* All modes of one workload. What was measured is printed or goes into `out`, also on the way to an
@@ -333,13 +338,14 @@ static int run_workload(struct plan *p, const char *name, const json_t *definiti
 
     if (rc != 0)
         return rc;
-    for (int m = 0; m < DISB_MODES && rc == 0 && !cancel; m++) {
+    for (int m = 0; m < DISB_MODES && rc == 0 && !progress_cancel; m++) {
         if (!wanted_mode(p, m))
             continue;
-        progress(name, disb_modes[m].name);
         rc = disb_run(d, &w, &disb_modes[m], &results[m]);
+        p->measured |= results[m].measured;
+        d->run++;
     }
-    progress(NULL, NULL);
+    progress_end();
     if (!p->json)
         print_workload(&w, results);
     put(out, name, workload_json(&w, results));
@@ -353,29 +359,20 @@ static int run_all(struct plan *p, json_t *out)
     const char *name;
     int rc = 0;
 
+    p->disb.runs = runs_of_all(p);
     json_object_foreach(definitions, name, definition)
     {
-        if (rc == 0 && !cancel && wanted(p, name))
+        if (rc == 0 && !progress_cancel && wanted(p, name))
             rc = run_workload(p, name, definition, out);
     }
     return rc;
-}
-
-static void take_signals(void)
-{
-    struct sigaction action = {.sa_handler = on_signal};
-
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    sigaction(SIGHUP, &action, NULL);
-    signal(SIGPIPE, SIG_IGN); /* children are ended also where nobody reads the table */
 }
 
 static int report(struct plan *p, json_t *workloads, int argc, char **argv)
 {
     json_t *root =
         json_pack("{s:o, s:o, s:b, s:o}", "workloads", workloads, "models", models_json(&p->disb),
-                  "interrupted", (int)cancel, "config", config_json(p, argc, argv));
+                  "interrupted", (int)progress_cancel, "config", config_json(p, argc, argv));
     int rc = EXIT_SUCCESS;
 
     if (p->json && result_print(root, stdout) != 0)
@@ -384,7 +381,7 @@ static int report(struct plan *p, json_t *workloads, int argc, char **argv)
         say(&command_disb, "%s", p->disb.why);
         rc = EXIT_FAILURE;
     }
-    if (cancel)
+    if (progress_cancel)
         say(&command_disb, "interrupted; the figures are of what was measured");
     json_decref(root);
     return fflush(stdout) == 0 ? rc : EXIT_FAILURE;
@@ -392,7 +389,7 @@ static int report(struct plan *p, json_t *workloads, int argc, char **argv)
 
 static int disb(int argc, char **argv)
 {
-    static struct plan plan = {.disb = {.seconds = 5, .speed = 2, .seed = 1, .cancel = &cancel}};
+    static struct plan plan = {.disb = {.seconds = 5, .speed = 2, .seed = 1}};
     int rc, status = EXIT_FAILURE;
     json_t *workloads;
 
@@ -400,12 +397,18 @@ static int disb(int argc, char **argv)
     paths_find(&plan.disb.paths);
     rc = load(&plan);
     if (rc == 0) {
-        take_signals();
+        progress_begin();
         workloads = json_object();
         rc = run_all(&plan, workloads);
-        status = report(&plan, workloads, argc, argv);
+        if (rc == -ECANCELED && plan.measured)
+            rc = 0;
+        if (rc == -ECANCELED)
+            snprintf(plan.disb.why, sizeof(plan.disb.why),
+                     "interrupted before anything was measured");
+        else
+            status = report(&plan, workloads, argc, argv);
     }
-    if (rc != 0 && rc != -ECANCELED) {
+    if (rc != 0) {
         say(&command_disb, "%s", plan.disb.why);
         status = EXIT_FAILURE;
     }

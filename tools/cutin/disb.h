@@ -122,7 +122,7 @@ struct disb {
     char gpu[96];
     int32_t driver_version;
     struct paths paths;
-    volatile sig_atomic_t *cancel;
+    uint32_t run, runs; /* which one this is, of how many */
     /* The models that the workloads name. */
     struct disb_model {
         char name[DISB_NAME], source[256];
@@ -138,8 +138,8 @@ int disb_models(struct disb *d, const json_t *models);
 int disb_model_file(struct disb *d, const char *name, const char *path);
 /* The model called `name`, generated where nobody defined it. NULL with one line in d->why. */
 const struct model *disb_model(struct disb *d, const char *name);
-/* Runs a workload in one mode. 0, -ECANCELED (what there is is in `result`), or -errno with d->why.
- * Every process and file it made is gone when it returns. */
+/* Runs a workload in one mode, and shows the progress. 0, -ECANCELED (progress_cancel was set; what
+ * there is is in `result`), or -errno with d->why. Every process and file it made is gone when it returns. */
 int disb_run(struct disb *d, const struct disb_workload *w, const struct disb_mode *mode,
              struct disb_result *result);
 /* Real time may finish what arrived in a window of `seconds` for so long: a queue that has grown for

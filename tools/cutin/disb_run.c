@@ -3,6 +3,7 @@
  */
 #include "daemon.h"
 #include "disb.h"
+#include "progress.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -45,6 +46,7 @@ const struct disb_mode disb_modes[] = {
 struct run {
     struct disb *d;
     const struct disb_mode *mode;
+    const char *workload;
     struct disb_shared *shared;
     int fd;
     uint32_t processes, rt, be; /* clients */
@@ -233,6 +235,19 @@ static int check_alive(struct run *r)
     return 0;
 }
 
+/* The window is most of a run. */
+static void show(const struct run *r)
+{
+    double window = r->d->seconds * 1e9, done = 0;
+    uint64_t start_ns = r->shared->start_ns, now = clock_ns();
+    char what[64];
+
+    if (start_ns && now > start_ns)
+        done = (double)(now - start_ns) / window;
+    snprintf(what, sizeof(what), "%s, %s", r->workload, r->mode->name);
+    progress_show(r->d->run + (done < 1 ? done : 1), r->d->runs, what);
+}
+
 /* Until so many clients are there, or the time is over: -ETIMEDOUT. */
 static int await(struct run *r, const _Atomic uint32_t *count, uint32_t clients, uint64_t until_ns,
                  bool cancellable)
@@ -241,8 +256,9 @@ static int await(struct run *r, const _Atomic uint32_t *count, uint32_t clients,
     int rc = 0;
 
     while (rc == 0 && atomic_load_explicit(count, memory_order_acquire) < clients) {
-        if (cancellable && *r->d->cancel)
+        if (cancellable && progress_cancel)
             return -ECANCELED;
+        show(r);
         if (clock_ns() >= until_ns)
             return -ETIMEDOUT;
         nanosleep(&nap, NULL);
@@ -342,7 +358,7 @@ static void end(struct run *r, bool in_order)
 int disb_run(struct disb *d, const struct disb_workload *w, const struct disb_mode *mode,
              struct disb_result *result)
 {
-    struct run r = {.d = d, .mode = mode, .fd = -1};
+    struct run r = {.d = d, .mode = mode, .workload = w->name, .fd = -1};
     int rc;
 
     *result = (struct disb_result){0};

@@ -81,10 +81,7 @@ static int fail(const char *what, CUresult result)
 
 static void sleep_until(uint64_t ns)
 {
-    struct timespec at = {.tv_sec = (time_t)(ns / 1000000000u),
-                          .tv_nsec = (long)(ns % 1000000000u)};
-
-    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) == EINTR)
+    while (!clock_sleep_until(ns))
         ;
 }
 
@@ -241,7 +238,8 @@ static bool await_arrival(struct client *c, uint32_t i, uint64_t *arrival_ns)
             return true;
         sleep_until(*arrival_ns < now + SLICE_NS ? *arrival_ns : now + SLICE_NS);
     }
-    c->seat->late = c->seat->arrivals - i;
+    while (i < c->seat->arrivals && shared->start_ns + c->arrival_ns[i++] < shared->end_ns)
+        c->seat->late++;
     return false;
 }
 

@@ -7,6 +7,7 @@
 #include "doctor.h"
 #include "command.h"
 #include "daemon.h"
+#include "progress.h"
 
 #include <cuda.h>
 #include <getopt.h>
@@ -254,9 +255,10 @@ static int print_json(const struct doctor *d, const struct finding *found, bool 
         json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s}", "name", checks[i].name,
                                               "verdict", verdict_names[found[i].verdict], "detail",
                                               found[i].detail, "remedy", found[i].remedy));
-    root = json_pack("{s:b, s:s, s:b, s:s, s:i, s:o, s:o}", "holds_effective", effective, "version",
-                     CUTIN_VERSION, "simulated", d->sim, "gpu", d->bare->gpu, "driver_version",
-                     d->bare->driver_version, "measured", measured_json(d->bare), "checks", list);
+    root = json_pack("{s:b, s:b, s:s, s:b, s:s, s:i, s:o, s:o}", "holds_effective", effective,
+                     "interrupted", (int)progress_cancel, "version", CUTIN_VERSION, "simulated",
+                     d->sim, "gpu", d->bare->gpu, "driver_version", d->bare->driver_version,
+                     "measured", measured_json(d->bare), "checks", list);
     rc = root ? json_dumpf(root, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6)) : -1;
     putchar('\n');
     json_decref(root);
@@ -302,6 +304,7 @@ static int doctor(int argc, char **argv)
         say(cmd, "the simulated driver is not installed beside cutin");
         return EXIT_FAILURE;
     }
+    progress_begin();
     d.bare = probe_run(&d, false);
     d.preloaded = probe_run(&d, true);
     if (!d.bare || !d.preloaded) {
@@ -312,6 +315,9 @@ static int doctor(int argc, char **argv)
         checks[i].run(&d, &found[i]);
         effective &= found[i].verdict != VERDICT_FAIL;
     }
+    progress_end();
+    if (progress_cancel)
+        say(cmd, "interrupted; the verdicts are of what was found");
     if (!json)
         print_table(found, effective);
     else if (print_json(&d, found, effective) != 0)

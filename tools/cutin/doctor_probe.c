@@ -5,6 +5,7 @@
 #include "command.h"
 #include "doctor.h"
 #include "driver.h"
+#include "progress.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -522,6 +523,7 @@ static int set_environment(const struct doctor *d, bool preloaded)
 
 _Noreturn static void become_probe(const struct doctor *d, bool preloaded, int fd, pid_t parent)
 {
+    setpgid(0, 0); /* out of reach of the terminal's Ctrl-C */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent || set_environment(d, preloaded) != 0 ||
         (fd == SHARED_FD ? fcntl(fd, F_SETFD, 0) : dup2(fd, SHARED_FD)) < 0)
@@ -533,12 +535,19 @@ _Noreturn static void become_probe(const struct doctor *d, bool preloaded, int f
     _exit(EXIT_CANNOT_RUN);
 }
 
-static void wait_for(pid_t pid, struct probe *p)
+static void wait_for(pid_t pid, struct probe *p, const char *what)
 {
     int status = 0;
 
     for (int ms = 0; waitpid(pid, &status, WNOHANG) == 0; ms += 5) {
+        progress_show(0, 0, what);
         nap(5000000);
+        if (progress_cancel) {
+            kill(pid, SIGKILL);
+            waitpid(pid, &status, 0);
+            snprintf(p->why, sizeof(p->why), "interrupted");
+            return;
+        }
         if (ms >= PATIENCE_S * 1000) {
             kill(pid, SIGKILL);
             waitpid(pid, &status, 0);
@@ -577,6 +586,6 @@ struct probe *probe_run(const struct doctor *d, bool preloaded)
     if (pid < 0)
         snprintf(p->why, sizeof(p->why), "no process: %s", strerror(errno));
     else
-        wait_for(pid, p);
+        wait_for(pid, p, preloaded ? "a hold" : "the driver");
     return p;
 }

@@ -12,6 +12,7 @@
 #include "bench.h"
 #include "command.h"
 #include "plot.h"
+#include "progress.h"
 #include "result.h"
 
 #include <getopt.h>
@@ -194,6 +195,7 @@ static int latency(int argc, char **argv)
         say(&command_latency, "%s", bench.why);
         return EXIT_FAILURE;
     }
+    progress_begin();
     if (bench.plan.ablation)
         return ablation_run(&bench.plan, argc, argv);
     rc = bench_run(&bench);

@@ -12,16 +12,19 @@
 #include "kernels_ptx.h"
 #include "paths.h"
 #include "plot.h"
+#include "progress.h"
 #include "result.h"
 #include "scheduler/clock.h"
 
 #include <dlfcn.h>
 #include <errno.h>
 #include <getopt.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -51,6 +54,7 @@ enum {
     CHUNK = 1000, /* calls between two synchronisations: fits a vHQ that is held */
     MOST_ROUNDS = 100,
     MOST_THREADS = 64,
+    LOOK_MS = 50, /* how soon a signal is noticed */
 };
 
 struct figure {
@@ -60,7 +64,8 @@ struct figure {
 struct plan {
     uint32_t calls, rounds, threads; /* threads 0: 1, then 8 */
     bool real, json;
-    const char *plot; /* file, or NULL */
+    const char *plot;                /* file, or NULL */
+    uint32_t measured, measurements; /* processes: so far, and in all */
 };
 
 /* ---- the worker ---------------------------------------------------------------------------- */
@@ -207,10 +212,16 @@ static int worker(int mode, const struct plan *plan)
 
 /* ---- the parent ---------------------------------------------------------------------------- */
 
-_Noreturn static void become_worker(int mode, const struct plan *plan, const struct paths *paths)
+/* In a process group of its own, out of reach of the terminal's Ctrl-C. */
+_Noreturn static void become_worker(int mode, const struct plan *plan, const struct paths *paths,
+                                    pid_t parent)
 {
     char calls[16], threads[16];
 
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(EXIT_CANNOT_RUN);
     snprintf(calls, sizeof(calls), "%u", plan->calls);
     snprintf(threads, sizeof(threads), "%u", plan->threads);
     environment_remove_preload("libcutin.so");
@@ -229,13 +240,40 @@ _Noreturn static void become_worker(int mode, const struct plan *plan, const str
     _exit(EXIT_CANNOT_RUN);
 }
 
-static int measure(int mode, const struct plan *plan, const struct paths *paths,
-                   struct figure out[CALLS])
+/* The worker writes its figures at once, when it has all of them. */
+static int await_figures(int fd, const struct plan *plan)
 {
-    int ends[2], status;
-    FILE *in;
-    pid_t pid;
-    int rc = 0;
+    struct pollfd pfd = {.fd = fd, .events = POLLIN};
+    char what[32];
+
+    snprintf(what, sizeof(what), "%u thread%s", plan->threads, plan->threads == 1 ? "" : "s");
+    do {
+        if (progress_cancel)
+            return -ECANCELED;
+        progress_show(plan->measured, plan->measurements, what);
+    } while (poll(&pfd, 1, LOOK_MS) <= 0);
+    return 0;
+}
+
+static int read_figures(int fd, struct figure out[CALLS])
+{
+    FILE *in = fdopen(fd, "r");
+    int rc = in ? 0 : -errno;
+
+    for (int call = 0; call < CALLS && rc == 0; call++)
+        if (fscanf(in, "%lf %lf", &out[call].p50, &out[call].p99) != 2)
+            rc = -EIO;
+    if (in)
+        fclose(in);
+    else
+        close(fd);
+    return rc;
+}
+
+static int measure(int mode, struct plan *plan, const struct paths *paths, struct figure out[CALLS])
+{
+    int ends[2], status, rc, read_rc;
+    pid_t parent = getpid(), pid;
 
     if (pipe(ends) != 0)
         return -errno;
@@ -245,17 +283,18 @@ static int measure(int mode, const struct plan *plan, const struct paths *paths,
         dup2(ends[1], STDOUT_FILENO);
         close(ends[0]);
         close(ends[1]);
-        become_worker(mode, plan, paths);
+        become_worker(mode, plan, paths, parent);
     }
     close(ends[1]);
-    in = fdopen(ends[0], "r");
-    for (int call = 0; call < CALLS && rc == 0; call++)
-        if (pid < 0 || !in || fscanf(in, "%lf %lf", &out[call].p50, &out[call].p99) != 2)
-            rc = -EIO;
-    if (in)
-        fclose(in);
-    if (pid > 0 && (waitpid(pid, &status, 0) != pid || status != 0))
-        rc = -EIO;
+    rc = pid < 0 ? -errno : await_figures(ends[0], plan);
+    if (rc == -ECANCELED)
+        kill(pid, SIGKILL);
+    read_rc = read_figures(ends[0], out);
+    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    if (rc == 0)
+        rc = read_rc != 0 || status != 0 ? -EIO : 0;
+    plan->measured++;
     return rc;
 }
 
@@ -273,43 +312,55 @@ static double median(double *v, uint32_t n)
 }
 
 struct result {
-    uint32_t threads;
+    uint32_t threads, rounds;
     struct figure bare[CALLS], added[MODES][CALLS];
 };
 
-/* All rounds with plan->threads threads. */
-static int run_rounds(const struct plan *plan, const struct paths *paths, struct result *result)
+static struct figure seen[MOST_ROUNDS][MODES][CALLS];
+
+static void result_make(struct result *result, const struct plan *plan, uint32_t rounds)
 {
-    static struct figure seen[MOST_ROUNDS][MODES][CALLS];
     double p50[MOST_ROUNDS], p99[MOST_ROUNDS];
 
-    for (uint32_t r = 0; r < plan->rounds; r++)
-        for (int mode = 0; mode < MODES; mode++) {
-            int rc = measure(mode, plan, paths, seen[r][mode]);
-
-            if (rc != 0) {
-                say(&command_overhead, "the %s process could not be measured", mode_names[mode]);
-                return rc;
-            }
-        }
     result->threads = plan->threads;
+    result->rounds = rounds;
     for (int mode = 0; mode < MODES; mode++)
         for (int call = 0; call < CALLS; call++) {
-            for (uint32_t r = 0; r < plan->rounds; r++) {
+            for (uint32_t r = 0; r < rounds; r++) {
                 const struct figure *base = &seen[r][BARE][call];
 
                 p50[r] = seen[r][mode][call].p50 - (mode == BARE ? 0 : base->p50);
                 p99[r] = seen[r][mode][call].p99 - (mode == BARE ? 0 : base->p99);
             }
             *(mode == BARE ? &result->bare[call] : &result->added[mode][call]) =
-                (struct figure){median(p50, plan->rounds), median(p99, plan->rounds)};
+                (struct figure){median(p50, rounds), median(p99, rounds)};
         }
-    return 0;
+}
+
+/* All rounds with plan->threads threads. -ECANCELED where not even one was complete. */
+static int run_rounds(struct plan *plan, const struct paths *paths, struct result *result)
+{
+    uint32_t rounds = 0;
+    int rc = 0;
+
+    for (; rounds < plan->rounds && rc == 0; rounds += rc == 0)
+        for (int mode = 0; mode < MODES && rc == 0; mode++) {
+            rc = measure(mode, plan, paths, seen[rounds][mode]);
+            if (rc != 0 && rc != -ECANCELED)
+                say(&command_overhead, "the %s process could not be measured", mode_names[mode]);
+        }
+    if (rc == -ECANCELED && rounds > 0)
+        rc = 0;
+    if (rc == 0)
+        result_make(result, plan, rounds);
+    return rc;
 }
 
 static json_t *result_json(const struct result *result)
 {
-    json_t *object = json_pack("{s:i}", "threads", (int)result->threads), *mode_object;
+    json_t *object = json_pack("{s:i,s:i}", "threads", (int)result->threads, "rounds",
+                               (int)result->rounds),
+           *mode_object;
 
     for (int mode = 0; mode < MODES; mode++) {
         mode_object = json_object();
@@ -337,6 +388,7 @@ static json_t *all_json(const struct plan *plan, const struct result *results, s
     for (size_t i = 0; i < n; i++)
         json_array_append_new(runs, result_json(&results[i]));
     json_object_set_new(top, "runs", runs);
+    json_object_set_new(top, "interrupted", json_boolean(progress_cancel));
     json_object_set_new(top, "config",
                         json_pack("{s:b,s:i,s:i,s:s,s:o,s:o,s:o}", "simulated", !plan->real,
                                   "calls", (int)plan->calls, "rounds", (int)plan->rounds, "version",
@@ -380,8 +432,10 @@ static int report(const struct plan *plan, const struct result *results, size_t 
         say(&command_overhead, "%s", why);
         rc = EXIT_FAILURE;
     }
+    if (progress_cancel)
+        say(&command_overhead, "interrupted; the figures are of what was measured");
     json_decref(root);
-    return rc;
+    return fflush(stdout) == 0 ? rc : EXIT_FAILURE;
 }
 
 static int overhead(int argc, char **argv)
@@ -393,7 +447,7 @@ static int overhead(int argc, char **argv)
     struct paths paths;
     char why[512];
     size_t n = 0;
-    int row, mode = -1;
+    int row, mode = -1, rc = 0;
 
     while ((row = options_next(cmd, argc, argv)) != OPTIONS_END) {
         switch (row) {
@@ -432,11 +486,17 @@ static int overhead(int argc, char **argv)
         say(cmd, "libcutin.so%s not found beside this command", plan.real ? "" : " or simulator");
         return EXIT_FAILURE;
     }
-    for (uint32_t only = plan.threads; n < (only ? 1 : 2); n++) {
+    progress_begin();
+    plan.measurements = (plan.threads ? 1 : 2) * plan.rounds * MODES;
+    for (uint32_t only = plan.threads; n < (only ? 1 : 2) && rc == 0; n += rc == 0) {
         plan.threads = only ? only : default_threads[n];
-        if (run_rounds(&plan, &paths, &results[n]) != 0)
-            return EXIT_FAILURE;
+        rc = run_rounds(&plan, &paths, &results[n]);
     }
+    progress_end();
+    if (rc == -ECANCELED && n == 0)
+        say(cmd, "interrupted before anything was measured");
+    if (n == 0 || (rc != 0 && rc != -ECANCELED))
+        return EXIT_FAILURE;
     return report(&plan, results, n, argc, argv);
 }
 

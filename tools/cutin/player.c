@@ -16,7 +16,7 @@
 enum {
     MOST_COPY = 64 << 20, /* larger copies are made in parts */
     SHORT_NS = 20000,     /* pauses up to here are as long as a sleep would be late */
-    CANCEL_OPS = 256,     /* ops between two looks at progress_cancel */
+    TICK_OPS = 256,       /* ops between two looks at progress_cancel */
     PLAIN_SHARED = 48 << 10,
 };
 
@@ -213,15 +213,12 @@ static int wait_all(struct player *p)
 
 /* ---- a request ------------------------------------------------------------------------------ */
 
-static void pause_until(uint64_t at_ns)
+/* True: somebody wants an end. */
+static bool tick(struct player *p)
 {
-    struct timespec at = {.tv_sec = (time_t)(at_ns / 1000000000u),
-                          .tv_nsec = (long)(at_ns % 1000000000u)};
-
-    if (clock_ns() + SHORT_NS < at_ns)
-        while (!progress_cancel &&
-               clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) == EINTR)
-            ;
+    if (p->tick)
+        p->tick(p->user);
+    return progress_cancel != 0;
 }
 
 int player_run(struct player *p, size_t from, size_t to, bool paced)
@@ -232,9 +229,9 @@ int player_run(struct player *p, size_t from, size_t to, bool paced)
     for (size_t i = from; i < to && rc == 0; i++) {
         const struct workload_op *op = &p->w->op[i];
 
-        if (paced)
-            pause_until(origin_ns + op->at_ns);
-        if (progress_cancel && (paced || i % CANCEL_OPS == 0))
+        if (paced && clock_ns() + SHORT_NS < origin_ns + op->at_ns)
+            progress_sleep_until(origin_ns + op->at_ns);
+        if ((paced || i % TICK_OPS == 0) && tick(p))
             rc = -ECANCELED;
         else if (op->kind == WORKLOAD_KERNEL)
             rc = launch(p, op);
@@ -242,6 +239,7 @@ int player_run(struct player *p, size_t from, size_t to, bool paced)
             rc = copy(p, op);
         else if ((rc = wait_all(p)) == 0) /* what the program did next, it did after this */
             origin_ns = clock_ns() - op->at_ns - op->duration_ns;
+        p->ops++;
     }
     rest = wait_all(p);
     return rc != 0 ? rc : rest;

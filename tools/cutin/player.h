@@ -27,7 +27,9 @@ struct player {
     uint32_t processors;
     bool waves;
     char gpu[96];
-    uint64_t kernels, copies; /* so far */
+    uint64_t ops, kernels, copies; /* so far; ops are all of them */
+    void (*tick)(void *user);      /* now and then between two ops; NULL: nobody looks */
+    void *user;
     char why[256];
 };
 

@@ -5,22 +5,21 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-enum { BAR = 30 };
+#include "scheduler/clock.h"
+
+enum { BAR = 30, QUIET_NS = 1000000000, EVERY_NS = 100000000, WIDTH = 78 };
 
 volatile sig_atomic_t progress_cancel;
-static double began_s, shown_s;
+
+static uint64_t began_ns, shown_ns;
 static bool on_terminal, visible;
 
-static double now_s(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
+static struct {
+    double done, total;
+    char what[25];
+} line;
 
 static void on_signal(int number)
 {
@@ -37,35 +36,63 @@ void progress_begin(void)
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGHUP, &action, NULL);
+    signal(SIGPIPE, SIG_IGN);
     on_terminal = isatty(STDERR_FILENO) != 0;
-    began_s = now_s();
-    shown_s = 0;
+    began_ns = clock_ns();
+    shown_ns = 0;
     visible = false;
+}
+
+/* "[####......]  40 %  6 s left", or "12 s". */
+static void print_line(double took_s)
+{
+    double part = line.done > line.total ? 1 : line.done / line.total;
+    int full = (int)(part * BAR);
+    char left[32] = "";
+
+    if (line.total <= 0) {
+        fprintf(stderr, "\r%3.0f s  %-24s", took_s, line.what);
+        return;
+    }
+    if (part > 0.02)
+        snprintf(left, sizeof(left), "%.0f s left", took_s / part - took_s);
+    fprintf(stderr, "\r[%.*s%.*s] %3.0f %%  %-10s %-24s", full, "##############################",
+            BAR - full, "..............................", part * 100, left, line.what);
+}
+
+static void show(void)
+{
+    uint64_t at_ns = clock_ns();
+
+    if (!on_terminal || at_ns - began_ns < QUIET_NS || at_ns - shown_ns < EVERY_NS)
+        return;
+    print_line((double)(at_ns - began_ns) / 1e9);
+    shown_ns = at_ns;
+    visible = true;
 }
 
 void progress_show(double done, double total, const char *what)
 {
-    double now = now_s(), part = total > 0 ? done / total : 0, took = now - began_s;
-    char bar[BAR + 1], left[32] = "";
-    int full;
-
-    if (!on_terminal || took < 1 || now - shown_s < 0.1)
+    if (!on_terminal)
         return;
-    part = part < 0 ? 0 : part > 1 ? 1 : part;
-    full = (int)(part * BAR);
-    memset(bar, '#', (size_t)full);
-    memset(bar + full, '.', (size_t)(BAR - full));
-    bar[BAR] = '\0';
-    if (part > 0.02)
-        snprintf(left, sizeof(left), "%.0f s left", took / part - took);
-    fprintf(stderr, "\r[%s] %3.0f %%  %-10s %-24.24s", bar, part * 100, left, what);
-    shown_s = now;
-    visible = true;
+    line.done = done;
+    line.total = total;
+    snprintf(line.what, sizeof(line.what), "%s", what);
+    show();
+}
+
+void progress_sleep_until(uint64_t ns)
+{
+    for (uint64_t at_ns = clock_ns(); at_ns < ns && !progress_cancel; at_ns = clock_ns()) {
+        clock_sleep_until(ns - at_ns > EVERY_NS ? at_ns + EVERY_NS : ns);
+        if (on_terminal)
+            show();
+    }
 }
 
 void progress_end(void)
 {
     if (visible)
-        fprintf(stderr, "\r%*s\r", BAR + 48, "");
+        fprintf(stderr, "\r%*s\r", WIDTH, "");
     visible = false;
 }

@@ -16,11 +16,16 @@
 /* Set by a signal, once progress_begin was called. */
 extern volatile sig_atomic_t progress_cancel;
 
-/* From here on signals set the flag, and time counts. */
+/* From here on signals set the flag, and time counts. A pipe that nobody reads is an error of the
+ * write, so that a command also ends its processes then. */
 void progress_begin(void);
-/* `done` of `total`, and what is being done. */
+/* `done` of `total`, and what is being done; the time so far where it is not known (0) how much there
+ * is. */
 void progress_show(double done, double total, const char *what);
-/* Takes the line away. */
+/* As above after a pause until then, on the monotonic clock, or until the flag is set. The line goes
+ * on meanwhile: it is what was shown last. */
+void progress_sleep_until(uint64_t ns);
+/* Takes the line away; what is shown next is another one. */
 void progress_end(void);
 
 #endif

@@ -7,7 +7,7 @@
  */
 #include "child.h"
 #include "command.h"
-#include "scratch.h"
+#include "progress.h"
 #include "trace_view.h"
 #include "workload.h"
 
@@ -27,6 +27,8 @@ static const struct option_row options[] = {
                      "per kernel (1048576); what comes later is not recorded"},
     {0},
 };
+
+enum { LOOK = 1024 }; /* steps between two looks at the progress */
 
 struct plan {
     const char *output, *records;
@@ -125,6 +127,14 @@ static void steps_time(struct steps *s, const struct trace_view *v)
     qsort(s->list, s->n, sizeof(*s->list), by_time);
 }
 
+/* False: no more of it. One look at the progress for many calls. */
+static bool proceed(size_t done, size_t total, const char *what)
+{
+    if (done % LOOK == 0)
+        progress_show((double)done, (double)total, what);
+    return !progress_cancel;
+}
+
 static int steps_read(struct steps *s, const struct trace_view *v)
 {
     struct trace_record r;
@@ -132,7 +142,8 @@ static int steps_read(struct steps *s, const struct trace_view *v)
     *s = (struct steps){.list = calloc(v->end - v->first + 1, sizeof(*s->list))};
     if (!s->list)
         return -ENOMEM;
-    for (uint64_t i = v->first; i < v->end; i++)
+    for (uint64_t i = v->first; i < v->end && proceed(i - v->first, v->end - v->first, "trace");
+         i++)
         if (trace_view_get(v, i, &r) && step_wanted(v, &r)) {
             s->list[s->n++] = (struct step){.record = r, .duration_ns = UINT64_MAX};
             steps_see_end(s, r.ns + r.copy.took_ns);
@@ -194,7 +205,7 @@ static size_t fill_untimed(struct workload *w)
         if (op->duration_ns != UINT64_MAX)
             continue;
         untimed++;
-        for (size_t k = 0; k < w->ops; k++) {
+        for (size_t k = 0; k < w->ops && proceed(i, w->ops, "times"); k++) {
             const struct workload_op *o = &w->op[k];
             if (o->duration_ns == UINT64_MAX || o->kind != op->kind || o->name != op->name ||
                 o->direction != op->direction || o->bytes != op->bytes)
@@ -214,8 +225,9 @@ static int convert(struct workload *w, const struct trace_view *v, size_t *untim
     struct streams *streams = calloc(1, sizeof(*streams));
     struct steps s = {0};
     int rc = streams ? steps_read(&s, v) : -ENOMEM;
+    bool cut = progress_cancel != 0; /* what was read before is the workload */
 
-    for (size_t i = 0; i < s.n && rc == 0; i++) {
+    for (size_t i = 0; i < s.n && rc == 0 && (proceed(i, s.n, "workload") || cut); i++) {
         const char *name = trace_view_name(v, s.list[i].record.name);
         struct workload_op op = op_of(&s.list[i], name, s.list[0].record.ns);
 
@@ -286,6 +298,8 @@ static void report(const struct plan *p, const struct workload *w, const struct 
     if (untimed)
         say(&command_record, "%zu operations were not timed, and got the mean of their kind",
             untimed);
+    if (progress_cancel)
+        say(&command_record, "interrupted; the file has what was converted");
 }
 
 static int save(const struct plan *p, char *const *files)
@@ -309,44 +323,31 @@ static int save(const struct plan *p, char *const *files)
         say(&command_record, "%s", why);
     else
         report(p, &w, &v, processes, untimed);
+    progress_end();
     trace_view_close(&v);
     workload_free(&w);
     return rc;
 }
 
-static int run(const struct plan *p, char *const argv[])
+static int take(void *user, char *const *files, size_t n)
 {
-    struct scratch scratch;
-    char trace[300], **files;
-    int rc = scratch_make(&scratch), status;
-    size_t n;
+    return save(user, files);
+}
 
-    if (rc != 0) {
-        say(&command_record, "cannot make a folder for the trace: %s", strerror(-rc));
-        return EXIT_FAILURE;
-    }
-    scratch_path(&scratch, "%p.trace", trace, sizeof(trace));
-    {
-        const char *set[] = {"CUTIN_TRACE",
-                             trace,
-                             "CUTIN_TRACE_KEEP",
-                             "first",
-                             "CUTIN_TRACE_RECORDS",
-                             p->records,
-                             "CUTIN_PRIORITY",
-                             "rt",
-                             "CUTIN_SOCKET",
-                             "",
-                             NULL};
-        struct child_plan plan = {.set = set, .sim = p->sim};
+static int run(struct plan *p, char *const argv[])
+{
+    const char *set[] = {"CUTIN_TRACE_KEEP",
+                         "first",
+                         "CUTIN_TRACE_RECORDS",
+                         p->records,
+                         "CUTIN_PRIORITY",
+                         "rt",
+                         "CUTIN_SOCKET",
+                         "",
+                         NULL};
+    struct child_plan plan = {.set = set, .sim = p->sim, .take = take, .user = p};
 
-        status = child_run("record", &plan, argv);
-    }
-    files = scratch_list(&scratch, &n);
-    rc = files ? save(p, files) : -ENOMEM;
-    scratch_list_free(files);
-    scratch_remove(&scratch);
-    return status == 0 && rc != 0 ? EXIT_FAILURE : status;
+    return child_run(&command_record, &plan, argv);
 }
 
 static int record(int argc, char **argv)

@@ -73,20 +73,11 @@ struct replay {
     size_t *start, starts; /* op that begins each request, and one past the last */
     uint64_t *latency_ns;
     size_t served, wanted;
-    uint64_t total_ns, random;
+    uint64_t begin_ns, total_ns, random;
     double period_ns;
     struct figures figures;
     bool cancelled;
 };
-
-static void sleep_until(uint64_t at_ns)
-{
-    struct timespec at = {.tv_sec = (time_t)(at_ns / 1000000000u),
-                          .tv_nsec = (long)(at_ns % 1000000000u)};
-
-    while (!progress_cancel && clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) == EINTR)
-        ;
-}
 
 /* ---- requests ------------------------------------------------------------------------------- */
 
@@ -128,27 +119,40 @@ static uint64_t arrival_ns(struct replay *r, size_t n, uint64_t last)
     }
 }
 
+/* By time where the time is given, else by what there is to do. */
+static void show(void *user)
+{
+    struct replay *r = user;
+    double passes = (double)(r->wanted / r->starts);
+    double all = passes * (double)r->w.ops + (double)r->start[r->wanted % r->starts];
+
+    if (r->plan->seconds)
+        progress_show((double)(clock_ns() - r->begin_ns) / 1e9, (double)r->plan->seconds, "replay");
+    else
+        progress_show((double)r->player.ops, all, "replay");
+}
+
 static int serve(struct replay *r)
 {
     const struct plan *p = r->plan;
     uint64_t begin_ns = clock_ns(), arrival = 0, end_ns;
     int rc = 0;
 
+    r->begin_ns = begin_ns;
+    r->player.tick = show;
+    r->player.user = r;
     while (r->served < r->wanted && rc == 0 && !progress_cancel) {
         size_t k = r->served % r->starts;
 
         arrival = p->arrivals == CLOSED ? clock_ns() - begin_ns : arrival_ns(r, r->served, arrival);
         if (p->seconds && arrival > p->seconds * 1000000000u)
             break;
-        sleep_until(begin_ns + arrival);
+        show(r);
+        progress_sleep_until(begin_ns + arrival);
         rc = player_run(&r->player, r->start[k], r->start[k + 1], p->arrivals == TRACED);
         if (rc != 0)
             break;
         r->latency_ns[r->served++] = clock_ns() - begin_ns - arrival;
-        if (p->seconds)
-            progress_show((double)(clock_ns() - begin_ns) / 1e9, (double)p->seconds, "replay");
-        else
-            progress_show((double)r->served, (double)r->wanted, "replay");
     }
     end_ns = clock_ns();
     progress_end();

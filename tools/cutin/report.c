@@ -4,6 +4,7 @@
 #include "report.h"
 #include "command.h"
 #include "plot.h"
+#include "progress.h"
 #include "result.h"
 
 #include <dirent.h>
@@ -160,8 +161,11 @@ static void print_plot(struct report *r, const json_t *root)
     char why[256] = "no memory", *text = NULL, *svg;
     struct stat st;
 
-    if (fd >= 0 && plot_draw(root, PLOT_SVG, fd, why, sizeof(why)) == 0 && fstat(fd, &st) == 0)
+    if (!progress_cancel && fd >= 0 && plot_draw(root, PLOT_SVG, fd, why, sizeof(why)) == 0 &&
+        fstat(fd, &st) == 0)
         text = calloc(1, (size_t)st.st_size + 1);
+    if (!text && progress_cancel)
+        snprintf(why, sizeof(why), "interrupted: no plot");
     if (text && pread(fd, text, (size_t)st.st_size, 0) == st.st_size &&
         (svg = strstr(text, "<svg")) != NULL) { /* without what makes it a file of its own */
         fputs(svg, r->out);
@@ -224,6 +228,17 @@ static void print_others(const struct report *r)
         fprintf(r->out, ".</p>\n");
 }
 
+/* Plots are what takes its time; an interrupt leaves out what is left of them. */
+static void print_results(struct report *r)
+{
+    for (size_t i = 0; i < r->entries; i++) {
+        progress_show((double)i, (double)r->entries, r->entry[i].name);
+        if (r->entry[i].kind)
+            print_result(r, &r->entry[i]);
+    }
+    progress_end();
+}
+
 static void print_page(struct report *r)
 {
     fputs(head, r->out);
@@ -231,9 +246,7 @@ static void print_page(struct report *r)
     for (size_t i = 0; i < r->entries; i++)
         if (trace_is(r->entry[i].root))
             print_trace(r, &r->entry[i]);
-    for (size_t i = 0; i < r->entries; i++)
-        if (r->entry[i].kind)
-            print_result(r, &r->entry[i]);
+    print_results(r);
     print_others(r);
     fprintf(r->out, "</body>\n</html>\n");
 }
@@ -286,6 +299,7 @@ static int report(int argc, char **argv)
     r.folder = argv[optind];
     if (!path[0])
         snprintf(path, sizeof(path), "%s/report.html", r.folder);
+    progress_begin();
     rc = read_folder(&r);
     if (rc != 0) {
         say(cmd, "cannot read %s: %s", r.folder, strerror(-rc));

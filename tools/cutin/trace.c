@@ -6,7 +6,7 @@
  */
 #include "child.h"
 #include "command.h"
-#include "scratch.h"
+#include "progress.h"
 #include "trace_json.h"
 
 #include <errno.h>
@@ -122,12 +122,13 @@ static int write_json(const struct sources *s, const char *path)
         say(&command_trace, "%s: %s", path, strerror(errno));
         return -errno;
     }
-    trace_json_begin(&json, out, earliest(s));
+    trace_json_begin(&json, out, earliest(s), s->traces + s->logs);
     for (size_t i = 0; i < s->traces; i++)
         trace_json_add(&json, &s->trace[i]);
     for (size_t i = 0; i < s->logs; i++)
         works += trace_json_add_log(&json, s->log[i]);
     rc = trace_json_end(&json);
+    progress_end();
     if (fclose(out) != 0 || rc != 0) {
         say(&command_trace, "%s: it could not be written", path);
         return -EIO;
@@ -137,6 +138,8 @@ static int write_json(const struct sources *s, const char *path)
             "https://ui.perfetto.dev opens it\n",
             path, s->traces, s->traces == 1 ? "" : "es", (unsigned long long)json.events,
             (unsigned long long)works);
+    if (progress_cancel)
+        say(&command_trace, "interrupted; the file has what was merged");
     return 0;
 }
 
@@ -158,42 +161,26 @@ static int merge(const struct plan *p, char *const *paths, size_t n)
     return rc;
 }
 
-/* ---- run ------------------------------------------------------------------------------------ */
+/* ---- the command ---------------------------------------------------------------------------- */
 
-static int run(const struct plan *p, char *const argv[])
+static int take(void *user, char *const *files, size_t n)
 {
-    struct scratch scratch;
-    char trace[300], log[300], **files;
-    int rc = scratch_make(&scratch), status;
-    size_t n;
+    return merge(user, files, n);
+}
 
-    if (rc != 0) {
-        say(&command_trace, "cannot make a folder for the traces: %s", strerror(-rc));
-        return EXIT_FAILURE;
-    }
-    scratch_path(&scratch, "%p.trace", trace, sizeof(trace));
-    scratch_path(&scratch, "device.log", log, sizeof(log));
-    {
-        const char *set[] = {"CUTIN_TRACE",
-                             trace,
-                             "SIMGPU_LOG",
-                             log,
-                             "CUTIN_TRACE_KEEP",
-                             "newest",
-                             "CUTIN_TRACE_RECORDS",
-                             p->records,
-                             p->level ? "CUTIN_PRIORITY" : NULL,
-                             p->level,
-                             NULL};
-        struct child_plan plan = {.set = set, .sim = p->sim};
+static int run(struct plan *p, char *const argv[])
+{
+    const char *set[] = {"CUTIN_TRACE_KEEP",
+                         "newest",
+                         "CUTIN_TRACE_RECORDS",
+                         p->records,
+                         p->level ? "CUTIN_PRIORITY" : NULL,
+                         p->level,
+                         NULL};
+    struct child_plan plan = {
+        .set = set, .sim = p->sim, .device_log = true, .take = take, .user = p};
 
-        status = child_run("trace", &plan, argv);
-    }
-    files = scratch_list(&scratch, &n);
-    rc = files ? merge(p, files, n) : -ENOMEM;
-    scratch_list_free(files);
-    scratch_remove(&scratch);
-    return status == 0 && rc != 0 ? EXIT_FAILURE : status;
+    return child_run(&command_trace, &plan, argv);
 }
 
 static int trace(int argc, char **argv)
@@ -224,8 +211,10 @@ static int trace(int argc, char **argv)
     }
     if (optind >= argc)
         fail_usage(cmd, p.merge ? "which files?" : "which program?");
-    if (p.merge)
+    if (p.merge) {
+        progress_begin();
         return merge(&p, argv + optind, (size_t)(argc - optind)) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    }
     return run(&p, argv + optind);
 }
 

@@ -2,12 +2,14 @@
  * trace_json.c - traces as Trace Event Format (see trace_json.h).
  */
 #include "trace_json.h"
+#include "progress.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* Tracks that are no threads: numbers above every thread id. Per stream, in the order of the kinds. */
 enum track { TRACK_QUEUE, TRACK_ACTIVE, TRACK_DEVICE, TRACKS };
@@ -17,6 +19,7 @@ enum {
     GPU_PROCESS = 1000000000,
     MOST_STREAMS = 65536, /* of one process; what is beyond is left out */
     MOST_GPU_TRACKS = 4096,
+    LOOK = 1024, /* records between two looks at the progress */
 };
 
 /* What is open at a stream while its records are walked through. */
@@ -35,6 +38,13 @@ struct walk {
 };
 
 /* ---- events --------------------------------------------------------------------------------- */
+
+/* False: no more of it. */
+static bool proceed(const struct trace_json *j, double done, double of)
+{
+    progress_show((double)j->source + done / of, (double)j->sources, "trace");
+    return !progress_cancel;
+}
 
 /* Takes the event; NULL (no memory) is one event less. */
 static void put(struct trace_json *j, json_t *event)
@@ -264,9 +274,13 @@ void trace_json_add(struct trace_json *j, const struct trace_view *v)
         return;
     trace_clocks_read(&w.clocks, v);
     put_process(&w);
-    for (uint64_t i = v->first; i < v->end; i++)
+    for (uint64_t i = v->first, n = v->end - v->first; i < v->end; i++) {
+        if ((i - v->first) % LOOK == 0 && !proceed(j, (double)(i - v->first), (double)n))
+            break;
         if (trace_view_get(v, i, &r))
             walk_record(&w, &r);
+    }
+    j->source++;
     for (uint32_t s = 0; s < MOST_STREAMS; s++) { /* what had no end when the trace did */
         close_held(&w, s, w.last_ns);
         close_active(&w, s, w.last_ns);
@@ -322,13 +336,17 @@ static bool log_drawn(const struct log_line *l)
 uint64_t trace_json_add_log(struct trace_json *j, FILE *log)
 {
     uint64_t *seen = calloc(MOST_GPU_TRACKS, sizeof(*seen)), works = 0;
-    size_t tracks = 0;
+    size_t tracks = 0, lines = 0;
     struct log_line l;
+    struct stat st = {0};
     char text[512];
 
+    fstat(fileno(log), &st);
     if (seen)
         put_name(j, "process_name", GPU_PROCESS, 0, "GPU (simulated)");
     while (seen && fgets(text, sizeof(text), log)) {
+        if (lines++ % LOOK == 0 && !proceed(j, (double)ftell(log), (double)st.st_size + 1))
+            break;
         if (!log_parse(text, &l) || !log_drawn(&l) || l.start_ns < j->origin_ns)
             continue;
         put_slice(j, GPU_PROCESS, gpu_track(j, &l, seen, &tracks),
@@ -338,20 +356,21 @@ uint64_t trace_json_add_log(struct trace_json *j, FILE *log)
                             ((double)(l.end_ns - l.start_ns) - (double)l.cost_ns) / 1000.0));
         works++;
     }
+    j->source++;
     free(seen);
     return works;
 }
 
 /* ---- the file ------------------------------------------------------------------------------- */
 
-void trace_json_begin(struct trace_json *j, FILE *out, uint64_t origin_ns)
+void trace_json_begin(struct trace_json *j, FILE *out, uint64_t origin_ns, size_t sources)
 {
-    *j = (struct trace_json){.out = out, .origin_ns = origin_ns};
+    *j = (struct trace_json){.out = out, .origin_ns = origin_ns, .sources = sources};
     fputs("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n", out);
 }
 
 int trace_json_end(struct trace_json *j)
 {
-    fputs("\n]}\n", j->out);
+    fputs(progress_cancel ? "\n],\"interrupted\":true}\n" : "\n]}\n", j->out);
     return fflush(j->out) == 0 && !ferror(j->out) ? 0 : -EIO;
 }

@@ -19,14 +19,17 @@ struct trace_json {
     FILE *out;
     uint64_t origin_ns; /* time 0 of the picture */
     uint64_t events;
+    size_t source, sources; /* the one at work, of how many: for the progress that is shown */
 };
 
-/* Begins the file; nothing in it is earlier than `origin_ns`. */
-void trace_json_begin(struct trace_json *j, FILE *out, uint64_t origin_ns);
+/* Begins the file; nothing in it is earlier than `origin_ns`. So many traces and logs will follow; when
+ * progress_cancel is set, what is left of them is left out. */
+void trace_json_begin(struct trace_json *j, FILE *out, uint64_t origin_ns, size_t sources);
 void trace_json_add(struct trace_json *j, const struct trace_view *v);
 /* Lines of SIMGPU_LOG; what is none is passed over. Returns the number of works. */
 uint64_t trace_json_add_log(struct trace_json *j, FILE *log);
-/* 0 or -errno: the disk was full. `out` stays open. */
+/* 0 or -errno: the disk was full. `out` stays open. A file that is not all of it says so by a member
+ * "interrupted". */
 int trace_json_end(struct trace_json *j);
 
 #endif

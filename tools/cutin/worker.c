@@ -73,11 +73,9 @@ static int check(const struct gpu *g, CUresult result, const char *call)
 
 static void sleep_ns(uint64_t ns)
 {
-    uint64_t at_ns = clock_ns() + ns;
-    struct timespec at = {.tv_sec = (time_t)(at_ns / 1000000000u),
-                          .tv_nsec = (long)(at_ns % 1000000000u)};
+    uint64_t until_ns = clock_ns() + ns;
 
-    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) == EINTR)
+    while (!clock_sleep_until(until_ns))
         ;
 }
 

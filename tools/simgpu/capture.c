@@ -548,7 +548,7 @@ static bool joined(const struct sequence *q)
     const struct capture *origin = q->origin->capture, *c;
     DL_FOREACH (q->members, c) {
         for (size_t i = 0; c != origin && i < c->count; i++) {
-            const struct sim_node *n = node_find(c->nodes[i]);
+            struct sim_node *n = node_find(c->nodes[i]);
             bool reached = n == NULL;
             for (size_t k = 0; k < origin->count && !reached; k++) {
                 const struct sim_node *end = node_find(origin->nodes[k]);

@@ -114,37 +114,37 @@ CUresult node_depend(struct sim_node *node, struct sim_node *const *from,
     return CUDA_SUCCESS;
 }
 
-bool node_reaches(const struct sim_node *from, const struct sim_node *to)
+bool node_reaches(struct sim_node *from, const struct sim_node *to)
 {
-    /* Depth first with a worklist; ids seen are few, so a plain array will do. */
+    /* Depth first with a worklist; under graph_lock, so one number tells this walk from others. */
+    static uint64_t visits;
     size_t count = 1, room = 64;
-    const struct sim_node **seen = malloc(room * sizeof *seen);
-    if (seen == NULL)
+    struct sim_node **reached = malloc(room * sizeof(struct sim_node *));
+    if (reached == NULL)
         return true; /* refuse rather than risk a circle */
     bool found = false;
-    seen[0] = from;
+    reached[0] = from;
+    from->visit = ++visits;
     for (size_t at = 0; at < count && !found; at++) {
-        found = seen[at] == to;
-        for (size_t i = 0; i < seen[at]->out.count && !found; i++) {
-            const struct sim_node *next = seen[at]->out.items[i].node;
-            size_t k = 0;
-            while (k < count && seen[k] != next)
-                k++;
-            if (k < count)
+        found = reached[at] == to;
+        for (size_t i = 0; i < reached[at]->out.count && !found; i++) {
+            struct sim_node *next = reached[at]->out.items[i].node;
+            if (next->visit == visits)
                 continue;
             if (count == room) {
-                const struct sim_node **more = realloc(seen, 2 * room * sizeof *seen);
+                struct sim_node **more = realloc(reached, 2 * room * sizeof(struct sim_node *));
                 if (more == NULL) {
-                    free(seen);
+                    free(reached);
                     return true;
                 }
-                seen = more;
+                reached = more;
                 room *= 2;
             }
-            seen[count++] = next;
+            next->visit = visits;
+            reached[count++] = next;
         }
     }
-    free(seen);
+    free(reached);
     return found;
 }
 

@@ -47,6 +47,7 @@ struct sim_node {
     struct sim_graph *child; /* child graph node: owned */
     struct edges in, out;
     size_t entry, exit; /* while an exec is being made: its places there */
+    uint64_t visit;     /* the latest walk that came by */
     struct sim_node *prev, *next;
 };
 
@@ -86,7 +87,7 @@ bool edge_add(struct sim_node *from, struct sim_node *to, struct edge_data data)
 CUresult node_depend(struct sim_node *node, struct sim_node *const *from,
                      const struct edge_data *data, size_t n);
 /* Would from -> to close a circle? */
-bool node_reaches(const struct sim_node *from, const struct sim_node *to);
+bool node_reaches(struct sim_node *from, const struct sim_node *to);
 
 /* A work of one's own: blob copied, reference taken. false when memory is short. */
 bool work_keep(struct work *dst, const struct work *src);

@@ -56,13 +56,14 @@
     X(dropped, "commands dropped by resets")                                                       \
     X(waiting, "commands buffered and not submitted, now")                                         \
     X(kernels, "kernels and graphs that the program has launched")                                 \
-    X(gates, "places where a hold can stop what the driver has")
+    X(gates, "places where a hold can stop what the driver has")                                   \
+    X(ungated_graphs, "long graphs that a hold cannot stop, although gates are in use")
 
 struct page_counters {
 #define PAGE_COUNTER(field, help) _Atomic uint64_t field;
     PAGE_COUNTERS(PAGE_COUNTER)
 #undef PAGE_COUNTER
-    _Atomic uint64_t reserved[4];
+    _Atomic uint64_t reserved[3];
 };
 
 /* How long things took, of the whole process. X(field, help). */
@@ -119,6 +120,7 @@ struct cutin_page {
     static_assert(offsetof(struct type, field) == (offset), #type "." #field " moved")
 PAGE_AT(page_counters, dropped, 64);
 PAGE_AT(page_counters, kernels, 80);
+PAGE_AT(page_counters, ungated_graphs, 96);
 static_assert(sizeof(struct page_counters) == 128, "page_counters");
 PAGE_AT(page_device, hold, 0);
 PAGE_AT(page_device, want, 16);

@@ -284,6 +284,7 @@ static void context_reset(struct shim_context *ctx, CUcontext handle)
     ctx->memops = false;
     atomic_store(&ctx->gates, 0);
     atomic_store(&ctx->gate, NULL);
+    atomic_store(&ctx->graph_gates, 0);
     atomic_store(&ctx->memops_seen, 0);
     ctx->published = (struct vhq_stats){0};
     atomic_store(&ctx->error, 0);

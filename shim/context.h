@@ -39,6 +39,7 @@ struct shim_context {
     struct word_page *words;
     _Atomic uint32_t gates;       /* nonzero: `gate` may be used (vhq_config.gates) */
     struct gate *_Atomic gate;    /* gate.h */
+    _Atomic uint64_t graph_gates; /* in graphs that were launched */
     bool memops;                  /* the driver has accepted a marker here */
     _Atomic uint64_t memops_seen; /* kinds of memops that it has accepted from the application */
     struct vhq_stats published;   /* what figures.c has counted so far */

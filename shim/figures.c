@@ -1,6 +1,7 @@
 /*
  * figures.c - counters of the page, summed up from the vHQs and streams (see figures.h). From the
- * client's thread alone, some times a second; only what a vHQ times itself goes to the page at once.
+ * client's thread alone, some times a second; only what a vHQ times itself, and what is rare, goes to
+ * the page at once.
  */
 #include "shim/figures.h"
 
@@ -25,6 +26,7 @@ static void publish_queues(struct shim_context *ctx, struct page_counters *c)
     if (atomic_load(&ctx->error))
         return;
     vhq_set_stats(ctx->set, &now);
+    now.gates += atomic_load_explicit(&ctx->graph_gates, memory_order_relaxed);
     add(&c->submitted, now.submitted, before->submitted);
     add(&c->buffered, now.buffered, before->buffered);
     add(&c->inlined, now.inlined, before->inlined);
@@ -92,6 +94,13 @@ void figures_forget(struct shim_stream *s)
         return;
     publish_stream(s, c);
     add(&c->in_flight, 0, s->published.pending);
+}
+
+void figures_ungated_graph(const struct shim_context *ctx)
+{
+    struct page_counters *c = counters_of(ctx);
+    if (c)
+        atomic_fetch_add_explicit(&c->ungated_graphs, 1, memory_order_relaxed);
 }
 
 const struct vhq_times *figures_times(struct shim_context *ctx)

@@ -14,6 +14,8 @@ void figures_publish(struct shim_context *ctx);
 void figures_close(struct shim_context *ctx);
 /* The last figures of a stream that goes. Under the lock of its context. */
 void figures_forget(struct shim_stream *s);
+/* A graph that is long enough for gates has none. */
+void figures_ungated_graph(const struct shim_context *ctx);
 /* For vhq_config.times of a context that is being made. NULL: there is no page. */
 const struct vhq_times *figures_times(struct shim_context *ctx);
 

@@ -7,6 +7,7 @@
 
 #include "shim/context.h"
 #include "shim/pool.h"
+#include "shim/profile.h"
 #include "trace/trace.h"
 
 TABLE(functions, 4096);
@@ -145,6 +146,13 @@ uint32_t function_trace_name(struct shim_function *f, CUfunction handle)
     known = trace_name(name);
     atomic_store_explicit(&f->trace_name, known, memory_order_relaxed);
     return known;
+}
+
+void function_seed(struct shim_function *f, CUfunction handle, const struct gpu_device *gpu)
+{
+    if (unlikely(!atomic_load_explicit(&f->seeded, memory_order_relaxed)) &&
+        !atomic_exchange(&f->seeded, true))
+        profile_seed(f, handle, gpu);
 }
 
 /* ---- shapes ------------------------------------------------------------------------------- */

@@ -10,6 +10,7 @@
 #include "shim/shim.h"
 #include "shim/table.h"
 
+struct gpu_device;
 struct shim_context;
 
 struct function_param {
@@ -41,6 +42,8 @@ struct shim_function {
 
 /* The function of a handle that is being launched in `ctx`; NULL: no memory. */
 struct shim_function *function_of(CUfunction handle, const struct shim_context *ctx);
+/* The driver is sure to know the function: what the profile knows about it becomes its estimate. */
+void function_seed(struct shim_function *f, CUfunction handle, const struct gpu_device *gpu);
 bool function_shape_known(const struct shim_function *f, uint64_t shape);
 void function_shape_add(struct shim_function *f, uint64_t shape);
 

@@ -66,7 +66,7 @@ static void say_off(const char *why)
         log_line(config_get()->gates == GATES_ON ? LOG_WARN : LOG_INFO, "no gates: %s", why);
 }
 
-static bool wanted(const struct shim_context *ctx)
+bool gate_wanted(const struct shim_context *ctx)
 {
     if (config_get()->gates == GATES_OFF || !ctx->set || ctx->gpu->index < 0)
         return false;
@@ -190,7 +190,7 @@ void gate_look(struct shim_context *ctx)
     bool stale = g && gate_stale(g);
     if (stale)
         atomic_store(&ctx->gates, 0);
-    if (!wanted(ctx))
+    if (!gate_wanted(ctx))
         return;
     if (!g || stale) {
         struct gate *fresh = gate_make(ctx);
@@ -214,6 +214,19 @@ int gate_write(void *user, struct vhq *q, void *stream, uint32_t value)
         mixed())
         return VHQ_NO_GATE;
     return mark_write_gate(s, value, g->word) == CUDA_SUCCESS ? 0 : VHQ_NO_GATE;
+}
+
+CUdeviceptr gate_word(struct shim_context *ctx)
+{
+    struct gate *g = atomic_load_explicit(&ctx->gate, memory_order_acquire);
+    return g && !gate_stale(g) ? g->word : 0;
+}
+
+CUdeviceptr gate_word_now(struct shim_context *ctx, uint32_t level)
+{
+    struct gate *g = atomic_load_explicit(&ctx->gate, memory_order_acquire);
+    bool open = g && atomic_load(&ctx->gates) && level == g->level && !mixed();
+    return open ? gate_word(ctx) : 0;
 }
 
 bool gate_closed(const struct shim_context *ctx)

@@ -25,6 +25,12 @@ int gate_write(void *user, struct vhq *q, void *stream, uint32_t value);
 /* Makes the context's gates, tells when they may be used, and when no longer. In the client's thread,
  * every 10 ms, and once while the context is being made known. */
 void gate_look(struct shim_context *ctx);
+/* Gates are asked for, and nothing speaks against them. */
+bool gate_wanted(const struct shim_context *ctx);
+/* Where the GPU finds the hold word of the context's gates; 0: it does not. */
+CUdeviceptr gate_word(struct shim_context *ctx);
+/* The same for a gate in what is about to go into a stream of this level; 0: it must have none. */
+CUdeviceptr gate_word_now(struct shim_context *ctx, uint32_t level);
 /* Streams of this context may stand at a gate, now. */
 bool gate_closed(const struct shim_context *ctx);
 /* Opens what nobody else will: no driver calls, no locks. The client's thread. */

@@ -1,61 +1,15 @@
 /*
  * graph.c - launches of executable graphs. A launch is one command. The launches of one exec follow
  * each other wherever they are made, and its destruction follows them all: a fence per exec, as
- * events have one per record. Updates of an exec drain (api.def).
+ * events have one per record. How execs are made and changed is in graph_exec.c.
  */
 #include "shim/call.h"
 #include "shim/capture.h"
 #include "shim/drain.h"
-#include "shim/estimate.h"
+#include "shim/exec.h"
 #include "shim/graph.h"
-#include "shim/pool.h"
-#include "shim/table.h"
+#include "shim/graph_copy.h"
 #include "vhq/bite.h"
-
-struct exec {
-    struct table_node node; /* by CUgraphExec */
-    _Atomic uint32_t locked;
-    struct vhq_fence *fence; /* latest launch */
-    struct shim_context *ctx;
-    _Atomic bool launched; /* the driver has accepted one launch */
-    struct estimate estimate;
-    void *free_next;
-};
-TABLE(execs, 1024);
-POOL(exec_pool, struct exec, free_next);
-static pthread_mutex_t adding = PTHREAD_MUTEX_INITIALIZER;
-
-static struct exec *exec_find(CUgraphExec handle)
-{
-    return handle ? (struct exec *)(void *)table_find(&execs, handle) : NULL;
-}
-
-static struct exec *exec_of(CUgraphExec handle)
-{
-    struct exec *e = exec_find(handle);
-    if (e || !handle)
-        return e;
-    pthread_mutex_lock(&adding);
-    e = exec_find(handle);
-    if (!e && (e = pool_get(&exec_pool)) != NULL) {
-        e->fence = NULL;
-        atomic_store(&e->launched, false);
-        estimate_reset(&e->estimate);
-        table_insert(&execs, &e->node, handle);
-    }
-    pthread_mutex_unlock(&adding);
-    return e;
-}
-
-static struct vhq_fence *exec_swap(struct exec *e, struct vhq_fence *fence)
-{
-    while (atomic_exchange_explicit(&e->locked, 1, memory_order_acquire))
-        ;
-    struct vhq_fence *old = e->fence;
-    e->fence = fence;
-    atomic_store_explicit(&e->locked, 0, memory_order_release);
-    return old;
-}
 
 /* ---- nodes with events --------------------------------------------------------------------- */
 
@@ -110,21 +64,41 @@ struct graph_call {
     CUstream stream;
     CUgraphExec handle;
     struct exec *exec;
-    struct shim_context *ctx;
+    struct shim_context *ctx;    /* of the stream */
+    struct shim_context *sample; /* the same, where launches may be timed */
+    uint32_t level;
     bool upload;
 };
 
-static int graph_run(void *payload)
+static CUresult graph_launch(const struct graph_call *a, CUgraphExec handle)
 {
-    struct graph_call *a = payload;
-    if (a->upload)
-        return (int)REAL(cuGraphUpload)(a->handle, a->stream);
-    struct sample *sample = a->ctx ? estimate_begin(&a->exec->estimate, a->ctx, a->stream) : NULL;
-    CUresult r = REAL(cuGraphLaunch)(a->handle, a->stream);
+    struct sample *sample =
+        a->sample ? estimate_begin(&a->exec->estimate, a->sample, a->stream) : NULL;
+    CUresult r = REAL(cuGraphLaunch)(handle, a->stream);
     estimate_end(sample, a->stream);
     if (r == CUDA_SUCCESS && a->exec)
         atomic_store_explicit(&a->exec->launched, true, memory_order_relaxed);
-    return (int)r;
+    return r;
+}
+
+static CUresult copy_launch(const struct graph_call *a, struct graph_copy *copy, CUgraphExec chosen)
+{
+    CUresult r = graph_copy_before(copy, chosen, a->stream);
+    if (r == CUDA_SUCCESS)
+        r = graph_launch(a, chosen);
+    if (r == CUDA_SUCCESS)
+        graph_copy_after(copy, chosen, a->stream);
+    return r;
+}
+
+static int graph_run(void *payload)
+{
+    const struct graph_call *a = payload;
+    struct graph_copy *copy = a->exec ? a->exec->copy : NULL;
+    CUgraphExec chosen = copy ? graph_copy_choose(copy, a->handle, a->ctx, a->level) : a->handle;
+    if (a->upload)
+        return (int)REAL(cuGraphUpload)(chosen, a->stream);
+    return (int)(copy ? copy_launch(a, copy, chosen) : graph_launch(a, chosen));
 }
 
 /* The first launch goes inline: it is where the driver finds what is wrong with a graph. */
@@ -150,13 +124,13 @@ static CUresult graph_submit(struct graph_call *a, bool ptds)
     bool events = atomic_load_explicit(&event_nodes, memory_order_relaxed);
     if (unlikely(events))
         drain_all(call_boost(s));
-    if (!s->per_thread)
-        a->ctx = s->ctx;
-    a->exec->ctx = s->ctx;
+    a->ctx = a->exec->ctx = s->ctx;
+    a->sample = s->per_thread ? NULL : s->ctx;
+    a->level = s->level;
     c.req.signals = vhq_fence_new();
     c.req.after = exec_swap(a->exec, c.req.signals);
     c.req.flags = kernel | (c.req.signals && !events ? graph_flags(a) : VHQ_MUST_INLINE);
-    c.req.est_ns = estimate_ns(&a->exec->estimate);
+    c.req.est_ns = exec_estimate_ns(a->exec);
     CUresult r = call_on(&c, s);
     vhq_fence_put(c.req.after);
     return r;
@@ -181,7 +155,7 @@ GRAPH_CALL(cuGraphUpload, true)
 /* Buffered launches use what is known of the graph until they have run. */
 static void destroy_drop(void *payload)
 {
-    pool_put(&exec_pool, ((struct graph_call *)payload)->exec);
+    exec_put(((struct graph_call *)payload)->exec);
 }
 
 static int destroy_run(void *payload)
@@ -211,12 +185,12 @@ EXPORT CUresult cuGraphExecDestroy(CUgraphExec hGraphExec)
         return REAL(cuGraphExecDestroy)(hGraphExec);
     struct vhq_fence *fence = exec_swap(e, NULL);
     bool pending = fence && !vhq_fence_submitted(fence) && !BITE(exec_destroy_early);
-    table_remove(&execs, &e->node);
+    exec_remove(e);
     if (pending)
         destroy_later(e, hGraphExec, fence);
     vhq_fence_put(fence);
     if (pending)
         return CUDA_SUCCESS;
-    pool_put(&exec_pool, e);
+    exec_put(e);
     return REAL(cuGraphExecDestroy)(hGraphExec);
 }

@@ -9,7 +9,6 @@
 #include "shim/call.h"
 #include "shim/estimate.h"
 #include "shim/function.h"
-#include "shim/profile.h"
 #include "shim/traced.h"
 #include "vhq/bite.h"
 
@@ -103,9 +102,7 @@ static int launch_now(void *args)
     CUresult r = driver_launch_sampled(l, l->config ? &config : NULL);
     if (r == CUDA_SUCCESS && l->known) {
         function_shape_add(l->known, l->shape);
-        if (unlikely(!atomic_load_explicit(&l->known->seeded, memory_order_relaxed)) &&
-            !atomic_exchange(&l->known->seeded, true))
-            profile_seed(l->known, l->function, l->ctx->gpu);
+        function_seed(l->known, l->function, l->ctx->gpu);
     }
     return (int)r;
 }

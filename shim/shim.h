@@ -6,8 +6,8 @@
  * thunk_<arch>.S             drain thunks: drain, then tail-jump to the driver
  * config.c, log.c            environment and messages
  * process.c                  start, fork, exit
- * context.c, stream.c, event.c, launch.c, copy.c, memory.c, memop.c, host.c, graph.c, capture.c,
- * module.c, query.c          typed wrappers, one file per kind of call
+ * context.c, stream.c, event.c, launch.c, copy.c, memory.c, memop.c, host.c, graph.c,
+ * graph_exec.c, capture.c, module.c, query.c   typed wrappers, one file per kind of call
  * estimate.c                 how long does a function run
  * traced.c                   calls as records of a trace, and what the device took for them
  */
@@ -73,6 +73,7 @@ enum { CUTIN_LEVEL_BE = 0, CUTIN_LEVEL_RT = 3, CUTIN_LEVELS = 4 };
 enum stream_priority_mode { STREAM_PRIORITY_FLAT, STREAM_PRIORITY_INHERIT, STREAM_PRIORITY_HINT };
 enum profile_mode { PROFILE_ON, PROFILE_OFF };
 enum gates_mode { GATES_AUTO, GATES_ON, GATES_OFF };
+enum graph_gates_mode { GRAPH_GATES_ON, GRAPH_GATES_OFF };
 enum trace_keep { TRACE_KEEP_NEWEST, TRACE_KEEP_FIRST };
 
 struct config {
@@ -81,6 +82,7 @@ struct config {
     enum stream_priority_mode stream_priority;
     uint32_t weight, budget_us, depth, queue;
     enum gates_mode gates;
+    enum graph_gates_mode graph_gates;
     uint32_t linger_us, max_hold_ms, deadline_ms;
     enum profile_mode profile;
     char socket[108]; /* "" = none */

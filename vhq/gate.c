@@ -13,11 +13,7 @@
  */
 #include "vhq/internal.h"
 
-enum {
-    PART = 2,           /* of the budget, between two gates */
-    ALONE_NS = 1000000, /* between two gates with nobody above */
-    SPACING_NS = 5000,  /* never less */
-};
+enum { ALONE_NS = 1000000 /* between two gates with nobody above */ };
 
 bool gate_used(const struct vhq_set *s)
 {
@@ -32,9 +28,9 @@ bool gate_deep(const struct vhq *q)
 static uint64_t gate_spacing(const struct vhq_set *s)
 {
     uint32_t streams = peek(s->flying_count);
-    uint64_t ns = cap_contended(s) ? peek(s->budget_us) * NS_PER_US / PART : ALONE_NS;
+    uint64_t ns = cap_contended(s) ? peek(s->budget_us) * NS_PER_US / VHQ_GATE_PART : ALONE_NS;
     ns /= streams > 1 ? streams : 1;
-    return ns > SPACING_NS ? ns : SPACING_NS;
+    return ns > VHQ_GATE_LEAST_NS ? ns : VHQ_GATE_LEAST_NS;
 }
 
 void gate_after(struct vhq *q, uint32_t est_ns)

@@ -92,6 +92,8 @@ struct vhq_config {
 #define VHQ_DEFAULT_QUEUE     4096
 #define VHQ_UNKNOWN_NS        20000 /* estimate of a command nothing is known about */
 #define VHQ_NO_GATE           (-1)  /* see vhq_ops.gate */
+#define VHQ_GATE_PART         2     /* of the budget, as estimated work between two gates ... */
+#define VHQ_GATE_LEAST_NS     5000  /* ... and never less */
 
 int vhq_set_create(const struct vhq_config *cfg, const struct vhq_ops *ops, void *user,
                    struct vhq_set **out);

@@ -1,0 +1,298 @@
+/*
+ * program_graphs.c - a CUDA program of graphs, for graph_gates.c: `program_graphs MODE`.
+ *
+ * loop:     launches a graph of many kernels, until SIGTERM.
+ * memory:   the same, and the graph allocates memory: no copy of it may be made.
+ * change:   changes the executable graph in every way that CUDA has, between launches; then waits
+ *           for SIGTERM.
+ * levels:   as loop, with a stream of another priority beside.
+ *
+ * Prints "right" in the end if the kernels, whose order shows, have done what they should.
+ */
+#include "examples/common.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { ELEMENTS = 256, KERNELS = 1000, INSIDE = 12, CHANGED = 60, KERNEL_NS = 20000 };
+
+struct kernel {
+    uint32_t a, b;
+    bool off;
+};
+
+/* A chain, and what is in its last node. */
+struct chain {
+    CUgraph graph;
+    CUgraphNode node[KERNELS];
+    struct kernel kernel[KERNELS], inside[INSIDE];
+    int count;
+    bool child; /* the last node is a graph */
+};
+
+static struct gpu gpu;
+static CUstream stream, other;
+static CUdeviceptr x;
+static uint32_t model = 1;
+
+/* ---- graphs ---------------------------------------------------------------------------------- */
+
+struct arguments {
+    uint64_t x, ns;
+    uint32_t a, b, n;
+    void *params[5];
+};
+
+static CUDA_KERNEL_NODE_PARAMS node_of(const struct kernel *k, struct arguments *p)
+{
+    *p = (struct arguments){.x = x, .ns = KERNEL_NS, .a = k->a, .b = k->b, .n = ELEMENTS};
+    void *params[] = {&p->x, &p->a, &p->b, &p->n, &p->ns};
+    memcpy(p->params, params, sizeof(params));
+    return (CUDA_KERNEL_NODE_PARAMS){.func = gpu.mix_spin,
+                                     .gridDimX = 1,
+                                     .gridDimY = 1,
+                                     .gridDimZ = 1,
+                                     .blockDimX = 256,
+                                     .blockDimY = 1,
+                                     .blockDimZ = 1,
+                                     .kernelParams = p->params};
+}
+
+static CUgraphNode add(CUgraph graph, const CUgraphNode *after, const struct kernel *k)
+{
+    struct arguments arguments;
+    CUDA_KERNEL_NODE_PARAMS p = node_of(k, &arguments);
+    CUgraphNode node;
+
+    CHECK(cuGraphAddKernelNode(&node, graph, after, after != NULL, &p));
+    return node;
+}
+
+static CUgraph inside_make(const struct kernel *kernels)
+{
+    CUgraph graph;
+    CUgraphNode node;
+
+    CHECK(cuGraphCreate(&graph, 0));
+    for (int i = 0; i < INSIDE; i++)
+        node = add(graph, i ? &node : NULL, &kernels[i]);
+    return graph;
+}
+
+static void chain_draw(struct chain *c, uint32_t salt)
+{
+    for (int i = 0; i < c->count; i++)
+        c->kernel[i] = (struct kernel){mix_a((uint64_t)i + salt), mix_b((uint64_t)i + salt), false};
+    for (int i = 0; i < INSIDE; i++)
+        c->inside[i] =
+            (struct kernel){mix_a((uint64_t)i * 3 + salt), mix_b((uint64_t)i * 5 + salt), false};
+}
+
+static void chain_make(struct chain *c)
+{
+    CHECK(cuGraphCreate(&c->graph, 0));
+    for (int i = 0; i < c->count; i++) {
+        const CUgraphNode *after = i ? &c->node[i - 1] : NULL;
+        CUgraph inside;
+        if (i < c->count - 1 || !c->child) {
+            c->node[i] = add(c->graph, after, &c->kernel[i]);
+            continue;
+        }
+        inside = inside_make(c->inside);
+        CHECK(cuGraphAddChildGraphNode(&c->node[i], c->graph, after, after != NULL, inside));
+        CHECK(cuGraphDestroy(inside));
+    }
+}
+
+static void kernel_model(const struct kernel *k)
+{
+    if (!k->off)
+        model = model * k->a + k->b;
+}
+
+static void chain_model(const struct chain *c)
+{
+    for (int i = 0; i < c->count - c->child; i++)
+        kernel_model(&c->kernel[i]);
+    for (int i = 0; c->child && i < INSIDE; i++)
+        kernel_model(&c->inside[i]);
+}
+
+/* ---- running --------------------------------------------------------------------------------- */
+
+static void launch(CUgraphExec exec, CUstream s, const struct chain *c)
+{
+    CHECK(cuGraphLaunch(exec, s));
+    chain_model(c);
+}
+
+static void compare(const char *after)
+{
+    uint32_t words[ELEMENTS];
+
+    CHECK(cuCtxSynchronize());
+    CHECK(cuMemcpyDtoH(words, x, sizeof(words)));
+    for (int i = 0; i < ELEMENTS; i++)
+        if (words[i] != model) {
+            printf("wrong after %s: %u, not %u\n", after, words[i], model);
+            exit(EXIT_FAILURE);
+        }
+}
+
+/* What a kernel takes is known when the graph is made. */
+static void warm_up(void)
+{
+    const struct kernel nothing = {1, 0, false};
+    struct arguments p;
+
+    for (int i = 0; i < 8; i++) {
+        (void)node_of(&nothing, &p);
+        CHECK(cuLaunchKernel(gpu.mix_spin, 1, 1, 1, 256, 1, 1, 0, stream, p.params, NULL));
+        CHECK(cuStreamSynchronize(stream));
+    }
+}
+
+/* Beside the chain. */
+static void memory_add(CUgraph graph)
+{
+    CUDA_MEM_ALLOC_NODE_PARAMS p = {
+        .poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                      .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}},
+        .bytesize = 4096};
+    CUgraphNode made, gone;
+
+    CHECK(cuGraphAddMemAllocNode(&made, graph, NULL, 0, &p));
+    CHECK(cuGraphAddMemFreeNode(&gone, graph, &made, 1, p.dptr));
+}
+
+static void loop(bool memory)
+{
+    static struct chain c = {.count = KERNELS};
+    CUgraphExec exec;
+
+    chain_draw(&c, 0);
+    chain_make(&c);
+    if (memory)
+        memory_add(c.graph);
+    CHECK(cuGraphInstantiate(&exec, c.graph, 0));
+    printf("ready\n");
+    fflush(stdout);
+    while (!stopped) {
+        launch(exec, stream, &c);
+        launch(exec, stream, &c);
+        CHECK(cuStreamSynchronize(stream));
+    }
+    compare("launches");
+    CHECK(cuGraphExecDestroy(exec));
+}
+
+static void set_kernel(CUgraphExec exec, struct chain *c, int i, uint32_t salt)
+{
+    struct arguments arguments;
+
+    c->kernel[i] = (struct kernel){mix_a(salt), mix_b(salt), c->kernel[i].off};
+    CUDA_KERNEL_NODE_PARAMS p = node_of(&c->kernel[i], &arguments);
+    CHECK(cuGraphExecKernelNodeSetParams(exec, c->node[i], &p));
+}
+
+static size_t nodes_of(CUgraph graph)
+{
+    size_t count = 0;
+
+    CHECK(cuGraphGetNodes(graph, NULL, &count));
+    return count;
+}
+
+static void change(void)
+{
+    static struct chain c = {.count = CHANGED, .child = true},
+                        d = {.count = CHANGED, .child = true}, longer = {.count = CHANGED + 1};
+    CUgraphExecUpdateResultInfo info;
+    CUgraph inside;
+    CUgraphExec exec;
+
+    chain_draw(&c, 0);
+    chain_make(&c);
+    CHECK(cuGraphInstantiate(&exec, c.graph, 0));
+    CHECK(cuGraphUpload(exec, stream));
+    launch(exec, stream, &c);
+    launch(exec, other, &c);
+    launch(exec, stream, &c);
+    compare("launches in two streams");
+    if (nodes_of(c.graph) != CHANGED) {
+        printf("the graph was changed\n");
+        exit(EXIT_FAILURE);
+    }
+    for (uint32_t i = 0; i < 20; i++) {
+        launch(exec, stream, &c);
+        set_kernel(exec, &c, (int)(7 * i % (CHANGED - 1)), i);
+        launch(exec, other, &c);
+    }
+    compare("new parameters");
+    c.kernel[5].off = true;
+    CHECK(cuGraphNodeSetEnabled(exec, c.node[5], 0));
+    launch(exec, stream, &c);
+    c.kernel[5].off = false;
+    CHECK(cuGraphNodeSetEnabled(exec, c.node[5], 1));
+    launch(exec, stream, &c);
+    compare("a node was off");
+    chain_draw(&d, 17);
+    memcpy(c.inside, d.inside, sizeof(c.inside));
+    inside = inside_make(c.inside);
+    CHECK(cuGraphExecChildGraphNodeSetParams(exec, c.node[CHANGED - 1], inside));
+    CHECK(cuGraphDestroy(inside));
+    launch(exec, stream, &c);
+    compare("another graph inside");
+    chain_make(&d);
+    launch(exec, stream, &c);
+    CHECK(cuGraphExecUpdate(exec, d.graph, &info));
+    memcpy(c.kernel, d.kernel, sizeof(c.kernel));
+    memcpy(c.inside, d.inside, sizeof(c.inside));
+    CHECK(cuGraphDestroy(d.graph));
+    launch(exec, stream, &c);
+    set_kernel(exec, &c, 11, 4711);
+    launch(exec, other, &c);
+    compare("another graph");
+    chain_draw(&longer, 3);
+    chain_make(&longer);
+    if (cuGraphExecUpdate(exec, longer.graph, &info) == CUDA_SUCCESS) {
+        printf("another shape was accepted\n");
+        exit(EXIT_FAILURE);
+    }
+    launch(exec, stream, &c);
+    compare("a shape that was refused");
+    CHECK(cuGraphDestroy(c.graph));
+    launch(exec, stream, &c);
+    launch(exec, other, &c);
+    CHECK(cuGraphExecDestroy(exec));
+    compare("the end of it");
+    printf("changed\n");
+    fflush(stdout);
+    while (!stopped)
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+}
+
+int main(int argc, char **argv)
+{
+    const char *mode = argc > 1 ? argv[1] : "";
+    int least, greatest;
+
+    stop_on_signals();
+    gpu_open(&gpu);
+    CHECK(cuCtxGetStreamPriorityRange(&least, &greatest));
+    CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CHECK(cuStreamCreateWithPriority(&other, CU_STREAM_NON_BLOCKING,
+                                     strcmp(mode, "levels") == 0 ? greatest : least));
+    CHECK(cuMemAlloc(&x, ELEMENTS * sizeof(uint32_t)));
+    CHECK(cuMemsetD32(x, 1, ELEMENTS));
+    warm_up();
+    if (strcmp(mode, "change") == 0)
+        change();
+    else
+        loop(strcmp(mode, "memory") == 0);
+    printf("right\n");
+    gpu_close(&gpu);
+    return EXIT_SUCCESS;
+}

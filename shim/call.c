@@ -43,11 +43,9 @@ static int call_queue(struct call *c, struct shim_stream *s)
             vhq_fence_cancel(c->req.signals);
         return error;
     }
-    if (!c->run || c->req.bytes > vhq_max_payload() || s->per_thread || config_get()->inline_only ||
-        context_handle() != s->ctx->handle)
+    if (!c->run || c->req.bytes > vhq_max_payload() || s->per_thread || config_get()->inline_only)
         c->req.flags |= VHQ_MUST_INLINE;
-    if (c->req.flags & VHQ_MUST_INLINE)
-        c->req.boost = c->req.boost || call_boost(s);
+    c->req.boost = c->req.boost || call_boost(s);
     struct vhq_cmd *cmd;
     int result = 0;
     if (vhq_begin(s->q, &c->req, &cmd) == VHQ_BUFFER)
@@ -96,11 +94,33 @@ static CUresult call_go(struct call *c, struct shim_stream *s)
     CUresult r = call_make(c, s);
     if (unlikely(r != CUDA_SUCCESS))
         return context_answer(s->ctx, r);
-    c->epoch = schedule_end(s, before);
-    if (c->req.flags & CALL_KERNEL)
-        atomic_fetch_add_explicit(&s->kernels, 1, memory_order_relaxed);
+    c->epoch = schedule_end(s, before, c->req.flags & CALL_KERNEL);
     if (c->req.flags & CALL_WAITS)
         schedule_complete(s, c->epoch);
+    return r;
+}
+
+bool call_direct(const struct shim_stream *s)
+{
+    return s && !s->q && s->tracked && !trace_on() && !capture_any() &&
+           (!s->ctx->set || vhq_set_idle(s->ctx->set));
+}
+
+uint64_t call_direct_begin(struct shim_stream *s)
+{
+    call_thread_level = s->level;
+    uint64_t before = atomic_load_explicit(&s->epoch, memory_order_relaxed);
+    schedule_begin(s);
+    return before;
+}
+
+CUresult call_direct_end(struct shim_stream *s, uint64_t *epoch, uint32_t flags, CUresult r)
+{
+    if (unlikely(r != CUDA_SUCCESS)) {
+        *epoch = 0;
+        return context_answer(s->ctx, r);
+    }
+    *epoch = schedule_end(s, *epoch, flags & CALL_KERNEL);
     return r;
 }
 

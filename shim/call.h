@@ -34,6 +34,13 @@ bool call_native(void);
 /* Set in a thread while it runs a host function of the application. */
 extern _Thread_local unsigned call_in_callback;
 
+/* Most calls of real-time work need no struct call: the stream has no queue, nothing of the process is
+ * buffered, and nobody asks for a record of the call. Such a call goes to the driver at once, between
+ * begin and end. `epoch` is what begin said, and then what schedule_end said, 0 after an error. */
+bool call_direct(const struct shim_stream *s);
+uint64_t call_direct_begin(struct shim_stream *s);
+CUresult call_direct_end(struct shim_stream *s, uint64_t *epoch, uint32_t flags, CUresult r);
+
 /* Make the call on its stream; `s` may be NULL (pass-through). */
 CUresult call_on(struct call *c, struct shim_stream *s);
 

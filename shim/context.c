@@ -249,7 +249,15 @@ CUresult context_answer(struct shim_context *ctx, CUresult r)
     return error ? (CUresult)error : r;
 }
 
+/* The dispatcher has this context current: a call from within another one is made as it was asked for. */
+static bool context_may_buffer(void *user)
+{
+    const struct shim_context *ctx = user;
+    return context_handle() == ctx->handle;
+}
+
 static const struct vhq_ops ops = {.thread_start = dispatcher_start,
+                                   .may_buffer = context_may_buffer,
                                    .mark = mark_write,
                                    .gate = gate_write,
                                    .poll = mark_poll,

@@ -228,15 +228,34 @@ static CUresult record_straight(struct call *c, struct shim_stream *s, struct sh
     return r;
 }
 
+/* Nobody waits for the record before, and none went into a graph. */
+static bool record_direct(const struct shim_event *ev, const struct shim_stream *s)
+{
+    return ev && call_direct(s) && !atomic_load_explicit(&ev->fence, memory_order_relaxed) &&
+           !atomic_load_explicit(&ev->captured, memory_order_relaxed);
+}
+
+static void record_note(struct shim_event *ev, struct shim_stream *s, uint64_t epoch)
+{
+    atomic_store_explicit(&ev->epoch, epoch, memory_order_relaxed);
+    atomic_store_explicit(&ev->stream, s, memory_order_release);
+}
+
 static CUresult event_record(CUevent event, CUstream stream, unsigned flags, bool ptds)
 {
+    struct shim_stream *s = call_stream(&stream, ptds);
+    struct shim_event *ev = s ? event_find(event) : NULL;
+    if (likely(!flags) && record_direct(ev, s)) {
+        uint64_t epoch = call_direct_begin(s);
+        CUresult r = call_direct_end(s, &epoch, 0, REAL(cuEventRecord)(event, stream));
+        record_note(ev, s, epoch);
+        return r;
+    }
     struct record a = {.stream = stream, .event = event, .flags = flags};
     struct call c = {.now = record_run,
                      .run = record_run,
                      .args = &a,
                      .req = {.bytes = sizeof a, .flags = VHQ_FREE}};
-    struct shim_stream *s = call_stream(&a.stream, ptds);
-    struct shim_event *ev = s ? event_find(event) : NULL;
     if (unlikely(flags)) /* external: in a capture, a node that records */
         graph_event_node();
     if (!ev)
@@ -249,8 +268,7 @@ static CUresult event_record(CUevent event, CUstream stream, unsigned flags, boo
     if (record_refusable(&a, ev, s))
         c.req.flags |= VHQ_MUST_INLINE;
     CUresult r = s->q ? record_queued(&c, s, ev) : record_straight(&c, s, ev);
-    atomic_store_explicit(&ev->epoch, c.epoch, memory_order_relaxed);
-    atomic_store_explicit(&ev->stream, s, memory_order_release);
+    record_note(ev, s, c.epoch);
     return r;
 }
 

@@ -45,20 +45,22 @@ static uint64_t pending(struct shim_stream *s)
 {
     uint64_t complete = atomic_load(&s->complete), epoch = atomic_load(&s->epoch);
     bool busy = atomic_load_explicit(&s->busy, memory_order_relaxed);
-    return busy && epoch > complete ? epoch - complete : 0;
+    int32_t calls = (int32_t)(EPOCH_CALLS(epoch) - EPOCH_CALLS(complete));
+    return busy && calls > 0 ? (uint64_t)calls : 0;
 }
 
 static void publish_stream(struct shim_stream *s, struct page_counters *c)
 {
     struct stream_figures *before = &s->published;
-    struct stream_figures now = {.kernels =
-                                     atomic_load_explicit(&s->kernels, memory_order_relaxed)};
-    add(&c->kernels, now.kernels, before->kernels);
+    uint64_t epoch = atomic_load(&s->epoch);
+    struct stream_figures now = {.kernels = EPOCH_KERNELS(epoch)};
+    add(&c->kernels, now.kernels - before->kernels, 0);
     if (s->direct) {
-        now.calls = atomic_load(&s->epoch);
+        now.calls = EPOCH_CALLS(epoch);
         now.pending = pending(s);
-        add(&c->submitted, now.calls, before->calls);
-        add(&c->inlined, now.calls, before->calls);
+        uint32_t calls = now.calls - before->calls;
+        add(&c->submitted, calls, 0);
+        add(&c->inlined, calls, 0);
         add(&c->in_flight, now.pending, before->pending);
     }
     *before = now;

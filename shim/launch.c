@@ -363,11 +363,10 @@ static void launch_describe(struct launch *l, const struct shim_stream *s, struc
     l->who = (struct traced_who){s->id, r->name, r->kernel.op, (uint16_t)s->level};
 }
 
-static CUresult launch_submit(struct launch *l, bool ptds)
+static CUresult launch_submit(struct launch *l, struct shim_stream *s)
 {
     struct call c = {
         .now = launch_now, .pack = launch_pack, .args = l, .req = {.flags = CALL_KERNEL}};
-    struct shim_stream *s = call_stream(&l->stream, ptds);
     struct trace_record record;
     if (s && trace_on()) {
         launch_describe(l, s, &record);
@@ -387,25 +386,44 @@ static CUresult launch_submit(struct launch *l, bool ptds)
     .block = {blockDimX, blockDimY, blockDimZ}, .shared = sharedMemBytes, .kind = (kind_),         \
     .params = kernelParams
 
+/* Most launches of real-time work: nothing of them is kept, so nothing is written down. */
+static inline CUresult launch_plain(LAUNCH_PARAMS, void **extra, bool ptds)
+{
+    struct shim_stream *s = call_stream(&hStream, ptds);
+    if (call_direct(s)) {
+        uint64_t epoch = call_direct_begin(s);
+        return call_direct_end(s, &epoch, CALL_KERNEL,
+                               REAL(cuLaunchKernel)(f, gridDimX, gridDimY, gridDimZ, blockDimX,
+                                                    blockDimY, blockDimZ, sharedMemBytes, hStream,
+                                                    kernelParams, extra));
+    }
+    struct launch l = {LAUNCH_ARGS(LAUNCH_PLAIN), .extra = extra};
+    return launch_submit(&l, s);
+}
 EXPORT CUresult cuLaunchKernel(LAUNCH_PARAMS, void **extra)
 {
-    struct launch l = {LAUNCH_ARGS(LAUNCH_PLAIN), .extra = extra};
-    return launch_submit(&l, false);
+    return launch_plain(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ,
+                        sharedMemBytes, hStream, kernelParams, extra, false);
 }
 EXPORT CUresult cuLaunchKernel_ptsz(LAUNCH_PARAMS, void **extra)
 {
-    struct launch l = {LAUNCH_ARGS(LAUNCH_PLAIN), .extra = extra};
-    return launch_submit(&l, true);
+    return launch_plain(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ,
+                        sharedMemBytes, hStream, kernelParams, extra, true);
+}
+static CUresult launch_cooperative(struct launch *l, bool ptds)
+{
+    struct shim_stream *s = call_stream(&l->stream, ptds);
+    return launch_submit(l, s);
 }
 EXPORT CUresult cuLaunchCooperativeKernel(LAUNCH_PARAMS)
 {
     struct launch l = {LAUNCH_ARGS(LAUNCH_COOPERATIVE)};
-    return launch_submit(&l, false);
+    return launch_cooperative(&l, false);
 }
 EXPORT CUresult cuLaunchCooperativeKernel_ptsz(LAUNCH_PARAMS)
 {
     struct launch l = {LAUNCH_ARGS(LAUNCH_COOPERATIVE)};
-    return launch_submit(&l, true);
+    return launch_cooperative(&l, true);
 }
 
 static CUresult launch_ex(const CUlaunchConfig *config, CUfunction f, void **params, void **extra,
@@ -413,7 +431,9 @@ static CUresult launch_ex(const CUlaunchConfig *config, CUfunction f, void **par
 {
     if (!config)
         return REAL(cuLaunchKernelEx)(config, f, params, extra);
-    struct launch l = {.stream = config->hStream,
+    CUstream stream = config->hStream;
+    struct shim_stream *s = call_stream(&stream, ptds);
+    struct launch l = {.stream = stream,
                        .function = f,
                        .grid = {config->gridDimX, config->gridDimY, config->gridDimZ},
                        .block = {config->blockDimX, config->blockDimY, config->blockDimZ},
@@ -422,7 +442,7 @@ static CUresult launch_ex(const CUlaunchConfig *config, CUfunction f, void **par
                        .config = config,
                        .params = params,
                        .extra = extra};
-    return launch_submit(&l, ptds);
+    return launch_submit(&l, s);
 }
 EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **kernelParams,
                                  void **extra)

@@ -66,7 +66,8 @@ static CUresult memop_seen(const struct shim_stream *s, uint64_t bits, CUresult 
     {                                                                                              \
         struct sym##_args a = {.stream = stream, .addr = addr, .value = value, .flags = flags};    \
         uint64_t bit = memop_bit(kind, v1, flags);                                                 \
-        OP_CALL(sym, sym##_run)                                                                    \
+        struct shim_stream *s = call_stream(&a.stream, ptds);                                      \
+        OP_CALL(sym)                                                                               \
         uint32_t bite = (kind) < WAIT_32 ? BITE_OVERTAKES(memop_overtakes) : 0;                    \
         OP_PLAN(memop_flags(s->ctx, bit, addr, sizeof(type)) | bite, 0)                            \
         if ((kind) == WAIT_32 || (kind) == WAIT_64)                                                \

@@ -104,7 +104,7 @@ static void allocated_in(CUstream stream)
 {
     struct shim_stream *s = call_native() ? NULL : stream_of(stream);
     if (s)
-        schedule_end(s, 0);
+        schedule_end(s, 0, false);
 }
 
 static CUresult alloc_async(CUdeviceptr *dptr, size_t bytes, CUstream stream, bool ptds)

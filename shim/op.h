@@ -37,10 +37,20 @@
 /* The estimate of a copy, of which a trace wants to know the bytes too. In `est`. */
 #define OP_COPY(n, on_device) (c.bytes = (n), estimate_copy_ns(n, on_device))
 
-#define OP_CALL(sym, run_)                                                                         \
-    struct call c = {                                                                              \
-        .now = run_, .run = run_, .args = &a, .req = {.bytes = sizeof a}, .name = #sym};           \
-    struct shim_stream *s = call_stream(&a.stream, ptds);
+#define OP_CALL(sym)                                                                               \
+    struct call c = {.now = sym##_run,                                                             \
+                     .run = sym##_run,                                                             \
+                     .args = &a,                                                                   \
+                     .req = {.bytes = sizeof a},                                                   \
+                     .name = #sym};
+
+/* What needs no record of the call goes at once. */
+#define OP_STREAM(sym)                                                                             \
+    struct shim_stream *s = call_stream(&a.stream, ptds);                                          \
+    if (call_direct(s)) {                                                                          \
+        uint64_t epoch = call_direct_begin(s);                                                     \
+        return call_direct_end(s, &epoch, 0, (CUresult)sym##_run(&a));                             \
+    }
 
 #define OP_PLAN(flags_, est_)                                                                      \
     if (s && s->q)                                                                                 \
@@ -50,7 +60,8 @@
 
 #define OP_BODY(sym, flags_, est_, ...)                                                            \
     struct sym##_args a = {.stream = stream, EACH(OP_INIT, __VA_ARGS__)};                          \
-    OP_CALL(sym, sym##_run)                                                                        \
+    OP_STREAM(sym)                                                                                 \
+    OP_CALL(sym)                                                                                   \
     OP_PLAN(flags_, est_)                                                                          \
     return call_on(&c, s);
 
@@ -111,7 +122,8 @@
         if (!op)                                                                                   \
             return REAL(sym)(op, stream_normal(stream, ptds));                                     \
         struct sym##_args a = {.stream = stream, .op = *op};                                       \
-        OP_CALL(sym, sym##_run)                                                                    \
+        OP_STREAM(sym)                                                                             \
+        OP_CALL(sym)                                                                               \
         OP_PLAN(flags_, est_)                                                                      \
         return call_on(&c, s);                                                                     \
     }                                                                                              \
@@ -139,7 +151,8 @@
     static CUresult sym##_call(bool ptds EACH(OP_PARAM_, __VA_ARGS__))                             \
     {                                                                                              \
         struct sym##_args a = {.ptds = ptds, EACH(OP_INIT, __VA_ARGS__)};                          \
-        OP_CALL(sym, sym##_run)                                                                    \
+        struct shim_stream *s = call_stream(&a.stream, ptds);                                      \
+        OP_CALL(sym)                                                                               \
         return call_sync(&c, s, est_, waits);                                                      \
     }                                                                                              \
     EXPORT CUresult sym(OP_COMMAS(EACH(OP_PARAM_, __VA_ARGS__)))                                   \

@@ -186,19 +186,20 @@ void schedule_begin(struct shim_stream *s)
         schedule_activate(s);
 }
 
-uint64_t schedule_end(struct shim_stream *s, uint64_t before)
+uint64_t schedule_end(struct shim_stream *s, uint64_t before, bool kernel)
 {
+    uint64_t step = kernel ? EPOCH_CALL + EPOCH_KERNEL : EPOCH_CALL;
     /* seq_cst with schedule_idle: either we see IDLE, or it sees our epoch. */
-    uint64_t epoch = atomic_fetch_add(&s->epoch, 1);
+    uint64_t epoch = atomic_fetch_add(&s->epoch, step);
     if (s->tracked && unlikely(atomic_load(&s->busy) == IDLE))
         schedule_activate(s);
-    return epoch == before ? epoch + 1 : 0;
+    return epoch == before ? epoch + step : 0;
 }
 
 void schedule_complete(struct shim_stream *s, uint64_t epoch)
 {
     uint64_t known = atomic_load_explicit(&s->complete, memory_order_relaxed);
-    while (known < epoch && !atomic_compare_exchange_weak(&s->complete, &known, epoch))
+    while ((int64_t)(epoch - known) > 0 && !atomic_compare_exchange_weak(&s->complete, &known, epoch))
         ;
     if (epoch)
         schedule_idle(s, epoch);

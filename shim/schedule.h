@@ -31,8 +31,9 @@ bool schedule_queues(uint32_t level);
  * before, and looks at `epoch` again: so one of the two notices the other, and heals it.
  */
 void schedule_begin(struct shim_stream *s);
-/* Returns the epoch that stands for this call, 0 if other calls overlapped with it. */
-uint64_t schedule_end(struct shim_stream *s, uint64_t before);
+/* The call that began with the epoch `before` was made. Returns the epoch that stands for it, 0 if
+ * other calls overlapped with it. */
+uint64_t schedule_end(struct shim_stream *s, uint64_t before, bool kernel);
 /* Everything that was submitted up to `epoch` is known complete; 0 says nothing. */
 void schedule_complete(struct shim_stream *s, uint64_t epoch);
 /* All calls of the application are known complete: what the driver still finds in the stream is the

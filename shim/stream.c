@@ -69,8 +69,8 @@ static void stream_reset(struct shim_stream *s, struct shim_context *ctx, CUstre
     atomic_store(&s->complete,
                  atomic_fetch_add(&s->epoch, 1) + 1); /* never back: events remember */
     atomic_store(&s->busy, 0);
-    s->published = (struct stream_figures){.calls = atomic_load(&s->epoch)};
-    atomic_store(&s->kernels, 0);
+    s->published = (struct stream_figures){.calls = EPOCH_CALLS(atomic_load(&s->epoch)),
+                                           .kernels = EPOCH_KERNELS(atomic_load(&s->epoch))};
     atomic_store(&s->marked, 0);
 }
 

@@ -12,8 +12,15 @@
 struct mark_ring;
 
 /* What figures.c has counted so far. */
+/* An epoch counts calls in its low half, and the kernels and graphs among them in the high one. */
+#define EPOCH_CALL       1ull
+#define EPOCH_KERNEL     (1ull << 32)
+#define EPOCH_CALLS(e)   ((uint32_t)(e))
+#define EPOCH_KERNELS(e) ((uint32_t)((e) >> 32))
+
 struct stream_figures {
-    uint64_t kernels, calls, pending;
+    uint32_t kernels, calls; /* these wrap */
+    uint64_t pending;
 };
 
 enum stream_state {
@@ -38,7 +45,6 @@ struct shim_stream {
 
     _Alignas(64) _Atomic uint64_t epoch, complete; /* stream-ordered calls (schedule.h) */
     _Atomic uint32_t busy;
-    _Atomic uint64_t kernels; /* launched by the application, graphs included */
     uint64_t looked; /* epoch at the last tick, and for how many it was so; the client's thread's */
     uint32_t quiet;
     struct stream_figures published; /* under the lock of the context */

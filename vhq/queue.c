@@ -220,7 +220,9 @@ static int begin_turn(struct vhq *q, const struct vhq_req *req)
 
 static int begin_slow(struct vhq *q, const struct vhq_req *req, struct vhq_cmd **cmd)
 {
-    bool turn = (req->flags & VHQ_MUST_INLINE) || req->bytes > MAX_PAYLOAD;
+    const struct vhq_set *s = q->set;
+    bool turn = (req->flags & VHQ_MUST_INLINE) || req->bytes > MAX_PAYLOAD ||
+                (s->ops.may_buffer && !(req->flags & VHQ_MUST_BUFFER) && !s->ops.may_buffer(s->user));
     uint32_t bytes = turn ? 0 : req->bytes;
     if (unlikely(!ring_alloc(&q->ring) || !dispatcher_start(q->set)))
         return begin_direct(q, req, cmd);

@@ -62,6 +62,9 @@ struct vhq_ops {
      * word (no memops: the shim polls pooled events). May be NULL if every vHQ has a word. Called
      * from any thread, several at once, but never after vhq_destroy returned. */
     uint32_t (*poll)(void *user, struct vhq *q, void *stream);
+    /* Asked by the calling thread before it buffers a command; false: it submits it by itself in its
+     * turn, as with VHQ_MUST_INLINE. NULL: any thread may. */
+    bool (*may_buffer)(void *user);
     /* A deferred command failed in the driver with `err`; the shim poisons the context. */
     void (*failed)(void *user, struct vhq *q, int err);
 };

@@ -171,11 +171,15 @@ uint32_t schedule_level(const struct shim_context *ctx, int priority)
     return (top * (uint32_t)above * 2 + (uint32_t)steps) / ((uint32_t)steps * 2);
 }
 
+/* Counted before it is busy: whoever finds it busy and complete takes the count away, which must be
+ * there by then. */
 static void schedule_activate(struct shim_stream *s)
 {
-    if (!busy_change(s, IDLE, BUSY))
-        return;
     client_active(s->ctx->gpu->index, s->level);
+    if (!busy_change(s, IDLE, BUSY)) {
+        client_idle(s->ctx->gpu->index, s->level);
+        return;
+    }
     if (trace_on())
         traced_cut(TRACE_CUT_IN, s);
 }

@@ -260,11 +260,9 @@ int free_event(struct model *m, int thread, int stream, uint32_t r)
     return -1;
 }
 
-/* Where streams of one process hold each other, a wait for a word is left to FLAG ops. */
 static bool words_order(const struct program *p)
 {
-    enum setting setting = program_setting(p->seed);
-    return p->forms && (setting == SETTING_DEFAULT || setting == SETTING_TINY);
+    return p->forms && program_setting(p->seed) != SETTING_NO_MEMOPS;
 }
 
 void order_after(struct model *m, int thread, int timeline, int before, uint32_t r)

@@ -56,3 +56,46 @@ Test(activity_deadline, a_real_time_process_that_gives_deadlines_can_be_held,
     ok(cutin_stream_release(s));
     rig_expect(x, rig_mixed(rig_mixed(3, 5, 7), 2, 1), s);
 }
+
+static void rig_open_with_levels(void)
+{
+    rig_open_with("CUTIN_STREAM_PRIORITY", "inherit");
+}
+
+static _Atomic bool asked_enough;
+
+static void ask(void *stream)
+{
+    while (!asked_enough)
+        cuStreamQuery(stream);
+}
+
+static bool held(CUstream stream)
+{
+    struct cutin_stream_state state = {.size = sizeof state};
+    ok(cutin_stream_state(stream, &state));
+    return state.held != 0;
+}
+
+/* One thread begins while another finds complete what was before: whatever the two do to the count of
+ * activity, none of it is left over. */
+Test(activity_levels, a_stream_that_ends_while_it_begins_leaves_no_hold_behind,
+     .init = rig_open_with_levels, .fini = rig_close)
+{
+    CUstream above, below = rig_stream();
+    int least, greatest;
+    CUevent e;
+    ok(cuCtxGetStreamPriorityRange(&least, &greatest));
+    ok(cuStreamCreateWithPriority(&above, CU_STREAM_NON_BLOCKING, greatest));
+    ok(cuEventCreate(&e, CU_EVENT_DISABLE_TIMING));
+    struct rig_thread t = {0};
+    rig_start(&t, ask, above);
+    for (int i = 0; i < 500000; i++)
+        ok(cuEventRecord(e, above));
+    asked_enough = true;
+    rig_join(&t);
+    ok(cuStreamSynchronize(above));
+    for (int i = 0; i < 500 && held(below); i++)
+        rig_nap();
+    cr_assert(!held(below));
+}

@@ -57,3 +57,27 @@ Test(latency, json_has_every_key)
     json_decref(root);
     process_free(p);
 }
+
+Test(latency, a_graph_has_a_length_and_shares_of_it)
+{
+    static const char *const modes[] = {"native", "ungated", "cutin"};
+    struct process *p = process_run((const char *[]){CUTIN, "latency", "--sim", "--samples", "20",
+                                                     "--be-graph", "100", "--be-kernel-us", "20",
+                                                     "--solo-ms", "50", "--json", NULL},
+                                    NULL, 80);
+    json_error_t error;
+    json_t *root;
+
+    cr_assert_eq(p->status, 0, "status %d, %s", p->status, process_err(p));
+    root = json_loads(process_out(p), 0, &error);
+    cr_assert_not_null(root, "%s in %s", error.text, process_out(p));
+    for (int m = 0; m < 3; m++)
+        is_number(root, "graph", "added_p99_share", modes[m]);
+    cr_expect_eq(json_integer_value(get(root, "graph.kernels")), 100);
+    cr_expect_geq(json_number_value(get(root, "graph.length_us")), 100 * 20);
+    cr_expect_eq(json_integer_value(get(root, "modes.ungated.samples")), 20);
+    cr_expect_str_eq(json_string_value(get(root, "be.checksum")), "identical");
+    cr_expect_gt(json_number_value(get(root, "be.gate_us")), 0);
+    json_decref(root);
+    process_free(p);
+}

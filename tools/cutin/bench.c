@@ -107,7 +107,18 @@ static void nap(void)
 /* Whose processes a mode uses. */
 static int side_of(int mode)
 {
-    return mode == BENCH_CUTIN ? BENCH_CUTIN : BENCH_NATIVE;
+    return mode == BENCH_CUTIN || mode == BENCH_UNGATED ? BENCH_CUTIN : BENCH_NATIVE;
+}
+
+static bool under_cutin(const struct bench *b)
+{
+    return wanted(b, BENCH_CUTIN) || wanted(b, BENCH_UNGATED);
+}
+
+/* One launch of best effort. */
+static uint64_t unit_us(const struct bench_plan *p)
+{
+    return (uint64_t)p->be_kernel_us * (p->be_graph ? p->be_graph : 1);
 }
 
 /* ---- best effort --------------------------------------------------------------------------- */
@@ -134,7 +145,7 @@ static int be_stop(struct bench *b, struct worker *be, struct bench_work *work)
     int rc;
 
     atomic_store_explicit(&be->shared->stop, 1, memory_order_relaxed);
-    rc = worker_reply(be, &reply, PATIENCE_MS + b->plan.be_kernel_us / 10, NULL);
+    rc = worker_reply(be, &reply, PATIENCE_MS + (uint32_t)(unit_us(&b->plan) / 10), NULL);
     if (rc != 0)
         return fail_worker(b, be, rc);
     work->kernels += reply.kernels;
@@ -168,7 +179,7 @@ static int be_check(struct bench *b, struct worker *be)
         rc = worker_reply(be, &reply, PATIENCE_MS, NULL);
     if (rc != 0)
         return fail_worker(b, be, rc);
-    b->identical &= reply.checksum == worker_expected(reply.kernels);
+    b->identical &= reply.checksum == worker_expected(reply.kernels, b->plan.be_graph);
     b->checked = true;
     return 0;
 }
@@ -179,8 +190,8 @@ static int be_check(struct bench *b, struct worker *be)
  */
 static uint32_t block_timeout_ms(const struct bench_plan *p, uint32_t count)
 {
-    uint64_t us = 10ull * p->gap_us + 100ull * p->be_kernel_us +
-                  10ull * p->rt_kernels * p->rt_kernel_us + 10000;
+    uint64_t us =
+        10ull * p->gap_us + 100ull * unit_us(p) + 10ull * p->rt_kernels * p->rt_kernel_us + 10000;
     uint64_t ms = PATIENCE_MS + count * us / 1000;
 
     return ms > UINT32_MAX / 2 ? UINT32_MAX / 2 : (uint32_t)ms;
@@ -290,7 +301,7 @@ static int round_run(struct bench *b, uint32_t round, uint32_t rounds)
     int rc;
 
     rc = solo_blocks(b, p->solo_ms / rounds);
-    if (rc == 0 && wanted(b, BENCH_CUTIN))
+    if (rc == 0 && under_cutin(b))
         rc = start(b, rt, BENCH_CUTIN);
     for (uint32_t i = 0; i < BENCH_MODES && rc == 0 && !progress_cancel; i++) {
         int mode = (int)((i + round) % BENCH_MODES);
@@ -330,6 +341,7 @@ static int prepare_worker(struct bench *b, struct worker *w, const char *role, u
     w->shared->rt_kernels = b->plan.rt_kernels;
     w->shared->rt_kernel_us = b->plan.rt_kernel_us;
     w->shared->be_kernel_us = b->plan.be_kernel_us;
+    w->shared->be_graph = b->plan.be_graph;
     return 0;
 }
 
@@ -389,7 +401,11 @@ static int prepare_environment(struct bench *b)
     b->environment[BENCH_CUTIN] = common;
     b->environment[BENCH_CUTIN].library = b->paths.library;
     b->environment[BENCH_CUTIN].socket = b->socket;
-    return wanted(b, BENCH_CUTIN) ? start_daemon(b) : 0;
+    if (b->plan.be_graph)
+        b->environment[BENCH_CUTIN].gates = "on";
+    b->environment[BENCH_UNGATED] = b->environment[BENCH_CUTIN];
+    b->environment[BENCH_UNGATED].graph_gates = "off";
+    return under_cutin(b) ? start_daemon(b) : 0;
 }
 
 /* Everyone but cutin's real-time worker, which comes and goes with the rounds. */
@@ -435,6 +451,14 @@ static void describe(struct bench *b)
         figures_make(&b->mode[m].figures, b->mode[m].latency_ns, b->mode[m].n);
 }
 
+static bool measured(const struct bench *b)
+{
+    for (int m = 0; m < BENCH_MODES; m++)
+        if (bench_has(b, m))
+            return true;
+    return false;
+}
+
 int bench_run(struct bench *b)
 {
     double start_s = now_s();
@@ -453,8 +477,7 @@ int bench_run(struct bench *b)
         describe(b);
     b->cancelled = progress_cancel != 0;
     b->seconds = now_s() - start_s;
-    if (rc == -ECANCELED ||
-        (progress_cancel && rc == 0 && !bench_has(b, 0) && !bench_has(b, 1) && !bench_has(b, 2)))
+    if (rc == -ECANCELED || (progress_cancel && rc == 0 && !measured(b)))
         return fail(b, -ECANCELED, "interrupted before anything was measured");
     return rc;
 }
@@ -481,6 +504,18 @@ struct bench_added bench_added(const struct bench *b, int mode)
 double bench_gate_us(const struct bench *b)
 {
     return b->gates ? (double)b->gated_ns / 1e3 / (double)b->gates : 0;
+}
+
+double bench_graph_us(const struct bench *b)
+{
+    uint64_t least = 0;
+
+    for (int m = BENCH_NATIVE; m <= BENCH_CUTIN; m++) {
+        uint64_t ns = b->be[m].shared ? b->be[m].shared->graph_ns : 0;
+        if (ns && (!least || ns < least))
+            least = ns;
+    }
+    return (double)least / 1e3;
 }
 
 double bench_rate(const struct bench_work *work)

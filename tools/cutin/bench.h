@@ -16,11 +16,12 @@
 
 #include "scheduler/socket.h"
 
-enum bench_mode { BENCH_ALONE, BENCH_NATIVE, BENCH_CUTIN, BENCH_MODES };
+/* Ungated: as cutin, with CUDA graphs that have no gates. */
+enum bench_mode { BENCH_ALONE, BENCH_NATIVE, BENCH_UNGATED, BENCH_CUTIN, BENCH_MODES };
 extern const char *const bench_mode_names[]; /* NULL-terminated */
 
 struct bench_plan {
-    uint32_t samples, be_kernel_us, rt_kernels, rt_kernel_us, gap_us, solo_ms;
+    uint32_t samples, be_kernel_us, be_graph, rt_kernels, rt_kernel_us, gap_us, solo_ms;
     uint64_t seed;
     uint32_t modes; /* mask of 1 << enum bench_mode */
     bool sim, json, ablation;
@@ -73,6 +74,8 @@ struct bench_added {
     double p50_us, p99_us;
 };
 struct bench_added bench_added(const struct bench *b, int mode);
+/* What one graph of best effort takes by itself, in us; 0: it launches kernels one by one. */
+double bench_graph_us(const struct bench *b);
 double bench_rate(const struct bench_work *work); /* kernels per second, 0 where none ran */
 /* Mean estimated work of best effort between two gates, beside real time; 0 without gates. */
 double bench_gate_us(const struct bench *b);

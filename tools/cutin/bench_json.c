@@ -36,6 +36,19 @@ static json_t *added_json(const struct bench *b)
     return added;
 }
 
+/* Added p99, as a share of what one graph takes. */
+static json_t *graph_json(const struct bench *b)
+{
+    json_t *shares = json_object();
+    double graph_us = bench_graph_us(b);
+
+    for (int m = BENCH_NATIVE; m <= BENCH_CUTIN; m++)
+        if (bench_has(b, m) && bench_has(b, BENCH_ALONE) && graph_us > 0)
+            put(shares, bench_mode_names[m], json_real(bench_added(b, m).p99_us / graph_us));
+    return json_pack("{s:i, s:o, s:o}", "kernels", (int)b->plan.be_graph, "length_us",
+                     result_number(graph_us), "added_p99_share", shares);
+}
+
 static json_t *work_json(const struct bench_work *work)
 {
     return json_pack("{s:o, s:I, s:o}", "kernels_per_s", result_number(bench_rate(work)), "kernels",
@@ -75,19 +88,20 @@ json_t *bench_config_json(const struct bench *b)
     for (int m = 0; m < BENCH_MODES; m++)
         if (p->modes >> m & 1)
             json_array_append_new(modes, json_string(bench_mode_names[m]));
-    return json_pack("{s:s, s:s, s:i, s:b, s:i, s:i, s:i, s:i, s:i, s:i, s:I, s:o, s:o, s:o}",
+    return json_pack("{s:s, s:s, s:i, s:b, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:I, s:o, s:o, s:o}",
                      "version", CUTIN_VERSION, "gpu", b->gpu, "driver_version",
                      (int)b->driver_version, "simulated", p->sim || strstr(b->gpu, "simulated"),
-                     "samples", (int)p->samples, "be_kernel_us", (int)p->be_kernel_us, "rt_kernels",
-                     (int)p->rt_kernels, "rt_kernel_us", (int)p->rt_kernel_us, "gap_us",
-                     (int)p->gap_us, "solo_ms", (int)p->solo_ms, "seed", (json_int_t)p->seed,
-                     "modes", modes, "machine", result_machine(), "environment",
-                     result_environment());
+                     "samples", (int)p->samples, "be_kernel_us", (int)p->be_kernel_us, "be_graph",
+                     (int)p->be_graph, "rt_kernels", (int)p->rt_kernels, "rt_kernel_us",
+                     (int)p->rt_kernel_us, "gap_us", (int)p->gap_us, "solo_ms", (int)p->solo_ms,
+                     "seed", (json_int_t)p->seed, "modes", modes, "machine", result_machine(),
+                     "environment", result_environment());
 }
 
 json_t *bench_json(const struct bench *b)
 {
-    return json_pack("{s:o, s:o, s:o, s:b, s:o, s:o}", "modes", modes_json(b), "added_us",
-                     added_json(b), "be", be_json(b), "interrupted", b->cancelled, "seconds",
-                     result_number(b->seconds), "config", bench_config_json(b));
+    return json_pack("{s:o, s:o, s:o*, s:o, s:b, s:o, s:o}", "modes", modes_json(b), "added_us",
+                     added_json(b), "graph", b->plan.be_graph ? graph_json(b) : NULL, "be",
+                     be_json(b), "interrupted", b->cancelled, "seconds", result_number(b->seconds),
+                     "config", bench_config_json(b));
 }

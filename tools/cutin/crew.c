@@ -57,6 +57,10 @@ int worker_environment_set(const struct worker_environment *env, const char *pri
         rc = -ENOMEM;
     if (rc != 0 || !env->library)
         return rc;
+    if (strcmp(priority, "be") == 0 &&
+        ((env->gates && setenv("CUTIN_GATES", env->gates, 1) != 0) ||
+         (env->graph_gates && setenv("CUTIN_GRAPH_GATES", env->graph_gates, 1) != 0)))
+        return -ENOMEM;
     if (setenv("CUTIN_PRIORITY", priority, 1) != 0 || setenv("CUTIN_PROFILE", "off", 1) != 0 ||
         setenv("CUTIN_SOCKET", env->socket, 1) != 0)
         return -ENOMEM;

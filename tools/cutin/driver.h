@@ -43,6 +43,12 @@
     X(cuEventRecord)                                                                               \
     X(cuEventSynchronize)                                                                          \
     X(cuEventDestroy)                                                                              \
+    X(cuGraphCreate)                                                                               \
+    X(cuGraphAddKernelNode)                                                                        \
+    X(cuGraphInstantiateWithFlags)                                                                 \
+    X(cuGraphLaunch)                                                                               \
+    X(cuGraphExecDestroy)                                                                          \
+    X(cuGraphDestroy)                                                                              \
     X(cuLaunchKernel)
 
 struct driver {

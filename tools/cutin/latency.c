@@ -5,8 +5,9 @@
  * phases and measures, on the host, from the launch until it knows the kernel complete. Three modes
  * alternate in rounds, so that whatever else the machine does hits all alike: `alone` (no best
  * effort), `native` (both on the plain driver), `cutin` (both under libcutin.so, with a daemon of
- * their own). Best effort also runs by itself in each round: what it loses with nobody above. Its
- * updates do not commute, so its checksum tells whether one was lost, repeated or swapped.
+ * their own); and `ungated`, where best effort launches CUDA graphs, the same without gates in them.
+ * Best effort also runs by itself in each round: what it loses with nobody above. Its updates do not
+ * commute, so its checksum tells whether one was lost, repeated or swapped.
  */
 #include "ablation.h"
 #include "bench.h"
@@ -25,6 +26,7 @@ enum {
     OPT_SIM,
     OPT_SAMPLES,
     OPT_BE_KERNEL_US,
+    OPT_BE_GRAPH,
     OPT_MODE,
     OPT_RT_KERNELS,
     OPT_RT_KERNEL_US,
@@ -41,7 +43,10 @@ static const struct option_row options[] = {
     [OPT_SIM] = {"sim", NULL, "on a simulated GPU of this run's own"},
     [OPT_SAMPLES] = {"samples", "N", "per mode (1000)"},
     [OPT_BE_KERNEL_US] = {"be-kernel-us", "N", "duration of best-effort kernels (200)"},
-    [OPT_MODE] = {"mode", "MODE", "alone, native or cutin; may be repeated (all three)"},
+    [OPT_BE_GRAPH] = {"be-graph", "N",
+                      "best effort launches a CUDA graph of N such kernels, and gates are on"},
+    [OPT_MODE] = {"mode", "MODE",
+                  "alone, native or cutin; with --be-graph also ungated; may be\nrepeated (all)"},
     [OPT_RT_KERNELS] = {"rt-kernels", "N", "real-time kernels per sample (1)"},
     [OPT_RT_KERNEL_US] = {"rt-kernel-us", "N", "duration of each (20)"},
     [OPT_GAP_US] = {"gap-us", "N", "mean pause between samples (2000)"},
@@ -57,7 +62,7 @@ static const struct option_row options[] = {
     {0},
 };
 
-const char *const bench_mode_names[] = {"alone", "native", "cutin", NULL};
+const char *const bench_mode_names[] = {"alone", "native", "ungated", "cutin", NULL};
 
 static void parse(struct bench_plan *p, int argc, char **argv)
 {
@@ -76,6 +81,8 @@ static void parse(struct bench_plan *p, int argc, char **argv)
             NUMBER(samples, 1, 1000000);
         case OPT_BE_KERNEL_US:
             NUMBER(be_kernel_us, 1, 1000000);
+        case OPT_BE_GRAPH:
+            NUMBER(be_graph, 1, 100000);
         case OPT_MODE:
             p->modes |= 1u << options_word(cmd, row, optarg, bench_mode_names);
             break;
@@ -110,13 +117,30 @@ static void parse(struct bench_plan *p, int argc, char **argv)
         p->be_kernel_us = 200;
     if (p->ablation && p->modes)
         fail_usage(cmd, "--ablation has modes of its own");
+    if (p->ablation && p->be_graph)
+        fail_usage(cmd, "--ablation launches kernels one by one, not --be-graph");
+    if ((p->modes >> BENCH_UNGATED & 1) && !p->be_graph)
+        fail_usage(cmd, "--mode ungated needs --be-graph");
     if (p->modes == 0)
-        p->modes = (1u << BENCH_MODES) - 1;
+        p->modes = ((1u << BENCH_MODES) - 1) & ~(p->be_graph ? 0 : 1u << BENCH_UNGATED);
+}
+
+static void print_graph(const struct bench *b)
+{
+    double graph_us = bench_graph_us(b);
+
+    for (int m = BENCH_NATIVE; m <= BENCH_CUTIN; m++)
+        if (graph_us > 0 && bench_has(b, m) && bench_has(b, BENCH_ALONE))
+            printf("added by %-7s p99 is %.2f %% of a graph's %.1f us\n", bench_mode_names[m],
+                   100 * bench_added(b, m).p99_us / graph_us, graph_us);
 }
 
 static void print_table(const struct bench *b)
 {
-    printf("%s, best-effort kernels of %u us\n\n", b->gpu, b->plan.be_kernel_us);
+    printf("%s, best-effort ", b->gpu);
+    if (b->plan.be_graph)
+        printf("graphs of %u ", b->plan.be_graph);
+    printf("kernels of %u us\n\n", b->plan.be_kernel_us);
     printf("%-8s", "us");
 #define HEADING(field, heading, percent) printf(" %9s", heading);
     FIGURES(HEADING)
@@ -136,6 +160,7 @@ static void print_table(const struct bench *b)
         if (bench_has(b, m) && bench_has(b, BENCH_ALONE))
             printf("added by %-7s p50 %.1f us, p99 %.1f us\n", bench_mode_names[m],
                    bench_added(b, m).p50_us, bench_added(b, m).p99_us);
+    print_graph(b);
     for (int m = BENCH_NATIVE; m <= BENCH_CUTIN; m++)
         if (bench_has(b, m))
             printf("best effort, %-7s %.0f kernels/s beside real time, %.0f with nobody above\n",

@@ -22,6 +22,7 @@ static const struct style {
     {"alone", "#555555", 2},
     {"rt-only", "#555555", 2},
     {"native", "#d55e00", 4},
+    {"ungated", "#e69f00", 3},
     {"cutin", "#0072b2", 1},
     {"sequential", "#e69f00", 3},
     {"streams", "#009e73", 5},

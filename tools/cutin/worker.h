@@ -41,12 +41,14 @@ struct worker_shared {
     /* Parameters, written before the worker starts. */
     uint64_t seed;
     uint32_t gap_us, rt_kernel_us, rt_kernels, be_kernel_us;
+    uint32_t be_graph; /* kernels of the graph that best effort launches; 0: single kernels */
     uint32_t capacity; /* of latency_ns */
     /* By the parent. */
     _Atomic uint32_t stop;
     /* By the worker. */
     _Atomic uint32_t samples;  /* latency_ns so far */
     _Atomic uint64_t launched; /* kernels of the current run */
+    uint64_t graph_ns;         /* what one graph takes by itself */
     int32_t driver_version;
     char gpu[96];
     char why[256];
@@ -56,8 +58,9 @@ struct worker_shared {
 /* `cutin latency --worker be|rt`: never by hand. Returns the exit status. */
 int worker_main(const char *role);
 
-/* What `kernels` updates make of the words 0, 1, 2, ...: the checksum an undisturbed run has. */
-uint64_t worker_expected(uint64_t kernels);
+/* What `kernels` updates make of the words 0, 1, 2, ...: the checksum an undisturbed run has. Those
+ * of a graph of `be_graph` kernels repeat with it. */
+uint64_t worker_expected(uint64_t kernels, uint32_t be_graph);
 
 /* ---- crew.c: the parent's side ------------------------------------------------------------- */
 
@@ -74,6 +77,8 @@ struct worker_environment {
     const char *socket;    /* of the daemon, with a library */
     const char *simulator; /* folder in front of LD_LIBRARY_PATH, NULL: the machine's driver */
     const char *sim_id;    /* SIMGPU_ID */
+    /* CUTIN_GATES and CUTIN_GRAPH_GATES of best effort; NULL: as the user has them. */
+    const char *gates, *graph_gates;
 };
 
 /* The calling process, a child before its exec, gets this environment. 0 or -ENOMEM. */

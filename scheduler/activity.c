@@ -107,9 +107,9 @@ void activity_refresh(struct activity *a, uint32_t dev)
         outside = activity_outside(a, dev);
         if (!now && (level > 0 || outside > 0))
             now = clock_ns(); /* once, however many are held by it */
-        page_write_bit(own, PAGE_BIT_SELF,
-                       atomic_load(&a->mixed) ? 0 : page_held_levels(level, 0, PAGE_LEVELS - 1),
-                       now);
+        if (!atomic_load(&a->flat))
+            page_write_bit(own, PAGE_BIT_SELF, PAGE_BOTH(page_held_levels(level, PAGE_LEVELS - 1)),
+                           PAGE_WORDS, now);
         note_direct(a, dev, level, now);
         atomic_store(&own->active, level > outside ? level : outside);
         write_deadline(a, own, level > outside ? level : outside, now);

@@ -8,8 +8,8 @@
  * change, and no lock is needed.
  *
  * Streams of the process hold each other by the levels they were made at, unless all are of the
- * level of the process and that has changed. That level may change while it runs: the streams stay
- * as they were made, and all of their work counts as of the new level at once.
+ * level of the process. That level may change while it runs: the streams stay as they were made, and
+ * all of their work counts as of the new level at once.
  *
  * A request is all that happens on a device between two moments in which nothing above best effort
  * is active there. One that begins gets a deadline, if the process gives any: the hint for the next
@@ -59,8 +59,7 @@ struct activity {
     uint64_t deadline_ns;         /* of a request without a hint, from its begin; 0 = none */
     _Atomic uint64_t hint_due_ns; /* when the next request is to be done; 0 = no hint */
     _Atomic uint32_t ceiling;     /* other processes are held as by work of this level at most; */
-    _Atomic bool flat;            /* exactly: all streams are of the level of the process, */
-    _Atomic bool mixed;           /* and that has changed, so they were made at different ones */
+    _Atomic bool flat;            /* exactly: all streams are of the level of the process */
     _Atomic uint32_t bit[PAGE_DEVICES]; /* as a mask; 0 = the daemon gave none */
     bool direct;                        /* see client_config */
     struct activity_device device[PAGE_DEVICES];

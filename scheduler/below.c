@@ -17,9 +17,8 @@ void below_write(struct below *b, uint32_t dev, uint32_t bit, uint32_t level, ui
      * not see what it removed. */
     atomic_fetch_add(&b->walkers, 1);
     for (p = atomic_load(&b->head); p; p = atomic_load(&p->next))
-        if (p->slot[dev] < PAGE_DEVICES)
-            page_write_bit(&p->page->device[p->slot[dev]], bit,
-                           page_held_levels(level, p->floor, p->level), now_ns);
+        if (p->device[dev])
+            page_write_bit(p->device[dev], bit, p->words[level], p->among, now_ns);
     atomic_fetch_sub(&b->walkers, 1);
 }
 
@@ -33,9 +32,9 @@ uint64_t below_command_ns(struct below *b, uint32_t dev)
         const struct page_counters *c;
         uint64_t commands, ns;
 
-        if (p->slot[dev] >= PAGE_DEVICES)
+        if (!p->device[dev])
             continue;
-        c = &p->page->device[p->slot[dev]].counters;
+        c = &p->device[dev]->counters;
         commands = atomic_load_explicit(&c->submitted, memory_order_relaxed);
         ns = atomic_load_explicit(&c->gpu_ns, memory_order_relaxed);
         if (commands && ns / commands > longest)
@@ -66,10 +65,9 @@ static void unlink_page(struct below *b, struct below_page *p)
     b->dead = p;
 }
 
-int below_join(struct below *b, uint64_t client, struct cutin_page *page, uint32_t level,
-               uint32_t floor, const uint8_t slot[PAGE_DEVICES])
+int below_join(struct below *b, const struct message_join *join, struct cutin_page *page)
 {
-    struct below_page *old = find(b, client), *new;
+    struct below_page *old = find(b, join->client), *new;
 
     if (!page && !old)
         return -ENOENT;
@@ -78,11 +76,13 @@ int below_join(struct below *b, uint64_t client, struct cutin_page *page, uint32
         page_unmap(page);
         return -ENOMEM;
     }
-    new->client = client;
+    new->client = join->client;
     new->page = page ? page : old->page;
-    new->level = level;
-    new->floor = floor;
-    memcpy(new->slot, slot, sizeof(new->slot));
+    new->among = old ? old->among : 0;
+    for (uint32_t l = 0; l < PAGE_LEVELS; l++)
+        new->among |= new->words[l] = join->words[l];
+    for (uint32_t d = 0; d < PAGE_DEVICES; d++)
+        new->device[d] = join->slot[d] < PAGE_DEVICES ? &new->page->device[join->slot[d]] : NULL;
     atomic_store(&new->next, atomic_load(&b->head));
     atomic_store(&b->head, new);
     if (old) {
@@ -116,8 +116,8 @@ static void bury(struct below_page *p, const _Atomic uint32_t bits[PAGE_DEVICES]
 {
     if (!p->moved) {
         for (uint32_t d = 0; d < PAGE_DEVICES; d++)
-            if (p->slot[d] < PAGE_DEVICES && atomic_load(&bits[d]))
-                page_write_bit(&p->page->device[p->slot[d]], atomic_load(&bits[d]), 0, 0);
+            if (p->device[d] && atomic_load(&bits[d]))
+                page_write_bit(p->device[d], atomic_load(&bits[d]), 0, PAGE_WORDS, 0);
         page_unmap(p->page);
     }
     free(p);

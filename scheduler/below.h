@@ -14,15 +14,17 @@
 #include <stdint.h>
 
 #include "scheduler/page.h"
+#include "scheduler/protocol.h"
 
 struct below_page {
     _Atomic(struct below_page *) next;
     struct below_page *next_dead;
     uint64_t client;
     struct cutin_page *page;
-    uint32_t level, floor;      /* of that client, see page_level */
-    uint8_t slot[PAGE_DEVICES]; /* its index of my device, or 0xff */
-    bool moved;                 /* dead: the mapping lives on in its successor */
+    uint8_t words[PAGE_LEVELS];               /* see message_join */
+    uint8_t among;                            /* all that may have my bit */
+    bool moved;                               /* dead: the mapping lives on in its successor */
+    struct page_device *device[PAGE_DEVICES]; /* of mine; NULL: it has not */
 };
 
 struct below {
@@ -33,9 +35,9 @@ struct below {
     struct below_page *dead;
 };
 
-/* Real-time path, any thread: makes `bit` (0: this client has none) present in the pages below at
- * the levels that work of `level` on my device `dev` holds, and absent at the others. Holds that
- * begin by it began at `now_ns`. */
+/* Real-time path, any thread: makes `bit` (0: this client has none) present in the words of the pages
+ * below that work of `level` on my device `dev` holds, and absent in the others. Holds that begin by
+ * it began at `now_ns`. */
 void below_write(struct below *b, uint32_t dev, uint32_t bit, uint32_t level, uint64_t now_ns);
 
 /* The mean GPU time of a command of the clients below on that device, the longest of them, as they
@@ -46,8 +48,7 @@ uint64_t below_command_ns(struct below *b, uint32_t dev);
 
 /* A page joins (then `page` becomes the list's, even on error), or, with `page` NULL, one that is
  * there has new slots or another level. Returns 0, -ENOMEM, or -ENOENT: nothing to change. */
-int below_join(struct below *b, uint64_t client, struct cutin_page *page, uint32_t level,
-               uint32_t floor, const uint8_t slot[PAGE_DEVICES]);
+int below_join(struct below *b, const struct message_join *join, struct cutin_page *page);
 void below_leave(struct below *b, uint64_t client);
 void below_leave_all(struct below *b);
 /* Unmaps what was removed, `bits[dev]` cleared in it first; false while somebody is still walking.

@@ -64,6 +64,7 @@ static struct {
     uint32_t ordered_level, ordered_weight; /* the level + 1; 0 = not ordered */
     bool paused;
     _Atomic uint32_t generation; /* of the page's memory */
+    uint32_t share_percent;      /* least share of best effort, as the daemon said */
     uint32_t devices;
     uint32_t streams[PAGE_LEVELS], above_own;
     bool said[NOTICES];
@@ -94,9 +95,16 @@ static void order_later(uint32_t order, uint32_t value)
         self.orders[self.order_count++] = (struct message_order){.order = order, .value = value};
 }
 
-/* Nothing above the level granted is done to other processes. */
+/* The level whose words streams of `level` look at. */
+static uint32_t word_of(uint32_t level)
+{
+    return atomic_load_explicit(&self.activity.flat, memory_order_relaxed) ? 0 : level;
+}
+
+/* Nothing above the level granted is done to other processes. The share is best effort's. */
 static void set_granted(uint32_t level)
 {
+    self.bound.share_percent = word_of(level) == level ? self.share_percent : 0;
     if (atomic_exchange(&self.level, level) != level)
         order_later(CONTROL_LEVEL, level);
     atomic_store(&self.activity.ceiling, level);
@@ -111,6 +119,11 @@ static bool usable(int dev, uint32_t level)
 }
 
 /* ---- the page ------------------------------------------------------------------------------ */
+
+static uint32_t slot_of(uint32_t nth)
+{
+    return (self.cfg.first_slot + nth) % PAGE_DEVICES;
+}
 
 static void page_identify(void)
 {
@@ -129,7 +142,9 @@ static void page_identify(void)
 static void page_refill(const struct cutin_page *old)
 {
     atomic_fetch_add(&self.generation, 1);
-    for (uint32_t d = 0; d < self.devices; d++) {
+    for (uint32_t n = 0; n < self.devices; n++) {
+        uint32_t d = slot_of(n);
+
         memcpy(self.page->device[d].uuid, old->device[d].uuid, 16);
         atomic_store_explicit(&self.page->device[d].used, 1, memory_order_release);
     }
@@ -205,7 +220,7 @@ static void link_down(int why)
             "the scheduler at %s is gone (%s): nothing is held by other processes until it is back",
             self.socket, strerror(-why));
         page_leave_daemon();
-        self.bound.share_percent = 0;
+        self.share_percent = self.bound.share_percent = 0;
     }
     atomic_store(&self.up, false);
     below_leave_all(&self.activity.below);
@@ -221,7 +236,9 @@ static void link_connect(uint64_t wait_ns)
     if (rc == 0) {
         message_init(&m, MESSAGE_HELLO);
         m.hello.level = self.asked = self.cfg.level;
-        m.hello.lowest = self.cfg.lowest;
+        m.hello.flat = atomic_load(&self.activity.flat);
+        m.hello.lowest = m.hello.flat ? self.cfg.level : self.cfg.lowest;
+        m.hello.bounded = self.cfg.max_hold_ms > 0;
         m.hello.weight = self.ordered_weight ? self.ordered_weight
                          : self.cfg.weight   ? self.cfg.weight
                                              : 1;
@@ -300,7 +317,7 @@ static int on_welcome(const union message *m, int fd)
         return rc;
     }
     self.id = m->welcome.client;
-    self.bound.share_percent = m->welcome.share_percent;
+    self.share_percent = m->welcome.share_percent;
     set_granted(m->welcome.level);
     page_refill(&old);
     self.link = LINK_UP;
@@ -310,8 +327,8 @@ static int on_welcome(const union message *m, int fd)
         say_refused(m->welcome.level, m->welcome.reason);
     if (self.said[NOTICE_NO_DAEMON] || self.said[NOTICE_LOST])
         say(NOTICE_BACK, SAY_INFO, "registered with the scheduler at %s", self.socket);
-    for (uint32_t d = 0; d < self.devices && rc == 0; d++)
-        rc = send_device(d);
+    for (uint32_t n = 0; n < self.devices && rc == 0; n++)
+        rc = send_device(slot_of(n));
     if (rc == 0 && self.cfg.level != self.asked) /* client_set_level, since HELLO */
         rc = send_level(self.cfg.level);
     return rc;
@@ -341,8 +358,7 @@ static int on_join(const union message *m, int fd)
         return -EPROTO;
     if (fd >= 0 && (rc = page_map(fd, NULL, &page)) != 0)
         return rc;
-    rc = below_join(&self.activity.below, m->join.client, page, m->join.level, m->join.floor,
-                    m->join.slot);
+    rc = below_join(&self.activity.below, &m->join, page);
     if (rc != 0)
         return rc;
     activity_refresh_all(&self.activity);
@@ -359,7 +375,6 @@ static int on_leave(const union message *m, int fd)
 
 static void set_changed(uint32_t level)
 {
-    atomic_store(&self.activity.mixed, atomic_load(&self.activity.flat));
     set_granted(level);
     activity_refresh_all(&self.activity);
 }
@@ -545,7 +560,6 @@ static void configure(const struct client_config *cfg)
     atomic_store(&self.activity.hint_due_ns, 0);
     self.bound.max_ns = cfg->max_hold_ms * (uint64_t)NS_PER_MS;
     self.backoff_ns = BACKOFF_MIN_NS;
-    atomic_store(&self.activity.mixed, false);
     atomic_store(&self.activity.flat, self.cfg.lowest == self.cfg.level);
     set_granted(self.cfg.level);
     self.order_count = 0;
@@ -678,13 +692,16 @@ int client_device(const uint8_t uuid[16])
     if (!usable(0, 0))
         return -ECHILD;
     pthread_mutex_lock(&self.lock);
-    for (dev = 0; dev < (int)self.devices; dev++)
-        if (memcmp(self.page->device[dev].uuid, uuid, 16) == 0)
+    for (uint32_t n = 0; n < self.devices; n++)
+        if (memcmp(self.page->device[slot_of(n)].uuid, uuid, 16) == 0) {
+            dev = (int)slot_of(n);
             goto out;
+        }
     if (self.devices == PAGE_DEVICES) {
         dev = -ENOSPC;
         goto out;
     }
+    dev = (int)slot_of(self.devices);
     memcpy(self.page->device[dev].uuid, uuid, 16);
     atomic_store_explicit(&self.page->device[dev].used, 1, memory_order_release);
     self.devices++;
@@ -742,14 +759,14 @@ const _Atomic uint32_t *client_hold_word(int dev, uint32_t level)
 {
     if (!self.page || dev < 0 || dev >= (int)PAGE_DEVICES || level >= PAGE_LEVELS)
         return NULL;
-    return &self.page->device[dev].hold[level];
+    return &self.page->device[dev].hold[word_of(level)];
 }
 
 const _Atomic uint64_t *client_hold_since(int dev, uint32_t level)
 {
     if (!self.page || dev < 0 || dev >= (int)PAGE_DEVICES || level >= PAGE_LEVELS)
         return NULL;
-    return &self.page->device[dev].hold_since_ns[level];
+    return &self.page->device[dev].hold_since_ns[word_of(level)];
 }
 
 _Atomic uint32_t *client_above_word(void)

@@ -29,6 +29,7 @@ struct client_config {
     uint32_t linger_us;   /* how long after its last work the process still counts as active;
                            * CLIENT_LINGER_AUTO: learned (linger.h) */
     uint32_t deadline_ms; /* a request is to be done that long after it began; 0 = not given */
+    uint32_t first_slot;  /* where in the page its devices begin, see page_first_slot */
     bool direct;          /* streams of level 3 have no queues: the time that any of them is active
                              counts as GPU time */
     const char *socket;   /* path, or NULL: no daemon */
@@ -59,7 +60,7 @@ uint32_t client_page_generation(void);
  * that memory when the page itself is replaced. Says of which generation it is. NULL: the page is not
  * shared now, or no memory. For munmap; not for the launch path (takes a lock). */
 struct cutin_page *client_page_alias(uint32_t *generation);
-uint32_t client_level(void);          /* granted level: never above the one asked for */
+uint32_t client_level(void); /* granted level: never above the one asked for */
 
 /* Index of a device in the page by UUID; registers it with the daemon. -ENOSPC: not scheduled. */
 int client_device(const uint8_t uuid[16]);
@@ -69,7 +70,8 @@ int client_device(const uint8_t uuid[16]);
 void client_active(int dev, uint32_t level);
 void client_idle(int dev, uint32_t level);
 
-/* The word whose nonzero value holds streams of `level` on `dev`. Address is stable. */
+/* The word whose nonzero value holds streams of `level` on `dev`. Address is stable from client_open
+ * on. */
 const _Atomic uint32_t *client_hold_word(int dev, uint32_t level);
 /* When that word was last zero no more, CLOCK_MONOTONIC. Address is stable. */
 const _Atomic uint64_t *client_hold_since(int dev, uint32_t level);

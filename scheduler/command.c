@@ -48,7 +48,8 @@ static int set_weight(const struct peer *from, struct peer *p, uint32_t value)
 
 static void write_pause(const struct peer *p, uint32_t slot)
 {
-    page_write_bit(&p->page->page->device[slot], PAGE_BIT_PAUSED, p->paused ? 0xf : 0, clock_ns());
+    page_write_bit(&p->page->page->device[slot], PAGE_BIT_PAUSED, p->paused ? PAGE_WORDS : 0,
+                   PAGE_WORDS, clock_ns());
 }
 
 static int set_paused(struct peer *p, bool paused)

@@ -146,7 +146,8 @@ static int on_hello(struct peer *p, const union message *m)
         return rc;
     p->client = true;
     p->client_since_ns = clock_ns();
-    p->flat = m->hello.lowest == m->hello.level;
+    p->flat = m->hello.flat;
+    p->bounded = m->hello.bounded || conf->min_share_percent;
     p->weight = m->hello.weight ? m->hello.weight : 1;
     grant(p, m->hello.level, m->hello.lowest);
     p->deadline_ms = m->hello.deadline_ms;
@@ -215,7 +216,7 @@ static void row_device(struct message_row_device *row, const struct peer *p, uin
     row->active = atomic_load_explicit(&device->active, memory_order_relaxed);
     row->bit = p->device[slot].bit;
     for (uint32_t l = 0; l < PAGE_LEVELS; l++)
-        row->held[l] = atomic_load_explicit(&device->hold[l], memory_order_relaxed);
+        row->held[l] = atomic_load_explicit(&device->hold[p->flat ? 0 : l], memory_order_relaxed);
 #define COPY(field, help)                                                                          \
     row->field = atomic_load_explicit(&device->counters.field, memory_order_relaxed);
     PAGE_COUNTERS(COPY)

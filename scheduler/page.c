@@ -129,54 +129,49 @@ struct cutin_page *page_alias(struct cutin_page *page)
     return alias == MAP_FAILED ? NULL : alias;
 }
 
-uint32_t page_level(uint32_t level, uint32_t floor, uint32_t granted)
-{
-    if (level < floor)
-        level = floor;
-    return level < granted ? level : granted;
-}
-
-uint32_t page_held_levels(uint32_t level, uint32_t floor, uint32_t granted)
+uint32_t page_held_levels(uint32_t level, uint32_t granted)
 {
     uint32_t mask = 0;
 
     for (uint32_t l = 0; l < PAGE_LEVELS; l++)
-        if (page_level(l, floor, granted) < level)
+        if ((l < granted ? l : granted) < level)
             mask |= 1u << l;
     return mask;
 }
 
-/* Before the words, so that who sees one held finds since when; and all at once, because the first
- * of the writes that follow waits for these. */
-static void note_since(struct page_device *device, uint32_t levels, uint64_t now_ns)
+uint32_t page_first_slot(int32_t pid)
 {
-    for (uint32_t l = 0; l < PAGE_LEVELS; l++)
-        if ((levels >> l & 1) && !atomic_load_explicit(&device->hold[l], memory_order_relaxed))
-            atomic_store_explicit(&device->hold_since_ns[l], now_ns, memory_order_relaxed);
+    uint32_t mixed = (uint32_t)pid * 0x9e3779b1u;
+
+    /* As if by chance, however far apart the ids of one program's processes are. */
+    mixed = (mixed ^ mixed >> 15) * 0x85ebca77u;
+    return (mixed >> 28) % PAGE_DEVICES;
 }
 
 /*
  * All sequentially consistent: whoever changes what the bit should be changes that first and writes
  * here second, and looks again third. So a word that already shows the right value needs no write:
- * a writer that was overtaken will notice and come back.
+ * a writer that was overtaken will notice and come back. `want` goes first: what a bound restores from
+ * it is never older than what it restores. And who sees a word held finds since when.
  */
-void page_write_bit(struct page_device *device, uint32_t bit, uint32_t levels, uint64_t now_ns)
+void page_write_bit(struct page_device *device, uint32_t bit, uint32_t words, uint32_t among,
+                    uint64_t now_ns)
 {
-    note_since(device, levels, now_ns);
-    for (uint32_t l = 0; l < PAGE_LEVELS; l++) {
-        _Atomic uint32_t *want = &device->want[l], *hold = &device->hold[l];
+    while (among) {
+        uint32_t i = 31u - (uint32_t)__builtin_clz(among), level = i % PAGE_LEVELS;
+        _Atomic uint32_t *word = i == level ? &device->hold[level] : &device->want[level];
+        uint32_t seen = atomic_load(word);
 
-        if (levels >> l & 1) {
-            if (!(atomic_load(want) & bit))
-                atomic_fetch_or(want, bit);
-            if (!(atomic_load(hold) & bit))
-                atomic_fetch_or(hold, bit);
-        } else {
-            if (atomic_load(want) & bit)
-                atomic_fetch_and(want, ~bit);
-            if (atomic_load(hold) & bit)
-                atomic_fetch_and(hold, ~bit);
+        among ^= 1u << i;
+        if (!(words >> i & 1)) {
+            if (seen & bit)
+                atomic_fetch_and(word, ~bit);
+            continue;
         }
+        if (!seen && i == level)
+            atomic_store_explicit(&device->hold_since_ns[level], now_ns, memory_order_relaxed);
+        if (!(seen & bit))
+            atomic_fetch_or(word, bit);
     }
 }
 

@@ -12,10 +12,12 @@
  *   bit 30      this process itself: streams of a higher level beside the ones held
  *   bit 31      paused by the administrator
  * A bit is written by its owner alone, and by the daemon alone once the owner's socket has closed.
- * An owner writes every bit twice: first to `want`, which is the truth, then to `hold`, which is
- * what queues and gates look at. The two differ only while the held process enforces its own bound
- * on the length of a hold (CUTIN_MAX_HOLD_MS): it opens `hold` for a moment and restores it from
- * `want`.
+ *
+ * Where all streams of a client have its level, as usual, all of them look at the word of level 0, and
+ * owners write no other. A client that enforces a bound on the length of its holds (CUTIN_MAX_HOLD_MS)
+ * opens `hold` for a moment and restores it from `want`, the truth: only into its page owners write
+ * every bit twice, first to `want`. A locked instruction costs more than all the rest of cutting in,
+ * and so most clients cost one.
  *
  * Trust. The daemon never reads identity, levels or bits back from a page; it reads counters and
  * deadlines, as figures that their owner may have made up.
@@ -32,7 +34,7 @@
 #include "scheduler/histogram.h"
 
 #define PAGE_MAGIC   0x4e495443u /* "CTIN" */
-#define PAGE_VERSION 2u
+#define PAGE_VERSION 3u
 #define PAGE_LEVELS  4u
 #define PAGE_DEVICES 16u
 #define PAGE_NAME    16u
@@ -166,17 +168,23 @@ void page_unmap(struct cutin_page *page);
 /* A second mapping of a page that was mapped from a descriptor. NULL: private memory, or none left. */
 struct cutin_page *page_alias(struct cutin_page *page);
 
-/*
- * The level that a stream made at `level` counts as in a client with this floor and level granted:
- * never above what was granted, nor below the floor. A client whose streams all share its level
- * has that as its floor, so that all of them follow when it changes.
- */
-uint32_t page_level(uint32_t level, uint32_t floor, uint32_t granted);
-/* The levels of such a client that work of `level` holds, as a mask of levels. */
-uint32_t page_held_levels(uint32_t level, uint32_t floor, uint32_t granted);
-/* Makes `bit` present at exactly the levels of mask `levels`. Lock free; writes only what differs. A
- * hold that begins by it began at `now_ns`, which does not matter where `levels` is 0. */
-void page_write_bit(struct page_device *device, uint32_t bit, uint32_t levels, uint64_t now_ns);
+/* The levels that work of `level` holds in a client with that level granted, as a mask: a stream never
+ * counts as of more than was granted. */
+uint32_t page_held_levels(uint32_t level, uint32_t granted);
+
+/* Where in its page the devices of this process should begin. The words that cutting in writes would all
+ * share one set of the L1 cache, were they at one place in all pages: that doubles what each costs. */
+uint32_t page_first_slot(int32_t pid);
+
+/* The words of a device as a mask: `hold` of a mask of levels, or `want` too. */
+#define PAGE_HOLD(levels) (levels)
+#define PAGE_BOTH(levels) ((levels) << PAGE_LEVELS | (levels))
+#define PAGE_WORDS        PAGE_BOTH((1u << PAGE_LEVELS) - 1)
+
+/* Of the words `among`, makes `bit` present in `words` and absent in the others. Lock free; writes only
+ * what differs. A hold that begins by it began at `now_ns`, which does not matter without `words`. */
+void page_write_bit(struct page_device *device, uint32_t bit, uint32_t words, uint32_t among,
+                    uint64_t now_ns);
 /* A copy of what others may be writing to. */
 void page_copy(struct cutin_page *to, const struct cutin_page *from);
 /* Adds the counters and times of `from` to those of `to`. */

@@ -56,6 +56,7 @@ struct peer {
     uint32_t asked, level, lowest;
     uint32_t asked_lowest;
     bool flat;    /* all of its streams have its level */
+    bool bounded; /* it enforces a bound on the length of its holds */
     bool ordered; /* its level was given by somebody who may, whatever its own user may have */
     bool queues;  /* its streams can be held: it was not real time when it came, or has deadlines */
     bool paused;
@@ -66,12 +67,6 @@ struct peer {
     struct shared_page *page;
     struct peer_device device[PAGE_DEVICES];
 };
-
-/* See page_level. */
-static inline uint32_t peer_floor(const struct peer *p)
-{
-    return p->flat ? p->level : 0;
-}
 
 struct peer *peer_new(struct daemon *daemon, int socket);
 /* Closes and frees; the daemon has removed it from everything else. */

@@ -46,7 +46,7 @@ static bool join_ok(const struct message_join *join)
     for (uint32_t d = 0; d < PAGE_DEVICES; d++)
         if (join->slot[d] >= PAGE_DEVICES && join->slot[d] != PROTOCOL_NO_SLOT)
             return false;
-    return join->level < PAGE_LEVELS && join->floor <= join->level && join->with_page <= 1;
+    return join->with_page <= 1;
 }
 
 bool control_value_ok(uint32_t order, uint32_t value)
@@ -70,6 +70,8 @@ static bool fields_ok(const union message *m)
         return m->hello.level < PAGE_LEVELS && m->hello.lowest <= m->hello.level &&
                (!m->hello.weight || control_value_ok(CONTROL_WEIGHT, m->hello.weight)) &&
                m->hello.deadline_ms <= PROTOCOL_DEADLINE_MOST_MS && m->hello.paused <= 1 &&
+               m->hello.flat <= 1 && m->hello.bounded <= 1 &&
+               (!m->hello.flat || m->hello.lowest == m->hello.level) &&
                m->hello.ordered_level <= PAGE_LEVELS && name_ok(m->hello.name);
     case MESSAGE_WELCOME:
         return m->welcome.level < PAGE_LEVELS && m->welcome.refused <= 1 &&

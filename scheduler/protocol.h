@@ -27,7 +27,7 @@
 
 #include "scheduler/page.h"
 
-#define PROTOCOL_VERSION          3u
+#define PROTOCOL_VERSION          4u
 #define PROTOCOL_NO_SLOT          0xffu
 #define PROTOCOL_NO_BIT           0xffu
 #define PROTOCOL_TEXT             320u
@@ -44,6 +44,8 @@ struct message_hello {
     uint32_t level, lowest;
     uint32_t weight;      /* 0 = 1 */
     uint32_t deadline_ms; /* of its requests; 0 = not given. If given, its streams have queues */
+    uint32_t flat;        /* 1: all of its streams have its level and look at the word of level 0 */
+    uint32_t bounded;     /* 1: it enforces a bound on the length of its holds by itself */
     /* What a daemon before this one was ordered to do with it. */
     uint32_t ordered_level; /* level + 1; 0 = nothing */
     uint32_t paused;
@@ -73,12 +75,12 @@ struct message_bit {
     uint32_t bit; /* 0..28, or PROTOCOL_NO_BIT: all taken */
 };
 
-/* `slot[mine]` is the other client's index of my device number `mine`. */
+/* A client below. `words[level]` are those of its page that work of `level` holds, as page_write_bit
+ * takes them; `slot[mine]` is its index of my device number `mine`. */
 struct message_join {
     struct message_header header;
     uint64_t client;
-    uint32_t level, floor; /* see page_level */
-    uint32_t reserved;
+    uint8_t words[PAGE_LEVELS];
     uint32_t with_page; /* 1: the descriptor of its page comes along */
     uint8_t slot[PAGE_DEVICES];
 };
@@ -215,11 +217,11 @@ union message {
 };
 
 static_assert(sizeof(struct message_header) == 8, "message_header");
-static_assert(sizeof(struct message_hello) == 48, "message_hello");
+static_assert(sizeof(struct message_hello) == 56, "message_hello");
 static_assert(sizeof(struct message_welcome) == 352, "message_welcome");
 static_assert(sizeof(struct message_device) == 32, "message_device");
 static_assert(sizeof(struct message_bit) == 16, "message_bit");
-static_assert(sizeof(struct message_join) == 48, "message_join");
+static_assert(sizeof(struct message_join) == 40, "message_join");
 static_assert(sizeof(struct message_client) == 16, "message_client");
 static_assert(sizeof(struct message_level) == 336, "message_level");
 static_assert(sizeof(struct message_row_device) == 144, "message_row_device");

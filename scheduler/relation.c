@@ -23,8 +23,7 @@ struct link_key {
 
 struct link {
     struct link_key key;
-    uint32_t level, floor; /* of the other, as the owner was told */
-    uint8_t slot[PAGE_DEVICES];
+    uint8_t words[PAGE_LEVELS], slot[PAGE_DEVICES]; /* as the owner was told */
     UT_hash_handle hh;
 };
 
@@ -179,15 +178,25 @@ static struct link *link_find(struct relations *r, const struct peer *owner,
     return link;
 }
 
+/* Which words of `other` are held by work of each level. */
+static void words_of(const struct peer *other, uint8_t words[PAGE_LEVELS])
+{
+    for (uint32_t level = 0; level < PAGE_LEVELS; level++) {
+        uint32_t levels =
+            other->flat ? level > other->level : page_held_levels(level, other->level);
+
+        words[level] = (uint8_t)(other->bounded ? PAGE_BOTH(levels) : PAGE_HOLD(levels));
+    }
+}
+
 static void link_tell(struct peer *owner, struct peer *other, const struct link *link, bool page)
 {
     union message m;
 
     message_init(&m, MESSAGE_JOIN);
     m.join.client = other->id;
-    m.join.level = link->level;
-    m.join.floor = link->floor;
     m.join.with_page = page;
+    memcpy(m.join.words, link->words, sizeof(m.join.words));
     memcpy(m.join.slot, link->slot, sizeof(m.join.slot));
     peer_send(owner, &m, page ? other->page : NULL);
 }
@@ -202,8 +211,7 @@ static void link_add(struct relations *r, struct peer *owner, struct peer *other
         return;
     }
     link->key = (struct link_key){owner->id, other->id};
-    link->level = other->level;
-    link->floor = peer_floor(other);
+    words_of(other, link->words);
     memcpy(link->slot, slot, sizeof(link->slot));
     HASH_ADD(hh, r->links, key, sizeof(link->key), link);
     owner->below++;
@@ -230,17 +238,17 @@ static void link_remove(struct relations *r, struct peer *owner, struct peer *ot
 static void link_update(struct relations *r, struct peer *owner, struct peer *other)
 {
     struct link *link = link_find(r, owner, other);
-    uint8_t slot[PAGE_DEVICES];
+    uint8_t words[PAGE_LEVELS], slot[PAGE_DEVICES];
     bool any = match(owner, other, slot);
 
+    words_of(other, words);
     if (!link && any) {
         link_add(r, owner, other, slot);
     } else if (link && !any) {
         link_remove(r, owner, other, link);
-    } else if (link && (link->level != other->level || link->floor != peer_floor(other) ||
+    } else if (link && (memcmp(link->words, words, sizeof(words)) ||
                         memcmp(link->slot, slot, sizeof(slot)))) {
-        link->level = other->level;
-        link->floor = peer_floor(other);
+        memcpy(link->words, words, sizeof(words));
         memcpy(link->slot, slot, sizeof(slot));
         link_tell(owner, other, link, false);
     }
@@ -272,7 +280,7 @@ static void clear_bits(const struct peer *p, struct peer *other)
             continue;
         slot = slot_of(other, gone->device);
         if (slot != PROTOCOL_NO_SLOT)
-            page_write_bit(&other->page->page->device[slot], 1u << gone->bit, 0, 0);
+            page_write_bit(&other->page->page->device[slot], 1u << gone->bit, 0, PAGE_WORDS, 0);
     }
 }
 

@@ -63,7 +63,8 @@ static void collect(struct turn *t, struct peer *first, const struct device *dev
 static void write_answer(struct turn *t, uint64_t now)
 {
     for (uint32_t i = 0; i < t->n; i++)
-        page_write_bit(t->pages[i], PAGE_BIT_POLICY, t->members[i].hold ? 0xf : 0, now);
+        page_write_bit(t->pages[i], PAGE_BIT_POLICY, t->members[i].hold ? PAGE_WORDS : 0,
+                       PAGE_WORDS, now);
 }
 
 static int decide(struct peer *peers, const struct policy *policy, uint64_t now)
@@ -109,7 +110,7 @@ void turn_reset(struct peer *peers)
     DL_FOREACH (peers, p)
         for (uint32_t slot = 0; p->client && slot < PAGE_DEVICES; slot++)
             if (p->device[slot].device) {
-                page_write_bit(&p->page->page->device[slot], PAGE_BIT_POLICY, 0, 0);
+                page_write_bit(&p->page->page->device[slot], PAGE_BIT_POLICY, 0, PAGE_WORDS, 0);
                 p->device[slot].memory = 0;
             }
 }

@@ -93,10 +93,11 @@ static CUdeviceptr page_register(const struct cutin_page *alias)
     return 0;
 }
 
-static CUdeviceptr page_word(CUdeviceptr device, const struct gate *g)
+/* Of the hold word in the device part of the page. */
+static size_t page_offset(const struct gate *g)
 {
-    return device + (size_t)g->device * sizeof(struct page_device) +
-           offsetof(struct page_device, hold) + g->level * sizeof(uint32_t);
+    return (size_t)((const char *)client_hold_word(g->device, g->level) -
+                    (const char *)client_page()->device);
 }
 
 static CUdeviceptr page_spare_word(CUdeviceptr device, const struct gate *g)
@@ -127,7 +128,7 @@ static bool gate_register(struct shim_context *ctx, struct gate *g)
     if (!device)
         return false;
     if (gate_try(ctx, g, page_spare_word(device, g)))
-        g->word = page_word(device, g);
+        g->word = device + page_offset(g);
     return true;
 }
 
@@ -257,7 +258,7 @@ void gate_note_level(uint32_t level)
 static void page_open(const struct gate *g)
 {
     if (g->alias)
-        atomic_store(&g->alias->device[g->device].hold[g->level], 0);
+        atomic_store((_Atomic uint32_t *)(void *)((char *)g->alias->device + page_offset(g)), 0);
 }
 
 static void open_stale(struct shim_context *ctx, void *user)

@@ -19,6 +19,7 @@ static void check_bounds(const union message *m)
     case MESSAGE_HELLO:
         require(m->hello.level < PAGE_LEVELS && m->hello.lowest <= m->hello.level);
         require(m->hello.ordered_level <= PAGE_LEVELS && m->hello.paused <= 1);
+        require(!m->hello.flat || m->hello.lowest == m->hello.level);
         require(m->hello.deadline_ms <= PROTOCOL_DEADLINE_MOST_MS);
         require(strnlen(m->hello.name, PAGE_NAME) < PAGE_NAME);
         break;
@@ -33,7 +34,6 @@ static void check_bounds(const union message *m)
         require(m->bit.slot < PAGE_DEVICES);
         break;
     case MESSAGE_JOIN:
-        require(m->join.level < PAGE_LEVELS && m->join.floor <= m->join.level);
         for (uint32_t d = 0; d < PAGE_DEVICES; d++)
             require(m->join.slot[d] < PAGE_DEVICES || m->join.slot[d] == PROTOCOL_NO_SLOT);
         break;

@@ -35,6 +35,18 @@ static void tear_down(void)
 
 TestSuite(activity, .init = set_up, .fini = tear_down);
 
+/* A client whose streams may have different levels, and that enforces a bound. */
+static int join_words(uint64_t client, struct cutin_page *page, uint32_t level,
+                      const uint8_t slot[PAGE_DEVICES])
+{
+    struct message_join now = {.client = client};
+
+    for (uint32_t l = 0; l < PAGE_LEVELS; l++)
+        now.words[l] = (uint8_t)PAGE_BOTH(page_held_levels(l, level));
+    memcpy(now.slot, slot, sizeof(now.slot));
+    return below_join(&a.below, &now, page);
+}
+
 /* A page whose memory stays ours: below unmaps its own mapping. */
 static struct cutin_page *join(uint64_t client, uint32_t level)
 {
@@ -43,7 +55,7 @@ static struct cutin_page *join(uint64_t client, uint32_t level)
 
     cr_assert_eq(page_new_shared(&theirs, &fd), 0);
     cr_assert_eq(page_map(fd, NULL, &mine), 0);
-    cr_assert_eq(below_join(&a.below, client, mine, level, 0, slots), 0);
+    cr_assert_eq(join_words(client, mine, level, slots), 0);
     close(fd);
     return theirs;
 }
@@ -233,7 +245,7 @@ Test(activity, a_page_that_joins_or_changes_gets_the_bits_of_now)
     cr_assert_eq(held(other, 1), MY_BIT);
     cr_assert_eq(held(other, 2), 0);
     /* Its level was lowered: streams above are held as if they were at it. */
-    cr_assert_eq(below_join(&a.below, 9, NULL, 1, 0, slots), 0);
+    cr_assert_eq(join_words(9, NULL, 1, slots), 0);
     activity_refresh(&a, DEV);
     cr_assert_eq(held(other, 3), MY_BIT);
     cr_assert(below_reap(&a.below, a.bit));
@@ -242,9 +254,39 @@ Test(activity, a_page_that_joins_or_changes_gets_the_bits_of_now)
     cr_assert(below_reap(&a.below, a.bit));
     assert_clear(other);
     memset(moved, 0xff, sizeof(moved));
-    cr_assert_eq(below_join(&a.below, 9, NULL, 1, 0, moved), -ENOENT);
+    cr_assert_eq(join_words(9, NULL, 1, moved), -ENOENT);
     activity_end(&a, DEV, 2);
     page_unmap(other);
+}
+
+/* words[level]: of a client of level 1 with one word, that enforces no bound. */
+Test(activity, only_the_words_that_a_client_looks_at_are_written)
+{
+    struct message_join now = {.client = 7, .words = {0, 0, 0x1, 0x1}};
+    struct cutin_page *other = join(7, 0);
+    const struct page_device *device = &other->device[5];
+
+    memcpy(now.slot, slots, sizeof(slots));
+    cr_assert_eq(below_join(&a.below, &now, NULL), 0);
+    activity_begin(&a, DEV, 2);
+    cr_assert_eq(held(other, 0), MY_BIT);
+    cr_assert(device->want[0] == 0 && held(other, 1) == 0);
+    cr_assert_neq(device->hold_since_ns[0], 0);
+    now.words[2] = 0;
+    cr_assert_eq(below_join(&a.below, &now, NULL), 0);
+    activity_refresh(&a, DEV);
+    cr_assert_eq(held(other, 0), 0, "it rose to this level");
+    activity_end(&a, DEV, 2);
+    assert_clear(other);
+    page_unmap(other);
+}
+
+Test(activity, in_a_process_of_one_level_streams_do_not_hold_each_other)
+{
+    a.flat = true;
+    activity_begin(&a, DEV, 3);
+    assert_clear(a.page);
+    activity_end(&a, DEV, 3);
 }
 
 Test(activity, nothing_above_the_granted_level_reaches_others)
@@ -345,7 +387,7 @@ static void *keeper(void *argument)
             pages[i] = join(i, (uint32_t)rand_r(&seed) % 4);
             activity_refresh_all(&a);
         } else if (rand_r(&seed) % 2) {
-            below_join(&a.below, i, NULL, (uint32_t)rand_r(&seed) % 4, 0, slots);
+            join_words(i, NULL, (uint32_t)rand_r(&seed) % 4, slots);
             activity_refresh_all(&a);
         } else {
             below_leave(&a.below, i);
@@ -431,7 +473,7 @@ static void *changer(void *argument)
     while (!atomic_load(&stop)) {
         uint32_t level = (uint32_t)rand_r(&seed) % 4;
 
-        below_join(&a.below, 100, NULL, level, 0, slots);
+        join_words(100, NULL, level, slots);
         activity_refresh_all(&a);
         below_reap(&a.below, a.bit);
         activity_refresh_all(&a);
@@ -449,7 +491,7 @@ Test(activity, after_changes_of_level_exactly_the_right_levels_are_held)
         uint32_t levels;
 
         race(seed, changer);
-        levels = page_held_levels(2, 0, atomic_load(&last_level));
+        levels = page_held_levels(2, atomic_load(&last_level));
         for (uint32_t l = 0; l < PAGE_LEVELS; l++)
             cr_assert_eq(held(other, l), levels >> l & 1 ? MY_BIT : 0, "level %u", l);
     }

@@ -27,7 +27,7 @@ Test(bound, opens_after_the_bound_and_closes_again)
 {
     uint64_t t = 1000 * MS, open = 0;
 
-    page_write_bit(&page->device[1], 1, 0x1, 5);
+    page_write_bit(&page->device[1], 1, PAGE_BOTH(0x1), PAGE_WORDS, 5);
     for (int i = 0; i < 50; i++)
         cr_assert(bound_tick(&b, page, t + (uint64_t)i * MS) && page->device[1].hold[0] == 1);
     for (int i = 50; i < 60; i++) {
@@ -41,8 +41,8 @@ Test(bound, opens_after_the_bound_and_closes_again)
 
 Test(bound, a_pause_by_the_administrator_is_not_bounded)
 {
-    page_write_bit(&page->device[0], PAGE_BIT_PAUSED, 0x1, 5);
-    page_write_bit(&page->device[0], 1, 0x1, 5);
+    page_write_bit(&page->device[0], PAGE_BIT_PAUSED, PAGE_BOTH(0x1), PAGE_WORDS, 5);
+    page_write_bit(&page->device[0], 1, PAGE_BOTH(0x1), PAGE_WORDS, 5);
     for (uint64_t t = 1; t < 200; t++) {
         bound_tick(&b, page, t * MS);
         cr_assert(page->device[0].hold[0] & PAGE_BIT_PAUSED);
@@ -51,11 +51,11 @@ Test(bound, a_pause_by_the_administrator_is_not_bounded)
 
 Test(bound, a_hold_that_ends_in_the_window_stays_open)
 {
-    page_write_bit(&page->device[0], 1, 0x1, 5);
+    page_write_bit(&page->device[0], 1, PAGE_BOTH(0x1), PAGE_WORDS, 5);
     bound_tick(&b, page, 1 * MS);
     bound_tick(&b, page, 52 * MS);
     cr_assert_eq(page->device[0].hold[0], 0);
-    page_write_bit(&page->device[0], 1, 0, 5);
+    page_write_bit(&page->device[0], 1, 0, PAGE_WORDS, 5);
     cr_assert_not(bound_tick(&b, page, 54 * MS));
     bound_tick(&b, page, 100 * MS);
     bound_tick(&b, page, 200 * MS);
@@ -66,7 +66,7 @@ Test(bound, none_means_none)
 {
     struct bound none = {0};
 
-    page_write_bit(&page->device[0], 1, 0x1, 5);
+    page_write_bit(&page->device[0], 1, PAGE_BOTH(0x1), PAGE_WORDS, 5);
     for (uint64_t t = 1; t < 100000; t *= 2)
         cr_assert_not(bound_tick(&none, page, t * MS));
     cr_assert_eq(page->device[0].hold[0], 1);
@@ -75,7 +75,8 @@ Test(bound, none_means_none)
 static void *owner(void *bit)
 {
     for (int i = 0; i < 20000; i++)
-        page_write_bit(&page->device[0], (uint32_t)(uintptr_t)bit, i % 2 ? 0 : 0x3, 5);
+        page_write_bit(&page->device[0], (uint32_t)(uintptr_t)bit, i % 2 ? 0 : PAGE_BOTH(0x3),
+                       PAGE_WORDS, 5);
     return NULL;
 }
 

@@ -25,13 +25,18 @@ static void tear_down(void)
 
 TestSuite(client, .init = set_up, .fini = tear_down, .timeout = 100);
 
-/* A registered client of `level` on device 0x11. */
-static void join(struct actor *a, uint32_t level)
+/* A registered client on device 0x11, with streams of these levels. */
+static void join_levels(struct actor *a, uint32_t level, uint32_t lowest)
 {
     actor_new(a, place.socket);
-    cr_assert_eq(actor_do(a, DO_OPEN, level, level), 0);
+    cr_assert_eq(actor_do(a, DO_OPEN, level, lowest), 0);
     cr_assert_eq(actor_do(a, DO_CONNECTED, 0, 0), 1);
     cr_assert_eq(actor_do(a, DO_DEVICE, 0x11, 0), 0);
+}
+
+static void join(struct actor *a, uint32_t level)
+{
+    join_levels(a, level, level);
 }
 
 /* Both are there, and the daemon has told the upper one of the lower one. */
@@ -246,7 +251,10 @@ Test(client, holds_open_when_the_daemon_is_killed_and_work_again_with_the_next)
     struct actor rt, be;
     int64_t address;
 
-    join_two(&rt, &be);
+    place_start(&place);
+    join_levels(&rt, 3, 0);
+    join(&be, 0);
+    WAIT_UNTIL(actor_do(&be, DO_ABOVE, 0, 0) == 1);
     address = actor_do(&be, DO_ADDRESS, 0, 0);
     actor_do(&be, DO_COUNT, 0, 5);
     actor_do(&rt, DO_ACTIVE, 0, 3);

@@ -41,32 +41,26 @@ Test(page, held_levels_are_those_below_and_refused_levels_count_as_granted)
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-        cr_assert_eq(page_held_levels(cases[i].level, 0, cases[i].granted), cases[i].mask,
+        cr_assert_eq(page_held_levels(cases[i].level, cases[i].granted), cases[i].mask,
                      "level %u over granted %u", cases[i].level, cases[i].granted);
 }
 
-Test(page, streams_of_a_client_with_a_floor_count_as_the_level_that_it_has_now)
-{
-    for (uint32_t level = 0; level < PAGE_LEVELS; level++)
-        for (uint32_t now = 0; now < PAGE_LEVELS; now++)
-            cr_assert_eq(page_held_levels(level, now, now), level > now ? 0xf : 0);
-}
-
-Test(page, a_bit_is_written_to_both_words_and_no_other_bit_changes)
+Test(page, a_bit_is_written_to_the_words_asked_for_and_no_other_bit_changes)
 {
     struct cutin_page *page = page_new();
     struct page_device *d = &page->device[3];
 
     atomic_store(&d->want[1], PAGE_BIT_PAUSED);
     atomic_store(&d->hold[1], PAGE_BIT_PAUSED);
-    page_write_bit(d, 1u << 4, 0x7, 5);
-    page_write_bit(d, 1u << 9, 0x2, 5);
+    page_write_bit(d, 1u << 4, PAGE_BOTH(0x7), PAGE_WORDS, 5);
+    page_write_bit(d, 1u << 9, PAGE_BOTH(0x2), PAGE_WORDS, 5);
     cr_assert_eq(d->hold[0], 1u << 4);
     cr_assert_eq(d->hold[1], PAGE_BIT_PAUSED | 1u << 4 | 1u << 9);
     cr_assert_eq(d->want[1], d->hold[1]);
     cr_assert_eq(d->hold[3], 0);
-    page_write_bit(d, 1u << 4, 0x1, 5);
+    page_write_bit(d, 1u << 4, PAGE_HOLD(0x1), PAGE_WORDS, 5);
     cr_assert_eq(d->hold[0], 1u << 4);
+    cr_assert_eq(d->want[0], 0, "where the bound is not enforced it is not written");
     cr_assert_eq(d->hold[1], PAGE_BIT_PAUSED | 1u << 9);
     cr_assert_eq(d->want[2], 0);
     page_unmap(page);
@@ -77,18 +71,29 @@ Test(page, a_hold_says_since_when_until_the_next_one_begins)
     struct cutin_page *page = page_new();
     struct page_device *d = &page->device[0];
 
-    page_write_bit(d, 1u << 4, 0x1, 100);
-    page_write_bit(d, 1u << 5, 0x3, 200);
+    page_write_bit(d, 1u << 4, PAGE_HOLD(0x1), PAGE_WORDS, 100);
+    page_write_bit(d, 1u << 5, PAGE_HOLD(0x3), PAGE_WORDS, 200);
     cr_assert_eq(d->hold_since_ns[0], 100, "the second holder came later");
     cr_assert_eq(d->hold_since_ns[1], 200);
-    page_write_bit(d, 1u << 4, 0, 0);
-    page_write_bit(d, 1u << 4, 0x1, 300);
+    page_write_bit(d, 1u << 4, PAGE_HOLD(0), PAGE_WORDS, 0);
+    page_write_bit(d, 1u << 4, PAGE_HOLD(0x1), PAGE_WORDS, 300);
     cr_assert_eq(d->hold_since_ns[0], 100, "it was never open");
-    page_write_bit(d, 1u << 4, 0, 0);
-    page_write_bit(d, 1u << 5, 0, 0);
-    page_write_bit(d, 1u << 4, 0x1, 400);
+    page_write_bit(d, 1u << 4, PAGE_HOLD(0), PAGE_WORDS, 0);
+    page_write_bit(d, 1u << 5, PAGE_HOLD(0), PAGE_WORDS, 0);
+    page_write_bit(d, 1u << 4, PAGE_HOLD(0x1), PAGE_WORDS, 400);
     cr_assert_eq(d->hold_since_ns[0], 400);
     page_unmap(page);
+}
+
+/* 64 processes whose ids are `step` apart: L1 caches have eight to twelve lines for one place. */
+Test(page, the_devices_of_many_processes_begin_at_different_slots)
+{
+    for (int32_t step = 1; step < 100; step++) {
+        uint32_t used[PAGE_DEVICES] = {0};
+
+        for (int32_t i = 0; i < 64; i++)
+            cr_assert_leq(++used[page_first_slot(1000 + i * step)], 12, "step %d", step);
+    }
 }
 
 Test(page, a_shared_page_takes_the_place_of_a_private_one_and_back)

@@ -62,12 +62,14 @@ Test(protocol, fields_out_of_bounds_are_refused)
     REFUSES(HELLO, hello, deadline_ms = PROTOCOL_DEADLINE_MOST_MS + 1);
     REFUSES(HELLO, hello, ordered_level = PAGE_LEVELS + 1);
     REFUSES(HELLO, hello, paused = 2);
+    REFUSES(HELLO, hello, flat = 2);
+    REFUSES(HELLO, hello, level = m_.hello.flat = 1); /* with streams below it */
+    REFUSES(HELLO, hello, bounded = 2);
     REFUSES(WELCOME, welcome, level = UINT32_MAX);
     REFUSES(WELCOME, welcome, refused = 2);
     REFUSES(DEVICE, device, slot = PAGE_DEVICES);
     REFUSES(BIT, bit, slot = PAGE_DEVICES);
     REFUSES(BIT, bit, bit = PAGE_CLIENT_BITS);
-    REFUSES(JOIN, join, level = PAGE_LEVELS);
     REFUSES(JOIN, join, slot[15] = PAGE_DEVICES);
     REFUSES(JOIN, join, with_page = 2);
     REFUSES(LEVEL, level, level = PAGE_LEVELS);
@@ -144,7 +146,7 @@ Test(protocol, a_descriptor_travels_and_a_refused_message_leaves_none_behind)
     before = open_descriptors();
     cr_assert_eq(message_send(ends[0], &m, 0), 0);
     cr_assert_eq(message_receive(ends[1], TO_CLIENT, &got, NULL), 0, "no room asked for");
-    m.join.level = 99;
+    m.join.with_page = 99;
     cr_assert_eq(message_send(ends[0], &m, 0), 0);
     cr_assert_eq(message_receive(ends[1], TO_CLIENT, &got, &fd), -EBADMSG);
     cr_assert_eq(fd, -1);

@@ -242,6 +242,32 @@ static void *burst_main(void *unused)
     return NULL;
 }
 
+static struct request work;
+
+static void *work_main(void *unused)
+{
+    for (;;) {
+        struct page_counters *counters = &client_page()->device[work.x].counters;
+
+        client_active((int)work.x, (uint32_t)work.y);
+        atomic_fetch_add(&counters->submitted, 100);
+        atomic_store(&counters->in_flight, 10);
+        usleep(2000);
+        client_idle((int)work.x, (uint32_t)work.y);
+        atomic_fetch_add(&counters->gpu_ns, 2000000);
+        usleep(8000);
+    }
+    return NULL;
+}
+
+static int64_t do_work(int64_t dev, int64_t level)
+{
+    pthread_t thread;
+
+    work = (struct request){.x = dev, .y = level};
+    return -pthread_create(&thread, NULL, work_main, NULL);
+}
+
 static int64_t do_bursts(int64_t dev, int64_t n)
 {
     pthread_t threads[4];

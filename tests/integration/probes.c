@@ -1,12 +1,14 @@
 /*
- * probes.c - libcutin.so has the probes of the table, and the manual page lists them.
+ * probes.c - libcutin.so has the probes of the table, and the manual page lists them; its example works.
  */
 #include <criterion/criterion.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "probe/probe.h"
+#include "tests/integration/gpu.h"
 
 static const struct {
     const char *name;
@@ -72,15 +74,63 @@ Test(probes, stand_in_the_library_with_their_arguments)
 
 Test(probes, stand_in_the_manual_page)
 {
-    FILE *in = fopen(SOURCE_DIR "/docs/man/cutin.7", "r");
-    static char page[1 << 16];
-    char row[64];
+    char *page = file_text(SOURCE_DIR "/docs/man/cutin.7"), row[64];
 
-    cr_assert_not_null(in);
-    page[fread(page, 1, sizeof(page) - 1, in)] = '\0';
-    fclose(in);
     for (int i = 0; i < COUNT; i++) {
         snprintf(row, sizeof(row), "\n.It Cm %s Ar ", probes[i].name);
         cr_expect_not_null(strstr(page, row), "cutin(7) does not list %s", probes[i].name);
     }
+    free(page);
+}
+
+/* The page's line, for the process `pid` with the library under test. */
+static void example_of(pid_t pid, char *line, size_t size)
+{
+    static const char before[] = "bpftrace -p PID -e 'usdt:/usr/lib/libcutin.so:";
+    char *page = file_text(SOURCE_DIR "/docs/man/cutin.7"), *at = strstr(page, before);
+
+    cr_assert_not_null(at);
+    at += strlen(before);
+    snprintf(line, size, "exec bpftrace -p %d -e 'usdt:" LIBRARY ":%.*s", (int)pid,
+             (int)strcspn(at, "\n"), at);
+    free(page);
+}
+
+static uint64_t holds_wanted;
+
+static bool held_often(const struct client_row *row)
+{
+    return client_holds(row) >= holds_wanted;
+}
+
+Test(probes, the_example_of_the_manual_page_shows_how_long_holds_took, .init = sandbox_enter,
+     .fini = sandbox_leave, .timeout = 120)
+{
+    struct process *daemon, *rt, *be, *trace;
+    struct client_row row;
+    char line[512];
+
+    if (!CUTIN_PROBES)
+        cr_skip_test("built without <sys/sdt.h> (systemtap-sdt-dev)");
+    if (system("bpftrace -e 'BEGIN { exit(); }' >/dev/null 2>&1") != 0)
+        cr_skip_test("bpftrace is not there, or may not trace");
+    daemon = daemon_start();
+    rt = inference_start("60", "70");
+    be = training_start(1000000, NULL);
+    holds_wanted = 1;
+    cr_assert(client_wait("be_training", held_often, 20, &row));
+    example_of(row.pid, line, sizeof(line));
+    trace = process_start((const char *[]){"sh", "-c", line, NULL}, NULL);
+    cr_assert(process_says(trace, "Attaching", 30), "%s", process_err(trace));
+    client_wait("be_training", held_often, 20, &row);
+    holds_wanted = client_holds(&row) + 200;
+    cr_assert(client_wait("be_training", held_often, 40, NULL));
+    process_signal(trace, SIGINT);
+    process_wait(trace, 20);
+    cr_expect(strstr(process_out(trace), "@us:") && strchr(process_out(trace), '|'), "%s%s",
+              process_out(trace), process_err(trace));
+    process_free(trace);
+    process_free(be);
+    process_free(rt);
+    process_free(daemon);
 }

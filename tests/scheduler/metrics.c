@@ -1,6 +1,7 @@
 /*
  * metrics.c - the figures over HTTP: asked for by hand, and read by promtool where there is one.
  */
+#include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <signal.h>
 #include <stdio.h>
@@ -35,13 +36,16 @@ static void tear_down(void)
 
 TestSuite(metrics, .init = set_up, .fini = tear_down, .timeout = 60);
 
+static struct sockaddr_in tcp; /* where the daemon listens; port 0: at `path` */
+
 static int open_http(void)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct sockaddr *to = tcp.sin_port ? (struct sockaddr *)&tcp : (struct sockaddr *)&address;
+    int fd = socket(to->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
     strcpy(address.sun_path, path);
-    cr_assert_eq(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+    cr_assert_eq(connect(fd, to, tcp.sin_port ? sizeof(tcp) : sizeof(address)), 0);
     return fd;
 }
 
@@ -91,6 +95,40 @@ Test(metrics, tell_what_clients_do)
     actor_kill(&a);
     place_stop(&place);
     cr_assert_neq(access(path, F_OK), 0, "its socket goes with it");
+}
+
+/* A port that nobody has now. */
+static void find_port(void)
+{
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    socklen_t size = sizeof(tcp);
+
+    tcp = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    cr_assert_eq(bind(fd, (struct sockaddr *)&tcp, size), 0);
+    cr_assert_eq(getsockname(fd, (struct sockaddr *)&tcp, &size), 0);
+    close(fd);
+}
+
+Test(metrics, are_served_on_loopback_too)
+{
+    char conf[64];
+
+    find_port();
+    snprintf(conf, sizeof(conf), "[metrics]\nlisten = 127.0.0.1:%d\n", ntohs(tcp.sin_port));
+    place_configure(&place, conf);
+    place_start(&place);
+    cr_assert_eq(get("/metrics"), 200);
+    cr_assert(strstr(text, "cutin_clients{level=\"be\"} 0\n"), "%s", text);
+}
+
+Test(metrics, no_daemon_serves_them_to_other_machines)
+{
+    char errors[512],
+        *argv[] = {"cutind", "--socket", place.socket, "--config", place.config, NULL};
+
+    place_configure(&place, "[metrics]\nlisten = 0.0.0.0:9475\n");
+    cr_assert_eq(place_run(errors, sizeof(errors), argv), 2);
+    cr_assert(strstr(errors, "0.0.0.0:9475 could be reached from other machines"), "%s", errors);
 }
 
 Test(metrics, silent_and_wrong_requests_do_not_stop_the_daemon)

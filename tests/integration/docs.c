@@ -1,9 +1,11 @@
 /*
- * docs.c - what the documents say about settings is what the library reads.
+ * docs.c - what the documents say about settings is what the library reads, and the tests that they name
+ * are there.
  */
 #include "tests/integration/process.h"
 
 #include <criterion/criterion.h>
+#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,4 +51,54 @@ Test(docs, readme_has_a_row_for_every_setting)
             row_says(row + 1, &settings[i]);
     }
     free(readme);
+}
+
+/* All test sources behind one another. */
+static char *test_sources(void)
+{
+    char *all = calloc(1, 1);
+    size_t size = 1;
+    glob_t found;
+
+    cr_assert_eq(glob(SOURCE_DIR "/tests/*/*.c", 0, NULL, &found), 0);
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        char *text = file_text(found.gl_pathv[i]);
+
+        all = realloc(all, size += strlen(text));
+        cr_assert_not_null(all);
+        strcat(all, text);
+        free(text);
+    }
+    globfree(&found);
+    return all;
+}
+
+/* `name` in the place of a test's name: behind a bracket or a comma, in front of a bracket or a comma. */
+static bool is_test(const char *sources, const char *name)
+{
+    size_t length = strlen(name);
+
+    for (const char *at = sources; (at = strstr(at, name)) != NULL; at += length)
+        if (at > sources && strchr("( ", at[-1]) && strchr("),", at[length]))
+            return true;
+    return false;
+}
+
+Test(docs, hazards_are_tested_by_tests_that_exist)
+{
+    char *text = file_text(SOURCE_DIR "/docs/hazards.md"), *sources = test_sources(), *save = NULL;
+    unsigned named = 0;
+
+    /* Names of tests are the code that has no capital, dot or bracket and is longer than a word. */
+    strtok_r(text, "`", &save);
+    for (char *code; (code = strtok_r(NULL, "`", &save)) != NULL; strtok_r(NULL, "`", &save)) {
+        if (strspn(code, "abcdefghijklmnopqrstuvwxyz0123456789_") != strlen(code) ||
+            !strchr(code, '_') || strcmp(code, "kill_storm") == 0)
+            continue;
+        cr_expect(is_test(sources, code), "docs/hazards.md names a test %s", code);
+        named++;
+    }
+    cr_expect_gt(named, 40);
+    free(sources);
+    free(text);
 }

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -200,6 +201,23 @@ static int64_t do_fork(int64_t x, int64_t y)
             pause();
     }
     return child > 0 ? 0 : -errno;
+}
+
+static int64_t do_namespace(int64_t x, int64_t y)
+{
+    pid_t inner;
+
+    if (unshare(CLONE_NEWPID) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWPID) != 0)
+        return -errno;
+    inner = fork();
+    if (inner < 0)
+        return -errno;
+    if (inner > 0) { /* the test kills this one, and so the other */
+        waitpid(inner, NULL, 0);
+        _exit(0);
+    }
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    return getpid();
 }
 
 static int64_t do_max_hold(int64_t ms, int64_t y)

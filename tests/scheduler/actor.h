@@ -51,7 +51,8 @@ enum { ACTOR_SAID = 1024 };
     X(ORDERED, do_ordered)         /* order -> the value it came with last, or -1 */               \
     X(LIMIT_FILES, do_limit_files) /* n: may open n more descriptors; -1: as many as before */     \
     X(LIMIT_MEMORY, do_limit_memory) /* n: may map n more bytes; -1: as many as before */          \
-    X(USER, do_user)                 /* becomes this user */
+    X(USER, do_user)                 /* becomes this user */                                       \
+    X(NAMESPACE, do_namespace) /* goes on as process 1 of a PID namespace of its own; -errno */
 
 enum order {
 #define ORDER(name, function) DO_##name,

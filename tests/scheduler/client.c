@@ -233,6 +233,34 @@ Test(client, an_owner_that_is_killed_while_active_holds_nobody)
     actor_kill(&be);
 }
 
+Test(client, processes_with_one_pid_in_several_containers_are_told_apart)
+{
+    struct actor first, second, be;
+
+    place_start(&place);
+    actor_new(&first, place.socket);
+    actor_new(&second, place.socket);
+    if (actor_do(&first, DO_NAMESPACE, 0, 0) != 1 || actor_do(&second, DO_NAMESPACE, 0, 0) != 1) {
+        actor_kill(&first);
+        actor_kill(&second);
+        cr_skip_test("no PID namespaces here");
+    }
+    cr_assert_eq(actor_do(&first, DO_OPEN, 3, 3), 0);
+    cr_assert_eq(actor_do(&first, DO_DEVICE, 0x11, 0), 0);
+    cr_assert_eq(actor_do(&second, DO_OPEN, 3, 3), 0);
+    cr_assert_eq(actor_do(&second, DO_DEVICE, 0x11, 0), 0);
+    join(&be, 0);
+    WAIT_UNTIL(actor_do(&be, DO_ABOVE, 0, 0) == 2);
+    actor_do(&first, DO_ACTIVE, 0, 3);
+    WAIT_UNTIL(actor_do(&be, DO_HOLD, 0, 0) != 0);
+    actor_kill(&second);
+    WAIT_UNTIL(actor_do(&be, DO_ABOVE, 0, 0) == 1);
+    cr_assert_neq(actor_do(&be, DO_HOLD, 0, 0), 0, "the other one's death opened it");
+    actor_kill(&first);
+    WAIT_UNTIL(actor_do(&be, DO_HOLD, 0, 0) == 0);
+    actor_kill(&be);
+}
+
 Test(client, a_child_that_inherited_the_socket_does_not_keep_the_turn)
 {
     struct actor rt, be;

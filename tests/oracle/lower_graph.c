@@ -28,6 +28,16 @@ static void node_draw(const struct model *m, struct graph_op *g, uint32_t x)
     g->event = (uint8_t)(x % (MAIN_EVENTS / 2) * 2 + (g->kind == OP_WAIT));
 }
 
+/* The events that the nodes name become this thread's: another one might destroy them just then. */
+static bool claim_events(struct model *m, const struct op *op)
+{
+    for (int i = 0; i < op->graph_count; i++)
+        if (node_is_event(&op->graph[i]) &&
+            !claim(&m->event_owner[op->graph[i].event], op->thread))
+            return false;
+    return true;
+}
+
 static uint32_t node_random(const uint32_t *r, int i)
 {
     return r[3] * 2654435761u + (uint32_t)i * 40503u + r[4];
@@ -80,6 +90,8 @@ bool lower_graph_build(struct model *m, struct op op, const uint32_t *r)
         node_draw(m, g, x);
         g->fork = !node_is_event(g) && (x >> 20) % 3 == 0;
     }
+    if (!claim_events(m, &op))
+        return false;
     m->exec[exec] = op;
     model_emit(m, op);
     return true;
@@ -199,9 +211,12 @@ bool lower_graph_set(struct model *m, struct op op, const uint32_t *r)
         return false;
     struct op *g = &m->exec[op.exec];
     op.flag = (uint8_t)(r[2] % g->graph_count);
-    node_draw(m, &g->graph[op.flag], r[5]);
     op.graph_count = 1;
     op.graph[0] = g->graph[op.flag];
+    node_draw(m, &op.graph[0], r[5]);
+    if (!claim_events(m, &op))
+        return false;
+    g->graph[op.flag] = op.graph[0];
     model_emit(m, op);
     return true;
 }
@@ -214,9 +229,12 @@ bool lower_graph_replace(struct model *m, struct op op, const uint32_t *r)
     struct op *g = &m->exec[op.exec];
     op.graph_count = g->graph_count;
     for (int i = 0; i < g->graph_count; i++) {
-        node_draw(m, &g->graph[i], node_random(r, i));
         op.graph[i] = g->graph[i];
+        node_draw(m, &op.graph[i], node_random(r, i));
     }
+    if (!claim_events(m, &op))
+        return false;
+    memcpy(g->graph, op.graph, sizeof op.graph);
     model_emit(m, op);
     return true;
 }

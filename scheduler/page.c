@@ -139,11 +139,11 @@ uint32_t page_held_levels(uint32_t level, uint32_t granted)
     return mask;
 }
 
-uint32_t page_first_slot(int32_t pid)
+uint32_t page_first_slot(uint32_t seed)
 {
-    uint32_t mixed = (uint32_t)pid * 0x9e3779b1u;
+    uint32_t mixed = seed * 0x9e3779b1u;
 
-    /* As if by chance, however far apart the ids of one program's processes are. */
+    /* As if by chance, however regular the seeds are. */
     mixed = (mixed ^ mixed >> 15) * 0x85ebca77u;
     return (mixed >> 28) % PAGE_DEVICES;
 }

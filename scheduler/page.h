@@ -172,9 +172,10 @@ struct cutin_page *page_alias(struct cutin_page *page);
  * counts as of more than was granted. */
 uint32_t page_held_levels(uint32_t level, uint32_t granted);
 
-/* Where in its page the devices of this process should begin. The words that cutting in writes would all
- * share one set of the L1 cache, were they at one place in all pages: that doubles what each costs. */
-uint32_t page_first_slot(int32_t pid);
+/* Where in its page the devices of a process should begin; `seed` is whatever differs between processes.
+ * The words that cutting in writes would all share one set of the L1 cache, were they at one place in all
+ * pages: that doubles what each costs. */
+uint32_t page_first_slot(uint32_t seed);
 
 /* The words of a device as a mask: `hold` of a mask of levels, or `want` too. */
 #define PAGE_HOLD(levels) (levels)

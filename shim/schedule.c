@@ -6,9 +6,9 @@
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "scheduler/client.h"
+#include "scheduler/clock.h"
 #include "shim/capture.h"
 #include "shim/context.h"
 #include "shim/figures.h"
@@ -145,7 +145,7 @@ int schedule_open(void)
                                        .linger_us = cfg->linger_us,
                                        .max_hold_ms = cfg->max_hold_ms,
                                        .deadline_ms = cfg->deadline_ms,
-                                       .first_slot = page_first_slot(getpid()),
+                                       .first_slot = page_first_slot((uint32_t)clock_ns()),
                                        .direct = !cfg->deadline_ms,
                                        .socket = cfg->socket[0] ? cfg->socket : NULL,
                                        .tick = schedule_tick,

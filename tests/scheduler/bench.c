@@ -48,7 +48,7 @@ static void send_message(int fd, const union message *m)
 /* Says HELLO and names its device, as if each came from a process of its own. */
 static int connect_client(uint32_t level)
 {
-    static int32_t pid;
+    static uint32_t seed;
     int fd = socket_connect(place.socket);
     union message m;
 
@@ -64,7 +64,7 @@ static int connect_client(uint32_t level)
     strcpy(m.hello.name, "bench");
     send_message(fd, &m);
     message_init(&m, MESSAGE_DEVICE);
-    m.device.slot = page_first_slot(getpid() + pid++);
+    m.device.slot = page_first_slot(seed++);
     memset(m.device.uuid, 1, sizeof(m.device.uuid));
     send_message(fd, &m);
     return fd;

@@ -85,14 +85,14 @@ Test(page, a_hold_says_since_when_until_the_next_one_begins)
     page_unmap(page);
 }
 
-/* 64 processes whose ids are `step` apart: L1 caches have eight to twelve lines for one place. */
+/* 64 processes whose seeds are `step` apart: L1 caches have eight to twelve lines for one place. */
 Test(page, the_devices_of_many_processes_begin_at_different_slots)
 {
-    for (int32_t step = 1; step < 100; step++) {
+    for (uint32_t step = 1; step < 100; step++) {
         uint32_t used[PAGE_DEVICES] = {0};
 
-        for (int32_t i = 0; i < 64; i++)
-            cr_assert_leq(++used[page_first_slot(1000 + i * step)], 12, "step %d", step);
+        for (uint32_t i = 0; i < 64; i++)
+            cr_assert_leq(++used[page_first_slot(1000 + i * step)], 12, "step %u", step);
     }
 }
 

@@ -157,21 +157,23 @@ void function_seed(struct shim_function *f, CUfunction handle, const struct gpu_
 
 /* ---- shapes ------------------------------------------------------------------------------- */
 
-bool function_shape_known(const struct shim_function *f, uint64_t shape)
+bool function_shape_known(const struct shim_function *f, uint64_t shape, uint32_t *room)
 {
     /* two places for each */
     uint32_t at = (uint32_t)(shape >> 32) % FUNCTION_SHAPES;
-    return atomic_load_explicit(&f->shape[at], memory_order_relaxed) == shape ||
-           atomic_load_explicit(&f->shape[at ^ 1], memory_order_relaxed) == shape;
+    if (atomic_load_explicit(&f->shape[at], memory_order_relaxed) != shape)
+        at ^= 1;
+    *room = atomic_load_explicit(&f->room[at], memory_order_relaxed);
+    return atomic_load_explicit(&f->shape[at], memory_order_relaxed) == shape;
 }
 
-void function_shape_add(struct shim_function *f, uint64_t shape)
+void function_shape_add(struct shim_function *f, uint64_t shape, uint32_t room)
 {
     uint32_t at = (uint32_t)(shape >> 32) % FUNCTION_SHAPES;
-    if (function_shape_known(f, shape))
-        return;
     if (atomic_load_explicit(&f->shape[at], memory_order_relaxed))
         at ^= 1;
+    /* A shape that is being displaced may get this room for a moment: it only counts for the cap. */
+    atomic_store_explicit(&f->room[at], room, memory_order_relaxed);
     atomic_store_explicit(&f->shape[at], shape, memory_order_relaxed);
 }
 

@@ -29,6 +29,8 @@ struct shim_function {
     bool copyable;  /* the driver told the layout */
     /* Launch shapes that the driver has accepted (launch.c), hashed. Lock free, may forget. */
     _Atomic uint64_t shape[FUNCTION_SHAPES];
+    _Atomic uint32_t
+        room[FUNCTION_SHAPES]; /* blocks of it that fit the device at a time; 0: not known */
     /* Values that the application has set: 1 + value, 0 = none. */
     _Atomic int64_t attribute[FUNCTION_ATTRIBUTES];
     struct estimate estimate[ESTIMATE_BUCKETS];
@@ -44,8 +46,9 @@ struct shim_function {
 struct shim_function *function_of(CUfunction handle, const struct shim_context *ctx);
 /* The driver is sure to know the function: what the profile knows about it becomes its estimate. */
 void function_seed(struct shim_function *f, CUfunction handle, const struct gpu_device *gpu);
-bool function_shape_known(const struct shim_function *f, uint64_t shape);
-void function_shape_add(struct shim_function *f, uint64_t shape);
+/* `room`: how many of its blocks fit the device at a time, 0 where that is not known. */
+bool function_shape_known(const struct shim_function *f, uint64_t shape, uint32_t *room);
+void function_shape_add(struct shim_function *f, uint64_t shape, uint32_t room); /* one not known */
 
 /* What the driver accepts of this function, or of any, may have changed. */
 void function_shapes_forget(struct shim_function *f);

@@ -44,6 +44,7 @@ static void device_fill(struct gpu_device *d, CUdevice device)
     memcpy(d->uuid, uuid.bytes, sizeof d->uuid);
     if (REAL(cuDeviceGetName)(d->name, sizeof d->name, device) != CUDA_SUCCESS)
         d->name[0] = '\0';
+    d->processors = (uint32_t)attribute(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0);
     d->max_grid[0] = (uint32_t)attribute(device, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X, 0x7fffffff);
     d->max_grid[1] = (uint32_t)attribute(device, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y, 65535);
     d->max_grid[2] = (uint32_t)attribute(device, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z, 65535);

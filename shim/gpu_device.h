@@ -11,6 +11,7 @@ struct gpu_device {
     int index; /* in the scheduler's page; -1: not scheduled */
     uint8_t uuid[16];
     char name[88];
+    uint32_t processors;  /* multiprocessors; 0: not known */
     uint32_t max_grid[3]; /* limits of a launch, for errors that the driver reports at once */
 };
 

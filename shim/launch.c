@@ -31,6 +31,7 @@ struct launch {
     struct estimate *estimate;
     struct shim_context *ctx;
     uint64_t shape;
+    uint32_t room; /* see launch_room */
     struct traced_who who;
 };
 
@@ -91,6 +92,17 @@ static CUresult driver_launch_sampled(const struct launch *l, const CUlaunchConf
     return r;
 }
 
+/* How many blocks of this shape fit the device at a time. */
+static uint32_t launch_room(const struct launch *l)
+{
+    int each = 0, threads = (int)(l->block[0] * l->block[1] * l->block[2]);
+    if (REAL(cuOccupancyMaxActiveBlocksPerMultiprocessor)(&each, l->function, threads, l->shared) !=
+            CUDA_SUCCESS ||
+        each < 0)
+        return 0;
+    return (uint32_t)each * l->ctx->gpu->processors;
+}
+
 static int launch_now(void *args)
 {
     struct launch *l = args;
@@ -101,7 +113,9 @@ static int launch_now(void *args)
     }
     CUresult r = driver_launch_sampled(l, l->config ? &config : NULL);
     if (r == CUDA_SUCCESS && l->known) {
-        function_shape_add(l->known, l->shape);
+        uint32_t room;
+        if (!function_shape_known(l->known, l->shape, &room))
+            function_shape_add(l->known, l->shape, launch_room(l));
         function_seed(l->known, l->function, l->ctx->gpu);
     }
     return (int)r;
@@ -319,7 +333,14 @@ static bool launch_known(struct launch *l)
     if (!l->known || !attributes_plain(l->config))
         return false;
     l->shape = launch_shape(l);
-    return function_shape_known(l->known, l->shape) && grid_valid(l);
+    return function_shape_known(l->known, l->shape, &l->room) && grid_valid(l);
+}
+
+/* Eighths of the device that it takes while it runs. */
+static uint32_t launch_eighths(const struct launch *l)
+{
+    uint64_t blocks = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
+    return blocks < l->room ? (uint32_t)blocks * 8 / l->room + 1 : 8;
 }
 
 /* ---- wrappers ----------------------------------------------------------------------------- */
@@ -340,6 +361,7 @@ static void launch_prepare(struct launch *l, struct call *c, struct shim_stream 
         c->req.flags |= VHQ_CLOSE;
     if (!launch_known(l))
         return;
+    c->req.eighths = launch_eighths(l);
     if (!s->per_thread) /* one that the driver may refuse is no sample */
         l->estimate = launch_estimate(l);
     if (params_copyable(l)) {

@@ -1,8 +1,11 @@
 /*
  * cap.c - how much may be in flight, and what is known to be complete.
  *
- * In flight is what was submitted and is not known complete. A set may have `budget` of estimated
- * time in flight, a vHQ `depth` commands. Completion comes in units: the commands between two
+ * In flight is what was submitted and is not known complete. A vHQ may have `depth` commands and
+ * `budget` of estimated time in flight: they run one after another. All vHQs of a set together may
+ * have so much that the device needs `budget` for it at best: the sum of the estimates, each times the
+ * part of the device that its command takes (its area), because streams run side by side where they
+ * fit. So kernels that fill the device share one budget. Completion comes in units: the commands between two
  * markers. The GPU writes a marker's number into the vHQ's completion word when everything before
  * it is done; nobody asks the driver.
  *
@@ -63,16 +66,17 @@ static uint32_t cap_stride(const struct vhq *q)
     return stride <= depth / 2 ? stride : (depth + 1) / 2;
 }
 
-uint32_t cap_estimate(uint64_t est_ns)
+uint32_t cap_load(const struct vhq_req *req)
 {
-    if (est_ns == 0)
-        return 1; /* sum_ns == 0 means that nothing is in flight */
-    return est_ns < MAX_EST_NS ? (uint32_t)est_ns : (uint32_t)MAX_EST_NS;
+    uint64_t est_ns = req->est_ns < MAX_EST_NS ? req->est_ns : MAX_EST_NS;
+    uint32_t eighths = req->eighths ? req->eighths : 8;
+    /* area_ns == 0 means that nothing is in flight */
+    return (est_ns ? (uint32_t)est_ns : 1) | (eighths - 1) << LOAD_BITS;
 }
 
 /* ---- room ------------------------------------------------------------------------------------ */
 
-bool cap_depth_full(const struct vhq *q)
+static bool cap_depth_full(const struct vhq *q)
 {
     if (unlikely(atomic_load_explicit(&q->set->lifted, memory_order_relaxed)))
         return false;
@@ -81,17 +85,53 @@ bool cap_depth_full(const struct vhq *q)
            (unlikely(peek(q->gate) != GATE_NEAR) && gate_deep(q) && cap_markers_out(q));
 }
 
-bool cap_take(struct vhq *q, uint32_t est_ns)
+static uint64_t sub_floor(uint64_t a, uint64_t b)
+{
+    return a > b ? a - b : 0;
+}
+
+static uint64_t cap_stream_ns(const struct vhq *q)
+{
+    return sub_floor(peek(q->flown_ns), peek(q->landed_est_ns));
+}
+
+/* How much of it has run by now, as far as that is certain. */
+static uint64_t cap_stream_credit(const struct vhq *q, uint64_t now)
+{
+    uint32_t landed = peek(q->landed_mark);
+    if (atomic_load_explicit(&q->newest, memory_order_acquire) == landed)
+        return 0;
+    const struct unit *u = &q->unit[(landed + 1) % UNITS];
+    uint64_t began = q->landed_ns < q->set->progress_ns ? q->landed_ns : q->set->progress_ns;
+    uint64_t ran = sub_floor(now, began > u->since_ns ? began : u->since_ns);
+    return ran < u->est_ns ? ran : u->est_ns;
+}
+
+bool cap_stream_full(const struct vhq *q, uint32_t load, uint64_t now)
+{
+    if (unlikely(cap_depth_full(q)))
+        return true;
+    uint64_t budget = cap_budget(q), ns = cap_stream_ns(q);
+    if (likely(ns == 0 || ns + load_ns(load) <= budget) || peek(q->set->lifted))
+        return false;
+    if (now == 0)
+        return true;
+    uint64_t remaining = sub_floor(ns, cap_stream_credit(q, now));
+    return remaining + load_ns(load) > budget && remaining > budget / 2;
+}
+
+bool cap_take(struct vhq *q, uint32_t load)
 {
     struct vhq_set *s = q->set;
     /* While the cap is lifted somebody must look, or it would stay so. */
-    if (unlikely(peek(s->lifted) || cap_depth_full(q)))
+    if (unlikely(peek(s->lifted) || cap_stream_full(q, load, 0)))
         return false;
-    uint64_t budget = cap_budget(q), sum = peek(s->sum_ns);
+    uint64_t budget = cap_budget(q), sum = peek(s->area_ns);
+    uint32_t area_ns = load_area_ns(load);
     do {
-        if (sum != 0 && sum + est_ns > budget)
+        if (sum != 0 && sum + area_ns > budget)
             return false;
-    } while (!atomic_compare_exchange_weak_explicit(&s->sum_ns, &sum, sum + est_ns,
+    } while (!atomic_compare_exchange_weak_explicit(&s->area_ns, &sum, sum + area_ns,
                                                     memory_order_relaxed, memory_order_relaxed));
     return true;
 }
@@ -104,41 +144,42 @@ static uint64_t cap_began(const struct vhq_set *s)
 /* How much of what is in flight has run by now, as far as that is certain. */
 static uint64_t cap_credit(const struct vhq_set *s, uint64_t now)
 {
-    uint64_t began = cap_began(s);
-    uint64_t ran = now > began ? now - began : 0;
-    return ran < s->oldest_est_ns ? ran : s->oldest_est_ns;
+    uint64_t ran = sub_floor(now, cap_began(s));
+    if (ran >= s->oldest_est_ns)
+        return s->oldest_area_ns;
+    return ran * s->oldest_area_ns / s->oldest_est_ns;
 }
 
-static uint64_t sub_floor(uint64_t a, uint64_t b)
-{
-    return a > b ? a - b : 0;
-}
-
-bool cap_take_looked(struct vhq *q, uint32_t est_ns, uint64_t now)
+bool cap_take_looked(struct vhq *q, uint32_t load, uint64_t now)
 {
     struct vhq_set *s = q->set;
-    cap_look(s, now);
-    if (cap_depth_full(q))
+    if (cap_stream_full(q, load, now))
         return false;
     uint64_t budget = cap_budget(q), credit = cap_credit(s, now);
-    uint64_t sum = peek(s->sum_ns);
+    uint64_t sum = peek(s->area_ns);
+    uint32_t area_ns = load_area_ns(load);
     do {
         uint64_t remaining = sub_floor(sum, credit);
-        if (sum != 0 && remaining + est_ns > budget && remaining > budget / 2 && !peek(s->lifted))
+        if (sum != 0 && remaining + area_ns > budget && remaining > budget / 2 && !peek(s->lifted))
             return false;
-    } while (!atomic_compare_exchange_weak_explicit(&s->sum_ns, &sum, sum + est_ns,
+    } while (!atomic_compare_exchange_weak_explicit(&s->area_ns, &sum, sum + area_ns,
                                                     memory_order_relaxed, memory_order_relaxed));
     return true;
 }
 
-void cap_force(struct vhq *q, uint32_t est_ns)
+void cap_force(struct vhq *q, uint32_t load)
 {
-    atomic_fetch_add_explicit(&q->set->sum_ns, est_ns, memory_order_relaxed);
+    atomic_fetch_add_explicit(&q->set->area_ns, load_area_ns(load), memory_order_relaxed);
 }
 
-void cap_give_back(struct vhq *q, uint32_t est_ns)
+static void cap_area_back(struct vhq *q, uint64_t area_ns)
 {
-    atomic_fetch_sub_explicit(&q->set->sum_ns, est_ns, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&q->set->area_ns, area_ns, memory_order_relaxed);
+}
+
+void cap_give_back(struct vhq *q, uint32_t load)
+{
+    cap_area_back(q, load_area_ns(load));
 }
 
 /* ---- submission: the caller has the submission right ----------------------------------------- */
@@ -163,11 +204,12 @@ static bool cap_mark_due(const struct vhq *q)
            peek(q->want_mark);
 }
 
-void cap_sent(struct vhq *q, uint16_t flags, uint32_t est_ns, int err)
+void cap_sent(struct vhq *q, uint16_t flags, uint32_t load, int err)
 {
+    uint32_t est_ns = load_ns(load);
     if (unlikely(err != 0)) {
         if (!(flags & VHQ_FREE))
-            cap_give_back(q, est_ns);
+            cap_give_back(q, load);
         return;
     }
     PROBE2(submit, q->desc.stream, est_ns);
@@ -177,7 +219,9 @@ void cap_sent(struct vhq *q, uint16_t flags, uint32_t est_ns, int err)
     atomic_store_explicit(&q->sent, peek(q->sent) + 1, memory_order_release);
     if (!(flags & VHQ_FREE)) {
         bump(q->flown, 1u);
+        bump(q->flown_ns, est_ns);
         bump(q->tail_est_ns, est_ns);
+        q->tail_area_ns += load_area_ns(load);
         q->tail_flown++;
         gate_after(q, est_ns);
         cap_fly(q);
@@ -191,6 +235,7 @@ void cap_sent(struct vhq *q, uint16_t flags, uint32_t est_ns, int err)
 static void cap_tail_done(struct vhq *q)
 {
     q->tail_flown = 0;
+    q->tail_area_ns = 0;
     atomic_store_explicit(&q->tail_est_ns, 0, memory_order_relaxed);
     atomic_store_explicit(&q->want_mark, 0, memory_order_relaxed);
     /* Release: the marker's number was written before. */
@@ -201,7 +246,9 @@ static void cap_tail_done(struct vhq *q)
  * up: its tail counts as complete. */
 static void cap_tail_lost(struct vhq *q)
 {
-    cap_give_back(q, peek(q->tail_est_ns));
+    cap_area_back(q, q->tail_area_ns);
+    atomic_store_explicit(&q->flown_ns, peek(q->flown_ns) - peek(q->tail_est_ns),
+                          memory_order_relaxed);
     atomic_store_explicit(&q->flown, peek(q->flown) - q->tail_flown, memory_order_relaxed);
     cap_tail_done(q);
 }
@@ -221,9 +268,10 @@ static enum mark mark_place(struct vhq *q, int (*op)(void *, struct vhq *, void 
         return MARK_FULL;
     q->unit[value % UNITS] = (struct unit){
         .since_ns = now_ns(),
-        .sent = peek(q->sent),
+        .sent = (uint32_t)peek(q->sent),
         .flown = peek(q->flown),
         .est_ns = peek(q->tail_est_ns),
+        .area_ns = q->tail_area_ns,
     };
     int err = op(s->user, q, q->desc.stream, value);
     if (err == VHQ_NO_GATE)
@@ -277,17 +325,21 @@ static uint64_t cap_land(struct vhq *q, uint64_t now)
         word = newest; /* the GPU may be ahead of the thread that placed the marker */
     if (reached(landed, word))
         return 0;
-    uint64_t est = 0;
-    for (uint32_t v = landed + 1; v != word + 1; v++)
+    uint64_t est = 0, area = 0;
+    for (uint32_t v = landed + 1; v != word + 1; v++) {
         est += q->unit[v % UNITS].est_ns;
+        area += q->unit[v % UNITS].area_ns;
+    }
     const struct unit *last = &q->unit[word % UNITS];
-    PROBE3(complete, q->desc.stream, last->sent - q->landed_sent, est);
-    bump(q->completed, last->sent - q->landed_sent);
-    q->landed_sent = last->sent;
+    uint32_t commands = last->sent - (uint32_t)q->landed_sent;
+    PROBE3(complete, q->desc.stream, commands, est);
+    bump(q->completed, commands);
+    q->landed_sent += commands;
     q->landed_ns = now;
+    bump(q->landed_est_ns, est);
     atomic_store_explicit(&q->landed, last->flown, memory_order_relaxed);
     atomic_store_explicit(&q->landed_mark, word, memory_order_release);
-    atomic_fetch_sub_explicit(&q->set->sum_ns, est, memory_order_relaxed);
+    cap_area_back(q, area);
     q->set->gpu_ns += est;
     if (trace_on())
         traced_queue(TRACE_COMPLETED, q, NEVER, 0, 0);
@@ -336,6 +388,7 @@ static void cap_note_oldest(struct vhq_set *s, const struct vhq *q)
     if (s->oldest_est_ns == 0 || u->since_ns < s->oldest_ns) {
         s->oldest_ns = u->since_ns;
         s->oldest_est_ns = u->est_ns;
+        s->oldest_area_ns = u->area_ns;
     }
 }
 
@@ -358,7 +411,7 @@ static void cap_learn_pace(struct vhq_set *s, uint64_t now)
     if (s->due_ns == 0 || now < s->due_ns)
         return;
     uint32_t pace = s->pace;
-    if (peek(s->sum_ns) == 0)
+    if (peek(s->area_ns) == 0)
         pace = pace * 3 / 4;
     else if (s->due_lands && s->progress_ns < s->due_set_ns)
         pace += pace / 8;
@@ -372,7 +425,7 @@ void cap_look(struct vhq_set *s, uint64_t now)
 {
     uint64_t began = cap_began(s), est = 0;
     cap_adopt(s);
-    s->oldest_est_ns = 0;
+    s->oldest_est_ns = s->oldest_area_ns = 0;
     s->oldest_ns = 0;
     for (struct vhq **p = &s->flying, *q; (q = *p) != NULL;) {
         struct vhq *next = q->flying_next; /* grounded, it may be on its way back at once */
@@ -436,12 +489,22 @@ static uint64_t cap_overdue(struct vhq_set *s, uint64_t now)
     return now + s->backoff_ns;
 }
 
+/* How long the device needs for what is in flight, at best. */
+static uint64_t cap_in_flight_ns(const struct vhq_set *s)
+{
+    uint64_t most = peek(s->area_ns);
+    for (const struct vhq *q = s->flying; q != NULL; q = q->flying_next)
+        if (cap_stream_ns(q) > most)
+            most = cap_stream_ns(q);
+    return most;
+}
+
 uint64_t cap_blocked(struct vhq_set *s, uint64_t now)
 {
     if (cap_guard(s, now))
         return now;
     bool strict = cap_contended(s) && !gate_used(s);
-    uint64_t sum = peek(s->sum_ns), half = budget_ns(s, strict) / 2;
+    uint64_t sum = cap_in_flight_ns(s), half = budget_ns(s, strict) / 2;
     /* Half a budget below the cap, so that one wake-up feeds more than one short command. */
     uint64_t need = sum > half ? sum - half : sum / 2;
     uint64_t due = cap_began(s) + need * s->pace / PACE_ONE;
@@ -490,11 +553,14 @@ struct vhq *cap_unmarked(struct vhq_set *s)
 void cap_forget(struct vhq *q)
 {
     uint32_t newest = peek(q->newest);
-    uint64_t est = peek(q->tail_est_ns);
-    for (uint32_t v = peek(q->landed_mark) + 1; v != newest + 1; v++)
+    uint64_t est = peek(q->tail_est_ns), area = q->tail_area_ns;
+    for (uint32_t v = peek(q->landed_mark) + 1; v != newest + 1; v++) {
         est += q->unit[v % UNITS].est_ns;
-    atomic_fetch_sub_explicit(&q->set->sum_ns, est, memory_order_relaxed);
+        area += q->unit[v % UNITS].area_ns;
+    }
+    cap_area_back(q, area);
     q->set->gpu_ns += est;
+    atomic_store_explicit(&q->landed_est_ns, peek(q->flown_ns), memory_order_relaxed);
     bump(q->completed, peek(q->sent) - q->landed_sent);
     q->landed_sent = peek(q->sent);
     atomic_store_explicit(&q->landed, peek(q->flown), memory_order_relaxed);

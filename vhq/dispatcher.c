@@ -94,9 +94,9 @@ static void job_run(struct vhq_set *s, const struct job *job)
     /* No run: the producer gave the command up after vhq_begin. */
     int err = slot->cmd.run != NULL ? slot->cmd.run(slot->cmd.payload) : 0;
     if (likely(slot->cmd.run != NULL))
-        cap_sent(q, slot->flags, slot->est_ns, err);
+        cap_sent(q, slot->flags, slot->load, err);
     else if (!(slot->flags & SLOT_FREE))
-        cap_give_back(q, slot->est_ns);
+        cap_give_back(q, slot->load);
     if (unlikely(err != 0)) {
         atomic_store_explicit(&q->failed, 1, memory_order_relaxed);
         s->ops.failed(s->user, q, err);

@@ -55,7 +55,9 @@ enum {
     HOLD_LOOK_MAX_US = 250,
     GUARD_MS = 100,                 /* no progress for so long lifts the cap */
     MAX_EST_NS = 500 * 1000 * 1000, /* so that a unit's sum fits 32 bits: see cap_stride */
+    LOAD_BITS = 29,
 };
+static_assert(MAX_EST_NS < 1 << LOAD_BITS, "a load has room for every estimate");
 
 static inline uint64_t now_ns(void)
 {
@@ -132,7 +134,7 @@ enum {
 struct slot {
     uint16_t units; /* size of the record in 16 bytes */
     uint16_t flags; /* SLOT_* */
-    uint32_t est_ns;
+    uint32_t load;  /* see load_ns */
     uint64_t ticket;
     struct vhq_fence *after, *displaces, *signals;
     struct vhq_cmd cmd;
@@ -174,10 +176,9 @@ static inline bool ring_empty(const struct ring *r)
 
 /* The commands between two markers. The unit that ends with marker v is at v % UNITS. */
 struct unit {
-    uint64_t since_ns; /* when its marker was placed */
-    uint64_t sent;     /* vhq.sent, and vhq.flown, when its marker was placed */
-    uint32_t flown;
-    uint32_t est_ns;
+    uint64_t since_ns;        /* when its marker was placed */
+    uint32_t sent, flown;     /* vhq.sent, in 32 bits, and vhq.flown then */
+    uint32_t est_ns, area_ns; /* sums of its commands */
 };
 
 enum running {
@@ -197,7 +198,7 @@ struct vhq {
         enum begun how;
         uint16_t flags;
         bool counted;
-        uint32_t est_ns;
+        uint32_t load;
         struct vhq_fence *after, *signals;
         struct slot *slot;
     } cur;
@@ -217,22 +218,23 @@ struct vhq {
         landed_seq;           /* head_seq, or one more: the head is submitted but not popped yet */
     _Atomic uint32_t running; /* enum running; cleared with release, read under `lock` too */
     uint64_t reset_seq;       /* earlier commands are to be dropped */
-    uint64_t held_since_ns;      /* as far as the dispatcher saw; 0: not held */
-    uint64_t stopping_since_ns;  /* the same, by those who hold it */
-    uint64_t stopping_after_ns;  /* completions seen later than this belong to the hold */
-    uint64_t landed_ns;          /* a completion was last seen */
-    struct vhq *prev, *next; /* all vHQs of the set */
-    uint32_t pins;           /* its owner, and threads that walk the list and stand here */
-    bool gone;               /* destroyed: the last pin frees it */
-    _Atomic uint32_t calls;  /* ops calls by others in progress: vhq_destroy waits for them */
-    uint32_t pass;           /* last pass that saw it: polls and set syncs */
+    uint64_t held_since_ns;   /* as far as the dispatcher saw; 0: not held */
+    uint64_t stopping_since_ns; /* the same, by those who hold it */
+    uint64_t stopping_after_ns; /* completions seen later than this belong to the hold */
+    uint64_t landed_ns;         /* a completion was last seen */
+    struct vhq *prev, *next;    /* all vHQs of the set */
+    uint32_t pins;              /* its owner, and threads that walk the list and stand here */
+    bool gone;                  /* destroyed: the last pin frees it */
+    _Atomic uint32_t calls;     /* ops calls by others in progress: vhq_destroy waits for them */
+    uint32_t pass;              /* last pass that saw it: polls and set syncs */
 
     /* In flight. Written by the submitter: */
     _Atomic uint64_t sent;        /* all commands */
     _Atomic uint64_t mark_cover;  /* `sent` when the newest marker was placed */
     _Atomic uint32_t flown;       /* commands that count for the cap */
+    _Atomic uint64_t flown_ns;    /* their estimates */
     _Atomic uint32_t tail_est_ns; /* of the commands behind the newest marker */
-    uint32_t tail_flown;
+    uint32_t tail_area_ns, tail_flown;
     uint64_t gate_est_ns;       /* of the commands behind the newest gate */
     _Atomic uint32_t gate;      /* enum gate */
     _Atomic uint32_t newest;    /* newest marker */
@@ -240,6 +242,7 @@ struct vhq {
     _Atomic uint32_t failed;
     /* Written under the set's lock: */
     _Atomic uint32_t landed; /* of `flown`: known complete */
+    _Atomic uint64_t landed_est_ns;
     _Atomic uint32_t landed_mark;
     uint64_t landed_sent;
     _Atomic uint32_t flying; /* on the set's flying list */
@@ -265,8 +268,8 @@ struct vhq_set {
     /* Buffered commands are issued - retired. A ticket is the value of `issued` it took. */
     _Alignas(CACHE_LINE) _Atomic uint64_t issued;
     _Alignas(CACHE_LINE) _Atomic uint64_t retired;
-    _Alignas(CACHE_LINE) _Atomic uint64_t sum_ns; /* estimates in flight; 0 = nothing in flight */
-    _Alignas(CACHE_LINE) _Atomic uint32_t kick;   /* futex of the dispatcher */
+    _Alignas(CACHE_LINE) _Atomic uint64_t area_ns; /* in flight; 0 = nothing is */
+    _Alignas(CACHE_LINE) _Atomic uint32_t kick;    /* futex of the dispatcher */
     _Atomic uint32_t sleeping;
     _Atomic uint32_t thread_up;
     _Atomic(struct vhq *) fresh_ready;  /* newly not empty; the dispatcher takes all */
@@ -289,7 +292,7 @@ struct vhq_set {
     uint64_t gpu_ns;                 /* estimates of what landed */
     uint64_t progress_ns, looked_ns; /* a completion was last seen, looked for */
     uint64_t oldest_ns;              /* the oldest unit in flight: since when, and its estimate */
-    uint32_t oldest_est_ns;
+    uint32_t oldest_est_ns, oldest_area_ns;
     uint64_t blocked_ns; /* since when the cap blocks without progress; 0: it does not */
     uint64_t excused_ns; /* holds until then are known to blocked_ns */
     uint64_t due_ns;     /* room is expected then; 0: no expectation */
@@ -325,15 +328,28 @@ void queue_unpin(struct vhq *q); /* set's lock held */
 
 /* ---- cap.c ----------------------------------------------------------------------------------- */
 
-uint32_t cap_estimate(uint64_t est_ns);
+/* A command's load: its estimate, and in the three bits above it how many eighths of the device it
+ * takes, less one. */
+uint32_t cap_load(const struct vhq_req *req);
+static inline uint32_t load_ns(uint32_t load)
+{
+    return load & ((1u << LOAD_BITS) - 1);
+}
+/* As much time as if it had the whole device; not 0. */
+static inline uint32_t load_area_ns(uint32_t load)
+{
+    return (uint32_t)(((uint64_t)load_ns(load) * ((load >> LOAD_BITS) + 1) + 7) / 8);
+}
 /* Takes room for a command, lock-free, from what is known to be complete. */
-bool cap_take(struct vhq *q, uint32_t est_ns);
-/* The same after a look at all completion words, and giving credit for the time that the oldest
- * unit has been running. Set's lock held. */
-bool cap_take_looked(struct vhq *q, uint32_t est_ns, uint64_t now);
-void cap_force(struct vhq *q, uint32_t est_ns); /* takes room that is not there */
-void cap_give_back(struct vhq *q, uint32_t est_ns);
-bool cap_depth_full(const struct vhq *q);
+bool cap_take(struct vhq *q, uint32_t load);
+/* The same as of a look just made, giving credit for the time that the oldest unit has been running.
+ * Set's lock held. */
+bool cap_take_looked(struct vhq *q, uint32_t load, uint64_t now);
+void cap_force(struct vhq *q, uint32_t load); /* takes room that is not there */
+void cap_give_back(struct vhq *q, uint32_t load);
+/* No room in this stream for such a command, whatever others have in flight. `now`: as of a look just
+ * made, with the set's lock held; 0: as far as is known without. */
+bool cap_stream_full(const struct vhq *q, uint32_t load, uint64_t now);
 bool cap_contended(const struct vhq_set *s); /* somebody above is there */
 void cap_look(struct vhq_set *s, uint64_t now);
 /* The cap blocks the dispatcher: when to look again. May lift the cap. Set's lock held. */
@@ -345,7 +361,7 @@ void cap_held(struct vhq_set *s, uint64_t held_ns, uint64_t now);
 /* A vHQ whose tail nobody can see complete, with its submission right taken. Set's lock held. */
 struct vhq *cap_unmarked(struct vhq_set *s);
 /* Submission right held: account a command that went to the driver; place a marker. */
-void cap_sent(struct vhq *q, uint16_t flags, uint32_t est_ns, int err);
+void cap_sent(struct vhq *q, uint16_t flags, uint32_t load, int err);
 enum mark { MARK_OK, MARK_FULL, MARK_FAILED, MARK_NO_GATE };
 enum mark cap_mark(struct vhq *q);
 /* A marker with a gate behind it; MARK_NO_GATE: nothing was placed. */
@@ -429,6 +445,7 @@ uint64_t times_hold_ends(struct vhq *q, uint64_t now); /* how long it lasted */
 
 /* `change`: what the event does to the number of buffered commands. `from_ns`: when it began, 0: it is
  * now. A ticket of NEVER: it was not buffered. */
-void traced_queue(enum trace_kind kind, struct vhq *q, uint64_t ticket, int change, uint64_t from_ns);
+void traced_queue(enum trace_kind kind, struct vhq *q, uint64_t ticket, int change,
+                  uint64_t from_ns);
 
 #endif

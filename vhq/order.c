@@ -30,10 +30,10 @@ struct scan {
     uint64_t earliest;         /* and of all */
     uint64_t now;              /* 0: not read yet */
     struct job job;
-    bool again;      /* something changed that this look has not seen */
-    bool depth_full; /* a command waits for its own vHQ's depth */
-    bool looked;     /* at all completion words */
-    bool passes;     /* the command that may go next passes an earlier one */
+    bool again;       /* something changed that this look has not seen */
+    bool stream_full; /* a command waits for room in its own vHQ */
+    bool looked;      /* at all completion words */
+    bool passes;      /* the command that may go next passes an earlier one */
 };
 
 static uint64_t scan_now(struct scan *c)
@@ -155,7 +155,7 @@ static void hold_began(struct scan *c, struct vhq *q)
         if (trace_on())
             traced_queue(TRACE_HELD, q, NEVER, 0, 0);
     }
-    if (!c->looked && c->s->cfg.times != NULL && peek(c->s->sum_ns) != 0) {
+    if (!c->looked && c->s->cfg.times != NULL && peek(c->s->area_ns) != 0) {
         cap_look(c->s, now);
         c->looked = true;
     }
@@ -259,14 +259,20 @@ static bool order_eligible(struct scan *c, struct vhq *q, struct slot *slot)
     return true;
 }
 
-static bool scan_depth_full(struct scan *c, struct vhq *q)
+/* Once: what lands later must not let a command go before one that was passed over for it. */
+static void scan_look(struct scan *c)
 {
-    if (!cap_depth_full(q))
-        return false;
     if (!c->looked)
         cap_look(c->s, scan_now(c));
     c->looked = true;
-    return cap_depth_full(q);
+}
+
+static bool scan_stream_full(struct scan *c, struct vhq *q, uint32_t load)
+{
+    if (!cap_stream_full(q, load, 0))
+        return false;
+    scan_look(c);
+    return cap_stream_full(q, load, scan_now(c));
 }
 
 static uint64_t head_ticket(struct vhq *q)
@@ -308,8 +314,8 @@ static void scan_heads(struct scan *c, struct vhq **next, struct vhq **first_fre
         if (is_free) {
             best_free = ticket;
             *first_free = q;
-        } else if (scan_depth_full(c, q)) {
-            c->depth_full = true;
+        } else if (scan_stream_full(c, q, slot->load)) {
+            c->stream_full = true;
         } else {
             first = before ? q : first;
             earliest = early ? q : earliest;
@@ -346,15 +352,18 @@ static void order_drop(struct scan *c)
     if (!order_grant(q, c->job.slot))
         return;
     if (!is_free)
-        cap_force(q, c->job.slot->est_ns);
+        cap_force(q, c->job.slot->load);
     c->job.kind = JOB_AGAIN;
 }
 
 static bool order_room(struct scan *c, struct vhq *q)
 {
-    uint32_t est = ring_head(&q->ring)->est_ns;
-    if (!cap_take(q, est) && !cap_take_looked(q, est, scan_now(c)))
-        return false;
+    uint32_t load = ring_head(&q->ring)->load;
+    if (!cap_take(q, load)) {
+        scan_look(c);
+        if (!cap_take_looked(q, load, scan_now(c)))
+            return false;
+    }
     cap_unblocked(c->s);
     return true;
 }
@@ -388,7 +397,7 @@ static void order_choose(struct scan *c)
         order_go(c, first);
     } else if (first_free != NULL) {
         order_go(c, first_free);
-    } else if (first != NULL || c->depth_full) {
+    } else if (first != NULL || c->stream_full) {
         order_capped(c);
     }
 }

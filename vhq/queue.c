@@ -65,7 +65,7 @@ static int begin_inline(struct vhq *q, const struct vhq_req *req)
     gate_before(q, (uint16_t)req->flags);
     q->cur.how = BEGUN_INLINE;
     q->cur.flags = (uint16_t)req->flags;
-    q->cur.est_ns = cap_estimate(req->est_ns);
+    q->cur.load = cap_load(req);
     q->cur.after = req->after;
     q->cur.signals = req->signals;
     q->cur.counted = fence_begun(req->after) && fence_wait_begin(req->after);
@@ -88,13 +88,15 @@ static bool inline_allowed(const struct vhq *q, const struct vhq_req *req, bool 
 
 /* The slow way to room: look at all completion words. If that does not help, what was submitted
  * last needs a marker, or nobody could tell when there is room. */
-static bool inline_room_looked(struct vhq *q, uint32_t est_ns)
+static bool inline_room_looked(struct vhq *q, uint32_t load)
 {
     struct vhq_set *s = q->set;
     if (q->desc.done == NULL && peek(q->newest) != peek(q->landed_mark))
         cap_poll(q);
+    uint64_t now = now_ns();
     pthread_mutex_lock(&s->lock);
-    bool room = cap_take_looked(q, est_ns, now_ns());
+    cap_look(s, now);
+    bool room = cap_take_looked(q, load, now);
     pthread_mutex_unlock(&s->lock);
     if (!room && peek(q->tail_est_ns) != 0)
         cap_mark(q);
@@ -105,8 +107,8 @@ static bool inline_room(struct vhq *q, const struct vhq_req *req)
 {
     if (req->flags & VHQ_FREE)
         return true;
-    uint32_t est_ns = cap_estimate(req->est_ns);
-    return likely(cap_take(q, est_ns)) || inline_room_looked(q, est_ns);
+    uint32_t load = cap_load(req);
+    return likely(cap_take(q, load)) || inline_room_looked(q, load);
 }
 
 /*
@@ -124,7 +126,7 @@ static int begin_direct(struct vhq *q, const struct vhq_req *req, struct vhq_cmd
         if (inline_room(q, req))
             break;
         if (now_ns() > impatient) {
-            cap_force(q, cap_estimate(req->est_ns));
+            cap_force(q, cap_load(req));
             break;
         }
     }
@@ -166,7 +168,7 @@ static struct slot *slot_fill(struct vhq *q, const struct vhq_req *req, uint32_t
 {
     struct slot *slot = ring_reserve(&q->ring, bytes);
     slot->flags = (uint16_t)(req->flags & (VHQ_FREE | VHQ_CLOSE | VHQ_AFTER_ALL));
-    slot->est_ns = cap_estimate(req->est_ns);
+    slot->load = cap_load(req);
     slot->cmd = (struct vhq_cmd){.payload = slot + 1};
     slot_order(q, req, slot);
     q->cur.slot = slot;
@@ -221,8 +223,9 @@ static int begin_turn(struct vhq *q, const struct vhq_req *req)
 static int begin_slow(struct vhq *q, const struct vhq_req *req, struct vhq_cmd **cmd)
 {
     const struct vhq_set *s = q->set;
-    bool turn = (req->flags & VHQ_MUST_INLINE) || req->bytes > MAX_PAYLOAD ||
-                (s->ops.may_buffer && !(req->flags & VHQ_MUST_BUFFER) && !s->ops.may_buffer(s->user));
+    bool turn =
+        (req->flags & VHQ_MUST_INLINE) || req->bytes > MAX_PAYLOAD ||
+        (s->ops.may_buffer && !(req->flags & VHQ_MUST_BUFFER) && !s->ops.may_buffer(s->user));
     uint32_t bytes = turn ? 0 : req->bytes;
     if (unlikely(!ring_alloc(&q->ring) || !dispatcher_start(q->set)))
         return begin_direct(q, req, cmd);
@@ -255,7 +258,7 @@ int vhq_begin(struct vhq *q, const struct vhq_req *req, struct vhq_cmd **cmd)
 
 static void end_inline(struct vhq *q, int err)
 {
-    cap_sent(q, q->cur.flags, q->cur.est_ns, err);
+    cap_sent(q, q->cur.flags, q->cur.load, err);
     bump(q->inlined, 1u);
     if (trace_on())
         traced_queue(TRACE_SUBMITTED, q, NEVER, 0, 0);
@@ -269,7 +272,7 @@ static void end_turn(struct vhq *q, int err)
 {
     struct slot *slot = q->cur.slot;
     struct vhq_set *s = q->set;
-    cap_sent(q, slot->flags, slot->est_ns, err);
+    cap_sent(q, slot->flags, slot->load, err);
     bump(q->inlined, 1u);
     if (trace_on())
         traced_queue(TRACE_SUBMITTED, q, slot->ticket, -1, 0);

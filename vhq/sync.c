@@ -37,7 +37,7 @@ bool vhq_set_idle(struct vhq_set *set)
 
 bool vhq_set_flying(const struct vhq_set *set)
 {
-    return peek(set->sum_ns) != 0;
+    return peek(set->area_ns) != 0;
 }
 
 void vhq_drain(struct vhq *q, bool boost)

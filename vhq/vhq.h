@@ -110,13 +110,13 @@ void vhq_set_configure(struct vhq_set *set, uint32_t budget_us, uint32_t depth);
 
 struct vhq_desc {
     enum vhq_kind kind;
-    uint32_t level;               /* what its commands must follow in vHQs of lower levels is
+    uint32_t level; /* what its commands must follow in vHQs of lower levels is
                                          exempt from holds: it may be this level that holds them */
-    int priority;                 /* as CUDA's: lower goes first where room in the budget is scarce */
-    void *stream;                 /* passed back to ops */
-    void *user;                   /* vhq_user() */
-    uint32_t id;                  /* its stream in traces */
-    const _Atomic uint32_t *hold; /* held while nonzero; NULL: never held by others */
+    int priority;   /* as CUDA's: lower goes first where room in the budget is scarce */
+    void *stream;   /* passed back to ops */
+    void *user;     /* vhq_user() */
+    uint32_t id;    /* its stream in traces */
+    const _Atomic uint32_t *hold;       /* held while nonzero; NULL: never held by others */
     const _Atomic uint64_t *hold_since; /* CLOCK_MONOTONIC, when `hold` was last zero no more; NULL:
                                            nobody says */
     const _Atomic uint32_t *done; /* completion word written by the GPU; NULL: ops->poll. Markers
@@ -138,7 +138,8 @@ enum {
                                   to 256 bytes always. Where there is no other thread (within a
                                   command's run, in a forked child, without memory) vhq_end runs it */
     VHQ_CLOSE = 1u << 3, /* overlaps with the one before it: no gate between the two */
-    VHQ_AFTER_ALL = 1u << 4, /* not before anything that was begun before it in the set: it may stop a
+    VHQ_AFTER_ALL =
+        1u << 4, /* not before anything that was begun before it in the set: it may stop a
                                 queue of the device that streams share */
 };
 
@@ -146,6 +147,7 @@ struct vhq_req {
     uint32_t bytes;              /* payload size; at most vhq_max_payload() unless MUST_INLINE */
     uint32_t flags;              /* VHQ_* */
     uint64_t est_ns;             /* estimated GPU time; ignored with VHQ_FREE */
+    uint32_t eighths;            /* of the device that it takes meanwhile, 1 to 8; 0: all of it */
     struct vhq_fence *after;     /* event wait: submitted only after this fence was */
     struct vhq_fence *displaces; /* event re-record or destroy: submitted only after this fence
                                       was, and after every wait that was begun with it */

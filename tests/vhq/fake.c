@@ -230,7 +230,10 @@ int world_call(struct world *w, const struct call *call)
     if (index >= COMMANDS_MAX)
         abort();
     struct command *c = &w->command[index];
-    struct vhq_req req = {.flags = call->flags, .est_ns = call->est_ns, .boost = call->boost};
+    struct vhq_req req = {.flags = call->flags,
+                          .est_ns = call->est_ns,
+                          .eighths = call->eighths,
+                          .boost = call->boost};
     struct vhq_cmd *cmd = NULL;
     struct vhq *q = w->stream[call->stream].q;
     if (call->what != LAUNCH)

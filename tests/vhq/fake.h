@@ -90,6 +90,7 @@ struct call {
     int stream;
     uint32_t flags, bytes;
     uint64_t est_ns;
+    uint32_t eighths;
     int event; /* of record and wait */
     enum { LAUNCH, RECORD, WAIT } what;
     int fail;

@@ -12,7 +12,7 @@ static void push(struct ring *r, uint32_t bytes, uint64_t ticket)
     slot->flags = 0;
     slot->ticket = ticket;
     memset(slot + 1, (int)(ticket & 0xff), bytes);
-    slot->est_ns = bytes;
+    slot->load = bytes;
     ring_publish(r);
 }
 
@@ -23,7 +23,7 @@ static void pop_and_check(struct ring *r, uint64_t ticket)
     cr_assert_eq(slot->ticket, ticket);
     cr_assert_eq((uintptr_t)(slot + 1) % VHQ_PAYLOAD_ALIGN, 0);
     unsigned char *p = (unsigned char *)(slot + 1);
-    for (uint32_t i = 0; i < slot->est_ns; i++)
+    for (uint32_t i = 0; i < slot->load; i++)
         cr_assert_eq(p[i], ticket & 0xff);
     ring_pop(r);
 }

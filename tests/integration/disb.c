@@ -112,6 +112,46 @@ Test(disb, an_interrupt_ends_it_with_what_it_has)
     process_free(p);
 }
 
+/* From a program to the benchmark: both kinds of clients send what it asked of the GPU. */
+Test(disb, serves_what_was_recorded)
+{
+    const char *file = sandbox_path("w.cutw"), *workloads = sandbox_path("recorded.json");
+    char model[600];
+    struct process *p = process_run((const char *[]){CUTIN, "record", "--sim", "-o", file, "--",
+                                                     EXAMPLE("rt_inference"), "--requests", "2",
+                                                     "--kernels", "12", "--kernel-us", "50", NULL},
+                                    NULL, 60);
+    FILE *f = fopen(workloads, "w");
+    json_t *root, *recorded, *modes;
+
+    cr_assert_eq(p->status, 0, "%s", process_err(p));
+    process_free(p);
+    fputs("{\"workloads\": {\"own\": {\"clients\": ["
+          "{\"model\": \"net\", \"priority\": \"rt\", \"arrivals\": \"periodic\", \"per_s\": 50},"
+          "{\"model\": \"net\", \"priority\": \"be\", \"arrivals\": \"closed\"}]}}}",
+          f);
+    fclose(f);
+    snprintf(model, sizeof(model), "net=%s", file);
+    p = process_run((const char *[]){CUTIN, "disb", "--sim", "--file", workloads, "--model", model,
+                                     "--seconds", "1", "--json", "--mode", "rt-only", "--mode",
+                                     "cutin", NULL},
+                    NULL, 60);
+    cr_assert_eq(p->status, 0, "%s", process_err(p));
+    root = parse(p);
+    recorded = get(root, "models.net");
+    cr_expect_eq(json_integer_value(get(recorded, "kernels")), 12);
+    cr_expect_str_eq(json_string_value(get(recorded, "source")), file);
+    /* The simulator takes 53 us for each, and on a busy machine a little more. */
+    cr_expect_geq(json_number_value(get(recorded, "solo_us")), 12 * 53);
+    modes = get(root, "workloads.own.modes");
+    cr_expect_gt(json_number_value(get(modes, "cutin.rt.samples")), 0);
+    cr_expect_geq(json_number_value(get(modes, "rt-only.rt.p50_us")), 12 * 50);
+    cr_expect_gt(json_number_value(get(modes, "cutin.throughput_per_s")),
+                 json_number_value(get(modes, "cutin.rt_per_s")), "best effort was served, too");
+    json_decref(root);
+    process_free(p);
+}
+
 Test(disb, what_is_not_there_is_named_before_anything_runs)
 {
     struct process *p =

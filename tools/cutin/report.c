@@ -89,7 +89,8 @@ static const char head[] =
     "font-variant-numeric:tabular-nums}\n"
     "th:first-child{text-align:left}td.text{text-align:left;white-space:normal}\n"
     "code{background:#eee;padding:.1em .3em;border-radius:3px;overflow-wrap:anywhere}\n"
-    "svg{width:100%;height:auto;border:1px solid #ddd;margin:1em 0}\n"
+    ".plot{overflow-x:auto;margin:1em 0}\n"
+    "svg{width:100%;min-width:760px;height:auto;border:1px solid #ddd;box-sizing:border-box}\n"
     ".simulated{background:#fff3cd;color:#1a1a1a;padding:.5em .8em;border-left:4px solid #e69f00}\n"
     "@media(prefers-color-scheme:dark){body{color:#e6e6e6;background:#16181c}"
     "th,td{border-color:#444}code{background:#2a2d33}h2{border-color:#555}}\n"
@@ -168,7 +169,9 @@ static void print_plot(struct report *r, const json_t *root)
         snprintf(why, sizeof(why), "interrupted: no plot");
     if (text && pread(fd, text, (size_t)st.st_size, 0) == st.st_size &&
         (svg = strstr(text, "<svg")) != NULL) { /* without what makes it a file of its own */
+        fputs("<div class=\"plot\">", r->out);
         fputs(svg, r->out);
+        fputs("</div>\n", r->out);
     } else {
         fprintf(r->out, "<p>");
         html_text(r->out, why);

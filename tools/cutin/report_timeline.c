@@ -348,7 +348,8 @@ static void draw(FILE *out, const struct picture *p)
 
     fprintf(
         out,
-        "<svg class=\"timeline\" viewBox=\"0 0 %d %zu\" role=\"img\" aria-label=\"timeline of one "
+        "<div class=\"plot\"><svg class=\"timeline\" viewBox=\"0 0 %d %zu\" role=\"img\" "
+        "aria-label=\"timeline of one "
         "cut-in\" font-family=\"sans-serif\" font-size=\"12\">\n<defs><pattern id=\"held\" "
         "width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\"><rect width=\"6\" height=\"6\" "
         "fill=\"#f2f2f2\"/><path d=\"M0 6L6 0\" stroke=\"#888\"/></pattern></defs>\n"
@@ -370,7 +371,7 @@ static void draw(FILE *out, const struct picture *p)
             }
         }
     draw_cut_in(out, p);
-    fprintf(out, "</svg>\n");
+    fprintf(out, "</svg></div>\n");
 }
 
 bool report_timeline(FILE *out, const json_t *trace)

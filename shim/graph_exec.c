@@ -7,6 +7,7 @@
 #include "shim/exec.h"
 #include "shim/graph_copy.h"
 #include "shim/op.h"
+#include "vhq/bite.h"
 
 /* ---- instantiating --------------------------------------------------------------------------- */
 
@@ -71,7 +72,7 @@ INSTANTIATE(cuGraphInstantiateWithParams_ptsz)
 static struct graph_copy *follower(CUresult r, CUgraphExec handle)
 {
     struct exec *e = r == CUDA_SUCCESS && !call_native() ? exec_find(handle) : NULL;
-    return e ? e->copy : NULL;
+    return e && !BITE(graph_copy_stale) ? e->copy : NULL;
 }
 
 #define CHANGE(sym, ...)                                                                           \

@@ -36,9 +36,13 @@
     X(event_destroy_early, "an event goes before buffered records and waits")                      \
     X(stream_destroy_early, "a stream goes before its buffered work")
 
+/* The same, in processes with gates. */
+#define BITES_OF_GATES(X)                                                                          \
+    X(graph_copy_stale, "a change of an executable graph does not reach its copy with gates")
+
 enum bite {
 #define X(name, rule) BITE_##name,
-    BITES(X)
+    BITES(X) BITES_OF_GATES(X)
 #undef X
         BITE_COUNT
 };
@@ -52,7 +56,7 @@ static inline bool bite_is(enum bite bite)
 {
     static const char *const names[] = {
 #define X(name, rule) #name,
-        BITES(X)
+        BITES(X) BITES_OF_GATES(X)
 #undef X
     };
     const char *wanted = getenv("CUTIN_BITE");

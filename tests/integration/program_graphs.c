@@ -2,6 +2,7 @@
  * program_graphs.c - a CUDA program of graphs, for graph_gates.c: `program_graphs MODE`.
  *
  * loop:     launches a graph of many kernels, until SIGTERM.
+ * branches: the same, as eight chains side by side.
  * memory:   the same, and the graph allocates memory: no copy of it may be made.
  * change:   changes the executable graph in every way that CUDA has, between launches; then waits
  *           for SIGTERM.
@@ -16,7 +17,14 @@
 #include <string.h>
 #include <time.h>
 
-enum { ELEMENTS = 256, KERNELS = 1000, INSIDE = 12, CHANGED = 60, KERNEL_NS = 20000 };
+enum {
+    ELEMENTS = 256,
+    KERNELS = 1000,
+    BRANCHES = 8, /* each with elements of its own */
+    INSIDE = 12,
+    CHANGED = 60,
+    KERNEL_NS = 20000,
+};
 
 struct kernel {
     uint32_t a, b;
@@ -34,8 +42,9 @@ struct chain {
 
 static struct gpu gpu;
 static CUstream stream, other;
-static CUdeviceptr x;
-static uint32_t model = 1;
+static CUdeviceptr x; /* that kernels made now work on */
+static int branches = 1;
+static uint32_t model = 1; /* every element */
 
 /* ---- graphs ---------------------------------------------------------------------------------- */
 
@@ -96,6 +105,7 @@ static void chain_make(struct chain *c)
     for (int i = 0; i < c->count; i++) {
         const CUgraphNode *after = i ? &c->node[i - 1] : NULL;
         CUgraph inside;
+
         if (i < c->count - 1 || !c->child) {
             c->node[i] = add(c->graph, after, &c->kernel[i]);
             continue;
@@ -104,6 +114,18 @@ static void chain_make(struct chain *c)
         CHECK(cuGraphAddChildGraphNode(&c->node[i], c->graph, after, after != NULL, inside));
         CHECK(cuGraphDestroy(inside));
     }
+}
+
+static void branches_make(struct chain *c)
+{
+    CUdeviceptr first = x;
+
+    branches = BRANCHES;
+    CHECK(cuGraphCreate(&c->graph, 0));
+    for (int b = 0; b < BRANCHES; b++, x += ELEMENTS * sizeof(uint32_t))
+        for (int i = 0; i < c->count; i++)
+            c->node[i] = add(c->graph, i ? &c->node[i - 1] : NULL, &c->kernel[i]);
+    x = first;
 }
 
 static void kernel_model(const struct kernel *k)
@@ -130,11 +152,11 @@ static void launch(CUgraphExec exec, CUstream s, const struct chain *c)
 
 static void compare(const char *after)
 {
-    uint32_t words[ELEMENTS];
+    uint32_t words[BRANCHES * ELEMENTS];
 
     CHECK(cuCtxSynchronize());
     CHECK(cuMemcpyDtoH(words, x, sizeof(words)));
-    for (int i = 0; i < ELEMENTS; i++)
+    for (int i = 0; i < branches * ELEMENTS; i++)
         if (words[i] != model) {
             printf("wrong after %s: %u, not %u\n", after, words[i], model);
             exit(EXIT_FAILURE);
@@ -167,14 +189,20 @@ static void memory_add(CUgraph graph)
     CHECK(cuGraphAddMemFreeNode(&gone, graph, &made, 1, p.dptr));
 }
 
-static void loop(bool memory)
+static void loop(const char *mode)
 {
+    bool wide = strcmp(mode, "branches") == 0;
     static struct chain c = {.count = KERNELS};
     CUgraphExec exec;
 
     chain_draw(&c, 0);
-    chain_make(&c);
-    if (memory)
+    if (wide) {
+        c.count = KERNELS / BRANCHES;
+        branches_make(&c);
+    } else {
+        chain_make(&c);
+    }
+    if (strcmp(mode, "memory") == 0)
         memory_add(c.graph);
     CHECK(cuGraphInstantiate(&exec, c.graph, 0));
     printf("ready\n");
@@ -285,13 +313,13 @@ int main(int argc, char **argv)
     CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     CHECK(cuStreamCreateWithPriority(&other, CU_STREAM_NON_BLOCKING,
                                      strcmp(mode, "levels") == 0 ? greatest : least));
-    CHECK(cuMemAlloc(&x, ELEMENTS * sizeof(uint32_t)));
-    CHECK(cuMemsetD32(x, 1, ELEMENTS));
+    CHECK(cuMemAlloc(&x, BRANCHES * ELEMENTS * sizeof(uint32_t)));
+    CHECK(cuMemsetD32(x, 1, BRANCHES * ELEMENTS));
     warm_up();
     if (strcmp(mode, "change") == 0)
         change();
     else
-        loop(strcmp(mode, "memory") == 0);
+        loop(mode);
     printf("right\n");
     gpu_close(&gpu);
     return EXIT_SUCCESS;

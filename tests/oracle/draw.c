@@ -76,6 +76,7 @@ static const struct {
     {OP_GRAPH_UPDATE, 4},
     {OP_GRAPH_SET, 4},
     {OP_GRAPH_REPLACE, 3},
+    {OP_GRAPH_ENABLE, 3},
     {OP_GRAPH_DESTROY, 1},
     {OP_MODULE_RELOAD, 1},
     {OP_LIBRARY_RELOAD, 1},
@@ -92,9 +93,10 @@ static const struct {
 enum { THEME_KINDS = 8, THEME_FACTOR = 8 };
 static const enum op_kind themes[][THEME_KINDS] = {
     {OP_BARRIER}, /* none */
-    {OP_RECORD, OP_WAIT, OP_EVENT_DESTROY, OP_EVENT_POLL, OP_MIX},
-    {OP_GRAPH_LAUNCH, OP_GRAPH_UPDATE, OP_GRAPH_DESTROY, OP_CAPTURE},
-    {OP_GRAPH_LAUNCH, OP_GRAPH_SET, OP_GRAPH_REPLACE, OP_GRAPH_BUILD, OP_RECORD, OP_WAIT},
+    {OP_RECORD, OP_WAIT, OP_EVENT_DESTROY, OP_EVENT_POLL, OP_MIX, OP_HOLD},
+    {OP_GRAPH_LAUNCH, OP_GRAPH_UPDATE, OP_GRAPH_DESTROY, OP_CAPTURE, OP_HOLD},
+    {OP_GRAPH_LAUNCH, OP_GRAPH_SET, OP_GRAPH_REPLACE, OP_GRAPH_BUILD, OP_GRAPH_ENABLE, OP_RECORD,
+     OP_WAIT, OP_HOLD},
     {OP_CTX_RENEW, OP_COPY_PEER, OP_MIX, OP_FAULT},
     {OP_FLAG_WRITE, OP_FLAG_WAIT, OP_FLAG_BATCH, OP_MIX},
     {OP_SYNC_H2D, OP_SYNC_D2H, OP_SYNC_ANY, OP_H2D, OP_D2H, OP_HOST_WRITE, OP_HOST_READ},
@@ -134,7 +136,7 @@ void program_draw(struct program *p, uint64_t seed)
         recorded_draw(p, (unsigned)(seed - RECORDED_SEED));
         return;
     }
-    p->forms = FORMS;
+    p->forms = seed / SETTING_SEEDS % 4 == 3 ? FORMS_EVENTS : FORMS_GRAPHS;
     p->contexts = random_next(&state) % 3 ? 1 : 2;
     p->threads = random_next(&state) % 3 ? 1 : 2 + (uint32_t)(random_next(&state) % (THREADS - 1));
     for (int s = CREATED; s < STREAMS; s++) {

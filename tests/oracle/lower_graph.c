@@ -43,6 +43,11 @@ static uint32_t node_random(const uint32_t *r, int i)
     return r[3] * 2654435761u + (uint32_t)i * 40503u + r[4];
 }
 
+static uint8_t graph_length(const struct model *m, uint32_t r)
+{
+    return (uint8_t)(1 + r % (m->p->forms >= FORMS_GRAPHS ? GRAPH_OPS : GRAPH_OPS / 2));
+}
+
 bool lower_capture(struct model *m, struct op op, const uint32_t *r)
 {
     static const enum op_kind kinds[] = {OP_MIX,      OP_MIX, OP_COPY_KERNEL,
@@ -59,7 +64,7 @@ bool lower_capture(struct model *m, struct op op, const uint32_t *r)
     if (!claim(&m->exec_owner[exec], thread) || !claim(&m->stream_owner[op.stream], thread))
         return false;
     op.exec = (uint8_t)exec;
-    op.graph_count = (uint8_t)(1 + r[2] % GRAPH_OPS);
+    op.graph_count = graph_length(m, r[2]);
     for (int i = 0; i < op.graph_count; i++) {
         uint32_t x = node_random(r, i);
         op.graph[i].kind = kinds[(x >> 4) % 6];
@@ -82,11 +87,11 @@ bool lower_graph_build(struct model *m, struct op op, const uint32_t *r)
     if (stream_base(op.stream) != MAIN || !claim(&m->exec_owner[exec], op.thread))
         return false;
     op.exec = (uint8_t)exec;
-    op.graph_count = (uint8_t)(1 + r[2] % GRAPH_OPS);
+    op.graph_count = graph_length(m, r[2]);
     for (int i = 0; i < op.graph_count; i++) {
         struct graph_op *g = &op.graph[i];
         uint32_t x = node_random(r, i);
-        g->kind = kinds[(x >> 4) % 8];
+        g->kind = kinds[(x >> 4) % (m->p->forms == FORMS_GRAPHS ? 6 : 8)];
         node_draw(m, g, x);
         g->fork = !node_is_event(g) && (x >> 20) % 3 == 0;
     }
@@ -141,6 +146,8 @@ static void node_on_model(struct model *m, int s, const struct graph_op *n)
             clock_join(m->now[s], m->event[n->event].clock);
         return;
     }
+    if (n->off)
+        return;
     note_access(m, s, step.dst, true);
     if (node_reads(n))
         note_access(m, s, step.src, false);
@@ -221,12 +228,23 @@ bool lower_graph_set(struct model *m, struct op op, const uint32_t *r)
     return true;
 }
 
-/* New parameters for all nodes, by updating from another graph. */
+static bool any_off(const struct op *g)
+{
+    for (int i = 0; i < g->graph_count; i++)
+        if (g->graph[i].off)
+            return true;
+    return false;
+}
+
+/* New parameters for all nodes, by updating from another graph. What becomes of nodes that are off
+ * CUDA does not say. */
 bool lower_graph_replace(struct model *m, struct op op, const uint32_t *r)
 {
     if (!pick_built(m, &op, r[1]) || !claim(&m->exec_owner[op.exec], op.thread))
         return false;
     struct op *g = &m->exec[op.exec];
+    if (any_off(g))
+        return false;
     op.graph_count = g->graph_count;
     for (int i = 0; i < g->graph_count; i++) {
         op.graph[i] = g->graph[i];
@@ -235,6 +253,22 @@ bool lower_graph_replace(struct model *m, struct op op, const uint32_t *r)
     if (!claim_events(m, &op))
         return false;
     memcpy(g->graph, op.graph, sizeof op.graph);
+    model_emit(m, op);
+    return true;
+}
+
+/* Switches a kernel, copy or memset off, or on again. op.flag: which. */
+bool lower_graph_enable(struct model *m, struct op op, const uint32_t *r)
+{
+    if (!pick_built(m, &op, r[1]) || !claim(&m->exec_owner[op.exec], op.thread))
+        return false;
+    struct op *g = &m->exec[op.exec];
+    op.flag = (uint8_t)(r[2] % g->graph_count);
+    struct graph_op *n = &g->graph[op.flag];
+    if (n->fork || node_is_event(n) || n->kind == OP_HOST_FUNC)
+        return false;
+    n->off = !n->off;
+    op.a = !n->off;
     model_emit(m, op);
     return true;
 }

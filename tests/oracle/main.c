@@ -164,10 +164,13 @@ static unsigned run_all(const struct options *o)
 /* ---- does the oracle bite? ------------------------------------------------------------------- */
 
 static const struct {
-    const char *name, *rule;
+    const char *name, *rule, *gates;
 } bites[] = {
-#define X(name, rule) {#name, rule},
+#define X(name, rule) {#name, rule, NULL},
     BITES(X)
+#undef X
+#define X(name, rule) {#name, rule, "on"},
+    BITES_OF_GATES(X)
 #undef X
 };
 
@@ -197,11 +200,13 @@ static unsigned bite_find(const struct options *o, char *why, size_t size)
 static unsigned run_bites(const struct options *o, struct pair_config *config)
 {
     char why[256];
+    const char *gates = config->gates;
     unsigned asked = 0, missed = 0;
     for (unsigned b = 0; b < BITE_COUNT; b++) {
         if (strcmp(o->bite, "all") && strcmp(o->bite, bites[b].name))
             continue;
         config->bite = bites[b].name;
+        config->gates = bites[b].gates ? bites[b].gates : gates;
         unsigned found = bite_find(o, why, sizeof why);
         if (found)
             printf("%-24s found by program %-5u %s\n", bites[b].name, found, why);
@@ -211,6 +216,7 @@ static unsigned run_bites(const struct options *o, struct pair_config *config)
         asked++;
         missed += !found;
     }
+    config->gates = gates;
     printf("%u of %u deliberate bugs found\n", asked - missed, asked);
     return asked ? missed : 1;
 }

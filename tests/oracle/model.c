@@ -262,7 +262,7 @@ int free_event(struct model *m, int thread, int stream, uint32_t r)
 
 static bool words_order(const struct program *p)
 {
-    return p->forms && program_setting(p->seed) != SETTING_NO_MEMOPS;
+    return p->forms >= FORMS_WORDS && program_setting(p->seed) != SETTING_NO_MEMOPS;
 }
 
 void order_after(struct model *m, int thread, int timeline, int before, uint32_t r)

@@ -45,7 +45,7 @@ enum {
     BUFFERS = OTHER_DEVICE + 2,
     MAX_INTENTS = 64,
     MAX_OPS = 1024,
-    GRAPH_OPS = 4,
+    GRAPH_OPS = 8,
     FAULT_CODE = 700, /* CUDA_ERROR_ILLEGAL_ADDRESS */
 };
 
@@ -133,6 +133,7 @@ static inline int event_base(int event)
     X(GRAPH_UPDATE, graph_update, graph)                                                           \
     X(GRAPH_SET, graph_set, graph)                                                                 \
     X(GRAPH_REPLACE, graph_replace, graph)                                                         \
+    X(GRAPH_ENABLE, graph_enable, graph)                                                           \
     X(GRAPH_DESTROY, graph_destroy, graph)                                                         \
     X(MODULE_RELOAD, quiet, reload)                                                                \
     X(LIBRARY_RELOAD, quiet, reload)                                                               \
@@ -161,6 +162,7 @@ struct op {
         enum op_kind kind; /* MIX, COPY_KERNEL, MEMSET32, D2D, HOST_FUNC; RECORD, WAIT if built */
         uint8_t dst, src, event;
         uint8_t fork; /* captured in a second stream; built: inside a child graph */
+        bool off;     /* switched off in the executable graph */
         uint32_t a, b;
     } graph[GRAPH_OPS];
     uint32_t clock[TIMELINES]; /* what its work follows, itself included */
@@ -168,8 +170,13 @@ struct op {
     bool must_be_done;         /* queries: the model knows that the answer is "ready" */
 };
 
-/* `forms` of new programs. 1: everything after the first recorded programs, which have 0. */
-enum { FORMS = 1 };
+/* `forms` of new programs, and what each added. Recorded programs keep those that they had. */
+enum {
+    FORMS_WORDS = 1,  /* order by words in memory */
+    FORMS_GRAPHS = 2, /* longer graphs, clones, uploads, one call that changes any node */
+    FORMS_EVENTS =
+        3, /* nodes with events, which 2 lacks: no launch is buffered any more after one */
+};
 
 struct intent {
     enum op_kind kind;
@@ -183,8 +190,7 @@ struct program {
     uint32_t op_count;
     struct op ops[MAX_OPS];
     uint32_t threads;
-    uint8_t
-        forms; /* which forms of an intent there are; recorded programs keep the ones they had */
+    uint8_t forms;                 /* which forms of an intent there are */
     uint8_t contexts;              /* 2: work goes to the OTHER context, too */
     uint8_t stream_flags[STREAMS]; /* 1 = non-blocking */
     int8_t stream_priority[STREAMS];

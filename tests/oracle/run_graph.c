@@ -35,13 +35,27 @@ static void forget(int exec)
     m.graph[exec] = NULL;
 }
 
+/* Which of two ways, in programs that have both. */
+static bool other_way(const struct op *o, uint8_t bit)
+{
+    return m.p->forms >= FORMS_GRAPHS && (o->variant & bit);
+}
+
+static CUresult instantiate(const struct op *o)
+{
+    CUgraphExec *exec = &m.exec[o->exec];
+    CUDA_GRAPH_INSTANTIATE_PARAMS params = {.flags = 0};
+    if (other_way(o, 32))
+        return CALL(cuGraphInstantiateWithParams, o, exec, m.graph[o->exec], &params);
+    return cuGraphInstantiateWithFlags(exec, m.graph[o->exec], 0);
+}
+
 static CUresult capture(const struct op *o)
 {
     CUstream s = o->stream < CREATED ? CU_STREAM_PER_THREAD : m.stream[o->stream];
     CUstream side = m.side[o->thread];
     CUevent event = m.fork_event[o->thread];
     CUgraph *graph = &m.graph[o->exec];
-    CUgraphExec *exec = &m.exec[o->exec];
     forget(o->exec);
     CUresult r = cuStreamBeginCapture_v2(s, o->variant & 8 ? CU_STREAM_CAPTURE_MODE_RELAXED
                                                            : CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
@@ -58,7 +72,7 @@ static CUresult capture(const struct op *o)
     }
     CUresult end = cuStreamEndCapture(s, graph);
     r = r ? r : end;
-    return r ? r : cuGraphInstantiateWithFlags(exec, *graph, 0);
+    return r ? r : instantiate(o);
 }
 
 /* ---- graphs made node by node -------------------------------------------------------------- */
@@ -166,11 +180,27 @@ static CUresult graph_make(const struct op *o, CUgraph *graph, CUgraphNode *node
     return r;
 }
 
+/* A clone in the place of the graph. */
+static CUresult clone_take(int exec, int count)
+{
+    CUgraph copy;
+    CUresult r = cuGraphClone(&copy, m.graph[exec]);
+    if (r)
+        return r;
+    for (int i = 0; i < count && !r; i++)
+        r = cuGraphNodeFindInClone(&m.node[exec][i], m.node[exec][i], copy);
+    cuGraphDestroy(m.graph[exec]);
+    m.graph[exec] = copy;
+    return r;
+}
+
 static CUresult build(const struct op *o)
 {
     forget(o->exec);
     CUresult r = graph_make(o, &m.graph[o->exec], m.node[o->exec]);
-    return r ? r : cuGraphInstantiateWithFlags(&m.exec[o->exec], m.graph[o->exec], 0);
+    if (!r && other_way(o, 64))
+        r = clone_take(o->exec, o->graph_count);
+    return r ? r : instantiate(o);
 }
 
 /* ---- changing what runs -------------------------------------------------------------------- */
@@ -188,9 +218,39 @@ static CUresult update_first(const struct op *o)
     return cuGraphExecKernelNodeSetParams_v2(m.exec[o->exec], root, &params);
 }
 
+#if CUDA_VERSION >= 12020
+/* By the one call for nodes of all types. */
+static CUresult set_any(CUgraphExec exec, CUgraphNode node, const struct graph_op *g)
+{
+    uint64_t dst = address(g->dst);
+    uint32_t a = g->a, b = g->b, n = WORDS;
+    void *params[] = {&dst, &a, &b, &n};
+    CUgraphNodeParams p = {.type = CU_GRAPH_NODE_TYPE_KERNEL};
+    if (g->kind == OP_MEMSET32) {
+        p.type = CU_GRAPH_NODE_TYPE_MEMSET;
+        p.memset = (CUDA_MEMSET_NODE_PARAMS_v2){
+            .dst = dst, .elementSize = 4, .value = a, .width = WORDS, .height = 1, .ctx = m.ctx};
+    } else {
+        p.kernel = (CUDA_KERNEL_NODE_PARAMS_v3){.func = m.f.mix,
+                                                .gridDimX = 1,
+                                                .gridDimY = 1,
+                                                .gridDimZ = 1,
+                                                .blockDimX = WORDS,
+                                                .blockDimY = 1,
+                                                .blockDimZ = 1,
+                                                .kernelParams = params};
+    }
+    return cuGraphExecNodeSetParams(exec, node, &p);
+}
+#endif
+
 static CUresult set_node(const struct op *o)
 {
     const struct graph_op *g = &o->graph[0];
+#if CUDA_VERSION >= 12020
+    if (other_way(o, 32) && !g->fork && (g->kind == OP_MIX || g->kind == OP_MEMSET32))
+        return set_any(m.exec[o->exec], m.node[o->exec][o->flag], g);
+#endif
     return (g->fork ? child_apply : node_apply)(g, NULL, m.exec[o->exec], &m.node[o->exec][o->flag],
                                                 NULL, 0);
 }
@@ -205,6 +265,14 @@ static CUresult replace(const struct op *o)
     if (graph)
         cuGraphDestroy(graph);
     return r;
+}
+
+static CUresult launch(const struct op *o)
+{
+    CUresult r = CUDA_SUCCESS;
+    if (other_way(o, 32))
+        r = CALL(cuGraphUpload, o, m.exec[o->exec], handle(o));
+    return r ? r : CALL(cuGraphLaunch, o, m.exec[o->exec], handle(o));
 }
 
 static CUresult destroy(const struct op *o)
@@ -223,7 +291,9 @@ CUresult run_graph(const struct op *o, uint32_t index)
     case OP_GRAPH_BUILD:
         return build(o);
     case OP_GRAPH_LAUNCH:
-        return CALL(cuGraphLaunch, o, m.exec[o->exec], handle(o));
+        return launch(o);
+    case OP_GRAPH_ENABLE:
+        return cuGraphNodeSetEnabled(m.exec[o->exec], m.node[o->exec][o->flag], o->a);
     case OP_GRAPH_UPDATE:
         return update_first(o);
     case OP_GRAPH_SET:

@@ -8,7 +8,7 @@
 /* New programs have both widths. A word has 8 bytes, whichever part of it is used. */
 static bool wide(const struct op *o)
 {
-    return m.p->forms && (o->variant & 64);
+    return m.p->forms >= FORMS_WORDS && (o->variant & 64);
 }
 
 static CUresult value_write(const struct op *o, CUdeviceptr word)

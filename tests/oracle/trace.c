@@ -61,7 +61,8 @@ void trace_stream(uint32_t index, uint64_t id)
 /* Marks are no works, but the two around a graph's. */
 static bool counts(const struct work *w)
 {
-    return (strcmp(w->kind, "mark") && strcmp(w->kind, "wait")) || !strncmp(w->name, "graph_", 6);
+    return (strcmp(w->kind, "mark") && strcmp(w->kind, "wait")) ||
+           !strcmp(w->name, "graph_start") || !strcmp(w->name, "graph_end");
 }
 
 static void parse(const char *line)

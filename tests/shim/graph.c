@@ -3,10 +3,12 @@
  */
 #include "tests/shim/rig.h"
 
+#include <stdlib.h>
+
 TestSuite(graph, .init = rig_open, .fini = rig_close);
 
-/* x = x * a + b, as a graph of one node. */
-static CUgraphExec mixing(CUdeviceptr x, uint32_t a, uint32_t b)
+/* x = x * a + b, `count` times, as a graph of so many nodes. */
+static CUgraphExec mixing_often(CUdeviceptr x, uint32_t a, uint32_t b, int count)
 {
     uint32_t n = N;
     void *params[] = {&x, &a, &b, &n};
@@ -19,13 +21,49 @@ static CUgraphExec mixing(CUdeviceptr x, uint32_t a, uint32_t b)
                                     .blockDimZ = 1,
                                     .kernelParams = params};
     CUgraph graph;
-    CUgraphNode added;
+    CUgraphNode added, after;
     CUgraphExec exec;
     ok(cuGraphCreate(&graph, 0));
-    ok(cuGraphAddKernelNode(&added, graph, NULL, 0, &node));
+    for (int i = 0; i < count; i++, after = added)
+        ok(cuGraphAddKernelNode(&added, graph, &after, i > 0, &node));
     ok(cuGraphInstantiate(&exec, graph, 0));
     ok(cuGraphDestroy(graph));
     return exec;
+}
+
+static CUgraphExec mixing(CUdeviceptr x, uint32_t a, uint32_t b)
+{
+    return mixing_often(x, a, b, 1);
+}
+
+static unsigned buffered(CUstream s)
+{
+    struct cutin_stream_state state = {.size = sizeof state};
+    ok(cutin_stream_state(s, &state));
+    return state.buffered;
+}
+
+/* 200 kernels of which nothing is known are 4 ms: more than may be in flight with nobody above. */
+Test(graph, a_launch_counts_as_the_sum_of_its_kernels)
+{
+    CUstream s = rig_stream();
+    CUdeviceptr x = rig_buffer(3), at;
+    CUgraphExec few = mixing_often(x, 1, 1, 2), many = mixing_often(x, 1, 1, 200);
+    _Atomic uint32_t *word;
+    if (getenv("SIMGPU_MEMOPS") || getenv("CUTIN_BUDGET_US"))
+        cr_skip_test("needs a wait for a word, and the cap as it is by default");
+    ok(cuMemHostAlloc((void **)&word, 64, CU_MEMHOSTALLOC_DEVICEMAP));
+    ok(cuMemHostGetDevicePointer(&at, word, 0));
+    atomic_store(word, 0);
+    ok(cuStreamWaitValue32(s, at, 1, CU_STREAM_WAIT_VALUE_GEQ));
+    ok(cuGraphLaunch(few, s));
+    ok(cuGraphLaunch(few, s));
+    cr_expect_eq(buffered(s), 0);
+    ok(cuGraphLaunch(many, s)); /* the first goes inline */
+    ok(cuGraphLaunch(few, s));
+    cr_expect_eq(buffered(s), 1);
+    atomic_store(word, 1);
+    rig_expect(x, 3 + 2 + 2 + 200 + 2, s);
 }
 
 Test(graph, launches_keep_their_place_among_kernels)

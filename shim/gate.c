@@ -306,17 +306,29 @@ void gate_pause(struct shim_context *ctx, bool pause)
             mirror_pause(g->mirror, pause);
 }
 
+/* A command that the driver refused has left the gate in front of it behind, with nothing after it. It
+ * must be passed before its word goes: mirrors are opened, and the page opens with the hold. */
+static void pass_last(struct shim_context *ctx, const struct gate *gates)
+{
+    struct context_scope scope = context_push(ctx);
+    for (const struct gate *g = gates; g; g = g->older)
+        if (g->mirror)
+            mirror_pause(g->mirror, true);
+    REAL(cuCtxSynchronize)();
+    for (const struct gate *g = gates; g; g = g->older)
+        if (g->alias)
+            REAL(cuMemHostUnregister)((void *)g->alias->device);
+    context_pop(scope);
+}
+
 void gate_forget(struct shim_context *ctx, bool alive)
 {
     struct gate *g = atomic_exchange(&ctx->gate, NULL), *older;
     atomic_store(&ctx->gates, 0);
+    if (g && alive)
+        pass_last(ctx, g);
     for (; g; g = older) {
         older = g->older;
-        if (g->alias && alive) {
-            struct context_scope scope = context_push(ctx);
-            REAL(cuMemHostUnregister)((void *)g->alias->device);
-            context_pop(scope);
-        }
         page_unmap(g->alias);
         mirror_free(g->mirror);
         free(g);

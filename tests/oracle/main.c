@@ -25,6 +25,7 @@ static const char help[] =
     "  --mask M       only these intents of each program (hexadecimal; what shrinking prints)\n"
     "  --repeat N     run each program N times, 256 at most (default 1)\n"
     "  --progress N   a line every N programs (default 10000; 0: none)\n"
+    "  --hang S       seconds without progress that count as a hang (default 20; with --bite 3)\n"
     "  --preload F    the libcutin.so to test\n"
     "  --recorded     run each program that once failed, 20 times\n"
     "  --record       print the first program as recorded.c wants it, and run nothing\n"
@@ -275,6 +276,7 @@ int main(int argc, char **argv)
                                           {"gates", 1, NULL, 'g'},
                                           {"bug", 1, NULL, 'B'},
                                           {"progress", 1, NULL, 'o'},
+                                          {"hang", 1, NULL, 'H'},
                                           {"recorded", 0, NULL, 'c'},
                                           {"record", 0, NULL, 'C'},
                                           {"real", 0, NULL, 'R'},
@@ -317,6 +319,9 @@ int main(int argc, char **argv)
             break;
         case 'g':
             config.gates = optarg;
+            break;
+        case 'H':
+            config.hang_seconds = (unsigned)strtoul(optarg, NULL, 10);
             break;
         case 'c':
             o.recorded = true;

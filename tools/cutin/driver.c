@@ -1,5 +1,5 @@
 /*
- * driver.c - find the CUDA driver at run time.
+ * driver.c - find the CUDA driver at run time, and say what it says.
  */
 #include "driver.h"
 
@@ -34,4 +34,16 @@ int driver_open(struct driver *driver, char *why, size_t why_bytes)
     DRIVER_FUNCTIONS(RESOLVE)
 #undef RESOLVE
     return rc;
+}
+
+int driver_check(const struct driver *driver, CUresult result, const char *call, char *why,
+                 size_t why_bytes)
+{
+    const char *text = NULL;
+
+    if (result == CUDA_SUCCESS)
+        return 0;
+    driver->cuGetErrorString(result, &text);
+    snprintf(why, why_bytes, "%s: %s (%d)", call, text ? text : "unknown error", (int)result);
+    return -EIO;
 }

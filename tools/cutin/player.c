@@ -20,24 +20,7 @@ enum {
     PLAIN_SHARED = 48 << 10,
 };
 
-static int check(struct player *p, CUresult result, const char *call)
-{
-    const char *text = NULL;
-
-    if (result == CUDA_SUCCESS)
-        return 0;
-    p->cu.cuGetErrorString(result, &text);
-    snprintf(p->why, sizeof(p->why), "%s: %s (%d)", call, text ? text : "unknown error",
-             (int)result);
-    return -EIO;
-}
-
-#define TRY(name, ...)                                                                             \
-    do {                                                                                           \
-        int try_rc = check(p, p->cu.name(__VA_ARGS__), #name);                                     \
-        if (try_rc != 0)                                                                           \
-            return try_rc;                                                                         \
-    } while (0)
+#define TRY(name, ...) DRIVER_TRY(&p->cu, p->why, #name, name, __VA_ARGS__)
 
 /* ---- open ----------------------------------------------------------------------------------- */
 

@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,34 +44,7 @@ struct gpu {
 
 static struct worker_shared *shared;
 
-static int fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
-static int fail(const char *format, ...)
-{
-    va_list args;
-
-    va_start(args, format);
-    vsnprintf(shared->why, sizeof(shared->why), format, args);
-    va_end(args);
-    return -EIO;
-}
-
-static int check(const struct gpu *g, CUresult result, const char *call)
-{
-    const char *text = NULL;
-
-    if (result == CUDA_SUCCESS)
-        return 0;
-    g->cu.cuGetErrorString(result, &text);
-    return fail("%s: %s (%d)", call, text ? text : "unknown error", (int)result);
-}
-
-/* Inside functions that return 0 or -errno and hold nothing. */
-#define TRY(name, ...)                                                                             \
-    do {                                                                                           \
-        int try_rc = check(g, g->cu.name(__VA_ARGS__), #name);                                     \
-        if (try_rc != 0)                                                                           \
-            return try_rc;                                                                         \
-    } while (0)
+#define TRY(name, ...) DRIVER_TRY(&g->cu, shared->why, #name, name, __VA_ARGS__)
 
 static void sleep_ns(uint64_t ns)
 {
@@ -401,7 +373,8 @@ static int answer(struct gpu *g, const struct worker_request *request, struct wo
     case WORKER_RESULT:
         return result(g, reply);
     default:
-        return fail("unknown request %u", request->op);
+        snprintf(shared->why, sizeof(shared->why), "unknown request %u", request->op);
+        return -EINVAL;
     }
 }
 

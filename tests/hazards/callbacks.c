@@ -16,13 +16,12 @@ static void open_stream(void)
     warm(s);
 }
 
+static char order[64];
+
 static void append(void *user)
 {
-    static char order[64];
     static size_t n;
     order[n++] = *(char *)user;
-    if (n == 6)
-        printf("order %s\n", order);
 }
 
 static void append_callback(CUstream stream, CUresult status, void *user)
@@ -46,6 +45,7 @@ HAZARD(callbacks_do_not_overtake_buffered_kernels)
     SAY(cuLaunchHostFunc(s, append, "f"));
     release(s);
     SAY(cuStreamSynchronize(s));
+    printf("order %s\n", order);
     show("x", x);
 }
 

@@ -102,6 +102,24 @@ Test(report, needs_nothing_from_outside_and_runs_nothing)
     free(page);
 }
 
+Test(report, says_which_figures_are_of_an_interrupted_run)
+{
+    json_t *l = json_loads(report_latency, 0, NULL);
+    char *page;
+
+    json_object_set_new(l, "interrupted", json_false());
+    cr_assert_eq(json_dump_file(l, sandbox_path("results/latency.json"), 0), 0);
+    page = make();
+    lacks(page, "interrupted:");
+    free(page);
+    json_object_set_new(l, "interrupted", json_true());
+    cr_assert_eq(json_dump_file(l, sandbox_path("results/latency.json"), 0), 0);
+    page = make();
+    has(page, "The run was interrupted:");
+    json_decref(l);
+    free(page);
+}
+
 Test(report, draws_a_cut_in_of_a_trace)
 {
     char *page;

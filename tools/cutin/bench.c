@@ -132,6 +132,8 @@ static int be_start(struct bench *b, struct worker *be)
     while (atomic_load_explicit(&be->shared->launched, memory_order_relaxed) == 0) {
         if (progress_cancel)
             return -ECANCELED;
+        if (worker_gone(be))
+            return fail_worker(b, be, -EPIPE);
         if (now_s() > deadline)
             return fail_worker(b, be, -ETIMEDOUT);
         nap();

@@ -144,6 +144,13 @@ int worker_reply(struct worker *w, struct worker_reply *reply, uint32_t timeout_
     return reply->error;
 }
 
+bool worker_gone(const struct worker *w)
+{
+    char byte;
+
+    return recv(w->socket, &byte, sizeof(byte), MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
 const char *worker_error(const struct worker *w, int rc)
 {
     if (w->shared->why[0])

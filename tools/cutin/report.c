@@ -91,7 +91,7 @@ static const char head[] =
     "code{background:#eee;padding:.1em .3em;border-radius:3px;overflow-wrap:anywhere}\n"
     ".plot{overflow-x:auto;margin:1em 0}\n"
     "svg{width:100%;min-width:760px;height:auto;border:1px solid #ddd;box-sizing:border-box}\n"
-    ".simulated{background:#fff3cd;color:#1a1a1a;padding:.5em .8em;border-left:4px solid #e69f00}\n"
+    ".notice{background:#fff3cd;color:#1a1a1a;padding:.5em .8em;border-left:4px solid #e69f00}\n"
     "@media(prefers-color-scheme:dark){body{color:#e6e6e6;background:#16181c}"
     "th,td{border-color:#444}code{background:#2a2d33}h2{border-color:#555}}\n"
     "@media print{h2{break-after:avoid}svg,table{break-inside:avoid}}\n"
@@ -198,8 +198,12 @@ static void print_result(struct report *r, const struct entry *e)
     html_text(r->out, e->name);
     fprintf(r->out, "</p>\n");
     if (json_is_true(result_get(config, "simulated")))
-        fprintf(r->out, "<p class=\"simulated\">Measured on the simulated GPU: ratios show the "
+        fprintf(r->out, "<p class=\"notice\">Measured on the simulated GPU: ratios show the "
                         "mechanism, absolute times are modelled.</p>\n");
+    if (json_is_true(result_get(e->root, "interrupted")))
+        fprintf(r->out,
+                "<p class=\"notice\">The run was interrupted: these are the figures of what "
+                "it had measured.</p>\n");
     print_plot(r, e->root);
     report_tables(r->out, e->kind->name, e->root);
     print_configuration(r->out, config);

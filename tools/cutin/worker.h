@@ -96,6 +96,8 @@ int worker_ask(struct worker *w, enum worker_op op, uint32_t count);
 /* The reply to worker_ask. -EPIPE: the worker is gone; -ETIMEDOUT; -ECANCELED once *cancel. */
 int worker_reply(struct worker *w, struct worker_reply *reply, uint32_t timeout_ms,
                  const volatile sig_atomic_t *cancel);
+/* It has ended: nothing will be read from it any more. */
+bool worker_gone(const struct worker *w);
 /* What is behind an error of the functions above: the worker's own words where it left some. */
 const char *worker_error(const struct worker *w, int rc);
 /* Ends the process (politely for 1 s, then by SIGKILL) and reaps it; the shared memory stays.

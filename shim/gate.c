@@ -307,17 +307,19 @@ void gate_pause(struct shim_context *ctx, bool pause)
 }
 
 /* A command that the driver refused has left the gate in front of it behind, with nothing after it. It
- * must be passed before its word goes: mirrors are opened, and the page opens with the hold. */
-static void pass_last(struct shim_context *ctx, const struct gate *gates)
+ * must be passed before its word goes: mirrors are opened, and the page opens with the hold. In a context
+ * that faulted nothing is passed any more, and the driver may look at the page until the context has gone:
+ * then it stays where it is. */
+static void pass_last(struct shim_context *ctx, struct gate *gates)
 {
     struct context_scope scope = context_push(ctx);
     for (const struct gate *g = gates; g; g = g->older)
         if (g->mirror)
             mirror_pause(g->mirror, true);
     REAL(cuCtxSynchronize)();
-    for (const struct gate *g = gates; g; g = g->older)
-        if (g->alias)
-            REAL(cuMemHostUnregister)((void *)g->alias->device);
+    for (struct gate *g = gates; g; g = g->older)
+        if (g->alias && REAL(cuMemHostUnregister)((void *)g->alias->device) != CUDA_SUCCESS)
+            g->alias = NULL;
     context_pop(scope);
 }
 

@@ -17,6 +17,7 @@
 #include "shim/mark.h"
 #include "shim/orders.h"
 #include "shim/pool.h"
+#include "shim/outside.h"
 #include "shim/profile.h"
 #include "shim/schedule.h"
 #include "shim/stream.h"
@@ -428,6 +429,7 @@ void context_close(struct shim_context *ctx, bool alive)
         return; /* they keep what they use */
     }
     figures_close(ctx);
+    outside_forget_context(ctx);
     gate_forget(ctx, alive);
     if (ctx->set)
         vhq_set_destroy(ctx->set);

@@ -14,7 +14,8 @@
 enum { WATCHES = 64 };
 
 struct watch {
-    struct shim_stream *stream; /* NULL: free */
+    struct shim_context *ctx;   /* NULL: free */
+    struct shim_stream *stream; /* NULL: destroyed, and what was in it goes on */
     CUevent before, after;
     bool complete; /* both were recorded */
     bool standing; /* the scheduler knows that it stands there */
@@ -31,7 +32,7 @@ static struct watch *watch_of(const struct shim_stream *s)
     for (int i = 0; i < WATCHES; i++) {
         if (watches[i].stream == s)
             return &watches[i];
-        if (!watches[i].stream && !empty)
+        if (!watches[i].ctx && !empty)
             empty = &watches[i];
     }
     return empty;
@@ -39,14 +40,13 @@ static struct watch *watch_of(const struct shim_stream *s)
 
 static void watch_stand(struct watch *w, bool standing)
 {
-    const struct shim_stream *s = w->stream;
     if (w->standing == standing)
         return;
     w->standing = standing;
     if (standing)
-        client_external_wait_begin(s->ctx->gpu->index, schedule_highest());
+        client_external_wait_begin(w->ctx->gpu->index, schedule_highest());
     else
-        client_external_wait_end(s->ctx->gpu->index, schedule_highest());
+        client_external_wait_end(w->ctx->gpu->index, schedule_highest());
 }
 
 static void watch_end(struct watch *w)
@@ -56,7 +56,7 @@ static void watch_end(struct watch *w)
         REAL(cuEventDestroy_v2)(w->before);
     if (w->after)
         REAL(cuEventDestroy_v2)(w->after);
-    *w = (struct watch){.stream = NULL};
+    *w = (struct watch){.ctx = NULL};
     atomic_fetch_sub(&watched, 1);
 }
 
@@ -81,6 +81,7 @@ struct shim_stream *outside_begin(CUstream handle)
     } else if (w && record(&w->before, handle)) {
         atomic_fetch_add(&watched, 1);
         w->stream = s;
+        w->ctx = s->ctx;
     }
     pthread_mutex_unlock(&lock);
     return s;
@@ -100,12 +101,13 @@ void outside_end(struct shim_stream *s)
     pthread_mutex_unlock(&lock);
 }
 
-/* The scheduler waits out its patience before it draws the conclusion. A best-effort stream matters
- * only while those above it stand still: they may follow it, by events or the legacy stream. */
+/* The scheduler waits out its patience before it draws the conclusion. A best-effort stream, or one
+ * that was destroyed, matters only while those above it stand still: they may follow it, by events or
+ * the legacy stream. */
 static void watch_look(struct watch *w)
 {
     uint64_t progress = schedule_progress();
-    if (!w->stream->tracked && w->progress != progress)
+    if (!(w->stream && w->stream->tracked) && w->progress != progress)
         watch_stand(w, false);
     w->progress = progress;
     if (!w->complete || REAL(cuEventQuery)(w->before) == CUDA_ERROR_NOT_READY)
@@ -124,7 +126,7 @@ void outside_look(void)
     REAL(cuThreadExchangeStreamCaptureMode)(&mode);
     pthread_mutex_lock(&lock);
     for (int i = 0; i < WATCHES; i++)
-        if (watches[i].stream)
+        if (watches[i].ctx)
             watch_look(&watches[i]);
     pthread_mutex_unlock(&lock);
     REAL(cuThreadExchangeStreamCaptureMode)(&mode);
@@ -136,7 +138,20 @@ void outside_forget(const struct shim_stream *s)
         return;
     pthread_mutex_lock(&lock);
     struct watch *w = watch_of(s);
-    if (w && w->stream)
+    if (w && w->stream && w->complete)
+        w->stream = NULL;
+    else if (w && w->stream)
         watch_end(w);
+    pthread_mutex_unlock(&lock);
+}
+
+void outside_forget_context(const struct shim_context *ctx)
+{
+    if (!atomic_load_explicit(&watched, memory_order_relaxed))
+        return;
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < WATCHES; i++)
+        if (watches[i].ctx == ctx)
+            watch_end(&watches[i]);
     pthread_mutex_unlock(&lock);
 }

@@ -8,6 +8,7 @@
 #ifndef CUTIN_SHIM_OUTSIDE_H
 #define CUTIN_SHIM_OUTSIDE_H
 
+#include "shim/context.h"
 #include "shim/stream.h"
 
 /* Around the driver call that makes the stream wait, in the thread that makes it. NULL: this process
@@ -16,7 +17,9 @@ struct shim_stream *outside_begin(CUstream handle);
 void outside_end(struct shim_stream *s);
 /* From the client's thread, every tick. */
 void outside_look(void);
-/* The stream or its context goes away. */
+/* The stream is destroyed: work of others may still wait for what is in it, behind the wait. */
 void outside_forget(const struct shim_stream *s);
+/* The context goes, and all that is in it. */
+void outside_forget_context(const struct shim_context *ctx);
 
 #endif

@@ -134,3 +134,22 @@ Test(level, a_wait_for_something_outside_does_not_hold_others_for_ever)
     atomic_store(open, 1);
     ok(cuStreamSynchronize(rt));
 }
+
+/* The stream that stands at the value is gone, and another one follows what is in it. */
+Test(level, a_wait_in_a_destroyed_stream_does_not_hold_others_for_ever)
+{
+    CUstream gone = real_time(CU_STREAM_NON_BLOCKING), rt = real_time(CU_STREAM_NON_BLOCKING);
+    CUstream be = rig_stream();
+    CUevent behind;
+    rig_warm(be);
+    CUdeviceptr x = rig_buffer(3);
+    _Atomic uint32_t *open = gate(gone);
+    ok(cuEventCreate(&behind, CU_EVENT_DISABLE_TIMING));
+    ok(cuEventRecord(behind, gone));
+    ok(cuStreamDestroy(gone));
+    ok(cuStreamWaitEvent(rt, behind, 0));
+    ok(rig_launch(x, 5, 7, be));
+    rig_expect(x, rig_mixed(3, 5, 7), be);
+    atomic_store(open, 1);
+    ok(cuStreamSynchronize(rt));
+}

@@ -37,6 +37,27 @@ Test(activity, every_kind_of_call_works_straight_through)
     ok(cuStreamDestroy(b));
 }
 
+#ifdef __SANITIZE_THREAD__ /* takes twenty times as long */
+enum { RACES = 50000 };
+#else
+enum { RACES = 500000 };
+#endif
+
+/* The client's thread asks busy streams whether they are done: never one that has begun to capture. */
+Test(activity, nobody_spoils_a_capture_by_asking_for_its_stream)
+{
+    CUstream s = rig_stream();
+    CUevent e;
+    ok(cuEventCreate(&e, CU_EVENT_DISABLE_TIMING));
+    for (int i = 0; i < RACES; i++) {
+        CUgraph graph;
+        ok(cuEventRecord(e, s));
+        ok(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+        ok(cuStreamEndCapture(s, &graph));
+        ok(cuGraphDestroy(graph));
+    }
+}
+
 static void rig_open_with_deadline(void)
 {
     rig_open_with("CUTIN_DEADLINE_MS", "5");
@@ -61,12 +82,6 @@ static void rig_open_with_levels(void)
 {
     rig_open_with("CUTIN_STREAM_PRIORITY", "inherit");
 }
-
-#ifdef __SANITIZE_THREAD__ /* takes twenty times as long */
-enum { RACES = 50000 };
-#else
-enum { RACES = 500000 };
-#endif
 
 static _Atomic bool asked_enough;
 

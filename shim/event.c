@@ -206,12 +206,14 @@ static CUresult record_queued(struct call *c, struct shim_stream *s, struct shim
 {
     struct vhq_fence *fence = vhq_fence_new();
     bool waited;
+    /* One reference is the event's, and another thread that records it may drop that one at once. */
+    c->req.signals = fence ? vhq_fence_get(fence) : NULL;
     c->req.displaces = event_swap(ev, fence, &waited);
-    c->req.signals = fence; /* the event's own reference; the vHQ takes one for the command */
     if (!fence || ev->interprocess)
         c->req.flags |= VHQ_MUST_INLINE;
     CUresult r = call_on(c, s);
     vhq_fence_put(c->req.displaces);
+    vhq_fence_put(fence);
     return r;
 }
 

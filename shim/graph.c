@@ -127,12 +127,14 @@ static CUresult graph_submit(struct graph_call *a, bool ptds)
     a->ctx = a->exec->ctx = s->ctx;
     a->sample = s->per_thread ? NULL : s->ctx;
     a->level = s->level;
-    c.req.signals = vhq_fence_new();
-    c.req.after = exec_swap(a->exec, c.req.signals);
+    struct vhq_fence *fence = vhq_fence_new();
+    c.req.signals = fence ? vhq_fence_get(fence) : NULL; /* as of events: see event.c */
+    c.req.after = exec_swap(a->exec, fence);
     c.req.flags = kernel | (c.req.signals && !events ? graph_flags(a) : VHQ_MUST_INLINE);
     c.req.est_ns = exec_estimate_ns(a->exec);
     CUresult r = call_on(&c, s);
     vhq_fence_put(c.req.after);
+    vhq_fence_put(fence);
     return r;
 }
 

@@ -160,3 +160,38 @@ Test(event, a_ring_of_streams_keeps_its_order_through_many_rounds)
     }
     rig_expect(x, expect, NULL);
 }
+
+static CUevent shared;
+enum { TURNS = 20000 };
+
+static void record_and_wait(void *stream)
+{
+    for (int i = 0; i < TURNS; i++) {
+        ok(cuEventRecord(shared, stream));
+        ok(cuStreamWaitEvent(stream, shared, 0));
+    }
+}
+
+/* Which record a wait means is nobody's concern here, but what is known of it must stay whole: work is
+ * buffered all the while, and all of it ends. */
+Test(event, threads_may_record_one_event_at_a_time)
+{
+    struct rig_thread t[3] = {0};
+    CUstream held = rig_stream(), s[3];
+    rig_warm(held);
+    ok(cuEventCreate(&shared, CU_EVENT_DISABLE_TIMING));
+    for (int i = 0; i < 3; i++)
+        s[i] = rig_stream();
+    CUdeviceptr x = rig_buffer(3);
+    ok(cutin_stream_hold(held));
+    ok(rig_launch(x, 5, 7, held));
+    for (int i = 0; i < 3; i++)
+        rig_start(&t[i], record_and_wait, s[i]);
+    for (int i = 0; i < 3; i++)
+        rig_join(&t[i]);
+    ok(cutin_stream_release(held));
+    rig_expect(x, rig_mixed(3, 5, 7), held);
+    for (int i = 0; i < 3; i++)
+        ok(cuStreamSynchronize(s[i]));
+    ok(cuEventSynchronize(shared));
+}

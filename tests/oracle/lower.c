@@ -174,6 +174,9 @@ bool lower_event(struct model *m, struct op op, const uint32_t *r)
     case OP_EVENT_DESTROY:
         if (event_in_graph(m, event))
             return false;
+        /* Often with a record that may still be buffered. */
+        if (r[6] % 4 && claim(&m->stream_owner[op.stream], thread))
+            op_record(m, thread, event, op.stream, op.variant);
         m->event[event].recorded = false;
         break;
     default:

@@ -36,6 +36,15 @@ static CUresult stream_poll(const struct op *o)
     return r;
 }
 
+/* The next one has the handle of the one that went, or certainly another. */
+static CUresult event_renew(CUevent *event, bool other_handle)
+{
+    CUevent old = *event;
+    CUresult r = other_handle ? cuEventCreate(event, 0) : CUDA_SUCCESS;
+    r = r ? r : cuEventDestroy_v2(old);
+    return r || other_handle ? r : cuEventCreate(event, 0);
+}
+
 CUresult run_event(const struct op *o, uint32_t index)
 {
     (void)index;
@@ -57,10 +66,8 @@ CUresult run_event(const struct op *o, uint32_t index)
         CUresult r = cuEventElapsedTime(&ms, *event, *event);
         return r == CUDA_ERROR_NOT_READY || r == CUDA_ERROR_INVALID_HANDLE ? CUDA_SUCCESS : r;
     }
-    default: {
-        CUresult r = cuEventDestroy_v2(*event);
-        return r ? r : cuEventCreate(event, 0);
-    }
+    default:
+        return event_renew(event, o->variant & 1);
     }
 }
 

@@ -94,7 +94,7 @@ static double whole_s(const struct bench *b)
 /* `block_s` of the block at work; the others before it are in done_s. */
 static void show(const struct bench *b, double block_s, const char *what)
 {
-    progress_show(b->part + (b->done_s + block_s) / whole_s(b), b->parts ? b->parts : 1, what);
+    progress_show(b->part + (b->done_s + block_s) / whole_s(b), b->parts > 0 ? b->parts : 1, what);
 }
 
 static void nap(void)

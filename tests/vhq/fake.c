@@ -140,10 +140,13 @@ void world_close(struct world *w, bool abandon)
     device_stop(w);
     for (int e = 0; e < EVENTS_MAX; e++)
         vhq_fence_put(w->event[e].fence);
-    if (abandon)
+    if (abandon) {
         vhq_set_abandon(w->set);
-    else
+    } else { /* what is in flight ends: with a frozen clock nothing else makes room for the rest */
+        device_start(w, 1);
         vhq_set_destroy(w->set);
+        device_stop(w);
+    }
     for (int i = 0; i < w->streams; i++)
         free(w->stream[i].work);
     free(w);

@@ -19,25 +19,23 @@ OP_LAST(cuMemcpyHtoDAsync_v2,
         (size_t, ByteCount))
 OP_LAST(cuMemcpyDtoHAsync_v2,
         target_flags(dstHost, ByteCount) | memory_device_flags(srcDevice, ByteCount),
-        OP_COPY(ByteCount, false), (void *, dstHost), (CUdeviceptr, srcDevice),
-        (size_t, ByteCount))
+        OP_COPY(ByteCount, false), (void *, dstHost), (CUdeviceptr, srcDevice), (size_t, ByteCount))
 OP_LAST(cuMemcpyDtoDAsync_v2,
         memory_device_flags(dstDevice, ByteCount) | memory_device_flags(srcDevice, ByteCount),
         OP_COPY(ByteCount, true), (CUdeviceptr, dstDevice), (CUdeviceptr, srcDevice),
         (size_t, ByteCount))
 OP_LAST(cuMemcpyAsync,
         target_flags((const void *)(uintptr_t)dst, ByteCount) | memory_device_flags(src, ByteCount),
-        OP_COPY(ByteCount, false), (CUdeviceptr, dst), (CUdeviceptr, src),
-        (size_t, ByteCount))
+        OP_COPY(ByteCount, false), (CUdeviceptr, dst), (CUdeviceptr, src), (size_t, ByteCount))
 OP_LAST(cuMemcpyPeerAsync,
         memory_device_flags(dstDevice, ByteCount) | memory_device_flags(srcDevice, ByteCount),
         OP_COPY(ByteCount, false), (CUdeviceptr, dstDevice), (CUcontext, dstContext),
         (CUdeviceptr, srcDevice), (CUcontext, srcContext), (size_t, ByteCount))
 /* An array's extent is not looked up: the driver judges the first time, by the calling thread. */
-OP_LAST(cuMemcpyHtoAAsync_v2, VHQ_MUST_INLINE, OP_COPY(ByteCount, false),
-        (CUarray, dstArray), (size_t, dstOffset), (const void *, srcHost), (size_t, ByteCount))
-OP_LAST(cuMemcpyAtoHAsync_v2, VHQ_MUST_INLINE, OP_COPY(ByteCount, false),
-        (void *, dstHost), (CUarray, srcArray), (size_t, srcOffset), (size_t, ByteCount))
+OP_LAST(cuMemcpyHtoAAsync_v2, VHQ_MUST_INLINE, OP_COPY(ByteCount, false), (CUarray, dstArray),
+        (size_t, dstOffset), (const void *, srcHost), (size_t, ByteCount))
+OP_LAST(cuMemcpyAtoHAsync_v2, VHQ_MUST_INLINE, OP_COPY(ByteCount, false), (void *, dstHost),
+        (CUarray, srcArray), (size_t, srcOffset), (size_t, ByteCount))
 
 /* ---- with a pitch, and in space ----------------------------------------------------------- */
 
@@ -83,12 +81,11 @@ static bool on_device(CUmemorytype a, CUmemorytype b)
 }
 
 OP_STRUCT(cuMemcpy2DAsync_v2, CUDA_MEMCPY2D, copy_2d_flags(op),
-          OP_COPY(op->WidthInBytes * op->Height,
-                           on_device(op->srcMemoryType, op->dstMemoryType)))
+          OP_COPY(op->WidthInBytes * op->Height, on_device(op->srcMemoryType, op->dstMemoryType)))
 OP_STRUCT(cuMemcpy3DAsync_v2, CUDA_MEMCPY3D,
           SIDE_3D(op, src) | waits_flag(op->dstMemoryType, SIDE_3D(op, dst)),
           OP_COPY(op->WidthInBytes * op->Height * op->Depth,
-                           on_device(op->srcMemoryType, op->dstMemoryType)))
+                  on_device(op->srcMemoryType, op->dstMemoryType)))
 OP_STRUCT(cuMemcpy3DPeerAsync, CUDA_MEMCPY3D_PEER,
           SIDE_3D(op, src) | waits_flag(op->dstMemoryType, SIDE_3D(op, dst)),
           OP_COPY(op->WidthInBytes * op->Height * op->Depth, false))
@@ -97,13 +94,12 @@ OP_STRUCT(cuMemcpy3DPeerAsync, CUDA_MEMCPY3D_PEER,
 
 #define MEMSET(bits, type)                                                                         \
     OP_LAST(cuMemsetD##bits##Async, memory_device_flags(dst, N * sizeof(type)),                    \
-            OP_COPY(N * sizeof(type), true), (CUdeviceptr, dst), (type, value),           \
-            (size_t, N))                                                                           \
+            OP_COPY(N * sizeof(type), true), (CUdeviceptr, dst), (type, value), (size_t, N))       \
     OP_LAST(cuMemsetD2D##bits##Async,                                                              \
             Height ? memory_device_flags(dst, (Height - 1) * pitch + Width * sizeof(type))         \
                    : VHQ_MUST_INLINE,                                                              \
-            OP_COPY(Width *Height * sizeof(type), true), (CUdeviceptr, dst),              \
-            (size_t, pitch), (type, value), (size_t, Width), (size_t, Height))
+            OP_COPY(Width *Height * sizeof(type), true), (CUdeviceptr, dst), (size_t, pitch),      \
+            (type, value), (size_t, Width), (size_t, Height))
 MEMSET(8, unsigned char)
 MEMSET(16, unsigned short)
 MEMSET(32, unsigned int)

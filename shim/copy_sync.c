@@ -19,21 +19,21 @@ OP_SYNC(cuMemcpyDtoH_v2, WAITS, OP_COPY(ByteCount, false), (void *, dstHost),
         (CUdeviceptr, srcDevice), (size_t, ByteCount))
 OP_SYNC(cuMemcpyDtoD_v2, GOES, OP_COPY(ByteCount, true), (CUdeviceptr, dstDevice),
         (CUdeviceptr, srcDevice), (size_t, ByteCount))
-OP_SYNC(cuMemcpy, memory_copy_waits(dst, src), OP_COPY(ByteCount, false),
-        (CUdeviceptr, dst), (CUdeviceptr, src), (size_t, ByteCount))
+OP_SYNC(cuMemcpy, memory_copy_waits(dst, src), OP_COPY(ByteCount, false), (CUdeviceptr, dst),
+        (CUdeviceptr, src), (size_t, ByteCount))
 OP_SYNC(cuMemcpyPeer, GOES, OP_COPY(ByteCount, false), (CUdeviceptr, dstDevice),
         (CUcontext, dstContext), (CUdeviceptr, srcDevice), (CUcontext, srcContext),
         (size_t, ByteCount))
-OP_SYNC(cuMemcpyDtoA_v2, GOES, OP_COPY(ByteCount, true), (CUarray, dstArray),
-        (size_t, dstOffset), (CUdeviceptr, srcDevice), (size_t, ByteCount))
+OP_SYNC(cuMemcpyDtoA_v2, GOES, OP_COPY(ByteCount, true), (CUarray, dstArray), (size_t, dstOffset),
+        (CUdeviceptr, srcDevice), (size_t, ByteCount))
 OP_SYNC(cuMemcpyAtoD_v2, GOES, OP_COPY(ByteCount, true), (CUdeviceptr, dstDevice),
         (CUarray, srcArray), (size_t, srcOffset), (size_t, ByteCount))
-OP_SYNC(cuMemcpyHtoA_v2, GOES, OP_COPY(ByteCount, false), (CUarray, dstArray),
-        (size_t, dstOffset), (const void *, srcHost), (size_t, ByteCount))
-OP_SYNC(cuMemcpyAtoH_v2, WAITS, OP_COPY(ByteCount, false), (void *, dstHost),
+OP_SYNC(cuMemcpyHtoA_v2, GOES, OP_COPY(ByteCount, false), (CUarray, dstArray), (size_t, dstOffset),
+        (const void *, srcHost), (size_t, ByteCount))
+OP_SYNC(cuMemcpyAtoH_v2, WAITS, OP_COPY(ByteCount, false), (void *, dstHost), (CUarray, srcArray),
+        (size_t, srcOffset), (size_t, ByteCount))
+OP_SYNC(cuMemcpyAtoA_v2, GOES, OP_COPY(ByteCount, true), (CUarray, dstArray), (size_t, dstOffset),
         (CUarray, srcArray), (size_t, srcOffset), (size_t, ByteCount))
-OP_SYNC(cuMemcpyAtoA_v2, GOES, OP_COPY(ByteCount, true), (CUarray, dstArray),
-        (size_t, dstOffset), (CUarray, srcArray), (size_t, srcOffset), (size_t, ByteCount))
 
 static size_t bytes_2d(const CUDA_MEMCPY2D *c)
 {
@@ -47,8 +47,10 @@ static bool waits_into(CUmemorytype type, CUdeviceptr dst)
 }
 #define WAITS_INTO(c) (c) && waits_into((c)->dstMemoryType, (c)->dstDevice)
 
-OP_SYNC(cuMemcpy2D_v2, WAITS_INTO(pCopy), OP_COPY(bytes_2d(pCopy), false), (const CUDA_MEMCPY2D *, pCopy))
-OP_SYNC(cuMemcpy2DUnaligned_v2, WAITS_INTO(pCopy), OP_COPY(bytes_2d(pCopy), false), (const CUDA_MEMCPY2D *, pCopy))
+OP_SYNC(cuMemcpy2D_v2, WAITS_INTO(pCopy), OP_COPY(bytes_2d(pCopy), false),
+        (const CUDA_MEMCPY2D *, pCopy))
+OP_SYNC(cuMemcpy2DUnaligned_v2, WAITS_INTO(pCopy), OP_COPY(bytes_2d(pCopy), false),
+        (const CUDA_MEMCPY2D *, pCopy))
 OP_SYNC(cuMemcpy3D_v2, WAITS_INTO(pCopy),
         pCopy ? OP_COPY(pCopy->WidthInBytes * pCopy->Height * pCopy->Depth, false) : 0,
         (const CUDA_MEMCPY3D *, pCopy))
@@ -57,9 +59,9 @@ OP_SYNC(cuMemcpy3DPeer, WAITS_INTO(pCopy),
         (const CUDA_MEMCPY3D_PEER *, pCopy))
 
 #define MEMSET(bits, type)                                                                         \
-    OP_SYNC(cuMemsetD##bits##_v2, GOES, OP_COPY(N * sizeof(type), true),                  \
-            (CUdeviceptr, dstDevice), (type, value), (size_t, N))                                  \
-    OP_SYNC(cuMemsetD2D##bits##_v2, GOES, OP_COPY(Width *Height * sizeof(type), true),    \
+    OP_SYNC(cuMemsetD##bits##_v2, GOES, OP_COPY(N * sizeof(type), true), (CUdeviceptr, dstDevice), \
+            (type, value), (size_t, N))                                                            \
+    OP_SYNC(cuMemsetD2D##bits##_v2, GOES, OP_COPY(Width *Height * sizeof(type), true),             \
             (CUdeviceptr, dstDevice), (size_t, dstPitch), (type, value), (size_t, Width),          \
             (size_t, Height))
 MEMSET(8, unsigned char)

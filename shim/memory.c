@@ -192,6 +192,6 @@ static uint32_t location_flags(CUmemLocation location)
     return location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT ? VHQ_MUST_INLINE : 0;
 }
 OP_LAST(cuMemPrefetchAsync_v2, memory_managed_flags(devPtr, count) | location_flags(location),
-        OP_COPY(count, false), (CUdeviceptr, devPtr), (size_t, count),
-        (CUmemLocation, location), (unsigned int, flags))
+        OP_COPY(count, false), (CUdeviceptr, devPtr), (size_t, count), (CUmemLocation, location),
+        (unsigned int, flags))
 #endif

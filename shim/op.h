@@ -38,11 +38,8 @@
 #define OP_COPY(n, on_device) (c.bytes = (n), estimate_copy_ns(n, on_device))
 
 #define OP_CALL(sym)                                                                               \
-    struct call c = {.now = sym##_run,                                                             \
-                     .run = sym##_run,                                                             \
-                     .args = &a,                                                                   \
-                     .req = {.bytes = sizeof a},                                                   \
-                     .name = #sym};
+    struct call c = {                                                                              \
+        .now = sym##_run, .run = sym##_run, .args = &a, .req = {.bytes = sizeof a}, .name = #sym};
 
 /* What needs no record of the call goes at once. */
 #define OP_STREAM(sym)                                                                             \

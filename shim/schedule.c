@@ -217,7 +217,8 @@ uint64_t schedule_end(struct shim_stream *s, uint64_t before, bool kernel)
 void schedule_complete(struct shim_stream *s, uint64_t epoch)
 {
     uint64_t known = atomic_load_explicit(&s->complete, memory_order_relaxed);
-    while ((int64_t)(epoch - known) > 0 && !atomic_compare_exchange_weak(&s->complete, &known, epoch))
+    while ((int64_t)(epoch - known) > 0 &&
+           !atomic_compare_exchange_weak(&s->complete, &known, epoch))
         ;
     if (epoch)
         schedule_idle(s, epoch);

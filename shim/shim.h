@@ -89,7 +89,7 @@ struct config {
     char trace[4096]; /* "" = off */
     enum trace_keep trace_keep;
     uint32_t trace_records;
-    uint32_t log;     /* LOG_*; log_enabled asks log.c */
+    uint32_t log; /* LOG_*; log_enabled asks log.c */
     /* Buffer nothing: a profiler is attached (CUDA_INJECTION64_PATH), or the driver's launches wait
      * for their work (CUDA_LAUNCH_BLOCKING). */
     bool inline_only;

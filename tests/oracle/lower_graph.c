@@ -32,8 +32,7 @@ static void node_draw(const struct model *m, struct graph_op *g, uint32_t x)
 static bool claim_events(struct model *m, const struct op *op)
 {
     for (int i = 0; i < op->graph_count; i++)
-        if (node_is_event(&op->graph[i]) &&
-            !claim(&m->event_owner[op->graph[i].event], op->thread))
+        if (node_is_event(&op->graph[i]) && !claim(&m->event_owner[op->graph[i].event], op->thread))
             return false;
     return true;
 }

@@ -171,7 +171,7 @@ static const struct {
     BITES(X)
 #undef X
 #define X(name, rule) {#name, rule, "on"},
-    BITES_OF_GATES(X)
+        BITES_OF_GATES(X)
 #undef X
 };
 
@@ -267,24 +267,13 @@ static char *beside(const char *relative)
 
 int main(int argc, char **argv)
 {
-    static const struct option table[] = {{"programs", 1, NULL, 'n'},
-                                          {"seed", 1, NULL, 's'},
-                                          {"mask", 1, NULL, 'm'},
-                                          {"repeat", 1, NULL, 'r'},
-                                          {"preload", 1, NULL, 'p'},
-                                          {"bite", 1, NULL, 'b'},
-                                          {"gates", 1, NULL, 'g'},
-                                          {"bug", 1, NULL, 'B'},
-                                          {"progress", 1, NULL, 'o'},
-                                          {"hang", 1, NULL, 'H'},
-                                          {"recorded", 0, NULL, 'c'},
-                                          {"record", 0, NULL, 'C'},
-                                          {"real", 0, NULL, 'R'},
-                                          {"stop-after", 1, NULL, 'x'},
-                                          {"no-shrink", 0, NULL, 'S'},
-                                          {"print", 0, NULL, 'P'},
-                                          {"help", 0, NULL, 'h'},
-                                          {0}};
+    static const struct option table[] = {
+        {"programs", 1, NULL, 'n'}, {"seed", 1, NULL, 's'},       {"mask", 1, NULL, 'm'},
+        {"repeat", 1, NULL, 'r'},   {"preload", 1, NULL, 'p'},    {"bite", 1, NULL, 'b'},
+        {"gates", 1, NULL, 'g'},    {"bug", 1, NULL, 'B'},        {"progress", 1, NULL, 'o'},
+        {"hang", 1, NULL, 'H'},     {"recorded", 0, NULL, 'c'},   {"record", 0, NULL, 'C'},
+        {"real", 0, NULL, 'R'},     {"stop-after", 1, NULL, 'x'}, {"no-shrink", 0, NULL, 'S'},
+        {"print", 0, NULL, 'P'},    {"help", 0, NULL, 'h'},       {0}};
     struct options o = {.programs = 2000,
                         .progress = 10000,
                         .repeat = 1,

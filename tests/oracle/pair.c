@@ -18,7 +18,6 @@
 #include <time.h>
 #include <unistd.h>
 
-
 static struct {
     struct pair_config *config;
     char socket[160];

@@ -19,18 +19,12 @@ static const struct style {
     const char *name, *colour;
     int dash;
 } styles[] = {
-    {"alone", "#555555", 2},
-    {"rt-only", "#555555", 2},
-    {"native", "#d55e00", 4},
-    {"ungated", "#e69f00", 3},
-    {"cutin", "#0072b2", 1},
-    {"sequential", "#e69f00", 3},
-    {"streams", "#009e73", 5},
-    {"priority-streams", "#cc79a7", 6},
-    {"cutin-streams", "#56b4e9", 7},
-    {"bare", "#555555", 2},
-    {"pass_through", "#009e73", 5},
-    {"inline", "#0072b2", 1},
+    {"alone", "#555555", 2},         {"rt-only", "#555555", 2},
+    {"native", "#d55e00", 4},        {"ungated", "#e69f00", 3},
+    {"cutin", "#0072b2", 1},         {"sequential", "#e69f00", 3},
+    {"streams", "#009e73", 5},       {"priority-streams", "#cc79a7", 6},
+    {"cutin-streams", "#56b4e9", 7}, {"bare", "#555555", 2},
+    {"pass_through", "#009e73", 5},  {"inline", "#0072b2", 1},
     {"buffered", "#e69f00", 3},
 };
 

@@ -15,7 +15,16 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { OPT_PRIORITY, OPT_SIM, OPT_NO_DAEMON, OPT_SOCKET, OPT_BUDGET_US, OPT_DEPTH, OPT_WEIGHT, OPT_DEADLINE_MS };
+enum {
+    OPT_PRIORITY,
+    OPT_SIM,
+    OPT_NO_DAEMON,
+    OPT_SOCKET,
+    OPT_BUDGET_US,
+    OPT_DEPTH,
+    OPT_WEIGHT,
+    OPT_DEADLINE_MS
+};
 
 static const struct option_row options[] = {
     [OPT_PRIORITY] = {"priority", "LEVEL",

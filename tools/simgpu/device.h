@@ -65,9 +65,9 @@ struct device_stream {
     uint32_t client, context; /* slots */
     int32_t priority;         /* lower is more urgent, as in CUDA */
     uint32_t queue;           /* hardware queue within the context; 0 = its own */
-    uint64_t head;   /* the first op that is not done; tail + 1 when all are */
-    uint64_t tail;   /* the last op submitted */
-    uint64_t reaped; /* the last op whose owner has dealt with its completion */
+    uint64_t head;            /* the first op that is not done; tail + 1 when all are */
+    uint64_t tail;            /* the last op submitted */
+    uint64_t reaped;          /* the last op whose owner has dealt with its completion */
     uint64_t spare2[2];
 };
 static_assert(sizeof(struct device_stream) == 64, "one cache line");

@@ -111,8 +111,7 @@ struct vhq_fence *event_fence(struct shim_event *ev, bool waits)
         passed = NULL;
         atomic_store_explicit(&ev->fence, fence, memory_order_relaxed);
     }
-    if (fence)
-        vhq_fence_get(fence);
+    vhq_fence_get(fence);
     ev->waited |= waits;
     event_unlock(ev);
     vhq_fence_put(passed);
@@ -207,7 +206,7 @@ static CUresult record_queued(struct call *c, struct shim_stream *s, struct shim
     struct vhq_fence *fence = vhq_fence_new();
     bool waited;
     /* One reference is the event's, and another thread that records it may drop that one at once. */
-    c->req.signals = fence ? vhq_fence_get(fence) : NULL;
+    c->req.signals = vhq_fence_get(fence);
     c->req.displaces = event_swap(ev, fence, &waited);
     if (!fence || ev->interprocess)
         c->req.flags |= VHQ_MUST_INLINE;

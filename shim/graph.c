@@ -128,7 +128,7 @@ static CUresult graph_submit(struct graph_call *a, bool ptds)
     a->sample = s->per_thread ? NULL : s->ctx;
     a->level = s->level;
     struct vhq_fence *fence = vhq_fence_new();
-    c.req.signals = fence ? vhq_fence_get(fence) : NULL; /* as of events: see event.c */
+    c.req.signals = vhq_fence_get(fence); /* as of events: see event.c */
     c.req.after = exec_swap(a->exec, fence);
     c.req.flags = kernel | (c.req.signals && !events ? graph_flags(a) : VHQ_MUST_INLINE);
     c.req.est_ns = exec_estimate_ns(a->exec);

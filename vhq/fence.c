@@ -87,7 +87,8 @@ struct vhq_fence *vhq_fence_new(void)
 
 struct vhq_fence *vhq_fence_get(struct vhq_fence *f)
 {
-    atomic_fetch_add_explicit(&f->refs, 1, memory_order_relaxed);
+    if (f != NULL)
+        atomic_fetch_add_explicit(&f->refs, 1, memory_order_relaxed);
     return f;
 }
 

@@ -144,17 +144,12 @@ static void wait_for_room(struct vhq *q, uint32_t bytes)
         waiter_wait(q->set, &w, NEVER);
 }
 
-static struct vhq_fence *fence_hold(struct vhq_fence *f)
-{
-    return f != NULL ? vhq_fence_get(f) : NULL;
-}
-
 /* Fences and ticket in the order that internal.h asks for at enum FENCE_*. */
 static void slot_order(struct vhq *q, const struct vhq_req *req, struct slot *slot)
 {
     slot->after = fence_begun(req->after) ? vhq_fence_get(req->after) : NULL;
     slot->displaces = fence_begun(req->displaces) ? vhq_fence_get(req->displaces) : NULL;
-    slot->signals = fence_hold(req->signals);
+    slot->signals = vhq_fence_get(req->signals);
     /* Release: who sees this ticket also sees what this thread did before. Acquire: the look that
      * sees this ticket sees all commands that ended before it began; partner: order_next. */
     slot->ticket = atomic_fetch_add_explicit(&q->set->issued, 1, memory_order_acq_rel);
@@ -193,7 +188,7 @@ static void slot_publish(struct vhq *q, const struct slot *slot)
 {
     /* Once it is published the dispatcher may be done with it at once. */
     uint64_t ticket = slot->ticket;
-    struct vhq_fence *signals = fence_hold(slot->signals), *after = fence_hold(slot->after);
+    struct vhq_fence *signals = vhq_fence_get(slot->signals), *after = vhq_fence_get(slot->after);
     if (trace_on())
         traced_queue(TRACE_BUFFERED, q, ticket, 1, 0);
     ring_publish(&q->ring);

@@ -152,8 +152,8 @@ struct vhq_req {
     struct vhq_fence *displaces; /* event re-record or destroy: submitted only after this fence
                                       was, and after every wait that was begun with it */
     struct vhq_fence *signals;   /* event record: this fence counts as submitted with the command */
-    bool boost;                  /* MUST_INLINE only: a caller of a higher level waits; what is
-                                      ahead is exempt from holds until it was submitted */
+    bool boost;                  /* a caller of a higher level waits: where it has to submit by
+                                      itself, what is ahead is exempt from holds until then */
 };
 
 /*
@@ -181,8 +181,9 @@ bool vhq_in_dispatcher(void);
  * steady state. vhq_begin takes its own references for as long as the command is buffered.
  */
 struct vhq_fence *vhq_fence_new(void); /* not submitted yet, one reference; NULL = no memory */
+/* NULL is allowed in both. */
 struct vhq_fence *vhq_fence_get(struct vhq_fence *f);
-void vhq_fence_put(struct vhq_fence *f); /* NULL is allowed */
+void vhq_fence_put(struct vhq_fence *f);
 bool vhq_fence_submitted(const struct vhq_fence *f);
 /* The record will never be begun (its call was refused before vhq_begin): counts as submitted. */
 void vhq_fence_cancel(struct vhq_fence *f);

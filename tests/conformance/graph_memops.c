@@ -4,19 +4,12 @@
  */
 #include "rig.h"
 
-#include <time.h>
-
 static _Atomic uint32_t *word; /* [0], [1]: waited for; [2]: written */
 static CUdeviceptr address;
 
 static void open_words(void)
 {
-    rig_open();
-    word = pinned_new();
-    OK(cuMemHostGetDevicePointer(&address, (void *)word, 0));
-    if (cuStreamWriteValue32(stream_new(), address, 0, 0) == CUDA_ERROR_NOT_SUPPORTED)
-        cr_skip_test("no stream memory operations");
-    OK(cuCtxSynchronize());
+    rig_open_words(&word, &address);
 }
 
 TestSuite(graph_memops, .init = open_words);
@@ -55,43 +48,16 @@ static CUgraphNode write_node(CUgraph g, const CUgraphNode *after)
                                                   .value = 1}});
 }
 
-static CUgraphNode mix_node(CUgraph g, const CUgraphNode *after, CUdeviceptr p, uint32_t a,
-                            uint32_t b)
+static CUgraphNode mix_after(CUgraph g, const CUgraphNode *after, CUdeviceptr p, uint32_t a,
+                             uint32_t b)
 {
-    uint32_t n = WORDS;
-    void *args[] = {&p, &a, &b, &n};
-    CUDA_KERNEL_NODE_PARAMS params = {.func = rig.mix,
-                                      .gridDimX = WORDS / 256,
-                                      .gridDimY = 1,
-                                      .gridDimZ = 1,
-                                      .blockDimX = 256,
-                                      .blockDimY = 1,
-                                      .blockDimZ = 1,
-                                      .kernelParams = args};
-    CUgraphNode node;
-    OK(cuGraphAddKernelNode(&node, g, after, after != NULL, &params));
-    return node;
-}
-
-static CUgraph graph_new(void)
-{
-    CUgraph g;
-    OK(cuGraphCreate(&g, 0));
-    return g;
-}
-
-static CUgraphExec exec_new(CUgraph g)
-{
-    CUgraphExec x;
-    OK(cuGraphInstantiate(&x, g, 0));
-    return x;
+    return mix_node(g, after, after != NULL, p, a, b);
 }
 
 /* The stream has come by the write, and stands. */
 static void stands(CUstream s)
 {
-    while (atomic_load(&word[2]) == 0)
-        nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+    UNTIL(atomic_load(&word[2]) != 0);
     FAILS(CUDA_ERROR_NOT_READY, cuStreamQuery(s));
 }
 
@@ -100,9 +66,9 @@ Test(graph_memops, a_node_stops_its_graph_until_a_word_is_zero)
     CUstream s = stream_new();
     CUgraph g = graph_new();
     CUdeviceptr p = words_new(1);
-    CUgraphNode first = mix_node(g, NULL, p, 2, 1), written = write_node(g, &first),
+    CUgraphNode first = mix_after(g, NULL, p, 2, 1), written = write_node(g, &first),
                 wait = op_node(g, &written, wait_op(0));
-    mix_node(g, &wait, p, 10, 5);
+    mix_after(g, &wait, p, 10, 5);
     CUgraphExec x = exec_new(g);
     atomic_store(&word[0], 1);
     OK(cuGraphLaunch(x, s));
@@ -121,7 +87,7 @@ Test(graph_memops, an_exec_can_be_aimed_at_another_word)
     CUgraph g = graph_new();
     CUdeviceptr p = words_new(1);
     CUgraphNode written = write_node(g, NULL), wait = op_node(g, &written, wait_op(0));
-    mix_node(g, &wait, p, 10, 5);
+    mix_after(g, &wait, p, 10, 5);
     CUgraphExec x = exec_new(g);
     CUstreamBatchMemOpParams other = wait_op(1);
     CUDA_BATCH_MEM_OP_NODE_PARAMS params = {.ctx = rig.ctx, .count = 1, .paramArray = &other};
@@ -149,7 +115,7 @@ Test(graph_memops, a_node_is_put_between_two_of_a_clone)
 {
     CUgraph g = graph_new(), clone;
     CUdeviceptr p = words_new(1);
-    CUgraphNode a = mix_node(g, NULL, p, 2, 1), b = mix_node(g, &a, p, 10, 5), own[2], gate;
+    CUgraphNode a = mix_after(g, NULL, p, 2, 1), b = mix_after(g, &a, p, 10, 5), own[2], gate;
     size_t count = 0;
     OK(cuGraphClone(&clone, g));
     OK(cuGraphNodeFindInClone(&own[0], a, clone));
@@ -173,7 +139,7 @@ Test(graph_memops, nodes_inside_child_graphs_are_found_in_clones)
     CUdeviceptr p = words_new(1);
     CUgraphNode child, own_child, node, own, gate;
     size_t one = 1;
-    mix_node(inside, NULL, p, 2, 1);
+    mix_after(inside, NULL, p, 2, 1);
     OK(cuGraphAddChildGraphNode(&child, g, NULL, 0, inside));
     OK(cuGraphDestroy(inside));
     OK(cuGraphChildGraphNodeGetGraph(child, &inside));
@@ -197,22 +163,14 @@ Test(graph_memops, an_update_keeps_waits_and_the_first_graphs_nodes)
     CUgraphNode last[2];
     for (int i = 0; i < 2; i++) {
         g[i] = graph_new();
-        CUgraphNode first = mix_node(g[i], NULL, p, 2 + (uint32_t)i, 1),
+        CUgraphNode first = mix_after(g[i], NULL, p, 2 + (uint32_t)i, 1),
                     wait = op_node(g[i], &first, wait_op(i));
-        last[i] = mix_node(g[i], &wait, p, 10, 5);
+        last[i] = mix_after(g[i], &wait, p, 10, 5);
     }
     CUgraphExec x = exec_new(g[0]);
     CUgraphExecUpdateResultInfo info;
-    uint32_t a = 100, b = 7, n = WORDS;
-    void *args[] = {&p, &a, &b, &n};
-    CUDA_KERNEL_NODE_PARAMS params = {.func = rig.mix,
-                                      .gridDimX = WORDS / 256,
-                                      .gridDimY = 1,
-                                      .gridDimZ = 1,
-                                      .blockDimX = 256,
-                                      .blockDimY = 1,
-                                      .blockDimZ = 1,
-                                      .kernelParams = args};
+    struct mix_args args;
+    CUDA_KERNEL_NODE_PARAMS params = mix_params(&args, p, 100, 7);
     atomic_store(&word[0], 1); /* nobody waits for it after the update */
     OK(cuGraphExecUpdate(x, g[1], &info));
     OK(cuGraphDestroy(g[1]));

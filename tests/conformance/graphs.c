@@ -5,53 +5,6 @@
 
 TestSuite(graphs, .init = rig_open);
 
-struct args {
-    CUdeviceptr p;
-    uint32_t a, b, n;
-    void *list[4];
-};
-
-static CUDA_KERNEL_NODE_PARAMS mix_params(struct args *args, CUdeviceptr p, uint32_t a, uint32_t b)
-{
-    *args = (struct args){.p = p, .a = a, .b = b, .n = WORDS};
-    args->list[0] = &args->p;
-    args->list[1] = &args->a;
-    args->list[2] = &args->b;
-    args->list[3] = &args->n;
-    return (CUDA_KERNEL_NODE_PARAMS){.func = rig.mix,
-                                     .gridDimX = WORDS / 256,
-                                     .gridDimY = 1,
-                                     .gridDimZ = 1,
-                                     .blockDimX = 256,
-                                     .blockDimY = 1,
-                                     .blockDimZ = 1,
-                                     .kernelParams = args->list};
-}
-
-static CUgraph graph_new(void)
-{
-    CUgraph g;
-    OK(cuGraphCreate(&g, 0));
-    return g;
-}
-
-static CUgraphNode mix_node(CUgraph g, const CUgraphNode *after, size_t n, CUdeviceptr p,
-                            uint32_t a, uint32_t b)
-{
-    struct args args;
-    CUgraphNode node;
-    CUDA_KERNEL_NODE_PARAMS params = mix_params(&args, p, a, b);
-    OK(cuGraphAddKernelNode(&node, g, after, n, &params));
-    return node;
-}
-
-static CUgraphExec exec_new(CUgraph g)
-{
-    CUgraphExec x;
-    OK(cuGraphInstantiate(&x, g, 0));
-    return x;
-}
-
 static void launch_and_wait(CUgraphExec x)
 {
     OK(cuGraphLaunch(x, CU_STREAM_PER_THREAD));
@@ -186,7 +139,7 @@ Test(graphs, kernel_parameters_can_be_read_and_changed)
     CUdeviceptr p = words_new(1);
     CUgraphNode node = mix_node(g, NULL, 0, p, 3, 4);
     CUDA_KERNEL_NODE_PARAMS got;
-    struct args args;
+    struct mix_args args;
     OK(cuGraphKernelNodeGetParams(node, &got));
     cr_assert_eq(got.func, rig.mix);
     cr_assert_eq(got.blockDimX, 256);
@@ -290,7 +243,7 @@ Test(graphs, exec_destroyed_while_running)
 
 Test(graphs, exec_parameters_can_be_changed)
 {
-    struct args args;
+    struct mix_args args;
     CUgraph g = graph_new();
     CUdeviceptr p = words_new(1);
     CUgraphNode node = mix_node(g, NULL, 0, p, 2, 1);
@@ -304,7 +257,7 @@ Test(graphs, exec_parameters_can_be_changed)
 Test(graphs, launched_parameters_stay_what_they_were)
 {
     struct gate gate;
-    struct args args;
+    struct mix_args args;
     CUstream s = stream_new();
     CUgraph g = graph_new();
     CUdeviceptr p = words_new(1);
@@ -471,7 +424,7 @@ Test(graphs, unfreed_memory_forbids_a_second_launch)
 #if CUDA_VERSION >= 12020
 Test(graphs, one_call_adds_any_node)
 {
-    struct args args;
+    struct mix_args args;
     CUgraph g = graph_new();
     CUdeviceptr p = words_new(1);
     CUgraphNode node;

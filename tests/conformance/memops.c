@@ -3,18 +3,12 @@
  */
 #include "rig.h"
 
-/* Shared with the device, which reads and writes it whenever it likes. */
 static _Atomic uint32_t *word;
 static CUdeviceptr address;
 
 static void open_memops(void)
 {
-    rig_open();
-    word = pinned_new();
-    OK(cuMemHostGetDevicePointer(&address, (void *)word, 0));
-    if (cuStreamWriteValue32(stream_new(), address, 0, 0) == CUDA_ERROR_NOT_SUPPORTED)
-        cr_skip_test("no stream memory operations");
-    OK(cuCtxSynchronize());
+    rig_open_words(&word, &address);
 }
 
 TestSuite(memops, .init = open_memops);

@@ -159,6 +159,16 @@ static void CUDA_CB gate_wait(void *arg)
         rig_pause();
 }
 
+void rig_open_words(_Atomic uint32_t **word, CUdeviceptr *address)
+{
+    rig_open();
+    *word = pinned_new();
+    OK(cuMemHostGetDevicePointer(address, (void *)*word, 0));
+    if (cuStreamWriteValue32(stream_new(), *address, 0, 0) == CUDA_ERROR_NOT_SUPPORTED)
+        cr_skip_test("no stream memory operations");
+    OK(cuCtxSynchronize());
+}
+
 void gate_queue(struct gate *g, CUstream s)
 {
     atomic_store(&g->open, 0);
@@ -189,4 +199,47 @@ void in_thread(void (*fn)(void *), void *arg)
     struct call call = {fn, arg};
     cr_assert_eq(pthread_create(&thread, NULL, call_in_context, &call), 0);
     cr_assert_eq(pthread_join(thread, NULL), 0);
+}
+
+/* ---- graphs ------------------------------------------------------------------------------------ */
+
+CUDA_KERNEL_NODE_PARAMS mix_params(struct mix_args *args, CUdeviceptr p, uint32_t a, uint32_t b)
+{
+    *args = (struct mix_args){.p = p, .a = a, .b = b, .n = WORDS};
+    args->list[0] = &args->p;
+    args->list[1] = &args->a;
+    args->list[2] = &args->b;
+    args->list[3] = &args->n;
+    return (CUDA_KERNEL_NODE_PARAMS){.func = rig.mix,
+                                     .gridDimX = WORDS / 256,
+                                     .gridDimY = 1,
+                                     .gridDimZ = 1,
+                                     .blockDimX = 256,
+                                     .blockDimY = 1,
+                                     .blockDimZ = 1,
+                                     .kernelParams = args->list};
+}
+
+CUgraph graph_new(void)
+{
+    CUgraph g;
+    OK(cuGraphCreate(&g, 0));
+    return g;
+}
+
+CUgraphNode mix_node(CUgraph g, const CUgraphNode *after, size_t n, CUdeviceptr p, uint32_t a,
+                     uint32_t b)
+{
+    struct mix_args args;
+    CUgraphNode node;
+    CUDA_KERNEL_NODE_PARAMS params = mix_params(&args, p, a, b);
+    OK(cuGraphAddKernelNode(&node, g, after, n, &params));
+    return node;
+}
+
+CUgraphExec exec_new(CUgraph g)
+{
+    CUgraphExec x;
+    OK(cuGraphInstantiate(&x, g, 0));
+    return x;
 }

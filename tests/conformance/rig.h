@@ -32,6 +32,9 @@ extern struct rig rig;
 
 /* .init of most tests: everything above, or the test is skipped for want of a device. */
 void rig_open(void);
+/* The same, and pinned words that the device reads and writes whenever it likes; skipped where streams
+ * cannot wait for them. */
+void rig_open_words(_Atomic uint32_t **word, CUdeviceptr *address);
 /* Just cuInit and a device. */
 void rig_init(void);
 /* The path of examples/kernels.ptx; KERNELS_PTX where this was built elsewhere. */
@@ -52,6 +55,18 @@ CUresult launch_fill(CUstream s, CUdeviceptr p, uint32_t v);
 CUresult launch_copy(CUstream s, CUdeviceptr dst, CUdeviceptr src);
 /* x = x * a + b */
 CUresult launch_mix(CUstream s, CUdeviceptr p, uint32_t a, uint32_t b);
+
+/* What a node that does so is made from; the struct lives as long as the parameters. */
+struct mix_args {
+    CUdeviceptr p;
+    uint32_t a, b, n;
+    void *list[4];
+};
+CUDA_KERNEL_NODE_PARAMS mix_params(struct mix_args *args, CUdeviceptr p, uint32_t a, uint32_t b);
+CUgraph graph_new(void);
+CUgraphNode mix_node(CUgraph g, const CUgraphNode *after, size_t n, CUdeviceptr p, uint32_t a,
+                     uint32_t b);
+CUgraphExec exec_new(CUgraph g);
 
 /* Closed when queued; the stream stays behind it until gate_open. */
 struct gate {

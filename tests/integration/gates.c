@@ -40,16 +40,6 @@ static bool stands(const struct client_row *row)
     return row->paused && row->held && row->device[0].counters.in_flight > 0;
 }
 
-static bool is_held(const struct client_row *row)
-{
-    return row->paused && row->held;
-}
-
-static void nap_ms(long ms)
-{
-    nanosleep(&(struct timespec){.tv_nsec = ms * 1000000}, NULL);
-}
-
 static struct control_target target(const struct client_row *row)
 {
     return (struct control_target){.client = row->id};
@@ -151,7 +141,7 @@ Test(gates, without_them_the_driver_finishes_what_it_has)
     be = training_start(STEPS, off);
     cr_assert(client_wait("be_training", has_run, 20, &row));
     cr_assert_eq(control_pause(daemon_path(), target(&row)), 0);
-    cr_assert(client_wait("be_training", is_held, 20, &row));
+    cr_assert(client_wait("be_training", client_paused, 20, &row));
     nap_ms(400);
     at_ns = now_ns();
     cr_expect_eq(row.device[0].counters.gates, 0);

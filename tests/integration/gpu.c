@@ -67,6 +67,11 @@ bool client_wait(const char *name, bool (*wanted)(const struct client_row *), do
     return false;
 }
 
+bool client_paused(const struct client_row *row)
+{
+    return row->paused && row->held;
+}
+
 uint64_t client_holds(const struct client_row *row)
 {
     uint64_t sum = 0;

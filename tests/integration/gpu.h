@@ -24,6 +24,7 @@ const char *daemon_path(void);
  * False after `seconds`. */
 bool client_wait(const char *name, bool (*wanted)(const struct client_row *), double seconds,
                  struct client_row *found);
+bool client_paused(const struct client_row *row); /* by the administrator, and its work is held */
 uint64_t client_holds(const struct client_row *row);
 uint64_t client_submitted(const struct client_row *row);
 

@@ -84,16 +84,6 @@ static bool has_launched(const struct client_row *row)
     return row->devices > 0 && row->device[0].counters.kernels > 12;
 }
 
-static bool is_held(const struct client_row *row)
-{
-    return row->paused && row->held;
-}
-
-static void nap_ms(long ms)
-{
-    nanosleep(&(struct timespec){.tv_nsec = ms * 1000000}, NULL);
-}
-
 /* Pauses the program amid its graph. Says how many kernels ended afterwards, in many times what the
  * graph takes. */
 static int kernels_after_a_hold(const struct client_row *row)
@@ -104,7 +94,7 @@ static int kernels_after_a_hold(const struct client_row *row)
 
     cr_assert_eq(control_pause(daemon_path(), target), 0);
     held_ns = now_ns();
-    cr_assert(client_wait(PROGRAM, is_held, 20, &later));
+    cr_assert(client_wait(PROGRAM, client_paused, 20, &later));
     nap_ms(300);
     over_ns = now_ns();
     cr_assert_eq(control_resume(daemon_path(), target), 0);

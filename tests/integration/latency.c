@@ -30,6 +30,17 @@ static void is_number(json_t *root, const char *group, const char *mode, const c
     cr_expect(json_is_number(get(root, path)), "%s is not a number", path);
 }
 
+static json_t *printed(struct process *p)
+{
+    json_error_t error;
+    json_t *root;
+
+    cr_assert_eq(p->status, 0, "status %d, %s", p->status, process_err(p));
+    root = json_loads(process_out(p), 0, &error);
+    cr_assert_not_null(root, "%s in %s", error.text, process_out(p));
+    return root;
+}
+
 Test(latency, json_has_every_key)
 {
     static const char *const modes[] = {"alone", "native", "cutin"};
@@ -38,12 +49,8 @@ Test(latency, json_has_every_key)
     struct process *p = process_run((const char *[]){CUTIN, "latency", "--sim", "--samples", "20",
                                                      "--be-kernel-us", "200", "--json", NULL},
                                     NULL, 80);
-    json_error_t error;
-    json_t *root;
+    json_t *root = printed(p);
 
-    cr_assert_eq(p->status, 0, "status %d, %s", p->status, process_err(p));
-    root = json_loads(process_out(p), 0, &error);
-    cr_assert_not_null(root, "%s in %s", error.text, process_out(p));
     for (int m = 0; m < 3; m++)
         for (size_t f = 0; f < sizeof(figures) / sizeof(figures[0]); f++)
             is_number(root, "modes", modes[m], figures[f]);
@@ -65,12 +72,8 @@ Test(latency, a_graph_has_a_length_and_shares_of_it)
                                                      "--be-graph", "100", "--be-kernel-us", "20",
                                                      "--solo-ms", "50", "--json", NULL},
                                     NULL, 80);
-    json_error_t error;
-    json_t *root;
+    json_t *root = printed(p);
 
-    cr_assert_eq(p->status, 0, "status %d, %s", p->status, process_err(p));
-    root = json_loads(process_out(p), 0, &error);
-    cr_assert_not_null(root, "%s in %s", error.text, process_out(p));
     for (int m = 0; m < 3; m++)
         is_number(root, "graph", "added_p99_share", modes[m]);
     cr_expect_eq(json_integer_value(get(root, "graph.kernels")), 100);

@@ -308,3 +308,8 @@ bool word_after(const char *text, const char *key, char *word, size_t size)
     snprintf(word, size, "%.*s", (int)strcspn(at, " \t\r\n,\""), at);
     return word[0] != '\0';
 }
+
+void nap_ms(long ms)
+{
+    nanosleep(&(struct timespec){.tv_nsec = ms * 1000000}, NULL);
+}

@@ -57,6 +57,8 @@ const char *sandbox_path(const char *name);
 
 /* The whole file as text, which the caller frees. A file that is not there fails the test. */
 char *file_text(const char *path);
+/* Sleeps, 999 ms at most. For what is not to happen meanwhile: there is nothing to wait for. */
+void nap_ms(long ms);
 
 /* The number after `key` in `text`, e.g. number_after(out, "p99_us"); NAN when it is not there. */
 double number_after(const char *text, const char *key);

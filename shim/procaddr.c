@@ -47,6 +47,8 @@ static bool same_as_known(const char *name, cuuint64_t flags, const void *addres
            known == address;
 }
 
+/* An intercepted row, or -1. That api_real knows an address says nothing: there are API_PASS rows in
+ * it as well, once the shim has called them. */
 static int row_choose(const char *name, int version, cuuint64_t flags, void *address)
 {
     bool per_thread = (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0;
@@ -55,7 +57,7 @@ static int row_choose(const char *name, int version, cuuint64_t flags, void *add
     if (first < 0)
         return -1;
     row = row_by_table(first, count, version, per_thread);
-    if (row >= 0 && api_real[row] == address)
+    if (row >= 0 && api_rows[row].intercepted && api_real[row] == address)
         return row; /* several versions may share one address: the one that was asked for */
     int exported = row_by_address(first, count, address);
     if (exported >= 0)

@@ -14,6 +14,7 @@ TestSuite(procaddr, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 240
 
 #define PROGRAM BIN_DIR "/tests/program_procaddr"
 #define PRELOAD PRELOAD_FIRST CUTIN
+#define OURS    "libcutin" /* .so, or _probe.so */
 
 static bool intercepted(const char *symbol)
 {
@@ -70,12 +71,17 @@ static bool line_next(const char **text, struct line *l)
     return true;
 }
 
+static bool is_ours(const struct line *l)
+{
+    return strncmp(l->library, OURS, sizeof OURS - 1) == 0;
+}
+
 static bool right(const struct line *bare, const struct line *with)
 {
     bool ours = strcmp(bare->library, "libcuda.so.1") == 0 && intercepted(bare->symbol);
 
     return strcmp(bare->question, with->question) == 0 &&
-           strcmp(with->library, ours ? "libcutin.so" : bare->library) == 0 &&
+           (ours ? is_ours(with) : strcmp(with->library, bare->library) == 0) &&
            (!ours || strcmp(with->symbol, bare->symbol) == 0);
 }
 
@@ -90,7 +96,7 @@ static int compare(const char *bare, const char *with)
         if (!right(&b, &w) && wrong++ < 10) /* report a few, count all */
             cr_expect(false, "%s is %s %s, bare %s is %s %s", w.question, w.library, w.symbol,
                       b.question, b.library, b.symbol);
-        ours += strcmp(w.library, "libcutin.so") == 0;
+        ours += is_ours(&w);
         lines++;
     }
     cr_expect_eq(*with, '\0');
@@ -99,10 +105,10 @@ static int compare(const char *bare, const char *with)
     return ours;
 }
 
-static void matrix(const char *which, const char *driver)
+static void matrix(const char *which, const char *driver, const char *preload)
 {
     struct process *bare = ask(which, driver, "LD_PRELOAD", NULL);
-    struct process *with = ask(which, driver, PRELOAD, NULL);
+    struct process *with = ask(which, driver, preload, NULL);
 
     cr_expect_gt(compare(process_out(bare), process_out(with)), 1000);
     process_free(bare);
@@ -111,21 +117,31 @@ static void matrix(const char *which, const char *driver)
 
 Test(procaddr, every_name_version_and_stream_mode)
 {
-    matrix("5", FAKE_DRIVER);
+    matrix("5", FAKE_DRIVER, PRELOAD);
 }
 
 Test(procaddr, every_name_with_the_four_argument_function)
 {
-    matrix("4", FAKE_DRIVER);
+    matrix("4", FAKE_DRIVER, PRELOAD);
 }
 
 #ifdef SIM_DRIVER
 Test(procaddr, every_name_on_the_simulator)
 {
-    matrix("5", SIM_DRIVER);
-    matrix("4", SIM_DRIVER);
+    matrix("5", SIM_DRIVER, PRELOAD);
+    matrix("4", SIM_DRIVER, PRELOAD);
 }
 #endif
+
+/* The probe calls every function of the driver first. */
+Test(procaddr, every_name_again_after_the_shim_used_everything)
+{
+    matrix("5", FAKE_DRIVER, PRELOAD_PROBE);
+    matrix("4", FAKE_DRIVER, PRELOAD_PROBE);
+#ifdef SIM_DRIVER
+    matrix("5", SIM_DRIVER, PRELOAD_PROBE);
+#endif
+}
 
 Test(procaddr, driver_that_hands_out_functions_it_does_not_export)
 {

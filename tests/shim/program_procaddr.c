@@ -1,12 +1,15 @@
 /*
  * program_procaddr.c - asks cuGetProcAddress (argument "4": the 4-argument one) for every name of
  * api.def in several versions and stream modes, as the CUDA runtime does. One line each: name,
- * version, flags, result, status, library and symbol of the answer.
+ * version, flags, result, status, library and symbol of the answer. Under the probe the shim has called
+ * every function before.
  */
 #include <stdint.h>
 #include <stdlib.h>
 
 #include "tests/shim/lookup_say.h"
+
+extern __attribute__((weak)) void cutin_test_use_all(void);
 
 static int (*get4)(const char *, void **, int, uint64_t);
 static int (*get5)(const char *, void **, int, uint64_t, int *);
@@ -56,6 +59,8 @@ int main(int argc, char **argv)
         *(void **)&get5 = dlsym(handle, "cuGetProcAddress_v2");
     if (!get4 && !get5)
         return 2;
+    if (cutin_test_use_all)
+        cutin_test_use_all();
     for (unsigned i = 0; i < sizeof names / sizeof *names; i++)
         if (i == 0 || strcmp(names[i], names[i - 1]) != 0)
             each(names[i]);

@@ -70,6 +70,7 @@ static struct shim_event *event_add(CUevent handle)
     atomic_store(&ev->fence, NULL);
     atomic_store(&ev->captured, false);
     atomic_store(&ev->stream, NULL);
+    atomic_store(&ev->seal, 0);
     table_insert(&events, &ev->node, handle);
     return ev;
 }
@@ -236,10 +237,22 @@ static bool record_direct(const struct shim_event *ev, const struct shim_stream 
            !atomic_load_explicit(&ev->captured, memory_order_relaxed);
 }
 
+/* Before the driver hears of the record: from then on its answers may be about this one. */
+static void record_unseal(struct shim_event *ev)
+{
+    atomic_store_explicit(&ev->seal, 0, memory_order_relaxed);
+}
+
+static uint64_t record_seal(const struct shim_stream *s, uint64_t epoch)
+{
+    return epoch ^ (uint64_t)(uintptr_t)s;
+}
+
 static void record_note(struct shim_event *ev, struct shim_stream *s, uint64_t epoch)
 {
     atomic_store_explicit(&ev->epoch, epoch, memory_order_relaxed);
     atomic_store_explicit(&ev->stream, s, memory_order_release);
+    atomic_store_explicit(&ev->seal, record_seal(s, epoch), memory_order_release);
 }
 
 static CUresult event_record(CUevent event, CUstream stream, unsigned flags, bool ptds)
@@ -247,6 +260,7 @@ static CUresult event_record(CUevent event, CUstream stream, unsigned flags, boo
     struct shim_stream *s = call_stream(&stream, ptds);
     struct shim_event *ev = s ? event_find(event) : NULL;
     if (likely(!flags) && record_direct(ev, s)) {
+        record_unseal(ev);
         uint64_t epoch = call_direct_begin(s);
         CUresult r = call_direct_end(s, &epoch, 0, REAL(cuEventRecord)(event, stream));
         record_note(ev, s, epoch);
@@ -268,6 +282,7 @@ static CUresult event_record(CUevent event, CUstream stream, unsigned flags, boo
         return call_on(&c, NULL);
     if (record_refusable(&a, ev, s))
         c.req.flags |= VHQ_MUST_INLINE;
+    record_unseal(ev);
     CUresult r = s->q ? record_queued(&c, s, ev) : record_straight(&c, s, ev);
     record_note(ev, s, c.epoch);
     return r;
@@ -366,11 +381,26 @@ static bool event_buffered(struct shim_event *ev)
     return buffered;
 }
 
-static void event_completed(const struct shim_event *ev, uint64_t epoch)
+/* A record, seen before the look at what is buffered and the question to the driver. */
+struct seen {
+    struct shim_stream *stream;
+    uint64_t epoch, seal;
+};
+
+static struct seen record_see(const struct shim_event *ev)
 {
-    struct shim_stream *s = atomic_load_explicit(&ev->stream, memory_order_acquire);
-    if (s)
-        schedule_complete(s, epoch);
+    struct seen seen = {.seal = atomic_load_explicit(&ev->seal, memory_order_acquire)};
+    seen.stream = atomic_load_explicit(&ev->stream, memory_order_acquire);
+    seen.epoch = atomic_load_explicit(&ev->epoch, memory_order_acquire);
+    return seen;
+}
+
+/* The driver says that the latest record is complete, which may be another one than was seen. */
+static void event_completed(const struct shim_event *ev, const struct seen *seen)
+{
+    if (seen->stream && seen->seal == record_seal(seen->stream, seen->epoch) &&
+        seen->seal == atomic_load_explicit(&ev->seal, memory_order_acquire))
+        schedule_complete(seen->stream, seen->epoch);
 }
 
 EXPORT CUresult cuEventQuery(CUevent hEvent)
@@ -378,12 +408,13 @@ EXPORT CUresult cuEventQuery(CUevent hEvent)
     struct shim_event *ev = call_native() ? NULL : event_find(hEvent);
     if (!ev)
         return REAL(cuEventQuery)(hEvent);
+    struct seen seen = record_see(ev);
     if (!BITE(event_query_early) && event_buffered(ev))
         return event_result(ev, CUDA_ERROR_NOT_READY);
-    uint64_t epoch = atomic_load(&ev->epoch);
+    STOP(event_query);
     CUresult r = REAL(cuEventQuery)(hEvent);
     if (r == CUDA_SUCCESS)
-        event_completed(ev, epoch);
+        event_completed(ev, &seen);
     return event_result(ev, r);
 }
 
@@ -392,15 +423,14 @@ static CUresult event_synchronize(CUevent hEvent)
     struct shim_event *ev = call_native() ? NULL : event_find(hEvent);
     if (!ev)
         return REAL(cuEventSynchronize)(hEvent);
-    uint64_t epoch = atomic_load(&ev->epoch);
-    struct shim_stream *s = atomic_load_explicit(&ev->stream, memory_order_acquire);
+    struct seen seen = record_see(ev);
     struct vhq_fence *fence = event_fence(ev, false);
-    if (fence && s && !BITE(event_sync_undrained))
-        vhq_fence_drain(fence, call_boost(s));
+    if (fence && seen.stream && !BITE(event_sync_undrained))
+        vhq_fence_drain(fence, call_boost(seen.stream));
     vhq_fence_put(fence);
     CUresult r = REAL(cuEventSynchronize)(hEvent);
     if (r == CUDA_SUCCESS)
-        event_completed(ev, epoch);
+        event_completed(ev, &seen);
     return event_result(ev, r);
 }
 

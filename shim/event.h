@@ -18,9 +18,10 @@ struct shim_event {
     bool waited;                       /* some vHQ was told to wait for that record */
     bool interprocess;                 /* others see its records: never deferred */
     _Atomic bool captured;             /* the latest record went into a graph */
-    /* Where the record went, for what its completion says about the stream (schedule.h). */
+    /* Where the latest record went, for what its completion says about the stream (schedule.h). Two
+     * threads may record at a time: the three are of one record where `seal` is made of the others. */
     _Atomic(struct shim_stream *) stream;
-    _Atomic uint64_t epoch;
+    _Atomic uint64_t epoch, seal;
     void *free_next;
 };
 

@@ -45,10 +45,12 @@ static CUresult stream_query(CUstream handle, bool ptds)
     struct shim_stream *s = call_native() ? NULL : stream_of(handle);
     if (!s || (capture_any() && capture_active(handle)))
         return REAL(cuStreamQuery)(handle);
+    /* Before the look at what is buffered: what another thread buffers in between is not complete. */
+    uint64_t epoch = atomic_load(&s->epoch);
     bool ask = !s->q || BITE(stream_query_early);
     if (!ask && (s->kind == VHQ_LEGACY ? legacy_busy(s->ctx) : vhq_busy(s->q)))
         return context_answer(s->ctx, CUDA_ERROR_NOT_READY);
-    uint64_t epoch = atomic_load(&s->epoch);
+    STOP(stream_query);
     CUresult r = REAL(cuStreamQuery)(handle);
     if (r == CUDA_SUCCESS)
         schedule_complete(s, epoch);

@@ -1,5 +1,6 @@
 /*
- * bite.h - deliberate bugs, to prove that the oracle finds them (tests/oracle).
+ * bite.h - deliberate bugs, to prove that the oracle finds them (tests/oracle), and places where a test
+ * may stop a thread (tests/shim/query.c).
  *
  * Each is switched at the place where the real rule lives. libcutin.so has none of them: BITE() is
  * constant false there. libcutin-bites.so, built for the tests from the same sources and never
@@ -64,9 +65,19 @@ static inline bool bite_is(enum bite bite)
 }
 #define BITE(name)    bite_is(BITE_##name)
 #define VHQ_OVERTAKES (1u << 15) /* flag of a request: vhq_begin does not ask what is buffered */
+/* Where a test may stop a thread: the program says what happens there. */
+__attribute__((weak, visibility("default"))) void cutin_stop(const char *place);
+#define STOP(place)                                                                                \
+    do {                                                                                           \
+        if (cutin_stop)                                                                            \
+            cutin_stop(#place);                                                                    \
+    } while (0)
 #else
 #define BITE(name)    0
 #define VHQ_OVERTAKES 0u
+#define STOP(place)                                                                                \
+    do {                                                                                           \
+    } while (0)
 #endif
 
 /* For the flags of a request. */

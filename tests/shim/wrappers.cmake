@@ -20,6 +20,37 @@ function(wrapper_test name)
   wrapper_case(${name} ${name} ${ARGN})
 endfunction()
 
+# The same with the driver watched (watch.h), and places where a thread can be stopped (vhq/bite.h).
+add_library(watch SHARED watch.c)
+target_compile_definitions(watch PRIVATE SIMULATOR="$<TARGET_FILE:simgpu>")
+if(CUTIN_SANITIZE)
+  target_compile_options(watch PRIVATE -fno-sanitize=all)
+endif()
+target_link_libraries(watch PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
+target_link_options(watch PRIVATE -Wl,-Bsymbolic) # as the real one: its calls stay inside
+set_target_properties(watch PROPERTIES OUTPUT_NAME cuda SOVERSION 1
+  LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib/watch)
+add_dependencies(watch simgpu)
+add_library(rig_watched STATIC rig.c)
+target_link_libraries(rig_watched PUBLIC watch ${CUTIN_TEST_RUNNER} Threads::Threads)
+target_compile_options(rig_watched PRIVATE -Wno-conversion -Wno-shadow)
+target_compile_definitions(rig_watched PUBLIC SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+
+function(watched_test name)
+  add_executable(test_wrap_${name} ${name}.c)
+  target_compile_options(test_wrap_${name} PRIVATE -Wno-conversion -Wno-shadow)
+  target_link_libraries(test_wrap_${name} PRIVATE rig_watched)
+  target_link_options(test_wrap_${name} PRIVATE -rdynamic) # cutin_stop
+  set_target_properties(test_wrap_${name} PROPERTIES
+    RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin/tests)
+  add_dependencies(test_wrap_${name} cutin_bites)
+  add_test(NAME wrap_${name} COMMAND test_wrap_${name} --jobs 1)
+  set_tests_properties(wrap_${name} PROPERTIES TIMEOUT 300 ENVIRONMENT
+    "LD_PRELOAD=${first}$<TARGET_FILE:cutin_bites>;CUTIN_SOCKET=/nonexistent/cutin.sock;CUTIN_PROFILE=off;${sanitizer_env};${ARGN}")
+endfunction()
+
+watched_test(query)
+
 foreach(noun launch copy event stream order graph capture reset lifetime)
   wrapper_test(${noun})
 endforeach()

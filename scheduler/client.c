@@ -12,13 +12,13 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "scheduler/clock.h"
 #include "scheduler/link.h"
 #include "scheduler/self.h"
+#include "thread/thread.h"
 
 #define TICK_NS       (10 * NS_PER_MS)
 #define FAST_NS       NS_PER_MS
@@ -85,22 +85,6 @@ static void *client_main(void *unused)
         interval = held || activity_lingering(&self.activity) ? FAST_NS : TICK_NS;
     }
     return NULL;
-}
-
-/* Signals are the application's: this thread takes none. */
-static int thread_start(void)
-{
-    sigset_t all, old;
-    int rc;
-
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    rc = pthread_create(&self.thread, NULL, client_main, NULL);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
-    if (rc != 0)
-        return -rc;
-    pthread_setname_np(self.thread, "cutin-client");
-    return 0;
 }
 
 /* ---- public ---------------------------------------------------------------------------------- */
@@ -174,7 +158,7 @@ int client_open(const struct client_config *cfg)
     if (self.socket[0])
         wait_for_welcome();
     atomic_store(&self.stop, false);
-    rc = thread_start();
+    rc = thread_new(&self.thread, "cutin-client", client_main, NULL);
     if (rc == 0 && cfg->linger_us)
         waker_start(&self.waker, expire, &self.activity);
     if (rc == 0)

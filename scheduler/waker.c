@@ -6,13 +6,13 @@
 #include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
-#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "scheduler/clock.h"
+#include "thread/thread.h"
 
 static void sleep_until(struct waker *w, uint32_t seen, uint64_t ns)
 {
@@ -44,7 +44,6 @@ static void *waker_main(void *arg)
 
 int waker_start(struct waker *w, uint64_t (*look)(void *, uint64_t), void *user)
 {
-    sigset_t all, old;
     int rc;
 
     if (atomic_load(&w->running))
@@ -53,13 +52,9 @@ int waker_start(struct waker *w, uint64_t (*look)(void *, uint64_t), void *user)
     w->user = user;
     atomic_store(&w->stop, false);
     atomic_store(&w->until_ns, 0);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    rc = pthread_create(&w->thread, NULL, waker_main, w);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    rc = thread_new(&w->thread, "cutin-waker", waker_main, w);
     if (rc != 0)
-        return -rc;
-    pthread_setname_np(w->thread, "cutin-waker");
+        return rc;
     atomic_store(&w->running, true);
     return 0;
 }

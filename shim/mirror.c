@@ -3,12 +3,13 @@
  */
 #include "shim/mirror.h"
 
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <time.h>
 
 #include <utlist.h>
+
+#include "thread/thread.h"
 
 enum { BUSY_NAP_NS = 100 * 1000, IDLE_NAP_NS = 1000 * 1000 };
 
@@ -36,7 +37,6 @@ static void copy_word(struct mirror *m)
 
 static void *mirror_main(void *unused)
 {
-    prctl(PR_SET_NAME, "cutin-mirror");
     prctl(PR_SET_TIMERSLACK, 1ul);
     for (;;) {
         struct timespec nap = {.tv_nsec = IDLE_NAP_NS};
@@ -53,17 +53,13 @@ static void *mirror_main(void *unused)
     return NULL;
 }
 
-/* Signals are the application's: this thread takes none. Lock held. */
+/* Lock held. */
 static bool thread_start(void)
 {
     pthread_t thread;
-    sigset_t all, old;
     if (running)
         return true;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    running = pthread_create(&thread, NULL, mirror_main, NULL) == 0;
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    running = thread_new(&thread, "cutin-mirror", mirror_main, NULL) == 0;
     if (running)
         pthread_detach(thread);
     return running;

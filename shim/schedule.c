@@ -17,6 +17,7 @@
 #include "shim/outside.h"
 #include "shim/stream.h"
 #include "shim/traced.h"
+#include "thread/thread.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic int state = 1; /* 1: not opened; else what client_open returned */
@@ -140,6 +141,15 @@ bool schedule_queues(uint32_t level)
     return level < CUTIN_LEVEL_RT || config_get()->deadline_ms;
 }
 
+/* Before the first thread of ours. */
+static void schedule_cpus(const char *list)
+{
+    if (list[0] && thread_set_cpus(list) != 0)
+        log_line(LOG_WARN,
+                 "CUTIN_CPUS=%.64s is not a list of processors such as 0-3,8; using the process's",
+                 list);
+}
+
 int schedule_open(void)
 {
     int now = atomic_load_explicit(&state, memory_order_acquire);
@@ -150,6 +160,7 @@ int schedule_open(void)
     if (now > 0) {
         const struct config *cfg = config_get();
         traced_open();
+        schedule_cpus(cfg->cpus);
         bool flat = cfg->stream_priority == STREAM_PRIORITY_FLAT;
         struct client_config client = {.level = cfg->level,
                                        .lowest = flat ? cfg->level : CUTIN_LEVEL_BE,

@@ -7,9 +7,9 @@
  */
 #include "vhq/internal.h"
 
-#include <signal.h>
 #include <sys/prctl.h>
 
+#include "thread/thread.h"
 #include "vhq/bite.h"
 
 _Thread_local bool vhq_t_dispatcher __attribute__((tls_model("initial-exec")));
@@ -165,7 +165,6 @@ static void *dispatcher_main(void *arg)
 {
     struct vhq_set *s = arg;
     vhq_t_dispatcher = true;
-    prctl(PR_SET_NAME, "cutin-vhq");
     prctl(PR_SET_TIMERSLACK, 1ul); /* the default, 50 us, is as long as a look at a hold */
     if (s->ops.thread_start != NULL)
         s->ops.thread_start(s->user);
@@ -184,23 +183,13 @@ static void *dispatcher_main(void *arg)
     return NULL;
 }
 
-static bool dispatcher_create(struct vhq_set *s)
-{
-    sigset_t all, saved;
-    sigfillset(&all);
-    /* The thread inherits the mask: it never runs the application's signal handlers. */
-    pthread_sigmask(SIG_SETMASK, &all, &saved);
-    bool ok = pthread_create(&s->thread, NULL, dispatcher_main, s) == 0;
-    pthread_sigmask(SIG_SETMASK, &saved, NULL);
-    return ok;
-}
-
 bool dispatcher_start(struct vhq_set *s)
 {
     if (likely(atomic_load_explicit(&s->thread_up, memory_order_acquire)))
         return true;
     pthread_mutex_lock(&s->lock);
-    bool up = peek(s->thread_up) != 0 || dispatcher_create(s);
+    bool up =
+        peek(s->thread_up) != 0 || thread_new(&s->thread, "cutin-vhq", dispatcher_main, s) == 0;
     atomic_store_explicit(&s->thread_up, up, memory_order_release);
     pthread_mutex_unlock(&s->lock);
     return up;

@@ -5,6 +5,7 @@
 
 #include <dirent.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -160,4 +161,63 @@ HAZARD(contexts_come_and_go)
     }
     struct size after = size_now();
     grown(&before, &after);
+}
+
+/* Threads of this process, not the caller, that are named cutin- and are of a real-time class, or may run
+ * on the caller's processor alone. */
+static int in_the_way(void)
+{
+    DIR *tasks = opendir("/proc/self/task");
+    cpu_set_t mine;
+    int n = 0;
+    sched_getaffinity(0, sizeof mine, &mine);
+    for (struct dirent *e; tasks && (e = readdir(tasks));) {
+        int tid = atoi(e->d_name);
+        char path[64], name[32] = "";
+        cpu_set_t cpus;
+        snprintf(path, sizeof path, "/proc/self/task/%d/comm", tid);
+        FILE *f = tid ? fopen(path, "r") : NULL;
+        if (!f)
+            continue;
+        bool ours = fgets(name, sizeof name, f) && strncmp(name, "cutin-", 6) == 0;
+        fclose(f);
+        CPU_ZERO(&cpus);
+        if (ours && sched_getaffinity(tid, sizeof cpus, &cpus) == 0)
+            n += sched_getscheduler(tid) != SCHED_OTHER || CPU_EQUAL(&cpus, &mine);
+    }
+    if (tasks)
+        closedir(tasks);
+    return n;
+}
+
+static void pin(int class, int priority, size_t cpus)
+{
+    struct sched_param param = {.sched_priority = priority};
+    cpu_set_t set, all;
+    sched_getaffinity(0, sizeof all, &all);
+    CPU_ZERO(&set);
+    for (size_t cpu = 0; cpu < CPU_SETSIZE && (size_t)CPU_COUNT(&set) < cpus; cpu++)
+        if (CPU_ISSET(cpu, &all))
+            CPU_SET(cpu, &set);
+    sched_setaffinity(0, sizeof set, &set);
+    sched_setscheduler(0, class,
+                       &param); /* where that is not allowed, the rest still is something */
+}
+
+HAZARD_RAW(pinned_realtime_thread_passes_neither_class_nor_processor_on)
+{
+    cpu_set_t cpus;
+    bool alone = sched_getaffinity(0, sizeof cpus, &cpus) == 0 && CPU_COUNT(&cpus) == 1;
+    pin(SCHED_FIFO, 1, 1);
+    gpu_open();
+    CUstream s = stream_new(CU_STREAM_NON_BLOCKING);
+    CUdeviceptr x = buffer_new(3);
+    warm(s);
+    hold(s);
+    for (uint32_t i = 0; i < 8; i++) /* with the budget of one microsecond, for a dispatcher */
+        SAY(launch_mix(x, i, 7, s));
+    release(s);
+    SAY(cuStreamSynchronize(s));
+    printf("in the way: %d\n", alone ? 0 : in_the_way());
+    show("x", x);
 }

@@ -56,6 +56,7 @@ Test(shim_config, defaults_are_the_documented_ones)
     cr_expect_eq(c->max_hold_ms, 0);
     cr_expect_eq(c->deadline_ms, 0);
     cr_expect_str_eq(c->socket, "/run/user/1/cutin/cutin.sock");
+    cr_expect_str_empty(c->cpus);
     cr_expect_str_empty(c->trace);
     cr_expect_eq(c->log, LOG_WARN);
     cr_expect_not(c->disabled);
@@ -75,6 +76,7 @@ Test(shim_config, good_values_arrive)
     setenv("CUTIN_MAX_HOLD_MS", "6", 1);
     setenv("CUTIN_DEADLINE_MS", "7", 1);
     setenv("CUTIN_SOCKET", "/tmp/s", 1);
+    setenv("CUTIN_CPUS", "0-3,8", 1);
     setenv("CUTIN_TRACE", "/tmp/t", 1);
     setenv("CUTIN_LOG", "error", 1);
     setenv("CUTIN_DISABLE", "1", 1);
@@ -91,6 +93,7 @@ Test(shim_config, good_values_arrive)
     cr_expect_eq(c->max_hold_ms, 6);
     cr_expect_eq(c->deadline_ms, 7);
     cr_expect_str_eq(c->socket, "/tmp/s");
+    cr_expect_str_eq(c->cpus, "0-3,8");
     cr_expect_str_eq(c->trace, "/tmp/t");
     cr_expect_eq(c->log, LOG_ERROR);
     cr_expect(c->disabled);

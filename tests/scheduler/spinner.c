@@ -1,0 +1,38 @@
+/*
+ * spinner.c - a real-time process that is active and spins, for pinned.c: no call into the system, so
+ * a thread of its scheduling class on its processor never runs.
+ *
+ *   test_spinner SOCKET MILLISECONDS
+ *
+ * Writes a byte when it begins to spin.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "scheduler/client.h"
+#include "scheduler/clock.h"
+
+int main(int argc, char **argv)
+{
+    struct client_config config = {.level = 3, .lowest = 3, .socket = argc == 3 ? argv[1] : NULL};
+    uint64_t end;
+    uint8_t uuid[16];
+
+    if (!config.socket)
+        return 2;
+    memset(uuid, 1, sizeof(uuid));
+    if (client_open(&config) != 0 || client_device(uuid) != 0)
+        return 1;
+    client_active(0, 3);
+    usleep(200000); /* for its pages below to come, and its first beats */
+    if (write(STDOUT_FILENO, "", 1) != 1)
+        return 1;
+    end = clock_ns() + strtoull(argv[2], NULL, 10) * NS_PER_MS;
+    while (clock_ns() < end)
+        ;
+    client_idle(0, 3);
+    client_close();
+    return 0;
+}

@@ -1,0 +1,148 @@
+/*
+ * thread.c - the library's own threads (see thread.h).
+ */
+#include "thread/thread.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Linux has at most 8,192 processors; cpu_set_t ends at 1,024. */
+enum { CPUS = 8192, WORD = 64 };
+
+struct cpus {
+    uint64_t word[CPUS / WORD];
+};
+
+static struct cpus chosen, initial;
+static bool have_chosen;
+
+/* The whole process's: those of its first thread, before it can have pinned itself. */
+__attribute__((constructor)) static void remember(void)
+{
+    sched_getaffinity(getpid(), sizeof(initial), (cpu_set_t *)(void *)&initial);
+}
+
+/* ---- sets ------------------------------------------------------------------------------------ */
+
+static bool cpus_empty(const struct cpus *set)
+{
+    for (size_t i = 0; i < CPUS / WORD; i++)
+        if (set->word[i])
+            return false;
+    return true;
+}
+
+static struct cpus cpus_without(const struct cpus *set, const struct cpus *others)
+{
+    struct cpus rest;
+
+    for (size_t i = 0; i < CPUS / WORD; i++)
+        rest.word[i] = set->word[i] & ~others->word[i];
+    return rest;
+}
+
+/* A number of a list; returns what follows it, or NULL. */
+static const char *number(const char *text, unsigned *n)
+{
+    if (*text < '0' || *text > '9')
+        return NULL;
+    for (*n = 0; *text >= '0' && *text <= '9'; text++)
+        if ((*n = *n * 10 + (unsigned)(*text - '0')) >= CPUS)
+            return NULL;
+    return text;
+}
+
+int thread_set_cpus(const char *list)
+{
+    struct cpus set = {0};
+    unsigned first, last;
+
+    do {
+        list = number(list, &first);
+        last = first;
+        if (list && *list == '-')
+            list = number(list + 1, &last);
+        if (!list || last < first || (*list && *list != ','))
+            return -EINVAL;
+        for (unsigned cpu = first; cpu <= last; cpu++)
+            set.word[cpu / WORD] |= 1ull << cpu % WORD;
+    } while (*list++);
+    chosen = set;
+    have_chosen = true;
+    return 0;
+}
+
+/* ---- threads --------------------------------------------------------------------------------- */
+
+static bool realtime(void)
+{
+    int class = sched_getscheduler(0) & ~SCHED_RESET_ON_FORK;
+
+    return class == SCHED_FIFO || class == SCHED_RR || class == SCHED_DEADLINE;
+}
+
+/* Returns an errno, EINVAL where none of these processors is there for this process. */
+static int create(pthread_t *thread, const struct cpus *cpus, bool ordinary, void *(*run)(void *),
+                  void *arg)
+{
+    const struct sched_param none = {0};
+    pthread_attr_t attr;
+    int rc;
+
+    if (cpus_empty(cpus))
+        return EINVAL;
+    rc = pthread_attr_init(&attr);
+    if (rc != 0)
+        return rc;
+    rc = pthread_attr_setaffinity_np(&attr, sizeof(*cpus), (const cpu_set_t *)(const void *)cpus);
+    if (ordinary) {
+        pthread_attr_setinheritsched(&attr, PTHREAD_EXPLICIT_SCHED);
+        pthread_attr_setschedpolicy(&attr, SCHED_OTHER);
+        pthread_attr_setschedparam(&attr, &none);
+    }
+    if (rc == 0)
+        rc = pthread_create(thread, &attr, run, arg);
+    pthread_attr_destroy(&attr);
+    return rc;
+}
+
+/* From the best place to the worst. What the kernel does not give is left out. */
+static int create_somewhere(pthread_t *thread, void *(*run)(void *), void *arg)
+{
+    bool rt = realtime();
+    struct cpus mine = {0}, all, places[4] = {0};
+    int rc = EINVAL;
+
+    if (rt)
+        sched_getaffinity(0, sizeof(mine), (cpu_set_t *)(void *)&mine);
+    memset(&all, 0xff, sizeof(all));
+    if (have_chosen)
+        places[0] = chosen;
+    places[1] = cpus_without(&initial, &mine);
+    if (rt)
+        places[2] = cpus_without(&all, &mine);
+    places[3] = initial;
+    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]) && rc == EINVAL; i++)
+        rc = create(thread, &places[i], rt, run, arg);
+    /* A sandbox may forbid all of that. */
+    return rc == EINVAL || rc == EPERM ? pthread_create(thread, NULL, run, arg) : rc;
+}
+
+int thread_new(pthread_t *thread, const char *name, void *(*run)(void *), void *arg)
+{
+    sigset_t all, old;
+    int rc;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old); /* inherited: signals are the application's */
+    rc = create_somewhere(thread, run, arg);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (rc == 0)
+        pthread_setname_np(*thread, name);
+    return -rc;
+}

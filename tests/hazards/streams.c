@@ -98,6 +98,15 @@ HAZARD(destroyed_stream_finishes_what_is_buffered)
     show("x", x);
 }
 
+/* What comes in `s` follows what the legacy stream has; a non-blocking one does not by itself. */
+static void follow_legacy(CUstream s)
+{
+    CUevent e = event_new();
+    MUST(cuEventRecord(e, CU_STREAM_LEGACY));
+    MUST(cuStreamWaitEvent(s, e, 0));
+    MUST(cuEventDestroy(e));
+}
+
 /* The helper that ends a hold must not meet a new stream under an old handle. */
 HAZARD(handles_are_used_again)
 {
@@ -105,6 +114,8 @@ HAZARD(handles_are_used_again)
     for (uint32_t i = 0; i < 200; i++) {
         CUstream s = stream_new(i % 3 ? CU_STREAM_NON_BLOCKING : CU_STREAM_DEFAULT);
         CUevent e = event_new();
+        if (i % 3 == 1) /* the round before did not wait for its end */
+            follow_legacy(s);
         MUST(launch_mix(x, 3, i, s));
         MUST(cuEventRecord(e, s));
         MUST(cuStreamDestroy(s));

@@ -8,11 +8,11 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -51,8 +51,14 @@ static pid_t spawn(char *const argv[], const char *const *extra)
     for (; *extra && n < 511; extra++)
         env[n++] = (char *)*extra;
     env[n] = NULL;
-    pid_t pid;
-    return posix_spawn(&pid, argv[0], NULL, NULL, argv, env) ? -1 : pid;
+    pid_t parent = getpid(), pid = fork();
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* nobody is left holding when the oracle is killed */
+        if (getppid() == parent)
+            execve(argv[0], argv, env);
+        _exit(127);
+    }
+    return pid;
 }
 
 static void end(pid_t *pid)

@@ -7,10 +7,8 @@
 
 #include "toggler.h"
 
-#include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
 #include <time.h>
 
 #include "scheduler/client.h"
@@ -32,7 +30,6 @@ int toggler_main(int argc, char **argv)
     CUuuid uuid;
     if (argc != 4)
         return 2;
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* nobody is left holding when the oracle is killed */
     uint64_t state = strtoull(argv[3], NULL, 10);
     struct client_config config = {.level = 3, .lowest = 3, .socket = argv[2]};
     if (cuInit(0) || cuDeviceGet(&device, 0) || cuDeviceGetUuid_v2(&uuid, device) ||

@@ -190,17 +190,29 @@ static int64_t do_intruded(int64_t x, int64_t y)
     return read(intruder_pipe[0], &byte, 1) > 0;
 }
 
-static int64_t do_fork(int64_t x, int64_t y)
+/* In a child. A parent that ended before the request was made sends no signal any more. */
+static void end_with(pid_t parent)
 {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(0);
+}
+
+/* The child outlives its parent, and ends when nobody can write to `life` any more. */
+static int64_t do_fork(int64_t life, int64_t writer)
+{
+    char byte;
+
     child = fork();
+    close((int)writer);
     if (child == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
         client_after_fork();
         client_active(0, 3); /* means nothing here */
-        for (;;)
-            pause();
+        while (read((int)life, &byte, 1) > 0)
+            ;
+        _exit(0);
     }
-    return child > 0 ? 0 : -errno;
+    return child > 0 ? child : -errno;
 }
 
 static int64_t do_namespace(int64_t x, int64_t y)
@@ -216,7 +228,7 @@ static int64_t do_namespace(int64_t x, int64_t y)
         waitpid(inner, NULL, 0);
         _exit(0);
     }
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* its parent waits for it */
     return getpid();
 }
 
@@ -367,6 +379,7 @@ static void obey(int control)
 
 void actor_new(struct actor *a, const char *socket)
 {
+    pid_t parent = getpid();
     int ends[2];
 
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
@@ -376,7 +389,7 @@ void actor_new(struct actor *a, const char *socket)
         abort();
     a->pid = fork();
     if (a->pid == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        end_with(parent);
         close(ends[0]);
         said = a->said;
         config.socket = socket;

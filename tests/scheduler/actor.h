@@ -40,7 +40,7 @@ enum { ACTOR_SAID = 1024 };
     X(INTRUDED,                                                                                    \
       do_intruded)   /* -> 1 if somebody wrote to, or closed, a descriptor that took such  \
                                 a number */       \
-    X(FORK, do_fork) /* a child that calls client_after_fork, then lives on */                     \
+    X(FORK, do_fork) /* a child that calls client_after_fork and lives on; its id */               \
     X(MAX_HOLD, do_max_hold)       /* ms, for a later OPEN */                                      \
     X(LINGER, do_linger)           /* us, for a later OPEN */                                      \
     X(DEADLINE, do_deadline)       /* ms, for a later OPEN */                                      \

@@ -3,8 +3,11 @@
  */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "actor.h"
@@ -264,14 +267,25 @@ Test(client, processes_with_one_pid_in_several_containers_are_told_apart)
 Test(client, a_child_that_inherited_the_socket_does_not_keep_the_turn)
 {
     struct actor rt, be;
+    int life[2];
+    pid_t child;
 
-    join_two(&rt, &be);
+    place_start(&place);
+    cr_assert_eq(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+    cr_assert_eq(pipe2(life, O_CLOEXEC), 0);
+    join(&rt, 3);
+    join(&be, 0);
+    WAIT_UNTIL(actor_do(&be, DO_ABOVE, 0, 0) == 1);
     actor_do(&rt, DO_ACTIVE, 0, 3);
-    cr_assert_eq(actor_do(&rt, DO_FORK, 0, 0), 0);
+    child = (pid_t)actor_do(&rt, DO_FORK, life[0], life[1]);
+    cr_assert_gt(child, 0);
     WAIT_UNTIL(actor_do(&be, DO_HOLD, 0, 0) != 0);
     actor_kill(&rt);
     WAIT_UNTIL(actor_do(&be, DO_HOLD, 0, 0) == 0);
+    cr_assert_eq(waitpid(child, NULL, WNOHANG), 0, "the child ended with its parent");
     actor_kill(&be);
+    close(life[1]);
+    cr_assert_eq(waitpid(child, NULL, 0), child);
 }
 
 Test(client, holds_open_when_the_daemon_is_killed_and_work_again_with_the_next)

@@ -37,11 +37,11 @@ static int call_now(struct call *c, struct shim_stream *s)
 
 static int call_queue(struct call *c, struct shim_stream *s)
 {
-    int error = atomic_load_explicit(&s->ctx->error, memory_order_relaxed);
+    CUresult error = context_error(s->ctx);
     if (unlikely(error)) {
         if (c->req.signals) /* nobody may wait for a record that is never made */
             vhq_fence_cancel(c->req.signals);
-        return error;
+        return (int)error;
     }
     if (!c->run || c->req.bytes > vhq_max_payload() || s->per_thread || config_get()->inline_only)
         c->req.flags |= VHQ_MUST_INLINE;

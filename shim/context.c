@@ -201,53 +201,9 @@ static void dispatcher_start(void *user)
     REAL(cuThreadExchangeStreamCaptureMode)(&mode);
 }
 
-static void command_failed(void *user, struct vhq *q, int err)
+static bool command_failed(void *user, struct vhq *q, int err)
 {
-    struct shim_context *ctx = user;
-    int none = 0;
-    if (atomic_compare_exchange_strong(&ctx->error, &none, err))
-        log_line(LOG_WARN,
-                 "a queued command failed with CUDA error %d; every later call in its "
-                 "context returns it",
-                 err);
-}
-
-/* The errors of which cuda.h says that the context or the process is of no use afterwards; as numbers,
- * since the oldest headers lack some. */
-static const int spoiling[] = {
-    CUDA_ERROR_ECC_UNCORRECTABLE,
-    220, /* CUDA_ERROR_NVLINK_UNCORRECTABLE */
-    226, /* CUDA_ERROR_CONTAINED */
-    CUDA_ERROR_ILLEGAL_ADDRESS,
-    CUDA_ERROR_LAUNCH_TIMEOUT,
-    CUDA_ERROR_ASSERT,
-    CUDA_ERROR_HARDWARE_STACK_ERROR,
-    CUDA_ERROR_ILLEGAL_INSTRUCTION,
-    CUDA_ERROR_MISALIGNED_ADDRESS,
-    CUDA_ERROR_INVALID_ADDRESS_SPACE,
-    CUDA_ERROR_INVALID_PC,
-    CUDA_ERROR_LAUNCH_FAILED,
-    721, /* CUDA_ERROR_TENSOR_MEMORY_LEAK */
-    810, /* CUDA_ERROR_MPS_CLIENT_TERMINATED */
-    911, /* CUDA_ERROR_EXTERNAL_DEVICE */
-};
-
-static bool spoils(CUresult r)
-{
-    for (size_t i = 0; i < sizeof spoiling / sizeof *spoiling; i++)
-        if ((int)r == spoiling[i])
-            return true;
-    return false;
-}
-
-CUresult context_answer(struct shim_context *ctx, CUresult r)
-{
-    int error = atomic_load_explicit(&ctx->error, memory_order_relaxed);
-    if (!error && unlikely(r != CUDA_SUCCESS) && spoils(r)) {
-        atomic_compare_exchange_strong(&ctx->error, &error, (int)r);
-        return r;
-    }
-    return error ? (CUresult)error : r;
+    return context_fail(user, err);
 }
 
 /* The dispatcher has this context current: a call from within another one is made as it was asked for. */
@@ -410,7 +366,7 @@ void context_finish(struct shim_context *ctx)
         return;
     context_enter(ctx);
     vhq_set_drain(ctx->set, false);
-    if (!atomic_load(&ctx->error))
+    if (!context_spoilt(ctx))
         vhq_set_sync(ctx->set, false);
     context_leave(ctx);
 }

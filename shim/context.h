@@ -27,8 +27,7 @@ struct shim_context {
     struct shim_stream *legacy;
     struct shim_stream
         *janitor;      /* vHQ of deferred destroys; on no stream, ordered by fences alone */
-    _Atomic int error; /* a deferred command failed, or the context is spoilt: what every later call
-                        * answers */
+    _Atomic int error; /* what every later call answers; negative: what the next one does */
     _Atomic bool reap; /* some stream waits for stream_reap */
     /* Calls by way of thunks, which may have put work into any stream, and how many of them are known
      * complete. */
@@ -64,6 +63,12 @@ void context_each(void (*visit)(struct shim_context *ctx, void *user), void *use
 void context_enter(struct shim_context *ctx);
 void context_leave(struct shim_context *ctx);
 
+/* context_error.c: a deferred command failed. True: the context is of no use any more. */
+bool context_fail(struct shim_context *ctx, int err);
+/* Every later call in it fails, by what the shim knows. */
+bool context_spoilt(const struct shim_context *ctx);
+/* What a call in `ctx` answers instead of being made. An error that does not last is forgotten by that. */
+CUresult context_error(struct shim_context *ctx);
 /* What a call in `ctx` answers when the driver answered `r`: the error of the context if there is one.
  * An `r` that spoils the context becomes its error, so that no later call is deferred. */
 CUresult context_answer(struct shim_context *ctx, CUresult r);

@@ -52,7 +52,7 @@ void drain_displaced(struct vhq_fence *fence)
 void drain_sync_stream(struct shim_stream *s, bool boost)
 {
     drain_stream(s, boost);
-    if (!s->q || capture_any() || atomic_load_explicit(&s->ctx->error, memory_order_relaxed))
+    if (!s->q || capture_any() || context_spoilt(s->ctx))
         return;
     context_enter(s->ctx);
     vhq_sync(s->q, boost);
@@ -86,7 +86,7 @@ void drain_earlier(struct shim_context *ctx)
 void drain_sync_context(struct shim_context *ctx)
 {
     drain_context(ctx);
-    if (!ctx->set || capture_any() || atomic_load_explicit(&ctx->error, memory_order_relaxed))
+    if (!ctx->set || capture_any() || context_spoilt(ctx))
         return;
     context_enter(ctx);
     vhq_set_sync(ctx->set, context_boost(ctx));

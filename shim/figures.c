@@ -23,7 +23,7 @@ static void publish_queues(struct shim_context *ctx, struct page_counters *c)
 {
     struct vhq_stats now, *before = &ctx->published;
     /* After a fault markers come no more, and a reset has the driver free the words they go to. */
-    if (atomic_load(&ctx->error))
+    if (context_spoilt(ctx))
         return;
     vhq_set_stats(ctx->set, &now);
     now.gates += atomic_load_explicit(&ctx->graph_gates, memory_order_relaxed);

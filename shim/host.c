@@ -98,9 +98,9 @@ static CUresult launch_function(CUstream stream, CUhostFn function, void *data, 
     /* A captured function runs once per launch of its graph: no trampoline that frees itself. */
     if (!s || !function || (capture_any() && capture_active(a.stream)))
         return REAL(cuLaunchHostFunc)(a.stream, function, data);
-    int error = atomic_load_explicit(&s->ctx->error, memory_order_relaxed);
+    CUresult error = context_error(s->ctx);
     if (error)
-        return (CUresult)error;
+        return error;
     if ((a.trampoline = trampoline_new(&t)) == NULL)
         return CUDA_ERROR_OUT_OF_MEMORY;
     return call_on(&c, s);
@@ -128,9 +128,9 @@ static CUresult add_callback(CUstream stream, CUstreamCallback callback, void *d
     struct shim_stream *s = call_stream(&a.stream, ptds);
     if (!s || !callback || flags || (capture_any() && capture_active(a.stream)))
         return REAL(cuStreamAddCallback)(a.stream, callback, data, flags);
-    int error = atomic_load_explicit(&s->ctx->error, memory_order_relaxed);
+    CUresult error = context_error(s->ctx);
     if (error)
-        return (CUresult)error;
+        return error;
     if ((a.trampoline = trampoline_new(&t)) == NULL)
         return CUDA_ERROR_OUT_OF_MEMORY;
     return call_on(&c, s);

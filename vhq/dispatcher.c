@@ -70,13 +70,13 @@ void dispatcher_finish(struct vhq *q)
         waiter_check(s, q);
 }
 
-static void job_retire(const struct job *job, bool failed)
+static void job_retire(const struct job *job, bool lost)
 {
     struct vhq *q = job->q;
     struct vhq_set *s = q->set;
     slot_release(q, job->slot);
     pthread_mutex_lock(&s->lock);
-    if (failed)
+    if (lost)
         cap_forget(q);
     dispatcher_finish(q);
     pthread_mutex_unlock(&s->lock);
@@ -97,13 +97,12 @@ static void job_run(struct vhq_set *s, const struct job *job)
         cap_sent(q, slot->flags, slot->load, err);
     else if (!(slot->flags & SLOT_FREE))
         cap_give_back(q, slot->load);
-    if (unlikely(err != 0)) {
+    bool lost = unlikely(err != 0) && s->ops.failed(s->user, q, err);
+    if (unlikely(lost))
         atomic_store_explicit(&q->failed, 1, memory_order_relaxed);
-        s->ops.failed(s->user, q, err);
-    }
     if (unlikely(from_ns != 0))
         traced_queue(TRACE_SUBMITTED, q, slot->ticket, -1, from_ns);
-    job_retire(job, err != 0);
+    job_retire(job, lost);
 }
 
 static void job_drop(const struct job *job)

@@ -65,8 +65,9 @@ struct vhq_ops {
     /* Asked by the calling thread before it buffers a command; false: it submits it by itself in its
      * turn, as with VHQ_MUST_INLINE. NULL: any thread may. */
     bool (*may_buffer)(void *user);
-    /* A deferred command failed in the driver with `err`; the shim poisons the context. */
-    void (*failed)(void *user, struct vhq *q, int err);
+    /* A deferred command failed in the driver with `err`. True: so will all that follows, and markers
+     * that are out may never land. */
+    bool (*failed)(void *user, struct vhq *q, int err);
 };
 
 /* Histograms of the owner's: times[bucket(ns)] counts. Called and written with a lock held. */

@@ -49,7 +49,9 @@ function(watched_test name)
     "LD_PRELOAD=${first}$<TARGET_FILE:cutin_bites>;CUTIN_SOCKET=/nonexistent/cutin.sock;CUTIN_PROFILE=off;${sanitizer_env};${ARGN}")
 endfunction()
 
-watched_test(query)
+foreach(noun query failure)
+  watched_test(${noun})
+endforeach()
 
 foreach(noun launch copy event stream order graph capture reset lifetime)
   wrapper_test(${noun})

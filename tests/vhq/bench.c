@@ -28,8 +28,9 @@ static int mark(void *user, struct vhq *q, void *stream, uint32_t value)
     return 0;
 }
 
-static void failed(void *user, struct vhq *q, int err)
+static bool failed(void *user, struct vhq *q, int err)
 {
+    return true;
 }
 
 static int run(void *payload)

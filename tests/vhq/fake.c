@@ -110,11 +110,12 @@ static uint32_t driver_poll(void *user, struct vhq *q, void *stream)
     return value;
 }
 
-static void driver_failed(void *user, struct vhq *q, int err)
+static bool driver_failed(void *user, struct vhq *q, int err)
 {
     struct world *w = user;
     atomic_store(&w->fail_code, err);
     atomic_fetch_add(&w->fails, 1);
+    return err == FAIL_SPOILS;
 }
 
 /* ---- worlds ---------------------------------------------------------------------------------- */

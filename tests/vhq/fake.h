@@ -19,6 +19,7 @@
 #include "vhq/vhq.h"
 
 enum { STREAMS_MAX = 32, COMMANDS_MAX = 8192, EVENTS_MAX = 8, NONE = -1 };
+enum { FAIL_SPOILS = 700 }; /* what the driver answers, and will answer from then on */
 
 struct command {
     int stream, after, displaces; /* indices; after, displaces: of records */

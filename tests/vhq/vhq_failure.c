@@ -29,6 +29,26 @@ Test(failure, of_a_deferred_command_is_reported_and_the_rest_goes_on)
     world_free(w);
 }
 
+/* Nothing is known to be complete by it: what was in flight still is. */
+Test(failure, that_the_context_survives_leaves_in_flight_what_is)
+{
+    struct world *w = world_new(&(struct vhq_config){.budget_us = 100});
+    int a = world_stream(w, VHQ_NONBLOCKING);
+    struct vhq_stats st;
+    launch(w, a, 90);
+    hold_all(w, true);
+    world_call(w, &(struct call){.stream = a, .est_ns = 5000, .fail = 2});
+    hold_all(w, false);
+    vhq_drain(w->stream[a].q, false);
+    cr_assert_eq(w->fails, 1);
+    vhq_get_stats(w->stream[a].q, &st);
+    cr_assert_eq(st.in_flight_now, 1);
+    device_start(w, 1);
+    vhq_sync(w->stream[a].q, false);
+    cr_assert_eq(w->stream[a].completed, 1, "the wait did not end for the failure");
+    world_free(w);
+}
+
 Test(failure, of_an_inline_command_gives_its_room_back)
 {
     struct world *w = world_new(&(struct vhq_config){.budget_us = 100});

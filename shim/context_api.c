@@ -5,6 +5,7 @@
 #include "shim/call.h"
 #include "shim/context.h"
 #include "shim/gate.h"
+#include "shim/memory.h"
 
 static void closing(CUcontext handle)
 {
@@ -15,21 +16,28 @@ static void closing(CUcontext handle)
     context_close(ctx, true);
 }
 
+/* The memory that was allocated or registered in it went with it. */
+static CUresult closed(CUresult r)
+{
+    memory_forget();
+    return r;
+}
+
 EXPORT CUresult cuCtxDestroy(CUcontext ctx)
 {
     closing(ctx);
-    return REAL(cuCtxDestroy)(ctx);
+    return closed(REAL(cuCtxDestroy)(ctx));
 }
 EXPORT CUresult cuCtxDestroy_v2(CUcontext ctx)
 {
     closing(ctx);
-    return REAL(cuCtxDestroy_v2)(ctx);
+    return closed(REAL(cuCtxDestroy_v2)(ctx));
 }
 /* Forgetting a context that lives on costs nothing but its estimates: it is made known again. */
 EXPORT CUresult cuCtxDetach(CUcontext ctx)
 {
     closing(ctx);
-    return REAL(cuCtxDetach)(ctx);
+    return closed(REAL(cuCtxDetach)(ctx));
 }
 #if CUDA_VERSION >= 12040
 EXPORT CUresult cuGreenCtxDestroy(CUgreenCtx hCtx)
@@ -37,7 +45,7 @@ EXPORT CUresult cuGreenCtxDestroy(CUgreenCtx hCtx)
     CUcontext ctx = NULL;
     if (!call_native() && REAL(cuCtxFromGreenCtx)(&ctx, hCtx) == CUDA_SUCCESS)
         closing(ctx);
-    return REAL(cuGreenCtxDestroy)(hCtx);
+    return closed(REAL(cuGreenCtxDestroy)(hCtx));
 }
 #endif
 
@@ -66,7 +74,7 @@ static CUresult primary_end(CUdevice device, CUresult (*end)(CUdevice))
         context_finish(ctx);
         gate_pause(ctx, true);
     }
-    CUresult r = end(device);
+    CUresult r = closed(end(device));
     if (ctx && r == CUDA_SUCCESS &&
         REAL(cuDevicePrimaryCtxGetState)(device, &flags, &active) == CUDA_SUCCESS && !active)
         context_close(ctx, false);

@@ -37,7 +37,6 @@ static const char *what(const struct row *r)
     if (r->how == WRAP)
         return "wrapped";
     return strcmp(r->scope, "DRAIN_ALL") == 0      ? "drains every context"
-           : strcmp(r->scope, "DRAIN_SYNC") == 0   ? "drains, then waits for completion"
            : strcmp(r->scope, "DRAIN_LEGACY") == 0 ? "drains the legacy stream's order"
                                                    : "drains the context";
 }

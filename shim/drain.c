@@ -120,8 +120,6 @@ bool drain_nothing(void)
 
 /* ---- thunks and process end --------------------------------------------------------------- */
 
-_Atomic uint32_t drain_syncs;
-
 void shim_drain(enum drain_scope scope)
 {
     if (call_native() || !atomic_load_explicit(&context_count, memory_order_relaxed))
@@ -135,18 +133,11 @@ void shim_drain(enum drain_scope scope)
     }
     if ((ctx = context_known()) == NULL)
         return;
-    atomic_fetch_add(&ctx->foreign, scope != DRAIN_SYNC);
-    switch (scope) {
-    case DRAIN_LEGACY:
+    atomic_fetch_add(&ctx->foreign, 1);
+    if (scope == DRAIN_LEGACY)
         drain_stream(ctx->legacy, call_boost(ctx->legacy));
-        break;
-    case DRAIN_SYNC:
-        atomic_fetch_add_explicit(&drain_syncs, 1, memory_order_release);
-        drain_sync_context(ctx);
-        break;
-    default:
+    else
         drain_context(ctx);
-    }
 }
 
 /* The application ends: what it launched before is to run, as natively, but not for ever. */

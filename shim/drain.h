@@ -24,9 +24,6 @@ bool drain_nothing(void);
 void shim_exit_drain(void);
 void shim_fork_child(void);
 
-/* Counts drains for calls that free or unregister memory: what was known of addresses is void. */
-extern _Atomic uint32_t drain_syncs;
-
 /* For streams that are never held (call.c). */
 void drain_legacy_order(struct shim_stream *s);
 void drain_earlier(struct shim_context *ctx);

@@ -14,9 +14,16 @@ struct range {
     bool managed, host;
     uint32_t generation;
 };
-/* The ranges this thread used last. Freeing and unregistering void them all (drain.c). */
+/* The ranges this thread used last. */
 enum { RANGES = 8 };
 static _Thread_local struct range ranges[RANGES] __attribute__((tls_model("initial-exec")));
+
+static _Atomic uint32_t generation = 1;
+
+void memory_forget(void)
+{
+    atomic_fetch_add_explicit(&generation, 1, memory_order_release);
+}
 
 static bool range_holds(const struct range *r, uintptr_t at, size_t bytes)
 {
@@ -44,7 +51,7 @@ static bool range_ask(uintptr_t address, struct range *r)
 
 static const struct range *range_of(uintptr_t address, size_t bytes)
 {
-    uint32_t now = atomic_load_explicit(&drain_syncs, memory_order_acquire) + 1;
+    uint32_t now = atomic_load_explicit(&generation, memory_order_acquire);
     for (int i = 0; i < RANGES; i++)
         if (ranges[i].generation == now && range_holds(&ranges[i], address, bytes))
             return &ranges[i];

@@ -16,6 +16,9 @@ uint32_t memory_managed_flags(CUdeviceptr address, size_t bytes);
 /* Likewise, unless it is the start of an allocation. */
 uint32_t memory_start_flags(CUdeviceptr address);
 
+/* Some memory goes, or has gone: what was known of addresses is void, in every thread. */
+void memory_forget(void);
+
 /* Does the driver return from a synchronous copy only when it is complete? Into host memory, yes; from
  * pinned memory, yes; from pageable memory it may have staged the rest; within a device it does not
  * wait ("API synchronization behavior" of the CUDA Driver API). */

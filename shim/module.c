@@ -4,29 +4,36 @@
 #include "shim/call.h"
 #include "shim/drain.h"
 #include "shim/function.h"
+#include "shim/memory.h"
 #include "vhq/bite.h"
 
 /* ---- unload ------------------------------------------------------------------------------- */
+
+/* Of whichever context: a module need not be the current one's, and a library is in every context that
+ * used it. Their globals go with them. */
+static CUresult unloaded(CUresult r)
+{
+    memory_forget();
+    return r;
+}
 
 EXPORT CUresult cuModuleUnload(CUmodule hmod)
 {
     if (call_native())
         return REAL(cuModuleUnload)(hmod);
-    struct shim_context *ctx = context_known();
-    if (ctx && !BITE(module_unload_undrained))
-        drain_context(ctx);
+    if (!BITE(module_unload_undrained))
+        drain_all(false);
     function_forget_module(hmod);
-    return REAL(cuModuleUnload)(hmod);
+    return unloaded(REAL(cuModuleUnload)(hmod));
 }
 
-/* A library is loaded into every context that used it. */
 EXPORT CUresult cuLibraryUnload(CUlibrary library)
 {
     if (call_native())
         return REAL(cuLibraryUnload)(library);
     drain_all(false);
     function_forget_module(library);
-    return REAL(cuLibraryUnload)(library);
+    return unloaded(REAL(cuLibraryUnload)(library));
 }
 
 /* ---- kernels: handles that need other questions than functions ------------------------------- */

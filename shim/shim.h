@@ -61,7 +61,6 @@ enum drain_scope {
     DRAIN_CONTEXT, /* everything buffered in the current context */
     DRAIN_LEGACY,  /* the legacy stream and the blocking streams of the current context */
     DRAIN_ALL,     /* every context of the process */
-    DRAIN_SYNC,    /* DRAIN_CONTEXT, then until it is complete: the driver call would wait for it */
 };
 /* Called by the thunks (and by wrappers): performs the drain; cheap when nothing is buffered and no
  * context was seen. Marks a real-time process active where the call is GPU work. */

@@ -12,7 +12,7 @@
 
 int cuTexRefDestroy(void);
 int cuMulticastUnbind(void);
-int cuMemFree_v2(void);
+int cuMemsetD8(void);
 
 #define WEAK __attribute__((weak))
 extern WEAK int cutin_test_drains, cutin_test_scope, cutin_test_depth;
@@ -50,8 +50,8 @@ __attribute__((visibility("default"))) int main(void)
     drained("context");
     printf("all %d\n", cuMulticastUnbind());
     drained("all");
-    printf("sync %d\n", cuMemFree_v2());
-    drained("sync");
+    printf("legacy %d\n", cuMemsetD8());
+    drained("legacy");
     if (&cutin_test_drains)
         fprintf(stderr, "unwound to main: %d\n", stack_reaches((const void *)main));
     return 0;

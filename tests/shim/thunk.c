@@ -42,7 +42,7 @@ Test(thunk, each_call_drains_once_with_the_scope_of_its_row)
     cr_expect(strstr(err, "large: drains 3 scope 0"), "%s", err); /* a wrapper that is missing */
     cr_expect(strstr(err, "context: drains 4 scope 0"), "%s", err);
     cr_expect(strstr(err, "all: drains 5 scope 2"), "%s", err);
-    cr_expect(strstr(err, "sync: drains 6 scope 3"), "%s", err);
+    cr_expect(strstr(err, "legacy: drains 6 scope 1"), "%s", err);
     process_free(p);
 }
 
@@ -61,7 +61,7 @@ Test(thunk, nothing_is_drained_when_cutin_is_disabled)
     struct process *bare = run("LD_PRELOAD"), *p = process_run(argv, env, 30);
 
     cr_expect_eq(p->status, 0);
-    cr_expect(strstr(process_err(p), "sync: drains 0"), "%s", process_err(p));
+    cr_expect(strstr(process_err(p), "legacy: drains 0"), "%s", process_err(p));
     cr_expect_str_eq(process_out(p), process_out(bare));
     process_free(bare);
     process_free(p);

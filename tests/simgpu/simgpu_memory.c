@@ -1,10 +1,12 @@
 /*
- * simgpu_memory.c - device memory is shared by the processes that share the device.
+ * simgpu_memory.c - device memory is shared by the processes that share the device, and devices have
+ * each their own.
  */
 #include <cuda.h>
 
 #include <criterion/criterion.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -139,4 +141,46 @@ Test(memory_shared, many_small_allocations_return_whole)
     cr_assert_eq(bytes_left(), (size_t)256 * MB);
     OK(cuMemAlloc(&big, (size_t)256 * MB));
     OK(cuMemFree(big));
+}
+
+/* ---- two devices ------------------------------------------------------------------------------- */
+
+static void two_devices(void)
+{
+    small_device();
+    setenv("SIMGPU_DEVICES", "2", 1);
+    context_open();
+}
+
+TestSuite(memory_of_two_devices, .init = two_devices);
+
+static CUfunction fill_here(void)
+{
+    CUmodule module;
+    CUfunction fill;
+    OK(cuModuleLoad(&module, SOURCE_DIR "/examples/kernels.ptx"));
+    OK(cuModuleGetFunction(&fill, module, "fill"));
+    return fill;
+}
+
+static CUresult fill_on(CUdevice device, CUdeviceptr x)
+{
+    CUcontext ctx;
+    uint32_t value = 7, n = 16;
+    void *params[] = {&x, &value, &n};
+    OK(cuDevicePrimaryCtxRetain(&ctx, device));
+    OK(cuCtxSetCurrent(ctx));
+    OK(cuLaunchKernel(fill_here(), 1, 1, 1, 16, 1, 1, 0, NULL, params, NULL));
+    return cuCtxSynchronize();
+}
+
+Test(memory_of_two_devices, a_kernel_reaches_its_own_device_alone)
+{
+    CUdeviceptr x;
+    void *host;
+    OK(cuMemAlloc(&x, 64));
+    OK(cuMemHostAlloc(&host, 64, CU_MEMHOSTALLOC_PORTABLE));
+    OK(fill_on(0, x));
+    OK(fill_on(1, (CUdeviceptr)(uintptr_t)host));
+    cr_assert_eq(fill_on(1, x), CUDA_ERROR_ILLEGAL_ADDRESS);
 }

@@ -2,6 +2,7 @@
  * array.c - CUDA arrays and their mipmapped kin: shape, storage, descriptors.
  */
 #include "tools/simgpu/array.h"
+#include "tools/simgpu/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -140,14 +141,19 @@ static void array_end(struct sim_array *a)
     free(a);
 }
 
-/* Like freeing memory: waits for work that may still use it. */
 static CUresult destroy_begin(void)
 {
     struct sim_context *ctx;
     CUresult rc = context_enter(&ctx);
-    if (rc == CUDA_SUCCESS)
-        rc = capture_forbids_unsafe();
-    return rc == CUDA_SUCCESS ? context_wait_idle(ctx) : rc;
+    return rc == CUDA_SUCCESS ? capture_forbids_unsafe() : rc;
+}
+
+/* Like freeing memory: waits for the work of its context, which may still use it. */
+static void array_wait(CUdeviceptr base)
+{
+    struct memory m;
+    if (memory_find(base, &m))
+        context_wait_idle(m.ctx);
 }
 
 SIM_EXPORT CUresult cuArrayDestroy(CUarray handle)
@@ -159,8 +165,10 @@ SIM_EXPORT CUresult cuArrayDestroy(CUarray handle)
     struct sim_array *a = array_live(handle);
     bool ours = a != NULL && !a->level;
     pthread_mutex_unlock(&lock);
-    if (ours)
+    if (ours) {
+        array_wait(a->view.base);
         array_end(a);
+    }
     return ours ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
@@ -292,6 +300,7 @@ SIM_EXPORT CUresult cuMipmappedArrayDestroy(CUmipmappedArray handle)
     pthread_mutex_unlock(&lock);
     if (m == NULL)
         return CUDA_ERROR_INVALID_HANDLE;
+    array_wait(m->levels[0]->view.base);
     mipmap_end(m);
     return CUDA_SUCCESS;
 }

@@ -4,6 +4,7 @@
  * asynchronous, sticky error.
  */
 #include "tools/simgpu/kernels.h"
+#include "tools/simgpu/memory.h"
 
 #include <string.h>
 
@@ -53,11 +54,13 @@ struct mix_spin {
     uint64_t ns;
 };
 
-/* May the kernel touch n words from p on? The words of n = 0 are never touched. */
-static bool words_valid(const void *p, uint32_t n)
+/* May the kernel touch n words from p on? The words of n = 0 are never touched. Devices are no peers. */
+static bool words_valid(const struct work *w, const void *p, uint32_t n)
 {
     CUdeviceptr at = (CUdeviceptr)(uintptr_t)p;
-    return n == 0 || (at % sizeof(uint32_t) == 0 && memory_contains(at, n * sizeof(uint32_t)));
+    int ordinal = ((const struct sim_context *)(const void *)w->context)->ordinal;
+    return n == 0 ||
+           (at % sizeof(uint32_t) == 0 && memory_reaches(at, n * sizeof(uint32_t), ordinal));
 }
 
 static uint64_t spin_cost(const void *packed)
@@ -78,7 +81,7 @@ static CUresult fill_effect(struct work *w)
 {
     struct fill k;
     memcpy(&k, w->blob, sizeof k);
-    if (!words_valid(k.p, k.n))
+    if (!words_valid(w, k.p, k.n))
         return CUDA_ERROR_ILLEGAL_ADDRESS;
     for (uint32_t i = 0; i < k.n; i++)
         k.p[i] = k.value;
@@ -98,7 +101,7 @@ static CUresult copy_effect(struct work *w)
 {
     struct copy k;
     memcpy(&k, w->blob, COPY_PACKED);
-    if (!words_valid(k.dst, k.n) || !words_valid(k.src, k.n))
+    if (!words_valid(w, k.dst, k.n) || !words_valid(w, k.src, k.n))
         return CUDA_ERROR_ILLEGAL_ADDRESS;
     memmove(k.dst, k.src, k.n * sizeof *k.dst);
     return CUDA_SUCCESS;
@@ -115,16 +118,16 @@ static CUresult axpy_effect(struct work *w)
 {
     struct axpy k;
     memcpy(&k, w->blob, sizeof k);
-    if (!words_valid(k.y, k.n) || !words_valid(k.x, k.n))
+    if (!words_valid(w, k.y, k.n) || !words_valid(w, k.x, k.n))
         return CUDA_ERROR_ILLEGAL_ADDRESS;
     for (uint32_t i = 0; i < k.n; i++)
         k.y[i] += k.a * k.x[i];
     return CUDA_SUCCESS;
 }
 
-static CUresult mix_words(uint32_t *x, uint32_t a, uint32_t b, uint32_t n)
+static CUresult mix_words(const struct work *w, uint32_t *x, uint32_t a, uint32_t b, uint32_t n)
 {
-    if (!words_valid(x, n))
+    if (!words_valid(w, x, n))
         return CUDA_ERROR_ILLEGAL_ADDRESS;
     for (uint32_t i = 0; i < n; i++)
         x[i] = x[i] * a + b;
@@ -142,7 +145,7 @@ static CUresult mix_effect(struct work *w)
 {
     struct mix k;
     memcpy(&k, w->blob, MIX_PACKED);
-    return mix_words(k.x, k.a, k.b, k.n);
+    return mix_words(w, k.x, k.a, k.b, k.n);
 }
 
 static uint64_t mix_spin_cost(const void *packed)
@@ -156,7 +159,7 @@ static CUresult mix_spin_effect(struct work *w)
 {
     struct mix_spin k;
     memcpy(&k, w->blob, sizeof k);
-    return mix_words(k.x, k.a, k.b, k.n);
+    return mix_words(w, k.x, k.a, k.b, k.n);
 }
 
 static const struct kernel_model models[] = {

@@ -125,6 +125,13 @@ bool memory_contains(CUdeviceptr ptr, size_t bytes)
     return inside;
 }
 
+bool memory_reaches(CUdeviceptr ptr, size_t bytes, int ordinal)
+{
+    struct memory m;
+    return memory_contains(ptr, bytes) && memory_find(ptr, &m) &&
+           (!memory_is_device_kind(m.kind) || m.ordinal == ordinal);
+}
+
 bool memory_set_sync(CUdeviceptr ptr, bool sync_memops)
 {
     pthread_rwlock_wrlock(&table_lock);

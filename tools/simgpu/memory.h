@@ -32,6 +32,8 @@ bool memory_find(CUdeviceptr ptr, struct memory *out);       /* the range that p
 bool memory_find_base(CUdeviceptr base, struct memory *out); /* the range that begins there */
 int memory_add(const struct memory *m);                      /* 0, -EEXIST on overlap, -ENOMEM */
 bool memory_remove(CUdeviceptr base, struct memory *out);
+/* Is [ptr, ptr + bytes) memory that kernels on that device may touch? */
+bool memory_reaches(CUdeviceptr ptr, size_t bytes, int ordinal);
 /* Changes what may change: flags, sync_memops. */
 bool memory_set_sync(CUdeviceptr ptr, bool sync_memops);
 bool memory_set_flags(CUdeviceptr base, unsigned int flags);

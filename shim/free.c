@@ -1,0 +1,81 @@
+/*
+ * free.c - memory goes: it is freed, unregistered, unmapped, or made unreachable.
+ *
+ * Natively all earlier calls have been submitted by then, in whichever context: peers, copies between
+ * contexts and managed memory reach across them. So every context is drained. Whether the call then
+ * waits for completion is the driver's business.
+ */
+#include "shim/call.h"
+#include "shim/context.h"
+#include "shim/drain.h"
+#include "shim/memory.h"
+#include "shim/schedule.h"
+
+static void going(void)
+{
+    memory_forget();
+    if (!call_native())
+        drain_all(false);
+}
+
+/* Another thread may have asked about the address meanwhile. */
+static CUresult gone(CUresult r)
+{
+    memory_forget();
+    return r;
+}
+
+#define GOES(sym, PARAMS, ARGS)                                                                    \
+    EXPORT CUresult sym PARAMS                                                                     \
+    {                                                                                              \
+        going();                                                                                   \
+        return gone(REAL(sym) ARGS);                                                               \
+    }
+GOES(cuMemHostUnregister, (void *p), (p))
+GOES(cuMemUnmap, (CUdeviceptr ptr, size_t size), (ptr, size))
+GOES(cuMemSetAccess, (CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc, size_t count),
+     (ptr, size, desc, count))
+GOES(cuIpcCloseMemHandle, (CUdeviceptr dptr), (dptr))
+GOES(cuArrayDestroy, (CUarray hArray), (hArray))
+GOES(cuMipmappedArrayDestroy, (CUmipmappedArray hMipmappedArray), (hMipmappedArray))
+GOES(cuCtxDisablePeerAccess, (CUcontext peerContext), (peerContext))
+GOES(cuDestroyExternalMemory, (CUexternalMemory extMem), (extMem))
+GOES(cuDestroyExternalSemaphore, (CUexternalSemaphore extSem), (extSem))
+GOES(cuGraphicsUnregisterResource, (CUgraphicsResource resource), (resource))
+
+/* ---- frees that wait ------------------------------------------------------------------------ */
+
+/* The context that a free waits for; NULL where it waits for none: cuda.h says so of the memory of
+ * pools, and a mapping is nobody's. */
+static struct shim_context *memory_owner(CUdeviceptr at)
+{
+    CUmemoryPool pool = NULL;
+    CUcontext owner = NULL;
+    if (REAL(cuPointerGetAttribute)(&pool, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, at) ==
+            CUDA_SUCCESS &&
+        pool)
+        return NULL;
+    REAL(cuPointerGetAttribute)(&owner, CU_POINTER_ATTRIBUTE_CONTEXT, at);
+    return context_find(owner);
+}
+
+/* The wait is made here, so that no lock of the driver is held meanwhile. */
+static void freeing(CUdeviceptr at)
+{
+    going();
+    if (call_native() || !schedule_queues(schedule_lowest()))
+        return;
+    struct shim_context *owner = memory_owner(at);
+    if (owner)
+        drain_sync_context(owner);
+}
+
+#define FREES(sym, type)                                                                           \
+    EXPORT CUresult sym(type ptr)                                                                  \
+    {                                                                                              \
+        freeing((CUdeviceptr)ptr);                                                                 \
+        return gone(REAL(sym)(ptr));                                                               \
+    }
+FREES(cuMemFree, CUdeviceptr_v1)
+FREES(cuMemFree_v2, CUdeviceptr)
+FREES(cuMemFreeHost, void *)

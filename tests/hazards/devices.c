@@ -1,0 +1,160 @@
+/*
+ * devices.c - two GPUs in one process: what is freed, unloaded or unregistered while the other GPU's
+ * context is current still waits for the work that uses it.
+ */
+#include "tests/hazards/hazard.h"
+
+#include <sys/mman.h>
+
+/* The second GPU; gpu_open's globals are the first one's. */
+static CUcontext there;
+static CUmodule module_there;
+static CUfunction mix_there;
+static CUstream stream;
+static CUdeviceptr x, y;
+
+static void mix_launch(uint32_t a, uint32_t b)
+{
+    uint32_t n = N;
+    void *params[] = {&x, &a, &b, &n};
+    SAY(cuLaunchKernel(mix_there, N / 256, 1, 1, 256, 1, 1, 0, stream, params, NULL));
+}
+
+static void two_gpus(void)
+{
+    char *text = kernels_text();
+    CUdevice second;
+    setenv("SIMGPU_DEVICES", "2", 1);
+    gpu_open();
+    warm(stream_new(CU_STREAM_NON_BLOCKING));
+    MUST(cuDeviceGet(&second, 1));
+    MUST(cuDevicePrimaryCtxRetain(&there, second));
+    MUST(cuCtxSetCurrent(there));
+    MUST(cuModuleLoadData(&module_there, text));
+    MUST(cuModuleGetFunction(&mix_there, module_there, "mix"));
+    free(text);
+    stream = stream_new(CU_STREAM_NON_BLOCKING);
+    x = buffer_new(3);
+    y = buffer_new(0);
+    mix_launch(1, 0);
+    SAY(cuStreamSynchronize(stream));
+}
+
+/* x is used by what waits in the second GPU's stream; the first GPU is current. */
+static void held_there(void)
+{
+    two_gpus();
+    hold(stream);
+    mix_launch(5, 7);
+    SAY(cuMemcpyDtoDAsync(y, x, BYTES, stream));
+    buffered(stream);
+    SAY(cuCtxSetCurrent(context));
+}
+
+static void done_there(void)
+{
+    SAY(cuCtxSetCurrent(there));
+    release(stream);
+    SAY(cuStreamSynchronize(stream));
+    show("y", y);
+}
+
+HAZARD_RAW(memory_of_another_device_is_freed_behind_its_launches)
+{
+    held_there();
+    SAY(cuMemFree(x));
+    done_there();
+}
+
+HAZARD_RAW(module_of_another_device_is_unloaded_behind_its_launches)
+{
+    held_there();
+    SAY(cuModuleUnload(module_there));
+    done_there();
+}
+
+HAZARD_RAW(pinned_memory_of_another_device_is_freed_behind_its_copies)
+{
+    two_gpus();
+    uint32_t *host = pinned_new(9);
+    hold(stream);
+    mix_launch(5, 7);
+    SAY(cuMemcpyHtoDAsync(y, host, BYTES, stream));
+    buffered(stream);
+    SAY(cuCtxSetCurrent(context));
+    SAY(cuMemFreeHost(host));
+    done_there();
+}
+
+/* ---- pinned memory that ends -------------------------------------------------------------------- */
+
+static uint32_t *page;
+
+static void page_write(uint32_t value)
+{
+    for (int i = 0; i < N; i++)
+        page[i] = value;
+}
+
+/* Copied once, so that what it is has been seen. */
+static void page_registered(void)
+{
+    page = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    MUST(page == MAP_FAILED ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS);
+    page_write(1);
+    MUST(cuMemHostRegister(page, BYTES, CU_MEMHOSTREGISTER_PORTABLE));
+    SAY(cuMemcpyHtoDAsync(x, page, BYTES, stream));
+    SAY(cuStreamSynchronize(stream));
+}
+
+/* It is pageable now: a copy has read it when the call returns. */
+static void page_is_pageable(void)
+{
+    page_write(6);
+    hold(stream);
+    SAY(launch_mix(y, 5, 7, stream));
+    SAY(cuMemcpyHtoDAsync(x, page, BYTES, stream));
+    page_write(0xdead);
+    release(stream);
+    SAY(cuStreamSynchronize(stream));
+    show("x", x);
+}
+
+static void one_gpu(void)
+{
+    gpu_open();
+    stream = stream_new(CU_STREAM_NON_BLOCKING);
+    x = buffer_new(3);
+    y = buffer_new(0);
+    warm(stream);
+}
+
+HAZARD_RAW(memory_unregistered_from_a_context_without_work_is_pageable)
+{
+    CUcontext popped;
+    one_gpu();
+    page_registered();
+    CUcontext idle = context_new();
+    SAY(cuMemHostUnregister(page));
+    SAY(cuCtxPopCurrent(&popped));
+    page_is_pageable();
+    SAY(cuCtxDestroy(idle));
+}
+
+HAZARD_RAW(memory_registered_in_a_context_that_ended_is_pageable)
+{
+    CUcontext popped;
+    one_gpu();
+    CUcontext other = context_new();
+    CUstream of_other = stream_new(CU_STREAM_NON_BLOCKING), first = stream;
+    CUdeviceptr kept = x;
+    MUST(cuMemAlloc(&x, BYTES));
+    stream = of_other;
+    page_registered();
+    SAY(cuCtxDestroy(other));
+    SAY(cuCtxGetCurrent(&popped));
+    SAY(cuCtxSetCurrent(context));
+    x = kept;
+    stream = first;
+    page_is_pageable();
+}

@@ -4,6 +4,7 @@
  */
 #include "tests/hazards/hazard.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 HAZARD(allocation_returns_a_pointer_that_can_be_used_at_once)
@@ -116,6 +117,104 @@ HAZARD(pool_is_trimmed_and_destroyed_behind_buffered_frees)
     release(s);
     SAY(cuStreamSynchronize(s));
     show("x", x);
+}
+
+/* ---- calls that natively wait for nothing ----------------------------------------------------- */
+
+static _Atomic bool told;
+
+static void wait_until_told(void *user)
+{
+    while (!atomic_load(&told))
+        nap();
+}
+
+/* What the stream does next has to be told by the thread that makes the call: who waits for the stream
+ * waits for ever. A collective that spins until its peers have been launched is such work. */
+static CUstream waiting_stream(CUdeviceptr x)
+{
+    CUstream s = stream_new(CU_STREAM_NON_BLOCKING);
+    warm(s);
+    SAY(cuLaunchHostFunc(s, wait_until_told, NULL));
+    SAY(launch_mix(x, 5, 7, s));
+    return s;
+}
+
+static void tell(CUstream s, CUdeviceptr x)
+{
+    atomic_store(&told, true);
+    SAY(cuStreamSynchronize(s));
+    show("x", x);
+}
+
+static size_t mapping_new(CUdeviceptr *at)
+{
+    CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}};
+    CUmemGenericAllocationHandle handle;
+    size_t bytes = 0;
+    MUST(cuMemGetAllocationGranularity(&bytes, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+    MUST(cuMemAddressReserve(at, bytes, 0, 0, 0));
+    MUST(cuMemCreate(&handle, bytes, &prop, 0));
+    MUST(cuMemMap(*at, bytes, 0, handle, 0));
+    return bytes;
+}
+
+static CUresult access_set(CUdeviceptr at, size_t bytes, CUmemAccess_flags flags)
+{
+    CUmemAccessDesc access = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device},
+                              .flags = flags};
+    return cuMemSetAccess(at, bytes, &access, 1);
+}
+
+HAZARD(access_is_granted_while_earlier_work_waits_for_the_caller)
+{
+    CUdeviceptr x = buffer_new(3), y;
+    CUstream s = waiting_stream(x);
+    size_t bytes = mapping_new(&y);
+    SAY(access_set(y, bytes, CU_MEM_ACCESS_FLAGS_PROT_READWRITE));
+    SAY(access_set(y, bytes, CU_MEM_ACCESS_FLAGS_PROT_NONE));
+    tell(s, x);
+}
+
+/* Nor is it held: the allocator that grows has a lock which real-time work may want. */
+HAZARD(access_is_granted_while_a_stream_is_held)
+{
+    CUstream s = stream_new(CU_STREAM_NON_BLOCKING);
+    CUdeviceptr x = buffer_new(3), y;
+    warm(s);
+    hold_ms = 10000;
+    hold(s);
+    SAY(launch_mix(x, 5, 7, s));
+    buffered(s);
+    bool before = held(s);
+    size_t bytes = mapping_new(&y);
+    SAY(access_set(y, bytes, CU_MEM_ACCESS_FLAGS_PROT_READWRITE));
+    printf("held as before: %d\n", held(s) == before);
+    release(s);
+    SAY(cuStreamSynchronize(s));
+    show("x", x);
+}
+
+HAZARD(mapping_is_removed_while_earlier_work_waits_for_the_caller)
+{
+    CUdeviceptr x = buffer_new(3), y;
+    size_t bytes = mapping_new(&y);
+    MUST(access_set(y, bytes, CU_MEM_ACCESS_FLAGS_PROT_READWRITE));
+    CUstream s = waiting_stream(x);
+    SAY(cuMemUnmap(y, bytes));
+    tell(s, x);
+}
+
+HAZARD(memory_of_a_pool_is_freed_while_earlier_work_waits_for_the_caller)
+{
+    CUstream s = stream_new(CU_STREAM_NON_BLOCKING);
+    CUdeviceptr x = buffer_new(3), y;
+    MUST(cuMemAllocAsync(&y, BYTES, s));
+    MUST(cuStreamSynchronize(s));
+    s = waiting_stream(x);
+    SAY(cuMemFree(y));
+    tell(s, x);
 }
 
 /* ---- unloads ------------------------------------------------------------------------------- */

@@ -344,12 +344,10 @@ CUresult pool_free_now(CUdeviceptr ptr)
         return rc;
     if (!free_begin(ptr, 0, &ticket))
         return CUDA_ERROR_INVALID_VALUE;
-    rc = context_wait_idle(ctx);
     struct work w = {.kind = WORK_MARK};
     w.args.u64[0] = ptr;
     w.args.u64[1] = ticket;
-    free_effect(&w);
-    return rc;
+    return free_effect(&w);
 }
 
 /* ---- graphs' memory --------------------------------------------------------------------------------- */

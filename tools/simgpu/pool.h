@@ -12,7 +12,7 @@ struct sim_pool;
 
 /* Gives up what the device's pools keep for reuse. */
 void pools_trim(int ordinal);
-/* cuMemFree of a pool's block: waits for the current context, then frees. */
+/* cuMemFree of a pool's block: waits for nothing, as cuda.h says. */
 CUresult pool_free_now(CUdeviceptr ptr);
 /* CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE of a MEMORY_POOL range's owner. */
 CUmemoryPool pool_handle(void *owner);

@@ -177,6 +177,22 @@ void function_shape_add(struct shim_function *f, uint64_t shape, uint32_t room)
     atomic_store_explicit(&f->shape[at], shape, memory_order_relaxed);
 }
 
+void function_cluster_ask(struct shim_function *f, CUfunction handle, const struct gpu_device *gpu)
+{
+    const struct origin *origin = origin_of(handle);
+    uint64_t cluster = 0;
+    for (int i = 0; i < 3; i++) {
+        CUfunction_attribute which = CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH + i;
+        int value = 0; /* drivers before 11.8 do not know it */
+        if (origin && origin->kernel)
+            REAL(cuKernelGetAttribute)(&value, which, (CUkernel)(void *)handle, gpu->handle);
+        else
+            REAL(cuFuncGetAttribute)(&value, which, handle);
+        cluster |= (uint64_t)(value & 0xffff) << 16 * i;
+    }
+    atomic_store_explicit(&f->cluster, cluster, memory_order_relaxed);
+}
+
 void function_shapes_forget(struct shim_function *f)
 {
     for (int i = 0; i < FUNCTION_SHAPES; i++)

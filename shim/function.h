@@ -31,6 +31,9 @@ struct shim_function {
     _Atomic uint64_t shape[FUNCTION_SHAPES];
     _Atomic uint32_t
         room[FUNCTION_SHAPES]; /* blocks of it that fit the device at a time; 0: not known */
+    /* Blocks of a cluster, 16 bits for each dimension, where its code says so; 0: it does not, or no
+     * shape is known. */
+    _Atomic uint64_t cluster;
     /* Values that the application has set: 1 + value, 0 = none. */
     _Atomic int64_t attribute[FUNCTION_ATTRIBUTES];
     struct estimate estimate[ESTIMATE_BUCKETS];
@@ -49,6 +52,8 @@ void function_seed(struct shim_function *f, CUfunction handle, const struct gpu_
 /* `room`: how many of its blocks fit the device at a time, 0 where that is not known. */
 bool function_shape_known(const struct shim_function *f, uint64_t shape, uint32_t *room);
 void function_shape_add(struct shim_function *f, uint64_t shape, uint32_t room); /* one not known */
+/* Before a shape is added: ask what clusters the code makes. */
+void function_cluster_ask(struct shim_function *f, CUfunction handle, const struct gpu_device *gpu);
 
 /* What the driver accepts of this function, or of any, may have changed. */
 void function_shapes_forget(struct shim_function *f);

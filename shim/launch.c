@@ -15,7 +15,7 @@
 #include <string.h>
 
 enum launch_kind { LAUNCH_PLAIN, LAUNCH_EX, LAUNCH_COOPERATIVE };
-enum { MAX_ATTRIBUTES = 32 };
+enum { MAX_ATTRIBUTES = 32, PREFERRED_CLUSTER = 11 /* an attribute, 12.8 */ };
 
 /* A launch as the application made it. */
 struct launch {
@@ -114,8 +114,10 @@ static int launch_now(void *args)
     CUresult r = driver_launch_sampled(l, l->config ? &config : NULL);
     if (r == CUDA_SUCCESS && l->known) {
         uint32_t room;
-        if (!function_shape_known(l->known, l->shape, &room))
+        if (!function_shape_known(l->known, l->shape, &room)) {
+            function_cluster_ask(l->known, l->function, l->ctx->gpu);
             function_shape_add(l->known, l->shape, launch_room(l));
+        }
         function_seed(l->known, l->function, l->ctx->gpu);
     }
     return (int)r;
@@ -203,21 +205,32 @@ static void launch_pack(void *payload, const void *args)
 
 /* ---- may it be deferred? ------------------------------------------------------------------ */
 
-/* Values that are complete in themselves. The others name events, or are written to. */
-static const bool attribute_plain[MAX_ATTRIBUTES] = {
-    [CU_LAUNCH_ATTRIBUTE_IGNORE] = true,
-    [CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW] = true,
-    [CU_LAUNCH_ATTRIBUTE_COOPERATIVE] = true,
-    [CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY] = true,
-    [CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION] = true,
-    [CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE] = true,
-    [CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION] = true,
-    [CU_LAUNCH_ATTRIBUTE_PRIORITY] = true,
-    [CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP] = true,
-    [CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN] = true,
-    [11 /* PREFERRED_CLUSTER_DIMENSION, 12.8 */] = true,
-    [14 /* PREFERRED_SHARED_MEMORY_CARVEOUT, 12.5 */] = true,
-    [16 /* NVLINK_UTIL_CENTRIC_SCHEDULING, 13.0 */] = true,
+/* Values that are complete in themselves, the others name events or are written to; and which bytes of
+ * them may make the driver refuse a launch: what lies behind a value is not initialised by everybody. */
+static const struct attribute {
+    bool plain;
+    uint8_t from, bytes;
+} attributes[MAX_ATTRIBUTES] = {
+#define VALUE(field) true, 0, sizeof((CUlaunchAttributeValue *)NULL)->field
+    [CU_LAUNCH_ATTRIBUTE_IGNORE] = {true},
+    [CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW] = {true, offsetof(CUaccessPolicyWindow, num_bytes),
+                                                  offsetof(CUaccessPolicyWindow, missProp) +
+                                                      sizeof(CUaccessProperty) -
+                                                      offsetof(CUaccessPolicyWindow, num_bytes)},
+    [CU_LAUNCH_ATTRIBUTE_COOPERATIVE] = {VALUE(cooperative)},
+    [CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY] = {VALUE(syncPolicy)},
+    [CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION] = {VALUE(clusterDim)},
+    [CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE] = {VALUE(
+        clusterSchedulingPolicyPreference)},
+    [CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION] = {VALUE(
+        programmaticStreamSerializationAllowed)},
+    [CU_LAUNCH_ATTRIBUTE_PRIORITY] = {VALUE(priority)},
+    [CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP] = {VALUE(memSyncDomainMap)},
+    [CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN] = {VALUE(memSyncDomain)},
+    [PREFERRED_CLUSTER] = {VALUE(clusterDim)}, /* of the same type */
+    [14 /* PREFERRED_SHARED_MEMORY_CARVEOUT, 12.5 */] = {true, 0, sizeof(int)},
+    [16 /* NVLINK_UTIL_CENTRIC_SCHEDULING, 13.0 */] = {true, 0, sizeof(int)},
+#undef VALUE
 };
 
 static bool attributes_plain(const CUlaunchConfig *config)
@@ -228,7 +241,7 @@ static bool attributes_plain(const CUlaunchConfig *config)
         return false;
     for (unsigned i = 0; i < config->numAttrs; i++)
         if ((unsigned)config->attrs[i].id >= MAX_ATTRIBUTES ||
-            !attribute_plain[config->attrs[i].id])
+            !attributes[config->attrs[i].id].plain)
             return false;
     return true;
 }
@@ -273,17 +286,45 @@ static uint64_t mix_bytes(uint64_t hash, const void *data, size_t bytes)
     return hash;
 }
 
-/* Whether the driver accepts a launch hangs on these, and for cooperative ones on the grid too. */
+static uint64_t mix_attribute(uint64_t hash, const CUlaunchAttribute *a)
+{
+    const struct attribute *row = &attributes[a->id];
+    return mix_bytes(mix(hash, (uint64_t)a->id), (const char *)&a->value + row->from, row->bytes);
+}
+
+/* Whether the driver accepts a launch hangs on these, on what grid_valid looks at, and for cooperative
+ * ones on all of the grid. */
 static uint64_t launch_shape(const struct launch *l)
 {
     uint64_t hash = mix((uint64_t)l->kind + 1, l->block[0]);
     hash = mix(hash, (uint64_t)l->block[1] << 32 | l->block[2]);
     hash = mix(hash, l->shared);
-    hash = mix_bytes(hash, l->config ? l->config->attrs : NULL,
-                     launch_attributes(l) * sizeof(CUlaunchAttribute));
-    if (l->kind == LAUNCH_COOPERATIVE || attributes_cooperative(l->config) || l->config)
+    for (uint32_t i = 0; i < launch_attributes(l); i++)
+        hash = mix_attribute(hash, &l->config->attrs[i]);
+    if (l->kind == LAUNCH_COOPERATIVE || attributes_cooperative(l->config))
         hash = mix_bytes(hash, l->grid, sizeof l->grid);
     return hash | 1; /* 0: no shape */
+}
+
+static bool grid_divides(const unsigned grid[3], unsigned x, unsigned y, unsigned z)
+{
+    return x && y && z && grid[0] % x == 0 && grid[1] % y == 0 && grid[2] % z == 0;
+}
+
+/* Clusters are whole: those of the launch, or else those of the function's code. */
+static bool grid_clusters(const struct launch *l)
+{
+    uint64_t own = atomic_load_explicit(&l->known->cluster, memory_order_relaxed);
+    for (uint32_t i = 0; i < launch_attributes(l); i++) {
+        const CUlaunchAttribute *a = &l->config->attrs[i];
+        const __typeof__(a->value.clusterDim) *d = &a->value.clusterDim;
+        if (a->id != CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION && (int)a->id != PREFERRED_CLUSTER)
+            continue;
+        if (!grid_divides(l->grid, d->x, d->y, d->z))
+            return false;
+        own = 0;
+    }
+    return !own || grid_divides(l->grid, own & 0xffff, own >> 16 & 0xffff, own >> 32 & 0xffff);
 }
 
 static bool grid_valid(const struct launch *l)
@@ -291,7 +332,7 @@ static bool grid_valid(const struct launch *l)
     for (int i = 0; i < 3; i++)
         if (!l->grid[i] || l->grid[i] > l->ctx->gpu->max_grid[i])
             return false;
-    return true;
+    return grid_clusters(l);
 }
 
 /* `extra`: a buffer, its size, an end mark; anything else is for the driver to judge. */

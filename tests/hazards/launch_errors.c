@@ -110,6 +110,64 @@ HAZARD(cooperative_grid_that_does_not_fit_is_refused)
     show("x", x);
 }
 
+static CUresult launch_clusters(unsigned int grid, unsigned int width, CUstream s)
+{
+    uint32_t a = 3, b = 1, n = N;
+    void *params[] = {&x, &a, &b, &n};
+    CUlaunchAttribute attr = {.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
+                              .value.clusterDim = {width, 1, 1}};
+    CUlaunchConfig config = {.gridDimX = grid,
+                             .gridDimY = 1,
+                             .gridDimZ = 1,
+                             .blockDimX = 256,
+                             .blockDimY = 1,
+                             .blockDimZ = 1,
+                             .hStream = s,
+                             .attrs = &attr,
+                             .numAttrs = 1};
+    return cuLaunchKernelEx(&config, mix, params, NULL);
+}
+
+HAZARD(grid_that_is_no_multiple_of_its_clusters_is_refused)
+{
+    CUstream s = stream_new(CU_STREAM_NON_BLOCKING);
+    x = buffer_new(3);
+    warm(s);
+    hold_ms = 5;
+    SAY(launch_clusters(4, 2, s));
+    for (unsigned int i = 0; i < 3; i++) {
+        hold(s);
+        SAY(launch_clusters(6, 2, s));
+        SAY(launch_clusters(5 + 2 * i, 2, s));
+        SAY(launch_clusters(8, 16, s));
+        SAY(launch_clusters(4, 0, s));
+        release(s);
+    }
+    SAY(cuStreamSynchronize(s));
+    show("x", x);
+}
+
+/* Where the code has clusters, a plain launch has them too. */
+HAZARD(grid_that_is_no_multiple_of_the_codes_clusters_is_refused)
+{
+    CUstream s = stream_new(CU_STREAM_NON_BLOCKING);
+    x = buffer_new(3);
+    warm(s);
+    hold_ms = 5;
+    for (int i = 0; i < 3; i++)
+        SAY(cuFuncSetAttribute(mix, CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH + i, i ? 1 : 4));
+    SAY(launch_shape(4, 256, 0, s));
+    for (unsigned int i = 0; i < 3; i++) {
+        hold(s);
+        SAY(launch_shape(8, 256, 0, s));
+        SAY(launch_shape(5 + i, 256, 0, s));
+        SAY(launch_clusters(6, 2, s));
+        release(s);
+    }
+    SAY(cuStreamSynchronize(s));
+    show("x", x);
+}
+
 HAZARD(nonsense_is_refused_while_work_is_buffered)
 {
     CUstream s = stream_new(CU_STREAM_NON_BLOCKING), gone = stream_new(CU_STREAM_NON_BLOCKING);

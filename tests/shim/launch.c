@@ -3,6 +3,8 @@
  */
 #include "tests/shim/rig.h"
 
+#include <string.h>
+
 TestSuite(launch, .init = rig_open, .fini = rig_close);
 
 Test(launch, waits_while_held_and_runs_once_released)
@@ -65,12 +67,12 @@ Test(launch, an_extra_buffer_is_read_at_the_call)
     rig_expect(x, rig_mixed(rig_mixed(2, 3, 4), 5, 6), s);
 }
 
-static CUresult launch_ex(CUdeviceptr x, uint32_t a, uint32_t b, CUstream s)
+static CUresult launch_ex_as(CUdeviceptr x, uint32_t a, uint32_t b, CUstream s,
+                             CUlaunchAttribute attr, unsigned grid)
 {
     uint32_t n = N;
     void *params[] = {&x, &a, &b, &n};
-    CUlaunchAttribute attr = {.id = CU_LAUNCH_ATTRIBUTE_PRIORITY, .value.priority = 0};
-    CUlaunchConfig config = {.gridDimX = N / 256,
+    CUlaunchConfig config = {.gridDimX = grid,
                              .gridDimY = 1,
                              .gridDimZ = 1,
                              .blockDimX = 256,
@@ -85,6 +87,12 @@ static CUresult launch_ex(CUdeviceptr x, uint32_t a, uint32_t b, CUstream s)
     return r;
 }
 
+static CUresult launch_ex(CUdeviceptr x, uint32_t a, uint32_t b, CUstream s)
+{
+    CUlaunchAttribute attr = {.id = CU_LAUNCH_ATTRIBUTE_PRIORITY, .value.priority = 0};
+    return launch_ex_as(x, a, b, s, attr, N / 256);
+}
+
 Test(launch, a_configuration_is_read_at_the_call)
 {
     CUstream s = rig_stream();
@@ -96,6 +104,52 @@ Test(launch, a_configuration_is_read_at_the_call)
     answers(CUDA_ERROR_NOT_READY, cuStreamQuery(s));
     ok(cutin_stream_release(s));
     rig_expect(x, rig_mixed(rig_mixed(2, 3, 4), 5, 6), s);
+}
+
+static CUstream grids_stream;
+static CUdeviceptr grids_buffer;
+static uint32_t grids_width; /* of clusters */
+
+/* Grids that cover the buffer; what lies behind an attribute's value is as the stack had it. */
+static void launch_grids(void *user)
+{
+    for (unsigned i = 1; i <= 200; i++) {
+        CUlaunchAttribute attr;
+        memset(&attr, (int)i, sizeof attr);
+        attr.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+        attr.value.clusterDim.x = grids_width;
+        attr.value.clusterDim.y = attr.value.clusterDim.z = 1;
+        ok(launch_ex_as(grids_buffer, 3, i, grids_stream, attr, (N / 256 + i) * grids_width));
+    }
+}
+
+static void grids_are_buffered(uint32_t width)
+{
+    CUlaunchAttribute attr = {.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
+                              .value.clusterDim = {width, 1, 1}};
+    struct rig_thread t = {0};
+    uint32_t expect = 2;
+    grids_stream = rig_stream();
+    grids_buffer = rig_buffer(2);
+    grids_width = width;
+    ok(launch_ex_as(grids_buffer, 1, 0, grids_stream, attr, N / 256 * width));
+    ok(cutin_stream_hold(grids_stream));
+    rig_start(&t, launch_grids, NULL);
+    rig_join(&t); /* while the stream is held */
+    ok(cutin_stream_release(grids_stream));
+    for (uint32_t i = 1; i <= 200; i++)
+        expect = rig_mixed(expect, 3, i);
+    rig_expect(grids_buffer, expect, grids_stream);
+}
+
+Test(launch, of_another_grid_than_the_accepted_one_is_buffered)
+{
+    grids_are_buffered(1);
+}
+
+Test(launch, of_another_number_of_clusters_is_buffered)
+{
+    grids_are_buffered(4);
 }
 
 static CUresult launch_cooperative(CUdeviceptr x, uint32_t a, uint32_t b, CUstream s)

@@ -190,8 +190,13 @@ static CUresult attribute_get(const struct sim_function *f, CUfunction_attribute
     case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
         *out = atomic_load(&f->carveout);
         return CUDA_SUCCESS;
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
+        *out = atomic_load(&f->cluster[id - CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH]);
+        return CUDA_SUCCESS;
     default:
-        *out = 0; /* constant and local memory, caching mode, cluster properties */
+        *out = 0; /* constant and local memory, caching mode, other cluster properties */
         return (int)id >= 0 && id < CU_FUNC_ATTRIBUTE_MAX ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     }
 }
@@ -210,6 +215,9 @@ static CUresult attribute_set(struct sim_function *f, CUfunction_attribute id, i
         atomic_store(&f->carveout, value);
         return CUDA_SUCCESS;
     }
+    if (id >= CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH &&
+        id <= CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH && value >= 0)
+        atomic_store(&f->cluster[id - CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH], value);
     bool cluster = id >= CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET && id < CU_FUNC_ATTRIBUTE_MAX;
     return cluster ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

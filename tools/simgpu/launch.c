@@ -90,10 +90,10 @@ static CUresult cooperative_check(const CUlaunchConfig *c, const struct sim_func
     return blocks_of(c) > most ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE : CUDA_SUCCESS;
 }
 
-static CUresult cluster_check(const CUlaunchConfig *c, const CUlaunchAttributeValue *v)
+static CUresult cluster_check(const CUlaunchConfig *c, unsigned int x, unsigned int y,
+                              unsigned int z)
 {
     enum { CLUSTER_BLOCKS = 8 };
-    unsigned int x = v->clusterDim.x, y = v->clusterDim.y, z = v->clusterDim.z;
     if (!x || !y || !z || (uint64_t)x * y * z > CLUSTER_BLOCKS)
         return CUDA_ERROR_INVALID_CLUSTER_SIZE;
     bool divides = c->gridDimX % x == 0 && c->gridDimY % y == 0 && c->gridDimZ % z == 0;
@@ -107,7 +107,8 @@ static CUresult attribute_check(const CUlaunchConfig *c, const CUlaunchAttribute
     if (a->id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE && a->value.cooperative)
         return cooperative_check(c, f);
     if (a->id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
-        return cluster_check(c, &a->value);
+        return cluster_check(c, a->value.clusterDim.x, a->value.clusterDim.y,
+                             a->value.clusterDim.z);
     if (a->id == CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY) /* for streams only */
         return CUDA_ERROR_INVALID_VALUE;
     return (int)a->id < 0 || (int)a->id > LAST_KNOWN ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
@@ -115,14 +116,19 @@ static CUresult attribute_check(const CUlaunchConfig *c, const CUlaunchAttribute
 
 static CUresult attributes_check(const CUlaunchConfig *c, const struct sim_function *f)
 {
+    unsigned int width = (unsigned int)atomic_load(&f->cluster[0]);
     if (c->numAttrs && !c->attrs)
         return CUDA_ERROR_INVALID_VALUE;
     for (unsigned int i = 0; i < c->numAttrs; i++) {
         CUresult rc = attribute_check(c, &c->attrs[i], f);
         if (rc != CUDA_SUCCESS)
             return rc;
+        if (c->attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
+            width = 0;
     }
-    return CUDA_SUCCESS;
+    return width == 0 ? CUDA_SUCCESS
+                      : cluster_check(c, width, (unsigned int)atomic_load(&f->cluster[1]),
+                                      (unsigned int)atomic_load(&f->cluster[2]));
 }
 
 /* ---- the work ---------------------------------------------------------------------------------- */

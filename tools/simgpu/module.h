@@ -28,6 +28,7 @@ struct sim_function {
     struct sim_library *library;      /* of a CUkernel, and of its functions */
     _Atomic bool loaded;
     _Atomic int max_dynamic_smem, carveout;
+    _Atomic int cluster[3]; /* that every launch has, unless it says so itself; 0: none */
     struct old_launch *old; /* NULL until used */
 };
 

@@ -9,6 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#ifdef HAVE_LZ4
+#include <lz4.h>
+#endif
+#ifdef HAVE_ZSTD
+#include <zstd.h>
+#endif
 
 static CUresult parse(const char *text, struct image *image)
 {
@@ -68,6 +74,23 @@ Test(ptx, bounds_and_shared_memory_are_found)
     cr_expect_eq(image->entries[0].max_threads, 128);
     cr_expect_eq(image->entries[0].static_smem, 116);
     cr_expect_eq(image->entries[0].param_count, 0);
+    image_free(image);
+}
+
+Test(ptx, shared_memory_in_an_instruction_declares_nothing)
+{
+    struct image *image =
+        read_good(HEAD ".entry k() { .shared .align 4 .b8 own[64];\n"
+                       "st.shared.u32 [own], 5; label: ld.shared.v2.u32 {%r1, %r2}, "
+                       "[own]; ret; }");
+    cr_expect_eq(image->entries[0].static_smem, 64);
+    image_free(image);
+}
+
+Test(ptx, target_is_found)
+{
+    struct image *image = read_good(HEAD ".entry k() { ret; }");
+    cr_expect_eq(image->ptx_arch, 80);
     image_free(image);
 }
 
@@ -214,3 +237,113 @@ Test(ptx, a_cubin_cut_or_bent_anywhere_is_survived)
     close(fd);
     unlink(path);
 }
+
+/* ---- fat binaries ------------------------------------------------------------------------------ */
+
+struct part {
+    uint16_t kind; /* 1: text, 2: cubin */
+    uint32_t arch;
+    uint64_t flags;
+    const char *text;
+};
+
+static struct fatbin {
+    uint32_t magic;
+    uint16_t version, header_bytes;
+    uint64_t bytes;
+    unsigned char parts[4096];
+} fatbin;
+
+static size_t compress(const struct part *part, unsigned char *to, size_t room)
+{
+    size_t bytes = strlen(part->text) + 1;
+#ifdef HAVE_LZ4
+    if (part->flags & 0x2000)
+        return (size_t)LZ4_compress_default(part->text, (char *)to, (int)bytes, (int)room);
+#endif
+#ifdef HAVE_ZSTD
+    if (part->flags & 0x8000)
+        return ZSTD_compress(to, room, part->text, bytes, 1);
+#endif
+    memcpy(to, part->text, bytes);
+    return bytes;
+}
+
+static void fatbin_add(const struct part *part)
+{
+    enum { HEADER = 64 };
+    unsigned char *at = fatbin.parts + fatbin.bytes;
+    size_t bytes = compress(part, at + HEADER, sizeof fatbin.parts - fatbin.bytes - HEADER);
+    uint64_t padded = (bytes + 7) / 8 * 8, full = strlen(part->text) + 1;
+    uint32_t header = HEADER, compressed = part->flags ? (uint32_t)bytes : 0;
+    memcpy(at, &part->kind, 2);
+    memcpy(at + 4, &header, 4);
+    memcpy(at + 8, &padded, 8);
+    memcpy(at + 16, &compressed, 4);
+    memcpy(at + 28, &part->arch, 4);
+    memcpy(at + 40, &part->flags, 8);
+    memcpy(at + 56, &full, 8);
+    fatbin.bytes += HEADER + padded;
+}
+
+static CUresult fatbin_parse(const struct part *parts, size_t count, struct image **image)
+{
+    fatbin = (struct fatbin){.magic = 0xba55ed50, .version = 1, .header_bytes = 16};
+    for (size_t i = 0; i < count; i++)
+        fatbin_add(&parts[i]);
+    return image_read(&fatbin, image);
+}
+
+#define TEXT(name) HEAD ".entry " name "() { ret; }"
+
+static void takes(const struct part *parts, size_t count, const char *entry)
+{
+    struct image *image = NULL;
+    cr_assert_eq(fatbin_parse(parts, count, &image), CUDA_SUCCESS);
+    cr_assert_eq(image->entry_count, 1);
+    cr_expect_str_eq(image->entries[0].name, entry);
+    image_free(image);
+}
+
+Test(fatbin, newest_text_that_the_device_runs_is_taken)
+{
+    static const struct part parts[] = {{1, 75, 0, TEXT("old")},
+                                        {1, 80, 0, TEXT("own")},
+                                        {1, 90, 0, TEXT("newer_than_the_device")}};
+    takes(parts, 3, "own");
+    takes(parts, 1, "old");
+}
+
+Test(fatbin, nothing_for_the_device_is_an_error)
+{
+    static const struct part newer = {1, 90, 0, TEXT("newer_than_the_device")},
+                             other = {2, 75, 0, "a cubin of another generation"};
+    struct image *image;
+    cr_expect_eq(fatbin_parse(&newer, 1, &image), CUDA_ERROR_NO_BINARY_FOR_GPU);
+    cr_expect_eq(fatbin_parse(&other, 1, &image), CUDA_ERROR_NO_BINARY_FOR_GPU);
+}
+
+#ifdef HAVE_LZ4
+Test(fatbin, lz4_is_expanded)
+{
+    static const struct part part = {1, 80, 0x2000, TEXT("packed")};
+    takes(&part, 1, "packed");
+}
+#endif
+
+#ifdef HAVE_ZSTD
+Test(fatbin, zstandard_is_expanded)
+{
+    static const struct part part = {1, 80, 0x8000, TEXT("packed")};
+    takes(&part, 1, "packed");
+}
+
+Test(fatbin, damaged_part_is_an_error)
+{
+    static const struct part part = {1, 80, 0x8000, TEXT("packed")};
+    struct image *image;
+    takes(&part, 1, "packed");
+    memset(fatbin.parts + 64, 0, 16);
+    cr_expect_eq(image_read(&fatbin, &image), CUDA_ERROR_INVALID_IMAGE);
+}
+#endif

@@ -8,12 +8,15 @@
 #include "tools/simgpu/context.h"
 #include "tools/simgpu/engine.h"
 #include "tools/simgpu/memory.h"
+#include "tools/simgpu/runtime/export_table.h"
 #include "tools/simgpu/simconfig.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum { CONTEXT_MAGIC = 0x43545831, DEVICES_MAX = 64, API_VERSION_MIN = 3020 };
+/* CU_LIMIT_SHMEM_SIZE, _CIG_ENABLED, _CIG_SHMEM_FALLBACK_ENABLED: of 12.5 and later headers. */
+enum { LIMIT_LAST = 9 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t ended = PTHREAD_COND_INITIALIZER; /* some context's `ending` went false */
@@ -196,6 +199,7 @@ static CUresult context_create(CUcontext *out, unsigned int version, unsigned in
 /* Waits for the context's work and takes everything in it away. Whoever turned `alive` off calls it. */
 static void context_end(struct sim_context *ctx)
 {
+    export_table_context_end(ctx);
     context_close_queues(ctx);
     memory_context_gone(ctx);
 }
@@ -309,6 +313,18 @@ static CUresult primary_check(CUdevice dev)
     if (rc != CUDA_SUCCESS)
         return rc;
     return device_valid(dev) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+
+CUresult context_primary(CUdevice dev, CUcontext *out)
+{
+    CUresult rc = primary_check(dev);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    pthread_mutex_lock(&lock);
+    struct sim_context *ctx = primary_of(dev);
+    pthread_mutex_unlock(&lock);
+    *out = context_handle(ctx);
+    return ctx != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 /* Makes the primary context live. Under lock. */
@@ -620,7 +636,7 @@ SIM_EXPORT CUresult cuCtxGetApiVersion(CUcontext handle, unsigned int *out)
 
 static bool limit_known(CUlimit limit)
 {
-    return (int)limit >= 0 && limit <= CU_LIMIT_PERSISTING_L2_CACHE_SIZE;
+    return (int)limit >= 0 && (int)limit <= LIMIT_LAST;
 }
 
 SIM_EXPORT CUresult cuCtxSetLimit(CUlimit limit, size_t value)

@@ -40,4 +40,7 @@ struct sim_context {
     void *modules;           /* its modules and libraries */
 };
 
+/* The device's primary context, as it is: not made active. */
+CUresult context_primary(CUdevice dev, CUcontext *out);
+
 #endif

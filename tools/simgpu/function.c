@@ -1,6 +1,7 @@
 /*
  * function.c - what can be asked of and set on functions, and occupancy: how many blocks fit.
  */
+#include "tools/simgpu/attribute.h"
 #include "tools/simgpu/module.h"
 #include "tools/simgpu/simconfig.h"
 
@@ -164,9 +165,19 @@ SIM_EXPORT CUresult cuOccupancyMaxActiveClusters(int *out, CUfunction handle,
 
 /* ---- attributes -------------------------------------------------------------------------------- */
 
-enum { REGISTERS = 32, PTX_VERSION = 90, BINARY_VERSION = 90 };
+static struct image *image_of(const struct sim_function *f)
+{
+    return f->module ? f->module->image : f->library->image;
+}
 
-static CUresult attribute_get(const struct sim_function *f, CUfunction_attribute id, int *out)
+/* 80 for 8.0, which is what text is compiled for. */
+static int arch_or_device(unsigned int arch)
+{
+    return arch ? (int)arch : COMPUTE_MAJOR * 10 + COMPUTE_MINOR;
+}
+
+static CUresult function_attribute_get(const struct sim_function *f, CUfunction_attribute id,
+                                       int *out)
 {
     switch (id) {
     case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
@@ -176,13 +187,13 @@ static CUresult attribute_get(const struct sim_function *f, CUfunction_attribute
         *out = (int)f->entry->static_smem;
         return CUDA_SUCCESS;
     case CU_FUNC_ATTRIBUTE_NUM_REGS:
-        *out = REGISTERS;
+        *out = (int)f->entry->registers;
         return CUDA_SUCCESS;
     case CU_FUNC_ATTRIBUTE_PTX_VERSION:
-        *out = PTX_VERSION;
+        *out = arch_or_device(image_of(f)->ptx_arch);
         return CUDA_SUCCESS;
     case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
-        *out = BINARY_VERSION;
+        *out = arch_or_device(image_of(f)->binary_arch);
         return CUDA_SUCCESS;
     case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
         *out = atomic_load(&f->max_dynamic_smem);
@@ -201,7 +212,7 @@ static CUresult attribute_get(const struct sim_function *f, CUfunction_attribute
     }
 }
 
-static CUresult attribute_set(struct sim_function *f, CUfunction_attribute id, int value)
+static CUresult function_attribute_set(struct sim_function *f, CUfunction_attribute id, int value)
 {
     if (id == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) {
         if (value < 0 || (size_t)value + f->entry->static_smem > BLOCK_SMEM_OPTIN)
@@ -228,14 +239,14 @@ SIM_EXPORT CUresult cuFuncGetAttribute(int *out, CUfunction_attribute id, CUfunc
     CUresult rc = enter(handle, &f);
     if (rc == CUDA_SUCCESS && !out)
         rc = CUDA_ERROR_INVALID_VALUE;
-    return rc == CUDA_SUCCESS ? attribute_get(f, id, out) : rc;
+    return rc == CUDA_SUCCESS ? function_attribute_get(f, id, out) : rc;
 }
 
 SIM_EXPORT CUresult cuFuncSetAttribute(CUfunction handle, CUfunction_attribute id, int value)
 {
     struct sim_function *f;
     CUresult rc = enter(handle, &f);
-    return rc == CUDA_SUCCESS ? attribute_set(f, id, value) : rc;
+    return rc == CUDA_SUCCESS ? function_attribute_set(f, id, value) : rc;
 }
 
 /* Kernels are of no context: their attributes hold for each device. */
@@ -257,7 +268,7 @@ SIM_EXPORT CUresult cuKernelGetAttribute(int *out, CUfunction_attribute id, CUke
     CUresult rc = kernel_enter(kernel, device, &f);
     if (rc == CUDA_SUCCESS && !out)
         rc = CUDA_ERROR_INVALID_VALUE;
-    return rc == CUDA_SUCCESS ? attribute_get(f, id, out) : rc;
+    return rc == CUDA_SUCCESS ? function_attribute_get(f, id, out) : rc;
 }
 
 SIM_EXPORT CUresult cuKernelSetAttribute(CUfunction_attribute id, int value, CUkernel kernel,
@@ -265,7 +276,7 @@ SIM_EXPORT CUresult cuKernelSetAttribute(CUfunction_attribute id, int value, CUk
 {
     struct sim_function *f;
     CUresult rc = kernel_enter(kernel, device, &f);
-    return rc == CUDA_SUCCESS ? attribute_set(f, id, value) : rc;
+    return rc == CUDA_SUCCESS ? function_attribute_set(f, id, value) : rc;
 }
 
 SIM_EXPORT CUresult cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache config, CUdevice device)

@@ -1,8 +1,7 @@
 /*
  * image.c - module images: tells PTX text, cubins (ELF) and fat binaries apart. A cubin says in its
  * sections what PTX says in words: .text.NAME is an entry, .nv.info.NAME holds its parameters, symbols
- * in .nv.global are variables. A fat binary is a list of PTX texts and cubins; compressed ones are
- * passed over.
+ * in .nv.global are variables. Fat binaries are fatbin.c's.
  */
 #include "tools/simgpu/image.h"
 
@@ -31,7 +30,7 @@ struct image_entry *image_add_entry(struct image *image, const char *name, size_
         return NULL;
     image->entries = bigger;
     struct image_entry *e = &bigger[image->entry_count];
-    *e = (struct image_entry){.name = strndup(name, length), .max_threads = 1024};
+    *e = (struct image_entry){.name = strndup(name, length), .max_threads = 1024, .registers = 32};
     if (!e->name)
         return NULL;
     image->entry_count++;
@@ -142,6 +141,13 @@ static bool cubin_open(const unsigned char *data, size_t bytes, struct cubin *c)
     return true;
 }
 
+/* ELF flags: bits 0 to 7, and since ABI version 8 (CUDA 13) bits 8 to 15. */
+static unsigned int cubin_arch(const struct cubin *c)
+{
+    const Elf64_Ehdr *h = (const Elf64_Ehdr *)(const void *)c->data;
+    return h->e_ident[EI_ABIVERSION] >= 8 ? h->e_flags >> 8 & 0xff : h->e_flags & 0xff;
+}
+
 static uint32_t u32_at(const unsigned char *p)
 {
     uint32_t v;
@@ -197,7 +203,9 @@ static const Elf64_Shdr *section_find(const struct cubin *c, const char *prefix,
     return NULL;
 }
 
-static bool cubin_entry(const struct cubin *c, const char *name, struct image *into)
+/* `text`: its section, whose sh_info holds the number of registers in the upper 8 bits. */
+static bool cubin_entry(const struct cubin *c, const Elf64_Shdr *text, const char *name,
+                        struct image *into)
 {
     const Elf64_Shdr *info = section_find(c, ".nv.info.", name);
     const Elf64_Shdr *shared = section_find(c, ".nv.shared.", name);
@@ -205,6 +213,8 @@ static bool cubin_entry(const struct cubin *c, const char *name, struct image *i
     if (!e)
         return false;
     e->static_smem = shared ? shared->sh_size : 0;
+    if (text->sh_info >> 24)
+        e->registers = text->sh_info >> 24;
     return !info || cubin_params(c, info, e);
 }
 
@@ -253,29 +263,25 @@ static bool cubin_globals(const struct cubin *c, const Elf64_Shdr *table, struct
     return true;
 }
 
-static CUresult cubin_read(const unsigned char *data, size_t bytes, struct image *into)
+CUresult cubin_read(const unsigned char *data, size_t bytes, struct image *into)
 {
     static const char text[] = ".text.";
     struct cubin c;
     bool good = cubin_open(data, bytes, &c);
+    into->binary_arch = into->ptx_arch = good ? cubin_arch(&c) : 0;
     for (size_t i = 0; good && i < c.count; i++) {
         const char *name = section_name(&c, i);
         if (!strncmp(name, text, sizeof text - 1))
-            good = cubin_entry(&c, name + sizeof text - 1, into);
+            good = cubin_entry(&c, &c.sections[i], name + sizeof text - 1, into);
         else if (c.sections[i].sh_type == SHT_SYMTAB)
             good = cubin_globals(&c, &c.sections[i], into);
     }
     return good ? CUDA_SUCCESS : CUDA_ERROR_INVALID_IMAGE;
 }
 
-/* ---- fat binaries ------------------------------------------------------------------------------ */
+/* ---- any --------------------------------------------------------------------------------------- */
 
-enum {
-    WRAPPER_MAGIC = 0x466243b1, /* what nvcc puts in front: the address of the fat binary */
-    FATBIN_PTX = 1,
-    FATBIN_ELF = 2,
-    FATBIN_COMPRESSED = 0x2000 | 0x8000, /* LZ4, Zstandard */
-};
+enum { WRAPPER_MAGIC = 0x466243b1 }; /* what nvcc puts in front: the address of the fat binary */
 #define FATBIN_MAGIC  0xba55ed50u
 #define IMAGE_UNKNOWN ((size_t)1 << 40)
 
@@ -284,58 +290,6 @@ struct fatbin_wrapper {
     const void *data;
     const void *file;
 };
-
-struct fatbin_header {
-    uint32_t magic;
-    uint16_t version, header_bytes;
-    uint64_t bytes; /* of all entries */
-};
-
-struct fatbin_entry {
-    uint16_t kind, version;
-    uint32_t header_bytes;
-    uint64_t bytes; /* of the payload, padded */
-    uint32_t compressed_bytes, unknown;
-    uint16_t minor, major;
-    uint32_t arch, name_at, name_bytes;
-    uint64_t flags, zero, full_bytes;
-};
-
-static CUresult fatbin_entry_read(const struct fatbin_entry *e, const unsigned char *payload,
-                                  struct image *into)
-{
-    if (e->flags & FATBIN_COMPRESSED)
-        return CUDA_ERROR_NO_BINARY_FOR_GPU;
-    if (e->kind == FATBIN_PTX)
-        return ptx_parse((const char *)payload, e->bytes, into);
-    if (e->kind == FATBIN_ELF && e->bytes >= sizeof(Elf64_Ehdr))
-        return cubin_read(payload, e->bytes, into);
-    return CUDA_ERROR_NO_BINARY_FOR_GPU;
-}
-
-/* The first entry that can be read will do: they all are the same program. */
-static CUresult fatbin_read(const unsigned char *data, size_t bytes, struct image *into)
-{
-    struct fatbin_header header;
-    memcpy(&header, data, sizeof header);
-    if (header.bytes > bytes || header.header_bytes > bytes - header.bytes)
-        return CUDA_ERROR_INVALID_IMAGE;
-    const unsigned char *p = data + header.header_bytes, *end = p + header.bytes;
-    while ((size_t)(end - p) >= sizeof(struct fatbin_entry)) {
-        struct fatbin_entry e;
-        memcpy(&e, p, sizeof e);
-        if (e.header_bytes < 32 || e.header_bytes > (size_t)(end - p) ||
-            e.bytes > (size_t)(end - p) - e.header_bytes)
-            return CUDA_ERROR_INVALID_IMAGE;
-        CUresult rc = fatbin_entry_read(&e, p + e.header_bytes, into);
-        if (rc != CUDA_ERROR_NO_BINARY_FOR_GPU)
-            return rc;
-        p += e.header_bytes + e.bytes;
-    }
-    return CUDA_ERROR_NO_BINARY_FOR_GPU;
-}
-
-/* ---- any --------------------------------------------------------------------------------------- */
 
 /* `bytes`: the length of a file; of an image in memory, which has none, as far as memory may go. */
 static CUresult any_read(const unsigned char *data, size_t bytes, struct image *into)

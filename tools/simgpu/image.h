@@ -1,6 +1,7 @@
 /*
  * image.h - what a module image declares, whatever its form (PTX text, cubin, fat binary): entries with
- * the places of their parameters, and global variables. ptx.c reads the text, image.c the containers.
+ * the places of their parameters, and global variables. ptx.c reads the text, image.c cubins, fatbin.c
+ * what holds both.
  */
 #ifndef SIMGPU_IMAGE_H
 #define SIMGPU_IMAGE_H
@@ -14,6 +15,7 @@ struct image_entry {
     size_t packed_bytes;
     unsigned int max_threads; /* .maxntid, .reqntid; 1024 where it says nothing */
     size_t static_smem;
+    unsigned int registers; /* of a thread; 32 where it says nothing */
 };
 
 struct image_global {
@@ -27,6 +29,8 @@ struct image {
     struct image_entry *entries;
     struct image_global *globals;
     size_t entry_count, global_count;
+    unsigned int ptx_arch,
+        binary_arch;    /* 80 for 8.0; of text, binary_arch is 0: made for the device */
     unsigned int users; /* modules and libraries that share it; under module.c's lock */
 };
 
@@ -38,6 +42,9 @@ void image_free(struct image *image);
 
 /* ptx.c: `text` ends with NUL or after `bytes`. CUDA_ERROR_INVALID_PTX, _OUT_OF_MEMORY. */
 CUresult ptx_parse(const char *text, size_t bytes, struct image *into);
+/* The same for one cubin (`bytes` 0: not known) and for a fat binary, without its wrapper. */
+CUresult cubin_read(const unsigned char *data, size_t bytes, struct image *into);
+CUresult fatbin_read(const unsigned char *data, size_t bytes, struct image *into);
 
 /* For the readers: append. The name is copied. NULL without memory. */
 struct image_entry *image_add_entry(struct image *image, const char *name, size_t length);

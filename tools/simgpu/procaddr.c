@@ -2,6 +2,7 @@
  * procaddr.c - cuGetProcAddress: from a name, a CUDA version and a stream flag to an address. Both
  * versions answer from the API table that the rest of the project is built from.
  */
+#include "tools/simgpu/runtime/export_table.h"
 #include "tools/simgpu/sim.h"
 #include "tools/simgpu/simconfig.h"
 
@@ -99,11 +100,11 @@ SIM_EXPORT CUresult cuGetProcAddress(const char *symbol, void **address, int ver
     return rc == CUDA_SUCCESS && *address == NULL ? CUDA_ERROR_NOT_FOUND : rc;
 }
 
-/* Private tables of the driver's own libraries: there are none. */
+/* A private table of the driver. One that is not there is an error, never success without it. */
 SIM_EXPORT CUresult cuGetExportTable(const void **table, const CUuuid *id)
 {
     if (table == NULL || id == NULL)
         return CUDA_ERROR_INVALID_VALUE;
-    *table = NULL;
-    return CUDA_ERROR_NOT_SUPPORTED;
+    *table = export_table_find(id);
+    return *table != NULL ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }

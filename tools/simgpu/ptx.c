@@ -268,16 +268,19 @@ static bool bounds(struct parser *p, struct image_entry *e)
     return true;
 }
 
-/* Over the body, adding up the shared memory that it declares. */
+/* Over the body, adding up the shared memory that it declares: where .shared begins a statement. In the
+ * middle of one it is part of an instruction, as in ld.shared. */
 static bool body(struct parser *p, size_t *smem)
 {
     size_t depth = 0;
+    bool begins = true;
     do {
         if (p->token.kind == TOKEN_END)
             return false;
         depth += is(p, "{");
         depth -= is(p, "}");
-        bool shared = is(p, ".shared");
+        bool shared = begins && is(p, ".shared");
+        begins = is(p, "{") || is(p, "}") || is(p, ";") || is(p, ":");
         next(p);
         struct declaration d;
         if (shared && !declaration(p, &d))
@@ -410,6 +413,8 @@ static bool targets(struct parser *p)
     do {
         if (p->token.kind != TOKEN_WORD)
             return false;
+        if (p->token.length > 3 && !memcmp(p->token.text, "sm_", 3))
+            p->image->ptx_arch = (unsigned int)strtoul(p->token.text + 3, NULL, 10);
         next(p);
     } while (accept(p, ","));
     return true;

@@ -1,0 +1,107 @@
+/*
+ * storage.c - context local storage: one list of values under one lock. Destructors run without it,
+ * since they may ask for other values.
+ */
+#include "tools/simgpu/runtime/storage.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+struct value {
+    CUcontext ctx;
+    void *key, *value;
+    storage_destructor *destructor;
+    struct value *next;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct value *values; /* under lock */
+
+/* The link to the value; to the list's end where there is none. Under lock. */
+static struct value **value_find(CUcontext ctx, const void *key)
+{
+    struct value **at = &values;
+    while (*at != NULL && ((*at)->ctx != ctx || (*at)->key != key))
+        at = &(*at)->next;
+    return at;
+}
+
+static CUresult context_named(CUcontext *ctx)
+{
+    struct sim_context *current;
+    if (*ctx != NULL)
+        return context_find(*ctx) != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+    CUresult rc = context_current(&current);
+    if (rc == CUDA_SUCCESS)
+        *ctx = context_handle(current);
+    return rc;
+}
+
+CUresult storage_put(CUcontext ctx, void *key, void *value, storage_destructor *destructor)
+{
+    CUresult rc = context_named(&ctx);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    struct value *new = malloc(sizeof *new);
+    if (new == NULL)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    pthread_mutex_lock(&lock);
+    struct value **at = value_find(ctx, key), *old = *at;
+    *new = (struct value){ctx, key, value, destructor, old != NULL ? old->next : NULL};
+    *at = new;
+    pthread_mutex_unlock(&lock);
+    free(old);
+    return CUDA_SUCCESS;
+}
+
+CUresult storage_delete(CUcontext ctx, void *key)
+{
+    CUresult rc = context_named(&ctx);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    pthread_mutex_lock(&lock);
+    struct value **at = value_find(ctx, key), *old = *at;
+    if (old != NULL)
+        *at = old->next;
+    pthread_mutex_unlock(&lock);
+    free(old);
+    return old != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult storage_get(void **value, CUcontext ctx, void *key)
+{
+    CUresult rc = context_named(&ctx);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    if (value == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    pthread_mutex_lock(&lock);
+    struct value *found = *value_find(ctx, key);
+    if (found != NULL)
+        *value = found->value;
+    pthread_mutex_unlock(&lock);
+    return found != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+static struct value *value_take(CUcontext ctx)
+{
+    pthread_mutex_lock(&lock);
+    struct value **at = &values;
+    while (*at != NULL && (*at)->ctx != ctx)
+        at = &(*at)->next;
+    struct value *taken = *at;
+    if (taken != NULL)
+        *at = taken->next;
+    pthread_mutex_unlock(&lock);
+    return taken;
+}
+
+void storage_end(CUcontext ctx)
+{
+    struct value *v;
+    while ((v = value_take(ctx)) != NULL) {
+        if (v->destructor != NULL)
+            v->destructor(ctx, v->key, v->value);
+        free(v);
+    }
+}

@@ -10,6 +10,7 @@
  */
 #include "shim/api.h"
 #include "shim/elf.h"
+#include "shim/unknown.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -138,7 +139,7 @@ static void say_direct_link(const char *name, void *user)
     int row = api_find(name);
 
     (void)user;
-    if (row >= 0)
+    if (row >= 0 && api_rows[row].intercepted)
         api_say(row, "direct link");
 }
 
@@ -175,6 +176,7 @@ static void driver_bind(struct link_map *map)
     log_line(LOG_INFO, "version %s in front of %s", CUTIN_VERSION, map->l_name);
     if (log_enabled(LOG_DEBUG))
         dl_iterate_phdr(say_object, NULL);
+    unknown_look_links();
 }
 
 /* The handle is never closed: the addresses in api_real stay good although the program closes its
@@ -212,6 +214,28 @@ bool api_driver_holds(const void *address)
     if (!dladdr1(address, &info, (void **)&map, RTLD_DL_LINKMAP))
         return false;
     return driver_open(RTLD_NOLOAD) == 0 && map == driver_get();
+}
+
+/* dladdr tells the symbol at an address. What it has none for came from cuGetProcAddress, which hands
+ * out functions. */
+bool api_driver_function(const void *address)
+{
+    const ElfW(Sym) *symbol = NULL;
+    Dl_info info;
+
+    if (!api_driver_holds(address))
+        return false;
+    if (!dladdr1(address, &info, (void **)&symbol, RTLD_DL_SYMENT) || info.dli_saddr != address)
+        return true;
+    return symbol && (symbol->st_info & 0xf) == STT_FUNC;
+}
+
+void *api_driver_find(const char *symbol)
+{
+    struct link_map *map = driver_get();
+    struct elf_object object;
+
+    return map && elf_open_map(&object, map) ? elf_find(&object, symbol) : NULL;
 }
 
 void api_adopt(int row, void *address)
@@ -257,13 +281,16 @@ void *thunk_enter(uint32_t index);
 /* Called by the thunks with the argument registers saved; returns where to jump. */
 void *thunk_enter(uint32_t index)
 {
+    const bool known = index < API_COUNT;
     int saved = errno;
-    void *real = __atomic_load_n(&api_real[index], __ATOMIC_ACQUIRE);
+    void *real = known ? __atomic_load_n(&api_real[index], __ATOMIC_ACQUIRE)
+                       : unknown_real(index - API_COUNT);
 
     if (unlikely(!real))
         real = api_get((enum api_index)index);
     if (!atomic_load_explicit(&shim_bypass, memory_order_relaxed))
-        shim_drain((enum drain_scope)api_rows[index].scope);
+        shim_drain(known ? (enum drain_scope)api_rows[index].scope
+                         : unknown_scope(index - API_COUNT));
     errno = saved;
     return real;
 }

@@ -23,7 +23,7 @@ extern const struct api_row api_rows[API_COUNT];
 /* Our function for a row; NULL for API_PASS. */
 extern void *const api_ours[API_COUNT];
 
-/* Row of an intercepted symbol by exact name, or -1. */
+/* Row of a symbol by exact name, or -1. */
 int api_find(const char *symbol);
 /* First row and number of rows of a cuGetProcAddress name; -1 when nothing is known by it. */
 int api_find_name(const char *name, int *count);
@@ -31,6 +31,10 @@ int api_find_name(const char *name, int *count);
 /* Is this an address inside the driver that api_real points into? Binds the driver if it is loaded
  * by now; never loads it. */
 bool api_driver_holds(const void *address);
+/* ... and a function there? */
+bool api_driver_function(const void *address);
+/* What the driver exports by that name; NULL where it does not, or is not bound yet. */
+void *api_driver_find(const char *symbol);
 
 /* The driver handed out `address` for an intercepted row that it does not export by name. */
 void api_adopt(int row, void *address);

@@ -1,5 +1,5 @@
 # Writes the sorted orders of api.def, so that lookups are binary searches in constant data:
-#   API_BY_SYMBOL(symbol)    every row that is not API_PASS, by symbol
+#   API_BY_SYMBOL(symbol)    every row, by symbol
 #   API_BY_NAME(name, first, count)  every name cuGetProcAddress knows: its rows are adjacent in api.def
 # Usage: cmake -DAPI=api.def -DOUT=api_index.h -P api_index.cmake
 file(STRINGS ${API} rows REGEX "^API_(PASS|DRAIN|WRAP)\\(")
@@ -12,9 +12,7 @@ foreach(row IN LISTS rows)
     message(FATAL_ERROR "${API}: cannot read this row: ${row}")
   endif()
   set(symbol ${CMAKE_MATCH_2})
-  if(NOT CMAKE_MATCH_1 STREQUAL "PASS")
-    list(APPEND symbols ${symbol})
-  endif()
+  list(APPEND symbols ${symbol})
   if(NOT CMAKE_MATCH_3 STREQUAL name)
     set(name ${CMAKE_MATCH_3})
     list(APPEND names ${name})

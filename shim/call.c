@@ -9,6 +9,7 @@
 #include "shim/drain.h"
 #include "shim/schedule.h"
 #include "shim/traced.h"
+#include "shim/unknown.h"
 #include "vhq/bite.h"
 
 _Thread_local unsigned call_in_callback __attribute__((tls_model("initial-exec")));
@@ -43,7 +44,8 @@ static int call_queue(struct call *c, struct shim_stream *s)
             vhq_fence_cancel(c->req.signals);
         return (int)error;
     }
-    if (!c->run || c->req.bytes > vhq_max_payload() || s->per_thread || config_get()->inline_only)
+    if (!c->run || c->req.bytes > vhq_max_payload() || s->per_thread || config_get()->inline_only ||
+        atomic_load_explicit(&unknown_linked, memory_order_relaxed))
         c->req.flags |= VHQ_MUST_INLINE;
     c->req.boost = c->req.boost || call_boost(s);
     struct vhq_cmd *cmd;

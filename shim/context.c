@@ -22,6 +22,7 @@
 #include "shim/schedule.h"
 #include "shim/stream.h"
 #include "shim/traced.h"
+#include "shim/unknown.h"
 
 TABLE(contexts, 64);
 POOL(context_pool, struct shim_context, free_next);
@@ -266,6 +267,7 @@ static struct shim_context *context_new(CUcontext handle)
     struct shim_context *ctx = gpu ? pool_get(&context_pool) : NULL;
     if (!ctx)
         return NULL;
+    unknown_look_links();
     context_reset(ctx, handle);
     ctx->gpu = gpu;
     if (REAL(cuCtxGetStreamPriorityRange)(&ctx->priority_least, &ctx->priority_greatest) !=

@@ -7,6 +7,7 @@
 #include "shim/call.h"
 #include "shim/capture.h"
 #include "shim/gate.h"
+#include "shim/memory.h"
 #include "shim/profile.h"
 #include "shim/traced.h"
 #include "vhq/bite.h"
@@ -118,12 +119,36 @@ bool drain_nothing(void)
     return nothing;
 }
 
+static void count_foreign(struct shim_context *ctx, void *user)
+{
+    (void)user;
+    atomic_fetch_add(&ctx->foreign, 1);
+}
+
+/* It may put work into any stream, and may free memory. */
+static void drain_unknown(void)
+{
+    if (BITE(unknown_undrained))
+        return;
+    context_each(count_foreign, NULL);
+    drain_all(false);
+    memory_forget();
+}
+
 /* ---- thunks and process end --------------------------------------------------------------- */
 
 void shim_drain(enum drain_scope scope)
 {
-    if (call_native() || !atomic_load_explicit(&context_count, memory_order_relaxed))
+    if (call_native())
         return;
+    if (scope == DRAIN_UNKNOWN_BEGIN) /* the end, which is known, will be counted */
+        atomic_fetch_add(&capture_count, 1);
+    if (!atomic_load_explicit(&context_count, memory_order_relaxed))
+        return;
+    if (scope == DRAIN_UNKNOWN || scope == DRAIN_UNKNOWN_BEGIN) {
+        drain_unknown();
+        return;
+    }
     struct shim_context *ctx;
     if (scope == DRAIN_ALL) {
         if (BITE(exec_update_undrained))

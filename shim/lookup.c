@@ -9,6 +9,8 @@
  * - For a name in the table we ask for real first, leaving out our own exports, and swap only an
  *   address that lies inside the driver. "cu" is also how cuDNN, cuBLAS and other people's
  *   functions begin.
+ * - So it is for a name that the driver alone may know (unknown.h). Whatever is not swapped the real
+ *   function answers once more, to the true caller.
  *
  * Leaving ourselves out is the hard part. We stand in the global search order because direct links
  * must bind to us, and RTLD_DEFAULT, RTLD_NEXT and the main program's handle search that order.
@@ -19,6 +21,7 @@
  */
 #include "shim/api.h"
 #include "shim/elf.h"
+#include "shim/unknown.h"
 
 #include <dlfcn.h>
 
@@ -287,17 +290,18 @@ static void *ask_next(const struct query *q, bool *jump)
 
 /* ---- the answer ----------------------------------------------------------------------------- */
 
+static void *ask_any(const struct query *q, bool *jump)
+{
+    if (q->handle == RTLD_NEXT)
+        return ask_next(q, jump);
+    return q->handle == RTLD_DEFAULT ? ask_default(q) : ask_handle(q);
+}
+
 static struct step answer(const struct query *q, int row, void *real)
 {
-    void *found;
     bool jump = false;
+    void *found = ask_any(q, &jump);
 
-    if (q->handle == RTLD_NEXT)
-        found = ask_next(q, &jump);
-    else if (q->handle == RTLD_DEFAULT)
-        found = ask_default(q);
-    else
-        found = ask_handle(q);
     if (jump)
         return (struct step){NULL, real};
     if (!found)
@@ -308,6 +312,20 @@ static struct step answer(const struct query *q, int row, void *real)
     }
     dlerror(); /* some question on the way may have failed; the lookup did not */
     return (struct step){found, NULL};
+}
+
+/* What the driver looks up for itself stays its own. */
+static struct step answer_unknown(struct query *q, void *real)
+{
+    static const char not_exported;
+    bool jump = false;
+    void *found, *ours;
+
+    q->ours = (void *)&not_exported;
+    found = ask_any(q, &jump);
+    ours = found && !jump && !api_driver_holds(q->caller) ? unknown_thunk(q->name, found) : NULL;
+    dlerror(); /* the real function will leave its own message */
+    return ours ? (struct step){ours, NULL} : (struct step){NULL, real};
 }
 
 /*
@@ -325,6 +343,16 @@ static void *own_export(const struct query *q)
     return ask_behind(q, q->name) ? own : NULL;
 }
 
+static struct step answer_row(struct query *q, int row, void *real)
+{
+    if (row < 0 && unlikely(q->name && unknown_name(q->name)))
+        return answer_unknown(q, real);
+    if (likely(row < 0 || !api_ours[row]))
+        return (struct step){NULL, real};
+    q->ours = api_ours[row];
+    return answer(q, row, real);
+}
+
 struct step lookup_dlsym(void *handle, const char *name, const char *unused, const void *caller)
 {
     void *real = real_dlsym();
@@ -332,10 +360,7 @@ struct step lookup_dlsym(void *handle, const char *name, const char *unused, con
     struct query q = {.handle = handle, .name = name, .caller = caller};
 
     (void)unused;
-    if (likely(row < 0))
-        return (struct step){NULL, real};
-    q.ours = api_ours[row];
-    return answer(&q, row, real);
+    return answer_row(&q, row, real);
 }
 
 struct step lookup_dlvsym(void *handle, const char *name, const char *version, const void *caller)
@@ -346,8 +371,5 @@ struct step lookup_dlvsym(void *handle, const char *name, const char *version, c
 
     if (row < 0 && name && version && (q.ours = own_export(&q)) != NULL)
         return (struct step){q.ours, NULL};
-    if (likely(row < 0))
-        return (struct step){NULL, real};
-    q.ours = api_ours[row];
-    return answer(&q, row, real);
+    return answer_row(&q, row, real);
 }

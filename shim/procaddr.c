@@ -4,9 +4,10 @@
  * The driver answers first and its status stays. Then the answer is swapped for ours of the same
  * name, version and default-stream variant: by the table, checked against the driver's exported
  * addresses. Functions changed their arguments from version to version (cuCtxGetDevice and
- * cuMemcpyBatchAsync in 13.0), so an answer that the table cannot name is left alone.
+ * cuMemcpyBatchAsync in 13.0), so an answer that the table cannot name becomes a drain thunk.
  */
 #include "shim/api.h"
+#include "shim/unknown.h"
 
 #include <stdio.h>
 
@@ -47,7 +48,18 @@ static bool same_as_known(const char *name, cuuint64_t flags, const void *addres
            known == address;
 }
 
-/* An intercepted row, or -1. That api_real knows an address says nothing: there are API_PASS rows in
+enum { ROW_PASS = -1, ROW_UNKNOWN = -2 };
+
+/* A function that passes is likely to do so in its next version. */
+static int row_unknown(int first, int count)
+{
+    for (int row = first; row < first + count; row++)
+        if (api_rows[row].intercepted)
+            return ROW_UNKNOWN;
+    return ROW_PASS;
+}
+
+/* An intercepted row, or one of the above. That api_real knows an address says nothing: there are API_PASS rows in
  * it as well, once the shim has called them. */
 static int row_choose(const char *name, int version, cuuint64_t flags, void *address)
 {
@@ -55,18 +67,26 @@ static int row_choose(const char *name, int version, cuuint64_t flags, void *add
     int count, first = api_find_name(name, &count), row;
 
     if (first < 0)
-        return -1;
+        return ROW_UNKNOWN;
     row = row_by_table(first, count, version, per_thread);
     if (row >= 0 && api_rows[row].intercepted && api_real[row] == address)
         return row; /* several versions may share one address: the one that was asked for */
     int exported = row_by_address(first, count, address);
     if (exported >= 0)
         return exported;
-    if (row < 0 || !api_rows[row].intercepted)
-        return -1;
-    if (version > API_TABLE_VERSION && !same_as_known(name, flags, address))
-        return -1; /* a version newer than the table: who knows its arguments */
+    if (row >= 0 && !api_rows[row].intercepted)
+        return ROW_PASS;
+    if (row < 0 || (version > API_TABLE_VERSION && !same_as_known(name, flags, address)))
+        return row_unknown(first, count); /* who knows its arguments */
     return row;
+}
+
+static void swap_unknown(const char *name, void **function)
+{
+    void *ours = unknown_thunk(name, *function);
+
+    if (ours)
+        *function = ours;
 }
 
 static void swap(const char *name, void **function, int version, cuuint64_t flags)
@@ -77,6 +97,8 @@ static void swap(const char *name, void **function, int version, cuuint64_t flag
     if (!name || !function || !*function || atomic_load(&shim_bypass))
         return;
     row = row_choose(name, version, flags, *function);
+    if (row == ROW_UNKNOWN)
+        swap_unknown(name, function);
     if (row < 0)
         return;
     if (!api_real[row])

@@ -4,6 +4,7 @@
  * lookup.c, dlsym_<arch>.S   how an application finds the driver, and how cutin gets in between
  * api.def, api.c             every driver symbol: what to do with it, and its real address
  * thunk_<arch>.S             drain thunks: drain, then tail-jump to the driver
+ * unknown.c                  drain thunks for what api.def does not have
  * config.c, log.c            environment and messages
  * process.c                  start, fork, exit
  * context.c, stream.c, event.c, launch.c, copy.c, memory.c, memop.c, host.c, graph.c,
@@ -61,6 +62,8 @@ enum drain_scope {
     DRAIN_CONTEXT, /* everything buffered in the current context */
     DRAIN_LEGACY,  /* the legacy stream and the blocking streams of the current context */
     DRAIN_ALL,     /* every context of the process */
+    DRAIN_UNKNOWN, /* DRAIN_ALL, before a function that may do anything to any context */
+    DRAIN_UNKNOWN_BEGIN, /* and that begins a capture */
 };
 /* Called by the thunks (and by wrappers): performs the drain; cheap when nothing is buffered and no
  * context was seen. Marks a real-time process active where the call is GPU work. */

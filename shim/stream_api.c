@@ -3,14 +3,26 @@
  */
 #include "shim/call.h"
 #include "shim/drain.h"
+#include "shim/unknown.h"
 #include "vhq/bite.h"
 
 /* ---- create ------------------------------------------------------------------------------- */
 
+/* A plug-in that was loaded meanwhile makes its stream: with its direct link buffering ends. */
+static void look_links(void)
+{
+    bool before = atomic_load(&unknown_linked);
+    unknown_look_links();
+    if (!before && atomic_load(&unknown_linked))
+        drain_all(false);
+}
+
 static CUresult created(CUresult r, const CUstream *stream)
 {
-    if (r == CUDA_SUCCESS && !call_native())
-        stream_created(*stream);
+    if (r != CUDA_SUCCESS || call_native())
+        return r;
+    stream_created(*stream);
+    look_links();
     return r;
 }
 

@@ -3,8 +3,11 @@
  * driver. Needs a name and no prototype. Stack arguments stay where they are.
  *
  * API_DRAIN rows get a strong symbol. API_WRAP rows get a weak one: it serves until, and wherever
- * cuda.h is too old for, the typed wrapper of the same name.
+ * cuda.h is too old for, the typed wrapper of the same name. Functions that the table does not have
+ * share a pool of them (unknown.c).
  */
+#include "shim/unknown.h"
+
         .text
         .p2align 4
         .type   thunk, %function
@@ -65,6 +68,21 @@ thunk:                                  /* w16 = row */
 #define API_DRAIN(symbol, ...) THUNK symbol, .globl
 #define API_WRAP(symbol, ...) THUNK symbol, .weak
 #include "shim/api.def"
+
+/* The pool of unknown.c: rows behind the table's, UNKNOWN_THUNK_BYTES each. */
+        .p2align 4
+        .globl  unknown_thunks
+        .hidden unknown_thunks
+unknown_thunks:
+        .rept   UNKNOWN_THUNKS
+        .cfi_startproc
+        hint    #34                     /* bti c */
+        mov     w16, #row
+        b       thunk
+        .cfi_endproc
+        .p2align 4
+        .set    row, row + 1
+        .endr
 
 #ifdef __ARM_FEATURE_BTI_DEFAULT
         .section .note.gnu.property, "a"

@@ -3,8 +3,11 @@
  * driver. Needs a name and no prototype. Stack arguments stay where they are.
  *
  * API_DRAIN rows get a strong symbol. API_WRAP rows get a weak one: it serves until, and wherever
- * cuda.h is too old for, the typed wrapper of the same name.
+ * cuda.h is too old for, the typed wrapper of the same name. Functions that the table does not have
+ * share a pool of them (unknown.c).
  */
+#include "shim/unknown.h"
+
 #ifdef __CET__
 #include <cet.h>
 #endif
@@ -83,5 +86,20 @@ thunk:                                  /* %r11d = row */
 #define API_DRAIN(symbol, ...) THUNK symbol, .globl
 #define API_WRAP(symbol, ...) THUNK symbol, .weak
 #include "shim/api.def"
+
+/* The pool of unknown.c: rows behind the table's, UNKNOWN_THUNK_BYTES each. */
+        .p2align 4
+        .globl  unknown_thunks
+        .hidden unknown_thunks
+unknown_thunks:
+        .rept   UNKNOWN_THUNKS
+        .cfi_startproc
+        endbr64
+        movl    $row, %r11d
+        jmp     thunk
+        .cfi_endproc
+        .p2align 4
+        .set    row, row + 1
+        .endr
 
         .section .note.GNU-stack, "", @progbits

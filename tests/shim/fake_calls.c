@@ -38,6 +38,15 @@ EXPORTED struct many cuParamSetv(MANY_PARAMETERS)
     return sum;
 }
 
+/* In no table. */
+EXPORTED struct many cuFakeMany(MANY_PARAMETERS)
+{
+    return cuParamSetv(i1, d1, i2, d2, i3, d3, i4, d4, i5, d5, i6, d6, i7, d7, i8, d8, i9, d9, i10,
+                       d10, i11, i12);
+}
+
+EXPORTED int cuFakeData = 17;
+
 EXPORTED double cuParamSetf(double a, long b)
 {
     return a * 2 + (double)b;

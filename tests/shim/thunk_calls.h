@@ -18,6 +18,8 @@ struct large {
         long i10, double d10, long i11, long i12
 
 struct many cuParamSetv(MANY_PARAMETERS); /* API_DRAIN */
+struct many cuFakeMany(MANY_PARAMETERS);  /* in no table */
+extern int cuFakeData;                    /* not a function */
 double cuParamSetf(double a, long b);     /* API_DRAIN */
 struct large cuMemcpy(long seed);         /* API_WRAP: the weak thunk */
 

@@ -51,6 +51,11 @@ COPY_LATER(cuMemcpyHtoAAsync_v2, (CUarray dst, size_t at, const void *src, size_
 COPY_LATER(cuMemcpyAtoHAsync_v2, (void *dst, CUarray src, size_t at, size_t n, CUstream s), n,
            TO_HOST(dst), FROM_ARRAY(src, at))
 
+/* No real driver has it, and so no table of its functions: what a newer driver's is to a library in
+ * between. */
+COPY_LATER(cuSimgpuMemcpyAsync, (CUdeviceptr dst, CUdeviceptr src, size_t n, CUstream s), n,
+           TO_DEVICE(dst), FROM_DEVICE(src))
+
 /* ---- between contexts: one address space, so only the handles matter ---------------------------------- */
 
 static CUresult contexts_check(CUcontext a, CUcontext b)

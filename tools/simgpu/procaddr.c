@@ -18,6 +18,8 @@
 #undef API_PASS
 #undef API_DRAIN
 #undef API_WRAP
+DECLARE(cuSimgpuMemcpyAsync) /* copy_api.c */
+DECLARE(cuSimgpuMemcpyAsync_ptsz)
 
 struct entry {
     const char *name; /* as asked for: no version suffix */
@@ -38,7 +40,8 @@ static const struct entry entries[] = {
 #undef API_PASS
 #undef API_DRAIN
 #undef API_WRAP
-};
+    ENTRY(cuSimgpuMemcpyAsync, , cuSimgpuMemcpyAsync, 12000, 0)
+        ENTRY(cuSimgpuMemcpyAsync_ptsz, , cuSimgpuMemcpyAsync, 12000, 1)};
 enum { ENTRIES = sizeof entries / sizeof *entries };
 
 struct match {

@@ -1,0 +1,96 @@
+/*
+ * unknown.c - driver functions that the table does not have are found as drain thunks of a pool, and
+ * variables are left alone.
+ */
+#include "tests/integration/process.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "shim/unknown.h"
+
+TestSuite(unknown, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 60);
+
+#define PROGRAM BIN_DIR "/tests/program_unknown"
+
+static struct process *run(const char *preload, const char *setting, const char *mode,
+                           const char *count)
+{
+    const char *const argv[] = {PROGRAM, mode, count, NULL};
+    const char *const env[] = {FAKE_DRIVER, preload, setting, NULL};
+    struct process *p = process_run(argv, env, 30);
+
+    cr_assert_eq(p->status, 0, "status %d: %s", p->status, process_err(p));
+    return p;
+}
+
+static int occurrences(const char *text, const char *what)
+{
+    int count = 0;
+
+    for (; (text = strstr(text, what)) != NULL; text++)
+        count++;
+    return count;
+}
+
+Test(unknown, calls_return_what_the_driver_returns)
+{
+    struct process *bare = run("LD_PRELOAD", NULL, "calls", NULL),
+                   *with = run(PRELOAD_PROBE, NULL, "calls", NULL);
+
+    cr_expect(strstr(process_out(bare), "five: 650 "), "the program itself is wrong: %s",
+              process_out(bare));
+    cr_expect_str_eq(process_out(with), process_out(bare));
+    process_free(bare);
+    process_free(with);
+}
+
+Test(unknown, each_call_drains_every_context_however_it_was_found)
+{
+    struct process *p = run(PRELOAD_PROBE, NULL, "calls", NULL);
+    static const char *const ways[] = {"dlsym", "four", "five"};
+
+    for (int i = 0; i < 3; i++) {
+        char line[64];
+        snprintf(line, sizeof line, "%s: drains %d scope %d\n", ways[i], i + 1, DRAIN_UNKNOWN);
+        cr_expect(strstr(process_err(p), line), "no %s in %s", line, process_err(p));
+    }
+    process_free(p);
+}
+
+Test(unknown, each_name_is_told_of_once)
+{
+    struct process *p = run(PRELOAD_PROBE, "CUTIN_LOG=info", "calls", NULL);
+
+    cr_expect_eq(occurrences(process_err(p), "cutin: cuFakeMany is not known"), 1, "%s",
+                 process_err(p));
+    cr_expect_eq(occurrences(process_err(p), "is not known"), 1, "%s", process_err(p));
+    process_free(p);
+}
+
+/* More than the pool has: all of them work, those in it drain, and one line says so. */
+Test(unknown, a_pool_that_is_empty_lets_the_others_pass)
+{
+    enum { ASKED = UNKNOWN_THUNKS + 50 };
+    char count[16], drains[32];
+    snprintf(count, sizeof count, "%d", ASKED);
+    snprintf(drains, sizeof drains, "many: drains %d ", UNKNOWN_THUNKS);
+    struct process *bare = run("LD_PRELOAD", NULL, "many", count),
+                   *with = run(PRELOAD_PROBE, NULL, "many", count);
+
+    cr_expect_str_eq(process_out(with), process_out(bare));
+    cr_expect(strstr(process_err(with), drains), "%s", process_err(with));
+    cr_expect_eq(occurrences(process_err(with), "may overtake buffered work"), 1, "%s",
+                 process_err(with));
+    process_free(bare);
+    process_free(with);
+}
+
+Test(unknown, nothing_is_drained_when_cutin_is_disabled)
+{
+    struct process *p = run(PRELOAD_PROBE, "CUTIN_DISABLE=1", "calls", NULL);
+
+    cr_expect(strstr(process_err(p), "five: drains 0 "), "%s", process_err(p));
+    process_free(p);
+}

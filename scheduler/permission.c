@@ -212,14 +212,9 @@ uint32_t permission_level(const struct conf *conf, const struct subject *who, ui
 void permission_explain(const struct conf *conf, const struct subject *who, uint32_t asked,
                         char *out, size_t size)
 {
-    const struct passwd *entry = getpwuid(who->uid);
-    char rule[64];
-
-    if (entry && strlen(entry->pw_name) < sizeof(rule) - 8)
-        snprintf(rule, sizeof(rule), "user:%s", entry->pw_name);
-    else
-        snprintf(rule, sizeof(rule), "uid:%u", (unsigned)who->uid);
+    /* Not by name: who knows it may be a server that does not answer, and the daemon would wait. */
     snprintf(out, size,
-             "no rule gives user %u level %s; allow it with `%s = %s` under [allow] in %s",
-             (unsigned)who->uid, conf_level_name(asked), conf_level_name(asked), rule, conf->path);
+             "no rule gives user %u level %s; allow it with `%s = uid:%u` under [allow] in %s",
+             (unsigned)who->uid, conf_level_name(asked), conf_level_name(asked), (unsigned)who->uid,
+             conf->path);
 }

@@ -332,7 +332,7 @@ static void told_once(const char *err)
 {
     cr_expect(*err && strchr(err, '\n') == err + strlen(err) - 1, "%s", err);
     cr_expect_not_null(strstr(err, "CUTIN_PRIORITY=rt was not granted, running as be"), "%s", err);
-    cr_expect_not_null(strstr(err, "`rt = user:nobody` under [allow]"), "%s", err);
+    cr_expect_not_null(strstr(err, "`rt = uid:65534` under [allow]"), "%s", err);
 }
 
 Test(operate, without_a_rule_a_user_runs_as_best_effort_and_is_told_once)

@@ -54,7 +54,7 @@ Test(permission, without_a_rule_it_runs_as_best_effort_and_is_told_the_rule)
     cr_assert_eq(actor_do(&rt, DO_CONNECTED, 0, 0), 1);
     cr_assert_eq(actor_do(&rt, DO_LEVEL, 0, 0), 0);
     cr_assert(strstr(rt.said, "CUTIN_PRIORITY=rt was not granted, running as be"), "%s", rt.said);
-    cr_assert(strstr(rt.said, "allow it with `rt = user:nobody` under [allow] in "
+    cr_assert(strstr(rt.said, "allow it with `rt = uid:65534` under [allow] in "
                               "/etc/cutin/cutind.conf"),
               "%s", rt.said);
     actor_new(&be, place.socket);

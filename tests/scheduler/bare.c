@@ -1,0 +1,119 @@
+/*
+ * bare.c - clients that are nothing but a connection.
+ */
+#include "bare.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "scheduler/socket.h"
+
+static void die(const char *what)
+{
+    perror(what);
+    abort();
+}
+
+static void become(uid_t uid)
+{
+    if (uid != (uid_t)-1 && seteuid(uid) != 0)
+        die("seteuid");
+}
+
+int bare_connect(const char *socket, uid_t uid)
+{
+    uid_t mine = geteuid();
+    int fd;
+
+    become(uid);
+    while ((fd = socket_connect(socket)) == -EAGAIN) /* the backlog is full */
+        usleep(100);
+    become(uid == (uid_t)-1 ? uid : mine);
+    if (fd < 0)
+        die("connect");
+    return fd;
+}
+
+void bare_send(int fd, const union message *m)
+{
+    struct pollfd p = {.fd = fd, .events = POLLOUT};
+    int rc;
+
+    while ((rc = message_send(fd, m, -1)) == -EAGAIN)
+        poll(&p, 1, 1000);
+}
+
+void bare_hello(int fd, uint32_t level)
+{
+    union message m;
+
+    message_init(&m, MESSAGE_HELLO);
+    m.hello.level = m.hello.lowest = level;
+    m.hello.flat = 1;
+    strcpy(m.hello.name, "bare");
+    bare_send(fd, &m);
+}
+
+void bare_device(int fd, uint32_t slot, uint8_t number)
+{
+    union message m;
+
+    message_init(&m, MESSAGE_DEVICE);
+    m.device.slot = slot;
+    memset(m.device.uuid, number, sizeof(m.device.uuid));
+    bare_send(fd, &m);
+}
+
+static int receive(int fd, union message *m)
+{
+    int page, rc = message_receive(fd, TO_CLIENT, m, &page);
+
+    if (page >= 0)
+        close(page);
+    return rc;
+}
+
+int bare_wait(int fd, enum message_type type, union message *out)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    union message m;
+
+    for (;;) {
+        int rc = receive(fd, &m);
+
+        if (rc == 0 && m.header.type == type) {
+            if (out)
+                *out = m;
+            return 0;
+        }
+        if (rc != 0 && rc != -EAGAIN)
+            return rc;
+        if (rc == -EAGAIN && poll(&p, 1, 20000) == 0)
+            return -ETIMEDOUT;
+    }
+}
+
+uint32_t bare_count(int fd, enum message_type type)
+{
+    union message m;
+    uint32_t n = 0;
+
+    while (receive(fd, &m) == 0)
+        n += m.header.type == type;
+    return n;
+}
+
+void bare_many(void)
+{
+    struct rlimit files;
+
+    if (getrlimit(RLIMIT_NOFILE, &files) != 0)
+        return;
+    files.rlim_cur = files.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &files);
+}

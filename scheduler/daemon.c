@@ -29,6 +29,7 @@
 
 enum {
     MAX_PEERS = 1024,
+    RESERVED = 64, /* beyond those, for whom a rule names: others must not keep them out */
     EVENTS = 64,
     MESSAGES_PER_TURN = 32, /* so that one busy peer does not keep the others waiting */
     SILENT_S = 10,          /* a connection that never says HELLO or asks anything */
@@ -41,7 +42,7 @@ struct daemon {
     int epoll, signals;
     int spare; /* a descriptor to give up when there are no more */
     struct peer *peers;
-    uint32_t count;
+    uint32_t count, room; /* of peers; not counting those in reserve */
     uint64_t next_id, idle_since_ns, limit_said_ns;
     bool stop;
     struct relations *relations;
@@ -371,7 +372,7 @@ static bool too_many(const struct daemon *d, const struct peer *new)
     const struct peer *p;
     uint32_t same = 0;
 
-    if (d->count >= MAX_PEERS)
+    if (d->count >= d->room + (permission_named(d->options.conf, &new->who) ? RESERVED : 0))
         return true;
     if (permission_control(d->options.conf, &new->who))
         return false;
@@ -580,15 +581,21 @@ static int open_signals(void)
     return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-/* Three descriptors per client: the usual soft limit of 1,024 is too low. */
-static void raise_limit(void)
+/* Three descriptors per client: the usual soft limit of 1,024 is too low. Returns for how many peers
+ * there are some, besides those in reserve. */
+static uint32_t raise_limit(void)
 {
-    struct rlimit limit;
+    enum { OWN = 64, EACH = 3 };
+    struct rlimit limit = {.rlim_max = 0};
+    rlim_t peers;
 
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
-        return;
-    limit.rlim_cur = limit.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &limit);
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+    peers = limit.rlim_max > OWN ? (limit.rlim_max - OWN) / EACH : 0;
+    peers = peers > 2 * RESERVED ? peers - RESERVED : peers / 2;
+    return peers < MAX_PEERS ? (uint32_t)peers : MAX_PEERS;
 }
 
 struct daemon *daemon_new(const struct daemon_options *options)
@@ -597,7 +604,7 @@ struct daemon *daemon_new(const struct daemon_options *options)
 
     if (!d)
         return NULL;
-    raise_limit();
+    d->room = raise_limit();
     d->options = *options;
     d->policy = policy_at(options->conf->policy);
     d->relations = relations_new();

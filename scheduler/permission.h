@@ -49,6 +49,8 @@ bool rules_match(const struct rules *list, const struct subject *who);
 bool permission_control(const struct conf *conf, const struct subject *who);
 /* The highest level up to `asked` that this subject may have. */
 uint32_t permission_level(const struct conf *conf, const struct subject *who, uint32_t asked);
+/* A rule gives this subject more than everybody has without any. */
+bool permission_named(const struct conf *conf, const struct subject *who);
 /* Why `asked` was not granted, and which line of which file would grant it. */
 void permission_explain(const struct conf *conf, const struct subject *who, uint32_t asked,
                         char *out, size_t size);

@@ -8,7 +8,7 @@
 
 #include "scheduler/clock.h"
 
-enum { MEMBERS = 1024 }; /* all that the daemon takes in */
+enum { MEMBERS = 1024 + 64 }; /* all that the daemon takes in */
 
 static uint64_t due_ns, serial;
 

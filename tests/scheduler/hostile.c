@@ -51,3 +51,27 @@ Test(hostile, a_name_service_that_hangs_does_not_stop_the_daemon)
               m.welcome.reason);
     close(fd);
 }
+
+/* Two users, one of whom a rule names. */
+Test(hostile, who_is_named_is_let_in_when_others_have_taken_all_connections)
+{
+    enum { ALL = 1024, NAMED = 65533 };
+    static int taken[ALL];
+    struct client_row *rows;
+    size_t n;
+    int fd;
+
+    bare_many();
+    place_configure(&place, "[allow]\nrt = uid:65533\n[limits]\nconnections_per_user = 1024\n");
+    place_start(&place);
+    for (int i = 0; i < ALL; i++)
+        taken[i] = bare_connect(place.socket, OTHER);
+    cr_assert_eq(query_clients(place.socket, &rows, &n), 0, "root");
+    free(rows);
+    fd = bare_connect(place.socket, NAMED);
+    bare_hello(fd, 3);
+    cr_assert_eq(bare_wait(fd, MESSAGE_WELCOME, NULL), 0, "whom a rule names");
+    close(fd);
+    for (int i = 0; i < ALL; i++)
+        close(taken[i]);
+}

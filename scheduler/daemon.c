@@ -22,6 +22,7 @@
 #include "scheduler/clock.h"
 #include "scheduler/command.h"
 #include "scheduler/heartbeat.h"
+#include "scheduler/list.h"
 #include "scheduler/metrics.h"
 #include "scheduler/relation.h"
 #include "scheduler/report.h"
@@ -68,29 +69,18 @@ const struct conf *daemon_conf(const struct daemon *d)
 
 void daemon_watch_output(struct peer *p, bool on)
 {
-    struct epoll_event event = {.events = EPOLLIN, .data.ptr = &p->socket_watch};
+    uint32_t events = (p->listing ? 0u : (uint32_t)EPOLLIN) | (on ? (uint32_t)EPOLLOUT : 0u);
+    struct epoll_event event = {.events = events, .data.ptr = &p->socket_watch};
 
-    if (on == p->wants_out)
+    if (events == p->watched)
         return;
-    if (on)
-        event.events |= EPOLLOUT;
     if (epoll_ctl(p->daemon->epoll, EPOLL_CTL_MOD, p->socket, &event) != 0)
         p->dead = true;
-    p->wants_out = on;
+    p->watched = events;
 }
 
 /* ---- messages ----------------------------------------------------------------------------------
  */
-
-static void send_done(struct peer *p, int error, uint32_t count)
-{
-    union message m;
-
-    message_init(&m, MESSAGE_DONE);
-    m.done.error = error;
-    m.done.count = count;
-    peer_send(p, &m, NULL);
-}
 
 static uint32_t clients_of(const struct daemon *d, const struct peer *like)
 {
@@ -137,7 +127,7 @@ static int on_hello(struct peer *p, const union message *m)
                    "user %u has %u clients already (clients_per_user): process %d is not "
                    "scheduled",
                    (unsigned)p->who.uid, conf->clients_per_user, (int)p->who.pid);
-        send_done(p, -EUSERS, 0);
+        peer_send_done(p, -EUSERS, 0);
         return -EUSERS;
     }
     p->id = ++p->daemon->next_id;
@@ -210,72 +200,9 @@ static int on_joined(struct peer *p, const union message *m)
     return p->client ? 0 : -EPROTO;
 }
 
-static void row_device(struct message_row_device *row, const struct peer *p, uint32_t slot,
-                       const struct page_device *device)
-{
-    memcpy(row->uuid, relation_uuid(p->device[slot].device), sizeof(row->uuid));
-    row->active = atomic_load_explicit(&device->active, memory_order_relaxed);
-    row->bit = p->device[slot].bit;
-    for (uint32_t l = 0; l < PAGE_LEVELS; l++)
-        row->held[l] = atomic_load_explicit(&device->hold[p->flat ? 0 : l], memory_order_relaxed);
-#define COPY(field, help)                                                                          \
-    row->field = atomic_load_explicit(&device->counters.field, memory_order_relaxed);
-    PAGE_COUNTERS(COPY)
-#undef COPY
-}
-
-static void row_times(struct message_row *row, const struct page_times *times)
-{
-    for (uint32_t i = 0; i < HISTOGRAM_BUCKETS; i++) {
-#define COPY(field, help)                                                                          \
-    row->field##_times[i] = atomic_load_explicit(&times->field[i], memory_order_relaxed);
-        PAGE_TIMES(COPY)
-#undef COPY
-    }
-}
-
-static void send_row(struct peer *to, const struct peer *p, uint64_t now)
-{
-    const struct cutin_page *page = p->page->page;
-    uint64_t beat = atomic_load_explicit(&page->heartbeat_ns, memory_order_relaxed);
-    union message m;
-
-    message_init(&m, MESSAGE_ROW);
-    m.row.client = p->id;
-    m.row.pid = p->who.pid;
-    m.row.uid = p->who.uid;
-    m.row.asked = p->asked;
-    m.row.level = p->level;
-    m.row.lowest = p->lowest;
-    m.row.above = p->above;
-    m.row.below = p->below;
-    m.row.heartbeat_age_ms = beat && beat < now ? (now - beat) / NS_PER_MS : 0;
-    m.row.weight = p->weight;
-    m.row.state = (p->paused ? ROW_PAUSED : 0) | (p->stalled ? ROW_STOPPED : 0) |
-                  (p->queues ? ROW_QUEUES : 0);
-    m.row.age_ms = (now - p->client_since_ns) / NS_PER_MS;
-    memcpy(m.row.name, p->name, sizeof(m.row.name));
-    for (uint32_t slot = 0; slot < PAGE_DEVICES; slot++)
-        if (p->device[slot].device)
-            row_device(&m.row.device[m.row.devices++], p, slot, &page->device[slot]);
-    row_times(&m.row, &page->times);
-    peer_send(to, &m, NULL);
-}
-
 static int on_list(struct peer *p, const union message *m)
 {
-    uint64_t now = clock_ns();
-    uint32_t rows = 0;
-    struct peer *other;
-
-    DL_FOREACH (p->daemon->peers, other) {
-        if (!other->client || other->dead)
-            continue;
-        send_row(p, other, now);
-        rows++;
-    }
-    send_done(p, 0, rows);
-    p->since_ns = now;
+    list_begin(p, p->daemon->peers);
     return 0;
 }
 
@@ -284,7 +211,7 @@ static int on_control(struct peer *p, const union message *m)
     uint32_t count;
     int rc = command_run(p, m, &count);
 
-    send_done(p, rc, count);
+    peer_send_done(p, rc, count);
     return 0;
 }
 
@@ -303,11 +230,11 @@ static int on_policy(struct peer *p, const union message *m)
     union message reply;
 
     if (m->policy.name[0] && !permission_control(p->daemon->options.conf, &p->who)) {
-        send_done(p, -EPERM, 0);
+        peer_send_done(p, -EPERM, 0);
         return 0;
     }
     if (m->policy.name[0] && !policy) {
-        send_done(p, -ENOENT, 0);
+        peer_send_done(p, -ENOENT, 0);
         return 0;
     }
     if (policy)
@@ -321,10 +248,10 @@ static int on_policy(struct peer *p, const union message *m)
 static int on_stop(struct peer *p, const union message *m)
 {
     if (!permission_control(p->daemon->options.conf, &p->who)) {
-        send_done(p, -EPERM, 0);
+        peer_send_done(p, -EPERM, 0);
         return 0;
     }
-    send_done(p, 0, 0);
+    peer_send_done(p, 0, 0);
     p->daemon->stop = true;
     return 0;
 }
@@ -343,20 +270,29 @@ static struct peer *peer_of(struct watch *w, size_t offset)
     return (struct peer *)(void *)((char *)w - offset);
 }
 
+static void flush(struct peer *p)
+{
+    peer_flush(p);
+    if (p->listing)
+        list_go_on(p);
+}
+
 static void socket_ready(struct watch *w, uint32_t events)
 {
     struct peer *p = peer_of(w, offsetof(struct peer, socket_watch));
     union message m;
     int rc = 0;
 
+    if (p->listing && (events & (EPOLLHUP | EPOLLERR)))
+        p->dead = true;
     if (events & EPOLLOUT)
-        peer_flush(p);
-    for (int i = 0; i < MESSAGES_PER_TURN && rc == 0 && !p->dead; i++) {
+        flush(p);
+    for (int i = 0; i < MESSAGES_PER_TURN && rc == 0 && !p->dead && !p->listing; i++) {
         rc = message_receive(p->socket, TO_DAEMON, &m, NULL);
         if (rc == 0)
             rc = handlers[m.header.type](p, &m);
         else if (rc == -EPROTO)
-            send_done(p, -EPROTO, 0); /* so that a client of another version can say why */
+            peer_send_done(p, -EPROTO, 0); /* so that a client of another version can say why */
     }
     if (rc != 0 && rc != -EAGAIN)
         p->dead = true;
@@ -484,6 +420,7 @@ int daemon_serve_metrics(struct daemon *d, char *why, size_t why_size)
 
 static void remove_peer(struct daemon *d, struct peer *p)
 {
+    list_skip(d->peers, p);
     DL_DELETE(d->peers, p);
     d->count--;
     if (p->client)
@@ -524,8 +461,8 @@ static int housekeeping(struct daemon *d)
     int wait_ms;
 
     DL_FOREACH (d->peers, p) {
-        if (p->first && !p->wants_out)
-            peer_flush(p);
+        if (p->first && !(p->watched & EPOLLOUT))
+            flush(p);
         if (!p->client && now - p->since_ns > SILENT_S * second)
             p->dead = true;
         more |= p->first != NULL || !p->client || p->dead;

@@ -19,6 +19,11 @@ struct outgoing {
     union message message; /* allocated only as long as it is */
 };
 
+static size_t outgoing_size(const union message *m)
+{
+    return offsetof(struct outgoing, message) + m->header.size;
+}
+
 static void page_put(struct shared_page *page)
 {
     if (!page || --page->references > 0)
@@ -69,6 +74,7 @@ struct peer *peer_new(struct daemon *daemon, int socket)
     p->socket = socket;
     p->process = open_process(p->who.pid);
     p->since_ns = clock_ns();
+    p->watched = EPOLLIN;
     p->last = &p->first;
     for (uint32_t slot = 0; slot < PAGE_DEVICES; slot++)
         p->device[slot].bit = PROTOCOL_NO_BIT;
@@ -82,7 +88,7 @@ static void pop(struct peer *p)
     p->first = o->next;
     if (!p->first)
         p->last = &p->first;
-    p->queued--;
+    p->queued -= outgoing_size(&o->message);
     page_put(o->page);
     free(o);
 }
@@ -103,8 +109,8 @@ static void push(struct peer *p, const union message *m, struct shared_page *pag
 {
     struct outgoing *o = NULL;
 
-    if (p->queued < PEER_QUEUE)
-        o = malloc(offsetof(struct outgoing, message) + m->header.size);
+    if (p->queued + outgoing_size(m) <= PEER_QUEUE)
+        o = malloc(outgoing_size(m));
     if (!o) {
         p->dead = true;
         return;
@@ -116,7 +122,7 @@ static void push(struct peer *p, const union message *m, struct shared_page *pag
     memcpy(&o->message, m, m->header.size);
     *p->last = o;
     p->last = &o->next;
-    p->queued++;
+    p->queued += outgoing_size(m);
 }
 
 /* Full now, or too many descriptors on their way (which no event announces the end of). */
@@ -141,6 +147,16 @@ void peer_send(struct peer *p, const union message *m, struct shared_page *page)
     }
     push(p, m, page);
     daemon_watch_output(p, rc == -EAGAIN);
+}
+
+void peer_send_done(struct peer *p, int error, uint32_t count)
+{
+    union message m;
+
+    message_init(&m, MESSAGE_DONE);
+    m.done.error = error;
+    m.done.count = count;
+    peer_send(p, &m, NULL);
 }
 
 void peer_flush(struct peer *p)

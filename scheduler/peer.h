@@ -1,8 +1,8 @@
 /*
  * peer.h - one connection to the daemon, and the client behind it once it has said HELLO.
  *
- * A peer never blocks the daemon: what its socket does not take is queued, up to PEER_QUEUE
- * messages, and a peer that lets even those pile up is disconnected. Whoever finds a peer unusable
+ * A peer never blocks the daemon: what its socket does not take is queued, up to PEER_QUEUE, and a
+ * peer that lets even that pile up is disconnected. Whoever finds a peer unusable
  * only marks it `dead`; the daemon's loop takes it apart later, so no list changes under a walk.
  */
 #ifndef CUTIN_PEER_H
@@ -14,7 +14,7 @@
 #include "scheduler/permission.h"
 #include "scheduler/protocol.h"
 
-#define PEER_QUEUE 4096u
+#define PEER_QUEUE (256u << 10) /* bytes */
 
 struct daemon;
 struct device;
@@ -49,8 +49,12 @@ struct peer {
     bool stalled; /* see heartbeat.h */
     uint64_t since_ns;
     struct outgoing *first, **last; /* queue */
-    uint32_t queued;
-    bool wants_out;
+    size_t queued;                  /* bytes */
+    uint32_t watched;               /* what epoll reports of the socket */
+    /* The answer to LIST that is under way, see list.h. */
+    bool listing;
+    struct peer *row; /* the next one; NULL: that was all */
+    uint32_t rows;
     /* The client. */
     uint64_t id, client_since_ns;
     uint32_t asked, level, lowest;
@@ -73,6 +77,7 @@ struct peer *peer_new(struct daemon *daemon, int socket);
 void peer_free(struct peer *p);
 /* Sends or queues a message, with a page's descriptor unless `page` is NULL. */
 void peer_send(struct peer *p, const union message *m, struct shared_page *page);
+void peer_send_done(struct peer *p, int error, uint32_t count);
 /* Sends what is queued, as far as the socket takes it. */
 void peer_flush(struct peer *p);
 /* Gives the peer its page. Returns 0 or -errno. */

@@ -13,7 +13,7 @@
 #include "place.h"
 #include "scheduler/query.h"
 
-enum { OTHER = 65534 };
+enum { OTHER = 65534, DEVICE = 7 };
 
 static struct place place;
 
@@ -31,6 +31,61 @@ static void tear_down(void)
 }
 
 TestSuite(hostile, .init = set_up, .fini = tear_down, .timeout = 100);
+
+static int join_as(uid_t uid, uint32_t level, uint32_t slot)
+{
+    int fd = bare_connect(place.socket, uid);
+
+    bare_hello(fd, level);
+    bare_device(fd, slot, DEVICE);
+    cr_assert_eq(bare_wait(fd, MESSAGE_WELCOME, NULL), 0);
+    return fd;
+}
+
+static long daemon_kb(void)
+{
+    char path[64];
+    long pages = 0;
+    FILE *f;
+
+    snprintf(path, sizeof(path), "/proc/%d/statm", (int)place.daemon);
+    cr_assert_not_null(f = fopen(path, "r"));
+    cr_assert_eq(fscanf(f, "%*d %ld", &pages), 1);
+    fclose(f);
+    return pages * sysconf(_SC_PAGESIZE) / 1024;
+}
+
+Test(hostile, lists_that_nobody_reads_cost_the_daemon_nothing)
+{
+    enum { CLIENTS = 100, LISTERS = 8, LISTS = 30 };
+    int clients[CLIENTS], listers[LISTERS];
+    struct client_row *rows;
+    union message m;
+    size_t n;
+    long before;
+
+    place_start(&place);
+    for (int i = 0; i < CLIENTS; i++)
+        clients[i] = join_as(OTHER, 0, 0);
+    before = daemon_kb();
+    message_init(&m, MESSAGE_LIST);
+    for (int i = 0; i < LISTERS; i++) {
+        listers[i] = bare_connect(place.socket, OTHER);
+        for (int k = 0; k < LISTS; k++)
+            message_send(listers[i], &m, -1);
+    }
+    cr_assert_eq(query_clients(place.socket, &rows, &n), 0, "others are answered");
+    cr_assert_eq(n, CLIENTS);
+    free(rows);
+    cr_assert_lt(daemon_kb() - before, 8192, "the daemon has grown by %ld kB",
+                 daemon_kb() - before);
+    cr_assert_eq(bare_wait(listers[0], MESSAGE_DONE, &m), 0);
+    cr_assert_eq(m.done.count, CLIENTS, "who reads has the whole list: %u", m.done.count);
+    for (int i = 0; i < LISTERS; i++)
+        close(listers[i]);
+    for (int i = 0; i < CLIENTS; i++)
+        close(clients[i]);
+}
 
 Test(hostile, a_name_service_that_hangs_does_not_stop_the_daemon)
 {

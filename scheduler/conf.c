@@ -172,6 +172,7 @@ static const struct setting settings[] = {
     {"socket", "group", take_socket_group, 0, 0, 0, NULL},
     {"limits", "connections_per_user", take_number, AT(connections_per_user), 1, 1024, NULL},
     {"limits", "clients_per_user", take_number, AT(clients_per_user), 1, 1024, NULL},
+    {"limits", "clients_per_device", take_number, AT(clients_per_device), 1, 1024, NULL},
     {"policy", "min_share_percent", take_number, AT(min_share_percent), 0, 90, NULL},
     {"policy", "name", take_policy, AT(policy), 0, 0, NULL},
     {"metrics", "listen", take_metrics, AT(metrics), 0, 0, NULL},
@@ -230,6 +231,7 @@ void conf_default(struct conf *conf, uid_t owner)
                           .socket_mode = owner == 0 ? 0666 : 0600,
                           .connections_per_user = 256,
                           .clients_per_user = 128,
+                          .clients_per_device = 8,
                           .log = 2};
     if (owner != 0 && home && home[0] == '/')
         n = snprintf(conf->path, sizeof(conf->path), "%s/cutin/cutind.conf", home);

@@ -22,11 +22,12 @@ struct conf {
     uint32_t socket_mode;
     bool socket_group_given;
     gid_t socket_group;
-    uint32_t connections_per_user, clients_per_user; /* users who control others have no limit */
-    uint32_t min_share_percent;                      /* of the GPU's time, for best effort */
-    uint32_t policy;                                 /* policy_at */
-    char metrics[128];                               /* "" = not served */
-    uint32_t log;                                    /* severity, as CUTIN_LOG */
+    /* Users who control others have no limit. */
+    uint32_t connections_per_user, clients_per_user, clients_per_device;
+    uint32_t min_share_percent; /* of the GPU's time, for best effort */
+    uint32_t policy;            /* policy_at */
+    char metrics[128];          /* "" = not served */
+    uint32_t log;               /* severity, as CUTIN_LOG */
 };
 
 /* As without any file. `root` decides the mode of the socket and where a file is looked for. */

@@ -19,6 +19,7 @@
 #include <unistd.h>
 #include <utlist.h>
 
+#include "scheduler/admission.h"
 #include "scheduler/clock.h"
 #include "scheduler/command.h"
 #include "scheduler/heartbeat.h"
@@ -45,8 +46,10 @@ struct daemon {
     struct peer *peers;
     uint32_t count, room; /* of peers; not counting those in reserve */
     uint64_t next_id, idle_since_ns, limit_said_ns;
-    bool stop;
+    bool stop, waiting; /* waiting: somebody, for admission */
     struct relations *relations;
+    struct admission *admission;
+    uint64_t admit_ns; /* when to ask again for those who wait */
     const struct policy *policy;
 };
 
@@ -156,6 +159,33 @@ static int on_hello(struct peer *p, const union message *m)
     return 0;
 }
 
+/* Once for each client, and for all of them once a minute. */
+static void turn_device_away(struct peer *p)
+{
+    struct daemon *d = p->daemon;
+
+    if (p->turned_away)
+        return;
+    p->turned_away = true;
+    peer_send_done(p, -EUSERS, 0);
+    if (say_limit(d))
+        report(REPORT_WARN,
+               "user %u has %u clients of a device already (clients_per_device): process %d is not "
+               "held there",
+               (unsigned)p->who.uid, d->options.conf->clients_per_device, (int)p->who.pid);
+}
+
+static bool admit(struct peer *p, uint32_t slot, uint64_t now)
+{
+    struct daemon *d = p->daemon;
+    enum admission_answer answer = admission_ask(d->admission, d->options.conf, p, slot, now);
+
+    if (answer == ADMISSION_FULL)
+        turn_device_away(p);
+    d->waiting |= answer != ADMISSION_NOW;
+    return answer == ADMISSION_NOW;
+}
+
 static int on_device(struct peer *p, const union message *m)
 {
     int rc;
@@ -166,6 +196,7 @@ static int on_device(struct peer *p, const union message *m)
     if (rc != 0)
         return rc;
     command_new_device(p, m->device.slot);
+    admit(p, m->device.slot, clock_ns());
     relation_update(p->daemon->relations, p->daemon->peers, p);
     return 0;
 }
@@ -424,6 +455,8 @@ static void remove_peer(struct daemon *d, struct peer *p)
     DL_DELETE(d->peers, p);
     d->count--;
     if (p->client)
+        admission_leave(d->admission, p);
+    if (p->client)
         relation_remove(d->relations, d->peers, p);
     peer_free(p);
     d->idle_since_ns = clock_ns();
@@ -452,6 +485,24 @@ static int sooner(int a_ms, int b_ms)
     return a_ms < 0 || b_ms < a_ms ? b_ms : a_ms;
 }
 
+/* Those who had to wait. True: some still do. */
+static bool admit_waiting(struct daemon *d, uint64_t now)
+{
+    bool waiting = false;
+    struct peer *p;
+
+    DL_FOREACH (d->peers, p)
+        for (uint32_t slot = 0; p->client && !p->dead && slot < PAGE_DEVICES; slot++) {
+            if (!p->device[slot].device || p->device[slot].told)
+                continue;
+            if (admit(p, slot, now))
+                relation_update(d->relations, d->peers, p);
+            else
+                waiting = true;
+        }
+    return waiting;
+}
+
 /* What no event announces. Returns the time until it is due again, in ms; -1: there is nothing. */
 static int housekeeping(struct daemon *d)
 {
@@ -467,6 +518,11 @@ static int housekeeping(struct daemon *d)
             p->dead = true;
         more |= p->first != NULL || !p->client || p->dead;
     }
+    if (now >= d->admit_ns) {
+        d->waiting = admit_waiting(d, now);
+        d->admit_ns = now + ADMISSION_NS;
+    }
+    more |= d->waiting;
     if (d->options.idle_exit_s && !d->peers) {
         more = true;
         if (now - d->idle_since_ns >= d->options.idle_exit_s * second)
@@ -545,12 +601,13 @@ struct daemon *daemon_new(const struct daemon_options *options)
     d->options = *options;
     d->policy = policy_at(options->conf->policy);
     d->relations = relations_new();
+    d->admission = admission_new();
     d->epoll = epoll_create1(EPOLL_CLOEXEC);
     d->signals = open_signals();
     d->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
     d->listener_watch.ready = listener_ready;
     d->signal_watch.ready = signal_ready;
-    if (!d->relations || d->epoll < 0 || d->signals < 0 || d->spare < 0 ||
+    if (!d->relations || !d->admission || d->epoll < 0 || d->signals < 0 || d->spare < 0 ||
         watch(d, options->listener, &d->listener_watch, EPOLLIN) != 0 ||
         watch(d, d->signals, &d->signal_watch, EPOLLIN) != 0) {
         daemon_free(d);
@@ -571,5 +628,6 @@ void daemon_free(struct daemon *d)
             close(fds[i]);
     if (d->relations)
         relations_free(d->relations);
+    admission_free(d->admission);
     free(d);
 }

@@ -106,9 +106,16 @@ static void say_refused(struct self *self, uint32_t granted, const char *reason)
              names[self->cfg.level], names[granted], text);
 }
 
-/* Not taken in: another version, or more clients of this user than the daemon allows. */
+/* Not taken in: another version, or more clients of this user than the daemon allows; of a device
+ * while it is up. */
 static int on_done(struct self *self, const union message *m, int fd)
 {
+    if (self->link == LINK_UP && m->done.error == -EUSERS) {
+        self_say(self, NOTICE_FULL, SAY_WARN,
+                 "this user has too many processes on a device already (clients_per_device in "
+                 "cutind.conf): nobody holds this one there until there are fewer");
+        return 0;
+    }
     if (self->link != LINK_HELLO || m->done.error == 0)
         return -EPROTO;
     self_say(self, NOTICE_NO_DAEMON, SAY_WARN,

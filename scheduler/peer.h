@@ -36,6 +36,7 @@ struct peer_device {
     struct device *device;         /* NULL: no such slot */
     uint32_t bit;                  /* 0..28 or PROTOCOL_NO_BIT */
     uint64_t gpu_ns, memory, turn; /* turn.c's; memory: the policy's */
+    bool told, counted;            /* to clients above; among its user's: admission.h */
 };
 
 struct peer {
@@ -59,10 +60,11 @@ struct peer {
     uint64_t id, client_since_ns;
     uint32_t asked, level, lowest;
     uint32_t asked_lowest;
-    bool flat;    /* all of its streams have its level */
-    bool bounded; /* it enforces a bound on the length of its holds */
-    bool ordered; /* its level was given by somebody who may, whatever its own user may have */
-    bool queues;  /* its streams can be held: it was not real time when it came, or has deadlines */
+    bool turned_away; /* it was told that its user has too many clients of a device */
+    bool flat;        /* all of its streams have its level */
+    bool bounded;     /* it enforces a bound on the length of its holds */
+    bool ordered;     /* its level was given by somebody who may, whatever its own user may have */
+    bool queues; /* its streams can be held: it was not real time when it came, or has deadlines */
     bool paused;
     uint32_t weight;
     uint32_t deadline_ms;  /* of its requests; 0 = not given */

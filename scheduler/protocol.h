@@ -8,7 +8,8 @@
  *
  * A conversation:
  *   client  HELLO -> daemon  WELCOME + own page
- *           DEVICE ->        BIT (where the client may hold others)
+ *           DEVICE ->        BIT (where the client may hold others); DONE, with -EUSERS: nobody holds it
+ *                            there, its user has too many clients of that device
  *                            JOIN + page of a client below, again without it when its slots change
  *           JOINED ->
  *                            LEAVE when that client has gone

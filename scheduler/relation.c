@@ -163,6 +163,8 @@ static bool match(const struct peer *owner, const struct peer *other, uint8_t sl
         if (!mine->device || mine->bit == PROTOCOL_NO_BIT)
             continue;
         slot[s] = (uint8_t)slot_of(other, mine->device);
+        if (slot[s] != PROTOCOL_NO_SLOT && !other->device[slot[s]].told)
+            slot[s] = PROTOCOL_NO_SLOT;
         any |= slot[s] != PROTOCOL_NO_SLOT;
     }
     return any;

@@ -30,7 +30,15 @@ enum link_state {
 };
 
 /* What is said to the user, each once per process. */
-enum notice { NOTICE_NO_DAEMON, NOTICE_LOST, NOTICE_BACK, NOTICE_REFUSED, NOTICE_NO_BIT, NOTICES };
+enum notice {
+    NOTICE_NO_DAEMON,
+    NOTICE_LOST,
+    NOTICE_BACK,
+    NOTICE_REFUSED,
+    NOTICE_NO_BIT,
+    NOTICE_FULL,
+    NOTICES
+};
 
 struct self {
     pthread_mutex_t lock;

@@ -67,6 +67,7 @@ Test(conf, every_setting_is_read)
                        "[limits]\n"
                        "connections_per_user = 7\n"
                        "clients_per_user = 3\n"
+                       "clients_per_device = 5\n"
                        "[policy]\n"
                        "name = fair\n"
                        "min_share_percent = 5\n"
@@ -78,7 +79,8 @@ Test(conf, every_setting_is_read)
     cr_assert(conf.loaded && conf.socket_mode == 0660 && conf.socket_group_given);
     cr_assert(conf.policy == 1 && conf.min_share_percent == 5);
     cr_assert_str_eq(conf.metrics, "127.0.0.1:9475");
-    cr_assert(conf.connections_per_user == 7 && conf.clients_per_user == 3 && conf.log == 3);
+    cr_assert(conf.connections_per_user == 7 && conf.clients_per_user == 3 &&
+              conf.clients_per_device == 5 && conf.log == 3);
     cr_assert_eq(level_of(65534, 9, 3), 3);
     cr_assert_eq(level_of(2000, 9, 3), 3);
     cr_assert_eq(level_of(2999, 9, 3), 3);

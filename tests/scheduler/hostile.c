@@ -13,7 +13,7 @@
 #include "place.h"
 #include "scheduler/query.h"
 
-enum { OTHER = 65534, DEVICE = 7 };
+enum { OTHER = 65534, DEVICE = 7, PER_DEVICE = 8, BURST = 32, PER_SECOND = 8 };
 
 static struct place place;
 
@@ -40,6 +40,83 @@ static int join_as(uid_t uid, uint32_t level, uint32_t slot)
     bare_device(fd, slot, DEVICE);
     cr_assert_eq(bare_wait(fd, MESSAGE_WELCOME, NULL), 0);
     return fd;
+}
+
+/* A real-time client of ours, which is told of those below. */
+static int owner_new(void)
+{
+    int fd = join_as(0, 3, 0);
+
+    cr_assert_eq(bare_wait(fd, MESSAGE_BIT, NULL), 0);
+    return fd;
+}
+
+/* What the daemon has still to do about what was sent before is done when it answers this. */
+static void settle(int fd)
+{
+    union message m;
+
+    message_init(&m, MESSAGE_POLICY);
+    bare_send(fd, &m);
+    cr_assert_eq(bare_wait(fd, MESSAGE_POLICY, NULL), 0);
+}
+
+Test(hostile, of_one_user_only_some_clients_of_a_device_cost_real_time)
+{
+    enum { MANY = 40 };
+    int owner, many[MANY], asking;
+    uint32_t told = 0;
+
+    place_start(&place);
+    owner = owner_new();
+    asking = bare_connect(place.socket, 0);
+    for (uint32_t i = 0; i < MANY; i++)
+        many[i] = join_as(OTHER, 0, i % PAGE_DEVICES);
+    settle(asking);
+    told = bare_count(owner, MESSAGE_JOIN);
+    cr_assert_eq(told, PER_DEVICE, "%u are told", told);
+    cr_assert_eq(bare_wait(many[MANY - 1], MESSAGE_DONE, NULL), 0, "and is told so");
+    /* Whoever is not bound by limits is not kept out by those who are. */
+    many[0] = (close(many[0]), join_as(0, 0, 0));
+    told = 0;
+    WAIT_UNTIL((told += bare_count(owner, MESSAGE_JOIN)) >= 2);
+    settle(asking);
+    cr_assert_eq(told + bare_count(owner, MESSAGE_JOIN), 2,
+                 "root's, and one in the place that is free");
+    for (int i = 0; i < MANY; i++)
+        close(many[i]);
+    close(asking);
+    close(owner);
+}
+
+Test(hostile, clients_that_come_and_go_are_told_at_a_rate)
+{
+    enum { ROUNDS = 400 };
+    uint64_t began, limit, id;
+    uint32_t told = 0;
+    int owner, last;
+    union message m;
+
+    place_start(&place);
+    owner = owner_new();
+    began = now_ms();
+    for (int i = 0; i < ROUNDS; i++) {
+        close(join_as(OTHER, 0, 0));
+        told += bare_count(owner, MESSAGE_JOIN);
+    }
+    settle(owner);
+    limit = BURST + PER_SECOND * (now_ms() - began) / 1000 + 1;
+    cr_assert(told > 0 && told <= limit, "%u of %d are told, at most %llu may be", told, ROUNDS,
+              (unsigned long long)limit);
+    /* And one that stays is told in the end. */
+    last = bare_connect(place.socket, OTHER);
+    bare_hello(last, 0);
+    cr_assert_eq(bare_wait(last, MESSAGE_WELCOME, &m), 0);
+    bare_device(last, 0, DEVICE);
+    for (id = m.welcome.client; m.header.type != MESSAGE_JOIN || m.join.client != id;)
+        cr_assert_eq(bare_wait(owner, MESSAGE_JOIN, &m), 0);
+    close(last);
+    close(owner);
 }
 
 static long daemon_kb(void)

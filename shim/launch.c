@@ -392,8 +392,22 @@ static struct estimate *launch_estimate(const struct launch *l)
     return &l->known->estimate[estimate_bucket(blocks)];
 }
 
+/* The events of a sample would come between launches that overlap. What comes behind this one is not
+ * known yet, but what came before it is. */
+static bool launch_timed(const struct launch *l, struct shim_stream *s)
+{
+    enum { EXPECTED = 8 };
+    uint32_t left = atomic_load_explicit(&s->overlaps, memory_order_relaxed);
+    if (unlikely(attributes_close(l->config)))
+        atomic_store_explicit(&s->overlaps, left = EXPECTED, memory_order_relaxed);
+    else if (unlikely(left))
+        atomic_store_explicit(&s->overlaps, left - 1, memory_order_relaxed);
+    return !left && !s->per_thread;
+}
+
 static void launch_prepare(struct launch *l, struct call *c, struct shim_stream *s)
 {
+    bool timed = launch_timed(l, s);
     l->ctx = s->ctx;
     l->known = function_of(l->function, s->ctx);
     c->req.est_ns = l->known ? estimate_ns(launch_estimate(l)) : VHQ_UNKNOWN_NS;
@@ -403,7 +417,7 @@ static void launch_prepare(struct launch *l, struct call *c, struct shim_stream 
     if (!launch_known(l))
         return;
     c->req.eighths = launch_eighths(l);
-    if (!s->per_thread) /* one that the driver may refuse is no sample */
+    if (timed) /* one that the driver may refuse is no sample */
         l->estimate = launch_estimate(l);
     if (params_copyable(l)) {
         c->run = launch_run;

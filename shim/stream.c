@@ -62,6 +62,7 @@ static void stream_reset(struct shim_stream *s, struct shim_context *ctx, CUstre
     s->janitor = false;
     s->direct = false;
     s->tracked = false;
+    atomic_store(&s->overlaps, 0);
     s->word = NULL;
     s->ring = NULL;
     atomic_store(&s->host_word, 0);

@@ -42,6 +42,9 @@ struct shim_stream {
     bool janitor;
     _Atomic bool tracked; /* its activity counts (above best effort, on a scheduled device) */
     _Atomic int state;    /* enum stream_state */
+    /* For so many launches more one that overlaps with its predecessor is expected, and nothing of ours
+     * must come between the two. */
+    _Atomic uint32_t overlaps;
 
     _Alignas(64) _Atomic uint64_t epoch, complete; /* stream-ordered calls (schedule.h) */
     _Atomic uint32_t busy;

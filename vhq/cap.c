@@ -27,6 +27,8 @@ enum {
     BACKOFF_MAX_NS = 100 * 1000,
     DUE_SLACK_NS = 5 * 1000, /* a due time as near as this has come */
     STRIDE = 8,              /* commands per marker */
+    CHAIN = 8,               /* commands for which one that overlaps makes others expected */
+    CHAIN_MOST_NS = 1000000000,
 };
 
 bool cap_contended(const struct vhq_set *s)
@@ -204,6 +206,33 @@ static bool cap_mark_due(const struct vhq *q)
            peek(q->want_mark);
 }
 
+/*
+ * Of commands that overlap, the next one may begin before its predecessor has ended, which a marker
+ * between the two would prevent. Whether the next command overlaps is not known until it comes: so a
+ * marker that is due in a chain of such commands goes in front of the first one that does not, as gates
+ * do. The bound is half of the cap: the other half goes on while the marker is on its way.
+ */
+static bool cap_mark_waits(const struct vhq *q)
+{
+    uint64_t half_ns = cap_budget(q) / 2;
+    return unlikely(q->chain != 0) && !peek(q->want_mark) && q->tail_flown < cap_depth(q) / 2 &&
+           peek(q->tail_est_ns) < (half_ns < CHAIN_MOST_NS ? half_ns : CHAIN_MOST_NS);
+}
+
+static void cap_chain(struct vhq *q, uint16_t flags)
+{
+    if (unlikely(flags & VHQ_CLOSE))
+        q->chain = CHAIN;
+    else if (unlikely(q->chain != 0))
+        q->chain--;
+}
+
+void cap_before(struct vhq *q, uint16_t flags)
+{
+    if (unlikely(q->chain != 0) && !(flags & VHQ_CLOSE) && cap_mark_due(q))
+        cap_mark(q);
+}
+
 void cap_sent(struct vhq *q, uint16_t flags, uint32_t load, int err)
 {
     uint32_t est_ns = load_ns(load);
@@ -223,12 +252,13 @@ void cap_sent(struct vhq *q, uint16_t flags, uint32_t load, int err)
         bump(q->tail_est_ns, est_ns);
         q->tail_area_ns += load_area_ns(load);
         q->tail_flown++;
+        cap_chain(q, flags);
         gate_after(q, est_ns);
         cap_fly(q);
     } else if (likely(!peek(q->want_mark))) {
         return; /* nothing waits for a free command until a sync does */
     }
-    if (cap_mark_due(q))
+    if (cap_mark_due(q) && !cap_mark_waits(q))
         cap_mark(q);
 }
 

@@ -63,6 +63,7 @@ static int direct_run(int result)
 static int begin_inline(struct vhq *q, const struct vhq_req *req)
 {
     gate_before(q, (uint16_t)req->flags);
+    cap_before(q, (uint16_t)req->flags);
     q->cur.how = BEGUN_INLINE;
     q->cur.flags = (uint16_t)req->flags;
     q->cur.load = cap_load(req);
@@ -87,8 +88,9 @@ static bool inline_allowed(const struct vhq *q, const struct vhq_req *req, bool 
 }
 
 /* The slow way to room: look at all completion words. If that does not help, what was submitted
- * last needs a marker, or nobody could tell when there is room. */
-static bool inline_room_looked(struct vhq *q, uint32_t load)
+ * last needs a marker, or nobody could tell when there is room. One that overlaps with that can wait for
+ * a marker that is out. */
+static bool inline_room_looked(struct vhq *q, uint32_t load, uint32_t flags)
 {
     struct vhq_set *s = q->set;
     if (q->desc.done == NULL && peek(q->newest) != peek(q->landed_mark))
@@ -98,7 +100,8 @@ static bool inline_room_looked(struct vhq *q, uint32_t load)
     cap_look(s, now);
     bool room = cap_take_looked(q, load, now);
     pthread_mutex_unlock(&s->lock);
-    if (!room && peek(q->tail_est_ns) != 0)
+    bool out = peek(q->newest) != peek(q->landed_mark);
+    if (!room && peek(q->tail_est_ns) != 0 && !((flags & VHQ_CLOSE) && out))
         cap_mark(q);
     return room;
 }
@@ -108,7 +111,7 @@ static bool inline_room(struct vhq *q, const struct vhq_req *req)
     if (req->flags & VHQ_FREE)
         return true;
     uint32_t load = cap_load(req);
-    return likely(cap_take(q, load)) || inline_room_looked(q, load);
+    return likely(cap_take(q, load)) || inline_room_looked(q, load, req->flags);
 }
 
 /*
@@ -212,6 +215,7 @@ static int begin_turn(struct vhq *q, const struct vhq_req *req)
     while (atomic_load_explicit(&q->turn, memory_order_acquire) == 0)
         futex_wait(&q->turn, 0, NEVER);
     gate_before(q, slot->flags);
+    cap_before(q, slot->flags);
     return VHQ_INLINE;
 }
 

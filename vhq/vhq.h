@@ -138,7 +138,8 @@ enum {
         1u << 2,         /* not to run in the calling thread (deferred destroys): VHQ_BUFFER, up
                                   to 256 bytes always. Where there is no other thread (within a
                                   command's run, in a forked child, without memory) vhq_end runs it */
-    VHQ_CLOSE = 1u << 3, /* overlaps with the one before it: no gate between the two */
+    VHQ_CLOSE = 1u << 3, /* overlaps with the one before it: no gate between the two, and no marker
+                            where that can wait */
     VHQ_AFTER_ALL =
         1u << 4, /* not before anything that was begun before it in the set: it may stop a
                                 queue of the device that streams share */

@@ -413,3 +413,72 @@ Test(cap, works_without_completion_words)
     cr_assert_null(check_order(w));
     world_free(w);
 }
+
+/* ---- commands that overlap ------------------------------------------------------------------- */
+
+static void launch_close(struct world *w, int stream, uint64_t est_us)
+{
+    world_call(w, &(struct call){.stream = stream, .flags = VHQ_CLOSE, .est_ns = est_us * 1000});
+}
+
+/* Commands of `stream` in the device behind its newest marker. */
+static int behind_marker(const struct world *w, int stream)
+{
+    const struct stream *s = &w->stream[stream];
+    int commands = 0;
+    for (uint32_t i = 0; i < s->tail; i++)
+        commands = s->work[i].command == NONE ? 0 : commands + 1;
+    return commands;
+}
+
+Test(cap, puts_a_marker_behind_commands_that_overlap)
+{
+    clock_freeze();
+    struct world *w = world_new(&(struct vhq_config){.budget_us = 1000, .depth = 64});
+    int a = world_stream(w, VHQ_NONBLOCKING);
+    launch(w, a, 1);
+    for (int i = 0; i < 24; i++)
+        launch_close(w, a, 1);
+    cr_assert_eq(w->mark_calls, 0, "%d", w->mark_calls);
+    launch(w, a, 1);
+    cr_assert_eq(w->mark_calls, 1, "in front of the first one that does not overlap");
+    cr_assert_eq(behind_marker(w, a), 1);
+    world_call(w, &(struct call){.stream = a, .flags = VHQ_FREE});
+    for (int i = 0; i < 40; i++)
+        launch(w, a, 1);
+    cr_assert_eq(w->mark_calls, 6, "as ever: %d", w->mark_calls);
+    device_finish(w);
+    world_free(w);
+}
+
+Test(cap, lets_at_most_half_of_it_overlap_without_a_marker)
+{
+    clock_freeze();
+    struct world *w = world_new(&(struct vhq_config){.budget_us = 1000, .depth = 32});
+    int a = world_stream(w, VHQ_NONBLOCKING), b = world_stream(w, VHQ_NONBLOCKING);
+    for (int i = 0; i < 32; i++)
+        launch_close(w, a, 1);
+    cr_assert_eq(w->mark_calls, 2, "%d", w->mark_calls);
+    for (int i = 0; i < 9; i++)
+        launch_close(w, b, 100);
+    cr_assert_eq(w->mark_calls, 3, "%d", w->mark_calls);
+    device_finish(w);
+    world_free(w);
+}
+
+/* The cap is full, one marker is out: what overlaps waits for that one. */
+Test(cap, that_is_full_puts_no_other_marker_among_commands_that_overlap)
+{
+    clock_freeze();
+    struct world *w = world_new(&(struct vhq_config){.budget_us = 100, .depth = 32});
+    int a = world_stream(w, VHQ_NONBLOCKING);
+    for (int i = 0; i < 9; i++)
+        launch_close(w, a, 10);
+    cr_assert_eq(w->mark_calls, 1);
+    cr_assert_eq(behind_marker(w, a), 4);
+    launch_close(w, a, 20);
+    cr_assert_eq(behind_marker(w, a), 4);
+    device_start(w, 1);
+    vhq_sync(w->stream[a].q, false);
+    world_free(w);
+}

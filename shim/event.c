@@ -10,6 +10,7 @@
 #include "shim/capture.h"
 #include "shim/drain.h"
 #include "shim/graph.h"
+#include "shim/join.h"
 #include "shim/outside.h"
 #include "shim/pool.h"
 #include "shim/schedule.h"
@@ -255,6 +256,27 @@ static void record_note(struct shim_event *ev, struct shim_stream *s, uint64_t e
     atomic_store_explicit(&ev->seal, record_seal(s, epoch), memory_order_release);
 }
 
+/* A record, seen before the driver hears of what is called. */
+struct seen {
+    struct shim_stream *stream;
+    uint64_t epoch, seal;
+};
+
+static struct seen record_see(const struct shim_event *ev)
+{
+    struct seen seen = {.seal = atomic_load_explicit(&ev->seal, memory_order_acquire)};
+    seen.stream = atomic_load_explicit(&ev->stream, memory_order_acquire);
+    seen.epoch = atomic_load_explicit(&ev->epoch, memory_order_acquire);
+    return seen;
+}
+
+/* It is still the latest one, and was when the driver heard of the call. */
+static bool record_same(const struct shim_event *ev, const struct seen *seen)
+{
+    return seen->stream && seen->seal == record_seal(seen->stream, seen->epoch) &&
+           seen->seal == atomic_load_explicit(&ev->seal, memory_order_acquire);
+}
+
 static CUresult event_record(CUevent event, CUstream stream, unsigned flags, bool ptds)
 {
     struct shim_stream *s = call_stream(&stream, ptds);
@@ -316,6 +338,14 @@ static int wait_run(void *payload)
     return (int)r;
 }
 
+/* Completion of `s` will say that the record is complete too, if that matters to anybody. */
+static void wait_note(struct shim_stream *s, uint64_t at, const struct shim_event *ev,
+                      const struct seen *seen)
+{
+    if (at && seen->epoch && seen->stream != s && record_same(ev, seen) && seen->stream->tracked)
+        join_note(s, at, seen->stream, seen->epoch);
+}
+
 static CUresult event_wait(CUstream stream, CUevent event, unsigned flags, bool ptds)
 {
     struct record a = {.stream = stream, .event = event, .flags = flags};
@@ -342,9 +372,11 @@ static CUresult event_wait(CUstream stream, CUevent event, unsigned flags, bool 
     }
     if (flags & ~(unsigned)CU_EVENT_WAIT_EXTERNAL)
         c.req.flags |= VHQ_MUST_INLINE;
+    struct seen seen = record_see(ev);
     c.req.after = event_fence(ev, s->q != NULL);
     CUresult r = call_on(&c, s);
     vhq_fence_put(c.req.after);
+    wait_note(s, c.epoch, ev, &seen);
     return r;
 }
 
@@ -381,25 +413,10 @@ static bool event_buffered(struct shim_event *ev)
     return buffered;
 }
 
-/* A record, seen before the look at what is buffered and the question to the driver. */
-struct seen {
-    struct shim_stream *stream;
-    uint64_t epoch, seal;
-};
-
-static struct seen record_see(const struct shim_event *ev)
-{
-    struct seen seen = {.seal = atomic_load_explicit(&ev->seal, memory_order_acquire)};
-    seen.stream = atomic_load_explicit(&ev->stream, memory_order_acquire);
-    seen.epoch = atomic_load_explicit(&ev->epoch, memory_order_acquire);
-    return seen;
-}
-
 /* The driver says that the latest record is complete, which may be another one than was seen. */
 static void event_completed(const struct shim_event *ev, const struct seen *seen)
 {
-    if (seen->stream && seen->seal == record_seal(seen->stream, seen->epoch) &&
-        seen->seal == atomic_load_explicit(&ev->seal, memory_order_acquire))
+    if (record_same(ev, seen))
         schedule_complete(seen->stream, seen->epoch);
 }
 

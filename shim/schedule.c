@@ -13,6 +13,7 @@
 #include "shim/context.h"
 #include "shim/figures.h"
 #include "shim/gate.h"
+#include "shim/join.h"
 #include "shim/orders.h"
 #include "shim/outside.h"
 #include "shim/stream.h"
@@ -228,11 +229,15 @@ uint64_t schedule_end(struct shim_stream *s, uint64_t before, bool kernel)
 void schedule_complete(struct shim_stream *s, uint64_t epoch)
 {
     uint64_t known = atomic_load_explicit(&s->complete, memory_order_relaxed);
+    bool newer = false;
     while ((int64_t)(epoch - known) > 0 &&
-           !atomic_compare_exchange_weak(&s->complete, &known, epoch))
+           !(newer = atomic_compare_exchange_weak(&s->complete, &known, epoch)))
         ;
     if (epoch)
         schedule_idle(s, epoch);
+    /* What it waited for ends here at the latest, as each step makes some stream's `complete` newer. */
+    if (newer && unlikely(atomic_load_explicit(&s->joined, memory_order_relaxed)))
+        join_carry(s, epoch);
 }
 
 bool schedule_all_complete(struct shim_stream *s)

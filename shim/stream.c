@@ -10,6 +10,7 @@
 #include "shim/figures.h"
 #include "shim/gate.h"
 #include "shim/hint.h"
+#include "shim/join.h"
 #include "shim/mark.h"
 #include "shim/outside.h"
 #include "shim/pool.h"
@@ -63,6 +64,7 @@ static void stream_reset(struct shim_stream *s, struct shim_context *ctx, CUstre
     s->direct = false;
     s->tracked = false;
     atomic_store(&s->overlaps, 0);
+    join_forget(s);
     s->word = NULL;
     s->ring = NULL;
     atomic_store(&s->host_word, 0);

@@ -23,6 +23,14 @@ struct stream_figures {
     uint64_t pending;
 };
 
+/* A stream waits for a record in another one: see join.h. */
+struct join {
+    _Atomic uint64_t at;
+    _Atomic(struct shim_stream *) source;
+    _Atomic uint64_t epoch, seal;
+};
+enum { JOINS = 8 };
+
 enum stream_state {
     STREAM_LIVE,
     STREAM_GONE,      /* destroyed by the application; its buffered work is still to be submitted */
@@ -48,9 +56,12 @@ struct shim_stream {
 
     _Alignas(64) _Atomic uint64_t epoch, complete; /* stream-ordered calls (schedule.h) */
     _Atomic uint32_t busy;
+    _Atomic bool joined; /* some of `join` is to be carried */
     uint64_t looked; /* epoch at the last tick, and for how many it was so; the client's thread's */
     uint32_t quiet;
     struct stream_figures published; /* under the lock of the context */
+
+    struct join join[JOINS]; /* by the source's id */
 
     /* Completion: a word that the GPU writes, or pooled events where memops are missing. */
     _Atomic uint32_t *word;

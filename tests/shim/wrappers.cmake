@@ -52,6 +52,7 @@ endfunction()
 foreach(noun query failure overlap)
   watched_test(${noun})
 endforeach()
+watched_test(join CUTIN_PRIORITY=rt CUTIN_STREAM_PRIORITY=inherit)
 
 foreach(noun launch copy event stream order graph capture reset lifetime)
   wrapper_test(${noun})
@@ -72,3 +73,9 @@ endforeach()
 foreach(noun launch copy event stream order graph capture lifetime)
   wrapper_case(${noun}_in_small_doses ${noun} CUTIN_BUDGET_US=1 CUTIN_DEPTH=1)
 endforeach()
+
+# Figures, no test: see the file.
+add_executable(join_bench join_bench.c)
+target_link_libraries(join_bench PRIVATE simgpu Threads::Threads)
+target_compile_definitions(join_bench PRIVATE SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+set_target_properties(join_bench PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin/tests)

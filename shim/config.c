@@ -136,6 +136,16 @@ static void socket_default(struct config *c)
         snprintf(c->socket, size, "/run/cutin/cutin.sock");
 }
 
+/* What atoi makes of it is not zero. atoi itself, as strtol and sscanf, would tie a library that is built
+ * with glibc 2.38 to that version: there they have new names, of C23. */
+static bool number_set(const char *text)
+{
+    text += strspn(text, " \t");
+    text += strspn(text, "+-");
+    text += strspn(text, "0");
+    return *text >= '1' && *text <= '9';
+}
+
 static void config_read(struct config *c)
 {
     socket_default(c);
@@ -156,7 +166,7 @@ static void config_read(struct config *c)
     }
     const char *injection = secure_getenv("CUDA_INJECTION64_PATH");
     const char *blocking = secure_getenv("CUDA_LAUNCH_BLOCKING");
-    c->inline_only = (injection && *injection) || (blocking && atoi(blocking) != 0);
+    c->inline_only = (injection && *injection) || (blocking && number_set(blocking));
 }
 
 const struct config *config_get(void)

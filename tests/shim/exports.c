@@ -70,6 +70,19 @@ Test(exports, needs_no_newer_glibc_than_2_36)
     process_free(p);
 }
 
+/* glibc 2.38 gives these new names, of C23, so a library built there would load nowhere else. */
+Test(exports, reads_numbers_by_itself)
+{
+    static const char *const renamed[] = {"strto", "__isoc", "sscanf", "fscanf", "atoi"};
+    struct process *p = inspect("nm", "-D", "--undefined-only");
+
+    for (size_t i = 0; i < sizeof renamed / sizeof *renamed; i++) {
+        const char *at = strstr(process_out(p), renamed[i]);
+        cr_expect_null(at, "%.*s", at ? (int)strcspn(at, "\n") : 0, at);
+    }
+    process_free(p);
+}
+
 Test(exports, stays_loaded_and_binds_early)
 {
     struct process *p = inspect("readelf", "-d", "-W");

@@ -101,6 +101,18 @@ Test(shim_config, good_values_arrive)
     cr_expect_str_empty(said());
 }
 
+Test(shim_config, launches_block_where_a_number_says_so)
+{
+    setenv("CUDA_LAUNCH_BLOCKING", " 02", 1);
+    cr_expect(config_get()->inline_only);
+}
+
+Test(shim_config, launches_do_not_block_where_the_number_is_zero)
+{
+    setenv("CUDA_LAUNCH_BLOCKING", "00 1", 1);
+    cr_expect_not(config_get()->inline_only);
+}
+
 Test(shim_config, the_linger_may_be_learned)
 {
     setenv("CUTIN_LINGER_US", "auto", 1);

@@ -17,17 +17,11 @@
     X(submit, 2, "stream, estimated ns")                                                           \
     X(complete, 3, "stream, commands, estimated ns of them")
 
-#if defined(__has_include)
-#if __has_include(<sys/sdt.h>)
-#define CUTIN_PROBES 1
+#if CUTIN_PROBES /* from CMakeLists.txt */
 #include <sys/sdt.h>
 #define PROBE2(name, a, b)    DTRACE_PROBE2(cutin, name, a, b)
 #define PROBE3(name, a, b, c) DTRACE_PROBE3(cutin, name, a, b, c)
-#endif
-#endif
-
-#ifndef CUTIN_PROBES
-#define CUTIN_PROBES          0
+#else
 #define PROBE2(name, a, b)    ((void)0)
 #define PROBE3(name, a, b, c) ((void)0)
 #endif

@@ -215,7 +215,7 @@ SIM_EXPORT CUresult cuGraphExecUpdate_v2(CUgraphExec x, CUgraph graph,
 SIM_EXPORT CUresult cuGraphExecUpdate(CUgraphExec x, CUgraph graph, CUgraphNode *error,
                                       CUgraphExecUpdateResult *result)
 {
-    CUgraphExecUpdateResultInfo info;
+    CUgraphExecUpdateResultInfo info = {.result = CU_GRAPH_EXEC_UPDATE_ERROR};
     if (error == NULL || result == NULL)
         return CUDA_ERROR_INVALID_VALUE;
     CUresult rc = update(x, graph, &info);

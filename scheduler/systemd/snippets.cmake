@@ -1,4 +1,9 @@
 # Lets systemd-sysusers and systemd-tmpfiles do what the snippets say, in a folder of its own.
+execute_process(COMMAND id -u OUTPUT_VARIABLE uid OUTPUT_STRIP_TRAILING_WHITESPACE)
+if(NOT SYSUSERS OR NOT TMPFILES OR NOT uid EQUAL 0)
+  message("skipped: no root, systemd-sysusers or systemd-tmpfiles")
+  return()
+endif()
 file(REMOVE_RECURSE ${ROOT})
 file(MAKE_DIRECTORY ${ROOT}/etc)
 foreach(command "${SYSUSERS};--root=${ROOT};${FOLDER}/sysusers.conf"

@@ -17,6 +17,7 @@ enum { SKIPPED = 77, TIMEOUT_S = 110 };
 
 static struct tsan_test *tests, **last = &tests, *suites;
 static _Atomic bool failed;
+static const struct tsan_test *running; /* in this process */
 
 /* Processes that a test forks and kills report too: the first race ends them. */
 const char *__tsan_default_options(void);
@@ -64,7 +65,7 @@ void tsan_skip(const char *format, ...)
 {
     va_list args;
 
-    fputs("skipped:", stderr);
+    fprintf(stderr, "[SKIP] %s::%s:", running->suite, running->name);
     va_start(args, format);
     print(format, args);
     va_end(args);
@@ -84,6 +85,7 @@ static const struct tsan_test *suite_of(const struct tsan_test *t)
 /* exit, not _exit: that is when the sanitizer turns its reports into a status. */
 _Noreturn static void run(const struct tsan_test *t, const struct tsan_test *suite)
 {
+    running = t;
     double timeout = t->timeout > 0 ? t->timeout : suite->timeout;
 
     alarm(timeout > 0 ? (unsigned)timeout : TIMEOUT_S);

@@ -78,5 +78,5 @@ Test(lookup, program_with_the_static_runtime)
 
 Test(lookup, program_with_the_shared_runtime)
 {
-    runs_with_the_runtime("shared", SIMULATOR ":" CUDA_INCLUDE "/../lib64");
+    runs_with_the_runtime("shared", SIMULATOR ":" CUDART_FOLDER);
 }

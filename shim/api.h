@@ -18,7 +18,7 @@ struct api_row {
 extern const struct api_row api_rows[API_COUNT];
 
 /* Newest cuGetProcAddress version that the table was made for. */
-#define API_TABLE_VERSION 13000
+#define API_TABLE_VERSION 13050
 
 /* Our function for a row; NULL for API_PASS. */
 extern void *const api_ours[API_COUNT];

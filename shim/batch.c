@@ -83,7 +83,6 @@ static CUresult batch_submit(struct batch *b, bool ptds, uint32_t (*flags)(const
 
 /* ---- copies ------------------------------------------------------------------------------- */
 
-#if CUDA_VERSION >= 12080
 static uint64_t copy_bytes(const struct batch *b)
 {
     const size_t *sizes = b->array[2];
@@ -161,6 +160,27 @@ EXPORT_BOTH(cuMemcpyBatchAsync,
              CUstream hStream),
             dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, hStream)
 
+/* One copy is a batch of one. */
+static CUresult copy_one(const struct batch *b)
+{
+    const CUdeviceptr *dst = b->array[0], *src = b->array[1];
+    const size_t *size = b->array[2];
+    return REAL(cuMemcpyWithAttributesAsync)(*dst, *src, *size, b->array[3], b->stream);
+}
+static CUresult cuMemcpyWithAttributesAsync_call(CUdeviceptr dst, CUdeviceptr src, size_t size,
+                                                 CUmemcpyAttributes *attr, CUstream stream,
+                                                 bool ptds)
+{
+    size_t first = 0;
+    struct batch b = {.stream = stream, .call = copy_one};
+    copy_fill(&b, &dst, &src, &size, 1, attr, &first, 1);
+    return batch_submit(&b, ptds, copy_flags, copy_bytes);
+}
+EXPORT_BOTH(cuMemcpyWithAttributesAsync,
+            (CUdeviceptr dst, CUdeviceptr src, size_t size, CUmemcpyAttributes *attr,
+             CUstream hStream),
+            dst, src, size, attr, hStream)
+
 /* Each operation names addresses, arrays and pitches: not looked into, hence inline. */
 static uint32_t inline_flags(const struct batch *b)
 {
@@ -187,9 +207,7 @@ EXPORT_BOTH(cuMemcpy3DBatchAsync,
             (size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, size_t *failIdx,
              unsigned long long flags, CUstream hStream),
             numOps, opList, failIdx, flags, hStream)
-#endif
 
-#if CUDA_VERSION >= 13000
 static CUresult copy_v2(const struct batch *b)
 {
     return REAL(cuMemcpyBatchAsync_v2)(b->array[0], b->array[1], b->array[2], b->count, b->array[3],
@@ -225,6 +243,22 @@ EXPORT_BOTH(cuMemcpy3DBatchAsync_v2,
              CUstream hStream),
             numOps, opList, flags, hStream)
 
+static CUresult copy_3d_one(const struct batch *b)
+{
+    return REAL(cuMemcpy3DWithAttributesAsync)(b->array[0], b->flags, b->stream);
+}
+static CUresult cuMemcpy3DWithAttributesAsync_call(CUDA_MEMCPY3D_BATCH_OP *op,
+                                                   unsigned long long flags, CUstream stream,
+                                                   bool ptds)
+{
+    struct batch b = {
+        .stream = stream, .call = copy_3d_one, .count = 1, .array = {op}, .flags = flags};
+    return batch_submit(&b, ptds, inline_flags, NULL);
+}
+EXPORT_BOTH(cuMemcpy3DWithAttributesAsync,
+            (CUDA_MEMCPY3D_BATCH_OP * op, unsigned long long flags, CUstream hStream), op, flags,
+            hStream)
+
 /* ---- managed memory ----------------------------------------------------------------------- */
 
 static uint32_t managed_flags(const struct batch *b)
@@ -238,7 +272,7 @@ static uint32_t managed_flags(const struct batch *b)
     for (size_t i = 0; !flags && i < b->count; i++)
         flags = memory_managed_flags(at[i], sizes[i]);
     for (size_t i = 0; !flags && i < b->extra_count; i++)
-        if (where[i].type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT || idx[i] >= b->count ||
+        if (where[i].type == LOCATION_HOST_NUMA_CURRENT || idx[i] >= b->count ||
             (i ? idx[i] <= idx[i - 1] : idx[0] != 0))
             flags = VHQ_MUST_INLINE;
     return flags;
@@ -300,11 +334,9 @@ EXPORT_BOTH(cuMemDiscardBatchAsync,
             (CUdeviceptr * dptrs, size_t *sizes, size_t count, unsigned long long flags,
              CUstream hStream),
             dptrs, sizes, count, flags, hStream)
-#endif
 
 /* ---- inline, in their turn: rare, and not worth a look at all they name ----------------------- */
 
-#if CUDA_VERSION >= 12060
 static CUresult decompress(const struct batch *b)
 {
     return REAL(cuMemBatchDecompressAsync)(b->array[0], b->count, (unsigned)b->flags, b->out,
@@ -330,7 +362,6 @@ EXPORT_BOTH(cuMemBatchDecompressAsync,
             (CUmemDecompressParams * paramsArray, size_t count, unsigned int flags,
              size_t *errorIndex, CUstream stream),
             paramsArray, count, flags, errorIndex, stream)
-#endif
 
 static CUresult map_arrays(const struct batch *b)
 {

@@ -12,6 +12,9 @@ pthread_mutex_t capture_beginning = PTHREAD_MUTEX_INITIALIZER;
 bool capture_active(CUstream stream)
 {
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    const struct shim_stream *s = stream_known(stream);
+    if (s && s->cig)
+        return true;
     /* CUDA_ERROR_STREAM_CAPTURE_IMPLICIT: the legacy stream while a blocking one captures. */
     return REAL(cuStreamIsCapturing)(stream, &status) != CUDA_SUCCESS ||
            status != CU_STREAM_CAPTURE_STATUS_NONE;
@@ -25,8 +28,10 @@ struct begin {
     CUstreamCaptureMode mode;
     CUgraph graph;
     const CUgraphNode *dependencies;
-    const void *edges;
+    const CUgraphEdgeData *edges;
     size_t count;
+    CUgraphRecaptureCallback changed;
+    void *user;
 };
 
 /* In the stream's turn, so that nobody marks the stream meanwhile; and counted before it begins, so
@@ -74,7 +79,6 @@ static CUresult begin_v2(const struct begin *b)
 BEGIN(, false)
 BEGIN(_ptsz, true)
 
-#if CUDA_VERSION >= 12030
 static CUresult begin_to_graph(const struct begin *b)
 {
     return REAL(cuStreamBeginCaptureToGraph)(b->stream, b->graph, b->dependencies, b->edges,
@@ -97,7 +101,53 @@ static CUresult begin_to_graph(const struct begin *b)
     }
 BEGIN_TO_GRAPH(cuStreamBeginCaptureToGraph, false)
 BEGIN_TO_GRAPH(cuStreamBeginCaptureToGraph_ptsz, true)
-#endif
+
+static CUresult begin_again(const struct begin *b)
+{
+    return REAL(cuStreamBeginRecaptureToGraph)(b->stream, b->mode, b->graph, b->changed, b->user);
+}
+
+#define BEGIN_AGAIN(sym, ptds)                                                                     \
+    EXPORT CUresult sym(CUstream hStream, CUstreamCaptureMode mode, CUgraph hGraph,                \
+                        CUgraphRecaptureCallback callbackFunc, void *userData)                     \
+    {                                                                                              \
+        struct begin b = {.stream = hStream,                                                       \
+                          .call = begin_again,                                                     \
+                          .mode = mode,                                                            \
+                          .graph = hGraph,                                                         \
+                          .changed = callbackFunc,                                                 \
+                          .user = userData};                                                       \
+        return capture_begin(&b, ptds);                                                            \
+    }
+BEGIN_AGAIN(cuStreamBeginRecaptureToGraph, false)
+BEGIN_AGAIN(cuStreamBeginRecaptureToGraph_ptsz, true)
+
+/* Into a command list of a graphics API (CUDA in Graphics). */
+struct begin_cig {
+    struct begin begin;
+    CUstreamCigCaptureParams *params;
+};
+
+static CUresult begin_cig(const struct begin *b)
+{
+    struct shim_stream *s = call_native() ? NULL : stream_known(b->stream);
+    if (s)
+        s->cig = true;
+    CUresult r = REAL(cuStreamBeginCaptureToCig)(b->stream, ((const struct begin_cig *)b)->params);
+    if (s && r != CUDA_SUCCESS)
+        s->cig = false;
+    return r;
+}
+
+#define BEGIN_CIG(sym, ptds)                                                                       \
+    EXPORT CUresult sym(CUstream hStream, CUstreamCigCaptureParams *streamCigCaptureParams)        \
+    {                                                                                              \
+        struct begin_cig b = {.begin = {.stream = hStream, .call = begin_cig},                     \
+                              .params = streamCigCaptureParams};                                   \
+        return capture_begin(&b.begin, ptds);                                                      \
+    }
+BEGIN_CIG(cuStreamBeginCaptureToCig, false)
+BEGIN_CIG(cuStreamBeginCaptureToCig_ptsz, true)
 
 /* ---- end ---------------------------------------------------------------------------------- */
 
@@ -118,4 +168,23 @@ EXPORT CUresult cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
 EXPORT CUresult cuStreamEndCapture_ptsz(CUstream hStream, CUgraph *phGraph)
 {
     return capture_end(hStream, phGraph, true);
+}
+
+static CUresult cig_end(CUstream stream, bool ptds)
+{
+    stream = stream_normal(stream, ptds);
+    struct shim_stream *s = capture_any() ? stream_known(stream) : NULL;
+    CUresult r = REAL(cuStreamEndCaptureToCig)(stream);
+    if (r == CUDA_SUCCESS && s && atomic_exchange(&s->cig, false))
+        atomic_fetch_sub(&capture_count, 1);
+    return r;
+}
+
+EXPORT CUresult cuStreamEndCaptureToCig(CUstream hStream)
+{
+    return cig_end(hStream, false);
+}
+EXPORT CUresult cuStreamEndCaptureToCig_ptsz(CUstream hStream)
+{
+    return cig_end(hStream, true);
 }

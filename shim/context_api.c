@@ -39,7 +39,6 @@ EXPORT CUresult cuCtxDetach(CUcontext ctx)
     closing(ctx);
     return closed(REAL(cuCtxDetach)(ctx));
 }
-#if CUDA_VERSION >= 12040
 EXPORT CUresult cuGreenCtxDestroy(CUgreenCtx hCtx)
 {
     CUcontext ctx = NULL;
@@ -47,7 +46,6 @@ EXPORT CUresult cuGreenCtxDestroy(CUgreenCtx hCtx)
         closing(ctx);
     return closed(REAL(cuGreenCtxDestroy)(hCtx));
 }
-#endif
 
 /* ---- primary contexts --------------------------------------------------------------------- */
 

@@ -21,7 +21,7 @@ static const struct row {
     {#symbol, version, per_thread, WRAP, #class, #action, ""},
 #include "shim/api.def"
 };
-enum { ROWS = sizeof rows / sizeof *rows };
+enum { ROWS = sizeof rows / sizeof *rows, NEVER = 99990 };
 
 /* Classes of calls that could overtake buffered work; passing one would be a hole. */
 static int could_overtake(const struct row *r)
@@ -52,12 +52,17 @@ static void summary(void)
     printf(
         "# What cutin does with every driver function\n\n"
         "Generated from `shim/api.def` by `cmake --build build --target coverage`; do not edit.\n\n"
-        "%d of %d symbols of CUDA 13.0 are classified: %d wrapped, %d drain first, %d pass "
-        "untouched. Of those that pass, %d could overtake buffered work.\n\n"
+        "%d functions are classified: all of `cuda.h`, `cudaProfiler.h`, `cudaGL.h`, `cudaEGL.h` "
+        "and "
+        "`cudaVDPAU.h` from CUDA 12.0 to 13.5, and those that real libraries export and no header "
+        "declares. %d are wrapped, %d drain first, %d pass untouched. Of those that pass, %d could "
+        "overtake buffered work. A function that a newer driver brings drains.\n\n"
         "- *passes*: no ordering effect; the program calls the driver directly.\n"
         "- *drains*: buffered work is submitted first, then the driver is called.\n"
-        "- *wrapped*: queued, tracked or answered by a wrapper of its own.\n\n",
-        ROWS, ROWS, count[WRAP], count[DRAIN], count[PASS], holes);
+        "- *wrapped*: queued, tracked or answered by a wrapper of its own.\n\n"
+        "*since*: the version of CUDA from which on `cuGetProcAddress` finds it; -: by `dlsym` "
+        "alone.\n\n",
+        ROWS, count[WRAP], count[DRAIN], count[PASS], holes);
 }
 
 int main(void)
@@ -66,9 +71,11 @@ int main(void)
     printf("| symbol | since | stream | class | cutin | action |\n|---|---|---|---|---|---|\n");
     for (int i = 0; i < ROWS; i++) {
         const struct row *r = &rows[i];
-        printf("| `%s` | %d.%d | %s | %s | %s | %s |\n", r->symbol, r->version / 1000,
-               r->version % 1000 / 10, r->per_thread ? "per-thread" : "-", r->class, what(r),
-               r->action);
+        char since[16] = "-";
+        if (r->version < NEVER)
+            snprintf(since, sizeof since, "%d.%d", r->version / 1000, r->version % 1000 / 10);
+        printf("| `%s` | %s | %s | %s | %s | %s |\n", r->symbol, since,
+               r->per_thread ? "per-thread" : "-", r->class, what(r), r->action);
     }
     return ferror(stdout) || fflush(stdout) != 0;
 }

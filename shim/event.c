@@ -470,14 +470,12 @@ EXPORT CUresult cuEventElapsedTime(float *pMilliseconds, CUevent hStart, CUevent
         return CUDA_ERROR_NOT_READY;
     return REAL(cuEventElapsedTime)(pMilliseconds, hStart, hEnd);
 }
-#if CUDA_VERSION >= 12080
 EXPORT CUresult cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUevent hEnd)
 {
     if (either_buffered(hStart, hEnd))
         return CUDA_ERROR_NOT_READY;
     return REAL(cuEventElapsedTime_v2)(pMilliseconds, hStart, hEnd);
 }
-#endif
 
 /* ---- destroy, share ----------------------------------------------------------------------- */
 
@@ -536,12 +534,25 @@ EXPORT CUresult cuIpcGetEventHandle(CUipcEventHandle *pHandle, CUevent event)
         event_share(event);
     return r;
 }
-EXPORT CUresult cuIpcOpenEventHandle(CUevent *phEvent, CUipcEventHandle handle)
+/* Somebody outside records it. */
+static CUresult opened(CUresult r, const CUevent *event)
 {
-    CUresult r = REAL(cuIpcOpenEventHandle)(phEvent, handle);
     if (r == CUDA_SUCCESS && !call_native()) {
-        event_add(*phEvent);
-        event_share(*phEvent);
+        event_add(*event);
+        event_share(*event);
     }
     return r;
+}
+
+EXPORT CUresult cuIpcOpenEventHandle(CUevent *phEvent, CUipcEventHandle handle)
+{
+    return opened(REAL(cuIpcOpenEventHandle)(phEvent, handle), phEvent);
+}
+
+/* cudaEGL.h; an EGLSyncKHR is a pointer. */
+CUresult cuEventCreateFromEGLSync(CUevent *phEvent, void *eglSync, unsigned int flags);
+
+EXPORT CUresult cuEventCreateFromEGLSync(CUevent *phEvent, void *eglSync, unsigned int flags)
+{
+    return opened(REAL(cuEventCreateFromEGLSync)(phEvent, eglSync, flags), phEvent);
 }

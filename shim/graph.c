@@ -30,7 +30,6 @@ void graph_event_node(void)
 EVENT_NODE(cuGraphAddEventRecordNode)
 EVENT_NODE(cuGraphAddEventWaitNode)
 
-#if CUDA_VERSION >= 12020
 static void node_made(const CUgraphNodeParams *params)
 {
     if (params && (params->type == CU_GRAPH_NODE_TYPE_EVENT_RECORD ||
@@ -45,8 +44,6 @@ EXPORT CUresult cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph,
     node_made(nodeParams);
     return REAL(cuGraphAddNode)(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
 }
-#endif
-#if CUDA_VERSION >= 12030
 EXPORT CUresult cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph,
                                   const CUgraphNode *dependencies,
                                   const CUgraphEdgeData *dependencyData, size_t numDependencies,
@@ -56,7 +53,16 @@ EXPORT CUresult cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph,
     return REAL(cuGraphAddNode_v2)(phGraphNode, hGraph, dependencies, dependencyData,
                                    numDependencies, nodeParams);
 }
-#endif
+
+EXPORT CUresult cuGraphAddNode_v3(CUgraphNode *phGraphNode, CUgraph hGraph,
+                                  const CUgraphNode *dependencies,
+                                  const CUgraphEdgeData *dependencyData, size_t numDependencies,
+                                  CUgraphNodeParams *nodeParams)
+{
+    node_made(nodeParams);
+    return REAL(cuGraphAddNode_v3)(phGraphNode, hGraph, dependencies, dependencyData,
+                                   numDependencies, nodeParams);
+}
 
 /* ---- launch and upload -------------------------------------------------------------------- */
 

@@ -111,7 +111,6 @@ EXPORT CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec hGraphExec, CUgra
     return r;
 }
 
-#if CUDA_VERSION >= 12020
 EXPORT CUresult cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
                                          CUgraphNodeParams *nodeParams)
 {
@@ -124,7 +123,6 @@ EXPORT CUresult cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNo
         graph_copy_changed(copy, REAL(cuGraphExecNodeSetParams)(hGraphExec, hNode, nodeParams));
     return r;
 }
-#endif
 
 static CUresult updated(CUresult r, CUgraphExec handle, CUgraph graph)
 {

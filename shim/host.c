@@ -19,7 +19,8 @@ POOL(trampolines, struct trampoline, free_next);
 
 struct host_call {
     CUstream stream;
-    unsigned int flags;
+    unsigned int flags; /* of a callback; of a function how its thread waits (13.1) */
+    bool v2;
     struct trampoline *trampoline;
 };
 
@@ -41,10 +42,16 @@ static void run_callback(CUstream stream, CUresult status, void *user)
     call_in_callback--;
 }
 
+static CUresult launch_real(const struct host_call *a, CUhostFn function, void *data)
+{
+    return a->v2 ? REAL(cuLaunchHostFunc_v2)(a->stream, function, data, a->flags)
+                 : REAL(cuLaunchHostFunc)(a->stream, function, data);
+}
+
 static int function_run(void *payload)
 {
     struct host_call *a = payload;
-    CUresult r = REAL(cuLaunchHostFunc)(a->stream, run_function, a->trampoline);
+    CUresult r = launch_real(a, run_function, a->trampoline);
     if (r != CUDA_SUCCESS)
         pool_put(&trampolines, a->trampoline);
     return (int)r;
@@ -84,20 +91,26 @@ static struct trampoline *trampoline_new(const struct trampoline *from)
 
 /* ---- wrappers ----------------------------------------------------------------------------- */
 
-static CUresult launch_function(CUstream stream, CUhostFn function, void *data, bool ptds)
+/* A way to wait that is not known here is for the driver to judge, at once. */
+static uint32_t function_flags(const struct host_call *a)
 {
-    struct host_call a = {.stream = stream};
+    return a->v2 && a->flags > 1 ? VHQ_FREE | VHQ_MUST_INLINE : VHQ_FREE;
+}
+
+static CUresult launch_function(struct host_call a, CUhostFn function, void *data, bool ptds)
+{
     struct trampoline t = {.function = function, .data = data};
     struct call c = {
         .now = function_run,
         .run = function_run,
         .drop = function_drop,
         .args = &a,
-        .req = {.bytes = sizeof a, .flags = VHQ_FREE | BITE_OVERTAKES(host_function_overtakes)}};
+        .req = {.bytes = sizeof a,
+                .flags = function_flags(&a) | BITE_OVERTAKES(host_function_overtakes)}};
     struct shim_stream *s = call_stream(&a.stream, ptds);
     /* A captured function runs once per launch of its graph: no trampoline that frees itself. */
     if (!s || !function || (capture_any() && capture_active(a.stream)))
-        return REAL(cuLaunchHostFunc)(a.stream, function, data);
+        return launch_real(&a, function, data);
     CUresult error = context_error(s->ctx);
     if (error)
         return error;
@@ -108,12 +121,21 @@ static CUresult launch_function(CUstream stream, CUhostFn function, void *data, 
 
 EXPORT CUresult cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData)
 {
-    return launch_function(hStream, fn, userData, false);
+    return launch_function((struct host_call){.stream = hStream}, fn, userData, false);
 }
 EXPORT CUresult cuLaunchHostFunc_ptsz(CUstream hStream, CUhostFn fn, void *userData)
 {
-    return launch_function(hStream, fn, userData, true);
+    return launch_function((struct host_call){.stream = hStream}, fn, userData, true);
 }
+
+#define LAUNCH_V2(sym, ptds)                                                                       \
+    EXPORT CUresult sym(CUstream hStream, CUhostFn fn, void *userData, unsigned int syncMode)      \
+    {                                                                                              \
+        struct host_call a = {.stream = hStream, .flags = syncMode, .v2 = true};                   \
+        return launch_function(a, fn, userData, ptds);                                             \
+    }
+LAUNCH_V2(cuLaunchHostFunc_v2, false)
+LAUNCH_V2(cuLaunchHostFunc_v2_ptsz, true)
 
 static CUresult add_callback(CUstream stream, CUstreamCallback callback, void *data,
                              unsigned int flags, bool ptds)

@@ -192,13 +192,11 @@ OP_FIRST(cuStreamAttachMemAsync, VHQ_FREE | memory_managed_flags(dptr, length), 
 OP_LAST(cuMemPrefetchAsync, memory_managed_flags(devPtr, count), OP_COPY(count, false),
         (CUdeviceptr, devPtr), (size_t, count), (CUdevice, dstDevice))
 
-#if CUDA_VERSION >= 12020
 /* The node of the calling thread is not the dispatcher's. */
 static uint32_t location_flags(CUmemLocation location)
 {
-    return location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT ? VHQ_MUST_INLINE : 0;
+    return location.type == LOCATION_HOST_NUMA_CURRENT ? VHQ_MUST_INLINE : 0;
 }
 OP_LAST(cuMemPrefetchAsync_v2, memory_managed_flags(devPtr, count) | location_flags(location),
         OP_COPY(count, false), (CUdeviceptr, devPtr), (size_t, count), (CUmemLocation, location),
         (unsigned int, flags))
-#endif

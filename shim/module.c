@@ -46,7 +46,6 @@ EXPORT CUresult cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library, const c
     return r;
 }
 
-#if CUDA_VERSION >= 12040
 EXPORT CUresult cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int numKernels, CUlibrary lib)
 {
     CUresult r = REAL(cuLibraryEnumerateKernels)(kernels, numKernels, lib);
@@ -56,7 +55,6 @@ EXPORT CUresult cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int numKer
                 function_kernel_made(kernels[i], lib);
     return r;
 }
-#endif
 
 EXPORT CUresult cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel)
 {

@@ -148,7 +148,6 @@ EXPORT CUresult cuCtxSynchronize(void)
     return traced_waited("cuCtxSynchronize", from_ns, context_synchronize());
 }
 
-#if CUDA_VERSION >= 13000
 static CUresult context_synchronize_v2(CUcontext ctx)
 {
     struct shim_context *known = call_native() ? NULL : ctx ? context_find(ctx) : context_known();
@@ -168,4 +167,3 @@ EXPORT CUresult cuCtxSynchronize_v2(CUcontext ctx)
     uint64_t from_ns = traced_from();
     return traced_waited("cuCtxSynchronize", from_ns, context_synchronize_v2(ctx));
 }
-#endif

@@ -19,6 +19,8 @@
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>
 
+#include "shim/newer.h"
+
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>

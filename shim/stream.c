@@ -69,6 +69,7 @@ static void stream_reset(struct shim_stream *s, struct shim_context *ctx, CUstre
     s->ring = NULL;
     atomic_store(&s->host_word, 0);
     atomic_store(&s->state, STREAM_LIVE);
+    atomic_store(&s->cig, false);
     atomic_store(&s->complete,
                  atomic_fetch_add(&s->epoch, 1) + 1); /* never back: events remember */
     atomic_store(&s->busy, 0);

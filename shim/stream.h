@@ -53,6 +53,7 @@ struct shim_stream {
     /* For so many launches more one that overlaps with its predecessor is expected, and nothing of ours
      * must come between the two. */
     _Atomic uint32_t overlaps;
+    _Atomic bool cig; /* records for a graphics API, of which cuStreamIsCapturing may not tell */
 
     _Alignas(64) _Atomic uint64_t epoch, complete; /* stream-ordered calls (schedule.h) */
     _Atomic uint32_t busy;

@@ -34,13 +34,11 @@ EXPORT CUresult cuStreamCreateWithPriority(CUstream *phStream, unsigned int flag
 {
     return created(REAL(cuStreamCreateWithPriority)(phStream, flags, priority), phStream);
 }
-#if CUDA_VERSION >= 12050
 EXPORT CUresult cuGreenCtxStreamCreate(CUstream *phStream, CUgreenCtx greenCtx, unsigned int flags,
                                        int priority)
 {
     return created(REAL(cuGreenCtxStreamCreate)(phStream, greenCtx, flags, priority), phStream);
 }
-#endif
 
 /* ---- destroy ------------------------------------------------------------------------------ */
 

@@ -100,7 +100,7 @@ int fake_proc_address(const char *name, void **function, int version, uint64_t f
     if (!e)
         return 500; /* CUDA_ERROR_NOT_FOUND */
     *function = getenv("FAKE_INTERNAL") ? (void *)e->internal : (void *)e->exported;
-    if (getenv("FAKE_NEWER") && strcmp(name, "cuLaunchKernel") == 0 && version > 13000)
+    if (getenv("FAKE_NEWER") && strcmp(name, "cuLaunchKernel") == 0 && version > 13050)
         *function = (void *)newer_launch;
     return 0;
 }

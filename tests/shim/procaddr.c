@@ -177,15 +177,15 @@ Test(procaddr, same_name_with_other_arguments)
     process_free(p);
 }
 
-/* 13.1 is newer than the table. */
+/* 13.6 is newer than the table. */
 Test(procaddr, version_that_the_table_does_not_know)
 {
     struct process *p = ask("5", FAKE_DRIVER, PRELOAD, "FAKE_NEWER=1");
     const char *out = process_out(p);
 
     cr_expect(strstr(out, "cuLaunchKernel 13000 0: 0 0 libcutin.so cuLaunchKernel\n"));
-    cr_expect(strstr(out, "cuLaunchKernel 13010 0: 0 0 libcutin.so -\n")); /* a thunk of the pool */
-    cr_expect(strstr(out, "cuEventRecord 13010 2: 0 0 libcutin.so cuEventRecord_ptsz\n"));
+    cr_expect(strstr(out, "cuLaunchKernel 13060 0: 0 0 libcutin.so -\n")); /* a thunk of the pool */
+    cr_expect(strstr(out, "cuEventRecord 13060 2: 0 0 libcutin.so cuEventRecord_ptsz\n"));
     process_free(p);
 }
 

@@ -34,7 +34,7 @@ static void one(const char *name, int version, uint64_t flags)
 
 static void each(const char *name)
 {
-    static const int versions[] = {11040, 11080, 12000, 12040, 12080, 13000, 13010};
+    static const int versions[] = {11040, 11080, 12000, 12040, 12080, 13000, 13050, 13060};
 
     for (unsigned v = 0; v < sizeof versions / sizeof *versions; v++)
         for (uint64_t flags = 0; flags <= 2; flags++)

@@ -22,7 +22,7 @@ static const struct symbol {
 };
 enum { SYMBOLS = sizeof(symbols) / sizeof(symbols[0]) };
 
-static const int versions[] = {11040, 11080, 12000, 12040, 12080, 13000};
+static const int versions[] = {11040, 11080, 12000, 12040, 12080, 13000, 13050};
 
 static void *address[SYMBOLS];
 

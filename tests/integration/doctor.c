@@ -50,6 +50,19 @@ static void says(json_t *root, const char *name, const char *verdict)
     cr_expect(false, "no check %s", name);
 }
 
+static void is_unknown(json_t *root, const char *function)
+{
+    json_t *name;
+    bool found = false;
+    size_t i;
+
+    json_array_foreach(json_object_get(root, "unknown_functions"), i, name)
+    {
+        found |= strcmp(json_string_value(name), function) == 0;
+    }
+    cr_expect(found, "%s is not among the unknown functions", function);
+}
+
 Test(doctor, finds_nothing_wrong_on_the_simulator)
 {
     static const char *const checks[] = {"driver", "gpu",          "preload", "settings", "hold",
@@ -60,6 +73,8 @@ Test(doctor, finds_nothing_wrong_on_the_simulator)
     for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++)
         says(root, checks[i], "ok");
     says(root, "daemon", "note"); /* `cutin run` would start one */
+    says(root, "functions", "note");
+    is_unknown(root, "cuSimgpuMemcpyAsync"); /* in no table, on purpose */
     for (size_t i = 0; i < sizeof(figures) / sizeof(figures[0]); i++)
         cr_expect(json_is_number(json_object_get(json_object_get(root, "measured"), figures[i])),
                   "%s", figures[i]);
@@ -83,6 +98,7 @@ Test(doctor, fails_where_cutin_is_switched_off)
     json_t *root = doctor((const char *[]){"CUTIN_DISABLE=1", NULL}, 1);
 
     says(root, "settings", "failed");
+    says(root, "functions", "warning");
     says(root, "hold", "failed");
     says(root, "memops", "ok");
     json_decref(root);

@@ -51,7 +51,8 @@ static void check_driver(const struct doctor *d, struct finding *f)
     int major = p->driver_version / 1000, minor = p->driver_version % 1000 / 10;
 
     if (p->stage < PROBE_DRIVER)
-        find(f, VERDICT_FAIL, "install the NVIDIA driver, or look at the simulated GPU with --sim",
+        find(f, VERDICT_FAIL,
+             "install the NVIDIA driver, of CUDA 12.0 or newer; --sim looks at the simulated GPU",
              "%s", p->why);
     else if (p->stage >= PROBE_GPU && !p->param_info)
         find(f, VERDICT_WARN, "a driver of CUDA 12.4 or newer queues launches",
@@ -65,8 +66,14 @@ static void check_gpu(const struct doctor *d, struct finding *f)
 {
     const struct probe *p = d->bare;
 
-    if (p->stage < PROBE_GPU)
-        find(f, VERDICT_FAIL, "see the check of the driver, then nvidia-smi", "%s", p->why);
+    if (p->stage < PROBE_DRIVER)
+        find(f, VERDICT_FAIL, "see the check of the driver", "not tried");
+    else if (p->stage < PROBE_GPU)
+        find(f, VERDICT_FAIL,
+             "see whether nvidia-smi shows a GPU; a container has to be started with it; --sim "
+             "looks at "
+             "the simulated GPU",
+             "%s", p->why);
     else if (p->compute_mode != CU_COMPUTEMODE_DEFAULT)
         find(f, VERDICT_FAIL, "as root: nvidia-smi -c DEFAULT",
              "%s lets only one process in (its compute mode is not the default)", p->gpu);
@@ -84,7 +91,7 @@ static void check_preload(const struct doctor *d, struct finding *f)
 
     if (!d->paths.library[0])
         find(f, VERDICT_FAIL, "install libcutin.so beside cutin", "there is no libcutin.so");
-    else if (p->stage < PROBE_GPU)
+    else if (p->stage < PROBE_DRIVER)
         find(f, VERDICT_FAIL, "see the check of the driver; CUTIN_LOG=debug says more",
              "under libcutin.so: %s", p->why);
     else if (!p->loaded)
@@ -106,7 +113,7 @@ static void check_hold(const struct doctor *d, struct finding *f)
     const struct probe *p = d->preloaded;
 
     if (!p->loaded || p->stage < PROBE_GPU)
-        find(f, VERDICT_FAIL, "see the check of the preload", "not tried");
+        find(f, VERDICT_FAIL, "see the checks of preload and GPU", "not tried");
     else if (p->hold != CUDA_SUCCESS)
         find(f, VERDICT_FAIL, "see the check of the settings",
              "a best-effort stream cannot be held (CUDA error %d)", p->hold);
@@ -127,7 +134,9 @@ static void check_memops(const struct doctor *d, struct finding *f)
 {
     const struct probe *p = d->bare;
 
-    if (p->memops && p->batch)
+    if (p->stage < PROBE_GPU)
+        find(f, VERDICT_WARN, "see the check of the GPU", "not tried");
+    else if (p->memops && p->batch)
         find(f, VERDICT_OK, NULL, "the GPU writes markers and waits at gates in stream order");
     else if (p->memops)
         find(f, VERDICT_WARN, "a driver of CUDA 11.7 or newer has them",
@@ -171,7 +180,9 @@ static void check_gate(const struct doctor *d, struct finding *f)
 {
     const struct probe *p = d->bare;
 
-    if (!p->batch)
+    if (p->stage < PROBE_GPU)
+        find(f, VERDICT_NOTE, NULL, "not tried");
+    else if (!p->batch)
         find(f, VERDICT_NOTE, NULL, "not available here");
     else if (!p->gate_holds)
         find(f, VERDICT_WARN, "run with CUTIN_GATES=off; please report it",
@@ -187,7 +198,9 @@ static void check_slices(const struct doctor *d, struct finding *f)
 {
     const struct probe *p = d->bare;
 
-    if (p->slices)
+    if (p->stage < PROBE_GPU)
+        find(f, VERDICT_WARN, "see the check of the GPU", "not tried");
+    else if (p->slices)
         find(f, VERDICT_OK, NULL, "contexts take turns of %.2f ms, a switch costs %.0f us",
              p->slice_ns / 1e6, p->switch_ns / 1e3);
     else if (p->stage == PROBE_MEASURED)
@@ -205,6 +218,7 @@ static const struct check {
     {"driver", check_driver},
     {"gpu", check_gpu},
     {"preload", check_preload},
+    {"functions", check_functions},
     {"settings", check_settings},
     {"hold", check_hold},
     {"memops", check_memops},
@@ -246,6 +260,15 @@ static json_t *measured_json(const struct probe *p)
     return object;
 }
 
+static json_t *unknown_json(const struct probe *p)
+{
+    json_t *list = json_array();
+
+    for (const char *at = p->unknown_names; *at; at += strcspn(at, " ") + 1)
+        json_array_append_new(list, json_stringn(at, strcspn(at, " ")));
+    return list;
+}
+
 static int print_json(const struct doctor *d, const struct finding *found, bool effective)
 {
     json_t *list = json_array(), *root;
@@ -255,10 +278,11 @@ static int print_json(const struct doctor *d, const struct finding *found, bool 
         json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s}", "name", checks[i].name,
                                               "verdict", verdict_names[found[i].verdict], "detail",
                                               found[i].detail, "remedy", found[i].remedy));
-    root = json_pack("{s:b, s:b, s:s, s:b, s:s, s:i, s:o, s:o}", "holds_effective", effective,
+    root = json_pack("{s:b, s:b, s:s, s:b, s:s, s:i, s:o, s:o, s:o}", "holds_effective", effective,
                      "interrupted", (int)progress_cancel, "version", CUTIN_VERSION, "simulated",
                      d->sim, "gpu", d->bare->gpu, "driver_version", d->bare->driver_version,
-                     "measured", measured_json(d->bare), "checks", list);
+                     "measured", measured_json(d->bare), "unknown_functions",
+                     unknown_json(d->preloaded), "checks", list);
     rc = root ? json_dumpf(root, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6)) : -1;
     putchar('\n');
     json_decref(root);

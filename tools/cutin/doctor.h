@@ -44,6 +44,10 @@ struct probe {
     bool in_front;    /* the driver's entries are libcutin.so's */
     int32_t hold;     /* CUresult of cutin_stream_hold */
     bool held, released, buffered;
+    /* Functions that the driver exports, those that no table row of this version names, and of these the
+     * ones that libcutin.so does not stand in front of; their names, each with a space behind it. */
+    uint32_t functions, unknown, passing;
+    char unknown_names[4096];
 };
 
 struct doctor {
@@ -72,6 +76,11 @@ void find(struct finding *f, enum verdict verdict, const char *remedy, const cha
 struct probe *probe_run(const struct doctor *d, bool preloaded);
 /* `cutin doctor --worker bare|preloaded`: never by hand. Returns the exit status. */
 int probe_main(const char *kind);
+
+/* ---- doctor_functions.c -------------------------------------------------------------------- */
+
+void functions_look(void *library, struct probe *found);
+void check_functions(const struct doctor *d, struct finding *f);
 
 /* ---- doctor_host.c: the checks of the machine -------------------------------------------------
  */

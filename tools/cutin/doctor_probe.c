@@ -85,11 +85,11 @@ static int give_up(CUresult r, const char *what)
     return -EIO;
 }
 
-#define TRY(call)                                                                                  \
+#define TRY(what, call)                                                                            \
     do {                                                                                           \
         CUresult try_r = (call);                                                                   \
         if (try_r != CUDA_SUCCESS)                                                                 \
-            return give_up(try_r, #call);                                                          \
+            return give_up(try_r, what);                                                           \
     } while (0)
 
 static double now_ns(void)
@@ -140,8 +140,9 @@ static int open_driver(void)
     library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     for (size_t i = 0; i < sizeof(optional) / sizeof(optional[0]); i++)
         *(void **)((char *)&e + optional[i].offset) = dlsym(library, optional[i].name);
-    TRY(e.cu.cuInit(0));
-    TRY(e.cu.cuDriverGetVersion(&found->driver_version));
+    /* Needs no GPU. */
+    TRY("cuDriverGetVersion", e.cu.cuDriverGetVersion(&found->driver_version));
+    functions_look(library, found);
     found->stage = PROBE_DRIVER;
     return 0;
 }
@@ -157,9 +158,9 @@ static int load_kernels(CUfunction *spin_out, CUfunction *fill_out)
 {
     CUmodule module;
 
-    TRY(e.cu.cuModuleLoadData(&module, kernels_ptx));
-    TRY(e.cu.cuModuleGetFunction(spin_out, module, "spin"));
-    TRY(e.cu.cuModuleGetFunction(fill_out, module, "fill"));
+    TRY("cuModuleLoadData", e.cu.cuModuleLoadData(&module, kernels_ptx));
+    TRY("cuModuleGetFunction", e.cu.cuModuleGetFunction(spin_out, module, "spin"));
+    TRY("cuModuleGetFunction", e.cu.cuModuleGetFunction(fill_out, module, "fill"));
     return 0;
 }
 
@@ -167,16 +168,17 @@ static int open_gpu(void)
 {
     enum { MPS_ENABLED = 133 }; /* cuda.h since 12.4 */
 
-    TRY(e.cu.cuDeviceGet(&device, 0));
-    TRY(e.cu.cuDeviceGetName(found->gpu, sizeof(found->gpu), device));
+    TRY("cuInit", e.cu.cuInit(0));
+    TRY("cuDeviceGet", e.cu.cuDeviceGet(&device, 0));
+    TRY("cuDeviceGetName", e.cu.cuDeviceGetName(found->gpu, sizeof(found->gpu), device));
     found->major = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0);
     found->minor = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0);
     found->processors = attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 1);
     found->compute_mode = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_MODE, CU_COMPUTEMODE_DEFAULT);
     found->mps = attribute((CUdevice_attribute)MPS_ENABLED, -1);
-    TRY(e.cu.cuDevicePrimaryCtxRetain(&context, device));
-    TRY(e.cu.cuCtxSetCurrent(context));
-    TRY(e.cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    TRY("cuDevicePrimaryCtxRetain", e.cu.cuDevicePrimaryCtxRetain(&context, device));
+    TRY("cuCtxSetCurrent", e.cu.cuCtxSetCurrent(context));
+    TRY("cuStreamCreate", e.cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     if (load_kernels(&spin, &fill) != 0)
         return -EIO;
     size_t offset, size;
@@ -206,11 +208,11 @@ static int open_words(void)
     if (page && e.host_register && e.host_pointer)
         found->registration = (int32_t)e.host_register(page, 4096, CU_MEMHOSTREGISTER_DEVICEMAP);
     if (found->registration != CUDA_SUCCESS)
-        TRY(e.cu.cuMemAllocHost(&page, 4096));
+        TRY("cuMemAllocHost", e.cu.cuMemAllocHost(&page, 4096));
     words = page;
     if (!e.host_pointer)
         return 0;
-    TRY(e.host_pointer(&words_device, page, 0));
+    TRY("cuMemHostGetDevicePointer", e.host_pointer(&words_device, page, 0));
     return 0;
 }
 
@@ -273,8 +275,8 @@ static int measure_gates_on_device(void)
     CUevent start, end;
     float ms = 0;
 
-    TRY(e.cu.cuEventCreate(&start, CU_EVENT_DEFAULT));
-    TRY(e.cu.cuEventCreate(&end, CU_EVENT_DEFAULT));
+    TRY("cuEventCreate", e.cu.cuEventCreate(&start, CU_EVENT_DEFAULT));
+    TRY("cuEventCreate", e.cu.cuEventCreate(&end, CU_EVENT_DEFAULT));
     atomic_store(word(GATE_WORD), 1);
     call_gate();
     e.cu.cuEventRecord(start, stream);
@@ -282,11 +284,11 @@ static int measure_gates_on_device(void)
         call_gate();
     e.cu.cuEventRecord(end, stream);
     atomic_store(word(GATE_WORD), 0);
-    TRY(e.cu.cuStreamSynchronize(stream));
-    TRY(e.elapsed(&ms, start, end));
+    TRY("cuStreamSynchronize", e.cu.cuStreamSynchronize(stream));
+    TRY("cuEventElapsedTime", e.elapsed(&ms, start, end));
     found->gate_device_ns = (double)ms * 1e6 / GATES;
-    TRY(e.cu.cuEventDestroy(start));
-    TRY(e.cu.cuEventDestroy(end));
+    TRY("cuEventDestroy", e.cu.cuEventDestroy(start));
+    TRY("cuEventDestroy", e.cu.cuEventDestroy(end));
     return 0;
 }
 
@@ -300,8 +302,8 @@ static int measure_opening(void)
         double start, limit;
 
         atomic_store(word(GATE_WORD), 1);
-        TRY(call_gate());
-        TRY(e.write_value(stream, word_at(MARKER_WORD), 2, 0));
+        TRY("cuStreamBatchMemOp", call_gate());
+        TRY("cuStreamWriteValue32", e.write_value(stream, word_at(MARKER_WORD), 2, 0));
         nap(300000);
         found->gate_holds &= atomic_load(word(MARKER_WORD)) != 2;
         start = now_ns();
@@ -310,7 +312,7 @@ static int measure_opening(void)
         while (atomic_load(word(MARKER_WORD)) != 2 && now_ns() < limit)
             sched_yield();
         ns[i] = now_ns() - start;
-        TRY(e.cu.cuStreamSynchronize(stream));
+        TRY("cuStreamSynchronize", e.cu.cuStreamSynchronize(stream));
     }
     found->gate_open_ns = median(ns, OPENINGS);
     return 0;
@@ -342,22 +344,23 @@ static int turns_open(struct turns *t, CUcontext own)
     CUfunction unused;
 
     t->context = own;
-    TRY(e.cu.cuCtxSetCurrent(own));
+    TRY("cuCtxSetCurrent", e.cu.cuCtxSetCurrent(own));
     if (load_kernels(&t->spin, &unused) != 0)
         return -EIO;
-    TRY(e.cu.cuStreamCreate(&t->stream, CU_STREAM_NON_BLOCKING));
+    TRY("cuStreamCreate", e.cu.cuStreamCreate(&t->stream, CU_STREAM_NON_BLOCKING));
     for (int i = 0; i < TURNS; i++)
-        TRY(e.cu.cuEventCreate(&t->end[i], CU_EVENT_DEFAULT));
-    TRY(launch_spin(t->spin, t->stream, 1, 0)); /* loads it */
-    TRY(e.cu.cuStreamSynchronize(t->stream));
+        TRY("cuEventCreate", e.cu.cuEventCreate(&t->end[i], CU_EVENT_DEFAULT));
+    TRY("cuLaunchKernel", launch_spin(t->spin, t->stream, 1, 0)); /* loads it */
+    TRY("cuStreamSynchronize", e.cu.cuStreamSynchronize(t->stream));
     return 0;
 }
 
 static int turns_launch(struct turns *t, int i)
 {
-    TRY(e.cu.cuCtxSetCurrent(t->context));
-    TRY(launch_spin(t->spin, t->stream, (unsigned)found->processors * 8, TURN_NS));
-    TRY(e.cu.cuEventRecord(t->end[i], t->stream));
+    TRY("cuCtxSetCurrent", e.cu.cuCtxSetCurrent(t->context));
+    TRY("cuLaunchKernel",
+        launch_spin(t->spin, t->stream, (unsigned)found->processors * 8, TURN_NS));
+    TRY("cuEventRecord", e.cu.cuEventRecord(t->end[i], t->stream));
     return 0;
 }
 
@@ -371,12 +374,12 @@ static int turns_read(struct turns *t)
     double pause[TURNS], period[TURNS], last = 0, at = 0;
     size_t pauses = 0, periods = 0;
 
-    TRY(e.cu.cuCtxSetCurrent(t->context));
-    TRY(e.cu.cuStreamSynchronize(t->stream));
+    TRY("cuCtxSetCurrent", e.cu.cuCtxSetCurrent(t->context));
+    TRY("cuStreamSynchronize", e.cu.cuStreamSynchronize(t->stream));
     for (int i = 1; i < TURNS * 2 / 3; i++) {
         float ms;
 
-        TRY(e.elapsed(&ms, t->end[i - 1], t->end[i]));
+        TRY("cuEventElapsedTime", e.elapsed(&ms, t->end[i - 1], t->end[i]));
         double ns = (double)ms * 1e6;
         at += ns;
         if (ns < 2.0 * TURN_NS)
@@ -402,7 +405,7 @@ static int measure_turns(void)
 
     if (!e.ctx_create || !e.elapsed)
         return 0;
-    TRY(e.ctx_create(&second, 0, device));
+    TRY("cuCtxCreate", e.ctx_create(&second, 0, device));
     if (turns_open(&a, context) != 0 || turns_open(&b, second) != 0)
         return -EIO;
     for (int i = 0; i < TURNS; i++)
@@ -444,22 +447,29 @@ static bool in_front(const char *name)
            strstr(info.dli_fname, "libcutin.so");
 }
 
-static int try_hold(void)
+static void look_preload(void)
 {
     const char *(*version)(void);
-    pthread_t helper;
 
     *(void **)&version = dlsym(RTLD_DEFAULT, "cutin_version");
     *(void **)&stream_hold = dlsym(RTLD_DEFAULT, "cutin_stream_hold");
     *(void **)&stream_release = dlsym(RTLD_DEFAULT, "cutin_stream_release");
     found->loaded = version && stream_hold && stream_release;
     if (!found->loaded)
-        return 0;
+        return;
     snprintf(found->version, sizeof(found->version), "%s", version());
     found->in_front = in_front("cuLaunchKernel");
-    TRY(launch_fill(0)); /* a kernel that was never launched is not queued */
-    TRY(launch_fill(0));
-    TRY(e.cu.cuStreamSynchronize(stream));
+}
+
+static int try_hold(void)
+{
+    pthread_t helper;
+
+    if (!found->loaded)
+        return 0;
+    TRY("cuLaunchKernel", launch_fill(0)); /* a kernel that was never launched is not queued */
+    TRY("cuLaunchKernel", launch_fill(0));
+    TRY("cuStreamSynchronize", e.cu.cuStreamSynchronize(stream));
     found->hold = (int32_t)stream_hold(stream);
     if (found->hold != CUDA_SUCCESS)
         return 0;
@@ -468,8 +478,8 @@ static int try_hold(void)
     CUresult r = launch_fill(1);
     atomic_store(&launched, true);
     pthread_join(helper, NULL);
-    TRY(r);
-    TRY(e.cu.cuStreamSynchronize(stream));
+    TRY("cuLaunchKernel", r);
+    TRY("cuStreamSynchronize", e.cu.cuStreamSynchronize(stream));
     found->released = atomic_load(word(FILL_WORD)) == 1;
     return 0;
 }
@@ -480,6 +490,8 @@ static int probe(bool bare)
 {
     int rc = open_driver();
 
+    if (rc == 0 && !bare)
+        look_preload();
     if (rc == 0)
         rc = open_gpu();
     if (rc == 0)

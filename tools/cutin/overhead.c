@@ -158,22 +158,24 @@ static int by_value(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
+static char worker_why[256]; /* it cannot begin */
+
+#define TRY(name, ...) DRIVER_TRY(&bench.cu, worker_why, #name, name, __VA_ARGS__)
+
 static int worker_open(void)
 {
-    char why[256];
     CUdevice device;
     CUmodule module;
+    int rc = driver_open(&bench.cu, worker_why, sizeof(worker_why));
 
-    if (driver_open(&bench.cu, why, sizeof(why)) != 0) {
-        say(NULL, "%s", why);
-        return -ENOENT;
-    }
-    if (bench.cu.cuInit(0) || bench.cu.cuDeviceGet(&device, 0) ||
-        bench.cu.cuDevicePrimaryCtxRetain(&bench.context, device) ||
-        bench.cu.cuCtxSetCurrent(bench.context) ||
-        bench.cu.cuModuleLoadData(&module, kernels_ptx) ||
-        bench.cu.cuModuleGetFunction(&bench.function, module, "fill"))
-        return -EIO;
+    if (rc != 0)
+        return rc;
+    TRY(cuInit, 0);
+    TRY(cuDeviceGet, &device, 0);
+    TRY(cuDevicePrimaryCtxRetain, &bench.context, device);
+    TRY(cuCtxSetCurrent, bench.context);
+    TRY(cuModuleLoadData, &module, kernels_ptx);
+    TRY(cuModuleGetFunction, &bench.function, module, "fill");
     *(void **)&bench.hold = dlsym(RTLD_DEFAULT, "cutin_stream_hold");
     *(void **)&bench.release = dlsym(RTLD_DEFAULT, "cutin_stream_release");
     return bench.mode == BUFFERED && !bench.hold ? -ENOSYS : 0;
@@ -190,8 +192,12 @@ static int worker(int mode, const struct plan *plan)
     bench.calls = plan->calls;
     bench.threads = plan->threads;
     bench.ns = calloc(CALLS * n, sizeof(*bench.ns));
-    if (!bench.ns || worker_open() != 0)
+    if (!bench.ns)
         return EXIT_FAILURE;
+    if (worker_open() != 0) {
+        say(&command_overhead, "%s", worker_why);
+        return EXIT_FAILURE;
+    }
     for (uintptr_t i = 0; i < plan->threads; i++)
         if (pthread_create(&threads[i], NULL, worker_thread, (void *)i) != 0)
             return EXIT_FAILURE;

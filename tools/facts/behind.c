@@ -81,11 +81,7 @@ CALL(graph_launch, gpu.cuGraphLaunch(it.graph, it.other))
 
 static CUresult context_create(void)
 {
-#if CUDA_VERSION >= 13000
-    return gpu.cuCtxCreate(&it.context, NULL, 0, gpu.device);
-#else
-    return gpu.cuCtxCreate(&it.context, 0, gpu.device);
-#endif
+    return gpu.cuCtxCreate_v2(&it.context, 0, gpu.device);
 }
 
 static CUresult load_function(void)

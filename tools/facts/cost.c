@@ -161,7 +161,7 @@ static void time_stream(const struct cost *c)
         gpu_check(c->call(), c->name);
     CU(cuEventRecord, to, it.stream);
     CU(cuStreamSynchronize, it.stream);
-    CU(cuEventElapsedTime, &ms, from, to);
+    CU(cuEventElapsedTime_v1, &ms, from, to);
     CU(cuEventDestroy, from);
     CU(cuEventDestroy, to);
     snprintf(key, sizeof(key), "%s_stream_us", c->name);

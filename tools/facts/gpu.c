@@ -45,16 +45,20 @@ void gpu_load(void)
 #define RESOLVE(name) *(void **)&gpu.name = resolve(QUOTE(name));
     GPU_FUNCTIONS(RESOLVE)
 #undef RESOLVE
+    *(void **)&gpu.cuCtxCreate_v2 = resolve("cuCtxCreate_v2");
+    *(void **)&gpu.cuEventElapsedTime_v1 = resolve("cuEventElapsedTime");
 }
 
 void gpu_init(void)
 {
+    const char *text = NULL;
     CUresult result;
 
     gpu_load();
     result = gpu.cuInit(0);
-    if (result != CUDA_SUCCESS)
-        fact_skip("cuInit: %s (%d)", gpu_error(result), (int)result);
+    if (result != CUDA_SUCCESS && gpu.cuGetErrorString(result, &text) == CUDA_SUCCESS)
+        fact_skip("cuInit: %s (%d)", text, (int)result);
+    gpu_check(result, "cuInit");
     CU(cuDriverGetVersion, &gpu.version);
     CU(cuDeviceGet, &gpu.device, 0);
 }

@@ -15,12 +15,12 @@
     X(cuInit)                                                                                      \
     X(cuDriverGetVersion)                                                                          \
     X(cuGetErrorName)                                                                              \
+    X(cuGetErrorString)                                                                            \
     X(cuDeviceGet)                                                                                 \
     X(cuDeviceGetName)                                                                             \
     X(cuDeviceGetAttribute)                                                                        \
     X(cuDeviceTotalMem)                                                                            \
     X(cuDevicePrimaryCtxRetain)                                                                    \
-    X(cuCtxCreate)                                                                                 \
     X(cuCtxSetCurrent)                                                                             \
     X(cuCtxGetStreamPriorityRange)                                                                 \
     X(cuCtxSynchronize)                                                                            \
@@ -58,13 +58,15 @@
     X(cuEventRecord)                                                                               \
     X(cuEventQuery)                                                                                \
     X(cuEventDestroy)                                                                              \
-    X(cuEventElapsedTime)                                                                          \
     X(cuLaunchKernel)
 
 struct gpu {
 #define GPU_MEMBER(name) __typeof__(&name) name;
     GPU_FUNCTIONS(GPU_MEMBER)
 #undef GPU_MEMBER
+    /* By the names that every driver since 12.0 has, whatever newer ones cuda.h means. */
+    CUresult (*cuCtxCreate_v2)(CUcontext *, unsigned int, CUdevice);
+    CUresult (*cuEventElapsedTime_v1)(float *, CUevent, CUevent);
     void *library;
     CUdevice device;
     CUcontext context;

@@ -230,12 +230,12 @@ bool api_driver_function(const void *address)
     return symbol && (symbol->st_info & 0xf) == STT_FUNC;
 }
 
-void *api_driver_find(const char *symbol)
+bool api_driver_exports(const char *symbol)
 {
     struct link_map *map = driver_get();
     struct elf_object object;
 
-    return map && elf_open_map(&object, map) ? elf_find(&object, symbol) : NULL;
+    return map && elf_open_map(&object, map) && elf_has_function(&object, symbol);
 }
 
 void api_adopt(int row, void *address)

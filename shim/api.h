@@ -33,8 +33,8 @@ int api_find_name(const char *name, int *count);
 bool api_driver_holds(const void *address);
 /* ... and a function there? */
 bool api_driver_function(const void *address);
-/* What the driver exports by that name; NULL where it does not, or is not bound yet. */
-void *api_driver_find(const char *symbol);
+/* Does it export a function of that name? No if it is not bound yet. Takes no lock of the loader's. */
+bool api_driver_exports(const char *symbol);
 
 /* The driver handed out `address` for an intercepted row that it does not export by name. */
 void api_adopt(int row, void *address);

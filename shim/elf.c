@@ -138,15 +138,25 @@ static uint32_t find_sysv(const struct elf_object *object, const char *name)
     return found;
 }
 
+static uint32_t find(const struct elf_object *object, const char *name)
+{
+    if (object->gnu_hash)
+        return find_gnu(object, name);
+    return object->sysv_hash ? find_sysv(object, name) : 0;
+}
+
 void *elf_find(const struct elf_object *object, const char *name)
 {
-    uint32_t index = 0;
+    uint32_t index = find(object, name);
 
-    if (object->gnu_hash)
-        index = find_gnu(object, name);
-    else if (object->sysv_hash)
-        index = find_sysv(object, name);
     return index ? (void *)(object->base + object->symbols[index].st_value) : NULL;
+}
+
+bool elf_has_function(const struct elf_object *object, const char *name)
+{
+    uint32_t index = find(object, name);
+
+    return index && (object->symbols[index].st_info & 0xf) == STT_FUNC;
 }
 
 /* Symbols in front of the GNU hash table's first are the undefined ones; a System V table counts

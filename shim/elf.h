@@ -32,6 +32,8 @@ bool elf_open_map(struct elf_object *object, const struct link_map *map);
 /* Address of a defined function or variable by exact name, default version first; NULL = absent. */
 void *elf_find(const struct elf_object *object, const char *name);
 
+bool elf_has_function(const struct elf_object *object, const char *name);
+
 /* Calls visit with the name of every symbol the object expects from others. */
 void elf_each_undefined(const struct elf_object *object,
                         void (*visit)(const char *name, void *user), void *user);

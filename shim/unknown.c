@@ -123,12 +123,11 @@ enum drain_scope unknown_scope(uint32_t thunk)
 
 /* ---- direct links ------------------------------------------------------------------------- */
 
+/* Under the lock of the loader's list: nothing here may ask the loader. dladdr would take its other
+ * lock, in the order that dlopen takes them the other way round. */
 static void link_look(const char *name, void *user)
 {
-    if (!unknown_name(name))
-        return;
-    void *address = api_driver_find(name);
-    if (!address || !api_driver_function(address))
+    if (!unknown_name(name) || !api_driver_exports(name))
         return;
     atomic_store(&unknown_linked, true);
     if (log_enabled(LOG_INFO) && name_is_new(name))

@@ -4,6 +4,9 @@
  */
 #include "tests/hazards/hazard.h"
 
+#include <dlfcn.h>
+#include <stdatomic.h>
+
 CUresult cuSimgpuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream s);
 
 HAZARD(linked_with_it_keeps_its_order)
@@ -19,4 +22,25 @@ HAZARD(linked_with_it_keeps_its_order)
     SAY(cuStreamSynchronize(s));
     show("copy", y);
     show("source", x);
+}
+
+static _Atomic bool stop;
+
+static void come_and_go(void *unused)
+{
+    while (!atomic_load(&stop)) {
+        void *handle = dlopen(LIBRARY, RTLD_NOW);
+        if (!handle || dlclose(handle) != 0)
+            give_up(LIBRARY);
+    }
+}
+
+/* Whoever looks at what was loaded meets the loader's locks. */
+HAZARD(plug_ins_come_and_go_while_streams_are_made)
+{
+    struct thread *t = thread_start(come_and_go, NULL);
+    for (int i = 0; i < 500; i++)
+        MUST(cuStreamDestroy(stream_new(CU_STREAM_NON_BLOCKING)));
+    atomic_store(&stop, true);
+    thread_join(t);
 }

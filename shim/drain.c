@@ -4,6 +4,7 @@
 #include "shim/drain.h"
 
 #include "scheduler/client.h"
+#include "scheduler/clock.h"
 #include "shim/call.h"
 #include "shim/capture.h"
 #include "shim/gate.h"
@@ -165,20 +166,30 @@ void shim_drain(enum drain_scope scope)
         drain_context(ctx);
 }
 
-/* The application ends: what it launched before is to run, as natively, but not for ever. */
+/* The application ends: what it launched before is to run, as natively, but not for ever. All contexts
+ * have the same end, since each is drained by a thread of its own. */
+struct ending {
+    uint64_t until_ns;
+    bool late;
+};
+
 static void exit_each(struct shim_context *ctx, void *user)
 {
-    if (ctx->set && !vhq_set_idle(ctx->set) &&
-        vhq_set_drain_timeout(ctx->set, *(const uint32_t *)user) != 0)
-        log_line(LOG_WARN, "the program ended while its work was held; some of it did not run");
+    struct ending *e = user;
+    uint64_t now = clock_ns();
+    uint32_t left_ms = e->until_ns > now ? (uint32_t)((e->until_ns - now) / NS_PER_MS) : 0;
+    if (ctx->set && !vhq_set_idle(ctx->set) && vhq_set_drain_timeout(ctx->set, left_ms) != 0)
+        e->late = true;
 }
 
 void shim_exit_drain(void)
 {
-    uint32_t timeout_ms = 2000;
+    struct ending e = {.until_ns = clock_ns() + UINT64_C(2000) * NS_PER_MS};
     if (vhq_in_dispatcher())
         return;
-    context_each(exit_each, &timeout_ms);
+    context_each(exit_each, &e);
+    if (e.late)
+        log_line(LOG_WARN, "the program ended while its work was held; some of it did not run");
     traced_finish();
     atomic_store(&shim_bypass,
                  true); /* before the client goes: no wrapper may count activity now */

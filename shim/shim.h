@@ -120,7 +120,7 @@ void process_cuda_seen(void);
 /* Run the exit handler ahead of those registered so far; context.c calls it after the first context
  * came up, because cuInit registers the driver's own. The handler runs its work once. */
 void process_watch_exit(void);
-/* Implemented by drain.c. At exit: submit what is buffered, for at most 2 s. */
+/* Implemented by drain.c. At exit: submit what is buffered, for at most 2 s in all. */
 void shim_exit_drain(void);
 /* Implemented by drain.c, if it has anything to do: in a forked child, after shim_bypass was set.
  * Forget threads, queues and the connection (vhq_after_fork, client_after_fork); free nothing. */

@@ -56,6 +56,38 @@ HAZARD(exit_with_work_held_for_ever)
     exit(4);
 }
 
+/* The bound is one for all: 32 s would be more than compare.c waits. */
+HAZARD(exit_with_work_held_in_many_contexts)
+{
+    enum { CONTEXTS = 16 };
+    struct {
+        CUcontext context;
+        CUstream stream;
+        CUfunction mix;
+        CUdeviceptr x;
+    } c[CONTEXTS];
+    char *text = kernels_text();
+    for (int i = 0; i < CONTEXTS; i++) { /* first, as a free waits for what is held */
+        c[i].context = context_new();
+        MUST(cuModuleLoadData(&module, text));
+        MUST(cuModuleGetFunction(&mix, module, "mix"));
+        MUST(cuModuleGetFunction(&mix_spin, module, "mix_spin"));
+        c[i].stream = stream_new(CU_STREAM_NON_BLOCKING);
+        c[i].mix = mix;
+        c[i].x = buffer_new(3);
+        warm(c[i].stream);
+    }
+    hold_ms = getenv("CUDA_INJECTION64_PATH") ? 5 : 3600 * 1000;
+    for (int i = 0; i < CONTEXTS; i++) {
+        mix = c[i].mix;
+        MUST(cuCtxSetCurrent(c[i].context));
+        hold(c[i].stream);
+        MUST(launch_mix(c[i].x, 5, 7, c[i].stream));
+    }
+    announce();
+    exit(7);
+}
+
 HAZARD(exit_without_handlers)
 {
     busy_for_ever();

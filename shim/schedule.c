@@ -80,8 +80,6 @@ static CUresult stream_ask(CUstream stream, bool *captures)
 static void stream_look(struct shim_stream *s)
 {
     uint64_t epoch = atomic_load(&s->epoch);
-    if (atomic_load_explicit(&s->busy, memory_order_relaxed) != BUSY)
-        return;
     if (s->q && vhq_busy(s->q))
         return;
     if (s->per_thread && !stream_quiet(s, epoch))
@@ -98,6 +96,24 @@ static void stream_look(struct shim_stream *s)
         schedule_idle(s, epoch);
 }
 
+/* The lock of the list is not held while the driver is asked, which may take its time: threads create and
+ * destroy streams meanwhile, but for this one. */
+static void streams_look(struct shim_context *ctx)
+{
+    pthread_mutex_lock(&ctx->lock);
+    for (struct shim_stream *s = ctx->streams; s; s = s->next) {
+        if (atomic_load(&s->state) != STREAM_LIVE ||
+            atomic_load_explicit(&s->busy, memory_order_relaxed) != BUSY)
+            continue;
+        s->asked = true;
+        pthread_mutex_unlock(&ctx->lock);
+        stream_look(s);
+        pthread_mutex_lock(&ctx->lock);
+        s->asked = false;
+    }
+    pthread_mutex_unlock(&ctx->lock);
+}
+
 static void context_look(struct shim_context *ctx, void *user)
 {
     if (gate_closed(ctx)) {
@@ -108,11 +124,7 @@ static void context_look(struct shim_context *ctx, void *user)
     }
     struct context_scope scope = context_push(ctx);
     gate_look(ctx);
-    pthread_mutex_lock(&ctx->lock);
-    for (struct shim_stream *s = ctx->streams; s; s = s->next)
-        if (atomic_load(&s->state) == STREAM_LIVE)
-            stream_look(s);
-    pthread_mutex_unlock(&ctx->lock);
+    streams_look(ctx);
     context_pop(scope);
     stream_reap(ctx);
     figures_publish(ctx);

@@ -3,6 +3,8 @@
  */
 #include "shim/stream.h"
 
+#include <errno.h>
+#include <time.h>
 #include <utlist.h>
 
 #include "scheduler/client.h"
@@ -63,6 +65,7 @@ static void stream_reset(struct shim_stream *s, struct shim_context *ctx, CUstre
     s->janitor = false;
     s->direct = false;
     s->tracked = false;
+    s->asked = false;
     atomic_store(&s->overlaps, 0);
     join_forget(s);
     s->word = NULL;
@@ -215,6 +218,19 @@ void stream_unlink(struct shim_stream *s)
     atomic_fetch_add_explicit(&generation, 1, memory_order_release);
 }
 
+/* The lock of the context is held, and given up meanwhile. */
+static void stream_await_answer(const struct shim_stream *s)
+{
+    const struct timespec nap = {.tv_nsec = 20000};
+    int keep = errno;
+    while (s->asked) {
+        pthread_mutex_unlock(&s->ctx->lock);
+        nanosleep(&nap, NULL);
+        pthread_mutex_lock(&s->ctx->lock);
+    }
+    errno = keep;
+}
+
 void stream_free(struct shim_stream *s)
 {
     struct shim_context *ctx = s->ctx;
@@ -222,6 +238,7 @@ void stream_free(struct shim_stream *s)
         vhq_destroy(s->q);
     s->q = NULL;
     pthread_mutex_lock(&ctx->lock);
+    stream_await_answer(s);
     figures_forget(s);
     DL_DELETE(ctx->streams, s);
     pthread_mutex_unlock(&ctx->lock);

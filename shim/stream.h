@@ -58,6 +58,7 @@ struct shim_stream {
     _Alignas(64) _Atomic uint64_t epoch, complete; /* stream-ordered calls (schedule.h) */
     _Atomic uint32_t busy;
     _Atomic bool joined; /* some of `join` is to be carried */
+    bool asked;          /* the driver is being asked for it: under the lock of the context */
     uint64_t looked; /* epoch at the last tick, and for how many it was so; the client's thread's */
     uint32_t quiet;
     struct stream_figures published; /* under the lock of the context */
@@ -101,7 +102,7 @@ struct shim_stream *stream_add(struct shim_context *ctx, CUstream handle, unsign
 struct shim_stream *stream_add_janitor(struct shim_context *ctx);
 /* Remove it from the table: its handle may be reused from now on. */
 void stream_unlink(struct shim_stream *s);
-/* Free a stream that was unlinked; its vHQ is drained. */
+/* Free a stream that was unlinked; its vHQ is drained. Waits while the driver is asked for it. */
 void stream_free(struct shim_stream *s);
 /* Free and destroy streams whose deferred destroy is due. */
 void stream_reap(struct shim_context *ctx);

@@ -52,6 +52,7 @@ endfunction()
 foreach(noun query failure overlap)
   watched_test(${noun})
 endforeach()
+watched_test(asked CUTIN_PRIORITY=rt)
 watched_test(join CUTIN_PRIORITY=rt CUTIN_STREAM_PRIORITY=inherit)
 
 foreach(noun launch copy event stream order graph capture reset lifetime)

@@ -194,7 +194,7 @@ static int on_join(struct self *self, const union message *m, int fd)
 
     if ((fd >= 0) != m->join.with_page)
         return -EPROTO;
-    if (fd >= 0 && (rc = page_map(fd, NULL, &page)) != 0)
+    if (fd >= 0 && (rc = page_map_other(fd, &page)) != 0)
         return rc;
     rc = below_join(&self->activity.below, &m->join, page);
     if (rc != 0)

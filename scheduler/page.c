@@ -93,7 +93,7 @@ static bool header_ok(const struct cutin_page *page)
            page->devices == PAGE_DEVICES;
 }
 
-int page_map(int fd, struct cutin_page *at, struct cutin_page **out)
+int page_map_other(int fd, struct cutin_page **out)
 {
     struct cutin_page *page;
 
@@ -102,6 +102,17 @@ int page_map(int fd, struct cutin_page *at, struct cutin_page **out)
     page = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (page == MAP_FAILED)
         return -errno;
+    *out = page;
+    return 0;
+}
+
+int page_map(int fd, struct cutin_page *at, struct cutin_page **out)
+{
+    struct cutin_page *page;
+    int rc = page_map_other(fd, &page);
+
+    if (rc != 0)
+        return rc;
     if (!header_ok(page)) {
         page_unmap(page);
         return -EINVAL;

@@ -162,6 +162,10 @@ int page_new_shared(struct cutin_page **page, int *fd);
  * SIGBUS). The descriptor stays the caller's. Returns 0 or -errno; what was mapped at `at` is
  * still there after -EINVAL. */
 int page_map(int fd, struct cutin_page *at, struct cutin_page **page);
+/* Maps another client's page anywhere. That client may have written anything into it, the header
+ * included: nothing in it is believed, and nothing is refused for it. Returns 0, -EINVAL where it could be
+ * cut short later, or -errno. */
+int page_map_other(int fd, struct cutin_page **page);
 /* Puts private memory, zero but for its header, over the page at the same address. */
 int page_make_private(struct cutin_page *page);
 void page_unmap(struct cutin_page *page);

@@ -4,11 +4,13 @@
  */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "actor.h"
 #include "bare.h"
 #include "place.h"
 #include "scheduler/query.h"
@@ -40,6 +42,22 @@ static int join_as(uid_t uid, uint32_t level, uint32_t slot)
     bare_device(fd, slot, DEVICE);
     cr_assert_eq(bare_wait(fd, MESSAGE_WELCOME, NULL), 0);
     return fd;
+}
+
+/* The same, and its page. */
+static struct cutin_page *page_of(int fd)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    struct cutin_page *page;
+    union message m;
+    int got = -1;
+
+    while (got < 0 && (poll(&p, 1, 20000), message_receive(fd, TO_CLIENT, &m, &got)) == 0)
+        ;
+    cr_assert_geq(got, 0);
+    cr_assert_eq(page_map(got, NULL, &page), 0);
+    close(got);
+    return page;
 }
 
 /* A real-time client of ours, which is told of those below. */
@@ -206,4 +224,35 @@ Test(hostile, who_is_named_is_let_in_when_others_have_taken_all_connections)
     close(fd);
     for (int i = 0; i < ALL; i++)
         close(taken[i]);
+}
+
+/* It is a page when it is made, and its client may write to it. */
+Test(hostile, a_page_that_is_spoiled_does_not_cut_real_time_off)
+{
+    struct cutin_page *page;
+    struct actor rt, be;
+    int fd;
+
+    place_start(&place);
+    fd = bare_connect(place.socket, OTHER);
+    bare_hello(fd, 0);
+    page = page_of(fd);
+    memset(page, 0, sizeof(*page));
+    bare_device(fd, 0, DEVICE);
+    settle(fd);
+    actor_new(&rt, place.socket);
+    actor_do(&rt, DO_OPEN, 3, 3);
+    actor_do(&rt, DO_DEVICE, DEVICE, 0);
+    actor_new(&be, place.socket);
+    actor_do(&be, DO_OPEN, 0, 0);
+    actor_do(&be, DO_DEVICE, DEVICE, 0);
+    WAIT_UNTIL(actor_do(&be, DO_ABOVE, 0, 0) == 1);
+    actor_do(&rt, DO_ACTIVE, 0, 3);
+    WAIT_UNTIL(actor_do(&be, DO_HOLD, 0, 0) != 0);
+    cr_assert_eq(actor_do(&rt, DO_CONNECTED, 0, 0), 1);
+    cr_assert_eq(actor_do(&rt, DO_LOGGED, 0, 0), -1, "%s", rt.said);
+    close(fd);
+    page_unmap(page);
+    actor_kill(&rt);
+    actor_kill(&be);
 }

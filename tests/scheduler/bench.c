@@ -1,6 +1,6 @@
 /*
- * bench.c - what the scheduler costs: cutting in above 1, 8 and 64 clients, registering 1,000,
- * and the daemon with nobody to serve and with 64 busy clients. Arguments name the parts to run; none:
+ * bench.c - what the scheduler costs: cutting in above 1, 8 and 64 clients, and beside a hostile
+ * user, registering 1,000, and the daemon with nobody to serve and with 64 busy clients. Arguments name the parts to run; none:
  * all. Against a real daemon; clients that only have to be there are bare connections.
  */
 #include <errno.h>
@@ -11,16 +11,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "actor.h"
+#include "bare.h"
 #include "place.h"
 #include "scheduler/client.h"
 #include "scheduler/clock.h"
 #include "scheduler/query.h"
-#include "scheduler/socket.h"
 
 enum { ROUNDS = 20000, CLIENTS = 1000, BUSY = 64, SECONDS = 10 };
 
@@ -34,59 +33,21 @@ static void die(const char *what)
 
 /* ---- clients ----------------------------------------------------------------------------------- */
 
-static void send_message(int fd, const union message *m)
-{
-    struct pollfd p = {.fd = fd, .events = POLLOUT};
-    int rc;
-
-    while ((rc = message_send(fd, m, -1)) == -EAGAIN)
-        poll(&p, 1, 1000);
-    if (rc != 0)
-        die("send");
-}
-
 /* Says HELLO and names its device, as if each came from a process of its own. */
 static int connect_client(uint32_t level)
 {
     static uint32_t seed;
-    int fd = socket_connect(place.socket);
-    union message m;
+    int fd = bare_connect(place.socket, (uid_t)-1);
 
-    while (fd == -EAGAIN) { /* the backlog is full */
-        usleep(100);
-        fd = socket_connect(place.socket);
-    }
-    if (fd < 0)
-        die("connect");
-    message_init(&m, MESSAGE_HELLO);
-    m.hello.level = m.hello.lowest = level;
-    m.hello.flat = 1;
-    strcpy(m.hello.name, "bench");
-    send_message(fd, &m);
-    message_init(&m, MESSAGE_DEVICE);
-    m.device.slot = page_first_slot(seed++);
-    memset(m.device.uuid, 1, sizeof(m.device.uuid));
-    send_message(fd, &m);
+    bare_hello(fd, level);
+    bare_device(fd, page_first_slot(seed++), 1);
     return fd;
 }
 
 static void wait_for(int fd, enum message_type type)
 {
-    struct pollfd p = {.fd = fd, .events = POLLIN};
-    union message m;
-
-    for (;;) {
-        int page, rc = message_receive(fd, TO_CLIENT, &m, &page);
-
-        if (page >= 0)
-            close(page);
-        if (rc == 0 && m.header.type == type)
-            return;
-        if (rc != 0 && rc != -EAGAIN)
-            die("receive");
-        if (rc == -EAGAIN)
-            poll(&p, 1, 1000);
-    }
+    if (bare_wait(fd, type, NULL) != 0)
+        die("receive");
 }
 
 /* ---- cutting in -------------------------------------------------------------------------------- */
@@ -98,30 +59,29 @@ static int ascending(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-/* Until this process has the pages of all `n`, and holds them. */
+/* Until this process is told of all `n`, and then some time for their pages to come. */
 static void wait_below(uint32_t n)
 {
     struct client_row *rows;
-    uint32_t held = 0;
+    uint32_t told;
     size_t count;
 
-    client_active(0, 3);
-    while (held < n) {
+    do {
         usleep(1000);
+        told = 0;
         if (query_clients(place.socket, &rows, &count) != 0)
             continue;
-        held = 0;
         for (size_t i = 0; i < count; i++)
-            held += rows[i].held;
+            told += rows[i].above > 0;
         free(rows);
-    }
-    client_idle(0, 3);
+    } while (told < n);
+    usleep(200000);
 }
 
-static void report_cutting_in(uint32_t n)
+/* The median of so many, in ns, one every `pace_ns`. */
+static double cut_in(uint64_t pace_ns, uint64_t *p99)
 {
     static uint64_t took[ROUNDS], empty[ROUNDS];
-    double ns, limit = 200 + 15.0 * n;
 
     for (int i = 0; i < ROUNDS; i++) {
         uint64_t start = clock_ns(), between;
@@ -131,25 +91,41 @@ static void report_cutting_in(uint32_t n)
         took[i] = clock_ns() - between;
         empty[i] = between - start;
         client_idle(0, 3);
+        while (pace_ns && clock_ns() < start + pace_ns)
+            ;
     }
     qsort(took, ROUNDS, sizeof(took[0]), ascending);
     qsort(empty, ROUNDS, sizeof(empty[0]), ascending);
-    ns = (double)took[ROUNDS / 2] - (double)empty[ROUNDS / 2];
+    *p99 = took[ROUNDS / 100 * 99];
+    return (double)took[ROUNDS / 2] - (double)empty[ROUNDS / 2];
+}
+
+static void report_cutting_in(uint32_t n)
+{
+    uint64_t p99;
+    double ns = cut_in(0, &p99);
+
     printf("cutting in, %4u clients below: median %5.0f ns, p99 %5llu ns, bound %5.0f ns\n", n, ns,
-           (unsigned long long)took[ROUNDS / 100 * 99], limit);
+           (unsigned long long)p99, 200 + 15.0 * n);
+}
+
+static void open_realtime(void)
+{
+    struct client_config config = {.level = 3, .lowest = 3, .socket = place.socket};
+    uint8_t uuid[16];
+
+    memset(uuid, 1, sizeof(uuid));
+    if (client_open(&config) != 0 || client_device(uuid) != 0)
+        die("client");
 }
 
 static void cutting_in(void)
 {
     static const uint32_t counts[] = {1, 8, 64};
-    struct client_config config = {.level = 3, .lowest = 3, .socket = place.socket};
-    uint8_t uuid[16];
     int fds[64];
     uint32_t n = 0;
 
-    memset(uuid, 1, sizeof(uuid));
-    if (client_open(&config) != 0 || client_device(uuid) != 0)
-        die("client");
+    open_realtime();
     for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
         while (n < counts[i])
             fds[n++] = connect_client(0);
@@ -159,6 +135,164 @@ static void cutting_in(void)
     client_close();
     while (n-- > 0)
         close(fds[n]);
+}
+
+/* ---- a hostile user ----------------------------------------------------------------------------- */
+
+enum { HOSTILE = 65534, QUIET = 8, TOLD = 8, HORDE = 128, PACE_NS = 20000 };
+
+static int client_page_fd(struct cutin_page **page)
+{
+    struct pollfd p = {.events = POLLIN};
+    union message m;
+    int page_fd;
+
+    p.fd = connect_client(0);
+    while (message_receive(p.fd, TO_CLIENT, &m, &page_fd) == -EAGAIN)
+        poll(&p, 1, 1000);
+    if (page && page_map_other(page_fd, page) != 0)
+        die("page");
+    return page_fd;
+}
+
+static struct cutin_page *quiet[QUIET];
+
+/* What clients do that have work: they look whether they are held. No attack. */
+static void look(void)
+{
+    for (;;)
+        for (int i = 0; i < QUIET; i++)
+            for (uint32_t d = 0; d < PAGE_DEVICES; d++)
+                atomic_load(&quiet[i]->device[d].hold[0]);
+}
+
+static void attack_by_numbers(void)
+{
+    for (int i = 0; i < HORDE; i++)
+        close(client_page_fd(NULL));
+    for (;;)
+        pause();
+}
+
+static void attack_by_coming_and_going(void)
+{
+    for (;;) {
+        int fd = connect_client(0);
+
+        wait_for(fd, MESSAGE_WELCOME);
+        close(fd);
+    }
+}
+
+/* Asks for lists, and to be real time, on many connections, and reads no answer. */
+static void attack_by_asking(void)
+{
+    union message list, level;
+    int fds[HORDE];
+
+    for (int i = 0; i < HORDE; i++)
+        fds[i] = connect_client(0);
+    message_init(&list, MESSAGE_LIST);
+    message_init(&level, MESSAGE_LEVEL);
+    level.level.level = 3;
+    for (;;)
+        for (int i = 0; i < HORDE; i++) {
+            message_send(fds[i], &level, -1);
+            if (message_send(fds[i], &list, -1) == -EPIPE) {
+                close(fds[i]);
+                fds[i] = connect_client(0);
+            }
+        }
+}
+
+/* Writes to the very words that real time writes to. */
+static void attack_the_words(void)
+{
+    struct cutin_page *page[TOLD];
+
+    for (int i = 0; i < TOLD; i++)
+        close(client_page_fd(&page[i]));
+    for (;;)
+        for (int i = 0; i < TOLD; i++)
+            for (uint32_t d = 0; d < PAGE_DEVICES; d++)
+                atomic_fetch_or(&page[i]->device[d].hold[0], 0);
+}
+
+/* Gives the memory of its pages back, so that the next write to them is a page fault. */
+static void attack_the_memory(void)
+{
+    int fds[TOLD];
+
+    for (int i = 0; i < TOLD; i++)
+        fds[i] = client_page_fd(NULL);
+    for (;;)
+        for (int i = 0; i < TOLD; i++)
+            fallocate(fds[i], FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
+                      sizeof(struct cutin_page));
+}
+
+static const struct attack {
+    const char *name;
+    void (*run)(void);
+    uint32_t below; /* clients of it that real time holds, once it is under way */
+} attacks[] = {
+    {"nothing", NULL, 0},
+    {"looks at its words", look, 0},
+    {"128 clients", attack_by_numbers, TOLD},
+    {"clients that come and go", attack_by_coming_and_going, 0},
+    {"questions without end", attack_by_asking, TOLD},
+    {"writes to words", attack_the_words, TOLD},
+    {"holes in pages", attack_the_memory, TOLD},
+};
+
+static pid_t attack_start(const struct attack *a)
+{
+    pid_t pid = a->run ? fork() : 0;
+
+    if (pid != 0 || !a->run)
+        return pid;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (setresgid(HOSTILE, HOSTILE, HOSTILE) != 0 || setresuid(HOSTILE, HOSTILE, HOSTILE) != 0)
+        die("another user");
+    a->run();
+    return -1;
+}
+
+/* What cutting in above 8 clients costs while another user does his worst; the least of three. Not one
+ * after another, as he needs time to do it. */
+static void hostile(void)
+{
+    double alone = 0;
+
+    if (geteuid() != 0) {
+        printf("hostile: only root can become a second user\n");
+        return;
+    }
+    open_realtime();
+    for (int i = 0; i < QUIET; i++)
+        close(client_page_fd(&quiet[i]));
+    for (size_t i = 0; i < sizeof(attacks) / sizeof(attacks[0]); i++) {
+        pid_t pid = attack_start(&attacks[i]);
+        double ns = 0, best = 0;
+        uint64_t p99, best_p99 = UINT64_MAX;
+
+        wait_below(QUIET + attacks[i].below);
+        usleep(500000);
+        for (int k = 0; k < 3; k++) {
+            if ((ns = cut_in(PACE_NS, &p99)) < best || k == 0)
+                best = ns;
+            best_p99 = p99 < best_p99 ? p99 : best_p99;
+        }
+        alone = i == 0 ? best : alone;
+        printf("cutting in beside %-26s median %5.0f ns, %.2f of the quiet one, p99 %5llu ns\n",
+               attacks[i].name, best, best / alone, (unsigned long long)best_p99);
+        if (pid > 0) {
+            kill(pid, SIGKILL);
+            waitpid(pid, NULL, 0);
+        }
+        usleep(500000); /* and the daemon sees that it has gone */
+    }
+    client_close();
 }
 
 /* ---- registering ------------------------------------------------------------------------------- */
@@ -272,7 +406,11 @@ static void busy(void)
 static const struct {
     const char *name;
     void (*run)(void);
-} parts[] = {{"cut", cutting_in}, {"register", registering}, {"idle", idle}, {"busy", busy}};
+} parts[] = {{"cut", cutting_in},
+             {"hostile", hostile},
+             {"register", registering},
+             {"idle", idle},
+             {"busy", busy}};
 
 static bool wanted(const char *name, int argc, char **argv)
 {
@@ -284,12 +422,7 @@ static bool wanted(const char *name, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    struct rlimit files;
-
-    if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
-        files.rlim_cur = files.rlim_max;
-        setrlimit(RLIMIT_NOFILE, &files);
-    }
+    bare_many();
     setvbuf(stdout, NULL, _IOLBF, 0);
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
         if (!wanted(parts[i].name, argc, argv))

@@ -174,6 +174,7 @@ static const struct setting settings[] = {
     {"limits", "clients_per_user", take_number, AT(clients_per_user), 1, 1024, NULL},
     {"limits", "clients_per_device", take_number, AT(clients_per_device), 1, 1024, NULL},
     {"policy", "min_share_percent", take_number, AT(min_share_percent), 0, 90, NULL},
+    {"policy", "hold_warning_s", take_number, AT(hold_warning_s), 0, 86400, NULL},
     {"policy", "name", take_policy, AT(policy), 0, 0, NULL},
     {"metrics", "listen", take_metrics, AT(metrics), 0, 0, NULL},
     {"daemon", "log", take_word, AT(log), 0, 0, "error\0warn\0info\0debug\0"},
@@ -232,6 +233,7 @@ void conf_default(struct conf *conf, uid_t owner)
                           .connections_per_user = 256,
                           .clients_per_user = 128,
                           .clients_per_device = 8,
+                          .hold_warning_s = 10,
                           .log = 2};
     if (owner != 0 && home && home[0] == '/')
         n = snprintf(conf->path, sizeof(conf->path), "%s/cutin/cutind.conf", home);

@@ -26,6 +26,7 @@ struct conf {
     uint32_t connections_per_user, clients_per_user, clients_per_device;
     uint32_t min_share_percent; /* of the GPU's time, for best effort */
     uint32_t policy;            /* policy_at */
+    uint32_t hold_warning_s;    /* 0 = none */
     char metrics[128];          /* "" = not served */
     uint32_t log;               /* severity, as CUTIN_LOG */
 };

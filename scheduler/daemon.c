@@ -23,6 +23,7 @@
 #include "scheduler/clock.h"
 #include "scheduler/command.h"
 #include "scheduler/heartbeat.h"
+#include "scheduler/hold.h"
 #include "scheduler/list.h"
 #include "scheduler/metrics.h"
 #include "scheduler/relation.h"
@@ -509,7 +510,7 @@ static int housekeeping(struct daemon *d)
     uint64_t now = clock_ns(), second = 1000ull * NS_PER_MS;
     bool more = false;
     struct peer *p;
-    int wait_ms;
+    int wait_ms, hold_ms;
 
     DL_FOREACH (d->peers, p) {
         if (p->first && !(p->watched & EPOLLOUT))
@@ -531,6 +532,9 @@ static int housekeeping(struct daemon *d)
     wait_ms = turn_take(d->peers, d->policy, now);
     if (heartbeat_look(d->peers, now))
         wait_ms = sooner(wait_ms, HEARTBEAT_LOOK_MS);
+    hold_ms = hold_look(d->peers, d->options.conf, now);
+    if (hold_ms >= 0)
+        wait_ms = sooner(wait_ms, hold_ms);
     if (d->metrics) { /* connections that say nothing are dropped in time */
         metrics_run(d->metrics);
         if (metrics_wait_ms(d->metrics) >= 0)

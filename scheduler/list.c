@@ -9,14 +9,18 @@
 
 #include "scheduler/clock.h"
 #include "scheduler/daemon.h"
+#include "scheduler/hold.h"
 #include "scheduler/relation.h"
 
 static void row_device(struct message_row_device *row, const struct peer *p, uint32_t slot,
-                       const struct page_device *device)
+                       const struct page_device *device, uint64_t now)
 {
+    struct hold hold;
+
     memcpy(row->uuid, relation_uuid(p->device[slot].device), sizeof(row->uuid));
     row->active = atomic_load_explicit(&device->active, memory_order_relaxed);
     row->bit = p->device[slot].bit;
+    row->held_ns = hold_read(p, slot, now, &hold) ? hold.ns : 0;
     for (uint32_t l = 0; l < PAGE_LEVELS; l++)
         row->held[l] = atomic_load_explicit(&device->hold[p->flat ? 0 : l], memory_order_relaxed);
 #define COPY(field, help)                                                                          \
@@ -58,7 +62,7 @@ static void send_row(struct peer *to, const struct peer *p, uint64_t now)
     memcpy(m.row.name, p->name, sizeof(m.row.name));
     for (uint32_t slot = 0; slot < PAGE_DEVICES; slot++)
         if (p->device[slot].device)
-            row_device(&m.row.device[m.row.devices++], p, slot, &page->device[slot]);
+            row_device(&m.row.device[m.row.devices++], p, slot, &page->device[slot], now);
     row_times(&m.row, &page->times);
     peer_send(to, &m, NULL);
 }

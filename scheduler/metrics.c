@@ -12,7 +12,9 @@
 #include <unistd.h>
 #include <utlist.h>
 
+#include "scheduler/clock.h"
 #include "scheduler/conf.h"
+#include "scheduler/hold.h"
 #include "scheduler/metrics_address.h"
 #include "scheduler/relation.h"
 
@@ -57,6 +59,7 @@ static void print_label(FILE *out, const char *name)
     }
 }
 
+/* Up to the last bracket. */
 static void print_labels(FILE *out, const struct peer *p, uint32_t slot)
 {
     const uint8_t *uuid = relation_uuid(p->device[slot].device);
@@ -67,7 +70,7 @@ static void print_labels(FILE *out, const struct peer *p, uint32_t slot)
     fputs("\",device=\"GPU", out);
     for (int i = 0; i < 16; i++)
         fprintf(out, "%s%02x", i == 0 || (i >= 4 && i <= 10 && i % 2 == 0) ? "-" : "", uuid[i]);
-    fputs("\"}", out);
+    fputc('"', out);
 }
 
 static void print_value(FILE *out, const struct peer *p, uint32_t slot, const struct series *s)
@@ -79,9 +82,9 @@ static void print_value(FILE *out, const struct peer *p, uint32_t slot, const st
     fprintf(out, "cutin_%s", s->name);
     print_labels(out, p, slot);
     if (s->scale == SECONDS)
-        fprintf(out, " %" PRIu64 ".%09" PRIu64 "\n", n / 1000000000, n % 1000000000);
+        fprintf(out, "} %" PRIu64 ".%09" PRIu64 "\n", n / 1000000000, n % 1000000000);
     else
-        fprintf(out, " %" PRIu64 "\n", n);
+        fprintf(out, "} %" PRIu64 "\n", n);
 }
 
 static void print_series(FILE *out, const struct peer *peers, const struct series *s)
@@ -93,6 +96,38 @@ static void print_series(FILE *out, const struct peer *peers, const struct serie
         for (uint32_t slot = 0; p->client && !p->dead && slot < PAGE_DEVICES; slot++)
             if (p->device[slot].device)
                 print_value(out, p, slot, s);
+}
+
+/* One for each pair: who is held, and by whom. */
+static void print_held(FILE *out, const struct peer *peers, const struct peer *p, uint32_t slot)
+{
+    const struct device *device = p->device[slot].device;
+    struct hold hold;
+
+    if (!hold_read(p, slot, clock_ns(), &hold))
+        return;
+    for (const struct peer *h = NULL; (h = hold_next(peers, device, &hold, h)) != NULL;) {
+        fputs("cutin_held_seconds", out);
+        print_labels(out, p, slot);
+        fprintf(out, ",holder=\"%" PRIu64 "\",holder_pid=\"%d\",holder_name=\"", h->id,
+                (int)h->who.pid);
+        print_label(out, h->name);
+        fprintf(out, "\"} %" PRIu64 ".%03" PRIu64 "\n", hold.ns / 1000000000,
+                hold.ns / 1000000 % 1000);
+    }
+}
+
+static void print_holds(FILE *out, const struct peer *peers)
+{
+    const struct peer *p;
+
+    fputs("# HELP cutin_held_seconds How long a holder has held it without a break.\n"
+          "# TYPE cutin_held_seconds gauge\n",
+          out);
+    DL_FOREACH (peers, p)
+        for (uint32_t slot = 0; p->client && !p->dead && slot < PAGE_DEVICES; slot++)
+            if (p->device[slot].device)
+                print_held(out, peers, p, slot);
 }
 
 static void print_clients(FILE *out, const struct peer *peers)
@@ -118,6 +153,7 @@ static char *text_new(const struct peer *peers, size_t *size)
     print_clients(out, peers);
     for (size_t i = 0; i < sizeof(series) / sizeof(series[0]); i++)
         print_series(out, peers, &series[i]);
+    print_holds(out, peers);
     if (fclose(out) == 0)
         return text;
     free(text);

@@ -58,6 +58,7 @@ struct peer {
     uint32_t rows;
     /* The client. */
     uint64_t id, client_since_ns;
+    uint64_t hold_said_ns; /* not again before: hold.h */
     uint32_t asked, level, lowest;
     uint32_t asked_lowest;
     bool turned_away; /* it was told that its user has too many clients of a device */

@@ -28,7 +28,7 @@
 
 #include "scheduler/page.h"
 
-#define PROTOCOL_VERSION          4u
+#define PROTOCOL_VERSION          5u
 #define PROTOCOL_NO_SLOT          0xffu
 #define PROTOCOL_NO_BIT           0xffu
 #define PROTOCOL_TEXT             320u
@@ -132,6 +132,7 @@ struct message_row_device {
     uint32_t active;
     uint32_t held[PAGE_LEVELS];
     uint32_t bit;
+    uint64_t held_ns; /* by other clients, without a break */
 #define ROW_COUNTER(field, help) uint64_t field;
     PAGE_COUNTERS(ROW_COUNTER)
 #undef ROW_COUNTER
@@ -225,8 +226,8 @@ static_assert(sizeof(struct message_bit) == 16, "message_bit");
 static_assert(sizeof(struct message_join) == 40, "message_join");
 static_assert(sizeof(struct message_client) == 16, "message_client");
 static_assert(sizeof(struct message_level) == 336, "message_level");
-static_assert(sizeof(struct message_row_device) == 144, "message_row_device");
-static_assert(sizeof(struct message_row) == 88 + 16 * 144 + 2 * 384, "message_row");
+static_assert(sizeof(struct message_row_device) == 152, "message_row_device");
+static_assert(sizeof(struct message_row) == 88 + 16 * 152 + 2 * 384, "message_row");
 static_assert(sizeof(struct message_control) == 32, "message_control");
 static_assert(sizeof(struct message_policy) == 24, "message_policy");
 static_assert(sizeof(struct message_order) == 16, "message_order");

@@ -81,6 +81,7 @@ static void take_device(struct client_device_row *to, const struct message_row_d
     to->active = from->active;
     memcpy(to->held, from->held, sizeof(to->held));
     to->bit = from->bit == PROTOCOL_NO_BIT ? UINT32_MAX : from->bit;
+    to->held_ns = from->held_ns;
 #define TAKE(field, help) to->counters.field = from->field;
     PAGE_COUNTERS(TAKE)
 #undef TAKE
@@ -132,6 +133,30 @@ static int append(struct client_row **rows, size_t *n, size_t *room, const struc
     return 0;
 }
 
+static void add_holders(struct client_device_row *held, const struct client_row *holder)
+{
+    uint32_t bits = held->held[0] | held->held[1] | held->held[2] | held->held[3];
+
+    for (uint32_t d = 0; d < holder->devices; d++) {
+        const struct client_device_row *its = &holder->device[d];
+
+        if (its->bit < PAGE_CLIENT_BITS && (bits >> its->bit & 1) &&
+            memcmp(its->uuid, held->uuid, sizeof(its->uuid)) == 0 &&
+            held->holders < PAGE_CLIENT_BITS)
+            held->held_by[held->holders++] = holder->pid;
+    }
+}
+
+/* Who holds whom: a bit is one client's, device by device. */
+static void find_holders(struct client_row *rows, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        for (uint32_t d = 0; rows[i].held && d < rows[i].devices; d++)
+            for (size_t k = 0; k < n; k++)
+                if (k != i)
+                    add_holders(&rows[i].device[d], &rows[k]);
+}
+
 int query_clients(const char *socket, struct client_row **rows, size_t *n)
 {
     uint64_t deadline = clock_ns() + WAIT_NS;
@@ -153,6 +178,8 @@ int query_clients(const char *socket, struct client_row **rows, size_t *n)
     if (rc == 0)
         rc = m.header.type == MESSAGE_DONE ? m.done.error : -EPROTO;
     close(fd);
+    if (rc == 0)
+        find_holders(*rows, *n);
     if (rc != 0) {
         free(*rows);
         *rows = NULL;

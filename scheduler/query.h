@@ -17,6 +17,9 @@ struct client_device_row {
     uint32_t active;            /* highest level now active here; 0 = none above best effort */
     uint32_t held[PAGE_LEVELS]; /* hold words: nonzero = streams of that level are held */
     uint32_t bit;               /* the client's own hold bit, UINT32_MAX = it has none */
+    uint64_t held_ns;           /* by other clients, without a break */
+    uint32_t holders;           /* those clients, as far as they are there */
+    int32_t held_by[PAGE_CLIENT_BITS];
     struct {
 #define QUERY_COUNTER(field, help) uint64_t field;
         PAGE_COUNTERS(QUERY_COUNTER)

@@ -146,6 +146,12 @@ static int64_t do_gpu(int64_t dev, int64_t ns)
     return 0;
 }
 
+static int64_t do_waiting(int64_t dev, int64_t n)
+{
+    atomic_store(&client_page()->device[dev].counters.waiting, (uint64_t)n);
+    return 0;
+}
+
 static int64_t do_weight(int64_t weight, int64_t y)
 {
     config.weight = (uint32_t)weight;

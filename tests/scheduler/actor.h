@@ -29,12 +29,13 @@ enum { ACTOR_SAID = 1024 };
     X(LEVEL, do_level)                                                                             \
     X(SET_LEVEL, do_set_level)                                                                     \
     X(CONNECTED, do_connected)                                                                     \
-    X(COUNT, do_count)   /* dev, n: adds n to the counter `submitted` -> its value */              \
-    X(GPU, do_gpu)       /* dev, ns: reports that much more GPU time, and work in flight */        \
-    X(WEIGHT, do_weight) /* for a later OPEN */                                                    \
-    X(NOTE, do_note)     /* level */                                                               \
-    X(FORGET, do_forget) /* level */                                                               \
-    X(LOGGED, do_logged) /* -> severity of the last message, or -1 */                              \
+    X(COUNT, do_count)     /* dev, n: adds n to the counter `submitted` -> its value */            \
+    X(GPU, do_gpu)         /* dev, ns: reports that much more GPU time, and work in flight */      \
+    X(WAITING, do_waiting) /* dev, n: reports so many commands that wait */                        \
+    X(WEIGHT, do_weight)   /* for a later OPEN */                                                  \
+    X(NOTE, do_note)       /* level */                                                             \
+    X(FORGET, do_forget)   /* level */                                                             \
+    X(LOGGED, do_logged)   /* -> severity of the last message, or -1 */                            \
     X(CLOSE_ALL,                                                                                   \
       do_close_all) /* closes every descriptor but the test's, and reuses the numbers */           \
     X(INTRUDED,                                                                                    \

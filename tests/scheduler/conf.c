@@ -71,6 +71,7 @@ Test(conf, every_setting_is_read)
                        "[policy]\n"
                        "name = fair\n"
                        "min_share_percent = 5\n"
+                       "hold_warning_s = 7\n"
                        "[metrics]\n"
                        "listen = 127.0.0.1:9475\n"
                        "[daemon]\n"
@@ -80,7 +81,7 @@ Test(conf, every_setting_is_read)
     cr_assert(conf.policy == 1 && conf.min_share_percent == 5);
     cr_assert_str_eq(conf.metrics, "127.0.0.1:9475");
     cr_assert(conf.connections_per_user == 7 && conf.clients_per_user == 3 &&
-              conf.clients_per_device == 5 && conf.log == 3);
+              conf.clients_per_device == 5 && conf.hold_warning_s == 7 && conf.log == 3);
     cr_assert_eq(level_of(65534, 9, 3), 3);
     cr_assert_eq(level_of(2000, 9, 3), 3);
     cr_assert_eq(level_of(2999, 9, 3), 3);

@@ -3,6 +3,7 @@
  */
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -95,6 +96,30 @@ Test(metrics, tell_what_clients_do)
     actor_kill(&a);
     place_stop(&place);
     cr_assert_neq(access(path, F_OK), 0, "its socket goes with it");
+}
+
+Test(metrics, name_who_holds_whom)
+{
+    struct actor rt, be;
+    char holder[96];
+
+    place_start(&place);
+    actor_new(&rt, place.socket);
+    actor_new(&be, place.socket);
+    actor_do(&rt, DO_OPEN, 3, 3);
+    actor_do(&be, DO_OPEN, 0, 0);
+    actor_do(&rt, DO_DEVICE, 0x11, 0);
+    actor_do(&be, DO_DEVICE, 0x11, 0);
+    cr_assert_eq(get("/metrics"), 200);
+    cr_assert_null(strstr(text, "cutin_held_seconds{"));
+    WAIT_UNTIL(actor_do(&be, DO_ABOVE, 0, 0) == 1);
+    actor_do(&rt, DO_ACTIVE, 0, 3);
+    snprintf(holder, sizeof(holder), "holder_pid=\"%d\",holder_name=\"%.15s\"} 0.", (int)rt.pid,
+             program_invocation_short_name);
+    WAIT_UNTIL(get("/metrics") == 200 && strstr(text, "cutin_held_seconds{"));
+    cr_assert(strstr(text, holder), "%s", text);
+    actor_kill(&rt);
+    actor_kill(&be);
 }
 
 /* A port that nobody has now. */

@@ -283,6 +283,21 @@ static void cell_preemption99(const struct line *l, char out[CELL])
     time_cell(out, &l->figures.preemption, l->figures.preemption.p99_ns);
 }
 
+/* Who has held it for the longest time, on whatever device; `+`: and others. */
+static void cell_held(const struct line *l, char out[CELL])
+{
+    const struct client_device_row *longest = NULL;
+
+    for (uint32_t i = 0; i < l->row->devices && i < PAGE_DEVICES; i++)
+        if (l->row->device[i].holders && (!longest || l->row->device[i].held_ns > longest->held_ns))
+            longest = &l->row->device[i];
+    if (longest)
+        snprintf(out, CELL, "%" PRId32 "%s %" PRIu64 "s", longest->held_by[0],
+                 longest->holders > 1 ? "+" : "", longest->held_ns / 1000000000);
+    else
+        snprintf(out, CELL, "-");
+}
+
 static void cell_command(const struct line *l, char out[CELL])
 {
     clients_command(l->row, out, CELL);
@@ -308,6 +323,7 @@ static const struct column {
     {"HOLD99", 7, cell_hold99},
     {"PRE50", 7, cell_preemption50},
     {"PRE99", 7, cell_preemption99},
+    {"HELD BY", -12, cell_held},
     {"COMMAND", 0, cell_command},
 };
 enum { COLUMNS = sizeof(columns) / sizeof(columns[0]) };
@@ -346,7 +362,7 @@ int clients_line(const struct client_row *row, const struct clients *before, cha
 
 static json_t *device_json(const struct client_device_row *device)
 {
-    json_t *counters = json_object(), *held = json_array();
+    json_t *counters = json_object(), *held = json_array(), *by = json_array();
     char uuid[48];
 
 #define ADD_COUNTER(field, help)                                                                   \
@@ -356,9 +372,12 @@ static json_t *device_json(const struct client_device_row *device)
     for (uint32_t level = 0; level < PAGE_LEVELS; level++)
         if (device->held[level])
             json_array_append_new(held, json_string(level_name(level)));
+    for (uint32_t i = 0; i < device->holders; i++)
+        json_array_append_new(by, json_integer(device->held_by[i]));
     uuid_text(device->uuid, uuid);
-    return json_pack("{s:s, s:b, s:o, s:o}", "uuid", uuid, "active", device->active != 0,
-                     "held_levels", held, "counters", counters);
+    return json_pack("{s:s, s:b, s:o, s:o, s:I, s:o}", "uuid", uuid, "active", device->active != 0,
+                     "held_levels", held, "held_by", by, "held_ms",
+                     (json_int_t)(device->held_ns / 1000000), "counters", counters);
 }
 
 static json_t *quantiles_json(const struct quantiles *q)

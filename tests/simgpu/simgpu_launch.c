@@ -3,6 +3,7 @@
  */
 #include "sim.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -72,7 +73,7 @@ Test(launch, extra_buffers_mean_the_same_as_parameters)
         CUdeviceptr x;
         uint32_t a, b, n;
     } packed = {words(N), 3, 4, N};
-    size_t bytes = sizeof packed, little = 8;
+    size_t bytes = sizeof packed, without_n = sizeof packed - sizeof packed.n;
     void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &packed, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes,
                      CU_LAUNCH_PARAM_END};
     void *params[] = {&packed.x, &packed.a, &packed.b, &packed.n};
@@ -83,9 +84,10 @@ Test(launch, extra_buffers_mean_the_same_as_parameters)
     cr_expect_eq(u[N - 1], 7);
     EXPECT(cuLaunchKernel(sim.mix, 1, 1, 1, 32, 1, 1, 0, NULL, params, extra),
            CUDA_ERROR_INVALID_VALUE);
-    extra[3] = &little;
-    EXPECT(cuLaunchKernel(sim.mix, 1, 1, 1, 32, 1, 1, 0, NULL, NULL, extra),
-           CUDA_ERROR_INVALID_VALUE);
+    extra[3] = &without_n; /* what is missing is zero: nothing is mixed */
+    CHECK(cuLaunchKernel(sim.mix, 1, 1, 1, 32, 1, 1, 0, NULL, NULL, extra));
+    CHECK(cuMemcpyDtoH(u, packed.x, sizeof u));
+    cr_expect_eq(u[N - 1], 7);
     EXPECT(cuLaunchKernel(sim.mix, 1, 1, 1, 32, 1, 1, 0, NULL, NULL, NULL),
            CUDA_ERROR_INVALID_VALUE);
 }
@@ -246,4 +248,27 @@ Test(launch, kernels_of_a_library_launch_as_functions)
     EXPECT(cuLibraryUnload(l), CUDA_ERROR_INVALID_HANDLE);
     EXPECT(cuLaunchKernel((CUfunction)k, 1, 1, 1, 32, 1, 1, 0, NULL, params, NULL),
            CUDA_ERROR_INVALID_HANDLE);
+}
+
+#define TEN(x) x x x x x x x x x x
+#define LONG   "_Z" TEN(TEN("vectorized"))
+
+/* Kernels of templates differ in the last of their thousand characters. */
+Test(launch, log_has_the_whole_name_and_the_shape)
+{
+    static const char image[] =
+        ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry " LONG "() { ret; }";
+    CUmodule m;
+    CUfunction f;
+    char line[4096];
+    CHECK(cuModuleLoadData(&m, image));
+    CHECK(cuModuleGetFunction(&f, m, LONG));
+    CHECK(cuLaunchKernel(f, 3, 2, 1, 32, 4, 1, 512, NULL, NULL, NULL));
+    CHECK(cuModuleUnload(m));
+    CHECK(cuCtxSynchronize());
+    FILE *log = fopen(sim.log, "r");
+    cr_assert(log && fgets(line, sizeof line, log));
+    cr_expect_not_null(strstr(line, "name=" LONG " "), "%s", line);
+    cr_expect_not_null(strstr(line, " grid=3,2,1 block=32,4,1 smem=512\n"), "%s", line);
+    fclose(log);
 }

@@ -196,7 +196,7 @@ static void work_fill(const CUDA_MEMCPY3D *p, const struct place *dst, const str
                        .blob = (void *)p,
                        .blob_bytes = sizeof *p,
                        .node_type = CU_GRAPH_NODE_TYPE_MEMCPY};
-    strcpy(w->name, copy_name(dst, src));
+    w->name = copy_name(dst, src);
     struct transfer t = {dst->at,    src->at,         dst->pitch, src->pitch, dst->slice,
                          src->slice, p->WidthInBytes, p->Height,  p->Depth};
     memcpy(w->args.u64, &t, sizeof t);

@@ -114,7 +114,7 @@ static void event_prepare(struct sim_event *e, CUgraphNodeType type, struct work
 {
     bool record = type == CU_GRAPH_NODE_TYPE_EVENT_RECORD;
     *w = (struct work){.kind = WORK_MARK, .drop = work_drop, .hold = work_hold, .node_type = type};
-    work_name(w, record ? "event_record" : "event_wait");
+    w->name = record ? "event_record" : "event_wait";
     w->effect = record ? record_effect : NULL;
     w->args.ptr[0] = e;
     event_hold(e);

@@ -667,9 +667,9 @@ static void dot_graph(FILE *f, const struct sim_graph *g, int depth)
     const struct sim_node *n;
     DL_FOREACH (g->nodes, n) {
         fprintf(f, "%*s\"%llu\" [label=\"%s\"];\n", depth * 2, "", (unsigned long long)n->id,
-                n->work.name[0] != '\0' ? n->work.name
-                : n->child != NULL      ? "graph"
-                                        : "empty");
+                n->work.name != NULL ? n->work.name
+                : n->child != NULL   ? "graph"
+                                     : "empty");
         for (size_t i = 0; i < n->in.count; i++)
             fprintf(f, "%*s\"%llu\" -> \"%llu\";\n", depth * 2, "",
                     (unsigned long long)n->in.items[i].node->id, (unsigned long long)n->id);

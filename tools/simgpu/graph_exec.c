@@ -171,7 +171,7 @@ static CUresult mark_launch(const char *name, struct sim_stream *s, const struct
                             size_t n, struct point *done)
 {
     struct work w = {.kind = WORK_MARK};
-    strncpy(w.name, name, sizeof w.name - 1);
+    w.name = name;
     return work_submit_after(s, &w, after, n, done);
 }
 

@@ -41,7 +41,7 @@ static struct exec_node *flat_push(struct flat *f)
 
 static bool works_keep(struct exec_node *x, const struct sim_node *n)
 {
-    if (n->work.name[0] == '\0' && n->work.effect == NULL && n->work.poll == NULL)
+    if (n->work.name == NULL && n->work.effect == NULL && n->work.poll == NULL)
         return true; /* an empty node */
     x->works = calloc(n->more_count + 1, sizeof *x->works);
     if (x->works == NULL || !work_keep(&x->works[0], &n->work))

@@ -4,6 +4,7 @@
  * in .nv.global are variables. Fat binaries are fatbin.c's.
  */
 #include "tools/simgpu/image.h"
+#include "tools/simgpu/names.h"
 
 #include <elf.h>
 #include <fcntl.h>
@@ -30,7 +31,8 @@ struct image_entry *image_add_entry(struct image *image, const char *name, size_
         return NULL;
     image->entries = bigger;
     struct image_entry *e = &bigger[image->entry_count];
-    *e = (struct image_entry){.name = strndup(name, length), .max_threads = 1024, .registers = 32};
+    *e =
+        (struct image_entry){.name = name_keep(name, length), .max_threads = 1024, .registers = 32};
     if (!e->name)
         return NULL;
     image->entry_count++;
@@ -66,10 +68,8 @@ void image_free(struct image *image)
 {
     if (!image)
         return;
-    for (size_t i = 0; i < image->entry_count; i++) {
-        free(image->entries[i].name);
+    for (size_t i = 0; i < image->entry_count; i++)
         free(image->entries[i].params);
-    }
     for (size_t i = 0; i < image->global_count; i++) {
         free(image->globals[i].name);
         free(image->globals[i].initial);

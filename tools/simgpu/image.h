@@ -9,7 +9,7 @@
 #include "tools/simgpu/sim.h"
 
 struct image_entry {
-    char *name;
+    const char *name; /* of names.h */
     struct sim_param *params;
     size_t param_count;
     size_t packed_bytes;

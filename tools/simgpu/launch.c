@@ -26,6 +26,7 @@ static CUresult extra_read(void **extra, const void **buffer, size_t *bytes)
     return CUDA_SUCCESS;
 }
 
+/* A buffer shorter than the parameters is legal: NCCL gives 144 bytes of 4096. */
 static CUresult pack_extra(const struct image_entry *e, void **extra, void *packed)
 {
     const void *buffer = NULL;
@@ -33,10 +34,12 @@ static CUresult pack_extra(const struct image_entry *e, void **extra, void *pack
     CUresult rc = extra_read(extra, &buffer, &bytes);
     if (rc != CUDA_SUCCESS)
         return rc;
-    if (bytes < e->packed_bytes || (e->packed_bytes && !buffer))
+    if (e->packed_bytes && !buffer)
         return CUDA_ERROR_INVALID_VALUE;
-    if (e->packed_bytes)
-        memcpy(packed, buffer, e->packed_bytes);
+    if (bytes < e->packed_bytes)
+        memset((char *)packed + bytes, 0, e->packed_bytes - bytes);
+    if (buffer)
+        memcpy(packed, buffer, bytes < e->packed_bytes ? bytes : e->packed_bytes);
     return CUDA_SUCCESS;
 }
 
@@ -161,7 +164,7 @@ static void work_fill(const CUlaunchConfig *c, struct sim_function *f, void *pac
                        .blob_bytes = f->entry->packed_bytes,
                        .node_type = CU_GRAPH_NODE_TYPE_KERNEL,
                        .func = f};
-    work_name(w, f->entry->name);
+    w->name = f->entry->name;
     w->cost_ns = model ? model->cost_ns(packed) : (uint64_t)config_get()->kernel_us * 1000u;
     w->effect = model ? model->effect : NULL;
     const unsigned int shape[] = {c->gridDimX,  c->gridDimY,  c->gridDimZ,      c->blockDimX,

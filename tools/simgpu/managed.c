@@ -19,7 +19,7 @@ static bool managed_range(CUdeviceptr ptr, size_t bytes)
 static CUresult hint_submit(const char *name, CUstream s, bool ptds)
 {
     struct work w = {.kind = WORK_MARK, .node_type = CU_GRAPH_NODE_TYPE_EMPTY};
-    strncpy(w.name, name, sizeof w.name - 1);
+    w.name = name;
     return work_submit(s, ptds, &w);
 }
 

@@ -135,7 +135,7 @@ static void batch_build(const Op *ops, unsigned int count, struct work *w)
                        .blob = (void *)(uintptr_t)ops,
                        .blob_bytes = count * sizeof *ops,
                        .node_type = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP};
-    work_name(w, waits ? "wait_value" : "write_value");
+    w->name = waits ? "wait_value" : "write_value";
     w->args.u64[ARG_COUNT] = count;
 }
 

@@ -124,7 +124,7 @@ CUresult parts_event(CUevent event, bool record, struct parts *p)
         return rc;
     struct work w = {.kind = WORK_MARK, .name = "event_wait"};
     if (record)
-        strcpy(w.name, "event_record");
+        w.name = "event_record";
     w.args.ptr[0] = event;
     return parts_one(p, &w,
                      record ? CU_GRAPH_NODE_TYPE_EVENT_RECORD : CU_GRAPH_NODE_TYPE_WAIT_EVENT);

@@ -308,7 +308,7 @@ static bool entry(struct parser *p, bool external)
         good = is(p, ";") ? (next(p), true) : body(p, &e->static_smem);
     if (external)
         for (size_t i = 0; i < external_sink.entry_count; i++)
-            free(external_sink.entries[i].params), free(external_sink.entries[i].name);
+            free(external_sink.entries[i].params);
     if (external)
         free(external_sink.entries);
     return good;

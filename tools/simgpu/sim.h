@@ -45,7 +45,8 @@ struct sim_graph_node;
  */
 struct work {
     enum work_kind kind;
-    char name[32];            /* kernel entry name or API noun, for the device event log */
+    const char *
+        name; /* kernel entry name or API noun, for the device event log; NULL: none; never freed */
     uint64_t cost_ns;         /* modelled solo duration, before SIMGPU_SPEED */
     uint32_t blocks, threads; /* per grid and per block: SM occupancy */
     uint32_t smem;            /* bytes per block */
@@ -73,13 +74,6 @@ struct work {
     CUgraphNodeType node_type;
     void *func; /* kernel: struct sim_function * */
 };
-
-/* Cut to what fits. */
-static inline void work_name(struct work *w, const char *name)
-{
-    memccpy(w->name, name, '\0', sizeof w->name - 1);
-    w->name[sizeof w->name - 1] = '\0';
-}
 
 /*
  * Submit in stream order of `stream` (any CUstream value; `ptds`: NULL means per-thread), in the

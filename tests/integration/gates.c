@@ -2,6 +2,7 @@
  * gates.c - work that has left for the driver stops at a gate, goes on when the hold ends, however
  * that comes about, and stops nobody else.
  */
+#include "tests/integration/device_log.h"
 #include "tests/integration/gpu.h"
 
 #include <criterion/criterion.h>
@@ -9,35 +10,35 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "scheduler/control.h"
 
 TestSuite(gates, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 120);
 
-enum { STEPS = 120 };
+#define PROGRAM "program_gates"
+enum { STEPS = 120, QUIET_NS = 400000000 };
 
-static const char *const on[] = {"CUTIN_GATES=on", NULL};
-static const char *const mirrored[] = {"CUTIN_GATES=on", "SIMGPU_HOST_REGISTER=0", NULL};
-static const char *const off[] = {"CUTIN_GATES=off", NULL};
+static const char *const on[] = {"CUTIN_GATES=on", PRELOAD, SIMULATOR, NULL};
+static const char *const mirrored[] = {"CUTIN_GATES=on", "SIMGPU_HOST_REGISTER=0", PRELOAD,
+                                       SIMULATOR, NULL};
+static const char *const off[] = {"CUTIN_GATES=off", PRELOAD, SIMULATOR, NULL};
 
 static char expected[32];
-static uint32_t first; /* id of the client that was found first */
+static uint64_t gates_before;
 
 static bool has_gates(const struct client_row *row)
 {
-    return row->devices > 0 && row->device[0].counters.gates > 20;
+    return row->devices > 0 && row->device[0].counters.gates > gates_before;
+}
+
+static bool has_device(const struct client_row *row)
+{
+    return row->devices > 0;
 }
 
 static bool has_run(const struct client_row *row)
 {
-    return client_submitted(row) > 500;
-}
-
-/* Stands at a gate: held, with work in flight. */
-static bool stands(const struct client_row *row)
-{
-    return row->paused && row->held && row->device[0].counters.in_flight > 0;
+    return client_submitted(row) > 50;
 }
 
 static struct control_target target(const struct client_row *row)
@@ -47,109 +48,97 @@ static struct control_target target(const struct client_row *row)
 
 /* ---- the device's log ----------------------------------------------------------------------- */
 
-static uint64_t now_ns(void)
+static int is_host(const struct device_work *w, const void *unused)
 {
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+    return strcmp(w->kind, "host") == 0;
 }
 
-static void log_open(void)
+/* A kernel that the driver had at `ns` and that ran later. */
+static int waits(const struct device_work *w, const void *at_ns)
 {
-    setenv("SIMGPU_LOG", sandbox_path("device.log"), 1);
+    uint64_t ns = *(const uint64_t *)at_ns;
+
+    return strcmp(w->kind, "kernel") == 0 && w->submit_ns < ns && w->end_ns > ns;
 }
 
-static uint64_t field(const char *line, const char *name)
+static int kernels_standing(uint64_t ns)
 {
-    const char *at = strstr(line, name);
-
-    return at ? strtoull(at + strlen(name), NULL, 10) : 0;
-}
-
-/* Kernels and copies that the driver had at `ns` and that ended later. */
-static int work_standing(uint64_t ns)
-{
-    FILE *log = fopen(sandbox_path("device.log"), "r");
-    char line[512];
-    int n = 0;
-
-    cr_assert(log);
-    while (fgets(line, sizeof(line), log))
-        n += (strstr(line, "kind=kernel") || strstr(line, "kind=copy")) &&
-             field(line, " submit=") < ns && field(line, " end=") > ns;
-    fclose(log);
-    return n;
+    return device_log_count(waits, &ns);
 }
 
 /* ---- tests ---------------------------------------------------------------------------------- */
 
-/* A training under way with gates, paused while the driver has work of it. */
-static struct process *stopped(const char *const env[], struct client_row *row)
+static struct process *program_start(const char *const env[],
+                                     bool (*ready)(const struct client_row *),
+                                     struct client_row *row)
 {
-    struct process *be;
-    struct client_row later;
+    struct process *p;
 
-    undisturbed_checksum(STEPS, expected);
-    be = training_start(STEPS, env);
-    cr_assert(client_wait("be_training", has_gates, 20, row), "no gates: %s", process_err(be));
-    first = (uint32_t)row->id;
-    cr_assert_eq(control_pause(daemon_path(), target(row)), 0);
-    cr_assert(client_wait("be_training", stands, 20, NULL), "nothing stands at a gate");
-    nap_ms(100); /* whatever is between it and the next gate has run */
-    cr_assert(client_wait("be_training", stands, 20, row));
-    nap_ms(300);
-    cr_assert(client_wait("be_training", stands, 20, &later), "it did not stand still");
-    cr_expect_eq(client_submitted(&later), client_submitted(row));
-    return be;
+    device_log_open();
+    p = process_start((const char *[]){BIN_DIR "/tests/" PROGRAM, sandbox_path("queue"),
+                                       sandbox_path("begin"), NULL},
+                      env);
+    cr_assert(client_wait(PROGRAM, ready, 60, row), "not ready: %s", process_err(p));
+    return p;
 }
 
-static void stops_and_goes_on(const char *const env[])
+static void tell(const char *what)
+{
+    FILE *f = fopen(sandbox_path(what), "w");
+
+    cr_assert_not_null(f);
+    fclose(f);
+}
+
+/* The driver has its kernels when the hold comes, and may begin them only then. Returns when they have
+ * gone as far as they go. */
+static void stop(struct process *p, const struct client_row *row)
+{
+    tell("queue");
+    cr_assert(process_says(p, "queued", 60), "stderr: %s", process_err(p));
+    cr_assert_eq(control_pause(daemon_path(), target(row)), 0);
+    cr_assert(client_wait(PROGRAM, client_paused, 60, NULL));
+    tell("begin");
+    device_log_wait(is_host);
+    device_log_settle(QUIET_NS);
+}
+
+static void program_check(struct process *p)
+{
+    cr_expect_eq(process_wait(p, 60), 0, "stderr: %s", process_err(p));
+    cr_expect_not_null(strstr(process_out(p), "right"), "stdout: %s", process_out(p));
+    process_free(p);
+}
+
+/* How many kernels that the driver had waited for the end of a hold. */
+static int stops(const char *const env[], bool (*ready)(const struct client_row *))
 {
     struct process *daemon = daemon_start(), *be;
     struct client_row row;
     uint64_t at_ns;
 
-    log_open();
-    be = stopped(env, &row);
-    at_ns = now_ns();
+    be = program_start(env, ready, &row);
+    stop(be, &row);
+    at_ns = device_now_ns();
     cr_assert_eq(control_resume(daemon_path(), target(&row)), 0);
-    training_check(be, expected, 60);
-    cr_expect_gt(work_standing(at_ns), 0);
-    process_free(be);
+    program_check(be);
     process_free(daemon);
+    return kernels_standing(at_ns);
 }
 
 Test(gates, a_hold_stops_what_the_driver_has)
 {
-    stops_and_goes_on(on);
+    cr_expect_gt(stops(on, has_gates), 0);
 }
 
 Test(gates, a_mirror_does_the_same)
 {
-    stops_and_goes_on(mirrored);
+    cr_expect_gt(stops(mirrored, has_gates), 0);
 }
 
 Test(gates, without_them_the_driver_finishes_what_it_has)
 {
-    struct process *daemon = daemon_start(), *be;
-    struct client_row row;
-    uint64_t at_ns;
-
-    log_open();
-    undisturbed_checksum(STEPS, expected);
-    be = training_start(STEPS, off);
-    cr_assert(client_wait("be_training", has_run, 20, &row));
-    cr_assert_eq(control_pause(daemon_path(), target(&row)), 0);
-    cr_assert(client_wait("be_training", client_paused, 20, &row));
-    nap_ms(400);
-    at_ns = now_ns();
-    cr_expect_eq(row.device[0].counters.gates, 0);
-    cr_assert_eq(control_resume(daemon_path(), target(&row)), 0);
-    training_check(be, expected, 60);
-    cr_expect_eq(work_standing(at_ns), 0);
-    process_free(be);
-    process_free(daemon);
+    cr_expect_eq(stops(off, has_run), 0);
 }
 
 static void opens_when_the_daemon_dies(const char *const env[])
@@ -157,11 +146,11 @@ static void opens_when_the_daemon_dies(const char *const env[])
     struct process *daemon = daemon_start(), *be;
     struct client_row row;
 
-    be = stopped(env, &row);
+    be = program_start(env, has_gates, &row);
+    stop(be, &row);
     process_signal(daemon, SIGKILL);
     process_wait(daemon, 10);
-    training_check(be, expected, 60);
-    process_free(be);
+    program_check(be);
     process_free(daemon);
 }
 
@@ -175,27 +164,25 @@ Test(gates, mirrors_open_when_the_daemon_dies)
     opens_when_the_daemon_dies(mirrored);
 }
 
-static bool is_another(const struct client_row *row)
-{
-    return row->id != first && has_gates(row);
-}
-
 /* The page is another one with another daemon: so are the gates. */
 Test(gates, come_back_with_the_daemon)
 {
     struct process *daemon = daemon_start(), *again, *be;
     struct client_row row;
+    uint64_t at_ns;
 
-    be = training_start(3000, on);
-    cr_assert(client_wait("be_training", has_gates, 20, &row));
+    be = program_start(on, has_gates, &row);
     process_signal(daemon, SIGKILL);
     process_wait(daemon, 10);
     again = daemon_start();
-    cr_assert(client_wait("be_training", has_gates, 20, &row));
-    cr_assert_eq(control_pause(daemon_path(), target(&row)), 0);
-    cr_assert(client_wait("be_training", stands, 20, NULL));
+    cr_assert(client_wait(PROGRAM, has_device, 60, &row));
+    gates_before = row.device[0].counters.gates + 1; /* one may have been on its way */
+    cr_assert(client_wait(PROGRAM, has_gates, 60, &row), "no gates with the next daemon");
+    stop(be, &row);
+    at_ns = device_now_ns();
     cr_assert_eq(control_resume(daemon_path(), target(&row)), 0);
-    process_free(be);
+    program_check(be);
+    cr_expect_gt(kernels_standing(at_ns), 0);
     process_free(again);
     process_free(daemon);
 }
@@ -204,17 +191,18 @@ Test(gates, a_closed_one_stops_nobody_else)
 {
     struct process *daemon = daemon_start(), *be, *other;
     struct client_row row;
+    uint64_t at_ns;
 
-    be = stopped(on, &row);
-    other = training_start(STEPS, on);
-    cr_expect(client_wait("be_training", is_another, 20, NULL));
+    undisturbed_checksum(STEPS, expected);
+    be = program_start(on, has_gates, &row);
+    stop(be, &row);
+    other = training_start(STEPS, (const char *[]){"CUTIN_GATES=on", "SIMGPU_LOG", NULL});
     training_check(other, expected, 60);
-    cr_expect(client_wait("be_training", stands, 20, NULL),
-              "the first one did not stay where it was");
+    at_ns = device_now_ns();
     cr_assert_eq(control_resume(daemon_path(), target(&row)), 0);
-    training_check(be, expected, 60);
+    program_check(be);
+    cr_expect_gt(kernels_standing(at_ns), 0, "the first one did not stay where it was");
     process_free(other);
-    process_free(be);
     process_free(daemon);
 }
 
@@ -223,10 +211,12 @@ Test(gates, a_process_that_ends_at_one_is_gone)
     struct process *daemon = daemon_start(), *be, *other;
     struct client_row row;
 
-    be = stopped(on, &row);
+    undisturbed_checksum(STEPS, expected);
+    be = program_start(on, has_gates, &row);
+    stop(be, &row);
     process_signal(be, SIGKILL);
     process_wait(be, 10);
-    other = training_start(STEPS, on);
+    other = training_start(STEPS, (const char *[]){"CUTIN_GATES=on", NULL});
     training_check(other, expected, 60);
     process_free(other);
     process_free(be);

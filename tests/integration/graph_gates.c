@@ -2,6 +2,7 @@
  * graph_gates.c - a graph that the driver has stops at its next gate; what the program does with it,
  * and graphs that can have no gates, are as without cutin.
  */
+#include "tests/integration/device_log.h"
 #include "tests/integration/gpu.h"
 
 #include <criterion/criterion.h>
@@ -9,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "scheduler/control.h"
 
@@ -27,7 +27,7 @@ static struct process *program_start(const char *mode, const char *const extra[]
 
     for (int i = 0; extra && extra[i]; i++)
         env[3 + i] = extra[i];
-    setenv("SIMGPU_LOG", sandbox_path("device.log"), 1);
+    device_log_open();
     return process_start((const char *[]){BIN_DIR "/tests/" PROGRAM, mode, NULL}, env);
 }
 
@@ -39,37 +39,20 @@ static void program_end(struct process *p)
     process_free(p);
 }
 
-/* ---- the device's log ----------------------------------------------------------------------- */
+struct span {
+    uint64_t from_ns, to_ns;
+};
 
-static uint64_t now_ns(void)
+static int ends_in(const struct device_work *w, const void *user)
 {
-    struct timespec t;
+    const struct span *span = user;
 
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+    return strcmp(w->kind, "kernel") == 0 && w->end_ns >= span->from_ns && w->end_ns < span->to_ns;
 }
 
-static uint64_t field(const char *line, const char *name)
+static int kernels_ended(uint64_t from_ns, uint64_t to_ns)
 {
-    const char *at = strstr(line, name);
-
-    return at ? strtoull(at + strlen(name), NULL, 10) : 0;
-}
-
-/* Kernels that ended in [from, to). */
-static int kernels_ended(uint64_t from, uint64_t to)
-{
-    FILE *log = fopen(sandbox_path("device.log"), "r");
-    char line[512];
-    int n = 0;
-
-    cr_assert(log);
-    while (fgets(line, sizeof(line), log)) {
-        uint64_t end = field(line, " end=");
-        n += strstr(line, "kind=kernel") && end >= from && end < to;
-    }
-    fclose(log);
-    return n;
+    return device_log_count(ends_in, &(struct span){from_ns, to_ns});
 }
 
 /* ---- holding ---------------------------------------------------------------------------------- */
@@ -93,10 +76,10 @@ static int kernels_after_a_hold(const struct client_row *row)
     struct client_row later;
 
     cr_assert_eq(control_pause(daemon_path(), target), 0);
-    held_ns = now_ns();
+    held_ns = device_now_ns();
     cr_assert(client_wait(PROGRAM, client_paused, 20, &later));
     nap_ms(300);
-    over_ns = now_ns();
+    over_ns = device_now_ns();
     cr_assert_eq(control_resume(daemon_path(), target), 0);
     return kernels_ended(held_ns, over_ns);
 }

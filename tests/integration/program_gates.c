@@ -1,0 +1,74 @@
+/*
+ * program_gates.c - a CUDA program with work in the driver that cannot begin yet, for gates.c:
+ * `program_gates QUEUE BEGIN`.
+ *
+ * It launches short kernels until there is a file QUEUE. Then it queues a host function and KERNELS
+ * kernels behind it, and says "queued". The host function returns when there is a file BEGIN. Prints
+ * "right" in the end if the kernels, whose order shows, have done what they should.
+ */
+#include "examples/common.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { ELEMENTS = 256, KERNELS = 120, KERNEL_NS = 20000 };
+
+static void nap(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
+
+static void CUDA_CB wait_for_file(void *path)
+{
+    while (access(path, F_OK) != 0)
+        nap();
+}
+
+static void compare(CUdeviceptr x, uint64_t launches)
+{
+    uint32_t words[ELEMENTS], a, b;
+
+    mix_chain(launches, &a, &b);
+    CHECK(cuMemcpyDtoH(words, x, sizeof(words)));
+    for (int i = 0; i < ELEMENTS; i++)
+        if (words[i] != a + b) {
+            printf("wrong: %u, not %u\n", words[i], a + b);
+            exit(EXIT_FAILURE);
+        }
+}
+
+int main(int argc, char **argv)
+{
+    struct gpu gpu;
+    CUstream stream;
+    CUdeviceptr x;
+    uint64_t k = 0;
+
+    if (argc != 3)
+        return EXIT_FAILURE;
+    gpu_open(&gpu);
+    CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CHECK(cuMemAlloc(&x, ELEMENTS * sizeof(uint32_t)));
+    CHECK(cuMemsetD32(x, 1, ELEMENTS));
+    CHECK(cuCtxSynchronize());
+    for (; access(argv[1], F_OK) != 0; k++) {
+        gpu_mix(&gpu, stream, x, k, ELEMENTS, KERNEL_NS);
+        if (k % 16 == 15) {
+            CHECK(cuStreamSynchronize(stream));
+            nap();
+        }
+    }
+    CHECK(cuStreamSynchronize(stream));
+    CHECK(cuLaunchHostFunc(stream, wait_for_file, argv[2]));
+    for (int i = 0; i < KERNELS; i++, k++)
+        gpu_mix(&gpu, stream, x, k, ELEMENTS, KERNEL_NS);
+    printf("queued\n");
+    fflush(stdout);
+    CHECK(cuStreamSynchronize(stream));
+    compare(x, k);
+    printf("right\n");
+    gpu_close(&gpu);
+    return EXIT_SUCCESS;
+}

@@ -143,9 +143,9 @@ static void interrupted_waits(int flags)
         SAY(cuCtxSynchronize());
         release(s);
     }
+    UNTIL(atomic_load(&seen) > 0);
     atomic_store(&interrupting, false);
     pthread_join(t, NULL);
-    UNTIL(atomic_load(&seen) > 0);
     printf("elsewhere %d\n", atomic_load(&elsewhere));
     show("x", x);
 }

@@ -28,7 +28,7 @@ TABLE(contexts, 64);
 POOL(context_pool, struct shim_context, free_next);
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* making and closing contexts */
 static _Atomic uint64_t generations;
-_Atomic uint32_t context_count;
+_Atomic uint32_t context_count, context_queued;
 
 /* ---- completion words --------------------------------------------------------------------- */
 
@@ -295,6 +295,7 @@ static struct shim_context *context_make(CUcontext handle)
         ctx = context_find(handle);
         if (!ctx && (ctx = context_new(handle)) != NULL) {
             table_insert(&contexts, &ctx->node, handle);
+            atomic_fetch_add(&context_queued, ctx->set != NULL);
             atomic_fetch_add(&context_count, 1);
         }
         pthread_mutex_unlock(&lock);
@@ -380,6 +381,7 @@ void context_close(struct shim_context *ctx, bool alive)
         pthread_mutex_unlock(&lock);
         return;
     }
+    atomic_fetch_sub(&context_queued, ctx->set != NULL);
     atomic_fetch_sub(&context_count, 1);
     pthread_mutex_unlock(&lock);
     if (!context_alone(ctx)) {

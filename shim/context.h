@@ -54,8 +54,9 @@ struct shim_context *context_known(void);
 struct shim_context *context_find(CUcontext handle);
 /* The driver's current context, NULL if none. */
 CUcontext context_handle(void);
-/* Number of contexts known: zero means that nothing can be buffered. */
-extern _Atomic uint32_t context_count;
+/* Number of contexts known: zero means that nothing can be buffered; and of those that have queues, which
+ * a real-time process has none of. */
+extern _Atomic uint32_t context_count, context_queued;
 /* Calls `visit` for each context known, each kept alive meanwhile. */
 void context_each(void (*visit)(struct shim_context *ctx, void *user), void *user);
 

@@ -104,6 +104,8 @@ static void drain_each(struct shim_context *ctx, void *user)
 
 void drain_all(bool boost)
 {
+    if (!atomic_load(&context_queued))
+        return;
     context_each(drain_each, &boost);
 }
 

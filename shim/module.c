@@ -90,8 +90,16 @@ static CUresult attribute_set(CUresult r, struct shim_function *f, CUfunction_at
     return r;
 }
 
+/* Nothing is deferred, so nothing has to be known of functions. */
+static bool attribute_passes(void)
+{
+    return call_native() || !atomic_load(&context_queued);
+}
+
 EXPORT CUresult cuFuncSetAttribute(CUfunction hfunc, CUfunction_attribute attrib, int value)
 {
+    if (attribute_passes())
+        return REAL(cuFuncSetAttribute)(hfunc, attrib, value);
     struct shim_context *ctx = call_native() ? NULL : context_known();
     struct shim_function *f = ctx && ctx->set ? function_of(hfunc, ctx) : NULL;
     if (ctx && ctx->set && !attribute_changes(f, attrib, value))
@@ -103,6 +111,8 @@ EXPORT CUresult cuFuncSetAttribute(CUfunction hfunc, CUfunction_attribute attrib
 EXPORT CUresult cuKernelSetAttribute(CUfunction_attribute attrib, int val, CUkernel kernel,
                                      CUdevice dev)
 {
+    if (attribute_passes())
+        return REAL(cuKernelSetAttribute)(attrib, val, kernel, dev);
     struct shim_context *ctx = call_native() ? NULL : context_known();
     struct shim_function *f =
         ctx && ctx->set && ctx->gpu->handle == dev ? function_of((CUfunction)kernel, ctx) : NULL;

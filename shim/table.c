@@ -3,6 +3,8 @@
  */
 #include "shim/table.h"
 
+#include "vhq/bite.h"
+
 static _Atomic(struct table_node *) *table_bucket(struct table *t, const void *key)
 {
     /* Handles are addresses: multiply to bring the high bits of the product into the index. */
@@ -59,6 +61,7 @@ int table_remove(struct table *t, struct table_node *node)
 
 void table_each(struct table *t, void (*visit)(struct table_node *, void *), void *user)
 {
+    STOP(table_each);
     pthread_mutex_lock(&t->lock);
     for (uint32_t i = 0; i < t->buckets; i++) {
         struct table_node *n = atomic_load_explicit(&t->bucket[i], memory_order_relaxed);

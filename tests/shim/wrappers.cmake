@@ -53,6 +53,7 @@ foreach(noun query failure overlap)
   watched_test(${noun})
 endforeach()
 watched_test(asked CUTIN_PRIORITY=rt)
+watched_test(direct CUTIN_PRIORITY=rt)
 watched_test(join CUTIN_PRIORITY=rt CUTIN_STREAM_PRIORITY=inherit)
 
 foreach(noun launch copy event stream order graph capture reset lifetime)

@@ -128,6 +128,7 @@ CUresult call_direct_end(struct shim_stream *s, uint64_t *epoch, uint32_t flags,
 
 CUresult call_on(struct call *c, struct shim_stream *s)
 {
+    STOP(call_on);
     if (!s)
         return (CUresult)c->now(c->args);
     return trace_on() ? traced_call(c, s, call_go) : call_go(c, s);

@@ -124,6 +124,10 @@ static CUresult graph_submit(struct graph_call *a, bool ptds)
                      .req = {.bytes = sizeof *a, .flags = kernel},
                      .name = a->upload ? "cuGraphUpload" : "cuGraphLaunch"};
     struct shim_stream *s = call_stream(&a->stream, ptds);
+    if (call_direct(s)) {
+        uint64_t epoch = call_direct_begin(s);
+        return call_direct_end(s, &epoch, kernel, (CUresult)graph_run(a));
+    }
     if (!s || !s->q || (capture_any() && capture_active(s->handle)) ||
         (a->exec = exec_of(a->handle)) == NULL)
         return call_on(&c, s);

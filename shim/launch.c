@@ -487,9 +487,25 @@ EXPORT CUresult cuLaunchKernel_ptsz(LAUNCH_PARAMS, void **extra)
     return launch_plain(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ,
                         sharedMemBytes, hStream, kernelParams, extra, true);
 }
+/* The same for launches of other kinds. `config` may still name a default stream by NULL. */
+static CUresult launch_direct(const struct launch *l, struct shim_stream *s)
+{
+    CUlaunchConfig config;
+    const CUlaunchConfig *c = l->config;
+    if (c && c->hStream != l->stream) {
+        config = *c;
+        config.hStream = l->stream;
+        c = &config;
+    }
+    uint64_t epoch = call_direct_begin(s);
+    return call_direct_end(s, &epoch, CALL_KERNEL, driver_launch(l, c));
+}
+
 static CUresult launch_cooperative(struct launch *l, bool ptds)
 {
     struct shim_stream *s = call_stream(&l->stream, ptds);
+    if (call_direct(s))
+        return launch_direct(l, s);
     return launch_submit(l, s);
 }
 EXPORT CUresult cuLaunchCooperativeKernel(LAUNCH_PARAMS)
@@ -519,7 +535,7 @@ static CUresult launch_ex(const CUlaunchConfig *config, CUfunction f, void **par
                        .config = config,
                        .params = params,
                        .extra = extra};
-    return launch_submit(&l, s);
+    return call_direct(s) ? launch_direct(&l, s) : launch_submit(&l, s);
 }
 EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **kernelParams,
                                  void **extra)

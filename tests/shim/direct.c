@@ -22,13 +22,66 @@ static void open_direct(void)
 
 TestSuite(direct, .init = open_direct, .fini = rig_close);
 
-/* Walks of this thread over a whole table. */
-static _Thread_local unsigned walks;
+/* Calls that were written down, in this thread; walks over a whole table. */
+static _Thread_local unsigned written, walks;
 
 __attribute__((visibility("default"))) void cutin_stop(const char *here);
 void cutin_stop(const char *here)
 {
+    written += strcmp(here, "call_on") == 0;
     walks += strcmp(here, "table_each") == 0;
+}
+
+static void launch_ex(CUstream s)
+{
+    uint32_t a = 1, b = 1, n = N;
+    void *params[] = {&words, &a, &b, &n};
+    CUlaunchConfig config = {.gridDimX = N / 256,
+                             .gridDimY = 1,
+                             .gridDimZ = 1,
+                             .blockDimX = 256,
+                             .blockDimY = 1,
+                             .blockDimZ = 1,
+                             .hStream = s};
+    ok(cuLaunchKernelEx(&config, rig_mix, params, NULL));
+    cr_assert_eq(config.hStream, s);
+}
+
+static void launch_cooperative(CUstream s)
+{
+    uint32_t a = 1, b = 1, n = N;
+    void *params[] = {&words, &a, &b, &n};
+    ok(cuLaunchCooperativeKernel(rig_mix, N / 256, 1, 1, 256, 1, 1, 0, s, params));
+}
+
+static CUgraphExec graph_new(void)
+{
+    CUgraph graph;
+    CUgraphExec exec;
+    ok(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+    ok(rig_launch(words, 1, 1, stream));
+    ok(cuStreamEndCapture(stream, &graph));
+    ok(cuGraphInstantiate(&exec, graph, 0));
+    ok(cuGraphDestroy(graph));
+    return exec;
+}
+
+Test(direct, launches_of_every_kind_are_not_written_down)
+{
+    CUgraphExec graph = graph_new();
+    launch_ex(NULL); /* makes the default stream known */
+    unsigned before = written;
+    for (int i = 0; i < 10; i++) {
+        launch_ex(stream);
+        launch_ex(NULL);
+        launch_cooperative(stream);
+        ok(cuGraphLaunch(graph, stream));
+        ok(rig_launch(words, 1, 1, stream));
+        ok(cuStreamSynchronize(stream));
+        ok(cuStreamSynchronize(NULL));
+    }
+    cr_assert_eq(written, before);
+    rig_expect(words, 3 + 1 + 50, NULL);
 }
 
 static CUkernel kernel_new(void)

@@ -311,6 +311,28 @@ struct shim_context *context_current(void)
     return ctx || !handle ? ctx : context_make(handle);
 }
 
+/* What the thread was told, void when any context has ended since. */
+static _Atomic uint32_t endings;
+static _Thread_local struct {
+    struct shim_context *ctx;
+    uint32_t endings;
+} mine __attribute__((tls_model("initial-exec")));
+
+struct shim_context *context_mine(void)
+{
+    uint32_t now = atomic_load_explicit(&endings, memory_order_acquire);
+    if (unlikely(!mine.ctx || mine.endings != now)) {
+        mine.ctx = context_current();
+        mine.endings = now;
+    }
+    return mine.ctx;
+}
+
+void context_switched(void)
+{
+    mine.ctx = NULL;
+}
+
 /* ---- life and death ----------------------------------------------------------------------- */
 
 struct visit {
@@ -383,6 +405,7 @@ void context_close(struct shim_context *ctx, bool alive)
     }
     atomic_fetch_sub(&context_queued, ctx->set != NULL);
     atomic_fetch_sub(&context_count, 1);
+    atomic_fetch_add_explicit(&endings, 1, memory_order_release);
     pthread_mutex_unlock(&lock);
     if (!context_alone(ctx)) {
         log_line(LOG_WARN, "a context was destroyed while threads wait in it");

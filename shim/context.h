@@ -51,6 +51,11 @@ struct shim_context {
 struct shim_context *context_current(void);
 /* The same, without making it known. */
 struct shim_context *context_known(void);
+/* As context_current, by what the thread was told before: no call of the driver, and no lock. For processes
+ * without queues, where a wrong answer could do nothing but count activity elsewhere. */
+struct shim_context *context_mine(void);
+/* The calling thread is about to change its current context. */
+void context_switched(void);
 struct shim_context *context_find(CUcontext handle);
 /* The driver's current context, NULL if none. */
 CUcontext context_handle(void);

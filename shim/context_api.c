@@ -1,14 +1,42 @@
 /*
- * context_api.c - contexts go: what is buffered is submitted and complete before, and what the shim
- * knew of the context is forgotten.
+ * context_api.c - threads change their current context: what they were told of it is void. Contexts go:
+ * what is buffered is submitted and complete before, and what the shim knew of the context is forgotten.
  */
 #include "shim/call.h"
 #include "shim/context.h"
 #include "shim/gate.h"
 #include "shim/memory.h"
 
+/* ---- current contexts --------------------------------------------------------------------- */
+
+#define SWITCH(sym, params, ...)                                                                   \
+    EXPORT CUresult sym params                                                                     \
+    {                                                                                              \
+        context_switched();                                                                        \
+        return REAL(sym)(__VA_ARGS__);                                                             \
+    }
+SWITCH(cuCtxSetCurrent, (CUcontext ctx), ctx)
+SWITCH(cuCtxPushCurrent, (CUcontext ctx), ctx)
+SWITCH(cuCtxPushCurrent_v2, (CUcontext ctx), ctx)
+SWITCH(cuCtxPopCurrent, (CUcontext * pctx), pctx)
+SWITCH(cuCtxPopCurrent_v2, (CUcontext * pctx), pctx)
+SWITCH(cuCtxAttach, (CUcontext * pctx, unsigned int flags), pctx, flags)
+SWITCH(cuCtxCreate, (CUcontext * pctx, unsigned int flags, CUdevice dev), pctx, flags, dev)
+SWITCH(cuCtxCreate_v2, (CUcontext * pctx, unsigned int flags, CUdevice dev), pctx, flags, dev)
+SWITCH(cuCtxCreate_v3,
+       (CUcontext * pctx, CUexecAffinityParam *params, int count, unsigned int flags, CUdevice dev),
+       pctx, params, count, flags, dev)
+#if CUDA_VERSION >= 12050
+SWITCH(cuCtxCreate_v4,
+       (CUcontext * pctx, CUctxCreateParams *params, unsigned int flags, CUdevice dev), pctx,
+       params, flags, dev)
+#endif
+
+/* ---- contexts that go ---------------------------------------------------------------------- */
+
 static void closing(CUcontext handle)
 {
+    context_switched();
     struct shim_context *ctx = call_native() ? NULL : context_find(handle);
     if (!ctx)
         return;

@@ -128,9 +128,10 @@ static void count_foreign(struct shim_context *ctx, void *user)
     atomic_fetch_add(&ctx->foreign, 1);
 }
 
-/* It may put work into any stream, and may free memory. */
+/* It may put work into any stream, may free memory, and may make another context current. */
 static void drain_unknown(void)
 {
+    context_switched();
     if (BITE(unknown_undrained))
         return;
     context_each(count_foreign, NULL);

@@ -181,7 +181,8 @@ struct shim_stream *stream_known(CUstream handle)
 
 static struct shim_stream *stream_special_of(CUstream handle)
 {
-    struct shim_context *ctx = context_current();
+    bool queued = atomic_load_explicit(&context_queued, memory_order_relaxed) != 0;
+    struct shim_context *ctx = queued ? context_current() : context_mine();
     if (!ctx)
         return NULL;
     return handle == CU_STREAM_LEGACY ? ctx->legacy : thread_stream_get(ctx);

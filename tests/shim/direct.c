@@ -112,3 +112,55 @@ Test(direct, attributes_of_functions_cost_the_drivers_call_alone)
     cr_assert_eq(watch_count(WATCH_cuKernelSetAttribute) + watch_count(WATCH_cuFuncSetAttribute),
                  set + 20);
 }
+
+/* ---- the default stream ---------------------------------------------------------------------- */
+
+static _Thread_local unsigned asked;
+
+static int count_asked(const intptr_t *argument)
+{
+    asked++;
+    return 0;
+}
+
+static CUresult launch_default(void)
+{
+    return cuMemsetD32Async(words, 1, N, NULL);
+}
+
+Test(direct, launches_in_the_default_stream_do_not_ask_for_the_context)
+{
+    ok(launch_default());
+    watch_before(WATCH_cuCtxGetCurrent, count_asked);
+    for (int i = 0; i < 100; i++)
+        ok(launch_default());
+    cr_assert_eq(asked, 0);
+}
+
+/* `change` makes another context current: the next launch has to ask for it. */
+#define ASKS_AFTER(change)                                                                         \
+    do {                                                                                           \
+        ok(launch_default());                                                                      \
+        ok(change);                                                                                \
+        asked = 0;                                                                                 \
+        ok(launch_default());                                                                      \
+        cr_assert_gt(asked, 0, "%s", #change);                                                     \
+    } while (0)
+
+Test(direct, launches_in_the_default_stream_ask_for_the_context_that_was_made_current)
+{
+    CUcontext other, popped;
+    watch_before(WATCH_cuCtxGetCurrent, count_asked);
+#if CUDA_VERSION >= 13000
+    ASKS_AFTER(cuCtxCreate(&other, NULL, 0, rig_device));
+#else
+    ASKS_AFTER(cuCtxCreate(&other, 0, rig_device));
+#endif
+    ASKS_AFTER(cuCtxPopCurrent(&popped));
+    ASKS_AFTER(cuCtxPushCurrent(other));
+    ASKS_AFTER(cuCtxSetCurrent(rig_context));
+    ASKS_AFTER(cuCtxSetCurrent(other));
+    ok(cuCtxPopCurrent(&popped));
+    ok(cuCtxSetCurrent(rig_context));
+    ASKS_AFTER(cuCtxDestroy(other)); /* another thread may have it current */
+}

@@ -74,7 +74,12 @@ bool context_fail(struct shim_context *ctx, int err);
 /* Every later call in it fails, by what the shim knows. */
 bool context_spoilt(const struct shim_context *ctx);
 /* What a call in `ctx` answers instead of being made. An error that does not last is forgotten by that. */
-CUresult context_error(struct shim_context *ctx);
+CUresult context_error_take(struct shim_context *ctx);
+static inline CUresult context_error(struct shim_context *ctx)
+{
+    bool none = atomic_load_explicit(&ctx->error, memory_order_relaxed) == 0;
+    return likely(none) ? CUDA_SUCCESS : context_error_take(ctx);
+}
 /* What a call in `ctx` answers when the driver answered `r`: the error of the context if there is one.
  * An `r` that spoils the context becomes its error, so that no later call is deferred. */
 CUresult context_answer(struct shim_context *ctx, CUresult r);

@@ -63,7 +63,7 @@ bool context_spoilt(const struct shim_context *ctx)
     return atomic_load_explicit(&ctx->error, memory_order_relaxed) > 0;
 }
 
-CUresult context_error(struct shim_context *ctx)
+CUresult context_error_take(struct shim_context *ctx)
 {
     int seen = atomic_load_explicit(&ctx->error, memory_order_relaxed);
     while (unlikely(seen < 0))

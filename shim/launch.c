@@ -394,11 +394,11 @@ static struct estimate *launch_estimate(const struct launch *l)
 
 /* The events of a sample would come between launches that overlap. What comes behind this one is not
  * known yet, but what came before it is. */
-static bool launch_timed(const struct launch *l, struct shim_stream *s)
+static bool launch_timed(bool close, struct shim_stream *s)
 {
     enum { EXPECTED = 8 };
     uint32_t left = atomic_load_explicit(&s->overlaps, memory_order_relaxed);
-    if (unlikely(attributes_close(l->config)))
+    if (unlikely(close))
         atomic_store_explicit(&s->overlaps, left = EXPECTED, memory_order_relaxed);
     else if (unlikely(left))
         atomic_store_explicit(&s->overlaps, left - 1, memory_order_relaxed);
@@ -407,12 +407,12 @@ static bool launch_timed(const struct launch *l, struct shim_stream *s)
 
 static void launch_prepare(struct launch *l, struct call *c, struct shim_stream *s)
 {
-    bool timed = launch_timed(l, s);
+    bool close = attributes_close(l->config), timed = launch_timed(close, s);
     l->ctx = s->ctx;
     l->known = function_of(l->function, s->ctx);
     c->req.est_ns = l->known ? estimate_ns(launch_estimate(l)) : VHQ_UNKNOWN_NS;
     c->req.flags |= BITE_OVERTAKES(launch_overtakes);
-    if (attributes_close(l->config))
+    if (close)
         c->req.flags |= VHQ_CLOSE;
     if (!launch_known(l))
         return;

@@ -227,12 +227,6 @@ static void cap_chain(struct vhq *q, uint16_t flags)
         q->chain--;
 }
 
-void cap_before(struct vhq *q, uint16_t flags)
-{
-    if (unlikely(q->chain != 0) && !(flags & VHQ_CLOSE) && cap_mark_due(q))
-        cap_mark(q);
-}
-
 void cap_sent(struct vhq *q, uint16_t flags, uint32_t load, int err)
 {
     uint32_t est_ns = load_ns(load);
@@ -258,7 +252,10 @@ void cap_sent(struct vhq *q, uint16_t flags, uint32_t load, int err)
     } else if (likely(!peek(q->want_mark))) {
         return; /* nothing waits for a free command until a sync does */
     }
-    if (cap_mark_due(q) && !cap_mark_waits(q))
+    if (likely(!cap_mark_due(q)))
+        return;
+    q->mark_waits = cap_mark_waits(q);
+    if (likely(!q->mark_waits))
         cap_mark(q);
 }
 
@@ -266,6 +263,7 @@ static void cap_tail_done(struct vhq *q)
 {
     q->tail_flown = 0;
     q->tail_area_ns = 0;
+    q->mark_waits = false;
     atomic_store_explicit(&q->tail_est_ns, 0, memory_order_relaxed);
     atomic_store_explicit(&q->want_mark, 0, memory_order_relaxed);
     /* Release: the marker's number was written before. */

@@ -89,8 +89,7 @@ static void job_run(struct vhq_set *s, const struct job *job)
     if (BITE(repeated) && slot->cmd.run != NULL && !(slot->flags & SLOT_FREE))
         slot->cmd.run(slot->cmd.payload);
     if (likely(slot->cmd.run != NULL)) {
-        gate_before(q, slot->flags);
-        cap_before(q, slot->flags);
+        submit_before(q, slot->flags);
     }
     uint64_t from_ns = trace_on() ? now_ns() : 0;
     /* No run: the producer gave the command up after vhq_begin. */

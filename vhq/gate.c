@@ -51,9 +51,9 @@ static bool gate_place(struct vhq *q)
     return true;
 }
 
-void gate_before(struct vhq *q, uint16_t flags)
+void gate_due(struct vhq *q, uint16_t flags)
 {
-    if (likely(peek(q->gate) == GATE_NEAR) || (flags & VHQ_FREE) || !gate_used(q->set))
+    if ((flags & VHQ_FREE) || !gate_used(q->set))
         return;
     bool placed = !(flags & VHQ_CLOSE) && gate_place(q);
     atomic_store_explicit(&q->gate, placed ? GATE_NEAR : GATE_LOST, memory_order_relaxed);

@@ -235,8 +235,9 @@ struct vhq {
     _Atomic uint64_t flown_ns;    /* their estimates */
     _Atomic uint32_t tail_est_ns; /* of the commands behind the newest marker */
     uint32_t tail_area_ns, tail_flown;
-    uint32_t chain;       /* for so many commands more a marker that is due waits, see cap_before */
-    uint64_t gate_est_ns; /* of the commands behind the newest gate */
+    uint32_t chain;  /* so many commands more may be followed by one that overlaps */
+    bool mark_waits; /* one is due, and goes in front of the next command that does not overlap */
+    uint64_t gate_est_ns;       /* of the commands behind the newest gate */
     _Atomic uint32_t gate;      /* enum gate */
     _Atomic uint32_t newest;    /* newest marker */
     _Atomic uint32_t want_mark; /* somebody waits for a marker that only the submitter can place */
@@ -361,8 +362,6 @@ void cap_unblocked(struct vhq_set *s);
 void cap_held(struct vhq_set *s, uint64_t held_ns, uint64_t now);
 /* A vHQ whose tail nobody can see complete, with its submission right taken. Set's lock held. */
 struct vhq *cap_unmarked(struct vhq_set *s);
-/* Submission right held: a command is about to go. */
-void cap_before(struct vhq *q, uint16_t flags);
 /* Submission right held: account a command that went to the driver; place a marker. */
 void cap_sent(struct vhq *q, uint16_t flags, uint32_t load, int err);
 enum mark { MARK_OK, MARK_FULL, MARK_FAILED, MARK_NO_GATE };
@@ -386,9 +385,18 @@ enum gate {
 /* This vHQ's work in flight can be stopped, so the cap need not be strict. */
 bool gate_deep(const struct vhq *q);
 bool gate_used(const struct vhq_set *s);
-/* Submission right held: a command that counts is about to go, or went. */
-void gate_before(struct vhq *q, uint16_t flags);
+/* Submission right held: a command is about to go behind a gate that is due; one that counts went. */
+void gate_due(struct vhq *q, uint16_t flags);
 void gate_after(struct vhq *q, uint32_t est_ns);
+
+/* Submission right held: a command is about to go. What waits for that goes first. */
+static inline void submit_before(struct vhq *q, uint16_t flags)
+{
+    if (unlikely(peek(q->gate) != GATE_NEAR))
+        gate_due(q, flags);
+    if (unlikely(q->mark_waits) && !(flags & VHQ_CLOSE))
+        cap_mark(q);
+}
 
 /* ---- order.c, dispatcher.c ------------------------------------------------------------------- */
 

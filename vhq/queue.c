@@ -62,8 +62,7 @@ static int direct_run(int result)
 
 static int begin_inline(struct vhq *q, const struct vhq_req *req)
 {
-    gate_before(q, (uint16_t)req->flags);
-    cap_before(q, (uint16_t)req->flags);
+    submit_before(q, (uint16_t)req->flags);
     q->cur.how = BEGUN_INLINE;
     q->cur.flags = (uint16_t)req->flags;
     q->cur.load = cap_load(req);
@@ -214,8 +213,7 @@ static int begin_turn(struct vhq *q, const struct vhq_req *req)
         dispatcher_kick(q->set);
     while (atomic_load_explicit(&q->turn, memory_order_acquire) == 0)
         futex_wait(&q->turn, 0, NEVER);
-    gate_before(q, slot->flags);
-    cap_before(q, slot->flags);
+    submit_before(q, slot->flags);
     return VHQ_INLINE;
 }
 

@@ -8,11 +8,7 @@ TestSuite(contexts, .init = rig_open);
 static CUcontext context_new(void)
 {
     CUcontext ctx;
-#if CUDA_VERSION >= 13000
-    OK(cuCtxCreate(&ctx, NULL, 0, rig.dev));
-#else
-    OK(cuCtxCreate(&ctx, 0, rig.dev));
-#endif
+    OK(rig_context(&ctx));
     return ctx;
 }
 

@@ -29,13 +29,12 @@ void rig_init(void)
     OK(cuDeviceGet(&rig.dev, 0));
 }
 
-static CUresult context_new(CUcontext *ctx)
+/* The form that drivers of CUDA 12 have, too; newer headers do not declare it. */
+CUresult cuCtxCreate_v2(CUcontext *ctx, unsigned int flags, CUdevice device);
+
+CUresult rig_context(CUcontext *ctx)
 {
-#if CUDA_VERSION >= 13000
-    return cuCtxCreate(ctx, NULL, 0, rig.dev);
-#else
-    return cuCtxCreate(ctx, 0, rig.dev);
-#endif
+    return cuCtxCreate_v2(ctx, 0, rig.dev);
 }
 
 const char *rig_kernels(void)
@@ -48,7 +47,7 @@ const char *rig_kernels(void)
 void rig_open(void)
 {
     rig_init();
-    OK(context_new(&rig.ctx));
+    OK(rig_context(&rig.ctx));
     OK(cuModuleLoad(&rig.module, rig_kernels()));
     OK(cuModuleGetFunction(&rig.spin, rig.module, "spin"));
     OK(cuModuleGetFunction(&rig.fill, rig.module, "fill"));

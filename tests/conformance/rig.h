@@ -39,6 +39,7 @@ void rig_open_words(_Atomic uint32_t **word, CUdeviceptr *address);
 void rig_init(void);
 /* The path of examples/kernels.ptx; KERNELS_PTX where this was built elsewhere. */
 const char *rig_kernels(void);
+CUresult rig_context(CUcontext *ctx); /* another one, current */
 int rig_attribute(CUdevice_attribute attribute);
 
 CUstream stream_new(void);             /* non-blocking */

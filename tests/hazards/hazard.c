@@ -78,14 +78,13 @@ void gpu_open(void)
     MUST(cuModuleGetFunction(&mix_spin, module, "mix_spin"));
 }
 
+/* The form that drivers of CUDA 12 have, too; newer headers do not declare it. */
+CUresult cuCtxCreate_v2(CUcontext *ctx, unsigned int flags, CUdevice device);
+
 CUcontext context_new(void)
 {
     CUcontext ctx;
-#if CUDA_VERSION >= 13000
-    MUST(cuCtxCreate(&ctx, NULL, 0, device));
-#else
-    MUST(cuCtxCreate(&ctx, 0, device));
-#endif
+    MUST(cuCtxCreate_v2(&ctx, 0, device));
     return ctx;
 }
 

@@ -11,9 +11,9 @@
 /* A plug-in that was loaded meanwhile makes its stream: with its direct link buffering ends. */
 static void look_links(void)
 {
-    bool before = atomic_load(&unknown_linked);
+    bool before = atomic_load(&unknown_passes);
     unknown_look_links();
-    if (!before && atomic_load(&unknown_linked))
+    if (!before && atomic_load(&unknown_passes))
         drain_all(false);
 }
 

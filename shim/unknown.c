@@ -11,7 +11,7 @@
 
 extern const char unknown_thunks[] __attribute__((visibility("hidden"))); /* thunk_<arch>.S */
 
-_Atomic bool unknown_linked;
+_Atomic bool unknown_passes;
 
 /* The driver's naming scheme. cuDNN, cuBLAS and others go on with a small letter. */
 static bool driver_like(const char *symbol)
@@ -64,10 +64,11 @@ static void say_empty(const char *name)
     static _Atomic bool said;
 
     if (!atomic_exchange(&said, true))
-        log_line(LOG_WARN,
-                 "%s is the %dth driver function that version %s does not know: from here on they "
-                 "pass, and may overtake buffered work",
-                 name, UNKNOWN_THUNKS + 1, CUTIN_VERSION);
+        log_line(
+            LOG_WARN,
+            "%s is the %dth driver function that version %s does not know: from here on nothing "
+            "is buffered, calls wait in their thread",
+            name, UNKNOWN_THUNKS + 1, CUTIN_VERSION);
 }
 
 /* ---- the pool ----------------------------------------------------------------------------- */
@@ -100,6 +101,7 @@ void *unknown_thunk(const char *name, void *address)
         return NULL;
     int slot = slot_take(address);
     if (slot < 0) {
+        atomic_store(&unknown_passes, true);
         say_empty(name);
         return NULL;
     }
@@ -129,7 +131,7 @@ static void link_look(const char *name, void *user)
 {
     if (!unknown_name(name) || !api_driver_exports(name))
         return;
-    atomic_store(&unknown_linked, true);
+    atomic_store(&unknown_passes, true);
     if (log_enabled(LOG_INFO) && name_is_new(name))
         log_line(
             LOG_INFO,

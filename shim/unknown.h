@@ -25,8 +25,8 @@ enum drain_scope unknown_scope(uint32_t thunk);
 
 /* Looks for direct links in what was loaded since the last look. Takes the loader's lock for its list. */
 void unknown_look_links(void);
-/* There is one. */
-extern _Atomic bool unknown_linked;
+/* There is one, or the pool is empty: nothing may be buffered. */
+extern _Atomic bool unknown_passes;
 #endif
 
 #endif

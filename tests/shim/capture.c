@@ -100,3 +100,31 @@ Test(capture, a_stream_joins_by_an_event)
     ok(cuEventRecord(fork, a)); /* an ordinary event again */
     ok(cuEventSynchronize(fork));
 }
+
+#if CUDA_VERSION < 13030
+CUresult cuStreamBeginRecaptureToGraph(CUstream s, CUstreamCaptureMode mode, CUgraph graph,
+                                       void *changed, void *user);
+#endif
+
+Test(capture, a_second_one_into_the_same_graph_records_nothing_else_either)
+{
+    CUstream s = rig_stream();
+    CUdeviceptr x = rig_buffer(3);
+    CUgraphExec exec;
+    rig_warm(s);
+    CUgraph graph = capture(x, s, CU_STREAM_CAPTURE_MODE_GLOBAL), same = NULL;
+    for (uint32_t i = 0; i < 50; i++)
+        ok(rig_launch(x, 1, 0, s));
+    ok(cuStreamBeginRecaptureToGraph(s, CU_STREAM_CAPTURE_MODE_GLOBAL, graph, NULL, NULL));
+    for (uint32_t i = 0; i < 50; i++) /* would bring markers, if it were not known to capture */
+        ok(rig_launch(x, 3, 1, s));
+    ok(cuStreamEndCapture(s, &same));
+    cr_assert_eq(same, graph);
+    cr_assert_eq(nodes_of(graph), 50);
+    uint32_t expect = 3;
+    for (uint32_t i = 0; i < 50; i++)
+        expect = rig_mixed(expect, 3, 1);
+    ok(cuGraphInstantiate(&exec, graph, 0));
+    ok(cuGraphLaunch(exec, s));
+    rig_expect(x, expect, s);
+}

@@ -77,6 +77,20 @@ static CUresult by_batch(CUdeviceptr dst, CUdeviceptr src, CUstream s)
     memset(sizes, 0, sizeof sizes);
     return r;
 }
+
+/* Of CUDA 13.2; an older header does not declare them. */
+CUresult cuMemcpyWithAttributesAsync(CUdeviceptr dst, CUdeviceptr src, size_t size,
+                                     CUmemcpyAttributes *attr, CUstream s);
+CUresult cuMemcpy3DWithAttributesAsync(CUDA_MEMCPY3D_BATCH_OP *op, unsigned long long flags,
+                                       CUstream s);
+
+static CUresult by_attributes(CUdeviceptr dst, CUdeviceptr src, CUstream s)
+{
+    CUmemcpyAttributes attr = {.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM};
+    CUresult r = cuMemcpyWithAttributesAsync(dst, src, BYTES, &attr, s);
+    memset(&attr, 0, sizeof attr);
+    return r;
+}
 #endif
 
 static void copies_the_result(form copy)
@@ -110,6 +124,37 @@ COPIES(two_dimensional, by_2d)
 COPIES(three_dimensional, by_3d)
 #if CUDA_VERSION >= 13000
 COPIES(batch, by_batch)
+COPIES(attributes, by_attributes)
+
+struct box {
+    CUDA_MEMCPY3D_BATCH_OP op;
+    CUstream s;
+};
+
+static void copy_box(void *user)
+{
+    struct box *b = user;
+    ok(cuMemcpy3DWithAttributesAsync(&b->op, 0, b->s));
+}
+
+Test(copy, three_dimensional_with_attributes_waits_for_its_turn)
+{
+    CUdeviceptr x = rig_buffer(3), y = rig_buffer(0);
+    struct box b = {.op = {.src = {.type = CU_MEMCPY_OPERAND_TYPE_POINTER, .op.ptr.ptr = x},
+                           .dst = {.type = CU_MEMCPY_OPERAND_TYPE_POINTER, .op.ptr.ptr = y},
+                           .extent = {BYTES, 1, 1},
+                           .srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM},
+                    .s = rig_stream()};
+    struct rig_thread t;
+    rig_warm(b.s);
+    ok(cutin_stream_hold(b.s));
+    ok(rig_launch(x, 5, 7, b.s));
+    rig_start(&t, copy_box, &b);
+    rig_blocked(&t);
+    ok(cutin_stream_release(b.s));
+    rig_join(&t);
+    rig_expect(y, rig_mixed(3, 5, 7), b.s);
+}
 #endif
 
 Test(copy, memsets_keep_their_place)

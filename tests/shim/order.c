@@ -25,7 +25,20 @@ static void note_callback(CUstream stream, CUresult status, void *user)
     note(user);
 }
 
-Test(order, a_host_function_runs_behind_buffered_work_and_may_call_cuda)
+static CUresult launch_v1(CUstream s, CUhostFn function, void *data)
+{
+    return cuLaunchHostFunc(s, function, data);
+}
+
+/* Of CUDA 13.1; an older header does not declare it. */
+CUresult cuLaunchHostFunc_v2(CUstream s, CUhostFn function, void *data, unsigned int mode);
+
+static CUresult launch_v2(CUstream s, CUhostFn function, void *data)
+{
+    return cuLaunchHostFunc_v2(s, function, data, 1);
+}
+
+static void runs_behind_buffered_work(CUresult (*launch)(CUstream, CUhostFn, void *))
 {
     static struct note n;
     CUstream s = rig_stream();
@@ -33,7 +46,7 @@ Test(order, a_host_function_runs_behind_buffered_work_and_may_call_cuda)
     CUdeviceptr x = rig_buffer(3);
     ok(cutin_stream_hold(s));
     ok(rig_launch(x, 5, 7, s));
-    ok(cuLaunchHostFunc(s, note, &n));
+    ok(launch(s, note, &n)); /* returns at once: the function is deferred */
     for (int i = 0; i < 20; i++)
         rig_nap();
     cr_assert(!atomic_load(&n.called));
@@ -41,6 +54,17 @@ Test(order, a_host_function_runs_behind_buffered_work_and_may_call_cuda)
     rig_until(&n.called);
     cr_assert_neq(n.answer, CUDA_SUCCESS);
     rig_expect(x, rig_mixed(3, 5, 7), s);
+}
+
+Test(order, a_host_function_runs_behind_buffered_work_and_may_call_cuda)
+{
+    runs_behind_buffered_work(launch_v1);
+}
+
+Test(order, a_host_function_with_a_way_to_wait_runs_behind_buffered_work)
+{
+    runs_behind_buffered_work(launch_v2);
+    answers(CUDA_ERROR_INVALID_VALUE, cuLaunchHostFunc_v2(rig_stream(), note, NULL, 7));
 }
 
 Test(order, a_callback_is_told_its_stream)

@@ -8,6 +8,7 @@
 
 #include <criterion/criterion.h>
 #include <dlfcn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -67,6 +68,54 @@ Test(procaddr, every_symbol_is_exported)
 {
     for (int i = 0; i < ROWS; i++)
         cr_assert_not_null(dlsym(driver, rows[i].symbol), "%s", rows[i].symbol);
+}
+
+static bool in_table(const char *symbol)
+{
+    for (int i = 0; i < ROWS; i++)
+        if (strcmp(rows[i].symbol, symbol) == 0)
+            return true;
+    return false;
+}
+
+Test(procaddr, every_function_of_real_libraries_is_here)
+{
+    FILE *names = fopen(SOURCE_DIR "/tests/simgpu/libcuda.names", "r");
+    char line[128];
+    int n = 0;
+    cr_assert_not_null(names);
+    while (fgets(line, sizeof line, names)) {
+        line[strcspn(line, "\n")] = '\0';
+        if (*line == '#')
+            continue;
+        cr_expect(in_table(line), "%s has no row in api.def", line);
+        cr_expect_not_null(dlsym(driver, line), "the simulator lacks %s", line);
+        n++;
+    }
+    fclose(names);
+    cr_expect_geq(n, 636);
+}
+
+Test(procaddr, profiler_calls_succeed_and_interoperation_is_not_supported)
+{
+    CUresult (*start)(void) = (CUresult(*)(void))dlsym(driver, "cuProfilerStart");
+    CUresult (*map)(CUdeviceptr *, size_t *, unsigned, CUstream) = (CUresult(*)(
+        CUdeviceptr *, size_t *, unsigned, CUstream))dlsym(driver, "cuGLMapBufferObjectAsync_v2");
+    CUresult (*init)(unsigned) = (CUresult(*)(unsigned))dlsym(driver, "cuInit");
+    CUresult (*retain)(CUcontext *, CUdevice) =
+        (CUresult(*)(CUcontext *, CUdevice))dlsym(driver, "cuDevicePrimaryCtxRetain");
+    CUresult (*use)(CUcontext) = (CUresult(*)(CUcontext))dlsym(driver, "cuCtxSetCurrent");
+    CUdeviceptr at;
+    size_t size;
+    CUcontext ctx;
+
+    cr_assert_eq(init(0), CUDA_SUCCESS);
+    cr_expect_eq(start(), CUDA_ERROR_INVALID_CONTEXT);
+    cr_assert_eq(retain(&ctx, 0), CUDA_SUCCESS);
+    cr_assert_eq(use(ctx), CUDA_SUCCESS);
+    cr_expect_eq(start(), CUDA_SUCCESS);
+    cr_expect_eq(((CUresult(*)(void))dlsym(driver, "cuProfilerStop"))(), CUDA_SUCCESS);
+    cr_expect_eq(map(&at, &size, 1, NULL), CUDA_ERROR_NOT_SUPPORTED);
 }
 
 Test(procaddr, every_name_at_every_version_and_flag)

@@ -224,6 +224,18 @@ STREAM_API(cuMemcpyBatchAsync_v2,
            copy_batch(dsts, srcs, sizes, count, attrs, first, n, NULL, s, ptds))
 #endif
 
+static CUresult copy_with(CUdeviceptr dst, CUdeviceptr src, size_t size,
+                          const CUmemcpyAttributes *attr, CUstream s, bool ptds)
+{
+    if (!attributes_valid(attr, &(size_t){0}, 1, 1))
+        return CUDA_ERROR_INVALID_VALUE;
+    return copy_submit(LINEAR(size, TO_ANY(dst), FROM_ANY(src)), s, ptds, COPY_ASYNC);
+}
+
+STREAM_API(cuMemcpyWithAttributesAsync,
+           (CUdeviceptr dst, CUdeviceptr src, size_t size, CUmemcpyAttributes *attr, CUstream s),
+           copy_with(dst, src, size, attr, s, ptds))
+
 /* One operand of a 3D batch: linear memory counts bytes, an array its elements. */
 static CUresult operand_to_end(const CUmemcpy3DOperand *o, bool dst, CUDA_MEMCPY3D *box,
                                size_t *element)
@@ -286,6 +298,9 @@ static CUresult copy_3d_batch(size_t count, const CUDA_MEMCPY3D_BATCH_OP *ops, s
     return rc;
 }
 
+STREAM_API(cuMemcpy3DWithAttributesAsync,
+           (CUDA_MEMCPY3D_BATCH_OP * op, unsigned long long flags, CUstream s),
+           op != NULL && flags == 0 ? copy_3d_op(op, s, ptds) : CUDA_ERROR_INVALID_VALUE)
 STREAM_API(cuMemcpy3DBatchAsync,
            (size_t count, CUDA_MEMCPY3D_BATCH_OP *ops, size_t *failed, unsigned long long flags,
             CUstream s),

@@ -35,6 +35,11 @@ static CUresult launch_host(CUstream stream, CUhostFn fn, void *data, bool ptds)
 }
 STREAM_API(cuLaunchHostFunc, (CUstream s, CUhostFn fn, void *data), launch_host(s, fn, data, ptds))
 
+/* 13.1 says how the thread waits that will run it; ours sleeps. */
+enum { HOST_BLOCKING, HOST_SPINS };
+STREAM_API(cuLaunchHostFunc_v2, (CUstream s, CUhostFn fn, void *data, unsigned int mode),
+           mode <= HOST_SPINS ? launch_host(s, fn, data, ptds) : CUDA_ERROR_INVALID_VALUE)
+
 static CUresult callback_effect(struct work *w)
 {
     struct sim_context *ctx = (struct sim_context *)(void *)w->context;

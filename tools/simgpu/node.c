@@ -730,6 +730,16 @@ SIM_EXPORT CUresult cuGraphAddNode_v2(CUgraphNode *out, CUgraph g, const CUgraph
 {
     return add_any(out, g, after, (const struct edge_data *)(const void *)data, n, params);
 }
+
+SIM_EXPORT CUresult cuGraphAddNode_v3(CUgraphNode *out, CUgraph g, const CUgraphNode *after,
+                                      const CUgraphEdgeData *data, size_t n,
+                                      CUgraphNodeParams *params);
+SIM_EXPORT CUresult cuGraphAddNode_v3(CUgraphNode *out, CUgraph g, const CUgraphNode *after,
+                                      const CUgraphEdgeData *data, size_t n,
+                                      CUgraphNodeParams *params)
+{
+    return cuGraphAddNode_v2(out, g, after, data, n, params);
+}
 #endif
 
 SIM_EXPORT CUresult cuGraphNodeSetParams(CUgraphNode node, CUgraphNodeParams *params)

@@ -103,6 +103,14 @@ enum admission_answer admission_ask(struct admission *a, const struct conf *conf
     return ADMISSION_NOW;
 }
 
+void admission_ban(struct admission *a, const struct peer *p, uint64_t now_ns)
+{
+    struct account *user = account_of(a, p->who.uid, NULL);
+
+    if (user)
+        user->due_ns = now_ns + ADMISSION_BAN_NS + ADMISSION_BURST * ADMISSION_NS;
+}
+
 /* Rates that have nothing to remember any more. */
 static void forget_users(struct admission *a, uint64_t now)
 {

@@ -16,8 +16,9 @@
 #include "scheduler/peer.h"
 
 /* Of one user: as many at once, and then one after another in that time. */
-#define ADMISSION_BURST 32u
-#define ADMISSION_NS    125000000ull
+#define ADMISSION_BURST  32u
+#define ADMISSION_NS     125000000ull
+#define ADMISSION_BAN_NS 60000000000ull
 
 struct admission;
 
@@ -28,6 +29,8 @@ enum admission_answer { ADMISSION_NOW, ADMISSION_LATER, ADMISSION_FULL };
 /* May that device of the client be told? If so it is counted until admission_leave. */
 enum admission_answer admission_ask(struct admission *a, const struct conf *conf, struct peer *p,
                                     uint32_t slot, uint64_t now_ns);
+/* None of this client's user is told for ADMISSION_BAN_NS. */
+void admission_ban(struct admission *a, const struct peer *p, uint64_t now_ns);
 /* The client goes. */
 void admission_leave(struct admission *a, struct peer *p);
 

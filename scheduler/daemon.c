@@ -29,6 +29,7 @@
 #include "scheduler/relation.h"
 #include "scheduler/report.h"
 #include "scheduler/turn.h"
+#include "scheduler/witness.h"
 
 enum {
     MAX_PEERS = 1024,
@@ -50,7 +51,8 @@ struct daemon {
     bool stop, waiting; /* waiting: somebody, for admission */
     struct relations *relations;
     struct admission *admission;
-    uint64_t admit_ns; /* when to ask again for those who wait */
+    uint64_t admit_ns;   /* when to ask again for those who wait */
+    uint64_t witness_ns; /* when to look at pages again */
     const struct policy *policy;
 };
 
@@ -504,6 +506,27 @@ static bool admit_waiting(struct daemon *d, uint64_t now)
     return waiting;
 }
 
+/* Clients that have taken memory from under those above them. */
+static void put_out_spoilers(struct daemon *d, uint64_t now)
+{
+    struct peer *p;
+
+    if (now < d->witness_ns)
+        return;
+    d->witness_ns = now + WITNESS_LOOK_MS * NS_PER_MS;
+    DL_FOREACH (d->peers, p) {
+        if (!p->client || p->dead || p->above == 0 || witness_intact(p->page->witness))
+            continue;
+        report(
+            REPORT_WARN,
+            "process %d of user %u takes the memory of its page away, which costs real time page "
+            "faults: it is not scheduled, and nobody is told of this user's processes for a minute",
+            (int)p->who.pid, (unsigned)p->who.uid);
+        admission_ban(d->admission, p, now);
+        p->dead = true;
+    }
+}
+
 /* What no event announces. Returns the time until it is due again, in ms; -1: there is nothing. */
 static int housekeeping(struct daemon *d)
 {
@@ -512,6 +535,7 @@ static int housekeeping(struct daemon *d)
     struct peer *p;
     int wait_ms, hold_ms;
 
+    put_out_spoilers(d, now);
     DL_FOREACH (d->peers, p) {
         if (p->first && !(p->watched & EPOLLOUT))
             flush(p);

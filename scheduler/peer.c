@@ -12,6 +12,7 @@
 
 #include "scheduler/clock.h"
 #include "scheduler/daemon.h"
+#include "scheduler/witness.h"
 
 struct outgoing {
     struct outgoing *next;
@@ -29,6 +30,7 @@ static void page_put(struct shared_page *page)
     if (!page || --page->references > 0)
         return;
     page_unmap(page->page);
+    witness_free(page->witness);
     close(page->fd);
     free(page);
 }
@@ -45,6 +47,7 @@ int peer_make_page(struct peer *p)
         free(shared);
         return rc;
     }
+    shared->witness = witness_new(shared->fd);
     shared->references = 1;
     shared->page->client = p->id;
     shared->page->pid = p->who.pid;

@@ -29,6 +29,7 @@ struct watch {
 struct shared_page {
     struct cutin_page *page;
     int fd;
+    void *witness; /* witness.h */
     uint32_t references;
 };
 

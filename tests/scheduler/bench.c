@@ -218,17 +218,21 @@ static void attack_the_words(void)
                 atomic_fetch_or(&page[i]->device[d].hold[0], 0);
 }
 
-/* Gives the memory of its pages back, so that the next write to them is a page fault. */
+/* Gives the memory of its pages back, so that the next write to them is a page fault, and comes again
+ * when it is put out. */
 static void attack_the_memory(void)
 {
-    int fds[TOLD];
+    for (;;) {
+        int fds[TOLD];
 
-    for (int i = 0; i < TOLD; i++)
-        fds[i] = client_page_fd(NULL);
-    for (;;)
         for (int i = 0; i < TOLD; i++)
-            fallocate(fds[i], FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
+            fds[i] = client_page_fd(NULL);
+        for (int k = 0; k < 20000; k++)
+            fallocate(fds[k % TOLD], FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
                       sizeof(struct cutin_page));
+        for (int i = 0; i < TOLD; i++)
+            close(fds[i]);
+    }
 }
 
 static const struct attack {
@@ -242,7 +246,7 @@ static const struct attack {
     {"clients that come and go", attack_by_coming_and_going, 0},
     {"questions without end", attack_by_asking, TOLD},
     {"writes to words", attack_the_words, TOLD},
-    {"holes in pages", attack_the_memory, TOLD},
+    {"holes in pages", attack_the_memory, 0},
 };
 
 static pid_t attack_start(const struct attack *a)

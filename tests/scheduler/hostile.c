@@ -4,6 +4,7 @@
  */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,16 +46,23 @@ static int join_as(uid_t uid, uint32_t level, uint32_t slot)
 }
 
 /* The same, and its page. */
-static struct cutin_page *page_of(int fd)
+static int page_fd_of(int fd)
 {
     struct pollfd p = {.fd = fd, .events = POLLIN};
-    struct cutin_page *page;
     union message m;
     int got = -1;
 
     while (got < 0 && (poll(&p, 1, 20000), message_receive(fd, TO_CLIENT, &m, &got)) == 0)
         ;
     cr_assert_geq(got, 0);
+    return got;
+}
+
+static struct cutin_page *page_of(int fd)
+{
+    struct cutin_page *page;
+    int got = page_fd_of(fd);
+
     cr_assert_eq(page_map(got, NULL, &page), 0);
     close(got);
     return page;
@@ -224,6 +232,35 @@ Test(hostile, who_is_named_is_let_in_when_others_have_taken_all_connections)
     close(fd);
     for (int i = 0; i < ALL; i++)
         close(taken[i]);
+}
+
+/* No seal forbids that. The kernel takes the memory from under all who have mapped the page. */
+Test(hostile, who_takes_memory_from_under_real_time_is_put_out)
+{
+    int owner, decent, fd, page, told;
+    union message m;
+
+    place_start(&place);
+    owner = owner_new();
+    fd = bare_connect(place.socket, OTHER);
+    bare_hello(fd, 0);
+    page = page_fd_of(fd);
+    bare_device(fd, 0, DEVICE);
+    cr_assert_eq(bare_wait(owner, MESSAGE_JOIN, NULL), 0);
+    cr_assert_eq(fallocate(page, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 3 * 4096), 0);
+    cr_assert_eq(bare_wait(owner, MESSAGE_LEAVE, &m), 0);
+    cr_assert_eq(bare_wait(fd, MESSAGE_DONE, NULL), -ECONNRESET);
+    close(fd);
+    fd = join_as(OTHER, 0, 0);
+    decent = join_as(0, 0, 0);
+    cr_assert_eq(bare_wait(owner, MESSAGE_JOIN, NULL), 0);
+    settle(decent);
+    told = (int)bare_count(owner, MESSAGE_JOIN);
+    cr_assert_eq(told, 0, "nobody is told of his next one");
+    close(page);
+    close(fd);
+    close(decent);
+    close(owner);
 }
 
 /* It is a page when it is made, and its client may write to it. */

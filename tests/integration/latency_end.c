@@ -22,6 +22,7 @@ enum { MOST_CHILDREN = 16 };
 struct children {
     pid_t pid[MOST_CHILDREN];
     int n;
+    pid_t rt, be; /* workers */
 };
 
 static pid_t parent_of(pid_t pid)
@@ -93,7 +94,9 @@ static struct process *start(struct children *c, int at_least)
         cr_assert(process_running(p), "%s", process_err(p));
         nap();
         children_find(p->pid, c);
-    } while (c->n < at_least || !children_worker(c, "rt") || !children_worker(c, "be"));
+        c->rt = children_worker(c, "rt");
+        c->be = children_worker(c, "be");
+    } while (c->n < at_least || !c->rt || !c->be);
     return p;
 }
 
@@ -155,7 +158,7 @@ Test(latency_end, a_worker_that_dies_is_one_line)
     struct children c;
     struct process *p = start(&c, 4);
 
-    cr_assert_eq(kill(children_worker(&c, "be"), SIGKILL), 0);
+    cr_assert_eq(kill(c.be, SIGKILL), 0);
     cr_expect_eq(process_wait(p, 90), 1);
     cr_expect_str_eq(process_out(p), "");
     cr_expect_not_null(strstr(process_err(p), "cutin latency: the be worker"), "%s",

@@ -49,6 +49,8 @@ struct options {
     bool recorded, record;
 };
 
+enum { HANG_SECONDS = 20 };
+
 static struct program program;
 
 static void prepare(uint64_t seed, uint64_t mask)
@@ -174,6 +176,7 @@ static const struct {
         BITES_OF_GATES(X)
 #undef X
 };
+enum { BITES_HERE = sizeof bites / sizeof *bites };
 
 /* Which of `count` programs is the first to show that something is wrong; 0: none. No bare run: the
  * model says what is right. */
@@ -203,7 +206,7 @@ static unsigned run_bites(const struct options *o, struct pair_config *config)
     char why[256];
     const char *gates = config->gates;
     unsigned asked = 0, missed = 0;
-    for (unsigned b = 0; b < BITE_COUNT; b++) {
+    for (unsigned b = 0; b < BITES_HERE; b++) {
         if (strcmp(o->bite, "all") && strcmp(o->bite, bites[b].name))
             continue;
         config->bite = bites[b].name;
@@ -228,6 +231,7 @@ static unsigned run_control(const struct options *o, struct pair_config *config)
     char why[256];
     struct options control = *o;
     config->bite = "none";
+    config->hang_seconds = HANG_SECONDS;
     control.programs = o->programs < 512 ? o->programs : 512;
     unsigned found = bite_find(&control, why, sizeof why);
     if (found)
@@ -285,7 +289,7 @@ int main(int argc, char **argv)
                                  .simulator = beside("../lib/simgpu"),
                                  .worker = beside("tests/oracle-worker"),
                                  .daemon = beside("cutind"),
-                                 .hang_seconds = 20};
+                                 .hang_seconds = HANG_SECONDS};
     for (int c; (c = getopt_long(argc, argv, "", table, NULL)) != -1;)
         switch (c) {
         case 'n':

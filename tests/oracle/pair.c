@@ -4,6 +4,7 @@
 #include "pair.h"
 
 #include <assert.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -179,6 +180,7 @@ struct worker {
     pid_t pid;
     unsigned done;
     bool ended;
+    uint64_t starved_ns;
 };
 
 /* Looks once; true if it got further. */
@@ -192,6 +194,41 @@ static bool worker_look(struct worker *w, const struct outcome *out, unsigned co
         w->done = finished(out, w->done, count);
     }
     return w->done != before;
+}
+
+/* How long its threads had work to do and no processor. */
+static uint64_t worker_starved_ns(const struct worker *w)
+{
+    char path[300];
+    unsigned long long ns, sum = 0;
+    struct dirent *entry;
+    snprintf(path, sizeof path, "/proc/%d/task", (int)w->pid);
+    DIR *tasks = opendir(path);
+    while (tasks && (entry = readdir(tasks))) {
+        snprintf(path, sizeof path, "/proc/%d/task/%s/schedstat", (int)w->pid, entry->d_name);
+        FILE *f = entry->d_name[0] == '.' ? NULL : fopen(path, "r");
+        if (f && fscanf(f, "%*u %llu", &ns) == 1)
+            sum += ns;
+        if (f)
+            fclose(f);
+    }
+    if (tasks)
+        closedir(tasks);
+    return sum;
+}
+
+/* Beside other load a worker gets no further for seconds, too: what hangs does not want to run. */
+static bool workers_hang(struct worker w[2], double seconds)
+{
+    bool starved = false;
+    for (int i = 0; i < 2; i++) {
+        if (w[i].ended)
+            continue;
+        uint64_t ns = worker_starved_ns(&w[i]);
+        starved |= (double)(ns - w[i].starved_ns) * 1e-9 > seconds / 2;
+        w[i].starved_ns = ns;
+    }
+    return !starved;
 }
 
 static struct outcome *outcomes_new(int *fd)
@@ -233,8 +270,11 @@ unsigned pair_run(uint64_t seed, unsigned step, unsigned count, uint64_t mask,
             moved |= !w[i].ended && worker_look(&w[i], shared[i], count);
         if (moved)
             last = seconds();
-        else if (seconds() - last > pair.config->hang_seconds)
-            break;
+        else if (seconds() - last > pair.config->hang_seconds) {
+            if (workers_hang(w, pair.config->hang_seconds))
+                break;
+            last = seconds();
+        }
         nap_us(500);
     }
     for (int i = 0; i < 2; i++)

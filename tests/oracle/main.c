@@ -4,11 +4,13 @@
  * Random programs run bare and under cutin, held and released at random; results must be equal. A
  * failing program is shrunk to a minimal one and printed with its seed.
  */
+#include "jobs.h"
 #include "pair.h"
 #include "recorded.h"
 
 #include <getopt.h>
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +25,7 @@ static const char help[] =
     "  --programs N   how many programs (default 2000)\n"
     "  --seed S       seed of the first one (default 1)\n"
     "  --mask M       only these intents of each program (hexadecimal; what shrinking prints)\n"
+    "  --jobs N       in so many processes side by side (default 3 for each processor)\n"
     "  --repeat N     run each program N times, 256 at most (default 1)\n"
     "  --progress N   a line every N programs (default 10000; 0: none)\n"
     "  --hang S       seconds without progress that count as a hang (default 20; with --bite 3)\n"
@@ -42,7 +45,7 @@ static const char help[] =
     "Exit status: 0 all passed, 1 a program failed, 2 bad usage.\n";
 
 struct options {
-    unsigned programs, repeat, stop_after, progress;
+    unsigned programs, repeat, stop_after, progress, jobs;
     uint64_t seed, mask;
     bool shrink, print, real;
     const char *bite;
@@ -113,27 +116,36 @@ static double seconds(void)
 }
 
 /* Tells how far a long run has come. Where stderr is a terminal, every batch does. */
-static void progress(const struct options *o, unsigned before, unsigned now, unsigned failed,
-                     double since)
+static void progress(const struct options *o, struct tally *t, unsigned ran, double since)
 {
+    unsigned before = atomic_fetch_add(&t->ran, ran), now = before + ran;
     if (isatty(STDERR_FILENO))
         fprintf(stderr, now < o->programs ? "\r%u of %u" : "\r%u of %u\n", now, o->programs);
     if (!o->progress || before / o->progress == now / o->progress)
         return;
     printf("%u of %u from seed %" PRIu64 ", %u failed, %.0f per second\n", now, o->programs,
-           o->seed, failed, now / (seconds() - since));
+           o->seed, t->failed, now / (seconds() - since));
     fflush(stdout);
 }
 
-static unsigned run_all(const struct options *o)
+/* Batches of one setting go to the jobs in turn. */
+static bool is_mine(const struct options *o, uint64_t seed, unsigned job)
+{
+    return seed / SETTING_SEEDS % o->jobs == job;
+}
+
+static void run_share(const struct options *o, unsigned job, struct tally *t)
 {
     char why[256];
-    unsigned passed = 0, failed = 0;
     double since = seconds();
-    for (unsigned i = 0; i < o->programs && failed < o->stop_after;) {
+    for (unsigned i = 0; i < o->programs && t->failed < o->stop_after;) {
         const struct outcome *bare, *cutin;
         unsigned want = pair_batch(o->seed + i, o->programs - i), before = i;
         unsigned step = 1;
+        if (!is_mine(o, o->seed + i, job)) {
+            i += want;
+            continue;
+        }
         if (o->repeat > 1) {
             want = o->repeat;
             step = 0;
@@ -151,17 +163,15 @@ static unsigned run_all(const struct options *o)
                      bare[done].done ? "under cutin" : "bare");
         }
         unsigned ok = step ? done : !bad;
-        passed += ok;
+        t->passed += ok;
         i += ok;
         if (bad) {
-            failed++;
+            t->failed++;
             report(o->seed + i, o, why);
             i++;
         }
-        progress(o, before, i, failed, since);
+        progress(o, t, i - before, since);
     }
-    printf("%u passed, %u failed\n", passed, failed);
-    return failed;
 }
 
 /* ---- does the oracle bite? ------------------------------------------------------------------- */
@@ -200,14 +210,16 @@ static unsigned bite_find(const struct options *o, char *why, size_t size)
     return 0;
 }
 
-/* Prints what became of each deliberate bug that was asked for; returns how many were missed. */
-static unsigned run_bites(const struct options *o, struct pair_config *config)
+/* Prints what became of each deliberate bug that was asked for and is this job's. */
+static void run_bites(const struct options *o, struct pair_config *config, unsigned job,
+                      struct tally *t)
 {
     char why[256];
     const char *gates = config->gates;
-    unsigned asked = 0, missed = 0;
-    for (unsigned b = 0; b < BITES_HERE; b++) {
+    for (unsigned b = 0, asked = 0; b < BITES_HERE; b++) {
         if (strcmp(o->bite, "all") && strcmp(o->bite, bites[b].name))
+            continue;
+        if (asked++ % o->jobs != job)
             continue;
         config->bite = bites[b].name;
         config->gates = bites[b].gates ? bites[b].gates : gates;
@@ -217,44 +229,90 @@ static unsigned run_bites(const struct options *o, struct pair_config *config)
         else
             printf("%-24s MISSED in %u programs: %s\n", bites[b].name, o->programs, bites[b].rule);
         fflush(stdout);
-        asked++;
-        missed += !found;
+        t->ran++;
+        t->passed += found != 0;
     }
     config->gates = gates;
-    printf("%u of %u deliberate bugs found\n", asked - missed, asked);
-    return asked ? missed : 1;
 }
 
 /* The library with no bug must pass what the others failed, or finding them proves nothing. */
-static unsigned run_control(const struct options *o, struct pair_config *config)
+static void run_control(const struct options *o, struct pair_config *config, unsigned job,
+                        struct tally *t)
 {
     char why[256];
     struct options control = *o;
+    if (job != o->jobs - 1)
+        return;
     config->bite = "none";
     config->hang_seconds = HANG_SECONDS;
     control.programs = o->programs < 512 ? o->programs : 512;
     unsigned found = bite_find(&control, why, sizeof why);
     if (found)
         printf("%-24s FAILED program %u: %s\n", "no bug", found, why);
-    return found != 0;
+    t->failed += found != 0;
 }
 
 /* ---- what once failed ------------------------------------------------------------------------ */
 
-static unsigned run_recorded(const struct options *o)
+static void run_recorded(const struct options *o, unsigned job, struct tally *t)
 {
-    unsigned failed = 0, count = recorded_count();
-    for (unsigned i = 0; i < count; i++) {
+    for (unsigned i = job; i < recorded_count(); i += o->jobs) {
+        struct tally one_tally = {0};
         struct options one = *o;
-        one.programs = 1;
+        one.programs = one.jobs = 1;
         one.repeat = 20;
         one.seed = RECORDED_SEED + i;
-        printf("%s: ", recorded_name(i));
+        run_share(&one, 0, &one_tally);
+        printf("%s: %s\n", recorded_name(i), one_tally.failed ? "FAILED" : "passed");
         fflush(stdout);
-        failed += run_all(&one);
+        t->passed += one_tally.passed;
+        t->failed += one_tally.failed;
     }
-    printf("%u recorded programs passed, %u failed\n", count - failed, failed);
-    return failed;
+}
+
+/* ---- jobs ------------------------------------------------------------------------------------ */
+
+struct errand {
+    const struct options *o;
+    struct pair_config *config;
+};
+
+static int job_run(void *user, unsigned job, struct tally *t)
+{
+    const struct errand *e = user;
+    snprintf(e->config->id, sizeof e->config->id, "oracle-%d", (int)getpid());
+    int err = pair_open(e->config, e->o->seed + job);
+    if (err) {
+        fprintf(stderr, "cutin-oracle: cannot start %s: %s\n", e->config->daemon, strerror(-err));
+        return 1;
+    }
+    if (e->o->recorded) {
+        run_recorded(e->o, job, t);
+    } else if (e->o->bite) {
+        run_bites(e->o, e->config, job, t);
+        run_control(e->o, e->config, job, t);
+    } else {
+        run_share(e->o, job, t);
+    }
+    pair_close();
+    return 0;
+}
+
+/* Returns whether all is well. */
+static bool run(const struct options *o, struct pair_config *config)
+{
+    struct errand errand = {o, config};
+    struct tally t = {0};
+    unsigned lost = jobs_run(o->jobs, job_run, &errand, &t);
+    if (lost)
+        printf("%u of %u processes ended early\n", lost, o->jobs);
+    if (o->bite)
+        printf("%u of %u deliberate bugs found\n", t.passed, t.ran);
+    else if (o->recorded)
+        printf("%u recorded programs passed, %u failed\n", t.passed, t.failed);
+    else
+        printf("%u passed, %u failed\n", t.passed, t.failed);
+    return !lost && !t.failed && (!o->bite || (t.ran && t.passed == t.ran));
 }
 
 static char *beside(const char *relative)
@@ -271,16 +329,29 @@ static char *beside(const char *relative)
 
 int main(int argc, char **argv)
 {
-    static const struct option table[] = {
-        {"programs", 1, NULL, 'n'}, {"seed", 1, NULL, 's'},       {"mask", 1, NULL, 'm'},
-        {"repeat", 1, NULL, 'r'},   {"preload", 1, NULL, 'p'},    {"bite", 1, NULL, 'b'},
-        {"gates", 1, NULL, 'g'},    {"bug", 1, NULL, 'B'},        {"progress", 1, NULL, 'o'},
-        {"hang", 1, NULL, 'H'},     {"recorded", 0, NULL, 'c'},   {"record", 0, NULL, 'C'},
-        {"real", 0, NULL, 'R'},     {"stop-after", 1, NULL, 'x'}, {"no-shrink", 0, NULL, 'S'},
-        {"print", 0, NULL, 'P'},    {"help", 0, NULL, 'h'},       {0}};
+    static const struct option table[] = {{"programs", 1, NULL, 'n'},
+                                          {"seed", 1, NULL, 's'},
+                                          {"mask", 1, NULL, 'm'},
+                                          {"repeat", 1, NULL, 'r'},
+                                          {"preload", 1, NULL, 'p'},
+                                          {"bite", 1, NULL, 'b'},
+                                          {"gates", 1, NULL, 'g'},
+                                          {"bug", 1, NULL, 'B'},
+                                          {"progress", 1, NULL, 'o'},
+                                          {"hang", 1, NULL, 'H'},
+                                          {"recorded", 0, NULL, 'c'},
+                                          {"record", 0, NULL, 'C'},
+                                          {"real", 0, NULL, 'R'},
+                                          {"stop-after", 1, NULL, 'x'},
+                                          {"jobs", 1, NULL, 'j'},
+                                          {"no-shrink", 0, NULL, 'S'},
+                                          {"print", 0, NULL, 'P'},
+                                          {"help", 0, NULL, 'h'},
+                                          {0}};
     struct options o = {.programs = 2000,
                         .progress = 10000,
                         .repeat = 1,
+                        .jobs = jobs_default(),
                         .stop_after = 3,
                         .seed = 1,
                         .mask = ~0ull,
@@ -306,6 +377,9 @@ int main(int argc, char **argv)
             break;
         case 'o':
             o.progress = (unsigned)strtoul(optarg, NULL, 10);
+            break;
+        case 'j':
+            o.jobs = (unsigned)strtoul(optarg, NULL, 10);
             break;
         case 'p':
             config.preload = optarg;
@@ -353,6 +427,12 @@ int main(int argc, char **argv)
         fprintf(stderr, "cutin-oracle: --repeat is %d at most\n", PAIR_BATCH_MAX);
         return 2;
     }
+    if (o.jobs < 1 || o.jobs > JOBS_MAX) {
+        fprintf(stderr, "cutin-oracle: --jobs is from 1 to %d\n", JOBS_MAX);
+        return 2;
+    }
+    if (!o.bite && !o.recorded && o.jobs > o.programs / SETTING_SEEDS + 1)
+        o.jobs = o.programs / SETTING_SEEDS + 1;
     if (o.record) {
         prepare(o.seed, o.mask);
         recorded_print(&program, o.mask, STDOUT_FILENO);
@@ -365,15 +445,5 @@ int main(int argc, char **argv)
         }
         return 0;
     }
-    snprintf(config.id, sizeof config.id, "oracle-%d", (int)getpid());
-    int err = pair_open(&config, o.seed);
-    if (err) {
-        fprintf(stderr, "cutin-oracle: cannot start %s: %s\n", config.daemon, strerror(-err));
-        return 1;
-    }
-    unsigned failed = o.recorded ? run_recorded(&o)
-                      : o.bite   ? run_bites(&o, &config) + run_control(&o, &config)
-                                 : run_all(&o);
-    pair_close();
-    return failed != 0;
+    return !run(&o, &config);
 }

@@ -17,7 +17,7 @@ endforeach()
 string(REGEX REPLACE "gcc$" "nm" NM ${CC})
 execute_process(COMMAND ${NM} --defined-only ${WORK}/dlsym_aarch64.o ${WORK}/thunk_aarch64.o
   OUTPUT_VARIABLE symbols)
-foreach(symbol "T dlsym" "T dlvsym" "W cuLaunchKernel" "T cuMemFree_v2")
+foreach(symbol "T dlsym" "T dlvsym" "W cuLaunchKernel" "T cuTexRefSetMipmappedArray")
   if(NOT symbols MATCHES "${symbol}\n")
     message(FATAL_ERROR "no \"${symbol}\" among:\n${symbols}")
   endif()

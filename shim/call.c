@@ -102,12 +102,6 @@ static CUresult call_go(struct call *c, struct shim_stream *s)
     return r;
 }
 
-bool call_direct(const struct shim_stream *s)
-{
-    return s && !s->q && s->tracked && !trace_on() && !capture_any() &&
-           (!s->ctx->set || vhq_set_idle(s->ctx->set));
-}
-
 uint64_t call_direct_begin(struct shim_stream *s)
 {
     call_thread_level = s->level;

@@ -5,6 +5,7 @@
 #ifndef CUTIN_SHIM_CALL_H
 #define CUTIN_SHIM_CALL_H
 
+#include "shim/capture.h"
 #include "shim/shim.h"
 #include "shim/stream.h"
 #include "trace/trace.h"
@@ -37,7 +38,11 @@ extern _Thread_local unsigned call_in_callback;
 /* Most calls of real-time work need no struct call: the stream has no queue, nothing of the process is
  * buffered, and nobody asks for a record of the call. Such a call goes to the driver at once, between
  * begin and end. `epoch` is what begin said, and then what schedule_end said, 0 after an error. */
-bool call_direct(const struct shim_stream *s);
+static inline bool call_direct(const struct shim_stream *s)
+{
+    return s && !s->q && s->tracked && !trace_on() && !capture_any() &&
+           (!s->ctx->set || vhq_set_idle(s->ctx->set));
+}
 uint64_t call_direct_begin(struct shim_stream *s);
 CUresult call_direct_end(struct shim_stream *s, uint64_t *epoch, uint32_t flags, CUresult r);
 

@@ -232,7 +232,7 @@ static CUresult record_straight(struct call *c, struct shim_stream *s, struct sh
 }
 
 /* Nobody waits for the record before, and none went into a graph. */
-static bool record_direct(const struct shim_event *ev, const struct shim_stream *s)
+static inline bool record_direct(const struct shim_event *ev, const struct shim_stream *s)
 {
     return ev && call_direct(s) && !atomic_load_explicit(&ev->fence, memory_order_relaxed) &&
            !atomic_load_explicit(&ev->captured, memory_order_relaxed);
@@ -346,15 +346,26 @@ static void wait_note(struct shim_stream *s, uint64_t at, const struct shim_even
         join_note(s, at, seen->stream, seen->epoch);
 }
 
+static CUresult wait_direct(CUstream stream, struct shim_stream *s, const struct shim_event *ev)
+{
+    struct seen seen = record_see(ev);
+    uint64_t epoch = call_direct_begin(s);
+    CUresult r = call_direct_end(s, &epoch, 0, REAL(cuStreamWaitEvent)(stream, ev->handle, 0));
+    wait_note(s, epoch, ev, &seen);
+    return r;
+}
+
 static CUresult event_wait(CUstream stream, CUevent event, unsigned flags, bool ptds)
 {
+    struct shim_stream *s = call_stream(&stream, ptds);
+    struct shim_event *ev = s ? event_find(event) : NULL;
+    if (likely(!flags) && record_direct(ev, s) && !ev->interprocess)
+        return wait_direct(stream, s, ev);
     struct record a = {.stream = stream, .event = event, .flags = flags};
     struct call c = {.now = wait_run,
                      .run = wait_run,
                      .args = &a,
                      .req = {.bytes = sizeof a, .flags = VHQ_FREE}};
-    struct shim_stream *s = call_stream(&a.stream, ptds);
-    struct shim_event *ev = s ? event_find(event) : NULL;
     if (unlikely(flags))
         graph_event_node();
     if (!ev)

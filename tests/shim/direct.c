@@ -66,6 +66,20 @@ static CUgraphExec graph_new(void)
     return exec;
 }
 
+Test(direct, waits_for_events_are_not_written_down)
+{
+    CUevent e;
+    ok(cuEventCreate(&e, CU_EVENT_DISABLE_TIMING));
+    ok(cuEventRecord(e, stream));
+    unsigned before = written;
+    for (int i = 0; i < 10; i++) {
+        ok(cuStreamWaitEvent(stream, e, 0));
+        ok(cuEventRecord(e, stream));
+    }
+    cr_assert_eq(written, before);
+    ok(cuStreamSynchronize(stream));
+}
+
 Test(direct, launches_of_every_kind_are_not_written_down)
 {
     CUgraphExec graph = graph_new();

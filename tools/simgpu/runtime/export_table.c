@@ -104,6 +104,12 @@ static const void *const tool_context[94] = {
     AGREE_10,  AGREE_10, AGREE_10, AGREE_10, AGREE_3,
 };
 
+/* CUPTI asks it for a version before it is asked for one; of its functions there is none. */
+static const void *const profiler[94] = {
+    BYTES(94), REFUSE_10, REFUSE_10, REFUSE_10, REFUSE_10, REFUSE_10,
+    REFUSE_10, REFUSE_10, REFUSE_10, REFUSE_10, REFUSE_3,
+};
+
 static const struct table {
     CUuuid id;
     const void *const *slots;
@@ -115,6 +121,7 @@ static const struct table {
     {{"\x26\x3e\x88\x60\x7c\xd2\x61\x43\x92\xf6\xbb\xd5\x00\x6d\xfa\x7e"}, context_checks},
     {{"\xd4\x08\x20\x55\xbd\xe6\x70\x4b\x8d\x34\xba\x12\x3c\x66\xe1\xf2"}, validity_table},
     {{"\x21\x31\x8c\x60\x97\x14\x32\x48\x8c\xa6\x41\xff\x73\x24\xc8\xf2"}, tool_context},
+    {{"\x7c\xb6\x3f\x9b\x9c\xa4\x8e\x42\xa4\x84\xbe\xb6\x6e\x6a\xed\x7f"}, profiler},
 };
 
 static CUresult validity(uint32_t version, uint64_t unix_seconds, uint64_t answer[2])

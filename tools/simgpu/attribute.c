@@ -5,6 +5,8 @@
 #include "tools/simgpu/attribute.h"
 #include "tools/simgpu/simconfig.h"
 
+#include <stdio.h>
+
 struct row {
     int attribute;
     int value;
@@ -152,4 +154,16 @@ int attribute_get(int attribute, int ordinal, int *value)
         if (rows[i].attribute == attribute)
             *value = rows[i].value;
     return 0;
+}
+
+/* FNV-1a, twice. */
+void attribute_uuid(int ordinal, uint8_t uuid[16])
+{
+    char text[512];
+    int n = snprintf(text, sizeof text, "%s/%d", config_get()->id, ordinal);
+    uint64_t hash[2] = {0xcbf29ce484222325u, 0x84222325cbf29ce4u};
+    for (int i = 0; i < n && i < (int)sizeof text - 1; i++)
+        for (int k = 0; k < 2; k++)
+            hash[k] = (hash[k] ^ (uint8_t)(text[i] + k)) * 0x100000001b3u;
+    memcpy(uuid, hash, sizeof hash);
 }

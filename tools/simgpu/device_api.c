@@ -99,26 +99,14 @@ SIM_EXPORT CUresult cuDeviceGetName(char *name, int len, CUdevice dev)
     CHECK(dev, name);
     if (len <= 0)
         return CUDA_ERROR_INVALID_VALUE;
-    snprintf(name, (size_t)len, "cutin simulated GPU");
+    snprintf(name, (size_t)len, DEVICE_NAME);
     return CUDA_SUCCESS;
-}
-
-/* Stable: the same SIMGPU_ID and ordinal give the same UUID in every process. FNV-1a, twice. */
-static void uuid_make(CUuuid *out, int ordinal)
-{
-    char text[512];
-    int n = snprintf(text, sizeof text, "%s/%d", config_get()->id, ordinal);
-    uint64_t hash[2] = {0xcbf29ce484222325u, 0x84222325cbf29ce4u};
-    for (int i = 0; i < n && i < (int)sizeof text - 1; i++)
-        for (int k = 0; k < 2; k++)
-            hash[k] = (hash[k] ^ (uint8_t)(text[i] + k)) * 0x100000001b3u;
-    memcpy(out->bytes, hash, sizeof out->bytes);
 }
 
 SIM_EXPORT CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice dev)
 {
     CHECK(dev, uuid);
-    uuid_make(uuid, dev);
+    attribute_uuid(dev, (uint8_t *)uuid->bytes);
     return CUDA_SUCCESS;
 }
 

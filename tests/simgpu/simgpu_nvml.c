@@ -1,0 +1,111 @@
+/*
+ * simgpu_nvml.c - the simulated NVML: every name is there, devices are those of the driver, and memory
+ * and processes are what the driver counts.
+ */
+#include "tools/simgpu/nvml/nvml.h"
+
+#include <criterion/criterion.h>
+#include <cuda.h>
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+static void *library;
+
+static void *find(const char *name)
+{
+    void *at = dlsym(library, name);
+    cr_assert_not_null(at, "%s is missing", name);
+    return at;
+}
+
+#define CALL(name, ...) ((nvmlReturn_t(*)())find(#name))(__VA_ARGS__)
+
+static void open_library(void)
+{
+    char id[32];
+    snprintf(id, sizeof id, "nvml%d", (int)getpid()); /* a device of its own */
+    setenv("SIMGPU_ID", id, 1);
+    library = dlopen(LIB_DIR "/simgpu/libnvidia-ml.so.1", RTLD_NOW);
+    cr_assert_not_null(library, "%s", dlerror());
+    cr_assert_eq(CALL(nvmlInit_v2), NVML_SUCCESS);
+}
+
+TestSuite(nvml, .init = open_library);
+
+Test(nvml, every_name_is_there)
+{
+#define NVML(name) find(#name);
+#include "tools/simgpu/nvml/names.def"
+#undef NVML
+}
+
+Test(nvml, what_is_not_simulated_says_so)
+{
+    char serial[64];
+    cr_expect_eq(CALL(nvmlDeviceGetSerial, (void *)1, serial, 64), NVML_ERROR_NOT_SUPPORTED);
+}
+
+Test(nvml, nothing_works_before_its_start)
+{
+    unsigned int count;
+    cr_expect_eq(CALL(nvmlShutdown), NVML_SUCCESS);
+    cr_expect_eq(CALL(nvmlShutdown), NVML_ERROR_UNINITIALIZED);
+    cr_expect_eq(CALL(nvmlDeviceGetCount_v2, &count), NVML_ERROR_UNINITIALIZED);
+}
+
+Test(nvml, device_is_that_of_the_driver)
+{
+    nvmlDevice_t device, same = NULL;
+    nvmlPciInfo_t pci;
+    CUuuid uuid;
+    char name[2][96], text[96], bus[32], bytes[33];
+    cr_assert_eq(cuInit(0), CUDA_SUCCESS);
+    cr_expect_eq(CALL(nvmlDeviceGetHandleByIndex_v2, 0, &device), NVML_SUCCESS);
+    cr_expect_eq(CALL(nvmlDeviceGetHandleByIndex_v2, 1, &same), NVML_ERROR_INVALID_ARGUMENT);
+    cr_expect_eq(CALL(nvmlDeviceGetName, device, name[0], 96), NVML_SUCCESS);
+    cr_expect_eq(cuDeviceGetName(name[1], 96, 0), CUDA_SUCCESS);
+    cr_expect_str_eq(name[0], name[1]);
+    cr_expect_eq(CALL(nvmlDeviceGetUUID, device, text, 8), NVML_ERROR_INSUFFICIENT_SIZE);
+    cr_expect_eq(CALL(nvmlDeviceGetUUID, device, text, 96), NVML_SUCCESS);
+    cr_expect_eq(cuDeviceGetUuid_v2(&uuid, 0), CUDA_SUCCESS);
+    snprintf(bytes, sizeof bytes, "GPU-%02x%02x", uuid.bytes[0] & 0xff, uuid.bytes[1] & 0xff);
+    cr_expect_eq(strncmp(text, bytes, 8), 0, "%s, not %s", text, bytes);
+    cr_expect_eq(CALL(nvmlDeviceGetHandleByUUID, text, &same), NVML_SUCCESS);
+    cr_expect_eq(same, device);
+    cr_expect_eq(CALL(nvmlDeviceGetPciInfo_v3, device, &pci), NVML_SUCCESS);
+    cr_expect_eq(cuDeviceGetPCIBusId(bus, sizeof bus, 0), CUDA_SUCCESS);
+    cr_expect_eq(strcasecmp(pci.busIdLegacy, bus), 0);
+    cr_expect_eq(CALL(nvmlDeviceGetHandleByPciBusId_v2, pci.busId, &same), NVML_SUCCESS);
+    cr_expect_eq(same, device);
+}
+
+Test(nvml, memory_and_processes_are_counted)
+{
+    enum { MB = 1 << 20, TAKEN = 64 * MB };
+    nvmlMemory_t before, after;
+    nvmlProcessInfo_t infos[8];
+    unsigned int count = 0;
+    nvmlDevice_t device;
+    CUcontext ctx;
+    CUdeviceptr p;
+    cr_assert_eq(cuInit(0), CUDA_SUCCESS);
+    cr_assert_eq(cuDevicePrimaryCtxRetain(&ctx, 0), CUDA_SUCCESS);
+    cr_assert_eq(cuCtxSetCurrent(ctx), CUDA_SUCCESS);
+    CALL(nvmlDeviceGetHandleByIndex_v2, 0, &device);
+    cr_expect_eq(CALL(nvmlDeviceGetMemoryInfo, device, &before), NVML_SUCCESS);
+    cr_assert_eq(cuMemAlloc(&p, TAKEN), CUDA_SUCCESS);
+    cr_expect_eq(CALL(nvmlDeviceGetMemoryInfo, device, &after), NVML_SUCCESS);
+    cr_expect_eq(after.used - before.used, TAKEN);
+    cr_expect_eq(after.free + after.used, after.total);
+    cr_expect_eq(CALL(nvmlDeviceGetComputeRunningProcesses_v3, device, &count, NULL),
+                 NVML_ERROR_INSUFFICIENT_SIZE);
+    cr_expect_eq(count, 1);
+    cr_expect_eq(CALL(nvmlDeviceGetComputeRunningProcesses_v3, device, &count, infos),
+                 NVML_SUCCESS);
+    cr_expect_eq(infos[0].pid, (unsigned int)getpid());
+    cr_expect_eq(infos[0].usedGpuMemory, after.used);
+}

@@ -1,0 +1,549 @@
+/*
+ * nvml.c - libnvidia-ml.so.1 of the simulated devices: what frameworks, NCCL and tools like nvidia-smi
+ * ask of NVML. Identities are those that the simulated driver gives; memory, processes and whether
+ * something runs are read from the file that the processes share, which is only looked at.
+ */
+#include "tools/simgpu/nvml/nvml.h"
+#include "tools/simgpu/attribute.h"
+#include "tools/simgpu/device.h"
+#include "tools/simgpu/simconfig.h"
+
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define DRIVER_TEXT "580.65.06"
+
+static _Atomic int users; /* nvmlInit less nvmlShutdown */
+
+/* A handle is the ordinal and one, as a pointer. */
+static int ordinal_of(nvmlDevice_t device)
+{
+    uintptr_t n = (uintptr_t)device;
+    return n >= 1 && n <= (uintptr_t)config_get()->devices ? (int)n - 1 : -1;
+}
+
+static nvmlDevice_t handle_of(unsigned int ordinal)
+{
+    return (nvmlDevice_t)((uintptr_t)ordinal + 1);
+}
+
+#define ENTER                                                                                      \
+    do {                                                                                           \
+        if (atomic_load(&users) == 0)                                                              \
+            return NVML_ERROR_UNINITIALIZED;                                                       \
+    } while (0)
+#define ENTER_DEVICE(device, out)                                                                  \
+    do {                                                                                           \
+        ENTER;                                                                                     \
+        if (ordinal_of(device) < 0 || (out) == NULL)                                               \
+            return NVML_ERROR_INVALID_ARGUMENT;                                                    \
+    } while (0)
+
+static nvmlReturn_t text_give(char *out, unsigned int room, const char *text)
+{
+    if (out == NULL)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    if (strlen(text) >= room)
+        return NVML_ERROR_INSUFFICIENT_SIZE;
+    memcpy(out, text, strlen(text) + 1);
+    return NVML_SUCCESS;
+}
+
+/* ---- the shared file --------------------------------------------------------------------------- */
+
+/* Mapped while it is looked at; NULL where no process has the devices open. */
+static const struct device_shared *shared_map(void)
+{
+    char name[96];
+    struct stat st;
+    snprintf(name, sizeof name, "/simgpu-%u-%s", (unsigned int)getuid(), config_get()->id);
+    int fd = shm_open(name, O_RDONLY, 0);
+    if (fd < 0)
+        return NULL;
+    void *map = MAP_FAILED;
+    if (fstat(fd, &st) == 0 && (size_t)st.st_size >= sizeof(struct device_shared))
+        map = mmap(NULL, sizeof(struct device_shared), PROT_READ, MAP_SHARED, fd, 0);
+    close(fd);
+    return map != MAP_FAILED ? map : NULL;
+}
+
+static void shared_unmap(const struct device_shared *sh)
+{
+    if (sh != NULL)
+        munmap((void *)(uintptr_t)sh, sizeof *sh);
+}
+
+static uint64_t memory_of(const struct device_shared *sh, int client, int gpu)
+{
+    return sh->clients[client].in_use ? sh->clients[client].memory[gpu] : 0;
+}
+
+static uint64_t memory_used(int gpu)
+{
+    const struct device_shared *sh = shared_map();
+    uint64_t used = 0;
+    for (int i = 0; sh != NULL && i < DEVICE_CLIENTS; i++)
+        used += memory_of(sh, i, gpu);
+    shared_unmap(sh);
+    return used;
+}
+
+static uint64_t memory_total(void)
+{
+    return (uint64_t)config_get()->mem_mb << 20;
+}
+
+static bool stream_runs(const struct device_shared *sh, const struct device_stream *s, int gpu)
+{
+    bool here = s->id != 0 && s->context < DEVICE_CONTEXTS &&
+                sh->contexts[s->context].gpu == (uint32_t)gpu && s->head <= s->tail;
+    return here && sh->rings[s - sh->streams][s->head % DEVICE_RING].state == OP_RUNNING;
+}
+
+static bool device_busy(int gpu)
+{
+    const struct device_shared *sh = shared_map();
+    bool busy = false;
+    for (uint32_t i = 0; sh != NULL && i < sh->streams_used && i < DEVICE_STREAMS && !busy; i++)
+        busy = stream_runs(sh, &sh->streams[i], gpu);
+    shared_unmap(sh);
+    return busy;
+}
+
+/* ---- life and the system ----------------------------------------------------------------------- */
+
+NVML_EXPORT nvmlReturn_t nvmlInitWithFlags(unsigned int flags)
+{
+    atomic_fetch_add(&users, 1);
+    return NVML_SUCCESS;
+}
+
+NVML_EXPORT nvmlReturn_t nvmlInit_v2(void)
+{
+    return nvmlInitWithFlags(0);
+}
+
+NVML_EXPORT nvmlReturn_t nvmlInit(void)
+{
+    return nvmlInitWithFlags(0);
+}
+
+NVML_EXPORT nvmlReturn_t nvmlShutdown(void)
+{
+    int n = atomic_load(&users);
+    do {
+        if (n == 0)
+            return NVML_ERROR_UNINITIALIZED;
+    } while (!atomic_compare_exchange_weak(&users, &n, n - 1));
+    return NVML_SUCCESS;
+}
+
+NVML_EXPORT const char *nvmlErrorString(nvmlReturn_t error)
+{
+    switch (error) {
+    case NVML_SUCCESS:
+        return "Success";
+    case NVML_ERROR_UNINITIALIZED:
+        return "Uninitialized";
+    case NVML_ERROR_INVALID_ARGUMENT:
+        return "Invalid Argument";
+    case NVML_ERROR_NOT_SUPPORTED:
+        return "Not Supported";
+    case NVML_ERROR_NOT_FOUND:
+        return "Not Found";
+    case NVML_ERROR_INSUFFICIENT_SIZE:
+        return "Insufficient Size";
+    case NVML_ERROR_ARGUMENT_VERSION_MISMATCH:
+        return "Argument Version Mismatch";
+    case NVML_ERROR_UNKNOWN:
+        break;
+    }
+    return "Unknown Error";
+}
+
+NVML_EXPORT nvmlReturn_t nvmlSystemGetDriverVersion(char *out, unsigned int room)
+{
+    ENTER;
+    return text_give(out, room, DRIVER_TEXT);
+}
+
+NVML_EXPORT nvmlReturn_t nvmlSystemGetNVMLVersion(char *out, unsigned int room)
+{
+    char text[64];
+    ENTER;
+    snprintf(text, sizeof text, "%d.%s", config_get()->driver_version / 1000, DRIVER_TEXT);
+    return text_give(out, room, text);
+}
+
+/* The first form needs no nvmlInit, nor does the second. */
+NVML_EXPORT nvmlReturn_t nvmlSystemGetCudaDriverVersion(int *out)
+{
+    if (out == NULL)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    *out = config_get()->driver_version;
+    return NVML_SUCCESS;
+}
+
+NVML_EXPORT nvmlReturn_t nvmlSystemGetCudaDriverVersion_v2(int *out)
+{
+    return nvmlSystemGetCudaDriverVersion(out);
+}
+
+NVML_EXPORT nvmlReturn_t nvmlSystemGetProcessName(unsigned int pid, char *out, unsigned int room)
+{
+    char path[32], name[64] = "";
+    ENTER;
+    snprintf(path, sizeof path, "/proc/%u/comm", pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return NVML_ERROR_NOT_FOUND;
+    ssize_t n = read(fd, name, sizeof name - 1);
+    close(fd);
+    if (n > 0)
+        name[strcspn(name, "\n")] = '\0';
+    return text_give(out, room, name);
+}
+
+/* ---- which devices ----------------------------------------------------------------------------- */
+
+NVML_EXPORT nvmlReturn_t nvmlDeviceGetCount_v2(unsigned int *out)
+{
+    ENTER;
+    if (out == NULL)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    *out = (unsigned int)config_get()->devices;
+    return NVML_SUCCESS;
+}
+
+NVML_EXPORT nvmlReturn_t nvmlDeviceGetCount(unsigned int *out)
+{
+    return nvmlDeviceGetCount_v2(out);
+}
+
+NVML_EXPORT nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned int index, nvmlDevice_t *out)
+{
+    ENTER;
+    if (out == NULL || index >= (unsigned int)config_get()->devices)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    *out = handle_of(index);
+    return NVML_SUCCESS;
+}
+
+NVML_EXPORT nvmlReturn_t nvmlDeviceGetHandleByIndex(unsigned int index, nvmlDevice_t *out)
+{
+    return nvmlDeviceGetHandleByIndex_v2(index, out);
+}
+
+NVML_EXPORT nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t device, unsigned int *out)
+{
+    ENTER_DEVICE(device, out);
+    *out = (unsigned int)ordinal_of(device);
+    return NVML_SUCCESS;
+}
+
+NVML_EXPORT nvmlReturn_t nvmlDeviceGetMinorNumber(nvmlDevice_t device, unsigned int *out)
+{
+    return nvmlDeviceGetIndex(device, out);
+}
+
+NVML_EXPORT nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *out, unsigned int room)
+{
+    ENTER_DEVICE(device, out);
+    return text_give(out, room, DEVICE_NAME);
+}
+
+static void uuid_text(int ordinal, char text[64])
+{
+    uint8_t b[16];
+    attribute_uuid(ordinal, b);
+    snprintf(text, 64, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
+             b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13],
+             b[14], b[15]);
+}
+
+NVML_EXPORT nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *out, unsigned int room)
+{
+    char text[64];
+    ENTER_DEVICE(device, out);
+    uuid_text(ordinal_of(device), text);
+    return text_give(out, room, text);
+}
+
+NVML_EXPORT nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *out)
+{
+    char text[64];
+    ENTER;
+    if (uuid == NULL || out == NULL)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    for (int i = 0; i < config_get()->devices; i++) {
+        uuid_text(i, text);
+        if (strcasecmp(text, uuid) == 0) {
+            *out = handle_of((unsigned int)i);
+            return NVML_SUCCESS;
+        }
+    }
+    return NVML_ERROR_NOT_FOUND;
+}
+
+static int attribute_of(int ordinal, int attribute)
+{
+    int value = 0;
+    attribute_get(attribute, ordinal, &value);
+    return value;
+}
+
+/* What _v2 and before have in common with _v3. */
+static void pci_fill(int ordinal, nvmlPciInfo_t *p)
+{
+    enum { PCI_DEVICE_ID = 139, PCI_SUBSYSTEM_ID = 140 };
+    p->domain = 0;
+    p->bus = (unsigned int)attribute_of(ordinal, CU_DEVICE_ATTRIBUTE_PCI_BUS_ID);
+    p->device = 0;
+    p->pciDeviceId = (unsigned int)attribute_of(ordinal, PCI_DEVICE_ID);
+    p->pciSubSystemId = (unsigned int)attribute_of(ordinal, PCI_SUBSYSTEM_ID);
+    snprintf(p->busIdLegacy, sizeof p->busIdLegacy, "0000:%02X:00.0", p->bus & 0xff);
+}
+
+NVML_EXPORT nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t *p)
+{
+    ENTER_DEVICE(device, p);
+    pci_fill(ordinal_of(device), p);
+    snprintf(p->busId, sizeof p->busId, "00000000:%02X:00.0", p->bus & 0xff);
+    return NVML_SUCCESS;
+}
+
+NVML_EXPORT nvmlReturn_t nvmlDeviceGetPciInfo_v2(nvmlDevice_t device, nvmlPciInfo_t *p)
+{
+    ENTER_DEVICE(device, p);
+    pci_fill(ordinal_of(device), p);
+    memset(p->busId, 0, 4 * sizeof(unsigned int));
+    return NVML_SUCCESS;
+}
+
+NVML_EXPORT nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *text, nvmlDevice_t *out)
+{
+    unsigned int domain, bus, device;
+    ENTER;
+    if (text == NULL || out == NULL)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    if (sscanf(text, "%x:%x:%x", &domain, &bus, &device) != 3)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    if (domain != 0 || device != 0 || bus == 0 || bus > (unsigned int)config_get()->devices)
+        return NVML_ERROR_NOT_FOUND;
+    *out = handle_of(bus - 1);
+    return NVML_SUCCESS;
+}
+
+NVML_EXPORT nvmlReturn_t nvmlDeviceGetHandleByPciBusId(const char *text, nvmlDevice_t *out)
+{
+    return nvmlDeviceGetHandleByPciBusId_v2(text, out);
+}
+
+/* ---- what they are ----------------------------------------------------------------------------- */
+
+NVML_EXPORT nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t device, int *major,
+                                                            int *minor)
+{
+    ENTER_DEVICE(device, major);
+    if (minor == NULL)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    *major = COMPUTE_MAJOR;
+    *minor = COMPUTE_MINOR;
+    return NVML_SUCCESS;
+}
+
+/* Answers that are the same for every device and at any time. */
+#define CONSTANT(name, value)                                                                      \
+    NVML_EXPORT nvmlReturn_t name(nvmlDevice_t device, unsigned int *out)                          \
+    {                                                                                              \
+        ENTER_DEVICE(device, out);                                                                 \
+        *out = (value);                                                                            \
+        return NVML_SUCCESS;                                                                       \
+    }
+CONSTANT(nvmlDeviceGetArchitecture, 7) /* Ampere */
+CONSTANT(nvmlDeviceGetBrand, 14)       /* NVIDIA */
+CONSTANT(nvmlDeviceGetComputeMode, 0)
+CONSTANT(nvmlDeviceGetPersistenceMode, 1)
+CONSTANT(nvmlDeviceGetDisplayMode, 0)
+CONSTANT(nvmlDeviceGetDisplayActive, 0)
+CONSTANT(nvmlDeviceGetMultiGpuBoard, 0)
+CONSTANT(nvmlDeviceGetPerformanceState, 0)
+CONSTANT(nvmlDeviceGetMaxPcieLinkGeneration, 4)
+CONSTANT(nvmlDeviceGetCurrPcieLinkGeneration, 4)
+CONSTANT(nvmlDeviceGetMaxPcieLinkWidth, 16)
+CONSTANT(nvmlDeviceGetCurrPcieLinkWidth, 16)
+CONSTANT(nvmlDeviceGetMemoryBusWidth, 5120)
+CONSTANT(nvmlDeviceGetPowerManagementLimit, 250000) /* mW */
+CONSTANT(nvmlDeviceGetEnforcedPowerLimit, 250000)
+CONSTANT(nvmlDeviceGetPowerManagementDefaultLimit, 250000)
+CONSTANT(nvmlDeviceIsMigDeviceHandle, 0)
+
+NVML_EXPORT nvmlReturn_t nvmlDeviceGetNumGpuCores(nvmlDevice_t device, unsigned int *out)
+{
+    enum { CORES_OF_SM = 64 };
+    ENTER_DEVICE(device, out);
+    *out = (unsigned int)config_get()->sms * CORES_OF_SM;
+    return NVML_SUCCESS;
+}
+
+/* Graphics, SM, memory, video: MHz. */
+static nvmlReturn_t clock_get(nvmlDevice_t device, unsigned int type, unsigned int *out)
+{
+    enum { MEMORY = 2, LAST = 3, KHZ = 1000 };
+    ENTER_DEVICE(device, out);
+    if (type > LAST)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    *out = (unsigned int)attribute_of(0, type == MEMORY ? CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE
+                                                        : CU_DEVICE_ATTRIBUTE_CLOCK_RATE) /
+           KHZ;
+    return NVML_SUCCESS;
+}
+
+NVML_EXPORT nvmlReturn_t nvmlDeviceGetClockInfo(nvmlDevice_t device, unsigned int type,
+                                                unsigned int *out)
+{
+    return clock_get(device, type, out);
+}
+
+NVML_EXPORT nvmlReturn_t nvmlDeviceGetMaxClockInfo(nvmlDevice_t device, unsigned int type,
+                                                   unsigned int *out)
+{
+    return clock_get(device, type, out);
+}
+
+NVML_EXPORT nvmlReturn_t nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t a, nvmlDevice_t b,
+                                                             unsigned int *out)
+{
+    enum { INTERNAL = 0, SYSTEM = 50 };
+    ENTER_DEVICE(a, out);
+    if (ordinal_of(b) < 0)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    *out = a == b ? INTERNAL : SYSTEM;
+    return NVML_SUCCESS;
+}
+
+NVML_EXPORT nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t a, nvmlDevice_t b, unsigned int which,
+                                                unsigned int *out)
+{
+    enum { OK = 0, STATUS_NOT_SUPPORTED = 5 };
+    ENTER_DEVICE(a, out);
+    if (ordinal_of(b) < 0)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    *out = a == b ? OK : STATUS_NOT_SUPPORTED;
+    return NVML_SUCCESS;
+}
+
+/* No field is known; each says so for itself, which is what callers look at. */
+NVML_EXPORT nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int count,
+                                                  nvmlFieldValue_t *values)
+{
+    ENTER_DEVICE(device, values);
+    for (int i = 0; i < count; i++)
+        values[i].nvmlReturn = NVML_ERROR_NOT_SUPPORTED;
+    return NVML_SUCCESS;
+}
+
+/* ---- what they do ------------------------------------------------------------------------------ */
+
+NVML_EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *m)
+{
+    ENTER_DEVICE(device, m);
+    m->total = memory_total();
+    m->used = memory_used(ordinal_of(device));
+    m->free = m->used < m->total ? m->total - m->used : 0;
+    return NVML_SUCCESS;
+}
+
+NVML_EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *m)
+{
+    nvmlMemory_t plain;
+    ENTER_DEVICE(device, m);
+    if (m->version != (sizeof *m | 2u << 24))
+        return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+    nvmlDeviceGetMemoryInfo(device, &plain);
+    m->total = plain.total;
+    m->reserved = 0;
+    m->free = plain.free;
+    m->used = plain.used;
+    return NVML_SUCCESS;
+}
+
+/* All or nothing: what the device does at this moment. */
+NVML_EXPORT nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_t *u)
+{
+    ENTER_DEVICE(device, u);
+    u->gpu = device_busy(ordinal_of(device)) ? 100 : 0;
+    u->memory = u->gpu;
+    return NVML_SUCCESS;
+}
+
+/* Where the buffer is too small, how many there are. `v1`: without instances. */
+static nvmlReturn_t processes(nvmlDevice_t device, unsigned int *count, void *infos, bool v1)
+{
+    ENTER_DEVICE(device, count);
+    const struct device_shared *sh = shared_map();
+    unsigned int room = infos != NULL ? *count : 0, n = 0;
+    int gpu = ordinal_of(device);
+    for (int i = 0; sh != NULL && i < DEVICE_CLIENTS; i++) {
+        unsigned int pid = (unsigned int)sh->clients[i].pid;
+        uint64_t used = memory_of(sh, i, gpu);
+        if (!sh->clients[i].in_use)
+            continue;
+        if (n < room && v1)
+            ((nvmlProcessInfo_v1_t *)infos)[n] = (nvmlProcessInfo_v1_t){pid, used};
+        else if (n < room)
+            ((nvmlProcessInfo_t *)infos)[n] = (nvmlProcessInfo_t){pid, used, ~0u, ~0u};
+        n++;
+    }
+    shared_unmap(sh);
+    *count = n;
+    return n <= room ? NVML_SUCCESS : NVML_ERROR_INSUFFICIENT_SIZE;
+}
+
+NVML_EXPORT nvmlReturn_t nvmlDeviceGetComputeRunningProcesses(nvmlDevice_t device,
+                                                              unsigned int *count,
+                                                              nvmlProcessInfo_v1_t *infos)
+{
+    return processes(device, count, infos, true);
+}
+
+NVML_EXPORT nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v2(nvmlDevice_t device,
+                                                                 unsigned int *count,
+                                                                 nvmlProcessInfo_t *infos)
+{
+    return processes(device, count, infos, false);
+}
+
+NVML_EXPORT nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device,
+                                                                 unsigned int *count,
+                                                                 nvmlProcessInfo_t *infos)
+{
+    return processes(device, count, infos, false);
+}
+
+static nvmlReturn_t no_processes(nvmlDevice_t device, unsigned int *count)
+{
+    ENTER_DEVICE(device, count);
+    *count = 0;
+    return NVML_SUCCESS;
+}
+
+NVML_EXPORT nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v3(nvmlDevice_t device,
+                                                                  unsigned int *count,
+                                                                  nvmlProcessInfo_t *infos)
+{
+    return no_processes(device, count);
+}
+
+NVML_EXPORT nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v3(nvmlDevice_t device,
+                                                                    unsigned int *count,
+                                                                    nvmlProcessInfo_t *infos)
+{
+    return no_processes(device, count);
+}

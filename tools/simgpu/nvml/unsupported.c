@@ -1,0 +1,13 @@
+/*
+ * unsupported.c - every function of NVML exists here; what nvml.c does not define answers
+ * NVML_ERROR_NOT_SUPPORTED. Programs look names up one by one, and some call what they did not find.
+ */
+enum { NOT_SUPPORTED = 3 };
+
+#define NVML(name)                                                                                 \
+    int name(void);                                                                                \
+    __attribute__((weak, visibility("default"))) int name(void)                                    \
+    {                                                                                              \
+        return NOT_SUPPORTED;                                                                      \
+    }
+#include "tools/simgpu/nvml/names.def"

@@ -439,3 +439,49 @@ Test(stream, many_events_of_many_streams_join_in_one)
         cr_expect_eq(v[i], 2);
     (void)last;
 }
+
+static void count_call(void *n)
+{
+    ++*(int *)n;
+}
+
+/* NCCL names streams of devices that it never makes current. */
+Test(stream, work_goes_to_streams_of_a_context_that_is_not_current)
+{
+    CUstream s;
+    CUevent e;
+    CUcontext other;
+    CUgraph g;
+    CUgraphExec x;
+    CUdeviceptr p;
+    CUstreamCaptureStatus status;
+    uint32_t word = 0;
+    int calls = 0;
+    CHECK(cuMemAlloc(&p, 64));
+    CHECK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    CHECK(cuEventCreate(&e, 0));
+    CHECK(cuCtxCreate(&other, NULL, 0, 0));
+    CHECK(cuMemsetD32Async(p, 7, 16, s));
+    CHECK(cuLaunchHostFunc(s, count_call, &calls));
+    CHECK(cuEventRecord(e, s));
+    CHECK(cuStreamWaitEvent(s, e, 0));
+    CHECK(cuStreamWriteValue32(s, p + 4, 8, 0));
+    CHECK(cuMemcpyDtoHAsync(&word, p + 4, 4, s));
+    CHECK(cuStreamSynchronize(s));
+    cr_expect_eq(word, 8);
+    cr_expect_eq(calls, 1);
+    CHECK(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_RELAXED));
+    CHECK(cuStreamIsCapturing(s, &status));
+    cr_expect_eq(status, CU_STREAM_CAPTURE_STATUS_ACTIVE);
+    CHECK(cuMemsetD32Async(p, 9, 16, s));
+    CHECK(cuStreamEndCapture(s, &g));
+    CHECK(cuCtxSetCurrent(sim.ctx));
+    CHECK(cuGraphInstantiate(&x, g, 0));
+    CHECK(cuCtxSetCurrent(other));
+    CHECK(cuGraphLaunch(x, s));
+    CHECK(cuStreamSynchronize(s));
+    CHECK(cuMemcpyDtoH(&word, p + 4, 4));
+    cr_expect_eq(word, 9);
+    EXPECT(cuEventRecord(e, NULL),
+           CUDA_ERROR_INVALID_HANDLE); /* the event is of the other context */
+}

@@ -504,9 +504,7 @@ static CUresult begin(CUstream hstream, bool ptds, CUstreamCaptureMode mode, con
 {
     struct sim_context *ctx;
     struct sim_stream *s;
-    CUresult rc = context_enter(&ctx);
-    if (rc == CUDA_SUCCESS)
-        rc = stream_resolve(ctx, hstream, ptds, &s);
+    CUresult rc = stream_enter(hstream, ptds, &ctx, &s);
     if (rc != CUDA_SUCCESS)
         return rc;
     if ((unsigned)mode > CU_STREAM_CAPTURE_MODE_RELAXED || (b->count != 0 && b->nodes == NULL))
@@ -598,9 +596,7 @@ static CUresult end(CUstream hstream, bool ptds, CUgraph *out)
 {
     struct sim_context *ctx;
     struct sim_stream *s;
-    CUresult rc = context_enter(&ctx);
-    if (rc == CUDA_SUCCESS)
-        rc = stream_resolve(ctx, hstream, ptds, &s);
+    CUresult rc = stream_enter(hstream, ptds, &ctx, &s);
     if (rc != CUDA_SUCCESS)
         return rc;
     struct sim_graph *g = NULL;
@@ -635,9 +631,7 @@ static CUresult info_get(CUstream hstream, bool ptds, struct info *info)
 {
     struct sim_context *ctx;
     struct sim_stream *s;
-    CUresult rc = context_enter(&ctx);
-    if (rc == CUDA_SUCCESS)
-        rc = stream_resolve(ctx, hstream, ptds, &s);
+    CUresult rc = stream_enter(hstream, ptds, &ctx, &s);
     if (rc == CUDA_SUCCESS && stream_is_legacy(s) &&
         captures_where(has_blocking_member, ctx, false))
         rc = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
@@ -732,9 +726,7 @@ static CUresult update(CUstream hstream, bool ptds, const CUgraphNode *nodes,
 {
     struct sim_context *ctx;
     struct sim_stream *s;
-    CUresult rc = context_enter(&ctx);
-    if (rc == CUDA_SUCCESS)
-        rc = stream_resolve(ctx, hstream, ptds, &s);
+    CUresult rc = stream_enter(hstream, ptds, &ctx, &s);
     if (rc != CUDA_SUCCESS)
         return rc;
     if (flags > CU_STREAM_SET_CAPTURE_DEPENDENCIES || (n != 0 && nodes == NULL))

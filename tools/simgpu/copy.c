@@ -226,9 +226,7 @@ CUresult copy_submit(const CUDA_MEMCPY3D *p, CUstream hstream, bool ptds, enum c
 {
     struct sim_context *ctx;
     struct sim_stream *stream;
-    CUresult rc = context_enter(&ctx);
-    if (rc == CUDA_SUCCESS)
-        rc = stream_resolve(ctx, hstream, ptds, &stream);
+    CUresult rc = stream_enter(hstream, ptds, &ctx, &stream);
     if (rc != CUDA_SUCCESS)
         return rc;
     if (p == NULL)

@@ -164,9 +164,7 @@ static CUresult batch_check(CUstream s, bool ptds, size_t count)
 {
     struct sim_context *ctx;
     struct sim_stream *stream;
-    CUresult rc = context_enter(&ctx);
-    if (rc == CUDA_SUCCESS)
-        rc = stream_resolve(ctx, s, ptds, &stream);
+    CUresult rc = stream_enter(s, ptds, &ctx, &stream);
     if (rc != CUDA_SUCCESS)
         return rc;
     return stream_is_legacy(stream) || count == 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;

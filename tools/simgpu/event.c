@@ -190,7 +190,7 @@ static CUresult event_record(CUevent handle, CUstream stream, unsigned int flags
         return CUDA_ERROR_INVALID_HANDLE;
     if (flags & ~(unsigned int)CU_EVENT_RECORD_EXTERNAL)
         return CUDA_ERROR_INVALID_VALUE;
-    rc = stream_resolve(ctx, stream, ptds, &s);
+    rc = stream_enter(stream, ptds, &ctx, &s);
     if (rc != CUDA_SUCCESS)
         return rc;
     if (e->context != ctx)
@@ -244,9 +244,7 @@ static CUresult stream_wait_event(CUstream stream, CUevent handle, unsigned int 
 {
     struct sim_context *ctx;
     struct sim_stream *s;
-    CUresult rc = context_enter(&ctx);
-    if (rc == CUDA_SUCCESS)
-        rc = stream_resolve(ctx, stream, ptds, &s);
+    CUresult rc = stream_enter(stream, ptds, &ctx, &s);
     if (rc != CUDA_SUCCESS)
         return rc;
     struct sim_event *e = event_find(handle);

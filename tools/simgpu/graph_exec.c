@@ -279,9 +279,7 @@ static CUresult launch(CUgraphExec handle, CUstream hstream, bool ptds)
 {
     struct sim_context *ctx;
     struct sim_stream *s;
-    CUresult rc = context_enter(&ctx);
-    if (rc == CUDA_SUCCESS)
-        rc = stream_resolve(ctx, hstream, ptds, &s);
+    CUresult rc = stream_enter(hstream, ptds, &ctx, &s);
     if (rc != CUDA_SUCCESS)
         return rc;
     struct sim_exec *x = exec_find(handle);

@@ -61,9 +61,7 @@ static CUresult add_callback(CUstream stream, CUstreamCallback fn, void *data, u
     struct sim_stream *s;
     if (!fn || flags != 0)
         return CUDA_ERROR_INVALID_VALUE;
-    CUresult rc = context_enter(&ctx);
-    if (rc == CUDA_SUCCESS)
-        rc = stream_resolve(ctx, stream, ptds, &s);
+    CUresult rc = stream_enter(stream, ptds, &ctx, &s);
     if (rc == CUDA_SUCCESS)
         rc = capture_forbids_stream(s); /* a graph cannot hold a callback */
     if (rc != CUDA_SUCCESS)

@@ -188,9 +188,7 @@ static CUresult batch(CUstream stream, const Op *ops, unsigned int count, unsign
 {
     struct sim_context *ctx;
     struct sim_stream *s;
-    CUresult rc = context_enter(&ctx);
-    if (rc == CUDA_SUCCESS)
-        rc = stream_resolve(ctx, stream, ptds, &s);
+    CUresult rc = stream_enter(stream, ptds, &ctx, &s);
     if (rc == CUDA_SUCCESS)
         rc = batch_check(ops, count, flags);
     return rc == CUDA_SUCCESS ? batch_submit(s, ops, count) : rc;

@@ -255,9 +255,7 @@ static CUresult alloc_async(CUdeviceptr *out, size_t bytes, CUmemoryPool handle,
 {
     struct sim_context *ctx;
     struct sim_stream *stream;
-    CUresult rc = context_enter(&ctx);
-    if (rc == CUDA_SUCCESS)
-        rc = stream_resolve(ctx, hstream, ptds, &stream);
+    CUresult rc = stream_enter(hstream, ptds, &ctx, &stream);
     if (rc != CUDA_SUCCESS)
         return rc;
     if (out == NULL || bytes == 0)
@@ -309,9 +307,7 @@ static CUresult free_async(CUdeviceptr ptr, CUstream hstream, bool ptds)
 {
     struct sim_context *ctx;
     struct sim_stream *stream;
-    CUresult rc = context_enter(&ctx);
-    if (rc == CUDA_SUCCESS)
-        rc = stream_resolve(ctx, hstream, ptds, &stream);
+    CUresult rc = stream_enter(hstream, ptds, &ctx, &stream);
     if (rc != CUDA_SUCCESS)
         return rc;
     struct work w = {.kind = WORK_MARK, .name = "free", .effect = free_effect};

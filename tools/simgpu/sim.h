@@ -98,6 +98,10 @@ struct sim_event;   /* event.h */
  * Stream memory is never unmapped, so a stream destroyed meanwhile is harmless. */
 CUresult stream_resolve(struct sim_context *ctx, CUstream handle, bool ptds,
                         struct sim_stream **out);
+/* The stream that a call names and the context it works in: a created stream's own, which need not be
+ * the current one. The errors of both. */
+CUresult stream_enter(CUstream handle, bool ptds, struct sim_context **ctx,
+                      struct sim_stream **out);
 struct sim_context *stream_context(const struct sim_stream *s);
 CUstream stream_handle(const struct sim_stream *s);
 int stream_priority(const struct sim_stream *s);

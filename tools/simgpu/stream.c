@@ -311,6 +311,19 @@ bool stream_of_any_context(CUstream handle, struct sim_stream **out)
     return true;
 }
 
+/* A created stream can be named while another context of the process is current, as NCCL does; a kernel
+ * launch alone wants its own (launch.c). */
+CUresult stream_enter(CUstream handle, bool ptds, struct sim_context **ctx, struct sim_stream **out)
+{
+    CUresult rc = context_enter(ctx);
+    if (rc == CUDA_SUCCESS)
+        rc = stream_resolve(*ctx, handle, ptds, out);
+    if (rc != CUDA_ERROR_INVALID_CONTEXT || !stream_of_any_context(handle, out))
+        return rc;
+    *ctx = (*out)->context;
+    return atomic_load(&(*ctx)->error);
+}
+
 struct sim_context *stream_context(const struct sim_stream *s)
 {
     return s->context;
@@ -621,9 +634,7 @@ static CUresult submit_in_current(CUstream handle, bool ptds, const struct work 
     struct sim_context *ctx;
     struct sim_stream *s = NULL;
     struct point at;
-    CUresult rc = context_enter(&ctx);
-    if (rc == CUDA_SUCCESS)
-        rc = stream_resolve(ctx, handle, ptds, &s);
+    CUresult rc = stream_enter(handle, ptds, &ctx, &s);
     if (rc == CUDA_SUCCESS && sync)
         rc = capture_forbids_unsafe();
     if (rc == CUDA_SUCCESS && sync)

@@ -24,6 +24,7 @@ bool capture_active(CUstream stream)
 
 struct begin {
     CUstream stream;
+    struct shim_stream *known; /* NULL: nothing of ours gets into it */
     CUresult (*call)(const struct begin *b);
     CUstreamCaptureMode mode;
     CUgraph graph;
@@ -39,11 +40,13 @@ struct begin {
 static int begin_now(void *args)
 {
     const struct begin *b = args;
+    if (!b->known)
+        return (int)b->call(b);
     pthread_mutex_lock(&capture_beginning);
     atomic_fetch_add(&capture_count, 1);
     CUresult r = b->call(b);
     pthread_mutex_unlock(&capture_beginning);
-    if (r != CUDA_SUCCESS)
+    if (r != CUDA_SUCCESS || atomic_exchange(&b->known->captures, true))
         atomic_fetch_sub(&capture_count, 1);
     return (int)r;
 }
@@ -52,8 +55,8 @@ static int begin_now(void *args)
 static CUresult capture_begin(struct begin *b, bool ptds)
 {
     struct call c = {.now = begin_now, .args = b, .req = {.flags = VHQ_FREE}};
-    struct shim_stream *s = call_stream(&b->stream, ptds);
-    return call_on(&c, BITE(capture_undrained) ? NULL : s);
+    b->known = call_stream(&b->stream, ptds);
+    return call_on(&c, BITE(capture_undrained) ? NULL : b->known);
 }
 
 static CUresult begin_v1(const struct begin *b)
@@ -151,13 +154,18 @@ BEGIN_CIG(cuStreamBeginCaptureToCig_ptsz, true)
 
 /* ---- end ---------------------------------------------------------------------------------- */
 
+void capture_over(struct shim_stream *s)
+{
+    if (atomic_exchange(&s->captures, false))
+        atomic_fetch_sub(&capture_count, 1);
+}
+
 static CUresult capture_end(CUstream stream, CUgraph *graph, bool ptds)
 {
-    stream = stream_normal(stream, ptds);
-    bool before = capture_any() && capture_active(stream);
-    CUresult r = REAL(cuStreamEndCapture)(stream, graph);
-    if (before && !capture_active(stream))
-        atomic_fetch_sub(&capture_count, 1);
+    struct shim_stream *s = call_native() ? NULL : stream_known(stream_normal(stream, ptds));
+    CUresult r = REAL(cuStreamEndCapture)(stream_normal(stream, ptds), graph);
+    if (s && atomic_load(&s->captures) && !capture_active(stream_normal(stream, ptds)))
+        capture_over(s);
     return r;
 }
 

@@ -8,7 +8,7 @@
 
 #include "shim/shim.h"
 
-/* Number of captures under way in the process, by way of cuStreamBeginCapture*. */
+/* Number of streams in which a capture began, by way of cuStreamBeginCapture*, and has not ended. */
 extern _Atomic uint32_t capture_count;
 /* Held while a capture begins. */
 extern pthread_mutex_t capture_beginning;
@@ -20,5 +20,9 @@ static inline bool capture_any(void)
 /* True when calls on the stream must go to the driver as they are: it captures, or the driver will
  * refuse them because another stream does. Asks the driver. */
 bool capture_active(CUstream stream);
+
+struct shim_stream;
+/* The capture that began in the stream has ended, or goes with it. */
+void capture_over(struct shim_stream *s);
 
 #endif

@@ -68,6 +68,7 @@ static void stream_reset(struct shim_stream *s, struct shim_context *ctx, CUstre
     s->asked = false;
     atomic_store(&s->overlaps, 0);
     join_forget(s);
+    s->captures = false;
     s->word = NULL;
     s->ring = NULL;
     atomic_store(&s->host_word, 0);
@@ -214,6 +215,7 @@ void stream_unlink(struct shim_stream *s)
     atomic_store(&s->state, STREAM_GONE);
     outside_forget(s);
     schedule_forget(s);
+    capture_over(s);
     if (!stream_special(s->handle) && !s->janitor)
         table_remove(&streams, &s->node);
     atomic_fetch_add_explicit(&generation, 1, memory_order_release);

@@ -48,8 +48,9 @@ struct shim_stream {
     enum vhq_kind kind;
     bool per_thread; /* CU_STREAM_PER_THREAD of one thread: only that thread may submit */
     bool janitor;
-    _Atomic bool tracked; /* its activity counts (above best effort, on a scheduled device) */
-    _Atomic int state;    /* enum stream_state */
+    _Atomic bool captures; /* a capture began in it and has not ended (capture.c) */
+    _Atomic bool tracked;  /* its activity counts (above best effort, on a scheduled device) */
+    _Atomic int state;     /* enum stream_state */
     /* For so many launches more one that overlaps with its predecessor is expected, and nothing of ours
      * must come between the two. */
     _Atomic uint32_t overlaps;

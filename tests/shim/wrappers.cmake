@@ -49,7 +49,7 @@ function(watched_test name)
     "LD_PRELOAD=${first}$<TARGET_FILE:cutin_bites>;CUTIN_SOCKET=/nonexistent/cutin.sock;CUTIN_PROFILE=off;${sanitizer_env};${ARGN}")
 endfunction()
 
-foreach(noun query failure overlap)
+foreach(noun query failure overlap capture_end)
   watched_test(${noun})
 endforeach()
 watched_test(asked CUTIN_PRIORITY=rt)

@@ -13,8 +13,9 @@
 TABLE(functions, 4096);
 POOL(function_pool, struct shim_function, free_next);
 
-/* Handles that came from a library: a CUkernel, or a CUfunction of one. Their module is the
- * library, and a CUkernel is asked for its layout by a function of its own. */
+/* Handles that came from a library: a CUkernel, a CUfunction of one, or the CUmodule that the library is
+ * in a context. Their module is the library, and a CUkernel is asked for its layout by a function of its
+ * own. */
 struct origin {
     struct table_node node; /* by handle */
     CUlibrary library;
@@ -74,10 +75,16 @@ static struct origin *origin_of(const void *handle)
     return (struct origin *)(void *)table_find(&origins, handle);
 }
 
+/* What unloads it: a module or a library. */
 static const void *module_of(CUfunction handle)
 {
     CUmodule module = NULL;
-    return REAL(cuFuncGetModule)(&module, handle) == CUDA_SUCCESS ? module : NULL;
+    const struct origin *origin = origin_of(handle);
+    if (!origin && REAL(cuFuncGetModule)(&module, handle) != CUDA_SUCCESS)
+        return NULL;
+    if (!origin)
+        origin = origin_of(module);
+    return origin ? (const void *)origin->library : module;
 }
 
 static void function_describe(struct shim_function *f, CUfunction handle,
@@ -85,7 +92,7 @@ static void function_describe(struct shim_function *f, CUfunction handle,
 {
     const struct origin *origin = origin_of(handle);
     bool kernel = origin && origin->kernel;
-    f->module = origin ? (const void *)origin->library : module_of(handle);
+    f->module = module_of(handle);
     f->context = kernel ? NULL : ctx->handle;
     function_shapes_forget(f);
     for (int i = 0; i < FUNCTION_ATTRIBUTES; i++)
@@ -248,11 +255,16 @@ void function_kernel_made(CUkernel kernel, CUlibrary library)
     origin_set(kernel, library, true);
 }
 
-void function_of_kernel_made(CUfunction function, CUkernel kernel)
+void function_library_module(CUmodule module, CUlibrary library)
 {
-    const struct origin *o = origin_of(kernel);
-    if (o && (const void *)function != (const void *)kernel)
-        origin_set(function, o->library, false);
+    origin_set(module, library, false);
+}
+
+void function_handle_made(const void *made, const void *of)
+{
+    const struct origin *o = origin_of(of);
+    if (o && made != of)
+        origin_set(made, o->library, false);
 }
 
 struct forget {
@@ -265,8 +277,8 @@ static void match_function(struct table_node *node, void *user)
 {
     struct forget *forget = user;
     const struct shim_function *f = (const struct shim_function *)(const void *)node;
-    bool match = forget->module ? f->module == forget->module || (!f->module && !f->context)
-                                : f->context == forget->context;
+    bool match =
+        forget->module ? f->module == forget->module || !f->module : f->context == forget->context;
     if (match && forget->count < 128)
         forget->found[forget->count++] = node;
 }

@@ -66,7 +66,9 @@ uint32_t function_trace_name(struct shim_function *f, CUfunction handle);
 
 /* Life cycle of what functions come from. */
 void function_kernel_made(CUkernel kernel, CUlibrary library);
-void function_of_kernel_made(CUfunction function, CUkernel kernel);
+void function_library_module(CUmodule module, CUlibrary library);
+/* A function or a module that the driver told for a kernel or a function: of the same library. */
+void function_handle_made(const void *made, const void *of);
 void function_forget_module(const void *module);
 void function_forget_context(CUcontext context);
 

@@ -36,7 +36,7 @@ EXPORT CUresult cuLibraryUnload(CUlibrary library)
     return unloaded(REAL(cuLibraryUnload)(library));
 }
 
-/* ---- kernels: handles that need other questions than functions ------------------------------- */
+/* ---- handles that come from libraries ---------------------------------------------------------- */
 
 EXPORT CUresult cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library, const char *name)
 {
@@ -56,11 +56,27 @@ EXPORT CUresult cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int numKer
     return r;
 }
 
+EXPORT CUresult cuLibraryGetModule(CUmodule *pMod, CUlibrary library)
+{
+    CUresult r = REAL(cuLibraryGetModule)(pMod, library);
+    if (r == CUDA_SUCCESS && !call_native())
+        function_library_module(*pMod, library);
+    return r;
+}
+
+EXPORT CUresult cuFuncGetModule(CUmodule *hmod, CUfunction hfunc)
+{
+    CUresult r = REAL(cuFuncGetModule)(hmod, hfunc);
+    if (r == CUDA_SUCCESS && !call_native())
+        function_handle_made(*hmod, hfunc);
+    return r;
+}
+
 EXPORT CUresult cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel)
 {
     CUresult r = REAL(cuKernelGetFunction)(pFunc, kernel);
     if (r == CUDA_SUCCESS && !call_native())
-        function_of_kernel_made(*pFunc, kernel);
+        function_handle_made(*pFunc, kernel);
     return r;
 }
 

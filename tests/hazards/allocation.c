@@ -284,6 +284,54 @@ HAZARD(modules_are_loaded_and_unloaded_in_a_loop)
     free(text);
 }
 
+/* A function of a library that is had by way of the library's module. Handles are used again, in another
+ * order. */
+static void through_module(bool of_function)
+{
+    static const char *const names[] = {"mix", "fill", "axpy"};
+    CUstream s = stream_new(CU_STREAM_NON_BLOCKING);
+    CUdeviceptr x = buffer_new(3);
+    char *text = kernels_text();
+    float scale = 0;
+    uint32_t a = 5, b = 7, n = N;
+    void *mixed[] = {&x, &a, &b, &n}, *filled[] = {&x, &a, &n}, *added[] = {&x, &x, &scale, &n};
+    void **params[] = {mixed, filled, added};
+    for (int i = 0; i < 8; i++) {
+        CUlibrary library;
+        CUkernel kernel;
+        CUmodule m;
+        CUfunction f;
+        MUST(cuLibraryLoadData(&library, text, NULL, NULL, 0, NULL, NULL, 0));
+        MUST(cuLibraryGetKernel(&kernel, library, "spin"));
+        MUST(cuKernelGetFunction(&f, kernel));
+        if (of_function)
+            MUST(cuFuncGetModule(&m, f));
+        else
+            MUST(cuLibraryGetModule(&m, library));
+        hold_ms = 3;
+        for (int k = 0; k < 3; k++) {
+            MUST(cuModuleGetFunction(&f, m, names[(i + k) % 3]));
+            hold(s);
+            SAY(cuLaunchKernel(f, 4, 1, 1, 256, 1, 1, 0, s, params[(i + k) % 3], NULL));
+            release(s);
+            SAY(cuStreamSynchronize(s));
+            show("x", x);
+        }
+        MUST(cuLibraryUnload(library));
+    }
+    free(text);
+}
+
+HAZARD(functions_of_a_library_had_through_its_module_are_used_again)
+{
+    through_module(false);
+}
+
+HAZARD(functions_of_a_library_had_through_a_sibling_are_used_again)
+{
+    through_module(true);
+}
+
 /* ---- memory pressure ----------------------------------------------------------------------- */
 
 enum { MB = 1 << 20 };

@@ -30,6 +30,7 @@ static _Atomic uint32_t generation = 1;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* adding and forgetting */
 static _Thread_local struct {
     CUfunction handle;
+    const struct shim_context *context;
     struct shim_function *function;
     uint32_t generation;
 } cache __attribute__((tls_model("initial-exec")));
@@ -76,14 +77,13 @@ static struct origin *origin_of(const void *handle)
 }
 
 /* What unloads it: a module or a library. */
-static const void *module_of(CUfunction handle)
+static const void *module_of(CUfunction handle, bool *of_library)
 {
     CUmodule module = NULL;
     const struct origin *origin = origin_of(handle);
-    if (!origin && REAL(cuFuncGetModule)(&module, handle) != CUDA_SUCCESS)
-        return NULL;
-    if (!origin)
+    if (!origin && REAL(cuFuncGetModule)(&module, handle) == CUDA_SUCCESS)
         origin = origin_of(module);
+    *of_library = origin != NULL;
     return origin ? (const void *)origin->library : module;
 }
 
@@ -92,8 +92,9 @@ static void function_describe(struct shim_function *f, CUfunction handle,
 {
     const struct origin *origin = origin_of(handle);
     bool kernel = origin && origin->kernel;
-    f->module = module_of(handle);
-    f->context = kernel ? NULL : ctx->handle;
+    f->module = module_of(handle, &f->of_library);
+    f->context = ctx->handle;
+    atomic_store_explicit(&f->only, kernel ? ctx->handle : NULL, memory_order_relaxed);
     function_shapes_forget(f);
     for (int i = 0; i < FUNCTION_ATTRIBUTES; i++)
         atomic_store_explicit(&f->attribute[i], 0, memory_order_relaxed);
@@ -108,10 +109,23 @@ static void function_describe(struct shim_function *f, CUfunction handle,
                (param_info_fn)api_get(kernel ? API_cuKernelGetParamInfo : API_cuFuncGetParamInfo));
 }
 
+static bool launched_in(const struct table_node *node, const void *context)
+{
+    const struct shim_function *f = (const struct shim_function *)(const void *)node;
+    const void *only = atomic_load_explicit(&f->only, memory_order_relaxed);
+    return !only || only == context;
+}
+
+struct shim_function *function_known(CUfunction handle, const struct shim_context *ctx)
+{
+    return (struct shim_function *)(void *)table_find_where(&functions, handle, launched_in,
+                                                            ctx->handle);
+}
+
 static struct shim_function *function_add(CUfunction handle, const struct shim_context *ctx)
 {
     pthread_mutex_lock(&lock);
-    struct shim_function *f = (struct shim_function *)(void *)table_find(&functions, handle);
+    struct shim_function *f = function_known(handle, ctx);
     if (!f && (f = pool_get(&function_pool)) != NULL) {
         function_describe(f, handle, ctx);
         table_insert(&functions, &f->node, handle);
@@ -123,14 +137,15 @@ static struct shim_function *function_add(CUfunction handle, const struct shim_c
 struct shim_function *function_of(CUfunction handle, const struct shim_context *ctx)
 {
     uint32_t now = atomic_load_explicit(&generation, memory_order_acquire);
-    if (likely(cache.handle == handle && cache.generation == now))
+    if (likely(cache.handle == handle && cache.context == ctx && cache.generation == now))
         return cache.function;
     if (!handle)
         return NULL;
-    struct shim_function *f = (struct shim_function *)(void *)table_find(&functions, handle);
+    struct shim_function *f = function_known(handle, ctx);
     if (!f)
         f = function_add(handle, ctx);
     cache.handle = handle;
+    cache.context = ctx;
     cache.function = f;
     cache.generation = f ? now : 0;
     return f;

@@ -21,8 +21,12 @@ enum { FUNCTION_SHAPES = 32, FUNCTION_ATTRIBUTES = 20 };
 
 struct shim_function {
     struct table_node node; /* by CUfunction, or CUkernel where that is launched */
-    const void *module;     /* CUmodule or CUlibrary that it goes with; NULL: not known */
-    const void *context;    /* CUcontext it belongs to; NULL for a CUkernel */
+    /* A CUkernel is launched in any context, and what the driver accepts differs from device to device:
+     * the CUcontext whose launches this is for. NULL: a CUfunction, which has one context. */
+    _Atomic(const void *) only;
+    const void *module;  /* CUmodule or CUlibrary that it goes with; NULL: not known */
+    const void *context; /* CUcontext that it goes with */
+    bool of_library;     /* shares its attributes with a kernel and functions in other contexts */
     struct function_param *param;
     uint32_t params, param_room;
     uint32_t bytes; /* of all parameters, packed as the kernel sees them */
@@ -47,6 +51,8 @@ struct shim_function {
 
 /* The function of a handle that is being launched in `ctx`; NULL: no memory. */
 struct shim_function *function_of(CUfunction handle, const struct shim_context *ctx);
+/* The same, NULL where it has not been launched. */
+struct shim_function *function_known(CUfunction handle, const struct shim_context *ctx);
 /* The driver is sure to know the function: what the profile knows about it becomes its estimate. */
 void function_seed(struct shim_function *f, CUfunction handle, const struct gpu_device *gpu);
 /* `room`: how many of its blocks fit the device at a time, 0 where that is not known. */

@@ -82,20 +82,20 @@ EXPORT CUresult cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel)
 
 /* ---- attributes --------------------------------------------------------------------------- */
 
-/*
- * Read when a kernel is launched, so buffered launches go first; and what was accepted before may
- * not be any more. Some libraries set the same value before every launch: that changes nothing.
- */
-static bool attribute_changes(struct shim_function *f, CUfunction_attribute attribute, int value)
+/* Buffered launches go first, and what was accepted before may not be any more. */
+static void attribute_changes(struct shim_function *f)
 {
-    if (f && function_attribute_is(f, attribute, value))
-        return false;
-    struct shim_context *ctx = context_known();
-    if (ctx)
-        drain_context(ctx);
-    if (f)
+    drain_all(false);
+    if (f && !f->of_library)
         function_shapes_forget(f);
-    return true;
+    else
+        function_shapes_forget_all();
+}
+
+/* Some libraries set the same value before every launch: that changes nothing. */
+static CUresult attribute_same(struct shim_context *ctx)
+{
+    return context_answer(ctx, CUDA_SUCCESS);
 }
 
 static CUresult attribute_set(CUresult r, struct shim_function *f, CUfunction_attribute attribute,
@@ -112,30 +112,29 @@ static bool attribute_passes(void)
     return call_native() || !atomic_load(&context_queued);
 }
 
+/* The function may be another context's than the current one: it becomes known by a launch. */
 EXPORT CUresult cuFuncSetAttribute(CUfunction hfunc, CUfunction_attribute attrib, int value)
 {
     if (attribute_passes())
         return REAL(cuFuncSetAttribute)(hfunc, attrib, value);
-    struct shim_context *ctx = call_native() ? NULL : context_known();
-    struct shim_function *f = ctx && ctx->set ? function_of(hfunc, ctx) : NULL;
-    if (ctx && ctx->set && !attribute_changes(f, attrib, value))
-        return CUDA_SUCCESS;
+    struct shim_context *ctx = context_known();
+    struct shim_function *f = ctx ? function_known(hfunc, ctx) : NULL;
+    if (f && function_attribute_is(f, attrib, value))
+        return attribute_same(ctx);
+    attribute_changes(f);
     return attribute_set(REAL(cuFuncSetAttribute)(hfunc, attrib, value), f, attrib, value);
 }
 
-/* Of one device, and of all functions of the kernel: so everything known is void. */
 EXPORT CUresult cuKernelSetAttribute(CUfunction_attribute attrib, int val, CUkernel kernel,
                                      CUdevice dev)
 {
     if (attribute_passes())
         return REAL(cuKernelSetAttribute)(attrib, val, kernel, dev);
-    struct shim_context *ctx = call_native() ? NULL : context_known();
+    struct shim_context *ctx = context_known();
     struct shim_function *f =
-        ctx && ctx->set && ctx->gpu->handle == dev ? function_of((CUfunction)kernel, ctx) : NULL;
+        ctx && ctx->gpu->handle == dev ? function_of((CUfunction)kernel, ctx) : NULL;
     if (f && function_attribute_is(f, attrib, val))
-        return CUDA_SUCCESS;
-    if (!call_native())
-        drain_all(false);
-    function_shapes_forget_all();
+        return attribute_same(ctx);
+    attribute_changes(f);
     return attribute_set(REAL(cuKernelSetAttribute)(attrib, val, kernel, dev), f, attrib, val);
 }

@@ -12,13 +12,15 @@ static _Atomic(struct table_node *) *table_bucket(struct table *t, const void *k
     return &t->bucket[(hash >> 40) & (t->buckets - 1)];
 }
 
-struct table_node *table_find(struct table *t, const void *key)
+static inline struct table_node *find(struct table *t, const void *key, table_match is,
+                                      const void *user)
 {
     for (;;) {
         uint32_t moves = atomic_load_explicit(&t->moves, memory_order_acquire);
         /* pairs with the release in table_insert */
         struct table_node *n = atomic_load_explicit(table_bucket(t, key), memory_order_acquire);
-        while (n && atomic_load_explicit(&n->key, memory_order_relaxed) != key)
+        while (n &&
+               (atomic_load_explicit(&n->key, memory_order_relaxed) != key || (is && !is(n, user))))
             n = atomic_load_explicit(&n->next, memory_order_acquire);
         if (n)
             return n;
@@ -26,6 +28,17 @@ struct table_node *table_find(struct table *t, const void *key)
         if (atomic_load_explicit(&t->moves, memory_order_relaxed) == moves)
             return NULL;
     }
+}
+
+struct table_node *table_find(struct table *t, const void *key)
+{
+    return find(t, key, NULL, NULL);
+}
+
+struct table_node *table_find_where(struct table *t, const void *key, table_match is,
+                                    const void *user)
+{
+    return find(t, key, is, user);
 }
 
 void table_insert(struct table *t, struct table_node *node, const void *key)

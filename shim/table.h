@@ -11,6 +11,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -33,7 +34,11 @@ struct table {
 
 /* The node of `key`, or NULL. Lock free. */
 struct table_node *table_find(struct table *t, const void *key);
-/* Insert under `key`; the caller holds no other node of that key in the table. */
+/* The first of several nodes with that key for which `is` holds. */
+typedef bool (*table_match)(const struct table_node *node, const void *user);
+struct table_node *table_find_where(struct table *t, const void *key, table_match is,
+                                    const void *user);
+/* Insert under `key`; the caller holds no other node of that key that the same look would find. */
 void table_insert(struct table *t, struct table_node *node, const void *key);
 /* Remove; harmless when the node is not in the table. Returns whether it was. */
 int table_remove(struct table *t, struct table_node *node);

@@ -86,6 +86,95 @@ HAZARD_RAW(pinned_memory_of_another_device_is_freed_behind_its_copies)
     done_there();
 }
 
+/* ---- kernels of a library, which are of no device ------------------------------------------------ */
+
+enum { MUCH = 64 << 10 }; /* bytes of shared memory that a kernel has to be allowed */
+
+static CUkernel kernel;
+static CUstream here;
+static CUdeviceptr z;
+
+static void kernel_of_both(void)
+{
+    char *text = kernels_text();
+    CUlibrary library;
+    two_gpus();
+    MUST(cuLibraryLoadData(&library, text, NULL, NULL, 0, NULL, NULL, 0));
+    MUST(cuLibraryGetKernel(&kernel, library, "mix"));
+    free(text);
+    MUST(cuCtxSetCurrent(context));
+    here = stream_new(CU_STREAM_NON_BLOCKING);
+    z = buffer_new(3);
+}
+
+static void kernel_launch(CUdeviceptr at, unsigned int shared, CUstream s)
+{
+    uint32_t a = 5, b = 7, n = N;
+    void *params[] = {&at, &a, &b, &n};
+    SAY(cuLaunchKernel((CUfunction)kernel, N / 256, 1, 1, 256, 1, 1, shared, s, params, NULL));
+}
+
+static void allow_much(CUdevice on)
+{
+    int now = 0;
+    SAY(cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, MUCH, kernel, on));
+    SAY(cuKernelGetAttribute(&now, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, kernel, on));
+    printf("allowed: %d\n", now);
+}
+
+HAZARD_RAW(attribute_of_a_kernel_is_set_for_each_device)
+{
+    kernel_of_both();
+    allow_much(0);
+    kernel_launch(z, MUCH, here);
+    MUST(cuCtxSetCurrent(there));
+    allow_much(1);
+    kernel_launch(x, MUCH, stream);
+    SAY(cuStreamSynchronize(stream));
+    show("x", x);
+    allow_much(1);
+    MUST(cuCtxSetCurrent(context));
+    allow_much(0);
+    show("z", z);
+}
+
+HAZARD_RAW(launch_that_one_device_accepts_is_refused_by_the_other)
+{
+    kernel_of_both();
+    allow_much(0);
+    for (int i = 0; i < 2; i++)
+        kernel_launch(z, MUCH, here);
+    show("z", z);
+    MUST(cuCtxSetCurrent(there));
+    hold(stream);
+    kernel_launch(x, MUCH, stream);
+    kernel_launch(x, 0, stream);
+    release(stream);
+    SAY(cuStreamSynchronize(stream));
+    show("x", x);
+}
+
+/* What is set for a kernel is set for its functions. */
+HAZARD_RAW(attributes_of_a_kernel_and_of_its_function_are_set_in_turn)
+{
+    CUfunction f;
+    kernel_of_both();
+    kernel_launch(z, 0, here);
+    MUST(cuKernelGetFunction(&f, kernel));
+    uint32_t a = 5, b = 7, n = N;
+    void *params[] = {&z, &a, &b, &n};
+    for (int i = 0; i < 3; i++) {
+        SAY(cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 1 << 10));
+        allow_much(0);
+        hold_ms = 3;
+        hold(here);
+        SAY(cuLaunchKernel(f, 4, 1, 1, 256, 1, 1, MUCH, here, params, NULL));
+        release(here);
+        SAY(cuStreamSynchronize(here));
+    }
+    show("z", z);
+}
+
 /* ---- pinned memory that ends -------------------------------------------------------------------- */
 
 static uint32_t *page;

@@ -176,9 +176,10 @@ static int arch_or_device(unsigned int arch)
     return arch ? (int)arch : COMPUTE_MAJOR * 10 + COMPUTE_MINOR;
 }
 
-static CUresult function_attribute_get(const struct sim_function *f, CUfunction_attribute id,
-                                       int *out)
+static CUresult function_attribute_get(const struct sim_function *f, int ordinal,
+                                       CUfunction_attribute id, int *out)
 {
+    const struct sim_attributes *a = &f->attributes[ordinal];
     switch (id) {
     case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
         *out = (int)f->entry->max_threads;
@@ -196,15 +197,15 @@ static CUresult function_attribute_get(const struct sim_function *f, CUfunction_
         *out = arch_or_device(image_of(f)->binary_arch);
         return CUDA_SUCCESS;
     case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
-        *out = atomic_load(&f->max_dynamic_smem);
+        *out = atomic_load(&a->max_dynamic_smem);
         return CUDA_SUCCESS;
     case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
-        *out = atomic_load(&f->carveout);
+        *out = atomic_load(&a->carveout);
         return CUDA_SUCCESS;
     case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
     case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
     case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
-        *out = atomic_load(&f->cluster[id - CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH]);
+        *out = atomic_load(&a->cluster[id - CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH]);
         return CUDA_SUCCESS;
     default:
         *out = 0; /* constant and local memory, caching mode, other cluster properties */
@@ -212,25 +213,36 @@ static CUresult function_attribute_get(const struct sim_function *f, CUfunction_
     }
 }
 
-static CUresult function_attribute_set(struct sim_function *f, CUfunction_attribute id, int value)
+static CUresult function_attribute_set(struct sim_function *f, int ordinal, CUfunction_attribute id,
+                                       int value)
 {
+    struct sim_attributes *a = &f->attributes[ordinal];
     if (id == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) {
         if (value < 0 || (size_t)value + f->entry->static_smem > BLOCK_SMEM_OPTIN)
             return CUDA_ERROR_INVALID_VALUE;
-        atomic_store(&f->max_dynamic_smem, value);
+        atomic_store(&a->max_dynamic_smem, value);
         return CUDA_SUCCESS;
     }
     if (id == CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT) {
         if (value < -1 || value > 100)
             return CUDA_ERROR_INVALID_VALUE;
-        atomic_store(&f->carveout, value);
+        atomic_store(&a->carveout, value);
         return CUDA_SUCCESS;
     }
     if (id >= CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH &&
         id <= CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH && value >= 0)
-        atomic_store(&f->cluster[id - CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH], value);
+        atomic_store(&a->cluster[id - CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH], value);
     bool cluster = id >= CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET && id < CU_FUNC_ATTRIBUTE_MAX;
     return cluster ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* Of the context that is current where a kernel is taken for a function. */
+static int ordinal_of(const struct sim_function *f)
+{
+    struct sim_context *ctx;
+    if (f->module)
+        return f->module->context->ordinal;
+    return context_current(&ctx) == CUDA_SUCCESS ? ctx->ordinal : 0;
 }
 
 SIM_EXPORT CUresult cuFuncGetAttribute(int *out, CUfunction_attribute id, CUfunction handle)
@@ -239,14 +251,14 @@ SIM_EXPORT CUresult cuFuncGetAttribute(int *out, CUfunction_attribute id, CUfunc
     CUresult rc = enter(handle, &f);
     if (rc == CUDA_SUCCESS && !out)
         rc = CUDA_ERROR_INVALID_VALUE;
-    return rc == CUDA_SUCCESS ? function_attribute_get(f, id, out) : rc;
+    return rc == CUDA_SUCCESS ? function_attribute_get(f, ordinal_of(f), id, out) : rc;
 }
 
 SIM_EXPORT CUresult cuFuncSetAttribute(CUfunction handle, CUfunction_attribute id, int value)
 {
     struct sim_function *f;
     CUresult rc = enter(handle, &f);
-    return rc == CUDA_SUCCESS ? function_attribute_set(f, id, value) : rc;
+    return rc == CUDA_SUCCESS ? function_attribute_set(f, ordinal_of(f), id, value) : rc;
 }
 
 /* Kernels are of no context: their attributes hold for each device. */
@@ -268,7 +280,7 @@ SIM_EXPORT CUresult cuKernelGetAttribute(int *out, CUfunction_attribute id, CUke
     CUresult rc = kernel_enter(kernel, device, &f);
     if (rc == CUDA_SUCCESS && !out)
         rc = CUDA_ERROR_INVALID_VALUE;
-    return rc == CUDA_SUCCESS ? function_attribute_get(f, id, out) : rc;
+    return rc == CUDA_SUCCESS ? function_attribute_get(f, device, id, out) : rc;
 }
 
 SIM_EXPORT CUresult cuKernelSetAttribute(CUfunction_attribute id, int value, CUkernel kernel,
@@ -276,7 +288,11 @@ SIM_EXPORT CUresult cuKernelSetAttribute(CUfunction_attribute id, int value, CUk
 {
     struct sim_function *f;
     CUresult rc = kernel_enter(kernel, device, &f);
-    return rc == CUDA_SUCCESS ? function_attribute_set(f, id, value) : rc;
+    if (rc == CUDA_SUCCESS)
+        rc = function_attribute_set(f, device, id, value);
+    if (rc == CUDA_SUCCESS && !f->module)
+        module_functions_set(f, device, function_attribute_set, id, value);
+    return rc;
 }
 
 SIM_EXPORT CUresult cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache config, CUdevice device)

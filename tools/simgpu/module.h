@@ -20,6 +20,13 @@ struct old_launch {
     unsigned char packed[4096];
 };
 
+/* What may be set. A kernel has it for each device, a function for that of its context. */
+enum { FUNCTION_DEVICES = 8 };
+struct sim_attributes {
+    _Atomic int max_dynamic_smem, carveout;
+    _Atomic int cluster[3]; /* that every launch has, unless it says so itself; 0: none */
+};
+
 struct sim_function {
     struct handle handle;
     const struct image_entry *entry;
@@ -27,9 +34,8 @@ struct sim_function {
     struct sim_module *module;        /* of a CUfunction */
     struct sim_library *library;      /* of a CUkernel, and of its functions */
     _Atomic bool loaded;
-    _Atomic int max_dynamic_smem, carveout;
-    _Atomic int cluster[3]; /* that every launch has, unless it says so itself; 0: none */
-    struct old_launch *old; /* NULL until used */
+    struct sim_attributes attributes[FUNCTION_DEVICES]; /* by ordinal */
+    struct old_launch *old;                             /* NULL until used */
 };
 
 struct module_global {
@@ -64,6 +70,12 @@ CUresult module_global_find(const struct sim_module *m, const char *name, bool m
 CUmodule module_handle(const struct sim_module *m);
 /* At the end of a context: all of its modules. */
 void modules_close(struct sim_context *ctx);
+
+/* The attribute of a kernel's functions on that device. */
+typedef CUresult (*attribute_setter)(struct sim_function *f, int ordinal, CUfunction_attribute id,
+                                     int value);
+void module_functions_set(const struct sim_function *kernel, int ordinal, attribute_setter set,
+                          CUfunction_attribute id, int value);
 
 /* All functions of an image, live; NULL without memory. */
 struct sim_function **functions_make(struct image *image, struct sim_module *m,

@@ -332,7 +332,7 @@ EXPORT CUresult cuEventRecordWithFlags_ptsz(CUevent hEvent, CUstream hStream, un
 static int wait_run(void *payload)
 {
     const struct record *a = payload;
-    struct shim_stream *watched = a->outside ? outside_begin(a->stream) : NULL;
+    struct watch *watched = a->outside ? outside_begin(a->stream) : NULL;
     CUresult r = REAL(cuStreamWaitEvent)(a->stream, a->event, a->flags);
     outside_end(watched);
     return (int)r;

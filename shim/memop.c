@@ -56,7 +56,7 @@ static CUresult memop_seen(const struct shim_stream *s, uint64_t bits, CUresult 
     {                                                                                              \
         struct sym##_args *a = payload;                                                            \
         bool waits = (kind) == WAIT_32 || (kind) == WAIT_64;                                       \
-        struct shim_stream *watched = waits ? outside_begin(a->stream) : NULL;                     \
+        struct watch *watched = waits ? outside_begin(a->stream) : NULL;                           \
         CUresult r = REAL(sym)(a->stream, a->addr, a->value, a->flags);                            \
         outside_end(watched);                                                                      \
         return (int)r;                                                                             \
@@ -112,7 +112,7 @@ static bool batch_waits(const struct batch *b)
 
 static CUresult driver_batch(const struct batch *b)
 {
-    struct shim_stream *watched = b->op && batch_waits(b) ? outside_begin(b->stream) : NULL;
+    struct watch *watched = b->op && batch_waits(b) ? outside_begin(b->stream) : NULL;
     CUresult r = b->v1 ? REAL(cuStreamBatchMemOp)(b->stream, b->count, b->op, b->flags)
                        : REAL(cuStreamBatchMemOp_v2)(b->stream, b->count, b->op, b->flags);
     outside_end(watched);

@@ -11,10 +11,11 @@
 #include "shim/context.h"
 #include "shim/stream.h"
 
-/* Around the driver call that makes the stream wait, in the thread that makes it. NULL: this process
- * holds nobody. */
-struct shim_stream *outside_begin(CUstream handle);
-void outside_end(struct shim_stream *s);
+struct watch;
+/* Around the driver call that makes the stream wait, in the thread that makes it. NULL: it is not
+ * watched. No lock is held meanwhile. */
+struct watch *outside_begin(CUstream handle);
+void outside_end(struct watch *w);
 /* From the client's thread, every tick. */
 void outside_look(void);
 /* The stream is destroyed: work of others may still wait for what is in it, behind the wait. */

@@ -55,6 +55,7 @@ endforeach()
 watched_test(asked CUTIN_PRIORITY=rt)
 watched_test(direct CUTIN_PRIORITY=rt)
 watched_test(join CUTIN_PRIORITY=rt CUTIN_STREAM_PRIORITY=inherit)
+watched_test(outside CUTIN_PRIORITY=rt)
 
 foreach(noun launch copy event stream order graph capture reset lifetime)
   wrapper_test(${noun})

@@ -44,7 +44,7 @@ static int call_queue(struct call *c, struct shim_stream *s)
             vhq_fence_cancel(c->req.signals);
         return (int)error;
     }
-    if (!c->run || c->req.bytes > vhq_max_payload() || s->per_thread || config_get()->inline_only ||
+    if (!c->run || c->req.bytes > vhq_max_payload() || s->undeferred || config_get()->inline_only ||
         atomic_load_explicit(&unknown_passes, memory_order_relaxed))
         c->req.flags |= VHQ_MUST_INLINE;
     c->req.boost = c->req.boost || call_boost(s);

@@ -164,8 +164,8 @@ CUcontext context_handle(void)
 struct context_scope context_push(const struct shim_context *ctx)
 {
     struct context_scope scope = {.mode = CU_STREAM_CAPTURE_MODE_RELAXED};
-    if (context_handle() != ctx->handle)
-        scope.pushed = REAL(cuCtxPushCurrent_v2)(ctx->handle) == CUDA_SUCCESS;
+    if (context_handle() != ctx->base)
+        scope.pushed = REAL(cuCtxPushCurrent_v2)(ctx->base) == CUDA_SUCCESS;
     scope.exchanged = REAL(cuThreadExchangeStreamCaptureMode)(&scope.mode) == CUDA_SUCCESS;
     return scope;
 }
@@ -197,7 +197,7 @@ static void dispatcher_start(void *user)
 {
     const struct shim_context *ctx = user;
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-    REAL(cuCtxSetCurrent)(ctx->handle);
+    REAL(cuCtxSetCurrent)(ctx->base);
     /* A global-mode capture of the application must not fail because this thread submits. */
     REAL(cuThreadExchangeStreamCaptureMode)(&mode);
 }
@@ -207,11 +207,11 @@ static bool command_failed(void *user, struct vhq *q, int err)
     return context_fail(user, err);
 }
 
-/* The dispatcher has this context current: a call from within another one is made as it was asked for. */
+/* The dispatcher has the primary context current: a call from within another one is made as it was asked
+ * for. To streams of green contexts it is the same which one of them is. */
 static bool context_may_buffer(void *user)
 {
-    const struct shim_context *ctx = user;
-    return context_handle() == ctx->handle;
+    return context_same_base(context_handle(), user);
 }
 
 static const struct vhq_ops ops = {.thread_start = dispatcher_start,
@@ -240,9 +240,10 @@ static int context_start_queues(struct shim_context *ctx)
     return r;
 }
 
-static void context_reset(struct shim_context *ctx, CUcontext handle)
+static void context_reset(struct shim_context *ctx, CUcontext handle, CUcontext base)
 {
     ctx->handle = handle;
+    ctx->base = base;
     ctx->generation = atomic_fetch_add(&generations, 1) + 1;
     ctx->set = NULL;
     ctx->legacy = ctx->janitor = ctx->streams = NULL;
@@ -261,14 +262,15 @@ static void context_reset(struct shim_context *ctx, CUcontext handle)
     pthread_mutex_init(&ctx->lock, NULL);
 }
 
-static struct shim_context *context_new(CUcontext handle)
+/* With `base` current. */
+static struct shim_context *context_new(CUcontext handle, CUcontext base)
 {
     const struct gpu_device *gpu = gpu_device_current();
     struct shim_context *ctx = gpu ? pool_get(&context_pool) : NULL;
     if (!ctx)
         return NULL;
     unknown_look_links();
-    context_reset(ctx, handle);
+    context_reset(ctx, handle, base);
     ctx->gpu = gpu;
     if (REAL(cuCtxGetStreamPriorityRange)(&ctx->priority_least, &ctx->priority_greatest) !=
         CUDA_SUCCESS)
@@ -286,14 +288,14 @@ static struct shim_context *context_new(CUcontext handle)
     return NULL;
 }
 
-static struct shim_context *context_make(CUcontext handle)
+static struct shim_context *context_make(CUcontext handle, CUcontext base)
 {
     struct shim_context *ctx = NULL;
     int keep = errno;
     if (schedule_open() == 0) {
         pthread_mutex_lock(&lock);
         ctx = context_find(handle);
-        if (!ctx && (ctx = context_new(handle)) != NULL) {
+        if (!ctx && (ctx = context_new(handle, base)) != NULL) {
             table_insert(&contexts, &ctx->node, handle);
             atomic_fetch_add(&context_queued, ctx->set != NULL);
             atomic_fetch_add(&context_count, 1);
@@ -304,11 +306,45 @@ static struct shim_context *context_make(CUcontext handle)
     return ctx;
 }
 
+/* The primary context of the green one that a stream belongs to; `owner` where that is no green one. */
+static CUcontext base_of(CUstream stream, CUcontext owner)
+{
+#if CUDA_VERSION >= 12050
+    CUcontext base = NULL;
+    CUgreenCtx green = NULL;
+    if (REAL(cuStreamGetCtx_v2)(stream, &base, &green) == CUDA_SUCCESS && green && base)
+        return base;
+#endif
+    return owner;
+}
+
 struct shim_context *context_current(void)
 {
     CUcontext handle = context_handle();
     struct shim_context *ctx = context_find(handle);
-    return ctx || !handle ? ctx : context_make(handle);
+    return ctx || !handle ? ctx : context_make(handle, base_of(CU_STREAM_LEGACY, handle));
+}
+
+struct shim_context *context_of_stream(CUstream stream, CUcontext owner)
+{
+    CUcontext popped;
+    struct shim_context *ctx = context_find(owner);
+    if (ctx)
+        return ctx;
+    CUcontext base = base_of(stream, owner);
+    if (REAL(cuCtxPushCurrent_v2)(base) != CUDA_SUCCESS)
+        return NULL;
+    ctx = context_make(owner, base);
+    REAL(cuCtxPopCurrent_v2)(&popped);
+    return ctx;
+}
+
+bool context_same_base(CUcontext handle, const struct shim_context *ctx)
+{
+    if (likely(handle == ctx->handle || handle == ctx->base))
+        return true;
+    const struct shim_context *other = context_find(handle);
+    return other && other->base == ctx->base;
 }
 
 /* What the thread was told, void when any context has ended since. */
@@ -364,6 +400,30 @@ void context_each(void (*visit)(struct shim_context *, void *), void *user)
         visit(found[i], user);
         context_leave(found[i]);
     }
+}
+
+struct kin {
+    CUcontext base;
+    void (*visit)(struct shim_context *ctx, void *user);
+    void *user;
+};
+
+static void visit_green(struct shim_context *ctx, void *user)
+{
+    const struct kin *kin = user;
+    if (ctx->base == kin->base && ctx->handle != kin->base)
+        kin->visit(ctx, kin->user);
+}
+
+void context_each_kin(struct shim_context *ctx, void (*visit)(struct shim_context *ctx, void *user),
+                      void *user)
+{
+    struct kin kin = {.base = ctx->handle, .visit = visit, .user = user};
+    context_enter(ctx);
+    visit(ctx, user);
+    context_leave(ctx);
+    if (atomic_load_explicit(&context_count, memory_order_relaxed) > 1)
+        context_each(visit_green, &kin);
 }
 
 void context_enter(struct shim_context *ctx)

@@ -20,6 +20,9 @@ struct shim_stream;
 struct shim_context {
     struct table_node node; /* by CUcontext */
     CUcontext handle;
+    CUcontext
+        base; /* the primary context of a green one, else `handle`. Threads of the shim make this
+                     * one current: a green context is to be current in one thread at a time. */
     uint64_t generation;
     const struct gpu_device *gpu;
     int priority_least, priority_greatest;
@@ -57,6 +60,10 @@ struct shim_context *context_mine(void);
 /* The calling thread is about to change its current context. */
 void context_switched(void);
 struct shim_context *context_find(CUcontext handle);
+/* That of a stream, made known if it is new; `owner`: what cuStreamGetCtx said. */
+struct shim_context *context_of_stream(CUstream stream, CUcontext owner);
+/* Is it `ctx`, or of the same primary context? */
+bool context_same_base(CUcontext handle, const struct shim_context *ctx);
 /* The driver's current context, NULL if none. */
 CUcontext context_handle(void);
 /* Number of contexts known: zero means that nothing can be buffered; and of those that have queues, which
@@ -64,6 +71,9 @@ CUcontext context_handle(void);
 extern _Atomic uint32_t context_count, context_queued;
 /* Calls `visit` for each context known, each kept alive meanwhile. */
 void context_each(void (*visit)(struct shim_context *ctx, void *user), void *user);
+/* The same for `ctx` and, where it is a primary one, its green contexts: what calls for it mean. */
+void context_each_kin(struct shim_context *ctx, void (*visit)(struct shim_context *ctx, void *user),
+                      void *user);
 
 /* A thread that waits in ctx->set keeps it from being freed. */
 void context_enter(struct shim_context *ctx);

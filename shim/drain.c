@@ -66,40 +66,39 @@ static bool context_boost(const struct shim_context *ctx)
     return call_thread_level > ctx->legacy->level;
 }
 
-static void drain_set(struct shim_context *ctx, bool boost)
-{
-    if (!ctx->set || vhq_set_idle(ctx->set))
-        return;
-    context_enter(ctx);
-    vhq_set_drain(ctx->set, boost);
-    context_leave(ctx);
-}
-
-void drain_context(struct shim_context *ctx)
-{
-    drain_set(ctx, context_boost(ctx));
-}
-
-void drain_earlier(struct shim_context *ctx)
-{
-    drain_set(ctx, true);
-}
-
-void drain_sync_context(struct shim_context *ctx)
-{
-    drain_context(ctx);
-    if (!ctx->set || capture_any() || context_spoilt(ctx))
-        return;
-    context_enter(ctx);
-    vhq_set_sync(ctx->set, context_boost(ctx));
-    context_leave(ctx);
-}
-
 static void drain_each(struct shim_context *ctx, void *user)
 {
     const bool *boost = user;
     if (ctx->set && !vhq_set_idle(ctx->set))
         vhq_set_drain(ctx->set, *boost || context_boost(ctx));
+}
+
+static void drain_kin(struct shim_context *ctx, bool boost)
+{
+    context_each_kin(ctx, drain_each, &boost);
+}
+
+void drain_context(struct shim_context *ctx)
+{
+    drain_kin(ctx, false);
+}
+
+void drain_earlier(struct shim_context *ctx)
+{
+    drain_kin(ctx, true);
+}
+
+static void sync_each(struct shim_context *ctx, void *user)
+{
+    if (ctx->set && !context_spoilt(ctx))
+        vhq_set_sync(ctx->set, context_boost(ctx));
+}
+
+void drain_sync_context(struct shim_context *ctx)
+{
+    drain_context(ctx);
+    if (!capture_any())
+        context_each_kin(ctx, sync_each, NULL);
 }
 
 void drain_all(bool boost)

@@ -13,6 +13,7 @@
 void drain_stream(struct shim_stream *s, bool boost);
 /* ... and until it is known complete, so that no driver lock is held meanwhile. */
 void drain_sync_stream(struct shim_stream *s, bool boost);
+/* A context; with the primary one its green contexts, which are synchronised with it. */
 void drain_context(struct shim_context *ctx);
 void drain_sync_context(struct shim_context *ctx);
 /* Everything in the process. */

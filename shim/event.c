@@ -188,7 +188,8 @@ static int record_run(void *payload)
 static bool record_refusable(const struct record *a, const struct shim_event *ev,
                              const struct shim_stream *s)
 {
-    return ev->context != s->ctx->handle || (a->flags & ~(unsigned)CU_EVENT_RECORD_EXTERNAL);
+    return !context_same_base(ev->context, s->ctx) ||
+           (a->flags & ~(unsigned)CU_EVENT_RECORD_EXTERNAL);
 }
 
 /* The first call with a handle of unknown origin: the driver judges it. */
@@ -325,6 +326,20 @@ EXPORT CUresult cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigne
 EXPORT CUresult cuEventRecordWithFlags_ptsz(CUevent hEvent, CUstream hStream, unsigned int flags)
 {
     return event_record(hEvent, hStream, flags, true);
+}
+
+void event_record_begins(CUevent handle)
+{
+    struct shim_event *ev = event_find(handle);
+    if (ev)
+        record_note(ev, NULL, 0);
+}
+
+void event_recorded(CUevent handle)
+{
+    struct shim_event *ev = event_find(handle);
+    if (ev)
+        atomic_store(&ev->captured, false);
 }
 
 /* ---- wait --------------------------------------------------------------------------------- */

@@ -33,4 +33,8 @@ void event_forget_context(CUcontext context);
 /* The shared event's records and waits are never deferred. */
 void event_share(CUevent handle);
 
+/* It is recorded in the driver, behind everything of some context, and stands for no stream. */
+void event_record_begins(CUevent handle);
+void event_recorded(CUevent handle);
+
 #endif

@@ -97,7 +97,7 @@ static CUresult write_now(struct shim_stream *s, uint32_t value, CUdeviceptr gat
 /* `gate` 0: none. The application's thread may have another context current, or none. */
 static CUresult write_in_context(struct shim_stream *s, uint32_t value, CUdeviceptr gate)
 {
-    if (likely(vhq_in_dispatcher() || context_handle() == s->ctx->handle))
+    if (likely(vhq_in_dispatcher() || context_same_base(context_handle(), s->ctx)))
         return write_now(s, value, gate);
     struct context_scope scope = context_push(s->ctx);
     CUresult r = write_now(s, value, gate);
@@ -105,11 +105,15 @@ static CUresult write_in_context(struct shim_stream *s, uint32_t value, CUdevice
     return r;
 }
 
+static bool stream_nameable(const struct shim_stream *s)
+{
+    return s->per_thread ? thread_stream_mine(s) : context_handle() == s->ctx->handle;
+}
+
 /* A stream that must not be marked says so: to its vHQ what is in it counts as complete then. */
 static bool mark_refused(const struct shim_stream *s)
 {
-    return (s->per_thread && !thread_stream_mine(s)) ||
-           (capture_any() && capture_active(s->handle));
+    return (s->undeferred && !stream_nameable(s)) || (capture_any() && capture_active(s->handle));
 }
 
 static CUresult write_allowed(struct shim_stream *s, uint32_t value, CUdeviceptr gate)

@@ -106,11 +106,9 @@ struct synced {
     uint32_t foreign;
 };
 
-static void synced_begin(struct synced *synced, struct shim_context *ctx)
+static void synced_add(struct shim_context *ctx, void *user)
 {
-    synced->count = 0;
-    synced->ctx = ctx;
-    synced->foreign = atomic_load(&ctx->foreign);
+    struct synced *synced = user;
     pthread_mutex_lock(&ctx->lock);
     for (struct shim_stream *s = ctx->streams; s && synced->count < SYNCED_STREAMS; s = s->next)
         if (!schedule_all_complete(s)) {
@@ -118,6 +116,14 @@ static void synced_begin(struct synced *synced, struct shim_context *ctx)
             synced->epoch[synced->count++] = atomic_load(&s->epoch);
         }
     pthread_mutex_unlock(&ctx->lock);
+}
+
+static void synced_begin(struct synced *synced, struct shim_context *ctx)
+{
+    synced->count = 0;
+    synced->ctx = ctx;
+    synced->foreign = atomic_load(&ctx->foreign);
+    context_each_kin(ctx, synced_add, synced);
 }
 
 static void synced_end(const struct synced *synced)

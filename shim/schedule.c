@@ -82,8 +82,12 @@ static void stream_look(struct shim_stream *s)
     uint64_t epoch = atomic_load(&s->epoch);
     if (s->q && vhq_busy(s->q))
         return;
-    if (s->per_thread && !stream_quiet(s, epoch))
+    if (s->undeferred && !stream_quiet(s, epoch))
         return;
+    if (s->undeferred && !s->per_thread) { /* nobody answers for a green context's default stream */
+        schedule_idle(s, epoch);
+        return;
+    }
     bool captures;
     CUresult r = stream_ask(s->per_thread ? CU_STREAM_LEGACY : s->handle, &captures);
     if (captures)

@@ -62,6 +62,7 @@ static void stream_reset(struct shim_stream *s, struct shim_context *ctx, CUstre
     s->ctx = ctx;
     s->q = NULL;
     s->per_thread = handle == CU_STREAM_PER_THREAD;
+    s->undeferred = s->per_thread || (handle == CU_STREAM_LEGACY && ctx->base != ctx->handle);
     s->janitor = false;
     s->direct = false;
     s->tracked = false;
@@ -145,17 +146,10 @@ static struct shim_stream *stream_describe(struct shim_context *ctx, CUstream ha
 /* A stream that was not created through us: ask the driver what it is. */
 static struct shim_stream *stream_adopt(CUstream handle)
 {
-    CUcontext owner = NULL, popped;
+    CUcontext owner = NULL;
     if (REAL(cuStreamGetCtx)(handle, &owner) != CUDA_SUCCESS || !owner)
         return NULL;
-    struct shim_context *ctx = context_find(owner);
-    if (ctx)
-        return stream_describe(ctx, handle);
-    if (REAL(cuCtxPushCurrent_v2)(owner) != CUDA_SUCCESS)
-        return NULL;
-    struct shim_stream *s = stream_describe(context_current(), handle);
-    REAL(cuCtxPopCurrent_v2)(&popped);
-    return s;
+    return stream_describe(context_of_stream(handle, owner), handle);
 }
 
 void stream_created(CUstream handle)

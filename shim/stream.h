@@ -47,6 +47,9 @@ struct shim_stream {
     uint32_t level;
     enum vhq_kind kind;
     bool per_thread; /* CU_STREAM_PER_THREAD of one thread: only that thread may submit */
+    /* A default stream that only a thread of the application can name: that one, and a green
+     * context's, which has to be current for it. */
+    bool undeferred;
     bool janitor;
     _Atomic bool captures; /* a capture began in it and has not ended (capture.c) */
     _Atomic bool tracked;  /* its activity counts (above best effort, on a scheduled device) */

@@ -96,6 +96,8 @@ void context_fail(struct sim_context *ctx, CUresult error)
 {
     CUresult none = CUDA_SUCCESS;
     atomic_compare_exchange_strong(&ctx->error, &none, error);
+    if (ctx->base)
+        context_fail(ctx->base, error);
 }
 
 static struct sim_context *context_any(CUcontext handle)
@@ -210,7 +212,7 @@ static CUresult context_destroy(CUcontext handle)
     if (rc != CUDA_SUCCESS)
         return rc;
     struct sim_context *ctx = handle != NULL ? context_any(handle) : NULL;
-    if (ctx == NULL || ctx->primary)
+    if (ctx == NULL || ctx->primary || ctx->base)
         return CUDA_ERROR_INVALID_CONTEXT;
     if (!atomic_exchange(&ctx->alive, false))
         return CUDA_ERROR_CONTEXT_IS_DESTROYED;
@@ -289,6 +291,44 @@ SIM_EXPORT CUresult cuCtxDetach(CUcontext handle)
     bool last = --ctx->usage == 0;
     pthread_mutex_unlock(&lock);
     return last ? context_destroy(handle) : CUDA_SUCCESS;
+}
+
+/* ---- green contexts ----------------------------------------------------------------------------- */
+
+CUresult context_green_make(struct sim_context *base, struct sim_context **out)
+{
+    struct sim_context *ctx = context_new(base->ordinal, false, base->version);
+    if (ctx == NULL)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    ctx->base = base;
+    context_defaults(ctx, atomic_load(&base->flags));
+    CUresult rc = context_open_queues(ctx);
+    if (rc != CUDA_SUCCESS) {
+        free(ctx);
+        return rc;
+    }
+    atomic_store(&ctx->alive, true);
+    context_list(ctx);
+    *out = ctx;
+    return CUDA_SUCCESS;
+}
+
+CUresult context_green_end(struct sim_context *ctx)
+{
+    if (!atomic_exchange(&ctx->alive, false))
+        return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    context_end(ctx);
+    return CUDA_SUCCESS;
+}
+
+void context_green_each(const struct sim_context *base,
+                        void (*fn)(struct sim_context *green, void *arg), void *arg)
+{
+    pthread_mutex_lock(&lock);
+    for (struct sim_context *ctx = all; ctx != NULL; ctx = ctx->next)
+        if (ctx->base == base && atomic_load(&ctx->alive))
+            fn(ctx, arg);
+    pthread_mutex_unlock(&lock);
 }
 
 /* ---- primary contexts --------------------------------------------------------------------------- */

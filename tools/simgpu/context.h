@@ -19,6 +19,7 @@ struct sim_context {
     uint32_t magic;
     int ordinal;
     bool primary;
+    struct sim_context *base; /* a green context's primary one; NULL: this is none (green.c) */
     _Atomic bool alive;         /* false once destroyed; a primary context lives again on retain */
     _Atomic CUresult error;     /* sticky: the first asynchronous error; CUDA_SUCCESS = none */
     _Atomic unsigned int flags; /* CU_CTX_* */
@@ -42,5 +43,17 @@ struct sim_context {
 
 /* The device's primary context, as it is: not made active. */
 CUresult context_primary(CUdevice dev, CUcontext *out);
+
+/* Memory, modules and events of green contexts are the primary one's: contexts with one base share. */
+static inline const struct sim_context *context_base(const struct sim_context *ctx)
+{
+    return ctx->base ? ctx->base : ctx;
+}
+/* A green context beside the primary one, which is retained for it; and its end. */
+CUresult context_green_make(struct sim_context *base, struct sim_context **out);
+CUresult context_green_end(struct sim_context *ctx);
+/* Calls `fn` for the live green contexts of `base`, under the lock of the list. */
+void context_green_each(const struct sim_context *base,
+                        void (*fn)(struct sim_context *green, void *arg), void *arg);
 
 #endif

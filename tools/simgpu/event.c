@@ -193,7 +193,7 @@ static CUresult event_record(CUevent handle, CUstream stream, unsigned int flags
     rc = stream_enter(stream, ptds, &ctx, &s);
     if (rc != CUDA_SUCCESS)
         return rc;
-    if (e->context != ctx)
+    if (context_base(e->context) != context_base(ctx))
         return CUDA_ERROR_INVALID_HANDLE;
     if (capture_active(s))
         return record_captured(e, s, flags);
@@ -324,7 +324,7 @@ static CUresult event_elapsed(float *ms, CUevent from, CUevent to)
         return rc;
     if (!ms)
         return CUDA_ERROR_INVALID_VALUE;
-    if (a->context != b->context)
+    if (context_base(a->context) != context_base(b->context))
         return CUDA_ERROR_INVALID_HANDLE;
     CUresult first = event_time(a, &start), second = event_time(b, &end);
     if (first == CUDA_ERROR_INVALID_HANDLE || second == CUDA_ERROR_INVALID_HANDLE)

@@ -179,7 +179,7 @@ CUresult launch_prepare(struct sim_context *ctx, const CUlaunchConfig *config, C
                         void **params, void **extra, void *packed, struct work *w)
 {
     struct sim_function *f = function_find(handle);
-    if (!f || (f->module && f->module->context != ctx))
+    if (!f || (f->module && context_base(f->module->context) != context_base(ctx)))
         return CUDA_ERROR_INVALID_HANDLE;
     const struct sim_attributes *own = &f->attributes[ctx->ordinal];
     CUresult rc = shape_check(config, f, own);

@@ -299,7 +299,8 @@ CUresult stream_resolve(struct sim_context *ctx, CUstream handle, bool ptds,
     if (!s || s->role != STREAM_CREATED)
         return CUDA_ERROR_INVALID_HANDLE;
     *out = s;
-    return s->context == ctx ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+    return context_base(s->context) == context_base(ctx) ? CUDA_SUCCESS
+                                                         : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 bool stream_of_any_context(CUstream handle, struct sim_stream **out)
@@ -425,11 +426,18 @@ bool stream_idle(struct sim_stream *s)
     return set.count == 0;
 }
 
+static void points_of_green(struct sim_context *green, void *set)
+{
+    points_of_context(green, false, NULL, set);
+}
+
+/* The primary context's green ones too. */
 CUresult context_wait_idle(struct sim_context *ctx)
 {
     struct points set;
     set.count = 0;
     points_of_context(ctx, false, NULL, &set);
+    context_green_each(ctx, points_of_green, &set);
     return points_wait(ctx, &set);
 }
 
@@ -659,7 +667,8 @@ CUresult work_submit_sync(CUstream stream, bool ptds, const struct work *w)
 
 static CUresult device_context_make(struct sim_context *ctx)
 {
-    if (config_get()->null_mode)
+    ctx->device_context = ctx->base ? ctx->base->device_context : 0;
+    if (config_get()->null_mode || ctx->base)
         return CUDA_SUCCESS;
     device_lock(engine_device());
     ctx->device_context = device_context_open(engine_device(), (uint32_t)ctx->ordinal);
@@ -714,7 +723,7 @@ void context_close_queues(struct sim_context *ctx)
     }
     pthread_mutex_unlock(&own_lock);
     modules_close(ctx);
-    if (config_get()->null_mode || engine_stopped())
+    if (config_get()->null_mode || engine_stopped() || ctx->base)
         return;
     device_lock(engine_device());
     device_context_close(engine_device(), ctx->device_context);

@@ -10,6 +10,12 @@ enum { PRIORITY_GREATEST = -5, PRIORITY_LEAST = 0 };
 
 /* ---- create and destroy ------------------------------------------------------------------------ */
 
+static int priority_clamped(int priority)
+{
+    priority = priority < PRIORITY_GREATEST ? PRIORITY_GREATEST : priority;
+    return priority > PRIORITY_LEAST ? PRIORITY_LEAST : priority;
+}
+
 static CUresult create(CUstream *out, unsigned int flags, int priority)
 {
     struct sim_context *ctx;
@@ -19,9 +25,7 @@ static CUresult create(CUstream *out, unsigned int flags, int priority)
         return rc;
     if (!out || flags & ~(unsigned int)CU_STREAM_NON_BLOCKING)
         return CUDA_ERROR_INVALID_VALUE;
-    priority = priority < PRIORITY_GREATEST ? PRIORITY_GREATEST : priority;
-    priority = priority > PRIORITY_LEAST ? PRIORITY_LEAST : priority;
-    rc = stream_create(ctx, STREAM_CREATED, flags, priority, &s);
+    rc = stream_create(ctx, STREAM_CREATED, flags, priority_clamped(priority), &s);
     if (rc == CUDA_SUCCESS)
         *out = stream_handle(s);
     return rc;
@@ -50,6 +54,30 @@ static CUresult destroy(CUstream handle)
     stream_destroy(s);
     return CUDA_SUCCESS;
 }
+
+#if CUDA_VERSION >= 12050
+static CUgreenCtx green_handle(struct sim_context *ctx)
+{
+    return ctx->base ? (CUgreenCtx)(void *)ctx : NULL;
+}
+
+SIM_EXPORT CUresult cuGreenCtxStreamCreate(CUstream *out, CUgreenCtx green, unsigned int flags,
+                                           int priority)
+{
+    struct sim_stream *s;
+    struct sim_context *ctx = context_find((CUcontext)(void *)green);
+    CUresult rc = driver_ready();
+    if (rc == CUDA_SUCCESS && (!ctx || !ctx->base))
+        rc = CUDA_ERROR_INVALID_CONTEXT;
+    if (rc == CUDA_SUCCESS && (!out || flags != CU_STREAM_NON_BLOCKING))
+        rc = CUDA_ERROR_INVALID_VALUE;
+    if (rc == CUDA_SUCCESS)
+        rc = stream_create(ctx, STREAM_CREATED, flags, priority_clamped(priority), &s);
+    if (rc == CUDA_SUCCESS)
+        *out = stream_handle(s);
+    return rc;
+}
+#endif
 
 SIM_EXPORT CUresult cuStreamCreate(CUstream *out, unsigned int flags)
 {
@@ -165,14 +193,19 @@ STREAM_API(cuStreamGetFlags, (CUstream s, unsigned int *out), get_flags(s, out, 
 STREAM_API(cuStreamGetId, (CUstream s, unsigned long long *out), get_id(s, out, ptds))
 STREAM_API(cuStreamGetCtx, (CUstream s, CUcontext *out), get_context(s, out, ptds))
 
-/* No stream here belongs to a green context. */
 #if CUDA_VERSION >= 12050
 static CUresult get_context_v2(CUstream handle, CUcontext *ctx, CUgreenCtx *green, bool ptds)
 {
-    CUresult rc = get_context(handle, ctx, ptds);
-    if (rc == CUDA_SUCCESS && green)
-        *green = NULL;
-    return rc;
+    struct sim_stream *s;
+    CUresult rc = enter(handle, ptds, &s);
+    if (rc == CUDA_SUCCESS && !ctx)
+        rc = CUDA_ERROR_INVALID_VALUE;
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    *ctx = context_handle(s->context->base ? s->context->base : s->context);
+    if (green)
+        *green = green_handle(s->context);
+    return CUDA_SUCCESS;
 }
 STREAM_API(cuStreamGetCtx_v2, (CUstream s, CUcontext *ctx, CUgreenCtx *green),
            get_context_v2(s, ctx, green, ptds))
@@ -181,12 +214,12 @@ STREAM_API(cuStreamGetCtx_v2, (CUstream s, CUcontext *ctx, CUgreenCtx *green),
 #if CUDA_VERSION >= 12040
 SIM_EXPORT CUresult cuStreamGetGreenCtx(CUstream handle, CUgreenCtx *out)
 {
-    CUcontext ctx;
-    CUresult rc = get_context(handle, &ctx, false);
+    struct sim_stream *s;
+    CUresult rc = enter(handle, false, &s);
     if (rc == CUDA_SUCCESS && !out)
         rc = CUDA_ERROR_INVALID_VALUE;
     if (rc == CUDA_SUCCESS)
-        *out = NULL;
+        *out = green_handle(s->context);
     return rc;
 }
 #endif

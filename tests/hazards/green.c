@@ -1,0 +1,188 @@
+/*
+ * green.c - green contexts: streams beside the primary context's, which its synchronisation means too,
+ * and which are used whichever of the contexts is current.
+ */
+#include "tests/hazards/hazard.h"
+
+#if CUDA_VERSION >= 12050
+
+static CUgreenCtx green;
+static CUcontext there; /* the green context as one that can be made current */
+static CUstream stream; /* its */
+static CUdeviceptr x, y;
+
+static void green_open(void)
+{
+    CUdevResource all, part;
+    CUdevResourceDesc desc;
+    unsigned int parts = 1;
+    MUST(cuDeviceGetDevResource(device, &all, CU_DEV_RESOURCE_TYPE_SM));
+    MUST(cuDevSmResourceSplitByCount(&part, &parts, &all, NULL, 0, 8));
+    MUST(cuDevResourceGenerateDesc(&desc, &part, 1));
+    MUST(cuGreenCtxCreate(&green, desc, device, CU_GREEN_CTX_DEFAULT_STREAM));
+    MUST(cuCtxFromGreenCtx(&there, green));
+    MUST(cuGreenCtxStreamCreate(&stream, green, CU_STREAM_NON_BLOCKING, 0));
+    x = buffer_new(3);
+    y = buffer_new(0);
+    warm(stream);
+}
+
+/* x becomes 22 in the green stream, which is held. */
+static void green_held(void)
+{
+    green_open();
+    hold(stream);
+    SAY(cuCtxSetCurrent(there));
+    SAY(launch_mix(x, 5, 7, stream));
+    buffered(stream);
+    SAY(cuCtxSetCurrent(context));
+}
+
+static void green_done(void)
+{
+    release(stream);
+    SAY(cuStreamSynchronize(stream));
+    show("x", x);
+    show("y", y);
+    SAY(cuStreamDestroy(stream));
+    SAY(cuGreenCtxDestroy(green));
+}
+
+HAZARD(synchronising_the_primary_context_means_its_green_contexts)
+{
+    green_held();
+    SAY(cuCtxSynchronize());
+    show("synchronised", x);
+    SAY(cuStreamQuery(stream));
+    green_done();
+}
+
+HAZARD(event_of_a_green_context_is_behind_its_buffered_work)
+{
+    CUevent e = event_new();
+    green_held();
+    SAY(cuGreenCtxRecordEvent(green, e));
+    SAY(cuEventSynchronize(e));
+    show("recorded", x);
+    green_done();
+}
+
+HAZARD(event_of_a_converted_context_is_behind_its_buffered_work)
+{
+    CUevent e = event_new();
+    green_held();
+    SAY(cuCtxRecordEvent(there, e));
+    SAY(cuEventSynchronize(e));
+    show("recorded", x);
+    green_done();
+}
+
+HAZARD(event_of_the_primary_context_is_behind_work_of_green_ones)
+{
+    CUevent e = event_new();
+    green_held();
+    SAY(cuCtxRecordEvent(context, e));
+    SAY(cuEventSynchronize(e));
+    show("recorded", x);
+    green_done();
+}
+
+/* The record waits in a stream of the primary context, the wait is the green one's. */
+static void wait_for_primary(CUresult (*wait)(CUevent e))
+{
+    CUevent e = event_new();
+    green_open();
+    CUstream p = stream_new(CU_STREAM_NON_BLOCKING);
+    warm(p);
+    hold(p);
+    SAY(launch_mix(x, 5, 7, p));
+    SAY(cuEventRecord(e, p));
+    buffered(p);
+    SAY(cuCtxSetCurrent(there));
+    SAY(wait(e));
+    SAY(cuMemcpyDtoDAsync(y, x, BYTES, stream));
+    SAY(cuStreamSynchronize(stream));
+    SAY(cuCtxSetCurrent(context));
+    release(p);
+    green_done();
+}
+
+static CUresult wait_green(CUevent e)
+{
+    return cuGreenCtxWaitEvent(green, e);
+}
+
+static CUresult wait_converted(CUevent e)
+{
+    return cuCtxWaitEvent(there, e);
+}
+
+HAZARD(green_context_waits_for_an_event_whose_record_is_buffered)
+{
+    wait_for_primary(wait_green);
+}
+
+HAZARD(converted_context_waits_for_an_event_whose_record_is_buffered)
+{
+    wait_for_primary(wait_converted);
+}
+
+/* An event is recorded again by a whole context while the earlier record, in another stream, waits. */
+HAZARD(event_is_recorded_by_a_context_behind_its_earlier_record)
+{
+    CUevent e = event_new();
+    green_open();
+    CUstream p = stream_new(CU_STREAM_NON_BLOCKING);
+    warm(p);
+    hold(p);
+    SAY(launch_mix(y, 5, 7, p));
+    SAY(cuEventRecord(e, p));
+    SAY(launch_mix(x, 5, 7, stream));
+    SAY(cuGreenCtxRecordEvent(green, e));
+    SAY(cuEventSynchronize(e));
+    show("recorded", x);
+    release(p);
+    SAY(cuStreamSynchronize(p));
+    green_done();
+}
+
+HAZARD(launch_into_a_green_stream_returns_while_it_is_held)
+{
+    CUevent e = event_new();
+    green_open();
+    hold_ms = getenv("CUDA_INJECTION64_PATH") ? 3 : 10000; /* a profiler has nothing buffered */
+    hold(stream);
+    bool before = held(stream) && hold_ms > 3;
+    SAY(launch_mix(x, 5, 7, stream));
+    SAY(cuEventRecord(e, stream));
+    SAY(cuMemcpyDtoDAsync(y, x, BYTES, stream));
+    printf("held as before: %d\n", (held(stream) && hold_ms > 3) == before);
+    release(stream);
+    SAY(cuEventSynchronize(e));
+    green_done();
+}
+
+HAZARD(default_stream_of_a_green_context_is_its_own)
+{
+    green_open();
+    SAY(cuCtxSetCurrent(there));
+    for (uint32_t i = 0; i < 20; i++)
+        SAY(launch_mix(x, 3, i, NULL));
+    hold_ms = 3;
+    hold(NULL);
+    for (uint32_t i = 0; i < 3; i++)
+        SAY(launch_mix(x, 5, i, NULL));
+    release(NULL);
+    SAY(cuStreamSynchronize(NULL));
+    SAY(cuStreamQuery(NULL));
+    show("x", x);
+    SAY(cuCtxSetCurrent(context));
+    SAY(launch_mix(x, 7, 1, NULL));
+    SAY(cuCtxSynchronize());
+    green_done();
+}
+#else
+HAZARD(header_without_green_contexts)
+{
+}
+#endif

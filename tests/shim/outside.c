@@ -43,10 +43,11 @@ Test(outside, a_refused_wait_spoils_no_later_one)
     CUcontext other = another();
     CUstream there = rig_stream();
     ok(cuCtxSetCurrent(rig_context));
-    cuStreamWaitValue32(there, word, 0, CU_STREAM_WAIT_VALUE_EQ); /* not every driver takes it */
+    /* Not every driver takes it. Where one does, its event in front may serve the next wait, too. */
+    CUresult taken = cuStreamWaitValue32(there, word, 0, CU_STREAM_WAIT_VALUE_EQ);
     cr_expect_eq(recorded(here), 2);
     ok(cuCtxSetCurrent(other));
-    cr_expect_eq(recorded(there), 2);
+    cr_expect_geq(recorded(there), taken == CUDA_SUCCESS ? 1 : 2);
     ok(cuCtxDestroy(other));
     ok(cuCtxSetCurrent(rig_context));
     cr_expect_eq(recorded(rig_stream()), 2);

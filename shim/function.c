@@ -204,7 +204,8 @@ void function_cluster_ask(struct shim_function *f, CUfunction handle, const stru
     const struct origin *origin = origin_of(handle);
     uint64_t cluster = 0;
     for (int i = 0; i < 3; i++) {
-        CUfunction_attribute which = CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH + i;
+        CUfunction_attribute which =
+            (CUfunction_attribute)(CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH + i);
         int value = 0; /* drivers before 11.8 do not know it */
         if (origin && origin->kernel)
             REAL(cuKernelGetAttribute)(&value, which, (CUkernel)(void *)handle, gpu->handle);

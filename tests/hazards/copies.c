@@ -4,6 +4,7 @@
  */
 #include "tests/hazards/hazard.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 /* A held stream with one launch in it: x becomes 3 * 5 + 7 = 22. */
@@ -242,17 +243,26 @@ HAZARD(pageable_destination_is_written_when_the_call_returns)
 #ifndef __SANITIZE_THREAD__ /* a race on purpose */
 /* Read when the copy runs: what is written to it before the release must arrive. Natively the copy
  * waits as well, for a kernel that is long enough. */
+static _Atomic bool written;
+
+static void CUDA_CB until_written(void *user)
+{
+    while (!atomic_load(&written))
+        nap();
+}
+
 HAZARD(pinned_source_is_read_when_the_copy_runs)
 {
     CUstream s = stream_new(CU_STREAM_NON_BLOCKING);
     uint32_t *host = pinned_new(1);
-    CUdeviceptr x = buffer_new(0), y = buffer_new(0);
+    CUdeviceptr x = buffer_new(0);
     warm(s);
-    SAY(launch_slow(y, 1, 0, 300000, s));
+    SAY(cuLaunchHostFunc(s, until_written, NULL));
     hold(s);
     SAY(cuMemcpyHtoDAsync(x, host, BYTES, s));
     for (int i = 0; i < N; i++)
         host[i] = 6;
+    atomic_store(&written, true);
     release(s);
     SAY(cuStreamSynchronize(s));
     show("x", x);

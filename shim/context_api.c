@@ -26,11 +26,9 @@ SWITCH(cuCtxCreate_v2, (CUcontext * pctx, unsigned int flags, CUdevice dev), pct
 SWITCH(cuCtxCreate_v3,
        (CUcontext * pctx, CUexecAffinityParam *params, int count, unsigned int flags, CUdevice dev),
        pctx, params, count, flags, dev)
-#if CUDA_VERSION >= 12050
 SWITCH(cuCtxCreate_v4,
        (CUcontext * pctx, CUctxCreateParams *params, unsigned int flags, CUdevice dev), pctx,
        params, flags, dev)
-#endif
 
 /* ---- contexts that go ---------------------------------------------------------------------- */
 

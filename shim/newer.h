@@ -41,6 +41,8 @@ CUresult cuGreenCtxDestroy(CUgreenCtx);
 #endif
 
 #if CUDA_VERSION < 12050
+typedef struct CUctxCreateParams_st CUctxCreateParams;
+CUresult cuCtxCreate_v4(CUcontext *, CUctxCreateParams *, unsigned int, CUdevice);
 CUresult cuGreenCtxStreamCreate(CUstream *, CUgreenCtx, unsigned int, int);
 #endif
 

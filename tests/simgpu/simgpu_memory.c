@@ -5,6 +5,7 @@
 #include <cuda.h>
 
 #include <criterion/criterion.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -183,4 +184,82 @@ Test(memory_of_two_devices, a_kernel_reaches_its_own_device_alone)
     OK(fill_on(0, x));
     OK(fill_on(1, (CUdeviceptr)(uintptr_t)host));
     cr_assert_eq(fill_on(1, x), CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+/* ---- allocations of cuMemCreate between processes ---------------------------------------------- */
+
+static const size_t MAPPED = 2 * MB;
+
+static CUdeviceptr map(CUmemGenericAllocationHandle handle)
+{
+    CUmemAccessDesc access = {.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0},
+                              .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    CUdeviceptr at;
+    if (cuMemAddressReserve(&at, MAPPED, 0, 0, 0) != CUDA_SUCCESS ||
+        cuMemMap(at, MAPPED, 0, handle, 0) != CUDA_SUCCESS ||
+        cuMemSetAccess(at, MAPPED, &access, 1) != CUDA_SUCCESS)
+        abort();
+    return at;
+}
+
+/* Waits for the number of a file that the parent has open, imports it and writes. */
+static int importer(int from)
+{
+    CUmemGenericAllocationHandle handle;
+    char path[64];
+    int fd;
+    if (read(from, path, sizeof path) <= 0 || (fd = open(path, O_RDWR)) < 0)
+        return 1;
+    context_open();
+    if (cuMemImportFromShareableHandle(&handle, (void *)(intptr_t)fd,
+                                       CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != CUDA_SUCCESS)
+        return 2;
+    if (cuMemsetD32(map(handle), 0xfeed, 4) != CUDA_SUCCESS || cuCtxSynchronize() != CUDA_SUCCESS)
+        return 3;
+    return 0;
+}
+
+Test(memory_shared, imported_allocation_is_the_same_memory)
+{
+    CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+                                .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
+    CUmemGenericAllocationHandle handle;
+    size_t granularity;
+    uint32_t word = 0;
+    char path[64] = "";
+    int to[2], fd = -1, status;
+    cr_assert_eq(pipe(to), 0);
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(importer(to[0]));
+    context_open();
+    OK(cuMemGetAllocationGranularity(&granularity, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+    OK(cuMemCreate(&handle, MAPPED, &prop, 0));
+    OK(cuMemExportToShareableHandle(&fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+    CUdeviceptr at = map(handle);
+    snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)getpid(), fd);
+    cr_assert_eq(write(to[1], path, sizeof path), (ssize_t)sizeof path);
+    cr_assert_eq(waitpid(pid, &status, 0), pid);
+    cr_expect_eq(status, 0, "importer ended %x", (unsigned int)status);
+    OK(cuMemcpyDtoH(&word, at, sizeof word));
+    cr_expect_eq(word, 0xfeed);
+    close(fd);
+}
+
+Test(memory_shared, what_was_not_made_to_be_shared_is_not)
+{
+    CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
+    CUmemGenericAllocationHandle handle;
+    int fd = -1, other[2];
+    context_open();
+    OK(cuMemCreate(&handle, MAPPED, &prop, 0));
+    cr_expect_eq(
+        cuMemExportToShareableHandle(&fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+        CUDA_ERROR_INVALID_VALUE);
+    cr_assert_eq(pipe(other), 0);
+    cr_expect_eq(cuMemImportFromShareableHandle(&handle, (void *)(intptr_t)other[0],
+                                                CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
+                 CUDA_ERROR_INVALID_VALUE);
 }

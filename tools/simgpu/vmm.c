@@ -6,8 +6,11 @@
 #include "tools/simgpu/pool.h"
 #include "tools/simgpu/simconfig.h"
 
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <utlist.h>
 
@@ -19,6 +22,7 @@ struct allocation {
     CUmemAllocationProp prop;
     int fd;
     int handles, mappings; /* it lives while either is left */
+    bool imported;         /* counted by whoever made it */
     struct allocation *next;
 };
 
@@ -43,7 +47,7 @@ static CUresult prop_check(const CUmemAllocationProp *prop)
     if (prop == NULL || prop->type != CU_MEM_ALLOCATION_TYPE_PINNED)
         return CUDA_ERROR_INVALID_VALUE;
     if (prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
-        prop->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE)
+        (prop->requestedHandleTypes & ~(unsigned int)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != 0)
         return CUDA_ERROR_NOT_SUPPORTED;
     return prop->location.id >= 0 && prop->location.id < config_get()->devices
                ? CUDA_SUCCESS
@@ -140,14 +144,28 @@ static bool charge(int ordinal, size_t bytes)
     return memory_charge(ordinal, bytes);
 }
 
-static int memory_file(size_t bytes)
+/* Its name tells an importer that it is ours, and which device's. */
+#define FILE_NAME "simgpu-vmm-%d"
+
+static int memory_file(size_t bytes, int ordinal)
 {
-    int fd = memfd_create("simgpu-vmm", MFD_CLOEXEC);
+    char name[32];
+    snprintf(name, sizeof name, FILE_NAME, ordinal);
+    int fd = memfd_create(name, MFD_CLOEXEC);
     if (fd >= 0 && ftruncate(fd, (off_t)bytes) != 0) {
         close(fd);
         fd = -1;
     }
     return fd;
+}
+
+static CUmemGenericAllocationHandle allocation_add(struct allocation *a)
+{
+    pthread_mutex_lock(&lock);
+    a->handle = next_handle++;
+    LL_PREPEND(allocations, a);
+    pthread_mutex_unlock(&lock);
+    return a->handle;
 }
 
 SIM_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *out, size_t bytes,
@@ -162,18 +180,14 @@ SIM_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *out, size_t bytes,
     if (!charge(prop->location.id, bytes))
         return CUDA_ERROR_OUT_OF_MEMORY;
     struct allocation *a = calloc(1, sizeof *a);
-    int fd = a != NULL ? memory_file(bytes) : -1;
+    int fd = a != NULL ? memory_file(bytes, prop->location.id) : -1;
     if (fd < 0) {
         free(a);
         memory_uncharge(prop->location.id, bytes);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     *a = (struct allocation){.bytes = bytes, .prop = *prop, .fd = fd, .handles = 1};
-    pthread_mutex_lock(&lock);
-    a->handle = next_handle++;
-    LL_PREPEND(allocations, a);
-    pthread_mutex_unlock(&lock);
-    *out = a->handle;
+    *out = allocation_add(a);
     return CUDA_SUCCESS;
 }
 
@@ -192,7 +206,8 @@ static void allocation_release(struct allocation *a)
     if (a->handles != 0 || a->mappings != 0)
         return;
     LL_DELETE(allocations, a);
-    memory_uncharge(a->prop.location.id, a->bytes);
+    if (!a->imported)
+        memory_uncharge(a->prop.location.id, a->bytes);
     close(a->fd);
     free(a);
 }
@@ -236,6 +251,73 @@ SIM_EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *
         *out = a->prop;
     pthread_mutex_unlock(&lock);
     return a != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* ---- between processes --------------------------------------------------------------------------------- */
+
+SIM_EXPORT CUresult cuMemExportToShareableHandle(void *out, CUmemGenericAllocationHandle handle,
+                                                 CUmemAllocationHandleType type,
+                                                 unsigned long long flags)
+{
+    CUresult rc = driver_ready();
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    if (out == NULL || flags != 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    pthread_mutex_lock(&lock);
+    const struct allocation *a = allocation_find(handle);
+    bool allowed = a != NULL && (a->prop.requestedHandleTypes & type) != 0;
+    int fd = allowed ? fcntl(a->fd, F_DUPFD_CLOEXEC, 0) : -1;
+    pthread_mutex_unlock(&lock);
+    if (!allowed)
+        return CUDA_ERROR_INVALID_VALUE;
+    *(int *)out = fd;
+    return fd >= 0 ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
+}
+
+/* The device of an allocation's file; -1 where it is none. */
+static int file_ordinal(int fd)
+{
+    char path[32], target[64] = "";
+    int ordinal = -1;
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    if (readlink(path, target, sizeof target - 1) < 0 ||
+        sscanf(target, "/memfd:" FILE_NAME, &ordinal) != 1)
+        return -1;
+    return ordinal < config_get()->devices ? ordinal : -1;
+}
+
+/* The file stays the caller's. */
+SIM_EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *out, void *shared,
+                                                   CUmemAllocationHandleType type)
+{
+    struct stat st;
+    CUresult rc = driver_ready();
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    int fd = (int)(intptr_t)shared, ordinal = file_ordinal(fd);
+    if (out == NULL || ordinal < 0 || fstat(fd, &st) != 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    struct allocation *a = calloc(1, sizeof *a);
+    int own = a != NULL ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
+    if (own < 0) {
+        free(a);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    *a = (struct allocation){
+        .bytes = (size_t)st.st_size,
+        .fd = own,
+        .handles = 1,
+        .imported = true,
+        .prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                 .requestedHandleTypes = type,
+                 .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = ordinal}}};
+    *out = allocation_add(a);
+    return CUDA_SUCCESS;
 }
 
 /* ---- mappings ------------------------------------------------------------------------------------------- */

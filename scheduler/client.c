@@ -18,7 +18,7 @@
 #include "scheduler/clock.h"
 #include "scheduler/link.h"
 #include "scheduler/self.h"
-#include "thread/thread.h"
+#include "vhq/thread.h"
 
 #define TICK_NS       (10 * NS_PER_MS)
 #define FAST_NS       NS_PER_MS

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "scheduler/clock.h"
-#include "thread/thread.h"
+#include "vhq/thread.h"
 
 static void sleep_until(struct waker *w, uint32_t seen, uint64_t ns)
 {

@@ -18,7 +18,7 @@
 #include "shim/outside.h"
 #include "shim/stream.h"
 #include "shim/traced.h"
-#include "thread/thread.h"
+#include "vhq/thread.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic int state = 1; /* 1: not opened; else what client_open returned */

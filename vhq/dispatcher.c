@@ -9,8 +9,8 @@
 
 #include <sys/prctl.h>
 
-#include "thread/thread.h"
 #include "vhq/bite.h"
+#include "vhq/thread.h"
 
 _Thread_local bool vhq_t_dispatcher __attribute__((tls_model("initial-exec")));
 

@@ -10,8 +10,8 @@
  * and, where the creating thread is of a real-time class, without that thread's, even if the process
  * was started with no others (`chrt -f 50 taskset -c 0`): then with all that the machine gives it.
  */
-#ifndef CUTIN_THREAD_H
-#define CUTIN_THREAD_H
+#ifndef CUTIN_VHQ_THREAD_H
+#define CUTIN_VHQ_THREAD_H
 
 #include <pthread.h>
 

@@ -309,12 +309,10 @@ static struct shim_context *context_make(CUcontext handle, CUcontext base)
 /* The primary context of the green one that a stream belongs to; `owner` where that is no green one. */
 static CUcontext base_of(CUstream stream, CUcontext owner)
 {
-#if CUDA_VERSION >= 12050
     CUcontext base = NULL;
     CUgreenCtx green = NULL;
     if (REAL(cuStreamGetCtx_v2)(stream, &base, &green) == CUDA_SUCCESS && green && base)
         return base;
-#endif
     return owner;
 }
 

@@ -8,8 +8,6 @@
 #include "shim/drain.h"
 #include "shim/event.h"
 
-#if CUDA_VERSION >= 12050
-
 static void foreign_add(struct shim_context *ctx, void *user)
 {
     atomic_fetch_add(&ctx->foreign, 1);
@@ -68,4 +66,3 @@ EXPORT CUresult cuGreenCtxWaitEvent(CUgreenCtx hCtx, CUevent hEvent)
     everything_first(converted(hCtx));
     return REAL(cuGreenCtxWaitEvent)(hCtx, hEvent);
 }
-#endif

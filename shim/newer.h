@@ -38,12 +38,17 @@ typedef struct CUgreenCtx_st *CUgreenCtx;
 CUresult cuLibraryEnumerateKernels(CUkernel *, unsigned int, CUlibrary);
 CUresult cuCtxFromGreenCtx(CUcontext *, CUgreenCtx);
 CUresult cuGreenCtxDestroy(CUgreenCtx);
+CUresult cuGreenCtxRecordEvent(CUgreenCtx, CUevent);
+CUresult cuGreenCtxWaitEvent(CUgreenCtx, CUevent);
 #endif
 
 #if CUDA_VERSION < 12050
 typedef struct CUctxCreateParams_st CUctxCreateParams;
 CUresult cuCtxCreate_v4(CUcontext *, CUctxCreateParams *, unsigned int, CUdevice);
+CUresult cuCtxRecordEvent(CUcontext, CUevent);
+CUresult cuCtxWaitEvent(CUcontext, CUevent);
 CUresult cuGreenCtxStreamCreate(CUstream *, CUgreenCtx, unsigned int, int);
+CUresult cuStreamGetCtx_v2(CUstream, CUcontext *, CUgreenCtx *);
 #endif
 
 #if CUDA_VERSION < 12060

@@ -55,12 +55,14 @@ static CUresult destroy(CUstream handle)
     return CUDA_SUCCESS;
 }
 
-#if CUDA_VERSION >= 12050
+#if CUDA_VERSION >= 12040
 static CUgreenCtx green_handle(struct sim_context *ctx)
 {
     return ctx->base ? (CUgreenCtx)(void *)ctx : NULL;
 }
+#endif
 
+#if CUDA_VERSION >= 12050
 SIM_EXPORT CUresult cuGreenCtxStreamCreate(CUstream *out, CUgreenCtx green, unsigned int flags,
                                            int priority)
 {

@@ -155,7 +155,8 @@ HAZARD(grid_that_is_no_multiple_of_the_codes_clusters_is_refused)
     warm(s);
     hold_ms = 5;
     for (int i = 0; i < 3; i++)
-        SAY(cuFuncSetAttribute(mix, CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH + i, i ? 1 : 4));
+        SAY(cuFuncSetAttribute(
+            mix, (CUfunction_attribute)(CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH + i), i ? 1 : 4));
     SAY(launch_shape(4, 256, 0, s));
     for (unsigned int i = 0; i < 3; i++) {
         hold(s);

@@ -61,10 +61,10 @@ void *api_get(enum api_index index);
 /* ---- drain thunks -------------------------------------------------------------------------- */
 
 enum drain_scope {
-    DRAIN_CONTEXT, /* everything buffered in the current context */
-    DRAIN_LEGACY,  /* the legacy stream and the blocking streams of the current context */
-    DRAIN_ALL,     /* every context of the process */
-    DRAIN_UNKNOWN, /* DRAIN_ALL, before a function that may do anything to any context */
+    DRAIN_CONTEXT,       /* everything buffered in the current context */
+    DRAIN_LEGACY,        /* the legacy stream and the blocking streams of the current context */
+    DRAIN_ALL,           /* every context of the process */
+    DRAIN_UNKNOWN,       /* DRAIN_ALL, before a function that may do anything to any context */
     DRAIN_UNKNOWN_BEGIN, /* and that begins a capture */
 };
 /* Called by the thunks (and by wrappers): performs the drain; cheap when nothing is buffered and no

@@ -81,8 +81,7 @@ Test(unknown, a_pool_that_is_empty_lets_the_others_pass)
 
     cr_expect_str_eq(process_out(with), process_out(bare));
     cr_expect(strstr(process_err(with), drains), "%s", process_err(with));
-    cr_expect_eq(occurrences(process_err(with), "nothing is buffered"), 1, "%s",
-                 process_err(with));
+    cr_expect_eq(occurrences(process_err(with), "nothing is buffered"), 1, "%s", process_err(with));
     process_free(bare);
     process_free(with);
 }

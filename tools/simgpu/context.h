@@ -19,7 +19,7 @@ struct sim_context {
     uint32_t magic;
     int ordinal;
     bool primary;
-    struct sim_context *base; /* a green context's primary one; NULL: this is none (green.c) */
+    struct sim_context *base;   /* a green context's primary one; NULL: this is none (green.c) */
     _Atomic bool alive;         /* false once destroyed; a primary context lives again on retain */
     _Atomic CUresult error;     /* sticky: the first asynchronous error; CUDA_SUCCESS = none */
     _Atomic unsigned int flags; /* CU_CTX_* */

@@ -20,11 +20,11 @@ static inline struct table_node *find(struct table *t, const void *key, table_ma
         /* pairs with the release in table_insert */
         struct table_node *n = atomic_load_explicit(table_bucket(t, key), memory_order_acquire);
         while (n &&
-               (atomic_load_explicit(&n->key, memory_order_relaxed) != key || (is && !is(n, user))))
+               (atomic_load_explicit(&n->key, memory_order_acquire) != key || (is && !is(n, user))))
             n = atomic_load_explicit(&n->next, memory_order_acquire);
         if (n)
             return n;
-        atomic_thread_fence(memory_order_acquire);
+        /* Behind every load of the walk, since those acquire. */
         if (atomic_load_explicit(&t->moves, memory_order_relaxed) == moves)
             return NULL;
     }

@@ -8,17 +8,6 @@
 
 TestSuite(lifetime, .init = rig_open, .fini = rig_close);
 
-static CUcontext context_create(void)
-{
-    CUcontext ctx;
-#if CUDA_VERSION >= 13000
-    ok(cuCtxCreate(&ctx, NULL, 0, rig_device));
-#else
-    ok(cuCtxCreate(&ctx, 0, rig_device));
-#endif
-    return ctx;
-}
-
 static void destroy_context(void *user)
 {
     ok(cuCtxDestroy(user));
@@ -28,7 +17,7 @@ Test(lifetime, destroying_a_context_runs_what_is_buffered_in_it)
 {
     static uint32_t *host;
     ok(cuMemHostAlloc((void **)&host, 4 * N, CU_MEMHOSTALLOC_PORTABLE));
-    CUcontext ctx = context_create();
+    CUcontext ctx = rig_context_new();
     CUstream s = rig_stream();
     CUdeviceptr x;
     struct rig_thread t;
@@ -50,7 +39,7 @@ Test(lifetime, destroying_a_context_runs_what_is_buffered_in_it)
 Test(lifetime, contexts_come_and_go)
 {
     for (int i = 0; i < 20; i++) {
-        CUcontext ctx = context_create();
+        CUcontext ctx = rig_context_new();
         CUdeviceptr x = rig_buffer((uint32_t)i);
         CUstream s = rig_stream();
         ok(cuMemsetD32Async(x, 5, N, s));
@@ -72,7 +61,7 @@ Test(lifetime, an_event_is_waited_for_across_contexts)
     ok(cutin_stream_hold(a));
     ok(cuMemsetD32Async(x, 8, N, a));
     ok(cuEventRecord(e, a));
-    CUcontext ctx = context_create();
+    CUcontext ctx = rig_context_new();
     CUstream b = rig_stream();
     CUdeviceptr y = rig_buffer(1);
     ok(cuStreamWaitEvent(b, e, 0));

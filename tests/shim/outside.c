@@ -23,24 +23,13 @@ static unsigned recorded(CUstream s)
     return watch_count(WATCH_cuEventRecord) - before;
 }
 
-static CUcontext another(void)
-{
-    CUcontext ctx;
-#if CUDA_VERSION >= 13000
-    ok(cuCtxCreate(&ctx, NULL, 0, rig_device));
-#else
-    ok(cuCtxCreate(&ctx, 0, rig_device));
-#endif
-    return ctx;
-}
-
 Test(outside, a_refused_wait_spoils_no_later_one)
 {
     void *page;
     ok(cuMemHostAlloc(&page, 4096, CU_MEMHOSTALLOC_PORTABLE));
     word = (CUdeviceptr)(uintptr_t)page;
     CUstream here = rig_stream();
-    CUcontext other = another();
+    CUcontext other = rig_context_new();
     CUstream there = rig_stream();
     ok(cuCtxSetCurrent(rig_context));
     /* Not every driver takes it. Where one does, its event in front may serve the next wait, too. */

@@ -59,6 +59,17 @@ void rig_close(void)
     cuDevicePrimaryCtxRelease(rig_device);
 }
 
+CUcontext rig_context_new(void)
+{
+    CUcontext ctx;
+#if CUDA_VERSION >= 13000
+    ok(cuCtxCreate(&ctx, NULL, 0, rig_device));
+#else
+    ok(cuCtxCreate(&ctx, 0, rig_device));
+#endif
+    return ctx;
+}
+
 CUstream rig_stream(void)
 {
     CUstream s;

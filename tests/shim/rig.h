@@ -38,7 +38,8 @@ void rig_open(void);
 void rig_open_with(const char *name, const char *value);
 void rig_close(void);
 
-CUstream rig_stream(void); /* non-blocking */
+CUcontext rig_context_new(void); /* on the same device, and current */
+CUstream rig_stream(void);       /* non-blocking */
 CUstream rig_stream_blocking(void);
 CUdeviceptr rig_buffer(uint32_t value); /* N elements, all `value` */
 /* x = x * a + b over a buffer of N. */

@@ -33,6 +33,9 @@ struct below {
     /* Changes with the list and with the bits: a walker that sees it move walks again. */
     _Alignas(64) _Atomic uint32_t generation;
     struct below_page *dead;
+    /* The level that was written last on a device: what differs from it is written without a look before.
+     * Where it is wrong, as when two threads write, that costs time and nothing else. */
+    _Alignas(64) _Atomic uint8_t written[PAGE_DEVICES];
 };
 
 /* Real-time path, any thread: makes `bit` (0: this client has none) present in the words of the pages

@@ -73,7 +73,7 @@ void client_idle(int dev, uint32_t level);
 /* The word whose nonzero value holds streams of `level` on `dev`. Address is stable from client_open
  * on. */
 const _Atomic uint32_t *client_hold_word(int dev, uint32_t level);
-/* When that word was last zero no more, CLOCK_MONOTONIC. Address is stable. */
+/* When the latest of those who hold by that word began to, CLOCK_MONOTONIC. Address is stable. */
 const _Atomic uint64_t *client_hold_since(int dev, uint32_t level);
 /* Number of clients above this one now connected on any device it uses (0 with no daemon), counting
  * streams of higher levels in this process. Address is stable. */

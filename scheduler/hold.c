@@ -11,6 +11,12 @@
 
 enum { LOOK_MS = 500, SAY_AGAIN_S = 60, NAMES = 4 };
 
+/* Holds that found work buffered, as their client counts them. */
+static uint64_t ended(const struct peer *p, uint32_t slot)
+{
+    return atomic_load_explicit(&p->page->page->device[slot].counters.holds, memory_order_relaxed);
+}
+
 bool hold_read(const struct peer *p, uint32_t slot, uint64_t now_ns, struct hold *hold)
 {
     const struct page_device *device = &p->page->page->device[slot];
@@ -21,8 +27,24 @@ bool hold_read(const struct peer *p, uint32_t slot, uint64_t now_ns, struct hold
         atomic_load_explicit(&device->hold[word], memory_order_relaxed) & PAGE_BITS_CLIENTS;
     if (since < p->client_since_ns)
         since = p->client_since_ns;
+    if (p->device[slot].held_from_ns && p->device[slot].held_from_ns < since &&
+        p->device[slot].held_after == ended(p, slot))
+        since = p->device[slot].held_from_ns;
     hold->ns = now_ns > since ? now_ns - since : 0;
     return hold->bits != 0;
+}
+
+/* The page says when the latest holder began. A hold is as long as the process that is held, with work that
+ * waits, has seen no end of it, by whomever it is held in turn. */
+static void follow(struct peer *p, uint32_t slot, uint64_t now)
+{
+    const struct page_counters *counters = &p->page->page->device[slot].counters;
+    bool waits = atomic_load_explicit(&counters->waiting, memory_order_relaxed) > 0;
+    uint64_t after = ended(p, slot);
+    struct hold hold;
+
+    p->device[slot].held_from_ns = waits && hold_read(p, slot, now, &hold) ? now - hold.ns : 0;
+    p->device[slot].held_after = after;
 }
 
 static bool holds(const struct peer *p, const struct device *device, const struct hold *hold)
@@ -92,14 +114,15 @@ static void look(struct peer *peers, struct peer *p, const struct conf *conf, ui
 {
     struct hold hold;
 
-    if (now < p->hold_said_ns)
-        return;
-    for (uint32_t slot = 0; slot < PAGE_DEVICES; slot++)
-        if (p->device[slot].device && is_long(p, slot, now, conf, &hold)) {
-            say(peers, p, slot, &hold);
-            p->hold_said_ns = now + SAY_AGAIN_S * 1000ull * NS_PER_MS;
-            return;
-        }
+    for (uint32_t slot = 0; slot < PAGE_DEVICES; slot++) {
+        if (!p->device[slot].device)
+            continue;
+        follow(p, slot, now);
+        if (now < p->hold_said_ns || !is_long(p, slot, now, conf, &hold))
+            continue;
+        say(peers, p, slot, &hold);
+        p->hold_said_ns = now + SAY_AGAIN_S * 1000ull * NS_PER_MS;
+    }
 }
 
 int hold_look(struct peer *peers, const struct conf *conf, uint64_t now_ns)

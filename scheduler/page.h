@@ -83,7 +83,8 @@ struct page_device {
     /* Written by clients above and read by queues and gates: a cache line of its own. */
     _Alignas(64) _Atomic uint32_t hold[PAGE_LEVELS];
     _Atomic uint32_t want[PAGE_LEVELS];
-    /* When `hold` was last zero no more, CLOCK_MONOTONIC. */
+    /* When the latest of those who hold began to, CLOCK_MONOTONIC. Whoever was first stays unknown: that
+     * would take a look at the word before it is written (page_turn_bit). */
     _Atomic uint64_t hold_since_ns[PAGE_LEVELS];
     /* Written by this client. */
     _Alignas(64) uint8_t uuid[16];
@@ -190,6 +191,23 @@ uint32_t page_first_slot(uint32_t seed);
  * what differs. A hold that begins by it began at `now_ns`, which does not matter without `words`. */
 void page_write_bit(struct page_device *device, uint32_t bit, uint32_t words, uint32_t among,
                     uint64_t now_ns);
+/* The same for one word, of which the owner of the bit believes that it is to change: without a look before.
+ * A look fetches a cache line that others use once more, and keeps the processor from fetching several at
+ * once. Inline, and without branches but on arguments, for the same reason. */
+static inline void page_turn_bit(struct page_device *device, uint32_t bit, uint32_t word, bool on,
+                                 uint64_t now_ns)
+{
+    uint32_t level = word % PAGE_LEVELS;
+    _Atomic uint32_t *at = word == level ? &device->hold[level] : &device->want[level];
+
+    if (!on) {
+        atomic_fetch_and(at, ~bit);
+        return;
+    }
+    if (word == level)
+        atomic_store_explicit(&device->hold_since_ns[level], now_ns, memory_order_relaxed);
+    atomic_fetch_or(at, bit);
+}
 /* A copy of what others may be writing to. */
 void page_copy(struct cutin_page *to, const struct cutin_page *from);
 /* Adds the counters and times of `from` to those of `to`. */

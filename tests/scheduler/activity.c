@@ -98,6 +98,30 @@ Test(activity, calls_nest_and_the_highest_level_counts)
     page_unmap(other);
 }
 
+/* What this process remembers of its bits is no more than a guess. */
+Test(activity, bits_are_as_they_should_be_whoever_changed_them)
+{
+    struct cutin_page *other = join(1, 0);
+
+    activity_begin(&a, DEV, 3);
+    atomic_store(&other->device[5].hold[0], 1u << 3);
+    activity_refresh(&a, DEV);
+    cr_assert_eq(held(other, 0), MY_BIT | 1u << 3, "somebody took it away");
+    atomic_store(&other->device[5].hold[0], 0);
+    activity_end(&a, DEV, 3);
+    assert_clear(other);
+    atomic_store(&other->device[5].hold[0], MY_BIT);
+    activity_refresh(&a, DEV);
+    assert_clear(other);
+    atomic_store(&other->device[5].hold[0], MY_BIT | 1u << 3);
+    activity_begin(&a, DEV, 3);
+    cr_assert_eq(held(other, 0), MY_BIT | 1u << 3);
+    activity_end(&a, DEV, 3);
+    cr_assert_eq(held(other, 0), 1u << 3, "that of somebody else stays");
+    atomic_store(&other->device[5].hold[0], 0);
+    page_unmap(other);
+}
+
 Test(activity, streams_without_a_queue_use_the_gpu_while_they_are_active)
 {
     const _Atomic uint64_t *gpu_ns = &a.page->device[DEV].counters.gpu_ns;

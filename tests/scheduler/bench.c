@@ -1,7 +1,7 @@
 /*
- * bench.c - what the scheduler costs: cutting in above 1, 8 and 64 clients, and beside a hostile
- * user, registering 1,000, and the daemon with nobody to serve and with 64 busy clients. Arguments name the parts to run; none:
- * all. Against a real daemon; clients that only have to be there are bare connections.
+ * bench.c - what the scheduler costs: cutting in above 1, 8 and 64 clients, and beside a hostile user;
+ * beside that, the least that writing one word costs; registering 1,000; and the daemon with nobody to
+ * serve and with 64 busy clients. Arguments name the parts to run; none: all. Against a real daemon; clients that only have to be there are bare connections.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -299,6 +299,49 @@ static void hostile(void)
     client_close();
 }
 
+/* ---- a word of its own ---------------------------------------------------------------------------- */
+
+/* What cutting in would cost if real time wrote one word, and all below read that. */
+static double own_word(_Atomic uint32_t *word)
+{
+    static uint64_t took[ROUNDS], empty[ROUNDS];
+
+    for (int i = 0; i < ROUNDS; i++) {
+        uint64_t start = clock_ns(), between = clock_ns();
+
+        atomic_store(word, 1);
+        took[i] = clock_ns() - between;
+        empty[i] = between - start;
+        atomic_store(word, 0);
+        while (clock_ns() < start + PACE_NS)
+            ;
+    }
+    qsort(took, ROUNDS, sizeof(took[0]), ascending);
+    qsort(empty, ROUNDS, sizeof(empty[0]), ascending);
+    return (double)took[ROUNDS / 2] - (double)empty[ROUNDS / 2];
+}
+
+static void one_word(void)
+{
+    struct cutin_page *page;
+    double alone, read;
+    int fd;
+    pid_t pid;
+
+    if (page_new_shared(&page, &fd) != 0)
+        die("page");
+    alone = own_word(&page->device[0].hold[0]);
+    if ((pid = fork()) == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (;;)
+            atomic_load(&page->device[0].hold[0]);
+    }
+    read = own_word(&page->device[0].hold[0]);
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    printf("a single word: %.0f ns, %.0f ns while another process reads it\n", alone, read);
+}
+
 /* ---- registering ------------------------------------------------------------------------------- */
 
 static void registering(void)
@@ -410,11 +453,8 @@ static void busy(void)
 static const struct {
     const char *name;
     void (*run)(void);
-} parts[] = {{"cut", cutting_in},
-             {"hostile", hostile},
-             {"register", registering},
-             {"idle", idle},
-             {"busy", busy}};
+} parts[] = {{"cut", cutting_in},       {"hostile", hostile}, {"word", one_word},
+             {"register", registering}, {"idle", idle},       {"busy", busy}};
 
 static bool wanted(const char *name, int argc, char **argv)
 {

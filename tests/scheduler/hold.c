@@ -51,22 +51,29 @@ static void start(void)
     WAIT_UNTIL(actor_do(&be, DO_ABOVE, 0, 0) == 1);
 }
 
-/* How many lines the daemon has said that name both. */
-static int said(void)
+/* How many lines the daemon has said that name the one that waits, and who holds it. */
+static int said_of(const char *by)
 {
     static char text[65536];
-    char held[64], holder[64];
+    char held[64];
     int n = 0;
     ssize_t size = pread(log_fd, text, sizeof(text) - 1, 0);
 
     text[size > 0 ? size : 0] = '\0';
     snprintf(held, sizeof(held), "process %d (%.15s): work has waited for", (int)be.pid,
              program_invocation_short_name);
+    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
+        n += strstr(line, held) != NULL && strstr(line, by) != NULL;
+    return n;
+}
+
+static int said(void)
+{
+    char holder[64];
+
     snprintf(holder, sizeof(holder), "held by process %d (%.15s)", (int)rt.pid,
              program_invocation_short_name);
-    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
-        n += strstr(line, held) != NULL && strstr(line, holder) != NULL;
-    return n;
+    return said_of(holder);
 }
 
 static struct client_row be_row(void)
@@ -116,6 +123,27 @@ Test(hold, that_has_breaks_or_hurts_nobody_is_not_said)
     actor_do(&rt, DO_ACTIVE, 0, 3);
     sleep(2);
     cr_assert_eq(said(), 0);
+}
+
+/* No hold of either is long. */
+Test(hold, that_two_keep_up_in_turn_is_said)
+{
+    static struct actor second;
+    int i = 0;
+
+    start();
+    actor_new(&second, place.socket);
+    cr_assert_eq(actor_do(&second, DO_OPEN, 3, 3), 0);
+    actor_do(&second, DO_DEVICE, 1, 0);
+    WAIT_UNTIL(actor_do(&be, DO_ABOVE, 0, 0) == 2);
+    actor_do(&be, DO_WAITING, 0, 3);
+    actor_do(&rt, DO_ACTIVE, 0, 3);
+    for (uint64_t end = now_ms() + 20000; said_of("held by") == 0 && now_ms() < end; i++) {
+        actor_do(i % 2 ? &rt : &second, DO_ACTIVE, 0, 3);
+        actor_do(i % 2 ? &second : &rt, DO_IDLE, 0, 3);
+    }
+    cr_assert_eq(said_of("held by"), 1, "after %d turns", i);
+    actor_kill(&second);
 }
 
 /* What `cutin list` makes of it. */

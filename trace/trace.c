@@ -3,6 +3,8 @@
  */
 #include "trace/trace.h"
 
+#include "trace/names.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -18,6 +20,7 @@ _Thread_local uint32_t trace_op __attribute__((tls_model("initial-exec")));
 
 static _Atomic uint32_t ops;
 static pthread_mutex_t naming = PTHREAD_MUTEX_INITIALIZER;
+static struct names names; /* of trace_now */
 static _Thread_local uint32_t thread_id __attribute__((tls_model("initial-exec")));
 
 uint64_t trace_clock(void)
@@ -64,7 +67,7 @@ static void header_fill(struct trace_header *h, uint32_t records, bool keep_firs
     h->program[n > 0 ? strcspn(h->program, "\n") : 0] = '\0';
     h->version = TRACE_VERSION;
     h->header_bytes = offsetof(struct trace_file, record);
-    h->names_most = TRACE_NAMES;
+    h->name_bytes = TRACE_NAME_BYTES;
     h->records = records;
     h->pid = (uint32_t)getpid();
     h->level = level;
@@ -108,6 +111,8 @@ int trace_open(const char *path, uint32_t records, bool keep_first, uint32_t lev
         return rc;
     }
     header_fill(&file->header, records, keep_first, level);
+    names_open(&names, file->name, 0, TRACE_NAME_BYTES);
+    atomic_init(&file->header.names, names.used);
     atomic_store_explicit(&trace_now, file, memory_order_release);
     return 0; /* the descriptor stays open: with it goes the lock */
 }
@@ -119,35 +124,20 @@ void trace_stop(void)
 
 /* ---- records -------------------------------------------------------------------------------- */
 
-static uint32_t name_find(const struct trace_file *file, const char *cut, uint32_t n)
-{
-    for (uint32_t i = 0; i < n; i++)
-        if (strncmp(file->name[i], cut, TRACE_NAME_BYTES) == 0)
-            return i + 1;
-    return 0;
-}
-
 uint32_t trace_name(const char *text)
 {
     struct trace_file *file = atomic_load_explicit(&trace_now, memory_order_acquire);
-    char cut[TRACE_NAME_BYTES] = "";
-    uint32_t n, found;
+    uint32_t found;
 
     if (!file)
         return 0;
-    strncpy(cut, text, sizeof(cut) - 1);
-    /* Acquire: names that are counted are there. */
-    found = name_find(file, cut, atomic_load_explicit(&file->header.names, memory_order_acquire));
+    found = names_find(&names, text);
     if (found)
         return found;
     pthread_mutex_lock(&naming);
-    n = atomic_load_explicit(&file->header.names, memory_order_relaxed);
-    found = name_find(file, cut, n);
-    if (!found && n < TRACE_NAMES) {
-        memcpy(file->name[n], cut, sizeof(cut));
-        found = n + 1;
-        atomic_store_explicit(&file->header.names, found, memory_order_release);
-    }
+    found = names_add(&names, text);
+    /* Release: names that are counted are there. Partner: trace_view_name. */
+    atomic_store_explicit(&file->header.names, names.used, memory_order_release);
     pthread_mutex_unlock(&naming);
     return found;
 }

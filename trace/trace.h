@@ -2,7 +2,7 @@
  * trace.h - what happened in one process, as records of fixed size in a file that is mapped when the
  * process first uses CUDA.
  *
- * A trace file is a header, a table of names and a ring of records. Memory is bounded by the ring,
+ * A trace file is a header, the names of what ran, whole, and a ring of records. Memory is bounded by both,
  * and a process that is killed leaves what it had. Putting a record takes no lock, allocates nothing
  * and calls no system; it has no say in any order. While no trace is written every place that could
  * put a record costs one load and one branch.
@@ -20,9 +20,8 @@
 #include <stdint.h>
 
 enum {
-    TRACE_VERSION = 1,
-    TRACE_NAME_BYTES = 128,
-    TRACE_NAMES = 1024,
+    TRACE_VERSION = 2,
+    TRACE_NAME_BYTES = 1024 * 1024, /* of all names together */
     TRACE_LEAST_RECORDS = 1024,
     TRACE_MOST_RECORDS = 16 * 1024 * 1024,
 };
@@ -59,7 +58,7 @@ struct trace_record {
     uint16_t kind;
     uint16_t level;
     uint32_t stream; /* counted from 1 per process; 0: of none */
-    uint32_t name;   /* index + 1; 0: has none */
+    uint32_t name;   /* where it begins in the names; 0: has none */
     union {
         struct {
             uint32_t op; /* counts the calls of the process; 0: none */
@@ -93,14 +92,14 @@ static_assert(sizeof(struct trace_record) == 64, "one cache line");
 
 struct trace_header {
     char magic[8];
-    uint32_t version, header_bytes, names_most, records;
+    uint32_t version, header_bytes, name_bytes, records;
     uint32_t pid, level;
     uint32_t keep_first; /* the first records are kept, else the newest */
     uint32_t zero;
     uint64_t start_ns;
     char program[64];
-    _Alignas(64) _Atomic uint64_t head; /* records asked for so far */
-    _Alignas(64) _Atomic uint32_t names;
+    _Alignas(64) _Atomic uint64_t head;  /* records asked for so far */
+    _Alignas(64) _Atomic uint32_t names; /* bytes of them so far */
 };
 static_assert(sizeof(struct trace_header) == 256, "the file's layout");
 
@@ -108,7 +107,7 @@ static_assert(sizeof(struct trace_header) == 256, "the file's layout");
 struct trace_file {
     struct trace_header header;
     unsigned char pad[4096 - sizeof(struct trace_header)];
-    char name[TRACE_NAMES][TRACE_NAME_BYTES];
+    char name[TRACE_NAME_BYTES]; /* one behind the other, each with its end (names.h) */
     struct trace_record record[];
 };
 static_assert(offsetof(struct trace_file, record) % 4096 == 0, "the file's layout");
@@ -126,7 +125,7 @@ int trace_open(const char *path, uint32_t records, bool keep_first, uint32_t lev
 /* In a forked child, or at the end: put no more. Nothing is unmapped, somebody may be writing. */
 void trace_stop(void);
 
-/* The number of a name, given once; 0 when the table is full. */
+/* The number of a name, given once; 0 where there is no room for all of it. */
 uint32_t trace_name(const char *text);
 /* Puts a record; seq and tid are set here, and ns where it is 0. */
 void trace_put(const struct trace_record *record);

@@ -101,29 +101,87 @@ Test(trace_ring, or_the_first_ones)
     trace_view_close(&v);
 }
 
-Test(trace_ring, names_are_kept_once_and_never_overflow)
+Test(trace_ring, names_are_kept_whole_and_once_and_never_overflow)
 {
+    static char name[10000];
+    uint32_t gemm, relu, whole, n = 0;
     struct trace_view v;
-    char name[200];
 
     begin(1024, false);
-    cr_expect_eq(trace_name("gemm"), 1);
-    cr_expect_eq(trace_name("relu"), 2);
-    cr_expect_eq(trace_name("gemm"), 1);
+    gemm = trace_name("gemm");
+    relu = trace_name("relu");
+    cr_expect_neq(gemm, 0);
+    cr_expect_neq(gemm, relu);
+    cr_expect_eq(trace_name("gemm"), gemm);
+    cr_expect_eq(trace_name(""), 0);
     memset(name, 'n', sizeof(name) - 1);
-    name[sizeof(name) - 1] = '\0';
-    cr_expect_eq(trace_name(name), 3);
-    cr_expect_eq(trace_name(name), 3);
-    for (int i = 3; i < TRACE_NAMES; i++) {
-        snprintf(name, sizeof(name), "kernel %d", i);
-        cr_assert_eq(trace_name(name), (uint32_t)i + 1);
-    }
-    cr_expect_eq(trace_name("one more"), 0);
+    whole = trace_name(name);
+    cr_expect_eq(trace_name(name), whole);
     v = view();
-    cr_expect_str_eq(trace_view_name(&v, 2), "relu");
-    cr_expect_eq(strlen(trace_view_name(&v, 3)), TRACE_NAME_BYTES - 1);
+    cr_expect_str_eq(trace_view_name(&v, gemm), "gemm");
+    cr_expect_str_eq(trace_view_name(&v, relu), "relu");
+    cr_expect_str_eq(trace_view_name(&v, whole), name);
     cr_expect_str_eq(trace_view_name(&v, 0), "");
-    cr_expect_str_eq(trace_view_name(&v, TRACE_NAMES + 1), "");
+    cr_expect_str_eq(trace_view_name(&v, gemm + 1), "", "the middle of a name is none");
+    cr_expect_str_eq(trace_view_name(&v, v.file->header.names), "");
+    cr_expect_str_eq(trace_view_name(&v, UINT32_MAX), "");
+    do { /* until there is no room for one more */
+        snprintf(name, 8, "%07u", ++n);
+        name[7] = 'n';
+    } while (trace_name(name) != 0 && n < 1000);
+    cr_expect_lt(n, TRACE_NAME_BYTES / sizeof(name) + 1);
+    cr_expect_leq(v.file->header.names, TRACE_NAME_BYTES);
+    cr_expect_neq(trace_name("short"), 0, "what still fits is kept");
+    cr_expect_str_eq(trace_view_name(&v, trace_name("short")), "short");
+    cr_expect_eq(trace_name("gemm"), gemm);
+    trace_view_close(&v);
+}
+
+Test(trace_ring, many_short_names_end_as_well)
+{
+    uint32_t n = 0;
+    char name[16];
+
+    begin(1024, false);
+    do
+        snprintf(name, sizeof(name), "k%u", n);
+    while (trace_name(name) != 0 && ++n < 100000);
+    cr_expect_gt(n, 4000);
+    cr_expect_lt(n, 100000);
+    cr_expect_neq(trace_name("k0"), 0);
+    cr_expect_eq(trace_name("one more"), 0);
+}
+
+static void *namer(void *arg)
+{
+    uint32_t *number = arg;
+    char name[32];
+
+    for (uint32_t i = 0; i < 2000; i++) {
+        snprintf(name, sizeof(name), "kernel %u", i);
+        number[i] = trace_name(name);
+    }
+    return NULL;
+}
+
+Test(trace_ring, threads_that_name_at_once_agree)
+{
+    static uint32_t number[4][2000];
+    pthread_t threads[4];
+    struct trace_view v;
+    char name[32];
+
+    begin(1024, false);
+    for (int i = 0; i < 4; i++)
+        pthread_create(&threads[i], NULL, namer, number[i]);
+    for (int i = 0; i < 4; i++)
+        pthread_join(threads[i], NULL);
+    v = view();
+    for (uint32_t i = 0; i < 2000; i++) {
+        snprintf(name, sizeof(name), "kernel %u", i);
+        for (int t = 0; t < 4; t++)
+            cr_expect_str_eq(trace_view_name(&v, number[t][i]), name);
+    }
     trace_view_close(&v);
 }
 

@@ -18,7 +18,7 @@ static const char *header_wrong(const struct trace_header *h, size_t bytes)
     if (memcmp(h->magic, TRACE_MAGIC, sizeof(h->magic)) != 0)
         return "it is no trace of cutin";
     if (h->version != TRACE_VERSION || h->header_bytes != offsetof(struct trace_file, record) ||
-        h->names_most != TRACE_NAMES)
+        h->name_bytes != TRACE_NAME_BYTES)
         return "it is a trace of another version of cutin";
     if (h->records < TRACE_LEAST_RECORDS || h->records > TRACE_MOST_RECORDS)
         return "its number of records makes no sense";
@@ -91,12 +91,13 @@ bool trace_view_get(const struct trace_view *v, uint64_t position, struct trace_
 
 const char *trace_view_name(const struct trace_view *v, uint32_t name)
 {
+    /* Partner: trace_name. */
     uint32_t names = atomic_load_explicit(&v->file->header.names, memory_order_acquire);
 
-    if (name == 0 || name > names || name > TRACE_NAMES ||
-        !memchr(v->file->name[name - 1], '\0', TRACE_NAME_BYTES))
+    if (name == 0 || name >= names || names > TRACE_NAME_BYTES || v->file->name[name - 1] ||
+        !memchr(v->file->name + name, '\0', names - name))
         return "";
-    return v->file->name[name - 1];
+    return v->file->name + name;
 }
 
 /* ---- clocks --------------------------------------------------------------------------------- */

@@ -1,0 +1,76 @@
+/*
+ * names.c - names kept whole and once (see names.h). Lives in libcutin.so: libc alone.
+ */
+#include "trace/names.h"
+
+#include <string.h>
+
+enum { MOST = NAMES_SLOTS / 4 * 3 }; /* a free slot always ends a search */
+
+/* FNV-1a */
+static uint32_t slot_of(const char *name)
+{
+    uint32_t hash = 0x811c9dc5;
+
+    for (; *name; name++)
+        hash = (hash ^ (unsigned char)*name) * 0x01000193;
+    return (hash ^ hash >> 16) % NAMES_SLOTS;
+}
+
+/* The slot that has the name, or the free one where it belongs. */
+static uint32_t slot_find(const struct names *n, const char *name, uint32_t *number)
+{
+    uint32_t at = slot_of(name);
+
+    /* Acquire: the text of a number that is seen is there. Partner: names_enter. */
+    while ((*number = atomic_load_explicit(&n->slot[at], memory_order_acquire)) != 0 &&
+           strcmp(n->text + *number, name) != 0)
+        at = (at + 1) % NAMES_SLOTS;
+    return at;
+}
+
+static void names_enter(struct names *n, uint32_t number)
+{
+    uint32_t known, at = slot_find(n, n->text + number, &known);
+
+    if (known || n->count == MOST)
+        return;
+    n->count++;
+    atomic_store_explicit(&n->slot[at], number, memory_order_release);
+}
+
+void names_open(struct names *n, char *text, uint32_t used, uint32_t room)
+{
+    memset(n, 0, sizeof(*n));
+    n->text = text;
+    n->room = room;
+    n->used = used ? used : 1;
+    if (!used)
+        text[0] = '\0';
+    for (uint32_t at = 1; at < used; at += (uint32_t)strlen(text + at) + 1)
+        if (text[at])
+            names_enter(n, at);
+}
+
+uint32_t names_find(const struct names *n, const char *name)
+{
+    uint32_t number = 0;
+
+    if (name[0])
+        slot_find(n, name, &number);
+    return number;
+}
+
+uint32_t names_add(struct names *n, const char *name)
+{
+    uint32_t number = names_find(n, name);
+    size_t bytes = strlen(name) + 1;
+
+    if (number || bytes == 1 || n->count == MOST || bytes > n->room - n->used)
+        return number;
+    number = n->used;
+    memcpy(n->text + number, name, bytes);
+    n->used += (uint32_t)bytes;
+    names_enter(n, number);
+    return number;
+}

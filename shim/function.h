@@ -44,7 +44,7 @@ struct shim_function {
     _Atomic bool seeded;     /* profile_seed was here */
     _Atomic uint64_t key;    /* in the profile; 0: it is not kept there */
     struct profile *profile; /* with `key` */
-    char name[PROFILE_NAME];
+    uint32_t name;           /* in its text */
     _Atomic uint32_t trace_name; /* 0: not asked for yet */
     void *free_next;
 };

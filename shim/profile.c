@@ -17,6 +17,7 @@
 #include "scheduler/waker.h"
 #include "shim/function.h"
 #include "shim/gpu_device.h"
+#include "trace/names.h"
 
 enum { GPUS = 16, SLOTS = 2 * PROFILE_ROWS };
 #define WRITE_EVERY_NS (30ull * 1000 * NS_PER_MS)
@@ -27,6 +28,8 @@ struct profile {
     uint32_t rows;
     uint16_t slot[SLOTS]; /* 1 + index of a row, by hash; 0: free */
     struct profile_row row[PROFILE_ROWS];
+    struct names names; /* of text */
+    struct profile_text text;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -83,7 +86,8 @@ static void take_file(struct profile *p, struct profile_row *from)
     int n = 0;
 
     profile_path(path, p->uuid);
-    int rows = path[0] ? profile_read(path, NULL, from) : 0;
+    int rows = path[0] ? profile_read(path, NULL, from, &p->text) : 0;
+    names_open(&p->names, p->text.text, rows > 0 ? p->text.bytes : 0, PROFILE_TEXT);
     for (; n < rows; n++) {
         struct profile_row *row = row_find(p, from[n].key, from[n].bucket, true);
 
@@ -107,7 +111,7 @@ static void write_one(struct profile *p, struct profile_row *copy)
         if (p->row[i].changed)
             copy[n++] = p->row[i];
     pthread_mutex_unlock(&lock);
-    int rc = n ? profile_merge(p->uuid, p->gpu, copy, n) : -EALREADY;
+    int rc = n ? profile_merge(p->uuid, p->gpu, copy, n, p->text.text) : -EALREADY;
     if (rc != 0) {
         if (n && rc != -EAGAIN)
             log_line(LOG_DEBUG, "what was learned about kernels is not kept: %s", strerror(-rc));
@@ -229,7 +233,7 @@ void profile_seed(struct shim_function *f, CUfunction handle, const struct gpu_d
     uint64_t key = key_of(f, handle, name);
     pthread_mutex_lock(&lock);
     struct profile *p = f->profile = profile_of(gpu);
-    snprintf(f->name, sizeof f->name, "%s", name);
+    f->name = p ? names_add(&p->names, name) : 0;
     for (uint32_t bucket = 0; p && bucket < ESTIMATE_BUCKETS; bucket++) {
         const struct profile_row *row = row_find(p, key, bucket, false);
         if (row && row->mean_ns)
@@ -246,8 +250,8 @@ struct profile_row *profile_row_of(const struct shim_function *f, uint32_t bucke
         return NULL;
     pthread_mutex_lock(&lock);
     struct profile_row *row = row_find(f->profile, key, bucket, true);
-    if (row && !row->name[0])
-        memcpy(row->name, f->name, sizeof row->name);
+    if (row && !row->name)
+        row->name = f->name;
     pthread_mutex_unlock(&lock);
     return row;
 }

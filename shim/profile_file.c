@@ -13,8 +13,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "trace/names.h"
+
 static const char magic[8] = "CUTINPRF";
-enum { VERSION = 1, FIRST_NS = 256 };
+enum { VERSION = 2, FIRST_NS = 256 };
 
 /* ---- durations ----------------------------------------------------------------------------- */
 
@@ -61,18 +63,24 @@ static void halve(struct profile_row *row)
 /* ---- reading ------------------------------------------------------------------------------- */
 
 /* FNV-1a over words: no secret, but no torn or flipped byte gets past it either. */
-static uint64_t checksum(const struct profile_row *rows, uint32_t n)
+static uint64_t sum_add(uint64_t sum, const void *data, size_t bytes)
 {
-    uint64_t sum = 0xcbf29ce484222325u, word;
-    const unsigned char *at = (const unsigned char *)rows;
+    const unsigned char *at = data;
+    uint64_t word;
 
-    for (size_t left = n * sizeof(*rows); left >= sizeof(word);
-         left -= sizeof(word), at += sizeof(word)) {
+    for (; bytes >= sizeof(word); bytes -= sizeof(word), at += sizeof(word)) {
         memcpy(&word, at, sizeof(word));
         sum = (sum ^ word) * 0x100000001b3u;
         sum ^= sum >> 29;
     }
     return sum;
+}
+
+static uint64_t checksum(const struct profile_header *h, const struct profile_row *rows,
+                         const char *text)
+{
+    return sum_add(sum_add(0xcbf29ce484222325u, rows, h->rows * sizeof(*rows)), text,
+                   h->text_bytes);
 }
 
 static int read_all(int fd, void *out, size_t bytes)
@@ -91,7 +99,20 @@ static int read_all(int fd, void *out, size_t bytes)
     return 0;
 }
 
-static int read_fd(int fd, struct profile_header *h, struct profile_row *rows)
+/* What the checksum of a foreign writer cannot vouch for: every name has its place and its end. */
+static bool content_valid(const struct profile_header *h, const struct profile_row *rows,
+                          const struct profile_text *text)
+{
+    if (text->bytes && (text->text[0] || text->text[text->bytes - 1]))
+        return false;
+    for (uint32_t i = 0; i < h->rows; i++)
+        if (rows[i].zero || (rows[i].name && rows[i].name >= text->bytes))
+            return false;
+    return true;
+}
+
+static int read_fd(int fd, struct profile_header *h, struct profile_row *rows,
+                   struct profile_text *text)
 {
     char more;
     int rc = read_all(fd, h, sizeof(*h));
@@ -99,27 +120,30 @@ static int read_fd(int fd, struct profile_header *h, struct profile_row *rows)
     if (rc != 0)
         return rc;
     if (memcmp(h->magic, magic, sizeof(magic)) != 0 || h->version != VERSION ||
-        h->rows > PROFILE_ROWS)
+        h->rows > PROFILE_ROWS || h->text_bytes > PROFILE_TEXT || h->text_bytes % 8 != 0)
         return -EBADMSG;
     rc = read_all(fd, rows, h->rows * sizeof(*rows));
+    if (rc == 0)
+        rc = read_all(fd, text->text, h->text_bytes);
     if (rc != 0)
         return rc;
-    if (read(fd, &more, 1) != 0 || checksum(rows, h->rows) != h->checksum)
+    text->bytes = (uint32_t)h->text_bytes;
+    if (read(fd, &more, 1) != 0 || checksum(h, rows, text->text) != h->checksum ||
+        !content_valid(h, rows, text))
         return -EBADMSG;
     h->gpu[sizeof(h->gpu) - 1] = '\0';
-    for (uint32_t i = 0; i < h->rows; i++)
-        rows[i].name[PROFILE_NAME - 1] = '\0';
     return (int)h->rows;
 }
 
-int profile_read(const char *path, struct profile_header *header, struct profile_row *rows)
+int profile_read(const char *path, struct profile_header *header, struct profile_row *rows,
+                 struct profile_text *text)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK), rc;
     struct profile_header own;
 
     if (fd < 0)
         return -errno;
-    rc = read_fd(fd, header ? header : &own, rows);
+    rc = read_fd(fd, header ? header : &own, rows, text);
     close(fd);
     return rc;
 }
@@ -203,24 +227,33 @@ static int write_all(int fd, const void *data, size_t bytes)
     return 0;
 }
 
-static struct profile_row *row_find(struct profile_row *rows, uint32_t n, uint64_t key,
-                                    uint32_t bucket)
+/* A file's content that is being changed. */
+struct merger {
+    struct profile_header header;
+    struct profile_row row[PROFILE_ROWS];
+    const char *name[PROFILE_ROWS]; /* of each row, in the text that it came from */
+    struct profile_text old, text;
+    struct names names; /* of `text` */
+};
+
+static uint32_t row_find(const struct merger *m, uint64_t key, uint32_t bucket)
 {
-    for (uint32_t i = 0; i < n; i++)
-        if (rows[i].key == key && rows[i].bucket == bucket)
-            return &rows[i];
-    return NULL;
+    uint32_t i = 0;
+
+    while (i < m->header.rows && (m->row[i].key != key || m->row[i].bucket != bucket))
+        i++;
+    return i;
 }
 
-static struct profile_row *row_room(struct profile_row *rows, uint32_t *n)
+static uint32_t row_room(struct merger *m)
 {
-    struct profile_row *oldest = rows;
+    uint32_t oldest = 0;
 
-    if (*n < PROFILE_ROWS)
-        return &rows[(*n)++];
-    for (uint32_t i = 1; i < *n; i++)
-        if (rows[i].used_h < oldest->used_h)
-            oldest = &rows[i];
+    if (m->header.rows < PROFILE_ROWS)
+        return m->header.rows++;
+    for (uint32_t i = 1; i < PROFILE_ROWS; i++)
+        if (m->row[i].used_h < m->row[oldest].used_h)
+            oldest = i;
     return oldest;
 }
 
@@ -245,20 +278,78 @@ static void row_merge(struct profile_row *to, const struct profile_row *from)
         halve(to);
 }
 
-static int write_file(int fd, struct profile_header *h, const struct profile_row *rows)
+static void merge_rows(struct merger *m, const struct profile_row *rows, uint32_t n,
+                       const char *text)
 {
-    h->checksum = checksum(rows, h->rows);
-    int rc = write_all(fd, h, sizeof(*h));
-    return rc == 0 ? write_all(fd, rows, h->rows * sizeof(*rows)) : rc;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t at;
+
+        if (!rows[i].changed)
+            continue;
+        at = row_find(m, rows[i].key, rows[i].bucket);
+        if (at == m->header.rows) {
+            at = row_room(m);
+            memset(&m->row[at], 0, sizeof(m->row[at]));
+        }
+        row_merge(&m->row[at], &rows[i]);
+        m->name[at] = rows[i].name ? text + rows[i].name : "";
+    }
+}
+
+/* The names of the rows that there are now, and no others. */
+static void names_gather(struct merger *m)
+{
+    names_open(&m->names, m->text.text, 0, PROFILE_TEXT);
+    for (uint32_t i = 0; i < m->header.rows; i++)
+        m->row[i].name = names_add(&m->names, m->name[i]);
+    m->header.text_bytes = (m->names.used + 7) / 8 * 8;
+}
+
+static int write_file(int fd, struct merger *m)
+{
+    struct profile_header *h = &m->header;
+    int rc;
+
+    h->checksum = checksum(h, m->row, m->text.text);
+    rc = write_all(fd, h, sizeof(*h));
+    if (rc == 0)
+        rc = write_all(fd, m->row, h->rows * sizeof(*m->row));
+    return rc == 0 ? write_all(fd, m->text.text, h->text_bytes) : rc;
+}
+
+/* With the temporary file locked. */
+static int merge_into(int fd, const char *path, const char *temporary, struct merger *m)
+{
+    int rc;
+
+    names_gather(m);
+    rc = write_file(fd, m);
+    if (rc == 0 && rename(temporary, path) != 0)
+        rc = -errno;
+    if (rc != 0)
+        unlink(temporary);
+    return rc;
+}
+
+static void merge_begin(struct merger *m, const char *path, const uint8_t uuid[16], const char *gpu)
+{
+    int have = profile_read(path, NULL, m->row, &m->old);
+
+    m->header.version = VERSION;
+    m->header.rows = have > 0 ? (uint32_t)have : 0;
+    memcpy(m->header.magic, magic, sizeof(magic));
+    memcpy(m->header.uuid, uuid, 16);
+    snprintf(m->header.gpu, sizeof(m->header.gpu), "%s", gpu);
+    for (uint32_t i = 0; i < m->header.rows; i++)
+        m->name[i] = m->row[i].name ? m->old.text + m->row[i].name : "";
 }
 
 int profile_merge(const uint8_t uuid[16], const char *gpu, const struct profile_row *rows,
-                  uint32_t n)
+                  uint32_t n, const char *text)
 {
     char folder[PROFILE_PATH], path[PROFILE_PATH], temporary[PROFILE_PATH + 8];
-    struct profile_header h = {.version = VERSION};
-    struct profile_row *all;
-    int fd, have, rc;
+    struct merger *m;
+    int fd, rc;
 
     profile_folder(folder);
     if (!folder[0])
@@ -268,35 +359,18 @@ int profile_merge(const uint8_t uuid[16], const char *gpu, const struct profile_
         return rc;
     profile_path(path, uuid);
     snprintf(temporary, sizeof(temporary), "%s.new", path);
-    all = calloc(PROFILE_ROWS, sizeof(*all));
-    if (!all)
+    m = calloc(1, sizeof(*m));
+    if (!m)
         return -ENOMEM;
     fd = lock_temporary(temporary);
-    if (fd < 0) {
-        free(all);
-        return fd == -EWOULDBLOCK ? -EAGAIN : fd;
+    if (fd >= 0) {
+        merge_begin(m, path, uuid, gpu);
+        merge_rows(m, rows, n, text);
+        rc = merge_into(fd, path, temporary, m);
+        close(fd);
+    } else {
+        rc = fd == -EWOULDBLOCK ? -EAGAIN : fd;
     }
-    have = profile_read(path, NULL, all);
-    h.rows = have > 0 ? (uint32_t)have : 0;
-    for (uint32_t i = 0; i < n; i++) {
-        struct profile_row *row;
-
-        if (!rows[i].changed)
-            continue;
-        row = row_find(all, h.rows, rows[i].key, rows[i].bucket);
-        if (!row)
-            memset(row = row_room(all, &h.rows), 0, sizeof(*row));
-        row_merge(row, &rows[i]);
-    }
-    memcpy(h.magic, magic, sizeof(magic));
-    memcpy(h.uuid, uuid, 16);
-    snprintf(h.gpu, sizeof(h.gpu), "%s", gpu);
-    rc = write_file(fd, &h, all);
-    if (rc == 0 && rename(temporary, path) != 0)
-        rc = -errno;
-    if (rc != 0)
-        unlink(temporary);
-    close(fd);
-    free(all);
+    free(m);
     return rc;
 }

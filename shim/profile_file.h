@@ -1,7 +1,7 @@
 /*
  * profile_file.h - the file that keeps what was learned about kernels: one per GPU.
  *
- * $XDG_CACHE_HOME/cutin/UUID.profile, a header and rows. A file that is short, of another version or
+ * $XDG_CACHE_HOME/cutin/UUID.profile: a header, rows, and the kernels' names, whole. A file that is short, of another version or
  * damaged (checksum) counts as empty. Writers take turns by a lock on the temporary file, merge with
  * what others wrote meanwhile, and rename: a reader sees the old file or the new one. Knows no CUDA;
  * `cutin profile` reads with it, too.
@@ -14,9 +14,9 @@
 #include <stdint.h>
 
 enum {
-    PROFILE_ROWS = 2048, /* of a file; those that were not used for longest go first */
-    PROFILE_BINS = 48,   /* half powers of two from 256 ns on, the last one open */
-    PROFILE_NAME = 80,
+    PROFILE_ROWS = 2048,            /* of a file; those that were not used for longest go first */
+    PROFILE_BINS = 48,              /* half powers of two from 256 ns on, the last one open */
+    PROFILE_TEXT = 4 * 1024 * 1024, /* of all names together */
     PROFILE_PATH = 512,
 };
 
@@ -29,33 +29,42 @@ struct profile_row {
     uint32_t bucket; /* of grids from 4^bucket to 4^(bucket + 1) - 1 blocks; the last one is open */
     uint32_t changed;           /* in memory only: samples that no file knows */
     uint16_t bin[PROFILE_BINS]; /* samples by duration; all halved when one is full */
-    char name[PROFILE_NAME];    /* as the module has it, cut */
+    uint32_t name, zero; /* where it begins in the text, as the module has it; 0: no room for it */
 };
-static_assert(sizeof(struct profile_row) == 216, "profile_row");
+static_assert(sizeof(struct profile_row) == 144, "profile_row");
 
 struct profile_header {
     char magic[8];
     uint32_t version, rows;
-    uint64_t checksum; /* of all rows */
+    uint64_t checksum;   /* of all rows, and of the text behind them */
+    uint64_t text_bytes; /* a multiple of 8 */
     uint8_t uuid[16];
     char gpu[88];
 };
-static_assert(sizeof(struct profile_header) == 128, "profile_header");
+static_assert(sizeof(struct profile_header) == 136, "profile_header");
+
+/* Names one behind the other (trace/names.h), of which `bytes` are used. */
+struct profile_text {
+    uint32_t bytes;
+    char text[PROFILE_TEXT];
+};
 
 /* $XDG_CACHE_HOME/cutin, or $HOME/.cache/cutin; "" where neither is set, is absolute and fits, and in
  * set-user-id programs. */
 void profile_folder(char out[PROFILE_PATH]);
 /* The file of a GPU in there; "" without a folder. */
 void profile_path(char out[PROFILE_PATH], const uint8_t uuid[16]);
-/* Reads a file: at most PROFILE_ROWS rows into `rows`. Returns their number, or -errno (-EBADMSG: it
- * is damaged, or of another version). `header` may be NULL. */
-int profile_read(const char *path, struct profile_header *header, struct profile_row *rows);
+/* Reads a file: at most PROFILE_ROWS rows into `rows`, and their names. Returns the number of rows, or
+ * -errno (-EBADMSG: it is damaged, or of another version). `header` may be NULL. */
+int profile_read(const char *path, struct profile_header *header, struct profile_row *rows,
+                 struct profile_text *text);
 /*
  * Merges rows into the file of this GPU: a row replaces the file's, launches and bins add up, and a
- * row without `changed` samples is left as the file has it. Makes the folder. Returns 0 or -errno: -EAGAIN another process is writing.
+ * row without `changed` samples is left as the file has it. `text` has the rows' names. Makes the folder.
+ * Returns 0 or -errno: -EAGAIN another process is writing.
  */
 int profile_merge(const uint8_t uuid[16], const char *gpu, const struct profile_row *rows,
-                  uint32_t n);
+                  uint32_t n, const char *text);
 
 /* The slot of a duration, and the least duration of a slot, in nanoseconds. */
 uint32_t profile_bin(uint32_t ns);

@@ -17,6 +17,7 @@
 static const uint8_t uuid[16] = {1, 2, 3};
 static char folder[64], path[PROFILE_PATH];
 static struct profile_row rows[PROFILE_ROWS];
+static struct profile_text text;
 
 static void set_up(void)
 {
@@ -40,21 +41,45 @@ static void tear_down(void)
 
 TestSuite(profile_file, .init = set_up, .fini = tear_down);
 
+/* The names of rows that tests make. */
+static char names[64 * 1024];
+static uint32_t names_used = 1;
+
+static uint32_t name_make(const char *name)
+{
+    uint32_t at = names_used;
+
+    names_used += (uint32_t)snprintf(names + at, sizeof names - at, "%s", name) + 1;
+    cr_assert_lt(names_used, sizeof names);
+    return at;
+}
+
+static const char *name_of(const struct profile_row *row)
+{
+    return text.text + row->name;
+}
+
 static struct profile_row row_make(uint64_t key, uint32_t mean_ns)
 {
     struct profile_row row = {
         .key = key, .launches = 32, .mean_ns = mean_ns, .samples = 1, .changed = 1, .used_h = 7};
 
     row.bin[profile_bin(mean_ns)] = 1;
-    snprintf(row.name, sizeof row.name, "kernel_%llu", (unsigned long long)key);
+    char name[32];
+
+    snprintf(name, sizeof name, "kernel_%llu", (unsigned long long)key);
+    row.name = name_make(name);
     return row;
 }
 
 static int merge_one(uint64_t key, uint32_t mean_ns)
 {
+    uint32_t used = names_used;
     struct profile_row row = row_make(key, mean_ns);
+    int rc = profile_merge(uuid, "a GPU", &row, 1, names);
 
-    return profile_merge(uuid, "a GPU", &row, 1);
+    names_used = used;
+    return rc;
 }
 
 static void file_change(long offset, int whence, int by)
@@ -75,13 +100,13 @@ Test(profile_file, what_several_learned_adds_up)
     struct profile_header h;
     struct profile_row unchanged = row_make(1, 999);
 
-    cr_assert_eq(profile_read(path, &h, rows), -ENOENT);
+    cr_assert_eq(profile_read(path, &h, rows, &text), -ENOENT);
     cr_assert_eq(merge_one(1, 2000), 0);
     cr_assert_eq(merge_one(2, 5000), 0);
     cr_assert_eq(merge_one(1, 4000), 0);
     unchanged.changed = 0;
-    cr_assert_eq(profile_merge(uuid, "a GPU", &unchanged, 1), 0);
-    cr_assert_eq(profile_read(path, &h, rows), 2);
+    cr_assert_eq(profile_merge(uuid, "a GPU", &unchanged, 1, names), 0);
+    cr_assert_eq(profile_read(path, &h, rows, &text), 2);
     cr_assert_str_eq(h.gpu, "a GPU");
     cr_assert_eq(memcmp(h.uuid, uuid, 16), 0);
     cr_assert_eq(rows[0].mean_ns, 4000);
@@ -89,12 +114,57 @@ Test(profile_file, what_several_learned_adds_up)
     cr_assert_eq(rows[0].samples, 2);
     cr_assert_eq(rows[0].bin[profile_bin(2000)], 1);
     cr_assert_eq(rows[0].bin[profile_bin(4000)], 1);
-    cr_assert_str_eq(rows[1].name, "kernel_2");
+    cr_assert_str_eq(name_of(&rows[1]), "kernel_2");
+}
+
+Test(profile_file, names_are_whole_and_go_with_their_rows)
+{
+    static char name[20000];
+    struct profile_row row[] = {row_make(1, 2000), row_make(1, 2000), row_make(2, 3000)};
+    struct profile_header h;
+
+    memset(name, 'n', sizeof name - 1);
+    row[0].name = row[1].name = name_make(name);
+    row[1].bucket = 4;
+    cr_assert_eq(profile_merge(uuid, "a GPU", row, 2, names), 0);
+    cr_assert_eq(profile_merge(uuid, "a GPU", &row[2], 1, names), 0);
+    cr_assert_eq(profile_read(path, &h, rows, &text), 3);
+    cr_assert_str_eq(name_of(&rows[0]), name);
+    cr_assert_str_eq(name_of(&rows[1]), name);
+    cr_assert_eq(rows[0].name, rows[1].name, "it is there once");
+    cr_assert_str_eq(name_of(&rows[2]), "kernel_2");
+    row[0].name = row[1].name = name_make("renamed");
+    cr_assert_eq(profile_merge(uuid, "a GPU", row, 2, names), 0);
+    cr_assert_eq(profile_read(path, &h, rows, &text), 3);
+    cr_assert_str_eq(name_of(&rows[1]), "renamed");
+    cr_assert_str_eq(name_of(&rows[2]), "kernel_2");
+    cr_assert_lt(h.text_bytes, 64, "the name that nothing has any more is gone");
+}
+
+Test(profile_file, names_that_have_no_room_are_left_out)
+{
+    enum { LONG = 60000, MANY = PROFILE_TEXT / LONG + 2 };
+    struct profile_row row = row_make(1, 2000);
+    char *name = names + names_used;
+
+    row.name = names_used;
+    memset(name, 'n', LONG - 1);
+    for (uint64_t key = 1; key <= MANY; key++) {
+        row.key = key;
+        name[0] = (char)('0' + key % 64);
+        name[1] = (char)('0' + key / 64);
+        cr_assert_eq(profile_merge(uuid, "a GPU", &row, 1, names), 0);
+    }
+    cr_assert_eq(profile_read(path, NULL, rows, &text), MANY);
+    cr_assert_eq(strlen(name_of(&rows[0])), LONG - 1);
+    cr_assert_eq(rows[MANY - 1].name, 0);
+    cr_assert_str_empty(name_of(&rows[MANY - 1]));
 }
 
 Test(profile_file, a_damaged_file_counts_as_empty_and_is_replaced)
 {
-    const long size = sizeof(struct profile_header) + sizeof(struct profile_row);
+    const long size =
+        sizeof(struct profile_header) + sizeof(struct profile_row) + 16; /* "", "kernel_1" */
 
     for (long at = 0; at < size; at++) {
         if (at >= (long)offsetof(struct profile_header, uuid) &&
@@ -102,19 +172,19 @@ Test(profile_file, a_damaged_file_counts_as_empty_and_is_replaced)
             continue; /* said to the user, and believed by nobody */
         cr_assert_eq(merge_one(1, 2000), 0);
         file_change(at, SEEK_SET, 1);
-        cr_assert_eq(profile_read(path, NULL, rows), -EBADMSG, "byte %ld", at);
+        cr_assert_eq(profile_read(path, NULL, rows, &text), -EBADMSG, "byte %ld", at);
         cr_assert_eq(merge_one(1, 2000), 0);
-        cr_assert_eq(profile_read(path, NULL, rows), 1);
+        cr_assert_eq(profile_read(path, NULL, rows, &text), 1);
         cr_assert_eq(rows[0].samples, 1);
         unlink(path);
     }
     for (long cut = 0; cut < size; cut += 17) {
         cr_assert_eq(merge_one(1, 2000), 0);
         cr_assert_eq(truncate(path, cut), 0);
-        cr_assert_eq(profile_read(path, NULL, rows), -EBADMSG, "cut at %ld", cut);
+        cr_assert_eq(profile_read(path, NULL, rows, &text), -EBADMSG, "cut at %ld", cut);
     }
     cr_assert_eq(truncate(path, size + 1), 0);
-    cr_assert_eq(profile_read(path, NULL, rows), -EBADMSG, "too long");
+    cr_assert_eq(profile_read(path, NULL, rows, &text), -EBADMSG, "too long");
 }
 
 Test(profile_file, it_is_bounded_and_the_oldest_go)
@@ -127,9 +197,9 @@ Test(profile_file, it_is_bounded_and_the_oldest_go)
         many[i] = row_make(i + 1, 1000);
         many[i].used_h = i == 77 ? 3 : 5;
     }
-    cr_assert_eq(profile_merge(uuid, "a GPU", many, PROFILE_ROWS), 0);
-    cr_assert_eq(profile_merge(uuid, "a GPU", &newer, 1), 0);
-    cr_assert_eq(profile_read(path, NULL, rows), PROFILE_ROWS);
+    cr_assert_eq(profile_merge(uuid, "a GPU", many, PROFILE_ROWS, names), 0);
+    cr_assert_eq(profile_merge(uuid, "a GPU", &newer, 1, names), 0);
+    cr_assert_eq(profile_read(path, NULL, rows, &text), PROFILE_ROWS);
     cr_assert_eq(rows[77].key, 1000000);
     cr_assert_eq(rows[77].launches, 32);
     cr_assert_eq(stat(path, &st), 0);
@@ -157,7 +227,7 @@ Test(profile_file, writers_take_turns_and_lose_nothing)
         waitpid(pid[w], &status, 0);
         cr_assert_eq(status, 0);
     }
-    cr_assert_eq(profile_read(path, NULL, rows), 3);
+    cr_assert_eq(profile_read(path, NULL, rows, &text), 3);
     cr_assert_eq(rows[0].samples + rows[1].samples + rows[2].samples, WRITERS * TIMES);
 }
 
@@ -173,7 +243,7 @@ Test(profile_file, whoever_writes_keeps_others_out)
     cr_assert_eq(merge_one(1, 2000), -EAGAIN);
     close(fd); /* a writer that was killed: its file is taken over */
     cr_assert_eq(merge_one(1, 2000), 0);
-    cr_assert_eq(profile_read(path, NULL, rows), 1);
+    cr_assert_eq(profile_read(path, NULL, rows, &text), 1);
     cr_assert_eq(rows[0].samples, 2);
 }
 

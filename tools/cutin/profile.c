@@ -2,6 +2,7 @@
  * profile.c - `cutin profile`: what was learned about kernels.
  */
 #include "command.h"
+#include "kernel_name.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -13,11 +14,21 @@
 
 #include "shim/profile_file.h"
 
-enum { OPT_JSON };
+enum { OPT_JSON, OPT_MANGLED };
 
 static const struct option_row options[] = {
     [OPT_JSON] = {"json", NULL, "one JSON object on stdout"},
+    [OPT_MANGLED] = {"mangled", NULL, "names as the modules have them, whole"},
     {0},
+};
+
+/* What is read and how it is shown. */
+struct reading {
+    struct profile_header header;
+    struct profile_row row[PROFILE_ROWS];
+    struct profile_text text;
+    json_t *list; /* NULL: tables */
+    bool mangled;
 };
 
 /* Names come out of files: what a terminal and JSON take as text. */
@@ -46,35 +57,57 @@ static uint64_t least_blocks(const struct profile_row *row)
     return UINT64_C(1) << 2 * (row->bucket % 32);
 }
 
-static json_t *row_json(const struct profile_row *row)
+static const char *raw_name(const struct reading *r, const struct profile_row *row)
 {
-    return json_pack("{s:s, s:I, s:f, s:f, s:f, s:I, s:I}", "function", row->name, "blocks_from",
-                     (json_int_t)least_blocks(row), "mean_us", row->mean_ns / 1e3, "spread_us",
-                     row->spread_ns / 1e3, "p99_us", profile_percentile_ns(row, 99) / 1e3,
-                     "launches", (json_int_t)row->launches, "samples", (json_int_t)row->samples);
+    return row->name ? r->text.text + row->name : "(without a name)";
 }
 
-static json_t *gpu_json(const struct profile_header *h, const char *file,
-                        const struct profile_row *rows, int n)
+static json_t *row_json(const struct reading *r, const struct profile_row *row)
+{
+    const char *raw = raw_name(r, row);
+
+    return json_pack("{s:s, s:s, s:I, s:f, s:f, s:f, s:I, s:I}", "function",
+                     kernel_name(raw, KERNEL_NAME_WHOLE, r->mangled), "symbol",
+                     kernel_name(raw, 0, true), "blocks_from", (json_int_t)least_blocks(row),
+                     "mean_us", row->mean_ns / 1e3, "spread_us", row->spread_ns / 1e3, "p99_us",
+                     profile_percentile_ns(row, 99) / 1e3, "launches", (json_int_t)row->launches,
+                     "samples", (json_int_t)row->samples);
+}
+
+static json_t *gpu_json(const struct reading *r, const char *file, int n)
 {
     json_t *list = json_array();
 
     for (int i = 0; i < n; i++)
-        json_array_append_new(list, row_json(&rows[i]));
-    return json_pack("{s:s, s:s, s:o}", "gpu", h->gpu, "file", file, "kernels", list);
+        json_array_append_new(list, row_json(r, &r->row[i]));
+    return json_pack("{s:s, s:s, s:o}", "gpu", r->header.gpu, "file", file, "kernels", list);
 }
 
-static void print_table(const struct profile_header *h, const struct profile_row *rows, int n)
+static const char *shown_name(const struct reading *r, const struct profile_row *row)
 {
-    printf("%s\n%-44s %12s %10s %10s %10s %12s\n", h->gpu, "FUNCTION", "BLOCKS", "MEAN US",
-           "SPREAD US", "P99 US", "LAUNCHES");
+    return kernel_name(raw_name(r, row), KERNEL_NAME_TABLE, r->mangled);
+}
+
+/* The column is as wide as it has to be, but for mangled names, which may be thousands long. */
+static void print_table(const struct reading *r, int n)
+{
+    int width = 24;
+
     for (int i = 0; i < n; i++) {
+        int length = (int)strlen(shown_name(r, &r->row[i]));
+        if (length > width && length <= KERNEL_NAME_TABLE)
+            width = length;
+    }
+    printf("%s\n%-*s %12s %10s %10s %10s %12s\n", r->header.gpu, width, "FUNCTION", "BLOCKS",
+           "MEAN US", "SPREAD US", "P99 US", "LAUNCHES");
+    for (int i = 0; i < n; i++) {
+        const struct profile_row *row = &r->row[i];
         char blocks[32];
 
-        snprintf(blocks, sizeof(blocks), "%" PRIu64 "..", least_blocks(&rows[i]));
-        printf("%-44.44s %12s %10.1f %10.1f %10.1f %12" PRIu64 "\n", rows[i].name, blocks,
-               rows[i].mean_ns / 1e3, rows[i].spread_ns / 1e3,
-               profile_percentile_ns(&rows[i], 99) / 1e3, rows[i].launches);
+        snprintf(blocks, sizeof(blocks), "%" PRIu64 "..", least_blocks(row));
+        printf("%-*s %12s %10.1f %10.1f %10.1f %12" PRIu64 "\n", width, shown_name(r, row), blocks,
+               row->mean_ns / 1e3, row->spread_ns / 1e3, profile_percentile_ns(row, 99) / 1e3,
+               row->launches);
     }
     putchar('\n');
 }
@@ -86,46 +119,41 @@ static bool is_profile(const char *name)
     return length > tail && strcmp(name + length - tail, ".profile") == 0;
 }
 
-/* Reads one file and prints it, or adds it to `list`. Returns whether it could be read. */
-static bool take_file(const char *path, struct profile_row *rows, json_t *list)
+/* Reads one file and prints it, or adds it to the list. Returns whether it could be read. */
+static bool take_file(const char *path, struct reading *r)
 {
-    struct profile_header header;
-    int n = profile_read(path, &header, rows);
+    int n = profile_read(path, &r->header, r->row, &r->text);
 
     if (n < 0) {
         say(&command_profile, "%s: %s", path,
             n == -EBADMSG ? "damaged, or of another version; it will be replaced" : strerror(-n));
         return false;
     }
-    printable(header.gpu);
-    for (int i = 0; i < n; i++)
-        printable(rows[i].name);
-    qsort(rows, (size_t)n, sizeof(*rows), by_time);
-    if (list)
-        json_array_append_new(list, gpu_json(&header, path, rows, n));
+    printable(r->header.gpu);
+    qsort(r->row, (size_t)n, sizeof(*r->row), by_time);
+    if (r->list)
+        json_array_append_new(r->list, gpu_json(r, path, n));
     else
-        print_table(&header, rows, n);
+        print_table(r, n);
     return true;
 }
 
 /* Every GPU's file, in the order of their names. Returns how many were read, or -errno. */
-static int take_all(const char *folder, json_t *list)
+static int take_all(const char *folder, struct reading *r)
 {
-    struct profile_row *rows = calloc(PROFILE_ROWS, sizeof(*rows));
     struct dirent **entries;
-    int n = rows ? scandir(folder, &entries, NULL, alphasort) : -1, read = n < 0 ? -errno : 0;
+    int n = scandir(folder, &entries, NULL, alphasort), read = n < 0 ? -errno : 0;
 
     for (int i = 0; i < n; i++) {
         char path[PROFILE_PATH + 256];
 
         snprintf(path, sizeof(path), "%s/%s", folder, entries[i]->d_name);
         if (is_profile(entries[i]->d_name))
-            read += take_file(path, rows, list);
+            read += take_file(path, r);
         free(entries[i]);
     }
     if (n >= 0)
         free(entries);
-    free(rows);
     return read;
 }
 
@@ -139,41 +167,52 @@ static int print_json(json_t *list)
     return rc == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-static int profile(int argc, char **argv)
+static int show(struct reading *r)
 {
     char folder[PROFILE_PATH];
-    json_t *list = NULL;
     int n;
 
-    while (options_next(&command_profile, argc, argv) != OPTIONS_END)
-        if (!list)
-            list = json_array();
-    options_no_operands(&command_profile, argc, argv);
     profile_folder(folder);
     if (!folder[0]) {
         say(&command_profile, "neither XDG_CACHE_HOME nor HOME names a folder");
-        json_decref(list);
+        json_decref(r->list);
         return EXIT_FAILURE;
     }
-    n = take_all(folder, list);
+    n = take_all(folder, r);
     if (n < 0 && n != -ENOENT)
         say(&command_profile, "%s: %s", folder, strerror(-n));
-    if (list)
-        return print_json(list);
+    if (r->list)
+        return print_json(r->list);
     if (n == 0 || n == -ENOENT)
         printf("Nothing is known yet: best-effort programs under cutin leave it in %s.\n", folder);
     return n >= 0 || n == -ENOENT ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
+static int profile(int argc, char **argv)
+{
+    static struct reading r;
+    int row;
+
+    while ((row = options_next(&command_profile, argc, argv)) != OPTIONS_END)
+        if (row == OPT_MANGLED)
+            r.mangled = true;
+        else if (!r.list)
+            r.list = json_array();
+    options_no_operands(&command_profile, argc, argv);
+    return show(&r);
+}
+
 const struct command command_profile = {
     .name = "profile",
     .summary = "what was learned about kernels: how long they run",
-    .synopsis = "[--json]",
+    .synopsis = "[--json] [--mangled]",
     .about =
         "Times are of sampled launches, for each function and grid (from BLOCKS to four times\n"
         "as many). MEAN is a moving average that follows low values faster, SPREAD the average\n"
         "distance from it; best effort counts a launch as their sum. P99 is over all samples,\n"
-        "to half a power of two.",
+        "to half a power of two. Names are demangled and shortened to fit; in JSON they are "
+        "whole,\n"
+        "and symbol is the name that the module has.",
     .options = options,
     .run = profile,
 };

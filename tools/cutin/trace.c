@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPT_OUTPUT, OPT_PRIORITY, OPT_SIM, OPT_RECORDS, OPT_MERGE };
+enum { OPT_OUTPUT, OPT_PRIORITY, OPT_SIM, OPT_RECORDS, OPT_MANGLED, OPT_MERGE };
 
 static const struct option_row options[] = {
     [OPT_OUTPUT] = {"output", "FILE", "the JSON file (trace.json)", 'o'},
@@ -24,6 +24,7 @@ static const struct option_row options[] = {
     [OPT_RECORDS] = {"records", "N",
                      "records that are kept of each process, of 64 bytes\n"
                      "(65536); a longer run keeps its end"},
+    [OPT_MANGLED] = {"mangled", NULL, "names of kernels as their modules have them, whole"},
     [OPT_MERGE] = {"merge", NULL,
                    "operands are traces (CUTIN_TRACE) and event logs of the\n"
                    "simulator (SIMGPU_LOG) to be merged"},
@@ -34,7 +35,7 @@ static const char *const levels[] = {"be", "1", "2", "rt", NULL};
 
 struct plan {
     const char *output, *level, *records;
-    bool sim, merge;
+    bool sim, merge, mangled;
 };
 
 /* ---- merge ---------------------------------------------------------------------------------- */
@@ -111,7 +112,7 @@ static uint64_t earliest(const struct sources *s)
     return ns;
 }
 
-static int write_json(const struct sources *s, const char *path)
+static int write_json(const struct sources *s, const char *path, bool mangled)
 {
     struct trace_json json;
     FILE *out = fopen(path, "we");
@@ -123,6 +124,7 @@ static int write_json(const struct sources *s, const char *path)
         return -errno;
     }
     trace_json_begin(&json, out, earliest(s), s->traces + s->logs);
+    json.mangled = mangled;
     for (size_t i = 0; i < s->traces; i++)
         trace_json_add(&json, &s->trace[i]);
     for (size_t i = 0; i < s->logs; i++)
@@ -156,7 +158,7 @@ static int merge(const struct plan *p, char *const *paths, size_t n)
         rc = -ENODATA;
     }
     if (rc == 0)
-        rc = write_json(&s, p->output);
+        rc = write_json(&s, p->output, p->mangled);
     sources_close(&s);
     return rc;
 }
@@ -204,6 +206,9 @@ static int trace(int argc, char **argv)
             options_number(cmd, row, optarg, TRACE_LEAST_RECORDS, TRACE_MOST_RECORDS);
             p.records = optarg;
             break;
+        case OPT_MANGLED:
+            p.mangled = true;
+            break;
         case OPT_MERGE:
             p.merge = true;
             break;
@@ -222,7 +227,7 @@ const struct command command_trace = {
     .name = "trace",
     .summary = "what happened, as a file for a trace viewer",
     .synopsis = "[OPTIONS] [--] PROGRAM [ARGUMENT...]\n"
-                "       cutin trace --merge [-o FILE] FILE...",
+                "       cutin trace --merge [--mangled] [-o FILE] FILE...",
     .about =
         "Runs PROGRAM, traces every process of it that uses CUDA, and merges the traces into one\n"
         "JSON file that Perfetto and Chrome open: calls, what is buffered and in flight, holds "

@@ -2,6 +2,7 @@
  * trace_json.c - traces as Trace Event Format (see trace_json.h).
  */
 #include "trace_json.h"
+#include "kernel_name.h"
 #include "progress.h"
 
 #include <errno.h>
@@ -54,6 +55,16 @@ static void put(struct trace_json *j, json_t *event)
     fputs(j->events++ ? ",\n" : "", j->out);
     json_dumpf(event, j->out, JSON_COMPACT | JSON_REAL_PRECISION(16));
     json_decref(event);
+}
+
+static const char *shown(const struct trace_json *j, const char *name)
+{
+    return kernel_name(name, KERNEL_NAME_EVENT, j->mangled);
+}
+
+static const char *record_name(const struct walk *w, const struct trace_record *r)
+{
+    return shown(w->j, trace_view_name(w->v, r->name));
 }
 
 static double us(const struct trace_json *j, uint64_t ns)
@@ -122,22 +133,21 @@ static void walk_kernel(struct walk *w, const struct trace_record *r)
              r->kernel.grid[2]);
     snprintf(block, sizeof(block), "%u x %u x %u", r->kernel.block[0], r->kernel.block[1],
              r->kernel.block[2]);
-    put_slice(w->j, w->pid, r->tid, trace_view_name(w->v, r->name), "call", r->ns,
-              r->kernel.took_ns,
+    put_slice(w->j, w->pid, r->tid, record_name(w, r), "call", r->ns, r->kernel.took_ns,
               json_pack("{s:i,s:i,s:s,s:s,s:i}", "stream", (int)r->stream, "op", (int)r->kernel.op,
                         "grid", grid, "block", block, "shared", (int)r->kernel.shared));
 }
 
 static void walk_copy(struct walk *w, const struct trace_record *r)
 {
-    put_slice(w->j, w->pid, r->tid, trace_view_name(w->v, r->name), "call", r->ns, r->copy.took_ns,
+    put_slice(w->j, w->pid, r->tid, record_name(w, r), "call", r->ns, r->copy.took_ns,
               json_pack("{s:i,s:i,s:I}", "stream", (int)r->stream, "op", (int)r->copy.op, "bytes",
                         (json_int_t)r->copy.bytes));
 }
 
 static void walk_sync(struct walk *w, const struct trace_record *r)
 {
-    put_slice(w->j, w->pid, r->tid, trace_view_name(w->v, r->name), "wait", r->ns, r->copy.took_ns,
+    put_slice(w->j, w->pid, r->tid, record_name(w, r), "wait", r->ns, r->copy.took_ns,
               json_object());
 }
 
@@ -226,8 +236,8 @@ static void walk_sample(struct walk *w, const struct trace_record *r)
 
     if (!trace_clocks_place(&w->clocks, r, &start_ns, &took_ns))
         return;
-    put_slice(w->j, w->pid, track(w, r->stream, TRACK_DEVICE), trace_view_name(w->v, r->name),
-              "device", start_ns, took_ns, json_pack("{s:i}", "op", (int)r->sample.op));
+    put_slice(w->j, w->pid, track(w, r->stream, TRACK_DEVICE), record_name(w, r), "device",
+              start_ns, took_ns, json_pack("{s:i}", "op", (int)r->sample.op));
 }
 
 static void (*const walkers[])(struct walk *, const struct trace_record *) = {
@@ -293,19 +303,25 @@ void trace_json_add(struct trace_json *j, const struct trace_view *v)
 struct log_line {
     int pid;
     uint32_t context, stream;
-    char kind[16], name[64];
+    char kind[16];
+    const char *name; /* of any length, in the line itself */
     uint64_t start_ns, end_ns, cost_ns;
     int ran;
 };
 
-static bool log_parse(const char *text, struct log_line *l)
+static bool log_parse(char *text, struct log_line *l)
 {
-    return sscanf(text,
-                  "pid=%d context=%" SCNu32 " stream=%" SCNu32
-                  " seq=%*u kind=%15s name=%63s submit=%*u start=%" SCNu64 " end=%" SCNu64
-                  " cost=%" SCNu64 " ran=%d",
-                  &l->pid, &l->context, &l->stream, l->kind, l->name, &l->start_ns, &l->end_ns,
-                  &l->cost_ns, &l->ran) == 9 &&
+    char *name = strstr(text, " name="), *behind = name ? strstr(name, " submit=") : NULL;
+
+    if (!behind)
+        return false;
+    *name = *behind = '\0';
+    l->name = name + strlen(" name=");
+    return sscanf(text, "pid=%d context=%" SCNu32 " stream=%" SCNu32 " seq=%*u kind=%15s", &l->pid,
+                  &l->context, &l->stream, l->kind) == 4 &&
+           sscanf(behind + 1,
+                  "submit=%*u start=%" SCNu64 " end=%" SCNu64 " cost=%" SCNu64 " ran=%d",
+                  &l->start_ns, &l->end_ns, &l->cost_ns, &l->ran) == 4 &&
            l->end_ns >= l->start_ns;
 }
 
@@ -333,30 +349,37 @@ static bool log_drawn(const struct log_line *l)
     return l->ran && strcmp(l->kind, "mark") != 0 && l->end_ns > l->start_ns;
 }
 
+static void put_work(struct trace_json *j, const struct log_line *l, json_int_t tid)
+{
+    uint64_t took_ns = l->end_ns - l->start_ns;
+
+    put_slice(j, GPU_PROCESS, tid, l->name[0] == '-' ? l->kind : shown(j, l->name), l->kind,
+              l->start_ns, took_ns,
+              json_pack("{s:i,s:f,s:f}", "pid", l->pid, "alone us", (double)l->cost_ns / 1000.0,
+                        "paused us", ((double)took_ns - (double)l->cost_ns) / 1000.0));
+}
+
 uint64_t trace_json_add_log(struct trace_json *j, FILE *log)
 {
     uint64_t *seen = calloc(MOST_GPU_TRACKS, sizeof(*seen)), works = 0;
-    size_t tracks = 0, lines = 0;
+    size_t tracks = 0, lines = 0, room = 0;
     struct log_line l;
     struct stat st = {0};
-    char text[512];
+    char *text = NULL;
 
     fstat(fileno(log), &st);
     if (seen)
         put_name(j, "process_name", GPU_PROCESS, 0, "GPU (simulated)");
-    while (seen && fgets(text, sizeof(text), log)) {
+    while (seen && getline(&text, &room, log) > 0) {
         if (lines++ % LOOK == 0 && !proceed(j, (double)ftell(log), (double)st.st_size + 1))
             break;
         if (!log_parse(text, &l) || !log_drawn(&l) || l.start_ns < j->origin_ns)
             continue;
-        put_slice(j, GPU_PROCESS, gpu_track(j, &l, seen, &tracks),
-                  l.name[0] == '-' ? l.kind : l.name, l.kind, l.start_ns, l.end_ns - l.start_ns,
-                  json_pack("{s:i,s:f,s:f}", "pid", l.pid, "alone us", (double)l.cost_ns / 1000.0,
-                            "paused us",
-                            ((double)(l.end_ns - l.start_ns) - (double)l.cost_ns) / 1000.0));
+        put_work(j, &l, gpu_track(j, &l, seen, &tracks));
         works++;
     }
     j->source++;
+    free(text);
     free(seen);
     return works;
 }

@@ -9,6 +9,7 @@
 #ifndef CUTIN_TRACE_JSON_H
 #define CUTIN_TRACE_JSON_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -20,6 +21,7 @@ struct trace_json {
     uint64_t origin_ns; /* time 0 of the picture */
     uint64_t events;
     size_t source, sources; /* the one at work, of how many: for the progress that is shown */
+    bool mangled;           /* names as they are; otherwise as people read them (kernel_name.h) */
 };
 
 /* Begins the file; nothing in it is earlier than `origin_ns`. So many traces and logs will follow; when

@@ -1,0 +1,491 @@
+/*
+ * kernel_name.c - names of kernels as people read them (see kernel_name.h).
+ */
+#include "kernel_name.h"
+
+#include <ctype.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uthash.h>
+
+#if HAVE_CXA_DEMANGLE
+/* libstdc++'s, as <cxxabi.h> declares it. */
+char *__cxa_demangle(const char *mangled, char *out, size_t *bytes, int *status);
+#endif
+
+enum { DEEPEST = 64, LEAST_WIDTH = 8, SHORT_ARGUMENT = 8 };
+
+/* ---- brackets ------------------------------------------------------------------------------- */
+
+static bool is_word(char c)
+{
+    return isalnum((unsigned char)c) || c == '_' || c == '$';
+}
+
+/* Behind "operator" and its symbol, which may be a bracket; `at` itself where it is no operator. */
+static const char *operator_skip(const char *text, const char *at)
+{
+    static const char word[] = "operator";
+    static const char *const symbols[] = {"()", "[]", "<=>", "<<=", ">>=", "->*", "<<",
+                                          ">>", "<=", ">=",  "->",  "<",   ">"};
+    const char *end = at + sizeof(word) - 1;
+
+    if (strncmp(at, word, sizeof(word) - 1) != 0 || (at > text && is_word(at[-1])))
+        return at;
+    for (size_t i = 0; i < sizeof(symbols) / sizeof(*symbols); i++)
+        if (strncmp(end, symbols[i], strlen(symbols[i])) == 0)
+            return end + strlen(symbols[i]);
+    return at;
+}
+
+static char closing(char c)
+{
+    switch (c) {
+    case '<':
+        return '>';
+    case '(':
+        return ')';
+    case '[':
+        return ']';
+    case '{':
+        return '}';
+    default:
+        return '\0';
+    }
+}
+
+/* Behind the bracket that closes the one at `from`; NULL: nothing does. */
+static const char *bracket_end(const char *text, const char *from)
+{
+    char open[DEEPEST];
+    int depth = 0;
+
+    for (const char *at = from; *at;) {
+        const char *behind = operator_skip(text, at);
+
+        if (behind != at) {
+            at = behind;
+            continue;
+        }
+        if (closing(*at)) {
+            if (depth == DEEPEST)
+                return NULL;
+            open[depth++] = closing(*at);
+        } else if (depth && *at == open[depth - 1]) {
+            if (--depth == 0)
+                return at + 1;
+        }
+        at++;
+    }
+    return NULL;
+}
+
+/* ---- what tells nothing --------------------------------------------------------------------- */
+
+static const char *skip_text(const char *at, const char *text)
+{
+    size_t n = strlen(text);
+
+    return strncmp(at, text, n) == 0 ? at + n : at;
+}
+
+/* Parameters of a function that something is local to: "f(int) const::{lambda...". */
+static const char *skip_scope(const char *text, const char *at)
+{
+    const char *end = *at == '(' ? bracket_end(text, at) : NULL, *behind;
+
+    if (!end)
+        return at;
+    behind = skip_text(end, " const");
+    return strncmp(behind, "::", 2) == 0 ? behind : at;
+}
+
+/* "[abi:v1]" */
+static const char *skip_tag(const char *text, const char *at)
+{
+    const char *end = strncmp(at, "[abi:", 5) == 0 ? bracket_end(text, at) : NULL;
+
+    return end ? end : at;
+}
+
+/* "{lambda(float)#1}" becomes "{lambda#1}". */
+static const char *skip_lambda(const char *text, const char *at)
+{
+    const char *end = at > text + 6 && *at == '(' && strncmp(at - 7, "{lambda", 7) == 0
+                          ? bracket_end(text, at)
+                          : NULL;
+
+    return end ? end : at;
+}
+
+/* Between functions it is clear: "::operator()::". */
+static const char *skip_call(const char *text, const char *at)
+{
+    const char *behind = skip_text(at, "::operator()");
+
+    if (behind == at)
+        return at;
+    if (*behind == '<' && (behind = bracket_end(text, behind)) == NULL)
+        return at;
+    behind = skip_scope(text, behind);
+    return strncmp(behind, "::", 2) == 0 ? behind : at;
+}
+
+static const char *skip_noise(const char *text, const char *at)
+{
+    static const char *(*const skips[])(const char *, const char *) = {skip_call, skip_scope,
+                                                                       skip_tag, skip_lambda};
+    const char *behind = skip_text(at, "(anonymous namespace)::");
+
+    for (size_t i = 0; i < sizeof(skips) / sizeof(*skips) && behind == at; i++)
+        behind = skips[i](text, at);
+    return behind;
+}
+
+/* In place. At the outermost level a space ends the return type, and parameters the name. */
+static void clean(char *text)
+{
+    char *out = text;
+    int depth = 0;
+
+    for (const char *at = text; *at;) {
+        const char *behind = skip_noise(text, at);
+
+        if (behind != at) {
+            at = behind;
+            continue;
+        }
+        if (depth == 0 && *at == '(')
+            break;
+        behind = operator_skip(text, at);
+        if (depth == 0 && *at == ' ') {
+            out = text;
+            at++;
+            continue;
+        }
+        if (behind == at) {
+            depth += closing(*at) != '\0';
+            depth -= strchr(">)]}", *at) != NULL;
+            behind++;
+        }
+        memmove(out, at, (size_t)(behind - at));
+        out += behind - at;
+        at = behind;
+    }
+    *out = '\0';
+}
+
+/* Lambdas within lambdas: "{lambda#1}::{lambda#4}" becomes "{lambda#1.4}". */
+static void join_lambdas(char *text)
+{
+    static const char between[] = "}::{lambda#";
+
+    for (char *at = text; (at = strstr(at, between)) != NULL;) {
+        *at++ = '.';
+        memmove(at, at + sizeof(between) - 2, strlen(at + sizeof(between) - 2) + 1);
+    }
+}
+
+/* Rust before its own mangling ends a name with a hash: "::h0123456789abcdef". */
+static void drop_rust_hash(char *text)
+{
+    size_t n = strlen(text);
+
+    if (n > 19 && strncmp(text + n - 19, "::h", 3) == 0 &&
+        strspn(text + n - 16, "0123456789abcdef") == 16)
+        text[n - 19] = '\0';
+}
+
+/* ---- shortening ----------------------------------------------------------------------------- */
+
+/* How much is kept: template arguments to a depth, of the outermost so many; not the namespaces within
+ * arguments (bare), and those in front (single). */
+struct measure {
+    int depth, arguments;
+    bool bare, single;
+};
+
+struct writer {
+    const char *text;
+    struct measure keep;
+    char *out;
+    size_t n;
+    int depth, arguments;
+    size_t begin[DEEPEST]; /* where the last argument of each depth begins, in `out` */
+};
+
+static void write_text(struct writer *w, const char *from, size_t n)
+{
+    memcpy(w->out + w->n, from, n);
+    w->n += n;
+}
+
+static bool is_short(const char *from, const char *end)
+{
+    return end - from <= SHORT_ARGUMENT + 2 && !memchr(from + 1, '<', (size_t)(end - from - 1));
+}
+
+/* Template arguments; returns what is to be looked at next. */
+static const char *write_open(struct writer *w, const char *at)
+{
+    const char *end = bracket_end(w->text, at);
+
+    if (w->depth >= w->keep.depth && end && !(w->keep.depth && is_short(at, end))) {
+        write_text(w, "<...>", 5);
+        return end;
+    }
+    write_text(w, at, 1);
+    if (++w->depth == 1)
+        w->arguments = 1;
+    if (w->depth < DEEPEST)
+        w->begin[w->depth] = w->n;
+    return at + 1;
+}
+
+static const char *write_comma(struct writer *w, const char *at)
+{
+    const char *end = at;
+
+    at += strspn(at, ", ");
+    write_text(w, ", ", 2);
+    if (w->depth < DEEPEST)
+        w->begin[w->depth] = w->n;
+    if (w->depth != 1 || ++w->arguments <= w->keep.arguments)
+        return at;
+    write_text(w, "...", 3);
+    while (*end && *end != '>')
+        end = closing(*end) && bracket_end(w->text, end) ? bracket_end(w->text, end) : end + 1;
+    return end;
+}
+
+/* What is in front of "::" goes, unless what follows has no name of its own. */
+static const char *write_scope(struct writer *w, const char *at)
+{
+    bool named = is_word(at[2]) && strncmp(at + 2, "operator", 8) != 0;
+    bool goes = w->depth ? w->keep.bare : w->keep.single && !memchr(w->out, '<', w->n);
+
+    if (goes && w->depth < DEEPEST && named)
+        w->n = w->begin[w->depth];
+    else
+        write_text(w, at, 2);
+    return at + 2;
+}
+
+static const char *write_next(struct writer *w, const char *at)
+{
+    const char *behind = operator_skip(w->text, at);
+
+    if (behind != at) {
+        write_text(w, at, (size_t)(behind - at));
+        return behind;
+    }
+    if (*at == '<')
+        return write_open(w, at);
+    if (*at == ',' && w->depth)
+        return write_comma(w, at);
+    if (strncmp(at, "::", 2) == 0)
+        return write_scope(w, at);
+    if (*at == '>' && w->depth)
+        w->depth--;
+    if (*at == ' ' && at[1] == '>') /* "> >" */
+        return at + 1;
+    write_text(w, at, 1);
+    return at + 1;
+}
+
+/* `out` has room for the text and a little more: nothing that is put in is longer than what it is for. */
+static size_t write_short(const char *text, struct measure keep, char *out)
+{
+    struct writer w = {.text = text, .keep = keep, .out = out};
+
+    for (const char *at = text; *at;)
+        at = write_next(&w, at);
+    out[w.n] = '\0';
+    return w.n;
+}
+
+/* The end goes; template arguments stay closed. */
+static void cut(char *text, size_t width)
+{
+    const char *open = strchr(text, '<');
+    bool within = open && open - text < (ptrdiff_t)width - LEAST_WIDTH;
+
+    memcpy(text + width - (within ? 4 : 3), within ? "...>" : "...", within ? 5 : 4);
+}
+
+static char *shorten(const char *text, size_t width)
+{
+    static const struct measure measures[] = {
+        {DEEPEST, INT_MAX, false, false},
+        {3, INT_MAX, false, false},
+        {3, INT_MAX, true, false},
+        {2, INT_MAX, false, false},
+        {2, INT_MAX, true, false},
+        {2, INT_MAX, true, true},
+        {1, INT_MAX, true, false},
+        {1, INT_MAX, true, true},
+        {1, 3, true, true},
+        {1, 2, true, true},
+    };
+    char *out = malloc(2 * strlen(text) + LEAST_WIDTH);
+
+    for (size_t i = 0; out && i < sizeof(measures) / sizeof(*measures); i++)
+        if (write_short(text, measures[i], out) <= width)
+            return out;
+    if (out)
+        cut(out, width);
+    return out;
+}
+
+/* ---- names ---------------------------------------------------------------------------------- */
+
+static char *printable(const char *raw)
+{
+    char *text = strdup(raw);
+
+    for (char *at = text; at && *at; at++)
+        if (*at < ' ' || *at > '~')
+            *at = '?';
+    return text;
+}
+
+/* "13GemmUniversal" at `at`: puts the name behind `out`. Returns what follows; `at` itself: no name. */
+static const char *source_name(const char *at, char **out)
+{
+    char *end;
+    unsigned long n = isdigit((unsigned char)*at) ? strtoul(at, &end, 10) : 0;
+
+    if (n == 0 || strnlen(end, n) < n)
+        return at;
+    memcpy(*out, end, n);
+    *out += n;
+    return end + n;
+}
+
+/* "N2at4cuda6detail3fooI" as at::cuda::detail::foo, or its last part alone. */
+static const char *qualified_name(const char *at, bool last, char **out)
+{
+    char *begin = *out;
+    const char *next;
+
+    at += *at == 'N';
+    while (*at == 'S' &&
+           (next = strchr(at, '_')) != NULL) /* named before, and a matter of namespaces */
+        at = next + 1;
+    at += *at == 'L';
+    while (next = source_name(at, out), next != at) {
+        at = next + (*next == 'L');
+        if (!isdigit((unsigned char)*at))
+            break;
+        if (last)
+            *out = begin;
+        else
+            *out = stpcpy(*out, "::");
+    }
+    return at;
+}
+
+/* Of a name that is too much for libstdc++, as some of CUTLASS are: the name itself and what its first
+ * template argument is, and the first of that: "cutlass::device_kernel<GemmUniversal<tuple<...>, ...>, ...>".
+ * NULL: nothing is known. */
+static char *outline(const char *raw)
+{
+    enum { NESTED = 3 };
+    char *text = malloc(2 * strlen(raw) + 64), *out = text;
+    const char *at = raw + 2;
+    int nested = 0;
+
+    if (!text)
+        return NULL;
+    at = qualified_name(at, false, &out);
+    while (out > text && *at == 'I' && nested < NESTED) {
+        char *open = out;
+
+        *out++ = '<';
+        at = qualified_name(at + 1, true, &out);
+        if (out == open + 1 || *at != 'I') {
+            out = stpcpy(open, "<...>");
+            break;
+        }
+        nested++;
+    }
+    if (nested == NESTED && *at == 'I')
+        out = stpcpy(out, "<...>");
+    for (; nested; nested--)
+        out = stpcpy(out, ", ...>");
+    *out = '\0';
+    if (out > text)
+        return text;
+    free(text);
+    return NULL;
+}
+
+/* Takes the text. */
+static char *demangle(char *text)
+{
+    char *plain = NULL;
+#if HAVE_CXA_DEMANGLE
+    int status;
+
+    if (strncmp(text, "_Z", 2) == 0)
+        plain = __cxa_demangle(text, NULL, NULL, &status);
+#endif
+    if (!plain && strncmp(text, "_Z", 2) == 0)
+        plain = outline(text);
+    if (!plain)
+        return text;
+    free(text);
+    clean(plain);
+    join_lambdas(plain);
+    drop_rust_hash(plain);
+    return plain;
+}
+
+char *kernel_name_make(const char *raw, size_t width)
+{
+    char *text = printable(raw), *out;
+    bool mangled = text && strncmp(text, "_Z", 2) == 0;
+
+    if (!text)
+        return NULL;
+    text = demangle(text);
+    if (width < LEAST_WIDTH)
+        width = LEAST_WIDTH;
+    if (mangled) {
+        out = shorten(text, width);
+        free(text);
+        return out;
+    }
+    if (strlen(text) > width)
+        cut(text, width);
+    return text;
+}
+
+struct kept {
+    UT_hash_handle hh; /* by raw name and width */
+    char *shown;
+    char key[];
+};
+
+const char *kernel_name(const char *raw, size_t width, bool mangled)
+{
+    static struct kept *all;
+    size_t bytes = sizeof(width) + strlen(raw) + 1;
+    struct kept *k = malloc(sizeof(*k) + bytes), *known;
+
+    if (!k)
+        return "?";
+    if (mangled)
+        width = 0; /* no other has this one */
+    memcpy(k->key, &width, sizeof(width));
+    memcpy(k->key + sizeof(width), raw, bytes - sizeof(width));
+    HASH_FIND(hh, all, k->key, bytes, known);
+    if (known) {
+        free(k);
+        return known->shown;
+    }
+    k->shown = mangled ? printable(raw) : kernel_name_make(raw, width);
+    HASH_ADD_KEYPTR(hh, all, k->key, bytes, k);
+    return k->shown ? k->shown : "?";
+}

@@ -1,6 +1,6 @@
 /*
- * simgpu_runtime.c - the tables for the CUDA runtime: which there are, storage in contexts with its
- * destructors, the digest under the validity check.
+ * simgpu_runtime.c - the tables for the CUDA runtime: which there are, walks over modules, CUPTI's
+ * registration, storage in contexts with its destructors, the digest under the validity check.
  */
 #include "tools/simgpu/runtime/md2.h"
 
@@ -49,6 +49,68 @@ Test(runtime, table_begins_with_its_size)
     const void *table;
     cr_assert_eq(cuGetExportTable(&table, &interface_id), CUDA_SUCCESS);
     cr_expect_eq(*(const size_t *)table, 13 * sizeof(void *));
+}
+
+static const void *const *table_of(const char *id)
+{
+    const void *table = NULL;
+    CUuuid uuid;
+    memcpy(uuid.bytes, id, sizeof uuid.bytes);
+    cr_assert_eq(cuGetExportTable(&table, &uuid), CUDA_SUCCESS);
+    return table;
+}
+
+CUresult cuFuncGetName(const char **name, CUfunction f);
+
+struct visit {
+    CUmodule module;
+    unsigned int count;
+    char names[64];
+};
+
+static void note_name(void *user, CUfunction f, CUmodule owner)
+{
+    struct visit *v = user;
+    const char *name = NULL;
+    cr_expect_eq(owner, v->module);
+    cr_expect_eq(cuFuncGetName(&name, f), CUDA_SUCCESS);
+    strncat(v->names, name, sizeof v->names - strlen(v->names) - 1);
+    v->count++;
+}
+
+/* What cuFFT launches: it knows its kernels by no other way, and takes 0 for a failure. */
+Test(runtime, walk_visits_every_function_of_a_module)
+{
+    typedef void visitor(void *, CUfunction, CUmodule);
+    typedef int walk(CUcontext, CUmodule, visitor *, void *);
+    static const char ptx[] = ".version 7.0\n.target sm_80\n.address_size 64\n"
+                              ".visible .entry one()\n{\nret;\n}\n"
+                              ".visible .entry two()\n{\nret;\n}\n";
+    const void *const *table =
+        table_of("\x6e\x16\x3f\xbe\xb9\x58\x44\x4d\x83\x5c\xe1\x82\xaf\xf1\x99\x1e");
+    struct visit v = {.names = ""};
+    cr_expect_geq((size_t)table[0], 8 * sizeof(void *));
+    cr_assert_eq(cuModuleLoadData(&v.module, ptx), CUDA_SUCCESS);
+    cr_expect_neq(((walk *)table[7])(ctx, v.module, note_name, &v), 0);
+    cr_expect_eq(v.count, 2);
+    cr_expect_str_eq(v.names, "onetwo");
+    cr_expect_eq(((walk *)table[7])(ctx, (CUmodule)&v, note_name, &v), 0);
+    cr_expect_eq(v.count, 2);
+}
+
+/* Refused, CUPTI asks again until its stack ends. Its other functions there are not. */
+Test(runtime, callbacks_of_a_profiler_are_taken)
+{
+    typedef CUresult enroll(void **, const void *, unsigned int, unsigned int);
+    static const void *const callbacks[213];
+    const void *const *table =
+        table_of("\x7c\xb6\x3f\x9b\x9c\xa4\x8e\x42\xa4\x84\xbe\xb6\x6e\x6a\xed\x7f");
+    void *enrolled = NULL;
+    cr_expect_eq((size_t)table[0], 94 * sizeof(void *));
+    cr_expect_eq(((enroll *)table[67])(&enrolled, callbacks, 8, 213), CUDA_SUCCESS);
+    cr_expect_null(enrolled);
+    for (int slot = 1; slot < 94; slot++)
+        cr_expect_eq(table[slot] == table[67], slot == 67);
 }
 
 /* A runtime wants the handle before it decides to make the context active. */

@@ -1,6 +1,7 @@
 """What PyTorch programs do, part by part, in an order that is the same in every run.
 
-    torch_suite.py [PART...]     matmul cnn transformer graph streams amp pools threads"""
+    torch_suite.py [PART...]     matmul cnn transformer graph streams amp pools threads
+                                 fft profiler"""
 
 import sys
 import threading
@@ -133,7 +134,29 @@ def threads():
         thread.join()
 
 
-PARTS = [matmul, cnn, transformer, graph, streams, amp, pools, threads]
+def fft():
+    """Lengths that cuFFT has kernels for, that it composes, and a prime one."""
+    for shape in (8, 64), (4, 100), (2, 1 << 16), (2, 1021), (2, 32, 32):
+        x = torch.randn(shape, device=GPU)
+        torch.fft.irfft(torch.fft.rfft(x))
+        torch.fft.fft2(x)
+        torch.fft.fft(x.double())
+    torch.stft(torch.randn(2, 4096, device=GPU), 256, window=torch.ones(256, device=GPU), return_complex=True)
+
+
+def profiler():
+    """CUPTI is there; it sees what the host does, and no work of the simulated GPU."""
+    x = torch.randn(64, 64, device=GPU)
+    for _ in range(2):
+        with torch.profiler.profile() as seen:
+            for _ in range(5):
+                x = x @ x
+            torch.cuda.synchronize()
+        counts = {row.key: row.count for row in seen.key_averages()}
+        print("aten::mm", counts["aten::mm"])
+
+
+PARTS = [matmul, cnn, transformer, graph, streams, amp, pools, threads, fft, profiler]
 torch.manual_seed(1)
 for part in PARTS:
     if len(sys.argv) < 2 or part.__name__ in sys.argv:

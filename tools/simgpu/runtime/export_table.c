@@ -12,6 +12,7 @@
 #include "tools/simgpu/simconfig.h"
 
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 static CUresult refuse(void)
@@ -67,6 +68,30 @@ static void more_callbacks_get(void **out, size_t *count)
     *count = sizeof more_callbacks / sizeof *more_callbacks;
 }
 
+/* ---- modules ----------------------------------------------------------------------------------- */
+
+typedef void function_visitor(void *user, CUfunction function, CUmodule owner);
+
+CUresult cuModuleGetFunctionCount(unsigned int *out, CUmodule handle);
+CUresult cuModuleEnumerateFunctions(CUfunction *out, unsigned int count, CUmodule handle);
+
+/* cuFFT finds the one kernel of each of its modules so, and takes 0 for a failure: the answer is no
+   CUresult. */
+static int module_walk(CUcontext ctx, CUmodule module, function_visitor *visit, void *user)
+{
+    unsigned int count = 0;
+    if (visit == NULL || cuModuleGetFunctionCount(&count, module) != CUDA_SUCCESS || count == 0)
+        return 0;
+    CUfunction *functions = calloc(count, sizeof(CUfunction));
+    if (functions == NULL)
+        return 0;
+    int whole = cuModuleEnumerateFunctions(functions, count, module) == CUDA_SUCCESS;
+    for (unsigned int i = 0; whole && i < count; i++)
+        visit(user, functions[i], module);
+    free(functions);
+    return whole;
+}
+
 /* ---- checks ------------------------------------------------------------------------------------ */
 
 static CUresult context_check(CUcontext ctx, uint32_t *flags, const void **more)
@@ -104,10 +129,16 @@ static const void *const tool_context[94] = {
     AGREE_10,  AGREE_10, AGREE_10, AGREE_10, AGREE_3,
 };
 
-/* CUPTI asks it for a version before it is asked for one; of its functions there is none. */
+/* CUPTI registers its callbacks in slot 67, and does so again and again until the stack ends where that is
+   refused. They are never called: a profiler sees no work of this driver. */
 static const void *const profiler[94] = {
-    BYTES(94), REFUSE_10, REFUSE_10, REFUSE_10, REFUSE_10, REFUSE_10,
-    REFUSE_10, REFUSE_10, REFUSE_10, REFUSE_10, REFUSE_3,
+    BYTES(94), REFUSE_10, REFUSE_10, REFUSE_10, REFUSE_10, REFUSE_10, REFUSE_10,
+    REFUSE_3,  REFUSE_3,  agree,     REFUSE_10, REFUSE_10, REFUSE_3,  REFUSE_3,
+};
+
+static const void *const tool_module[56] = {
+    BYTES(56), REFUSE_3,  REFUSE_3, module_walk, REFUSE_10, REFUSE_10,
+    REFUSE_10, REFUSE_10, REFUSE_3, REFUSE_3,    refuse,    refuse,
 };
 
 static const struct table {
@@ -122,6 +153,7 @@ static const struct table {
     {{"\xd4\x08\x20\x55\xbd\xe6\x70\x4b\x8d\x34\xba\x12\x3c\x66\xe1\xf2"}, validity_table},
     {{"\x21\x31\x8c\x60\x97\x14\x32\x48\x8c\xa6\x41\xff\x73\x24\xc8\xf2"}, tool_context},
     {{"\x7c\xb6\x3f\x9b\x9c\xa4\x8e\x42\xa4\x84\xbe\xb6\x6e\x6a\xed\x7f"}, profiler},
+    {{"\x6e\x16\x3f\xbe\xb9\x58\x44\x4d\x83\x5c\xe1\x82\xaf\xf1\x99\x1e"}, tool_module},
 };
 
 static CUresult validity(uint32_t version, uint64_t unix_seconds, uint64_t answer[2])

@@ -94,10 +94,17 @@ static CUresult write_now(struct shim_stream *s, uint32_t value, CUdeviceptr gat
     return r;
 }
 
+/* Any other one, of the same primary context though it may be, has another default stream, and
+ * what is made there goes with it. */
+static bool means_the_same(CUcontext handle, const struct shim_context *ctx)
+{
+    return handle == ctx->handle || handle == ctx->base;
+}
+
 /* `gate` 0: none. The application's thread may have another context current, or none. */
 static CUresult write_in_context(struct shim_stream *s, uint32_t value, CUdeviceptr gate)
 {
-    if (likely(vhq_in_dispatcher() || context_same_base(context_handle(), s->ctx)))
+    if (likely(vhq_in_dispatcher() || means_the_same(context_handle(), s->ctx)))
         return write_now(s, value, gate);
     struct context_scope scope = context_push(s->ctx);
     CUresult r = write_now(s, value, gate);

@@ -48,6 +48,8 @@ static int call_queue(struct call *c, struct shim_stream *s)
         atomic_load_explicit(&unknown_passes, memory_order_relaxed))
         c->req.flags |= VHQ_MUST_INLINE;
     c->req.boost = c->req.boost || call_boost(s);
+    if (unlikely(c->req.flags & VHQ_AFTER_ALL) && !BITE(green_wait_overtakes))
+        drain_siblings(s->ctx);
     struct vhq_cmd *cmd;
     int result = 0;
     if (vhq_begin(s->q, &c->req, &cmd) == VHQ_BUFFER)
@@ -67,6 +69,8 @@ static void call_after_others(struct call *c, struct shim_stream *s)
         vhq_fence_drain(c->req.after, true);
     if (c->req.displaces)
         drain_displaced(c->req.displaces);
+    if (c->req.flags & VHQ_AFTER_ALL)
+        drain_siblings(s->ctx);
     if (!set || vhq_set_idle(set))
         return;
     if (c->req.flags & VHQ_AFTER_ALL)

@@ -23,6 +23,7 @@
 #include "shim/stream.h"
 #include "shim/traced.h"
 #include "shim/unknown.h"
+#include "vhq/bite.h"
 
 TABLE(contexts, 64);
 POOL(context_pool, struct shim_context, free_next);
@@ -420,7 +421,8 @@ void context_each_kin(struct shim_context *ctx, void (*visit)(struct shim_contex
     context_enter(ctx);
     visit(ctx, user);
     context_leave(ctx);
-    if (atomic_load_explicit(&context_count, memory_order_relaxed) > 1)
+    if (atomic_load_explicit(&context_count, memory_order_relaxed) > 1 &&
+        !BITE(green_sync_left_out))
         context_each(visit_green, &kin);
 }
 

@@ -7,17 +7,19 @@
 #include "shim/context.h"
 #include "shim/drain.h"
 #include "shim/event.h"
+#include "vhq/bite.h"
 
 static void foreign_add(struct shim_context *ctx, void *user)
 {
     atomic_fetch_add(&ctx->foreign, 1);
 }
 
-static void everything_first(CUcontext handle)
+static void everything_first(CUcontext handle, bool leave)
 {
     if (call_native())
         return;
-    drain_all(false);
+    if (!leave)
+        drain_all(false);
     struct shim_context *ctx = context_find(handle);
     if (ctx)
         context_each_kin(ctx, foreign_add, NULL);
@@ -25,7 +27,10 @@ static void everything_first(CUcontext handle)
 
 static void record_begins(CUcontext handle, CUevent event)
 {
-    everything_first(handle);
+    struct shim_context *own = BITE(context_record_undrained) ? context_known() : NULL;
+    if (own)
+        drain_context(own);
+    everything_first(handle, BITE(context_record_undrained));
     if (!call_native())
         event_record_begins(event);
 }
@@ -51,7 +56,7 @@ EXPORT CUresult cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent)
 
 EXPORT CUresult cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent)
 {
-    everything_first(hCtx);
+    everything_first(hCtx, BITE(context_wait_undrained));
     return REAL(cuCtxWaitEvent)(hCtx, hEvent);
 }
 
@@ -63,6 +68,6 @@ EXPORT CUresult cuGreenCtxRecordEvent(CUgreenCtx hCtx, CUevent hEvent)
 
 EXPORT CUresult cuGreenCtxWaitEvent(CUgreenCtx hCtx, CUevent hEvent)
 {
-    everything_first(converted(hCtx));
+    everything_first(converted(hCtx), BITE(context_wait_undrained));
     return REAL(cuGreenCtxWaitEvent)(hCtx, hEvent);
 }

@@ -101,6 +101,20 @@ void drain_sync_context(struct shim_context *ctx)
         context_each_kin(ctx, sync_each, NULL);
 }
 
+static void drain_sibling(struct shim_context *ctx, void *user)
+{
+    const struct shim_context *of = user;
+    bool boost = true;
+    if (ctx != of && ctx->base == of->base)
+        drain_each(ctx, &boost);
+}
+
+void drain_siblings(struct shim_context *ctx)
+{
+    if (atomic_load_explicit(&context_queued, memory_order_relaxed) > 1)
+        context_each(drain_sibling, ctx);
+}
+
 void drain_all(bool boost)
 {
     if (!atomic_load(&context_queued))

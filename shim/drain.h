@@ -28,6 +28,9 @@ void shim_fork_child(void);
 /* For streams that are never held (call.c). */
 void drain_legacy_order(struct shim_stream *s);
 void drain_earlier(struct shim_context *ctx);
+/* A stream that waits for a value stands in the way of others of its hardware queue, which a primary
+ * context shares with its green ones: what these have buffered is submitted before the wait. */
+void drain_siblings(struct shim_context *ctx);
 void drain_displaced(struct vhq_fence *fence);
 
 #endif

@@ -456,6 +456,8 @@ EXPORT CUresult cuEventQuery(CUevent hEvent)
         return event_result(ev, CUDA_ERROR_NOT_READY);
     STOP(event_query);
     CUresult r = REAL(cuEventQuery)(hEvent);
+    if (BITE(event_epoch_late))
+        seen = record_see(ev);
     if (r == CUDA_SUCCESS)
         event_completed(ev, &seen);
     return event_result(ev, r);

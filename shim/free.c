@@ -10,18 +10,25 @@
 #include "shim/drain.h"
 #include "shim/memory.h"
 #include "shim/schedule.h"
+#include "vhq/bite.h"
+
+static void forget(void)
+{
+    if (!BITE(pinned_remembered))
+        memory_forget();
+}
 
 static void going(void)
 {
-    memory_forget();
-    if (!call_native())
+    forget();
+    if (!call_native() && !BITE(free_drains_own_context))
         drain_all(false);
 }
 
 /* Another thread may have asked about the address meanwhile. */
 static CUresult gone(CUresult r)
 {
-    memory_forget();
+    forget();
     return r;
 }
 
@@ -63,7 +70,7 @@ static void freeing(CUdeviceptr at)
     going();
     if (call_native() || !schedule_queues(schedule_lowest()))
         return;
-    struct shim_context *owner = memory_owner(at);
+    struct shim_context *owner = BITE(free_drains_own_context) ? context_known() : memory_owner(at);
     if (owner)
         drain_sync_context(owner);
 }
@@ -90,9 +97,17 @@ static bool access_grows(const CUmemAccessDesc *desc, size_t count)
     return true;
 }
 
+static inline void drain_wait(struct shim_context *ctx, void *user)
+{
+    (void)user;
+    drain_sync_context(ctx);
+}
+
 EXPORT CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc,
                                size_t count)
 {
+    if (BITE(access_waits))
+        context_each(drain_wait, NULL);
     if (!access_grows(desc, count))
         going();
     return REAL(cuMemSetAccess)(ptr, size, desc, count);

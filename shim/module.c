@@ -59,7 +59,7 @@ EXPORT CUresult cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int numKer
 EXPORT CUresult cuLibraryGetModule(CUmodule *pMod, CUlibrary library)
 {
     CUresult r = REAL(cuLibraryGetModule)(pMod, library);
-    if (r == CUDA_SUCCESS && !call_native())
+    if (r == CUDA_SUCCESS && !call_native() && !BITE(library_module_unknown))
         function_library_module(*pMod, library);
     return r;
 }
@@ -131,8 +131,9 @@ EXPORT CUresult cuKernelSetAttribute(CUfunction_attribute attrib, int val, CUker
     if (attribute_passes())
         return REAL(cuKernelSetAttribute)(attrib, val, kernel, dev);
     struct shim_context *ctx = context_known();
-    struct shim_function *f =
-        ctx && ctx->gpu->handle == dev ? function_of((CUfunction)kernel, ctx) : NULL;
+    struct shim_function *f = ctx && (ctx->gpu->handle == dev || BITE(kernel_attribute_swallowed))
+                                  ? function_of((CUfunction)kernel, ctx)
+                                  : NULL;
     if (f && function_attribute_is(f, attrib, val))
         return attribute_same(ctx);
     attribute_changes(f);

@@ -52,6 +52,8 @@ static CUresult stream_query(CUstream handle, bool ptds)
         return context_answer(s->ctx, CUDA_ERROR_NOT_READY);
     STOP(stream_query);
     CUresult r = REAL(cuStreamQuery)(handle);
+    if (BITE(stream_epoch_late))
+        epoch = atomic_load(&s->epoch);
     if (r == CUDA_SUCCESS)
         schedule_complete(s, epoch);
     else if (r == CUDA_ERROR_NOT_READY && only_ours_left(s))

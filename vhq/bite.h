@@ -35,7 +35,23 @@
     X(exec_update_undrained, "an executable graph changes before buffered launches of it")         \
     X(exec_destroy_early, "an executable graph goes before buffered launches of it")               \
     X(event_destroy_early, "an event goes before buffered records and waits")                      \
-    X(stream_destroy_early, "a stream goes before its buffered work")
+    X(stream_destroy_early, "a stream goes before its buffered work")                              \
+    X(free_drains_own_context, "memory goes before work that is buffered in another context")      \
+    X(pinned_remembered, "memory that was unregistered still counts as pinned")                    \
+    X(stream_epoch_late, "a stream's work that is buffered while it is asked for is complete")     \
+    X(event_epoch_late, "a record that is made while its event is asked for is complete")          \
+    X(kernel_attribute_swallowed, "a kernel's attribute is not set for a second device")           \
+    X(kernel_shape_shared, "a launch that one device accepts is deferred on another")              \
+    X(library_module_unknown, "functions of a library had by its module outlive the library")      \
+    X(access_waits, "setting access to a mapping waits for earlier work to complete")
+
+/* The same, of rules about green contexts, which cuda.h has from 12.5 on. */
+#define BITES_OF_GREEN(X)                                                                          \
+    X(green_sync_left_out, "synchronising a primary context leaves its green ones out")            \
+    X(context_record_undrained, "a context's record drains the caller's context, not its own")     \
+    X(green_wait_overtakes,                                                                        \
+      "a wait for a value goes before what its primary context has buffered")                      \
+    X(context_wait_undrained, "a context's wait goes before the record it saw")
 
 /* The same, in processes with gates. */
 #define BITES_OF_GATES(X)                                                                          \
@@ -47,7 +63,7 @@
 
 enum bite {
 #define X(name, rule) BITE_##name,
-    BITES(X) BITES_OF_GATES(X) BITES_OF_HAZARDS(X)
+    BITES(X) BITES_OF_GREEN(X) BITES_OF_GATES(X) BITES_OF_HAZARDS(X)
 #undef X
         BITE_COUNT
 };
@@ -61,7 +77,7 @@ static inline bool bite_is(enum bite bite)
 {
     static const char *const names[] = {
 #define X(name, rule) #name,
-        BITES(X) BITES_OF_GATES(X) BITES_OF_HAZARDS(X)
+        BITES(X) BITES_OF_GREEN(X) BITES_OF_GATES(X) BITES_OF_HAZARDS(X)
 #undef X
     };
     const char *wanted = getenv("CUTIN_BITE");

@@ -127,6 +127,29 @@ HAZARD(converted_context_waits_for_an_event_whose_record_is_buffered)
     wait_for_primary(wait_converted);
 }
 
+/* The streams of both contexts may share a hardware queue: natively the write is in front. */
+HAZARD(green_wait_for_a_value_is_behind_the_buffered_write)
+{
+    uint32_t *word = pinned_new(0);
+    green_open();
+    CUstream p = stream_new(CU_STREAM_NON_BLOCKING);
+    warm(p);
+    hold_ms = 30;
+    for (int i = 0; i < 8; i++) {
+        CUstream g;
+        SAY(cuGreenCtxStreamCreate(&g, green, CU_STREAM_NON_BLOCKING, 0));
+        hold(p);
+        SAY(launch_mix(x, 5, 7, p));
+        SAY(cuStreamWriteValue32(p, (CUdeviceptr)(uintptr_t)word, (cuuint32_t)i + 1, 0));
+        SAY(cuStreamWaitValue32(g, (CUdeviceptr)(uintptr_t)word, (cuuint32_t)i + 1,
+                                CU_STREAM_WAIT_VALUE_GEQ));
+        SAY(cuMemcpyDtoDAsync(y, x, BYTES, g));
+        SAY(cuStreamSynchronize(g));
+        release(p);
+    }
+    green_done();
+}
+
 /* An event is recorded again by a whole context while the earlier record, in another stream, waits. */
 HAZARD(event_is_recorded_by_a_context_behind_its_earlier_record)
 {

@@ -60,6 +60,14 @@ static const struct {
     {OP_STREAM_SYNC, 3},
     {OP_HOLD, 10},
     {OP_CTX_SYNC, 1},
+    {OP_CTX_RECORD, 3},
+    {OP_CTX_WAIT, 3},
+    {OP_RACE, 4},
+    {OP_RENEW, 4},
+    {OP_PIN, 3},
+    {OP_UNPIN, 3},
+    {OP_MAP, 1},
+    {OP_ALLOW, 2},
     {OP_CTX_RENEW, 1},
     {OP_FAULT, 1},
     {OP_ELAPSED, 2},
@@ -102,6 +110,10 @@ static const enum op_kind themes[][THEME_KINDS] = {
     {OP_SYNC_H2D, OP_SYNC_D2H, OP_SYNC_ANY, OP_H2D, OP_D2H, OP_HOST_WRITE, OP_HOST_READ},
     {OP_MODULE_RELOAD, OP_LIBRARY_RELOAD, OP_MIX, OP_STREAM_DESTROY},
     {OP_ALLOC_ASYNC, OP_FREE_ASYNC, OP_MIX, OP_HOST_FUNC},
+    {OP_RENEW, OP_PIN, OP_UNPIN, OP_MIX, OP_H2D, OP_D2H, OP_HOST_WRITE, OP_HOLD},
+    {OP_RACE, OP_HOLD, OP_STREAM_QUERY, OP_EVENT_QUERY, OP_MIX},
+    {OP_CTX_RECORD, OP_CTX_WAIT, OP_CTX_SYNC, OP_MIX, OP_HOLD, OP_D2H, OP_EVENT_SYNC},
+    {OP_ALLOW, OP_LIBRARY_RELOAD, OP_MIX, OP_FILL, OP_COPY_KERNEL, OP_HOLD},
     {OP_STREAM_POLL, OP_CTX_SYNC, OP_STREAM_SYNC, OP_EVENT_SYNC, OP_MIX, OP_HOST_READ, OP_D2H},
 };
 enum { THEMES = sizeof themes / sizeof *themes };
@@ -136,13 +148,15 @@ void program_draw(struct program *p, uint64_t seed)
         recorded_draw(p, (unsigned)(seed - RECORDED_SEED));
         return;
     }
-    p->forms = seed / SETTING_SEEDS % 4 == 3 ? FORMS_EVENTS : FORMS_GRAPHS;
+    p->forms = seed / SETTING_SEEDS % 4 == 3 ? FORMS_PLACES_EVENTS : FORMS_PLACES;
     p->contexts = random_next(&state) % 3 ? 1 : 2;
+    p->devices = p->contexts > 1 && random_next(&state) % 2 ? 2 : 1;
+    p->green = random_next(&state) % 4 == 0 && green_known();
     p->threads = random_next(&state) % 3 ? 1 : 2 + (uint32_t)(random_next(&state) % (THREADS - 1));
     for (int s = CREATED; s < STREAMS; s++) {
         if (stream_role(s) < CREATED)
             continue;
-        p->stream_flags[s] = random_next(&state) % 2;
+        p->stream_flags[s] = random_next(&state) % 2 || stream_base(s) == GREEN;
         p->stream_priority[s] = (int8_t) - (int)(random_next(&state) % 3);
     }
     unsigned theme = (unsigned)(random_next(&state) % THEMES);

@@ -26,6 +26,13 @@ static int pick_other_stream(uint32_t r, int thread)
     return s == 1 ? OTHER + PER_THREAD + thread : OTHER + CREATED + s - 2;
 }
 
+/* Its per-thread streams are left alone. */
+static int pick_green_stream(uint32_t r)
+{
+    int s = pick(r, 0, 1 + GREEN_CREATED);
+    return s == 0 ? GREEN + LEGACY : GREEN + CREATED + s - 1;
+}
+
 /* What each data op reads and writes. */
 struct operands {
     unsigned dst, src; /* buffer kinds; 0 = no operand */
@@ -39,6 +46,7 @@ static const struct operands operands[OP_KIND_COUNT] = {
     [OP_MIX_EXTRA] = {D | A, 0, true, false, false},
     [OP_MIX_EX] = {D | A, 0, true, false, false},
     [OP_MIX_COOP] = {D, 0, true, false, false},
+    [OP_MIX_MUCH] = {D, 0, true, false, false},
     [OP_FILL] = {D | A, 0, false, false, false},
     [OP_COPY_KERNEL] = {D | A | H, D | A | H, false, false, false},
     [OP_H2D] = {D | A, H | G, false, false, false},
@@ -69,12 +77,18 @@ static unsigned kinds_in(int base, const struct op *op, unsigned kinds)
 {
     if (op->kind == OP_COPY_PEER || op->kind == OP_COPY_3D_PEER)
         return kinds;
-    return base == MAIN ? kinds : (kinds & (H | G)) | (kinds & D ? O : 0);
+    return base != OTHER ? kinds : (kinds & (H | G)) | (kinds & D ? O : 0);
 }
 
 static bool on_device_alone(int buffer)
 {
     return (buffer >= DEVICE && buffer < PINNED) || buffer >= OTHER_DEVICE;
+}
+
+/* Not by the device, in its own time: by the calling thread, during the call. */
+static bool by_host(const struct model *m, int buffer)
+{
+    return buffer >= PAGEABLE && buffer < POOLED && !m->pinned[buffer - PAGEABLE];
 }
 
 bool lower_data(struct model *m, struct op op, const uint32_t *r)
@@ -87,15 +101,15 @@ bool lower_data(struct model *m, struct op op, const uint32_t *r)
         return false;
     op.dst = (uint8_t)dst;
     op.src = (uint8_t)(src < 0 ? 0 : src);
+    if (base == GREEN && o->legacy)
+        op.variant &= (uint8_t)~1u;
     if (o->legacy)
         op.stream = (uint8_t)(base + (op.variant & 1 ? PER_THREAD + thread : LEGACY));
     int s = op.stream;
     if (!claim(&m->stream_owner[s], thread) || !claim(&m->buffer_owner[dst], thread) ||
         (src >= 0 && !claim(&m->buffer_owner[src], thread)))
         return false;
-    /* Pageable operands are touched by the calling thread during the call. */
-    bool host_side = dst >= PAGEABLE && dst < POOLED;
-    bool host_read = src >= PAGEABLE && src < POOLED;
+    bool host_side = by_host(m, dst), host_read = src >= 0 && by_host(m, src);
     if (!order_access(m, thread, s, dst, true, r[5]) ||
         (src >= 0 && !order_access(m, thread, s, src, false, r[6])))
         return false;
@@ -143,9 +157,18 @@ bool lower_host(struct model *m, struct op op, const uint32_t *r)
     return true;
 }
 
+/* "Done" means this much. */
+static void op_event_query(struct model *m, struct op op)
+{
+    struct op *query = model_emit(m, op);
+    memset(query->clock, 0, sizeof query->clock);
+    if (m->event[op.event].recorded)
+        memcpy(query->clock, m->event[op.event].clock, sizeof query->clock);
+}
+
 bool lower_event(struct model *m, struct op op, const uint32_t *r)
 {
-    int thread = op.thread, base = stream_base(op.stream);
+    int thread = op.thread, base = stream_base(op.stream) == OTHER ? OTHER : MAIN;
     /* A wait may be for another context's event. */
     if (op.kind == OP_WAIT && m->p->contexts > 1 && r[6] % 4 == 0)
         base = base == MAIN ? OTHER : MAIN;
@@ -169,8 +192,11 @@ bool lower_event(struct model *m, struct op op, const uint32_t *r)
         op_event_wait(m, op.kind, thread, event);
         return true;
     case OP_EVENT_QUERY:
-        op.must_be_done = !m->event[event].recorded || clock_told(m, thread, m->event[event].clock);
-        break;
+        op.must_be_done =
+            !m->event[event].recorded ||
+            (!m->event[event].by_context && clock_told(m, thread, m->event[event].clock));
+        op_event_query(m, op);
+        return true;
     case OP_EVENT_DESTROY:
         if (event_in_graph(m, event))
             return false;
@@ -178,6 +204,7 @@ bool lower_event(struct model *m, struct op op, const uint32_t *r)
         if (r[6] % 4 && claim(&m->stream_owner[op.stream], thread))
             op_record(m, thread, event, op.stream, op.variant);
         m->event[event].recorded = false;
+        op.stream = (uint8_t)base; /* its successor is no green context's */
         break;
     default:
         break;
@@ -202,7 +229,7 @@ bool lower_stream(struct model *m, struct op op, const uint32_t *r)
     int thread = op.thread, s = op.stream, role = stream_role(s);
     if ((op.kind == OP_STREAM_DESTROY || op.kind == OP_HOLD) && role < CREATED)
         return false;
-    if (!claim(&m->stream_owner[s], thread))
+    if (!claim(&m->stream_owner[s], thread) || (op.kind == OP_STREAM_DESTROY && m->asked[s]))
         return false;
     if (op.kind == OP_STREAM_SYNC || op.kind == OP_STREAM_POLL) {
         op_stream_wait(m, op.kind, thread, s, op.variant);
@@ -320,6 +347,31 @@ bool lower_barrier(struct model *m, struct op op, const uint32_t *r)
     return true;
 }
 
+/* Its kernels are new, too. */
+bool lower_library(struct model *m, struct op op, const uint32_t *r)
+{
+    if (m->p->forms >= FORMS_PLACES && !claim(&m->kernel_owner, op.thread))
+        return false;
+    memset(m->much, 0, sizeof m->much);
+    return lower_quiet(m, op, r);
+}
+
+static int draw_stream(const struct program *p, const uint32_t *r, int thread)
+{
+    if (p->green && r[7] >> 17 & 1)
+        return pick_green_stream(r[0] >> 8);
+    bool other = p->contexts > 1 && r[7] >> 16 & 1;
+    return other ? pick_other_stream(r[0] >> 8, thread) : pick_stream(r[0] >> 8, thread);
+}
+
+/* Calls that name their stream or event may be made with another context current, or with none. */
+static uint8_t draw_where(const struct program *p, enum op_kind kind, int stream, uint32_t r)
+{
+    static const uint8_t wheres[8] = {WHERE_ELSEWHERE, WHERE_ELSEWHERE, WHERE_NOWHERE};
+    bool named = op_at_home(kind) || stream_role(stream) >= CREATED;
+    return p->forms >= FORMS_PLACES && named && op_moves(kind) ? wheres[r >> 27 & 7] : WHERE_OWN;
+}
+
 static bool lower_intent(struct model *m, const struct intent *in)
 {
     static bool (*const lower[])(struct model *, struct op, const uint32_t *) = {
@@ -329,12 +381,12 @@ static bool lower_intent(struct model *m, const struct intent *in)
     };
     const uint32_t *r = in->r;
     int thread = (int)(r[0] % m->p->threads);
-    bool other = m->p->contexts > 1 && r[7] >> 16 & 1;
+    int stream = draw_stream(m->p, r, thread);
     struct op op = {
         .kind = in->kind,
         .thread = (uint8_t)thread,
-        .stream = (uint8_t)(other ? pick_other_stream(r[0] >> 8, thread)
-                                  : pick_stream(r[0] >> 8, thread)),
+        .stream = (uint8_t)stream,
+        .where = draw_where(m->p, in->kind, stream, r[7]),
         .variant = (uint8_t)(r[7] >> 8),
         .a = r[3] | 1,
         .b = r[4],

@@ -1,8 +1,10 @@
 /*
  * lower_context.c - lowering the intents about contexts: synchronising one, ending and replacing the
- * OTHER one with work pending, and a fault there (see program.h).
+ * OTHER one with work pending, a fault there, and events of whole contexts (see program.h).
  */
 #include "model.h"
+
+#include <string.h>
 
 bool lower_context_sync(struct model *m, struct op op, const uint32_t *r)
 {
@@ -24,7 +26,8 @@ static bool take_context(struct model *m, int thread, uint32_t r)
             return false;
     for (int b = OTHER_DEVICE; b < BUFFERS; b++)
         if (!claim(&m->buffer_owner[b], thread) ||
-            !order_access_of(m, thread, HOSTS + thread, b, true, MAIN, OTHER, r))
+            !order_access_of(m, thread, HOSTS + thread, b, true, MAIN, OTHER, r) ||
+            !order_access_of(m, thread, HOSTS + thread, b, true, GREEN, STREAMS, r))
             return false;
     return true;
 }
@@ -36,7 +39,7 @@ static void replace_context(struct model *m, struct op op)
     int host = HOSTS + op.thread;
     op.kind = OP_CTX_RENEW;
     op.stream = OTHER;
-    for (int s = OTHER; s < STREAMS; s++)
+    for (int s = OTHER; s < GREEN; s++)
         clock_join(m->now[host], m->now[s]);
     for (int e = MAIN_EVENTS; e < EVENTS; e++)
         m->event[e].recorded = false;
@@ -68,7 +71,7 @@ bool lower_fault(struct model *m, struct op op, const uint32_t *r)
     int threads = (int)m->p->threads;
     if (!take_context(m, op.thread, r[5]))
         return false;
-    for (int s = OTHER; s < STREAMS; s++) /* also what other threads did before the barrier */
+    for (int s = OTHER; s < GREEN; s++) /* also what other threads did before the barrier */
         clock_join(m->now[HOSTS + op.thread], m->now[s]);
     model_emit(m, (struct op){.kind = OP_CTX_SYNC, .thread = op.thread, .stream = (uint8_t)OTHER});
     op.stream = (uint8_t)(OTHER + CREATED + r[1] % OTHER_CREATED);
@@ -86,5 +89,62 @@ bool lower_fault(struct model *m, struct op op, const uint32_t *r)
     if (threads > 1)
         model_barrier(m);
     replace_context(m, op);
+    return true;
+}
+
+/* ---- events of whole contexts ---------------------------------------------------------------- */
+
+/* An event that goes with the context, or, for some waits, one of another. */
+static bool pick_event(struct model *m, struct op *op, const uint32_t *r)
+{
+    bool other = stream_base(op->stream) == OTHER;
+    if (op->kind == OP_CTX_WAIT && m->p->contexts > 1 && r[6] % 4 == 0)
+        other = !other;
+    uint32_t first = other ? MAIN_EVENTS : 0, count = other ? EVENTS - MAIN_EVENTS : MAIN_EVENTS;
+    op->event = (uint8_t)(first + r[1] % count);
+    return green_known() && claim(&m->event_owner[op->event], op->thread);
+}
+
+/* Behind everything that was issued before the last barrier, and this thread's; a primary context's green
+ * ones count as it does. */
+bool lower_context_record(struct model *m, struct op op, const uint32_t *r)
+{
+    int base = stream_base(op.stream);
+    if (!pick_event(m, &op, r))
+        return false;
+    uint32_t *clock = m->event[op.event].clock;
+    memcpy(clock, m->now[HOSTS + op.thread], sizeof(clock_vec));
+    for (int s = base; s < stream_end(base); s++)
+        clock_join(clock, known_clock(m, op.thread, s));
+    for (int s = GREEN; base == MAIN && s < STREAMS; s++)
+        clock_join(clock, known_clock(m, op.thread, s));
+    m->event[op.event].recorded = m->event[op.event].by_context = true;
+    op.stream = (uint8_t)base;
+    model_emit(m, op);
+    return true;
+}
+
+/* The streams that are this thread's follow it from now on; the others are somewhere else by then. */
+static void streams_wait(struct model *m, int thread, int base, const clock_vec clock)
+{
+    for (int s = base; s < stream_end(base); s++) {
+        int role = stream_role(s);
+        if ((role == LEGACY || role >= CREATED) && claim(&m->stream_owner[s], thread))
+            clock_join(m->now[s], clock);
+    }
+}
+
+bool lower_context_wait(struct model *m, struct op op, const uint32_t *r)
+{
+    int base = stream_base(op.stream);
+    if (!pick_event(m, &op, r))
+        return false;
+    if (m->event[op.event].recorded) {
+        streams_wait(m, op.thread, base, m->event[op.event].clock);
+        if (base == MAIN && m->p->green)
+            streams_wait(m, op.thread, GREEN, m->event[op.event].clock);
+    }
+    op.stream = (uint8_t)base;
+    model_emit(m, op);
     return true;
 }

@@ -83,6 +83,7 @@ bool lower_graph_build(struct model *m, struct op op, const uint32_t *r)
     static const enum op_kind kinds[] = {OP_MIX, OP_MIX,       OP_COPY_KERNEL, OP_MEMSET32,
                                          OP_D2D, OP_HOST_FUNC, OP_RECORD,      OP_WAIT};
     int exec = (int)(r[1] % EXECS);
+    bool events = m->p->forms != FORMS_GRAPHS && m->p->forms != FORMS_PLACES;
     if (stream_base(op.stream) != MAIN || !claim(&m->exec_owner[exec], op.thread))
         return false;
     op.exec = (uint8_t)exec;
@@ -90,7 +91,7 @@ bool lower_graph_build(struct model *m, struct op op, const uint32_t *r)
     for (int i = 0; i < op.graph_count; i++) {
         struct graph_op *g = &op.graph[i];
         uint32_t x = node_random(r, i);
-        g->kind = kinds[(x >> 4) % (m->p->forms == FORMS_GRAPHS ? 6 : 8)];
+        g->kind = kinds[(x >> 4) % (events ? 8 : 6)];
         node_draw(m, g, x);
         g->fork = !node_is_event(g) && (x >> 20) % 3 == 0;
     }
@@ -119,6 +120,17 @@ bool event_in_graph(const struct model *m, int event)
     return false;
 }
 
+bool buffer_in_graph(const struct model *m, int buffer)
+{
+    for (int e = 0; e < EXECS; e++)
+        for (int i = 0; m->exec[e].kind != OP_BARRIER && i < m->exec[e].graph_count; i++) {
+            const struct graph_op *g = &m->exec[e].graph[i];
+            if (!node_is_event(g) && (g->dst == buffer || (node_reads(g) && g->src == buffer)))
+                return true;
+        }
+    return false;
+}
+
 /* Everything the nodes use becomes this thread's. */
 static bool claim_nodes(struct model *m, const struct op *g, int thread)
 {
@@ -138,6 +150,7 @@ static void node_on_model(struct model *m, int s, const struct graph_op *n)
     if (n->kind == OP_RECORD) {
         memcpy(m->event[n->event].clock, m->now[s], sizeof(clock_vec));
         m->event[n->event].recorded = true;
+        m->event[n->event].by_context = false;
         return;
     }
     if (n->kind == OP_WAIT) {

@@ -4,11 +4,14 @@
 #include "machine.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "hold.h"
 #include "kernels_ptx.h"
 #include "trace.h"
+
+enum { PAGE = 4096 };
 
 struct machine m;
 
@@ -76,7 +79,7 @@ const struct funcs *functions(const struct op *o)
     case 0:
         return other ? &m.o : &m.g;
     case 1:
-        return &m.k;
+        return m.p->forms >= FORMS_PLACES && !other && (o->b & 1) ? &m.l : &m.k;
     default:
         return other ? &m.o : &m.f;
     }
@@ -93,13 +96,28 @@ CUresult machine_load_functions(CUmodule module, struct funcs *f)
     return r ? r : cuModuleGetFunction(&f->spin, module, "spin");
 }
 
+/* In another order each time: handles are used again, for kernels of other parameters. */
+static CUresult load_by_module(void)
+{
+    static unsigned turn;
+    static const char *const names[] = {"mix", "mix_spin", "fill", "copy", "spin"};
+    CUfunction *const to[] = {&m.l.mix, &m.l.mix_spin, &m.l.fill, &m.l.copy, &m.l.spin};
+    CUmodule module;
+    CUresult r = cuLibraryGetModule(&module, m.library);
+    turn++;
+    for (unsigned i = 0; i < 5 && !r; i++)
+        r = cuModuleGetFunction(to[(i + turn) % 5], module, names[(i + turn) % 5]);
+    return r;
+}
+
 CUresult machine_load_library(void)
 {
     CUresult r = cuLibraryLoadData(&m.library, kernels_ptx, NULL, NULL, 0, NULL, NULL, 0);
     if (r)
         return r;
     struct funcs *k = &m.k;
-    r = cuLibraryGetKernel((CUkernel *)&k->mix, m.library, "mix");
+    r = load_by_module();
+    r = r ? r : cuLibraryGetKernel((CUkernel *)&k->mix, m.library, "mix");
     r = r ? r : cuLibraryGetKernel((CUkernel *)&k->mix_spin, m.library, "mix_spin");
     r = r ? r : cuLibraryGetKernel((CUkernel *)&k->fill, m.library, "fill");
     r = r ? r : cuLibraryGetKernel((CUkernel *)&k->copy, m.library, "copy");
@@ -111,13 +129,13 @@ CUresult machine_other_open(void)
 {
     CUcontext current;
     uint32_t words[WORDS];
-    CUresult r = cuCtxCreate_v2(&m.other, 0, m.device);
+    CUresult r = cuCtxCreate_v2(&m.other, 0, m.p->devices > 1 ? m.second_device : m.device);
     if (!r)
         stream_id(&(struct op){.stream = OTHER + LEGACY});
     r = r ? r : cuModuleLoadData(&m.others, kernels_ptx);
     r = r ? r : machine_load_functions(m.others, &m.o);
-    for (int s = OTHER + CREATED; s < STREAMS && !r; s++)
-        r = cuStreamCreateWithPriority(&m.stream[s], m.p->stream_flags[s], m.p->stream_priority[s]);
+    for (int s = OTHER + CREATED; s < GREEN && !r; s++)
+        r = machine_stream_create(s);
     for (int e = MAIN_EVENTS; e < EVENTS && !r; e++)
         r = cuEventCreate(&m.event[e], CU_EVENT_DISABLE_TIMING);
     for (int b = OTHER_DEVICE; b < BUFFERS && !r; b++) {
@@ -133,13 +151,123 @@ CUresult machine_other_open(void)
 /* What is in it goes with it. */
 CUresult machine_other_close(void)
 {
-    for (int s = OTHER + CREATED; s < STREAMS; s++)
+    for (int s = OTHER + CREATED; s < GREEN; s++)
         hold_end(s);
     CUresult r = cuCtxDestroy_v2(m.other);
     m.other = NULL;
-    memset(m.stream_id + OTHER, 0, (STREAMS - OTHER) * sizeof *m.stream_id);
+    memset(m.stream_id + OTHER, 0, (GREEN - OTHER) * sizeof *m.stream_id);
     memset(m.other_buffer, 0, sizeof m.other_buffer);
     return r;
+}
+
+/* ---- the green context --------------------------------------------------------------------- */
+
+CUresult machine_stream_create(int slot)
+{
+    CUstream *s = &m.stream[slot];
+#if CUDA_VERSION >= 12050
+    if (stream_base(slot) == GREEN)
+        return cuGreenCtxStreamCreate(s, m.green, CU_STREAM_NON_BLOCKING,
+                                      m.p->stream_priority[slot]);
+#endif
+    return cuStreamCreateWithPriority(s, m.p->stream_flags[slot], m.p->stream_priority[slot]);
+}
+
+#if CUDA_VERSION >= 12050
+CUresult machine_green_open(void)
+{
+    CUdevResource all, part;
+    CUdevResourceDesc desc;
+    unsigned int parts = 1;
+    CUresult r = cuDeviceGetDevResource(m.device, &all, CU_DEV_RESOURCE_TYPE_SM);
+    r = r ? r : cuDevSmResourceSplitByCount(&part, &parts, &all, NULL, 0, 8);
+    r = r ? r : cuDevResourceGenerateDesc(&desc, &part, 1);
+    r = r ? r : cuGreenCtxCreate(&m.green, desc, m.device, CU_GREEN_CTX_DEFAULT_STREAM);
+    r = r ? r : cuCtxFromGreenCtx(&m.green_ctx, m.green);
+    for (int s = GREEN + CREATED; s < STREAMS && !r; s++)
+        r = machine_stream_create(s);
+    return r;
+}
+
+CUresult machine_green_close(void)
+{
+    for (int s = GREEN + CREATED; s < STREAMS; s++) {
+        hold_end(s);
+        cuStreamDestroy_v2(m.stream[s]);
+    }
+    m.green_ctx = NULL;
+    return cuGreenCtxDestroy(m.green);
+}
+#else
+CUresult machine_green_open(void)
+{
+    return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CUresult machine_green_close(void)
+{
+    return CUDA_SUCCESS;
+}
+#endif
+
+/* ---- where calls are made from --------------------------------------------------------------- */
+
+/* The default stream of a green context has no other name; created ones are used from the primary one,
+ * too. Who asks in a loop must not keep the others from their turn. */
+static CUcontext own_context(const struct op *o)
+{
+    if (stream_base(o->stream) == OTHER)
+        return m.other;
+    bool green = stream_base(o->stream) == GREEN && o->kind != OP_ASK &&
+                 (stream_role(o->stream) == LEGACY || (o->variant & 128));
+    return green ? m.green_ctx : m.ctx;
+}
+
+static CUcontext elsewhere(CUcontext own)
+{
+    return own == m.other ? m.ctx : m.other ? m.other : own;
+}
+
+static void place_none(struct place *at)
+{
+    CUcontext current = NULL;
+    while (at->count < 4 && cuCtxGetCurrent(&current) == CUDA_SUCCESS && current)
+        cuCtxPopCurrent_v2(&at->popped[at->count++]);
+}
+
+void place_enter(struct place *at, const struct op *o, enum where where)
+{
+    CUcontext current = NULL, to = own_context(o);
+    *at = (struct place){0};
+    if (where == WHERE_NOWHERE) {
+        place_none(at);
+        return;
+    }
+    if (where == WHERE_ELSEWHERE)
+        to = elsewhere(to);
+    cuCtxGetCurrent(&current);
+    if (to == current)
+        return;
+    at->green = to == m.green_ctx;
+    if (at->green)
+        pthread_mutex_lock(&m.green_current);
+    at->pushed = (at->green || (o->variant & 128)) && cuCtxPushCurrent_v2(to) == CUDA_SUCCESS;
+    at->set = !at->pushed && cuCtxSetCurrent(to) == CUDA_SUCCESS;
+    at->popped[0] = current;
+}
+
+/* A context that was set took the place of the one before. */
+void place_leave(struct place *at)
+{
+    CUcontext current;
+    while (at->count > 0)
+        cuCtxPushCurrent_v2(at->popped[--at->count]);
+    if (at->pushed)
+        cuCtxPopCurrent_v2(&current);
+    if (at->set)
+        cuCtxSetCurrent(at->popped[0]);
+    if (at->green)
+        pthread_mutex_unlock(&m.green_current);
 }
 
 /* ---- one program --------------------------------------------------------------------------- */
@@ -147,8 +275,10 @@ CUresult machine_other_close(void)
 CUresult machine_set_up(void)
 {
     CUresult r = m.p->contexts > 1 ? machine_other_open() : CUDA_SUCCESS;
+    if (m.p->green && !r)
+        r = machine_green_open();
     for (int s = CREATED; s < OTHER && !r; s++)
-        r = cuStreamCreateWithPriority(&m.stream[s], m.p->stream_flags[s], m.p->stream_priority[s]);
+        r = machine_stream_create(s);
     for (int t = 0; t < THREADS && !r; t++) {
         r = cuStreamCreate(&m.side[t], CU_STREAM_NON_BLOCKING);
         r = r ? r : cuEventCreate(&m.fork_event[t], CU_EVENT_DISABLE_TIMING);
@@ -159,6 +289,8 @@ CUresult machine_set_up(void)
     memset(m.stream_id, 0, sizeof m.stream_id);
     for (int w = 0; w < ORDER_WORDS; w++)
         m.order[w] = 0;
+    for (int i = 0; i < RACES; i++)
+        m.told[i] = 0;
     for (int b = 0; b < POOLED && !r; b++) {
         uint32_t words[WORDS];
         buffer_seed(words, (uint32_t)b);
@@ -181,6 +313,15 @@ static void read_buffers(void)
             continue;
         m.out->final_hash[b] = buffer_hash(words);
     }
+}
+
+/* The library's kernels outlive the program. */
+static void machine_disallow(void)
+{
+    for (CUdevice d = m.device; m.allowed && d <= m.second_device; d++)
+        cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, SHARED_LITTLE,
+                             (CUkernel)m.k.mix, d);
+    m.allowed = false;
 }
 
 void machine_take_down(void)
@@ -219,6 +360,13 @@ void machine_take_down(void)
         cuEventDestroy_v2(m.event[e]);
     if (m.other)
         machine_other_close();
+    if (m.green_ctx)
+        machine_green_close();
+    for (int b = 0; b < POOLED - PAGEABLE; b++)
+        if (m.registered[b])
+            cuMemHostUnregister(m.pageable[b]);
+    memset(m.registered, 0, sizeof m.registered);
+    machine_disallow();
     memset(m.exec, 0, sizeof m.exec);
     memset(m.graph, 0, sizeof m.graph);
     memset(m.pooled, 0, sizeof m.pooled);
@@ -227,9 +375,13 @@ void machine_take_down(void)
 
 int run_open(void)
 {
+    int devices = 1;
     pthread_rwlock_init(&m.functions, NULL);
+    pthread_mutex_init(&m.green_current, NULL);
     CUresult r = cuInit(0);
     r = r ? r : cuDeviceGet(&m.device, 0);
+    r = r ? r : cuDeviceGetCount(&devices);
+    r = r ? r : cuDeviceGet(&m.second_device, devices > 1);
     r = r ? r : cuDevicePrimaryCtxRetain(&m.ctx, m.device);
     r = r ? r : cuCtxSetCurrent(m.ctx);
     r = r ? r : cuModuleLoadData(&m.module, kernels_ptx);
@@ -242,6 +394,8 @@ int run_open(void)
         r = cuMemAlloc_v2(&m.device_buffer[b], BYTES);
     for (int b = 0; b < PAGEABLE - PINNED && !r; b++)
         r = cuMemAllocHost_v2(&m.pinned[b], BYTES);
+    for (int b = 0; b < POOLED - PAGEABLE && !r; b++)
+        r = (m.pageable[b] = aligned_alloc(PAGE, PAGE)) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
     r = r ? r : cuMemAlloc_v2(&m.flags, FLAGS * 8);
     r = r ? r : cuMemAllocHost_v2((void **)&m.order, ORDER_WORDS * sizeof *m.order);
     CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,

@@ -24,21 +24,30 @@ struct funcs {
 struct machine {
     const struct program *p;
     struct outcome *out;
-    CUdevice device;
-    CUcontext ctx, other; /* the primary context; the second one, NULL in most programs */
+    CUdevice device, second_device; /* the same one where there is no second */
+    CUcontext ctx, other;           /* the primary context; the second one, NULL in most programs */
+#if CUDA_VERSION >= 12050
+    CUgreenCtx green;
+#endif
+    CUcontext green_ctx; /* the green context as one to be current; NULL in most programs */
+    pthread_mutex_t green_current;   /* it is so in one thread at a time */
     CUmodule module, second, others; /* `second` is unloaded and loaded again by programs */
     CUlibrary library;
     struct funcs f, g, o, k; /* of module, second, others, and the library's kernels */
+    struct funcs l;          /* the library's functions, by way of its module */
+    bool allowed;            /* some attribute of its kernels was set */
     CUstream stream[STREAMS], side[THREADS];
     uint64_t stream_id[STREAMS]; /* as far as asked for; 0: not yet */
     CUevent event[EVENTS], fork_event[THREADS];
     CUdeviceptr device_buffer[PINNED], pooled[OTHER_DEVICE - POOLED];
     CUdeviceptr other_buffer[BUFFERS - OTHER_DEVICE];
     void *pinned[PAGEABLE - PINNED];
-    uint32_t pageable[POOLED - PAGEABLE][WORDS];
+    void *pageable[POOLED - PAGEABLE]; /* a page each */
+    bool registered[POOLED - PAGEABLE];
     CUdeviceptr flags, managed;
     _Atomic uint64_t *order; /* ORDER_WORDS, in pinned memory */
     CUmemoryPool pool;       /* the program's own; half of the allocations come from it */
+    _Atomic uint32_t told[RACES];
     CUgraph graph[EXECS];
     CUgraphNode node[EXECS][GRAPH_OPS]; /* of graphs that were built */
     CUgraphExec exec[EXECS];
@@ -57,6 +66,11 @@ void machine_take_down(void);
 /* Makes, ends the second context and all that is in it. It is current in no thread afterwards. */
 CUresult machine_other_open(void);
 CUresult machine_other_close(void);
+/* The same for the green one. */
+CUresult machine_green_open(void);
+CUresult machine_green_close(void);
+/* What CREATED stream slots are made as. */
+CUresult machine_stream_create(int slot);
 CUresult machine_load_functions(CUmodule module, struct funcs *f);
 CUresult machine_load_library(void);
 
@@ -70,6 +84,15 @@ void *host_address(int buffer);
 CUdeviceptr address(int buffer);
 /* The context that a buffer is in. */
 CUcontext buffer_context(int buffer);
+/* Makes the context of an op current, or the one that it is to be called from; and back. */
+struct place {
+    CUcontext popped[4];
+    int count;
+    bool pushed, set, green;
+};
+void place_enter(struct place *at, const struct op *o, enum where where);
+void place_leave(struct place *at);
+
 /* Kernels for this op, in its context. */
 const struct funcs *functions(const struct op *o);
 

@@ -182,8 +182,13 @@ static const struct {
 #define X(name, rule) {#name, rule, NULL},
     BITES(X)
 #undef X
+#define X(name, rule) {#name, rule, NULL},
+#if CUDA_VERSION >= 12050
+        BITES_OF_GREEN(X)
+#endif
+#undef X
 #define X(name, rule) {#name, rule, "on"},
-        BITES_OF_GATES(X)
+            BITES_OF_GATES(X)
 #undef X
 };
 enum { BITES_HERE = sizeof bites / sizeof *bites };

@@ -64,9 +64,12 @@ void model_barrier(struct model *m)
     memset(m->flag_owner, -1, sizeof m->flag_owner);
     memset(m->exec_owner, -1, sizeof m->exec_owner);
     memset(m->buffer_owner, -1, sizeof m->buffer_owner);
+    memset(m->asked, 0, sizeof m->asked);
+    m->kernel_owner = -1;
     for (int t = 0; t < THREADS; t++) {
         m->stream_owner[MAIN + PER_THREAD + t] = (int8_t)t;
         m->stream_owner[OTHER + PER_THREAD + t] = (int8_t)t;
+        m->stream_owner[GREEN + PER_THREAD + t] = (int8_t)t;
     }
 }
 
@@ -95,15 +98,14 @@ int pick_buffer(const struct model *m, uint32_t r, unsigned kinds)
     return n ? candidates[r % (uint32_t)n] : -1;
 }
 
-/* The clock of a stream as far as `thread` is sure of it. */
-static const uint32_t *known_clock(const struct model *m, int thread, int stream)
+const uint32_t *known_clock(const struct model *m, int thread, int stream)
 {
     return m->stream_owner[stream] == thread ? m->now[stream] : m->at_barrier[stream];
 }
 
 void model_issue(struct model *m, int thread, int stream)
 {
-    int base = stream_base(stream), end = base == MAIN ? OTHER : STREAMS;
+    int base = stream_base(stream), end = stream_end(base);
     clock_join(m->now[stream], m->now[HOSTS + thread]);
     if (stream_role(stream) == LEGACY) {
         for (int s = base + 1; s < end; s++)
@@ -177,6 +179,7 @@ void op_record(struct model *m, int thread, int event, int stream, uint8_t varia
     model_issue(m, thread, stream);
     memcpy(m->event[event].clock, m->now[stream], sizeof(clock_vec));
     m->event[event].recorded = true;
+    m->event[event].by_context = false;
     model_emit(m, (struct op){.kind = OP_RECORD,
                               .thread = (uint8_t)thread,
                               .stream = (uint8_t)stream,
@@ -213,18 +216,23 @@ void op_event_wait(struct model *m, enum op_kind kind, int thread, int event)
 {
     if (m->event[event].recorded)
         clock_join(m->now[HOSTS + thread], m->event[event].clock);
-    model_emit(m, (struct op){.kind = kind,
-                              .thread = (uint8_t)thread,
-                              .stream = (uint8_t)event_base(event),
-                              .event = (uint8_t)event});
+    struct op *op = model_emit(m, (struct op){.kind = kind,
+                                              .thread = (uint8_t)thread,
+                                              .stream = (uint8_t)event_base(event),
+                                              .event = (uint8_t)event});
+    memcpy(op->clock, m->now[HOSTS + thread], sizeof op->clock);
 }
 
 void op_context_sync(struct model *m, int thread, int base)
 {
-    for (int s = base; s < (base == MAIN ? OTHER : STREAMS); s++)
-        clock_join(m->now[HOSTS + thread], known_clock(m, thread, s));
-    model_emit(
+    int host = HOSTS + thread;
+    for (int s = base; s < stream_end(base); s++)
+        clock_join(m->now[host], known_clock(m, thread, s));
+    for (int s = GREEN; base == MAIN && s < STREAMS; s++)
+        clock_join(m->now[host], known_clock(m, thread, s));
+    struct op *op = model_emit(
         m, (struct op){.kind = OP_CTX_SYNC, .thread = (uint8_t)thread, .stream = (uint8_t)base});
+    memcpy(op->clock, m->now[host], sizeof op->clock);
 }
 
 /* Through a word that the one stream writes and the other, or the host, waits for. */
@@ -252,7 +260,7 @@ static void op_order_word(struct model *m, int thread, int timeline, int before,
 
 int free_event(struct model *m, int thread, int stream, uint32_t r)
 {
-    bool main = stream_base(stream) == MAIN;
+    bool main = stream_base(stream) != OTHER;
     uint32_t first = main ? 0 : MAIN_EVENTS, count = main ? MAIN_EVENTS : EVENTS - MAIN_EVENTS;
     for (uint32_t i = 0; i < count; i++)
         if (claim(&m->event_owner[first + (r + i) % count], thread))
@@ -260,7 +268,7 @@ int free_event(struct model *m, int thread, int stream, uint32_t r)
     return -1;
 }
 
-static bool words_order(const struct program *p)
+bool words_order(const struct program *p)
 {
     return p->forms >= FORMS_WORDS && program_setting(p->seed) != SETTING_NO_MEMOPS;
 }
@@ -303,6 +311,7 @@ void run_on_model(struct model *m, const struct op *op)
     case OP_MIX_EXTRA:
     case OP_MIX_EX:
     case OP_MIX_COOP:
+    case OP_MIX_MUCH:
     case OP_HOST_FUNC:
     case OP_CALLBACK:
         buffer_mix(dst, op->a, op->b);

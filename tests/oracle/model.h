@@ -29,18 +29,22 @@ struct model {
     uint32_t mem[BUFFERS][WORDS];
     bool live[BUFFERS];
     struct {
-        bool recorded;
+        bool recorded, by_context; /* as a work in no stream of the program's */
         clock_vec clock;
     } event[EVENTS];
     struct {
         uint32_t value;
         clock_vec clock;
     } flag[FLAGS];
-    uint32_t order_words;  /* used so far */
-    struct op exec[EXECS]; /* kind CAPTURE or GRAPH_BUILD = instantiated */
+    uint32_t order_words;           /* used so far */
+    uint32_t races;                 /* used so far */
+    struct op exec[EXECS];          /* kind CAPTURE or GRAPH_BUILD = instantiated */
+    bool pinned[POOLED - PAGEABLE]; /* pageable memory that is registered */
+    bool much[2];        /* may the library's kernel have much shared memory on this device? */
+    bool asked[STREAMS]; /* another thread asks for it since the last barrier */
     /* Owner of each resource since the last barrier, -1 = nobody yet. */
     int8_t stream_owner[STREAMS], event_owner[EVENTS], flag_owner[FLAGS], exec_owner[EXECS],
-        buffer_owner[BUFFERS];
+        buffer_owner[BUFFERS], kernel_owner;
 };
 
 /* Kinds of buffer an operand may be: device, pinned, pageable, pooled, the OTHER context's. */
@@ -60,6 +64,11 @@ void model_barrier(struct model *m);
 bool claim(int8_t *owner, int thread);
 /* A live buffer of these kinds near `r`, or -1. */
 int pick_buffer(const struct model *m, uint32_t r, unsigned kinds);
+
+/* The clock of a stream as far as `thread` is sure of it. */
+const uint32_t *known_clock(const struct model *m, int thread, int stream);
+/* May streams be ordered by words in memory? */
+bool words_order(const struct program *p);
 
 /* An event of the stream's context that `thread` may use, near `r`; -1: the others have them all. */
 int free_event(struct model *m, int thread, int stream, uint32_t r);
@@ -81,11 +90,13 @@ void op_record(struct model *m, int thread, int event, int stream, uint8_t varia
 void op_wait(struct model *m, int thread, int stream, int event, uint8_t variant);
 void op_event_wait(struct model *m, enum op_kind kind, int thread, int event);
 void op_stream_wait(struct model *m, enum op_kind kind, int thread, int stream, uint8_t variant);
-/* Synchronising a context sees everything issued before the last barrier, and this thread's. */
+/* Synchronising a context, and its green ones, sees everything issued before the last barrier, and this
+ * thread's. */
 void op_context_sync(struct model *m, int thread, int base);
 
 /* Does a node of some executable graph name it? Then it must live. */
 bool event_in_graph(const struct model *m, int event);
+bool buffer_in_graph(const struct model *m, int buffer);
 
 /* What a data op, or a node of a graph, does to memory. */
 void run_on_model(struct model *m, const struct op *op);

@@ -15,6 +15,7 @@
 #ifndef ORACLE_PROGRAM_H
 #define ORACLE_PROGRAM_H
 
+#include <cuda.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -29,13 +30,16 @@ enum {
     MAIN = 0, /* the primary context */
     OTHER = CREATED + 5,
     OTHER_CREATED = 2,
-    STREAMS = OTHER + CREATED + OTHER_CREATED,
+    GREEN = OTHER + CREATED + OTHER_CREATED, /* a green context of the primary one */
+    GREEN_CREATED = 2,
+    STREAMS = GREEN + CREATED + GREEN_CREATED,
     HOSTS = STREAMS, /* timelines: streams, then host threads */
     TIMELINES = STREAMS + THREADS,
     MAIN_EVENTS = 6, /* events belong to a context, too */
     EVENTS = MAIN_EVENTS + 2,
     FLAGS = 4,        /* memop words */
     ORDER_WORDS = 64, /* words that order streams, used once each */
+    RACES = 12,       /* of a thread that issues against one that asks */
     EXECS = 3,
     DEVICE = 0, /* buffer slots by kind */
     PINNED = DEVICE + 5,
@@ -46,13 +50,21 @@ enum {
     MAX_INTENTS = 64,
     MAX_OPS = 1024,
     GRAPH_OPS = 8,
-    FAULT_CODE = 700, /* CUDA_ERROR_ILLEGAL_ADDRESS */
+    FAULT_CODE = 700,       /* CUDA_ERROR_ILLEGAL_ADDRESS */
+    SHARED_MUCH = 64 << 10, /* bytes of shared memory that a kernel has to be allowed, and fewer */
+    SHARED_LITTLE = 1 << 10,
 };
 
 /* Which context a stream slot is in, and what it is there. */
 static inline int stream_base(int stream)
 {
-    return stream < OTHER ? MAIN : OTHER;
+    return stream < OTHER ? MAIN : stream < GREEN ? OTHER : GREEN;
+}
+
+/* One past the last slot of the context whose first one is `base`. */
+static inline int stream_end(int base)
+{
+    return base == MAIN ? OTHER : base == OTHER ? GREEN : STREAMS;
 }
 
 static inline int stream_role(int stream)
@@ -98,6 +110,10 @@ static inline int event_base(int event)
     X(ALLOC_ASYNC, pool, memory)                                                                   \
     X(FREE_ASYNC, pool, memory)                                                                    \
     X(ALLOC_FREE, quiet, memory)                                                                   \
+    X(RENEW, renew, place)                                                                         \
+    X(PIN, pin, place)                                                                             \
+    X(UNPIN, pin, place)                                                                           \
+    X(MAP, map, place)                                                                             \
     X(HOST_WRITE, host, host)                                                                      \
     X(HOST_READ, host, host)                                                                       \
     X(HOST_FUNC, data, host)                                                                       \
@@ -109,6 +125,7 @@ static inline int event_base(int event)
     X(ORDER_WRITE, quiet, memop)                                                                   \
     X(ORDER_WAIT, quiet, memop)                                                                    \
     X(ORDER_POLL, quiet, memop)                                                                    \
+    X(ORDER_SET, quiet, memop)                                                                     \
     X(RECORD, event, event)                                                                        \
     X(WAIT, event, event)                                                                          \
     X(EVENT_SYNC, event, event)                                                                    \
@@ -121,9 +138,16 @@ static inline int event_base(int event)
     X(STREAM_SYNC, stream, stream)                                                                 \
     X(STREAM_DESTROY, stream, stream)                                                              \
     X(HOLD, stream, stream)                                                                        \
+    X(RACE, race, race)                                                                            \
+    X(TELL, quiet, race)                                                                           \
+    X(ASK, quiet, race)                                                                            \
+    X(ALLOW, allow, allow)                                                                         \
+    X(MIX_MUCH, data, allow)                                                                       \
     X(SET_ATTRIBUTE, refused, stream)                                                              \
     X(CTX_SYNC, context_sync, context)                                                             \
     X(CTX_RENEW, context_renew, context)                                                           \
+    X(CTX_RECORD, context_record, context)                                                         \
+    X(CTX_WAIT, context_wait, context)                                                             \
     X(FAULT, fault, fault)                                                                         \
     X(FAULT_SEEN, quiet, fault)                                                                    \
     X(FAULT_KNOWN, quiet, fault)                                                                   \
@@ -136,11 +160,12 @@ static inline int event_base(int event)
     X(GRAPH_ENABLE, graph_enable, graph)                                                           \
     X(GRAPH_DESTROY, graph_destroy, graph)                                                         \
     X(MODULE_RELOAD, quiet, reload)                                                                \
-    X(LIBRARY_RELOAD, quiet, reload)                                                               \
+    X(LIBRARY_RELOAD, library, reload)                                                             \
     X(BAD_GRID, refused, bad)                                                                      \
     X(BAD_STREAM, refused, bad)                                                                    \
     X(BAD_EVENT, refused, bad)                                                                     \
-    X(BAD_PARAMS, refused, bad)
+    X(BAD_PARAMS, refused, bad)                                                                    \
+    X(BAD_SHARED, quiet, allow)
 
 enum op_kind {
 #define X(name, lower, run) OP_##name,
@@ -149,11 +174,25 @@ enum op_kind {
         OP_KIND_COUNT
 };
 const char *op_kind_name(enum op_kind kind);
+/* May it be called with another context current, or with none, where its stream is a created one? */
+bool op_moves(enum op_kind kind);
+/* Does it go to its own context itself where it needs to? `where` is then for a part of it. */
+bool op_at_home(enum op_kind kind);
+
+/* Does the header that this was built with know green contexts, and events of whole contexts? */
+static inline bool green_known(void)
+{
+    return CUDA_VERSION >= 12050;
+}
+
+/* Where a thread stands when it makes a call that names a stream or memory of some context. */
+enum where { WHERE_OWN, WHERE_ELSEWHERE, WHERE_NOWHERE };
 
 struct op {
     enum op_kind kind;
     uint8_t thread, stream, event, flag, exec;
     uint8_t dst, src;    /* buffer slots */
+    uint8_t where;       /* which context is current, enum where */
     uint8_t variant;     /* picks a spelling: _ptsz symbols, flags, modes */
     uint32_t a, b;       /* values */
     uint64_t ns;         /* kernel duration */
@@ -176,6 +215,8 @@ enum {
     FORMS_GRAPHS = 2, /* longer graphs, clones, uploads, one call that changes any node */
     FORMS_EVENTS =
         3, /* nodes with events, which 2 lacks: no launch is buffered any more after one */
+    FORMS_PLACES = 4,        /* calls from elsewhere, two devices, green contexts; nodes as in 2 */
+    FORMS_PLACES_EVENTS = 5, /* the same; nodes as in 3 */
 };
 
 struct intent {
@@ -192,6 +233,8 @@ struct program {
     uint32_t threads;
     uint8_t forms;                 /* which forms of an intent there are */
     uint8_t contexts;              /* 2: work goes to the OTHER context, too */
+    uint8_t devices;               /* 2: that one is the second device's */
+    bool green;                    /* work goes to a GREEN context, too */
     uint8_t stream_flags[STREAMS]; /* 1 = non-blocking */
     int8_t stream_priority[STREAMS];
     uint64_t final_hash[BUFFERS]; /* of every buffer after the last op; 0 = not allocated */

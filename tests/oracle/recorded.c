@@ -17,6 +17,8 @@ static const struct recorded {
         contexts; /* as in struct program; and the created streams of the second context */
     uint8_t other_flags[OTHER_CREATED];
     int8_t other_priority[OTHER_CREATED];
+    uint8_t devices, green;
+    int8_t green_priority[GREEN_CREATED];
 } recorded[] = {
 #include "recorded.inc"
 };
@@ -55,6 +57,10 @@ void recorded_draw(struct program *p, unsigned i)
     memcpy(p->stream_priority + CREATED, from->priority, sizeof from->priority);
     memcpy(p->stream_flags + OTHER + CREATED, from->other_flags, sizeof from->other_flags);
     memcpy(p->stream_priority + OTHER + CREATED, from->other_priority, sizeof from->other_priority);
+    p->devices = from->devices;
+    p->green = from->green && green_known();
+    memset(p->stream_flags + GREEN + CREATED, 1, GREEN_CREATED);
+    memcpy(p->stream_priority + GREEN + CREATED, from->green_priority, sizeof from->green_priority);
     memcpy(p->intents, from->intents, sizeof from->intents);
     while (p->intent_count < MAX_INTENTS && !intent_none(&p->intents[p->intent_count]))
         p->intent_count++;
@@ -64,7 +70,7 @@ void recorded_print(const struct program *p, uint64_t mask, int fd)
 {
     static const char *const settings[] = {"SETTING_DEFAULT", "SETTING_TINY", "SETTING_LEVELS",
                                            "SETTING_NO_MEMOPS", "SETTING_REAL_TIME"};
-    int other = OTHER + CREATED;
+    int other = OTHER + CREATED, green = GREEN + CREATED;
     dprintf(fd, "    {\"\",\n     %s,\n     %u,\n     {", settings[program_setting(p->seed)],
             p->threads);
     for (int s = CREATED; s < OTHER; s++)
@@ -78,7 +84,11 @@ void recorded_print(const struct program *p, uint64_t mask, int fd)
         for (int k = 0; k < 8; k++)
             dprintf(fd, "%uu%s", p->intents[i].r[k], k < 7 ? ", " : "}},\n");
     }
-    dprintf(fd, "    },\n     %d,\n     %d,\n     {%d, %d},\n     {%d, %d}},\n", p->forms,
-            p->contexts, p->stream_flags[other], p->stream_flags[other + 1],
-            p->stream_priority[other], p->stream_priority[other + 1]);
+    dprintf(
+        fd,
+        "    },\n     %d,\n     %d,\n     {%d, %d},\n     {%d, %d},\n     %d,\n     %d,\n     {%d, "
+        "%d}},\n",
+        p->forms, p->contexts, p->stream_flags[other], p->stream_flags[other + 1],
+        p->stream_priority[other], p->stream_priority[other + 1], p->devices, p->green,
+        p->stream_priority[green], p->stream_priority[green + 1]);
 }

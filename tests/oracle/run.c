@@ -18,10 +18,29 @@ CUresult run_barrier(const struct op *o, uint32_t index)
     return CUDA_SUCCESS;
 }
 
+/* By the context's handle, or, of the green one, by its own functions. */
+static CUresult context_event(const struct op *o)
+{
+#if CUDA_VERSION >= 12050
+    int base = stream_base(o->stream);
+    CUcontext ctx = base == MAIN ? m.ctx : base == OTHER ? m.other : m.green_ctx;
+    CUevent event = m.event[o->event];
+    bool green = base == GREEN && (o->variant & 4);
+    if (o->kind == OP_CTX_RECORD)
+        return green ? cuGreenCtxRecordEvent(m.green, event) : cuCtxRecordEvent(ctx, event);
+    return green ? cuGreenCtxWaitEvent(m.green, event) : cuCtxWaitEvent(ctx, event);
+#else
+    (void)o;
+    return CUDA_ERROR_NOT_SUPPORTED;
+#endif
+}
+
 CUresult run_context(const struct op *o, uint32_t index)
 {
     if (o->kind == OP_CTX_SYNC)
         return cuCtxSynchronize();
+    if (o->kind != OP_CTX_RENEW)
+        return context_event(o);
     CUresult r = machine_other_close();
     r = r ? r : machine_other_open();
     trace_stream(index, m.stream_id[OTHER]);
@@ -40,18 +59,23 @@ static CUresult execute(const struct op *o, uint32_t index)
     return run[o->kind](o, index);
 }
 
-/* In the second context, which is on the stack of contexts, or instead of the other, meanwhile. */
+/* Created streams have their names everywhere. */
+static void know_stream(const struct op *o)
+{
+    if (trace_wants(o) && stream_role(o->stream) >= CREATED)
+        stream_id(o);
+}
+
+/* In the context of its stream, or elsewhere. */
 static CUresult execute_there(const struct op *o, uint32_t index)
 {
-    CUcontext current;
-    bool pushed = (o->variant & 128) && cuCtxPushCurrent_v2(m.other) == CUDA_SUCCESS;
-    if (!pushed)
-        cuCtxSetCurrent(m.other);
+    struct place at;
+    know_stream(o);
+    place_enter(&at, o, op_at_home(o->kind) ? WHERE_OWN : (enum where)o->where);
     CUresult r = execute(o, index);
-    if (pushed)
-        cuCtxPopCurrent_v2(&current);
-    else
-        cuCtxSetCurrent(m.ctx);
+    place_leave(&at);
+    if (r == CUDA_SUCCESS)
+        trace_said(o, index);
     return r;
 }
 
@@ -61,11 +85,9 @@ static void *thread_main(void *arg)
     cuCtxSetCurrent(m.ctx);
     for (uint32_t i = 0; i < m.p->op_count; i++) {
         const struct op *o = &m.p->ops[i];
-        bool there = stream_base(o->stream) == OTHER && o->kind != OP_CTX_RENEW;
-        if (o->kind == OP_BARRIER)
-            execute(o, i);
-        else if (o->thread == me)
-            m.out->code[i] = (int32_t)(there ? execute_there : execute)(o, i);
+        bool here = o->kind == OP_BARRIER || o->kind == OP_CTX_RENEW;
+        if (o->kind == OP_BARRIER || o->thread == me)
+            m.out->code[i] = (int32_t)(here ? execute : execute_there)(o, i);
     }
     return NULL;
 }

@@ -88,6 +88,46 @@ CUresult run_kernel(const struct op *o, uint32_t index)
     return r;
 }
 
+/* ---- shared memory that a kernel has to be allowed ----------------------------------------------- */
+
+static const CUfunction_attribute shared = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+
+/* What is set for a kernel is set for its function in the device's contexts, too, whatever was set there. */
+static CUresult allow_function(int bytes)
+{
+    CUfunction f;
+    CUresult r = cuKernelGetFunction(&f, (CUkernel)m.k.mix);
+    return r ? r : cuFuncSetAttribute(f, shared, bytes);
+}
+
+static CUresult allow(const struct op *o)
+{
+    CUdevice device = o->b ? m.second_device : m.device;
+    m.allowed = true;
+    CUresult r =
+        o->variant & 16 ? allow_function(o->a ? SHARED_LITTLE : SHARED_MUCH) : CUDA_SUCCESS;
+    return r ? r
+             : cuKernelSetAttribute(shared, o->a ? SHARED_MUCH : SHARED_LITTLE, (CUkernel)m.k.mix,
+                                    device);
+}
+
+CUresult run_allow(const struct op *o, uint32_t index)
+{
+    (void)index;
+    bool other = stream_base(o->stream) == OTHER;
+    uint64_t x = o->kind == OP_MIX_MUCH ? address(o->dst)
+                 : other                ? m.other_buffer[0]
+                                        : m.device_buffer[0];
+    uint32_t a = o->a, b = o->b, n = WORDS;
+    pthread_rwlock_rdlock(&m.functions);
+    CUresult r = o->kind == OP_ALLOW
+                     ? allow(o)
+                     : CALL(cuLaunchKernel, o, m.k.mix, 1, 1, 1, WORDS, 1, 1, SHARED_MUCH,
+                            handle(o), (void *[]){&x, &a, &b, &n}, NULL);
+    pthread_rwlock_unlock(&m.functions);
+    return r;
+}
+
 CUresult run_reload(const struct op *o, uint32_t index)
 {
     (void)index;

@@ -6,12 +6,15 @@
 #include <time.h>
 
 #include "hold.h"
+#include "trace.h"
 
 /* Queries may answer either way, unless the model knows. */
-static CUresult judge_query(const struct op *o, CUresult r)
+static CUresult judge_query(const struct op *o, uint32_t index, CUresult r)
 {
     if (r == CUDA_ERROR_NOT_READY && o->must_be_done)
         broken("a query said not ready although its work had been waited for");
+    if (r == CUDA_SUCCESS)
+        trace_said_query(index);
     return r == CUDA_ERROR_NOT_READY ? CUDA_SUCCESS : r;
 }
 
@@ -47,7 +50,6 @@ static CUresult event_renew(CUevent *event, bool other_handle)
 
 CUresult run_event(const struct op *o, uint32_t index)
 {
-    (void)index;
     CUevent *event = &m.event[o->event];
     float ms;
     switch (o->kind) {
@@ -61,7 +63,7 @@ CUresult run_event(const struct op *o, uint32_t index)
     case OP_EVENT_POLL:
         return event_poll(*event);
     case OP_EVENT_QUERY:
-        return judge_query(o, cuEventQuery(*event));
+        return judge_query(o, index, cuEventQuery(*event));
     case OP_ELAPSED: {
         CUresult r = cuEventElapsedTime(&ms, *event, *event);
         return r == CUDA_ERROR_NOT_READY || r == CUDA_ERROR_INVALID_HANDLE ? CUDA_SUCCESS : r;
@@ -73,12 +75,11 @@ CUresult run_event(const struct op *o, uint32_t index)
 
 CUresult run_stream(const struct op *o, uint32_t index)
 {
-    (void)index;
     switch (o->kind) {
     case OP_STREAM_SYNC:
         return CALL(cuStreamSynchronize, o, handle(o));
     case OP_STREAM_QUERY:
-        return judge_query(o, CALL(cuStreamQuery, o, handle(o)));
+        return judge_query(o, index, CALL(cuStreamQuery, o, handle(o)));
     case OP_STREAM_POLL:
         return stream_poll(o);
     case OP_HOLD:
@@ -97,9 +98,7 @@ CUresult run_stream(const struct op *o, uint32_t index)
         hold_end(o->stream);
         m.stream_id[o->stream] = 0;
         CUresult r = cuStreamDestroy_v2(*s);
-        return r ? r
-                 : cuStreamCreateWithPriority(s, m.p->stream_flags[o->stream],
-                                              m.p->stream_priority[o->stream]);
+        return r ? r : machine_stream_create(o->stream);
     }
     }
 }

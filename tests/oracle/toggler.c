@@ -24,22 +24,35 @@ static uint64_t random_us(uint64_t *state, uint64_t limit)
     return 1 + (*state >> 33) % limit;
 }
 
-int toggler_main(int argc, char **argv)
+enum { DEVICES = 2 };
+
+static int device_index(int ordinal)
 {
     CUdevice device;
     CUuuid uuid;
+    if (cuDeviceGet(&device, ordinal) || cuDeviceGetUuid_v2(&uuid, device))
+        return -1;
+    return client_device((const uint8_t *)uuid.bytes);
+}
+
+int toggler_main(int argc, char **argv)
+{
+    int index[DEVICES], count = 1;
     if (argc != 4)
         return 2;
     uint64_t state = strtoull(argv[3], NULL, 10);
     struct client_config config = {.level = 3, .lowest = 3, .socket = argv[2]};
-    if (cuInit(0) || cuDeviceGet(&device, 0) || cuDeviceGetUuid_v2(&uuid, device) ||
-        client_open(&config))
+    if (cuInit(0) || cuDeviceGetCount(&count) || client_open(&config))
         return 1;
-    int index = client_device((const uint8_t *)uuid.bytes);
+    count = count < DEVICES ? count : DEVICES;
+    for (int i = 0; i < count; i++)
+        if ((index[i] = device_index(i)) < 0)
+            return 1;
     for (;;) {
-        client_active(index, 3);
+        int at = index[random_us(&state, 3) == 1 ? count - 1 : 0];
+        client_active(at, 3);
         nap_us(random_us(&state, random_us(&state, 8) == 1 ? 5000 : 400));
-        client_idle(index, 3);
+        client_idle(at, 3);
         nap_us(random_us(&state, random_us(&state, 4) == 1 ? 2000 : 200));
     }
 }

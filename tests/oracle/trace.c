@@ -13,9 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { NAME = 32, WORKS_MAX = 16384 };
+enum { NAME = 32, WORKS_MAX = 16384, TELLS = 8 };
 
 struct work { /* one line of the log */
     uint64_t stream, seq, start, end;
@@ -31,6 +32,8 @@ static struct {
     off_t from;
     uint64_t stream[MAX_OPS]; /* of each op */
     struct span span[MAX_OPS];
+    uint64_t said[MAX_OPS]; /* when an op's end meant the end of what it follows; 0: it did not */
+    _Atomic uint64_t told[RACES][TELLS]; /* when "done" was said first, after so many steps */
     struct work works[WORKS_MAX];
     size_t count;
 } trace = {.fd = -1};
@@ -50,12 +53,42 @@ void trace_begin(void)
     if (trace.fd < 0)
         return;
     memset(trace.stream, 0, sizeof trace.stream);
+    memset(trace.said, 0, sizeof trace.said);
+    memset(trace.told, 0, sizeof trace.told);
     trace.from = fstat(trace.fd, &st) ? 0 : st.st_size;
 }
 
 void trace_stream(uint32_t index, uint64_t id)
 {
     trace.stream[index] = id;
+}
+
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+void trace_said(const struct op *o, uint32_t index)
+{
+    static const bool says[OP_KIND_COUNT] = {
+        [OP_STREAM_SYNC] = true, [OP_STREAM_POLL] = true, [OP_EVENT_SYNC] = true,
+        [OP_EVENT_POLL] = true,  [OP_CTX_SYNC] = true,    [OP_RENEW] = true,
+    };
+    if (says[o->kind])
+        trace.said[index] = now_ns();
+}
+
+void trace_said_query(uint32_t index)
+{
+    trace.said[index] = now_ns();
+}
+
+void trace_said_race(int race, uint32_t told)
+{
+    if (told < TELLS && !trace.told[race][told])
+        trace.told[race][told] = now_ns();
 }
 
 /* Marks are no works, but the two around a graph's. */
@@ -117,6 +150,7 @@ static const struct {
     [OP_MIX_EXTRA] = {"kernel", "mix"},
     [OP_MIX_EX] = {"kernel", "mix"},
     [OP_MIX_COOP] = {"kernel", "mix"},
+    [OP_MIX_MUCH] = {"kernel", "mix"},
     [OP_FILL] = {"kernel", "fill"},
     [OP_COPY_KERNEL] = {"kernel", "copy"},
     [OP_SPIN] = {"kernel", "spin"},
@@ -263,9 +297,32 @@ static int order(const struct program *p, char *why, size_t size)
     return 0;
 }
 
+/* When this op, or who was told of it, said that what it follows has ended. */
+static uint64_t said_at(const struct op *o, uint32_t index)
+{
+    uint64_t first = trace.said[index];
+    for (uint32_t k = o->a; o->kind == OP_TELL && k < TELLS; k++) {
+        uint64_t at = trace.told[o->flag][k];
+        first = at && (!first || at < first) ? at : first;
+    }
+    return first;
+}
+
+static int sayings(const struct program *p, char *why, size_t size)
+{
+    for (uint32_t j = 0; j < p->op_count; j++) {
+        uint64_t at = said_at(&p->ops[j], j);
+        for (uint32_t i = 0; at && i < j; i++)
+            if (trace.span[i].end > at && follows(&p->ops[j], &p->ops[i]))
+                WRONG("op %u (%s) said that op %u (%s) had ended", j, op_kind_name(p->ops[j].kind),
+                      i, op_kind_name(p->ops[i].kind));
+    }
+    return 0;
+}
+
 int trace_end(const struct program *p, char *why, size_t size)
 {
     if (trace.fd < 0 || read_log())
         return 0;
-    return match(p, why, size) || order(p, why, size);
+    return match(p, why, size) || order(p, why, size) || (!faults(p) && sayings(p, why, size));
 }

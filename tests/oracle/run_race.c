@@ -1,0 +1,55 @@
+/*
+ * run_race.c - running races: one thread issues and tells, another one asks meanwhile.
+ */
+#include "machine.h"
+
+#include <sched.h>
+#include <stdatomic.h>
+#include <time.h>
+
+#include "trace.h"
+
+enum { HURRIED = 200 };
+
+/* At first as fast as it goes, so as to come in between. */
+static void ask_nap(unsigned tries)
+{
+    if (tries < HURRIED)
+        sched_yield();
+    else
+        nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
+}
+
+/* Asks once; true: it was said to be done, with all that this thread had been told of. */
+static CUresult ask_once(const struct op *o, bool event, bool *all)
+{
+    uint32_t told = atomic_load_explicit(&m.told[o->flag], memory_order_acquire);
+    if (!told)
+        return CUDA_SUCCESS;
+    CUresult r = event ? cuEventQuery(m.event[o->event]) : CALL(cuStreamQuery, o, handle(o));
+    if (r == CUDA_SUCCESS)
+        trace_said_race(o->flag, told);
+    *all = r == CUDA_SUCCESS && told == o->a;
+    return r == CUDA_ERROR_NOT_READY ? CUDA_SUCCESS : r;
+}
+
+static CUresult ask(const struct op *o)
+{
+    CUresult r = CUDA_SUCCESS;
+    bool all[2] = {false, false}; /* the stream, the event */
+    for (unsigned tries = 0; !r && !(all[0] && all[1]); tries++) {
+        bool event = tries >> (o->variant & 3) & 1;
+        r = ask_once(o, event, &all[event]);
+        ask_nap(tries);
+    }
+    return r;
+}
+
+CUresult run_race(const struct op *o, uint32_t index)
+{
+    (void)index;
+    if (o->kind == OP_ASK)
+        return ask(o);
+    atomic_store_explicit(&m.told[o->flag], o->a, memory_order_release);
+    return CUDA_SUCCESS;
+}

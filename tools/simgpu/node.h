@@ -24,6 +24,8 @@ CUresult parts_free_node(CUdeviceptr ptr, struct parts *p);
 #if CUDA_VERSION >= 12020
 CUresult parts_any(CUgraphNodeParams *n, struct parts *p);
 #endif
+/* Version 1 lacks the last two members. */
+CUresult node_kernel_v1(const CUDA_KERNEL_NODE_PARAMS_v1 *old, CUDA_KERNEL_NODE_PARAMS *params);
 void node_kernel_params(const struct sim_node *n, CUDA_KERNEL_NODE_PARAMS *out);
 
 #endif

@@ -183,7 +183,9 @@ static CUresult add_work(struct capture *c, const struct work *w)
 CUresult capture_add(struct sim_stream *s, const struct work *w)
 {
     pthread_mutex_lock(&graph_lock);
-    CUresult rc = s->capture != NULL ? add_work(s->capture, w) : CUDA_ERROR_ILLEGAL_STATE;
+    struct work here = *w;
+    here.context = context_handle(s->context);
+    CUresult rc = s->capture != NULL ? add_work(s->capture, &here) : CUDA_ERROR_ILLEGAL_STATE;
     pthread_mutex_unlock(&graph_lock);
     return rc;
 }
@@ -261,7 +263,7 @@ static bool has_blocking_member(const struct sequence *q, const void *ctx)
 {
     const struct capture *c;
     DL_FOREACH (q->members, c) {
-        if (q->ctx == ctx && stream_is_blocking(c->stream))
+        if (stream_context(c->stream) == ctx && stream_is_blocking(c->stream))
             return true;
     }
     return false;
@@ -294,6 +296,11 @@ CUresult capture_forbids_unsafe(void)
 
 static bool in_context(const struct sequence *q, const void *ctx)
 {
+    const struct capture *c;
+    DL_FOREACH (q->members, c) {
+        if (stream_context(c->stream) == ctx)
+            return true;
+    }
     return q->ctx == ctx;
 }
 
@@ -397,7 +404,7 @@ static CUresult mark_join(struct sim_stream *s, const struct capture_mark *m)
     CUresult rc = sequence_usable(q);
     if (rc != CUDA_SUCCESS)
         return rc;
-    if (s->capture == NULL && (stream_is_legacy(s) || stream_context(s) != q->ctx)) {
+    if (s->capture == NULL && (stream_is_legacy(s))) {
         sequence_invalidate(q);
         return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
     }

@@ -264,6 +264,22 @@ bool node_params_layout(struct sim_node *n)
     return n->params != NULL;
 }
 
+bool type_single(CUgraphNodeType type)
+{
+    return type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || type == CU_GRAPH_NODE_TYPE_MEM_FREE ||
+           type == TYPE_CONDITIONAL;
+}
+
+bool graph_has(const struct sim_graph *g, bool (*such)(CUgraphNodeType type))
+{
+    const struct sim_node *n;
+    DL_FOREACH (g->nodes, n) {
+        if (such(n->type) || (n->child != NULL && graph_has(n->child, such)))
+            return true;
+    }
+    return false;
+}
+
 /* ---- cloning -------------------------------------------------------------------------------------------- */
 
 static struct sim_node *node_copy(const struct sim_node *n, struct sim_graph *into)
@@ -287,8 +303,10 @@ static struct sim_node *node_copy(const struct sim_node *n, struct sim_graph *in
     if (ok && n->child != NULL) {
         c->child = graph_copy(n->child);
         ok = c->child != NULL;
-        if (ok)
+        if (ok) {
             c->child->owner = c;
+            c->child->inner = n->child->inner;
+        }
     }
     return ok ? c : NULL;
 }
@@ -380,10 +398,11 @@ SIM_EXPORT CUresult cuGraphClone(CUgraph *out, CUgraph original)
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&graph_lock);
     const struct sim_graph *g = graph_find(original);
-    struct sim_graph *clone = g != NULL ? graph_copy(g) : NULL;
+    bool single = g != NULL && graph_has(g, type_single);
+    struct sim_graph *clone = g != NULL && !single ? graph_copy(g) : NULL;
     pthread_mutex_unlock(&graph_lock);
-    if (g == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (g == NULL || single)
+        return g == NULL ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_SUPPORTED;
     *out = graph_handle(clone);
     return clone != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }

@@ -29,6 +29,7 @@ struct edges {
 };
 
 enum { NODE_ATTRIBUTES = 18 };
+#define TYPE_CONDITIONAL ((CUgraphNodeType)13) /* CU_GRAPH_NODE_TYPE_CONDITIONAL, from 12.3 on */
 
 struct sim_node {
     struct handle handle;
@@ -62,7 +63,8 @@ struct sim_graph {
     uint64_t id, origin;
     struct sim_node *nodes; /* in order of creation */
     size_t count;
-    struct sim_node *owner; /* the child graph node that owns it; NULL for the application's own */
+    struct sim_node *owner; /* the node that owns it; NULL for the application's own */
+    bool inner;             /* the application has its handle, and the node all rights to it */
     bool capturing;         /* a capture writes to it */
     struct graph_object *objects;
 };
@@ -88,6 +90,11 @@ CUresult node_depend(struct sim_node *node, struct sim_node *const *from,
                      const struct edge_data *data, size_t n);
 /* Would from -> to close a circle? */
 bool node_reaches(struct sim_node *from, const struct sim_node *to);
+
+/* Is there a node of such a type in it, or in a graph inside? */
+bool graph_has(const struct sim_graph *g, bool (*such)(CUgraphNodeType type));
+/* Of memory that the graph allocates, and conditions: no copy of the graph can have them. */
+bool type_single(CUgraphNodeType type);
 
 /* A work of one's own: blob copied, reference taken. false when memory is short. */
 bool work_keep(struct work *dst, const struct work *src);

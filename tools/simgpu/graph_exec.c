@@ -43,6 +43,14 @@ static struct sim_exec *exec_new(struct sim_context *ctx, unsigned long long fla
     return x;
 }
 
+static void exec_discard(struct sim_exec *x)
+{
+    graph_objects_release(x->objects);
+    exec_nodes_free(x->nodes, x->count);
+    pthread_mutex_destroy(&x->lock);
+    handle_give(&execs, x);
+}
+
 static CUresult instantiate(CUgraphExec *out, CUgraph graph, unsigned long long flags)
 {
     struct sim_context *ctx;
@@ -58,17 +66,17 @@ static CUresult instantiate(CUgraphExec *out, CUgraph graph, unsigned long long 
         return CUDA_ERROR_OUT_OF_MEMORY;
     pthread_mutex_lock(&graph_lock);
     const struct sim_graph *g = graph_find(graph);
-    rc = g == NULL || g->capturing ? CUDA_ERROR_INVALID_VALUE
-                                   : exec_flatten(g, &x->nodes, &x->count);
+    rc = g == NULL || g->capturing || g->inner ? CUDA_ERROR_INVALID_VALUE
+                                               : exec_flatten(g, &x->nodes, &x->count);
     if (rc == CUDA_SUCCESS)
         x->objects = graph_objects_copy(g->objects);
     pthread_mutex_unlock(&graph_lock);
+    if (rc == CUDA_SUCCESS)
+        rc = exec_assign_lanes(x);
     if (rc != CUDA_SUCCESS) {
-        pthread_mutex_destroy(&x->lock);
-        handle_give(&execs, x);
+        exec_discard(x);
         return rc;
     }
-    x->lanes = exec_assign_lanes(x->nodes, x->count);
     handle_publish(x);
     *out = exec_handle(x);
     return CUDA_SUCCESS;
@@ -132,8 +140,10 @@ static CUresult branches_ready(struct sim_exec *x, struct sim_stream *s)
             stream_branch_release(x->branches[i]);
             x->branches[i] = NULL;
         }
+        if (!atomic_load(&x->lane_ctx[i]->alive))
+            return CUDA_ERROR_CONTEXT_IS_DESTROYED;
         if (x->branches[i] == NULL) {
-            CUresult rc = stream_branch_create(x->ctx, priority, &x->branches[i]);
+            CUresult rc = stream_branch_create(x->lane_ctx[i], priority, &x->branches[i]);
             if (rc != CUDA_SUCCESS)
                 return rc;
         }

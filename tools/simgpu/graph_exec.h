@@ -1,7 +1,7 @@
 /*
  * graph_exec.h - an executable graph: the works of a graph and of the graphs inside it in one array, each
  * after those it depends on, spread over lanes. A lane is a stream; lane 0 is the one that the graph
- * is launched into.
+ * is launched into. Works of other contexts have lanes there.
  */
 #ifndef SIMGPU_GRAPH_EXEC_H
 #define SIMGPU_GRAPH_EXEC_H
@@ -17,6 +17,7 @@ struct exec_node {
     struct work *works; /* one; several for a batch of memory operations; none: empty */
     size_t count;
     size_t *after, after_count; /* places in the array, all before this one */
+    struct sim_context *ctx; /* that it runs in */
     int lane;
     bool disabled;
     struct point done; /* while a launch is under way */
@@ -30,6 +31,7 @@ struct sim_exec {
     struct exec_node *nodes;
     size_t count;
     int lanes;
+    struct sim_context *lane_ctx[LANES_MAX];
     struct sim_stream
         *branches[LANES_MAX]; /* lanes 1..; made at the first launch that needs them */
     int priority;             /* of the branches */
@@ -43,8 +45,8 @@ struct sim_exec *exec_find(CUgraphExec handle);
 /* A flat copy of the graph in `nodes`. Under graph_lock. CUDA_ERROR_INVALID_VALUE for a circle. */
 CUresult exec_flatten(const struct sim_graph *g, struct exec_node **nodes, size_t *count);
 void exec_nodes_free(struct exec_node *nodes, size_t count);
-/* Gives each node a lane; says how many there are. */
-int exec_assign_lanes(struct exec_node *nodes, size_t count);
+/* Gives each node a lane. CUDA_ERROR_NOT_SUPPORTED: it has more contexts than there are lanes. */
+CUresult exec_assign_lanes(struct sim_exec *x);
 /* Submit one launch. x->lock is held. */
 CUresult exec_launch(struct sim_exec *x, struct sim_stream *s);
 /* Launching in a capture: the exec becomes a child graph node of the graph being captured. */

@@ -157,21 +157,72 @@ CUresult exec_flatten(const struct sim_graph *g, struct exec_node **nodes, size_
     return CUDA_SUCCESS;
 }
 
+/* ---- lanes ---------------------------------------------------------------------------------------- */
+
+enum { UNUSED = -1 };
+
+/* Works that name no context, or a green one of the same device, are the launching stream's. */
+static struct sim_context *node_home(const struct sim_exec *x, const struct exec_node *n)
+{
+    struct sim_context *ctx = n->count != 0 ? context_find(n->works[0].context) : NULL;
+    return ctx == NULL || context_base(ctx) == context_base(x->ctx) ? x->ctx : ctx;
+}
+
+static int lane_of(const struct sim_exec *x, const struct sim_context *ctx, size_t turn)
+{
+    int mine[LANES_MAX], count = 0;
+    for (int i = 0; i < x->lanes; i++)
+        if (x->lane_ctx[i] == ctx)
+            mine[count++] = i;
+    return count != 0 ? mine[turn % (size_t)count] : UNUSED;
+}
+
+static int lane_open(struct sim_exec *x, struct sim_context *ctx, ptrdiff_t *tail)
+{
+    if (x->lanes == LANES_MAX)
+        return UNUSED;
+    x->lane_ctx[x->lanes] = ctx;
+    tail[x->lanes] = UNUSED;
+    return x->lanes++;
+}
+
+/* Every context has one lane at least, the launching stream's the first. */
+static CUresult lanes_begin(struct sim_exec *x, ptrdiff_t *tail)
+{
+    x->lanes = 0;
+    lane_open(x, x->ctx, tail);
+    for (size_t i = 0; i < x->count; i++) {
+        x->nodes[i].ctx = node_home(x, &x->nodes[i]);
+        if (lane_of(x, x->nodes[i].ctx, 0) == UNUSED && lane_open(x, x->nodes[i].ctx, tail) == UNUSED)
+            return CUDA_ERROR_NOT_SUPPORTED;
+    }
+    return CUDA_SUCCESS;
+}
+
 /* A node goes on where something that it depends on ended a lane, else opens a lane; when there are no
  * more, it takes turns. A lane orders more than the graph asks for, which is always allowed. */
-int exec_assign_lanes(struct exec_node *nodes, size_t count)
+static int lane_choose(struct sim_exec *x, const struct exec_node *n, ptrdiff_t *tail, size_t turn)
 {
-    size_t tail[LANES_MAX];
-    int lanes = 0;
-    for (size_t i = 0; i < count; i++) {
-        int lane = -1;
-        for (size_t k = 0; k < nodes[i].after_count && lane < 0; k++)
-            if (tail[nodes[nodes[i].after[k]].lane] == nodes[i].after[k])
-                lane = nodes[nodes[i].after[k]].lane;
-        if (lane < 0)
-            lane = lanes < LANES_MAX ? lanes++ : (int)(i % LANES_MAX);
-        nodes[i].lane = lane;
-        tail[lane] = i;
+    for (size_t k = 0; k < n->after_count; k++) {
+        int lane = x->nodes[n->after[k]].lane;
+        if (tail[lane] == (ptrdiff_t)n->after[k] && x->lane_ctx[lane] == n->ctx)
+            return lane;
     }
-    return lanes;
+    int first = lane_of(x, n->ctx, 0);
+    if (tail[first] == UNUSED)
+        return first;
+    int fresh = lane_open(x, n->ctx, tail);
+    return fresh != UNUSED ? fresh : lane_of(x, n->ctx, turn);
+}
+
+CUresult exec_assign_lanes(struct sim_exec *x)
+{
+    ptrdiff_t tail[LANES_MAX];
+    CUresult rc = lanes_begin(x, tail);
+    for (size_t i = 0; i < x->count && rc == CUDA_SUCCESS; i++) {
+        int lane = lane_choose(x, &x->nodes[i], tail, i);
+        x->nodes[i].lane = lane;
+        tail[lane] = (ptrdiff_t)i;
+    }
+    return rc;
 }

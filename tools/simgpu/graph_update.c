@@ -32,6 +32,9 @@ static uint64_t node_id(CUgraphNode handle, CUgraphNodeType *type)
 /* Moves the parts into the exec's node, in place of what it did. */
 static CUresult exec_node_replace(struct exec_node *n, struct parts *p)
 {
+    const struct sim_context *ctx = context_find(p->works[0].context);
+    if (ctx != NULL && context_base(ctx) != context_base(n->ctx))
+        return CUDA_ERROR_INVALID_VALUE; /* a node stays where it is */
     struct work *works = p->works;
     if (works == &p->one) {
         works = malloc(sizeof *works);
@@ -136,6 +139,13 @@ static bool same_edges(const struct exec_node *a, const struct exec_node *b)
             memcmp(a->after, b->after, a->after_count * sizeof *a->after) == 0);
 }
 
+/* Works that name no context fit anywhere. */
+static bool same_home(const struct exec_node *have, const struct exec_node *want)
+{
+    const struct sim_context *ctx = want->count != 0 ? context_find(want->works[0].context) : NULL;
+    return ctx == NULL || context_base(ctx) == context_base(have->ctx);
+}
+
 /* The first difference in shape; nodes are paired by their place. */
 static CUgraphExecUpdateResult compare(const struct exec_node *have, size_t have_count,
                                        const struct exec_node *want, size_t want_count,
@@ -147,6 +157,8 @@ static CUgraphExecUpdateResult compare(const struct exec_node *have, size_t have
             return CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED;
         if (!same_edges(&have[i], &want[i]))
             return CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
+        if (!same_home(&have[i], &want[i]))
+            return CU_GRAPH_EXEC_UPDATE_ERROR_UNSUPPORTED_FUNCTION_CHANGE;
         if (have[i].type == CU_GRAPH_NODE_TYPE_MEM_ALLOC &&
             have[i].works[0].args.u64[0] != want[i].works[0].args.u64[0])
             return CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED;
@@ -191,7 +203,7 @@ static CUresult update(CUgraphExec handle, CUgraph graph, CUgraphExecUpdateResul
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&graph_lock);
     const struct sim_graph *g = graph_find(graph);
-    rc = g != NULL ? exec_flatten(g, &want, &count) : CUDA_ERROR_INVALID_VALUE;
+    rc = g != NULL && !g->inner ? exec_flatten(g, &want, &count) : CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_unlock(&graph_lock);
     if (rc != CUDA_SUCCESS)
         return rc;

@@ -4,6 +4,7 @@
  */
 #include "tools/simgpu/node.h"
 #include "tools/simgpu/copy.h"
+#include "tools/simgpu/module.h"
 #include "tools/simgpu/pool.h"
 
 #include <stdlib.h>
@@ -41,13 +42,24 @@ static CUresult node_context(CUcontext named, struct sim_context **ctx)
     return *ctx != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
+/* A function of a module has its context, whatever is named; a kernel of a library has none. */
+static CUresult kernel_context(const CUDA_KERNEL_NODE_PARAMS *n, CUfunction func,
+                               struct sim_context **ctx)
+{
+    const struct sim_function *f = function_find(func);
+    if (f == NULL || f->module == NULL)
+        return node_context(n->ctx, ctx);
+    *ctx = f->module->context;
+    return CUDA_SUCCESS;
+}
+
 CUresult parts_kernel(const CUDA_KERNEL_NODE_PARAMS *n, struct parts *p)
 {
     struct sim_context *ctx;
     if (n == NULL)
         return CUDA_ERROR_INVALID_VALUE;
     CUfunction func = n->func != NULL ? n->func : (CUfunction)(void *)n->kern;
-    CUresult rc = node_context(n->ctx, &ctx);
+    CUresult rc = kernel_context(n, func, &ctx);
     if (rc != CUDA_SUCCESS)
         return rc;
     CUlaunchConfig config = {
@@ -63,8 +75,10 @@ CUresult parts_kernel(const CUDA_KERNEL_NODE_PARAMS *n, struct parts *p)
     void *packed = malloc(LAUNCH_PACKED_MAX);
     rc = packed != NULL ? launch_prepare(ctx, &config, func, n->kernelParams, n->extra, packed, &w)
                         : CUDA_ERROR_OUT_OF_MEMORY;
-    if (rc == CUDA_SUCCESS)
+    if (rc == CUDA_SUCCESS) {
+        w.context = context_handle(ctx);
         rc = parts_one(p, &w, CU_GRAPH_NODE_TYPE_KERNEL);
+    }
     free(packed);
     return rc;
 }
@@ -91,6 +105,7 @@ void node_kernel_params(const struct sim_node *n, CUDA_KERNEL_NODE_PARAMS *out)
         .blockDimZ = (unsigned int)a[5],
         .sharedMemBytes = (unsigned int)a[6],
         .kernelParams = n->params,
+        .ctx = n->work.context,
     };
 }
 
@@ -101,7 +116,10 @@ CUresult parts_memcpy(const CUDA_MEMCPY3D *n, CUcontext named, struct parts *p)
     CUresult rc = node_context(named, &ctx);
     if (rc == CUDA_SUCCESS)
         rc = copy_work(n, &w);
-    return rc == CUDA_SUCCESS ? parts_one(p, &w, CU_GRAPH_NODE_TYPE_MEMCPY) : rc;
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    w.context = context_handle(ctx);
+    return parts_one(p, &w, CU_GRAPH_NODE_TYPE_MEMCPY);
 }
 
 CUresult parts_memset(const CUDA_MEMSET_NODE_PARAMS *n, CUcontext named, struct parts *p)
@@ -111,7 +129,10 @@ CUresult parts_memset(const CUDA_MEMSET_NODE_PARAMS *n, CUcontext named, struct 
     CUresult rc = node_context(named, &ctx);
     if (rc == CUDA_SUCCESS)
         rc = fill_work(n, &w);
-    return rc == CUDA_SUCCESS ? parts_one(p, &w, CU_GRAPH_NODE_TYPE_MEMSET) : rc;
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    w.context = context_handle(ctx);
+    return parts_one(p, &w, CU_GRAPH_NODE_TYPE_MEMSET);
 }
 
 CUresult parts_host(const CUDA_HOST_NODE_PARAMS *n, struct parts *p)
@@ -156,6 +177,7 @@ CUresult parts_memops(const CUDA_BATCH_MEM_OP_NODE_PARAMS *n, struct parts *p)
         if (rc != CUDA_SUCCESS)
             break;
         w.node_type = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP;
+        w.context = context_handle(ctx);
         if (work_keep(&p->works[i], &w))
             p->count++;
         else

@@ -6,6 +6,9 @@
 
 #include "tools/simgpu/graph.h"
 
+/* CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE and _MOVE, of which headers before 12.9 do not know. */
+enum { OWNERSHIP_COPY, OWNERSHIP_MOVE };
+
 /* One work, or for a batch of memory operations several. Owned. */
 struct parts {
     struct work one, *works;

@@ -29,29 +29,31 @@ static CUresult node_connect(struct sim_node *node, const struct place_in_graph 
     return rc;
 }
 
-/* Under lock. `child` (may be NULL) is copied into the node. */
+/* Graphs inside others take no allocations. */
+static bool type_allowed(const struct sim_graph *g, CUgraphNodeType type)
+{
+    return g->owner == NULL ||
+           (type != CU_GRAPH_NODE_TYPE_MEM_ALLOC && type != CU_GRAPH_NODE_TYPE_MEM_FREE);
+}
+
+/* Under lock. */
 static CUresult node_add(const struct place_in_graph *at, CUgraphNodeType type,
-                         const struct parts *p, const struct sim_graph *child)
+                         const struct parts *p, struct sim_node **out)
 {
     struct graph_object *none = NULL;
     struct sim_graph *g = graph_find(at->graph);
-    if (g == NULL)
+    if (g == NULL || !type_allowed(g, type))
         return CUDA_ERROR_INVALID_VALUE;
     struct sim_node *node = node_new(g, type, NULL);
     if (node == NULL)
         return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult rc = p != NULL ? node_fill(node, p->works, p->count) : CUDA_SUCCESS;
-    if (rc == CUDA_SUCCESS && child != NULL) {
-        node->child = graph_copy(child);
-        rc = node->child != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
-        if (rc == CUDA_SUCCESS)
-            node->child->owner = node;
-    }
     if (rc == CUDA_SUCCESS)
         rc = node_connect(node, at);
-    if (rc == CUDA_SUCCESS)
+    if (rc == CUDA_SUCCESS) {
         *at->out = node_handle(node);
-    else
+        *out = node;
+    } else
         node_free(node, &none);
     return rc;
 }
@@ -65,9 +67,10 @@ static CUresult add(CUgraphNode *out, CUgraph graph, const CUgraphNode *after,
         return built_rc;
     CUresult rc = CUDA_ERROR_INVALID_VALUE;
     struct place_in_graph at = {out, graph, after, data, n};
+    struct sim_node *node;
     if (out != NULL && (n == 0 || after != NULL)) {
         pthread_mutex_lock(&graph_lock);
-        rc = node_add(&at, type, p, NULL);
+        rc = node_add(&at, type, p, &node);
         pthread_mutex_unlock(&graph_lock);
     }
     if (p != NULL)
@@ -141,8 +144,51 @@ SIM_EXPORT CUresult cuGraphAddEmptyNode(PLACE)
     return add(out, g, after, NULL, n, CU_GRAPH_NODE_TYPE_EMPTY, driver_ready(), NULL);
 }
 
+/* ---- graphs inside: copied, or moved with their handles ----------------------------------------------------- */
+
+static bool type_condition(CUgraphNodeType type)
+{
+    return type == TYPE_CONDITIONAL;
+}
+
+static bool lies_inside(const struct sim_graph *g, const struct sim_graph *of)
+{
+    while (g != of && g->owner != NULL)
+        g = g->owner->graph;
+    return g == of;
+}
+
+/* May it become a node of `into`? A copy has no allocations, and neither has conditions. */
+static bool child_fits(const struct sim_graph *child, const struct sim_graph *into, bool moved)
+{
+    if (child == NULL || into == NULL || child->inner || child->capturing)
+        return false;
+    if (!moved)
+        return !graph_has(child, type_single);
+    return child->owner == NULL && !lies_inside(into, child) && !graph_has(child, type_condition);
+}
+
+/* Under lock. */
+static CUresult child_add(const struct place_in_graph *at, struct sim_graph *child, bool moved)
+{
+    struct graph_object *none = NULL;
+    struct sim_node *node;
+    if (!child_fits(child, graph_find(at->graph), moved))
+        return CUDA_ERROR_INVALID_VALUE;
+    struct sim_graph *own = moved ? child : graph_copy(child);
+    CUresult rc = own != NULL ? node_add(at, CU_GRAPH_NODE_TYPE_GRAPH, NULL, &node)
+                              : CUDA_ERROR_OUT_OF_MEMORY;
+    if (rc == CUDA_SUCCESS) {
+        node->child = own;
+        own->owner = node;
+        own->inner = moved;
+    } else if (own != NULL && !moved)
+        graph_free(own, &none);
+    return rc;
+}
+
 static CUresult add_child(CUgraphNode *out, CUgraph g, const CUgraphNode *after,
-                          const struct edge_data *data, size_t n, CUgraph child)
+                          const struct edge_data *data, size_t n, CUgraph child, bool moved)
 {
     CUresult rc = driver_ready();
     if (rc != CUDA_SUCCESS)
@@ -151,18 +197,29 @@ static CUresult add_child(CUgraphNode *out, CUgraph g, const CUgraphNode *after,
         return CUDA_ERROR_INVALID_VALUE;
     struct place_in_graph at = {out, g, after, data, n};
     pthread_mutex_lock(&graph_lock);
-    const struct sim_graph *c = graph_find(child);
-    rc = c != NULL ? node_add(&at, CU_GRAPH_NODE_TYPE_GRAPH, NULL, c) : CUDA_ERROR_INVALID_VALUE;
+    rc = child_add(&at, graph_find(child), moved);
     pthread_mutex_unlock(&graph_lock);
     return rc;
 }
 
 SIM_EXPORT CUresult cuGraphAddChildGraphNode(PLACE, CUgraph child)
 {
-    return add_child(out, g, after, NULL, n, child);
+    return add_child(out, g, after, NULL, n, child, false);
 }
 
 #if CUDA_VERSION >= 12020
+/* A structure from before 12.9 ends in front of the ownership, and what follows is zero: a copy. */
+static CUresult add_any_child(CUgraphNode *out, CUgraph g, const CUgraphNode *after,
+                              const struct edge_data *data, size_t n,
+                              const CUgraphNodeParams *params)
+{
+    int ownership;
+    memcpy(&ownership, (const char *)&params->graph + sizeof(CUgraph), sizeof ownership);
+    if (ownership != OWNERSHIP_COPY && ownership != OWNERSHIP_MOVE)
+        return CUDA_ERROR_INVALID_VALUE;
+    return add_child(out, g, after, data, n, params->graph.graph, ownership == OWNERSHIP_MOVE);
+}
+
 static CUresult add_any(CUgraphNode *out, CUgraph g, const CUgraphNode *after,
                         const struct edge_data *data, size_t n, CUgraphNodeParams *params)
 {
@@ -174,7 +231,7 @@ static CUresult add_any(CUgraphNode *out, CUgraph g, const CUgraphNode *after,
     if (params->type == CU_GRAPH_NODE_TYPE_EMPTY)
         return add(out, g, after, data, n, CU_GRAPH_NODE_TYPE_EMPTY, CUDA_SUCCESS, NULL);
     if (params->type == CU_GRAPH_NODE_TYPE_GRAPH)
-        return add_child(out, g, after, data, n, params->graph.graph);
+        return add_any_child(out, g, after, data, n, params);
     struct parts p = {.count = 0};
     rc = parts_any(params, &p);
     return add(out, g, after, data, n, params->type, rc, &p);

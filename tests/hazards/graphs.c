@@ -4,6 +4,7 @@
 #include "tests/hazards/hazard.h"
 
 #include <stdatomic.h>
+#include <string.h>
 
 static CUdeviceptr x;
 static CUstream s, other;
@@ -141,6 +142,44 @@ HAZARD(graph_and_its_module_go_while_launches_are_buffered)
     SAY(cuGraphLaunch(exec, s));
     SAY(cuModuleUnload(module));
     release(s);
+    SAY(cuStreamSynchronize(s));
+    show("x", x);
+}
+
+/* The ownership lies behind the graph, whether or not this header has a name for it. */
+static void move_into(CUgraph graph, CUgraph child)
+{
+    const int move = 1; /* CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE */
+    CUgraphNodeParams p;
+    CUgraphNode node;
+    memset(&p, 0, sizeof p);
+    p.type = CU_GRAPH_NODE_TYPE_GRAPH;
+    p.graph.graph = child;
+    memcpy((char *)&p.graph + sizeof child, &move, sizeof move);
+    SAY(cuGraphAddNode_v2(&node, graph, NULL, NULL, 0, &p));
+}
+
+HAZARD(nodes_of_a_moved_graph_are_set_while_launches_are_buffered)
+{
+    CUgraphNode node, unused;
+    CUgraph outer;
+    streams();
+    CUgraph child = mixing(5, 7, &node);
+    MUST(cuGraphCreate(&outer, 0));
+    move_into(outer, child);
+    move_into(mixing(1, 0, &unused), child);
+    SAY(cuGraphDestroy(child));
+    CUgraphExec exec = exec_of(outer);
+    SAY(cuGraphLaunch(exec, s));
+    for (uint32_t i = 0; i < 4; i++) {
+        hold_ms = 5;
+        hold(s);
+        SAY(cuGraphLaunch(exec, s));
+        set_params(exec, node, 11, i);
+        SAY(cuGraphLaunch(exec, s));
+        release(s);
+    }
+    SAY(cuGraphDestroy(outer));
     SAY(cuStreamSynchronize(s));
     show("x", x);
 }

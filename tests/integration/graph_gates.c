@@ -161,9 +161,9 @@ static bool has_changed(const struct client_row *row)
     return row->devices > 0 && row->device[0].counters.gates > 60 * 60 / BETWEEN / 2;
 }
 
-static void follows_changes(const char *const env[])
+static void follows_changes(const char *mode, const char *const env[])
 {
-    struct process *daemon = daemon_start(), *be = program_start("change", env);
+    struct process *daemon = daemon_start(), *be = program_start(mode, env);
     struct client_row row;
 
     cr_assert(process_says(be, "changed", 60), "stdout: %s", process_out(be));
@@ -175,12 +175,18 @@ static void follows_changes(const char *const env[])
 
 Test(graph_gates, changes_of_a_graph_reach_both)
 {
-    follows_changes(NULL);
+    follows_changes("change", NULL);
+}
+
+/* A graph that was moved into the other one: its nodes keep their handles, which the copy does not have. */
+Test(graph_gates, changes_of_a_moved_graph_reach_both)
+{
+    follows_changes("moved", NULL);
 }
 
 Test(graph_gates, changes_of_a_graph_reach_both_with_a_mirror)
 {
-    follows_changes((const char *[]){"SIMGPU_HOST_REGISTER=0", NULL});
+    follows_changes("change", (const char *[]){"SIMGPU_HOST_REGISTER=0", NULL});
 }
 
 static uint64_t before;

@@ -6,6 +6,7 @@
  * memory:   the same, and the graph allocates memory: no copy of it may be made.
  * change:   changes the executable graph in every way that CUDA has, between launches; then waits
  *           for SIGTERM.
+ * moved:    the same, and the graph inside was moved there: its nodes are changed by their own handles.
  * levels:   as loop, with a stream of another priority beside.
  *
  * Prints "right" in the end if the kernels, whose order shows, have done what they should.
@@ -36,8 +37,9 @@ struct chain {
     CUgraph graph;
     CUgraphNode node[KERNELS];
     struct kernel kernel[KERNELS], inside[INSIDE];
+    CUgraphNode in[INSIDE]; /* nodes of that */
     int count;
-    bool child; /* the last node is a graph */
+    bool child, moved; /* the last node is a graph; that was given away to it */
 };
 
 static struct gpu gpu;
@@ -79,15 +81,27 @@ static CUgraphNode add(CUgraph graph, const CUgraphNode *after, const struct ker
     return node;
 }
 
-static CUgraph inside_make(const struct kernel *kernels)
+static CUgraph inside_make(const struct kernel *kernels, CUgraphNode *node)
 {
     CUgraph graph;
-    CUgraphNode node;
 
     CHECK(cuGraphCreate(&graph, 0));
     for (int i = 0; i < INSIDE; i++)
-        node = add(graph, i ? &node : NULL, &kernels[i]);
+        node[i] = add(graph, i ? &node[i - 1] : NULL, &kernels[i]);
     return graph;
+}
+
+/* The ownership lies behind the graph, whether or not this header has a name for it. */
+static void inside_move(CUgraphNode *node, CUgraph graph, const CUgraphNode *after, CUgraph inside)
+{
+    const int move = 1; /* CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE */
+    CUgraphNodeParams p;
+
+    memset(&p, 0, sizeof(p));
+    p.type = CU_GRAPH_NODE_TYPE_GRAPH;
+    p.graph.graph = inside;
+    memcpy((char *)&p.graph + sizeof(inside), &move, sizeof(move));
+    CHECK(cuGraphAddNode_v2(node, graph, after, NULL, after != NULL, &p));
 }
 
 static void chain_draw(struct chain *c, uint32_t salt)
@@ -110,7 +124,11 @@ static void chain_make(struct chain *c)
             c->node[i] = add(c->graph, after, &c->kernel[i]);
             continue;
         }
-        inside = inside_make(c->inside);
+        inside = inside_make(c->inside, c->in);
+        if (c->moved) {
+            inside_move(&c->node[i], c->graph, after, inside);
+            continue;
+        }
         CHECK(cuGraphAddChildGraphNode(&c->node[i], c->graph, after, after != NULL, inside));
         CHECK(cuGraphDestroy(inside));
     }
@@ -225,6 +243,15 @@ static void set_kernel(CUgraphExec exec, struct chain *c, int i, uint32_t salt)
     CHECK(cuGraphExecKernelNodeSetParams(exec, c->node[i], &p));
 }
 
+static void set_inside(CUgraphExec exec, struct chain *c, int i, uint32_t salt)
+{
+    struct arguments arguments;
+
+    c->inside[i] = (struct kernel){mix_a(salt), mix_b(salt), false};
+    CUDA_KERNEL_NODE_PARAMS p = node_of(&c->inside[i], &arguments);
+    CHECK(cuGraphExecKernelNodeSetParams(exec, c->in[i], &p));
+}
+
 static size_t nodes_of(CUgraph graph)
 {
     size_t count = 0;
@@ -233,14 +260,16 @@ static size_t nodes_of(CUgraph graph)
     return count;
 }
 
-static void change(void)
+static void change(bool moved)
 {
     static struct chain c = {.count = CHANGED, .child = true},
                         d = {.count = CHANGED, .child = true}, longer = {.count = CHANGED + 1};
     CUgraphExecUpdateResultInfo info;
     CUgraph inside;
+    CUgraphNode unused[INSIDE];
     CUgraphExec exec;
 
+    c.moved = moved;
     chain_draw(&c, 0);
     chain_make(&c);
     CHECK(cuGraphInstantiate(&exec, c.graph, 0));
@@ -259,6 +288,12 @@ static void change(void)
         launch(exec, other, &c);
     }
     compare("new parameters");
+    for (uint32_t i = 0; moved && i < 20; i++) {
+        launch(exec, stream, &c);
+        set_inside(exec, &c, (int)(5 * i % INSIDE), 900 + i);
+        launch(exec, other, &c);
+    }
+    compare("new parameters inside");
     c.kernel[5].off = true;
     CHECK(cuGraphNodeSetEnabled(exec, c.node[5], 0));
     launch(exec, stream, &c);
@@ -268,7 +303,7 @@ static void change(void)
     compare("a node was off");
     chain_draw(&d, 17);
     memcpy(c.inside, d.inside, sizeof(c.inside));
-    inside = inside_make(c.inside);
+    inside = inside_make(c.inside, unused);
     CHECK(cuGraphExecChildGraphNodeSetParams(exec, c.node[CHANGED - 1], inside));
     CHECK(cuGraphDestroy(inside));
     launch(exec, stream, &c);
@@ -316,8 +351,8 @@ int main(int argc, char **argv)
     CHECK(cuMemAlloc(&x, BRANCHES * ELEMENTS * sizeof(uint32_t)));
     CHECK(cuMemsetD32(x, 1, BRANCHES * ELEMENTS));
     warm_up();
-    if (strcmp(mode, "change") == 0)
-        change();
+    if (strcmp(mode, "change") == 0 || strcmp(mode, "moved") == 0)
+        change(strcmp(mode, "moved") == 0);
     else
         loop(mode);
     printf("right\n");

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "scheduler/client.h"
@@ -248,6 +249,7 @@ static void context_reset(struct shim_context *ctx, CUcontext handle, CUcontext 
     ctx->generation = atomic_fetch_add(&generations, 1) + 1;
     ctx->set = NULL;
     ctx->legacy = ctx->janitor = ctx->streams = NULL;
+    memset(ctx->aside, 0, sizeof ctx->aside);
     ctx->words = NULL;
     ctx->memops = false;
     atomic_store(&ctx->gates, 0);
@@ -338,6 +340,17 @@ struct shim_context *context_of_stream(CUstream stream, CUcontext owner)
     return ctx;
 }
 
+struct shim_context *context_named(CUcontext handle)
+{
+    CUcontext popped;
+    struct shim_context *ctx = context_find(handle);
+    if (ctx || REAL(cuCtxPushCurrent_v2)(handle) != CUDA_SUCCESS)
+        return ctx;
+    ctx = context_current();
+    REAL(cuCtxPopCurrent_v2)(&popped);
+    return ctx;
+}
+
 bool context_same_base(CUcontext handle, const struct shim_context *ctx)
 {
     if (likely(handle == ctx->handle || handle == ctx->base))
@@ -366,6 +379,25 @@ struct shim_context *context_mine(void)
 void context_switched(void)
 {
     mine.ctx = NULL;
+}
+
+struct of_device {
+    CUdevice device;
+    struct shim_context *found;
+};
+
+static void device_matches(struct shim_context *ctx, void *user)
+{
+    struct of_device *d = user;
+    if (ctx->gpu->handle == d->device && ctx->base == ctx->handle)
+        d->found = ctx;
+}
+
+struct shim_context *context_of_device(CUdevice device)
+{
+    struct of_device d = {.device = device};
+    context_each(device_matches, &d);
+    return d.found;
 }
 
 /* ---- life and death ----------------------------------------------------------------------- */

@@ -29,7 +29,8 @@ struct shim_context {
     struct vhq_set *set; /* NULL: no stream of this process is ever held */
     struct shim_stream *legacy;
     struct shim_stream
-        *janitor;      /* vHQ of deferred destroys; on no stream, ordered by fences alone */
+        *janitor; /* vHQ of deferred destroys; on no stream, ordered by fences alone */
+    struct shim_stream *aside[CUTIN_LEVELS]; /* aside.h; NULL until needed */
     _Atomic int error; /* what every later call answers; negative: what the next one does */
     _Atomic bool reap; /* some stream waits for stream_reap */
     /* Calls by way of thunks, which may have put work into any stream, and how many of them are known
@@ -62,6 +63,10 @@ void context_switched(void);
 struct shim_context *context_find(CUcontext handle);
 /* That of a stream, made known if it is new; `owner`: what cuStreamGetCtx said. */
 struct shim_context *context_of_stream(CUstream stream, CUcontext owner);
+/* That of a handle, made known if it is new. */
+struct shim_context *context_named(CUcontext handle);
+/* One that is known of this device; NULL: none. */
+struct shim_context *context_of_device(CUdevice device);
 /* Is it `ctx`, or of the same primary context? */
 bool context_same_base(CUcontext handle, const struct shim_context *ctx);
 /* The driver's current context, NULL if none. */

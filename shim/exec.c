@@ -3,6 +3,7 @@
  */
 #include "shim/exec.h"
 
+#include "shim/aside.h"
 #include "shim/graph_copy.h"
 #include "shim/pool.h"
 
@@ -21,6 +22,7 @@ static void exec_reset(struct exec *e)
     e->ctx = NULL;
     e->kernels_ns = 0;
     e->copy = NULL;
+    e->asides = NULL;
     atomic_store(&e->launched, false);
     estimate_reset(&e->estimate);
 }
@@ -70,7 +72,9 @@ void exec_remove(struct exec *e)
 void exec_put(struct exec *e)
 {
     graph_copy_free(e->copy);
+    asides_free(e->asides);
     e->copy = NULL;
+    e->asides = NULL;
     pool_put(&exec_pool, e);
 }
 

@@ -7,6 +7,7 @@
 #include "shim/context.h"
 #include "shim/estimate.h"
 
+struct asides;
 struct graph_copy;
 
 struct exec {
@@ -18,6 +19,7 @@ struct exec {
     struct estimate estimate;
     uint64_t kernels_ns; /* estimated sum of its kernels, until launches are timed; 0: unknown */
     struct graph_copy *copy; /* with gates; NULL: none */
+    struct asides *asides;   /* other devices; NULL: none */
     void *free_next;
 };
 

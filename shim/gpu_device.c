@@ -78,3 +78,12 @@ const struct gpu_device *gpu_device_current(void)
     pthread_mutex_unlock(&lock);
     return d;
 }
+
+bool gpu_device_several(void)
+{
+    static _Atomic int count; /* every thread finds the same */
+    int now = atomic_load_explicit(&count, memory_order_relaxed);
+    if (!now && REAL(cuDeviceGetCount)(&now) == CUDA_SUCCESS)
+        atomic_store_explicit(&count, now, memory_order_relaxed);
+    return now > 1;
+}

@@ -17,5 +17,7 @@ struct gpu_device {
 
 /* The device of the current context; NULL when the driver does not say. Thread safe. */
 const struct gpu_device *gpu_device_current(void);
+/* The process sees more than one. */
+bool gpu_device_several(void);
 
 #endif

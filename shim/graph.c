@@ -1,8 +1,10 @@
 /*
- * graph.c - launches of executable graphs. A launch is one command. The launches of one exec follow
- * each other wherever they are made, and its destruction follows them all: a fence per exec, as
- * events have one per record. How execs are made and changed is in graph_exec.c.
+ * graph.c - launches of executable graphs. A launch is one command, and one on each other device that
+ * the graph reaches (aside.h). The launches of one exec follow each other wherever they are made, and
+ * its destruction follows them all: a fence per exec, as events have one per record. How execs are made
+ * and changed is in graph_exec.c.
  */
+#include "shim/aside.h"
 #include "shim/call.h"
 #include "shim/capture.h"
 #include "shim/drain.h"
@@ -74,6 +76,9 @@ struct graph_call {
     struct shim_context *sample; /* the same, where launches may be timed */
     uint32_t level;
     bool upload;
+    struct shim_stream *known; /* the same stream, where the graph reaches other devices */
+    uint32_t rounds;
+    bool again;
 };
 
 static CUresult graph_launch(const struct graph_call *a, CUgraphExec handle)
@@ -115,6 +120,80 @@ static uint32_t graph_flags(const struct graph_call *a)
     return known ? flags : flags | VHQ_MUST_INLINE;
 }
 
+static CUresult graph_queue(struct graph_call *a, struct call *c, struct shim_stream *s)
+{
+    const uint32_t kernel = c->req.flags & CALL_KERNEL;
+    bool events = atomic_load_explicit(&event_nodes, memory_order_relaxed);
+    if (unlikely(events))
+        drain_all(call_boost(s));
+    a->ctx = a->exec->ctx = s->ctx;
+    a->sample = s->per_thread ? NULL : s->ctx;
+    a->level = s->level;
+    struct vhq_fence *fence = vhq_fence_new();
+    c->req.signals = vhq_fence_get(fence); /* as of events: see event.c */
+    c->req.after = exec_swap(a->exec, fence);
+    c->req.flags = kernel | (c->req.signals && !events ? graph_flags(a) : VHQ_MUST_INLINE);
+    c->req.est_ns = exec_estimate_ns(a->exec);
+    CUresult r = call_on(c, s);
+    vhq_fence_put(c->req.after);
+    vhq_fence_put(fence);
+    return r;
+}
+
+/* ---- graphs that reach other devices ------------------------------------------------------- */
+
+enum { ROUNDS = 64 }; /* of holds that take turns: then it goes whatever is held */
+
+static CUresult wide_launch(void *args)
+{
+    return (CUresult)graph_run(args);
+}
+
+/* In the stream's turn. A hold of another device, found now, is waited for outside of the turn: other
+ * streams wait for its end. */
+static int wide_now(void *args)
+{
+    struct graph_call *a = args;
+    bool queued = a->known->q != NULL;
+    a->again = queued && a->rounds++ < ROUNDS && asides_held(a->exec->asides, a->known->level);
+    return a->again ? CUDA_ERROR_NOT_PERMITTED
+                    : (int)asides_launch(a->exec->asides, a->known, wide_launch, a);
+}
+
+static CUresult wide_submit(struct graph_call *a, struct call *c, struct shim_stream *s)
+{
+    CUresult r;
+    a->known = s;
+    c->now = wide_now;
+    c->run = NULL;
+    if (!s->q) {
+        r = call_on(c, s);
+        asides_joined(a->exec->asides, s, c->epoch);
+        return r;
+    }
+    asides_lock(s->level);
+    do {
+        asides_wait(a->exec->asides, s->level);
+        a->again = false;
+        r = graph_queue(a, c, s);
+    } while (a->again);
+    asides_joined(a->exec->asides, s, c->epoch);
+    asides_unlock(s->level);
+    return r;
+}
+
+/* A graph that is captured goes nowhere yet. */
+static bool wide(struct graph_call *a, const struct shim_stream *s)
+{
+    if (likely(!atomic_load_explicit(&asides_seen, memory_order_relaxed)) || !s || a->upload ||
+        (capture_any() && capture_active(s->handle)))
+        return false;
+    a->exec = exec_find(a->handle);
+    return a->exec && a->exec->asides;
+}
+
+/* ---- the call ------------------------------------------------------------------------------ */
+
 static CUresult graph_submit(struct graph_call *a, bool ptds)
 {
     const uint32_t kernel = a->upload ? 0 : CALL_KERNEL;
@@ -124,6 +203,9 @@ static CUresult graph_submit(struct graph_call *a, bool ptds)
                      .req = {.bytes = sizeof *a, .flags = kernel},
                      .name = a->upload ? "cuGraphUpload" : "cuGraphLaunch"};
     struct shim_stream *s = call_stream(&a->stream, ptds);
+    if (unlikely(wide(a, s)))
+        return wide_submit(a, &c, s);
+    a->exec = NULL;
     if (call_direct(s)) {
         uint64_t epoch = call_direct_begin(s);
         return call_direct_end(s, &epoch, kernel, (CUresult)graph_run(a));
@@ -131,21 +213,7 @@ static CUresult graph_submit(struct graph_call *a, bool ptds)
     if (!s || !s->q || (capture_any() && capture_active(s->handle)) ||
         (a->exec = exec_of(a->handle)) == NULL)
         return call_on(&c, s);
-    bool events = atomic_load_explicit(&event_nodes, memory_order_relaxed);
-    if (unlikely(events))
-        drain_all(call_boost(s));
-    a->ctx = a->exec->ctx = s->ctx;
-    a->sample = s->per_thread ? NULL : s->ctx;
-    a->level = s->level;
-    struct vhq_fence *fence = vhq_fence_new();
-    c.req.signals = vhq_fence_get(fence); /* as of events: see event.c */
-    c.req.after = exec_swap(a->exec, fence);
-    c.req.flags = kernel | (c.req.signals && !events ? graph_flags(a) : VHQ_MUST_INLINE);
-    c.req.est_ns = exec_estimate_ns(a->exec);
-    CUresult r = call_on(&c, s);
-    vhq_fence_put(c.req.after);
-    vhq_fence_put(fence);
-    return r;
+    return graph_queue(a, &c, s);
 }
 
 #define GRAPH_CALL(sym, upload_)                                                                   \

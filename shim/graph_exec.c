@@ -4,6 +4,7 @@
  * in the copy with gates, too (graph_copy.h); what the application sees is the driver's answer for
  * its own.
  */
+#include "shim/aside.h"
 #include "shim/exec.h"
 #include "shim/graph_copy.h"
 #include "shim/op.h"
@@ -19,7 +20,8 @@ static void exec_describe(struct shim_context *ctx, CUgraphExec handle, CUgraph 
     int r = graph_nodes_read(&n, graph, ctx);
     if (e && r == 0) {
         e->kernels_ns = n.est_ns;
-        e->copy = graph_copy_new(ctx, graph, &n, flags);
+        e->copy = ctx->set ? graph_copy_new(ctx, graph, &n, flags) : NULL;
+        e->asides = asides_new(&n);
     }
     graph_nodes_free(&n);
 }
@@ -28,7 +30,7 @@ static CUresult exec_made(CUresult r, const CUgraphExec *handle, CUgraph graph,
                           unsigned long long flags)
 {
     struct shim_context *ctx = r == CUDA_SUCCESS && !call_native() ? context_current() : NULL;
-    if (ctx && ctx->set) {
+    if (ctx && (ctx->set || gpu_device_several())) {
         struct context_scope scope = context_push(ctx);
         exec_describe(ctx, *handle, graph, flags);
         context_pop(scope);

@@ -50,20 +50,98 @@ static bool device_updatable(CUgraphNode node)
     return updatable != 0;
 }
 
-static uint32_t kernel_estimate(CUgraphNode node, const struct shim_context *ctx)
+static uint32_t kernel_estimate(const CUDA_KERNEL_NODE_PARAMS_v2 *p, CUfunction handle,
+                                const struct shim_context *ctx)
 {
-    CUDA_KERNEL_NODE_PARAMS_v2 p = {.func = NULL};
-    if (REAL(cuGraphKernelNodeGetParams_v2)(node, &p) != CUDA_SUCCESS)
-        return VHQ_UNKNOWN_NS;
-    CUfunction handle = p.func ? p.func : (CUfunction)(void *)p.kern;
-    struct shim_function *f = function_of(handle, ctx);
+    struct shim_function *f = ctx->set ? function_of(handle, ctx) : NULL;
     if (!f)
         return VHQ_UNKNOWN_NS;
     function_seed(f, handle, ctx->gpu);
-    uint64_t blocks = (uint64_t)p.gridDimX * p.gridDimY * p.gridDimZ;
+    uint64_t blocks = (uint64_t)p->gridDimX * p->gridDimY * p->gridDimZ;
     uint64_t ns = estimate_ns(&f->estimate[estimate_bucket(blocks)]);
     return ns < UINT32_MAX ? (uint32_t)ns : UINT32_MAX;
 }
+
+/* ---- other devices --------------------------------------------------------------------------- */
+
+static void aside_add(struct graph_nodes *n, struct shim_context *ctx, uint64_t est_ns)
+{
+    uint32_t i = 0;
+    while (i < n->asides && n->aside[i].ctx->gpu != ctx->gpu)
+        i++;
+    if (i == GRAPH_ASIDES)
+        return;
+    if (i == n->asides)
+        n->aside[n->asides++] = (struct graph_aside){.ctx = ctx};
+    n->aside[i].est_ns += est_ns;
+    n->copyable = false; /* gates would look at the hold word of one device for all */
+}
+
+/* Where a kernel runs: what the driver says, or else where the function was launched before. */
+static struct shim_context *kernel_home(const CUDA_KERNEL_NODE_PARAMS_v2 *p, CUfunction handle,
+                                        struct shim_context *ctx)
+{
+    if (p->ctx && p->ctx != ctx->handle) {
+        struct shim_context *home = context_named(p->ctx);
+        return home ? home : ctx;
+    }
+    const struct shim_function *f = p->ctx ? NULL : function_known(handle, ctx);
+    struct shim_context *home = f ? context_find((CUcontext)(uintptr_t)f->context) : NULL;
+    return home ? home : ctx;
+}
+
+static void read_kernel(struct graph_nodes *n, struct graph_node *node, struct shim_context *ctx)
+{
+    CUDA_KERNEL_NODE_PARAMS_v2 p = {.func = NULL};
+    struct shim_context *home = ctx;
+    uint32_t est_ns = VHQ_UNKNOWN_NS;
+    if (REAL(cuGraphKernelNodeGetParams_v2)(node->handle, &p) == CUDA_SUCCESS) {
+        CUfunction handle = p.func ? p.func : (CUfunction)(void *)p.kern;
+        home = gpu_device_several() ? kernel_home(&p, handle, ctx) : ctx;
+        est_ns = kernel_estimate(&p, handle, home);
+    }
+    if (home->gpu != ctx->gpu) {
+        aside_add(n, home, est_ns);
+        return;
+    }
+    node->est_ns = est_ns;
+    n->est_ns += est_ns;
+}
+
+/* Memory of another device is written or read there. */
+static void read_pointer(struct graph_nodes *n, CUdeviceptr at, const struct shim_context *ctx)
+{
+    CUmemorytype type = CU_MEMORYTYPE_HOST;
+    int ordinal = ctx->gpu->handle;
+    if (!at || REAL(cuPointerGetAttribute)(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, at) ||
+        type != CU_MEMORYTYPE_DEVICE ||
+        REAL(cuPointerGetAttribute)(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, at) ||
+        ordinal == ctx->gpu->handle)
+        return;
+    struct shim_context *home = context_of_device(ordinal);
+    if (home)
+        aside_add(n, home, 0);
+}
+
+static void read_copy(struct graph_nodes *n, CUgraphNode node, const struct shim_context *ctx)
+{
+    CUDA_MEMCPY3D p;
+    if (REAL(cuGraphMemcpyNodeGetParams)(node, &p) != CUDA_SUCCESS)
+        return;
+    if (p.srcMemoryType == CU_MEMORYTYPE_DEVICE || p.srcMemoryType == CU_MEMORYTYPE_UNIFIED)
+        read_pointer(n, p.srcDevice, ctx);
+    if (p.dstMemoryType == CU_MEMORYTYPE_DEVICE || p.dstMemoryType == CU_MEMORYTYPE_UNIFIED)
+        read_pointer(n, p.dstDevice, ctx);
+}
+
+static void read_fill(struct graph_nodes *n, CUgraphNode node, const struct shim_context *ctx)
+{
+    CUDA_MEMSET_NODE_PARAMS p;
+    if (REAL(cuGraphMemsetNodeGetParams)(node, &p) == CUDA_SUCCESS)
+        read_pointer(n, p.dst, ctx);
+}
+
+/* ---- nodes ------------------------------------------------------------------------------------ */
 
 static struct graph_node *node_add(struct graph_nodes *n, CUgraphNode handle)
 {
@@ -79,11 +157,9 @@ static struct graph_node *node_add(struct graph_nodes *n, CUgraphNode handle)
     return &n->node[n->count++];
 }
 
-static int read_graph(struct graph_nodes *n, CUgraph graph, const struct shim_context *ctx,
-                      int depth);
+static int read_graph(struct graph_nodes *n, CUgraph graph, struct shim_context *ctx, int depth);
 
-static int read_node(struct graph_nodes *n, CUgraphNode handle, const struct shim_context *ctx,
-                     int depth)
+static int read_node(struct graph_nodes *n, CUgraphNode handle, struct shim_context *ctx, int depth)
 {
     CUgraphNodeType type;
     struct graph_node *node = node_add(n, handle);
@@ -93,10 +169,13 @@ static int read_node(struct graph_nodes *n, CUgraphNode handle, const struct shi
         return -EINVAL;
     n->copyable &= type_copyable(type);
     if (type == CU_GRAPH_NODE_TYPE_KERNEL) {
-        node->est_ns = kernel_estimate(handle, ctx);
-        n->est_ns += node->est_ns;
+        read_kernel(n, node, ctx);
         n->copyable = n->copyable && !device_updatable(handle);
     }
+    if (type == CU_GRAPH_NODE_TYPE_MEMCPY && gpu_device_several())
+        read_copy(n, handle, ctx);
+    if (type == CU_GRAPH_NODE_TYPE_MEMSET && gpu_device_several())
+        read_fill(n, handle, ctx);
     if (type != CU_GRAPH_NODE_TYPE_GRAPH)
         return 0;
     if (REAL(cuGraphChildGraphNodeGetGraph)(handle, &node->child) != CUDA_SUCCESS)
@@ -107,8 +186,7 @@ static int read_node(struct graph_nodes *n, CUgraphNode handle, const struct shi
     return r;
 }
 
-static int read_graph(struct graph_nodes *n, CUgraph graph, const struct shim_context *ctx,
-                      int depth)
+static int read_graph(struct graph_nodes *n, CUgraph graph, struct shim_context *ctx, int depth)
 {
     size_t count = 0;
     if (depth > DEEPEST || REAL(cuGraphGetNodes)(graph, NULL, &count) != CUDA_SUCCESS)
@@ -123,7 +201,7 @@ static int read_graph(struct graph_nodes *n, CUgraph graph, const struct shim_co
     return r;
 }
 
-int graph_nodes_read(struct graph_nodes *n, CUgraph graph, const struct shim_context *ctx)
+int graph_nodes_read(struct graph_nodes *n, CUgraph graph, struct shim_context *ctx)
 {
     *n = (struct graph_nodes){.copyable = true};
     return read_graph(n, graph, ctx, 0);

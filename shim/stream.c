@@ -96,8 +96,22 @@ static void stream_link(struct shim_stream *s)
     table_insert(&streams, &s->node, s->handle);
 }
 
+static uint32_t level_of(const struct shim_context *ctx, CUstream handle, int priority)
+{
+    if (hint_thread_level < 0 || handle == CU_STREAM_LEGACY)
+        return schedule_level(ctx, priority);
+    return (uint32_t)hint_thread_level < schedule_highest() ? (uint32_t)hint_thread_level
+                                                            : schedule_highest();
+}
+
 struct shim_stream *stream_add(struct shim_context *ctx, CUstream handle, unsigned flags,
                                int priority)
+{
+    return stream_add_at(ctx, handle, flags, priority, level_of(ctx, handle, priority));
+}
+
+struct shim_stream *stream_add_at(struct shim_context *ctx, CUstream handle, unsigned flags,
+                                  int priority, uint32_t level)
 {
     struct shim_stream *s = pool_get(&stream_pool);
     if (!s)
@@ -106,10 +120,7 @@ struct shim_stream *stream_add(struct shim_context *ctx, CUstream handle, unsign
     s->kind = handle == CU_STREAM_LEGACY       ? VHQ_LEGACY
               : flags & CU_STREAM_NON_BLOCKING ? VHQ_NONBLOCKING
                                                : VHQ_BLOCKING;
-    s->level = schedule_level(ctx, priority);
-    if (hint_thread_level >= 0 && handle != CU_STREAM_LEGACY)
-        s->level = (uint32_t)hint_thread_level < schedule_highest() ? (uint32_t)hint_thread_level
-                                                                    : schedule_highest();
+    s->level = level;
     gate_note_level(s->level);
     s->tracked = s->level > CUTIN_LEVEL_BE && ctx->gpu->index >= 0;
     if (ctx->set && schedule_queues(s->level))

@@ -103,6 +103,9 @@ void stream_created(CUstream handle);
 /* Makes the stream of one handle known. */
 struct shim_stream *stream_add(struct shim_context *ctx, CUstream handle, unsigned flags,
                                int priority);
+/* The same, of a level that was chosen. */
+struct shim_stream *stream_add_at(struct shim_context *ctx, CUstream handle, unsigned flags,
+                                  int priority, uint32_t level);
 struct shim_stream *stream_add_janitor(struct shim_context *ctx);
 /* Remove it from the table: its handle may be reused from now on. */
 void stream_unlink(struct shim_stream *s);

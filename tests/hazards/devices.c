@@ -59,6 +59,76 @@ static void done_there(void)
     show("y", y);
 }
 
+/* x = x * a + b on the second GPU, between two kernels of the first one's. */
+static CUgraphExec wide_new(CUdeviceptr here, CUgraphNode *beyond)
+{
+    uint32_t a = 3, b = 1, n = N;
+    CUDA_KERNEL_NODE_PARAMS p = {.gridDimX = N / 256,
+                                 .gridDimY = 1,
+                                 .gridDimZ = 1,
+                                 .blockDimX = 256,
+                                 .blockDimY = 1,
+                                 .blockDimZ = 1};
+    CUgraph graph;
+    CUgraphNode first, last;
+    CUgraphExec exec;
+    MUST(cuGraphCreate(&graph, 0));
+    p.func = mix;
+    p.kernelParams = (void *[]){&here, &a, &b, &n};
+    MUST(cuGraphAddKernelNode(&first, graph, NULL, 0, &p));
+    p.func = mix_there;
+    p.kernelParams = (void *[]){&x, &a, &b, &n};
+    MUST(cuGraphAddKernelNode(beyond, graph, &first, 1, &p));
+    p.func = mix;
+    p.kernelParams = (void *[]){&here, &a, &b, &n};
+    MUST(cuGraphAddKernelNode(&last, graph, beyond, 1, &p));
+    MUST(cuGraphInstantiate(&exec, graph, 0));
+    return exec;
+}
+
+static void wide_set(CUgraphExec exec, CUgraphNode node, uint32_t b)
+{
+    uint32_t a = 5, n = N;
+    CUDA_KERNEL_NODE_PARAMS p = {.func = mix_there,
+                                 .gridDimX = N / 256,
+                                 .gridDimY = 1,
+                                 .gridDimZ = 1,
+                                 .blockDimX = 256,
+                                 .blockDimY = 1,
+                                 .blockDimZ = 1,
+                                 .kernelParams = (void *[]){&x, &a, &b, &n}};
+    SAY(cuGraphExecKernelNodeSetParams(exec, node, &p));
+}
+
+HAZARD_RAW(graph_on_two_devices_keeps_its_order_in_both)
+{
+    CUgraphNode node;
+    two_gpus();
+    SAY(cuCtxSetCurrent(context));
+    CUstream s = stream_new(CU_STREAM_NON_BLOCKING);
+    CUdeviceptr here = buffer_new(2);
+    CUgraphExec exec = wide_new(here, &node);
+    CUevent done = event_new();
+    for (uint32_t i = 0; i < 10; i++) {
+        hold_ms = 3;
+        hold(i % 2 ? s : stream);
+        SAY(launch_mix(here, 7, i, s));
+        SAY(cuGraphLaunch(exec, s));
+        wide_set(exec, node, i);
+        SAY(cuGraphLaunch(exec, s));
+        SAY(cuEventRecord(done, s));
+        SAY(cuStreamWaitEvent(stream, done, 0));
+        SAY(cuMemcpyDtoDAsync(y, x, BYTES, stream));
+        release(i % 2 ? s : stream);
+    }
+    SAY(cuGraphExecDestroy(exec));
+    SAY(cuStreamSynchronize(stream));
+    SAY(cuStreamSynchronize(s));
+    show("here", here);
+    SAY(cuCtxSetCurrent(there));
+    show("y", y);
+}
+
 HAZARD_RAW(memory_of_another_device_is_freed_behind_its_launches)
 {
     held_there();

@@ -62,6 +62,7 @@ foreach(noun launch copy event stream order graph capture reset lifetime)
 endforeach()
 # Best effort and real time in one process; and a process that is real time throughout.
 wrapper_test(level CUTIN_PRIORITY=rt CUTIN_STREAM_PRIORITY=inherit)
+wrapper_test(devices CUTIN_PRIORITY=rt CUTIN_STREAM_PRIORITY=inherit SIMGPU_DEVICES=2)
 wrapper_test(activity CUTIN_PRIORITY=rt)
 wrapper_test(hint CUTIN_PRIORITY=rt CUTIN_STREAM_PRIORITY=hint)
 add_test(NAME hint_disabled COMMAND test_hint_absent --jobs 1)

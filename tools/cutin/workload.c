@@ -47,22 +47,24 @@ static int grow(void *list, size_t *room, size_t used, size_t size)
     return 0;
 }
 
+static int kernel_append(struct workload *w, const char *name)
+{
+    int rc = grow(&w->kernel, &w->kernel_room, w->kernels, sizeof(*w->kernel));
+
+    if (rc != 0)
+        return rc;
+    w->kernel[w->kernels] = strdup(name);
+    return w->kernel[w->kernels] ? (int)w->kernels++ : -ENOMEM;
+}
+
 int workload_kernel(struct workload *w, const char *name)
 {
-    char cut[WORKLOAD_NAME] = "";
-    int rc;
-
-    strncpy(cut, name, sizeof(cut) - 1);
     for (uint32_t i = 0; i < w->kernels; i++)
-        if (memcmp(w->kernel[i], cut, sizeof(cut)) == 0)
+        if (strcmp(w->kernel[i], name) == 0)
             return (int)i;
     if (w->kernels == WORKLOAD_MOST_KERNELS)
         return -E2BIG;
-    rc = grow(&w->kernel, &w->kernel_room, w->kernels, sizeof(*w->kernel));
-    if (rc != 0)
-        return rc;
-    memcpy(w->kernel[w->kernels], cut, sizeof(cut));
-    return (int)w->kernels++;
+    return kernel_append(w, name);
 }
 
 int workload_add(struct workload *w, const struct workload_op *op)
@@ -83,6 +85,8 @@ int workload_add(struct workload *w, const struct workload_op *op)
 
 void workload_free(struct workload *w)
 {
+    for (uint32_t i = 0; i < w->kernels; i++)
+        free(w->kernel[i]);
     free(w->kernel);
     free(w->op);
     *w = (struct workload){0};
@@ -129,14 +133,14 @@ static uint32_t crc_add(uint32_t crc, const void *data, size_t bytes)
     return crc;
 }
 
-static uint32_t file_crc(const struct workload_header *h, const void *kernels, const void *ops)
+static uint32_t file_crc(const struct workload_header *h, const void *names, const void *ops)
 {
     struct workload_header clean = *h;
     uint32_t crc = UINT32_MAX;
 
     clean.crc = 0;
     crc = crc_add(crc, &clean, sizeof(clean));
-    crc = crc_add(crc, kernels, (size_t)h->kernels * WORKLOAD_NAME);
+    crc = crc_add(crc, names, h->name_bytes);
     return ~crc_add(crc, ops, h->ops * sizeof(struct workload_op));
 }
 
@@ -190,18 +194,18 @@ static int header_check(const struct workload_header *h, size_t bytes, char *why
                       "it has version %u of the format; this cutin reads version %d", h->version,
                       WORKLOAD_VERSION);
     if (h->kernels > WORKLOAD_MOST_KERNELS || h->streams > WORKLOAD_MOST_STREAMS ||
-        h->ops > WORKLOAD_MOST_OPS || h->total_ns > WORKLOAD_MOST_NS)
+        h->name_bytes > WORKLOAD_MOST_NAME_BYTES || h->ops > WORKLOAD_MOST_OPS ||
+        h->total_ns > WORKLOAD_MOST_NS)
         return refuse(
             -E2BIG, why, why_bytes,
             "it is larger than a workload may be (%u kernels, %u streams, %llu operations)",
             h->kernels, h->streams, (unsigned long long)h->ops);
-    expected =
-        sizeof(*h) + (uint64_t)h->kernels * WORKLOAD_NAME + h->ops * sizeof(struct workload_op);
+    expected = sizeof(*h) + h->name_bytes + h->ops * sizeof(struct workload_op);
     if (bytes != expected)
         return refuse(-EBADMSG, why, why_bytes, "it is %s: %zu bytes instead of %llu",
                       bytes < expected ? "truncated" : "longer than it says", bytes,
                       (unsigned long long)expected);
-    return zeros(h->zero, sizeof(h->zero))
+    return zeros(h->zero, sizeof(h->zero)) && h->name_bytes % 8 == 0
                ? 0
                : refuse(-EBADMSG, why, why_bytes, "its header has bytes that nobody defined");
 }
@@ -211,9 +215,6 @@ static int content_check(const struct workload *w, const struct workload_header 
 {
     uint64_t last_ns = 0;
 
-    for (uint32_t i = 0; i < w->kernels; i++)
-        if (!memchr(w->kernel[i], '\0', WORKLOAD_NAME))
-            return refuse(-EBADMSG, why, why_bytes, "the name of kernel %u has no end", i);
     for (size_t i = 0; i < w->ops; i++) {
         if (!op_valid(&w->op[i], h) || w->op[i].at_ns < last_ns)
             return refuse(-EBADMSG, why, why_bytes, "operation %zu makes no sense", i);
@@ -231,10 +232,32 @@ static void *copy_of(const void *data, size_t bytes)
     return copy ? memcpy(copy, data, bytes) : NULL;
 }
 
+/* One for each kernel; nothing is behind the last but what fills up. */
+static int names_take(struct workload *w, const struct workload_header *h, const char *names,
+                      char *why, size_t why_bytes)
+{
+    const char *at = names, *end = names + h->name_bytes;
+
+    for (uint32_t i = 0; i < h->kernels; i++) {
+        size_t n = strnlen(at, (size_t)(end - at));
+        int rc;
+
+        if (at + n == end)
+            return refuse(-EBADMSG, why, why_bytes, "the name of kernel %u has no end", i);
+        rc = kernel_append(w, at);
+        if (rc < 0)
+            return refuse(rc, why, why_bytes, "no memory for the name of kernel %u", i);
+        at += n + 1;
+    }
+    return end - at < 8 && zeros((const uint8_t *)at, (size_t)(end - at))
+               ? 0
+               : refuse(-EBADMSG, why, why_bytes, "there is something behind the names");
+}
+
 int workload_parse(struct workload *w, const void *data, size_t bytes, char *why, size_t why_bytes)
 {
     struct workload_header h = {0};
-    const char *kernels = (const char *)data + sizeof(h), *ops;
+    const char *names = (const char *)data + sizeof(h), *ops;
     int rc;
 
     *w = (struct workload){0};
@@ -242,19 +265,18 @@ int workload_parse(struct workload *w, const void *data, size_t bytes, char *why
     rc = header_check(&h, bytes, why, why_bytes);
     if (rc != 0)
         return rc;
-    ops = kernels + (size_t)h.kernels * WORKLOAD_NAME;
-    if (file_crc(&h, kernels, ops) != h.crc)
+    ops = names + h.name_bytes;
+    if (file_crc(&h, names, ops) != h.crc)
         return refuse(-EBADMSG, why, why_bytes, "it is damaged: its check sum does not fit");
-    w->kernel = copy_of(kernels, (size_t)h.kernels * WORKLOAD_NAME);
     w->op = copy_of(ops, h.ops * sizeof(*w->op));
-    w->kernels = h.kernels;
-    w->kernel_room = h.kernels;
     w->streams = h.streams;
     w->ops = w->op_room = h.ops;
     w->total_ns = h.total_ns;
-    if (!w->kernel || !w->op)
+    if (!w->op)
         rc = refuse(-ENOMEM, why, why_bytes, "no memory for %zu bytes", bytes);
     else
+        rc = names_take(w, &h, names, why, why_bytes);
+    if (rc == 0)
         rc = content_check(w, &h, why, why_bytes);
     if (rc != 0)
         workload_free(w);
@@ -294,6 +316,21 @@ int workload_read(struct workload *w, const char *path, char *why, size_t why_by
 
 /* ---- write ---------------------------------------------------------------------------------- */
 
+/* The names as the file has them; its length goes to `bytes`. NULL: no memory. */
+static char *names_join(const struct workload *w, size_t *bytes)
+{
+    char *names, *at;
+
+    *bytes = 0;
+    for (uint32_t i = 0; i < w->kernels; i++)
+        *bytes += strlen(w->kernel[i]) + 1;
+    *bytes = (*bytes + 7) / 8 * 8;
+    at = names = calloc(1, *bytes + 1);
+    for (uint32_t i = 0; names && i < w->kernels; i++)
+        at = stpcpy(at, w->kernel[i]) + 1;
+    return names;
+}
+
 static bool write_parts(FILE *out, const struct workload *w)
 {
     struct workload_header h = {.version = WORKLOAD_VERSION,
@@ -302,12 +339,21 @@ static bool write_parts(FILE *out, const struct workload *w)
                                 .streams = w->streams,
                                 .ops = w->ops,
                                 .total_ns = w->total_ns};
+    size_t bytes;
+    char *names = names_join(w, &bytes);
+    bool ok = names && bytes <= WORKLOAD_MOST_NAME_BYTES;
 
-    memcpy(h.magic, magic, sizeof(magic));
-    h.crc = file_crc(&h, w->kernel, w->op);
-    return fwrite(&h, sizeof(h), 1, out) == 1 &&
-           (!w->kernels || fwrite(w->kernel, WORKLOAD_NAME, w->kernels, out) == w->kernels) &&
-           (!w->ops || fwrite(w->op, sizeof(*w->op), w->ops, out) == w->ops);
+    if (names && !ok)
+        errno = E2BIG;
+    if (ok) {
+        memcpy(h.magic, magic, sizeof(magic));
+        h.name_bytes = (uint32_t)bytes;
+        h.crc = file_crc(&h, names, w->op);
+        ok = fwrite(&h, sizeof(h), 1, out) == 1 && fwrite(names, 1, bytes, out) == bytes &&
+             (!w->ops || fwrite(w->op, sizeof(*w->op), w->ops, out) == w->ops);
+    }
+    free(names);
+    return ok;
 }
 
 int workload_write(const struct workload *w, const char *path, char *why, size_t why_bytes)

@@ -4,7 +4,7 @@
  * `cutin record` writes them, `cutin replay` and `cutin disb` read them. The file, little-endian:
  *
  *   header    64 bytes   struct workload_header: magic "CUTINWL", version, counts, check sum
- *   kernels  128 bytes   each: a name, NUL-terminated, cut at 127 characters
+ *   names    multiple of 8 bytes: the kernels' names, whole, each with its NUL; NULs fill up the rest
  *   ops       64 bytes   each: struct workload_op, in the order of the program's calls
  *
  * and nothing behind. In memory a workload has the same kernels and ops.
@@ -31,8 +31,8 @@
 #include <stdint.h>
 
 enum {
-    WORKLOAD_VERSION = 1,
-    WORKLOAD_NAME = 128,
+    WORKLOAD_VERSION = 2,
+    WORKLOAD_MOST_NAME_BYTES = 64 * 1024 * 1024,
     WORKLOAD_MOST_KERNELS = 65536,
     WORKLOAD_MOST_STREAMS = 4096,
     WORKLOAD_MOST_OPS = 16 * 1024 * 1024,
@@ -73,12 +73,13 @@ struct workload_header {
     uint64_t ops;
     uint64_t total_ns; /* from the first call until the last op was known complete */
     uint32_t crc;      /* CRC-32 (IEEE 802.3) of the whole file, with 0 here */
-    uint8_t zero[20];
+    uint32_t name_bytes;
+    uint8_t zero[16];
 };
 static_assert(sizeof(struct workload_header) == 64, "the file's layout");
 
 struct workload {
-    char (*kernel)[WORKLOAD_NAME];
+    char **kernel; /* their names */
     struct workload_op *op;
     uint64_t total_ns;
     uint32_t kernels, streams;

@@ -72,6 +72,7 @@ static struct sim_function *function_make(const struct image_entry *entry, struc
         return NULL;
     f->entry = entry;
     f->model = kernel_model_find(entry->name, entry->packed_bytes);
+    atomic_store_explicit(&f->times, NULL, memory_order_relaxed);
     f->module = m;
     f->library = l;
     atomic_store(&f->loaded, loading_is_eager());

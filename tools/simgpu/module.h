@@ -9,6 +9,7 @@
 #include "tools/simgpu/handle.h"
 #include "tools/simgpu/image.h"
 #include "tools/simgpu/kernels.h"
+#include "tools/simgpu/times.h"
 
 struct sim_module;
 struct sim_library;
@@ -30,9 +31,10 @@ struct sim_attributes {
 struct sim_function {
     struct handle handle;
     const struct image_entry *entry;
-    const struct kernel_model *model; /* NULL: a kernel that the simulator does not know */
-    struct sim_module *module;        /* of a CUfunction */
-    struct sim_library *library;      /* of a CUkernel, and of its functions */
+    const struct kernel_model *model;         /* NULL: a kernel that the simulator does not know */
+    struct sim_module *module;                /* of a CUfunction */
+    struct sim_library *library;              /* of a CUkernel, and of its functions */
+    _Atomic(const struct times_list *) times; /* of one that is not known; NULL: not looked up */
     _Atomic bool loaded;
     struct sim_attributes attributes[FUNCTION_DEVICES]; /* by ordinal */
     struct old_launch *old;                             /* NULL until used */

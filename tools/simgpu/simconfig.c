@@ -4,6 +4,7 @@
  */
 #include "tools/simgpu/simconfig.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stddef.h>
@@ -42,10 +43,13 @@ static const struct variable variables[] = {
     {"MEMOPS", SWITCH, AT(memops), 0, 1, 1, NULL},
     {"NULL", SWITCH, AT(null_mode), 0, 1, 0, NULL},
     {"LOG", PATH, AT(log), 0, 0, 0, ""},
+    {"KERNEL_TIMES", PATH, AT(kernel_times), 0, 0, 0, ""},
     {"FAULT", FAULT, AT(fault_kernel), 0, 0, 0, ""},
 };
 enum { VARIABLES = sizeof variables / sizeof *variables };
 static const char prefix[] = "SIMGPU_";
+enum { PATH_ROOM = sizeof((struct sim_config *)0)->log };
+static_assert(PATH_ROOM == sizeof((struct sim_config *)0)->kernel_times, "paths are alike");
 
 static struct sim_config config;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -99,19 +103,19 @@ static void word_read(const struct variable *v, const char *text)
 static void path_read(const struct variable *v, const char *text)
 {
     size_t length = strlen(text);
-    if (length < sizeof config.log) {
+    if (length < PATH_ROOM) {
         memcpy(field_of(v), text, length + 1);
         return;
     }
-    fprintf(stderr, "simgpu: SIMGPU_%s is longer than %zu characters; no log is written\n", v->name,
-            sizeof config.log - 1);
+    fprintf(stderr, "simgpu: SIMGPU_%s is longer than %d characters; it is not used\n", v->name,
+            PATH_ROOM - 1);
 }
 
 static void fault_read(const struct variable *v, const char *text)
 {
     int nth = 0, error = 0, end = 0;
     char kernel[sizeof config.fault_kernel];
-    int got = sscanf(text, "kernel=%63[^:]:nth=%d:error=%d%n", kernel, &nth, &error, &end);
+    int got = sscanf(text, "kernel=%2047[^:]:nth=%d:error=%d%n", kernel, &nth, &error, &end);
     if (*text == '\0')
         return;
     if (got != 3 || text[end] != '\0' || nth < 1 || error < 1 || error > 999) {

@@ -11,25 +11,26 @@
 enum { SIM_CONNECTIONS = 32 };
 
 struct sim_config {
-    char id[64];           /* SIMGPU_ID: processes that name the same id share the devices */
-    int devices;           /* SIMGPU_DEVICES */
-    int sms;               /* SIMGPU_SMS: per device */
-    double speed;          /* SIMGPU_SPEED: modelled durations are divided by it */
-    int timeslice_us;      /* SIMGPU_TIMESLICE_US */
-    int switch_us;         /* SIMGPU_SWITCH_US */
-    int launch_ns;         /* SIMGPU_LAUNCH_NS: host cost of a launch call */
-    int mem_mb;            /* SIMGPU_MEM_MB: per device */
-    int kernel_us;         /* SIMGPU_KERNEL_US: kernels that the simulator does not know */
-    int driver_version;    /* SIMGPU_DRIVER_VERSION */
-    int write_ns;          /* SIMGPU_WRITE_NS: the device's front end, per memop write */
-    int wait_ns;           /* SIMGPU_WAIT_NS: the same per memop wait, open or not */
-    int poll_us;           /* SIMGPU_POLL_US: between looks at a wait that is not over */
-    int connections;       /* CUDA_DEVICE_MAX_CONNECTIONS: hardware queues of a context */
-    bool host_register;    /* SIMGPU_HOST_REGISTER */
-    bool memops;           /* SIMGPU_MEMOPS */
-    bool null_mode;        /* SIMGPU_NULL */
-    char log[256];         /* SIMGPU_LOG: file, or empty */
-    char fault_kernel[64]; /* SIMGPU_FAULT: kernel=NAME:nth=N:error=CODE; empty = none */
+    char id[64];             /* SIMGPU_ID: processes that name the same id share the devices */
+    int devices;             /* SIMGPU_DEVICES */
+    int sms;                 /* SIMGPU_SMS: per device */
+    double speed;            /* SIMGPU_SPEED: modelled durations are divided by it */
+    int timeslice_us;        /* SIMGPU_TIMESLICE_US */
+    int switch_us;           /* SIMGPU_SWITCH_US */
+    int launch_ns;           /* SIMGPU_LAUNCH_NS: host cost of a launch call */
+    int mem_mb;              /* SIMGPU_MEM_MB: per device */
+    int kernel_us;           /* SIMGPU_KERNEL_US: kernels that the simulator does not know */
+    int driver_version;      /* SIMGPU_DRIVER_VERSION */
+    int write_ns;            /* SIMGPU_WRITE_NS: the device's front end, per memop write */
+    int wait_ns;             /* SIMGPU_WAIT_NS: the same per memop wait, open or not */
+    int poll_us;             /* SIMGPU_POLL_US: between looks at a wait that is not over */
+    int connections;         /* CUDA_DEVICE_MAX_CONNECTIONS: hardware queues of a context */
+    bool host_register;      /* SIMGPU_HOST_REGISTER */
+    bool memops;             /* SIMGPU_MEMOPS */
+    bool null_mode;          /* SIMGPU_NULL */
+    char log[256];           /* SIMGPU_LOG: file, or empty */
+    char kernel_times[256];  /* SIMGPU_KERNEL_TIMES: file, "default", or empty */
+    char fault_kernel[2048]; /* SIMGPU_FAULT: kernel=NAME:nth=N:error=CODE; empty = none */
     int fault_nth;
     int fault_error;
 };

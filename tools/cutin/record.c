@@ -7,6 +7,7 @@
  */
 #include "child.h"
 #include "command.h"
+#include "kernel_times.h"
 #include "progress.h"
 #include "trace_view.h"
 #include "workload.h"
@@ -17,10 +18,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPT_OUTPUT, OPT_SIM, OPT_RECORDS };
+enum { OPT_OUTPUT, OPT_KERNEL_TIMES, OPT_SIM, OPT_RECORDS };
 
 static const struct option_row options[] = {
     [OPT_OUTPUT] = {"output", "FILE", "the workload file (workload.cutw)", 'o'},
+    [OPT_KERNEL_TIMES] = {"kernel-times", "FILE",
+                          "what each kernel took, too, as a table for the simulated\n"
+                          "driver (SIMGPU_KERNEL_TIMES)"},
     [OPT_SIM] = {"sim", NULL, "run on the simulated GPU"},
     [OPT_RECORDS] = {"records", "N",
                      "records of 64 bytes that there is room for, about two\n"
@@ -31,7 +35,7 @@ static const struct option_row options[] = {
 enum { LOOK = 1024 }; /* steps between two looks at the progress */
 
 struct plan {
-    const char *output, *records;
+    const char *output, *times, *records;
     bool sim;
 };
 
@@ -220,7 +224,8 @@ static size_t fill_untimed(struct workload *w)
     return untimed;
 }
 
-static int convert(struct workload *w, const struct trace_view *v, size_t *untimed)
+/* What was not timed has UINT64_MAX for a duration. */
+static int convert(struct workload *w, const struct trace_view *v)
 {
     struct streams *streams = calloc(1, sizeof(*streams));
     struct steps s = {0};
@@ -240,11 +245,8 @@ static int convert(struct workload *w, const struct trace_view *v, size_t *untim
         if (rc >= 0)
             rc = workload_add(w, &op);
     }
-    if (rc == 0 && s.n) {
-        *untimed = fill_untimed(w);
-        if (w->total_ns < s.last_ns - s.list[0].record.ns)
-            w->total_ns = s.last_ns - s.list[0].record.ns;
-    }
+    if (rc == 0 && s.n && w->total_ns < s.last_ns - s.list[0].record.ns)
+        w->total_ns = s.last_ns - s.list[0].record.ns;
     free(s.list);
     free(streams);
     return rc;
@@ -302,18 +304,35 @@ static void report(const struct plan *p, const struct workload *w, const struct 
         say(&command_record, "interrupted; the file has what was converted");
 }
 
+static int save_times(const struct plan *p, const struct workload *w)
+{
+    char why[512];
+    size_t lines;
+    int rc = kernel_times_write(w, p->times, &lines, why, sizeof(why));
+
+    if (rc != 0)
+        say(&command_record, "%s", why);
+    else
+        fprintf(stderr, "cutin record: %s: the times of %zu shapes of kernels\n", p->times, lines);
+    return rc;
+}
+
 static int save(const struct plan *p, char *const *files)
 {
     struct workload w = {0};
     struct trace_view v;
     char why[512];
     size_t processes, untimed = 0;
-    int rc = busiest(files, &v, &processes);
+    int rc = busiest(files, &v, &processes), times = 0;
 
     if (rc == 0)
-        rc = convert(&w, &v, &untimed);
+        rc = convert(&w, &v);
     if (rc == 0 && w.ops == 0)
         rc = -ENODATA;
+    if (rc == 0 && p->times)
+        times = save_times(p, &w);
+    if (rc == 0)
+        untimed = fill_untimed(&w);
     if (rc == -ENODATA)
         say(&command_record, "it did nothing on the GPU; nothing was recorded");
     else if (rc != 0)
@@ -326,7 +345,7 @@ static int save(const struct plan *p, char *const *files)
     progress_end();
     trace_view_close(&v);
     workload_free(&w);
-    return rc;
+    return rc ? rc : times;
 }
 
 static int take(void *user, char *const *files, size_t n)
@@ -360,6 +379,9 @@ static int record(int argc, char **argv)
         switch (row) {
         case OPT_OUTPUT:
             p.output = optarg;
+            break;
+        case OPT_KERNEL_TIMES:
+            p.times = optarg;
             break;
         case OPT_SIM:
             p.sim = true;

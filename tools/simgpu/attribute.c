@@ -14,6 +14,7 @@ struct row {
 
 /* Numbers for attributes that came after CUDA 12.0, so that the table compiles with any header. */
 enum {
+    IPC_EVENT_SUPPORTED = 125,
     GPU_PCI_DEVICE_ID = 139,
     GPU_PCI_SUBSYSTEM_ID = 140,
     ATTRIBUTE_LAST = 147,
@@ -108,6 +109,7 @@ static const struct row rows[] = {
     {A(MAX_SHARED_MEMORY_PER_BLOCK_OPTIN), 166912},
     {A(CAN_FLUSH_REMOTE_WRITES), 1},
     {A(HOST_REGISTER_SUPPORTED), 1},
+    {IPC_EVENT_SUPPORTED, 1},
     {A(VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED), 1},
     {A(HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED), 1},
     {A(MAX_BLOCKS_PER_MULTIPROCESSOR), 32},

@@ -8,6 +8,7 @@
 #include "tools/simgpu/context.h"
 #include "tools/simgpu/engine.h"
 #include "tools/simgpu/memory.h"
+#include "tools/simgpu/peer.h"
 #include "tools/simgpu/runtime/export_table.h"
 #include "tools/simgpu/simconfig.h"
 
@@ -204,6 +205,7 @@ static void context_end(struct sim_context *ctx)
     export_table_context_end(ctx);
     context_close_queues(ctx);
     memory_context_gone(ctx);
+    peer_context_gone(ctx);
 }
 
 static CUresult context_destroy(CUcontext handle)

@@ -21,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { DEVICE_MAGIC = 0x73696d47, DEVICE_VERSION = 2 };
+enum { DEVICE_MAGIC = 0x73696d47, DEVICE_VERSION = 3 };
 
 /* Program order is all that a killed writer leaves; keep the compiler to it. */
 static inline void publish(void)
@@ -204,6 +204,20 @@ static void shared_renew(struct device_shared *sh, const struct device_params *p
     memset(sh->gpus, 0, sizeof sh->gpus);
 }
 
+static void futex_wake_all(uint32_t *word)
+{
+    __atomic_fetch_add(word, 1, __ATOMIC_RELEASE);
+    syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+/* Who was alone slept without looking after neighbours, and may come to wait for works of this one. */
+static void neighbours_wake(struct device *d)
+{
+    for (uint32_t i = 0; i < DEVICE_CLIENTS; i++)
+        if (i != d->client && d->shared->clients[i].in_use)
+            futex_wake_all(&d->shared->clients[i].wake);
+}
+
 /* An empty file, or one whose maker died making it, is made anew under the file lock. */
 static int shared_join(struct device *d, const struct device_params *params)
 {
@@ -219,6 +233,8 @@ static int shared_join(struct device *d, const struct device_params *params)
         shared_renew(sh, params);
     int rc = client_claim(d);
     device_unlock(d);
+    if (rc == 0)
+        neighbours_wake(d);
     return rc;
 }
 
@@ -272,12 +288,6 @@ static bool device_lock_patiently(struct device *d, uint64_t patience_ns)
         return false;
     lock_taken(d, rc);
     return true;
-}
-
-static void futex_wake_all(uint32_t *word)
-{
-    __atomic_fetch_add(word, 1, __ATOMIC_RELEASE);
-    syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
 /* Engines that sleep past their next event; they count as awake from here on. */
@@ -397,7 +407,7 @@ uint32_t device_stream_open(struct device *d, uint32_t context, int priority)
         s->priority = priority;
         s->queue = 0;
         s->head = 1;
-        s->tail = s->reaped = 0;
+        s->tail = s->reaped = s->completed = 0;
         publish();
         s->id = id;
         return id;
@@ -410,6 +420,22 @@ void device_stream_close(struct device *d, uint32_t stream)
     struct device_stream *s = device_stream(d, stream);
     if (s->id == stream)
         s->id = 0;
+}
+
+void device_complete(struct device *d, uint32_t stream, uint64_t seq)
+{
+    struct device_stream *s = device_stream(d, stream);
+    __atomic_store_n(&s->completed, seq, __ATOMIC_RELEASE); /* pairs with device_completed */
+}
+
+/* A slot that another stream has taken meanwhile may look unfinished once; the next look sees its id. */
+bool device_completed(const struct device *d, struct op_point p)
+{
+    const struct device_stream *s = &d->shared->streams[p.stream % DEVICE_STREAMS];
+    if (__atomic_load_n(&s->id, __ATOMIC_ACQUIRE) != p.stream)
+        return true;
+    uint64_t completed = __atomic_load_n(&s->completed, __ATOMIC_ACQUIRE);
+    return (int32_t)((uint32_t)completed - p.seq) >= 0;
 }
 
 /* ---- memory: who has taken how much ------------------------------------------------------------- */

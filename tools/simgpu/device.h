@@ -68,7 +68,8 @@ struct device_stream {
     uint64_t head;            /* the first op that is not done; tail + 1 when all are */
     uint64_t tail;            /* the last op submitted */
     uint64_t reaped;          /* the last op whose owner has dealt with its completion */
-    uint64_t spare2[2];
+    uint64_t completed;       /* the last op whose effect has run, for other processes to see */
+    uint64_t spare2;
 };
 static_assert(sizeof(struct device_stream) == 64, "one cache line");
 
@@ -162,6 +163,11 @@ static inline struct op *stream_op(struct device_shared *sh, const struct device
 {
     return &sh->rings[s - sh->streams][seq % DEVICE_RING];
 }
+
+/* Not locked: the owner says that the effects up to `seq` have run; anybody asks whether that is so for
+ * the low bits of a sequence number. What is gone is complete. */
+void device_complete(struct device *d, uint32_t stream, uint64_t seq);
+bool device_completed(const struct device *d, struct op_point p);
 
 /* ---- timeline.c: what runs when. All locked ---------------------------------------------------- */
 

@@ -1,5 +1,5 @@
 /*
- * device_api.c - cuInit and the devices: names, identities, attributes, peers. The device's own model
+ * device_api.c - cuInit and the devices: names, identities, attributes. The device's own model
  * (SMs, time, queues) is device.c's.
  */
 #include "tools/simgpu/attribute.h"
@@ -231,51 +231,6 @@ SIM_EXPORT CUresult cuDeviceGetExecAffinitySupport(int *supported, CUexecAffinit
     CHECK(dev, supported);
     *supported = 0;
     return CUDA_SUCCESS;
-}
-
-/* ---- peers: each device alone ------------------------------------------------------------------- */
-
-SIM_EXPORT CUresult cuDeviceCanAccessPeer(int *can, CUdevice dev, CUdevice peer)
-{
-    CHECK(dev, can);
-    CHECK(peer, can);
-    *can = 0;
-    return CUDA_SUCCESS;
-}
-
-SIM_EXPORT CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attribute,
-                                            CUdevice src, CUdevice dst)
-{
-    CHECK(src, value);
-    CHECK(dst, value);
-    if (src == dst)
-        return CUDA_ERROR_INVALID_DEVICE;
-    *value = 0;
-    return CUDA_SUCCESS;
-}
-
-SIM_EXPORT CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags)
-{
-    struct sim_context *ctx;
-    CUresult rc = context_enter(&ctx);
-    if (rc != CUDA_SUCCESS)
-        return rc;
-    if (flags != 0)
-        return CUDA_ERROR_INVALID_VALUE;
-    struct sim_context *other = context_find(peer);
-    if (other == NULL || other == ctx)
-        return CUDA_ERROR_INVALID_CONTEXT;
-    return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
-}
-
-SIM_EXPORT CUresult cuCtxDisablePeerAccess(CUcontext peer)
-{
-    struct sim_context *ctx;
-    CUresult rc = context_enter(&ctx);
-    if (rc != CUDA_SUCCESS)
-        return rc;
-    return context_find(peer) != NULL ? CUDA_ERROR_PEER_ACCESS_NOT_ENABLED
-                                      : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 SIM_EXPORT CUresult cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget target,

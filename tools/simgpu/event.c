@@ -18,13 +18,23 @@ struct sim_event *event_find(CUevent handle)
 
 /* ---- life -------------------------------------------------------------------------------------- */
 
-static struct sim_event *event_take(void)
+struct sim_event *event_make(struct sim_context *ctx, unsigned int flags)
 {
     struct sim_event *e = handle_take(&pool);
-    if (e && !e->made) {
+    if (!e)
+        return NULL;
+    if (!e->made) {
         pthread_mutex_init(&e->lock, NULL);
         e->made = true;
     }
+    e->context = ctx;
+    e->flags = flags;
+    e->users = 1;
+    e->records = e->reached = e->reached_ns = 0;
+    e->at = (struct point){0, 0};
+    e->capture_mark = NULL;
+    e->shared = NULL;
+    e->imported = false;
     return e;
 }
 
@@ -41,8 +51,10 @@ static void event_release(struct sim_event *e)
     pthread_mutex_lock(&e->lock);
     bool last = --e->users == 0;
     pthread_mutex_unlock(&e->lock);
-    if (last)
-        handle_give(&pool, e);
+    if (!last)
+        return;
+    event_unshare(e);
+    handle_give(&pool, e);
 }
 
 static CUresult event_create(CUevent *out, unsigned int flags)
@@ -56,15 +68,13 @@ static CUresult event_create(CUevent *out, unsigned int flags)
         return CUDA_ERROR_INVALID_VALUE;
     if (flags & CU_EVENT_INTERPROCESS && !(flags & CU_EVENT_DISABLE_TIMING))
         return CUDA_ERROR_INVALID_VALUE;
-    struct sim_event *e = event_take();
+    struct sim_event *e = event_make(ctx, flags);
     if (!e)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    e->context = ctx;
-    e->flags = flags;
-    e->users = 1;
-    e->records = e->reached = e->reached_ns = 0;
-    e->at = (struct point){0, 0};
-    e->capture_mark = NULL;
+    if (flags & CU_EVENT_INTERPROCESS && !event_share(e)) {
+        event_release(e);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
     handle_publish(e);
     *out = (CUevent)(void *)e;
     return CUDA_SUCCESS;
@@ -133,8 +143,11 @@ static void record_number(struct sim_event *e, struct work *w)
 static void record_submitted(struct sim_event *e, const struct work *w, struct point at)
 {
     pthread_mutex_lock(&e->lock);
-    if (w->args.u64[1] == e->records)
+    if (w->args.u64[1] == e->records) {
         e->at = at;
+        if (e->shared)
+            event_shared_store(e, at);
+    }
     pthread_mutex_unlock(&e->lock);
 }
 
@@ -209,18 +222,34 @@ static CUresult event_record(CUevent handle, CUstream stream, unsigned int flags
 struct point event_point(struct sim_event *e)
 {
     pthread_mutex_lock(&e->lock);
-    struct point at = e->at;
+    struct point at = e->shared ? event_shared_point(e) : e->at;
     pthread_mutex_unlock(&e->lock);
     return at;
 }
 
+static bool elsewhere_done(struct work *w)
+{
+    return point_done((struct point){(uint32_t)w->args.u64[0], w->args.u64[1]});
+}
+
+struct work event_wait_work(struct point at)
+{
+    bool elsewhere = point_elsewhere(at);
+    struct work w = {.kind = elsewhere ? WORK_WAIT : WORK_MARK,
+                     .name = "event_wait",
+                     .poll = elsewhere ? elsewhere_done : NULL,
+                     .node_type = CU_GRAPH_NODE_TYPE_WAIT_EVENT};
+    w.args.u64[0] = at.stream;
+    w.args.u64[1] = at.seq;
+    return w;
+}
+
 CUresult event_wait_in(struct sim_event *e, struct sim_stream *s)
 {
-    struct work w = {
-        .kind = WORK_MARK, .name = "event_wait", .node_type = CU_GRAPH_NODE_TYPE_WAIT_EVENT};
     struct point at = event_point(e);
     if (point_done(at) || at.stream == stream_tail(s).stream)
         return CUDA_SUCCESS;
+    struct work w = event_wait_work(at);
     return work_submit_after(s, &w, &at, 1, NULL);
 }
 
@@ -378,25 +407,3 @@ STREAM_API(cuEventRecordWithFlags, (CUevent e, CUstream s, unsigned int flags),
            event_record(e, s, flags, ptds))
 STREAM_API(cuStreamWaitEvent, (CUstream s, CUevent e, unsigned int flags),
            stream_wait_event(s, e, flags, ptds))
-
-/* Events of other processes: the device attribute says that they are not supported. */
-SIM_EXPORT CUresult cuIpcGetEventHandle(CUipcEventHandle *out, CUevent handle)
-{
-    CUresult rc = driver_ready();
-    if (rc != CUDA_SUCCESS)
-        return rc;
-    struct sim_event *e = event_find(handle);
-    if (!e)
-        return CUDA_ERROR_INVALID_HANDLE;
-    return out && e->flags & CU_EVENT_INTERPROCESS ? CUDA_ERROR_NOT_SUPPORTED
-                                                   : CUDA_ERROR_INVALID_VALUE;
-}
-
-SIM_EXPORT CUresult cuIpcOpenEventHandle(CUevent *out, CUipcEventHandle handle)
-{
-    struct sim_context *ctx;
-    CUresult rc = context_enter(&ctx);
-    if (rc != CUDA_SUCCESS)
-        return rc;
-    return out ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
-}

@@ -7,6 +7,7 @@
  */
 #include "tools/simgpu/graph_exec.h"
 #include "tools/simgpu/copy.h"
+#include "tools/simgpu/event.h"
 #include "tools/simgpu/node.h"
 #include "tools/simgpu/pool.h"
 #include "tools/simgpu/variants.h"
@@ -192,7 +193,8 @@ static CUresult event_launch(struct exec_node *n, struct sim_stream *s, struct p
     if (n->type == CU_GRAPH_NODE_TYPE_EVENT_RECORD)
         return event_record_after(event, s, after, count, &n->done);
     CUresult rc = event_last_point(event, &after[count]);
-    return rc == CUDA_SUCCESS ? mark_launch("event_wait", s, after, count + 1, &n->done) : rc;
+    struct work w = event_wait_work(after[count]);
+    return rc == CUDA_SUCCESS ? work_submit_after(s, &w, after, count + 1, &n->done) : rc;
 }
 
 static CUresult node_launch(struct exec_node *n, struct sim_stream *s, struct point *after,

@@ -2,6 +2,7 @@
  * green.c - green contexts: parts of a device's multiprocessors, with streams of their own. The parts are
  * counted and not kept apart: kernels of all of them share the device.
  */
+#include "tools/simgpu/event.h"
 #include "tools/simgpu/simconfig.h"
 #include "tools/simgpu/stream.h"
 
@@ -170,12 +171,12 @@ static CUresult context_record(struct sim_context *ctx, CUevent event)
 /* Streams that are made later do not wait. */
 static CUresult context_wait(struct sim_context *ctx, CUevent event)
 {
-    struct work w = {.kind = WORK_MARK, .name = "context_wait"};
     struct streams all;
-    struct point at;
+    struct point at = {0, 0};
     CUresult rc = capture_forbids_context(ctx);
     if (rc == CUDA_SUCCESS)
         rc = event_last_point(event, &at);
+    struct work w = event_wait_work(at);
     streams_of(ctx, &all);
     for (size_t i = 0; rc == CUDA_SUCCESS && i < all.count; i++)
         if (at.stream != stream_tail(all.at[i]).stream)

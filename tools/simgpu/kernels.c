@@ -54,13 +54,12 @@ struct mix_spin {
     uint64_t ns;
 };
 
-/* May the kernel touch n words from p on? The words of n = 0 are never touched. Devices are no peers. */
+/* May the kernel touch n words from p on? The words of n = 0 are never touched. */
 static bool words_valid(const struct work *w, const void *p, uint32_t n)
 {
     CUdeviceptr at = (CUdeviceptr)(uintptr_t)p;
-    int ordinal = ((const struct sim_context *)(const void *)w->context)->ordinal;
-    return n == 0 ||
-           (at % sizeof(uint32_t) == 0 && memory_reaches(at, n * sizeof(uint32_t), ordinal));
+    const struct sim_context *ctx = (const void *)w->context;
+    return n == 0 || (at % sizeof(uint32_t) == 0 && memory_reaches(at, n * sizeof(uint32_t), ctx));
 }
 
 static uint64_t spin_cost(const void *packed)

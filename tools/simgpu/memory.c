@@ -4,6 +4,8 @@
  */
 #include "tools/simgpu/memory.h"
 #include "tools/simgpu/engine.h"
+#include "tools/simgpu/ipc_memory.h"
+#include "tools/simgpu/peer.h"
 #include "tools/simgpu/pool.h"
 #include "tools/simgpu/simconfig.h"
 #include "tools/simgpu/space.h"
@@ -125,11 +127,10 @@ bool memory_contains(CUdeviceptr ptr, size_t bytes)
     return inside;
 }
 
-bool memory_reaches(CUdeviceptr ptr, size_t bytes, int ordinal)
+bool memory_reaches(CUdeviceptr ptr, size_t bytes, const struct sim_context *ctx)
 {
     struct memory m;
-    return memory_contains(ptr, bytes) && memory_find(ptr, &m) &&
-           (!memory_is_device_kind(m.kind) || m.ordinal == ordinal);
+    return memory_contains(ptr, bytes) && memory_find(ptr, &m) && peer_reaches(ctx, &m);
 }
 
 bool memory_set_sync(CUdeviceptr ptr, bool sync_memops)
@@ -199,6 +200,9 @@ static void memory_release(const struct memory *m)
         break;
     case MEMORY_HOST:
         munmap((void *)m->base, m->bytes);
+        break;
+    case MEMORY_IPC:
+        ipc_memory_release(m->owner);
         break;
     case MEMORY_REGISTERED:
     case MEMORY_POOL:
@@ -274,7 +278,7 @@ SIM_EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *out, size_t *pitch, size_t w
 static CUresult free_when_idle(CUdeviceptr ptr)
 {
     struct memory m;
-    if (!memory_find_base(ptr, &m) || m.kind == MEMORY_MAPPED)
+    if (!memory_find_base(ptr, &m) || m.kind == MEMORY_MAPPED || m.kind == MEMORY_IPC)
         return CUDA_ERROR_INVALID_VALUE;
     if (m.kind == MEMORY_POOL)
         return pool_free_now(ptr);

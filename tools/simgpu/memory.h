@@ -13,18 +13,19 @@ enum memory_kind {
     MEMORY_REGISTERED, /* cuMemHostRegister: the application's, pinned */
     MEMORY_POOL,       /* cuMemAllocAsync */
     MEMORY_MAPPED,     /* cuMemMap */
+    MEMORY_IPC,        /* cuIpcOpenMemHandle: another process's */
 };
 
 struct memory {
     uintptr_t base;
     size_t bytes; /* as asked for */
     enum memory_kind kind;
-    unsigned int flags; /* as given at allocation; VMM: CUmemAccess_flags */
+    unsigned int flags; /* as given at allocation; VMM: see vmm.h */
     int ordinal;
     struct sim_context *ctx; /* NULL for pools and mappings, which belong to the device */
     unsigned long long id;   /* CU_POINTER_ATTRIBUTE_BUFFER_ID */
     bool sync_memops;
-    void *owner; /* pool or mapping */
+    void *owner; /* pool, allocation or import */
 };
 
 /* All by value: another thread may free the range at any moment. false: no such memory. */
@@ -32,8 +33,8 @@ bool memory_find(CUdeviceptr ptr, struct memory *out);       /* the range that p
 bool memory_find_base(CUdeviceptr base, struct memory *out); /* the range that begins there */
 int memory_add(const struct memory *m);                      /* 0, -EEXIST on overlap, -ENOMEM */
 bool memory_remove(CUdeviceptr base, struct memory *out);
-/* Is [ptr, ptr + bytes) memory that kernels on that device may touch? */
-bool memory_reaches(CUdeviceptr ptr, size_t bytes, int ordinal);
+/* Is [ptr, ptr + bytes) memory that kernels of that context may touch? */
+bool memory_reaches(CUdeviceptr ptr, size_t bytes, const struct sim_context *ctx);
 /* Changes what may change: flags, sync_memops. */
 bool memory_set_sync(CUdeviceptr ptr, bool sync_memops);
 bool memory_set_flags(CUdeviceptr base, unsigned int flags);
@@ -51,7 +52,8 @@ void memory_join_device(void);
 /* Host memory, where an asynchronous copy may go on reading after the call: pinned or managed. */
 static inline bool memory_is_device_kind(enum memory_kind kind)
 {
-    return kind == MEMORY_DEVICE || kind == MEMORY_POOL || kind == MEMORY_MAPPED;
+    return kind == MEMORY_DEVICE || kind == MEMORY_POOL || kind == MEMORY_MAPPED ||
+           kind == MEMORY_IPC;
 }
 
 #endif

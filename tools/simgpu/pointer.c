@@ -59,6 +59,8 @@ static CUresult attribute_value(const struct memory *m, CUdeviceptr ptr, CUpoint
         *v = m->kind == MEMORY_POOL ? (uint64_t)(uintptr_t)pool_handle(m->owner) : 0;
         break;
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+        *v = m->kind == MEMORY_DEVICE;
+        break;
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
     case CU_POINTER_ATTRIBUTE_P2P_TOKENS:

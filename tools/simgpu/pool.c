@@ -6,6 +6,7 @@
 #include "tools/simgpu/pool.h"
 #include "tools/simgpu/graph.h"
 #include "tools/simgpu/memory.h"
+#include "tools/simgpu/peer.h"
 #include "tools/simgpu/simconfig.h"
 #include "tools/simgpu/space.h"
 #include "tools/simgpu/variants.h"
@@ -36,6 +37,7 @@ struct sim_pool {
     int ordinal;
     bool fixed; /* the device's default pool and its graph pool: not to be destroyed */
     bool destroyed;
+    _Atomic bool peers[DEVICES_MAX]; /* devices that were given access, beside its own */
     uint64_t threshold;
     int reuse[4]; /* by CUmemPool_attribute 1..3 */
     uint64_t reserved, reserved_high, used, used_high;
@@ -595,7 +597,12 @@ SIM_EXPORT CUresult cuMemPoolSetAttribute(CUmemoryPool handle, CUmemPool_attribu
     return rc;
 }
 
-/* A pool is its own device's; there are no peers. */
+bool pool_reaches(void *owner, int ordinal)
+{
+    const struct sim_pool *p = owner;
+    return ordinal == p->ordinal || atomic_load(&p->peers[ordinal]);
+}
+
 static CUresult access_check(CUmemoryPool handle, const CUmemLocation *location, int *ordinal)
 {
     CUresult rc = driver_ready();
@@ -610,6 +617,15 @@ static CUresult access_check(CUmemoryPool handle, const CUmemLocation *location,
     return device_check(location->id);
 }
 
+static void access_store(CUmemoryPool handle, const CUmemAccessDesc *map, size_t n)
+{
+    pthread_mutex_lock(&lock);
+    struct sim_pool *p = pool_find(handle);
+    for (size_t i = 0; i < n && p != NULL; i++)
+        p->peers[map[i].location.id] = map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE;
+    pthread_mutex_unlock(&lock);
+}
+
 SIM_EXPORT CUresult cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDesc *map, size_t n)
 {
     if (map == NULL && n != 0)
@@ -619,12 +635,23 @@ SIM_EXPORT CUresult cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDes
         CUresult rc = access_check(handle, &map[i].location, &ordinal);
         if (rc != CUDA_SUCCESS)
             return rc;
-        if (map[i].location.id != ordinal)
+        if (map[i].location.id != ordinal && !devices_are_peers(map[i].location.id, ordinal))
             return CUDA_ERROR_INVALID_DEVICE;
-        if (map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
-            return CUDA_ERROR_NOT_SUPPORTED; /* the owner always has all of it */
+        if (map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE &&
+            (map[i].location.id == ordinal || map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE))
+            return CUDA_ERROR_NOT_SUPPORTED; /* the owner always has all of it, a peer all or none */
     }
+    access_store(handle, map, n);
     return CUDA_SUCCESS;
+}
+
+static bool pool_allows(CUmemoryPool handle, int ordinal)
+{
+    pthread_mutex_lock(&lock);
+    struct sim_pool *p = pool_find(handle);
+    bool allows = p != NULL && pool_reaches(p, ordinal);
+    pthread_mutex_unlock(&lock);
+    return allows;
 }
 
 SIM_EXPORT CUresult cuMemPoolGetAccess(CUmemAccess_flags *out, CUmemoryPool handle,
@@ -635,8 +662,8 @@ SIM_EXPORT CUresult cuMemPoolGetAccess(CUmemAccess_flags *out, CUmemoryPool hand
     int ordinal;
     CUresult rc = access_check(handle, location, &ordinal);
     if (rc == CUDA_SUCCESS)
-        *out = location->id == ordinal ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
-                                       : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+        *out = pool_allows(handle, location->id) ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+                                                 : CU_MEM_ACCESS_FLAGS_PROT_NONE;
     return rc;
 }
 

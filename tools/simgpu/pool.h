@@ -14,6 +14,8 @@ struct sim_pool;
 void pools_trim(int ordinal);
 /* cuMemFree of a pool's block: waits for nothing, as cuda.h says. */
 CUresult pool_free_now(CUdeviceptr ptr);
+/* May kernels of that device touch the memory of a MEMORY_POOL range's owner? */
+bool pool_reaches(void *owner, int ordinal);
 /* CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE of a MEMORY_POOL range's owner. */
 CUmemoryPool pool_handle(void *owner);
 

@@ -131,6 +131,8 @@ void stream_each(struct sim_context *ctx, void (*fn)(struct sim_stream *s, void 
 
 /* Has the work and its effect completed? Points of destroyed streams are complete. */
 bool point_done(struct point p);
+/* Is it another process's, and not complete? Of its sequence number the low 32 bits count. */
+bool point_elsewhere(struct point p);
 /* Wait for it. CUDA_SUCCESS, or the sticky error of ctx (which may be NULL). */
 CUresult point_wait(struct sim_context *ctx, struct point p);
 

@@ -41,6 +41,7 @@ static const struct variable variables[] = {
     {"POLL_US", INTEGER, AT(poll_us), 1, 10000, 20, NULL},
     {"HOST_REGISTER", SWITCH, AT(host_register), 0, 1, 1, NULL},
     {"MEMOPS", SWITCH, AT(memops), 0, 1, 1, NULL},
+    {"PEERS", SWITCH, AT(peers), 0, 1, 1, NULL},
     {"NULL", SWITCH, AT(null_mode), 0, 1, 0, NULL},
     {"LOG", PATH, AT(log), 0, 0, 0, ""},
     {"KERNEL_TIMES", PATH, AT(kernel_times), 0, 0, 0, ""},

@@ -27,6 +27,7 @@ struct sim_config {
     int connections;         /* CUDA_DEVICE_MAX_CONNECTIONS: hardware queues of a context */
     bool host_register;      /* SIMGPU_HOST_REGISTER */
     bool memops;             /* SIMGPU_MEMOPS */
+    bool peers;              /* SIMGPU_PEERS: devices reach each other's memory */
     bool null_mode;          /* SIMGPU_NULL */
     char log[256];           /* SIMGPU_LOG: file, or empty */
     char kernel_times[256];  /* SIMGPU_KERNEL_TIMES: file, "default", or empty */

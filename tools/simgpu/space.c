@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 enum { PAGE = 4096 };
 static const size_t STRETCH = (size_t)1
@@ -21,6 +22,8 @@ struct extent {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct extent *holes; /* sorted by base, never adjacent; all under lock */
 static size_t count, room;
+static uintptr_t stretch;
+static struct ipc_file file; /* number 0: the stretch is anonymous */
 
 static int holes_insert(size_t at, struct extent e)
 {
@@ -44,6 +47,20 @@ static void holes_remove(size_t at)
     memmove(&holes[at], &holes[at + 1], (count - at) * sizeof *holes);
 }
 
+/* A sparse file, which other processes can map; else memory that they cannot. */
+static void *stretch_map(size_t bytes)
+{
+    enum { ACCESS = PROT_READ | PROT_WRITE };
+    if (ipc_file_make(&file, bytes) != 0)
+        return mmap(NULL, bytes, ACCESS, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *base = mmap(NULL, bytes, ACCESS, MAP_SHARED | MAP_NORESERVE, file.fd, 0);
+    if (base == MAP_FAILED) {
+        close(file.fd);
+        file.number = 0;
+    }
+    return base;
+}
+
 /* Halves the wish until the system grants it: containers may limit address space. */
 static void stretch_reserve(void)
 {
@@ -52,12 +69,12 @@ static void stretch_reserve(void)
         return;
     done = 1;
     for (size_t bytes = STRETCH; bytes >= (size_t)1 << 28; bytes /= 2) {
-        void *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        void *base = stretch_map(bytes);
         if (base == MAP_FAILED)
             continue;
         madvise(base, bytes, MADV_DONTDUMP);
         madvise(base, bytes, MADV_NOHUGEPAGE);
+        stretch = (uintptr_t)base;
         holes_insert(0, (struct extent){(uintptr_t)base, bytes});
         return;
     }
@@ -102,7 +119,7 @@ static void pages_release(uintptr_t base, size_t bytes)
     uintptr_t first = (base + PAGE - 1) & ~(uintptr_t)(PAGE - 1);
     uintptr_t last = (base + bytes) & ~(uintptr_t)(PAGE - 1);
     if (last > first)
-        madvise((void *)first, last - first, MADV_DONTNEED);
+        madvise((void *)first, last - first, file.number != 0 ? MADV_REMOVE : MADV_DONTNEED);
 }
 
 void space_give(uintptr_t base, size_t bytes)
@@ -130,4 +147,11 @@ void space_give(uintptr_t base, size_t bytes)
         holes_insert(at, (struct extent){base, bytes}); /* out of memory: the addresses are lost */
     }
     pthread_mutex_unlock(&lock);
+}
+
+bool space_file(uintptr_t base, struct ipc_file *out, uint64_t *offset)
+{
+    *out = file; /* made before the first extent */
+    *offset = base - stretch;
+    return file.number != 0;
 }

@@ -28,10 +28,17 @@ static struct context_queues *queues_of(struct sim_context *ctx)
 
 /* ---- points ------------------------------------------------------------------------------------ */
 
+bool point_elsewhere(struct point p)
+{
+    return p.stream && !engine_lane(p.stream) && !config_get()->null_mode &&
+           engine_device()->shared &&
+           !device_completed(engine_device(), (struct op_point){p.stream, (uint32_t)p.seq});
+}
+
 bool point_done(struct point p)
 {
     struct sim_stream *s = p.stream ? engine_lane(p.stream) : NULL;
-    return !s || atomic_load(&s->completed) >= p.seq;
+    return s ? atomic_load(&s->completed) >= p.seq : !point_elsewhere(p);
 }
 
 static void futex_wait(_Atomic uint32_t *word, uint32_t seen, long timeout_ns)
@@ -43,6 +50,7 @@ static void futex_wait(_Atomic uint32_t *word, uint32_t seen, long timeout_ns)
 void stream_complete(struct sim_stream *s, uint64_t seq)
 {
     atomic_store(&s->completed, seq);
+    device_complete(engine_device(), atomic_load(&s->device_stream), seq);
     /* Pairs with point_wait, which says what it wants before it looks at `completed`. */
     if (seq >= atomic_load(&s->wanted)) {
         atomic_store(&s->wanted, UINT64_MAX);
@@ -65,14 +73,24 @@ static CUresult context_result(struct sim_context *ctx)
     return ctx ? atomic_load(&ctx->error) : CUDA_SUCCESS;
 }
 
+/* Nobody wakes this process for another one's works. */
+static void wait_elsewhere(struct point p)
+{
+    struct timespec step = {0, (long)config_get()->poll_us * 1000};
+    while (point_elsewhere(p) && !engine_stopped())
+        nanosleep(&step, NULL);
+}
+
 CUresult point_wait(struct sim_context *ctx, struct point p)
 {
     struct sim_stream *s = p.stream ? engine_lane(p.stream) : NULL;
-    if (!s || point_done(p))
+    if (point_done(p))
         return context_result(ctx);
     if (callback_thread())
         return CUDA_ERROR_NOT_PERMITTED;
-    for (;;) {
+    if (!s)
+        wait_elsewhere(p);
+    while (s) {
         uint32_t seen = atomic_load(&s->tick);
         stream_want(s, p.seq);
         if (point_done(p) || engine_stopped())

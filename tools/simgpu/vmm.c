@@ -2,7 +2,9 @@
  * vmm.c - virtual memory management: addresses, allocations and the mappings between them. A mapping
  * shows the same bytes wherever it is, so an allocation is a memory file that is mapped for real.
  */
+#include "tools/simgpu/vmm.h"
 #include "tools/simgpu/memory.h"
+#include "tools/simgpu/peer.h"
 #include "tools/simgpu/pool.h"
 #include "tools/simgpu/simconfig.h"
 
@@ -341,7 +343,6 @@ static CUresult map_locked(CUdeviceptr ptr, size_t bytes, size_t offset, struct 
     struct memory m = {.base = ptr,
                        .bytes = bytes,
                        .kind = MEMORY_MAPPED,
-                       .flags = CU_MEM_ACCESS_FLAGS_PROT_NONE,
                        .ordinal = a->prop.location.id,
                        .id = memory_next_id(),
                        .owner = a};
@@ -412,6 +413,35 @@ static bool access_valid(const CUmemAccessDesc *d)
             d->flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 }
 
+/* Of whole mappings, and of no device that cannot reach them. */
+static CUresult access_check(CUdeviceptr ptr, size_t bytes, const CUmemAccessDesc *descs, size_t n)
+{
+    for (size_t at = 0; at < bytes;) {
+        struct memory m;
+        if (!memory_find(ptr + at, &m) || m.kind != MEMORY_MAPPED)
+            return CUDA_ERROR_INVALID_VALUE;
+        for (size_t i = 0; i < n; i++) {
+            int ordinal = descs[i].location.id;
+            if (ordinal != m.ordinal && !devices_are_peers(ordinal, m.ordinal))
+                return CUDA_ERROR_INVALID_DEVICE;
+        }
+        at = m.base + m.bytes - ptr;
+    }
+    return CUDA_SUCCESS;
+}
+
+static void access_set(CUdeviceptr ptr, size_t bytes, const CUmemAccessDesc *descs, size_t n)
+{
+    struct memory m;
+    for (size_t at = 0; at < bytes && memory_find(ptr + at, &m);) {
+        unsigned int flags = m.flags;
+        for (size_t i = 0; i < n; i++)
+            flags = mapping_allow(flags, descs[i].location.id, descs[i].flags);
+        memory_set_flags(ptr + at, flags);
+        at = m.base + m.bytes - ptr;
+    }
+}
+
 SIM_EXPORT CUresult cuMemSetAccess(CUdeviceptr ptr, size_t bytes, const CUmemAccessDesc *descs,
                                    size_t n)
 {
@@ -423,14 +453,10 @@ SIM_EXPORT CUresult cuMemSetAccess(CUdeviceptr ptr, size_t bytes, const CUmemAcc
     for (size_t i = 0; i < n; i++)
         if (!access_valid(&descs[i]))
             return CUDA_ERROR_INVALID_VALUE;
-    for (size_t at = 0; at < bytes;) {
-        struct memory m;
-        if (!memory_find(ptr + at, &m) || m.kind != MEMORY_MAPPED)
-            return CUDA_ERROR_INVALID_VALUE;
-        memory_set_flags(ptr + at, descs[n - 1].flags);
-        at = m.base + m.bytes - ptr;
-    }
-    return CUDA_SUCCESS;
+    rc = access_check(ptr, bytes, descs, n);
+    if (rc == CUDA_SUCCESS)
+        access_set(ptr, bytes, descs, n);
+    return rc;
 }
 
 SIM_EXPORT CUresult cuMemGetAccess(unsigned long long *out, const CUmemLocation *where,
@@ -442,6 +468,9 @@ SIM_EXPORT CUresult cuMemGetAccess(unsigned long long *out, const CUmemLocation 
     struct memory m;
     if (out == NULL || where == NULL || !memory_find(ptr, &m) || m.kind != MEMORY_MAPPED)
         return CUDA_ERROR_INVALID_VALUE;
-    *out = where->type == CU_MEM_LOCATION_TYPE_DEVICE && where->id == m.ordinal ? m.flags : 0;
+    if (where->type != CU_MEM_LOCATION_TYPE_DEVICE || where->id < 0 ||
+        where->id >= config_get()->devices)
+        return CUDA_ERROR_INVALID_VALUE;
+    *out = mapping_access(m.flags, where->id);
     return CUDA_SUCCESS;
 }

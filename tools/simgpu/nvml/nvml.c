@@ -431,11 +431,12 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t a, nvm
 NVML_EXPORT nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t a, nvmlDevice_t b, unsigned int which,
                                                 unsigned int *out)
 {
-    enum { OK = 0, STATUS_NOT_SUPPORTED = 5 };
+    enum { OK = 0, STATUS_NOT_SUPPORTED = 5, READ = 0, WRITE = 1 };
     ENTER_DEVICE(a, out);
     if (ordinal_of(b) < 0)
         return NVML_ERROR_INVALID_ARGUMENT;
-    *out = a == b ? OK : STATUS_NOT_SUPPORTED;
+    bool peers = config_get()->peers && (which == READ || which == WRITE);
+    *out = a == b || peers ? OK : STATUS_NOT_SUPPORTED;
     return NVML_SUCCESS;
 }
 

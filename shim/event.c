@@ -271,10 +271,12 @@ static struct seen record_see(const struct shim_event *ev)
     return seen;
 }
 
-/* It is still the latest one, and was when the driver heard of the call. */
+/* It is still the latest one, and was when the driver heard of the call. What other processes record, too,
+ * may be theirs. */
 static bool record_same(const struct shim_event *ev, const struct seen *seen)
 {
-    return seen->stream && seen->seal == record_seal(seen->stream, seen->epoch) &&
+    return !ev->interprocess && seen->stream &&
+           seen->seal == record_seal(seen->stream, seen->epoch) &&
            seen->seal == atomic_load_explicit(&ev->seal, memory_order_acquire);
 }
 

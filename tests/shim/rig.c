@@ -24,16 +24,16 @@ static char *file_read(const char *path)
     return text;
 }
 
-static void private_device(void)
+void rig_join_device(int pid)
 {
     char id[32];
-    snprintf(id, sizeof id, "shim-%d", (int)getpid());
+    snprintf(id, sizeof id, "shim-%d", pid);
     setenv("SIMGPU_ID", id, 1);
 }
 
 void rig_open(void)
 {
-    private_device();
+    rig_join_device((int)getpid());
     cr_assert(cutin_version(), "cutin is not preloaded");
     ok(cuInit(0));
     ok(cuDeviceGet(&rig_device, 0));

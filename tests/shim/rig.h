@@ -37,6 +37,8 @@ void rig_open(void);
 /* The same after setting an environment variable of cutin or the simulator. */
 void rig_open_with(const char *name, const char *value);
 void rig_close(void);
+/* A child that has no driver yet will use the device of the test's process. */
+void rig_join_device(int pid);
 
 CUcontext rig_context_new(void); /* on the same device, and current */
 CUstream rig_stream(void);       /* non-blocking */

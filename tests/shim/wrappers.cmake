@@ -60,6 +60,7 @@ watched_test(outside CUTIN_PRIORITY=rt)
 foreach(noun launch copy event stream order graph capture reset lifetime)
   wrapper_test(${noun})
 endforeach()
+wrapper_test(event_shared CUTIN_PRIORITY=rt CUTIN_STREAM_PRIORITY=inherit)
 # Best effort and real time in one process; and a process that is real time throughout.
 wrapper_test(level CUTIN_PRIORITY=rt CUTIN_STREAM_PRIORITY=inherit)
 wrapper_test(devices CUTIN_PRIORITY=rt CUTIN_STREAM_PRIORITY=inherit SIMGPU_DEVICES=2)

@@ -129,6 +129,7 @@ Test(report, draws_a_cut_in_of_a_trace)
     has(page, "class=\"timeline\"");
     has(page, "<title>active, 500.0 us from 0.0 us on</title>");
     has(page, "<title>held, 480.0 us from 10.0 us on</title>");
+    has(page, "<title>gemm&lt;4&gt;, 300.0 us from 100.0 us on</title>");
     has(page, "&lt;train&gt; (be)");
     lacks(page, "far away");
     free(page);

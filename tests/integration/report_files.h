@@ -41,6 +41,9 @@ static const char report_trace[] =
     "in\",\"pid\":7,\"tid\":70,\"ts\":1000,\"dur\":500},"
     "{\"ph\":\"X\",\"name\":\"held\",\"cat\":\"hold\",\"pid\":8,\"tid\":80,\"ts\":1010,\"dur\":480}"
     ","
+    "{\"ph\":\"X\",\"name\":\"_Z4gemmILi4EEvPf\",\"cat\":\"device\",\"pid\":8,\"tid\":82,\"ts\":"
+    "1100,"
+    "\"dur\":300},"
     "{\"ph\":\"X\",\"name\":\"far away\",\"cat\":\"device\",\"pid\":8,\"tid\":81,\"ts\":90000,"
     "\"dur\":480}]}";
 

@@ -109,6 +109,10 @@ static const struct {
     {"Triton", 24, "triton_poi_fused_add_native_layer_norm_relu_0", "triton_poi_fused_add_..."},
     {"JAX", 72, "input_reduce_fusion_1", "input_reduce_fusion_1"},
     {"PTX", 72, "mix_spin", "mix_spin"},
+    {"what is readable already", 72,
+     "at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, "
+     "std::array<char*, 3ul>, false>",
+     "vectorized_elementwise_kernel<4, CUDAFunctor_add<float>, ...>"},
     {"a plain function", 72, "_Z5saxpyifPfS_", "saxpy"},
     {"an operator", 72, "_ZN3foo5applyIXadL_ZN3barltEiiEEEEvv", "foo::apply<&bar::operator<>"},
     {"no name", 72, "_Z", "_Z"},

@@ -445,14 +445,14 @@ static char *demangle(char *text)
 char *kernel_name_make(const char *raw, size_t width)
 {
     char *text = printable(raw), *out;
-    bool mangled = text && strncmp(text, "_Z", 2) == 0;
+    bool structured = text && (strncmp(text, "_Z", 2) == 0 || strchr(text, '<'));
 
     if (!text)
         return NULL;
     text = demangle(text);
     if (width < LEAST_WIDTH)
         width = LEAST_WIDTH;
-    if (mangled) {
+    if (structured) {
         out = shorten(text, width);
         free(text);
         return out;

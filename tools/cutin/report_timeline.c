@@ -7,6 +7,7 @@
  * cut-in in the middle of those that held somebody is shown: neither the first, where everything is
  * cold, nor the last.
  */
+#include "kernel_name.h"
 #include "report.h"
 #include "result.h"
 
@@ -20,6 +21,8 @@ enum {
     MOST_GATHERED = 65536,
     MOST_CANDIDATES = 200,
     LABEL = 250,
+    COLUMN = 7,       /* width of a character */
+    LEAST_LABEL = 12, /* columns; below, a name that was shortened tells nothing */
     WIDTH = 1180,
     ROW = 24,
     TOP = 44,
@@ -248,20 +251,21 @@ static void draw_slice(FILE *out, const struct picture *p, size_t row, const jso
 {
     double from = x_of(p, at(event, "ts")), to = x_of(p, at(event, "ts") + at(event, "dur"));
     const char *fill = fill_of(p, event), *name = text(event, "name");
+    double columns = (to - from - 6) / COLUMN;
     bool dark = strcmp(fill, "#0072b2") == 0 || strcmp(fill, "#009e73") == 0;
 
     fprintf(out,
             "<rect x=\"%.2f\" y=\"%zu\" width=\"%.2f\" height=\"%d\" fill=\"%s\" stroke=\"#222\" "
             "stroke-width=\"0.4\"><title>",
             from, TOP + row * ROW + 3, fmax(to - from, 0.8), ROW - 6, fill);
-    html_text(out, name);
+    html_text(out, kernel_name(name, KERNEL_NAME_EVENT, false));
     fprintf(out, ", %.1f us from %.1f us on</title></rect>\n", at(event, "dur"),
             at(event, "ts") - p->zero_us);
-    if (to - from < 7.0 * (double)strlen(name) + 6)
+    if (columns < (double)strlen(name) && columns < LEAST_LABEL)
         return;
     fprintf(out, "<text x=\"%.2f\" y=\"%zu\" text-anchor=\"middle\" fill=\"%s\">", (from + to) / 2,
             TOP + row * ROW + 16, dark ? "#fff" : "#000");
-    html_text(out, name);
+    html_text(out, kernel_name(name, (size_t)columns, false));
     fprintf(out, "</text>\n");
 }
 

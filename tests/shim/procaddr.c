@@ -177,6 +177,27 @@ Test(procaddr, same_name_with_other_arguments)
     process_free(p);
 }
 
+/* Nine in ten calls of PyTorch. They must cost nothing: nobody stands in between, neither at first nor after
+ * the shim has used the functions itself. */
+Test(procaddr, what_pytorch_calls_most_is_the_drivers_own)
+{
+    static const char *const answers[] = {
+        "cuCtxGetDevice 12000 0: 0 0 libcuda.so.1 cuCtxGetDevice\n",
+        "cuCtxGetDevice 12080 2: 0 0 libcuda.so.1 cuCtxGetDevice\n",
+        "cuCtxGetDevice 13000 0: 0 0 libcuda.so.1 cuCtxGetDevice_v2\n",
+        "cuDevicePrimaryCtxGetState 12000 0: 0 0 libcuda.so.1 cuDevicePrimaryCtxGetState\n",
+        "cuDevicePrimaryCtxGetState 13000 2: 0 0 libcuda.so.1 cuDevicePrimaryCtxGetState\n",
+    };
+    static const char *const preloads[] = {PRELOAD, PRELOAD_PROBE};
+
+    for (size_t i = 0; i < sizeof preloads / sizeof *preloads; i++) {
+        struct process *p = ask("5", FAKE_DRIVER, preloads[i], NULL);
+        for (size_t k = 0; k < sizeof answers / sizeof *answers; k++)
+            cr_expect(strstr(process_out(p), answers[k]) != NULL, "not so: %s", answers[k]);
+        process_free(p);
+    }
+}
+
 /* 13.6 is newer than the table. */
 Test(procaddr, version_that_the_table_does_not_know)
 {

@@ -24,7 +24,9 @@ class Failed(Exception):
 
 
 def fail_cleanly(main):
-    """Runs `main`; what went wrong is the last line of stderr, as tools/gpu-check wants it."""
+    """Runs `main`; what went wrong is the last line of stderr, as tools/gpu-check wants it. Programs that were
+    started are ended when SIGTERM comes."""
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
         sys.exit(main())
     except Skipped as why:
@@ -49,15 +51,17 @@ def example(name):
 
 
 class Program:
-    """A running program. `level` None: bare, else under `cutin run` at that level."""
+    """A running program. `level` None: bare, else under `cutin run` at that level. `before`: words of a
+    command that starts it, such as chrt."""
 
-    def __init__(self, argv, level=None, sim=False, environment=None):
+    def __init__(self, argv, level=None, sim=False, environment=None, before=()):
         env = dict(os.environ, PYTHONUNBUFFERED="1", **(environment or {}))
         if level is None:
             if sim:
                 env["LD_LIBRARY_PATH"] = env.get("GPU_CHECK_LIBRARIES", str(ROOT / "build/lib/simgpu"))
         else:
             argv = [cutin(), "run", *(["--sim"] if sim else []), "--priority", level, "--", *argv]
+        argv = [*before, *argv]
         self.argv = argv
         self.out = tempfile.TemporaryFile("w+")
         self.err = tempfile.TemporaryFile("w+")

@@ -1,0 +1,199 @@
+"""A PyTorch service beside a PyTorch training job: each alone, both natively, both under cutin.
+
+    demo.py [--sim] [--seconds S] [--rate R] [--kernel-us S T] [--json FILE]
+
+What tools/demo --pytorch runs. The service answers the same requests, at the same times, in each of its three
+runs; its latency counts from a request's arrival. The job runs throughout, and its steps are counted while the
+service serves. Then results are compared: on a GPU the losses that the job printed, on the simulated one, where
+kernels have no effect, the order of its works in each stream and the number of its steps. Exit status 1
+where they differ, 77 and a reason where PyTorch cannot run here."""
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+import worklog
+from programs import Failed, Program, example, fail_cleanly
+
+READY_S, MORE_S, TRAIN_ALONE = 240, 60, 0.5
+ONCE_A_STEP = "nll_loss_forward"  # a kernel of the training step
+MODES = {"native": (None, None), "cutin": ("rt", "be")}
+
+
+def options():
+    parser = argparse.ArgumentParser(description="a PyTorch service beside a PyTorch training job")
+    parser.add_argument("--sim", action="store_true", help="on the simulated GPU")
+    parser.add_argument("--seconds", type=float, default=40, help="how long the service serves, each time (40)")
+    parser.add_argument("--rate", type=float, default=25, help="requests per second, on average (25)")
+    parser.add_argument("--kernel-us", type=int, nargs=2, default=(60, 200), metavar=("SERVICE", "JOB"),
+                        help="simulated time of a kernel: the service's, the job's (60 200)")
+    parser.add_argument("--json", metavar="FILE", help="all figures as a JSON object into FILE")
+    parser.add_argument("--keep", metavar="FOLDER", help="leave progress and event logs there")
+    return parser.parse_args()
+
+
+def urgent_class():
+    """Words that give the service a real-time class of the operating system, where that may be had."""
+    words = ("chrt", "-r", "1")
+    if not shutil.which("chrt") or subprocess.run([*words, "true"], capture_output=True).returncode:
+        return ()
+    return words
+
+
+class Demo:
+    def __init__(self, o, folder):
+        self.o, self.folder, self.urgent = o, folder, urgent_class()
+
+    def file(self, mode, what):
+        return os.path.join(self.folder, f"{mode}.{what}")
+
+    def surroundings(self, mode, who, kernel_us):
+        if not self.o.sim:
+            return {}
+        return {"SIMGPU_LOG": self.file(mode, f"{who}.log"), "SIMGPU_KERNEL_US": str(kernel_us)}
+
+    def service(self, mode, level):
+        argv = example("pytorch_serve") + ["--rate", str(self.o.rate), "--seconds", str(self.o.seconds), "--json"]
+        return Program(argv, level, self.o.sim, self.surroundings(mode, "service", self.o.kernel_us[0]),
+                       self.urgent)
+
+    def job(self, mode, level):
+        argv = example("pytorch_train") + ["--steps", "0", "--progress", self.file(mode, "steps"), "--json"]
+        return Program(argv, level, self.o.sim, self.surroundings(mode, "job", self.o.kernel_us[1]))
+
+    def service_alone(self):
+        program = self.service("alone", None)
+        try:
+            return program.wait(self.o.seconds + READY_S + MORE_S)
+        finally:
+            program.kill()
+
+    def job_alone(self):
+        program = self.job("alone", None)
+        try:
+            program.says("training", READY_S)
+            began = time.monotonic()
+            time.sleep(self.o.seconds * TRAIN_ALONE)
+            return self.counted("alone", program.stop(MORE_S), began, began + self.o.seconds * TRAIN_ALONE)
+        finally:
+            program.kill()
+
+    def together(self, mode):
+        """Both, the job warm before the service comes: their results."""
+        service_level, job_level = MODES[mode]
+        job = self.job(mode, job_level)
+        service = None
+        try:
+            job.says("training", READY_S)
+            service = self.service(mode, service_level)
+            answers = service.wait(self.o.seconds + READY_S + MORE_S)
+            return answers, self.counted(mode, job.stop(MORE_S), answers["began_s"], answers["ended_s"])
+        finally:
+            for program in (service, job):
+                if program:
+                    program.kill()
+
+    def counted(self, mode, result, began, ended):
+        """The job's result with the steps per second between two times, and its losses."""
+        with open(self.file(mode, "steps"), encoding="ascii") as file:
+            rows = [(int(step), loss, float(at)) for step, loss, at in map(str.split, file)]
+        within = [(step, at) for step, _, at in rows if began <= at <= ended]
+        if len(within) < 2:
+            raise Failed(f"the training job ({mode}) made fewer than 20 steps in the time")
+        (first, since), (last, until) = within[0], within[-1]
+        return {**result, "steps_per_s": round((last - first) / (until - since), 2),
+                "losses": {step: loss for step, loss, _ in rows}}
+
+    # ---- are the results the same? -----------------------------------------------------------------
+
+    def same_work(self, jobs):
+        """Of the simulated GPU: the order of works, and the number of steps. (Equal?, in words.)"""
+        works = {mode: worklog.read(self.file(mode, "job.log")) for mode in jobs}
+        for mode, job in jobs.items():
+            found = works[mode].count(ONCE_A_STEP)
+            if found != job["steps"]:
+                return False, f"{mode}: {job['steps']} steps, but the device ran {found}"
+        for of in works.values():
+            of.end_after(ONCE_A_STEP)  # what the end brings came at another step
+        for mode in MODES:
+            differs = worklog.difference(works["alone"], works[mode], prefix=True)
+            if differs:
+                return False, f"alone and {mode}: {differs}"
+        shared = min(w.count() for w in works.values())
+        return True, (f"order of the job's first {shared} works equal three times, every step there; kernels have"
+                      " no effect on a simulated GPU, so there is no loss to compare")
+
+    def same_losses(self, jobs):
+        shared = sorted(set.intersection(*(set(job["losses"]) for job in jobs.values())))
+        for step in shared:
+            losses = {mode: job["losses"][step] for mode, job in jobs.items()}
+            if len(set(losses.values())) > 1:
+                return False, f"loss of step {step}: {losses}"
+        return True, f"loss of every tenth of the job's first {shared[-1]} steps equal three times"
+
+    def same(self, jobs):
+        return self.same_work(jobs) if self.o.sim else self.same_losses(jobs)
+
+
+def table(services, jobs, o):
+    print(f"\n{'':8}{'latency of requests, ms':>32}{'requests':>10}{'training,':>14}")
+    print(f"{'':8}{'p50':>12}{'p99':>10}{'max':>10}{'answered':>10}{'steps/s':>14}")
+    for mode, s in services.items():
+        print(f"{mode:8}{s['p50_ms']:12.1f}{s['p99_ms']:10.1f}{s['max_ms']:10.1f}{s['requests']:10}"
+              f"{jobs[mode]['steps_per_s']:14.1f}")
+
+
+def verdict(services, jobs):
+    """The figures that the table is about."""
+    p99 = {mode: s["p99_ms"] / services["alone"]["p99_ms"] for mode, s in services.items()}
+    kept = jobs["cutin"]["steps_per_s"] / jobs["native"]["steps_per_s"]
+    return {"native_p99": round(p99["native"], 2), "cutin_p99": round(p99["cutin"], 2), "job_kept": round(kept, 2)}
+
+
+def conditions(demo, service):
+    o = demo.o
+    text = f"GPU: {service['gpu']}; PyTorch {service['version']}; {os.cpu_count()} processors"
+    if o.sim:
+        text += f"; a kernel of the service takes {o.kernel_us[0]} us, of the job {o.kernel_us[1]} us, both simulated"
+    return text + ("; service under " + " ".join(demo.urgent) if demo.urgent else "")
+
+
+def run(o, folder):
+    demo = Demo(o, folder)
+    print("== the service alone, then the training job alone", flush=True)
+    services, jobs = {"alone": demo.service_alone()}, {"alone": demo.job_alone()}
+    for mode, how in (("native", "natively"), ("cutin", "under cutin")):
+        print(f"== both, {how}", flush=True)
+        services[mode], jobs[mode] = demo.together(mode)
+    equal, words = demo.same(jobs)
+    figures = verdict(services, jobs)
+    print("\n" + conditions(demo, services["alone"]))
+    table(services, jobs, o)
+    print("\np99 against alone: native {native_p99}, cutin {cutin_p99}; training under cutin keeps {job_kept} of "
+          "what it has natively".format(**figures))
+    print(f"results: {'equal' if equal else 'DIFFERENT'}: {words}")
+    wrong = {mode: s["wrong"] for mode, s in services.items() if s["wrong"]}
+    if wrong and not o.sim:
+        print(f"wrong answers of the service: {wrong}")
+    if o.json:
+        with open(o.json, "w", encoding="utf-8") as file:
+            json.dump({"services": services, "jobs": jobs, "equal": equal, **figures}, file)
+    return 0 if equal and (o.sim or not wrong) else 1
+
+
+def main():
+    o = options()
+    if o.keep:
+        os.makedirs(o.keep, exist_ok=True)
+        return run(o, o.keep)
+    with tempfile.TemporaryDirectory() as folder:
+        return run(o, folder)
+
+
+if __name__ == "__main__":
+    fail_cleanly(main)

@@ -4,16 +4,17 @@ and all of them natively:
     colocation.py --pair NAME [--seconds S]        colocation.py --list
 
 The services get an hour's worth of arrivals, its rises, lulls and bursts, compressed into S seconds.
-Prints one JSON object; exit status 77 and a reason where the programs cannot run here."""
+Prints one JSON object, or the latencies as a table (--table); exit status 77 and a reason where the programs
+cannot run here, 1 where an answer was wrong or --within does not hold."""
 
 import argparse
 import json
 import sys
 import time
 
-from programs import Failed, Program, example, fail_cleanly
+from programs import ROOT, Failed, Program, example, fail_cleanly
 
-READY_S, MORE_S = 120, 60
+READY_S, MORE_S = 900, 60
 
 
 def torch_service(model, rate):
@@ -25,6 +26,11 @@ def c_service(seconds):
     return example("rt_inference") + ["--rate", "60", "--seconds", str(seconds), "--json"]
 
 
+def vllm_service(seconds):
+    program = ROOT / "tools" / "frameworks" / "zoo" / "vllm_serve.py"
+    return [sys.executable, str(program), "--seconds", str(seconds), "--json"]
+
+
 # Services, by name, and the job; `ready` is what a Python program says when it is warm.
 PAIRS = {
     "c_examples": ({"rt_inference": c_service}, example("be_training") + ["--json"], None),
@@ -32,6 +38,7 @@ PAIRS = {
                  example("pytorch_train") + ["--steps", "0", "--json"], "training"),
     "transformer": ({"transformer": torch_service("transformer", 60)},
                     example("pytorch_train") + ["--steps", "0", "--json"], "training"),
+    "vllm": ({"vllm": vllm_service}, example("pytorch_train") + ["--steps", "0", "--json"], "training"),
 }
 
 
@@ -84,11 +91,32 @@ def ratios(alone, job_alone, other):
     return out
 
 
+def table(arrangements):
+    """A row for each arrangement and service; `arrangements` by name."""
+    print(f"{'':8} {'service':14} {'p50 ms':>9} {'p99 ms':>9} {'requests':>9} {'job, steps/s':>13}")
+    for name, arrangement in arrangements.items():
+        for service, result in arrangement["services"].items():
+            p50, p99 = (result[f"{p}_ms"] if f"{p}_ms" in result else result[f"{p}_us"] / 1e3 for p in ("p50", "p99"))
+            print(f"{name:8} {service:14} {p50:9.1f} {p99:9.1f} {result['requests']:9} "
+                  f"{arrangement['job']['steps_per_s']:13.1f}")
+
+
+def check(pair, alone, cutin, within):
+    if wrong_answers(cutin):
+        raise Failed(f"{wrong_answers(cutin)} answers of a service were wrong")
+    for name, times in ratios(alone, alone["job"], cutin).items():
+        if within and name.endswith("_p99") and times > within:
+            raise Failed(f"{pair}: {name} under cutin is {times} times alone, more than {within}")
+
+
 def main():
     parser = argparse.ArgumentParser(description="a training job beside services")
     parser.add_argument("--pair", choices=PAIRS)
     parser.add_argument("--seconds", type=float, default=60, help="per arrangement (60)")
     parser.add_argument("--list", action="store_true", help="the pairs")
+    parser.add_argument("--table", action="store_true", help="a table, not JSON")
+    parser.add_argument("--within", type=float, metavar="R",
+                        help="fail where a service's p99 under cutin is more than R times alone")
     parser.add_argument("--sim", action="store_true", help="on the simulated GPU")
     o = parser.parse_args()
     if o.list:
@@ -98,15 +126,17 @@ def main():
         parser.error("which pair? see --list")
     # A quarter of the time for those whose figures are steady.
     alone = measure(o.pair, o.seconds, o.sim, with_job=False)
-    job = measure(o.pair, o.seconds / 4, o.sim, with_service=False)["job"]
+    alone["job"] = job = measure(o.pair, o.seconds / 4, o.sim, with_service=False)["job"]
     native = measure(o.pair, o.seconds / 2, o.sim)
     cutin = measure(o.pair, o.seconds, o.sim, "rt", "be")
-    print(json.dumps({
-        "pair": o.pair, "seconds": o.seconds, "alone": {**alone, "job": job}, "native": native, "cutin": cutin,
-        "native_vs_alone": ratios(alone, job, native), "cutin_vs_alone": ratios(alone, job, cutin),
-    }))
-    if wrong_answers(cutin):
-        raise Failed(f"{wrong_answers(cutin)} answers of a service were wrong")
+    if o.table:
+        table({"alone": alone, "native": native, "cutin": cutin})
+    else:
+        print(json.dumps({
+            "pair": o.pair, "seconds": o.seconds, "alone": alone, "native": native, "cutin": cutin,
+            "native_vs_alone": ratios(alone, job, native), "cutin_vs_alone": ratios(alone, job, cutin),
+        }))
+    check(o.pair, alone, cutin, o.within)
     return 0
 
 

@@ -62,7 +62,7 @@ static const struct {
     {OP_CTX_SYNC, 1},
     {OP_CTX_RECORD, 3},
     {OP_CTX_WAIT, 3},
-    {OP_RACE, 4},
+    {OP_RACE, 6},
     {OP_RENEW, 4},
     {OP_PIN, 3},
     {OP_UNPIN, 3},
@@ -149,7 +149,7 @@ void program_draw(struct program *p, uint64_t seed)
         return;
     }
     p->forms = seed / SETTING_SEEDS % 4 == 3 ? FORMS_PLACES_EVENTS : FORMS_PLACES;
-    p->contexts = random_next(&state) % 3 ? 1 : 2;
+    p->contexts = random_next(&state) % 2 ? 1 : 2;
     p->devices = p->contexts > 1 && random_next(&state) % 2 ? 2 : 1;
     p->green = random_next(&state) % 4 == 0 && green_known();
     p->threads = random_next(&state) % 3 ? 1 : 2 + (uint32_t)(random_next(&state) % (THREADS - 1));

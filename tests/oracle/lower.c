@@ -110,6 +110,8 @@ bool lower_data(struct model *m, struct op op, const uint32_t *r)
         (src >= 0 && !claim(&m->buffer_owner[src], thread)))
         return false;
     bool host_side = by_host(m, dst), host_read = src >= 0 && by_host(m, src);
+    if (m->p->forms >= FORMS_PLACES) /* what the thread knows, its next command in there follows */
+        clock_join(m->now[s], m->now[HOSTS + thread]);
     if (!order_access(m, thread, s, dst, true, r[5]) ||
         (src >= 0 && !order_access(m, thread, s, src, false, r[6])))
         return false;
@@ -217,9 +219,12 @@ bool lower_event(struct model *m, struct op op, const uint32_t *r)
  * another stream alone, a query may still find a record, or one of cutin's markers, on its way. */
 static bool stream_settled(const struct program *p, int stream)
 {
-    for (uint32_t i = p->op_count; i-- > 0;)
+    for (uint32_t i = p->op_count; i-- > 0;) {
+        if (op_makes_wait(&p->ops[i], stream))
+            return false;
         if (p->ops[i].stream == stream)
             return p->ops[i].kind == OP_STREAM_SYNC || p->ops[i].kind == OP_STREAM_POLL;
+    }
     return false;
 }
 
@@ -368,7 +373,8 @@ static int draw_stream(const struct program *p, const uint32_t *r, int thread)
 static uint8_t draw_where(const struct program *p, enum op_kind kind, int stream, uint32_t r)
 {
     static const uint8_t wheres[8] = {WHERE_ELSEWHERE, WHERE_ELSEWHERE, WHERE_NOWHERE};
-    bool named = op_at_home(kind) || stream_role(stream) >= CREATED;
+    bool whole = kind == OP_CTX_RECORD || kind == OP_CTX_WAIT;
+    bool named = whole || op_at_home(kind) || stream_role(stream) >= CREATED;
     return p->forms >= FORMS_PLACES && named && op_moves(kind) ? wheres[r >> 27 & 7] : WHERE_OWN;
 }
 

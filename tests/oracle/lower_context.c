@@ -121,6 +121,8 @@ bool lower_context_record(struct model *m, struct op op, const uint32_t *r)
     m->event[op.event].recorded = m->event[op.event].by_context = true;
     op.stream = (uint8_t)base;
     model_emit(m, op);
+    if (r[5] & 1)
+        op_event_wait(m, r[5] & 2 ? OP_EVENT_POLL : OP_EVENT_SYNC, op.thread, op.event);
     return true;
 }
 
@@ -134,17 +136,45 @@ static void streams_wait(struct model *m, int thread, int base, const clock_vec 
     }
 }
 
+/* Since the last barrier another thread may have asked for a stream before this, or after it. */
+static void unsettle(struct program *p, const struct op *wait)
+{
+    for (uint32_t i = p->op_count; i-- > 0 && p->ops[i].kind != OP_BARRIER;)
+        if (p->ops[i].kind == OP_STREAM_QUERY && p->ops[i].thread != wait->thread &&
+            op_makes_wait(wait, p->ops[i].stream))
+            p->ops[i].must_be_done = false;
+}
+
+static void mix_in(struct model *m, struct op op, int stream, const uint32_t *r)
+{
+    op.kind = OP_MIX;
+    op.where = WHERE_OWN;
+    op.stream = (uint8_t)stream;
+    lower_data(m, op, r);
+}
+
+/* Often the record has just been made, and the next to use what it stands behind is another stream. */
 bool lower_context_wait(struct model *m, struct op op, const uint32_t *r)
 {
-    int base = stream_base(op.stream);
+    int stream = op.stream, base = stream_base(stream);
     if (!pick_event(m, &op, r))
         return false;
+    bool same = (r[6] & 2) && stream_role(stream) >= CREATED && base == event_base(op.event) &&
+                claim(&m->stream_owner[stream], op.thread);
+    if (same) {
+        mix_in(m, op, stream, r);
+        op_record(m, op.thread, op.event, stream, op.variant);
+    }
     if (m->event[op.event].recorded) {
         streams_wait(m, op.thread, base, m->event[op.event].clock);
         if (base == MAIN && m->p->green)
             streams_wait(m, op.thread, GREEN, m->event[op.event].clock);
     }
     op.stream = (uint8_t)base;
+    unsettle(m->p, &op);
     model_emit(m, op);
+    int next = stream + 1 < stream_end(base) ? stream + 1 : base + CREATED;
+    if (same)
+        mix_in(m, op, next, r);
     return true;
 }

@@ -51,6 +51,18 @@ static void op_fill(struct model *m, struct op op, int stream)
     model_emit(m, op);
 }
 
+/* A kernel that has this buffer. Candidates are the primary context's, then pinned ones, or these and the
+ * other context's. */
+static void use(struct model *m, struct op op, int buffer, const uint32_t *r)
+{
+    uint32_t q[8];
+    memcpy(q, r, sizeof q);
+    q[1] = (uint32_t)(buffer < PAGEABLE ? buffer : PAGEABLE - PINNED + buffer - OTHER_DEVICE);
+    op.kind = OP_MIX;
+    op.where = WHERE_OWN;
+    lower_data(m, op, q);
+}
+
 /* Memory is freed while work uses it, by a thread that may be in another context or in none, and comes
  * again, at another address or at the same. */
 bool lower_renew(struct model *m, struct op op, const uint32_t *r)
@@ -59,6 +71,9 @@ bool lower_renew(struct model *m, struct op op, const uint32_t *r)
     if (buffer < 0 || buffer_in_graph(m, buffer) || !claim(&m->buffer_owner[buffer], op.thread) ||
         !claim(&m->stream_owner[stream], op.thread) || !order_foreign(m, op.thread, buffer, r[5]))
         return false;
+    if (m->p->contexts > 1 && r[6] % 2)
+        op.where = WHERE_ELSEWHERE;
+    use(m, op, buffer, r);
     op.dst = (uint8_t)buffer;
     op_free(m, op);
     op_fill(m, op, stream);
@@ -94,12 +109,12 @@ static void write_to(struct model *m, struct op op, int buffer, const uint32_t *
 static bool unpin(struct model *m, struct op op, const uint32_t *r)
 {
     struct op copy = op;
-    op.stream = MAIN;
     copy_from(m, copy, op.dst, r);
     if (!order_access(m, op.thread, HOSTS + op.thread, op.dst, true, r[5]))
         return false;
     clock_step(m, HOSTS + op.thread);
     note_access(m, HOSTS + op.thread, op.dst, true);
+    op.stream = MAIN;
     model_emit(m, op);
     m->pinned[op.dst - PAGEABLE] = false;
     copy_from(m, copy, op.dst, r);
@@ -147,6 +162,17 @@ bool lower_map(struct model *m, struct op op, const uint32_t *r)
 
 /* ---- attributes ------------------------------------------------------------------------------- */
 
+static void launch_much(struct model *m, struct op op, bool second, const uint32_t *r)
+{
+    op.kind = m->much[second] ? OP_MIX_MUCH : OP_BAD_SHARED;
+    op.a = r[3] | 1;
+    op.b = r[4];
+    if (m->much[second])
+        lower_data(m, op, r);
+    else
+        model_emit(m, op);
+}
+
 /* A kernel of a library is one for all devices; how much shared memory it may have is a device's own. */
 bool lower_allow(struct model *m, struct op op, const uint32_t *r)
 {
@@ -158,14 +184,10 @@ bool lower_allow(struct model *m, struct op op, const uint32_t *r)
     op.a = m->much[device];
     op.b = (uint32_t)device;
     model_emit(m, op);
-    for (uint32_t i = 0; i < 1 + r[6] % 3; i++) {
-        op.kind = m->much[second] ? OP_MIX_MUCH : OP_BAD_SHARED;
-        op.a = (r[3] + i) | 1;
-        op.b = r[4];
-        if (m->much[second])
-            lower_data(m, op, r);
-        else
-            model_emit(m, op);
-    }
+    for (uint32_t i = 0; i < 1 + r[6] % 3; i++)
+        launch_much(m, op, second, r);
+    op.stream = (uint8_t)(second ? CREATED : OTHER + CREATED);
+    if (m->p->devices > 1 && claim(&m->stream_owner[op.stream], op.thread))
+        launch_much(m, op, !second, r);
     return true;
 }

@@ -27,6 +27,7 @@ static bool race_claims(struct model *m, struct op *op, const uint32_t *r)
 static void race_step(struct model *m, struct op op, uint32_t told)
 {
     op.kind = OP_MIX;
+    op.ns = op.ns ? 1000 + op.ns % 8000 : 0;
     model_issue(m, op.thread, op.stream);
     note_access(m, op.stream, op.dst, true);
     run_on_model(m, &op);

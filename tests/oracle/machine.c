@@ -223,9 +223,12 @@ static CUcontext own_context(const struct op *o)
     return green ? m.green_ctx : m.ctx;
 }
 
-static CUcontext elsewhere(CUcontext own)
+static CUcontext elsewhere(CUcontext own, const struct op *o)
 {
-    return own == m.other ? m.ctx : m.other ? m.other : own;
+    if (own != m.ctx)
+        return m.ctx;
+    bool green = m.green_ctx && o->kind != OP_ASK && (!m.other || (o->variant & 64));
+    return green ? m.green_ctx : m.other ? m.other : own;
 }
 
 static void place_none(struct place *at)
@@ -244,7 +247,7 @@ void place_enter(struct place *at, const struct op *o, enum where where)
         return;
     }
     if (where == WHERE_ELSEWHERE)
-        to = elsewhere(to);
+        to = elsewhere(to, o);
     cuCtxGetCurrent(&current);
     if (to == current)
         return;

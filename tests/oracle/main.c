@@ -21,7 +21,8 @@
 
 static const char help[] =
     "usage: cutin-oracle [options]\n"
-    "Runs random CUDA driver programs bare and under cutin and compares what they see.\n\n"
+    "Runs random CUDA driver programs bare and under cutin and compares what they see: on two\n"
+    "simulated devices, in two contexts and a green one, by up to three threads.\n\n"
     "  --programs N   how many programs (default 2000)\n"
     "  --seed S       seed of the first one (default 1)\n"
     "  --mask M       only these intents of each program (hexadecimal; what shrinking prints)\n"

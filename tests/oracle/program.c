@@ -18,6 +18,12 @@ const char *op_kind_name(enum op_kind kind)
     return kind < OP_KIND_COUNT ? names[kind] : "?";
 }
 
+bool op_makes_wait(const struct op *op, int stream)
+{
+    int base = stream_base(stream);
+    return op->kind == OP_CTX_WAIT && (op->stream == base || (op->stream == MAIN && base == GREEN));
+}
+
 bool op_at_home(enum op_kind kind)
 {
     return kind == OP_RENEW || kind == OP_PIN || kind == OP_UNPIN;
@@ -29,7 +35,8 @@ bool op_moves(enum op_kind kind)
         [OP_RECORD] = true,       [OP_WAIT] = true,        [OP_EVENT_QUERY] = true,
         [OP_STREAM_QUERY] = true, [OP_STREAM_POLL] = true, [OP_STREAM_SYNC] = true,
         [OP_FREE_ASYNC] = true,   [OP_H2D] = true,         [OP_D2H] = true,
-        [OP_D2D] = true,          [OP_RACE] = true,
+        [OP_D2D] = true,          [OP_RACE] = true,        [OP_CTX_RECORD] = true,
+        [OP_CTX_WAIT] = true,
     };
     return moves[kind] || op_at_home(kind);
 }

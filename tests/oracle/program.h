@@ -258,6 +258,9 @@ void program_draw(struct program *p, uint64_t seed);
 void program_lower(struct program *p, uint64_t mask);
 void program_print(const struct program *p, int fd);
 
+/* Does it make this stream wait, as one of all the streams of its context? */
+bool op_makes_wait(const struct op *op, int stream);
+
 uint64_t random_next(uint64_t *state); /* splitmix64 */
 
 /* What kernels and host functions do to a buffer; shared by the model and the host functions. */

@@ -52,6 +52,12 @@ endfunction()
 foreach(noun query failure overlap capture_end)
   watched_test(${noun})
 endforeach()
+# Deliberate bugs that it has to find (vhq/bite.h).
+foreach(bite stream_epoch_late event_epoch_late)
+  add_test(NAME bite_${bite} COMMAND test_wrap_query --jobs 1)
+  set_tests_properties(bite_${bite} PROPERTIES TIMEOUT 300 WILL_FAIL TRUE ENVIRONMENT
+    "LD_PRELOAD=${first}$<TARGET_FILE:cutin_bites>;CUTIN_SOCKET=/nonexistent/cutin.sock;CUTIN_PROFILE=off;CUTIN_BITE=${bite};${sanitizer_env}")
+endforeach()
 watched_test(asked CUTIN_PRIORITY=rt)
 watched_test(direct CUTIN_PRIORITY=rt)
 watched_test(join CUTIN_PRIORITY=rt CUTIN_STREAM_PRIORITY=inherit)

@@ -4,7 +4,8 @@
 
 Both are event logs of the simulated GPU (SIMGPU_LOG). What counts is the order of works in each stream:
 kind, name in full, grid, and whether it ran. Marks and waits are left out, since cutin adds its own. Streams
-are matched process by process and context by context in the order in which they were made. Prints one line;
+are matched process by process and context by context in the order in which they were made; processes that did
+the same are matched wherever they stand. Prints one line;
 exit status 1 where the two differ, 2 where a log is empty."""
 
 import re
@@ -36,7 +37,19 @@ def by_process(of):
     return lists
 
 
+def paired(bare, cutin):
+    """Processes that start at the same time come in any order: those that did the same are a pair, and only
+    what is left of both sides is compared in turn."""
+    bare, cutin = list(bare.values()), list(cutin.values())
+    for process in list(bare):
+        if process in cutin:
+            bare.remove(process)
+            cutin.remove(process)
+    return dict(enumerate(bare)), dict(enumerate(cutin))
+
+
 def first_difference(bare, cutin):
+    bare, cutin = paired(bare, cutin)
     for process in sorted(set(bare) | set(cutin)):
         a, b = bare.get(process, []), cutin.get(process, [])
         if len(a) != len(b):

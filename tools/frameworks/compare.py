@@ -2,14 +2,15 @@
 
     compare.py --case NAME        compare.py --list
 
-Where the two bare runs print the same checksum, the one under cutin has to print it as well. Prints one
-JSON object; exit status 77 and a reason where the program cannot run here."""
+Where the two bare runs print the same checksum, the one under cutin has to print it as well; the programs of
+tools/zoo (zoo_NAME) print results, which have to be the same in full. Prints one JSON object; exit status 77 and a reason where the program cannot run here."""
 
 import argparse
+import importlib.util
 import json
 import sys
 
-from programs import Failed, Program, ROOT, example, fail_cleanly, run
+from programs import Failed, Program, ROOT, Skipped, example, fail_cleanly, run
 
 CASE = str(ROOT / "tools" / "frameworks" / "cases.py")
 
@@ -26,6 +27,19 @@ CASES = {
     "numba": ([sys.executable, CASE, "numba"], 1000),
     "triton": (example("triton_kernel"), 1000),
 }
+# The Python programs of tools/zoo: what they import, and how they are called.
+ZOO = {
+    "pycuda": ["pycuda", "pycuda_streams.py", str(ROOT / "examples" / "kernels.ptx")],
+    "halide": ["halide", "halide_tiles.py"],
+    "taichi": ["taichi", "taichi_field.py"],
+    "numba": ["numba", "numba_kernels.py"],
+    "tinygrad": ["tinygrad", "tinygrad_jit.py"],
+    "cupy": ["cupy", "cupy_arrays.py"],
+    "jax": ["jax", "jax_steps.py"],
+    "torch": ["torch", "torch_suite.py"],
+    "triton": ["triton", "triton_kernels.py"],
+}
+CASES.update({f"zoo_{name}": None for name in ZOO})
 NEIGHBOUR = ["--rate", "50", "--json"]
 
 
@@ -60,6 +74,29 @@ def compare(name, sim):
     return 0
 
 
+def compare_zoo(name, sim):
+    module, script, *arguments = ZOO[name]
+    if importlib.util.find_spec(module) is None:
+        raise Skipped(f"no {module} here")
+    argv = [sys.executable, str(ROOT / "tools" / "frameworks" / "zoo" / script), *arguments]
+    try:
+        bare = Program(argv, None, sim).text(60)
+    except Failed as why:
+        raise Skipped(f"does not run bare: {why}") from None
+    again = Program(argv, None, sim).text(60)
+    beside = neighbour("rt", sim, "--seconds", "3600")
+    try:
+        held = Program(argv, "be", sim).text(100)
+        service = beside.stop()
+    finally:
+        beside.kill()
+    print(json.dumps({"case": f"zoo_{name}", "reproducible": bare == again, "identical": held == bare,
+                      "lines": len(bare.splitlines()), "service_beside": service}))
+    if bare == again and held != bare:
+        raise Failed(f"{name}: what it prints differs under cutin")
+    return 0
+
+
 def main():
     parser = argparse.ArgumentParser(description="one program bare and under cutin")
     parser.add_argument("--case", choices=CASES)
@@ -67,11 +104,11 @@ def main():
     parser.add_argument("--sim", action="store_true", help="on the simulated GPU")
     o = parser.parse_args()
     if o.list:
-        print("\n".join(["driver_chain"] if o.sim else CASES))
+        print("\n".join(n for n in CASES if not o.sim or n == "driver_chain" or n.startswith("zoo_")))
         return 0
     if not o.case:
         parser.error("which case? see --list")
-    return compare(o.case, o.sim)
+    return compare_zoo(o.case[4:], o.sim) if o.case.startswith("zoo_") else compare(o.case, o.sim)
 
 
 if __name__ == "__main__":

@@ -70,8 +70,11 @@ def facts_section(stage):
 def frameworks_section(stage):
     rows = []
     for name, r in steps_of(stage).items():
-        rows.append((name, r["version"], "yes" if r["reproducible"] else "no", "yes" if r["identical"] else "no",
-                     r["bare"]["steps_per_s"], r["beside_real_time"]["steps_per_s"], r["service_alone"]["p99_us"],
+        def figure(of, what):  # programs of the zoo print results, and no speed
+            return r[of][what] if of in r else "-"
+        rows.append((name, r.get("version") or "-", "yes" if r["reproducible"] else "no",
+                     "yes" if r["identical"] else "no", figure("bare", "steps_per_s"),
+                     figure("beside_real_time", "steps_per_s"), figure("service_alone", "p99_us"),
                      r["service_beside"]["p99_us"]))
     return "## Frameworks\n\n" + table(("program", "version", "bare runs equal", "equal under cutin", "steps/s bare",
                                        "steps/s beside a service", "service p99 us alone", "beside it"), rows) if rows else ""

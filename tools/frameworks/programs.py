@@ -68,8 +68,8 @@ class Program:
         self.process = subprocess.Popen(argv, env=env, stdout=self.out, stderr=self.err,
                                         stdin=subprocess.DEVNULL)
 
-    def wait(self, seconds):
-        """Its JSON object. A program that takes longer is killed."""
+    def text(self, seconds):
+        """What it prints. A program that takes longer is killed."""
         try:
             status = self.process.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -84,7 +84,11 @@ class Program:
         if status != 0:
             raise Failed(f"{' '.join(self.argv[-4:])}: exit status {status}: {lines[-1] if lines else ''}")
         self.out.seek(0)
-        for line in reversed(self.out.read().splitlines()):
+        return self.out.read()
+
+    def wait(self, seconds):
+        """Its JSON object."""
+        for line in reversed(self.text(seconds).splitlines()):
             if line.startswith("{"):
                 return json.loads(line)
         raise Failed(f"{' '.join(self.argv[-4:])}: printed no JSON object")

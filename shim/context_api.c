@@ -88,22 +88,51 @@ static struct shim_context *primary_of(CUdevice device)
     return context_find(handle);
 }
 
+static void finish_each(struct shim_context *ctx, void *unused)
+{
+    context_finish(ctx);
+    gate_pause(ctx, true);
+}
+
+static void go_on_each(struct shim_context *ctx, void *unused)
+{
+    gate_pause(ctx, false);
+}
+
+static void find_green(struct shim_context *ctx, void *user)
+{
+    struct shim_context **green = user;
+    if (ctx->handle != ctx->base)
+        *green = ctx;
+}
+
+/* Its green contexts have gone with it. */
+static void primary_close(struct shim_context *ctx)
+{
+    struct shim_context *green;
+    do {
+        green = NULL;
+        context_each_kin(ctx, find_green, &green);
+        if (green)
+            context_close(green, false);
+    } while (green);
+    context_close(ctx, false);
+}
+
 /* Which release is the last only the driver knows; a reset is one always. */
 static CUresult primary_end(CUdevice device, CUresult (*end)(CUdevice))
 {
     struct shim_context *ctx = primary_of(device);
     unsigned flags;
     int active = 1;
-    if (ctx) {
-        context_finish(ctx);
-        gate_pause(ctx, true);
-    }
+    if (ctx)
+        context_each_kin(ctx, finish_each, NULL);
     CUresult r = closed(end(device));
     if (ctx && r == CUDA_SUCCESS &&
         REAL(cuDevicePrimaryCtxGetState)(device, &flags, &active) == CUDA_SUCCESS && !active)
-        context_close(ctx, false);
+        primary_close(ctx);
     else if (ctx)
-        gate_pause(ctx, false);
+        context_each_kin(ctx, go_on_each, NULL);
     return r;
 }
 

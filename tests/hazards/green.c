@@ -2,6 +2,8 @@
  * green.c - green contexts: streams beside the primary context's, which its synchronisation means too,
  * and which are used whichever of the contexts is current.
  */
+#include <stdatomic.h>
+
 #include "tests/hazards/hazard.h"
 
 #if CUDA_VERSION >= 12050
@@ -55,6 +57,24 @@ HAZARD(synchronising_the_primary_context_means_its_green_contexts)
     show("synchronised", x);
     SAY(cuStreamQuery(stream));
     green_done();
+}
+
+static void note(void *flag)
+{
+    atomic_store((_Atomic bool *)flag, true);
+}
+
+/* It ends with the primary one: what was called before has been submitted by then. */
+HAZARD(reset_of_the_device_is_behind_work_of_green_contexts)
+{
+    static _Atomic bool ran;
+    green_held();
+    SAY(cuLaunchHostFunc(stream, note, &ran));
+    SAY(cuDevicePrimaryCtxReset(device));
+    UNTIL(atomic_load(&ran));
+    gpu_open();
+    x = buffer_new(3);
+    show("x", x);
 }
 
 HAZARD(event_of_a_green_context_is_behind_its_buffered_work)

@@ -403,6 +403,21 @@ SIM_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice dev)
     return rc;
 }
 
+/* A green context outlives the last release of the primary one, which it retains, but no reset. */
+static void greens_end(const struct sim_context *base)
+{
+    struct sim_context *green;
+    do {
+        pthread_mutex_lock(&lock);
+        for (green = all; green != NULL; green = green->next)
+            if (green->base == base && atomic_exchange(&green->alive, false))
+                break;
+        pthread_mutex_unlock(&lock);
+        if (green != NULL)
+            context_end(green);
+    } while (green != NULL);
+}
+
 /* Gives up one retain, and ends the context with the last. A reset ends it and keeps the retains. */
 static CUresult primary_give_up(CUdevice dev, bool reset)
 {
@@ -421,6 +436,7 @@ static CUresult primary_give_up(CUdevice dev, bool reset)
     }
     pthread_mutex_unlock(&lock);
     if (end) {
+        greens_end(ctx);
         context_end(ctx);
         pthread_mutex_lock(&lock);
         ctx->ending = false;

@@ -271,6 +271,13 @@ static struct seen record_see(const struct shim_event *ev)
     return seen;
 }
 
+/* Nobody asks when work of other streams is done. */
+static inline bool record_counts(const struct shim_event *ev)
+{
+    const struct shim_stream *s = atomic_load_explicit(&ev->stream, memory_order_acquire);
+    return s && s->tracked;
+}
+
 /* It is still the latest one, and was when the driver heard of the call. What other processes record, too,
  * may be theirs. */
 static bool record_same(const struct shim_event *ev, const struct seen *seen)
@@ -400,7 +407,9 @@ static CUresult event_wait(CUstream stream, CUevent event, unsigned flags, bool 
     }
     if (flags & ~(unsigned)CU_EVENT_WAIT_EXTERNAL)
         c.req.flags |= VHQ_MUST_INLINE;
-    struct seen seen = record_see(ev);
+    struct seen seen = {0};
+    if (record_counts(ev))
+        seen = record_see(ev);
     c.req.after = event_fence(ev, s->q != NULL);
     CUresult r = call_on(&c, s);
     vhq_fence_put(c.req.after);

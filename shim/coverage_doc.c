@@ -36,9 +36,10 @@ static const char *what(const struct row *r)
         return "passes";
     if (r->how == WRAP)
         return "wrapped";
-    return strcmp(r->scope, "DRAIN_ALL") == 0      ? "drains every context"
-           : strcmp(r->scope, "DRAIN_LEGACY") == 0 ? "drains the legacy stream's order"
-                                                   : "drains the context";
+    if (strcmp(r->scope, "DRAIN_ALL") == 0 || strcmp(r->scope, "DRAIN_WORK") == 0)
+        return "drains every context";
+    return strcmp(r->scope, "DRAIN_LEGACY") == 0 ? "drains the legacy stream's order"
+                                                 : "drains the context";
 }
 
 static void summary(void)

@@ -167,7 +167,9 @@ void shim_drain(enum drain_scope scope)
         return;
     }
     struct shim_context *ctx;
-    if (scope == DRAIN_ALL) {
+    if (scope == DRAIN_WORK)
+        context_each(count_foreign, NULL);
+    if (scope == DRAIN_ALL || scope == DRAIN_WORK) {
         if (BITE(exec_update_undrained))
             return;
         drain_all(false);

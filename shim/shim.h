@@ -8,7 +8,7 @@
  * config.c, log.c            environment and messages
  * process.c                  start, fork, exit
  * context.c, stream.c, event.c, launch.c, copy.c, memory.c, memop.c, host.c, graph.c,
- * graph_exec.c, capture.c, module.c, query.c   typed wrappers, one file per kind of call
+ * graph_exec.c, capture.c, module.c, query.c, external.c   typed wrappers, one file per kind of call
  * estimate.c                 how long does a function run
  * traced.c                   calls as records of a trace, and what the device took for them
  */
@@ -64,6 +64,7 @@ enum drain_scope {
     DRAIN_CONTEXT,       /* everything buffered in the current context */
     DRAIN_LEGACY,        /* the legacy stream and the blocking streams of the current context */
     DRAIN_ALL,           /* every context of the process */
+    DRAIN_WORK,          /* DRAIN_ALL, before a function that puts work into a stream of any of them */
     DRAIN_UNKNOWN,       /* DRAIN_ALL, before a function that may do anything to any context */
     DRAIN_UNKNOWN_BEGIN, /* and that begins a capture */
 };

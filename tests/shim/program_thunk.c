@@ -10,7 +10,7 @@
 
 #include "tests/shim/thunk_calls.h"
 
-int cuTexRefDestroy(void);
+int cuCtxSetCacheConfig(void);
 int cuMulticastUnbind(void);
 int cuMemsetD8(void);
 
@@ -46,7 +46,7 @@ __attribute__((visibility("default"))) int main(void)
     struct large l = cuMemcpy(100);
     printf("large %ld %ld\n", l.word[0], l.word[7]);
     drained("large");
-    printf("context %d\n", cuTexRefDestroy());
+    printf("context %d\n", cuCtxSetCacheConfig());
     drained("context");
     printf("all %d\n", cuMulticastUnbind());
     drained("all");

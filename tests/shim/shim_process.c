@@ -138,7 +138,7 @@ Test(shim_process, direct_links_are_shown)
     const char *const env[] = {FAKE_DRIVER, PRELOAD_PROBE, "CUTIN_LOG=debug", NULL};
     struct process *p = process_run(argv, env, 60);
 
-    cr_expect(strstr(process_err(p), "cutin: cuTexRefDestroy -> cutin (direct link)\n"), "%s",
+    cr_expect(strstr(process_err(p), "cutin: cuCtxSetCacheConfig -> cutin (direct link)\n"), "%s",
               process_err(p));
     cr_expect(strstr(process_err(p), "cutin: version "), "%s", process_err(p));
     process_free(p);

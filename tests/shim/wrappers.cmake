@@ -63,7 +63,7 @@ watched_test(direct CUTIN_PRIORITY=rt)
 watched_test(join CUTIN_PRIORITY=rt CUTIN_STREAM_PRIORITY=inherit)
 watched_test(outside CUTIN_PRIORITY=rt)
 
-foreach(noun launch copy event stream order graph capture reset lifetime)
+foreach(noun launch copy event stream order graph capture reset lifetime external)
   wrapper_test(${noun})
 endforeach()
 wrapper_test(event_shared CUTIN_PRIORITY=rt CUTIN_STREAM_PRIORITY=inherit)

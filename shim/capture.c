@@ -184,7 +184,7 @@ static CUresult cig_end(CUstream stream, bool ptds)
     struct shim_stream *s = capture_any() ? stream_known(stream) : NULL;
     CUresult r = REAL(cuStreamEndCaptureToCig)(stream);
     if (r == CUDA_SUCCESS && s && atomic_exchange(&s->cig, false))
-        atomic_fetch_sub(&capture_count, 1);
+        capture_over(s);
     return r;
 }
 

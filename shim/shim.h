@@ -64,7 +64,7 @@ enum drain_scope {
     DRAIN_CONTEXT,       /* everything buffered in the current context */
     DRAIN_LEGACY,        /* the legacy stream and the blocking streams of the current context */
     DRAIN_ALL,           /* every context of the process */
-    DRAIN_WORK,          /* DRAIN_ALL, before a function that puts work into a stream of any of them */
+    DRAIN_WORK,          /* the same, before a function that puts work into some stream */
     DRAIN_UNKNOWN,       /* DRAIN_ALL, before a function that may do anything to any context */
     DRAIN_UNKNOWN_BEGIN, /* and that begins a capture */
 };

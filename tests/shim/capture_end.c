@@ -2,6 +2,8 @@
  * capture_end.c - captures that nobody ends. While one is under way calls ask the driver whether their
  * stream takes part, so the number of questions tells what cutin believes.
  */
+#include <dlfcn.h>
+
 #include "tests/shim/rig.h"
 
 #include "tests/shim/watch.h"
@@ -87,5 +89,31 @@ Test(capture_end, a_stream_that_joined_takes_nothing_with_it)
     ok(cuStreamDestroy(joined));
     cr_assert_geq(questions(), 10);
     cuStreamEndCapture(s, &graph);
+    cr_assert_eq(questions(), 0);
+}
+
+static int done(const intptr_t *argument)
+{
+    return WATCH_DONE;
+}
+
+/* Into a command list of a graphics API, which no simulated driver has. */
+Test(capture_end, of_a_command_list_ends_once)
+{
+    CUresult (*begin)(CUstream stream, void *params);
+    CUresult (*end)(CUstream stream);
+    char params[256] = "";
+    *(void **)&begin =
+        dlsym(RTLD_DEFAULT, "cuStreamBeginCaptureToCig"); /* newer than some cuda.h */
+    *(void **)&end = dlsym(RTLD_DEFAULT, "cuStreamEndCaptureToCig");
+    watch_before(WATCH_cuStreamBeginCaptureToCig, done);
+    watch_before(WATCH_cuStreamEndCaptureToCig, done);
+    ready();
+    CUstream s = rig_stream();
+    ok(begin(s, params));
+    cr_assert_geq(questions(), 10);
+    ok(end(s));
+    cr_assert_eq(questions(), 0);
+    ok(cuStreamDestroy(s));
     cr_assert_eq(questions(), 0);
 }

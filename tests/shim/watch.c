@@ -51,8 +51,9 @@ static intptr_t forward(enum watch_call call, const intptr_t *a)
     atomic_fetch_add(&counts[call], 1);
     watch_hook hook = atomic_load(&hooks[call]);
     int answer = hook ? hook(a) : 0;
-    return answer ? answer
-                  : real[call](a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10]);
+    return answer == WATCH_DONE ? 0
+           : answer             ? answer
+                    : real[call](a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10]);
 }
 
 #define API_PASS(symbol, ...)                                                                      \

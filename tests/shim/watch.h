@@ -19,7 +19,9 @@ enum watch_call {
     WATCH_CALLS
 };
 
-/* The call as it came in. Answers 0, and it goes on to the driver, or an error in the driver's place. */
+/* The call as it came in. Answers 0, and it goes on to the driver, or an error in the driver's place, or
+ * that the driver would have succeeded. */
+#define WATCH_DONE (-1)
 typedef int (*watch_hook)(const intptr_t *argument);
 
 /* How often the driver's function was called. */

@@ -77,6 +77,8 @@ bool lower_renew(struct model *m, struct op op, const uint32_t *r)
     op.dst = (uint8_t)buffer;
     op_free(m, op);
     op_fill(m, op, stream);
+    if (m->p->threads > 1) /* nobody puts the old address into a graph meanwhile */
+        model_barrier(m);
     return true;
 }
 

@@ -46,7 +46,7 @@ static int fail_worker(struct bench *b, const struct worker *w, int rc)
  * An earlier failure says more. */
 static int end_worker(struct bench *b, struct worker *w, int rc)
 {
-    int status = worker_end(w);
+    int status = worker_end(w, rc == 0 && !progress_cancel ? WORKER_ENDS_MS : WORKER_GIVEN_UP_MS);
 
     if (rc != 0 || status == 0)
         return rc;

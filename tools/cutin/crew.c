@@ -20,7 +20,6 @@
 
 enum {
     START_MS = 60000, /* a first cuInit on a big machine takes seconds */
-    END_MS = 1000,
     SLICE_MS = 50, /* how soon a signal is noticed */
 };
 
@@ -111,7 +110,7 @@ int worker_start(struct worker *w, const struct worker_environment *env,
     if (rc == 0 || rc == -ECANCELED)
         return rc;
     snprintf(why, why_bytes, "the %s worker did not start: %s", w->role, worker_error(w, rc));
-    worker_end(w);
+    worker_end(w, WORKER_GIVEN_UP_MS);
     return rc;
 }
 
@@ -160,12 +159,12 @@ const char *worker_error(const struct worker *w, int rc)
                               : strerror(-rc);
 }
 
-static int reap(pid_t pid)
+static int reap(pid_t pid, uint32_t patience_ms)
 {
     const struct timespec nap = {.tv_nsec = 2000000};
     int status = 0;
 
-    for (int ms = 0; ms < END_MS; ms += 2) {
+    for (uint32_t ms = 0; ms < patience_ms; ms += 2) {
         if (waitpid(pid, &status, WNOHANG) != 0)
             return status;
         nanosleep(&nap, NULL);
@@ -176,7 +175,7 @@ static int reap(pid_t pid)
     return status;
 }
 
-int worker_end(struct worker *w)
+int worker_end(struct worker *w, uint32_t patience_ms)
 {
     int status;
 
@@ -185,14 +184,14 @@ int worker_end(struct worker *w)
     atomic_store_explicit(&w->shared->stop, 1, memory_order_relaxed);
     close(w->socket); /* the worker reads the end and goes */
     w->socket = -1;
-    status = reap(w->pid);
+    status = reap(w->pid, patience_ms);
     w->pid = 0;
     return status;
 }
 
 void worker_free(struct worker *w)
 {
-    worker_end(w);
+    worker_end(w, WORKER_GIVEN_UP_MS);
     if (!w->shared)
         return;
     munmap(w->shared, w->shared_bytes);

@@ -34,11 +34,12 @@ static uint64_t field(const char *line, const char *name)
 int device_log_count(int (*counts)(const struct device_work *, const void *user), const void *user)
 {
     FILE *log = fopen(sandbox_path("device.log"), "r");
-    char line[512];
+    char *line = NULL;
+    size_t room = 0;
     int n = 0;
 
     cr_assert(log);
-    while (fgets(line, sizeof(line), log)) {
+    while (getline(&line, &room, log) > 0) {
         struct device_work w = {.submit_ns = field(line, " submit="),
                                 .start_ns = field(line, " start="),
                                 .end_ns = field(line, " end=")};
@@ -46,6 +47,7 @@ int device_log_count(int (*counts)(const struct device_work *, const void *user)
         if (sscanf(line, "%*s %*s %*s %*s kind=%7s", w.kind) == 1)
             n += counts(&w, user);
     }
+    free(line);
     fclose(log);
     return n;
 }

@@ -22,7 +22,7 @@ import time
 import worklog
 from programs import Failed, Program, ROOT, cutin, example, fail_cleanly
 
-READY_S, STALL_S = 240, 120
+READY_S, STALL_S = 600, 120
 EVERY = 20  # steps between two lines of progress
 EARLY = 8   # one in so many kills does not wait until the service has served
 WARM = 20   # the part of the steps after which memory is looked at first: 1 / WARM

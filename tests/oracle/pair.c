@@ -125,13 +125,16 @@ static const struct pair_of_texts setting_cutin[SETTINGS][4] = {
     [SETTING_REAL_TIME] = {{"CUTIN_PRIORITY", "rt"}, {"CUTIN_STREAM_PRIORITY", "inherit"}},
 };
 
+static bool gates_mirrored(void)
+{
+    return pair.config->gates && strcmp(pair.config->gates, "mirrored") == 0;
+}
+
 /* Programs are short, so gates stand close. */
 static void side_gates(struct side *s, const char *mode, enum setting setting)
 {
-    bool mirrored = strcmp(mode, "mirrored") == 0;
+    bool mirrored = gates_mirrored();
     side_set(s, "CUTIN_GATES", mirrored ? "on" : mode);
-    if (mirrored)
-        side_set(s, "SIMGPU_HOST_REGISTER", "0");
     if (setting != SETTING_TINY && (mirrored || strcmp(mode, "on") == 0))
         side_set(s, "CUTIN_BUDGET_US", "10");
 }
@@ -157,6 +160,8 @@ static pid_t worker_start(int fd, bool under_cutin, uint64_t seed, unsigned step
     enum setting setting = program_setting(seed);
     side_simulator(&side, under_cutin ? "-cutin" : "-bare", true);
     side_settings(&side, setting_both[setting], 2);
+    if (gates_mirrored())
+        side_set(&side, "SIMGPU_HOST_REGISTER", "0");
     if (under_cutin) {
         side_set(&side, "LD_PRELOAD", pair.config->preload);
         side_settings(&side, setting_cutin[setting], 4);

@@ -373,6 +373,7 @@ static void wait_note(struct shim_stream *s, uint64_t at, const struct shim_even
 static CUresult wait_direct(CUstream stream, struct shim_stream *s, const struct shim_event *ev)
 {
     struct seen seen = record_see(ev);
+    outside_follow(s, seen.stream);
     uint64_t epoch = call_direct_begin(s);
     CUresult r = call_direct_end(s, &epoch, 0, REAL(cuStreamWaitEvent)(stream, ev->handle, 0));
     wait_note(s, epoch, ev, &seen);
@@ -408,6 +409,7 @@ static CUresult event_wait(CUstream stream, CUevent event, unsigned flags, bool 
     if (flags & ~(unsigned)CU_EVENT_WAIT_EXTERNAL)
         c.req.flags |= VHQ_MUST_INLINE;
     struct seen seen = {0};
+    outside_follow(s, atomic_load_explicit(&ev->stream, memory_order_acquire));
     if (record_counts(ev))
         seen = record_see(ev);
     c.req.after = event_fence(ev, s->q != NULL);

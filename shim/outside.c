@@ -9,6 +9,7 @@
 #include <sched.h>
 
 #include "scheduler/client.h"
+#include "scheduler/page.h"
 #include "shim/capture.h"
 #include "shim/schedule.h"
 
@@ -28,7 +29,7 @@ struct watch {
     struct shim_context *ctx;
     CUstream handle;
     CUevent before, after;
-    bool standing; /* the scheduler knows that it stands there */
+    uint32_t standing; /* devices, as bits, for which the scheduler knows that it stands there */
     uint64_t progress;
 };
 
@@ -36,22 +37,53 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct watch watches[WATCHES];
 static _Atomic unsigned watched;
 
+/* Of each device those, as bits, whose streams its own ones have ever waited for. */
+static _Atomic uint32_t follows[PAGE_DEVICES];
+
 /* ---- one watch, by its owner -------------------------------------------------------------------- */
 
-static void watch_stand(struct watch *w, bool standing)
+static void watch_stand(struct watch *w, uint32_t devices)
 {
-    if (w->standing == standing)
-        return;
-    w->standing = standing;
-    if (standing)
-        client_external_wait_begin(w->ctx->gpu->index, schedule_highest());
-    else
-        client_external_wait_end(w->ctx->gpu->index, schedule_highest());
+    uint32_t change = w->standing ^ devices;
+    w->standing = devices;
+    for (int dev = 0; change >> dev; dev++) {
+        if (!(change >> dev & 1))
+            continue;
+        if (devices >> dev & 1)
+            client_external_wait_begin(dev, schedule_highest());
+        else
+            client_external_wait_end(dev, schedule_highest());
+    }
+}
+
+static uint32_t device_bit(int dev)
+{
+    return dev < 0 || dev >= (int)PAGE_DEVICES ? 0 : 1u << dev;
+}
+
+/* `devices`, and all that follow one of them, or one that does. */
+static uint32_t followers(uint32_t devices)
+{
+    uint32_t before;
+    do {
+        before = devices;
+        for (int dev = 0; dev < (int)PAGE_DEVICES; dev++)
+            if (atomic_load_explicit(&follows[dev], memory_order_relaxed) & devices)
+                devices |= device_bit(dev);
+    } while (devices != before);
+    return devices;
+}
+
+void outside_across(int device, int source)
+{
+    uint32_t bit = device_bit(source);
+    if (device_bit(device) && !(atomic_load_explicit(&follows[device], memory_order_relaxed) & bit))
+        atomic_fetch_or(&follows[device], bit);
 }
 
 static void watch_end(struct watch *w)
 {
-    watch_stand(w, false);
+    watch_stand(w, 0);
     if (w->before)
         REAL(cuEventDestroy_v2)(w->before);
     if (w->after)
@@ -111,7 +143,7 @@ struct watch *outside_begin(CUstream handle)
     struct watch *w = watch_claim(s);
     if (!w)
         return NULL;
-    watch_stand(w, false);
+    watch_stand(w, 0);
     if (w->before ||
         record(w, &w->before)) /* from the earlier wait's beginning to this one's end */
         return w;
@@ -146,20 +178,21 @@ void outside_end(struct watch *w)
 
 /* ---- the client's thread ------------------------------------------------------------------------ */
 
-/* The scheduler waits out its patience before it draws the conclusion. A best-effort stream, or one
- * that was destroyed, matters only while those above it stand still: they may follow it, by events or
- * the legacy stream. True: the waits are over. */
+/* The scheduler waits out its patience before it draws the conclusion. Of a best-effort stream, of one
+ * that was destroyed, and on other devices it matters only while those above it stand still: they may
+ * follow it, by events or the legacy stream. True: the waits are over. */
 static bool watch_look(struct watch *w, bool tracked)
 {
     uint64_t progress = schedule_progress();
-    if (!tracked && w->progress != progress)
-        watch_stand(w, false);
+    uint32_t own = device_bit(w->ctx->gpu->index);
+    if (w->progress != progress)
+        watch_stand(w, tracked ? w->standing & own : 0);
     w->progress = progress;
     if (REAL(cuEventQuery)(w->before) == CUDA_ERROR_NOT_READY)
         return false;
     if (REAL(cuEventQuery)(w->after) != CUDA_ERROR_NOT_READY)
         return true;
-    watch_stand(w, true);
+    watch_stand(w, followers(own));
     return false;
 }
 

@@ -16,6 +16,13 @@ struct watch;
  * watched. No lock is held meanwhile. */
 struct watch *outside_begin(CUstream handle);
 void outside_end(struct watch *w);
+/* `s` waits for what `source` was given. Any thread, real-time path. */
+void outside_across(int device, int source);
+static inline void outside_follow(const struct shim_stream *s, const struct shim_stream *source)
+{
+    if (source && unlikely(source->ctx->gpu != s->ctx->gpu))
+        outside_across(s->ctx->gpu->index, source->ctx->gpu->index);
+}
 /* From the client's thread, every tick. */
 void outside_look(void);
 /* The stream is destroyed: work of others may still wait for what is in it, behind the wait. */

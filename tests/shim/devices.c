@@ -249,3 +249,22 @@ Test(devices, a_graph_outlives_neither_its_event_nor_the_other_context)
     ok(cuGraphExecDestroy(exec));
     ok(cuCtxSynchronize());
 }
+
+/* one.rt waits for two.be, which waits for a value that one.be writes, which one.rt holds. */
+Test(devices, a_wait_on_one_device_lets_go_what_it_waits_for_on_another)
+{
+    CUevent there;
+    void *word;
+    ok(cuMemHostAlloc(&word, 64, CU_MEMHOSTALLOC_PORTABLE));
+    *(uint32_t *)word = 0;
+    ok(cuCtxSetCurrent(two.ctx));
+    ok(cuEventCreate(&there, CU_EVENT_DISABLE_TIMING));
+    ok(cuStreamWaitValue32(two.be, (CUdeviceptr)(uintptr_t)word, 1, CU_STREAM_WAIT_VALUE_EQ));
+    ok(cuEventRecord(there, two.be));
+    ok(cuCtxSetCurrent(one.ctx));
+    ok(cuStreamWaitEvent(one.rt, there, 0));
+    ok(cuStreamWriteValue32(one.be, (CUdeviceptr)(uintptr_t)word, 1, 0));
+    ok(cuStreamSynchronize(one.rt));
+    ok(cuEventDestroy(there));
+    ok(cuMemFreeHost(word));
+}

@@ -17,7 +17,7 @@ static void drain_blocking(struct shim_context *ctx, bool boost)
 {
     /* Streams come and go under the list's lock, and no lock is held while waiting: so by set, which
      * waits for the non-blocking streams too. A drain is a wait for a hold at most. */
-    vhq_set_drain(ctx->set, boost);
+    vhq_set_drain_returned(ctx->set, boost);
 }
 
 void drain_stream(struct shim_stream *s, bool boost)
@@ -70,7 +70,7 @@ static void drain_each(struct shim_context *ctx, void *user)
 {
     const bool *boost = user;
     if (ctx->set && !vhq_set_idle(ctx->set))
-        vhq_set_drain(ctx->set, *boost || context_boost(ctx));
+        vhq_set_drain_returned(ctx->set, *boost || context_boost(ctx));
 }
 
 static void drain_kin(struct shim_context *ctx, bool boost)

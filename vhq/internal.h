@@ -411,8 +411,8 @@ struct job {
 /* What to do next. Set's lock held. Grants turns by itself. */
 struct job order_next(struct vhq_set *s);
 bool order_held(const struct vhq *q);
-/* Smallest ticket that is buffered. Set's lock held. */
-uint64_t order_floor(struct vhq_set *s);
+/* Smallest ticket that is buffered, of those that are turns only with `turns`. Set's lock held. */
+uint64_t order_floor(struct vhq_set *s, bool turns);
 void order_boost(struct vhq *q, uint64_t below);
 
 bool dispatcher_start(struct vhq_set *s);
@@ -430,7 +430,7 @@ int futex_wait(_Atomic uint32_t *word, uint32_t seen, uint64_t deadline_ns);
 void futex_wake(_Atomic uint32_t *word);
 void nap_ns(uint64_t ns);
 
-enum waits_for { WAIT_QUEUE, WAIT_ROOM, WAIT_SET };
+enum waits_for { WAIT_QUEUE, WAIT_ROOM, WAIT_SET, WAIT_RETURNED };
 struct waiter {
     enum waits_for what;
     struct vhq *q;

@@ -423,14 +423,14 @@ struct job order_next(struct vhq_set *s)
     return c.job;
 }
 
-uint64_t order_floor(struct vhq_set *s)
+uint64_t order_floor(struct vhq_set *s, bool turns)
 {
     uint64_t floor = NEVER;
     order_adopt(s);
     for (struct vhq *q = s->ready; q != NULL; q = q->ready_next) {
         struct slot *slot = ring_head(&q->ring);
-        if (slot != NULL && slot->ticket < floor)
-            floor = slot->ticket;
+        if (slot != NULL && slot->ticket < floor && (turns || !(slot->flags & SLOT_TURN)))
+            floor = slot->ticket; /* a turn is the last of its ring */
     }
     return floor;
 }

@@ -392,7 +392,7 @@ void queue_unpin(struct vhq *q)
 static void queue_unlink(struct vhq *q)
 {
     struct vhq_set *s = q->set;
-    order_floor(s); /* adopts what is on the way to the lists */
+    order_floor(s, true); /* adopts what is on the way to the lists */
     cap_forget(q);
     cap_look(s, now_ns());
     unlist(&s->ready, q, offsetof(struct vhq, ready_next));

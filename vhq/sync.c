@@ -56,7 +56,7 @@ void vhq_drain(struct vhq *q, bool boost)
     waiter_wait(q->set, &w, NEVER);
 }
 
-static int set_drain(struct vhq_set *s, bool boost, uint64_t deadline_ns)
+static int set_drain(struct vhq_set *s, enum waits_for what, bool boost, uint64_t deadline_ns)
 {
     if (set_idle(s) || passive())
         return 0;
@@ -67,18 +67,23 @@ static int set_drain(struct vhq_set *s, bool boost, uint64_t deadline_ns)
             ;
         dispatcher_kick(s);
     }
-    struct waiter w = {.what = WAIT_SET, .target = below};
+    struct waiter w = {.what = what, .target = below};
     return waiter_wait(s, &w, deadline_ns);
 }
 
 void vhq_set_drain(struct vhq_set *set, bool boost)
 {
-    set_drain(set, boost, NEVER);
+    set_drain(set, WAIT_SET, boost, NEVER);
+}
+
+void vhq_set_drain_returned(struct vhq_set *set, bool boost)
+{
+    set_drain(set, WAIT_RETURNED, boost, NEVER);
 }
 
 int vhq_set_drain_timeout(struct vhq_set *set, uint32_t timeout_ms)
 {
-    return set_drain(set, false, now_ns() + timeout_ms * NS_PER_MS);
+    return set_drain(set, WAIT_SET, false, now_ns() + timeout_ms * NS_PER_MS);
 }
 
 /* ---- the submission right, for a moment ------------------------------------------------------ */

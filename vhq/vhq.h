@@ -201,6 +201,9 @@ bool vhq_set_flying(const struct vhq_set *set); /* something may be in flight: o
 /* Wait until everything buffered when called was submitted. */
 void vhq_drain(struct vhq *q, bool boost);
 void vhq_set_drain(struct vhq_set *set, bool boost);
+/* As above, but for calls that have not returned: other threads that wait for their turn (VHQ_MUST_INLINE),
+ * or are inside the driver, maybe until the caller goes on. */
+void vhq_set_drain_returned(struct vhq_set *set, bool boost);
 /* As above, and no later than `timeout_ms`: returns 0 or -ETIMEDOUT. Used at process exit. */
 int vhq_set_drain_timeout(struct vhq_set *set, uint32_t timeout_ms);
 /* Drain, then wait until everything submitted through the vHQ is known complete. Never calls the

@@ -54,7 +54,9 @@ static bool waiter_satisfied(struct vhq_set *s, const struct waiter *w)
     case WAIT_ROOM:
         return ring_roomy(&w->q->ring, (uint32_t)w->target);
     case WAIT_SET:
-        return order_floor(s) >= w->target;
+        return order_floor(s, true) >= w->target;
+    case WAIT_RETURNED:
+        return order_floor(s, false) >= w->target;
     }
     return true;
 }
@@ -88,7 +90,7 @@ void waiter_check(struct vhq_set *s, struct vhq *q)
     struct waiter *w, *tmp;
     DL_FOREACH_SAFE(s->waiters, w, tmp)
     {
-        if ((w->what != WAIT_SET && w->q != q) || !waiter_satisfied(s, w))
+        if ((w->what < WAIT_SET && w->q != q) || !waiter_satisfied(s, w))
             continue;
         DL_DELETE(s->waiters, w);
         atomic_store_explicit(&w->done, 1, memory_order_release);

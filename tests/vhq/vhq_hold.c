@@ -125,6 +125,40 @@ static void turn_start(struct turn *t)
     pthread_create(&t->thread, NULL, turn_main, t);
 }
 
+static void *drain_returned(void *arg)
+{
+    vhq_set_drain_returned(arg, false);
+    return NULL;
+}
+
+/* What stands in the driver may wait for what the thread that drains does next. */
+Test(hold, a_drain_of_what_has_returned_waits_for_no_call_that_has_not)
+{
+    struct world *w = world_new(NULL);
+    int a = world_stream(w, VHQ_NONBLOCKING), b = world_stream(w, VHQ_NONBLOCKING);
+    struct turn t = {.w = w, .stream = a};
+    pthread_t drainer;
+    hold_all(w, true);
+    turn_start(&t);
+    WAIT_FOR(!vhq_set_idle(w->set));
+    vhq_set_drain_returned(w->set, false);
+    cr_assert_not(atomic_load(&t.done));
+    int k = launch(w, b, 1);
+    pthread_create(&drainer, NULL, drain_returned, w->set);
+    atomic_store(&w->run_wait, 1);
+    atomic_store(&w->stream[a].hold, 0);
+    WAIT_FOR(atomic_load(&w->in_run) == 1);
+    cr_assert_eq(vhq_set_drain_timeout(w->set, 5), -ETIMEDOUT);
+    cr_assert_not(submitted(w, k));
+    atomic_store(&w->run_wait, 0);
+    atomic_store(&w->stream[b].hold, 0);
+    pthread_join(drainer, NULL);
+    cr_assert(submitted(w, k));
+    pthread_join(t.thread, NULL);
+    device_finish(w);
+    world_free(w);
+}
+
 Test(hold, a_call_that_cannot_be_copied_waits_for_its_turn)
 {
     struct world *w = world_new(NULL);

@@ -45,11 +45,6 @@ struct machine {
     void *pageable[POOLED - PAGEABLE]; /* a page each */
     bool registered[POOLED - PAGEABLE];
     CUdeviceptr flags, managed;
-    struct mapping {
-        CUdeviceptr at;
-        size_t bytes;
-        CUmemGenericAllocationHandle memory;
-    } mapping[THREADS];
     _Atomic uint64_t *order; /* ORDER_WORDS, in pinned memory */
     CUmemoryPool pool;       /* the program's own; half of the allocations come from it */
     _Atomic uint32_t told[RACES];

@@ -125,7 +125,7 @@ static inline int event_base(int event)
     X(ORDER_WRITE, quiet, memop)                                                                   \
     X(ORDER_WAIT, quiet, memop)                                                                    \
     X(ORDER_POLL, quiet, memop)                                                                    \
-    X(ORDER_SET, quiet, place)                                                                     \
+    X(ORDER_SET, quiet, memop)                                                                     \
     X(RECORD, event, event)                                                                        \
     X(WAIT, event, event)                                                                          \
     X(EVENT_SYNC, event, event)                                                                    \

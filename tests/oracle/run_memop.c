@@ -67,6 +67,9 @@ CUresult run_memop(const struct op *o, uint32_t index)
         return o->variant & 4 ? value_batch(o, order) : value_write(o, order);
     case OP_ORDER_WAIT:
         return value_wait(o, order, how[o->variant >> 3 & 3]);
+    case OP_ORDER_SET:
+        m.order[o->flag] = o->a;
+        return CUDA_SUCCESS;
     default:
         return word_poll(o);
     }

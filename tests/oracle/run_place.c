@@ -66,39 +66,24 @@ static CUresult unpin(const struct op *o, uint32_t index)
     return r;
 }
 
-static CUresult map_make(struct mapping *p)
+/* A mapping comes and goes. */
+static CUresult map(void)
 {
     CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
                                 .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = m.device}};
     CUmemAccessDesc access = {.location = prop.location,
                               .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-    CUresult r = cuMemGetAllocationGranularity(&p->bytes, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM);
-    r = r ? r : cuMemAddressReserve(&p->at, p->bytes, 0, 0, 0);
-    r = r ? r : cuMemCreate(&p->memory, p->bytes, &prop, 0);
-    r = r ? r : cuMemMap(p->at, p->bytes, 0, p->memory, 0);
-    return r ? r : cuMemSetAccess(p->at, p->bytes, &access, 1);
-}
-
-static CUresult map_remove(struct mapping *p)
-{
-    CUresult r = cuMemUnmap(p->at, p->bytes);
-    r = r ? r : cuMemRelease(p->memory);
-    return r ? r : cuMemAddressFree(p->at, p->bytes);
-}
-
-/* With one thread the mapping goes while the stream still waits. With several it goes afterwards: cutin
- * removes none as long as another thread is inside a call, and that one may wait for the stream. */
-static CUresult map(const struct op *o)
-{
-    struct mapping *p = &m.mapping[o->thread];
-    CUresult r = map_make(p);
-    return r || m.p->threads > 1 ? r : map_remove(p);
-}
-
-static CUresult map_tell(const struct op *o)
-{
-    m.order[o->flag] = o->a;
-    return m.p->threads > 1 ? map_remove(&m.mapping[o->thread]) : CUDA_SUCCESS;
+    CUmemGenericAllocationHandle memory = 0;
+    CUdeviceptr at = 0;
+    size_t bytes = 0;
+    CUresult r = cuMemGetAllocationGranularity(&bytes, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM);
+    r = r ? r : cuMemAddressReserve(&at, bytes, 0, 0, 0);
+    r = r ? r : cuMemCreate(&memory, bytes, &prop, 0);
+    r = r ? r : cuMemMap(at, bytes, 0, memory, 0);
+    r = r ? r : cuMemSetAccess(at, bytes, &access, 1);
+    r = r ? r : cuMemUnmap(at, bytes);
+    r = r ? r : cuMemRelease(memory);
+    return r ? r : cuMemAddressFree(at, bytes);
 }
 
 CUresult run_place(const struct op *o, uint32_t index)
@@ -110,9 +95,7 @@ CUresult run_place(const struct op *o, uint32_t index)
         return pin(o);
     case OP_UNPIN:
         return unpin(o, index);
-    case OP_MAP:
-        return map(o);
     default:
-        return map_tell(o);
+        return map();
     }
 }

@@ -41,10 +41,10 @@ struct shim_function {
     /* Values that the application has set: 1 + value, 0 = none. */
     _Atomic int64_t attribute[FUNCTION_ATTRIBUTES];
     struct estimate estimate[ESTIMATE_BUCKETS];
-    _Atomic bool seeded;     /* profile_seed was here */
-    _Atomic uint64_t key;    /* in the profile; 0: it is not kept there */
-    struct profile *profile; /* with `key` */
-    uint32_t name;           /* in its text */
+    _Atomic bool seeded;         /* profile_seed was here */
+    _Atomic uint64_t key;        /* in the profile; 0: it is not kept there */
+    struct profile *profile;     /* with `key` */
+    uint32_t name;               /* in its text */
     _Atomic uint32_t trace_name; /* 0: not asked for yet */
     void *free_next;
 };

@@ -276,8 +276,8 @@ Test(graph_devices, a_capture_spans_devices)
     OK(cuCtxSetCurrent(two.ctx));
     OK(cuEventCreate(&join, CU_EVENT_DISABLE_TIMING));
     OK(cuStreamWaitEvent(two.stream, fork, 0));
-    OK(cuLaunchKernel(two.mix, 1, 1, 1, WORDS, 1, 1, 0, two.stream,
-                      (void *[]){&two.x, &a, &b, &n}, NULL));
+    OK(cuLaunchKernel(two.mix, 1, 1, 1, WORDS, 1, 1, 0, two.stream, (void *[]){&two.x, &a, &b, &n},
+                      NULL));
     OK(cuEventRecord(join, two.stream));
     OK(cuCtxSetCurrent(one.ctx));
     OK(cuStreamWaitEvent(one.stream, join, 0));

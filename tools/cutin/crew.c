@@ -20,7 +20,7 @@
 
 enum {
     START_MS = 60000, /* a first cuInit on a big machine takes seconds */
-    SLICE_MS = 50, /* how soon a signal is noticed */
+    SLICE_MS = 50,    /* how soon a signal is noticed */
 };
 
 int worker_prepare(struct worker *w, const char *role, uint32_t capacity)

@@ -17,7 +17,7 @@ struct exec_node {
     struct work *works; /* one; several for a batch of memory operations; none: empty */
     size_t count;
     size_t *after, after_count; /* places in the array, all before this one */
-    struct sim_context *ctx; /* that it runs in */
+    struct sim_context *ctx;    /* that it runs in */
     int lane;
     bool disabled;
     struct point done; /* while a launch is under way */

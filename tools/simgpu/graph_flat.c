@@ -193,7 +193,8 @@ static CUresult lanes_begin(struct sim_exec *x, ptrdiff_t *tail)
     lane_open(x, x->ctx, tail);
     for (size_t i = 0; i < x->count; i++) {
         x->nodes[i].ctx = node_home(x, &x->nodes[i]);
-        if (lane_of(x, x->nodes[i].ctx, 0) == UNUSED && lane_open(x, x->nodes[i].ctx, tail) == UNUSED)
+        if (lane_of(x, x->nodes[i].ctx, 0) == UNUSED &&
+            lane_open(x, x->nodes[i].ctx, tail) == UNUSED)
             return CUDA_ERROR_NOT_SUPPORTED;
     }
     return CUDA_SUCCESS;

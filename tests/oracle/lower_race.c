@@ -42,11 +42,11 @@ static void race_step(struct model *m, struct op op, uint32_t told)
 bool lower_race(struct model *m, struct op op, const uint32_t *r)
 {
     uint32_t steps = 2 + r[2] % 5;
-    uint8_t asking = (uint8_t)((op.thread + 1 + r[2] / 5 % (m->p->threads - 1)) % m->p->threads);
     uint8_t where = op.where;
     op.where = WHERE_OWN;
     if (!race_claims(m, &op, r))
         return false;
+    uint8_t asking = (uint8_t)((op.thread + 1 + r[2] / 5 % (m->p->threads - 1)) % m->p->threads);
     for (uint32_t i = 1; i <= steps; i++)
         race_step(m, op, i);
     m->asked[op.stream] = true;

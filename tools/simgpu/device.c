@@ -130,11 +130,17 @@ static int file_map(int fd, struct device_shared **sh)
 
 /* ---- clients ----------------------------------------------------------------------------------- */
 
+/* Under the device's lock; device_completed reads it without. */
+static void stream_id_set(struct device_stream *s, uint32_t id)
+{
+    __atomic_store_n(&s->id, id, __ATOMIC_RELEASE);
+}
+
 static void client_remove(struct device_shared *sh, uint32_t client)
 {
     for (uint32_t i = 0; i < sh->streams_used; i++)
         if (sh->streams[i].id && sh->streams[i].client == client)
-            sh->streams[i].id = 0;
+            stream_id_set(&sh->streams[i], 0);
     for (uint32_t i = 0; i < DEVICE_CONTEXTS; i++) {
         if (!sh->contexts[i].id || sh->contexts[i].client != client)
             continue;
@@ -375,7 +381,7 @@ void device_context_close(struct device *d, uint32_t context)
     uint32_t slot = context % DEVICE_CONTEXTS;
     for (uint32_t i = 0; i < d->shared->streams_used; i++)
         if (d->shared->streams[i].id && d->shared->streams[i].context == slot)
-            d->shared->streams[i].id = 0;
+            stream_id_set(&d->shared->streams[i], 0);
     d->shared->contexts[slot].id = 0;
     for (int g = 0; g < DEVICE_GPUS; g++)
         if (d->shared->gpus[g].current == slot + 1)
@@ -407,9 +413,10 @@ uint32_t device_stream_open(struct device *d, uint32_t context, int priority)
         s->priority = priority;
         s->queue = 0;
         s->head = 1;
-        s->tail = s->reaped = s->completed = 0;
+        s->tail = s->reaped = 0;
+        __atomic_store_n(&s->completed, 0, __ATOMIC_RELAXED);
         publish();
-        s->id = id;
+        stream_id_set(s, id);
         return id;
     }
     return 0;
@@ -419,7 +426,7 @@ void device_stream_close(struct device *d, uint32_t stream)
 {
     struct device_stream *s = device_stream(d, stream);
     if (s->id == stream)
-        s->id = 0;
+        stream_id_set(s, 0);
 }
 
 void device_complete(struct device *d, uint32_t stream, uint64_t seq)

@@ -49,8 +49,9 @@ static void futex_wait(_Atomic uint32_t *word, uint32_t seen, long timeout_ns)
 
 void stream_complete(struct sim_stream *s, uint64_t seq)
 {
-    atomic_store(&s->completed, seq);
+    /* First: who sees it complete may destroy the stream, and its slot may be another's. */
     device_complete(engine_device(), atomic_load(&s->device_stream), seq);
+    atomic_store(&s->completed, seq);
     /* Pairs with point_wait, which says what it wants before it looks at `completed`. */
     if (seq >= atomic_load(&s->wanted)) {
         atomic_store(&s->wanted, UINT64_MAX);

@@ -108,7 +108,7 @@ int page_map_other(int fd, struct cutin_page **out)
 
 int page_map(int fd, struct cutin_page *at, struct cutin_page **out)
 {
-    struct cutin_page *page;
+    struct cutin_page *page = NULL; /* gcc 12 at -O3 takes errno for 0 */
     int rc = page_map_other(fd, &page);
 
     if (rc != 0)

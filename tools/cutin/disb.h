@@ -96,10 +96,12 @@ struct disb_shared {
     bool sequential, priorities;
     /* How many clients are through with what comes before the next phase. */
     _Atomic uint32_t ready, calibrated, rt_done, be_done, closed;
-    _Atomic uint32_t failed; /* `why` says at what */
     int32_t driver_version;
     char gpu[96];
-    char why[256];
+    struct disb_failure {
+        _Atomic uint32_t told; /* `why` is written */
+        char why[256];
+    } failure[DISB_CLIENTS + 1]; /* of each process */
     uint32_t seats;
     struct disb_seat seat[DISB_CLIENTS];
 };

@@ -55,10 +55,21 @@ struct run {
     pid_t daemon;
 };
 
+/* What a process of the run said of its failure; NULL: none did. */
+static const char *told(const struct run *r)
+{
+    for (uint32_t i = 0; r->shared && i < r->processes; i++)
+        if (atomic_load_explicit(&r->shared->failure[i].told, memory_order_acquire))
+            return r->shared->failure[i].why;
+    return NULL;
+}
+
 static int fail(struct run *r, int rc, const char *what)
 {
-    if (r->shared && r->shared->why[0])
-        snprintf(r->d->why, sizeof(r->d->why), "%s: %s", r->mode->name, r->shared->why);
+    const char *why = told(r);
+
+    if (why)
+        snprintf(r->d->why, sizeof(r->d->why), "%s: %s", r->mode->name, why);
     else
         snprintf(r->d->why, sizeof(r->d->why), "%s: %s: %s", r->mode->name, what, strerror(-rc));
     return rc;
@@ -223,7 +234,7 @@ static int check_alive(struct run *r)
 {
     int status;
 
-    if (atomic_load(&r->shared->failed))
+    if (told(r))
         return fail(r, -EIO, "a client failed");
     for (uint32_t i = 0; i < r->processes; i++)
         if (r->pid[i] > 0 && waitpid(r->pid[i], &status, WNOHANG) == r->pid[i]) {

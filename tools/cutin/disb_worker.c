@@ -38,6 +38,7 @@ static struct {
     uint32_t processors, blocks_per_processor, threads_per_processor;
 } gpu;
 static struct disb_shared *shared;
+static struct disb_failure *own_failure; /* in `shared` */
 
 /* Every distinct kernel is a function of its own, from a module of its own, as those of a network
  * are: cutin learns how long a function takes. Clients of a process share them. */
@@ -61,15 +62,26 @@ struct client {
     CUevent origin, first, done;
 };
 
+/* What failed first in this process is what the parent tells. */
+static int fail_for(const char *why)
+{
+    static _Atomic uint32_t failures;
+
+    if (atomic_fetch_add(&failures, 1) == 0) {
+        snprintf(own_failure->why, sizeof(own_failure->why), "%s", why);
+        atomic_store_explicit(&own_failure->told, 1, memory_order_release);
+    }
+    return -EIO;
+}
+
 static int fail(const char *what, CUresult result)
 {
     const char *text = NULL;
+    char why[sizeof(own_failure->why)];
 
     gpu.cu.cuGetErrorString(result, &text);
-    if (atomic_fetch_add(&shared->failed, 1) == 0)
-        snprintf(shared->why, sizeof(shared->why), "%s: %s (%d)", what, text ? text : "unknown",
-                 (int)result);
-    return -EIO;
+    snprintf(why, sizeof(why), "%s: %s (%d)", what, text ? text : "unknown", (int)result);
+    return fail_for(why);
 }
 
 #define TRY(name, ...)                                                                             \
@@ -347,9 +359,10 @@ static int gpu_open(void)
 {
     CUdevice device;
     int processors, blocks, threads;
+    char why[sizeof(own_failure->why)];
 
-    if (driver_open(&gpu.cu, shared->why, sizeof(shared->why)) != 0)
-        return -ENOENT;
+    if (driver_open(&gpu.cu, why, sizeof(why)) != 0)
+        return fail_for(why);
     /* Of this name in every driver; cuda.h means a version of 12.8. */
     *(void **)&gpu.elapsed = dlsym(dlopen("libcuda.so.1", RTLD_NOW), "cuEventElapsedTime");
     if (!gpu.elapsed)
@@ -394,15 +407,14 @@ int disb_worker_main(uint32_t process)
     pthread_t threads[DISB_CLIENTS];
     uint32_t n = 0;
 
-    if (map_shared() != 0) {
+    if (map_shared() != 0 || process > DISB_CLIENTS) {
         fprintf(stderr, "cutin: --worker is for the command itself\n");
         return EXIT_FAILURE;
     }
+    own_failure = &shared->failure[process];
     prctl(PR_SET_TIMERSLACK, 1000); /* arrivals are on time to a microsecond, not to fifty */
-    if (gpu_open() != 0) {
-        atomic_fetch_add(&shared->failed, 1);
+    if (gpu_open() != 0)
         return EXIT_FAILURE;
-    }
     for (uint32_t i = 0; i < shared->seats; i++) {
         struct disb_seat *seat = &shared->seat[i];
         if (seat->process != process)

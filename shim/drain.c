@@ -115,6 +115,19 @@ void drain_siblings(struct shim_context *ctx)
         context_each(drain_sibling, ctx);
 }
 
+static void drain_unblocked(struct shim_context *ctx, void *user)
+{
+    (void)user;
+    if (ctx->set && !vhq_set_idle(ctx->set))
+        vhq_set_drain_unblocked(ctx->set, context_boost(ctx));
+}
+
+void drain_all_unblocked(void)
+{
+    if (atomic_load(&context_queued))
+        context_each(drain_unblocked, NULL);
+}
+
 void drain_all(bool boost)
 {
     if (!atomic_load(&context_queued))

@@ -18,6 +18,9 @@ void drain_context(struct shim_context *ctx);
 void drain_sync_context(struct shim_context *ctx);
 /* Everything in the process. */
 void drain_all(bool boost);
+/* ... but for what stands behind a call of another thread that is inside the driver or waits for its turn:
+ * it may wait for what this thread does next. */
+void drain_all_unblocked(void);
 /* Nothing is buffered in any context. */
 bool drain_nothing(void);
 

@@ -2,7 +2,8 @@
  * free.c - memory goes: it is freed, unregistered, unmapped, or made unreachable.
  *
  * Natively all earlier calls have been submitted by then, in whichever context: peers, copies between
- * contexts and managed memory reach across them. So every context is drained. Whether the call then
+ * contexts and managed memory reach across them. So every context is drained, but for what cannot go before
+ * another thread's call has returned, which may wait for what this thread does next. Whether the call then
  * waits for completion is the driver's business.
  */
 #include "shim/call.h"
@@ -22,7 +23,7 @@ static void going(void)
 {
     forget();
     if (!call_native() && !BITE(free_drains_own_context))
-        drain_all(false);
+        drain_all_unblocked();
 }
 
 /* Another thread may have asked about the address meanwhile. */

@@ -22,11 +22,18 @@ static _Atomic uint64_t serials;
 
 /* A stream whose context was closed was freed there. The context's own lock cannot say, it went too:
  * the serial does, since freed structs are only ever reused as streams. */
+static bool slot_empty(const struct slot *slot)
+{
+    const struct shim_stream *s = slot->stream;
+    return !s || s->serial != slot->serial || atomic_load(&s->state) != STREAM_LIVE;
+}
+
 static void slot_end(struct slot *slot)
 {
     struct shim_stream *s = slot->stream;
+    bool empty = slot_empty(slot);
     slot->stream = NULL;
-    if (!s || s->serial != slot->serial || atomic_load(&s->state) != STREAM_LIVE)
+    if (empty)
         return;
     struct shim_context *ctx = context_find(s->ctx->handle);
     if (!ctx || ctx->generation != slot->context)
@@ -62,7 +69,7 @@ static struct slot *slot_free(void)
 {
     static _Thread_local unsigned turn __attribute__((tls_model("initial-exec")));
     for (int i = 0; i < SLOTS; i++)
-        if (!slots[i].stream)
+        if (slot_empty(&slots[i]))
             return &slots[i];
     struct slot *slot = &slots[turn++ % SLOTS];
     slot_end(slot);

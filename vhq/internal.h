@@ -413,6 +413,8 @@ struct job order_next(struct vhq_set *s);
 bool order_held(const struct vhq *q);
 /* Smallest ticket that is buffered, of those that are turns only with `turns`. Set's lock held. */
 uint64_t order_floor(struct vhq_set *s, bool turns);
+/* ... and neither of turns nor of what cannot go before one is over. */
+uint64_t order_floor_unblocked(struct vhq_set *s);
 void order_boost(struct vhq *q, uint64_t below);
 
 bool dispatcher_start(struct vhq_set *s);
@@ -430,7 +432,7 @@ int futex_wait(_Atomic uint32_t *word, uint32_t seen, uint64_t deadline_ns);
 void futex_wake(_Atomic uint32_t *word);
 void nap_ns(uint64_t ns);
 
-enum waits_for { WAIT_QUEUE, WAIT_ROOM, WAIT_SET, WAIT_RETURNED };
+enum waits_for { WAIT_QUEUE, WAIT_ROOM, WAIT_SET, WAIT_RETURNED, WAIT_UNBLOCKED };
 struct waiter {
     enum waits_for what;
     struct vhq *q;

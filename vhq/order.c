@@ -339,6 +339,8 @@ static void order_go(struct scan *c, struct vhq *q)
     struct slot *slot = ring_head(&q->ring);
     atomic_store_explicit(&q->running, RUN_HEAD, memory_order_relaxed);
     c->job.kind = order_grant(q, slot) ? JOB_AGAIN : JOB_RUN;
+    if (c->job.kind == JOB_AGAIN) /* what stands behind the turn is waited for no more */
+        waiter_check(c->s, q);
     c->job.q = q;
     c->job.slot = slot;
 }
@@ -432,5 +434,56 @@ uint64_t order_floor(struct vhq_set *s, bool turns)
         if (slot != NULL && slot->ticket < floor && (turns || !(slot->flags & SLOT_TURN)))
             floor = slot->ticket; /* a turn is the last of its ring */
     }
+    return floor;
+}
+
+/* The smallest tickets of turns, and of what stands behind them. */
+struct blocked {
+    uint64_t blocking, legacy, earliest;
+};
+
+static bool blocked_head(const struct blocked *b, const struct vhq *q, const struct slot *slot)
+{
+    uint64_t ahead = slot->flags & SLOT_AFTER_ALL   ? b->earliest
+                     : q->desc.kind == VHQ_BLOCKING ? b->legacy
+                     : q->desc.kind == VHQ_LEGACY   ? b->blocking
+                                                    : NEVER;
+    if ((slot->flags & SLOT_TURN) || ahead < slot->ticket)
+        return true;
+    /* Where a record stands is not looked for: it may be behind one. */
+    return b->earliest != NEVER && slot->after != NULL && !fence_passed(slot->after, false);
+}
+
+static bool blocked_note(struct blocked *b, const struct vhq *q, uint64_t ticket)
+{
+    struct blocked old = *b;
+    if (ticket < b->earliest)
+        b->earliest = ticket;
+    if (q->desc.kind == VHQ_BLOCKING && ticket < b->blocking)
+        b->blocking = ticket;
+    if (q->desc.kind == VHQ_LEGACY && ticket < b->legacy)
+        b->legacy = ticket;
+    return old.earliest != b->earliest || old.blocking != b->blocking || old.legacy != b->legacy;
+}
+
+uint64_t order_floor_unblocked(struct vhq_set *s)
+{
+    struct blocked b = {NEVER, NEVER, NEVER};
+    uint64_t floor;
+    bool again;
+    order_adopt(s);
+    do {
+        again = false;
+        floor = NEVER;
+        for (struct vhq *q = s->ready; q != NULL; q = q->ready_next) {
+            struct slot *slot = ring_head(&q->ring);
+            if (slot == NULL)
+                continue;
+            if (blocked_head(&b, q, slot))
+                again |= blocked_note(&b, q, slot->ticket);
+            else if (slot->ticket < floor)
+                floor = slot->ticket;
+        }
+    } while (again);
     return floor;
 }

@@ -81,6 +81,11 @@ void vhq_set_drain_returned(struct vhq_set *set, bool boost)
     set_drain(set, WAIT_RETURNED, boost, NEVER);
 }
 
+void vhq_set_drain_unblocked(struct vhq_set *set, bool boost)
+{
+    set_drain(set, WAIT_UNBLOCKED, boost, NEVER);
+}
+
 int vhq_set_drain_timeout(struct vhq_set *set, uint32_t timeout_ms)
 {
     return set_drain(set, WAIT_SET, false, now_ns() + timeout_ms * NS_PER_MS);

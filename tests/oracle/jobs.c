@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { PER_PROCESSOR = 3 };
+enum { PER_PROCESSOR = 6 };
 
 unsigned jobs_default(void)
 {

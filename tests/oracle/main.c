@@ -26,7 +26,7 @@ static const char help[] =
     "  --programs N   how many programs (default 2000)\n"
     "  --seed S       seed of the first one (default 1)\n"
     "  --mask M       only these intents of each program (hexadecimal; what shrinking prints)\n"
-    "  --jobs N       in so many processes side by side (default 3 for each processor)\n"
+    "  --jobs N       in so many processes side by side (default 6 for each processor)\n"
     "  --repeat N     run each program N times, 256 at most (default 1)\n"
     "  --progress N   a line every N programs (default 10000; 0: none)\n"
     "  --hang S       seconds without progress that count as a hang (default 20; with --bite 3)\n"

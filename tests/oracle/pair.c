@@ -184,12 +184,16 @@ static unsigned finished(const struct outcome *out, unsigned from, unsigned coun
     return from;
 }
 
+struct share {
+    double ran_s, starved_s;
+};
+
 struct worker {
     pid_t pid;
     int fd; /* of its pid; -1: none, or it has ended */
     unsigned done;
     bool ended;
-    uint64_t starved_ns;
+    struct share begin, last; /* at the first and the latest look without progress */
 };
 
 static struct worker worker_of(pid_t pid)
@@ -228,19 +232,22 @@ static void workers_wait(const struct worker w[2])
         poll(fds, 2, 100);
 }
 
-/* How long its threads had work to do and no processor. */
-static uint64_t worker_starved_ns(const struct worker *w)
+/* How long its threads ran, and had work to do and no processor. */
+static struct share worker_share(const struct worker *w)
 {
     char path[300];
-    unsigned long long ns, sum = 0;
+    unsigned long long ran, starved;
+    struct share sum = {0};
     struct dirent *entry;
     snprintf(path, sizeof path, "/proc/%d/task", (int)w->pid);
     DIR *tasks = opendir(path);
     while (tasks && (entry = readdir(tasks))) {
         snprintf(path, sizeof path, "/proc/%d/task/%s/schedstat", (int)w->pid, entry->d_name);
         FILE *f = entry->d_name[0] == '.' ? NULL : fopen(path, "r");
-        if (f && fscanf(f, "%*u %llu", &ns) == 1)
-            sum += ns;
+        if (f && fscanf(f, "%llu %llu", &ran, &starved) == 2) {
+            sum.ran_s += (double)ran * 1e-9;
+            sum.starved_s += (double)starved * 1e-9;
+        }
         if (f)
             fclose(f);
     }
@@ -249,16 +256,20 @@ static uint64_t worker_starved_ns(const struct worker *w)
     return sum;
 }
 
-/* Beside other load a worker gets no further for seconds, too: what hangs does not want to run. */
-static bool workers_hang(struct worker w[2], double seconds)
+/* Beside other load a worker gets no further for seconds, too: what hangs does not want to run, or it
+ * polls, and runs as long as hundreds of programs do. `again`: it has got no further since the last look. */
+static bool workers_hang(struct worker w[2], double seconds, bool again)
 {
     bool starved = false;
     for (int i = 0; i < 2; i++) {
         if (w[i].ended)
             continue;
-        uint64_t ns = worker_starved_ns(&w[i]);
-        starved |= (double)(ns - w[i].starved_ns) * 1e-9 > seconds / 2;
-        w[i].starved_ns = ns;
+        struct share now = worker_share(&w[i]);
+        if (!again)
+            w[i].begin = now;
+        starved |= now.starved_s - w[i].last.starved_s > seconds / 2 &&
+                   now.ran_s - w[i].begin.ran_s < seconds;
+        w[i].last = now;
     }
     return !starved;
 }
@@ -296,16 +307,19 @@ unsigned pair_run(uint64_t seed, unsigned step, unsigned count, uint64_t mask,
         w[0] = worker_of(worker_start(fds[0], false, seed, step, count, mask));
     w[1] = worker_of(worker_start(fds[1], true, seed, step, count, mask));
     double last = seconds();
+    bool again = false;
     while (!(w[0].ended && w[1].ended)) {
         bool moved = false;
         for (int i = 0; i < 2; i++)
             moved |= !w[i].ended && worker_look(&w[i], shared[i], count);
-        if (moved)
+        if (moved) {
             last = seconds();
-        else if (seconds() - last > pair.config->hang_seconds) {
-            if (workers_hang(w, pair.config->hang_seconds))
+            again = false;
+        } else if (seconds() - last > pair.config->hang_seconds) {
+            if (workers_hang(w, pair.config->hang_seconds, again))
                 break;
             last = seconds();
+            again = true;
         }
         workers_wait(w);
     }

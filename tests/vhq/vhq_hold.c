@@ -159,6 +159,44 @@ Test(hold, a_drain_of_what_has_returned_waits_for_no_call_that_has_not)
     world_free(w);
 }
 
+static _Atomic bool drained;
+
+static void *drain_unblocked(void *arg)
+{
+    vhq_set_drain_unblocked(arg, false);
+    atomic_store(&drained, true);
+    return NULL;
+}
+
+/* Nor for what stands behind such a call, by the legacy stream's rule, and behind that. The drain may begin
+ * before the call is in the lists; it looks again at each command that goes. */
+Test(hold, a_drain_of_what_is_unblocked_waits_for_nothing_behind_a_call_that_has_not_returned)
+{
+    struct world *w = world_new(NULL);
+    int a = world_stream(w, VHQ_BLOCKING), b = world_stream(w, VHQ_BLOCKING),
+        legacy = world_stream(w, VHQ_LEGACY), free = world_stream(w, VHQ_NONBLOCKING);
+    struct turn t = {.w = w, .stream = a};
+    pthread_t drainer;
+    hold_all(w, true);
+    atomic_store(&w->stream[free].hold, 0);
+    turn_start(&t);
+    WAIT_FOR(!vhq_idle(w->stream[a].q)); /* its ticket is taken: what comes now is behind it */
+    int second = launch(w, legacy, 1), third = launch(w, b, 1);
+    pthread_create(&drainer, NULL, drain_unblocked, w->set);
+    while (!atomic_load(&drained)) {
+        dispatcher_looks(w, free);
+        device_finish(w);
+    }
+    pthread_join(drainer, NULL);
+    cr_assert_not(submitted(w, second) || submitted(w, third) || atomic_load(&t.done));
+    hold_all(w, false);
+    pthread_join(t.thread, NULL);
+    vhq_set_drain(w->set, false);
+    cr_assert(submitted(w, second) && submitted(w, third));
+    device_finish(w);
+    world_free(w);
+}
+
 Test(hold, a_call_that_cannot_be_copied_waits_for_its_turn)
 {
     struct world *w = world_new(NULL);

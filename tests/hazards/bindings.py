@@ -50,13 +50,15 @@ class Gpu:
 def streams_and_events(gpu):
     a, b = gpu.stream(), gpu.stream()
     x, y = gpu.words(3), gpu.words(1)
-    event = must(cu.cuEventCreate(0))
+    event, copied = must(cu.cuEventCreate(0)), must(cu.cuEventCreate(0))
     for i in range(200):
         must((gpu.launch(x, 3, i, a),))
         if i % 10 == 0:
             must(cu.cuEventRecord(event, a))
             must(cu.cuStreamWaitEvent(b, event, 0))
             must(cu.cuMemcpyDtoDAsync(y, x, N * 4, b))
+            must(cu.cuEventRecord(copied, b))
+            must(cu.cuStreamWaitEvent(a, copied, 0))
         must((gpu.launch(y, 5, i, b),))
     must(cu.cuEventSynchronize(event))
     print(int(cu.cuEventQuery(event)[0]))

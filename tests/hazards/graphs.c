@@ -112,6 +112,8 @@ HAZARD(exec_is_destroyed_while_launches_are_buffered)
         SAY(cuGraphExecDestroy(exec));
         SAY(cuGraphDestroy(graph));
         release(s);
+        /* The next round's launch is of another stream and another executable graph. */
+        MUST(cuStreamSynchronize(other));
     }
     SAY(cuCtxSynchronize());
     show("x", x);

@@ -20,7 +20,7 @@
         CUTIN, __VA_ARGS__, NULL                                                                   \
     }
 
-TestSuite(command, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 60);
+TestSuite(command, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
 
 static struct process *run_cutin(const char *const *args)
 {

@@ -12,7 +12,7 @@
 
 #define CUTIN BIN_DIR "/cutin"
 
-TestSuite(completion, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 60);
+TestSuite(completion, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
 
 /* What bash offers behind `line`, whose last word is being completed, as lines between newlines. */
 static const char *offers(const char *line)

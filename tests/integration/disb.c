@@ -13,7 +13,7 @@
 #include <string.h>
 #include <time.h>
 
-TestSuite(disb, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 110);
+TestSuite(disb, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
 
 static json_t *get(json_t *root, const char *path)
 {
@@ -165,4 +165,20 @@ Test(disb, what_is_not_there_is_named_before_anything_runs)
     cr_expect_eq(p->status, 1);
     cr_expect_not_null(strstr(process_err(p), "none.cutw"), "%s", process_err(p));
     process_free(p);
+}
+
+/* Two processes fail at the same moment: what one of them says is told, and whole. A race, so ten times. */
+Test(disb, why_its_processes_failed_is_told)
+{
+    const char *path = light();
+
+    for (int i = 0; i < 10; i++) {
+        struct process *p =
+            process_run((const char *[]){CUTIN, "disb", "--sim", "--file", path, "--seconds", "1",
+                                         "--mode", "native", NULL},
+                        (const char *[]){"SIMGPU_FAULT=kernel=spin:nth=1:error=700", NULL}, 20);
+        cr_expect_eq(p->status, 1);
+        cr_expect_not_null(strstr(process_err(p), "(700)"), "%s", process_err(p));
+        process_free(p);
+    }
 }

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-TestSuite(doctor, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 100);
+TestSuite(doctor, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
 
 static json_t *doctor(const char *const *env, int status)
 {

@@ -13,7 +13,7 @@
 
 #include "scheduler/control.h"
 
-TestSuite(gates, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 120);
+TestSuite(gates, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
 
 #define PROGRAM "program_gates"
 enum { STEPS = 120, QUIET_NS = 400000000 };

@@ -12,7 +12,7 @@
 #define FACTS     BIN_DIR "/gpu-facts"
 #define GPU_CHECK SOURCE_DIR "/tools/gpu-check"
 
-TestSuite(gpu_check, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 280);
+TestSuite(gpu_check, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
 
 static json_t *parse(struct process *p)
 {

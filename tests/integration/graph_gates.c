@@ -13,7 +13,7 @@
 
 #include "scheduler/control.h"
 
-TestSuite(graph_gates, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 120);
+TestSuite(graph_gates, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
 
 /* Five kernels of 20 us lie between two gates; a longer estimate makes that fewer. */
 enum { KERNELS = 1000, BETWEEN = 5, BRANCHES = 8 };
@@ -118,7 +118,8 @@ Test(graph_gates, branches_are_stopped_one_by_one)
     stops("branches", NULL, BRANCHES);
 }
 
-/* The same measurement without them: the driver finishes the graph. */
+/* The same measurement without them: the driver finishes the graph. A pause may come at a graph's end, or
+ * between two, and does in most cases where the program is slow. */
 static void runs_on(const char *mode, const char *const env[], uint64_t counted)
 {
     struct process *daemon = daemon_start(), *be = program_start(mode, env);
@@ -126,7 +127,7 @@ static void runs_on(const char *mode, const char *const env[], uint64_t counted)
     int most = 0;
 
     cr_assert(client_wait(PROGRAM, has_launched, 20, &row), "stderr: %s", process_err(be));
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < 100 && most <= 10 * BETWEEN; i++) {
         int n = kernels_after_a_hold(&row);
         most = n > most ? n : most;
         nap_ms(7);

@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-TestSuite(operate, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 110);
+TestSuite(operate, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
 
 #define RUN(...) run((const char *[]){CUTIN, __VA_ARGS__, NULL})
 

@@ -104,7 +104,7 @@ static bool held_often(const struct client_row *row)
 }
 
 Test(probes, the_example_of_the_manual_page_shows_how_long_holds_took, .init = sandbox_enter,
-     .fini = sandbox_leave, .timeout = 120)
+     .fini = sandbox_leave, .timeout = 600)
 {
     struct process *daemon, *rt, *be, *trace;
     struct client_row row;

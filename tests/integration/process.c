@@ -100,9 +100,12 @@ static bool reap(struct process *p, double seconds)
     return true;
 }
 
+/* Limits are for what hangs: beside other load a program takes that many times as long. */
+enum { BUSY = 8 };
+
 int process_wait(struct process *p, double seconds)
 {
-    if (!reap(p, seconds)) {
+    if (!reap(p, seconds * BUSY)) {
         process_signal(p, SIGKILL);
         reap(p, 10);
         p->status = PROCESS_TIMEOUT;
@@ -147,7 +150,7 @@ const char *process_err(struct process *p)
 
 bool process_says(struct process *p, const char *text, double seconds)
 {
-    double deadline = now_s() + seconds;
+    double deadline = now_s() + seconds * BUSY;
     bool last = false;
 
     for (;;) {

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-TestSuite(record, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 100);
+TestSuite(record, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
 
 static char why[256];
 

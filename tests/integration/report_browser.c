@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-TestSuite(report_browser, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 110);
+TestSuite(report_browser, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
 
 /* What the browser makes of the file; its console comes with the messages on stderr. */
 static struct process *browse(const char *path)

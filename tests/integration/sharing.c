@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-TestSuite(sharing, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 120);
+TestSuite(sharing, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
 
 static bool was_held(const struct client_row *row)
 {

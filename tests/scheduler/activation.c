@@ -43,7 +43,7 @@ static pid_t start(int listener, const char *notify)
     _exit(127);
 }
 
-Test(activation, takes_the_socket_says_ready_and_leaves_the_socket_there, .timeout = 60)
+Test(activation, takes_the_socket_says_ready_and_leaves_the_socket_there, .timeout = 600)
 {
     char notify[160], said[256] = "";
     int listener, ready, status;

@@ -26,7 +26,7 @@ static void tear_down(void)
     cr_assert(place_free(&place));
 }
 
-TestSuite(client, .init = set_up, .fini = tear_down, .timeout = 100);
+TestSuite(client, .init = set_up, .fini = tear_down, .timeout = 600);
 
 /* A registered client on device 0x11, with streams of these levels. */
 static void join_levels(struct actor *a, uint32_t level, uint32_t lowest)

@@ -24,7 +24,7 @@ static void tear_down(void)
     cr_assert(place_free(&place));
 }
 
-TestSuite(control, .init = set_up, .fini = tear_down, .timeout = 100);
+TestSuite(control, .init = set_up, .fini = tear_down, .timeout = 600);
 
 static void join(struct actor *a, uint32_t level)
 {

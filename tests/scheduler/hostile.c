@@ -33,7 +33,7 @@ static void tear_down(void)
         cr_assert(place_free(&place));
 }
 
-TestSuite(hostile, .init = set_up, .fini = tear_down, .timeout = 100);
+TestSuite(hostile, .init = set_up, .fini = tear_down, .timeout = 600);
 
 static int join_as(uid_t uid, uint32_t level, uint32_t slot)
 {

@@ -25,7 +25,7 @@ static void tear_down(void)
     cr_assert(place_free(&place));
 }
 
-TestSuite(limits, .init = set_up, .fini = tear_down, .timeout = 100);
+TestSuite(limits, .init = set_up, .fini = tear_down, .timeout = 600);
 
 static void join(struct actor *a, int64_t level)
 {

@@ -239,7 +239,7 @@ static bool used_and_held(struct actor *a)
     return actor_do(a, DO_HOLD, 0, 0) == PAGE_BIT_POLICY;
 }
 
-Test(policy, the_daemon_holds_who_is_ahead_and_changes_policies, .timeout = 100)
+Test(policy, the_daemon_holds_who_is_ahead_and_changes_policies, .timeout = 600)
 {
     struct place place;
     struct actor a, b;
@@ -266,7 +266,7 @@ Test(policy, the_daemon_holds_who_is_ahead_and_changes_policies, .timeout = 100)
     cr_assert(place_free(&place));
 }
 
-Test(policy, best_effort_gets_its_least_share, .timeout = 100)
+Test(policy, best_effort_gets_its_least_share, .timeout = 600)
 {
     struct place place;
     struct actor rt, be;
@@ -296,7 +296,7 @@ static void join_real_time(struct actor *a, const char *socket, int64_t deadline
     cr_assert_eq(actor_do(a, DO_DEVICE, 0x11, 0), 0);
 }
 
-Test(policy, a_request_has_its_deadline_from_its_begin_to_its_end, .timeout = 100)
+Test(policy, a_request_has_its_deadline_from_its_begin_to_its_end, .timeout = 600)
 {
     struct actor a;
     int64_t before, due;
@@ -324,7 +324,7 @@ Test(policy, a_request_has_its_deadline_from_its_begin_to_its_end, .timeout = 10
     actor_kill(&a);
 }
 
-Test(policy, the_daemon_holds_later_deadlines, .timeout = 100)
+Test(policy, the_daemon_holds_later_deadlines, .timeout = 600)
 {
     struct place place;
     struct actor a, b, be;

@@ -4,7 +4,7 @@
  *
  *   test_spinner SOCKET MILLISECONDS
  *
- * Writes a byte when it begins to spin.
+ * Writes when it will end, nanoseconds of clock_ns as a uint64_t, when it begins to spin.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,9 +27,9 @@ int main(int argc, char **argv)
         return 1;
     client_active(0, 3);
     usleep(200000); /* for its pages below to come, and its first beats */
-    if (write(STDOUT_FILENO, "", 1) != 1)
-        return 1;
     end = clock_ns() + strtoull(argv[2], NULL, 10) * NS_PER_MS;
+    if (write(STDOUT_FILENO, &end, sizeof(end)) != sizeof(end))
+        return 1;
     while (clock_ns() < end)
         ;
     client_idle(0, 3);

@@ -35,7 +35,7 @@ static void devices_open(void)
     device_open(&one, 0);
 }
 
-TestSuite(devices, .init = devices_open, .fini = rig_close, .timeout = 60);
+TestSuite(devices, .init = devices_open, .fini = rig_close, .timeout = 600);
 
 /* Keeps its stream busy until it is opened: with what runs, since work that waits for others is no longer
  * real time's after a while. */

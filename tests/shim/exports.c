@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-TestSuite(exports, .timeout = 60);
+TestSuite(exports, .timeout = 600);
 
 static const struct {
     const char *symbol;

@@ -7,7 +7,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-TestSuite(thunk, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 60);
+TestSuite(thunk, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
 
 #define PROGRAM BIN_DIR "/tests/program_thunk"
 

@@ -10,7 +10,7 @@
 
 #include "shim/unknown.h"
 
-TestSuite(unknown, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 60);
+TestSuite(unknown, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
 
 #define PROGRAM BIN_DIR "/tests/program_unknown"
 

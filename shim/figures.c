@@ -6,6 +6,7 @@
 #include "shim/figures.h"
 
 #include "scheduler/client.h"
+#include "shim/schedule.h"
 #include "shim/stream.h"
 
 static void add(_Atomic uint64_t *counter, uint64_t now, uint64_t before)
@@ -44,7 +45,7 @@ static void publish_queues(struct shim_context *ctx, struct page_counters *c)
 static uint64_t pending(struct shim_stream *s)
 {
     uint64_t complete = atomic_load(&s->complete), epoch = atomic_load(&s->epoch);
-    bool busy = atomic_load_explicit(&s->busy, memory_order_relaxed);
+    bool busy = schedule_busy(s);
     int32_t calls = (int32_t)(EPOCH_CALLS(epoch) - EPOCH_CALLS(complete));
     return busy && calls > 0 ? (uint64_t)calls : 0;
 }

@@ -30,27 +30,50 @@ static void schedule_log(int severity, const char *text)
     log_line(severity, "%s", text);
 }
 
-/* Values of shim_stream.busy. A stream that is forgotten stays so, whoever was looking at it: a count
- * that it left behind would hold the lower levels for ever. */
-enum { IDLE, BUSY, FORGOTTEN };
+/* shim_stream.busy is odd while the stream is busy, and says how often it began or ended to be. A stream that
+ * is forgotten stays so, whoever was looking at it: a count that it left behind would hold the lower levels
+ * for ever. */
+#define FORGOTTEN UINT64_MAX
 
-static bool busy_change(struct shim_stream *s, uint32_t from, uint32_t to)
+static bool is_busy(uint64_t busy)
+{
+    return (busy & 1) && busy != FORGOTTEN;
+}
+
+static bool is_idle(uint64_t busy)
+{
+    return !(busy & 1);
+}
+
+static bool busy_change(struct shim_stream *s, uint64_t from, uint64_t to)
 {
     return atomic_compare_exchange_strong(&s->busy, &from, to);
 }
 
+bool schedule_busy(const struct shim_stream *s)
+{
+    return is_busy(atomic_load_explicit(&s->busy, memory_order_relaxed));
+}
+
+/* Which thread puts its record first is open: the turn says which two belong together. */
+static void say_cut(enum trace_kind kind, const struct shim_stream *s, uint64_t busy)
+{
+    if (trace_on())
+        traced_cut(kind, s, busy / 2 + 1);
+}
+
 static void schedule_idle(struct shim_stream *s, uint64_t epoch)
 {
+    uint64_t busy = atomic_load(&s->busy);
     if (!s->tracked || atomic_load(&s->epoch) != epoch)
         return;
-    if (!busy_change(s, BUSY, IDLE))
+    if (!is_busy(busy) || !busy_change(s, busy, busy + 1))
         return;
-    if (atomic_load(&s->epoch) != epoch && busy_change(s, IDLE, BUSY))
+    if (atomic_load(&s->epoch) != epoch && busy_change(s, busy + 1, busy))
         return; /* a call came in between: it is as it was */
     atomic_fetch_add_explicit(&progress, 1, memory_order_relaxed);
     client_idle(s->ctx->gpu->index, s->level);
-    if (trace_on())
-        traced_cut(TRACE_CUT_OUT, s);
+    say_cut(TRACE_CUT_OUT, s, busy);
 }
 
 /* A per-thread stream can be asked for by its own thread alone. Without any call of that thread for
@@ -106,8 +129,7 @@ static void streams_look(struct shim_context *ctx)
 {
     pthread_mutex_lock(&ctx->lock);
     for (struct shim_stream *s = ctx->streams; s; s = s->next) {
-        if (atomic_load(&s->state) != STREAM_LIVE ||
-            atomic_load_explicit(&s->busy, memory_order_relaxed) != BUSY)
+        if (atomic_load(&s->state) != STREAM_LIVE || !schedule_busy(s))
             continue;
         s->asked = true;
         pthread_mutex_unlock(&ctx->lock);
@@ -217,18 +239,19 @@ uint32_t schedule_level(const struct shim_context *ctx, int priority)
  * there by then. */
 static void schedule_activate(struct shim_stream *s)
 {
+    uint64_t busy = atomic_load(&s->busy);
     client_active(s->ctx->gpu->index, s->level);
-    if (!busy_change(s, IDLE, BUSY)) {
-        client_idle(s->ctx->gpu->index, s->level);
-        return;
-    }
-    if (trace_on())
-        traced_cut(TRACE_CUT_IN, s);
+    while (is_idle(busy))
+        if (atomic_compare_exchange_weak(&s->busy, &busy, busy + 1)) {
+            say_cut(TRACE_CUT_IN, s, busy + 1);
+            return;
+        }
+    client_idle(s->ctx->gpu->index, s->level);
 }
 
 void schedule_begin(struct shim_stream *s)
 {
-    if (unlikely(atomic_load_explicit(&s->busy, memory_order_relaxed) == IDLE))
+    if (unlikely(is_idle(atomic_load_explicit(&s->busy, memory_order_relaxed))))
         schedule_activate(s);
 }
 
@@ -237,7 +260,7 @@ uint64_t schedule_end(struct shim_stream *s, uint64_t before, bool kernel)
     uint64_t step = kernel ? EPOCH_CALL + EPOCH_KERNEL : EPOCH_CALL;
     /* seq_cst with schedule_idle: either we see IDLE, or it sees our epoch. */
     uint64_t epoch = atomic_fetch_add(&s->epoch, step);
-    if (s->tracked && unlikely(atomic_load(&s->busy) == IDLE))
+    if (s->tracked && unlikely(is_idle(atomic_load(&s->busy))))
         schedule_activate(s);
     return epoch == before ? epoch + step : 0;
 }
@@ -268,9 +291,9 @@ uint64_t schedule_progress(void)
 
 void schedule_forget(struct shim_stream *s)
 {
-    if (!s->tracked || atomic_exchange(&s->busy, FORGOTTEN) != BUSY)
+    uint64_t busy = s->tracked ? atomic_exchange(&s->busy, FORGOTTEN) : FORGOTTEN;
+    if (!is_busy(busy))
         return;
     client_idle(s->ctx->gpu->index, s->level);
-    if (trace_on())
-        traced_cut(TRACE_CUT_OUT, s);
+    say_cut(TRACE_CUT_OUT, s, busy);
 }

@@ -31,6 +31,7 @@ bool schedule_queues(uint32_t level);
  * before, and looks at `epoch` again: so one of the two notices the other, and heals it.
  */
 void schedule_begin(struct shim_stream *s);
+bool schedule_busy(const struct shim_stream *s);
 /* The call that began with the epoch `before` was made. Returns the epoch that stands for it, 0 if
  * other calls overlapped with it. */
 uint64_t schedule_end(struct shim_stream *s, uint64_t before, bool kernel);

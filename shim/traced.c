@@ -300,11 +300,12 @@ static_assert(offsetof(struct trace_record, copy.op) == offsetof(struct trace_re
                       offsetof(struct trace_record, kernel.took_ns),
               "both kinds begin alike");
 
-void traced_cut(enum trace_kind kind, const struct shim_stream *s)
+void traced_cut(enum trace_kind kind, const struct shim_stream *s, uint64_t turn)
 {
     struct trace_record r = {.kind = (uint16_t)kind, .level = (uint16_t)s->level, .stream = s->id};
 
     r.cut.device = s->ctx->gpu->index;
+    r.cut.turn = turn;
     trace_put(&r);
 }
 

@@ -38,7 +38,7 @@ int traced_now(struct call *c, struct shim_stream *s);
 struct timing *traced_begin(const struct shim_context *ctx, CUstream stream,
                             const struct traced_who *who);
 void traced_end(struct timing *t, CUstream stream, CUresult result);
-void traced_cut(enum trace_kind kind, const struct shim_stream *s);
+void traced_cut(enum trace_kind kind, const struct shim_stream *s, uint64_t turn);
 
 /* Around a call that waits: 0 where no trace is written; the result is `r`. */
 static inline uint64_t traced_from(void)

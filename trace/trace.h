@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 enum {
-    TRACE_VERSION = 2,
+    TRACE_VERSION = 3,
     TRACE_NAME_BYTES = 1024 * 1024, /* of all names together */
     TRACE_LEAST_RECORDS = 1024,
     TRACE_MOST_RECORDS = 16 * 1024 * 1024,
@@ -77,6 +77,7 @@ struct trace_record {
         } queue;
         struct {
             int32_t device;
+            uint64_t turn; /* counts how often the stream became active; both its records have it */
         } cut;
         struct {
             uint64_t device_ns;   /* when it began, on the context's own clock */

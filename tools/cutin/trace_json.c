@@ -23,9 +23,10 @@ enum {
     LOOK = 1024, /* records between two looks at the progress */
 };
 
-/* What is open at a stream while its records are walked through. */
+/* What is open at a stream while its records are walked through; 0 ns: nothing. */
 struct open_stream {
     uint64_t held_ns, active_ns;
+    uint64_t turn; /* the newest of its turns of being active of which there was a record */
     bool named[TRACKS];
 };
 
@@ -209,25 +210,44 @@ static void walk_lifted(struct walk *w, const struct trace_record *r)
     put_mark(w->j, w->pid, r->tid, "cap lifted", r->ns);
 }
 
-static void walk_cut_in(struct walk *w, const struct trace_record *r)
+static void put_active(struct walk *w, uint32_t stream, uint64_t from_ns, uint64_t to_ns)
 {
-    w->stream[r->stream].active_ns = r->ns;
-    put_mark(w->j, w->pid, track(w, r->stream, TRACK_ACTIVE), "cut in", r->ns);
+    put_slice(w->j, w->pid, track(w, stream, TRACK_ACTIVE), "active", "cut in", from_ns,
+              to_ns > from_ns ? to_ns - from_ns : 0, json_object());
 }
 
 static void close_active(struct walk *w, uint32_t stream, uint64_t ns)
 {
     uint64_t *from = &w->stream[stream].active_ns;
 
-    if (*from && ns >= *from)
-        put_slice(w->j, w->pid, track(w, stream, TRACK_ACTIVE), "active", "cut in", *from,
-                  ns - *from, json_object());
+    if (*from)
+        put_active(w, stream, *from, ns);
     *from = 0;
+}
+
+/* The records of a turn, and of the next one, come from threads that may have put them in any order. */
+static void walk_cut_in(struct walk *w, const struct trace_record *r)
+{
+    struct open_stream *s = &w->stream[r->stream];
+
+    put_mark(w->j, w->pid, track(w, r->stream, TRACK_ACTIVE), "cut in", r->ns);
+    if (r->cut.turn <= s->turn) { /* its end, or the next one's begin, came before */
+        put_active(w, r->stream, r->ns, r->ns);
+        return;
+    }
+    close_active(w, r->stream, r->ns);
+    s->active_ns = r->ns;
+    s->turn = r->cut.turn;
 }
 
 static void walk_cut_out(struct walk *w, const struct trace_record *r)
 {
+    struct open_stream *s = &w->stream[r->stream];
+
+    if (r->cut.turn < s->turn) /* closed by the next one's begin */
+        return;
     close_active(w, r->stream, r->ns);
+    s->turn = r->cut.turn;
 }
 
 static void walk_sample(struct walk *w, const struct trace_record *r)

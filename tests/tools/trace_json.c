@@ -1,0 +1,128 @@
+/*
+ * trace_json.c - the picture of a trace: what two threads recorded in any order.
+ */
+#include "tools/cutin/trace_json.h"
+
+#include <criterion/criterion.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static char folder[] = "/tmp/cutin-trace.XXXXXX", path[80];
+
+static void enter(void)
+{
+    cr_assert_not_null(mkdtemp(folder));
+    snprintf(path, sizeof(path), "%s/a.trace", folder);
+}
+
+static void leave(void)
+{
+    unlink(path);
+    cr_expect_eq(rmdir(folder), 0, "something was left in %s", folder);
+}
+
+TestSuite(trace_json, .init = enter, .fini = leave, .timeout = 600);
+
+static void put(enum trace_kind kind, uint64_t turn, uint64_t us)
+{
+    struct trace_record r = {.kind = (uint16_t)kind, .stream = 1, .ns = 1000 * us};
+
+    r.cut.turn = turn;
+    trace_put(&r);
+}
+
+static json_t *picture(void)
+{
+    struct trace_json j = {0};
+    struct trace_view v;
+    char why[256], *text;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    json_t *root;
+
+    cr_assert_eq(trace_view_open(&v, path, why, sizeof(why)), 0, "%s", why);
+    trace_json_begin(&j, out, 0, 1);
+    trace_json_add(&j, &v);
+    cr_assert_eq(trace_json_end(&j), 0);
+    fclose(out);
+    trace_view_close(&v);
+    root = json_loads(text, 0, NULL);
+    cr_assert_not_null(root, "%s", text);
+    free(text);
+    return root;
+}
+
+/* The slices "active", in the order of the file, as "from-to" in microseconds. */
+static void expect_active(const char *expected)
+{
+    json_t *root = picture(), *e;
+    char said[256] = "";
+    size_t i, marks = 0, slices = 0;
+
+    json_array_foreach(json_object_get(root, "traceEvents"), i, e)
+    {
+        const char *ph = json_string_value(json_object_get(e, "ph")),
+                   *name = json_string_value(json_object_get(e, "name"));
+        double from = json_number_value(json_object_get(e, "ts"));
+        size_t n = strlen(said);
+
+        marks += strcmp(ph, "i") == 0 && strcmp(name, "cut in") == 0;
+        if (strcmp(ph, "X") != 0 || strcmp(name, "active") != 0)
+            continue;
+        slices++;
+        snprintf(said + n, sizeof(said) - n, "%s%.0f-%.0f", n ? " " : "", from,
+                 from + json_number_value(json_object_get(e, "dur")));
+    }
+    cr_expect_str_eq(said, expected);
+    cr_expect_eq(marks, slices);
+    json_decref(root);
+}
+
+static void begin(void)
+{
+    cr_assert_eq(trace_open(path, 1024, false, 3), 0);
+}
+
+Test(trace_json, a_stream_is_active_from_cutting_in_to_its_end)
+{
+    begin();
+    put(TRACE_CUT_IN, 1, 10);
+    put(TRACE_CUT_OUT, 1, 20);
+    put(TRACE_CUT_IN, 2, 30); /* as long as the trace */
+    put(TRACE_CUT_IN, 3, 40);
+    expect_active("10-20 30-40 40-40");
+}
+
+Test(trace_json, the_end_of_a_turn_is_recorded_behind_the_next_ones_begin)
+{
+    begin();
+    put(TRACE_CUT_IN, 1, 10);
+    put(TRACE_CUT_IN, 2, 20);
+    put(TRACE_CUT_OUT, 1, 21);
+    put(TRACE_CUT_OUT, 2, 30);
+    expect_active("10-20 20-30");
+}
+
+Test(trace_json, the_end_of_a_turn_is_recorded_before_its_begin)
+{
+    begin();
+    put(TRACE_CUT_OUT, 1, 10);
+    put(TRACE_CUT_IN, 1, 11);
+    put(TRACE_CUT_IN, 2, 20);
+    put(TRACE_CUT_OUT, 3, 30);
+    put(TRACE_CUT_OUT, 2, 31);
+    put(TRACE_CUT_IN, 3, 32);
+    expect_active("11-11 20-30 32-32");
+}
+
+Test(trace_json, what_began_before_the_trace_has_no_slice)
+{
+    begin();
+    put(TRACE_CUT_OUT, 7, 10);
+    put(TRACE_CUT_IN, 8, 20);
+    put(TRACE_CUT_OUT, 8, 30);
+    expect_active("20-30");
+}

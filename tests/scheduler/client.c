@@ -33,7 +33,7 @@ static void join_levels(struct actor *a, uint32_t level, uint32_t lowest)
 {
     actor_new(a, place.socket);
     cr_assert_eq(actor_do(a, DO_OPEN, level, lowest), 0);
-    cr_assert_eq(actor_do(a, DO_CONNECTED, 0, 0), 1);
+    WAIT_UNTIL(actor_do(a, DO_CONNECTED, 0, 0) == 1);
     cr_assert_eq(actor_do(a, DO_DEVICE, 0x11, 0), 0);
 }
 
@@ -366,7 +366,7 @@ Test(client, a_level_that_is_not_permitted_becomes_best_effort_and_is_told)
     actor_new(&user, place.socket);
     cr_assert_eq(actor_do(&user, DO_USER, 65534, 0), 0);
     cr_assert_eq(actor_do(&user, DO_OPEN, 3, 3), 0);
-    cr_assert_eq(actor_do(&user, DO_CONNECTED, 0, 0), 1);
+    WAIT_UNTIL(actor_do(&user, DO_CONNECTED, 0, 0) == 1);
     cr_assert_eq(actor_do(&user, DO_LEVEL, 0, 0), 0);
     cr_assert_eq(actor_do(&user, DO_LOGGED, 0, 0), 1);
     cr_assert_eq(actor_do(&user, DO_DEVICE, 0x11, 0), 0);

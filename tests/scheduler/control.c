@@ -30,7 +30,7 @@ static void join(struct actor *a, uint32_t level)
 {
     actor_new(a, place.socket);
     cr_assert_eq(actor_do(a, DO_OPEN, level, level), 0);
-    cr_assert_eq(actor_do(a, DO_CONNECTED, 0, 0), 1);
+    WAIT_UNTIL(actor_do(a, DO_CONNECTED, 0, 0) == 1);
     cr_assert_eq(actor_do(a, DO_DEVICE, 0x11, 0), 0);
 }
 

@@ -20,11 +20,14 @@ static inline const char *lookup_owner(void *address)
     return slash ? slash + 1 : info.dli_fname;
 }
 
-/* Call right after the lookup. A lookup that succeeded leaves no message. */
+/* Call right after the lookup. A lookup that succeeded leaves no message; the start of a sanitizer's run
+ * time may (libasan.so, libtsan.so: "undefined symbol: swift_demangle"). */
 static inline void lookup_say(const char *how, const char *name, void *found)
 {
     const char *error = dlerror();
 
+    if (error && strstr(error, "san.so"))
+        error = NULL;
     if (!found)
         printf("%s %s: null, %s\n", how, name, error ? error : "no message");
     else

@@ -92,11 +92,19 @@ Test(process, contexts_of_processes_share_by_time_slice)
 static void kernels_of_a_stream_each(void)
 {
     CUstream s[2];
-    for (int i = 0; i < 2; i++)
+    _Atomic uint32_t *word;
+    CUdeviceptr at;
+    CHECK(cuMemHostAlloc((void **)&word, 4, CU_MEMHOSTALLOC_DEVICEMAP));
+    CHECK(cuMemHostGetDevicePointer(&at, (void *)word, 0));
+    *word = 0;
+    for (int i = 0; i < 2; i++) {
         CHECK(cuStreamCreate(&s[i], CU_STREAM_NON_BLOCKING));
+        CHECK(cuStreamWaitValue32(s[i], at, 1, CU_STREAM_WAIT_VALUE_EQ));
+    }
     for (int k = 0; k < 20; k++)
         for (int i = 0; i < 2; i++)
             launch_spin(s[i], 100, 500 * US); /* 50 SMs */
+    *word = 1; /* however late this thread was, they are all there */
     CHECK(cuCtxSynchronize());
 }
 

@@ -102,13 +102,17 @@ Test(stream, a_wait_means_the_record_before_it)
 Test(stream, elapsed_time_is_modelled_time)
 {
     CUstream s = stream(CU_STREAM_NON_BLOCKING);
+    CUdeviceptr at;
+    _Atomic uint32_t *word = host_words(&at);
     CUevent a = event(), b = event();
     float ms = 0;
     CHECK(cuEventRecord(a, s));
+    CHECK(cuStreamWaitValue32(s, at, 1, CU_STREAM_WAIT_VALUE_EQ));
     launch_spin(s, 1, 2 * MS);
     launch_spin(s, 1, 2 * MS);
     CHECK(cuEventRecord(b, s));
     EXPECT(cuEventElapsedTime(&ms, a, b), CUDA_ERROR_NOT_READY);
+    *word = 1;
     CHECK(cuEventSynchronize(b));
     CHECK(cuEventElapsedTime(&ms, a, b));
     cr_expect_geq(ms, 4.0f);
@@ -339,16 +343,18 @@ static void callback(CUstream s, CUresult status, void *data)
 Test(stream, a_sticky_error_ends_what_is_queued_and_stays)
 {
     CUstream s = stream(CU_STREAM_NON_BLOCKING);
-    CUdeviceptr x = words(1), nowhere = 0x1000;
+    CUdeviceptr x = words(1), nowhere = 0x1000, at;
+    _Atomic uint32_t *word = host_words(&at);
     CUevent e = event();
     atomic_store(&told, CUDA_SUCCESS);
     CHECK(cuCtxSynchronize());
-    launch_spin(s, 1, 2 * MS);
+    CHECK(cuStreamWaitValue32(s, at, 1, CU_STREAM_WAIT_VALUE_EQ));
     launch_mix(s, nowhere, 1, 1, N);
     launch_mix(s, x, 3, 1, N);
     CHECK(cuLaunchHostFunc(s, count, NULL));
     CHECK(cuStreamAddCallback(s, callback, &calls, 0));
     CHECK(cuEventRecord(e, s));
+    *word = 1;
     EXPECT(cuStreamSynchronize(s), CUDA_ERROR_ILLEGAL_ADDRESS);
     EXPECT(cuEventQuery(e), CUDA_ERROR_ILLEGAL_ADDRESS);
     EXPECT(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);

@@ -55,7 +55,7 @@ static void ask_all(void)
 #define API_PASS(symbol, function, name, ...) #name,
 #define API_DRAIN                             API_PASS
 #define API_WRAP                              API_PASS
-#include "shim/api.def"
+#include "shim/lookup/api.def"
         "cuNoSuchFunction"};
     void *driver = dlopen("libcuda.so.1", RTLD_NOW);
     *(void **)&get4 = dlsym(driver, "cuGetProcAddress");

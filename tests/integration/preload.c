@@ -19,7 +19,7 @@ static const char *const driver_names[] = {
 #define API_PASS(symbol, ...)  #symbol,
 #define API_DRAIN(symbol, ...) #symbol,
 #define API_WRAP(symbol, ...)  #symbol,
-#include "shim/api.def"
+#include "shim/lookup/api.def"
 #undef API_PASS
 #undef API_DRAIN
 #undef API_WRAP

@@ -33,7 +33,7 @@ static const struct row {
 #define API_DRAIN(symbol, function, name, version, per_thread, ...)                                \
     ROW(symbol, name, version, per_thread, true)
 #define API_WRAP API_DRAIN
-#include "shim/api.def"
+#include "shim/lookup/api.def"
 };
 enum { ROWS = sizeof rows / sizeof *rows, NAMES = 4096 };
 

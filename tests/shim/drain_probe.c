@@ -6,7 +6,7 @@
 #include <execinfo.h>
 #include <string.h>
 
-#include "shim/shim.h"
+#include "shim/lookup/shim.h"
 
 EXPORT int cutin_test_drains;
 EXPORT int cutin_test_scope = -1;

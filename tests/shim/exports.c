@@ -18,7 +18,7 @@ static const struct {
 #define API_PASS(symbol, ...)  {#symbol, false},
 #define API_DRAIN(symbol, ...) {#symbol, true},
 #define API_WRAP               API_DRAIN
-#include "shim/api.def"
+#include "shim/lookup/api.def"
 };
 
 /* Output of a command on the library. */

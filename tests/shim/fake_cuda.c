@@ -14,7 +14,7 @@ enum row {
 #define API_PASS(symbol, ...) ROW_##symbol,
 #define API_DRAIN             API_PASS
 #define API_WRAP              API_PASS
-#include "shim/api.def"
+#include "shim/lookup/api.def"
 };
 
 /* Weak: some have a body of their own below. */
@@ -29,7 +29,7 @@ enum row {
     {                                                                                              \
         return ROW_##symbol;                                                                       \
     }
-#include "shim/api.def"
+#include "shim/lookup/api.def"
 
 static const struct entry {
     const char *name;
@@ -39,7 +39,7 @@ static const struct entry {
 #undef API_PASS
 #define API_PASS(symbol, function, name, version, per_thread, ...)                                 \
     {#name, version, per_thread, symbol, internal_##symbol},
-#include "shim/api.def"
+#include "shim/lookup/api.def"
 };
 
 /* Functions that no table has, as many as somebody asks for: "cuFakeNumber7". */

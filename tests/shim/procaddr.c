@@ -22,7 +22,7 @@ static bool intercepted(const char *symbol)
 #define API_PASS(symbol, ...)
 #define API_DRAIN(symbol, ...) #symbol,
 #define API_WRAP(symbol, ...)  #symbol,
-#include "shim/api.def"
+#include "shim/lookup/api.def"
 #undef API_PASS
 #undef API_DRAIN
 #undef API_WRAP

@@ -47,7 +47,7 @@ int main(int argc, char **argv)
 #define API_PASS(symbol, function, name, ...) #name,
 #define API_DRAIN                             API_PASS
 #define API_WRAP                              API_PASS
-#include "shim/api.def"
+#include "shim/lookup/api.def"
         "cuNoSuchFunction", ""};
     void *handle = dlopen("libcuda.so.1", RTLD_NOW);
 

@@ -1,7 +1,7 @@
 /*
  * shim_config.c - the environment: defaults, good values, and one clear message for each bad one.
  */
-#include "shim/shim.h"
+#include "shim/lookup/shim.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -19,7 +19,7 @@ static void setup(void)
 #define CONFIG_WORD(variable, ...) unsetenv(#variable);
 #define CONFIG_NUMBER              CONFIG_WORD
 #define CONFIG_PATH                CONFIG_WORD
-#include "shim/config.def"
+#include "shim/lookup/config.def"
 #undef CONFIG_WORD
 #undef CONFIG_NUMBER
 #undef CONFIG_PATH
@@ -168,7 +168,7 @@ static void bad(const char *variable, const char *value)
         cr_expect_eq(config_get()->field, fallback);                                               \
     }
 #define CONFIG_PATH(...)
-#include "shim/config.def"
+#include "shim/lookup/config.def"
 #undef CONFIG_WORD
 #undef CONFIG_NUMBER
 #undef CONFIG_PATH

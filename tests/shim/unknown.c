@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "shim/unknown.h"
+#include "shim/lookup/unknown.h"
 
 TestSuite(unknown, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
 

@@ -15,7 +15,7 @@ static const char *const names[] = {
 #define API_PASS(symbol, ...) #symbol,
 #define API_DRAIN             API_PASS
 #define API_WRAP              API_PASS
-#include "shim/api.def"
+#include "shim/lookup/api.def"
 #undef API_PASS
 };
 
@@ -65,4 +65,4 @@ static intptr_t forward(enum watch_call call, const intptr_t *a)
     {                                                                                              \
         return forward(WATCH_##symbol, (const intptr_t[]){a, b, c, d, e, f, g, h, i, j, k});       \
     }
-#include "shim/api.def"
+#include "shim/lookup/api.def"

@@ -12,7 +12,7 @@ enum watch_call {
 #define API_PASS(symbol, ...)  WATCH_##symbol,
 #define API_DRAIN(symbol, ...) WATCH_##symbol,
 #define API_WRAP(symbol, ...)  WATCH_##symbol,
-#include "shim/api.def"
+#include "shim/lookup/api.def"
 #undef API_PASS
 #undef API_DRAIN
 #undef API_WRAP

@@ -25,7 +25,7 @@ static const struct row rows[] = {
     ROW(symbol, function, name, version, per_thread)
 #define API_WRAP(symbol, function, name, version, per_thread, ...)                                 \
     ROW(symbol, function, name, version, per_thread)
-#include "shim/api.def"
+#include "shim/lookup/api.def"
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 

@@ -104,7 +104,7 @@ static void kernels_of_a_stream_each(void)
     for (int k = 0; k < 20; k++)
         for (int i = 0; i < 2; i++)
             launch_spin(s[i], 100, 500 * US); /* 50 SMs */
-    *word = 1; /* however late this thread was, they are all there */
+    *word = 1;                                /* however late this thread was, they are all there */
     CHECK(cuCtxSynchronize());
 }
 

@@ -18,7 +18,7 @@ static bool is_known(const char *symbol)
 #define API_PASS(symbol, ...) #symbol,
 #define API_DRAIN             API_PASS
 #define API_WRAP              API_PASS
-#include "shim/api.def"
+#include "shim/lookup/api.def"
     };
 
     for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); i++)

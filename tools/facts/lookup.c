@@ -15,7 +15,7 @@ static const struct symbol {
 #define API_PASS(symbol, function, lookup, version, pt, ...)  {#symbol, #lookup, version, pt},
 #define API_DRAIN(symbol, function, lookup, version, pt, ...) {#symbol, #lookup, version, pt},
 #define API_WRAP(symbol, function, lookup, version, pt, ...)  {#symbol, #lookup, version, pt},
-#include "shim/api.def"
+#include "shim/lookup/api.def"
 #undef API_PASS
 #undef API_DRAIN
 #undef API_WRAP

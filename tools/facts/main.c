@@ -24,7 +24,7 @@
 static const struct fact facts[] = {
     {"device", "What does the device say about itself?", NULL, 60, NULL, fact_device},
     {"lookup", "What does cuGetProcAddress return for each name and version?",
-     "the newest symbol that is not newer than the version, as in shim/api.def", 60, NULL,
+     "the newest symbol that is not newer than the version, as in shim/lookup/api.def", 60, NULL,
      fact_lookup},
     {"cost", "What do launches, events, markers, gates and batches cost?",
      "a marker costs less than an event; marker and gate share one batch", 60, NULL, fact_cost},

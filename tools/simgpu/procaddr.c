@@ -14,7 +14,7 @@
 #define API_PASS(symbol, ...)  DECLARE(symbol)
 #define API_DRAIN(symbol, ...) DECLARE(symbol)
 #define API_WRAP(symbol, ...)  DECLARE(symbol)
-#include "shim/api.def"
+#include "shim/lookup/api.def"
 #undef API_PASS
 #undef API_DRAIN
 #undef API_WRAP
@@ -36,7 +36,7 @@ static const struct entry entries[] = {
     ENTRY(symbol, function, name, version, ptds)
 #define API_WRAP(symbol, function, name, version, ptds, ...)                                       \
     ENTRY(symbol, function, name, version, ptds)
-#include "shim/api.def"
+#include "shim/lookup/api.def"
 #undef API_PASS
 #undef API_DRAIN
 #undef API_WRAP

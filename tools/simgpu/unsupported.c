@@ -16,4 +16,4 @@ enum { NOT_SUPPORTED = 801 /* CUDA_ERROR_NOT_SUPPORTED */ };
 #define API_PASS(symbol, ...)  UNSUPPORTED(symbol)
 #define API_DRAIN(symbol, ...) UNSUPPORTED(symbol)
 #define API_WRAP(symbol, ...)  UNSUPPORTED(symbol)
-#include "shim/api.def"
+#include "shim/lookup/api.def"

@@ -1,0 +1,214 @@
+/*
+ * aside.c - the shim's streams on other devices, for graphs that reach them (see aside.h).
+ */
+#include "shim/graph/aside.h"
+
+#include <stdlib.h>
+
+#include "scheduler/client.h"
+#include "shim/path/call.h"
+#include "shim/path/join.h"
+
+struct aside {
+    struct shim_context *ctx;
+    CUcontext handle;
+    uint64_t generation;
+    uint64_t est_ns;
+    uint64_t epoch; /* of the latest launch, in our stream there */
+};
+
+struct asides {
+    struct shim_context *from; /* whose `launched` is */
+    uint64_t generation;
+    CUevent launched;
+    uint32_t count;
+    struct aside at[];
+};
+
+_Atomic bool asides_seen;
+static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER; /* streams and events */
+static pthread_mutex_t going[CUTIN_LEVELS] = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER,
+                                              PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER};
+_Static_assert(CUTIN_LEVELS == 4, "one lock for each level");
+
+void asides_lock(uint32_t level)
+{
+    pthread_mutex_lock(&going[level]);
+}
+
+void asides_unlock(uint32_t level)
+{
+    pthread_mutex_unlock(&going[level]);
+}
+
+struct asides *asides_new(const struct graph_nodes *n)
+{
+    struct asides *a = n->asides ? calloc(1, sizeof *a + n->asides * sizeof *a->at) : NULL;
+    if (!a)
+        return NULL;
+    a->count = n->asides;
+    for (uint32_t i = 0; i < n->asides; i++)
+        a->at[i] = (struct aside){.ctx = n->aside[i].ctx,
+                                  .handle = n->aside[i].ctx->handle,
+                                  .generation = n->aside[i].ctx->generation,
+                                  .est_ns = n->aside[i].est_ns};
+    atomic_store_explicit(&asides_seen, true, memory_order_relaxed);
+    return a;
+}
+
+/* ---- our streams there ------------------------------------------------------------------------ */
+
+static struct shim_stream *shadow_make(struct shim_context *ctx, uint32_t level)
+{
+    CUstream handle;
+    struct context_scope scope = context_push(ctx);
+    CUresult r = REAL(cuStreamCreate)(&handle, CU_STREAM_NON_BLOCKING);
+    context_pop(scope);
+    return r == CUDA_SUCCESS ? stream_add_at(ctx, handle, CU_STREAM_NON_BLOCKING, 0, level) : NULL;
+}
+
+/* NULL: the context is gone, or there is no memory. */
+static struct shim_stream *shadow_of(const struct aside *at, uint32_t level)
+{
+    struct shim_context *ctx = at->ctx;
+    if (context_find(at->handle) != ctx || ctx->generation != at->generation)
+        return NULL;
+    pthread_mutex_lock(&making);
+    if (!ctx->aside[level])
+        ctx->aside[level] = shadow_make(ctx, level);
+    pthread_mutex_unlock(&making);
+    return ctx->aside[level];
+}
+
+void asides_wait(struct asides *a, uint32_t level)
+{
+    const struct vhq_req req = {.flags = VHQ_FREE | VHQ_MUST_INLINE};
+    struct vhq_cmd *cmd;
+    for (uint32_t i = 0; i < a->count; i++) {
+        const struct shim_stream *s = shadow_of(&a->at[i], level);
+        if (!s || !s->q)
+            continue;
+        vhq_begin(s->q, &req, &cmd);
+        vhq_end(s->q, 0);
+    }
+}
+
+bool asides_held(const struct asides *a, uint32_t level)
+{
+    for (uint32_t i = 0; i < a->count; i++) {
+        int device = a->at[i].ctx->gpu->index;
+        const _Atomic uint32_t *word = device < 0 ? NULL : client_hold_word(device, level);
+        if (word && atomic_load_explicit(word, memory_order_acquire))
+            return true;
+    }
+    return false;
+}
+
+/* ---- launching -------------------------------------------------------------------------------- */
+
+struct launching {
+    struct asides *asides;
+    struct shim_stream *stream; /* that the application named */
+    CUresult (*launch)(void *args);
+    void *args;
+};
+
+struct beside {
+    CUstream stream;
+    const struct launching *launching;
+    uint32_t next;
+};
+
+static void launched_forget(struct asides *a)
+{
+    if (a->launched && context_find(a->from->handle) == a->from &&
+        a->from->generation == a->generation)
+        REAL(cuEventDestroy_v2)(a->launched);
+    a->launched = NULL;
+}
+
+/* An event of the stream's context; NULL: it cannot be had. */
+static CUevent launched_of(struct asides *a, struct shim_context *ctx)
+{
+    pthread_mutex_lock(&making);
+    if (a->from != ctx || a->generation != ctx->generation) {
+        if (a->from)
+            launched_forget(a);
+        a->from = ctx;
+        a->generation = ctx->generation;
+        struct context_scope scope = context_push(ctx);
+        if (REAL(cuEventCreate)(&a->launched, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
+            a->launched = NULL;
+        context_pop(scope);
+    }
+    pthread_mutex_unlock(&making);
+    return a->launched;
+}
+
+/* What comes next in our streams, a marker first of all, comes when the launch is complete. */
+static void follow(const struct launching *l)
+{
+    struct asides *a = l->asides;
+    CUevent launched = launched_of(a, l->stream->ctx);
+    if (!launched || REAL(cuEventRecord)(launched, l->stream->handle) != CUDA_SUCCESS)
+        return;
+    for (uint32_t i = 0; i < a->count; i++) {
+        const struct shim_stream *s = shadow_of(&a->at[i], l->stream->level);
+        if (s)
+            REAL(cuStreamWaitEvent)(s->handle, launched, 0);
+    }
+}
+
+static CUresult launch_from(const struct launching *l, uint32_t i);
+
+static int beside_now(void *args)
+{
+    const struct beside *b = args;
+    return (int)launch_from(b->launching, b->next);
+}
+
+/* One within the other: each device's command begins before the launch is made, and ends after it. */
+static CUresult launch_from(const struct launching *l, uint32_t i)
+{
+    struct asides *a = l->asides;
+    if (i == a->count) {
+        CUresult r = l->launch(l->args);
+        if (r == CUDA_SUCCESS)
+            follow(l);
+        return r;
+    }
+    struct aside *at = &a->at[i];
+    struct shim_stream *s = shadow_of(at, l->stream->level);
+    struct beside b = {.stream = s ? s->handle : NULL, .launching = l, .next = i + 1};
+    struct call c = {
+        .now = beside_now,
+        .args = &b,
+        .req = {.flags = CALL_KERNEL | (at->est_ns ? 0 : VHQ_FREE), .est_ns = at->est_ns},
+        .name = "cuGraphLaunch"};
+    CUresult r = call_on(&c, s);
+    at->epoch = s && s->tracked ? c.epoch : 0;
+    return r;
+}
+
+CUresult asides_launch(struct asides *a, struct shim_stream *s, CUresult (*launch)(void *args),
+                       void *args)
+{
+    struct launching l = {.asides = a, .stream = s, .launch = launch, .args = args};
+    return launch_from(&l, 0);
+}
+
+void asides_joined(struct asides *a, struct shim_stream *s, uint64_t epoch)
+{
+    for (uint32_t i = 0; i < a->count; i++) {
+        struct shim_stream *there = shadow_of(&a->at[i], s->level);
+        if (there && epoch && a->at[i].epoch)
+            join_note(s, epoch, there, a->at[i].epoch);
+    }
+}
+
+void asides_free(struct asides *a)
+{
+    if (a && a->from)
+        launched_forget(a);
+    free(a);
+}

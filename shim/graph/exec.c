@@ -1,0 +1,85 @@
+/*
+ * exec.c - executable graphs (see exec.h).
+ */
+#include "shim/graph/exec.h"
+
+#include "shim/graph/aside.h"
+#include "shim/graph/graph_copy.h"
+#include "shim/objects/pool.h"
+
+TABLE(execs, 1024);
+POOL(exec_pool, struct exec, free_next);
+static pthread_mutex_t adding = PTHREAD_MUTEX_INITIALIZER;
+
+struct exec *exec_find(CUgraphExec handle)
+{
+    return handle ? (struct exec *)(void *)table_find(&execs, handle) : NULL;
+}
+
+static void exec_reset(struct exec *e)
+{
+    e->fence = NULL;
+    e->ctx = NULL;
+    e->kernels_ns = 0;
+    e->copy = NULL;
+    e->asides = NULL;
+    atomic_store(&e->launched, false);
+    estimate_reset(&e->estimate);
+}
+
+struct exec *exec_of(CUgraphExec handle)
+{
+    struct exec *e = exec_find(handle);
+    if (e || !handle)
+        return e;
+    pthread_mutex_lock(&adding);
+    e = exec_find(handle);
+    if (!e && (e = pool_get(&exec_pool)) != NULL) {
+        exec_reset(e);
+        table_insert(&execs, &e->node, handle);
+    }
+    pthread_mutex_unlock(&adding);
+    return e;
+}
+
+/* One of a context that went, by the same handle, was not destroyed by the application. */
+struct exec *exec_new(CUgraphExec handle)
+{
+    struct exec *stale = exec_find(handle);
+    if (stale) {
+        vhq_fence_put(exec_swap(stale, NULL));
+        exec_remove(stale);
+        exec_put(stale);
+    }
+    return exec_of(handle);
+}
+
+struct vhq_fence *exec_swap(struct exec *e, struct vhq_fence *fence)
+{
+    while (atomic_exchange_explicit(&e->locked, 1, memory_order_acquire))
+        ;
+    struct vhq_fence *old = e->fence;
+    e->fence = fence;
+    atomic_store_explicit(&e->locked, 0, memory_order_release);
+    return old;
+}
+
+void exec_remove(struct exec *e)
+{
+    table_remove(&execs, &e->node);
+}
+
+void exec_put(struct exec *e)
+{
+    graph_copy_free(e->copy);
+    asides_free(e->asides);
+    e->copy = NULL;
+    e->asides = NULL;
+    pool_put(&exec_pool, e);
+}
+
+uint64_t exec_estimate_ns(const struct exec *e)
+{
+    bool timed = atomic_load_explicit(&e->estimate.average_ns, memory_order_relaxed) != 0;
+    return timed || !e->kernels_ns ? estimate_ns(&e->estimate) : e->kernels_ns;
+}

@@ -1,0 +1,343 @@
+/*
+ * graph_copy.c - copies of graphs with gates in them (see graph_copy.h).
+ */
+#include "shim/graph/graph_copy.h"
+
+#include <stdlib.h>
+
+#include "shim/path/figures.h"
+#include "shim/pace/gate.h"
+#include "shim/pace/orders.h"
+
+struct place {
+    CUgraphNode app, own; /* the application's node, and the one that stands for it */
+    uint32_t inside;      /* nodes of the graph in it, which come next */
+    bool gate;            /* one stands in front of it */
+};
+
+struct graph_copy {
+    struct shim_context *ctx;
+    CUcontext handle;
+    uint64_t generation;
+    CUgraph graph;      /* what `exec` was made from: its nodes are what changes of it name */
+    CUgraphExec exec;   /* NULL: it could not follow the application's */
+    CUdeviceptr word;   /* that the gates wait for */
+    CUevent last;       /* behind the latest launch, of whichever of the two */
+    CUgraphExec latest; /* which */
+    CUgraphNode *gate;
+    uint32_t gates, count;
+    uint32_t found; /* nodes are mostly changed one after another */
+    struct place place[];
+};
+
+/* ---- making one ------------------------------------------------------------------------------ */
+
+/* What is being copied, and into what. */
+struct copying {
+    const struct graph_copy *c;
+    const struct graph_nodes *n;
+    const struct place *place; /* the first node's */
+    CUgraphNode *own, *gate;   /* by node; by gate. NULL: of no interest */
+    uint32_t gates;
+};
+
+static CUDA_BATCH_MEM_OP_NODE_PARAMS gate_params(const struct graph_copy *c, CUdeviceptr word,
+                                                 CUstreamBatchMemOpParams *wait)
+{
+    *wait = (CUstreamBatchMemOpParams){.waitValue = {.operation = CU_STREAM_MEM_OP_WAIT_VALUE_32,
+                                                     .address = word,
+                                                     .value = 0,
+                                                     .flags = CU_STREAM_WAIT_VALUE_EQ}};
+    return (CUDA_BATCH_MEM_OP_NODE_PARAMS){.ctx = c->handle, .count = 1, .paramArray = wait};
+}
+
+/* What the node depends on becomes what the gate depends on, and the gate what the node does. */
+static CUresult gate_link(const struct graph_copy *c, CUgraph graph, CUgraphNode node,
+                          CUgraphNode *before, size_t count, CUgraphNode *gate)
+{
+    CUstreamBatchMemOpParams wait;
+    CUDA_BATCH_MEM_OP_NODE_PARAMS p = gate_params(c, c->word, &wait);
+    CUresult r = REAL(cuGraphAddBatchMemOpNode)(gate, graph, before, count, &p);
+    for (size_t i = 0; i < count && r == CUDA_SUCCESS; i++)
+        r = REAL(cuGraphRemoveDependencies)(graph, &before[i], &node, 1);
+    return r == CUDA_SUCCESS ? REAL(cuGraphAddDependencies)(graph, gate, &node, 1) : r;
+}
+
+static CUresult gate_insert(struct copying *k, CUgraph graph, CUgraphNode node)
+{
+    size_t count = 0;
+    CUgraphNode gate = NULL;
+    CUresult r = REAL(cuGraphNodeGetDependencies)(node, NULL, &count);
+    CUgraphNode *before = calloc(count + 1, sizeof(CUgraphNode));
+    if (r == CUDA_SUCCESS && !before)
+        r = CUDA_ERROR_OUT_OF_MEMORY;
+    if (r == CUDA_SUCCESS && count)
+        r = REAL(cuGraphNodeGetDependencies)(node, before, &count);
+    if (r == CUDA_SUCCESS)
+        r = gate_link(k->c, graph, node, before, count, &gate);
+    free(before);
+    if (k->gate)
+        k->gate[k->gates++] = gate;
+    return r;
+}
+
+/* `graph` is a clone of the graph whose nodes are [first, end). */
+static CUresult gates_insert(struct copying *k, CUgraph graph, uint32_t first, uint32_t end)
+{
+    CUresult r = CUDA_SUCCESS;
+    for (uint32_t at = first; at < end && r == CUDA_SUCCESS; at += 1 + k->n->node[at].inside) {
+        CUgraph inner;
+        CUgraphNode own;
+        r = REAL(cuGraphNodeFindInClone)(&own, k->n->node[at].handle, graph);
+        if (r == CUDA_SUCCESS && k->own)
+            k->own[at] = own;
+        if (r == CUDA_SUCCESS && k->place[at].gate)
+            r = gate_insert(k, graph, own);
+        if (r != CUDA_SUCCESS || !k->n->node[at].child)
+            continue;
+        r = REAL(cuGraphChildGraphNodeGetGraph)(own, &inner);
+        if (r == CUDA_SUCCESS)
+            r = gates_insert(k, inner, at + 1, at + 1 + k->n->node[at].inside);
+    }
+    return r;
+}
+
+/* NULL: it cannot be had. */
+static CUgraph clone_with_gates(struct copying *k, CUgraph graph)
+{
+    CUgraph clone;
+    if (REAL(cuGraphClone)(&clone, graph) != CUDA_SUCCESS)
+        return NULL;
+    if (gates_insert(k, clone, 0, k->n->count) == CUDA_SUCCESS)
+        return clone;
+    REAL(cuGraphDestroy)(clone);
+    return NULL;
+}
+
+static bool copy_make(struct graph_copy *c, CUgraph graph, const struct graph_nodes *n,
+                      unsigned long long flags)
+{
+    CUgraphNode *own = calloc(n->count + 1, sizeof *own);
+    struct copying k = {.c = c, .n = n, .place = c->place, .own = own, .gate = c->gate};
+    c->graph = own && c->gate ? clone_with_gates(&k, graph) : NULL;
+    for (uint32_t i = 0; c->graph && i < n->count; i++)
+        c->place[i].own = own[i];
+    free(own);
+    return c->graph && REAL(cuEventCreate)(&c->last, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS &&
+           REAL(cuGraphInstantiateWithFlags)(&c->exec, c->graph, flags) == CUDA_SUCCESS;
+}
+
+static struct graph_copy *copy_new(struct shim_context *ctx, CUgraph graph,
+                                   const struct graph_nodes *n, unsigned long long flags)
+{
+    struct graph_copy *c = calloc(1, sizeof *c + n->count * sizeof *c->place);
+    if (!c)
+        return NULL;
+    c->ctx = ctx;
+    c->handle = ctx->handle;
+    c->generation = ctx->generation;
+    c->word = gate_word(ctx);
+    c->gate = calloc(n->gates, sizeof *c->gate);
+    c->gates = n->gates;
+    c->count = n->count;
+    for (uint32_t i = 0; i < n->count; i++)
+        c->place[i] = (struct place){
+            .app = n->node[i].handle, .inside = n->node[i].inside, .gate = n->node[i].gate};
+    struct context_scope scope = context_push(ctx);
+    bool made = c->word && copy_make(c, graph, n, flags);
+    context_pop(scope);
+    if (made)
+        return c;
+    graph_copy_free(c);
+    return NULL;
+}
+
+struct graph_copy *graph_copy_new(struct shim_context *ctx, CUgraph graph, struct graph_nodes *n,
+                                  unsigned long long flags)
+{
+    const unsigned long long device_launch = 4; /* CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH */
+    const unsigned long long upload = 2;        /* _UPLOAD: a stream comes with it */
+    uint64_t spacing_ns = (uint64_t)orders_budget_us() * 1000 / VHQ_GATE_PART;
+    if (config_get()->graph_gates == GRAPH_GATES_OFF || n->est_ns <= spacing_ns ||
+        !gate_wanted(ctx))
+        return NULL;
+    bool can =
+        n->copyable && !(flags & device_launch) && graph_nodes_place(n, graph, spacing_ns) == 0;
+    if (can && !n->gates)
+        return NULL;
+    struct graph_copy *c = can ? copy_new(ctx, graph, n, flags & ~upload) : NULL;
+    if (!c)
+        figures_ungated_graph(ctx);
+    return c;
+}
+
+static bool context_lives(const struct graph_copy *c)
+{
+    return context_find(c->handle) == c->ctx && c->ctx->generation == c->generation;
+}
+
+/* What a context leaves behind goes with it. */
+static void copy_destroy(struct graph_copy *c)
+{
+    if (c->exec && context_lives(c))
+        REAL(cuGraphExecDestroy)(c->exec);
+    if (c->graph)
+        REAL(cuGraphDestroy)(c->graph);
+    c->exec = NULL;
+    c->graph = NULL;
+}
+
+void graph_copy_free(struct graph_copy *c)
+{
+    if (!c)
+        return;
+    copy_destroy(c);
+    if (c->last && context_lives(c))
+        REAL(cuEventDestroy_v2)(c->last);
+    free(c->gate);
+    free(c);
+}
+
+/* ---- launching ------------------------------------------------------------------------------- */
+
+static void copy_drop(struct graph_copy *c)
+{
+    copy_destroy(c);
+    figures_ungated_graph(c->ctx);
+}
+
+/* The page is another one since, and the hold word elsewhere. Launches under way keep theirs. */
+static bool copy_aim(struct graph_copy *c, CUdeviceptr word)
+{
+    CUresult r = CUDA_SUCCESS;
+    CUstreamBatchMemOpParams wait;
+    CUDA_BATCH_MEM_OP_NODE_PARAMS p = gate_params(c, word, &wait);
+    for (uint32_t i = 0; i < c->gates && r == CUDA_SUCCESS; i++)
+        r = REAL(cuGraphExecBatchMemOpNodeSetParams)(c->exec, c->gate[i], &p);
+    if (r != CUDA_SUCCESS)
+        copy_drop(c);
+    c->word = word;
+    return r == CUDA_SUCCESS;
+}
+
+CUgraphExec graph_copy_choose(struct graph_copy *c, CUgraphExec handle, struct shim_context *ctx,
+                              uint32_t level)
+{
+    if (!c->exec || ctx != c->ctx || ctx->generation != c->generation)
+        return handle;
+    CUdeviceptr word = gate_word_now(ctx, level);
+    return word && (word == c->word || copy_aim(c, word)) ? c->exec : handle;
+}
+
+CUresult graph_copy_before(struct graph_copy *c, CUgraphExec chosen, CUstream stream)
+{
+    if (!c->latest || c->latest == chosen)
+        return CUDA_SUCCESS;
+    return REAL(cuStreamWaitEvent)(stream, c->last, 0);
+}
+
+void graph_copy_after(struct graph_copy *c, CUgraphExec chosen, CUstream stream)
+{
+    if (chosen == c->exec)
+        atomic_fetch_add_explicit(&c->ctx->graph_gates, c->gates, memory_order_relaxed);
+    if (REAL(cuEventRecord)(c->last, stream) == CUDA_SUCCESS)
+        c->latest = chosen;
+    else if (c->exec) /* in another context: from now on the driver orders them all */
+        copy_drop(c);
+}
+
+/* ---- following changes ----------------------------------------------------------------------- */
+
+static struct place *place_of(struct graph_copy *c, CUgraphNode node)
+{
+    for (uint32_t i = 0; i < c->count; i++) {
+        uint32_t at = (c->found + i) % c->count;
+        if (c->place[at].app != node)
+            continue;
+        c->found = at + 1;
+        return &c->place[at];
+    }
+    return NULL;
+}
+
+bool graph_copy_find(struct graph_copy *c, CUgraphExec *exec, CUgraphNode *node)
+{
+    const struct place *p = c->exec ? place_of(c, *node) : NULL;
+    if (c->exec && !p)
+        copy_drop(c);
+    if (!c->exec)
+        return false;
+    *exec = c->exec;
+    *node = p->own;
+    return true;
+}
+
+void graph_copy_changed(struct graph_copy *c, CUresult r)
+{
+    if (r != CUDA_SUCCESS)
+        copy_drop(c);
+}
+
+static bool same_shape(const struct place *place, uint32_t count, const struct graph_nodes *n)
+{
+    if (n->count != count)
+        return false;
+    for (uint32_t i = 0; i < count; i++)
+        if (n->node[i].inside != place[i].inside)
+            return false;
+    return true;
+}
+
+/* A copy of `graph`, which is in the place of `count` nodes from `place` on, with gates where the
+ * copy of those has them. NULL: it cannot be had. */
+static CUgraph copy_again(struct graph_copy *c, const struct place *place, uint32_t count,
+                          CUgraph graph)
+{
+    struct graph_nodes n;
+    CUgraph clone = NULL;
+    if (graph_nodes_read(&n, graph, c->ctx) == 0 && n.copyable && same_shape(place, count, &n)) {
+        struct copying k = {.c = c, .n = &n, .place = place};
+        clone = clone_with_gates(&k, graph);
+    }
+    graph_nodes_free(&n);
+    return clone;
+}
+
+static void follow(struct graph_copy *c, const struct place *place, uint32_t count, CUgraph graph,
+                   bool (*apply)(struct graph_copy *c, const struct place *place, CUgraph clone))
+{
+    struct context_scope scope = context_push(c->ctx);
+    CUgraph clone = copy_again(c, place, count, graph);
+    if (!clone || !apply(c, place, clone))
+        copy_drop(c);
+    if (clone)
+        REAL(cuGraphDestroy)(clone);
+    context_pop(scope);
+}
+
+static bool child_apply(struct graph_copy *c, const struct place *place, CUgraph clone)
+{
+    const struct place *node = place - 1;
+    return REAL(cuGraphExecChildGraphNodeSetParams)(c->exec, node->own, clone) == CUDA_SUCCESS;
+}
+
+void graph_copy_set_child(struct graph_copy *c, CUgraphNode node, CUgraph child)
+{
+    const struct place *p = c->exec ? place_of(c, node) : NULL;
+    if (p)
+        follow(c, p + 1, p->inside, child, child_apply);
+    else if (c->exec)
+        copy_drop(c);
+}
+
+static bool update_apply(struct graph_copy *c, const struct place *place, CUgraph clone)
+{
+    CUgraphExecUpdateResultInfo info;
+    return REAL(cuGraphExecUpdate_v2)(c->exec, clone, &info) == CUDA_SUCCESS;
+}
+
+void graph_copy_update(struct graph_copy *c, CUgraph graph)
+{
+    if (c->exec)
+        follow(c, c->place, c->count, graph, update_apply);
+}

@@ -1,0 +1,425 @@
+/*
+ * graph_nodes.c - reading graphs, and where gates go in them (see graph_nodes.h).
+ *
+ * A gate stands in front of one kernel: it follows what the kernel followed, and the kernel follows it
+ * alone. So branches stay as parallel as they were, and each is stopped by gates of its own.
+ */
+#include "shim/graph/graph_nodes.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shim/objects/function.h"
+
+enum { DEEPEST = 16, DEVICE_UPDATABLE = 13 /* CU_LAUNCH_ATTRIBUTE_..._KERNEL_NODE, 12.4 */ };
+
+/* ---- reading -------------------------------------------------------------------------------- */
+
+/* Memory nodes forbid copies of their graph, conditional ones run graphs that are not seen here. What
+ * later versions of CUDA bring is not known. */
+static bool type_copyable(CUgraphNodeType type)
+{
+    switch (type) {
+    case CU_GRAPH_NODE_TYPE_KERNEL:
+    case CU_GRAPH_NODE_TYPE_MEMCPY:
+    case CU_GRAPH_NODE_TYPE_MEMSET:
+    case CU_GRAPH_NODE_TYPE_HOST:
+    case CU_GRAPH_NODE_TYPE_GRAPH:
+    case CU_GRAPH_NODE_TYPE_EMPTY:
+    case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+    case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
+    case CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL:
+    case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT:
+    case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* A kernel of the device may change the node, by a handle that no copy has. */
+static bool device_updatable(CUgraphNode node)
+{
+    CUlaunchAttributeValue value;
+    int updatable = 0;
+    memset(&value, 0, sizeof value);
+    if (REAL(cuGraphKernelNodeGetAttribute)(node, (CUlaunchAttributeID)DEVICE_UPDATABLE, &value) ==
+        CUDA_SUCCESS)
+        memcpy(&updatable, &value, sizeof updatable);
+    return updatable != 0;
+}
+
+static uint32_t kernel_estimate(const CUDA_KERNEL_NODE_PARAMS_v2 *p, CUfunction handle,
+                                const struct shim_context *ctx)
+{
+    struct shim_function *f = ctx->set ? function_of(handle, ctx) : NULL;
+    if (!f)
+        return VHQ_UNKNOWN_NS;
+    function_seed(f, handle, ctx->gpu);
+    uint64_t blocks = (uint64_t)p->gridDimX * p->gridDimY * p->gridDimZ;
+    uint64_t ns = estimate_ns(&f->estimate[estimate_bucket(blocks)]);
+    return ns < UINT32_MAX ? (uint32_t)ns : UINT32_MAX;
+}
+
+/* ---- other devices --------------------------------------------------------------------------- */
+
+static void aside_add(struct graph_nodes *n, struct shim_context *ctx, uint64_t est_ns)
+{
+    uint32_t i = 0;
+    while (i < n->asides && n->aside[i].ctx->gpu != ctx->gpu)
+        i++;
+    if (i == GRAPH_ASIDES)
+        return;
+    if (i == n->asides)
+        n->aside[n->asides++] = (struct graph_aside){.ctx = ctx};
+    n->aside[i].est_ns += est_ns;
+    n->copyable = false; /* gates would look at the hold word of one device for all */
+}
+
+/* Where a kernel runs: what the driver says, or else where the function was launched before. */
+static struct shim_context *kernel_home(const CUDA_KERNEL_NODE_PARAMS_v2 *p, CUfunction handle,
+                                        struct shim_context *ctx)
+{
+    if (p->ctx && p->ctx != ctx->handle) {
+        struct shim_context *home = context_named(p->ctx);
+        return home ? home : ctx;
+    }
+    const struct shim_function *f = p->ctx ? NULL : function_known(handle, ctx);
+    struct shim_context *home = f ? context_find((CUcontext)(uintptr_t)f->context) : NULL;
+    return home ? home : ctx;
+}
+
+static void read_kernel(struct graph_nodes *n, struct graph_node *node, struct shim_context *ctx)
+{
+    CUDA_KERNEL_NODE_PARAMS_v2 p = {.func = NULL};
+    struct shim_context *home = ctx;
+    uint32_t est_ns = VHQ_UNKNOWN_NS;
+    if (REAL(cuGraphKernelNodeGetParams_v2)(node->handle, &p) == CUDA_SUCCESS) {
+        CUfunction handle = p.func ? p.func : (CUfunction)(void *)p.kern;
+        home = gpu_device_several() ? kernel_home(&p, handle, ctx) : ctx;
+        est_ns = kernel_estimate(&p, handle, home);
+    }
+    if (home->gpu != ctx->gpu) {
+        aside_add(n, home, est_ns);
+        return;
+    }
+    node->est_ns = est_ns;
+    n->est_ns += est_ns;
+}
+
+/* Memory of another device is written or read there. */
+static void read_pointer(struct graph_nodes *n, CUdeviceptr at, const struct shim_context *ctx)
+{
+    CUmemorytype type = CU_MEMORYTYPE_HOST;
+    int ordinal = ctx->gpu->handle;
+    if (!at || REAL(cuPointerGetAttribute)(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, at) ||
+        type != CU_MEMORYTYPE_DEVICE ||
+        REAL(cuPointerGetAttribute)(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, at) ||
+        ordinal == ctx->gpu->handle)
+        return;
+    struct shim_context *home = context_of_device(ordinal);
+    if (home)
+        aside_add(n, home, 0);
+}
+
+static void read_copy(struct graph_nodes *n, CUgraphNode node, const struct shim_context *ctx)
+{
+    CUDA_MEMCPY3D p;
+    if (REAL(cuGraphMemcpyNodeGetParams)(node, &p) != CUDA_SUCCESS)
+        return;
+    if (p.srcMemoryType == CU_MEMORYTYPE_DEVICE || p.srcMemoryType == CU_MEMORYTYPE_UNIFIED)
+        read_pointer(n, p.srcDevice, ctx);
+    if (p.dstMemoryType == CU_MEMORYTYPE_DEVICE || p.dstMemoryType == CU_MEMORYTYPE_UNIFIED)
+        read_pointer(n, p.dstDevice, ctx);
+}
+
+static void read_fill(struct graph_nodes *n, CUgraphNode node, const struct shim_context *ctx)
+{
+    CUDA_MEMSET_NODE_PARAMS p;
+    if (REAL(cuGraphMemsetNodeGetParams)(node, &p) == CUDA_SUCCESS)
+        read_pointer(n, p.dst, ctx);
+}
+
+/* ---- nodes ------------------------------------------------------------------------------------ */
+
+static struct graph_node *node_add(struct graph_nodes *n, CUgraphNode handle)
+{
+    if (n->count == n->room) {
+        uint32_t room = n->room ? n->room * 2 : 64;
+        struct graph_node *grown = realloc(n->node, room * sizeof *grown);
+        if (!grown)
+            return NULL;
+        n->node = grown;
+        n->room = room;
+    }
+    n->node[n->count] = (struct graph_node){.handle = handle};
+    return &n->node[n->count++];
+}
+
+static int read_graph(struct graph_nodes *n, CUgraph graph, struct shim_context *ctx, int depth);
+
+static int read_node(struct graph_nodes *n, CUgraphNode handle, struct shim_context *ctx, int depth)
+{
+    CUgraphNodeType type;
+    struct graph_node *node = node_add(n, handle);
+    if (!node)
+        return -ENOMEM;
+    if (REAL(cuGraphNodeGetType)(handle, &type) != CUDA_SUCCESS)
+        return -EINVAL;
+    n->copyable &= type_copyable(type);
+    if (type == CU_GRAPH_NODE_TYPE_KERNEL) {
+        read_kernel(n, node, ctx);
+        n->copyable = n->copyable && !device_updatable(handle);
+    }
+    if (type == CU_GRAPH_NODE_TYPE_MEMCPY && gpu_device_several())
+        read_copy(n, handle, ctx);
+    if (type == CU_GRAPH_NODE_TYPE_MEMSET && gpu_device_several())
+        read_fill(n, handle, ctx);
+    if (type != CU_GRAPH_NODE_TYPE_GRAPH)
+        return 0;
+    if (REAL(cuGraphChildGraphNodeGetGraph)(handle, &node->child) != CUDA_SUCCESS)
+        return -EINVAL;
+    uint32_t at = n->count - 1;
+    int r = read_graph(n, node->child, ctx, depth + 1);
+    n->node[at].inside = n->count - at - 1;
+    return r;
+}
+
+static int read_graph(struct graph_nodes *n, CUgraph graph, struct shim_context *ctx, int depth)
+{
+    size_t count = 0;
+    if (depth > DEEPEST || REAL(cuGraphGetNodes)(graph, NULL, &count) != CUDA_SUCCESS)
+        return -EINVAL;
+    CUgraphNode *handles = calloc(count + 1, sizeof *handles);
+    int r = handles ? 0 : -ENOMEM;
+    if (!r && count && REAL(cuGraphGetNodes)(graph, handles, &count) != CUDA_SUCCESS)
+        r = -EINVAL;
+    for (size_t i = 0; i < count && !r; i++)
+        r = read_node(n, handles[i], ctx, depth);
+    free(handles);
+    return r;
+}
+
+int graph_nodes_read(struct graph_nodes *n, CUgraph graph, struct shim_context *ctx)
+{
+    *n = (struct graph_nodes){.copyable = true};
+    return read_graph(n, graph, ctx, 0);
+}
+
+void graph_nodes_free(struct graph_nodes *n)
+{
+    free(n->node);
+    n->node = NULL;
+}
+
+/* ---- one graph, without those inside --------------------------------------------------------- */
+
+struct spot {
+    uint32_t at;        /* in graph_nodes */
+    uint32_t waits_for; /* edges into it, not seen yet */
+    uint32_t level;     /* edges of the longest path to it */
+    uint64_t since_ns;  /* work of the longest path to it since a gate */
+};
+
+struct level {
+    struct spot *spot, **order;
+    uint32_t count;
+    uint32_t (*edge)[2]; /* from, to; sorted by from */
+    size_t edges;
+    uint32_t *width; /* nodes of each level */
+    struct by_handle {
+        CUgraphNode handle;
+        uint32_t spot;
+    } * by_handle;
+};
+
+static int compare_handles(const void *a, const void *b)
+{
+    const struct by_handle *x = a, *y = b;
+    return (x->handle > y->handle) - (x->handle < y->handle);
+}
+
+static int compare_edges(const void *a, const void *b)
+{
+    const uint32_t *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+static uint32_t spot_of(const struct level *l, CUgraphNode handle)
+{
+    struct by_handle key = {.handle = handle};
+    const struct by_handle *found =
+        bsearch(&key, l->by_handle, l->count, sizeof key, compare_handles);
+    return found ? found->spot : 0;
+}
+
+static int edges_read(struct level *l, CUgraph graph)
+{
+    size_t count = 0;
+    if (REAL(cuGraphGetEdges)(graph, NULL, NULL, &count) != CUDA_SUCCESS)
+        return -EINVAL;
+    CUgraphNode *from = calloc(2 * count + 1, sizeof *from), *to = from + count;
+    l->edge = calloc(count + 1, sizeof *l->edge);
+    int r = from && l->edge ? 0 : -ENOMEM;
+    /* With edges that are more than an order, CUDA 12.3 and later answer LOSSY_QUERY. */
+    if (!r && count && REAL(cuGraphGetEdges)(graph, from, to, &count) != CUDA_SUCCESS)
+        r = -EINVAL;
+    for (size_t i = 0; i < count && !r; i++) {
+        l->edge[i][0] = spot_of(l, from[i]);
+        l->edge[i][1] = spot_of(l, to[i]);
+        l->spot[l->edge[i][1]].waits_for++;
+    }
+    l->edges = r ? 0 : count;
+    free(from);
+    if (!r)
+        qsort(l->edge, count, sizeof *l->edge, compare_edges);
+    return r;
+}
+
+static int level_read(struct level *l, const struct graph_nodes *n, CUgraph graph, uint32_t first,
+                      uint32_t end)
+{
+    uint32_t room = end - first + 1;
+    *l = (struct level){.spot = calloc(room, sizeof *l->spot),
+                        .order = calloc(room, sizeof(struct spot *)),
+                        .width = calloc(room, sizeof *l->width),
+                        .by_handle = calloc(room, sizeof *l->by_handle)};
+    if (!l->spot || !l->order || !l->width || !l->by_handle)
+        return -ENOMEM;
+    for (uint32_t at = first; at < end; at += 1 + n->node[at].inside) {
+        l->spot[l->count].at = at;
+        l->by_handle[l->count] = (struct by_handle){n->node[at].handle, l->count};
+        l->count++;
+    }
+    qsort(l->by_handle, l->count, sizeof *l->by_handle, compare_handles);
+    return edges_read(l, graph);
+}
+
+static void level_free(struct level *l)
+{
+    free(l->spot);
+    free(l->order);
+    free(l->width);
+    free(l->by_handle);
+    free(l->edge);
+}
+
+/* Calls `visit` for every edge out of a spot. Returns how many there are. */
+static size_t each_edge(const struct level *l, const struct spot *from,
+                        void (*visit)(const struct spot *from, struct spot *to, void *user),
+                        void *user)
+{
+    uint32_t number = (uint32_t)(from - l->spot);
+    size_t low = 0, high = l->edges;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (l->edge[middle][0] < number)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    size_t first = low;
+    for (; low < l->edges && l->edge[low][0] == number; low++)
+        visit(from, &l->spot[l->edge[low][1]], user);
+    return low - first;
+}
+
+struct sorting {
+    struct level *level;
+    uint32_t sorted;
+};
+
+static void follow(const struct spot *from, struct spot *to, void *user)
+{
+    struct sorting *s = user;
+    if (to->level <= from->level)
+        to->level = from->level + 1;
+    if (--to->waits_for == 0)
+        s->level->order[s->sorted++] = to;
+}
+
+/* Each node after what it depends on. */
+static int level_sort(struct level *l)
+{
+    struct sorting s = {.level = l};
+    for (uint32_t i = 0; i < l->count; i++)
+        if (!l->spot[i].waits_for)
+            l->order[s.sorted++] = &l->spot[i];
+    for (uint32_t i = 0; i < s.sorted; i++) {
+        l->width[l->order[i]->level]++;
+        each_edge(l, l->order[i], follow, &s);
+    }
+    return s.sorted == l->count ? 0 : -EINVAL;
+}
+
+/* ---- placing --------------------------------------------------------------------------------- */
+
+static void pass_on(const struct spot *from, struct spot *to, void *user)
+{
+    uint64_t behind_ns = *(const uint64_t *)user;
+    if (to->since_ns < behind_ns)
+        to->since_ns = behind_ns;
+}
+
+struct placing {
+    uint64_t spacing_ns;
+    uint64_t since_ns; /* of the longest path to where the graph begins; then to where it ends */
+    uint32_t width;    /* of what the graph is inside of */
+};
+
+static uint64_t spacing_for(const struct placing *p, uint32_t width)
+{
+    uint64_t ns = p->spacing_ns / p->width / width;
+    return ns > VHQ_GATE_LEAST_NS ? ns : VHQ_GATE_LEAST_NS;
+}
+
+static int place_graph(struct graph_nodes *n, CUgraph graph, uint32_t first, uint32_t end,
+                       struct placing *p);
+
+/* Says in behind_ns what lies between the last gate and the end of the node. */
+static int place_node(struct graph_nodes *n, const struct spot *s, uint32_t width,
+                      const struct placing *outer, uint64_t *behind_ns)
+{
+    struct graph_node *node = &n->node[s->at];
+    *behind_ns = s->since_ns;
+    if (node->child) {
+        struct placing inner = {outer->spacing_ns, s->since_ns, outer->width * width};
+        int r = place_graph(n, node->child, s->at + 1, s->at + 1 + node->inside, &inner);
+        *behind_ns = inner.since_ns;
+        return r;
+    }
+    if (!node->est_ns)
+        return 0;
+    node->gate = s->since_ns && s->since_ns + node->est_ns > spacing_for(outer, width);
+    n->gates += node->gate;
+    *behind_ns = node->gate ? node->est_ns : s->since_ns + node->est_ns;
+    return 0;
+}
+
+static int place_graph(struct graph_nodes *n, CUgraph graph, uint32_t first, uint32_t end,
+                       struct placing *p)
+{
+    struct level l;
+    uint64_t end_ns = 0, behind_ns;
+    int r = level_read(&l, n, graph, first, end);
+    if (!r)
+        r = level_sort(&l);
+    for (uint32_t i = 0; i < l.count && !r; i++) {
+        struct spot *s = l.order[i];
+        if (s->level == 0)
+            s->since_ns = p->since_ns;
+        r = place_node(n, s, l.width[s->level], p, &behind_ns);
+        if (each_edge(&l, s, pass_on, &behind_ns) == 0 && behind_ns > end_ns)
+            end_ns = behind_ns;
+    }
+    p->since_ns = l.count ? end_ns : p->since_ns;
+    level_free(&l);
+    return r;
+}
+
+int graph_nodes_place(struct graph_nodes *n, CUgraph graph, uint64_t spacing_ns)
+{
+    struct placing p = {.spacing_ns = spacing_ns, .width = 1};
+    return place_graph(n, graph, 0, n->count, &p);
+}

@@ -1,0 +1,302 @@
+/*
+ * api.c - every driver symbol: its row, our function for it, and the driver's own address.
+ *
+ * The driver's addresses are read from its own symbol table, not asked from dlsym: another preload
+ * that interposes dlsym would hand out its own wrappers, and those may well call us.
+ *
+ * No lock: a thread inside dlopen may be running a constructor that looks up CUDA symbols while
+ * another thread loads the table and waits for the loader. Every thread that gets here early stores
+ * the same values instead.
+ */
+#include "shim/lookup/api.h"
+#include "shim/lookup/elf.h"
+#include "shim/lookup/unknown.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+
+void *api_real[API_COUNT];
+
+const struct api_row api_rows[API_COUNT] = {
+#define ROW(symbol, name, version, per_thread, intercepted, scope)                                 \
+    {#symbol, #name, version, per_thread, intercepted, scope},
+#define API_PASS(symbol, function, name, version, per_thread, ...)                                 \
+    ROW(symbol, name, version, per_thread, 0, DRAIN_CONTEXT)
+#define API_DRAIN(symbol, function, name, version, per_thread, class, action, scope)               \
+    ROW(symbol, name, version, per_thread, 1, scope)
+#define API_WRAP(symbol, function, name, version, per_thread, ...)                                 \
+    ROW(symbol, name, version, per_thread, 1, DRAIN_CONTEXT)
+#include "shim/lookup/api.def"
+#undef API_PASS
+#undef API_DRAIN
+#undef API_WRAP
+};
+
+/* Our functions, by the names they are exported under; an older cuda.h lacks some prototypes. */
+#define API_PASS(symbol, ...)
+#define API_DRAIN(symbol, ...) extern char ours_##symbol[] __asm__(#symbol);
+#define API_WRAP(symbol, ...)  extern char ours_##symbol[] __asm__(#symbol);
+#include "shim/lookup/api.def"
+#undef API_PASS
+#undef API_DRAIN
+#undef API_WRAP
+
+void *const api_ours[API_COUNT] = {
+#define API_PASS(symbol, ...)  NULL,
+#define API_DRAIN(symbol, ...) ours_##symbol,
+#define API_WRAP(symbol, ...)  ours_##symbol,
+#include "shim/lookup/api.def"
+#undef API_PASS
+#undef API_DRAIN
+#undef API_WRAP
+};
+
+/* ---- search ------------------------------------------------------------------------------- */
+
+static const uint16_t by_symbol[] = {
+#define API_BY_SYMBOL(symbol) API_##symbol,
+#include "api_index.h"
+#undef API_BY_SYMBOL
+};
+
+static const struct {
+    uint16_t first, count;
+} by_name[] = {
+#define API_BY_NAME(name, first, count) {API_##first, count},
+#include "api_index.h"
+#undef API_BY_NAME
+};
+
+static int compare(const char *a, const char *b)
+{
+    while (*a && *a == *b)
+        a++, b++;
+    return (unsigned char)*a - (unsigned char)*b;
+}
+
+int api_find(const char *symbol)
+{
+    size_t low = 0, high = sizeof by_symbol / sizeof *by_symbol;
+
+    if (symbol[0] != 'c' || symbol[1] != 'u')
+        return -1; /* nearly every lookup of nearly every program */
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        int order = compare(symbol, api_rows[by_symbol[middle]].symbol);
+        if (order == 0)
+            return by_symbol[middle];
+        if (order < 0)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return -1;
+}
+
+int api_find_name(const char *name, int *count)
+{
+    size_t low = 0, high = sizeof by_name / sizeof *by_name;
+
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        int order = compare(name, api_rows[by_name[middle].first].name);
+        if (order == 0) {
+            *count = by_name[middle].count;
+            return by_name[middle].first;
+        }
+        if (order < 0)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return -1;
+}
+
+/* ---- the driver --------------------------------------------------------------------------- */
+
+#define DRIVER "libcuda.so.1"
+
+static struct link_map *driver; /* atomic; published after api_real was filled */
+
+static struct link_map *driver_get(void)
+{
+    return __atomic_load_n(&driver, __ATOMIC_ACQUIRE);
+}
+
+static void real_store(int row, void *address)
+{
+    __atomic_store_n(&api_real[row], address, __ATOMIC_RELEASE);
+}
+
+void api_say(int row, const char *route)
+{
+    if (log_enabled(LOG_DEBUG))
+        log_line(LOG_DEBUG, "%s -> cutin (%s)", api_rows[row].symbol, route);
+}
+
+static void say_direct_link(const char *name, void *user)
+{
+    int row = api_find(name);
+
+    (void)user;
+    if (row >= 0 && api_rows[row].intercepted)
+        api_say(row, "direct link");
+}
+
+/* Every loaded object whose undefined symbols name a driver function is bound to our exports. */
+static int say_object(struct dl_phdr_info *info, size_t size, void *user)
+{
+    struct elf_object object;
+
+    (void)size;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        if (info->dlpi_phdr[i].p_type != PT_DYNAMIC)
+            continue;
+        uintptr_t dynamic = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
+        if (elf_open(&object, info->dlpi_addr, (const ElfW(Dyn) *)dynamic))
+            elf_each_undefined(&object, say_direct_link, user);
+    }
+    return 0;
+}
+
+static void driver_bind(struct link_map *map)
+{
+    struct elf_object object;
+    struct link_map *none = NULL;
+
+    if (!elf_open_map(&object, map))
+        return;
+    for (int row = 0; row < API_COUNT; row++)
+        if (api_rows[row].intercepted)
+            real_store(row, elf_find(&object, api_rows[row].symbol));
+    if (!__atomic_compare_exchange_n(&driver, &none, map, false, __ATOMIC_ACQ_REL,
+                                     __ATOMIC_ACQUIRE))
+        return;
+    process_cuda_seen();
+    log_line(LOG_INFO, "version %s in front of %s", CUTIN_VERSION, map->l_name);
+    if (log_enabled(LOG_DEBUG))
+        dl_iterate_phdr(say_object, NULL);
+    unknown_look_links();
+}
+
+/* The handle is never closed: the addresses in api_real stay good although the program closes its
+ * own. */
+static int driver_open(int flags)
+{
+    struct link_map *map;
+    void *handle;
+
+    if (driver_get())
+        return 0;
+    handle = dlopen(DRIVER, RTLD_LAZY | flags);
+    if (!handle || dlinfo(handle, RTLD_DI_LINKMAP, &map) != 0)
+        return -ENOENT;
+    driver_bind(map);
+    return driver_get() ? 0 : -ENOENT;
+}
+
+int api_load(void)
+{
+    static bool said;
+
+    if (driver_open(RTLD_NOLOAD) == 0 || driver_open(0) == 0)
+        return 0;
+    if (!__atomic_exchange_n(&said, true, __ATOMIC_RELAXED))
+        log_line(LOG_ERROR, "the loader finds no " DRIVER ": %s", dlerror());
+    return -ENOENT;
+}
+
+bool api_driver_holds(const void *address)
+{
+    struct link_map *map;
+    Dl_info info;
+
+    if (!dladdr1(address, &info, (void **)&map, RTLD_DL_LINKMAP))
+        return false;
+    return driver_open(RTLD_NOLOAD) == 0 && map == driver_get();
+}
+
+/* dladdr tells the symbol at an address. What it has none for came from cuGetProcAddress, which hands
+ * out functions. */
+bool api_driver_function(const void *address)
+{
+    const ElfW(Sym) *symbol = NULL;
+    Dl_info info;
+
+    if (!api_driver_holds(address))
+        return false;
+    if (!dladdr1(address, &info, (void **)&symbol, RTLD_DL_SYMENT) || info.dli_saddr != address)
+        return true;
+    return symbol && (symbol->st_info & 0xf) == STT_FUNC;
+}
+
+bool api_driver_exports(const char *symbol)
+{
+    struct link_map *map = driver_get();
+    struct elf_object object;
+
+    return map && elf_open_map(&object, map) && elf_has_function(&object, symbol);
+}
+
+void api_adopt(int row, void *address)
+{
+    void *none = NULL;
+
+    __atomic_compare_exchange_n(&api_real[row], &none, address, false, __ATOMIC_ACQ_REL,
+                                __ATOMIC_ACQUIRE);
+}
+
+/* Called in place of what the driver lacks, with whatever arguments. */
+static CUresult no_driver(void)
+{
+    return CUDA_ERROR_NOT_INITIALIZED;
+}
+
+static CUresult no_function(void)
+{
+    return CUDA_ERROR_NOT_FOUND;
+}
+
+void *api_get(enum api_index index)
+{
+    struct elf_object object;
+    void *real;
+
+    if (api_load() < 0)
+        return (void *)no_driver;
+    real = __atomic_load_n(&api_real[index], __ATOMIC_ACQUIRE);
+    if (!real && elf_open_map(&object, driver_get())) {
+        real =
+            elf_find(&object, api_rows[index].symbol); /* API_PASS rows are found when asked for */
+        if (real)
+            real_store((int)index, real);
+    }
+    return real ? real : (void *)no_function;
+}
+
+/* ---- thunks ------------------------------------------------------------------------------- */
+
+void *thunk_enter(uint32_t index);
+
+/* Called by the thunks with the argument registers saved; returns where to jump. */
+void *thunk_enter(uint32_t index)
+{
+    const bool known = index < API_COUNT;
+    int saved = errno;
+    void *real = known ? __atomic_load_n(&api_real[index], __ATOMIC_ACQUIRE)
+                       : unknown_real(index - API_COUNT);
+
+    if (unlikely(!real))
+        real = api_get((enum api_index)index);
+    if (!atomic_load_explicit(&shim_bypass, memory_order_relaxed))
+        shim_drain(known ? (enum drain_scope)api_rows[index].scope
+                         : unknown_scope(index - API_COUNT));
+    errno = saved;
+    return real;
+}
+
+/* drain.c has the strong one; without it (a build of the lookup alone) nothing is ever buffered. */
+__attribute__((weak)) void shim_drain(enum drain_scope scope)
+{
+    (void)scope;
+}

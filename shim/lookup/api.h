@@ -1,0 +1,45 @@
+/*
+ * api.h - the table of driver symbols, as lookup.c and procaddr.c search it.
+ */
+#ifndef CUTIN_API_H
+#define CUTIN_API_H
+
+#include "shim/lookup/shim.h"
+
+/* What api.def says about one symbol. */
+struct api_row {
+    const char *symbol;
+    const char *name;    /* for cuGetProcAddress */
+    int min_version;     /* for cuGetProcAddress */
+    uint8_t per_thread;  /* the per-thread default stream variant */
+    uint8_t intercepted; /* 0 = API_PASS */
+    uint8_t scope;       /* enum drain_scope */
+};
+extern const struct api_row api_rows[API_COUNT];
+
+/* Newest cuGetProcAddress version that the table was made for. */
+#define API_TABLE_VERSION 13050
+
+/* Our function for a row; NULL for API_PASS. */
+extern void *const api_ours[API_COUNT];
+
+/* Row of a symbol by exact name, or -1. */
+int api_find(const char *symbol);
+/* First row and number of rows of a cuGetProcAddress name; -1 when nothing is known by it. */
+int api_find_name(const char *name, int *count);
+
+/* Is this an address inside the driver that api_real points into? Binds the driver if it is loaded
+ * by now; never loads it. */
+bool api_driver_holds(const void *address);
+/* ... and a function there? */
+bool api_driver_function(const void *address);
+/* Does it export a function of that name? No if it is not bound yet. Takes no lock of the loader's. */
+bool api_driver_exports(const char *symbol);
+
+/* The driver handed out `address` for an intercepted row that it does not export by name. */
+void api_adopt(int row, void *address);
+
+/* Debug message, once per row and route: "cuLaunchKernel -> cutin (dlsym)". */
+void api_say(int row, const char *route);
+
+#endif

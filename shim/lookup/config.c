@@ -1,0 +1,188 @@
+/*
+ * config.c - the environment, read once. A bad value is one warning, and the default.
+ */
+#include "shim/lookup/shim.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum kind { KIND_WORD, KIND_NUMBER, KIND_PATH };
+
+struct variable {
+    const char *name;
+    enum kind kind;
+    size_t offset, size; /* of the field in struct config */
+    uint32_t fallback;   /* of words and numbers */
+    uint32_t least, most;
+    const char *words;
+};
+
+#define FIELD(field) offsetof(struct config, field), sizeof(((struct config *)0)->field)
+static const struct variable variables[] = {
+#define CONFIG_WORD(name, field, fallback, words, help)                                            \
+    {#name, KIND_WORD, FIELD(field), fallback, 0, 0, words},
+#define CONFIG_NUMBER(name, field, fallback, least, most, help)                                    \
+    {#name, KIND_NUMBER, FIELD(field), fallback, least, most, NULL},
+#define CONFIG_PATH(name, field, fallback, help) {#name, KIND_PATH, FIELD(field), 0, 0, 0, NULL},
+#include "shim/lookup/config.def"
+#undef CONFIG_WORD
+#undef CONFIG_NUMBER
+#undef CONFIG_PATH
+};
+
+/* Words and numbers live in fields of four bytes (enums included), flags in one. */
+static void field_set(struct config *c, const struct variable *v, uint32_t value)
+{
+    char *field = (char *)c + v->offset;
+
+    if (v->size == sizeof(bool))
+        *(bool *)(void *)field = value != 0;
+    else
+        memcpy(field, &value, sizeof value);
+}
+
+/* Position of a word in a list separated by spaces, or -1. */
+static int word_index(const char *words, const char *text)
+{
+    size_t length = strlen(text);
+
+    for (int i = 0; *words; i++) {
+        size_t word = strcspn(words, " ");
+        if (word == length && memcmp(words, text, word) == 0)
+            return i;
+        words += word;
+        words += *words == ' ';
+    }
+    return -1;
+}
+
+static int number_parse(const char *text, uint32_t least, uint32_t most, uint32_t *value)
+{
+    uint64_t sum = 0;
+
+    if (!*text)
+        return -1;
+    for (; *text; text++) {
+        if (*text < '0' || *text > '9')
+            return -1;
+        sum = sum * 10 + (uint64_t)(*text - '0');
+        if (sum > most)
+            return -1;
+    }
+    if (sum < least)
+        return -1;
+    *value = (uint32_t)sum;
+    return 0;
+}
+
+/* The nth word, for a message. */
+static void word_copy(const char *words, uint32_t n, char *out, size_t size)
+{
+    while (n--)
+        words += strcspn(words, " ") + 1;
+    snprintf(out, size, "%.*s", (int)strcspn(words, " "), words);
+}
+
+static void word_read(struct config *c, const struct variable *v, const char *text)
+{
+    int index = word_index(v->words, text);
+    char word[16];
+
+    if (index >= 0) {
+        field_set(c, v, (uint32_t)index);
+        return;
+    }
+    word_copy(v->words, v->fallback, word, sizeof word);
+    log_line(LOG_WARN, "%s=%.64s is not one of: %s; using %s", v->name, text, v->words, word);
+}
+
+static void number_read(struct config *c, const struct variable *v, const char *text)
+{
+    uint32_t value;
+
+    /* Learned by the scheduler: its CLIENT_LINGER_AUTO. */
+    if (v->offset == offsetof(struct config, linger_us) && strcmp(text, "auto") == 0)
+        field_set(c, v, UINT32_MAX);
+    else if (number_parse(text, v->least, v->most, &value) == 0)
+        field_set(c, v, value);
+    else
+        log_line(LOG_WARN, "%s=%.64s is not a number from %u to %u; using %u", v->name, text,
+                 v->least, v->most, v->fallback);
+}
+
+static void path_read(struct config *c, const struct variable *v, const char *text)
+{
+    char *field = (char *)c + v->offset;
+
+    if (strlen(text) < v->size)
+        memcpy(field, text, strlen(text) + 1);
+    else
+        log_line(LOG_WARN, "%s=%.32s... is longer than %zu characters; using %s", v->name, text,
+                 v->size - 1, field[0] ? field : "none");
+}
+
+/* Where the daemon of this user listens, and the one of the machine. */
+static void socket_default(struct config *c)
+{
+    const char *run = secure_getenv("XDG_RUNTIME_DIR");
+    size_t size = sizeof c->socket;
+    int length = -1;
+
+    if (run && run[0] == '/')
+        length = snprintf(c->socket, size, "%s/cutin/cutin.sock", run);
+    if (length < 0 || (size_t)length >= size)
+        snprintf(c->socket, size, "/run/cutin/cutin.sock");
+}
+
+/* What atoi makes of it is not zero. atoi itself, as strtol and sscanf, would tie a library that is built
+ * with glibc 2.38 to that version: there they have new names, of C23. */
+static bool number_set(const char *text)
+{
+    text += strspn(text, " \t");
+    text += strspn(text, "+-");
+    text += strspn(text, "0");
+    return *text >= '1' && *text <= '9';
+}
+
+static void config_read(struct config *c)
+{
+    socket_default(c);
+    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
+        const struct variable *v = &variables[i];
+        const char *text = secure_getenv(v->name);
+
+        if (v->kind != KIND_PATH)
+            field_set(c, v, v->fallback);
+        if (!text)
+            continue;
+        if (v->kind == KIND_WORD)
+            word_read(c, v, text);
+        else if (v->kind == KIND_NUMBER)
+            number_read(c, v, text);
+        else
+            path_read(c, v, text);
+    }
+    const char *injection = secure_getenv("CUDA_INJECTION64_PATH");
+    const char *blocking = secure_getenv("CUDA_LAUNCH_BLOCKING");
+    c->inline_only = (injection && *injection) || (blocking && number_set(blocking));
+}
+
+const struct config *config_get(void)
+{
+    enum { UNREAD, READING, READY };
+    static struct config config;
+    static _Atomic int state;
+    int unread = UNREAD;
+
+    if (likely(atomic_load_explicit(&state, memory_order_acquire) == READY))
+        return &config;
+    if (atomic_compare_exchange_strong(&state, &unread, READING)) {
+        config_read(&config);
+        atomic_store_explicit(&state, READY, memory_order_release);
+    }
+    while (atomic_load_explicit(&state, memory_order_acquire) != READY)
+        sched_yield(); /* another thread is reading a dozen variables */
+    return &config;
+}

@@ -1,0 +1,185 @@
+/*
+ * elf.c - reading loaded ELF objects: dynamic section, GNU and System V hash tables.
+ */
+#include "shim/lookup/elf.h"
+
+#include <dlfcn.h>
+
+/* libc's own would be a sanitizer's interceptor, and those call dlsym before they work. */
+bool elf_streq(const char *a, const char *b)
+{
+    while (*a && *a == *b)
+        a++, b++;
+    return *a == *b;
+}
+
+/* glibc relocates the addresses in a dynamic section, except where the section is read-only (vdso).
+ */
+static const void *address(uintptr_t base, uintptr_t value)
+{
+    return (const void *)(value < base ? base + value : value);
+}
+
+bool elf_open(struct elf_object *object, uintptr_t base, const ElfW(Dyn) * dynamic)
+{
+    uintptr_t soname = 0;
+
+    *object = (struct elf_object){.base = base, .dynamic = dynamic};
+    if (!dynamic)
+        return false;
+    for (const ElfW(Dyn) *d = dynamic; d->d_tag != DT_NULL; d++) {
+        const void *at = address(base, d->d_un.d_ptr);
+        switch (d->d_tag) {
+        case DT_SYMTAB:
+            object->symbols = at;
+            break;
+        case DT_STRTAB:
+            object->strings = at;
+            break;
+        case DT_GNU_HASH:
+            object->gnu_hash = at;
+            break;
+        case DT_HASH:
+            object->sysv_hash = at;
+            break;
+        case DT_VERSYM:
+            object->versions = at;
+            break;
+        case DT_SONAME:
+            soname = d->d_un.d_val;
+            break;
+        }
+    }
+    if (!object->symbols || !object->strings)
+        return false;
+    if (soname)
+        object->soname = object->strings + soname;
+    return true;
+}
+
+bool elf_open_map(struct elf_object *object, const struct link_map *map)
+{
+    return elf_open(object, map->l_addr, map->l_ld);
+}
+
+enum match { MATCH_NO, MATCH_HIDDEN, MATCH_DEFAULT };
+
+static enum match match(const struct elf_object *object, uint32_t index, const char *name)
+{
+    const ElfW(Sym) *symbol = &object->symbols[index];
+    unsigned type = symbol->st_info & 0xf, bind = symbol->st_info >> 4;
+
+    if (symbol->st_shndx == SHN_UNDEF || (bind != STB_GLOBAL && bind != STB_WEAK))
+        return MATCH_NO;
+    if (type != STT_NOTYPE && type != STT_FUNC && type != STT_OBJECT)
+        return MATCH_NO;
+    if (!elf_streq(object->strings + symbol->st_name, name))
+        return MATCH_NO;
+    if (object->versions && (object->versions[index] & 0x8000))
+        return MATCH_HIDDEN; /* an old version, kept for programs linked against it */
+    return MATCH_DEFAULT;
+}
+
+/* Keeps the better of two matches; true when it cannot get better. */
+static bool take(const struct elf_object *object, uint32_t index, const char *name, uint32_t *found)
+{
+    enum match m = match(object, index, name);
+
+    if (m == MATCH_DEFAULT || (m == MATCH_HIDDEN && !*found))
+        *found = index;
+    return m == MATCH_DEFAULT;
+}
+
+static uint32_t find_gnu(const struct elf_object *object, const char *name)
+{
+    const uint32_t *h = object->gnu_hash;
+    uint32_t buckets = h[0], first = h[1], words = h[2], shift = h[3];
+    const ElfW(Addr) *bloom = (const ElfW(Addr) *)(h + 4);
+    const uint32_t *bucket = (const uint32_t *)(bloom + words), *chain = bucket + buckets;
+    const uint32_t bits = sizeof *bloom * 8;
+    uint32_t hash = 5381, found = 0;
+
+    for (const char *s = name; *s; s++)
+        hash = hash * 33 + (unsigned char)*s;
+    if (!buckets || !words)
+        return 0;
+    ElfW(Addr) word = bloom[hash / bits % words];
+    if (!(word >> (hash % bits) & word >> ((hash >> shift) % bits) & 1))
+        return 0;
+    uint32_t index = bucket[hash % buckets];
+    if (index < first)
+        return 0;
+    for (;; index++) {
+        uint32_t here = chain[index - first];
+        if ((here | 1) == (hash | 1) && take(object, index, name, &found))
+            break;
+        if (here & 1)
+            break;
+    }
+    return found;
+}
+
+static uint32_t find_sysv(const struct elf_object *object, const char *name)
+{
+    const uint32_t *h = object->sysv_hash;
+    const uint32_t *bucket = h + 2, *chain = bucket + h[0];
+    uint32_t hash = 0, found = 0;
+
+    for (const char *s = name; *s; s++) {
+        hash = (hash << 4) + (unsigned char)*s;
+        uint32_t top = hash & 0xf0000000;
+        hash = (hash ^ top >> 24) & ~top;
+    }
+    if (!h[0])
+        return 0;
+    for (uint32_t index = bucket[hash % h[0]]; index; index = chain[index])
+        if (take(object, index, name, &found))
+            break;
+    return found;
+}
+
+static uint32_t find(const struct elf_object *object, const char *name)
+{
+    if (object->gnu_hash)
+        return find_gnu(object, name);
+    return object->sysv_hash ? find_sysv(object, name) : 0;
+}
+
+void *elf_find(const struct elf_object *object, const char *name)
+{
+    uint32_t index = find(object, name);
+
+    return index ? (void *)(object->base + object->symbols[index].st_value) : NULL;
+}
+
+bool elf_has_function(const struct elf_object *object, const char *name)
+{
+    uint32_t index = find(object, name);
+
+    return index && (object->symbols[index].st_info & 0xf) == STT_FUNC;
+}
+
+/* Symbols in front of the GNU hash table's first are the undefined ones; a System V table counts
+ * all. */
+void elf_each_undefined(const struct elf_object *object,
+                        void (*visit)(const char *name, void *user), void *user)
+{
+    uint32_t end = object->gnu_hash    ? object->gnu_hash[1]
+                   : object->sysv_hash ? object->sysv_hash[1]
+                                       : 0;
+
+    for (uint32_t i = 1; i < end; i++)
+        if (object->symbols[i].st_shndx == SHN_UNDEF)
+            visit(object->strings + object->symbols[i].st_name, user);
+}
+
+struct link_map *elf_self(void)
+{
+    static struct link_map *self; /* every thread would store the same */
+    struct link_map *map = __atomic_load_n(&self, __ATOMIC_RELAXED);
+    Dl_info info;
+
+    if (!map && dladdr1((const void *)elf_self, &info, (void **)&map, RTLD_DL_LINKMAP))
+        __atomic_store_n(&self, map, __ATOMIC_RELAXED);
+    return map;
+}

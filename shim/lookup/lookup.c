@@ -1,0 +1,375 @@
+/*
+ * lookup.c - what dlsym and dlvsym answer.
+ *
+ * One rule: a lookup that without cutin would find the driver's own function finds ours; every
+ * other lookup finds exactly what it would find without cutin. So:
+ *
+ * - A name that is not in the table is not our business: the stub in dlsym_<arch>.S jumps to the
+ *   real function, which sees the true caller, as if we had never been there.
+ * - For a name in the table we ask for real first, leaving out our own exports, and swap only an
+ *   address that lies inside the driver. "cu" is also how cuDNN, cuBLAS and other people's
+ *   functions begin.
+ * - So it is for a name that the driver alone may know (unknown.h). Whatever is not swapped the real
+ *   function answers once more, to the true caller.
+ *
+ * Leaving ourselves out is the hard part. We stand in the global search order because direct links
+ * must bind to us, and RTLD_DEFAULT, RTLD_NEXT and the main program's handle search that order.
+ * Where such a search stops at us, it would have gone on behind us: that is RTLD_NEXT asked from
+ * here.
+ *
+ * Compiled without sanitizers: their runtimes call dlsym before they can bear instrumented code.
+ */
+#include "shim/lookup/api.h"
+#include "shim/lookup/elf.h"
+#include "shim/lookup/unknown.h"
+
+#include <dlfcn.h>
+
+struct step {
+    void *answer; /* returned to the caller if ... */
+    void *jump;   /* ... this is NULL; otherwise the stub jumps here with the caller's arguments */
+};
+
+struct step lookup_dlsym(void *handle, const char *name, const char *unused, const void *caller);
+struct step lookup_dlvsym(void *handle, const char *name, const char *version, const void *caller);
+
+typedef void *dlsym_fn(void *handle, const char *name);
+typedef void *dlvsym_fn(void *handle, const char *name, const char *version);
+
+/* ---- the real dlsym and dlvsym -------------------------------------------------------------- */
+
+/*
+ * The next definition behind us in load order: that is what our export displaced. It may be another
+ * preload's, and that one goes on to libc's. Where we come last (linked behind libc), the first in
+ * front. Searched by bare name: version names differ between architectures and moved with
+ * glibc 2.34.
+ */
+static void *next_definition(const char *symbol)
+{
+    struct link_map *self = elf_self(), *map;
+    struct elf_object object;
+    void *found;
+
+    if (!self)
+        return NULL;
+    for (map = self->l_next; map; map = map->l_next)
+        if (elf_open_map(&object, map) && (found = elf_find(&object, symbol)))
+            return found;
+    for (map = self->l_prev; map; map = map->l_prev)
+        if (elf_open_map(&object, map) && (found = elf_find(&object, symbol)))
+            return found;
+    return NULL;
+}
+
+/* The loader's own, whoever else interposes it. Before glibc 2.34 it was in libdl. */
+static void *loader_definition(const char *symbol)
+{
+    struct elf_object object;
+    void *found;
+
+    for (struct link_map *map = elf_self(); map; map = map->l_next)
+        if (elf_open_map(&object, map) && object.soname &&
+            (elf_streq(object.soname, "libc.so.6") || elf_streq(object.soname, "libdl.so.2")) &&
+            (found = elf_find(&object, symbol)))
+            return found;
+    return next_definition(symbol);
+}
+
+/* Looked for once; every thread would store the same. */
+static void *cached(void **cache, void *(*look)(const char *symbol), const char *symbol)
+{
+    void *found = __atomic_load_n(cache, __ATOMIC_RELAXED);
+
+    if (unlikely(!found)) {
+        found = look(symbol);
+        __atomic_store_n(cache, found, __ATOMIC_RELAXED);
+    }
+    return found;
+}
+
+static void *real_dlsym(void)
+{
+    static void *cache;
+    return cached(&cache, next_definition, "dlsym");
+}
+
+static void *real_dlvsym(void)
+{
+    static void *cache;
+    return cached(&cache, next_definition, "dlvsym");
+}
+
+static void *loader_dlsym(void)
+{
+    static void *cache;
+    return cached(&cache, loader_definition, "dlsym");
+}
+
+static void *loader_dlvsym(void)
+{
+    static void *cache;
+    return cached(&cache, loader_definition, "dlvsym");
+}
+
+/* ---- the answer without us ------------------------------------------------------------------ */
+
+struct query {
+    void *handle;
+    const char *name, *version; /* version NULL: dlsym */
+    const void *caller;
+    void *ours;
+};
+
+/* Asks the real function from here: "here" is what RTLD_NEXT and RTLD_DEFAULT mean by the caller.
+ */
+static void *ask(const struct query *q, void *handle, const char *name)
+{
+    if (q->version)
+        return ((dlvsym_fn *)real_dlvsym())(handle, name, q->version);
+    return ((dlsym_fn *)real_dlsym())(handle, name);
+}
+
+/* What stands behind us. Asked from the loader itself: RTLD_NEXT through somebody's C wrapper would
+ * mean what stands behind him. */
+static void *ask_behind(const struct query *q, const char *name)
+{
+    if (q->version)
+        return ((dlvsym_fn *)loader_dlvsym())(RTLD_NEXT, name, q->version);
+    return ((dlsym_fn *)loader_dlsym())(RTLD_NEXT, name);
+}
+
+static struct link_map *caller_map(const struct query *q)
+{
+    struct link_map *map;
+    Dl_info info;
+
+    return dladdr1(q->caller, &info, (void **)&map, RTLD_DL_LINKMAP) ? map : NULL;
+}
+
+/* A handle of the loaded object that contains the caller, not the main program's; or NULL. */
+static void *caller_handle(const struct query *q)
+{
+    struct link_map *map = caller_map(q);
+
+    return map && map->l_name[0] ? dlopen(map->l_name, RTLD_LAZY | RTLD_NOLOAD) : NULL;
+}
+
+/* What the object that contains the caller finds in itself and in what it was linked with. */
+static void *ask_caller_scope(const struct query *q, const char *name)
+{
+    void *handle = caller_handle(q), *found = NULL;
+
+    if (handle) {
+        found = ask(q, handle, name);
+        if (found) /* on failure the loader's message must stay the last one */
+            dlclose(handle);
+    }
+    return found;
+}
+
+/* What stands in front of us was loaded at start and stays, so its list can be read without a lock.
+ */
+static bool in_front(const struct link_map *map)
+{
+    for (const struct link_map *m = elf_self(); m; m = m->l_prev)
+        if (m == map)
+            return true;
+    return false;
+}
+
+/* First definition from `first` on and in front of us. */
+static void *find_in_front(const struct link_map *first, const char *name)
+{
+    struct elf_object object;
+    void *found;
+
+    for (const struct link_map *m = first; m && m != elf_self(); m = m->l_next)
+        if (elf_open_map(&object, m) && (found = elf_find(&object, name)))
+            return found;
+    return NULL;
+}
+
+static const struct link_map *first_map(void)
+{
+    const struct link_map *map = elf_self();
+
+    while (map && map->l_prev)
+        map = map->l_prev;
+    return map;
+}
+
+/*
+ * RTLD_DEFAULT searches the global order, then what the calling object was linked with. Asked from
+ * here it finds ours even where somebody in front of us has the name: -Bsymbolic puts us first in
+ * our own order.
+ */
+static void *ask_default(const struct query *q)
+{
+    void *found = ask(q, RTLD_DEFAULT, q->name);
+
+    if (found == q->ours)
+        found = find_in_front(first_map(), q->name);
+    if (!found)
+        found = ask_behind(q, q->name);
+    if (!found)
+        found = ask_caller_scope(q, q->name);
+    return found;
+}
+
+static void *ask_handle(const struct query *q)
+{
+    void *found = ask(q, q->handle, q->name);
+
+    if (found != q->ours || q->handle == elf_self())
+        return found; /* who opens libcutin.so by name means us */
+    return ask_behind(q, q->name);
+}
+
+/* A walk over the loaded objects in load order, under the loader's lock. */
+struct walk {
+    const struct link_map *caller;
+    const char *name;
+    bool passed;
+    void *found; /* first definition behind the caller */
+};
+
+static int walk_object(struct dl_phdr_info *info, size_t size, void *user)
+{
+    struct walk *w = user;
+    struct elf_object object;
+
+    (void)size;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        if (info->dlpi_phdr[i].p_type != PT_DYNAMIC)
+            continue;
+        const ElfW(Dyn) *dynamic =
+            (const ElfW(Dyn) *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+        if (w->passed && elf_open(&object, info->dlpi_addr, dynamic))
+            w->found = elf_find(&object, w->name);
+        w->passed |= dynamic == w->caller->l_ld;
+    }
+    return w->found != NULL;
+}
+
+/* Exported by every driver since 6.0, not by us, and hardly worth anybody's interposing. */
+#define PROBE "cuGetErrorName"
+
+/* Does a search that starts at the caller come to the driver? */
+static bool driver_visible(const struct query *q)
+{
+    struct query probe = {.name = PROBE, .caller = q->caller};
+    void *found = ask_behind(&probe, PROBE);
+
+    if (!found)
+        found = ask_caller_scope(&probe, PROBE);
+    return found && api_driver_holds(found);
+}
+
+/*
+ * RTLD_NEXT searches behind the caller. Where we stand behind the caller, the search would go on
+ * behind us. Where we stand in front, nothing of ours is in the way and the loader's own answer is
+ * right (*jump), unless it would be the driver's: then ours, so that a wrapper library that was
+ * preloaded behind us calls us, and we call the driver.
+ */
+static void *ask_next(const struct query *q, bool *jump)
+{
+    struct link_map *caller = caller_map(q);
+    struct walk w = {.caller = caller, .name = q->name};
+
+    if (caller && in_front(caller)) {
+        void *between = find_in_front(caller->l_next, q->name);
+        return between ? between : ask_behind(q, q->name);
+    }
+    if (caller)
+        dl_iterate_phdr(walk_object, &w);
+    if (w.found && api_driver_holds(w.found) && driver_visible(q))
+        return w.found;
+    *jump = true;
+    return NULL;
+}
+
+/* ---- the answer ----------------------------------------------------------------------------- */
+
+static void *ask_any(const struct query *q, bool *jump)
+{
+    if (q->handle == RTLD_NEXT)
+        return ask_next(q, jump);
+    return q->handle == RTLD_DEFAULT ? ask_default(q) : ask_handle(q);
+}
+
+static struct step answer(const struct query *q, int row, void *real)
+{
+    bool jump = false;
+    void *found = ask_any(q, &jump);
+
+    if (jump)
+        return (struct step){NULL, real};
+    if (!found)
+        return (struct step){NULL, NULL}; /* dlerror() tells of our last question */
+    if (api_driver_holds(found) && !atomic_load_explicit(&shim_bypass, memory_order_relaxed)) {
+        api_say(row, q->version ? "dlvsym" : "dlsym");
+        found = q->ours;
+    }
+    dlerror(); /* some question on the way may have failed; the lookup did not */
+    return (struct step){found, NULL};
+}
+
+/* What the driver looks up for itself stays its own. */
+static struct step answer_unknown(struct query *q, void *real)
+{
+    static const char not_exported;
+    bool jump = false;
+    void *found, *ours;
+
+    q->ours = (void *)&not_exported;
+    found = ask_any(q, &jump);
+    ours = found && !jump && !api_driver_holds(q->caller) ? unknown_thunk(q->name, found) : NULL;
+    dlerror(); /* the real function will leave its own message */
+    return ours ? (struct step){ours, NULL} : (struct step){NULL, real};
+}
+
+/*
+ * A preload in front of us that interposes dlsym too finds what it displaced by
+ * dlvsym(RTLD_NEXT, "dlsym", "GLIBC_..."). What follows it is ours, which has no version.
+ */
+static void *own_export(const struct query *q)
+{
+    void *own = elf_streq(q->name, "dlsym")    ? (void *)dlsym
+                : elf_streq(q->name, "dlvsym") ? (void *)dlvsym
+                                               : NULL;
+
+    if (!own || q->handle != RTLD_NEXT || !in_front(caller_map(q)))
+        return NULL;
+    return ask_behind(q, q->name) ? own : NULL;
+}
+
+static struct step answer_row(struct query *q, int row, void *real)
+{
+    if (row < 0 && unlikely(q->name && unknown_name(q->name)))
+        return answer_unknown(q, real);
+    if (likely(row < 0 || !api_ours[row]))
+        return (struct step){NULL, real};
+    q->ours = api_ours[row];
+    return answer(q, row, real);
+}
+
+struct step lookup_dlsym(void *handle, const char *name, const char *unused, const void *caller)
+{
+    void *real = real_dlsym();
+    int row = name ? api_find(name) : -1;
+    struct query q = {.handle = handle, .name = name, .caller = caller};
+
+    (void)unused;
+    return answer_row(&q, row, real);
+}
+
+struct step lookup_dlvsym(void *handle, const char *name, const char *version, const void *caller)
+{
+    void *real = real_dlvsym();
+    int row = name && version ? api_find(name) : -1;
+    struct query q = {.handle = handle, .name = name, .version = version, .caller = caller};
+
+    if (row < 0 && name && version && (q.ours = own_export(&q)) != NULL)
+        return (struct step){q.ours, NULL};
+    return answer_row(&q, row, real);
+}

@@ -1,0 +1,130 @@
+/*
+ * procaddr.c - cuGetProcAddress in front of the driver's: how the CUDA runtime finds everything.
+ *
+ * The driver answers first and its status stays. Then the answer is swapped for ours of the same
+ * name, version and default-stream variant: by the table, checked against the driver's exported
+ * addresses. Functions changed their arguments from version to version (cuCtxGetDevice and
+ * cuMemcpyBatchAsync in 13.0), so an answer that the table cannot name becomes a drain thunk.
+ */
+#include "shim/lookup/api.h"
+#include "shim/lookup/unknown.h"
+
+#include <stdio.h>
+
+/* The row whose function the driver hands out for this request, by api.def alone; -1 = none. */
+static int row_by_table(int first, int count, int version, bool per_thread)
+{
+    int best = -1;
+
+    for (int row = first; row < first + count; row++) {
+        const struct api_row *r = &api_rows[row];
+        if (r->min_version > version || (r->per_thread && !per_thread))
+            continue;
+        if (best < 0 || r->per_thread > api_rows[best].per_thread ||
+            (r->per_thread == api_rows[best].per_thread &&
+             r->min_version > api_rows[best].min_version))
+            best = row;
+    }
+    return best;
+}
+
+static int row_by_address(int first, int count, const void *address)
+{
+    for (int row = first; row < first + count; row++)
+        if (api_rows[row].intercepted && api_real[row] == address)
+            return row;
+    return -1;
+}
+
+/* What the driver would answer for the newest version in the table. */
+static bool same_as_known(const char *name, cuuint64_t flags, const void *address)
+{
+    CUdriverProcAddressQueryResult status;
+    void *known = NULL;
+
+    return api_real[API_cuGetProcAddress_v2] &&
+           REAL(cuGetProcAddress_v2)(name, &known, API_TABLE_VERSION, flags, &status) ==
+               CUDA_SUCCESS &&
+           known == address;
+}
+
+enum { ROW_PASS = -1, ROW_UNKNOWN = -2 };
+
+/* A function that passes is likely to do so in its next version. */
+static int row_unknown(int first, int count)
+{
+    for (int row = first; row < first + count; row++)
+        if (api_rows[row].intercepted)
+            return ROW_UNKNOWN;
+    return ROW_PASS;
+}
+
+/* An intercepted row, or one of the above. That api_real knows an address says nothing: there are API_PASS rows in
+ * it as well, once the shim has called them. */
+static int row_choose(const char *name, int version, cuuint64_t flags, void *address)
+{
+    bool per_thread = (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0;
+    int count, first = api_find_name(name, &count), row;
+
+    if (first < 0)
+        return ROW_UNKNOWN;
+    row = row_by_table(first, count, version, per_thread);
+    if (row >= 0 && api_rows[row].intercepted && api_real[row] == address)
+        return row; /* several versions may share one address: the one that was asked for */
+    int exported = row_by_address(first, count, address);
+    if (exported >= 0)
+        return exported;
+    if (row >= 0 && !api_rows[row].intercepted)
+        return ROW_PASS;
+    if (row < 0 || (version > API_TABLE_VERSION && !same_as_known(name, flags, address)))
+        return row_unknown(first, count); /* who knows its arguments */
+    return row;
+}
+
+static void swap_unknown(const char *name, void **function)
+{
+    void *ours = unknown_thunk(name, *function);
+
+    if (ours)
+        *function = ours;
+}
+
+static void swap(const char *name, void **function, int version, cuuint64_t flags)
+{
+    char route[48];
+    int row;
+
+    if (!name || !function || !*function || atomic_load(&shim_bypass))
+        return;
+    row = row_choose(name, version, flags, *function);
+    if (row == ROW_UNKNOWN)
+        swap_unknown(name, function);
+    if (row < 0)
+        return;
+    if (!api_real[row])
+        api_adopt(row, *function);
+    *function = api_ours[row];
+    snprintf(route, sizeof route, "cuGetProcAddress %d", version);
+    api_say(row, route);
+}
+
+/* Through CUDA 11.8: four arguments. */
+EXPORT CUresult cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags)
+{
+    CUresult result = REAL(cuGetProcAddress)(symbol, pfn, cudaVersion, flags);
+
+    if (result == CUDA_SUCCESS)
+        swap(symbol, pfn, cudaVersion, flags);
+    return result;
+}
+
+/* From CUDA 12.0 on: five. */
+EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion,
+                                    cuuint64_t flags, CUdriverProcAddressQueryResult *symbolStatus)
+{
+    CUresult result = REAL(cuGetProcAddress_v2)(symbol, pfn, cudaVersion, flags, symbolStatus);
+
+    if (result == CUDA_SUCCESS)
+        swap(symbol, pfn, cudaVersion, flags);
+    return result;
+}

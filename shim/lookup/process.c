@@ -1,0 +1,59 @@
+/*
+ * process.c - start, fork and exit of the process we are in.
+ *
+ * Nothing happens before the program uses CUDA, except that CUTIN_DISABLE is looked at. The library
+ * is linked with -z nodelete: its addresses are in other people's tables, so dlclose keeps it.
+ */
+#include "shim/lookup/shim.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+_Atomic bool shim_bypass;
+
+/* Weak: drain.c and the libraries of the queues and the scheduler bring them. */
+__attribute__((weak, visibility("hidden"))) void shim_exit_drain(void);
+__attribute__((weak, visibility("hidden"))) void shim_fork_child(void);
+
+/* Before any other code of ours, so that the very first wrapper already passes through. */
+__attribute__((constructor)) static void process_start(void)
+{
+    const char *disable = secure_getenv("CUTIN_DISABLE");
+
+    if (disable && strcmp(disable, "1") == 0)
+        atomic_store(&shim_bypass, true);
+}
+
+/* The driver does not survive fork, and neither do our threads and connections. */
+static void fork_child(void)
+{
+    atomic_store(&shim_bypass, true);
+    if (shim_fork_child)
+        shim_fork_child();
+}
+
+static void exit_handler(void)
+{
+    int saved = errno;
+
+    if (!atomic_load(&shim_bypass) && shim_exit_drain)
+        shim_exit_drain();
+    atomic_store(&shim_bypass, true); /* for exit handlers and destructors that still call CUDA */
+    errno = saved;
+}
+
+void process_watch_exit(void)
+{
+    atexit(exit_handler);
+}
+
+void process_cuda_seen(void)
+{
+    config_get(); /* now is the time for its warnings */
+    if (atomic_load(&shim_bypass))
+        return;
+    pthread_atfork(NULL, NULL, fork_child);
+    process_watch_exit();
+}

@@ -1,0 +1,130 @@
+/*
+ * shim.h - what the files of the shim share.
+ *
+ * lookup.c, dlsym_<arch>.S   how an application finds the driver, and how cutin gets in between
+ * api.def, api.c             every driver symbol: what to do with it, and its real address
+ * thunk_<arch>.S             drain thunks: drain, then tail-jump to the driver
+ * unknown.c                  drain thunks for what api.def does not have
+ * config.c, log.c            environment and messages
+ * process.c                  start, fork, exit
+ * context.c, stream.c, event.c, launch.c, copy.c, memory.c, memop.c, host.c, graph.c,
+ * graph_exec.c, capture.c, module.c, query.c, external.c   typed wrappers, one file per kind of call
+ * estimate.c                 how long does a function run
+ * traced.c                   calls as records of a trace, and what the device took for them
+ */
+#ifndef CUTIN_SHIM_H
+#define CUTIN_SHIM_H
+
+/* Declare every version of every function, and no macro that renames one to another. */
+#define __CUDA_API_VERSION_INTERNAL
+#include <cuda.h>
+
+#include "shim/lookup/newer.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define EXPORT      __attribute__((visibility("default")))
+#define likely(x)   __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+
+/* ---- api.c ------------------------------------------------------------------------------- */
+
+enum api_index {
+#define API_PASS(symbol, ...)  API_##symbol,
+#define API_DRAIN(symbol, ...) API_##symbol,
+#define API_WRAP(symbol, ...)  API_##symbol,
+#include "shim/lookup/api.def"
+#undef API_PASS
+#undef API_DRAIN
+#undef API_WRAP
+    API_COUNT
+};
+
+/* Real driver addresses, filled by api_load for every row that is not API_PASS; NULL where the
+ * driver lacks the symbol. */
+extern void *api_real[API_COUNT];
+
+/* Finds libcuda.so.1 the way the loader does and fills api_real. Idempotent, thread safe, callable
+ * from a constructor of somebody else. Returns 0, or -ENOENT when there is no driver (said once). */
+int api_load(void);
+
+/* The driver's own function, typed. The wrapper was called, so the driver was loaded, or the call
+ * binds it: returns a stub that answers CUDA_ERROR_NOT_INITIALIZED / NOT_FOUND where it is absent. */
+void *api_get(enum api_index index);
+#define REAL(symbol)                                                                               \
+    ((__typeof__(&symbol))(likely(api_real[API_##symbol] != NULL) ? api_real[API_##symbol]         \
+                                                                  : api_get(API_##symbol)))
+
+/* ---- drain thunks -------------------------------------------------------------------------- */
+
+enum drain_scope {
+    DRAIN_CONTEXT,       /* everything buffered in the current context */
+    DRAIN_LEGACY,        /* the legacy stream and the blocking streams of the current context */
+    DRAIN_ALL,           /* every context of the process */
+    DRAIN_WORK,          /* the same, before a function that puts work into some stream */
+    DRAIN_UNKNOWN,       /* DRAIN_ALL, before a function that may do anything to any context */
+    DRAIN_UNKNOWN_BEGIN, /* and that begins a capture */
+};
+/* Called by the thunks (and by wrappers): performs the drain; cheap when nothing is buffered and no
+ * context was seen. Marks a real-time process active where the call is GPU work. */
+void shim_drain(enum drain_scope scope);
+
+/* ---- config.c ------------------------------------------------------------------------------ */
+
+enum { CUTIN_LEVEL_BE = 0, CUTIN_LEVEL_RT = 3, CUTIN_LEVELS = 4 };
+enum stream_priority_mode { STREAM_PRIORITY_FLAT, STREAM_PRIORITY_INHERIT, STREAM_PRIORITY_HINT };
+enum profile_mode { PROFILE_ON, PROFILE_OFF };
+enum gates_mode { GATES_AUTO, GATES_ON, GATES_OFF };
+enum graph_gates_mode { GRAPH_GATES_ON, GRAPH_GATES_OFF };
+enum trace_keep { TRACE_KEEP_NEWEST, TRACE_KEEP_FIRST };
+
+struct config {
+    bool disabled;
+    uint32_t level;
+    enum stream_priority_mode stream_priority;
+    uint32_t weight, budget_us, depth, queue;
+    enum gates_mode gates;
+    enum graph_gates_mode graph_gates;
+    uint32_t linger_us, max_hold_ms, deadline_ms;
+    enum profile_mode profile;
+    char socket[108]; /* "" = none */
+    char cpus[1024];  /* "" = see thread.h */
+    char trace[4096]; /* "" = off */
+    enum trace_keep trace_keep;
+    uint32_t trace_records;
+    uint32_t log; /* LOG_*; log_enabled asks log.c */
+    /* Buffer nothing: a profiler is attached (CUDA_INJECTION64_PATH), or the driver's launches wait
+     * for their work (CUDA_LAUNCH_BLOCKING). */
+    bool inline_only;
+};
+/* Read once, on first use, with secure_getenv; a bad value is one warning and the default. */
+const struct config *config_get(void);
+
+/* ---- log.c --------------------------------------------------------------------------------- */
+
+enum { LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG };
+/* One write(2) to stderr per line, "cutin: " in front; keeps errno. Filtered by CUTIN_LOG. */
+void log_line(int severity, const char *format, ...) __attribute__((format(printf, 2, 3)));
+bool log_enabled(int severity);
+
+/* ---- process.c ----------------------------------------------------------------------------- */
+
+/* True once and for all in a forked child, with CUTIN_DISABLE=1, and after exit handlers ran: every
+ * wrapper then is plain pass-through. */
+extern _Atomic bool shim_bypass;
+
+/* The driver was found: warn about bad settings, watch fork and exit. Called once by api.c. */
+void process_cuda_seen(void);
+/* Run the exit handler ahead of those registered so far; context.c calls it after the first context
+ * came up, because cuInit registers the driver's own. The handler runs its work once. */
+void process_watch_exit(void);
+/* Implemented by drain.c. At exit: submit what is buffered, for at most 2 s in all. */
+void shim_exit_drain(void);
+/* Implemented by drain.c, if it has anything to do: in a forked child, after shim_bypass was set.
+ * Forget threads, queues and the connection (vhq_after_fork, client_after_fork); free nothing. */
+void shim_fork_child(void);
+
+#endif

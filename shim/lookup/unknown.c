@@ -1,0 +1,171 @@
+/*
+ * unknown.c - driver functions that the table does not have (see unknown.h).
+ *
+ * No lock and no allocation: a lookup may come from anywhere, a constructor included. Slots are taken
+ * by compare and swap and never given back.
+ */
+#include "shim/lookup/unknown.h"
+
+#include "shim/lookup/api.h"
+#include "shim/lookup/elf.h"
+
+extern const char unknown_thunks[] __attribute__((visibility("hidden"))); /* thunk_<arch>.S */
+
+_Atomic bool unknown_passes;
+
+/* The driver's naming scheme. cuDNN, cuBLAS and others go on with a small letter. */
+static bool driver_like(const char *symbol)
+{
+    return symbol[0] == 'c' && symbol[1] == 'u' && symbol[2] >= 'A' && symbol[2] <= 'Z';
+}
+
+bool unknown_name(const char *symbol)
+{
+    return driver_like(symbol) && api_find(symbol) < 0;
+}
+
+/* ---- messages ----------------------------------------------------------------------------- */
+
+/* Names are the callers' and may go away: their hashes stay. */
+static uint64_t name_hash(const char *name)
+{
+    uint64_t hash = UINT64_C(14695981039346656037);
+
+    for (; *name; name++)
+        hash = (hash ^ (unsigned char)*name) * UINT64_C(1099511628211);
+    return hash ? hash : 1;
+}
+
+/* True for each name once. */
+static bool name_is_new(const char *name)
+{
+    static _Atomic uint64_t said[2 * UNKNOWN_THUNKS];
+    uint64_t hash = name_hash(name);
+
+    for (size_t i = 0; i < sizeof said / sizeof *said; i++) {
+        uint64_t there = atomic_load_explicit(&said[i], memory_order_relaxed);
+        if (there == 0 && atomic_compare_exchange_strong(&said[i], &there, hash))
+            return true;
+        if (there == hash)
+            return false;
+    }
+    return false;
+}
+
+static void say_drained(const char *name)
+{
+    if (log_enabled(LOG_INFO) && name_is_new(name))
+        log_line(LOG_INFO, "%s is not known to version %s: its calls wait for buffered work", name,
+                 CUTIN_VERSION);
+}
+
+static void say_empty(const char *name)
+{
+    static _Atomic bool said;
+
+    if (!atomic_exchange(&said, true))
+        log_line(
+            LOG_WARN,
+            "%s is the %dth driver function that version %s does not know: from here on nothing "
+            "is buffered, calls wait in their thread",
+            name, UNKNOWN_THUNKS + 1, CUTIN_VERSION);
+}
+
+/* ---- the pool ----------------------------------------------------------------------------- */
+
+static void *_Atomic real[UNKNOWN_THUNKS];
+static _Atomic bool begins[UNKNOWN_THUNKS]; /* a capture */
+
+static int slot_take(void *address)
+{
+    for (int i = 0; i < UNKNOWN_THUNKS; i++) {
+        void *there = atomic_load_explicit(&real[i], memory_order_relaxed);
+        if (!there && atomic_compare_exchange_strong(&real[i], &there, address))
+            return i;
+        if (there == address)
+            return i;
+    }
+    return -1;
+}
+
+static bool starts_with(const char *text, const char *start)
+{
+    while (*start && *text == *start)
+        text++, start++;
+    return !*start;
+}
+
+void *unknown_thunk(const char *name, void *address)
+{
+    if (atomic_load_explicit(&shim_bypass, memory_order_relaxed) || !api_driver_function(address))
+        return NULL;
+    int slot = slot_take(address);
+    if (slot < 0) {
+        atomic_store(&unknown_passes, true);
+        say_empty(name);
+        return NULL;
+    }
+    /* What begins a capture is called so in every CUDA up to 13.5. */
+    if (starts_with(name, "cuStreamBegin"))
+        atomic_store_explicit(&begins[slot], true, memory_order_relaxed);
+    say_drained(name);
+    return (void *)(unknown_thunks + (size_t)slot * UNKNOWN_THUNK_BYTES);
+}
+
+void *unknown_real(uint32_t thunk)
+{
+    return atomic_load_explicit(&real[thunk], memory_order_relaxed);
+}
+
+enum drain_scope unknown_scope(uint32_t thunk)
+{
+    return atomic_load_explicit(&begins[thunk], memory_order_relaxed) ? DRAIN_UNKNOWN_BEGIN
+                                                                      : DRAIN_UNKNOWN;
+}
+
+/* ---- direct links ------------------------------------------------------------------------- */
+
+/* Under the lock of the loader's list: nothing here may ask the loader. dladdr would take its other
+ * lock, in the order that dlopen takes them the other way round. */
+static void link_look(const char *name, void *user)
+{
+    if (!unknown_name(name) || !api_driver_exports(name))
+        return;
+    atomic_store(&unknown_passes, true);
+    if (log_enabled(LOG_INFO) && name_is_new(name))
+        log_line(
+            LOG_INFO,
+            "%s is not known to version %s, and %s is linked with it: nothing is buffered here, "
+            "calls wait in their thread",
+            name, CUTIN_VERSION, (const char *)user);
+}
+
+static int object_look(struct dl_phdr_info *info, size_t size, void *user)
+{
+    static _Atomic unsigned long long looked; /* at as many objects as had been loaded then */
+    unsigned long long *loaded = user;
+    struct elf_object object;
+
+    (void)size;
+    if (!*loaded) {
+        *loaded = info->dlpi_adds;
+        if (atomic_exchange(&looked, *loaded) == *loaded)
+            return 1;
+    }
+    const char *name = info->dlpi_name && info->dlpi_name[0] ? info->dlpi_name : "the program";
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        uintptr_t at = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
+        if (info->dlpi_phdr[i].p_type == PT_DYNAMIC &&
+            elf_open(&object, info->dlpi_addr, (const ElfW(Dyn) *)at))
+            elf_each_undefined(&object, link_look, (void *)name);
+    }
+    return 0;
+}
+
+void unknown_look_links(void)
+{
+    unsigned long long loaded = 0;
+
+    if (!atomic_load_explicit(&shim_bypass, memory_order_relaxed))
+        dl_iterate_phdr(object_look, &loaded);
+}

@@ -1,0 +1,28 @@
+/*
+ * capture.h - streams that record into a graph: nothing of ours may come between.
+ */
+#ifndef CUTIN_SHIM_CAPTURE_H
+#define CUTIN_SHIM_CAPTURE_H
+
+#include <pthread.h>
+
+#include "shim/lookup/shim.h"
+
+/* Number of streams in which a capture began, by way of cuStreamBeginCapture*, and has not ended. */
+extern _Atomic uint32_t capture_count;
+/* Held while a capture begins. */
+extern pthread_mutex_t capture_beginning;
+
+static inline bool capture_any(void)
+{
+    return unlikely(atomic_load_explicit(&capture_count, memory_order_relaxed) != 0);
+}
+/* True when calls on the stream must go to the driver as they are: it captures, or the driver will
+ * refuse them because another stream does. Asks the driver. */
+bool capture_active(CUstream stream);
+
+struct shim_stream;
+/* The capture that began in the stream has ended, or goes with it. */
+void capture_over(struct shim_stream *s);
+
+#endif

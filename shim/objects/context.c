@@ -1,0 +1,525 @@
+/*
+ * context.c - the contexts of this process (see context.h).
+ */
+#include "shim/objects/context.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "scheduler/client.h"
+#include "shim/pace/estimate.h"
+#include "shim/objects/event.h"
+#include "shim/path/figures.h"
+#include "shim/objects/function.h"
+#include "shim/pace/gate.h"
+#include "shim/pace/mark.h"
+#include "shim/pace/orders.h"
+#include "shim/objects/pool.h"
+#include "shim/path/outside.h"
+#include "shim/pace/profile.h"
+#include "shim/pace/schedule.h"
+#include "shim/objects/stream.h"
+#include "shim/path/traced.h"
+#include "shim/lookup/unknown.h"
+#include "vhq/bite.h"
+
+TABLE(contexts, 64);
+POOL(context_pool, struct shim_context, free_next);
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* making and closing contexts */
+static _Atomic uint64_t generations;
+_Atomic uint32_t context_count, context_queued;
+
+/* ---- completion words --------------------------------------------------------------------- */
+
+/* One page of pinned memory, a cache line per word: the host polls one while the GPU writes others. */
+enum { WORDS = 64, WORD_BYTES = 64 };
+struct word_page {
+    struct word_page *next;
+    char *host;
+    CUdeviceptr device;
+    uint64_t used;    /* one bit per word */
+    uint64_t leaving; /* given back, the GPU has not written `last` yet */
+    uint32_t last[WORDS];
+};
+
+static _Atomic uint32_t *word_at(struct word_page *page, unsigned i)
+{
+    return (_Atomic uint32_t *)(void *)(page->host + i * WORD_BYTES);
+}
+
+static void words_reclaim(struct word_page *page)
+{
+    for (unsigned i = 0; page->leaving && i < WORDS; i++)
+        if ((page->leaving >> i & 1) && atomic_load(word_at(page, i)) == page->last[i]) {
+            page->leaving &= ~(UINT64_C(1) << i);
+            page->used &= ~(UINT64_C(1) << i);
+        }
+}
+
+static struct word_page *words_new(struct shim_context *ctx)
+{
+    struct word_page *page = calloc(1, sizeof *page);
+    if (!page)
+        return NULL;
+    struct context_scope scope = context_push(ctx);
+    void *host = NULL;
+    CUresult r = REAL(cuMemHostAlloc)(&host, (size_t)WORDS * WORD_BYTES,
+                                      CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
+    if (r == CUDA_SUCCESS)
+        r = REAL(cuMemHostGetDevicePointer_v2)(&page->device, host, 0);
+    context_pop(scope);
+    if (r != CUDA_SUCCESS) {
+        free(page);
+        return NULL;
+    }
+    page->host = host;
+    page->next = ctx->words;
+    ctx->words = page;
+    return page;
+}
+
+static struct word_page *words_with_room(struct shim_context *ctx)
+{
+    for (struct word_page *page = ctx->words; page; page = page->next) {
+        if (page->used == UINT64_MAX)
+            words_reclaim(page);
+        if (page->used != UINT64_MAX)
+            return page;
+    }
+    return words_new(ctx);
+}
+
+_Atomic uint32_t *context_word_get(struct shim_context *ctx, CUdeviceptr *device)
+{
+    if (!ctx->memops)
+        return NULL;
+    pthread_mutex_lock(&ctx->lock);
+    _Atomic uint32_t *word = NULL;
+    struct word_page *page = words_with_room(ctx);
+    if (page) {
+        unsigned i = (unsigned)__builtin_ctzll(~page->used);
+        page->used |= UINT64_C(1) << i;
+        word = word_at(page, i);
+        atomic_store(word, 0);
+        *device = page->device + i * WORD_BYTES;
+    }
+    pthread_mutex_unlock(&ctx->lock);
+    return word;
+}
+
+void context_word_put(struct shim_context *ctx, _Atomic uint32_t *word, uint32_t last)
+{
+    pthread_mutex_lock(&ctx->lock);
+    for (struct word_page *page = ctx->words; page; page = page->next) {
+        ptrdiff_t at = (char *)word - page->host;
+        if (at < 0 || at >= WORDS * WORD_BYTES)
+            continue;
+        page->last[at / WORD_BYTES] = last;
+        page->leaving |= UINT64_C(1) << (at / WORD_BYTES);
+        words_reclaim(page);
+    }
+    pthread_mutex_unlock(&ctx->lock);
+}
+
+/*
+ * Attributes tell of memops version 1 only, and a driver may refuse them for reasons of its own: so
+ * try one. Its word is never used again, because nobody waits for the write.
+ */
+static bool words_probe(struct shim_context *ctx)
+{
+    CUstream stream;
+    bool works = false;
+    struct word_page *page = words_new(ctx);
+    if (!page)
+        return false;
+    page->used = 1;
+    struct context_scope scope = context_push(ctx);
+    if (REAL(cuStreamCreate)(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS) {
+        works = mark_memop(stream, page->device, 1) == CUDA_SUCCESS;
+        REAL(cuStreamDestroy_v2)(stream);
+    }
+    context_pop(scope);
+    return works;
+}
+
+/* The memory itself went with the context. */
+static void words_forget(struct shim_context *ctx)
+{
+    while (ctx->words) {
+        struct word_page *page = ctx->words;
+        ctx->words = page->next;
+        free(page);
+    }
+}
+
+/* ---- current context ---------------------------------------------------------------------- */
+
+CUcontext context_handle(void)
+{
+    CUcontext handle = NULL;
+    return REAL(cuCtxGetCurrent)(&handle) == CUDA_SUCCESS ? handle : NULL;
+}
+
+struct context_scope context_push(const struct shim_context *ctx)
+{
+    struct context_scope scope = {.mode = CU_STREAM_CAPTURE_MODE_RELAXED};
+    if (context_handle() != ctx->base)
+        scope.pushed = REAL(cuCtxPushCurrent_v2)(ctx->base) == CUDA_SUCCESS;
+    scope.exchanged = REAL(cuThreadExchangeStreamCaptureMode)(&scope.mode) == CUDA_SUCCESS;
+    return scope;
+}
+
+void context_pop(struct context_scope scope)
+{
+    CUcontext popped;
+    if (scope.exchanged)
+        REAL(cuThreadExchangeStreamCaptureMode)(&scope.mode);
+    if (scope.pushed)
+        REAL(cuCtxPopCurrent_v2)(&popped);
+}
+
+struct shim_context *context_find(CUcontext handle)
+{
+    return handle ? (struct shim_context *)(void *)table_find(&contexts, handle) : NULL;
+}
+
+struct shim_context *context_known(void)
+{
+    if (!atomic_load_explicit(&context_count, memory_order_relaxed))
+        return NULL;
+    return context_find(context_handle());
+}
+
+/* ---- making one --------------------------------------------------------------------------- */
+
+static void dispatcher_start(void *user)
+{
+    const struct shim_context *ctx = user;
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    REAL(cuCtxSetCurrent)(ctx->base);
+    /* A global-mode capture of the application must not fail because this thread submits. */
+    REAL(cuThreadExchangeStreamCaptureMode)(&mode);
+}
+
+static bool command_failed(void *user, struct vhq *q, int err)
+{
+    return context_fail(user, err);
+}
+
+/* The dispatcher has the primary context current: a call from within another one is made as it was asked
+ * for. To streams of green contexts it is the same which one of them is. */
+static bool context_may_buffer(void *user)
+{
+    return context_same_base(context_handle(), user);
+}
+
+static const struct vhq_ops ops = {.thread_start = dispatcher_start,
+                                   .may_buffer = context_may_buffer,
+                                   .mark = mark_write,
+                                   .gate = gate_write,
+                                   .poll = mark_poll,
+                                   .failed = command_failed};
+
+static int context_start_queues(struct shim_context *ctx)
+{
+    const struct config *cfg = config_get();
+    struct vhq_config vhq = {.budget_us = orders_budget_us(),
+                             .depth = orders_depth(),
+                             .queue = cfg->queue,
+                             .above = client_above_word(),
+                             .times = figures_times(ctx),
+                             .gates = &ctx->gates};
+    if (!schedule_queues(schedule_lowest()))
+        return 0;
+    ctx->memops = words_probe(ctx);
+    profile_open(ctx->gpu);
+    int r = vhq_set_create(&vhq, &ops, ctx, &ctx->set);
+    if (r == 0)
+        gate_look(ctx);
+    return r;
+}
+
+static void context_reset(struct shim_context *ctx, CUcontext handle, CUcontext base)
+{
+    ctx->handle = handle;
+    ctx->base = base;
+    ctx->generation = atomic_fetch_add(&generations, 1) + 1;
+    ctx->set = NULL;
+    ctx->legacy = ctx->janitor = ctx->streams = NULL;
+    memset(ctx->aside, 0, sizeof ctx->aside);
+    ctx->words = NULL;
+    ctx->memops = false;
+    atomic_store(&ctx->gates, 0);
+    atomic_store(&ctx->gate, NULL);
+    atomic_store(&ctx->graph_gates, 0);
+    atomic_store(&ctx->memops_seen, 0);
+    ctx->published = (struct vhq_stats){0};
+    atomic_store(&ctx->error, 0);
+    atomic_store(&ctx->users, 0);
+    atomic_store(&ctx->foreign, 0);
+    atomic_store(&ctx->foreign_complete, 0);
+    atomic_store(&ctx->reap, false);
+    pthread_mutex_init(&ctx->lock, NULL);
+}
+
+/* With `base` current. */
+static struct shim_context *context_new(CUcontext handle, CUcontext base)
+{
+    const struct gpu_device *gpu = gpu_device_current();
+    struct shim_context *ctx = gpu ? pool_get(&context_pool) : NULL;
+    if (!ctx)
+        return NULL;
+    unknown_look_links();
+    context_reset(ctx, handle, base);
+    ctx->gpu = gpu;
+    if (REAL(cuCtxGetStreamPriorityRange)(&ctx->priority_least, &ctx->priority_greatest) !=
+        CUDA_SUCCESS)
+        ctx->priority_least = ctx->priority_greatest = 0;
+    if (context_start_queues(ctx) == 0) {
+        ctx->janitor = ctx->set ? stream_add_janitor(ctx) : NULL;
+        ctx->legacy = stream_add(ctx, CU_STREAM_LEGACY, 0, 0);
+        if (ctx->legacy && (ctx->janitor || !ctx->set))
+            return ctx;
+    }
+    log_line(LOG_ERROR, "a context is not scheduled: no memory or no thread");
+    if (ctx->set)
+        vhq_set_abandon(ctx->set);
+    pool_put(&context_pool, ctx);
+    return NULL;
+}
+
+static struct shim_context *context_make(CUcontext handle, CUcontext base)
+{
+    struct shim_context *ctx = NULL;
+    int keep = errno;
+    if (schedule_open() == 0) {
+        pthread_mutex_lock(&lock);
+        ctx = context_find(handle);
+        if (!ctx && (ctx = context_new(handle, base)) != NULL) {
+            table_insert(&contexts, &ctx->node, handle);
+            atomic_fetch_add(&context_queued, ctx->set != NULL);
+            atomic_fetch_add(&context_count, 1);
+        }
+        pthread_mutex_unlock(&lock);
+    }
+    errno = keep;
+    return ctx;
+}
+
+/* The primary context of the green one that a stream belongs to; `owner` where that is no green one. */
+static CUcontext base_of(CUstream stream, CUcontext owner)
+{
+    CUcontext base = NULL;
+    CUgreenCtx green = NULL;
+    if (REAL(cuStreamGetCtx_v2)(stream, &base, &green) == CUDA_SUCCESS && green && base)
+        return base;
+    return owner;
+}
+
+struct shim_context *context_current(void)
+{
+    CUcontext handle = context_handle();
+    struct shim_context *ctx = context_find(handle);
+    return ctx || !handle ? ctx : context_make(handle, base_of(CU_STREAM_LEGACY, handle));
+}
+
+struct shim_context *context_of_stream(CUstream stream, CUcontext owner)
+{
+    CUcontext popped;
+    struct shim_context *ctx = context_find(owner);
+    if (ctx)
+        return ctx;
+    CUcontext base = base_of(stream, owner);
+    if (REAL(cuCtxPushCurrent_v2)(base) != CUDA_SUCCESS)
+        return NULL;
+    ctx = context_make(owner, base);
+    REAL(cuCtxPopCurrent_v2)(&popped);
+    return ctx;
+}
+
+struct shim_context *context_named(CUcontext handle)
+{
+    CUcontext popped;
+    struct shim_context *ctx = context_find(handle);
+    if (ctx || REAL(cuCtxPushCurrent_v2)(handle) != CUDA_SUCCESS)
+        return ctx;
+    ctx = context_current();
+    REAL(cuCtxPopCurrent_v2)(&popped);
+    return ctx;
+}
+
+bool context_same_base(CUcontext handle, const struct shim_context *ctx)
+{
+    if (likely(handle == ctx->handle || handle == ctx->base))
+        return true;
+    const struct shim_context *other = context_find(handle);
+    return other && other->base == ctx->base;
+}
+
+/* What the thread was told, void when any context has ended since. */
+static _Atomic uint32_t endings;
+static _Thread_local struct {
+    struct shim_context *ctx;
+    uint32_t endings;
+} mine __attribute__((tls_model("initial-exec")));
+
+struct shim_context *context_mine(void)
+{
+    uint32_t now = atomic_load_explicit(&endings, memory_order_acquire);
+    if (unlikely(!mine.ctx || mine.endings != now)) {
+        mine.ctx = context_current();
+        mine.endings = now;
+    }
+    return mine.ctx;
+}
+
+void context_switched(void)
+{
+    mine.ctx = NULL;
+}
+
+struct of_device {
+    CUdevice device;
+    struct shim_context *found;
+};
+
+static void device_matches(struct shim_context *ctx, void *user)
+{
+    struct of_device *d = user;
+    if (ctx->gpu->handle == d->device && ctx->base == ctx->handle)
+        d->found = ctx;
+}
+
+struct shim_context *context_of_device(CUdevice device)
+{
+    struct of_device d = {.device = device};
+    context_each(device_matches, &d);
+    return d.found;
+}
+
+/* ---- life and death ----------------------------------------------------------------------- */
+
+struct visit {
+    struct shim_context **found;
+    uint32_t count, room;
+};
+
+static void collect(struct table_node *node, void *user)
+{
+    struct visit *v = user;
+    struct shim_context *ctx = (struct shim_context *)(void *)node;
+    if (v->count < v->room) {
+        context_enter(ctx);
+        v->found[v->count++] = ctx;
+    }
+}
+
+/* The table's lock is not held while visiting: a visit may wait for the end of a hold. One made
+ * meanwhile need not be seen. */
+void context_each(void (*visit)(struct shim_context *, void *), void *user)
+{
+    uint32_t room = atomic_load_explicit(&context_count, memory_order_relaxed);
+    struct shim_context *found[room + 1];
+    struct visit v = {.found = found, .room = room};
+    if (!room)
+        return;
+    table_each(&contexts, collect, &v);
+    for (uint32_t i = 0; i < v.count; i++) {
+        visit(found[i], user);
+        context_leave(found[i]);
+    }
+}
+
+struct kin {
+    CUcontext base;
+    void (*visit)(struct shim_context *ctx, void *user);
+    void *user;
+};
+
+static void visit_green(struct shim_context *ctx, void *user)
+{
+    const struct kin *kin = user;
+    if (ctx->base == kin->base && ctx->handle != kin->base)
+        kin->visit(ctx, kin->user);
+}
+
+void context_each_kin(struct shim_context *ctx, void (*visit)(struct shim_context *ctx, void *user),
+                      void *user)
+{
+    struct kin kin = {.base = ctx->handle, .visit = visit, .user = user};
+    context_enter(ctx);
+    visit(ctx, user);
+    context_leave(ctx);
+    if (atomic_load_explicit(&context_count, memory_order_relaxed) > 1 &&
+        !BITE(green_sync_left_out))
+        context_each(visit_green, &kin);
+}
+
+void context_enter(struct shim_context *ctx)
+{
+    atomic_fetch_add(&ctx->users, 1);
+}
+
+void context_leave(struct shim_context *ctx)
+{
+    atomic_fetch_sub(&ctx->users, 1);
+}
+
+/* Others that wait in the set have nothing left to wait for; give them the time to notice. */
+static bool context_alone(struct shim_context *ctx)
+{
+    const struct timespec pause = {.tv_nsec = 100000};
+    for (int i = 0; i < 20000 && atomic_load(&ctx->users); i++)
+        nanosleep(&pause, NULL);
+    return atomic_load(&ctx->users) == 0;
+}
+
+void context_finish(struct shim_context *ctx)
+{
+    if (!ctx->set)
+        return;
+    context_enter(ctx);
+    vhq_set_drain(ctx->set, false);
+    if (!context_spoilt(ctx))
+        vhq_set_sync(ctx->set, false);
+    context_leave(ctx);
+}
+
+void context_close(struct shim_context *ctx, bool alive)
+{
+    pthread_mutex_lock(&lock);
+    if (!table_remove(&contexts, &ctx->node)) {
+        pthread_mutex_unlock(&lock);
+        return;
+    }
+    atomic_fetch_sub(&context_queued, ctx->set != NULL);
+    atomic_fetch_sub(&context_count, 1);
+    atomic_fetch_add_explicit(&endings, 1, memory_order_release);
+    pthread_mutex_unlock(&lock);
+    if (!context_alone(ctx)) {
+        log_line(LOG_WARN, "a context was destroyed while threads wait in it");
+        return; /* they keep what they use */
+    }
+    figures_close(ctx);
+    outside_forget_context(ctx);
+    gate_forget(ctx, alive);
+    if (ctx->set)
+        vhq_set_destroy(ctx->set);
+    words_forget(ctx); /* no stream gives its word back any more */
+    while (ctx->streams) {
+        struct shim_stream *s = ctx->streams;
+        s->q = NULL; /* went with the set */
+        mark_ring_forget(s);
+        stream_unlink(s);
+        stream_free(s);
+    }
+    estimate_forget_context(ctx);
+    traced_forget_context(ctx);
+    function_forget_context(ctx->handle);
+    event_forget_context(ctx->handle);
+    ctx->set = NULL;
+    pool_put(&context_pool, ctx);
+}

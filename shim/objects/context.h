@@ -1,0 +1,121 @@
+/*
+ * context.h - a CUDA context as the shim sees it: its vHQs, its streams, its error.
+ *
+ * Made at the first stream-ordered call in the context, in the thread that makes it. Structs are
+ * type-stable (pool.h), so a stale pointer never leads out of valid memory; `generation` tells two
+ * contexts with one handle apart.
+ */
+#ifndef CUTIN_SHIM_CONTEXT_H
+#define CUTIN_SHIM_CONTEXT_H
+
+#include <pthread.h>
+
+#include "shim/objects/gpu_device.h"
+#include "shim/lookup/shim.h"
+#include "shim/objects/table.h"
+#include "vhq/vhq.h"
+
+struct shim_stream;
+
+struct shim_context {
+    struct table_node node; /* by CUcontext */
+    CUcontext handle;
+    CUcontext
+        base; /* the primary context of a green one, else `handle`. Threads of the shim make this
+                     * one current: a green context is to be current in one thread at a time. */
+    uint64_t generation;
+    const struct gpu_device *gpu;
+    int priority_least, priority_greatest;
+    struct vhq_set *set; /* NULL: no stream of this process is ever held */
+    struct shim_stream *legacy;
+    struct shim_stream
+        *janitor; /* vHQ of deferred destroys; on no stream, ordered by fences alone */
+    struct shim_stream *aside[CUTIN_LEVELS]; /* aside.h; NULL until needed */
+    _Atomic int error; /* what every later call answers; negative: what the next one does */
+    _Atomic bool reap; /* some stream waits for stream_reap */
+    /* Calls by way of thunks, which may have put work into any stream, and how many of them are known
+     * complete. */
+    _Atomic uint32_t foreign, foreign_complete;
+    _Atomic uint32_t users; /* threads that wait in `set` */
+    pthread_mutex_t lock;   /* the list of streams and the words */
+    struct shim_stream *streams;
+    struct word_page *words;
+    _Atomic uint32_t gates;       /* nonzero: `gate` may be used (vhq_config.gates) */
+    struct gate *_Atomic gate;    /* gate.h */
+    _Atomic uint64_t graph_gates; /* in graphs that were launched */
+    bool memops;                  /* the driver has accepted a marker here */
+    _Atomic uint64_t memops_seen; /* kinds of memops that it has accepted from the application */
+    struct vhq_stats published;   /* what figures.c has counted so far */
+    struct vhq_times times;       /* histograms in the page */
+    void *free_next;
+};
+
+/* The current context of the calling thread, made known if it is new; NULL when there is none or it
+ * cannot be scheduled (no memory: said once). */
+struct shim_context *context_current(void);
+/* The same, without making it known. */
+struct shim_context *context_known(void);
+/* As context_current, by what the thread was told before: no call of the driver, and no lock. For processes
+ * without queues, where a wrong answer could do nothing but count activity elsewhere. */
+struct shim_context *context_mine(void);
+/* The calling thread is about to change its current context. */
+void context_switched(void);
+struct shim_context *context_find(CUcontext handle);
+/* That of a stream, made known if it is new; `owner`: what cuStreamGetCtx said. */
+struct shim_context *context_of_stream(CUstream stream, CUcontext owner);
+/* That of a handle, made known if it is new. */
+struct shim_context *context_named(CUcontext handle);
+/* One that is known of this device; NULL: none. */
+struct shim_context *context_of_device(CUdevice device);
+/* Is it `ctx`, or of the same primary context? */
+bool context_same_base(CUcontext handle, const struct shim_context *ctx);
+/* The driver's current context, NULL if none. */
+CUcontext context_handle(void);
+/* Number of contexts known: zero means that nothing can be buffered; and of those that have queues, which
+ * a real-time process has none of. */
+extern _Atomic uint32_t context_count, context_queued;
+/* Calls `visit` for each context known, each kept alive meanwhile. */
+void context_each(void (*visit)(struct shim_context *ctx, void *user), void *user);
+/* The same for `ctx` and, where it is a primary one, its green contexts: what calls for it mean. */
+void context_each_kin(struct shim_context *ctx, void (*visit)(struct shim_context *ctx, void *user),
+                      void *user);
+
+/* A thread that waits in ctx->set keeps it from being freed. */
+void context_enter(struct shim_context *ctx);
+void context_leave(struct shim_context *ctx);
+
+/* context_error.c: a deferred command failed. True: the context is of no use any more. */
+bool context_fail(struct shim_context *ctx, int err);
+/* Every later call in it fails, by what the shim knows. */
+bool context_spoilt(const struct shim_context *ctx);
+/* What a call in `ctx` answers instead of being made. An error that does not last is forgotten by that. */
+CUresult context_error_take(struct shim_context *ctx);
+static inline CUresult context_error(struct shim_context *ctx)
+{
+    bool none = atomic_load_explicit(&ctx->error, memory_order_relaxed) == 0;
+    return likely(none) ? CUDA_SUCCESS : context_error_take(ctx);
+}
+/* What a call in `ctx` answers when the driver answered `r`: the error of the context if there is one.
+ * An `r` that spoils the context becomes its error, so that no later call is deferred. */
+CUresult context_answer(struct shim_context *ctx, CUresult r);
+
+/* A context is about to go: submit what is buffered, and wait until it is complete. */
+void context_finish(struct shim_context *ctx);
+/* Forget a context that was finished: its dispatcher, streams, words. `alive`: the driver still has
+ * it. */
+void context_close(struct shim_context *ctx, bool alive);
+
+/* A pinned word that the GPU can write. NULL: no memory, or no memops. */
+_Atomic uint32_t *context_word_get(struct shim_context *ctx, CUdeviceptr *device);
+/* Give it back once the GPU has written `last`, its final value. */
+void context_word_put(struct shim_context *ctx, _Atomic uint32_t *word, uint32_t last);
+
+/* Make `ctx` current for some driver calls of the shim's own, whatever the thread captures. */
+struct context_scope {
+    bool pushed, exchanged;
+    CUstreamCaptureMode mode;
+};
+struct context_scope context_push(const struct shim_context *ctx);
+void context_pop(struct context_scope scope);
+
+#endif

@@ -1,0 +1,84 @@
+/*
+ * context_error.c - what is wrong with a context, and which calls hear of it.
+ *
+ * A deferred command that fails has returned success already. Where its error spoils the context, every
+ * later call answers it, as the driver does. Any other one (no memory for a graph launch, say) the
+ * application could have dealt with: it is told once, by the next call that may be told, and the context
+ * works on. That call is not made, or it is a synchronisation, which is made and answers the error of what
+ * came before, as one may natively.
+ */
+#include "shim/objects/context.h"
+
+/* The errors of which cuda.h says that the context or the process is of no use afterwards; as numbers,
+ * since the oldest headers lack some. */
+static const int spoiling[] = {
+    CUDA_ERROR_ECC_UNCORRECTABLE,
+    220, /* CUDA_ERROR_NVLINK_UNCORRECTABLE */
+    226, /* CUDA_ERROR_CONTAINED */
+    CUDA_ERROR_ILLEGAL_ADDRESS,
+    CUDA_ERROR_LAUNCH_TIMEOUT,
+    CUDA_ERROR_ASSERT,
+    CUDA_ERROR_HARDWARE_STACK_ERROR,
+    CUDA_ERROR_ILLEGAL_INSTRUCTION,
+    CUDA_ERROR_MISALIGNED_ADDRESS,
+    CUDA_ERROR_INVALID_ADDRESS_SPACE,
+    CUDA_ERROR_INVALID_PC,
+    CUDA_ERROR_LAUNCH_FAILED,
+    721, /* CUDA_ERROR_TENSOR_MEMORY_LEAK */
+    810, /* CUDA_ERROR_MPS_CLIENT_TERMINATED */
+    911, /* CUDA_ERROR_EXTERNAL_DEVICE */
+};
+
+static bool spoils(CUresult r)
+{
+    for (size_t i = 0; i < sizeof spoiling / sizeof *spoiling; i++)
+        if ((int)r == spoiling[i])
+            return true;
+    return false;
+}
+
+/* The first one stays, but for one that passes and one that lasts. */
+static bool error_keep(struct shim_context *ctx, int err, bool lasts)
+{
+    int seen = atomic_load(&ctx->error);
+    while (lasts ? seen <= 0 : !seen)
+        if (atomic_compare_exchange_weak(&ctx->error, &seen, lasts ? err : -err))
+            return true;
+    return false;
+}
+
+bool context_fail(struct shim_context *ctx, int err)
+{
+    static _Atomic bool said; /* there may be many, and the application hears of each */
+    bool lasts = spoils((CUresult)err);
+    if (error_keep(ctx, err, lasts) && (lasts || !atomic_exchange(&said, true)))
+        log_line(LOG_WARN,
+                 "a queued command failed with CUDA error %d; %s call in its context returns it",
+                 err, lasts ? "every later" : "the next");
+    return lasts;
+}
+
+bool context_spoilt(const struct shim_context *ctx)
+{
+    return atomic_load_explicit(&ctx->error, memory_order_relaxed) > 0;
+}
+
+CUresult context_error_take(struct shim_context *ctx)
+{
+    int seen = atomic_load_explicit(&ctx->error, memory_order_relaxed);
+    while (unlikely(seen < 0))
+        if (atomic_compare_exchange_weak(&ctx->error, &seen, 0))
+            return (CUresult)-seen;
+    return (CUresult)seen;
+}
+
+CUresult context_answer(struct shim_context *ctx, CUresult r)
+{
+    if (unlikely(r != CUDA_SUCCESS && r != CUDA_ERROR_NOT_READY)) {
+        if (spoils(r))
+            error_keep(ctx, (int)r, true);
+        return context_spoilt(ctx) ? context_error(ctx) : r;
+    }
+    CUresult error = context_error(ctx);
+    return error ? error : r;
+}

@@ -1,0 +1,341 @@
+/*
+ * function.c - kernels and their parameter layouts (see function.h).
+ */
+#include "shim/objects/function.h"
+
+#include <stdlib.h>
+
+#include "shim/objects/context.h"
+#include "shim/objects/pool.h"
+#include "shim/pace/profile.h"
+#include "trace/trace.h"
+#include "vhq/bite.h"
+
+TABLE(functions, 4096);
+POOL(function_pool, struct shim_function, free_next);
+
+/* Handles that came from a library: a CUkernel, a CUfunction of one, or the CUmodule that the library is
+ * in a context. Their module is the library, and a CUkernel is asked for its layout by a function of its
+ * own. */
+struct origin {
+    struct table_node node; /* by handle */
+    CUlibrary library;
+    bool kernel;
+    void *free_next;
+};
+TABLE(origins, 4096);
+POOL(origin_pool, struct origin, free_next);
+
+/* Bumped when functions are forgotten: the one-entry caches of all threads are void then. */
+static _Atomic uint32_t generation = 1;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* adding and forgetting */
+static _Thread_local struct {
+    CUfunction handle;
+    const struct shim_context *context;
+    struct shim_function *function;
+    uint32_t generation;
+} cache __attribute__((tls_model("initial-exec")));
+
+/* ---- layout ------------------------------------------------------------------------------- */
+
+/* 12.4 and later; both functions have this shape. */
+typedef CUresult (*param_info_fn)(const void *handle, size_t index, size_t *offset, size_t *size);
+
+static bool param_add(struct shim_function *f, size_t offset, size_t size)
+{
+    if (f->params == f->param_room) {
+        uint32_t room = f->param_room ? f->param_room * 2 : 16;
+        struct function_param *grown = realloc(f->param, room * sizeof *grown);
+        if (!grown)
+            return false;
+        f->param = grown;
+        f->param_room = room;
+    }
+    f->param[f->params++] = (struct function_param){(uint32_t)offset, (uint32_t)size};
+    if (offset + size > f->bytes)
+        f->bytes = (uint32_t)(offset + size);
+    return true;
+}
+
+static void layout_ask(struct shim_function *f, const void *handle, param_info_fn info)
+{
+    size_t offset, size;
+    CUresult r;
+    f->params = f->bytes = 0;
+    f->copyable = false;
+    while ((r = info(handle, f->params, &offset, &size)) == CUDA_SUCCESS)
+        if (!param_add(f, offset, size))
+            return;
+    /* One past the last parameter. Any other answer: the driver cannot tell. */
+    f->copyable = r == CUDA_ERROR_INVALID_VALUE;
+}
+
+/* ---- table -------------------------------------------------------------------------------- */
+
+static struct origin *origin_of(const void *handle)
+{
+    return (struct origin *)(void *)table_find(&origins, handle);
+}
+
+/* What unloads it: a module or a library. */
+static const void *module_of(CUfunction handle, bool *of_library)
+{
+    CUmodule module = NULL;
+    const struct origin *origin = origin_of(handle);
+    if (!origin && REAL(cuFuncGetModule)(&module, handle) == CUDA_SUCCESS)
+        origin = origin_of(module);
+    *of_library = origin != NULL;
+    return origin ? (const void *)origin->library : module;
+}
+
+static void function_describe(struct shim_function *f, CUfunction handle,
+                              const struct shim_context *ctx)
+{
+    const struct origin *origin = origin_of(handle);
+    bool kernel = origin && origin->kernel;
+    f->module = module_of(handle, &f->of_library);
+    f->context = ctx->handle;
+    atomic_store_explicit(&f->only, kernel ? ctx->handle : NULL, memory_order_relaxed);
+    function_shapes_forget(f);
+    for (int i = 0; i < FUNCTION_ATTRIBUTES; i++)
+        atomic_store_explicit(&f->attribute[i], 0, memory_order_relaxed);
+    for (uint32_t i = 0; i < ESTIMATE_BUCKETS; i++) {
+        estimate_reset(&f->estimate[i]);
+        estimate_keep(&f->estimate[i], f, i);
+    }
+    atomic_store(&f->key, 0);
+    atomic_store(&f->seeded, false);
+    atomic_store_explicit(&f->trace_name, 0, memory_order_relaxed);
+    layout_ask(f, handle,
+               (param_info_fn)api_get(kernel ? API_cuKernelGetParamInfo : API_cuFuncGetParamInfo));
+}
+
+static bool launched_in(const struct table_node *node, const void *context)
+{
+    const struct shim_function *f = (const struct shim_function *)(const void *)node;
+    const void *only = atomic_load_explicit(&f->only, memory_order_relaxed);
+    return !only || only == context || BITE(kernel_shape_shared);
+}
+
+struct shim_function *function_known(CUfunction handle, const struct shim_context *ctx)
+{
+    return (struct shim_function *)(void *)table_find_where(&functions, handle, launched_in,
+                                                            ctx->handle);
+}
+
+static struct shim_function *function_add(CUfunction handle, const struct shim_context *ctx)
+{
+    pthread_mutex_lock(&lock);
+    struct shim_function *f = function_known(handle, ctx);
+    if (!f && (f = pool_get(&function_pool)) != NULL) {
+        function_describe(f, handle, ctx);
+        table_insert(&functions, &f->node, handle);
+    }
+    pthread_mutex_unlock(&lock);
+    return f;
+}
+
+struct shim_function *function_of(CUfunction handle, const struct shim_context *ctx)
+{
+    uint32_t now = atomic_load_explicit(&generation, memory_order_acquire);
+    if (likely(cache.handle == handle && cache.context == ctx && cache.generation == now))
+        return cache.function;
+    if (!handle)
+        return NULL;
+    struct shim_function *f = function_known(handle, ctx);
+    if (!f)
+        f = function_add(handle, ctx);
+    cache.handle = handle;
+    cache.context = ctx;
+    cache.function = f;
+    cache.generation = f ? now : 0;
+    return f;
+}
+
+/* 12.3 and later; both functions have this shape. */
+typedef CUresult (*name_fn)(const char **name, const void *handle);
+
+uint32_t function_trace_name(struct shim_function *f, CUfunction handle)
+{
+    uint32_t known = atomic_load_explicit(&f->trace_name, memory_order_relaxed);
+    if (known)
+        return known;
+    const struct origin *origin = origin_of(handle);
+    bool kernel = origin && origin->kernel;
+    name_fn ask = (name_fn)api_get(kernel ? API_cuKernelGetName : API_cuFuncGetName);
+    const char *name = NULL;
+    if (ask(&name, handle) != CUDA_SUCCESS || !name)
+        name = "kernel";
+    known = trace_name(name);
+    atomic_store_explicit(&f->trace_name, known, memory_order_relaxed);
+    return known;
+}
+
+void function_seed(struct shim_function *f, CUfunction handle, const struct gpu_device *gpu)
+{
+    if (unlikely(!atomic_load_explicit(&f->seeded, memory_order_relaxed)) &&
+        !atomic_exchange(&f->seeded, true))
+        profile_seed(f, handle, gpu);
+}
+
+/* ---- shapes ------------------------------------------------------------------------------- */
+
+bool function_shape_known(const struct shim_function *f, uint64_t shape, uint32_t *room)
+{
+    /* two places for each */
+    uint32_t at = (uint32_t)(shape >> 32) % FUNCTION_SHAPES;
+    if (atomic_load_explicit(&f->shape[at], memory_order_relaxed) != shape)
+        at ^= 1;
+    *room = atomic_load_explicit(&f->room[at], memory_order_relaxed);
+    return atomic_load_explicit(&f->shape[at], memory_order_relaxed) == shape;
+}
+
+void function_shape_add(struct shim_function *f, uint64_t shape, uint32_t room)
+{
+    uint32_t at = (uint32_t)(shape >> 32) % FUNCTION_SHAPES;
+    if (atomic_load_explicit(&f->shape[at], memory_order_relaxed))
+        at ^= 1;
+    /* A shape that is being displaced may get this room for a moment: it only counts for the cap. */
+    atomic_store_explicit(&f->room[at], room, memory_order_relaxed);
+    atomic_store_explicit(&f->shape[at], shape, memory_order_relaxed);
+}
+
+void function_cluster_ask(struct shim_function *f, CUfunction handle, const struct gpu_device *gpu)
+{
+    const struct origin *origin = origin_of(handle);
+    uint64_t cluster = 0;
+    for (int i = 0; i < 3; i++) {
+        CUfunction_attribute which =
+            (CUfunction_attribute)(CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH + i);
+        int value = 0; /* drivers before 11.8 do not know it */
+        if (origin && origin->kernel)
+            REAL(cuKernelGetAttribute)(&value, which, (CUkernel)(void *)handle, gpu->handle);
+        else
+            REAL(cuFuncGetAttribute)(&value, which, handle);
+        cluster |= (uint64_t)(value & 0xffff) << 16 * i;
+    }
+    atomic_store_explicit(&f->cluster, cluster, memory_order_relaxed);
+}
+
+void function_shapes_forget(struct shim_function *f)
+{
+    for (int i = 0; i < FUNCTION_SHAPES; i++)
+        atomic_store_explicit(&f->shape[i], 0, memory_order_relaxed);
+}
+
+static void shapes_forget(struct table_node *node, void *user)
+{
+    struct shim_function *f = (struct shim_function *)(void *)node;
+    function_shapes_forget(f);
+    for (int i = 0; i < FUNCTION_ATTRIBUTES; i++)
+        atomic_store_explicit(&f->attribute[i], 0, memory_order_relaxed);
+}
+
+void function_shapes_forget_all(void)
+{
+    table_each(&functions, shapes_forget, NULL);
+}
+
+bool function_attribute_is(const struct shim_function *f, CUfunction_attribute which, int value)
+{
+    return (unsigned)which < FUNCTION_ATTRIBUTES &&
+           atomic_load_explicit(&f->attribute[which], memory_order_relaxed) == (int64_t)value + 1 &&
+           value >= 0;
+}
+
+void function_attribute_set(struct shim_function *f, CUfunction_attribute which, int value)
+{
+    if ((unsigned)which < FUNCTION_ATTRIBUTES)
+        atomic_store_explicit(&f->attribute[which], (int64_t)value + 1, memory_order_relaxed);
+}
+
+/* ---- life cycle --------------------------------------------------------------------------- */
+
+static void origin_set(const void *handle, CUlibrary library, bool kernel)
+{
+    pthread_mutex_lock(&lock);
+    struct origin *o = origin_of(handle);
+    bool known = o != NULL;
+    if (!o)
+        o = pool_get(&origin_pool);
+    if (o) {
+        o->library = library;
+        o->kernel = kernel;
+        if (!known)
+            table_insert(&origins, &o->node, handle);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+void function_kernel_made(CUkernel kernel, CUlibrary library)
+{
+    origin_set(kernel, library, true);
+}
+
+void function_library_module(CUmodule module, CUlibrary library)
+{
+    origin_set(module, library, false);
+}
+
+void function_handle_made(const void *made, const void *of)
+{
+    const struct origin *o = origin_of(of);
+    if (o && made != of)
+        origin_set(made, o->library, false);
+}
+
+struct forget {
+    const void *module, *context;
+    struct table_node *found[128];
+    unsigned count;
+};
+
+static void match_function(struct table_node *node, void *user)
+{
+    struct forget *forget = user;
+    const struct shim_function *f = (const struct shim_function *)(const void *)node;
+    bool match =
+        forget->module ? f->module == forget->module || !f->module : f->context == forget->context;
+    if (match && forget->count < 128)
+        forget->found[forget->count++] = node;
+}
+
+static void match_origin(struct table_node *node, void *user)
+{
+    struct forget *forget = user;
+    if (((const struct origin *)(const void *)node)->library == forget->module &&
+        forget->count < 128)
+        forget->found[forget->count++] = node;
+}
+
+/* The table's lock is held while visiting, so: collect, then remove, until nothing matches. */
+static void forget_all(struct table *table, struct pool *pool, struct forget *forget,
+                       void (*match)(struct table_node *, void *))
+{
+    do {
+        forget->count = 0;
+        table_each(table, match, forget);
+        for (unsigned i = 0; i < forget->count; i++)
+            if (table_remove(table, forget->found[i]))
+                pool_put(pool, forget->found[i]);
+    } while (forget->count);
+}
+
+void function_forget_module(const void *module)
+{
+    struct forget forget = {.module = module};
+    pthread_mutex_lock(&lock);
+    forget_all(&functions, &function_pool, &forget, match_function);
+    forget_all(&origins, &origin_pool, &forget, match_origin);
+    atomic_fetch_add_explicit(&generation, 1, memory_order_release);
+    pthread_mutex_unlock(&lock);
+}
+
+void function_forget_context(CUcontext context)
+{
+    struct forget forget = {.context = context};
+    pthread_mutex_lock(&lock);
+    forget_all(&functions, &function_pool, &forget, match_function);
+    atomic_fetch_add_explicit(&generation, 1, memory_order_release);
+    pthread_mutex_unlock(&lock);
+}

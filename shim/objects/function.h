@@ -1,0 +1,81 @@
+/*
+ * function.h - a kernel as the shim sees it: how its parameters lie, which launches of it have been
+ * seen to work, how long it runs.
+ */
+#ifndef CUTIN_SHIM_FUNCTION_H
+#define CUTIN_SHIM_FUNCTION_H
+
+#include "shim/pace/estimate.h"
+#include "shim/pace/profile_file.h"
+#include "shim/lookup/shim.h"
+#include "shim/objects/table.h"
+
+struct gpu_device;
+struct shim_context;
+
+struct function_param {
+    uint32_t offset, size;
+};
+
+enum { FUNCTION_SHAPES = 32, FUNCTION_ATTRIBUTES = 20 };
+
+struct shim_function {
+    struct table_node node; /* by CUfunction, or CUkernel where that is launched */
+    /* A CUkernel is launched in any context, and what the driver accepts differs from device to device:
+     * the CUcontext whose launches this is for. NULL: a CUfunction, which has one context. */
+    _Atomic(const void *) only;
+    const void *module;  /* CUmodule or CUlibrary that it goes with; NULL: not known */
+    const void *context; /* CUcontext that it goes with */
+    bool of_library;     /* shares its attributes with a kernel and functions in other contexts */
+    struct function_param *param;
+    uint32_t params, param_room;
+    uint32_t bytes; /* of all parameters, packed as the kernel sees them */
+    bool copyable;  /* the driver told the layout */
+    /* Launch shapes that the driver has accepted (launch.c), hashed. Lock free, may forget. */
+    _Atomic uint64_t shape[FUNCTION_SHAPES];
+    _Atomic uint32_t
+        room[FUNCTION_SHAPES]; /* blocks of it that fit the device at a time; 0: not known */
+    /* Blocks of a cluster, 16 bits for each dimension, where its code says so; 0: it does not, or no
+     * shape is known. */
+    _Atomic uint64_t cluster;
+    /* Values that the application has set: 1 + value, 0 = none. */
+    _Atomic int64_t attribute[FUNCTION_ATTRIBUTES];
+    struct estimate estimate[ESTIMATE_BUCKETS];
+    _Atomic bool seeded;         /* profile_seed was here */
+    _Atomic uint64_t key;        /* in the profile; 0: it is not kept there */
+    struct profile *profile;     /* with `key` */
+    uint32_t name;               /* in its text */
+    _Atomic uint32_t trace_name; /* 0: not asked for yet */
+    void *free_next;
+};
+
+/* The function of a handle that is being launched in `ctx`; NULL: no memory. */
+struct shim_function *function_of(CUfunction handle, const struct shim_context *ctx);
+/* The same, NULL where it has not been launched. */
+struct shim_function *function_known(CUfunction handle, const struct shim_context *ctx);
+/* The driver is sure to know the function: what the profile knows about it becomes its estimate. */
+void function_seed(struct shim_function *f, CUfunction handle, const struct gpu_device *gpu);
+/* `room`: how many of its blocks fit the device at a time, 0 where that is not known. */
+bool function_shape_known(const struct shim_function *f, uint64_t shape, uint32_t *room);
+void function_shape_add(struct shim_function *f, uint64_t shape, uint32_t room); /* one not known */
+/* Before a shape is added: ask what clusters the code makes. */
+void function_cluster_ask(struct shim_function *f, CUfunction handle, const struct gpu_device *gpu);
+
+/* What the driver accepts of this function, or of any, may have changed. */
+void function_shapes_forget(struct shim_function *f);
+void function_shapes_forget_all(void);
+bool function_attribute_is(const struct shim_function *f, CUfunction_attribute which, int value);
+void function_attribute_set(struct shim_function *f, CUfunction_attribute which, int value);
+
+/* What it is called in the trace that is written. */
+uint32_t function_trace_name(struct shim_function *f, CUfunction handle);
+
+/* Life cycle of what functions come from. */
+void function_kernel_made(CUkernel kernel, CUlibrary library);
+void function_library_module(CUmodule module, CUlibrary library);
+/* A function or a module that the driver told for a kernel or a function: of the same library. */
+void function_handle_made(const void *made, const void *of);
+void function_forget_module(const void *module);
+void function_forget_context(CUcontext context);
+
+#endif

@@ -1,0 +1,23 @@
+/*
+ * gpu_device.h - what the shim needs to know of a device, asked once.
+ */
+#ifndef CUTIN_SHIM_GPU_DEVICE_H
+#define CUTIN_SHIM_GPU_DEVICE_H
+
+#include "shim/lookup/shim.h"
+
+struct gpu_device {
+    CUdevice handle;
+    int index; /* in the scheduler's page; -1: not scheduled */
+    uint8_t uuid[16];
+    char name[88];
+    uint32_t processors;  /* multiprocessors; 0: not known */
+    uint32_t max_grid[3]; /* limits of a launch, for errors that the driver reports at once */
+};
+
+/* The device of the current context; NULL when the driver does not say. Thread safe. */
+const struct gpu_device *gpu_device_current(void);
+/* The process sees more than one. */
+bool gpu_device_several(void);
+
+#endif

@@ -1,0 +1,39 @@
+/*
+ * pool.c - type-stable memory (see pool.h).
+ */
+#include "shim/objects/pool.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define POOL_ALIGN 64
+
+static void **pool_link(struct pool *p, void *object)
+{
+    return (void **)((char *)object + p->link);
+}
+
+static void *pool_new(struct pool *p)
+{
+    size_t bytes = (p->size + POOL_ALIGN - 1) & ~(size_t)(POOL_ALIGN - 1);
+    void *object = aligned_alloc(POOL_ALIGN, bytes);
+    return object ? memset(object, 0, bytes) : NULL;
+}
+
+void *pool_get(struct pool *p)
+{
+    pthread_mutex_lock(&p->lock);
+    void *object = p->free;
+    if (object)
+        p->free = *pool_link(p, object);
+    pthread_mutex_unlock(&p->lock);
+    return object ? object : pool_new(p);
+}
+
+void pool_put(struct pool *p, void *object)
+{
+    pthread_mutex_lock(&p->lock);
+    *pool_link(p, object) = p->free;
+    p->free = object;
+    pthread_mutex_unlock(&p->lock);
+}

@@ -1,0 +1,288 @@
+/*
+ * stream.c - the streams of this process (see stream.h).
+ */
+#include "shim/objects/stream.h"
+
+#include <errno.h>
+#include <time.h>
+#include <utlist.h>
+
+#include "scheduler/client.h"
+#include "shim/objects/capture.h"
+#include "shim/path/figures.h"
+#include "shim/pace/gate.h"
+#include "shim/pace/hint.h"
+#include "shim/path/join.h"
+#include "shim/pace/mark.h"
+#include "shim/path/outside.h"
+#include "shim/objects/pool.h"
+#include "shim/pace/schedule.h"
+#include "shim/objects/thread_stream.h"
+
+TABLE(streams, 1024);
+POOL(stream_pool, struct shim_stream, free_next);
+
+/* Bumped when a stream is unlinked: the one-entry caches of all threads are void then. */
+static _Atomic uint32_t generation = 1;
+static _Thread_local struct {
+    CUstream handle;
+    struct shim_stream *stream;
+    uint32_t generation;
+} cache __attribute__((tls_model("initial-exec")));
+
+/* ---- making them known -------------------------------------------------------------------- */
+
+static void stream_give_queue(struct shim_stream *s, int priority)
+{
+    struct shim_context *ctx = s->ctx;
+    const int dev = ctx->gpu->index;
+    s->word = s->janitor ? &s->host_word : context_word_get(ctx, &s->word_device);
+    if (!s->word && mark_ring_new(s) != 0)
+        return;
+    struct vhq_desc desc = {.kind = s->kind,
+                            .level = s->level,
+                            .priority = priority,
+                            .stream = s->handle,
+                            .user = s,
+                            .id = s->id,
+                            .hold = s->janitor || dev < 0 ? NULL : client_hold_word(dev, s->level),
+                            .hold_since = client_hold_since(dev, s->level),
+                            .done = s->word};
+    if (vhq_create(ctx->set, &desc, &s->q) != 0) {
+        s->q = NULL;
+        log_line(LOG_ERROR, "a stream is not scheduled: no memory");
+    }
+}
+
+static void stream_reset(struct shim_stream *s, struct shim_context *ctx, CUstream handle)
+{
+    static _Atomic uint32_t ids;
+    s->id = atomic_fetch_add_explicit(&ids, 1, memory_order_relaxed) + 1;
+    s->handle = handle;
+    s->ctx = ctx;
+    s->q = NULL;
+    s->per_thread = handle == CU_STREAM_PER_THREAD;
+    s->undeferred = s->per_thread || (handle == CU_STREAM_LEGACY && ctx->base != ctx->handle);
+    s->janitor = false;
+    s->direct = false;
+    s->tracked = false;
+    s->asked = false;
+    atomic_store(&s->overlaps, 0);
+    join_forget(s);
+    s->captures = false;
+    s->word = NULL;
+    s->ring = NULL;
+    atomic_store(&s->host_word, 0);
+    atomic_store(&s->state, STREAM_LIVE);
+    atomic_store(&s->cig, false);
+    /* Never back: events remember. A thread's own stream may have work in it that an earlier struct knew:
+     * it counts as complete once the driver has said so. */
+    uint64_t before = atomic_fetch_add(&s->epoch, 1);
+    atomic_store(&s->complete, s->per_thread ? before : before + 1);
+    atomic_store(&s->busy, 0);
+    s->published = (struct stream_figures){.calls = EPOCH_CALLS(atomic_load(&s->epoch)),
+                                           .kernels = EPOCH_KERNELS(atomic_load(&s->epoch))};
+    atomic_store(&s->marked, 0);
+}
+
+static void stream_link(struct shim_stream *s)
+{
+    pthread_mutex_lock(&s->ctx->lock);
+    DL_APPEND(s->ctx->streams, s);
+    pthread_mutex_unlock(&s->ctx->lock);
+    if (stream_special(s->handle) || s->janitor)
+        return;
+    struct shim_stream *stale = stream_known(s->handle);
+    if (stale) /* its end went past us: the handle now means this stream */
+        stream_unlink(stale);
+    table_insert(&streams, &s->node, s->handle);
+}
+
+static uint32_t level_of(const struct shim_context *ctx, CUstream handle, int priority)
+{
+    if (hint_thread_level < 0 || handle == CU_STREAM_LEGACY)
+        return schedule_level(ctx, priority);
+    return (uint32_t)hint_thread_level < schedule_highest() ? (uint32_t)hint_thread_level
+                                                            : schedule_highest();
+}
+
+struct shim_stream *stream_add(struct shim_context *ctx, CUstream handle, unsigned flags,
+                               int priority)
+{
+    return stream_add_at(ctx, handle, flags, priority, level_of(ctx, handle, priority));
+}
+
+struct shim_stream *stream_add_at(struct shim_context *ctx, CUstream handle, unsigned flags,
+                                  int priority, uint32_t level)
+{
+    struct shim_stream *s = pool_get(&stream_pool);
+    if (!s)
+        return NULL;
+    stream_reset(s, ctx, handle);
+    s->kind = handle == CU_STREAM_LEGACY       ? VHQ_LEGACY
+              : flags & CU_STREAM_NON_BLOCKING ? VHQ_NONBLOCKING
+                                               : VHQ_BLOCKING;
+    s->level = level;
+    gate_note_level(s->level);
+    s->tracked = s->level > CUTIN_LEVEL_BE && ctx->gpu->index >= 0;
+    if (ctx->set && schedule_queues(s->level))
+        stream_give_queue(s, priority);
+    s->direct = !s->q;
+    stream_link(s);
+    return s;
+}
+
+struct shim_stream *stream_add_janitor(struct shim_context *ctx)
+{
+    struct shim_stream *s = pool_get(&stream_pool);
+    if (!s)
+        return NULL;
+    stream_reset(s, ctx, NULL);
+    s->janitor = true;
+    s->kind = VHQ_NONBLOCKING;
+    s->level = schedule_lowest(); /* its commands boost nobody */
+    stream_give_queue(s, 0);
+    stream_link(s);
+    return s;
+}
+
+static struct shim_stream *stream_describe(struct shim_context *ctx, CUstream handle)
+{
+    unsigned flags = 0;
+    int priority = 0;
+    if (!ctx || REAL(cuStreamGetFlags)(handle, &flags) != CUDA_SUCCESS)
+        return NULL;
+    REAL(cuStreamGetPriority)(handle, &priority);
+    return stream_add(ctx, handle, flags, priority);
+}
+
+/* A stream that was not created through us: ask the driver what it is. */
+static struct shim_stream *stream_adopt(CUstream handle)
+{
+    CUcontext owner = NULL;
+    if (REAL(cuStreamGetCtx)(handle, &owner) != CUDA_SUCCESS || !owner)
+        return NULL;
+    return stream_describe(context_of_stream(handle, owner), handle);
+}
+
+void stream_created(CUstream handle)
+{
+    struct shim_stream *stale = stream_known(handle);
+    if (stale)
+        stream_unlink(stale);
+    struct shim_stream *s = stream_adopt(handle);
+    if (s)
+        stream_reap(s->ctx);
+}
+
+/* ---- finding them ------------------------------------------------------------------------- */
+
+struct shim_stream *stream_known(CUstream handle)
+{
+    struct shim_context *ctx;
+    if (!stream_special(handle))
+        return (struct shim_stream *)(void *)table_find(&streams, handle);
+    if ((ctx = context_known()) == NULL)
+        return NULL;
+    return handle == CU_STREAM_LEGACY ? ctx->legacy : thread_stream_find(ctx);
+}
+
+static struct shim_stream *stream_special_of(CUstream handle)
+{
+    bool queued = atomic_load_explicit(&context_queued, memory_order_relaxed) != 0;
+    struct shim_context *ctx = queued ? context_current() : context_mine();
+    if (!ctx)
+        return NULL;
+    return handle == CU_STREAM_LEGACY ? ctx->legacy : thread_stream_get(ctx);
+}
+
+struct shim_stream *stream_of(CUstream handle)
+{
+    if (stream_special(handle))
+        return stream_special_of(handle);
+    /* pairs with the release in stream_unlink, by way of the application's own order */
+    uint32_t now = atomic_load_explicit(&generation, memory_order_acquire);
+    if (likely(cache.handle == handle && cache.generation == now))
+        return cache.stream;
+    struct shim_stream *s = stream_known(handle);
+    if (!s)
+        s = stream_adopt(handle);
+    if (s) {
+        cache.handle = handle;
+        cache.stream = s;
+        cache.generation = now;
+    }
+    return s;
+}
+
+/* ---- and letting them go ------------------------------------------------------------------ */
+
+void stream_unlink(struct shim_stream *s)
+{
+    atomic_store(&s->state, STREAM_GONE);
+    outside_forget(s);
+    schedule_forget(s);
+    capture_over(s);
+    if (!stream_special(s->handle) && !s->janitor)
+        table_remove(&streams, &s->node);
+    atomic_fetch_add_explicit(&generation, 1, memory_order_release);
+}
+
+/* The lock of the context is held, and given up meanwhile. */
+static void stream_await_answer(const struct shim_stream *s)
+{
+    const struct timespec nap = {.tv_nsec = 20000};
+    int keep = errno;
+    while (s->asked) {
+        pthread_mutex_unlock(&s->ctx->lock);
+        nanosleep(&nap, NULL);
+        pthread_mutex_lock(&s->ctx->lock);
+    }
+    errno = keep;
+}
+
+void stream_free(struct shim_stream *s)
+{
+    struct shim_context *ctx = s->ctx;
+    if (s->q)
+        vhq_destroy(s->q);
+    s->q = NULL;
+    pthread_mutex_lock(&ctx->lock);
+    stream_await_answer(s);
+    figures_forget(s);
+    DL_DELETE(ctx->streams, s);
+    pthread_mutex_unlock(&ctx->lock);
+    if (s->word && !s->janitor)
+        context_word_put(ctx, s->word, atomic_load(&s->marked));
+    mark_ring_free(s);
+    atomic_store(&s->state, STREAM_FREE);
+    pool_put(&stream_pool, s);
+}
+
+static struct shim_stream *next_destroyed(struct shim_context *ctx)
+{
+    struct shim_stream *s;
+    pthread_mutex_lock(&ctx->lock);
+    for (s = ctx->streams; s; s = s->next) {
+        int destroyed = STREAM_DESTROYED;
+        if (atomic_load(&s->state) == destroyed && vhq_idle(s->q) &&
+            atomic_compare_exchange_strong(&s->state, &destroyed, STREAM_FREE))
+            break;
+    }
+    pthread_mutex_unlock(&ctx->lock);
+    return s;
+}
+
+void stream_reap(struct shim_context *ctx)
+{
+    struct shim_stream *s;
+    if (!atomic_exchange(&ctx->reap, false))
+        return;
+    while ((s = next_destroyed(ctx)) != NULL) {
+        CUstream handle = s->handle;
+        stream_free(s); /* first: from here on nobody marks it */
+        struct context_scope scope = context_push(ctx);
+        REAL(cuStreamDestroy_v2)(handle);
+        context_pop(scope);
+    }
+}

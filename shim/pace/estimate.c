@@ -1,0 +1,217 @@
+/*
+ * estimate.c - kernel times by sampled event pairs (see estimate.h).
+ *
+ * At most SAMPLES are under way; a launch that would be one more goes unsampled. All of it is off
+ * the fast path: one relaxed counter decides.
+ */
+#include "shim/pace/estimate.h"
+
+#include <pthread.h>
+
+#include "scheduler/client.h"
+#include "shim/objects/capture.h"
+#include "shim/objects/context.h"
+#include "shim/pace/profile.h"
+#include "shim/pace/schedule.h"
+#include "vhq/vhq.h"
+
+enum { SAMPLES = 32, FIRST = 4, EVERY = 32 };
+
+struct sample {
+    struct estimate *estimate;      /* NULL: it went away meanwhile */
+    struct profile_row *row;        /* where it is kept; NULL: nowhere */
+    const struct shim_context *ctx; /* the events' own; NULL: never used */
+    uint64_t generation;
+    CUevent start, end;
+    bool taken, recorded;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct sample samples[SAMPLES];
+
+void estimate_reset(struct estimate *e)
+{
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < SAMPLES; i++)
+        if (samples[i].estimate == e) /* of what had this memory before */
+            samples[i].estimate = NULL;
+    atomic_store_explicit(&e->launches, 0, memory_order_relaxed);
+    atomic_store_explicit(&e->average_ns, 0, memory_order_relaxed);
+    atomic_store_explicit(&e->spread_ns, 0, memory_order_relaxed);
+    e->counted = 0;
+    e->owner = NULL;
+    pthread_mutex_unlock(&lock);
+}
+
+void estimate_keep(struct estimate *e, struct shim_function *owner, uint32_t bucket)
+{
+    e->bucket = bucket;
+    e->owner = owner;
+}
+
+void estimate_seed(struct estimate *e, uint32_t average_ns, uint32_t spread_ns)
+{
+    uint32_t none = 0;
+    if (atomic_compare_exchange_strong(&e->average_ns, &none, average_ns))
+        atomic_store_explicit(&e->spread_ns, spread_ns, memory_order_relaxed);
+}
+
+unsigned estimate_bucket(uint64_t blocks)
+{
+    unsigned log = blocks ? (unsigned)(63 - __builtin_clzll(blocks)) / 2 : 0;
+    return log < ESTIMATE_BUCKETS ? log : ESTIMATE_BUCKETS - 1;
+}
+
+uint64_t estimate_ns(const struct estimate *e)
+{
+    uint32_t ns = atomic_load_explicit(&e->average_ns, memory_order_relaxed);
+    uint32_t spread = atomic_load_explicit(&e->spread_ns, memory_order_relaxed);
+    return ns ? (uint64_t)ns + spread : VHQ_UNKNOWN_NS;
+}
+
+/* 12 GB/s across PCIe and 500 GB/s within the device, plus what any copy costs. */
+uint64_t estimate_copy_ns(size_t bytes, bool on_device)
+{
+    return 1500 + (on_device ? bytes / 500 : bytes / 12);
+}
+
+/* ---- samples ------------------------------------------------------------------------------ */
+
+/* The distance of one sample counts as the average at most: a rare long wait says nothing about the
+ * kernel. */
+static void spread_add(struct estimate *e, uint32_t ns, uint32_t average)
+{
+    uint32_t old = atomic_load_explicit(&e->spread_ns, memory_order_relaxed);
+    uint32_t distance = ns > average ? ns - average : average - ns;
+    if (distance > average)
+        distance = average;
+    uint32_t now = distance > old ? old + (distance - old) / 8 : old - (old - distance) / 8;
+    atomic_store_explicit(&e->spread_ns, now, memory_order_relaxed);
+}
+
+/*
+ * The pair also measures how long the kernel waited for SMs that other streams had, so low values are
+ * the truer ones: follow them fast, and high ones slowly. A kernel that really became longer is
+ * known as such after some dozen samples.
+ */
+static void estimate_add(struct estimate *e, uint32_t ns)
+{
+    uint32_t old = atomic_load_explicit(&e->average_ns, memory_order_relaxed), now = ns;
+    if (old && ns < old)
+        now = old - (old - ns) / 4 * 3;
+    else if (old)
+        now = old + ((ns / 4 < old ? ns : old * 4) - old) / 16;
+    atomic_store_explicit(&e->average_ns, now ? now : 1, memory_order_relaxed);
+    spread_add(e, ns, now);
+}
+
+static void sample_keep(struct sample *s, uint32_t ns)
+{
+    struct estimate *e = s->estimate;
+    uint32_t launches = atomic_load_explicit(&e->launches, memory_order_relaxed);
+    if (!s->row)
+        return;
+    profile_sample(s->row, ns, atomic_load_explicit(&e->average_ns, memory_order_relaxed),
+                   atomic_load_explicit(&e->spread_ns, memory_order_relaxed),
+                   launches - e->counted);
+    e->counted = launches;
+}
+
+static void sample_collect(struct sample *s)
+{
+    float ms;
+    CUresult r = REAL(cuEventElapsedTime)(&ms, s->start, s->end);
+    if (r == CUDA_ERROR_NOT_READY)
+        return;
+    s->taken = s->recorded = false;
+    if (r != CUDA_SUCCESS || ms < 0 || ms >= 4000 || !s->estimate)
+        return;
+    estimate_add(s->estimate, (uint32_t)(ms * 1e6f));
+    sample_keep(s, (uint32_t)(ms * 1e6f));
+}
+
+static bool sample_ours(const struct sample *s, const struct shim_context *ctx)
+{
+    return s->ctx == ctx && s->generation == ctx->generation;
+}
+
+static bool sample_make(struct sample *s, const struct shim_context *ctx)
+{
+    s->start = s->end = NULL;
+    if (REAL(cuEventCreate)(&s->start, CU_EVENT_DEFAULT) != CUDA_SUCCESS)
+        return false;
+    if (REAL(cuEventCreate)(&s->end, CU_EVENT_DEFAULT) != CUDA_SUCCESS) {
+        REAL(cuEventDestroy_v2)(s->start);
+        return false;
+    }
+    s->ctx = ctx;
+    s->generation = ctx->generation;
+    return true;
+}
+
+/* A sample of this context that is free, or a fresh one. Finished ones are read on the way. */
+static struct sample *sample_take(const struct shim_context *ctx)
+{
+    struct sample *fresh = NULL;
+    for (int i = 0; i < SAMPLES; i++) {
+        struct sample *s = &samples[i];
+        if (!s->ctx && !fresh)
+            fresh = s;
+        if (!s->ctx || !sample_ours(s, ctx))
+            continue;
+        if (s->recorded)
+            sample_collect(s);
+        if (!s->taken)
+            return s;
+    }
+    return fresh && sample_make(fresh, ctx) ? fresh : NULL;
+}
+
+static bool real_time_runs(const struct shim_context *ctx)
+{
+    const _Atomic uint32_t *word = client_hold_word(ctx->gpu->index, schedule_lowest());
+    return word && atomic_load_explicit(word, memory_order_relaxed) != 0;
+}
+
+struct sample *estimate_begin(struct estimate *e, struct shim_context *ctx, CUstream stream)
+{
+    uint32_t n = atomic_load_explicit(&e->launches, memory_order_relaxed);
+    atomic_store_explicit(&e->launches, n + 1, memory_order_relaxed);
+    if (likely(n >= FIRST && n % EVERY) || capture_any() || real_time_runs(ctx))
+        return NULL;
+    if (pthread_mutex_trylock(&lock) != 0)
+        return NULL;
+    struct sample *s = sample_take(ctx);
+    if (s) {
+        s->taken = true;
+        s->estimate = e;
+    }
+    pthread_mutex_unlock(&lock);
+    if (!s)
+        return NULL;
+    s->row = e->owner ? profile_row_of(e->owner, e->bucket) : NULL;
+    if (REAL(cuEventRecord)(s->start, stream) == CUDA_SUCCESS)
+        return s;
+    s->taken = false;
+    return NULL;
+}
+
+void estimate_end(struct sample *sample, CUstream stream)
+{
+    if (!sample)
+        return;
+    bool recorded = REAL(cuEventRecord)(sample->end, stream) == CUDA_SUCCESS;
+    pthread_mutex_lock(&lock);
+    sample->recorded = recorded;
+    sample->taken = recorded;
+    pthread_mutex_unlock(&lock);
+}
+
+void estimate_forget_context(const struct shim_context *ctx)
+{
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < SAMPLES; i++)
+        if (samples[i].ctx == ctx) /* its events go with the context */
+            samples[i] = (struct sample){.ctx = NULL};
+    pthread_mutex_unlock(&lock);
+}

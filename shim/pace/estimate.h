@@ -1,0 +1,47 @@
+/*
+ * estimate.h - how long does a kernel run? A moving figure from sampled launches.
+ *
+ * A sample is a pair of timing events around one launch: the first launches of a (function, grid
+ * size) and then 1 in 32, but none while real-time work runs on the device: that would be measured,
+ * too, and pay for it. Results are read when a later sample finds the events complete, so no
+ * thread ever waits for one.
+ */
+#ifndef CUTIN_SHIM_ESTIMATE_H
+#define CUTIN_SHIM_ESTIMATE_H
+
+#include "shim/lookup/shim.h"
+
+enum { ESTIMATE_BUCKETS = 12 };
+
+struct shim_function;
+
+struct estimate {
+    _Atomic uint32_t launches;
+    _Atomic uint32_t average_ns; /* 0: nothing known */
+    _Atomic uint32_t spread_ns;  /* average distance from it */
+    uint32_t counted;            /* launches that the profile knows of; estimate.c's */
+    uint32_t bucket;
+    struct shim_function *owner; /* NULL: not kept */
+};
+
+struct shim_context;
+struct sample;
+
+void estimate_reset(struct estimate *e);
+/* Its samples are kept in the profile, under this function and grid. */
+void estimate_keep(struct estimate *e, struct shim_function *owner, uint32_t bucket);
+/* What is known from before, unless this process knows better. */
+void estimate_seed(struct estimate *e, uint32_t average_ns, uint32_t spread_ns);
+/* Which of a function's estimates a grid of so many blocks belongs to. */
+unsigned estimate_bucket(uint64_t blocks);
+/* Average and spread: what a launch will hardly exceed. VHQ_UNKNOWN_NS if nothing is known. */
+uint64_t estimate_ns(const struct estimate *e);
+uint64_t estimate_copy_ns(size_t bytes, bool on_device);
+
+/* Around a launch in `stream`, in the thread that makes it. NULL: this one is not sampled. */
+struct sample *estimate_begin(struct estimate *e, struct shim_context *ctx, CUstream stream);
+void estimate_end(struct sample *sample, CUstream stream);
+/* Forget the samples of a context that goes away. */
+void estimate_forget_context(const struct shim_context *ctx);
+
+#endif

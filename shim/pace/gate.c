@@ -1,0 +1,338 @@
+/*
+ * gate.c - gates of the contexts of this process (see gate.h).
+ */
+#include "shim/pace/gate.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "scheduler/client.h"
+#include "shim/pace/mark.h"
+#include "shim/pace/mirror.h"
+#include "shim/pace/schedule.h"
+#include "shim/objects/stream.h"
+
+enum { PROVEN = 2, EXIT_LOOKS = 200, EXIT_NAP_NS = 100000 };
+
+struct gate {
+    uint32_t level, generation;
+    int device;               /* index in the page */
+    CUdeviceptr word;         /* what streams wait for; 0: cannot be had with this page */
+    struct cutin_page *alias; /* registered with the driver; NULL: mirrored */
+    struct mirror *mirror;
+    _Atomic uint32_t *proof; /* PROVEN: the GPU has passed a gate. NULL: that is known */
+    struct gate *older;      /* of pages that were there before */
+};
+
+static _Atomic uint32_t levels; /* mask of those that streams had */
+
+static bool mixed(void)
+{
+    uint32_t mask = atomic_load_explicit(&levels, memory_order_relaxed);
+    return (mask & (mask - 1)) != 0;
+}
+
+/* ---- whether ------------------------------------------------------------------------------ */
+
+/* Clients of the MPS server share what a gate stops in ways that nothing documents. */
+static bool mps(void)
+{
+    return secure_getenv("CUDA_MPS_PIPE_DIRECTORY") || access("/tmp/nvidia-mps/control", F_OK) == 0;
+}
+
+/* NULL: nothing speaks against gates. */
+static const char *objection(const struct shim_context *ctx)
+{
+    if (schedule_lowest() != schedule_highest() || mixed())
+        return "streams of this process have different levels";
+    if (schedule_highest() >= CUTIN_LEVEL_RT)
+        return "real-time work is not stopped in the driver";
+    if (!ctx->memops || !api_real[API_cuStreamBatchMemOp_v2])
+        return "the driver has no stream memory operations, version 2 (CUDA 11.7)";
+    if (config_get()->inline_only)
+        return "a profiler is attached, or launches wait for their work";
+    if (config_get()->gates != GATES_ON && mps())
+        return "the GPU is shared through MPS";
+    return NULL;
+}
+
+/* Who asked for gates is told why there are none, others only when they want to know. */
+static void say_off(const char *why)
+{
+    static _Atomic bool said;
+    if (!atomic_exchange(&said, true))
+        log_line(config_get()->gates == GATES_ON ? LOG_WARN : LOG_INFO, "no gates: %s", why);
+}
+
+bool gate_wanted(const struct shim_context *ctx)
+{
+    if (config_get()->gates == GATES_OFF || !ctx->set || ctx->gpu->index < 0)
+        return false;
+    const char *why = objection(ctx);
+    if (why)
+        say_off(why);
+    return !why;
+}
+
+/* ---- making them -------------------------------------------------------------------------- */
+
+/* The device part of the page is a page of its own. */
+static CUdeviceptr page_register(const struct cutin_page *alias)
+{
+    void *part = (void *)(uintptr_t)alias->device;
+    CUdeviceptr device = 0;
+    if (REAL(cuMemHostRegister_v2)(part, sizeof alias->device,
+                                   CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP) !=
+        CUDA_SUCCESS)
+        return 0;
+    if (REAL(cuMemHostGetDevicePointer_v2)(&device, part, 0) == CUDA_SUCCESS)
+        return device;
+    REAL(cuMemHostUnregister)(part);
+    return 0;
+}
+
+/* Of the hold word in the device part of the page. */
+static size_t page_offset(const struct gate *g)
+{
+    return (size_t)((const char *)client_hold_word(g->device, g->level) -
+                    (const char *)client_page()->device);
+}
+
+static CUdeviceptr page_spare_word(CUdeviceptr device, const struct gate *g)
+{
+    return device + (size_t)g->device * sizeof(struct page_device) +
+           offsetof(struct page_device, reserved1);
+}
+
+/* A gate that is open, in a stream of its own, with a write behind it: when the host sees that, the
+ * GPU has looked at the word and gone on. Nobody waits for it. */
+static bool gate_try(struct shim_context *ctx, struct gate *g, CUdeviceptr at)
+{
+    CUdeviceptr proof;
+    CUstream stream;
+    bool tried = false;
+    g->proof = context_word_get(ctx, &proof);
+    if (!g->proof || REAL(cuStreamCreate)(&stream, CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS)
+        return false;
+    tried = mark_gate(stream, proof, 1, at) == CUDA_SUCCESS &&
+            mark_memop(stream, proof, PROVEN) == CUDA_SUCCESS;
+    REAL(cuStreamDestroy_v2)(stream);
+    return tried;
+}
+
+static bool gate_register(struct shim_context *ctx, struct gate *g)
+{
+    CUdeviceptr device = page_register(g->alias);
+    if (!device)
+        return false;
+    if (gate_try(ctx, g, page_spare_word(device, g)))
+        g->word = device + page_offset(g);
+    return true;
+}
+
+static void gate_mirror(struct shim_context *ctx, struct gate *g)
+{
+    CUdeviceptr device = 0;
+    g->mirror = mirror_new(ctx, client_hold_word(g->device, g->level), &device);
+    if (!g->mirror || !gate_try(ctx, g, device))
+        return;
+    g->word = device;
+    log_line(LOG_INFO, "gates look at mirrors: the driver does not register the scheduler's page");
+}
+
+/* With no daemon nobody outside holds this process, and it has no gates. */
+static struct gate *gate_make(struct shim_context *ctx)
+{
+    uint32_t generation;
+    struct cutin_page *alias = client_page_alias(&generation);
+    struct gate *g = alias ? calloc(1, sizeof *g) : NULL;
+    if (!g) {
+        page_unmap(alias);
+        return NULL;
+    }
+    *g = (struct gate){.level = schedule_highest(),
+                       .generation = generation,
+                       .device = ctx->gpu->index,
+                       .alias = alias};
+    struct context_scope scope = context_push(ctx);
+    if (!gate_register(ctx, g)) {
+        page_unmap(alias);
+        g->alias = NULL;
+        gate_mirror(ctx, g);
+    }
+    context_pop(scope);
+    if (!g->word)
+        say_off("the driver refused one");
+    return g;
+}
+
+/* A mirror follows the page's address, whatever memory is there. */
+static bool gate_stale(const struct gate *g)
+{
+    return !g->mirror && g->generation != client_page_generation();
+}
+
+static bool gate_proven(struct shim_context *ctx, struct gate *g)
+{
+    if (!g->proof)
+        return true;
+    if (atomic_load(g->proof) != PROVEN)
+        return false;
+    context_word_put(ctx, g->proof, PROVEN);
+    g->proof = NULL;
+    return true;
+}
+
+void gate_look(struct shim_context *ctx)
+{
+    struct gate *g = atomic_load(&ctx->gate);
+    bool stale = g && gate_stale(g);
+    if (stale)
+        atomic_store(&ctx->gates, 0);
+    if (!gate_wanted(ctx))
+        return;
+    if (!g || stale) {
+        struct gate *fresh = gate_make(ctx);
+        if (!fresh)
+            return;
+        fresh->older = g;
+        atomic_store(&ctx->gate, fresh);
+        g = fresh;
+    }
+    if (g->word && !atomic_load(&ctx->gates) && gate_proven(ctx, g))
+        atomic_store(&ctx->gates, 1);
+}
+
+/* ---- using them --------------------------------------------------------------------------- */
+
+int gate_write(void *user, struct vhq *q, void *stream, uint32_t value)
+{
+    struct shim_stream *s = vhq_user(q);
+    struct gate *g = atomic_load_explicit(&s->ctx->gate, memory_order_acquire);
+    if (!g || !g->word || s->janitor || !s->word || s->level != g->level || gate_stale(g) ||
+        mixed())
+        return VHQ_NO_GATE;
+    return mark_write_gate(s, value, g->word) == CUDA_SUCCESS ? 0 : VHQ_NO_GATE;
+}
+
+CUdeviceptr gate_word(struct shim_context *ctx)
+{
+    struct gate *g = atomic_load_explicit(&ctx->gate, memory_order_acquire);
+    return g && !gate_stale(g) ? g->word : 0;
+}
+
+CUdeviceptr gate_word_now(struct shim_context *ctx, uint32_t level)
+{
+    struct gate *g = atomic_load_explicit(&ctx->gate, memory_order_acquire);
+    bool open = g && atomic_load(&ctx->gates) && level == g->level && !mixed();
+    return open ? gate_word(ctx) : 0;
+}
+
+bool gate_closed(const struct shim_context *ctx)
+{
+    struct gate *g = atomic_load(&ctx->gate);
+    if (!g || !atomic_load(&ctx->gates))
+        return false;
+    const _Atomic uint32_t *hold = client_hold_word(g->device, g->level);
+    return hold && atomic_load(hold) != 0;
+}
+
+static void close_for_good(struct shim_context *ctx, void *user)
+{
+    if (atomic_exchange(&ctx->gates, 0))
+        vhq_set_sync(ctx->set, false);
+}
+
+void gate_note_level(uint32_t level)
+{
+    bool before = mixed();
+    atomic_fetch_or(&levels, 1u << level);
+    if (!before && mixed())
+        context_each(close_for_good, NULL);
+}
+
+/* ---- opening them ------------------------------------------------------------------------- */
+
+static void page_open(const struct gate *g)
+{
+    if (g->alias)
+        atomic_store((_Atomic uint32_t *)(void *)((char *)g->alias->device + page_offset(g)), 0);
+}
+
+static void open_stale(struct shim_context *ctx, void *user)
+{
+    for (struct gate *g = atomic_load(&ctx->gate); g; g = g->older)
+        if (gate_stale(g))
+            page_open(g);
+}
+
+void gate_open_stale(void)
+{
+    context_each(open_stale, NULL);
+}
+
+static void open_any(struct shim_context *ctx, void *user)
+{
+    struct vhq_stats stats;
+    struct gate *g = atomic_load(&ctx->gate);
+    if (!g)
+        return;
+    atomic_store(&ctx->gates, 0);
+    for (; g; g = g->older)
+        page_open(g);
+    vhq_set_stats(ctx->set, &stats);
+    *(bool *)user |= stats.in_flight_now != 0;
+}
+
+/* Others write to the page until they have heard that this process left. */
+void gate_open_all(void)
+{
+    const struct timespec nap = {.tv_nsec = EXIT_NAP_NS};
+    bool flying = true;
+    for (int i = 0; i < EXIT_LOOKS && flying; i++) {
+        flying = false;
+        context_each(open_any, &flying);
+        if (flying)
+            nanosleep(&nap, NULL);
+    }
+}
+
+void gate_pause(struct shim_context *ctx, bool pause)
+{
+    for (struct gate *g = atomic_load(&ctx->gate); g; g = g->older)
+        if (g->mirror)
+            mirror_pause(g->mirror, pause);
+}
+
+/* A command that the driver refused has left the gate in front of it behind, with nothing after it. It
+ * must be passed before its word goes: mirrors are opened, and the page opens with the hold. In a context
+ * that faulted nothing is passed any more, and the driver may look at the page until the context has gone:
+ * then it stays where it is. */
+static void pass_last(struct shim_context *ctx, struct gate *gates)
+{
+    struct context_scope scope = context_push(ctx);
+    for (const struct gate *g = gates; g; g = g->older)
+        if (g->mirror)
+            mirror_pause(g->mirror, true);
+    REAL(cuCtxSynchronize)();
+    for (struct gate *g = gates; g; g = g->older)
+        if (g->alias && REAL(cuMemHostUnregister)((void *)g->alias->device) != CUDA_SUCCESS)
+            g->alias = NULL;
+    context_pop(scope);
+}
+
+void gate_forget(struct shim_context *ctx, bool alive)
+{
+    struct gate *g = atomic_exchange(&ctx->gate, NULL), *older;
+    atomic_store(&ctx->gates, 0);
+    if (g && alive)
+        pass_last(ctx, g);
+    for (; g; g = older) {
+        older = g->older;
+        page_unmap(g->alias);
+        mirror_free(g->mirror);
+        free(g);
+    }
+}

@@ -1,0 +1,48 @@
+/*
+ * gate.h - gates: how a hold reaches work that has already left for the driver.
+ *
+ * A gate is a stream's wait for the hold word of its level to be 0. The word lies in the page that
+ * the scheduler's other clients write to; the page is registered with the driver, context by
+ * context, so that the GPU looks at it by itself. Where that is refused a mirror of the word, in
+ * memory that the driver has allocated, is kept current by a thread.
+ *
+ * Nothing waits for good. A registered page stays what it was when other memory takes its place at
+ * the page's address (the daemon came or went): words that nobody will clear any more are opened by
+ * the client's thread. The threads that open gates make no driver call while one is closed: who
+ * waits for the stream inside the driver may hold its locks.
+ *
+ * A process whose streams have different levels has no gates: streams share hardware queues, and a
+ * closed gate could stop one above it.
+ */
+#ifndef CUTIN_SHIM_GATE_H
+#define CUTIN_SHIM_GATE_H
+
+#include "shim/objects/context.h"
+
+/* vhq_ops.gate of every context. */
+int gate_write(void *user, struct vhq *q, void *stream, uint32_t value);
+
+/* Makes the context's gates, tells when they may be used, and when no longer. In the client's thread,
+ * every 10 ms, and once while the context is being made known. */
+void gate_look(struct shim_context *ctx);
+/* Gates are asked for, and nothing speaks against them. */
+bool gate_wanted(const struct shim_context *ctx);
+/* Where the GPU finds the hold word of the context's gates; 0: it does not. */
+CUdeviceptr gate_word(struct shim_context *ctx);
+/* The same for a gate in what is about to go into a stream of this level; 0: it must have none. */
+CUdeviceptr gate_word_now(struct shim_context *ctx, uint32_t level);
+/* Streams of this context may stand at a gate, now. */
+bool gate_closed(const struct shim_context *ctx);
+/* Opens what nobody else will: no driver calls, no locks. The client's thread. */
+void gate_open_stale(void);
+/* At exit, with the client closed: what is in flight runs to its end. At most 20 ms. */
+void gate_open_all(void);
+/* The driver may be about to end the context, with the memory of mirrors: they stand open meanwhile. */
+void gate_pause(struct shim_context *ctx, bool pause);
+/* The context goes: all its work is complete. `alive`: the driver still has it. */
+void gate_forget(struct shim_context *ctx, bool alive);
+/* A stream of this level is about to exist. With the second level there are no gates any more; waits
+ * for work that may stand at one. */
+void gate_note_level(uint32_t level);
+
+#endif

@@ -1,0 +1,175 @@
+/*
+ * hint.c - hints of the program: levels of threads and streams, work that will come, sections.
+ *
+ * A section is work like any other to the scheduler: begun by cutin_section_begin, idle at its end.
+ */
+#define CUTIN_LIBRARY
+#include "shim/cutin.h"
+
+#include <errno.h>
+#include <pthread.h>
+
+#include "scheduler/client.h"
+#include "shim/path/call.h"
+#include "shim/objects/capture.h"
+#include "shim/pace/hint.h"
+#include "shim/pace/schedule.h"
+
+_Thread_local int hint_thread_level __attribute__((tls_model("initial-exec"))) = -1;
+
+/* The section that this thread is in. */
+static _Thread_local struct {
+    unsigned depth;
+    int device;
+    uint32_t level;
+} section __attribute__((tls_model("initial-exec")));
+static pthread_key_t key;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static int key_failed;
+
+/* ---- levels --------------------------------------------------------------------------------- */
+
+/* Before the first context nobody has been asked what is granted. */
+static uint32_t level_of_process(void)
+{
+    return atomic_load_explicit(&context_count, memory_order_relaxed) ? schedule_highest()
+                                                                      : config_get()->level;
+}
+
+static CUresult level_allowed(int level)
+{
+    if (call_native())
+        return CUTIN_NOT_LOADED;
+    if (config_get()->stream_priority == STREAM_PRIORITY_FLAT)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    if (level >= CUTIN_LEVELS)
+        return CUDA_ERROR_INVALID_VALUE;
+    return level > (int)level_of_process() ? CUDA_ERROR_NOT_PERMITTED : CUDA_SUCCESS;
+}
+
+EXPORT CUresult cutin_thread_set_level(int level)
+{
+    CUresult r = level < CUTIN_LEVEL_OF_PROCESS ? CUDA_ERROR_INVALID_VALUE : level_allowed(level);
+    if (r == CUDA_SUCCESS)
+        hint_thread_level = level;
+    return r;
+}
+
+/* To the shim, the stream goes and another one comes, of which only the handle is the same. */
+static void stream_anew(struct shim_stream *s, uint32_t level)
+{
+    CUstream handle = s->handle;
+    struct shim_context *ctx = s->ctx;
+    int keep = hint_thread_level;
+    context_enter(ctx);
+    stream_unlink(s);
+    if (s->q)
+        vhq_release(s->q);
+    stream_free(s);
+    hint_thread_level = (int)level;
+    stream_created(handle);
+    hint_thread_level = keep;
+    context_leave(ctx);
+}
+
+EXPORT CUresult cutin_stream_set_level(CUstream stream, unsigned int level)
+{
+    CUresult r = level_allowed(level < CUTIN_LEVELS ? (int)level : CUTIN_LEVELS);
+    if (r != CUDA_SUCCESS)
+        return r;
+    struct shim_stream *s = call_stream(&stream, false);
+    if (!s)
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (stream_special(stream))
+        return CUDA_ERROR_NOT_SUPPORTED;
+    if (capture_any() && capture_active(stream))
+        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    if (s->level == level)
+        return CUDA_SUCCESS;
+    if (s->q)
+        vhq_release(s->q);
+    r = cuStreamSynchronize(stream);
+    if (r == CUDA_SUCCESS)
+        stream_anew(s, level);
+    return r;
+}
+
+/* ---- what will come --------------------------------------------------------------------------- */
+
+/* The device of the current context, and the level of this thread's work there. */
+static CUresult where(int *device, uint32_t *level)
+{
+    if (call_native())
+        return CUTIN_NOT_LOADED;
+    const struct shim_context *ctx = context_current();
+    if (!ctx)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    *device = ctx->gpu->index;
+    *level = schedule_highest();
+    if (hint_thread_level >= 0 && (uint32_t)hint_thread_level < *level)
+        *level = (uint32_t)hint_thread_level;
+    return *device < 0 || *level == CUTIN_LEVEL_BE ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
+}
+
+EXPORT CUresult cutin_hint_soon(unsigned int us)
+{
+    int device, keep = errno;
+    uint32_t level;
+    CUresult r = where(&device, &level);
+    if (r == CUDA_SUCCESS)
+        client_soon(device, level, us);
+    errno = keep;
+    return r;
+}
+
+EXPORT CUresult cutin_hint_deadline(unsigned int us)
+{
+    if (call_native())
+        return CUTIN_NOT_LOADED;
+    client_hint_deadline(us);
+    return CUDA_SUCCESS;
+}
+
+/* ---- sections --------------------------------------------------------------------------------- */
+
+static void thread_ended(void *unused)
+{
+    if (section.depth && !call_native())
+        client_idle(section.device, section.level);
+    section.depth = 0;
+}
+
+static void make_key(void)
+{
+    key_failed = pthread_key_create(&key, thread_ended);
+}
+
+EXPORT CUresult cutin_section_begin(void)
+{
+    int keep = errno;
+    CUresult r = CUDA_SUCCESS;
+    if (call_native())
+        return CUTIN_NOT_LOADED;
+    if (section.depth == 0) {
+        pthread_once(&once, make_key);
+        r = where(&section.device, &section.level);
+        if (r == CUDA_SUCCESS && (key_failed || pthread_setspecific(key, &section) != 0))
+            r = CUDA_ERROR_OUT_OF_MEMORY;
+        if (r == CUDA_SUCCESS)
+            client_active(section.device, section.level);
+    }
+    section.depth += r == CUDA_SUCCESS;
+    errno = keep;
+    return r;
+}
+
+EXPORT CUresult cutin_section_end(void)
+{
+    if (call_native())
+        return CUTIN_NOT_LOADED;
+    if (section.depth == 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (--section.depth == 0)
+        client_idle(section.device, section.level);
+    return CUDA_SUCCESS;
+}

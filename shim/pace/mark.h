@@ -1,0 +1,29 @@
+/*
+ * mark.h - completion markers: how the host learns what a stream has finished.
+ *
+ * A marker is a small stream-ordered write of a rising value to the stream's completion word. Where
+ * the device has no memops, it is an event from a ring of the stream's own, and polling asks for it.
+ */
+#ifndef CUTIN_SHIM_MARK_H
+#define CUTIN_SHIM_MARK_H
+
+#include "shim/objects/stream.h"
+
+/* vhq_ops.mark and .poll of every context. */
+int mark_write(void *user, struct vhq *q, void *stream, uint32_t value);
+/* The marker of a stream, with a gate behind it. */
+CUresult mark_write_gate(struct shim_stream *s, uint32_t value, CUdeviceptr gate);
+uint32_t mark_poll(void *user, struct vhq *q, void *stream);
+
+/* In one batch: the write, and a wait for the word at `gate` to be 0. */
+CUresult mark_gate(CUstream stream, CUdeviceptr word, uint32_t value, CUdeviceptr gate);
+
+/* The write itself, by whatever version of it the driver has. */
+CUresult mark_memop(CUstream stream, CUdeviceptr word, uint32_t value);
+
+int mark_ring_new(struct shim_stream *s);
+void mark_ring_free(struct shim_stream *s);
+/* Its events go, or went, with the context. */
+void mark_ring_forget(struct shim_stream *s);
+
+#endif

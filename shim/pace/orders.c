@@ -1,0 +1,102 @@
+/*
+ * orders.c - what somebody outside wants of this process while it runs (see orders.h).
+ *
+ * A stream keeps the level it was made at, and the hold word of that level: the scheduler counts all
+ * streams of a process whose level was changed as of the new one. What changes here is that streams
+ * of a process that rose must say when they are active.
+ */
+#include "shim/pace/orders.h"
+
+#include "shim/objects/context.h"
+#include "shim/objects/stream.h"
+
+/* 0: as configured. */
+static _Atomic uint32_t budget_us, depth;
+
+uint32_t orders_budget_us(void)
+{
+    uint32_t ordered = atomic_load(&budget_us);
+
+    return ordered ? ordered : config_get()->budget_us;
+}
+
+uint32_t orders_depth(void)
+{
+    uint32_t ordered = atomic_load(&depth);
+
+    return ordered ? ordered : config_get()->depth;
+}
+
+static void configure(struct shim_context *ctx, void *unused)
+{
+    if (ctx->set)
+        vhq_set_configure(ctx->set, orders_budget_us(), orders_depth());
+}
+
+static void track(struct shim_context *ctx, void *unused)
+{
+    pthread_mutex_lock(&ctx->lock);
+    for (struct shim_stream *s = ctx->streams; s; s = s->next)
+        if (!s->janitor && ctx->gpu->index >= 0)
+            s->tracked = true;
+    pthread_mutex_unlock(&ctx->lock);
+}
+
+struct reset {
+    uint32_t wanted, number, dropped;
+};
+
+/* Streams count from 0 in the order in which they were made, context by context. */
+static void reset(struct shim_context *ctx, void *user)
+{
+    struct reset *r = user;
+
+    pthread_mutex_lock(&ctx->lock);
+    for (struct shim_stream *s = ctx->streams; s; s = s->next) {
+        if (s->janitor || atomic_load(&s->state) != STREAM_LIVE)
+            continue;
+        if (s->q && (r->wanted == CONTROL_ALL_STREAMS || r->wanted == r->number))
+            r->dropped += vhq_reset(s->q);
+        r->number++;
+    }
+    pthread_mutex_unlock(&ctx->lock);
+}
+
+static void take_level(uint32_t value)
+{
+    if (value > CUTIN_LEVEL_BE)
+        context_each(track, NULL);
+}
+
+static void take_budget(uint32_t value)
+{
+    atomic_store(&budget_us, value);
+    context_each(configure, NULL);
+}
+
+static void take_depth(uint32_t value)
+{
+    atomic_store(&depth, value);
+    context_each(configure, NULL);
+}
+
+static void take_reset(uint32_t value)
+{
+    struct reset r = {.wanted = value};
+
+    context_each(reset, &r);
+    log_line(LOG_INFO, "a reset from outside dropped %u commands", r.dropped);
+}
+
+static void (*const takers[CONTROL_ORDER_COUNT])(uint32_t value) = {
+    [CONTROL_LEVEL] = take_level,
+    [CONTROL_BUDGET_US] = take_budget,
+    [CONTROL_DEPTH] = take_depth,
+    [CONTROL_RESET] = take_reset,
+};
+
+void orders_take(void *user, enum control_order order, uint32_t value)
+{
+    if (!atomic_load_explicit(&shim_bypass, memory_order_relaxed) && takers[order])
+        takers[order](value);
+}

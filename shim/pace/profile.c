@@ -1,0 +1,272 @@
+/*
+ * profile.c - what is learned about kernels, in memory and in its file (see profile.h).
+ *
+ * A row is found by its key in a table of fixed size; nothing is removed, so pointers stay good. What
+ * a row has besides the averages is this process's own since the last write: the file adds it up.
+ */
+#include "shim/pace/profile.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "scheduler/clock.h"
+#include "scheduler/waker.h"
+#include "shim/objects/function.h"
+#include "shim/objects/gpu_device.h"
+#include "trace/names.h"
+
+enum { GPUS = 16, SLOTS = 2 * PROFILE_ROWS };
+#define WRITE_EVERY_NS (30ull * 1000 * NS_PER_MS)
+
+struct profile {
+    uint8_t uuid[16];
+    char gpu[88];
+    uint32_t rows;
+    uint16_t slot[SLOTS]; /* 1 + index of a row, by hash; 0: free */
+    struct profile_row row[PROFILE_ROWS];
+    struct names names; /* of text */
+    struct profile_text text;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct profile *profiles[GPUS];
+static struct waker writer;
+
+/* Lock held. */
+static struct profile *profile_of(const struct gpu_device *gpu)
+{
+    for (int i = 0; i < GPUS && profiles[i]; i++)
+        if (memcmp(profiles[i]->uuid, gpu->uuid, 16) == 0)
+            return profiles[i];
+    return NULL;
+}
+
+static struct profile *profile_at(int i)
+{
+    pthread_mutex_lock(&lock);
+    struct profile *p = profiles[i];
+    pthread_mutex_unlock(&lock);
+    return p;
+}
+
+/* ---- rows (lock held) ---------------------------------------------------------------------- */
+
+static uint64_t mix(uint64_t hash, uint64_t value)
+{
+    hash = (hash ^ value) * UINT64_C(0xff51afd7ed558ccd);
+    return hash ^ hash >> 32;
+}
+
+static struct profile_row *row_find(struct profile *p, uint64_t key, uint32_t bucket, bool make)
+{
+    uint32_t at = (uint32_t)mix(key, bucket) % SLOTS;
+    struct profile_row *row;
+
+    for (; p->slot[at]; at = (at + 1) % SLOTS) {
+        row = &p->row[p->slot[at] - 1];
+        if (row->key == key && row->bucket == bucket)
+            return row;
+    }
+    if (!make || p->rows == PROFILE_ROWS)
+        return NULL;
+    row = &p->row[p->rows++];
+    p->slot[at] = (uint16_t)p->rows;
+    row->key = key;
+    row->bucket = bucket;
+    return row;
+}
+
+static void take_file(struct profile *p, struct profile_row *from)
+{
+    char path[PROFILE_PATH];
+    int n = 0;
+
+    profile_path(path, p->uuid);
+    int rows = path[0] ? profile_read(path, NULL, from, &p->text) : 0;
+    names_open(&p->names, p->text.text, rows > 0 ? p->text.bytes : 0, PROFILE_TEXT);
+    for (; n < rows; n++) {
+        struct profile_row *row = row_find(p, from[n].key, from[n].bucket, true);
+
+        if (!row)
+            return;
+        *row = from[n];
+        row->launches = row->samples = row->changed = 0; /* the file has them */
+        memset(row->bin, 0, sizeof row->bin);
+    }
+    log_line(LOG_DEBUG, "%d kernels of %s are known from before", n, p->gpu);
+}
+
+/* ---- the thread ---------------------------------------------------------------------------- */
+
+static void write_one(struct profile *p, struct profile_row *copy)
+{
+    uint32_t n = 0;
+
+    pthread_mutex_lock(&lock);
+    for (uint32_t i = 0; i < p->rows; i++)
+        if (p->row[i].changed)
+            copy[n++] = p->row[i];
+    pthread_mutex_unlock(&lock);
+    int rc = n ? profile_merge(p->uuid, p->gpu, copy, n, p->text.text) : -EALREADY;
+    if (rc != 0) {
+        if (n && rc != -EAGAIN)
+            log_line(LOG_DEBUG, "what was learned about kernels is not kept: %s", strerror(-rc));
+        return;
+    }
+    pthread_mutex_lock(&lock);
+    for (uint32_t i = 0; i < n; i++) {
+        struct profile_row *row = row_find(p, copy[i].key, copy[i].bucket, false);
+
+        row->launches -= copy[i].launches;
+        row->samples -= copy[i].samples;
+        row->changed -= copy[i].changed;
+        for (int b = 0; b < PROFILE_BINS; b++)
+            row->bin[b] = (uint16_t)(row->bin[b] - copy[i].bin[b]);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+static void write_all(void)
+{
+    struct profile_row *copy = calloc(PROFILE_ROWS, sizeof *copy);
+    struct profile *p;
+
+    for (int i = 0; copy && i < GPUS && (p = profile_at(i)) != NULL; i++)
+        write_one(p, copy);
+    free(copy);
+}
+
+static uint64_t write_in_time(void *unused, uint64_t now_ns)
+{
+    static uint64_t next;
+
+    if (next && now_ns >= next && !atomic_load(&shim_bypass))
+        write_all();
+    next = now_ns + WRITE_EVERY_NS;
+    return next;
+}
+
+void profile_close(void)
+{
+    if (!atomic_load(&writer.running))
+        return;
+    waker_stop(&writer);
+    write_all();
+}
+
+/* ---- from outside -------------------------------------------------------------------------- */
+
+void profile_open(const struct gpu_device *gpu)
+{
+    struct profile_row *from = NULL;
+    struct profile *p = NULL;
+    int i = 0;
+
+    if (config_get()->profile == PROFILE_OFF)
+        return;
+    pthread_mutex_lock(&lock);
+    while (i < GPUS && profiles[i] && memcmp(profiles[i]->uuid, gpu->uuid, 16) != 0)
+        i++;
+    if (i < GPUS && !profiles[i] && (p = calloc(1, sizeof *p)) != NULL &&
+        (from = calloc(PROFILE_ROWS, sizeof *from)) != NULL) {
+        memcpy(p->uuid, gpu->uuid, sizeof p->uuid);
+        memcpy(p->gpu, gpu->name, sizeof gpu->name);
+        take_file(p, from);
+        profiles[i] = p;
+        p = NULL;
+        waker_start(&writer, write_in_time, NULL);
+    }
+    pthread_mutex_unlock(&lock);
+    free(from);
+    free(p);
+}
+
+/* ---- functions ----------------------------------------------------------------------------- */
+
+typedef CUresult (*name_fn)(const char **name, const void *handle);
+
+/* 12.3 and later; a CUkernel is asked by a function of its own, which refuses other handles. */
+static const char *name_of(const void *handle)
+{
+    const char *name = NULL;
+    if (((name_fn)api_get(API_cuFuncGetName))(&name, handle) == CUDA_SUCCESS && name)
+        return name;
+    return ((name_fn)api_get(API_cuKernelGetName))(&name, handle) == CUDA_SUCCESS ? name : NULL;
+}
+
+/* Of a function that runs already: asking loads nothing. What a driver does not answer counts as 0. */
+static uint64_t resources_of(CUfunction handle, uint64_t hash)
+{
+    static const CUfunction_attribute asked[] = {
+        CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES,
+        CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES,  CU_FUNC_ATTRIBUTE_NUM_REGS,
+        CU_FUNC_ATTRIBUTE_PTX_VERSION,       CU_FUNC_ATTRIBUTE_BINARY_VERSION,
+    };
+    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+        int value = 0;
+        if (REAL(cuFuncGetAttribute)(&value, asked[i], handle) != CUDA_SUCCESS)
+            value = 0;
+        hash = mix(hash, (uint64_t)(uint32_t)value);
+    }
+    return hash;
+}
+
+static uint64_t key_of(const struct shim_function *f, CUfunction handle, const char *name)
+{
+    uint64_t hash = mix(0, f->params);
+    for (const char *c = name; *c; c++)
+        hash = mix(hash, (unsigned char)*c);
+    for (uint32_t i = 0; i < f->params; i++)
+        hash = mix(hash, (uint64_t)f->param[i].offset << 32 | f->param[i].size);
+    return resources_of(handle, hash) | 1; /* 0: none */
+}
+
+void profile_seed(struct shim_function *f, CUfunction handle, const struct gpu_device *gpu)
+{
+    const char *name = config_get()->profile == PROFILE_ON ? name_of(handle) : NULL;
+    if (!name)
+        return;
+    uint64_t key = key_of(f, handle, name);
+    pthread_mutex_lock(&lock);
+    struct profile *p = f->profile = profile_of(gpu);
+    f->name = p ? names_add(&p->names, name) : 0;
+    for (uint32_t bucket = 0; p && bucket < ESTIMATE_BUCKETS; bucket++) {
+        const struct profile_row *row = row_find(p, key, bucket, false);
+        if (row && row->mean_ns)
+            estimate_seed(&f->estimate[bucket], row->mean_ns, row->spread_ns);
+    }
+    atomic_store_explicit(&f->key, p ? key : 0, memory_order_release);
+    pthread_mutex_unlock(&lock);
+}
+
+struct profile_row *profile_row_of(const struct shim_function *f, uint32_t bucket)
+{
+    uint64_t key = atomic_load_explicit(&f->key, memory_order_acquire);
+    if (!key)
+        return NULL;
+    pthread_mutex_lock(&lock);
+    struct profile_row *row = row_find(f->profile, key, bucket, true);
+    if (row && !row->name)
+        row->name = f->name;
+    pthread_mutex_unlock(&lock);
+    return row;
+}
+
+void profile_sample(struct profile_row *row, uint32_t ns, uint32_t mean_ns, uint32_t spread_ns,
+                    uint32_t launches)
+{
+    uint32_t bin = profile_bin(ns);
+    pthread_mutex_lock(&lock);
+    row->mean_ns = mean_ns;
+    row->spread_ns = spread_ns;
+    row->launches += launches;
+    row->used_h = (uint32_t)(time(NULL) / 3600);
+    row->samples++;
+    row->changed++;
+    row->bin[bin] = (uint16_t)(row->bin[bin] + (row->bin[bin] < UINT16_MAX));
+    pthread_mutex_unlock(&lock);
+}

@@ -1,0 +1,299 @@
+/*
+ * schedule.c - this process in front of the scheduler (see schedule.h).
+ */
+#include "shim/pace/schedule.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "scheduler/client.h"
+#include "scheduler/clock.h"
+#include "shim/objects/capture.h"
+#include "shim/objects/context.h"
+#include "shim/path/figures.h"
+#include "shim/pace/gate.h"
+#include "shim/path/join.h"
+#include "shim/pace/orders.h"
+#include "shim/path/outside.h"
+#include "shim/objects/stream.h"
+#include "shim/path/traced.h"
+#include "vhq/thread.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic int state = 1; /* 1: not opened; else what client_open returned */
+
+static _Atomic uint64_t progress;
+
+static void schedule_log(int severity, const char *text)
+{
+    log_line(severity, "%s", text);
+}
+
+/* shim_stream.busy is odd while the stream is busy, and says how often it began or ended to be. A stream that
+ * is forgotten stays so, whoever was looking at it: a count that it left behind would hold the lower levels
+ * for ever. */
+#define FORGOTTEN UINT64_MAX
+
+static bool is_busy(uint64_t busy)
+{
+    return (busy & 1) && busy != FORGOTTEN;
+}
+
+static bool is_idle(uint64_t busy)
+{
+    return !(busy & 1);
+}
+
+static bool busy_change(struct shim_stream *s, uint64_t from, uint64_t to)
+{
+    return atomic_compare_exchange_strong(&s->busy, &from, to);
+}
+
+bool schedule_busy(const struct shim_stream *s)
+{
+    return is_busy(atomic_load_explicit(&s->busy, memory_order_relaxed));
+}
+
+/* Which thread puts its record first is open: the turn says which two belong together. */
+static void say_cut(enum trace_kind kind, const struct shim_stream *s, uint64_t busy)
+{
+    if (trace_on())
+        traced_cut(kind, s, busy / 2 + 1);
+}
+
+static void schedule_idle(struct shim_stream *s, uint64_t epoch)
+{
+    uint64_t busy = atomic_load(&s->busy);
+    if (!s->tracked || atomic_load(&s->epoch) != epoch)
+        return;
+    if (!is_busy(busy) || !busy_change(s, busy, busy + 1))
+        return;
+    if (atomic_load(&s->epoch) != epoch && busy_change(s, busy + 1, busy))
+        return; /* a call came in between: it is as it was */
+    atomic_fetch_add_explicit(&progress, 1, memory_order_relaxed);
+    client_idle(s->ctx->gpu->index, s->level);
+    say_cut(TRACE_CUT_OUT, s, busy);
+}
+
+/* A per-thread stream can be asked for by its own thread alone. Without any call of that thread for
+ * some ticks, the legacy stream, which follows it, answers for it. */
+static bool stream_quiet(struct shim_stream *s, uint64_t epoch)
+{
+    s->quiet = s->looked == epoch ? s->quiet + 1 : 0;
+    s->looked = epoch;
+    return s->quiet >= 10;
+}
+
+/* Asking a stream that captures spoils the capture, and so does asking the legacy stream while a
+ * blocking one captures: none begins between the look and the question. */
+static CUresult stream_ask(CUstream stream, bool *captures)
+{
+    CUresult r = CUDA_SUCCESS;
+    pthread_mutex_lock(&capture_beginning);
+    *captures = capture_any() && capture_active(stream);
+    if (!*captures)
+        r = REAL(cuStreamQuery)(stream);
+    pthread_mutex_unlock(&capture_beginning);
+    return r;
+}
+
+/* Ask the driver whether a busy stream is done. In the client's thread: no capture of the
+ * application may notice, hence the relaxed mode (context_push) and no look at capturing streams. */
+static void stream_look(struct shim_stream *s)
+{
+    uint64_t epoch = atomic_load(&s->epoch);
+    if (s->q && vhq_busy(s->q))
+        return;
+    if (s->undeferred && !stream_quiet(s, epoch))
+        return;
+    if (s->undeferred && !s->per_thread) { /* nobody answers for a green context's default stream */
+        schedule_idle(s, epoch);
+        return;
+    }
+    bool captures;
+    CUresult r = stream_ask(s->per_thread ? CU_STREAM_LEGACY : s->handle, &captures);
+    if (captures)
+        /* It does nothing while it captures, and what it did before cannot be asked for. A lower
+         * stream that is to join the capture must not wait for the end of it. */
+        schedule_idle(s, epoch);
+    else if (r == CUDA_SUCCESS && !s->per_thread)
+        schedule_complete(s, epoch);
+    else if (r != CUDA_ERROR_NOT_READY)
+        schedule_idle(s, epoch);
+}
+
+/* The lock of the list is not held while the driver is asked, which may take its time: threads create and
+ * destroy streams meanwhile, but for this one. */
+static void streams_look(struct shim_context *ctx)
+{
+    pthread_mutex_lock(&ctx->lock);
+    for (struct shim_stream *s = ctx->streams; s; s = s->next) {
+        if (atomic_load(&s->state) != STREAM_LIVE || !schedule_busy(s))
+            continue;
+        s->asked = true;
+        pthread_mutex_unlock(&ctx->lock);
+        stream_look(s);
+        pthread_mutex_lock(&ctx->lock);
+        s->asked = false;
+    }
+    pthread_mutex_unlock(&ctx->lock);
+}
+
+static void context_look(struct shim_context *ctx, void *user)
+{
+    if (gate_closed(ctx)) {
+        /* What is done behind a closed gate cannot be asked for, and who waits there may hold a lock
+         * of the driver: this thread must not, or nobody could open the gate. */
+        figures_publish(ctx);
+        return;
+    }
+    struct context_scope scope = context_push(ctx);
+    gate_look(ctx);
+    streams_look(ctx);
+    context_pop(scope);
+    stream_reap(ctx);
+    figures_publish(ctx);
+}
+
+static void schedule_tick(void *user)
+{
+    if (atomic_load_explicit(&shim_bypass, memory_order_relaxed))
+        return;
+    gate_open_stale();
+    context_each(context_look, NULL);
+    outside_look();
+}
+
+uint32_t schedule_lowest(void)
+{
+    return config_get()->stream_priority == STREAM_PRIORITY_FLAT ? client_level() : CUTIN_LEVEL_BE;
+}
+
+uint32_t schedule_highest(void)
+{
+    return client_level();
+}
+
+bool schedule_queues(uint32_t level)
+{
+    return level < CUTIN_LEVEL_RT || config_get()->deadline_ms;
+}
+
+/* Before the first thread of ours. */
+static void schedule_cpus(const char *list)
+{
+    if (list[0] && thread_set_cpus(list) != 0)
+        log_line(LOG_WARN,
+                 "CUTIN_CPUS=%.64s is not a list of processors such as 0-3,8; using the process's",
+                 list);
+}
+
+int schedule_open(void)
+{
+    int now = atomic_load_explicit(&state, memory_order_acquire);
+    if (now <= 0)
+        return now;
+    pthread_mutex_lock(&lock);
+    now = atomic_load_explicit(&state, memory_order_relaxed);
+    if (now > 0) {
+        const struct config *cfg = config_get();
+        traced_open();
+        schedule_cpus(cfg->cpus);
+        bool flat = cfg->stream_priority == STREAM_PRIORITY_FLAT;
+        struct client_config client = {.level = cfg->level,
+                                       .lowest = flat ? cfg->level : CUTIN_LEVEL_BE,
+                                       .weight = cfg->weight,
+                                       .linger_us = cfg->linger_us,
+                                       .max_hold_ms = cfg->max_hold_ms,
+                                       .deadline_ms = cfg->deadline_ms,
+                                       .first_slot = page_first_slot((uint32_t)clock_ns()),
+                                       .direct = !cfg->deadline_ms,
+                                       .socket = cfg->socket[0] ? cfg->socket : NULL,
+                                       .tick = schedule_tick,
+                                       .order = orders_take,
+                                       .log = schedule_log};
+        now = client_open(&client);
+        if (now < 0)
+            log_line(LOG_ERROR, "no scheduling: %s", strerror(-now));
+        atomic_store_explicit(&state, now < 0 ? now : 0, memory_order_release);
+    }
+    pthread_mutex_unlock(&lock);
+    return now < 0 ? now : 0;
+}
+
+uint32_t schedule_level(const struct shim_context *ctx, int priority)
+{
+    uint32_t top = client_level();
+    int least = ctx->priority_least, greatest = ctx->priority_greatest;
+    if (config_get()->stream_priority != STREAM_PRIORITY_INHERIT || least == greatest)
+        return top;
+    /* CUDA: numerically lower is higher, 0 is the least; out-of-range values are clamped. */
+    int steps = least - greatest;
+    int above = least - priority;
+    above = above < 0 ? 0 : above > steps ? steps : above;
+    return (top * (uint32_t)above * 2 + (uint32_t)steps) / ((uint32_t)steps * 2);
+}
+
+/* Counted before it is busy: whoever finds it busy and complete takes the count away, which must be
+ * there by then. */
+static void schedule_activate(struct shim_stream *s)
+{
+    uint64_t busy = atomic_load(&s->busy);
+    client_active(s->ctx->gpu->index, s->level);
+    while (is_idle(busy))
+        if (atomic_compare_exchange_weak(&s->busy, &busy, busy + 1)) {
+            say_cut(TRACE_CUT_IN, s, busy + 1);
+            return;
+        }
+    client_idle(s->ctx->gpu->index, s->level);
+}
+
+void schedule_begin(struct shim_stream *s)
+{
+    if (unlikely(is_idle(atomic_load_explicit(&s->busy, memory_order_relaxed))))
+        schedule_activate(s);
+}
+
+uint64_t schedule_end(struct shim_stream *s, uint64_t before, bool kernel)
+{
+    uint64_t step = kernel ? EPOCH_CALL + EPOCH_KERNEL : EPOCH_CALL;
+    /* seq_cst with schedule_idle: either we see IDLE, or it sees our epoch. */
+    uint64_t epoch = atomic_fetch_add(&s->epoch, step);
+    if (s->tracked && unlikely(is_idle(atomic_load(&s->busy))))
+        schedule_activate(s);
+    return epoch == before ? epoch + step : 0;
+}
+
+void schedule_complete(struct shim_stream *s, uint64_t epoch)
+{
+    uint64_t known = atomic_load_explicit(&s->complete, memory_order_relaxed);
+    bool newer = false;
+    while ((int64_t)(epoch - known) > 0 &&
+           !(newer = atomic_compare_exchange_weak(&s->complete, &known, epoch)))
+        ;
+    if (epoch)
+        schedule_idle(s, epoch);
+    /* What it waited for ends here at the latest, as each step makes some stream's `complete` newer. */
+    if (newer && unlikely(atomic_load_explicit(&s->joined, memory_order_relaxed)))
+        join_carry(s, epoch);
+}
+
+bool schedule_all_complete(struct shim_stream *s)
+{
+    return atomic_load(&s->complete) == atomic_load(&s->epoch);
+}
+
+uint64_t schedule_progress(void)
+{
+    return atomic_load_explicit(&progress, memory_order_relaxed);
+}
+
+void schedule_forget(struct shim_stream *s)
+{
+    uint64_t busy = s->tracked ? atomic_exchange(&s->busy, FORGOTTEN) : FORGOTTEN;
+    if (!is_busy(busy))
+        return;
+    client_idle(s->ctx->gpu->index, s->level);
+    say_cut(TRACE_CUT_OUT, s, busy);
+}

@@ -1,0 +1,149 @@
+/*
+ * call.c - the one road of every stream-ordered call (see call.h).
+ */
+#include "shim/path/call.h"
+
+#include <string.h>
+
+#include "shim/objects/capture.h"
+#include "shim/path/drain.h"
+#include "shim/pace/schedule.h"
+#include "shim/path/traced.h"
+#include "shim/lookup/unknown.h"
+#include "vhq/bite.h"
+
+_Thread_local unsigned call_in_callback __attribute__((tls_model("initial-exec")));
+_Thread_local uint32_t call_thread_level __attribute__((tls_model("initial-exec")));
+
+bool call_native(void)
+{
+    return unlikely(atomic_load_explicit(&shim_bypass, memory_order_relaxed) || call_in_callback ||
+                    vhq_in_dispatcher());
+}
+
+static void call_fill(struct call *c, struct vhq_cmd *cmd)
+{
+    cmd->run = c->run;
+    cmd->drop = c->drop;
+    if (c->pack)
+        c->pack(cmd->payload, c->args);
+    else
+        memcpy(cmd->payload, c->args, c->req.bytes);
+}
+
+static int call_now(struct call *c, struct shim_stream *s)
+{
+    return trace_on() ? traced_now(c, s) : c->now(c->args);
+}
+
+static int call_queue(struct call *c, struct shim_stream *s)
+{
+    CUresult error = context_error(s->ctx);
+    if (unlikely(error)) {
+        if (c->req.signals) /* nobody may wait for a record that is never made */
+            vhq_fence_cancel(c->req.signals);
+        return (int)error;
+    }
+    if (!c->run || c->req.bytes > vhq_max_payload() || s->undeferred || config_get()->inline_only ||
+        atomic_load_explicit(&unknown_passes, memory_order_relaxed))
+        c->req.flags |= VHQ_MUST_INLINE;
+    c->req.boost = c->req.boost || call_boost(s);
+    if (unlikely(c->req.flags & VHQ_AFTER_ALL) && !BITE(green_wait_overtakes))
+        drain_siblings(s->ctx);
+    struct vhq_cmd *cmd;
+    int result = 0;
+    if (vhq_begin(s->q, &c->req, &cmd) == VHQ_BUFFER)
+        call_fill(c, cmd);
+    else
+        result = call_now(c, s);
+    vhq_end(s->q, result);
+    return result;
+}
+
+/* A stream that is never held, in a process that has others: what CUDA orders before its calls may
+ * still be buffered, and must not be held any longer. */
+static void call_after_others(struct call *c, struct shim_stream *s)
+{
+    struct vhq_set *set = s->ctx->set;
+    if (c->req.after)
+        vhq_fence_drain(c->req.after, true);
+    if (c->req.displaces)
+        drain_displaced(c->req.displaces);
+    if (c->req.flags & VHQ_AFTER_ALL)
+        drain_siblings(s->ctx);
+    if (!set || vhq_set_idle(set))
+        return;
+    if (c->req.flags & VHQ_AFTER_ALL)
+        drain_earlier(s->ctx);
+    else
+        drain_legacy_order(s);
+}
+
+static CUresult call_make(struct call *c, struct shim_stream *s)
+{
+    if (s->q)
+        return (CUresult)call_queue(c, s);
+    call_after_others(c, s);
+    return (CUresult)call_now(c, s);
+}
+
+static CUresult call_go(struct call *c, struct shim_stream *s)
+{
+    if (capture_any() && capture_active(s->handle))
+        return (CUresult)c->now(c->args);
+    call_thread_level = s->level;
+    if (!s->tracked && !s->q)
+        return call_make(c, s);
+    uint64_t before = atomic_load_explicit(&s->epoch, memory_order_relaxed);
+    if (s->tracked)
+        schedule_begin(s);
+    CUresult r = call_make(c, s);
+    if (unlikely(r != CUDA_SUCCESS))
+        return context_answer(s->ctx, r);
+    c->epoch = schedule_end(s, before, c->req.flags & CALL_KERNEL);
+    if (c->req.flags & CALL_WAITS)
+        schedule_complete(s, c->epoch);
+    return r;
+}
+
+uint64_t call_direct_begin(struct shim_stream *s)
+{
+    call_thread_level = s->level;
+    uint64_t before = atomic_load_explicit(&s->epoch, memory_order_relaxed);
+    schedule_begin(s);
+    return before;
+}
+
+CUresult call_direct_end(struct shim_stream *s, uint64_t *epoch, uint32_t flags, CUresult r)
+{
+    if (unlikely(r != CUDA_SUCCESS)) {
+        *epoch = 0;
+        return context_answer(s->ctx, r);
+    }
+    *epoch = schedule_end(s, *epoch, flags & CALL_KERNEL);
+    return r;
+}
+
+CUresult call_on(struct call *c, struct shim_stream *s)
+{
+    STOP(call_on);
+    if (!s)
+        return (CUresult)c->now(c->args);
+    return trace_on() ? traced_call(c, s, call_go) : call_go(c, s);
+}
+
+struct shim_stream *call_stream(CUstream *stream, bool ptds)
+{
+    *stream = stream_normal(*stream, ptds);
+    return call_native() ? NULL : stream_of(*stream);
+}
+
+CUresult call_sync(struct call *c, struct shim_stream *s, uint64_t est_ns, bool waits)
+{
+    if (BITE(sync_copy_undrained))
+        return (CUresult)c->now(c->args);
+    c->run = NULL;
+    c->req.est_ns = est_ns;
+    c->req.flags |= waits ? CALL_WAITS : 0;
+    return call_on(c, s);
+}

@@ -1,0 +1,65 @@
+/*
+ * call.h - one stream-ordered driver call on its way: straight to the driver, inline through a vHQ,
+ * or copied into one.
+ */
+#ifndef CUTIN_SHIM_CALL_H
+#define CUTIN_SHIM_CALL_H
+
+#include "shim/objects/capture.h"
+#include "shim/lookup/shim.h"
+#include "shim/objects/stream.h"
+#include "trace/trace.h"
+#include "vhq/vhq.h"
+
+/* In a request's flags, beside vhq's. WAITS: the driver returns when the work is complete. */
+#define CALL_WAITS  (1u << 16)
+#define CALL_KERNEL (1u << 17) /* a kernel, or a graph of them: counted */
+
+struct call {
+    int (*now)(void *args);    /* the driver call, with the application's own arguments */
+    int (*run)(void *payload); /* the same, from the copy; NULL: cannot be copied */
+    void (*drop)(void *payload);
+    void (*pack)(void *payload, const void *args); /* NULL: the copy is req.bytes of args */
+    void *args;         /* its first member is the CUstream of the call */
+    struct vhq_req req; /* bytes, flags, estimate, fences */
+    uint64_t epoch;     /* out: what schedule_end said */
+    /* For traces: a record to be completed, or a name and the bytes that are copied. */
+    struct trace_record *record;
+    const char *name;
+    uint64_t bytes;
+};
+
+/* True where a wrapper must be plain pass-through: the shim is off, or the caller is a host function,
+ * which the driver answers itself, or the dispatcher. */
+bool call_native(void);
+/* Set in a thread while it runs a host function of the application. */
+extern _Thread_local unsigned call_in_callback;
+
+/* Most calls of real-time work need no struct call: the stream has no queue, nothing of the process is
+ * buffered, and nobody asks for a record of the call. Such a call goes to the driver at once, between
+ * begin and end. `epoch` is what begin said, and then what schedule_end said, 0 after an error. */
+static inline bool call_direct(const struct shim_stream *s)
+{
+    return s && !s->q && s->tracked && !trace_on() && !capture_any() &&
+           (!s->ctx->set || vhq_set_idle(s->ctx->set));
+}
+uint64_t call_direct_begin(struct shim_stream *s);
+CUresult call_direct_end(struct shim_stream *s, uint64_t *epoch, uint32_t flags, CUresult r);
+
+/* Make the call on its stream; `s` may be NULL (pass-through). */
+CUresult call_on(struct call *c, struct shim_stream *s);
+
+/* The stream of a call, normalised in place; NULL: pass-through. */
+struct shim_stream *call_stream(CUstream *stream, bool ptds);
+/* A synchronous copy or memset on a default stream: in its turn, by the calling thread. `waits`: the
+ * driver returns when the work is complete. */
+CUresult call_sync(struct call *c, struct shim_stream *s, uint64_t est_ns, bool waits);
+
+/* Level of the last stream this thread used: a wait of a thread above its target boosts it. */
+extern _Thread_local uint32_t call_thread_level;
+static inline bool call_boost(const struct shim_stream *s)
+{
+    return call_thread_level > s->level;
+}
+
+#endif

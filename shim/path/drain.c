@@ -1,0 +1,238 @@
+/*
+ * drain.c - draining, for the wrappers and for the thunks (see drain.h, shim.h).
+ */
+#include "shim/path/drain.h"
+
+#include "scheduler/client.h"
+#include "scheduler/clock.h"
+#include "shim/path/call.h"
+#include "shim/objects/capture.h"
+#include "shim/pace/gate.h"
+#include "shim/objects/memory.h"
+#include "shim/pace/profile.h"
+#include "shim/path/traced.h"
+#include "vhq/bite.h"
+
+static void drain_blocking(struct shim_context *ctx, bool boost)
+{
+    /* Streams come and go under the list's lock, and no lock is held while waiting: so by set, which
+     * waits for the non-blocking streams too. A drain is a wait for a hold at most. */
+    vhq_set_drain_returned(ctx->set, boost);
+}
+
+void drain_stream(struct shim_stream *s, bool boost)
+{
+    struct vhq_set *set = s->ctx->set;
+    if (!set || vhq_set_idle(set))
+        return;
+    context_enter(s->ctx);
+    if (s->kind == VHQ_LEGACY) /* completes after the blocking streams */
+        drain_blocking(s->ctx, boost);
+    else if (s->q)
+        vhq_drain(s->q, boost);
+    context_leave(s->ctx);
+}
+
+void drain_legacy_order(struct shim_stream *s)
+{
+    struct vhq *legacy = s->ctx->legacy->q;
+    if (s->kind == VHQ_BLOCKING && legacy && !vhq_idle(legacy))
+        vhq_drain(legacy, true);
+    else if (s->kind == VHQ_LEGACY)
+        drain_blocking(s->ctx, true);
+}
+
+/* A record on a stream that is never held replaces one that buffered waits may still mean. Which
+ * ones, only their vHQs know; it is rare enough to wait for all. */
+void drain_displaced(struct vhq_fence *fence)
+{
+    vhq_fence_drain(fence, true);
+    if (!drain_nothing())
+        drain_all(true);
+}
+
+void drain_sync_stream(struct shim_stream *s, bool boost)
+{
+    drain_stream(s, boost);
+    if (!s->q || capture_any() || context_spoilt(s->ctx))
+        return;
+    context_enter(s->ctx);
+    vhq_sync(s->q, boost);
+    context_leave(s->ctx);
+}
+
+static bool context_boost(const struct shim_context *ctx)
+{
+    return call_thread_level > ctx->legacy->level;
+}
+
+static void drain_each(struct shim_context *ctx, void *user)
+{
+    const bool *boost = user;
+    if (ctx->set && !vhq_set_idle(ctx->set))
+        vhq_set_drain_returned(ctx->set, *boost || context_boost(ctx));
+}
+
+static void drain_kin(struct shim_context *ctx, bool boost)
+{
+    context_each_kin(ctx, drain_each, &boost);
+}
+
+void drain_context(struct shim_context *ctx)
+{
+    drain_kin(ctx, false);
+}
+
+void drain_earlier(struct shim_context *ctx)
+{
+    drain_kin(ctx, true);
+}
+
+static void sync_each(struct shim_context *ctx, void *user)
+{
+    if (ctx->set && !context_spoilt(ctx))
+        vhq_set_sync(ctx->set, context_boost(ctx));
+}
+
+void drain_sync_context(struct shim_context *ctx)
+{
+    drain_context(ctx);
+    if (!capture_any())
+        context_each_kin(ctx, sync_each, NULL);
+}
+
+static void drain_sibling(struct shim_context *ctx, void *user)
+{
+    const struct shim_context *of = user;
+    bool boost = true;
+    if (ctx != of && ctx->base == of->base)
+        drain_each(ctx, &boost);
+}
+
+void drain_siblings(struct shim_context *ctx)
+{
+    if (atomic_load_explicit(&context_queued, memory_order_relaxed) > 1)
+        context_each(drain_sibling, ctx);
+}
+
+static void drain_unblocked(struct shim_context *ctx, void *user)
+{
+    (void)user;
+    if (ctx->set && !vhq_set_idle(ctx->set))
+        vhq_set_drain_unblocked(ctx->set, context_boost(ctx));
+}
+
+void drain_all_unblocked(void)
+{
+    if (atomic_load(&context_queued))
+        context_each(drain_unblocked, NULL);
+}
+
+void drain_all(bool boost)
+{
+    if (!atomic_load(&context_queued))
+        return;
+    context_each(drain_each, &boost);
+}
+
+static void look_idle(struct shim_context *ctx, void *user)
+{
+    if (ctx->set && !vhq_set_idle(ctx->set))
+        *(bool *)user = false;
+}
+
+bool drain_nothing(void)
+{
+    bool nothing = true;
+    context_each(look_idle, &nothing);
+    return nothing;
+}
+
+static void count_foreign(struct shim_context *ctx, void *user)
+{
+    (void)user;
+    atomic_fetch_add(&ctx->foreign, 1);
+}
+
+/* It may put work into any stream, may free memory, and may make another context current. */
+static void drain_unknown(void)
+{
+    context_switched();
+    if (BITE(unknown_undrained))
+        return;
+    context_each(count_foreign, NULL);
+    drain_all(false);
+    memory_forget();
+}
+
+/* ---- thunks and process end --------------------------------------------------------------- */
+
+void shim_drain(enum drain_scope scope)
+{
+    if (call_native())
+        return;
+    if (scope == DRAIN_UNKNOWN_BEGIN) /* the end, which is known, will be counted */
+        atomic_fetch_add(&capture_count, 1);
+    if (!atomic_load_explicit(&context_count, memory_order_relaxed))
+        return;
+    if (scope == DRAIN_UNKNOWN || scope == DRAIN_UNKNOWN_BEGIN) {
+        drain_unknown();
+        return;
+    }
+    struct shim_context *ctx;
+    if (scope == DRAIN_WORK)
+        context_each(count_foreign, NULL);
+    if (scope == DRAIN_ALL || scope == DRAIN_WORK) {
+        if (BITE(exec_update_undrained))
+            return;
+        drain_all(false);
+        return;
+    }
+    if ((ctx = context_known()) == NULL)
+        return;
+    atomic_fetch_add(&ctx->foreign, 1);
+    if (scope == DRAIN_LEGACY)
+        drain_stream(ctx->legacy, call_boost(ctx->legacy));
+    else
+        drain_context(ctx);
+}
+
+/* The application ends: what it launched before is to run, as natively, but not for ever. All contexts
+ * have the same end, since each is drained by a thread of its own. */
+struct ending {
+    uint64_t until_ns;
+    bool late;
+};
+
+static void exit_each(struct shim_context *ctx, void *user)
+{
+    struct ending *e = user;
+    uint64_t now = clock_ns();
+    uint32_t left_ms = e->until_ns > now ? (uint32_t)((e->until_ns - now) / NS_PER_MS) : 0;
+    if (ctx->set && !vhq_set_idle(ctx->set) && vhq_set_drain_timeout(ctx->set, left_ms) != 0)
+        e->late = true;
+}
+
+void shim_exit_drain(void)
+{
+    struct ending e = {.until_ns = clock_ns() + UINT64_C(2000) * NS_PER_MS};
+    if (vhq_in_dispatcher())
+        return;
+    context_each(exit_each, &e);
+    if (e.late)
+        log_line(LOG_WARN, "the program ended while its work was held; some of it did not run");
+    traced_finish();
+    atomic_store(&shim_bypass,
+                 true); /* before the client goes: no wrapper may count activity now */
+    client_close();
+    gate_open_all();
+    profile_close();
+}
+
+/* The parent's threads, driver and connection are not ours. */
+void shim_fork_child(void)
+{
+    trace_stop();
+    vhq_after_fork();
+    client_after_fork();
+}

@@ -1,0 +1,39 @@
+/*
+ * drain.h - wait until what is buffered was submitted, and then until it completed.
+ *
+ * A wait for buffered work is a wait for holds to end. `boost` exempts what is waited for, when the
+ * waiter itself is of a higher level.
+ */
+#ifndef CUTIN_SHIM_DRAIN_H
+#define CUTIN_SHIM_DRAIN_H
+
+#include "shim/objects/stream.h"
+
+/* One stream: and, for the legacy stream and the blocking ones, what CUDA orders before it. */
+void drain_stream(struct shim_stream *s, bool boost);
+/* ... and until it is known complete, so that no driver lock is held meanwhile. */
+void drain_sync_stream(struct shim_stream *s, bool boost);
+/* A context; with the primary one its green contexts, which are synchronised with it. */
+void drain_context(struct shim_context *ctx);
+void drain_sync_context(struct shim_context *ctx);
+/* Everything in the process. */
+void drain_all(bool boost);
+/* ... but for what stands behind a call of another thread that is inside the driver or waits for its turn:
+ * it may wait for what this thread does next. */
+void drain_all_unblocked(void);
+/* Nothing is buffered in any context. */
+bool drain_nothing(void);
+
+/* process.c: at exit, and in a forked child. */
+void shim_exit_drain(void);
+void shim_fork_child(void);
+
+/* For streams that are never held (call.c). */
+void drain_legacy_order(struct shim_stream *s);
+void drain_earlier(struct shim_context *ctx);
+/* A stream that waits for a value stands in the way of others of its hardware queue, which a primary
+ * context shares with its green ones: what these have buffered is submitted before the wait. */
+void drain_siblings(struct shim_context *ctx);
+void drain_displaced(struct vhq_fence *fence);
+
+#endif

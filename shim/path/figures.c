@@ -1,0 +1,117 @@
+/*
+ * figures.c - counters of the page, summed up from the vHQs and streams (see figures.h). From the
+ * client's thread alone, some times a second; only what a vHQ times itself, and what is rare, goes to
+ * the page at once.
+ */
+#include "shim/path/figures.h"
+
+#include "scheduler/client.h"
+#include "shim/pace/schedule.h"
+#include "shim/objects/stream.h"
+
+static void add(_Atomic uint64_t *counter, uint64_t now, uint64_t before)
+{
+    atomic_fetch_add_explicit(counter, now - before, memory_order_relaxed);
+}
+
+static struct page_counters *counters_of(const struct shim_context *ctx)
+{
+    struct cutin_page *page = client_page();
+    return page && ctx->gpu->index >= 0 ? &page->device[ctx->gpu->index].counters : NULL;
+}
+
+static void publish_queues(struct shim_context *ctx, struct page_counters *c)
+{
+    struct vhq_stats now, *before = &ctx->published;
+    /* After a fault markers come no more, and a reset has the driver free the words they go to. */
+    if (context_spoilt(ctx))
+        return;
+    vhq_set_stats(ctx->set, &now);
+    now.gates += atomic_load_explicit(&ctx->graph_gates, memory_order_relaxed);
+    add(&c->submitted, now.submitted, before->submitted);
+    add(&c->buffered, now.buffered, before->buffered);
+    add(&c->inlined, now.inlined, before->inlined);
+    add(&c->in_flight, now.in_flight_now, before->in_flight_now);
+    add(&c->holds, now.holds, before->holds);
+    add(&c->hold_ns, now.hold_ns, before->hold_ns);
+    add(&c->gpu_ns, now.gpu_ns, before->gpu_ns);
+    add(&c->waiting, now.buffered_now, before->buffered_now);
+    add(&c->gates, now.gates, before->gates);
+    add(&c->dropped, now.dropped, before->dropped);
+    *before = now;
+}
+
+/* A stream without a vHQ: its calls are its commands. */
+static uint64_t pending(struct shim_stream *s)
+{
+    uint64_t complete = atomic_load(&s->complete), epoch = atomic_load(&s->epoch);
+    bool busy = schedule_busy(s);
+    int32_t calls = (int32_t)(EPOCH_CALLS(epoch) - EPOCH_CALLS(complete));
+    return busy && calls > 0 ? (uint64_t)calls : 0;
+}
+
+static void publish_stream(struct shim_stream *s, struct page_counters *c)
+{
+    struct stream_figures *before = &s->published;
+    uint64_t epoch = atomic_load(&s->epoch);
+    struct stream_figures now = {.kernels = EPOCH_KERNELS(epoch)};
+    add(&c->kernels, now.kernels - before->kernels, 0);
+    if (s->direct) {
+        now.calls = EPOCH_CALLS(epoch);
+        now.pending = pending(s);
+        uint32_t calls = now.calls - before->calls;
+        add(&c->submitted, calls, 0);
+        add(&c->inlined, calls, 0);
+        add(&c->in_flight, now.pending, before->pending);
+    }
+    *before = now;
+}
+
+void figures_publish(struct shim_context *ctx)
+{
+    struct page_counters *c = counters_of(ctx);
+    if (!c)
+        return;
+    if (ctx->set)
+        publish_queues(ctx, c);
+    pthread_mutex_lock(&ctx->lock);
+    for (struct shim_stream *s = ctx->streams; s; s = s->next)
+        publish_stream(s, c);
+    pthread_mutex_unlock(&ctx->lock);
+}
+
+void figures_close(struct shim_context *ctx)
+{
+    struct page_counters *c = counters_of(ctx);
+    if (!c || !ctx->set)
+        return;
+    publish_queues(ctx, c);
+    add(&c->in_flight, 0, ctx->published.in_flight_now);
+    add(&c->waiting, 0, ctx->published.buffered_now);
+}
+
+void figures_forget(struct shim_stream *s)
+{
+    struct page_counters *c = counters_of(s->ctx);
+    if (!c)
+        return;
+    publish_stream(s, c);
+    add(&c->in_flight, 0, s->published.pending);
+}
+
+void figures_ungated_graph(const struct shim_context *ctx)
+{
+    struct page_counters *c = counters_of(ctx);
+    if (c)
+        atomic_fetch_add_explicit(&c->ungated_graphs, 1, memory_order_relaxed);
+}
+
+const struct vhq_times *figures_times(struct shim_context *ctx)
+{
+    struct cutin_page *page = client_page();
+    if (!page)
+        return NULL;
+    ctx->times = (struct vhq_times){
+        .bucket = histogram_bucket, .hold = page->times.hold, .stop = page->times.preemption};
+    return &ctx->times;
+}

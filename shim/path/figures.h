@@ -1,0 +1,22 @@
+/*
+ * figures.h - what `cutin list` and `cutin top` show of this process.
+ */
+#ifndef CUTIN_SHIM_FIGURES_H
+#define CUTIN_SHIM_FIGURES_H
+
+#include "shim/objects/context.h"
+
+struct shim_stream;
+
+/* Add what happened in `ctx` since the last time to the counters of its device. */
+void figures_publish(struct shim_context *ctx);
+/* The last figures of its vHQs, which are about to go: nothing of them is in flight any more. */
+void figures_close(struct shim_context *ctx);
+/* The last figures of a stream that goes. Under the lock of its context. */
+void figures_forget(struct shim_stream *s);
+/* A graph that is long enough for gates has none. */
+void figures_ungated_graph(const struct shim_context *ctx);
+/* For vhq_config.times of a context that is being made. NULL: there is no page. */
+const struct vhq_times *figures_times(struct shim_context *ctx);
+
+#endif

@@ -1,0 +1,170 @@
+/*
+ * op.h - generators of wrappers: one line per driver function whose arguments can be kept by value.
+ *
+ *   OP_LAST(cuMemsetD8Async, flags, est, (CUdeviceptr, dst), (unsigned char, value), (size_t, n))
+ *
+ * makes struct cuMemsetD8Async_args, a function that replays it, and the exported wrappers of both
+ * default-stream variants. `flags` and `est` are expressions over the argument names, evaluated only
+ * where the call goes through a vHQ. OP_FIRST: the stream is the first argument. OP_STRUCT: one
+ * argument, pointing to a struct that is kept by value. OP_SYNC: no stream argument; on the legacy
+ * or the calling thread's default stream, and never deferred.
+ */
+#ifndef CUTIN_SHIM_OP_H
+#define CUTIN_SHIM_OP_H
+
+#include "shim/path/call.h"
+#include "shim/pace/estimate.h"
+#include "shim/objects/memory.h"
+#include "shim/pace/schedule.h"
+
+#define EACH_1(f, a)                        f a
+#define EACH_2(f, a, ...)                   f a EACH_1(f, __VA_ARGS__)
+#define EACH_3(f, a, ...)                   f a EACH_2(f, __VA_ARGS__)
+#define EACH_4(f, a, ...)                   f a EACH_3(f, __VA_ARGS__)
+#define EACH_5(f, a, ...)                   f a EACH_4(f, __VA_ARGS__)
+#define EACH_6(f, a, ...)                   f a EACH_5(f, __VA_ARGS__)
+#define EACH_PICK(a, b, c, d, e, g, n, ...) EACH_##n
+#define EACH(f, ...)                        EACH_PICK(__VA_ARGS__, 6, 5, 4, 3, 2, 1, 0)(f, __VA_ARGS__)
+#define OP_FIELD(type, name)                type name;
+#define OP_PARAM(type, name)                type name,
+#define OP_PARAM_(type, name)               , type name
+#define OP_VALUE(type, name)                name,
+#define OP_VALUE_(type, name)               , name
+#define OP_INIT(type, name)                 .name = name,
+#define OP_USE(type, name)                  a->name,
+#define OP_USE_(type, name)                 , a->name
+
+/* The estimate of a copy, of which a trace wants to know the bytes too. In `est`. */
+#define OP_COPY(n, on_device) (c.bytes = (n), estimate_copy_ns(n, on_device))
+
+#define OP_CALL(sym)                                                                               \
+    struct call c = {                                                                              \
+        .now = sym##_run, .run = sym##_run, .args = &a, .req = {.bytes = sizeof a}, .name = #sym};
+
+/* What needs no record of the call goes at once. */
+#define OP_STREAM(sym)                                                                             \
+    struct shim_stream *s = call_stream(&a.stream, ptds);                                          \
+    if (call_direct(s)) {                                                                          \
+        uint64_t epoch = call_direct_begin(s);                                                     \
+        return call_direct_end(s, &epoch, 0, (CUresult)sym##_run(&a));                             \
+    }
+
+#define OP_PLAN(flags_, est_)                                                                      \
+    if (s && s->q)                                                                                 \
+        c.req.flags = (flags_);                                                                    \
+    if (s && (s->q || trace_on()))                                                                 \
+        c.req.est_ns = (est_);
+
+#define OP_BODY(sym, flags_, est_, ...)                                                            \
+    struct sym##_args a = {.stream = stream, EACH(OP_INIT, __VA_ARGS__)};                          \
+    OP_STREAM(sym)                                                                                 \
+    OP_CALL(sym)                                                                                   \
+    OP_PLAN(flags_, est_)                                                                          \
+    return call_on(&c, s);
+
+#define OP_LAST(sym, flags_, est_, ...)                                                            \
+    struct sym##_args {                                                                            \
+        CUstream stream;                                                                           \
+        EACH(OP_FIELD, __VA_ARGS__)                                                                \
+    };                                                                                             \
+    static int sym##_run(void *payload)                                                            \
+    {                                                                                              \
+        struct sym##_args *a = payload;                                                            \
+        return (int)REAL(sym)(EACH(OP_USE, __VA_ARGS__) a->stream);                                \
+    }                                                                                              \
+    static CUresult sym##_call(EACH(OP_PARAM, __VA_ARGS__) CUstream stream,                        \
+                               bool ptds){OP_BODY(sym, flags_, est_, __VA_ARGS__)} EXPORT CUresult \
+    sym(EACH(OP_PARAM, __VA_ARGS__) CUstream stream)                                               \
+    {                                                                                              \
+        return sym##_call(EACH(OP_VALUE, __VA_ARGS__) stream, false);                              \
+    }                                                                                              \
+    EXPORT CUresult sym##_ptsz(EACH(OP_PARAM, __VA_ARGS__) CUstream stream)                        \
+    {                                                                                              \
+        return sym##_call(EACH(OP_VALUE, __VA_ARGS__) stream, true);                               \
+    }
+
+#define OP_FIRST(sym, flags_, est_, ...)                                                           \
+    struct sym##_args {                                                                            \
+        CUstream stream;                                                                           \
+        EACH(OP_FIELD, __VA_ARGS__)                                                                \
+    };                                                                                             \
+    static int sym##_run(void *payload)                                                            \
+    {                                                                                              \
+        struct sym##_args *a = payload;                                                            \
+        return (int)REAL(sym)(a->stream EACH(OP_USE_, __VA_ARGS__));                               \
+    }                                                                                              \
+    static CUresult sym##_call(bool ptds, CUstream stream EACH(OP_PARAM_, __VA_ARGS__)){           \
+        OP_BODY(sym, flags_, est_, __VA_ARGS__)} EXPORT CUresult                                   \
+    sym(CUstream stream EACH(OP_PARAM_, __VA_ARGS__))                                              \
+    {                                                                                              \
+        return sym##_call(false, stream EACH(OP_VALUE_, __VA_ARGS__));                             \
+    }                                                                                              \
+    EXPORT CUresult sym##_ptsz(CUstream stream EACH(OP_PARAM_, __VA_ARGS__))                       \
+    {                                                                                              \
+        return sym##_call(true, stream EACH(OP_VALUE_, __VA_ARGS__));                              \
+    }
+
+#define OP_STRUCT(sym, type, flags_, est_)                                                         \
+    struct sym##_args {                                                                            \
+        CUstream stream;                                                                           \
+        type op;                                                                                   \
+    };                                                                                             \
+    static int sym##_run(void *payload)                                                            \
+    {                                                                                              \
+        struct sym##_args *a = payload;                                                            \
+        return (int)REAL(sym)(&a->op, a->stream);                                                  \
+    }                                                                                              \
+    static CUresult sym##_call(const type *op, CUstream stream, bool ptds)                         \
+    {                                                                                              \
+        if (!op)                                                                                   \
+            return REAL(sym)(op, stream_normal(stream, ptds));                                     \
+        struct sym##_args a = {.stream = stream, .op = *op};                                       \
+        OP_STREAM(sym)                                                                             \
+        OP_CALL(sym)                                                                               \
+        OP_PLAN(flags_, est_)                                                                      \
+        return call_on(&c, s);                                                                     \
+    }                                                                                              \
+    EXPORT CUresult sym(const type *op, CUstream stream)                                           \
+    {                                                                                              \
+        return sym##_call(op, stream, false);                                                      \
+    }                                                                                              \
+    EXPORT CUresult sym##_ptsz(const type *op, CUstream stream)                                    \
+    {                                                                                              \
+        return sym##_call(op, stream, true);                                                       \
+    }
+
+/* `waits`: the call returns when its work is complete, so the stream is idle then. */
+#define OP_SYNC(sym, waits, est_, ...)                                                             \
+    struct sym##_args {                                                                            \
+        CUstream stream;                                                                           \
+        bool ptds;                                                                                 \
+        EACH(OP_FIELD, __VA_ARGS__)                                                                \
+    };                                                                                             \
+    static int sym##_run(void *payload)                                                            \
+    {                                                                                              \
+        struct sym##_args *a = payload;                                                            \
+        return (int)OP_SYNC_CALL(sym, EACH(OP_VALUE_SYNC, __VA_ARGS__));                           \
+    }                                                                                              \
+    static CUresult sym##_call(bool ptds EACH(OP_PARAM_, __VA_ARGS__))                             \
+    {                                                                                              \
+        struct sym##_args a = {.ptds = ptds, EACH(OP_INIT, __VA_ARGS__)};                          \
+        struct shim_stream *s = call_stream(&a.stream, ptds);                                      \
+        OP_CALL(sym)                                                                               \
+        return call_sync(&c, s, est_, waits);                                                      \
+    }                                                                                              \
+    EXPORT CUresult sym(OP_COMMAS(EACH(OP_PARAM_, __VA_ARGS__)))                                   \
+    {                                                                                              \
+        return sym##_call(false EACH(OP_VALUE_, __VA_ARGS__));                                     \
+    }                                                                                              \
+    EXPORT CUresult sym##_ptds(OP_COMMAS(EACH(OP_PARAM_, __VA_ARGS__)))                            \
+    {                                                                                              \
+        return sym##_call(true EACH(OP_VALUE_, __VA_ARGS__));                                      \
+    }
+/* `, x, y` -> `x, y` */
+#define OP_COMMAS(...)            OP_COMMAS_(__VA_ARGS__)
+#define OP_COMMAS_(nothing, ...)  __VA_ARGS__
+#define OP_VALUE_SYNC(type, name) , a->name
+#define OP_SYNC_CALL(sym, ...)                                                                     \
+    (a->ptds ? REAL(sym##_ptds)(OP_COMMAS(__VA_ARGS__)) : REAL(sym)(OP_COMMAS(__VA_ARGS__)))
+
+#endif

@@ -1,0 +1,263 @@
+/*
+ * outside.c - waits for something outside the process (see outside.h). An event in front of the wait
+ * and one behind tell whether the stream stands at it. A watch serves all waits of its stream that are
+ * not over.
+ */
+#include "shim/path/outside.h"
+
+#include <pthread.h>
+#include <sched.h>
+
+#include "scheduler/client.h"
+#include "scheduler/page.h"
+#include "shim/objects/capture.h"
+#include "shim/pace/schedule.h"
+
+enum { WATCHES = 64 };
+
+/* Whoever makes a watch OPEN or LOOKED_AT owns it, and calls the driver without the lock. */
+enum watch_state {
+    WATCH_FREE,
+    WATCH_OPEN,      /* its wait is being made */
+    WATCH_CLOSED,    /* both events were recorded */
+    WATCH_LOOKED_AT, /* by the client's thread */
+};
+
+struct watch {
+    enum watch_state state;     /* under the lock */
+    struct shim_stream *stream; /* under the lock; NULL: destroyed, and what was in it goes on */
+    struct shim_context *ctx;
+    CUstream handle;
+    CUevent before, after;
+    uint32_t standing; /* devices, as bits, for which the scheduler knows that it stands there */
+    uint64_t progress;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct watch watches[WATCHES];
+static _Atomic unsigned watched;
+
+/* Of each device those, as bits, whose streams its own ones have ever waited for. */
+static _Atomic uint32_t follows[PAGE_DEVICES];
+
+/* ---- one watch, by its owner -------------------------------------------------------------------- */
+
+static void watch_stand(struct watch *w, uint32_t devices)
+{
+    uint32_t change = w->standing ^ devices;
+    w->standing = devices;
+    for (int dev = 0; change >> dev; dev++) {
+        if (!(change >> dev & 1))
+            continue;
+        if (devices >> dev & 1)
+            client_external_wait_begin(dev, schedule_highest());
+        else
+            client_external_wait_end(dev, schedule_highest());
+    }
+}
+
+static uint32_t device_bit(int dev)
+{
+    return dev < 0 || dev >= (int)PAGE_DEVICES ? 0 : 1u << dev;
+}
+
+/* `devices`, and all that follow one of them, or one that does. */
+static uint32_t followers(uint32_t devices)
+{
+    uint32_t before;
+    do {
+        before = devices;
+        for (int dev = 0; dev < (int)PAGE_DEVICES; dev++)
+            if (atomic_load_explicit(&follows[dev], memory_order_relaxed) & devices)
+                devices |= device_bit(dev);
+    } while (devices != before);
+    return devices;
+}
+
+void outside_across(int device, int source)
+{
+    uint32_t bit = device_bit(source);
+    if (device_bit(device) && !(atomic_load_explicit(&follows[device], memory_order_relaxed) & bit))
+        atomic_fetch_or(&follows[device], bit);
+}
+
+static void watch_end(struct watch *w)
+{
+    watch_stand(w, 0);
+    if (w->before)
+        REAL(cuEventDestroy_v2)(w->before);
+    if (w->after)
+        REAL(cuEventDestroy_v2)(w->after);
+    pthread_mutex_lock(&lock);
+    *w = (struct watch){.state = WATCH_FREE};
+    pthread_mutex_unlock(&lock);
+    atomic_fetch_sub(&watched, 1);
+}
+
+/* Another context than the stream's may be current, and an event is of one context. */
+static bool event_make(const struct watch *w, CUevent *event)
+{
+    struct context_scope scope = context_push(w->ctx);
+    CUresult r = REAL(cuEventCreate)(event, CU_EVENT_DISABLE_TIMING);
+    context_pop(scope);
+    return r == CUDA_SUCCESS;
+}
+
+static bool record(const struct watch *w, CUevent *event)
+{
+    return (*event || event_make(w, event)) &&
+           REAL(cuEventRecord)(*event, w->handle) == CUDA_SUCCESS;
+}
+
+/* ---- around a wait ------------------------------------------------------------------------------ */
+
+/* One of the stream whose earlier wait may not be over, or a free one. */
+static struct watch *watch_claim(struct shim_stream *s)
+{
+    struct watch *claimed = NULL;
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < WATCHES; i++) {
+        struct watch *w = &watches[i];
+        if (w->state == WATCH_CLOSED && w->stream == s) {
+            claimed = w;
+            break;
+        }
+        if (w->state == WATCH_FREE && !claimed)
+            claimed = w;
+    }
+    if (claimed && claimed->state == WATCH_FREE) {
+        *claimed = (struct watch){.stream = s, .ctx = s->ctx, .handle = s->handle};
+        atomic_fetch_add(&watched, 1);
+    }
+    if (claimed)
+        claimed->state = WATCH_OPEN;
+    pthread_mutex_unlock(&lock);
+    return claimed;
+}
+
+struct watch *outside_begin(CUstream handle)
+{
+    struct shim_stream *s = stream_known(handle);
+    if (!s || schedule_highest() == CUTIN_LEVEL_BE || (capture_any() && capture_active(handle)))
+        return NULL;
+    struct watch *w = watch_claim(s);
+    if (!w)
+        return NULL;
+    watch_stand(w, 0);
+    if (w->before ||
+        record(w, &w->before)) /* from the earlier wait's beginning to this one's end */
+        return w;
+    watch_end(w);
+    return NULL;
+}
+
+static bool stream_there(const struct watch *w)
+{
+    pthread_mutex_lock(&lock);
+    bool there = w->stream != NULL;
+    pthread_mutex_unlock(&lock);
+    return there;
+}
+
+static void watch_close(struct watch *w)
+{
+    pthread_mutex_lock(&lock);
+    w->state = WATCH_CLOSED;
+    pthread_mutex_unlock(&lock);
+}
+
+void outside_end(struct watch *w)
+{
+    if (!w)
+        return;
+    if (stream_there(w) && record(w, &w->after))
+        watch_close(w);
+    else
+        watch_end(w);
+}
+
+/* ---- the client's thread ------------------------------------------------------------------------ */
+
+/* The scheduler waits out its patience before it draws the conclusion. Of a best-effort stream, of one
+ * that was destroyed, and on other devices it matters only while those above it stand still: they may
+ * follow it, by events or the legacy stream. True: the waits are over. */
+static bool watch_look(struct watch *w, bool tracked)
+{
+    uint64_t progress = schedule_progress();
+    uint32_t own = device_bit(w->ctx->gpu->index);
+    if (w->progress != progress)
+        watch_stand(w, tracked ? w->standing & own : 0);
+    w->progress = progress;
+    if (REAL(cuEventQuery)(w->before) == CUDA_ERROR_NOT_READY)
+        return false;
+    if (REAL(cuEventQuery)(w->after) != CUDA_ERROR_NOT_READY)
+        return true;
+    watch_stand(w, followers(own));
+    return false;
+}
+
+static bool watch_take(struct watch *w, bool *tracked)
+{
+    pthread_mutex_lock(&lock);
+    bool taken = w->state == WATCH_CLOSED;
+    if (taken)
+        w->state = WATCH_LOOKED_AT;
+    *tracked = w->stream && w->stream->tracked;
+    pthread_mutex_unlock(&lock);
+    return taken;
+}
+
+void outside_look(void)
+{
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    bool tracked;
+    if (!atomic_load_explicit(&watched, memory_order_relaxed))
+        return;
+    REAL(cuThreadExchangeStreamCaptureMode)(&mode);
+    for (int i = 0; i < WATCHES; i++) {
+        if (!watch_take(&watches[i], &tracked))
+            continue;
+        if (watch_look(&watches[i], tracked))
+            watch_end(&watches[i]);
+        else
+            watch_close(&watches[i]);
+    }
+    REAL(cuThreadExchangeStreamCaptureMode)(&mode);
+}
+
+/* ---- streams and contexts that go --------------------------------------------------------------- */
+
+void outside_forget(const struct shim_stream *s)
+{
+    if (!atomic_load_explicit(&watched, memory_order_relaxed))
+        return;
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < WATCHES; i++)
+        if (watches[i].stream == s)
+            watches[i].stream = NULL;
+    pthread_mutex_unlock(&lock);
+}
+
+static void watch_forget(struct watch *w, const struct shim_context *ctx)
+{
+    enum watch_state state;
+    do {
+        pthread_mutex_lock(&lock);
+        state = w->state != WATCH_FREE && w->ctx == ctx ? w->state : WATCH_FREE;
+        if (state == WATCH_CLOSED)
+            w->state = WATCH_OPEN;
+        pthread_mutex_unlock(&lock);
+        if (state == WATCH_LOOKED_AT)
+            sched_yield();
+    } while (state == WATCH_LOOKED_AT);
+    if (state == WATCH_CLOSED)
+        watch_end(w);
+}
+
+void outside_forget_context(const struct shim_context *ctx)
+{
+    if (!atomic_load_explicit(&watched, memory_order_relaxed))
+        return;
+    for (int i = 0; i < WATCHES; i++)
+        watch_forget(&watches[i], ctx);
+}

@@ -1,0 +1,319 @@
+/*
+ * traced.c - records of calls, and timing events (see traced.h).
+ *
+ * Timing events tell differences only. So each context has an anchor, an event of its own, and the
+ * device's times are counted from the first; from time to time the anchor moves on to a later event,
+ * because a difference is a float of milliseconds that grows coarse. The reader of the trace knows
+ * that nothing begins before the host asked for it, and so learns how far apart the clocks are.
+ */
+#include "shim/path/traced.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "shim/path/call.h"
+#include "shim/objects/capture.h"
+#include "shim/objects/context.h"
+
+enum {
+    TIMINGS = 2048, /* under way at most; a call that would be one more is not timed */
+    CLOCKS = 16,    /* contexts whose calls are timed */
+    EVERY = 16,     /* calls per timed one, in a ring */
+    READ = 4,       /* finished ones that are read per call */
+    ANCHOR_NS = 1000000000,
+};
+
+struct clock {
+    const struct shim_context *ctx; /* NULL: free */
+    uint64_t generation, base_ns;   /* device time of the anchor */
+    uint32_t id;
+    CUevent anchor;
+};
+
+enum timing_state {
+    TIMING_VOID,     /* nothing will come of it */
+    TIMING_TAKEN,    /* a thread is making the call; its own */
+    TIMING_RECORDED, /* to be read */
+};
+
+struct timing {
+    struct clock *clock; /* whose context the events belong to; NULL: there are none */
+    CUevent start, end;
+    struct trace_record record;
+    _Atomic enum timing_state state;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct clock clocks[CLOCKS];
+static struct timing timings[TIMINGS]; /* a ring, oldest first */
+static uint32_t oldest, count;
+static _Atomic uint32_t calls;
+
+/* ---- begin and end -------------------------------------------------------------------------- */
+
+void traced_open(void)
+{
+    const struct config *cfg = config_get();
+    bool first = cfg->trace_keep == TRACE_KEEP_FIRST;
+    int rc = 0;
+
+    if (cfg->trace[0])
+        rc = trace_open(cfg->trace, cfg->trace_records, first, cfg->level);
+    if (rc == -EBUSY)
+        log_line(LOG_WARN,
+                 "CUTIN_TRACE=%.200s is written by another process; %%p in it stands for "
+                 "the process id; no trace of this one",
+                 cfg->trace);
+    else if (rc != 0)
+        log_line(LOG_WARN, "CUTIN_TRACE=%.200s cannot be written: %s; no trace", cfg->trace,
+                 strerror(-rc));
+}
+
+static bool clock_is(const struct clock *k, const struct shim_context *ctx)
+{
+    return k->ctx == ctx && k->generation == ctx->generation;
+}
+
+/* The first one is recorded into `stream`, ahead of what it is to time. */
+static struct clock *clock_of(const struct shim_context *ctx, CUstream stream)
+{
+    static uint32_t ids;
+    struct clock *fresh = NULL;
+
+    for (struct clock *k = clocks; k < clocks + CLOCKS; k++) {
+        if (clock_is(k, ctx))
+            return k;
+        if (!k->ctx && !fresh)
+            fresh = k;
+    }
+    if (!fresh || REAL(cuEventCreate)(&fresh->anchor, CU_EVENT_DEFAULT) != CUDA_SUCCESS)
+        return NULL;
+    if (REAL(cuEventRecord)(fresh->anchor, stream) != CUDA_SUCCESS) {
+        REAL(cuEventDestroy_v2)(fresh->anchor);
+        return NULL;
+    }
+    *fresh = (struct clock){
+        .ctx = ctx, .generation = ctx->generation, .id = ++ids, .anchor = fresh->anchor};
+    return fresh;
+}
+
+/* ---- reading -------------------------------------------------------------------------------- */
+
+static uint64_t ns_of(float ms)
+{
+    return ms > 0 ? (uint64_t)((double)ms * 1e6) : 0;
+}
+
+/* False: it is not complete yet. */
+static bool timing_read(struct timing *t)
+{
+    struct clock *k = t->clock;
+    float since = 0, took = 0;
+    CUresult r = REAL(cuEventElapsedTime)(&took, t->start, t->end);
+
+    if (r == CUDA_SUCCESS)
+        r = REAL(cuEventElapsedTime)(&since, k->anchor, t->start);
+    if (r == CUDA_ERROR_NOT_READY)
+        return false;
+    if (r != CUDA_SUCCESS)
+        return true; /* the context failed */
+    t->record.sample.device_ns = k->base_ns + ns_of(since);
+    t->record.sample.duration_ns = ns_of(took);
+    trace_put(&t->record);
+    if (ns_of(since) > ANCHOR_NS) {
+        CUevent anchor = k->anchor;
+        k->anchor = t->start;
+        t->start = anchor;
+        k->base_ns = t->record.sample.device_ns;
+    }
+    return true;
+}
+
+/* Lock held. */
+static void read_some(uint32_t most)
+{
+    while (count && most--) {
+        struct timing *t = &timings[oldest];
+        enum timing_state state = atomic_load_explicit(&t->state, memory_order_acquire);
+
+        if (state == TIMING_TAKEN || (state == TIMING_RECORDED && t->clock && !timing_read(t)))
+            return;
+        oldest = (oldest + 1) % TIMINGS;
+        count--;
+    }
+}
+
+/* Whoever has the lock reads; waiting for it could be waiting for another thread's driver call. */
+void traced_finish(void)
+{
+    if (!trace_on() || pthread_mutex_trylock(&lock) != 0)
+        return;
+    read_some(TIMINGS);
+    pthread_mutex_unlock(&lock);
+}
+
+void traced_forget_context(const struct shim_context *ctx)
+{
+    pthread_mutex_lock(&lock);
+    for (struct clock *k = clocks; k < clocks + CLOCKS; k++) {
+        if (k->ctx != ctx)
+            continue;
+        for (int i = 0; i < TIMINGS; i++) { /* the events go with the context */
+            if (timings[i].clock != k)
+                continue;
+            timings[i].clock = NULL;
+            atomic_store_explicit(&timings[i].state, TIMING_VOID, memory_order_relaxed);
+        }
+        *k = (struct clock){.ctx = NULL};
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+/* ---- timing a call -------------------------------------------------------------------------- */
+
+/* Makes sure that the slot has events of this clock's context. */
+static bool timing_events(struct timing *t, struct clock *k)
+{
+    if (t->clock == k)
+        return true;
+    if (t->clock) { /* events of another context */
+        REAL(cuEventDestroy_v2)(t->start);
+        REAL(cuEventDestroy_v2)(t->end);
+        t->clock = NULL;
+    }
+    if (REAL(cuEventCreate)(&t->start, CU_EVENT_DEFAULT) != CUDA_SUCCESS)
+        return false;
+    if (REAL(cuEventCreate)(&t->end, CU_EVENT_DEFAULT) != CUDA_SUCCESS) {
+        REAL(cuEventDestroy_v2)(t->start);
+        return false;
+    }
+    t->clock = k;
+    return true;
+}
+
+/* The next place of the ring, with events. Lock held. */
+static struct timing *timing_take(const struct shim_context *ctx, CUstream stream)
+{
+    struct timing *t = &timings[(oldest + count) % TIMINGS];
+    struct clock *k = count < TIMINGS ? clock_of(ctx, stream) : NULL;
+
+    if (!k || !timing_events(t, k))
+        return NULL;
+    atomic_store_explicit(&t->state, TIMING_TAKEN, memory_order_relaxed);
+    count++;
+    return t;
+}
+
+static bool timing_due(void)
+{
+    return !capture_any() &&
+           (config_get()->trace_keep == TRACE_KEEP_FIRST ||
+            atomic_fetch_add_explicit(&calls, 1, memory_order_relaxed) % EVERY == 0);
+}
+
+struct timing *traced_begin(const struct shim_context *ctx, CUstream stream,
+                            const struct traced_who *who)
+{
+    struct timing *t;
+
+    if (!timing_due() || pthread_mutex_trylock(&lock) != 0)
+        return NULL;
+    read_some(READ);
+    t = timing_take(ctx, stream);
+    pthread_mutex_unlock(&lock);
+    if (!t)
+        return NULL;
+    t->record = (struct trace_record){.kind = TRACE_SAMPLE,
+                                      .ns = trace_clock(),
+                                      .level = who->level,
+                                      .stream = who->stream,
+                                      .name = who->name};
+    t->record.sample.op = who->op;
+    t->record.sample.context = t->clock->id;
+    if (REAL(cuEventRecord)(t->start, stream) == CUDA_SUCCESS) {
+        t->record.sample.lead_ns = trace_took(t->record.ns);
+        return t;
+    }
+    atomic_store_explicit(&t->state, TIMING_VOID, memory_order_release);
+    return NULL;
+}
+
+void traced_end(struct timing *t, CUstream stream, CUresult result)
+{
+    bool recorded;
+
+    if (!t)
+        return;
+    recorded = REAL(cuEventRecord)(t->end, stream) == CUDA_SUCCESS && result == CUDA_SUCCESS;
+    atomic_store_explicit(&t->state, recorded ? TIMING_RECORDED : TIMING_VOID,
+                          memory_order_release);
+}
+
+int traced_now(struct call *c, struct shim_stream *s)
+{
+    struct traced_who who = {.stream = s->id, .op = trace_op, .level = (uint16_t)s->level};
+    struct timing *t;
+    CUresult r;
+
+    if (s->q || !c->name)
+        return c->now(c->args);
+    who.name = trace_name(c->name);
+    t = traced_begin(s->ctx, s->handle, &who);
+    r = (CUresult)c->now(c->args);
+    traced_end(t, s->handle, r);
+    return (int)r;
+}
+
+/* ---- records -------------------------------------------------------------------------------- */
+
+CUresult traced_call(struct call *c, struct shim_stream *s,
+                     CUresult (*go)(struct call *, struct shim_stream *))
+{
+    struct trace_record local = {.kind = TRACE_COPY}, *r = c->record ? c->record : &local;
+    CUresult result;
+
+    if (!c->record && !c->name)
+        return go(c, s);
+    if (!c->record) {
+        r->name = trace_name(c->name);
+        r->copy.bytes = c->bytes;
+    }
+    r->ns = trace_clock();
+    r->level = (uint16_t)s->level;
+    r->stream = s->id;
+    if (!r->copy.op) /* the same place in both kinds */
+        r->copy.op = trace_op_next();
+    trace_op = r->copy.op;
+    result = go(c, s);
+    trace_op = 0;
+    if (result != CUDA_SUCCESS)
+        return result;
+    r->copy.took_ns = trace_took(r->ns);
+    trace_put(r);
+    if (c->req.flags & CALL_WAITS)
+        traced_wait(c->name, trace_clock());
+    return result;
+}
+static_assert(offsetof(struct trace_record, copy.op) == offsetof(struct trace_record, kernel.op) &&
+                  offsetof(struct trace_record, copy.took_ns) ==
+                      offsetof(struct trace_record, kernel.took_ns),
+              "both kinds begin alike");
+
+void traced_cut(enum trace_kind kind, const struct shim_stream *s, uint64_t turn)
+{
+    struct trace_record r = {.kind = (uint16_t)kind, .level = (uint16_t)s->level, .stream = s->id};
+
+    r.cut.device = s->ctx->gpu->index;
+    r.cut.turn = turn;
+    trace_put(&r);
+}
+
+void traced_wait(const char *name, uint64_t from_ns)
+{
+    struct trace_record r = {.kind = TRACE_SYNC, .ns = from_ns, .name = trace_name(name)};
+
+    r.copy.took_ns = trace_took(from_ns);
+    trace_put(&r);
+    traced_finish();
+}

@@ -1,0 +1,56 @@
+/*
+ * traced.h - calls as records of a trace, and what the device took for them.
+ *
+ * Everything here is asked for only where trace_on() says that a trace is written. Some calls (all,
+ * where the trace keeps the first records) get a pair of timing events around them, whose results are
+ * read when later calls or waits find them complete: no thread waits for one.
+ */
+#ifndef CUTIN_SHIM_TRACED_H
+#define CUTIN_SHIM_TRACED_H
+
+#include "shim/lookup/shim.h"
+#include "trace/trace.h"
+
+struct call;
+struct shim_context;
+struct shim_stream;
+struct timing;
+
+/* Whose call it is. */
+struct traced_who {
+    uint32_t stream, name, op; /* as records have them */
+    uint16_t level;
+};
+
+/* Begin the trace that CUTIN_TRACE asks for; once, with the first context. A trace that cannot be
+ * written is one warning. */
+void traced_open(void);
+/* At exit: read what is complete. */
+void traced_finish(void);
+void traced_forget_context(const struct shim_context *ctx);
+
+/* `go` makes the call; its record is put when it returned. */
+CUresult traced_call(struct call *c, struct shim_stream *s,
+                     CUresult (*go)(struct call *, struct shim_stream *));
+/* The driver call itself, perhaps between timing events, where it is no launch. */
+int traced_now(struct call *c, struct shim_stream *s);
+/* Around a driver call in `stream` of the current context. NULL: this one is not timed. */
+struct timing *traced_begin(const struct shim_context *ctx, CUstream stream,
+                            const struct traced_who *who);
+void traced_end(struct timing *t, CUstream stream, CUresult result);
+void traced_cut(enum trace_kind kind, const struct shim_stream *s, uint64_t turn);
+
+/* Around a call that waits: 0 where no trace is written; the result is `r`. */
+static inline uint64_t traced_from(void)
+{
+    return trace_on() ? trace_clock() : 0;
+}
+void traced_wait(const char *name, uint64_t from_ns);
+static inline CUresult traced_waited(const char *name, uint64_t from_ns, CUresult r)
+{
+    if (unlikely(from_ns != 0) && r == CUDA_SUCCESS)
+        traced_wait(name, from_ns);
+    return r;
+}
+
+#endif

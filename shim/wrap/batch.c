@@ -1,0 +1,382 @@
+/*
+ * batch.c - calls that take arrays: batches of copies, prefetches, discards, decompressions, and of
+ * sparse mappings. Their arrays are copied, unless the call may look at them, or at what they point
+ * to, only before it returns.
+ */
+#include <string.h>
+
+#include "shim/path/op.h"
+
+enum { BATCH_ARRAYS = 5, BATCH_MAX = 512 };
+
+struct batch {
+    CUstream stream;
+    CUresult (*call)(const struct batch *b);
+    void *array[BATCH_ARRAYS];
+    uint32_t bytes[BATCH_ARRAYS];
+    size_t count, extra_count;
+    unsigned long long flags;
+    size_t *out; /* index of the operation that failed; written before the call returns */
+    _Alignas(16) unsigned char data[];
+};
+
+static uint32_t align16(uint32_t bytes)
+{
+    return (bytes + 15) & ~15u;
+}
+
+static int batch_run(void *payload)
+{
+    const struct batch *b = payload;
+    return (int)b->call(b);
+}
+
+static void batch_pack(void *payload, const void *args)
+{
+    const struct batch *from = args;
+    struct batch *to = payload;
+    memcpy(to, from, sizeof *to);
+    unsigned char *at = to->data;
+    to->out = NULL;
+    for (int i = 0; i < BATCH_ARRAYS; i++) {
+        if (!from->bytes[i])
+            continue;
+        memcpy(at, from->array[i], from->bytes[i]);
+        to->array[i] = at;
+        at += align16(from->bytes[i]);
+    }
+}
+
+/* `flags` and `est_ns` are asked for only where the call goes through a vHQ. */
+static CUresult batch_submit(struct batch *b, bool ptds, uint32_t (*flags)(const struct batch *),
+                             uint64_t (*est_ns)(const struct batch *))
+{
+    struct call c = {.now = batch_run, .pack = batch_pack, .args = b};
+    struct shim_stream *s = call_stream(&b->stream, ptds);
+    if (!s || !s->q)
+        return call_on(&c, s);
+    c.req.est_ns = est_ns ? est_ns(b) : VHQ_UNKNOWN_NS;
+    c.req.flags = b->count && b->count <= BATCH_MAX ? flags(b) : VHQ_MUST_INLINE;
+    if (!(c.req.flags & VHQ_MUST_INLINE)) {
+        c.run = batch_run;
+        c.req.bytes = (uint32_t)sizeof *b;
+        for (int i = 0; i < BATCH_ARRAYS; i++)
+            c.req.bytes += align16(b->bytes[i]);
+    }
+    return call_on(&c, s);
+}
+
+/* An array of `n` elements; a missing one is for the driver to judge, inline. */
+#define ARRAY(b, i, pointer, n)                                                                    \
+    ((b)->array[i] = (void *)(pointer),                                                            \
+     (b)->bytes[i] = (pointer) && (n) <= BATCH_MAX ? (uint32_t)((n) * sizeof *(pointer)) : 0)
+
+#define EXPORT_BOTH(sym, PARAMS, ...)                                                              \
+    EXPORT CUresult sym PARAMS                                                                     \
+    {                                                                                              \
+        return sym##_call(__VA_ARGS__, false);                                                     \
+    }                                                                                              \
+    EXPORT CUresult sym##_ptsz PARAMS                                                              \
+    {                                                                                              \
+        return sym##_call(__VA_ARGS__, true);                                                      \
+    }
+
+/* ---- copies ------------------------------------------------------------------------------- */
+
+static uint64_t copy_bytes(const struct batch *b)
+{
+    const size_t *sizes = b->array[2];
+    size_t sum = 0;
+    for (size_t i = 0; i < b->count; i++)
+        sum += sizes[i];
+    return estimate_copy_ns(sum, false);
+}
+
+/* DURING_API_CALL: the source may be gone when the call has returned. */
+static bool order_allows(const CUmemcpyAttributes *attrs, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (attrs[i].srcAccessOrder != CU_MEMCPY_SRC_ACCESS_ORDER_STREAM &&
+            attrs[i].srcAccessOrder != CU_MEMCPY_SRC_ACCESS_ORDER_ANY)
+            return false;
+    return true;
+}
+
+static uint32_t copy_flags(const struct batch *b)
+{
+    const CUdeviceptr *dst = b->array[0], *src = b->array[1];
+    const size_t *sizes = b->array[2];
+    uint32_t flags = 0;
+    if (!b->bytes[0] || !b->bytes[1] || !b->bytes[2] || !b->bytes[3] || !b->bytes[4] ||
+        !order_allows(b->array[3], b->extra_count))
+        return VHQ_MUST_INLINE;
+    for (size_t i = 0; i < b->count && !flags; i++)
+        flags = memory_device_flags(dst[i], sizes[i]) | memory_device_flags(src[i], sizes[i]);
+    return flags;
+}
+
+static void copy_fill(struct batch *b, CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes,
+                      size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs)
+{
+    b->count = count;
+    b->extra_count = numAttrs;
+    ARRAY(b, 0, dsts, count);
+    ARRAY(b, 1, srcs, count);
+    ARRAY(b, 2, sizes, count);
+    ARRAY(b, 3, attrs, numAttrs);
+    ARRAY(b, 4, attrsIdxs, numAttrs);
+}
+
+/* An attribute index out of order is an error of the call; leave such a batch to the driver. */
+static uint32_t copy_flags_checked(const struct batch *b)
+{
+    uint32_t flags = copy_flags(b);
+    const size_t *idx = b->array[4];
+    for (size_t i = 0; !flags && i < b->extra_count; i++)
+        if (idx[i] >= b->count || (i ? idx[i] <= idx[i - 1] : idx[0] != 0))
+            flags = VHQ_MUST_INLINE;
+    return flags;
+}
+
+static CUresult copy_v1(const struct batch *b)
+{
+    size_t ignored;
+    return REAL(cuMemcpyBatchAsync)(b->array[0], b->array[1], b->array[2], b->count, b->array[3],
+                                    b->array[4], b->extra_count, b->out ? b->out : &ignored,
+                                    b->stream);
+}
+static CUresult cuMemcpyBatchAsync_call(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes,
+                                        size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs,
+                                        size_t numAttrs, size_t *failIdx, CUstream stream,
+                                        bool ptds)
+{
+    struct batch b = {.stream = stream, .call = copy_v1, .out = failIdx};
+    copy_fill(&b, dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs);
+    return batch_submit(&b, ptds, copy_flags_checked, copy_bytes);
+}
+EXPORT_BOTH(cuMemcpyBatchAsync,
+            (CUdeviceptr * dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
+             CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, size_t *failIdx,
+             CUstream hStream),
+            dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, hStream)
+
+/* One copy is a batch of one. */
+static CUresult copy_one(const struct batch *b)
+{
+    const CUdeviceptr *dst = b->array[0], *src = b->array[1];
+    const size_t *size = b->array[2];
+    return REAL(cuMemcpyWithAttributesAsync)(*dst, *src, *size, b->array[3], b->stream);
+}
+static CUresult cuMemcpyWithAttributesAsync_call(CUdeviceptr dst, CUdeviceptr src, size_t size,
+                                                 CUmemcpyAttributes *attr, CUstream stream,
+                                                 bool ptds)
+{
+    size_t first = 0;
+    struct batch b = {.stream = stream, .call = copy_one};
+    copy_fill(&b, &dst, &src, &size, 1, attr, &first, 1);
+    return batch_submit(&b, ptds, copy_flags, copy_bytes);
+}
+EXPORT_BOTH(cuMemcpyWithAttributesAsync,
+            (CUdeviceptr dst, CUdeviceptr src, size_t size, CUmemcpyAttributes *attr,
+             CUstream hStream),
+            dst, src, size, attr, hStream)
+
+/* Each operation names addresses, arrays and pitches: not looked into, hence inline. */
+static uint32_t inline_flags(const struct batch *b)
+{
+    return VHQ_MUST_INLINE;
+}
+
+static CUresult copy_3d_v1(const struct batch *b)
+{
+    return REAL(cuMemcpy3DBatchAsync)(b->count, b->array[0], b->out, b->flags, b->stream);
+}
+static CUresult cuMemcpy3DBatchAsync_call(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList,
+                                          size_t *failIdx, unsigned long long flags,
+                                          CUstream stream, bool ptds)
+{
+    struct batch b = {.stream = stream,
+                      .call = copy_3d_v1,
+                      .count = numOps,
+                      .array = {opList},
+                      .flags = flags,
+                      .out = failIdx};
+    return batch_submit(&b, ptds, inline_flags, NULL);
+}
+EXPORT_BOTH(cuMemcpy3DBatchAsync,
+            (size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, size_t *failIdx,
+             unsigned long long flags, CUstream hStream),
+            numOps, opList, failIdx, flags, hStream)
+
+static CUresult copy_v2(const struct batch *b)
+{
+    return REAL(cuMemcpyBatchAsync_v2)(b->array[0], b->array[1], b->array[2], b->count, b->array[3],
+                                       b->array[4], b->extra_count, b->stream);
+}
+static CUresult cuMemcpyBatchAsync_v2_call(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes,
+                                           size_t count, CUmemcpyAttributes *attrs,
+                                           size_t *attrsIdxs, size_t numAttrs, CUstream stream,
+                                           bool ptds)
+{
+    struct batch b = {.stream = stream, .call = copy_v2};
+    copy_fill(&b, dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs);
+    return batch_submit(&b, ptds, copy_flags_checked, copy_bytes);
+}
+EXPORT_BOTH(cuMemcpyBatchAsync_v2,
+            (CUdeviceptr * dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
+             CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, CUstream hStream),
+            dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream)
+
+static CUresult copy_3d_v2(const struct batch *b)
+{
+    return REAL(cuMemcpy3DBatchAsync_v2)(b->count, b->array[0], b->flags, b->stream);
+}
+static CUresult cuMemcpy3DBatchAsync_v2_call(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList,
+                                             unsigned long long flags, CUstream stream, bool ptds)
+{
+    struct batch b = {
+        .stream = stream, .call = copy_3d_v2, .count = numOps, .array = {opList}, .flags = flags};
+    return batch_submit(&b, ptds, inline_flags, NULL);
+}
+EXPORT_BOTH(cuMemcpy3DBatchAsync_v2,
+            (size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, unsigned long long flags,
+             CUstream hStream),
+            numOps, opList, flags, hStream)
+
+static CUresult copy_3d_one(const struct batch *b)
+{
+    return REAL(cuMemcpy3DWithAttributesAsync)(b->array[0], b->flags, b->stream);
+}
+static CUresult cuMemcpy3DWithAttributesAsync_call(CUDA_MEMCPY3D_BATCH_OP *op,
+                                                   unsigned long long flags, CUstream stream,
+                                                   bool ptds)
+{
+    struct batch b = {
+        .stream = stream, .call = copy_3d_one, .count = 1, .array = {op}, .flags = flags};
+    return batch_submit(&b, ptds, inline_flags, NULL);
+}
+EXPORT_BOTH(cuMemcpy3DWithAttributesAsync,
+            (CUDA_MEMCPY3D_BATCH_OP * op, unsigned long long flags, CUstream hStream), op, flags,
+            hStream)
+
+/* ---- managed memory ----------------------------------------------------------------------- */
+
+static uint32_t managed_flags(const struct batch *b)
+{
+    const CUdeviceptr *at = b->array[0];
+    const size_t *sizes = b->array[1], *idx = b->array[3];
+    const CUmemLocation *where = b->array[2];
+    uint32_t flags = b->bytes[0] && b->bytes[1] ? 0 : VHQ_MUST_INLINE;
+    if (b->extra_count && (!b->bytes[2] || !b->bytes[3]))
+        return VHQ_MUST_INLINE;
+    for (size_t i = 0; !flags && i < b->count; i++)
+        flags = memory_managed_flags(at[i], sizes[i]);
+    for (size_t i = 0; !flags && i < b->extra_count; i++)
+        if (where[i].type == LOCATION_HOST_NUMA_CURRENT || idx[i] >= b->count ||
+            (i ? idx[i] <= idx[i - 1] : idx[0] != 0))
+            flags = VHQ_MUST_INLINE;
+    return flags;
+}
+
+static uint64_t managed_bytes(const struct batch *b)
+{
+    const size_t *sizes = b->array[1];
+    size_t sum = 0;
+    for (size_t i = 0; sizes && i < b->count && i < BATCH_MAX; i++)
+        sum += sizes[i];
+    return estimate_copy_ns(sum, false);
+}
+
+static void managed_fill(struct batch *b, CUdeviceptr *dptrs, size_t *sizes, size_t count,
+                         unsigned long long flags)
+{
+    b->count = count;
+    b->flags = flags;
+    ARRAY(b, 0, dptrs, count);
+    ARRAY(b, 1, sizes, count);
+}
+
+#define LOCATED(sym, name)                                                                         \
+    static CUresult name(const struct batch *b)                                                    \
+    {                                                                                              \
+        return REAL(sym)(b->array[0], b->array[1], b->count, b->array[2], b->array[3],             \
+                         b->extra_count, b->flags, b->stream);                                     \
+    }                                                                                              \
+    static CUresult sym##_call(CUdeviceptr *dptrs, size_t *sizes, size_t count,                    \
+                               CUmemLocation *locs, size_t *locIdxs, size_t numLocs,               \
+                               unsigned long long flags, CUstream stream, bool ptds)               \
+    {                                                                                              \
+        struct batch b = {.stream = stream, .call = name, .extra_count = numLocs};                 \
+        managed_fill(&b, dptrs, sizes, count, flags);                                              \
+        ARRAY(&b, 2, locs, numLocs);                                                               \
+        ARRAY(&b, 3, locIdxs, numLocs);                                                            \
+        return batch_submit(&b, ptds, managed_flags, managed_bytes);                               \
+    }                                                                                              \
+    EXPORT_BOTH(sym,                                                                               \
+                (CUdeviceptr * dptrs, size_t * sizes, size_t count, CUmemLocation * locs,          \
+                 size_t * locIdxs, size_t numLocs, unsigned long long flags, CUstream hStream),    \
+                dptrs, sizes, count, locs, locIdxs, numLocs, flags, hStream)
+LOCATED(cuMemPrefetchBatchAsync, prefetch)
+LOCATED(cuMemDiscardAndPrefetchBatchAsync, discard_and_prefetch)
+
+static CUresult discard(const struct batch *b)
+{
+    return REAL(cuMemDiscardBatchAsync)(b->array[0], b->array[1], b->count, b->flags, b->stream);
+}
+static CUresult cuMemDiscardBatchAsync_call(CUdeviceptr *dptrs, size_t *sizes, size_t count,
+                                            unsigned long long flags, CUstream stream, bool ptds)
+{
+    struct batch b = {.stream = stream, .call = discard};
+    managed_fill(&b, dptrs, sizes, count, flags);
+    return batch_submit(&b, ptds, managed_flags, managed_bytes);
+}
+EXPORT_BOTH(cuMemDiscardBatchAsync,
+            (CUdeviceptr * dptrs, size_t *sizes, size_t count, unsigned long long flags,
+             CUstream hStream),
+            dptrs, sizes, count, flags, hStream)
+
+/* ---- inline, in their turn: rare, and not worth a look at all they name ----------------------- */
+
+static CUresult decompress(const struct batch *b)
+{
+    return REAL(cuMemBatchDecompressAsync)(b->array[0], b->count, (unsigned)b->flags, b->out,
+                                           b->stream);
+}
+static uint32_t decompress_flags(const struct batch *b)
+{
+    return VHQ_MUST_INLINE;
+}
+static CUresult cuMemBatchDecompressAsync_call(CUmemDecompressParams *params, size_t count,
+                                               unsigned int flags, size_t *errorIndex,
+                                               CUstream stream, bool ptds)
+{
+    struct batch b = {.stream = stream,
+                      .call = decompress,
+                      .count = count,
+                      .array = {params},
+                      .flags = flags,
+                      .out = errorIndex};
+    return batch_submit(&b, ptds, decompress_flags, NULL);
+}
+EXPORT_BOTH(cuMemBatchDecompressAsync,
+            (CUmemDecompressParams * paramsArray, size_t count, unsigned int flags,
+             size_t *errorIndex, CUstream stream),
+            paramsArray, count, flags, errorIndex, stream)
+
+static CUresult map_arrays(const struct batch *b)
+{
+    return REAL(cuMemMapArrayAsync)(b->array[0], (unsigned)b->count, b->stream);
+}
+static uint32_t map_flags(const struct batch *b)
+{
+    return VHQ_FREE | VHQ_MUST_INLINE;
+}
+static CUresult cuMemMapArrayAsync_call(CUarrayMapInfo *list, unsigned int count, CUstream stream,
+                                        bool ptds)
+{
+    struct batch b = {.stream = stream, .call = map_arrays, .count = count, .array = {list}};
+    return batch_submit(&b, ptds, map_flags, NULL);
+}
+EXPORT_BOTH(cuMemMapArrayAsync,
+            (CUarrayMapInfo * mapInfoList, unsigned int count, CUstream hStream), mapInfoList,
+            count, hStream)

@@ -1,0 +1,73 @@
+/*
+ * context_event.c - events that stand for whole contexts. Such a record or wait takes its place behind
+ * what was called before, in the driver: behind what its context has buffered, and behind earlier records
+ * of the event and waits for it, which may be anywhere.
+ */
+#include "shim/path/call.h"
+#include "shim/objects/context.h"
+#include "shim/path/drain.h"
+#include "shim/objects/event.h"
+#include "vhq/bite.h"
+
+static void foreign_add(struct shim_context *ctx, void *user)
+{
+    atomic_fetch_add(&ctx->foreign, 1);
+}
+
+static void everything_first(CUcontext handle, bool leave)
+{
+    if (call_native())
+        return;
+    if (!leave)
+        drain_all(false);
+    struct shim_context *ctx = context_find(handle);
+    if (ctx)
+        context_each_kin(ctx, foreign_add, NULL);
+}
+
+static void record_begins(CUcontext handle, CUevent event)
+{
+    struct shim_context *own = BITE(context_record_undrained) ? context_known() : NULL;
+    if (own)
+        drain_context(own);
+    everything_first(handle, BITE(context_record_undrained));
+    if (!call_native())
+        event_record_begins(event);
+}
+
+static CUresult recorded(CUevent event, CUresult r)
+{
+    if (r == CUDA_SUCCESS && !call_native())
+        event_recorded(event);
+    return r;
+}
+
+static CUcontext converted(CUgreenCtx green)
+{
+    CUcontext handle = NULL;
+    return REAL(cuCtxFromGreenCtx)(&handle, green) == CUDA_SUCCESS ? handle : NULL;
+}
+
+EXPORT CUresult cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent)
+{
+    record_begins(hCtx, hEvent);
+    return recorded(hEvent, REAL(cuCtxRecordEvent)(hCtx, hEvent));
+}
+
+EXPORT CUresult cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent)
+{
+    everything_first(hCtx, BITE(context_wait_undrained));
+    return REAL(cuCtxWaitEvent)(hCtx, hEvent);
+}
+
+EXPORT CUresult cuGreenCtxRecordEvent(CUgreenCtx hCtx, CUevent hEvent)
+{
+    record_begins(converted(hCtx), hEvent);
+    return recorded(hEvent, REAL(cuGreenCtxRecordEvent)(hCtx, hEvent));
+}
+
+EXPORT CUresult cuGreenCtxWaitEvent(CUgreenCtx hCtx, CUevent hEvent)
+{
+    everything_first(converted(hCtx), BITE(context_wait_undrained));
+    return REAL(cuGreenCtxWaitEvent)(hCtx, hEvent);
+}

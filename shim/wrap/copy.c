@@ -1,0 +1,105 @@
+/*
+ * copy.c - asynchronous copies and memsets. A host operand in pageable memory makes the copy
+ * inline: the driver reads or writes it before the call returns.
+ */
+#include "shim/path/op.h"
+
+/* Into pageable memory: the driver waits until it is there. */
+static uint32_t target_flags(const void *dst, size_t bytes)
+{
+    uint32_t flags = memory_flags(dst, bytes);
+    return flags ? flags | CALL_WAITS : 0;
+}
+
+/* ---- linear ------------------------------------------------------------------------------- */
+
+OP_LAST(cuMemcpyHtoDAsync_v2,
+        memory_flags(srcHost, ByteCount) | memory_device_flags(dstDevice, ByteCount),
+        OP_COPY(ByteCount, false), (CUdeviceptr, dstDevice), (const void *, srcHost),
+        (size_t, ByteCount))
+OP_LAST(cuMemcpyDtoHAsync_v2,
+        target_flags(dstHost, ByteCount) | memory_device_flags(srcDevice, ByteCount),
+        OP_COPY(ByteCount, false), (void *, dstHost), (CUdeviceptr, srcDevice), (size_t, ByteCount))
+OP_LAST(cuMemcpyDtoDAsync_v2,
+        memory_device_flags(dstDevice, ByteCount) | memory_device_flags(srcDevice, ByteCount),
+        OP_COPY(ByteCount, true), (CUdeviceptr, dstDevice), (CUdeviceptr, srcDevice),
+        (size_t, ByteCount))
+OP_LAST(cuMemcpyAsync,
+        target_flags((const void *)(uintptr_t)dst, ByteCount) | memory_device_flags(src, ByteCount),
+        OP_COPY(ByteCount, false), (CUdeviceptr, dst), (CUdeviceptr, src), (size_t, ByteCount))
+OP_LAST(cuMemcpyPeerAsync,
+        memory_device_flags(dstDevice, ByteCount) | memory_device_flags(srcDevice, ByteCount),
+        OP_COPY(ByteCount, false), (CUdeviceptr, dstDevice), (CUcontext, dstContext),
+        (CUdeviceptr, srcDevice), (CUcontext, srcContext), (size_t, ByteCount))
+/* An array's extent is not looked up: the driver judges the first time, by the calling thread. */
+OP_LAST(cuMemcpyHtoAAsync_v2, VHQ_MUST_INLINE, OP_COPY(ByteCount, false), (CUarray, dstArray),
+        (size_t, dstOffset), (const void *, srcHost), (size_t, ByteCount))
+OP_LAST(cuMemcpyAtoHAsync_v2, VHQ_MUST_INLINE, OP_COPY(ByteCount, false), (void *, dstHost),
+        (CUarray, srcArray), (size_t, srcOffset), (size_t, ByteCount))
+
+/* ---- with a pitch, and in space ----------------------------------------------------------- */
+
+/* One side of a copy: rows `pitch` apart. Arrays have bounds that only the driver knows. */
+static uint32_t side_flags(CUmemorytype type, const void *host, CUdeviceptr device, size_t x,
+                           size_t y, size_t pitch, size_t rows, size_t width)
+{
+    const char *base =
+        type == CU_MEMORYTYPE_HOST ? (const char *)host : (const char *)(uintptr_t)device;
+    if (type == CU_MEMORYTYPE_ARRAY || !rows || (pitch && pitch < x + width))
+        return VHQ_MUST_INLINE;
+    return memory_flags(base + y * pitch + x, (rows - 1) * pitch + width);
+}
+
+/* Into pageable memory: complete when the call returns. */
+static uint32_t waits_flag(CUmemorytype type, uint32_t side)
+{
+    return side && type == CU_MEMORYTYPE_HOST ? side | CALL_WAITS : side;
+}
+
+static uint32_t copy_2d_flags(const CUDA_MEMCPY2D *c)
+{
+    return side_flags(c->srcMemoryType, c->srcHost, c->srcDevice, c->srcXInBytes, c->srcY,
+                      c->srcPitch, c->Height, c->WidthInBytes) |
+           waits_flag(c->dstMemoryType,
+                      side_flags(c->dstMemoryType, c->dstHost, c->dstDevice, c->dstXInBytes,
+                                 c->dstY, c->dstPitch, c->Height, c->WidthInBytes));
+}
+
+static uint64_t copy_3d_rows(size_t height, size_t rows, size_t depth)
+{
+    return (depth ? depth - 1 : 0) * height + rows;
+}
+
+#define SIDE_3D(c, side)                                                                           \
+    side_flags((c)->side##MemoryType, (c)->side##Host, (c)->side##Device, (c)->side##XInBytes,     \
+               (c)->side##Y + (c)->side##Z * (c)->side##Height, (c)->side##Pitch,                  \
+               copy_3d_rows((c)->side##Height, (c)->Height, (c)->Depth), (c)->WidthInBytes)
+
+static bool on_device(CUmemorytype a, CUmemorytype b)
+{
+    return a != CU_MEMORYTYPE_HOST && b != CU_MEMORYTYPE_HOST;
+}
+
+OP_STRUCT(cuMemcpy2DAsync_v2, CUDA_MEMCPY2D, copy_2d_flags(op),
+          OP_COPY(op->WidthInBytes * op->Height, on_device(op->srcMemoryType, op->dstMemoryType)))
+OP_STRUCT(cuMemcpy3DAsync_v2, CUDA_MEMCPY3D,
+          SIDE_3D(op, src) | waits_flag(op->dstMemoryType, SIDE_3D(op, dst)),
+          OP_COPY(op->WidthInBytes * op->Height * op->Depth,
+                  on_device(op->srcMemoryType, op->dstMemoryType)))
+OP_STRUCT(cuMemcpy3DPeerAsync, CUDA_MEMCPY3D_PEER,
+          SIDE_3D(op, src) | waits_flag(op->dstMemoryType, SIDE_3D(op, dst)),
+          OP_COPY(op->WidthInBytes * op->Height * op->Depth, false))
+
+/* ---- memset ------------------------------------------------------------------------------- */
+
+#define MEMSET(bits, type)                                                                         \
+    OP_LAST(cuMemsetD##bits##Async, memory_device_flags(dst, N * sizeof(type)),                    \
+            OP_COPY(N * sizeof(type), true), (CUdeviceptr, dst), (type, value), (size_t, N))       \
+    OP_LAST(cuMemsetD2D##bits##Async,                                                              \
+            Height ? memory_device_flags(dst, (Height - 1) * pitch + Width * sizeof(type))         \
+                   : VHQ_MUST_INLINE,                                                              \
+            OP_COPY(Width *Height * sizeof(type), true), (CUdeviceptr, dst), (size_t, pitch),      \
+            (type, value), (size_t, Width), (size_t, Height))
+MEMSET(8, unsigned char)
+MEMSET(16, unsigned short)
+MEMSET(32, unsigned int)

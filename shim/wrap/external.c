@@ -1,0 +1,51 @@
+/*
+ * external.c - semaphores and resources that other APIs share. Calls with them take their place in a
+ * stream and are never deferred: what they mean is known outside alone, and the arrays that they are
+ * given are the caller's. They come behind what their own stream has buffered, whichever context is
+ * current.
+ */
+#include "shim/path/op.h"
+#include "shim/path/outside.h"
+
+enum { IN_TURN = VHQ_FREE | VHQ_MUST_INLINE };
+
+OP_LAST(cuSignalExternalSemaphoresAsync, IN_TURN, 0, (const CUexternalSemaphore *, semaphores),
+        (const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *, params), (unsigned int, count))
+OP_LAST(cuGraphicsMapResources, IN_TURN, 0, (unsigned int, count),
+        (CUgraphicsResource *, resources))
+OP_LAST(cuGraphicsUnmapResources, IN_TURN, 0, (unsigned int, count),
+        (CUgraphicsResource *, resources))
+
+/* ---- waits: whoever signals may wait for any stream of the context, as with values in memory ------ */
+
+struct wait {
+    CUstream stream;
+    const CUexternalSemaphore *semaphores;
+    const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *params;
+    unsigned int count;
+};
+
+static int wait_run(void *args)
+{
+    const struct wait *a = args;
+    struct watch *watched = outside_begin(a->stream);
+    CUresult r = REAL(cuWaitExternalSemaphoresAsync)(a->semaphores, a->params, a->count, a->stream);
+    outside_end(watched);
+    return (int)r;
+}
+
+static CUresult semaphores_wait(struct wait a, bool ptds)
+{
+    struct call c = {.now = wait_run, .args = &a, .req = {.flags = VHQ_FREE | VHQ_AFTER_ALL}};
+    return call_on(&c, call_stream(&a.stream, ptds));
+}
+
+#define WAIT(sym, ptds)                                                                            \
+    EXPORT CUresult sym(const CUexternalSemaphore *semaphores,                                     \
+                        const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *params, unsigned int count,     \
+                        CUstream stream)                                                           \
+    {                                                                                              \
+        return semaphores_wait((struct wait){stream, semaphores, params, count}, ptds);            \
+    }
+WAIT(cuWaitExternalSemaphoresAsync, false)
+WAIT(cuWaitExternalSemaphoresAsync_ptsz, true)

@@ -1,0 +1,115 @@
+/*
+ * free.c - memory goes: it is freed, unregistered, unmapped, or made unreachable.
+ *
+ * Natively all earlier calls have been submitted by then, in whichever context: peers, copies between
+ * contexts and managed memory reach across them. So every context is drained, but for what cannot go before
+ * another thread's call has returned, which may wait for what this thread does next. Whether the call then
+ * waits for completion is the driver's business.
+ */
+#include "shim/path/call.h"
+#include "shim/objects/context.h"
+#include "shim/path/drain.h"
+#include "shim/objects/memory.h"
+#include "shim/pace/schedule.h"
+#include "vhq/bite.h"
+
+static void forget(void)
+{
+    if (!BITE(pinned_remembered))
+        memory_forget();
+}
+
+static void going(void)
+{
+    forget();
+    if (!call_native() && !BITE(free_drains_own_context))
+        drain_all_unblocked();
+}
+
+/* Another thread may have asked about the address meanwhile. */
+static CUresult gone(CUresult r)
+{
+    forget();
+    return r;
+}
+
+#define GOES(sym, PARAMS, ARGS)                                                                    \
+    EXPORT CUresult sym PARAMS                                                                     \
+    {                                                                                              \
+        going();                                                                                   \
+        return gone(REAL(sym) ARGS);                                                               \
+    }
+GOES(cuMemHostUnregister, (void *p), (p))
+GOES(cuMemUnmap, (CUdeviceptr ptr, size_t size), (ptr, size))
+GOES(cuIpcCloseMemHandle, (CUdeviceptr dptr), (dptr))
+GOES(cuArrayDestroy, (CUarray hArray), (hArray))
+GOES(cuMipmappedArrayDestroy, (CUmipmappedArray hMipmappedArray), (hMipmappedArray))
+GOES(cuCtxDisablePeerAccess, (CUcontext peerContext), (peerContext))
+GOES(cuDestroyExternalMemory, (CUexternalMemory extMem), (extMem))
+GOES(cuDestroyExternalSemaphore, (CUexternalSemaphore extSem), (extSem))
+GOES(cuGraphicsUnregisterResource, (CUgraphicsResource resource), (resource))
+
+/* ---- frees that wait ------------------------------------------------------------------------ */
+
+/* The context that a free waits for; NULL where it waits for none: cuda.h says so of the memory of
+ * pools, and a mapping is nobody's. */
+static struct shim_context *memory_owner(CUdeviceptr at)
+{
+    CUmemoryPool pool = NULL;
+    CUcontext owner = NULL;
+    if (REAL(cuPointerGetAttribute)(&pool, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, at) ==
+            CUDA_SUCCESS &&
+        pool)
+        return NULL;
+    REAL(cuPointerGetAttribute)(&owner, CU_POINTER_ATTRIBUTE_CONTEXT, at);
+    return context_find(owner);
+}
+
+/* The wait is made here, so that no lock of the driver is held meanwhile. */
+static void freeing(CUdeviceptr at)
+{
+    going();
+    if (call_native() || !schedule_queues(schedule_lowest()))
+        return;
+    struct shim_context *owner = BITE(free_drains_own_context) ? context_known() : memory_owner(at);
+    if (owner)
+        drain_sync_context(owner);
+}
+
+#define FREES(sym, type)                                                                           \
+    EXPORT CUresult sym(type ptr)                                                                  \
+    {                                                                                              \
+        freeing((CUdeviceptr)ptr);                                                                 \
+        return gone(REAL(sym)(ptr));                                                               \
+    }
+FREES(cuMemFree, CUdeviceptr_v1)
+FREES(cuMemFree_v2, CUdeviceptr)
+FREES(cuMemFreeHost, void *)
+
+/* ---- access --------------------------------------------------------------------------------- */
+
+/* What may be read and written afterwards was taken from nobody. Allocators grant that whenever they
+ * grow, under locks of their own, so even waiting for submission would show. */
+static bool access_grows(const CUmemAccessDesc *desc, size_t count)
+{
+    for (size_t i = 0; desc && i < count; i++)
+        if (desc[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+            return false;
+    return true;
+}
+
+static inline void drain_wait(struct shim_context *ctx, void *user)
+{
+    (void)user;
+    drain_sync_context(ctx);
+}
+
+EXPORT CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc,
+                               size_t count)
+{
+    if (BITE(access_waits))
+        context_each(drain_wait, NULL);
+    if (!access_grows(desc, count))
+        going();
+    return REAL(cuMemSetAccess)(ptr, size, desc, count);
+}

@@ -1,0 +1,276 @@
+/*
+ * graph.c - launches of executable graphs. A launch is one command, and one on each other device that
+ * the graph reaches (aside.h). The launches of one exec follow each other wherever they are made, and
+ * its destruction follows them all: a fence per exec, as events have one per record. How execs are made
+ * and changed is in graph_exec.c.
+ */
+#include "shim/graph/aside.h"
+#include "shim/path/call.h"
+#include "shim/objects/capture.h"
+#include "shim/path/drain.h"
+#include "shim/graph/exec.h"
+#include "shim/wrap/graph.h"
+#include "shim/graph/graph_copy.h"
+#include "vhq/bite.h"
+
+/* ---- nodes with events --------------------------------------------------------------------- */
+
+static _Atomic bool event_nodes; /* of some graph of this process */
+
+void graph_event_node(void)
+{
+    atomic_store_explicit(&event_nodes, true, memory_order_relaxed);
+}
+
+#define EVENT_NODE(sym)                                                                            \
+    EXPORT CUresult sym(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, \
+                        size_t numDependencies, CUevent event)                                     \
+    {                                                                                              \
+        graph_event_node();                                                                        \
+        return REAL(sym)(phGraphNode, hGraph, dependencies, numDependencies, event);               \
+    }
+EVENT_NODE(cuGraphAddEventRecordNode)
+EVENT_NODE(cuGraphAddEventWaitNode)
+
+static void node_made(const CUgraphNodeParams *params)
+{
+    if (params && (params->type == CU_GRAPH_NODE_TYPE_EVENT_RECORD ||
+                   params->type == CU_GRAPH_NODE_TYPE_WAIT_EVENT))
+        graph_event_node();
+}
+
+EXPORT CUresult cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph,
+                               const CUgraphNode *dependencies, size_t numDependencies,
+                               CUgraphNodeParams *nodeParams)
+{
+    node_made(nodeParams);
+    return REAL(cuGraphAddNode)(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
+}
+EXPORT CUresult cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph,
+                                  const CUgraphNode *dependencies,
+                                  const CUgraphEdgeData *dependencyData, size_t numDependencies,
+                                  CUgraphNodeParams *nodeParams)
+{
+    node_made(nodeParams);
+    return REAL(cuGraphAddNode_v2)(phGraphNode, hGraph, dependencies, dependencyData,
+                                   numDependencies, nodeParams);
+}
+
+EXPORT CUresult cuGraphAddNode_v3(CUgraphNode *phGraphNode, CUgraph hGraph,
+                                  const CUgraphNode *dependencies,
+                                  const CUgraphEdgeData *dependencyData, size_t numDependencies,
+                                  CUgraphNodeParams *nodeParams)
+{
+    node_made(nodeParams);
+    return REAL(cuGraphAddNode_v3)(phGraphNode, hGraph, dependencies, dependencyData,
+                                   numDependencies, nodeParams);
+}
+
+/* ---- launch and upload -------------------------------------------------------------------- */
+
+struct graph_call {
+    CUstream stream;
+    CUgraphExec handle;
+    struct exec *exec;
+    struct shim_context *ctx;    /* of the stream */
+    struct shim_context *sample; /* the same, where launches may be timed */
+    uint32_t level;
+    bool upload;
+    struct shim_stream *known; /* the same stream, where the graph reaches other devices */
+    uint32_t rounds;
+    bool again;
+};
+
+static CUresult graph_launch(const struct graph_call *a, CUgraphExec handle)
+{
+    struct sample *sample =
+        a->sample ? estimate_begin(&a->exec->estimate, a->sample, a->stream) : NULL;
+    CUresult r = REAL(cuGraphLaunch)(handle, a->stream);
+    estimate_end(sample, a->stream);
+    if (r == CUDA_SUCCESS && a->exec)
+        atomic_store_explicit(&a->exec->launched, true, memory_order_relaxed);
+    return r;
+}
+
+static CUresult copy_launch(const struct graph_call *a, struct graph_copy *copy, CUgraphExec chosen)
+{
+    CUresult r = graph_copy_before(copy, chosen, a->stream);
+    if (r == CUDA_SUCCESS)
+        r = graph_launch(a, chosen);
+    if (r == CUDA_SUCCESS)
+        graph_copy_after(copy, chosen, a->stream);
+    return r;
+}
+
+static int graph_run(void *payload)
+{
+    const struct graph_call *a = payload;
+    struct graph_copy *copy = a->exec ? a->exec->copy : NULL;
+    CUgraphExec chosen = copy ? graph_copy_choose(copy, a->handle, a->ctx, a->level) : a->handle;
+    if (a->upload)
+        return (int)REAL(cuGraphUpload)(chosen, a->stream);
+    return (int)(copy ? copy_launch(a, copy, chosen) : graph_launch(a, chosen));
+}
+
+/* The first launch goes inline: it is where the driver finds what is wrong with a graph. */
+static uint32_t graph_flags(const struct graph_call *a)
+{
+    uint32_t flags = a->upload ? VHQ_FREE : 0;
+    bool known = atomic_load_explicit(&a->exec->launched, memory_order_relaxed);
+    return known ? flags : flags | VHQ_MUST_INLINE;
+}
+
+static CUresult graph_queue(struct graph_call *a, struct call *c, struct shim_stream *s)
+{
+    const uint32_t kernel = c->req.flags & CALL_KERNEL;
+    bool events = atomic_load_explicit(&event_nodes, memory_order_relaxed);
+    if (unlikely(events))
+        drain_all(call_boost(s));
+    a->ctx = a->exec->ctx = s->ctx;
+    a->sample = s->per_thread ? NULL : s->ctx;
+    a->level = s->level;
+    struct vhq_fence *fence = vhq_fence_new();
+    c->req.signals = vhq_fence_get(fence); /* as of events: see event.c */
+    c->req.after = exec_swap(a->exec, fence);
+    c->req.flags = kernel | (c->req.signals && !events ? graph_flags(a) : VHQ_MUST_INLINE);
+    c->req.est_ns = exec_estimate_ns(a->exec);
+    CUresult r = call_on(c, s);
+    vhq_fence_put(c->req.after);
+    vhq_fence_put(fence);
+    return r;
+}
+
+/* ---- graphs that reach other devices ------------------------------------------------------- */
+
+enum { ROUNDS = 64 }; /* of holds that take turns: then it goes whatever is held */
+
+static CUresult wide_launch(void *args)
+{
+    return (CUresult)graph_run(args);
+}
+
+/* In the stream's turn. A hold of another device, found now, is waited for outside of the turn: other
+ * streams wait for its end. */
+static int wide_now(void *args)
+{
+    struct graph_call *a = args;
+    bool queued = a->known->q != NULL;
+    a->again = queued && a->rounds++ < ROUNDS && asides_held(a->exec->asides, a->known->level);
+    return a->again ? CUDA_ERROR_NOT_PERMITTED
+                    : (int)asides_launch(a->exec->asides, a->known, wide_launch, a);
+}
+
+static CUresult wide_submit(struct graph_call *a, struct call *c, struct shim_stream *s)
+{
+    CUresult r;
+    a->known = s;
+    c->now = wide_now;
+    c->run = NULL;
+    if (!s->q) {
+        r = call_on(c, s);
+        asides_joined(a->exec->asides, s, c->epoch);
+        return r;
+    }
+    asides_lock(s->level);
+    do {
+        asides_wait(a->exec->asides, s->level);
+        a->again = false;
+        r = graph_queue(a, c, s);
+    } while (a->again);
+    asides_joined(a->exec->asides, s, c->epoch);
+    asides_unlock(s->level);
+    return r;
+}
+
+/* A graph that is captured goes nowhere yet. */
+static bool wide(struct graph_call *a, const struct shim_stream *s)
+{
+    if (likely(!atomic_load_explicit(&asides_seen, memory_order_relaxed)) || !s || a->upload ||
+        (capture_any() && capture_active(s->handle)))
+        return false;
+    a->exec = exec_find(a->handle);
+    return a->exec && a->exec->asides;
+}
+
+/* ---- the call ------------------------------------------------------------------------------ */
+
+static CUresult graph_submit(struct graph_call *a, bool ptds)
+{
+    const uint32_t kernel = a->upload ? 0 : CALL_KERNEL;
+    struct call c = {.now = graph_run,
+                     .run = graph_run,
+                     .args = a,
+                     .req = {.bytes = sizeof *a, .flags = kernel},
+                     .name = a->upload ? "cuGraphUpload" : "cuGraphLaunch"};
+    struct shim_stream *s = call_stream(&a->stream, ptds);
+    if (unlikely(wide(a, s)))
+        return wide_submit(a, &c, s);
+    a->exec = NULL;
+    if (call_direct(s)) {
+        uint64_t epoch = call_direct_begin(s);
+        return call_direct_end(s, &epoch, kernel, (CUresult)graph_run(a));
+    }
+    if (!s || !s->q || (capture_any() && capture_active(s->handle)) ||
+        (a->exec = exec_of(a->handle)) == NULL)
+        return call_on(&c, s);
+    return graph_queue(a, &c, s);
+}
+
+#define GRAPH_CALL(sym, upload_)                                                                   \
+    EXPORT CUresult sym(CUgraphExec hGraphExec, CUstream hStream)                                  \
+    {                                                                                              \
+        struct graph_call a = {.stream = hStream, .handle = hGraphExec, .upload = upload_};        \
+        return graph_submit(&a, false);                                                            \
+    }                                                                                              \
+    EXPORT CUresult sym##_ptsz(CUgraphExec hGraphExec, CUstream hStream)                           \
+    {                                                                                              \
+        struct graph_call a = {.stream = hStream, .handle = hGraphExec, .upload = upload_};        \
+        return graph_submit(&a, true);                                                             \
+    }
+GRAPH_CALL(cuGraphLaunch, false)
+GRAPH_CALL(cuGraphUpload, true)
+
+/* ---- destroy ------------------------------------------------------------------------------ */
+
+/* Buffered launches use what is known of the graph until they have run. */
+static void destroy_drop(void *payload)
+{
+    exec_put(((struct graph_call *)payload)->exec);
+}
+
+static int destroy_run(void *payload)
+{
+    REAL(cuGraphExecDestroy)(((struct graph_call *)payload)->handle);
+    destroy_drop(payload);
+    return 0;
+}
+
+static void destroy_later(struct exec *e, CUgraphExec handle, struct vhq_fence *fence)
+{
+    struct vhq *q = e->ctx->janitor->q;
+    struct vhq_req req = {
+        .bytes = sizeof(struct graph_call), .flags = VHQ_FREE | VHQ_MUST_BUFFER, .after = fence};
+    struct vhq_cmd *cmd;
+    vhq_begin(q, &req, &cmd);
+    cmd->run = destroy_run;
+    cmd->drop = destroy_drop;
+    *(struct graph_call *)cmd->payload = (struct graph_call){.handle = handle, .exec = e};
+    vhq_end(q, 0);
+}
+
+EXPORT CUresult cuGraphExecDestroy(CUgraphExec hGraphExec)
+{
+    struct exec *e = call_native() ? NULL : exec_find(hGraphExec);
+    if (!e)
+        return REAL(cuGraphExecDestroy)(hGraphExec);
+    struct vhq_fence *fence = exec_swap(e, NULL);
+    bool pending = fence && !vhq_fence_submitted(fence) && !BITE(exec_destroy_early);
+    exec_remove(e);
+    if (pending)
+        destroy_later(e, hGraphExec, fence);
+    vhq_fence_put(fence);
+    if (pending)
+        return CUDA_SUCCESS;
+    exec_put(e);
+    return REAL(cuGraphExecDestroy)(hGraphExec);
+}

@@ -1,0 +1,152 @@
+/*
+ * graph_exec.c - how executable graphs are made and changed. A change comes after the launches that
+ * were made before it: everything buffered is submitted first. What is changed is then changed
+ * in the copy with gates, too (graph_copy.h); what the application sees is the driver's answer for
+ * its own.
+ */
+#include "shim/graph/aside.h"
+#include "shim/graph/exec.h"
+#include "shim/graph/graph_copy.h"
+#include "shim/path/op.h"
+#include "vhq/bite.h"
+
+/* ---- instantiating --------------------------------------------------------------------------- */
+
+static void exec_describe(struct shim_context *ctx, CUgraphExec handle, CUgraph graph,
+                          unsigned long long flags)
+{
+    struct graph_nodes n;
+    struct exec *e = exec_new(handle);
+    int r = graph_nodes_read(&n, graph, ctx);
+    if (e && r == 0) {
+        e->kernels_ns = n.est_ns;
+        e->copy = ctx->set ? graph_copy_new(ctx, graph, &n, flags) : NULL;
+        e->asides = asides_new(&n);
+    }
+    graph_nodes_free(&n);
+}
+
+static CUresult exec_made(CUresult r, const CUgraphExec *handle, CUgraph graph,
+                          unsigned long long flags)
+{
+    struct shim_context *ctx = r == CUDA_SUCCESS && !call_native() ? context_current() : NULL;
+    if (ctx && (ctx->set || gpu_device_several())) {
+        struct context_scope scope = context_push(ctx);
+        exec_describe(ctx, *handle, graph, flags);
+        context_pop(scope);
+    }
+    return r;
+}
+
+#define INSTANTIATE_OLD(sym)                                                                       \
+    EXPORT CUresult sym(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode,        \
+                        char *logBuffer, size_t bufferSize)                                        \
+    {                                                                                              \
+        CUresult r = REAL(sym)(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize);           \
+        return exec_made(r, phGraphExec, hGraph, 0);                                               \
+    }
+INSTANTIATE_OLD(cuGraphInstantiate)
+INSTANTIATE_OLD(cuGraphInstantiate_v2)
+
+EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph hGraph,
+                                            unsigned long long flags)
+{
+    CUresult r = REAL(cuGraphInstantiateWithFlags)(phGraphExec, hGraph, flags);
+    return exec_made(r, phGraphExec, hGraph, flags);
+}
+
+/* May upload the graph, in a stream. */
+#define INSTANTIATE(sym)                                                                           \
+    EXPORT CUresult sym(CUgraphExec *phGraphExec, CUgraph hGraph,                                  \
+                        CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams)                          \
+    {                                                                                              \
+        shim_drain(DRAIN_CONTEXT);                                                                 \
+        CUresult r = REAL(sym)(phGraphExec, hGraph, instantiateParams);                            \
+        return exec_made(r, phGraphExec, hGraph,                                                   \
+                         r == CUDA_SUCCESS ? instantiateParams->flags : 0);                        \
+    }
+INSTANTIATE(cuGraphInstantiateWithParams)
+INSTANTIATE(cuGraphInstantiateWithParams_ptsz)
+
+/* ---- changing them --------------------------------------------------------------------------- */
+
+/* The copy that is to follow what the driver answered `r` to; NULL: none. */
+static struct graph_copy *follower(CUresult r, CUgraphExec handle)
+{
+    struct exec *e = r == CUDA_SUCCESS && !call_native() ? exec_find(handle) : NULL;
+    return e && !BITE(graph_copy_stale) ? e->copy : NULL;
+}
+
+#define CHANGE(sym, ...)                                                                           \
+    EXPORT CUresult sym(CUgraphExec exec, CUgraphNode node EACH(OP_PARAM_, __VA_ARGS__))           \
+    {                                                                                              \
+        shim_drain(DRAIN_ALL);                                                                     \
+        CUresult r = REAL(sym)(exec, node EACH(OP_VALUE_, __VA_ARGS__));                           \
+        struct graph_copy *copy = follower(r, exec);                                               \
+        if (copy && graph_copy_find(copy, &exec, &node))                                           \
+            graph_copy_changed(copy, REAL(sym)(exec, node EACH(OP_VALUE_, __VA_ARGS__)));          \
+        return r;                                                                                  \
+    }
+CHANGE(cuGraphExecKernelNodeSetParams, (const CUDA_KERNEL_NODE_PARAMS_v1 *, params))
+CHANGE(cuGraphExecKernelNodeSetParams_v2, (const CUDA_KERNEL_NODE_PARAMS *, params))
+CHANGE(cuGraphExecMemcpyNodeSetParams, (const CUDA_MEMCPY3D *, params), (CUcontext, ctx))
+CHANGE(cuGraphExecMemsetNodeSetParams, (const CUDA_MEMSET_NODE_PARAMS *, params), (CUcontext, ctx))
+CHANGE(cuGraphExecHostNodeSetParams, (const CUDA_HOST_NODE_PARAMS *, params))
+CHANGE(cuGraphExecEventRecordNodeSetEvent, (CUevent, event))
+CHANGE(cuGraphExecEventWaitNodeSetEvent, (CUevent, event))
+CHANGE(cuGraphExecExternalSemaphoresSignalNodeSetParams,
+       (const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *, params))
+CHANGE(cuGraphExecExternalSemaphoresWaitNodeSetParams,
+       (const CUDA_EXT_SEM_WAIT_NODE_PARAMS *, params))
+CHANGE(cuGraphExecBatchMemOpNodeSetParams, (const CUDA_BATCH_MEM_OP_NODE_PARAMS *, params))
+CHANGE(cuGraphNodeSetEnabled, (unsigned int, isEnabled))
+
+/* The new graph inside needs gates where the one before had them. */
+EXPORT CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
+                                                   CUgraph childGraph)
+{
+    shim_drain(DRAIN_ALL);
+    CUresult r = REAL(cuGraphExecChildGraphNodeSetParams)(hGraphExec, hNode, childGraph);
+    struct graph_copy *copy = follower(r, hGraphExec);
+    if (copy)
+        graph_copy_set_child(copy, hNode, childGraph);
+    return r;
+}
+
+EXPORT CUresult cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
+                                         CUgraphNodeParams *nodeParams)
+{
+    shim_drain(DRAIN_ALL);
+    CUresult r = REAL(cuGraphExecNodeSetParams)(hGraphExec, hNode, nodeParams);
+    struct graph_copy *copy = follower(r, hGraphExec);
+    if (copy && nodeParams->type == CU_GRAPH_NODE_TYPE_GRAPH)
+        graph_copy_set_child(copy, hNode, nodeParams->graph.graph);
+    else if (copy && graph_copy_find(copy, &hGraphExec, &hNode))
+        graph_copy_changed(copy, REAL(cuGraphExecNodeSetParams)(hGraphExec, hNode, nodeParams));
+    return r;
+}
+
+static CUresult updated(CUresult r, CUgraphExec handle, CUgraph graph)
+{
+    struct graph_copy *copy = follower(r, handle);
+    if (copy)
+        graph_copy_update(copy, graph);
+    return r;
+}
+
+EXPORT CUresult cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph,
+                                  CUgraphNode *hErrorNode_out,
+                                  CUgraphExecUpdateResult *updateResult_out)
+{
+    shim_drain(DRAIN_ALL);
+    CUresult r = REAL(cuGraphExecUpdate)(hGraphExec, hGraph, hErrorNode_out, updateResult_out);
+    return updated(r, hGraphExec, hGraph);
+}
+
+EXPORT CUresult cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph,
+                                     CUgraphExecUpdateResultInfo *resultInfo)
+{
+    shim_drain(DRAIN_ALL);
+    CUresult r = REAL(cuGraphExecUpdate_v2)(hGraphExec, hGraph, resultInfo);
+    return updated(r, hGraphExec, hGraph);
+}

@@ -1,0 +1,170 @@
+/*
+ * host.c - host functions and callbacks in a stream. The driver runs them in a thread of its own;
+ * a trampoline marks that thread meanwhile, so that a CUDA call from there gets the driver's own
+ * answer and never waits for a vHQ that may be waiting for this very function.
+ */
+#include "shim/path/call.h"
+#include "shim/objects/capture.h"
+#include "shim/objects/pool.h"
+#include "vhq/bite.h"
+
+struct trampoline {
+    CUhostFn function;
+    CUstreamCallback callback;
+    void *data;
+    CUstream seen; /* what the callback is to be told */
+    void *free_next;
+};
+POOL(trampolines, struct trampoline, free_next);
+
+struct host_call {
+    CUstream stream;
+    unsigned int flags; /* of a callback; of a function how its thread waits (13.1) */
+    bool v2;
+    struct trampoline *trampoline;
+};
+
+static void run_function(void *user)
+{
+    struct trampoline t = *(struct trampoline *)user;
+    pool_put(&trampolines, user);
+    call_in_callback++;
+    t.function(t.data);
+    call_in_callback--;
+}
+
+static void run_callback(CUstream stream, CUresult status, void *user)
+{
+    struct trampoline t = *(struct trampoline *)user;
+    pool_put(&trampolines, user);
+    call_in_callback++;
+    t.callback(t.seen, status, t.data);
+    call_in_callback--;
+}
+
+static CUresult launch_real(const struct host_call *a, CUhostFn function, void *data)
+{
+    return a->v2 ? REAL(cuLaunchHostFunc_v2)(a->stream, function, data, a->flags)
+                 : REAL(cuLaunchHostFunc)(a->stream, function, data);
+}
+
+static int function_run(void *payload)
+{
+    struct host_call *a = payload;
+    CUresult r = launch_real(a, run_function, a->trampoline);
+    if (r != CUDA_SUCCESS)
+        pool_put(&trampolines, a->trampoline);
+    return (int)r;
+}
+
+/* Natively a callback runs even when the device has failed; one that was never submitted, too. */
+static int callback_run(void *payload)
+{
+    struct host_call *a = payload;
+    CUresult r = REAL(cuStreamAddCallback)(a->stream, run_callback, a->trampoline, a->flags);
+    if (r != CUDA_SUCCESS && vhq_in_dispatcher())
+        run_callback(a->stream, r, a->trampoline);
+    else if (r != CUDA_SUCCESS)
+        pool_put(&trampolines, a->trampoline);
+    return (int)r;
+}
+
+/* Dropped by a reset: what the application gave it to free is freed by the callback alone. */
+static void callback_drop(void *payload)
+{
+    struct host_call *a = payload;
+    run_callback(a->stream, CUDA_ERROR_LAUNCH_FAILED, a->trampoline);
+}
+
+static void function_drop(void *payload)
+{
+    pool_put(&trampolines, ((struct host_call *)payload)->trampoline);
+}
+
+static struct trampoline *trampoline_new(const struct trampoline *from)
+{
+    struct trampoline *t = pool_get(&trampolines);
+    if (t)
+        *t = *from;
+    return t;
+}
+
+/* ---- wrappers ----------------------------------------------------------------------------- */
+
+/* A way to wait that is not known here is for the driver to judge, at once. */
+static uint32_t function_flags(const struct host_call *a)
+{
+    return a->v2 && a->flags > 1 ? VHQ_FREE | VHQ_MUST_INLINE : VHQ_FREE;
+}
+
+static CUresult launch_function(struct host_call a, CUhostFn function, void *data, bool ptds)
+{
+    struct trampoline t = {.function = function, .data = data};
+    struct call c = {
+        .now = function_run,
+        .run = function_run,
+        .drop = function_drop,
+        .args = &a,
+        .req = {.bytes = sizeof a,
+                .flags = function_flags(&a) | BITE_OVERTAKES(host_function_overtakes)}};
+    struct shim_stream *s = call_stream(&a.stream, ptds);
+    /* A captured function runs once per launch of its graph: no trampoline that frees itself. */
+    if (!s || !function || (capture_any() && capture_active(a.stream)))
+        return launch_real(&a, function, data);
+    CUresult error = context_error(s->ctx);
+    if (error)
+        return error;
+    if ((a.trampoline = trampoline_new(&t)) == NULL)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    return call_on(&c, s);
+}
+
+EXPORT CUresult cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData)
+{
+    return launch_function((struct host_call){.stream = hStream}, fn, userData, false);
+}
+EXPORT CUresult cuLaunchHostFunc_ptsz(CUstream hStream, CUhostFn fn, void *userData)
+{
+    return launch_function((struct host_call){.stream = hStream}, fn, userData, true);
+}
+
+#define LAUNCH_V2(sym, ptds)                                                                       \
+    EXPORT CUresult sym(CUstream hStream, CUhostFn fn, void *userData, unsigned int syncMode)      \
+    {                                                                                              \
+        struct host_call a = {.stream = hStream, .flags = syncMode, .v2 = true};                   \
+        return launch_function(a, fn, userData, ptds);                                             \
+    }
+LAUNCH_V2(cuLaunchHostFunc_v2, false)
+LAUNCH_V2(cuLaunchHostFunc_v2_ptsz, true)
+
+static CUresult add_callback(CUstream stream, CUstreamCallback callback, void *data,
+                             unsigned int flags, bool ptds)
+{
+    struct host_call a = {.stream = stream, .flags = flags};
+    struct trampoline t = {.callback = callback, .data = data, .seen = stream};
+    struct call c = {.now = callback_run,
+                     .run = callback_run,
+                     .drop = callback_drop,
+                     .args = &a,
+                     .req = {.bytes = sizeof a, .flags = VHQ_FREE}};
+    struct shim_stream *s = call_stream(&a.stream, ptds);
+    if (!s || !callback || flags || (capture_any() && capture_active(a.stream)))
+        return REAL(cuStreamAddCallback)(a.stream, callback, data, flags);
+    CUresult error = context_error(s->ctx);
+    if (error)
+        return error;
+    if ((a.trampoline = trampoline_new(&t)) == NULL)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    return call_on(&c, s);
+}
+
+EXPORT CUresult cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void *userData,
+                                    unsigned int flags)
+{
+    return add_callback(hStream, callback, userData, flags, false);
+}
+EXPORT CUresult cuStreamAddCallback_ptsz(CUstream hStream, CUstreamCallback callback,
+                                         void *userData, unsigned int flags)
+{
+    return add_callback(hStream, callback, userData, flags, true);
+}

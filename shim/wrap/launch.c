@@ -1,0 +1,549 @@
+/*
+ * launch.c - kernel launches: cuLaunchKernel, cuLaunchKernelEx, cuLaunchCooperativeKernel.
+ *
+ * A launch is deferred only when nobody can tell: its parameters are copied by the layout that the
+ * driver reports; a launch of the same shape has been accepted by the driver before, so lazy loading
+ * and errors of the shape have shown where they do natively; and the errors that the grid alone can
+ * cause are ruled out. Everything else waits for its turn and is launched by the caller.
+ */
+#include "shim/path/call.h"
+#include "shim/pace/estimate.h"
+#include "shim/objects/function.h"
+#include "shim/path/traced.h"
+#include "vhq/bite.h"
+
+#include <string.h>
+
+enum launch_kind { LAUNCH_PLAIN, LAUNCH_EX, LAUNCH_COOPERATIVE };
+enum { MAX_ATTRIBUTES = 32, PREFERRED_CLUSTER = 11 /* an attribute, 12.8 */ };
+
+/* A launch as the application made it. */
+struct launch {
+    CUstream stream;
+    CUfunction function;
+    unsigned grid[3], block[3], shared;
+    enum launch_kind kind;
+    const CUlaunchConfig *config; /* LAUNCH_EX */
+    void **params, **extra;
+    const void *extra_data;
+    size_t extra_bytes;
+    struct shim_function *known; /* NULL: on its way straight to the driver */
+    struct estimate *estimate;
+    struct shim_context *ctx;
+    uint64_t shape;
+    uint32_t room; /* see launch_room */
+    struct traced_who who;
+};
+
+/* The copy. Behind it lie the attributes, then the parameters. */
+struct launch_copy {
+    CUstream stream;
+    CUfunction function;
+    unsigned grid[3], block[3], shared;
+    uint32_t attributes;
+    enum launch_kind kind;
+    uint32_t params; /* 0xffffffff: `extra` */
+    uint32_t param_bytes;
+    const struct function_param *layout; /* the function outlives its buffered launches */
+    struct estimate *estimate;
+    struct shim_context *ctx;
+    struct traced_who who;
+    _Alignas(16) unsigned char data[];
+};
+#define PARAMS_EXTRA UINT32_MAX
+
+static uint32_t align16(size_t bytes)
+{
+    return (uint32_t)((bytes + 15) & ~(size_t)15);
+}
+
+/* ---- to the driver ------------------------------------------------------------------------ */
+
+static CUresult driver_launch(const struct launch *l, const CUlaunchConfig *config)
+{
+    if (l->kind == LAUNCH_EX)
+        return REAL(cuLaunchKernelEx)(config, l->function, l->params, l->extra);
+    if (l->kind == LAUNCH_COOPERATIVE)
+        return REAL(cuLaunchCooperativeKernel)(l->function, l->grid[0], l->grid[1], l->grid[2],
+                                               l->block[0], l->block[1], l->block[2], l->shared,
+                                               l->stream, l->params);
+    return REAL(cuLaunchKernel)(l->function, l->grid[0], l->grid[1], l->grid[2], l->block[0],
+                                l->block[1], l->block[2], l->shared, l->stream, l->params,
+                                l->extra);
+}
+
+static CUresult driver_launch_traced(const struct launch *l, const CUlaunchConfig *config)
+{
+    if (likely(!l->who.op))
+        return driver_launch(l, config);
+    struct timing *timing = traced_begin(l->ctx, l->stream, &l->who);
+    CUresult r = driver_launch(l, config);
+    traced_end(timing, l->stream, r);
+    return r;
+}
+
+static CUresult driver_launch_sampled(const struct launch *l, const CUlaunchConfig *config)
+{
+    if (!l->estimate)
+        return driver_launch_traced(l, config);
+    struct sample *sample = estimate_begin(l->estimate, l->ctx, l->stream);
+    CUresult r = driver_launch_traced(l, config);
+    estimate_end(sample, l->stream);
+    return r;
+}
+
+/* How many blocks of this shape fit the device at a time. */
+static uint32_t launch_room(const struct launch *l)
+{
+    int each = 0, threads = (int)(l->block[0] * l->block[1] * l->block[2]);
+    if (REAL(cuOccupancyMaxActiveBlocksPerMultiprocessor)(&each, l->function, threads, l->shared) !=
+            CUDA_SUCCESS ||
+        each < 0)
+        return 0;
+    return (uint32_t)each * l->ctx->gpu->processors;
+}
+
+static int launch_now(void *args)
+{
+    struct launch *l = args;
+    CUlaunchConfig config;
+    if (l->config) {
+        config = *l->config;
+        config.hStream = l->stream;
+    }
+    CUresult r = driver_launch_sampled(l, l->config ? &config : NULL);
+    if (r == CUDA_SUCCESS && l->known) {
+        uint32_t room;
+        if (!function_shape_known(l->known, l->shape, &room)) {
+            function_cluster_ask(l->known, l->function, l->ctx->gpu);
+            function_shape_add(l->known, l->shape, launch_room(l));
+        }
+        function_seed(l->known, l->function, l->ctx->gpu);
+    }
+    return (int)r;
+}
+
+static int launch_run(void *payload)
+{
+    struct launch_copy *copy = payload;
+    unsigned char *params = copy->data + align16(copy->attributes * sizeof(CUlaunchAttribute));
+    size_t bytes = copy->param_bytes;
+    bool packed = copy->params == PARAMS_EXTRA;
+    void *pointer[packed || !copy->params ? 1 : copy->params];
+    void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, params, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes,
+                     CU_LAUNCH_PARAM_END};
+    for (uint32_t i = 0; !packed && i < copy->params; i++)
+        pointer[i] = params + copy->layout[i].offset;
+    if (BITE(stale_parameters) && !packed && copy->params)
+        memcpy(pointer, params, sizeof *pointer);
+    struct launch l = {.stream = copy->stream,
+                       .function = copy->function,
+                       .grid = {copy->grid[0], copy->grid[1], copy->grid[2]},
+                       .block = {copy->block[0], copy->block[1], copy->block[2]},
+                       .shared = copy->shared,
+                       .kind = copy->kind,
+                       .params = packed || !copy->params ? NULL : pointer,
+                       .extra = packed ? extra : NULL,
+                       .estimate = copy->estimate,
+                       .ctx = copy->ctx,
+                       .who = copy->who};
+    CUlaunchConfig config = {.gridDimX = l.grid[0],
+                             .gridDimY = l.grid[1],
+                             .gridDimZ = l.grid[2],
+                             .blockDimX = l.block[0],
+                             .blockDimY = l.block[1],
+                             .blockDimZ = l.block[2],
+                             .sharedMemBytes = l.shared,
+                             .hStream = l.stream,
+                             .attrs = (CUlaunchAttribute *)(void *)copy->data,
+                             .numAttrs = copy->attributes};
+    return (int)driver_launch_sampled(&l, &config);
+}
+
+/* ---- the copy ----------------------------------------------------------------------------- */
+
+static uint32_t launch_attributes(const struct launch *l)
+{
+    return l->config ? l->config->numAttrs : 0;
+}
+
+static uint32_t launch_copy_bytes(const struct launch *l)
+{
+    size_t params = l->extra ? l->extra_bytes : l->known->bytes;
+    return (uint32_t)(sizeof(struct launch_copy) +
+                      align16(launch_attributes(l) * sizeof(CUlaunchAttribute)) + align16(params));
+}
+
+static void launch_pack(void *payload, const void *args)
+{
+    const struct launch *l = args;
+    struct launch_copy *copy = payload;
+    uint32_t attributes = launch_attributes(l);
+    *copy = (struct launch_copy){.stream = l->stream,
+                                 .function = l->function,
+                                 .grid = {l->grid[0], l->grid[1], l->grid[2]},
+                                 .block = {l->block[0], l->block[1], l->block[2]},
+                                 .shared = l->shared,
+                                 .attributes = attributes,
+                                 .kind = l->kind,
+                                 .params = l->extra ? PARAMS_EXTRA : l->known->params,
+                                 .param_bytes = (uint32_t)l->extra_bytes,
+                                 .layout = l->known->param,
+                                 .estimate = l->estimate,
+                                 .ctx = l->ctx,
+                                 .who = l->who};
+    if (attributes)
+        memcpy(copy->data, l->config->attrs, attributes * sizeof(CUlaunchAttribute));
+    unsigned char *params = copy->data + align16(attributes * sizeof(CUlaunchAttribute));
+    if (l->extra && l->extra_bytes)
+        memcpy(params, l->extra_data, l->extra_bytes);
+    for (uint32_t i = 0; !l->extra && i < l->known->params; i++)
+        memcpy(params + l->known->param[i].offset, l->params[i], l->known->param[i].size);
+    if (BITE(stale_parameters) && !l->extra && l->known->params)
+        memcpy(params, l->params, sizeof *l->params);
+}
+
+/* ---- may it be deferred? ------------------------------------------------------------------ */
+
+/* Values that are complete in themselves, the others name events or are written to; and which bytes of
+ * them may make the driver refuse a launch: what lies behind a value is not initialised by everybody. */
+static const struct attribute {
+    bool plain;
+    uint8_t from, bytes;
+} attributes[MAX_ATTRIBUTES] = {
+#define VALUE(field) true, 0, sizeof((CUlaunchAttributeValue *)NULL)->field
+    [CU_LAUNCH_ATTRIBUTE_IGNORE] = {true},
+    [CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW] = {true, offsetof(CUaccessPolicyWindow, num_bytes),
+                                                  offsetof(CUaccessPolicyWindow, missProp) +
+                                                      sizeof(CUaccessProperty) -
+                                                      offsetof(CUaccessPolicyWindow, num_bytes)},
+    [CU_LAUNCH_ATTRIBUTE_COOPERATIVE] = {VALUE(cooperative)},
+    [CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY] = {VALUE(syncPolicy)},
+    [CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION] = {VALUE(clusterDim)},
+    [CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE] = {VALUE(
+        clusterSchedulingPolicyPreference)},
+    [CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION] = {VALUE(
+        programmaticStreamSerializationAllowed)},
+    [CU_LAUNCH_ATTRIBUTE_PRIORITY] = {VALUE(priority)},
+    [CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP] = {VALUE(memSyncDomainMap)},
+    [CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN] = {VALUE(memSyncDomain)},
+    [PREFERRED_CLUSTER] = {VALUE(clusterDim)}, /* of the same type */
+    [14 /* PREFERRED_SHARED_MEMORY_CARVEOUT, 12.5 */] = {true, 0, sizeof(int)},
+    [16 /* NVLINK_UTIL_CENTRIC_SCHEDULING, 13.0 */] = {true, 0, sizeof(int)},
+#undef VALUE
+};
+
+static bool attributes_plain(const CUlaunchConfig *config)
+{
+    if (!config)
+        return true;
+    if (config->numAttrs > MAX_ATTRIBUTES || (config->numAttrs && !config->attrs))
+        return false;
+    for (unsigned i = 0; i < config->numAttrs; i++)
+        if ((unsigned)config->attrs[i].id >= MAX_ATTRIBUTES ||
+            !attributes[config->attrs[i].id].plain)
+            return false;
+    return true;
+}
+
+/* It may begin before its predecessor has ended: nothing must come between the two. */
+static bool attributes_close(const CUlaunchConfig *config)
+{
+    for (unsigned i = 0; config && config->attrs && i < config->numAttrs; i++) {
+        const CUlaunchAttribute *a = &config->attrs[i];
+        if ((a->id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION &&
+             a->value.programmaticStreamSerializationAllowed) ||
+            a->id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT)
+            return true;
+    }
+    return false;
+}
+
+static bool attributes_cooperative(const CUlaunchConfig *config)
+{
+    for (unsigned i = 0; config && i < config->numAttrs; i++)
+        if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE)
+            return config->attrs[i].value.cooperative != 0;
+    return false;
+}
+
+static uint64_t mix(uint64_t hash, uint64_t value)
+{
+    hash ^= value + UINT64_C(0x9e3779b97f4a7c15) + (hash << 6) + (hash >> 2);
+    return hash * UINT64_C(0xff51afd7ed558ccd);
+}
+
+static uint64_t mix_bytes(uint64_t hash, const void *data, size_t bytes)
+{
+    const unsigned char *p = data;
+    for (; bytes >= 8; p += 8, bytes -= 8) {
+        uint64_t word;
+        memcpy(&word, p, 8);
+        hash = mix(hash, word);
+    }
+    for (; bytes; p++, bytes--)
+        hash = mix(hash, *p);
+    return hash;
+}
+
+static uint64_t mix_attribute(uint64_t hash, const CUlaunchAttribute *a)
+{
+    const struct attribute *row = &attributes[a->id];
+    return mix_bytes(mix(hash, (uint64_t)a->id), (const char *)&a->value + row->from, row->bytes);
+}
+
+/* Whether the driver accepts a launch hangs on these, on what grid_valid looks at, and for cooperative
+ * ones on all of the grid. */
+static uint64_t launch_shape(const struct launch *l)
+{
+    uint64_t hash = mix((uint64_t)l->kind + 1, l->block[0]);
+    hash = mix(hash, (uint64_t)l->block[1] << 32 | l->block[2]);
+    hash = mix(hash, l->shared);
+    for (uint32_t i = 0; i < launch_attributes(l); i++)
+        hash = mix_attribute(hash, &l->config->attrs[i]);
+    if (l->kind == LAUNCH_COOPERATIVE || attributes_cooperative(l->config))
+        hash = mix_bytes(hash, l->grid, sizeof l->grid);
+    return hash | 1; /* 0: no shape */
+}
+
+static bool grid_divides(const unsigned grid[3], unsigned x, unsigned y, unsigned z)
+{
+    return x && y && z && grid[0] % x == 0 && grid[1] % y == 0 && grid[2] % z == 0;
+}
+
+/* Clusters are whole: those of the launch, or else those of the function's code. */
+static bool grid_clusters(const struct launch *l)
+{
+    uint64_t own = atomic_load_explicit(&l->known->cluster, memory_order_relaxed);
+    for (uint32_t i = 0; i < launch_attributes(l); i++) {
+        const CUlaunchAttribute *a = &l->config->attrs[i];
+        const __typeof__(a->value.clusterDim) *d = &a->value.clusterDim;
+        if (a->id != CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION && (int)a->id != PREFERRED_CLUSTER)
+            continue;
+        if (!grid_divides(l->grid, d->x, d->y, d->z))
+            return false;
+        own = 0;
+    }
+    return !own || grid_divides(l->grid, own & 0xffff, own >> 16 & 0xffff, own >> 32 & 0xffff);
+}
+
+static bool grid_valid(const struct launch *l)
+{
+    for (int i = 0; i < 3; i++)
+        if (!l->grid[i] || l->grid[i] > l->ctx->gpu->max_grid[i])
+            return false;
+    return grid_clusters(l);
+}
+
+/* `extra`: a buffer, its size, an end mark; anything else is for the driver to judge. */
+static bool extra_parse(struct launch *l)
+{
+    const size_t *bytes = NULL;
+    for (unsigned i = 0; i < 8; i += 2) {
+        if (l->extra[i] == CU_LAUNCH_PARAM_END) {
+            l->extra_bytes = bytes ? *bytes : 0;
+            return l->extra_data && bytes;
+        }
+        if (l->extra[i] == CU_LAUNCH_PARAM_BUFFER_POINTER)
+            l->extra_data = l->extra[i + 1];
+        else if (l->extra[i] == CU_LAUNCH_PARAM_BUFFER_SIZE)
+            bytes = l->extra[i + 1];
+        else
+            return false;
+    }
+    return false;
+}
+
+static bool params_copyable(struct launch *l)
+{
+    if (l->params && l->extra)
+        return false;
+    if (l->extra)
+        return extra_parse(l);
+    if (!l->known->copyable || (l->known->params && !l->params))
+        return false;
+    for (uint32_t i = 0; i < l->known->params; i++)
+        if (!l->params[i])
+            return false;
+    return true;
+}
+
+/* The driver has accepted a launch like this one. */
+static bool launch_known(struct launch *l)
+{
+    if (!l->known || !attributes_plain(l->config))
+        return false;
+    l->shape = launch_shape(l);
+    return function_shape_known(l->known, l->shape, &l->room) && grid_valid(l);
+}
+
+/* Eighths of the device that it takes while it runs. */
+static uint32_t launch_eighths(const struct launch *l)
+{
+    uint64_t blocks = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
+    return blocks < l->room ? (uint32_t)blocks * 8 / l->room + 1 : 8;
+}
+
+/* ---- wrappers ----------------------------------------------------------------------------- */
+
+static struct estimate *launch_estimate(const struct launch *l)
+{
+    uint64_t blocks = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
+    return &l->known->estimate[estimate_bucket(blocks)];
+}
+
+/* The events of a sample would come between launches that overlap. What comes behind this one is not
+ * known yet, but what came before it is. */
+static bool launch_timed(bool close, struct shim_stream *s)
+{
+    enum { EXPECTED = 8 };
+    uint32_t left = atomic_load_explicit(&s->overlaps, memory_order_relaxed);
+    if (unlikely(close))
+        atomic_store_explicit(&s->overlaps, left = EXPECTED, memory_order_relaxed);
+    else if (unlikely(left))
+        atomic_store_explicit(&s->overlaps, left - 1, memory_order_relaxed);
+    return !left && !s->per_thread;
+}
+
+static void launch_prepare(struct launch *l, struct call *c, struct shim_stream *s)
+{
+    bool close = attributes_close(l->config), timed = launch_timed(close, s);
+    l->ctx = s->ctx;
+    l->known = function_of(l->function, s->ctx);
+    c->req.est_ns = l->known ? estimate_ns(launch_estimate(l)) : VHQ_UNKNOWN_NS;
+    c->req.flags |= BITE_OVERTAKES(launch_overtakes);
+    if (close)
+        c->req.flags |= VHQ_CLOSE;
+    if (!launch_known(l))
+        return;
+    c->req.eighths = launch_eighths(l);
+    if (timed) /* one that the driver may refuse is no sample */
+        l->estimate = launch_estimate(l);
+    if (params_copyable(l)) {
+        c->run = launch_run;
+        c->req.bytes = launch_copy_bytes(l);
+    }
+}
+
+static void launch_describe(struct launch *l, const struct shim_stream *s, struct trace_record *r)
+{
+    struct shim_function *f = function_of(l->function, s->ctx);
+    *r = (struct trace_record){.kind = TRACE_KERNEL};
+    r->name = f ? function_trace_name(f, l->function) : 0;
+    r->kernel.op = trace_op_next();
+    r->kernel.shared = l->shared;
+    for (int i = 0; i < 3; i++) {
+        r->kernel.grid[i] = l->grid[i];
+        r->kernel.block[i] = (uint16_t)(l->block[i] <= UINT16_MAX ? l->block[i] : 0);
+    }
+    l->ctx = s->ctx;
+    l->who = (struct traced_who){s->id, r->name, r->kernel.op, (uint16_t)s->level};
+}
+
+static CUresult launch_submit(struct launch *l, struct shim_stream *s)
+{
+    struct call c = {
+        .now = launch_now, .pack = launch_pack, .args = l, .req = {.flags = CALL_KERNEL}};
+    struct trace_record record;
+    if (s && trace_on()) {
+        launch_describe(l, s, &record);
+        c.record = &record;
+    }
+    if (s && s->q)
+        launch_prepare(l, &c, s);
+    return call_on(&c, s);
+}
+
+#define LAUNCH_PARAMS                                                                              \
+    CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ,             \
+        unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ,                    \
+        unsigned int sharedMemBytes, CUstream hStream, void **kernelParams
+#define LAUNCH_ARGS(kind_)                                                                         \
+    .stream = hStream, .function = f, .grid = {gridDimX, gridDimY, gridDimZ},                      \
+    .block = {blockDimX, blockDimY, blockDimZ}, .shared = sharedMemBytes, .kind = (kind_),         \
+    .params = kernelParams
+
+/* Most launches of real-time work: nothing of them is kept, so nothing is written down. */
+static inline CUresult launch_plain(LAUNCH_PARAMS, void **extra, bool ptds)
+{
+    struct shim_stream *s = call_stream(&hStream, ptds);
+    if (call_direct(s)) {
+        uint64_t epoch = call_direct_begin(s);
+        return call_direct_end(s, &epoch, CALL_KERNEL,
+                               REAL(cuLaunchKernel)(f, gridDimX, gridDimY, gridDimZ, blockDimX,
+                                                    blockDimY, blockDimZ, sharedMemBytes, hStream,
+                                                    kernelParams, extra));
+    }
+    struct launch l = {LAUNCH_ARGS(LAUNCH_PLAIN), .extra = extra};
+    return launch_submit(&l, s);
+}
+EXPORT CUresult cuLaunchKernel(LAUNCH_PARAMS, void **extra)
+{
+    return launch_plain(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ,
+                        sharedMemBytes, hStream, kernelParams, extra, false);
+}
+EXPORT CUresult cuLaunchKernel_ptsz(LAUNCH_PARAMS, void **extra)
+{
+    return launch_plain(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ,
+                        sharedMemBytes, hStream, kernelParams, extra, true);
+}
+/* The same for launches of other kinds. `config` may still name a default stream by NULL. */
+static CUresult launch_direct(const struct launch *l, struct shim_stream *s)
+{
+    CUlaunchConfig config;
+    const CUlaunchConfig *c = l->config;
+    if (c && c->hStream != l->stream) {
+        config = *c;
+        config.hStream = l->stream;
+        c = &config;
+    }
+    uint64_t epoch = call_direct_begin(s);
+    return call_direct_end(s, &epoch, CALL_KERNEL, driver_launch(l, c));
+}
+
+static CUresult launch_cooperative(struct launch *l, bool ptds)
+{
+    struct shim_stream *s = call_stream(&l->stream, ptds);
+    if (call_direct(s))
+        return launch_direct(l, s);
+    return launch_submit(l, s);
+}
+EXPORT CUresult cuLaunchCooperativeKernel(LAUNCH_PARAMS)
+{
+    struct launch l = {LAUNCH_ARGS(LAUNCH_COOPERATIVE)};
+    return launch_cooperative(&l, false);
+}
+EXPORT CUresult cuLaunchCooperativeKernel_ptsz(LAUNCH_PARAMS)
+{
+    struct launch l = {LAUNCH_ARGS(LAUNCH_COOPERATIVE)};
+    return launch_cooperative(&l, true);
+}
+
+static CUresult launch_ex(const CUlaunchConfig *config, CUfunction f, void **params, void **extra,
+                          bool ptds)
+{
+    if (!config)
+        return REAL(cuLaunchKernelEx)(config, f, params, extra);
+    CUstream stream = config->hStream;
+    struct shim_stream *s = call_stream(&stream, ptds);
+    struct launch l = {.stream = stream,
+                       .function = f,
+                       .grid = {config->gridDimX, config->gridDimY, config->gridDimZ},
+                       .block = {config->blockDimX, config->blockDimY, config->blockDimZ},
+                       .shared = config->sharedMemBytes,
+                       .kind = LAUNCH_EX,
+                       .config = config,
+                       .params = params,
+                       .extra = extra};
+    return call_direct(s) ? launch_direct(&l, s) : launch_submit(&l, s);
+}
+EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **kernelParams,
+                                 void **extra)
+{
+    return launch_ex(config, f, kernelParams, extra, false);
+}
+EXPORT CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction f,
+                                      void **kernelParams, void **extra)
+{
+    return launch_ex(config, f, kernelParams, extra, true);
+}

@@ -1,0 +1,212 @@
+/*
+ * memop.c - stream memory operations of the application. A wait for a value may last for ever, so
+ * none of them consumes the cap; and at a higher level it may be a wait for held work (outside.h).
+ */
+#include <string.h>
+
+#include "shim/path/op.h"
+#include "shim/path/outside.h"
+#include "vhq/bite.h"
+
+/* ---- what is the driver sure to accept? --------------------------------------------------------- */
+
+/*
+ * A driver may lack memops altogether, those of 64 bits, or some flags, and says so at the call. No
+ * attribute tells reliably. So one of each kind and flags goes to it inline, and what it has accepted
+ * in this context may be deferred from then on. An address that it would refuse is given to it too.
+ */
+enum memop_kind { WRITE_32, WRITE_64, WAIT_32, WAIT_64, MEMOP_KINDS };
+enum { FLAG_SETS = 8 };
+
+/* 0: never to be deferred. Version 1 is another kind of its own. */
+static uint64_t memop_bit(enum memop_kind kind, bool v1, unsigned flags)
+{
+    unsigned row = (v1 ? MEMOP_KINDS : 0u) + (unsigned)kind;
+    return flags < FLAG_SETS ? UINT64_C(1) << (row * FLAG_SETS + flags) : 0;
+}
+
+static uint32_t memop_flags(const struct shim_context *ctx, uint64_t bit, CUdeviceptr addr,
+                            size_t bytes)
+{
+    bool seen = (atomic_load_explicit(&ctx->memops_seen, memory_order_relaxed) & bit) != 0;
+    uint32_t flags = VHQ_FREE;
+    if (!seen || addr % bytes)
+        return flags | VHQ_MUST_INLINE;
+    return flags | memory_device_flags(addr, bytes);
+}
+
+static CUresult memop_seen(const struct shim_stream *s, uint64_t bits, CUresult r)
+{
+    if (r == CUDA_SUCCESS && s && s->q &&
+        (atomic_load_explicit(&s->ctx->memops_seen, memory_order_relaxed) & bits) != bits)
+        atomic_fetch_or_explicit(&s->ctx->memops_seen, bits, memory_order_relaxed);
+    return r;
+}
+
+/* ---- one at a time ------------------------------------------------------------------------- */
+
+#define MEMOP(sym, type, kind, v1)                                                                 \
+    struct sym##_args {                                                                            \
+        CUstream stream;                                                                           \
+        CUdeviceptr addr;                                                                          \
+        type value;                                                                                \
+        unsigned int flags;                                                                        \
+    };                                                                                             \
+    static int sym##_run(void *payload)                                                            \
+    {                                                                                              \
+        struct sym##_args *a = payload;                                                            \
+        bool waits = (kind) == WAIT_32 || (kind) == WAIT_64;                                       \
+        struct watch *watched = waits ? outside_begin(a->stream) : NULL;                           \
+        CUresult r = REAL(sym)(a->stream, a->addr, a->value, a->flags);                            \
+        outside_end(watched);                                                                      \
+        return (int)r;                                                                             \
+    }                                                                                              \
+    static CUresult sym##_call(bool ptds, CUstream stream, CUdeviceptr addr, type value,           \
+                               unsigned int flags)                                                 \
+    {                                                                                              \
+        struct sym##_args a = {.stream = stream, .addr = addr, .value = value, .flags = flags};    \
+        uint64_t bit = memop_bit(kind, v1, flags);                                                 \
+        struct shim_stream *s = call_stream(&a.stream, ptds);                                      \
+        OP_CALL(sym)                                                                               \
+        uint32_t bite = (kind) < WAIT_32 ? BITE_OVERTAKES(memop_overtakes) : 0;                    \
+        OP_PLAN(memop_flags(s->ctx, bit, addr, sizeof(type)) | bite, 0)                            \
+        if ((kind) == WAIT_32 || (kind) == WAIT_64)                                                \
+            c.req.flags |= VHQ_AFTER_ALL;                                                          \
+        return memop_seen(s, bit, call_on(&c, s));                                                 \
+    }                                                                                              \
+    EXPORT CUresult sym(CUstream stream, CUdeviceptr addr, type value, unsigned int flags)         \
+    {                                                                                              \
+        return sym##_call(false, stream, addr, value, flags);                                      \
+    }                                                                                              \
+    EXPORT CUresult sym##_ptsz(CUstream stream, CUdeviceptr addr, type value, unsigned int flags)  \
+    {                                                                                              \
+        return sym##_call(true, stream, addr, value, flags);                                       \
+    }
+MEMOP(cuStreamWriteValue32, cuuint32_t, WRITE_32, true)
+MEMOP(cuStreamWriteValue32_v2, cuuint32_t, WRITE_32, false)
+MEMOP(cuStreamWriteValue64, cuuint64_t, WRITE_64, true)
+MEMOP(cuStreamWriteValue64_v2, cuuint64_t, WRITE_64, false)
+MEMOP(cuStreamWaitValue32, cuuint32_t, WAIT_32, true)
+MEMOP(cuStreamWaitValue32_v2, cuuint32_t, WAIT_32, false)
+MEMOP(cuStreamWaitValue64, cuuint64_t, WAIT_64, true)
+MEMOP(cuStreamWaitValue64_v2, cuuint64_t, WAIT_64, false)
+
+/* ---- batches ------------------------------------------------------------------------------ */
+
+struct batch {
+    CUstream stream;
+    unsigned int count, flags;
+    bool v1;
+    CUstreamBatchMemOpParams *op;
+    _Alignas(16) CUstreamBatchMemOpParams copy[];
+};
+
+static bool batch_waits(const struct batch *b)
+{
+    for (unsigned i = 0; i < b->count; i++)
+        if (b->op[i].operation == CU_STREAM_MEM_OP_WAIT_VALUE_32 ||
+            b->op[i].operation == CU_STREAM_MEM_OP_WAIT_VALUE_64)
+            return true;
+    return false;
+}
+
+static CUresult driver_batch(const struct batch *b)
+{
+    struct watch *watched = b->op && batch_waits(b) ? outside_begin(b->stream) : NULL;
+    CUresult r = b->v1 ? REAL(cuStreamBatchMemOp)(b->stream, b->count, b->op, b->flags)
+                       : REAL(cuStreamBatchMemOp_v2)(b->stream, b->count, b->op, b->flags);
+    outside_end(watched);
+    return r;
+}
+
+static int batch_now(void *args)
+{
+    return (int)driver_batch(args);
+}
+
+static int batch_run(void *payload)
+{
+    struct batch *b = payload;
+    if (!BITE(stale_memops))
+        b->op = b->copy;
+    return (int)driver_batch(b);
+}
+
+static void batch_pack(void *payload, const void *args)
+{
+    const struct batch *from = args;
+    struct batch *to = payload;
+    memcpy(to, from, sizeof *to);
+    memcpy(to->copy, from->op, from->count * sizeof *from->op);
+}
+
+static uint64_t op_bit(const CUstreamBatchMemOpParams *op, bool v1)
+{
+    switch (op->operation) {
+    case CU_STREAM_MEM_OP_WAIT_VALUE_32:
+        return memop_bit(WAIT_32, v1, op->waitValue.flags);
+    case CU_STREAM_MEM_OP_WAIT_VALUE_64:
+        return memop_bit(WAIT_64, v1, op->waitValue.flags);
+    case CU_STREAM_MEM_OP_WRITE_VALUE_32:
+        return memop_bit(WRITE_32, v1, op->writeValue.flags);
+    case CU_STREAM_MEM_OP_WRITE_VALUE_64:
+        return memop_bit(WRITE_64, v1, op->writeValue.flags);
+    default:
+        return 0;
+    }
+}
+
+static bool op_wide(const CUstreamBatchMemOpParams *op)
+{
+    return op->operation == CU_STREAM_MEM_OP_WAIT_VALUE_64 ||
+           op->operation == CU_STREAM_MEM_OP_WRITE_VALUE_64;
+}
+
+static uint32_t batch_flags(const struct batch *b, const struct shim_context *ctx)
+{
+    uint32_t flags = b->flags ? VHQ_FREE | VHQ_MUST_INLINE : VHQ_FREE;
+    flags |= batch_waits(b) ? 0 : BITE_OVERTAKES(memop_overtakes);
+    for (unsigned i = 0; i < b->count; i++)
+        flags |= memop_flags(ctx, op_bit(&b->op[i], b->v1), b->op[i].waitValue.address,
+                             op_wide(&b->op[i]) ? 8 : 4);
+    return flags;
+}
+
+static uint64_t batch_bits(const struct batch *b)
+{
+    uint64_t bits = 0;
+    for (unsigned i = 0; i < b->count; i++)
+        bits |= op_bit(&b->op[i], b->v1);
+    return bits;
+}
+
+static CUresult batch_submit(struct batch *b, bool ptds)
+{
+    struct call c = {.now = batch_now, .pack = batch_pack, .args = b};
+    struct shim_stream *s = call_stream(&b->stream, ptds);
+    uint64_t bits = 0;
+    if (!b->op || !b->count || b->count > 256)
+        s = NULL;
+    if (s && s->q) {
+        c.run = batch_run;
+        c.req.flags = batch_flags(b, s->ctx);
+        bits = batch_bits(b);
+        c.req.bytes = (uint32_t)(sizeof *b + b->count * sizeof *b->op);
+    }
+    if (s && batch_waits(b))
+        c.req.flags |= VHQ_AFTER_ALL;
+    return memop_seen(s, bits, call_on(&c, s));
+}
+
+#define BATCH(sym, v1_, ptds)                                                                      \
+    EXPORT CUresult sym(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, \
+                        unsigned int flags)                                                        \
+    {                                                                                              \
+        struct batch b = {                                                                         \
+            .stream = stream, .count = count, .flags = flags, .v1 = v1_, .op = paramArray};        \
+        return batch_submit(&b, ptds);                                                             \
+    }
+BATCH(cuStreamBatchMemOp, true, false)
+BATCH(cuStreamBatchMemOp_ptsz, true, true)
+BATCH(cuStreamBatchMemOp_v2, false, false)
+BATCH(cuStreamBatchMemOp_v2_ptsz, false, true)

@@ -1,0 +1,177 @@
+/*
+ * query.c - the application asks or waits for a stream or a context.
+ *
+ * Sync: drain, wait in the shim, then ask the driver for the true result. A deferred error takes the
+ * place of any success.
+ */
+#include "shim/path/call.h"
+#include "shim/objects/capture.h"
+#include "shim/path/drain.h"
+#include "shim/pace/schedule.h"
+#include "shim/objects/stream.h"
+#include "shim/path/traced.h"
+#include "vhq/bite.h"
+
+/* ---- query -------------------------------------------------------------------------------- */
+
+/* The legacy stream is done when the blocking ones are. */
+static bool legacy_busy(struct shim_context *ctx)
+{
+    bool busy = false;
+    pthread_mutex_lock(&ctx->lock);
+    for (struct shim_stream *s = ctx->streams; s && !busy; s = s->next)
+        busy = s->q && s->kind != VHQ_NONBLOCKING && vhq_busy(s->q);
+    pthread_mutex_unlock(&ctx->lock);
+    return busy;
+}
+
+/* The application has been told that all its work is complete: a late marker must not unsay it. */
+static bool only_ours_left(struct shim_stream *s)
+{
+    bool all = s->q && schedule_all_complete(s) &&
+               atomic_load(&s->ctx->foreign) == atomic_load(&s->ctx->foreign_complete);
+    if (s->kind != VHQ_LEGACY)
+        return all;
+    pthread_mutex_lock(&s->ctx->lock);
+    for (struct shim_stream *o = s->ctx->streams; o && all; o = o->next)
+        all = o->kind != VHQ_BLOCKING || schedule_all_complete(o);
+    pthread_mutex_unlock(&s->ctx->lock);
+    return all;
+}
+
+static CUresult stream_query(CUstream handle, bool ptds)
+{
+    handle = stream_normal(handle, ptds);
+    struct shim_stream *s = call_native() ? NULL : stream_of(handle);
+    if (!s || (capture_any() && capture_active(handle)))
+        return REAL(cuStreamQuery)(handle);
+    /* Before the look at what is buffered: what another thread buffers in between is not complete. */
+    uint64_t epoch = atomic_load(&s->epoch);
+    bool ask = !s->q || BITE(stream_query_early);
+    if (!ask && (s->kind == VHQ_LEGACY ? legacy_busy(s->ctx) : vhq_busy(s->q)))
+        return context_answer(s->ctx, CUDA_ERROR_NOT_READY);
+    STOP(stream_query);
+    CUresult r = REAL(cuStreamQuery)(handle);
+    if (BITE(stream_epoch_late))
+        epoch = atomic_load(&s->epoch);
+    if (r == CUDA_SUCCESS)
+        schedule_complete(s, epoch);
+    else if (r == CUDA_ERROR_NOT_READY && only_ours_left(s))
+        r = CUDA_SUCCESS;
+    return context_answer(s->ctx, r);
+}
+
+EXPORT CUresult cuStreamQuery(CUstream hStream)
+{
+    return stream_query(hStream, false);
+}
+EXPORT CUresult cuStreamQuery_ptsz(CUstream hStream)
+{
+    return stream_query(hStream, true);
+}
+
+/* ---- synchronise -------------------------------------------------------------------------- */
+
+static CUresult stream_synchronize(CUstream handle, bool ptds)
+{
+    handle = stream_normal(handle, ptds);
+    struct shim_stream *s = call_native() ? NULL : stream_of(handle);
+    if (!s || (capture_any() && capture_active(handle)))
+        return REAL(cuStreamSynchronize)(handle);
+    uint64_t epoch = atomic_load(&s->epoch);
+    if (!BITE(stream_sync_undrained))
+        drain_sync_stream(s, call_boost(s));
+    CUresult r = REAL(cuStreamSynchronize)(handle);
+    if (r == CUDA_SUCCESS)
+        schedule_complete(s, epoch);
+    return context_answer(s->ctx, r);
+}
+
+EXPORT CUresult cuStreamSynchronize(CUstream hStream)
+{
+    uint64_t from_ns = traced_from();
+    return traced_waited("cuStreamSynchronize", from_ns, stream_synchronize(hStream, false));
+}
+EXPORT CUresult cuStreamSynchronize_ptsz(CUstream hStream)
+{
+    uint64_t from_ns = traced_from();
+    return traced_waited("cuStreamSynchronize", from_ns, stream_synchronize(hStream, true));
+}
+
+/* What a stream had been given when the synchronisation began is known complete afterwards. */
+enum { SYNCED_STREAMS = 128 };
+struct synced {
+    struct shim_stream *stream[SYNCED_STREAMS];
+    uint64_t epoch[SYNCED_STREAMS];
+    unsigned count;
+    struct shim_context *ctx;
+    uint32_t foreign;
+};
+
+static void synced_add(struct shim_context *ctx, void *user)
+{
+    struct synced *synced = user;
+    pthread_mutex_lock(&ctx->lock);
+    for (struct shim_stream *s = ctx->streams; s && synced->count < SYNCED_STREAMS; s = s->next)
+        if (!schedule_all_complete(s)) {
+            synced->stream[synced->count] = s;
+            synced->epoch[synced->count++] = atomic_load(&s->epoch);
+        }
+    pthread_mutex_unlock(&ctx->lock);
+}
+
+static void synced_begin(struct synced *synced, struct shim_context *ctx)
+{
+    synced->count = 0;
+    synced->ctx = ctx;
+    synced->foreign = atomic_load(&ctx->foreign);
+    context_each_kin(ctx, synced_add, synced);
+}
+
+static void synced_end(const struct synced *synced)
+{
+    for (unsigned i = 0; i < synced->count; i++)
+        schedule_complete(synced->stream[i], synced->epoch[i]);
+    atomic_store(&synced->ctx->foreign_complete, synced->foreign);
+}
+
+static CUresult context_synchronize(void)
+{
+    struct shim_context *ctx = call_native() ? NULL : context_known();
+    if (!ctx)
+        return REAL(cuCtxSynchronize)();
+    struct synced synced;
+    synced_begin(&synced, ctx);
+    if (!BITE(context_sync_undrained))
+        drain_sync_context(ctx);
+    CUresult r = REAL(cuCtxSynchronize)();
+    if (r == CUDA_SUCCESS)
+        synced_end(&synced);
+    return context_answer(ctx, r);
+}
+
+EXPORT CUresult cuCtxSynchronize(void)
+{
+    uint64_t from_ns = traced_from();
+    return traced_waited("cuCtxSynchronize", from_ns, context_synchronize());
+}
+
+static CUresult context_synchronize_v2(CUcontext ctx)
+{
+    struct shim_context *known = call_native() ? NULL : ctx ? context_find(ctx) : context_known();
+    if (!known)
+        return REAL(cuCtxSynchronize_v2)(ctx);
+    struct synced synced;
+    synced_begin(&synced, known);
+    drain_sync_context(known);
+    CUresult r = REAL(cuCtxSynchronize_v2)(ctx);
+    if (r == CUDA_SUCCESS)
+        synced_end(&synced);
+    return context_answer(known, r);
+}
+
+EXPORT CUresult cuCtxSynchronize_v2(CUcontext ctx)
+{
+    uint64_t from_ns = traced_from();
+    return traced_waited("cuCtxSynchronize", from_ns, context_synchronize_v2(ctx));
+}

@@ -1,0 +1,142 @@
+/*
+ * stream_api.c - streams come, change and go.
+ */
+#include "shim/path/call.h"
+#include "shim/path/drain.h"
+#include "shim/lookup/unknown.h"
+#include "vhq/bite.h"
+
+/* ---- create ------------------------------------------------------------------------------- */
+
+/* A plug-in that was loaded meanwhile makes its stream: with its direct link buffering ends. */
+static void look_links(void)
+{
+    bool before = atomic_load(&unknown_passes);
+    unknown_look_links();
+    if (!before && atomic_load(&unknown_passes))
+        drain_all(false);
+}
+
+static CUresult created(CUresult r, const CUstream *stream)
+{
+    if (r != CUDA_SUCCESS || call_native())
+        return r;
+    stream_created(*stream);
+    look_links();
+    return r;
+}
+
+EXPORT CUresult cuStreamCreate(CUstream *phStream, unsigned int Flags)
+{
+    return created(REAL(cuStreamCreate)(phStream, Flags), phStream);
+}
+EXPORT CUresult cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int priority)
+{
+    return created(REAL(cuStreamCreateWithPriority)(phStream, flags, priority), phStream);
+}
+EXPORT CUresult cuGreenCtxStreamCreate(CUstream *phStream, CUgreenCtx greenCtx, unsigned int flags,
+                                       int priority)
+{
+    return created(REAL(cuGreenCtxStreamCreate)(phStream, greenCtx, flags, priority), phStream);
+}
+
+/* ---- destroy ------------------------------------------------------------------------------ */
+
+struct stream_destroy {
+    struct shim_stream *stream;
+};
+
+/* The last command of its vHQ. The driver's destroy comes from stream_reap: until the vHQ is gone,
+ * somebody may want to put a marker into the stream. */
+static int destroy_run(void *payload)
+{
+    struct shim_stream *s = ((struct stream_destroy *)payload)->stream;
+    atomic_store(&s->ctx->reap, true);
+    atomic_store(&s->state, STREAM_DESTROYED);
+    return 0;
+}
+
+static void destroy_later(struct shim_stream *s)
+{
+    struct vhq_req req = {.bytes = sizeof(struct stream_destroy),
+                          .flags = VHQ_FREE | VHQ_MUST_BUFFER};
+    struct vhq_cmd *cmd;
+    struct vhq *q = s->q;
+    vhq_begin(q, &req, &cmd);
+    cmd->run = destroy_run;
+    cmd->drop = NULL;
+    ((struct stream_destroy *)cmd->payload)->stream = s;
+    vhq_end(q, 0);
+}
+
+static CUresult stream_destroy(CUstream handle)
+{
+    struct shim_stream *s =
+        call_native() || !handle || stream_special(handle) ? NULL : stream_known(handle);
+    if (!s)
+        return REAL(cuStreamDestroy_v2)(handle);
+    struct shim_context *ctx = s->ctx;
+    if (BITE(stream_destroy_early))
+        return REAL(cuStreamDestroy_v2)(handle);
+    stream_unlink(s);
+    stream_reap(ctx);
+    if (s->q)
+        vhq_release(s->q); /* nobody can name it any more to end its own hold */
+    if (s->q && vhq_busy(s->q)) {
+        destroy_later(s);
+        return CUDA_SUCCESS;
+    }
+    stream_free(s);
+    return REAL(cuStreamDestroy_v2)(handle);
+}
+
+EXPORT CUresult cuStreamDestroy(CUstream hStream)
+{
+    return stream_destroy(hStream);
+}
+EXPORT CUresult cuStreamDestroy_v2(CUstream hStream)
+{
+    return stream_destroy(hStream);
+}
+
+/* ---- attributes: they apply to what is submitted from then on ------------------------------- */
+
+struct attribute {
+    CUstream stream, source;
+    CUstreamAttrID which;
+    const CUstreamAttrValue *value;
+};
+
+static int copy_run(void *args)
+{
+    const struct attribute *a = args;
+    return (int)REAL(cuStreamCopyAttributes)(a->stream, a->source);
+}
+
+static int set_run(void *args)
+{
+    const struct attribute *a = args;
+    return (int)REAL(cuStreamSetAttribute)(a->stream, a->which, a->value);
+}
+
+static CUresult attribute_submit(struct attribute *a, int (*now)(void *), bool ptds)
+{
+    struct call c = {.now = now, .args = a, .req = {.flags = VHQ_FREE}};
+    a->source = stream_normal(a->source, ptds);
+    return call_on(&c, call_stream(&a->stream, ptds));
+}
+
+#define ATTRIBUTE(suffix, ptds)                                                                    \
+    EXPORT CUresult cuStreamCopyAttributes##suffix(CUstream dst, CUstream src)                     \
+    {                                                                                              \
+        struct attribute a = {.stream = dst, .source = src};                                       \
+        return attribute_submit(&a, copy_run, ptds);                                               \
+    }                                                                                              \
+    EXPORT CUresult cuStreamSetAttribute##suffix(CUstream hStream, CUstreamAttrID attr,            \
+                                                 const CUstreamAttrValue *value)                   \
+    {                                                                                              \
+        struct attribute a = {.stream = hStream, .which = attr, .value = value};                   \
+        return attribute_submit(&a, set_run, ptds);                                                \
+    }
+ATTRIBUTE(, false)
+ATTRIBUTE(_ptsz, true)

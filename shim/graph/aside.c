@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-#include "scheduler/client.h"
+#include "scheduler/client/client.h"
 #include "shim/path/call.h"
 #include "shim/path/join.h"
 

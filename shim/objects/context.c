@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "scheduler/client.h"
+#include "scheduler/client/client.h"
 #include "shim/pace/estimate.h"
 #include "shim/objects/event.h"
 #include "shim/path/figures.h"

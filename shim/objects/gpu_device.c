@@ -7,7 +7,7 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "scheduler/client.h"
+#include "scheduler/client/client.h"
 
 enum { GPU_DEVICES = 64 };
 

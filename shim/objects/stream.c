@@ -7,7 +7,7 @@
 #include <time.h>
 #include <utlist.h>
 
-#include "scheduler/client.h"
+#include "scheduler/client/client.h"
 #include "shim/objects/capture.h"
 #include "shim/path/figures.h"
 #include "shim/pace/gate.h"

@@ -8,7 +8,7 @@
 
 #include <pthread.h>
 
-#include "scheduler/client.h"
+#include "scheduler/client/client.h"
 #include "shim/objects/capture.h"
 #include "shim/objects/context.h"
 #include "shim/pace/profile.h"

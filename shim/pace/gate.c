@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "scheduler/client.h"
+#include "scheduler/client/client.h"
 #include "shim/pace/mark.h"
 #include "shim/pace/mirror.h"
 #include "shim/pace/schedule.h"

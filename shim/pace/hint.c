@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <pthread.h>
 
-#include "scheduler/client.h"
+#include "scheduler/client/client.h"
 #include "shim/path/call.h"
 #include "shim/objects/capture.h"
 #include "shim/pace/hint.h"

@@ -4,7 +4,7 @@
 #ifndef CUTIN_SHIM_ORDERS_H
 #define CUTIN_SHIM_ORDERS_H
 
-#include "scheduler/client.h"
+#include "scheduler/client/client.h"
 
 /* For client_config.order: in the client's thread. */
 void orders_take(void *user, enum control_order order, uint32_t value);

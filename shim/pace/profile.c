@@ -13,8 +13,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "scheduler/clock.h"
-#include "scheduler/waker.h"
+#include "scheduler/wire/clock.h"
+#include "scheduler/client/waker.h"
 #include "shim/objects/function.h"
 #include "shim/objects/gpu_device.h"
 #include "trace/names.h"

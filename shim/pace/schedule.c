@@ -7,8 +7,8 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "scheduler/client.h"
-#include "scheduler/clock.h"
+#include "scheduler/client/client.h"
+#include "scheduler/wire/clock.h"
 #include "shim/objects/capture.h"
 #include "shim/objects/context.h"
 #include "shim/path/figures.h"

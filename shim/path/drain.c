@@ -3,8 +3,8 @@
  */
 #include "shim/path/drain.h"
 
-#include "scheduler/client.h"
-#include "scheduler/clock.h"
+#include "scheduler/client/client.h"
+#include "scheduler/wire/clock.h"
 #include "shim/path/call.h"
 #include "shim/objects/capture.h"
 #include "shim/pace/gate.h"

@@ -5,7 +5,7 @@
  */
 #include "shim/path/figures.h"
 
-#include "scheduler/client.h"
+#include "scheduler/client/client.h"
 #include "shim/pace/schedule.h"
 #include "shim/objects/stream.h"
 

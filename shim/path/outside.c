@@ -8,8 +8,8 @@
 #include <pthread.h>
 #include <sched.h>
 
-#include "scheduler/client.h"
-#include "scheduler/page.h"
+#include "scheduler/client/client.h"
+#include "scheduler/wire/page.h"
 #include "shim/objects/capture.h"
 #include "shim/pace/schedule.h"
 

@@ -3,7 +3,7 @@
  */
 #define CUTIN_LIBRARY
 #include "shim/cutin.h"
-#include "scheduler/client.h"
+#include "scheduler/client/client.h"
 #include "shim/path/call.h"
 
 EXPORT const char *cutin_version(void)

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "scheduler/conf.h"
-#include "scheduler/policy.h"
+#include "scheduler/policy/conf.h"
+#include "scheduler/policy/policy.h"
 
 struct passwd *getpwnam(const char *name)
 {

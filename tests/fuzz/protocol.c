@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "scheduler/protocol.h"
+#include "scheduler/wire/protocol.h"
 
 static void require(bool holds)
 {

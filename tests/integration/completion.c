@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "scheduler/policy.h"
+#include "scheduler/policy/policy.h"
 
 #define CUTIN BIN_DIR "/cutin"
 

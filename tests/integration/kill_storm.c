@@ -17,9 +17,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "scheduler/client.h"
-#include "scheduler/clock.h"
-#include "scheduler/socket.h"
+#include "scheduler/client/client.h"
+#include "scheduler/wire/clock.h"
+#include "scheduler/wire/socket.h"
 
 enum { STEPS = 60, HUNG_MS = 5000 };
 

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "scheduler/client.h"
+#include "scheduler/client/client.h"
 
 static void nap_us(uint64_t us)
 {

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "scheduler/activity.h"
-#include "scheduler/clock.h"
+#include "scheduler/client/activity.h"
+#include "scheduler/wire/clock.h"
 
 enum { THREADS = 4, PAGES = 5, DEV = 2, MY_BIT = 1u << 7 };
 

@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "scheduler/client.h"
+#include "scheduler/client/client.h"
 
 struct request {
     int64_t order, x, y;

@@ -11,7 +11,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "scheduler/socket.h"
+#include "scheduler/wire/socket.h"
 
 static void die(const char *what)
 {

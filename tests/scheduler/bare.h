@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "scheduler/protocol.h"
+#include "scheduler/wire/protocol.h"
 
 /* A connection of that user; (uid_t)-1: of this process's own. */
 int bare_connect(const char *socket, uid_t uid);

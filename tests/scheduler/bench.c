@@ -17,9 +17,9 @@
 #include "actor.h"
 #include "bare.h"
 #include "place.h"
-#include "scheduler/client.h"
-#include "scheduler/clock.h"
-#include "scheduler/query.h"
+#include "scheduler/client/client.h"
+#include "scheduler/wire/clock.h"
+#include "scheduler/wire/query.h"
 
 enum { ROUNDS = 20000, CLIENTS = 1000, BUSY = 64, SECONDS = 10 };
 

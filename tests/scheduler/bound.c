@@ -4,7 +4,7 @@
 #include <criterion/criterion.h>
 #include <pthread.h>
 
-#include "scheduler/bound.h"
+#include "scheduler/client/bound.h"
 
 enum { MS = 1000000 };
 

@@ -12,7 +12,7 @@
 
 #include "actor.h"
 #include "place.h"
-#include "scheduler/page.h"
+#include "scheduler/wire/page.h"
 
 static struct place place;
 

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "scheduler/conf.h"
+#include "scheduler/policy/conf.h"
 
 static struct conf conf;
 static char why[512];

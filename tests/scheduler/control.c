@@ -9,8 +9,8 @@
 
 #include "actor.h"
 #include "place.h"
-#include "scheduler/control.h"
-#include "scheduler/query.h"
+#include "scheduler/wire/control.h"
+#include "scheduler/wire/query.h"
 
 static struct place place;
 

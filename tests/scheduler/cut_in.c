@@ -16,7 +16,7 @@
 
 #include "actor.h"
 #include "place.h"
-#include "scheduler/client.h"
+#include "scheduler/client/client.h"
 
 enum { BELOW = 8, ROUNDS = 10000, DONE = 42 };
 

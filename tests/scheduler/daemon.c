@@ -15,9 +15,9 @@
 
 #include "actor.h"
 #include "place.h"
-#include "scheduler/protocol.h"
-#include "scheduler/query.h"
-#include "scheduler/socket.h"
+#include "scheduler/wire/protocol.h"
+#include "scheduler/wire/query.h"
+#include "scheduler/wire/socket.h"
 
 static struct place place;
 static char errors[4096];

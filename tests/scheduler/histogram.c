@@ -3,7 +3,7 @@
  */
 #include <criterion/criterion.h>
 
-#include "scheduler/histogram.h"
+#include "scheduler/wire/histogram.h"
 
 Test(histogram, every_duration_is_inside_its_bucket_and_buckets_follow_each_other)
 {

@@ -11,7 +11,7 @@
 
 #include "actor.h"
 #include "place.h"
-#include "scheduler/query.h"
+#include "scheduler/wire/query.h"
 
 static struct place place;
 static struct actor rt, be;

@@ -14,7 +14,7 @@
 #include "actor.h"
 #include "bare.h"
 #include "place.h"
-#include "scheduler/query.h"
+#include "scheduler/wire/query.h"
 
 enum { OTHER = 65534, DEVICE = 7, PER_DEVICE = 8, BURST = 32, PER_SECOND = 8 };
 

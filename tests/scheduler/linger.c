@@ -4,7 +4,7 @@
 #include <criterion/criterion.h>
 #include <math.h>
 
-#include "scheduler/linger.h"
+#include "scheduler/client/linger.h"
 
 #define US     1000ull
 #define MS     1000000ull

@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "scheduler/page.h"
+#include "scheduler/wire/page.h"
 
 Test(page, hot_words_have_their_own_cache_lines)
 {

@@ -13,7 +13,7 @@
 
 #include "actor.h"
 #include "place.h"
-#include "scheduler/query.h"
+#include "scheduler/wire/query.h"
 
 enum { OTHER = 65534 };
 

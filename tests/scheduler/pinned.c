@@ -12,7 +12,7 @@
 
 #include "actor.h"
 #include "place.h"
-#include "scheduler/clock.h"
+#include "scheduler/wire/clock.h"
 
 #define SPINNER BIN_DIR "/tests/test_spinner"
 

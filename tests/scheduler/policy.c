@@ -9,9 +9,9 @@
 
 #include "actor.h"
 #include "place.h"
-#include "scheduler/control.h"
-#include "scheduler/policy.h"
-#include "scheduler/query.h"
+#include "scheduler/wire/control.h"
+#include "scheduler/policy/policy.h"
+#include "scheduler/wire/query.h"
 
 enum { N = 3, MS = 1000000 };
 

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "scheduler/protocol.h"
+#include "scheduler/wire/protocol.h"
 
 static const struct {
     enum message_type type;

@@ -11,8 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "scheduler/client.h"
-#include "scheduler/clock.h"
+#include "scheduler/client/client.h"
+#include "scheduler/wire/clock.h"
 
 int main(int argc, char **argv)
 {

@@ -4,8 +4,8 @@
 #include <criterion/criterion.h>
 #include <time.h>
 
-#include "scheduler/clock.h"
-#include "scheduler/waker.h"
+#include "scheduler/wire/clock.h"
+#include "scheduler/client/waker.h"
 
 static _Atomic uint64_t due;
 static _Atomic uint32_t ends;

@@ -5,7 +5,7 @@
 #include "daemon.h"
 #include "progress.h"
 
-#include "scheduler/query.h"
+#include "scheduler/wire/query.h"
 
 #include <errno.h>
 #include <stdarg.h>

@@ -14,7 +14,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "scheduler/socket.h"
+#include "scheduler/wire/socket.h"
 
 /* Ungated: as cutin, with CUDA graphs that have no gates. */
 enum bench_mode { BENCH_ALONE, BENCH_NATIVE, BENCH_UNGATED, BENCH_CUTIN, BENCH_MODES };

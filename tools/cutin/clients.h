@@ -8,7 +8,7 @@
 #include <jansson.h>
 #include <stddef.h>
 
-#include "scheduler/query.h"
+#include "scheduler/wire/query.h"
 
 /* All clients at one moment. */
 struct clients {

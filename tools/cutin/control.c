@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "scheduler/control.h"
-#include "scheduler/policy.h"
+#include "scheduler/wire/control.h"
+#include "scheduler/policy/policy.h"
 
 static const char *const levels[PAGE_LEVELS + 1] = {"be", "1", "2", "rt", NULL};
 

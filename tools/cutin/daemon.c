@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "command.h"
-#include "scheduler/socket.h"
+#include "scheduler/wire/socket.h"
 
 enum { READY_FD = 3, READY_MS = 2000 };
 

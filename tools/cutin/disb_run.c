@@ -16,8 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "scheduler/clock.h"
-#include "scheduler/socket.h"
+#include "scheduler/wire/clock.h"
+#include "scheduler/wire/socket.h"
 
 enum {
     START_MS = 60000, /* a first cuInit on a big machine takes seconds */

@@ -9,7 +9,7 @@
 #include "disb.h"
 #include "driver.h"
 #include "kernels_ptx.h"
-#include "scheduler/clock.h"
+#include "scheduler/wire/clock.h"
 
 #include <dlfcn.h>
 #include <errno.h>

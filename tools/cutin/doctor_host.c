@@ -20,10 +20,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "scheduler/page.h"
-#include "scheduler/protocol.h"
-#include "scheduler/query.h"
-#include "scheduler/socket.h"
+#include "scheduler/wire/page.h"
+#include "scheduler/wire/protocol.h"
+#include "scheduler/wire/query.h"
+#include "scheduler/wire/socket.h"
 
 /* ---- the driver's surroundings ------------------------------------------------------------- */
 

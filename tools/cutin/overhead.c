@@ -14,7 +14,7 @@
 #include "plot.h"
 #include "progress.h"
 #include "result.h"
-#include "scheduler/clock.h"
+#include "scheduler/wire/clock.h"
 
 #include <dlfcn.h>
 #include <errno.h>

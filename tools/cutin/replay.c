@@ -9,7 +9,7 @@
 #include "paths.h"
 #include "player.h"
 #include "progress.h"
-#include "scheduler/clock.h"
+#include "scheduler/wire/clock.h"
 
 #include <errno.h>
 #include <getopt.h>

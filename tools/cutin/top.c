@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "scheduler/control.h"
+#include "scheduler/wire/control.h"
 
 enum { OPT_SOCKET, OPT_INTERVAL, OPT_ONCE, OPT_JSON };
 

@@ -1,0 +1,404 @@
+/*
+ * activity.c - is this process active, at which level, on which device.
+ */
+#include "scheduler/client/activity.h"
+
+#include "probe/probe.h"
+#include "scheduler/wire/clock.h"
+
+#define WAITS_PENDING 0xffffull
+#define WAITS_STALLED (1ull << 16)
+#define WAITS_STEP    (1ull << 32)
+
+/* PAGE_LEVELS: nothing is active. */
+static uint32_t highest(const struct activity *a, uint32_t dev)
+{
+    const struct activity_device *d = &a->device[dev];
+
+    if (atomic_load(&d->external) & WAITS_STALLED)
+        return PAGE_LEVELS;
+    for (uint32_t level = PAGE_LEVELS; level-- > 0;)
+        if (atomic_load(&d->count[level]) || atomic_load(&d->linger_until_ns[level]) ||
+            atomic_load(&d->soon_until_ns[level]))
+            return level;
+    return PAGE_LEVELS;
+}
+
+uint32_t activity_level(const struct activity *a, uint32_t dev)
+{
+    uint32_t level = highest(a, dev);
+
+    return level < PAGE_LEVELS ? level : 0;
+}
+
+uint32_t activity_outside(const struct activity *a, uint32_t dev)
+{
+    uint32_t level = highest(a, dev);
+
+    uint32_t ceiling = atomic_load(&a->ceiling);
+
+    if (level == PAGE_LEVELS)
+        return 0;
+    return level > ceiling || atomic_load(&a->flat) ? ceiling : level;
+}
+
+static void write_deadline(struct activity *a, struct page_device *own, uint32_t level,
+                           uint64_t now)
+{
+    uint64_t due;
+
+    if (level == 0) {
+        if (atomic_load(&own->deadline_ns))
+            atomic_store(&own->deadline_ns, 0);
+        return;
+    }
+    if (atomic_load(&own->deadline_ns))
+        return;
+    due = atomic_load(&a->hint_due_ns) ? atomic_exchange(&a->hint_due_ns, 0) : 0;
+    if (!due && a->deadline_ns)
+        due = now + a->deadline_ns;
+    if (due)
+        atomic_store(&own->deadline_ns, due);
+}
+
+void activity_hint(struct activity *a, uint64_t due_ns)
+{
+    bool under_way = false;
+
+    for (uint32_t dev = 0; due_ns && dev < PAGE_DEVICES; dev++)
+        if (atomic_load(&a->page->device[dev].active)) {
+            atomic_store(&a->page->device[dev].deadline_ns, due_ns);
+            activity_refresh(a, dev); /* it may have ended just now */
+            under_way = true;
+        }
+    atomic_store(&a->hint_due_ns, under_way ? 0 : due_ns);
+}
+
+static void add_direct(struct activity *a, uint32_t dev, uint64_t since, uint64_t now)
+{
+    if (now > since)
+        atomic_fetch_add_explicit(&a->page->device[dev].counters.gpu_ns, now - since,
+                                  memory_order_relaxed);
+}
+
+/* Nobody estimates the GPU time of streams without a queue: it is the time that one is active. */
+static void note_direct(struct activity *a, uint32_t dev, uint32_t level, uint64_t now)
+{
+    _Atomic uint64_t *since = &a->device[dev].direct_since_ns;
+    uint64_t seen = atomic_load_explicit(since, memory_order_relaxed);
+
+    if (level == PAGE_LEVELS - 1 && a->direct) {
+        if (!seen)
+            atomic_compare_exchange_strong(since, &seen, now);
+    } else if (seen && (seen = atomic_exchange(since, 0))) {
+        add_direct(a, dev, seen, clock_ns());
+    }
+}
+
+void activity_refresh(struct activity *a, uint32_t dev)
+{
+    struct page_device *own = &a->page->device[dev];
+    uint32_t generation, level, outside;
+    uint64_t now = 0;
+
+    do {
+        generation = atomic_load(&a->below.generation);
+        level = activity_level(a, dev);
+        outside = activity_outside(a, dev);
+        if (!now && (level > 0 || outside > 0))
+            now = clock_ns(); /* once, however many are held by it */
+        if (!atomic_load(&a->flat))
+            page_write_bit(own, PAGE_BIT_SELF, PAGE_BOTH(page_held_levels(level, PAGE_LEVELS - 1)),
+                           PAGE_WORDS, now);
+        note_direct(a, dev, level, now);
+        atomic_store(&own->active, level > outside ? level : outside);
+        write_deadline(a, own, level > outside ? level : outside, now);
+        below_write(&a->below, dev, atomic_load(&a->bit[dev]), outside, now);
+    } while (level != activity_level(a, dev) || outside != activity_outside(a, dev) ||
+             generation != atomic_load(&a->below.generation));
+}
+
+void activity_refresh_all(struct activity *a)
+{
+    for (uint32_t dev = 0; dev < PAGE_DEVICES; dev++)
+        activity_refresh(a, dev);
+}
+
+static void count_cut_in(struct activity *a, uint32_t dev, uint32_t level)
+{
+    if (activity_outside(a, dev) == 0 && level == 0)
+        return;
+    PROBE2(cut_in, dev, level);
+    atomic_fetch_add_explicit(&a->page->device[dev].counters.cut_ins, 1, memory_order_relaxed);
+}
+
+static void pause_end(struct activity *a, uint32_t dev)
+{
+    struct activity_device *d = &a->device[dev];
+    uint64_t since = a->linger_auto ? atomic_exchange(&d->pause_since_ns, 0) : 0;
+
+    if (since)
+        linger_add(&d->linger, clock_ns() - since);
+}
+
+/* Returns until when the pause that begins now is a hold; 0: it is none. */
+static uint64_t pause_hold(const struct activity *a, uint32_t dev, uint32_t level, uint64_t now)
+{
+    uint64_t hold = 0;
+
+    if (!a->linger_auto)
+        return a->linger_ns ? now + a->linger_ns : 0;
+    if (level == atomic_load(&a->ceiling))
+        hold = atomic_load_explicit(&a->device[dev].pause_hold_ns, memory_order_relaxed);
+    return hold ? now + hold : 0;
+}
+
+static void pause_begin(struct activity *a, uint32_t dev, uint32_t level, uint64_t now)
+{
+    struct activity_device *d = &a->device[dev];
+    uint64_t again = atomic_load_explicit(&d->pause_again_ns, memory_order_relaxed);
+
+    if (!a->linger_auto || level != atomic_load(&a->ceiling))
+        return;
+    atomic_store(&d->pause_since_ns, now);
+    if (again && a->waker)
+        waker_at(a->waker, now + again);
+}
+
+void activity_begin(struct activity *a, uint32_t dev, uint32_t level)
+{
+    /* Sequentially consistent, like everything activity_level reads: see the header. */
+    if (atomic_fetch_add(&a->device[dev].count[level], 1) != 0)
+        return;
+    if (atomic_load(&a->device[dev].soon_until_ns[level]))
+        atomic_store(&a->device[dev].soon_met[level], true);
+    pause_end(a, dev);
+    count_cut_in(a, dev, level);
+    activity_refresh(a, dev);
+}
+
+void activity_soon(struct activity *a, uint32_t dev, uint32_t level, uint64_t until_ns)
+{
+    struct activity_device *d = &a->device[dev];
+
+    atomic_store(&d->soon_met[level], false);
+    if (atomic_exchange(&d->soon_until_ns[level], until_ns) == 0 && until_ns)
+        count_cut_in(a, dev, level);
+    activity_refresh(a, dev);
+    if (until_ns && a->waker)
+        waker_at(a->waker, until_ns);
+}
+
+void activity_end(struct activity *a, uint32_t dev, uint32_t level)
+{
+    struct activity_device *d = &a->device[dev];
+    uint64_t now = a->linger_ns || a->linger_auto ? clock_ns() : 0;
+    uint64_t until = pause_hold(a, dev, level, now);
+    uint32_t before;
+
+    /* Before the count goes down: there must be no moment in between that looks inactive. */
+    if (until)
+        atomic_store(&d->linger_until_ns[level], until);
+    before = atomic_load(&d->count[level]);
+    do {
+        if (before == 0)
+            return; /* forgotten by activity_clear */
+    } while (!atomic_compare_exchange_weak(&d->count[level], &before, before - 1));
+    if (before != 1)
+        return;
+    bool announced = atomic_exchange(&d->soon_met[level], false);
+    if (announced)
+        atomic_store(&d->soon_until_ns[level], 0);
+    if (announced || !until)
+        activity_refresh(a, dev);
+    pause_begin(a, dev, level, now);
+    if (until && a->waker)
+        waker_at(a->waker, until);
+}
+
+/* What is not known of best effort's kernels: the usual budget. */
+#define COMMAND_NS 200000u
+
+static bool view_take(struct activity *a, uint32_t dev)
+{
+    struct activity_device *d = &a->device[dev];
+    uint64_t command_ns;
+
+    if (!atomic_load_explicit(&d->linger.pauses, memory_order_relaxed) ||
+        atomic_exchange(&d->view_busy, true))
+        return false;
+    command_ns = below_command_ns(&a->below, dev);
+    linger_look(&d->linger, command_ns ? command_ns : COMMAND_NS, &d->view);
+    return true;
+}
+
+/* For pauses that begin. */
+static void pause_learn(struct activity *a, uint32_t dev)
+{
+    struct activity_device *d = &a->device[dev];
+    uint64_t change;
+    bool hold;
+
+    if (!view_take(a, dev))
+        return;
+    hold = linger_holds(&d->view, 0);
+    change = linger_change(&d->view, 0);
+    atomic_store_explicit(&d->pause_hold_ns, hold ? change : 0, memory_order_relaxed);
+    atomic_store_explicit(&d->pause_again_ns, change, memory_order_relaxed);
+    atomic_store(&d->view_busy, false);
+}
+
+static uint64_t pause_look(struct activity *a, uint32_t dev, uint64_t now)
+{
+    struct activity_device *d = &a->device[dev];
+    uint64_t since = atomic_load(&d->pause_since_ns), change;
+    uint32_t level = atomic_load(&a->ceiling);
+    bool hold;
+
+    if (!since || now < since || !view_take(a, dev))
+        return 0;
+    hold = linger_holds(&d->view, now - since);
+    change = linger_change(&d->view, now - since);
+    atomic_store(&d->view_busy, false);
+    if (hold && change && atomic_load(&d->linger_until_ns[level]) < since + change) {
+        /* Where the pause has just ended, the next one sets its own time. */
+        atomic_store(&d->linger_until_ns[level], since + change);
+        activity_refresh(a, dev);
+    }
+    return change ? since + change : 0;
+}
+
+uint64_t activity_pause(struct activity *a, uint64_t now_ns)
+{
+    uint64_t next = 0;
+
+    for (uint32_t dev = 0; a->linger_auto && dev < PAGE_DEVICES; dev++) {
+        uint64_t change = pause_look(a, dev, now_ns);
+
+        if (change && (!next || change < next))
+            next = change;
+    }
+    return next;
+}
+
+static void external_step(struct activity *a, uint32_t dev, int by)
+{
+    _Atomic uint64_t *word = &a->device[dev].external;
+    uint64_t old = atomic_load(word), new;
+
+    do {
+        if (by < 0 && !(old & WAITS_PENDING))
+            return;
+        if (by > 0 && (old & WAITS_PENDING) == WAITS_PENDING)
+            return; /* 65,535 waits: the count is not worth more */
+        new = (old & ~WAITS_STALLED) + WAITS_STEP + (by > 0 ? 1u : -1ull);
+    } while (!atomic_compare_exchange_weak(word, &old, new));
+    if (old & WAITS_STALLED)
+        activity_refresh(a, dev);
+}
+
+void activity_wait_begin(struct activity *a, uint32_t dev)
+{
+    external_step(a, dev, 1);
+}
+
+void activity_wait_end(struct activity *a, uint32_t dev)
+{
+    external_step(a, dev, -1);
+}
+
+/* True: it was due, and has ended. Else *next is no later than its time. */
+static bool end_due(_Atomic uint64_t *until, uint64_t now, uint64_t *next)
+{
+    uint64_t seen = atomic_load(until);
+
+    /* Fails if somebody began anew. */
+    if (seen && seen <= now && atomic_compare_exchange_strong(until, &seen, 0))
+        return true;
+    if (seen && (*next == 0 || seen < *next))
+        *next = seen;
+    return false;
+}
+
+uint64_t activity_expire(struct activity *a, uint64_t now_ns)
+{
+    uint64_t next = 0;
+
+    for (uint32_t dev = 0; dev < PAGE_DEVICES; dev++) {
+        struct activity_device *d = &a->device[dev];
+        bool ended = false;
+
+        for (uint32_t level = 0; level < PAGE_LEVELS; level++) {
+            ended |= end_due(&d->linger_until_ns[level], now_ns, &next);
+            ended |= end_due(&d->soon_until_ns[level], now_ns, &next);
+        }
+        if (ended)
+            activity_refresh(a, dev);
+    }
+    return next;
+}
+
+static void find_stall(struct activity *a, uint32_t dev, uint64_t now)
+{
+    struct activity_device *d = &a->device[dev];
+    uint64_t word = atomic_load(&d->external);
+
+    if (word != d->external_seen) {
+        d->external_seen = word;
+        d->external_since_ns = now;
+        return;
+    }
+    if (!(word & WAITS_PENDING) || (word & WAITS_STALLED) ||
+        now - d->external_since_ns < ACTIVITY_STALL_NS)
+        return;
+    if (atomic_compare_exchange_strong(&d->external, &word, word | WAITS_STALLED))
+        activity_refresh(a, dev);
+}
+
+static void count_direct(struct activity *a, uint32_t dev, uint64_t now)
+{
+    uint64_t since = atomic_load(&a->device[dev].direct_since_ns);
+
+    /* Fails if it has ended just now, and was counted. */
+    if (since && now > since &&
+        atomic_compare_exchange_strong(&a->device[dev].direct_since_ns, &since, now))
+        add_direct(a, dev, since, now);
+}
+
+void activity_tick(struct activity *a, uint64_t now_ns)
+{
+    activity_expire(a, now_ns);
+    for (uint32_t dev = 0; dev < PAGE_DEVICES; dev++) {
+        count_direct(a, dev, now_ns);
+        if (a->linger_auto)
+            pause_learn(a, dev);
+        find_stall(a, dev, now_ns);
+    }
+}
+
+bool activity_lingering(const struct activity *a)
+{
+    for (uint32_t dev = 0; dev < PAGE_DEVICES; dev++)
+        for (uint32_t level = 0; level < PAGE_LEVELS; level++)
+            if (atomic_load(&a->device[dev].linger_until_ns[level]) ||
+                atomic_load(&a->device[dev].soon_until_ns[level]))
+                return true;
+    return false;
+}
+
+void activity_clear(struct activity *a)
+{
+    for (uint32_t dev = 0; dev < PAGE_DEVICES; dev++) {
+        struct activity_device *d = &a->device[dev];
+
+        for (uint32_t level = 0; level < PAGE_LEVELS; level++) {
+            atomic_store(&d->count[level], 0);
+            atomic_store(&d->linger_until_ns[level], 0);
+            atomic_store(&d->soon_until_ns[level], 0);
+            atomic_store(&d->soon_met[level], false);
+        }
+        atomic_store(&d->pause_since_ns, 0);
+        atomic_store(&d->external, 0);
+        activity_refresh(a, dev);
+    }
+}

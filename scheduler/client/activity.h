@@ -1,0 +1,100 @@
+/*
+ * activity.h - is this process active, at which level, on which device.
+ *
+ * Threads of the process count what they begin and end; the highest level with anything pending is
+ * the level of the process on that device, and decides which hold bits stand in its own page and in
+ * the pages below. Whoever takes a count from or to zero writes the bits and looks again
+ * afterwards: if anything changed meanwhile it writes again. So the last writer has seen the last
+ * change, and no lock is needed.
+ *
+ * Streams of the process hold each other by the levels they were made at, unless all are of the
+ * level of the process. That level may change while it runs: the streams stay as they were made, and
+ * all of their work counts as of the new level at once.
+ *
+ * A request is all that happens on a device between two moments in which nothing above best effort
+ * is active there. One that begins gets a deadline, if the process gives any: the hint for the next
+ * one, or the usual time from now on. Policies read it (policy_edf.c).
+ *
+ * A process that waits for something outside itself must not hold back what it waits for: with
+ * external waits pending and none begun or ended for ACTIVITY_STALL_NS, it counts as inactive.
+ */
+#ifndef CUTIN_ACTIVITY_H
+#define CUTIN_ACTIVITY_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "scheduler/client/below.h"
+#include "scheduler/client/linger.h"
+#include "scheduler/wire/page.h"
+#include "scheduler/client/waker.h"
+
+#define ACTIVITY_STALL_NS 20000000u
+
+struct activity_device {
+    _Alignas(64) _Atomic uint32_t count[PAGE_LEVELS];
+    _Atomic uint64_t linger_until_ns[PAGE_LEVELS]; /* 0 = not lingering */
+    _Atomic uint64_t direct_since_ns; /* not yet counted as GPU time since then; 0 = inactive */
+    /* With linger_auto: when the pause that lasts began, 0 = none; for how long best effort is held
+     * in a pause that begins, or else when it is held again; and what that comes from. */
+    _Atomic uint64_t pause_since_ns, pause_hold_ns, pause_again_ns;
+    struct linger linger;
+    struct linger_view view; /* activity_tick and activity_pause take turns: view_busy */
+    _Atomic bool view_busy;
+    _Atomic uint64_t soon_until_ns[PAGE_LEVELS]; /* 0 = nothing is announced */
+    _Atomic bool soon_met[PAGE_LEVELS];          /* what was announced has begun */
+    /* External waits: bits 0..15 pending, bit 16 stalled, bits 32..63 begun or ended so far. */
+    _Atomic uint64_t external;
+    /* The client's thread alone: when `external` was first seen with its present value. */
+    uint64_t external_seen, external_since_ns;
+};
+
+struct activity {
+    struct cutin_page *page; /* own */
+    struct below below;
+    struct waker *waker; /* for activity_expire; NULL: whoever calls that is late */
+    uint64_t linger_ns;
+    bool linger_auto;             /* learned, for work of the highest level */
+    uint64_t deadline_ns;         /* of a request without a hint, from its begin; 0 = none */
+    _Atomic uint64_t hint_due_ns; /* when the next request is to be done; 0 = no hint */
+    _Atomic uint32_t ceiling;     /* other processes are held as by work of this level at most; */
+    _Atomic bool flat;            /* exactly: all streams are of the level of the process */
+    _Atomic uint32_t bit[PAGE_DEVICES]; /* as a mask; 0 = the daemon gave none */
+    bool direct;                        /* see client_config */
+    struct activity_device device[PAGE_DEVICES];
+};
+
+/* Any thread, real-time path. */
+void activity_begin(struct activity *a, uint32_t dev, uint32_t level);
+void activity_end(struct activity *a, uint32_t dev, uint32_t level);
+void activity_wait_begin(struct activity *a, uint32_t dev);
+void activity_wait_end(struct activity *a, uint32_t dev);
+/* The level of the highest stream that is active, and as what it counts to other processes; 0:
+ * none, or best effort. */
+uint32_t activity_level(const struct activity *a, uint32_t dev);
+uint32_t activity_outside(const struct activity *a, uint32_t dev);
+
+/* The request under way, or the next one, is to be done at `due_ns`; 0: no hint. Any thread. */
+void activity_hint(struct activity *a, uint64_t due_ns);
+/* Work of `level` will come: it counts as begun until what comes is done, and no longer than until
+ * `until_ns`; 0 takes that back. Any thread. */
+void activity_soon(struct activity *a, uint32_t dev, uint32_t level, uint64_t until_ns);
+
+/* Writes the bits of one device, or of all, as they should be now. Any thread. */
+void activity_refresh(struct activity *a, uint32_t dev);
+void activity_refresh_all(struct activity *a);
+
+/* Ends what lingered, or was announced, long enough. Returns when the next one ends; 0: there is none.
+ * Any thread. */
+uint64_t activity_expire(struct activity *a, uint64_t now_ns);
+/* With linger_auto: holds or lets go by what was learned, in pauses that last. Returns when it is to be
+ * called next; 0: when the next pause begins. Any thread. */
+uint64_t activity_pause(struct activity *a, uint64_t now_ns);
+/* For the client's thread: the same, and finds stalled external waits. */
+void activity_tick(struct activity *a, uint64_t now_ns);
+bool activity_lingering(const struct activity *a);
+/* Forgets all activity, and clears the bits. */
+void activity_clear(struct activity *a);
+
+#endif

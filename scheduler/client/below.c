@@ -1,0 +1,175 @@
+/*
+ * below.c - the pages of the clients below this one, where it sets its hold bits.
+ */
+#include "scheduler/client/below.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* `want` before `hold`, as page_write_bit. */
+static void write_page(const struct below_page *p, uint32_t dev, uint32_t bit, uint32_t level,
+                       uint32_t before, uint64_t now_ns)
+{
+    uint32_t words = p->words[level], differ = words ^ p->words[before];
+    uint32_t same = p->among & ~differ;
+
+    /* Nearly all: the fewer instructions are in between, the more cache lines are on their way at once. */
+    if (differ == PAGE_HOLD(1u) && !same) {
+        page_turn_bit(p->device[dev], bit, 0, words, now_ns);
+        return;
+    }
+    while (differ) {
+        uint32_t word = 31u - (uint32_t)__builtin_clz(differ);
+
+        differ ^= 1u << word;
+        page_turn_bit(p->device[dev], bit, word, words >> word & 1, now_ns);
+    }
+    if (same)
+        page_write_bit(p->device[dev], bit, words, same, now_ns);
+}
+
+void below_write(struct below *b, uint32_t dev, uint32_t bit, uint32_t level, uint64_t now_ns)
+{
+    struct below_page *p;
+    uint32_t before;
+
+    if (!bit || !atomic_load(&b->head))
+        return;
+    before = atomic_load_explicit(&b->written[dev], memory_order_relaxed);
+    atomic_store_explicit(&b->written[dev], (uint8_t)level, memory_order_relaxed);
+    /* Sequentially consistent, against below_reap: either it sees this walker, or this walker does
+     * not see what it removed. */
+    atomic_fetch_add(&b->walkers, 1);
+    for (p = atomic_load(&b->head); p; p = atomic_load(&p->next))
+        if (p->device[dev])
+            write_page(p, dev, bit, level, before, now_ns);
+    atomic_fetch_sub(&b->walkers, 1);
+}
+
+uint64_t below_command_ns(struct below *b, uint32_t dev)
+{
+    uint64_t longest = 0;
+    struct below_page *p;
+
+    atomic_fetch_add(&b->walkers, 1);
+    for (p = atomic_load(&b->head); p; p = atomic_load(&p->next)) {
+        const struct page_counters *c;
+        uint64_t commands, ns;
+
+        if (!p->device[dev])
+            continue;
+        c = &p->device[dev]->counters;
+        commands = atomic_load_explicit(&c->submitted, memory_order_relaxed);
+        ns = atomic_load_explicit(&c->gpu_ns, memory_order_relaxed);
+        if (commands && ns / commands > longest)
+            longest = ns / commands;
+    }
+    atomic_fetch_sub(&b->walkers, 1);
+    return longest;
+}
+
+static struct below_page *find(struct below *b, uint64_t client)
+{
+    struct below_page *p = atomic_load(&b->head);
+
+    while (p && p->client != client)
+        p = atomic_load(&p->next);
+    return p;
+}
+
+/* Takes `p` out of the list. It keeps its own `next`, for walkers that stand on it. */
+static void unlink_page(struct below *b, struct below_page *p)
+{
+    _Atomic(struct below_page *) *at = &b->head;
+
+    while (atomic_load(at) != p)
+        at = &atomic_load(at)->next;
+    atomic_store(at, atomic_load(&p->next));
+    p->next_dead = b->dead;
+    b->dead = p;
+}
+
+int below_join(struct below *b, const struct message_join *join, struct cutin_page *page)
+{
+    struct below_page *old = find(b, join->client), *new;
+
+    if (!page && !old)
+        return -ENOENT;
+    new = calloc(1, sizeof(*new));
+    if (!new) {
+        page_unmap(page);
+        return -ENOMEM;
+    }
+    new->client = join->client;
+    new->page = page ? page : old->page;
+    new->among = old ? old->among : 0;
+    for (uint32_t l = 0; l < PAGE_LEVELS; l++)
+        new->among |= new->words[l] = join->words[l];
+    for (uint32_t d = 0; d < PAGE_DEVICES; d++)
+        new->device[d] = join->slot[d] < PAGE_DEVICES ? &new->page->device[join->slot[d]] : NULL;
+    atomic_store(&new->next, atomic_load(&b->head));
+    atomic_store(&b->head, new);
+    if (old) {
+        old->moved = !page;
+        unlink_page(b, old);
+    }
+    atomic_fetch_add(&b->generation, 1);
+    return 0;
+}
+
+void below_leave(struct below *b, uint64_t client)
+{
+    struct below_page *p = find(b, client);
+
+    if (!p)
+        return;
+    unlink_page(b, p);
+    atomic_fetch_add(&b->generation, 1);
+}
+
+void below_leave_all(struct below *b)
+{
+    struct below_page *p;
+
+    while ((p = atomic_load(&b->head)))
+        unlink_page(b, p);
+    atomic_fetch_add(&b->generation, 1);
+}
+
+static void bury(struct below_page *p, const _Atomic uint32_t bits[PAGE_DEVICES])
+{
+    if (!p->moved) {
+        for (uint32_t d = 0; d < PAGE_DEVICES; d++)
+            if (p->device[d] && atomic_load(&bits[d]))
+                page_write_bit(p->device[d], atomic_load(&bits[d]), 0, PAGE_WORDS, 0);
+        page_unmap(p->page);
+    }
+    free(p);
+}
+
+bool below_reap(struct below *b, const _Atomic uint32_t bits[PAGE_DEVICES])
+{
+    struct below_page *p;
+
+    if (!b->dead)
+        return true;
+    if (atomic_load(&b->walkers) != 0)
+        return false;
+    while ((p = b->dead)) {
+        b->dead = p->next_dead;
+        bury(p, bits);
+    }
+    /* The same memory may be back in the list already: its bits must be looked at again. */
+    atomic_fetch_add(&b->generation, 1);
+    return true;
+}
+
+uint32_t below_count(const struct below *b)
+{
+    uint32_t n = 0;
+
+    for (struct below_page *p = atomic_load(&b->head); p; p = atomic_load(&p->next))
+        n++;
+    return n;
+}

@@ -1,0 +1,62 @@
+/*
+ * below.h - the pages of the clients below this one, where it sets its hold bits.
+ *
+ * The client's thread adds and removes pages; the real-time path walks them without a lock. A page
+ * that was removed stays mapped until nobody is walking: a walker announces itself in a counter
+ * before it reads the list, and the client's thread unmaps only after it has seen that counter at
+ * zero once since the removal.
+ */
+#ifndef CUTIN_BELOW_H
+#define CUTIN_BELOW_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "scheduler/wire/page.h"
+#include "scheduler/wire/protocol.h"
+
+struct below_page {
+    _Atomic(struct below_page *) next;
+    struct below_page *next_dead;
+    uint64_t client;
+    struct cutin_page *page;
+    uint8_t words[PAGE_LEVELS];               /* see message_join */
+    uint8_t among;                            /* all that may have my bit */
+    bool moved;                               /* dead: the mapping lives on in its successor */
+    struct page_device *device[PAGE_DEVICES]; /* of mine; NULL: it has not */
+};
+
+struct below {
+    _Atomic(struct below_page *) head;
+    _Alignas(64) _Atomic uint32_t walkers;
+    /* Changes with the list and with the bits: a walker that sees it move walks again. */
+    _Alignas(64) _Atomic uint32_t generation;
+    struct below_page *dead;
+    /* The level that was written last on a device: what differs from it is written without a look before.
+     * Where it is wrong, as when two threads write, that costs time and nothing else. */
+    _Alignas(64) _Atomic uint8_t written[PAGE_DEVICES];
+};
+
+/* Real-time path, any thread: makes `bit` (0: this client has none) present in the words of the pages
+ * below that work of `level` on my device `dev` holds, and absent in the others. Holds that begin by
+ * it began at `now_ns`. */
+void below_write(struct below *b, uint32_t dev, uint32_t bit, uint32_t level, uint64_t now_ns);
+
+/* The mean GPU time of a command of the clients below on that device, the longest of them, as they
+ * report it; 0: nothing is known. Any thread. */
+uint64_t below_command_ns(struct below *b, uint32_t dev);
+
+/* The rest is for the client's thread alone. Each change ends with a new generation. */
+
+/* A page joins (then `page` becomes the list's, even on error), or, with `page` NULL, one that is
+ * there has new slots or another level. Returns 0, -ENOMEM, or -ENOENT: nothing to change. */
+int below_join(struct below *b, const struct message_join *join, struct cutin_page *page);
+void below_leave(struct below *b, uint64_t client);
+void below_leave_all(struct below *b);
+/* Unmaps what was removed, `bits[dev]` cleared in it first; false while somebody is still walking.
+ */
+bool below_reap(struct below *b, const _Atomic uint32_t bits[PAGE_DEVICES]);
+uint32_t below_count(const struct below *b);
+
+#endif

@@ -1,0 +1,402 @@
+/*
+ * client.c - this process as the scheduler sees it.
+ *
+ * One thread, "cutin-client", owns the connection (link.c): it registers, takes in the pages of clients
+ * below, and puts private memory back when the daemon goes. A lock guards the connection, the device
+ * table and the stream counts against the few other threads that use them; the real-time path
+ * (activity.c) takes no lock.
+ */
+#include "scheduler/client/client.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "scheduler/wire/clock.h"
+#include "scheduler/client/link.h"
+#include "scheduler/client/self.h"
+#include "vhq/thread.h"
+
+#define TICK_NS       (10 * NS_PER_MS)
+#define FAST_NS       NS_PER_MS
+#define OPEN_WAIT_NS  (200 * NS_PER_MS) /* client_open, for the daemon's welcome */
+#define CLOSE_WAIT_NS (50 * NS_PER_MS)
+
+static struct self self = {.lock = PTHREAD_MUTEX_INITIALIZER, .connection.fd = -1};
+
+static bool usable(int dev, uint32_t level)
+{
+    return dev >= 0 && dev < (int)PAGE_DEVICES && level < PAGE_LEVELS &&
+           atomic_load_explicit(&self.open, memory_order_acquire) &&
+           !atomic_load_explicit(&self.forked, memory_order_relaxed);
+}
+
+/* ---- the thread ------------------------------------------------------------------------------ */
+
+static void sleep_until_news(uint64_t ns)
+{
+    struct timespec limit = {.tv_nsec = (long)ns};
+    struct pollfd p = {.fd = self.connection.fd, .events = POLLIN};
+
+    /* A descriptor that was closed under us answers POLLNVAL at once: do not spin on it. */
+    if (p.fd >= 0 && connection_ours(&self.connection))
+        ppoll(&p, 1, &limit, NULL);
+    else
+        ppoll(NULL, 0, &limit, NULL);
+}
+
+/* The owner may come back to us from there, so not under the lock. */
+static void carry_out(const struct message_order *orders, uint32_t n)
+{
+    for (uint32_t i = 0; i < n && self.cfg.order; i++)
+        self.cfg.order(self.cfg.user, orders[i].order, orders[i].value);
+}
+
+static void *client_main(void *unused)
+{
+    uint64_t next_tick = 0, interval = TICK_NS;
+
+    while (!atomic_load(&self.stop)) {
+        struct message_order orders[ORDERS];
+        uint32_t n;
+        uint64_t now;
+        bool held;
+
+        sleep_until_news(interval);
+        now = clock_ns();
+        pthread_mutex_lock(&self.lock);
+        link_service(&self, now);
+        held = bound_tick(&self.bound, self.page, now);
+        n = self.order_count;
+        memcpy(orders, self.orders, n * sizeof(orders[0]));
+        self.order_count = 0;
+        pthread_mutex_unlock(&self.lock);
+        carry_out(orders, n);
+        activity_tick(&self.activity, now);
+        atomic_store_explicit(&self.page->heartbeat_ns, now, memory_order_relaxed);
+        if (now >= next_tick) {
+            if (self.cfg.tick)
+                self.cfg.tick(self.cfg.user);
+            next_tick = now + TICK_NS;
+        }
+        interval = held || activity_lingering(&self.activity) ? FAST_NS : TICK_NS;
+    }
+    return NULL;
+}
+
+/* ---- public ---------------------------------------------------------------------------------- */
+
+static void wait_for_welcome(void)
+{
+    link_connect(&self, OPEN_WAIT_NS);
+    while (self.link == LINK_HELLO) {
+        sleep_until_news(TICK_NS);
+        link_service(&self, clock_ns());
+    }
+}
+
+static void configure(const struct client_config *cfg)
+{
+    self.cfg = *cfg;
+    if (self.cfg.level >= PAGE_LEVELS)
+        self.cfg.level = PAGE_LEVELS - 1;
+    if (self.cfg.lowest > self.cfg.level)
+        self.cfg.lowest = self.cfg.level;
+    self.socket[0] = '\0';
+    if (cfg->socket && strlen(cfg->socket) < sizeof(self.socket))
+        memcpy(self.socket, cfg->socket, strlen(cfg->socket) + 1);
+    else if (cfg->socket)
+        self_say(
+            &self, NOTICE_NO_DAEMON, SAY_WARN,
+            "the socket path %.40s... has %zu bytes, at most %d fit: only streams of this process "
+            "are ordered",
+            cfg->socket, strlen(cfg->socket), SOCKET_PATH_MAX - 1);
+    self.activity.direct = cfg->direct;
+    self.activity.linger_auto = cfg->linger_us == CLIENT_LINGER_AUTO;
+    self.activity.linger_ns = self.activity.linger_auto ? 0 : cfg->linger_us * 1000ull;
+    self.activity.deadline_ns = cfg->deadline_ms * (uint64_t)NS_PER_MS;
+    atomic_store(&self.activity.hint_due_ns, 0);
+    self.bound.max_ns = cfg->max_hold_ms * (uint64_t)NS_PER_MS;
+    self.backoff_ns = LINK_BACKOFF_MIN_NS;
+    atomic_store(&self.activity.flat, self.cfg.lowest == self.cfg.level);
+    self_grant(&self, self.cfg.level);
+    self.order_count = 0;
+    self.ordered_level = self.ordered_weight = 0;
+    self.paused = false;
+}
+
+static uint64_t expire(void *activity, uint64_t now_ns)
+{
+    uint64_t ends = activity_expire(activity, now_ns), turns = activity_pause(activity, now_ns);
+
+    return !ends || (turns && turns < ends) ? turns : ends;
+}
+
+int client_open(const struct client_config *cfg)
+{
+    int rc = 0;
+
+    if (atomic_load(&self.forked))
+        return -ECHILD;
+    pthread_mutex_lock(&self.lock);
+    if (atomic_load(&self.open)) {
+        rc = -EALREADY;
+        goto out;
+    }
+    if (!self.page && !(self.page = page_new())) {
+        rc = -ENOMEM;
+        goto out;
+    }
+    memset(self.said, 0, sizeof(self.said));
+    configure(cfg);
+    self_identify(&self);
+    self.activity.page = self.page;
+    self.activity.waker = &self.waker;
+    if (self.socket[0])
+        wait_for_welcome();
+    atomic_store(&self.stop, false);
+    rc = thread_new(&self.thread, "cutin-client", client_main, NULL);
+    if (rc == 0 && cfg->linger_us)
+        waker_start(&self.waker, expire, &self.activity);
+    if (rc == 0)
+        atomic_store_explicit(&self.open, true, memory_order_release);
+    else if (self.link == LINK_UP)
+        link_down(&self, rc);
+out:
+    pthread_mutex_unlock(&self.lock);
+    return rc;
+}
+
+/* The thread looks at `stop` every 10 ms; it can only be late inside the owner's tick. */
+static bool thread_join(void)
+{
+    struct timespec by;
+
+    atomic_store(&self.stop, true);
+    clock_gettime(CLOCK_MONOTONIC, &by);
+    by.tv_nsec += CLOSE_WAIT_NS;
+    if (by.tv_nsec >= 1000000000) {
+        by.tv_nsec -= 1000000000;
+        by.tv_sec++;
+    }
+    return pthread_clockjoin_np(self.thread, NULL, CLOCK_MONOTONIC, &by) == 0;
+}
+
+void client_close(void)
+{
+    if (!usable(0, 0))
+        return;
+    pthread_mutex_lock(&self.lock);
+    atomic_store(&self.open, false);
+    waker_stop(&self.waker);
+    pthread_mutex_unlock(&self.lock);
+    activity_clear(&self.activity);
+    if (!thread_join()) {
+        /* It still owns the connection; the daemon repairs when the process ends. */
+        pthread_detach(self.thread);
+        return;
+    }
+    pthread_mutex_lock(&self.lock);
+    self.said[NOTICE_LOST] = true; /* not news: we are leaving */
+    if (self.link == LINK_UP || self.link == LINK_HELLO)
+        link_down(&self, -ECONNRESET);
+    for (int i = 0; i < 1000 && self.link == LINK_DRAIN; i++) {
+        sched_yield();
+        link_drain(&self);
+    }
+    self.link = LINK_NONE;
+    self.retry_ns = 0;
+    pthread_mutex_unlock(&self.lock);
+}
+
+struct cutin_page *client_page(void)
+{
+    return self.page;
+}
+
+uint32_t client_page_generation(void)
+{
+    return atomic_load(&self.generation);
+}
+
+struct cutin_page *client_page_alias(uint32_t *generation)
+{
+    struct cutin_page *alias = NULL;
+
+    if (!usable(0, 0))
+        return NULL;
+    pthread_mutex_lock(&self.lock);
+    if (self.link == LINK_UP)
+        alias = page_alias(self.page);
+    *generation = atomic_load(&self.generation);
+    pthread_mutex_unlock(&self.lock);
+    return alias;
+}
+
+uint32_t client_level(void)
+{
+    return atomic_load_explicit(&self.level, memory_order_relaxed);
+}
+
+bool client_connected(void)
+{
+    return atomic_load_explicit(&self.up, memory_order_relaxed);
+}
+
+int client_device(const uint8_t uuid[16])
+{
+    int dev;
+
+    if (!usable(0, 0))
+        return -ECHILD;
+    pthread_mutex_lock(&self.lock);
+    for (uint32_t n = 0; n < self.devices; n++)
+        if (memcmp(self.page->device[self_slot(&self, n)].uuid, uuid, 16) == 0) {
+            dev = (int)self_slot(&self, n);
+            goto out;
+        }
+    if (self.devices == PAGE_DEVICES) {
+        dev = -ENOSPC;
+        goto out;
+    }
+    dev = (int)self_slot(&self, self.devices);
+    memcpy(self.page->device[dev].uuid, uuid, 16);
+    atomic_store_explicit(&self.page->device[dev].used, 1, memory_order_release);
+    self.devices++;
+    if (self.link == LINK_UP && link_send_device(&self, (uint32_t)dev) != 0)
+        atomic_store(&self.broken, true); /* the thread drops it and registers again */
+out:
+    pthread_mutex_unlock(&self.lock);
+    return dev;
+}
+
+void client_active(int dev, uint32_t level)
+{
+    if (usable(dev, level)) /* best effort holds nobody, but it may rise */
+        activity_begin(&self.activity, (uint32_t)dev, level);
+}
+
+void client_idle(int dev, uint32_t level)
+{
+    if (usable(dev, level))
+        activity_end(&self.activity, (uint32_t)dev, level);
+}
+
+void client_soon(int dev, uint32_t level, uint32_t us)
+{
+    if (!usable(dev, level))
+        return;
+    if (us && !atomic_load(&self.waker.running)) {
+        pthread_mutex_lock(&self.lock);
+        if (usable(dev, level)) /* without it, what is due ends up to 10 ms late */
+            waker_start(&self.waker, expire, &self.activity);
+        pthread_mutex_unlock(&self.lock);
+    }
+    activity_soon(&self.activity, (uint32_t)dev, level, us ? clock_ns() + us * 1000ull : 0);
+}
+
+void client_hint_deadline(uint32_t us)
+{
+    if (usable(0, 0))
+        activity_hint(&self.activity, us ? clock_ns() + us * 1000ull : 0);
+}
+
+void client_external_wait_begin(int dev, uint32_t level)
+{
+    if (level > 0 && usable(dev, level))
+        activity_wait_begin(&self.activity, (uint32_t)dev);
+}
+
+void client_external_wait_end(int dev, uint32_t level)
+{
+    if (level > 0 && usable(dev, level))
+        activity_wait_end(&self.activity, (uint32_t)dev);
+}
+
+const _Atomic uint32_t *client_hold_word(int dev, uint32_t level)
+{
+    if (!self.page || dev < 0 || dev >= (int)PAGE_DEVICES || level >= PAGE_LEVELS)
+        return NULL;
+    return &self.page->device[dev].hold[self_word(&self, level)];
+}
+
+const _Atomic uint64_t *client_hold_since(int dev, uint32_t level)
+{
+    if (!self.page || dev < 0 || dev >= (int)PAGE_DEVICES || level >= PAGE_LEVELS)
+        return NULL;
+    return &self.page->device[dev].hold_since_ns[self_word(&self, level)];
+}
+
+_Atomic uint32_t *client_above_word(void)
+{
+    return self.page ? &self.page->above : NULL;
+}
+
+/* Streams above the lowest level that any stream of this process has now. */
+static uint32_t streams_above(void)
+{
+    uint32_t n = 0, lowest = 0;
+
+    while (lowest < PAGE_LEVELS && self.streams[lowest] == 0)
+        lowest++;
+    for (uint32_t level = lowest + 1; level < PAGE_LEVELS; level++)
+        n += self.streams[level];
+    return n;
+}
+
+static void note(uint32_t level, uint32_t by)
+{
+    uint32_t now;
+
+    if (!usable(0, level))
+        return;
+    pthread_mutex_lock(&self.lock);
+    if (by == 1 || self.streams[level] > 0)
+        self.streams[level] += by;
+    now = streams_above();
+    /* The daemon adds and subtracts its own share of the same word. */
+    atomic_fetch_add(&self.page->above, now - self.above_own);
+    self.above_own = now;
+    pthread_mutex_unlock(&self.lock);
+}
+
+void client_note_stream(uint32_t level)
+{
+    note(level, 1);
+}
+
+void client_forget_stream(uint32_t level)
+{
+    note(level, UINT32_MAX);
+}
+
+void client_set_level(uint32_t level)
+{
+    if (!usable(0, level))
+        return;
+    pthread_mutex_lock(&self.lock);
+    self.cfg.level = level;
+    self.ordered_level = 0;
+    if (self.cfg.lowest > level)
+        self.cfg.lowest = level;
+    if (self.link == LINK_UP) {
+        if (link_send_level(&self, level) != 0)
+            atomic_store(&self.broken, true);
+    } else {
+        self_change_level(&self, level);
+        atomic_store(&self.page->level, level);
+    }
+    pthread_mutex_unlock(&self.lock);
+}
+
+void client_after_fork(void)
+{
+    if (!self.page || atomic_load(&self.forked))
+        return;
+    atomic_store(&self.forked, true);
+    atomic_store(&self.up, false);
+    connection_close(&self.connection);
+}

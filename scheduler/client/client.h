@@ -1,0 +1,108 @@
+/*
+ * client.h - this process as the scheduler sees it: its page, its connection, its activity.
+ *
+ * There is at most one client per process. Without a daemon it has a private page, and streams of
+ * different levels inside the process still hold each other through it. With a daemon the page is
+ * shared (at the same address: hold-word pointers stay valid), and real-time activity sets hold
+ * bits in the pages of the clients below.
+ *
+ * Thread safety: everything but client_open may be called from any thread. client_active and
+ * client_idle are the real-time path: no lock, no system call, no allocation.
+ */
+#ifndef CUTIN_CLIENT_H
+#define CUTIN_CLIENT_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "scheduler/wire/page.h"
+#include "scheduler/wire/protocol.h"
+
+#define CLIENT_LINGER_AUTO UINT32_MAX
+
+struct client_config {
+    uint32_t level;  /* asked for, 0..3 */
+    uint32_t lowest; /* lowest level any stream of the process may have (CUTIN_STREAM_PRIORITY) */
+    uint32_t weight; /* among processes of one level, 1..1000; 0 = 1 */
+    uint32_t max_hold_ms; /* starvation bound, 0 = none */
+    uint32_t linger_us;   /* how long after its last work the process still counts as active;
+                           * CLIENT_LINGER_AUTO: learned (linger.h) */
+    uint32_t deadline_ms; /* a request is to be done that long after it began; 0 = not given */
+    uint32_t first_slot;  /* where in the page its devices begin, see page_first_slot */
+    bool direct;          /* streams of level 3 have no queues: the time that any of them is active
+                             counts as GPU time */
+    const char *socket;   /* path, or NULL: no daemon */
+    /* Called from the client's thread about every 10 ms, and once when activity begins after a
+     * pause: lets the owner find finished work (client_idle). May be NULL. */
+    void (*tick)(void *user);
+    void *user;
+    /* Called from the client's thread, with no lock held, when somebody changed something about
+     * this process while it runs. CONTROL_LEVEL: its level is `value` now; client_level() says so,
+     * too, and what its streams do counts so. CONTROL_BUDGET_US, CONTROL_DEPTH, CONTROL_RESET: the
+     * owner's to carry out. May be NULL. */
+    void (*order)(void *user, enum control_order order, uint32_t value);
+    /* Reports to the user, at most once per kind: severity as in CUTIN_LOG. */
+    void (*log)(int severity, const char *text);
+};
+
+/* Creates the page, connects to the daemon if there is one, starts the client's thread (signals
+ * blocked, name "cutin-client"). A daemon that is absent is not an error: connection is retried in
+ * the background. Returns 0 or -errno (no memory; the caller then runs without scheduling). */
+int client_open(const struct client_config *cfg);
+/* Drops the connection, clears every bit this process has set. Bounded: 50 ms. */
+void client_close(void);
+
+struct cutin_page *client_page(void); /* NULL before client_open */
+/* Counts how often the page at that address was replaced by other memory. */
+uint32_t client_page_generation(void);
+/* A second mapping of the page that the daemon shares with others, for the GPU to look at: it stays
+ * that memory when the page itself is replaced. Says of which generation it is. NULL: the page is not
+ * shared now, or no memory. For munmap; not for the launch path (takes a lock). */
+struct cutin_page *client_page_alias(uint32_t *generation);
+uint32_t client_level(void); /* granted level: never above the one asked for */
+
+/* Index of a device in the page by UUID; registers it with the daemon. -ENOSPC: not scheduled. */
+int client_device(const uint8_t uuid[16]);
+
+/* Work of `level` on device `dev` begins or ends; calls nest by counting. 0 -> 1 sets this client's
+ * bit for every lower level in every page below, 1 -> 0 clears it after linger. */
+void client_active(int dev, uint32_t level);
+void client_idle(int dev, uint32_t level);
+
+/* The word whose nonzero value holds streams of `level` on `dev`. Address is stable from client_open
+ * on. */
+const _Atomic uint32_t *client_hold_word(int dev, uint32_t level);
+/* When the latest of those who hold by that word began to, CLOCK_MONOTONIC. Address is stable. */
+const _Atomic uint64_t *client_hold_since(int dev, uint32_t level);
+/* Number of clients above this one now connected on any device it uses (0 with no daemon), counting
+ * streams of higher levels in this process. Address is stable. */
+_Atomic uint32_t *client_above_word(void);
+
+/* A stream of `level` exists, or ceases to: feeds client_above_word. Any thread; not for the launch
+ * path (takes a lock). */
+void client_note_stream(uint32_t level);
+void client_forget_stream(uint32_t level);
+
+/* A stream of `level` begins or ends to wait for something outside this process (IPC event, memop
+ * wait, external semaphore). What it waits for may itself be held: while such waits are pending on
+ * `dev` and none begins or ends for 20 ms, the process does not count as active there. */
+void client_external_wait_begin(int dev, uint32_t level);
+void client_external_wait_end(int dev, uint32_t level);
+
+/* Work of `level` will come on device `dev` within `us` microseconds: hold what is below from now on,
+ * until what comes is done, and no longer than that; 0 takes it back. The first call starts a thread. */
+void client_soon(int dev, uint32_t level, uint32_t us);
+/* The request under way on any device, or else the next one, is to be done `us` microseconds from
+ * now; 0 takes a hint for the next one back. No lock, no system call. */
+void client_hint_deadline(uint32_t us);
+
+/* Ask for another level; the answer arrives later, in client_level(). */
+void client_set_level(uint32_t level);
+/* True while registered with a daemon. */
+bool client_connected(void);
+
+/* In a forked child: forget the connection and threads, close the descriptor, clear nothing. */
+void client_after_fork(void);
+
+#endif

@@ -1,0 +1,291 @@
+/*
+ * link.c - the client's link to the daemon.
+ */
+#include "scheduler/client/link.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "scheduler/wire/clock.h"
+
+#define WELCOME_NS     (2000ull * NS_PER_MS) /* in attempts after the first */
+#define BACKOFF_MAX_NS (1000 * NS_PER_MS)
+
+int link_send_device(struct self *self, uint32_t slot)
+{
+    union message m;
+
+    message_init(&m, MESSAGE_DEVICE);
+    m.device.slot = slot;
+    memcpy(m.device.uuid, self->page->device[slot].uuid, 16);
+    return connection_send(&self->connection, &m);
+}
+
+static void retry_later(struct self *self)
+{
+    self->link = LINK_NONE;
+    self->retry_ns = clock_ns() + self->backoff_ns;
+    if ((self->backoff_ns *= 2) > BACKOFF_MAX_NS)
+        self->backoff_ns = BACKOFF_MAX_NS;
+}
+
+void link_drain(struct self *self)
+{
+    if (!below_reap(&self->activity.below, self->activity.bit))
+        return;
+    for (uint32_t d = 0; d < PAGE_DEVICES; d++)
+        atomic_store(&self->activity.bit[d], 0);
+    retry_later(self);
+}
+
+void link_down(struct self *self, int why)
+{
+    bool was_up = self->link == LINK_UP;
+
+    connection_close(&self->connection);
+    if (was_up) {
+        self_say(
+            self, NOTICE_LOST, SAY_WARN,
+            "the scheduler at %s is gone (%s): nothing is held by other processes until it is back",
+            self->socket, strerror(-why));
+        self_leave_daemon(self);
+        self->share_percent = self->bound.share_percent = 0;
+    }
+    atomic_store(&self->up, false);
+    below_leave_all(&self->activity.below);
+    self->link = LINK_DRAIN;
+    link_drain(self);
+}
+
+void link_connect(struct self *self, uint64_t wait_ns)
+{
+    union message m;
+    int rc = connection_open(&self->connection, self->socket);
+
+    if (rc == 0) {
+        message_init(&m, MESSAGE_HELLO);
+        m.hello.level = self->asked = self->cfg.level;
+        m.hello.flat = atomic_load(&self->activity.flat);
+        m.hello.lowest = m.hello.flat ? self->cfg.level : self->cfg.lowest;
+        m.hello.bounded = self->cfg.max_hold_ms > 0;
+        m.hello.weight = self->ordered_weight ? self->ordered_weight
+                         : self->cfg.weight   ? self->cfg.weight
+                                              : 1;
+        m.hello.ordered_level = self->ordered_level;
+        m.hello.paused = self->paused;
+        m.hello.deadline_ms = self->cfg.deadline_ms;
+        memcpy(m.hello.name, self->page->name, sizeof(m.hello.name) - 1);
+        rc = connection_send(&self->connection, &m);
+    }
+    if (rc != 0) {
+        self_say(
+            self, NOTICE_NO_DAEMON, SAY_WARN,
+            "no scheduler at %s (%s): only streams of this process are ordered until there is one",
+            self->socket, strerror(-rc));
+        connection_close(&self->connection);
+        retry_later(self);
+        return;
+    }
+    atomic_store(&self->broken, false);
+    self->link = LINK_HELLO;
+    self->welcome_by_ns = clock_ns() + wait_ns;
+}
+
+/* The daemon may be another user's: only what a terminal takes as text. */
+static void say_refused(struct self *self, uint32_t granted, const char *reason)
+{
+    static const char *const names[PAGE_LEVELS] = {"be", "1", "2", "rt"};
+    char text[PROTOCOL_TEXT];
+    size_t i;
+
+    for (i = 0; i + 1 < sizeof(text) && reason[i]; i++)
+        text[i] = reason[i] >= ' ' && reason[i] <= '~' ? reason[i] : '?';
+    text[i] = '\0';
+    self_say(self, NOTICE_REFUSED, SAY_WARN, "CUTIN_PRIORITY=%s was not granted, running as %s: %s",
+             names[self->cfg.level], names[granted], text);
+}
+
+/* Not taken in: another version, or more clients of this user than the daemon allows; of a device
+ * while it is up. */
+static int on_done(struct self *self, const union message *m, int fd)
+{
+    if (self->link == LINK_UP && m->done.error == -EUSERS) {
+        self_say(self, NOTICE_FULL, SAY_WARN,
+                 "this user has too many processes on a device already (clients_per_device in "
+                 "cutind.conf): nobody holds this one there until there are fewer");
+        return 0;
+    }
+    if (self->link != LINK_HELLO || m->done.error == 0)
+        return -EPROTO;
+    self_say(self, NOTICE_NO_DAEMON, SAY_WARN,
+             "the scheduler at %s does not take this process (%s): only "
+             "streams of this process are ordered",
+             self->socket,
+             m->done.error == -EPROTO   ? "it is of another version"
+             : m->done.error == -EUSERS ? "this user has too many clients already"
+                                        : strerror(-m->done.error));
+    return m->done.error;
+}
+
+int link_send_level(struct self *self, uint32_t level)
+{
+    union message m;
+
+    message_init(&m, MESSAGE_LEVEL);
+    m.level.level = level;
+    return connection_send(&self->connection, &m);
+}
+
+static int on_welcome(struct self *self, const union message *m, int fd)
+{
+    struct cutin_page old, *page;
+    int rc;
+
+    if (self->link != LINK_HELLO || fd < 0 || m->welcome.level > self->asked)
+        return -EPROTO;
+    page_copy(&old, self->page);
+    rc = page_map(fd, self->page, &page);
+    if (rc == -EINVAL)
+        return rc;
+    if (rc != 0) { /* out of memory halfway: whatever happened, there is a page here again */
+        page_make_private(self->page);
+        self_identify(self);
+        self_refill(self, &old);
+        return rc;
+    }
+    self->id = m->welcome.client;
+    self->share_percent = m->welcome.share_percent;
+    self_grant(self, m->welcome.level);
+    self_refill(self, &old);
+    self->link = LINK_UP;
+    self->backoff_ns = LINK_BACKOFF_MIN_NS;
+    atomic_store(&self->up, true);
+    if (m->welcome.refused)
+        say_refused(self, m->welcome.level, m->welcome.reason);
+    if (self->said[NOTICE_NO_DAEMON] || self->said[NOTICE_LOST])
+        self_say(self, NOTICE_BACK, SAY_INFO, "registered with the scheduler at %s", self->socket);
+    for (uint32_t n = 0; n < self->devices && rc == 0; n++)
+        rc = link_send_device(self, self_slot(self, n));
+    if (rc == 0 && self->cfg.level != self->asked) /* client_set_level, since HELLO */
+        rc = link_send_level(self, self->cfg.level);
+    return rc;
+}
+
+static int on_bit(struct self *self, const union message *m, int fd)
+{
+    bool none = m->bit.bit == PROTOCOL_NO_BIT;
+
+    if (none)
+        self_say(self, NOTICE_NO_BIT, SAY_WARN,
+                 "%u processes above best effort share this device already: this one holds none",
+                 PAGE_CLIENT_BITS);
+    atomic_store(&self->activity.bit[m->bit.slot], none ? 0 : 1u << m->bit.bit);
+    atomic_fetch_add(&self->activity.below.generation, 1);
+    activity_refresh(&self->activity, m->bit.slot);
+    return 0;
+}
+
+static int on_join(struct self *self, const union message *m, int fd)
+{
+    struct cutin_page *page = NULL;
+    union message reply;
+    int rc;
+
+    if ((fd >= 0) != m->join.with_page)
+        return -EPROTO;
+    if (fd >= 0 && (rc = page_map_other(fd, &page)) != 0)
+        return rc;
+    rc = below_join(&self->activity.below, &m->join, page);
+    if (rc != 0)
+        return rc;
+    activity_refresh_all(&self->activity);
+    message_init(&reply, MESSAGE_JOINED);
+    reply.joined.client = m->join.client;
+    return connection_send(&self->connection, &reply);
+}
+
+static int on_leave(struct self *self, const union message *m, int fd)
+{
+    below_leave(&self->activity.below, m->leave.client);
+    return 0;
+}
+
+static int on_level(struct self *self, const union message *m, int fd)
+{
+    if (m->level.refused)
+        say_refused(self, m->level.level, m->level.reason);
+    self_change_level(self, m->level.level);
+    return 0;
+}
+
+/* The daemon carries some out by itself; of those it is told to remember. */
+static int on_order(struct self *self, const union message *m, int fd)
+{
+    switch (m->order.order) {
+    case CONTROL_LEVEL:
+        self->ordered_level = m->order.value + 1;
+        break;
+    case CONTROL_WEIGHT:
+        self->ordered_weight = m->order.value;
+        break;
+    case CONTROL_PAUSE:
+    case CONTROL_RESUME:
+        self->paused = m->order.order == CONTROL_PAUSE;
+        break;
+    default:
+        self_order(self, m->order.order, m->order.value);
+    }
+    return 0;
+}
+
+static int (*const handlers[MESSAGE_TYPES])(struct self *self, const union message *m, int fd) = {
+    [MESSAGE_WELCOME] = on_welcome, [MESSAGE_BIT] = on_bit,     [MESSAGE_JOIN] = on_join,
+    [MESSAGE_LEAVE] = on_leave,     [MESSAGE_LEVEL] = on_level, [MESSAGE_DONE] = on_done,
+    [MESSAGE_ORDER] = on_order,
+};
+
+/* Everything that has arrived. Returns 0, or why the connection is of no more use. */
+static int link_receive(struct self *self)
+{
+    union message m;
+    int fd, rc;
+
+    while ((rc = connection_receive(&self->connection, &m, &fd)) == 0) {
+        bool expected = handlers[m.header.type] != NULL &&
+                        (self->link == LINK_UP || m.header.type == MESSAGE_WELCOME ||
+                         m.header.type == MESSAGE_DONE);
+
+        rc = expected ? handlers[m.header.type](self, &m, fd) : -EPROTO;
+        if (fd >= 0)
+            close(fd);
+        if (rc != 0)
+            return rc;
+    }
+    return rc == -EAGAIN ? 0 : rc;
+}
+
+void link_service(struct self *self, uint64_t now)
+{
+    int rc = 0;
+
+    if (!self->socket[0])
+        return;
+    if (self->link == LINK_DRAIN)
+        link_drain(self);
+    if (self->link == LINK_NONE && now >= self->retry_ns)
+        link_connect(self, WELCOME_NS);
+    if (self->link == LINK_HELLO || self->link == LINK_UP) {
+        rc = link_receive(self);
+        if (rc == 0 && atomic_load(&self->broken))
+            rc = -ECONNRESET;
+        if (rc == 0 && self->link == LINK_HELLO && now >= self->welcome_by_ns)
+            rc = -ETIMEDOUT;
+        if (rc != 0)
+            link_down(self, rc);
+    }
+    /* What LEAVE messages took out of the list. */
+    if (self->link == LINK_UP && self->activity.below.dead &&
+        below_reap(&self->activity.below, self->activity.bit))
+        activity_refresh_all(&self->activity);
+}

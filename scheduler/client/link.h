@@ -1,0 +1,27 @@
+/*
+ * link.h - the client's link to the daemon: it registers, takes in what the daemon says, and starts
+ * again when that has gone. All under the lock of `self`.
+ */
+#ifndef CUTIN_LINK_H
+#define CUTIN_LINK_H
+
+#include "scheduler/wire/clock.h"
+#include "scheduler/client/self.h"
+
+#define LINK_BACKOFF_MIN_NS (50 * NS_PER_MS)
+
+/* Says HELLO; the welcome is to come within `wait_ns`. */
+void link_connect(struct self *self, uint64_t wait_ns);
+/* Everything that has arrived and everything that is due. */
+void link_service(struct self *self, uint64_t now);
+/* Ends the link, for the reason `why`, and begins to drain it. */
+void link_down(struct self *self, int why);
+/* Bits are cleared and pages unmapped once no thread can be writing to them any more; only then may
+ * this process register again. */
+void link_drain(struct self *self);
+
+/* Return 0 or -errno. */
+int link_send_device(struct self *self, uint32_t slot);
+int link_send_level(struct self *self, uint32_t level);
+
+#endif

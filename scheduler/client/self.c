@@ -1,0 +1,108 @@
+/*
+ * self.c - this process's own state as a client.
+ */
+#include "scheduler/client/self.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+void self_say(struct self *self, enum notice kind, int severity, const char *format, ...)
+{
+    char text[640];
+    va_list args;
+
+    if (self->said[kind] || !self->cfg.log)
+        return;
+    self->said[kind] = true;
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    self->cfg.log(severity, text);
+}
+
+void self_order(struct self *self, uint32_t order, uint32_t value)
+{
+    if (self->order_count < ORDERS)
+        self->orders[self->order_count++] = (struct message_order){.order = order, .value = value};
+}
+
+uint32_t self_word(const struct self *self, uint32_t level)
+{
+    return atomic_load_explicit(&self->activity.flat, memory_order_relaxed) ? 0 : level;
+}
+
+void self_grant(struct self *self, uint32_t level)
+{
+    /* The share is best effort's. */
+    self->bound.share_percent = self_word(self, level) == level ? self->share_percent : 0;
+    if (atomic_exchange(&self->level, level) != level)
+        self_order(self, CONTROL_LEVEL, level);
+    atomic_store(&self->activity.ceiling, level);
+    atomic_fetch_add(&self->activity.below.generation, 1);
+}
+
+uint32_t self_slot(const struct self *self, uint32_t nth)
+{
+    return (self->cfg.first_slot + nth) % PAGE_DEVICES;
+}
+
+void self_identify(struct self *self)
+{
+    struct cutin_page *page = self->page;
+
+    page->client = self->id;
+    page->pid = getpid();
+    page->uid = getuid();
+    atomic_store(&page->level, atomic_load(&self->level));
+    atomic_store(&page->lowest, self->cfg.lowest);
+    snprintf(page->name, sizeof(page->name), "%.15s", program_invocation_short_name);
+}
+
+void self_refill(struct self *self, const struct cutin_page *old)
+{
+    atomic_fetch_add(&self->generation, 1);
+    for (uint32_t n = 0; n < self->devices; n++) {
+        uint32_t d = self_slot(self, n);
+
+        memcpy(self->page->device[d].uuid, old->device[d].uuid, 16);
+        atomic_store_explicit(&self->page->device[d].used, 1, memory_order_release);
+    }
+    atomic_fetch_add(&self->page->above, self->above_own);
+    page_add_counters(self->page, old);
+    bound_reset(&self->bound);
+    activity_refresh_all(&self->activity);
+}
+
+/* Only the mapping failed, for lack of memory: the old page stays, without anybody else's bits. */
+static void open_holds(struct self *self)
+{
+    for (uint32_t d = 0; d < PAGE_DEVICES; d++)
+        for (uint32_t l = 0; l < PAGE_LEVELS; l++) {
+            atomic_fetch_and(&self->page->device[d].want[l], PAGE_BIT_SELF);
+            atomic_fetch_and(&self->page->device[d].hold[l], PAGE_BIT_SELF);
+        }
+    atomic_store(&self->page->above, self->above_own);
+}
+
+void self_leave_daemon(struct self *self)
+{
+    struct cutin_page old;
+
+    page_copy(&old, self->page);
+    self->id = 0;
+    if (page_make_private(self->page) != 0) {
+        open_holds(self);
+        return;
+    }
+    self_identify(self);
+    self_refill(self, &old);
+}
+
+void self_change_level(struct self *self, uint32_t level)
+{
+    self_grant(self, level);
+    activity_refresh_all(&self->activity);
+}

@@ -1,0 +1,94 @@
+/*
+ * self.h - this process's own state as a client: what client.c, which others call, and link.c, which
+ * talks to the daemon, have in common.
+ *
+ * `lock` guards all of it but what is atomic and what the real-time path reads (activity.h).
+ */
+#ifndef CUTIN_SELF_H
+#define CUTIN_SELF_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "scheduler/client/activity.h"
+#include "scheduler/client/bound.h"
+#include "scheduler/client/client.h"
+#include "scheduler/wire/connection.h"
+#include "scheduler/wire/socket.h"
+
+enum { ORDERS = 32 }; /* waiting; more than that are lost, the last ones first */
+
+enum { SAY_ERROR, SAY_WARN, SAY_INFO, SAY_DEBUG }; /* as CUTIN_LOG */
+
+enum link_state {
+    LINK_NONE,  /* no daemon, or not now: next attempt at retry_ns */
+    LINK_HELLO, /* connected, waiting for WELCOME */
+    LINK_UP,    /* registered */
+    LINK_DRAIN, /* disconnected, pages below not all given back yet */
+};
+
+/* What is said to the user, each once per process. */
+enum notice {
+    NOTICE_NO_DAEMON,
+    NOTICE_LOST,
+    NOTICE_BACK,
+    NOTICE_REFUSED,
+    NOTICE_NO_BIT,
+    NOTICE_FULL,
+    NOTICES
+};
+
+struct self {
+    pthread_mutex_t lock;
+    struct client_config cfg;
+    char socket[SOCKET_PATH_MAX];
+    struct cutin_page *page;
+    struct activity activity;
+    struct bound bound;
+    struct connection connection;
+    enum link_state link;
+    uint64_t retry_ns, backoff_ns, welcome_by_ns;
+    uint64_t id;
+    uint32_t asked;                      /* the level, in HELLO */
+    struct message_order orders[ORDERS]; /* to be carried out once `lock` is given back */
+    uint32_t order_count;
+    /* What was ordered and is in force, to be told to a daemon that does not know it. */
+    uint32_t ordered_level, ordered_weight; /* the level + 1; 0 = not ordered */
+    bool paused;
+    _Atomic uint32_t generation; /* of the page's memory */
+    uint32_t share_percent;      /* least share of best effort, as the daemon said */
+    uint32_t devices;
+    uint32_t streams[PAGE_LEVELS], above_own;
+    bool said[NOTICES];
+    pthread_t thread;
+    struct waker waker;
+    _Atomic uint32_t level; /* granted */
+    _Atomic bool open, stop, forked, up, broken;
+};
+
+/* Once per kind of notice; `severity` as in CUTIN_LOG. */
+void __attribute__((format(printf, 4, 5)))
+self_say(struct self *self, enum notice kind, int severity, const char *format, ...);
+/* For the owner, once `lock` is given back. */
+void self_order(struct self *self, uint32_t order, uint32_t value);
+
+/* The level whose words streams of `level` look at. */
+uint32_t self_word(const struct self *self, uint32_t level);
+/* The level is granted: nothing above it is done to other processes. */
+void self_grant(struct self *self, uint32_t level);
+/* The same, while this process may be active. */
+void self_change_level(struct self *self, uint32_t level);
+
+/* Where in the page the nth device is. */
+uint32_t self_slot(const struct self *self, uint32_t nth);
+/* Writes into the page whose it is. */
+void self_identify(struct self *self);
+/* The page's memory has just been replaced: puts back what is this process's own. Bits of others are
+ * gone, which opens their holds. */
+void self_refill(struct self *self, const struct cutin_page *old);
+/* Private memory takes the place of the page that the daemon shares. */
+void self_leave_daemon(struct self *self);
+
+#endif

@@ -1,0 +1,152 @@
+/*
+ * command.c - what somebody may order about running clients, in the daemon. One order is one row.
+ */
+#include "scheduler/daemon/command.h"
+
+#include <errno.h>
+#include <utlist.h>
+
+#include "scheduler/wire/clock.h"
+#include "scheduler/daemon/daemon.h"
+#include "scheduler/daemon/report.h"
+
+static const struct conf *conf_of(const struct peer *p)
+{
+    return daemon_conf(p->daemon);
+}
+
+/* Lets the client know what the daemon does with it, so that the next daemon can learn it. */
+static void tell(struct peer *p, uint32_t order, uint32_t value)
+{
+    union message m;
+
+    message_init(&m, MESSAGE_ORDER);
+    m.order.order = order;
+    m.order.value = value;
+    peer_send(p, &m, NULL);
+}
+
+/* Nobody raises a process above what he himself may have. */
+static int set_level(const struct peer *from, struct peer *p, uint32_t value)
+{
+    bool control = permission_control(conf_of(from), &from->who);
+
+    if (!control && permission_level(conf_of(from), &from->who, value) != value)
+        return -EPERM;
+    p->ordered = true;
+    tell(p, CONTROL_LEVEL, value);
+    daemon_change_level(p, value);
+    return 0;
+}
+
+static int set_weight(const struct peer *from, struct peer *p, uint32_t value)
+{
+    p->weight = value;
+    tell(p, CONTROL_WEIGHT, value);
+    return 0;
+}
+
+static void write_pause(const struct peer *p, uint32_t slot)
+{
+    page_write_bit(&p->page->page->device[slot], PAGE_BIT_PAUSED, p->paused ? PAGE_WORDS : 0,
+                   PAGE_WORDS, clock_ns());
+}
+
+static int set_paused(struct peer *p, bool paused)
+{
+    if (!p->queues)
+        return -EOPNOTSUPP;
+    p->paused = paused;
+    tell(p, paused ? CONTROL_PAUSE : CONTROL_RESUME, 0);
+    for (uint32_t slot = 0; slot < PAGE_DEVICES; slot++)
+        if (p->device[slot].device)
+            write_pause(p, slot);
+    return 0;
+}
+
+static int pause_client(const struct peer *from, struct peer *p, uint32_t value)
+{
+    return set_paused(p, true);
+}
+
+static int resume_client(const struct peer *from, struct peer *p, uint32_t value)
+{
+    return set_paused(p, false);
+}
+
+static int send_order(struct peer *p, uint32_t order, uint32_t value)
+{
+    if (!p->queues)
+        return -EOPNOTSUPP;
+    tell(p, order, value);
+    return 0;
+}
+
+/* Those without a row here are carried out by the client itself. */
+static int (*const orders[CONTROL_ORDER_COUNT])(const struct peer *, struct peer *, uint32_t) = {
+    [CONTROL_LEVEL] = set_level,
+    [CONTROL_WEIGHT] = set_weight,
+    [CONTROL_PAUSE] = pause_client,
+    [CONTROL_RESUME] = resume_client,
+};
+
+static const char *order_name(uint32_t order)
+{
+    static const char *const names[] = {
+#define NAME(name, least, most, own) #name,
+        CONTROL_ORDERS(NAME)
+#undef NAME
+    };
+
+    return names[order];
+}
+
+static bool meant(const struct peer *p, const struct message_control *m)
+{
+    if (!p->client || p->dead)
+        return false;
+    return m->client ? p->id == m->client : m->pid > 0 && p->who.pid == m->pid;
+}
+
+static int run_one(const struct peer *from, struct peer *p, const struct message_control *m)
+{
+    if (from->who.uid != p->who.uid && !permission_control(conf_of(from), &from->who))
+        return -EPERM;
+    report(REPORT_INFO, "user %u: %s %u for process %d", (unsigned)from->who.uid,
+           order_name(m->order), m->value, (int)p->who.pid);
+    return orders[m->order] ? orders[m->order](from, p, m->value)
+                            : send_order(p, m->order, m->value);
+}
+
+int command_run(struct peer *from, const union message *m, uint32_t *count)
+{
+    struct peer *p;
+    int rc = 0;
+
+    *count = 0;
+    DL_FOREACH (daemon_peers(from->daemon), p) {
+        if (!meant(p, &m->control))
+            continue;
+        rc = run_one(from, p, &m->control);
+        if (rc != 0)
+            return rc;
+        ++*count;
+    }
+    return *count ? 0 : -ESRCH;
+}
+
+/* As if its own user had given the orders: more than that user may have is not restored. */
+void command_restore(struct peer *p, const struct message_hello *m)
+{
+    if (m->ordered_level && set_level(p, p, m->ordered_level - 1) != 0)
+        report(REPORT_INFO, "process %d had been given level %u, which its user may not have",
+               (int)p->who.pid, m->ordered_level - 1);
+    if (m->paused)
+        set_paused(p, true);
+}
+
+void command_new_device(const struct peer *p, uint32_t slot)
+{
+    if (p->paused)
+        write_pause(p, slot);
+}

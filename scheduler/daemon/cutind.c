@@ -1,0 +1,260 @@
+/*
+ * cutind.c - the daemon's command line. One option is one row of a table.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#ifdef HAVE_SYSTEMD
+#include <systemd/sd-daemon.h>
+#endif
+
+#include "scheduler/daemon/daemon.h"
+#include "scheduler/daemon/listener.h"
+#include "scheduler/daemon/report.h"
+
+enum { EXIT_USAGE = 2, EXIT_OTHER_DAEMON = 3 };
+
+struct command_line {
+    char socket[4096];
+    const char *config;
+    long idle_exit, ready_fd;
+};
+
+static int show_help(struct command_line *line, const char *value);
+
+static int show_version(struct command_line *line, const char *value)
+{
+    printf("cutind %s\n", CUTIN_VERSION);
+    return 1;
+}
+
+static int set_socket(struct command_line *line, const char *value)
+{
+    snprintf(line->socket, sizeof(line->socket), "%s", value);
+    return 0;
+}
+
+static int set_config(struct command_line *line, const char *value)
+{
+    line->config = value;
+    return 0;
+}
+
+static int set_foreground(struct command_line *line, const char *value)
+{
+    return 0; /* and there is no other way to run */
+}
+
+static int set_number(long *out, const char *option, const char *value, long least, long most)
+{
+    char *end;
+    long n;
+
+    errno = 0;
+    n = strtol(value, &end, 10);
+    if (errno || end == value || *end || n < least || n > most) {
+        fprintf(stderr, "cutind: %s=%s is not a number from %ld to %ld\n", option, value, least,
+                most);
+        return -1;
+    }
+    *out = n;
+    return 0;
+}
+
+static int set_idle_exit(struct command_line *line, const char *value)
+{
+    return set_number(&line->idle_exit, "--idle-exit", value, 0, 1000000);
+}
+
+static int set_ready_fd(struct command_line *line, const char *value)
+{
+    return set_number(&line->ready_fd, "--ready-fd", value, 0, INT_MAX);
+}
+
+/* `set` returns 0, 1 to end with success, or -1 to end with EXIT_USAGE. */
+static const struct option {
+    const char *name, *argument, *help;
+    int (*set)(struct command_line *line, const char *value);
+} options[] = {
+    {"--socket", "PATH", "listen here instead of the default place", set_socket},
+    {"--config", "FILE", "read this instead of /etc/cutin/cutind.conf", set_config},
+    {"--foreground", NULL, "stay in the foreground (always so)", set_foreground},
+    {"--idle-exit", "SECONDS", "end after that long without a client; 0 = never", set_idle_exit},
+    {"--ready-fd", "N", "write a byte to this descriptor when listening", set_ready_fd},
+    {"--version", NULL, "print the version", show_version},
+    {"--help", NULL, "print this", show_help},
+};
+#define OPTIONS (sizeof(options) / sizeof(options[0]))
+
+static int show_help(struct command_line *line, const char *value)
+{
+    printf("Usage: cutind [OPTION]...\n"
+           "The cutin scheduler: tells processes that share a GPU who holds whom.\n\n");
+    for (size_t i = 0; i < OPTIONS; i++) {
+        char left[40];
+
+        snprintf(left, sizeof(left), "%s%s%s", options[i].name, options[i].argument ? " " : "",
+                 options[i].argument ? options[i].argument : "");
+        printf("  %-22s %s\n", left, options[i].help);
+    }
+    printf("\nExit status: 0 ended as asked, 1 failed, 2 bad usage, 3 another cutind is alive.\n");
+    return 1;
+}
+
+static const struct option *find_option(const char *text, size_t length)
+{
+    for (size_t i = 0; i < OPTIONS; i++)
+        if (strlen(options[i].name) == length && memcmp(options[i].name, text, length) == 0)
+            return &options[i];
+    return NULL;
+}
+
+/* Both `--name value` and `--name=value`. */
+static int parse(struct command_line *line, int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        const char *equals = strchr(argv[i], '='), *value = equals ? equals + 1 : NULL;
+        size_t length = equals ? (size_t)(equals - argv[i]) : strlen(argv[i]);
+        const struct option *o = find_option(argv[i], length);
+        int rc;
+
+        if (!o) {
+            fprintf(stderr, "cutind: unknown option %s; see cutind --help\n", argv[i]);
+            return -1;
+        }
+        if (o->argument && !value)
+            value = argv[++i];
+        if ((o->argument != NULL) != (value != NULL)) {
+            fprintf(stderr, "cutind: %s %s\n", o->name,
+                    o->argument ? "needs a value" : "takes no value");
+            return -1;
+        }
+        rc = o->set(line, value);
+        if (rc != 0)
+            return rc;
+    }
+    return 0;
+}
+
+#ifdef HAVE_SYSTEMD
+static int activated_socket(void)
+{
+    if (sd_listen_fds(1) == 1 &&
+        sd_is_socket(SD_LISTEN_FDS_START, AF_UNIX, SOCK_SEQPACKET, 1) > 0) {
+        int flags = fcntl(SD_LISTEN_FDS_START, F_GETFL);
+
+        fcntl(SD_LISTEN_FDS_START, F_SETFL, flags | O_NONBLOCK);
+        return SD_LISTEN_FDS_START;
+    }
+    return -1;
+}
+
+static void notify(const char *state)
+{
+    sd_notify(0, state);
+}
+#else
+static int activated_socket(void)
+{
+    return -1;
+}
+
+static void notify(const char *state)
+{
+}
+#endif
+
+static int open_listener(struct listener *l, struct command_line *line, const struct conf *conf)
+{
+    char why[512];
+    int rc, fd = activated_socket();
+
+    if (fd >= 0) {
+        listener_adopt(l, fd);
+        return 0;
+    }
+    if (!line->socket[0] && socket_default_path(line->socket, sizeof(line->socket)) != 0) {
+        fprintf(stderr, "cutind: XDG_RUNTIME_DIR is too long for a socket; use --socket\n");
+        return EXIT_FAILURE;
+    }
+    rc = listener_open(l, line->socket, conf, why, sizeof(why));
+    if (rc == 0)
+        return 0;
+    fprintf(stderr, "cutind: %s\n", why);
+    return rc == -EADDRINUSE ? EXIT_OTHER_DAEMON : EXIT_FAILURE;
+}
+
+static void tell_ready(const struct command_line *line)
+{
+    notify("READY=1");
+    if (line->ready_fd < 0)
+        return;
+    if (write((int)line->ready_fd, "", 1) != 1)
+        fprintf(stderr, "cutind: --ready-fd %ld: %s\n", line->ready_fd, strerror(errno));
+    if (line->ready_fd > 2)
+        close((int)line->ready_fd);
+}
+
+static int serve(struct listener *l, const struct command_line *line, struct conf *conf)
+{
+    struct daemon_options wanted = {
+        .listener = l->fd,
+        .idle_exit_s = (uint32_t)line->idle_exit,
+        .conf = conf,
+        .conf_path = line->config,
+    };
+    struct daemon *d = daemon_new(&wanted);
+    char why[512];
+    int rc;
+
+    if (!d) {
+        fprintf(stderr, "cutind: cannot start: %s\n", strerror(errno));
+        return EXIT_FAILURE;
+    }
+    if (conf->metrics[0] && daemon_serve_metrics(d, why, sizeof(why)) != 0) {
+        fprintf(stderr, "cutind: %s\n", why);
+        daemon_free(d);
+        return EXIT_FAILURE;
+    }
+    tell_ready(line);
+    rc = daemon_run(d);
+    notify("STOPPING=1");
+    /* First the path, then the clients: whoever sees us go can start the next one at once. */
+    listener_close(l);
+    daemon_free(d);
+    if (rc != 0)
+        fprintf(stderr, "cutind: %s\n", strerror(-rc));
+    return rc == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+int main(int argc, char **argv)
+{
+    struct command_line line = {.ready_fd = -1};
+    struct listener listener;
+    struct conf conf;
+    char why[512];
+    int rc = parse(&line, argc, argv);
+
+    if (rc != 0)
+        return rc > 0 ? EXIT_SUCCESS : EXIT_USAGE;
+    signal(SIGPIPE, SIG_IGN); /* --ready-fd may be a pipe that nobody reads any more */
+    conf_default(&conf, geteuid());
+    if (conf_load(&conf, line.config, why, sizeof(why)) != 0) {
+        fprintf(stderr, "cutind: %s\n", why);
+        return EXIT_USAGE;
+    }
+    report_set_level(conf.log);
+    rc = open_listener(&listener, &line, &conf);
+    if (rc == 0) {
+        rc = serve(&listener, &line, &conf);
+        listener_close(&listener);
+    }
+    conf_clear(&conf);
+    return rc;
+}

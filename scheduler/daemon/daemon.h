@@ -1,0 +1,38 @@
+/*
+ * daemon.h - the scheduler daemon: one thread, one epoll loop, connections that cannot hurt it.
+ */
+#ifndef CUTIN_DAEMON_H
+#define CUTIN_DAEMON_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "scheduler/policy/conf.h"
+#include "scheduler/daemon/peer.h"
+
+struct daemon_options {
+    int listener;          /* listening socket */
+    uint32_t idle_exit_s;  /* end after that long without a connection; 0 = never */
+    struct conf *conf;     /* the daemon may replace its contents, on SIGHUP */
+    const char *conf_path; /* as on the command line; NULL: the default places */
+};
+
+/* NULL: no memory or no descriptors (errno). Blocks SIGTERM, SIGINT and SIGHUP. */
+struct daemon *daemon_new(const struct daemon_options *options);
+/* Serves the metrics where the configuration says. Returns 0, or -errno and why. */
+int daemon_serve_metrics(struct daemon *d, char *why, size_t why_size);
+/* Until SIGTERM or SIGINT, a STOP message, or idleness. Returns 0 or -errno. */
+int daemon_run(struct daemon *d);
+/* Disconnects everybody and frees. */
+void daemon_free(struct daemon *d);
+
+/* For command.c. */
+struct peer *daemon_peers(struct daemon *d);
+const struct conf *daemon_conf(const struct daemon *d);
+/* Grants `asked` or less, and tells the client and everybody concerned. */
+void daemon_change_level(struct peer *p, uint32_t asked);
+
+/* For peer.c: report when the peer's socket has room again. */
+void daemon_watch_output(struct peer *p, bool on);
+
+#endif

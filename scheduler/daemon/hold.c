@@ -1,0 +1,145 @@
+/*
+ * hold.c - who holds whom, and since when, as the pages say.
+ */
+#include "scheduler/daemon/hold.h"
+
+#include <stdio.h>
+#include <utlist.h>
+
+#include "scheduler/wire/clock.h"
+#include "scheduler/daemon/report.h"
+
+enum { LOOK_MS = 500, SAY_AGAIN_S = 60, NAMES = 4 };
+
+/* Holds that found work buffered, as their client counts them. */
+static uint64_t ended(const struct peer *p, uint32_t slot)
+{
+    return atomic_load_explicit(&p->page->page->device[slot].counters.holds, memory_order_relaxed);
+}
+
+bool hold_read(const struct peer *p, uint32_t slot, uint64_t now_ns, struct hold *hold)
+{
+    const struct page_device *device = &p->page->page->device[slot];
+    uint32_t word = p->flat ? 0 : p->lowest;
+    uint64_t since = atomic_load_explicit(&device->hold_since_ns[word], memory_order_relaxed);
+
+    hold->bits =
+        atomic_load_explicit(&device->hold[word], memory_order_relaxed) & PAGE_BITS_CLIENTS;
+    if (since < p->client_since_ns)
+        since = p->client_since_ns;
+    if (p->device[slot].held_from_ns && p->device[slot].held_from_ns < since &&
+        p->device[slot].held_after == ended(p, slot))
+        since = p->device[slot].held_from_ns;
+    hold->ns = now_ns > since ? now_ns - since : 0;
+    return hold->bits != 0;
+}
+
+/* The page says when the latest holder began. A hold is as long as the process that is held, with work that
+ * waits, has seen no end of it, by whomever it is held in turn. */
+static void follow(struct peer *p, uint32_t slot, uint64_t now)
+{
+    const struct page_counters *counters = &p->page->page->device[slot].counters;
+    bool waits = atomic_load_explicit(&counters->waiting, memory_order_relaxed) > 0;
+    uint64_t after = ended(p, slot);
+    struct hold hold;
+
+    p->device[slot].held_from_ns = waits && hold_read(p, slot, now, &hold) ? now - hold.ns : 0;
+    p->device[slot].held_after = after;
+}
+
+static bool holds(const struct peer *p, const struct device *device, const struct hold *hold)
+{
+    for (uint32_t slot = 0; p->client && slot < PAGE_DEVICES; slot++)
+        if (p->device[slot].device == device && p->device[slot].bit < PAGE_CLIENT_BITS)
+            return hold->bits >> p->device[slot].bit & 1;
+    return false;
+}
+
+const struct peer *hold_next(const struct peer *peers, const struct device *device,
+                             const struct hold *hold, const struct peer *from)
+{
+    const struct peer *p = from ? from->next : peers;
+
+    while (p && !holds(p, device, hold))
+        p = p->next;
+    return p;
+}
+
+/* Names are the clients' own: any bytes. */
+static size_t name_print(char *out, size_t size, const struct peer *p)
+{
+    char name[PAGE_NAME + 1];
+    int n;
+
+    snprintf(name, sizeof(name), "%.*s", (int)PAGE_NAME, p->name);
+    for (char *c = name; *c; c++)
+        if (*c < ' ' || *c > '~')
+            *c = '?';
+    n = snprintf(out, size, "process %d (%s)", (int)p->who.pid, name);
+    return n > 0 && (size_t)n < size ? (size_t)n : 0;
+}
+
+static void say(const struct peer *peers, const struct peer *p, uint32_t slot,
+                const struct hold *hold)
+{
+    const struct device *device = p->device[slot].device;
+    char held[64], holders[NAMES * 64];
+    size_t used = 0;
+    uint32_t n = 0;
+
+    name_print(held, sizeof(held), p);
+    for (const struct peer *h = NULL; (h = hold_next(peers, device, hold, h)) && n < NAMES; n++) {
+        used += (size_t)snprintf(holders + used, sizeof(holders) - used, "%s", n ? ", " : "");
+        used += name_print(holders + used, sizeof(holders) - used, h);
+    }
+    if (n)
+        report(REPORT_WARN,
+               "%s: work has waited for %llu s, held by %s; CUTIN_MAX_HOLD_MS of the held process "
+               "or min_share_percent in cutind.conf bounds holds",
+               held, (unsigned long long)(hold->ns / 1000 / NS_PER_MS), holders);
+}
+
+/* Held, with work that waits, for that long. */
+static bool is_long(const struct peer *p, uint32_t slot, uint64_t now, const struct conf *conf,
+                    struct hold *hold)
+{
+    const struct page_counters *counters = &p->page->page->device[slot].counters;
+
+    return hold_read(p, slot, now, hold) &&
+           hold->ns >= conf->hold_warning_s * 1000ull * NS_PER_MS &&
+           atomic_load_explicit(&counters->waiting, memory_order_relaxed) > 0;
+}
+
+static void look(struct peer *peers, struct peer *p, const struct conf *conf, uint64_t now)
+{
+    struct hold hold;
+
+    for (uint32_t slot = 0; slot < PAGE_DEVICES; slot++) {
+        if (!p->device[slot].device)
+            continue;
+        follow(p, slot, now);
+        if (now < p->hold_said_ns || !is_long(p, slot, now, conf, &hold))
+            continue;
+        say(peers, p, slot, &hold);
+        p->hold_said_ns = now + SAY_AGAIN_S * 1000ull * NS_PER_MS;
+    }
+}
+
+int hold_look(struct peer *peers, const struct conf *conf, uint64_t now_ns)
+{
+    static uint64_t due_ns;
+    bool any = false;
+    struct peer *p;
+
+    DL_FOREACH (peers, p)
+        any |= p->client && p->above > 0;
+    if (!any || !conf->hold_warning_s)
+        return -1;
+    if (now_ns < due_ns)
+        return (int)((due_ns - now_ns) / NS_PER_MS) + 1;
+    DL_FOREACH (peers, p)
+        if (p->client && !p->dead && p->above > 0)
+            look(peers, p, conf, now_ns);
+    due_ns = now_ns + LOOK_MS * NS_PER_MS;
+    return LOOK_MS;
+}

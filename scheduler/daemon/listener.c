@@ -1,0 +1,248 @@
+/*
+ * listener.c - the daemon's listening socket: exactly one daemon per path.
+ */
+#include "scheduler/daemon/listener.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define EXPLAIN(...) snprintf(why, why_size, __VA_ARGS__)
+
+/* Splits the path; the folder part is "." or ends without a slash. */
+static void split(const char *path, char *folder, char *name)
+{
+    const char *slash = strrchr(path, '/');
+    size_t n = slash ? (size_t)(slash - path) : 0;
+
+    snprintf(name, SOCKET_PATH_MAX, "%s", slash ? slash + 1 : path);
+    if (!slash)
+        snprintf(folder, SOCKET_PATH_MAX, ".");
+    else
+        snprintf(folder, SOCKET_PATH_MAX, "%.*s", n ? (int)n : 1, path);
+}
+
+/* Nobody but its owner (or root) may be able to put another socket there. */
+static int check_folder(int fd, const char *folder, char *why, size_t why_size)
+{
+    struct stat st;
+
+    if (fstat(fd, &st) != 0)
+        return -errno;
+    if (st.st_uid != geteuid() && st.st_uid != 0) {
+        EXPLAIN("folder %s belongs to user %u: use one of your own", folder, (unsigned)st.st_uid);
+        return -EPERM;
+    }
+    if ((st.st_mode & (S_IWGRP | S_IWOTH)) && !(st.st_mode & S_ISVTX)) {
+        EXPLAIN("folder %s can be written by others (mode %03o): chmod go-w %s", folder,
+                (unsigned)(st.st_mode & 0777), folder);
+        return -EPERM;
+    }
+    return 0;
+}
+
+/* In a user namespace, owners from outside show up as one number. */
+static bool outsider(uid_t uid)
+{
+    unsigned first = 0, outside = 0, count = 0, overflow = 65534;
+    FILE *f = fopen("/proc/self/uid_map", "re");
+
+    if (!f)
+        return false;
+    if (fscanf(f, "%u %u %u", &first, &outside, &count) != 3)
+        count = UINT32_MAX;
+    fclose(f);
+    return count != UINT32_MAX && uid == overflow;
+}
+
+/* Every part of the way: whoever could rename one, or turn a link around, could put another daemon
+ * in our place. `path` is absolute. */
+static int check_way(const char *path, char *why, size_t why_size)
+{
+    char part[PATH_MAX];
+    struct stat st;
+
+    for (const char *end = path; *end;) {
+        end = strchrnul(end + 1, '/');
+        snprintf(part, sizeof(part), "%.*s", (int)(end - path), path);
+        if (lstat(part, &st) != 0)
+            return -errno;
+        if (st.st_uid != geteuid() && st.st_uid != 0 && !outsider(st.st_uid)) {
+            EXPLAIN("%s, on the way to the socket, belongs to user %u: use a folder of your own",
+                    part, (unsigned)st.st_uid);
+            return -EPERM;
+        }
+        if (S_ISDIR(st.st_mode) && (st.st_mode & (S_IWGRP | S_IWOTH)) && !(st.st_mode & S_ISVTX)) {
+            EXPLAIN("folder %s can be written by others (mode %03o): chmod go-w %s", part,
+                    (unsigned)(st.st_mode & 0777), part);
+            return -EPERM;
+        }
+    }
+    return 0;
+}
+
+/* As written and, where links lead elsewhere, as it really is. */
+static int check_path(const char *folder, char *why, size_t why_size)
+{
+    char real[PATH_MAX];
+    int rc = folder[0] == '/' ? check_way(folder, why, why_size) : 0;
+
+    if (rc == 0 && !realpath(folder, real))
+        rc = -errno;
+    return rc == 0 ? check_way(real, why, why_size) : rc;
+}
+
+/* A folder for one user is private; root's is for everybody to connect through. */
+static int open_folder(struct listener *l, const char *folder, char *why, size_t why_size)
+{
+    mode_t old = umask(0);
+    int rc;
+
+    mkdir(folder, geteuid() == 0 ? 0755 : 0700);
+    umask(old);
+    l->folder = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (l->folder < 0) {
+        rc = -errno;
+        EXPLAIN("folder %s: %s", folder, strerror(-rc));
+        return rc;
+    }
+    rc = check_folder(l->folder, folder, why, why_size);
+    return rc == 0 ? check_path(folder, why, why_size) : rc;
+}
+
+/* True if the file that is locked is still the one with that name. */
+static bool lock_current(const struct listener *l)
+{
+    struct stat mine, named;
+
+    return fstat(l->lock, &mine) == 0 &&
+           fstatat(l->folder, l->lock_name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+           mine.st_dev == named.st_dev && mine.st_ino == named.st_ino;
+}
+
+/* The last daemon may remove the file between our open and our lock: then try again. */
+static int take_lock(struct listener *l)
+{
+    for (;;) {
+        l->lock = openat(l->folder, l->lock_name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+        if (l->lock < 0)
+            return -errno;
+        if (flock(l->lock, LOCK_EX | LOCK_NB) != 0)
+            return errno == EWOULDBLOCK ? -EADDRINUSE : -errno;
+        if (lock_current(l))
+            return 0;
+        close(l->lock);
+    }
+}
+
+/* With the lock held, what stands at the path is a dead daemon's, or not a daemon of this kind. */
+static int remove_stale(const struct listener *l, const char *path, char *why, size_t why_size)
+{
+    struct stat st;
+    int fd;
+
+    if (fstatat(l->folder, l->name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+        return errno == ENOENT ? 0 : -errno;
+    if (!S_ISSOCK(st.st_mode)) {
+        EXPLAIN("%s exists and is not a socket: remove it or choose another path", path);
+        return -EEXIST;
+    }
+    fd = socket_connect(path);
+    if (fd >= 0 || fd == -EAGAIN) {
+        if (fd >= 0)
+            close(fd);
+        return -EADDRINUSE;
+    }
+    return unlinkat(l->folder, l->name, 0) == 0 ? 0 : -errno;
+}
+
+static int bind_and_listen(struct listener *l, const char *path, const struct conf *conf)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    mode_t old;
+    int rc;
+
+    memcpy(address.sun_path, path, strlen(path) + 1);
+    l->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (l->fd < 0)
+        return -errno;
+    old = umask(~conf->socket_mode & 0777);
+    rc = bind(l->fd, (const struct sockaddr *)&address, sizeof(address));
+    umask(old);
+    if (rc != 0)
+        return -errno;
+    /* Still refusing connections: nobody can come in before the group is right. */
+    if (conf->socket_group_given &&
+        fchownat(l->folder, l->name, (uid_t)-1, conf->socket_group, AT_SYMLINK_NOFOLLOW) != 0)
+        return -errno;
+    return listen(l->fd, 128) == 0 ? 0 : -errno;
+}
+
+static void release(struct listener *l)
+{
+    int *all[] = {&l->fd, &l->lock, &l->folder};
+
+    for (size_t i = 0; i < 3; i++) {
+        if (*all[i] >= 0)
+            close(*all[i]);
+        *all[i] = -1;
+    }
+}
+
+int listener_open(struct listener *l, const char *path, const struct conf *conf, char *why,
+                  size_t why_size)
+{
+    char folder[SOCKET_PATH_MAX];
+    int rc;
+
+    *l = (struct listener){.fd = -1, .folder = -1, .lock = -1};
+    why[0] = '\0';
+    if (strlen(path) >= SOCKET_PATH_MAX) {
+        EXPLAIN("the socket path %.40s... has %zu bytes, at most %d fit", path, strlen(path),
+                SOCKET_PATH_MAX - 1);
+        return -ENAMETOOLONG;
+    }
+    split(path, folder, l->name);
+    if (!l->name[0]) {
+        EXPLAIN("socket path '%s' names no file", path);
+        return -EINVAL;
+    }
+    snprintf(l->lock_name, sizeof(l->lock_name), "%s.lock", l->name);
+    rc = open_folder(l, folder, why, why_size);
+    if (rc == 0)
+        rc = take_lock(l);
+    if (rc == 0)
+        rc = remove_stale(l, path, why, why_size);
+    if (rc == 0)
+        rc = bind_and_listen(l, path, conf);
+    if (rc == -EADDRINUSE)
+        EXPLAIN("another cutind serves %s already", path);
+    else if (rc != 0 && !why[0])
+        EXPLAIN("%s: %s", path, strerror(-rc));
+    if (rc != 0)
+        release(l);
+    return rc;
+}
+
+void listener_adopt(struct listener *l, int fd)
+{
+    *l = (struct listener){.fd = fd, .folder = -1, .lock = -1};
+}
+
+void listener_close(struct listener *l)
+{
+    if (l->lock >= 0) {
+        unlinkat(l->folder, l->name, 0);
+        unlinkat(l->folder, l->lock_name, 0);
+    }
+    release(l);
+}

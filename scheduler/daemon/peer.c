@@ -1,0 +1,180 @@
+/*
+ * peer.c - one connection to the daemon: its identity, its page and its queue of messages.
+ */
+#include "scheduler/daemon/peer.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "scheduler/wire/clock.h"
+#include "scheduler/daemon/daemon.h"
+#include "scheduler/daemon/witness.h"
+
+struct outgoing {
+    struct outgoing *next;
+    struct shared_page *page;
+    union message message; /* allocated only as long as it is */
+};
+
+static size_t outgoing_size(const union message *m)
+{
+    return offsetof(struct outgoing, message) + m->header.size;
+}
+
+static void page_put(struct shared_page *page)
+{
+    if (!page || --page->references > 0)
+        return;
+    page_unmap(page->page);
+    witness_free(page->witness);
+    close(page->fd);
+    free(page);
+}
+
+int peer_make_page(struct peer *p)
+{
+    struct shared_page *shared = calloc(1, sizeof(*shared));
+    int rc;
+
+    if (!shared)
+        return -ENOMEM;
+    rc = page_new_shared(&shared->page, &shared->fd);
+    if (rc != 0) {
+        free(shared);
+        return rc;
+    }
+    shared->witness = witness_new(shared->fd);
+    shared->references = 1;
+    shared->page->client = p->id;
+    shared->page->pid = p->who.pid;
+    shared->page->uid = p->who.uid;
+    memcpy(shared->page->name, p->name, PAGE_NAME);
+    p->page = shared;
+    return 0;
+}
+
+/* Ends with the process even if a child of it has inherited the socket. */
+static int open_process(pid_t pid)
+{
+    return pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
+}
+
+struct peer *peer_new(struct daemon *daemon, int socket)
+{
+    struct peer *p = calloc(1, sizeof(*p));
+
+    if (!p)
+        return NULL;
+    if (subject_of_socket(&p->who, socket) != 0) {
+        free(p);
+        return NULL;
+    }
+    p->daemon = daemon;
+    p->socket = socket;
+    p->process = open_process(p->who.pid);
+    p->since_ns = clock_ns();
+    p->watched = EPOLLIN;
+    p->last = &p->first;
+    for (uint32_t slot = 0; slot < PAGE_DEVICES; slot++)
+        p->device[slot].bit = PROTOCOL_NO_BIT;
+    return p;
+}
+
+static void pop(struct peer *p)
+{
+    struct outgoing *o = p->first;
+
+    p->first = o->next;
+    if (!p->first)
+        p->last = &p->first;
+    p->queued -= outgoing_size(&o->message);
+    page_put(o->page);
+    free(o);
+}
+
+void peer_free(struct peer *p)
+{
+    while (p->first)
+        pop(p);
+    page_put(p->page);
+    subject_clear(&p->who);
+    close(p->socket);
+    if (p->process >= 0)
+        close(p->process);
+    free(p);
+}
+
+static void push(struct peer *p, const union message *m, struct shared_page *page)
+{
+    struct outgoing *o = NULL;
+
+    if (p->queued + outgoing_size(m) <= PEER_QUEUE)
+        o = malloc(outgoing_size(m));
+    if (!o) {
+        p->dead = true;
+        return;
+    }
+    o->next = NULL;
+    o->page = page;
+    if (page)
+        page->references++;
+    memcpy(&o->message, m, m->header.size);
+    *p->last = o;
+    p->last = &o->next;
+    p->queued += outgoing_size(m);
+}
+
+/* Full now, or too many descriptors on their way (which no event announces the end of). */
+static bool later(int rc)
+{
+    return rc == -EAGAIN || rc == -ETOOMANYREFS || rc == -ENOBUFS || rc == -ENOMEM;
+}
+
+void peer_send(struct peer *p, const union message *m, struct shared_page *page)
+{
+    int rc = -EAGAIN;
+
+    if (p->dead)
+        return;
+    if (!p->first)
+        rc = message_send(p->socket, m, page ? page->fd : -1);
+    if (rc == 0)
+        return;
+    if (!later(rc)) {
+        p->dead = true;
+        return;
+    }
+    push(p, m, page);
+    daemon_watch_output(p, rc == -EAGAIN);
+}
+
+void peer_send_done(struct peer *p, int error, uint32_t count)
+{
+    union message m;
+
+    message_init(&m, MESSAGE_DONE);
+    m.done.error = error;
+    m.done.count = count;
+    peer_send(p, &m, NULL);
+}
+
+void peer_flush(struct peer *p)
+{
+    int rc = 0;
+
+    while (p->first && !p->dead) {
+        struct outgoing *o = p->first;
+
+        rc = message_send(p->socket, &o->message, o->page ? o->page->fd : -1);
+        if (rc != 0)
+            break;
+        pop(p);
+    }
+    if (rc != 0 && !later(rc))
+        p->dead = true;
+    daemon_watch_output(p, p->first && rc == -EAGAIN);
+}

@@ -1,0 +1,92 @@
+/*
+ * peer.h - one connection to the daemon, and the client behind it once it has said HELLO.
+ *
+ * A peer never blocks the daemon: what its socket does not take is queued, up to PEER_QUEUE, and a
+ * peer that lets even that pile up is disconnected. Whoever finds a peer unusable
+ * only marks it `dead`; the daemon's loop takes it apart later, so no list changes under a walk.
+ */
+#ifndef CUTIN_PEER_H
+#define CUTIN_PEER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "scheduler/policy/permission.h"
+#include "scheduler/wire/protocol.h"
+
+#define PEER_QUEUE (256u << 10) /* bytes */
+
+struct daemon;
+struct device;
+struct outgoing;
+
+/* Something epoll reports on. */
+struct watch {
+    void (*ready)(struct watch *w, uint32_t events);
+};
+
+/* A client's page, kept open until nobody has it still to be sent. */
+struct shared_page {
+    struct cutin_page *page;
+    int fd;
+    void *witness; /* witness.h */
+    uint32_t references;
+};
+
+struct peer_device {
+    struct device *device;         /* NULL: no such slot */
+    uint32_t bit;                  /* 0..28 or PROTOCOL_NO_BIT */
+    uint64_t gpu_ns, memory, turn; /* turn.c's; memory: the policy's */
+    bool told, counted;            /* to clients above; among its user's: admission.h */
+    /* A hold that hold.c follows: its begin, 0 = none, and the number of those that had ended before. */
+    uint64_t held_from_ns, held_after;
+};
+
+struct peer {
+    struct watch socket_watch, process_watch;
+    struct daemon *daemon;
+    struct peer *prev, *next; /* daemon's list, by age */
+    int socket, process;      /* process: a pidfd, or -1 where the kernel has none */
+    struct subject who;
+    bool client; /* has said HELLO */
+    bool dead;
+    bool stalled; /* see heartbeat.h */
+    uint64_t since_ns;
+    struct outgoing *first, **last; /* queue */
+    size_t queued;                  /* bytes */
+    uint32_t watched;               /* what epoll reports of the socket */
+    /* The answer to LIST that is under way, see list.h. */
+    bool listing;
+    struct peer *row; /* the next one; NULL: that was all */
+    uint32_t rows;
+    /* The client. */
+    uint64_t id, client_since_ns;
+    uint64_t hold_said_ns; /* not again before: hold.h */
+    uint32_t asked, level, lowest;
+    uint32_t asked_lowest;
+    bool turned_away; /* it was told that its user has too many clients of a device */
+    bool flat;        /* all of its streams have its level */
+    bool bounded;     /* it enforces a bound on the length of its holds */
+    bool ordered;     /* its level was given by somebody who may, whatever its own user may have */
+    bool queues; /* its streams can be held: it was not real time when it came, or has deadlines */
+    bool paused;
+    uint32_t weight;
+    uint32_t deadline_ms;  /* of its requests; 0 = not given */
+    uint32_t above, below; /* links to it and from it */
+    char name[PAGE_NAME];
+    struct shared_page *page;
+    struct peer_device device[PAGE_DEVICES];
+};
+
+struct peer *peer_new(struct daemon *daemon, int socket);
+/* Closes and frees; the daemon has removed it from everything else. */
+void peer_free(struct peer *p);
+/* Sends or queues a message, with a page's descriptor unless `page` is NULL. */
+void peer_send(struct peer *p, const union message *m, struct shared_page *page);
+void peer_send_done(struct peer *p, int error, uint32_t count);
+/* Sends what is queued, as far as the socket takes it. */
+void peer_flush(struct peer *p);
+/* Gives the peer its page. Returns 0 or -errno. */
+int peer_make_page(struct peer *p);
+
+#endif

@@ -1,0 +1,322 @@
+/*
+ * relation.c - who may hold whom, on which devices, with which bit.
+ */
+#include "scheduler/daemon/relation.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uthash.h>
+#include <utlist.h>
+
+struct device {
+    struct device *next;
+    uint8_t uuid[16];
+    uint32_t users;
+    uint32_t bits; /* given out */
+    uint32_t next_bit;
+};
+
+struct link_key {
+    uint64_t owner, other;
+};
+
+struct link {
+    struct link_key key;
+    uint8_t words[PAGE_LEVELS], slot[PAGE_DEVICES]; /* as the owner was told */
+    UT_hash_handle hh;
+};
+
+struct relations {
+    struct device *devices;
+    struct link *links;
+};
+
+struct relations *relations_new(void)
+{
+    return calloc(1, sizeof(struct relations));
+}
+
+void relations_free(struct relations *r)
+{
+    struct device *d, *next_device;
+    struct link *link, *next_link;
+
+    HASH_ITER (hh, r->links, link, next_link) {
+        HASH_DEL(r->links, link);
+        free(link);
+    }
+    LL_FOREACH_SAFE(r->devices, d, next_device)
+    free(d);
+    free(r);
+}
+
+/* ---- devices and bits --------------------------------------------------------------------------
+ */
+
+static struct device *device_get(struct relations *r, const uint8_t uuid[16])
+{
+    struct device *d;
+
+    LL_FOREACH (r->devices, d)
+        if (memcmp(d->uuid, uuid, 16) == 0)
+            break;
+    if (!d) {
+        d = calloc(1, sizeof(*d));
+        if (!d)
+            return NULL;
+        memcpy(d->uuid, uuid, 16);
+        LL_PREPEND(r->devices, d);
+    }
+    d->users++;
+    return d;
+}
+
+static void device_put(struct relations *r, struct device *d)
+{
+    if (--d->users > 0)
+        return;
+    LL_DELETE(r->devices, d);
+    free(d);
+}
+
+const uint8_t *relation_uuid(const struct device *device)
+{
+    return device->uuid;
+}
+
+static uint32_t bit_take(struct device *d)
+{
+    for (uint32_t i = 0; i < PAGE_CLIENT_BITS; i++) {
+        uint32_t bit = (d->next_bit + i) % PAGE_CLIENT_BITS;
+
+        if (d->bits >> bit & 1)
+            continue;
+        d->bits |= 1u << bit;
+        d->next_bit = bit + 1;
+        return bit;
+    }
+    return PROTOCOL_NO_BIT;
+}
+
+static void bit_tell(struct peer *p, uint32_t slot)
+{
+    union message m;
+
+    message_init(&m, MESSAGE_BIT);
+    m.bit.slot = slot;
+    m.bit.bit = p->device[slot].bit;
+    peer_send(p, &m, NULL);
+}
+
+/* Best effort holds nobody and gets no bit; a client that rises gets one then, and keeps it. */
+static void bit_give(struct peer *p, uint32_t slot)
+{
+    struct peer_device *mine = &p->device[slot];
+
+    if (!mine->device || mine->bit != PROTOCOL_NO_BIT || p->level == 0)
+        return;
+    mine->bit = bit_take(mine->device);
+    bit_tell(p, slot);
+}
+
+void relation_remind(struct peer *p)
+{
+    for (uint32_t slot = 0; slot < PAGE_DEVICES; slot++)
+        if (p->device[slot].device && p->device[slot].bit != PROTOCOL_NO_BIT)
+            bit_tell(p, slot);
+}
+
+int relation_device(struct relations *r, struct peer *p, uint32_t slot, const uint8_t uuid[16])
+{
+    if (p->device[slot].device)
+        return -EINVAL;
+    for (uint32_t s = 0; s < PAGE_DEVICES; s++)
+        if (p->device[s].device && memcmp(p->device[s].device->uuid, uuid, 16) == 0)
+            return -EINVAL;
+    p->device[slot].device = device_get(r, uuid);
+    return p->device[slot].device ? 0 : -ENOMEM;
+}
+
+/* ---- links -------------------------------------------------------------------------------------
+ */
+
+static uint32_t slot_of(const struct peer *p, const struct device *device)
+{
+    for (uint32_t slot = 0; slot < PAGE_DEVICES; slot++)
+        if (p->device[slot].device == device)
+            return slot;
+    return PROTOCOL_NO_SLOT;
+}
+
+/* Where `owner` may hold `other`, by the owner's slots; false: nowhere. */
+static bool match(const struct peer *owner, const struct peer *other, uint8_t slot[PAGE_DEVICES])
+{
+    bool any = false;
+
+    memset(slot, PROTOCOL_NO_SLOT, PAGE_DEVICES);
+    if (owner == other || owner->level <= other->lowest)
+        return false;
+    for (uint32_t s = 0; s < PAGE_DEVICES; s++) {
+        const struct peer_device *mine = &owner->device[s];
+
+        if (!mine->device || mine->bit == PROTOCOL_NO_BIT)
+            continue;
+        slot[s] = (uint8_t)slot_of(other, mine->device);
+        if (slot[s] != PROTOCOL_NO_SLOT && !other->device[slot[s]].told)
+            slot[s] = PROTOCOL_NO_SLOT;
+        any |= slot[s] != PROTOCOL_NO_SLOT;
+    }
+    return any;
+}
+
+static struct link *link_find(struct relations *r, const struct peer *owner,
+                              const struct peer *other)
+{
+    struct link_key key = {owner->id, other->id};
+    struct link *link;
+
+    HASH_FIND(hh, r->links, &key, sizeof(key), link);
+    return link;
+}
+
+/* Which words of `other` are held by work of each level. */
+static void words_of(const struct peer *other, uint8_t words[PAGE_LEVELS])
+{
+    for (uint32_t level = 0; level < PAGE_LEVELS; level++) {
+        uint32_t levels =
+            other->flat ? level > other->level : page_held_levels(level, other->level);
+
+        words[level] = (uint8_t)(other->bounded ? PAGE_BOTH(levels) : PAGE_HOLD(levels));
+    }
+}
+
+static void link_tell(struct peer *owner, struct peer *other, const struct link *link, bool page)
+{
+    union message m;
+
+    message_init(&m, MESSAGE_JOIN);
+    m.join.client = other->id;
+    m.join.with_page = page;
+    memcpy(m.join.words, link->words, sizeof(m.join.words));
+    memcpy(m.join.slot, link->slot, sizeof(m.join.slot));
+    peer_send(owner, &m, page ? other->page : NULL);
+}
+
+static void link_add(struct relations *r, struct peer *owner, struct peer *other,
+                     const uint8_t slot[PAGE_DEVICES])
+{
+    struct link *link = calloc(1, sizeof(*link));
+
+    if (!link) {
+        owner->dead = true; /* better to be registered again later than to hold only some */
+        return;
+    }
+    link->key = (struct link_key){owner->id, other->id};
+    words_of(other, link->words);
+    memcpy(link->slot, slot, sizeof(link->slot));
+    HASH_ADD(hh, r->links, key, sizeof(link->key), link);
+    owner->below++;
+    other->above++;
+    atomic_fetch_add(&other->page->page->above, 1);
+    link_tell(owner, other, link, true);
+}
+
+static void link_remove(struct relations *r, struct peer *owner, struct peer *other,
+                        struct link *link)
+{
+    union message m;
+
+    HASH_DEL(r->links, link);
+    free(link);
+    owner->below--;
+    other->above--;
+    atomic_fetch_sub(&other->page->page->above, 1);
+    message_init(&m, MESSAGE_LEAVE);
+    m.leave.client = other->id;
+    peer_send(owner, &m, NULL);
+}
+
+static void link_update(struct relations *r, struct peer *owner, struct peer *other)
+{
+    struct link *link = link_find(r, owner, other);
+    uint8_t words[PAGE_LEVELS], slot[PAGE_DEVICES];
+    bool any = match(owner, other, slot);
+
+    words_of(other, words);
+    if (!link && any) {
+        link_add(r, owner, other, slot);
+    } else if (link && !any) {
+        link_remove(r, owner, other, link);
+    } else if (link && (memcmp(link->words, words, sizeof(words)) ||
+                        memcmp(link->slot, slot, sizeof(slot)))) {
+        memcpy(link->words, words, sizeof(words));
+        memcpy(link->slot, slot, sizeof(slot));
+        link_tell(owner, other, link, false);
+    }
+}
+
+void relation_update(struct relations *r, struct peer *peers, struct peer *p)
+{
+    struct peer *other;
+
+    for (uint32_t slot = 0; slot < PAGE_DEVICES; slot++)
+        bit_give(p, slot);
+    DL_FOREACH (peers, other) {
+        if (!other->client || other == p)
+            continue;
+        link_update(r, p, other);
+        link_update(r, other, p);
+    }
+}
+
+/* In every page that has the device, not only where there is a link now: links come and go, and a
+ * client that died in between may have left a bit behind. */
+static void clear_bits(const struct peer *p, struct peer *other)
+{
+    for (uint32_t s = 0; s < PAGE_DEVICES; s++) {
+        const struct peer_device *gone = &p->device[s];
+        uint32_t slot;
+
+        if (!gone->device || gone->bit == PROTOCOL_NO_BIT)
+            continue;
+        slot = slot_of(other, gone->device);
+        if (slot != PROTOCOL_NO_SLOT)
+            page_write_bit(&other->page->page->device[slot], 1u << gone->bit, 0, PAGE_WORDS, 0);
+    }
+}
+
+void relation_open_holds(struct peer *peers, const struct peer *p)
+{
+    struct peer *other;
+
+    DL_FOREACH (peers, other)
+        if (other->client && other != p)
+            clear_bits(p, other);
+}
+
+void relation_remove(struct relations *r, struct peer *peers, struct peer *p)
+{
+    struct peer *other;
+    struct link *link;
+
+    DL_FOREACH (peers, other) {
+        if (!other->client || other == p)
+            continue;
+        clear_bits(p, other);
+        if ((link = link_find(r, p, other)))
+            link_remove(r, p, other, link);
+        if ((link = link_find(r, other, p)))
+            link_remove(r, other, p, link);
+    }
+    for (uint32_t s = 0; s < PAGE_DEVICES; s++) {
+        struct peer_device *mine = &p->device[s];
+
+        if (!mine->device)
+            continue;
+        if (mine->bit != PROTOCOL_NO_BIT)
+            mine->device->bits &= ~(1u << mine->bit);
+        device_put(r, mine->device);
+        mine->device = NULL;
+    }
+}

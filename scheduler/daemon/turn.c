@@ -1,0 +1,116 @@
+/*
+ * turn.c - asks the policy who is to be held, device by device, and writes its answer into the
+ * pages.
+ */
+#include "scheduler/daemon/turn.h"
+
+#include <utlist.h>
+
+#include "scheduler/wire/clock.h"
+
+enum { MEMBERS = 1024 + 64 }; /* all that the daemon takes in */
+
+static uint64_t due_ns, serial;
+
+struct turn {
+    struct policy_member members[MEMBERS];
+    struct page_device *pages[MEMBERS];
+    uint32_t n;
+};
+
+static uint64_t read_counter(const _Atomic uint64_t *counter)
+{
+    return atomic_load_explicit(counter, memory_order_relaxed);
+}
+
+static void add(struct turn *t, struct peer *p, uint32_t slot)
+{
+    struct peer_device *mine = &p->device[slot];
+    struct page_device *page = &p->page->page->device[slot];
+    uint64_t gpu_ns = read_counter(&page->counters.gpu_ns);
+
+    if (t->n == MEMBERS)
+        return;
+    t->pages[t->n] = page;
+    t->members[t->n++] = (struct policy_member){
+        .level = p->level,
+        .weight = p->weight,
+        .used_ns = mine->gpu_ns && gpu_ns > mine->gpu_ns ? gpu_ns - mine->gpu_ns : 0,
+        .wants = !p->stalled && !p->paused &&
+                 (read_counter(&page->counters.in_flight) ||
+                  read_counter(&page->counters.waiting) || gpu_ns != mine->gpu_ns),
+        .gives_deadlines = p->deadline_ms > 0,
+        .deadline_ns = p->stalled || p->paused ? 0 : read_counter(&page->deadline_ns),
+        .can_be_held = p->queues,
+        .memory = &mine->memory,
+    };
+    mine->gpu_ns = gpu_ns;
+    mine->turn = serial;
+}
+
+/* All clients of one device; those before `first` in the list have none of it. */
+static void collect(struct turn *t, struct peer *first, const struct device *device)
+{
+    struct peer *p;
+
+    t->n = 0;
+    DL_FOREACH2(first, p, next)
+    for (uint32_t slot = 0; p->client && !p->dead && slot < PAGE_DEVICES; slot++)
+        if (p->device[slot].device == device)
+            add(t, p, slot);
+}
+
+static void write_answer(struct turn *t, uint64_t now)
+{
+    for (uint32_t i = 0; i < t->n; i++)
+        page_write_bit(t->pages[i], PAGE_BIT_POLICY, t->members[i].hold ? PAGE_WORDS : 0,
+                       PAGE_WORDS, now);
+}
+
+static int decide(struct peer *peers, const struct policy *policy, uint64_t now)
+{
+    static struct turn t;
+    struct peer *p;
+    int next = -1;
+
+    serial++;
+    DL_FOREACH (peers, p)
+        for (uint32_t slot = 0; p->client && !p->dead && slot < PAGE_DEVICES; slot++) {
+            int after;
+
+            if (!p->device[slot].device || p->device[slot].turn == serial)
+                continue;
+            collect(&t, p, p->device[slot].device);
+            after = t.n >= 2 ? (int)policy->decide(t.members, t.n) : -1;
+            write_answer(&t, now);
+            if (after >= 0 && (next < 0 || after < next))
+                next = after;
+        }
+    return next;
+}
+
+int turn_take(struct peer *peers, const struct policy *policy, uint64_t now_ns)
+{
+    int after;
+
+    if (!policy->decide || !peers)
+        return -1;
+    if (now_ns < due_ns)
+        return (int)((due_ns - now_ns) / NS_PER_MS) + 1;
+    after = decide(peers, policy, now_ns);
+    due_ns = after < 0 ? 0 : now_ns + (uint64_t)after * NS_PER_MS;
+    return after;
+}
+
+void turn_reset(struct peer *peers)
+{
+    struct peer *p;
+
+    due_ns = 0;
+    DL_FOREACH (peers, p)
+        for (uint32_t slot = 0; p->client && slot < PAGE_DEVICES; slot++)
+            if (p->device[slot].device) {
+                page_write_bit(&p->page->page->device[slot], PAGE_BIT_POLICY, 0, PAGE_WORDS, 0);
+                p->device[slot].memory = 0;
+            }
+}

@@ -1,0 +1,49 @@
+/*
+ * witness.c - has the memory of a page been taken away? (see witness.h)
+ */
+#include "scheduler/daemon/witness.h"
+
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "scheduler/wire/page.h"
+
+/* The part that others write to. */
+enum { AT = offsetof(struct cutin_page, device), SIZE = 4096 };
+
+void *witness_new(int fd)
+{
+    void *witness = mmap(NULL, SIZE, PROT_READ, MAP_SHARED, fd, AT);
+
+    if (witness == MAP_FAILED)
+        return NULL;
+    if (mlock(witness, SIZE) == 0 && witness_intact(witness))
+        return witness;
+    munmap(witness, SIZE);
+    return NULL;
+}
+
+void witness_free(void *witness)
+{
+    if (witness)
+        munmap(witness, SIZE);
+}
+
+/* proc(5): 64 bits for each page; 63 present, 62 swapped, which it is for a moment while the kernel moves
+ * it elsewhere. */
+bool witness_intact(const void *witness)
+{
+    off_t at = (off_t)((uintptr_t)witness / (uintptr_t)sysconf(_SC_PAGESIZE) * sizeof(uint64_t));
+    uint64_t entry;
+    ssize_t n;
+    int fd;
+
+    if (!witness || (fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC)) < 0)
+        return true;
+    n = pread(fd, &entry, sizeof(entry), at);
+    close(fd);
+    return n != (ssize_t)sizeof(entry) || entry >> 62 != 0;
+}

@@ -1,0 +1,340 @@
+/*
+ * conf.c - cutind.conf: one row of a table per setting.
+ *
+ * inih reads line by line. Its reader is ours, so that we know the line a setting came from and can
+ * refuse what inih would cut in two.
+ */
+#include "scheduler/policy/conf.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <ini.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "scheduler/policy/metrics_address.h"
+#include "scheduler/policy/policy.h"
+
+struct reading {
+    FILE *in;
+    const char *name;
+    unsigned line;
+    struct conf *conf;
+    char *why;
+    size_t why_size;
+    int rc;
+};
+
+/* Only the first mistake is told. */
+static int __attribute__((format(printf, 3, 4)))
+mistake(struct reading *r, int rc, const char *format, ...)
+{
+    char text[256];
+    va_list args;
+
+    if (r->rc != 0)
+        return r->rc;
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    snprintf(r->why, r->why_size, "%s:%u: %s", r->name, r->line, text);
+    r->rc = rc;
+    return rc;
+}
+
+/* ---- settings -------------------------------------------------------------------------------- */
+
+struct setting;
+typedef int take_function(struct reading *r, const struct setting *s, const char *value);
+
+struct setting {
+    const char *section, *name;
+    take_function *take;
+    size_t at; /* in struct conf */
+    unsigned long least, most;
+    const char *values; /* of a word: one after the other, in order */
+};
+
+static void *field(struct reading *r, const struct setting *s)
+{
+    return (char *)r->conf + s->at;
+}
+
+static int take_number(struct reading *r, const struct setting *s, const char *value)
+{
+    char *end;
+    unsigned long n;
+
+    errno = 0;
+    n = strtoul(value, &end, 10);
+    if (errno || *value < '0' || *value > '9' || *end || n < s->least || n > s->most)
+        return mistake(r, -EINVAL, "%s = %.40s is not a number from %lu to %lu", s->name, value,
+                       s->least, s->most);
+    *(uint32_t *)field(r, s) = (uint32_t)n;
+    return 0;
+}
+
+static int take_mode(struct reading *r, const struct setting *s, const char *value)
+{
+    char *end;
+    unsigned long n = strtoul(value, &end, 8);
+
+    if (*value < '0' || *value > '7' || *end || n > 0777 || (n & 0600) != 0600)
+        return mistake(r, -EINVAL, "%s = %.40s is not a mode such as 0660 that lets the owner in",
+                       s->name, value);
+    *(uint32_t *)field(r, s) = (uint32_t)n;
+    return 0;
+}
+
+static int take_socket_group(struct reading *r, const struct setting *s, const char *value)
+{
+    const struct group *entry = getgrnam(value);
+
+    if (!entry)
+        return mistake(r, -ENOENT, "there is no group %.40s", value);
+    r->conf->socket_group = entry->gr_gid;
+    r->conf->socket_group_given = true;
+    return 0;
+}
+
+static int take_word(struct reading *r, const struct setting *s, const char *value)
+{
+    const char *word = s->values;
+    uint32_t n = 0;
+
+    for (; *word; word += strlen(word) + 1, n++)
+        if (strcmp(word, value) == 0) {
+            *(uint32_t *)field(r, s) = n;
+            return 0;
+        }
+    return mistake(r, -EINVAL, "%s = %.40s is not one of the words in cutind.conf(5)", s->name,
+                   value);
+}
+
+static int take_policy(struct reading *r, const struct setting *s, const char *value)
+{
+    for (uint32_t i = 0; policy_at(i); i++)
+        if (strcmp(policy_at(i)->name, value) == 0) {
+            *(uint32_t *)field(r, s) = i;
+            return 0;
+        }
+    return mistake(r, -EINVAL, "there is no policy %.40s; see cutind.conf(5)", value);
+}
+
+static int take_metrics(struct reading *r, const struct setting *s, const char *value)
+{
+    char why[256];
+
+    if (strcmp(value, "off") == 0) {
+        r->conf->metrics[0] = '\0';
+        return 0;
+    }
+    if (metrics_check(value, why, sizeof(why)) != 0)
+        return mistake(r, -EINVAL, "%s", why);
+    snprintf(r->conf->metrics, sizeof(r->conf->metrics), "%s", value);
+    return 0;
+}
+
+static int take_rules(struct reading *r, const struct setting *s, const char *value)
+{
+    char copy[256], *save = NULL;
+    struct rule rule;
+    int rc = 0;
+
+    snprintf(copy, sizeof(copy), "%s", value);
+    if (!*value)
+        return mistake(r, -EINVAL, "%s = names nobody; leave the line out", s->name);
+    for (char *w = strtok_r(copy, ", \t", &save); w && rc == 0; w = strtok_r(NULL, ", \t", &save)) {
+        rc = rule_parse(&rule, w);
+        if (rc == -ENOENT)
+            return mistake(r, rc, "%s: there is no %.60s", s->name, w);
+        if (rc != 0)
+            return mistake(r, rc,
+                           "%s: %.60s is not user:NAME, uid:N, uid:N-M, group:NAME, gid:N or "
+                           "everybody",
+                           s->name, w);
+        rc = rules_add(field(r, s), &rule);
+    }
+    return rc == 0 ? 0 : mistake(r, rc, "%s", strerror(-rc));
+}
+
+#define AT(member) offsetof(struct conf, member)
+static const struct setting settings[] = {
+    {"allow", "1", take_rules, AT(allow[1]), 0, 0, NULL},
+    {"allow", "2", take_rules, AT(allow[2]), 0, 0, NULL},
+    {"allow", "rt", take_rules, AT(allow[3]), 0, 0, NULL},
+    {"allow", "control", take_rules, AT(control), 0, 0, NULL},
+    {"socket", "mode", take_mode, AT(socket_mode), 0, 0, NULL},
+    {"socket", "group", take_socket_group, 0, 0, 0, NULL},
+    {"limits", "connections_per_user", take_number, AT(connections_per_user), 1, 1024, NULL},
+    {"limits", "clients_per_user", take_number, AT(clients_per_user), 1, 1024, NULL},
+    {"limits", "clients_per_device", take_number, AT(clients_per_device), 1, 1024, NULL},
+    {"policy", "min_share_percent", take_number, AT(min_share_percent), 0, 90, NULL},
+    {"policy", "hold_warning_s", take_number, AT(hold_warning_s), 0, 86400, NULL},
+    {"policy", "name", take_policy, AT(policy), 0, 0, NULL},
+    {"metrics", "listen", take_metrics, AT(metrics), 0, 0, NULL},
+    {"daemon", "log", take_word, AT(log), 0, 0, "error\0warn\0info\0debug\0"},
+};
+#define SETTINGS (sizeof(settings) / sizeof(settings[0]))
+
+const char *conf_level_name(uint32_t level)
+{
+    static const char *const names[PAGE_LEVELS] = {"be", "1", "2", "rt"};
+
+    return level < PAGE_LEVELS ? names[level] : "?";
+}
+
+/* inih's handler: nonzero is success. */
+static int take(void *user, const char *section, const char *name, const char *value)
+{
+    struct reading *r = user;
+    bool known = false;
+
+    for (size_t i = 0; i < SETTINGS; i++) {
+        known |= strcmp(settings[i].section, section) == 0;
+        if (strcmp(settings[i].section, section) == 0 && strcmp(settings[i].name, name) == 0)
+            return settings[i].take(r, &settings[i], value) == 0;
+    }
+    if (known)
+        mistake(r, -EINVAL, "[%.40s] has no setting %.40s; see cutind.conf(5)", section, name);
+    else
+        mistake(r, -EINVAL, "there is no section [%.40s]; see cutind.conf(5)", section);
+    return 0;
+}
+
+/* inih's reader: like fgets. */
+static char *next_line(char *text, int size, void *stream)
+{
+    struct reading *r = stream;
+
+    if (r->rc != 0 || !fgets(text, size, r->in))
+        return NULL;
+    r->line++;
+    if (!strchr(text, '\n') && !feof(r->in)) {
+        mistake(r, -EINVAL, "the line is longer than %d characters", size - 2);
+        return NULL;
+    }
+    return text;
+}
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+void conf_default(struct conf *conf, uid_t owner)
+{
+    const char *home = secure_getenv("XDG_CONFIG_HOME");
+    int n = -1;
+
+    *conf = (struct conf){.owner = owner,
+                          .socket_mode = owner == 0 ? 0666 : 0600,
+                          .connections_per_user = 256,
+                          .clients_per_user = 128,
+                          .clients_per_device = 8,
+                          .hold_warning_s = 10,
+                          .log = 2};
+    if (owner != 0 && home && home[0] == '/')
+        n = snprintf(conf->path, sizeof(conf->path), "%s/cutin/cutind.conf", home);
+    else if (owner != 0 && (home = secure_getenv("HOME")) && home[0] == '/' && home[1])
+        n = snprintf(conf->path, sizeof(conf->path), "%s/.config/cutin/cutind.conf", home);
+    if (n < 0 || n >= (int)sizeof(conf->path))
+        snprintf(conf->path, sizeof(conf->path), "/etc/cutin/cutind.conf");
+}
+
+void conf_clear(struct conf *conf)
+{
+    for (uint32_t level = 0; level < PAGE_LEVELS; level++)
+        rules_clear(&conf->allow[level]);
+    rules_clear(&conf->control);
+}
+
+int conf_parse(struct conf *conf, FILE *in, const char *name, char *why, size_t why_size)
+{
+    struct conf new;
+    struct reading r = {.in = in, .name = name, .conf = &new, .why = why, .why_size = why_size};
+    int line;
+
+    conf_default(&new, conf->owner);
+    line = ini_parse_stream(next_line, &r, take, &r);
+    if (line != 0 && r.rc == 0) {
+        r.line = (unsigned)(line > 0 ? line : 0);
+        mistake(&r, -EINVAL, "this is neither `setting = value` nor [section]");
+    } else if (line > 0 && (unsigned)line < r.line) {
+        /* An earlier line made no sense to inih, which went on. */
+        r = (struct reading){
+            .name = name, .line = (unsigned)line, .why = why, .why_size = why_size};
+        mistake(&r, -EINVAL, "this is neither `setting = value` nor [section]");
+    }
+    if (r.rc != 0) {
+        conf_clear(&new);
+        return r.rc;
+    }
+    snprintf(new.path, sizeof(new.path), "%s", name);
+    new.loaded = true;
+    conf_clear(conf);
+    *conf = new;
+    return 0;
+}
+
+/* Who can write this file decides who may be real time. */
+static int check_file(int fd, const char *path, uid_t owner, char *why, size_t why_size)
+{
+    struct stat st;
+
+    if (fstat(fd, &st) != 0)
+        return -errno;
+    if (!S_ISREG(st.st_mode)) {
+        snprintf(why, why_size, "%s: not a regular file", path);
+        return -EINVAL;
+    }
+    if (st.st_uid != owner && st.st_uid != 0) {
+        snprintf(why, why_size, "%s: belongs to user %u: it must be root's or your own", path,
+                 (unsigned)st.st_uid);
+        return -EPERM;
+    }
+    if (st.st_mode & (S_IWGRP | S_IWOTH)) {
+        snprintf(why, why_size, "%s: others can write to it (mode %03o): chmod go-w %s", path,
+                 (unsigned)(st.st_mode & 0777), path);
+        return -EPERM;
+    }
+    return 0;
+}
+
+static int load(struct conf *conf, const char *path, char *why, size_t why_size)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), rc;
+    FILE *in;
+
+    if (fd < 0) {
+        rc = -errno;
+        snprintf(why, why_size, "%s: %s", path, strerror(-rc));
+        return rc;
+    }
+    rc = check_file(fd, path, conf->owner, why, why_size);
+    in = rc == 0 ? fdopen(fd, "r") : NULL;
+    if (!in) {
+        close(fd);
+        return rc == 0 ? -ENOMEM : rc;
+    }
+    rc = conf_parse(conf, in, path, why, why_size);
+    fclose(in);
+    return rc;
+}
+
+int conf_load(struct conf *conf, const char *path, char *why, size_t why_size)
+{
+    static const char *const system = "/etc/cutin/cutind.conf";
+    struct conf none;
+
+    why[0] = '\0';
+    if (path)
+        return load(conf, path, why, why_size);
+    conf_default(&none, conf->owner);
+    if (access(system, F_OK) == 0)
+        return load(conf, system, why, why_size);
+    if (access(none.path, F_OK) == 0)
+        return load(conf, none.path, why, why_size);
+    return 0;
+}

@@ -1,0 +1,153 @@
+/*
+ * metrics_address.c - where metrics may be served: nowhere that another machine can reach.
+ */
+#include "scheduler/policy/metrics_address.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define EXPLAIN(...) snprintf(why, why_size, __VA_ARGS__)
+
+union address {
+    struct sockaddr any;
+    struct sockaddr_in v4;
+    struct sockaddr_in6 v6;
+    struct sockaddr_un unix_path;
+};
+
+static bool loopback(const union address *a)
+{
+    return a->any.sa_family == AF_INET ? ntohl(a->v4.sin_addr.s_addr) >> 24 == 127
+                                       : IN6_IS_ADDR_LOOPBACK(&a->v6.sin6_addr);
+}
+
+static int parse_unix(const char *path, union address *a, socklen_t *size, char *why,
+                      size_t why_size)
+{
+    if (path[0] != '/' || strlen(path) >= sizeof(a->unix_path.sun_path)) {
+        EXPLAIN("unix:%.60s is not an absolute path of at most %zu bytes", path,
+                sizeof(a->unix_path.sun_path) - 1);
+        return -EINVAL;
+    }
+    a->unix_path.sun_family = AF_UNIX;
+    memcpy(a->unix_path.sun_path, path, strlen(path) + 1);
+    *size = sizeof(a->unix_path);
+    return 0;
+}
+
+/* "127.0.0.1:9475" or "[::1]:9475". */
+static int parse_inet(const char *text, union address *a, socklen_t *size)
+{
+    const char *colon = strrchr(text, ':');
+    bool six = text[0] == '[';
+    char host[64], *end;
+    unsigned long port;
+    size_t n;
+
+    if (!colon || (size_t)(colon - text) >= sizeof(host) || colon == text)
+        return -EINVAL;
+    port = strtoul(colon + 1, &end, 10);
+    if (colon[1] < '0' || colon[1] > '9' || *end || port == 0 || port > 65535)
+        return -EINVAL;
+    n = (size_t)(colon - text) - (six ? 2 : 0);
+    if (six && (colon - text < 3 || colon[-1] != ']'))
+        return -EINVAL;
+    memcpy(host, text + (six ? 1 : 0), n);
+    host[n] = '\0';
+    a->any.sa_family = six ? AF_INET6 : AF_INET;
+    *size = six ? sizeof(a->v6) : sizeof(a->v4);
+    if (six)
+        a->v6.sin6_port = htons((uint16_t)port);
+    else
+        a->v4.sin_port = htons((uint16_t)port);
+    return inet_pton(a->any.sa_family, host,
+                     six ? (void *)&a->v6.sin6_addr : (void *)&a->v4.sin_addr) == 1
+               ? 0
+               : -EINVAL;
+}
+
+static int parse(const char *text, union address *a, socklen_t *size, char *why, size_t why_size)
+{
+    memset(a, 0, sizeof(*a));
+    if (strncmp(text, "unix:", 5) == 0)
+        return parse_unix(text + 5, a, size, why, why_size);
+    if (parse_inet(text, a, size) != 0) {
+        EXPLAIN("%.60s is not 127.0.0.1:PORT, [::1]:PORT or unix:/PATH", text);
+        return -EINVAL;
+    }
+    if (!loopback(a)) {
+        EXPLAIN("%.60s could be reached from other machines, and metrics tell who runs what: use "
+                "127.0.0.1, [::1] or unix:/PATH, and a proxy that asks for a password",
+                text);
+        return -EINVAL;
+    }
+    return 0;
+}
+
+int metrics_check(const char *address, char *why, size_t why_size)
+{
+    union address a;
+    socklen_t size;
+
+    return parse(address, &a, &size, why, why_size);
+}
+
+/* What a dead daemon left; anything else stays and makes bind fail. */
+static void remove_stale(const union address *a)
+{
+    int fd, rc;
+    struct stat st;
+
+    if (a->any.sa_family != AF_UNIX || lstat(a->unix_path.sun_path, &st) != 0 ||
+        !S_ISSOCK(st.st_mode))
+        return;
+    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return;
+    rc = connect(fd, &a->any, sizeof(a->unix_path));
+    if (rc != 0 && errno == ECONNREFUSED)
+        unlink(a->unix_path.sun_path);
+    close(fd);
+}
+
+int metrics_listen(const char *address, char *why, size_t why_size)
+{
+    union address a;
+    socklen_t size;
+    int one = 1, fd, rc;
+    mode_t old;
+
+    rc = parse(address, &a, &size, why, why_size);
+    if (rc != 0)
+        return rc;
+    remove_stale(&a);
+    fd = socket(a.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return -errno;
+    if (a.any.sa_family != AF_UNIX)
+        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+    old = umask(0117); /* a UNIX socket: for this user and group */
+    rc = bind(fd, &a.any, size);
+    umask(old);
+    if (rc == 0 && listen(fd, 16) == 0)
+        return fd;
+    rc = -errno;
+    EXPLAIN("metrics at %.60s: %s", address, strerror(-rc));
+    close(fd);
+    return rc;
+}
+
+void metrics_unlisten(const char *address)
+{
+    if (strncmp(address, "unix:", 5) == 0)
+        unlink(address + 5);
+}

@@ -1,0 +1,22 @@
+/*
+ * policy.c - the list of policies.
+ */
+#include "scheduler/policy/policy.h"
+
+#include <stddef.h>
+#include <string.h>
+
+static const struct policy *const policies[] = {&policy_fixed, &policy_fair, &policy_edf, NULL};
+
+const struct policy *policy_at(uint32_t index)
+{
+    return index < sizeof(policies) / sizeof(policies[0]) ? policies[index] : NULL;
+}
+
+const struct policy *policy_find(const char *name)
+{
+    for (uint32_t i = 0; policies[i]; i++)
+        if (strcmp(policies[i]->name, name) == 0)
+            return policies[i];
+    return NULL;
+}

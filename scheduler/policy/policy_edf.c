@@ -1,0 +1,64 @@
+/*
+ * policy_edf.c - earliest deadline first: among clients of one level that have a request with a
+ * deadline under way, those whose deadline is later are held.
+ *
+ * Clients that give none are left alone, and so are all of best effort, where nothing counts as a
+ * request. A client without queues cannot be held, but its deadline still goes before later ones.
+ *
+ * A request is told in the page the moment it begins, and nobody wakes the daemon for it: so while
+ * there were requests lately it is asked every POLICY_NOW_MS. A client's memory counts down from LATELY
+ * since its last one.
+ */
+#include "scheduler/policy/policy.h"
+
+/* Decisions, about as many milliseconds. */
+#define LATELY 100u
+
+static uint64_t earliest(const struct policy_member *m, uint32_t n, uint32_t level)
+{
+    uint64_t first = UINT64_MAX;
+
+    for (uint32_t i = 0; i < n; i++)
+        if (m[i].level == level && m[i].deadline_ns && m[i].deadline_ns < first)
+            first = m[i].deadline_ns;
+    return first;
+}
+
+static void hold_later(struct policy_member *m, uint32_t n, uint32_t level)
+{
+    uint64_t first = earliest(m, n, level);
+
+    for (uint32_t i = 0; i < n; i++)
+        m[i].hold |= m[i].level == level && m[i].deadline_ns > first && m[i].can_be_held;
+}
+
+static bool lately(struct policy_member *m)
+{
+    if (m->deadline_ns)
+        *m->memory = LATELY;
+    else if (*m->memory)
+        --*m->memory;
+    return *m->memory != 0;
+}
+
+static uint32_t decide(struct policy_member *members, uint32_t n)
+{
+    uint32_t takers[4] = {0}; /* that give deadlines, by level */
+    bool any = false, compete = false;
+
+    for (uint32_t i = 0; i < n; i++) {
+        bool recent = lately(&members[i]);
+
+        any |= recent;
+        compete |= (recent || members[i].gives_deadlines) && ++takers[members[i].level] > 1;
+    }
+    for (uint32_t level = 1; compete && level < 4; level++)
+        hold_later(members, n, level);
+    return !compete ? POLICY_LATER_MS : any ? POLICY_NOW_MS : POLICY_SOON_MS;
+}
+
+const struct policy policy_edf = {
+    .name = "edf",
+    .help = "earliest deadline first, above best effort",
+    .decide = decide,
+};

@@ -1,0 +1,97 @@
+/*
+ * policy_fair.c - clients of one level share the GPU's time by their weights.
+ *
+ * A client's memory is its virtual time: the GPU time that it used, divided by its weight. Of those
+ * who want the GPU, whoever is more than SLACK_NS ahead of the last one is held until the others
+ * have caught up. One that comes, or comes back, starts where the last one is: what it did not use
+ * it does not get later. A client that wants nothing keeps nobody waiting.
+ */
+#include "scheduler/policy/policy.h"
+
+/* About one publication of figures: less would hold for what has not been counted yet. */
+#define SLACK_NS 5000000u
+
+/* In `memory`: the virtual time in units of 16 ns, from bit 4 on, never 0 for one that takes part;
+ * and below that the number of decisions since it last wanted anything. A program that waits for
+ * its own results wants nothing for a moment, and shall not lose its place for that. */
+#define IDLE_BITS 4u
+#define IDLE_MOST 10u
+
+static uint64_t virtual(const struct policy_member *m)
+{
+    return *m->memory >> IDLE_BITS;
+}
+
+static void set_virtual(struct policy_member *m, uint64_t time, uint64_t idle)
+{
+    *m->memory = time << IDLE_BITS | idle;
+}
+
+/* Of all that take part, or only of those who want something now: for nobody else is anyone held.
+ */
+static uint64_t last_of(const struct policy_member *m, uint32_t n, uint32_t level, bool wanting)
+{
+    uint64_t last = UINT64_MAX;
+
+    for (uint32_t i = 0; i < n; i++)
+        if (m[i].level == level && virtual(&m[i]) && (m[i].wants || !wanting) &&
+            virtual(&m[i]) < last)
+            last = virtual(&m[i]);
+    return last;
+}
+
+static void advance_one(struct policy_member *m, uint64_t last)
+{
+    uint64_t idle = m->wants ? 0 : (*m->memory & ((1u << IDLE_BITS) - 1)) + 1;
+    uint64_t time = virtual(m);
+
+    if (idle > IDLE_MOST || (!m->wants && !time)) {
+        *m->memory = 0;
+        return;
+    }
+    if (!time)
+        time = last != UINT64_MAX ? last : 1;
+    set_virtual(m, time + m->used_ns / m->weight / 16, idle);
+}
+
+/* Returns how many of this level take part. */
+static uint32_t advance(struct policy_member *m, uint32_t n, uint32_t level)
+{
+    uint64_t last = last_of(m, n, level, false);
+    uint32_t taking_part = 0;
+
+    for (uint32_t i = 0; i < n; i++)
+        if (m[i].level == level) {
+            advance_one(&m[i], last);
+            taking_part += *m[i].memory != 0;
+        }
+    return taking_part;
+}
+
+static void hold_those_ahead(struct policy_member *m, uint32_t n, uint32_t level)
+{
+    uint64_t last = last_of(m, n, level, true);
+
+    for (uint32_t i = 0; i < n; i++)
+        m[i].hold |= m[i].level == level && virtual(&m[i]) > last && m[i].can_be_held &&
+                     virtual(&m[i]) - last > SLACK_NS / 16;
+}
+
+static uint32_t decide(struct policy_member *members, uint32_t n)
+{
+    bool compete = false;
+
+    for (uint32_t level = 0; level < 4; level++) {
+        if (advance(members, n, level) < 2)
+            continue;
+        compete = true;
+        hold_those_ahead(members, n, level);
+    }
+    return compete ? POLICY_SOON_MS : POLICY_LATER_MS;
+}
+
+const struct policy policy_fair = {
+    .name = "fair",
+    .help = "clients of one level share the GPU's time by weight",
+    .decide = decide,
+};

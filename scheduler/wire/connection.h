@@ -1,0 +1,30 @@
+/*
+ * connection.h - a client's socket, in a process whose descriptors belong to somebody else.
+ *
+ * The application may close every descriptor it does not know, and the number may then be its own.
+ * So the socket's inode is remembered and compared before each use: a number that means something
+ * else now counts as a lost connection, and is left alone.
+ */
+#ifndef CUTIN_CONNECTION_H
+#define CUTIN_CONNECTION_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "scheduler/wire/protocol.h"
+
+struct connection {
+    int fd; /* -1: closed */
+    dev_t dev;
+    ino_t ino;
+};
+
+/* Returns 0 or -errno, and then the connection is closed. */
+int connection_open(struct connection *c, const char *path);
+void connection_close(struct connection *c);
+bool connection_ours(const struct connection *c);
+/* As message_send and message_receive; -EBADF when the descriptor is not ours any more. */
+int connection_send(struct connection *c, const union message *m);
+int connection_receive(struct connection *c, union message *m, int *fd);
+
+#endif

@@ -1,0 +1,228 @@
+/*
+ * page.c - the shared page: memory, mapping, and the bits of a hold.
+ *
+ * A page that was mapped from a descriptor can never raise SIGBUS: the memfd must be sealed against
+ * shrinking before it is mapped. Replacing a page in place is one mmap(MAP_FIXED): other threads
+ * that touch it meanwhile see the old or the new memory, never a hole.
+ */
+#include "scheduler/wire/page.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+#define SIZE  sizeof(struct cutin_page)
+
+static void write_header(struct cutin_page *page)
+{
+    page->magic = PAGE_MAGIC;
+    page->version = PAGE_VERSION;
+    page->size = SIZE;
+    page->devices = PAGE_DEVICES;
+}
+
+/* Puts other memory at a page's address while other threads use it. They see one or the other: the
+ * kernel swaps the mapping in one step, and both outlive every access. The bare system call,
+ * because sanitizers take mmap(2) for a write to all of it. */
+static int replace(struct cutin_page *at, int flags, int fd)
+{
+    return syscall(SYS_mmap, at, SIZE, PROT_READ | PROT_WRITE, flags | MAP_FIXED, fd, 0) == -1
+               ? -errno
+               : 0;
+}
+
+struct cutin_page *page_new(void)
+{
+    struct cutin_page *page =
+        mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (page == MAP_FAILED)
+        return NULL;
+    write_header(page);
+    return page;
+}
+
+int page_make_private(struct cutin_page *page)
+{
+    int rc = replace(page, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+
+    if (rc == 0)
+        write_header(page);
+    return rc;
+}
+
+int page_new_shared(struct cutin_page **page, int *out)
+{
+    int fd = memfd_create("cutin-page", MFD_CLOEXEC | MFD_ALLOW_SEALING), rc;
+    struct cutin_page *new;
+
+    if (fd < 0)
+        return -errno;
+    if (ftruncate(fd, (off_t)SIZE) != 0 || fcntl(fd, F_ADD_SEALS, SEALS) != 0)
+        goto fail;
+    new = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (new == MAP_FAILED)
+        goto fail;
+    write_header(new);
+    *page = new;
+    *out = fd;
+    return 0;
+fail:
+    rc = -errno;
+    close(fd);
+    return rc;
+}
+
+/* Sealed, of the right size and kind: then no access to it can fault. */
+static bool is_page(int fd)
+{
+    struct stat st;
+    int seals = fcntl(fd, F_GET_SEALS);
+
+    return seals >= 0 && (seals & F_SEAL_SHRINK) && fstat(fd, &st) == 0 &&
+           st.st_size == (off_t)SIZE;
+}
+
+static bool header_ok(const struct cutin_page *page)
+{
+    return page->magic == PAGE_MAGIC && page->version == PAGE_VERSION && page->size == SIZE &&
+           page->devices == PAGE_DEVICES;
+}
+
+int page_map_other(int fd, struct cutin_page **out)
+{
+    struct cutin_page *page;
+
+    if (!is_page(fd))
+        return -EINVAL;
+    page = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (page == MAP_FAILED)
+        return -errno;
+    *out = page;
+    return 0;
+}
+
+int page_map(int fd, struct cutin_page *at, struct cutin_page **out)
+{
+    struct cutin_page *page = NULL; /* gcc 12 at -O3 takes errno for 0 */
+    int rc = page_map_other(fd, &page);
+
+    if (rc != 0)
+        return rc;
+    if (!header_ok(page)) {
+        page_unmap(page);
+        return -EINVAL;
+    }
+    *out = page;
+    if (!at)
+        return 0;
+    /* All is checked and one mapping is to spare: this can hardly fail now. */
+    page_unmap(page);
+    *out = at;
+    return replace(at, MAP_SHARED, fd);
+}
+
+void page_unmap(struct cutin_page *page)
+{
+    if (page)
+        munmap(page, SIZE);
+}
+
+struct cutin_page *page_alias(struct cutin_page *page)
+{
+    /* mremap(2): of no old bytes, it maps what is shared once more and leaves it where it is. */
+    void *alias = mremap(page, 0, SIZE, MREMAP_MAYMOVE);
+
+    return alias == MAP_FAILED ? NULL : alias;
+}
+
+uint32_t page_held_levels(uint32_t level, uint32_t granted)
+{
+    uint32_t mask = 0;
+
+    for (uint32_t l = 0; l < PAGE_LEVELS; l++)
+        if ((l < granted ? l : granted) < level)
+            mask |= 1u << l;
+    return mask;
+}
+
+uint32_t page_first_slot(uint32_t seed)
+{
+    uint32_t mixed = seed * 0x9e3779b1u;
+
+    /* As if by chance, however regular the seeds are. */
+    mixed = (mixed ^ mixed >> 15) * 0x85ebca77u;
+    return (mixed >> 28) % PAGE_DEVICES;
+}
+
+/*
+ * All sequentially consistent: whoever changes what the bit should be changes that first and writes
+ * here second, and looks again third. So a word that already shows the right value needs no write:
+ * a writer that was overtaken will notice and come back. `want` goes first: what a bound restores from
+ * it is never older than what it restores. And who sees a word held finds since when.
+ */
+void page_write_bit(struct page_device *device, uint32_t bit, uint32_t words, uint32_t among,
+                    uint64_t now_ns)
+{
+    while (among) {
+        uint32_t i = 31u - (uint32_t)__builtin_clz(among), level = i % PAGE_LEVELS;
+        _Atomic uint32_t *word = i == level ? &device->hold[level] : &device->want[level];
+        uint32_t seen = atomic_load(word);
+
+        among ^= 1u << i;
+        if (!(words >> i & 1)) {
+            if (seen & bit)
+                atomic_fetch_and(word, ~bit);
+            continue;
+        }
+        if (!seen && i == level)
+            atomic_store_explicit(&device->hold_since_ns[level], now_ns, memory_order_relaxed);
+        if (!(seen & bit))
+            atomic_fetch_or(word, bit);
+    }
+}
+
+typedef uint64_t __attribute__((may_alias)) word;
+
+void page_copy(struct cutin_page *to, const struct cutin_page *from)
+{
+    word *out = (word *)(void *)to;
+    const word *in = (const word *)(const void *)from;
+
+    for (size_t i = 0; i < SIZE / sizeof(*out); i++)
+        out[i] = __atomic_load_n(&in[i], __ATOMIC_RELAXED);
+}
+
+static void add(_Atomic uint64_t *to, const _Atomic uint64_t *from)
+{
+    uint64_t n = atomic_load_explicit(from, memory_order_relaxed);
+
+    if (n)
+        atomic_fetch_add_explicit(to, n, memory_order_relaxed);
+}
+
+static void add_count(_Atomic uint32_t *to, const _Atomic uint32_t *from)
+{
+    uint32_t n = atomic_load_explicit(from, memory_order_relaxed);
+
+    if (n)
+        atomic_fetch_add_explicit(to, n, memory_order_relaxed);
+}
+
+void page_add_counters(struct cutin_page *to, const struct cutin_page *from)
+{
+    for (uint32_t d = 0; d < PAGE_DEVICES; d++) {
+#define ADD(field, help) add(&to->device[d].counters.field, &from->device[d].counters.field);
+        PAGE_COUNTERS(ADD)
+#undef ADD
+    }
+    for (uint32_t i = 0; i < HISTOGRAM_BUCKETS; i++) {
+#define ADD(field, help) add_count(&to->times.field[i], &from->times.field[i]);
+        PAGE_TIMES(ADD)
+#undef ADD
+    }
+}

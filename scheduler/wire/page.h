@@ -1,0 +1,216 @@
+/*
+ * page.h - the shared page: everything between a process and the scheduler.
+ *
+ * Every client has one page. Without a daemon it is private memory; with one it is a sealed memfd
+ * that the daemon maps too, and that clients of higher levels map to hold this one. Its address in
+ * the client never changes.
+ *
+ * Holding. `hold[L]` of a device holds the streams of level L while it is nonzero. One bit per
+ * holder:
+ *   bits 0..28  another client of a higher level; the daemon assigns the bit, per device
+ *   bit 29      the daemon's policy, among clients of one level
+ *   bit 30      this process itself: streams of a higher level beside the ones held
+ *   bit 31      paused by the administrator
+ * A bit is written by its owner alone, and by the daemon alone once the owner's socket has closed.
+ *
+ * Where all streams of a client have its level, as usual, all of them look at the word of level 0, and
+ * owners write no other. A client that enforces a bound on the length of its holds (CUTIN_MAX_HOLD_MS)
+ * opens `hold` for a moment and restores it from `want`, the truth: only into its page owners write
+ * every bit twice, first to `want`. A locked instruction costs more than all the rest of cutting in,
+ * and so most clients cost one.
+ *
+ * Trust. The daemon never reads identity, levels or bits back from a page; it reads counters and
+ * deadlines, as figures that their owner may have made up.
+ */
+#ifndef CUTIN_PAGE_H
+#define CUTIN_PAGE_H
+
+#include <assert.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "scheduler/wire/histogram.h"
+
+#define PAGE_MAGIC   0x4e495443u /* "CTIN" */
+#define PAGE_VERSION 3u
+#define PAGE_LEVELS  4u
+#define PAGE_DEVICES 16u
+#define PAGE_NAME    16u
+
+#define PAGE_BIT_POLICY   (1u << 29)
+#define PAGE_BIT_SELF     (1u << 30)
+#define PAGE_BIT_PAUSED   (1u << 31)
+#define PAGE_BITS_CLIENTS 0x1fffffffu
+#define PAGE_CLIENT_BITS  29u
+
+/* Figures for `list` and `top`, in page order. X(field, help). */
+#define PAGE_COUNTERS(X)                                                                           \
+    X(submitted, "commands given to the driver")                                                   \
+    X(buffered, "commands that had to wait in a vHQ")                                              \
+    X(in_flight, "commands submitted and not known complete, now")                                 \
+    X(inlined, "commands submitted by the calling thread")                                         \
+    X(holds, "times that buffered work was held")                                                  \
+    X(hold_ns, "total time of those holds")                                                        \
+    X(cut_ins, "times that this client began to hold others")                                      \
+    X(gpu_ns, "GPU time of what is known complete, estimated; without queues: time active")        \
+    X(dropped, "commands dropped by resets")                                                       \
+    X(waiting, "commands buffered and not submitted, now")                                         \
+    X(kernels, "kernels and graphs that the program has launched")                                 \
+    X(gates, "places where a hold can stop what the driver has")                                   \
+    X(ungated_graphs, "long graphs that a hold cannot stop, although gates are in use")
+
+struct page_counters {
+#define PAGE_COUNTER(field, help) _Atomic uint64_t field;
+    PAGE_COUNTERS(PAGE_COUNTER)
+#undef PAGE_COUNTER
+    _Atomic uint64_t reserved[3];
+};
+
+/* How long things took, of the whole process. X(field, help). */
+#define PAGE_TIMES(X)                                                                              \
+    X(hold, "holds that found work buffered")                                                      \
+    X(preemption, "from a hold until the last command in flight was seen complete")
+
+struct page_times {
+#define PAGE_TIME(field, help) _Atomic uint32_t field[HISTOGRAM_BUCKETS];
+    PAGE_TIMES(PAGE_TIME)
+#undef PAGE_TIME
+};
+
+struct page_device {
+    /* Written by clients above and read by queues and gates: a cache line of its own. */
+    _Alignas(64) _Atomic uint32_t hold[PAGE_LEVELS];
+    _Atomic uint32_t want[PAGE_LEVELS];
+    /* When the latest of those who hold began to, CLOCK_MONOTONIC. Whoever was first stays unknown: that
+     * would take a look at the word before it is written (page_turn_bit). */
+    _Atomic uint64_t hold_since_ns[PAGE_LEVELS];
+    /* Written by this client. */
+    _Alignas(64) uint8_t uuid[16];
+    _Atomic uint32_t used;   /* uuid is valid */
+    _Atomic uint32_t active; /* highest level now active here; 0 = none above best effort */
+    /* When the request under way is to be done, CLOCK_MONOTONIC; 0 = none, or it gave no deadline. */
+    _Atomic uint64_t deadline_ns;
+    uint32_t reserved1[8];
+    _Alignas(64) struct page_counters counters;
+};
+
+struct cutin_page {
+    uint32_t magic;
+    uint32_t version;
+    uint32_t size;
+    uint32_t devices;
+    uint64_t client; /* the daemon's name for this client; 0 = no daemon */
+    int32_t pid;
+    uint32_t uid;
+    _Atomic uint32_t level;  /* granted */
+    _Atomic uint32_t lowest; /* lowest level of any stream */
+    char name[PAGE_NAME];
+    uint32_t reserved0[2];
+    /* Clients above on a device of this one, plus streams above in this process. */
+    _Alignas(64) _Atomic uint32_t above;
+    uint32_t reserved1[15];
+    _Alignas(64) _Atomic uint64_t heartbeat_ns; /* CLOCK_MONOTONIC, by the client's thread */
+    uint64_t reserved2[7];
+    /* A page of its own, so that it alone can be registered with the GPU. */
+    _Alignas(4096) struct page_device device[PAGE_DEVICES];
+    /* Written by this client. */
+    _Alignas(4096) struct page_times times;
+};
+
+#define PAGE_AT(type, field, offset)                                                               \
+    static_assert(offsetof(struct type, field) == (offset), #type "." #field " moved")
+PAGE_AT(page_counters, dropped, 64);
+PAGE_AT(page_counters, kernels, 80);
+PAGE_AT(page_counters, ungated_graphs, 96);
+static_assert(sizeof(struct page_counters) == 128, "page_counters");
+PAGE_AT(page_device, hold, 0);
+PAGE_AT(page_device, want, 16);
+PAGE_AT(page_device, hold_since_ns, 32);
+PAGE_AT(page_device, uuid, 64);
+PAGE_AT(page_device, used, 80);
+PAGE_AT(page_device, active, 84);
+PAGE_AT(page_device, deadline_ns, 88);
+PAGE_AT(page_device, counters, 128);
+static_assert(sizeof(struct page_device) == 256, "page_device");
+PAGE_AT(cutin_page, magic, 0);
+PAGE_AT(cutin_page, version, 4);
+PAGE_AT(cutin_page, size, 8);
+PAGE_AT(cutin_page, devices, 12);
+PAGE_AT(cutin_page, client, 16);
+PAGE_AT(cutin_page, pid, 24);
+PAGE_AT(cutin_page, uid, 28);
+PAGE_AT(cutin_page, level, 32);
+PAGE_AT(cutin_page, lowest, 36);
+PAGE_AT(cutin_page, name, 40);
+PAGE_AT(cutin_page, above, 64);
+PAGE_AT(cutin_page, heartbeat_ns, 128);
+PAGE_AT(cutin_page, device, 4096);
+PAGE_AT(cutin_page, times, 8192);
+PAGE_AT(page_times, preemption, 384);
+static_assert(sizeof(struct page_times) == 768, "page_times");
+static_assert(sizeof(struct cutin_page) == 12288 && sizeof(struct cutin_page) % 4096 == 0,
+              "cutin_page");
+#undef PAGE_AT
+
+/* A page in private memory, zero but for its header. NULL: no memory. */
+struct cutin_page *page_new(void);
+/* A page in a new sealed memfd: maps it and stores the descriptor. Returns 0 or -errno. */
+int page_new_shared(struct cutin_page **page, int *fd);
+/* Maps a page from somebody else's descriptor, at `at` (over what is there) or anywhere (NULL).
+ * Refuses with -EINVAL what is not a page, or could be cut short later (then an access would raise
+ * SIGBUS). The descriptor stays the caller's. Returns 0 or -errno; what was mapped at `at` is
+ * still there after -EINVAL. */
+int page_map(int fd, struct cutin_page *at, struct cutin_page **page);
+/* Maps another client's page anywhere. That client may have written anything into it, the header
+ * included: nothing in it is believed, and nothing is refused for it. Returns 0, -EINVAL where it could be
+ * cut short later, or -errno. */
+int page_map_other(int fd, struct cutin_page **page);
+/* Puts private memory, zero but for its header, over the page at the same address. */
+int page_make_private(struct cutin_page *page);
+void page_unmap(struct cutin_page *page);
+/* A second mapping of a page that was mapped from a descriptor. NULL: private memory, or none left. */
+struct cutin_page *page_alias(struct cutin_page *page);
+
+/* The levels that work of `level` holds in a client with that level granted, as a mask: a stream never
+ * counts as of more than was granted. */
+uint32_t page_held_levels(uint32_t level, uint32_t granted);
+
+/* Where in its page the devices of a process should begin; `seed` is whatever differs between processes.
+ * The words that cutting in writes would all share one set of the L1 cache, were they at one place in all
+ * pages: that doubles what each costs. */
+uint32_t page_first_slot(uint32_t seed);
+
+/* The words of a device as a mask: `hold` of a mask of levels, or `want` too. */
+#define PAGE_HOLD(levels) (levels)
+#define PAGE_BOTH(levels) ((levels) << PAGE_LEVELS | (levels))
+#define PAGE_WORDS        PAGE_BOTH((1u << PAGE_LEVELS) - 1)
+
+/* Of the words `among`, makes `bit` present in `words` and absent in the others. Lock free; writes only
+ * what differs. A hold that begins by it began at `now_ns`, which does not matter without `words`. */
+void page_write_bit(struct page_device *device, uint32_t bit, uint32_t words, uint32_t among,
+                    uint64_t now_ns);
+/* The same for one word, of which the owner of the bit believes that it is to change: without a look before.
+ * A look fetches a cache line that others use once more, and keeps the processor from fetching several at
+ * once. Inline, and without branches but on arguments, for the same reason. */
+static inline void page_turn_bit(struct page_device *device, uint32_t bit, uint32_t word, bool on,
+                                 uint64_t now_ns)
+{
+    uint32_t level = word % PAGE_LEVELS;
+    _Atomic uint32_t *at = word == level ? &device->hold[level] : &device->want[level];
+
+    if (!on) {
+        atomic_fetch_and(at, ~bit);
+        return;
+    }
+    if (word == level)
+        atomic_store_explicit(&device->hold_since_ns[level], now_ns, memory_order_relaxed);
+    atomic_fetch_or(at, bit);
+}
+/* A copy of what others may be writing to. */
+void page_copy(struct cutin_page *to, const struct cutin_page *from);
+/* Adds the counters and times of `from` to those of `to`. */
+void page_add_counters(struct cutin_page *to, const struct cutin_page *from);
+
+#endif

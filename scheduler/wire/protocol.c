@@ -1,0 +1,187 @@
+/*
+ * protocol.c - checks, sends and receives the messages between clients and the daemon.
+ */
+#include "scheduler/wire/protocol.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static const struct {
+    const char *name;
+    uint32_t size;
+    uint32_t direction;
+} kinds[MESSAGE_TYPES] = {
+#define KIND(type, number, way, layout, member) [number] = {#type, sizeof(struct layout), way},
+    MESSAGES(KIND)
+#undef KIND
+};
+
+void message_init(union message *m, enum message_type type)
+{
+    memset(m, 0, sizeof(*m));
+    m->header.size = kinds[type].size;
+    m->header.type = (uint16_t)type;
+    m->header.version = PROTOCOL_VERSION;
+}
+
+const char *message_name(uint32_t type)
+{
+    return type < MESSAGE_TYPES && kinds[type].name ? kinds[type].name : "?";
+}
+
+static bool name_ok(const char name[PAGE_NAME])
+{
+    return memchr(name, '\0', PAGE_NAME) != NULL;
+}
+
+static bool text_ok(const char text[PROTOCOL_TEXT])
+{
+    return memchr(text, '\0', PROTOCOL_TEXT) != NULL;
+}
+
+static bool join_ok(const struct message_join *join)
+{
+    for (uint32_t d = 0; d < PAGE_DEVICES; d++)
+        if (join->slot[d] >= PAGE_DEVICES && join->slot[d] != PROTOCOL_NO_SLOT)
+            return false;
+    return join->with_page <= 1;
+}
+
+bool control_value_ok(uint32_t order, uint32_t value)
+{
+    static const struct {
+        uint32_t least, most;
+    } bounds[] = {
+#define BOUNDS(name, low, high, own) {low, high},
+        CONTROL_ORDERS(BOUNDS)
+#undef BOUNDS
+    };
+
+    return order < CONTROL_ORDER_COUNT && value >= bounds[order].least &&
+           value <= bounds[order].most;
+}
+
+static bool fields_ok(const union message *m)
+{
+    switch (m->header.type) {
+    case MESSAGE_HELLO:
+        return m->hello.level < PAGE_LEVELS && m->hello.lowest <= m->hello.level &&
+               (!m->hello.weight || control_value_ok(CONTROL_WEIGHT, m->hello.weight)) &&
+               m->hello.deadline_ms <= PROTOCOL_DEADLINE_MOST_MS && m->hello.paused <= 1 &&
+               m->hello.flat <= 1 && m->hello.bounded <= 1 &&
+               (!m->hello.flat || m->hello.lowest == m->hello.level) &&
+               m->hello.ordered_level <= PAGE_LEVELS && name_ok(m->hello.name);
+    case MESSAGE_WELCOME:
+        return m->welcome.level < PAGE_LEVELS && m->welcome.refused <= 1 &&
+               m->welcome.share_percent <= 90 && text_ok(m->welcome.reason);
+    case MESSAGE_DEVICE:
+        return m->device.slot < PAGE_DEVICES;
+    case MESSAGE_BIT:
+        return m->bit.slot < PAGE_DEVICES &&
+               (m->bit.bit < PAGE_CLIENT_BITS || m->bit.bit == PROTOCOL_NO_BIT);
+    case MESSAGE_JOIN:
+        return join_ok(&m->join);
+    case MESSAGE_LEVEL:
+        return m->level.level < PAGE_LEVELS && m->level.refused <= 1 && text_ok(m->level.reason);
+    case MESSAGE_ROW:
+        return m->row.devices <= PAGE_DEVICES && name_ok(m->row.name);
+    case MESSAGE_CONTROL:
+        return control_value_ok(m->control.order, m->control.value);
+    case MESSAGE_POLICY:
+        return name_ok(m->policy.name);
+    case MESSAGE_ORDER:
+        return control_value_ok(m->order.order, m->order.value);
+    case MESSAGE_DONE:
+        return m->done.error <= 0 && m->done.error > -4096;
+    default:
+        return true;
+    }
+}
+
+int message_check(const union message *m, size_t received, enum message_direction direction)
+{
+    if (received < sizeof(m->header) || received != m->header.size)
+        return -EBADMSG;
+    if (m->header.version != PROTOCOL_VERSION)
+        return -EPROTO;
+    if (m->header.type >= MESSAGE_TYPES || received != kinds[m->header.type].size ||
+        !(kinds[m->header.type].direction & (uint32_t)direction))
+        return -EBADMSG;
+    return fields_ok(m) ? 0 : -EBADMSG;
+}
+
+union control {
+    struct cmsghdr align;
+    char bytes[CMSG_SPACE(sizeof(int))];
+};
+
+int message_send(int socket, const union message *m, int fd)
+{
+    /* The kernel does not write through it. */
+    struct iovec part = {.iov_base = (void *)(uintptr_t)m, .iov_len = m->header.size};
+    struct msghdr packet = {.msg_iov = &part, .msg_iovlen = 1};
+    union control control = {0};
+    struct cmsghdr *rights;
+    ssize_t n;
+
+    if (fd >= 0) {
+        packet.msg_control = &control;
+        packet.msg_controllen = sizeof(control);
+        rights = CMSG_FIRSTHDR(&packet);
+        rights->cmsg_level = SOL_SOCKET;
+        rights->cmsg_type = SCM_RIGHTS;
+        rights->cmsg_len = CMSG_LEN(sizeof(int));
+        memcpy(CMSG_DATA(rights), &fd, sizeof(int));
+    }
+    do
+        n = sendmsg(socket, &packet, MSG_NOSIGNAL | MSG_DONTWAIT);
+    while (n < 0 && errno == EINTR);
+    if (n < 0)
+        return errno == EWOULDBLOCK ? -EAGAIN : -errno;
+    return n == (ssize_t)m->header.size ? 0 : -EMSGSIZE;
+}
+
+/* There is room for one descriptor, so the kernel drops any more by itself. */
+static int take_descriptor(struct msghdr *packet)
+{
+    struct cmsghdr *rights = CMSG_FIRSTHDR(packet);
+    int fd = -1;
+
+    if (rights && rights->cmsg_level == SOL_SOCKET && rights->cmsg_type == SCM_RIGHTS &&
+        rights->cmsg_len >= CMSG_LEN(sizeof(int)))
+        memcpy(&fd, CMSG_DATA(rights), sizeof(int));
+    return fd;
+}
+
+int message_receive(int socket, enum message_direction direction, union message *m, int *fd)
+{
+    struct iovec part = {.iov_base = m, .iov_len = sizeof(*m)};
+    struct msghdr packet = {.msg_iov = &part, .msg_iovlen = 1};
+    union control control = {0};
+    ssize_t n;
+    int rc;
+
+    if (fd) {
+        *fd = -1;
+        packet.msg_control = &control;
+        /* CMSG_SPACE would leave room for two. */
+        packet.msg_controllen = CMSG_LEN(sizeof(int));
+    }
+    do
+        n = recvmsg(socket, &packet, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    while (n < 0 && errno == EINTR);
+    if (n < 0)
+        return errno == EWOULDBLOCK ? -EAGAIN : -errno;
+    if (fd)
+        *fd = take_descriptor(&packet);
+    if (n == 0)
+        return -ECONNRESET;
+    rc = packet.msg_flags & MSG_TRUNC ? -EBADMSG : message_check(m, (size_t)n, direction);
+    if (rc != 0 && fd && *fd >= 0) {
+        close(*fd);
+        *fd = -1;
+    }
+    return rc;
+}

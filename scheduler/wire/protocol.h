@@ -1,0 +1,253 @@
+/*
+ * protocol.h - the messages between clients and the daemon.
+ *
+ * One message is one packet of a UNIX SOCK_SEQPACKET socket: a header with its own size, the
+ * protocol's version and a type, then fixed fields, zero padded. Three messages carry one
+ * descriptor. Nothing is believed before message_check has passed it: exact size, known type,
+ * version, direction, and every field within its bounds.
+ *
+ * A conversation:
+ *   client  HELLO -> daemon  WELCOME + own page
+ *           DEVICE ->        BIT (where the client may hold others); DONE, with -EUSERS: nobody holds it
+ *                            there, its user has too many clients of that device
+ *                            JOIN + page of a client below, again without it when its slots change
+ *           JOINED ->
+ *                            LEAVE when that client has gone
+ *           LEVEL ->         LEVEL, also unasked
+ *           LIST ->          ROW ..., DONE
+ *           STOP ->          DONE, then the daemon ends
+ *           CONTROL ->       DONE; and ORDER to the client that it is about, to be carried out or, if
+ *                            the daemon does that, to be told to the next daemon
+ */
+#ifndef CUTIN_PROTOCOL_H
+#define CUTIN_PROTOCOL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "scheduler/wire/page.h"
+
+#define PROTOCOL_VERSION          5u
+#define PROTOCOL_NO_SLOT          0xffu
+#define PROTOCOL_NO_BIT           0xffu
+#define PROTOCOL_TEXT             320u
+#define PROTOCOL_DEADLINE_MOST_MS 3600000u
+
+struct message_header {
+    uint32_t size; /* of the whole message */
+    uint16_t type;
+    uint16_t version;
+};
+
+struct message_hello {
+    struct message_header header;
+    uint32_t level, lowest;
+    uint32_t weight;      /* 0 = 1 */
+    uint32_t deadline_ms; /* of its requests; 0 = not given. If given, its streams have queues */
+    uint32_t flat;        /* 1: all of its streams have its level and look at the word of level 0 */
+    uint32_t bounded;     /* 1: it enforces a bound on the length of its holds by itself */
+    /* What a daemon before this one was ordered to do with it. */
+    uint32_t ordered_level; /* level + 1; 0 = nothing */
+    uint32_t paused;
+    char name[PAGE_NAME];
+};
+
+struct message_welcome {
+    struct message_header header;
+    uint64_t client;
+    uint32_t level;         /* granted */
+    uint32_t refused;       /* 1: the level asked for needs a permission that this user lacks */
+    uint32_t share_percent; /* least share of best effort, see bound.h */
+    uint32_t reserved;
+    char reason[PROTOCOL_TEXT]; /* if refused: why, and what would grant it */
+};
+
+struct message_device {
+    struct message_header header;
+    uint32_t slot;
+    uint32_t reserved;
+    uint8_t uuid[16];
+};
+
+struct message_bit {
+    struct message_header header;
+    uint32_t slot;
+    uint32_t bit; /* 0..28, or PROTOCOL_NO_BIT: all taken */
+};
+
+/* A client below. `words[level]` are those of its page that work of `level` holds, as page_write_bit
+ * takes them; `slot[mine]` is its index of my device number `mine`. */
+struct message_join {
+    struct message_header header;
+    uint64_t client;
+    uint8_t words[PAGE_LEVELS];
+    uint32_t with_page; /* 1: the descriptor of its page comes along */
+    uint8_t slot[PAGE_DEVICES];
+};
+
+struct message_client {
+    struct message_header header;
+    uint64_t client;
+};
+
+struct message_level {
+    struct message_header header;
+    uint32_t level;
+    uint32_t refused;
+    char reason[PROTOCOL_TEXT];
+};
+
+struct message_plain {
+    struct message_header header;
+};
+
+/* What somebody wants of running clients: of the one with this id, or, where that is 0, of all with
+ * this process id as the daemon sees it. */
+struct message_control {
+    struct message_header header;
+    uint64_t client;
+    int32_t pid;
+    uint32_t order; /* enum control_order */
+    uint32_t value;
+    uint32_t reserved;
+};
+
+/* Names the policy that is wanted, or, with "", asks which it is; the answer says which it is now.
+ */
+struct message_policy {
+    struct message_header header;
+    char name[PAGE_NAME];
+};
+
+/* For the client itself. */
+struct message_order {
+    struct message_header header;
+    uint32_t order; /* enum control_order */
+    uint32_t value;
+};
+
+struct message_row_device {
+    uint8_t uuid[16];
+    uint32_t active;
+    uint32_t held[PAGE_LEVELS];
+    uint32_t bit;
+    uint64_t held_ns; /* by other clients, without a break */
+#define ROW_COUNTER(field, help) uint64_t field;
+    PAGE_COUNTERS(ROW_COUNTER)
+#undef ROW_COUNTER
+};
+
+struct message_row {
+    struct message_header header;
+    uint64_t client;
+    int32_t pid;
+    uint32_t uid;
+    uint32_t asked, level, lowest;
+    uint32_t above, below;
+    uint32_t devices;
+    uint64_t heartbeat_age_ms;
+    uint32_t weight;
+    uint32_t state;  /* ROW_* */
+    uint64_t age_ms; /* since it said HELLO */
+    char name[PAGE_NAME];
+    struct message_row_device device[PAGE_DEVICES];
+#define ROW_TIME(field, help) uint32_t field##_times[HISTOGRAM_BUCKETS];
+    PAGE_TIMES(ROW_TIME)
+#undef ROW_TIME
+};
+
+struct message_done {
+    struct message_header header;
+    int32_t error; /* 0 or a negative errno */
+    uint32_t count;
+};
+
+/* X(TYPE, number, direction, struct, member). Numbers are for ever. */
+#define MESSAGES(X)                                                                                \
+    X(HELLO, 1, TO_DAEMON, message_hello, hello)                                                   \
+    X(WELCOME, 2, TO_CLIENT, message_welcome, welcome)                                             \
+    X(DEVICE, 3, TO_DAEMON, message_device, device)                                                \
+    X(BIT, 4, TO_CLIENT, message_bit, bit)                                                         \
+    X(JOIN, 5, TO_CLIENT, message_join, join)                                                      \
+    X(JOINED, 6, TO_DAEMON, message_client, joined)                                                \
+    X(LEAVE, 7, TO_CLIENT, message_client, leave)                                                  \
+    X(LEVEL, 8, TO_BOTH, message_level, level)                                                     \
+    X(LIST, 9, TO_DAEMON, message_plain, list)                                                     \
+    X(ROW, 10, TO_CLIENT, message_row, row)                                                        \
+    X(DONE, 11, TO_CLIENT, message_done, done)                                                     \
+    X(STOP, 12, TO_DAEMON, message_plain, stop)                                                    \
+    X(CONTROL, 13, TO_DAEMON, message_control, control)                                            \
+    X(ORDER, 14, TO_CLIENT, message_order, order)                                                  \
+    X(POLICY, 15, TO_BOTH, message_policy, policy)
+
+enum message_type {
+#define MESSAGE_TYPE(type, number, direction, layout, member) MESSAGE_##type = number,
+    MESSAGES(MESSAGE_TYPE)
+#undef MESSAGE_TYPE
+        MESSAGE_TYPES
+};
+
+/* X(NAME, least, most, carried out by the client itself). Numbers are for ever. */
+#define CONTROL_ORDERS(X)                                                                          \
+    X(LEVEL, 0, PAGE_LEVELS - 1, false)                                                            \
+    X(WEIGHT, 1, 1000, false)                                                                      \
+    X(BUDGET_US, 1, 1000000, true)                                                                 \
+    X(DEPTH, 1, 1024, true)                                                                        \
+    X(PAUSE, 0, 0, false)                                                                          \
+    X(RESUME, 0, 0, false)                                                                         \
+    X(RESET, 0, UINT32_MAX, true) /* a stream's number, or CONTROL_ALL_STREAMS */
+
+enum control_order {
+#define CONTROL_ORDER(name, least, most, own) CONTROL_##name,
+    CONTROL_ORDERS(CONTROL_ORDER)
+#undef CONTROL_ORDER
+        CONTROL_ORDER_COUNT
+};
+#define CONTROL_ALL_STREAMS UINT32_MAX
+
+/* Paused by the administrator; stopped by a signal; its streams have queues. */
+enum { ROW_PAUSED = 1, ROW_STOPPED = 2, ROW_QUEUES = 4 };
+
+enum message_direction { TO_DAEMON = 1, TO_CLIENT = 2, TO_BOTH = 3 };
+
+union message {
+    struct message_header header;
+#define MESSAGE_MEMBER(type, number, direction, layout, member) struct layout member;
+    MESSAGES(MESSAGE_MEMBER)
+#undef MESSAGE_MEMBER
+};
+
+static_assert(sizeof(struct message_header) == 8, "message_header");
+static_assert(sizeof(struct message_hello) == 56, "message_hello");
+static_assert(sizeof(struct message_welcome) == 352, "message_welcome");
+static_assert(sizeof(struct message_device) == 32, "message_device");
+static_assert(sizeof(struct message_bit) == 16, "message_bit");
+static_assert(sizeof(struct message_join) == 40, "message_join");
+static_assert(sizeof(struct message_client) == 16, "message_client");
+static_assert(sizeof(struct message_level) == 336, "message_level");
+static_assert(sizeof(struct message_row_device) == 152, "message_row_device");
+static_assert(sizeof(struct message_row) == 88 + 16 * 152 + 2 * 384, "message_row");
+static_assert(sizeof(struct message_control) == 32, "message_control");
+static_assert(sizeof(struct message_policy) == 24, "message_policy");
+static_assert(sizeof(struct message_order) == 16, "message_order");
+static_assert(sizeof(struct message_done) == 16, "message_done");
+
+/* May this order have this value? */
+bool control_value_ok(uint32_t order, uint32_t value);
+/* Zeroes the message and fills its header. */
+void message_init(union message *m, enum message_type type);
+/* `received` bytes of *m came from the other side, which was sending in `direction`. Returns 0,
+ * -EPROTO for another version of the protocol, -EBADMSG for anything else. */
+int message_check(const union message *m, size_t received, enum message_direction direction);
+const char *message_name(uint32_t type); /* "?" if unknown */
+
+/* Sends one message, with `fd` unless it is -1. Never blocks, never raises SIGPIPE. Returns 0 or
+ * -errno (-EAGAIN: the socket is full). */
+int message_send(int socket, const union message *m, int fd);
+/* Receives and checks one message. `fd` NULL: descriptors that come along are not taken in. Returns
+ * 0, -EAGAIN, -ECONNRESET at the end, what message_check says, or another -errno; *fd is -1 or the
+ * caller's. */
+int message_receive(int socket, enum message_direction direction, union message *m, int *fd);
+
+#endif

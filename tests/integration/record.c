@@ -2,7 +2,7 @@
  * record.c - `cutin record` and `cutin replay`: what was recorded is what is replayed.
  */
 #include "tests/integration/gpu.h"
-#include "tools/cutin/workload.h"
+#include "tools/cutin/record/workload.h"
 
 #include <criterion/criterion.h>
 #include <jansson.h>

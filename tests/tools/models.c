@@ -1,7 +1,7 @@
 /*
  * models.c - the generated networks are the published ones: how many kernels, which blocks, how long.
  */
-#include "tools/cutin/models.h"
+#include "tools/cutin/measure/models.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

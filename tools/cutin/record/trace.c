@@ -4,9 +4,9 @@
  * Every process that the program starts writes a trace of its own into a private folder, and the
  * simulator its event log; when the program has ended they become one file.
  */
-#include "child.h"
-#include "command.h"
-#include "progress.h"
+#include "tools/cutin/child.h"
+#include "tools/cutin/command.h"
+#include "tools/cutin/progress.h"
 #include "trace_json.h"
 
 #include <errno.h>

@@ -7,9 +7,9 @@
 #ifndef CUTIN_DISB_H
 #define CUTIN_DISB_H
 
-#include "figures.h"
+#include "tools/cutin/figures.h"
 #include "models.h"
-#include "paths.h"
+#include "tools/cutin/paths.h"
 #include "worker.h"
 
 #include <jansson.h>

@@ -7,7 +7,7 @@
  * launch call until its kernel begins: an event behind it tells when it ended on the device.
  */
 #include "disb.h"
-#include "driver.h"
+#include "tools/cutin/driver.h"
 #include "kernels_ptx.h"
 #include "scheduler/wire/clock.h"
 

@@ -4,10 +4,10 @@
  * short and long best-effort kernels; each with the throughput that it leaves to best effort.
  */
 #include "ablation.h"
-#include "command.h"
-#include "plot.h"
-#include "progress.h"
-#include "result.h"
+#include "tools/cutin/command.h"
+#include "tools/cutin/report/plot.h"
+#include "tools/cutin/progress.h"
+#include "tools/cutin/report/result.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
  * doctor_host.c - what `cutin doctor` asks of the machine rather than of the GPU.
  */
 #include "doctor.h"
-#include "daemon.h"
+#include "tools/cutin/daemon.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -7,7 +7,7 @@
  * cut-in in the middle of those that held somebody is shown: neither the first, where everything is
  * cold, nor the last.
  */
-#include "kernel_name.h"
+#include "tools/cutin/kernel_name.h"
 #include "report.h"
 #include "result.h"
 

@@ -11,10 +11,10 @@
  */
 #include "ablation.h"
 #include "bench.h"
-#include "command.h"
-#include "plot.h"
-#include "progress.h"
-#include "result.h"
+#include "tools/cutin/command.h"
+#include "tools/cutin/report/plot.h"
+#include "tools/cutin/progress.h"
+#include "tools/cutin/report/result.h"
 
 #include <getopt.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
  * crew.c - start, ask and end the worker processes of `cutin latency`.
  */
 #include "worker.h"
-#include "paths.h"
+#include "tools/cutin/paths.h"
 
 #include <errno.h>
 #include <fcntl.h>

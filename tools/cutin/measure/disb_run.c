@@ -1,9 +1,9 @@
 /*
  * disb_run.c - the processes of one run: shared memory, phases, and an end whatever happens.
  */
-#include "daemon.h"
+#include "tools/cutin/daemon.h"
 #include "disb.h"
-#include "progress.h"
+#include "tools/cutin/progress.h"
 
 #include <errno.h>
 #include <fcntl.h>

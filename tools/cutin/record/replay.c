@@ -4,11 +4,11 @@
  * Requests of the workload arrive by a clock of their own, and latency counts from the arrival: a
  * request that waits behind a late one is late too.
  */
-#include "command.h"
-#include "figures.h"
-#include "paths.h"
+#include "tools/cutin/command.h"
+#include "tools/cutin/figures.h"
+#include "tools/cutin/paths.h"
 #include "player.h"
-#include "progress.h"
+#include "tools/cutin/progress.h"
 #include "scheduler/wire/clock.h"
 
 #include <errno.h>

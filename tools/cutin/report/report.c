@@ -2,9 +2,9 @@
  * report.c - `cutin report`: the results in a folder as one HTML page that needs nothing else.
  */
 #include "report.h"
-#include "command.h"
+#include "tools/cutin/command.h"
 #include "plot.h"
-#include "progress.h"
+#include "tools/cutin/progress.h"
 #include "result.h"
 
 #include <dirent.h>

@@ -2,7 +2,7 @@
  * models.c - generate the networks of models.def, and read others from workload files.
  */
 #include "models.h"
-#include "workload.h"
+#include "tools/cutin/record/workload.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -2,10 +2,10 @@
  * doctor_probe.c - the processes of `cutin doctor` that open the driver: what it can do, what it
  * costs, and whether a hold holds.
  */
-#include "command.h"
+#include "tools/cutin/command.h"
 #include "doctor.h"
-#include "driver.h"
-#include "progress.h"
+#include "tools/cutin/driver.h"
+#include "tools/cutin/progress.h"
 
 #include <dlfcn.h>
 #include <errno.h>

@@ -7,13 +7,13 @@
  * median over the rounds of (percentile under cutin - percentile bare of the same round). On the
  * simulated GPU its null mode is used: calls cost next to nothing, so that the shim's part shows.
  */
-#include "command.h"
-#include "driver.h"
+#include "tools/cutin/command.h"
+#include "tools/cutin/driver.h"
 #include "kernels_ptx.h"
-#include "paths.h"
-#include "plot.h"
-#include "progress.h"
-#include "result.h"
+#include "tools/cutin/paths.h"
+#include "tools/cutin/report/plot.h"
+#include "tools/cutin/progress.h"
+#include "tools/cutin/report/result.h"
 #include "scheduler/wire/clock.h"
 
 #include <dlfcn.h>

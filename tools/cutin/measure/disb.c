@@ -7,10 +7,10 @@
  * the mode where real time has the GPU for itself.
  */
 #include "disb.h"
-#include "command.h"
-#include "plot.h"
-#include "progress.h"
-#include "result.h"
+#include "tools/cutin/command.h"
+#include "tools/cutin/report/plot.h"
+#include "tools/cutin/progress.h"
+#include "tools/cutin/report/result.h"
 
 #include <errno.h>
 #include <getopt.h>

@@ -2,7 +2,7 @@
  * player.c - run a workload's operations (see player.h).
  */
 #include "player.h"
-#include "progress.h"
+#include "tools/cutin/progress.h"
 
 #include <errno.h>
 #include <stdio.h>

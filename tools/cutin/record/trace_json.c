@@ -2,8 +2,8 @@
  * trace_json.c - traces as Trace Event Format (see trace_json.h).
  */
 #include "trace_json.h"
-#include "kernel_name.h"
-#include "progress.h"
+#include "tools/cutin/kernel_name.h"
+#include "tools/cutin/progress.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -4,8 +4,8 @@
 #ifndef CUTIN_BENCH_H
 #define CUTIN_BENCH_H
 
-#include "figures.h"
-#include "paths.h"
+#include "tools/cutin/figures.h"
+#include "tools/cutin/paths.h"
 #include "worker.h"
 
 #include <jansson.h>

@@ -8,7 +8,7 @@
 #ifndef CUTIN_PLAYER_H
 #define CUTIN_PLAYER_H
 
-#include "driver.h"
+#include "tools/cutin/driver.h"
 #include "workload.h"
 
 #include <stdbool.h>

@@ -2,7 +2,7 @@
  * bench_json.c - the figures of `cutin latency` as one JSON object.
  */
 #include "bench.h"
-#include "result.h"
+#include "tools/cutin/report/result.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "paths.h"
+#include "tools/cutin/paths.h"
 
 /* What a probe did last: how far it got. */
 enum probe_stage { PROBE_NONE, PROBE_DRIVER, PROBE_GPU, PROBE_MEASURED };

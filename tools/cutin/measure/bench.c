@@ -2,8 +2,8 @@
  * bench.c - run one measurement: rounds of blocks, one block per mode.
  */
 #include "bench.h"
-#include "daemon.h"
-#include "progress.h"
+#include "tools/cutin/daemon.h"
+#include "tools/cutin/progress.h"
 
 #include "scheduler/wire/query.h"
 

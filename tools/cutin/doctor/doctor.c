@@ -5,9 +5,9 @@
  * fails where holds would not be effective; what only costs time or hides something is a warning.
  */
 #include "doctor.h"
-#include "command.h"
-#include "daemon.h"
-#include "progress.h"
+#include "tools/cutin/command.h"
+#include "tools/cutin/daemon.h"
+#include "tools/cutin/progress.h"
 
 #include <cuda.h>
 #include <getopt.h>

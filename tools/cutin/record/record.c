@@ -5,10 +5,10 @@
  * trace that keeps its first records and has every call timed by events. What the trace says about
  * the process that asked most of the GPU becomes the workload.
  */
-#include "child.h"
-#include "command.h"
+#include "tools/cutin/child.h"
+#include "tools/cutin/command.h"
 #include "kernel_times.h"
-#include "progress.h"
+#include "tools/cutin/progress.h"
 #include "trace_view.h"
 #include "workload.h"
 

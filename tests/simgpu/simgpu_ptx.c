@@ -1,7 +1,7 @@
 /*
  * simgpu_ptx.c - what the reader finds in PTX, and what it refuses.
  */
-#include "tools/simgpu/image.h"
+#include "tools/simgpu/program/image.h"
 
 #include <criterion/criterion.h>
 #include <elf.h>

@@ -2,7 +2,7 @@
  * simgpu_times.c - the table of kernels' times: which line counts, what it says by grid, and what is said
  * about lines that make no sense.
  */
-#include "tools/simgpu/times.h"
+#include "tools/simgpu/device/times.h"
 
 #include <criterion/criterion.h>
 #include <criterion/redirect.h>

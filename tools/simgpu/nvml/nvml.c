@@ -4,9 +4,9 @@
  * something runs are read from the file that the processes share, which is only looked at.
  */
 #include "tools/simgpu/nvml/nvml.h"
-#include "tools/simgpu/attribute.h"
-#include "tools/simgpu/device.h"
-#include "tools/simgpu/simconfig.h"
+#include "tools/simgpu/device/attribute.h"
+#include "tools/simgpu/device/device.h"
+#include "tools/simgpu/device/simconfig.h"
 
 #include <fcntl.h>
 #include <stdatomic.h>

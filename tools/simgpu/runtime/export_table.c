@@ -6,10 +6,10 @@
  * call answers CUDA_ERROR_NOT_SUPPORTED.
  */
 #include "tools/simgpu/runtime/export_table.h"
-#include "tools/simgpu/attribute.h"
+#include "tools/simgpu/device/attribute.h"
 #include "tools/simgpu/runtime/storage.h"
 #include "tools/simgpu/runtime/validity.h"
-#include "tools/simgpu/simconfig.h"
+#include "tools/simgpu/device/simconfig.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>

@@ -8,7 +8,7 @@
 #ifndef SIMGPU_RUNTIME_EXPORT_TABLE_H
 #define SIMGPU_RUNTIME_EXPORT_TABLE_H
 
-#include "tools/simgpu/context.h"
+#include "tools/simgpu/device/context.h"
 
 /* Asked for first by every runtime, from 4.0 on. */
 #define UUID_RUNTIME_INTERFACE                                                                     \

@@ -5,7 +5,7 @@
 #ifndef SIMGPU_RUNTIME_STORAGE_H
 #define SIMGPU_RUNTIME_STORAGE_H
 
-#include "tools/simgpu/context.h"
+#include "tools/simgpu/device/context.h"
 
 typedef void storage_destructor(CUcontext ctx, void *key, void *value);
 

@@ -1,0 +1,172 @@
+/*
+ * attribute.c - what a simulated device says about itself: a small data-centre GPU of the Ampere
+ * generation, with the SM count and memory that the configuration asks for.
+ */
+#include "tools/simgpu/device/attribute.h"
+#include "tools/simgpu/device/simconfig.h"
+
+#include <stdio.h>
+
+struct row {
+    int attribute;
+    int value;
+};
+
+/* Numbers for attributes that came after CUDA 12.0, so that the table compiles with any header. */
+enum {
+    IPC_EVENT_SUPPORTED = 125,
+    GPU_PCI_DEVICE_ID = 139,
+    GPU_PCI_SUBSYSTEM_ID = 140,
+    ATTRIBUTE_LAST = 147,
+};
+
+#define A(name) CU_DEVICE_ATTRIBUTE_##name
+/* Absent rows are 0: what the simulated device has not. */
+static const struct row rows[] = {
+    {A(MAX_THREADS_PER_BLOCK), 1024},
+    {A(MAX_BLOCK_DIM_X), 1024},
+    {A(MAX_BLOCK_DIM_Y), 1024},
+    {A(MAX_BLOCK_DIM_Z), 64},
+    {A(MAX_GRID_DIM_X), 2147483647},
+    {A(MAX_GRID_DIM_Y), 65535},
+    {A(MAX_GRID_DIM_Z), 65535},
+    {A(MAX_SHARED_MEMORY_PER_BLOCK), 49152},
+    {A(TOTAL_CONSTANT_MEMORY), 65536},
+    {A(WARP_SIZE), 32},
+    {A(MAX_PITCH), 2147483647},
+    {A(MAX_REGISTERS_PER_BLOCK), 65536},
+    {A(CLOCK_RATE), 1410000},
+    {A(TEXTURE_ALIGNMENT), 512},
+    {A(GPU_OVERLAP), 1},
+    {A(CAN_MAP_HOST_MEMORY), 1},
+    {A(COMPUTE_MODE), CU_COMPUTEMODE_DEFAULT},
+    {A(MAXIMUM_TEXTURE1D_WIDTH), 131072},
+    {A(MAXIMUM_TEXTURE2D_WIDTH), 131072},
+    {A(MAXIMUM_TEXTURE2D_HEIGHT), 65536},
+    {A(MAXIMUM_TEXTURE3D_WIDTH), 16384},
+    {A(MAXIMUM_TEXTURE3D_HEIGHT), 16384},
+    {A(MAXIMUM_TEXTURE3D_DEPTH), 16384},
+    {A(MAXIMUM_TEXTURE2D_LAYERED_WIDTH), 32768},
+    {A(MAXIMUM_TEXTURE2D_LAYERED_HEIGHT), 32768},
+    {A(MAXIMUM_TEXTURE2D_LAYERED_LAYERS), 2048},
+    {A(SURFACE_ALIGNMENT), 512},
+    {A(CONCURRENT_KERNELS), 1},
+    {A(MEMORY_CLOCK_RATE), 1215000},
+    {A(GLOBAL_MEMORY_BUS_WIDTH), 5120},
+    {A(L2_CACHE_SIZE), 41943040},
+    {A(MAX_THREADS_PER_MULTIPROCESSOR), 2048},
+    {A(ASYNC_ENGINE_COUNT), 3},
+    {A(UNIFIED_ADDRESSING), 1},
+    {A(MAXIMUM_TEXTURE1D_LAYERED_WIDTH), 32768},
+    {A(MAXIMUM_TEXTURE1D_LAYERED_LAYERS), 2048},
+    {A(MAXIMUM_TEXTURE2D_GATHER_WIDTH), 32768},
+    {A(MAXIMUM_TEXTURE2D_GATHER_HEIGHT), 32768},
+    {A(MAXIMUM_TEXTURE3D_WIDTH_ALTERNATE), 8192},
+    {A(MAXIMUM_TEXTURE3D_HEIGHT_ALTERNATE), 8192},
+    {A(MAXIMUM_TEXTURE3D_DEPTH_ALTERNATE), 32768},
+    {A(TEXTURE_PITCH_ALIGNMENT), 32},
+    {A(MAXIMUM_TEXTURECUBEMAP_WIDTH), 32768},
+    {A(MAXIMUM_TEXTURECUBEMAP_LAYERED_WIDTH), 32768},
+    {A(MAXIMUM_TEXTURECUBEMAP_LAYERED_LAYERS), 2046},
+    {A(MAXIMUM_SURFACE1D_WIDTH), 32768},
+    {A(MAXIMUM_SURFACE2D_WIDTH), 131072},
+    {A(MAXIMUM_SURFACE2D_HEIGHT), 65536},
+    {A(MAXIMUM_SURFACE3D_WIDTH), 16384},
+    {A(MAXIMUM_SURFACE3D_HEIGHT), 16384},
+    {A(MAXIMUM_SURFACE3D_DEPTH), 16384},
+    {A(MAXIMUM_SURFACE1D_LAYERED_WIDTH), 32768},
+    {A(MAXIMUM_SURFACE1D_LAYERED_LAYERS), 2048},
+    {A(MAXIMUM_SURFACE2D_LAYERED_WIDTH), 32768},
+    {A(MAXIMUM_SURFACE2D_LAYERED_HEIGHT), 32768},
+    {A(MAXIMUM_SURFACE2D_LAYERED_LAYERS), 2048},
+    {A(MAXIMUM_SURFACECUBEMAP_WIDTH), 32768},
+    {A(MAXIMUM_SURFACECUBEMAP_LAYERED_WIDTH), 32768},
+    {A(MAXIMUM_SURFACECUBEMAP_LAYERED_LAYERS), 2046},
+    {A(MAXIMUM_TEXTURE1D_LINEAR_WIDTH), 268435456},
+    {A(MAXIMUM_TEXTURE2D_LINEAR_WIDTH), 131072},
+    {A(MAXIMUM_TEXTURE2D_LINEAR_HEIGHT), 65000},
+    {A(MAXIMUM_TEXTURE2D_LINEAR_PITCH), 2097120},
+    {A(MAXIMUM_TEXTURE2D_MIPMAPPED_WIDTH), 32768},
+    {A(MAXIMUM_TEXTURE2D_MIPMAPPED_HEIGHT), 32768},
+    {A(COMPUTE_CAPABILITY_MAJOR), COMPUTE_MAJOR},
+    {A(COMPUTE_CAPABILITY_MINOR), COMPUTE_MINOR},
+    {A(MAXIMUM_TEXTURE1D_MIPMAPPED_WIDTH), 32768},
+    {A(STREAM_PRIORITIES_SUPPORTED), 1},
+    {A(GLOBAL_L1_CACHE_SUPPORTED), 1},
+    {A(LOCAL_L1_CACHE_SUPPORTED), 1},
+    {A(MAX_SHARED_MEMORY_PER_MULTIPROCESSOR), 167936},
+    {A(MAX_REGISTERS_PER_MULTIPROCESSOR), 65536},
+    {A(MANAGED_MEMORY), 1},
+    {A(SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO), 2},
+    {A(CONCURRENT_MANAGED_ACCESS), 1},
+    {A(COMPUTE_PREEMPTION_SUPPORTED), 1},
+    {A(CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM), 1},
+    {A(CAN_USE_STREAM_MEM_OPS_V1), 1},
+    {A(CAN_USE_64_BIT_STREAM_MEM_OPS_V1), 1},
+    {A(CAN_USE_STREAM_WAIT_VALUE_NOR_V1), 1},
+    {A(COOPERATIVE_LAUNCH), 1},
+    {A(COOPERATIVE_MULTI_DEVICE_LAUNCH), 0},
+    {A(MAX_SHARED_MEMORY_PER_BLOCK_OPTIN), 166912},
+    {A(CAN_FLUSH_REMOTE_WRITES), 1},
+    {A(HOST_REGISTER_SUPPORTED), 1},
+    {IPC_EVENT_SUPPORTED, 1},
+    {A(VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED), 1},
+    {A(HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED), 1},
+    {A(MAX_BLOCKS_PER_MULTIPROCESSOR), 32},
+    {A(MAX_PERSISTING_L2_CACHE_SIZE), 26214400},
+    {A(MAX_ACCESS_POLICY_WINDOW_SIZE), 134213632},
+    {A(RESERVED_SHARED_MEMORY_PER_BLOCK), 1024},
+    {A(READ_ONLY_HOST_REGISTER_SUPPORTED), 1},
+    {A(MEMORY_POOLS_SUPPORTED), 1},
+    {A(GPU_DIRECT_RDMA_WRITES_ORDERING), CU_GPU_DIRECT_RDMA_WRITES_ORDERING_NONE},
+    {A(CAN_USE_64_BIT_STREAM_MEM_OPS), 1},
+    {A(CAN_USE_STREAM_WAIT_VALUE_NOR), 1},
+    {A(MEM_SYNC_DOMAIN_COUNT), 1},
+    {A(UNIFIED_FUNCTION_POINTERS), 1},
+    {GPU_PCI_DEVICE_ID, 0x20b010de},
+    {GPU_PCI_SUBSYSTEM_ID, 0x134f10de},
+};
+
+/* What the configuration or the ordinal decides; -1 where the table does. */
+static int attribute_of_device(int attribute, int ordinal)
+{
+    switch (attribute) {
+    case A(MULTIPROCESSOR_COUNT):
+        return (int)config_get()->sms;
+    case A(PCI_BUS_ID):
+        return ordinal + 1;
+    case A(PCI_DEVICE_ID):
+    case A(PCI_DOMAIN_ID):
+        return 0;
+    case A(MULTI_GPU_BOARD_GROUP_ID):
+        return ordinal;
+    default:
+        return -1;
+    }
+}
+
+int attribute_get(int attribute, int ordinal, int *value)
+{
+    if (attribute <= 0 || attribute > ATTRIBUTE_LAST)
+        return -1;
+    *value = attribute_of_device(attribute, ordinal);
+    if (*value >= 0)
+        return 0;
+    *value = 0;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].attribute == attribute)
+            *value = rows[i].value;
+    return 0;
+}
+
+/* FNV-1a, twice. */
+void attribute_uuid(int ordinal, uint8_t uuid[16])
+{
+    char text[512];
+    int n = snprintf(text, sizeof text, "%s/%d", config_get()->id, ordinal);
+    uint64_t hash[2] = {0xcbf29ce484222325u, 0x84222325cbf29ce4u};
+    for (int i = 0; i < n && i < (int)sizeof text - 1; i++)
+        for (int k = 0; k < 2; k++)
+            hash[k] = (hash[k] ^ (uint8_t)(text[i] + k)) * 0x100000001b3u;
+    memcpy(uuid, hash, sizeof hash);
+}

@@ -1,0 +1,17 @@
+/*
+ * attribute.h - device attributes of the simulated GPU, by CUdevice_attribute.
+ */
+#ifndef SIMGPU_ATTRIBUTE_H
+#define SIMGPU_ATTRIBUTE_H
+
+#include "tools/simgpu/face/sim.h"
+
+#define DEVICE_NAME "cutin simulated GPU"
+enum { COMPUTE_MAJOR = 8, COMPUTE_MINOR = 0 };
+
+/* 0 and the value, or -1 when CUDA has no such attribute. */
+int attribute_get(int attribute, int ordinal, int *value);
+/* The same SIMGPU_ID and ordinal give the same UUID in every process. */
+void attribute_uuid(int ordinal, uint8_t uuid[16]);
+
+#endif

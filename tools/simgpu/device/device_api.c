@@ -1,0 +1,241 @@
+/*
+ * device_api.c - cuInit and the devices: names, identities, attributes. The device's own model
+ * (SMs, time, queues) is device.c's.
+ */
+#include "tools/simgpu/device/attribute.h"
+#include "tools/simgpu/device/context.h"
+#include "tools/simgpu/device/simconfig.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { STATE_NONE, STATE_READY, STATE_FORKED };
+
+static _Atomic int state = STATE_NONE;
+static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
+
+/* A child that inherits an initialised driver can not use it: threads and queues stayed behind. */
+static void child_after_fork(void)
+{
+    if (atomic_load(&state) == STATE_READY)
+        atomic_store(&state, STATE_FORKED);
+}
+
+static void fork_watch(void)
+{
+    pthread_atfork(NULL, NULL, child_after_fork);
+}
+
+CUresult driver_ready(void)
+{
+    return atomic_load_explicit(&state, memory_order_acquire) == STATE_READY
+               ? CUDA_SUCCESS
+               : CUDA_ERROR_NOT_INITIALIZED;
+}
+
+SIM_EXPORT CUresult cuInit(unsigned int flags)
+{
+    if (flags != 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (atomic_load(&state) == STATE_FORKED)
+        return CUDA_ERROR_NOT_INITIALIZED;
+    if (config_get()->devices == 0)
+        return CUDA_ERROR_NO_DEVICE;
+    pthread_once(&fork_once, fork_watch);
+    atomic_store_explicit(&state, STATE_READY, memory_order_release);
+    return CUDA_SUCCESS;
+}
+
+SIM_EXPORT CUresult cuDriverGetVersion(int *version)
+{
+    if (version == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    *version = config_get()->driver_version;
+    return CUDA_SUCCESS;
+}
+
+/* ---- which devices ------------------------------------------------------------------------------ */
+
+static CUresult device_check(CUdevice dev)
+{
+    CUresult rc = driver_ready();
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    return dev >= 0 && dev < config_get()->devices ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+
+/* The first lines of most calls here: the device exists, and there is somewhere to write to. */
+#define CHECK(dev, out)                                                                            \
+    do {                                                                                           \
+        CUresult check_rc = device_check(dev);                                                     \
+        if (check_rc != CUDA_SUCCESS)                                                              \
+            return check_rc;                                                                       \
+        if ((out) == NULL)                                                                         \
+            return CUDA_ERROR_INVALID_VALUE;                                                       \
+    } while (0)
+
+SIM_EXPORT CUresult cuDeviceGetCount(int *count)
+{
+    CUresult rc = driver_ready();
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    if (count == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    *count = config_get()->devices;
+    return CUDA_SUCCESS;
+}
+
+SIM_EXPORT CUresult cuDeviceGet(CUdevice *out, int ordinal)
+{
+    CHECK(ordinal, out);
+    *out = ordinal;
+    return CUDA_SUCCESS;
+}
+
+SIM_EXPORT CUresult cuDeviceGetName(char *name, int len, CUdevice dev)
+{
+    CHECK(dev, name);
+    if (len <= 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    snprintf(name, (size_t)len, DEVICE_NAME);
+    return CUDA_SUCCESS;
+}
+
+SIM_EXPORT CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice dev)
+{
+    CHECK(dev, uuid);
+    attribute_uuid(dev, (uint8_t *)uuid->bytes);
+    return CUDA_SUCCESS;
+}
+
+SIM_EXPORT CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice dev)
+{
+    return cuDeviceGetUuid_v2(uuid, dev);
+}
+
+SIM_EXPORT CUresult cuDeviceGetLuid(char *luid, unsigned int *mask, CUdevice dev)
+{
+    CHECK(dev, luid);
+    return mask == NULL ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_SUPPORTED; /* Windows only */
+}
+
+SIM_EXPORT CUresult cuDeviceGetPCIBusId(char *out, int len, CUdevice dev)
+{
+    CHECK(dev, out);
+    if (len <= 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    snprintf(out, (size_t)len, "0000:%02x:00.0", dev + 1);
+    return CUDA_SUCCESS;
+}
+
+/* Takes domain:bus:device.function, domain:bus:device and bus:device.function. */
+static bool pci_parse(const char *text, unsigned int *domain, unsigned int *bus,
+                      unsigned int *device)
+{
+    unsigned int function;
+    if (sscanf(text, "%x:%x:%x.%x", domain, bus, device, &function) == 4 ||
+        sscanf(text, "%x:%x:%x", domain, bus, device) == 3)
+        return true;
+    *domain = 0;
+    return sscanf(text, "%x:%x.%x", bus, device, &function) == 3;
+}
+
+SIM_EXPORT CUresult cuDeviceGetByPCIBusId(CUdevice *out, const char *text)
+{
+    CUresult rc = driver_ready();
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    unsigned int domain, bus, device;
+    if (out == NULL || text == NULL || !pci_parse(text, &domain, &bus, &device))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (domain != 0 || device != 0 || bus == 0 || bus > (unsigned int)config_get()->devices)
+        return CUDA_ERROR_INVALID_DEVICE;
+    *out = (CUdevice)bus - 1;
+    return CUDA_SUCCESS;
+}
+
+/* ---- what they are ------------------------------------------------------------------------------ */
+
+SIM_EXPORT CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice dev)
+{
+    CHECK(dev, bytes);
+    *bytes = (size_t)config_get()->mem_mb << 20;
+    return CUDA_SUCCESS;
+}
+
+SIM_EXPORT CUresult cuDeviceTotalMem(unsigned int *bytes, CUdevice dev)
+{
+    size_t all;
+    CHECK(dev, bytes);
+    CUresult rc = cuDeviceTotalMem_v2(&all, dev);
+    *bytes = all > UINT32_MAX ? UINT32_MAX : (unsigned int)all;
+    return rc;
+}
+
+SIM_EXPORT CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice dev)
+{
+    CHECK(dev, value);
+    return attribute_get((int)attribute, dev, value) == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+static int attribute_of(CUdevice dev, CUdevice_attribute attribute)
+{
+    int value = 0;
+    attribute_get((int)attribute, dev, &value);
+    return value;
+}
+
+SIM_EXPORT CUresult cuDeviceGetProperties(CUdevprop *p, CUdevice dev)
+{
+    CHECK(dev, p);
+    for (int i = 0; i < 3; i++) {
+        p->maxThreadsDim[i] = attribute_of(dev, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X + (unsigned)i);
+        p->maxGridSize[i] = attribute_of(dev, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X + (unsigned)i);
+    }
+    p->maxThreadsPerBlock = attribute_of(dev, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
+    p->sharedMemPerBlock = attribute_of(dev, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK);
+    p->totalConstantMemory = attribute_of(dev, CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY);
+    p->SIMDWidth = attribute_of(dev, CU_DEVICE_ATTRIBUTE_WARP_SIZE);
+    p->memPitch = attribute_of(dev, CU_DEVICE_ATTRIBUTE_MAX_PITCH);
+    p->regsPerBlock = attribute_of(dev, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK);
+    p->clockRate = attribute_of(dev, CU_DEVICE_ATTRIBUTE_CLOCK_RATE);
+    p->textureAlign = attribute_of(dev, CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT);
+    return CUDA_SUCCESS;
+}
+
+SIM_EXPORT CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice dev)
+{
+    CHECK(dev, major);
+    if (minor == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    *major = attribute_of(dev, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+    *minor = attribute_of(dev, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+    return CUDA_SUCCESS;
+}
+
+SIM_EXPORT CUresult cuDeviceGetTexture1DLinearMaxWidth(size_t *width, CUarray_format format,
+                                                       unsigned channels, CUdevice dev)
+{
+    CHECK(dev, width);
+    if (channels != 1 && channels != 2 && channels != 4)
+        return CUDA_ERROR_INVALID_VALUE;
+    *width = (size_t)attribute_of(dev, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LINEAR_WIDTH);
+    return CUDA_SUCCESS;
+}
+
+SIM_EXPORT CUresult cuDeviceGetExecAffinitySupport(int *supported, CUexecAffinityType type,
+                                                   CUdevice dev)
+{
+    CHECK(dev, supported);
+    *supported = 0;
+    return CUDA_SUCCESS;
+}
+
+SIM_EXPORT CUresult cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget target,
+                                               CUflushGPUDirectRDMAWritesScope scope)
+{
+    struct sim_context *ctx;
+    return context_enter(&ctx);
+}

@@ -1,0 +1,525 @@
+/*
+ * engine.c - the process's engine thread; see engine.h. It sleeps until the next time at which one of
+ * this process's works can end, as the shared timeline predicts it; another process that makes it
+ * earlier wakes it. Nothing is locked while effects run.
+ */
+#include "tools/simgpu/device/engine.h"
+#include "tools/simgpu/device/log.h"
+#include "tools/simgpu/device/simconfig.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    POLL_PART = 64,         /* looks at a long wait are this part of its length apart, */
+    POLL_MOST = 10,         /* but no more than so many polling intervals */
+    LIVENESS_NS = 20000000, /* between looks for dead neighbours */
+    STOP_PATIENCE_MS = 200,
+};
+
+struct finished {
+    uint64_t ticket; /* the order of completion */
+    struct sim_stream *stream;
+    uint64_t seq, start_ns, end_ns;
+    struct item *item; /* NULL: only dependencies */
+};
+
+struct waiting {
+    struct item *item;
+    uint64_t start_ns;
+    bool fresh, over;
+};
+
+enum engine_state { ENGINE_OFF, ENGINE_STARTING, ENGINE_ON, ENGINE_FAILED };
+
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    enum engine_state state; /* under lock */
+    CUresult result;
+    pid_t pid;
+    struct device device;
+    _Atomic bool stopping;
+    _Atomic bool stopped;
+    _Atomic(struct sim_stream *) lanes[DEVICE_STREAMS];
+    /* The engine thread's own. */
+    struct finished *finished;
+    struct waiting *waiting;
+    size_t finished_count, finished_room, waiting_count, waiting_room;
+    uint64_t looked_ns;
+} engine = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+
+uint64_t sim_now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+struct device *engine_device(void)
+{
+    return &engine.device;
+}
+
+bool engine_stopped(void)
+{
+    return atomic_load_explicit(&engine.stopping, memory_order_relaxed);
+}
+
+/* ---- lanes ------------------------------------------------------------------------------------- */
+
+struct sim_stream *engine_lane(uint32_t device_stream)
+{
+    struct sim_stream *s = atomic_load(&engine.lanes[device_stream % DEVICE_STREAMS]);
+    return s && atomic_load(&s->device_stream) == device_stream ? s : NULL;
+}
+
+/* Null mode has no device: ids are this process's own. */
+static uint32_t lane_invent(struct sim_stream *s)
+{
+    static _Atomic uint32_t generation = 1;
+    for (uint32_t i = 0; i < DEVICE_STREAMS; i++) {
+        struct sim_stream *none = NULL;
+        if (atomic_compare_exchange_strong(&engine.lanes[i], &none, s))
+            return atomic_fetch_add(&generation, 1) * DEVICE_STREAMS + i;
+    }
+    return 0;
+}
+
+bool engine_lane_open(struct sim_stream *s)
+{
+    if (config_get()->null_mode) {
+        atomic_store(&s->device_stream, lane_invent(s));
+        return atomic_load(&s->device_stream) != 0;
+    }
+    device_lock(&engine.device);
+    uint32_t id = device_stream_open(&engine.device, s->context->device_context, s->priority);
+    if (id) {
+        device_stream(&engine.device, id)->queue = s->queue;
+        atomic_store(&s->device_stream, id);
+        atomic_store(&engine.lanes[id % DEVICE_STREAMS], s);
+    }
+    device_unlock(&engine.device);
+    return id != 0;
+}
+
+void engine_lane_close(struct sim_stream *s)
+{
+    uint32_t id = atomic_exchange(&s->device_stream, 0);
+    if (config_get()->null_mode) {
+        atomic_store(&engine.lanes[id % DEVICE_STREAMS], NULL);
+        return;
+    }
+    device_lock(&engine.device);
+    atomic_store(&engine.lanes[id % DEVICE_STREAMS], NULL);
+    device_stream_close(&engine.device, id);
+    device_unlock(&engine.device);
+}
+
+/* ---- effects ----------------------------------------------------------------------------------- */
+
+static void context_raise(struct sim_context *ctx, CUresult error)
+{
+    context_fail(ctx, error);
+    context_abort_queues(ctx);
+}
+
+void context_abort_queues(struct sim_context *ctx)
+{
+    if (config_get()->null_mode || !ctx->device_context || engine_stopped())
+        return;
+    device_lock(&engine.device);
+    device_advance(&engine.device, sim_now_ns());
+    device_context_abort(&engine.device, ctx->device_context);
+    device_advance(&engine.device, sim_now_ns());
+    device_unlock(&engine.device);
+}
+
+static bool work_runs(const struct work *w, const struct sim_context *ctx)
+{
+    return w->effect && (w->even_on_error || atomic_load(&ctx->error) == CUDA_SUCCESS);
+}
+
+void work_finish(struct work *w, struct sim_stream *s, uint64_t seq, bool ran)
+{
+    struct point at = {atomic_load(&s->device_stream), seq};
+    struct sim_context *ctx = (struct sim_context *)(void *)w->context;
+    bool runs = !ran && work_runs(w, ctx);
+    CUresult rc = runs ? w->effect(w) : CUDA_SUCCESS;
+    if (rc != CUDA_SUCCESS)
+        context_raise(ctx, rc);
+    log_work(w, ctx->device_context, at, s->id, ran || runs || !w->effect);
+    if (w->drop)
+        w->drop(w);
+}
+
+static void finished_run(struct finished *f)
+{
+    struct sim_stream *s = f->stream;
+    if (f->item) {
+        struct work *w = &f->item->work;
+        w->start_ns = f->start_ns;
+        w->end_ns = f->end_ns;
+        work_finish(w, s, f->seq, w->kind == WORK_HOST);
+        free(f->item);
+    }
+    stream_complete(s, f->seq);
+}
+
+static int by_ticket(const void *a, const void *b)
+{
+    const struct finished *x = a, *y = b;
+    return x->ticket < y->ticket ? -1 : x->ticket > y->ticket;
+}
+
+static void finished_run_all(void)
+{
+    if (engine.finished_count == 0)
+        return;
+    qsort(engine.finished, engine.finished_count, sizeof *engine.finished, by_ticket);
+    for (size_t i = 0; i < engine.finished_count; i++)
+        finished_run(&engine.finished[i]);
+    engine.finished_count = 0;
+}
+
+/* ---- what the timeline has for this process (device locked) ------------------------------------ */
+
+static bool room_for_one(void **array, size_t count, size_t *room, size_t bytes)
+{
+    if (count < *room)
+        return true;
+    size_t more = *room ? *room * 2 : 64;
+    void *bigger = realloc(*array, more * bytes);
+    if (!bigger)
+        return false; /* what does not fit is found again next time */
+    *array = bigger;
+    *room = more;
+    return true;
+}
+
+static void collect_done(struct device_stream *ds, struct sim_stream *s)
+{
+    while (ds->reaped + 1 < ds->head &&
+           room_for_one((void **)&engine.finished, engine.finished_count, &engine.finished_room,
+                        sizeof *engine.finished)) {
+        uint64_t seq = ds->reaped + 1;
+        const struct op *op = stream_op(engine.device.shared, ds, seq);
+        struct item **item = &s->items[seq % DEVICE_RING];
+        engine.finished[engine.finished_count++] =
+            (struct finished){op->ticket, s, seq, op->start_ns, op->end_ns, *item};
+        *item = NULL;
+        ds->reaped = seq;
+    }
+}
+
+static void collect_handed(struct device_stream *ds, struct sim_stream *s)
+{
+    if (ds->head > ds->tail)
+        return;
+    struct op *op = stream_op(engine.device.shared, ds, ds->head);
+    if (op->state != OP_HANDED || op->flags & OP_TAKEN ||
+        !room_for_one((void **)&engine.waiting, engine.waiting_count, &engine.waiting_room,
+                      sizeof *engine.waiting))
+        return;
+    op->flags |= OP_TAKEN;
+    struct item *item = s->items[ds->head % DEVICE_RING];
+    engine.waiting[engine.waiting_count++] = (struct waiting){item, op->start_ns, true, false};
+}
+
+static void collect(void)
+{
+    struct device_shared *sh = engine.device.shared;
+    for (uint32_t i = 0; i < sh->streams_used; i++) {
+        struct device_stream *ds = &sh->streams[i];
+        struct sim_stream *s = atomic_load(&engine.lanes[i]);
+        if (!ds->id || ds->client != engine.device.client || !s)
+            continue;
+        collect_done(ds, s);
+        collect_handed(ds, s);
+    }
+}
+
+/* ---- memop waits ------------------------------------------------------------------------------- */
+
+static void waits_poll(void)
+{
+    for (size_t i = 0; i < engine.waiting_count; i++) {
+        struct waiting *w = &engine.waiting[i];
+        w->over = w->item->work.poll(&w->item->work);
+    }
+}
+
+/* A wait that was true at the first look counts as true from its start: that the engine looked late is
+ * not the device's time. Device locked. */
+static void waits_resolve(bool fresh, uint64_t now)
+{
+    for (size_t i = 0; i < engine.waiting_count; i++) {
+        struct waiting *w = &engine.waiting[i];
+        if (w->over && w->fresh == fresh)
+            device_resolve(&engine.device, atomic_load(&w->item->stream->device_stream),
+                           w->item->seq, fresh ? w->start_ns : now);
+    }
+}
+
+/* Forget those that are done, resolved or aborted. Device locked. */
+static void waits_prune(void)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < engine.waiting_count; i++) {
+        struct waiting w = engine.waiting[i];
+        uint32_t id = atomic_load(&w.item->stream->device_stream);
+        if (device_stream(&engine.device, id)->head > w.item->seq)
+            continue;
+        w.fresh = false;
+        engine.waiting[kept++] = w;
+    }
+    engine.waiting_count = kept;
+}
+
+/* Host functions among the newly handed go to their thread. */
+static void hosts_dispatch(void)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < engine.waiting_count; i++) {
+        struct waiting w = engine.waiting[i];
+        if (w.item->work.kind == WORK_HOST)
+            callback_push(w.item);
+        else
+            engine.waiting[kept++] = w;
+    }
+    engine.waiting_count = kept;
+}
+
+static uint64_t waits_due(uint64_t now)
+{
+    uint64_t due = DEVICE_NEVER, poll_ns = (uint64_t)config_get()->poll_us * 1000u;
+    for (size_t i = 0; i < engine.waiting_count; i++) {
+        uint64_t step = (now - engine.waiting[i].start_ns) / POLL_PART;
+        step = step < poll_ns ? poll_ns : step;
+        step = step > poll_ns * POLL_MOST ? poll_ns * POLL_MOST : step;
+        due = now + step < due ? now + step : due;
+    }
+    return due;
+}
+
+/* ---- the thread -------------------------------------------------------------------------------- */
+
+static void neighbours_look(uint64_t now)
+{
+    if (now - engine.looked_ns < LIVENESS_NS)
+        return;
+    engine.looked_ns = now;
+    if (device_bury(&engine.device))
+        device_advance(&engine.device, now);
+}
+
+/* Device locked: when to look again; 0 = at once. Newly handed waits are due for their first look. */
+static uint64_t sleep_plan(uint64_t now, size_t waits_before)
+{
+    if (engine.waiting_count > waits_before)
+        return 0;
+    uint64_t due = device_due(&engine.device, engine.device.client);
+    uint64_t poll = waits_due(now);
+    due = poll < due ? poll : due;
+    if (device_shared_now(&engine.device) && now + LIVENESS_NS < due)
+        due = now + LIVENESS_NS;
+    return due > now ? due : 0;
+}
+
+static void engine_sleep(struct device_client *self, uint32_t seen, uint64_t until)
+{
+    struct timespec t = {(time_t)(until / 1000000000u), (long)(until % 1000000000u)};
+    syscall(SYS_futex, &self->wake, FUTEX_WAIT_BITSET, seen, until == DEVICE_NEVER ? NULL : &t,
+            NULL, FUTEX_BITSET_MATCH_ANY);
+}
+
+static void engine_pass(struct device_client *self)
+{
+    waits_poll();
+    device_lock(&engine.device);
+    uint64_t now = sim_now_ns();
+    waits_resolve(true, now);
+    device_advance(&engine.device, now);
+    waits_resolve(false, now);
+    device_advance(&engine.device, now);
+    neighbours_look(now);
+    waits_prune();
+    size_t waits_before = engine.waiting_count;
+    collect();
+    uint64_t until = sleep_plan(now, waits_before);
+    self->sleep_until_ns = until;
+    uint32_t seen = __atomic_load_n(&self->wake, __ATOMIC_ACQUIRE);
+    device_unlock(&engine.device);
+    finished_run_all();
+    hosts_dispatch();
+    if (until) /* whoever made something due sooner meanwhile has changed `wake` */
+        engine_sleep(self, seen, until);
+}
+
+static void started(enum engine_state state, CUresult result)
+{
+    pthread_mutex_lock(&engine.lock);
+    engine.state = state;
+    engine.result = result;
+    pthread_cond_broadcast(&engine.changed);
+    pthread_mutex_unlock(&engine.lock);
+}
+
+static int devices_join(void)
+{
+    const struct sim_config *c = config_get();
+    struct device_params params = {
+        .gpus = (uint32_t)c->devices,
+        .sms = (uint32_t)c->sms,
+        .timeslice_ns = (uint64_t)c->timeslice_us * 1000u,
+        .switch_ns = (uint64_t)c->switch_us * 1000u,
+    };
+    char name[128];
+    snprintf(name, sizeof name, "/simgpu-%u-%s", (unsigned int)getuid(), c->id);
+    int rc = device_open(&engine.device, name, &params);
+    if (rc < 0)
+        fprintf(stderr, "simgpu: /dev/shm%s cannot be used: %s%s\n", name, strerror(-rc),
+                rc == -EPROTO ? " (another version's file; remove it)" : "");
+    return rc;
+}
+
+static void *engine_main(void *unused)
+{
+    prctl(PR_SET_NAME, "simgpu");
+    prctl(PR_SET_TIMERSLACK, 1);
+    if (devices_join() < 0) {
+        started(ENGINE_FAILED, CUDA_ERROR_OPERATING_SYSTEM);
+        return NULL;
+    }
+    struct device_client *self = &engine.device.shared->clients[engine.device.client];
+    started(ENGINE_ON, CUDA_SUCCESS);
+    while (!atomic_load(&engine.stopping))
+        engine_pass(self);
+    device_close(&engine.device, STOP_PATIENCE_MS * 1000000u);
+    atomic_store(&engine.stopped, true);
+    return NULL;
+}
+
+/* Threads of a library in someone else's process take no signals. */
+static int thread_start(void *(*main)(void *))
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pthread_t thread;
+    int rc = pthread_create(&thread, NULL, main, NULL);
+    if (rc == 0)
+        pthread_detach(thread);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return rc;
+}
+
+CUresult engine_start(void)
+{
+    if (config_get()->null_mode)
+        return CUDA_SUCCESS;
+    pthread_mutex_lock(&engine.lock);
+    if (engine.state == ENGINE_OFF || engine.state == ENGINE_FAILED) {
+        engine.state = ENGINE_STARTING;
+        engine.pid = getpid();
+        if (thread_start(engine_main) != 0) {
+            engine.state = ENGINE_FAILED;
+            engine.result = CUDA_ERROR_OUT_OF_MEMORY;
+        }
+    }
+    while (engine.state == ENGINE_STARTING)
+        pthread_cond_wait(&engine.changed, &engine.lock);
+    CUresult rc = engine.result;
+    pthread_mutex_unlock(&engine.lock);
+    return rc;
+}
+
+/* At exit: leave the devices, but never hold the exit up. A process that does not manage is removed by
+ * its neighbours when it is dead. */
+__attribute__((destructor)) static void engine_stop(void)
+{
+    bool mine = engine.pid == getpid() && engine.device.shared;
+    if (!mine || atomic_exchange(&engine.stopping, true))
+        return;
+    struct device_client *self = &engine.device.shared->clients[engine.device.client];
+    for (int ms = 0; ms < STOP_PATIENCE_MS && !atomic_load(&engine.stopped); ms++) {
+        __atomic_fetch_add(&self->wake, 1, __ATOMIC_RELEASE);
+        syscall(SYS_futex, &self->wake, FUTEX_WAKE, 1, NULL, NULL, 0);
+        nanosleep(&(struct timespec){0, 1000000}, NULL);
+    }
+}
+
+/* ---- host functions ---------------------------------------------------------------------------- */
+
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t more;
+    struct item *first, **last;
+    bool running;
+} callbacks = {.lock = PTHREAD_MUTEX_INITIALIZER, .more = PTHREAD_COND_INITIALIZER};
+static _Thread_local bool in_callback_thread;
+
+bool callback_thread(void)
+{
+    return in_callback_thread;
+}
+
+static struct item *callback_pop(void)
+{
+    pthread_mutex_lock(&callbacks.lock);
+    while (!callbacks.first)
+        pthread_cond_wait(&callbacks.more, &callbacks.lock);
+    struct item *item = callbacks.first;
+    callbacks.first = item->next;
+    pthread_mutex_unlock(&callbacks.lock);
+    return item;
+}
+
+static void callback_run(struct item *item)
+{
+    struct work *w = &item->work;
+    struct sim_context *ctx = item->stream->context;
+    uint32_t id = atomic_load(&item->stream->device_stream);
+    CUresult rc = work_runs(w, ctx) ? w->effect(w) : CUDA_SUCCESS;
+    if (rc != CUDA_SUCCESS)
+        context_raise(ctx, rc);
+    if (engine_stopped())
+        return;
+    device_lock(&engine.device);
+    uint64_t now = sim_now_ns();
+    device_advance(&engine.device, now);
+    device_resolve(&engine.device, id, item->seq, now);
+    device_advance(&engine.device, now);
+    device_unlock(&engine.device);
+}
+
+static void *callback_main(void *unused)
+{
+    prctl(PR_SET_NAME, "simgpu-host");
+    in_callback_thread = true;
+    for (;;)
+        callback_run(callback_pop());
+    return NULL;
+}
+
+void callback_push(struct item *item)
+{
+    pthread_mutex_lock(&callbacks.lock);
+    if (!callbacks.running)
+        callbacks.running = thread_start(callback_main) == 0;
+    item->next = NULL;
+    if (!callbacks.first)
+        callbacks.last = &callbacks.first;
+    *callbacks.last = item;
+    callbacks.last = &item->next;
+    pthread_cond_signal(&callbacks.more);
+    pthread_mutex_unlock(&callbacks.lock);
+}

@@ -1,0 +1,33 @@
+/*
+ * engine.h - the process's engine: a thread that brings the shared timeline up to the present, runs the
+ * effects of completed works in the order of completion, polls memop waits, and hands host functions to
+ * a second thread.
+ */
+#ifndef SIMGPU_ENGINE_H
+#define SIMGPU_ENGINE_H
+
+#include "tools/simgpu/device/device.h"
+#include "tools/simgpu/stream/stream.h"
+
+/* Start it, once per process, and join the shared devices. In null mode there is nothing to start. */
+CUresult engine_start(void);
+/* True once the process is exiting: nothing completes any more. */
+bool engine_stopped(void);
+/* This process's hold on the devices; after engine_start. */
+struct device *engine_device(void);
+
+/* Make up a device stream for s and let its points be found; false when there is none left. */
+bool engine_lane_open(struct sim_stream *s);
+void engine_lane_close(struct sim_stream *s);
+/* The stream that a point names; NULL when it is gone. */
+struct sim_stream *engine_lane(uint32_t device_stream);
+
+/* Run the effect of the stream's `seq`-th work, which is over (unless `ran`), log it, give back what it
+ * holds. */
+void work_finish(struct work *w, struct sim_stream *s, uint64_t seq, bool ran);
+/* Is this the thread that runs host functions? CUDA calls are not permitted there. */
+bool callback_thread(void);
+/* Run a handed host function in the callback thread, then resolve it. */
+void callback_push(struct item *item);
+
+#endif

@@ -1,0 +1,204 @@
+/*
+ * green.c - green contexts: parts of a device's multiprocessors, with streams of their own. The parts are
+ * counted and not kept apart: kernels of all of them share the device.
+ */
+#include "tools/simgpu/stream/event.h"
+#include "tools/simgpu/device/simconfig.h"
+#include "tools/simgpu/stream/stream.h"
+
+#include <string.h>
+
+#if CUDA_VERSION >= 12050
+
+enum { SMS_LEAST = 4, SMS_STEP = 2 };
+
+/* A descriptor is the number of its multiprocessors. */
+#define DESC(sms)      ((CUdevResourceDesc)(uintptr_t)(sms))
+#define DESC_SMS(desc) ((unsigned int)(uintptr_t)(desc))
+
+static void resource_fill(CUdevResource *r, unsigned int sms)
+{
+    memset(r, 0, sizeof *r);
+    r->type = CU_DEV_RESOURCE_TYPE_SM;
+    r->sm.smCount = sms;
+#if CUDA_VERSION >= 13000
+    r->sm.minSmPartitionSize = SMS_LEAST;
+    r->sm.smCoscheduledAlignment = SMS_STEP;
+#endif
+}
+
+SIM_EXPORT CUresult cuDeviceGetDevResource(CUdevice device, CUdevResource *out,
+                                           CUdevResourceType type)
+{
+    CUresult rc = driver_ready();
+    if (rc == CUDA_SUCCESS && (device < 0 || device >= config_get()->devices))
+        rc = CUDA_ERROR_INVALID_DEVICE;
+    if (rc == CUDA_SUCCESS && (!out || type != CU_DEV_RESOURCE_TYPE_SM))
+        rc = CUDA_ERROR_INVALID_VALUE;
+    if (rc == CUDA_SUCCESS)
+        resource_fill(out, (unsigned int)config_get()->sms);
+    return rc;
+}
+
+SIM_EXPORT CUresult cuDevSmResourceSplitByCount(CUdevResource *result, unsigned int *groups,
+                                                const CUdevResource *input,
+                                                CUdevResource *remaining, unsigned int flags,
+                                                unsigned int least)
+{
+    CUresult rc = driver_ready();
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    if (!groups || !input || input->type != CU_DEV_RESOURCE_TYPE_SM)
+        return CUDA_ERROR_INVALID_VALUE;
+    unsigned int each =
+        least < SMS_LEAST ? SMS_LEAST : (least + SMS_STEP - 1) / SMS_STEP * SMS_STEP;
+    unsigned int most = input->sm.smCount / each;
+    unsigned int made = result && *groups < most ? *groups : most;
+    for (unsigned int i = 0; result && i < made; i++)
+        resource_fill(&result[i], each);
+    if (remaining)
+        resource_fill(remaining, input->sm.smCount - made * each);
+    *groups = made;
+    return CUDA_SUCCESS;
+}
+
+SIM_EXPORT CUresult cuDevResourceGenerateDesc(CUdevResourceDesc *out, CUdevResource *resources,
+                                              unsigned int count)
+{
+    unsigned int sms = 0;
+    if (!out || !resources || !count)
+        return CUDA_ERROR_INVALID_VALUE;
+    for (unsigned int i = 0; i < count; i++)
+        sms += resources[i].sm.smCount;
+    *out = DESC(sms);
+    return sms ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* ---- life -------------------------------------------------------------------------------------- */
+
+SIM_EXPORT CUresult cuGreenCtxCreate(CUgreenCtx *out, CUdevResourceDesc desc, CUdevice device,
+                                     unsigned int flags)
+{
+    CUcontext primary;
+    struct sim_context *ctx;
+    if (!out || flags != CU_GREEN_CTX_DEFAULT_STREAM || !DESC_SMS(desc))
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult rc = cuDevicePrimaryCtxRetain(&primary, device);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    rc = context_green_make(context_find(primary), &ctx);
+    if (rc == CUDA_SUCCESS)
+        *out = (CUgreenCtx)(void *)ctx;
+    else
+        cuDevicePrimaryCtxRelease_v2(device);
+    return rc;
+}
+
+static CUresult green_find(CUgreenCtx handle, struct sim_context **out)
+{
+    CUresult rc = driver_ready();
+    *out = rc == CUDA_SUCCESS ? context_find((CUcontext)(void *)handle) : NULL;
+    return rc == CUDA_SUCCESS && (!*out || !(*out)->base) ? CUDA_ERROR_INVALID_CONTEXT : rc;
+}
+
+SIM_EXPORT CUresult cuGreenCtxDestroy(CUgreenCtx handle)
+{
+    struct sim_context *ctx;
+    CUresult rc = green_find(handle, &ctx);
+    if (rc == CUDA_SUCCESS)
+        rc = context_green_end(ctx);
+    if (rc == CUDA_SUCCESS)
+        cuDevicePrimaryCtxRelease_v2(ctx->ordinal);
+    return rc;
+}
+
+SIM_EXPORT CUresult cuCtxFromGreenCtx(CUcontext *out, CUgreenCtx handle)
+{
+    struct sim_context *ctx;
+    CUresult rc = green_find(handle, &ctx);
+    if (rc == CUDA_SUCCESS && !out)
+        rc = CUDA_ERROR_INVALID_VALUE;
+    if (rc == CUDA_SUCCESS)
+        *out = context_handle(ctx);
+    return rc;
+}
+
+/* ---- events of a whole context ------------------------------------------------------------------- */
+
+struct streams {
+    size_t count;
+    struct sim_stream *at[DEVICE_STREAMS];
+};
+
+static void stream_collect(struct sim_stream *s, void *streams)
+{
+    struct streams *all = streams;
+    if (all->count < DEVICE_STREAMS)
+        all->at[all->count++] = s;
+}
+
+static void green_collect(struct sim_context *green, void *streams)
+{
+    stream_each(green, stream_collect, streams);
+}
+
+/* The primary context's green ones too. */
+static void streams_of(struct sim_context *ctx, struct streams *all)
+{
+    all->count = 0;
+    stream_each(ctx, stream_collect, all);
+    context_green_each(ctx, green_collect, all);
+}
+
+static CUresult context_record(struct sim_context *ctx, CUevent event)
+{
+    struct streams all;
+    struct point tails[DEVICE_STREAMS];
+    struct sim_stream *branch;
+    CUresult rc = capture_forbids_context(ctx);
+    if (rc == CUDA_SUCCESS)
+        rc = stream_branch_create(ctx, 0, &branch);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    streams_of(ctx, &all);
+    for (size_t i = 0; i < all.count; i++)
+        tails[i] = stream_tail(all.at[i]);
+    rc = event_record_after(event, branch, tails, all.count, NULL);
+    stream_branch_release(branch);
+    return rc;
+}
+
+/* Streams that are made later do not wait. */
+static CUresult context_wait(struct sim_context *ctx, CUevent event)
+{
+    struct streams all;
+    struct point at = {0, 0};
+    CUresult rc = capture_forbids_context(ctx);
+    if (rc == CUDA_SUCCESS)
+        rc = event_last_point(event, &at);
+    struct work w = event_wait_work(at);
+    streams_of(ctx, &all);
+    for (size_t i = 0; rc == CUDA_SUCCESS && i < all.count; i++)
+        if (at.stream != stream_tail(all.at[i]).stream)
+            rc = work_submit_after(all.at[i], &w, &at, 1, NULL);
+    return rc;
+}
+
+#define CONTEXT_EVENT(name, what)                                                                  \
+    SIM_EXPORT CUresult cuCtx##name(CUcontext handle, CUevent event)                               \
+    {                                                                                              \
+        CUresult rc = driver_ready();                                                              \
+        struct sim_context *ctx = rc == CUDA_SUCCESS ? context_find(handle) : NULL;                \
+        return rc == CUDA_SUCCESS && !ctx ? CUDA_ERROR_INVALID_CONTEXT                             \
+               : rc == CUDA_SUCCESS       ? what(ctx, event)                                       \
+                                          : rc;                                                          \
+    }                                                                                              \
+    SIM_EXPORT CUresult cuGreenCtx##name(CUgreenCtx handle, CUevent event)                         \
+    {                                                                                              \
+        struct sim_context *ctx;                                                                   \
+        CUresult rc = green_find(handle, &ctx);                                                    \
+        return rc == CUDA_SUCCESS ? what(ctx, event) : rc;                                         \
+    }
+CONTEXT_EVENT(RecordEvent, context_record)
+CONTEXT_EVENT(WaitEvent, context_wait)
+#endif

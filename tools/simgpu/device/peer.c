@@ -1,0 +1,168 @@
+/*
+ * peer.c - access of one device to another one's memory: given context by context (cuCtxEnablePeerAccess),
+ * pool by pool, mapping by mapping, or with what is opened from another process. Copies need none of it.
+ */
+#include "tools/simgpu/device/peer.h"
+#include "tools/simgpu/memory/pool.h"
+#include "tools/simgpu/device/simconfig.h"
+#include "tools/simgpu/memory/vmm.h"
+
+#include <stdlib.h>
+#include <utlist.h>
+
+/* `from` may touch what `to` has allocated. */
+struct access {
+    const struct sim_context *from, *to;
+    struct access *next;
+};
+
+static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
+static struct access *accesses; /* under lock */
+
+bool devices_are_peers(int a, int b)
+{
+    return a != b && config_get()->peers;
+}
+
+/* ---- who reaches what --------------------------------------------------------------------------- */
+
+/* Under lock. Green contexts share what their primary one has. */
+static struct access *access_find(const struct sim_context *from, const struct sim_context *to)
+{
+    struct access *a = accesses;
+    while (a != NULL && (a->from != context_base(from) || a->to != context_base(to)))
+        a = a->next;
+    return a;
+}
+
+static bool access_given(const struct sim_context *from, const struct sim_context *to)
+{
+    pthread_rwlock_rdlock(&lock);
+    bool given = access_find(from, to) != NULL;
+    pthread_rwlock_unlock(&lock);
+    return given;
+}
+
+bool peer_reaches(const struct sim_context *ctx, const struct memory *m)
+{
+    switch (m->kind) {
+    case MEMORY_DEVICE:
+        return m->ordinal == ctx->ordinal || access_given(ctx, m->ctx);
+    case MEMORY_IPC: /* opened for its context's device, wherever it lies */
+        return m->ordinal == ctx->ordinal || m->ctx->ordinal == ctx->ordinal;
+    case MEMORY_POOL:
+        return pool_reaches(m->owner, ctx->ordinal);
+    case MEMORY_MAPPED:
+        return mapping_access(m->flags, ctx->ordinal) != CU_MEM_ACCESS_FLAGS_PROT_NONE;
+    default:
+        return true;
+    }
+}
+
+void peer_context_gone(const struct sim_context *ctx)
+{
+    struct access *a, *next;
+    pthread_rwlock_wrlock(&lock);
+    LL_FOREACH_SAFE(accesses, a, next)
+    {
+        if (a->from != ctx && a->to != ctx)
+            continue;
+        LL_DELETE(accesses, a);
+        free(a);
+    }
+    pthread_rwlock_unlock(&lock);
+}
+
+/* ---- API ---------------------------------------------------------------------------------------- */
+
+static CUresult two_devices(CUdevice a, CUdevice b)
+{
+    int devices = config_get()->devices;
+    CUresult rc = driver_ready();
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    return a >= 0 && a < devices && b >= 0 && b < devices ? CUDA_SUCCESS
+                                                          : CUDA_ERROR_INVALID_DEVICE;
+}
+
+SIM_EXPORT CUresult cuDeviceCanAccessPeer(int *can, CUdevice dev, CUdevice peer)
+{
+    CUresult rc = two_devices(dev, peer);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    if (can == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    *can = devices_are_peers(dev, peer);
+    return CUDA_SUCCESS;
+}
+
+/* As over PCIe: no atomics there, all pairs alike. */
+enum { P2P_LAST = 5 }; /* ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED, of newer headers */
+
+SIM_EXPORT CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attribute,
+                                            CUdevice src, CUdevice dst)
+{
+    CUresult rc = two_devices(src, dst);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    if (value == NULL || attribute < CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK ||
+        (int)attribute > P2P_LAST)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (src == dst)
+        return CUDA_ERROR_INVALID_DEVICE;
+    *value =
+        attribute == CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED ? devices_are_peers(src, dst) : 0;
+    return CUDA_SUCCESS;
+}
+
+static CUresult two_contexts(CUcontext handle, struct sim_context **ctx, struct sim_context **peer)
+{
+    CUresult rc = context_enter(ctx);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    *peer = context_find(handle);
+    return *peer != NULL && *peer != *ctx ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+static CUresult access_give(const struct sim_context *from, const struct sim_context *to)
+{
+    struct access *a = calloc(1, sizeof *a);
+    if (a == NULL)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    *a = (struct access){.from = context_base(from), .to = context_base(to)};
+    pthread_rwlock_wrlock(&lock);
+    bool already = access_find(from, to) != NULL;
+    if (!already)
+        LL_PREPEND(accesses, a);
+    pthread_rwlock_unlock(&lock);
+    if (already)
+        free(a);
+    return already ? CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED : CUDA_SUCCESS;
+}
+
+SIM_EXPORT CUresult cuCtxEnablePeerAccess(CUcontext handle, unsigned int flags)
+{
+    struct sim_context *ctx, *peer;
+    CUresult rc = two_contexts(handle, &ctx, &peer);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    if (flags != 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    return devices_are_peers(ctx->ordinal, peer->ordinal) ? access_give(ctx, peer)
+                                                          : CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
+}
+
+SIM_EXPORT CUresult cuCtxDisablePeerAccess(CUcontext handle)
+{
+    struct sim_context *ctx, *peer;
+    CUresult rc = two_contexts(handle, &ctx, &peer);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    pthread_rwlock_wrlock(&lock);
+    struct access *a = access_find(ctx, peer);
+    if (a != NULL)
+        LL_DELETE(accesses, a);
+    pthread_rwlock_unlock(&lock);
+    free(a);
+    return a != NULL ? CUDA_SUCCESS : CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
+}

@@ -1,0 +1,16 @@
+/*
+ * peer.h - which device reaches which other one's memory.
+ */
+#ifndef SIMGPU_PEER_H
+#define SIMGPU_PEER_H
+
+#include "tools/simgpu/memory/memory.h"
+
+/* May contexts on device a be given access to memory of device b? SIMGPU_PEERS=0: none. */
+bool devices_are_peers(int a, int b);
+/* May kernels of `ctx` touch that range? */
+bool peer_reaches(const struct sim_context *ctx, const struct memory *m);
+/* The context is being destroyed, and with it what it has and what others have in it. */
+void peer_context_gone(const struct sim_context *ctx);
+
+#endif

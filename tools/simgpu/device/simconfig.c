@@ -1,0 +1,201 @@
+/*
+ * simconfig.c - the SIMGPU_* variables: one table of names, ranges and defaults. A value out of range,
+ * and a SIMGPU_ name that is not in the table, is one message on stderr; the default holds.
+ */
+#include "tools/simgpu/device/simconfig.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+extern char **environ;
+
+enum type { INTEGER, REAL, SWITCH, WORD, PATH, FAULT };
+
+struct variable {
+    const char *name; /* without SIMGPU_ */
+    enum type type;
+    size_t offset;
+    double least, most, standard; /* of numbers */
+    const char *text;             /* default of words */
+};
+
+#define AT(field) offsetof(struct sim_config, field)
+static const struct variable variables[] = {
+    {"ID", WORD, AT(id), 0, 0, 0, "default"},
+    {"DEVICES", INTEGER, AT(devices), 1, 8, 1, NULL},
+    {"SMS", INTEGER, AT(sms), 1, 1024, 108, NULL},
+    {"SPEED", REAL, AT(speed), 0.001, 1000, 1, NULL},
+    {"TIMESLICE_US", INTEGER, AT(timeslice_us), 50, 1000000, 2000, NULL},
+    {"SWITCH_US", INTEGER, AT(switch_us), 0, 100000, 20, NULL},
+    {"LAUNCH_NS", INTEGER, AT(launch_ns), 0, 10000000, 1500, NULL},
+    {"MEM_MB", INTEGER, AT(mem_mb), 16, 1048576, 16384, NULL},
+    {"KERNEL_US", INTEGER, AT(kernel_us), 0, 10000000, 10, NULL},
+    {"DRIVER_VERSION", INTEGER, AT(driver_version), 11000, 13990, 13000, NULL},
+    {"WRITE_NS", INTEGER, AT(write_ns), 0, 1000000, 500, NULL},
+    {"WAIT_NS", INTEGER, AT(wait_ns), 0, 1000000, 800, NULL},
+    {"POLL_US", INTEGER, AT(poll_us), 1, 10000, 20, NULL},
+    {"HOST_REGISTER", SWITCH, AT(host_register), 0, 1, 1, NULL},
+    {"MEMOPS", SWITCH, AT(memops), 0, 1, 1, NULL},
+    {"PEERS", SWITCH, AT(peers), 0, 1, 1, NULL},
+    {"NULL", SWITCH, AT(null_mode), 0, 1, 0, NULL},
+    {"LOG", PATH, AT(log), 0, 0, 0, ""},
+    {"KERNEL_TIMES", PATH, AT(kernel_times), 0, 0, 0, ""},
+    {"FAULT", FAULT, AT(fault_kernel), 0, 0, 0, ""},
+};
+enum { VARIABLES = sizeof variables / sizeof *variables };
+static const char prefix[] = "SIMGPU_";
+enum { PATH_ROOM = sizeof((struct sim_config *)0)->log };
+static_assert(PATH_ROOM == sizeof((struct sim_config *)0)->kernel_times, "paths are alike");
+
+static struct sim_config config;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void *field_of(const struct variable *v)
+{
+    return (char *)&config + v->offset;
+}
+
+static void number_set(const struct variable *v, double value)
+{
+    if (v->type == REAL)
+        *(double *)field_of(v) = value;
+    else if (v->type == SWITCH)
+        *(bool *)field_of(v) = value != 0;
+    else
+        *(int *)field_of(v) = (int)value;
+}
+
+static void number_read(const struct variable *v, const char *text)
+{
+    char *end = NULL;
+    errno = 0;
+    double value = strtod(text, &end);
+    bool fits =
+        *text != '\0' && *end == '\0' && errno == 0 && value >= v->least && value <= v->most;
+    if (fits && (v->type == REAL || value == (double)(long long)value)) {
+        number_set(v, value);
+        return;
+    }
+    fprintf(stderr, "simgpu: SIMGPU_%s=%s is not a %snumber from %.10g to %.10g; using %.10g\n",
+            v->name, text, v->type == REAL ? "" : "whole ", v->least, v->most, v->standard);
+}
+
+/* The id becomes part of a file name in /dev/shm. */
+static void word_read(const struct variable *v, const char *text)
+{
+    static const char allowed[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
+    size_t length = strlen(text);
+    if (length > 0 && length < sizeof config.id && strspn(text, allowed) == length) {
+        memcpy(field_of(v), text, length + 1);
+        return;
+    }
+    fprintf(stderr,
+            "simgpu: SIMGPU_%s=%s is not a word of 1 to %zu letters, digits, '_', '.', '-'; using "
+            "%s\n",
+            v->name, text, sizeof config.id - 1, v->text);
+}
+
+static void path_read(const struct variable *v, const char *text)
+{
+    size_t length = strlen(text);
+    if (length < PATH_ROOM) {
+        memcpy(field_of(v), text, length + 1);
+        return;
+    }
+    fprintf(stderr, "simgpu: SIMGPU_%s is longer than %d characters; it is not used\n", v->name,
+            PATH_ROOM - 1);
+}
+
+static void fault_read(const struct variable *v, const char *text)
+{
+    int nth = 0, error = 0, end = 0;
+    char kernel[sizeof config.fault_kernel];
+    int got = sscanf(text, "kernel=%2047[^:]:nth=%d:error=%d%n", kernel, &nth, &error, &end);
+    if (*text == '\0')
+        return;
+    if (got != 3 || text[end] != '\0' || nth < 1 || error < 1 || error > 999) {
+        fprintf(stderr,
+                "simgpu: SIMGPU_%s=%s is not kernel=NAME:nth=N:error=CODE; no fault is injected\n",
+                v->name, text);
+        return;
+    }
+    memcpy(config.fault_kernel, kernel, sizeof kernel);
+    config.fault_nth = nth;
+    config.fault_error = error;
+}
+
+static void variable_standard(const struct variable *v)
+{
+    if (v->text)
+        memcpy(field_of(v), v->text, strlen(v->text) + 1);
+    else
+        number_set(v, v->standard);
+}
+
+static void variable_read(const struct variable *v, const char *text)
+{
+    switch (v->type) {
+    case INTEGER:
+    case REAL:
+    case SWITCH:
+        number_read(v, text);
+        break;
+    case WORD:
+        word_read(v, text);
+        break;
+    case PATH:
+        path_read(v, text);
+        break;
+    case FAULT:
+        fault_read(v, text);
+        break;
+    }
+}
+
+static const struct variable *variable_find(const char *name, size_t length)
+{
+    for (size_t i = 0; i < VARIABLES; i++)
+        if (strlen(variables[i].name) == length && !strncmp(variables[i].name, name, length))
+            return &variables[i];
+    return NULL;
+}
+
+/* The driver's own variable, with its bounds. */
+static void connections_read(void)
+{
+    enum { STANDARD = 8, MOST = SIM_CONNECTIONS };
+    const char *text = getenv("CUDA_DEVICE_MAX_CONNECTIONS");
+    long n = text ? strtol(text, NULL, 10) : STANDARD;
+    config.connections = n < 1 ? STANDARD : n > MOST ? MOST : (int)n;
+}
+
+static void config_read(void)
+{
+    for (size_t i = 0; i < VARIABLES; i++)
+        variable_standard(&variables[i]);
+    connections_read();
+    for (char **e = environ; e && *e; e++) {
+        if (strncmp(*e, prefix, sizeof prefix - 1) != 0)
+            continue;
+        const char *name = *e + sizeof prefix - 1;
+        size_t length = strcspn(name, "=");
+        const struct variable *v = variable_find(name, length);
+        if (v)
+            variable_read(v, name[length] ? name + length + 1 : "");
+        else
+            fprintf(stderr, "simgpu: %.*s is not a variable of the simulated driver; ignored\n",
+                    (int)(length + sizeof prefix - 1), *e);
+    }
+}
+
+const struct sim_config *config_get(void)
+{
+    pthread_once(&once, config_read);
+    return &config;
+}

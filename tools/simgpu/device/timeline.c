@@ -1,0 +1,555 @@
+/*
+ * timeline.c - what runs when on the shared devices. device_advance() walks from event to event
+ * (an op ends, a slice ends, a switch ends, an op is submitted) and at each settles what that allows:
+ *
+ *   - Streams are in order: only a stream's head can start, once its dependencies are done.
+ *   - A GPU runs kernels of one context at a time. Contexts take turns by time slice, but only when
+ *     another one has a kernel to run; a context with none gives the GPU up at once. A kernel whose
+ *     slice ends is paused where it is.
+ *   - Within the context kernels run side by side where their SMs fit: by stream priority, then by
+ *     order of submission. One that does not fit waits, and so do those behind it (it would get the
+ *     next free SMs on real hardware too), so nothing starves.
+ *   - Copies run on the copy engines whichever context has the SMs.
+ *   - Streams of a context that share a hardware queue: a memop wait at which one of them stands stops
+ *     what was submitted to the others after it.
+ */
+#include "tools/simgpu/device/device.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+/* The streams that have something to do, gathered once per call. */
+struct view {
+    struct device_shared *sh;
+    uint32_t count;
+    bool handed; /* some stream may stand at a wait */
+    struct device_stream *streams[DEVICE_STREAMS];
+};
+
+static inline void publish(void)
+{
+    atomic_signal_fence(memory_order_seq_cst);
+}
+
+static void view_fill(struct view *v, struct device_shared *sh)
+{
+    v->sh = sh;
+    v->count = 0;
+    v->handed = false;
+    for (uint32_t i = 0; i < sh->streams_used; i++) {
+        struct device_stream *s = &sh->streams[i];
+        if (!s->id || s->head > s->tail)
+            continue;
+        v->streams[v->count++] = s;
+        v->handed |= stream_op(sh, s, s->head)->state == OP_HANDED;
+    }
+}
+
+/* NULL when the stream has run dry since the view was made. */
+static struct op *head_of(const struct view *v, const struct device_stream *s)
+{
+    return s->head <= s->tail ? stream_op(v->sh, s, s->head) : NULL;
+}
+
+static const struct device_context *context_of(const struct view *v, const struct device_stream *s)
+{
+    return &v->sh->contexts[s->context];
+}
+
+/* ---- one op ------------------------------------------------------------------------------------ */
+
+static bool point_passed(struct device_shared *sh, struct op_point p)
+{
+    const struct device_stream *s = &sh->streams[p.stream % DEVICE_STREAMS];
+    return p.stream == 0 || s->id != p.stream || (int32_t)((uint32_t)s->head - p.seq) > 0;
+}
+
+static bool op_ready(struct device_shared *sh, const struct op *op)
+{
+    if (op->submit_ns > sh->clock)
+        return false;
+    for (int i = 0; i < DEVICE_DEPENDENCIES; i++)
+        if (!point_passed(sh, op->after[i]))
+            return false;
+    return true;
+}
+
+/* The front end takes a hardware queue's commands one after the other, and stands at a wait. */
+static bool queue_stands(const struct view *v, const struct device_stream *s, const struct op *op)
+{
+    for (uint32_t i = 0; v->handed && s->queue && i < v->count; i++) {
+        const struct device_stream *other = v->streams[i];
+        const struct op *head = head_of(v, other);
+        if (other != s && other->queue == s->queue && other->context == s->context && head &&
+            head->kind == OP_WAIT && head->state == OP_HANDED && head->ticket < op->ticket)
+            return true;
+    }
+    return false;
+}
+
+static bool head_ready(const struct view *v, const struct device_stream *s, const struct op *op)
+{
+    return op_ready(v->sh, op) && !queue_stands(v, s, op);
+}
+
+/* Done at the clock. The ticket becomes the place in the order of completion: effects run by it. */
+static void head_finish(struct view *v, struct device_stream *s, struct op *op)
+{
+    if (op->state == OP_QUEUED)
+        op->start_ns = v->sh->clock;
+    op->end_ns = v->sh->clock;
+    op->ticket = ++v->sh->tickets;
+    publish();
+    op->state = OP_DONE;
+    publish();
+    s->head++;
+}
+
+static void op_start(struct view *v, struct op *op)
+{
+    if (op->state == OP_QUEUED)
+        op->start_ns = v->sh->clock;
+    op->end_ns = v->sh->clock + op->cost_ns;
+    publish();
+    op->state = OP_RUNNING;
+}
+
+static void op_pause(struct view *v, struct op *op)
+{
+    op->cost_ns = op->end_ns > v->sh->clock ? op->end_ns - v->sh->clock : 0;
+    publish();
+    op->state = OP_PAUSED;
+}
+
+static void op_hand(struct view *v, struct op *op)
+{
+    publish();
+    op->state = OP_HANDED;
+    v->handed = true;
+}
+
+/* Runs, or could run if it had the resources. */
+static bool op_runnable(const struct view *v, const struct device_stream *s, const struct op *op)
+{
+    return op->state == OP_RUNNING || op->state == OP_PAUSED ||
+           (op->state == OP_QUEUED && head_ready(v, s, op));
+}
+
+/* ---- ops that need no resources ---------------------------------------------------------------- */
+
+/* In an aborted context all ends at once, but for what its owner has in hand. */
+static bool head_abort(struct view *v, struct device_stream *s, struct op *op)
+{
+    if (op->flags & OP_ALWAYS)
+        return false;
+    if (op->kind == OP_HOST && op->state == OP_HANDED)
+        return false;
+    head_finish(v, s, op);
+    return true;
+}
+
+/* Take the head as far as it goes without SMs or a copy engine. True when it ended. */
+static bool head_step(struct view *v, struct device_stream *s)
+{
+    struct op *op = head_of(v, s);
+    if (!op || op->state == OP_DONE)
+        return false;
+    if (context_of(v, s)->aborted && head_abort(v, s, op))
+        return true;
+    if (op->state != OP_QUEUED || op->kind == OP_KERNEL || op->kind == OP_COPY ||
+        !head_ready(v, s, op))
+        return false;
+    if (op->cost_ns) {
+        op_start(v, op);
+        return false;
+    }
+    if (op->kind == OP_MARK) {
+        head_finish(v, s, op);
+        return true;
+    }
+    op->start_ns = v->sh->clock;
+    op_hand(v, op);
+    return false;
+}
+
+/* Ends can free heads of other streams: until nothing moves. */
+static void heads_settle(struct view *v)
+{
+    bool moved = true;
+    while (moved) {
+        moved = false;
+        for (uint32_t i = 0; i < v->count; i++)
+            while (head_step(v, v->streams[i]))
+                moved = true;
+    }
+}
+
+/* ---- who starts -------------------------------------------------------------------------------- */
+
+static bool more_urgent(const struct device_stream *a, const struct op *x,
+                        const struct device_stream *b, const struct op *y)
+{
+    return a->priority != b->priority ? a->priority < b->priority : x->ticket < y->ticket;
+}
+
+static bool head_matches(const struct view *v, const struct device_stream *s, enum op_kind kind,
+                         uint32_t gpu)
+{
+    struct op *op = head_of(v, s);
+    return op && op->kind == kind && context_of(v, s)->gpu == gpu;
+}
+
+/* The next head of this kind to start on the GPU; of one context (slot + 1) for kernels. */
+static struct op *next_to_start(struct view *v, enum op_kind kind, uint32_t gpu, uint32_t context)
+{
+    struct device_stream *best = NULL;
+    for (uint32_t i = 0; i < v->count; i++) {
+        struct device_stream *s = v->streams[i];
+        if (!head_matches(v, s, kind, gpu) || (context && s->context != context - 1))
+            continue;
+        struct op *op = head_of(v, s);
+        if (op->state != OP_QUEUED || !head_ready(v, s, op))
+            continue;
+        if (!best || more_urgent(s, op, best, head_of(v, best)))
+            best = s;
+    }
+    return best ? head_of(v, best) : NULL;
+}
+
+static void copies_start(struct view *v, uint32_t gpu)
+{
+    uint32_t busy = 0;
+    for (uint32_t i = 0; i < v->count; i++)
+        if (head_matches(v, v->streams[i], OP_COPY, gpu))
+            busy += head_of(v, v->streams[i])->state == OP_RUNNING;
+    while (busy < DEVICE_COPY_ENGINES) {
+        struct op *op = next_to_start(v, OP_COPY, gpu, 0);
+        if (!op)
+            return;
+        op_start(v, op);
+        busy++;
+    }
+}
+
+static void kernels_start(struct view *v, uint32_t gpu, uint32_t context)
+{
+    uint32_t taken = 0;
+    for (uint32_t i = 0; i < v->count; i++) {
+        struct device_stream *s = v->streams[i];
+        if (!head_matches(v, s, OP_KERNEL, gpu) || s->context != context - 1)
+            continue;
+        struct op *op = head_of(v, s);
+        if (op->state == OP_PAUSED)
+            op_start(v, op);
+        if (op->state == OP_RUNNING)
+            taken += op->sms;
+    }
+    struct op *op;
+    while ((op = next_to_start(v, OP_KERNEL, gpu, context)) &&
+           taken + op->sms <= v->sh->params.sms) {
+        op_start(v, op);
+        taken += op->sms;
+    }
+}
+
+/* Kernels of contexts that do not have the GPU do not run. Finds rather than remembers them, so that it
+ * also completes a switch whose maker was killed. */
+static void kernels_pause(struct view *v, uint32_t gpu)
+{
+    const struct device_gpu *g = &v->sh->gpus[gpu];
+    bool switching = g->switch_end_ns > v->sh->clock;
+    for (uint32_t i = 0; i < v->count; i++) {
+        struct device_stream *s = v->streams[i];
+        if (!head_matches(v, s, OP_KERNEL, gpu) || (s->context == g->current - 1 && !switching))
+            continue;
+        if (head_of(v, s)->state == OP_RUNNING)
+            op_pause(v, head_of(v, s));
+    }
+}
+
+/* ---- time slices ------------------------------------------------------------------------------- */
+
+/* A context does not lose the GPU because its front end has something to do between two kernels. */
+static bool head_in_front_end(const struct view *v, const struct device_stream *s)
+{
+    const struct op *op = head_of(v, s);
+    return op && (op->kind == OP_MARK || op->kind == OP_WAIT) && op->state == OP_RUNNING;
+}
+
+static void runnable_contexts(const struct view *v, uint32_t gpu, bool runnable[DEVICE_CONTEXTS])
+{
+    memset(runnable, 0, DEVICE_CONTEXTS);
+    for (uint32_t i = 0; i < v->count; i++) {
+        const struct device_stream *s = v->streams[i];
+        if (head_matches(v, s, OP_KERNEL, gpu) && op_runnable(v, s, head_of(v, s)))
+            runnable[s->context] = true;
+        if (s->context + 1 == v->sh->gpus[gpu].current && head_in_front_end(v, s))
+            runnable[s->context] = true;
+    }
+}
+
+/* The next runnable context after the current one, in turn; slot + 1, 0 = none but the current. */
+static uint32_t context_next(const struct device_gpu *g, const bool runnable[DEVICE_CONTEXTS])
+{
+    for (uint32_t i = 0; i < DEVICE_CONTEXTS; i++) {
+        uint32_t slot = (g->current + i) % DEVICE_CONTEXTS;
+        if (runnable[slot] && slot + 1 != g->current)
+            return slot + 1;
+    }
+    return 0;
+}
+
+static void gpu_switch(struct device_shared *sh, struct device_gpu *g, uint32_t context)
+{
+    uint64_t start = sh->clock + (g->current ? sh->params.switch_ns : 0);
+    g->switch_end_ns = start;
+    g->slice_end_ns = start + sh->params.timeslice_ns;
+    publish();
+    g->current = context;
+}
+
+/* A context alone on the GPU gets slice after slice, without an event: who comes later finds it
+ * somewhere in one. */
+static void slice_renew(struct device_shared *sh, struct device_gpu *g)
+{
+    uint64_t slice = sh->params.timeslice_ns;
+    if (g->slice_end_ns == 0)
+        g->slice_end_ns = sh->clock + slice;
+    else if (g->slice_end_ns < sh->clock)
+        g->slice_end_ns = sh->clock + slice - (sh->clock - g->slice_end_ns) % slice;
+}
+
+static void gpu_settle(struct view *v, uint32_t gpu)
+{
+    struct device_shared *sh = v->sh;
+    struct device_gpu *g = &sh->gpus[gpu];
+    if (g->switch_end_ns > sh->clock)
+        return;
+    bool runnable[DEVICE_CONTEXTS];
+    runnable_contexts(v, gpu, runnable);
+    bool mine = g->current && runnable[g->current - 1];
+    if (mine)
+        slice_renew(sh, g);
+    else
+        g->slice_end_ns = 0;
+    bool over = g->slice_end_ns <= sh->clock;
+    uint32_t next = over ? context_next(g, runnable) : 0;
+    if (next)
+        gpu_switch(sh, g, next);
+    kernels_pause(v, gpu);
+    if (g->current && g->switch_end_ns <= sh->clock)
+        kernels_start(v, gpu, g->current);
+}
+
+static void settle(struct view *v)
+{
+    heads_settle(v);
+    for (uint32_t gpu = 0; gpu < v->sh->params.gpus; gpu++) {
+        copies_start(v, gpu);
+        gpu_settle(v, gpu);
+    }
+}
+
+/* ---- from event to event ----------------------------------------------------------------------- */
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* A slice matters only while another context wants the GPU. */
+static uint64_t gpu_next_event(const struct view *v, uint32_t gpu)
+{
+    const struct device_gpu *g = &v->sh->gpus[gpu];
+    if (!g->current)
+        return DEVICE_NEVER;
+    if (g->switch_end_ns > v->sh->clock)
+        return g->switch_end_ns;
+    if (g->slice_end_ns <= v->sh->clock)
+        return DEVICE_NEVER;
+    bool runnable[DEVICE_CONTEXTS];
+    runnable_contexts(v, gpu, runnable);
+    return context_next(g, runnable) ? g->slice_end_ns : DEVICE_NEVER;
+}
+
+static uint64_t next_event(const struct view *v)
+{
+    uint64_t next = DEVICE_NEVER;
+    for (uint32_t i = 0; i < v->count; i++) {
+        const struct op *op = head_of(v, v->streams[i]);
+        if (!op)
+            continue;
+        if (op->state == OP_RUNNING)
+            next = least(next, op->end_ns);
+        else if (op->state == OP_QUEUED && op->submit_ns > v->sh->clock)
+            next = least(next, op->submit_ns);
+    }
+    for (uint32_t gpu = 0; gpu < v->sh->params.gpus; gpu++)
+        next = least(next, gpu_next_event(v, gpu));
+    return next;
+}
+
+static void running_finish(struct view *v)
+{
+    for (uint32_t i = 0; i < v->count; i++) {
+        struct op *op = head_of(v, v->streams[i]);
+        if (!op || op->state != OP_RUNNING || op->end_ns > v->sh->clock)
+            continue;
+        if (op->kind == OP_WAIT)
+            op_hand(v, op);
+        else
+            head_finish(v, v->streams[i], op);
+    }
+}
+
+void device_advance(struct device *d, uint64_t now)
+{
+    struct view v;
+    view_fill(&v, d->shared);
+    for (;;) {
+        running_finish(&v);
+        settle(&v);
+        uint64_t next = next_event(&v);
+        if (next > now)
+            return;
+        if (next > d->shared->clock)
+            d->shared->clock = next;
+    }
+}
+
+/* ---- what clients do --------------------------------------------------------------------------- */
+
+uint64_t device_submit(struct device *d, uint32_t stream, const struct op *op)
+{
+    struct device_stream *s = device_stream(d, stream);
+    if (s->id != stream || s->tail - s->reaped >= DEVICE_RING)
+        return 0;
+    struct op *slot = stream_op(d->shared, s, s->tail + 1);
+    *slot = *op;
+    slot->state = OP_QUEUED;
+    slot->ticket = ++d->shared->tickets;
+    publish();
+    return ++s->tail;
+}
+
+void device_resolve(struct device *d, uint32_t stream, uint64_t seq, uint64_t end_ns)
+{
+    struct device_stream *s = device_stream(d, stream);
+    if (s->id != stream || s->head != seq)
+        return;
+    struct view v = {.sh = d->shared};
+    struct op *op = stream_op(d->shared, s, seq);
+    if (op->state != OP_HANDED)
+        return;
+    if (end_ns > d->shared->clock)
+        d->shared->clock = end_ns;
+    head_finish(&v, s, op);
+}
+
+void device_context_abort(struct device *d, uint32_t context)
+{
+    struct device_context *c = &d->shared->contexts[context % DEVICE_CONTEXTS];
+    if (c->id == context)
+        c->aborted = 1;
+}
+
+void device_repair(struct device_shared *sh)
+{
+    for (uint32_t i = 0; i < sh->streams_used; i++) {
+        struct device_stream *s = &sh->streams[i];
+        while (s->id && s->head <= s->tail && stream_op(sh, s, s->head)->state == OP_DONE)
+            s->head++;
+    }
+}
+
+/* ---- when engines must look again -------------------------------------------------------------- */
+
+/* The current context cannot run dry before this, by what its streams have queued: a lower bound that
+ * spares the waiting contexts' engines from waking at each of its kernels. */
+static uint64_t dry_earliest(const struct view *v, uint32_t gpu)
+{
+    enum { LOOK = 32 };
+    const struct device_gpu *g = &v->sh->gpus[gpu];
+    uint64_t dry = v->sh->clock;
+    for (uint32_t i = 0; i < v->count; i++) {
+        const struct device_stream *s = v->streams[i];
+        if (!head_matches(v, s, OP_KERNEL, gpu) || s->context != g->current - 1)
+            continue;
+        const struct op *head = head_of(v, s);
+        uint64_t end = head->state == OP_RUNNING ? head->end_ns : v->sh->clock + head->cost_ns;
+        for (uint64_t seq = s->head + 1; seq <= s->tail && seq < s->head + LOOK; seq++) {
+            const struct op *op = stream_op(v->sh, s, seq);
+            if (op->kind != OP_KERNEL && op->kind != OP_MARK)
+                break;
+            end += op->cost_ns;
+        }
+        if (end > dry)
+            dry = end;
+    }
+    return dry;
+}
+
+/* The earliest that a kernel which does not run can end. */
+static uint64_t kernel_due(const struct view *v, const struct device_stream *s, const struct op *op,
+                           uint64_t turn[DEVICE_GPUS])
+{
+    uint32_t gpu = context_of(v, s)->gpu;
+    const struct device_gpu *g = &v->sh->gpus[gpu];
+    if (s->context == g->current - 1) /* waits for SMs of its own context, or for the switch */
+        return g->switch_end_ns > v->sh->clock ? g->switch_end_ns + op->cost_ns : DEVICE_NEVER;
+    if (!turn[gpu]) {
+        uint64_t dry = dry_earliest(v, gpu);
+        turn[gpu] = (g->slice_end_ns ? least(dry, g->slice_end_ns) : dry) + 1;
+    }
+    return turn[gpu] + v->sh->params.switch_ns + op->cost_ns;
+}
+
+static uint64_t copy_due(const struct view *v, uint32_t gpu, const struct op *op)
+{
+    uint64_t next = DEVICE_NEVER;
+    for (uint32_t i = 0; i < v->count; i++) {
+        const struct op *other = head_of(v, v->streams[i]);
+        if (head_matches(v, v->streams[i], OP_COPY, gpu) && other->state == OP_RUNNING)
+            next = least(next, other->end_ns);
+    }
+    return next == DEVICE_NEVER ? next : next + op->cost_ns;
+}
+
+static uint64_t head_due(const struct view *v, const struct device_stream *s,
+                         uint64_t turn[DEVICE_GPUS])
+{
+    const struct op *op = head_of(v, s);
+    if (op->state == OP_RUNNING)
+        return op->end_ns;
+    if (op->state == OP_HANDED)
+        return op->flags & OP_TAKEN ? DEVICE_NEVER : 0;
+    if (!op_runnable(v, s, op))
+        return DEVICE_NEVER;
+    if (op->kind == OP_KERNEL)
+        return kernel_due(v, s, op, turn);
+    return op->kind == OP_COPY ? copy_due(v, context_of(v, s)->gpu, op) : DEVICE_NEVER;
+}
+
+void device_due_all(struct device_shared *sh, uint64_t due[DEVICE_CLIENTS])
+{
+    uint64_t turn[DEVICE_GPUS] = {0};
+    struct view v;
+    view_fill(&v, sh);
+    for (int i = 0; i < DEVICE_CLIENTS; i++)
+        due[i] = DEVICE_NEVER;
+    for (uint32_t i = 0; i < sh->streams_used; i++)
+        if (sh->streams[i].id && sh->streams[i].reaped + 1 < sh->streams[i].head)
+            due[sh->streams[i].client] = 0;
+    for (uint32_t i = 0; i < v.count; i++) {
+        uint32_t client = v.streams[i]->client;
+        if (due[client] > 0)
+            due[client] = least(due[client], head_due(&v, v.streams[i], turn));
+    }
+}
+
+uint64_t device_due(struct device *d, uint32_t client)
+{
+    uint64_t due[DEVICE_CLIENTS];
+    device_due_all(d->shared, due);
+    return due[client];
+}

@@ -1,0 +1,83 @@
+/*
+ * handle.c - pools of objects whose addresses are API handles; see handle.h.
+ */
+#include "tools/simgpu/face/handle.h"
+
+#include <sys/mman.h>
+
+/* The leak checker does not look into mapped memory by itself; what a live object points to is no leak. */
+#ifdef __has_feature
+#if __has_feature(address_sanitizer) && !defined(__SANITIZE_ADDRESS__)
+#define __SANITIZE_ADDRESS__ 1
+#endif
+#endif
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/lsan_interface.h>
+#define LEAK_ROOT(object, bytes) __lsan_register_root_region(object, bytes)
+#else
+#define LEAK_ROOT(object, bytes) ((void)0)
+#endif
+
+static char *pool_reserve(struct handle_pool *pool)
+{
+    char *base = atomic_load_explicit(&pool->base, memory_order_relaxed);
+    if (base)
+        return base;
+    base = mmap(NULL, pool->slot_bytes * pool->slots, PROT_READ | PROT_WRITE,
+                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (base == MAP_FAILED)
+        return NULL;
+    /* Pairs with handle_find. */
+    atomic_store_explicit(&pool->base, base, memory_order_release);
+    return base;
+}
+
+void *handle_take(struct handle_pool *pool)
+{
+    pthread_mutex_lock(&pool->lock);
+    struct handle *h = pool->free;
+    char *base = pool_reserve(pool);
+    size_t used = atomic_load_explicit(&pool->used, memory_order_relaxed);
+    if (h) {
+        pool->free = h->next_free;
+    } else if (base && used < pool->slots) {
+        h = (struct handle *)(void *)(base + used * pool->slot_bytes);
+        LEAK_ROOT(h, pool->slot_bytes);
+        atomic_store_explicit(&pool->used, used + 1, memory_order_release);
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return h;
+}
+
+void handle_publish(void *object)
+{
+    struct handle *h = object;
+    atomic_store_explicit(&h->live, 1, memory_order_release);
+}
+
+bool handle_retire(void *object)
+{
+    struct handle *h = object;
+    return atomic_exchange_explicit(&h->live, 0, memory_order_acq_rel) == 1;
+}
+
+void handle_give(struct handle_pool *pool, void *object)
+{
+    struct handle *h = object;
+    pthread_mutex_lock(&pool->lock);
+    h->next_free = pool->free;
+    pool->free = h;
+    pthread_mutex_unlock(&pool->lock);
+}
+
+void *handle_find(struct handle_pool *pool, const void *value)
+{
+    char *base = atomic_load_explicit(&pool->base, memory_order_acquire);
+    uintptr_t at = (uintptr_t)value - (uintptr_t)base;
+    size_t used = atomic_load_explicit(&pool->used, memory_order_acquire);
+    if (!base || (uintptr_t)value < (uintptr_t)base || at >= used * pool->slot_bytes ||
+        at % pool->slot_bytes != 0)
+        return NULL;
+    struct handle *h = (struct handle *)(void *)(base + at);
+    return atomic_load_explicit(&h->live, memory_order_acquire) ? h : NULL;
+}

@@ -1,0 +1,113 @@
+/*
+ * procaddr.c - cuGetProcAddress: from a name, a CUDA version and a stream flag to an address. Both
+ * versions answer from the API table that the rest of the project is built from.
+ */
+#include "tools/simgpu/runtime/export_table.h"
+#include "tools/simgpu/face/sim.h"
+#include "tools/simgpu/device/simconfig.h"
+
+#include <string.h>
+
+/* Addresses of all symbols, whatever their prototypes: declared by asm name, so that cuda.h's own
+ * declarations do not collide. */
+#define DECLARE(symbol)        extern char address_of_##symbol[] __asm__(#symbol);
+#define API_PASS(symbol, ...)  DECLARE(symbol)
+#define API_DRAIN(symbol, ...) DECLARE(symbol)
+#define API_WRAP(symbol, ...)  DECLARE(symbol)
+#include "shim/lookup/api.def"
+#undef API_PASS
+#undef API_DRAIN
+#undef API_WRAP
+DECLARE(cuSimgpuMemcpyAsync) /* copy_api.c */
+DECLARE(cuSimgpuMemcpyAsync_ptsz)
+
+struct entry {
+    const char *name; /* as asked for: no version suffix */
+    int version;      /* the least CUDA version that means this symbol */
+    bool ptds;        /* the per-thread default stream variant */
+    void *address;
+};
+
+static const struct entry entries[] = {
+#define ENTRY(symbol, function, name, version, ptds) {#name, version, ptds, address_of_##symbol},
+#define API_PASS(symbol, function, name, version, ptds, ...)                                       \
+    ENTRY(symbol, function, name, version, ptds)
+#define API_DRAIN(symbol, function, name, version, ptds, ...)                                      \
+    ENTRY(symbol, function, name, version, ptds)
+#define API_WRAP(symbol, function, name, version, ptds, ...)                                       \
+    ENTRY(symbol, function, name, version, ptds)
+#include "shim/lookup/api.def"
+#undef API_PASS
+#undef API_DRAIN
+#undef API_WRAP
+    ENTRY(cuSimgpuMemcpyAsync, , cuSimgpuMemcpyAsync, 12000, 0)
+        ENTRY(cuSimgpuMemcpyAsync_ptsz, , cuSimgpuMemcpyAsync, 12000, 1)};
+enum { ENTRIES = sizeof entries / sizeof *entries };
+
+struct match {
+    const struct entry *best[2]; /* newest that the version allows: [0] plain, [1] per-thread */
+    bool known;                  /* the name exists in some version this driver has */
+};
+
+/* A driver does not know what is newer than itself. */
+static struct match entry_find(const char *name, int version)
+{
+    struct match found = {{NULL, NULL}, false};
+    int own = config_get()->driver_version;
+    for (size_t i = 0; i < ENTRIES; i++) {
+        const struct entry *e = &entries[i];
+        if (e->version > own || strcmp(e->name, name) != 0)
+            continue;
+        found.known = true;
+        if (e->version > version)
+            continue;
+        const struct entry **best = &found.best[e->ptds];
+        if (*best == NULL || e->version > (*best)->version)
+            *best = e;
+    }
+    return found;
+}
+
+/* The per-thread variant of a call, where it has one at all; else the plain one. A function whose
+ * variant came later than the function keeps its plain form for callers older than that. */
+static const struct entry *entry_choose(const struct match *m, bool ptds)
+{
+    if (ptds && m->best[1] != NULL)
+        return m->best[1];
+    return m->best[0];
+}
+
+SIM_EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **address, int version,
+                                        cuuint64_t flags, CUdriverProcAddressQueryResult *status)
+{
+    if (symbol == NULL || *symbol == '\0' || address == NULL ||
+        flags > CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM ||
+        version > config_get()->driver_version)
+        return CUDA_ERROR_INVALID_VALUE;
+    struct match m = entry_find(symbol, version);
+    const struct entry *e =
+        entry_choose(&m, (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0);
+    *address = e != NULL ? e->address : NULL;
+    if (status != NULL)
+        *status = e != NULL ? CU_GET_PROC_ADDRESS_SUCCESS
+                  : m.known ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
+                            : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+    return CUDA_SUCCESS; /* a name that is not there is no error: address and status say so */
+}
+
+/* CUDA 11.3 to 11.8: no status argument, so a missing symbol is an error. */
+SIM_EXPORT CUresult cuGetProcAddress(const char *symbol, void **address, int version,
+                                     cuuint64_t flags)
+{
+    CUresult rc = cuGetProcAddress_v2(symbol, address, version, flags, NULL);
+    return rc == CUDA_SUCCESS && *address == NULL ? CUDA_ERROR_NOT_FOUND : rc;
+}
+
+/* A private table of the driver. One that is not there is an error, never success without it. */
+SIM_EXPORT CUresult cuGetExportTable(const void **table, const CUuuid *id)
+{
+    if (table == NULL || id == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    *table = export_table_find(id);
+    return *table != NULL ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+}

@@ -1,0 +1,119 @@
+/*
+ * graph.h - graphs and their nodes. A node holds one work, as a stream would submit it; edges are kept
+ * at both ends. One lock guards the structure of all graphs and captures; it is never held while works
+ * are submitted or user code runs.
+ */
+#ifndef SIMGPU_GRAPH_H
+#define SIMGPU_GRAPH_H
+
+#include "tools/simgpu/device/context.h"
+#include "tools/simgpu/face/handle.h"
+
+struct sim_graph;
+struct sim_node;
+struct user_object;
+
+/* The eight bytes of CUgraphEdgeData, which CUDA before 12.3 lacks. All zero: a full dependency. */
+struct edge_data {
+    unsigned char bytes[8];
+};
+
+struct edge {
+    struct sim_node *node;
+    struct edge_data data;
+};
+
+struct edges {
+    struct edge *items;
+    size_t count, room;
+};
+
+enum { NODE_ATTRIBUTES = 18 };
+#define TYPE_CONDITIONAL ((CUgraphNodeType)13) /* CU_GRAPH_NODE_TYPE_CONDITIONAL, from 12.3 on */
+
+struct sim_node {
+    struct handle handle;
+    struct sim_graph *graph;
+    uint64_t id;     /* unique in the process */
+    uint64_t origin; /* of a node in a clone: the original's id */
+    CUgraphNodeType type;
+    struct work work;  /* owned: blob and reference; of a batch memop: the first operation */
+    struct work *more; /* batch memop: the other operations */
+    size_t more_count;
+    CUstreamBatchMemOpParams *memops; /* batch memop: all operations, for queries */
+    unsigned int memop_flags;
+    void **params;                                      /* kernel: pointers into work.blob */
+    CUlaunchAttributeValue attributes[NODE_ATTRIBUTES]; /* kernel, by id */
+    uint32_t attributes_set;
+    struct sim_graph *child; /* child graph node: owned */
+    struct edges in, out;
+    size_t entry, exit; /* while an exec is being made: its places there */
+    uint64_t visit;     /* the latest walk that came by */
+    struct sim_node *prev, *next;
+};
+
+struct graph_object {
+    struct user_object *object;
+    unsigned int count;
+    struct graph_object *next;
+};
+
+struct sim_graph {
+    struct handle handle;
+    uint64_t id, origin;
+    struct sim_node *nodes; /* in order of creation */
+    size_t count;
+    struct sim_node *owner; /* the node that owns it; NULL for the application's own */
+    bool inner;             /* the application has its handle, and the node all rights to it */
+    bool capturing;         /* a capture writes to it */
+    struct graph_object *objects;
+};
+
+extern pthread_mutex_t graph_lock;
+
+/* Under graph_lock, all of these. NULL for anything that is not live. */
+struct sim_graph *graph_find(CUgraph handle);
+struct sim_node *node_find(CUgraphNode handle);
+#define graph_handle(g) ((CUgraph)(void *)(g))
+#define node_handle(n)  ((CUgraphNode)(void *)(n))
+
+struct sim_graph *graph_new(void);
+/* Frees a graph with its nodes. User objects are given back to `*released`, to be let go unlocked. */
+void graph_free(struct sim_graph *g, struct graph_object **released);
+struct sim_graph *graph_copy(const struct sim_graph *g);
+/* A node without edges; takes no reference of w (see work_keep). NULL when memory is short. */
+struct sim_node *node_new(struct sim_graph *g, CUgraphNodeType type, const struct work *w);
+void node_free(struct sim_node *n, struct graph_object **released);
+bool edge_add(struct sim_node *from, struct sim_node *to, struct edge_data data);
+/* Edges into a new node from `n` nodes of the same graph, each at most once. */
+CUresult node_depend(struct sim_node *node, struct sim_node *const *from,
+                     const struct edge_data *data, size_t n);
+/* Would from -> to close a circle? */
+bool node_reaches(struct sim_node *from, const struct sim_node *to);
+
+/* Is there a node of such a type in it, or in a graph inside? */
+bool graph_has(const struct sim_graph *g, bool (*such)(CUgraphNodeType type));
+/* Of memory that the graph allocates, and conditions: no copy of the graph can have them. */
+bool type_single(CUgraphNodeType type);
+
+/* A work of one's own: blob copied, reference taken. false when memory is short. */
+bool work_keep(struct work *dst, const struct work *src);
+void work_discard(struct work *w);
+
+/* node.c: what a node does, from the API's parameters. The work borrows; node_fill keeps. */
+CUresult node_fill(struct sim_node *n, const struct work *w, size_t count);
+/* Kernel nodes: lay out params again after work changed. */
+bool node_params_layout(struct sim_node *n);
+/* A graph's allocation: the work of a memory allocation node, with one reference; its address. */
+CUresult graph_alloc_work(struct sim_context *ctx, size_t bytes, struct work *w, CUdeviceptr *out);
+CUresult graph_free_work(CUdeviceptr ptr, struct work *w);
+
+/* graph_exec.c */
+
+/* user_object.c. Takes and gives references; release calls the destructor: never under a lock. */
+void user_object_hold(struct user_object *o, unsigned int count);
+void user_object_release(struct user_object *o, unsigned int count);
+struct graph_object *graph_objects_copy(const struct graph_object *from);
+void graph_objects_release(struct graph_object *objects);
+
+#endif

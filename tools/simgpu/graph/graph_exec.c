@@ -1,0 +1,376 @@
+/*
+ * graph_exec.c - instantiating, launching, updating and destroying executable graphs.
+ *
+ * A launch is submitted work by work: lane 0 to the stream itself, the others to streams of the
+ * exec's own, tied together by points. Launches of one exec follow each other whatever stream they
+ * are in, and the context's submit lock keeps everybody else's work out of the middle of one.
+ */
+#include "tools/simgpu/graph/graph_exec.h"
+#include "tools/simgpu/memory/copy.h"
+#include "tools/simgpu/stream/event.h"
+#include "tools/simgpu/graph/node.h"
+#include "tools/simgpu/memory/pool.h"
+#include "tools/simgpu/face/variants.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+static struct handle_pool execs = HANDLE_POOL(struct sim_exec, 1 << 16);
+
+struct sim_exec *exec_find(CUgraphExec handle)
+{
+    return handle_find(&execs, handle);
+}
+
+/* ---- instantiate -------------------------------------------------------------------------------------------- */
+
+enum {
+    FLAGS = CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD |
+            CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH |
+            CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY
+};
+
+/* Slots come back with what they held before: only the lock outlives an exec. */
+static struct sim_exec *exec_new(struct sim_context *ctx, unsigned long long flags)
+{
+    struct sim_exec *x = handle_take(&execs);
+    if (x == NULL)
+        return NULL;
+    memset((char *)x + sizeof x->handle, 0, sizeof *x - sizeof x->handle);
+    pthread_mutex_init(&x->lock, NULL);
+    x->ctx = ctx;
+    x->flags = flags;
+    return x;
+}
+
+static void exec_discard(struct sim_exec *x)
+{
+    graph_objects_release(x->objects);
+    exec_nodes_free(x->nodes, x->count);
+    pthread_mutex_destroy(&x->lock);
+    handle_give(&execs, x);
+}
+
+static CUresult instantiate(CUgraphExec *out, CUgraph graph, unsigned long long flags)
+{
+    struct sim_context *ctx;
+    CUresult rc = context_enter(&ctx);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    if (out == NULL || (flags & ~(unsigned long long)FLAGS) != 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    if ((flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) != 0)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    struct sim_exec *x = exec_new(ctx, flags);
+    if (x == NULL)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    pthread_mutex_lock(&graph_lock);
+    const struct sim_graph *g = graph_find(graph);
+    rc = g == NULL || g->capturing || g->inner ? CUDA_ERROR_INVALID_VALUE
+                                               : exec_flatten(g, &x->nodes, &x->count);
+    if (rc == CUDA_SUCCESS)
+        x->objects = graph_objects_copy(g->objects);
+    pthread_mutex_unlock(&graph_lock);
+    if (rc == CUDA_SUCCESS)
+        rc = exec_assign_lanes(x);
+    if (rc != CUDA_SUCCESS) {
+        exec_discard(x);
+        return rc;
+    }
+    handle_publish(x);
+    *out = exec_handle(x);
+    return CUDA_SUCCESS;
+}
+
+/* Before 12.0: an error node and a log, of which there is nothing to tell. */
+static CUresult instantiate_old(CUgraphExec *out, CUgraph graph, CUgraphNode *error, char *log,
+                                size_t log_bytes)
+{
+    if (error != NULL)
+        *error = NULL;
+    if (log != NULL && log_bytes != 0)
+        *log = '\0';
+    return instantiate(out, graph, 0);
+}
+
+SIM_EXPORT CUresult cuGraphInstantiate(CUgraphExec *out, CUgraph graph, CUgraphNode *error,
+                                       char *log, size_t log_bytes)
+{
+    return instantiate_old(out, graph, error, log, log_bytes);
+}
+
+SIM_EXPORT CUresult cuGraphInstantiate_v2(CUgraphExec *out, CUgraph graph, CUgraphNode *error,
+                                          char *log, size_t log_bytes)
+{
+    return instantiate_old(out, graph, error, log, log_bytes);
+}
+
+SIM_EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *out, CUgraph graph,
+                                                unsigned long long flags)
+{
+    if ((flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) != 0)
+        return CUDA_ERROR_INVALID_VALUE; /* only the call with parameters has a stream for it */
+    return instantiate(out, graph, flags);
+}
+
+static CUresult instantiate_params(CUgraphExec *out, CUgraph graph,
+                                   CUDA_GRAPH_INSTANTIATE_PARAMS *p)
+{
+    if (p == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    p->hErrNode_out = NULL;
+    CUresult rc = instantiate(out, graph, p->flags);
+    p->result_out =
+        rc == CUDA_SUCCESS ? CUDA_GRAPH_INSTANTIATE_SUCCESS : CUDA_GRAPH_INSTANTIATE_ERROR;
+    return rc;
+}
+
+STREAM_API(cuGraphInstantiateWithParams,
+           (CUgraphExec * out, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *p),
+           instantiate_params(out, graph, p))
+
+/* ---- launch ------------------------------------------------------------------------------------------------- */
+
+/* The lanes of a launch have the priority of the stream that it is in. */
+static CUresult branches_ready(struct sim_exec *x, struct sim_stream *s)
+{
+    int priority = stream_priority(s);
+    for (int i = 1; i < x->lanes; i++) {
+        if (x->branches[i] != NULL && x->priority != priority) {
+            stream_branch_release(x->branches[i]);
+            x->branches[i] = NULL;
+        }
+        if (!atomic_load(&x->lane_ctx[i]->alive))
+            return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+        if (x->branches[i] == NULL) {
+            CUresult rc = stream_branch_create(x->lane_ctx[i], priority, &x->branches[i]);
+            if (rc != CUDA_SUCCESS)
+                return rc;
+        }
+    }
+    x->priority = priority;
+    return CUDA_SUCCESS;
+}
+
+/* What a node must wait for beyond its lane: what it depends on elsewhere, or the start. */
+static size_t node_points(const struct sim_exec *x, const struct exec_node *n, struct point start,
+                          struct point *out)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < n->after_count; i++)
+        if (x->nodes[n->after[i]].lane != n->lane)
+            out[count++] = x->nodes[n->after[i]].done;
+    if (n->after_count == 0 && n->lane != 0)
+        out[count++] = start;
+    return count;
+}
+
+/* Takes a copy of the work with a reference of its own, which submitting gives back. */
+static CUresult work_launch(const struct work *w, struct sim_stream *s, const struct point *after,
+                            size_t n, struct point *done)
+{
+    struct work copy = *w;
+    if (copy.hold != NULL)
+        copy.hold(&copy);
+    else
+        copy.drop = NULL; /* one reference, which the node keeps */
+    return work_submit_after(s, &copy, after, n, done);
+}
+
+static CUresult mark_launch(const char *name, struct sim_stream *s, const struct point *after,
+                            size_t n, struct point *done)
+{
+    struct work w = {.kind = WORK_MARK};
+    w.name = name;
+    return work_submit_after(s, &w, after, n, done);
+}
+
+static CUresult event_launch(struct exec_node *n, struct sim_stream *s, struct point *after,
+                             size_t count)
+{
+    CUevent event = n->works[0].args.ptr[0];
+    if (n->type == CU_GRAPH_NODE_TYPE_EVENT_RECORD)
+        return event_record_after(event, s, after, count, &n->done);
+    CUresult rc = event_last_point(event, &after[count]);
+    struct work w = event_wait_work(after[count]);
+    return rc == CUDA_SUCCESS ? work_submit_after(s, &w, after, count + 1, &n->done) : rc;
+}
+
+static CUresult node_launch(struct exec_node *n, struct sim_stream *s, struct point *after,
+                            size_t count)
+{
+    if (n->disabled || n->count == 0)
+        return mark_launch("empty", s, after, count, &n->done);
+    if (n->type == CU_GRAPH_NODE_TYPE_EVENT_RECORD || n->type == CU_GRAPH_NODE_TYPE_WAIT_EVENT)
+        return event_launch(n, s, after, count);
+    CUresult rc = work_launch(&n->works[0], s, after, count, &n->done);
+    for (size_t i = 1; i < n->count && rc == CUDA_SUCCESS; i++)
+        rc = work_launch(&n->works[i], s, NULL, 0, &n->done);
+    return rc;
+}
+
+/* Memory that an earlier launch left allocated. */
+static bool memory_left(const struct sim_exec *x)
+{
+    for (size_t i = 0; i < x->count; i++)
+        if (x->nodes[i].type == CU_GRAPH_NODE_TYPE_MEM_ALLOC &&
+            pool_graph_in_use(x->nodes[i].works[0].args.u64[0]))
+            return true;
+    return false;
+}
+
+static void memory_marks(const struct sim_exec *x)
+{
+    for (size_t i = 0; i < x->count; i++) {
+        const struct exec_node *n = &x->nodes[i];
+        if (n->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || n->type == CU_GRAPH_NODE_TYPE_MEM_FREE)
+            pool_graph_mark(n->works[0].args.u64[0], n->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC);
+    }
+}
+
+/* The last node of every lane but the stream's own. */
+static size_t lane_ends(const struct sim_exec *x, struct point *ends)
+{
+    struct point last[LANES_MAX] = {{0, 0}};
+    size_t count = 0;
+    for (size_t i = 0; i < x->count; i++)
+        last[x->nodes[i].lane] = x->nodes[i].done;
+    for (int lane = 1; lane < x->lanes; lane++)
+        ends[count++] = last[lane];
+    return count;
+}
+
+/* With the submit lock held alone, and the start in the stream. */
+static CUresult nodes_launch(struct sim_exec *x, struct sim_stream *s, struct point start,
+                             struct point *points)
+{
+    CUresult rc = CUDA_SUCCESS;
+    for (size_t i = 0; i < x->count && rc == CUDA_SUCCESS; i++) {
+        struct exec_node *n = &x->nodes[i];
+        size_t count = node_points(x, n, start, points);
+        rc = node_launch(n, n->lane == 0 ? s : x->branches[n->lane], points, count);
+    }
+    struct point ends[LANES_MAX];
+    size_t count = rc == CUDA_SUCCESS ? lane_ends(x, ends) : 0;
+    return rc == CUDA_SUCCESS ? mark_launch("graph_end", s, ends, count, &x->end) : rc;
+}
+
+static size_t points_most(const struct sim_exec *x)
+{
+    size_t most = 1;
+    for (size_t i = 0; i < x->count; i++)
+        most = x->nodes[i].after_count > most ? x->nodes[i].after_count : most;
+    return most + 1;
+}
+
+CUresult exec_launch(struct sim_exec *x, struct sim_stream *s)
+{
+    if ((x->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) == 0 && memory_left(x))
+        return CUDA_ERROR_INVALID_VALUE;
+    struct point *points = calloc(points_most(x), sizeof *points);
+    CUresult rc = points != NULL ? branches_ready(x, s) : CUDA_ERROR_OUT_OF_MEMORY;
+    if (rc != CUDA_SUCCESS) {
+        free(points);
+        return rc;
+    }
+    struct work start = {.kind = WORK_MARK, .name = "graph_start"};
+    struct point begun;
+    pthread_rwlock_wrlock(&x->ctx->submit_lock);
+    rc = work_submit_locked(s, &start, &x->end, 1, &begun);
+    if (rc == CUDA_SUCCESS)
+        rc = nodes_launch(x, s, begun, points);
+    pthread_rwlock_unlock(&x->ctx->submit_lock);
+    if (rc == CUDA_SUCCESS)
+        memory_marks(x);
+    free(points);
+    return rc;
+}
+
+static CUresult launch(CUgraphExec handle, CUstream hstream, bool ptds)
+{
+    struct sim_context *ctx;
+    struct sim_stream *s;
+    CUresult rc = stream_enter(hstream, ptds, &ctx, &s);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    struct sim_exec *x = exec_find(handle);
+    if (x == NULL || x->ctx != ctx)
+        return CUDA_ERROR_INVALID_VALUE;
+    pthread_mutex_lock(&x->lock);
+    rc = capture_active(s) ? exec_capture(x, s) : exec_launch(x, s);
+    pthread_mutex_unlock(&x->lock);
+    return rc;
+}
+
+STREAM_API(cuGraphLaunch, (CUgraphExec x, CUstream s), launch(x, s, ptds))
+
+/* Nothing to move: only the place in the stream, and the checks. */
+static CUresult upload(CUgraphExec handle, CUstream hstream, bool ptds)
+{
+    struct work w = {
+        .kind = WORK_MARK, .name = "graph_upload", .node_type = CU_GRAPH_NODE_TYPE_EMPTY};
+    CUresult rc = driver_ready();
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    return exec_find(handle) != NULL ? work_submit(hstream, ptds, &w) : CUDA_ERROR_INVALID_VALUE;
+}
+
+STREAM_API(cuGraphUpload, (CUgraphExec x, CUstream s), upload(x, s, ptds))
+
+/* ---- destroy: at once for the application, behind the last launch for what it refers to -------------------------- */
+
+static CUresult objects_effect(struct work *w)
+{
+    graph_objects_release(w->args.ptr[0]);
+    return CUDA_SUCCESS;
+}
+
+static void objects_release_after(struct sim_exec *x)
+{
+    struct sim_stream *s;
+    struct work w = {
+        .kind = WORK_HOST, .name = "user_objects", .effect = objects_effect, .even_on_error = true};
+    w.args.ptr[0] = x->objects;
+    if (x->objects == NULL)
+        return;
+    if (!point_done(x->end) && stream_branch_create(x->ctx, 0, &s) == CUDA_SUCCESS) {
+        CUresult rc = work_submit_after(s, &w, &x->end, 1, NULL);
+        stream_branch_release(s);
+        if (rc == CUDA_SUCCESS)
+            return;
+    }
+    graph_objects_release(x->objects);
+}
+
+SIM_EXPORT CUresult cuGraphExecDestroy(CUgraphExec handle)
+{
+    CUresult rc = driver_ready();
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    struct sim_exec *x = exec_find(handle);
+    if (x == NULL || !handle_retire(x))
+        return CUDA_ERROR_INVALID_VALUE;
+    pthread_mutex_lock(&x->lock);
+    for (int i = 1; i < x->lanes; i++)
+        if (x->branches[i] != NULL)
+            stream_branch_release(x->branches[i]);
+    objects_release_after(x);
+    exec_nodes_free(x->nodes, x->count);
+    pthread_mutex_unlock(&x->lock);
+    pthread_mutex_destroy(&x->lock);
+    handle_give(&execs, x);
+    return CUDA_SUCCESS;
+}
+
+SIM_EXPORT CUresult cuGraphExecGetFlags(CUgraphExec handle, cuuint64_t *flags)
+{
+    CUresult rc = driver_ready();
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    const struct sim_exec *x = exec_find(handle);
+    if (x == NULL || flags == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    *flags = x->flags;
+    return CUDA_SUCCESS;
+}

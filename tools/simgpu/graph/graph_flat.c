@@ -1,0 +1,229 @@
+/*
+ * graph_flat.c - from a graph to an array in launch order: child graphs are laid open between two empty
+ * joints, and every node is given a lane.
+ */
+#include "tools/simgpu/graph/graph_exec.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+struct flat {
+    struct exec_node *nodes;
+    size_t count, room;
+};
+
+void exec_nodes_free(struct exec_node *nodes, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        for (size_t k = 0; k < nodes[i].count; k++)
+            work_discard(&nodes[i].works[k]);
+        free(nodes[i].works);
+        free(nodes[i].after);
+    }
+    free(nodes);
+}
+
+static struct exec_node *flat_push(struct flat *f)
+{
+    if (f->count == f->room) {
+        size_t room = f->room != 0 ? f->room * 2 : 32;
+        struct exec_node *nodes = realloc(f->nodes, room * sizeof *nodes);
+        if (nodes == NULL)
+            return NULL;
+        f->nodes = nodes;
+        f->room = room;
+    }
+    struct exec_node *n = &f->nodes[f->count++];
+    memset(n, 0, sizeof *n);
+    return n;
+}
+
+static bool works_keep(struct exec_node *x, const struct sim_node *n)
+{
+    if (n->work.name == NULL && n->work.effect == NULL && n->work.poll == NULL)
+        return true; /* an empty node */
+    x->works = calloc(n->more_count + 1, sizeof *x->works);
+    if (x->works == NULL || !work_keep(&x->works[0], &n->work))
+        return false;
+    x->count = 1;
+    for (size_t i = 0; i < n->more_count; i++, x->count++)
+        if (!work_keep(&x->works[x->count], &n->more[i]))
+            return false;
+    return true;
+}
+
+/* Depends on the exits of what the node depends on; a root depends on `enter` (SIZE_MAX: nothing). */
+static bool after_set(struct exec_node *x, const struct sim_node *n, size_t enter)
+{
+    size_t count = n->in.count != 0 ? n->in.count : enter != SIZE_MAX;
+    if (count == 0)
+        return true;
+    x->after = calloc(count, sizeof *x->after);
+    if (x->after == NULL)
+        return false;
+    x->after_count = count;
+    x->after[0] = enter;
+    for (size_t i = 0; i < n->in.count; i++)
+        x->after[i] = n->in.items[i].node->exit;
+    return true;
+}
+
+static CUresult flat_graph(struct flat *f, const struct sim_graph *g, size_t enter);
+
+/* The joint behind a child graph: after every node of it that nothing follows. */
+static CUresult flat_exit(struct flat *f, const struct sim_graph *child, size_t enter)
+{
+    struct exec_node *x = flat_push(f);
+    size_t leaves = 0;
+    if (x == NULL)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    const struct sim_node *c;
+    DL_FOREACH (child->nodes, c) {
+        leaves += c->out.count == 0;
+    }
+    x->after = calloc(leaves + 1, sizeof *x->after);
+    if (x->after == NULL)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    DL_FOREACH (child->nodes, c) {
+        if (c->out.count == 0)
+            x->after[x->after_count++] = c->exit;
+    }
+    if (leaves == 0)
+        x->after[x->after_count++] = enter;
+    return CUDA_SUCCESS;
+}
+
+static CUresult flat_node(struct flat *f, struct sim_node *n, size_t enter)
+{
+    struct exec_node *x = flat_push(f);
+    if (x == NULL)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    n->entry = n->exit = f->count - 1;
+    x->id = n->id;
+    x->node = n;
+    x->type = n->type;
+    if (!after_set(x, n, enter) || !works_keep(x, n))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    if (n->child == NULL)
+        return CUDA_SUCCESS;
+    CUresult rc = flat_graph(f, n->child, n->entry);
+    if (rc == CUDA_SUCCESS)
+        rc = flat_exit(f, n->child, n->entry);
+    n->exit = f->count - 1;
+    return rc;
+}
+
+static bool node_ready(const struct sim_node *n)
+{
+    for (size_t i = 0; i < n->in.count; i++)
+        if (n->in.items[i].node->exit == SIZE_MAX)
+            return false;
+    return true;
+}
+
+/* In order of creation as far as dependencies allow: usually one pass is enough. */
+static CUresult flat_graph(struct flat *f, const struct sim_graph *g, size_t enter)
+{
+    struct sim_node *n;
+    DL_FOREACH (g->nodes, n) {
+        n->exit = SIZE_MAX;
+    }
+    size_t placed = 0, before;
+    do {
+        before = placed;
+        DL_FOREACH (g->nodes, n) {
+            if (n->exit != SIZE_MAX || !node_ready(n))
+                continue;
+            CUresult rc = flat_node(f, n, enter);
+            if (rc != CUDA_SUCCESS)
+                return rc;
+            placed++;
+        }
+    } while (placed != before);
+    return placed == g->count ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult exec_flatten(const struct sim_graph *g, struct exec_node **nodes, size_t *count)
+{
+    struct flat f = {NULL, 0, 0};
+    CUresult rc = flat_graph(&f, g, SIZE_MAX);
+    if (rc != CUDA_SUCCESS) {
+        exec_nodes_free(f.nodes, f.count);
+        return rc;
+    }
+    *nodes = f.nodes;
+    *count = f.count;
+    return CUDA_SUCCESS;
+}
+
+/* ---- lanes ---------------------------------------------------------------------------------------- */
+
+enum { UNUSED = -1 };
+
+/* Works that name no context, or a green one of the same device, are the launching stream's. */
+static struct sim_context *node_home(const struct sim_exec *x, const struct exec_node *n)
+{
+    struct sim_context *ctx = n->count != 0 ? context_find(n->works[0].context) : NULL;
+    return ctx == NULL || context_base(ctx) == context_base(x->ctx) ? x->ctx : ctx;
+}
+
+static int lane_of(const struct sim_exec *x, const struct sim_context *ctx, size_t turn)
+{
+    int mine[LANES_MAX], count = 0;
+    for (int i = 0; i < x->lanes; i++)
+        if (x->lane_ctx[i] == ctx)
+            mine[count++] = i;
+    return count != 0 ? mine[turn % (size_t)count] : UNUSED;
+}
+
+static int lane_open(struct sim_exec *x, struct sim_context *ctx, ptrdiff_t *tail)
+{
+    if (x->lanes == LANES_MAX)
+        return UNUSED;
+    x->lane_ctx[x->lanes] = ctx;
+    tail[x->lanes] = UNUSED;
+    return x->lanes++;
+}
+
+/* Every context has one lane at least, the launching stream's the first. */
+static CUresult lanes_begin(struct sim_exec *x, ptrdiff_t *tail)
+{
+    x->lanes = 0;
+    lane_open(x, x->ctx, tail);
+    for (size_t i = 0; i < x->count; i++) {
+        x->nodes[i].ctx = node_home(x, &x->nodes[i]);
+        if (lane_of(x, x->nodes[i].ctx, 0) == UNUSED &&
+            lane_open(x, x->nodes[i].ctx, tail) == UNUSED)
+            return CUDA_ERROR_NOT_SUPPORTED;
+    }
+    return CUDA_SUCCESS;
+}
+
+/* A node goes on where something that it depends on ended a lane, else opens a lane; when there are no
+ * more, it takes turns. A lane orders more than the graph asks for, which is always allowed. */
+static int lane_choose(struct sim_exec *x, const struct exec_node *n, ptrdiff_t *tail, size_t turn)
+{
+    for (size_t k = 0; k < n->after_count; k++) {
+        int lane = x->nodes[n->after[k]].lane;
+        if (tail[lane] == (ptrdiff_t)n->after[k] && x->lane_ctx[lane] == n->ctx)
+            return lane;
+    }
+    int first = lane_of(x, n->ctx, 0);
+    if (tail[first] == UNUSED)
+        return first;
+    int fresh = lane_open(x, n->ctx, tail);
+    return fresh != UNUSED ? fresh : lane_of(x, n->ctx, turn);
+}
+
+CUresult exec_assign_lanes(struct sim_exec *x)
+{
+    ptrdiff_t tail[LANES_MAX];
+    CUresult rc = lanes_begin(x, tail);
+    for (size_t i = 0; i < x->count && rc == CUDA_SUCCESS; i++) {
+        int lane = lane_choose(x, &x->nodes[i], tail, i);
+        x->nodes[i].lane = lane;
+        tail[lane] = (ptrdiff_t)i;
+    }
+    return rc;
+}

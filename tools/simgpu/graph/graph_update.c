@@ -1,0 +1,359 @@
+/*
+ * graph_update.c - changing an executable graph: node by node, or as a whole from another graph of the
+ * same shape. Launches already made keep what they were made with.
+ */
+#include "tools/simgpu/graph/graph_exec.h"
+#include "tools/simgpu/graph/node.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- one node ------------------------------------------------------------------------------------------------ */
+
+/* The exec's copy of a graph's node. x->lock is held. */
+static struct exec_node *exec_node_of(struct sim_exec *x, uint64_t id)
+{
+    for (size_t i = 0; i < x->count; i++)
+        if (x->nodes[i].id == id)
+            return &x->nodes[i];
+    return NULL;
+}
+
+static uint64_t node_id(CUgraphNode handle, CUgraphNodeType *type)
+{
+    pthread_mutex_lock(&graph_lock);
+    const struct sim_node *n = node_find(handle);
+    uint64_t id = n != NULL ? n->id : 0;
+    *type = n != NULL ? n->type : CU_GRAPH_NODE_TYPE_EMPTY;
+    pthread_mutex_unlock(&graph_lock);
+    return id;
+}
+
+/* Moves the parts into the exec's node, in place of what it did. */
+static CUresult exec_node_replace(struct exec_node *n, struct parts *p)
+{
+    const struct sim_context *ctx = context_find(p->works[0].context);
+    if (ctx != NULL && context_base(ctx) != context_base(n->ctx))
+        return CUDA_ERROR_INVALID_VALUE; /* a node stays where it is */
+    struct work *works = p->works;
+    if (works == &p->one) {
+        works = malloc(sizeof *works);
+        if (works == NULL)
+            return CUDA_ERROR_OUT_OF_MEMORY;
+        *works = p->one;
+    }
+    for (size_t i = 0; i < n->count; i++)
+        work_discard(&n->works[i]);
+    free(n->works);
+    n->works = works;
+    n->count = p->count;
+    *p = (struct parts){.count = 0};
+    return CUDA_SUCCESS;
+}
+
+static CUresult exec_change(CUgraphExec handle, CUgraphNode node, CUgraphNodeType type,
+                            CUresult built_rc, struct parts *p)
+{
+    if (built_rc != CUDA_SUCCESS)
+        return built_rc;
+    CUgraphNodeType now;
+    uint64_t id = node_id(node, &now);
+    struct sim_exec *x = exec_find(handle);
+    CUresult rc = CUDA_ERROR_INVALID_VALUE;
+    if (x != NULL && id != 0 && now == type) {
+        pthread_mutex_lock(&x->lock);
+        struct exec_node *n = exec_node_of(x, id);
+        if (n != NULL)
+            rc = exec_node_replace(n, p);
+        pthread_mutex_unlock(&x->lock);
+    }
+    if (p->works != NULL)
+        parts_free(p);
+    return rc;
+}
+
+#define EXEC_SET(type, build)                                                                      \
+    CUresult rc = driver_ready();                                                                  \
+    struct parts p = {.count = 0};                                                                 \
+    if (rc == CUDA_SUCCESS)                                                                        \
+        rc = build;                                                                                \
+    return exec_change(x, node, CU_GRAPH_NODE_TYPE_##type, rc, &p)
+
+SIM_EXPORT CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec x, CUgraphNode node,
+                                                      const CUDA_KERNEL_NODE_PARAMS *in)
+{
+    EXEC_SET(KERNEL, parts_kernel(in, &p));
+}
+
+SIM_EXPORT CUresult cuGraphExecKernelNodeSetParams(CUgraphExec x, CUgraphNode node,
+                                                   const CUDA_KERNEL_NODE_PARAMS_v1 *old)
+{
+    CUDA_KERNEL_NODE_PARAMS params = {.func = NULL};
+    if (old == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    memcpy(&params, old, sizeof *old);
+    return cuGraphExecKernelNodeSetParams_v2(x, node, &params);
+}
+
+SIM_EXPORT CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec x, CUgraphNode node,
+                                                   const CUDA_MEMCPY3D *in, CUcontext ctx)
+{
+    EXEC_SET(MEMCPY, parts_memcpy(in, ctx, &p));
+}
+
+SIM_EXPORT CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec x, CUgraphNode node,
+                                                   const CUDA_MEMSET_NODE_PARAMS *in, CUcontext ctx)
+{
+    EXEC_SET(MEMSET, parts_memset(in, ctx, &p));
+}
+
+SIM_EXPORT CUresult cuGraphExecHostNodeSetParams(CUgraphExec x, CUgraphNode node,
+                                                 const CUDA_HOST_NODE_PARAMS *in)
+{
+    EXEC_SET(HOST, parts_host(in, &p));
+}
+
+SIM_EXPORT CUresult cuGraphExecEventRecordNodeSetEvent(CUgraphExec x, CUgraphNode node,
+                                                       CUevent event)
+{
+    EXEC_SET(EVENT_RECORD, parts_event(event, true, &p));
+}
+
+SIM_EXPORT CUresult cuGraphExecEventWaitNodeSetEvent(CUgraphExec x, CUgraphNode node, CUevent event)
+{
+    EXEC_SET(WAIT_EVENT, parts_event(event, false, &p));
+}
+
+SIM_EXPORT CUresult cuGraphExecBatchMemOpNodeSetParams(CUgraphExec x, CUgraphNode node,
+                                                       const CUDA_BATCH_MEM_OP_NODE_PARAMS *in)
+{
+    EXEC_SET(BATCH_MEM_OP, parts_memops(in, &p));
+}
+
+/* ---- a whole graph -------------------------------------------------------------------------------------------- */
+
+static bool same_edges(const struct exec_node *a, const struct exec_node *b)
+{
+    return a->after_count == b->after_count &&
+           (a->after_count == 0 ||
+            memcmp(a->after, b->after, a->after_count * sizeof *a->after) == 0);
+}
+
+/* Works that name no context fit anywhere. */
+static bool same_home(const struct exec_node *have, const struct exec_node *want)
+{
+    const struct sim_context *ctx = want->count != 0 ? context_find(want->works[0].context) : NULL;
+    return ctx == NULL || context_base(ctx) == context_base(have->ctx);
+}
+
+/* The first difference in shape; nodes are paired by their place. */
+static CUgraphExecUpdateResult compare(const struct exec_node *have, size_t have_count,
+                                       const struct exec_node *want, size_t want_count,
+                                       struct sim_node **where)
+{
+    for (size_t i = 0; i < have_count && i < want_count; i++) {
+        *where = want[i].node;
+        if (have[i].type != want[i].type)
+            return CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED;
+        if (!same_edges(&have[i], &want[i]))
+            return CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
+        if (!same_home(&have[i], &want[i]))
+            return CU_GRAPH_EXEC_UPDATE_ERROR_UNSUPPORTED_FUNCTION_CHANGE;
+        if (have[i].type == CU_GRAPH_NODE_TYPE_MEM_ALLOC &&
+            have[i].works[0].args.u64[0] != want[i].works[0].args.u64[0])
+            return CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED;
+    }
+    *where = want_count > have_count ? want[have_count].node : NULL;
+    return have_count == want_count ? CU_GRAPH_EXEC_UPDATE_SUCCESS
+                                    : CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
+}
+
+static void works_swap(struct exec_node *a, struct exec_node *b)
+{
+    struct work *works = a->works;
+    size_t count = a->count;
+    a->works = b->works;
+    a->count = b->count;
+    b->works = works;
+    b->count = count;
+}
+
+/* Takes the works of [first, first + want_count) from `want`, if the shapes agree. */
+static CUgraphExecUpdateResult exec_take(struct sim_exec *x, size_t first, size_t have_count,
+                                         struct exec_node *want, size_t want_count,
+                                         struct sim_node **where)
+{
+    struct exec_node *have = x->nodes + first;
+    CUgraphExecUpdateResult result = compare(have, have_count, want, want_count, where);
+    for (size_t i = 0; result == CU_GRAPH_EXEC_UPDATE_SUCCESS && i < have_count; i++)
+        works_swap(&have[i], &want[i]);
+    return result;
+}
+
+static CUresult update(CUgraphExec handle, CUgraph graph, CUgraphExecUpdateResultInfo *info)
+{
+    struct exec_node *want = NULL;
+    size_t count = 0;
+    CUresult rc = driver_ready();
+    struct sim_exec *x = rc == CUDA_SUCCESS ? exec_find(handle) : NULL;
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    *info = (CUgraphExecUpdateResultInfo){.result = CU_GRAPH_EXEC_UPDATE_ERROR};
+    if (x == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    pthread_mutex_lock(&graph_lock);
+    const struct sim_graph *g = graph_find(graph);
+    rc = g != NULL && !g->inner ? exec_flatten(g, &want, &count) : CUDA_ERROR_INVALID_VALUE;
+    pthread_mutex_unlock(&graph_lock);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    struct sim_node *where = NULL;
+    pthread_mutex_lock(&x->lock);
+    info->result = exec_take(x, 0, x->count, want, count, &where);
+    pthread_mutex_unlock(&x->lock);
+    exec_nodes_free(want, count);
+    if (info->result == CU_GRAPH_EXEC_UPDATE_SUCCESS)
+        return CUDA_SUCCESS;
+    info->errorNode = node_handle(where);
+    return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
+}
+
+SIM_EXPORT CUresult cuGraphExecUpdate_v2(CUgraphExec x, CUgraph graph,
+                                         CUgraphExecUpdateResultInfo *info)
+{
+    return info != NULL ? update(x, graph, info) : CUDA_ERROR_INVALID_VALUE;
+}
+
+SIM_EXPORT CUresult cuGraphExecUpdate(CUgraphExec x, CUgraph graph, CUgraphNode *error,
+                                      CUgraphExecUpdateResult *result)
+{
+    CUgraphExecUpdateResultInfo info = {.result = CU_GRAPH_EXEC_UPDATE_ERROR};
+    if (error == NULL || result == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult rc = update(x, graph, &info);
+    *error = info.errorNode;
+    *result = info.result;
+    return rc;
+}
+
+/* The nodes of a child graph lie behind its node, up to the joint that closes it. */
+static size_t child_count(const struct sim_exec *x, size_t at)
+{
+    size_t depth = 1, i = at + 1;
+    while (i < x->count && depth != 0) {
+        depth += x->nodes[i].type == CU_GRAPH_NODE_TYPE_GRAPH;
+        depth -= x->nodes[i].id == 0;
+        i++;
+    }
+    return i - at - 2;
+}
+
+/* Dependencies inside a flat child count from its own beginning, its roots from the joint before. */
+static void edges_shift(struct exec_node *nodes, size_t count, size_t by)
+{
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; k < nodes[i].after_count; k++)
+            nodes[i].after[k] += by;
+}
+
+/* `child` laid flat as it would be behind the node at `at`. Under graph_lock. */
+static CUresult child_flatten(const struct sim_graph *child, size_t at, struct exec_node **nodes,
+                              size_t *count)
+{
+    CUresult rc = exec_flatten(child, nodes, count);
+    for (size_t i = 0; rc == CUDA_SUCCESS && i < *count; i++) {
+        struct exec_node *n = &(*nodes)[i];
+        edges_shift(n, 1, at + 1);
+        if (n->after_count != 0)
+            continue;
+        n->after = malloc(sizeof *n->after);
+        if (n->after == NULL) {
+            exec_nodes_free(*nodes, *count);
+            return CUDA_ERROR_OUT_OF_MEMORY;
+        }
+        n->after[0] = at;
+        n->after_count = 1;
+    }
+    return rc;
+}
+
+SIM_EXPORT CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec handle, CUgraphNode node,
+                                                       CUgraph child)
+{
+    CUresult rc = driver_ready();
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    CUgraphNodeType type;
+    uint64_t id = node_id(node, &type);
+    struct sim_exec *x = exec_find(handle);
+    if (x == NULL || id == 0 || type != CU_GRAPH_NODE_TYPE_GRAPH)
+        return CUDA_ERROR_INVALID_VALUE;
+    struct exec_node *want = NULL;
+    struct sim_node *where;
+    size_t count = 0;
+    pthread_mutex_lock(&x->lock);
+    struct exec_node *n = exec_node_of(x, id);
+    size_t at = n != NULL ? (size_t)(n - x->nodes) : 0;
+    pthread_mutex_lock(&graph_lock);
+    const struct sim_graph *g = graph_find(child);
+    rc = n != NULL && g != NULL ? child_flatten(g, at, &want, &count) : CUDA_ERROR_INVALID_VALUE;
+    pthread_mutex_unlock(&graph_lock);
+    if (rc == CUDA_SUCCESS && exec_take(x, at + 1, child_count(x, at), want, count, &where) !=
+                                  CU_GRAPH_EXEC_UPDATE_SUCCESS)
+        rc = CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
+    pthread_mutex_unlock(&x->lock);
+    if (want != NULL)
+        exec_nodes_free(want, count);
+    return rc;
+}
+
+#if CUDA_VERSION >= 12020
+SIM_EXPORT CUresult cuGraphExecNodeSetParams(CUgraphExec x, CUgraphNode node, CUgraphNodeParams *in)
+{
+    struct parts p = {.count = 0};
+    CUresult rc = driver_ready();
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    if (in == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (in->type == CU_GRAPH_NODE_TYPE_GRAPH)
+        return cuGraphExecChildGraphNodeSetParams(x, node, in->graph.graph);
+    rc = parts_any(in, &p);
+    return exec_change(x, node, in->type, rc, &p);
+}
+#endif
+
+/* ---- on and off: kernels, copies and memsets ------------------------------------------------------------------- */
+
+static CUresult enabled(CUgraphExec handle, CUgraphNode node, const unsigned int *set,
+                        unsigned int *get)
+{
+    CUresult rc = driver_ready();
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    CUgraphNodeType type;
+    uint64_t id = node_id(node, &type);
+    struct sim_exec *x = exec_find(handle);
+    if (x == NULL || id == 0 ||
+        (type != CU_GRAPH_NODE_TYPE_KERNEL && type != CU_GRAPH_NODE_TYPE_MEMCPY &&
+         type != CU_GRAPH_NODE_TYPE_MEMSET))
+        return CUDA_ERROR_INVALID_VALUE;
+    pthread_mutex_lock(&x->lock);
+    struct exec_node *n = exec_node_of(x, id);
+    if (n != NULL && set != NULL)
+        n->disabled = *set == 0;
+    if (n != NULL && get != NULL)
+        *get = !n->disabled;
+    pthread_mutex_unlock(&x->lock);
+    return n != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+SIM_EXPORT CUresult cuGraphNodeSetEnabled(CUgraphExec x, CUgraphNode node, unsigned int on)
+{
+    return enabled(x, node, &on, NULL);
+}
+
+SIM_EXPORT CUresult cuGraphNodeGetEnabled(CUgraphExec x, CUgraphNode node, unsigned int *on)
+{
+    return on != NULL ? enabled(x, node, NULL, on) : CUDA_ERROR_INVALID_VALUE;
+}

@@ -1,0 +1,574 @@
+/*
+ * node.c - what nodes do: from the API's parameters to works and back, for each type of node. The same
+ * builders serve nodes of graphs (add, set) and nodes of executable graphs (cuGraphExec*SetParams).
+ */
+#include "tools/simgpu/graph/node.h"
+#include "tools/simgpu/memory/copy.h"
+#include "tools/simgpu/program/module.h"
+#include "tools/simgpu/memory/pool.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- builders: parameters -> one or more works, kept in a struct parts ------------------------------------ */
+
+void parts_free(struct parts *p)
+{
+    for (size_t i = 0; i < p->count; i++)
+        work_discard(&p->works[i]);
+    if (p->works != &p->one)
+        free(p->works);
+    *p = (struct parts){.count = 0};
+}
+
+/* Keeps `w`, whose reference (where it has one) is ours to pass on. */
+static CUresult parts_one(struct parts *p, struct work *w, CUgraphNodeType type)
+{
+    w->node_type = type;
+    bool ok = work_keep(&p->one, w);
+    if (w->drop != NULL)
+        w->drop(w);
+    p->works = &p->one;
+    p->count = ok ? 1 : 0;
+    return ok ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* The context that a node's parameters name; NULL: the current one. */
+static CUresult node_context(CUcontext named, struct sim_context **ctx)
+{
+    if (named == NULL)
+        return context_enter(ctx);
+    *ctx = context_find(named);
+    return *ctx != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+/* A function of a module has its context, whatever is named; a kernel of a library has none. */
+static CUresult kernel_context(const CUDA_KERNEL_NODE_PARAMS *n, CUfunction func,
+                               struct sim_context **ctx)
+{
+    const struct sim_function *f = function_find(func);
+    if (f == NULL || f->module == NULL)
+        return node_context(n->ctx, ctx);
+    *ctx = f->module->context;
+    return CUDA_SUCCESS;
+}
+
+CUresult parts_kernel(const CUDA_KERNEL_NODE_PARAMS *n, struct parts *p)
+{
+    struct sim_context *ctx;
+    if (n == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUfunction func = n->func != NULL ? n->func : (CUfunction)(void *)n->kern;
+    CUresult rc = kernel_context(n, func, &ctx);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    CUlaunchConfig config = {
+        .gridDimX = n->gridDimX,
+        .gridDimY = n->gridDimY,
+        .gridDimZ = n->gridDimZ,
+        .blockDimX = n->blockDimX,
+        .blockDimY = n->blockDimY,
+        .blockDimZ = n->blockDimZ,
+        .sharedMemBytes = n->sharedMemBytes,
+    };
+    struct work w;
+    void *packed = malloc(LAUNCH_PACKED_MAX);
+    rc = packed != NULL ? launch_prepare(ctx, &config, func, n->kernelParams, n->extra, packed, &w)
+                        : CUDA_ERROR_OUT_OF_MEMORY;
+    if (rc == CUDA_SUCCESS) {
+        w.context = context_handle(ctx);
+        rc = parts_one(p, &w, CU_GRAPH_NODE_TYPE_KERNEL);
+    }
+    free(packed);
+    return rc;
+}
+
+CUresult node_kernel_v1(const CUDA_KERNEL_NODE_PARAMS_v1 *old, CUDA_KERNEL_NODE_PARAMS *params)
+{
+    if (old == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    memset(params, 0, sizeof *params);
+    memcpy(params, old, sizeof *old);
+    return CUDA_SUCCESS;
+}
+
+void node_kernel_params(const struct sim_node *n, CUDA_KERNEL_NODE_PARAMS *out)
+{
+    const uint64_t *a = n->work.args.u64;
+    *out = (CUDA_KERNEL_NODE_PARAMS){
+        .func = function_handle(n->work.func),
+        .gridDimX = (unsigned int)a[0],
+        .gridDimY = (unsigned int)a[1],
+        .gridDimZ = (unsigned int)a[2],
+        .blockDimX = (unsigned int)a[3],
+        .blockDimY = (unsigned int)a[4],
+        .blockDimZ = (unsigned int)a[5],
+        .sharedMemBytes = (unsigned int)a[6],
+        .kernelParams = n->params,
+        .ctx = n->work.context,
+    };
+}
+
+CUresult parts_memcpy(const CUDA_MEMCPY3D *n, CUcontext named, struct parts *p)
+{
+    struct sim_context *ctx;
+    struct work w;
+    CUresult rc = node_context(named, &ctx);
+    if (rc == CUDA_SUCCESS)
+        rc = copy_work(n, &w);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    w.context = context_handle(ctx);
+    return parts_one(p, &w, CU_GRAPH_NODE_TYPE_MEMCPY);
+}
+
+CUresult parts_memset(const CUDA_MEMSET_NODE_PARAMS *n, CUcontext named, struct parts *p)
+{
+    struct sim_context *ctx;
+    struct work w;
+    CUresult rc = node_context(named, &ctx);
+    if (rc == CUDA_SUCCESS)
+        rc = fill_work(n, &w);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    w.context = context_handle(ctx);
+    return parts_one(p, &w, CU_GRAPH_NODE_TYPE_MEMSET);
+}
+
+CUresult parts_host(const CUDA_HOST_NODE_PARAMS *n, struct parts *p)
+{
+    struct work w;
+    if (n == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult rc = host_prepare(n->fn, n->userData, &w);
+    return rc == CUDA_SUCCESS ? parts_one(p, &w, CU_GRAPH_NODE_TYPE_HOST) : rc;
+}
+
+/* Recording and waiting need the event's state at launch, so there is no work to prepare: only its
+ * name and the event. graph_exec.c does the rest. */
+CUresult parts_event(CUevent event, bool record, struct parts *p)
+{
+    struct point last;
+    CUresult rc = event_last_point(event, &last);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    struct work w = {.kind = WORK_MARK, .name = "event_wait"};
+    if (record)
+        w.name = "event_record";
+    w.args.ptr[0] = event;
+    return parts_one(p, &w,
+                     record ? CU_GRAPH_NODE_TYPE_EVENT_RECORD : CU_GRAPH_NODE_TYPE_WAIT_EVENT);
+}
+
+CUresult parts_memops(const CUDA_BATCH_MEM_OP_NODE_PARAMS *n, struct parts *p)
+{
+    struct sim_context *ctx;
+    if (n == NULL || n->count == 0 || n->count > 256 || n->paramArray == NULL || n->flags != 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult rc = node_context(n->ctx, &ctx);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    *p = (struct parts){.works = calloc(n->count, sizeof *p->works)};
+    if (p->works == NULL)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    for (unsigned int i = 0; i < n->count && rc == CUDA_SUCCESS; i++) {
+        struct work w;
+        rc = memop_prepare(ctx, &n->paramArray[i], &w);
+        if (rc != CUDA_SUCCESS)
+            break;
+        w.node_type = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP;
+        w.context = context_handle(ctx);
+        if (work_keep(&p->works[i], &w))
+            p->count++;
+        else
+            rc = CUDA_ERROR_OUT_OF_MEMORY;
+        if (w.drop != NULL)
+            w.drop(&w);
+    }
+    if (rc != CUDA_SUCCESS)
+        parts_free(p);
+    return rc;
+}
+
+/* ---- memory nodes: the address is taken with the node, and held by every copy of its work ------------------ */
+
+struct graph_memory {
+    _Atomic int holders;
+    CUdeviceptr ptr;
+};
+
+enum { ALLOC_PTR, ALLOC_BYTES, ALLOC_DEVICE, ALLOC_MEMORY };
+
+static void alloc_hold(struct work *w)
+{
+    struct graph_memory *m = w->args.ptr[ALLOC_MEMORY];
+    atomic_fetch_add(&m->holders, 1);
+}
+
+static void alloc_drop(struct work *w)
+{
+    struct graph_memory *m = w->args.ptr[ALLOC_MEMORY];
+    if (atomic_fetch_sub(&m->holders, 1) != 1)
+        return;
+    pool_graph_give(m->ptr);
+    free(m);
+}
+
+CUresult graph_alloc_work(struct sim_context *ctx, size_t bytes, struct work *w, CUdeviceptr *out)
+{
+    struct graph_memory *m = calloc(1, sizeof *m);
+    if (m == NULL)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    m->ptr = pool_graph_take(ctx, bytes);
+    if (m->ptr == 0) {
+        free(m);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    atomic_store(&m->holders, 1);
+    *w = (struct work){.kind = WORK_MARK,
+                       .name = "graph_alloc",
+                       .hold = alloc_hold,
+                       .drop = alloc_drop,
+                       .node_type = CU_GRAPH_NODE_TYPE_MEM_ALLOC};
+    w->args.u64[ALLOC_PTR] = *out = m->ptr;
+    w->args.u64[ALLOC_BYTES] = bytes;
+    w->args.u64[ALLOC_DEVICE] = (uint64_t)ctx->ordinal;
+    w->args.ptr[ALLOC_MEMORY] = m;
+    return CUDA_SUCCESS;
+}
+
+CUresult graph_free_work(CUdeviceptr ptr, struct work *w)
+{
+    if (!pool_graph_owns(ptr))
+        return CUDA_ERROR_INVALID_VALUE;
+    *w = (struct work){
+        .kind = WORK_MARK, .name = "graph_free", .node_type = CU_GRAPH_NODE_TYPE_MEM_FREE};
+    w->args.u64[ALLOC_PTR] = ptr;
+    return CUDA_SUCCESS;
+}
+
+CUresult parts_alloc(CUDA_MEM_ALLOC_NODE_PARAMS *n, struct parts *p)
+{
+    struct sim_context *ctx;
+    CUresult rc = context_enter(&ctx);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    if (n == NULL || n->bytesize == 0 || n->poolProps.handleTypes != CU_MEM_HANDLE_TYPE_NONE ||
+        n->poolProps.allocType != CU_MEM_ALLOCATION_TYPE_PINNED ||
+        n->poolProps.location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
+        n->poolProps.location.id != ctx->ordinal)
+        return CUDA_ERROR_INVALID_VALUE;
+    struct work w;
+    rc = graph_alloc_work(ctx, n->bytesize, &w, &n->dptr);
+    return rc == CUDA_SUCCESS ? parts_one(p, &w, CU_GRAPH_NODE_TYPE_MEM_ALLOC) : rc;
+}
+
+CUresult parts_free_node(CUdeviceptr ptr, struct parts *p)
+{
+    struct work w;
+    CUresult rc = graph_free_work(ptr, &w);
+    return rc == CUDA_SUCCESS ? parts_one(p, &w, CU_GRAPH_NODE_TYPE_MEM_FREE) : rc;
+}
+
+/* ---- asking and changing -------------------------------------------------------------------------------------- */
+
+/* The node if it is live and of the type, else NULL. Under lock. */
+static struct sim_node *node_of(CUgraphNode handle, CUgraphNodeType type)
+{
+    struct sim_node *n = node_find(handle);
+    return n != NULL && n->type == type ? n : NULL;
+}
+
+static CUresult change(CUgraphNode handle, CUgraphNodeType type, CUresult built_rc, struct parts *p)
+{
+    if (built_rc != CUDA_SUCCESS)
+        return built_rc;
+    pthread_mutex_lock(&graph_lock);
+    struct sim_node *n = node_of(handle, type);
+    CUresult rc = n != NULL ? node_fill(n, p->works, p->count) : CUDA_ERROR_INVALID_VALUE;
+    pthread_mutex_unlock(&graph_lock);
+    parts_free(p);
+    return rc;
+}
+
+#define SET(type, build)                                                                           \
+    CUresult rc = driver_ready();                                                                  \
+    struct parts p = {.count = 0};                                                                 \
+    if (rc == CUDA_SUCCESS)                                                                        \
+        rc = build;                                                                                \
+    return change(node, CU_GRAPH_NODE_TYPE_##type, rc, &p)
+
+/* `answer` runs under the lock with the node `n`. */
+#define GET(type, out_pointer, answer)                                                             \
+    CUresult rc = driver_ready();                                                                  \
+    if (rc != CUDA_SUCCESS)                                                                        \
+        return rc;                                                                                 \
+    if ((out_pointer) == NULL)                                                                     \
+        return CUDA_ERROR_INVALID_VALUE;                                                           \
+    pthread_mutex_lock(&graph_lock);                                                               \
+    const struct sim_node *n = node_of(node, CU_GRAPH_NODE_TYPE_##type);                           \
+    if (n != NULL)                                                                                 \
+        answer;                                                                                    \
+    pthread_mutex_unlock(&graph_lock);                                                             \
+    return n != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE
+
+SIM_EXPORT CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS *out)
+{
+    GET(KERNEL, out, node_kernel_params(n, out));
+}
+
+SIM_EXPORT CUresult cuGraphKernelNodeGetParams(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS_v1 *out)
+{
+    CUDA_KERNEL_NODE_PARAMS all;
+    if (out == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult rc = cuGraphKernelNodeGetParams_v2(node, &all);
+    if (rc == CUDA_SUCCESS)
+        memcpy(out, &all, sizeof *out);
+    return rc;
+}
+
+SIM_EXPORT CUresult cuGraphKernelNodeSetParams_v2(CUgraphNode node,
+                                                  const CUDA_KERNEL_NODE_PARAMS *in)
+{
+    SET(KERNEL, parts_kernel(in, &p));
+}
+
+SIM_EXPORT CUresult cuGraphKernelNodeSetParams(CUgraphNode node,
+                                               const CUDA_KERNEL_NODE_PARAMS_v1 *old)
+{
+    CUDA_KERNEL_NODE_PARAMS params;
+    CUresult rc = node_kernel_v1(old, &params);
+    return rc == CUDA_SUCCESS ? cuGraphKernelNodeSetParams_v2(node, &params) : rc;
+}
+
+SIM_EXPORT CUresult cuGraphMemcpyNodeGetParams(CUgraphNode node, CUDA_MEMCPY3D *out)
+{
+    GET(MEMCPY, out, memcpy(out, n->work.blob, sizeof *out));
+}
+
+SIM_EXPORT CUresult cuGraphMemcpyNodeSetParams(CUgraphNode node, const CUDA_MEMCPY3D *in)
+{
+    SET(MEMCPY, parts_memcpy(in, NULL, &p));
+}
+
+SIM_EXPORT CUresult cuGraphMemsetNodeGetParams(CUgraphNode node, CUDA_MEMSET_NODE_PARAMS *out)
+{
+    GET(MEMSET, out, fill_params(&n->work, out));
+}
+
+SIM_EXPORT CUresult cuGraphMemsetNodeSetParams(CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *in)
+{
+    SET(MEMSET, parts_memset(in, NULL, &p));
+}
+
+static void host_params(const struct work *w, CUDA_HOST_NODE_PARAMS *out)
+{
+    *out = (CUDA_HOST_NODE_PARAMS){.userData = w->args.ptr[1]};
+    memcpy(&out->fn, &w->args.ptr[0], sizeof out->fn);
+}
+
+SIM_EXPORT CUresult cuGraphHostNodeGetParams(CUgraphNode node, CUDA_HOST_NODE_PARAMS *out)
+{
+    GET(HOST, out, host_params(&n->work, out));
+}
+
+SIM_EXPORT CUresult cuGraphHostNodeSetParams(CUgraphNode node, const CUDA_HOST_NODE_PARAMS *in)
+{
+    SET(HOST, parts_host(in, &p));
+}
+
+SIM_EXPORT CUresult cuGraphEventRecordNodeGetEvent(CUgraphNode node, CUevent *out)
+{
+    GET(EVENT_RECORD, out, *out = n->work.args.ptr[0]);
+}
+
+SIM_EXPORT CUresult cuGraphEventRecordNodeSetEvent(CUgraphNode node, CUevent event)
+{
+    SET(EVENT_RECORD, parts_event(event, true, &p));
+}
+
+SIM_EXPORT CUresult cuGraphEventWaitNodeGetEvent(CUgraphNode node, CUevent *out)
+{
+    GET(WAIT_EVENT, out, *out = n->work.args.ptr[0]);
+}
+
+SIM_EXPORT CUresult cuGraphEventWaitNodeSetEvent(CUgraphNode node, CUevent event)
+{
+    SET(WAIT_EVENT, parts_event(event, false, &p));
+}
+
+static void memop_params(const struct sim_node *n, CUDA_BATCH_MEM_OP_NODE_PARAMS *out)
+{
+    *out = (CUDA_BATCH_MEM_OP_NODE_PARAMS){.ctx = n->work.context,
+                                           .count = (unsigned int)n->more_count + 1,
+                                           .paramArray = n->memops,
+                                           .flags = n->memop_flags};
+}
+
+SIM_EXPORT CUresult cuGraphBatchMemOpNodeGetParams(CUgraphNode node,
+                                                   CUDA_BATCH_MEM_OP_NODE_PARAMS *out)
+{
+    GET(BATCH_MEM_OP, out, memop_params(n, out));
+}
+
+SIM_EXPORT CUresult cuGraphBatchMemOpNodeSetParams(CUgraphNode node,
+                                                   const CUDA_BATCH_MEM_OP_NODE_PARAMS *in)
+{
+    SET(BATCH_MEM_OP, parts_memops(in, &p));
+}
+
+static void alloc_params(const struct work *w, CUDA_MEM_ALLOC_NODE_PARAMS *out)
+{
+    memset(out, 0, sizeof *out);
+    out->poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+    out->poolProps.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    out->poolProps.location.id = (int)w->args.u64[ALLOC_DEVICE];
+    out->bytesize = w->args.u64[ALLOC_BYTES];
+    out->dptr = w->args.u64[ALLOC_PTR];
+}
+
+SIM_EXPORT CUresult cuGraphMemAllocNodeGetParams(CUgraphNode node, CUDA_MEM_ALLOC_NODE_PARAMS *out)
+{
+    GET(MEM_ALLOC, out, alloc_params(&n->work, out));
+}
+
+SIM_EXPORT CUresult cuGraphMemFreeNodeGetParams(CUgraphNode node, CUdeviceptr *out)
+{
+    GET(MEM_FREE, out, *out = n->work.args.u64[ALLOC_PTR]);
+}
+
+SIM_EXPORT CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode node, CUgraph *out)
+{
+    GET(GRAPH, out, *out = graph_handle(n->child));
+}
+
+/* ---- attributes of kernel nodes: kept for whoever asks; none changes what is simulated --------------------------- */
+
+static bool attribute_valid(CUkernelNodeAttrID id)
+{
+    return (int)id > 0 && (int)id < NODE_ATTRIBUTES;
+}
+
+SIM_EXPORT CUresult cuGraphKernelNodeGetAttribute(CUgraphNode node, CUkernelNodeAttrID id,
+                                                  CUkernelNodeAttrValue *out)
+{
+    if (!attribute_valid(id))
+        return CUDA_ERROR_INVALID_VALUE;
+    GET(KERNEL, out, *out = n->attributes[id]);
+}
+
+SIM_EXPORT CUresult cuGraphKernelNodeSetAttribute(CUgraphNode handle, CUkernelNodeAttrID id,
+                                                  const CUkernelNodeAttrValue *value)
+{
+    CUresult rc = driver_ready();
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    pthread_mutex_lock(&graph_lock);
+    struct sim_node *n = node_of(handle, CU_GRAPH_NODE_TYPE_KERNEL);
+    bool ok = n != NULL && value != NULL && attribute_valid(id);
+    if (ok) {
+        n->attributes[id] = *value;
+        n->attributes_set |= 1u << id;
+    }
+    pthread_mutex_unlock(&graph_lock);
+    return ok ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+SIM_EXPORT CUresult cuGraphKernelNodeCopyAttributes(CUgraphNode dst, CUgraphNode src)
+{
+    CUresult rc = driver_ready();
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    pthread_mutex_lock(&graph_lock);
+    struct sim_node *to = node_of(dst, CU_GRAPH_NODE_TYPE_KERNEL);
+    const struct sim_node *from = node_of(src, CU_GRAPH_NODE_TYPE_KERNEL);
+    if (to != NULL && from != NULL) {
+        memcpy(to->attributes, from->attributes, sizeof to->attributes);
+        to->attributes_set = from->attributes_set;
+    }
+    pthread_mutex_unlock(&graph_lock);
+    return to != NULL && from != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* ---- the calls for any type of node (12.2; with edge data 12.3) ---------------------------------------------------- */
+
+#if CUDA_VERSION >= 12020
+/* Version 2 and 3 of a structure begin like the version of the typed call; only kernels differ behind. */
+static CUresult kernel_any(const CUDA_KERNEL_NODE_PARAMS_v3 *k, struct parts *p)
+{
+    CUDA_KERNEL_NODE_PARAMS params = {
+        .func = k->func,
+        .gridDimX = k->gridDimX,
+        .gridDimY = k->gridDimY,
+        .gridDimZ = k->gridDimZ,
+        .blockDimX = k->blockDimX,
+        .blockDimY = k->blockDimY,
+        .blockDimZ = k->blockDimZ,
+        .sharedMemBytes = k->sharedMemBytes,
+        .kernelParams = k->kernelParams,
+        .extra = k->extra,
+        .kern = k->kern,
+        .ctx = k->ctx,
+    };
+    return parts_kernel(&params, p);
+}
+
+static CUresult memset_any(const CUDA_MEMSET_NODE_PARAMS_v2 *m, struct parts *p)
+{
+    CUDA_MEMSET_NODE_PARAMS params = {m->dst,         m->pitch, m->value,
+                                      m->elementSize, m->width, m->height};
+    return parts_memset(&params, m->ctx, p);
+}
+
+static CUresult memops_any(const CUDA_BATCH_MEM_OP_NODE_PARAMS_v2 *m, struct parts *p)
+{
+    CUDA_BATCH_MEM_OP_NODE_PARAMS params = {m->ctx, m->count, m->paramArray, m->flags};
+    return parts_memops(&params, p);
+}
+
+static CUresult alloc_any(CUDA_MEM_ALLOC_NODE_PARAMS_v2 *a, struct parts *p)
+{
+    CUDA_MEM_ALLOC_NODE_PARAMS params = {.poolProps = a->poolProps, .bytesize = a->bytesize};
+    CUresult rc = parts_alloc(&params, p);
+    a->dptr = params.dptr;
+    return rc;
+}
+
+CUresult parts_any(CUgraphNodeParams *n, struct parts *p)
+{
+    if (n == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    switch (n->type) {
+    case CU_GRAPH_NODE_TYPE_KERNEL:
+        return kernel_any(&n->kernel, p);
+    case CU_GRAPH_NODE_TYPE_MEMCPY:
+        return parts_memcpy(&n->memcpy.copyParams, n->memcpy.copyCtx, p);
+    case CU_GRAPH_NODE_TYPE_MEMSET:
+        return memset_any(&n->memset, p);
+    case CU_GRAPH_NODE_TYPE_HOST:
+        return parts_host(&(CUDA_HOST_NODE_PARAMS){n->host.fn, n->host.userData}, p);
+    case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
+        return parts_event(n->eventRecord.event, true, p);
+    case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+        return parts_event(n->eventWait.event, false, p);
+    case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
+        return memops_any(&n->memOp, p);
+    case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
+        return alloc_any(&n->alloc, p);
+    case CU_GRAPH_NODE_TYPE_MEM_FREE:
+        return parts_free_node(n->free.dptr, p);
+    default:
+        return CUDA_ERROR_NOT_SUPPORTED; /* semaphores, conditionals */
+    }
+}
+
+SIM_EXPORT CUresult cuGraphNodeSetParams(CUgraphNode node, CUgraphNodeParams *params)
+{
+    struct parts p = {.count = 0};
+    CUresult rc = driver_ready();
+    if (rc == CUDA_SUCCESS)
+        rc = parts_any(params, &p);
+    return change(node, rc == CUDA_SUCCESS ? params->type : CU_GRAPH_NODE_TYPE_EMPTY, rc, &p);
+}
+#endif

@@ -1,0 +1,165 @@
+/*
+ * user_object.c - reference-counted objects of the application whose lives follow graphs. The
+ * destructor is the application's code: it is called with no lock held.
+ */
+#include "tools/simgpu/graph/graph.h"
+
+#include <stdlib.h>
+#include <utlist.h>
+
+struct user_object {
+    struct handle handle;
+    void *data;
+    CUhostFn destroy;
+    _Atomic unsigned int count;
+};
+
+static struct handle_pool pool = HANDLE_POOL(struct user_object, 1 << 16);
+
+void user_object_hold(struct user_object *o, unsigned int count)
+{
+    atomic_fetch_add(&o->count, count);
+}
+
+void user_object_release(struct user_object *o, unsigned int count)
+{
+    if (atomic_fetch_sub(&o->count, count) != count || !handle_retire(o))
+        return;
+    o->destroy(o->data);
+    handle_give(&pool, o);
+}
+
+/* What a clone or an executable graph refers to as well. Short of memory: what could be had. */
+struct graph_object *graph_objects_copy(const struct graph_object *from)
+{
+    struct graph_object *copy = NULL;
+    for (; from != NULL; from = from->next) {
+        struct graph_object *o = malloc(sizeof *o);
+        if (o == NULL)
+            break;
+        *o = *from;
+        user_object_hold(o->object, o->count);
+        LL_PREPEND(copy, o);
+    }
+    return copy;
+}
+
+void graph_objects_release(struct graph_object *objects)
+{
+    while (objects != NULL) {
+        struct graph_object *next = objects->next;
+        user_object_release(objects->object, objects->count);
+        free(objects);
+        objects = next;
+    }
+}
+
+SIM_EXPORT CUresult cuUserObjectCreate(CUuserObject *out, void *data, CUhostFn destroy,
+                                       unsigned int count, unsigned int flags)
+{
+    CUresult rc = driver_ready();
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    if (out == NULL || destroy == NULL || count == 0 || count > INT32_MAX ||
+        flags != CU_USER_OBJECT_NO_DESTRUCTOR_SYNC)
+        return CUDA_ERROR_INVALID_VALUE;
+    struct user_object *o = handle_take(&pool);
+    if (o == NULL)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    o->data = data;
+    o->destroy = destroy;
+    atomic_store(&o->count, count);
+    handle_publish(o);
+    *out = (CUuserObject)(void *)o;
+    return CUDA_SUCCESS;
+}
+
+static CUresult object_check(CUuserObject handle, unsigned int count, struct user_object **out)
+{
+    CUresult rc = driver_ready();
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    *out = handle_find(&pool, handle);
+    return *out != NULL && count != 0 && count <= INT32_MAX ? CUDA_SUCCESS
+                                                            : CUDA_ERROR_INVALID_VALUE;
+}
+
+SIM_EXPORT CUresult cuUserObjectRetain(CUuserObject handle, unsigned int count)
+{
+    struct user_object *o;
+    CUresult rc = object_check(handle, count, &o);
+    if (rc == CUDA_SUCCESS)
+        user_object_hold(o, count);
+    return rc;
+}
+
+SIM_EXPORT CUresult cuUserObjectRelease(CUuserObject handle, unsigned int count)
+{
+    struct user_object *o;
+    CUresult rc = object_check(handle, count, &o);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    if (count > atomic_load(&o->count))
+        return CUDA_ERROR_INVALID_VALUE;
+    user_object_release(o, count);
+    return CUDA_SUCCESS;
+}
+
+/* The graph's entry for the object, made if need be. Under graph_lock. */
+static struct graph_object *entry_of(struct sim_graph *g, struct user_object *o, bool make)
+{
+    struct graph_object *e;
+    LL_FOREACH (g->objects, e) {
+        if (e->object == o)
+            return e;
+    }
+    e = make ? calloc(1, sizeof *e) : NULL;
+    if (e != NULL) {
+        e->object = o;
+        LL_PREPEND(g->objects, e);
+    }
+    return e;
+}
+
+SIM_EXPORT CUresult cuGraphRetainUserObject(CUgraph graph, CUuserObject handle, unsigned int count,
+                                            unsigned int flags)
+{
+    struct user_object *o;
+    CUresult rc = object_check(handle, count, &o);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    if ((flags & ~(unsigned int)CU_GRAPH_USER_OBJECT_MOVE) != 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    pthread_mutex_lock(&graph_lock);
+    struct sim_graph *g = graph_find(graph);
+    struct graph_object *e = g != NULL ? entry_of(g, o, true) : NULL;
+    if (e != NULL)
+        e->count += count;
+    pthread_mutex_unlock(&graph_lock);
+    if (e == NULL)
+        return g == NULL ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_OUT_OF_MEMORY;
+    if ((flags & CU_GRAPH_USER_OBJECT_MOVE) == 0)
+        user_object_hold(o, count); /* else the caller's references become the graph's */
+    return CUDA_SUCCESS;
+}
+
+SIM_EXPORT CUresult cuGraphReleaseUserObject(CUgraph graph, CUuserObject handle, unsigned int count)
+{
+    struct user_object *o;
+    CUresult rc = object_check(handle, count, &o);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    pthread_mutex_lock(&graph_lock);
+    struct sim_graph *g = graph_find(graph);
+    struct graph_object *e = g != NULL ? entry_of(g, o, false) : NULL;
+    bool fits = e != NULL && e->count >= count;
+    if (fits && (e->count -= count) == 0) {
+        LL_DELETE(g->objects, e);
+        free(e);
+    }
+    pthread_mutex_unlock(&graph_lock);
+    if (!fits)
+        return CUDA_ERROR_INVALID_VALUE;
+    user_object_release(o, count);
+    return CUDA_SUCCESS;
+}

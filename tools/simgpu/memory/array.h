@@ -1,0 +1,20 @@
+/*
+ * array.h - CUDA arrays: device memory with a shape, reached by copies only.
+ */
+#ifndef SIMGPU_ARRAY_H
+#define SIMGPU_ARRAY_H
+
+#include "tools/simgpu/device/context.h"
+
+/* Where an array's bytes are. Rows are `pitch` apart, layers `slice`. */
+struct array_view {
+    CUdeviceptr base;
+    size_t pitch, slice;
+    size_t row_bytes, rows, layers; /* what lies within bounds */
+    size_t element;                 /* bytes */
+};
+
+/* CUDA_ERROR_INVALID_HANDLE for anything that is not a live array. */
+CUresult array_find(CUarray handle, struct array_view *out);
+
+#endif

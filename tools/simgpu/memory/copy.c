@@ -1,0 +1,249 @@
+/*
+ * copy.c - what a copy means: which memory it may touch, when the call returns, and what happens at its
+ * modelled completion. The many forms of the call are copy_api.c's.
+ *
+ * Pageable host memory: the device cannot reach it, so the driver reads an asynchronous copy's source
+ * into a buffer of its own during the call, and waits when the destination is pageable.
+ */
+#include "tools/simgpu/memory/copy.h"
+#include "tools/simgpu/memory/array.h"
+#include "tools/simgpu/memory/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+_Static_assert(sizeof(struct transfer) == 9 * sizeof(uint64_t), "fits in work.args");
+enum {
+    ARG_STAGED = 9,
+    ARG_DEVICE = 10
+}; /* u64 after the transfer: staging buffer, which ends to check */
+enum { DST_DEVICE = 1, SRC_DEVICE = 2 };
+
+/* One end of a copy, in a form that both ends share. */
+struct end {
+    CUmemorytype type;
+    uintptr_t address; /* host or device */
+    CUarray array;
+    size_t x, y, z, pitch, height;
+};
+
+struct place {
+    uintptr_t at;
+    size_t pitch, slice;
+    bool device;   /* must be memory of the device when the copy runs */
+    bool pageable; /* host memory that the device cannot reach */
+};
+
+static size_t span_bytes(size_t pitch, size_t slice, const CUDA_MEMCPY3D *p)
+{
+    return (p->Depth - 1) * slice + (p->Height - 1) * pitch + p->WidthInBytes;
+}
+
+static bool page_mapped(uintptr_t at)
+{
+    unsigned char in_core;
+    return mincore((void *)(at & ~(uintptr_t)4095), 1, &in_core) == 0;
+}
+
+/* A wild host pointer is an error of the call, not a crash: the first and the last page tell. */
+static bool host_readable(uintptr_t at, size_t bytes)
+{
+    return at >= 4096 && page_mapped(at) && page_mapped(at + bytes - 1);
+}
+
+static CUresult array_place(const struct end *e, const CUDA_MEMCPY3D *p, struct place *out)
+{
+    struct array_view view;
+    CUresult rc = array_find(e->array, &view);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    if (e->x + p->WidthInBytes > view.row_bytes || e->y + p->Height > view.rows ||
+        e->z + p->Depth > view.layers)
+        return CUDA_ERROR_INVALID_VALUE;
+    *out = (struct place){view.base + e->z * view.slice + e->y * view.pitch + e->x, view.pitch,
+                          view.slice, true, false};
+    return CUDA_SUCCESS;
+}
+
+static CUresult linear_place(const struct end *e, const CUDA_MEMCPY3D *p, struct place *out)
+{
+    size_t pitch = e->pitch != 0 ? e->pitch : e->x + p->WidthInBytes;
+    size_t height = e->height != 0 ? e->height : e->y + p->Height;
+    if ((p->Height > 1 || p->Depth > 1) && pitch < e->x + p->WidthInBytes)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (p->Depth > 1 && height < e->y + p->Height)
+        return CUDA_ERROR_INVALID_VALUE;
+    *out = (struct place){.pitch = pitch, .slice = pitch * height};
+    out->at = e->address + e->z * out->slice + e->y * pitch + e->x;
+    size_t span = span_bytes(out->pitch, out->slice, p);
+    struct memory m;
+    bool known = memory_find(out->at, &m);
+    if (known && !memory_contains(out->at, span))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (e->type == CU_MEMORYTYPE_DEVICE && !known)
+        return CUDA_ERROR_INVALID_VALUE;
+    out->device = known && memory_is_device_kind(m.kind);
+    out->pageable = !known;
+    return known || host_readable(out->at, span) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+static CUresult end_place(const struct end *e, const CUDA_MEMCPY3D *p, struct place *out)
+{
+    switch (e->type) {
+    case CU_MEMORYTYPE_HOST:
+    case CU_MEMORYTYPE_DEVICE:
+    case CU_MEMORYTYPE_UNIFIED:
+        return linear_place(e, p, out);
+    case CU_MEMORYTYPE_ARRAY:
+        return array_place(e, p, out);
+    default:
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+}
+
+static uintptr_t address_of(CUmemorytype type, const void *host, CUdeviceptr device)
+{
+    return type == CU_MEMORYTYPE_HOST ? (uintptr_t)host : (uintptr_t)device;
+}
+
+static CUresult both_places(const CUDA_MEMCPY3D *p, struct place *dst, struct place *src)
+{
+    struct end to = {p->dstMemoryType, address_of(p->dstMemoryType, p->dstHost, p->dstDevice),
+                     p->dstArray,      p->dstXInBytes,
+                     p->dstY,          p->dstZ,
+                     p->dstPitch,      p->dstHeight};
+    struct end from = {p->srcMemoryType, address_of(p->srcMemoryType, p->srcHost, p->srcDevice),
+                       p->srcArray,      p->srcXInBytes,
+                       p->srcY,          p->srcZ,
+                       p->srcPitch,      p->srcHeight};
+    CUresult rc = end_place(&to, p, dst);
+    return rc == CUDA_SUCCESS ? end_place(&from, p, src) : rc;
+}
+
+/* ---- carrying it out -------------------------------------------------------------------------------- */
+
+static void transfer_run(const struct transfer *t)
+{
+    for (size_t z = 0; z < t->depth; z++)
+        for (size_t y = 0; y < t->height; y++)
+            memmove((char *)t->dst + z * t->dst_slice + y * t->dst_pitch,
+                    (const char *)t->src + z * t->src_slice + y * t->src_pitch, t->width);
+}
+
+static size_t transfer_span(const struct transfer *t, size_t pitch, size_t slice)
+{
+    return (t->depth - 1) * slice + (t->height - 1) * pitch + t->width;
+}
+
+static CUresult copy_effect(struct work *w)
+{
+    struct transfer t;
+    memcpy(&t, w->args.u64, sizeof t);
+    uint64_t check = w->args.u64[ARG_DEVICE];
+    if ((check & DST_DEVICE) != 0 &&
+        !memory_contains(t.dst, transfer_span(&t, t.dst_pitch, t.dst_slice)))
+        return CUDA_ERROR_ILLEGAL_ADDRESS;
+    if ((check & SRC_DEVICE) != 0 &&
+        !memory_contains(t.src, transfer_span(&t, t.src_pitch, t.src_slice)))
+        return CUDA_ERROR_ILLEGAL_ADDRESS;
+    transfer_run(&t);
+    return CUDA_SUCCESS;
+}
+
+static void copy_drop(struct work *w)
+{
+    free(w->args.ptr[ARG_STAGED]);
+}
+
+/* Reads the source now, packed, so that the caller may change it as soon as the call returns. */
+static CUresult copy_stage(struct work *w)
+{
+    struct transfer t;
+    memcpy(&t, w->args.u64, sizeof t);
+    char *staged = malloc(t.width * t.height * t.depth);
+    if (staged == NULL)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    struct transfer in = t;
+    in.dst = (uintptr_t)staged;
+    in.dst_pitch = t.width;
+    in.dst_slice = t.width * t.height;
+    transfer_run(&in);
+    t.src = in.dst;
+    t.src_pitch = in.dst_pitch;
+    t.src_slice = in.dst_slice;
+    memcpy(w->args.u64, &t, sizeof t);
+    w->args.ptr[ARG_STAGED] = staged;
+    w->drop = copy_drop;
+    return CUDA_SUCCESS;
+}
+
+/* ---- building and submitting -------------------------------------------------------------------------- */
+
+static const char *copy_name(const struct place *dst, const struct place *src)
+{
+    if (src->device)
+        return dst->device ? "copy_dtod" : "copy_dtoh";
+    return dst->device ? "copy_htod" : "copy_htoh";
+}
+
+static void work_fill(const CUDA_MEMCPY3D *p, const struct place *dst, const struct place *src,
+                      struct work *w)
+{
+    *w = (struct work){.kind = WORK_COPY,
+                       .cost_ns = copy_cost_ns(p->WidthInBytes * p->Height * p->Depth),
+                       .effect = copy_effect,
+                       .blob = (void *)p,
+                       .blob_bytes = sizeof *p,
+                       .node_type = CU_GRAPH_NODE_TYPE_MEMCPY};
+    w->name = copy_name(dst, src);
+    struct transfer t = {dst->at,    src->at,         dst->pitch, src->pitch, dst->slice,
+                         src->slice, p->WidthInBytes, p->Height,  p->Depth};
+    memcpy(w->args.u64, &t, sizeof t);
+    w->args.u64[ARG_DEVICE] = (dst->device ? DST_DEVICE : 0u) | (src->device ? SRC_DEVICE : 0u);
+}
+
+CUresult copy_work(const CUDA_MEMCPY3D *p, struct work *w)
+{
+    struct place dst, src;
+    if (p == NULL || p->WidthInBytes == 0 || p->Height == 0 || p->Depth == 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult rc = both_places(p, &dst, &src);
+    if (rc == CUDA_SUCCESS)
+        work_fill(p, &dst, &src, w);
+    return rc;
+}
+
+/* Does the caller see the copy complete when the call returns? */
+static bool copy_waits(enum copy_mode mode, const struct place *dst, const struct place *src)
+{
+    if (mode == COPY_SYNC)
+        return !dst->device || !src->device;
+    return mode == COPY_ASYNC && dst->pageable;
+}
+
+CUresult copy_submit(const CUDA_MEMCPY3D *p, CUstream hstream, bool ptds, enum copy_mode mode)
+{
+    struct sim_context *ctx;
+    struct sim_stream *stream;
+    CUresult rc = stream_enter(hstream, ptds, &ctx, &stream);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    if (p == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (p->WidthInBytes == 0 || p->Height == 0 || p->Depth == 0)
+        return CUDA_SUCCESS;
+    if (mode == COPY_ASYNC && capture_active(stream))
+        mode = COPY_GRAPH;
+    struct place dst, src;
+    struct work w;
+    rc = both_places(p, &dst, &src);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    work_fill(p, &dst, &src, &w);
+    if (copy_waits(mode, &dst, &src))
+        return work_submit_sync(hstream, ptds, &w);
+    if (mode != COPY_GRAPH && src.pageable && (rc = copy_stage(&w)) != CUDA_SUCCESS)
+        return rc;
+    return work_submit(hstream, ptds, &w);
+}

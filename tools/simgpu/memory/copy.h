@@ -1,0 +1,33 @@
+/*
+ * copy.h - copies: every form of the API becomes one CUDA_MEMCPY3D, and that becomes one work.
+ */
+#ifndef SIMGPU_COPY_H
+#define SIMGPU_COPY_H
+
+#include "tools/simgpu/device/context.h"
+
+/* A copy whose both ends are resolved to addresses; what the effect carries out. */
+struct transfer {
+    uintptr_t dst, src;
+    size_t dst_pitch, src_pitch, dst_slice, src_slice;
+    size_t width, height, depth; /* bytes, rows, layers */
+};
+
+/* How the call may return before the copy is complete. */
+enum copy_mode {
+    COPY_SYNC,  /* waits, unless both ends are device memory */
+    COPY_ASYNC, /* a pageable source is read during the call, a pageable destination is waited for */
+    COPY_GRAPH, /* a node: memory is touched when the graph runs */
+};
+
+/* Checks a copy as the driver does and builds its work, without staging; blob points to `p`, so that
+ * a captured copy can be asked for its parameters. */
+CUresult copy_work(const CUDA_MEMCPY3D *p, struct work *w);
+/* Does it, in the current context. */
+CUresult copy_submit(const CUDA_MEMCPY3D *p, CUstream stream, bool ptds, enum copy_mode mode);
+
+/* A memset, likewise. */
+CUresult fill_work(const CUDA_MEMSET_NODE_PARAMS *p, struct work *w);
+void fill_params(const struct work *w, CUDA_MEMSET_NODE_PARAMS *p);
+
+#endif

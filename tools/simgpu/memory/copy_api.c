@@ -1,0 +1,311 @@
+/*
+ * copy_api.c - the forms of the copy call. Each says what it means as a CUDA_MEMCPY3D and hands it on.
+ */
+#include "tools/simgpu/memory/array.h"
+#include "tools/simgpu/memory/copy.h"
+#include "tools/simgpu/face/variants.h"
+
+/* The ends of a linear copy. */
+#define TO_HOST(p)       .dstMemoryType = CU_MEMORYTYPE_HOST, .dstHost = (p)
+#define TO_DEVICE(p)     .dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstDevice = (p)
+#define TO_ANY(p)        .dstMemoryType = CU_MEMORYTYPE_UNIFIED, .dstDevice = (p)
+#define TO_ARRAY(a, x)   .dstMemoryType = CU_MEMORYTYPE_ARRAY, .dstArray = (a), .dstXInBytes = (x)
+#define FROM_HOST(p)     .srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = (p)
+#define FROM_DEVICE(p)   .srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = (p)
+#define FROM_ANY(p)      .srcMemoryType = CU_MEMORYTYPE_UNIFIED, .srcDevice = (p)
+#define FROM_ARRAY(a, x) .srcMemoryType = CU_MEMORYTYPE_ARRAY, .srcArray = (a), .srcXInBytes = (x)
+#define LINEAR(n, ...)   (&(CUDA_MEMCPY3D){__VA_ARGS__, .WidthInBytes = (n), .Height = 1, .Depth = 1})
+
+#define COPY_NOW(symbol, params, ...)                                                              \
+    SYNC_API(symbol, params, copy_submit(LINEAR(__VA_ARGS__), NULL, ptds, COPY_SYNC))
+#define COPY_LATER(symbol, params, ...)                                                            \
+    STREAM_API(symbol, params, copy_submit(LINEAR(__VA_ARGS__), s, ptds, COPY_ASYNC))
+
+COPY_NOW(cuMemcpy, (CUdeviceptr dst, CUdeviceptr src, size_t n), n, TO_ANY(dst), FROM_ANY(src))
+COPY_NOW(cuMemcpyHtoD_v2, (CUdeviceptr dst, const void *src, size_t n), n, TO_DEVICE(dst),
+         FROM_HOST(src))
+COPY_NOW(cuMemcpyDtoH_v2, (void *dst, CUdeviceptr src, size_t n), n, TO_HOST(dst), FROM_DEVICE(src))
+COPY_NOW(cuMemcpyDtoD_v2, (CUdeviceptr dst, CUdeviceptr src, size_t n), n, TO_DEVICE(dst),
+         FROM_DEVICE(src))
+COPY_NOW(cuMemcpyDtoA_v2, (CUarray dst, size_t at, CUdeviceptr src, size_t n), n, TO_ARRAY(dst, at),
+         FROM_DEVICE(src))
+COPY_NOW(cuMemcpyAtoD_v2, (CUdeviceptr dst, CUarray src, size_t at, size_t n), n, TO_DEVICE(dst),
+         FROM_ARRAY(src, at))
+COPY_NOW(cuMemcpyHtoA_v2, (CUarray dst, size_t at, const void *src, size_t n), n, TO_ARRAY(dst, at),
+         FROM_HOST(src))
+COPY_NOW(cuMemcpyAtoH_v2, (void *dst, CUarray src, size_t at, size_t n), n, TO_HOST(dst),
+         FROM_ARRAY(src, at))
+COPY_NOW(cuMemcpyAtoA_v2, (CUarray dst, size_t to, CUarray src, size_t from, size_t n), n,
+         TO_ARRAY(dst, to), FROM_ARRAY(src, from))
+
+COPY_LATER(cuMemcpyAsync, (CUdeviceptr dst, CUdeviceptr src, size_t n, CUstream s), n, TO_ANY(dst),
+           FROM_ANY(src))
+COPY_LATER(cuMemcpyHtoDAsync_v2, (CUdeviceptr dst, const void *src, size_t n, CUstream s), n,
+           TO_DEVICE(dst), FROM_HOST(src))
+COPY_LATER(cuMemcpyDtoHAsync_v2, (void *dst, CUdeviceptr src, size_t n, CUstream s), n,
+           TO_HOST(dst), FROM_DEVICE(src))
+COPY_LATER(cuMemcpyDtoDAsync_v2, (CUdeviceptr dst, CUdeviceptr src, size_t n, CUstream s), n,
+           TO_DEVICE(dst), FROM_DEVICE(src))
+COPY_LATER(cuMemcpyHtoAAsync_v2, (CUarray dst, size_t at, const void *src, size_t n, CUstream s), n,
+           TO_ARRAY(dst, at), FROM_HOST(src))
+COPY_LATER(cuMemcpyAtoHAsync_v2, (void *dst, CUarray src, size_t at, size_t n, CUstream s), n,
+           TO_HOST(dst), FROM_ARRAY(src, at))
+
+/* No real driver has it, and so no table of its functions: what a newer driver's is to a library in
+ * between. */
+COPY_LATER(cuSimgpuMemcpyAsync, (CUdeviceptr dst, CUdeviceptr src, size_t n, CUstream s), n,
+           TO_DEVICE(dst), FROM_DEVICE(src))
+
+/* ---- between contexts: one address space, so only the handles matter ---------------------------------- */
+
+static CUresult contexts_check(CUcontext a, CUcontext b)
+{
+    CUresult rc = driver_ready();
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    return context_find(a) != NULL && context_find(b) != NULL ? CUDA_SUCCESS
+                                                              : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+static CUresult copy_peer(CUdeviceptr dst, CUcontext to, CUdeviceptr src, CUcontext from, size_t n,
+                          CUstream s, bool ptds, enum copy_mode mode)
+{
+    CUresult rc = contexts_check(to, from);
+    return rc == CUDA_SUCCESS
+               ? copy_submit(LINEAR(n, TO_DEVICE(dst), FROM_DEVICE(src)), s, ptds, mode)
+               : rc;
+}
+
+SYNC_API(cuMemcpyPeer, (CUdeviceptr dst, CUcontext to, CUdeviceptr src, CUcontext from, size_t n),
+         copy_peer(dst, to, src, from, n, NULL, ptds, COPY_SYNC))
+STREAM_API(cuMemcpyPeerAsync,
+           (CUdeviceptr dst, CUcontext to, CUdeviceptr src, CUcontext from, size_t n, CUstream s),
+           copy_peer(dst, to, src, from, n, s, ptds, COPY_ASYNC))
+
+/* ---- rectangles and boxes ------------------------------------------------------------------------------ */
+
+static CUresult copy_2d(const CUDA_MEMCPY2D *p, CUstream s, bool ptds, enum copy_mode mode)
+{
+    if (p == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUDA_MEMCPY3D box = {
+        .srcXInBytes = p->srcXInBytes,
+        .srcY = p->srcY,
+        .srcMemoryType = p->srcMemoryType,
+        .srcHost = p->srcHost,
+        .srcDevice = p->srcDevice,
+        .srcArray = p->srcArray,
+        .srcPitch = p->srcPitch,
+        .dstXInBytes = p->dstXInBytes,
+        .dstY = p->dstY,
+        .dstMemoryType = p->dstMemoryType,
+        .dstHost = p->dstHost,
+        .dstDevice = p->dstDevice,
+        .dstArray = p->dstArray,
+        .dstPitch = p->dstPitch,
+        .WidthInBytes = p->WidthInBytes,
+        .Height = p->Height,
+        .Depth = 1,
+    };
+    return copy_submit(&box, s, ptds, mode);
+}
+
+static CUresult copy_3d_peer(const CUDA_MEMCPY3D_PEER *p, CUstream s, bool ptds,
+                             enum copy_mode mode)
+{
+    if (p == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult rc = contexts_check(p->dstContext, p->srcContext);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    CUDA_MEMCPY3D box = {
+        .srcXInBytes = p->srcXInBytes,
+        .srcY = p->srcY,
+        .srcZ = p->srcZ,
+        .srcLOD = p->srcLOD,
+        .srcMemoryType = p->srcMemoryType,
+        .srcHost = p->srcHost,
+        .srcDevice = p->srcDevice,
+        .srcArray = p->srcArray,
+        .srcPitch = p->srcPitch,
+        .srcHeight = p->srcHeight,
+        .dstXInBytes = p->dstXInBytes,
+        .dstY = p->dstY,
+        .dstZ = p->dstZ,
+        .dstLOD = p->dstLOD,
+        .dstMemoryType = p->dstMemoryType,
+        .dstHost = p->dstHost,
+        .dstDevice = p->dstDevice,
+        .dstArray = p->dstArray,
+        .dstPitch = p->dstPitch,
+        .dstHeight = p->dstHeight,
+        .WidthInBytes = p->WidthInBytes,
+        .Height = p->Height,
+        .Depth = p->Depth,
+    };
+    return copy_submit(&box, s, ptds, mode);
+}
+
+SYNC_API(cuMemcpy2D_v2, (const CUDA_MEMCPY2D *p), copy_2d(p, NULL, ptds, COPY_SYNC))
+SYNC_API(cuMemcpy2DUnaligned_v2, (const CUDA_MEMCPY2D *p), copy_2d(p, NULL, ptds, COPY_SYNC))
+STREAM_API(cuMemcpy2DAsync_v2, (const CUDA_MEMCPY2D *p, CUstream s),
+           copy_2d(p, s, ptds, COPY_ASYNC))
+SYNC_API(cuMemcpy3D_v2, (const CUDA_MEMCPY3D *p), copy_submit(p, NULL, ptds, COPY_SYNC))
+STREAM_API(cuMemcpy3DAsync_v2, (const CUDA_MEMCPY3D *p, CUstream s),
+           copy_submit(p, s, ptds, COPY_ASYNC))
+SYNC_API(cuMemcpy3DPeer, (const CUDA_MEMCPY3D_PEER *p), copy_3d_peer(p, NULL, ptds, COPY_SYNC))
+STREAM_API(cuMemcpy3DPeerAsync, (const CUDA_MEMCPY3D_PEER *p, CUstream s),
+           copy_3d_peer(p, s, ptds, COPY_ASYNC))
+
+/* ---- batches (12.8; 13.0 without the index of the failed copy) ------------------------------------------ */
+
+#if CUDA_VERSION >= 12080
+static CUresult batch_check(CUstream s, bool ptds, size_t count)
+{
+    struct sim_context *ctx;
+    struct sim_stream *stream;
+    CUresult rc = stream_enter(s, ptds, &ctx, &stream);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    return stream_is_legacy(stream) || count == 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+static CUresult batch_failed(size_t *failed, size_t index, CUresult rc)
+{
+    if (failed != NULL && rc != CUDA_SUCCESS)
+        *failed = index;
+    return rc;
+}
+
+static bool attributes_valid(const CUmemcpyAttributes *attrs, const size_t *first, size_t n,
+                             size_t count)
+{
+    if (attrs == NULL || first == NULL || n == 0 || n > count || first[0] != 0)
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if (attrs[i].srcAccessOrder < CU_MEMCPY_SRC_ACCESS_ORDER_STREAM ||
+            attrs[i].srcAccessOrder > CU_MEMCPY_SRC_ACCESS_ORDER_ANY || first[i] >= count ||
+            (i > 0 && first[i] <= first[i - 1]))
+            return false;
+    return true;
+}
+
+/* The copies of a batch have no order among each other; here they simply keep that of the arrays. */
+static CUresult copy_batch(const CUdeviceptr *dsts, const CUdeviceptr *srcs, const size_t *sizes,
+                           size_t count, const CUmemcpyAttributes *attrs, const size_t *first,
+                           size_t n, size_t *failed, CUstream s, bool ptds)
+{
+    if (failed != NULL)
+        *failed = SIZE_MAX;
+    CUresult rc = batch_check(s, ptds, count);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    if (dsts == NULL || srcs == NULL || sizes == NULL || !attributes_valid(attrs, first, n, count))
+        return CUDA_ERROR_INVALID_VALUE;
+    for (size_t i = 0; i < count && rc == CUDA_SUCCESS; i++)
+        rc = batch_failed(failed, i,
+                          sizes[i] == 0
+                              ? CUDA_ERROR_INVALID_VALUE
+                              : copy_submit(LINEAR(sizes[i], TO_ANY(dsts[i]), FROM_ANY(srcs[i])), s,
+                                            ptds, COPY_ASYNC));
+    return rc;
+}
+
+STREAM_API(cuMemcpyBatchAsync,
+           (CUdeviceptr * dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
+            CUmemcpyAttributes *attrs, size_t *first, size_t n, size_t *failed, CUstream s),
+           copy_batch(dsts, srcs, sizes, count, attrs, first, n, failed, s, ptds))
+#if CUDA_VERSION >= 13000
+STREAM_API(cuMemcpyBatchAsync_v2,
+           (CUdeviceptr * dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
+            CUmemcpyAttributes *attrs, size_t *first, size_t n, CUstream s),
+           copy_batch(dsts, srcs, sizes, count, attrs, first, n, NULL, s, ptds))
+#endif
+
+static CUresult copy_with(CUdeviceptr dst, CUdeviceptr src, size_t size,
+                          const CUmemcpyAttributes *attr, CUstream s, bool ptds)
+{
+    if (!attributes_valid(attr, &(size_t){0}, 1, 1))
+        return CUDA_ERROR_INVALID_VALUE;
+    return copy_submit(LINEAR(size, TO_ANY(dst), FROM_ANY(src)), s, ptds, COPY_ASYNC);
+}
+
+STREAM_API(cuMemcpyWithAttributesAsync,
+           (CUdeviceptr dst, CUdeviceptr src, size_t size, CUmemcpyAttributes *attr, CUstream s),
+           copy_with(dst, src, size, attr, s, ptds))
+
+/* One operand of a 3D batch: linear memory counts bytes, an array its elements. */
+static CUresult operand_to_end(const CUmemcpy3DOperand *o, bool dst, CUDA_MEMCPY3D *box,
+                               size_t *element)
+{
+    struct array_view view = {.element = 1};
+    bool linear = o->type == CU_MEMCPY_OPERAND_TYPE_POINTER;
+    if (!linear && o->type != CU_MEMCPY_OPERAND_TYPE_ARRAY)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult rc = linear ? CUDA_SUCCESS : array_find(o->op.array.array, &view);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    if (view.element > *element)
+        *element = view.element;
+    size_t x = linear ? 0 : o->op.array.offset.x * view.element;
+    size_t y = linear ? 0 : o->op.array.offset.y, z = linear ? 0 : o->op.array.offset.z;
+    CUmemorytype type = linear ? CU_MEMORYTYPE_UNIFIED : CU_MEMORYTYPE_ARRAY;
+    if (dst) {
+        box->dstMemoryType = type, box->dstXInBytes = x, box->dstY = y, box->dstZ = z;
+        if (linear)
+            box->dstDevice = o->op.ptr.ptr, box->dstPitch = o->op.ptr.rowLength,
+            box->dstHeight = o->op.ptr.layerHeight;
+        else
+            box->dstArray = o->op.array.array;
+    } else {
+        box->srcMemoryType = type, box->srcXInBytes = x, box->srcY = y, box->srcZ = z;
+        if (linear)
+            box->srcDevice = o->op.ptr.ptr, box->srcPitch = o->op.ptr.rowLength,
+            box->srcHeight = o->op.ptr.layerHeight;
+        else
+            box->srcArray = o->op.array.array;
+    }
+    return CUDA_SUCCESS;
+}
+
+static CUresult copy_3d_op(const CUDA_MEMCPY3D_BATCH_OP *op, CUstream s, bool ptds)
+{
+    CUDA_MEMCPY3D box = {.Height = op->extent.height, .Depth = op->extent.depth};
+    size_t element = 1;
+    CUresult rc = operand_to_end(&op->dst, true, &box, &element);
+    if (rc == CUDA_SUCCESS)
+        rc = operand_to_end(&op->src, false, &box, &element);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    box.WidthInBytes = op->extent.width * element;
+    box.dstPitch *= element;
+    box.srcPitch *= element;
+    return copy_submit(&box, s, ptds, COPY_ASYNC);
+}
+
+static CUresult copy_3d_batch(size_t count, const CUDA_MEMCPY3D_BATCH_OP *ops, size_t *failed,
+                              unsigned long long flags, CUstream s, bool ptds)
+{
+    if (failed != NULL)
+        *failed = SIZE_MAX;
+    CUresult rc = batch_check(s, ptds, count);
+    if (rc == CUDA_SUCCESS && (ops == NULL || flags != 0))
+        rc = CUDA_ERROR_INVALID_VALUE;
+    for (size_t i = 0; i < count && rc == CUDA_SUCCESS; i++)
+        rc = batch_failed(failed, i, copy_3d_op(&ops[i], s, ptds));
+    return rc;
+}
+
+STREAM_API(cuMemcpy3DWithAttributesAsync,
+           (CUDA_MEMCPY3D_BATCH_OP * op, unsigned long long flags, CUstream s),
+           op != NULL && flags == 0 ? copy_3d_op(op, s, ptds) : CUDA_ERROR_INVALID_VALUE)
+STREAM_API(cuMemcpy3DBatchAsync,
+           (size_t count, CUDA_MEMCPY3D_BATCH_OP *ops, size_t *failed, unsigned long long flags,
+            CUstream s),
+           copy_3d_batch(count, ops, failed, flags, s, ptds))
+#if CUDA_VERSION >= 13000
+STREAM_API(cuMemcpy3DBatchAsync_v2,
+           (size_t count, CUDA_MEMCPY3D_BATCH_OP *ops, unsigned long long flags, CUstream s),
+           copy_3d_batch(count, ops, NULL, flags, s, ptds))
+#endif
+#endif

@@ -1,0 +1,219 @@
+/*
+ * ipc_memory.c - cuIpcGetMemHandle and its kin: an allocation of another process, mapped here. Device
+ * memory is one file (space.c), so a handle is a stretch of it. Freeing in the exporter while it is mapped
+ * here is undefined in CUDA; here the bytes are then zero.
+ */
+#include "tools/simgpu/memory/ipc_memory.h"
+#include "tools/simgpu/memory/ipc.h"
+#include "tools/simgpu/device/peer.h"
+#include "tools/simgpu/device/simconfig.h"
+#include "tools/simgpu/memory/space.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <utlist.h>
+
+enum { PAGE = 4096 };
+
+/* What the bytes of a CUipcMemHandle are. */
+struct memory_handle {
+    struct ipc_file file;
+    uint64_t offset, bytes;
+    int32_t ordinal;
+};
+static_assert(sizeof(struct memory_handle) <= sizeof(CUipcMemHandle), "a handle has 64 bytes");
+
+/* A context maps an allocation once, however often it opens it. */
+struct import {
+    struct memory_handle handle;
+    struct sim_context *ctx;
+    CUdeviceptr ptr;
+    int opened;
+    struct import *next;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct import *imports; /* under lock */
+
+/* ---- export ------------------------------------------------------------------------------------- */
+
+/* Any address inside the allocation will do; the handle is the whole allocation's. */
+SIM_EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle *out, CUdeviceptr ptr)
+{
+    struct sim_context *ctx;
+    CUresult rc = context_enter(&ctx);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    struct memory m;
+    if (out == NULL || !memory_find(ptr, &m) || m.kind != MEMORY_DEVICE)
+        return CUDA_ERROR_INVALID_VALUE;
+    struct memory_handle h = {.bytes = m.bytes, .ordinal = m.ordinal};
+    if (!space_file(m.base, &h.file, &h.offset))
+        return CUDA_ERROR_NOT_SUPPORTED;
+    if (!ipc_file_there(&h.file))
+        return CUDA_ERROR_OPERATING_SYSTEM;
+    memset(out, 0, sizeof *out);
+    memcpy(out, &h, sizeof h);
+    return CUDA_SUCCESS;
+}
+
+/* ---- import ------------------------------------------------------------------------------------- */
+
+/* Pages of its own; what else lies on them is nobody's business here. */
+static size_t head_of(const struct memory_handle *h)
+{
+    return h->offset % PAGE;
+}
+
+static size_t mapped_bytes(const struct memory_handle *h)
+{
+    return head_of(h) + h->bytes;
+}
+
+static void import_unmap(const struct import *i)
+{
+    munmap((void *)(uintptr_t)(i->ptr - head_of(&i->handle)), mapped_bytes(&i->handle));
+}
+
+static CUresult import_map(struct import *i, int fd)
+{
+    const struct memory_handle *h = &i->handle;
+    char *p = mmap(NULL, mapped_bytes(h), PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+                   (off_t)(h->offset - head_of(h)));
+    if (p == MAP_FAILED)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    i->ptr = (CUdeviceptr)(uintptr_t)p + head_of(h);
+    struct memory m = {.base = i->ptr,
+                       .bytes = h->bytes,
+                       .kind = MEMORY_IPC,
+                       .ordinal = h->ordinal,
+                       .ctx = i->ctx,
+                       .id = memory_next_id(),
+                       .owner = i};
+    if (memory_add(&m) == 0)
+        return CUDA_SUCCESS;
+    import_unmap(i);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* Under lock. */
+static struct import *import_find(const struct memory_handle *h, const struct sim_context *ctx)
+{
+    struct import *i = imports;
+    while (i != NULL && (i->ctx != ctx || i->handle.file.number != h->file.number ||
+                         i->handle.offset != h->offset))
+        i = i->next;
+    return i;
+}
+
+/* Under lock. */
+static CUresult import_add(const struct memory_handle *h, struct sim_context *ctx, int fd,
+                           struct import **out)
+{
+    struct import *i = calloc(1, sizeof *i);
+    if (i == NULL)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    i->handle = *h;
+    i->ctx = ctx;
+    CUresult rc = import_map(i, fd);
+    if (rc != CUDA_SUCCESS) {
+        free(i);
+        return rc;
+    }
+    LL_PREPEND(imports, i);
+    *out = i;
+    return rc;
+}
+
+static CUresult import_open(CUdeviceptr *out, const struct memory_handle *h,
+                            struct sim_context *ctx)
+{
+    int fd = ipc_file_open(&h->file);
+    if (fd < 0) /* the exporter itself has no use for it, and the driver none for such a wish */
+        return fd == -EEXIST ? CUDA_ERROR_INVALID_CONTEXT : CUDA_ERROR_INVALID_HANDLE;
+    pthread_mutex_lock(&lock);
+    struct import *i = import_find(h, ctx);
+    CUresult rc = i != NULL ? CUDA_SUCCESS : import_add(h, ctx, fd, &i);
+    if (rc == CUDA_SUCCESS) {
+        i->opened++;
+        *out = i->ptr;
+    }
+    pthread_mutex_unlock(&lock);
+    close(fd);
+    return rc;
+}
+
+SIM_EXPORT CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *out, CUipcMemHandle handle,
+                                          unsigned int flags)
+{
+    struct sim_context *ctx;
+    CUresult rc = context_enter(&ctx);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    if (out == NULL || flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS)
+        return CUDA_ERROR_INVALID_VALUE;
+    struct memory_handle h;
+    memcpy(&h, &handle, sizeof h);
+    if (h.bytes == 0)
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (h.ordinal < 0 || h.ordinal >= config_get()->devices)
+        return CUDA_ERROR_INVALID_DEVICE;
+    if (h.ordinal != ctx->ordinal && !devices_are_peers(h.ordinal, ctx->ordinal))
+        return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
+    return import_open(out, &h, ctx);
+}
+
+SIM_EXPORT CUresult cuIpcOpenMemHandle(CUdeviceptr *out, CUipcMemHandle handle, unsigned int flags)
+{
+    return cuIpcOpenMemHandle_v2(out, handle, flags);
+}
+
+/* ---- the end of it ------------------------------------------------------------------------------ */
+
+/* One opening less. The last one's memory is to be unmapped, which only one thread is told. */
+static CUresult import_drop(CUdeviceptr ptr, struct import **last)
+{
+    struct memory m;
+    *last = NULL;
+    pthread_mutex_lock(&lock);
+    bool found = memory_find_base(ptr, &m) && m.kind == MEMORY_IPC;
+    struct import *i = found ? m.owner : NULL;
+    if (i != NULL && --i->opened == 0) {
+        LL_DELETE(imports, i);
+        *last = i;
+    }
+    pthread_mutex_unlock(&lock);
+    return found ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+SIM_EXPORT CUresult cuIpcCloseMemHandle(CUdeviceptr ptr)
+{
+    struct sim_context *ctx;
+    struct import *last;
+    CUresult rc = context_enter(&ctx);
+    if (rc == CUDA_SUCCESS)
+        rc = import_drop(ptr, &last);
+    if (rc != CUDA_SUCCESS || last == NULL)
+        return rc;
+    rc = context_wait_idle(last->ctx);
+    if (memory_remove(ptr, NULL))
+        ipc_memory_release(last);
+    return rc;
+}
+
+void ipc_memory_release(void *owner)
+{
+    struct import *i = owner, *listed;
+    pthread_mutex_lock(&lock);
+    LL_FOREACH (imports, listed) {
+        if (listed == i)
+            break;
+    }
+    if (listed != NULL)
+        LL_DELETE(imports, i);
+    pthread_mutex_unlock(&lock);
+    import_unmap(i);
+    free(i);
+}

@@ -1,0 +1,531 @@
+/*
+ * memory.c - device and pinned memory: the table of all ranges, and the calls that allocate, register,
+ * free and ask about them.
+ */
+#include "tools/simgpu/memory/memory.h"
+#include "tools/simgpu/device/engine.h"
+#include "tools/simgpu/memory/ipc_memory.h"
+#include "tools/simgpu/device/peer.h"
+#include "tools/simgpu/memory/pool.h"
+#include "tools/simgpu/device/simconfig.h"
+#include "tools/simgpu/memory/space.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+/* ---- the table: sorted by base; many readers (every copy and kernel checks), few writers ---------- */
+
+static pthread_rwlock_t table_lock = PTHREAD_RWLOCK_INITIALIZER;
+static struct memory *table;
+static size_t count, room;
+static _Atomic unsigned long long next_id = 1;
+
+unsigned long long memory_next_id(void)
+{
+    return atomic_fetch_add(&next_id, 1);
+}
+
+/* Index of the first range with base > ptr. Under the lock. */
+static size_t table_above(uintptr_t ptr)
+{
+    size_t low = 0, high = count;
+    while (low < high) {
+        size_t mid = (low + high) / 2;
+        if (table[mid].base <= ptr)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+/* The range that holds ptr, or NULL. Under the lock. */
+static struct memory *table_at(uintptr_t ptr)
+{
+    size_t above = table_above(ptr);
+    if (above == 0)
+        return NULL;
+    struct memory *m = &table[above - 1];
+    return ptr - m->base < m->bytes ? m : NULL;
+}
+
+int memory_add(const struct memory *m)
+{
+    int rc = 0;
+    pthread_rwlock_wrlock(&table_lock);
+    size_t at = table_above(m->base);
+    if ((at > 0 && m->base - table[at - 1].base < table[at - 1].bytes) ||
+        (at < count && table[at].base - m->base < m->bytes)) {
+        rc = -EEXIST;
+    } else if (count == room) {
+        size_t more = room != 0 ? room * 2 : 256;
+        struct memory *bigger = realloc(table, more * sizeof *table);
+        if (bigger != NULL) {
+            table = bigger;
+            room = more;
+        } else {
+            rc = -ENOMEM;
+        }
+    }
+    if (rc == 0) {
+        memmove(&table[at + 1], &table[at], (count - at) * sizeof *table);
+        table[at] = *m;
+        count++;
+    }
+    pthread_rwlock_unlock(&table_lock);
+    return rc;
+}
+
+bool memory_remove(CUdeviceptr base, struct memory *out)
+{
+    pthread_rwlock_wrlock(&table_lock);
+    struct memory *m = table_at(base);
+    bool found = m != NULL && m->base == base;
+    if (found) {
+        if (out != NULL)
+            *out = *m;
+        size_t at = (size_t)(m - table);
+        count--;
+        memmove(&table[at], &table[at + 1], (count - at) * sizeof *table);
+    }
+    pthread_rwlock_unlock(&table_lock);
+    return found;
+}
+
+bool memory_find(CUdeviceptr ptr, struct memory *out)
+{
+    pthread_rwlock_rdlock(&table_lock);
+    const struct memory *m = table_at(ptr);
+    if (m != NULL)
+        *out = *m;
+    pthread_rwlock_unlock(&table_lock);
+    return m != NULL;
+}
+
+bool memory_find_base(CUdeviceptr base, struct memory *out)
+{
+    return memory_find(base, out) && out->base == base;
+}
+
+/* Neighbouring ranges count as one where they touch: mappings of one reservation, registered pages. */
+bool memory_contains(CUdeviceptr ptr, size_t bytes)
+{
+    bool inside = true;
+    pthread_rwlock_rdlock(&table_lock);
+    do {
+        const struct memory *m = table_at(ptr);
+        size_t here = m != NULL ? m->base + m->bytes - ptr : 0;
+        inside = m != NULL;
+        if (here >= bytes)
+            break;
+        ptr += here;
+        bytes -= here;
+    } while (inside);
+    pthread_rwlock_unlock(&table_lock);
+    return inside;
+}
+
+bool memory_reaches(CUdeviceptr ptr, size_t bytes, const struct sim_context *ctx)
+{
+    struct memory m;
+    return memory_contains(ptr, bytes) && memory_find(ptr, &m) && peer_reaches(ctx, &m);
+}
+
+bool memory_set_sync(CUdeviceptr ptr, bool sync_memops)
+{
+    pthread_rwlock_wrlock(&table_lock);
+    struct memory *m = table_at(ptr);
+    if (m != NULL)
+        m->sync_memops = sync_memops;
+    pthread_rwlock_unlock(&table_lock);
+    return m != NULL;
+}
+
+bool memory_set_flags(CUdeviceptr base, unsigned int flags)
+{
+    pthread_rwlock_wrlock(&table_lock);
+    struct memory *m = table_at(base);
+    if (m != NULL)
+        m->flags = flags;
+    pthread_rwlock_unlock(&table_lock);
+    return m != NULL;
+}
+
+/* ---- taking and giving ---------------------------------------------------------------------------- */
+
+static size_t rounded(size_t bytes, size_t to)
+{
+    return (bytes + to - 1) / to * to;
+}
+
+/* A range of device memory, charged, addressed and listed; 0 when the device is full. */
+static CUdeviceptr device_take(struct sim_context *ctx, size_t bytes, enum memory_kind kind,
+                               unsigned int flags)
+{
+    size_t whole = rounded(bytes, SPACE_GRAIN);
+    if (whole < bytes)
+        return 0;
+    if (!memory_charge(ctx->ordinal, whole)) {
+        pools_trim(ctx->ordinal); /* what pools keep for reuse is not lost to others */
+        if (!memory_charge(ctx->ordinal, whole))
+            return 0;
+    }
+    struct memory m = {.bytes = bytes,
+                       .kind = kind,
+                       .flags = flags,
+                       .ordinal = ctx->ordinal,
+                       .ctx = ctx,
+                       .id = memory_next_id()};
+    m.base = space_take(whole, SPACE_GRAIN);
+    if (m.base != 0 && memory_add(&m) != 0) {
+        space_give(m.base, whole);
+        m.base = 0;
+    }
+    if (m.base == 0)
+        memory_uncharge(ctx->ordinal, whole);
+    return m.base;
+}
+
+/* Gives back what a range that has left the table stood for. */
+static void memory_release(const struct memory *m)
+{
+    size_t whole = rounded(m->bytes, SPACE_GRAIN);
+    switch (m->kind) {
+    case MEMORY_DEVICE:
+    case MEMORY_MANAGED:
+        space_give(m->base, whole);
+        memory_uncharge(m->ordinal, whole);
+        break;
+    case MEMORY_HOST:
+        munmap((void *)m->base, m->bytes);
+        break;
+    case MEMORY_IPC:
+        ipc_memory_release(m->owner);
+        break;
+    case MEMORY_REGISTERED:
+    case MEMORY_POOL:
+    case MEMORY_MAPPED:
+        break;
+    }
+}
+
+CUdeviceptr memory_take(struct sim_context *ctx, size_t bytes)
+{
+    return device_take(ctx, bytes, MEMORY_DEVICE, 0);
+}
+
+void memory_give(CUdeviceptr ptr)
+{
+    struct memory m;
+    if (memory_remove(ptr, &m))
+        memory_release(&m);
+}
+
+/* The context's own memory ends with it. */
+void memory_context_gone(struct sim_context *ctx)
+{
+    for (;;) {
+        struct memory m = {.base = 0};
+        pthread_rwlock_rdlock(&table_lock);
+        for (size_t i = 0; i < count && m.base == 0; i++)
+            if (table[i].ctx == ctx)
+                m = table[i];
+        pthread_rwlock_unlock(&table_lock);
+        if (m.base == 0)
+            return;
+        memory_give(m.base);
+    }
+}
+
+/* ---- device memory -------------------------------------------------------------------------------- */
+
+static CUresult alloc_begin(struct sim_context **ctx)
+{
+    CUresult rc = context_enter(ctx);
+    return rc == CUDA_SUCCESS ? capture_forbids_unsafe() : rc;
+}
+
+SIM_EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *out, size_t bytes)
+{
+    struct sim_context *ctx;
+    CUresult rc = alloc_begin(&ctx);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    if (out == NULL || bytes == 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    *out = device_take(ctx, bytes, MEMORY_DEVICE, 0);
+    return *out != 0 ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+SIM_EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *out, size_t *pitch, size_t width, size_t height,
+                                       unsigned int element)
+{
+    if (out == NULL || pitch == NULL || width == 0 || height == 0 ||
+        (element != 4 && element != 8 && element != 16))
+        return CUDA_ERROR_INVALID_VALUE;
+    size_t row = rounded(width, 512), all;
+    if (__builtin_mul_overflow(row, height, &all))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    CUresult rc = cuMemAlloc_v2(out, all);
+    if (rc == CUDA_SUCCESS)
+        *pitch = row;
+    return rc;
+}
+
+/* Freeing waits for the context that owns the memory: queued work may still use it. */
+static CUresult free_when_idle(CUdeviceptr ptr)
+{
+    struct memory m;
+    if (!memory_find_base(ptr, &m) || m.kind == MEMORY_MAPPED || m.kind == MEMORY_IPC)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (m.kind == MEMORY_POOL)
+        return pool_free_now(ptr);
+    CUresult rc = context_wait_idle(m.ctx);
+    /* Of two threads that free the same range, one finds it gone. */
+    if (!memory_remove(ptr, &m))
+        return CUDA_ERROR_INVALID_VALUE;
+    memory_release(&m);
+    return rc;
+}
+
+SIM_EXPORT CUresult cuMemFree_v2(CUdeviceptr ptr)
+{
+    struct sim_context *ctx;
+    CUresult rc = alloc_begin(&ctx);
+    if (rc != CUDA_SUCCESS || ptr == 0)
+        return rc;
+    struct memory m;
+    if (memory_find(ptr, &m) && (m.kind == MEMORY_HOST || m.kind == MEMORY_REGISTERED))
+        return CUDA_ERROR_INVALID_VALUE;
+    return free_when_idle(ptr);
+}
+
+SIM_EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CUdeviceptr ptr)
+{
+    struct sim_context *ctx;
+    CUresult rc = context_enter(&ctx);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    struct memory m;
+    if (!memory_find(ptr, &m))
+        return CUDA_ERROR_NOT_FOUND;
+    if (base != NULL)
+        *base = m.base;
+    if (bytes != NULL)
+        *bytes = m.bytes;
+    return CUDA_SUCCESS;
+}
+
+/* ---- pinned host memory --------------------------------------------------------------------------- */
+
+enum {
+    HOSTALLOC_FLAGS =
+        CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED
+};
+
+SIM_EXPORT CUresult cuMemHostAlloc(void **out, size_t bytes, unsigned int flags)
+{
+    struct sim_context *ctx;
+    CUresult rc = alloc_begin(&ctx);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    if (out == NULL || bytes == 0 || (flags & ~(unsigned int)HOSTALLOC_FLAGS) != 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    void *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (base == MAP_FAILED)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    struct memory m = {.base = (uintptr_t)base,
+                       .bytes = bytes,
+                       .kind = MEMORY_HOST,
+                       .flags = flags,
+                       .ordinal = ctx->ordinal,
+                       .ctx = ctx,
+                       .id = memory_next_id()};
+    if (memory_add(&m) != 0) {
+        munmap(base, bytes);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    *out = base;
+    return CUDA_SUCCESS;
+}
+
+SIM_EXPORT CUresult cuMemAllocHost_v2(void **out, size_t bytes)
+{
+    return cuMemHostAlloc(out, bytes, 0);
+}
+
+SIM_EXPORT CUresult cuMemFreeHost(void *ptr)
+{
+    struct sim_context *ctx;
+    CUresult rc = alloc_begin(&ctx);
+    if (rc != CUDA_SUCCESS || ptr == NULL)
+        return rc;
+    struct memory m;
+    if (!memory_find_base((CUdeviceptr)ptr, &m) || m.kind != MEMORY_HOST)
+        return CUDA_ERROR_INVALID_VALUE;
+    return free_when_idle((CUdeviceptr)ptr);
+}
+
+enum {
+    REGISTER_FLAGS = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP |
+                     CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY
+};
+
+SIM_EXPORT CUresult cuMemHostRegister_v2(void *ptr, size_t bytes, unsigned int flags)
+{
+    struct sim_context *ctx;
+    CUresult rc = alloc_begin(&ctx);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    if (!config_get()->host_register)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    if (ptr == NULL || bytes == 0 || (flags & ~(unsigned int)REGISTER_FLAGS) != 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    struct memory m = {.base = (uintptr_t)ptr,
+                       .bytes = bytes,
+                       .kind = MEMORY_REGISTERED,
+                       .flags = flags,
+                       .ordinal = ctx->ordinal,
+                       .ctx = ctx,
+                       .id = memory_next_id()};
+    switch (memory_add(&m)) {
+    case 0:
+        return CUDA_SUCCESS;
+    case -EEXIST:
+        return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+    default:
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+}
+
+SIM_EXPORT CUresult cuMemHostRegister(void *ptr, size_t bytes, unsigned int flags)
+{
+    return cuMemHostRegister_v2(ptr, bytes, flags);
+}
+
+SIM_EXPORT CUresult cuMemHostUnregister(void *ptr)
+{
+    struct sim_context *ctx;
+    CUresult rc = alloc_begin(&ctx);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    struct memory m;
+    if (ptr == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!memory_find_base((CUdeviceptr)ptr, &m) || m.kind != MEMORY_REGISTERED)
+        return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+    return free_when_idle((CUdeviceptr)ptr);
+}
+
+static bool pinned_find(void *ptr, struct memory *m)
+{
+    return memory_find((CUdeviceptr)ptr, m) &&
+           (m->kind == MEMORY_HOST || m->kind == MEMORY_REGISTERED);
+}
+
+SIM_EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *out, void *ptr, unsigned int flags)
+{
+    struct sim_context *ctx;
+    CUresult rc = context_enter(&ctx);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    struct memory m;
+    if (out == NULL || flags != 0 || !pinned_find(ptr, &m))
+        return CUDA_ERROR_INVALID_VALUE;
+    *out = (CUdeviceptr)ptr; /* unified addressing: the same */
+    return CUDA_SUCCESS;
+}
+
+SIM_EXPORT CUresult cuMemHostGetFlags(unsigned int *out, void *ptr)
+{
+    struct sim_context *ctx;
+    CUresult rc = context_enter(&ctx);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    struct memory m;
+    if (out == NULL || !pinned_find(ptr, &m))
+        return CUDA_ERROR_INVALID_VALUE;
+    *out = m.flags | CU_MEMHOSTALLOC_DEVICEMAP; /* always mapped under unified addressing */
+    return CUDA_SUCCESS;
+}
+
+/* ---- managed memory: allocation (what else it has is managed.c's) ----------------------------------- */
+
+SIM_EXPORT CUresult cuMemAllocManaged(CUdeviceptr *out, size_t bytes, unsigned int flags)
+{
+    struct sim_context *ctx;
+    CUresult rc = alloc_begin(&ctx);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    if (out == NULL || bytes == 0 || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST))
+        return CUDA_ERROR_INVALID_VALUE;
+    *out = device_take(ctx, bytes, MEMORY_MANAGED, flags);
+    return *out != 0 ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* ---- how full the device is: counted by the device for all its processes --------------------------------
+ * Before the process has joined the device, in null mode and once it is leaving, it counts alone.
+ */
+enum { DEVICES_MAX = 64 };
+static _Atomic size_t charged[DEVICES_MAX]; /* by this process */
+static _Atomic bool joined;
+
+static bool counted_by_device(void)
+{
+    return atomic_load(&joined) && !engine_stopped();
+}
+
+static size_t memory_limit(void)
+{
+    return (size_t)config_get()->mem_mb << 20;
+}
+
+/* What was taken before joining is made known now. The device is joined once, and stays so. */
+void memory_join_device(void)
+{
+    if (config_get()->null_mode || atomic_exchange(&joined, true))
+        return;
+    for (int i = 0; i < config_get()->devices; i++) {
+        size_t before = atomic_load(&charged[i]);
+        if (before != 0)
+            device_memory_take(engine_device(), (uint32_t)i, before, UINT64_MAX);
+    }
+}
+
+bool memory_charge(int ordinal, size_t bytes)
+{
+    size_t all = memory_limit(), now = atomic_load(&charged[ordinal]);
+    do {
+        if (bytes > all || now > all - bytes)
+            return false;
+    } while (!atomic_compare_exchange_weak(&charged[ordinal], &now, now + bytes));
+    if (!counted_by_device() || device_memory_take(engine_device(), (uint32_t)ordinal, bytes, all))
+        return true;
+    atomic_fetch_sub(&charged[ordinal], bytes);
+    return false;
+}
+
+void memory_uncharge(int ordinal, size_t bytes)
+{
+    atomic_fetch_sub(&charged[ordinal], bytes);
+    if (counted_by_device())
+        device_memory_give(engine_device(), (uint32_t)ordinal, bytes);
+}
+
+SIM_EXPORT CUresult cuMemGetInfo_v2(size_t *left, size_t *all)
+{
+    struct sim_context *ctx;
+    CUresult rc = context_enter(&ctx);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    if (left == NULL || all == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    size_t taken = counted_by_device()
+                       ? device_memory_taken(engine_device(), (uint32_t)ctx->ordinal)
+                       : atomic_load(&charged[ctx->ordinal]);
+    *all = memory_limit();
+    *left = taken < *all ? *all - taken : 0;
+    return CUDA_SUCCESS;
+}

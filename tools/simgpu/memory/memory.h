@@ -1,0 +1,59 @@
+/*
+ * memory.h - every stretch of memory the device may touch, by address: what kind it is, how large, whose.
+ */
+#ifndef SIMGPU_MEMORY_H
+#define SIMGPU_MEMORY_H
+
+#include "tools/simgpu/device/context.h"
+
+enum memory_kind {
+    MEMORY_DEVICE,     /* cuMemAlloc, module globals */
+    MEMORY_MANAGED,    /* cuMemAllocManaged */
+    MEMORY_HOST,       /* cuMemHostAlloc: ours, pinned */
+    MEMORY_REGISTERED, /* cuMemHostRegister: the application's, pinned */
+    MEMORY_POOL,       /* cuMemAllocAsync */
+    MEMORY_MAPPED,     /* cuMemMap */
+    MEMORY_IPC,        /* cuIpcOpenMemHandle: another process's */
+};
+
+struct memory {
+    uintptr_t base;
+    size_t bytes; /* as asked for */
+    enum memory_kind kind;
+    unsigned int flags; /* as given at allocation; VMM: see vmm.h */
+    int ordinal;
+    struct sim_context *ctx; /* NULL for pools and mappings, which belong to the device */
+    unsigned long long id;   /* CU_POINTER_ATTRIBUTE_BUFFER_ID */
+    bool sync_memops;
+    void *owner; /* pool, allocation or import */
+};
+
+/* All by value: another thread may free the range at any moment. false: no such memory. */
+bool memory_find(CUdeviceptr ptr, struct memory *out);       /* the range that ptr lies in */
+bool memory_find_base(CUdeviceptr base, struct memory *out); /* the range that begins there */
+int memory_add(const struct memory *m);                      /* 0, -EEXIST on overlap, -ENOMEM */
+bool memory_remove(CUdeviceptr base, struct memory *out);
+/* Is [ptr, ptr + bytes) memory that kernels of that context may touch? */
+bool memory_reaches(CUdeviceptr ptr, size_t bytes, const struct sim_context *ctx);
+/* Changes what may change: flags, sync_memops. */
+bool memory_set_sync(CUdeviceptr ptr, bool sync_memops);
+bool memory_set_flags(CUdeviceptr base, unsigned int flags);
+unsigned long long memory_next_id(void);
+
+/* The context is being destroyed: its memory goes with it. */
+void memory_context_gone(struct sim_context *ctx);
+
+/* Device bytes in use, against SIMGPU_MEM_MB: false when the device is full. */
+bool memory_charge(int ordinal, size_t bytes);
+void memory_uncharge(int ordinal, size_t bytes);
+/* The process has joined the devices, which count its memory from now on. */
+void memory_join_device(void);
+
+/* Host memory, where an asynchronous copy may go on reading after the call: pinned or managed. */
+static inline bool memory_is_device_kind(enum memory_kind kind)
+{
+    return kind == MEMORY_DEVICE || kind == MEMORY_POOL || kind == MEMORY_MAPPED ||
+           kind == MEMORY_IPC;
+}
+
+#endif

@@ -1,0 +1,157 @@
+/*
+ * space.c - first fit over a sorted array of free extents. The stretch is reserved without commitment:
+ * only what is touched costs memory.
+ */
+#include "tools/simgpu/memory/space.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { PAGE = 4096 };
+static const size_t STRETCH = (size_t)1
+                              << 43; /* 8 TiB of addresses: eight devices of the largest kind */
+
+struct extent {
+    uintptr_t base;
+    size_t bytes;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct extent *holes; /* sorted by base, never adjacent; all under lock */
+static size_t count, room;
+static uintptr_t stretch;
+static struct ipc_file file; /* number 0: the stretch is anonymous */
+
+static int holes_insert(size_t at, struct extent e)
+{
+    if (count == room) {
+        size_t more = room != 0 ? room * 2 : 64;
+        struct extent *bigger = realloc(holes, more * sizeof *holes);
+        if (bigger == NULL)
+            return -1;
+        holes = bigger;
+        room = more;
+    }
+    memmove(&holes[at + 1], &holes[at], (count - at) * sizeof *holes);
+    holes[at] = e;
+    count++;
+    return 0;
+}
+
+static void holes_remove(size_t at)
+{
+    count--;
+    memmove(&holes[at], &holes[at + 1], (count - at) * sizeof *holes);
+}
+
+/* A sparse file, which other processes can map; else memory that they cannot. */
+static void *stretch_map(size_t bytes)
+{
+    enum { ACCESS = PROT_READ | PROT_WRITE };
+    if (ipc_file_make(&file, bytes) != 0)
+        return mmap(NULL, bytes, ACCESS, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *base = mmap(NULL, bytes, ACCESS, MAP_SHARED | MAP_NORESERVE, file.fd, 0);
+    if (base == MAP_FAILED) {
+        close(file.fd);
+        file.number = 0;
+    }
+    return base;
+}
+
+/* Halves the wish until the system grants it: containers may limit address space. */
+static void stretch_reserve(void)
+{
+    static int done;
+    if (done)
+        return;
+    done = 1;
+    for (size_t bytes = STRETCH; bytes >= (size_t)1 << 28; bytes /= 2) {
+        void *base = stretch_map(bytes);
+        if (base == MAP_FAILED)
+            continue;
+        madvise(base, bytes, MADV_DONTDUMP);
+        madvise(base, bytes, MADV_NOHUGEPAGE);
+        stretch = (uintptr_t)base;
+        holes_insert(0, (struct extent){(uintptr_t)base, bytes});
+        return;
+    }
+}
+
+/* Cuts [start, start + bytes) out of hole `at`. */
+static int hole_cut(size_t at, uintptr_t start, size_t bytes)
+{
+    struct extent e = holes[at];
+    size_t before = start - e.base, after = e.bytes - before - bytes;
+    if (before != 0 && after != 0) {
+        if (holes_insert(at + 1, (struct extent){start + bytes, after}) != 0)
+            return -1;
+        holes[at].bytes = before;
+    } else if (before != 0) {
+        holes[at].bytes = before;
+    } else if (after != 0) {
+        holes[at] = (struct extent){start + bytes, after};
+    } else {
+        holes_remove(at);
+    }
+    return 0;
+}
+
+uintptr_t space_take(size_t bytes, size_t align)
+{
+    uintptr_t found = 0;
+    pthread_mutex_lock(&lock);
+    stretch_reserve();
+    for (size_t i = 0; i < count && found == 0; i++) {
+        uintptr_t start = (holes[i].base + align - 1) & ~(uintptr_t)(align - 1);
+        size_t lost = start - holes[i].base;
+        if (holes[i].bytes >= lost && holes[i].bytes - lost >= bytes)
+            found = hole_cut(i, start, bytes) == 0 ? start : 0;
+    }
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
+static void pages_release(uintptr_t base, size_t bytes)
+{
+    uintptr_t first = (base + PAGE - 1) & ~(uintptr_t)(PAGE - 1);
+    uintptr_t last = (base + bytes) & ~(uintptr_t)(PAGE - 1);
+    if (last > first)
+        madvise((void *)first, last - first, file.number != 0 ? MADV_REMOVE : MADV_DONTNEED);
+}
+
+void space_give(uintptr_t base, size_t bytes)
+{
+    pages_release(base, bytes);
+    pthread_mutex_lock(&lock);
+    size_t at = 0, high = count; /* the first hole above base */
+    while (at < high) {
+        size_t mid = (at + high) / 2;
+        if (holes[mid].base < base)
+            at = mid + 1;
+        else
+            high = mid;
+    }
+    int below = at > 0 && holes[at - 1].base + holes[at - 1].bytes == base;
+    int above = at < count && base + bytes == holes[at].base;
+    if (below) {
+        holes[at - 1].bytes += bytes + (above ? holes[at].bytes : 0);
+        if (above)
+            holes_remove(at);
+    } else if (above) {
+        holes[at].base = base;
+        holes[at].bytes += bytes;
+    } else {
+        holes_insert(at, (struct extent){base, bytes}); /* out of memory: the addresses are lost */
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+bool space_file(uintptr_t base, struct ipc_file *out, uint64_t *offset)
+{
+    *out = file; /* made before the first extent */
+    *offset = base - stretch;
+    return file.number != 0;
+}

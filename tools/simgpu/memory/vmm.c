@@ -1,0 +1,476 @@
+/*
+ * vmm.c - virtual memory management: addresses, allocations and the mappings between them. A mapping
+ * shows the same bytes wherever it is, so an allocation is a memory file that is mapped for real.
+ */
+#include "tools/simgpu/memory/vmm.h"
+#include "tools/simgpu/memory/memory.h"
+#include "tools/simgpu/device/peer.h"
+#include "tools/simgpu/memory/pool.h"
+#include "tools/simgpu/device/simconfig.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <utlist.h>
+
+enum { GRANULARITY = 2 << 20 };
+
+struct allocation {
+    unsigned long long handle;
+    size_t bytes;
+    CUmemAllocationProp prop;
+    int fd;
+    int handles, mappings; /* it lives while either is left */
+    bool imported;         /* counted by whoever made it */
+    struct allocation *next;
+};
+
+struct reservation {
+    uintptr_t base;
+    size_t bytes;
+    struct reservation *next;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct allocation *allocations; /* everything under lock */
+static struct reservation *reservations;
+static unsigned long long next_handle = 1;
+
+static bool whole(size_t bytes)
+{
+    return bytes != 0 && bytes % GRANULARITY == 0;
+}
+
+static CUresult prop_check(const CUmemAllocationProp *prop)
+{
+    if (prop == NULL || prop->type != CU_MEM_ALLOCATION_TYPE_PINNED)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
+        (prop->requestedHandleTypes & ~(unsigned int)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != 0)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    return prop->location.id >= 0 && prop->location.id < config_get()->devices
+               ? CUDA_SUCCESS
+               : CUDA_ERROR_INVALID_DEVICE;
+}
+
+SIM_EXPORT CUresult cuMemGetAllocationGranularity(size_t *out, const CUmemAllocationProp *prop,
+                                                  CUmemAllocationGranularity_flags option)
+{
+    CUresult rc = driver_ready();
+    if (rc == CUDA_SUCCESS)
+        rc = out != NULL ? prop_check(prop) : CUDA_ERROR_INVALID_VALUE;
+    if (rc == CUDA_SUCCESS)
+        *out = GRANULARITY;
+    return rc;
+}
+
+/* ---- addresses ----------------------------------------------------------------------------------------- */
+
+static void *map_nothing(void *at, size_t bytes, int fixed)
+{
+    return mmap(at, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | fixed, -1, 0);
+}
+
+/* An aligned stretch: reserve more, then give back what hangs over. */
+static uintptr_t reserve_aligned(size_t bytes, size_t align)
+{
+    char *p = map_nothing(NULL, bytes + align, 0);
+    if (p == MAP_FAILED)
+        return 0;
+    uintptr_t base = ((uintptr_t)p + align - 1) & ~(uintptr_t)(align - 1);
+    size_t before = base - (uintptr_t)p, after = align - before;
+    if (before != 0)
+        munmap(p, before);
+    if (after != 0)
+        munmap((char *)base + bytes, after);
+    return base;
+}
+
+SIM_EXPORT CUresult cuMemAddressReserve(CUdeviceptr *out, size_t bytes, size_t align,
+                                        CUdeviceptr hint, unsigned long long flags)
+{
+    CUresult rc = driver_ready();
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    if (out == NULL || !whole(bytes) || flags != 0 || (align & (align - 1)) != 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    struct reservation *r = calloc(1, sizeof *r);
+    if (r == NULL)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    r->bytes = bytes;
+    r->base = reserve_aligned(bytes, align > GRANULARITY ? align : GRANULARITY);
+    if (r->base == 0) {
+        free(r);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    pthread_mutex_lock(&lock);
+    LL_PREPEND(reservations, r);
+    pthread_mutex_unlock(&lock);
+    *out = r->base;
+    return CUDA_SUCCESS;
+}
+
+SIM_EXPORT CUresult cuMemAddressFree(CUdeviceptr base, size_t bytes)
+{
+    CUresult rc = driver_ready();
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    struct memory m;
+    pthread_mutex_lock(&lock);
+    struct reservation *r = reservations;
+    while (r != NULL && (r->base != base || r->bytes != bytes))
+        r = r->next;
+    for (size_t at = 0; r != NULL && at < bytes; at += GRANULARITY)
+        if (memory_find(base + at, &m))
+            r = NULL; /* still mapped */
+    if (r != NULL)
+        LL_DELETE(reservations, r);
+    pthread_mutex_unlock(&lock);
+    if (r == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    munmap((void *)r->base, r->bytes);
+    free(r);
+    return CUDA_SUCCESS;
+}
+
+/* ---- allocations --------------------------------------------------------------------------------------- */
+
+static bool charge(int ordinal, size_t bytes)
+{
+    if (memory_charge(ordinal, bytes))
+        return true;
+    pools_trim(ordinal);
+    return memory_charge(ordinal, bytes);
+}
+
+/* Its name tells an importer that it is ours, and which device's. */
+#define FILE_NAME "simgpu-vmm-%d"
+
+static int memory_file(size_t bytes, int ordinal)
+{
+    char name[32];
+    snprintf(name, sizeof name, FILE_NAME, ordinal);
+    int fd = memfd_create(name, MFD_CLOEXEC);
+    if (fd >= 0 && ftruncate(fd, (off_t)bytes) != 0) {
+        close(fd);
+        fd = -1;
+    }
+    return fd;
+}
+
+static CUmemGenericAllocationHandle allocation_add(struct allocation *a)
+{
+    pthread_mutex_lock(&lock);
+    a->handle = next_handle++;
+    LL_PREPEND(allocations, a);
+    pthread_mutex_unlock(&lock);
+    return a->handle;
+}
+
+SIM_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *out, size_t bytes,
+                                const CUmemAllocationProp *prop, unsigned long long flags)
+{
+    CUresult rc = driver_ready();
+    if (rc == CUDA_SUCCESS)
+        rc =
+            out != NULL && whole(bytes) && flags == 0 ? prop_check(prop) : CUDA_ERROR_INVALID_VALUE;
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    if (!charge(prop->location.id, bytes))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    struct allocation *a = calloc(1, sizeof *a);
+    int fd = a != NULL ? memory_file(bytes, prop->location.id) : -1;
+    if (fd < 0) {
+        free(a);
+        memory_uncharge(prop->location.id, bytes);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    *a = (struct allocation){.bytes = bytes, .prop = *prop, .fd = fd, .handles = 1};
+    *out = allocation_add(a);
+    return CUDA_SUCCESS;
+}
+
+/* Under lock. A handle with no reference left is no handle, though mappings keep the bytes. */
+static struct allocation *allocation_find(CUmemGenericAllocationHandle handle)
+{
+    struct allocation *a = allocations;
+    while (a != NULL && (a->handle != handle || a->handles == 0))
+        a = a->next;
+    return a;
+}
+
+/* Under lock. */
+static void allocation_release(struct allocation *a)
+{
+    if (a->handles != 0 || a->mappings != 0)
+        return;
+    LL_DELETE(allocations, a);
+    if (!a->imported)
+        memory_uncharge(a->prop.location.id, a->bytes);
+    close(a->fd);
+    free(a);
+}
+
+SIM_EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
+{
+    CUresult rc = driver_ready();
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    pthread_mutex_lock(&lock);
+    struct allocation *a = allocation_find(handle);
+    if (a != NULL) {
+        a->handles--;
+        allocation_release(a);
+    }
+    pthread_mutex_unlock(&lock);
+    return a != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+SIM_EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *out, void *ptr)
+{
+    struct memory m;
+    if (out == NULL || !memory_find((CUdeviceptr)ptr, &m) || m.kind != MEMORY_MAPPED)
+        return CUDA_ERROR_INVALID_VALUE;
+    struct allocation *a = m.owner;
+    pthread_mutex_lock(&lock);
+    a->handles++;
+    *out = a->handle;
+    pthread_mutex_unlock(&lock);
+    return CUDA_SUCCESS;
+}
+
+SIM_EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *out,
+                                                           CUmemGenericAllocationHandle handle)
+{
+    if (out == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    pthread_mutex_lock(&lock);
+    const struct allocation *a = allocation_find(handle);
+    if (a != NULL)
+        *out = a->prop;
+    pthread_mutex_unlock(&lock);
+    return a != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* ---- between processes --------------------------------------------------------------------------------- */
+
+SIM_EXPORT CUresult cuMemExportToShareableHandle(void *out, CUmemGenericAllocationHandle handle,
+                                                 CUmemAllocationHandleType type,
+                                                 unsigned long long flags)
+{
+    CUresult rc = driver_ready();
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    if (out == NULL || flags != 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    pthread_mutex_lock(&lock);
+    const struct allocation *a = allocation_find(handle);
+    bool allowed = a != NULL && (a->prop.requestedHandleTypes & type) != 0;
+    int fd = allowed ? fcntl(a->fd, F_DUPFD_CLOEXEC, 0) : -1;
+    pthread_mutex_unlock(&lock);
+    if (!allowed)
+        return CUDA_ERROR_INVALID_VALUE;
+    *(int *)out = fd;
+    return fd >= 0 ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
+}
+
+/* The device of an allocation's file; -1 where it is none. */
+static int file_ordinal(int fd)
+{
+    char path[32], target[64] = "";
+    int ordinal = -1;
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    if (readlink(path, target, sizeof target - 1) < 0 ||
+        sscanf(target, "/memfd:" FILE_NAME, &ordinal) != 1)
+        return -1;
+    return ordinal < config_get()->devices ? ordinal : -1;
+}
+
+/* The file stays the caller's. */
+SIM_EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *out, void *shared,
+                                                   CUmemAllocationHandleType type)
+{
+    struct stat st;
+    CUresult rc = driver_ready();
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    int fd = (int)(intptr_t)shared, ordinal = file_ordinal(fd);
+    if (out == NULL || ordinal < 0 || fstat(fd, &st) != 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    struct allocation *a = calloc(1, sizeof *a);
+    int own = a != NULL ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
+    if (own < 0) {
+        free(a);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    *a = (struct allocation){
+        .bytes = (size_t)st.st_size,
+        .fd = own,
+        .handles = 1,
+        .imported = true,
+        .prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                 .requestedHandleTypes = type,
+                 .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = ordinal}}};
+    *out = allocation_add(a);
+    return CUDA_SUCCESS;
+}
+
+/* ---- mappings ------------------------------------------------------------------------------------------- */
+
+/* Under lock. */
+static bool reserved(CUdeviceptr ptr, size_t bytes)
+{
+    const struct reservation *r;
+    LL_FOREACH (reservations, r) {
+        if (ptr >= r->base && ptr - r->base + bytes <= r->bytes)
+            return true;
+    }
+    return false;
+}
+
+/* Under lock. The pages become accessible here and now; cuMemSetAccess only records who may. */
+static CUresult map_locked(CUdeviceptr ptr, size_t bytes, size_t offset, struct allocation *a)
+{
+    if (a == NULL || offset + bytes > a->bytes || !reserved(ptr, bytes))
+        return CUDA_ERROR_INVALID_VALUE;
+    struct memory m = {.base = ptr,
+                       .bytes = bytes,
+                       .kind = MEMORY_MAPPED,
+                       .ordinal = a->prop.location.id,
+                       .id = memory_next_id(),
+                       .owner = a};
+    if (memory_add(&m) != 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (mmap((void *)ptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, a->fd,
+             (off_t)offset) == MAP_FAILED) {
+        memory_remove(ptr, NULL);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    a->mappings++;
+    return CUDA_SUCCESS;
+}
+
+SIM_EXPORT CUresult cuMemMap(CUdeviceptr ptr, size_t bytes, size_t offset,
+                             CUmemGenericAllocationHandle handle, unsigned long long flags)
+{
+    CUresult rc = driver_ready();
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    if (!whole(bytes) || ptr % GRANULARITY != 0 || offset % GRANULARITY != 0 || flags != 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    pthread_mutex_lock(&lock);
+    rc = map_locked(ptr, bytes, offset, allocation_find(handle));
+    pthread_mutex_unlock(&lock);
+    return rc;
+}
+
+/* Every mapping that begins in [ptr, ptr + bytes), which must consist of whole ones. */
+static bool whole_mappings(CUdeviceptr ptr, size_t bytes)
+{
+    for (size_t at = 0; at < bytes;) {
+        struct memory m;
+        if (!memory_find_base(ptr + at, &m) || m.kind != MEMORY_MAPPED || m.bytes > bytes - at)
+            return false;
+        at += m.bytes;
+    }
+    return true;
+}
+
+/* Waits for nothing: PyTorch's allocator found that a driver need not, and waits before it calls. */
+SIM_EXPORT CUresult cuMemUnmap(CUdeviceptr ptr, size_t bytes)
+{
+    CUresult rc = driver_ready();
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    pthread_mutex_lock(&lock);
+    bool fits = bytes != 0 && whole_mappings(ptr, bytes);
+    for (size_t at = 0; fits && at < bytes;) {
+        struct memory m;
+        memory_remove(ptr + at, &m);
+        map_nothing((void *)m.base, m.bytes, MAP_FIXED);
+        struct allocation *a = m.owner;
+        a->mappings--;
+        allocation_release(a);
+        at += m.bytes;
+    }
+    pthread_mutex_unlock(&lock);
+    return fits ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+static bool access_valid(const CUmemAccessDesc *d)
+{
+    return d->location.type == CU_MEM_LOCATION_TYPE_DEVICE && d->location.id >= 0 &&
+           d->location.id < config_get()->devices &&
+           (d->flags == CU_MEM_ACCESS_FLAGS_PROT_NONE ||
+            d->flags == CU_MEM_ACCESS_FLAGS_PROT_READ ||
+            d->flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+}
+
+/* Of whole mappings, and of no device that cannot reach them. */
+static CUresult access_check(CUdeviceptr ptr, size_t bytes, const CUmemAccessDesc *descs, size_t n)
+{
+    for (size_t at = 0; at < bytes;) {
+        struct memory m;
+        if (!memory_find(ptr + at, &m) || m.kind != MEMORY_MAPPED)
+            return CUDA_ERROR_INVALID_VALUE;
+        for (size_t i = 0; i < n; i++) {
+            int ordinal = descs[i].location.id;
+            if (ordinal != m.ordinal && !devices_are_peers(ordinal, m.ordinal))
+                return CUDA_ERROR_INVALID_DEVICE;
+        }
+        at = m.base + m.bytes - ptr;
+    }
+    return CUDA_SUCCESS;
+}
+
+static void access_set(CUdeviceptr ptr, size_t bytes, const CUmemAccessDesc *descs, size_t n)
+{
+    struct memory m;
+    for (size_t at = 0; at < bytes && memory_find(ptr + at, &m);) {
+        unsigned int flags = m.flags;
+        for (size_t i = 0; i < n; i++)
+            flags = mapping_allow(flags, descs[i].location.id, descs[i].flags);
+        memory_set_flags(ptr + at, flags);
+        at = m.base + m.bytes - ptr;
+    }
+}
+
+SIM_EXPORT CUresult cuMemSetAccess(CUdeviceptr ptr, size_t bytes, const CUmemAccessDesc *descs,
+                                   size_t n)
+{
+    CUresult rc = driver_ready();
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    if (descs == NULL || n == 0 || bytes == 0 || !memory_contains(ptr, bytes))
+        return CUDA_ERROR_INVALID_VALUE;
+    for (size_t i = 0; i < n; i++)
+        if (!access_valid(&descs[i]))
+            return CUDA_ERROR_INVALID_VALUE;
+    rc = access_check(ptr, bytes, descs, n);
+    if (rc == CUDA_SUCCESS)
+        access_set(ptr, bytes, descs, n);
+    return rc;
+}
+
+SIM_EXPORT CUresult cuMemGetAccess(unsigned long long *out, const CUmemLocation *where,
+                                   CUdeviceptr ptr)
+{
+    CUresult rc = driver_ready();
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    struct memory m;
+    if (out == NULL || where == NULL || !memory_find(ptr, &m) || m.kind != MEMORY_MAPPED)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (where->type != CU_MEM_LOCATION_TYPE_DEVICE || where->id < 0 ||
+        where->id >= config_get()->devices)
+        return CUDA_ERROR_INVALID_VALUE;
+    *out = mapping_access(m.flags, where->id);
+    return CUDA_SUCCESS;
+}

@@ -1,0 +1,417 @@
+/*
+ * function.c - what can be asked of and set on functions, and occupancy: how many blocks fit.
+ */
+#include "tools/simgpu/device/attribute.h"
+#include "tools/simgpu/program/module.h"
+#include "tools/simgpu/device/simconfig.h"
+
+#include <string.h>
+
+/* ---- occupancy --------------------------------------------------------------------------------- */
+
+int function_blocks_per_sm(const struct sim_function *f, uint64_t threads, size_t dynamic_smem)
+{
+    size_t smem = f->entry->static_smem + dynamic_smem;
+    if (threads == 0 || threads > f->entry->max_threads || smem > BLOCK_SMEM_OPTIN)
+        return 0;
+    uint64_t warps = (threads + 31) / 32;
+    uint64_t blocks = SM_THREADS / 32 / warps;
+    uint64_t by_smem = SM_SMEM / (smem + BLOCK_SMEM_RESERVED);
+    blocks = blocks < by_smem ? blocks : by_smem;
+    return (int)(blocks < SM_BLOCKS ? blocks : SM_BLOCKS);
+}
+
+static CUresult enter(CUfunction handle, struct sim_function **f)
+{
+    struct sim_context *ctx;
+    CUresult rc = context_enter(&ctx);
+    *f = rc == CUDA_SUCCESS ? function_find(handle) : NULL;
+    return rc == CUDA_SUCCESS && !*f ? CUDA_ERROR_INVALID_HANDLE : rc;
+}
+
+static CUresult max_active(int *out, CUfunction handle, int threads, size_t smem,
+                           unsigned int flags)
+{
+    struct sim_function *f;
+    CUresult rc = enter(handle, &f);
+    if (rc == CUDA_SUCCESS &&
+        (!out || threads < 1 || flags & ~(unsigned int)CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE))
+        rc = CUDA_ERROR_INVALID_VALUE;
+    if (rc == CUDA_SUCCESS)
+        *out = function_blocks_per_sm(f, (uint64_t)threads, smem);
+    return rc;
+}
+
+SIM_EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *out, CUfunction f, int threads,
+                                                                size_t smem)
+{
+    return max_active(out, f, threads, smem, 0);
+}
+
+SIM_EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *out, CUfunction f,
+                                                                         int threads, size_t smem,
+                                                                         unsigned int flags)
+{
+    return max_active(out, f, threads, smem, flags);
+}
+
+/* The largest block that keeps the most threads of an SM busy. */
+static void best_block(const struct sim_function *f, CUoccupancyB2DSize smem_of, size_t smem,
+                       int limit, int *grid, int *block)
+{
+    int most = f->entry->max_threads < BLOCK_THREADS ? (int)f->entry->max_threads : BLOCK_THREADS;
+    int busiest = 0;
+    *grid = *block = 0;
+    if (limit > 0 && limit < most)
+        most = limit;
+    for (int threads = most < 32 ? most : most / 32 * 32; threads > 0; threads -= 32) {
+        size_t bytes = smem_of ? smem_of(threads) : smem;
+        int blocks = function_blocks_per_sm(f, (uint64_t)threads, bytes);
+        if (blocks * threads <= busiest)
+            continue;
+        busiest = blocks * threads;
+        *block = threads;
+        *grid = blocks * config_get()->sms;
+    }
+}
+
+static CUresult max_potential(int *grid, int *block, CUfunction handle, CUoccupancyB2DSize smem_of,
+                              size_t smem, int limit, unsigned int flags)
+{
+    struct sim_function *f;
+    CUresult rc = enter(handle, &f);
+    if (rc == CUDA_SUCCESS && (!grid || !block || limit < 0 ||
+                               flags & ~(unsigned int)CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE))
+        rc = CUDA_ERROR_INVALID_VALUE;
+    if (rc == CUDA_SUCCESS)
+        best_block(f, smem_of, smem, limit, grid, block);
+    return rc;
+}
+
+SIM_EXPORT CUresult cuOccupancyMaxPotentialBlockSize(int *grid, int *block, CUfunction f,
+                                                     CUoccupancyB2DSize smem_of, size_t smem,
+                                                     int limit)
+{
+    return max_potential(grid, block, f, smem_of, smem, limit, 0);
+}
+
+SIM_EXPORT CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *grid, int *block, CUfunction f,
+                                                              CUoccupancyB2DSize smem_of,
+                                                              size_t smem, int limit,
+                                                              unsigned int flags)
+{
+    return max_potential(grid, block, f, smem_of, smem, limit, flags);
+}
+
+SIM_EXPORT CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *out, CUfunction handle,
+                                                            int blocks, int threads)
+{
+    struct sim_function *f;
+    CUresult rc = enter(handle, &f);
+    if (rc == CUDA_SUCCESS && (!out || blocks < 1 || threads < 1))
+        rc = CUDA_ERROR_INVALID_VALUE;
+    if (rc == CUDA_SUCCESS && function_blocks_per_sm(f, (uint64_t)threads, 0) < blocks)
+        rc = CUDA_ERROR_INVALID_VALUE;
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    size_t each = (size_t)(SM_SMEM / blocks);
+    size_t taken = BLOCK_SMEM_RESERVED + f->entry->static_smem;
+    size_t left = each > taken ? each - taken : 0;
+    *out = left < BLOCK_SMEM_OPTIN ? left : BLOCK_SMEM_OPTIN;
+    return CUDA_SUCCESS;
+}
+
+enum { CLUSTER_BLOCKS = 8 };
+
+SIM_EXPORT CUresult cuOccupancyMaxPotentialClusterSize(int *out, CUfunction handle,
+                                                       const CUlaunchConfig *config)
+{
+    struct sim_function *f;
+    CUresult rc = enter(handle, &f);
+    if (rc == CUDA_SUCCESS && (!out || !config))
+        rc = CUDA_ERROR_INVALID_VALUE;
+    if (rc == CUDA_SUCCESS)
+        *out = CLUSTER_BLOCKS;
+    return rc;
+}
+
+static uint64_t cluster_blocks(const CUlaunchConfig *c)
+{
+    for (unsigned int i = 0; i < c->numAttrs; i++)
+        if (c->attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
+            return (uint64_t)c->attrs[i].value.clusterDim.x * c->attrs[i].value.clusterDim.y *
+                   c->attrs[i].value.clusterDim.z;
+    return 1;
+}
+
+SIM_EXPORT CUresult cuOccupancyMaxActiveClusters(int *out, CUfunction handle,
+                                                 const CUlaunchConfig *c)
+{
+    struct sim_function *f;
+    CUresult rc = enter(handle, &f);
+    if (rc == CUDA_SUCCESS && (!out || !c || (c->numAttrs && !c->attrs)))
+        rc = CUDA_ERROR_INVALID_VALUE;
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    uint64_t per_cluster = cluster_blocks(c);
+    if (per_cluster == 0 || per_cluster > CLUSTER_BLOCKS)
+        return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+    uint64_t threads = (uint64_t)c->blockDimX * c->blockDimY * c->blockDimZ;
+    uint64_t blocks = (uint64_t)function_blocks_per_sm(f, threads, c->sharedMemBytes) *
+                      (uint64_t)config_get()->sms;
+    *out = (int)(blocks / per_cluster);
+    return CUDA_SUCCESS;
+}
+
+/* ---- attributes -------------------------------------------------------------------------------- */
+
+static struct image *image_of(const struct sim_function *f)
+{
+    return f->module ? f->module->image : f->library->image;
+}
+
+/* 80 for 8.0, which is what text is compiled for. */
+static int arch_or_device(unsigned int arch)
+{
+    return arch ? (int)arch : COMPUTE_MAJOR * 10 + COMPUTE_MINOR;
+}
+
+static CUresult function_attribute_get(const struct sim_function *f, int ordinal,
+                                       CUfunction_attribute id, int *out)
+{
+    const struct sim_attributes *a = &f->attributes[ordinal];
+    switch (id) {
+    case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
+        *out = (int)f->entry->max_threads;
+        return CUDA_SUCCESS;
+    case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES:
+        *out = (int)f->entry->static_smem;
+        return CUDA_SUCCESS;
+    case CU_FUNC_ATTRIBUTE_NUM_REGS:
+        *out = (int)f->entry->registers;
+        return CUDA_SUCCESS;
+    case CU_FUNC_ATTRIBUTE_PTX_VERSION:
+        *out = arch_or_device(image_of(f)->ptx_arch);
+        return CUDA_SUCCESS;
+    case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
+        *out = arch_or_device(image_of(f)->binary_arch);
+        return CUDA_SUCCESS;
+    case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
+        *out = atomic_load(&a->max_dynamic_smem);
+        return CUDA_SUCCESS;
+    case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+        *out = atomic_load(&a->carveout);
+        return CUDA_SUCCESS;
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
+        *out = atomic_load(&a->cluster[id - CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH]);
+        return CUDA_SUCCESS;
+    default:
+        *out = 0; /* constant and local memory, caching mode, other cluster properties */
+        return (int)id >= 0 && id < CU_FUNC_ATTRIBUTE_MAX ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    }
+}
+
+static CUresult function_attribute_set(struct sim_function *f, int ordinal, CUfunction_attribute id,
+                                       int value)
+{
+    struct sim_attributes *a = &f->attributes[ordinal];
+    if (id == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) {
+        if (value < 0 || (size_t)value + f->entry->static_smem > BLOCK_SMEM_OPTIN)
+            return CUDA_ERROR_INVALID_VALUE;
+        atomic_store(&a->max_dynamic_smem, value);
+        return CUDA_SUCCESS;
+    }
+    if (id == CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT) {
+        if (value < -1 || value > 100)
+            return CUDA_ERROR_INVALID_VALUE;
+        atomic_store(&a->carveout, value);
+        return CUDA_SUCCESS;
+    }
+    if (id >= CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH &&
+        id <= CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH && value >= 0)
+        atomic_store(&a->cluster[id - CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH], value);
+    bool cluster = id >= CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET && id < CU_FUNC_ATTRIBUTE_MAX;
+    return cluster ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* Of the context that is current where a kernel is taken for a function. */
+static int ordinal_of(const struct sim_function *f)
+{
+    struct sim_context *ctx;
+    if (f->module)
+        return f->module->context->ordinal;
+    return context_current(&ctx) == CUDA_SUCCESS ? ctx->ordinal : 0;
+}
+
+SIM_EXPORT CUresult cuFuncGetAttribute(int *out, CUfunction_attribute id, CUfunction handle)
+{
+    struct sim_function *f;
+    CUresult rc = enter(handle, &f);
+    if (rc == CUDA_SUCCESS && !out)
+        rc = CUDA_ERROR_INVALID_VALUE;
+    return rc == CUDA_SUCCESS ? function_attribute_get(f, ordinal_of(f), id, out) : rc;
+}
+
+SIM_EXPORT CUresult cuFuncSetAttribute(CUfunction handle, CUfunction_attribute id, int value)
+{
+    struct sim_function *f;
+    CUresult rc = enter(handle, &f);
+    return rc == CUDA_SUCCESS ? function_attribute_set(f, ordinal_of(f), id, value) : rc;
+}
+
+/* Kernels are of no context: their attributes hold for each device. */
+static CUresult kernel_enter(CUkernel handle, CUdevice device, struct sim_function **f)
+{
+    CUresult rc = driver_ready();
+    *f = rc == CUDA_SUCCESS ? function_find((CUfunction)(void *)handle) : NULL;
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    if (!*f)
+        return CUDA_ERROR_INVALID_HANDLE;
+    return device >= 0 && device < config_get()->devices ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+
+SIM_EXPORT CUresult cuKernelGetAttribute(int *out, CUfunction_attribute id, CUkernel kernel,
+                                         CUdevice device)
+{
+    struct sim_function *f;
+    CUresult rc = kernel_enter(kernel, device, &f);
+    if (rc == CUDA_SUCCESS && !out)
+        rc = CUDA_ERROR_INVALID_VALUE;
+    return rc == CUDA_SUCCESS ? function_attribute_get(f, device, id, out) : rc;
+}
+
+SIM_EXPORT CUresult cuKernelSetAttribute(CUfunction_attribute id, int value, CUkernel kernel,
+                                         CUdevice device)
+{
+    struct sim_function *f;
+    CUresult rc = kernel_enter(kernel, device, &f);
+    if (rc == CUDA_SUCCESS)
+        rc = function_attribute_set(f, device, id, value);
+    if (rc == CUDA_SUCCESS && !f->module)
+        module_functions_set(f, device, function_attribute_set, id, value);
+    return rc;
+}
+
+SIM_EXPORT CUresult cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache config, CUdevice device)
+{
+    struct sim_function *f;
+    CUresult rc = kernel_enter(kernel, device, &f);
+    return rc == CUDA_SUCCESS && (unsigned int)config > CU_FUNC_CACHE_PREFER_EQUAL
+               ? CUDA_ERROR_INVALID_VALUE
+               : rc;
+}
+
+SIM_EXPORT CUresult cuFuncSetCacheConfig(CUfunction handle, CUfunc_cache config)
+{
+    struct sim_function *f;
+    CUresult rc = enter(handle, &f);
+    return rc == CUDA_SUCCESS && (unsigned int)config > CU_FUNC_CACHE_PREFER_EQUAL
+               ? CUDA_ERROR_INVALID_VALUE
+               : rc;
+}
+
+SIM_EXPORT CUresult cuFuncSetSharedMemConfig(CUfunction handle, CUsharedconfig config)
+{
+    struct sim_function *f;
+    CUresult rc = enter(handle, &f);
+    return rc == CUDA_SUCCESS && (unsigned int)config > CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE
+               ? CUDA_ERROR_INVALID_VALUE
+               : rc;
+}
+
+/* ---- what it is -------------------------------------------------------------------------------- */
+
+SIM_EXPORT CUresult cuFuncGetModule(CUmodule *out, CUfunction handle)
+{
+    struct sim_function *f;
+    CUresult rc = enter(handle, &f);
+    if (rc == CUDA_SUCCESS && !out)
+        rc = CUDA_ERROR_INVALID_VALUE;
+    if (rc == CUDA_SUCCESS && !f->module)
+        rc = CUDA_ERROR_INVALID_HANDLE;
+    if (rc == CUDA_SUCCESS)
+        *out = module_handle(f->module);
+    return rc;
+}
+
+static CUresult name_get(const char **out, CUfunction handle)
+{
+    CUresult rc = driver_ready();
+    struct sim_function *f = rc == CUDA_SUCCESS ? function_find(handle) : NULL;
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    if (!f)
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (!out)
+        return CUDA_ERROR_INVALID_VALUE;
+    *out = f->entry->name;
+    return CUDA_SUCCESS;
+}
+
+static CUresult param_info(CUfunction handle, size_t index, size_t *offset, size_t *size)
+{
+    CUresult rc = driver_ready();
+    struct sim_function *f = rc == CUDA_SUCCESS ? function_find(handle) : NULL;
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    if (!f)
+        return CUDA_ERROR_INVALID_HANDLE;
+    const struct sim_param *p = function_param(f, index);
+    if (!p || !offset)
+        return CUDA_ERROR_INVALID_VALUE;
+    *offset = p->offset;
+    if (size)
+        *size = p->size;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuFuncGetName(const char **out, CUfunction f);
+SIM_EXPORT CUresult cuFuncGetName(const char **out, CUfunction f)
+{
+    return name_get(out, f);
+}
+
+CUresult cuKernelGetName(const char **out, CUkernel kernel);
+SIM_EXPORT CUresult cuKernelGetName(const char **out, CUkernel kernel)
+{
+    return name_get(out, (CUfunction)(void *)kernel);
+}
+
+CUresult cuFuncGetParamInfo(CUfunction f, size_t index, size_t *offset, size_t *size);
+SIM_EXPORT CUresult cuFuncGetParamInfo(CUfunction f, size_t index, size_t *offset, size_t *size)
+{
+    return param_info(f, index, offset, size);
+}
+
+CUresult cuKernelGetParamInfo(CUkernel kernel, size_t index, size_t *offset, size_t *size);
+SIM_EXPORT CUresult cuKernelGetParamInfo(CUkernel kernel, size_t index, size_t *offset,
+                                         size_t *size)
+{
+    return param_info((CUfunction)(void *)kernel, index, offset, size);
+}
+
+#if CUDA_VERSION >= 12040
+SIM_EXPORT CUresult cuFuncIsLoaded(CUfunctionLoadingState *out, CUfunction handle)
+{
+    struct sim_function *f;
+    CUresult rc = enter(handle, &f);
+    if (rc == CUDA_SUCCESS && !out)
+        rc = CUDA_ERROR_INVALID_VALUE;
+    if (rc == CUDA_SUCCESS)
+        *out = atomic_load(&f->loaded) ? CU_FUNCTION_LOADING_STATE_LOADED
+                                       : CU_FUNCTION_LOADING_STATE_UNLOADED;
+    return rc;
+}
+
+SIM_EXPORT CUresult cuFuncLoad(CUfunction handle)
+{
+    struct sim_function *f;
+    CUresult rc = enter(handle, &f);
+    if (rc == CUDA_SUCCESS)
+        atomic_store(&f->loaded, true);
+    return rc;
+}
+#endif

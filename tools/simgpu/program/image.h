@@ -1,0 +1,54 @@
+/*
+ * image.h - what a module image declares, whatever its form (PTX text, cubin, fat binary): entries with
+ * the places of their parameters, and global variables. ptx.c reads the text, image.c cubins, fatbin.c
+ * what holds both.
+ */
+#ifndef SIMGPU_IMAGE_H
+#define SIMGPU_IMAGE_H
+
+#include "tools/simgpu/face/sim.h"
+
+struct image_entry {
+    const char *name; /* of names.h */
+    struct sim_param *params;
+    size_t param_count;
+    size_t packed_bytes;
+    unsigned int max_threads; /* .maxntid, .reqntid; 1024 where it says nothing */
+    size_t static_smem;
+    unsigned int registers; /* of a thread; 32 where it says nothing */
+};
+
+struct image_global {
+    char *name;
+    size_t bytes;
+    bool managed;
+    void *initial; /* NULL: zero */
+};
+
+struct image {
+    struct image_entry *entries;
+    struct image_global *globals;
+    size_t entry_count, global_count;
+    unsigned int ptx_arch,
+        binary_arch;    /* 80 for 8.0; of text, binary_arch is 0: made for the device */
+    unsigned int users; /* modules and libraries that share it; under module.c's lock */
+};
+
+/* Read an image in any form. CUDA_ERROR_INVALID_VALUE (NULL), _INVALID_PTX, _INVALID_IMAGE,
+ * _NO_BINARY_FOR_GPU (a container with nothing readable in it), _OUT_OF_MEMORY. */
+CUresult image_read(const void *data, struct image **out);
+CUresult image_read_file(const char *path, struct image **out);
+void image_free(struct image *image);
+
+/* ptx.c: `text` ends with NUL or after `bytes`. CUDA_ERROR_INVALID_PTX, _OUT_OF_MEMORY. */
+CUresult ptx_parse(const char *text, size_t bytes, struct image *into);
+/* The same for one cubin (`bytes` 0: not known) and for a fat binary, without its wrapper. */
+CUresult cubin_read(const unsigned char *data, size_t bytes, struct image *into);
+CUresult fatbin_read(const unsigned char *data, size_t bytes, struct image *into);
+
+/* For the readers: append. The name is copied. NULL without memory. */
+struct image_entry *image_add_entry(struct image *image, const char *name, size_t length);
+struct image_global *image_add_global(struct image *image, const char *name, size_t length);
+bool entry_add_param(struct image_entry *e, size_t offset, size_t size);
+
+#endif

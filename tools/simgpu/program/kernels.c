@@ -1,0 +1,179 @@
+/*
+ * kernels.c - what the known kernels cost and do. An effect runs at the modelled completion, on the
+ * memory itself, and reports a pointer outside what the device may touch as a GPU does: with an
+ * asynchronous, sticky error.
+ */
+#include "tools/simgpu/program/kernels.h"
+#include "tools/simgpu/memory/memory.h"
+
+#include <string.h>
+
+enum {
+    KERNEL_FIXED_NS = 3000,
+    KERNEL_BYTES_PER_US = 1000000,
+    COPY_FIXED_NS = 2000,
+    COPY_BYTES_PER_US = 25000
+};
+
+uint64_t copy_cost_ns(size_t bytes)
+{
+    return COPY_FIXED_NS + (uint64_t)bytes * 1000 / COPY_BYTES_PER_US;
+}
+
+static uint64_t touch_cost_ns(uint64_t bytes)
+{
+    return KERNEL_FIXED_NS + bytes * 1000 / KERNEL_BYTES_PER_US;
+}
+
+/* Parameters as the entries in kernels.ptx declare them: packed is PTX's layout, and C's. */
+struct spin {
+    uint64_t ns;
+};
+struct fill {
+    uint32_t *p;
+    uint32_t value, n;
+};
+struct copy {
+    uint32_t *dst;
+    const uint32_t *src;
+    uint32_t n;
+};
+struct axpy {
+    float *y;
+    const float *x;
+    float a;
+    uint32_t n;
+};
+struct mix {
+    uint32_t *x;
+    uint32_t a, b, n;
+};
+struct mix_spin {
+    uint32_t *x;
+    uint32_t a, b, n, pad;
+    uint64_t ns;
+};
+
+/* May the kernel touch n words from p on? The words of n = 0 are never touched. */
+static bool words_valid(const struct work *w, const void *p, uint32_t n)
+{
+    CUdeviceptr at = (CUdeviceptr)(uintptr_t)p;
+    const struct sim_context *ctx = (const void *)w->context;
+    return n == 0 || (at % sizeof(uint32_t) == 0 && memory_reaches(at, n * sizeof(uint32_t), ctx));
+}
+
+static uint64_t spin_cost(const void *packed)
+{
+    struct spin k;
+    memcpy(&k, packed, sizeof k);
+    return k.ns;
+}
+
+static uint64_t fill_cost(const void *packed)
+{
+    struct fill k;
+    memcpy(&k, packed, sizeof k);
+    return touch_cost_ns((uint64_t)k.n * 4);
+}
+
+static CUresult fill_effect(struct work *w)
+{
+    struct fill k;
+    memcpy(&k, w->blob, sizeof k);
+    if (!words_valid(w, k.p, k.n))
+        return CUDA_ERROR_ILLEGAL_ADDRESS;
+    for (uint32_t i = 0; i < k.n; i++)
+        k.p[i] = k.value;
+    return CUDA_SUCCESS;
+}
+
+enum { COPY_PACKED = 20, MIX_PACKED = 20 };
+
+static uint64_t copy_cost(const void *packed)
+{
+    struct copy k;
+    memcpy(&k, packed, COPY_PACKED);
+    return touch_cost_ns((uint64_t)k.n * 8);
+}
+
+static CUresult copy_effect(struct work *w)
+{
+    struct copy k;
+    memcpy(&k, w->blob, COPY_PACKED);
+    if (!words_valid(w, k.dst, k.n) || !words_valid(w, k.src, k.n))
+        return CUDA_ERROR_ILLEGAL_ADDRESS;
+    memmove(k.dst, k.src, k.n * sizeof *k.dst);
+    return CUDA_SUCCESS;
+}
+
+static uint64_t axpy_cost(const void *packed)
+{
+    struct axpy k;
+    memcpy(&k, packed, sizeof k);
+    return touch_cost_ns((uint64_t)k.n * 12);
+}
+
+static CUresult axpy_effect(struct work *w)
+{
+    struct axpy k;
+    memcpy(&k, w->blob, sizeof k);
+    if (!words_valid(w, k.y, k.n) || !words_valid(w, k.x, k.n))
+        return CUDA_ERROR_ILLEGAL_ADDRESS;
+    for (uint32_t i = 0; i < k.n; i++)
+        k.y[i] += k.a * k.x[i];
+    return CUDA_SUCCESS;
+}
+
+static CUresult mix_words(const struct work *w, uint32_t *x, uint32_t a, uint32_t b, uint32_t n)
+{
+    if (!words_valid(w, x, n))
+        return CUDA_ERROR_ILLEGAL_ADDRESS;
+    for (uint32_t i = 0; i < n; i++)
+        x[i] = x[i] * a + b;
+    return CUDA_SUCCESS;
+}
+
+static uint64_t mix_cost(const void *packed)
+{
+    struct mix k;
+    memcpy(&k, packed, MIX_PACKED);
+    return touch_cost_ns((uint64_t)k.n * 8);
+}
+
+static CUresult mix_effect(struct work *w)
+{
+    struct mix k;
+    memcpy(&k, w->blob, MIX_PACKED);
+    return mix_words(w, k.x, k.a, k.b, k.n);
+}
+
+static uint64_t mix_spin_cost(const void *packed)
+{
+    struct mix_spin k;
+    memcpy(&k, packed, sizeof k);
+    return touch_cost_ns((uint64_t)k.n * 8) + k.ns;
+}
+
+static CUresult mix_spin_effect(struct work *w)
+{
+    struct mix_spin k;
+    memcpy(&k, w->blob, sizeof k);
+    return mix_words(w, k.x, k.a, k.b, k.n);
+}
+
+static const struct kernel_model models[] = {
+    {"spin", sizeof(struct spin), spin_cost, NULL},
+    {"fill", sizeof(struct fill), fill_cost, fill_effect},
+    {"copy", COPY_PACKED, copy_cost, copy_effect},
+    {"axpy", sizeof(struct axpy), axpy_cost, axpy_effect},
+    {"mix", MIX_PACKED, mix_cost, mix_effect},
+    {"mix_spin", sizeof(struct mix_spin), mix_spin_cost, mix_spin_effect},
+};
+
+const struct kernel_model *kernel_model_find(const char *name, size_t packed_bytes)
+{
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++)
+        if (!strcmp(models[i].name, name) && models[i].packed_bytes == packed_bytes)
+            return &models[i];
+    return NULL;
+}

@@ -1,0 +1,241 @@
+/*
+ * library.c - libraries: images that are bound to no context, and the kernels in them.
+ */
+#include "tools/simgpu/program/module.h"
+
+#include <string.h>
+
+enum { LIBRARY_POOL = 65536 };
+
+static struct handle_pool pool = HANDLE_POOL(struct sim_library, LIBRARY_POOL);
+/* One module per library and context, however many threads ask. */
+static pthread_mutex_t instance_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static struct sim_library *library_find(CUlibrary handle)
+{
+    return handle_find(&pool, handle);
+}
+
+static CUkernel kernel_handle(const struct sim_function *f)
+{
+    return (CUkernel)(void *)(uintptr_t)f;
+}
+
+/* ---- life -------------------------------------------------------------------------------------- */
+
+static CUresult library_make(struct image *image, CUlibrary *out)
+{
+    struct sim_library *l = handle_take(&pool);
+    if (!l)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    l->image = image_share(image);
+    l->kernels = functions_make(image, NULL, l);
+    if (!l->kernels) {
+        image_unshare(image);
+        handle_give(&pool, l);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    handle_publish(l);
+    *out = (CUlibrary)(void *)l;
+    return CUDA_SUCCESS;
+}
+
+static CUresult load(CUlibrary *out, const void *data, const char *path, unsigned int options)
+{
+    struct image *image;
+    CUresult rc = driver_ready();
+    (void)options;
+    if (rc == CUDA_SUCCESS && (!out || (!data && !path)))
+        rc = CUDA_ERROR_INVALID_VALUE;
+    if (rc == CUDA_SUCCESS)
+        rc = path ? image_read_file(path, &image) : image_read(data, &image);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    image_share(image);
+    rc = library_make(image, out);
+    image_unshare(image);
+    return rc;
+}
+
+SIM_EXPORT CUresult cuLibraryLoadData(CUlibrary *out, const void *code, CUjit_option *jit,
+                                      void **jit_values, unsigned int jit_count,
+                                      CUlibraryOption *options, void **values, unsigned int count)
+{
+    if ((jit_count && (!jit || !jit_values)) || (count && !options))
+        return CUDA_ERROR_INVALID_VALUE;
+    return load(out, code, NULL, count);
+}
+
+SIM_EXPORT CUresult cuLibraryLoadFromFile(CUlibrary *out, const char *path, CUjit_option *jit,
+                                          void **jit_values, unsigned int jit_count,
+                                          CUlibraryOption *options, void **values,
+                                          unsigned int count)
+{
+    if ((jit_count && (!jit || !jit_values)) || (count && !options))
+        return CUDA_ERROR_INVALID_VALUE;
+    return load(out, NULL, path, count);
+}
+
+SIM_EXPORT CUresult cuLibraryUnload(CUlibrary handle)
+{
+    CUresult rc = driver_ready();
+    struct sim_library *l = rc == CUDA_SUCCESS ? library_find(handle) : NULL;
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    if (!l || !handle_retire(l))
+        return CUDA_ERROR_INVALID_HANDLE;
+    modules_of_library_end(l);
+    functions_end(l->kernels, l->image->entry_count);
+    image_unshare(l->image);
+    handle_give(&pool, l);
+    return CUDA_SUCCESS;
+}
+
+/* ---- kernels ----------------------------------------------------------------------------------- */
+
+static CUresult enter(CUlibrary handle, struct sim_library **l)
+{
+    CUresult rc = driver_ready();
+    *l = rc == CUDA_SUCCESS ? library_find(handle) : NULL;
+    return rc == CUDA_SUCCESS && !*l ? CUDA_ERROR_INVALID_HANDLE : rc;
+}
+
+SIM_EXPORT CUresult cuLibraryGetKernel(CUkernel *out, CUlibrary handle, const char *name)
+{
+    struct sim_library *l;
+    CUresult rc = enter(handle, &l);
+    if (rc == CUDA_SUCCESS && (!out || !name))
+        rc = CUDA_ERROR_INVALID_VALUE;
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    for (size_t i = 0; i < l->image->entry_count; i++) {
+        if (strcmp(l->image->entries[i].name, name) != 0)
+            continue;
+        *out = kernel_handle(l->kernels[i]);
+        return CUDA_SUCCESS;
+    }
+    return CUDA_ERROR_NOT_FOUND;
+}
+
+CUresult cuLibraryGetKernelCount(unsigned int *out, CUlibrary handle);
+SIM_EXPORT CUresult cuLibraryGetKernelCount(unsigned int *out, CUlibrary handle)
+{
+    struct sim_library *l;
+    CUresult rc = enter(handle, &l);
+    if (rc == CUDA_SUCCESS && !out)
+        rc = CUDA_ERROR_INVALID_VALUE;
+    if (rc == CUDA_SUCCESS)
+        *out = (unsigned int)l->image->entry_count;
+    return rc;
+}
+
+CUresult cuLibraryEnumerateKernels(CUkernel *out, unsigned int count, CUlibrary handle);
+SIM_EXPORT CUresult cuLibraryEnumerateKernels(CUkernel *out, unsigned int count, CUlibrary handle)
+{
+    struct sim_library *l;
+    CUresult rc = enter(handle, &l);
+    if (rc == CUDA_SUCCESS && (!out || !count))
+        rc = CUDA_ERROR_INVALID_VALUE;
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    for (size_t i = 0; i < count && i < l->image->entry_count; i++)
+        out[i] = kernel_handle(l->kernels[i]);
+    return CUDA_SUCCESS;
+}
+
+static CUresult kernel_enter(CUkernel handle, struct sim_function **f)
+{
+    CUresult rc = driver_ready();
+    *f = rc == CUDA_SUCCESS ? function_find((CUfunction)(void *)handle) : NULL;
+    return rc == CUDA_SUCCESS && (!*f || !(*f)->library) ? CUDA_ERROR_INVALID_HANDLE : rc;
+}
+
+CUresult cuKernelGetLibrary(CUlibrary *out, CUkernel handle);
+SIM_EXPORT CUresult cuKernelGetLibrary(CUlibrary *out, CUkernel handle)
+{
+    struct sim_function *f;
+    CUresult rc = kernel_enter(handle, &f);
+    if (rc == CUDA_SUCCESS && !out)
+        rc = CUDA_ERROR_INVALID_VALUE;
+    if (rc == CUDA_SUCCESS)
+        *out = (CUlibrary)(void *)f->library;
+    return rc;
+}
+
+/* ---- in the current context -------------------------------------------------------------------- */
+
+static CUresult instance(struct sim_library *l, struct sim_module **out)
+{
+    struct sim_context *ctx;
+    CUresult rc = context_enter(&ctx);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    pthread_mutex_lock(&instance_lock);
+    *out = module_of_library(ctx, l);
+    if (!*out)
+        rc = module_make(ctx, l->image, l, out);
+    pthread_mutex_unlock(&instance_lock);
+    return rc;
+}
+
+SIM_EXPORT CUresult cuLibraryGetModule(CUmodule *out, CUlibrary handle)
+{
+    struct sim_library *l;
+    struct sim_module *m;
+    CUresult rc = enter(handle, &l);
+    if (rc == CUDA_SUCCESS && !out)
+        rc = CUDA_ERROR_INVALID_VALUE;
+    if (rc == CUDA_SUCCESS)
+        rc = instance(l, &m);
+    if (rc == CUDA_SUCCESS)
+        *out = module_handle(m);
+    return rc;
+}
+
+SIM_EXPORT CUresult cuKernelGetFunction(CUfunction *out, CUkernel handle)
+{
+    struct sim_function *f;
+    struct sim_module *m;
+    CUresult rc = kernel_enter(handle, &f);
+    if (rc == CUDA_SUCCESS && !out)
+        rc = CUDA_ERROR_INVALID_VALUE;
+    if (rc == CUDA_SUCCESS)
+        rc = instance(f->library, &m);
+    if (rc == CUDA_SUCCESS)
+        *out = function_handle(module_function(m, f->entry->name));
+    return rc;
+}
+
+static CUresult global(CUdeviceptr *at, size_t *bytes, CUlibrary handle, const char *name,
+                       bool managed)
+{
+    struct sim_library *l;
+    struct sim_module *m;
+    CUresult rc = enter(handle, &l);
+    if (rc == CUDA_SUCCESS && (!name || (!at && !bytes)))
+        rc = CUDA_ERROR_INVALID_VALUE;
+    if (rc == CUDA_SUCCESS)
+        rc = instance(l, &m);
+    return rc == CUDA_SUCCESS ? module_global_find(m, name, managed, at, bytes) : rc;
+}
+
+SIM_EXPORT CUresult cuLibraryGetGlobal(CUdeviceptr *at, size_t *bytes, CUlibrary l,
+                                       const char *name)
+{
+    return global(at, bytes, l, name, false);
+}
+
+SIM_EXPORT CUresult cuLibraryGetManaged(CUdeviceptr *at, size_t *bytes, CUlibrary l,
+                                        const char *name)
+{
+    return global(at, bytes, l, name, true);
+}
+
+SIM_EXPORT CUresult cuLibraryGetUnifiedFunction(void **out, CUlibrary handle, const char *symbol)
+{
+    struct sim_library *l;
+    CUresult rc = enter(handle, &l);
+    if (rc == CUDA_SUCCESS && (!out || !symbol))
+        rc = CUDA_ERROR_INVALID_VALUE;
+    return rc == CUDA_SUCCESS ? CUDA_ERROR_NOT_FOUND : rc;
+}

@@ -1,0 +1,453 @@
+/*
+ * module.c - modules of contexts: loading, unloading, functions and globals by name.
+ */
+#include "tools/simgpu/program/module.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MODULE_POOL = 65536, FUNCTION_POOL = 1 << 20 };
+
+static struct handle_pool modules = HANDLE_POOL(struct sim_module, MODULE_POOL);
+static struct handle_pool functions = HANDLE_POOL(struct sim_function, FUNCTION_POOL);
+/* Of the list of modules and of the images' users. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct sim_module *all;
+
+/* ---- functions --------------------------------------------------------------------------------- */
+
+struct sim_function *function_find(CUfunction handle)
+{
+    return handle_find(&functions, handle);
+}
+
+CUfunction function_handle(const struct sim_function *f)
+{
+    return (CUfunction)(void *)(uintptr_t)f;
+}
+
+const char *function_name(const struct sim_function *f)
+{
+    return f->entry->name;
+}
+
+size_t function_param_count(const struct sim_function *f)
+{
+    return f->entry->param_count;
+}
+
+const struct sim_param *function_param(const struct sim_function *f, size_t index)
+{
+    return index < f->entry->param_count ? &f->entry->params[index] : NULL;
+}
+
+size_t function_packed_bytes(const struct sim_function *f)
+{
+    return f->entry->packed_bytes;
+}
+
+/* CUDA_MODULE_LOADING=EAGER loads everything at once; lazy is the default since 12.2. */
+static bool loading_is_eager(void)
+{
+    const char *mode = getenv("CUDA_MODULE_LOADING");
+    return mode && !strcmp(mode, "EAGER");
+}
+
+static void attributes_reset(struct sim_function *f)
+{
+    for (int i = 0; i < FUNCTION_DEVICES; i++) {
+        struct sim_attributes *a = &f->attributes[i];
+        atomic_store(&a->max_dynamic_smem, BLOCK_SMEM - (int)f->entry->static_smem);
+        atomic_store(&a->carveout, -1);
+        for (int k = 0; k < 3; k++)
+            atomic_store(&a->cluster[k], 0);
+    }
+}
+
+static struct sim_function *function_make(const struct image_entry *entry, struct sim_module *m,
+                                          struct sim_library *l)
+{
+    struct sim_function *f = handle_take(&functions);
+    if (!f)
+        return NULL;
+    f->entry = entry;
+    f->model = kernel_model_find(entry->name, entry->packed_bytes);
+    atomic_store_explicit(&f->times, NULL, memory_order_relaxed);
+    f->module = m;
+    f->library = l;
+    atomic_store(&f->loaded, loading_is_eager());
+    attributes_reset(f);
+    f->old = NULL;
+    handle_publish(f);
+    return f;
+}
+
+void functions_end(struct sim_function **list, size_t count)
+{
+    for (size_t i = 0; list && i < count; i++) {
+        if (!list[i] || !handle_retire(list[i]))
+            continue;
+        free(list[i]->old);
+        list[i]->old = NULL;
+        handle_give(&functions, list[i]);
+    }
+    free(list);
+}
+
+struct sim_function **functions_make(struct image *image, struct sim_module *m,
+                                     struct sim_library *l)
+{
+    struct sim_function **list = calloc(image->entry_count + 1, sizeof *list);
+    for (size_t i = 0; list && i < image->entry_count; i++) {
+        list[i] = function_make(&image->entries[i], m, l);
+        if (!list[i]) {
+            functions_end(list, image->entry_count);
+            return NULL;
+        }
+    }
+    return list;
+}
+
+/* ---- images ------------------------------------------------------------------------------------ */
+
+struct image *image_share(struct image *image)
+{
+    pthread_mutex_lock(&lock);
+    image->users++;
+    pthread_mutex_unlock(&lock);
+    return image;
+}
+
+void image_unshare(struct image *image)
+{
+    pthread_mutex_lock(&lock);
+    bool last = --image->users == 0;
+    pthread_mutex_unlock(&lock);
+    if (last)
+        image_free(image);
+}
+
+/* ---- life -------------------------------------------------------------------------------------- */
+
+CUmodule module_handle(const struct sim_module *m)
+{
+    return (CUmodule)(void *)(uintptr_t)m;
+}
+
+static struct sim_module *module_find(CUmodule handle)
+{
+    return handle_find(&modules, handle);
+}
+
+static void globals_free(struct sim_module *m)
+{
+    for (size_t i = 0; m->globals && i < m->image->global_count; i++)
+        if (m->globals[i].address)
+            memory_give(m->globals[i].address);
+    free(m->globals);
+    m->globals = NULL;
+}
+
+static bool globals_make(struct sim_module *m)
+{
+    m->globals = calloc(m->image->global_count + 1, sizeof *m->globals);
+    for (size_t i = 0; m->globals && i < m->image->global_count; i++) {
+        const struct image_global *g = &m->image->globals[i];
+        CUdeviceptr at = memory_take(m->context, g->bytes ? g->bytes : 1);
+        if (!at)
+            return false;
+        m->globals[i] = (struct module_global){g, at};
+        if (g->initial)
+            memcpy((void *)(uintptr_t)at, g->initial, g->bytes);
+        else
+            memset((void *)(uintptr_t)at, 0, g->bytes);
+    }
+    return m->globals != NULL;
+}
+
+static void list_add(struct sim_module *m)
+{
+    pthread_mutex_lock(&lock);
+    m->prev = NULL;
+    m->next = all;
+    if (all)
+        all->prev = m;
+    all = m;
+    pthread_mutex_unlock(&lock);
+}
+
+static void list_remove(struct sim_module *m)
+{
+    pthread_mutex_lock(&lock);
+    if (m->prev)
+        m->prev->next = m->next;
+    else
+        all = m->next;
+    if (m->next)
+        m->next->prev = m->prev;
+    pthread_mutex_unlock(&lock);
+}
+
+static void module_free(struct sim_module *m)
+{
+    functions_end(m->functions, m->image->entry_count);
+    globals_free(m);
+    image_unshare(m->image);
+    handle_give(&modules, m);
+}
+
+/* A function begins with what was set for its kernel. */
+static void attributes_inherit(const struct sim_module *m)
+{
+    int ordinal = m->context->ordinal;
+    for (size_t i = 0; i < m->image->entry_count; i++) {
+        const struct sim_attributes *from = &m->library->kernels[i]->attributes[ordinal];
+        struct sim_attributes *to = &m->functions[i]->attributes[ordinal];
+        atomic_store(&to->max_dynamic_smem, atomic_load(&from->max_dynamic_smem));
+        atomic_store(&to->carveout, atomic_load(&from->carveout));
+        for (int k = 0; k < 3; k++)
+            atomic_store(&to->cluster[k], atomic_load(&from->cluster[k]));
+    }
+}
+
+CUresult module_make(struct sim_context *ctx, struct image *image, struct sim_library *library,
+                     struct sim_module **out)
+{
+    struct sim_module *m = handle_take(&modules);
+    if (!m)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    m->context = ctx;
+    m->library = library;
+    m->image = image_share(image);
+    m->globals = NULL;
+    m->functions = functions_make(image, m, library);
+    if (!m->functions || !globals_make(m)) {
+        module_free(m);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    if (library)
+        attributes_inherit(m);
+    list_add(m);
+    handle_publish(m);
+    *out = m;
+    return CUDA_SUCCESS;
+}
+
+/* Functions that were launched finish: their works need nothing of the module. Its globals they may
+ * touch, so wait as the driver does. */
+static CUresult module_end(struct sim_module *m)
+{
+    if (!handle_retire(m))
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (m->image->global_count)
+        context_wait_idle(m->context);
+    list_remove(m);
+    module_free(m);
+    return CUDA_SUCCESS;
+}
+
+static bool module_matches(const struct sim_module *m, const struct sim_context *ctx,
+                           const struct sim_library *library)
+{
+    return (!ctx || m->context == ctx) && (!library || m->library == library);
+}
+
+static struct sim_module *module_first(const struct sim_context *ctx,
+                                       const struct sim_library *library)
+{
+    pthread_mutex_lock(&lock);
+    struct sim_module *m = all;
+    while (m && !module_matches(m, ctx, library))
+        m = m->next;
+    pthread_mutex_unlock(&lock);
+    return m;
+}
+
+struct sim_module *module_of_library(struct sim_context *ctx, struct sim_library *library)
+{
+    return module_first(ctx, library);
+}
+
+void modules_of_library_end(struct sim_library *library)
+{
+    struct sim_module *m;
+    while ((m = module_first(NULL, library)) != NULL && module_end(m) == CUDA_SUCCESS)
+        ;
+}
+
+void modules_close(struct sim_context *ctx)
+{
+    struct sim_module *m;
+    while ((m = module_first(ctx, NULL)) != NULL && module_end(m) == CUDA_SUCCESS)
+        ;
+}
+
+/* ---- by name ----------------------------------------------------------------------------------- */
+
+void module_functions_set(const struct sim_function *kernel, int ordinal, attribute_setter set,
+                          CUfunction_attribute id, int value)
+{
+    pthread_mutex_lock(&lock);
+    for (const struct sim_module *m = all; m; m = m->next)
+        for (size_t i = 0; m->library == kernel->library && m->context->ordinal == ordinal &&
+                           i < m->image->entry_count;
+             i++)
+            if (m->functions[i]->entry == kernel->entry)
+                set(m->functions[i], ordinal, id, value);
+    pthread_mutex_unlock(&lock);
+}
+
+struct sim_function *module_function(struct sim_module *m, const char *name)
+{
+    for (size_t i = 0; i < m->image->entry_count; i++)
+        if (!strcmp(m->image->entries[i].name, name))
+            return m->functions[i];
+    return NULL;
+}
+
+CUresult module_global_find(const struct sim_module *m, const char *name, bool managed,
+                            CUdeviceptr *at, size_t *bytes)
+{
+    for (size_t i = 0; i < m->image->global_count; i++) {
+        const struct module_global *g = &m->globals[i];
+        if (strcmp(g->global->name, name) != 0 || (managed && !g->global->managed))
+            continue;
+        if (at)
+            *at = g->address;
+        if (bytes)
+            *bytes = g->global->bytes;
+        return CUDA_SUCCESS;
+    }
+    return CUDA_ERROR_NOT_FOUND;
+}
+
+/* ---- API --------------------------------------------------------------------------------------- */
+
+static CUresult load(CUmodule *out, const void *data, const char *path)
+{
+    struct sim_context *ctx;
+    struct image *image;
+    struct sim_module *m;
+    CUresult rc = context_enter(&ctx);
+    if (rc == CUDA_SUCCESS && (!out || (!data && !path)))
+        rc = CUDA_ERROR_INVALID_VALUE;
+    if (rc == CUDA_SUCCESS)
+        rc = path ? image_read_file(path, &image) : image_read(data, &image);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    image_share(image);
+    rc = module_make(ctx, image, NULL, &m);
+    image_unshare(image);
+    if (rc == CUDA_SUCCESS)
+        *out = module_handle(m);
+    return rc;
+}
+
+SIM_EXPORT CUresult cuModuleLoad(CUmodule *out, const char *path)
+{
+    return load(out, NULL, path);
+}
+
+SIM_EXPORT CUresult cuModuleLoadData(CUmodule *out, const void *image)
+{
+    return load(out, image, NULL);
+}
+
+SIM_EXPORT CUresult cuModuleLoadDataEx(CUmodule *out, const void *image, unsigned int count,
+                                       CUjit_option *options, void **values)
+{
+    if (count && (!options || !values))
+        return CUDA_ERROR_INVALID_VALUE;
+    return load(out, image, NULL);
+}
+
+SIM_EXPORT CUresult cuModuleLoadFatBinary(CUmodule *out, const void *image)
+{
+    return load(out, image, NULL);
+}
+
+SIM_EXPORT CUresult cuModuleUnload(CUmodule handle)
+{
+    struct sim_context *ctx;
+    CUresult rc = context_enter(&ctx);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    struct sim_module *m = module_find(handle);
+    return m && !m->library ? module_end(m) : CUDA_ERROR_INVALID_HANDLE;
+}
+
+SIM_EXPORT CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode *out)
+{
+    CUresult rc = driver_ready();
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    if (!out)
+        return CUDA_ERROR_INVALID_VALUE;
+    *out = loading_is_eager() ? CU_MODULE_EAGER_LOADING : CU_MODULE_LAZY_LOADING;
+    return CUDA_SUCCESS;
+}
+
+static CUresult enter(CUmodule handle, struct sim_module **m)
+{
+    struct sim_context *ctx;
+    CUresult rc = context_enter(&ctx);
+    *m = rc == CUDA_SUCCESS ? module_find(handle) : NULL;
+    return rc == CUDA_SUCCESS && !*m ? CUDA_ERROR_INVALID_HANDLE : rc;
+}
+
+SIM_EXPORT CUresult cuModuleGetFunction(CUfunction *out, CUmodule handle, const char *name)
+{
+    struct sim_module *m;
+    CUresult rc = enter(handle, &m);
+    if (rc == CUDA_SUCCESS && (!out || !name))
+        rc = CUDA_ERROR_INVALID_VALUE;
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    struct sim_function *f = module_function(m, name);
+    if (f)
+        *out = function_handle(f);
+    return f ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+}
+
+SIM_EXPORT CUresult cuModuleGetGlobal_v2(CUdeviceptr *at, size_t *bytes, CUmodule handle,
+                                         const char *name)
+{
+    struct sim_module *m;
+    CUresult rc = enter(handle, &m);
+    if (rc == CUDA_SUCCESS && (!name || (!at && !bytes)))
+        rc = CUDA_ERROR_INVALID_VALUE;
+    return rc == CUDA_SUCCESS ? module_global_find(m, name, false, at, bytes) : rc;
+}
+
+SIM_EXPORT CUresult cuModuleGetGlobal(CUdeviceptr_v1 *at, unsigned int *bytes, CUmodule handle,
+                                      const char *name)
+{
+    /* Addresses here do not fit the 32 bits of this version. */
+    return at || bytes || handle || name ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuModuleGetFunctionCount(unsigned int *out, CUmodule handle);
+SIM_EXPORT CUresult cuModuleGetFunctionCount(unsigned int *out, CUmodule handle)
+{
+    struct sim_module *m;
+    CUresult rc = enter(handle, &m);
+    if (rc == CUDA_SUCCESS && !out)
+        rc = CUDA_ERROR_INVALID_VALUE;
+    if (rc == CUDA_SUCCESS)
+        *out = (unsigned int)m->image->entry_count;
+    return rc;
+}
+
+CUresult cuModuleEnumerateFunctions(CUfunction *out, unsigned int count, CUmodule handle);
+SIM_EXPORT CUresult cuModuleEnumerateFunctions(CUfunction *out, unsigned int count, CUmodule handle)
+{
+    struct sim_module *m;
+    CUresult rc = enter(handle, &m);
+    if (rc == CUDA_SUCCESS && (!out || !count))
+        rc = CUDA_ERROR_INVALID_VALUE;
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    for (size_t i = 0; i < count && i < m->image->entry_count; i++)
+        out[i] = function_handle(m->functions[i]);
+    return CUDA_SUCCESS;
+}

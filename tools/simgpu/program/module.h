@@ -1,0 +1,102 @@
+/*
+ * module.h - modules, libraries and the functions in them. A library is not bound to a context: each
+ * context that asks gets a module of its own made from the library's image.
+ */
+#ifndef SIMGPU_MODULE_H
+#define SIMGPU_MODULE_H
+
+#include "tools/simgpu/device/context.h"
+#include "tools/simgpu/face/handle.h"
+#include "tools/simgpu/program/image.h"
+#include "tools/simgpu/program/kernels.h"
+#include "tools/simgpu/device/times.h"
+
+struct sim_module;
+struct sim_library;
+
+/* What the calls before CUDA 4.0 set up for cuLaunch. */
+struct old_launch {
+    unsigned int block[3], smem;
+    size_t packed_bytes;
+    unsigned char packed[4096];
+};
+
+/* What may be set. A kernel has it for each device, a function for that of its context. */
+enum { FUNCTION_DEVICES = 8 };
+struct sim_attributes {
+    _Atomic int max_dynamic_smem, carveout;
+    _Atomic int cluster[3]; /* that every launch has, unless it says so itself; 0: none */
+};
+
+struct sim_function {
+    struct handle handle;
+    const struct image_entry *entry;
+    const struct kernel_model *model;         /* NULL: a kernel that the simulator does not know */
+    struct sim_module *module;                /* of a CUfunction */
+    struct sim_library *library;              /* of a CUkernel, and of its functions */
+    _Atomic(const struct times_list *) times; /* of one that is not known; NULL: not looked up */
+    _Atomic bool loaded;
+    struct sim_attributes attributes[FUNCTION_DEVICES]; /* by ordinal */
+    struct old_launch *old;                             /* NULL until used */
+};
+
+struct module_global {
+    const struct image_global *global;
+    CUdeviceptr address;
+};
+
+struct sim_module {
+    struct handle handle;
+    struct sim_context *context;
+    struct sim_library *library; /* made from it; NULL otherwise */
+    struct image *image;
+    struct sim_function **functions; /* in the image's order */
+    struct module_global *globals;
+    struct sim_module *prev, *next; /* all modules */
+};
+
+struct sim_library {
+    struct handle handle;
+    struct image *image;
+    struct sim_function **kernels;
+};
+
+/* module.c */
+CUresult module_make(struct sim_context *ctx, struct image *image, struct sim_library *library,
+                     struct sim_module **out);
+struct sim_module *module_of_library(struct sim_context *ctx, struct sim_library *library);
+void modules_of_library_end(struct sim_library *library);
+struct sim_function *module_function(struct sim_module *m, const char *name);
+CUresult module_global_find(const struct sim_module *m, const char *name, bool managed,
+                            CUdeviceptr *at, size_t *bytes);
+CUmodule module_handle(const struct sim_module *m);
+/* At the end of a context: all of its modules. */
+void modules_close(struct sim_context *ctx);
+
+/* The attribute of a kernel's functions on that device. */
+typedef CUresult (*attribute_setter)(struct sim_function *f, int ordinal, CUfunction_attribute id,
+                                     int value);
+void module_functions_set(const struct sim_function *kernel, int ordinal, attribute_setter set,
+                          CUfunction_attribute id, int value);
+
+/* All functions of an image, live; NULL without memory. */
+struct sim_function **functions_make(struct image *image, struct sim_module *m,
+                                     struct sim_library *l);
+void functions_end(struct sim_function **functions, size_t count);
+struct image *image_share(struct image *image);
+void image_unshare(struct image *image);
+
+/* function.c: how many blocks of so many threads fit an SM; 0 = none. */
+int function_blocks_per_sm(const struct sim_function *f, uint64_t threads, size_t dynamic_smem);
+
+enum {
+    SM_THREADS = 2048,
+    SM_BLOCKS = 32,
+    SM_SMEM = 167936,
+    BLOCK_THREADS = 1024,
+    BLOCK_SMEM = 49152,        /* without asking */
+    BLOCK_SMEM_OPTIN = 166912, /* with CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES */
+    BLOCK_SMEM_RESERVED = 1024,
+};
+
+#endif

@@ -1,0 +1,52 @@
+/* names.c - a table of strings under one lock, never emptied. */
+#include "tools/simgpu/program/names.h"
+
+#include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct name {
+    struct name *next;
+    size_t length;
+    char text[];
+};
+
+enum { BUCKETS = 4096 };
+static struct name *buckets[BUCKETS];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* FNV-1a */
+static size_t bucket_of(const char *text, size_t length)
+{
+    uint32_t hash = 0x811c9dc5;
+    for (size_t i = 0; i < length; i++)
+        hash = (hash ^ (uint8_t)text[i]) * 0x01000193;
+    return hash % BUCKETS;
+}
+
+static struct name *name_new(const char *text, size_t length)
+{
+    struct name *n = malloc(sizeof *n + length + 1);
+    if (n == NULL)
+        return NULL;
+    n->length = length;
+    memcpy(n->text, text, length);
+    n->text[length] = '\0';
+    return n;
+}
+
+const char *name_keep(const char *text, size_t length)
+{
+    struct name **bucket = &buckets[bucket_of(text, length)];
+    pthread_mutex_lock(&lock);
+    struct name *n = *bucket;
+    while (n != NULL && (n->length != length || memcmp(n->text, text, length) != 0))
+        n = n->next;
+    if (n == NULL && (n = name_new(text, length)) != NULL) {
+        n->next = *bucket;
+        *bucket = n;
+    }
+    pthread_mutex_unlock(&lock);
+    return n != NULL ? n->text : NULL;
+}

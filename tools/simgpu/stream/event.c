@@ -1,0 +1,409 @@
+/*
+ * event.c - events: record, wait, query, time. A record is a work without duration; what an event means
+ * is its last record, whichever stream it was in.
+ */
+#include "tools/simgpu/stream/event.h"
+#include "tools/simgpu/device/simconfig.h"
+#include "tools/simgpu/stream/stream.h"
+#include "tools/simgpu/face/variants.h"
+
+enum { EVENT_POOL = 1 << 20 };
+
+static struct handle_pool pool = HANDLE_POOL(struct sim_event, EVENT_POOL);
+
+struct sim_event *event_find(CUevent handle)
+{
+    return handle_find(&pool, handle);
+}
+
+/* ---- life -------------------------------------------------------------------------------------- */
+
+struct sim_event *event_make(struct sim_context *ctx, unsigned int flags)
+{
+    struct sim_event *e = handle_take(&pool);
+    if (!e)
+        return NULL;
+    if (!e->made) {
+        pthread_mutex_init(&e->lock, NULL);
+        e->made = true;
+    }
+    e->context = ctx;
+    e->flags = flags;
+    e->users = 1;
+    e->records = e->reached = e->reached_ns = 0;
+    e->at = (struct point){0, 0};
+    e->capture_mark = NULL;
+    e->shared = NULL;
+    e->imported = false;
+    return e;
+}
+
+static void event_hold(struct sim_event *e)
+{
+    pthread_mutex_lock(&e->lock);
+    e->users++;
+    pthread_mutex_unlock(&e->lock);
+}
+
+/* The slot is used again only once no record is on its way to it. */
+static void event_release(struct sim_event *e)
+{
+    pthread_mutex_lock(&e->lock);
+    bool last = --e->users == 0;
+    pthread_mutex_unlock(&e->lock);
+    if (!last)
+        return;
+    event_unshare(e);
+    handle_give(&pool, e);
+}
+
+static CUresult event_create(CUevent *out, unsigned int flags)
+{
+    enum { KNOWN = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS };
+    struct sim_context *ctx;
+    CUresult rc = context_enter(&ctx);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    if (!out || flags & ~(unsigned int)KNOWN)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (flags & CU_EVENT_INTERPROCESS && !(flags & CU_EVENT_DISABLE_TIMING))
+        return CUDA_ERROR_INVALID_VALUE;
+    struct sim_event *e = event_make(ctx, flags);
+    if (!e)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    if (flags & CU_EVENT_INTERPROCESS && !event_share(e)) {
+        event_release(e);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    handle_publish(e);
+    *out = (CUevent)(void *)e;
+    return CUDA_SUCCESS;
+}
+
+static CUresult event_destroy(CUevent handle)
+{
+    CUresult rc = driver_ready();
+    struct sim_event *e = rc == CUDA_SUCCESS ? event_find(handle) : NULL;
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    if (!e || !handle_retire(e))
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (e->capture_mark)
+        capture_event_forget(&e->capture_mark);
+    event_release(e);
+    return CUDA_SUCCESS;
+}
+
+/* ---- works ------------------------------------------------------------------------------------- */
+
+static CUresult record_effect(struct work *w)
+{
+    struct sim_event *e = w->args.ptr[0];
+    uint64_t record = w->args.u64[1];
+    pthread_mutex_lock(&e->lock);
+    if (record > e->reached) {
+        e->reached = record;
+        e->reached_ns = w->end_ns;
+    }
+    pthread_mutex_unlock(&e->lock);
+    return CUDA_SUCCESS;
+}
+
+static void work_drop(struct work *w)
+{
+    event_release(w->args.ptr[0]);
+}
+
+static void work_hold(struct work *w)
+{
+    event_hold(w->args.ptr[0]);
+}
+
+/* ptr[0] is the event's handle too, for graphs that hold external records and waits. */
+static void event_prepare(struct sim_event *e, CUgraphNodeType type, struct work *w)
+{
+    bool record = type == CU_GRAPH_NODE_TYPE_EVENT_RECORD;
+    *w = (struct work){.kind = WORK_MARK, .drop = work_drop, .hold = work_hold, .node_type = type};
+    w->name = record ? "event_record" : "event_wait";
+    w->effect = record ? record_effect : NULL;
+    w->args.ptr[0] = e;
+    event_hold(e);
+}
+
+/* ---- record ------------------------------------------------------------------------------------ */
+
+/* Number a new record; it becomes what the event means once it is submitted. */
+static void record_number(struct sim_event *e, struct work *w)
+{
+    pthread_mutex_lock(&e->lock);
+    w->args.u64[1] = ++e->records;
+    pthread_mutex_unlock(&e->lock);
+}
+
+static void record_submitted(struct sim_event *e, const struct work *w, struct point at)
+{
+    pthread_mutex_lock(&e->lock);
+    if (w->args.u64[1] == e->records) {
+        e->at = at;
+        if (e->shared)
+            event_shared_store(e, at);
+    }
+    pthread_mutex_unlock(&e->lock);
+}
+
+CUresult event_record_in(struct sim_event *e, struct sim_stream *s)
+{
+    struct work w;
+    struct point at;
+    event_prepare(e, CU_GRAPH_NODE_TYPE_EVENT_RECORD, &w);
+    record_number(e, &w);
+    CUresult rc = work_submit_stream(s, &w, &at);
+    if (rc == CUDA_SUCCESS)
+        record_submitted(e, &w, at);
+    return rc;
+}
+
+CUresult event_record_after(CUevent handle, struct sim_stream *s, const struct point *after,
+                            size_t n, struct point *out)
+{
+    struct work w;
+    struct point at;
+    struct sim_event *e = event_find(handle);
+    if (!e)
+        return CUDA_ERROR_INVALID_HANDLE;
+    event_prepare(e, CU_GRAPH_NODE_TYPE_EVENT_RECORD, &w);
+    record_number(e, &w);
+    CUresult rc = work_submit_after(s, &w, after, n, &at);
+    if (rc == CUDA_SUCCESS)
+        record_submitted(e, &w, at);
+    if (rc == CUDA_SUCCESS && out)
+        *out = at;
+    return rc;
+}
+
+/* An external record in a capture becomes a node; any other is only remembered by the capture. */
+static CUresult record_captured(struct sim_event *e, struct sim_stream *s, unsigned int flags)
+{
+    if (!(flags & CU_EVENT_RECORD_EXTERNAL))
+        return capture_event_record(s, &e->capture_mark);
+    struct work w;
+    event_prepare(e, CU_GRAPH_NODE_TYPE_EVENT_RECORD, &w);
+    return work_submit_stream(s, &w, NULL);
+}
+
+static CUresult event_record(CUevent handle, CUstream stream, unsigned int flags, bool ptds)
+{
+    struct sim_context *ctx;
+    struct sim_stream *s;
+    CUresult rc = context_enter(&ctx);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    struct sim_event *e = event_find(handle);
+    if (!e)
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (flags & ~(unsigned int)CU_EVENT_RECORD_EXTERNAL)
+        return CUDA_ERROR_INVALID_VALUE;
+    rc = stream_enter(stream, ptds, &ctx, &s);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    if (context_base(e->context) != context_base(ctx))
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (capture_active(s))
+        return record_captured(e, s, flags);
+    if (flags & CU_EVENT_RECORD_EXTERNAL)
+        return CUDA_ERROR_ILLEGAL_STATE;
+    if (e->capture_mark)
+        capture_event_forget(&e->capture_mark);
+    return event_record_in(e, s);
+}
+
+/* ---- wait -------------------------------------------------------------------------------------- */
+
+struct point event_point(struct sim_event *e)
+{
+    pthread_mutex_lock(&e->lock);
+    struct point at = e->shared ? event_shared_point(e) : e->at;
+    pthread_mutex_unlock(&e->lock);
+    return at;
+}
+
+static bool elsewhere_done(struct work *w)
+{
+    return point_done((struct point){(uint32_t)w->args.u64[0], w->args.u64[1]});
+}
+
+struct work event_wait_work(struct point at)
+{
+    bool elsewhere = point_elsewhere(at);
+    struct work w = {.kind = elsewhere ? WORK_WAIT : WORK_MARK,
+                     .name = "event_wait",
+                     .poll = elsewhere ? elsewhere_done : NULL,
+                     .node_type = CU_GRAPH_NODE_TYPE_WAIT_EVENT};
+    w.args.u64[0] = at.stream;
+    w.args.u64[1] = at.seq;
+    return w;
+}
+
+CUresult event_wait_in(struct sim_event *e, struct sim_stream *s)
+{
+    struct point at = event_point(e);
+    if (point_done(at) || at.stream == stream_tail(s).stream)
+        return CUDA_SUCCESS;
+    struct work w = event_wait_work(at);
+    return work_submit_after(s, &w, &at, 1, NULL);
+}
+
+static CUresult wait_external(struct sim_event *e, struct sim_stream *s)
+{
+    struct work w;
+    event_prepare(e, CU_GRAPH_NODE_TYPE_WAIT_EVENT, &w);
+    return work_submit_stream(s, &w, NULL);
+}
+
+CUresult event_last_point(CUevent handle, struct point *out)
+{
+    struct sim_event *e = event_find(handle);
+    if (!e)
+        return CUDA_ERROR_INVALID_HANDLE;
+    *out = event_point(e);
+    return CUDA_SUCCESS;
+}
+
+static CUresult stream_wait_event(CUstream stream, CUevent handle, unsigned int flags, bool ptds)
+{
+    struct sim_context *ctx;
+    struct sim_stream *s;
+    CUresult rc = stream_enter(stream, ptds, &ctx, &s);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    struct sim_event *e = event_find(handle);
+    if (!e)
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (flags & ~(unsigned int)CU_EVENT_WAIT_EXTERNAL)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (flags & CU_EVENT_WAIT_EXTERNAL)
+        return capture_active(s) ? wait_external(e, s) : CUDA_ERROR_ILLEGAL_STATE;
+    bool captured = false;
+    rc = capture_event_wait(s, &e->capture_mark, &captured);
+    if (rc != CUDA_SUCCESS || captured)
+        return rc;
+    return event_wait_in(e, s);
+}
+
+/* ---- query and time ---------------------------------------------------------------------------- */
+
+/* Common to query and synchronise: the event, and what a capture has against it. */
+static CUresult event_enter(CUevent handle, struct sim_event **out)
+{
+    struct sim_context *ctx;
+    CUresult rc = driver_ready();
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    struct sim_event *e = event_find(handle);
+    if (!e)
+        return CUDA_ERROR_INVALID_HANDLE;
+    ctx = e->context;
+    *out = e;
+    rc = atomic_load(&ctx->error);
+    return rc == CUDA_SUCCESS ? capture_event_check(&e->capture_mark) : rc;
+}
+
+static CUresult event_query(CUevent handle)
+{
+    struct sim_event *e;
+    CUresult rc = event_enter(handle, &e);
+    if (rc == CUDA_SUCCESS)
+        rc = capture_forbids_unsafe();
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    return point_done(event_point(e)) ? atomic_load(&e->context->error) : CUDA_ERROR_NOT_READY;
+}
+
+static CUresult event_synchronize(CUevent handle)
+{
+    struct sim_event *e;
+    CUresult rc = event_enter(handle, &e);
+    if (rc == CUDA_SUCCESS)
+        rc = capture_forbids_unsafe();
+    return rc == CUDA_SUCCESS ? point_wait(e->context, event_point(e)) : rc;
+}
+
+/* CUDA_ERROR_INVALID_HANDLE without a time, CUDA_ERROR_NOT_READY before it is reached. */
+static CUresult event_time(struct sim_event *e, uint64_t *ns)
+{
+    if (e->flags & CU_EVENT_DISABLE_TIMING)
+        return CUDA_ERROR_INVALID_HANDLE;
+    pthread_mutex_lock(&e->lock);
+    bool reached = e->reached == e->records, recorded = e->records > 0;
+    *ns = e->reached_ns;
+    pthread_mutex_unlock(&e->lock);
+    if (!recorded)
+        return CUDA_ERROR_INVALID_HANDLE;
+    return reached ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+}
+
+static CUresult event_elapsed(float *ms, CUevent from, CUevent to)
+{
+    struct sim_event *a, *b;
+    uint64_t start = 0, end = 0;
+    CUresult rc = event_enter(from, &a);
+    if (rc == CUDA_SUCCESS)
+        rc = event_enter(to, &b);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    if (!ms)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (context_base(a->context) != context_base(b->context))
+        return CUDA_ERROR_INVALID_HANDLE;
+    CUresult first = event_time(a, &start), second = event_time(b, &end);
+    if (first == CUDA_ERROR_INVALID_HANDLE || second == CUDA_ERROR_INVALID_HANDLE)
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (first != CUDA_SUCCESS || second != CUDA_SUCCESS)
+        return CUDA_ERROR_NOT_READY;
+    *ms = (float)((double)(int64_t)(end - start) / 1e6);
+    return CUDA_SUCCESS;
+}
+
+/* ---- API --------------------------------------------------------------------------------------- */
+
+SIM_EXPORT CUresult cuEventCreate(CUevent *out, unsigned int flags)
+{
+    return event_create(out, flags);
+}
+
+SIM_EXPORT CUresult cuEventDestroy(CUevent e)
+{
+    return event_destroy(e);
+}
+
+SIM_EXPORT CUresult cuEventDestroy_v2(CUevent e)
+{
+    return event_destroy(e);
+}
+
+SIM_EXPORT CUresult cuEventQuery(CUevent e)
+{
+    return event_query(e);
+}
+
+SIM_EXPORT CUresult cuEventSynchronize(CUevent e)
+{
+    return event_synchronize(e);
+}
+
+SIM_EXPORT CUresult cuEventElapsedTime(float *ms, CUevent from, CUevent to)
+{
+    return event_elapsed(ms, from, to);
+}
+
+CUresult cuEventElapsedTime_v2(float *ms, CUevent from, CUevent to);
+SIM_EXPORT CUresult cuEventElapsedTime_v2(float *ms, CUevent from, CUevent to)
+{
+    return event_elapsed(ms, from, to);
+}
+
+STREAM_API(cuEventRecord, (CUevent e, CUstream s), event_record(e, s, 0, ptds))
+STREAM_API(cuEventRecordWithFlags, (CUevent e, CUstream s, unsigned int flags),
+           event_record(e, s, flags, ptds))
+STREAM_API(cuStreamWaitEvent, (CUstream s, CUevent e, unsigned int flags),
+           stream_wait_event(s, e, flags, ptds))

@@ -1,0 +1,158 @@
+/*
+ * event_ipc.c - events between processes. What such an event means is one word of a file that all of them
+ * map: the point of its last record, in a stream of the devices that they share. Whoever waits looks there
+ * when the call is made, and then at the stream.
+ */
+#include "tools/simgpu/device/context.h"
+#include "tools/simgpu/stream/event.h"
+#include "tools/simgpu/memory/ipc.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { WORDS = 1 << 16, PAGE = 4096, WORDS_PER_PAGE = PAGE / sizeof(uint64_t) };
+
+/* What the bytes of a CUipcEventHandle are. */
+struct event_handle {
+    struct ipc_file file;
+    uint32_t word;
+};
+static_assert(sizeof(struct event_handle) <= sizeof(CUipcEventHandle), "a handle has 64 bytes");
+
+/* This process's own. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct ipc_file file;
+static _Atomic uint64_t *words; /* NULL before the first event of the kind */
+static uint32_t used, unused[WORDS], unused_count;
+
+/* ---- words -------------------------------------------------------------------------------------- */
+
+/* Under lock. */
+static bool words_make(void)
+{
+    if (words)
+        return true;
+    if (ipc_file_make(&file, WORDS * sizeof *words) != 0)
+        return false;
+    void *p = mmap(NULL, WORDS * sizeof *words, PROT_READ | PROT_WRITE, MAP_SHARED, file.fd, 0);
+    if (p == MAP_FAILED)
+        close(file.fd);
+    else
+        words = p;
+    return p != MAP_FAILED;
+}
+
+bool event_share(struct sim_event *e)
+{
+    pthread_mutex_lock(&lock);
+    bool room = words_make() && (unused_count || used < WORDS);
+    if (room)
+        e->shared = &words[unused_count ? unused[--unused_count] : used++];
+    pthread_mutex_unlock(&lock);
+    return room;
+}
+
+static void *page_of(_Atomic uint64_t *word)
+{
+    return (void *)((uintptr_t)word & ~(uintptr_t)(PAGE - 1));
+}
+
+void event_unshare(struct sim_event *e)
+{
+    if (!e->shared)
+        return;
+    if (e->imported) {
+        munmap(page_of(e->shared), PAGE);
+    } else {
+        atomic_store(e->shared, 0); /* nobody waits for what an event meant that is gone */
+        pthread_mutex_lock(&lock);
+        unused[unused_count++] = (uint32_t)(e->shared - words);
+        pthread_mutex_unlock(&lock);
+    }
+    e->shared = NULL;
+}
+
+static uint64_t point_word(struct point at)
+{
+    return (uint64_t)at.stream << 32 | (uint32_t)at.seq;
+}
+
+/* The sequence number in full where the last record was this process's. */
+struct point event_shared_point(const struct sim_event *e)
+{
+    uint64_t word = atomic_load(e->shared);
+    return word == point_word(e->at) ? e->at
+                                     : (struct point){(uint32_t)(word >> 32), (uint32_t)word};
+}
+
+void event_shared_store(struct sim_event *e, struct point at)
+{
+    atomic_store(e->shared, point_word(at));
+}
+
+/* ---- API ---------------------------------------------------------------------------------------- */
+
+static CUresult event_export(CUipcEventHandle *out, struct sim_event *e)
+{
+    struct event_handle h = {.file = file, .word = (uint32_t)(e->shared - words)};
+    if (!ipc_file_there(&h.file))
+        return CUDA_ERROR_OPERATING_SYSTEM;
+    memset(out, 0, sizeof *out);
+    memcpy(out, &h, sizeof h);
+    return CUDA_SUCCESS;
+}
+
+/* What was imported is not exported once more. */
+SIM_EXPORT CUresult cuIpcGetEventHandle(CUipcEventHandle *out, CUevent handle)
+{
+    CUresult rc = driver_ready();
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    struct sim_event *e = event_find(handle);
+    if (!e)
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (!out || !e->shared || e->imported)
+        return CUDA_ERROR_INVALID_VALUE;
+    return event_export(out, e);
+}
+
+/* The word's page of another process's file; NULL: none, with the reason in rc. */
+static _Atomic uint64_t *word_map(const struct event_handle *h, CUresult *rc)
+{
+    int fd = h->word < WORDS ? ipc_file_open(&h->file) : -ENOENT;
+    *rc = fd == -EEXIST ? CUDA_ERROR_INVALID_CONTEXT : CUDA_ERROR_INVALID_HANDLE;
+    if (fd < 0)
+        return NULL;
+    off_t at = (off_t)(h->word / WORDS_PER_PAGE) * PAGE;
+    _Atomic uint64_t *page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, at);
+    close(fd);
+    *rc = page != MAP_FAILED ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    return page != MAP_FAILED ? page + h->word % WORDS_PER_PAGE : NULL;
+}
+
+SIM_EXPORT CUresult cuIpcOpenEventHandle(CUevent *out, CUipcEventHandle handle)
+{
+    struct sim_context *ctx;
+    CUresult rc = context_enter(&ctx);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    if (!out)
+        return CUDA_ERROR_INVALID_VALUE;
+    struct event_handle h;
+    memcpy(&h, &handle, sizeof h);
+    _Atomic uint64_t *word = word_map(&h, &rc);
+    if (!word)
+        return rc;
+    struct sim_event *e = event_make(ctx, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING);
+    if (!e) {
+        munmap(page_of(word), PAGE);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    e->shared = word;
+    e->imported = true;
+    handle_publish(e);
+    *out = (CUevent)(void *)e;
+    return CUDA_SUCCESS;
+}

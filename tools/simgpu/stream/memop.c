@@ -1,0 +1,220 @@
+/*
+ * memop.c - stream memory operations: waits for, and writes of, 32 and 64-bit words, one by one and in
+ * batches. The words are ordinary memory of this process, which the CPU changes at any time.
+ */
+#include "tools/simgpu/device/simconfig.h"
+#include "tools/simgpu/stream/stream.h"
+#include "tools/simgpu/face/variants.h"
+
+enum { BATCH_MAX = 256 };
+
+typedef CUstreamBatchMemOpParams Op;
+
+/* ---- one operation ----------------------------------------------------------------------------- */
+
+static bool op_waits(const Op *op)
+{
+    return op->operation == CU_STREAM_MEM_OP_WAIT_VALUE_32 ||
+           op->operation == CU_STREAM_MEM_OP_WAIT_VALUE_64;
+}
+
+static bool op_writes(const Op *op)
+{
+    return op->operation == CU_STREAM_MEM_OP_WRITE_VALUE_32 ||
+           op->operation == CU_STREAM_MEM_OP_WRITE_VALUE_64;
+}
+
+static size_t op_bytes(const Op *op)
+{
+    bool wide = op->operation == CU_STREAM_MEM_OP_WAIT_VALUE_64 ||
+                op->operation == CU_STREAM_MEM_OP_WRITE_VALUE_64;
+    return wide ? sizeof(uint64_t) : sizeof(uint32_t);
+}
+
+static bool op_flags_valid(const Op *op)
+{
+    if (op_waits(op))
+        return (op->waitValue.flags & ~(unsigned int)CU_STREAM_WAIT_VALUE_FLUSH) <=
+               CU_STREAM_WAIT_VALUE_NOR;
+    if (op_writes(op))
+        return (op->writeValue.flags & ~(unsigned int)CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER) == 0;
+    if (op->operation == CU_STREAM_MEM_OP_BARRIER)
+        return op->memoryBarrier.flags <= CU_STREAM_MEMORY_BARRIER_TYPE_GPU;
+    return op->operation == CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES &&
+           op->flushRemoteWrites.flags == 0;
+}
+
+/* waitValue and writeValue have their address at the same place. */
+static bool op_valid(const Op *op)
+{
+    if (!op_flags_valid(op))
+        return false;
+    if (!op_waits(op) && !op_writes(op))
+        return true;
+    CUdeviceptr at = op->waitValue.address;
+    return at % op_bytes(op) == 0 && memory_contains(at, op_bytes(op));
+}
+
+static uint64_t word_load(const Op *op)
+{
+    const void *at = (const void *)(uintptr_t)op->waitValue.address;
+    if (op_bytes(op) == sizeof(uint64_t))
+        return __atomic_load_n((const uint64_t *)at, __ATOMIC_ACQUIRE);
+    return __atomic_load_n((const uint32_t *)at, __ATOMIC_ACQUIRE);
+}
+
+static void word_store(const Op *op)
+{
+    void *at = (void *)(uintptr_t)op->writeValue.address;
+    if (op_bytes(op) == sizeof(uint64_t))
+        __atomic_store_n((uint64_t *)at, op->writeValue.value64, __ATOMIC_RELEASE);
+    else
+        __atomic_store_n((uint32_t *)at, op->writeValue.value, __ATOMIC_RELEASE);
+}
+
+/* Comparisons are of the word's width; GEQ is cyclic. */
+static bool word_passes(const Op *op)
+{
+    bool wide = op_bytes(op) == sizeof(uint64_t);
+    uint64_t is = word_load(op);
+    uint64_t wanted = wide ? op->waitValue.value64 : op->waitValue.value;
+    switch (op->waitValue.flags & ~(unsigned int)CU_STREAM_WAIT_VALUE_FLUSH) {
+    case CU_STREAM_WAIT_VALUE_EQ:
+        return is == wanted;
+    case CU_STREAM_WAIT_VALUE_AND:
+        return (is & wanted) != 0;
+    case CU_STREAM_WAIT_VALUE_NOR:
+        return wide ? ~(is | wanted) != 0 : (uint32_t) ~(is | wanted) != 0;
+    default:
+        return wide ? (int64_t)(is - wanted) >= 0 : (int32_t)((uint32_t)is - (uint32_t)wanted) >= 0;
+    }
+}
+
+/* ---- batches as works -------------------------------------------------------------------------- */
+
+enum { ARG_COUNT, ARG_DONE }; /* of args.u64 */
+
+/* Memory may have been freed since: on a GPU that is a fault, here too. */
+static bool op_faults(const Op *op)
+{
+    return (op_waits(op) || op_writes(op)) && !memory_contains(op->waitValue.address, op_bytes(op));
+}
+
+/* Carry out as many as go; true when all did, or one faulted, which the effect then reports. */
+static bool batch_poll(struct work *w)
+{
+    const Op *ops = w->blob;
+    for (; w->args.u64[ARG_DONE] < w->args.u64[ARG_COUNT]; w->args.u64[ARG_DONE]++) {
+        const Op *op = &ops[w->args.u64[ARG_DONE]];
+        if (op_faults(op))
+            return true;
+        if (op_waits(op) && !word_passes(op))
+            return false;
+        if (op_writes(op))
+            word_store(op);
+    }
+    return true;
+}
+
+static CUresult batch_effect(struct work *w)
+{
+    bool whole = batch_poll(w) && w->args.u64[ARG_DONE] == w->args.u64[ARG_COUNT];
+    return whole ? CUDA_SUCCESS : CUDA_ERROR_ILLEGAL_ADDRESS;
+}
+
+static void batch_build(const Op *ops, unsigned int count, struct work *w)
+{
+    bool waits = false;
+    for (unsigned int i = 0; i < count; i++)
+        waits |= op_waits(&ops[i]);
+    uint64_t each = (uint64_t)(waits ? config_get()->wait_ns : config_get()->write_ns);
+    *w = (struct work){.kind = waits ? WORK_WAIT : WORK_MARK,
+                       .cost_ns = count * each,
+                       .effect = batch_effect,
+                       .poll = waits ? batch_poll : NULL,
+                       .blob = (void *)(uintptr_t)ops,
+                       .blob_bytes = count * sizeof *ops,
+                       .node_type = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP};
+    w->name = waits ? "wait_value" : "write_value";
+    w->args.u64[ARG_COUNT] = count;
+}
+
+static CUresult batch_check(const Op *ops, unsigned int count, unsigned int flags)
+{
+    if (!config_get()->memops)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    if (count > BATCH_MAX || flags != 0 || (count && !ops))
+        return CUDA_ERROR_INVALID_VALUE;
+    for (unsigned int i = 0; i < count; i++)
+        if (!op_valid(&ops[i]))
+            return CUDA_ERROR_INVALID_VALUE;
+    return CUDA_SUCCESS;
+}
+
+CUresult memop_prepare(struct sim_context *ctx, const Op *op, struct work *w)
+{
+    (void)ctx;
+    CUresult rc = batch_check(op, 1, 0);
+    if (rc == CUDA_SUCCESS)
+        batch_build(op, 1, w);
+    return rc;
+}
+
+/* Writes need no look by the engine, so a batch goes as runs of one sort. */
+static unsigned int run_length(const Op *ops, unsigned int count)
+{
+    unsigned int n = 1;
+    while (n < count && op_waits(&ops[n]) == op_waits(&ops[0]))
+        n++;
+    return n;
+}
+
+/* In a capture each operation is a node. */
+static CUresult batch_submit(struct sim_stream *s, const Op *ops, unsigned int count)
+{
+    CUresult rc = CUDA_SUCCESS;
+    bool single = capture_active(s);
+    for (unsigned int n; count && rc == CUDA_SUCCESS; ops += n, count -= n) {
+        struct work w;
+        n = single ? 1 : run_length(ops, count);
+        batch_build(ops, n, &w);
+        rc = work_submit_stream(s, &w, NULL);
+    }
+    return rc;
+}
+
+static CUresult batch(CUstream stream, const Op *ops, unsigned int count, unsigned int flags,
+                      bool ptds)
+{
+    struct sim_context *ctx;
+    struct sim_stream *s;
+    CUresult rc = stream_enter(stream, ptds, &ctx, &s);
+    if (rc == CUDA_SUCCESS)
+        rc = batch_check(ops, count, flags);
+    return rc == CUDA_SUCCESS ? batch_submit(s, ops, count) : rc;
+}
+
+/* ---- API --------------------------------------------------------------------------------------- */
+
+static CUresult one(CUstream stream, CUstreamBatchMemOpType type, CUdeviceptr at, uint64_t value,
+                    unsigned int flags, bool ptds)
+{
+    Op op = {.waitValue = {.operation = type, .address = at, .value64 = value, .flags = flags}};
+    return batch(stream, &op, 1, 0, ptds);
+}
+
+/* Both versions: v2 differs in what hardware it needs, not in what it does. */
+#define MEMOP_API(symbol, word, type)                                                              \
+    STREAM_API(symbol, (CUstream s, CUdeviceptr at, word value, unsigned int flags),               \
+               one(s, type, at, value, flags, ptds))                                               \
+    STREAM_API(symbol##_v2, (CUstream s, CUdeviceptr at, word value, unsigned int flags),          \
+               one(s, type, at, value, flags, ptds))
+MEMOP_API(cuStreamWaitValue32, cuuint32_t, CU_STREAM_MEM_OP_WAIT_VALUE_32)
+MEMOP_API(cuStreamWaitValue64, cuuint64_t, CU_STREAM_MEM_OP_WAIT_VALUE_64)
+MEMOP_API(cuStreamWriteValue32, cuuint32_t, CU_STREAM_MEM_OP_WRITE_VALUE_32)
+MEMOP_API(cuStreamWriteValue64, cuuint64_t, CU_STREAM_MEM_OP_WRITE_VALUE_64)
+
+STREAM_API(cuStreamBatchMemOp, (CUstream s, unsigned int count, Op *ops, unsigned int flags),
+           batch(s, ops, count, flags, ptds))
+STREAM_API(cuStreamBatchMemOp_v2, (CUstream s, unsigned int count, Op *ops, unsigned int flags),
+           batch(s, ops, count, flags, ptds))

@@ -1,0 +1,79 @@
+/*
+ * stream.h - a stream: the process's side of one queue of the shared device. The device knows kinds,
+ * costs and dependencies of what is queued; the stream keeps the works themselves, at the same places
+ * of a ring, until the engine has run their effects.
+ */
+#ifndef SIMGPU_STREAM_H
+#define SIMGPU_STREAM_H
+
+#include "tools/simgpu/device/context.h"
+#include "tools/simgpu/device/device.h"
+#include "tools/simgpu/face/handle.h"
+#include "tools/simgpu/face/sim.h"
+#include "tools/simgpu/device/simconfig.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+enum stream_role {
+    STREAM_CREATED,
+    STREAM_LEGACY,     /* the context's default stream */
+    STREAM_PER_THREAD, /* a thread's default stream in the context */
+    STREAM_BRANCH,     /* internal: a branch of a graph launch */
+};
+
+/* A queued work: one allocation with its blob. */
+struct item {
+    struct work work;
+    struct sim_stream *stream;
+    uint64_t seq;
+    struct item *next; /* in the callback thread's queue */
+    _Alignas(16) unsigned char blob[];
+};
+
+struct sim_stream {
+    struct handle handle; /* live: the application may name it */
+    struct sim_context *context;
+    enum stream_role role;
+    unsigned int flags; /* CU_STREAM_* */
+    int priority;
+    uint32_t queue;                 /* hardware queue of the context, from 1; 0: its own */
+    unsigned long long id;          /* cuStreamGetId */
+    struct capture *capture;        /* capture.c's; NULL = not capturing */
+    _Atomic uint32_t device_stream; /* the device model's id; the points of this stream */
+
+    /* Sequence numbers. completed: its effect has run. wanted: the least that a thread waits for; the
+     * threads sleep on `tick`. */
+    _Atomic uint64_t submitted, completed, wanted;
+    _Atomic uint32_t tick;
+    _Atomic bool closing; /* destroyed; goes away when completed == submitted */
+
+    struct sim_stream *prev, *next; /* the context's streams, under its list lock */
+    CUstreamAttrValue attributes[16];
+    struct item *items[DEVICE_RING]; /* by seq; under the device lock */
+};
+
+/* A context's streams; sim_context.queues. */
+struct context_queues {
+    pthread_mutex_t lock; /* of the list */
+    struct sim_stream *streams;
+    struct sim_stream *legacy;
+    uint32_t sharing[SIM_CONNECTIONS]; /* streams per hardware queue */
+};
+
+/* stream.c */
+CUresult stream_create(struct sim_context *ctx, enum stream_role role, unsigned int flags,
+                       int priority, struct sim_stream **out);
+void stream_destroy(struct sim_stream *s);
+/* Let a closed stream's slots go if all of it is done. Called by whoever makes either true. */
+void stream_retire_if_done(struct sim_stream *s);
+/* The work at `seq` is over, effect included: wake whoever waits. */
+void stream_complete(struct sim_stream *s, uint64_t seq);
+/* A live stream that the application created, whatever its context. */
+bool stream_of_any_context(CUstream handle, struct sim_stream **out);
+/* Wait until all that was submitted to the stream so far (for the legacy stream: to all streams that
+ * synchronise with it) is done. */
+CUresult stream_wait(struct sim_stream *s);
+bool stream_idle(struct sim_stream *s);
+
+#endif

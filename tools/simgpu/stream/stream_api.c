@@ -1,0 +1,302 @@
+/*
+ * stream_api.c - the stream calls of the driver API: create, destroy, ask, wait.
+ */
+#include "tools/simgpu/stream/stream.h"
+#include "tools/simgpu/face/variants.h"
+
+#include <string.h>
+
+enum { PRIORITY_GREATEST = -5, PRIORITY_LEAST = 0 };
+
+/* ---- create and destroy ------------------------------------------------------------------------ */
+
+static int priority_clamped(int priority)
+{
+    priority = priority < PRIORITY_GREATEST ? PRIORITY_GREATEST : priority;
+    return priority > PRIORITY_LEAST ? PRIORITY_LEAST : priority;
+}
+
+static CUresult create(CUstream *out, unsigned int flags, int priority)
+{
+    struct sim_context *ctx;
+    struct sim_stream *s;
+    CUresult rc = context_enter(&ctx);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    if (!out || flags & ~(unsigned int)CU_STREAM_NON_BLOCKING)
+        return CUDA_ERROR_INVALID_VALUE;
+    rc = stream_create(ctx, STREAM_CREATED, flags, priority_clamped(priority), &s);
+    if (rc == CUDA_SUCCESS)
+        *out = stream_handle(s);
+    return rc;
+}
+
+static bool handle_is_default(CUstream handle)
+{
+    return handle == NULL || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD;
+}
+
+/* Returns at once; what is queued still runs. */
+static CUresult destroy(CUstream handle)
+{
+    struct sim_context *ctx;
+    struct sim_stream *s;
+    CUresult rc = context_current(&ctx);
+    if (rc == CUDA_SUCCESS)
+        rc = handle_is_default(handle) ? CUDA_ERROR_INVALID_HANDLE
+                                       : stream_resolve(ctx, handle, false, &s);
+    if (rc != CUDA_SUCCESS && rc != CUDA_ERROR_INVALID_CONTEXT)
+        return rc;
+    if (rc == CUDA_ERROR_INVALID_CONTEXT && !stream_of_any_context(handle, &s))
+        return rc;
+    if (capture_active(s))
+        capture_stream_gone(s);
+    stream_destroy(s);
+    return CUDA_SUCCESS;
+}
+
+#if CUDA_VERSION >= 12040
+static CUgreenCtx green_handle(struct sim_context *ctx)
+{
+    return ctx->base ? (CUgreenCtx)(void *)ctx : NULL;
+}
+#endif
+
+#if CUDA_VERSION >= 12050
+SIM_EXPORT CUresult cuGreenCtxStreamCreate(CUstream *out, CUgreenCtx green, unsigned int flags,
+                                           int priority)
+{
+    struct sim_stream *s;
+    struct sim_context *ctx = context_find((CUcontext)(void *)green);
+    CUresult rc = driver_ready();
+    if (rc == CUDA_SUCCESS && (!ctx || !ctx->base))
+        rc = CUDA_ERROR_INVALID_CONTEXT;
+    if (rc == CUDA_SUCCESS && (!out || flags != CU_STREAM_NON_BLOCKING))
+        rc = CUDA_ERROR_INVALID_VALUE;
+    if (rc == CUDA_SUCCESS)
+        rc = stream_create(ctx, STREAM_CREATED, flags, priority_clamped(priority), &s);
+    if (rc == CUDA_SUCCESS)
+        *out = stream_handle(s);
+    return rc;
+}
+#endif
+
+SIM_EXPORT CUresult cuStreamCreate(CUstream *out, unsigned int flags)
+{
+    return create(out, flags, 0);
+}
+
+SIM_EXPORT CUresult cuStreamCreateWithPriority(CUstream *out, unsigned int flags, int priority)
+{
+    return create(out, flags, priority);
+}
+
+SIM_EXPORT CUresult cuStreamDestroy(CUstream s)
+{
+    return destroy(s);
+}
+
+SIM_EXPORT CUresult cuStreamDestroy_v2(CUstream s)
+{
+    return destroy(s);
+}
+
+/* ---- wait -------------------------------------------------------------------------------------- */
+
+/* A created stream can be named from any context; the default ones are the current context's. */
+static CUresult enter(CUstream handle, bool ptds, struct sim_stream **s)
+{
+    struct sim_context *ctx;
+    if (!handle_is_default(handle) && stream_of_any_context(handle, s)) {
+        CUresult ready = driver_ready();
+        return ready == CUDA_SUCCESS ? atomic_load(&(*s)->context->error) : ready;
+    }
+    CUresult rc = context_enter(&ctx);
+    return rc == CUDA_SUCCESS ? stream_resolve(ctx, handle, ptds, s) : rc;
+}
+
+static CUresult enter_uncaptured(CUstream handle, bool ptds, struct sim_stream **s)
+{
+    CUresult rc = enter(handle, ptds, s);
+    if (rc == CUDA_SUCCESS)
+        rc = capture_forbids_stream(*s);
+    if (rc == CUDA_SUCCESS && stream_is_legacy(*s))
+        rc = capture_forbids_legacy((*s)->context);
+    return rc;
+}
+
+static CUresult query(CUstream handle, bool ptds)
+{
+    struct sim_stream *s;
+    CUresult rc = enter_uncaptured(handle, ptds, &s);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    return stream_idle(s) ? atomic_load(&s->context->error) : CUDA_ERROR_NOT_READY;
+}
+
+static CUresult synchronize(CUstream handle, bool ptds)
+{
+    struct sim_stream *s;
+    CUresult rc = enter_uncaptured(handle, ptds, &s);
+    return rc == CUDA_SUCCESS ? stream_wait(s) : rc;
+}
+
+STREAM_API(cuStreamQuery, (CUstream s), query(s, ptds))
+STREAM_API(cuStreamSynchronize, (CUstream s), synchronize(s, ptds))
+
+/* ---- ask --------------------------------------------------------------------------------------- */
+
+static CUresult get_priority(CUstream handle, int *out, bool ptds)
+{
+    struct sim_stream *s;
+    CUresult rc = enter(handle, ptds, &s);
+    if (rc == CUDA_SUCCESS && !out)
+        rc = CUDA_ERROR_INVALID_VALUE;
+    if (rc == CUDA_SUCCESS)
+        *out = s->priority;
+    return rc;
+}
+
+static CUresult get_flags(CUstream handle, unsigned int *out, bool ptds)
+{
+    struct sim_stream *s;
+    CUresult rc = enter(handle, ptds, &s);
+    if (rc == CUDA_SUCCESS && !out)
+        rc = CUDA_ERROR_INVALID_VALUE;
+    if (rc == CUDA_SUCCESS)
+        *out = s->flags;
+    return rc;
+}
+
+static CUresult get_id(CUstream handle, unsigned long long *out, bool ptds)
+{
+    struct sim_stream *s;
+    CUresult rc = enter(handle, ptds, &s);
+    if (rc == CUDA_SUCCESS && !out)
+        rc = CUDA_ERROR_INVALID_VALUE;
+    if (rc == CUDA_SUCCESS)
+        *out = s->id;
+    return rc;
+}
+
+static CUresult get_context(CUstream handle, CUcontext *out, bool ptds)
+{
+    struct sim_stream *s;
+    CUresult rc = enter(handle, ptds, &s);
+    if (rc == CUDA_SUCCESS && !out)
+        rc = CUDA_ERROR_INVALID_VALUE;
+    if (rc == CUDA_SUCCESS)
+        *out = context_handle(s->context);
+    return rc;
+}
+
+STREAM_API(cuStreamGetPriority, (CUstream s, int *out), get_priority(s, out, ptds))
+STREAM_API(cuStreamGetFlags, (CUstream s, unsigned int *out), get_flags(s, out, ptds))
+STREAM_API(cuStreamGetId, (CUstream s, unsigned long long *out), get_id(s, out, ptds))
+STREAM_API(cuStreamGetCtx, (CUstream s, CUcontext *out), get_context(s, out, ptds))
+
+#if CUDA_VERSION >= 12050
+static CUresult get_context_v2(CUstream handle, CUcontext *ctx, CUgreenCtx *green, bool ptds)
+{
+    struct sim_stream *s;
+    CUresult rc = enter(handle, ptds, &s);
+    if (rc == CUDA_SUCCESS && !ctx)
+        rc = CUDA_ERROR_INVALID_VALUE;
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    *ctx = context_handle(s->context->base ? s->context->base : s->context);
+    if (green)
+        *green = green_handle(s->context);
+    return CUDA_SUCCESS;
+}
+STREAM_API(cuStreamGetCtx_v2, (CUstream s, CUcontext *ctx, CUgreenCtx *green),
+           get_context_v2(s, ctx, green, ptds))
+#endif
+
+#if CUDA_VERSION >= 12040
+SIM_EXPORT CUresult cuStreamGetGreenCtx(CUstream handle, CUgreenCtx *out)
+{
+    struct sim_stream *s;
+    CUresult rc = enter(handle, false, &s);
+    if (rc == CUDA_SUCCESS && !out)
+        rc = CUDA_ERROR_INVALID_VALUE;
+    if (rc == CUDA_SUCCESS)
+        *out = green_handle(s->context);
+    return rc;
+}
+#endif
+
+static CUresult get_device(CUstream handle, CUdevice *out, bool ptds)
+{
+    struct sim_stream *s;
+    CUresult rc = enter(handle, ptds, &s);
+    if (rc == CUDA_SUCCESS && !out)
+        rc = CUDA_ERROR_INVALID_VALUE;
+    if (rc == CUDA_SUCCESS)
+        *out = s->context->ordinal;
+    return rc;
+}
+STREAM_API(cuStreamGetDevice, (CUstream s, CUdevice *out), get_device(s, out, ptds))
+
+/* ---- attributes -------------------------------------------------------------------------------- */
+
+static const bool attribute_of_streams[] = {
+    [CU_STREAM_ATTRIBUTE_ACCESS_POLICY_WINDOW] = true,
+    [CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY] = true,
+    [CU_STREAM_ATTRIBUTE_PRIORITY] = true,
+    [CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP] = true,
+    [CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN] = true,
+};
+
+static bool attribute_known(CUstreamAttrID id)
+{
+    return (size_t)id < sizeof attribute_of_streams && attribute_of_streams[id];
+}
+
+static CUresult get_attribute(CUstream handle, CUstreamAttrID id, CUstreamAttrValue *out, bool ptds)
+{
+    struct sim_stream *s;
+    CUresult rc = enter(handle, ptds, &s);
+    if (rc == CUDA_SUCCESS && (!out || !attribute_known(id)))
+        rc = CUDA_ERROR_INVALID_VALUE;
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    if (id == CU_STREAM_ATTRIBUTE_PRIORITY)
+        out->priority = s->priority;
+    else
+        *out = s->attributes[id];
+    return CUDA_SUCCESS;
+}
+
+/* Hints without effect here are kept and given back. A stream's priority is fixed at its creation. */
+static CUresult set_attribute(CUstream handle, CUstreamAttrID id, const CUstreamAttrValue *value,
+                              bool ptds)
+{
+    struct sim_stream *s;
+    CUresult rc = enter(handle, ptds, &s);
+    if (rc == CUDA_SUCCESS &&
+        (!value || !attribute_known(id) || id == CU_STREAM_ATTRIBUTE_PRIORITY))
+        rc = CUDA_ERROR_INVALID_VALUE;
+    if (rc == CUDA_SUCCESS)
+        s->attributes[id] = *value;
+    return rc;
+}
+
+static CUresult copy_attributes(CUstream to, CUstream from, bool ptds)
+{
+    struct sim_stream *dst, *src;
+    CUresult rc = enter(to, ptds, &dst);
+    if (rc == CUDA_SUCCESS)
+        rc = enter(from, ptds, &src);
+    if (rc == CUDA_SUCCESS && dst->context != src->context)
+        rc = CUDA_ERROR_INVALID_VALUE;
+    if (rc == CUDA_SUCCESS)
+        memmove(dst->attributes, src->attributes, sizeof dst->attributes);
+    return rc;
+}
+
+STREAM_API(cuStreamGetAttribute, (CUstream s, CUstreamAttrID id, CUstreamAttrValue *out),
+           get_attribute(s, id, out, ptds))
+STREAM_API(cuStreamSetAttribute, (CUstream s, CUstreamAttrID id, const CUstreamAttrValue *value),
+           set_attribute(s, id, value, ptds))
+STREAM_API(cuStreamCopyAttributes, (CUstream to, CUstream from), copy_attributes(to, from, ptds))

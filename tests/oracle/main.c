@@ -6,7 +6,7 @@
  */
 #include "jobs.h"
 #include "pair.h"
-#include "recorded.h"
+#include "tests/oracle/program/recorded.h"
 
 #include <getopt.h>
 #include <inttypes.h>

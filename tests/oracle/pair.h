@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "run.h"
+#include "tests/oracle/worker/run.h"
 
 struct pair_config {
     const char *preload;   /* libcutin.so to test */

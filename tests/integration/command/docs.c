@@ -1,0 +1,116 @@
+/*
+ * docs.c - what the documents say about settings is what the library reads, and the tests that they name
+ * are there.
+ */
+#include "tests/integration/process.h"
+
+#include <criterion/criterion.h>
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct setting {
+    const char *name, *initial;
+};
+
+static const struct setting settings[] = {
+#define CONFIG_WORD(variable, field, initial, words, help)         {#variable, words},
+#define CONFIG_NUMBER(variable, field, initial, least, most, help) {#variable, #initial},
+#define CONFIG_PATH(variable, field, initial, help)                {#variable, initial},
+#include "shim/lookup/config.def"
+#undef CONFIG_WORD
+#undef CONFIG_NUMBER
+#undef CONFIG_PATH
+};
+
+/* The words of a list setting, or the default of a number, stand in its row. */
+static void row_says(const char *row, const struct setting *s)
+{
+    char line[512], words[128], *save = NULL;
+
+    snprintf(line, sizeof(line), "%.*s", (int)strcspn(row, "\n"), row);
+    snprintf(words, sizeof(words), "%s", s->initial);
+    for (char *w = strtok_r(words, " ", &save); w; w = strtok_r(NULL, " ", &save)) {
+        if (strcmp(w, "0") != 0)
+            cr_expect_not_null(strstr(line, w), "%s: its row does not name %s", s->name, w);
+    }
+}
+
+Test(docs, readme_has_a_row_for_every_setting)
+{
+    char *readme = file_text(SOURCE_DIR "/README.md"), start[64];
+
+    for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
+        const char *row;
+
+        snprintf(start, sizeof(start), "\n| `%s` |", settings[i].name);
+        row = strstr(readme, start);
+        cr_expect_not_null(row, "README.md has no row for %s", settings[i].name);
+        if (row)
+            row_says(row + 1, &settings[i]);
+    }
+    free(readme);
+}
+
+/* All test sources behind one another. */
+static char *test_sources(void)
+{
+    char *all = calloc(1, 1);
+    size_t size = 1;
+    glob_t found;
+
+    cr_assert_eq(glob(SOURCE_DIR "/tests/*/*.c", 0, NULL, &found), 0);
+    cr_assert_eq(glob(SOURCE_DIR "/tests/*/*/*.c", GLOB_APPEND, NULL, &found), 0);
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        char *text = file_text(found.gl_pathv[i]);
+
+        all = realloc(all, size += strlen(text));
+        cr_assert_not_null(all);
+        strcat(all, text);
+        free(text);
+    }
+    globfree(&found);
+    return all;
+}
+
+/* `name` in the place of a test's name: behind a bracket or a comma, in front of a bracket or a comma. */
+static bool is_test(const char *sources, const char *name)
+{
+    size_t length = strlen(name);
+
+    for (const char *at = sources; (at = strstr(at, name)) != NULL; at += length)
+        if (at > sources && strchr("( ", at[-1]) && strchr("),", at[length]))
+            return true;
+    return false;
+}
+
+/* Every test that a document names, which are so many at least. */
+static void names_tests(const char *path, unsigned least)
+{
+    char *text = file_text(path), *sources = test_sources(), *save = NULL;
+    unsigned named = 0;
+
+    /* Names of tests are the code that has no capital, dot or bracket and is longer than a word. */
+    strtok_r(text, "`", &save);
+    for (char *code; (code = strtok_r(NULL, "`", &save)) != NULL; strtok_r(NULL, "`", &save)) {
+        if (strspn(code, "abcdefghijklmnopqrstuvwxyz0123456789_") != strlen(code) ||
+            !strchr(code, '_') || strcmp(code, "kill_storm") == 0)
+            continue;
+        cr_expect(is_test(sources, code), "%s names a test %s", path, code);
+        named++;
+    }
+    cr_expect_geq(named, least);
+    free(sources);
+    free(text);
+}
+
+Test(docs, hazards_are_tested_by_tests_that_exist)
+{
+    names_tests(SOURCE_DIR "/docs/hazards.md", 40);
+}
+
+Test(docs, what_a_hostile_user_cannot_do_is_tested_by_tests_that_exist)
+{
+    names_tests(SOURCE_DIR "/docs/security.md", 10);
+}

@@ -1,0 +1,376 @@
+/*
+ * operate.c - `cutin list`, `top`, `set`, `pause`, `resume`, `reset` and `policy` on programs that
+ * run: what they show, what they change, and what they say when they cannot.
+ */
+#include "tests/integration/gpu.h"
+#include "tests/integration/command/terminal.h"
+
+#include <criterion/criterion.h>
+#include <jansson.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+TestSuite(operate, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
+
+#define RUN(...) run((const char *[]){CUTIN, __VA_ARGS__, NULL})
+
+/* CUTIN_SOCKET says which daemon. */
+static struct process *run(const char *const *args)
+{
+    setenv("CUTIN_SOCKET", daemon_path(), 1);
+    return process_run(args, NULL, 30);
+}
+
+static void succeeds(struct process *p, const char *out)
+{
+    cr_expect_eq(p->status, 0, "%s", process_err(p));
+    cr_expect_str_eq(process_err(p), "");
+    cr_expect_str_eq(process_out(p), out);
+    process_free(p);
+}
+
+/* Exit status 1, and one line that has both words. */
+static void fails(struct process *p, const char *what, const char *remedy)
+{
+    const char *err = process_err(p);
+
+    cr_expect_eq(p->status, 1, "%d: %s", p->status, err);
+    cr_expect(strstr(err, what) && strstr(err, remedy), "no %s, %s in: %s", what, remedy, err);
+    cr_expect_eq(strchr(err, '\n'), err + strlen(err) - 1, "%s", err);
+    cr_expect_str_eq(process_out(p), "");
+    process_free(p);
+}
+
+static const char *pid_text(pid_t pid)
+{
+    static char text[4][16];
+    static int next;
+
+    next = (next + 1) % 4;
+    snprintf(text[next], sizeof(text[0]), "%d", (int)pid);
+    return text[next];
+}
+
+/* Long enough for every test; ended by its owner. */
+static struct process *long_training(void)
+{
+    return training_start(1000000, NULL);
+}
+
+/* A sanitizer slows the dispatcher's looks down so much that it may never see in time what completes;
+ * then it counts nothing. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define LOOKS_IN_TIME false
+#else
+#define LOOKS_IN_TIME true
+#endif
+
+/* ---- what is shown -------------------------------------------------------------------------- */
+
+static json_t *client_named(json_t *root, const char *name)
+{
+    json_t *client;
+    size_t i;
+
+    json_array_foreach(json_object_get(root, "clients"), i,
+                       client) if (strcmp(json_string_value(json_object_get(client, "name")),
+                                          name) == 0) return client;
+    cr_assert_fail("%s is not listed", name);
+    return NULL;
+}
+
+static json_t *get(const json_t *client, const char *key)
+{
+    json_t *value = json_object_get(client, key);
+
+    cr_assert_not_null(value, "no %s", key);
+    return value;
+}
+
+static double number(const json_t *client, const char *key)
+{
+    cr_assert(json_is_number(get(client, key)), "%s is not a number", key);
+    return json_number_value(get(client, key));
+}
+
+static const char *text(const json_t *client, const char *key)
+{
+    cr_assert(json_is_string(get(client, key)), "%s is not a text", key);
+    return json_string_value(get(client, key));
+}
+
+/* Quantiles of held work: both there, in order, below the longest that a test can take. */
+static void check_times(const json_t *client, const char *key)
+{
+    const json_t *times = get(client, key);
+
+    cr_expect_gt(number(times, "count"), 0, "%s", key);
+    cr_expect_gt(number(times, "p50"), 0, "%s", key);
+    cr_expect_geq(number(times, "p99"), number(times, "p50"), "%s", key);
+    cr_expect_lt(number(times, "p99"), 110e6, "%s", key);
+}
+
+static void check_both(const json_t *client, const char *level)
+{
+    static const char *const states[] = {"active", "held", "idle"};
+    bool known = false;
+
+    for (size_t i = 0; i < 3; i++)
+        known |= strcmp(text(client, "state"), states[i]) == 0;
+    cr_expect(known, "state %s", text(client, "state"));
+    cr_expect_str_eq(text(client, "level"), level);
+    cr_expect_eq(number(client, "weight"), 1);
+    cr_expect_gt(strlen(text(client, "user")), 0);
+    cr_expect_gt(number(client, "seconds"), 0);
+    cr_expect_gt(number(client, "gpu_share"), 0);
+    cr_expect_gt(number(client, "kernels_per_s"), 0);
+    cr_expect_geq(number(client, "in_flight"), 0);
+    cr_expect_geq(number(client, "buffered"), 0);
+    cr_expect_geq(number(client, "holds_per_s"), 0);
+    cr_expect_not_null(strstr(text(client, "command"), "examples/"), "%s", text(client, "command"));
+}
+
+static void check_json(struct process *p)
+{
+    json_t *root, *rt, *be;
+
+    cr_assert_eq(p->status, 0, "%s", process_err(p));
+    root = json_loads(process_out(p), 0, NULL);
+    cr_assert_not_null(root, "%s", process_out(p));
+    rt = client_named(root, "rt_inference");
+    be = client_named(root, "be_training");
+    check_both(rt, "rt");
+    check_both(be, "be");
+    cr_expect_gt(number(be, "holds_per_s"), 0);
+    check_times(be, "hold_us");
+    if (LOOKS_IN_TIME)
+        check_times(be, "preemption_us");
+    else
+        cr_expect_geq(number(get(be, "preemption_us"), "count"), 0);
+    cr_expect(json_is_null(get(get(rt, "hold_us"), "p50")), "it has no queues to hold");
+    cr_expect(json_is_false(get(rt, "queues")) && json_is_true(get(be, "queues")));
+    json_decref(root);
+    process_free(p);
+}
+
+static void check_table(struct process *p, const char *order)
+{
+    static const char *const titles[] = {
+        "PID",    "USER",   "LEVEL",  "WEIGHT", "STATE", "GPU%",  "KERN/S",  "FLIGHT",
+        "BUFFER", "HOLD/S", "HOLD50", "HOLD99", "PRE50", "PRE99", "HELD BY", "COMMAND"};
+    const char *at = process_out(p), *first, *second;
+
+    cr_expect_eq(p->status, 0, "%s", process_err(p));
+    for (size_t i = 0; i < sizeof(titles) / sizeof(titles[0]); i++) {
+        at = strstr(at, titles[i]);
+        cr_assert_not_null(at, "no %s in %s", titles[i], process_out(p));
+    }
+    first = strstr(at, "rt_inference");
+    second = strstr(at, "be_training");
+    cr_expect(first && second && (!order || first < second), "%s", process_out(p));
+    process_free(p);
+}
+
+static bool held_often(const struct client_row *row)
+{
+    return client_holds(row) >= 20 &&
+           (!LOOKS_IN_TIME || histogram_count(row->preemption_times) >= 5);
+}
+
+static bool has_launched(const struct client_row *row)
+{
+    return row->devices > 0 && row->device[0].counters.kernels > 200;
+}
+
+Test(operate, list_and_top_show_every_figure_of_two_programs)
+{
+    struct process *daemon = daemon_start(), *be = long_training();
+    struct process *rt = inference_start("60", "70");
+
+    cr_assert(client_wait("be_training", held_often, 60, NULL));
+    cr_assert(client_wait("rt_inference", has_launched, 60, NULL));
+    check_json(RUN("list", "--json"));
+    check_json(RUN("top", "--once", "--json", "--interval", "2"));
+    check_table(RUN("list"), NULL);
+    check_table(RUN("top", "--once", "--interval", "0.1"), "level");
+    process_free(be);
+    inference_stop(rt);
+    process_free(rt);
+    process_free(daemon);
+}
+
+Test(operate, top_draws_on_a_terminal_and_q_leaves)
+{
+    struct process *daemon = daemon_start();
+    struct terminal *t;
+
+    setenv("TERM", "xterm", 1);
+    setenv("CUTIN_SOCKET", daemon_path(), 1);
+    t = terminal_start((const char *[]){CUTIN, "top", "--interval", "0.1", NULL});
+    cr_expect(terminal_shows(t, "COMMAND"));
+    terminal_press(t, "q");
+    cr_expect_eq(terminal_wait(t), 0);
+    terminal_free(t);
+    process_free(daemon);
+}
+
+/* ---- what is changed ------------------------------------------------------------------------ */
+
+static bool has_begun(const struct client_row *row)
+{
+    return client_submitted(row) > 200;
+}
+
+static bool is_as_set(const struct client_row *row)
+{
+    return row->level == 1 && row->weight == 7;
+}
+
+static bool is_paused(const struct client_row *row)
+{
+    return row->paused && row->held;
+}
+
+static bool has_dropped(const struct client_row *row)
+{
+    return row->device[0].counters.dropped > 0;
+}
+
+Test(operate, commands_change_a_running_program)
+{
+    struct process *daemon = daemon_start(), *be = long_training();
+    const char *pid = pid_text(be->pid); /* `cutin run` becomes the program */
+
+    cr_assert(client_wait("be_training", has_begun, 60, NULL));
+    succeeds(
+        RUN("set", pid, "--priority", "1", "--weight", "7", "--depth", "9", "--budget-us", "99"),
+        "");
+    cr_expect(client_wait("be_training", is_as_set, 1, NULL), "the daemon has answered");
+    succeeds(RUN("pause", pid), "");
+    cr_expect(client_wait("be_training", is_paused, 20, NULL));
+    succeeds(RUN("reset", "--stream", "4000", pid), "");
+    cr_expect_not(client_wait("be_training", has_dropped, 0.2, NULL), "no such stream");
+    succeeds(RUN("reset", pid), "");
+    cr_expect(client_wait("be_training", has_dropped, 20, NULL));
+    succeeds(RUN("resume", pid), "");
+    cr_expect_not(client_wait("be_training", is_paused, 0.01, NULL));
+    succeeds(RUN("policy"), "fixed\n");
+    succeeds(RUN("policy", "fair"), "fair\n");
+    succeeds(RUN("policy"), "fair\n");
+    process_free(be);
+    process_free(daemon);
+}
+
+Test(operate, errors_say_what_to_do)
+{
+    static const char *const commands[] = {"set", "pause", "resume", "reset"};
+    struct process *rt, *daemon;
+
+    for (size_t i = 0; i < 4; i++) {
+        const char *weight = i == 0 ? "--weight=2" : NULL;
+
+        fails(RUN(commands[i], "1", weight), "no daemon at", "cutin run");
+    }
+    fails(RUN("policy"), "no daemon at", "cutin run");
+    fails(RUN("policy", "fair"), "no daemon at", "cutin run");
+    fails(RUN("top", "--once"), "no daemon at", "cutin run");
+    fails(RUN("top"), "no terminal", "--once");
+    daemon = daemon_start();
+    fails(RUN("pause", "1"), "no process 1 under cutin", "cutin list");
+    fails(RUN("set", "1", "--weight", "2"), "no process 1 under cutin", "cutin list");
+    fails(RUN("policy", "nonsense"), "no policy nonsense", "--list");
+    rt = inference_start("60", "10");
+    cr_assert(client_wait("rt_inference", has_launched, 60, NULL));
+    fails(RUN("pause", pid_text(rt->pid)), "came as rt", "lower level");
+    fails(RUN("reset", pid_text(rt->pid)), "came as rt", "lower level");
+    inference_stop(rt);
+    process_signal(daemon, SIGSTOP);
+    fails(RUN("pause", "1"), "does not answer", "stopped");
+    process_signal(daemon, SIGCONT);
+    process_free(rt);
+    process_free(daemon);
+}
+
+/* ---- another user --------------------------------------------------------------------------- */
+
+#define AS_NOBODY "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"
+
+/* The sandbox and the build may lie where only their owner goes. */
+static bool nobody_gets_in(void)
+{
+    struct process *p;
+    bool in;
+
+    cr_assert_eq(chmod(sandbox_folder(), 0755), 0);
+    cr_assert_eq(chmod(sandbox_path("cutin"), 0755), 0);
+    p = process_run((const char *[]){AS_NOBODY, "sh", "-c", "test -S \"$1\" && exec \"$0\" version",
+                                     CUTIN, daemon_path(), NULL},
+                    NULL, 30);
+    in = p->status == 0;
+    process_free(p);
+    return in;
+}
+
+static struct process *as_nobody(const char *const *args)
+{
+    static const char *const env[] = {"XDG_RUNTIME_DIR", "TMPDIR=/tmp", NULL};
+    const char *argv[24] = {AS_NOBODY};
+
+    for (int i = 0; args[i]; i++)
+        argv[4 + i] = args[i];
+    setenv("CUTIN_SOCKET", daemon_path(), 1);
+    return process_run(argv, env, 60);
+}
+
+/* One line: why, and which rule would allow it. */
+static void told_once(const char *err)
+{
+    cr_expect(*err && strchr(err, '\n') == err + strlen(err) - 1, "%s", err);
+    cr_expect_not_null(strstr(err, "CUTIN_PRIORITY=rt was not granted, running as be"), "%s", err);
+    cr_expect_not_null(strstr(err, "`rt = uid:65534` under [allow]"), "%s", err);
+}
+
+Test(operate, without_a_rule_a_user_runs_as_best_effort_and_is_told_once)
+{
+    struct process *daemon, *p, *mine;
+    json_t *root, *client;
+
+    if (geteuid() != 0)
+        cr_skip("only root can become a second user");
+    daemon = daemon_start();
+    if (!nobody_gets_in())
+        cr_skip("another user cannot reach this build folder");
+    p = as_nobody((const char *[]){CUTIN, "run", "--sim", "--priority", "rt", "--",
+                                   EXAMPLE("rt_inference"), "--requests", "20", "--json", NULL});
+    cr_expect_eq(p->status, 0, "status %d: %s", p->status, process_err(p));
+    cr_expect_eq(number_after(process_out(p), "\"requests\""), 20);
+    cr_expect_eq(number_after(process_out(p), "\"wrong\""), 0);
+    told_once(process_err(p));
+    process_free(p);
+
+    mine = process_start((const char *[]){CUTIN, "run", "--sim", "--", EXAMPLE("be_training"),
+                                          "--steps", "1000000", NULL},
+                         NULL);
+    cr_assert(client_wait("be_training", has_begun, 60, NULL));
+    fails(as_nobody((const char *[]){CUTIN, "pause", pid_text(mine->pid), NULL}), "not permitted",
+          "cutind.conf");
+    fails(as_nobody((const char *[]){CUTIN, "set", pid_text(mine->pid), "--weight", "3", NULL}),
+          "not permitted", "cutind.conf");
+    fails(as_nobody((const char *[]){CUTIN, "policy", "fair", NULL}), "not permitted",
+          "cutind.conf");
+    p = as_nobody((const char *[]){CUTIN, "list", "--json", NULL});
+    root = json_loads(process_out(p), 0, NULL);
+    cr_assert_not_null(root, "%s%s", process_out(p), process_err(p));
+    client = client_named(root, "be_training");
+    cr_expect_str_eq(text(client, "user"), "root");
+    cr_expect_str_eq(text(client, "command"), "be_training", "the arguments are another user's");
+    json_decref(root);
+    process_free(p);
+    process_free(mine);
+    process_free(daemon);
+}

@@ -1,0 +1,215 @@
+/*
+ * progress.c - whoever waits at a terminal sees how far a command is, and Ctrl-C ends it with what it
+ * has, everywhere alike; whoever does not, reads results alone.
+ */
+#include "tests/integration/gpu.h"
+#include "tests/integration/command/terminal.h"
+#include "tools/cutin/record/workload.h"
+
+#include <criterion/criterion.h>
+#include <dirent.h>
+#include <jansson.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+TestSuite(progress, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
+
+#define LIGHT                                                                                      \
+    "{\"models\": {\"few\": {\"kernels\": [[4, 64, 200]]}}, \"workloads\": {\"light\": "           \
+    "{\"clients\": [{\"model\": \"few\", \"priority\": \"rt\", \"arrivals\": \"periodic\", "       \
+    "\"per_s\": 50}]}}}"
+
+static const char *light(void)
+{
+    const char *path = sandbox_path("light.json");
+    FILE *f = fopen(path, "w");
+
+    fputs(LIGHT, f);
+    fclose(f);
+    return path;
+}
+
+/* With its results in a file, so that the terminal has the progress alone. */
+static struct terminal *start(const char *command)
+{
+    char line[2000];
+
+    snprintf(line, sizeof(line), "exec %s %s >%s", CUTIN, command, sandbox_path("out"));
+    return terminal_start((const char *[]){"sh", "-c", line, NULL});
+}
+
+/* Processes of this test's own sandbox: they all have its TMPDIR. */
+static int left_behind(void)
+{
+    DIR *proc = opendir("/proc");
+    struct dirent *entry;
+    int n = 0;
+
+    while ((entry = readdir(proc))) {
+        char path[300], text[16384];
+        FILE *f;
+        size_t got;
+
+        snprintf(path, sizeof(path), "/proc/%s/environ", entry->d_name);
+        if (atoi(entry->d_name) <= 0 || atoi(entry->d_name) == getpid() || !(f = fopen(path, "r")))
+            continue;
+        got = fread(text, 1, sizeof(text), f);
+        fclose(f);
+        n += got && memmem(text, got, sandbox_folder(), strlen(sandbox_folder()));
+    }
+    closedir(proc);
+    return n;
+}
+
+/* What it printed, after Ctrl-C once the terminal showed `word`. */
+static json_t *interrupted(const char *command, const char *word)
+{
+    struct terminal *t = start(command);
+    json_error_t error;
+    json_t *root;
+    int status;
+
+    cr_assert(terminal_shows(t, word), "no %s in %s", word, t->seen);
+    terminal_press(t, TERMINAL_CTRL_C);
+    status = terminal_wait(t);
+    cr_expect_eq(status, 0, "status %d, %s", status, t->seen);
+    cr_expect_not_null(strstr(t->seen, "interrupted; the"), "%s", t->seen);
+    root = json_load_file(sandbox_path("out"), 0, &error);
+    cr_assert_not_null(root, "%s: %s", command, error.text);
+    cr_expect(json_is_true(json_object_get(root, "interrupted")), "%s", command);
+    cr_expect_eq(left_behind(), 0, "%s", command);
+    terminal_free(t);
+    return root;
+}
+
+/* With 8 threads at work, 1 thread has all of its rounds. */
+Test(progress, overhead_ends_with_the_rounds_it_has)
+{
+    json_t *root = interrupted("overhead --json --calls 1000 --rounds 20", " 8 threads ");
+    json_t *first = json_array_get(json_object_get(root, "runs"), 0);
+
+    cr_expect_eq(json_integer_value(json_object_get(first, "rounds")), 20);
+    cr_expect(json_is_object(json_object_get(root, "inline")));
+    json_decref(root);
+}
+
+/* At 1 % the first of three modes has some of its samples. */
+Test(progress, latency_ends_with_the_samples_it_has)
+{
+    json_t *root = interrupted("latency --sim --json --samples 20000 --solo-ms 100", "]   1 %");
+
+    cr_expect(json_is_object(json_object_get(json_object_get(root, "modes"), "alone")));
+    json_decref(root);
+}
+
+/* Between 20 and 29 %, one of six rows is complete. */
+Test(progress, the_ablation_ends_with_the_rows_it_has)
+{
+    json_t *root = interrupted(
+        "latency --sim --json --ablation --samples 100 --solo-ms 200 --be-kernel-us 200", "]  2");
+
+    cr_expect_geq(json_array_size(json_object_get(root, "rows")), 1);
+    json_decref(root);
+}
+
+/* Between 10 and 19 %, 2 to 4 s of requests. */
+Test(progress, disb_ends_with_the_requests_it_has)
+{
+    char command[600];
+    json_t *root, *modes;
+
+    snprintf(command, sizeof(command), "disb --sim --json --seconds 20 --mode rt-only --file %s",
+             light());
+    root = interrupted(command, "]  1");
+    modes = json_object_get(json_object_get(json_object_get(root, "workloads"), "light"), "modes");
+    cr_expect(json_is_object(json_object_get(modes, "rt-only")));
+    json_decref(root);
+}
+
+/* One request that takes a minute: a kernel every 100 ms, and no wait. */
+static const char *long_request(void)
+{
+    const char *path = sandbox_path("long.cutw");
+    struct workload w = {0};
+    char why[256];
+
+    cr_assert_eq(workload_kernel(&w, "long"), 0);
+    for (uint64_t i = 0; i < 600; i++) {
+        struct workload_op op = {.at_ns = i * 100000000,
+                                 .duration_ns = 1000,
+                                 .kind = WORKLOAD_KERNEL,
+                                 .grid = {1, 1, 1},
+                                 .block = {32, 1, 1}};
+        cr_assert_eq(workload_add(&w, &op), 0);
+    }
+    cr_assert_eq(workload_write(&w, path, why, sizeof(why)), 0, "%s", why);
+    workload_free(&w);
+    return path;
+}
+
+Test(progress, replay_shows_and_ends_within_a_request)
+{
+    char command[600];
+    json_t *root;
+
+    snprintf(command, sizeof(command), "replay --sim --json %s", long_request());
+    root = interrupted(command, " replay ");
+    cr_expect_eq(json_integer_value(json_object_get(root, "requests")), 0);
+    cr_expect_gt(json_integer_value(json_object_get(root, "kernels")), 0);
+    json_decref(root);
+}
+
+/* The program is told to end by the terminal, as without them; what it did is kept. */
+static void keeps_what_it_did(const char *command, const char *file)
+{
+    char line[1200];
+    struct terminal *t;
+
+    snprintf(line, sizeof(line),
+             "%s --sim -o %s -- sh -c '%s --requests 3; echo served >&2; exec sleep 60'", command,
+             file, EXAMPLE("rt_inference"));
+    t = start(line);
+    cr_assert(terminal_shows(t, "served"), "%s", t->seen);
+    terminal_press(t, TERMINAL_CTRL_C);
+    cr_expect_eq(terminal_wait(t), 128 + SIGINT, "%s", t->seen);
+    cr_expect_not_null(strstr(t->seen, file), "%s", t->seen);
+    cr_expect_eq(left_behind(), 0, "%s", command);
+    terminal_free(t);
+}
+
+Test(progress, a_recording_has_what_the_program_did)
+{
+    struct workload w;
+    char why[256];
+    uint64_t ns;
+
+    keeps_what_it_did("record", sandbox_path("w.cutw"));
+    cr_assert_eq(workload_read(&w, sandbox_path("w.cutw"), why, sizeof(why)), 0, "%s", why);
+    cr_expect_gt(workload_count(&w, WORKLOAD_KERNEL, &ns), 0);
+    workload_free(&w);
+}
+
+Test(progress, a_trace_has_what_the_program_did)
+{
+    json_t *root;
+
+    keeps_what_it_did("trace", sandbox_path("trace.json"));
+    root = json_load_file(sandbox_path("trace.json"), 0, NULL);
+    cr_expect_gt(json_array_size(json_object_get(root, "traceEvents")), 0);
+    json_decref(root);
+}
+
+Test(progress, nothing_of_it_reaches_a_pipe)
+{
+    struct process *p = process_run((const char *[]){CUTIN, "disb", "--sim", "--seconds", "2",
+                                                     "--mode", "rt-only", "--file", light(), NULL},
+                                    NULL, 60);
+
+    cr_expect_eq(p->status, 0);
+    cr_expect_str_eq(process_err(p), "");
+    cr_expect_null(strchr(process_out(p), '\r'));
+    process_free(p);
+}

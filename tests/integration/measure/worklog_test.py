@@ -1,0 +1,82 @@
+"""tools/frameworks/worklog.py: what it counts as the same order of works, and what it must not."""
+
+import os
+import pathlib
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "tools" / "frameworks"))
+import worklog
+
+
+def line(seq, name, kind="kernel", stream=1, pid=7, context=256, ran=1):
+    text = (f"pid={pid} context={context} stream=1024 seq={seq} kind={kind} name={name} submit=1 start=2 end=3 "
+            f"cost=1 ran={ran} id={stream}")
+    return (text + (" grid=1,1,1 block=32,1,1 smem=0" if kind == "kernel" else "") + "\n").encode()
+
+
+def works(*lines):
+    of = worklog.Works()
+    for each in lines:
+        of.add(each)
+    return of
+
+
+class Order(unittest.TestCase):
+    def test_marks_of_cutin_and_names_of_processes_do_not_count(self):
+        bare = works(line(1, "a"), line(2, "b"))
+        cutin = works(line(1, "a", pid=8), line(2, "event_record", kind="mark", pid=8), line(3, "b", pid=8))
+        self.assertIsNone(worklog.difference(bare, cutin))
+
+    def test_other_order_is_found_and_said(self):
+        said = worklog.difference(works(line(1, "a"), line(2, "b")), works(line(1, "b"), line(2, "a")))
+        self.assertIn("work 0", said)
+
+    def test_a_work_that_did_not_run_differs(self):
+        self.assertIsNotNone(worklog.difference(works(line(1, "a")), works(line(1, "a", ran=0))))
+
+    def test_streams_are_apart(self):
+        one = works(line(1, "a"), line(1, "b", stream=2))
+        self.assertIsNone(worklog.difference(one, works(line(1, "b", stream=2), line(1, "a"))))
+        self.assertIsNotNone(worklog.difference(one, works(line(1, "a"), line(2, "b"))))
+
+    def test_a_missing_end_differs_unless_beginnings_are_compared(self):
+        long, short = works(line(1, "a"), line(2, "b")), works(line(1, "a"))
+        self.assertIsNotNone(worklog.difference(long, short))
+        self.assertIsNone(worklog.difference(long, short, prefix=True))
+        long.end_after("a")
+        self.assertIsNone(worklog.difference(long, short))
+
+    def test_a_log_out_of_order_is_refused(self):
+        with self.assertRaises(worklog.OutOfOrder):
+            works(line(2, "a"), line(1, "b"))
+
+    def test_counts_by_name(self):
+        of = works(line(1, "x_loss_y"), line(2, "b"), line(3, "x_loss_y"))
+        self.assertEqual((of.count(), of.count("loss"), of.count("none")), (3, 2, 0))
+
+
+class Pipe(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.reader = worklog.Reader(os.path.join(self.folder.name, "works"))
+
+    def write(self, *lines):
+        with open(self.reader.path, "wb", buffering=0) as file:
+            file.write(b"".join(lines))
+
+    def test_what_several_writers_wrote_is_there(self):
+        self.write(line(1, "a"))
+        self.write(line(2, "b"))
+        self.assertEqual(self.reader.finish().count(), 2)
+
+    def test_a_bad_line_is_an_error_at_the_end(self):
+        self.write(line(2, "a"), line(1, "b"), line(3, "c"))
+        with self.assertRaises(worklog.OutOfOrder):
+            self.reader.finish()
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,77 @@
+/*
+ * device_log.c - reading the simulated GPU's log; see device_log.h.
+ */
+#include "tests/integration/sharing/device_log.h"
+
+#include "tests/integration/process.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+uint64_t device_now_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+void device_log_open(void)
+{
+    setenv("SIMGPU_LOG", sandbox_path("device.log"), 1);
+}
+
+static uint64_t field(const char *line, const char *name)
+{
+    const char *at = strstr(line, name);
+
+    return at ? strtoull(at + strlen(name), NULL, 10) : 0;
+}
+
+int device_log_count(int (*counts)(const struct device_work *, const void *user), const void *user)
+{
+    FILE *log = fopen(sandbox_path("device.log"), "r");
+    char *line = NULL;
+    size_t room = 0;
+    int n = 0;
+
+    cr_assert(log);
+    while (getline(&line, &room, log) > 0) {
+        struct device_work w = {.submit_ns = field(line, " submit="),
+                                .start_ns = field(line, " start="),
+                                .end_ns = field(line, " end=")};
+
+        if (sscanf(line, "%*s %*s %*s %*s kind=%7s", w.kind) == 1)
+            n += counts(&w, user);
+    }
+    free(line);
+    fclose(log);
+    return n;
+}
+
+void device_log_wait(int (*counts)(const struct device_work *, const void *))
+{
+    for (int i = 0; device_log_count(counts, NULL) == 0; i++) {
+        cr_assert_lt(i, 6000, "the device did not come so far");
+        nap_ms(10);
+    }
+}
+
+static int later(const struct device_work *w, const void *since_ns)
+{
+    return strcmp(w->kind, "kernel") == 0 && w->end_ns > *(const uint64_t *)since_ns;
+}
+
+void device_log_settle(uint64_t quiet_ns)
+{
+    uint64_t began = device_now_ns(), since = began;
+
+    while (device_log_count(later, &since) > 0 || device_now_ns() - began < quiet_ns) {
+        cr_assert(device_now_ns() - began < 20000000000u, "the device does not stand still");
+        nap_ms(20);
+        since = device_now_ns() - quiet_ns;
+    }
+}

@@ -1,0 +1,260 @@
+/*
+ * gates.c - work that has left for the driver stops at a gate, goes on when the hold ends, however
+ * that comes about, and stops nobody else.
+ */
+#include "tests/integration/sharing/device_log.h"
+#include "tests/integration/gpu.h"
+
+#include <criterion/criterion.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "scheduler/wire/control.h"
+
+TestSuite(gates, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
+
+#define PROGRAM "program_gates"
+enum { STEPS = 120, QUIET_NS = 400000000 };
+
+static const char *const on[] = {"CUTIN_GATES=on", PRELOAD, SIMULATOR, NULL};
+static const char *const mirrored[] = {"CUTIN_GATES=on", "SIMGPU_HOST_REGISTER=0", PRELOAD,
+                                       SIMULATOR, NULL};
+static const char *const off[] = {"CUTIN_GATES=off", PRELOAD, SIMULATOR, NULL};
+
+static char expected[32];
+static uint64_t gates_before;
+
+static bool has_gates(const struct client_row *row)
+{
+    return row->devices > 0 && row->device[0].counters.gates > gates_before;
+}
+
+static bool has_device(const struct client_row *row)
+{
+    return row->devices > 0;
+}
+
+static bool has_run(const struct client_row *row)
+{
+    return client_submitted(row) > 50;
+}
+
+static struct control_target target(const struct client_row *row)
+{
+    return (struct control_target){.client = row->id};
+}
+
+/* ---- the device's log ----------------------------------------------------------------------- */
+
+static int is_host(const struct device_work *w, const void *unused)
+{
+    return strcmp(w->kind, "host") == 0;
+}
+
+/* A kernel that the driver had at `ns` and that ran later. */
+static int waits(const struct device_work *w, const void *at_ns)
+{
+    uint64_t ns = *(const uint64_t *)at_ns;
+
+    return strcmp(w->kind, "kernel") == 0 && w->submit_ns < ns && w->end_ns > ns;
+}
+
+static int kernels_standing(uint64_t ns)
+{
+    return device_log_count(waits, &ns);
+}
+
+/* ---- tests ---------------------------------------------------------------------------------- */
+
+static struct process *program_start(const char *const env[],
+                                     bool (*ready)(const struct client_row *),
+                                     struct client_row *row)
+{
+    struct process *p;
+
+    device_log_open();
+    p = process_start((const char *[]){BIN_DIR "/tests/" PROGRAM, sandbox_path("queue"),
+                                       sandbox_path("begin"), NULL},
+                      env);
+    cr_assert(client_wait(PROGRAM, ready, 60, row), "not ready: %s", process_err(p));
+    return p;
+}
+
+static void tell(const char *what)
+{
+    FILE *f = fopen(sandbox_path(what), "w");
+
+    cr_assert_not_null(f);
+    fclose(f);
+}
+
+/* The driver has its kernels when the hold comes, and may begin them only then. Returns when they have
+ * gone as far as they go. */
+static void stop(struct process *p, const struct client_row *row)
+{
+    tell("queue");
+    cr_assert(process_says(p, "queued", 60), "stderr: %s", process_err(p));
+    cr_assert_eq(control_pause(daemon_path(), target(row)), 0);
+    cr_assert(client_wait(PROGRAM, client_paused, 60, NULL));
+    tell("begin");
+    device_log_wait(is_host);
+    device_log_settle(QUIET_NS);
+}
+
+static void program_check(struct process *p)
+{
+    cr_expect_eq(process_wait(p, 60), 0, "stderr: %s", process_err(p));
+    cr_expect_not_null(strstr(process_out(p), "right"), "stdout: %s", process_out(p));
+    process_free(p);
+}
+
+/* How many kernels that the driver had waited for the end of a hold. */
+static int stops(const char *const env[], bool (*ready)(const struct client_row *))
+{
+    struct process *daemon = daemon_start(), *be;
+    struct client_row row;
+    uint64_t at_ns;
+
+    be = program_start(env, ready, &row);
+    stop(be, &row);
+    at_ns = device_now_ns();
+    cr_assert_eq(control_resume(daemon_path(), target(&row)), 0);
+    program_check(be);
+    process_free(daemon);
+    return kernels_standing(at_ns);
+}
+
+Test(gates, a_hold_stops_what_the_driver_has)
+{
+    cr_expect_gt(stops(on, has_gates), 0);
+}
+
+Test(gates, a_mirror_does_the_same)
+{
+    cr_expect_gt(stops(mirrored, has_gates), 0);
+}
+
+Test(gates, without_them_the_driver_finishes_what_it_has)
+{
+    cr_expect_eq(stops(off, has_run), 0);
+}
+
+static void opens_when_the_daemon_dies(const char *const env[])
+{
+    struct process *daemon = daemon_start(), *be;
+    struct client_row row;
+
+    be = program_start(env, has_gates, &row);
+    stop(be, &row);
+    process_signal(daemon, SIGKILL);
+    process_wait(daemon, 10);
+    program_check(be);
+    process_free(daemon);
+}
+
+Test(gates, open_when_the_daemon_dies)
+{
+    opens_when_the_daemon_dies(on);
+}
+
+Test(gates, mirrors_open_when_the_daemon_dies)
+{
+    opens_when_the_daemon_dies(mirrored);
+}
+
+/* The page is another one with another daemon: so are the gates. */
+Test(gates, come_back_with_the_daemon)
+{
+    struct process *daemon = daemon_start(), *again, *be;
+    struct client_row row;
+    uint64_t at_ns;
+
+    be = program_start(on, has_gates, &row);
+    process_signal(daemon, SIGKILL);
+    process_wait(daemon, 10);
+    again = daemon_start();
+    cr_assert(client_wait(PROGRAM, has_device, 60, &row));
+    gates_before = row.device[0].counters.gates + 1; /* one may have been on its way */
+    cr_assert(client_wait(PROGRAM, has_gates, 60, &row), "no gates with the next daemon");
+    stop(be, &row);
+    at_ns = device_now_ns();
+    cr_assert_eq(control_resume(daemon_path(), target(&row)), 0);
+    program_check(be);
+    cr_expect_gt(kernels_standing(at_ns), 0);
+    process_free(again);
+    process_free(daemon);
+}
+
+Test(gates, a_closed_one_stops_nobody_else)
+{
+    struct process *daemon = daemon_start(), *be, *other;
+    struct client_row row;
+    uint64_t at_ns;
+
+    undisturbed_checksum(STEPS, expected);
+    be = program_start(on, has_gates, &row);
+    stop(be, &row);
+    other = training_start(STEPS, (const char *[]){"CUTIN_GATES=on", "SIMGPU_LOG", NULL});
+    training_check(other, expected, 60);
+    at_ns = device_now_ns();
+    cr_assert_eq(control_resume(daemon_path(), target(&row)), 0);
+    program_check(be);
+    cr_expect_gt(kernels_standing(at_ns), 0, "the first one did not stay where it was");
+    process_free(other);
+    process_free(daemon);
+}
+
+Test(gates, a_process_that_ends_at_one_is_gone)
+{
+    struct process *daemon = daemon_start(), *be, *other;
+    struct client_row row;
+
+    undisturbed_checksum(STEPS, expected);
+    be = program_start(on, has_gates, &row);
+    stop(be, &row);
+    process_signal(be, SIGKILL);
+    process_wait(be, 10);
+    other = training_start(STEPS, (const char *[]){"CUTIN_GATES=on", NULL});
+    training_check(other, expected, 60);
+    process_free(other);
+    process_free(be);
+    process_free(daemon);
+}
+
+/* Streams share hardware queues: one of a higher level could stand behind a gate of a lower one. */
+Test(gates, a_process_of_several_levels_has_none)
+{
+    const char *const env[] = {
+        "CUTIN_GATES=on", "CUTIN_PRIORITY=2", "CUTIN_STREAM_PRIORITY=inherit",
+        PRELOAD,          SIMULATOR,          NULL};
+    struct process *daemon = daemon_start(), *be;
+    struct client_row row;
+
+    undisturbed_checksum(STEPS, expected);
+    be = process_start((const char *[]){EXAMPLE("be_training"), "--steps", "120", "--json", NULL},
+                       env);
+    cr_assert(client_wait("be_training", has_run, 20, &row));
+    cr_expect_eq(row.device[0].counters.gates, 0);
+    training_check(be, expected, 60);
+    cr_expect_not_null(strstr(process_err(be), "no gates: streams of this process have different"),
+                       "stderr: %s", process_err(be));
+    process_free(be);
+    process_free(daemon);
+}
+
+/* Whoever asked for gates is told why there are none. */
+Test(gates, a_driver_without_memory_operations_has_none)
+{
+    const char *const env[] = {"CUTIN_GATES=on", "SIMGPU_MEMOPS=0", NULL};
+    struct process *daemon = daemon_start(), *be;
+
+    undisturbed_checksum(40, expected);
+    be = training_start(40, env);
+    training_check(be, expected, 60);
+    cr_expect_not_null(strstr(process_err(be), "no gates: the driver has no stream memory"),
+                       "stderr: %s", process_err(be));
+    process_free(be);
+    process_free(daemon);
+}

@@ -1,0 +1,220 @@
+/*
+ * graph_gates.c - a graph that the driver has stops at its next gate; what the program does with it,
+ * and graphs that can have no gates, are as without cutin.
+ */
+#include "tests/integration/sharing/device_log.h"
+#include "tests/integration/gpu.h"
+
+#include <criterion/criterion.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "scheduler/wire/control.h"
+
+TestSuite(graph_gates, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
+
+/* Five kernels of 20 us lie between two gates; a longer estimate makes that fewer. */
+enum { KERNELS = 1000, BETWEEN = 5, BRANCHES = 8 };
+
+#define PROGRAM "program_graphs"
+#define GATES   "CUTIN_GATES=on"
+
+static struct process *program_start(const char *mode, const char *const extra[])
+{
+    const char *env[8] = {GATES, PRELOAD, SIMULATOR};
+
+    for (int i = 0; extra && extra[i]; i++)
+        env[3 + i] = extra[i];
+    device_log_open();
+    return process_start((const char *[]){BIN_DIR "/tests/" PROGRAM, mode, NULL}, env);
+}
+
+static void program_end(struct process *p)
+{
+    process_signal(p, SIGTERM);
+    cr_expect_eq(process_wait(p, 60), 0, "stderr: %s", process_err(p));
+    cr_expect_not_null(strstr(process_out(p), "right"), "stdout: %s", process_out(p));
+    process_free(p);
+}
+
+struct span {
+    uint64_t from_ns, to_ns;
+};
+
+static int ends_in(const struct device_work *w, const void *user)
+{
+    const struct span *span = user;
+
+    return strcmp(w->kind, "kernel") == 0 && w->end_ns >= span->from_ns && w->end_ns < span->to_ns;
+}
+
+static int kernels_ended(uint64_t from_ns, uint64_t to_ns)
+{
+    return device_log_count(ends_in, &(struct span){from_ns, to_ns});
+}
+
+/* ---- holding ---------------------------------------------------------------------------------- */
+
+static bool has_graph_gates(const struct client_row *row)
+{
+    return row->devices > 0 && row->device[0].counters.gates > 2 * KERNELS / BETWEEN;
+}
+
+static bool has_launched(const struct client_row *row)
+{
+    return row->devices > 0 && row->device[0].counters.kernels > 12;
+}
+
+/* Pauses the program amid its graph. Says how many kernels ended afterwards, in many times what the
+ * graph takes. */
+static int kernels_after_a_hold(const struct client_row *row)
+{
+    struct control_target target = {.client = row->id};
+    uint64_t held_ns, over_ns;
+    struct client_row later;
+
+    cr_assert_eq(control_pause(daemon_path(), target), 0);
+    held_ns = device_now_ns();
+    cr_assert(client_wait(PROGRAM, client_paused, 20, &later));
+    nap_ms(300);
+    over_ns = device_now_ns();
+    cr_assert_eq(control_resume(daemon_path(), target), 0);
+    return kernels_ended(held_ns, over_ns);
+}
+
+static void stops(const char *mode, const char *const env[], int most)
+{
+    struct process *daemon = daemon_start(), *be = program_start(mode, env);
+    struct client_row row;
+
+    cr_assert(client_wait(PROGRAM, has_graph_gates, 20, &row), "no gates: %s", process_err(be));
+    for (int i = 0; i < 5; i++) {
+        int n = kernels_after_a_hold(&row);
+        cr_expect_leq(n, most, "%d kernels ran behind the hold", n);
+        nap_ms(7);
+    }
+    cr_assert(client_wait(PROGRAM, has_graph_gates, 20, &row));
+    cr_expect_eq(row.device[0].counters.ungated_graphs, 0);
+    program_end(be);
+    process_free(daemon);
+}
+
+Test(graph_gates, a_hold_stops_a_graph_within_an_interval)
+{
+    stops("loop", NULL, BETWEEN);
+}
+
+Test(graph_gates, a_mirror_does_the_same)
+{
+    stops("loop", (const char *[]){"SIMGPU_HOST_REGISTER=0", NULL},
+          KERNELS / 2); /* it is late by milliseconds, on a busy machine by ten */
+}
+
+/* Together they may have as much between gates as one, so each has a gate in front of every kernel. */
+Test(graph_gates, branches_are_stopped_one_by_one)
+{
+    stops("branches", NULL, BRANCHES);
+}
+
+/* The same measurement without them: the driver finishes the graph. A pause may come at a graph's end, or
+ * between two, and does in most cases where the program is slow. */
+static void runs_on(const char *mode, const char *const env[], uint64_t counted)
+{
+    struct process *daemon = daemon_start(), *be = program_start(mode, env);
+    struct client_row row;
+    int most = 0;
+
+    cr_assert(client_wait(PROGRAM, has_launched, 20, &row), "stderr: %s", process_err(be));
+    for (int i = 0; i < 100 && most <= 10 * BETWEEN; i++) {
+        int n = kernels_after_a_hold(&row);
+        most = n > most ? n : most;
+        nap_ms(7);
+    }
+    cr_expect_gt(most, 10 * BETWEEN);
+    cr_assert(client_wait(PROGRAM, has_launched, 20, &row));
+    cr_expect_eq(row.device[0].counters.ungated_graphs, counted);
+    program_end(be);
+    process_free(daemon);
+}
+
+Test(graph_gates, can_be_turned_off)
+{
+    runs_on("loop", (const char *[]){"CUTIN_GRAPH_GATES=off", NULL}, 0);
+}
+
+Test(graph_gates, a_graph_that_cannot_be_copied_is_counted)
+{
+    runs_on("memory", NULL, 1);
+}
+
+Test(graph_gates, a_process_of_several_levels_has_none)
+{
+    runs_on("levels", (const char *[]){"CUTIN_PRIORITY=2", "CUTIN_STREAM_PRIORITY=inherit", NULL},
+            0);
+}
+
+/* ---- the program's own handles ---------------------------------------------------------------- */
+
+static bool has_changed(const struct client_row *row)
+{
+    return row->devices > 0 && row->device[0].counters.gates > 60 * 60 / BETWEEN / 2;
+}
+
+static void follows_changes(const char *mode, const char *const env[])
+{
+    struct process *daemon = daemon_start(), *be = program_start(mode, env);
+    struct client_row row;
+
+    cr_assert(process_says(be, "changed", 60), "stdout: %s", process_out(be));
+    cr_assert(client_wait(PROGRAM, has_changed, 20, &row), "no gates");
+    cr_expect_eq(row.device[0].counters.ungated_graphs, 0);
+    program_end(be);
+    process_free(daemon);
+}
+
+Test(graph_gates, changes_of_a_graph_reach_both)
+{
+    follows_changes("change", NULL);
+}
+
+/* A graph that was moved into the other one: its nodes keep their handles, which the copy does not have. */
+Test(graph_gates, changes_of_a_moved_graph_reach_both)
+{
+    follows_changes("moved", NULL);
+}
+
+Test(graph_gates, changes_of_a_graph_reach_both_with_a_mirror)
+{
+    follows_changes("change", (const char *[]){"SIMGPU_HOST_REGISTER=0", NULL});
+}
+
+static uint64_t before;
+
+/* What was launched under the first daemon has run. */
+static bool has_more_gates(const struct client_row *row)
+{
+    return row->devices > 0 && row->device[0].counters.gates > before + 10 * KERNELS / BETWEEN;
+}
+
+/* The hold word is elsewhere with another daemon. */
+Test(graph_gates, come_back_with_the_daemon)
+{
+    struct process *daemon = daemon_start(), *again, *be = program_start("loop", NULL);
+    struct client_row row;
+    int n;
+
+    cr_assert(client_wait(PROGRAM, has_graph_gates, 20, &row));
+    process_signal(daemon, SIGKILL);
+    process_wait(daemon, 10);
+    again = daemon_start();
+    cr_assert(client_wait(PROGRAM, has_graph_gates, 20, &row));
+    before = row.device[0].counters.gates;
+    cr_assert(client_wait(PROGRAM, has_more_gates, 20, &row));
+    n = kernels_after_a_hold(&row);
+    cr_expect_leq(n, BETWEEN, "%d kernels ran behind the hold", n);
+    program_end(be);
+    process_free(again);
+    process_free(daemon);
+}

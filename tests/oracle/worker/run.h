@@ -1,0 +1,24 @@
+/*
+ * run.h - executing a program through the CUDA Driver API.
+ */
+#ifndef ORACLE_RUN_H
+#define ORACLE_RUN_H
+
+#include "tests/oracle/program/program.h"
+
+/* What one execution saw. */
+struct outcome {
+    uint32_t done;           /* 1 once every field below is final */
+    int32_t code[MAX_OPS];   /* CUresult of each op; -1 where the answer may vary */
+    uint64_t value[MAX_OPS]; /* HOST_READ: the hash that was read */
+    uint64_t final_hash[BUFFERS];
+    char broken[96]; /* an invariant that did not hold, in words; "" = none */
+};
+
+/* Opens the device and its primary context once per process. Returns 0 or prints why not. */
+int run_open(void);
+/* Executes `p`; everything it made is destroyed again. */
+void run_program(const struct program *p, struct outcome *out);
+void run_close(void);
+
+#endif

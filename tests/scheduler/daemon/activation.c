@@ -1,0 +1,74 @@
+/*
+ * activation.c - the daemon as systemd starts it: a socket that listens already, and a place to say
+ * when it is ready.
+ */
+#include <criterion/criterion.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/scheduler/actor.h"
+#include "tests/scheduler/place.h"
+
+static int listen_at(const char *path, int type)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, type, 0);
+
+    strcpy(address.sun_path, path);
+    cr_assert_eq(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+    return fd;
+}
+
+static pid_t start(int listener, const char *notify)
+{
+    pid_t pid = fork();
+    char number[16];
+
+    if (pid != 0)
+        return pid;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    dup2(listener, 3);
+    snprintf(number, sizeof(number), "%d", (int)getpid());
+    setenv("LISTEN_PID", number, 1);
+    setenv("LISTEN_FDS", "1", 1);
+    setenv("NOTIFY_SOCKET", notify, 1);
+    execl(BIN_DIR "/cutind", "cutind", (char *)NULL);
+    _exit(127);
+}
+
+Test(activation, takes_the_socket_says_ready_and_leaves_the_socket_there, .timeout = 600)
+{
+    char notify[160], said[256] = "";
+    int listener, ready, status;
+    struct place place;
+    struct actor a;
+    pid_t pid;
+
+    place_new(&place);
+    snprintf(notify, sizeof(notify), "%s/notify", place.folder);
+    listener = listen_at(place.socket, SOCK_SEQPACKET);
+    cr_assert_eq(listen(listener, 16), 0);
+    ready = listen_at(notify, SOCK_DGRAM);
+    actor_new(&a, place.socket);
+    pid = start(listener, notify);
+    cr_assert_gt(recv(ready, said, sizeof(said) - 1, 0), 0);
+    cr_assert(strstr(said, "READY=1"), "%s", said);
+    actor_do(&a, DO_OPEN, 3, 3);
+    WAIT_UNTIL(actor_do(&a, DO_CONNECTED, 0, 0) == 1);
+    kill(pid, SIGTERM);
+    waitpid(pid, &status, 0);
+    cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    cr_assert_eq(access(place.socket, F_OK), 0, "it is systemd's");
+    actor_kill(&a);
+    close(listener);
+    close(ready);
+    unlink(notify);
+    cr_assert(place_free(&place));
+}

@@ -1,0 +1,517 @@
+/*
+ * daemon.c - the daemon: its command line, its socket, and clients that mean no good.
+ */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/scheduler/actor.h"
+#include "tests/scheduler/place.h"
+#include "scheduler/wire/protocol.h"
+#include "scheduler/wire/query.h"
+#include "scheduler/wire/socket.h"
+
+static struct place place;
+static char errors[4096];
+
+static void set_up(void)
+{
+    place_new(&place);
+}
+
+static void tear_down(void)
+{
+    cr_assert(place_free(&place));
+}
+
+TestSuite(daemon, .init = set_up, .fini = tear_down, .timeout = 600);
+
+static int run(const char *option, const char *value)
+{
+    char *argv[] = {"cutind", (char *)option, (char *)value, NULL};
+
+    return place_run(errors, sizeof(errors), argv);
+}
+
+static int lines(const char *text)
+{
+    int n = 0;
+
+    for (; *text; text++)
+        n += *text == '\n';
+    return n;
+}
+
+static bool alive(void)
+{
+    struct client_row *rows;
+    size_t n;
+    int rc = query_clients(place.socket, &rows, &n);
+
+    free(rows);
+    return rc == 0;
+}
+
+/* ---- command line and socket -------------------------------------------------------------------
+ */
+
+Test(daemon, bad_usage_is_one_line_that_names_the_option_and_status_2)
+{
+    static const struct {
+        const char *option, *value, *says;
+    } cases[] = {
+        {"--bogus", NULL, "--bogus"},         {"nonsense", NULL, "nonsense"},
+        {"--socket", NULL, "--socket"},       {"--idle-exit", "soon", "--idle-exit"},
+        {"--idle-exit", "-1", "--idle-exit"}, {"--ready-fd", "9999999999", "--ready-fd"},
+        {"--help=yes", NULL, "--help"},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        cr_assert_eq(run(cases[i].option, cases[i].value), 2, "%s", cases[i].option);
+        cr_assert_eq(lines(errors), 1, "%s", errors);
+        cr_assert(strstr(errors, cases[i].says), "%s", errors);
+    }
+}
+
+Test(daemon, a_socket_path_that_cannot_be_is_explained)
+{
+    char path[300], file[128];
+
+    memset(path, 'x', sizeof(path));
+    path[0] = '/';
+    path[sizeof(path) - 1] = '\0';
+    cr_assert_eq(run("--socket", path), 1);
+    cr_assert(strstr(errors, "at most 107 fit"), "%s", errors);
+    snprintf(path, sizeof(path), "%s/no/such/s", place.folder);
+    cr_assert_eq(run("--socket", path), 1);
+    cr_assert_eq(lines(errors), 1);
+    snprintf(file, sizeof(file), "%s/file", place.folder);
+    fclose(fopen(file, "w"));
+    cr_assert_eq(run("--socket", file), 1);
+    cr_assert(strstr(errors, "not a socket"), "%s", errors);
+    cr_assert_eq(access(file, F_OK), 0, "and it is still there");
+    unlink(file);
+    snprintf(file, sizeof(file), "%s/file.lock", place.folder);
+    unlink(file);
+}
+
+Test(daemon, a_folder_that_others_can_write_is_refused)
+{
+    cr_assert_eq(chmod(place.folder, 0777), 0);
+    cr_assert_eq(run("--socket", place.socket), 1);
+    cr_assert(strstr(errors, "can be written by others"), "%s", errors);
+}
+
+Test(daemon, a_second_daemon_leaves_the_first_alone)
+{
+    place_start(&place);
+    cr_assert_eq(run("--socket", place.socket), 3);
+    cr_assert_eq(lines(errors), 1);
+    cr_assert(strstr(errors, place.socket), "%s", errors);
+    cr_assert(alive());
+    cr_assert_eq(place_stop(&place), 0);
+    cr_assert_neq(access(place.socket, F_OK), 0, "a daemon that ends removes its socket");
+}
+
+Test(daemon, what_a_dead_daemon_left_is_replaced)
+{
+    for (int i = 0; i < 3; i++) {
+        place_start(&place);
+        place_kill(&place);
+        cr_assert_eq(access(place.socket, F_OK), 0);
+    }
+    place_start(&place);
+    cr_assert(alive());
+}
+
+Test(daemon, of_many_started_at_once_exactly_one_stays)
+{
+    enum { N = 6 };
+    char *argv[] = {"cutind", "--socket", place.socket, NULL};
+    pid_t pids[N];
+    int refused = 0, status;
+
+    place_start(&place);
+    place_kill(&place); /* with a stale socket in the way, too */
+    for (int i = 0; i < N; i++) {
+        pids[i] = place_spawn(argv);
+    }
+    for (int i = 0; i < N - 1; i++) {
+        pid_t ended = waitpid(-1, &status, 0);
+
+        refused += WIFEXITED(status) && WEXITSTATUS(status) == 3;
+        for (int k = 0; k < N; k++)
+            if (pids[k] == ended)
+                pids[k] = 0;
+    }
+    cr_assert_eq(refused, N - 1);
+    WAIT_UNTIL(alive());
+    for (int k = 0; k < N; k++)
+        if (pids[k]) {
+            kill(pids[k], SIGTERM);
+            waitpid(pids[k], NULL, 0);
+        }
+}
+
+Test(daemon, an_idle_daemon_ends_and_a_used_one_does_not)
+{
+    struct actor a;
+    char *argv[] = {"cutind", "--socket", place.socket, "--idle-exit", "1", NULL};
+    int status;
+    pid_t pid;
+
+    cr_assert_eq(place_run(errors, sizeof(errors), argv), 0);
+    pid = place_spawn(argv);
+    WAIT_UNTIL(alive());
+    actor_new(&a, place.socket);
+    actor_do(&a, DO_OPEN, 0, 0);
+    WAIT_UNTIL(actor_do(&a, DO_CONNECTED, 0, 0) == 1);
+    usleep(1500000); /* longer than it would wait: it must not have gone */
+    cr_assert_eq(waitpid(pid, &status, WNOHANG), 0);
+    actor_kill(&a);
+    cr_assert_eq(waitpid(pid, &status, 0), pid);
+    cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+Test(daemon, the_socket_has_the_right_mode)
+{
+    struct stat st;
+
+    place_start(&place);
+    cr_assert_eq(stat(place.socket, &st), 0);
+    cr_assert_eq(st.st_mode & 0777, geteuid() == 0 ? 0666 : 0600);
+}
+
+Test(daemon, the_default_path_follows_the_environment)
+{
+    char path[SOCKET_PATH_MAX], longer[200];
+
+    setenv("XDG_RUNTIME_DIR", "/run/user/5", 1);
+    cr_assert_eq(socket_default_path(path, sizeof(path)), 0);
+    cr_assert_str_eq(path, "/run/user/5/cutin/cutin.sock");
+    unsetenv("XDG_RUNTIME_DIR");
+    cr_assert_eq(socket_default_path(path, sizeof(path)), 0);
+    cr_assert_str_eq(path, "/run/cutin/cutin.sock");
+    memset(longer, '/', sizeof(longer) - 1);
+    longer[sizeof(longer) - 1] = '\0';
+    setenv("XDG_RUNTIME_DIR", longer, 1);
+    cr_assert_eq(socket_default_path(path, sizeof(path)), -ENAMETOOLONG);
+    cr_assert_str_eq(path, "");
+}
+
+/* ---- questions ---------------------------------------------------------------------------------
+ */
+
+static const struct client_row *row_of(const struct client_row *rows, size_t n, pid_t pid)
+{
+    for (size_t i = 0; i < n; i++)
+        if (rows[i].pid == pid)
+            return &rows[i];
+    return NULL;
+}
+
+Test(daemon, lists_its_clients)
+{
+    const struct client_row *r;
+    struct client_row *rows;
+    struct actor rt, be;
+    uint8_t uuid[16];
+    size_t n;
+
+    memset(uuid, 0x11, sizeof(uuid));
+    place_start(&place);
+    cr_assert_eq(query_clients(place.socket, &rows, &n), 0);
+    cr_assert_eq(n, 0);
+    free(rows);
+    actor_new(&rt, place.socket);
+    actor_new(&be, place.socket);
+    actor_do(&rt, DO_OPEN, 3, 3);
+    actor_do(&rt, DO_DEVICE, 0x11, 0);
+    actor_do(&be, DO_OPEN, 0, 0);
+    actor_do(&be, DO_DEVICE, 0x22, 0);
+    actor_do(&be, DO_DEVICE, 0x11, 0);
+    actor_do(&be, DO_COUNT, 1, 42);
+    actor_do(&rt, DO_ACTIVE, 0, 3);
+    WAIT_UNTIL(actor_do(&be, DO_HOLD, 1, 0) != 0);
+    cr_assert_eq(query_clients(place.socket, &rows, &n), 0);
+    cr_assert_eq(n, 2);
+    cr_assert((r = row_of(rows, n, rt.pid)));
+    cr_assert(r->asked == 3 && r->level == 3 && r->lowest == 3 && r->uid == getuid());
+    cr_assert(r->active && !r->held && r->below == 1 && r->above == 0 && r->devices == 1);
+    cr_assert_eq(memcmp(r->device[0].uuid, uuid, 16), 0);
+    cr_assert(r->device[0].bit < PAGE_CLIENT_BITS && r->device[0].active == 3);
+    cr_assert_eq(r->device[0].counters.cut_ins, 1);
+    cr_assert((r = row_of(rows, n, be.pid)));
+    cr_assert(r->level == 0 && !r->active && r->held && r->above == 1 && r->devices == 2);
+    cr_assert_eq(memcmp(r->device[1].uuid, uuid, 16), 0);
+    cr_assert_eq(r->device[1].counters.submitted, 42);
+    cr_assert_eq(r->device[1].bit, UINT32_MAX);
+    cr_assert_str_not_empty(r->name);
+    free(rows);
+    actor_kill(&rt);
+    actor_kill(&be);
+    WAIT_UNTIL(query_clients(place.socket, &rows, &n) == 0 && (free(rows), n == 0));
+}
+
+Test(daemon, nobody_there_is_said_as_such)
+{
+    struct client_row *rows;
+    size_t n;
+
+    cr_assert_eq(query_clients(place.socket, &rows, &n), -ENOENT);
+    cr_assert_null(rows);
+    place_start(&place);
+    place_kill(&place);
+    cr_assert_eq(query_clients(place.socket, &rows, &n), -ECONNREFUSED);
+}
+
+Test(daemon, stops_when_asked_by_its_owner_only)
+{
+    int status;
+    pid_t pid;
+
+    place_start(&place);
+    if (geteuid() == 0) {
+        pid = fork();
+        if (pid == 0)
+            _exit(setuid(65534) == 0 && query_stop(place.socket) == -EPERM ? 0 : 1);
+        waitpid(pid, &status, 0);
+        cr_assert_eq(status, 0);
+        cr_assert(alive());
+    }
+    cr_assert_eq(query_stop(place.socket), 0);
+    waitpid(place.daemon, &status, 0);
+    place.daemon = 0;
+    cr_assert_eq(status, 0);
+    cr_assert_neq(access(place.socket, F_OK), 0);
+}
+
+/* ---- clients that mean no good
+ * ------------------------------------------------------------------- */
+
+static void hello(union message *m, uint32_t level)
+{
+    message_init(m, MESSAGE_HELLO);
+    m->hello.level = level;
+    strcpy(m->hello.name, "test");
+}
+
+static void device(union message *m, uint32_t slot, int number)
+{
+    message_init(m, MESSAGE_DEVICE);
+    m->device.slot = slot;
+    memset(m->device.uuid, number, 16);
+}
+
+/* True once the daemon has closed this connection. */
+static bool closed(int fd)
+{
+    char bytes[4096];
+    ssize_t n = recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+
+    return n == 0 || (n < 0 && errno == ECONNRESET);
+}
+
+Test(daemon, random_bytes_end_the_connection_and_nothing_else)
+{
+    unsigned char bytes[4096];
+
+    place_start(&place);
+    srand(7);
+    for (int i = 0; i < 300; i++) {
+        int fd = socket_connect(place.socket);
+        size_t size = (size_t)rand() % sizeof(bytes);
+        union message m;
+
+        if (fd < 0) { /* the backlog is full for a moment */
+            usleep(1000);
+            continue;
+        }
+        for (size_t k = 0; k < size; k++)
+            bytes[k] = (unsigned char)rand();
+        if (i % 2) { /* behind a good beginning, and with a plausible header */
+            hello(&m, 3);
+            message_send(fd, &m, -1);
+            device(&m, (uint32_t)rand() % 20, rand() % 3);
+            memcpy(bytes, &m, sizeof(m.header) + (size_t)(rand() % 30));
+        }
+        send(fd, bytes, size, MSG_NOSIGNAL);
+        close(fd);
+    }
+    cr_assert(alive());
+}
+
+Test(daemon, messages_out_of_turn_are_not_taken)
+{
+    static const enum message_type first[] = {MESSAGE_DEVICE, MESSAGE_JOINED, MESSAGE_LEVEL,
+                                              MESSAGE_WELCOME};
+    union message m;
+    int fd;
+
+    place_start(&place);
+    for (size_t i = 0; i < sizeof(first) / sizeof(first[0]); i++) {
+        cr_assert_geq(fd = socket_connect(place.socket), 0);
+        message_init(&m, first[i]);
+        cr_assert_eq(message_send(fd, &m, -1), 0);
+        WAIT_UNTIL(closed(fd));
+        close(fd);
+    }
+    cr_assert_geq(fd = socket_connect(place.socket), 0);
+    hello(&m, 3);
+    message_send(fd, &m, -1);
+    message_send(fd, &m, -1); /* twice */
+    WAIT_UNTIL(closed(fd));
+    close(fd);
+    cr_assert_geq(fd = socket_connect(place.socket), 0);
+    message_send(fd, &m, -1);
+    device(&m, 0, 5);
+    message_send(fd, &m, -1);
+    device(&m, 1, 5); /* the same device in another slot */
+    message_send(fd, &m, -1);
+    WAIT_UNTIL(closed(fd));
+    close(fd);
+    cr_assert(alive());
+}
+
+Test(daemon, another_version_is_told_so)
+{
+    union message m;
+    int fd, rc;
+
+    place_start(&place);
+    cr_assert_geq(fd = socket_connect(place.socket), 0);
+    hello(&m, 0);
+    m.header.version = PROTOCOL_VERSION + 1;
+    cr_assert_eq(message_send(fd, &m, -1), 0);
+    WAIT_UNTIL((rc = message_receive(fd, TO_CLIENT, &m, NULL)) != -EAGAIN);
+    cr_assert_eq(rc, 0);
+    cr_assert(m.header.type == MESSAGE_DONE && m.done.error == -EPROTO);
+    WAIT_UNTIL(closed(fd));
+    close(fd);
+}
+
+Test(daemon, a_client_that_never_reads_does_not_keep_the_others_waiting)
+{
+    union message m;
+    struct actor rt, be;
+    int fd;
+
+    place_start(&place);
+    cr_assert_geq(fd = socket_connect(place.socket), 0);
+    hello(&m, 3);
+    message_send(fd, &m, -1);
+    /* Far more answers than the queue takes. */
+    message_init(&m, MESSAGE_LIST);
+    for (int i = 0; i < 20000; i++)
+        if (message_send(fd, &m, -1) == -EPIPE)
+            break;
+    actor_new(&rt, place.socket);
+    actor_new(&be, place.socket);
+    actor_do(&rt, DO_OPEN, 3, 3);
+    actor_do(&be, DO_OPEN, 0, 0);
+    actor_do(&rt, DO_DEVICE, 1, 0);
+    actor_do(&be, DO_DEVICE, 1, 0);
+    actor_do(&rt, DO_ACTIVE, 0, 3);
+    WAIT_UNTIL(actor_do(&be, DO_HOLD, 0, 0) != 0);
+    close(fd);
+    cr_assert(alive());
+    actor_kill(&rt);
+    actor_kill(&be);
+}
+
+Test(daemon, a_client_that_lies_in_its_page_harms_only_itself)
+{
+    union message m, welcome;
+    struct cutin_page *page;
+    struct client_row *rows;
+    struct actor be;
+    size_t n;
+    int fd, page_fd, rc;
+
+    place_start(&place);
+    actor_new(&be, place.socket);
+    actor_do(&be, DO_OPEN, 0, 0);
+    actor_do(&be, DO_DEVICE, 1, 0);
+    cr_assert_geq(fd = socket_connect(place.socket), 0);
+    hello(&m, 0);
+    message_send(fd, &m, -1);
+    WAIT_UNTIL((rc = message_receive(fd, TO_CLIENT, &welcome, &page_fd)) != -EAGAIN);
+    cr_assert_eq(rc, 0);
+    cr_assert_eq(page_map(page_fd, NULL, &page), 0);
+    close(page_fd);
+    memset(page, 0xff, sizeof(*page));
+    device(&m, 0, 1);
+    message_send(fd, &m, -1);
+    WAIT_UNTIL(query_clients(place.socket, &rows, &n) == 0 && n == 2 &&
+               (rows[1].devices == 1 || (free(rows), false)));
+    cr_assert(rows[1].level == 0 && rows[1].pid == getpid() && rows[1].uid == getuid());
+    cr_assert_eq(rows[1].device[0].uuid[0], 1);
+    free(rows);
+    cr_assert_eq(actor_do(&be, DO_HOLD, 0, 0), 0);
+    page_unmap(page);
+    close(fd);
+    actor_kill(&be);
+    cr_assert(alive());
+}
+
+Test(daemon, more_owners_than_bits_is_said_and_bits_come_back)
+{
+    enum { N = PAGE_CLIENT_BITS + 1 };
+    uint32_t seen = 0;
+    int fd[N], rc;
+    union message m;
+
+    place_start(&place);
+    for (int i = 0; i < N; i++) {
+        WAIT_UNTIL((fd[i] = socket_connect(place.socket)) >= 0);
+        hello(&m, 3);
+        message_send(fd[i], &m, -1);
+        device(&m, 0, 1);
+        message_send(fd[i], &m, -1);
+        do
+            WAIT_UNTIL((rc = message_receive(fd[i], TO_CLIENT, &m, NULL)) != -EAGAIN);
+        while (rc == 0 && m.header.type != MESSAGE_BIT);
+        cr_assert_eq(rc, 0);
+        if (i < (int)PAGE_CLIENT_BITS) {
+            cr_assert_not(seen >> m.bit.bit & 1, "unique");
+            seen |= 1u << m.bit.bit;
+        } else {
+            cr_assert_eq(m.bit.bit, PROTOCOL_NO_BIT);
+        }
+    }
+    cr_assert_eq(seen, PAGE_BITS_CLIENTS);
+    for (int i = 0; i < N; i++)
+        close(fd[i]);
+    WAIT_UNTIL((fd[0] = socket_connect(place.socket)) >= 0);
+    hello(&m, 3);
+    message_send(fd[0], &m, -1);
+    device(&m, 0, 1);
+    message_send(fd[0], &m, -1);
+    do
+        WAIT_UNTIL((rc = message_receive(fd[0], TO_CLIENT, &m, NULL)) != -EAGAIN);
+    while (rc == 0 && m.header.type != MESSAGE_BIT);
+    cr_assert_lt(m.bit.bit, PAGE_CLIENT_BITS);
+    close(fd[0]);
+}
+
+Test(daemon, connections_without_end_are_survived)
+{
+    enum { N = 300 };
+    int fd[N];
+
+    place_start(&place);
+    for (int i = 0; i < N; i++)
+        fd[i] = socket_connect(place.socket);
+    for (int i = 0; i < N; i++)
+        if (fd[i] >= 0)
+            close(fd[i]);
+    WAIT_UNTIL(alive());
+}

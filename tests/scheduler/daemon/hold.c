@@ -1,0 +1,168 @@
+/*
+ * hold.c - a hold that does not end is said, with the names of both.
+ */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "tests/scheduler/actor.h"
+#include "tests/scheduler/place.h"
+#include "scheduler/wire/query.h"
+
+static struct place place;
+static struct actor rt, be;
+static int log_fd;
+
+static void set_up(void)
+{
+    place_new(&place);
+    place_configure(&place, "[policy]\nhold_warning_s = 1\n");
+}
+
+static void tear_down(void)
+{
+    actor_kill(&rt);
+    actor_kill(&be);
+    cr_assert(place_free(&place));
+}
+
+TestSuite(hold, .init = set_up, .fini = tear_down, .timeout = 600);
+
+/* A daemon whose messages we read, and one that may hold the other. */
+static void start(void)
+{
+    int mine = dup(STDERR_FILENO);
+
+    log_fd = memfd_create("stderr", MFD_CLOEXEC);
+    dup2(log_fd, STDERR_FILENO);
+    place_start(&place);
+    dup2(mine, STDERR_FILENO);
+    close(mine);
+    actor_new(&rt, place.socket);
+    actor_new(&be, place.socket);
+    cr_assert_eq(actor_do(&rt, DO_OPEN, 3, 3), 0);
+    cr_assert_eq(actor_do(&be, DO_OPEN, 0, 0), 0);
+    actor_do(&rt, DO_DEVICE, 1, 0);
+    actor_do(&be, DO_DEVICE, 1, 0);
+    WAIT_UNTIL(actor_do(&be, DO_ABOVE, 0, 0) == 1);
+}
+
+/* How many lines the daemon has said that name the one that waits, and who holds it. */
+static int said_of(const char *by)
+{
+    static char text[65536];
+    char held[64];
+    int n = 0;
+    ssize_t size = pread(log_fd, text, sizeof(text) - 1, 0);
+
+    text[size > 0 ? size : 0] = '\0';
+    snprintf(held, sizeof(held), "process %d (%.15s): work has waited for", (int)be.pid,
+             program_invocation_short_name);
+    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
+        n += strstr(line, held) != NULL && strstr(line, by) != NULL;
+    return n;
+}
+
+static int said(void)
+{
+    char holder[64];
+
+    snprintf(holder, sizeof(holder), "held by process %d (%.15s)", (int)rt.pid,
+             program_invocation_short_name);
+    return said_of(holder);
+}
+
+static struct client_row be_row(void)
+{
+    struct client_row *rows, row;
+    size_t n;
+
+    cr_assert_eq(query_clients(place.socket, &rows, &n), 0);
+    cr_assert_eq(n, 2);
+    row = rows[rows[1].pid == be.pid];
+    free(rows);
+    return row;
+}
+
+Test(hold, that_does_not_end_is_said_with_both_names)
+{
+    struct client_row row;
+
+    start();
+    actor_do(&be, DO_WAITING, 0, 3);
+    actor_do(&rt, DO_ACTIVE, 0, 3);
+    WAIT_UNTIL(said() == 1);
+    row = be_row();
+    cr_assert(row.device[0].holders == 1 && row.device[0].held_by[0] == rt.pid);
+    cr_assert_geq(row.device[0].held_ns, 1000000000u);
+    actor_do(&rt, DO_IDLE, 0, 3);
+    WAIT_UNTIL((row = be_row()).device[0].holders == 0);
+    cr_assert_eq(row.device[0].held_ns, 0);
+    actor_do(&rt, DO_ACTIVE, 0, 3);
+    sleep(2);
+    cr_assert_eq(said(), 1, "once a minute is enough");
+}
+
+/* Requests one after another are no such thing, and neither is a hold that nothing waits for. */
+Test(hold, that_has_breaks_or_hurts_nobody_is_not_said)
+{
+    uint64_t end;
+
+    start();
+    actor_do(&be, DO_WAITING, 0, 3);
+    for (end = now_ms() + 2500; now_ms() < end;) {
+        actor_do(&rt, DO_ACTIVE, 0, 3);
+        actor_do(&rt, DO_IDLE, 0, 3);
+        usleep(1000);
+    }
+    actor_do(&be, DO_WAITING, 0, 0);
+    actor_do(&rt, DO_ACTIVE, 0, 3);
+    sleep(2);
+    cr_assert_eq(said(), 0);
+}
+
+/* No hold of either is long. */
+Test(hold, that_two_keep_up_in_turn_is_said)
+{
+    static struct actor second;
+    int i = 0;
+
+    start();
+    actor_new(&second, place.socket);
+    cr_assert_eq(actor_do(&second, DO_OPEN, 3, 3), 0);
+    actor_do(&second, DO_DEVICE, 1, 0);
+    WAIT_UNTIL(actor_do(&be, DO_ABOVE, 0, 0) == 2);
+    actor_do(&be, DO_WAITING, 0, 3);
+    actor_do(&rt, DO_ACTIVE, 0, 3);
+    for (uint64_t end = now_ms() + 20000; said_of("held by") == 0 && now_ms() < end; i++) {
+        actor_do(i % 2 ? &rt : &second, DO_ACTIVE, 0, 3);
+        actor_do(i % 2 ? &second : &rt, DO_IDLE, 0, 3);
+    }
+    cr_assert_eq(said_of("held by"), 1, "after %d turns", i);
+    actor_kill(&second);
+}
+
+/* What `cutin list` makes of it. */
+Test(hold, is_shown_in_lists)
+{
+    char text[65536], expected[64];
+    size_t size;
+    FILE *list;
+
+    start();
+    actor_do(&be, DO_WAITING, 0, 3);
+    actor_do(&rt, DO_ACTIVE, 0, 3);
+    WAIT_UNTIL(be_row().device[0].held_ns > 1000000000u);
+    setenv("CUTIN_SOCKET", place.socket, 1);
+    cr_assert_not_null(list = popen(BIN_DIR "/cutin list; " BIN_DIR "/cutin list --json", "r"));
+    size = fread(text, 1, sizeof(text) - 1, list);
+    text[size] = '\0';
+    pclose(list);
+    snprintf(expected, sizeof(expected), " %d 1s", (int)rt.pid);
+    cr_assert(strstr(text, "HELD BY") && strstr(text, expected), "%s", text);
+    cr_assert(strstr(text, "\"held_by\"") && strstr(text, "\"held_ms\":"), "%s", text);
+}

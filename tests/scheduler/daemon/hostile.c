@@ -1,0 +1,295 @@
+/*
+ * hostile.c - a user who means no good to real time, at a daemon that is not his (docs/security.md).
+ * Needs root, for the second user.
+ */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/scheduler/actor.h"
+#include "tests/scheduler/bare.h"
+#include "tests/scheduler/place.h"
+#include "scheduler/wire/query.h"
+
+enum { OTHER = 65534, DEVICE = 7, PER_DEVICE = 8, BURST = 32, PER_SECOND = 8 };
+
+static struct place place;
+
+static void set_up(void)
+{
+    if (geteuid() != 0)
+        cr_skip("only root can become a second user");
+    place_new(&place);
+}
+
+static void tear_down(void)
+{
+    if (geteuid() == 0)
+        cr_assert(place_free(&place));
+}
+
+TestSuite(hostile, .init = set_up, .fini = tear_down, .timeout = 600);
+
+static int join_as(uid_t uid, uint32_t level, uint32_t slot)
+{
+    int fd = bare_connect(place.socket, uid);
+
+    bare_hello(fd, level);
+    bare_device(fd, slot, DEVICE);
+    cr_assert_eq(bare_wait(fd, MESSAGE_WELCOME, NULL), 0);
+    return fd;
+}
+
+/* The same, and its page. */
+static int page_fd_of(int fd)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    union message m;
+    int got = -1;
+
+    while (got < 0 && (poll(&p, 1, 20000), message_receive(fd, TO_CLIENT, &m, &got)) == 0)
+        ;
+    cr_assert_geq(got, 0);
+    return got;
+}
+
+static struct cutin_page *page_of(int fd)
+{
+    struct cutin_page *page;
+    int got = page_fd_of(fd);
+
+    cr_assert_eq(page_map(got, NULL, &page), 0);
+    close(got);
+    return page;
+}
+
+/* A real-time client of ours, which is told of those below. */
+static int owner_new(void)
+{
+    int fd = join_as(0, 3, 0);
+
+    cr_assert_eq(bare_wait(fd, MESSAGE_BIT, NULL), 0);
+    return fd;
+}
+
+/* What the daemon has still to do about what was sent before is done when it answers this. */
+static void settle(int fd)
+{
+    union message m;
+
+    message_init(&m, MESSAGE_POLICY);
+    bare_send(fd, &m);
+    cr_assert_eq(bare_wait(fd, MESSAGE_POLICY, NULL), 0);
+}
+
+Test(hostile, of_one_user_only_some_clients_of_a_device_cost_real_time)
+{
+    enum { MANY = 40 };
+    int owner, many[MANY], asking;
+    uint32_t told = 0;
+
+    place_start(&place);
+    owner = owner_new();
+    asking = bare_connect(place.socket, 0);
+    for (uint32_t i = 0; i < MANY; i++)
+        many[i] = join_as(OTHER, 0, i % PAGE_DEVICES);
+    settle(asking);
+    told = bare_count(owner, MESSAGE_JOIN);
+    cr_assert_eq(told, PER_DEVICE, "%u are told", told);
+    cr_assert_eq(bare_wait(many[MANY - 1], MESSAGE_DONE, NULL), 0, "and is told so");
+    /* Whoever is not bound by limits is not kept out by those who are. */
+    many[0] = (close(many[0]), join_as(0, 0, 0));
+    told = 0;
+    WAIT_UNTIL((told += bare_count(owner, MESSAGE_JOIN)) >= 2);
+    settle(asking);
+    cr_assert_eq(told + bare_count(owner, MESSAGE_JOIN), 2,
+                 "root's, and one in the place that is free");
+    for (int i = 0; i < MANY; i++)
+        close(many[i]);
+    close(asking);
+    close(owner);
+}
+
+Test(hostile, clients_that_come_and_go_are_told_at_a_rate)
+{
+    enum { ROUNDS = 400 };
+    uint64_t began, limit, id;
+    uint32_t told = 0;
+    int owner, last;
+    union message m;
+
+    place_start(&place);
+    owner = owner_new();
+    began = now_ms();
+    for (int i = 0; i < ROUNDS; i++) {
+        close(join_as(OTHER, 0, 0));
+        told += bare_count(owner, MESSAGE_JOIN);
+    }
+    settle(owner);
+    limit = BURST + PER_SECOND * (now_ms() - began) / 1000 + 1;
+    cr_assert(told > 0 && told <= limit, "%u of %d are told, at most %llu may be", told, ROUNDS,
+              (unsigned long long)limit);
+    /* And one that stays is told in the end. */
+    last = bare_connect(place.socket, OTHER);
+    bare_hello(last, 0);
+    cr_assert_eq(bare_wait(last, MESSAGE_WELCOME, &m), 0);
+    bare_device(last, 0, DEVICE);
+    for (id = m.welcome.client; m.header.type != MESSAGE_JOIN || m.join.client != id;)
+        cr_assert_eq(bare_wait(owner, MESSAGE_JOIN, &m), 0);
+    close(last);
+    close(owner);
+}
+
+static long daemon_kb(void)
+{
+    char path[64];
+    long pages = 0;
+    FILE *f;
+
+    snprintf(path, sizeof(path), "/proc/%d/statm", (int)place.daemon);
+    cr_assert_not_null(f = fopen(path, "r"));
+    cr_assert_eq(fscanf(f, "%*d %ld", &pages), 1);
+    fclose(f);
+    return pages * sysconf(_SC_PAGESIZE) / 1024;
+}
+
+Test(hostile, lists_that_nobody_reads_cost_the_daemon_nothing)
+{
+    enum { CLIENTS = 100, LISTERS = 8, LISTS = 30 };
+    int clients[CLIENTS], listers[LISTERS];
+    struct client_row *rows;
+    union message m;
+    size_t n;
+    long before;
+
+    place_start(&place);
+    for (int i = 0; i < CLIENTS; i++)
+        clients[i] = join_as(OTHER, 0, 0);
+    before = daemon_kb();
+    message_init(&m, MESSAGE_LIST);
+    for (int i = 0; i < LISTERS; i++) {
+        listers[i] = bare_connect(place.socket, OTHER);
+        for (int k = 0; k < LISTS; k++)
+            message_send(listers[i], &m, -1);
+    }
+    cr_assert_eq(query_clients(place.socket, &rows, &n), 0, "others are answered");
+    cr_assert_eq(n, CLIENTS);
+    free(rows);
+    cr_assert_lt(daemon_kb() - before, 8192, "the daemon has grown by %ld kB",
+                 daemon_kb() - before);
+    cr_assert_eq(bare_wait(listers[0], MESSAGE_DONE, &m), 0);
+    cr_assert_eq(m.done.count, CLIENTS, "who reads has the whole list: %u", m.done.count);
+    for (int i = 0; i < LISTERS; i++)
+        close(listers[i]);
+    for (int i = 0; i < CLIENTS; i++)
+        close(clients[i]);
+}
+
+Test(hostile, a_name_service_that_hangs_does_not_stop_the_daemon)
+{
+    struct client_row *rows;
+    union message m;
+    size_t n;
+    int fd;
+
+    setenv("LD_PRELOAD", LIB_DIR "/tests/libslow_names.so", 1);
+    place_start(&place);
+    unsetenv("LD_PRELOAD");
+    fd = bare_connect(place.socket, OTHER);
+    bare_hello(fd, 3);
+    cr_assert_eq(query_clients(place.socket, &rows, &n), 0, "the daemon answers");
+    free(rows);
+    cr_assert_eq(bare_wait(fd, MESSAGE_WELCOME, &m), 0);
+    cr_assert(m.welcome.refused && strstr(m.welcome.reason, "`rt = uid:65534`"), "%s",
+              m.welcome.reason);
+    close(fd);
+}
+
+/* Two users, one of whom a rule names. */
+Test(hostile, who_is_named_is_let_in_when_others_have_taken_all_connections)
+{
+    enum { ALL = 1024, NAMED = 65533 };
+    static int taken[ALL];
+    struct client_row *rows;
+    size_t n;
+    int fd;
+
+    bare_many();
+    place_configure(&place, "[allow]\nrt = uid:65533\n[limits]\nconnections_per_user = 1024\n");
+    place_start(&place);
+    for (int i = 0; i < ALL; i++)
+        taken[i] = bare_connect(place.socket, OTHER);
+    cr_assert_eq(query_clients(place.socket, &rows, &n), 0, "root");
+    free(rows);
+    fd = bare_connect(place.socket, NAMED);
+    bare_hello(fd, 3);
+    cr_assert_eq(bare_wait(fd, MESSAGE_WELCOME, NULL), 0, "whom a rule names");
+    close(fd);
+    for (int i = 0; i < ALL; i++)
+        close(taken[i]);
+}
+
+/* No seal forbids that. The kernel takes the memory from under all who have mapped the page. */
+Test(hostile, who_takes_memory_from_under_real_time_is_put_out)
+{
+    int owner, decent, fd, page, told;
+    union message m;
+
+    place_start(&place);
+    owner = owner_new();
+    fd = bare_connect(place.socket, OTHER);
+    bare_hello(fd, 0);
+    page = page_fd_of(fd);
+    bare_device(fd, 0, DEVICE);
+    cr_assert_eq(bare_wait(owner, MESSAGE_JOIN, NULL), 0);
+    cr_assert_eq(fallocate(page, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 3 * 4096), 0);
+    cr_assert_eq(bare_wait(owner, MESSAGE_LEAVE, &m), 0);
+    cr_assert_eq(bare_wait(fd, MESSAGE_DONE, NULL), -ECONNRESET);
+    close(fd);
+    fd = join_as(OTHER, 0, 0);
+    decent = join_as(0, 0, 0);
+    cr_assert_eq(bare_wait(owner, MESSAGE_JOIN, NULL), 0);
+    settle(decent);
+    told = (int)bare_count(owner, MESSAGE_JOIN);
+    cr_assert_eq(told, 0, "nobody is told of his next one");
+    close(page);
+    close(fd);
+    close(decent);
+    close(owner);
+}
+
+/* It is a page when it is made, and its client may write to it. */
+Test(hostile, a_page_that_is_spoiled_does_not_cut_real_time_off)
+{
+    struct cutin_page *page;
+    struct actor rt, be;
+    int fd;
+
+    place_start(&place);
+    fd = bare_connect(place.socket, OTHER);
+    bare_hello(fd, 0);
+    page = page_of(fd);
+    memset(page, 0, sizeof(*page));
+    bare_device(fd, 0, DEVICE);
+    settle(fd);
+    actor_new(&rt, place.socket);
+    actor_do(&rt, DO_OPEN, 3, 3);
+    actor_do(&rt, DO_DEVICE, DEVICE, 0);
+    actor_new(&be, place.socket);
+    actor_do(&be, DO_OPEN, 0, 0);
+    actor_do(&be, DO_DEVICE, DEVICE, 0);
+    WAIT_UNTIL(actor_do(&be, DO_ABOVE, 0, 0) == 1);
+    actor_do(&rt, DO_ACTIVE, 0, 3);
+    WAIT_UNTIL(actor_do(&be, DO_HOLD, 0, 0) != 0);
+    cr_assert_eq(actor_do(&rt, DO_CONNECTED, 0, 0), 1);
+    cr_assert_eq(actor_do(&rt, DO_LOGGED, 0, 0), -1, "%s", rt.said);
+    close(fd);
+    page_unmap(page);
+    actor_kill(&rt);
+    actor_kill(&be);
+}

@@ -1,0 +1,191 @@
+/*
+ * limits.c - descriptors, memory and socket buffers run out, in a client and in the daemon: nobody
+ * ends, waits or stays held, and everything is as before once there is room again.
+ */
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "tests/scheduler/actor.h"
+#include "tests/scheduler/place.h"
+
+static struct place place;
+
+static void set_up(void)
+{
+    place_new(&place);
+    place_start(&place);
+}
+
+static void tear_down(void)
+{
+    cr_assert(place_free(&place));
+}
+
+TestSuite(limits, .init = set_up, .fini = tear_down, .timeout = 600);
+
+static void join(struct actor *a, int64_t level)
+{
+    actor_new(a, place.socket);
+    cr_assert_eq(actor_do(a, DO_OPEN, level, level), 0);
+    WAIT_UNTIL(actor_do(a, DO_CONNECTED, 0, 0) == 1);
+    cr_assert_eq(actor_do(a, DO_DEVICE, 1, 0), 0);
+}
+
+/* Real-time activity of one holds the other, and its end opens the hold. */
+static void expect_holds(struct actor *rt, struct actor *be)
+{
+    WAIT_UNTIL(actor_do(be, DO_ABOVE, 0, 0) == 1);
+    actor_do(rt, DO_ACTIVE, 0, 3);
+    WAIT_UNTIL(actor_do(be, DO_HOLD, 0, 0) != 0);
+    actor_do(rt, DO_IDLE, 0, 3);
+    WAIT_UNTIL(actor_do(be, DO_HOLD, 0, 0) == 0);
+}
+
+/* The daemon's soft limit; returns what it was. */
+static rlim_t daemon_limit(int what, rlim_t value)
+{
+    enum __rlimit_resource resource = (enum __rlimit_resource)what;
+    struct rlimit limit;
+    rlim_t old;
+
+    cr_assert_eq(prlimit(place.daemon, resource, NULL, &limit), 0);
+    old = limit.rlim_cur;
+    limit.rlim_cur = value;
+    cr_assert_eq(prlimit(place.daemon, resource, &limit, NULL), 0);
+    return old;
+}
+
+static rlim_t daemon_memory(void)
+{
+    unsigned long pages = 0;
+    char path[64];
+    FILE *f;
+
+    snprintf(path, sizeof(path), "/proc/%d/statm", (int)place.daemon);
+    cr_assert_not_null(f = fopen(path, "r"));
+    cr_assert_eq(fscanf(f, "%lu", &pages), 1);
+    fclose(f);
+    return pages * (rlim_t)sysconf(_SC_PAGESIZE);
+}
+
+/* No descriptor for the socket, or for the page that comes through it. */
+Test(limits, a_client_without_descriptors_registers_once_there_are_some)
+{
+    for (int64_t spare = 0; spare <= 1; spare++) {
+        struct actor a;
+
+        actor_new(&a, place.socket);
+        actor_do(&a, DO_LIMIT_FILES, spare, 0);
+        cr_assert_eq(actor_do(&a, DO_OPEN, 3, 3), 0);
+        cr_assert_eq(actor_do(&a, DO_CONNECTED, 0, 0), 0);
+        cr_assert_eq(actor_do(&a, DO_DEVICE, 1, 0), 0);
+        actor_do(&a, DO_ACTIVE, 0, 3);
+        actor_do(&a, DO_IDLE, 0, 3);
+        actor_do(&a, DO_LIMIT_FILES, -1, 0);
+        WAIT_UNTIL(actor_do(&a, DO_CONNECTED, 0, 0) == 1);
+        actor_kill(&a);
+    }
+}
+
+Test(limits, an_owner_without_descriptors_for_a_page_holds_again_once_there_are_some)
+{
+    struct actor rt, be;
+
+    join(&rt, 3);
+    actor_do(&rt, DO_LIMIT_FILES, 0, 0);
+    join(&be, 0);
+    WAIT_UNTIL(actor_do(&rt, DO_CONNECTED, 0, 0) == 0);
+    actor_do(&rt, DO_ACTIVE, 0, 3);
+    cr_assert_eq(actor_do(&be, DO_HOLD, 0, 0), 0);
+    actor_do(&rt, DO_IDLE, 0, 3);
+    actor_do(&rt, DO_LIMIT_FILES, -1, 0);
+    expect_holds(&rt, &be);
+    actor_kill(&rt);
+    actor_kill(&be);
+}
+
+Test(limits, a_client_without_memory_runs_on_and_registers_once_there_is_some)
+{
+    struct actor rt, be, other;
+
+    actor_new(&other, place.socket);
+    actor_do(&other, DO_LIMIT_MEMORY, 0, 0);
+    cr_assert_lt(actor_do(&other, DO_OPEN, 3, 3), 0);
+    actor_do(&other, DO_ACTIVE, 0, 3);
+    actor_do(&other, DO_LIMIT_MEMORY, -1, 0);
+    cr_assert_eq(actor_do(&other, DO_OPEN, 3, 3), 0);
+    actor_kill(&other);
+
+    join(&rt, 3);
+    actor_do(&rt, DO_LIMIT_MEMORY, 0, 0);
+    join(&be, 0);
+    WAIT_UNTIL(actor_do(&rt, DO_CONNECTED, 0, 0) == 0);
+    actor_do(&rt, DO_ACTIVE, 0, 3);
+    cr_assert_eq(actor_do(&be, DO_HOLD, 0, 0), 0);
+    actor_do(&rt, DO_IDLE, 0, 3);
+    actor_do(&rt, DO_LIMIT_MEMORY, -1, 0);
+    expect_holds(&rt, &be);
+    actor_kill(&rt);
+    actor_kill(&be);
+}
+
+/* Those who are there go on, one more is not taken in, and is later. */
+static void expect_survives(int what, rlim_t low)
+{
+    struct actor rt, be, late;
+    rlim_t old;
+
+    join(&rt, 3);
+    join(&be, 0);
+    old = daemon_limit(what, low);
+    for (int i = 0; i < 3; i++) {
+        actor_new(&late, place.socket);
+        cr_assert_eq(actor_do(&late, DO_OPEN, 0, 0), 0);
+        cr_assert_eq(actor_do(&late, DO_CONNECTED, 0, 0), 0);
+        expect_holds(&rt, &be);
+        if (i < 2)
+            actor_kill(&late);
+    }
+    daemon_limit(what, old);
+    WAIT_UNTIL(actor_do(&late, DO_CONNECTED, 0, 0) == 1);
+    actor_kill(&late);
+    actor_kill(&rt);
+    actor_kill(&be);
+    cr_assert_eq(place_stop(&place), 0);
+}
+
+Test(limits, a_daemon_without_descriptors_keeps_those_it_has)
+{
+    expect_survives(RLIMIT_NOFILE, 3);
+}
+
+Test(limits, a_daemon_without_memory_keeps_those_it_has)
+{
+    expect_survives(RLIMIT_AS, daemon_memory());
+}
+
+Test(limits, a_daemon_that_does_not_read_blocks_nobody)
+{
+    struct actor rt, be;
+
+    join(&rt, 3);
+    join(&be, 0);
+    expect_holds(&rt, &be);
+    kill(place.daemon, SIGSTOP);
+    expect_holds(&rt, &be);        /* it is on nobody's path */
+    for (int i = 0; i < 2000; i++) /* more than a socket takes */
+        actor_do(&rt, DO_SET_LEVEL, 2 + i % 2, 0);
+    actor_do(&rt, DO_SET_LEVEL, 3, 0);
+    WAIT_UNTIL(actor_do(&rt, DO_CONNECTED, 0, 0) == 0);
+    actor_do(&rt, DO_ACTIVE, 0, 3);
+    actor_do(&rt, DO_IDLE, 0, 3);
+    kill(place.daemon, SIGCONT);
+    WAIT_UNTIL(actor_do(&rt, DO_CONNECTED, 0, 0) == 1 && actor_do(&rt, DO_LEVEL, 0, 0) == 3);
+    expect_holds(&rt, &be);
+    actor_kill(&rt);
+    actor_kill(&be);
+}

@@ -1,0 +1,198 @@
+/*
+ * metrics.c - the figures over HTTP: asked for by hand, and read by promtool where there is one.
+ */
+#include <arpa/inet.h>
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "tests/scheduler/actor.h"
+#include "tests/scheduler/place.h"
+
+static struct place place;
+static char path[128], text[65536];
+
+static void set_up(void)
+{
+    char conf[256];
+
+    place_new(&place);
+    snprintf(path, sizeof(path), "%s/m", place.folder);
+    snprintf(conf, sizeof(conf), "[metrics]\nlisten = unix:%s\n", path);
+    place_configure(&place, conf);
+}
+
+static void tear_down(void)
+{
+    unlink(path);
+    cr_assert(place_free(&place));
+}
+
+TestSuite(metrics, .init = set_up, .fini = tear_down, .timeout = 600);
+
+static struct sockaddr_in tcp; /* where the daemon listens; port 0: at `path` */
+
+static int open_http(void)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    struct sockaddr *to = tcp.sin_port ? (struct sockaddr *)&tcp : (struct sockaddr *)&address;
+    int fd = socket(to->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    strcpy(address.sun_path, path);
+    cr_assert_eq(connect(fd, to, tcp.sin_port ? sizeof(tcp) : sizeof(address)), 0);
+    return fd;
+}
+
+/* Returns the status; the body is in `text`. */
+static int get(const char *url)
+{
+    char request[256], *body;
+    int fd = open_http(), status = 0;
+    size_t used = 0;
+    ssize_t n;
+
+    snprintf(request, sizeof(request), "GET %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
+             url);
+    cr_assert_eq(write(fd, request, strlen(request)), (ssize_t)strlen(request));
+    while (used + 1 < sizeof(text) && (n = read(fd, text + used, sizeof(text) - 1 - used)) > 0)
+        used += (size_t)n;
+    text[used] = '\0';
+    close(fd);
+    sscanf(text, "HTTP/1.1 %d", &status);
+    body = strstr(text, "\r\n\r\n");
+    cr_assert_not_null(body, "%s", text);
+    memmove(text, body + 4, strlen(body + 4) + 1);
+    return status;
+}
+
+Test(metrics, tell_what_clients_do)
+{
+    struct stat st;
+    struct actor a;
+
+    place_start(&place);
+    cr_assert_eq(stat(path, &st), 0);
+    cr_assert_eq(st.st_mode & 0777, 0660);
+    actor_new(&a, place.socket);
+    actor_do(&a, DO_OPEN, 2, 2);
+    actor_do(&a, DO_DEVICE, 0x11, 0);
+    actor_do(&a, DO_COUNT, 0, 42);
+    actor_do(&a, DO_GPU, 0, 1500000000);
+    WAIT_UNTIL(get("/metrics") == 200 && strstr(text, "cutin_clients{level=\"2\"} 1\n") &&
+               strstr(text, "cutin_submitted_total{"));
+    cr_assert(strstr(text, "level=\"2\""), "%s", text);
+    cr_assert(strstr(text, "device=\"GPU-11111111-1111-1111-1111-111111111111\"} 42\n"), "%s",
+              text);
+    cr_assert(strstr(text, "} 1.500000000\n"), "%s", text);
+    cr_assert_eq(get("/"), 404);
+    cr_assert_eq(get("/metrics/../etc/passwd"), 404);
+    actor_kill(&a);
+    place_stop(&place);
+    cr_assert_neq(access(path, F_OK), 0, "its socket goes with it");
+}
+
+Test(metrics, name_who_holds_whom)
+{
+    struct actor rt, be;
+    char holder[96];
+
+    place_start(&place);
+    actor_new(&rt, place.socket);
+    actor_new(&be, place.socket);
+    actor_do(&rt, DO_OPEN, 3, 3);
+    actor_do(&be, DO_OPEN, 0, 0);
+    actor_do(&rt, DO_DEVICE, 0x11, 0);
+    actor_do(&be, DO_DEVICE, 0x11, 0);
+    cr_assert_eq(get("/metrics"), 200);
+    cr_assert_null(strstr(text, "cutin_held_seconds{"));
+    WAIT_UNTIL(actor_do(&be, DO_ABOVE, 0, 0) == 1);
+    actor_do(&rt, DO_ACTIVE, 0, 3);
+    snprintf(holder, sizeof(holder), "holder_pid=\"%d\",holder_name=\"%.15s\"} 0.", (int)rt.pid,
+             program_invocation_short_name);
+    WAIT_UNTIL(get("/metrics") == 200 && strstr(text, "cutin_held_seconds{"));
+    cr_assert(strstr(text, holder), "%s", text);
+    actor_kill(&rt);
+    actor_kill(&be);
+}
+
+/* A port that nobody has now. */
+static void find_port(void)
+{
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    socklen_t size = sizeof(tcp);
+
+    tcp = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    cr_assert_eq(bind(fd, (struct sockaddr *)&tcp, size), 0);
+    cr_assert_eq(getsockname(fd, (struct sockaddr *)&tcp, &size), 0);
+    close(fd);
+}
+
+Test(metrics, are_served_on_loopback_too)
+{
+    char conf[64];
+
+    find_port();
+    snprintf(conf, sizeof(conf), "[metrics]\nlisten = 127.0.0.1:%d\n", ntohs(tcp.sin_port));
+    place_configure(&place, conf);
+    place_start(&place);
+    cr_assert_eq(get("/metrics"), 200);
+    cr_assert(strstr(text, "cutin_clients{level=\"be\"} 0\n"), "%s", text);
+}
+
+Test(metrics, no_daemon_serves_them_to_other_machines)
+{
+    char errors[512],
+        *argv[] = {"cutind", "--socket", place.socket, "--config", place.config, NULL};
+
+    place_configure(&place, "[metrics]\nlisten = 0.0.0.0:9475\n");
+    cr_assert_eq(place_run(errors, sizeof(errors), argv), 2);
+    cr_assert(strstr(errors, "0.0.0.0:9475 could be reached from other machines"), "%s", errors);
+}
+
+Test(metrics, silent_and_wrong_requests_do_not_stop_the_daemon)
+{
+    struct actor a;
+    int fds[40];
+
+    place_start(&place);
+    for (int i = 0; i < 40; i++)
+        fds[i] = open_http();
+    for (int i = 0; i < 40; i += 2)
+        send(fds[i], "\x16\x03\x01 nonsense\r\n\r\n", 16, MSG_NOSIGNAL);
+    actor_new(&a, place.socket);
+    actor_do(&a, DO_OPEN, 0, 0);
+    WAIT_UNTIL(actor_do(&a, DO_CONNECTED, 0, 0) == 1);
+    for (int i = 0; i < 40; i++)
+        close(fds[i]);
+    WAIT_UNTIL(get("/metrics") == 200);
+    actor_kill(&a);
+    place_kill(&place);
+    place_start(&place); /* over what a dead one left */
+    cr_assert_eq(get("/metrics"), 200);
+}
+
+Test(metrics, promtool_finds_nothing_to_say)
+{
+    struct actor a;
+    FILE *tool;
+
+    if (system("command -v promtool >/dev/null 2>&1") != 0)
+        cr_skip("promtool is not installed (Debian package prometheus)");
+    place_start(&place);
+    actor_new(&a, place.socket);
+    actor_do(&a, DO_OPEN, 0, 0);
+    actor_do(&a, DO_DEVICE, 0x11, 0);
+    WAIT_UNTIL(get("/metrics") == 200 && strstr(text, "cutin_submitted_total{"));
+    tool = popen("promtool check metrics", "w");
+    cr_assert_not_null(tool);
+    fputs(text, tool);
+    cr_assert_eq(pclose(tool), 0);
+    actor_kill(&a);
+}

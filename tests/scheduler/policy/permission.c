@@ -1,0 +1,179 @@
+/*
+ * permission.c - processes of another user at a daemon of ours. Needs root, for the second user.
+ */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/scheduler/actor.h"
+#include "tests/scheduler/place.h"
+#include "scheduler/wire/query.h"
+
+enum { OTHER = 65534 };
+
+static struct place place;
+
+static void set_up(void)
+{
+    if (geteuid() != 0)
+        cr_skip("only root can become a second user");
+    place_new(&place);
+    cr_assert_eq(chmod(place.folder, 0755), 0);
+}
+
+static void tear_down(void)
+{
+    if (geteuid() == 0)
+        cr_assert(place_free(&place));
+}
+
+TestSuite(permission, .init = set_up, .fini = tear_down, .timeout = 600);
+
+static void join_as_other(struct actor *a, uint32_t level)
+{
+    actor_new(a, place.socket);
+    cr_assert_eq(actor_do(a, DO_USER, OTHER, 0), 0);
+    cr_assert_eq(actor_do(a, DO_OPEN, level, level), 0);
+    cr_assert_eq(actor_do(a, DO_DEVICE, 0x11, 0), 0);
+}
+
+Test(permission, without_a_rule_it_runs_as_best_effort_and_is_told_the_rule)
+{
+    struct actor rt, be;
+    struct client_row *rows;
+    size_t n;
+
+    place_start(&place);
+    join_as_other(&rt, 3);
+    WAIT_UNTIL(actor_do(&rt, DO_CONNECTED, 0, 0) == 1);
+    cr_assert_eq(actor_do(&rt, DO_LEVEL, 0, 0), 0);
+    cr_assert(strstr(rt.said, "CUTIN_PRIORITY=rt was not granted, running as be"), "%s", rt.said);
+    cr_assert(strstr(rt.said, "allow it with `rt = uid:65534` under [allow] in "
+                              "/etc/cutin/cutind.conf"),
+              "%s", rt.said);
+    actor_new(&be, place.socket);
+    actor_do(&be, DO_OPEN, 0, 0);
+    actor_do(&be, DO_DEVICE, 0x11, 0);
+    actor_do(&rt, DO_ACTIVE, 0, 3);
+    cr_assert_eq(query_clients(place.socket, &rows, &n), 0);
+    cr_assert(n == 2 && rows[0].asked == 3 && rows[0].level == 0 && rows[0].below == 0);
+    free(rows);
+    cr_assert_eq(actor_do(&be, DO_HOLD, 0, 0), 0, "nobody is held by it");
+    actor_kill(&rt);
+    actor_kill(&be);
+}
+
+Test(permission, a_rule_in_the_file_grants_and_names_the_file_to_others)
+{
+    struct actor a;
+
+    place_configure(&place, "[allow]\n2 = user:nobody\n");
+    place_start(&place);
+    join_as_other(&a, 2);
+    cr_assert_eq(actor_do(&a, DO_LEVEL, 0, 0), 2);
+    cr_assert_eq(actor_do(&a, DO_LOGGED, 0, 0), -1);
+    actor_kill(&a);
+    join_as_other(&a, 3);
+    cr_assert_eq(actor_do(&a, DO_LEVEL, 0, 0), 2, "the highest it may have");
+    cr_assert(strstr(a.said, place.config), "%s", a.said);
+    actor_kill(&a);
+}
+
+Test(permission, rules_that_change_reach_running_processes)
+{
+    struct actor a;
+
+    place_configure(&place, "");
+    place_start(&place);
+    join_as_other(&a, 3);
+    cr_assert_eq(actor_do(&a, DO_LEVEL, 0, 0), 0);
+    place_configure(&place, "[allow]\nrt = gid:65534\n");
+    kill(place.daemon, SIGHUP);
+    WAIT_UNTIL(actor_do(&a, DO_LEVEL, 0, 0) == 3);
+    place_configure(&place, "[allow]\nrt = this is no rule\n");
+    kill(place.daemon, SIGHUP);
+    place_configure(&place, "[allow]\nrt = uid:1\n");
+    kill(place.daemon, SIGHUP);
+    WAIT_UNTIL(actor_do(&a, DO_LEVEL, 0, 0) == 0);
+    actor_kill(&a);
+}
+
+Test(permission, limits_are_per_user_and_said)
+{
+    struct actor a[3], mine;
+
+    place_configure(&place, "[limits]\nclients_per_user = 2\n");
+    place_start(&place);
+    for (int i = 0; i < 2; i++) {
+        join_as_other(&a[i], 0);
+        WAIT_UNTIL(actor_do(&a[i], DO_CONNECTED, 0, 0) == 1);
+    }
+    join_as_other(&a[2], 0);
+    WAIT_UNTIL(strstr(a[2].said, "too many clients"));
+    cr_assert_eq(actor_do(&a[2], DO_CONNECTED, 0, 0), 0);
+    actor_new(&mine, place.socket);
+    actor_do(&mine, DO_OPEN, 0, 0);
+    WAIT_UNTIL(actor_do(&mine, DO_CONNECTED, 0, 0) == 1); /* another user's limit */
+    actor_kill(&a[0]);
+    WAIT_UNTIL(actor_do(&a[2], DO_CONNECTED, 0, 0) == 1);
+    for (int i = 1; i < 3; i++)
+        actor_kill(&a[i]);
+    actor_kill(&mine);
+}
+
+Test(permission, the_socket_lets_in_whom_it_should)
+{
+    struct stat st;
+    struct actor a;
+
+    place_configure(&place, "[socket]\nmode = 0660\ngroup = daemon\n");
+    place_start(&place);
+    cr_assert_eq(stat(place.socket, &st), 0);
+    cr_assert(((st.st_mode & 0777) == 0660) && st.st_gid == 1);
+    join_as_other(&a, 0);
+    cr_assert_eq(actor_do(&a, DO_CONNECTED, 0, 0), 0);
+    cr_assert(strstr(a.said, "Permission denied"), "%s", a.said);
+    actor_kill(&a);
+}
+
+Test(permission, a_way_that_another_user_could_bend_is_refused)
+{
+    char real[128], link[128], socket[160], errors[512];
+    char *argv[] = {"cutind", "--socket", socket, NULL};
+
+    snprintf(real, sizeof(real), "%s/real", place.folder);
+    snprintf(link, sizeof(link), "%s/link", place.folder);
+    cr_assert_eq(mkdir(real, 0755), 0);
+    cr_assert_eq(symlink(real, link), 0);
+    cr_assert_eq(lchown(link, OTHER, OTHER), 0);
+    snprintf(socket, sizeof(socket), "%s/s", link);
+    cr_assert_eq(place_run(errors, sizeof(errors), argv), 1);
+    cr_assert(strstr(errors, "belongs to user 65534"), "%s", errors);
+    unlink(link);
+    snprintf(socket, sizeof(socket), "%s/deeper/s", real);
+    cr_assert_eq(chown(real, OTHER, OTHER), 0);
+    cr_assert_eq(place_run(errors, sizeof(errors), argv), 1);
+    cr_assert(strstr(errors, "on the way to the socket"), "%s", errors);
+    snprintf(socket, sizeof(socket), "%s/deeper", real);
+    rmdir(socket);
+    rmdir(real);
+}
+
+Test(permission, a_bad_file_keeps_the_daemon_from_starting)
+{
+    char errors[512];
+    char *argv[] = {"cutind", "--socket", place.socket, "--config", place.config, NULL};
+
+    place_configure(&place, "[allow]\n\nrt = nobody\n");
+    cr_assert_eq(place_run(errors, sizeof(errors), argv), 2);
+    cr_assert(strstr(errors, "conf:3: rt: nobody is not"), "%s", errors);
+    cr_assert_neq(access(place.socket, F_OK), 0);
+    unlink(place.config);
+    cr_assert_eq(place_run(errors, sizeof(errors), argv), 2);
+}

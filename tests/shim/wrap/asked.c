@@ -1,0 +1,65 @@
+/*
+ * asked.c - the client's thread asks the driver for a busy stream, and the driver takes its time: nobody
+ * else has to wait for that, but who destroys this stream.
+ */
+#include "tests/shim/wrap/rig.h"
+
+#include "tests/shim/wrap/watch.h"
+
+static _Atomic bool asking, answered;
+
+static int slow(const intptr_t *argument)
+{
+    atomic_store(&asking, true);
+    rig_until(&answered);
+    return 0;
+}
+
+static CUstream stream;
+
+static void open_asked(void)
+{
+    rig_open();
+    CUdeviceptr x = rig_buffer(3);
+    stream = rig_stream();
+    watch_before(WATCH_cuStreamQuery, slow);
+    ok(rig_launch(x, 1, 0, stream));
+    rig_until(&asking);
+}
+
+static void close_asked(void)
+{
+    atomic_store(&answered, true);
+    rig_close();
+}
+
+TestSuite(asked, .init = open_asked, .fini = close_asked);
+
+static void create_and_destroy(void *user)
+{
+    CUstream s = rig_stream();
+    ok(cuStreamSynchronize(s));
+    ok(cuStreamDestroy(s));
+    ok(cuCtxSynchronize());
+}
+
+Test(asked, streams_come_and_go_while_another_one_is_asked_for)
+{
+    struct rig_thread t = {0};
+    rig_start(&t, create_and_destroy, NULL);
+    rig_join(&t);
+}
+
+static void destroy(void *user)
+{
+    ok(cuStreamDestroy(stream));
+}
+
+Test(asked, a_stream_is_not_destroyed_while_it_is_asked_for)
+{
+    struct rig_thread t = {0};
+    rig_start(&t, destroy, NULL);
+    rig_blocked(&t);
+    atomic_store(&answered, true);
+    rig_join(&t);
+}

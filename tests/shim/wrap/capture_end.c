@@ -1,0 +1,119 @@
+/*
+ * capture_end.c - captures that nobody ends. While one is under way calls ask the driver whether their
+ * stream takes part, so the number of questions tells what cutin believes.
+ */
+#include <dlfcn.h>
+
+#include "tests/shim/wrap/rig.h"
+
+#include "tests/shim/wrap/watch.h"
+
+TestSuite(capture_end, .init = rig_open, .fini = rig_close);
+
+static CUstream other;
+static CUdeviceptr words;
+
+static void ready(void)
+{
+    other = rig_stream();
+    rig_warm(other);
+    words = rig_buffer(3);
+}
+
+static unsigned questions(void)
+{
+    unsigned before = watch_count(WATCH_cuStreamIsCapturing);
+    for (int i = 0; i < 10; i++)
+        ok(rig_launch(words, 1, 0, other));
+    return watch_count(WATCH_cuStreamIsCapturing) - before;
+}
+
+static CUstream capturing(void)
+{
+    CUstream s = rig_stream();
+    ok(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_RELAXED));
+    cr_assert_geq(questions(), 10);
+    return s;
+}
+
+Test(capture_end, that_goes_with_its_stream_is_over)
+{
+    ready();
+    CUstream s = capturing();
+    ok(cuStreamDestroy(s));
+    cr_assert_eq(questions(), 0);
+}
+
+Test(capture_end, that_goes_with_its_context_is_over)
+{
+    ready();
+    CUcontext gone = rig_context_new();
+    CUstream s = rig_stream();
+    ok(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_RELAXED));
+    ok(cuCtxDestroy(gone));
+    ok(cuCtxSetCurrent(rig_context));
+    cr_assert_eq(questions(), 0);
+}
+
+Test(capture_end, one_of_two_leaves_the_other)
+{
+    CUgraph graph;
+    ready();
+    CUstream s = capturing(), t = capturing();
+    ok(cuStreamDestroy(s));
+    cr_assert_geq(questions(), 10);
+    ok(cuStreamEndCapture(t, &graph));
+    cr_assert_eq(questions(), 0);
+}
+
+Test(capture_end, that_was_spoilt_is_over_when_it_is_ended)
+{
+    CUgraph graph = NULL;
+    ready();
+    CUstream s = capturing();
+    cr_assert_neq(cuStreamSynchronize(s), CUDA_SUCCESS);
+    cr_assert_geq(questions(), 10);
+    cr_assert_neq(cuStreamEndCapture(s, &graph), CUDA_SUCCESS);
+    cr_assert_eq(questions(), 0);
+}
+
+Test(capture_end, a_stream_that_joined_takes_nothing_with_it)
+{
+    CUevent fork;
+    CUgraph graph = NULL;
+    ready();
+    CUstream s = capturing(), joined = rig_stream();
+    ok(cuEventCreate(&fork, CU_EVENT_DISABLE_TIMING));
+    ok(cuEventRecord(fork, s));
+    ok(cuStreamWaitEvent(joined, fork, 0));
+    ok(cuStreamDestroy(joined));
+    cr_assert_geq(questions(), 10);
+    cuStreamEndCapture(s, &graph);
+    cr_assert_eq(questions(), 0);
+}
+
+static int done(const intptr_t *argument)
+{
+    return WATCH_DONE;
+}
+
+/* Into a command list of a graphics API, which no simulated driver has. */
+Test(capture_end, of_a_command_list_ends_once)
+{
+    CUresult (*begin)(CUstream stream, void *params);
+    CUresult (*end)(CUstream stream);
+    char params[256] = "";
+    *(void **)&begin =
+        dlsym(RTLD_DEFAULT, "cuStreamBeginCaptureToCig"); /* newer than some cuda.h */
+    *(void **)&end = dlsym(RTLD_DEFAULT, "cuStreamEndCaptureToCig");
+    watch_before(WATCH_cuStreamBeginCaptureToCig, done);
+    watch_before(WATCH_cuStreamEndCaptureToCig, done);
+    ready();
+    CUstream s = rig_stream();
+    ok(begin(s, params));
+    cr_assert_geq(questions(), 10);
+    ok(end(s));
+    cr_assert_eq(questions(), 0);
+    ok(cuStreamDestroy(s));
+    cr_assert_eq(questions(), 0);
+}

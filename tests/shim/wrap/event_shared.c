@@ -1,0 +1,109 @@
+/*
+ * event_shared.c - an event that another process records, too: what the driver says of it need not be said
+ * of this process's record.
+ */
+#include "tests/shim/wrap/rig.h"
+
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { KIND = CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING };
+
+/* Records what it is sent, sees that complete, says so, and waits until it may go. */
+static int record_theirs(int fd)
+{
+    CUipcEventHandle handle;
+    CUcontext ctx;
+    CUevent e;
+    CUstream s;
+    if (read(fd, &handle, sizeof handle) != (ssize_t)sizeof handle)
+        return 1;
+    if (cuInit(0) || cuDevicePrimaryCtxRetain(&ctx, 0) || cuCtxSetCurrent(ctx))
+        return 2;
+    if (cuIpcOpenEventHandle(&e, handle) || cuStreamCreate(&s, CU_STREAM_NON_BLOCKING))
+        return 3;
+    if (cuEventRecord(e, s) || cuEventSynchronize(e) || write(fd, "", 1) != 1)
+        return 4;
+    return read(fd, &handle, 1) == 1 ? 0 : 5;
+}
+
+static int peer;
+static pid_t peer_pid;
+
+/* Forked before there is a driver. */
+static void open_both(void)
+{
+    int fds[2];
+    cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+    peer_pid = fork();
+    if (peer_pid == 0) {
+        close(fds[0]);
+        rig_join_device(getppid());
+        _exit(record_theirs(fds[1]));
+    }
+    peer = fds[0];
+    rig_open();
+}
+
+TestSuite(event_shared, .init = open_both, .fini = rig_close);
+
+static void send_to_peer(CUevent e)
+{
+    CUipcEventHandle handle;
+    ok(cuIpcGetEventHandle(&handle, e));
+    cr_assert_eq(write(peer, &handle, sizeof handle), (ssize_t)sizeof handle);
+}
+
+static void peer_recorded(void)
+{
+    char c;
+    cr_assert_eq(read(peer, &c, 1), 1);
+}
+
+static void peer_ends(void)
+{
+    int status;
+    cr_assert_eq(write(peer, "", 1), 1);
+    cr_assert_eq(waitpid(peer_pid, &status, 0), peer_pid);
+    cr_expect_eq(status, 0);
+}
+
+static bool held(CUstream stream)
+{
+    struct cutin_stream_state state = {.size = sizeof state};
+    ok(cutin_stream_state(stream, &state));
+    return state.held != 0;
+}
+
+static CUstream stream_above(void)
+{
+    int least, greatest;
+    CUstream s;
+    ok(cuCtxGetStreamPriorityRange(&least, &greatest));
+    ok(cuStreamCreateWithPriority(&s, CU_STREAM_NON_BLOCKING, greatest));
+    return s;
+}
+
+/* The driver's answer is about the other process's record: the stream of this one's still runs, and what
+ * is below it stays held. */
+Test(event_shared, another_processs_record_completes_no_stream_of_this_one)
+{
+    CUstream above = stream_above(), below = rig_stream();
+    uint64_t ns = 3000000000u;
+    void *params[] = {&ns};
+    ok(cuLaunchKernel(rig_spin, 1, 1, 1, 1, 1, 1, 0, above, params, NULL));
+    CUevent e;
+    ok(cuEventCreate(&e, KIND));
+    ok(cuEventRecord(e, above));
+    answers(CUDA_ERROR_NOT_READY, cuEventQuery(e));
+    cr_assert(held(below));
+    send_to_peer(e);
+    peer_recorded();
+    ok(cuEventQuery(e));
+    ok(cuEventSynchronize(e));
+    answers(CUDA_ERROR_NOT_READY, cuStreamQuery(above));
+    cr_expect(held(below));
+    peer_ends();
+    ok(cuStreamSynchronize(above));
+}

@@ -1,0 +1,133 @@
+/*
+ * failure.c - deferred commands that the driver refuses when their turn comes.
+ */
+#include "tests/shim/wrap/rig.h"
+
+#include <stdlib.h>
+
+#include "tests/shim/wrap/watch.h"
+
+TestSuite(failure, .init = rig_open, .fini = rig_close);
+
+static CUstream stream;
+static CUdeviceptr words;
+static CUgraphExec graph;
+
+static CUgraphExec mixing(CUdeviceptr x, uint32_t a, uint32_t b)
+{
+    uint32_t n = N;
+    void *params[] = {&x, &a, &b, &n};
+    CUDA_KERNEL_NODE_PARAMS node = {.func = rig_mix,
+                                    .gridDimX = N / 256,
+                                    .gridDimY = 1,
+                                    .gridDimZ = 1,
+                                    .blockDimX = 256,
+                                    .blockDimY = 1,
+                                    .blockDimZ = 1,
+                                    .kernelParams = params};
+    CUgraph made;
+    CUgraphNode added;
+    CUgraphExec exec;
+    ok(cuGraphCreate(&made, 0));
+    ok(cuGraphAddKernelNode(&added, made, NULL, 0, &node));
+    ok(cuGraphInstantiate(&exec, made, 0));
+    ok(cuGraphDestroy(made));
+    return exec;
+}
+
+static int no_memory(const intptr_t *argument)
+{
+    watch_before(WATCH_cuGraphLaunch, NULL);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static bool all_submitted(void)
+{
+    struct cutin_stream_state state = {.size = sizeof state};
+    ok(cutin_stream_state(stream, &state));
+    return state.buffered == 0;
+}
+
+/* Of two launches the first is refused when its turn comes; words are as if there was the second alone. */
+static void fail_later(void)
+{
+    stream = rig_stream();
+    rig_warm(stream);
+    words = rig_buffer(3);
+    graph = mixing(words, 1, 0);
+    ok(cuGraphLaunch(graph, stream));
+    ok(cuStreamSynchronize(stream));
+    watch_before(WATCH_cuGraphLaunch, no_memory);
+    ok(cutin_stream_hold(stream));
+    ok(cuGraphLaunch(graph, stream));
+    ok(rig_launch(words, 5, 7, stream));
+    ok(cutin_stream_release(stream));
+    while (!all_submitted())
+        rig_nap();
+}
+
+static void expect_works(void)
+{
+    ok(cuStreamQuery(stream));
+    ok(rig_launch(words, 2, 1, stream));
+    ok(cuGraphLaunch(graph, stream));
+    ok(cuCtxSynchronize());
+    rig_expect(words, rig_mixed(rig_mixed(3, 5, 7), 2, 1), stream);
+}
+
+Test(failure, that_passes_is_the_answer_of_one_synchronisation)
+{
+    fail_later();
+    answers(CUDA_ERROR_OUT_OF_MEMORY, cuStreamSynchronize(stream));
+    ok(cuStreamSynchronize(stream));
+    expect_works();
+}
+
+Test(failure, that_passes_is_the_answer_of_one_call_which_is_not_made)
+{
+    fail_later();
+    answers(CUDA_ERROR_OUT_OF_MEMORY, rig_launch(words, 11, 13, stream));
+    ok(cuStreamSynchronize(stream));
+    expect_works();
+}
+
+Test(failure, that_passes_is_the_answer_of_one_record_which_nobody_waits_for)
+{
+    CUevent e;
+    ok(cuEventCreate(&e, CU_EVENT_DISABLE_TIMING));
+    fail_later();
+    answers(CUDA_ERROR_OUT_OF_MEMORY, cuEventRecord(e, stream));
+    ok(cuEventSynchronize(e));
+    ok(cuStreamWaitEvent(stream, e, 0));
+    ok(cuStreamSynchronize(stream));
+    expect_works();
+}
+
+Test(failure, that_passes_is_the_answer_of_one_query)
+{
+    fail_later();
+    answers(CUDA_ERROR_OUT_OF_MEMORY, cuStreamQuery(stream));
+    ok(cuStreamSynchronize(stream));
+    expect_works();
+}
+
+static int fault(const intptr_t *argument)
+{
+    watch_before(WATCH_cuGraphLaunch, NULL);
+    return CUDA_ERROR_ILLEGAL_ADDRESS;
+}
+
+/* One that lasts takes the place of one that does not. */
+Test(failure, that_lasts_is_the_answer_of_every_call)
+{
+    fail_later();
+    watch_before(WATCH_cuGraphLaunch, fault);
+    CUstream other = rig_stream();
+    answers(CUDA_ERROR_OUT_OF_MEMORY, cuStreamSynchronize(other));
+    ok(cutin_stream_hold(stream));
+    ok(cuGraphLaunch(graph, stream));
+    ok(cutin_stream_release(stream));
+    answers(CUDA_ERROR_ILLEGAL_ADDRESS, cuStreamSynchronize(stream));
+    answers(CUDA_ERROR_ILLEGAL_ADDRESS, rig_launch(words, 2, 1, stream));
+    answers(CUDA_ERROR_ILLEGAL_ADDRESS, cuStreamQuery(stream));
+}

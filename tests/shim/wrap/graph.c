@@ -1,0 +1,113 @@
+/*
+ * graph.c - launches of graphs keep their place; updates and destruction of one wait for them.
+ */
+#include "tests/shim/wrap/rig.h"
+
+#include <stdlib.h>
+
+TestSuite(graph, .init = rig_open, .fini = rig_close);
+
+/* x = x * a + b, `count` times, as a graph of so many nodes. */
+static CUgraphExec mixing_often(CUdeviceptr x, uint32_t a, uint32_t b, int count)
+{
+    uint32_t n = N;
+    void *params[] = {&x, &a, &b, &n};
+    CUDA_KERNEL_NODE_PARAMS node = {.func = rig_mix,
+                                    .gridDimX = N / 256,
+                                    .gridDimY = 1,
+                                    .gridDimZ = 1,
+                                    .blockDimX = 256,
+                                    .blockDimY = 1,
+                                    .blockDimZ = 1,
+                                    .kernelParams = params};
+    CUgraph graph;
+    CUgraphNode added, after;
+    CUgraphExec exec;
+    ok(cuGraphCreate(&graph, 0));
+    for (int i = 0; i < count; i++, after = added)
+        ok(cuGraphAddKernelNode(&added, graph, &after, i > 0, &node));
+    ok(cuGraphInstantiate(&exec, graph, 0));
+    ok(cuGraphDestroy(graph));
+    return exec;
+}
+
+static CUgraphExec mixing(CUdeviceptr x, uint32_t a, uint32_t b)
+{
+    return mixing_often(x, a, b, 1);
+}
+
+static unsigned buffered(CUstream s)
+{
+    struct cutin_stream_state state = {.size = sizeof state};
+    ok(cutin_stream_state(s, &state));
+    return state.buffered;
+}
+
+/* 200 kernels of which nothing is known are 4 ms: more than may be in flight with nobody above. */
+Test(graph, a_launch_counts_as_the_sum_of_its_kernels)
+{
+    CUstream s = rig_stream();
+    CUdeviceptr x = rig_buffer(3), at;
+    CUgraphExec few = mixing_often(x, 1, 1, 2), many = mixing_often(x, 1, 1, 200);
+    _Atomic uint32_t *word;
+    if (getenv("SIMGPU_MEMOPS") || getenv("CUTIN_BUDGET_US"))
+        cr_skip_test("needs a wait for a word, and the cap as it is by default");
+    ok(cuMemHostAlloc((void **)&word, 64, CU_MEMHOSTALLOC_DEVICEMAP));
+    ok(cuMemHostGetDevicePointer(&at, word, 0));
+    atomic_store(word, 0);
+    ok(cuStreamWaitValue32(s, at, 1, CU_STREAM_WAIT_VALUE_GEQ));
+    ok(cuGraphLaunch(few, s));
+    ok(cuGraphLaunch(few, s));
+    cr_expect_eq(buffered(s), 0);
+    ok(cuGraphLaunch(many, s)); /* the first goes inline */
+    ok(cuGraphLaunch(few, s));
+    cr_expect_eq(buffered(s), 1);
+    atomic_store(word, 1);
+    rig_expect(x, 3 + 2 + 2 + 200 + 2, s);
+}
+
+Test(graph, launches_keep_their_place_among_kernels)
+{
+    CUstream s = rig_stream();
+    CUdeviceptr x = rig_buffer(3);
+    CUgraphExec g = mixing(x, 5, 7);
+    rig_warm(s);
+    ok(cuGraphLaunch(g, s)); /* the first goes inline */
+    ok(cutin_stream_hold(s));
+    ok(rig_launch(x, 11, 1, s));
+    ok(cuGraphLaunch(g, s));
+    ok(rig_launch(x, 2, 9, s));
+    ok(cuGraphLaunch(g, s));
+    answers(CUDA_ERROR_NOT_READY, cuStreamQuery(s));
+    ok(cutin_stream_release(s));
+    uint32_t expect = rig_mixed(rig_mixed(rig_mixed(3, 5, 7), 11, 1), 5, 7);
+    rig_expect(x, rig_mixed(rig_mixed(expect, 2, 9), 5, 7), s);
+}
+
+Test(graph, may_be_destroyed_with_a_launch_buffered)
+{
+    CUstream s = rig_stream();
+    CUdeviceptr x = rig_buffer(3);
+    CUgraphExec g = mixing(x, 5, 7);
+    rig_warm(s);
+    ok(cuGraphLaunch(g, s));
+    ok(cutin_stream_hold(s));
+    ok(cuGraphLaunch(g, s));
+    ok(cuGraphExecDestroy(g));
+    ok(cutin_stream_release(s));
+    rig_expect(x, rig_mixed(rig_mixed(3, 5, 7), 5, 7), s);
+}
+
+Test(graph, launches_in_two_streams_are_in_order)
+{
+    CUstream a = rig_stream(), b = rig_stream();
+    CUdeviceptr x = rig_buffer(3);
+    CUgraphExec g = mixing(x, 5, 7);
+    ok(cuGraphLaunch(g, a));
+    ok(cutin_stream_hold(a));
+    ok(cuGraphLaunch(g, a));
+    ok(cuGraphLaunch(g, b)); /* CUDA: launches of one exec follow each other */
+    answers(CUDA_ERROR_NOT_READY, cuStreamQuery(b));
+    ok(cutin_stream_release(a));
+    rig_expect(x, rig_mixed(rig_mixed(rig_mixed(3, 5, 7), 5, 7), 5, 7), NULL);
+}

@@ -1,0 +1,207 @@
+/*
+ * hint.c - what a program may tell cutin: levels of threads and streams, work that will come,
+ * sections. In one real-time process whose streams may be below it; no daemon is needed.
+ */
+#include "tests/shim/wrap/rig.h"
+
+TestSuite(hint, .init = rig_open, .fini = rig_close);
+
+static CUstream stream_at(int level)
+{
+    ok(cutin_thread_set_level(level));
+    CUstream s = rig_stream();
+    ok(cutin_thread_set_level(CUTIN_LEVEL_OF_PROCESS));
+    return s;
+}
+
+static struct cutin_stream_state state_of(CUstream s)
+{
+    struct cutin_stream_state state = {.size = sizeof state};
+    ok(cutin_stream_state(s, &state));
+    return state;
+}
+
+static void work(CUstream s)
+{
+    CUdeviceptr x = rig_buffer(1);
+    ok(rig_launch(x, 3, 4, s));
+    rig_expect(x, rig_mixed(1, 3, 4), s);
+    ok(cuMemFree(x));
+}
+
+/* One launch that has to wait in its queue. */
+static void held_launch(CUdeviceptr x, CUstream s)
+{
+    ok(rig_launch(x, 5, 7, s));
+    struct cutin_stream_state state = state_of(s);
+    cr_assert_eq(state.held, CUTIN_HELD_BY_OTHERS);
+    cr_assert_eq(state.buffered, 1);
+}
+
+Test(hint, streams_are_of_the_level_of_their_thread)
+{
+    CUstream top = rig_stream(), low = stream_at(1);
+    cr_assert_eq(state_of(top).level, 3);
+    cr_assert_eq(state_of(top).queued, 0);
+    cr_assert_eq(state_of(low).level, 1);
+    cr_assert_eq(state_of(low).queued, 1);
+    cr_assert_eq(state_of(NULL).level, 3);
+    answers(CUDA_ERROR_INVALID_VALUE, cutin_thread_set_level(4));
+    answers(CUDA_ERROR_INVALID_VALUE, cutin_thread_set_level(-2));
+}
+
+Test(hint, the_state_tells_what_waits_and_why)
+{
+    CUstream low = stream_at(0);
+    rig_warm(low);
+    struct cutin_stream_state before = state_of(low);
+    CUdeviceptr x = rig_buffer(3);
+    ok(cutin_stream_hold(low));
+    ok(rig_launch(x, 5, 7, low));
+    struct cutin_stream_state state = state_of(low);
+    cr_assert_eq(state.held, CUTIN_HELD_BY_PROGRAM);
+    cr_assert_eq(state.buffered, 1);
+    cr_assert_eq(cutin_stream_reset(low), 1);
+    ok(cutin_stream_release(low));
+    rig_expect(x, 3, low);
+    cr_assert_eq(state_of(low).dropped, before.dropped + 1);
+    state.size = 4;
+    answers(CUDA_ERROR_INVALID_VALUE, cutin_stream_state(low, &state));
+    answers(CUDA_ERROR_INVALID_VALUE, cutin_stream_state(low, NULL));
+}
+
+Test(hint, soon_holds_what_is_below_until_it_is_taken_back)
+{
+    CUstream low = stream_at(0);
+    rig_warm(low);
+    CUdeviceptr x = rig_buffer(3);
+    ok(cutin_hint_soon(60 * 1000 * 1000));
+    held_launch(x, low);
+    ok(cutin_hint_soon(0));
+    rig_expect(x, rig_mixed(3, 5, 7), low);
+}
+
+Test(hint, soon_ends_with_the_work_that_came)
+{
+    CUstream top = rig_stream(), low = stream_at(0);
+    rig_warm(low);
+    work(top);
+    CUdeviceptr x = rig_buffer(3);
+    ok(cutin_hint_soon(60 * 1000 * 1000));
+    held_launch(x, low);
+    work(top);
+    rig_expect(x, rig_mixed(3, 5, 7), low);
+}
+
+Test(hint, soon_ends_by_itself)
+{
+    CUstream low = stream_at(0);
+    rig_warm(low);
+    CUdeviceptr x = rig_buffer(3);
+    ok(cutin_hint_soon(100 * 1000));
+    held_launch(x, low);
+    rig_expect(x, rig_mixed(3, 5, 7), low);
+}
+
+Test(hint, a_section_holds_while_nothing_of_it_runs)
+{
+    CUstream top = rig_stream(), low = stream_at(0);
+    rig_warm(low);
+    CUdeviceptr x = rig_buffer(3), y = rig_buffer(3);
+    ok(cutin_section_begin());
+    ok(cutin_section_begin());
+    ok(rig_launch(y, 5, 7, top));
+    ok(cuStreamSynchronize(top));
+    held_launch(x, low);
+    ok(rig_launch(y, 5, 7, top));
+    ok(cuStreamSynchronize(top));
+    ok(cutin_section_end());
+    cr_assert_eq(state_of(low).buffered, 1);
+    ok(cutin_section_end());
+    rig_expect(x, rig_mixed(3, 5, 7), low);
+    answers(CUDA_ERROR_INVALID_VALUE, cutin_section_end());
+}
+
+static void section_left_open(void *unused)
+{
+    ok(cutin_section_begin());
+}
+
+Test(hint, a_section_ends_with_its_thread)
+{
+    CUstream low = stream_at(0);
+    struct rig_thread t;
+    rig_warm(low);
+    rig_start(&t, section_left_open, NULL);
+    rig_join(&t);
+    CUdeviceptr x = rig_buffer(3);
+    ok(rig_launch(x, 5, 7, low));
+    rig_expect(x, rig_mixed(3, 5, 7), low);
+}
+
+Test(hint, a_stream_changes_its_level_and_loses_nothing)
+{
+    CUstream s = rig_stream();
+    CUevent e;
+    ok(cuEventCreate(&e, CU_EVENT_DISABLE_TIMING));
+    CUdeviceptr x = rig_buffer(3);
+    uint32_t expected = 3;
+    for (uint32_t i = 0; i < 12; i++) {
+        ok(rig_launch(x, 5, i, s));
+        expected = rig_mixed(expected, 5, i);
+        ok(cuEventRecord(e, s));
+        ok(cutin_stream_set_level(s, i % 4));
+        cr_assert_eq(state_of(s).level, i % 4);
+        ok(cuStreamWaitEvent(s, e, 0));
+    }
+    rig_expect(x, expected, s);
+    ok(cutin_stream_set_level(s, 0));
+    ok(rig_launch(x, 1, 0, s));
+    ok(cutin_stream_hold(s));
+    ok(rig_launch(x, 1, 1, s));
+    answers(CUDA_ERROR_NOT_READY, cuStreamQuery(s));
+    ok(cutin_stream_release(s));
+    rig_expect(x, expected + 1, s);
+    ok(cuStreamDestroy(s));
+    ok(cuEventDestroy(e));
+    answers(CUDA_ERROR_NOT_SUPPORTED, cutin_stream_set_level(NULL, 0));
+    answers(CUDA_ERROR_INVALID_VALUE, cutin_stream_set_level(rig_stream(), 4));
+}
+
+Test(hint, in_a_capture_a_stream_keeps_its_level)
+{
+    CUstream s = rig_stream();
+    CUgraph g;
+    work(s);
+    ok(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    answers(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, cutin_stream_set_level(s, 0));
+    ok(cuStreamEndCapture(s, &g));
+    ok(cuGraphDestroy(g));
+}
+
+static void rig_open_flat(void)
+{
+    setenv("CUTIN_STREAM_PRIORITY", "flat", 1);
+    rig_open_with("CUTIN_PRIORITY", "be");
+}
+
+Test(hint_be, best_effort_has_nobody_below, .init = rig_open_flat, .fini = rig_close)
+{
+    answers(CUDA_ERROR_NOT_SUPPORTED, cutin_hint_soon(1000));
+    answers(CUDA_ERROR_NOT_SUPPORTED, cutin_section_begin());
+    answers(CUDA_ERROR_NOT_SUPPORTED, cutin_thread_set_level(0));
+    answers(CUDA_ERROR_NOT_SUPPORTED, cutin_stream_set_level(rig_stream(), 0));
+    ok(cutin_hint_deadline(0));
+}
+
+static void rig_open_at_2(void)
+{
+    rig_open_with("CUTIN_PRIORITY", "2");
+}
+
+Test(hint_2, nobody_rises_above_the_process, .init = rig_open_at_2, .fini = rig_close)
+{
+    answers(CUDA_ERROR_NOT_PERMITTED, cutin_thread_set_level(3));
+    answers(CUDA_ERROR_NOT_PERMITTED, cutin_stream_set_level(rig_stream(), 3));
+    ok(cutin_thread_set_level(2));
+}

@@ -1,0 +1,155 @@
+/*
+ * level.c - two levels in one process, by stream priority: no daemon is needed.
+ */
+#include "tests/shim/wrap/rig.h"
+
+TestSuite(level, .init = rig_open, .fini = rig_close);
+
+static CUstream stream_of_priority(int priority, unsigned flags)
+{
+    CUstream s;
+    ok(cuStreamCreateWithPriority(&s, flags, priority));
+    return s;
+}
+
+static CUstream real_time(unsigned flags)
+{
+    int least, greatest;
+    ok(cuCtxGetStreamPriorityRange(&least, &greatest));
+    cr_assert_lt(greatest, least);
+    return stream_of_priority(greatest, flags);
+}
+
+/* Keeps its stream waiting until *word is 1. */
+static _Atomic uint32_t *gate(CUstream s)
+{
+    CUdeviceptr at;
+    _Atomic uint32_t *host;
+    ok(cuMemHostAlloc((void **)&host, 64, CU_MEMHOSTALLOC_DEVICEMAP));
+    ok(cuMemHostGetDevicePointer(&at, host, 0));
+    atomic_store(host, 0);
+    ok(cuStreamWaitValue32(s, at, 1, CU_STREAM_WAIT_VALUE_GEQ));
+    return host;
+}
+
+static CUresult spin(CUstream s, uint64_t ns)
+{
+    void *params[] = {&ns};
+    return cuLaunchKernel(rig_spin, 1, 1, 1, 32, 1, 1, 0, s, params, NULL);
+}
+
+Test(level, a_real_time_stream_is_never_held)
+{
+    CUstream rt = real_time(CU_STREAM_NON_BLOCKING);
+    answers(CUDA_ERROR_NOT_SUPPORTED, cutin_stream_hold(rt));
+    answers(CUDA_SUCCESS, cutin_stream_hold(NULL));
+    CUdeviceptr x;
+    ok(cuMemAlloc(&x, 4 * N));
+    ok(cuMemsetD32Async(x, 1, N, rt));
+    ok(cuStreamSynchronize(rt));
+    ok(cutin_stream_release(NULL));
+}
+
+Test(level, best_effort_waits_while_real_time_runs)
+{
+    CUstream rt = real_time(CU_STREAM_NON_BLOCKING), be = rig_stream();
+    rig_warm(be);
+    CUdeviceptr x = rig_buffer(3);
+    ok(spin(rt, 1000));
+    ok(cuStreamSynchronize(rt));
+    rig_expect(x, 3, be);
+    ok(spin(rt, 300 * 1000 * 1000));
+    ok(rig_launch(x, 5, 7, be)); /* buffered: the stream is held */
+    answers(CUDA_ERROR_NOT_READY, cuStreamQuery(rt));
+    answers(CUDA_ERROR_NOT_READY, cuStreamQuery(be));
+    ok(cuStreamSynchronize(rt));
+    rig_expect(x, rig_mixed(3, 5, 7), be);
+}
+
+Test(level, finished_real_time_work_releases_without_a_sync)
+{
+    CUstream rt = real_time(CU_STREAM_NON_BLOCKING), be = rig_stream();
+    rig_warm(be);
+    CUdeviceptr x = rig_buffer(3);
+    ok(spin(rt, 20 * 1000 * 1000));
+    ok(rig_launch(x, 5, 7, be));
+    rig_expect(x, rig_mixed(3, 5, 7), be); /* nobody asks for rt: the client's thread finds out */
+}
+
+Test(level, a_real_time_wait_brings_forward_what_it_waits_for)
+{
+    CUstream rt = real_time(CU_STREAM_NON_BLOCKING), be = rig_stream();
+    CUevent e;
+    rig_warm(be);
+    ok(cuEventCreate(&e, CU_EVENT_DISABLE_TIMING));
+    CUdeviceptr x = rig_buffer(3);
+    ok(cutin_stream_hold(be));
+    ok(rig_launch(x, 5, 7, be));
+    ok(cuEventRecord(e, be));
+    ok(cuStreamWaitEvent(rt, e, 0)); /* exempt from holds, or it would wait for itself */
+    ok(cuStreamSynchronize(rt));
+    rig_expect(x, rig_mixed(3, 5, 7), rt);
+    ok(cutin_stream_release(be));
+}
+
+Test(level, a_real_time_stream_follows_the_legacy_stream)
+{
+    CUstream rt = real_time(CU_STREAM_DEFAULT);
+    rig_warm(NULL);
+    CUdeviceptr x = rig_buffer(3);
+    ok(cutin_stream_hold(NULL));
+    ok(rig_launch(x, 5, 7, NULL));
+    ok(rig_launch(x, 11, 1, rt));
+    ok(cutin_stream_release(NULL));
+    rig_expect(x, rig_mixed(rig_mixed(3, 5, 7), 11, 1), NULL);
+}
+
+Test(level, a_real_time_record_does_not_displace_what_others_wait_for)
+{
+    CUstream rt = real_time(CU_STREAM_NON_BLOCKING), be = rig_stream();
+    CUevent e;
+    rig_warm(be);
+    ok(cuEventCreate(&e, CU_EVENT_DISABLE_TIMING));
+    CUdeviceptr x = rig_buffer(3);
+    ok(cuEventRecord(e, be));
+    ok(cutin_stream_hold(be));
+    ok(cuStreamWaitEvent(be, e, 0));
+    ok(rig_launch(x, 5, 7, be));
+    _Atomic uint32_t *open = gate(rt);
+    ok(cuEventRecord(e, rt)); /* completes only when the gate opens */
+    ok(cutin_stream_release(be));
+    rig_expect(x, rig_mixed(3, 5, 7), be);
+    atomic_store(open, 1);
+    ok(cuStreamSynchronize(rt));
+}
+
+Test(level, a_wait_for_something_outside_does_not_hold_others_for_ever)
+{
+    CUstream rt = real_time(CU_STREAM_NON_BLOCKING), be = rig_stream();
+    rig_warm(be);
+    CUdeviceptr x = rig_buffer(3);
+    _Atomic uint32_t *open = gate(rt);
+    ok(rig_launch(x, 5, 7, be));
+    rig_expect(x, rig_mixed(3, 5, 7), be);
+    atomic_store(open, 1);
+    ok(cuStreamSynchronize(rt));
+}
+
+/* The stream that stands at the value is gone, and another one follows what is in it. */
+Test(level, a_wait_in_a_destroyed_stream_does_not_hold_others_for_ever)
+{
+    CUstream gone = real_time(CU_STREAM_NON_BLOCKING), rt = real_time(CU_STREAM_NON_BLOCKING);
+    CUstream be = rig_stream();
+    CUevent behind;
+    rig_warm(be);
+    CUdeviceptr x = rig_buffer(3);
+    _Atomic uint32_t *open = gate(gone);
+    ok(cuEventCreate(&behind, CU_EVENT_DISABLE_TIMING));
+    ok(cuEventRecord(behind, gone));
+    ok(cuStreamDestroy(gone));
+    ok(cuStreamWaitEvent(rt, behind, 0));
+    ok(rig_launch(x, 5, 7, be));
+    rig_expect(x, rig_mixed(3, 5, 7), be);
+    atomic_store(open, 1);
+    ok(cuStreamSynchronize(rt));
+}

@@ -1,0 +1,104 @@
+/*
+ * lifetime.c - contexts that go while work is buffered, and threads that use several.
+ */
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/shim/wrap/rig.h"
+
+TestSuite(lifetime, .init = rig_open, .fini = rig_close);
+
+static void destroy_context(void *user)
+{
+    ok(cuCtxDestroy(user));
+}
+
+Test(lifetime, destroying_a_context_runs_what_is_buffered_in_it)
+{
+    static uint32_t *host;
+    ok(cuMemHostAlloc((void **)&host, 4 * N, CU_MEMHOSTALLOC_PORTABLE));
+    CUcontext ctx = rig_context_new();
+    CUstream s = rig_stream();
+    CUdeviceptr x;
+    struct rig_thread t;
+    ok(cuMemAlloc(&x, 4 * N));
+    ok(cuMemsetD32Async(x, 0, N, s));
+    ok(cuStreamSynchronize(s));
+    ok(cutin_stream_hold(s));
+    ok(cuMemsetD32Async(x, 7, N, s));
+    ok(cuMemcpyDtoHAsync(host, x, 4 * N, s));
+    rig_start(&t, destroy_context, ctx);
+    rig_blocked(&t);
+    ok(cutin_stream_release(s));
+    rig_join(&t);
+    cr_assert_eq(host[N - 1], 7);
+    ok(cuCtxSetCurrent(rig_context));
+    rig_warm(NULL);
+}
+
+Test(lifetime, contexts_come_and_go)
+{
+    for (int i = 0; i < 20; i++) {
+        CUcontext ctx = rig_context_new();
+        CUdeviceptr x = rig_buffer((uint32_t)i);
+        CUstream s = rig_stream();
+        ok(cuMemsetD32Async(x, 5, N, s));
+        ok(cuMemsetD32Async(x, 6, N, CU_STREAM_PER_THREAD));
+        rig_expect(x, 6, NULL);
+        ok(cuCtxDestroy(ctx));
+    }
+    ok(cuCtxSetCurrent(rig_context));
+    rig_warm(NULL);
+}
+
+Test(lifetime, an_event_is_waited_for_across_contexts)
+{
+    CUstream a = rig_stream();
+    CUevent e;
+    rig_warm(a);
+    ok(cuEventCreate(&e, CU_EVENT_DISABLE_TIMING));
+    CUdeviceptr x = rig_buffer(3);
+    ok(cutin_stream_hold(a));
+    ok(cuMemsetD32Async(x, 8, N, a));
+    ok(cuEventRecord(e, a));
+    CUcontext ctx = rig_context_new();
+    CUstream b = rig_stream();
+    CUdeviceptr y = rig_buffer(1);
+    ok(cuStreamWaitEvent(b, e, 0));
+    ok(cuMemcpyDtoDAsync(y, x, 4 * N, b));
+    answers(CUDA_ERROR_NOT_READY, cuStreamQuery(b));
+    ok(cutin_stream_release(a));
+    rig_expect(y, 8, b);
+    ok(cuCtxDestroy(ctx));
+    ok(cuCtxSetCurrent(rig_context));
+}
+
+Test(lifetime, a_primary_context_may_be_reset_and_used_again)
+{
+    rig_warm(NULL);
+    ok(cuDevicePrimaryCtxReset(rig_device));
+    ok(cuDevicePrimaryCtxRetain(&rig_context, rig_device));
+    ok(cuCtxSetCurrent(rig_context));
+    CUdeviceptr x = rig_buffer(4);
+    ok(cuMemsetD32Async(x, 5, N, NULL));
+    rig_expect(x, 5, NULL);
+}
+
+Test(lifetime, a_forked_child_passes_through)
+{
+    CUstream s = rig_stream();
+    rig_warm(s);
+    ok(cutin_stream_hold(s));
+    pid_t child = fork();
+    if (child == 0) {
+        CUstream other;
+        cuStreamCreate(&other, 0); /* answers, and does not hang */
+        cuStreamQuery(s);
+        _exit(7);
+    }
+    int status;
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 7);
+    ok(cutin_stream_release(s));
+    ok(cuStreamSynchronize(s));
+}

@@ -1,0 +1,83 @@
+/*
+ * outside.c - waits for something outside the process, which a real-time process watches: an event in
+ * front of each and one behind.
+ */
+#include "tests/shim/wrap/rig.h"
+
+#include "tests/shim/wrap/watch.h"
+
+TestSuite(outside, .init = rig_open, .fini = rig_close);
+
+static CUdeviceptr word;
+
+static void wait_on(CUstream s)
+{
+    ok(cuStreamWaitValue32(s, word, 0, CU_STREAM_WAIT_VALUE_EQ));
+}
+
+/* The first wait of a stream. */
+static unsigned recorded(CUstream s)
+{
+    unsigned before = watch_count(WATCH_cuEventRecord);
+    wait_on(s);
+    return watch_count(WATCH_cuEventRecord) - before;
+}
+
+Test(outside, a_refused_wait_spoils_no_later_one)
+{
+    void *page;
+    ok(cuMemHostAlloc(&page, 4096, CU_MEMHOSTALLOC_PORTABLE));
+    word = (CUdeviceptr)(uintptr_t)page;
+    CUstream here = rig_stream();
+    CUcontext other = rig_context_new();
+    CUstream there = rig_stream();
+    ok(cuCtxSetCurrent(rig_context));
+    /* Not every driver takes it. Where one does, its event in front may serve the next wait, too. */
+    CUresult taken = cuStreamWaitValue32(there, word, 0, CU_STREAM_WAIT_VALUE_EQ);
+    cr_expect_eq(recorded(here), 2);
+    ok(cuCtxSetCurrent(other));
+    cr_expect_geq(recorded(there), taken == CUDA_SUCCESS ? 1 : 2);
+    ok(cuCtxDestroy(other));
+    ok(cuCtxSetCurrent(rig_context));
+    cr_expect_eq(recorded(rig_stream()), 2);
+}
+
+/* ---- a thread that stands in the driver ------------------------------------------------------- */
+
+static CUstream slow, fast;
+static _Atomic bool stands, goes_on;
+
+static int stand(const intptr_t *argument)
+{
+    if ((CUstream)argument[1] != slow)
+        return 0;
+    atomic_store(&stands, true);
+    rig_until(&goes_on);
+    return 0;
+}
+
+static void wait_slow(void *user)
+{
+    wait_on(slow);
+}
+
+static void wait_fast(void *user)
+{
+    wait_on(fast);
+}
+
+Test(outside, a_thread_in_the_driver_stops_no_other)
+{
+    struct rig_thread standing, passing;
+    word = rig_buffer(0);
+    slow = rig_stream();
+    fast = rig_stream();
+    watch_before(WATCH_cuEventRecord, stand);
+    rig_start(&standing, wait_slow, NULL);
+    rig_until(&stands);
+    rig_start(&passing, wait_fast, NULL);
+    rig_join(&passing);
+    atomic_store(&goes_on, true);
+    rig_join(&standing);
+    ok(cuCtxSynchronize());
+}

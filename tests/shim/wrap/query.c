@@ -1,0 +1,127 @@
+/*
+ * query.c - a thread that asks meets another one that submits, at the worst moment there is.
+ */
+#include "tests/shim/wrap/rig.h"
+
+#include <string.h>
+
+TestSuite(query, .init = rig_open, .fini = rig_close);
+
+/* ---- a thread that asks, stopped behind its look at what is buffered ------------------------- */
+
+static _Atomic(const char *) place;
+static _Atomic bool stopped, resumed;
+
+__attribute__((visibility("default"))) void cutin_stop(const char *here);
+void cutin_stop(const char *here)
+{
+    const char *wanted = atomic_load(&place);
+    if (!wanted || strcmp(wanted, here) != 0 || atomic_exchange(&stopped, true))
+        return;
+    rig_until(&resumed);
+}
+
+static CUstream stream;
+static CUevent event;
+static struct rig_thread asking;
+
+static void ask_stream(void *user)
+{
+    cuStreamQuery(stream);
+}
+
+static void ask_event(void *user)
+{
+    cuEventQuery(event);
+}
+
+static void stop_in(const char *where, void (*body)(void *))
+{
+    atomic_store(&place, where);
+    rig_start(&asking, body, NULL);
+    rig_until(&stopped);
+}
+
+static void resume(void)
+{
+    atomic_store(&resumed, true);
+    rig_join(&asking);
+}
+
+/* ---- work that runs until it may end --------------------------------------------------------- */
+
+static _Atomic bool runs, may_end;
+
+static void CUDA_CB run(void *user)
+{
+    atomic_store(&runs, true);
+    rig_until(&may_end);
+}
+
+static void open_idle(void)
+{
+    stream = rig_stream();
+    ok(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    rig_warm(stream);
+    ok(cuEventRecord(event, stream));
+    ok(cuStreamSynchronize(stream));
+    ok(cuStreamQuery(stream));
+}
+
+static bool buffers(void)
+{
+    struct cutin_stream_state state = {.size = sizeof(state)};
+    ok(cutin_stream_state(stream, &state));
+    return state.buffered != 0;
+}
+
+/* The stream has work that runs: nobody may be told that it has none. It may run before it is known to be
+ * submitted, and counts as buffered until then. */
+static void expect_busy(void)
+{
+    rig_until(&runs);
+    while (buffers())
+        rig_nap();
+    CUresult while_it_runs = cuStreamQuery(stream);
+    atomic_store(&may_end, true);
+    cr_assert_eq(while_it_runs, CUDA_ERROR_NOT_READY, "%d", while_it_runs);
+    ok(cuStreamSynchronize(stream));
+    ok(cuStreamQuery(stream));
+}
+
+Test(query, work_buffered_while_somebody_asks_for_the_stream_is_not_complete)
+{
+    open_idle();
+    stop_in("stream_query", ask_stream);
+    ok(cutin_stream_hold(stream));
+    ok(cuLaunchHostFunc(stream, run, NULL));
+    resume();
+    ok(cutin_stream_release(stream));
+    expect_busy();
+}
+
+Test(query, work_recorded_while_somebody_asks_for_the_event_is_not_complete)
+{
+    open_idle();
+    stop_in("event_query", ask_event);
+    ok(cutin_stream_hold(stream));
+    ok(cuLaunchHostFunc(stream, run, NULL));
+    ok(cuEventRecord(event, stream));
+    resume();
+    ok(cutin_stream_release(stream));
+    expect_busy();
+}
+
+/* The answer that the thread gets is about the later record, which is in a stream that has nothing to do. */
+Test(query, record_elsewhere_while_somebody_asks_says_nothing_about_the_first_stream)
+{
+    open_idle();
+    CUstream idle = rig_stream();
+    ok(cuLaunchHostFunc(stream, run, NULL));
+    ok(cuEventRecord(event, stream));
+    stop_in("event_query", ask_event);
+    ok(cuEventRecord(event, idle));
+    ok(cuStreamSynchronize(idle));
+    resume();
+    expect_busy();
+}

@@ -83,7 +83,7 @@ static bool cap_depth_full(const struct vhq *q)
     if (unlikely(atomic_load_explicit(&q->set->lifted, memory_order_relaxed)))
         return false;
     /* A gate that is due must find room for its marker. */
-    return peek(q->flown) - peek(q->landed) >= cap_depth(q) ||
+    return peek(q->counted) - peek(q->complete) >= cap_depth(q) ||
            (unlikely(peek(q->gate) != GATE_NEAR) && gate_deep(q) && cap_markers_out(q));
 }
 
@@ -94,17 +94,17 @@ static uint64_t sub_floor(uint64_t a, uint64_t b)
 
 static uint64_t cap_stream_ns(const struct vhq *q)
 {
-    return sub_floor(peek(q->flown_ns), peek(q->landed_est_ns));
+    return sub_floor(peek(q->counted_ns), peek(q->complete_est_ns));
 }
 
 /* How much of it has run by now, as far as that is certain. */
 static uint64_t cap_stream_credit(const struct vhq *q, uint64_t now)
 {
-    uint32_t landed = peek(q->landed_mark);
-    if (atomic_load_explicit(&q->newest, memory_order_acquire) == landed)
+    uint32_t complete = peek(q->complete_mark);
+    if (atomic_load_explicit(&q->newest, memory_order_acquire) == complete)
         return 0;
-    const struct unit *u = &q->unit[(landed + 1) % UNITS];
-    uint64_t began = q->landed_ns < q->set->progress_ns ? q->landed_ns : q->set->progress_ns;
+    const struct unit *u = &q->unit[(complete + 1) % UNITS];
+    uint64_t began = q->complete_ns < q->set->progress_ns ? q->complete_ns : q->set->progress_ns;
     uint64_t ran = sub_floor(now, began > u->since_ns ? began : u->since_ns);
     return ran < u->est_ns ? ran : u->est_ns;
 }
@@ -188,21 +188,21 @@ void cap_give_back(struct vhq *q, uint32_t load)
 
 /* Flying: something in flight, so completion words are worth a look. The flag is only cleared while
  * nobody has the submission right, so it cannot be lost here. */
-static void cap_fly(struct vhq *q)
+static void cap_in_flight_begin(struct vhq *q)
 {
-    if (likely(peek(q->flying)))
+    if (likely(peek(q->in_flight)))
         return;
     struct vhq_set *s = q->set;
-    atomic_store_explicit(&q->flying, 1, memory_order_relaxed);
-    q->flying_next = atomic_load_explicit(&s->fresh_flying, memory_order_relaxed);
-    while (!atomic_compare_exchange_weak_explicit(&s->fresh_flying, &q->flying_next, q,
+    atomic_store_explicit(&q->in_flight, 1, memory_order_relaxed);
+    q->in_flight_next = atomic_load_explicit(&s->fresh_in_flight, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak_explicit(&s->fresh_in_flight, &q->in_flight_next, q,
                                                   memory_order_release, memory_order_relaxed))
         ;
 }
 
 static bool cap_mark_due(const struct vhq *q)
 {
-    return q->tail_flown >= cap_stride(q) || peek(q->tail_est_ns) >= cap_budget(q) / 4 ||
+    return q->tail_counted >= cap_stride(q) || peek(q->tail_est_ns) >= cap_budget(q) / 4 ||
            peek(q->want_mark);
 }
 
@@ -215,7 +215,7 @@ static bool cap_mark_due(const struct vhq *q)
 static bool cap_mark_waits(const struct vhq *q)
 {
     uint64_t half_ns = cap_budget(q) / 2;
-    return unlikely(q->chain != 0) && !peek(q->want_mark) && q->tail_flown < cap_depth(q) / 2 &&
+    return unlikely(q->chain != 0) && !peek(q->want_mark) && q->tail_counted < cap_depth(q) / 2 &&
            peek(q->tail_est_ns) < (half_ns < CHAIN_MOST_NS ? half_ns : CHAIN_MOST_NS);
 }
 
@@ -231,7 +231,7 @@ void cap_sent(struct vhq *q, uint16_t flags, uint32_t load, int err)
 {
     uint32_t est_ns = load_ns(load);
     if (unlikely(err != 0)) {
-        if (!(flags & VHQ_FREE))
+        if (!(flags & VHQ_UNCOUNTED))
             cap_give_back(q, load);
         return;
     }
@@ -240,15 +240,15 @@ void cap_sent(struct vhq *q, uint16_t flags, uint32_t load, int err)
         atomic_store_explicit(&q->failed, 0, memory_order_relaxed);
     /* Release: pairs with vhq_sync, which waits for a marker that covers so many. */
     atomic_store_explicit(&q->sent, peek(q->sent) + 1, memory_order_release);
-    if (!(flags & VHQ_FREE)) {
-        bump(q->flown, 1u);
-        bump(q->flown_ns, est_ns);
+    if (!(flags & VHQ_UNCOUNTED)) {
+        bump(q->counted, 1u);
+        bump(q->counted_ns, est_ns);
         bump(q->tail_est_ns, est_ns);
         q->tail_area_ns += load_area_ns(load);
-        q->tail_flown++;
+        q->tail_counted++;
         cap_chain(q, flags);
         gate_after(q, est_ns);
-        cap_fly(q);
+        cap_in_flight_begin(q);
     } else if (likely(!peek(q->want_mark))) {
         return; /* nothing waits for a free command until a sync does */
     }
@@ -261,7 +261,7 @@ void cap_sent(struct vhq *q, uint16_t flags, uint32_t load, int err)
 
 static void cap_tail_done(struct vhq *q)
 {
-    q->tail_flown = 0;
+    q->tail_counted = 0;
     q->tail_area_ns = 0;
     q->mark_waits = false;
     atomic_store_explicit(&q->tail_est_ns, 0, memory_order_relaxed);
@@ -275,17 +275,17 @@ static void cap_tail_done(struct vhq *q)
 static void cap_tail_lost(struct vhq *q)
 {
     cap_area_back(q, q->tail_area_ns);
-    atomic_store_explicit(&q->flown_ns, peek(q->flown_ns) - peek(q->tail_est_ns),
+    atomic_store_explicit(&q->counted_ns, peek(q->counted_ns) - peek(q->tail_est_ns),
                           memory_order_relaxed);
-    atomic_store_explicit(&q->flown, peek(q->flown) - q->tail_flown, memory_order_relaxed);
+    atomic_store_explicit(&q->counted, peek(q->counted) - q->tail_counted, memory_order_relaxed);
     cap_tail_done(q);
 }
 
 /* Acquire: whoever looked has done with the unit that is written next. */
 bool cap_markers_out(const struct vhq *q)
 {
-    uint32_t landed = atomic_load_explicit(&q->landed_mark, memory_order_acquire);
-    return peek(q->newest) - landed >= UNITS;
+    uint32_t complete = atomic_load_explicit(&q->complete_mark, memory_order_acquire);
+    return peek(q->newest) - complete >= UNITS;
 }
 
 static enum mark mark_place(struct vhq *q, int (*op)(void *, struct vhq *, void *, uint32_t))
@@ -297,7 +297,7 @@ static enum mark mark_place(struct vhq *q, int (*op)(void *, struct vhq *, void 
     q->unit[value % UNITS] = (struct unit){
         .since_ns = now_ns(),
         .sent = (uint32_t)peek(q->sent),
-        .flown = peek(q->flown),
+        .counted = peek(q->counted),
         .est_ns = peek(q->tail_est_ns),
         .area_ns = q->tail_area_ns,
     };
@@ -309,10 +309,10 @@ static enum mark mark_place(struct vhq *q, int (*op)(void *, struct vhq *, void 
         return MARK_FAILED;
     }
     bump(q->markers, 1u);
-    /* Release: the unit was written; pairs with cap_land. */
+    /* Release: the unit was written; pairs with cap_complete. */
     atomic_store_explicit(&q->newest, value, memory_order_release);
     cap_tail_done(q);
-    cap_fly(q);
+    cap_in_flight_begin(q);
     return MARK_OK;
 }
 
@@ -344,29 +344,29 @@ bool cap_reached(struct vhq *q, uint32_t value)
     return reached(cap_word(q), value);
 }
 
-/* Takes what has landed off the books; returns its estimate, 0 if nothing did. */
-static uint64_t cap_land(struct vhq *q, uint64_t now)
+/* Takes what has complete off the books; returns its estimate, 0 if nothing did. */
+static uint64_t cap_complete(struct vhq *q, uint64_t now)
 {
     uint32_t newest = atomic_load_explicit(&q->newest, memory_order_acquire);
-    uint32_t landed = peek(q->landed_mark), word = cap_word(q);
+    uint32_t complete = peek(q->complete_mark), word = cap_word(q);
     if (reached(word, newest))
         word = newest; /* the GPU may be ahead of the thread that placed the marker */
-    if (reached(landed, word))
+    if (reached(complete, word))
         return 0;
     uint64_t est = 0, area = 0;
-    for (uint32_t v = landed + 1; v != word + 1; v++) {
+    for (uint32_t v = complete + 1; v != word + 1; v++) {
         est += q->unit[v % UNITS].est_ns;
         area += q->unit[v % UNITS].area_ns;
     }
     const struct unit *last = &q->unit[word % UNITS];
-    uint32_t commands = last->sent - (uint32_t)q->landed_sent;
+    uint32_t commands = last->sent - (uint32_t)q->complete_sent;
     PROBE3(complete, q->desc.stream, commands, est);
     bump(q->completed, commands);
-    q->landed_sent += commands;
-    q->landed_ns = now;
-    bump(q->landed_est_ns, est);
-    atomic_store_explicit(&q->landed, last->flown, memory_order_relaxed);
-    atomic_store_explicit(&q->landed_mark, word, memory_order_release);
+    q->complete_sent += commands;
+    q->complete_ns = now;
+    bump(q->complete_est_ns, est);
+    atomic_store_explicit(&q->complete, last->counted, memory_order_relaxed);
+    atomic_store_explicit(&q->complete_mark, word, memory_order_release);
     cap_area_back(q, area);
     q->set->gpu_ns += est;
     if (trace_on())
@@ -376,43 +376,43 @@ static uint64_t cap_land(struct vhq *q, uint64_t now)
 
 static bool cap_in_flight(const struct vhq *q)
 {
-    return peek(q->flown) != peek(q->landed) || peek(q->newest) != peek(q->landed_mark);
+    return peek(q->counted) != peek(q->complete) || peek(q->newest) != peek(q->complete_mark);
 }
 
 /* Nothing in flight, and nobody about to put something there: off the list. */
-static bool cap_grounded(struct vhq *q)
+static bool cap_idle(struct vhq *q)
 {
     if (cap_in_flight(q) || peek(q->running) != RUN_NONE || pthread_mutex_trylock(&q->lock) != 0)
         return false;
-    bool grounded = !cap_in_flight(q);
-    if (grounded) {
-        atomic_store_explicit(&q->flying, 0, memory_order_relaxed);
-        bump(q->set->flying_count, -1u);
+    bool idle = !cap_in_flight(q);
+    if (idle) {
+        atomic_store_explicit(&q->in_flight, 0, memory_order_relaxed);
+        bump(q->set->in_flight_count, -1u);
     }
     pthread_mutex_unlock(&q->lock);
-    return grounded;
+    return idle;
 }
 
 static void cap_adopt(struct vhq_set *s)
 {
-    if (likely(atomic_load_explicit(&s->fresh_flying, memory_order_relaxed) == NULL))
+    if (likely(atomic_load_explicit(&s->fresh_in_flight, memory_order_relaxed) == NULL))
         return;
-    struct vhq *q = atomic_exchange_explicit(&s->fresh_flying, NULL, memory_order_acquire);
+    struct vhq *q = atomic_exchange_explicit(&s->fresh_in_flight, NULL, memory_order_acquire);
     while (q != NULL) {
-        struct vhq *next = q->flying_next;
-        q->flying_next = s->flying;
-        s->flying = q;
-        bump(s->flying_count, 1u);
+        struct vhq *next = q->in_flight_next;
+        q->in_flight_next = s->in_flight;
+        s->in_flight = q;
+        bump(s->in_flight_count, 1u);
         q = next;
     }
 }
 
 static void cap_note_oldest(struct vhq_set *s, const struct vhq *q)
 {
-    uint32_t landed = peek(q->landed_mark);
-    if (atomic_load_explicit(&q->newest, memory_order_acquire) == landed)
+    uint32_t complete = peek(q->complete_mark);
+    if (atomic_load_explicit(&q->newest, memory_order_acquire) == complete)
         return;
-    const struct unit *u = &q->unit[(landed + 1) % UNITS];
+    const struct unit *u = &q->unit[(complete + 1) % UNITS];
     if (s->oldest_est_ns == 0 || u->since_ns < s->oldest_ns) {
         s->oldest_ns = u->since_ns;
         s->oldest_est_ns = u->est_ns;
@@ -441,7 +441,7 @@ static void cap_learn_pace(struct vhq_set *s, uint64_t now)
     uint32_t pace = s->pace;
     if (peek(s->area_ns) == 0)
         pace = pace * 3 / 4;
-    else if (s->due_lands && s->progress_ns < s->due_set_ns)
+    else if (s->due_completes && s->progress_ns < s->due_set_ns)
         pace += pace / 8;
     else
         pace = pace < PACE_ONE ? pace + PACE_LEAST : pace > PACE_ONE ? pace - PACE_LEAST : pace;
@@ -455,15 +455,15 @@ void cap_look(struct vhq_set *s, uint64_t now)
     cap_adopt(s);
     s->oldest_est_ns = s->oldest_area_ns = 0;
     s->oldest_ns = 0;
-    for (struct vhq **p = &s->flying, *q; (q = *p) != NULL;) {
-        struct vhq *next = q->flying_next; /* grounded, it may be on its way back at once */
-        est += cap_land(q, now);
-        if (cap_grounded(q)) {
+    for (struct vhq **p = &s->in_flight, *q; (q = *p) != NULL;) {
+        struct vhq *next = q->in_flight_next; /* idle, it may be on its way back at once */
+        est += cap_complete(q, now);
+        if (cap_idle(q)) {
             *p = next;
             continue;
         }
         cap_note_oldest(s, q);
-        p = &q->flying_next;
+        p = &q->in_flight_next;
     }
     if (est != 0)
         cap_progress(s, began, est, now);
@@ -521,7 +521,7 @@ static uint64_t cap_overdue(struct vhq_set *s, uint64_t now)
 static uint64_t cap_in_flight_ns(const struct vhq_set *s)
 {
     uint64_t most = peek(s->area_ns);
-    for (const struct vhq *q = s->flying; q != NULL; q = q->flying_next)
+    for (const struct vhq *q = s->in_flight; q != NULL; q = q->in_flight_next)
         if (cap_stream_ns(q) > most)
             most = cap_stream_ns(q);
     return most;
@@ -546,7 +546,7 @@ uint64_t cap_blocked(struct vhq_set *s, uint64_t now)
         return cap_overdue(s, now);
     s->due_ns = due;
     s->due_set_ns = now;
-    s->due_lands = need > s->oldest_est_ns && !early;
+    s->due_completes = need > s->oldest_est_ns && !early;
     return due;
 }
 
@@ -570,8 +570,8 @@ static bool cap_claim_tail(struct vhq *q)
 
 struct vhq *cap_unmarked(struct vhq_set *s)
 {
-    for (struct vhq *q = s->flying; q != NULL; q = q->flying_next) {
-        bool markers_out = peek(q->newest) != peek(q->landed_mark);
+    for (struct vhq *q = s->in_flight; q != NULL; q = q->in_flight_next) {
+        bool markers_out = peek(q->newest) != peek(q->complete_mark);
         if (!markers_out && peek(q->tail_est_ns) != 0 && cap_claim_tail(q))
             return q;
     }
@@ -582,17 +582,17 @@ void cap_forget(struct vhq *q)
 {
     uint32_t newest = peek(q->newest);
     uint64_t est = peek(q->tail_est_ns), area = q->tail_area_ns;
-    for (uint32_t v = peek(q->landed_mark) + 1; v != newest + 1; v++) {
+    for (uint32_t v = peek(q->complete_mark) + 1; v != newest + 1; v++) {
         est += q->unit[v % UNITS].est_ns;
         area += q->unit[v % UNITS].area_ns;
     }
     cap_area_back(q, area);
     q->set->gpu_ns += est;
-    atomic_store_explicit(&q->landed_est_ns, peek(q->flown_ns), memory_order_relaxed);
-    bump(q->completed, peek(q->sent) - q->landed_sent);
-    q->landed_sent = peek(q->sent);
-    atomic_store_explicit(&q->landed, peek(q->flown), memory_order_relaxed);
-    atomic_store_explicit(&q->landed_mark, newest, memory_order_release);
+    atomic_store_explicit(&q->complete_est_ns, peek(q->counted_ns), memory_order_relaxed);
+    bump(q->completed, peek(q->sent) - q->complete_sent);
+    q->complete_sent = peek(q->sent);
+    atomic_store_explicit(&q->complete, peek(q->counted), memory_order_relaxed);
+    atomic_store_explicit(&q->complete_mark, newest, memory_order_release);
     cap_tail_done(q);
 }
 
@@ -607,8 +607,8 @@ void cap_poll(struct vhq *q)
 
 static struct vhq *cap_to_poll(struct vhq_set *s)
 {
-    for (struct vhq *q = s->flying; q != NULL; q = q->flying_next) {
-        if (q->desc.done != NULL || q->pass == s->pass || peek(q->newest) == peek(q->landed_mark))
+    for (struct vhq *q = s->in_flight; q != NULL; q = q->in_flight_next) {
+        if (q->desc.done != NULL || q->pass == s->pass || peek(q->newest) == peek(q->complete_mark))
             continue;
         q->pass = s->pass;
         atomic_fetch_add(&q->calls, 1);

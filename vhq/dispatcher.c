@@ -9,7 +9,7 @@
 
 #include <sys/prctl.h>
 
-#include "vhq/bite.h"
+#include "vhq/mutant.h"
 #include "vhq/thread.h"
 
 _Thread_local bool vhq_t_dispatcher __attribute__((tls_model("initial-exec")));
@@ -46,7 +46,7 @@ void dispatcher_ready(struct vhq *q)
 void slot_release(struct vhq *q, const struct slot *slot)
 {
     /* Release, and before the fence tells: who saw the record submitted finds the vHQ not busy. */
-    atomic_store_explicit(&q->landed_seq, peek(q->ring.head_seq) + 1, memory_order_release);
+    atomic_store_explicit(&q->submitted_seq, peek(q->ring.head_seq) + 1, memory_order_release);
     if (slot->signals != NULL) {
         fence_signal(slot->signals);
         vhq_fence_put(slot->signals);
@@ -86,7 +86,7 @@ static void job_run(struct vhq_set *s, const struct job *job)
 {
     struct slot *slot = job->slot;
     struct vhq *q = job->q;
-    if (BITE(repeated) && slot->cmd.run != NULL && !(slot->flags & SLOT_FREE))
+    if (MUTANT(repeated) && slot->cmd.run != NULL && !(slot->flags & SLOT_FREE))
         slot->cmd.run(slot->cmd.payload);
     if (likely(slot->cmd.run != NULL)) {
         submit_before(q, slot->flags);

@@ -27,7 +27,7 @@ bool gate_deep(const struct vhq *q)
 
 static uint64_t gate_spacing(const struct vhq_set *s)
 {
-    uint32_t streams = peek(s->flying_count);
+    uint32_t streams = peek(s->in_flight_count);
     uint64_t ns = cap_contended(s) ? peek(s->budget_us) * NS_PER_US / VHQ_GATE_PART : ALONE_NS;
     ns /= streams > 1 ? streams : 1;
     return ns > VHQ_GATE_LEAST_NS ? ns : VHQ_GATE_LEAST_NS;
@@ -53,7 +53,7 @@ static bool gate_place(struct vhq *q)
 
 void gate_due(struct vhq *q, uint16_t flags)
 {
-    if ((flags & VHQ_FREE) || !gate_used(q->set))
+    if ((flags & VHQ_UNCOUNTED) || !gate_used(q->set))
         return;
     bool placed = !(flags & VHQ_CLOSE) && gate_place(q);
     atomic_store_explicit(&q->gate, placed ? GATE_NEAR : GATE_LOST, memory_order_relaxed);

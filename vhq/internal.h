@@ -122,7 +122,7 @@ void fence_boost_waits(struct vhq_fence *f);
 /* ---- ring.c ---------------------------------------------------------------------------------- */
 
 enum {
-    SLOT_FREE = VHQ_FREE,
+    SLOT_FREE = VHQ_UNCOUNTED,
     SLOT_CLOSE = VHQ_CLOSE,
     SLOT_AFTER_ALL = VHQ_AFTER_ALL,
     SLOT_TURN = 1u << 8,    /* no command: a thread waits to submit by itself (VHQ_MUST_INLINE) */
@@ -177,7 +177,7 @@ static inline bool ring_empty(const struct ring *r)
 /* The commands between two markers. The unit that ends with marker v is at v % UNITS. */
 struct unit {
     uint64_t since_ns;        /* when its marker was placed */
-    uint32_t sent, flown;     /* vhq.sent, in 32 bits, and vhq.flown then */
+    uint32_t sent, counted;   /* vhq.sent, in 32 bits, and vhq.counted then */
     uint32_t est_ns, area_ns; /* sums of its commands */
 };
 
@@ -215,13 +215,13 @@ struct vhq {
 
     /* Under the set's lock. */
     _Atomic uint64_t
-        landed_seq;           /* head_seq, or one more: the head is submitted but not popped yet */
+        submitted_seq;        /* head_seq, or one more: the head is submitted but not popped yet */
     _Atomic uint32_t running; /* enum running; cleared with release, read under `lock` too */
     uint64_t reset_seq;       /* earlier commands are to be dropped */
     uint64_t held_since_ns;   /* as far as the dispatcher saw; 0: not held */
     uint64_t stopping_since_ns; /* the same, by those who hold it */
     uint64_t stopping_after_ns; /* completions seen later than this belong to the hold */
-    uint64_t landed_ns;         /* a completion was last seen */
+    uint64_t complete_ns;       /* a completion was last seen */
     struct vhq *prev, *next;    /* all vHQs of the set */
     uint32_t pins;              /* its owner, and threads that walk the list and stand here */
     bool gone;                  /* destroyed: the last pin frees it */
@@ -231,10 +231,10 @@ struct vhq {
     /* In flight. Written by the submitter: */
     _Atomic uint64_t sent;        /* all commands */
     _Atomic uint64_t mark_cover;  /* `sent` when the newest marker was placed */
-    _Atomic uint32_t flown;       /* commands that count for the cap */
-    _Atomic uint64_t flown_ns;    /* their estimates */
+    _Atomic uint32_t counted;     /* commands that count for the cap */
+    _Atomic uint64_t counted_ns;  /* their estimates */
     _Atomic uint32_t tail_est_ns; /* of the commands behind the newest marker */
-    uint32_t tail_area_ns, tail_flown;
+    uint32_t tail_area_ns, tail_counted;
     uint32_t chain;  /* so many commands more may be followed by one that overlaps */
     bool mark_waits; /* one is due, and goes in front of the next command that does not overlap */
     uint64_t gate_est_ns;       /* of the commands behind the newest gate */
@@ -243,12 +243,12 @@ struct vhq {
     _Atomic uint32_t want_mark; /* somebody waits for a marker that only the submitter can place */
     _Atomic uint32_t failed;
     /* Written under the set's lock: */
-    _Atomic uint32_t landed; /* of `flown`: known complete */
-    _Atomic uint64_t landed_est_ns;
-    _Atomic uint32_t landed_mark;
-    uint64_t landed_sent;
-    _Atomic uint32_t flying; /* on the set's flying list */
-    struct vhq *flying_next;
+    _Atomic uint32_t complete; /* of `counted`: known complete */
+    _Atomic uint64_t complete_est_ns;
+    _Atomic uint32_t complete_mark;
+    uint64_t complete_sent;
+    _Atomic uint32_t in_flight; /* on the set's in_flight list */
+    struct vhq *in_flight_next;
     _Atomic uint32_t polled; /* completion word of vHQs without one */
     struct unit unit[UNITS];
 
@@ -274,16 +274,16 @@ struct vhq_set {
     _Alignas(CACHE_LINE) _Atomic uint32_t kick;    /* futex of the dispatcher */
     _Atomic uint32_t sleeping;
     _Atomic uint32_t thread_up;
-    _Atomic(struct vhq *) fresh_ready;  /* newly not empty; the dispatcher takes all */
-    _Atomic(struct vhq *) fresh_flying; /* newly in flight */
+    _Atomic(struct vhq *) fresh_ready;     /* newly not empty; the dispatcher takes all */
+    _Atomic(struct vhq *) fresh_in_flight; /* newly in flight */
     _Atomic uint64_t boost_below;
     _Atomic uint32_t lifted; /* the progress guard lifted the cap */
 
     _Alignas(CACHE_LINE) pthread_mutex_t lock; /* everything below */
     pthread_t thread;
     enum set_stage stage;
-    struct vhq *all, *ready, *flying;
-    _Atomic uint32_t flying_count; /* read without the lock */
+    struct vhq *all, *ready, *in_flight;
+    _Atomic uint32_t in_flight_count; /* read without the lock */
     struct waiter *waiters;
     uint32_t pass, wordless; /* wordless: vHQs that must be polled */
     uint32_t lowest;         /* level that any vHQ ever had */
@@ -291,7 +291,7 @@ struct vhq_set {
     bool poll_due;
 
     /* cap.c */
-    uint64_t gpu_ns;                 /* estimates of what landed */
+    uint64_t gpu_ns;                 /* estimates of what complete */
     uint64_t progress_ns, looked_ns; /* a completion was last seen, looked for */
     uint64_t oldest_ns;              /* the oldest unit in flight: since when, and its estimate */
     uint32_t oldest_est_ns, oldest_area_ns;
@@ -299,7 +299,7 @@ struct vhq_set {
     uint64_t excused_ns; /* holds until then are known to blocked_ns */
     uint64_t due_ns;     /* room is expected then; 0: no expectation */
     uint64_t due_set_ns; /* when that was said */
-    bool due_lands;      /* and that the oldest unit would be complete by then */
+    bool due_completes;  /* and that the oldest unit would be complete by then */
     uint32_t pace;       /* of 256: how long the device takes against the estimates */
     uint32_t backoff_ns;
 

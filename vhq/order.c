@@ -21,7 +21,7 @@
 #include "vhq/internal.h"
 
 #include "probe/probe.h"
-#include "vhq/bite.h"
+#include "vhq/mutant.h"
 
 struct scan {
     struct vhq_set *s;
@@ -69,14 +69,14 @@ bool order_held(const struct vhq *q)
 
 static bool fences_ready(const struct slot *slot)
 {
-    return (slot->after == NULL || BITE(wait_unordered) || fence_passed(slot->after, true)) &&
-           (slot->displaces == NULL || BITE(rerecord_unordered) ||
+    return (slot->after == NULL || MUTANT(wait_unordered) || fence_passed(slot->after, true)) &&
+           (slot->displaces == NULL || MUTANT(rerecord_unordered) ||
             fence_displaceable(slot->displaces, true));
 }
 
 static bool legacy_ready(const struct scan *c, const struct vhq *q, uint64_t ticket)
 {
-    if (BITE(legacy_rule_dropped))
+    if (MUTANT(legacy_rule_dropped))
         return true;
     switch (q->desc.kind) {
     case VHQ_BLOCKING:
@@ -173,7 +173,7 @@ static void hold_ended(struct scan *c, struct vhq *q)
 {
     if (q->held_since_ns == 0)
         return;
-    if (BITE(lost_on_release) && ring_head(&q->ring) != NULL)
+    if (MUTANT(lost_on_release) && ring_head(&q->ring) != NULL)
         ring_head(&q->ring)->cmd.run = NULL;
     uint64_t held_ns = times_hold_ends(q, scan_now(c));
     if (gate_used(c->s))
@@ -240,7 +240,7 @@ static bool order_eligible(struct scan *c, struct vhq *q, struct slot *slot)
         return false;
     }
     hold_ended(c, q);
-    exempt = exempt || (q->desc.level > c->s->lowest && !BITE(level_inverted));
+    exempt = exempt || (q->desc.level > c->s->lowest && !MUTANT(level_inverted));
     if (!legacy_ready(c, q, slot->ticket)) {
         if (exempt)
             boost_legacy_rule(c, q, slot->ticket);

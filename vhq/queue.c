@@ -8,7 +8,7 @@
  */
 #include "vhq/internal.h"
 
-#include "vhq/bite.h"
+#include "vhq/mutant.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -92,14 +92,14 @@ static bool inline_allowed(const struct vhq *q, const struct vhq_req *req, bool 
 static bool inline_room_looked(struct vhq *q, uint32_t load, uint32_t flags)
 {
     struct vhq_set *s = q->set;
-    if (q->desc.done == NULL && peek(q->newest) != peek(q->landed_mark))
+    if (q->desc.done == NULL && peek(q->newest) != peek(q->complete_mark))
         cap_poll(q);
     uint64_t now = now_ns();
     pthread_mutex_lock(&s->lock);
     cap_look(s, now);
     bool room = cap_take_looked(q, load, now);
     pthread_mutex_unlock(&s->lock);
-    bool out = peek(q->newest) != peek(q->landed_mark);
+    bool out = peek(q->newest) != peek(q->complete_mark);
     if (!room && peek(q->tail_est_ns) != 0 && !((flags & VHQ_CLOSE) && out))
         cap_mark(q);
     return room;
@@ -107,7 +107,7 @@ static bool inline_room_looked(struct vhq *q, uint32_t load, uint32_t flags)
 
 static bool inline_room(struct vhq *q, const struct vhq_req *req)
 {
-    if (req->flags & VHQ_FREE)
+    if (req->flags & VHQ_UNCOUNTED)
         return true;
     uint32_t load = cap_load(req);
     return likely(cap_take(q, load)) || inline_room_looked(q, load, req->flags);
@@ -164,7 +164,7 @@ static void slot_order(struct vhq *q, const struct vhq_req *req, struct slot *sl
 static struct slot *slot_fill(struct vhq *q, const struct vhq_req *req, uint32_t bytes)
 {
     struct slot *slot = ring_reserve(&q->ring, bytes);
-    slot->flags = (uint16_t)(req->flags & (VHQ_FREE | VHQ_CLOSE | VHQ_AFTER_ALL));
+    slot->flags = (uint16_t)(req->flags & (VHQ_UNCOUNTED | VHQ_CLOSE | VHQ_AFTER_ALL));
     slot->load = cap_load(req);
     slot->cmd = (struct vhq_cmd){.payload = slot + 1};
     slot_order(q, req, slot);
@@ -328,7 +328,7 @@ int vhq_create(struct vhq_set *set, const struct vhq_desc *desc, struct vhq **ou
     /* A completion word that served another stream before goes on counting. */
     uint32_t word = desc->done != NULL ? atomic_load(desc->done) : 0;
     atomic_init(&q->newest, word);
-    atomic_init(&q->landed_mark, word);
+    atomic_init(&q->complete_mark, word);
     if (!atomic_load(&vhq_forked)) {
         pthread_mutex_lock(&set->lock);
         DL_APPEND(set->all, q);
@@ -396,8 +396,8 @@ static void queue_unlink(struct vhq *q)
     cap_forget(q);
     cap_look(s, now_ns());
     unlist(&s->ready, q, offsetof(struct vhq, ready_next));
-    unlist(&s->flying, q, offsetof(struct vhq, flying_next));
-    bump(s->flying_count, -peek(q->flying));
+    unlist(&s->in_flight, q, offsetof(struct vhq, in_flight_next));
+    bump(s->in_flight_count, -peek(q->in_flight));
     stats_add(&s->past, q);
     s->wordless -= q->desc.done == NULL;
     q->gone = true;

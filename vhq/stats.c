@@ -18,7 +18,7 @@ void stats_add(struct vhq_stats *sum, struct vhq *q)
     sum->holds += peek(q->holds);
     sum->hold_ns += peek(q->hold_ns);
     sum->buffered_now += (uint32_t)(published > retired ? published - retired : 0);
-    sum->in_flight_now += peek(q->flown) - peek(q->landed);
+    sum->in_flight_now += peek(q->counted) - peek(q->complete);
 }
 
 static bool stats_none(struct vhq_stats *out)

@@ -25,8 +25,8 @@ bool vhq_idle(struct vhq *q)
 
 bool vhq_busy(struct vhq *q)
 {
-    uint64_t landed = atomic_load_explicit(&q->landed_seq, memory_order_acquire);
-    return atomic_load_explicit(&q->ring.tail_seq, memory_order_acquire) != landed ||
+    uint64_t complete = atomic_load_explicit(&q->submitted_seq, memory_order_acquire);
+    return atomic_load_explicit(&q->ring.tail_seq, memory_order_acquire) != complete ||
            peek(q->waiting) != 0;
 }
 
@@ -35,7 +35,7 @@ bool vhq_set_idle(struct vhq_set *set)
     return set_idle(set);
 }
 
-bool vhq_set_flying(const struct vhq_set *set)
+bool vhq_set_in_flight(const struct vhq_set *set)
 {
     return peek(set->area_ns) != 0;
 }
@@ -255,7 +255,7 @@ static void sync_queue(struct vhq *q)
 /* Is there anything that is not known complete? */
 static bool sync_needed(const struct vhq *q)
 {
-    return peek(q->sent) != peek(q->mark_cover) || peek(q->newest) != peek(q->landed_mark);
+    return peek(q->sent) != peek(q->mark_cover) || peek(q->newest) != peek(q->complete_mark);
 }
 
 void vhq_sync(struct vhq *q, bool boost)

@@ -39,7 +39,7 @@ uint64_t times_hold_ends(struct vhq *q, uint64_t now)
         return held;
     count(t, t->hold, held);
     /* What carries no marker yet runs behind the last one that does. */
-    if (q->landed_ns > q->stopping_after_ns)
-        count(t, t->stop, q->landed_ns - q->stopping_since_ns + peek(q->tail_est_ns));
+    if (q->complete_ns > q->stopping_after_ns)
+        count(t, t->stop, q->complete_ns - q->stopping_since_ns + peek(q->tail_est_ns));
     return held;
 }

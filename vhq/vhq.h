@@ -132,7 +132,7 @@ void vhq_destroy(struct vhq *q);
 /* ---- commands ---------------------------------------------------------------------------- */
 
 enum {
-    VHQ_FREE = 1u << 0,        /* waits, host functions, records: do not consume the cap */
+    VHQ_UNCOUNTED = 1u << 0,   /* waits, host functions, records: do not consume the cap */
     VHQ_MUST_INLINE = 1u << 1, /* cannot be copied: vhq_begin waits until the caller may submit */
     VHQ_MUST_BUFFER =
         1u << 2,         /* not to run in the calling thread (deferred destroys): VHQ_BUFFER, up
@@ -148,7 +148,7 @@ enum {
 struct vhq_req {
     uint32_t bytes;              /* payload size; at most vhq_max_payload() unless MUST_INLINE */
     uint32_t flags;              /* VHQ_* */
-    uint64_t est_ns;             /* estimated GPU time; ignored with VHQ_FREE */
+    uint64_t est_ns;             /* estimated GPU time; ignored with VHQ_UNCOUNTED */
     uint32_t eighths;            /* of the device that it takes meanwhile, 1 to 8; 0: all of it */
     struct vhq_fence *after;     /* event wait: submitted only after this fence was */
     struct vhq_fence *displaces; /* event re-record or destroy: submitted only after this fence
@@ -197,7 +197,7 @@ void vhq_fence_drain(struct vhq_fence *f, bool boost);
 
 bool vhq_idle(struct vhq *q);           /* nothing buffered in this vHQ */
 bool vhq_set_idle(struct vhq_set *set); /* nothing buffered in the context: one atomic load */
-bool vhq_set_flying(const struct vhq_set *set); /* something may be in flight: one atomic load */
+bool vhq_set_in_flight(const struct vhq_set *set); /* something may be in flight: one atomic load */
 /* Wait until everything buffered when called was submitted. */
 void vhq_drain(struct vhq *q, bool boost);
 void vhq_set_drain(struct vhq_set *set, bool boost);

@@ -31,7 +31,7 @@ uint32_t activity_level(const struct activity *a, uint32_t dev)
     return level < PAGE_LEVELS ? level : 0;
 }
 
-uint32_t activity_outside(const struct activity *a, uint32_t dev)
+uint32_t activity_external_wait(const struct activity *a, uint32_t dev)
 {
     uint32_t level = highest(a, dev);
 
@@ -102,9 +102,9 @@ void activity_refresh(struct activity *a, uint32_t dev)
     uint64_t now = 0;
 
     do {
-        generation = atomic_load(&a->below.generation);
+        generation = atomic_load(&a->preemptible.generation);
         level = activity_level(a, dev);
-        outside = activity_outside(a, dev);
+        outside = activity_external_wait(a, dev);
         if (!now && (level > 0 || outside > 0))
             now = clock_ns(); /* once, however many are held by it */
         if (!atomic_load(&a->flat))
@@ -113,9 +113,9 @@ void activity_refresh(struct activity *a, uint32_t dev)
         note_direct(a, dev, level, now);
         atomic_store(&own->active, level > outside ? level : outside);
         write_deadline(a, own, level > outside ? level : outside, now);
-        below_write(&a->below, dev, atomic_load(&a->bit[dev]), outside, now);
-    } while (level != activity_level(a, dev) || outside != activity_outside(a, dev) ||
-             generation != atomic_load(&a->below.generation));
+        preemptible_write(&a->preemptible, dev, atomic_load(&a->bit[dev]), outside, now);
+    } while (level != activity_level(a, dev) || outside != activity_external_wait(a, dev) ||
+             generation != atomic_load(&a->preemptible.generation));
 }
 
 void activity_refresh_all(struct activity *a)
@@ -126,7 +126,7 @@ void activity_refresh_all(struct activity *a)
 
 static void count_cut_in(struct activity *a, uint32_t dev, uint32_t level)
 {
-    if (activity_outside(a, dev) == 0 && level == 0)
+    if (activity_external_wait(a, dev) == 0 && level == 0)
         return;
     PROBE2(cut_in, dev, level);
     atomic_fetch_add_explicit(&a->page->device[dev].counters.cut_ins, 1, memory_order_relaxed);
@@ -227,7 +227,7 @@ static bool view_take(struct activity *a, uint32_t dev)
     if (!atomic_load_explicit(&d->linger.pauses, memory_order_relaxed) ||
         atomic_exchange(&d->view_busy, true))
         return false;
-    command_ns = below_command_ns(&a->below, dev);
+    command_ns = preemptible_command_ns(&a->preemptible, dev);
     linger_look(&d->linger, command_ns ? command_ns : COMMAND_NS, &d->view);
     return true;
 }

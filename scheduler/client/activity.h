@@ -25,7 +25,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "scheduler/client/below.h"
+#include "scheduler/client/preemptible.h"
 #include "scheduler/client/linger.h"
 #include "scheduler/wire/page.h"
 #include "scheduler/client/waker.h"
@@ -52,7 +52,7 @@ struct activity_device {
 
 struct activity {
     struct cutin_page *page; /* own */
-    struct below below;
+    struct preemptible preemptible;
     struct waker *waker; /* for activity_expire; NULL: whoever calls that is late */
     uint64_t linger_ns;
     bool linger_auto;             /* learned, for work of the highest level */
@@ -73,7 +73,7 @@ void activity_wait_end(struct activity *a, uint32_t dev);
 /* The level of the highest stream that is active, and as what it counts to other processes; 0:
  * none, or best effort. */
 uint32_t activity_level(const struct activity *a, uint32_t dev);
-uint32_t activity_outside(const struct activity *a, uint32_t dev);
+uint32_t activity_external_wait(const struct activity *a, uint32_t dev);
 
 /* The request under way, or the next one, is to be done at `due_ns`; 0: no hint. Any thread. */
 void activity_hint(struct activity *a, uint64_t due_ns);

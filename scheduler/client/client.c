@@ -17,7 +17,7 @@
 
 #include "scheduler/wire/clock.h"
 #include "scheduler/client/link.h"
-#include "scheduler/client/self.h"
+#include "scheduler/client/state.h"
 #include "vhq/thread.h"
 
 #define TICK_NS       (10 * NS_PER_MS)
@@ -25,7 +25,7 @@
 #define OPEN_WAIT_NS  (200 * NS_PER_MS) /* client_open, for the daemon's welcome */
 #define CLOSE_WAIT_NS (50 * NS_PER_MS)
 
-static struct self self = {.lock = PTHREAD_MUTEX_INITIALIZER, .connection.fd = -1};
+static struct client_state self = {.lock = PTHREAD_MUTEX_INITIALIZER, .connection.fd = -1};
 
 static bool usable(int dev, uint32_t level)
 {
@@ -69,7 +69,7 @@ static void *client_main(void *unused)
         now = clock_ns();
         pthread_mutex_lock(&self.lock);
         link_service(&self, now);
-        held = bound_tick(&self.bound, self.page, now);
+        held = hold_limit_tick(&self.hold_limit, self.page, now);
         n = self.order_count;
         memcpy(orders, self.orders, n * sizeof(orders[0]));
         self.order_count = 0;
@@ -109,7 +109,7 @@ static void configure(const struct client_config *cfg)
     if (cfg->socket && strlen(cfg->socket) < sizeof(self.socket))
         memcpy(self.socket, cfg->socket, strlen(cfg->socket) + 1);
     else if (cfg->socket)
-        self_say(
+        state_say(
             &self, NOTICE_NO_DAEMON, SAY_WARN,
             "the socket path %.40s... has %zu bytes, at most %d fit: only streams of this process "
             "are ordered",
@@ -119,10 +119,10 @@ static void configure(const struct client_config *cfg)
     self.activity.linger_ns = self.activity.linger_auto ? 0 : cfg->linger_us * 1000ull;
     self.activity.deadline_ns = cfg->deadline_ms * (uint64_t)NS_PER_MS;
     atomic_store(&self.activity.hint_due_ns, 0);
-    self.bound.max_ns = cfg->max_hold_ms * (uint64_t)NS_PER_MS;
+    self.hold_limit.max_ns = cfg->max_hold_ms * (uint64_t)NS_PER_MS;
     self.backoff_ns = LINK_BACKOFF_MIN_NS;
     atomic_store(&self.activity.flat, self.cfg.lowest == self.cfg.level);
-    self_grant(&self, self.cfg.level);
+    state_grant(&self, self.cfg.level);
     self.order_count = 0;
     self.ordered_level = self.ordered_weight = 0;
     self.paused = false;
@@ -152,7 +152,7 @@ int client_open(const struct client_config *cfg)
     }
     memset(self.said, 0, sizeof(self.said));
     configure(cfg);
-    self_identify(&self);
+    state_identify(&self);
     self.activity.page = self.page;
     self.activity.waker = &self.waker;
     if (self.socket[0])
@@ -254,15 +254,15 @@ int client_device(const uint8_t uuid[16])
         return -ECHILD;
     pthread_mutex_lock(&self.lock);
     for (uint32_t n = 0; n < self.devices; n++)
-        if (memcmp(self.page->device[self_slot(&self, n)].uuid, uuid, 16) == 0) {
-            dev = (int)self_slot(&self, n);
+        if (memcmp(self.page->device[state_slot(&self, n)].uuid, uuid, 16) == 0) {
+            dev = (int)state_slot(&self, n);
             goto out;
         }
     if (self.devices == PAGE_DEVICES) {
         dev = -ENOSPC;
         goto out;
     }
-    dev = (int)self_slot(&self, self.devices);
+    dev = (int)state_slot(&self, self.devices);
     memcpy(self.page->device[dev].uuid, uuid, 16);
     atomic_store_explicit(&self.page->device[dev].used, 1, memory_order_release);
     self.devices++;
@@ -320,14 +320,14 @@ const _Atomic uint32_t *client_hold_word(int dev, uint32_t level)
 {
     if (!self.page || dev < 0 || dev >= (int)PAGE_DEVICES || level >= PAGE_LEVELS)
         return NULL;
-    return &self.page->device[dev].hold[self_word(&self, level)];
+    return &self.page->device[dev].hold[state_word(&self, level)];
 }
 
 const _Atomic uint64_t *client_hold_since(int dev, uint32_t level)
 {
     if (!self.page || dev < 0 || dev >= (int)PAGE_DEVICES || level >= PAGE_LEVELS)
         return NULL;
-    return &self.page->device[dev].hold_since_ns[self_word(&self, level)];
+    return &self.page->device[dev].hold_since_ns[state_word(&self, level)];
 }
 
 _Atomic uint32_t *client_above_word(void)
@@ -386,7 +386,7 @@ void client_set_level(uint32_t level)
         if (link_send_level(&self, level) != 0)
             atomic_store(&self.broken, true);
     } else {
-        self_change_level(&self, level);
+        state_change_level(&self, level);
         atomic_store(&self.page->level, level);
     }
     pthread_mutex_unlock(&self.lock);

@@ -12,7 +12,7 @@
 #define WELCOME_NS     (2000ull * NS_PER_MS) /* in attempts after the first */
 #define BACKOFF_MAX_NS (1000 * NS_PER_MS)
 
-int link_send_device(struct self *self, uint32_t slot)
+int link_send_device(struct client_state *self, uint32_t slot)
 {
     union message m;
 
@@ -22,7 +22,7 @@ int link_send_device(struct self *self, uint32_t slot)
     return connection_send(&self->connection, &m);
 }
 
-static void retry_later(struct self *self)
+static void retry_later(struct client_state *self)
 {
     self->link = LINK_NONE;
     self->retry_ns = clock_ns() + self->backoff_ns;
@@ -30,35 +30,35 @@ static void retry_later(struct self *self)
         self->backoff_ns = BACKOFF_MAX_NS;
 }
 
-void link_drain(struct self *self)
+void link_drain(struct client_state *self)
 {
-    if (!below_reap(&self->activity.below, self->activity.bit))
+    if (!preemptible_reap(&self->activity.preemptible, self->activity.bit))
         return;
     for (uint32_t d = 0; d < PAGE_DEVICES; d++)
         atomic_store(&self->activity.bit[d], 0);
     retry_later(self);
 }
 
-void link_down(struct self *self, int why)
+void link_down(struct client_state *self, int why)
 {
     bool was_up = self->link == LINK_UP;
 
     connection_close(&self->connection);
     if (was_up) {
-        self_say(
+        state_say(
             self, NOTICE_LOST, SAY_WARN,
             "the scheduler at %s is gone (%s): nothing is held by other processes until it is back",
             self->socket, strerror(-why));
-        self_leave_daemon(self);
-        self->share_percent = self->bound.share_percent = 0;
+        state_leave_daemon(self);
+        self->share_percent = self->hold_limit.share_percent = 0;
     }
     atomic_store(&self->up, false);
-    below_leave_all(&self->activity.below);
+    preemptible_leave_all(&self->activity.preemptible);
     self->link = LINK_DRAIN;
     link_drain(self);
 }
 
-void link_connect(struct self *self, uint64_t wait_ns)
+void link_connect(struct client_state *self, uint64_t wait_ns)
 {
     union message m;
     int rc = connection_open(&self->connection, self->socket);
@@ -79,7 +79,7 @@ void link_connect(struct self *self, uint64_t wait_ns)
         rc = connection_send(&self->connection, &m);
     }
     if (rc != 0) {
-        self_say(
+        state_say(
             self, NOTICE_NO_DAEMON, SAY_WARN,
             "no scheduler at %s (%s): only streams of this process are ordered until there is one",
             self->socket, strerror(-rc));
@@ -93,7 +93,7 @@ void link_connect(struct self *self, uint64_t wait_ns)
 }
 
 /* The daemon may be another user's: only what a terminal takes as text. */
-static void say_refused(struct self *self, uint32_t granted, const char *reason)
+static void say_refused(struct client_state *self, uint32_t granted, const char *reason)
 {
     static const char *const names[PAGE_LEVELS] = {"be", "1", "2", "rt"};
     char text[PROTOCOL_TEXT];
@@ -102,33 +102,34 @@ static void say_refused(struct self *self, uint32_t granted, const char *reason)
     for (i = 0; i + 1 < sizeof(text) && reason[i]; i++)
         text[i] = reason[i] >= ' ' && reason[i] <= '~' ? reason[i] : '?';
     text[i] = '\0';
-    self_say(self, NOTICE_REFUSED, SAY_WARN, "CUTIN_PRIORITY=%s was not granted, running as %s: %s",
-             names[self->cfg.level], names[granted], text);
+    state_say(self, NOTICE_REFUSED, SAY_WARN,
+              "CUTIN_PRIORITY=%s was not granted, running as %s: %s", names[self->cfg.level],
+              names[granted], text);
 }
 
 /* Not taken in: another version, or more clients of this user than the daemon allows; of a device
  * while it is up. */
-static int on_done(struct self *self, const union message *m, int fd)
+static int on_done(struct client_state *self, const union message *m, int fd)
 {
     if (self->link == LINK_UP && m->done.error == -EUSERS) {
-        self_say(self, NOTICE_FULL, SAY_WARN,
-                 "this user has too many processes on a device already (clients_per_device in "
-                 "cutind.conf): nobody holds this one there until there are fewer");
+        state_say(self, NOTICE_FULL, SAY_WARN,
+                  "this user has too many processes on a device already (clients_per_device in "
+                  "cutind.conf): nobody holds this one there until there are fewer");
         return 0;
     }
     if (self->link != LINK_HELLO || m->done.error == 0)
         return -EPROTO;
-    self_say(self, NOTICE_NO_DAEMON, SAY_WARN,
-             "the scheduler at %s does not take this process (%s): only "
-             "streams of this process are ordered",
-             self->socket,
-             m->done.error == -EPROTO   ? "it is of another version"
-             : m->done.error == -EUSERS ? "this user has too many clients already"
-                                        : strerror(-m->done.error));
+    state_say(self, NOTICE_NO_DAEMON, SAY_WARN,
+              "the scheduler at %s does not take this process (%s): only "
+              "streams of this process are ordered",
+              self->socket,
+              m->done.error == -EPROTO   ? "it is of another version"
+              : m->done.error == -EUSERS ? "this user has too many clients already"
+                                         : strerror(-m->done.error));
     return m->done.error;
 }
 
-int link_send_level(struct self *self, uint32_t level)
+int link_send_level(struct client_state *self, uint32_t level)
 {
     union message m;
 
@@ -137,7 +138,7 @@ int link_send_level(struct self *self, uint32_t level)
     return connection_send(&self->connection, &m);
 }
 
-static int on_welcome(struct self *self, const union message *m, int fd)
+static int on_welcome(struct client_state *self, const union message *m, int fd)
 {
     struct cutin_page old, *page;
     int rc;
@@ -150,43 +151,43 @@ static int on_welcome(struct self *self, const union message *m, int fd)
         return rc;
     if (rc != 0) { /* out of memory halfway: whatever happened, there is a page here again */
         page_make_private(self->page);
-        self_identify(self);
-        self_refill(self, &old);
+        state_identify(self);
+        state_refill(self, &old);
         return rc;
     }
     self->id = m->welcome.client;
     self->share_percent = m->welcome.share_percent;
-    self_grant(self, m->welcome.level);
-    self_refill(self, &old);
+    state_grant(self, m->welcome.level);
+    state_refill(self, &old);
     self->link = LINK_UP;
     self->backoff_ns = LINK_BACKOFF_MIN_NS;
     atomic_store(&self->up, true);
     if (m->welcome.refused)
         say_refused(self, m->welcome.level, m->welcome.reason);
     if (self->said[NOTICE_NO_DAEMON] || self->said[NOTICE_LOST])
-        self_say(self, NOTICE_BACK, SAY_INFO, "registered with the scheduler at %s", self->socket);
+        state_say(self, NOTICE_BACK, SAY_INFO, "registered with the scheduler at %s", self->socket);
     for (uint32_t n = 0; n < self->devices && rc == 0; n++)
-        rc = link_send_device(self, self_slot(self, n));
+        rc = link_send_device(self, state_slot(self, n));
     if (rc == 0 && self->cfg.level != self->asked) /* client_set_level, since HELLO */
         rc = link_send_level(self, self->cfg.level);
     return rc;
 }
 
-static int on_bit(struct self *self, const union message *m, int fd)
+static int on_bit(struct client_state *self, const union message *m, int fd)
 {
     bool none = m->bit.bit == PROTOCOL_NO_BIT;
 
     if (none)
-        self_say(self, NOTICE_NO_BIT, SAY_WARN,
-                 "%u processes above best effort share this device already: this one holds none",
-                 PAGE_CLIENT_BITS);
+        state_say(self, NOTICE_NO_BIT, SAY_WARN,
+                  "%u processes above best effort share this device already: this one holds none",
+                  PAGE_CLIENT_BITS);
     atomic_store(&self->activity.bit[m->bit.slot], none ? 0 : 1u << m->bit.bit);
-    atomic_fetch_add(&self->activity.below.generation, 1);
+    atomic_fetch_add(&self->activity.preemptible.generation, 1);
     activity_refresh(&self->activity, m->bit.slot);
     return 0;
 }
 
-static int on_join(struct self *self, const union message *m, int fd)
+static int on_join(struct client_state *self, const union message *m, int fd)
 {
     struct cutin_page *page = NULL;
     union message reply;
@@ -196,7 +197,7 @@ static int on_join(struct self *self, const union message *m, int fd)
         return -EPROTO;
     if (fd >= 0 && (rc = page_map_other(fd, &page)) != 0)
         return rc;
-    rc = below_join(&self->activity.below, &m->join, page);
+    rc = preemptible_join(&self->activity.preemptible, &m->join, page);
     if (rc != 0)
         return rc;
     activity_refresh_all(&self->activity);
@@ -205,22 +206,22 @@ static int on_join(struct self *self, const union message *m, int fd)
     return connection_send(&self->connection, &reply);
 }
 
-static int on_leave(struct self *self, const union message *m, int fd)
+static int on_leave(struct client_state *self, const union message *m, int fd)
 {
-    below_leave(&self->activity.below, m->leave.client);
+    preemptible_leave(&self->activity.preemptible, m->leave.client);
     return 0;
 }
 
-static int on_level(struct self *self, const union message *m, int fd)
+static int on_level(struct client_state *self, const union message *m, int fd)
 {
     if (m->level.refused)
         say_refused(self, m->level.level, m->level.reason);
-    self_change_level(self, m->level.level);
+    state_change_level(self, m->level.level);
     return 0;
 }
 
 /* The daemon carries some out by itself; of those it is told to remember. */
-static int on_order(struct self *self, const union message *m, int fd)
+static int on_order(struct client_state *self, const union message *m, int fd)
 {
     switch (m->order.order) {
     case CONTROL_LEVEL:
@@ -234,19 +235,20 @@ static int on_order(struct self *self, const union message *m, int fd)
         self->paused = m->order.order == CONTROL_PAUSE;
         break;
     default:
-        self_order(self, m->order.order, m->order.value);
+        state_order(self, m->order.order, m->order.value);
     }
     return 0;
 }
 
-static int (*const handlers[MESSAGE_TYPES])(struct self *self, const union message *m, int fd) = {
+static int (*const handlers[MESSAGE_TYPES])(struct client_state *self, const union message *m,
+                                            int fd) = {
     [MESSAGE_WELCOME] = on_welcome, [MESSAGE_BIT] = on_bit,     [MESSAGE_JOIN] = on_join,
     [MESSAGE_LEAVE] = on_leave,     [MESSAGE_LEVEL] = on_level, [MESSAGE_DONE] = on_done,
     [MESSAGE_ORDER] = on_order,
 };
 
 /* Everything that has arrived. Returns 0, or why the connection is of no more use. */
-static int link_receive(struct self *self)
+static int link_receive(struct client_state *self)
 {
     union message m;
     int fd, rc;
@@ -265,7 +267,7 @@ static int link_receive(struct self *self)
     return rc == -EAGAIN ? 0 : rc;
 }
 
-void link_service(struct self *self, uint64_t now)
+void link_service(struct client_state *self, uint64_t now)
 {
     int rc = 0;
 
@@ -285,7 +287,7 @@ void link_service(struct self *self, uint64_t now)
             link_down(self, rc);
     }
     /* What LEAVE messages took out of the list. */
-    if (self->link == LINK_UP && self->activity.below.dead &&
-        below_reap(&self->activity.below, self->activity.bit))
+    if (self->link == LINK_UP && self->activity.preemptible.dead &&
+        preemptible_reap(&self->activity.preemptible, self->activity.bit))
         activity_refresh_all(&self->activity);
 }

@@ -8,7 +8,7 @@
 
 #include "scheduler/wire/clock.h"
 #include "scheduler/daemon/daemon.h"
-#include "scheduler/daemon/report.h"
+#include "scheduler/daemon/log.h"
 
 static const struct conf *conf_of(const struct peer *p)
 {

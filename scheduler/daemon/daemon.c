@@ -26,9 +26,9 @@
 #include "scheduler/daemon/hold.h"
 #include "scheduler/daemon/list.h"
 #include "scheduler/daemon/metrics.h"
-#include "scheduler/daemon/relation.h"
-#include "scheduler/daemon/report.h"
-#include "scheduler/daemon/turn.h"
+#include "scheduler/daemon/topology.h"
+#include "scheduler/daemon/log.h"
+#include "scheduler/daemon/round.h"
 #include "scheduler/daemon/witness.h"
 
 enum {
@@ -49,7 +49,7 @@ struct daemon {
     uint32_t count, room; /* of peers; not counting those in reserve */
     uint64_t next_id, idle_since_ns, limit_said_ns;
     bool stop, waiting; /* waiting: somebody, for admission */
-    struct relations *relations;
+    struct topology *topology;
     struct admission *admission;
     uint64_t admit_ns;   /* when to ask again for those who wait */
     uint64_t witness_ns; /* when to look at pages again */
@@ -195,12 +195,12 @@ static int on_device(struct peer *p, const union message *m)
 
     if (!p->client)
         return -EPROTO;
-    rc = relation_device(p->daemon->relations, p, m->device.slot, m->device.uuid);
+    rc = topology_device(p->daemon->topology, p, m->device.slot, m->device.uuid);
     if (rc != 0)
         return rc;
     command_new_device(p, m->device.slot);
     admit(p, m->device.slot, clock_ns());
-    relation_update(p->daemon->relations, p->daemon->peers, p);
+    topology_update(p->daemon->topology, p->daemon->peers, p);
     return 0;
 }
 
@@ -216,7 +216,7 @@ void daemon_change_level(struct peer *p, uint32_t asked)
         permission_explain(p->daemon->options.conf, &p->who, p->asked, reply.level.reason,
                            sizeof(reply.level.reason));
     peer_send(p, &reply, NULL);
-    relation_update(p->daemon->relations, p->daemon->peers, p);
+    topology_update(p->daemon->topology, p->daemon->peers, p);
 }
 
 static int on_level(struct peer *p, const union message *m)
@@ -460,7 +460,7 @@ static void remove_peer(struct daemon *d, struct peer *p)
     if (p->client)
         admission_leave(d->admission, p);
     if (p->client)
-        relation_remove(d->relations, d->peers, p);
+        topology_remove(d->topology, d->peers, p);
     peer_free(p);
     d->idle_since_ns = clock_ns();
 }
@@ -499,7 +499,7 @@ static bool admit_waiting(struct daemon *d, uint64_t now)
             if (!p->device[slot].device || p->device[slot].told)
                 continue;
             if (admit(p, slot, now))
-                relation_update(d->relations, d->peers, p);
+                topology_update(d->topology, d->peers, p);
             else
                 waiting = true;
         }
@@ -628,14 +628,14 @@ struct daemon *daemon_new(const struct daemon_options *options)
     d->room = raise_limit();
     d->options = *options;
     d->policy = policy_at(options->conf->policy);
-    d->relations = relations_new();
+    d->topology = topology_new();
     d->admission = admission_new();
     d->epoll = epoll_create1(EPOLL_CLOEXEC);
     d->signals = open_signals();
     d->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
     d->listener_watch.ready = listener_ready;
     d->signal_watch.ready = signal_ready;
-    if (!d->relations || !d->admission || d->epoll < 0 || d->signals < 0 || d->spare < 0 ||
+    if (!d->topology || !d->admission || d->epoll < 0 || d->signals < 0 || d->spare < 0 ||
         watch(d, options->listener, &d->listener_watch, EPOLLIN) != 0 ||
         watch(d, d->signals, &d->signal_watch, EPOLLIN) != 0) {
         daemon_free(d);
@@ -654,8 +654,8 @@ void daemon_free(struct daemon *d)
     for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
         if (fds[i] >= 0)
             close(fds[i]);
-    if (d->relations)
-        relations_free(d->relations);
+    if (d->topology)
+        topology_free(d->topology);
     admission_free(d->admission);
     free(d);
 }

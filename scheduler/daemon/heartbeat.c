@@ -10,7 +10,7 @@
 
 #include <utlist.h>
 
-#include "scheduler/daemon/report.h"
+#include "scheduler/daemon/log.h"
 
 /* Since it connected, at the earliest: its thread may not have had its first turn yet. */
 static uint64_t age(const struct peer *p, uint64_t now)
@@ -64,9 +64,9 @@ static void look(struct peer *peers, struct peer *p, uint64_t now)
         report(REPORT_INFO, "process %d has stopped: nothing is held by it", (int)p->who.pid);
     /* Every time: it may have gone on for a moment in between, in the middle of a write. */
     if (stalled)
-        relation_open_holds(peers, p);
+        topology_open_holds(peers, p);
     else if (p->stalled)
-        relation_remind(p);
+        topology_remind(p);
     p->stalled = stalled;
 }
 

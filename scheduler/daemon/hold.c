@@ -7,7 +7,7 @@
 #include <utlist.h>
 
 #include "scheduler/wire/clock.h"
-#include "scheduler/daemon/report.h"
+#include "scheduler/daemon/log.h"
 
 enum { LOOK_MS = 500, SAY_AGAIN_S = 60, NAMES = 4 };
 

@@ -10,14 +10,14 @@
 #include "scheduler/wire/clock.h"
 #include "scheduler/daemon/daemon.h"
 #include "scheduler/daemon/hold.h"
-#include "scheduler/daemon/relation.h"
+#include "scheduler/daemon/topology.h"
 
 static void row_device(struct message_row_device *row, const struct peer *p, uint32_t slot,
                        const struct page_device *device, uint64_t now)
 {
     struct hold hold;
 
-    memcpy(row->uuid, relation_uuid(p->device[slot].device), sizeof(row->uuid));
+    memcpy(row->uuid, topology_uuid(p->device[slot].device), sizeof(row->uuid));
     row->active = atomic_load_explicit(&device->active, memory_order_relaxed);
     row->bit = p->device[slot].bit;
     row->held_ns = hold_read(p, slot, now, &hold) ? hold.ns : 0;

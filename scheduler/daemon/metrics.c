@@ -16,7 +16,7 @@
 #include "scheduler/policy/conf.h"
 #include "scheduler/daemon/hold.h"
 #include "scheduler/policy/metrics_address.h"
-#include "scheduler/daemon/relation.h"
+#include "scheduler/daemon/topology.h"
 
 enum { CONNECTIONS = 16, PATIENCE_S = 5 };
 
@@ -62,7 +62,7 @@ static void print_label(FILE *out, const char *name)
 /* Up to the last bracket. */
 static void print_labels(FILE *out, const struct peer *p, uint32_t slot)
 {
-    const uint8_t *uuid = relation_uuid(p->device[slot].device);
+    const uint8_t *uuid = topology_uuid(p->device[slot].device);
 
     fprintf(out, "{client=\"%" PRIu64 "\",pid=\"%d\",uid=\"%u\",level=\"%s\",name=\"", p->id,
             (int)p->who.pid, (unsigned)p->who.uid, conf_level_name(p->level));

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "scheduler/wire/query.h"
+#include "scheduler/wire/census.h"
 
 static int control(const char *socket, struct control_target target, enum control_order order,
                    uint32_t value)

@@ -82,7 +82,7 @@ static struct shim_stream *shadow_of(const struct aside *at, uint32_t level)
 
 void asides_wait(struct asides *a, uint32_t level)
 {
-    const struct vhq_req req = {.flags = VHQ_FREE | VHQ_MUST_INLINE};
+    const struct vhq_req req = {.flags = VHQ_UNCOUNTED | VHQ_MUST_INLINE};
     struct vhq_cmd *cmd;
     for (uint32_t i = 0; i < a->count; i++) {
         const struct shim_stream *s = shadow_of(&a->at[i], level);
@@ -183,7 +183,7 @@ static CUresult launch_from(const struct launching *l, uint32_t i)
     struct call c = {
         .now = beside_now,
         .args = &b,
-        .req = {.flags = CALL_KERNEL | (at->est_ns ? 0 : VHQ_FREE), .est_ns = at->est_ns},
+        .req = {.flags = CALL_KERNEL | (at->est_ns ? 0 : VHQ_UNCOUNTED), .est_ns = at->est_ns},
         .name = "cuGraphLaunch"};
     CUresult r = call_on(&c, s);
     at->epoch = s && s->tracked ? c.epoch : 0;

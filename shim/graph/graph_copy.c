@@ -5,9 +5,9 @@
 
 #include <stdlib.h>
 
-#include "shim/path/figures.h"
+#include "shim/path/counters.h"
 #include "shim/pace/gate.h"
-#include "shim/pace/orders.h"
+#include "shim/pace/remote.h"
 
 struct place {
     CUgraphNode app, own; /* the application's node, and the one that stands for it */
@@ -157,7 +157,7 @@ struct graph_copy *graph_copy_new(struct shim_context *ctx, CUgraph graph, struc
 {
     const unsigned long long device_launch = 4; /* CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH */
     const unsigned long long upload = 2;        /* _UPLOAD: a stream comes with it */
-    uint64_t spacing_ns = (uint64_t)orders_budget_us() * 1000 / VHQ_GATE_PART;
+    uint64_t spacing_ns = (uint64_t)remote_budget_us() * 1000 / VHQ_GATE_PART;
     if (config_get()->graph_gates == GRAPH_GATES_OFF || n->est_ns <= spacing_ns ||
         !gate_wanted(ctx))
         return NULL;

@@ -4,7 +4,7 @@
 #include "shim/objects/capture.h"
 
 #include "shim/path/call.h"
-#include "vhq/bite.h"
+#include "vhq/mutant.h"
 
 _Atomic uint32_t capture_count;
 pthread_mutex_t capture_beginning = PTHREAD_MUTEX_INITIALIZER;
@@ -54,9 +54,9 @@ static int begin_now(void *args)
 /* What was called before the capture belongs in front of it. */
 static CUresult capture_begin(struct begin *b, bool ptds)
 {
-    struct call c = {.now = begin_now, .args = b, .req = {.flags = VHQ_FREE}};
+    struct call c = {.now = begin_now, .args = b, .req = {.flags = VHQ_UNCOUNTED}};
     b->known = call_stream(&b->stream, ptds);
-    return call_on(&c, BITE(capture_undrained) ? NULL : b->known);
+    return call_on(&c, MUTANT(capture_undrained) ? NULL : b->known);
 }
 
 static CUresult begin_v1(const struct begin *b)

@@ -12,19 +12,19 @@
 #include "scheduler/client/client.h"
 #include "shim/pace/estimate.h"
 #include "shim/objects/event.h"
-#include "shim/path/figures.h"
+#include "shim/path/counters.h"
 #include "shim/objects/function.h"
 #include "shim/pace/gate.h"
 #include "shim/pace/mark.h"
-#include "shim/pace/orders.h"
+#include "shim/pace/remote.h"
 #include "shim/objects/pool.h"
-#include "shim/path/outside.h"
+#include "shim/path/external_wait.h"
 #include "shim/pace/profile.h"
 #include "shim/pace/schedule.h"
 #include "shim/objects/stream.h"
 #include "shim/path/traced.h"
 #include "shim/lookup/unknown.h"
-#include "vhq/bite.h"
+#include "vhq/mutant.h"
 
 TABLE(contexts, 64);
 POOL(context_pool, struct shim_context, free_next);
@@ -226,8 +226,8 @@ static const struct vhq_ops ops = {.thread_start = dispatcher_start,
 static int context_start_queues(struct shim_context *ctx)
 {
     const struct config *cfg = config_get();
-    struct vhq_config vhq = {.budget_us = orders_budget_us(),
-                             .depth = orders_depth(),
+    struct vhq_config vhq = {.budget_us = remote_budget_us(),
+                             .depth = remote_depth(),
                              .queue = cfg->queue,
                              .above = client_above_word(),
                              .times = figures_times(ctx),
@@ -454,7 +454,7 @@ void context_each_kin(struct shim_context *ctx, void (*visit)(struct shim_contex
     visit(ctx, user);
     context_leave(ctx);
     if (atomic_load_explicit(&context_count, memory_order_relaxed) > 1 &&
-        !BITE(green_sync_left_out))
+        !MUTANT(green_sync_left_out))
         context_each(visit_green, &kin);
 }
 
@@ -504,7 +504,7 @@ void context_close(struct shim_context *ctx, bool alive)
         return; /* they keep what they use */
     }
     figures_close(ctx);
-    outside_forget_context(ctx);
+    external_wait_forget_context(ctx);
     gate_forget(ctx, alive);
     if (ctx->set)
         vhq_set_destroy(ctx->set);

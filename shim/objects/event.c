@@ -11,11 +11,11 @@
 #include "shim/path/drain.h"
 #include "shim/wrap/graph.h"
 #include "shim/path/join.h"
-#include "shim/path/outside.h"
+#include "shim/path/external_wait.h"
 #include "shim/objects/pool.h"
 #include "shim/pace/schedule.h"
 #include "shim/path/traced.h"
-#include "vhq/bite.h"
+#include "vhq/mutant.h"
 
 TABLE(events, 4096);
 POOL(event_pool, struct shim_event, free_next);
@@ -302,7 +302,7 @@ static CUresult event_record(CUevent event, CUstream stream, unsigned flags, boo
     struct call c = {.now = record_run,
                      .run = record_run,
                      .args = &a,
-                     .req = {.bytes = sizeof a, .flags = VHQ_FREE}};
+                     .req = {.bytes = sizeof a, .flags = VHQ_UNCOUNTED}};
     if (unlikely(flags)) /* external: in a capture, a node that records */
         graph_event_node();
     if (!ev)
@@ -356,9 +356,9 @@ void event_recorded(CUevent handle)
 static int wait_run(void *payload)
 {
     const struct record *a = payload;
-    struct watch *watched = a->outside ? outside_begin(a->stream) : NULL;
+    struct watch *watched = a->outside ? external_wait_begin(a->stream) : NULL;
     CUresult r = REAL(cuStreamWaitEvent)(a->stream, a->event, a->flags);
-    outside_end(watched);
+    external_wait_end(watched);
     return (int)r;
 }
 
@@ -373,7 +373,7 @@ static void wait_note(struct shim_stream *s, uint64_t at, const struct shim_even
 static CUresult wait_direct(CUstream stream, struct shim_stream *s, const struct shim_event *ev)
 {
     struct seen seen = record_see(ev);
-    outside_follow(s, seen.stream);
+    external_wait_follow(s, seen.stream);
     uint64_t epoch = call_direct_begin(s);
     CUresult r = call_direct_end(s, &epoch, 0, REAL(cuStreamWaitEvent)(stream, ev->handle, 0));
     wait_note(s, epoch, ev, &seen);
@@ -390,7 +390,7 @@ static CUresult event_wait(CUstream stream, CUevent event, unsigned flags, bool 
     struct call c = {.now = wait_run,
                      .run = wait_run,
                      .args = &a,
-                     .req = {.bytes = sizeof a, .flags = VHQ_FREE}};
+                     .req = {.bytes = sizeof a, .flags = VHQ_UNCOUNTED}};
     if (unlikely(flags))
         graph_event_node();
     if (!ev)
@@ -409,7 +409,7 @@ static CUresult event_wait(CUstream stream, CUevent event, unsigned flags, bool 
     if (flags & ~(unsigned)CU_EVENT_WAIT_EXTERNAL)
         c.req.flags |= VHQ_MUST_INLINE;
     struct seen seen = {0};
-    outside_follow(s, atomic_load_explicit(&ev->stream, memory_order_acquire));
+    external_wait_follow(s, atomic_load_explicit(&ev->stream, memory_order_acquire));
     if (record_counts(ev))
         seen = record_see(ev);
     c.req.after = event_fence(ev, s->q != NULL);
@@ -465,11 +465,11 @@ EXPORT CUresult cuEventQuery(CUevent hEvent)
     if (!ev)
         return REAL(cuEventQuery)(hEvent);
     struct seen seen = record_see(ev);
-    if (!BITE(event_query_early) && event_buffered(ev))
+    if (!MUTANT(event_query_early) && event_buffered(ev))
         return event_result(ev, CUDA_ERROR_NOT_READY);
     STOP(event_query);
     CUresult r = REAL(cuEventQuery)(hEvent);
-    if (BITE(event_epoch_late))
+    if (MUTANT(event_epoch_late))
         seen = record_see(ev);
     if (r == CUDA_SUCCESS)
         event_completed(ev, &seen);
@@ -483,7 +483,7 @@ static CUresult event_synchronize(CUevent hEvent)
         return REAL(cuEventSynchronize)(hEvent);
     struct seen seen = record_see(ev);
     struct vhq_fence *fence = event_fence(ev, false);
-    if (fence && seen.stream && !BITE(event_sync_undrained))
+    if (fence && seen.stream && !MUTANT(event_sync_undrained))
         vhq_fence_drain(fence, call_boost(seen.stream));
     vhq_fence_put(fence);
     CUresult r = REAL(cuEventSynchronize)(hEvent);
@@ -535,8 +535,9 @@ static bool destroy_later(struct shim_event *ev, struct vhq_fence *fence)
         drain_displaced(fence);
         return false;
     }
-    struct vhq_req req = {
-        .bytes = sizeof(struct record), .flags = VHQ_FREE | VHQ_MUST_BUFFER, .displaces = fence};
+    struct vhq_req req = {.bytes = sizeof(struct record),
+                          .flags = VHQ_UNCOUNTED | VHQ_MUST_BUFFER,
+                          .displaces = fence};
     struct vhq_cmd *cmd;
     vhq_begin(ctx->janitor->q, &req, &cmd);
     *cmd = (struct vhq_cmd){.run = destroy_run, .payload = cmd->payload};
@@ -550,7 +551,7 @@ static CUresult event_destroy(CUevent handle)
     struct shim_event *ev = call_native() ? NULL : event_find(handle);
     struct vhq_fence *fence = ev ? event_fence(ev, false) : NULL;
     bool pending = fence && (!vhq_fence_submitted(fence) || (ev->waited && !drain_nothing()));
-    pending = pending && !BITE(event_destroy_early);
+    pending = pending && !MUTANT(event_destroy_early);
     if (pending)
         pending = destroy_later(ev, fence);
     vhq_fence_put(fence);

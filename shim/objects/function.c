@@ -9,7 +9,7 @@
 #include "shim/objects/pool.h"
 #include "shim/pace/profile.h"
 #include "trace/trace.h"
-#include "vhq/bite.h"
+#include "vhq/mutant.h"
 
 TABLE(functions, 4096);
 POOL(function_pool, struct shim_function, free_next);
@@ -114,7 +114,7 @@ static bool launched_in(const struct table_node *node, const void *context)
 {
     const struct shim_function *f = (const struct shim_function *)(const void *)node;
     const void *only = atomic_load_explicit(&f->only, memory_order_relaxed);
-    return !only || only == context || BITE(kernel_shape_shared);
+    return !only || only == context || MUTANT(kernel_shape_shared);
 }
 
 struct shim_function *function_known(CUfunction handle, const struct shim_context *ctx)

@@ -5,7 +5,7 @@
 
 #include "shim/path/drain.h"
 #include "shim/path/op.h"
-#include "vhq/bite.h"
+#include "vhq/mutant.h"
 
 /* ---- ranges ------------------------------------------------------------------------------- */
 
@@ -63,7 +63,7 @@ static const struct range *range_of(uintptr_t address, size_t bytes)
 
 uint32_t memory_flags(const void *address, size_t bytes)
 {
-    bool known = BITE(pageable_deferred) || range_of((uintptr_t)address, bytes);
+    bool known = MUTANT(pageable_deferred) || range_of((uintptr_t)address, bytes);
     return known ? 0 : VHQ_MUST_INLINE;
 }
 
@@ -150,8 +150,8 @@ EXPORT CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *dptr, size_t bytesize,
     return alloc_from_pool(dptr, bytesize, pool, hStream, true);
 }
 
-OP_LAST(cuMemFreeAsync, VHQ_FREE | memory_start_flags(dptr) | BITE_OVERTAKES(free_overtakes), 0,
-        (CUdeviceptr, dptr))
+OP_LAST(cuMemFreeAsync, VHQ_UNCOUNTED | memory_start_flags(dptr) | MUTANT_OVERTAKES(free_overtakes),
+        0, (CUdeviceptr, dptr))
 
 /* ---- other allocation: once more after a drain -------------------------------------------- */
 
@@ -187,7 +187,7 @@ RETRY(cuMemCreate,
 
 /* ---- managed memory in stream order ------------------------------------------------------- */
 
-OP_FIRST(cuStreamAttachMemAsync, VHQ_FREE | memory_managed_flags(dptr, length), 0,
+OP_FIRST(cuStreamAttachMemAsync, VHQ_UNCOUNTED | memory_managed_flags(dptr, length), 0,
          (CUdeviceptr, dptr), (size_t, length), (unsigned int, flags))
 OP_LAST(cuMemPrefetchAsync, memory_managed_flags(devPtr, count), OP_COPY(count, false),
         (CUdeviceptr, devPtr), (size_t, count), (CUdevice, dstDevice))

@@ -9,12 +9,12 @@
 
 #include "scheduler/client/client.h"
 #include "shim/objects/capture.h"
-#include "shim/path/figures.h"
+#include "shim/path/counters.h"
 #include "shim/pace/gate.h"
 #include "shim/pace/hint.h"
 #include "shim/path/join.h"
 #include "shim/pace/mark.h"
-#include "shim/path/outside.h"
+#include "shim/path/external_wait.h"
 #include "shim/objects/pool.h"
 #include "shim/pace/schedule.h"
 #include "shim/objects/thread_stream.h"
@@ -220,7 +220,7 @@ struct shim_stream *stream_of(CUstream handle)
 void stream_unlink(struct shim_stream *s)
 {
     atomic_store(&s->state, STREAM_GONE);
-    outside_forget(s);
+    external_wait_forget(s);
     schedule_forget(s);
     capture_over(s);
     if (!stream_special(s->handle) && !s->janitor)

@@ -3,7 +3,7 @@
  */
 #include "shim/objects/table.h"
 
-#include "vhq/bite.h"
+#include "vhq/mutant.h"
 
 static _Atomic(struct table_node *) *table_bucket(struct table *t, const void *key)
 {

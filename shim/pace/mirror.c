@@ -44,7 +44,7 @@ static void *mirror_main(void *unused)
         pthread_mutex_lock(&lock);
         DL_FOREACH (mirrors, m) {
             copy_word(m);
-            if (vhq_set_flying(m->set))
+            if (vhq_set_in_flight(m->set))
                 nap.tv_nsec = BUSY_NAP_NS;
         }
         pthread_mutex_unlock(&lock);

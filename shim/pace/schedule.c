@@ -11,11 +11,11 @@
 #include "scheduler/wire/clock.h"
 #include "shim/objects/capture.h"
 #include "shim/objects/context.h"
-#include "shim/path/figures.h"
+#include "shim/path/counters.h"
 #include "shim/pace/gate.h"
 #include "shim/path/join.h"
-#include "shim/pace/orders.h"
-#include "shim/path/outside.h"
+#include "shim/pace/remote.h"
+#include "shim/path/external_wait.h"
 #include "shim/objects/stream.h"
 #include "shim/path/traced.h"
 #include "vhq/thread.h"
@@ -162,7 +162,7 @@ static void schedule_tick(void *user)
         return;
     gate_open_stale();
     context_each(context_look, NULL);
-    outside_look();
+    external_wait_look();
 }
 
 uint32_t schedule_lowest(void)
@@ -211,7 +211,7 @@ int schedule_open(void)
                                        .direct = !cfg->deadline_ms,
                                        .socket = cfg->socket[0] ? cfg->socket : NULL,
                                        .tick = schedule_tick,
-                                       .order = orders_take,
+                                       .order = remote_take,
                                        .log = schedule_log};
         now = client_open(&client);
         if (now < 0)

@@ -10,7 +10,7 @@
 #include "shim/pace/schedule.h"
 #include "shim/path/traced.h"
 #include "shim/lookup/unknown.h"
-#include "vhq/bite.h"
+#include "vhq/mutant.h"
 
 _Thread_local unsigned call_in_callback __attribute__((tls_model("initial-exec")));
 _Thread_local uint32_t call_thread_level __attribute__((tls_model("initial-exec")));
@@ -48,7 +48,7 @@ static int call_queue(struct call *c, struct shim_stream *s)
         atomic_load_explicit(&unknown_passes, memory_order_relaxed))
         c->req.flags |= VHQ_MUST_INLINE;
     c->req.boost = c->req.boost || call_boost(s);
-    if (unlikely(c->req.flags & VHQ_AFTER_ALL) && !BITE(green_wait_overtakes))
+    if (unlikely(c->req.flags & VHQ_AFTER_ALL) && !MUTANT(green_wait_overtakes))
         drain_siblings(s->ctx);
     struct vhq_cmd *cmd;
     int result = 0;
@@ -140,7 +140,7 @@ struct shim_stream *call_stream(CUstream *stream, bool ptds)
 
 CUresult call_sync(struct call *c, struct shim_stream *s, uint64_t est_ns, bool waits)
 {
-    if (BITE(sync_copy_undrained))
+    if (MUTANT(sync_copy_undrained))
         return (CUresult)c->now(c->args);
     c->run = NULL;
     c->req.est_ns = est_ns;

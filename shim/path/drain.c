@@ -11,7 +11,7 @@
 #include "shim/objects/memory.h"
 #include "shim/pace/profile.h"
 #include "shim/path/traced.h"
-#include "vhq/bite.h"
+#include "vhq/mutant.h"
 
 static void drain_blocking(struct shim_context *ctx, bool boost)
 {
@@ -158,7 +158,7 @@ static void count_foreign(struct shim_context *ctx, void *user)
 static void drain_unknown(void)
 {
     context_switched();
-    if (BITE(unknown_undrained))
+    if (MUTANT(unknown_undrained))
         return;
     context_each(count_foreign, NULL);
     drain_all(false);
@@ -183,7 +183,7 @@ void shim_drain(enum drain_scope scope)
     if (scope == DRAIN_WORK)
         context_each(count_foreign, NULL);
     if (scope == DRAIN_ALL || scope == DRAIN_WORK) {
-        if (BITE(exec_update_undrained))
+        if (MUTANT(exec_update_undrained))
             return;
         drain_all(false);
         return;

@@ -369,7 +369,7 @@ static CUresult map_arrays(const struct batch *b)
 }
 static uint32_t map_flags(const struct batch *b)
 {
-    return VHQ_FREE | VHQ_MUST_INLINE;
+    return VHQ_UNCOUNTED | VHQ_MUST_INLINE;
 }
 static CUresult cuMemMapArrayAsync_call(CUarrayMapInfo *list, unsigned int count, CUstream stream,
                                         bool ptds)

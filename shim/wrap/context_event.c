@@ -7,7 +7,7 @@
 #include "shim/objects/context.h"
 #include "shim/path/drain.h"
 #include "shim/objects/event.h"
-#include "vhq/bite.h"
+#include "vhq/mutant.h"
 
 static void foreign_add(struct shim_context *ctx, void *user)
 {
@@ -27,10 +27,10 @@ static void everything_first(CUcontext handle, bool leave)
 
 static void record_begins(CUcontext handle, CUevent event)
 {
-    struct shim_context *own = BITE(context_record_undrained) ? context_known() : NULL;
+    struct shim_context *own = MUTANT(context_record_undrained) ? context_known() : NULL;
     if (own)
         drain_context(own);
-    everything_first(handle, BITE(context_record_undrained));
+    everything_first(handle, MUTANT(context_record_undrained));
     if (!call_native())
         event_record_begins(event);
 }
@@ -56,7 +56,7 @@ EXPORT CUresult cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent)
 
 EXPORT CUresult cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent)
 {
-    everything_first(hCtx, BITE(context_wait_undrained));
+    everything_first(hCtx, MUTANT(context_wait_undrained));
     return REAL(cuCtxWaitEvent)(hCtx, hEvent);
 }
 
@@ -68,6 +68,6 @@ EXPORT CUresult cuGreenCtxRecordEvent(CUgreenCtx hCtx, CUevent hEvent)
 
 EXPORT CUresult cuGreenCtxWaitEvent(CUgreenCtx hCtx, CUevent hEvent)
 {
-    everything_first(converted(hCtx), BITE(context_wait_undrained));
+    everything_first(converted(hCtx), MUTANT(context_wait_undrained));
     return REAL(cuGreenCtxWaitEvent)(hCtx, hEvent);
 }

@@ -5,9 +5,9 @@
  * current.
  */
 #include "shim/path/op.h"
-#include "shim/path/outside.h"
+#include "shim/path/external_wait.h"
 
-enum { IN_TURN = VHQ_FREE | VHQ_MUST_INLINE };
+enum { IN_TURN = VHQ_UNCOUNTED | VHQ_MUST_INLINE };
 
 OP_LAST(cuSignalExternalSemaphoresAsync, IN_TURN, 0, (const CUexternalSemaphore *, semaphores),
         (const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *, params), (unsigned int, count))
@@ -28,15 +28,15 @@ struct wait {
 static int wait_run(void *args)
 {
     const struct wait *a = args;
-    struct watch *watched = outside_begin(a->stream);
+    struct watch *watched = external_wait_begin(a->stream);
     CUresult r = REAL(cuWaitExternalSemaphoresAsync)(a->semaphores, a->params, a->count, a->stream);
-    outside_end(watched);
+    external_wait_end(watched);
     return (int)r;
 }
 
 static CUresult semaphores_wait(struct wait a, bool ptds)
 {
-    struct call c = {.now = wait_run, .args = &a, .req = {.flags = VHQ_FREE | VHQ_AFTER_ALL}};
+    struct call c = {.now = wait_run, .args = &a, .req = {.flags = VHQ_UNCOUNTED | VHQ_AFTER_ALL}};
     return call_on(&c, call_stream(&a.stream, ptds));
 }
 

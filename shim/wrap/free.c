@@ -11,18 +11,18 @@
 #include "shim/path/drain.h"
 #include "shim/objects/memory.h"
 #include "shim/pace/schedule.h"
-#include "vhq/bite.h"
+#include "vhq/mutant.h"
 
 static void forget(void)
 {
-    if (!BITE(pinned_remembered))
+    if (!MUTANT(pinned_remembered))
         memory_forget();
 }
 
 static void going(void)
 {
     forget();
-    if (!call_native() && !BITE(free_drains_own_context))
+    if (!call_native() && !MUTANT(free_drains_own_context))
         drain_all_unblocked();
 }
 
@@ -71,7 +71,8 @@ static void freeing(CUdeviceptr at)
     going();
     if (call_native() || !schedule_queues(schedule_lowest()))
         return;
-    struct shim_context *owner = BITE(free_drains_own_context) ? context_known() : memory_owner(at);
+    struct shim_context *owner =
+        MUTANT(free_drains_own_context) ? context_known() : memory_owner(at);
     if (owner)
         drain_sync_context(owner);
 }
@@ -107,7 +108,7 @@ static inline void drain_wait(struct shim_context *ctx, void *user)
 EXPORT CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc,
                                size_t count)
 {
-    if (BITE(access_waits))
+    if (MUTANT(access_waits))
         context_each(drain_wait, NULL);
     if (!access_grows(desc, count))
         going();

@@ -8,10 +8,10 @@
 #include "shim/path/call.h"
 #include "shim/objects/capture.h"
 #include "shim/path/drain.h"
-#include "shim/graph/exec.h"
+#include "shim/graph/graph_exec.h"
 #include "shim/wrap/graph.h"
 #include "shim/graph/graph_copy.h"
-#include "vhq/bite.h"
+#include "vhq/mutant.h"
 
 /* ---- nodes with events --------------------------------------------------------------------- */
 
@@ -115,7 +115,7 @@ static int graph_run(void *payload)
 /* The first launch goes inline: it is where the driver finds what is wrong with a graph. */
 static uint32_t graph_flags(const struct graph_call *a)
 {
-    uint32_t flags = a->upload ? VHQ_FREE : 0;
+    uint32_t flags = a->upload ? VHQ_UNCOUNTED : 0;
     bool known = atomic_load_explicit(&a->exec->launched, memory_order_relaxed);
     return known ? flags : flags | VHQ_MUST_INLINE;
 }
@@ -248,8 +248,9 @@ static int destroy_run(void *payload)
 static void destroy_later(struct exec *e, CUgraphExec handle, struct vhq_fence *fence)
 {
     struct vhq *q = e->ctx->janitor->q;
-    struct vhq_req req = {
-        .bytes = sizeof(struct graph_call), .flags = VHQ_FREE | VHQ_MUST_BUFFER, .after = fence};
+    struct vhq_req req = {.bytes = sizeof(struct graph_call),
+                          .flags = VHQ_UNCOUNTED | VHQ_MUST_BUFFER,
+                          .after = fence};
     struct vhq_cmd *cmd;
     vhq_begin(q, &req, &cmd);
     cmd->run = destroy_run;
@@ -264,7 +265,7 @@ EXPORT CUresult cuGraphExecDestroy(CUgraphExec hGraphExec)
     if (!e)
         return REAL(cuGraphExecDestroy)(hGraphExec);
     struct vhq_fence *fence = exec_swap(e, NULL);
-    bool pending = fence && !vhq_fence_submitted(fence) && !BITE(exec_destroy_early);
+    bool pending = fence && !vhq_fence_submitted(fence) && !MUTANT(exec_destroy_early);
     exec_remove(e);
     if (pending)
         destroy_later(e, hGraphExec, fence);

@@ -6,7 +6,7 @@
 #include "shim/path/call.h"
 #include "shim/objects/capture.h"
 #include "shim/objects/pool.h"
-#include "vhq/bite.h"
+#include "vhq/mutant.h"
 
 struct trampoline {
     CUhostFn function;
@@ -94,7 +94,7 @@ static struct trampoline *trampoline_new(const struct trampoline *from)
 /* A way to wait that is not known here is for the driver to judge, at once. */
 static uint32_t function_flags(const struct host_call *a)
 {
-    return a->v2 && a->flags > 1 ? VHQ_FREE | VHQ_MUST_INLINE : VHQ_FREE;
+    return a->v2 && a->flags > 1 ? VHQ_UNCOUNTED | VHQ_MUST_INLINE : VHQ_UNCOUNTED;
 }
 
 static CUresult launch_function(struct host_call a, CUhostFn function, void *data, bool ptds)
@@ -106,7 +106,7 @@ static CUresult launch_function(struct host_call a, CUhostFn function, void *dat
         .drop = function_drop,
         .args = &a,
         .req = {.bytes = sizeof a,
-                .flags = function_flags(&a) | BITE_OVERTAKES(host_function_overtakes)}};
+                .flags = function_flags(&a) | MUTANT_OVERTAKES(host_function_overtakes)}};
     struct shim_stream *s = call_stream(&a.stream, ptds);
     /* A captured function runs once per launch of its graph: no trampoline that frees itself. */
     if (!s || !function || (capture_any() && capture_active(a.stream)))
@@ -146,7 +146,7 @@ static CUresult add_callback(CUstream stream, CUstreamCallback callback, void *d
                      .run = callback_run,
                      .drop = callback_drop,
                      .args = &a,
-                     .req = {.bytes = sizeof a, .flags = VHQ_FREE}};
+                     .req = {.bytes = sizeof a, .flags = VHQ_UNCOUNTED}};
     struct shim_stream *s = call_stream(&a.stream, ptds);
     if (!s || !callback || flags || (capture_any() && capture_active(a.stream)))
         return REAL(cuStreamAddCallback)(a.stream, callback, data, flags);

@@ -10,7 +10,7 @@
 #include "shim/pace/estimate.h"
 #include "shim/objects/function.h"
 #include "shim/path/traced.h"
-#include "vhq/bite.h"
+#include "vhq/mutant.h"
 
 #include <string.h>
 
@@ -134,7 +134,7 @@ static int launch_run(void *payload)
                      CU_LAUNCH_PARAM_END};
     for (uint32_t i = 0; !packed && i < copy->params; i++)
         pointer[i] = params + copy->layout[i].offset;
-    if (BITE(stale_parameters) && !packed && copy->params)
+    if (MUTANT(stale_parameters) && !packed && copy->params)
         memcpy(pointer, params, sizeof *pointer);
     struct launch l = {.stream = copy->stream,
                        .function = copy->function,
@@ -199,7 +199,7 @@ static void launch_pack(void *payload, const void *args)
         memcpy(params, l->extra_data, l->extra_bytes);
     for (uint32_t i = 0; !l->extra && i < l->known->params; i++)
         memcpy(params + l->known->param[i].offset, l->params[i], l->known->param[i].size);
-    if (BITE(stale_parameters) && !l->extra && l->known->params)
+    if (MUTANT(stale_parameters) && !l->extra && l->known->params)
         memcpy(params, l->params, sizeof *l->params);
 }
 
@@ -411,7 +411,7 @@ static void launch_prepare(struct launch *l, struct call *c, struct shim_stream 
     l->ctx = s->ctx;
     l->known = function_of(l->function, s->ctx);
     c->req.est_ns = l->known ? estimate_ns(launch_estimate(l)) : VHQ_UNKNOWN_NS;
-    c->req.flags |= BITE_OVERTAKES(launch_overtakes);
+    c->req.flags |= MUTANT_OVERTAKES(launch_overtakes);
     if (close)
         c->req.flags |= VHQ_CLOSE;
     if (!launch_known(l))

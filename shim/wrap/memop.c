@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "shim/path/op.h"
-#include "shim/path/outside.h"
-#include "vhq/bite.h"
+#include "shim/path/external_wait.h"
+#include "vhq/mutant.h"
 
 /* ---- what is the driver sure to accept? --------------------------------------------------------- */
 
@@ -29,7 +29,7 @@ static uint32_t memop_flags(const struct shim_context *ctx, uint64_t bit, CUdevi
                             size_t bytes)
 {
     bool seen = (atomic_load_explicit(&ctx->memops_seen, memory_order_relaxed) & bit) != 0;
-    uint32_t flags = VHQ_FREE;
+    uint32_t flags = VHQ_UNCOUNTED;
     if (!seen || addr % bytes)
         return flags | VHQ_MUST_INLINE;
     return flags | memory_device_flags(addr, bytes);
@@ -56,9 +56,9 @@ static CUresult memop_seen(const struct shim_stream *s, uint64_t bits, CUresult 
     {                                                                                              \
         struct sym##_args *a = payload;                                                            \
         bool waits = (kind) == WAIT_32 || (kind) == WAIT_64;                                       \
-        struct watch *watched = waits ? outside_begin(a->stream) : NULL;                           \
+        struct watch *watched = waits ? external_wait_begin(a->stream) : NULL;                     \
         CUresult r = REAL(sym)(a->stream, a->addr, a->value, a->flags);                            \
-        outside_end(watched);                                                                      \
+        external_wait_end(watched);                                                                \
         return (int)r;                                                                             \
     }                                                                                              \
     static CUresult sym##_call(bool ptds, CUstream stream, CUdeviceptr addr, type value,           \
@@ -68,8 +68,8 @@ static CUresult memop_seen(const struct shim_stream *s, uint64_t bits, CUresult 
         uint64_t bit = memop_bit(kind, v1, flags);                                                 \
         struct shim_stream *s = call_stream(&a.stream, ptds);                                      \
         OP_CALL(sym)                                                                               \
-        uint32_t bite = (kind) < WAIT_32 ? BITE_OVERTAKES(memop_overtakes) : 0;                    \
-        OP_PLAN(memop_flags(s->ctx, bit, addr, sizeof(type)) | bite, 0)                            \
+        uint32_t mutant = (kind) < WAIT_32 ? MUTANT_OVERTAKES(memop_overtakes) : 0;                \
+        OP_PLAN(memop_flags(s->ctx, bit, addr, sizeof(type)) | mutant, 0)                          \
         if ((kind) == WAIT_32 || (kind) == WAIT_64)                                                \
             c.req.flags |= VHQ_AFTER_ALL;                                                          \
         return memop_seen(s, bit, call_on(&c, s));                                                 \
@@ -112,10 +112,10 @@ static bool batch_waits(const struct batch *b)
 
 static CUresult driver_batch(const struct batch *b)
 {
-    struct watch *watched = b->op && batch_waits(b) ? outside_begin(b->stream) : NULL;
+    struct watch *watched = b->op && batch_waits(b) ? external_wait_begin(b->stream) : NULL;
     CUresult r = b->v1 ? REAL(cuStreamBatchMemOp)(b->stream, b->count, b->op, b->flags)
                        : REAL(cuStreamBatchMemOp_v2)(b->stream, b->count, b->op, b->flags);
-    outside_end(watched);
+    external_wait_end(watched);
     return r;
 }
 
@@ -127,7 +127,7 @@ static int batch_now(void *args)
 static int batch_run(void *payload)
 {
     struct batch *b = payload;
-    if (!BITE(stale_memops))
+    if (!MUTANT(stale_memops))
         b->op = b->copy;
     return (int)driver_batch(b);
 }
@@ -164,8 +164,8 @@ static bool op_wide(const CUstreamBatchMemOpParams *op)
 
 static uint32_t batch_flags(const struct batch *b, const struct shim_context *ctx)
 {
-    uint32_t flags = b->flags ? VHQ_FREE | VHQ_MUST_INLINE : VHQ_FREE;
-    flags |= batch_waits(b) ? 0 : BITE_OVERTAKES(memop_overtakes);
+    uint32_t flags = b->flags ? VHQ_UNCOUNTED | VHQ_MUST_INLINE : VHQ_UNCOUNTED;
+    flags |= batch_waits(b) ? 0 : MUTANT_OVERTAKES(memop_overtakes);
     for (unsigned i = 0; i < b->count; i++)
         flags |= memop_flags(ctx, op_bit(&b->op[i], b->v1), b->op[i].waitValue.address,
                              op_wide(&b->op[i]) ? 8 : 4);

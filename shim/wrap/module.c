@@ -5,7 +5,7 @@
 #include "shim/path/drain.h"
 #include "shim/objects/function.h"
 #include "shim/objects/memory.h"
-#include "vhq/bite.h"
+#include "vhq/mutant.h"
 
 /* ---- unload ------------------------------------------------------------------------------- */
 
@@ -21,7 +21,7 @@ EXPORT CUresult cuModuleUnload(CUmodule hmod)
 {
     if (call_native())
         return REAL(cuModuleUnload)(hmod);
-    if (!BITE(module_unload_undrained))
+    if (!MUTANT(module_unload_undrained))
         drain_all(false);
     function_forget_module(hmod);
     return unloaded(REAL(cuModuleUnload)(hmod));
@@ -59,7 +59,7 @@ EXPORT CUresult cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int numKer
 EXPORT CUresult cuLibraryGetModule(CUmodule *pMod, CUlibrary library)
 {
     CUresult r = REAL(cuLibraryGetModule)(pMod, library);
-    if (r == CUDA_SUCCESS && !call_native() && !BITE(library_module_unknown))
+    if (r == CUDA_SUCCESS && !call_native() && !MUTANT(library_module_unknown))
         function_library_module(*pMod, library);
     return r;
 }
@@ -131,7 +131,7 @@ EXPORT CUresult cuKernelSetAttribute(CUfunction_attribute attrib, int val, CUker
     if (attribute_passes())
         return REAL(cuKernelSetAttribute)(attrib, val, kernel, dev);
     struct shim_context *ctx = context_known();
-    struct shim_function *f = ctx && (ctx->gpu->handle == dev || BITE(kernel_attribute_swallowed))
+    struct shim_function *f = ctx && (ctx->gpu->handle == dev || MUTANT(kernel_attribute_swallowed))
                                   ? function_of((CUfunction)kernel, ctx)
                                   : NULL;
     if (f && function_attribute_is(f, attrib, val))

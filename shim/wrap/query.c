@@ -10,7 +10,7 @@
 #include "shim/pace/schedule.h"
 #include "shim/objects/stream.h"
 #include "shim/path/traced.h"
-#include "vhq/bite.h"
+#include "vhq/mutant.h"
 
 /* ---- query -------------------------------------------------------------------------------- */
 
@@ -47,12 +47,12 @@ static CUresult stream_query(CUstream handle, bool ptds)
         return REAL(cuStreamQuery)(handle);
     /* Before the look at what is buffered: what another thread buffers in between is not complete. */
     uint64_t epoch = atomic_load(&s->epoch);
-    bool ask = !s->q || BITE(stream_query_early);
+    bool ask = !s->q || MUTANT(stream_query_early);
     if (!ask && (s->kind == VHQ_LEGACY ? legacy_busy(s->ctx) : vhq_busy(s->q)))
         return context_answer(s->ctx, CUDA_ERROR_NOT_READY);
     STOP(stream_query);
     CUresult r = REAL(cuStreamQuery)(handle);
-    if (BITE(stream_epoch_late))
+    if (MUTANT(stream_epoch_late))
         epoch = atomic_load(&s->epoch);
     if (r == CUDA_SUCCESS)
         schedule_complete(s, epoch);
@@ -79,7 +79,7 @@ static CUresult stream_synchronize(CUstream handle, bool ptds)
     if (!s || (capture_any() && capture_active(handle)))
         return REAL(cuStreamSynchronize)(handle);
     uint64_t epoch = atomic_load(&s->epoch);
-    if (!BITE(stream_sync_undrained))
+    if (!MUTANT(stream_sync_undrained))
         drain_sync_stream(s, call_boost(s));
     CUresult r = REAL(cuStreamSynchronize)(handle);
     if (r == CUDA_SUCCESS)
@@ -142,7 +142,7 @@ static CUresult context_synchronize(void)
         return REAL(cuCtxSynchronize)();
     struct synced synced;
     synced_begin(&synced, ctx);
-    if (!BITE(context_sync_undrained))
+    if (!MUTANT(context_sync_undrained))
         drain_sync_context(ctx);
     CUresult r = REAL(cuCtxSynchronize)();
     if (r == CUDA_SUCCESS)

@@ -4,7 +4,7 @@
 #include "shim/path/call.h"
 #include "shim/path/drain.h"
 #include "shim/lookup/unknown.h"
-#include "vhq/bite.h"
+#include "vhq/mutant.h"
 
 /* ---- create ------------------------------------------------------------------------------- */
 
@@ -59,7 +59,7 @@ static int destroy_run(void *payload)
 static void destroy_later(struct shim_stream *s)
 {
     struct vhq_req req = {.bytes = sizeof(struct stream_destroy),
-                          .flags = VHQ_FREE | VHQ_MUST_BUFFER};
+                          .flags = VHQ_UNCOUNTED | VHQ_MUST_BUFFER};
     struct vhq_cmd *cmd;
     struct vhq *q = s->q;
     vhq_begin(q, &req, &cmd);
@@ -76,7 +76,7 @@ static CUresult stream_destroy(CUstream handle)
     if (!s)
         return REAL(cuStreamDestroy_v2)(handle);
     struct shim_context *ctx = s->ctx;
-    if (BITE(stream_destroy_early))
+    if (MUTANT(stream_destroy_early))
         return REAL(cuStreamDestroy_v2)(handle);
     stream_unlink(s);
     stream_reap(ctx);
@@ -121,7 +121,7 @@ static int set_run(void *args)
 
 static CUresult attribute_submit(struct attribute *a, int (*now)(void *), bool ptds)
 {
-    struct call c = {.now = now, .args = a, .req = {.flags = VHQ_FREE}};
+    struct call c = {.now = now, .args = a, .req = {.flags = VHQ_UNCOUNTED}};
     a->source = stream_normal(a->source, ptds);
     return call_on(&c, call_stream(&a->stream, ptds));
 }

@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "vhq/bite.h"
+#include "vhq/mutant.h"
 
 static const char help[] =
     "usage: cutin-oracle [options]\n"
@@ -29,12 +29,12 @@ static const char help[] =
     "  --jobs N       in so many processes side by side (default 6 for each processor)\n"
     "  --repeat N     run each program N times, 256 at most (default 1)\n"
     "  --progress N   a line every N programs (default 10000; 0: none)\n"
-    "  --hang S       seconds without progress that count as a hang (default 20; with --bite 3)\n"
+    "  --hang S       seconds without progress that count as a hang (default 20; with --mutant 3)\n"
     "  --preload F    the libcutin.so to test\n"
     "  --recorded     run each program that once failed, 20 times\n"
     "  --record       print the first program as recorded.c wants it, and run nothing\n"
-    "  --bug NAME     give the library a deliberate bug (vhq/bite.h)\n"
-    "  --bite NAME    how many programs until a deliberate bug is found; all: each of them\n"
+    "  --bug NAME     give the library a deliberate bug (vhq/mutant.h)\n"
+    "  --mutant NAME    how many programs until a deliberate bug is found; all: each of them\n"
     "  --gates MODE   CUTIN_GATES; on: with one after every few kernels; mirrored: the same, and "
     "a\n"
     "                 driver that does not register memory (default auto)\n"
@@ -49,7 +49,7 @@ struct options {
     unsigned programs, repeat, stop_after, progress, jobs;
     uint64_t seed, mask;
     bool shrink, print, real;
-    const char *bite;
+    const char *mutant;
     bool recorded, record;
 };
 
@@ -175,28 +175,28 @@ static void run_share(const struct options *o, unsigned job, struct tally *t)
     }
 }
 
-/* ---- does the oracle bite? ------------------------------------------------------------------- */
+/* ---- does the oracle mutant? ------------------------------------------------------------------- */
 
 static const struct {
     const char *name, *rule, *gates;
-} bites[] = {
+} mutants[] = {
 #define X(name, rule) {#name, rule, NULL},
-    BITES(X)
+    MUTANTS(X)
 #undef X
 #define X(name, rule) {#name, rule, NULL},
 #if CUDA_VERSION >= 12050
-        BITES_OF_GREEN(X)
+        MUTANTS_OF_GREEN(X)
 #endif
 #undef X
 #define X(name, rule) {#name, rule, "on"},
-            BITES_OF_GATES(X)
+            MUTANTS_OF_GATES(X)
 #undef X
 };
-enum { BITES_HERE = sizeof bites / sizeof *bites };
+enum { MUTANTS_HERE = sizeof mutants / sizeof *mutants };
 
 /* Which of `count` programs is the first to show that something is wrong; 0: none. No bare run: the
  * model says what is right. */
-static unsigned bite_find(const struct options *o, char *why, size_t size)
+static unsigned mutant_find(const struct options *o, char *why, size_t size)
 {
     unsigned want;
     for (unsigned i = 0; i < o->programs; i += want) {
@@ -217,23 +217,24 @@ static unsigned bite_find(const struct options *o, char *why, size_t size)
 }
 
 /* Prints what became of each deliberate bug that was asked for and is this job's. */
-static void run_bites(const struct options *o, struct pair_config *config, unsigned job,
-                      struct tally *t)
+static void run_mutants(const struct options *o, struct pair_config *config, unsigned job,
+                        struct tally *t)
 {
     char why[256];
     const char *gates = config->gates;
-    for (unsigned b = 0, asked = 0; b < BITES_HERE; b++) {
-        if (strcmp(o->bite, "all") && strcmp(o->bite, bites[b].name))
+    for (unsigned b = 0, asked = 0; b < MUTANTS_HERE; b++) {
+        if (strcmp(o->mutant, "all") && strcmp(o->mutant, mutants[b].name))
             continue;
         if (asked++ % o->jobs != job)
             continue;
-        config->bite = bites[b].name;
-        config->gates = bites[b].gates ? bites[b].gates : gates;
-        unsigned found = bite_find(o, why, sizeof why);
+        config->mutant = mutants[b].name;
+        config->gates = mutants[b].gates ? mutants[b].gates : gates;
+        unsigned found = mutant_find(o, why, sizeof why);
         if (found)
-            printf("%-24s found by program %-5u %s\n", bites[b].name, found, why);
+            printf("%-24s found by program %-5u %s\n", mutants[b].name, found, why);
         else
-            printf("%-24s MISSED in %u programs: %s\n", bites[b].name, o->programs, bites[b].rule);
+            printf("%-24s MISSED in %u programs: %s\n", mutants[b].name, o->programs,
+                   mutants[b].rule);
         fflush(stdout);
         t->ran++;
         t->passed += found != 0;
@@ -249,10 +250,10 @@ static void run_control(const struct options *o, struct pair_config *config, uns
     struct options control = *o;
     if (job != o->jobs - 1)
         return;
-    config->bite = "none";
+    config->mutant = "none";
     config->hang_seconds = HANG_SECONDS;
     control.programs = o->programs < 512 ? o->programs : 512;
-    unsigned found = bite_find(&control, why, sizeof why);
+    unsigned found = mutant_find(&control, why, sizeof why);
     if (found)
         printf("%-24s FAILED program %u: %s\n", "no bug", found, why);
     t->failed += found != 0;
@@ -294,8 +295,8 @@ static int job_run(void *user, unsigned job, struct tally *t)
     }
     if (e->o->recorded) {
         run_recorded(e->o, job, t);
-    } else if (e->o->bite) {
-        run_bites(e->o, e->config, job, t);
+    } else if (e->o->mutant) {
+        run_mutants(e->o, e->config, job, t);
         run_control(e->o, e->config, job, t);
     } else {
         run_share(e->o, job, t);
@@ -312,13 +313,13 @@ static bool run(const struct options *o, struct pair_config *config)
     unsigned lost = jobs_run(o->jobs, job_run, &errand, &t);
     if (lost)
         printf("%u of %u processes ended early\n", lost, o->jobs);
-    if (o->bite)
+    if (o->mutant)
         printf("%u of %u deliberate bugs found\n", t.passed, t.ran);
     else if (o->recorded)
         printf("%u recorded programs passed, %u failed\n", t.passed, t.failed);
     else
         printf("%u passed, %u failed\n", t.passed, t.failed);
-    return !lost && !t.failed && (!o->bite || (t.ran && t.passed == t.ran));
+    return !lost && !t.failed && (!o->mutant || (t.ran && t.passed == t.ran));
 }
 
 static char *beside(const char *relative)
@@ -340,7 +341,7 @@ int main(int argc, char **argv)
                                           {"mask", 1, NULL, 'm'},
                                           {"repeat", 1, NULL, 'r'},
                                           {"preload", 1, NULL, 'p'},
-                                          {"bite", 1, NULL, 'b'},
+                                          {"mutant", 1, NULL, 'b'},
                                           {"gates", 1, NULL, 'g'},
                                           {"bug", 1, NULL, 'B'},
                                           {"progress", 1, NULL, 'o'},
@@ -403,12 +404,12 @@ int main(int argc, char **argv)
             o.record = true;
             break;
         case 'B':
-            config.bite = optarg;
-            config.preload = beside("../lib/tests/libcutin-bites.so");
+            config.mutant = optarg;
+            config.preload = beside("../lib/tests/libcutin-mutants.so");
             break;
         case 'b':
-            o.bite = optarg;
-            config.preload = beside("../lib/tests/libcutin-bites.so");
+            o.mutant = optarg;
+            config.preload = beside("../lib/tests/libcutin-mutants.so");
             config.hang_seconds = 3;
             break;
         case 'R':
@@ -437,7 +438,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "cutin-oracle: --jobs is from 1 to %d\n", JOBS_MAX);
         return 2;
     }
-    if (!o.bite && !o.recorded && o.jobs > o.programs / SETTING_SEEDS + 1)
+    if (!o.mutant && !o.recorded && o.jobs > o.programs / SETTING_SEEDS + 1)
         o.jobs = o.programs / SETTING_SEEDS + 1;
     if (o.record) {
         prepare(o.seed, o.mask);

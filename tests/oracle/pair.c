@@ -169,8 +169,8 @@ static pid_t worker_start(int fd, bool under_cutin, uint64_t seed, unsigned step
         side_set(&side, "CUTIN_LOG", "error"); /* a fault is worth a warning, and meant here */
         if (pair.config->gates)
             side_gates(&side, pair.config->gates, setting);
-        if (pair.config->bite)
-            side_set(&side, "CUTIN_BITE", pair.config->bite);
+        if (pair.config->mutant)
+            side_set(&side, "CUTIN_MUTANT", pair.config->mutant);
     }
     return spawn(argv, side.env);
 }

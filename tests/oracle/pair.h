@@ -14,7 +14,7 @@ struct pair_config {
     const char *simulator; /* folder of the simulated libcuda.so.1; NULL: the real driver */
     const char *worker;    /* oracle-worker */
     const char *daemon;    /* cutind */
-    const char *bite;      /* deliberate bug that the library is to have; NULL: none */
+    const char *mutant;    /* deliberate bug that the library is to have; NULL: none */
     const char *gates;     /* auto, on, off, mirrored; NULL: auto */
     char id[64];           /* names everything this run makes */
     char directory[128];   /* private, removed by pair_close */

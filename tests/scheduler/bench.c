@@ -19,7 +19,7 @@
 #include "place.h"
 #include "scheduler/client/client.h"
 #include "scheduler/wire/clock.h"
-#include "scheduler/wire/query.h"
+#include "scheduler/wire/census.h"
 
 enum { ROUNDS = 20000, CLIENTS = 1000, BUSY = 64, SECONDS = 10 };
 

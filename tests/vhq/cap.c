@@ -17,7 +17,7 @@ static struct world *capped(uint32_t budget_us, uint32_t depth)
 static void dispatcher_looks(struct world *w, int stream)
 {
     for (int i = 0; i < 5; i++) {
-        world_call(w, &(struct call){.stream = stream, .flags = VHQ_FREE | VHQ_MUST_BUFFER});
+        world_call(w, &(struct call){.stream = stream, .flags = VHQ_UNCOUNTED | VHQ_MUST_BUFFER});
         vhq_drain(w->stream[stream].q, false);
     }
 }
@@ -229,13 +229,13 @@ Test(cap, free_commands_do_not_consume_it)
     struct world *w = capped(100, 4);
     int a = world_stream(w, VHQ_NONBLOCKING), b = world_stream(w, VHQ_NONBLOCKING);
     for (int i = 0; i < 100; i++)
-        world_call(w, &(struct call){.stream = a, .flags = VHQ_FREE, .est_ns = 1000000});
+        world_call(w, &(struct call){.stream = a, .flags = VHQ_UNCOUNTED, .est_ns = 1000000});
     cr_assert_eq(submitted_count(w), 100);
     cr_assert(w->command[99].inlined);
     int k = launch(w, a, 90);
     cr_assert(w->command[k].inlined);
     launch(w, a, 90); /* buffered */
-    int f = world_call(w, &(struct call){.stream = b, .flags = VHQ_FREE});
+    int f = world_call(w, &(struct call){.stream = b, .flags = VHQ_UNCOUNTED});
     cr_assert_not(w->command[f].inlined, "nothing overtakes what is buffered");
     WAIT_FOR(submitted(w, f));
     cr_assert_not(submitted(w, k + 1));
@@ -456,7 +456,7 @@ Test(cap, puts_a_marker_behind_commands_that_overlap)
     launch(w, a, 1);
     cr_assert_eq(w->mark_calls, 1, "in front of the first one that does not overlap");
     cr_assert_eq(behind_marker(w, a), 1);
-    world_call(w, &(struct call){.stream = a, .flags = VHQ_FREE});
+    world_call(w, &(struct call){.stream = a, .flags = VHQ_UNCOUNTED});
     for (int i = 0; i < 40; i++)
         launch(w, a, 1);
     cr_assert_eq(w->mark_calls, 6, "as ever: %d", w->mark_calls);

@@ -96,8 +96,8 @@ const char *check_cap(struct world *w, bool exact)
         uint64_t sum = c->flying_ns;
         if (!c->capped || gone(c))
             continue;
-        if (c->flying >= w->cfg.depth)
-            return wrong("the depth", i, (int)c->flying);
+        if (c->in_flight >= w->cfg.depth)
+            return wrong("the depth", i, (int)c->in_flight);
         bool fits = exact ? sum == 0 || sum + c->est_ns <= budget || sum <= budget / 2
                           : sum + c->est_ns <= bound;
         if (!fits)

@@ -132,7 +132,7 @@ Test(failure, to_start_a_thread_makes_calls_wait_instead)
         launch(w, a, 100); /* the second has no room for a tenth of a second */
         cr_assert(submitted(w, i));
     }
-    world_call(w, &(struct call){.stream = a, .flags = VHQ_MUST_BUFFER | VHQ_FREE});
+    world_call(w, &(struct call){.stream = a, .flags = VHQ_MUST_BUFFER | VHQ_UNCOUNTED});
     cr_assert(submitted(w, 4), "deferred, and run by vhq_end");
     wrap_no_threads = 0;
     hold_all(w, true);

@@ -42,13 +42,13 @@ static int driver_submit(struct world *w, int index)
     atomic_fetch_sub(&w->in_run, 1);
     pthread_mutex_lock(&w->lock);
     c->flying_ns = w->flying_ns;
-    c->flying = s->flying;
+    c->in_flight = s->in_flight;
     atomic_store(&c->submitted, stamp(w));
     atomic_fetch_add(&c->submits, 1);
     if (c->fail == 0) {
         device_push(s, index, 0, false);
         w->flying_ns += c->capped ? c->est_ns : 0;
-        s->flying += c->capped;
+        s->in_flight += c->capped;
         atomic_fetch_add(&s->submitted, 1);
     }
     pthread_mutex_unlock(&w->lock);
@@ -241,13 +241,13 @@ int world_call(struct world *w, const struct call *call)
     struct vhq_cmd *cmd = NULL;
     struct vhq *q = w->stream[call->stream].q;
     if (call->what != LAUNCH)
-        req.flags |= VHQ_FREE;
+        req.flags |= VHQ_UNCOUNTED;
     req.bytes = call->bytes > sizeof(struct payload) ? call->bytes : sizeof(struct payload);
     c->stream = call->stream;
     c->flags = req.flags;
     c->bytes = req.bytes;
     c->est_ns = call->est_ns;
-    c->capped = !(req.flags & VHQ_FREE);
+    c->capped = !(req.flags & VHQ_UNCOUNTED);
     c->fail = call->fail;
     c->after = c->displaces = NONE;
     c->begun = stamp(w);
@@ -304,7 +304,7 @@ static void device_complete(struct stream *s)
     }
     struct command *c = &s->w->command[k->command];
     s->w->flying_ns -= c->capped ? c->est_ns : 0;
-    s->flying -= c->capped;
+    s->in_flight -= c->capped;
     atomic_fetch_add(&s->completed, 1);
 }
 

@@ -31,7 +31,7 @@ struct command {
     _Atomic uint64_t submitted, dropped;
     _Atomic int submits, drops;
     uint64_t flying_ns; /* in flight in the set just before */
-    uint32_t flying;    /* in flight in the stream just before */
+    uint32_t in_flight; /* in flight in the stream just before */
 };
 
 struct stream {
@@ -47,7 +47,7 @@ struct stream {
         bool gate; /* behind the marker */
     } * work;
     uint32_t head, tail; /* work[head..tail) is in the device */
-    uint32_t flying;
+    uint32_t in_flight;
     _Atomic uint32_t submitted, completed; /* commands */
 };
 

@@ -95,12 +95,12 @@ Test(fence, wakes_the_dispatcher_of_another_context)
     world_stream(v, VHQ_NONBLOCKING);
     atomic_store(&w->stream[0].hold, 1);
     struct vhq_fence *f = vhq_fence_new();
-    struct vhq_req req = {.flags = VHQ_FREE, .signals = f};
+    struct vhq_req req = {.flags = VHQ_UNCOUNTED, .signals = f};
     struct vhq_cmd *cmd;
     cr_assert_eq(vhq_begin(w->stream[0].q, &req, &cmd), VHQ_BUFFER);
     cmd->run = NULL;
     vhq_end(w->stream[0].q, 0);
-    req = (struct vhq_req){.flags = VHQ_FREE, .after = f};
+    req = (struct vhq_req){.flags = VHQ_UNCOUNTED, .after = f};
     cr_assert_eq(vhq_begin(v->stream[0].q, &req, &cmd), VHQ_BUFFER);
     cmd->run = NULL;
     vhq_end(v->stream[0].q, 0);
@@ -124,14 +124,14 @@ Test(fence, boost_reaches_through_to_another_context)
     hold_all(w, true);
     hold_all(v, true);
     struct vhq_fence *f = vhq_fence_new();
-    struct vhq_req req = {.flags = VHQ_FREE, .signals = f};
+    struct vhq_req req = {.flags = VHQ_UNCOUNTED, .signals = f};
     struct vhq_cmd *cmd;
     int ahead = launch(w, 0, 1);
     vhq_begin(w->stream[0].q, &req, &cmd);
     cmd->run = NULL;
     vhq_end(w->stream[0].q, 0);
     int behind = launch(w, 0, 1);
-    req = (struct vhq_req){.flags = VHQ_FREE, .after = f};
+    req = (struct vhq_req){.flags = VHQ_UNCOUNTED, .after = f};
     vhq_begin(v->stream[0].q, &req, &cmd);
     cmd->run = NULL;
     vhq_end(v->stream[0].q, 0);
@@ -184,7 +184,7 @@ Test(fence, a_wait_whose_record_never_begins_blocks_nobody)
     int a, b;
     struct world *w = two_streams(&a, &b);
     struct vhq_fence *f = vhq_fence_new();
-    struct vhq_req req = {.flags = VHQ_FREE, .after = f};
+    struct vhq_req req = {.flags = VHQ_UNCOUNTED, .after = f};
     struct vhq_cmd *cmd;
     cr_assert_eq(vhq_begin(w->stream[a].q, &req, &cmd), VHQ_INLINE);
     vhq_end(w->stream[a].q, 0);
@@ -201,7 +201,7 @@ Test(fence, a_wait_whose_record_never_begins_blocks_nobody)
 static void fenced(struct vhq *q, struct vhq_req req)
 {
     struct vhq_cmd *cmd;
-    req.flags = VHQ_FREE | VHQ_MUST_BUFFER;
+    req.flags = VHQ_UNCOUNTED | VHQ_MUST_BUFFER;
     cr_assert_eq(vhq_begin(q, &req, &cmd), VHQ_BUFFER);
     cmd->run = NULL;
     vhq_end(q, 0);

@@ -63,7 +63,7 @@ Test(gate, goes_in_front_of_the_next_command_and_never_at_the_end)
     struct world *w = gated();
     int a = world_stream(w, VHQ_NONBLOCKING);
     launch(w, a, 500);
-    world_call(w, &(struct call){.stream = a, .flags = VHQ_FREE});
+    world_call(w, &(struct call){.stream = a, .flags = VHQ_UNCOUNTED});
     cr_assert_eq(w->gate_calls, 0);
     launch(w, a, 500);
     cr_assert_eq(w->gate_calls, 1);
@@ -148,7 +148,7 @@ Test(gate, a_stream_that_refuses_one_is_under_the_strict_cap)
     for (int i = 0; i < 40; i++)
         launch(w, a, 60);
     for (int i = 0; i < 5; i++) { /* the dispatcher has been looking */
-        world_call(w, &(struct call){.stream = b, .flags = VHQ_FREE | VHQ_MUST_BUFFER});
+        world_call(w, &(struct call){.stream = b, .flags = VHQ_UNCOUNTED | VHQ_MUST_BUFFER});
         vhq_drain(w->stream[b].q, false);
     }
     cr_assert_leq(in_device(w, a), 4, "%u", in_device(w, a));

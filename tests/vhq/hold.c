@@ -8,7 +8,7 @@
 static void dispatcher_looks(struct world *w, int stream)
 {
     for (int i = 0; i < 20; i++) {
-        world_call(w, &(struct call){.stream = stream, .flags = VHQ_FREE | VHQ_MUST_BUFFER});
+        world_call(w, &(struct call){.stream = stream, .flags = VHQ_UNCOUNTED | VHQ_MUST_BUFFER});
         vhq_drain(w->stream[stream].q, false);
     }
 }
@@ -23,7 +23,7 @@ Test(hold, nothing_goes_between_hold_and_release)
         atomic_store(&w->stream[a].hold, 1);
         for (int i = 0; i < 5; i++)
             launch(w, a, 1);
-        world_call(w, &(struct call){.stream = a, .flags = VHQ_FREE});
+        world_call(w, &(struct call){.stream = a, .flags = VHQ_UNCOUNTED});
         dispatcher_looks(w, other);
         for (int i = 0; i < 6; i++)
             cr_assert_not(submitted(w, first + i));
@@ -48,7 +48,7 @@ Test(hold, a_wait_for_a_value_goes_behind_all_that_was_begun_before_it)
     int other = world_stream(w, VHQ_NONBLOCKING);
     atomic_store(&w->stream[a].hold, 1);
     int early = launch(w, a, 1);
-    int wait = world_call(w, &(struct call){.stream = b, .flags = VHQ_FREE | VHQ_AFTER_ALL});
+    int wait = world_call(w, &(struct call){.stream = b, .flags = VHQ_UNCOUNTED | VHQ_AFTER_ALL});
     int late = launch(w, other, 1);
     vhq_drain(w->stream[other].q, false);
     dispatcher_looks(w, other);

@@ -160,7 +160,7 @@ static int run_nested(void *payload)
     struct vhq_cmd *cmd;
     nested_result = vhq_in_dispatcher() && vhq_begin(nested_queue, &req, &cmd) == VHQ_INLINE;
     vhq_end(nested_queue, 0);
-    req = (struct vhq_req){.flags = VHQ_MUST_BUFFER | VHQ_FREE, .bytes = sizeof(int)};
+    req = (struct vhq_req){.flags = VHQ_MUST_BUFFER | VHQ_UNCOUNTED, .bytes = sizeof(int)};
     nested_result += vhq_begin(nested_queue, &req, &cmd) == VHQ_BUFFER;
     *(int *)cmd->payload = 5;
     cmd->run = run_deferred;
@@ -175,7 +175,7 @@ Test(life, a_command_may_itself_make_calls)
     struct world *w = world_new(NULL);
     world_stream(w, VHQ_NONBLOCKING);
     nested_queue = w->stream[0].q;
-    struct vhq_req req = {.flags = VHQ_MUST_BUFFER | VHQ_FREE, .bytes = 16};
+    struct vhq_req req = {.flags = VHQ_MUST_BUFFER | VHQ_UNCOUNTED, .bytes = 16};
     struct vhq_cmd *cmd;
     cr_assert_eq(vhq_begin(nested_queue, &req, &cmd), VHQ_BUFFER);
     cmd->run = run_nested;

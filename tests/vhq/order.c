@@ -79,7 +79,7 @@ static struct call random_call(struct world *w, uint32_t *seed)
                            : WAIT,
     };
     if (rnd(seed, 10) == 0)
-        c.flags |= VHQ_FREE;
+        c.flags |= VHQ_UNCOUNTED;
     if (rnd(seed, 20) == 0)
         c.flags |= VHQ_MUST_BUFFER;
     return c;
@@ -90,7 +90,8 @@ static struct call random_call(struct world *w, uint32_t *seed)
 static int dispatcher_busy(struct world *w, int stream)
 {
     atomic_store(&w->run_wait, 1);
-    int i = world_call(w, &(struct call){.stream = stream, .flags = VHQ_MUST_BUFFER | VHQ_FREE});
+    int i =
+        world_call(w, &(struct call){.stream = stream, .flags = VHQ_MUST_BUFFER | VHQ_UNCOUNTED});
     WAIT_FOR(atomic_load(&w->in_run) == 1);
     return i;
 }
@@ -244,7 +245,7 @@ Test(order, leaves_what_a_look_may_have_seen_too_early)
     int a = world_stream(w, VHQ_BLOCKING), legacy = world_stream(w, VHQ_LEGACY);
     atomic_store(&s->thread_up, 1);
     launch(w, a, 1); /* inline */
-    world_call(w, &(struct call){.stream = legacy, .flags = VHQ_MUST_BUFFER | VHQ_FREE});
+    world_call(w, &(struct call){.stream = legacy, .flags = VHQ_MUST_BUFFER | VHQ_UNCOUNTED});
     atomic_store(&s->issued, 0); /* the look began before the call */
     cr_assert_eq(order_next(s).kind, JOB_AGAIN);
     atomic_store(&s->issued, 1);
@@ -305,10 +306,10 @@ Test(checker, finds_every_broken_rule)
     w->cfg.budget_us = 5;
     w->cfg.depth = 1;
     w->command[1].flying_ns = 10000;
-    w->command[1].flying = 0;
+    w->command[1].in_flight = 0;
     cr_assert_not_null(check_cap(w, true), "the budget");
     w->command[1].flying_ns = 0;
-    w->command[1].flying = 1;
+    w->command[1].in_flight = 1;
     cr_assert_not_null(check_cap(w, true), "the depth");
     world_free(w);
 }

@@ -25,7 +25,7 @@ Test(sync, covers_commands_that_need_no_marker_otherwise)
     int a = world_stream(w, VHQ_NONBLOCKING);
     device_start(w, 1);
     for (int i = 0; i < 50; i++) {
-        world_call(w, &(struct call){.stream = a, .flags = VHQ_FREE});
+        world_call(w, &(struct call){.stream = a, .flags = VHQ_UNCOUNTED});
         vhq_sync(w->stream[a].q, false);
         cr_assert_eq(w->stream[a].completed, w->stream[a].submitted);
     }
@@ -43,8 +43,8 @@ Test(sync, of_the_set_covers_all_streams)
     device_start(w, 9);
     for (int round = 0; round < 20; round++) {
         for (int i = 0; i < 40; i++)
-            world_call(
-                w, &(struct call){.stream = i % 6, .est_ns = 9000, .flags = i % 4 ? 0 : VHQ_FREE});
+            world_call(w, &(struct call){
+                              .stream = i % 6, .est_ns = 9000, .flags = i % 4 ? 0 : VHQ_UNCOUNTED});
         vhq_set_sync(w->set, false);
         for (int i = 0; i < 6; i++)
             cr_assert_eq(w->stream[i].completed, w->stream[i].submitted);

@@ -129,7 +129,7 @@ Test(threads, the_dispatcher_sees_a_consistent_cut)
         world_stream(w, VHQ_BLOCKING);
     for (int i = 0; i < 3000; i++)
         world_call(w, &(struct call){.stream = rnd(&seed, 2) ? legacy : 1 + (int)rnd(&seed, 3),
-                                     .flags = VHQ_FREE | VHQ_MUST_BUFFER});
+                                     .flags = VHQ_UNCOUNTED | VHQ_MUST_BUFFER});
     vhq_set_drain(w->set, false);
     cr_assert_null(check_order(w), "%s", check_order(w));
     world_free(w);
@@ -202,7 +202,8 @@ enum { ITEMS = 200 };
 
 static void fenced_call(struct world *w, struct vhq_fence *after, struct vhq_fence *signals)
 {
-    struct vhq_req req = {.flags = VHQ_FREE | VHQ_MUST_BUFFER, .after = after, .signals = signals};
+    struct vhq_req req = {
+        .flags = VHQ_UNCOUNTED | VHQ_MUST_BUFFER, .after = after, .signals = signals};
     struct vhq_cmd *cmd;
     vhq_begin(w->stream[0].q, &req, &cmd);
     cmd->run = NULL; /* the fences alone */

@@ -43,7 +43,7 @@ static struct world *timed(void)
 static void dispatcher_looks(struct world *w, int stream)
 {
     for (int i = 0; i < 5; i++) {
-        world_call(w, &(struct call){.stream = stream, .flags = VHQ_FREE | VHQ_MUST_BUFFER});
+        world_call(w, &(struct call){.stream = stream, .flags = VHQ_UNCOUNTED | VHQ_MUST_BUFFER});
         vhq_drain(w->stream[stream].q, false);
     }
 }

@@ -8,7 +8,7 @@
 #include <jansson.h>
 #include <stddef.h>
 
-#include "scheduler/wire/query.h"
+#include "scheduler/wire/census.h"
 
 /* All clients at one moment. */
 struct clients {

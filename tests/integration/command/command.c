@@ -2,7 +2,7 @@
  * command.c - the cutin command as a user meets it: help texts, error lines, exit statuses, and
  * what `cutin run` hands to the program.
  */
-#include "scheduler/wire/query.h"
+#include "scheduler/wire/census.h"
 #include "tests/integration/process.h"
 
 #include <criterion/criterion.h>

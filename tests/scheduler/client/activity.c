@@ -28,8 +28,8 @@ static void set_up(void)
 
 static void tear_down(void)
 {
-    below_leave_all(&a.below);
-    cr_assert(below_reap(&a.below, a.bit));
+    preemptible_leave_all(&a.preemptible);
+    cr_assert(preemptible_reap(&a.preemptible, a.bit));
     page_unmap(a.page);
 }
 
@@ -44,7 +44,7 @@ static int join_words(uint64_t client, struct cutin_page *page, uint32_t level,
     for (uint32_t l = 0; l < PAGE_LEVELS; l++)
         now.words[l] = (uint8_t)PAGE_BOTH(page_held_levels(l, level));
     memcpy(now.slot, slot, sizeof(now.slot));
-    return below_join(&a.below, &now, page);
+    return preemptible_join(&a.preemptible, &now, page);
 }
 
 /* A page whose memory stays ours: below unmaps its own mapping. */
@@ -272,10 +272,10 @@ Test(activity, a_page_that_joins_or_changes_gets_the_bits_of_now)
     cr_assert_eq(join_words(9, NULL, 1, slots), 0);
     activity_refresh(&a, DEV);
     cr_assert_eq(held(other, 3), MY_BIT);
-    cr_assert(below_reap(&a.below, a.bit));
+    cr_assert(preemptible_reap(&a.preemptible, a.bit));
     cr_assert_eq(held(other, 0), MY_BIT, "the mapping lived on in its successor");
-    below_leave(&a.below, 9);
-    cr_assert(below_reap(&a.below, a.bit));
+    preemptible_leave(&a.preemptible, 9);
+    cr_assert(preemptible_reap(&a.preemptible, a.bit));
     assert_clear(other);
     memset(moved, 0xff, sizeof(moved));
     cr_assert_eq(join_words(9, NULL, 1, moved), -ENOENT);
@@ -291,13 +291,13 @@ Test(activity, only_the_words_that_a_client_looks_at_are_written)
     const struct page_device *device = &other->device[5];
 
     memcpy(now.slot, slots, sizeof(slots));
-    cr_assert_eq(below_join(&a.below, &now, NULL), 0);
+    cr_assert_eq(preemptible_join(&a.preemptible, &now, NULL), 0);
     activity_begin(&a, DEV, 2);
     cr_assert_eq(held(other, 0), MY_BIT);
     cr_assert(device->want[0] == 0 && held(other, 1) == 0);
     cr_assert_neq(device->hold_since_ns[0], 0);
     now.words[2] = 0;
-    cr_assert_eq(below_join(&a.below, &now, NULL), 0);
+    cr_assert_eq(preemptible_join(&a.preemptible, &now, NULL), 0);
     activity_refresh(&a, DEV);
     cr_assert_eq(held(other, 0), 0, "it rose to this level");
     activity_end(&a, DEV, 2);
@@ -414,8 +414,8 @@ static void *keeper(void *argument)
             join_words(i, NULL, (uint32_t)rand_r(&seed) % 4, slots);
             activity_refresh_all(&a);
         } else {
-            below_leave(&a.below, i);
-            while (!below_reap(&a.below, a.bit))
+            preemptible_leave(&a.preemptible, i);
+            while (!preemptible_reap(&a.preemptible, a.bit))
                 sched_yield();
             activity_refresh_all(&a);
             assert_clear(pages[i]);
@@ -499,7 +499,7 @@ static void *changer(void *argument)
 
         join_words(100, NULL, level, slots);
         activity_refresh_all(&a);
-        below_reap(&a.below, a.bit);
+        preemptible_reap(&a.preemptible, a.bit);
         activity_refresh_all(&a);
         atomic_store(&last_level, level);
     }

@@ -16,7 +16,7 @@
 #include "tests/scheduler/actor.h"
 #include "tests/scheduler/place.h"
 #include "scheduler/wire/protocol.h"
-#include "scheduler/wire/query.h"
+#include "scheduler/wire/census.h"
 #include "scheduler/wire/socket.h"
 
 static struct place place;

@@ -11,7 +11,7 @@
 
 #include "tests/scheduler/actor.h"
 #include "tests/scheduler/place.h"
-#include "scheduler/wire/query.h"
+#include "scheduler/wire/census.h"
 
 static struct place place;
 static struct actor rt, be;

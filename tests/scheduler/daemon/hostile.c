@@ -14,7 +14,7 @@
 #include "tests/scheduler/actor.h"
 #include "tests/scheduler/bare.h"
 #include "tests/scheduler/place.h"
-#include "scheduler/wire/query.h"
+#include "scheduler/wire/census.h"
 
 enum { OTHER = 65534, DEVICE = 7, PER_DEVICE = 8, BURST = 32, PER_SECOND = 8 };
 

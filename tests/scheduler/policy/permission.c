@@ -13,7 +13,7 @@
 
 #include "tests/scheduler/actor.h"
 #include "tests/scheduler/place.h"
-#include "scheduler/wire/query.h"
+#include "scheduler/wire/census.h"
 
 enum { OTHER = 65534 };
 

@@ -22,7 +22,7 @@
 
 #include "scheduler/wire/page.h"
 #include "scheduler/wire/protocol.h"
-#include "scheduler/wire/query.h"
+#include "scheduler/wire/census.h"
 #include "scheduler/wire/socket.h"
 
 /* ---- the driver's surroundings ------------------------------------------------------------- */

@@ -5,7 +5,7 @@
 #include "tools/cutin/daemon.h"
 #include "tools/cutin/progress.h"
 
-#include "scheduler/wire/query.h"
+#include "scheduler/wire/census.h"
 
 #include <errno.h>
 #include <stdarg.h>

@@ -4,7 +4,7 @@
 #ifndef CUTIN_BENCH_H
 #define CUTIN_BENCH_H
 
-#include "tools/cutin/figures.h"
+#include "tools/cutin/percentiles.h"
 #include "tools/cutin/paths.h"
 #include "worker.h"
 

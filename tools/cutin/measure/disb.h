@@ -7,7 +7,7 @@
 #ifndef CUTIN_DISB_H
 #define CUTIN_DISB_H
 
-#include "tools/cutin/figures.h"
+#include "tools/cutin/percentiles.h"
 #include "models.h"
 #include "tools/cutin/paths.h"
 #include "worker.h"

@@ -5,7 +5,7 @@
  * request that waits behind a late one is late too.
  */
 #include "tools/cutin/command.h"
-#include "tools/cutin/figures.h"
+#include "tools/cutin/percentiles.h"
 #include "tools/cutin/paths.h"
 #include "player.h"
 #include "tools/cutin/progress.h"

@@ -6,7 +6,7 @@
 #ifndef CUTIN_RESULT_H
 #define CUTIN_RESULT_H
 
-#include "tools/cutin/figures.h"
+#include "tools/cutin/percentiles.h"
 
 #include <jansson.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /*
- * below.h - the pages of the clients below this one, where it sets its hold bits.
+ * preemptible.h - the pages of the clients below this one, where it sets its hold bits.
  *
  * The client's thread adds and removes pages; the real-time path walks them without a lock. A page
  * that was removed stays mapped until nobody is walking: a walker announces itself in a counter
@@ -16,9 +16,9 @@
 #include "scheduler/wire/page.h"
 #include "scheduler/wire/protocol.h"
 
-struct below_page {
-    _Atomic(struct below_page *) next;
-    struct below_page *next_dead;
+struct preemptible_page {
+    _Atomic(struct preemptible_page *) next;
+    struct preemptible_page *next_dead;
     uint64_t client;
     struct cutin_page *page;
     uint8_t words[PAGE_LEVELS];               /* see message_join */
@@ -27,12 +27,12 @@ struct below_page {
     struct page_device *device[PAGE_DEVICES]; /* of mine; NULL: it has not */
 };
 
-struct below {
-    _Atomic(struct below_page *) head;
+struct preemptible {
+    _Atomic(struct preemptible_page *) head;
     _Alignas(64) _Atomic uint32_t walkers;
     /* Changes with the list and with the bits: a walker that sees it move walks again. */
     _Alignas(64) _Atomic uint32_t generation;
-    struct below_page *dead;
+    struct preemptible_page *dead;
     /* The level that was written last on a device: what differs from it is written without a look before.
      * Where it is wrong, as when two threads write, that costs time and nothing else. */
     _Alignas(64) _Atomic uint8_t written[PAGE_DEVICES];
@@ -41,22 +41,24 @@ struct below {
 /* Real-time path, any thread: makes `bit` (0: this client has none) present in the words of the pages
  * below that work of `level` on my device `dev` holds, and absent in the others. Holds that begin by
  * it began at `now_ns`. */
-void below_write(struct below *b, uint32_t dev, uint32_t bit, uint32_t level, uint64_t now_ns);
+void preemptible_write(struct preemptible *b, uint32_t dev, uint32_t bit, uint32_t level,
+                       uint64_t now_ns);
 
 /* The mean GPU time of a command of the clients below on that device, the longest of them, as they
  * report it; 0: nothing is known. Any thread. */
-uint64_t below_command_ns(struct below *b, uint32_t dev);
+uint64_t preemptible_command_ns(struct preemptible *b, uint32_t dev);
 
 /* The rest is for the client's thread alone. Each change ends with a new generation. */
 
 /* A page joins (then `page` becomes the list's, even on error), or, with `page` NULL, one that is
  * there has new slots or another level. Returns 0, -ENOMEM, or -ENOENT: nothing to change. */
-int below_join(struct below *b, const struct message_join *join, struct cutin_page *page);
-void below_leave(struct below *b, uint64_t client);
-void below_leave_all(struct below *b);
+int preemptible_join(struct preemptible *b, const struct message_join *join,
+                     struct cutin_page *page);
+void preemptible_leave(struct preemptible *b, uint64_t client);
+void preemptible_leave_all(struct preemptible *b);
 /* Unmaps what was removed, `bits[dev]` cleared in it first; false while somebody is still walking.
  */
-bool below_reap(struct below *b, const _Atomic uint32_t bits[PAGE_DEVICES]);
-uint32_t below_count(const struct below *b);
+bool preemptible_reap(struct preemptible *b, const _Atomic uint32_t bits[PAGE_DEVICES]);
+uint32_t preemptible_count(const struct preemptible *b);
 
 #endif

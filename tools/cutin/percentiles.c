@@ -1,7 +1,7 @@
 /*
- * figures.c - percentiles and histograms.
+ * percentiles.c - percentiles and histograms.
  */
-#include "figures.h"
+#include "percentiles.h"
 
 #include <math.h>
 #include <stdbool.h>

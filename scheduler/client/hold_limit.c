@@ -1,7 +1,7 @@
 /*
- * bound.c - the longest single hold, enforced by the held process itself.
+ * hold_limit.c - the longest single hold, enforced by the held process itself.
  */
-#include "scheduler/client/bound.h"
+#include "scheduler/client/hold_limit.h"
 
 #include <string.h>
 
@@ -30,7 +30,7 @@ static void restore(struct page_device *device, uint32_t level, uint64_t now)
 }
 
 /* The longest hold of a level, 0 = no bound. The share is best effort's alone. */
-static uint64_t longest_ns(const struct bound *b, uint32_t level)
+static uint64_t longest_ns(const struct hold_limit *b, uint32_t level)
 {
     uint64_t share_ns =
         level == 0 && b->share_percent ? BOUND_PERIOD_NS / 100 * (100 - b->share_percent) : 0;
@@ -38,7 +38,7 @@ static uint64_t longest_ns(const struct bound *b, uint32_t level)
     return !share_ns || (b->max_ns && b->max_ns < share_ns) ? b->max_ns : share_ns;
 }
 
-static uint64_t window_ns(const struct bound *b, uint32_t level)
+static uint64_t window_ns(const struct hold_limit *b, uint32_t level)
 {
     uint64_t longest = longest_ns(b, level), window = longest / 10;
 
@@ -47,7 +47,7 @@ static uint64_t window_ns(const struct bound *b, uint32_t level)
     return window > BOUND_OPEN_NS ? window : BOUND_OPEN_NS;
 }
 
-static bool look(struct bound *b, struct page_device *device, uint64_t *since, uint64_t *until,
+static bool look(struct hold_limit *b, struct page_device *device, uint64_t *since, uint64_t *until,
                  uint32_t level, uint64_t now)
 {
     bool wanted = atomic_load(&device->want[level]) & ~UNBOUNDED;
@@ -69,7 +69,7 @@ static bool look(struct bound *b, struct page_device *device, uint64_t *since, u
     return wanted;
 }
 
-bool bound_tick(struct bound *b, struct cutin_page *page, uint64_t now_ns)
+bool hold_limit_tick(struct hold_limit *b, struct cutin_page *page, uint64_t now_ns)
 {
     bool held = false;
 
@@ -82,7 +82,7 @@ bool bound_tick(struct bound *b, struct cutin_page *page, uint64_t now_ns)
     return held;
 }
 
-void bound_reset(struct bound *b)
+void hold_limit_reset(struct hold_limit *b)
 {
     memset(b->since_ns, 0, sizeof(b->since_ns));
     memset(b->open_until_ns, 0, sizeof(b->open_until_ns));

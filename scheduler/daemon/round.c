@@ -1,8 +1,8 @@
 /*
- * turn.c - asks the policy who is to be held, device by device, and writes its answer into the
+ * round.c - asks the policy who is to be held, device by device, and writes its answer into the
  * pages.
  */
-#include "scheduler/daemon/turn.h"
+#include "scheduler/daemon/round.h"
 
 #include <utlist.h>
 

@@ -1,15 +1,15 @@
 /*
- * bound.c - the longest single hold, on a clock of the test's own.
+ * hold_limit.c - the longest single hold, on a clock of the test's own.
  */
 #include <criterion/criterion.h>
 #include <pthread.h>
 
-#include "scheduler/client/bound.h"
+#include "scheduler/client/hold_limit.h"
 
 enum { MS = 1000000 };
 
 static struct cutin_page *page;
-static struct bound b = {.max_ns = 50 * MS};
+static struct hold_limit b = {.max_ns = 50 * MS};
 
 static void set_up(void)
 {
@@ -29,9 +29,9 @@ Test(bound, opens_after_the_bound_and_closes_again)
 
     page_write_bit(&page->device[1], 1, PAGE_BOTH(0x1), PAGE_WORDS, 5);
     for (int i = 0; i < 50; i++)
-        cr_assert(bound_tick(&b, page, t + (uint64_t)i * MS) && page->device[1].hold[0] == 1);
+        cr_assert(hold_limit_tick(&b, page, t + (uint64_t)i * MS) && page->device[1].hold[0] == 1);
     for (int i = 50; i < 60; i++) {
-        bound_tick(&b, page, t + (uint64_t)i * MS);
+        hold_limit_tick(&b, page, t + (uint64_t)i * MS);
         open += page->device[1].hold[0] == 0;
     }
     cr_assert_eq(open, 5, "a tenth of the bound");
@@ -44,7 +44,7 @@ Test(bound, a_pause_by_the_administrator_is_not_bounded)
     page_write_bit(&page->device[0], PAGE_BIT_PAUSED, PAGE_BOTH(0x1), PAGE_WORDS, 5);
     page_write_bit(&page->device[0], 1, PAGE_BOTH(0x1), PAGE_WORDS, 5);
     for (uint64_t t = 1; t < 200; t++) {
-        bound_tick(&b, page, t * MS);
+        hold_limit_tick(&b, page, t * MS);
         cr_assert(page->device[0].hold[0] & PAGE_BIT_PAUSED);
     }
 }
@@ -52,23 +52,23 @@ Test(bound, a_pause_by_the_administrator_is_not_bounded)
 Test(bound, a_hold_that_ends_in_the_window_stays_open)
 {
     page_write_bit(&page->device[0], 1, PAGE_BOTH(0x1), PAGE_WORDS, 5);
-    bound_tick(&b, page, 1 * MS);
-    bound_tick(&b, page, 52 * MS);
+    hold_limit_tick(&b, page, 1 * MS);
+    hold_limit_tick(&b, page, 52 * MS);
     cr_assert_eq(page->device[0].hold[0], 0);
     page_write_bit(&page->device[0], 1, 0, PAGE_WORDS, 5);
-    cr_assert_not(bound_tick(&b, page, 54 * MS));
-    bound_tick(&b, page, 100 * MS);
-    bound_tick(&b, page, 200 * MS);
+    cr_assert_not(hold_limit_tick(&b, page, 54 * MS));
+    hold_limit_tick(&b, page, 100 * MS);
+    hold_limit_tick(&b, page, 200 * MS);
     cr_assert_eq(page->device[0].hold[0], 0);
 }
 
 Test(bound, none_means_none)
 {
-    struct bound none = {0};
+    struct hold_limit none = {0};
 
     page_write_bit(&page->device[0], 1, PAGE_BOTH(0x1), PAGE_WORDS, 5);
     for (uint64_t t = 1; t < 100000; t *= 2)
-        cr_assert_not(bound_tick(&none, page, t * MS));
+        cr_assert_not(hold_limit_tick(&none, page, t * MS));
     cr_assert_eq(page->device[0].hold[0], 1);
 }
 
@@ -83,18 +83,18 @@ static void *owner(void *bit)
 /* The bound writes to bits that are not its own: after any race one more look puts all right. */
 Test(bound, races_with_owners_heal)
 {
-    struct bound quick = {.max_ns = 2 * MS};
+    struct hold_limit quick = {.max_ns = 2 * MS};
     pthread_t owners[2];
     uint64_t t = 0;
 
     for (uintptr_t i = 0; i < 2; i++)
         pthread_create(&owners[i], NULL, owner, (void *)(uintptr_t)(1u << i));
     for (int i = 0; i < 20000; i++)
-        bound_tick(&quick, page, t += MS / 2);
+        hold_limit_tick(&quick, page, t += MS / 2);
     for (int i = 0; i < 2; i++)
         pthread_join(owners[i], NULL);
-    bound_tick(&quick, page, t += 100 * MS);
-    bound_tick(&quick, page, t += 100 * MS);
+    hold_limit_tick(&quick, page, t += 100 * MS);
+    hold_limit_tick(&quick, page, t += 100 * MS);
     cr_assert_eq(page->device[0].want[0], 0);
     cr_assert_eq(page->device[0].hold[0], 0);
     cr_assert_eq(page->device[0].hold[1], 0);

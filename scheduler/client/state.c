@@ -1,7 +1,7 @@
 /*
- * self.c - this process's own state as a client.
+ * state.c - this process's own state as a client.
  */
-#include "scheduler/client/self.h"
+#include "scheduler/client/state.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-void self_say(struct self *self, enum notice kind, int severity, const char *format, ...)
+void state_say(struct client_state *self, enum notice kind, int severity, const char *format, ...)
 {
     char text[640];
     va_list args;
@@ -23,33 +23,33 @@ void self_say(struct self *self, enum notice kind, int severity, const char *for
     self->cfg.log(severity, text);
 }
 
-void self_order(struct self *self, uint32_t order, uint32_t value)
+void state_order(struct client_state *self, uint32_t order, uint32_t value)
 {
     if (self->order_count < ORDERS)
         self->orders[self->order_count++] = (struct message_order){.order = order, .value = value};
 }
 
-uint32_t self_word(const struct self *self, uint32_t level)
+uint32_t state_word(const struct client_state *self, uint32_t level)
 {
     return atomic_load_explicit(&self->activity.flat, memory_order_relaxed) ? 0 : level;
 }
 
-void self_grant(struct self *self, uint32_t level)
+void state_grant(struct client_state *self, uint32_t level)
 {
     /* The share is best effort's. */
-    self->bound.share_percent = self_word(self, level) == level ? self->share_percent : 0;
+    self->hold_limit.share_percent = state_word(self, level) == level ? self->share_percent : 0;
     if (atomic_exchange(&self->level, level) != level)
-        self_order(self, CONTROL_LEVEL, level);
+        state_order(self, CONTROL_LEVEL, level);
     atomic_store(&self->activity.ceiling, level);
-    atomic_fetch_add(&self->activity.below.generation, 1);
+    atomic_fetch_add(&self->activity.preemptible.generation, 1);
 }
 
-uint32_t self_slot(const struct self *self, uint32_t nth)
+uint32_t state_slot(const struct client_state *self, uint32_t nth)
 {
     return (self->cfg.first_slot + nth) % PAGE_DEVICES;
 }
 
-void self_identify(struct self *self)
+void state_identify(struct client_state *self)
 {
     struct cutin_page *page = self->page;
 
@@ -61,23 +61,23 @@ void self_identify(struct self *self)
     snprintf(page->name, sizeof(page->name), "%.15s", program_invocation_short_name);
 }
 
-void self_refill(struct self *self, const struct cutin_page *old)
+void state_refill(struct client_state *self, const struct cutin_page *old)
 {
     atomic_fetch_add(&self->generation, 1);
     for (uint32_t n = 0; n < self->devices; n++) {
-        uint32_t d = self_slot(self, n);
+        uint32_t d = state_slot(self, n);
 
         memcpy(self->page->device[d].uuid, old->device[d].uuid, 16);
         atomic_store_explicit(&self->page->device[d].used, 1, memory_order_release);
     }
     atomic_fetch_add(&self->page->above, self->above_own);
     page_add_counters(self->page, old);
-    bound_reset(&self->bound);
+    hold_limit_reset(&self->hold_limit);
     activity_refresh_all(&self->activity);
 }
 
 /* Only the mapping failed, for lack of memory: the old page stays, without anybody else's bits. */
-static void open_holds(struct self *self)
+static void open_holds(struct client_state *self)
 {
     for (uint32_t d = 0; d < PAGE_DEVICES; d++)
         for (uint32_t l = 0; l < PAGE_LEVELS; l++) {
@@ -87,7 +87,7 @@ static void open_holds(struct self *self)
     atomic_store(&self->page->above, self->above_own);
 }
 
-void self_leave_daemon(struct self *self)
+void state_leave_daemon(struct client_state *self)
 {
     struct cutin_page old;
 
@@ -97,12 +97,12 @@ void self_leave_daemon(struct self *self)
         open_holds(self);
         return;
     }
-    self_identify(self);
-    self_refill(self, &old);
+    state_identify(self);
+    state_refill(self, &old);
 }
 
-void self_change_level(struct self *self, uint32_t level)
+void state_change_level(struct client_state *self, uint32_t level)
 {
-    self_grant(self, level);
+    state_grant(self, level);
     activity_refresh_all(&self->activity);
 }

@@ -1,5 +1,5 @@
 /*
- * exec.h - an executable graph as the shim sees it.
+ * graph_exec.h - an executable graph as the shim sees it.
  */
 #ifndef CUTIN_SHIM_EXEC_H
 #define CUTIN_SHIM_EXEC_H

@@ -1,5 +1,5 @@
 /*
- * self.h - this process's own state as a client: what client.c, which others call, and link.c, which
+ * state.h - this process's own state as a client: what client.c, which others call, and link.c, which
  * talks to the daemon, have in common.
  *
  * `lock` guards all of it but what is atomic and what the real-time path reads (activity.h).
@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "scheduler/client/activity.h"
-#include "scheduler/client/bound.h"
+#include "scheduler/client/hold_limit.h"
 #include "scheduler/client/client.h"
 #include "scheduler/wire/connection.h"
 #include "scheduler/wire/socket.h"
@@ -40,13 +40,13 @@ enum notice {
     NOTICES
 };
 
-struct self {
+struct client_state {
     pthread_mutex_t lock;
     struct client_config cfg;
     char socket[SOCKET_PATH_MAX];
     struct cutin_page *page;
     struct activity activity;
-    struct bound bound;
+    struct hold_limit hold_limit;
     struct connection connection;
     enum link_state link;
     uint64_t retry_ns, backoff_ns, welcome_by_ns;
@@ -70,25 +70,25 @@ struct self {
 
 /* Once per kind of notice; `severity` as in CUTIN_LOG. */
 void __attribute__((format(printf, 4, 5)))
-self_say(struct self *self, enum notice kind, int severity, const char *format, ...);
+state_say(struct client_state *self, enum notice kind, int severity, const char *format, ...);
 /* For the owner, once `lock` is given back. */
-void self_order(struct self *self, uint32_t order, uint32_t value);
+void state_order(struct client_state *self, uint32_t order, uint32_t value);
 
 /* The level whose words streams of `level` look at. */
-uint32_t self_word(const struct self *self, uint32_t level);
+uint32_t state_word(const struct client_state *self, uint32_t level);
 /* The level is granted: nothing above it is done to other processes. */
-void self_grant(struct self *self, uint32_t level);
+void state_grant(struct client_state *self, uint32_t level);
 /* The same, while this process may be active. */
-void self_change_level(struct self *self, uint32_t level);
+void state_change_level(struct client_state *self, uint32_t level);
 
 /* Where in the page the nth device is. */
-uint32_t self_slot(const struct self *self, uint32_t nth);
+uint32_t state_slot(const struct client_state *self, uint32_t nth);
 /* Writes into the page whose it is. */
-void self_identify(struct self *self);
+void state_identify(struct client_state *self);
 /* The page's memory has just been replaced: puts back what is this process's own. Bits of others are
  * gone, which opens their holds. */
-void self_refill(struct self *self, const struct cutin_page *old);
+void state_refill(struct client_state *self, const struct cutin_page *old);
 /* Private memory takes the place of the page that the daemon shares. */
-void self_leave_daemon(struct self *self);
+void state_leave_daemon(struct client_state *self);
 
 #endif

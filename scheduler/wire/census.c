@@ -1,7 +1,7 @@
 /*
- * query.c - ask the daemon who is there.
+ * census.c - ask the daemon who is there.
  */
-#include "scheduler/wire/query.h"
+#include "scheduler/wire/census.h"
 
 #include <errno.h>
 #include <poll.h>

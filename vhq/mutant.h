@@ -1,16 +1,16 @@
 /*
- * bite.h - deliberate bugs, to prove that the oracle finds them (tests/oracle), and places where a test
+ * mutant.h - deliberate bugs, to prove that the oracle finds them (tests/oracle), and places where a test
  * may stop a thread (tests/shim/wrap/query.c).
  *
- * Each is switched at the place where the real rule lives. libcutin.so has none of them: BITE() is
- * constant false there. libcutin-bites.so, built for the tests from the same sources and never
- * installed, has the one that the environment variable CUTIN_BITE names.
+ * Each is switched at the place where the real rule lives. libcutin.so has none of them: MUTANT() is
+ * constant false there. libcutin-mutants.so, built for the tests from the same sources and never
+ * installed, has the one that the environment variable CUTIN_MUTANT names.
  */
-#ifndef CUTIN_BITE_H
-#define CUTIN_BITE_H
+#ifndef CUTIN_MUTANT_H
+#define CUTIN_MUTANT_H
 
 /* name, the rule that is broken */
-#define BITES(X)                                                                                   \
+#define MUTANTS(X)                                                                                 \
     X(launch_overtakes, "a launch goes inline although its stream has buffered work")              \
     X(memop_overtakes, "a memory write goes ahead of its stream's buffered work")                  \
     X(free_overtakes, "a stream-ordered free goes ahead of buffered work")                         \
@@ -44,7 +44,7 @@
     X(access_waits, "setting access to a mapping waits for earlier work to complete")
 
 /* The same, of rules about green contexts, which cuda.h has from 12.5 on. */
-#define BITES_OF_GREEN(X)                                                                          \
+#define MUTANTS_OF_GREEN(X)                                                                        \
     X(green_sync_left_out, "synchronising a primary context leaves its green ones out")            \
     X(context_record_undrained, "a context's record drains the caller's context, not its own")     \
     X(green_wait_overtakes,                                                                        \
@@ -52,41 +52,41 @@
     X(context_wait_undrained, "a context's wait goes before the record it saw")
 
 /* The same, in processes with gates. */
-#define BITES_OF_GATES(X)                                                                          \
+#define MUTANTS_OF_GATES(X)                                                                        \
     X(graph_copy_stale, "a change of an executable graph does not reach its copy with gates")
 
 /* Found by tests/shim/wrap/query.c, which stops a thread where the oracle's would have to be by chance. */
-#define BITES_OF_STOPS(X)                                                                          \
+#define MUTANTS_OF_STOPS(X)                                                                        \
     X(stream_epoch_late, "a stream's work that is buffered while it is asked for is complete")     \
     X(event_epoch_late, "a record that is made while its event is asked for is complete")
 
 /* Found by tests/hazards, whose programs call what the oracle's do not. */
-#define BITES_OF_HAZARDS(X)                                                                        \
+#define MUTANTS_OF_HAZARDS(X)                                                                      \
     X(unknown_undrained, "a function that the table does not have overtakes buffered work")
 
-enum bite {
-#define X(name, rule) BITE_##name,
-    BITES(X) BITES_OF_GREEN(X) BITES_OF_GATES(X) BITES_OF_STOPS(X) BITES_OF_HAZARDS(X)
+enum mutant {
+#define X(name, rule) MUTANT_##name,
+    MUTANTS(X) MUTANTS_OF_GREEN(X) MUTANTS_OF_GATES(X) MUTANTS_OF_STOPS(X) MUTANTS_OF_HAZARDS(X)
 #undef X
-        BITE_COUNT
+        MUTANT_COUNT
 };
 
-#ifdef CUTIN_BITES
+#ifdef CUTIN_MUTANTS
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-static inline bool bite_is(enum bite bite)
+static inline bool mutant_is(enum mutant mutant)
 {
     static const char *const names[] = {
 #define X(name, rule) #name,
-        BITES(X) BITES_OF_GREEN(X) BITES_OF_GATES(X) BITES_OF_STOPS(X) BITES_OF_HAZARDS(X)
+        MUTANTS(X) MUTANTS_OF_GREEN(X) MUTANTS_OF_GATES(X) MUTANTS_OF_STOPS(X) MUTANTS_OF_HAZARDS(X)
 #undef X
     };
-    const char *wanted = getenv("CUTIN_BITE");
-    return wanted != NULL && strcmp(wanted, names[bite]) == 0;
+    const char *wanted = getenv("CUTIN_MUTANT");
+    return wanted != NULL && strcmp(wanted, names[mutant]) == 0;
 }
-#define BITE(name)    bite_is(BITE_##name)
+#define MUTANT(name)  mutant_is(MUTANT_##name)
 #define VHQ_OVERTAKES (1u << 15) /* flag of a request: vhq_begin does not ask what is buffered */
 /* Where a test may stop a thread: the program says what happens there. */
 __attribute__((weak, visibility("default"))) void cutin_stop(const char *place);
@@ -96,7 +96,7 @@ __attribute__((weak, visibility("default"))) void cutin_stop(const char *place);
             cutin_stop(#place);                                                                    \
     } while (0)
 #else
-#define BITE(name)    0
+#define MUTANT(name)  0
 #define VHQ_OVERTAKES 0u
 #define STOP(place)                                                                                \
     do {                                                                                           \
@@ -104,6 +104,6 @@ __attribute__((weak, visibility("default"))) void cutin_stop(const char *place);
 #endif
 
 /* For the flags of a request. */
-#define BITE_OVERTAKES(name) (BITE(name) ? VHQ_OVERTAKES : 0u)
+#define MUTANT_OVERTAKES(name) (MUTANT(name) ? VHQ_OVERTAKES : 0u)
 
 #endif

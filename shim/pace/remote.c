@@ -1,11 +1,11 @@
 /*
- * orders.c - what somebody outside wants of this process while it runs (see orders.h).
+ * remote.c - what somebody outside wants of this process while it runs (see remote.h).
  *
  * A stream keeps the level it was made at, and the hold word of that level: the scheduler counts all
  * streams of a process whose level was changed as of the new one. What changes here is that streams
  * of a process that rose must say when they are active.
  */
-#include "shim/pace/orders.h"
+#include "shim/pace/remote.h"
 
 #include "shim/objects/context.h"
 #include "shim/objects/stream.h"
@@ -13,14 +13,14 @@
 /* 0: as configured. */
 static _Atomic uint32_t budget_us, depth;
 
-uint32_t orders_budget_us(void)
+uint32_t remote_budget_us(void)
 {
     uint32_t ordered = atomic_load(&budget_us);
 
     return ordered ? ordered : config_get()->budget_us;
 }
 
-uint32_t orders_depth(void)
+uint32_t remote_depth(void)
 {
     uint32_t ordered = atomic_load(&depth);
 
@@ -30,7 +30,7 @@ uint32_t orders_depth(void)
 static void configure(struct shim_context *ctx, void *unused)
 {
     if (ctx->set)
-        vhq_set_configure(ctx->set, orders_budget_us(), orders_depth());
+        vhq_set_configure(ctx->set, remote_budget_us(), remote_depth());
 }
 
 static void track(struct shim_context *ctx, void *unused)
@@ -95,7 +95,7 @@ static void (*const takers[CONTROL_ORDER_COUNT])(uint32_t value) = {
     [CONTROL_RESET] = take_reset,
 };
 
-void orders_take(void *user, enum control_order order, uint32_t value)
+void remote_take(void *user, enum control_order order, uint32_t value)
 {
     if (!atomic_load_explicit(&shim_bypass, memory_order_relaxed) && takers[order])
         takers[order](value);

@@ -1,5 +1,5 @@
 /*
- * bound.h - the longest single hold (CUTIN_MAX_HOLD_MS), enforced by the held process itself.
+ * hold_limit.h - the longest single hold (CUTIN_MAX_HOLD_MS), enforced by the held process itself.
  *
  * After a level was held for that long without a break, its `hold` word opens for a tenth of the
  * bound, at least BOUND_OPEN_NS, and is then restored from `want`. The scheduler's own writes go to
@@ -26,7 +26,7 @@
 #define BOUND_LOOK_NS   1000000u
 #define BOUND_PERIOD_NS 100000000u
 
-struct bound {
+struct hold_limit {
     uint64_t max_ns;        /* 0 = no bound */
     uint32_t share_percent; /* 0 = none; at most 90 */
     uint64_t since_ns[PAGE_DEVICES][PAGE_LEVELS];
@@ -34,8 +34,8 @@ struct bound {
 };
 
 /* One look, by the one thread that enforces the bound. True while something is held. */
-bool bound_tick(struct bound *b, struct cutin_page *page, uint64_t now_ns);
+bool hold_limit_tick(struct hold_limit *b, struct cutin_page *page, uint64_t now_ns);
 /* The page is another one now. */
-void bound_reset(struct bound *b);
+void hold_limit_reset(struct hold_limit *b);
 
 #endif

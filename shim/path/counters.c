@@ -1,9 +1,9 @@
 /*
- * figures.c - counters of the page, summed up from the vHQs and streams (see figures.h). From the
+ * counters.c - counters of the page, summed up from the vHQs and streams (see counters.h). From the
  * client's thread alone, some times a second; only what a vHQ times itself, and what is rare, goes to
  * the page at once.
  */
-#include "shim/path/figures.h"
+#include "shim/path/counters.h"
 
 #include "scheduler/client/client.h"
 #include "shim/pace/schedule.h"

@@ -1,14 +1,14 @@
 /*
- * below.c - the pages of the clients below this one, where it sets its hold bits.
+ * preemptible.c - the pages of the clients below this one, where it sets its hold bits.
  */
-#include "scheduler/client/below.h"
+#include "scheduler/client/preemptible.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* `want` before `hold`, as page_write_bit. */
-static void write_page(const struct below_page *p, uint32_t dev, uint32_t bit, uint32_t level,
+static void write_page(const struct preemptible_page *p, uint32_t dev, uint32_t bit, uint32_t level,
                        uint32_t before, uint64_t now_ns)
 {
     uint32_t words = p->words[level], differ = words ^ p->words[before];
@@ -29,16 +29,17 @@ static void write_page(const struct below_page *p, uint32_t dev, uint32_t bit, u
         page_write_bit(p->device[dev], bit, words, same, now_ns);
 }
 
-void below_write(struct below *b, uint32_t dev, uint32_t bit, uint32_t level, uint64_t now_ns)
+void preemptible_write(struct preemptible *b, uint32_t dev, uint32_t bit, uint32_t level,
+                       uint64_t now_ns)
 {
-    struct below_page *p;
+    struct preemptible_page *p;
     uint32_t before;
 
     if (!bit || !atomic_load(&b->head))
         return;
     before = atomic_load_explicit(&b->written[dev], memory_order_relaxed);
     atomic_store_explicit(&b->written[dev], (uint8_t)level, memory_order_relaxed);
-    /* Sequentially consistent, against below_reap: either it sees this walker, or this walker does
+    /* Sequentially consistent, against preemptible_reap: either it sees this walker, or this walker does
      * not see what it removed. */
     atomic_fetch_add(&b->walkers, 1);
     for (p = atomic_load(&b->head); p; p = atomic_load(&p->next))
@@ -47,10 +48,10 @@ void below_write(struct below *b, uint32_t dev, uint32_t bit, uint32_t level, ui
     atomic_fetch_sub(&b->walkers, 1);
 }
 
-uint64_t below_command_ns(struct below *b, uint32_t dev)
+uint64_t preemptible_command_ns(struct preemptible *b, uint32_t dev)
 {
     uint64_t longest = 0;
-    struct below_page *p;
+    struct preemptible_page *p;
 
     atomic_fetch_add(&b->walkers, 1);
     for (p = atomic_load(&b->head); p; p = atomic_load(&p->next)) {
@@ -69,9 +70,9 @@ uint64_t below_command_ns(struct below *b, uint32_t dev)
     return longest;
 }
 
-static struct below_page *find(struct below *b, uint64_t client)
+static struct preemptible_page *find(struct preemptible *b, uint64_t client)
 {
-    struct below_page *p = atomic_load(&b->head);
+    struct preemptible_page *p = atomic_load(&b->head);
 
     while (p && p->client != client)
         p = atomic_load(&p->next);
@@ -79,9 +80,9 @@ static struct below_page *find(struct below *b, uint64_t client)
 }
 
 /* Takes `p` out of the list. It keeps its own `next`, for walkers that stand on it. */
-static void unlink_page(struct below *b, struct below_page *p)
+static void unlink_page(struct preemptible *b, struct preemptible_page *p)
 {
-    _Atomic(struct below_page *) *at = &b->head;
+    _Atomic(struct preemptible_page *) *at = &b->head;
 
     while (atomic_load(at) != p)
         at = &atomic_load(at)->next;
@@ -90,9 +91,10 @@ static void unlink_page(struct below *b, struct below_page *p)
     b->dead = p;
 }
 
-int below_join(struct below *b, const struct message_join *join, struct cutin_page *page)
+int preemptible_join(struct preemptible *b, const struct message_join *join,
+                     struct cutin_page *page)
 {
-    struct below_page *old = find(b, join->client), *new;
+    struct preemptible_page *old = find(b, join->client), *new;
 
     if (!page && !old)
         return -ENOENT;
@@ -118,9 +120,9 @@ int below_join(struct below *b, const struct message_join *join, struct cutin_pa
     return 0;
 }
 
-void below_leave(struct below *b, uint64_t client)
+void preemptible_leave(struct preemptible *b, uint64_t client)
 {
-    struct below_page *p = find(b, client);
+    struct preemptible_page *p = find(b, client);
 
     if (!p)
         return;
@@ -128,16 +130,16 @@ void below_leave(struct below *b, uint64_t client)
     atomic_fetch_add(&b->generation, 1);
 }
 
-void below_leave_all(struct below *b)
+void preemptible_leave_all(struct preemptible *b)
 {
-    struct below_page *p;
+    struct preemptible_page *p;
 
     while ((p = atomic_load(&b->head)))
         unlink_page(b, p);
     atomic_fetch_add(&b->generation, 1);
 }
 
-static void bury(struct below_page *p, const _Atomic uint32_t bits[PAGE_DEVICES])
+static void bury(struct preemptible_page *p, const _Atomic uint32_t bits[PAGE_DEVICES])
 {
     if (!p->moved) {
         for (uint32_t d = 0; d < PAGE_DEVICES; d++)
@@ -148,9 +150,9 @@ static void bury(struct below_page *p, const _Atomic uint32_t bits[PAGE_DEVICES]
     free(p);
 }
 
-bool below_reap(struct below *b, const _Atomic uint32_t bits[PAGE_DEVICES])
+bool preemptible_reap(struct preemptible *b, const _Atomic uint32_t bits[PAGE_DEVICES])
 {
-    struct below_page *p;
+    struct preemptible_page *p;
 
     if (!b->dead)
         return true;
@@ -165,11 +167,11 @@ bool below_reap(struct below *b, const _Atomic uint32_t bits[PAGE_DEVICES])
     return true;
 }
 
-uint32_t below_count(const struct below *b)
+uint32_t preemptible_count(const struct preemptible *b)
 {
     uint32_t n = 0;
 
-    for (struct below_page *p = atomic_load(&b->head); p; p = atomic_load(&p->next))
+    for (struct preemptible_page *p = atomic_load(&b->head); p; p = atomic_load(&p->next))
         n++;
     return n;
 }

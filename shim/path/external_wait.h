@@ -1,5 +1,5 @@
 /*
- * outside.h - waits of a stream for something outside its process.
+ * external_wait.h - waits of a stream for something outside its process.
  *
  * A real-time stream that waits for an event of another process, or for a value in memory, may wait
  * for work that it holds itself: in another process, or in its own streams of lower levels. While such
@@ -14,20 +14,21 @@
 struct watch;
 /* Around the driver call that makes the stream wait, in the thread that makes it. NULL: it is not
  * watched. No lock is held meanwhile. */
-struct watch *outside_begin(CUstream handle);
-void outside_end(struct watch *w);
+struct watch *external_wait_begin(CUstream handle);
+void external_wait_end(struct watch *w);
 /* `s` waits for what `source` was given. Any thread, real-time path. */
-void outside_across(int device, int source);
-static inline void outside_follow(const struct shim_stream *s, const struct shim_stream *source)
+void external_wait_across(int device, int source);
+static inline void external_wait_follow(const struct shim_stream *s,
+                                        const struct shim_stream *source)
 {
     if (source && unlikely(source->ctx->gpu != s->ctx->gpu))
-        outside_across(s->ctx->gpu->index, source->ctx->gpu->index);
+        external_wait_across(s->ctx->gpu->index, source->ctx->gpu->index);
 }
 /* From the client's thread, every tick. */
-void outside_look(void);
+void external_wait_look(void);
 /* The stream is destroyed: work of others may still wait for what is in it, behind the wait. */
-void outside_forget(const struct shim_stream *s);
+void external_wait_forget(const struct shim_stream *s);
 /* The context goes, and all that is in it. */
-void outside_forget_context(const struct shim_context *ctx);
+void external_wait_forget_context(const struct shim_context *ctx);
 
 #endif

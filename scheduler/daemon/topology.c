@@ -1,7 +1,7 @@
 /*
- * relation.c - who may hold whom, on which devices, with which bit.
+ * topology.c - who may hold whom, on which devices, with which bit.
  */
-#include "scheduler/daemon/relation.h"
+#include "scheduler/daemon/topology.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -27,17 +27,17 @@ struct link {
     UT_hash_handle hh;
 };
 
-struct relations {
+struct topology {
     struct device *devices;
     struct link *links;
 };
 
-struct relations *relations_new(void)
+struct topology *topology_new(void)
 {
-    return calloc(1, sizeof(struct relations));
+    return calloc(1, sizeof(struct topology));
 }
 
-void relations_free(struct relations *r)
+void topology_free(struct topology *r)
 {
     struct device *d, *next_device;
     struct link *link, *next_link;
@@ -54,7 +54,7 @@ void relations_free(struct relations *r)
 /* ---- devices and bits --------------------------------------------------------------------------
  */
 
-static struct device *device_get(struct relations *r, const uint8_t uuid[16])
+static struct device *device_get(struct topology *r, const uint8_t uuid[16])
 {
     struct device *d;
 
@@ -72,7 +72,7 @@ static struct device *device_get(struct relations *r, const uint8_t uuid[16])
     return d;
 }
 
-static void device_put(struct relations *r, struct device *d)
+static void device_put(struct topology *r, struct device *d)
 {
     if (--d->users > 0)
         return;
@@ -80,7 +80,7 @@ static void device_put(struct relations *r, struct device *d)
     free(d);
 }
 
-const uint8_t *relation_uuid(const struct device *device)
+const uint8_t *topology_uuid(const struct device *device)
 {
     return device->uuid;
 }
@@ -120,14 +120,14 @@ static void bit_give(struct peer *p, uint32_t slot)
     bit_tell(p, slot);
 }
 
-void relation_remind(struct peer *p)
+void topology_remind(struct peer *p)
 {
     for (uint32_t slot = 0; slot < PAGE_DEVICES; slot++)
         if (p->device[slot].device && p->device[slot].bit != PROTOCOL_NO_BIT)
             bit_tell(p, slot);
 }
 
-int relation_device(struct relations *r, struct peer *p, uint32_t slot, const uint8_t uuid[16])
+int topology_device(struct topology *r, struct peer *p, uint32_t slot, const uint8_t uuid[16])
 {
     if (p->device[slot].device)
         return -EINVAL;
@@ -170,7 +170,7 @@ static bool match(const struct peer *owner, const struct peer *other, uint8_t sl
     return any;
 }
 
-static struct link *link_find(struct relations *r, const struct peer *owner,
+static struct link *link_find(struct topology *r, const struct peer *owner,
                               const struct peer *other)
 {
     struct link_key key = {owner->id, other->id};
@@ -203,7 +203,7 @@ static void link_tell(struct peer *owner, struct peer *other, const struct link 
     peer_send(owner, &m, page ? other->page : NULL);
 }
 
-static void link_add(struct relations *r, struct peer *owner, struct peer *other,
+static void link_add(struct topology *r, struct peer *owner, struct peer *other,
                      const uint8_t slot[PAGE_DEVICES])
 {
     struct link *link = calloc(1, sizeof(*link));
@@ -222,7 +222,7 @@ static void link_add(struct relations *r, struct peer *owner, struct peer *other
     link_tell(owner, other, link, true);
 }
 
-static void link_remove(struct relations *r, struct peer *owner, struct peer *other,
+static void link_remove(struct topology *r, struct peer *owner, struct peer *other,
                         struct link *link)
 {
     union message m;
@@ -237,7 +237,7 @@ static void link_remove(struct relations *r, struct peer *owner, struct peer *ot
     peer_send(owner, &m, NULL);
 }
 
-static void link_update(struct relations *r, struct peer *owner, struct peer *other)
+static void link_update(struct topology *r, struct peer *owner, struct peer *other)
 {
     struct link *link = link_find(r, owner, other);
     uint8_t words[PAGE_LEVELS], slot[PAGE_DEVICES];
@@ -256,7 +256,7 @@ static void link_update(struct relations *r, struct peer *owner, struct peer *ot
     }
 }
 
-void relation_update(struct relations *r, struct peer *peers, struct peer *p)
+void topology_update(struct topology *r, struct peer *peers, struct peer *p)
 {
     struct peer *other;
 
@@ -286,7 +286,7 @@ static void clear_bits(const struct peer *p, struct peer *other)
     }
 }
 
-void relation_open_holds(struct peer *peers, const struct peer *p)
+void topology_open_holds(struct peer *peers, const struct peer *p)
 {
     struct peer *other;
 
@@ -295,7 +295,7 @@ void relation_open_holds(struct peer *peers, const struct peer *p)
             clear_bits(p, other);
 }
 
-void relation_remove(struct relations *r, struct peer *peers, struct peer *p)
+void topology_remove(struct topology *r, struct peer *peers, struct peer *p)
 {
     struct peer *other;
     struct link *link;

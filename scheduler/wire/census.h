@@ -1,5 +1,5 @@
 /*
- * query.h - ask the daemon who is there.
+ * census.h - ask the daemon who is there.
  *
  * Used by the tools, not by libcutin.so.
  */

@@ -1,7 +1,7 @@
 /*
- * report.c - what the daemon says: one line per event on stderr, with a severity.
+ * log.c - what the daemon says: one line per event on stderr, with a severity.
  */
-#include "scheduler/daemon/report.h"
+#include "scheduler/daemon/log.h"
 
 #include <stdarg.h>
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 /*
- * relation.h - who may hold whom, on which devices, with which bit.
+ * topology.h - who may hold whom, on which devices, with which bit.
  *
  * A client is above another when they share a device, its level is higher than the lowest level of
  * any stream of the other, and it has a bit on that device. Then it has the other's page (JOIN).
@@ -10,22 +10,22 @@
 
 #include "scheduler/daemon/peer.h"
 
-struct relations;
+struct topology;
 
-struct relations *relations_new(void);
-void relations_free(struct relations *r);
+struct topology *topology_new(void);
+void topology_free(struct topology *r);
 
 /* A client has one more device, and is told its bit. Returns 0, -EINVAL (slot or device taken), or
  * -ENOMEM. */
-int relation_device(struct relations *r, struct peer *p, uint32_t slot, const uint8_t uuid[16]);
-const uint8_t *relation_uuid(const struct device *device);
+int topology_device(struct topology *r, struct peer *p, uint32_t slot, const uint8_t uuid[16]);
+const uint8_t *topology_uuid(const struct device *device);
 /* Level, lowest level or devices of `p` have changed: tells everybody concerned in `peers`. */
-void relation_update(struct relations *r, struct peer *peers, struct peer *p);
+void topology_update(struct topology *r, struct peer *peers, struct peer *p);
 /* `p` lives but does not run: clears its bits in all pages. */
-void relation_open_holds(struct peer *peers, const struct peer *p);
+void topology_open_holds(struct peer *peers, const struct peer *p);
 /* It runs again: tells it its bits once more, so that it writes those that should stand. */
-void relation_remind(struct peer *p);
+void topology_remind(struct peer *p);
 /* `p` has gone: clears its bits in all pages, tells those above it, takes its bits back. */
-void relation_remove(struct relations *r, struct peer *peers, struct peer *p);
+void topology_remove(struct topology *r, struct peer *peers, struct peer *p);
 
 #endif

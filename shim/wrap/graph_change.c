@@ -1,14 +1,14 @@
 /*
- * graph_exec.c - how executable graphs are made and changed. A change comes after the launches that
+ * graph_change.c - how executable graphs are made and changed. A change comes after the launches that
  * were made before it: everything buffered is submitted first. What is changed is then changed
  * in the copy with gates, too (graph_copy.h); what the application sees is the driver's answer for
  * its own.
  */
 #include "shim/graph/aside.h"
-#include "shim/graph/exec.h"
+#include "shim/graph/graph_exec.h"
 #include "shim/graph/graph_copy.h"
 #include "shim/path/op.h"
-#include "vhq/bite.h"
+#include "vhq/mutant.h"
 
 /* ---- instantiating --------------------------------------------------------------------------- */
 
@@ -74,7 +74,7 @@ INSTANTIATE(cuGraphInstantiateWithParams_ptsz)
 static struct graph_copy *follower(CUresult r, CUgraphExec handle)
 {
     struct exec *e = r == CUDA_SUCCESS && !call_native() ? exec_find(handle) : NULL;
-    return e && !BITE(graph_copy_stale) ? e->copy : NULL;
+    return e && !MUTANT(graph_copy_stale) ? e->copy : NULL;
 }
 
 #define CHANGE(sym, ...)                                                                           \

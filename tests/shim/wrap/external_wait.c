@@ -1,5 +1,5 @@
 /*
- * outside.c - waits for something outside the process, which a real-time process watches: an event in
+ * external_wait.c - waits for something outside the process, which a real-time process watches: an event in
  * front of each and one behind.
  */
 #include "tests/shim/wrap/rig.h"

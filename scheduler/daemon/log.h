@@ -1,5 +1,5 @@
 /*
- * report.h - what the daemon says: one line per event on stderr, with a severity.
+ * log.h - what the daemon says: one line per event on stderr, with a severity.
  *
  * Where stderr is the journal, a line begins with its severity in the journal's own notation.
  */

@@ -1,5 +1,5 @@
 /*
- * figures.h - what becomes of many latencies: percentiles, and a histogram for the terminal.
+ * percentiles.h - what becomes of many latencies: percentiles, and a histogram for the terminal.
  */
 #ifndef CUTIN_FIGURES_H
 #define CUTIN_FIGURES_H

@@ -1,5 +1,5 @@
 /*
- * figures.h - what `cutin list` and `cutin top` show of this process.
+ * counters.h - what `cutin list` and `cutin top` show of this process.
  */
 #ifndef CUTIN_SHIM_FIGURES_H
 #define CUTIN_SHIM_FIGURES_H

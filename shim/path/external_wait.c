@@ -1,9 +1,9 @@
 /*
- * outside.c - waits for something outside the process (see outside.h). An event in front of the wait
+ * external_wait.c - waits for something outside the process (see external_wait.h). An event in front of the wait
  * and one behind tell whether the stream stands at it. A watch serves all waits of its stream that are
  * not over.
  */
-#include "shim/path/outside.h"
+#include "shim/path/external_wait.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -74,7 +74,7 @@ static uint32_t followers(uint32_t devices)
     return devices;
 }
 
-void outside_across(int device, int source)
+void external_wait_across(int device, int source)
 {
     uint32_t bit = device_bit(source);
     if (device_bit(device) && !(atomic_load_explicit(&follows[device], memory_order_relaxed) & bit))
@@ -135,7 +135,7 @@ static struct watch *watch_claim(struct shim_stream *s)
     return claimed;
 }
 
-struct watch *outside_begin(CUstream handle)
+struct watch *external_wait_begin(CUstream handle)
 {
     struct shim_stream *s = stream_known(handle);
     if (!s || schedule_highest() == CUTIN_LEVEL_BE || (capture_any() && capture_active(handle)))
@@ -166,7 +166,7 @@ static void watch_close(struct watch *w)
     pthread_mutex_unlock(&lock);
 }
 
-void outside_end(struct watch *w)
+void external_wait_end(struct watch *w)
 {
     if (!w)
         return;
@@ -207,7 +207,7 @@ static bool watch_take(struct watch *w, bool *tracked)
     return taken;
 }
 
-void outside_look(void)
+void external_wait_look(void)
 {
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     bool tracked;
@@ -227,7 +227,7 @@ void outside_look(void)
 
 /* ---- streams and contexts that go --------------------------------------------------------------- */
 
-void outside_forget(const struct shim_stream *s)
+void external_wait_forget(const struct shim_stream *s)
 {
     if (!atomic_load_explicit(&watched, memory_order_relaxed))
         return;
@@ -254,7 +254,7 @@ static void watch_forget(struct watch *w, const struct shim_context *ctx)
         watch_end(w);
 }
 
-void outside_forget_context(const struct shim_context *ctx)
+void external_wait_forget_context(const struct shim_context *ctx)
 {
     if (!atomic_load_explicit(&watched, memory_order_relaxed))
         return;

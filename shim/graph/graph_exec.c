@@ -1,7 +1,7 @@
 /*
- * exec.c - executable graphs (see exec.h).
+ * graph_exec.c - executable graphs (see graph_exec.h).
  */
-#include "shim/graph/exec.h"
+#include "shim/graph/graph_exec.h"
 
 #include "shim/graph/aside.h"
 #include "shim/graph/graph_copy.h"

@@ -1,5 +1,5 @@
 /*
- * turn.h - asks the policy who is to be held, device by device, and writes its answer into the
+ * round.h - asks the policy who is to be held, device by device, and writes its answer into the
  * pages.
  */
 #ifndef CUTIN_TURN_H

@@ -206,6 +206,7 @@ bool lower_event(struct model *m, struct op op, const uint32_t *r)
         if (r[6] % 4 && claim(&m->stream_owner[op.stream], thread))
             op_record(m, thread, event, op.stream, op.variant);
         m->event[event].recorded = false;
+        m->anew_event[event] = true;
         op.stream = (uint8_t)base; /* its successor is no green context's */
         break;
     default:
@@ -254,6 +255,7 @@ bool lower_stream(struct model *m, struct op op, const uint32_t *r)
         op_record(m, thread, event, s, op.variant);
         model_emit(m, op);
         op_wait(m, thread, s, event, op.variant);
+        m->anew_stream[s] = true;
         return true;
     }
     model_emit(m, op);

@@ -12,11 +12,12 @@ static bool race_claims(struct model *m, struct op *op, const uint32_t *r)
     int base = stream_base(op->stream), thread = op->thread;
     int buffer = pick_buffer(m, r[1], base == OTHER ? O : D);
     if (m->p->threads < 2 || m->races == RACES || stream_role(op->stream) < CREATED ||
-        !claim(&m->stream_owner[op->stream], thread) || !claim(&m->buffer_owner[buffer], thread) ||
+        m->anew_stream[op->stream] || !claim(&m->stream_owner[op->stream], thread) ||
+        !claim(&m->buffer_owner[buffer], thread) ||
         !order_access(m, thread, op->stream, buffer, true, r[5]))
         return false;
     int event = free_event(m, thread, op->stream, r[6]);
-    if (event < 0)
+    if (event < 0 || m->anew_event[event])
         return false;
     op->dst = (uint8_t)buffer;
     op->event = (uint8_t)event;

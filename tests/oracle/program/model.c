@@ -65,6 +65,8 @@ void model_barrier(struct model *m)
     memset(m->exec_owner, -1, sizeof m->exec_owner);
     memset(m->buffer_owner, -1, sizeof m->buffer_owner);
     memset(m->asked, 0, sizeof m->asked);
+    memset(m->anew_stream, 0, sizeof m->anew_stream);
+    memset(m->anew_event, 0, sizeof m->anew_event);
     m->kernel_owner = -1;
     for (int t = 0; t < THREADS; t++) {
         m->stream_owner[MAIN + PER_THREAD + t] = (int8_t)t;

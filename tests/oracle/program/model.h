@@ -42,6 +42,8 @@ struct model {
     bool pinned[POOLED - PAGEABLE]; /* pageable memory that is registered */
     bool much[2];        /* may the library's kernel have much shared memory on this device? */
     bool asked[STREAMS]; /* another thread asks for it since the last barrier */
+    /* Destroyed and made anew since then: no other thread may name it yet. */
+    bool anew_stream[STREAMS], anew_event[EVENTS];
     /* Owner of each resource since the last barrier, -1 = nobody yet. */
     int8_t stream_owner[STREAMS], event_owner[EVENTS], flag_owner[FLAGS], exec_owner[EXECS],
         buffer_owner[BUFFERS], kernel_owner;

@@ -168,7 +168,7 @@ static CUresult context_record(struct sim_context *ctx, CUevent event)
     return rc;
 }
 
-/* Streams that are made later do not wait. */
+/* Streams that are made later do not wait, nor one that another thread destroys meanwhile. */
 static CUresult context_wait(struct sim_context *ctx, CUevent event)
 {
     struct streams all;
@@ -179,8 +179,10 @@ static CUresult context_wait(struct sim_context *ctx, CUevent event)
     struct work w = event_wait_work(at);
     streams_of(ctx, &all);
     for (size_t i = 0; rc == CUDA_SUCCESS && i < all.count; i++)
-        if (at.stream != stream_tail(all.at[i]).stream)
+        if (at.stream != stream_tail(all.at[i]).stream) {
             rc = work_submit_after(all.at[i], &w, &at, 1, NULL);
+            rc = rc == CUDA_ERROR_INVALID_HANDLE ? CUDA_SUCCESS : rc;
+        }
     return rc;
 }
 

@@ -530,12 +530,18 @@ static uint64_t ring_put(struct sim_stream *s, const struct op *op, struct item 
     return seq;
 }
 
-/* The same, waiting for room: the real driver blocks the thread past 1024 launches too. Takes and
- * leaves the device locked. */
+/* Another thread has destroyed it, and all its work is done. */
+static bool stream_gone(const struct sim_stream *s)
+{
+    return atomic_load(&s->device_stream) == 0;
+}
+
+/* The same, waiting for room: the real driver blocks the thread past 1024 launches too. 0: the stream is gone,
+ * or the engine stops. Takes and leaves the device locked. */
 static uint64_t ring_put_patiently(struct sim_stream *s, const struct op *op, struct item *item)
 {
     uint64_t seq;
-    while ((seq = ring_put(s, op, item)) == 0 && !engine_stopped()) {
+    while ((seq = ring_put(s, op, item)) == 0 && !engine_stopped() && !stream_gone(s)) {
         device_advance(engine_device(), sim_now_ns());
         device_unlock(engine_device());
         struct point tail = stream_tail(s);
@@ -580,8 +586,9 @@ static CUresult stream_queue(struct sim_stream *s, const struct work *w, const s
     device_unlock(engine_device());
     if (!seq) {
         free(item);
-        return work_refuse(w,
-                           callback_thread() ? CUDA_ERROR_NOT_PERMITTED : CUDA_ERROR_DEINITIALIZED);
+        return work_refuse(w, callback_thread()  ? CUDA_ERROR_NOT_PERMITTED
+                              : engine_stopped() ? CUDA_ERROR_DEINITIALIZED
+                                                 : CUDA_ERROR_INVALID_HANDLE);
     }
     if (out)
         *out = (struct point){atomic_load(&s->device_stream), seq};

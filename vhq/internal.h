@@ -247,7 +247,7 @@ struct vhq {
     _Atomic uint64_t complete_est_ns;
     _Atomic uint32_t complete_mark;
     uint64_t complete_sent;
-    _Atomic uint32_t in_flight; /* on the set's in_flight list */
+    _Atomic uint32_t in_flight; /* on the set's list of those */
     struct vhq *in_flight_next;
     _Atomic uint32_t polled; /* completion word of vHQs without one */
     struct unit unit[UNITS];

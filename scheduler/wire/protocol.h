@@ -58,7 +58,7 @@ struct message_welcome {
     uint64_t client;
     uint32_t level;         /* granted */
     uint32_t refused;       /* 1: the level asked for needs a permission that this user lacks */
-    uint32_t share_percent; /* least share of best effort, see bound.h */
+    uint32_t share_percent; /* least share of best effort, see hold_limit.h */
     uint32_t reserved;
     char reason[PROTOCOL_TEXT]; /* if refused: why, and what would grant it */
 };

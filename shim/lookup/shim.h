@@ -7,10 +7,8 @@
  * unknown.c                  drain thunks for what api.def does not have
  * config.c, log.c            environment and messages
  * process.c                  start, fork, exit
- * context.c, stream.c, event.c, launch.c, copy.c, memory.c, memop.c, host.c, graph.c,
- * graph_exec.c, capture.c, module.c, query.c, external.c   typed wrappers, one file per kind of call
- * estimate.c                 how long does a function run
- * traced.c                   calls as records of a trace, and what the device took for them
+ * ../objects, ../path, ../pace, ../graph   what stands behind the lookup (docs/design.md, the house)
+ * ../wrap                    typed wrappers, one file per kind of call
  */
 #ifndef CUTIN_SHIM_H
 #define CUTIN_SHIM_H

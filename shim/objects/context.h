@@ -45,7 +45,7 @@ struct shim_context {
     _Atomic uint64_t graph_gates; /* in graphs that were launched */
     bool memops;                  /* the driver has accepted a marker here */
     _Atomic uint64_t memops_seen; /* kinds of memops that it has accepted from the application */
-    struct vhq_stats published;   /* what figures.c has counted so far */
+    struct vhq_stats published;   /* what counters.c has counted so far */
     struct vhq_times times;       /* histograms in the page */
     void *free_next;
 };

@@ -11,7 +11,7 @@
 
 struct mark_ring;
 
-/* What figures.c has counted so far. */
+/* What counters.c has counted so far. */
 /* An epoch counts calls in its low half, and the kernels and graphs among them in the high one. */
 #define EPOCH_CALL       1ull
 #define EPOCH_KERNEL     (1ull << 32)

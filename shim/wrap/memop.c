@@ -1,6 +1,6 @@
 /*
  * memop.c - stream memory operations of the application. A wait for a value may last for ever, so
- * none of them consumes the cap; and at a higher level it may be a wait for held work (outside.h).
+ * none of them consumes the cap; and at a higher level it may be a wait for held work (external_wait.h).
  */
 #include <string.h>
 

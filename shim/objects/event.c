@@ -9,7 +9,6 @@
 #include "shim/path/call.h"
 #include "shim/objects/capture.h"
 #include "shim/path/drain.h"
-#include "shim/wrap/graph.h"
 #include "shim/path/join.h"
 #include "shim/path/external_wait.h"
 #include "shim/objects/pool.h"
@@ -19,6 +18,7 @@
 
 TABLE(events, 4096);
 POOL(event_pool, struct shim_event, free_next);
+_Atomic bool event_nodes_seen;
 
 static void event_lock(struct shim_event *ev)
 {
@@ -304,7 +304,7 @@ static CUresult event_record(CUevent event, CUstream stream, unsigned flags, boo
                      .args = &a,
                      .req = {.bytes = sizeof a, .flags = VHQ_UNCOUNTED}};
     if (unlikely(flags)) /* external: in a capture, a node that records */
-        graph_event_node();
+        event_node_begins();
     if (!ev)
         return call_unknown(&c, s, event);
     bool captures = capture_any() && capture_active(s->handle);
@@ -392,7 +392,7 @@ static CUresult event_wait(CUstream stream, CUevent event, unsigned flags, bool 
                      .args = &a,
                      .req = {.bytes = sizeof a, .flags = VHQ_UNCOUNTED}};
     if (unlikely(flags))
-        graph_event_node();
+        event_node_begins();
     if (!ev)
         return call_unknown(&c, s, event);
     if (capture_any() && capture_active(s->handle))

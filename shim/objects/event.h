@@ -37,4 +37,13 @@ void event_share(CUevent handle);
 void event_record_begins(CUevent handle);
 void event_recorded(CUevent handle);
 
+/* Some graph of this process has nodes that record an event or wait for one, or had: one relaxed load. */
+extern _Atomic bool event_nodes_seen;
+/* Such a node is being made. From now on a launch of any graph goes after everything buffered, and before
+ * anything later: what it records no fence stands for. */
+static inline void event_node_begins(void)
+{
+    atomic_store_explicit(&event_nodes_seen, true, memory_order_relaxed);
+}
+
 #endif

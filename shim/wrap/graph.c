@@ -7,26 +7,19 @@
 #include "shim/graph/aside.h"
 #include "shim/path/call.h"
 #include "shim/objects/capture.h"
+#include "shim/objects/event.h"
 #include "shim/path/drain.h"
 #include "shim/graph/graph_exec.h"
-#include "shim/wrap/graph.h"
 #include "shim/graph/graph_copy.h"
 #include "vhq/mutant.h"
 
 /* ---- nodes with events --------------------------------------------------------------------- */
 
-static _Atomic bool event_nodes; /* of some graph of this process */
-
-void graph_event_node(void)
-{
-    atomic_store_explicit(&event_nodes, true, memory_order_relaxed);
-}
-
 #define EVENT_NODE(sym)                                                                            \
     EXPORT CUresult sym(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, \
                         size_t numDependencies, CUevent event)                                     \
     {                                                                                              \
-        graph_event_node();                                                                        \
+        event_node_begins();                                                                       \
         return REAL(sym)(phGraphNode, hGraph, dependencies, numDependencies, event);               \
     }
 EVENT_NODE(cuGraphAddEventRecordNode)
@@ -36,7 +29,7 @@ static void node_made(const CUgraphNodeParams *params)
 {
     if (params && (params->type == CU_GRAPH_NODE_TYPE_EVENT_RECORD ||
                    params->type == CU_GRAPH_NODE_TYPE_WAIT_EVENT))
-        graph_event_node();
+        event_node_begins();
 }
 
 EXPORT CUresult cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph,
@@ -123,7 +116,7 @@ static uint32_t graph_flags(const struct graph_call *a)
 static CUresult graph_queue(struct graph_call *a, struct call *c, struct shim_stream *s)
 {
     const uint32_t kernel = c->req.flags & CALL_KERNEL;
-    bool events = atomic_load_explicit(&event_nodes, memory_order_relaxed);
+    bool events = atomic_load_explicit(&event_nodes_seen, memory_order_relaxed);
     if (unlikely(events))
         drain_all(call_boost(s));
     a->ctx = a->exec->ctx = s->ctx;

@@ -1,0 +1,230 @@
+/*
+ * arrows.c - which room of the house (docs/design.md) may include which: the table, held against every
+ * include of every source. A word of a row is a room, or one file of a room whose others stay unknown.
+ */
+#include <criterion/criterion.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const struct room {
+    const char *name, *may;
+} rooms[] = {
+    {"trace", ""},
+    {"probe", ""},
+    {"vhq", "trace/trace.h probe"},
+
+    {"shim", "cuda.h"},
+    {"shim/lookup", "cuda.h"},
+    /* One object in three folders. */
+    {"shim/objects", "shim/lookup shim/path shim/pace vhq/vhq.h vhq/mutant.h trace/trace.h "
+                     "scheduler/client/client.h"},
+    {"shim/path", "shim/lookup shim/objects shim/pace vhq/vhq.h vhq/mutant.h trace/trace.h "
+                  "scheduler/client/client.h scheduler/wire/clock.h scheduler/wire/page.h"},
+    {"shim/pace",
+     "shim/cutin.h shim/lookup shim/objects shim/path vhq/vhq.h vhq/thread.h trace/names.h "
+     "scheduler/client/client.h scheduler/client/waker.h scheduler/wire/clock.h"},
+    {"shim/graph", "shim/objects shim/path shim/pace scheduler/client/client.h"},
+    {"shim/wrap",
+     "shim/cutin.h shim/lookup shim/objects shim/path shim/pace shim/graph vhq/mutant.h "
+     "scheduler/client/client.h"},
+
+    {"scheduler/wire", ""},
+    {"scheduler/client", "scheduler/wire vhq/thread.h probe"},
+    {"scheduler/policy", "scheduler/wire"},
+    {"scheduler/daemon", "scheduler/policy scheduler/wire"},
+
+    {"examples", "shim/cutin.h cuda.h"},
+    {"tools/cutin", "scheduler/wire scheduler/policy/policy.h shim/pace/profile_file.h cuda.h"},
+    {"tools/cutin/doctor",
+     "tools/cutin scheduler/wire shim/lookup/api.def examples/kernels_ptx.h cuda.h"},
+    {"tools/cutin/measure",
+     "tools/cutin tools/cutin/record/workload.h tools/cutin/report scheduler/wire "
+     "examples/kernels_ptx.h"},
+    {"tools/cutin/record", "tools/cutin scheduler/wire trace/trace.h examples/kernels_ptx.h"},
+    {"tools/cutin/report", "tools/cutin"},
+    {"tools/facts", "shim/lookup/api.def examples/kernels_ptx.h cuda.h"},
+
+    /* The simulated driver knows the names of the driver's functions, and nothing else of cutin. */
+    {"tools/simgpu/face", "tools/simgpu/device/simconfig.h tools/simgpu/runtime/export_table.h "
+                          "shim/lookup/api.def cuda.h"},
+    {"tools/simgpu/device", "tools/simgpu/face tools/simgpu/memory tools/simgpu/stream "
+                            "tools/simgpu/runtime/export_table.h"},
+    {"tools/simgpu/memory",
+     "tools/simgpu/face tools/simgpu/device tools/simgpu/graph/graph.h cuda.h"},
+    {"tools/simgpu/program", "tools/simgpu/face tools/simgpu/device tools/simgpu/memory/memory.h "
+                             "tools/simgpu/stream/stream.h"},
+    {"tools/simgpu/stream", "tools/simgpu/face tools/simgpu/device tools/simgpu/memory/ipc.h "
+                            "tools/simgpu/program/module.h"},
+    {"tools/simgpu/graph",
+     "tools/simgpu/face tools/simgpu/device tools/simgpu/memory tools/simgpu/stream "
+     "tools/simgpu/program/module.h"},
+    {"tools/simgpu/runtime", "tools/simgpu/device"},
+    {"tools/simgpu/nvml", "tools/simgpu/device"},
+};
+enum { ROOMS = sizeof rooms / sizeof *rooms };
+
+/* What the build makes, as if it lay where it is made from. */
+static const char *const made[] = {
+    "examples/kernels_ptx.h",
+    "shim/lookup/api_index.h",
+    "tools/cutin/measure/disb_json.h",
+};
+
+/* Every include, as paths from SOURCE_DIR. */
+static struct include {
+    char file[96], target[192];
+    unsigned line;
+} * includes;
+static size_t include_count;
+
+static bool exists(const char *path)
+{
+    char whole[512];
+
+    snprintf(whole, sizeof whole, "%s/%s", SOURCE_DIR, path);
+    return access(whole, R_OK) == 0;
+}
+
+static int folder_length(const char *file)
+{
+    const char *slash = strrchr(file, '/');
+
+    return slash ? (int)(slash - file) : 0;
+}
+
+/* The compiler looks beside the file first. False: a library's. */
+static bool include_resolve(struct include *in, char quote, const char *name)
+{
+    if (quote == '<') {
+        snprintf(in->target, sizeof in->target, "%s", name);
+        return strncmp(name, "cuda", 4) == 0;
+    }
+    snprintf(in->target, sizeof in->target, "%.*s/%s", folder_length(in->file), in->file, name);
+    if (exists(in->target))
+        return true;
+    snprintf(in->target, sizeof in->target, "%s", name);
+    for (size_t i = 0; i < sizeof made / sizeof *made; i++)
+        if (strcmp(made[i] + folder_length(made[i]) + 1, name) == 0)
+            snprintf(in->target, sizeof in->target, "%s", made[i]);
+    return true;
+}
+
+static bool is_source(const char *file)
+{
+    static const char *const ends[] = {".c", ".h", ".S", ".def", ".inc"};
+    const char *dot = strrchr(file, '.');
+
+    for (size_t i = 0; dot && i < sizeof ends / sizeof *ends; i++)
+        if (strcmp(dot, ends[i]) == 0)
+            return true;
+    return false;
+}
+
+/* The word is the file or its room. */
+static bool word_names(const char *word, const char *file)
+{
+    size_t length = strcspn(word, " ");
+
+    return (length == strlen(file) || length == (size_t)folder_length(file)) &&
+           strncmp(word, file, length) == 0;
+}
+
+static const char *word_next(const char *word)
+{
+    word += strcspn(word, " ");
+    return word + strspn(word, " ");
+}
+
+static const struct room *file_room(const char *file)
+{
+    for (size_t i = 0; i < ROOMS; i++)
+        if (word_names(rooms[i].name, file))
+            return &rooms[i];
+    return NULL;
+}
+
+static bool room_may(const struct room *room, const char *target)
+{
+    for (const char *word = room->may; *word; word = word_next(word))
+        if (word_names(word, target))
+            return true;
+    return false;
+}
+
+static bool room_uses(const struct room *room, const char *word)
+{
+    for (size_t i = 0; i < include_count; i++)
+        if (file_room(includes[i].file) == room && word_names(word, includes[i].target))
+            return true;
+    return false;
+}
+
+static void file_read(const char *path)
+{
+    struct include in = {.line = 0};
+    char *line = NULL, quote[2], name[96];
+    size_t size = 0;
+    FILE *f = fopen(path, "r");
+
+    cr_assert_not_null(f, "%s cannot be read", path);
+    snprintf(in.file, sizeof in.file, "%s", path + sizeof SOURCE_DIR);
+    cr_expect_not_null(file_room(in.file), "%s is in no room of the table", in.file);
+    while (getline(&line, &size, f) > 0) {
+        in.line++;
+        if (sscanf(line, " # include %1[\"<]%95[^\">]", quote, name) != 2 ||
+            !include_resolve(&in, *quote, name))
+            continue;
+        includes = realloc(includes, (include_count + 1) * sizeof *includes);
+        cr_assert_not_null(includes);
+        includes[include_count++] = in;
+    }
+    free(line);
+    fclose(f);
+}
+
+static int file_found(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+    if (type == FTW_F && is_source(path))
+        file_read(path);
+    return 0;
+}
+
+static void includes_read(void)
+{
+    static const char *const houses[] = {"trace",     "probe", "vhq",     "shim",
+                                         "scheduler", "tools", "examples"};
+    char path[512];
+
+    for (size_t i = 0; i < sizeof houses / sizeof *houses; i++) {
+        snprintf(path, sizeof path, "%s/%s", SOURCE_DIR, houses[i]);
+        cr_assert_eq(nftw(path, file_found, 16, FTW_PHYS), 0, "%s", path);
+    }
+    cr_assert_gt(include_count, 500); /* 832 when this was written */
+}
+
+TestSuite(arrows, .timeout = 60);
+
+Test(arrows, every_include_is_one_that_its_room_may)
+{
+    includes_read();
+    for (size_t i = 0; i < include_count; i++) {
+        const struct include *in = &includes[i];
+        const struct room *room = file_room(in->file);
+
+        cr_expect(!room || room == file_room(in->target) || room_may(room, in->target),
+                  "%s:%u includes %s, which %s may not", in->file, in->line, in->target,
+                  room->name);
+    }
+}
+
+Test(arrows, nothing_is_allowed_that_no_include_needs)
+{
+    includes_read();
+    for (size_t i = 0; i < ROOMS; i++)
+        for (const char *word = rooms[i].may; *word; word = word_next(word))
+            cr_expect(room_uses(&rooms[i], word), "%s includes nothing of %.*s", rooms[i].name,
+                      (int)strcspn(word, " "), word);
+}

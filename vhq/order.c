@@ -23,12 +23,17 @@
 #include "probe/probe.h"
 #include "vhq/mutant.h"
 
+/* The smallest tickets of some heads: of those of blocking streams, of legacy ones, of all. */
+struct least {
+    uint64_t blocking, legacy, earliest;
+};
+static const struct least least_none = {NEVER, NEVER, NEVER};
+
 struct scan {
     struct vhq_set *s;
-    uint64_t limit;            /* tickets of this look are below */
-    uint64_t blocking, legacy; /* smallest tickets of these kinds */
-    uint64_t earliest;         /* and of all */
-    uint64_t now;              /* 0: not read yet */
+    uint64_t limit; /* tickets of this look are below */
+    struct least least;
+    uint64_t now; /* 0: not read yet */
     struct job job;
     bool again;       /* something changed that this look has not seen */
     bool stream_full; /* a command waits for room in its own vHQ */
@@ -41,6 +46,25 @@ static uint64_t scan_now(struct scan *c)
     if (c->now == 0)
         c->now = now_ns();
     return c->now;
+}
+
+static bool lower(uint64_t *least, uint64_t ticket)
+{
+    bool lowers = ticket < *least;
+    if (lowers)
+        *least = ticket;
+    return lowers;
+}
+
+/* True: it changed something. */
+static bool least_note(struct least *l, const struct vhq *q, uint64_t ticket)
+{
+    bool changed = lower(&l->earliest, ticket);
+    if (q->desc.kind == VHQ_BLOCKING)
+        changed |= lower(&l->blocking, ticket);
+    if (q->desc.kind == VHQ_LEGACY)
+        changed |= lower(&l->legacy, ticket);
+    return changed;
 }
 
 /* ---- rules ----------------------------------------------------------------------------------- */
@@ -80,9 +104,9 @@ static bool legacy_ready(const struct scan *c, const struct vhq *q, uint64_t tic
         return true;
     switch (q->desc.kind) {
     case VHQ_BLOCKING:
-        return c->legacy > ticket;
+        return c->least.legacy > ticket;
     case VHQ_LEGACY:
-        return c->blocking > ticket;
+        return c->least.blocking > ticket;
     case VHQ_NONBLOCKING:
         break;
     }
@@ -194,16 +218,6 @@ static bool order_delist(struct scan *c, struct vhq *q)
     return ring_head(&q->ring) == NULL || atomic_exchange(&q->queued, 1) != 0;
 }
 
-static void order_note_ticket(struct scan *c, const struct vhq *q, uint64_t ticket)
-{
-    if (ticket < c->earliest)
-        c->earliest = ticket;
-    if (q->desc.kind == VHQ_BLOCKING && ticket < c->blocking)
-        c->blocking = ticket;
-    if (q->desc.kind == VHQ_LEGACY && ticket < c->legacy)
-        c->legacy = ticket;
-}
-
 static bool order_dropping(const struct scan *c, const struct vhq *q)
 {
     return peek(q->ring.head_seq) < q->reset_seq || c->s->stage == SET_ABANDONED;
@@ -224,7 +238,7 @@ static void scan_tickets(struct scan *c)
             c->again = true;
             continue;
         }
-        order_note_ticket(c, q, slot->ticket);
+        least_note(&c->least, q, slot->ticket);
         if (peek(q->running) == RUN_NONE && order_dropping(c, q))
             c->job = (struct job){.kind = JOB_DROP, .q = q, .slot = slot};
     }
@@ -246,7 +260,7 @@ static bool order_eligible(struct scan *c, struct vhq *q, struct slot *slot)
             boost_legacy_rule(c, q, slot->ticket);
         return false;
     }
-    if ((slot->flags & SLOT_AFTER_ALL) && c->earliest < slot->ticket) {
+    if ((slot->flags & SLOT_AFTER_ALL) && c->least.earliest < slot->ticket) {
         if (exempt)
             boost_all(c, slot->ticket);
         return false;
@@ -409,9 +423,7 @@ struct job order_next(struct vhq_set *s)
     struct scan c = {
         .s = s,
         .limit = atomic_load_explicit(&s->issued, memory_order_acquire),
-        .blocking = NEVER,
-        .legacy = NEVER,
-        .earliest = NEVER,
+        .least = least_none,
         .job = {.kind = JOB_SLEEP, .wake_ns = NEVER},
     };
     order_adopt(s);
@@ -437,12 +449,8 @@ uint64_t order_floor(struct vhq_set *s, bool turns)
     return floor;
 }
 
-/* The smallest tickets of turns, and of what stands behind them. */
-struct blocked {
-    uint64_t blocking, legacy, earliest;
-};
-
-static bool blocked_head(const struct blocked *b, const struct vhq *q, const struct slot *slot)
+/* A turn, or behind one of those that `b` is of. */
+static bool blocked_head(const struct least *b, const struct vhq *q, const struct slot *slot)
 {
     uint64_t ahead = slot->flags & SLOT_AFTER_ALL   ? b->earliest
                      : q->desc.kind == VHQ_BLOCKING ? b->legacy
@@ -454,21 +462,9 @@ static bool blocked_head(const struct blocked *b, const struct vhq *q, const str
     return b->earliest != NEVER && slot->after != NULL && !fence_passed(slot->after, false);
 }
 
-static bool blocked_note(struct blocked *b, const struct vhq *q, uint64_t ticket)
-{
-    struct blocked old = *b;
-    if (ticket < b->earliest)
-        b->earliest = ticket;
-    if (q->desc.kind == VHQ_BLOCKING && ticket < b->blocking)
-        b->blocking = ticket;
-    if (q->desc.kind == VHQ_LEGACY && ticket < b->legacy)
-        b->legacy = ticket;
-    return old.earliest != b->earliest || old.blocking != b->blocking || old.legacy != b->legacy;
-}
-
 uint64_t order_floor_unblocked(struct vhq_set *s)
 {
-    struct blocked b = {NEVER, NEVER, NEVER};
+    struct least blocked = least_none; /* turns, and what stands behind them */
     uint64_t floor;
     bool again;
     order_adopt(s);
@@ -479,8 +475,8 @@ uint64_t order_floor_unblocked(struct vhq_set *s)
             struct slot *slot = ring_head(&q->ring);
             if (slot == NULL)
                 continue;
-            if (blocked_head(&b, q, slot))
-                again |= blocked_note(&b, q, slot->ticket);
+            if (blocked_head(&blocked, q, slot))
+                again |= least_note(&blocked, q, slot->ticket);
             else if (slot->ticket < floor)
                 floor = slot->ticket;
         }

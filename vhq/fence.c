@@ -230,7 +230,7 @@ void fence_boost(struct vhq_fence *f)
     registry_lock();
     struct vhq *q = atomic_load(&f->queue);
     if (q != NULL) {
-        order_boost(q, atomic_load_explicit(&f->ticket, memory_order_relaxed) + 1);
+        order_boost(&q->boost_below, atomic_load_explicit(&f->ticket, memory_order_relaxed) + 1);
         dispatcher_kick(q->set);
     }
     registry_unlock();
@@ -244,7 +244,7 @@ static void boost_waits_of(struct vhq *q, const struct vhq_fence *f)
     for (; n > 0; n--) {
         slot = slot == NULL ? ring_at(&q->ring, &offset) : ring_next(&q->ring, slot, &offset);
         if (slot->after == f)
-            order_boost(q, slot->ticket + 1);
+            order_boost(&q->boost_below, slot->ticket + 1);
     }
 }
 

@@ -415,7 +415,8 @@ bool order_held(const struct vhq *q);
 uint64_t order_floor(struct vhq_set *s, bool turns);
 /* ... and neither of turns nor of what cannot go before one is over. */
 uint64_t order_floor_unblocked(struct vhq_set *s);
-void order_boost(struct vhq *q, uint64_t below);
+/* Raises the bound of a vHQ or a set; true: it was lower. */
+bool order_boost(_Atomic uint64_t *boost_below, uint64_t below);
 
 bool dispatcher_start(struct vhq_set *s);
 void dispatcher_kick(struct vhq_set *s);

@@ -69,11 +69,13 @@ static bool least_note(struct least *l, const struct vhq *q, uint64_t ticket)
 
 /* ---- rules ----------------------------------------------------------------------------------- */
 
-void order_boost(struct vhq *q, uint64_t below)
+bool order_boost(_Atomic uint64_t *boost_below, uint64_t below)
 {
-    uint64_t old = atomic_load(&q->boost_below);
-    while (old < below && !atomic_compare_exchange_weak(&q->boost_below, &old, below))
+    uint64_t old = atomic_load(boost_below);
+    bool raises = old < below;
+    while (old < below && !atomic_compare_exchange_weak(boost_below, &old, below))
         ;
+    return raises;
 }
 
 static bool order_exempt(const struct vhq *q, uint64_t ticket)
@@ -118,22 +120,15 @@ static bool legacy_ready(const struct scan *c, const struct vhq *q, uint64_t tic
 static void boost_legacy_rule(struct scan *c, const struct vhq *q, uint64_t ticket)
 {
     enum vhq_kind ahead = q->desc.kind == VHQ_LEGACY ? VHQ_BLOCKING : VHQ_LEGACY;
-    for (struct vhq *o = c->s->ready; o != NULL; o = o->ready_next) {
-        if (o->desc.kind != ahead || atomic_load(&o->boost_below) >= ticket)
-            continue;
-        order_boost(o, ticket);
-        c->again = true;
-    }
+    for (struct vhq *o = c->s->ready; o != NULL; o = o->ready_next)
+        if (o->desc.kind == ahead)
+            c->again |= order_boost(&o->boost_below, ticket);
 }
 
 static void boost_all(struct scan *c, uint64_t ticket)
 {
-    for (struct vhq *o = c->s->ready; o != NULL; o = o->ready_next) {
-        if (atomic_load(&o->boost_below) >= ticket)
-            continue;
-        order_boost(o, ticket);
-        c->again = true;
-    }
+    for (struct vhq *o = c->s->ready; o != NULL; o = o->ready_next)
+        c->again |= order_boost(&o->boost_below, ticket);
 }
 
 /* What a boosted command waits for outside its vHQ. Fences are boosted by the dispatcher after this

@@ -179,7 +179,7 @@ static void boost_late(struct vhq *q, uint64_t ticket, struct vhq_fence *signals
     bool boosted = (signals != NULL && (atomic_load(&signals->state) & FENCE_BOOSTED)) ||
                    (after != NULL && (atomic_load(&after->state) & FENCE_BOOSTED_WAITS));
     if (boosted) {
-        order_boost(q, ticket + 1);
+        order_boost(&q->boost_below, ticket + 1);
         dispatcher_kick(q->set);
     }
     vhq_fence_put(signals);
@@ -204,7 +204,7 @@ static int begin_turn(struct vhq *q, const struct vhq_req *req)
     struct slot *slot = slot_fill(q, req, 0);
     slot->flags |= SLOT_TURN;
     if (req->boost)
-        order_boost(q, slot->ticket + 1);
+        order_boost(&q->boost_below, slot->ticket + 1);
     atomic_store_explicit(&q->turn, 0, memory_order_relaxed);
     atomic_store_explicit(&q->turn_seq, peek(q->ring.tail_seq), memory_order_relaxed);
     q->cur.how = BEGUN_TURN;

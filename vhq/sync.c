@@ -45,7 +45,7 @@ void vhq_drain(struct vhq *q, bool boost)
     if (ring_empty(&q->ring) || passive())
         return;
     if (boost) {
-        order_boost(q, atomic_load(&q->set->issued));
+        order_boost(&q->boost_below, atomic_load(&q->set->issued));
         dispatcher_kick(q->set);
     }
     struct waiter w = {
@@ -62,9 +62,7 @@ static int set_drain(struct vhq_set *s, enum waits_for what, bool boost, uint64_
         return 0;
     uint64_t below = atomic_load_explicit(&s->issued, memory_order_acquire);
     if (boost) {
-        uint64_t old = atomic_load(&s->boost_below);
-        while (old < below && !atomic_compare_exchange_weak(&s->boost_below, &old, below))
-            ;
+        order_boost(&s->boost_below, below);
         dispatcher_kick(s);
     }
     struct waiter w = {.what = what, .target = below};

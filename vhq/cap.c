@@ -471,6 +471,23 @@ void cap_look(struct vhq_set *s, uint64_t now)
     s->looked_ns = now;
 }
 
+void cap_settle(struct vhq *q, uint64_t now)
+{
+    struct vhq_set *s = q->set;
+    cap_look(s, now);
+    uint32_t commands = (uint32_t)(peek(q->sent) - q->complete_sent);
+    uint64_t began = cap_began(s), est = peek(q->tail_est_ns);
+    if (commands == 0)
+        return;
+    PROBE3(complete, q->desc.stream, commands, est);
+    cap_forget(q);
+    q->complete_ns = now;
+    if (est != 0)
+        cap_progress(s, began, est, now);
+    if (trace_on())
+        traced_queue(TRACE_COMPLETED, q, NEVER, 0, 0);
+}
+
 /* ---- the dispatcher is blocked: set's lock held, after a look -------------------------------- */
 
 void cap_unblocked(struct vhq_set *s)

@@ -371,6 +371,8 @@ enum mark cap_mark_gate(struct vhq *q);
 bool cap_markers_out(const struct vhq *q); /* no room for another */
 /* Nothing of this vHQ counts as in flight any more. Submission right and set's lock held. */
 void cap_forget(struct vhq *q);
+/* All that was submitted through it is known complete. Submission right and set's lock held. */
+void cap_settle(struct vhq *q, uint64_t now);
 bool cap_reached(struct vhq *q, uint32_t value);
 void cap_poll(struct vhq *q);
 void cap_poll_all(struct vhq_set *s); /* no lock held */

@@ -35,6 +35,16 @@ bool vhq_set_idle(struct vhq_set *set)
     return set_idle(set);
 }
 
+bool vhq_set_blocking_idle(struct vhq_set *set)
+{
+    bool idle = true;
+    pthread_mutex_lock(&set->lock);
+    for (const struct vhq *q = set->all; q != NULL && idle; q = q->next)
+        idle = q->desc.kind != VHQ_BLOCKING || ring_empty(&q->ring);
+    pthread_mutex_unlock(&set->lock);
+    return idle;
+}
+
 bool vhq_set_in_flight(const struct vhq_set *set)
 {
     return peek(set->area_ns) != 0;
@@ -162,7 +172,8 @@ static void sync_probe(struct vhq *q)
     claim_drop(q, claim);
 }
 
-static void sync_poll(struct vhq *q)
+/* Around a call of ops: vhq_destroy waits for it. */
+static bool sync_call_begin(struct vhq *q)
 {
     struct vhq_set *s = q->set;
     pthread_mutex_lock(&s->lock);
@@ -170,13 +181,48 @@ static void sync_poll(struct vhq *q)
     if (alive)
         atomic_fetch_add(&q->calls, 1);
     pthread_mutex_unlock(&s->lock);
-    if (!alive)
-        return;
-    cap_poll(q);
+    return alive;
+}
+
+static void sync_call_end(struct vhq *q)
+{
+    struct vhq_set *s = q->set;
     pthread_mutex_lock(&s->lock);
     atomic_fetch_sub(&q->calls, 1);
     pthread_mutex_unlock(&s->lock);
     futex_wake(&q->calls);
+}
+
+static void sync_poll(struct vhq *q)
+{
+    if (!sync_call_begin(q))
+        return;
+    cap_poll(q);
+    sync_call_end(q);
+}
+
+static bool sync_asks(const struct vhq *q)
+{
+    return q->desc.kind != VHQ_NONBLOCKING && q->set->ops.complete != NULL;
+}
+
+static bool sync_complete(struct vhq *q)
+{
+    struct vhq_set *s = q->set;
+    if (!sync_call_begin(q))
+        return true;
+    bool complete = s->ops.complete(s->user, q, q->desc.stream);
+    sync_call_end(q);
+    return complete;
+}
+
+static bool sync_failed(struct vhq *q)
+{
+    struct vhq_set *s = q->set;
+    pthread_mutex_lock(&s->lock);
+    bool failed = q->dead || peek(q->failed);
+    pthread_mutex_unlock(&s->lock);
+    return failed;
 }
 
 /* Under the set's lock, because a vHQ that is destroyed meanwhile has no word any more. */
@@ -194,7 +240,19 @@ static bool sync_over(struct vhq *q, uint32_t value)
 struct patience {
     uint64_t began_ns, probe_ns, nap_ns;
     int slack; /* the thread's own timer slack; -1: untouched */
+    bool asks; /* instead of a probe */
+    bool over;
 };
+
+static void patience_probe(struct patience *p, struct vhq *q)
+{
+    if (gate_used(q->set) && order_held(q))
+        return; /* it would only pile up behind a gate */
+    if (p->asks)
+        p->over = true;
+    else
+        sync_probe(q);
+}
 
 static void patience_wait(struct patience *p, struct vhq *q)
 {
@@ -213,8 +271,7 @@ static void patience_wait(struct patience *p, struct vhq *q)
         prctl(PR_SET_TIMERSLACK, 1ul);
     }
     if (now > p->probe_ns) {
-        if (!gate_used(q->set) || !order_held(q)) /* else it would only pile up behind a gate */
-            sync_probe(q);
+        patience_probe(p, q);
         p->probe_ns = now + GUARD_MS * NS_PER_MS;
     }
     nap_ns(p->nap_ns);
@@ -234,8 +291,43 @@ static void sync_look(struct vhq *q)
     pthread_mutex_unlock(&q->set->lock);
 }
 
-/* The vHQ is drained. */
-static void sync_queue(struct vhq *q)
+static void sync_settle(struct vhq *q, uint64_t target)
+{
+    enum claim claim = claim_take(q);
+    if (claim == CLAIM_NONE)
+        return;
+    pthread_mutex_lock(&q->set->lock);
+    if (peek(q->sent) == target)
+        cap_settle(q, now_ns());
+    pthread_mutex_unlock(&q->set->lock);
+    claim_drop(q, claim);
+}
+
+/*
+ * A late marker ties streams together: in the legacy stream it follows what the blocking ones have been
+ * given, and they follow it; in one of them it follows the legacy stream. What stands there may wait
+ * for what the caller, or another thread, does next. So unless there is a marker anyway the driver is
+ * asked. That answers for what others submit meanwhile, too: after a while the caller has to wait by
+ * itself.
+ */
+static void sync_asked(struct vhq *q)
+{
+    struct patience p = {.asks = true};
+    uint64_t target = atomic_load_explicit(&q->sent, memory_order_acquire);
+    bool over = false;
+    while (!p.over && !over) {
+        if (atomic_load_explicit(&q->mark_cover, memory_order_acquire) >= target)
+            over = sync_over(q, atomic_load_explicit(&q->newest, memory_order_acquire));
+        else if ((over = sync_complete(q)))
+            sync_settle(q, target);
+        if (!over && !(over = sync_failed(q)))
+            patience_wait(&p, q);
+    }
+    patience_end(&p);
+    sync_look(q);
+}
+
+static void sync_marked(struct vhq *q)
 {
     struct patience p = {0};
     uint64_t target = atomic_load_explicit(&q->sent, memory_order_acquire);
@@ -248,6 +340,15 @@ static void sync_queue(struct vhq *q)
         patience_wait(&p, q);
     patience_end(&p);
     sync_look(q);
+}
+
+/* The vHQ is drained. */
+static void sync_queue(struct vhq *q)
+{
+    if (sync_asks(q))
+        sync_asked(q);
+    else
+        sync_marked(q);
 }
 
 /* Is there anything that is not known complete? */
@@ -265,18 +366,15 @@ void vhq_sync(struct vhq *q, bool boost)
         sync_queue(q);
 }
 
-void vhq_set_sync(struct vhq_set *set, bool boost)
+static void set_sync(struct vhq_set *set, void (*sync)(struct vhq *q))
 {
-    if (passive())
-        return;
-    vhq_set_drain(set, boost);
     pthread_mutex_lock(&set->lock);
     for (struct vhq *q = set->all, *next; q != NULL; q = next) {
         bool wait = !q->dead && sync_needed(q);
         if (wait) {
             q->pins++; /* keeps it, and its place in the list */
             pthread_mutex_unlock(&set->lock);
-            sync_queue(q);
+            sync(q);
             pthread_mutex_lock(&set->lock);
         }
         next = q->next;
@@ -284,4 +382,20 @@ void vhq_set_sync(struct vhq_set *set, bool boost)
             queue_unpin(q);
     }
     pthread_mutex_unlock(&set->lock);
+}
+
+void vhq_set_sync(struct vhq_set *set, bool boost)
+{
+    if (passive())
+        return;
+    vhq_set_drain(set, boost);
+    set_sync(set, sync_queue);
+}
+
+void vhq_set_finish(struct vhq_set *set)
+{
+    if (passive())
+        return;
+    vhq_set_drain(set, false);
+    set_sync(set, sync_marked);
 }

@@ -62,6 +62,9 @@ struct vhq_ops {
      * word (no memops: the shim polls pooled events). May be NULL if every vHQ has a word. Called
      * from any thread, several at once, but never after vhq_destroy returned. */
     uint32_t (*poll)(void *user, struct vhq *q, void *stream);
+    /* Is all complete that was submitted to `stream`, of blocking vHQs and the legacy one? Errors are a
+     * yes. From any thread, as poll. NULL: markers alone tell. */
+    bool (*complete)(void *user, struct vhq *q, void *stream);
     /* Asked by the calling thread before it buffers a command; false: it submits it by itself in its
      * turn, as with VHQ_MUST_INLINE. NULL: any thread may. */
     bool (*may_buffer)(void *user);
@@ -197,6 +200,8 @@ void vhq_fence_drain(struct vhq_fence *f, bool boost);
 
 bool vhq_idle(struct vhq *q);           /* nothing buffered in this vHQ */
 bool vhq_set_idle(struct vhq_set *set); /* nothing buffered in the context: one atomic load */
+/* Nothing buffered in its VHQ_BLOCKING ones: a look at each, under the set's lock. */
+bool vhq_set_blocking_idle(struct vhq_set *set);
 bool vhq_set_in_flight(const struct vhq_set *set); /* something may be in flight: one atomic load */
 /* Wait until everything buffered when called was submitted. */
 void vhq_drain(struct vhq *q, bool boost);
@@ -210,9 +215,12 @@ void vhq_set_drain_unblocked(struct vhq_set *set, bool boost);
 /* As above, and no later than `timeout_ms`: returns 0 or -ETIMEDOUT. Used at process exit. */
 int vhq_set_drain_timeout(struct vhq_set *set, uint32_t timeout_ms);
 /* Drain, then wait until everything submitted through the vHQ is known complete. Never calls the
- * driver except ops->mark and ops->poll. Returns early, 0, when the vHQ has failed. */
+ * driver except ops->mark, ops->poll and ops->complete. Returns early when the vHQ has failed, and
+ * with ops->complete, if it is blocking or legacy, after 100 ms. */
 void vhq_sync(struct vhq *q, bool boost);
 void vhq_set_sync(struct vhq_set *set, bool boost);
+/* The same before the completion words go, however long it takes. */
+void vhq_set_finish(struct vhq_set *set);
 /* NOT_READY logic of stream queries: true while something is buffered, or inline work that waits. */
 bool vhq_busy(struct vhq *q);
 

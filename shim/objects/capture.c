@@ -20,6 +20,17 @@ bool capture_active(CUstream stream)
            status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
+CUresult capture_query(CUstream stream, bool *captures)
+{
+    CUresult r = CUDA_SUCCESS;
+    pthread_mutex_lock(&capture_beginning); /* none begins between the look and the question */
+    *captures = capture_any() && capture_active(stream);
+    if (!*captures)
+        r = REAL(cuStreamQuery)(stream);
+    pthread_mutex_unlock(&capture_beginning);
+    return r;
+}
+
 /* ---- begin -------------------------------------------------------------------------------- */
 
 struct begin {

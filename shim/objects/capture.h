@@ -20,6 +20,10 @@ static inline bool capture_any(void)
 /* True when calls on the stream must go to the driver as they are: it captures, or the driver will
  * refuse them because another stream does. Asks the driver. */
 bool capture_active(CUstream stream);
+/* cuStreamQuery where no capture may notice it: asking a stream that captures spoils the capture, and so does
+ * asking the legacy stream while a blocking one captures. CUDA_SUCCESS with `captures` when it was
+ * not asked. */
+CUresult capture_query(CUstream stream, bool *captures);
 
 struct shim_stream;
 /* The capture that began in the stream has ended, or goes with it. */

@@ -221,6 +221,7 @@ static const struct vhq_ops ops = {.thread_start = dispatcher_start,
                                    .mark = mark_write,
                                    .gate = gate_write,
                                    .poll = mark_poll,
+                                   .complete = mark_complete,
                                    .failed = command_failed};
 
 static int context_start_queues(struct shim_context *ctx)
@@ -482,9 +483,10 @@ void context_finish(struct shim_context *ctx)
     if (!ctx->set)
         return;
     context_enter(ctx);
-    vhq_set_drain(ctx->set, false);
-    if (!context_spoilt(ctx))
-        vhq_set_sync(ctx->set, false);
+    if (context_spoilt(ctx))
+        vhq_set_drain(ctx->set, false);
+    else
+        vhq_set_finish(ctx->set);
     context_leave(ctx);
 }
 

@@ -96,7 +96,9 @@ uint32_t memory_start_flags(CUdeviceptr address)
 /* ---- stream-ordered allocation ------------------------------------------------------------ */
 
 /* The address is wanted now, so the allocation goes ahead of what is buffered. That is a legal
- * order: the pool reuses only what was freed by calls the driver has seen. */
+ * order: the pool reuses only what was freed by calls the driver has seen. Not so in the legacy
+ * stream: what is buffered in one blocking stream would follow what the driver has of another, which
+ * may wait for just that. */
 static bool out_of_memory(CUresult r)
 {
     if (r != CUDA_ERROR_OUT_OF_MEMORY || call_native())
@@ -107,9 +109,16 @@ static bool out_of_memory(CUresult r)
     return ctx != NULL;
 }
 
-static void allocated_in(CUstream stream)
+static struct shim_stream *alloc_begin(CUstream stream)
 {
     struct shim_stream *s = call_native() ? NULL : stream_of(stream);
+    if (s && s->kind == VHQ_LEGACY)
+        drain_before_legacy(s);
+    return s;
+}
+
+static void alloc_end(struct shim_stream *s)
+{
     if (s)
         schedule_end(s, 0, false);
 }
@@ -117,8 +126,9 @@ static void allocated_in(CUstream stream)
 static CUresult alloc_async(CUdeviceptr *dptr, size_t bytes, CUstream stream, bool ptds)
 {
     stream = stream_normal(stream, ptds);
+    struct shim_stream *s = alloc_begin(stream);
     CUresult r = REAL(cuMemAllocAsync)(dptr, bytes, stream);
-    allocated_in(stream);
+    alloc_end(s);
     return out_of_memory(r) ? REAL(cuMemAllocAsync)(dptr, bytes, stream) : r;
 }
 
@@ -126,8 +136,9 @@ static CUresult alloc_from_pool(CUdeviceptr *dptr, size_t bytes, CUmemoryPool po
                                 bool ptds)
 {
     stream = stream_normal(stream, ptds);
+    struct shim_stream *s = alloc_begin(stream);
     CUresult r = REAL(cuMemAllocFromPoolAsync)(dptr, bytes, pool, stream);
-    allocated_in(stream);
+    alloc_end(s);
     return out_of_memory(r) ? REAL(cuMemAllocFromPoolAsync)(dptr, bytes, pool, stream) : r;
 }
 

@@ -157,6 +157,20 @@ int mark_write(void *user, struct vhq *q, void *stream, uint32_t value)
     return 0;
 }
 
+bool mark_complete(void *user, struct vhq *q, void *stream)
+{
+    struct shim_stream *s = vhq_user(q);
+    bool captures;
+    if (s->undeferred && !stream_nameable(s))
+        return true; /* as where a marker is refused */
+    if (means_the_same(context_handle(), s->ctx))
+        return capture_query(s->handle, &captures) != CUDA_ERROR_NOT_READY;
+    struct context_scope scope = context_push(s->ctx);
+    CUresult r = capture_query(s->handle, &captures);
+    context_pop(scope);
+    return r != CUDA_ERROR_NOT_READY;
+}
+
 uint32_t mark_poll(void *user, struct vhq *q, void *stream)
 {
     struct shim_stream *s = vhq_user(q);

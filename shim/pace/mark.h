@@ -9,11 +9,12 @@
 
 #include "shim/objects/stream.h"
 
-/* vhq_ops.mark and .poll of every context. */
+/* vhq_ops.mark, .poll and .complete of every context. */
 int mark_write(void *user, struct vhq *q, void *stream, uint32_t value);
 /* The marker of a stream, with a gate behind it. */
 CUresult mark_write_gate(struct shim_stream *s, uint32_t value, CUdeviceptr gate);
 uint32_t mark_poll(void *user, struct vhq *q, void *stream);
+bool mark_complete(void *user, struct vhq *q, void *stream);
 
 /* In one batch: the write, and a wait for the word at `gate` to be 0. */
 CUresult mark_gate(CUstream stream, CUdeviceptr word, uint32_t value, CUdeviceptr gate);

@@ -85,19 +85,6 @@ static bool stream_quiet(struct shim_stream *s, uint64_t epoch)
     return s->quiet >= 10;
 }
 
-/* Asking a stream that captures spoils the capture, and so does asking the legacy stream while a
- * blocking one captures: none begins between the look and the question. */
-static CUresult stream_ask(CUstream stream, bool *captures)
-{
-    CUresult r = CUDA_SUCCESS;
-    pthread_mutex_lock(&capture_beginning);
-    *captures = capture_any() && capture_active(stream);
-    if (!*captures)
-        r = REAL(cuStreamQuery)(stream);
-    pthread_mutex_unlock(&capture_beginning);
-    return r;
-}
-
 /* Ask the driver whether a busy stream is done. In the client's thread: no capture of the
  * application may notice, hence the relaxed mode (context_push) and no look at capturing streams. */
 static void stream_look(struct shim_stream *s)
@@ -112,7 +99,7 @@ static void stream_look(struct shim_stream *s)
         return;
     }
     bool captures;
-    CUresult r = stream_ask(s->per_thread ? CU_STREAM_LEGACY : s->handle, &captures);
+    CUresult r = capture_query(s->per_thread ? CU_STREAM_LEGACY : s->handle, &captures);
     if (captures)
         /* It does nothing while it captures, and what it did before cannot be asked for. A lower
          * stream that is to join the capture must not wait for the end of it. */

@@ -42,6 +42,16 @@ void drain_legacy_order(struct shim_stream *s)
         drain_blocking(s->ctx, true);
 }
 
+void drain_before_legacy(struct shim_stream *legacy)
+{
+    struct vhq_set *set = legacy->ctx->set;
+    if (!set || vhq_set_idle(set) || vhq_set_blocking_idle(set))
+        return;
+    context_enter(legacy->ctx);
+    vhq_set_drain_unblocked(set, call_boost(legacy));
+    context_leave(legacy->ctx);
+}
+
 /* A record on a stream that is never held replaces one that buffered waits may still mean. Which
  * ones, only their vHQs know; it is rare enough to wait for all. */
 void drain_displaced(struct vhq_fence *fence)

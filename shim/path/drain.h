@@ -28,6 +28,10 @@ bool drain_nothing(void);
 void shim_exit_drain(void);
 void shim_fork_child(void);
 
+/* What blocking streams have buffered goes before a call in their legacy stream that overtakes what
+ * is buffered there, and natively waits for nothing. */
+void drain_before_legacy(struct shim_stream *legacy);
+
 /* For streams that are never held (call.c). */
 void drain_legacy_order(struct shim_stream *s);
 void drain_earlier(struct shim_context *ctx);

@@ -153,3 +153,57 @@ Test(level, a_wait_in_a_destroyed_stream_does_not_hold_others_for_ever)
     atomic_store(open, 1);
     ok(cuStreamSynchronize(rt));
 }
+
+/* ---- the legacy stream: blocking ones follow it, and it follows all that they have been given ------ */
+
+Test(level, an_allocation_in_the_legacy_stream_comes_between_no_others)
+{
+    CUstream rt = real_time(CU_STREAM_DEFAULT), be = rig_stream_blocking();
+    CUdeviceptr word = rig_buffer(0), x;
+    ok(cuMemAllocAsync(&x, 64, CU_STREAM_LEGACY)); /* the pool is there */
+    rig_warm(be);
+    ok(cuStreamWriteValue32(be, word, 0, 0)); /* taken, so the next one may be deferred */
+    ok(cuCtxSynchronize());
+    ok(cuStreamWaitValue32(rt, word, 1, CU_STREAM_WAIT_VALUE_GEQ));
+    ok(cuStreamWriteValue32(be, word, 1, 0)); /* buffered: the stream is held */
+    ok(cuMemAllocAsync(&x, 64, CU_STREAM_LEGACY));
+    ok(cuCtxSynchronize());
+}
+
+/* So a marker of ours in one of them would follow what the application has put into others. */
+Test(level, a_sync_waits_for_its_own_stream_alone)
+{
+    CUstream waits = rig_stream_blocking(), be = rig_stream_blocking();
+    CUdeviceptr x = rig_buffer(3), y = rig_buffer(3);
+    rig_warm(be);
+    rig_warm(CU_STREAM_LEGACY);
+    ok(cuCtxSynchronize());
+    ok(rig_launch(x, 5, 7, be));
+    _Atomic uint32_t *open = gate(waits);
+    ok(rig_launch(y, 5, 7, CU_STREAM_LEGACY));
+    ok(cuStreamSynchronize(be));
+    atomic_store(open, 1);
+    rig_expect(y, rig_mixed(3, 5, 7), CU_STREAM_LEGACY);
+}
+
+static void sync_legacy(void *user)
+{
+    ok(cuCtxSetCurrent(rig_context));
+    ok(cuStreamSynchronize(CU_STREAM_LEGACY));
+}
+
+Test(level, a_sync_of_the_legacy_stream_stands_in_nobody_s_way)
+{
+    CUstream waits = rig_stream_blocking(), be = rig_stream_blocking();
+    CUdeviceptr x = rig_buffer(3), word = rig_buffer(0);
+    struct rig_thread sync;
+    rig_warm(CU_STREAM_LEGACY);
+    ok(cuCtxSynchronize());
+    ok(rig_launch(x, 5, 7, CU_STREAM_LEGACY));
+    ok(cuStreamWaitValue32(waits, word, 1, CU_STREAM_WAIT_VALUE_GEQ));
+    rig_start(&sync, sync_legacy, NULL);
+    rig_blocked(&sync);
+    ok(cuStreamWriteValue32(be, word, 1, 0));
+    rig_join(&sync);
+    rig_expect(x, rig_mixed(3, 5, 7), CU_STREAM_LEGACY);
+}

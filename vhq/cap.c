@@ -431,9 +431,17 @@ static void cap_progress(struct vhq_set *s, uint64_t began, uint64_t est, uint64
     atomic_store_explicit(&s->lifted, 0, memory_order_relaxed);
 }
 
+/* The slower pace is for what comes next. What is late now is looked for by backoff until it completes,
+ * or its length would become the pace of everything behind it. */
+static uint32_t cap_late(struct vhq_set *s, uint32_t pace)
+{
+    s->backoff_ns = BACKOFF_MIN_NS / 2;
+    return pace + pace / 8;
+}
+
 /* The expected time came. If the device has run dry it is faster than the estimates say; if nothing
  * of what should have completed has, it is slower, or shared: look earlier, or later, from now on.
- */
+ * One command that takes far longer than its estimate says so once (cap_late). */
 static void cap_learn_pace(struct vhq_set *s, uint64_t now)
 {
     if (s->due_ns == 0 || now < s->due_ns)
@@ -442,7 +450,7 @@ static void cap_learn_pace(struct vhq_set *s, uint64_t now)
     if (peek(s->area_ns) == 0)
         pace = pace * 3 / 4;
     else if (s->due_completes && s->progress_ns < s->due_set_ns)
-        pace += pace / 8;
+        pace = cap_late(s, pace);
     else
         pace = pace < PACE_ONE ? pace + PACE_LEAST : pace > PACE_ONE ? pace - PACE_LEAST : pace;
     s->pace = pace < PACE_LEAST ? PACE_LEAST : pace > PACE_MOST ? PACE_MOST : pace;
@@ -559,7 +567,7 @@ uint64_t cap_blocked(struct vhq_set *s, uint64_t now)
     bool early = !strict && due > look;
     if (early)
         due = look;
-    if (due <= now + DUE_SLACK_NS)
+    if (due <= now + DUE_SLACK_NS || s->backoff_ns != 0)
         return cap_overdue(s, now);
     s->due_ns = due;
     s->due_set_ns = now;

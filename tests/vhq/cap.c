@@ -131,6 +131,45 @@ Test(cap, a_command_as_long_as_the_budget_goes_alone_until_half_of_it_ran)
     world_free(w);
 }
 
+/* The dispatcher has looked since the clock advanced, and found no room. Returns the pace, of 256. */
+static uint32_t pace_after_a_look(struct world *w)
+{
+    uint64_t looked = 0;
+    uint32_t pace = 0;
+    for (int i = 0; looked != now_ns(); i++) {
+        cr_assert(i < 200000, "never looked");
+        pthread_mutex_lock(&w->set->lock);
+        looked = w->set->looked_ns;
+        pace = w->set->pace;
+        pthread_mutex_unlock(&w->set->lock);
+        nap_us(100);
+    }
+    return pace;
+}
+
+/* As a copy whose size tells too little. What comes behind it would be waited for as long as it was. */
+Test(cap, a_command_far_longer_than_its_estimate_slows_the_looks_once)
+{
+    struct world *w = capped(200, 32);
+    int a = world_stream(w, VHQ_NONBLOCKING);
+    launch(w, a, 60);
+    launch(w, a, 140);
+    launch(w, a, 200);
+    dispatcher_is_blocked(w);
+    cr_assert_eq(pace_after_a_look(w), 256);
+    for (int us = 0; us < 3000; us += 10) {
+        clock_advance(10 * 1000);
+        cr_assert_leq(pace_after_a_look(w), 256 + 256 / 8);
+    }
+    cr_assert_eq(pace_after_a_look(w), 256 + 256 / 8);
+    cr_assert_eq(in_device(w, a), 2);
+    device_step(w, a);
+    device_step(w, a);
+    WAIT_FOR(in_device(w, a) == 1);
+    settle(w);
+    world_free(w);
+}
+
 Test(cap, one_command_may_always_go)
 {
     struct world *w = capped(10, 1);

@@ -13,6 +13,7 @@
 #include "shim/objects/function.h"
 
 enum { DEEPEST = 16, DEVICE_UPDATABLE = 13 /* CU_LAUNCH_ATTRIBUTE_..._KERNEL_NODE, 12.4 */ };
+#define TYPE_CONDITIONAL ((CUgraphNodeType)13) /* CU_GRAPH_NODE_TYPE_CONDITIONAL, from 12.3 on */
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
@@ -172,6 +173,8 @@ static int read_node(struct graph_nodes *n, CUgraphNode handle, struct shim_cont
         read_kernel(n, node, ctx);
         n->copyable = n->copyable && !device_updatable(handle);
     }
+    if (type == TYPE_CONDITIONAL) /* what runs inside, and how often, is the device's to know */
+        n->est_ns += VHQ_UNKNOWN_NS;
     if (type == CU_GRAPH_NODE_TYPE_MEMCPY && gpu_device_several())
         read_copy(n, handle, ctx);
     if (type == CU_GRAPH_NODE_TYPE_MEMSET && gpu_device_several())

@@ -409,13 +409,13 @@ static void *engine_main(void *unused)
 }
 
 /* Threads of a library in someone else's process take no signals. */
-static int thread_start(void *(*main)(void *))
+int engine_thread_start(void *(*main)(void *), void *arg)
 {
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     pthread_t thread;
-    int rc = pthread_create(&thread, NULL, main, NULL);
+    int rc = pthread_create(&thread, NULL, main, arg);
     if (rc == 0)
         pthread_detach(thread);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -430,7 +430,7 @@ CUresult engine_start(void)
     if (engine.state == ENGINE_OFF || engine.state == ENGINE_FAILED) {
         engine.state = ENGINE_STARTING;
         engine.pid = getpid();
-        if (thread_start(engine_main) != 0) {
+        if (engine_thread_start(engine_main, NULL) != 0) {
             engine.state = ENGINE_FAILED;
             engine.result = CUDA_ERROR_OUT_OF_MEMORY;
         }
@@ -442,6 +442,19 @@ CUresult engine_start(void)
     return rc;
 }
 
+static void engine_wake(void)
+{
+    struct device_client *self = &engine.device.shared->clients[engine.device.client];
+    __atomic_fetch_add(&self->wake, 1, __ATOMIC_RELEASE);
+    syscall(SYS_futex, &self->wake, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
+void engine_look(void)
+{
+    if (!engine_stopped())
+        engine_wake();
+}
+
 /* At exit: leave the devices, but never hold the exit up. A process that does not manage is removed by
  * its neighbours when it is dead. */
 __attribute__((destructor)) static void engine_stop(void)
@@ -449,10 +462,8 @@ __attribute__((destructor)) static void engine_stop(void)
     bool mine = engine.pid == getpid() && engine.device.shared;
     if (!mine || atomic_exchange(&engine.stopping, true))
         return;
-    struct device_client *self = &engine.device.shared->clients[engine.device.client];
     for (int ms = 0; ms < STOP_PATIENCE_MS && !atomic_load(&engine.stopped); ms++) {
-        __atomic_fetch_add(&self->wake, 1, __ATOMIC_RELEASE);
-        syscall(SYS_futex, &self->wake, FUTEX_WAKE, 1, NULL, NULL, 0);
+        engine_wake();
         nanosleep(&(struct timespec){0, 1000000}, NULL);
     }
 }
@@ -514,7 +525,7 @@ void callback_push(struct item *item)
 {
     pthread_mutex_lock(&callbacks.lock);
     if (!callbacks.running)
-        callbacks.running = thread_start(callback_main) == 0;
+        callbacks.running = engine_thread_start(callback_main, NULL) == 0;
     item->next = NULL;
     if (!callbacks.first)
         callbacks.last = &callbacks.first;

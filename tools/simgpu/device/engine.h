@@ -11,6 +11,10 @@
 
 /* Start it, once per process, and join the shared devices. In null mode there is nothing to start. */
 CUresult engine_start(void);
+/* A detached thread of the driver's own, which takes no signals. 0, or an error number. */
+int engine_thread_start(void *(*main)(void *), void *arg);
+/* Something that the engine polls has come true: it looks now. */
+void engine_look(void);
 /* True once the process is exiting: nothing completes any more. */
 bool engine_stopped(void);
 /* This process's hold on the devices; after engine_start. */

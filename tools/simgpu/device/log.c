@@ -20,7 +20,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static const char *const kind_names[] = {
     [WORK_KERNEL] = "kernel", [WORK_COPY] = "copy", [WORK_MARK] = "mark",
-    [WORK_WAIT] = "wait",     [WORK_HOST] = "host",
+    [WORK_WAIT] = "wait",     [WORK_HOST] = "host", [WORK_GRAPH] = "graph",
 };
 
 static void log_open(void)

@@ -29,6 +29,7 @@ enum work_kind {
     WORK_MARK,   /* takes no device time: event record, memory write, free */
     WORK_WAIT,   /* blocks its stream until poll() is true; its context may yield the device */
     WORK_HOST,   /* blocks its stream until effect() ran in the callback thread */
+    WORK_GRAPH,  /* blocks its stream until poll() is true: what runs meanwhile is in other ones */
 };
 
 /* A point in a stream: complete once the stream's `seq`-th work is. stream 0 = nothing. */

@@ -1,6 +1,7 @@
 /*
  * graph.c - graphs as structures: made, cloned, connected, asked about, destroyed.
  */
+#include "tools/simgpu/graph/conditional.h"
 #include "tools/simgpu/graph/graph.h"
 
 #include <stdio.h>
@@ -207,6 +208,7 @@ void node_free(struct sim_node *n, struct graph_object **released)
     node_empty(n);
     if (n->child != NULL)
         graph_free(n->child, released);
+    conditional_free(n, released);
     if (handle_retire(n))
         handle_give(&nodes, n);
 }
@@ -217,6 +219,7 @@ void graph_free(struct sim_graph *g, struct graph_object **released)
         node_free(g->nodes, released);
     LL_CONCAT(*released, g->objects);
     g->objects = NULL;
+    conditions_leave(g);
     if (handle_retire(g))
         handle_give(&graphs, g);
 }
@@ -274,7 +277,8 @@ bool graph_has(const struct sim_graph *g, bool (*such)(CUgraphNodeType type))
 {
     const struct sim_node *n;
     DL_FOREACH (g->nodes, n) {
-        if (such(n->type) || (n->child != NULL && graph_has(n->child, such)))
+        if (such(n->type) || (n->child != NULL && graph_has(n->child, such)) ||
+            conditional_has(n, such))
             return true;
     }
     return false;

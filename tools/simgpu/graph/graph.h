@@ -11,6 +11,8 @@
 
 struct sim_graph;
 struct sim_node;
+struct condition;
+struct conditional;
 struct user_object;
 
 /* The eight bytes of CUgraphEdgeData, which CUDA before 12.3 lacks. All zero: a full dependency. */
@@ -45,7 +47,8 @@ struct sim_node {
     void **params;                                      /* kernel: pointers into work.blob */
     CUlaunchAttributeValue attributes[NODE_ATTRIBUTES]; /* kernel, by id */
     uint32_t attributes_set;
-    struct sim_graph *child; /* child graph node: owned */
+    struct sim_graph *child;         /* child graph node: owned */
+    struct conditional *conditional; /* conditional node: owned */
     struct edges in, out;
     size_t entry, exit; /* while an exec is being made: its places there */
     uint64_t visit;     /* the latest walk that came by */
@@ -67,6 +70,7 @@ struct sim_graph {
     bool inner;             /* the application has its handle, and the node all rights to it */
     bool capturing;         /* a capture writes to it */
     struct graph_object *objects;
+    struct condition *conditions; /* handles that were made for it */
 };
 
 extern pthread_mutex_t graph_lock;

@@ -5,7 +5,7 @@
  * exec's own, tied together by points. Launches of one exec follow each other whatever stream they
  * are in, and the context's submit lock keeps everybody else's work out of the middle of one.
  */
-#include "tools/simgpu/graph/graph_exec.h"
+#include "tools/simgpu/graph/conditional.h"
 #include "tools/simgpu/memory/copy.h"
 #include "tools/simgpu/stream/event.h"
 #include "tools/simgpu/graph/node.h"
@@ -44,8 +44,17 @@ static struct sim_exec *exec_new(struct sim_context *ctx, unsigned long long fla
     return x;
 }
 
+static void choices_leave(const struct sim_exec *x)
+{
+    pthread_mutex_lock(&graph_lock);
+    if (choices_free_for(x->nodes, x->count, x))
+        choices_own(x->nodes, x->count, NULL);
+    pthread_mutex_unlock(&graph_lock);
+}
+
 static void exec_discard(struct sim_exec *x)
 {
+    choices_leave(x);
     graph_objects_release(x->objects);
     exec_nodes_free(x->nodes, x->count);
     pthread_mutex_destroy(&x->lock);
@@ -67,8 +76,13 @@ static CUresult instantiate(CUgraphExec *out, CUgraph graph, unsigned long long 
         return CUDA_ERROR_OUT_OF_MEMORY;
     pthread_mutex_lock(&graph_lock);
     const struct sim_graph *g = graph_find(graph);
-    rc = g == NULL || g->capturing || g->inner ? CUDA_ERROR_INVALID_VALUE
-                                               : exec_flatten(g, &x->nodes, &x->count);
+    rc = g == NULL || g->capturing || g->inner || conditions_unused(g)
+             ? CUDA_ERROR_INVALID_VALUE
+             : exec_flatten(g, &x->nodes, &x->count);
+    if (rc == CUDA_SUCCESS && !choices_free_for(x->nodes, x->count, x))
+        rc = CUDA_ERROR_INVALID_VALUE; /* such a graph is in one executable graph at a time */
+    if (rc == CUDA_SUCCESS)
+        choices_own(x->nodes, x->count, x);
     if (rc == CUDA_SUCCESS)
         x->objects = graph_objects_copy(g->objects);
     pthread_mutex_unlock(&graph_lock);
@@ -114,6 +128,18 @@ SIM_EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *out, CUgraph graph,
     return instantiate(out, graph, flags);
 }
 
+/* CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED, from 12.8 on */
+#define HANDLE_UNUSED ((CUgraphInstantiateResult)5)
+
+static bool handle_unused(CUgraph graph)
+{
+    pthread_mutex_lock(&graph_lock);
+    const struct sim_graph *g = graph_find(graph);
+    bool unused = g != NULL && conditions_unused(g);
+    pthread_mutex_unlock(&graph_lock);
+    return unused;
+}
+
 static CUresult instantiate_params(CUgraphExec *out, CUgraph graph,
                                    CUDA_GRAPH_INSTANTIATE_PARAMS *p)
 {
@@ -123,6 +149,8 @@ static CUresult instantiate_params(CUgraphExec *out, CUgraph graph,
     CUresult rc = instantiate(out, graph, p->flags);
     p->result_out =
         rc == CUDA_SUCCESS ? CUDA_GRAPH_INSTANTIATE_SUCCESS : CUDA_GRAPH_INSTANTIATE_ERROR;
+    if (rc == CUDA_ERROR_INVALID_VALUE && handle_unused(graph))
+        p->result_out = HANDLE_UNUSED;
     return rc;
 }
 
@@ -133,10 +161,9 @@ STREAM_API(cuGraphInstantiateWithParams,
 /* ---- launch ------------------------------------------------------------------------------------------------- */
 
 /* The lanes of a launch have the priority of the stream that it is in. */
-static CUresult branches_ready(struct sim_exec *x, struct sim_stream *s)
+static CUresult branches_ready(struct sim_exec *x, int first, int priority)
 {
-    int priority = stream_priority(s);
-    for (int i = 1; i < x->lanes; i++) {
+    for (int i = first; i < x->lanes; i++) {
         if (x->branches[i] != NULL && x->priority != priority) {
             stream_branch_release(x->branches[i]);
             x->branches[i] = NULL;
@@ -197,6 +224,14 @@ static CUresult event_launch(struct exec_node *n, struct sim_stream *s, struct p
     return rc == CUDA_SUCCESS ? work_submit_after(s, &w, after, count + 1, &n->done) : rc;
 }
 
+static CUresult choice_launch(struct exec_node *n, struct sim_stream *s, const struct point *after,
+                              size_t count)
+{
+    struct work w = n->works[0];
+    choice_prepare(&w, stream_priority(s));
+    return work_launch(&w, s, after, count, &n->done);
+}
+
 static CUresult node_launch(struct exec_node *n, struct sim_stream *s, struct point *after,
                             size_t count)
 {
@@ -204,6 +239,8 @@ static CUresult node_launch(struct exec_node *n, struct sim_stream *s, struct po
         return mark_launch("empty", s, after, count, &n->done);
     if (n->type == CU_GRAPH_NODE_TYPE_EVENT_RECORD || n->type == CU_GRAPH_NODE_TYPE_WAIT_EVENT)
         return event_launch(n, s, after, count);
+    if (n->type == TYPE_CONDITIONAL)
+        return choice_launch(n, s, after, count);
     CUresult rc = work_launch(&n->works[0], s, after, count, &n->done);
     for (size_t i = 1; i < n->count && rc == CUDA_SUCCESS; i++)
         rc = work_launch(&n->works[i], s, NULL, 0, &n->done);
@@ -269,7 +306,8 @@ CUresult exec_launch(struct sim_exec *x, struct sim_stream *s)
     if ((x->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) == 0 && memory_left(x))
         return CUDA_ERROR_INVALID_VALUE;
     struct point *points = calloc(points_most(x), sizeof *points);
-    CUresult rc = points != NULL ? branches_ready(x, s) : CUDA_ERROR_OUT_OF_MEMORY;
+    CUresult rc =
+        points != NULL ? branches_ready(x, 1, stream_priority(s)) : CUDA_ERROR_OUT_OF_MEMORY;
     if (rc != CUDA_SUCCESS) {
         free(points);
         return rc;
@@ -279,12 +317,33 @@ CUresult exec_launch(struct sim_exec *x, struct sim_stream *s)
     pthread_rwlock_wrlock(&x->ctx->submit_lock);
     rc = work_submit_locked(s, &start, &x->end, 1, &begun);
     if (rc == CUDA_SUCCESS)
+        rc = choices_begin(x, s, &begun);
+    if (rc == CUDA_SUCCESS)
         rc = nodes_launch(x, s, begun, points);
     pthread_rwlock_unlock(&x->ctx->submit_lock);
     if (rc == CUDA_SUCCESS)
         memory_marks(x);
     free(points);
     return rc;
+}
+
+CUresult exec_body_run(struct sim_exec *x, int priority)
+{
+    const struct point now = {0, 0};
+    struct point *points = calloc(points_most(x), sizeof *points);
+    CUresult rc = points != NULL ? branches_ready(x, 0, priority) : CUDA_ERROR_OUT_OF_MEMORY;
+    if (rc == CUDA_SUCCESS)
+        rc = nodes_launch(x, x->branches[0], now, points);
+    free(points);
+    return rc;
+}
+
+static bool has_choice(const struct sim_exec *x)
+{
+    for (size_t i = 0; i < x->count; i++)
+        if (x->nodes[i].type == TYPE_CONDITIONAL)
+            return true;
+    return false;
 }
 
 static CUresult launch(CUgraphExec handle, CUstream hstream, bool ptds)
@@ -298,7 +357,10 @@ static CUresult launch(CUgraphExec handle, CUstream hstream, bool ptds)
     if (x == NULL || x->ctx != ctx)
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&x->lock);
-    rc = capture_active(s) ? exec_capture(x, s) : exec_launch(x, s);
+    if (capture_active(s)) /* it would become a child graph */
+        rc = has_choice(x) ? CUDA_ERROR_NOT_SUPPORTED : exec_capture(x, s);
+    else
+        rc = exec_launch(x, s);
     pthread_mutex_unlock(&x->lock);
     return rc;
 }
@@ -356,6 +418,7 @@ SIM_EXPORT CUresult cuGraphExecDestroy(CUgraphExec handle)
         if (x->branches[i] != NULL)
             stream_branch_release(x->branches[i]);
     objects_release_after(x);
+    choices_leave(x);
     exec_nodes_free(x->nodes, x->count);
     pthread_mutex_unlock(&x->lock);
     pthread_mutex_destroy(&x->lock);

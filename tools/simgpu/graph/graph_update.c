@@ -2,7 +2,7 @@
  * graph_update.c - changing an executable graph: node by node, or as a whole from another graph of the
  * same shape. Launches already made keep what they were made with.
  */
-#include "tools/simgpu/graph/graph_exec.h"
+#include "tools/simgpu/graph/conditional.h"
 #include "tools/simgpu/graph/node.h"
 
 #include <stdlib.h>
@@ -17,6 +17,15 @@ static struct exec_node *exec_node_of(struct sim_exec *x, uint64_t id)
         if (x->nodes[i].id == id)
             return &x->nodes[i];
     return NULL;
+}
+
+/* The same inside conditional nodes too. */
+static struct exec_node *exec_node_within(struct sim_exec *x, uint64_t id)
+{
+    struct exec_node *found = NULL;
+    for (size_t i = 0; i < x->count && found == NULL; i++)
+        found = choice_find(&x->nodes[i], id);
+    return found;
 }
 
 static uint64_t node_id(CUgraphNode handle, CUgraphNodeType *type)
@@ -62,7 +71,7 @@ static CUresult exec_change(CUgraphExec handle, CUgraphNode node, CUgraphNodeTyp
     CUresult rc = CUDA_ERROR_INVALID_VALUE;
     if (x != NULL && id != 0 && now == type) {
         pthread_mutex_lock(&x->lock);
-        struct exec_node *n = exec_node_of(x, id);
+        struct exec_node *n = exec_node_within(x, id);
         if (n != NULL)
             rc = exec_node_replace(n, p);
         pthread_mutex_unlock(&x->lock);
@@ -146,6 +155,24 @@ static bool same_home(const struct exec_node *have, const struct exec_node *want
     return ctx == NULL || context_base(ctx) == context_base(have->ctx);
 }
 
+static CUgraphExecUpdateResult compare(const struct exec_node *have, size_t have_count,
+                                       const struct exec_node *want, size_t want_count,
+                                       struct sim_node **where);
+
+/* Of conditional nodes. */
+static CUgraphExecUpdateResult compare_bodies(const struct exec_node *have,
+                                              const struct exec_node *want, struct sim_node **where)
+{
+    const struct choice *a = choice_of(have), *b = choice_of(want);
+    CUgraphExecUpdateResult result = CU_GRAPH_EXEC_UPDATE_SUCCESS;
+    if (a->type != b->type || a->size != b->size)
+        return CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
+    for (unsigned int i = 0; i < a->size && result == CU_GRAPH_EXEC_UPDATE_SUCCESS; i++)
+        result = compare(a->bodies[i].nodes, a->bodies[i].count, b->bodies[i].nodes,
+                         b->bodies[i].count, where);
+    return result;
+}
+
 /* The first difference in shape; nodes are paired by their place. */
 static CUgraphExecUpdateResult compare(const struct exec_node *have, size_t have_count,
                                        const struct exec_node *want, size_t want_count,
@@ -162,6 +189,11 @@ static CUgraphExecUpdateResult compare(const struct exec_node *have, size_t have
         if (have[i].type == CU_GRAPH_NODE_TYPE_MEM_ALLOC &&
             have[i].works[0].args.u64[0] != want[i].works[0].args.u64[0])
             return CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED;
+        CUgraphExecUpdateResult inside = have[i].type == TYPE_CONDITIONAL
+                                             ? compare_bodies(&have[i], &want[i], where)
+                                             : CU_GRAPH_EXEC_UPDATE_SUCCESS;
+        if (inside != CU_GRAPH_EXEC_UPDATE_SUCCESS)
+            return inside;
     }
     *where = want_count > have_count ? want[have_count].node : NULL;
     return have_count == want_count ? CU_GRAPH_EXEC_UPDATE_SUCCESS
@@ -190,6 +222,15 @@ static CUgraphExecUpdateResult exec_take(struct sim_exec *x, size_t first, size_
     return result;
 }
 
+/* `old`: what x had before. */
+static void choices_move(const struct sim_exec *x, const struct exec_node *old, size_t count)
+{
+    pthread_mutex_lock(&graph_lock);
+    choices_own(old, count, NULL);
+    choices_own(x->nodes, x->count, x);
+    pthread_mutex_unlock(&graph_lock);
+}
+
 static CUresult update(CUgraphExec handle, CUgraph graph, CUgraphExecUpdateResultInfo *info)
 {
     struct exec_node *want = NULL;
@@ -204,12 +245,18 @@ static CUresult update(CUgraphExec handle, CUgraph graph, CUgraphExecUpdateResul
     pthread_mutex_lock(&graph_lock);
     const struct sim_graph *g = graph_find(graph);
     rc = g != NULL && !g->inner ? exec_flatten(g, &want, &count) : CUDA_ERROR_INVALID_VALUE;
+    if (rc == CUDA_SUCCESS && !choices_free_for(want, count, x)) {
+        exec_nodes_free(want, count);
+        rc = CUDA_ERROR_INVALID_VALUE;
+    }
     pthread_mutex_unlock(&graph_lock);
     if (rc != CUDA_SUCCESS)
         return rc;
     struct sim_node *where = NULL;
     pthread_mutex_lock(&x->lock);
     info->result = exec_take(x, 0, x->count, want, count, &where);
+    if (info->result == CU_GRAPH_EXEC_UPDATE_SUCCESS)
+        choices_move(x, want, count);
     pthread_mutex_unlock(&x->lock);
     exec_nodes_free(want, count);
     if (info->result == CU_GRAPH_EXEC_UPDATE_SUCCESS)
@@ -339,7 +386,7 @@ static CUresult enabled(CUgraphExec handle, CUgraphNode node, const unsigned int
          type != CU_GRAPH_NODE_TYPE_MEMSET))
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&x->lock);
-    struct exec_node *n = exec_node_of(x, id);
+    struct exec_node *n = exec_node_within(x, id);
     if (n != NULL && set != NULL)
         n->disabled = *set == 0;
     if (n != NULL && get != NULL)

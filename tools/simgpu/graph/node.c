@@ -559,7 +559,7 @@ CUresult parts_any(CUgraphNodeParams *n, struct parts *p)
     case CU_GRAPH_NODE_TYPE_MEM_FREE:
         return parts_free_node(n->free.dptr, p);
     default:
-        return CUDA_ERROR_NOT_SUPPORTED; /* semaphores, conditionals */
+        return CUDA_ERROR_NOT_SUPPORTED; /* semaphores; and conditional nodes keep what they have */
     }
 }
 

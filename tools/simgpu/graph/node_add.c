@@ -1,6 +1,7 @@
 /*
  * node_add.c - nodes come into graphs: alone, or with a graph inside.
  */
+#include "tools/simgpu/graph/conditional.h"
 #include "tools/simgpu/graph/node.h"
 
 #include <stdlib.h>
@@ -32,8 +33,9 @@ static CUresult node_connect(struct sim_node *node, const struct place_in_graph 
 /* Graphs inside others take no allocations. */
 static bool type_allowed(const struct sim_graph *g, CUgraphNodeType type)
 {
-    return g->owner == NULL ||
-           (type != CU_GRAPH_NODE_TYPE_MEM_ALLOC && type != CU_GRAPH_NODE_TYPE_MEM_FREE);
+    return conditional_allows(g, type) &&
+           (g->owner == NULL ||
+            (type != CU_GRAPH_NODE_TYPE_MEM_ALLOC && type != CU_GRAPH_NODE_TYPE_MEM_FREE));
 }
 
 /* Under lock. */
@@ -220,6 +222,28 @@ static CUresult add_any_child(CUgraphNode *out, CUgraph g, const CUgraphNode *af
     return add_child(out, g, after, data, n, params->graph.graph, ownership == OWNERSHIP_MOVE);
 }
 
+#if CUDA_VERSION >= 12030
+static CUresult add_conditional(CUgraphNode *out, CUgraph g, const CUgraphNode *after,
+                                const struct edge_data *data, size_t n,
+                                CUDA_CONDITIONAL_NODE_PARAMS *params)
+{
+    struct graph_object *none = NULL;
+    struct sim_node *node;
+    struct place_in_graph at = {out, g, after, data, n};
+    if (out == NULL || (n != 0 && after == NULL))
+        return CUDA_ERROR_INVALID_VALUE;
+    pthread_mutex_lock(&graph_lock);
+    CUresult rc = node_add(&at, TYPE_CONDITIONAL, NULL, &node);
+    if (rc == CUDA_SUCCESS) {
+        rc = conditional_make(node, params);
+        if (rc != CUDA_SUCCESS)
+            node_free(node, &none);
+    }
+    pthread_mutex_unlock(&graph_lock);
+    return rc;
+}
+#endif
+
 static CUresult add_any(CUgraphNode *out, CUgraph g, const CUgraphNode *after,
                         const struct edge_data *data, size_t n, CUgraphNodeParams *params)
 {
@@ -232,6 +256,10 @@ static CUresult add_any(CUgraphNode *out, CUgraph g, const CUgraphNode *after,
         return add(out, g, after, data, n, CU_GRAPH_NODE_TYPE_EMPTY, CUDA_SUCCESS, NULL);
     if (params->type == CU_GRAPH_NODE_TYPE_GRAPH)
         return add_any_child(out, g, after, data, n, params);
+#if CUDA_VERSION >= 12030
+    if (params->type == TYPE_CONDITIONAL)
+        return add_conditional(out, g, after, data, n, &params->conditional);
+#endif
     struct parts p = {.count = 0};
     rc = parts_any(params, &p);
     return add(out, g, after, data, n, params->type, rc, &p);

@@ -4,6 +4,7 @@
  * asynchronous, sticky error.
  */
 #include "tools/simgpu/program/kernels.h"
+#include "tools/simgpu/graph/condition.h"
 #include "tools/simgpu/memory/memory.h"
 
 #include <string.h>
@@ -25,7 +26,7 @@ static uint64_t touch_cost_ns(uint64_t bytes)
     return KERNEL_FIXED_NS + bytes * 1000 / KERNEL_BYTES_PER_US;
 }
 
-/* Parameters as the entries in kernels.ptx declare them: packed is PTX's layout, and C's. */
+/* Parameters as the entries in kernels.ptx and conditions.ptx declare them: packed is PTX's layout, and C's. */
 struct spin {
     uint64_t ns;
 };
@@ -52,6 +53,14 @@ struct mix_spin {
     uint32_t *x;
     uint32_t a, b, n, pad;
     uint64_t ns;
+};
+struct set_condition {
+    uint64_t handle;
+    uint32_t value;
+};
+struct count_condition {
+    uint64_t handle;
+    uint32_t *left;
 };
 
 /* May the kernel touch n words from p on? The words of n = 0 are never touched. */
@@ -87,7 +96,7 @@ static CUresult fill_effect(struct work *w)
     return CUDA_SUCCESS;
 }
 
-enum { COPY_PACKED = 20, MIX_PACKED = 20 };
+enum { COPY_PACKED = 20, MIX_PACKED = 20, SET_CONDITION_PACKED = 12 };
 
 static uint64_t copy_cost(const void *packed)
 {
@@ -161,6 +170,29 @@ static CUresult mix_spin_effect(struct work *w)
     return mix_words(w, k.x, k.a, k.b, k.n);
 }
 
+static uint64_t condition_cost(const void *packed)
+{
+    (void)packed;
+    return KERNEL_FIXED_NS;
+}
+
+static CUresult set_condition_effect(struct work *w)
+{
+    struct set_condition k;
+    memcpy(&k, w->blob, SET_CONDITION_PACKED);
+    return condition_set(k.handle, k.value, w->context);
+}
+
+static CUresult count_condition_effect(struct work *w)
+{
+    struct count_condition k;
+    memcpy(&k, w->blob, sizeof k);
+    if (!words_valid(w, k.left, 1))
+        return CUDA_ERROR_ILLEGAL_ADDRESS;
+    *k.left -= *k.left != 0;
+    return condition_set(k.handle, *k.left, w->context);
+}
+
 static const struct kernel_model models[] = {
     {"spin", sizeof(struct spin), spin_cost, NULL},
     {"fill", sizeof(struct fill), fill_cost, fill_effect},
@@ -168,6 +200,8 @@ static const struct kernel_model models[] = {
     {"axpy", sizeof(struct axpy), axpy_cost, axpy_effect},
     {"mix", MIX_PACKED, mix_cost, mix_effect},
     {"mix_spin", sizeof(struct mix_spin), mix_spin_cost, mix_spin_effect},
+    {"set_condition", SET_CONDITION_PACKED, condition_cost, set_condition_effect},
+    {"count_condition", sizeof(struct count_condition), condition_cost, count_condition_effect},
 };
 
 const struct kernel_model *kernel_model_find(const char *name, size_t packed_bytes)

@@ -478,7 +478,7 @@ static uint16_t kernel_sms(const struct work *w)
 
 static const uint8_t op_kinds[] = {
     [WORK_KERNEL] = OP_KERNEL, [WORK_COPY] = OP_COPY, [WORK_MARK] = OP_MARK,
-    [WORK_WAIT] = OP_WAIT,     [WORK_HOST] = OP_HOST,
+    [WORK_WAIT] = OP_WAIT,     [WORK_HOST] = OP_HOST, [WORK_GRAPH] = OP_HOST,
 };
 
 static struct op op_of(const struct work *w, uint64_t now)

@@ -1,0 +1,391 @@
+/*
+ * choice.c - conditional nodes in executable graphs. What runs inside is not known before its turn comes,
+ * so the works of the bodies are submitted then, by a thread that the node has for so long, into streams
+ * of their own; the node's stream stands meanwhile.
+ *
+ * A simulator must not hang where a GPU would not: most kernels have no effect here, so a loop whose
+ * condition no kernel has set in a whole round ends after it. The event log has a mark for it.
+ */
+#include "tools/simgpu/graph/condition.h"
+#include "tools/simgpu/graph/conditional.h"
+#include "tools/simgpu/device/engine.h"
+
+#include <stdlib.h>
+
+enum { ARG_CHOICE, ARG_RUN, ARG_PRIORITY }; /* of the work; ARG_RUN in a launch only */
+
+/* One launch's turn of a choice: the work's, and the thread's. */
+struct run {
+    _Atomic int holders;
+    _Atomic bool over;
+    CUresult result;
+    struct choice *choice;
+    int priority;
+};
+
+static void choice_put(struct choice *c)
+{
+    if (atomic_fetch_sub(&c->holders, 1) != 1)
+        return;
+    for (unsigned int i = 0; i < c->size; i++) {
+        struct sim_exec *body = &c->bodies[i];
+        for (int lane = 0; lane < body->lanes; lane++)
+            if (body->branches[lane] != NULL)
+                stream_branch_release(body->branches[lane]);
+        exec_nodes_free(body->nodes, body->count);
+    }
+    condition_put(c->condition);
+    free(c->bodies);
+    free(c);
+}
+
+static void run_put(struct run *r)
+{
+    if (atomic_fetch_sub(&r->holders, 1) != 1)
+        return;
+    choice_put(r->choice);
+    free(r);
+}
+
+/* ---- running ---------------------------------------------------------------------------------------- */
+
+static CUresult body_run(struct run *r, unsigned int which)
+{
+    struct sim_exec *body = &r->choice->bodies[which];
+    CUresult rc = exec_body_run(body, r->priority);
+    return rc == CUDA_SUCCESS ? point_wait(body->ctx, body->end) : rc;
+}
+
+static void unset_mark(struct run *r)
+{
+    struct work w = {.kind = WORK_MARK, .name = "while_not_set"};
+    struct point done;
+    if (work_submit_after(r->choice->bodies[0].branches[0], &w, NULL, 0, &done) == CUDA_SUCCESS)
+        point_wait(NULL, done);
+}
+
+static CUresult loop_run(struct run *r)
+{
+    const struct condition *c = r->choice->condition;
+    CUresult rc = CUDA_SUCCESS;
+    while (rc == CUDA_SUCCESS && atomic_load(&c->value) != 0) {
+        uint64_t before = atomic_load(&c->sets);
+        rc = body_run(r, 0);
+        if (rc == CUDA_SUCCESS && atomic_load(&c->sets) == before) {
+            unset_mark(r);
+            break;
+        }
+    }
+    return rc;
+}
+
+static CUresult run_all(struct run *r)
+{
+    const struct choice *c = r->choice;
+    uint32_t value = atomic_load(&c->condition->value);
+    if (c->type == CONDITION_WHILE)
+        return loop_run(r);
+    uint32_t which = c->type == CONDITION_SWITCH ? value : value == 0;
+    return which < c->size ? body_run(r, which) : CUDA_SUCCESS;
+}
+
+static void *run_main(void *arg)
+{
+    struct run *r = arg;
+    r->result = run_all(r);
+    atomic_store(&r->over, true);
+    run_put(r);
+    engine_look();
+    return NULL;
+}
+
+static struct run *run_new(const struct work *w, int holders)
+{
+    struct run *r = calloc(1, sizeof *r);
+    if (r == NULL)
+        return NULL;
+    r->choice = w->args.ptr[ARG_CHOICE];
+    r->priority = (int)w->args.u64[ARG_PRIORITY];
+    atomic_store(&r->holders, holders);
+    atomic_fetch_add(&r->choice->holders, 1);
+    return r;
+}
+
+/* The engine's: it must not wait. */
+static bool choice_poll(struct work *w)
+{
+    struct run *r = w->args.ptr[ARG_RUN];
+    if (r != NULL)
+        return atomic_load(&r->over);
+    bool here = config_get()->null_mode; /* which has no engine: the caller waits anyway */
+    w->args.ptr[ARG_RUN] = r = run_new(w, here ? 1 : 2);
+    if (r == NULL)
+        return true;
+    if (here) {
+        r->result = run_all(r);
+        return true;
+    }
+    if (engine_thread_start(run_main, r) == 0)
+        return false;
+    r->result = CUDA_ERROR_OUT_OF_MEMORY;
+    run_put(r); /* the thread's */
+    return true;
+}
+
+static CUresult choice_effect(struct work *w)
+{
+    const struct run *r = w->args.ptr[ARG_RUN];
+    return r != NULL ? r->result : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static void choice_hold(struct work *w)
+{
+    struct choice *c = w->args.ptr[ARG_CHOICE];
+    atomic_fetch_add(&c->holders, 1);
+}
+
+static void choice_drop(struct work *w)
+{
+    if (w->args.ptr[ARG_RUN] != NULL)
+        run_put(w->args.ptr[ARG_RUN]);
+    choice_put(w->args.ptr[ARG_CHOICE]);
+}
+
+void choice_prepare(struct work *w, int priority)
+{
+    w->args.u64[ARG_PRIORITY] = (uint64_t)priority;
+}
+
+/* ---- defaults, when a launch begins ----------------------------------------------------------------- */
+
+static void condition_begin(const struct choice *choice)
+{
+    struct condition *c = choice->condition;
+    if (c->assigns)
+        atomic_store(&c->value, c->initial);
+    for (unsigned int i = 0; i < choice->size; i++) {
+        const struct sim_exec *body = &choice->bodies[i];
+        for (size_t k = 0; k < body->count; k++)
+            if (body->nodes[k].type == TYPE_CONDITIONAL)
+                condition_begin(choice_of(&body->nodes[k]));
+    }
+}
+
+static CUresult begin_effect(struct work *w)
+{
+    condition_begin(w->args.ptr[ARG_CHOICE]);
+    return CUDA_SUCCESS;
+}
+
+CUresult choices_begin(const struct sim_exec *x, struct sim_stream *s, struct point *begun)
+{
+    CUresult rc = CUDA_SUCCESS;
+    for (size_t i = 0; i < x->count && rc == CUDA_SUCCESS; i++) {
+        if (x->nodes[i].type != TYPE_CONDITIONAL)
+            continue;
+        struct work w = {.kind = WORK_MARK,
+                         .name = "condition_default",
+                         .effect = begin_effect,
+                         .drop = choice_drop};
+        w.args.ptr[ARG_CHOICE] = choice_of(&x->nodes[i]);
+        choice_hold(&w);
+        rc = work_submit_after(s, &w, NULL, 0, begun);
+    }
+    return rc;
+}
+
+/* ---- making --------------------------------------------------------------------------------------- */
+
+/* What is inside runs in the context of the node. */
+static bool body_fits(const struct sim_exec *body)
+{
+    for (size_t i = 0; i < body->count; i++) {
+        const struct exec_node *n = &body->nodes[i];
+        if (body->lane_ctx[n->lane] != body->ctx)
+            return false;
+    }
+    return true;
+}
+
+static CUresult body_make(struct sim_exec *body, const struct sim_graph *g, struct sim_context *ctx)
+{
+    body->ctx = ctx;
+    if (g->capturing || graph_has(g, type_barred))
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult rc = exec_flatten(g, &body->nodes, &body->count);
+    if (rc == CUDA_SUCCESS)
+        rc = exec_assign_lanes(body);
+    return rc == CUDA_SUCCESS && !body_fits(body) ? CUDA_ERROR_INVALID_VALUE : rc;
+}
+
+static const char *const names[] = {
+    [CONDITION_IF] = "conditional_if",
+    [CONDITION_WHILE] = "conditional_while",
+    [CONDITION_SWITCH] = "conditional_switch",
+};
+
+static struct choice *choice_new(struct condition *condition, int type, unsigned int size)
+{
+    struct choice *c = calloc(1, sizeof *c);
+    struct sim_exec *bodies = calloc(size, sizeof *bodies);
+    if (c == NULL || bodies == NULL) {
+        free(c);
+        free(bodies);
+        return NULL;
+    }
+    atomic_store(&c->holders, 1);
+    condition_hold(condition);
+    c->condition = condition;
+    c->type = type;
+    c->size = size;
+    c->bodies = bodies;
+    return c;
+}
+
+CUresult choice_make(const struct sim_node *n, struct work *w)
+{
+    const struct conditional *from = n->conditional;
+    struct choice *c = choice_new(from->condition, from->type, from->size);
+    if (c == NULL)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    CUresult rc = CUDA_SUCCESS;
+    for (unsigned int i = 0; i < c->size && rc == CUDA_SUCCESS; i++)
+        rc = body_make(&c->bodies[i], graph_find(from->handles[i]), from->condition->ctx);
+    if (rc != CUDA_SUCCESS) {
+        choice_put(c);
+        return rc;
+    }
+    *w = (struct work){.kind = WORK_GRAPH,
+                       .name = names[c->type],
+                       .effect = choice_effect,
+                       .poll = choice_poll,
+                       .hold = choice_hold,
+                       .drop = choice_drop,
+                       .context = context_handle(from->condition->ctx),
+                       .node_type = TYPE_CONDITIONAL};
+    w->args.ptr[ARG_CHOICE] = c;
+    return CUDA_SUCCESS;
+}
+
+/* ---- one executable graph at a time ----------------------------------------------------------------- */
+
+/* Calls `fn` for each condition, until it says false. */
+static bool each_condition(const struct exec_node *nodes, size_t count,
+                           bool (*fn)(struct condition *c, const struct sim_exec *x),
+                           const struct sim_exec *x)
+{
+    bool ok = true;
+    for (size_t i = 0; i < count && ok; i++) {
+        if (nodes[i].type != TYPE_CONDITIONAL)
+            continue;
+        const struct choice *c = choice_of(&nodes[i]);
+        ok = fn(c->condition, x);
+        for (unsigned int k = 0; k < c->size && ok; k++)
+            ok = each_condition(c->bodies[k].nodes, c->bodies[k].count, fn, x);
+    }
+    return ok;
+}
+
+static bool condition_free_for(struct condition *c, const struct sim_exec *x)
+{
+    return c->exec == NULL || c->exec == x;
+}
+
+static bool condition_own(struct condition *c, const struct sim_exec *x)
+{
+    c->exec = x;
+    return true;
+}
+
+bool choices_free_for(const struct exec_node *nodes, size_t count, const struct sim_exec *x)
+{
+    return each_condition(nodes, count, condition_free_for, x);
+}
+
+void choices_own(const struct exec_node *nodes, size_t count, const struct sim_exec *x)
+{
+    each_condition(nodes, count, condition_own, x);
+}
+
+/* ---- changing ---------------------------------------------------------------------------------------- */
+
+/* Without `done`, which is a launch's. */
+static bool node_copy(struct exec_node *to, const struct exec_node *from)
+{
+    *to = (struct exec_node){.id = from->id,
+                             .node = from->node,
+                             .type = from->type,
+                             .ctx = from->ctx,
+                             .lane = from->lane,
+                             .disabled = from->disabled};
+    to->works = calloc(from->count + 1, sizeof *to->works);
+    to->after = calloc(from->after_count + 1, sizeof *to->after);
+    if (to->works == NULL || to->after == NULL)
+        return false;
+    for (; to->count < from->count; to->count++)
+        if (!work_keep(&to->works[to->count], &from->works[to->count]))
+            return false;
+    for (; to->after_count < from->after_count; to->after_count++)
+        to->after[to->after_count] = from->after[to->after_count];
+    return true;
+}
+
+static bool body_copy(struct sim_exec *to, const struct sim_exec *from)
+{
+    to->ctx = from->ctx;
+    to->lanes = from->lanes;
+    memcpy(to->lane_ctx, from->lane_ctx, sizeof to->lane_ctx);
+    to->nodes = calloc(from->count + 1, sizeof *to->nodes);
+    bool ok = to->nodes != NULL;
+    while (ok && to->count < from->count) {
+        ok = node_copy(&to->nodes[to->count], &from->nodes[to->count]);
+        to->count++;
+    }
+    return ok;
+}
+
+/* Of one's own, to be changed: launches that are under way keep the other. */
+static struct choice *choice_apart(struct work *w)
+{
+    struct choice *c = w->args.ptr[ARG_CHOICE];
+    if (atomic_load(&c->holders) == 1)
+        return c;
+    struct choice *copy = choice_new(c->condition, c->type, c->size);
+    bool ok = copy != NULL;
+    for (unsigned int i = 0; i < c->size && ok; i++)
+        ok = body_copy(&copy->bodies[i], &c->bodies[i]);
+    if (!ok) {
+        if (copy != NULL)
+            choice_put(copy);
+        return NULL;
+    }
+    w->args.ptr[ARG_CHOICE] = copy;
+    choice_put(c);
+    return copy;
+}
+
+static bool nodes_have(const struct exec_node *nodes, size_t count, uint64_t id)
+{
+    bool found = false;
+    for (size_t i = 0; i < count && !found; i++) {
+        const struct choice *c = nodes[i].type == TYPE_CONDITIONAL ? choice_of(&nodes[i]) : NULL;
+        found = nodes[i].id == id;
+        for (unsigned int k = 0; c != NULL && k < c->size && !found; k++)
+            found = nodes_have(c->bodies[k].nodes, c->bodies[k].count, id);
+    }
+    return found;
+}
+
+struct exec_node *choice_find(struct exec_node *n, uint64_t id)
+{
+    if (n->id == id || n->type != TYPE_CONDITIONAL)
+        return n->id == id ? n : NULL;
+    if (!nodes_have(n, 1, id))
+        return NULL;
+    struct choice *c = choice_apart(&n->works[0]);
+    struct exec_node *found = NULL;
+    for (unsigned int k = 0; c != NULL && k < c->size; k++)
+        for (size_t i = 0; i < c->bodies[k].count && found == NULL; i++)
+            found = choice_find(&c->bodies[k].nodes[i], id);
+    return found;
+}

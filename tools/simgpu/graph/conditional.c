@@ -1,0 +1,139 @@
+/*
+ * conditional.c - conditional nodes in graphs: the graphs inside them, and what may be in those.
+ */
+#include "tools/simgpu/graph/conditional.h"
+#include "tools/simgpu/graph/condition.h"
+
+#include <stdlib.h>
+#include <utlist.h>
+
+/* What CUDA_CONDITIONAL_NODE_PARAMS says of graphs inside. */
+bool type_barred(CUgraphNodeType type)
+{
+    switch ((int)type) {
+    case CU_GRAPH_NODE_TYPE_KERNEL:
+    case CU_GRAPH_NODE_TYPE_MEMCPY:
+    case CU_GRAPH_NODE_TYPE_MEMSET:
+    case CU_GRAPH_NODE_TYPE_GRAPH:
+    case CU_GRAPH_NODE_TYPE_EMPTY:
+    case TYPE_CONDITIONAL:
+        return false;
+    default:
+        return true;
+    }
+}
+
+bool conditional_allows(const struct sim_graph *g, CUgraphNodeType type)
+{
+    for (; g->owner != NULL; g = g->owner->graph) {
+        bool inside = g->owner->type == TYPE_CONDITIONAL;
+        if (inside ? type_barred(type) : type == TYPE_CONDITIONAL)
+            return false; /* nor is a graph with conditions inside a child graph's node */
+    }
+    return true;
+}
+
+static struct sim_graph *body_of(const struct conditional *c, unsigned int i)
+{
+    return graph_find(c->handles[i]);
+}
+
+bool conditional_has(const struct sim_node *n, bool (*such)(CUgraphNodeType type))
+{
+    const struct conditional *c = n->conditional;
+    bool has = false;
+    for (unsigned int i = 0; c != NULL && i < c->size && !has; i++)
+        has = graph_has(body_of(c, i), such);
+    return has;
+}
+
+bool conditions_unused(const struct sim_graph *g)
+{
+    const struct condition *c;
+    const struct sim_node *n;
+    LL_FOREACH (g->conditions, c) {
+        if (c->node == NULL)
+            return true;
+    }
+    DL_FOREACH (g->nodes, n) {
+        for (unsigned int i = 0; n->conditional != NULL && i < n->conditional->size; i++)
+            if (conditions_unused(body_of(n->conditional, i)))
+                return true;
+    }
+    return false;
+}
+
+void conditional_free(struct sim_node *n, struct graph_object **released)
+{
+    struct conditional *c = n->conditional;
+    if (c == NULL)
+        return;
+    for (unsigned int i = 0; i < c->size; i++)
+        if (c->handles[i] != NULL)
+            graph_free(body_of(c, i), released);
+    c->condition->node = NULL;
+    condition_put(c->condition);
+    free(c->handles);
+    free(c);
+    n->conditional = NULL;
+}
+
+#if CUDA_VERSION >= 12030
+static bool size_valid(int type, unsigned int size)
+{
+    switch (type) {
+    case CONDITION_IF:
+        return size == 1 || size == 2;
+    case CONDITION_WHILE:
+        return size == 1;
+    case CONDITION_SWITCH:
+        return size > 0;
+    default:
+        return false;
+    }
+}
+
+/* Of the graph that the node is in, or of one around that, and no other node's. */
+static bool condition_fits(const struct condition *c, const struct sim_graph *g)
+{
+    while (g != c->graph && g->owner != NULL)
+        g = g->owner->graph;
+    return g == c->graph && c->node == NULL;
+}
+
+static bool bodies_make(struct sim_node *n)
+{
+    struct conditional *c = n->conditional;
+    for (unsigned int i = 0; i < c->size; i++) {
+        struct sim_graph *body = graph_new();
+        if (body == NULL)
+            return false;
+        body->owner = n;
+        body->inner = true;
+        c->handles[i] = graph_handle(body);
+    }
+    return true;
+}
+
+CUresult conditional_make(struct sim_node *n, CUDA_CONDITIONAL_NODE_PARAMS *p)
+{
+    struct condition *condition = condition_find(p->handle);
+    if (condition == NULL || !condition_fits(condition, n->graph) ||
+        !size_valid((int)p->type, p->size) ||
+        (p->ctx != NULL && context_find(p->ctx) != condition->ctx))
+        return CUDA_ERROR_INVALID_VALUE;
+    struct conditional *c = calloc(1, sizeof *c);
+    CUgraph *handles = calloc(p->size, sizeof(CUgraph));
+    if (c == NULL || handles == NULL) {
+        free(c);
+        free(handles);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    *c = (struct conditional){condition, (int)p->type, p->size, handles};
+    condition_hold(condition);
+    condition->node = n;
+    n->conditional = c;
+    p->phGraph_out = handles;
+    return bodies_make(n) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+#endif

@@ -127,6 +127,17 @@ Test(ptx, comments_functions_and_debug_lines_pass)
     image_free(image);
 }
 
+Test(ptx, prototype_without_a_semicolon_hides_no_entry)
+{
+    struct image *image = read_good(
+        HEAD
+        ".extern .func later\n(.param .b64 h, .param .b32 v)\n\n.visible .entry k(.param .u64 h)\n"
+        "{ call.uni later, (h, 1); ret; }");
+    cr_assert_eq(image->entry_count, 1);
+    cr_expect_str_eq(image->entries[0].name, "k");
+    image_free(image);
+}
+
 Test(ptx, garbage_is_refused)
 {
     static const char *const bad[] = {

@@ -314,11 +314,24 @@ static bool entry(struct parser *p, bool external)
     return good;
 }
 
+/* Ends a prototype too: the driver takes one without a semicolon, as XLA writes it. */
+static bool directive_begins(const struct parser *p)
+{
+    static const char *const words[] = {".visible", ".weak",   ".extern", ".common", ".entry",
+                                        ".func",    ".global", ".const",  ".section"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (is(p, words[i]))
+            return true;
+    return false;
+}
+
 /* .func (ret) name (params) { body } or ; */
-static bool function(struct parser *p)
+static bool function(struct parser *p, bool external)
 {
     size_t ignored = 0;
     while (!is(p, "{") && !is(p, ";")) {
+        if (external && directive_begins(p))
+            return true;
         if (p->token.kind == TOKEN_END)
             return false;
         next(p);
@@ -450,7 +463,7 @@ static bool directive(struct parser *p)
     if (accept(p, ".entry"))
         return entry(p, external);
     if (accept(p, ".func"))
-        return function(p);
+        return function(p, external);
     if (accept(p, ".global") || accept(p, ".const"))
         return variable(p, external);
     if (accept(p, ".shared"))

@@ -238,7 +238,7 @@ Test(conditional, loop_that_nobody_sets_ends_after_a_round)
 Test(conditional, what_follows_the_node_is_behind_its_loop)
 {
     CUgraphNode node;
-    CUgraph *bodies;
+    CUgraph *bodies = NULL;
     open_all();
     CUgraph g = graph_new();
     CUgraphConditionalHandle handle = handle_new(g, 1, CU_GRAPH_COND_ASSIGN_DEFAULT);
@@ -258,7 +258,7 @@ Test(conditional, what_follows_the_node_is_behind_its_loop)
 Test(conditional, loops_are_nested)
 {
     CUgraphNode node;
-    CUgraph *inner;
+    CUgraph *inner = NULL;
     open_all();
     CUgraph g = graph_new();
     CUgraphConditionalHandle outer = handle_new(g, 1, CU_GRAPH_COND_ASSIGN_DEFAULT);
@@ -299,7 +299,7 @@ Test(conditional, graph_inside_is_captured)
 /* A framework that captures adds the node to the graph that is being captured. */
 Test(conditional, node_comes_into_a_capture)
 {
-    CUgraph g, *bodies, ended;
+    CUgraph g, *bodies = NULL, ended;
     CUgraphNode node;
     CUstreamCaptureStatus status;
     const CUgraphNode *before;
@@ -321,7 +321,7 @@ Test(conditional, node_comes_into_a_capture)
 Test(conditional, parameters_that_make_no_sense_are_refused)
 {
     CUgraphNode node;
-    CUgraph *bodies, g, other;
+    CUgraph *bodies = NULL, g, other;
     CUgraphConditionalHandle handle;
     open_all();
     g = graph_new();
@@ -407,7 +407,7 @@ Test(conditional, handle_without_a_node_is_said)
 Test(conditional, graphs_inside_are_the_nodes)
 {
     CUgraphNode node, inside;
-    CUgraph *bodies, g, body;
+    CUgraph *bodies = NULL, g, body;
     CUgraphExec exec;
     open_all();
     g = graph_new();

@@ -21,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { DEVICE_MAGIC = 0x73696d47, DEVICE_VERSION = 3 };
+enum { DEVICE_MAGIC = 0x73696d47, DEVICE_VERSION = 3, LOCK_LOOK_NS = 100000000 };
 
 /* Program order is all that a killed writer leaves; keep the compiler to it. */
 static inline void publish(void)
@@ -277,19 +277,32 @@ static void lock_taken(struct device *d, int rc)
     pthread_mutex_consistent(&d->shared->lock);
 }
 
-void device_lock(struct device *d)
-{
-    lock_taken(d, pthread_mutex_lock(&d->shared->lock));
-}
-
-static bool device_lock_patiently(struct device *d, uint64_t patience_ns)
+static int lock_timed(struct device *d, uint64_t patience_ns)
 {
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
     uint64_t ns = (uint64_t)until.tv_nsec + patience_ns;
     until.tv_sec += (time_t)(ns / 1000000000u);
     until.tv_nsec = (long)(ns % 1000000000u);
-    int rc = pthread_mutex_timedlock(&d->shared->lock, &until);
+    return pthread_mutex_timedlock(&d->shared->lock, &until);
+}
+
+/*
+ * A sleeper may have been forgotten: the owner unlocks and wakes another one, takes the lock again, which
+ * then says nothing of sleepers, and both die before the one that was woken has looked. The kernel wakes
+ * for a dead owner where the lock says that somebody sleeps, for a dead sleeper where it has no owner.
+ */
+void device_lock(struct device *d)
+{
+    int rc = pthread_mutex_trylock(&d->shared->lock);
+    while (rc == EBUSY || rc == ETIMEDOUT)
+        rc = lock_timed(d, LOCK_LOOK_NS);
+    lock_taken(d, rc);
+}
+
+static bool device_lock_patiently(struct device *d, uint64_t patience_ns)
+{
+    int rc = lock_timed(d, patience_ns);
     if (rc != 0 && rc != EOWNERDEAD)
         return false;
     lock_taken(d, rc);

@@ -379,14 +379,14 @@ Test(activity, a_stalled_external_wait_lets_go_and_progress_takes_back)
 
 /* ---- many threads ---------------------------------------------------------------------------- */
 
-static _Atomic bool go, stop;
+static pthread_barrier_t go;
+static _Atomic bool stop;
 
 static void *worker(void *argument)
 {
     unsigned seed = (unsigned)(uintptr_t)argument;
 
-    while (!atomic_load(&go))
-        ;
+    pthread_barrier_wait(&go);
     for (int i = 0; i < 400; i++) {
         uint32_t level = 1 + (uint32_t)rand_r(&seed) % 3;
 
@@ -433,15 +433,16 @@ static void race(unsigned seed, void *(*meanwhile)(void *))
 {
     pthread_t threads[THREADS], keeps;
 
-    atomic_store(&go, false);
+    pthread_barrier_init(&go, NULL, THREADS + 1);
     atomic_store(&stop, false);
     for (uintptr_t i = 0; i < THREADS; i++)
         pthread_create(&threads[i], NULL, worker, (void *)(seed * THREADS + i + 1));
     if (meanwhile)
         pthread_create(&keeps, NULL, meanwhile, (void *)(uintptr_t)seed);
-    atomic_store(&go, true);
+    pthread_barrier_wait(&go);
     for (int i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
+    pthread_barrier_destroy(&go);
     atomic_store(&stop, true);
     if (meanwhile)
         pthread_join(keeps, NULL);

@@ -20,6 +20,9 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+#ifdef __SANITIZE_THREAD__
+#include <sanitizer/tsan_interface.h>
+#endif
 
 enum { DEVICE_MAGIC = 0x73696d47, DEVICE_VERSION = 3, LOCK_LOOK_NS = 100000000 };
 
@@ -277,6 +280,17 @@ static void lock_taken(struct device *d, int rc)
     pthread_mutex_consistent(&d->shared->lock);
 }
 
+/* libtsan knows that an untimed lock of a dead owner's mutex takes it, and not that a timed one does. */
+static void dead_owner_told(pthread_mutex_t *lock)
+{
+#ifdef __SANITIZE_THREAD__
+    __tsan_mutex_pre_lock(lock, __tsan_mutex_try_lock);
+    __tsan_mutex_post_lock(lock, __tsan_mutex_try_lock, 0);
+#else
+    (void)lock;
+#endif
+}
+
 static int lock_timed(struct device *d, uint64_t patience_ns)
 {
     struct timespec until;
@@ -284,7 +298,10 @@ static int lock_timed(struct device *d, uint64_t patience_ns)
     uint64_t ns = (uint64_t)until.tv_nsec + patience_ns;
     until.tv_sec += (time_t)(ns / 1000000000u);
     until.tv_nsec = (long)(ns % 1000000000u);
-    return pthread_mutex_timedlock(&d->shared->lock, &until);
+    int rc = pthread_mutex_timedlock(&d->shared->lock, &until);
+    if (rc == EOWNERDEAD)
+        dead_owner_told(&d->shared->lock);
+    return rc;
 }
 
 /*

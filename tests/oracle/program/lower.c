@@ -216,15 +216,26 @@ bool lower_event(struct model *m, struct op op, const uint32_t *r)
     return true;
 }
 
+/* No other thread, which knows no order with this wait for the stream, gives it a context's wait. */
+static bool waits_alone(const struct program *p, uint32_t wait)
+{
+    for (uint32_t i = wait; i-- > 0 && p->ops[i].kind != OP_BARRIER;)
+        if (p->ops[i].thread != p->ops[wait].thread &&
+            op_makes_wait(&p->ops[i], p->ops[wait].stream))
+            return false;
+    return true;
+}
+
 /* The last thing done with a stream was to wait for it. Where its work is known complete by way of
  * another stream alone, a query may still find a record, or one of cutin's markers, on its way. */
 static bool stream_settled(const struct program *p, int stream)
 {
     for (uint32_t i = p->op_count; i-- > 0;) {
+        enum op_kind kind = p->ops[i].kind;
         if (op_makes_wait(&p->ops[i], stream))
             return false;
         if (p->ops[i].stream == stream)
-            return p->ops[i].kind == OP_STREAM_SYNC || p->ops[i].kind == OP_STREAM_POLL;
+            return (kind == OP_STREAM_SYNC || kind == OP_STREAM_POLL) && waits_alone(p, i);
     }
     return false;
 }

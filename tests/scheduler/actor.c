@@ -152,6 +152,13 @@ static int64_t do_waiting(int64_t dev, int64_t n)
     return 0;
 }
 
+/* A hold with work that waited has ended, as a client counts it. */
+static int64_t do_held(int64_t dev, int64_t y)
+{
+    atomic_fetch_add(&client_page()->device[dev].counters.holds, 1);
+    return 0;
+}
+
 static int64_t do_weight(int64_t weight, int64_t y)
 {
     config.weight = (uint32_t)weight;

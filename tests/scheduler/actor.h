@@ -32,6 +32,7 @@ enum { ACTOR_SAID = 1024 };
     X(COUNT, do_count)     /* dev, n: adds n to the counter `submitted` -> its value */            \
     X(GPU, do_gpu)         /* dev, ns: reports that much more GPU time, and work in flight */      \
     X(WAITING, do_waiting) /* dev, n: reports so many commands that wait */                        \
+    X(HELD, do_held)       /* dev: counts a hold with work that waited, which has ended */         \
     X(WEIGHT, do_weight)   /* for a later OPEN */                                                  \
     X(NOTE, do_note)       /* level */                                                             \
     X(FORGET, do_forget)   /* level */                                                             \

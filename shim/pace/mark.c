@@ -50,6 +50,7 @@ void mark_ring_forget(struct shim_stream *s)
 /* With the ring full, the newest event moves to where the stream is now: one value is skipped. */
 static CUresult ring_record(struct mark_ring *ring, CUstream stream, uint32_t value)
 {
+    pthread_mutex_lock(&ring->lock);
     unsigned newest = ring->count < RING ? ring->count++ : RING - 1;
     unsigned at = (ring->head + newest) % RING;
     CUresult r = CUDA_SUCCESS;
@@ -58,6 +59,7 @@ static CUresult ring_record(struct mark_ring *ring, CUstream stream, uint32_t va
     if (r == CUDA_SUCCESS)
         r = REAL(cuEventRecord)(ring->event[at], stream);
     ring->value[at] = value;
+    pthread_mutex_unlock(&ring->lock);
     return r;
 }
 
@@ -82,18 +84,6 @@ CUresult mark_gate(CUstream stream, CUdeviceptr word, uint32_t value, CUdevicept
     return REAL(cuStreamBatchMemOp_v2)(stream, 2, op, 0);
 }
 
-static CUresult write_now(struct shim_stream *s, uint32_t value, CUdeviceptr gate)
-{
-    if (gate)
-        return mark_gate(s->handle, s->word_device, value, gate);
-    if (!s->ring)
-        return mark_memop(s->handle, s->word_device, value);
-    pthread_mutex_lock(&s->ring->lock);
-    CUresult r = ring_record(s->ring, s->handle, value);
-    pthread_mutex_unlock(&s->ring->lock);
-    return r;
-}
-
 /* Any other one, of the same primary context though it may be, has another default stream, and
  * what is made there goes with it. */
 static bool means_the_same(CUcontext handle, const struct shim_context *ctx)
@@ -101,15 +91,12 @@ static bool means_the_same(CUcontext handle, const struct shim_context *ctx)
     return handle == ctx->handle || handle == ctx->base;
 }
 
-/* `gate` 0: none. The application's thread may have another context current, or none. */
-static CUresult write_in_context(struct shim_stream *s, uint32_t value, CUdeviceptr gate)
+/* The application's thread may have another context current, or none. */
+static struct context_scope context_here(const struct shim_stream *s)
 {
     if (likely(vhq_in_dispatcher() || means_the_same(context_handle(), s->ctx)))
-        return write_now(s, value, gate);
-    struct context_scope scope = context_push(s->ctx);
-    CUresult r = write_now(s, value, gate);
-    context_pop(scope);
-    return r;
+        return (struct context_scope){.pushed = false};
+    return context_push(s->ctx);
 }
 
 static bool stream_nameable(const struct shim_stream *s)
@@ -123,26 +110,28 @@ static bool mark_refused(const struct shim_stream *s)
     return (s->undeferred && !stream_nameable(s)) || (capture_any() && capture_active(s->handle));
 }
 
-static CUresult write_allowed(struct shim_stream *s, uint32_t value, CUdeviceptr gate)
+static CUresult value_write(struct shim_stream *s, uint32_t value, CUdeviceptr gate)
 {
-    return mark_refused(s) ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
-                           : write_in_context(s, value, gate);
+    if (mark_refused(s))
+        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    struct context_scope scope = context_here(s);
+    CUresult r = gate      ? mark_gate(s->handle, s->word_device, value, gate)
+                 : s->ring ? ring_record(s->ring, s->handle, value)
+                           : mark_memop(s->handle, s->word_device, value);
+    context_pop(scope);
+    return r;
 }
 
 /* Any work in the legacy stream spoils the capture of a blocking one, so none may begin between the
  * look and the marker. Other streams are marked in turns, and so do their captures begin. */
-static CUresult write_legacy(struct shim_stream *s, uint32_t value, CUdeviceptr gate)
-{
-    pthread_mutex_lock(&capture_beginning);
-    CUresult r = write_allowed(s, value, gate);
-    pthread_mutex_unlock(&capture_beginning);
-    return r;
-}
-
 CUresult mark_write_gate(struct shim_stream *s, uint32_t value, CUdeviceptr gate)
 {
-    CUresult r =
-        s->kind == VHQ_LEGACY ? write_legacy(s, value, gate) : write_allowed(s, value, gate);
+    bool legacy = s->kind == VHQ_LEGACY;
+    if (legacy)
+        pthread_mutex_lock(&capture_beginning);
+    CUresult r = value_write(s, value, gate);
+    if (legacy)
+        pthread_mutex_unlock(&capture_beginning);
     if (r == CUDA_SUCCESS)
         atomic_store_explicit(&s->marked, value, memory_order_relaxed);
     return r;
@@ -163,9 +152,7 @@ bool mark_complete(void *user, struct vhq *q, void *stream)
     bool captures;
     if (s->undeferred && !stream_nameable(s))
         return true; /* as where a marker is refused */
-    if (means_the_same(context_handle(), s->ctx))
-        return capture_query(s->handle, &captures) != CUDA_ERROR_NOT_READY;
-    struct context_scope scope = context_push(s->ctx);
+    struct context_scope scope = context_here(s);
     CUresult r = capture_query(s->handle, &captures);
     context_pop(scope);
     return r != CUDA_ERROR_NOT_READY;

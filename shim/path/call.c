@@ -62,7 +62,7 @@ static int call_queue(struct call *c, struct shim_stream *s)
 
 /* A stream that is never held, in a process that has others: what CUDA orders before its calls may
  * still be buffered, and must not be held any longer. */
-static void call_after_others(struct call *c, struct shim_stream *s)
+static int call_unqueued(struct call *c, struct shim_stream *s)
 {
     struct vhq_set *set = s->ctx->set;
     if (c->req.after)
@@ -71,20 +71,13 @@ static void call_after_others(struct call *c, struct shim_stream *s)
         drain_displaced(c->req.displaces);
     if (c->req.flags & VHQ_AFTER_ALL)
         drain_siblings(s->ctx);
-    if (!set || vhq_set_idle(set))
-        return;
-    if (c->req.flags & VHQ_AFTER_ALL)
-        drain_earlier(s->ctx);
-    else
-        drain_legacy_order(s);
-}
-
-static CUresult call_make(struct call *c, struct shim_stream *s)
-{
-    if (s->q)
-        return (CUresult)call_queue(c, s);
-    call_after_others(c, s);
-    return (CUresult)call_now(c, s);
+    if (set && !vhq_set_idle(set)) {
+        if (c->req.flags & VHQ_AFTER_ALL)
+            drain_earlier(s->ctx);
+        else
+            drain_legacy_order(s);
+    }
+    return call_now(c, s);
 }
 
 static CUresult call_go(struct call *c, struct shim_stream *s)
@@ -92,12 +85,12 @@ static CUresult call_go(struct call *c, struct shim_stream *s)
     if (capture_any() && capture_active(s->handle))
         return (CUresult)c->now(c->args);
     call_thread_level = s->level;
-    if (!s->tracked && !s->q)
-        return call_make(c, s);
     uint64_t before = atomic_load_explicit(&s->epoch, memory_order_relaxed);
     if (s->tracked)
         schedule_begin(s);
-    CUresult r = call_make(c, s);
+    CUresult r = (CUresult)(s->q ? call_queue(c, s) : call_unqueued(c, s));
+    if (!s->tracked && !s->q)
+        return r;
     if (unlikely(r != CUDA_SUCCESS))
         return context_answer(s->ctx, r);
     c->epoch = schedule_end(s, before, c->req.flags & CALL_KERNEL);

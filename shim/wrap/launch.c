@@ -72,22 +72,15 @@ static CUresult driver_launch(const struct launch *l, const CUlaunchConfig *conf
                                 l->extra);
 }
 
-static CUresult driver_launch_traced(const struct launch *l, const CUlaunchConfig *config)
+/* The same, between the events of a record of the call, and those of a sample of its function. */
+static CUresult driver_launch_timed(const struct launch *l, const CUlaunchConfig *config)
 {
-    if (likely(!l->who.op))
-        return driver_launch(l, config);
-    struct timing *timing = traced_begin(l->ctx, l->stream, &l->who);
+    struct sample *sample =
+        l->estimate ? estimate_begin(l->estimate, l->ctx, l->stream) : NULL;
+    struct timing *timing =
+        unlikely(l->who.op) ? traced_begin(l->ctx, l->stream, &l->who) : NULL;
     CUresult r = driver_launch(l, config);
     traced_end(timing, l->stream, r);
-    return r;
-}
-
-static CUresult driver_launch_sampled(const struct launch *l, const CUlaunchConfig *config)
-{
-    if (!l->estimate)
-        return driver_launch_traced(l, config);
-    struct sample *sample = estimate_begin(l->estimate, l->ctx, l->stream);
-    CUresult r = driver_launch_traced(l, config);
     estimate_end(sample, l->stream);
     return r;
 }
@@ -111,7 +104,7 @@ static int launch_now(void *args)
         config = *l->config;
         config.hStream = l->stream;
     }
-    CUresult r = driver_launch_sampled(l, l->config ? &config : NULL);
+    CUresult r = driver_launch_timed(l, l->config ? &config : NULL);
     if (r == CUDA_SUCCESS && l->known) {
         uint32_t room;
         if (!function_shape_known(l->known, l->shape, &room)) {
@@ -157,7 +150,7 @@ static int launch_run(void *payload)
                              .hStream = l.stream,
                              .attrs = (CUlaunchAttribute *)(void *)copy->data,
                              .numAttrs = copy->attributes};
-    return (int)driver_launch_sampled(&l, &config);
+    return (int)driver_launch_timed(&l, &config);
 }
 
 /* ---- the copy ----------------------------------------------------------------------------- */

@@ -9,21 +9,11 @@
 #include <string.h>
 #include <time.h>
 
-#include "scheduler/client/client.h"
-#include "shim/pace/estimate.h"
-#include "shim/objects/event.h"
-#include "shim/path/counters.h"
-#include "shim/objects/function.h"
-#include "shim/pace/gate.h"
-#include "shim/pace/mark.h"
-#include "shim/pace/remote.h"
-#include "shim/objects/pool.h"
-#include "shim/path/external_wait.h"
-#include "shim/pace/profile.h"
-#include "shim/pace/schedule.h"
-#include "shim/objects/stream.h"
-#include "shim/path/traced.h"
 #include "shim/lookup/unknown.h"
+#include "shim/objects/pool.h"
+#include "shim/objects/stream.h"
+#include "shim/pace/queues.h"
+#include "shim/pace/schedule.h"
 #include "vhq/mutant.h"
 
 TABLE(contexts, 64);
@@ -31,129 +21,6 @@ POOL(context_pool, struct shim_context, free_next);
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* making and closing contexts */
 static _Atomic uint64_t generations;
 _Atomic uint32_t context_count, context_queued;
-
-/* ---- completion words --------------------------------------------------------------------- */
-
-/* One page of pinned memory, a cache line per word: the host polls one while the GPU writes others. */
-enum { WORDS = 64, WORD_BYTES = 64 };
-struct word_page {
-    struct word_page *next;
-    char *host;
-    CUdeviceptr device;
-    uint64_t used;    /* one bit per word */
-    uint64_t leaving; /* given back, the GPU has not written `last` yet */
-    uint32_t last[WORDS];
-};
-
-static _Atomic uint32_t *word_at(struct word_page *page, unsigned i)
-{
-    return (_Atomic uint32_t *)(void *)(page->host + i * WORD_BYTES);
-}
-
-static void words_reclaim(struct word_page *page)
-{
-    for (unsigned i = 0; page->leaving && i < WORDS; i++)
-        if ((page->leaving >> i & 1) && atomic_load(word_at(page, i)) == page->last[i]) {
-            page->leaving &= ~(UINT64_C(1) << i);
-            page->used &= ~(UINT64_C(1) << i);
-        }
-}
-
-static struct word_page *words_new(struct shim_context *ctx)
-{
-    struct word_page *page = calloc(1, sizeof *page);
-    if (!page)
-        return NULL;
-    struct context_scope scope = context_push(ctx);
-    void *host = NULL;
-    CUresult r = REAL(cuMemHostAlloc)(&host, (size_t)WORDS * WORD_BYTES,
-                                      CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
-    if (r == CUDA_SUCCESS)
-        r = REAL(cuMemHostGetDevicePointer_v2)(&page->device, host, 0);
-    context_pop(scope);
-    if (r != CUDA_SUCCESS) {
-        free(page);
-        return NULL;
-    }
-    page->host = host;
-    page->next = ctx->words;
-    ctx->words = page;
-    return page;
-}
-
-static struct word_page *words_with_room(struct shim_context *ctx)
-{
-    for (struct word_page *page = ctx->words; page; page = page->next) {
-        if (page->used == UINT64_MAX)
-            words_reclaim(page);
-        if (page->used != UINT64_MAX)
-            return page;
-    }
-    return words_new(ctx);
-}
-
-_Atomic uint32_t *context_word_get(struct shim_context *ctx, CUdeviceptr *device)
-{
-    if (!ctx->memops)
-        return NULL;
-    pthread_mutex_lock(&ctx->lock);
-    _Atomic uint32_t *word = NULL;
-    struct word_page *page = words_with_room(ctx);
-    if (page) {
-        unsigned i = (unsigned)__builtin_ctzll(~page->used);
-        page->used |= UINT64_C(1) << i;
-        word = word_at(page, i);
-        atomic_store(word, 0);
-        *device = page->device + i * WORD_BYTES;
-    }
-    pthread_mutex_unlock(&ctx->lock);
-    return word;
-}
-
-void context_word_put(struct shim_context *ctx, _Atomic uint32_t *word, uint32_t last)
-{
-    pthread_mutex_lock(&ctx->lock);
-    for (struct word_page *page = ctx->words; page; page = page->next) {
-        ptrdiff_t at = (char *)word - page->host;
-        if (at < 0 || at >= WORDS * WORD_BYTES)
-            continue;
-        page->last[at / WORD_BYTES] = last;
-        page->leaving |= UINT64_C(1) << (at / WORD_BYTES);
-        words_reclaim(page);
-    }
-    pthread_mutex_unlock(&ctx->lock);
-}
-
-/*
- * Attributes tell of memops version 1 only, and a driver may refuse them for reasons of its own: so
- * try one. Its word is never used again, because nobody waits for the write.
- */
-static bool words_probe(struct shim_context *ctx)
-{
-    CUstream stream;
-    bool works = false;
-    struct word_page *page = words_new(ctx);
-    if (!page)
-        return false;
-    page->used = 1;
-    struct context_scope scope = context_push(ctx);
-    if (REAL(cuStreamCreate)(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS) {
-        works = mark_memop(stream, page->device, 1) == CUDA_SUCCESS;
-        REAL(cuStreamDestroy_v2)(stream);
-    }
-    context_pop(scope);
-    return works;
-}
-
-/* The memory itself went with the context. */
-static void words_forget(struct shim_context *ctx)
-{
-    while (ctx->words) {
-        struct word_page *page = ctx->words;
-        ctx->words = page->next;
-        free(page);
-    }
-}
 
 /* ---- current context ---------------------------------------------------------------------- */
 
@@ -195,54 +62,6 @@ struct shim_context *context_known(void)
 
 /* ---- making one --------------------------------------------------------------------------- */
 
-static void dispatcher_start(void *user)
-{
-    const struct shim_context *ctx = user;
-    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-    REAL(cuCtxSetCurrent)(ctx->base);
-    /* A global-mode capture of the application must not fail because this thread submits. */
-    REAL(cuThreadExchangeStreamCaptureMode)(&mode);
-}
-
-static bool command_failed(void *user, struct vhq *q, int err)
-{
-    return context_fail(user, err);
-}
-
-/* The dispatcher has the primary context current: a call from within another one is made as it was asked
- * for. To streams of green contexts it is the same which one of them is. */
-static bool context_may_buffer(void *user)
-{
-    return context_same_base(context_handle(), user);
-}
-
-static const struct vhq_ops ops = {.thread_start = dispatcher_start,
-                                   .may_buffer = context_may_buffer,
-                                   .mark = mark_write,
-                                   .gate = gate_write,
-                                   .poll = mark_poll,
-                                   .complete = mark_complete,
-                                   .failed = command_failed};
-
-static int context_start_queues(struct shim_context *ctx)
-{
-    const struct config *cfg = config_get();
-    struct vhq_config vhq = {.budget_us = remote_budget_us(),
-                             .depth = remote_depth(),
-                             .queue = cfg->queue,
-                             .above = client_above_word(),
-                             .times = figures_times(ctx),
-                             .gates = &ctx->gates};
-    if (!schedule_queues(schedule_lowest()))
-        return 0;
-    ctx->memops = words_probe(ctx);
-    profile_open(ctx->gpu);
-    int r = vhq_set_create(&vhq, &ops, ctx, &ctx->set);
-    if (r == 0)
-        gate_look(ctx);
-    return r;
-}
-
 static void context_reset(struct shim_context *ctx, CUcontext handle, CUcontext base)
 {
     ctx->handle = handle;
@@ -279,7 +98,7 @@ static struct shim_context *context_new(CUcontext handle, CUcontext base)
     if (REAL(cuCtxGetStreamPriorityRange)(&ctx->priority_least, &ctx->priority_greatest) !=
         CUDA_SUCCESS)
         ctx->priority_least = ctx->priority_greatest = 0;
-    if (context_start_queues(ctx) == 0) {
+    if (queues_open(ctx) == 0) {
         ctx->janitor = ctx->set ? stream_add_janitor(ctx) : NULL;
         ctx->legacy = stream_add(ctx, CU_STREAM_LEGACY, 0, 0);
         if (ctx->legacy && (ctx->janitor || !ctx->set))
@@ -490,6 +309,15 @@ void context_finish(struct shim_context *ctx)
     context_leave(ctx);
 }
 
+static void tell(enum context_moment moment, struct shim_context *ctx, bool alive)
+{
+    /* The linker's names for where the section begins and ends. */
+    extern const struct context_end __start_context_end[], __stop_context_end[];
+    for (const struct context_end *e = __start_context_end; e < __stop_context_end; e++)
+        if (e->moment == moment)
+            e->end(ctx, alive);
+}
+
 void context_close(struct shim_context *ctx, bool alive)
 {
     pthread_mutex_lock(&lock);
@@ -505,23 +333,10 @@ void context_close(struct shim_context *ctx, bool alive)
         log_line(LOG_WARN, "a context was destroyed while threads wait in it");
         return; /* they keep what they use */
     }
-    figures_close(ctx);
-    external_wait_forget_context(ctx);
-    gate_forget(ctx, alive);
+    tell(CONTEXT_ENDING, ctx, alive);
     if (ctx->set)
         vhq_set_destroy(ctx->set);
-    words_forget(ctx); /* no stream gives its word back any more */
-    while (ctx->streams) {
-        struct shim_stream *s = ctx->streams;
-        s->q = NULL; /* went with the set */
-        mark_ring_forget(s);
-        stream_unlink(s);
-        stream_free(s);
-    }
-    estimate_forget_context(ctx);
-    traced_forget_context(ctx);
-    function_forget_context(ctx->handle);
-    event_forget_context(ctx->handle);
+    tell(CONTEXT_ENDED, ctx, alive);
     ctx->set = NULL;
     pool_put(&context_pool, ctx);
 }

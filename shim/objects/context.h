@@ -99,16 +99,24 @@ static inline CUresult context_error(struct shim_context *ctx)
  * An `r` that spoils the context becomes its error, so that no later call is deferred. */
 CUresult context_answer(struct shim_context *ctx, CUresult r);
 
+/*
+ * What a module does when a context ends, before (ENDING) or after (ENDED) its vHQs have gone. CONTEXT_END at
+ * the module's file makes it known; context_close calls each once, in no order among those of one moment.
+ * `alive`: the driver still has the context.
+ */
+struct context_end {
+    enum context_moment { CONTEXT_ENDING, CONTEXT_ENDED } moment;
+    void (*end)(struct shim_context *ctx, bool alive);
+};
+#define CONTEXT_END(moment, function)                                                              \
+    static const struct context_end function##_entry                                               \
+        __attribute__((section("context_end"), used)) = {moment, function};
+
 /* A context is about to go: submit what is buffered, and wait until it is complete. */
 void context_finish(struct shim_context *ctx);
 /* Forget a context that was finished: its dispatcher, streams, words. `alive`: the driver still has
  * it. */
 void context_close(struct shim_context *ctx, bool alive);
-
-/* A pinned word that the GPU can write. NULL: no memory, or no memops. */
-_Atomic uint32_t *context_word_get(struct shim_context *ctx, CUdeviceptr *device);
-/* Give it back once the GPU has written `last`, its final value. */
-void context_word_put(struct shim_context *ctx, _Atomic uint32_t *word, uint32_t last);
 
 /* Make `ctx` current for some driver calls of the shim's own, whatever the thread captures. */
 struct context_scope {

@@ -145,9 +145,9 @@ static void sweep_match(struct table_node *node, void *user)
         sweep->found[sweep->count++] = ev;
 }
 
-void event_forget_context(CUcontext context)
+static void events_end(struct shim_context *ctx, bool alive)
 {
-    struct sweep sweep = {.context = context};
+    struct sweep sweep = {.context = ctx->handle};
     do {
         sweep.count = 0;
         table_each(&events, sweep_match, &sweep);
@@ -155,6 +155,7 @@ void event_forget_context(CUcontext context)
             event_forget(sweep.found[i]);
     } while (sweep.count);
 }
+CONTEXT_END(CONTEXT_ENDED, events_end)
 
 EXPORT CUresult cuEventCreate(CUevent *phEvent, unsigned int Flags)
 {

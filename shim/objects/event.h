@@ -28,8 +28,6 @@ struct shim_event {
 /* A reference to the fence of the latest record, NULL if that was submitted. Marks it as waited for
  * when `waits`. */
 struct vhq_fence *event_fence(struct shim_event *ev, bool waits);
-/* Forget the events of a context that goes away. */
-void event_forget_context(CUcontext context);
 /* The shared event's records and waits are never deferred. */
 void event_share(CUevent handle);
 

@@ -331,11 +331,12 @@ void function_forget_module(const void *module)
     pthread_mutex_unlock(&lock);
 }
 
-void function_forget_context(CUcontext context)
+static void functions_end(struct shim_context *ctx, bool alive)
 {
-    struct forget forget = {.context = context};
+    struct forget forget = {.context = ctx->handle};
     pthread_mutex_lock(&lock);
     forget_all(&functions, &function_pool, &forget, match_function);
     atomic_fetch_add_explicit(&generation, 1, memory_order_release);
     pthread_mutex_unlock(&lock);
 }
+CONTEXT_END(CONTEXT_ENDED, functions_end)

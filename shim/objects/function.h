@@ -76,6 +76,5 @@ void function_library_module(CUmodule module, CUlibrary library);
 /* A function or a module that the driver told for a kernel or a function: of the same library. */
 void function_handle_made(const void *made, const void *of);
 void function_forget_module(const void *module);
-void function_forget_context(CUcontext context);
 
 #endif

@@ -18,6 +18,7 @@
 #include "shim/objects/pool.h"
 #include "shim/pace/schedule.h"
 #include "shim/objects/thread_stream.h"
+#include "shim/objects/word.h"
 
 TABLE(streams, 1024);
 POOL(stream_pool, struct shim_stream, free_next);
@@ -36,7 +37,7 @@ static void stream_give_queue(struct shim_stream *s, int priority)
 {
     struct shim_context *ctx = s->ctx;
     const int dev = ctx->gpu->index;
-    s->word = s->janitor ? &s->host_word : context_word_get(ctx, &s->word_device);
+    s->word = s->janitor ? &s->host_word : word_get(ctx, &s->word_device);
     if (!s->word && mark_ring_new(s) != 0)
         return;
     struct vhq_desc desc = {.kind = s->kind,
@@ -253,11 +254,25 @@ void stream_free(struct shim_stream *s)
     DL_DELETE(ctx->streams, s);
     pthread_mutex_unlock(&ctx->lock);
     if (s->word && !s->janitor)
-        context_word_put(ctx, s->word, atomic_load(&s->marked));
+        word_put(ctx, s->word, atomic_load(&s->marked));
     mark_ring_free(s);
     atomic_store(&s->state, STREAM_FREE);
     pool_put(&stream_pool, s);
 }
+
+/* Their vHQs went with the set; the driver's streams, events and the words go with the context. */
+static void streams_end(struct shim_context *ctx, bool alive)
+{
+    while (ctx->streams) {
+        struct shim_stream *s = ctx->streams;
+        s->q = NULL;
+        s->word = NULL;
+        mark_ring_forget(s);
+        stream_unlink(s);
+        stream_free(s);
+    }
+}
+CONTEXT_END(CONTEXT_ENDED, streams_end)
 
 static struct shim_stream *next_destroyed(struct shim_context *ctx)
 {

@@ -207,7 +207,7 @@ void estimate_end(struct sample *sample, CUstream stream)
     pthread_mutex_unlock(&lock);
 }
 
-void estimate_forget_context(const struct shim_context *ctx)
+static void samples_end(struct shim_context *ctx, bool alive)
 {
     pthread_mutex_lock(&lock);
     for (int i = 0; i < SAMPLES; i++)
@@ -215,3 +215,4 @@ void estimate_forget_context(const struct shim_context *ctx)
             samples[i] = (struct sample){.ctx = NULL};
     pthread_mutex_unlock(&lock);
 }
+CONTEXT_END(CONTEXT_ENDED, samples_end)

@@ -41,7 +41,5 @@ uint64_t estimate_copy_ns(size_t bytes, bool on_device);
 /* Around a launch in `stream`, in the thread that makes it. NULL: this one is not sampled. */
 struct sample *estimate_begin(struct estimate *e, struct shim_context *ctx, CUstream stream);
 void estimate_end(struct sample *sample, CUstream stream);
-/* Forget the samples of a context that goes away. */
-void estimate_forget_context(const struct shim_context *ctx);
 
 #endif

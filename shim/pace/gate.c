@@ -13,6 +13,7 @@
 #include "shim/pace/mirror.h"
 #include "shim/pace/schedule.h"
 #include "shim/objects/stream.h"
+#include "shim/objects/word.h"
 
 enum { PROVEN = 2, EXIT_LOOKS = 200, EXIT_NAP_NS = 100000 };
 
@@ -113,7 +114,7 @@ static bool gate_try(struct shim_context *ctx, struct gate *g, CUdeviceptr at)
     CUdeviceptr proof;
     CUstream stream;
     bool tried = false;
-    g->proof = context_word_get(ctx, &proof);
+    g->proof = word_get(ctx, &proof);
     if (!g->proof || REAL(cuStreamCreate)(&stream, CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS)
         return false;
     tried = mark_gate(stream, proof, 1, at) == CUDA_SUCCESS &&
@@ -180,7 +181,7 @@ static bool gate_proven(struct shim_context *ctx, struct gate *g)
         return true;
     if (atomic_load(g->proof) != PROVEN)
         return false;
-    context_word_put(ctx, g->proof, PROVEN);
+    word_put(ctx, g->proof, PROVEN);
     g->proof = NULL;
     return true;
 }
@@ -323,7 +324,8 @@ static void pass_last(struct shim_context *ctx, struct gate *gates)
     context_pop(scope);
 }
 
-void gate_forget(struct shim_context *ctx, bool alive)
+/* All work of the context is complete. */
+static void gates_end(struct shim_context *ctx, bool alive)
 {
     struct gate *g = atomic_exchange(&ctx->gate, NULL), *older;
     atomic_store(&ctx->gates, 0);
@@ -336,3 +338,4 @@ void gate_forget(struct shim_context *ctx, bool alive)
         free(g);
     }
 }
+CONTEXT_END(CONTEXT_ENDING, gates_end)

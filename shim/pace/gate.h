@@ -39,8 +39,6 @@ void gate_open_stale(void);
 void gate_open_all(void);
 /* The driver may be about to end the context, with the memory of mirrors: they stand open meanwhile. */
 void gate_pause(struct shim_context *ctx, bool pause);
-/* The context goes: all its work is complete. `alive`: the driver still has it. */
-void gate_forget(struct shim_context *ctx, bool alive);
 /* A stream of this level is about to exist. With the second level there are no gates any more; waits
  * for work that may stand at one. */
 void gate_note_level(uint32_t level);

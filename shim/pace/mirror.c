@@ -10,6 +10,7 @@
 #include <utlist.h>
 
 #include "vhq/thread.h"
+#include "shim/objects/word.h"
 
 enum { BUSY_NAP_NS = 100 * 1000, IDLE_NAP_NS = 1000 * 1000 };
 
@@ -71,7 +72,7 @@ struct mirror *mirror_new(struct shim_context *ctx, const _Atomic uint32_t *word
     struct mirror *m = calloc(1, sizeof *m);
     if (!m)
         return NULL;
-    *m = (struct mirror){.set = ctx->set, .word = word, .copy = context_word_get(ctx, device)};
+    *m = (struct mirror){.set = ctx->set, .word = word, .copy = word_get(ctx, device)};
     pthread_mutex_lock(&lock);
     bool up = m->copy && word && thread_start();
     if (up)

@@ -80,7 +80,8 @@ void figures_publish(struct shim_context *ctx)
     pthread_mutex_unlock(&ctx->lock);
 }
 
-void figures_close(struct shim_context *ctx)
+/* The last figures of its vHQs: nothing of them is in flight any more. */
+static void figures_end(struct shim_context *ctx, bool alive)
 {
     struct page_counters *c = counters_of(ctx);
     if (!c || !ctx->set)
@@ -89,6 +90,7 @@ void figures_close(struct shim_context *ctx)
     add(&c->in_flight, 0, ctx->published.in_flight_now);
     add(&c->waiting, 0, ctx->published.buffered_now);
 }
+CONTEXT_END(CONTEXT_ENDING, figures_end)
 
 void figures_forget(struct shim_stream *s)
 {

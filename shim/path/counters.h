@@ -10,8 +10,6 @@ struct shim_stream;
 
 /* Add what happened in `ctx` since the last time to the counters of its device. */
 void figures_publish(struct shim_context *ctx);
-/* The last figures of its vHQs, which are about to go: nothing of them is in flight any more. */
-void figures_close(struct shim_context *ctx);
 /* The last figures of a stream that goes. Under the lock of its context. */
 void figures_forget(struct shim_stream *s);
 /* A graph that is long enough for gates has none. */

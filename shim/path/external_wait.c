@@ -254,10 +254,11 @@ static void watch_forget(struct watch *w, const struct shim_context *ctx)
         watch_end(w);
 }
 
-void external_wait_forget_context(const struct shim_context *ctx)
+static void external_waits_end(struct shim_context *ctx, bool alive)
 {
     if (!atomic_load_explicit(&watched, memory_order_relaxed))
         return;
     for (int i = 0; i < WATCHES; i++)
         watch_forget(&watches[i], ctx);
 }
+CONTEXT_END(CONTEXT_ENDING, external_waits_end)

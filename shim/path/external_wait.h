@@ -28,7 +28,5 @@ static inline void external_wait_follow(const struct shim_stream *s,
 void external_wait_look(void);
 /* The stream is destroyed: work of others may still wait for what is in it, behind the wait. */
 void external_wait_forget(const struct shim_stream *s);
-/* The context goes, and all that is in it. */
-void external_wait_forget_context(const struct shim_context *ctx);
 
 #endif

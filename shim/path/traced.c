@@ -153,7 +153,7 @@ void traced_finish(void)
     pthread_mutex_unlock(&lock);
 }
 
-void traced_forget_context(const struct shim_context *ctx)
+static void timings_end(struct shim_context *ctx, bool alive)
 {
     pthread_mutex_lock(&lock);
     for (struct clock *k = clocks; k < clocks + CLOCKS; k++) {
@@ -169,6 +169,7 @@ void traced_forget_context(const struct shim_context *ctx)
     }
     pthread_mutex_unlock(&lock);
 }
+CONTEXT_END(CONTEXT_ENDED, timings_end)
 
 /* ---- timing a call -------------------------------------------------------------------------- */
 

@@ -27,7 +27,6 @@ struct traced_who {
 void traced_open(void);
 /* At exit: read what is complete. */
 void traced_finish(void);
-void traced_forget_context(const struct shim_context *ctx);
 
 /* `go` makes the call; its record is put when it returned. */
 CUresult traced_call(struct call *c, struct shim_stream *s,

@@ -1,0 +1,18 @@
+/*
+ * word.h - completion words: pinned memory that the GPU writes a stream's marker into, and the host polls.
+ *
+ * They belong to a context (`words`), under its lock, and go with it. Threads: any.
+ */
+#ifndef CUTIN_SHIM_WORD_H
+#define CUTIN_SHIM_WORD_H
+
+#include "shim/objects/context.h"
+
+/* Does the driver accept markers in this context? Tries one, in a stream of its own. */
+bool words_probe(struct shim_context *ctx);
+/* A word, 0 yet, and where the GPU sees it. NULL: no memory, or no memops. */
+_Atomic uint32_t *word_get(struct shim_context *ctx, CUdeviceptr *device);
+/* Give it back once the GPU has written `last`, its final value. */
+void word_put(struct shim_context *ctx, _Atomic uint32_t *word, uint32_t last);
+
+#endif

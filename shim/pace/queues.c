@@ -1,0 +1,61 @@
+/*
+ * queues.c - the vHQs of a context (see queues.h).
+ */
+#include "shim/pace/queues.h"
+
+#include "scheduler/client/client.h"
+#include "shim/objects/word.h"
+#include "shim/pace/gate.h"
+#include "shim/pace/mark.h"
+#include "shim/pace/profile.h"
+#include "shim/pace/remote.h"
+#include "shim/pace/schedule.h"
+#include "shim/path/counters.h"
+
+static void dispatcher_start(void *user)
+{
+    const struct shim_context *ctx = user;
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    REAL(cuCtxSetCurrent)(ctx->base);
+    /* A global-mode capture of the application must not fail because this thread submits. */
+    REAL(cuThreadExchangeStreamCaptureMode)(&mode);
+}
+
+static bool command_failed(void *user, struct vhq *q, int err)
+{
+    return context_fail(user, err);
+}
+
+/* The dispatcher has the primary context current: a call from within another one is made as it was asked
+ * for. To streams of green contexts it is the same which one of them is. */
+static bool context_may_buffer(void *user)
+{
+    return context_same_base(context_handle(), user);
+}
+
+static const struct vhq_ops ops = {.thread_start = dispatcher_start,
+                                   .may_buffer = context_may_buffer,
+                                   .mark = mark_write,
+                                   .gate = gate_write,
+                                   .poll = mark_poll,
+                                   .complete = mark_complete,
+                                   .failed = command_failed};
+
+int queues_open(struct shim_context *ctx)
+{
+    const struct config *cfg = config_get();
+    struct vhq_config vhq = {.budget_us = remote_budget_us(),
+                             .depth = remote_depth(),
+                             .queue = cfg->queue,
+                             .above = client_above_word(),
+                             .times = figures_times(ctx),
+                             .gates = &ctx->gates};
+    if (!schedule_queues(schedule_lowest()))
+        return 0;
+    ctx->memops = words_probe(ctx);
+    profile_open(ctx->gpu);
+    int r = vhq_set_create(&vhq, &ops, ctx, &ctx->set);
+    if (r == 0)
+        gate_look(ctx);
+    return r;
+}

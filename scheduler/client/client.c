@@ -49,10 +49,10 @@ static void sleep_until_news(uint64_t ns)
 }
 
 /* The owner may come back to us from there, so not under the lock. */
-static void carry_out(const struct message_order *orders, uint32_t n)
+static void carry_out(const struct message_remote *remote, uint32_t n)
 {
-    for (uint32_t i = 0; i < n && self.cfg.order; i++)
-        self.cfg.order(self.cfg.user, orders[i].order, orders[i].value);
+    for (uint32_t i = 0; i < n && self.cfg.remote; i++)
+        self.cfg.remote(self.cfg.user, remote[i].kind, remote[i].value);
 }
 
 static void *client_main(void *unused)
@@ -60,7 +60,7 @@ static void *client_main(void *unused)
     uint64_t next_tick = 0, interval = TICK_NS;
 
     while (!atomic_load(&self.stop)) {
-        struct message_order orders[ORDERS];
+        struct message_remote remote[REMOTES];
         uint32_t n;
         uint64_t now;
         bool held;
@@ -70,11 +70,11 @@ static void *client_main(void *unused)
         pthread_mutex_lock(&self.lock);
         link_service(&self, now);
         held = hold_limit_tick(&self.hold_limit, self.page, now);
-        n = self.order_count;
-        memcpy(orders, self.orders, n * sizeof(orders[0]));
-        self.order_count = 0;
+        n = self.remote_count;
+        memcpy(remote, self.remote, n * sizeof(remote[0]));
+        self.remote_count = 0;
         pthread_mutex_unlock(&self.lock);
-        carry_out(orders, n);
+        carry_out(remote, n);
         activity_tick(&self.activity, now);
         atomic_store_explicit(&self.page->heartbeat_ns, now, memory_order_relaxed);
         if (now >= next_tick) {
@@ -123,8 +123,8 @@ static void configure(const struct client_config *cfg)
     self.backoff_ns = LINK_BACKOFF_MIN_NS;
     atomic_store(&self.activity.flat, self.cfg.lowest == self.cfg.level);
     state_grant(&self, self.cfg.level);
-    self.order_count = 0;
-    self.ordered_level = self.ordered_weight = 0;
+    self.remote_count = 0;
+    self.remote_level = self.remote_weight = 0;
     self.paused = false;
 }
 
@@ -379,7 +379,7 @@ void client_set_level(uint32_t level)
         return;
     pthread_mutex_lock(&self.lock);
     self.cfg.level = level;
-    self.ordered_level = 0;
+    self.remote_level = 0;
     if (self.cfg.lowest > level)
         self.cfg.lowest = level;
     if (self.link == LINK_UP) {

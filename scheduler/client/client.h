@@ -41,7 +41,7 @@ struct client_config {
      * this process while it runs. CONTROL_LEVEL: its level is `value` now; client_level() says so,
      * too, and what its streams do counts so. CONTROL_BUDGET_US, CONTROL_DEPTH, CONTROL_RESET: the
      * owner's to carry out. May be NULL. */
-    void (*order)(void *user, enum control_order order, uint32_t value);
+    void (*remote)(void *user, enum control_kind kind, uint32_t value);
     /* Reports to the user, at most once per kind: severity as in CUTIN_LOG. */
     void (*log)(int severity, const char *text);
 };

@@ -69,10 +69,10 @@ void link_connect(struct client_state *self, uint64_t wait_ns)
         m.hello.flat = atomic_load(&self->activity.flat);
         m.hello.lowest = m.hello.flat ? self->cfg.level : self->cfg.lowest;
         m.hello.bounded = self->cfg.max_hold_ms > 0;
-        m.hello.weight = self->ordered_weight ? self->ordered_weight
+        m.hello.weight = self->remote_weight ? self->remote_weight
                          : self->cfg.weight   ? self->cfg.weight
                                               : 1;
-        m.hello.ordered_level = self->ordered_level;
+        m.hello.remote_level = self->remote_level;
         m.hello.paused = self->paused;
         m.hello.deadline_ms = self->cfg.deadline_ms;
         memcpy(m.hello.name, self->page->name, sizeof(m.hello.name) - 1);
@@ -221,21 +221,21 @@ static int on_level(struct client_state *self, const union message *m, int fd)
 }
 
 /* The daemon carries some out by itself; of those it is told to remember. */
-static int on_order(struct client_state *self, const union message *m, int fd)
+static int on_remote(struct client_state *self, const union message *m, int fd)
 {
-    switch (m->order.order) {
+    switch (m->remote.kind) {
     case CONTROL_LEVEL:
-        self->ordered_level = m->order.value + 1;
+        self->remote_level = m->remote.value + 1;
         break;
     case CONTROL_WEIGHT:
-        self->ordered_weight = m->order.value;
+        self->remote_weight = m->remote.value;
         break;
     case CONTROL_PAUSE:
     case CONTROL_RESUME:
-        self->paused = m->order.order == CONTROL_PAUSE;
+        self->paused = m->remote.kind == CONTROL_PAUSE;
         break;
     default:
-        state_order(self, m->order.order, m->order.value);
+        state_remote(self, m->remote.kind, m->remote.value);
     }
     return 0;
 }
@@ -244,7 +244,7 @@ static int (*const handlers[MESSAGE_TYPES])(struct client_state *self, const uni
                                             int fd) = {
     [MESSAGE_WELCOME] = on_welcome, [MESSAGE_BIT] = on_bit,     [MESSAGE_JOIN] = on_join,
     [MESSAGE_LEAVE] = on_leave,     [MESSAGE_LEVEL] = on_level, [MESSAGE_DONE] = on_done,
-    [MESSAGE_ORDER] = on_order,
+    [MESSAGE_REMOTE] = on_remote,
 };
 
 /* Everything that has arrived. Returns 0, or why the connection is of no more use. */

@@ -23,10 +23,10 @@ void state_say(struct client_state *self, enum notice kind, int severity, const 
     self->cfg.log(severity, text);
 }
 
-void state_order(struct client_state *self, uint32_t order, uint32_t value)
+void state_remote(struct client_state *self, uint32_t kind, uint32_t value)
 {
-    if (self->order_count < ORDERS)
-        self->orders[self->order_count++] = (struct message_order){.order = order, .value = value};
+    if (self->remote_count < REMOTES)
+        self->remote[self->remote_count++] = (struct message_remote){.kind = kind, .value = value};
 }
 
 uint32_t state_word(const struct client_state *self, uint32_t level)
@@ -39,7 +39,7 @@ void state_grant(struct client_state *self, uint32_t level)
     /* The share is best effort's. */
     self->hold_limit.share_percent = state_word(self, level) == level ? self->share_percent : 0;
     if (atomic_exchange(&self->level, level) != level)
-        state_order(self, CONTROL_LEVEL, level);
+        state_remote(self, CONTROL_LEVEL, level);
     atomic_store(&self->activity.ceiling, level);
     atomic_fetch_add(&self->activity.preemptible.generation, 1);
 }

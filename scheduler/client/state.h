@@ -18,7 +18,7 @@
 #include "scheduler/wire/connection.h"
 #include "scheduler/wire/socket.h"
 
-enum { ORDERS = 32 }; /* waiting; more than that are lost, the last ones first */
+enum { REMOTES = 32 }; /* waiting; more than that are lost, the last ones first */
 
 enum { SAY_ERROR, SAY_WARN, SAY_INFO, SAY_DEBUG }; /* as CUTIN_LOG */
 
@@ -52,10 +52,10 @@ struct client_state {
     uint64_t retry_ns, backoff_ns, welcome_by_ns;
     uint64_t id;
     uint32_t asked;                      /* the level, in HELLO */
-    struct message_order orders[ORDERS]; /* to be carried out once `lock` is given back */
-    uint32_t order_count;
+    struct message_remote remote[REMOTES]; /* to be carried out once `lock` is given back */
+    uint32_t remote_count;
     /* What was ordered and is in force, to be told to a daemon that does not know it. */
-    uint32_t ordered_level, ordered_weight; /* the level + 1; 0 = not ordered */
+    uint32_t remote_level, remote_weight; /* the level + 1; 0 = not ordered */
     bool paused;
     _Atomic uint32_t generation; /* of the page's memory */
     uint32_t share_percent;      /* least share of best effort, as the daemon said */
@@ -72,7 +72,7 @@ struct client_state {
 void __attribute__((format(printf, 4, 5)))
 state_say(struct client_state *self, enum notice kind, int severity, const char *format, ...);
 /* For the owner, once `lock` is given back. */
-void state_order(struct client_state *self, uint32_t order, uint32_t value);
+void state_remote(struct client_state *self, uint32_t kind, uint32_t value);
 
 /* The level whose words streams of `level` look at. */
 uint32_t state_word(const struct client_state *self, uint32_t level);

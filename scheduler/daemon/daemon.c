@@ -21,7 +21,7 @@
 
 #include "scheduler/daemon/admission.h"
 #include "scheduler/wire/clock.h"
-#include "scheduler/daemon/command.h"
+#include "scheduler/daemon/remote.h"
 #include "scheduler/daemon/heartbeat.h"
 #include "scheduler/daemon/hold.h"
 #include "scheduler/daemon/list.h"
@@ -102,7 +102,7 @@ static void grant(struct peer *p, uint32_t asked, uint32_t lowest)
 {
     p->asked = asked;
     p->asked_lowest = p->flat || lowest > asked ? asked : lowest;
-    p->level = p->ordered ? asked : permission_level(p->daemon->options.conf, &p->who, asked);
+    p->level = p->remote ? asked : permission_level(p->daemon->options.conf, &p->who, asked);
     p->lowest = p->asked_lowest < p->level ? p->asked_lowest : p->level;
     atomic_store(&p->page->page->level, p->level);
     atomic_store(&p->page->page->lowest, p->lowest);
@@ -158,7 +158,7 @@ static int on_hello(struct peer *p, const union message *m)
         permission_explain(conf, &p->who, p->asked, reply.welcome.reason,
                            sizeof(reply.welcome.reason));
     peer_send(p, &reply, p->page);
-    command_restore(p, &m->hello);
+    remote_restore(p, &m->hello);
     return 0;
 }
 
@@ -198,7 +198,7 @@ static int on_device(struct peer *p, const union message *m)
     rc = topology_device(p->daemon->topology, p, m->device.slot, m->device.uuid);
     if (rc != 0)
         return rc;
-    command_new_device(p, m->device.slot);
+    remote_new_device(p, m->device.slot);
     admit(p, m->device.slot, clock_ns());
     topology_update(p->daemon->topology, p->daemon->peers, p);
     return 0;
@@ -223,7 +223,7 @@ static int on_level(struct peer *p, const union message *m)
 {
     if (!p->client)
         return -EPROTO;
-    p->ordered = false;
+    p->remote = false;
     daemon_change_level(p, m->level.level);
     return 0;
 }
@@ -243,7 +243,7 @@ static int on_list(struct peer *p, const union message *m)
 static int on_control(struct peer *p, const union message *m)
 {
     uint32_t count;
-    int rc = command_run(p, m, &count);
+    int rc = remote_run(p, m, &count);
 
     peer_send_done(p, rc, count);
     return 0;
@@ -254,7 +254,7 @@ static void set_policy(struct daemon *d, const struct policy *policy)
     if (policy == d->policy)
         return;
     d->policy = policy;
-    turn_reset(d->peers);
+    round_reset(d->peers);
     report(REPORT_INFO, "policy %s: %s", policy->name, policy->help);
 }
 
@@ -414,7 +414,7 @@ static void reload(struct daemon *d)
     set_policy(d, policy_at(d->options.conf->policy));
     report(REPORT_INFO, "read %s", d->options.conf->loaded ? d->options.conf->path : "no file");
     DL_FOREACH (d->peers, p)
-        if (p->client && !p->dead && !p->ordered &&
+        if (p->client && !p->dead && !p->remote &&
             permission_level(d->options.conf, &p->who, p->asked) != p->level)
             daemon_change_level(p, p->asked);
 }
@@ -553,7 +553,7 @@ static int housekeeping(struct daemon *d)
         if (now - d->idle_since_ns >= d->options.idle_exit_s * second)
             d->stop = true;
     }
-    wait_ms = turn_take(d->peers, d->policy, now);
+    wait_ms = round_run(d->peers, d->policy, now);
     if (heartbeat_look(d->peers, now))
         wait_ms = sooner(wait_ms, HEARTBEAT_LOOK_MS);
     hold_ms = hold_look(d->peers, d->options.conf, now);

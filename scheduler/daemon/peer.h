@@ -36,7 +36,7 @@ struct shared_page {
 struct peer_device {
     struct device *device;         /* NULL: no such slot */
     uint32_t bit;                  /* 0..28 or PROTOCOL_NO_BIT */
-    uint64_t gpu_ns, memory, turn; /* round.c's; memory: the policy's */
+    uint64_t gpu_ns, memory, round; /* round.c's; memory: the policy's */
     bool told, counted;            /* to clients above; among its user's: admission.h */
     /* A hold that hold.c follows: its begin, 0 = none, and the number of those that had ended before. */
     uint64_t held_from_ns, held_after;
@@ -67,7 +67,7 @@ struct peer {
     bool turned_away; /* it was told that its user has too many clients of a device */
     bool flat;        /* all of its streams have its level */
     bool bounded;     /* it enforces a bound on the length of its holds */
-    bool ordered;     /* its level was given by somebody who may, whatever its own user may have */
+    bool remote;      /* its level was given by somebody who may, whatever its own user may have */
     bool queues; /* its streams can be held: it was not real time when it came, or has deadlines */
     bool paused;
     uint32_t weight;

@@ -12,7 +12,7 @@ enum { MEMBERS = 1024 + 64 }; /* all that the daemon takes in */
 
 static uint64_t due_ns, serial;
 
-struct turn {
+struct round {
     struct policy_member members[MEMBERS];
     struct page_device *pages[MEMBERS];
     uint32_t n;
@@ -23,16 +23,16 @@ static uint64_t read_counter(const _Atomic uint64_t *counter)
     return atomic_load_explicit(counter, memory_order_relaxed);
 }
 
-static void add(struct turn *t, struct peer *p, uint32_t slot)
+static void add(struct round *r, struct peer *p, uint32_t slot)
 {
     struct peer_device *mine = &p->device[slot];
     struct page_device *page = &p->page->page->device[slot];
     uint64_t gpu_ns = read_counter(&page->counters.gpu_ns);
 
-    if (t->n == MEMBERS)
+    if (r->n == MEMBERS)
         return;
-    t->pages[t->n] = page;
-    t->members[t->n++] = (struct policy_member){
+    r->pages[r->n] = page;
+    r->members[r->n++] = (struct policy_member){
         .level = p->level,
         .weight = p->weight,
         .used_ns = mine->gpu_ns && gpu_ns > mine->gpu_ns ? gpu_ns - mine->gpu_ns : 0,
@@ -45,31 +45,31 @@ static void add(struct turn *t, struct peer *p, uint32_t slot)
         .memory = &mine->memory,
     };
     mine->gpu_ns = gpu_ns;
-    mine->turn = serial;
+    mine->round = serial;
 }
 
 /* All clients of one device; those before `first` in the list have none of it. */
-static void collect(struct turn *t, struct peer *first, const struct device *device)
+static void collect(struct round *r, struct peer *first, const struct device *device)
 {
     struct peer *p;
 
-    t->n = 0;
+    r->n = 0;
     DL_FOREACH2(first, p, next)
     for (uint32_t slot = 0; p->client && !p->dead && slot < PAGE_DEVICES; slot++)
         if (p->device[slot].device == device)
-            add(t, p, slot);
+            add(r, p, slot);
 }
 
-static void write_answer(struct turn *t, uint64_t now)
+static void write_answer(struct round *r, uint64_t now)
 {
-    for (uint32_t i = 0; i < t->n; i++)
-        page_write_bit(t->pages[i], PAGE_BIT_POLICY, t->members[i].hold ? PAGE_WORDS : 0,
+    for (uint32_t i = 0; i < r->n; i++)
+        page_write_bit(r->pages[i], PAGE_BIT_POLICY, r->members[i].hold ? PAGE_WORDS : 0,
                        PAGE_WORDS, now);
 }
 
 static int decide(struct peer *peers, const struct policy *policy, uint64_t now)
 {
-    static struct turn t;
+    static struct round r;
     struct peer *p;
     int next = -1;
 
@@ -78,18 +78,18 @@ static int decide(struct peer *peers, const struct policy *policy, uint64_t now)
         for (uint32_t slot = 0; p->client && !p->dead && slot < PAGE_DEVICES; slot++) {
             int after;
 
-            if (!p->device[slot].device || p->device[slot].turn == serial)
+            if (!p->device[slot].device || p->device[slot].round == serial)
                 continue;
-            collect(&t, p, p->device[slot].device);
-            after = t.n >= 2 ? (int)policy->decide(t.members, t.n) : -1;
-            write_answer(&t, now);
+            collect(&r, p, p->device[slot].device);
+            after = r.n >= 2 ? (int)policy->decide(r.members, r.n) : -1;
+            write_answer(&r, now);
             if (after >= 0 && (next < 0 || after < next))
                 next = after;
         }
     return next;
 }
 
-int turn_take(struct peer *peers, const struct policy *policy, uint64_t now_ns)
+int round_run(struct peer *peers, const struct policy *policy, uint64_t now_ns)
 {
     int after;
 
@@ -102,7 +102,7 @@ int turn_take(struct peer *peers, const struct policy *policy, uint64_t now_ns)
     return after;
 }
 
-void turn_reset(struct peer *peers)
+void round_reset(struct peer *peers)
 {
     struct peer *p;
 

@@ -2,16 +2,16 @@
  * round.h - asks the policy who is to be held, device by device, and writes its answer into the
  * pages.
  */
-#ifndef CUTIN_TURN_H
-#define CUTIN_TURN_H
+#ifndef CUTIN_ROUND_H
+#define CUTIN_ROUND_H
 
 #include "scheduler/daemon/peer.h"
 #include "scheduler/policy/policy.h"
 
 /* One decision on every device, if it is time. Returns when the next is due, in ms; -1: nobody
  * competes and nobody can. */
-int turn_take(struct peer *peers, const struct policy *policy, uint64_t now_ns);
+int round_run(struct peer *peers, const struct policy *policy, uint64_t now_ns);
 /* Another policy, from now on: nobody is held by the old one any more. */
-void turn_reset(struct peer *peers);
+void round_reset(struct peer *peers);
 
 #endif

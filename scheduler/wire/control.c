@@ -6,24 +6,24 @@
 #include <errno.h>
 #include <string.h>
 
-#include "scheduler/wire/census.h"
+#include "scheduler/wire/ask.h"
 
-static int control(const char *socket, struct control_target target, enum control_order order,
+static int control(const char *socket, struct control_target target, enum control_kind kind,
                    uint32_t value)
 {
     union message m;
 
-    if (!control_value_ok(order, value))
+    if (!control_value_ok(kind, value))
         return -EINVAL;
     message_init(&m, MESSAGE_CONTROL);
     m.control.client = target.client;
     m.control.pid = target.pid;
-    m.control.order = order;
+    m.control.kind = kind;
     m.control.value = value;
-    return query_do(socket, &m);
+    return ask_do(socket, &m);
 }
 
-int control_set(const char *socket, struct control_target target, enum control_order what,
+int control_set(const char *socket, struct control_target target, enum control_kind what,
                 uint32_t value)
 {
     if (what > CONTROL_DEPTH)
@@ -56,7 +56,7 @@ int control_policy(const char *socket, const char *name, char now[PAGE_NAME])
     message_init(&m, MESSAGE_POLICY);
     if (name)
         memcpy(m.policy.name, name, strlen(name));
-    rc = query_one(socket, &m);
+    rc = ask_one(socket, &m);
     if (rc == 0 && m.header.type == MESSAGE_POLICY) {
         memcpy(now, m.policy.name, PAGE_NAME);
         return 0;

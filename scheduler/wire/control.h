@@ -23,7 +23,7 @@ struct control_target {
 };
 
 /* LEVEL, WEIGHT, BUDGET_US, DEPTH; effective at once, until the process ends. */
-int control_set(const char *socket, struct control_target target, enum control_order what,
+int control_set(const char *socket, struct control_target target, enum control_kind what,
                 uint32_t value);
 /* Holds all streams of the process, whatever runs, until it is resumed. */
 int control_pause(const char *socket, struct control_target target);

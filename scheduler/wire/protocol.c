@@ -49,18 +49,18 @@ static bool join_ok(const struct message_join *join)
     return join->with_page <= 1;
 }
 
-bool control_value_ok(uint32_t order, uint32_t value)
+bool control_value_ok(uint32_t kind, uint32_t value)
 {
     static const struct {
         uint32_t least, most;
     } bounds[] = {
 #define BOUNDS(name, low, high, own) {low, high},
-        CONTROL_ORDERS(BOUNDS)
+        CONTROL_KINDS(BOUNDS)
 #undef BOUNDS
     };
 
-    return order < CONTROL_ORDER_COUNT && value >= bounds[order].least &&
-           value <= bounds[order].most;
+    return kind < CONTROL_KIND_COUNT && value >= bounds[kind].least &&
+           value <= bounds[kind].most;
 }
 
 static bool fields_ok(const union message *m)
@@ -72,7 +72,7 @@ static bool fields_ok(const union message *m)
                m->hello.deadline_ms <= PROTOCOL_DEADLINE_MOST_MS && m->hello.paused <= 1 &&
                m->hello.flat <= 1 && m->hello.bounded <= 1 &&
                (!m->hello.flat || m->hello.lowest == m->hello.level) &&
-               m->hello.ordered_level <= PAGE_LEVELS && name_ok(m->hello.name);
+               m->hello.remote_level <= PAGE_LEVELS && name_ok(m->hello.name);
     case MESSAGE_WELCOME:
         return m->welcome.level < PAGE_LEVELS && m->welcome.refused <= 1 &&
                m->welcome.share_percent <= 90 && text_ok(m->welcome.reason);
@@ -88,11 +88,11 @@ static bool fields_ok(const union message *m)
     case MESSAGE_ROW:
         return m->row.devices <= PAGE_DEVICES && name_ok(m->row.name);
     case MESSAGE_CONTROL:
-        return control_value_ok(m->control.order, m->control.value);
+        return control_value_ok(m->control.kind, m->control.value);
     case MESSAGE_POLICY:
         return name_ok(m->policy.name);
-    case MESSAGE_ORDER:
-        return control_value_ok(m->order.order, m->order.value);
+    case MESSAGE_REMOTE:
+        return control_value_ok(m->remote.kind, m->remote.value);
     case MESSAGE_DONE:
         return m->done.error <= 0 && m->done.error > -4096;
     default:

@@ -47,8 +47,8 @@ struct message_hello {
     uint32_t deadline_ms; /* of its requests; 0 = not given. If given, its streams have queues */
     uint32_t flat;        /* 1: all of its streams have its level and look at the word of level 0 */
     uint32_t bounded;     /* 1: it enforces a bound on the length of its holds by itself */
-    /* What a daemon before this one was ordered to do with it. */
-    uint32_t ordered_level; /* level + 1; 0 = nothing */
+    /* What a daemon before this one was told to do with it. */
+    uint32_t remote_level; /* level + 1; 0 = nothing */
     uint32_t paused;
     char name[PAGE_NAME];
 };
@@ -108,7 +108,7 @@ struct message_control {
     struct message_header header;
     uint64_t client;
     int32_t pid;
-    uint32_t order; /* enum control_order */
+    uint32_t kind; /* enum control_kind */
     uint32_t value;
     uint32_t reserved;
 };
@@ -121,9 +121,9 @@ struct message_policy {
 };
 
 /* For the client itself. */
-struct message_order {
+struct message_remote {
     struct message_header header;
-    uint32_t order; /* enum control_order */
+    uint32_t kind; /* enum control_kind */
     uint32_t value;
 };
 
@@ -178,7 +178,7 @@ struct message_done {
     X(DONE, 11, TO_CLIENT, message_done, done)                                                     \
     X(STOP, 12, TO_DAEMON, message_plain, stop)                                                    \
     X(CONTROL, 13, TO_DAEMON, message_control, control)                                            \
-    X(ORDER, 14, TO_CLIENT, message_order, order)                                                  \
+    X(REMOTE, 14, TO_CLIENT, message_remote, remote)                                               \
     X(POLICY, 15, TO_BOTH, message_policy, policy)
 
 enum message_type {
@@ -189,7 +189,7 @@ enum message_type {
 };
 
 /* X(NAME, least, most, carried out by the client itself). Numbers are for ever. */
-#define CONTROL_ORDERS(X)                                                                          \
+#define CONTROL_KINDS(X)                                                                          \
     X(LEVEL, 0, PAGE_LEVELS - 1, false)                                                            \
     X(WEIGHT, 1, 1000, false)                                                                      \
     X(BUDGET_US, 1, 1000000, true)                                                                 \
@@ -198,11 +198,11 @@ enum message_type {
     X(RESUME, 0, 0, false)                                                                         \
     X(RESET, 0, UINT32_MAX, true) /* a stream's number, or CONTROL_ALL_STREAMS */
 
-enum control_order {
-#define CONTROL_ORDER(name, least, most, own) CONTROL_##name,
-    CONTROL_ORDERS(CONTROL_ORDER)
-#undef CONTROL_ORDER
-        CONTROL_ORDER_COUNT
+enum control_kind {
+#define CONTROL_KIND(name, least, most, own) CONTROL_##name,
+    CONTROL_KINDS(CONTROL_KIND)
+#undef CONTROL_KIND
+        CONTROL_KIND_COUNT
 };
 #define CONTROL_ALL_STREAMS UINT32_MAX
 
@@ -230,11 +230,11 @@ static_assert(sizeof(struct message_row_device) == 152, "message_row_device");
 static_assert(sizeof(struct message_row) == 88 + 16 * 152 + 2 * 384, "message_row");
 static_assert(sizeof(struct message_control) == 32, "message_control");
 static_assert(sizeof(struct message_policy) == 24, "message_policy");
-static_assert(sizeof(struct message_order) == 16, "message_order");
+static_assert(sizeof(struct message_remote) == 16, "message_remote");
 static_assert(sizeof(struct message_done) == 16, "message_done");
 
-/* May this order have this value? */
-bool control_value_ok(uint32_t order, uint32_t value);
+/* May this kind of control have this value? */
+bool control_value_ok(uint32_t kind, uint32_t value);
 /* Zeroes the message and fills its header. */
 void message_init(union message *m, enum message_type type);
 /* `received` bytes of *m came from the other side, which was sending in `direction`. Returns 0,

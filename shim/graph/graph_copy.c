@@ -167,7 +167,7 @@ struct graph_copy *graph_copy_new(struct shim_context *ctx, CUgraph graph, struc
         return NULL;
     struct graph_copy *c = can ? copy_new(ctx, graph, n, flags & ~upload) : NULL;
     if (!c)
-        figures_ungated_graph(ctx);
+        counters_ungated_graph(ctx);
     return c;
 }
 
@@ -203,7 +203,7 @@ void graph_copy_free(struct graph_copy *c)
 static void copy_drop(struct graph_copy *c)
 {
     copy_destroy(c);
-    figures_ungated_graph(c->ctx);
+    counters_ungated_graph(c->ctx);
 }
 
 /* The page is another one since, and the hold word elsewhere. Launches under way keep theirs. */

@@ -81,7 +81,7 @@ static void stream_reset(struct shim_stream *s, struct shim_context *ctx, CUstre
     uint64_t before = atomic_fetch_add(&s->epoch, 1);
     atomic_store(&s->complete, s->per_thread ? before : before + 1);
     atomic_store(&s->busy, 0);
-    s->published = (struct stream_figures){.calls = EPOCH_CALLS(atomic_load(&s->epoch)),
+    s->published = (struct stream_counters){.calls = EPOCH_CALLS(atomic_load(&s->epoch)),
                                            .kernels = EPOCH_KERNELS(atomic_load(&s->epoch))};
     atomic_store(&s->marked, 0);
 }
@@ -250,7 +250,7 @@ void stream_free(struct shim_stream *s)
     s->q = NULL;
     pthread_mutex_lock(&ctx->lock);
     stream_await_answer(s);
-    figures_forget(s);
+    counters_forget(s);
     DL_DELETE(ctx->streams, s);
     pthread_mutex_unlock(&ctx->lock);
     if (s->word && !s->janitor)

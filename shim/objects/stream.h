@@ -18,7 +18,7 @@ struct mark_ring;
 #define EPOCH_CALLS(e)   ((uint32_t)(e))
 #define EPOCH_KERNELS(e) ((uint32_t)((e) >> 32))
 
-struct stream_figures {
+struct stream_counters {
     uint32_t kernels, calls; /* these wrap */
     uint64_t pending;
 };
@@ -65,7 +65,7 @@ struct shim_stream {
     bool asked;            /* the driver is being asked for it: under the lock of the context */
     uint64_t looked; /* epoch at the last tick, and for how many it was so; the client's thread's */
     uint32_t quiet;
-    struct stream_figures published; /* under the lock of the context */
+    struct stream_counters published; /* under the lock of the context */
 
     struct join join[JOINS]; /* by the source's id */
 

@@ -48,7 +48,7 @@ int queues_open(struct shim_context *ctx)
                              .depth = remote_depth(),
                              .queue = cfg->queue,
                              .above = client_above_word(),
-                             .times = figures_times(ctx),
+                             .times = counters_times(ctx),
                              .gates = &ctx->gates};
     if (!schedule_queues(schedule_lowest()))
         return 0;

@@ -15,16 +15,16 @@ static _Atomic uint32_t budget_us, depth;
 
 uint32_t remote_budget_us(void)
 {
-    uint32_t ordered = atomic_load(&budget_us);
+    uint32_t told = atomic_load(&budget_us);
 
-    return ordered ? ordered : config_get()->budget_us;
+    return told ? told : config_get()->budget_us;
 }
 
 uint32_t remote_depth(void)
 {
-    uint32_t ordered = atomic_load(&depth);
+    uint32_t told = atomic_load(&depth);
 
-    return ordered ? ordered : config_get()->depth;
+    return told ? told : config_get()->depth;
 }
 
 static void configure(struct shim_context *ctx, void *unused)
@@ -88,15 +88,15 @@ static void take_reset(uint32_t value)
     log_line(LOG_INFO, "a reset from outside dropped %u commands", r.dropped);
 }
 
-static void (*const takers[CONTROL_ORDER_COUNT])(uint32_t value) = {
+static void (*const takers[CONTROL_KIND_COUNT])(uint32_t value) = {
     [CONTROL_LEVEL] = take_level,
     [CONTROL_BUDGET_US] = take_budget,
     [CONTROL_DEPTH] = take_depth,
     [CONTROL_RESET] = take_reset,
 };
 
-void remote_take(void *user, enum control_order order, uint32_t value)
+void remote_take(void *user, enum control_kind kind, uint32_t value)
 {
-    if (!atomic_load_explicit(&shim_bypass, memory_order_relaxed) && takers[order])
-        takers[order](value);
+    if (!atomic_load_explicit(&shim_bypass, memory_order_relaxed) && takers[kind])
+        takers[kind](value);
 }

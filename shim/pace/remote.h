@@ -7,7 +7,7 @@
 #include "scheduler/client/client.h"
 
 /* For client_config.order: in the client's thread. */
-void remote_take(void *user, enum control_order order, uint32_t value);
+void remote_take(void *user, enum control_kind kind, uint32_t value);
 /* Now in force for new contexts. */
 uint32_t remote_budget_us(void);
 uint32_t remote_depth(void);

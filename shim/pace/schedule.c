@@ -132,7 +132,7 @@ static void context_look(struct shim_context *ctx, void *user)
     if (gate_closed(ctx)) {
         /* What is done behind a closed gate cannot be asked for, and who waits there may hold a lock
          * of the driver: this thread must not, or nobody could open the gate. */
-        figures_publish(ctx);
+        counters_publish(ctx);
         return;
     }
     struct context_scope scope = context_push(ctx);
@@ -140,7 +140,7 @@ static void context_look(struct shim_context *ctx, void *user)
     streams_look(ctx);
     context_pop(scope);
     stream_reap(ctx);
-    figures_publish(ctx);
+    counters_publish(ctx);
 }
 
 static void schedule_tick(void *user)
@@ -198,7 +198,7 @@ int schedule_open(void)
                                        .direct = !cfg->deadline_ms,
                                        .socket = cfg->socket[0] ? cfg->socket : NULL,
                                        .tick = schedule_tick,
-                                       .order = remote_take,
+                                       .remote = remote_take,
                                        .log = schedule_log};
         now = client_open(&client);
         if (now < 0)

@@ -52,9 +52,9 @@ static uint64_t pending(struct shim_stream *s)
 
 static void publish_stream(struct shim_stream *s, struct page_counters *c)
 {
-    struct stream_figures *before = &s->published;
+    struct stream_counters *before = &s->published;
     uint64_t epoch = atomic_load(&s->epoch);
-    struct stream_figures now = {.kernels = EPOCH_KERNELS(epoch)};
+    struct stream_counters now = {.kernels = EPOCH_KERNELS(epoch)};
     add(&c->kernels, now.kernels - before->kernels, 0);
     if (s->direct) {
         now.calls = EPOCH_CALLS(epoch);
@@ -67,7 +67,7 @@ static void publish_stream(struct shim_stream *s, struct page_counters *c)
     *before = now;
 }
 
-void figures_publish(struct shim_context *ctx)
+void counters_publish(struct shim_context *ctx)
 {
     struct page_counters *c = counters_of(ctx);
     if (!c)
@@ -81,7 +81,7 @@ void figures_publish(struct shim_context *ctx)
 }
 
 /* The last figures of its vHQs: nothing of them is in flight any more. */
-static void figures_end(struct shim_context *ctx, bool alive)
+static void counters_end(struct shim_context *ctx, bool alive)
 {
     struct page_counters *c = counters_of(ctx);
     if (!c || !ctx->set)
@@ -90,9 +90,9 @@ static void figures_end(struct shim_context *ctx, bool alive)
     add(&c->in_flight, 0, ctx->published.in_flight_now);
     add(&c->waiting, 0, ctx->published.buffered_now);
 }
-CONTEXT_END(CONTEXT_ENDING, figures_end)
+CONTEXT_END(CONTEXT_ENDING, counters_end)
 
-void figures_forget(struct shim_stream *s)
+void counters_forget(struct shim_stream *s)
 {
     struct page_counters *c = counters_of(s->ctx);
     if (!c)
@@ -101,14 +101,14 @@ void figures_forget(struct shim_stream *s)
     add(&c->in_flight, 0, s->published.pending);
 }
 
-void figures_ungated_graph(const struct shim_context *ctx)
+void counters_ungated_graph(const struct shim_context *ctx)
 {
     struct page_counters *c = counters_of(ctx);
     if (c)
         atomic_fetch_add_explicit(&c->ungated_graphs, 1, memory_order_relaxed);
 }
 
-const struct vhq_times *figures_times(struct shim_context *ctx)
+const struct vhq_times *counters_times(struct shim_context *ctx)
 {
     struct cutin_page *page = client_page();
     if (!page)

@@ -9,12 +9,12 @@
 struct shim_stream;
 
 /* Add what happened in `ctx` since the last time to the counters of its device. */
-void figures_publish(struct shim_context *ctx);
+void counters_publish(struct shim_context *ctx);
 /* The last figures of a stream that goes. Under the lock of its context. */
-void figures_forget(struct shim_stream *s);
+void counters_forget(struct shim_stream *s);
 /* A graph that is long enough for gates has none. */
-void figures_ungated_graph(const struct shim_context *ctx);
+void counters_ungated_graph(const struct shim_context *ctx);
 /* For vhq_config.times of a context that is being made. NULL: there is no page. */
-const struct vhq_times *figures_times(struct shim_context *ctx);
+const struct vhq_times *counters_times(struct shim_context *ctx);
 
 #endif

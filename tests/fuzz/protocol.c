@@ -41,10 +41,10 @@ static void check_bounds(const union message *m)
         require(m->row.devices <= PAGE_DEVICES);
         break;
     case MESSAGE_CONTROL:
-        require(m->control.order < CONTROL_ORDER_COUNT);
+        require(m->control.order < CONTROL_KIND_COUNT);
         break;
-    case MESSAGE_ORDER:
-        require(m->order.order < CONTROL_ORDER_COUNT);
+    case MESSAGE_REMOTE:
+        require(m->order.order < CONTROL_KIND_COUNT);
         break;
     case MESSAGE_POLICY:
         require(strnlen(m->policy.name, PAGE_NAME) < PAGE_NAME);

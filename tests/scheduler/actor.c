@@ -37,9 +37,9 @@ static void take_log(int severity, const char *text)
     logged = severity;
 }
 
-static _Atomic int64_t ordered[CONTROL_ORDER_COUNT];
+static _Atomic int64_t ordered[CONTROL_KIND_COUNT];
 
-static void take_order(void *user, enum control_order order, uint32_t value)
+static void take_order(void *user, enum control_kind order, uint32_t value)
 {
     ordered[order] = value;
 }
@@ -54,8 +54,8 @@ static int64_t do_open(int64_t level, int64_t lowest)
     config.level = (uint32_t)level;
     config.lowest = (uint32_t)lowest;
     config.log = take_log;
-    config.order = take_order;
-    for (int i = 0; i < CONTROL_ORDER_COUNT; i++)
+    config.remote = take_order;
+    for (int i = 0; i < CONTROL_KIND_COUNT; i++)
         ordered[i] = -1;
     return client_open(&config);
 }

@@ -15,7 +15,7 @@
 
 int clients_get(const char *socket, struct clients *now)
 {
-    return query_clients(socket, &now->rows, &now->n);
+    return ask_clients(socket, &now->rows, &now->n);
 }
 
 void clients_free(struct clients *c)

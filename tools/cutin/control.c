@@ -78,11 +78,11 @@ static const struct option_row set_options[] = {
 
 /* Rows of set_options, and their bounds. */
 static const struct setting {
-    enum control_order order;
+    enum control_kind order;
     uint32_t least, most;
 } settings[] = {
 #define SETTING(name, least, most, own) {CONTROL_##name, least, most},
-    CONTROL_ORDERS(SETTING)
+    CONTROL_KINDS(SETTING)
 #undef SETTING
 };
 static_assert((int)SET_PRIORITY == CONTROL_LEVEL && (int)SET_WEIGHT == CONTROL_WEIGHT &&

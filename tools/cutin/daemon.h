@@ -17,7 +17,7 @@ const char *daemon_socket(void);
  * fits no socket address). */
 int daemon_probe(const char *path);
 struct command;
-/* Says why a question to the daemon failed (a -errno of census.h or control.h), and what to do. Returns
+/* Says why a question to the daemon failed (a -errno of ask.h or control.h), and what to do. Returns
  * the exit status. */
 int daemon_failed(const struct command *cmd, const char *path, int rc);
 /*

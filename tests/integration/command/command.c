@@ -2,7 +2,7 @@
  * command.c - the cutin command as a user meets it: help texts, error lines, exit statuses, and
  * what `cutin run` hands to the program.
  */
-#include "scheduler/wire/census.h"
+#include "scheduler/wire/ask.h"
 #include "tests/integration/process.h"
 
 #include <criterion/criterion.h>
@@ -306,6 +306,6 @@ Test(command, run_starts_a_daemon_that_holds_nothing_of_the_callers)
 
     cr_expect_eq(p->status, 0, "status %d: %s", p->status, process_err(p));
     cr_expect_not_null(strstr(process_out(p), "PID"), "%s", process_out(p));
-    cr_expect_eq(query_stop(socket), 0);
+    cr_expect_eq(ask_stop(socket), 0);
     process_free(p);
 }

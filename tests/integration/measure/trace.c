@@ -31,7 +31,7 @@ static json_t *trace_both(void)
     json_error_t error;
     json_t *root, *events;
 
-    query_stop(daemon_path());
+    ask_stop(daemon_path());
     cr_assert_eq(p->status, 0, "%s", process_err(p));
     cr_expect_not_null(strstr(process_err(p), "2 processes"), "%s", process_err(p));
     process_free(p);

@@ -206,7 +206,7 @@ Test(kill_storm, nobody_hangs_or_computes_something_else)
     check_training();
     client_close();
     process_free(storm.be);
-    query_stop(daemon_path()); /* `cutin run` may have started one while ours was dead */
+    ask_stop(daemon_path()); /* `cutin run` may have started one while ours was dead */
     process_free(storm.daemon);
     fprintf(stderr,
             "kill_storm: rounds %d, kills %d, of them while holding %d, hung %d, wrong results %d, "

@@ -10,7 +10,7 @@
 #include "tests/scheduler/actor.h"
 #include "tests/scheduler/place.h"
 #include "scheduler/wire/control.h"
-#include "scheduler/wire/census.h"
+#include "scheduler/wire/ask.h"
 
 static struct place place;
 
@@ -39,7 +39,7 @@ static struct control_target target(const struct actor *a)
     return (struct control_target){.pid = a->pid};
 }
 
-static int set(const struct actor *a, enum control_order what, uint32_t value)
+static int set(const struct actor *a, enum control_kind what, uint32_t value)
 {
     return control_set(place.socket, target(a), what, value);
 }
@@ -49,7 +49,7 @@ static struct client_row row_of(pid_t pid)
     struct client_row *rows, found = {0};
     size_t n;
 
-    cr_assert_eq(query_clients(place.socket, &rows, &n), 0);
+    cr_assert_eq(ask_clients(place.socket, &rows, &n), 0);
     for (size_t i = 0; i < n; i++)
         if (rows[i].pid == pid)
             found = rows[i];

@@ -16,7 +16,7 @@
 #include "tests/scheduler/actor.h"
 #include "tests/scheduler/place.h"
 #include "scheduler/wire/protocol.h"
-#include "scheduler/wire/census.h"
+#include "scheduler/wire/ask.h"
 #include "scheduler/wire/socket.h"
 
 static struct place place;
@@ -54,7 +54,7 @@ static bool alive(void)
 {
     struct client_row *rows;
     size_t n;
-    int rc = query_clients(place.socket, &rows, &n);
+    int rc = ask_clients(place.socket, &rows, &n);
 
     free(rows);
     return rc == 0;
@@ -228,7 +228,7 @@ Test(daemon, lists_its_clients)
 
     memset(uuid, 0x11, sizeof(uuid));
     place_start(&place);
-    cr_assert_eq(query_clients(place.socket, &rows, &n), 0);
+    cr_assert_eq(ask_clients(place.socket, &rows, &n), 0);
     cr_assert_eq(n, 0);
     free(rows);
     actor_new(&rt, place.socket);
@@ -241,7 +241,7 @@ Test(daemon, lists_its_clients)
     actor_do(&be, DO_COUNT, 1, 42);
     actor_do(&rt, DO_ACTIVE, 0, 3);
     WAIT_UNTIL(actor_do(&be, DO_HOLD, 1, 0) != 0);
-    cr_assert_eq(query_clients(place.socket, &rows, &n), 0);
+    cr_assert_eq(ask_clients(place.socket, &rows, &n), 0);
     cr_assert_eq(n, 2);
     cr_assert((r = row_of(rows, n, rt.pid)));
     cr_assert(r->asked == 3 && r->level == 3 && r->lowest == 3 && r->uid == getuid());
@@ -258,7 +258,7 @@ Test(daemon, lists_its_clients)
     free(rows);
     actor_kill(&rt);
     actor_kill(&be);
-    WAIT_UNTIL(query_clients(place.socket, &rows, &n) == 0 && (free(rows), n == 0));
+    WAIT_UNTIL(ask_clients(place.socket, &rows, &n) == 0 && (free(rows), n == 0));
 }
 
 Test(daemon, nobody_there_is_said_as_such)
@@ -266,11 +266,11 @@ Test(daemon, nobody_there_is_said_as_such)
     struct client_row *rows;
     size_t n;
 
-    cr_assert_eq(query_clients(place.socket, &rows, &n), -ENOENT);
+    cr_assert_eq(ask_clients(place.socket, &rows, &n), -ENOENT);
     cr_assert_null(rows);
     place_start(&place);
     place_kill(&place);
-    cr_assert_eq(query_clients(place.socket, &rows, &n), -ECONNREFUSED);
+    cr_assert_eq(ask_clients(place.socket, &rows, &n), -ECONNREFUSED);
 }
 
 Test(daemon, stops_when_asked_by_its_owner_only)
@@ -282,12 +282,12 @@ Test(daemon, stops_when_asked_by_its_owner_only)
     if (geteuid() == 0) {
         pid = fork();
         if (pid == 0)
-            _exit(setuid(65534) == 0 && query_stop(place.socket) == -EPERM ? 0 : 1);
+            _exit(setuid(65534) == 0 && ask_stop(place.socket) == -EPERM ? 0 : 1);
         waitpid(pid, &status, 0);
         cr_assert_eq(status, 0);
         cr_assert(alive());
     }
-    cr_assert_eq(query_stop(place.socket), 0);
+    cr_assert_eq(ask_stop(place.socket), 0);
     waitpid(place.daemon, &status, 0);
     place.daemon = 0;
     cr_assert_eq(status, 0);
@@ -450,7 +450,7 @@ Test(daemon, a_client_that_lies_in_its_page_harms_only_itself)
     memset(page, 0xff, sizeof(*page));
     device(&m, 0, 1);
     message_send(fd, &m, -1);
-    WAIT_UNTIL(query_clients(place.socket, &rows, &n) == 0 && n == 2 &&
+    WAIT_UNTIL(ask_clients(place.socket, &rows, &n) == 0 && n == 2 &&
                (rows[1].devices == 1 || (free(rows), false)));
     cr_assert(rows[1].level == 0 && rows[1].pid == getpid() && rows[1].uid == getuid());
     cr_assert_eq(rows[1].device[0].uuid[0], 1);

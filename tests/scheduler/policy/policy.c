@@ -11,7 +11,7 @@
 #include "tests/scheduler/place.h"
 #include "scheduler/wire/control.h"
 #include "scheduler/policy/policy.h"
-#include "scheduler/wire/census.h"
+#include "scheduler/wire/ask.h"
 
 enum { N = 3, MS = 1000000 };
 

@@ -60,7 +60,7 @@ Test(protocol, fields_out_of_bounds_are_refused)
     REFUSES(HELLO, hello, header.type = MESSAGE_TYPES);
     REFUSES(HELLO, hello, header.type = 0);
     REFUSES(HELLO, hello, deadline_ms = PROTOCOL_DEADLINE_MOST_MS + 1);
-    REFUSES(HELLO, hello, ordered_level = PAGE_LEVELS + 1);
+    REFUSES(HELLO, hello, remote_level = PAGE_LEVELS + 1);
     REFUSES(HELLO, hello, paused = 2);
     REFUSES(HELLO, hello, flat = 2);
     REFUSES(HELLO, hello, level = m_.hello.flat = 1); /* with streams below it */

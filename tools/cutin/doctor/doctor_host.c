@@ -22,7 +22,7 @@
 
 #include "scheduler/wire/page.h"
 #include "scheduler/wire/protocol.h"
-#include "scheduler/wire/census.h"
+#include "scheduler/wire/ask.h"
 #include "scheduler/wire/socket.h"
 
 /* ---- the driver's surroundings ------------------------------------------------------------- */
@@ -110,7 +110,7 @@ void check_daemon(const struct doctor *d, struct finding *f)
              "CUTIN_SOCKET is empty: processes do not know each other");
         return;
     }
-    rc = query_clients(d->socket, &rows, &n);
+    rc = ask_clients(d->socket, &rows, &n);
     free(rows);
     switch (rc) {
     case 0:

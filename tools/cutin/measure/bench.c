@@ -5,7 +5,7 @@
 #include "tools/cutin/daemon.h"
 #include "tools/cutin/progress.h"
 
-#include "scheduler/wire/census.h"
+#include "scheduler/wire/ask.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -244,7 +244,7 @@ static void count_gates(struct bench *b, bool add)
     struct client_row *rows = NULL;
     size_t n = 0;
 
-    if (query_clients(b->socket, &rows, &n) != 0)
+    if (ask_clients(b->socket, &rows, &n) != 0)
         return;
     for (size_t i = 0; i < n; i++) {
         const struct client_device_row *d = &rows[i].device[0];

@@ -135,7 +135,7 @@ static bool is_next(uint32_t index)
     return true;
 }
 
-static void turn_take(const struct client *c, uint64_t arrival_ns)
+static void round_run(const struct client *c, uint64_t arrival_ns)
 {
     if (!shared->sequential)
         return;
@@ -262,7 +262,7 @@ static int run(struct client *c)
 
     sleep_until(shared->start_ns);
     for (uint32_t i = 0; rc == 0 && await_arrival(c, i, &arrival_ns); i++) {
-        turn_take(c, arrival_ns);
+        round_run(c, arrival_ns);
         call_ns = clock_ns();
         rc = request(c);
         turn_give();

@@ -1,7 +1,7 @@
 /*
- * census.c - ask the daemon who is there.
+ * ask.c - ask the daemon who is there.
  */
-#include "scheduler/wire/census.h"
+#include "scheduler/wire/ask.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -53,7 +53,7 @@ static int ask_plainly(const char *socket, enum message_type type)
     return ask(socket, &m);
 }
 
-int query_one(const char *socket, union message *m)
+int ask_one(const char *socket, union message *m)
 {
     uint64_t deadline = clock_ns() + WAIT_NS;
     int fd = ask(socket, m), rc;
@@ -65,10 +65,10 @@ int query_one(const char *socket, union message *m)
     return rc;
 }
 
-int query_do(const char *socket, const union message *question)
+int ask_do(const char *socket, const union message *question)
 {
     union message m = *question;
-    int rc = query_one(socket, &m);
+    int rc = ask_one(socket, &m);
 
     if (rc == 0)
         rc = m.header.type == MESSAGE_DONE ? m.done.error : -EPROTO;
@@ -157,7 +157,7 @@ static void find_holders(struct client_row *rows, size_t n)
                     add_holders(&rows[i].device[d], &rows[k]);
 }
 
-int query_clients(const char *socket, struct client_row **rows, size_t *n)
+int ask_clients(const char *socket, struct client_row **rows, size_t *n)
 {
     uint64_t deadline = clock_ns() + WAIT_NS;
     int fd = ask_plainly(socket, MESSAGE_LIST), rc;
@@ -188,7 +188,7 @@ int query_clients(const char *socket, struct client_row **rows, size_t *n)
     return rc;
 }
 
-int query_stop(const char *socket)
+int ask_stop(const char *socket)
 {
     uint64_t deadline = clock_ns() + WAIT_NS;
     int fd = ask_plainly(socket, MESSAGE_STOP), rc;

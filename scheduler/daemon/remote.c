@@ -1,7 +1,7 @@
 /*
- * command.c - what somebody may order about running clients, in the daemon. One order is one row.
+ * remote.c - what somebody may order about running clients, in the daemon. One order is one row.
  */
-#include "scheduler/daemon/command.h"
+#include "scheduler/daemon/remote.h"
 
 #include <errno.h>
 #include <utlist.h>
@@ -16,13 +16,13 @@ static const struct conf *conf_of(const struct peer *p)
 }
 
 /* Lets the client know what the daemon does with it, so that the next daemon can learn it. */
-static void tell(struct peer *p, uint32_t order, uint32_t value)
+static void tell(struct peer *p, uint32_t kind, uint32_t value)
 {
     union message m;
 
-    message_init(&m, MESSAGE_ORDER);
-    m.order.order = order;
-    m.order.value = value;
+    message_init(&m, MESSAGE_REMOTE);
+    m.remote.kind = kind;
+    m.remote.value = value;
     peer_send(p, &m, NULL);
 }
 
@@ -33,7 +33,7 @@ static int set_level(const struct peer *from, struct peer *p, uint32_t value)
 
     if (!control && permission_level(conf_of(from), &from->who, value) != value)
         return -EPERM;
-    p->ordered = true;
+    p->remote = true;
     tell(p, CONTROL_LEVEL, value);
     daemon_change_level(p, value);
     return 0;
@@ -74,31 +74,31 @@ static int resume_client(const struct peer *from, struct peer *p, uint32_t value
     return set_paused(p, false);
 }
 
-static int send_order(struct peer *p, uint32_t order, uint32_t value)
+static int send_remote(struct peer *p, uint32_t kind, uint32_t value)
 {
     if (!p->queues)
         return -EOPNOTSUPP;
-    tell(p, order, value);
+    tell(p, kind, value);
     return 0;
 }
 
 /* Those without a row here are carried out by the client itself. */
-static int (*const orders[CONTROL_ORDER_COUNT])(const struct peer *, struct peer *, uint32_t) = {
+static int (*const carry_out[CONTROL_KIND_COUNT])(const struct peer *, struct peer *, uint32_t) = {
     [CONTROL_LEVEL] = set_level,
     [CONTROL_WEIGHT] = set_weight,
     [CONTROL_PAUSE] = pause_client,
     [CONTROL_RESUME] = resume_client,
 };
 
-static const char *order_name(uint32_t order)
+static const char *kind_name(uint32_t kind)
 {
     static const char *const names[] = {
 #define NAME(name, least, most, own) #name,
-        CONTROL_ORDERS(NAME)
+        CONTROL_KINDS(NAME)
 #undef NAME
     };
 
-    return names[order];
+    return names[kind];
 }
 
 static bool meant(const struct peer *p, const struct message_control *m)
@@ -113,12 +113,12 @@ static int run_one(const struct peer *from, struct peer *p, const struct message
     if (from->who.uid != p->who.uid && !permission_control(conf_of(from), &from->who))
         return -EPERM;
     report(REPORT_INFO, "user %u: %s %u for process %d", (unsigned)from->who.uid,
-           order_name(m->order), m->value, (int)p->who.pid);
-    return orders[m->order] ? orders[m->order](from, p, m->value)
-                            : send_order(p, m->order, m->value);
+           kind_name(m->kind), m->value, (int)p->who.pid);
+    return carry_out[m->kind] ? carry_out[m->kind](from, p, m->value)
+                            : send_remote(p, m->kind, m->value);
 }
 
-int command_run(struct peer *from, const union message *m, uint32_t *count)
+int remote_run(struct peer *from, const union message *m, uint32_t *count)
 {
     struct peer *p;
     int rc = 0;
@@ -136,16 +136,16 @@ int command_run(struct peer *from, const union message *m, uint32_t *count)
 }
 
 /* As if its own user had given the orders: more than that user may have is not restored. */
-void command_restore(struct peer *p, const struct message_hello *m)
+void remote_restore(struct peer *p, const struct message_hello *m)
 {
-    if (m->ordered_level && set_level(p, p, m->ordered_level - 1) != 0)
+    if (m->remote_level && set_level(p, p, m->remote_level - 1) != 0)
         report(REPORT_INFO, "process %d had been given level %u, which its user may not have",
-               (int)p->who.pid, m->ordered_level - 1);
+               (int)p->who.pid, m->remote_level - 1);
     if (m->paused)
         set_paused(p, true);
 }
 
-void command_new_device(const struct peer *p, uint32_t slot)
+void remote_new_device(const struct peer *p, uint32_t slot)
 {
     if (p->paused)
         write_pause(p, slot);

@@ -1,10 +1,10 @@
 /*
- * census.h - ask the daemon who is there.
+ * ask.h - ask the daemon who is there.
  *
  * Used by the tools, not by libcutin.so.
  */
-#ifndef CUTIN_QUERY_H
-#define CUTIN_QUERY_H
+#ifndef CUTIN_ASK_H
+#define CUTIN_ASK_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,9 +21,9 @@ struct client_device_row {
     uint32_t holders;           /* those clients, as far as they are there */
     int32_t held_by[PAGE_CLIENT_BITS];
     struct {
-#define QUERY_COUNTER(field, help) uint64_t field;
-        PAGE_COUNTERS(QUERY_COUNTER)
-#undef QUERY_COUNTER
+#define ROW_COUNTER(field, help) uint64_t field;
+        PAGE_COUNTERS(ROW_COUNTER)
+#undef ROW_COUNTER
     } counters; /* as the client reports them */
 };
 
@@ -43,9 +43,9 @@ struct client_row {
     char name[PAGE_NAME];
     uint32_t devices;
     struct client_device_row device[PAGE_DEVICES];
-#define QUERY_TIME(field, help) uint32_t field##_times[HISTOGRAM_BUCKETS];
-    PAGE_TIMES(QUERY_TIME) /* see histogram.h */
-#undef QUERY_TIME
+#define ROW_TIME(field, help) uint32_t field##_times[HISTOGRAM_BUCKETS];
+    PAGE_TIMES(ROW_TIME) /* see histogram.h */
+#undef ROW_TIME
     bool active; /* work above best effort on any device */
     bool held;   /* any level from `lowest` to `level` is held on any device */
 };
@@ -53,15 +53,15 @@ struct client_row {
 /* Asks the daemon at `socket` for all its clients, in order of their ids. *rows is the caller's to
  * free(). Waits at most 2 s. Returns 0, or -errno: -ENOENT or -ECONNREFUSED no daemon, -ETIMEDOUT,
  * -EPROTO a daemon of another version. */
-int query_clients(const char *socket, struct client_row **rows, size_t *n);
+int ask_clients(const char *socket, struct client_row **rows, size_t *n);
 /* Asks the daemon to end; only its owner and root may (-EPERM). Returns when it has gone, or
  * -ETIMEDOUT after 2 s. */
-int query_stop(const char *socket);
+int ask_stop(const char *socket);
 
 union message;
 /* One question and its one answer, in the same place. Waits at most 2 s. */
-int query_one(const char *socket, union message *m);
+int ask_one(const char *socket, union message *m);
 /* One question that is answered by DONE alone: returns its error. Waits at most 2 s. */
-int query_do(const char *socket, const union message *question);
+int ask_do(const char *socket, const union message *question);
 
 #endif

@@ -249,7 +249,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "cutind: %s\n", why);
         return EXIT_USAGE;
     }
-    report_set_level(conf.log);
+    log_set_level(conf.log);
     rc = open_listener(&listener, &line, &conf);
     if (rc == 0) {
         rc = serve(&listener, &line, &conf);

@@ -129,7 +129,7 @@ static int on_hello(struct peer *p, const union message *m)
         return -EPROTO;
     if (clients_of(p->daemon, p) >= conf->clients_per_user && !permission_control(conf, &p->who)) {
         if (say_limit(p->daemon))
-            report(REPORT_WARN,
+            log_line(LOG_WARN,
                    "user %u has %u clients already (clients_per_user): process %d is not "
                    "scheduled",
                    (unsigned)p->who.uid, conf->clients_per_user, (int)p->who.pid);
@@ -172,7 +172,7 @@ static void turn_device_away(struct peer *p)
     p->turned_away = true;
     peer_send_done(p, -EUSERS, 0);
     if (say_limit(d))
-        report(REPORT_WARN,
+        log_line(LOG_WARN,
                "user %u has %u clients of a device already (clients_per_device): process %d is not "
                "held there",
                (unsigned)p->who.uid, d->options.conf->clients_per_device, (int)p->who.pid);
@@ -255,7 +255,7 @@ static void set_policy(struct daemon *d, const struct policy *policy)
         return;
     d->policy = policy;
     round_reset(d->peers);
-    report(REPORT_INFO, "policy %s: %s", policy->name, policy->help);
+    log_line(LOG_INFO, "policy %s: %s", policy->name, policy->help);
 }
 
 static int on_policy(struct peer *p, const union message *m)
@@ -407,12 +407,12 @@ static void reload(struct daemon *d)
     char why[512];
 
     if (conf_load(d->options.conf, d->options.conf_path, why, sizeof(why)) != 0) {
-        report(REPORT_ERROR, "%s; going on as before", why);
+        log_line(LOG_ERROR, "%s; going on as before", why);
         return;
     }
-    report_set_level(d->options.conf->log);
+    log_set_level(d->options.conf->log);
     set_policy(d, policy_at(d->options.conf->policy));
-    report(REPORT_INFO, "read %s", d->options.conf->loaded ? d->options.conf->path : "no file");
+    log_line(LOG_INFO, "read %s", d->options.conf->loaded ? d->options.conf->path : "no file");
     DL_FOREACH (d->peers, p)
         if (p->client && !p->dead && !p->remote &&
             permission_level(d->options.conf, &p->who, p->asked) != p->level)
@@ -517,8 +517,8 @@ static void put_out_spoilers(struct daemon *d, uint64_t now)
     DL_FOREACH (d->peers, p) {
         if (!p->client || p->dead || p->above == 0 || witness_intact(p->page->witness))
             continue;
-        report(
-            REPORT_WARN,
+        log_line(
+            LOG_WARN,
             "process %d of user %u takes the memory of its page away, which costs real time page "
             "faults: it is not scheduled, and nobody is told of this user's processes for a minute",
             (int)p->who.pid, (unsigned)p->who.uid);

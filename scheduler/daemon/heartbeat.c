@@ -61,7 +61,7 @@ static void look(struct peer *peers, struct peer *p, uint64_t now)
     bool stalled = stopped(p, now);
 
     if (stalled && !p->stalled)
-        report(REPORT_INFO, "process %d has stopped: nothing is held by it", (int)p->who.pid);
+        log_line(LOG_INFO, "process %d has stopped: nothing is held by it", (int)p->who.pid);
     /* Every time: it may have gone on for a moment in between, in the middle of a write. */
     if (stalled)
         topology_open_holds(peers, p);

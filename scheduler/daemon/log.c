@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static uint32_t level = REPORT_INFO;
+static uint32_t level = LOG_INFO;
 
 /* systemd names device and inode of the journal's end of our stderr. */
 static bool to_journal(void)
@@ -23,12 +23,12 @@ static bool to_journal(void)
            st.st_dev == dev && st.st_ino == ino;
 }
 
-void report_set_level(uint32_t most)
+void log_set_level(uint32_t most)
 {
     level = most;
 }
 
-void report(uint32_t severity, const char *format, ...)
+void log_line(uint32_t severity, const char *format, ...)
 {
     static const int priority[] = {3, 4, 6, 7}; /* of syslog(3) */
     char text[512];

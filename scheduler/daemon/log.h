@@ -3,14 +3,14 @@
  *
  * Where stderr is the journal, a line begins with its severity in the journal's own notation.
  */
-#ifndef CUTIN_REPORT_H
-#define CUTIN_REPORT_H
+#ifndef CUTIN_LOG_H
+#define CUTIN_LOG_H
 
 #include <stdint.h>
 
-enum { REPORT_ERROR, REPORT_WARN, REPORT_INFO, REPORT_DEBUG }; /* as CUTIN_LOG */
+enum { LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG }; /* as CUTIN_LOG */
 
-void report_set_level(uint32_t most); /* the last severity still said */
-void report(uint32_t severity, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void log_set_level(uint32_t most); /* the last severity still said */
+void log_line(uint32_t severity, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

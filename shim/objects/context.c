@@ -312,10 +312,10 @@ void context_finish(struct shim_context *ctx)
 static void tell(enum context_moment moment, struct shim_context *ctx, bool alive)
 {
     /* The linker's names for where the section begins and ends. */
-    extern const struct context_end __start_context_end[], __stop_context_end[];
-    for (const struct context_end *e = __start_context_end; e < __stop_context_end; e++)
-        if (e->moment == moment)
-            e->end(ctx, alive);
+    extern const struct context_end *const __start_context_end[], *const __stop_context_end[];
+    for (const struct context_end *const *e = __start_context_end; e < __stop_context_end; e++)
+        if ((*e)->moment == moment)
+            (*e)->end(ctx, alive);
 }
 
 void context_close(struct shim_context *ctx, bool alive)

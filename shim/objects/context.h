@@ -109,8 +109,9 @@ struct context_end {
     void (*end)(struct shim_context *ctx, bool alive);
 };
 #define CONTEXT_END(moment, function)                                                              \
-    static const struct context_end function##_entry                                               \
-        __attribute__((section("context_end"), used)) = {moment, function};
+    static const struct context_end function##_end = {moment, function};                           \
+    static const struct context_end *const function##_entry                                        \
+        __attribute__((section("context_end"), used)) = &function##_end;
 
 /* A context is about to go: submit what is buffered, and wait until it is complete. */
 void context_finish(struct shim_context *ctx);

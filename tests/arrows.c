@@ -52,8 +52,8 @@ static const struct room {
                           "shim/lookup/api.def cuda.h"},
     {"tools/simgpu/device", "tools/simgpu/face tools/simgpu/memory tools/simgpu/stream "
                             "tools/simgpu/runtime/export_table.h"},
-    {"tools/simgpu/memory",
-     "tools/simgpu/face tools/simgpu/device tools/simgpu/graph/graph.h cuda.h"},
+    {"tools/simgpu/memory", "tools/simgpu/face tools/simgpu/device tools/simgpu/stream/engine.h "
+                            "tools/simgpu/graph/graph.h cuda.h"},
     {"tools/simgpu/program", "tools/simgpu/face tools/simgpu/device tools/simgpu/memory/memory.h "
                              "tools/simgpu/stream/stream.h tools/simgpu/graph/condition.h"},
     {"tools/simgpu/stream", "tools/simgpu/face tools/simgpu/device tools/simgpu/memory/ipc.h "

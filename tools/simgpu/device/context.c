@@ -6,7 +6,6 @@
  * is told from a live one by looking, not by luck.
  */
 #include "tools/simgpu/device/context.h"
-#include "tools/simgpu/device/engine.h"
 #include "tools/simgpu/memory/memory.h"
 #include "tools/simgpu/device/peer.h"
 #include "tools/simgpu/runtime/export_table.h"

@@ -8,7 +8,7 @@
  */
 #include "tools/simgpu/graph/condition.h"
 #include "tools/simgpu/graph/conditional.h"
-#include "tools/simgpu/device/engine.h"
+#include "tools/simgpu/stream/engine.h"
 
 #include <stdlib.h>
 

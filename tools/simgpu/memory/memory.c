@@ -3,7 +3,7 @@
  * free and ask about them.
  */
 #include "tools/simgpu/memory/memory.h"
-#include "tools/simgpu/device/engine.h"
+#include "tools/simgpu/stream/engine.h"
 #include "tools/simgpu/memory/ipc_memory.h"
 #include "tools/simgpu/device/peer.h"
 #include "tools/simgpu/memory/pool.h"

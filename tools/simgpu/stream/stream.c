@@ -3,7 +3,7 @@
  * queue limit, and waiting for points. The stream API itself is in stream_api.c.
  */
 #include "tools/simgpu/stream/stream.h"
-#include "tools/simgpu/device/engine.h"
+#include "tools/simgpu/stream/engine.h"
 #include "tools/simgpu/program/module.h"
 #include "tools/simgpu/device/simconfig.h"
 

@@ -3,7 +3,7 @@
  * this process's works can end, as the shared timeline predicts it; another process that makes it
  * earlier wakes it. Nothing is locked while effects run.
  */
-#include "tools/simgpu/device/engine.h"
+#include "tools/simgpu/stream/engine.h"
 #include "tools/simgpu/device/log.h"
 #include "tools/simgpu/device/simconfig.h"
 

@@ -56,8 +56,7 @@ static const struct room {
                             "tools/simgpu/graph/graph.h cuda.h"},
     {"tools/simgpu/program", "tools/simgpu/face tools/simgpu/device tools/simgpu/memory/memory.h "
                              "tools/simgpu/stream/stream.h tools/simgpu/graph/condition.h"},
-    {"tools/simgpu/stream", "tools/simgpu/face tools/simgpu/device tools/simgpu/memory/ipc.h "
-                            "tools/simgpu/program/module.h"},
+    {"tools/simgpu/stream", "tools/simgpu/face tools/simgpu/device tools/simgpu/program/module.h"},
     {"tools/simgpu/graph",
      "tools/simgpu/face tools/simgpu/device tools/simgpu/memory tools/simgpu/stream "
      "tools/simgpu/program/module.h"},

@@ -4,7 +4,7 @@
  * here is undefined in CUDA; here the bytes are then zero.
  */
 #include "tools/simgpu/memory/ipc_memory.h"
-#include "tools/simgpu/memory/ipc.h"
+#include "tools/simgpu/device/ipc.h"
 #include "tools/simgpu/device/peer.h"
 #include "tools/simgpu/device/simconfig.h"
 #include "tools/simgpu/memory/space.h"

@@ -5,7 +5,7 @@
 #ifndef SIMGPU_SPACE_H
 #define SIMGPU_SPACE_H
 
-#include "tools/simgpu/memory/ipc.h"
+#include "tools/simgpu/device/ipc.h"
 
 #include <stddef.h>
 #include <stdint.h>

@@ -5,7 +5,7 @@
  */
 #include "tools/simgpu/device/context.h"
 #include "tools/simgpu/stream/event.h"
-#include "tools/simgpu/memory/ipc.h"
+#include "tools/simgpu/device/ipc.h"
 
 #include <assert.h>
 #include <errno.h>

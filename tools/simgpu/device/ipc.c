@@ -1,7 +1,7 @@
 /*
  * ipc.c - see ipc.h. The files have no name in any folder, so nothing of them outlives their users.
  */
-#include "tools/simgpu/memory/ipc.h"
+#include "tools/simgpu/device/ipc.h"
 #include "tools/simgpu/device/attribute.h"
 
 #include <errno.h>

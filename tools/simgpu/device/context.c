@@ -7,7 +7,7 @@
  */
 #include "tools/simgpu/device/context.h"
 #include "tools/simgpu/memory/memory.h"
-#include "tools/simgpu/device/peer.h"
+#include "tools/simgpu/memory/peer.h"
 #include "tools/simgpu/runtime/export_table.h"
 #include "tools/simgpu/device/simconfig.h"
 

@@ -2,7 +2,7 @@
  * peer.c - access of one device to another one's memory: given context by context (cuCtxEnablePeerAccess),
  * pool by pool, mapping by mapping, or with what is opened from another process. Copies need none of it.
  */
-#include "tools/simgpu/device/peer.h"
+#include "tools/simgpu/memory/peer.h"
 #include "tools/simgpu/memory/pool.h"
 #include "tools/simgpu/device/simconfig.h"
 #include "tools/simgpu/memory/vmm.h"

@@ -48,8 +48,7 @@ static const struct room {
     {"tools/facts", "shim/lookup/api.def examples/kernels_ptx.h cuda.h"},
 
     /* The simulated driver knows the names of the driver's functions, and nothing else of cutin. */
-    {"tools/simgpu/face", "tools/simgpu/device/simconfig.h tools/simgpu/runtime/export_table.h "
-                          "shim/lookup/api.def cuda.h"},
+    {"tools/simgpu/face", "tools/simgpu/runtime/export_table.h shim/lookup/api.def cuda.h"},
     {"tools/simgpu/device", "tools/simgpu/face tools/simgpu/memory tools/simgpu/stream "
                             "tools/simgpu/runtime/export_table.h"},
     {"tools/simgpu/memory", "tools/simgpu/face tools/simgpu/device tools/simgpu/stream/engine.h "
@@ -60,8 +59,8 @@ static const struct room {
     {"tools/simgpu/graph",
      "tools/simgpu/face tools/simgpu/device tools/simgpu/memory tools/simgpu/stream "
      "tools/simgpu/program/module.h"},
-    {"tools/simgpu/runtime", "tools/simgpu/device"},
-    {"tools/simgpu/nvml", "tools/simgpu/device"},
+    {"tools/simgpu/runtime", "tools/simgpu/face/simconfig.h tools/simgpu/device"},
+    {"tools/simgpu/nvml", "tools/simgpu/face/simconfig.h tools/simgpu/device"},
 };
 enum { ROOMS = sizeof rooms / sizeof *rooms };
 

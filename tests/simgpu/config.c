@@ -1,7 +1,7 @@
 /*
  * simgpu_config.c - the SIMGPU_* variables: values, defaults, and one message for what is wrong.
  */
-#include "tools/simgpu/device/simconfig.h"
+#include "tools/simgpu/face/simconfig.h"
 
 #include <criterion/criterion.h>
 #include <criterion/redirect.h>

@@ -3,7 +3,7 @@
  * generation, with the SM count and memory that the configuration asks for.
  */
 #include "tools/simgpu/device/attribute.h"
-#include "tools/simgpu/device/simconfig.h"
+#include "tools/simgpu/face/simconfig.h"
 
 #include <stdio.h>
 

@@ -9,7 +9,7 @@
 #include "tools/simgpu/memory/memory.h"
 #include "tools/simgpu/memory/peer.h"
 #include "tools/simgpu/runtime/export_table.h"
-#include "tools/simgpu/device/simconfig.h"
+#include "tools/simgpu/face/simconfig.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,7 @@
  */
 #include "tools/simgpu/device/attribute.h"
 #include "tools/simgpu/device/context.h"
-#include "tools/simgpu/device/simconfig.h"
+#include "tools/simgpu/face/simconfig.h"
 
 #include <pthread.h>
 #include <stdio.h>

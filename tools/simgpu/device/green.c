@@ -3,7 +3,7 @@
  * counted and not kept apart: kernels of all of them share the device.
  */
 #include "tools/simgpu/stream/event.h"
-#include "tools/simgpu/device/simconfig.h"
+#include "tools/simgpu/face/simconfig.h"
 #include "tools/simgpu/stream/stream.h"
 
 #include <string.h>

@@ -3,7 +3,7 @@
  * file. README.md lists the keys.
  */
 #include "tools/simgpu/device/log.h"
-#include "tools/simgpu/device/simconfig.h"
+#include "tools/simgpu/face/simconfig.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -4,7 +4,7 @@
  */
 #include "tools/simgpu/runtime/export_table.h"
 #include "tools/simgpu/face/sim.h"
-#include "tools/simgpu/device/simconfig.h"
+#include "tools/simgpu/face/simconfig.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
  * nothing; what is left is its place in its stream's order, and the argument checks.
  */
 #include "tools/simgpu/memory/memory.h"
-#include "tools/simgpu/device/simconfig.h"
+#include "tools/simgpu/face/simconfig.h"
 #include "tools/simgpu/face/variants.h"
 
 #include <string.h>

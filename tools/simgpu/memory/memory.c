@@ -7,7 +7,7 @@
 #include "tools/simgpu/memory/ipc_memory.h"
 #include "tools/simgpu/memory/peer.h"
 #include "tools/simgpu/memory/pool.h"
-#include "tools/simgpu/device/simconfig.h"
+#include "tools/simgpu/face/simconfig.h"
 #include "tools/simgpu/memory/space.h"
 
 #include <errno.h>

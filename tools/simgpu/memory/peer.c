@@ -4,7 +4,7 @@
  */
 #include "tools/simgpu/memory/peer.h"
 #include "tools/simgpu/memory/pool.h"
-#include "tools/simgpu/device/simconfig.h"
+#include "tools/simgpu/face/simconfig.h"
 #include "tools/simgpu/memory/vmm.h"
 
 #include <stdlib.h>

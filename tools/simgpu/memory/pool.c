@@ -7,7 +7,7 @@
 #include "tools/simgpu/graph/graph.h"
 #include "tools/simgpu/memory/memory.h"
 #include "tools/simgpu/memory/peer.h"
-#include "tools/simgpu/device/simconfig.h"
+#include "tools/simgpu/face/simconfig.h"
 #include "tools/simgpu/memory/space.h"
 #include "tools/simgpu/face/variants.h"
 

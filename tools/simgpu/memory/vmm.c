@@ -6,7 +6,7 @@
 #include "tools/simgpu/memory/memory.h"
 #include "tools/simgpu/memory/peer.h"
 #include "tools/simgpu/memory/pool.h"
-#include "tools/simgpu/device/simconfig.h"
+#include "tools/simgpu/face/simconfig.h"
 
 #include <fcntl.h>
 #include <stdio.h>

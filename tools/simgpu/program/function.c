@@ -3,7 +3,7 @@
  */
 #include "tools/simgpu/device/attribute.h"
 #include "tools/simgpu/program/module.h"
-#include "tools/simgpu/device/simconfig.h"
+#include "tools/simgpu/face/simconfig.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
  * into the function's layout, and submits the work.
  */
 #include "tools/simgpu/program/module.h"
-#include "tools/simgpu/device/simconfig.h"
+#include "tools/simgpu/face/simconfig.h"
 #include "tools/simgpu/stream/stream.h"
 #include "tools/simgpu/face/variants.h"
 

@@ -9,7 +9,7 @@
 #include "tools/simgpu/device/attribute.h"
 #include "tools/simgpu/runtime/storage.h"
 #include "tools/simgpu/runtime/validity.h"
-#include "tools/simgpu/device/simconfig.h"
+#include "tools/simgpu/face/simconfig.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>

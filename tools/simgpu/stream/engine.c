@@ -5,7 +5,7 @@
  */
 #include "tools/simgpu/stream/engine.h"
 #include "tools/simgpu/device/log.h"
-#include "tools/simgpu/device/simconfig.h"
+#include "tools/simgpu/face/simconfig.h"
 
 #include <errno.h>
 #include <linux/futex.h>

@@ -3,7 +3,7 @@
  * is its last record, whichever stream it was in.
  */
 #include "tools/simgpu/stream/event.h"
-#include "tools/simgpu/device/simconfig.h"
+#include "tools/simgpu/face/simconfig.h"
 #include "tools/simgpu/stream/stream.h"
 #include "tools/simgpu/face/variants.h"
 

@@ -5,7 +5,7 @@
 #include "tools/simgpu/stream/stream.h"
 #include "tools/simgpu/stream/engine.h"
 #include "tools/simgpu/program/module.h"
-#include "tools/simgpu/device/simconfig.h"
+#include "tools/simgpu/face/simconfig.h"
 
 #include <limits.h>
 #include <linux/futex.h>

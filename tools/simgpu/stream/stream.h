@@ -10,7 +10,7 @@
 #include "tools/simgpu/device/device.h"
 #include "tools/simgpu/face/handle.h"
 #include "tools/simgpu/face/sim.h"
-#include "tools/simgpu/device/simconfig.h"
+#include "tools/simgpu/face/simconfig.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -48,7 +48,7 @@ static const struct room {
     {"tools/facts", "shim/lookup/api.def examples/kernels_ptx.h cuda.h"},
 
     /* The simulated driver knows the names of the driver's functions, and nothing else of cutin. */
-    {"tools/simgpu/face", "tools/simgpu/runtime/export_table.h shim/lookup/api.def cuda.h"},
+    {"tools/simgpu/face", "shim/lookup/api.def cuda.h"},
     {"tools/simgpu/device", "tools/simgpu/face tools/simgpu/memory tools/simgpu/stream "
                             "tools/simgpu/runtime/export_table.h"},
     {"tools/simgpu/memory", "tools/simgpu/face tools/simgpu/device tools/simgpu/stream/engine.h "

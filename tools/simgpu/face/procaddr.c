@@ -2,7 +2,6 @@
  * procaddr.c - cuGetProcAddress: from a name, a CUDA version and a stream flag to an address. Both
  * versions answer from the API table that the rest of the project is built from.
  */
-#include "tools/simgpu/runtime/export_table.h"
 #include "tools/simgpu/face/sim.h"
 #include "tools/simgpu/face/simconfig.h"
 
@@ -101,13 +100,4 @@ SIM_EXPORT CUresult cuGetProcAddress(const char *symbol, void **address, int ver
 {
     CUresult rc = cuGetProcAddress_v2(symbol, address, version, flags, NULL);
     return rc == CUDA_SUCCESS && *address == NULL ? CUDA_ERROR_NOT_FOUND : rc;
-}
-
-/* A private table of the driver. One that is not there is an error, never success without it. */
-SIM_EXPORT CUresult cuGetExportTable(const void **table, const CUuuid *id)
-{
-    if (table == NULL || id == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
-    *table = export_table_find(id);
-    return *table != NULL ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }

@@ -1,0 +1,13 @@
+/*
+ * export_api.c - cuGetExportTable, whether there are tables or not.
+ */
+#include "tools/simgpu/runtime/export_table.h"
+
+/* A private table of the driver. One that is not there is an error, never success without it. */
+SIM_EXPORT CUresult cuGetExportTable(const void **table, const CUuuid *id)
+{
+    if (table == NULL || id == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    *table = export_table_find(id);
+    return *table != NULL ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+}

@@ -166,8 +166,6 @@ enum { LAUNCH_PACKED_MAX = 32764 }; /* bytes of parameters, from CUDA 12.1 on */
  */
 CUresult launch_prepare(struct sim_context *ctx, const CUlaunchConfig *config, CUfunction f,
                         void **params, void **extra, void *packed, struct work *w);
-/* What the device model gives a copy or memset of so many bytes: latency plus bandwidth. */
-uint64_t copy_cost_ns(size_t bytes);
 
 /*
  * For graphs. What works carry in args, by node type, beside what their effect needs:

@@ -19,6 +19,12 @@ enum {
     ARG_DEVICE = 10
 }; /* u64 after the transfer: staging buffer, which ends to check */
 enum { DST_DEVICE = 1, SRC_DEVICE = 2 };
+enum { COPY_FIXED_NS = 2000, COPY_BYTES_PER_US = 25000 };
+
+uint64_t copy_cost_ns(size_t bytes)
+{
+    return COPY_FIXED_NS + (uint64_t)bytes * 1000 / COPY_BYTES_PER_US;
+}
 
 /* One end of a copy, in a form that both ends share. */
 struct end {

@@ -20,6 +20,8 @@ enum copy_mode {
     COPY_GRAPH, /* a node: memory is touched when the graph runs */
 };
 
+/* What the device model gives a copy or memset of so many bytes: latency plus bandwidth. */
+uint64_t copy_cost_ns(size_t bytes);
 /* Checks a copy as the driver does and builds its work, without staging; blob points to `p`, so that
  * a captured copy can be asked for its parameters. */
 CUresult copy_work(const CUDA_MEMCPY3D *p, struct work *w);

@@ -9,17 +9,7 @@
 
 #include <string.h>
 
-enum {
-    KERNEL_FIXED_NS = 3000,
-    KERNEL_BYTES_PER_US = 1000000,
-    COPY_FIXED_NS = 2000,
-    COPY_BYTES_PER_US = 25000
-};
-
-uint64_t copy_cost_ns(size_t bytes)
-{
-    return COPY_FIXED_NS + (uint64_t)bytes * 1000 / COPY_BYTES_PER_US;
-}
+enum { KERNEL_FIXED_NS = 3000, KERNEL_BYTES_PER_US = 1000000 };
 
 static uint64_t touch_cost_ns(uint64_t bytes)
 {

@@ -54,11 +54,11 @@ static const struct room {
     {"tools/simgpu/memory", "tools/simgpu/face tools/simgpu/device tools/simgpu/stream/engine.h "
                             "tools/simgpu/stream/stream.h tools/simgpu/graph/graph.h cuda.h"},
     {"tools/simgpu/program", "tools/simgpu/face tools/simgpu/device tools/simgpu/memory/memory.h "
-                             "tools/simgpu/stream/stream.h tools/simgpu/graph/condition.h"},
+                             "tools/simgpu/stream/stream.h"},
     {"tools/simgpu/stream", "tools/simgpu/face tools/simgpu/device tools/simgpu/program/module.h"},
     {"tools/simgpu/graph",
      "tools/simgpu/face tools/simgpu/device tools/simgpu/memory tools/simgpu/stream "
-     "tools/simgpu/program/module.h"},
+     "tools/simgpu/program/condition.h tools/simgpu/program/module.h"},
     {"tools/simgpu/runtime", "tools/simgpu/face/simconfig.h tools/simgpu/device"},
     {"tools/simgpu/nvml", "tools/simgpu/face/simconfig.h tools/simgpu/device"},
 };

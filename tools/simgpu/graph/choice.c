@@ -6,7 +6,7 @@
  * A simulator must not hang where a GPU would not: most kernels have no effect here, so a loop whose
  * condition no kernel has set in a whole round ends after it. The event log has a mark for it.
  */
-#include "tools/simgpu/graph/condition.h"
+#include "tools/simgpu/program/condition.h"
 #include "tools/simgpu/graph/conditional.h"
 #include "tools/simgpu/stream/engine.h"
 

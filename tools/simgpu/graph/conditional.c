@@ -1,8 +1,9 @@
 /*
- * conditional.c - conditional nodes in graphs: the graphs inside them, and what may be in those.
+ * conditional.c - conditional nodes in graphs: the graphs inside them, what may be in those, and the
+ * conditions that graphs have handles of.
  */
 #include "tools/simgpu/graph/conditional.h"
-#include "tools/simgpu/graph/condition.h"
+#include "tools/simgpu/program/condition.h"
 
 #include <stdlib.h>
 #include <utlist.h>
@@ -61,6 +62,17 @@ bool conditions_unused(const struct sim_graph *g)
                 return true;
     }
     return false;
+}
+
+void conditions_leave(struct sim_graph *g)
+{
+    struct condition *c, *next;
+    LL_FOREACH_SAFE(g->conditions, c, next)
+    {
+        c->graph = NULL;
+        condition_put(c);
+    }
+    g->conditions = NULL;
 }
 
 void conditional_free(struct sim_node *n, struct graph_object **released)
@@ -135,5 +147,32 @@ CUresult conditional_make(struct sim_node *n, CUDA_CONDITIONAL_NODE_PARAMS *p)
     n->conditional = c;
     p->phGraph_out = handles;
     return bodies_make(n) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+SIM_EXPORT CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle *out, CUgraph graph,
+                                                   CUcontext context, unsigned int initial,
+                                                   unsigned int flags)
+{
+    struct sim_context *ctx = context_find(context);
+    CUresult rc = driver_ready();
+    if (rc == CUDA_SUCCESS && context == NULL)
+        rc = context_current(&ctx);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    if (out == NULL || ctx == NULL || (flags & ~(unsigned int)CU_GRAPH_COND_ASSIGN_DEFAULT) != 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    pthread_mutex_lock(&graph_lock);
+    struct sim_graph *g = graph_find(graph);
+    struct condition *c =
+        g != NULL ? condition_make(ctx, initial, flags == CU_GRAPH_COND_ASSIGN_DEFAULT) : NULL;
+    if (c != NULL) {
+        c->graph = g;
+        LL_PREPEND(g->conditions, c);
+    }
+    pthread_mutex_unlock(&graph_lock);
+    if (c == NULL)
+        return g == NULL ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_OUT_OF_MEMORY;
+    *out = (uintptr_t)c;
+    return CUDA_SUCCESS;
 }
 #endif

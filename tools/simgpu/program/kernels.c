@@ -4,7 +4,7 @@
  * asynchronous, sticky error.
  */
 #include "tools/simgpu/program/kernels.h"
-#include "tools/simgpu/graph/condition.h"
+#include "tools/simgpu/program/condition.h"
 #include "tools/simgpu/memory/memory.h"
 
 #include <string.h>

@@ -9,7 +9,6 @@
 #include "tools/simgpu/memory/memory.h"
 #include "tools/simgpu/memory/peer.h"
 #include "tools/simgpu/runtime/export_table.h"
-#include "tools/simgpu/face/simconfig.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -116,11 +115,6 @@ struct sim_context *context_find(CUcontext handle)
     return ctx != NULL && atomic_load(&ctx->alive) ? ctx : NULL;
 }
 
-static bool device_valid(CUdevice dev)
-{
-    return dev >= 0 && dev < config_get()->devices && dev < DEVICES_MAX;
-}
-
 /* ---- life --------------------------------------------------------------------------------------- */
 
 /* What a fresh context, or a primary one that comes back, starts from. */
@@ -179,8 +173,9 @@ static CUresult context_create(CUcontext *out, unsigned int version, unsigned in
         return rc;
     if (out == NULL || !flags_valid(flags))
         return CUDA_ERROR_INVALID_VALUE;
-    if (!device_valid(dev))
-        return CUDA_ERROR_INVALID_DEVICE;
+    rc = device_check(dev);
+    if (rc != CUDA_SUCCESS)
+        return rc;
     struct sim_context *ctx = context_new(dev, false, version);
     if (ctx == NULL)
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -348,17 +343,9 @@ static struct sim_context *primary_of(CUdevice dev)
     return primaries[dev];
 }
 
-static CUresult primary_check(CUdevice dev)
-{
-    CUresult rc = driver_ready();
-    if (rc != CUDA_SUCCESS)
-        return rc;
-    return device_valid(dev) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
-}
-
 CUresult context_primary(CUdevice dev, CUcontext *out)
 {
-    CUresult rc = primary_check(dev);
+    CUresult rc = device_check(dev);
     if (rc != CUDA_SUCCESS)
         return rc;
     pthread_mutex_lock(&lock);
@@ -386,7 +373,7 @@ static CUresult primary_open(struct sim_context *ctx)
 
 SIM_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice dev)
 {
-    CUresult rc = primary_check(dev);
+    CUresult rc = device_check(dev);
     if (rc != CUDA_SUCCESS)
         return rc;
     if (out == NULL)
@@ -420,7 +407,7 @@ static void greens_end(const struct sim_context *base)
 /* Gives up one retain, and ends the context with the last. A reset ends it and keeps the retains. */
 static CUresult primary_give_up(CUdevice dev, bool reset)
 {
-    CUresult rc = primary_check(dev);
+    CUresult rc = device_check(dev);
     if (rc != CUDA_SUCCESS)
         return rc;
     pthread_mutex_lock(&lock);
@@ -467,7 +454,7 @@ SIM_EXPORT CUresult cuDevicePrimaryCtxReset(CUdevice dev)
 
 SIM_EXPORT CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags)
 {
-    CUresult rc = primary_check(dev);
+    CUresult rc = device_check(dev);
     if (rc != CUDA_SUCCESS)
         return rc;
     if (!flags_valid(flags))
@@ -483,7 +470,7 @@ SIM_EXPORT CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int fla
 /* Before 11.0 an active primary context kept its flags. */
 SIM_EXPORT CUresult cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags)
 {
-    CUresult rc = primary_check(dev);
+    CUresult rc = device_check(dev);
     if (rc != CUDA_SUCCESS)
         return rc;
     pthread_mutex_lock(&lock);
@@ -494,7 +481,7 @@ SIM_EXPORT CUresult cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags)
 
 SIM_EXPORT CUresult cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, int *active)
 {
-    CUresult rc = primary_check(dev);
+    CUresult rc = device_check(dev);
     if (rc != CUDA_SUCCESS)
         return rc;
     if (flags == NULL || active == NULL)

@@ -41,6 +41,8 @@ struct sim_context {
     void *modules;           /* its modules and libraries */
 };
 
+/* Is there such a device? CUDA_ERROR_NOT_INITIALIZED, CUDA_ERROR_INVALID_DEVICE. */
+CUresult device_check(CUdevice dev);
 /* The device's primary context, as it is: not made active. */
 CUresult context_primary(CUdevice dev, CUcontext *out);
 

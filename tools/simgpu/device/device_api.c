@@ -58,7 +58,7 @@ SIM_EXPORT CUresult cuDriverGetVersion(int *version)
 
 /* ---- which devices ------------------------------------------------------------------------------ */
 
-static CUresult device_check(CUdevice dev)
+CUresult device_check(CUdevice dev)
 {
     CUresult rc = driver_ready();
     if (rc != CUDA_SUCCESS)

@@ -7,7 +7,6 @@
 #include "tools/simgpu/graph/graph.h"
 #include "tools/simgpu/memory/memory.h"
 #include "tools/simgpu/memory/peer.h"
-#include "tools/simgpu/face/simconfig.h"
 #include "tools/simgpu/memory/space.h"
 #include "tools/simgpu/face/variants.h"
 
@@ -404,15 +403,6 @@ bool pool_graph_in_use(CUdeviceptr ptr)
     bool in_use = b != NULL && b->in_use;
     pthread_mutex_unlock(&lock);
     return in_use;
-}
-
-static CUresult device_check(CUdevice dev)
-{
-    CUresult rc = driver_ready();
-    if (rc != CUDA_SUCCESS)
-        return rc;
-    return dev >= 0 && dev < config_get()->devices && dev < DEVICES_MAX ? CUDA_SUCCESS
-                                                                        : CUDA_ERROR_INVALID_DEVICE;
 }
 
 SIM_EXPORT CUresult cuDeviceGraphMemTrim(CUdevice dev)

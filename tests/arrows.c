@@ -52,7 +52,7 @@ static const struct room {
     {"tools/simgpu/device", "tools/simgpu/face tools/simgpu/memory tools/simgpu/stream "
                             "tools/simgpu/runtime/export_table.h"},
     {"tools/simgpu/memory", "tools/simgpu/face tools/simgpu/device tools/simgpu/stream/engine.h "
-                            "tools/simgpu/stream/stream.h tools/simgpu/graph/graph.h cuda.h"},
+                            "tools/simgpu/stream/stream.h cuda.h"},
     {"tools/simgpu/program", "tools/simgpu/face tools/simgpu/device tools/simgpu/memory/memory.h "
                              "tools/simgpu/stream/stream.h"},
     {"tools/simgpu/stream", "tools/simgpu/face tools/simgpu/device tools/simgpu/program/module.h"},

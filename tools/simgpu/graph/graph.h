@@ -108,11 +108,6 @@ void work_discard(struct work *w);
 CUresult node_fill(struct sim_node *n, const struct work *w, size_t count);
 /* Kernel nodes: lay out params again after work changed. */
 bool node_params_layout(struct sim_node *n);
-/* A graph's allocation: the work of a memory allocation node, with one reference; its address. */
-CUresult graph_alloc_work(struct sim_context *ctx, size_t bytes, struct work *w, CUdeviceptr *out);
-CUresult graph_free_work(CUdeviceptr ptr, struct work *w);
-
-/* graph_exec.c */
 
 /* user_object.c. Takes and gives references; release calls the destructor: never under a lock. */
 void user_object_hold(struct user_object *o, unsigned int count);

@@ -9,7 +9,7 @@
 #include "tools/simgpu/memory/copy.h"
 #include "tools/simgpu/stream/event.h"
 #include "tools/simgpu/graph/node.h"
-#include "tools/simgpu/memory/pool.h"
+#include "tools/simgpu/memory/graph_memory.h"
 #include "tools/simgpu/face/variants.h"
 
 #include <stdlib.h>
@@ -252,7 +252,7 @@ static bool memory_left(const struct sim_exec *x)
 {
     for (size_t i = 0; i < x->count; i++)
         if (x->nodes[i].type == CU_GRAPH_NODE_TYPE_MEM_ALLOC &&
-            pool_graph_in_use(x->nodes[i].works[0].args.u64[0]))
+            graph_memory_in_use(x->nodes[i].works[0].args.u64[0]))
             return true;
     return false;
 }
@@ -262,7 +262,7 @@ static void memory_marks(const struct sim_exec *x)
     for (size_t i = 0; i < x->count; i++) {
         const struct exec_node *n = &x->nodes[i];
         if (n->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || n->type == CU_GRAPH_NODE_TYPE_MEM_FREE)
-            pool_graph_mark(n->works[0].args.u64[0], n->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC);
+            graph_memory_mark(n->works[0].args.u64[0], n->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC);
     }
 }
 

@@ -5,7 +5,7 @@
 #include "tools/simgpu/graph/node.h"
 #include "tools/simgpu/memory/copy.h"
 #include "tools/simgpu/program/module.h"
-#include "tools/simgpu/memory/pool.h"
+#include "tools/simgpu/memory/graph_memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -190,62 +190,7 @@ CUresult parts_memops(const CUDA_BATCH_MEM_OP_NODE_PARAMS *n, struct parts *p)
     return rc;
 }
 
-/* ---- memory nodes: the address is taken with the node, and held by every copy of its work ------------------ */
-
-struct graph_memory {
-    _Atomic int holders;
-    CUdeviceptr ptr;
-};
-
-enum { ALLOC_PTR, ALLOC_BYTES, ALLOC_DEVICE, ALLOC_MEMORY };
-
-static void alloc_hold(struct work *w)
-{
-    struct graph_memory *m = w->args.ptr[ALLOC_MEMORY];
-    atomic_fetch_add(&m->holders, 1);
-}
-
-static void alloc_drop(struct work *w)
-{
-    struct graph_memory *m = w->args.ptr[ALLOC_MEMORY];
-    if (atomic_fetch_sub(&m->holders, 1) != 1)
-        return;
-    pool_graph_give(m->ptr);
-    free(m);
-}
-
-CUresult graph_alloc_work(struct sim_context *ctx, size_t bytes, struct work *w, CUdeviceptr *out)
-{
-    struct graph_memory *m = calloc(1, sizeof *m);
-    if (m == NULL)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    m->ptr = pool_graph_take(ctx, bytes);
-    if (m->ptr == 0) {
-        free(m);
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    }
-    atomic_store(&m->holders, 1);
-    *w = (struct work){.kind = WORK_MARK,
-                       .name = "graph_alloc",
-                       .hold = alloc_hold,
-                       .drop = alloc_drop,
-                       .node_type = CU_GRAPH_NODE_TYPE_MEM_ALLOC};
-    w->args.u64[ALLOC_PTR] = *out = m->ptr;
-    w->args.u64[ALLOC_BYTES] = bytes;
-    w->args.u64[ALLOC_DEVICE] = (uint64_t)ctx->ordinal;
-    w->args.ptr[ALLOC_MEMORY] = m;
-    return CUDA_SUCCESS;
-}
-
-CUresult graph_free_work(CUdeviceptr ptr, struct work *w)
-{
-    if (!pool_graph_owns(ptr))
-        return CUDA_ERROR_INVALID_VALUE;
-    *w = (struct work){
-        .kind = WORK_MARK, .name = "graph_free", .node_type = CU_GRAPH_NODE_TYPE_MEM_FREE};
-    w->args.u64[ALLOC_PTR] = ptr;
-    return CUDA_SUCCESS;
-}
+/* ---- memory nodes -------------------------------------------------------------------------------------- */
 
 CUresult parts_alloc(CUDA_MEM_ALLOC_NODE_PARAMS *n, struct parts *p)
 {
@@ -259,14 +204,14 @@ CUresult parts_alloc(CUDA_MEM_ALLOC_NODE_PARAMS *n, struct parts *p)
         n->poolProps.location.id != ctx->ordinal)
         return CUDA_ERROR_INVALID_VALUE;
     struct work w;
-    rc = graph_alloc_work(ctx, n->bytesize, &w, &n->dptr);
+    rc = graph_memory_alloc(ctx, n->bytesize, &w, &n->dptr);
     return rc == CUDA_SUCCESS ? parts_one(p, &w, CU_GRAPH_NODE_TYPE_MEM_ALLOC) : rc;
 }
 
 CUresult parts_free_node(CUdeviceptr ptr, struct parts *p)
 {
     struct work w;
-    CUresult rc = graph_free_work(ptr, &w);
+    CUresult rc = graph_memory_free(ptr, &w);
     return rc == CUDA_SUCCESS ? parts_one(p, &w, CU_GRAPH_NODE_TYPE_MEM_FREE) : rc;
 }
 

@@ -1,0 +1,168 @@
+/*
+ * block.c - pools and their blocks; see block.h.
+ */
+#include "tools/simgpu/memory/block.h"
+#include "tools/simgpu/memory/memory.h"
+#include "tools/simgpu/memory/space.h"
+
+#include <stdlib.h>
+#include <utlist.h>
+
+pthread_mutex_t pool_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct sim_pool *pools; /* all of them */
+
+struct sim_pool *pool_new(int ordinal, bool fixed)
+{
+    struct sim_pool *p = calloc(1, sizeof *p);
+    if (p == NULL)
+        return NULL;
+    p->ordinal = ordinal;
+    p->fixed = fixed;
+    for (int i = 1; i < 4; i++)
+        p->reuse[i] = 1;
+    LL_PREPEND(pools, p);
+    return p;
+}
+
+struct sim_pool *pool_find(CUmemoryPool handle)
+{
+    struct sim_pool *p = pools;
+    while (p != NULL && (void *)p != (void *)handle)
+        p = p->next;
+    return p != NULL && !p->destroyed ? p : NULL;
+}
+
+/* ---- blocks ---------------------------------------------------------------------------------------- */
+
+/* Back to the device for good. */
+static void block_release(struct sim_pool *p, struct block *b)
+{
+    if (b->state != BLOCK_FREE)
+        memory_remove(b->base, NULL);
+    space_give(b->base, b->whole);
+    memory_uncharge(p->ordinal, b->whole);
+    p->reserved -= b->whole;
+    DL_DELETE(p->blocks, b);
+    free(b);
+}
+
+void pool_trim(struct sim_pool *p, uint64_t keep)
+{
+    struct block *b, *next;
+    DL_FOREACH_SAFE(p->blocks, b, next)
+    {
+        if (p->reserved <= keep)
+            break;
+        if (b->state == BLOCK_FREE)
+            block_release(p, b);
+    }
+}
+
+void pools_trim(int ordinal)
+{
+    pthread_mutex_lock(&pool_lock);
+    struct sim_pool *p;
+    LL_FOREACH (pools, p) {
+        if (p->ordinal == ordinal)
+            pool_trim(p, 0);
+    }
+    pthread_mutex_unlock(&pool_lock);
+}
+
+static bool block_list(struct sim_pool *p, struct block *b)
+{
+    struct memory m = {.base = b->base,
+                       .bytes = b->whole,
+                       .kind = MEMORY_POOL,
+                       .ordinal = p->ordinal,
+                       .id = memory_next_id(),
+                       .owner = p};
+    return memory_add(&m) == 0;
+}
+
+/* The smallest block that fits without wasting more than half of it. */
+static struct block *block_reuse(struct sim_pool *p, size_t whole, uint32_t stream)
+{
+    struct block *best = NULL, *b;
+    DL_FOREACH (p->blocks, b) {
+        bool usable = b->state == BLOCK_FREE || (b->state == BLOCK_FREEING && b->stream == stream);
+        if (usable && b->whole >= whole && b->whole / 2 <= whole &&
+            (best == NULL || b->whole < best->whole))
+            best = b;
+    }
+    if (best != NULL && best->state == BLOCK_FREE && !block_list(p, best))
+        return NULL;
+    return best;
+}
+
+static bool pool_charge(struct sim_pool *p, size_t whole)
+{
+    if (memory_charge(p->ordinal, whole))
+        return true;
+    struct sim_pool *other;
+    LL_FOREACH (pools, other) {
+        if (other->ordinal == p->ordinal)
+            pool_trim(other, 0);
+    }
+    return memory_charge(p->ordinal, whole);
+}
+
+static struct block *block_new(struct sim_pool *p, size_t whole)
+{
+    struct block *b = calloc(1, sizeof *b);
+    if (b == NULL || !pool_charge(p, whole)) {
+        free(b);
+        return NULL;
+    }
+    b->whole = whole;
+    b->base = space_take(whole, SPACE_GRAIN);
+    if (b->base != 0 && block_list(p, b)) {
+        p->reserved += whole;
+        DL_APPEND(p->blocks, b);
+        return b;
+    }
+    if (b->base != 0)
+        space_give(b->base, whole);
+    memory_uncharge(p->ordinal, whole);
+    free(b);
+    return NULL;
+}
+
+CUdeviceptr block_take(struct sim_pool *p, size_t bytes, uint32_t stream)
+{
+    size_t whole = (bytes + SPACE_GRAIN - 1) / SPACE_GRAIN * SPACE_GRAIN;
+    struct block *b = whole >= bytes ? block_reuse(p, whole, stream) : NULL;
+    if (b == NULL && whole >= bytes)
+        b = block_new(p, whole);
+    if (b == NULL)
+        return 0;
+    if (b->state != BLOCK_FREEING)
+        p->used += b->whole; /* a block being freed still counts as used: no change */
+    b->state = BLOCK_LIVE;
+    b->ticket = 0;
+    p->used_high = p->used > p->used_high ? p->used : p->used_high;
+    p->reserved_high = p->reserved > p->reserved_high ? p->reserved : p->reserved_high;
+    return b->base;
+}
+
+struct block *block_find(CUdeviceptr base, struct sim_pool **owner)
+{
+    struct memory m;
+    if (!memory_find_base(base, &m) || m.kind != MEMORY_POOL)
+        return NULL;
+    *owner = m.owner;
+    struct block *b;
+    DL_FOREACH ((*owner)->blocks, b) {
+        if (b->base == base)
+            return b;
+    }
+    return NULL;
+}
+
+void block_freed(struct sim_pool *p, struct block *b)
+{
+    memory_remove(b->base, NULL);
+    b->state = BLOCK_FREE;
+    p->used -= b->whole;
+    pool_trim(p, p->destroyed ? 0 : p->threshold);
+}

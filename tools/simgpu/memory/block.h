@@ -1,0 +1,60 @@
+/*
+ * block.h - blocks of memory pools: taken out of a pool, freed in the order of a stream, kept for reuse. One
+ * lock guards all pools with their blocks; it is held for table work only, never while waiting. Everything
+ * here is called under it.
+ */
+#ifndef SIMGPU_BLOCK_H
+#define SIMGPU_BLOCK_H
+
+#include "tools/simgpu/memory/pool.h"
+
+enum { POOL_DEVICES = 64 };
+
+enum block_state {
+    BLOCK_LIVE,    /* the application's */
+    BLOCK_FREEING, /* freed by a call, not yet in stream order: its own stream may have it again */
+    BLOCK_FREE,    /* kept for reuse; not in the memory table */
+};
+
+struct block {
+    CUdeviceptr base;
+    size_t whole;
+    enum block_state state;
+    uint32_t stream; /* number of the stream it was freed in */
+    bool in_use;     /* a graph's: allocated by a launch, not freed since */
+    uint64_t ticket; /* of the free under way; a reuse takes a new one, so that the free misses */
+    struct block *prev, *next;
+};
+
+struct sim_pool {
+    int ordinal;
+    bool fixed; /* the device's default pool and its graph pool: not to be destroyed */
+    bool destroyed;
+    _Atomic bool peers[POOL_DEVICES]; /* devices that were given access, beside its own */
+    uint64_t threshold;
+    int reuse[4]; /* by CUmemPool_attribute 1..3 */
+    uint64_t reserved, reserved_high, used, used_high;
+    struct block *blocks;
+    struct sim_pool *next;
+};
+
+extern pthread_mutex_t pool_lock;
+
+/* A pool without blocks. It is never freed, so that a stale handle is recognised; a destroyed one lives on in
+ * name until its last block is gone. NULL: no memory. */
+struct sim_pool *pool_new(int ordinal, bool fixed);
+/* pool.c: whichever the device allocates from, made if need be; NULL: no memory. */
+struct sim_pool *pool_current(int ordinal);
+/* NULL for anything that is not a live pool. */
+struct sim_pool *pool_find(CUmemoryPool handle);
+/* Gives free blocks back to the device until at most `keep` bytes are reserved. */
+void pool_trim(struct sim_pool *p, uint64_t keep);
+
+/* The address of a live block of at least `bytes`, for that stream; 0: the device is full. */
+CUdeviceptr block_take(struct sim_pool *p, size_t bytes, uint32_t stream);
+/* The block that begins there and its pool; NULL: none. */
+struct block *block_find(CUdeviceptr base, struct sim_pool **owner);
+/* The free has happened in stream order: the block is anybody's again. */
+void block_freed(struct sim_pool *p, struct block *b);
+
+#endif

@@ -1,0 +1,125 @@
+/*
+ * pool_async.c - allocating from pools, and freeing, in the order of a stream.
+ */
+#include "tools/simgpu/memory/block.h"
+#include "tools/simgpu/memory/graph_memory.h"
+#include "tools/simgpu/face/variants.h"
+
+static uint64_t next_ticket = 1; /* under pool_lock */
+
+static CUresult pool_alloc(CUdeviceptr *out, size_t bytes, struct sim_pool *p,
+                           struct sim_stream *stream)
+{
+    pthread_mutex_lock(&pool_lock);
+    *out = block_take(p, bytes, stream_tail(stream).stream);
+    pthread_mutex_unlock(&pool_lock);
+    return *out != 0 ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* The free's effect: args.u64[0] the block's address, [1] the ticket. */
+static CUresult free_effect(struct work *w)
+{
+    pthread_mutex_lock(&pool_lock);
+    struct sim_pool *p;
+    struct block *b = block_find(w->args.u64[0], &p);
+    if (b != NULL && b->state == BLOCK_FREEING && b->ticket == w->args.u64[1])
+        block_freed(p, b);
+    pthread_mutex_unlock(&pool_lock);
+    return CUDA_SUCCESS;
+}
+
+static CUresult alloc_async(CUdeviceptr *out, size_t bytes, CUmemoryPool handle, bool from_pool,
+                            CUstream hstream, bool ptds)
+{
+    struct sim_context *ctx;
+    struct sim_stream *stream;
+    CUresult rc = stream_enter(hstream, ptds, &ctx, &stream);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    if (out == NULL || bytes == 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    pthread_mutex_lock(&pool_lock);
+    struct sim_pool *p = from_pool ? pool_find(handle) : pool_current(ctx->ordinal);
+    pthread_mutex_unlock(&pool_lock);
+    if (p == NULL)
+        return from_pool ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_OUT_OF_MEMORY;
+    struct work w = {.kind = WORK_MARK, .name = "alloc"};
+    if (capture_active(stream))
+        rc = graph_memory_alloc(ctx, bytes, &w, out);
+    else
+        rc = pool_alloc(out, bytes, p, stream);
+    return rc == CUDA_SUCCESS ? work_submit(hstream, ptds, &w) : rc;
+}
+
+/* Marks the block as being freed and says under which ticket; false: not a live block of a pool. */
+static bool free_begin(CUdeviceptr ptr, uint32_t stream, uint64_t *ticket)
+{
+    pthread_mutex_lock(&pool_lock);
+    struct sim_pool *p;
+    struct block *b = block_find(ptr, &p);
+    bool of_graph = b != NULL && graph_memory_is(p);
+    bool live = b != NULL && b->state == BLOCK_LIVE && (!of_graph || b->in_use);
+    if (live && of_graph) {
+        b->in_use = false; /* the address stays the graph's */
+    } else if (live) {
+        b->state = BLOCK_FREEING;
+        b->stream = stream;
+        b->ticket = next_ticket++;
+    }
+    *ticket = live ? b->ticket : 0;
+    pthread_mutex_unlock(&pool_lock);
+    return live;
+}
+
+static void free_undo(CUdeviceptr ptr)
+{
+    pthread_mutex_lock(&pool_lock);
+    struct sim_pool *p;
+    struct block *b = block_find(ptr, &p);
+    if (b != NULL && b->state == BLOCK_FREEING)
+        b->state = BLOCK_LIVE;
+    pthread_mutex_unlock(&pool_lock);
+}
+
+static CUresult free_async(CUdeviceptr ptr, CUstream hstream, bool ptds)
+{
+    struct sim_context *ctx;
+    struct sim_stream *stream;
+    CUresult rc = stream_enter(hstream, ptds, &ctx, &stream);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    struct work w = {.kind = WORK_MARK, .name = "free", .effect = free_effect};
+    if (capture_active(stream)) {
+        rc = graph_memory_free(ptr, &w);
+        return rc == CUDA_SUCCESS ? work_submit(hstream, ptds, &w) : rc;
+    }
+    w.args.u64[0] = ptr;
+    if (!free_begin(ptr, stream_tail(stream).stream, &w.args.u64[1]))
+        return CUDA_ERROR_INVALID_VALUE;
+    rc = work_submit(hstream, ptds, &w);
+    if (rc != CUDA_SUCCESS)
+        free_undo(ptr);
+    return rc;
+}
+
+STREAM_API(cuMemAllocAsync, (CUdeviceptr * out, size_t bytes, CUstream s),
+           alloc_async(out, bytes, NULL, false, s, ptds))
+STREAM_API(cuMemAllocFromPoolAsync,
+           (CUdeviceptr * out, size_t bytes, CUmemoryPool pool, CUstream s),
+           alloc_async(out, bytes, pool, true, s, ptds))
+STREAM_API(cuMemFreeAsync, (CUdeviceptr ptr, CUstream s), free_async(ptr, s, ptds))
+
+CUresult pool_free_now(CUdeviceptr ptr)
+{
+    struct sim_context *ctx;
+    uint64_t ticket;
+    CUresult rc = context_current(&ctx);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    if (!free_begin(ptr, 0, &ticket))
+        return CUDA_ERROR_INVALID_VALUE;
+    struct work w = {.kind = WORK_MARK};
+    w.args.u64[0] = ptr;
+    w.args.u64[1] = ticket;
+    return free_effect(&w);
+}

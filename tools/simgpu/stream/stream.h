@@ -61,17 +61,22 @@ struct context_queues {
     uint32_t sharing[SIM_CONNECTIONS]; /* streams per hardware queue */
 };
 
+static inline struct context_queues *queues_of(struct sim_context *ctx)
+{
+    return ctx->queues;
+}
+
 /* stream.c */
 CUresult stream_create(struct sim_context *ctx, enum stream_role role, unsigned int flags,
                        int priority, struct sim_stream **out);
 void stream_destroy(struct sim_stream *s);
 /* Let a closed stream's slots go if all of it is done. Called by whoever makes either true. */
 void stream_retire_if_done(struct sim_stream *s);
-/* The work at `seq` is over, effect included: wake whoever waits. */
+/* points.c: the work at `seq` is over, effect included: wake whoever waits. */
 void stream_complete(struct sim_stream *s, uint64_t seq);
 /* A live stream that the application created, whatever its context. */
 bool stream_of_any_context(CUstream handle, struct sim_stream **out);
-/* Wait until all that was submitted to the stream so far (for the legacy stream: to all streams that
+/* points.c: wait until all that was submitted to the stream so far (for the legacy stream: to all streams that
  * synchronise with it) is done. */
 CUresult stream_wait(struct sim_stream *s);
 bool stream_idle(struct sim_stream *s);

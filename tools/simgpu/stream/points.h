@@ -1,0 +1,25 @@
+/*
+ * points.h - sets of points: what new work follows, or a thread waits for. Thread safe, as far as each set is one
+ * thread's.
+ */
+#ifndef SIMGPU_POINTS_H
+#define SIMGPU_POINTS_H
+
+#include "tools/simgpu/stream/stream.h"
+
+struct points {
+    size_t count;
+    struct point at[DEVICE_STREAMS];
+};
+
+/* One more, unless it is reached. */
+void points_add(struct points *set, struct point p);
+/* The tails of the context's streams; of those in legacy order only, but for `except`. */
+void points_of_context(struct sim_context *ctx, bool blocking_only, const struct sim_stream *except,
+                       struct points *set);
+/* What legacy order puts before new work in s. */
+void points_of_legacy_order(struct sim_stream *s, struct points *set);
+/* Waits for all; the context's sticky error, or the first that a wait met. */
+CUresult points_wait(struct sim_context *ctx, const struct points *set);
+
+#endif

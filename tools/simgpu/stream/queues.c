@@ -1,0 +1,93 @@
+/*
+ * queues.c - a context's streams as a whole: made with it, waited for, gone with it.
+ */
+#include "tools/simgpu/stream/engine.h"
+#include "tools/simgpu/stream/per_thread.h"
+#include "tools/simgpu/stream/points.h"
+#include "tools/simgpu/program/module.h"
+#include "tools/simgpu/face/simconfig.h"
+
+#include <stdlib.h>
+
+static CUresult device_context_make(struct sim_context *ctx)
+{
+    ctx->device_context = ctx->base ? ctx->base->device_context : 0;
+    if (config_get()->null_mode || ctx->base)
+        return CUDA_SUCCESS;
+    device_lock(engine_device());
+    ctx->device_context = device_context_open(engine_device(), (uint32_t)ctx->ordinal);
+    device_unlock(engine_device());
+    return ctx->device_context ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* The structure outlives the context, as the context's own does. */
+static struct context_queues *queues_make(struct sim_context *ctx)
+{
+    if (!ctx->queues) {
+        struct context_queues *q = calloc(1, sizeof *q);
+        if (q)
+            pthread_mutex_init(&q->lock, NULL);
+        ctx->queues = q;
+    }
+    return ctx->queues;
+}
+
+CUresult context_open_queues(struct sim_context *ctx)
+{
+    CUresult rc = engine_start();
+    if (rc == CUDA_SUCCESS && !queues_make(ctx))
+        rc = CUDA_ERROR_OUT_OF_MEMORY;
+    if (rc == CUDA_SUCCESS)
+        rc = device_context_make(ctx);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    return stream_create(ctx, STREAM_LEGACY, CU_STREAM_DEFAULT, 0, &queues_of(ctx)->legacy);
+}
+
+/* NULL when the list is empty but for streams that are on their way out. */
+static struct sim_stream *stream_still_live(struct context_queues *q)
+{
+    pthread_mutex_lock(&q->lock);
+    struct sim_stream *s = q->streams;
+    while (s && !atomic_load(&s->handle.live))
+        s = s->next;
+    pthread_mutex_unlock(&q->lock);
+    return s;
+}
+
+void context_close_queues(struct sim_context *ctx)
+{
+    struct sim_stream *s;
+    context_wait_idle(ctx);
+    pthread_mutex_lock(&own_streams_lock);
+    while ((s = stream_still_live(queues_of(ctx))) != NULL) {
+        if (capture_active(s))
+            capture_stream_gone(s);
+        stream_destroy(s);
+    }
+    pthread_mutex_unlock(&own_streams_lock);
+    modules_close(ctx);
+    if (config_get()->null_mode || engine_stopped() || ctx->base)
+        return;
+    device_lock(engine_device());
+    device_context_close(engine_device(), ctx->device_context);
+    device_advance(engine_device(), sim_now_ns());
+    device_unlock(engine_device());
+}
+
+/* ---- waiting ------------------------------------------------------------------------------------ */
+
+static void points_of_green(struct sim_context *green, void *set)
+{
+    points_of_context(green, false, NULL, set);
+}
+
+/* The primary context's green ones too. */
+CUresult context_wait_idle(struct sim_context *ctx)
+{
+    struct points set;
+    set.count = 0;
+    points_of_context(ctx, false, NULL, &set);
+    context_green_each(ctx, points_of_green, &set);
+    return points_wait(ctx, &set);
+}

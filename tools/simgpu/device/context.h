@@ -57,5 +57,9 @@ CUresult context_green_end(struct sim_context *ctx);
 /* Calls `fn` for the live green contexts of `base`, under the lock of the list. */
 void context_green_each(const struct sim_context *base,
                         void (*fn)(struct sim_context *green, void *arg), void *arg);
+#if CUDA_VERSION >= 12050
+/* green.c: CUDA_ERROR_INVALID_CONTEXT for what is no live green context. */
+CUresult green_find(CUgreenCtx handle, struct sim_context **out);
+#endif
 
 #endif

@@ -2,9 +2,8 @@
  * green.c - green contexts: parts of a device's multiprocessors, with streams of their own. The parts are
  * counted and not kept apart: kernels of all of them share the device.
  */
-#include "tools/simgpu/stream/event.h"
+#include "tools/simgpu/device/context.h"
 #include "tools/simgpu/face/simconfig.h"
-#include "tools/simgpu/stream/stream.h"
 
 #include <string.h>
 
@@ -94,7 +93,7 @@ SIM_EXPORT CUresult cuGreenCtxCreate(CUgreenCtx *out, CUdevResourceDesc desc, CU
     return rc;
 }
 
-static CUresult green_find(CUgreenCtx handle, struct sim_context **out)
+CUresult green_find(CUgreenCtx handle, struct sim_context **out)
 {
     CUresult rc = driver_ready();
     *out = rc == CUDA_SUCCESS ? context_find((CUcontext)(void *)handle) : NULL;
@@ -122,85 +121,4 @@ SIM_EXPORT CUresult cuCtxFromGreenCtx(CUcontext *out, CUgreenCtx handle)
         *out = context_handle(ctx);
     return rc;
 }
-
-/* ---- events of a whole context ------------------------------------------------------------------- */
-
-struct streams {
-    size_t count;
-    struct sim_stream *at[DEVICE_STREAMS];
-};
-
-static void stream_collect(struct sim_stream *s, void *streams)
-{
-    struct streams *all = streams;
-    if (all->count < DEVICE_STREAMS)
-        all->at[all->count++] = s;
-}
-
-static void green_collect(struct sim_context *green, void *streams)
-{
-    stream_each(green, stream_collect, streams);
-}
-
-/* The primary context's green ones too. */
-static void streams_of(struct sim_context *ctx, struct streams *all)
-{
-    all->count = 0;
-    stream_each(ctx, stream_collect, all);
-    context_green_each(ctx, green_collect, all);
-}
-
-static CUresult context_record(struct sim_context *ctx, CUevent event)
-{
-    struct streams all;
-    struct point tails[DEVICE_STREAMS];
-    struct sim_stream *branch;
-    CUresult rc = capture_forbids_context(ctx);
-    if (rc == CUDA_SUCCESS)
-        rc = stream_branch_create(ctx, 0, &branch);
-    if (rc != CUDA_SUCCESS)
-        return rc;
-    streams_of(ctx, &all);
-    for (size_t i = 0; i < all.count; i++)
-        tails[i] = stream_tail(all.at[i]);
-    rc = event_record_after(event, branch, tails, all.count, NULL);
-    stream_branch_release(branch);
-    return rc;
-}
-
-/* Streams that are made later do not wait, nor one that another thread destroys meanwhile. */
-static CUresult context_wait(struct sim_context *ctx, CUevent event)
-{
-    struct streams all;
-    struct point at = {0, 0};
-    CUresult rc = capture_forbids_context(ctx);
-    if (rc == CUDA_SUCCESS)
-        rc = event_last_point(event, &at);
-    struct work w = event_wait_work(at);
-    streams_of(ctx, &all);
-    for (size_t i = 0; rc == CUDA_SUCCESS && i < all.count; i++)
-        if (at.stream != stream_tail(all.at[i]).stream) {
-            rc = work_submit_after(all.at[i], &w, &at, 1, NULL);
-            rc = rc == CUDA_ERROR_INVALID_HANDLE ? CUDA_SUCCESS : rc;
-        }
-    return rc;
-}
-
-#define CONTEXT_EVENT(name, what)                                                                  \
-    SIM_EXPORT CUresult cuCtx##name(CUcontext handle, CUevent event)                               \
-    {                                                                                              \
-        CUresult rc = driver_ready();                                                              \
-        struct sim_context *ctx = rc == CUDA_SUCCESS ? context_find(handle) : NULL;                \
-        return rc == CUDA_SUCCESS && !ctx ? CUDA_ERROR_INVALID_CONTEXT                             \
-               : rc == CUDA_SUCCESS       ? what(ctx, event)                                       \
-                                          : rc;                                                          \
-    }                                                                                              \
-    SIM_EXPORT CUresult cuGreenCtx##name(CUgreenCtx handle, CUevent event)                         \
-    {                                                                                              \
-        struct sim_context *ctx;                                                                   \
-        CUresult rc = green_find(handle, &ctx);                                                    \
-        return rc == CUDA_SUCCESS ? what(ctx, event) : rc;                                         \
-    }
-CONTEXT_EVENT(RecordEvent, context_record)
-CONTEXT_EVENT(WaitEvent, context_wait)
 #endif

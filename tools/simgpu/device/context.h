@@ -35,15 +35,40 @@ struct sim_context {
      * holds it shared, a graph launch alone. work_submit_after takes no part. */
     pthread_rwlock_t submit_lock;
 
-    /* The lower half's own: set by context_open_queues, emptied by context_close_queues. */
-    uint32_t device_context; /* the device model's name for this context */
-    void *queues;            /* its null stream, its list of streams, ... */
-    void *modules;           /* its modules and libraries */
+    uint32_t device_context; /* the device model's name for this context; set by its queues */
+    void *queues;            /* its null stream, its list of streams, ... (stream/queues.c) */
 };
+
+/* ---- current.c: the calling thread's ---------------------------------------------------------------- */
+
+/* A context argument of calls: NULL means the current one. CUDA_ERROR_INVALID_CONTEXT,
+ * CUDA_ERROR_CONTEXT_IS_DESTROYED, and what context_current says. */
+CUresult context_argument(CUcontext handle, struct sim_context **out);
+/* On top of the thread's stack; CUDA_ERROR_OUT_OF_MEMORY. And off, where it is the current one. */
+CUresult context_push(struct sim_context *ctx);
+void context_drop(const struct sim_context *ctx);
+/* The calling thread runs host functions from now on. */
+void callback_thread_begin(void);
+
+/* ---- life: thread safe, but where a lock is named ---------------------------------------------------- */
+
+extern pthread_mutex_t context_lock; /* of the list of all, of usage, ending, limits and hints */
+
+/* The context whose handle it is, or was: it may be destroyed. NULL: none. */
+struct sim_context *context_any(CUcontext handle);
+bool context_flags_valid(unsigned int flags);
+/* Not live, and in no list. NULL: no memory. */
+struct sim_context *context_new(int ordinal, bool primary, unsigned int version);
+/* Into the list of all. Under context_lock. */
+void context_list(struct sim_context *ctx);
+/* Makes it live, with all that a context has. The streams' errors. */
+CUresult context_begin(struct sim_context *ctx, unsigned int flags);
+/* Waits for the context's work and takes everything in it away. Whoever turned `alive` off calls it. */
+void context_end(struct sim_context *ctx);
 
 /* Is there such a device? CUDA_ERROR_NOT_INITIALIZED, CUDA_ERROR_INVALID_DEVICE. */
 CUresult device_check(CUdevice dev);
-/* The device's primary context, as it is: not made active. */
+/* The device's primary context, as it is: not made active. The errors of device_check. */
 CUresult context_primary(CUdevice dev, CUcontext *out);
 
 /* Memory, modules and events of green contexts are the primary one's: contexts with one base share. */
@@ -57,6 +82,9 @@ CUresult context_green_end(struct sim_context *ctx);
 /* Calls `fn` for the live green contexts of `base`, under the lock of the list. */
 void context_green_each(const struct sim_context *base,
                         void (*fn)(struct sim_context *green, void *arg), void *arg);
+/* Ends them all. A green context outlives the last release of the primary one, which it retains, but no
+ * reset. */
+void context_greens_end(const struct sim_context *base);
 #if CUDA_VERSION >= 12050
 /* green.c: CUDA_ERROR_INVALID_CONTEXT for what is no live green context. */
 CUresult green_find(CUgreenCtx handle, struct sim_context **out);

@@ -126,14 +126,10 @@ void engine_lane_close(struct sim_stream *s)
 
 /* ---- effects ----------------------------------------------------------------------------------- */
 
+/* What is queued in the context ends at once, without effects. */
 static void context_raise(struct sim_context *ctx, CUresult error)
 {
     context_fail(ctx, error);
-    context_abort_queues(ctx);
-}
-
-void context_abort_queues(struct sim_context *ctx)
-{
     if (config_get()->null_mode || !ctx->device_context || engine_stopped())
         return;
     device_lock(&engine.device);
@@ -476,12 +472,6 @@ static struct {
     struct item *first, **last;
     bool running;
 } callbacks = {.lock = PTHREAD_MUTEX_INITIALIZER, .more = PTHREAD_COND_INITIALIZER};
-static _Thread_local bool in_callback_thread;
-
-bool callback_thread(void)
-{
-    return in_callback_thread;
-}
 
 static struct item *callback_pop(void)
 {
@@ -515,7 +505,7 @@ static void callback_run(struct item *item)
 static void *callback_main(void *unused)
 {
     prctl(PR_SET_NAME, "simgpu-host");
-    in_callback_thread = true;
+    callback_thread_begin();
     for (;;)
         callback_run(callback_pop());
     return NULL;

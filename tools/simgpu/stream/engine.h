@@ -29,8 +29,6 @@ struct sim_stream *engine_lane(uint32_t device_stream);
 /* Run the effect of the stream's `seq`-th work, which is over (unless `ran`), log it, give back what it
  * holds. */
 void work_finish(struct work *w, struct sim_stream *s, uint64_t seq, bool ran);
-/* Is this the thread that runs host functions? CUDA calls are not permitted there. */
-bool callback_thread(void);
 /* Run a handed host function in the callback thread, then resolve it. */
 void callback_push(struct item *item);
 

@@ -4,8 +4,8 @@
 #include "tools/simgpu/stream/engine.h"
 #include "tools/simgpu/stream/per_thread.h"
 #include "tools/simgpu/stream/points.h"
-#include "tools/simgpu/program/module.h"
 #include "tools/simgpu/face/simconfig.h"
+#include "tools/simgpu/program/module.h"
 
 #include <stdlib.h>
 
@@ -91,3 +91,27 @@ CUresult context_wait_idle(struct sim_context *ctx)
     context_green_each(ctx, points_of_green, &set);
     return points_wait(ctx, &set);
 }
+
+static CUresult synchronize(struct sim_context *ctx)
+{
+    CUresult rc = atomic_load(&ctx->error);
+    if (rc == CUDA_SUCCESS)
+        rc = capture_forbids_context(ctx);
+    return rc == CUDA_SUCCESS ? context_wait_idle(ctx) : rc;
+}
+
+SIM_EXPORT CUresult cuCtxSynchronize(void)
+{
+    struct sim_context *ctx;
+    CUresult rc = context_current(&ctx);
+    return rc == CUDA_SUCCESS ? synchronize(ctx) : rc;
+}
+
+#if CUDA_VERSION >= 13000
+SIM_EXPORT CUresult cuCtxSynchronize_v2(CUcontext handle)
+{
+    struct sim_context *ctx;
+    CUresult rc = context_argument(handle, &ctx);
+    return rc == CUDA_SUCCESS ? synchronize(ctx) : rc;
+}
+#endif

@@ -1,0 +1,173 @@
+/*
+ * context_api.c - what a context says of itself, and what can be set: limits, and hints without effect.
+ */
+#include "tools/simgpu/device/context.h"
+
+/* CU_LIMIT_SHMEM_SIZE, _CIG_ENABLED, _CIG_SHMEM_FALLBACK_ENABLED: of 12.5 and later headers. */
+enum { LIMIT_LAST = 9 };
+
+static CUresult device_of(CUcontext handle, CUdevice *out)
+{
+    struct sim_context *ctx;
+    CUresult rc = context_argument(handle, &ctx);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    if (out == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    *out = ctx->ordinal;
+    return CUDA_SUCCESS;
+}
+
+SIM_EXPORT CUresult cuCtxGetDevice(CUdevice *out)
+{
+    return device_of(NULL, out);
+}
+
+#if CUDA_VERSION >= 13000
+SIM_EXPORT CUresult cuCtxGetDevice_v2(CUdevice *out, CUcontext ctx)
+{
+    return device_of(ctx, out);
+}
+#endif
+
+SIM_EXPORT CUresult cuCtxGetFlags(unsigned int *out)
+{
+    struct sim_context *ctx;
+    CUresult rc = context_current(&ctx);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    if (out == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    *out = atomic_load(&ctx->flags);
+    return CUDA_SUCCESS;
+}
+
+SIM_EXPORT CUresult cuCtxSetFlags(unsigned int flags)
+{
+    struct sim_context *ctx;
+    CUresult rc = context_current(&ctx);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    if (!context_flags_valid(flags))
+        return CUDA_ERROR_INVALID_VALUE;
+    atomic_store(&ctx->flags, flags);
+    return CUDA_SUCCESS;
+}
+
+SIM_EXPORT CUresult cuCtxGetId(CUcontext handle, unsigned long long *out)
+{
+    struct sim_context *ctx;
+    CUresult rc = context_argument(handle, &ctx);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    if (out == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    *out = ctx->id;
+    return CUDA_SUCCESS;
+}
+
+SIM_EXPORT CUresult cuCtxGetApiVersion(CUcontext handle, unsigned int *out)
+{
+    struct sim_context *ctx;
+    CUresult rc = context_argument(handle, &ctx);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    if (out == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    *out = ctx->version;
+    return CUDA_SUCCESS;
+}
+
+static bool limit_known(CUlimit limit)
+{
+    return (int)limit >= 0 && (int)limit <= LIMIT_LAST;
+}
+
+SIM_EXPORT CUresult cuCtxSetLimit(CUlimit limit, size_t value)
+{
+    struct sim_context *ctx;
+    CUresult rc = context_enter(&ctx);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    if (!limit_known(limit))
+        return CUDA_ERROR_UNSUPPORTED_LIMIT;
+    pthread_mutex_lock(&context_lock);
+    ctx->limits[limit] = value;
+    pthread_mutex_unlock(&context_lock);
+    return CUDA_SUCCESS;
+}
+
+SIM_EXPORT CUresult cuCtxGetLimit(size_t *out, CUlimit limit)
+{
+    struct sim_context *ctx;
+    CUresult rc = context_enter(&ctx);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    if (out == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!limit_known(limit))
+        return CUDA_ERROR_UNSUPPORTED_LIMIT;
+    pthread_mutex_lock(&context_lock);
+    *out = ctx->limits[limit];
+    pthread_mutex_unlock(&context_lock);
+    return CUDA_SUCCESS;
+}
+
+SIM_EXPORT CUresult cuCtxResetPersistingL2Cache(void)
+{
+    struct sim_context *ctx;
+    return context_enter(&ctx);
+}
+
+SIM_EXPORT CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)
+{
+    struct sim_context *ctx;
+    CUresult rc = context_current(&ctx);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    if (least != NULL)
+        *least = 0;
+    if (greatest != NULL)
+        *greatest = -5;
+    return CUDA_SUCCESS;
+}
+
+SIM_EXPORT CUresult cuCtxGetExecAffinity(CUexecAffinityParam *out, CUexecAffinityType type)
+{
+    struct sim_context *ctx;
+    CUresult rc = context_enter(&ctx);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    return out == NULL ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
+}
+
+/* Hints without effect here: kept and given back. */
+#define HINT(name, type, field, last)                                                              \
+    SIM_EXPORT CUresult cuCtxSet##name(type value)                                                 \
+    {                                                                                              \
+        struct sim_context *ctx;                                                                   \
+        CUresult rc = context_enter(&ctx);                                                         \
+        if (rc != CUDA_SUCCESS)                                                                    \
+            return rc;                                                                             \
+        if ((unsigned int)value > (unsigned int)(last))                                            \
+            return CUDA_ERROR_INVALID_VALUE;                                                       \
+        pthread_mutex_lock(&context_lock);                                                         \
+        ctx->field = value;                                                                        \
+        pthread_mutex_unlock(&context_lock);                                                       \
+        return CUDA_SUCCESS;                                                                       \
+    }                                                                                              \
+    SIM_EXPORT CUresult cuCtxGet##name(type *out)                                                  \
+    {                                                                                              \
+        struct sim_context *ctx;                                                                   \
+        CUresult rc = context_enter(&ctx);                                                         \
+        if (rc != CUDA_SUCCESS)                                                                    \
+            return rc;                                                                             \
+        if (out == NULL)                                                                           \
+            return CUDA_ERROR_INVALID_VALUE;                                                       \
+        pthread_mutex_lock(&context_lock);                                                         \
+        *out = ctx->field;                                                                         \
+        pthread_mutex_unlock(&context_lock);                                                       \
+        return CUDA_SUCCESS;                                                                       \
+    }
+HINT(CacheConfig, CUfunc_cache, cache_config, CU_FUNC_CACHE_PREFER_EQUAL)
+HINT(SharedMemConfig, CUsharedconfig, shared_config, CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE)

@@ -1,0 +1,173 @@
+/*
+ * current.c - the calling thread's contexts: a stack of them, of which the last is the current one.
+ */
+#include "tools/simgpu/device/context.h"
+
+#include <stdlib.h>
+
+static _Thread_local struct stack {
+    struct sim_context **items;
+    size_t depth, room;
+} stack;
+
+static pthread_key_t stack_key;
+static pthread_once_t stack_once = PTHREAD_ONCE_INIT;
+
+/* At the end of a thread; another destructor may still call CUDA, and then has no context. */
+static void stack_free(void *items)
+{
+    stack = (struct stack){NULL, 0, 0};
+    free(items);
+}
+
+static void stack_key_make(void)
+{
+    pthread_key_create(&stack_key, stack_free);
+}
+
+static struct sim_context *stack_top(void)
+{
+    return stack.depth != 0 ? stack.items[stack.depth - 1] : NULL;
+}
+
+CUresult context_push(struct sim_context *ctx)
+{
+    if (stack.depth == stack.room) {
+        size_t room = stack.room != 0 ? stack.room * 2 : 8;
+        struct sim_context **items = realloc(stack.items, room * sizeof *items);
+        if (items == NULL)
+            return CUDA_ERROR_OUT_OF_MEMORY;
+        stack.items = items;
+        stack.room = room;
+        pthread_once(&stack_once, stack_key_make);
+        pthread_setspecific(stack_key, items);
+    }
+    stack.items[stack.depth++] = ctx;
+    return CUDA_SUCCESS;
+}
+
+void context_drop(const struct sim_context *ctx)
+{
+    if (stack_top() == ctx)
+        stack.depth--;
+}
+
+static _Thread_local bool in_callback_thread;
+
+void callback_thread_begin(void)
+{
+    in_callback_thread = true;
+}
+
+bool callback_thread(void)
+{
+    return in_callback_thread;
+}
+
+/* ---- what other files ask ----------------------------------------------------------------------- */
+
+CUresult context_current(struct sim_context **out)
+{
+    CUresult rc = driver_ready();
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    if (callback_thread())
+        return CUDA_ERROR_NOT_PERMITTED;
+    struct sim_context *ctx = stack_top();
+    if (ctx == NULL)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    if (!atomic_load(&ctx->alive))
+        return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    *out = ctx;
+    return CUDA_SUCCESS;
+}
+
+CUresult context_enter(struct sim_context **out)
+{
+    CUresult rc = context_current(out);
+    return rc == CUDA_SUCCESS ? atomic_load(&(*out)->error) : rc;
+}
+
+CUresult context_argument(CUcontext handle, struct sim_context **out)
+{
+    if (handle == NULL)
+        return context_current(out);
+    CUresult rc = driver_ready();
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    struct sim_context *ctx = context_any(handle);
+    if (ctx == NULL)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    if (!atomic_load(&ctx->alive))
+        return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    *out = ctx;
+    return CUDA_SUCCESS;
+}
+
+/* ---- API ---------------------------------------------------------------------------------------- */
+
+static CUresult push(CUcontext handle)
+{
+    CUresult rc = driver_ready();
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    struct sim_context *ctx = handle != NULL ? context_any(handle) : NULL;
+    return ctx != NULL ? context_push(ctx) : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+static CUresult pop(CUcontext *out)
+{
+    CUresult rc = driver_ready();
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    if (stack.depth == 0)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    if (out != NULL)
+        *out = context_handle(stack_top());
+    stack.depth--;
+    return CUDA_SUCCESS;
+}
+
+SIM_EXPORT CUresult cuCtxPushCurrent_v2(CUcontext ctx)
+{
+    return push(ctx);
+}
+
+SIM_EXPORT CUresult cuCtxPushCurrent(CUcontext ctx)
+{
+    return push(ctx);
+}
+
+SIM_EXPORT CUresult cuCtxPopCurrent_v2(CUcontext *out)
+{
+    return pop(out);
+}
+
+SIM_EXPORT CUresult cuCtxPopCurrent(CUcontext *out)
+{
+    return pop(out);
+}
+
+SIM_EXPORT CUresult cuCtxSetCurrent(CUcontext handle)
+{
+    CUresult rc = driver_ready();
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    struct sim_context *ctx = handle != NULL ? context_any(handle) : NULL;
+    if (handle != NULL && ctx == NULL)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    if (stack.depth != 0)
+        stack.depth--;
+    return ctx != NULL ? context_push(ctx) : CUDA_SUCCESS;
+}
+
+SIM_EXPORT CUresult cuCtxGetCurrent(CUcontext *out)
+{
+    CUresult rc = driver_ready();
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    if (out == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    *out = stack_top() != NULL ? context_handle(stack_top()) : NULL;
+    return CUDA_SUCCESS;
+}

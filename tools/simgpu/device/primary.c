@@ -1,0 +1,153 @@
+/*
+ * primary.c - a device's primary context, which everybody shares who retains it.
+ */
+#include "tools/simgpu/device/context.h"
+
+enum { DEVICES_MAX = 64 };
+
+static pthread_cond_t ended = PTHREAD_COND_INITIALIZER; /* some context's `ending` went false */
+static struct sim_context
+    *primaries[DEVICES_MAX]; /* by ordinal; made on first retain; under context_lock */
+static unsigned int primary_flags[DEVICES_MAX];
+
+/* The device's primary context, made if need be. Under context_lock. */
+static struct sim_context *primary_of(CUdevice dev)
+{
+    if (primaries[dev] == NULL) {
+        struct sim_context *ctx = context_new(dev, true, 3020);
+        if (ctx == NULL)
+            return NULL;
+        context_list(ctx);
+        primaries[dev] = ctx;
+    }
+    return primaries[dev];
+}
+
+CUresult context_primary(CUdevice dev, CUcontext *out)
+{
+    CUresult rc = device_check(dev);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    pthread_mutex_lock(&context_lock);
+    struct sim_context *ctx = primary_of(dev);
+    pthread_mutex_unlock(&context_lock);
+    *out = context_handle(ctx);
+    return ctx != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* Makes the primary context live. Under context_lock. */
+static CUresult primary_open(struct sim_context *ctx)
+{
+    while (ctx->ending)
+        pthread_cond_wait(&ended, &context_lock);
+    if (atomic_load(&ctx->alive))
+        return CUDA_SUCCESS;
+    return context_begin(ctx, primary_flags[ctx->ordinal]);
+}
+
+SIM_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice dev)
+{
+    CUresult rc = device_check(dev);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    if (out == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    pthread_mutex_lock(&context_lock);
+    struct sim_context *ctx = primary_of(dev);
+    rc = ctx != NULL ? primary_open(ctx) : CUDA_ERROR_OUT_OF_MEMORY;
+    if (rc == CUDA_SUCCESS) {
+        ctx->usage++;
+        *out = context_handle(ctx);
+    }
+    pthread_mutex_unlock(&context_lock);
+    return rc;
+}
+
+/* Gives up one retain, and ends the context with the last. A reset ends it and keeps the retains. */
+static CUresult primary_give_up(CUdevice dev, bool reset)
+{
+    CUresult rc = device_check(dev);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    pthread_mutex_lock(&context_lock);
+    struct sim_context *ctx = primaries[dev];
+    bool retained = ctx != NULL && ctx->usage > 0;
+    if (retained && !reset)
+        ctx->usage--;
+    bool end = ctx != NULL && atomic_load(&ctx->alive) && (reset || ctx->usage == 0);
+    if (end) {
+        atomic_store(&ctx->alive, false);
+        ctx->ending = true;
+    }
+    pthread_mutex_unlock(&context_lock);
+    if (end) {
+        context_greens_end(ctx);
+        context_end(ctx);
+        pthread_mutex_lock(&context_lock);
+        ctx->ending = false;
+        pthread_cond_broadcast(&ended);
+        pthread_mutex_unlock(&context_lock);
+    }
+    return retained || reset ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+SIM_EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev)
+{
+    return primary_give_up(dev, false);
+}
+
+SIM_EXPORT CUresult cuDevicePrimaryCtxRelease(CUdevice dev)
+{
+    return primary_give_up(dev, false);
+}
+
+SIM_EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev)
+{
+    return primary_give_up(dev, true);
+}
+
+SIM_EXPORT CUresult cuDevicePrimaryCtxReset(CUdevice dev)
+{
+    return primary_give_up(dev, true);
+}
+
+SIM_EXPORT CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags)
+{
+    CUresult rc = device_check(dev);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    if (!context_flags_valid(flags))
+        return CUDA_ERROR_INVALID_VALUE;
+    pthread_mutex_lock(&context_lock);
+    primary_flags[dev] = flags;
+    if (primaries[dev] != NULL)
+        atomic_store(&primaries[dev]->flags, flags);
+    pthread_mutex_unlock(&context_lock);
+    return CUDA_SUCCESS;
+}
+
+/* Before 11.0 an active primary context kept its flags. */
+SIM_EXPORT CUresult cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags)
+{
+    CUresult rc = device_check(dev);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    pthread_mutex_lock(&context_lock);
+    bool active = primaries[dev] != NULL && atomic_load(&primaries[dev]->alive);
+    pthread_mutex_unlock(&context_lock);
+    return active ? CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE : cuDevicePrimaryCtxSetFlags_v2(dev, flags);
+}
+
+SIM_EXPORT CUresult cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, int *active)
+{
+    CUresult rc = device_check(dev);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    if (flags == NULL || active == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    pthread_mutex_lock(&context_lock);
+    *flags = primary_flags[dev];
+    *active = primaries[dev] != NULL && atomic_load(&primaries[dev]->alive);
+    pthread_mutex_unlock(&context_lock);
+    return CUDA_SUCCESS;
+}

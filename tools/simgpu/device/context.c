@@ -7,9 +7,6 @@
  * is told from a live one by looking, not by luck.
  */
 #include "tools/simgpu/device/context.h"
-#include "tools/simgpu/memory/memory.h"
-#include "tools/simgpu/memory/peer.h"
-#include "tools/simgpu/runtime/export_table.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -65,23 +62,35 @@ static void context_defaults(struct sim_context *ctx, unsigned int flags)
     ctx->id = atomic_fetch_add(&next_id, 1);
 }
 
+static CUresult parts_tell(struct sim_context *ctx, bool begin)
+{
+    extern const struct context_part *const __start_context_part[], *const __stop_context_part[];
+    const struct context_part *const *p;
+    CUresult rc = CUDA_SUCCESS;
+    for (enum context_kind kind = 0; kind < CONTEXT_KINDS; kind++)
+        for (p = __start_context_part; p < __stop_context_part; p++) {
+            if ((*p)->kind != kind)
+                continue;
+            if (begin && (*p)->begin != NULL && rc == CUDA_SUCCESS)
+                rc = (*p)->begin(ctx);
+            else if (!begin)
+                (*p)->end(ctx);
+        }
+    return rc;
+}
+
 CUresult context_begin(struct sim_context *ctx, unsigned int flags)
 {
     context_defaults(ctx, flags);
-    CUresult rc = context_open_queues(ctx);
-    if (rc != CUDA_SUCCESS)
-        return rc;
-    memory_join_device();
-    atomic_store(&ctx->alive, true);
-    return CUDA_SUCCESS;
+    CUresult rc = parts_tell(ctx, true);
+    if (rc == CUDA_SUCCESS)
+        atomic_store(&ctx->alive, true);
+    return rc;
 }
 
 void context_end(struct sim_context *ctx)
 {
-    export_table_context_end(ctx);
-    context_close_queues(ctx);
-    memory_context_gone(ctx);
-    peer_context_gone(ctx);
+    parts_tell(ctx, false);
 }
 
 struct sim_context *context_new(int ordinal, bool primary, unsigned int version)

@@ -39,6 +39,29 @@ struct sim_context {
     void *queues;            /* its null stream, its list of streams, ... (stream/queues.c) */
 };
 
+/*
+ * What a context has besides itself: a room makes its part known by CONTEXT_PART at the module's file. Parts
+ * begin, and end, in the order of their kinds: what is stored in a context may be work of its streams, which
+ * may be that of modules, whose globals are memory. Only the streams' beginning fails, and leaves nothing then.
+ * Calls come from whichever thread makes or ends the context, for one context at a time from one thread.
+ */
+enum context_kind {
+    CONTEXT_STORAGE,
+    CONTEXT_STREAMS,
+    CONTEXT_MODULES,
+    CONTEXT_MEMORY,
+    CONTEXT_KINDS
+};
+struct context_part {
+    enum context_kind kind;
+    CUresult (*begin)(struct sim_context *ctx); /* NULL: nothing to do */
+    void (*end)(struct sim_context *ctx);       /* destroyed; its streams: waits for their work */
+};
+#define CONTEXT_PART(kind, begin, end)                                                             \
+    static const struct context_part end##_part = {kind, begin, end};                              \
+    static const struct context_part *const end##_entry                                            \
+        __attribute__((section("context_part"), used)) = &end##_part;
+
 /* ---- current.c: the calling thread's ---------------------------------------------------------------- */
 
 /* A context argument of calls: NULL means the current one. CUDA_ERROR_INVALID_CONTEXT,

@@ -137,9 +137,6 @@ bool point_elsewhere(struct point p);
 /* Wait for it. CUDA_SUCCESS, or the sticky error of ctx (which may be NULL). */
 CUresult point_wait(struct sim_context *ctx, struct point p);
 
-/* After context_fail: whatever is queued in the context ends at once, without effects. The engine does
- * it for the errors that effects return; whoever else fails a context calls it. */
-void context_abort_queues(struct sim_context *ctx);
 /* The thread that runs host functions: CUDA calls answer CUDA_ERROR_NOT_PERMITTED there. */
 bool callback_thread(void);
 
@@ -199,11 +196,7 @@ void context_fail(struct sim_context *ctx, CUresult error);
 struct sim_context *context_find(CUcontext handle);
 #define context_handle(ctx) ((CUcontext)(void *)(ctx))
 
-/* What the lower half does for contexts. open: device-model context, null streams. close: waits until
- * idle unless the context has failed, destroys every stream, event and module of the context.
- * context_wait_idle: cuCtxSynchronize, without the capture check. */
-CUresult context_open_queues(struct sim_context *ctx);
-void context_close_queues(struct sim_context *ctx);
+/* cuCtxSynchronize, without the capture check. */
 CUresult context_wait_idle(struct sim_context *ctx);
 
 /* Is [ptr, ptr + bytes) inside memory the device may touch: device, managed or pinned host memory? */

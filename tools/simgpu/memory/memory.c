@@ -224,20 +224,6 @@ void memory_give(CUdeviceptr ptr)
 }
 
 /* The context's own memory ends with it. */
-void memory_context_gone(struct sim_context *ctx)
-{
-    for (;;) {
-        struct memory m = {.base = 0};
-        pthread_rwlock_rdlock(&table_lock);
-        for (size_t i = 0; i < count && m.base == 0; i++)
-            if (table[i].ctx == ctx)
-                m = table[i];
-        pthread_rwlock_unlock(&table_lock);
-        if (m.base == 0)
-            return;
-        memory_give(m.base);
-    }
-}
 
 /* ---- device memory -------------------------------------------------------------------------------- */
 
@@ -483,16 +469,35 @@ static size_t memory_limit(void)
 }
 
 /* What was taken before joining is made known now. The device is joined once, and stays so. */
-void memory_join_device(void)
+/* The process has joined the devices, which count its memory from now on. */
+static CUresult memory_join_device(struct sim_context *ctx)
 {
     if (config_get()->null_mode || atomic_exchange(&joined, true))
-        return;
+        return CUDA_SUCCESS;
     for (int i = 0; i < config_get()->devices; i++) {
         size_t before = atomic_load(&charged[i]);
         if (before != 0)
             device_memory_take(engine_device(), (uint32_t)i, before, UINT64_MAX);
     }
+    return CUDA_SUCCESS;
 }
+
+/* The context is being destroyed: its memory goes with it. */
+static void memory_context_gone(struct sim_context *ctx)
+{
+    for (;;) {
+        struct memory m = {.base = 0};
+        pthread_rwlock_rdlock(&table_lock);
+        for (size_t i = 0; i < count && m.base == 0; i++)
+            if (table[i].ctx == ctx)
+                m = table[i];
+        pthread_rwlock_unlock(&table_lock);
+        if (m.base == 0)
+            return;
+        memory_give(m.base);
+    }
+}
+CONTEXT_PART(CONTEXT_MEMORY, memory_join_device, memory_context_gone)
 
 bool memory_charge(int ordinal, size_t bytes)
 {

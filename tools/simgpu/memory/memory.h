@@ -40,14 +40,9 @@ bool memory_set_sync(CUdeviceptr ptr, bool sync_memops);
 bool memory_set_flags(CUdeviceptr base, unsigned int flags);
 unsigned long long memory_next_id(void);
 
-/* The context is being destroyed: its memory goes with it. */
-void memory_context_gone(struct sim_context *ctx);
-
 /* Device bytes in use, against SIMGPU_MEM_MB: false when the device is full. */
 bool memory_charge(int ordinal, size_t bytes);
 void memory_uncharge(int ordinal, size_t bytes);
-/* The process has joined the devices, which count its memory from now on. */
-void memory_join_device(void);
 
 /* Host memory, where an asynchronous copy may go on reading after the call: pinned or managed. */
 static inline bool memory_is_device_kind(enum memory_kind kind)

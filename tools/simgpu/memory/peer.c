@@ -59,7 +59,8 @@ bool peer_reaches(const struct sim_context *ctx, const struct memory *m)
     }
 }
 
-void peer_context_gone(const struct sim_context *ctx)
+/* With it goes what it has and what others have in it. */
+static void peer_context_gone(struct sim_context *ctx)
 {
     struct access *a, *next;
     pthread_rwlock_wrlock(&lock);
@@ -72,6 +73,7 @@ void peer_context_gone(const struct sim_context *ctx)
     }
     pthread_rwlock_unlock(&lock);
 }
+CONTEXT_PART(CONTEXT_MEMORY, NULL, peer_context_gone)
 
 /* ---- API ---------------------------------------------------------------------------------------- */
 

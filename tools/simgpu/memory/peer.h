@@ -10,7 +10,5 @@
 bool devices_are_peers(int a, int b);
 /* May kernels of `ctx` touch that range? */
 bool peer_reaches(const struct sim_context *ctx, const struct memory *m);
-/* The context is being destroyed, and with it what it has and what others have in it. */
-void peer_context_gone(const struct sim_context *ctx);
 
 #endif

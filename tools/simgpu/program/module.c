@@ -275,12 +275,13 @@ void modules_of_library_end(struct sim_library *library)
         ;
 }
 
-void modules_close(struct sim_context *ctx)
+static void modules_close(struct sim_context *ctx)
 {
     struct sim_module *m;
     while ((m = module_first(ctx, NULL)) != NULL && module_end(m) == CUDA_SUCCESS)
         ;
 }
+CONTEXT_PART(CONTEXT_MODULES, NULL, modules_close)
 
 /* ---- by name ----------------------------------------------------------------------------------- */
 

@@ -70,8 +70,6 @@ struct sim_function *module_function(struct sim_module *m, const char *name);
 CUresult module_global_find(const struct sim_module *m, const char *name, bool managed,
                             CUdeviceptr *at, size_t *bytes);
 CUmodule module_handle(const struct sim_module *m);
-/* At the end of a context: all of its modules. */
-void modules_close(struct sim_context *ctx);
 
 /* The attribute of a kernel's functions on that device. */
 typedef CUresult (*attribute_setter)(struct sim_function *f, int ordinal, CUfunction_attribute id,

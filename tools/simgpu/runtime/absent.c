@@ -17,7 +17,3 @@ const void *export_table_find(const CUuuid *id)
               stderr);
     return NULL;
 }
-
-void export_table_context_end(struct sim_context *ctx)
-{
-}

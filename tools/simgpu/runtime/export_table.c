@@ -189,8 +189,3 @@ const void *export_table_find(const CUuuid *id)
             return tables[i].slots;
     return NULL;
 }
-
-void export_table_context_end(struct sim_context *ctx)
-{
-    storage_end(context_handle(ctx));
-}

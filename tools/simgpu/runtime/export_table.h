@@ -18,7 +18,5 @@
 
 /* The table, live as long as the process; NULL: no such table. */
 const void *export_table_find(const CUuuid *id);
-/* The context ends: what is stored in it is handed to its destructors. */
-void export_table_context_end(struct sim_context *ctx);
 
 #endif

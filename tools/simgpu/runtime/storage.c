@@ -96,8 +96,9 @@ static struct value *value_take(CUcontext ctx)
     return taken;
 }
 
-void storage_end(CUcontext ctx)
+static void storage_end(struct sim_context *ending)
 {
+    CUcontext ctx = context_handle(ending);
     struct value *v;
     while ((v = value_take(ctx)) != NULL) {
         if (v->destructor != NULL)
@@ -105,3 +106,4 @@ void storage_end(CUcontext ctx)
         free(v);
     }
 }
+CONTEXT_PART(CONTEXT_STORAGE, NULL, storage_end)

@@ -1,6 +1,6 @@
 /*
  * storage.h - context local storage: values that the CUDA runtime and its libraries keep in a context
- * under keys of their own, with destructors for the context's end.
+ * under keys of their own, with destructors, which a context's end hands the values to. Thread safe.
  */
 #ifndef SIMGPU_RUNTIME_STORAGE_H
 #define SIMGPU_RUNTIME_STORAGE_H
@@ -14,7 +14,5 @@ CUresult storage_put(CUcontext ctx, void *key, void *value, storage_destructor *
 CUresult storage_delete(CUcontext ctx, void *key);
 /* CUDA_ERROR_INVALID_HANDLE where the key has no value: success without one is fatal to its callers. */
 CUresult storage_get(void **value, CUcontext ctx, void *key);
-/* Takes every value of the context out and hands it to its destructor. */
-void storage_end(CUcontext ctx);
 
 #endif

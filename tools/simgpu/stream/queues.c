@@ -5,7 +5,6 @@
 #include "tools/simgpu/stream/per_thread.h"
 #include "tools/simgpu/stream/points.h"
 #include "tools/simgpu/face/simconfig.h"
-#include "tools/simgpu/program/module.h"
 
 #include <stdlib.h>
 
@@ -32,7 +31,7 @@ static struct context_queues *queues_make(struct sim_context *ctx)
     return ctx->queues;
 }
 
-CUresult context_open_queues(struct sim_context *ctx)
+static CUresult queues_open(struct sim_context *ctx)
 {
     CUresult rc = engine_start();
     if (rc == CUDA_SUCCESS && !queues_make(ctx))
@@ -55,7 +54,7 @@ static struct sim_stream *stream_still_live(struct context_queues *q)
     return s;
 }
 
-void context_close_queues(struct sim_context *ctx)
+static void queues_close(struct sim_context *ctx)
 {
     struct sim_stream *s;
     context_wait_idle(ctx);
@@ -66,7 +65,6 @@ void context_close_queues(struct sim_context *ctx)
         stream_destroy(s);
     }
     pthread_mutex_unlock(&own_streams_lock);
-    modules_close(ctx);
     if (config_get()->null_mode || engine_stopped() || ctx->base)
         return;
     device_lock(engine_device());
@@ -74,6 +72,7 @@ void context_close_queues(struct sim_context *ctx)
     device_advance(engine_device(), sim_now_ns());
     device_unlock(engine_device());
 }
+CONTEXT_PART(CONTEXT_STREAMS, queues_open, queues_close)
 
 /* ---- waiting ------------------------------------------------------------------------------------ */
 

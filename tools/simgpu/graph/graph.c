@@ -1,10 +1,9 @@
 /*
- * graph.c - graphs as structures: made, cloned, connected, asked about, destroyed.
+ * graph.c - graphs and nodes: made, cloned, destroyed. Edges are in edge.c, lists in graph_list.c.
  */
 #include "tools/simgpu/graph/conditional.h"
 #include "tools/simgpu/graph/graph.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
@@ -28,7 +27,7 @@ struct sim_node *node_find(CUgraphNode handle)
 #define CLEAR(object)                                                                              \
     memset((char *)(object) + sizeof(struct handle), 0, sizeof *(object) - sizeof(struct handle))
 
-/* ---- works of one's own ------------------------------------------------------------------------------- */
+/* ---- works of one's own ---------------------------------------------------------------------- */
 
 bool work_keep(struct work *dst, const struct work *src)
 {
@@ -53,103 +52,7 @@ void work_discard(struct work *w)
     memset(w, 0, sizeof *w);
 }
 
-/* ---- edges --------------------------------------------------------------------------------------------- */
-
-static struct edge *edges_find(const struct edges *e, const struct sim_node *node)
-{
-    for (size_t i = 0; i < e->count; i++)
-        if (e->items[i].node == node)
-            return &e->items[i];
-    return NULL;
-}
-
-static bool edges_push(struct edges *e, struct sim_node *node, struct edge_data data)
-{
-    if (e->count == e->room) {
-        size_t room = e->room != 0 ? e->room * 2 : 4;
-        struct edge *items = realloc(e->items, room * sizeof *items);
-        if (items == NULL)
-            return false;
-        e->items = items;
-        e->room = room;
-    }
-    e->items[e->count++] = (struct edge){node, data};
-    return true;
-}
-
-static void edges_remove(struct edges *e, const struct sim_node *node)
-{
-    struct edge *found = edges_find(e, node);
-    if (found == NULL)
-        return;
-    size_t at = (size_t)(found - e->items);
-    e->count--;
-    memmove(found, found + 1, (e->count - at) * sizeof *found);
-}
-
-bool edge_add(struct sim_node *from, struct sim_node *to, struct edge_data data)
-{
-    if (!edges_push(&to->in, from, data))
-        return false;
-    if (edges_push(&from->out, to, data))
-        return true;
-    edges_remove(&to->in, from);
-    return false;
-}
-
-static void edge_remove(struct sim_node *from, struct sim_node *to)
-{
-    edges_remove(&to->in, from);
-    edges_remove(&from->out, to);
-}
-
-CUresult node_depend(struct sim_node *node, struct sim_node *const *from,
-                     const struct edge_data *data, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        if (from[i]->graph != node->graph || edges_find(&node->in, from[i]) != NULL)
-            return CUDA_ERROR_INVALID_VALUE;
-        if (!edge_add(from[i], node, data != NULL ? data[i] : (struct edge_data){{0}}))
-            return CUDA_ERROR_OUT_OF_MEMORY;
-    }
-    return CUDA_SUCCESS;
-}
-
-bool node_reaches(struct sim_node *from, const struct sim_node *to)
-{
-    /* Depth first with a worklist; under graph_lock, so one number tells this walk from others. */
-    static uint64_t visits;
-    size_t count = 1, room = 64;
-    struct sim_node **reached = malloc(room * sizeof(struct sim_node *));
-    if (reached == NULL)
-        return true; /* refuse rather than risk a circle */
-    bool found = false;
-    reached[0] = from;
-    from->visit = ++visits;
-    for (size_t at = 0; at < count && !found; at++) {
-        found = reached[at] == to;
-        for (size_t i = 0; i < reached[at]->out.count && !found; i++) {
-            struct sim_node *next = reached[at]->out.items[i].node;
-            if (next->visit == visits)
-                continue;
-            if (count == room) {
-                struct sim_node **more = realloc(reached, 2 * room * sizeof(struct sim_node *));
-                if (more == NULL) {
-                    free(reached);
-                    return true;
-                }
-                reached = more;
-                room *= 2;
-            }
-            next->visit = visits;
-            reached[count++] = next;
-        }
-    }
-    free(reached);
-    return found;
-}
-
-/* ---- life ----------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 struct sim_graph *graph_new(void)
 {
@@ -284,7 +187,7 @@ bool graph_has(const struct sim_graph *g, bool (*such)(CUgraphNodeType type))
     return false;
 }
 
-/* ---- cloning -------------------------------------------------------------------------------------------- */
+/* ---- cloning --------------------------------------------------------------------------------- */
 
 static struct sim_node *node_copy(const struct sim_node *n, struct sim_graph *into)
 {
@@ -358,7 +261,7 @@ struct sim_graph *graph_copy(const struct sim_graph *g)
     return ok ? clone : NULL;
 }
 
-/* ---- the API: graphs ------------------------------------------------------------------------------------ */
+/* ---- the API: graphs ------------------------------------------------------------------------- */
 
 SIM_EXPORT CUresult cuGraphCreate(CUgraph *out, unsigned int flags)
 {
@@ -458,267 +361,4 @@ SIM_EXPORT CUresult cuGraphDestroyNode(CUgraphNode handle)
     pthread_mutex_unlock(&graph_lock);
     graph_objects_release(released);
     return rc;
-}
-
-/* ---- the API: lists -------------------------------------------------------------------------------------
- * All of them answer the same way: with no array, the count; with one, at most *n entries, NULL for
- * those beyond the last, and *n the number written.
- */
-struct list_out {
-    CUgraphNode *nodes, *others;
-    struct edge_data *data;
-    size_t room, count;
-};
-
-static void list_put(struct list_out *l, struct sim_node *node, struct sim_node *other,
-                     const struct edge_data *data)
-{
-    if (l->nodes != NULL && l->count < l->room) {
-        l->nodes[l->count] = node_handle(node);
-        if (l->others != NULL)
-            l->others[l->count] = node_handle(other);
-        if (l->data != NULL && data != NULL)
-            l->data[l->count] = *data;
-    }
-    l->count++;
-}
-
-static CUresult list_end(struct list_out *l, size_t *n)
-{
-    if (l->nodes != NULL)
-        for (size_t i = l->count; i < l->room; i++) {
-            l->nodes[i] = NULL;
-            if (l->others != NULL)
-                l->others[i] = NULL;
-        }
-    *n = l->nodes != NULL && l->room < l->count ? l->room : l->count;
-    return CUDA_SUCCESS;
-}
-
-#define ERROR_LOSSY_QUERY ((CUresult)402) /* CUDA_ERROR_LOSSY_QUERY, from 12.3 on */
-
-/* An edge that is more than a full dependency, asked for by a call that cannot say so. */
-static bool lossy(const struct edge_data *wanted, const struct edge *e)
-{
-    static const struct edge_data full;
-    return wanted == NULL && memcmp(&e->data, &full, sizeof full) != 0;
-}
-
-static CUresult graph_list(CUgraph handle, CUgraphNode *out, size_t *n, bool roots)
-{
-    CUresult rc = driver_ready();
-    if (rc != CUDA_SUCCESS)
-        return rc;
-    if (n == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
-    struct list_out l = {.nodes = out, .room = *n};
-    pthread_mutex_lock(&graph_lock);
-    const struct sim_graph *g = graph_find(handle);
-    struct sim_node *node;
-    if (g != NULL) {
-        DL_FOREACH (g->nodes, node) {
-            if (!roots || node->in.count == 0)
-                list_put(&l, node, NULL, NULL);
-        }
-    }
-    pthread_mutex_unlock(&graph_lock);
-    return g != NULL ? list_end(&l, n) : CUDA_ERROR_INVALID_VALUE;
-}
-
-SIM_EXPORT CUresult cuGraphGetNodes(CUgraph g, CUgraphNode *out, size_t *n)
-{
-    return graph_list(g, out, n, false);
-}
-
-SIM_EXPORT CUresult cuGraphGetRootNodes(CUgraph g, CUgraphNode *out, size_t *n)
-{
-    return graph_list(g, out, n, true);
-}
-
-static CUresult edge_list(CUgraph handle, struct list_out *l, size_t *n)
-{
-    CUresult rc = driver_ready();
-    if (rc != CUDA_SUCCESS)
-        return rc;
-    if (n == NULL || (l->nodes == NULL) != (l->others == NULL))
-        return CUDA_ERROR_INVALID_VALUE;
-    l->room = *n;
-    pthread_mutex_lock(&graph_lock);
-    const struct sim_graph *g = graph_find(handle);
-    rc = g != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-    struct sim_node *to;
-    if (g != NULL) {
-        DL_FOREACH (g->nodes, to) {
-            for (size_t i = 0; i < to->in.count; i++) {
-                const struct edge *e = &to->in.items[i];
-                if (l->nodes != NULL && lossy(l->data, e))
-                    rc = ERROR_LOSSY_QUERY;
-                list_put(l, e->node, to, &e->data);
-            }
-        }
-    }
-    pthread_mutex_unlock(&graph_lock);
-    return rc == CUDA_SUCCESS ? list_end(l, n) : rc;
-}
-
-static CUresult neighbour_list(CUgraphNode handle, bool in, struct list_out *l, size_t *n)
-{
-    CUresult rc = driver_ready();
-    if (rc != CUDA_SUCCESS)
-        return rc;
-    if (n == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
-    l->room = *n;
-    pthread_mutex_lock(&graph_lock);
-    const struct sim_node *node = node_find(handle);
-    rc = node != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-    const struct edges *edges = node != NULL ? (in ? &node->in : &node->out) : NULL;
-    for (size_t i = 0; edges != NULL && i < edges->count; i++) {
-        if (l->nodes != NULL && lossy(l->data, &edges->items[i]))
-            rc = ERROR_LOSSY_QUERY;
-        list_put(l, edges->items[i].node, NULL, &edges->items[i].data);
-    }
-    pthread_mutex_unlock(&graph_lock);
-    return rc == CUDA_SUCCESS ? list_end(l, n) : rc;
-}
-
-SIM_EXPORT CUresult cuGraphGetEdges(CUgraph g, CUgraphNode *from, CUgraphNode *to, size_t *n)
-{
-    return edge_list(g, &(struct list_out){.nodes = from, .others = to}, n);
-}
-
-SIM_EXPORT CUresult cuGraphNodeGetDependencies(CUgraphNode node, CUgraphNode *out, size_t *n)
-{
-    return neighbour_list(node, true, &(struct list_out){.nodes = out}, n);
-}
-
-SIM_EXPORT CUresult cuGraphNodeGetDependentNodes(CUgraphNode node, CUgraphNode *out, size_t *n)
-{
-    return neighbour_list(node, false, &(struct list_out){.nodes = out}, n);
-}
-
-/* ---- the API: edges ------------------------------------------------------------------------------------- */
-
-/* Under lock. Stops at the first bad pair, with those before it done. */
-static CUresult edges_change(CUgraph handle, const CUgraphNode *from, const CUgraphNode *to,
-                             const struct edge_data *data, size_t n, bool add)
-{
-    const struct sim_graph *g = graph_find(handle);
-    for (size_t i = 0; i < n; i++) {
-        struct sim_node *a = node_find(from[i]), *b = node_find(to[i]);
-        if (g == NULL || a == NULL || b == NULL || a->graph != g || b->graph != g)
-            return CUDA_ERROR_INVALID_VALUE;
-        bool there = edges_find(&b->in, a) != NULL;
-        if (there == add || (add && node_reaches(b, a)))
-            return CUDA_ERROR_INVALID_VALUE;
-        if (!add)
-            edge_remove(a, b);
-        else if (!edge_add(a, b, data != NULL ? data[i] : (struct edge_data){{0}}))
-            return CUDA_ERROR_OUT_OF_MEMORY;
-    }
-    return g != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-
-static CUresult edges_api(CUgraph g, const CUgraphNode *from, const CUgraphNode *to,
-                          const struct edge_data *data, size_t n, bool add)
-{
-    CUresult rc = driver_ready();
-    if (rc != CUDA_SUCCESS)
-        return rc;
-    if (n != 0 && (from == NULL || to == NULL))
-        return CUDA_ERROR_INVALID_VALUE;
-    pthread_mutex_lock(&graph_lock);
-    rc = edges_change(g, from, to, data, n, add);
-    pthread_mutex_unlock(&graph_lock);
-    return rc;
-}
-
-SIM_EXPORT CUresult cuGraphAddDependencies(CUgraph g, const CUgraphNode *from,
-                                           const CUgraphNode *to, size_t n)
-{
-    return edges_api(g, from, to, NULL, n, true);
-}
-
-SIM_EXPORT CUresult cuGraphRemoveDependencies(CUgraph g, const CUgraphNode *from,
-                                              const CUgraphNode *to, size_t n)
-{
-    return edges_api(g, from, to, NULL, n, false);
-}
-
-#if CUDA_VERSION >= 12030
-_Static_assert(sizeof(struct edge_data) == sizeof(CUgraphEdgeData), "the same eight bytes");
-#define DATA(p)       ((struct edge_data *)(void *)(p))
-#define CONST_DATA(p) ((const struct edge_data *)(const void *)(p))
-
-SIM_EXPORT CUresult cuGraphGetEdges_v2(CUgraph g, CUgraphNode *from, CUgraphNode *to,
-                                       CUgraphEdgeData *data, size_t *n)
-{
-    return edge_list(g, &(struct list_out){.nodes = from, .others = to, .data = DATA(data)}, n);
-}
-
-SIM_EXPORT CUresult cuGraphNodeGetDependencies_v2(CUgraphNode node, CUgraphNode *out,
-                                                  CUgraphEdgeData *data, size_t *n)
-{
-    return neighbour_list(node, true, &(struct list_out){.nodes = out, .data = DATA(data)}, n);
-}
-
-SIM_EXPORT CUresult cuGraphNodeGetDependentNodes_v2(CUgraphNode node, CUgraphNode *out,
-                                                    CUgraphEdgeData *data, size_t *n)
-{
-    return neighbour_list(node, false, &(struct list_out){.nodes = out, .data = DATA(data)}, n);
-}
-
-SIM_EXPORT CUresult cuGraphAddDependencies_v2(CUgraph g, const CUgraphNode *from,
-                                              const CUgraphNode *to, const CUgraphEdgeData *data,
-                                              size_t n)
-{
-    return edges_api(g, from, to, CONST_DATA(data), n, true);
-}
-
-SIM_EXPORT CUresult cuGraphRemoveDependencies_v2(CUgraph g, const CUgraphNode *from,
-                                                 const CUgraphNode *to, const CUgraphEdgeData *data,
-                                                 size_t n)
-{
-    return edges_api(g, from, to, CONST_DATA(data), n, false);
-}
-#endif
-
-/* ---- the API: a picture --------------------------------------------------------------------------------- */
-
-static void dot_graph(FILE *f, const struct sim_graph *g, int depth)
-{
-    const struct sim_node *n;
-    DL_FOREACH (g->nodes, n) {
-        fprintf(f, "%*s\"%llu\" [label=\"%s\"];\n", depth * 2, "", (unsigned long long)n->id,
-                n->work.name != NULL ? n->work.name
-                : n->child != NULL   ? "graph"
-                                     : "empty");
-        for (size_t i = 0; i < n->in.count; i++)
-            fprintf(f, "%*s\"%llu\" -> \"%llu\";\n", depth * 2, "",
-                    (unsigned long long)n->in.items[i].node->id, (unsigned long long)n->id);
-        if (n->child == NULL)
-            continue;
-        fprintf(f, "%*ssubgraph \"cluster_%llu\" {\n", depth * 2, "", (unsigned long long)n->id);
-        dot_graph(f, n->child, depth + 1);
-        fprintf(f, "%*s}\n", depth * 2, "");
-    }
-}
-
-SIM_EXPORT CUresult cuGraphDebugDotPrint(CUgraph handle, const char *path, unsigned int flags)
-{
-    CUresult rc = driver_ready();
-    if (rc != CUDA_SUCCESS)
-        return rc;
-    FILE *f = path != NULL ? fopen(path, "we") : NULL;
-    if (f == NULL)
-        return path != NULL ? CUDA_ERROR_OPERATING_SYSTEM : CUDA_ERROR_INVALID_VALUE;
-    pthread_mutex_lock(&graph_lock);
-    const struct sim_graph *g = graph_find(handle);
-    if (g != NULL) {
-        fprintf(f, "digraph dot {\n");
-        dot_graph(f, g, 1);
-        fprintf(f, "}\n");
-    }
-    pthread_mutex_unlock(&graph_lock);
-    return fclose(f) == 0 && g != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

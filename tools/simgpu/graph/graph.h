@@ -8,27 +8,12 @@
 
 #include "tools/simgpu/device/context.h"
 #include "tools/simgpu/face/handle.h"
+#include "tools/simgpu/graph/edge.h"
 
 struct sim_graph;
-struct sim_node;
 struct condition;
 struct conditional;
 struct user_object;
-
-/* The eight bytes of CUgraphEdgeData, which CUDA before 12.3 lacks. All zero: a full dependency. */
-struct edge_data {
-    unsigned char bytes[8];
-};
-
-struct edge {
-    struct sim_node *node;
-    struct edge_data data;
-};
-
-struct edges {
-    struct edge *items;
-    size_t count, room;
-};
 
 enum { NODE_ATTRIBUTES = 18 };
 #define TYPE_CONDITIONAL ((CUgraphNodeType)13) /* CU_GRAPH_NODE_TYPE_CONDITIONAL, from 12.3 on */
@@ -88,12 +73,6 @@ struct sim_graph *graph_copy(const struct sim_graph *g);
 /* A node without edges; takes no reference of w (see work_keep). NULL when memory is short. */
 struct sim_node *node_new(struct sim_graph *g, CUgraphNodeType type, const struct work *w);
 void node_free(struct sim_node *n, struct graph_object **released);
-bool edge_add(struct sim_node *from, struct sim_node *to, struct edge_data data);
-/* Edges into a new node from `n` nodes of the same graph, each at most once. */
-CUresult node_depend(struct sim_node *node, struct sim_node *const *from,
-                     const struct edge_data *data, size_t n);
-/* Would from -> to close a circle? */
-bool node_reaches(struct sim_node *from, const struct sim_node *to);
 
 /* Is there a node of such a type in it, or in a graph inside? */
 bool graph_has(const struct sim_graph *g, bool (*such)(CUgraphNodeType type));

@@ -1,0 +1,169 @@
+/*
+ * edge.c - edges between the nodes of a graph, kept at both ends.
+ */
+#include "tools/simgpu/graph/edge.h"
+#include "tools/simgpu/graph/graph.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static struct edge *edges_find(const struct edges *e, const struct sim_node *node)
+{
+    for (size_t i = 0; i < e->count; i++)
+        if (e->items[i].node == node)
+            return &e->items[i];
+    return NULL;
+}
+
+static bool edges_push(struct edges *e, struct sim_node *node, struct edge_data data)
+{
+    if (e->count == e->room) {
+        size_t room = e->room != 0 ? e->room * 2 : 4;
+        struct edge *items = realloc(e->items, room * sizeof *items);
+        if (items == NULL)
+            return false;
+        e->items = items;
+        e->room = room;
+    }
+    e->items[e->count++] = (struct edge){node, data};
+    return true;
+}
+
+static void edges_remove(struct edges *e, const struct sim_node *node)
+{
+    struct edge *found = edges_find(e, node);
+    if (found == NULL)
+        return;
+    size_t at = (size_t)(found - e->items);
+    e->count--;
+    memmove(found, found + 1, (e->count - at) * sizeof *found);
+}
+
+bool edge_add(struct sim_node *from, struct sim_node *to, struct edge_data data)
+{
+    if (!edges_push(&to->in, from, data))
+        return false;
+    if (edges_push(&from->out, to, data))
+        return true;
+    edges_remove(&to->in, from);
+    return false;
+}
+
+void edge_remove(struct sim_node *from, struct sim_node *to)
+{
+    edges_remove(&to->in, from);
+    edges_remove(&from->out, to);
+}
+
+CUresult node_depend(struct sim_node *node, struct sim_node *const *from,
+                     const struct edge_data *data, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (from[i]->graph != node->graph || edges_find(&node->in, from[i]) != NULL)
+            return CUDA_ERROR_INVALID_VALUE;
+        if (!edge_add(from[i], node, data != NULL ? data[i] : (struct edge_data){{0}}))
+            return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    return CUDA_SUCCESS;
+}
+
+bool node_reaches(struct sim_node *from, const struct sim_node *to)
+{
+    /* Depth first with a worklist; under graph_lock, so one number tells this walk from others. */
+    static uint64_t visits;
+    size_t count = 1, room = 64;
+    struct sim_node **reached = malloc(room * sizeof(struct sim_node *));
+    if (reached == NULL)
+        return true; /* refuse rather than risk a circle */
+    bool found = false;
+    reached[0] = from;
+    from->visit = ++visits;
+    for (size_t at = 0; at < count && !found; at++) {
+        found = reached[at] == to;
+        for (size_t i = 0; i < reached[at]->out.count && !found; i++) {
+            struct sim_node *next = reached[at]->out.items[i].node;
+            if (next->visit == visits)
+                continue;
+            if (count == room) {
+                struct sim_node **more = realloc(reached, 2 * room * sizeof(struct sim_node *));
+                if (more == NULL) {
+                    free(reached);
+                    return true;
+                }
+                reached = more;
+                room *= 2;
+            }
+            next->visit = visits;
+            reached[count++] = next;
+        }
+    }
+    free(reached);
+    return found;
+}
+
+/* ---- API ------------------------------------------------------------------------------------- */
+
+/* Under lock. Stops at the first bad pair, with those before it done. */
+static CUresult edges_change(CUgraph handle, const CUgraphNode *from, const CUgraphNode *to,
+                             const struct edge_data *data, size_t n, bool add)
+{
+    const struct sim_graph *g = graph_find(handle);
+    for (size_t i = 0; i < n; i++) {
+        struct sim_node *a = node_find(from[i]), *b = node_find(to[i]);
+        if (g == NULL || a == NULL || b == NULL || a->graph != g || b->graph != g)
+            return CUDA_ERROR_INVALID_VALUE;
+        bool there = edges_find(&b->in, a) != NULL;
+        if (there == add || (add && node_reaches(b, a)))
+            return CUDA_ERROR_INVALID_VALUE;
+        if (!add)
+            edge_remove(a, b);
+        else if (!edge_add(a, b, data != NULL ? data[i] : (struct edge_data){{0}}))
+            return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    return g != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+static CUresult edges_api(CUgraph g, const CUgraphNode *from, const CUgraphNode *to,
+                          const struct edge_data *data, size_t n, bool add)
+{
+    CUresult rc = driver_ready();
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    if (n != 0 && (from == NULL || to == NULL))
+        return CUDA_ERROR_INVALID_VALUE;
+    pthread_mutex_lock(&graph_lock);
+    rc = edges_change(g, from, to, data, n, add);
+    pthread_mutex_unlock(&graph_lock);
+    return rc;
+}
+
+SIM_EXPORT CUresult cuGraphAddDependencies(CUgraph g, const CUgraphNode *from,
+                                           const CUgraphNode *to, size_t n)
+{
+    return edges_api(g, from, to, NULL, n, true);
+}
+
+SIM_EXPORT CUresult cuGraphRemoveDependencies(CUgraph g, const CUgraphNode *from,
+                                              const CUgraphNode *to, size_t n)
+{
+    return edges_api(g, from, to, NULL, n, false);
+}
+
+#if CUDA_VERSION >= 12030
+_Static_assert(sizeof(struct edge_data) == sizeof(CUgraphEdgeData), "the same eight bytes");
+#define CONST_DATA(p) ((const struct edge_data *)(const void *)(p))
+
+SIM_EXPORT CUresult cuGraphAddDependencies_v2(CUgraph g, const CUgraphNode *from,
+                                              const CUgraphNode *to, const CUgraphEdgeData *data,
+                                              size_t n)
+{
+    return edges_api(g, from, to, CONST_DATA(data), n, true);
+}
+
+SIM_EXPORT CUresult cuGraphRemoveDependencies_v2(CUgraph g, const CUgraphNode *from,
+                                                 const CUgraphNode *to, const CUgraphEdgeData *data,
+                                                 size_t n)
+{
+    return edges_api(g, from, to, CONST_DATA(data), n, false);
+}
+#endif

@@ -1,0 +1,207 @@
+/*
+ * graph_list.c - what a graph says of itself: its nodes and edges in lists, and a picture.
+ */
+#include "tools/simgpu/graph/graph.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <utlist.h>
+
+/*
+ * All of them answer the same way: with no array, the count; with one, at most *n entries, NULL for
+ * those beyond the last, and *n the number written.
+ */
+struct list_out {
+    CUgraphNode *nodes, *others;
+    struct edge_data *data;
+    size_t room, count;
+};
+
+static void list_put(struct list_out *l, struct sim_node *node, struct sim_node *other,
+                     const struct edge_data *data)
+{
+    if (l->nodes != NULL && l->count < l->room) {
+        l->nodes[l->count] = node_handle(node);
+        if (l->others != NULL)
+            l->others[l->count] = node_handle(other);
+        if (l->data != NULL && data != NULL)
+            l->data[l->count] = *data;
+    }
+    l->count++;
+}
+
+static CUresult list_end(struct list_out *l, size_t *n)
+{
+    if (l->nodes != NULL)
+        for (size_t i = l->count; i < l->room; i++) {
+            l->nodes[i] = NULL;
+            if (l->others != NULL)
+                l->others[i] = NULL;
+        }
+    *n = l->nodes != NULL && l->room < l->count ? l->room : l->count;
+    return CUDA_SUCCESS;
+}
+
+#define ERROR_LOSSY_QUERY ((CUresult)402) /* CUDA_ERROR_LOSSY_QUERY, from 12.3 on */
+
+/* An edge that is more than a full dependency, asked for by a call that cannot say so. */
+static bool lossy(const struct edge_data *wanted, const struct edge *e)
+{
+    static const struct edge_data full;
+    return wanted == NULL && memcmp(&e->data, &full, sizeof full) != 0;
+}
+
+static CUresult graph_list(CUgraph handle, CUgraphNode *out, size_t *n, bool roots)
+{
+    CUresult rc = driver_ready();
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    if (n == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    struct list_out l = {.nodes = out, .room = *n};
+    pthread_mutex_lock(&graph_lock);
+    const struct sim_graph *g = graph_find(handle);
+    struct sim_node *node;
+    if (g != NULL) {
+        DL_FOREACH (g->nodes, node) {
+            if (!roots || node->in.count == 0)
+                list_put(&l, node, NULL, NULL);
+        }
+    }
+    pthread_mutex_unlock(&graph_lock);
+    return g != NULL ? list_end(&l, n) : CUDA_ERROR_INVALID_VALUE;
+}
+
+SIM_EXPORT CUresult cuGraphGetNodes(CUgraph g, CUgraphNode *out, size_t *n)
+{
+    return graph_list(g, out, n, false);
+}
+
+SIM_EXPORT CUresult cuGraphGetRootNodes(CUgraph g, CUgraphNode *out, size_t *n)
+{
+    return graph_list(g, out, n, true);
+}
+
+static CUresult edge_list(CUgraph handle, struct list_out *l, size_t *n)
+{
+    CUresult rc = driver_ready();
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    if (n == NULL || (l->nodes == NULL) != (l->others == NULL))
+        return CUDA_ERROR_INVALID_VALUE;
+    l->room = *n;
+    pthread_mutex_lock(&graph_lock);
+    const struct sim_graph *g = graph_find(handle);
+    rc = g != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    struct sim_node *to;
+    if (g != NULL) {
+        DL_FOREACH (g->nodes, to) {
+            for (size_t i = 0; i < to->in.count; i++) {
+                const struct edge *e = &to->in.items[i];
+                if (l->nodes != NULL && lossy(l->data, e))
+                    rc = ERROR_LOSSY_QUERY;
+                list_put(l, e->node, to, &e->data);
+            }
+        }
+    }
+    pthread_mutex_unlock(&graph_lock);
+    return rc == CUDA_SUCCESS ? list_end(l, n) : rc;
+}
+
+static CUresult neighbour_list(CUgraphNode handle, bool in, struct list_out *l, size_t *n)
+{
+    CUresult rc = driver_ready();
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    if (n == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    l->room = *n;
+    pthread_mutex_lock(&graph_lock);
+    const struct sim_node *node = node_find(handle);
+    rc = node != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    const struct edges *edges = node != NULL ? (in ? &node->in : &node->out) : NULL;
+    for (size_t i = 0; edges != NULL && i < edges->count; i++) {
+        if (l->nodes != NULL && lossy(l->data, &edges->items[i]))
+            rc = ERROR_LOSSY_QUERY;
+        list_put(l, edges->items[i].node, NULL, &edges->items[i].data);
+    }
+    pthread_mutex_unlock(&graph_lock);
+    return rc == CUDA_SUCCESS ? list_end(l, n) : rc;
+}
+
+SIM_EXPORT CUresult cuGraphGetEdges(CUgraph g, CUgraphNode *from, CUgraphNode *to, size_t *n)
+{
+    return edge_list(g, &(struct list_out){.nodes = from, .others = to}, n);
+}
+
+SIM_EXPORT CUresult cuGraphNodeGetDependencies(CUgraphNode node, CUgraphNode *out, size_t *n)
+{
+    return neighbour_list(node, true, &(struct list_out){.nodes = out}, n);
+}
+
+SIM_EXPORT CUresult cuGraphNodeGetDependentNodes(CUgraphNode node, CUgraphNode *out, size_t *n)
+{
+    return neighbour_list(node, false, &(struct list_out){.nodes = out}, n);
+}
+
+#if CUDA_VERSION >= 12030
+#define DATA(p) ((struct edge_data *)(void *)(p))
+
+SIM_EXPORT CUresult cuGraphGetEdges_v2(CUgraph g, CUgraphNode *from, CUgraphNode *to,
+                                       CUgraphEdgeData *data, size_t *n)
+{
+    return edge_list(g, &(struct list_out){.nodes = from, .others = to, .data = DATA(data)}, n);
+}
+
+SIM_EXPORT CUresult cuGraphNodeGetDependencies_v2(CUgraphNode node, CUgraphNode *out,
+                                                  CUgraphEdgeData *data, size_t *n)
+{
+    return neighbour_list(node, true, &(struct list_out){.nodes = out, .data = DATA(data)}, n);
+}
+
+SIM_EXPORT CUresult cuGraphNodeGetDependentNodes_v2(CUgraphNode node, CUgraphNode *out,
+                                                    CUgraphEdgeData *data, size_t *n)
+{
+    return neighbour_list(node, false, &(struct list_out){.nodes = out, .data = DATA(data)}, n);
+}
+#endif
+
+/* ---- a picture ------------------------------------------------------------------------------- */
+
+static void dot_graph(FILE *f, const struct sim_graph *g, int depth)
+{
+    const struct sim_node *n;
+    DL_FOREACH (g->nodes, n) {
+        fprintf(f, "%*s\"%llu\" [label=\"%s\"];\n", depth * 2, "", (unsigned long long)n->id,
+                n->work.name != NULL ? n->work.name
+                : n->child != NULL   ? "graph"
+                                     : "empty");
+        for (size_t i = 0; i < n->in.count; i++)
+            fprintf(f, "%*s\"%llu\" -> \"%llu\";\n", depth * 2, "",
+                    (unsigned long long)n->in.items[i].node->id, (unsigned long long)n->id);
+        if (n->child == NULL)
+            continue;
+        fprintf(f, "%*ssubgraph \"cluster_%llu\" {\n", depth * 2, "", (unsigned long long)n->id);
+        dot_graph(f, n->child, depth + 1);
+        fprintf(f, "%*s}\n", depth * 2, "");
+    }
+}
+
+SIM_EXPORT CUresult cuGraphDebugDotPrint(CUgraph handle, const char *path, unsigned int flags)
+{
+    CUresult rc = driver_ready();
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    FILE *f = path != NULL ? fopen(path, "we") : NULL;
+    if (f == NULL)
+        return path != NULL ? CUDA_ERROR_OPERATING_SYSTEM : CUDA_ERROR_INVALID_VALUE;
+    pthread_mutex_lock(&graph_lock);
+    const struct sim_graph *g = graph_find(handle);
+    if (g != NULL) {
+        fprintf(f, "digraph dot {\n");
+        dot_graph(f, g, 1);
+        fprintf(f, "}\n");
+    }
+    pthread_mutex_unlock(&graph_lock);
+    return fclose(f) == 0 && g != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}

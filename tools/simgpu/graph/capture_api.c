@@ -1,0 +1,286 @@
+/*
+ * capture_api.c - captures in the API: begun, asked about, led elsewhere, ended.
+ */
+#include "tools/simgpu/graph/sequence.h"
+#include "tools/simgpu/face/variants.h"
+
+#include <utlist.h>
+
+/* ---- begin ----------------------------------------------------------------------------------- */
+
+struct begin {
+    CUgraph graph; /* into this one; NULL: a new one */
+    const CUgraphNode *nodes;
+    const struct edge_data *data;
+    size_t count;
+};
+
+static CUresult begin_locked(struct sim_stream *s, CUstreamCaptureMode mode, const struct begin *b)
+{
+    if (s->capture != NULL)
+        return CUDA_ERROR_ILLEGAL_STATE;
+    struct sim_graph *g = b->graph != NULL ? graph_find(b->graph) : NULL;
+    if (b->graph != NULL && (g == NULL || g->capturing))
+        return CUDA_ERROR_INVALID_VALUE;
+    for (size_t i = 0; i < b->count; i++) {
+        const struct sim_node *n = node_find(b->nodes[i]);
+        if (n == NULL || n->graph != g)
+            return CUDA_ERROR_INVALID_VALUE;
+    }
+    struct sequence *q = sequence_new(s, mode, g);
+    struct capture *c = q != NULL ? member_add(q, s) : NULL;
+    bool ok = c != NULL;
+    for (size_t i = 0; ok && i < b->count; i++)
+        ok = member_depend(c, b->nodes[i], b->data != NULL ? b->data[i] : (struct edge_data){{0}});
+    if (ok)
+        return CUDA_SUCCESS;
+    if (q != NULL)
+        sequence_end(q);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static CUresult begin(CUstream hstream, bool ptds, CUstreamCaptureMode mode, const struct begin *b)
+{
+    struct sim_context *ctx;
+    struct sim_stream *s;
+    CUresult rc = stream_enter(hstream, ptds, &ctx, &s);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    if ((unsigned)mode > CU_STREAM_CAPTURE_MODE_RELAXED || (b->count != 0 && b->nodes == NULL))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (stream_is_legacy(s))
+        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    pthread_mutex_lock(&graph_lock);
+    rc = begin_locked(s, mode, b);
+    pthread_mutex_unlock(&graph_lock);
+    return rc;
+}
+
+static const struct begin fresh;
+
+STREAM_API(cuStreamBeginCapture, (CUstream s),
+           begin(s, ptds, CU_STREAM_CAPTURE_MODE_GLOBAL, &fresh))
+STREAM_API(cuStreamBeginCapture_v2, (CUstream s, CUstreamCaptureMode mode),
+           begin(s, ptds, mode, &fresh))
+
+#if CUDA_VERSION >= 12030
+static CUresult begin_into(CUstream s, bool ptds, CUgraph graph, const CUgraphNode *nodes,
+                           const CUgraphEdgeData *data, size_t n, CUstreamCaptureMode mode)
+{
+    struct begin b = {graph, nodes, (const struct edge_data *)(const void *)data, n};
+    return graph != NULL ? begin(s, ptds, mode, &b) : CUDA_ERROR_INVALID_VALUE;
+}
+
+STREAM_API(cuStreamBeginCaptureToGraph,
+           (CUstream s, CUgraph graph, const CUgraphNode *nodes, const CUgraphEdgeData *data,
+            size_t n, CUstreamCaptureMode mode),
+           begin_into(s, ptds, graph, nodes, data, n, mode))
+#endif
+
+/* ---- end ------------------------------------------------------------------------------------- */
+
+/* Is every node that a member would go on from behind the origin's? Else work is left unjoined. */
+static bool joined(const struct sequence *q)
+{
+    const struct capture *origin = q->origin->capture, *c;
+    DL_FOREACH (q->members, c) {
+        for (size_t i = 0; c != origin && i < c->count; i++) {
+            struct sim_node *n = node_find(c->nodes[i]);
+            bool reached = n == NULL;
+            for (size_t k = 0; k < origin->count && !reached; k++) {
+                const struct sim_node *end = node_find(origin->nodes[k]);
+                reached = end != NULL && node_reaches(n, end);
+            }
+            if (!reached)
+                return false;
+        }
+    }
+    return true;
+}
+
+/* Why the capture may not end here; under graph_lock. */
+static CUresult end_check(const struct sim_stream *s)
+{
+    if (s->capture == NULL)
+        return CUDA_ERROR_ILLEGAL_STATE;
+    struct sequence *q = s->capture->sequence;
+    if (q->mode != CU_STREAM_CAPTURE_MODE_RELAXED && !pthread_equal(q->thread, pthread_self()))
+        return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+    if (q->origin != s) {
+        sequence_invalidate(q);
+        return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
+    }
+    return CUDA_SUCCESS;
+}
+
+/* Whatever the result, the capture is over; a bad one takes its graph with it. */
+static CUresult end_locked(struct sim_stream *s, struct sim_graph **out,
+                           struct graph_object **released)
+{
+    struct sequence *q = s->capture->sequence;
+    CUresult rc = sequence_usable(q);
+    if (rc == CUDA_SUCCESS && !joined(q))
+        rc = CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
+    struct sim_graph *g = q->graph;
+    bool ours = !q->into;
+    sequence_end(q);
+    if (rc == CUDA_SUCCESS)
+        *out = g;
+    else if (ours)
+        graph_free(g, released);
+    return rc;
+}
+
+static CUresult end(CUstream hstream, bool ptds, CUgraph *out)
+{
+    struct sim_context *ctx;
+    struct sim_stream *s;
+    CUresult rc = stream_enter(hstream, ptds, &ctx, &s);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    struct sim_graph *g = NULL;
+    struct graph_object *released = NULL;
+    pthread_mutex_lock(&graph_lock);
+    rc = end_check(s);
+    if (rc == CUDA_SUCCESS)
+        rc = end_locked(s, &g, &released);
+    pthread_mutex_unlock(&graph_lock);
+    graph_objects_release(released);
+    if (out != NULL)
+        *out = graph_handle(g);
+    return rc;
+}
+
+STREAM_API(cuStreamEndCapture, (CUstream s, CUgraph *out), end(s, ptds, out))
+
+/* ---- questions ------------------------------------------------------------------------------- */
+
+struct info {
+    CUstreamCaptureStatus status;
+    uint64_t id;
+    struct sim_graph *graph;
+    const CUgraphNode *nodes;
+    const struct edge_data *data;
+    size_t count;
+};
+
+/* The legacy stream never captures, but while a blocking stream does it may not even be asked; the
+ * question does that capture no harm. */
+static CUresult info_get(CUstream hstream, bool ptds, struct info *info)
+{
+    struct sim_context *ctx;
+    struct sim_stream *s;
+    CUresult rc = stream_enter(hstream, ptds, &ctx, &s);
+    if (rc == CUDA_SUCCESS && stream_is_legacy(s) && sequences_where(sequence_blocks, ctx, false))
+        rc = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+    *info = (struct info){.status = CU_STREAM_CAPTURE_STATUS_NONE};
+    if (rc != CUDA_SUCCESS || !capture_active(s))
+        return rc;
+    pthread_mutex_lock(&graph_lock);
+    const struct capture *c = s->capture;
+    if (c != NULL)
+        *info = (struct info){
+            c->sequence->status, c->sequence->id, c->sequence->graph, c->nodes, c->data, c->count};
+    pthread_mutex_unlock(&graph_lock);
+    return rc;
+}
+
+static CUresult is_capturing(CUstream s, bool ptds, CUstreamCaptureStatus *out)
+{
+    struct info info;
+    if (out == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult rc = info_get(s, ptds, &info);
+    *out = info.status;
+    return rc;
+}
+
+STREAM_API(cuStreamIsCapturing, (CUstream s, CUstreamCaptureStatus *out),
+           is_capturing(s, ptds, out))
+
+#define PUT(pointer, value)                                                                        \
+    do {                                                                                           \
+        if ((pointer) != NULL)                                                                     \
+            *(pointer) = (value);                                                                  \
+    } while (0)
+
+static CUresult capture_info(CUstream s, bool ptds, CUstreamCaptureStatus *status, cuuint64_t *id,
+                             CUgraph *graph, const CUgraphNode **nodes,
+                             const struct edge_data **data, size_t *count)
+{
+    struct info info;
+    if (status == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult rc = info_get(s, ptds, &info);
+    *status = info.status;
+    if (rc != CUDA_SUCCESS || info.status != CU_STREAM_CAPTURE_STATUS_ACTIVE)
+        return rc;
+    PUT(id, info.id);
+    PUT(graph, graph_handle(info.graph));
+    PUT(nodes, info.nodes);
+    PUT(data, info.data);
+    PUT(count, info.count);
+    return CUDA_SUCCESS;
+}
+
+STREAM_API(cuStreamGetCaptureInfo, (CUstream s, CUstreamCaptureStatus *status, cuuint64_t *id),
+           capture_info(s, ptds, status, id, NULL, NULL, NULL, NULL))
+STREAM_API(cuStreamGetCaptureInfo_v2,
+           (CUstream s, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
+            const CUgraphNode **nodes, size_t *count),
+           capture_info(s, ptds, status, id, graph, nodes, NULL, count))
+#if CUDA_VERSION >= 12030
+STREAM_API(cuStreamGetCaptureInfo_v3,
+           (CUstream s, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
+            const CUgraphNode **nodes, const CUgraphEdgeData **data, size_t *count),
+           capture_info(s, ptds, status, id, graph, nodes, (const struct edge_data **)(void *)data,
+                        count))
+#endif
+
+/* ---- changing what comes next ---------------------------------------------------------------- */
+
+/* Under graph_lock. */
+static CUresult update_locked(struct capture *c, const CUgraphNode *nodes,
+                              const struct edge_data *data, size_t n, unsigned int flags)
+{
+    CUresult rc = c != NULL ? sequence_usable(c->sequence) : CUDA_ERROR_ILLEGAL_STATE;
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    for (size_t i = 0; i < n; i++) {
+        const struct sim_node *node = node_find(nodes[i]);
+        if (node == NULL || node->graph != c->sequence->graph)
+            return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (flags == CU_STREAM_SET_CAPTURE_DEPENDENCIES)
+        c->count = 0;
+    for (size_t i = 0; i < n; i++)
+        if (!member_depend(c, nodes[i], data != NULL ? data[i] : (struct edge_data){{0}}))
+            return CUDA_ERROR_OUT_OF_MEMORY;
+    return CUDA_SUCCESS;
+}
+
+static CUresult update(CUstream hstream, bool ptds, const CUgraphNode *nodes,
+                       const struct edge_data *data, size_t n, unsigned int flags)
+{
+    struct sim_context *ctx;
+    struct sim_stream *s;
+    CUresult rc = stream_enter(hstream, ptds, &ctx, &s);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    if (flags > CU_STREAM_SET_CAPTURE_DEPENDENCIES || (n != 0 && nodes == NULL))
+        return CUDA_ERROR_INVALID_VALUE;
+    pthread_mutex_lock(&graph_lock);
+    rc = update_locked(s->capture, nodes, data, n, flags);
+    pthread_mutex_unlock(&graph_lock);
+    return rc;
+}
+
+STREAM_API(cuStreamUpdateCaptureDependencies,
+           (CUstream s, CUgraphNode *nodes, size_t n, unsigned int flags),
+           update(s, ptds, nodes, NULL, n, flags))
+#if CUDA_VERSION >= 12030
+STREAM_API(cuStreamUpdateCaptureDependencies_v2,
+           (CUstream s, CUgraphNode *nodes, const CUgraphEdgeData *data, size_t n,
+            unsigned int flags),
+           update(s, ptds, nodes, (const struct edge_data *)(const void *)data, n, flags))
+#endif

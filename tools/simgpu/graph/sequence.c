@@ -1,0 +1,161 @@
+/*
+ * sequence.c - captures and their members; see sequence.h.
+ */
+#include "tools/simgpu/graph/sequence.h"
+
+#include <stdlib.h>
+#include <utlist.h>
+
+static struct sequence *open_sequences; /* under graph_lock */
+static uint64_t next_id = 1;
+static _Atomic int open_count; /* most calls ask "is there any capture?"; the answer is mostly no */
+
+void sequence_let_go(struct sequence *q)
+{
+    if (--q->holders == 0)
+        free(q);
+}
+
+void sequence_invalidate(struct sequence *q)
+{
+    if (q->status == CU_STREAM_CAPTURE_STATUS_ACTIVE)
+        q->status = CU_STREAM_CAPTURE_STATUS_INVALIDATED;
+}
+
+struct capture *member_add(struct sequence *q, struct sim_stream *s)
+{
+    struct capture *c = calloc(1, sizeof *c);
+    if (c == NULL)
+        return NULL;
+    c->sequence = q;
+    c->stream = s;
+    q->holders++;
+    DL_APPEND(q->members, c);
+    __atomic_store_n(&s->capture, c, __ATOMIC_RELEASE);
+    return c;
+}
+
+void member_remove(struct capture *c)
+{
+    struct sequence *q = c->sequence;
+    __atomic_store_n(&c->stream->capture, NULL, __ATOMIC_RELEASE);
+    DL_DELETE(q->members, c);
+    free(c->nodes);
+    free(c->data);
+    free(c);
+    sequence_let_go(q);
+}
+
+bool member_depend(struct capture *c, CUgraphNode node, struct edge_data data)
+{
+    for (size_t i = 0; i < c->count; i++)
+        if (c->nodes[i] == node)
+            return true;
+    if (c->count == c->room) {
+        size_t room = c->room != 0 ? c->room * 2 : 8;
+        CUgraphNode *nodes = realloc(c->nodes, room * sizeof *nodes);
+        if (nodes != NULL)
+            c->nodes = nodes;
+        struct edge_data *all = realloc(c->data, room * sizeof *all);
+        if (all != NULL)
+            c->data = all;
+        if (nodes == NULL || all == NULL)
+            return false;
+        c->room = room;
+    }
+    c->nodes[c->count] = node;
+    c->data[c->count++] = data;
+    return true;
+}
+
+/* From here on the member's next node follows this one alone. */
+static bool member_follow(struct capture *c, struct sim_node *node)
+{
+    c->count = 0;
+    return member_depend(c, node_handle(node), (struct edge_data){{0}});
+}
+
+CUresult member_connect(struct capture *c, struct sim_node *node)
+{
+    for (size_t i = 0; i < c->count; i++) {
+        struct sim_node *from = node_find(c->nodes[i]);
+        if (from == NULL || from->graph != node->graph)
+            return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED; /* destroyed behind the capture's back */
+        CUresult rc = node_depend(node, &from, &c->data[i], 1);
+        if (rc != CUDA_SUCCESS)
+            return rc;
+    }
+    return member_follow(c, node) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult sequence_usable(const struct sequence *q)
+{
+    return q->status == CU_STREAM_CAPTURE_STATUS_ACTIVE ? CUDA_SUCCESS
+                                                        : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+}
+
+void sequence_end(struct sequence *q)
+{
+    while (q->members != NULL)
+        member_remove(q->members);
+    q->graph->capturing = false;
+    q->graph = NULL;
+    q->status = CU_STREAM_CAPTURE_STATUS_NONE;
+    DL_DELETE(open_sequences, q);
+    atomic_fetch_sub(&open_count, 1);
+    sequence_let_go(q);
+}
+
+struct sequence *sequence_new(struct sim_stream *s, CUstreamCaptureMode mode,
+                              struct sim_graph *into)
+{
+    struct sequence *q = calloc(1, sizeof *q);
+    if (q == NULL)
+        return NULL;
+    q->graph = into != NULL ? into : graph_new();
+    if (q->graph == NULL) {
+        free(q);
+        return NULL;
+    }
+    q->into = into != NULL;
+    q->mode = mode;
+    q->status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
+    q->thread = pthread_self();
+    q->id = next_id++;
+    q->ctx = stream_context(s);
+    q->origin = s;
+    q->holders = 1;
+    q->graph->capturing = true;
+    DL_APPEND(open_sequences, q);
+    atomic_fetch_add(&open_count, 1);
+    return q;
+}
+
+bool sequences_where(bool (*hit)(const struct sequence *q, const void *arg), const void *arg,
+                     bool spoil)
+{
+    bool any = false;
+    if (atomic_load(&open_count) == 0)
+        return false;
+    pthread_mutex_lock(&graph_lock);
+    struct sequence *q;
+    DL_FOREACH (open_sequences, q) {
+        if (hit(q, arg)) {
+            if (spoil)
+                sequence_invalidate(q);
+            any = true;
+        }
+    }
+    pthread_mutex_unlock(&graph_lock);
+    return any;
+}
+
+bool sequence_blocks(const struct sequence *q, const void *ctx)
+{
+    const struct capture *c;
+    DL_FOREACH (q->members, c) {
+        if (stream_context(c->stream) == ctx && stream_is_blocking(c->stream))
+            return true;
+    }
+    return false;
+}

@@ -146,62 +146,34 @@ STREAM_API(cuStreamSynchronize, (CUstream s), synchronize(s, ptds))
 
 /* ---- ask --------------------------------------------------------------------------------------- */
 
-static CUresult get_priority(CUstream handle, int *out, bool ptds)
+/* The stream that a question is about whose answer goes to `out`. */
+static CUresult asked(CUstream handle, bool ptds, const void *out, struct sim_stream **s)
 {
-    struct sim_stream *s;
-    CUresult rc = enter(handle, ptds, &s);
-    if (rc == CUDA_SUCCESS && !out)
-        rc = CUDA_ERROR_INVALID_VALUE;
-    if (rc == CUDA_SUCCESS)
-        *out = s->priority;
-    return rc;
+    CUresult rc = enter(handle, ptds, s);
+    return rc == CUDA_SUCCESS && !out ? CUDA_ERROR_INVALID_VALUE : rc;
 }
 
-static CUresult get_flags(CUstream handle, unsigned int *out, bool ptds)
-{
-    struct sim_stream *s;
-    CUresult rc = enter(handle, ptds, &s);
-    if (rc == CUDA_SUCCESS && !out)
-        rc = CUDA_ERROR_INVALID_VALUE;
-    if (rc == CUDA_SUCCESS)
-        *out = s->flags;
-    return rc;
-}
-
-static CUresult get_id(CUstream handle, unsigned long long *out, bool ptds)
-{
-    struct sim_stream *s;
-    CUresult rc = enter(handle, ptds, &s);
-    if (rc == CUDA_SUCCESS && !out)
-        rc = CUDA_ERROR_INVALID_VALUE;
-    if (rc == CUDA_SUCCESS)
-        *out = s->id;
-    return rc;
-}
-
-static CUresult get_context(CUstream handle, CUcontext *out, bool ptds)
-{
-    struct sim_stream *s;
-    CUresult rc = enter(handle, ptds, &s);
-    if (rc == CUDA_SUCCESS && !out)
-        rc = CUDA_ERROR_INVALID_VALUE;
-    if (rc == CUDA_SUCCESS)
-        *out = context_handle(s->context);
-    return rc;
-}
-
-STREAM_API(cuStreamGetPriority, (CUstream s, int *out), get_priority(s, out, ptds))
-STREAM_API(cuStreamGetFlags, (CUstream s, unsigned int *out), get_flags(s, out, ptds))
-STREAM_API(cuStreamGetId, (CUstream s, unsigned long long *out), get_id(s, out, ptds))
-STREAM_API(cuStreamGetCtx, (CUstream s, CUcontext *out), get_context(s, out, ptds))
+#define ANSWER(symbol, type, value)                                                                \
+    static CUresult symbol##_answer(CUstream handle, type *out, bool ptds)                         \
+    {                                                                                              \
+        struct sim_stream *s;                                                                      \
+        CUresult rc = asked(handle, ptds, out, &s);                                                \
+        if (rc == CUDA_SUCCESS)                                                                    \
+            *out = (value);                                                                        \
+        return rc;                                                                                 \
+    }                                                                                              \
+    STREAM_API(symbol, (CUstream s, type * out), symbol##_answer(s, out, ptds))
+ANSWER(cuStreamGetPriority, int, s->priority)
+ANSWER(cuStreamGetFlags, unsigned int, s->flags)
+ANSWER(cuStreamGetId, unsigned long long, s->id)
+ANSWER(cuStreamGetCtx, CUcontext, context_handle(s->context))
+ANSWER(cuStreamGetDevice, CUdevice, s->context->ordinal)
 
 #if CUDA_VERSION >= 12050
 static CUresult get_context_v2(CUstream handle, CUcontext *ctx, CUgreenCtx *green, bool ptds)
 {
     struct sim_stream *s;
-    CUresult rc = enter(handle, ptds, &s);
-    if (rc == CUDA_SUCCESS && !ctx)
-        rc = CUDA_ERROR_INVALID_VALUE;
+    CUresult rc = asked(handle, ptds, ctx, &s);
     if (rc != CUDA_SUCCESS)
         return rc;
     *ctx = context_handle(s->context->base ? s->context->base : s->context);
@@ -217,26 +189,12 @@ STREAM_API(cuStreamGetCtx_v2, (CUstream s, CUcontext *ctx, CUgreenCtx *green),
 SIM_EXPORT CUresult cuStreamGetGreenCtx(CUstream handle, CUgreenCtx *out)
 {
     struct sim_stream *s;
-    CUresult rc = enter(handle, false, &s);
-    if (rc == CUDA_SUCCESS && !out)
-        rc = CUDA_ERROR_INVALID_VALUE;
+    CUresult rc = asked(handle, false, out, &s);
     if (rc == CUDA_SUCCESS)
         *out = green_handle(s->context);
     return rc;
 }
 #endif
-
-static CUresult get_device(CUstream handle, CUdevice *out, bool ptds)
-{
-    struct sim_stream *s;
-    CUresult rc = enter(handle, ptds, &s);
-    if (rc == CUDA_SUCCESS && !out)
-        rc = CUDA_ERROR_INVALID_VALUE;
-    if (rc == CUDA_SUCCESS)
-        *out = s->context->ordinal;
-    return rc;
-}
-STREAM_API(cuStreamGetDevice, (CUstream s, CUdevice *out), get_device(s, out, ptds))
 
 /* ---- attributes -------------------------------------------------------------------------------- */
 

@@ -3,8 +3,6 @@
  */
 #include "tools/simgpu/program/module.h"
 
-#include <string.h>
-
 enum { LIBRARY_POOL = 65536 };
 
 static struct handle_pool pool = HANDLE_POOL(struct sim_library, LIBRARY_POOL);
@@ -45,13 +43,10 @@ static CUresult load(CUlibrary *out, const void *data, const char *path, unsigne
     struct image *image;
     CUresult rc = driver_ready();
     (void)options;
-    if (rc == CUDA_SUCCESS && (!out || (!data && !path)))
-        rc = CUDA_ERROR_INVALID_VALUE;
     if (rc == CUDA_SUCCESS)
-        rc = path ? image_read_file(path, &image) : image_read(data, &image);
+        rc = out ? image_open(data, path, &image) : CUDA_ERROR_INVALID_VALUE;
     if (rc != CUDA_SUCCESS)
         return rc;
-    image_share(image);
     rc = library_make(image, out);
     image_unshare(image);
     return rc;
@@ -108,13 +103,10 @@ SIM_EXPORT CUresult cuLibraryGetKernel(CUkernel *out, CUlibrary handle, const ch
         rc = CUDA_ERROR_INVALID_VALUE;
     if (rc != CUDA_SUCCESS)
         return rc;
-    for (size_t i = 0; i < l->image->entry_count; i++) {
-        if (strcmp(l->image->entries[i].name, name) != 0)
-            continue;
-        *out = kernel_handle(l->kernels[i]);
-        return CUDA_SUCCESS;
-    }
-    return CUDA_ERROR_NOT_FOUND;
+    const struct sim_function *f = functions_find(l->kernels, l->image, name);
+    if (f)
+        *out = kernel_handle(f);
+    return f ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 
 CUresult cuLibraryGetKernelCount(unsigned int *out, CUlibrary handle);

@@ -108,7 +108,26 @@ struct sim_function **functions_make(struct image *image, struct sim_module *m,
     return list;
 }
 
+struct sim_function *functions_find(struct sim_function *const *list, const struct image *image,
+                                    const char *name)
+{
+    for (size_t i = 0; i < image->entry_count; i++)
+        if (!strcmp(image->entries[i].name, name))
+            return list[i];
+    return NULL;
+}
+
 /* ---- images ------------------------------------------------------------------------------------ */
+
+CUresult image_open(const void *data, const char *path, struct image **out)
+{
+    if (!data && !path)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult rc = path ? image_read_file(path, out) : image_read(data, out);
+    if (rc == CUDA_SUCCESS)
+        image_share(*out);
+    return rc;
+}
 
 struct image *image_share(struct image *image)
 {
@@ -300,10 +319,7 @@ void module_functions_set(const struct sim_function *kernel, int ordinal, attrib
 
 struct sim_function *module_function(struct sim_module *m, const char *name)
 {
-    for (size_t i = 0; i < m->image->entry_count; i++)
-        if (!strcmp(m->image->entries[i].name, name))
-            return m->functions[i];
-    return NULL;
+    return functions_find(m->functions, m->image, name);
 }
 
 CUresult module_global_find(const struct sim_module *m, const char *name, bool managed,
@@ -330,13 +346,10 @@ static CUresult load(CUmodule *out, const void *data, const char *path)
     struct image *image;
     struct sim_module *m;
     CUresult rc = context_enter(&ctx);
-    if (rc == CUDA_SUCCESS && (!out || (!data && !path)))
-        rc = CUDA_ERROR_INVALID_VALUE;
     if (rc == CUDA_SUCCESS)
-        rc = path ? image_read_file(path, &image) : image_read(data, &image);
+        rc = out ? image_open(data, path, &image) : CUDA_ERROR_INVALID_VALUE;
     if (rc != CUDA_SUCCESS)
         return rc;
-    image_share(image);
     rc = module_make(ctx, image, NULL, &m);
     image_unshare(image);
     if (rc == CUDA_SUCCESS)

@@ -81,6 +81,12 @@ void module_functions_set(const struct sim_function *kernel, int ordinal, attrib
 struct sim_function **functions_make(struct image *image, struct sim_module *m,
                                      struct sim_library *l);
 void functions_end(struct sim_function **functions, size_t count);
+/* The one of that name among an image's; NULL: none. */
+struct sim_function *functions_find(struct sim_function *const *functions,
+                                    const struct image *image, const char *name);
+/* An image from memory, or from a file where `path` says so, with one user. CUDA_ERROR_INVALID_VALUE: neither
+ * is given; image_read's errors. */
+CUresult image_open(const void *data, const char *path, struct image **out);
 struct image *image_share(struct image *image);
 void image_unshare(struct image *image);
 

@@ -50,14 +50,12 @@ static const struct room {
     /* The simulated driver knows the names of the driver's functions, and nothing else of cutin. */
     {"tools/simgpu/face", "shim/lookup/api.def cuda.h"},
     {"tools/simgpu/device", "tools/simgpu/face"},
-    {"tools/simgpu/memory", "tools/simgpu/face tools/simgpu/device tools/simgpu/stream/engine.h "
-                            "tools/simgpu/stream/stream.h cuda.h"},
-    {"tools/simgpu/program", "tools/simgpu/face tools/simgpu/device tools/simgpu/memory/memory.h "
-                             "tools/simgpu/stream/stream.h"},
+    {"tools/simgpu/memory", "tools/simgpu/face tools/simgpu/device tools/simgpu/stream cuda.h"},
+    {"tools/simgpu/program",
+     "tools/simgpu/face tools/simgpu/device tools/simgpu/stream tools/simgpu/memory/memory.h"},
     {"tools/simgpu/stream", "tools/simgpu/face tools/simgpu/device"},
-    {"tools/simgpu/graph",
-     "tools/simgpu/face tools/simgpu/device tools/simgpu/memory tools/simgpu/stream "
-     "tools/simgpu/program/condition.h tools/simgpu/program/module.h"},
+    {"tools/simgpu/graph", "tools/simgpu/face tools/simgpu/device tools/simgpu/stream "
+                           "tools/simgpu/memory tools/simgpu/program"},
     {"tools/simgpu/runtime", "tools/simgpu/face/simconfig.h tools/simgpu/device"},
     {"tools/simgpu/nvml", "tools/simgpu/face/simconfig.h tools/simgpu/device"},
 };

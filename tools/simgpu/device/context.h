@@ -64,19 +64,31 @@ struct context_part {
 
 /* ---- current.c: the calling thread's ---------------------------------------------------------------- */
 
+/* The calling thread's current context: CUDA_ERROR_NOT_INITIALIZED before cuInit and in a forked
+ * child, CUDA_ERROR_INVALID_CONTEXT with none, CUDA_ERROR_CONTEXT_IS_DESTROYED with a dead one. */
+CUresult context_current(struct sim_context **ctx);
+/* The same, and the context's sticky error where it has one: what nearly every API call begins with. */
+CUresult context_enter(struct sim_context **ctx);
 /* A context argument of calls: NULL means the current one. CUDA_ERROR_INVALID_CONTEXT,
  * CUDA_ERROR_CONTEXT_IS_DESTROYED, and what context_current says. */
 CUresult context_argument(CUcontext handle, struct sim_context **out);
 /* On top of the thread's stack; CUDA_ERROR_OUT_OF_MEMORY. And off, where it is the current one. */
 CUresult context_push(struct sim_context *ctx);
 void context_drop(const struct sim_context *ctx);
-/* The calling thread runs host functions from now on. */
+/* The thread that runs host functions: CUDA calls answer CUDA_ERROR_NOT_PERMITTED there.
+ * The calling thread is it from now on; is it? */
 void callback_thread_begin(void);
+bool callback_thread(void);
 
 /* ---- life: thread safe, but where a lock is named ---------------------------------------------------- */
 
 extern pthread_mutex_t context_lock; /* of the list of all, of usage, ending, limits and hints */
 
+/* Raise an asynchronous error: the first one stays, and every later call in the context returns it. */
+void context_fail(struct sim_context *ctx, CUresult error);
+/* A context handle -> the context; NULL for anything that is not a live context. NULL handle: NULL. */
+struct sim_context *context_find(CUcontext handle);
+#define context_handle(ctx) ((CUcontext)(void *)(ctx))
 /* The context whose handle it is, or was: it may be destroyed. NULL: none. */
 struct sim_context *context_any(CUcontext handle);
 bool context_flags_valid(unsigned int flags);
@@ -89,6 +101,8 @@ CUresult context_begin(struct sim_context *ctx, unsigned int flags);
 /* Waits for the context's work and takes everything in it away. Whoever turned `alive` off calls it. */
 void context_end(struct sim_context *ctx);
 
+/* CUDA_ERROR_NOT_INITIALIZED before cuInit and in a forked child: for calls that need no context. */
+CUresult driver_ready(void);
 /* Is there such a device? CUDA_ERROR_NOT_INITIALIZED, CUDA_ERROR_INVALID_DEVICE. */
 CUresult device_check(CUdevice dev);
 /* The device's primary context, as it is: not made active. The errors of device_check. */

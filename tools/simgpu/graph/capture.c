@@ -4,6 +4,7 @@
  */
 #include "tools/simgpu/graph/graph_exec.h"
 #include "tools/simgpu/graph/sequence.h"
+#include "tools/simgpu/stream/capture.h"
 
 #include <stdlib.h>
 #include <utlist.h>

@@ -9,6 +9,8 @@
 #include "tools/simgpu/program/condition.h"
 #include "tools/simgpu/graph/conditional.h"
 #include "tools/simgpu/stream/engine.h"
+#include "tools/simgpu/stream/points.h"
+#include "tools/simgpu/stream/submit.h"
 
 #include <stdlib.h>
 

@@ -3,6 +3,7 @@
  */
 #include "tools/simgpu/graph/conditional.h"
 #include "tools/simgpu/graph/graph.h"
+#include "tools/simgpu/program/module.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -11,6 +11,10 @@
 #include "tools/simgpu/graph/node.h"
 #include "tools/simgpu/memory/graph_memory.h"
 #include "tools/simgpu/face/variants.h"
+#include "tools/simgpu/stream/capture.h"
+#include "tools/simgpu/stream/points.h"
+#include "tools/simgpu/stream/stream.h"
+#include "tools/simgpu/stream/submit.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,6 +6,10 @@
 #include "tools/simgpu/memory/copy.h"
 #include "tools/simgpu/program/module.h"
 #include "tools/simgpu/memory/graph_memory.h"
+#include "tools/simgpu/memory/memop.h"
+#include "tools/simgpu/program/launch.h"
+#include "tools/simgpu/stream/event.h"
+#include "tools/simgpu/stream/host.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,6 +3,8 @@
  */
 #include "tools/simgpu/memory/array.h"
 #include "tools/simgpu/memory/memory.h"
+#include "tools/simgpu/stream/capture.h"
+#include "tools/simgpu/stream/stream.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -8,6 +8,9 @@
 #include "tools/simgpu/memory/copy.h"
 #include "tools/simgpu/memory/array.h"
 #include "tools/simgpu/memory/memory.h"
+#include "tools/simgpu/stream/capture.h"
+#include "tools/simgpu/stream/stream.h"
+#include "tools/simgpu/stream/submit.h"
 
 #include <stdlib.h>
 #include <string.h>

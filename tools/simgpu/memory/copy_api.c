@@ -4,6 +4,7 @@
 #include "tools/simgpu/memory/array.h"
 #include "tools/simgpu/memory/copy.h"
 #include "tools/simgpu/face/variants.h"
+#include "tools/simgpu/stream/stream.h"
 
 /* The ends of a linear copy. */
 #define TO_HOST(p)       .dstMemoryType = CU_MEMORYTYPE_HOST, .dstHost = (p)

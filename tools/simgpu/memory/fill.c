@@ -5,6 +5,7 @@
 #include "tools/simgpu/memory/copy.h"
 #include "tools/simgpu/memory/memory.h"
 #include "tools/simgpu/face/variants.h"
+#include "tools/simgpu/stream/submit.h"
 
 #include <string.h>
 

@@ -8,6 +8,7 @@
 #include "tools/simgpu/memory/peer.h"
 #include "tools/simgpu/face/simconfig.h"
 #include "tools/simgpu/memory/space.h"
+#include "tools/simgpu/stream/stream.h"
 
 #include <errno.h>
 #include <stdlib.h>

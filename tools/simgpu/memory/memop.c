@@ -2,9 +2,13 @@
  * memop.c - stream memory operations: waits for, and writes of, 32 and 64-bit words, one by one and in
  * batches. The words are ordinary memory of this process, which the CPU changes at any time.
  */
+#include "tools/simgpu/memory/memop.h"
 #include "tools/simgpu/face/simconfig.h"
 #include "tools/simgpu/stream/stream.h"
 #include "tools/simgpu/face/variants.h"
+#include "tools/simgpu/memory/memory.h"
+#include "tools/simgpu/stream/capture.h"
+#include "tools/simgpu/stream/submit.h"
 
 enum { BATCH_MAX = 256 };
 

@@ -9,6 +9,7 @@
 #include "tools/simgpu/memory/pool.h"
 #include "tools/simgpu/face/simconfig.h"
 #include "tools/simgpu/memory/space.h"
+#include "tools/simgpu/stream/capture.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -33,6 +33,11 @@ bool memory_find(CUdeviceptr ptr, struct memory *out);       /* the range that p
 bool memory_find_base(CUdeviceptr base, struct memory *out); /* the range that begins there */
 int memory_add(const struct memory *m);                      /* 0, -EEXIST on overlap, -ENOMEM */
 bool memory_remove(CUdeviceptr base, struct memory *out);
+/* Is [ptr, ptr + bytes) inside memory the device may touch: device, managed or pinned host memory? */
+bool memory_contains(CUdeviceptr ptr, size_t bytes);
+/* Memory of the device for the driver's own ends (module globals); NULL when it is full. */
+CUdeviceptr memory_take(struct sim_context *ctx, size_t bytes);
+void memory_give(CUdeviceptr ptr);
 /* Is [ptr, ptr + bytes) memory that kernels of that context may touch? */
 bool memory_reaches(CUdeviceptr ptr, size_t bytes, const struct sim_context *ctx);
 /* Changes what may change: flags, sync_memops. */

@@ -4,6 +4,9 @@
 #include "tools/simgpu/memory/block.h"
 #include "tools/simgpu/memory/graph_memory.h"
 #include "tools/simgpu/face/variants.h"
+#include "tools/simgpu/stream/capture.h"
+#include "tools/simgpu/stream/stream.h"
+#include "tools/simgpu/stream/submit.h"
 
 static uint64_t next_ticket = 1; /* under pool_lock */
 

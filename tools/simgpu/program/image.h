@@ -8,6 +8,11 @@
 
 #include "tools/simgpu/face/sim.h"
 
+/* A kernel parameter's place in the packed buffer. */
+struct sim_param {
+    size_t offset, size;
+};
+
 struct image_entry {
     const char *name; /* of names.h */
     struct sim_param *params;

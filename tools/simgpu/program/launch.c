@@ -2,10 +2,13 @@
  * launch.c - kernel launches: checks them as the driver does before it returns, packs the parameters
  * into the function's layout, and submits the work.
  */
+#include "tools/simgpu/program/launch.h"
 #include "tools/simgpu/program/module.h"
 #include "tools/simgpu/face/simconfig.h"
 #include "tools/simgpu/stream/stream.h"
 #include "tools/simgpu/face/variants.h"
+#include "tools/simgpu/stream/engine.h"
+#include "tools/simgpu/stream/submit.h"
 
 #include <dlfcn.h>
 #include <pthread.h>

@@ -2,6 +2,8 @@
  * module.c - modules of contexts: loading, unloading, functions and globals by name.
  */
 #include "tools/simgpu/program/module.h"
+#include "tools/simgpu/memory/memory.h"
+#include "tools/simgpu/stream/stream.h"
 
 #include <stdlib.h>
 #include <string.h>

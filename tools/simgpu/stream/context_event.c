@@ -3,6 +3,8 @@
  */
 #include "tools/simgpu/stream/event.h"
 #include "tools/simgpu/stream/stream.h"
+#include "tools/simgpu/stream/capture.h"
+#include "tools/simgpu/stream/submit.h"
 
 #if CUDA_VERSION >= 12050
 struct streams {

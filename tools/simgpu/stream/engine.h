@@ -9,6 +9,8 @@
 #include "tools/simgpu/device/device.h"
 #include "tools/simgpu/stream/stream.h"
 
+/* CLOCK_MONOTONIC, the clock of the model. */
+uint64_t sim_now_ns(void);
 /* Start it, once per process, and join the shared devices. In null mode there is nothing to start. */
 CUresult engine_start(void);
 /* A detached thread of the driver's own, which takes no signals. 0, or an error number. */

@@ -6,6 +6,9 @@
 #include "tools/simgpu/face/simconfig.h"
 #include "tools/simgpu/stream/stream.h"
 #include "tools/simgpu/face/variants.h"
+#include "tools/simgpu/stream/capture.h"
+#include "tools/simgpu/stream/points.h"
+#include "tools/simgpu/stream/submit.h"
 
 enum { EVENT_POOL = 1 << 20 };
 

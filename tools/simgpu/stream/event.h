@@ -38,6 +38,12 @@ struct work event_wait_work(struct point at);
 /* A fresh event of a context; NULL: too many. It has no handle before handle_publish. */
 struct sim_event *event_make(struct sim_context *ctx, unsigned int flags);
 
+/* Record the event as the next work of s, after the points too; CUDA_ERROR_INVALID_HANDLE. */
+CUresult event_record_after(CUevent event, struct sim_stream *s, const struct point *after,
+                            size_t n, struct point *out);
+/* What a wait for the event waits for now ({0, 0}: nothing); CUDA_ERROR_INVALID_HANDLE. */
+CUresult event_last_point(CUevent event, struct point *out);
+
 /* ---- event_ipc.c: events that several processes record and wait for ------------------------------- */
 
 /* A shared word for a fresh event with CU_EVENT_INTERPROCESS; false: no memory. */

@@ -2,9 +2,12 @@
  * host.c - host functions in streams: cuLaunchHostFunc, and the older cuStreamAddCallback, which is
  * called even when the context has failed.
  */
+#include "tools/simgpu/stream/host.h"
 #include "tools/simgpu/device/context.h"
 #include "tools/simgpu/stream/stream.h"
 #include "tools/simgpu/face/variants.h"
+#include "tools/simgpu/stream/capture.h"
+#include "tools/simgpu/stream/submit.h"
 
 static CUresult host_effect(struct work *w)
 {

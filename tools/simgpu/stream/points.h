@@ -1,11 +1,18 @@
 /*
- * points.h - sets of points: what new work follows, or a thread waits for. Thread safe, as far as each set is one
- * thread's.
+ * points.h - points in streams, which new work follows or a thread waits for, and sets of them. Thread safe, as
+ * far as each set is one thread's.
  */
 #ifndef SIMGPU_POINTS_H
 #define SIMGPU_POINTS_H
 
 #include "tools/simgpu/stream/stream.h"
+
+/* Has the work and its effect completed? Points of destroyed streams are complete. */
+bool point_done(struct point p);
+/* Is it another process's, and not complete? Of its sequence number the low 32 bits count. */
+bool point_elsewhere(struct point p);
+/* Wait for it. CUDA_SUCCESS, or the sticky error of ctx (which may be NULL). */
+CUresult point_wait(struct sim_context *ctx, struct point p);
 
 struct points {
     size_t count;

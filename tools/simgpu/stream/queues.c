@@ -5,6 +5,7 @@
 #include "tools/simgpu/stream/per_thread.h"
 #include "tools/simgpu/stream/points.h"
 #include "tools/simgpu/face/simconfig.h"
+#include "tools/simgpu/stream/capture.h"
 
 #include <stdlib.h>
 

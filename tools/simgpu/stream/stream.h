@@ -81,4 +81,31 @@ bool stream_of_any_context(CUstream handle, struct sim_stream **out);
 CUresult stream_wait(struct sim_stream *s);
 bool stream_idle(struct sim_stream *s);
 
+/* CUstream -> stream of ctx: NULL and CU_STREAM_LEGACY, CU_STREAM_PER_THREAD, or a live handle.
+ * CUDA_ERROR_INVALID_HANDLE for anything else, CUDA_ERROR_INVALID_CONTEXT for another context's.
+ * Stream memory is never unmapped, so a stream destroyed meanwhile is harmless. */
+CUresult stream_resolve(struct sim_context *ctx, CUstream handle, bool ptds,
+                        struct sim_stream **out);
+/* The stream that a call names and the context it works in: a created stream's own, which need not be
+ * the current one. The errors of both. */
+CUresult stream_enter(CUstream handle, bool ptds, struct sim_context **ctx,
+                      struct sim_stream **out);
+struct sim_context *stream_context(const struct sim_stream *s);
+CUstream stream_handle(const struct sim_stream *s);
+int stream_priority(const struct sim_stream *s);
+bool stream_is_legacy(const struct sim_stream *s);
+/* Does it take part in legacy order (the legacy stream itself included)? */
+bool stream_is_blocking(const struct sim_stream *s);
+/* The last work submitted so far. */
+struct point stream_tail(const struct sim_stream *s);
+/* Internal non-blocking streams of ctx, invisible to the application: branches of a graph launch. They
+ * count for context_wait_idle. A released one goes away once its work is done. */
+CUresult stream_branch_create(struct sim_context *ctx, int priority, struct sim_stream **out);
+void stream_branch_release(struct sim_stream *s);
+/* Call `fn` for each stream of the context that the application can name (legacy, per-thread and
+ * created ones), holding the context's stream list lock: fn must not submit. */
+void stream_each(struct sim_context *ctx, void (*fn)(struct sim_stream *s, void *arg), void *arg);
+/* queues.c: cuCtxSynchronize, without the capture check. */
+CUresult context_wait_idle(struct sim_context *ctx);
+
 #endif

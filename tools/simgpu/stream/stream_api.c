@@ -3,6 +3,7 @@
  */
 #include "tools/simgpu/stream/stream.h"
 #include "tools/simgpu/face/variants.h"
+#include "tools/simgpu/stream/capture.h"
 
 #include <string.h>
 

@@ -2,9 +2,11 @@
  * submit.c - the way of a work into a stream: into its ring as the device's op, behind what it has to follow, or
  * into the graph of a capture. Past 1024 works a submitter waits.
  */
+#include "tools/simgpu/stream/submit.h"
 #include "tools/simgpu/stream/engine.h"
 #include "tools/simgpu/stream/points.h"
 #include "tools/simgpu/face/simconfig.h"
+#include "tools/simgpu/stream/capture.h"
 
 #include <sched.h>
 #include <stdlib.h>

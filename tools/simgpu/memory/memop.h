@@ -1,0 +1,12 @@
+/*
+ * memop.h - stream memory operations.
+ */
+#ifndef SIMGPU_MEMOP_H
+#define SIMGPU_MEMOP_H
+
+#include "tools/simgpu/device/context.h"
+
+/* The work of one memory operation, checked as cuStreamBatchMemOp does; blob points to `op`. */
+CUresult memop_prepare(struct sim_context *ctx, const CUstreamBatchMemOpParams *op, struct work *w);
+
+#endif

@@ -1,0 +1,12 @@
+/*
+ * host.h - host functions in streams.
+ */
+#ifndef SIMGPU_HOST_H
+#define SIMGPU_HOST_H
+
+#include "tools/simgpu/face/sim.h"
+
+/* The work of a host function; CUDA_ERROR_INVALID_VALUE without one. Thread safe. */
+CUresult host_prepare(CUhostFn fn, void *data, struct work *w);
+
+#endif

@@ -40,10 +40,9 @@ struct sim_context {
 };
 
 /*
- * What a context has besides itself: a room makes its part known by CONTEXT_PART at the module's file. Parts
- * begin, and end, in the order of their kinds: what is stored in a context may be work of its streams, which
- * may be that of modules, whose globals are memory. Only the streams' beginning fails, and leaves nothing then.
- * Calls come from whichever thread makes or ends the context, for one context at a time from one thread.
+ * What a context has besides itself: a room makes its part known by CONTEXT_PART in the file that has it.
+ * Parts begin, and end, in the order of their kinds: what is stored may use the streams when it ends, works use
+ * modules, and modules have memory. Only the streams' beginning fails. Primary contexts begin under the lock.
  */
 enum context_kind {
     CONTEXT_STORAGE,
@@ -55,7 +54,7 @@ enum context_kind {
 struct context_part {
     enum context_kind kind;
     CUresult (*begin)(struct sim_context *ctx); /* NULL: nothing to do */
-    void (*end)(struct sim_context *ctx);       /* destroyed; its streams: waits for their work */
+    void (*end)(struct sim_context *ctx);
 };
 #define CONTEXT_PART(kind, begin, end)                                                             \
     static const struct context_part end##_part = {kind, begin, end};                              \

@@ -13,6 +13,7 @@
 
 struct capture;
 struct capture_mark;
+
 /* Does the stream take part in a capture now? */
 bool capture_active(const struct sim_stream *stream);
 /* work_submit, when stream->capture is set: add a node of the capture's graph for w (node_type, args,

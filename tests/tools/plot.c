@@ -51,7 +51,7 @@ static char *script_of(const char *text)
     FILE *out = open_memstream(&script, &size);
 
     cr_assert_not_null(result_kind_of(root));
-    result_kind_of(root)->script(root, out);
+    plot_figures(out, result_kind_of(root), root);
     fclose(out);
     json_decref(root);
     return script;
@@ -66,24 +66,26 @@ Test(plot, the_scripts_have_the_figures)
 {
     char *script = script_of(latency);
 
-    has(script, "'alone: p50 37 us, p99 88 us'");
-    has(script, "'cutin: p50 245 us, p99 951 us'");
+    has(script, "array MEMBER[2] = ['alone', 'cutin']\n");
+    has(script, "\n3 245.000000000 951.000000000\n");
     has(script, "\n953.250 2\n");
-    has(script, "'the GPU (simulated)");
+    has(script, "config_gpu = 'the GPU'\n");
+    has(script, "config_simulated = 1\n");
+    has(script, "config_be_kernel_us = 200\n");
     free(script);
     script = script_of(overhead);
-    has(script, " 53\n");
-    has(script, " 339\n");
+    has(script, "array GROUP[1] = ['1']\n");
+    has(script, "array MEMBER[2] = ['pass_through', 'inline']\n");
+    has(script, "\n0 53.000000000 NaN NaN\n0 339.000000000 NaN NaN\n");
     free(script);
     script = script_of(ablation);
-    has(script, "0 111 241 0.97\n");
-    has(script, "'no-cap, 200 us'");
+    has(script, "array MEMBER[1] = ['no-cap']\n");
+    has(script, "\n0 111.000000000 241.000000000 0.970000000 200.000000000\n");
     free(script);
     script = script_of(disb);
-    has(script, " 1.034 1.034\n");
-    has(script, " 1.97 1.97\n");
+    has(script, "array GROUP[1] = ['W''1']\n");
+    has(script, "\n3 1.034000000 1.970000000\n");
     has(script, "\n3003.000 2\n");
-    has(script, "'W''1'");
     free(script);
 }
 
@@ -105,7 +107,12 @@ Test(plot, names_stay_inside_their_quotes)
         script_of("{\"rows\": [{\"variant\": \"a', 0; system('x\\n\", \"be_kernel_us\": 1,"
                   " \"added_us\": {}}]}");
 
-    has(script, "'a'', 0; system(''x , 1 us'");
+    has(script, "array MEMBER[1] = ['a'', 0; system(''x ']\n");
+    free(script);
+    script = script_of("{\"rows\": [{\"variant\": \"a\", \"added_us\": {}}],"
+                       " \"config\": {\"x = system('y')\": 1, \"gpu\": \"`date`\\nEND\"}}");
+    cr_expect_null(strstr(script, "system"), "%s", script);
+    has(script, "config_gpu = '`date` END'\n");
     free(script);
 }
 
@@ -149,19 +156,25 @@ Test(plot, a_gnuplot_that_fails_leaves_no_file)
     json_decref(root);
 }
 
-static void draw(const char *text, const char *name, const char *begins)
+static char *draw(const char *text, const char *name, const char *begins)
 {
     json_t *root = load(text);
-    char why[256], head[16] = "";
-    FILE *f;
+    char why[256], *drawn;
 
     cr_expect_eq(plot_write(root, sandbox_path(name), why, sizeof(why)), 0, "%s", why);
-    f = fopen(sandbox_path(name), "r");
-    cr_assert_not_null(f);
-    cr_expect_gt(fread(head, 1, sizeof(head) - 1, f), 8);
-    cr_expect_eq(strncmp(head, begins, strlen(begins)), 0, "%s begins with %s", name, head);
-    fclose(f);
+    drawn = file_text(sandbox_path(name));
+    cr_expect_eq(strncmp(drawn, begins, strlen(begins)), 0, "%s begins with %.8s", name, drawn);
     json_decref(root);
+    return drawn;
+}
+
+static void draw_and_find(const char *text, const char *name, const char *const *labels)
+{
+    char *drawn = draw(text, name, "<?xml");
+
+    for (; *labels; labels++)
+        has(drawn, *labels);
+    free(drawn);
 }
 
 Test(plot, gnuplot_draws_every_kind)
@@ -170,11 +183,17 @@ Test(plot, gnuplot_draws_every_kind)
 
     if (plot_check("x.png", why, sizeof(why)) != 0)
         cr_skip_test("%s", why);
-    draw(latency, "l.png", "\x89PNG");
-    draw(latency, "l.svg", "<?xml");
-    draw(overhead, "o.svg", "<?xml");
-    draw(ablation, "a.svg", "<?xml");
-    draw(disb, "d.svg", "<?xml");
+    free(draw(latency, "l.png", "\x89PNG"));
+    draw_and_find(latency, "l.svg",
+                  (const char *[]){"alone: p50 37 us, p99 88 us<", "cutin: p50 245 us, p99 951 us<",
+                                   "kernels of 200 us, 3 samples each<",
+                                   "the GPU (simulated), cutin 1<", NULL});
+    draw_and_find(overhead, "o.svg",
+                  (const char *[]){"1 thread<", ">53<", ">339<", "simulated GPU, cutin <", NULL});
+    draw_and_find(ablation, "a.svg",
+                  (const char *[]){"no-cap, 200 us<", "> 111<", "> 241<", "> 0.97<", NULL});
+    draw_and_find(disb, "d.svg",
+                  (const char *[]){">1.03<", ">1.97<", ">W'1<", "W'1: real-time latency", NULL});
 }
 
 Test(plot, printed_json_is_the_same_and_numbers_share_a_line)

@@ -12,13 +12,15 @@
 #include <unistd.h>
 
 /* Candidates relative to the folder of the executable: the build tree, then what was installed.
- * CUTIN_FROM_BIN_LIB comes from the build: the way from the installed bin folder to the libraries.
- */
+ * CUTIN_FROM_BIN_LIB and _DATA come from the build: the way from the installed bin folder to the
+ * libraries and to share. */
 static const char *const library_places[] = {"../lib/libcutin.so",
                                              CUTIN_FROM_BIN_LIB "/libcutin.so", NULL};
 static const char *const daemon_places[] = {"cutind", NULL};
 static const char *const simulator_places[] = {
     "../lib/simgpu/libcuda.so.1", CUTIN_FROM_BIN_LIB "/cutin/simgpu/libcuda.so.1", NULL};
+
+static const char *const data_places[] = {CUTIN_FROM_BIN_DATA "/cutin/report", NULL};
 
 /* PATH_MAX bytes into `out`: the first of the places that exists, or "". */
 static void find_first(char *out, const char *folder, const char *const *places)
@@ -60,6 +62,7 @@ void paths_find(struct paths *paths)
     find_first(paths->library, folder, library_places);
     find_first(paths->daemon, folder, daemon_places);
     find_folder(paths->simulator, folder, simulator_places);
+    find_first(paths->data, folder, data_places);
 }
 
 int environment_prepend(const char *name, const char *value)

@@ -54,6 +54,7 @@ Test(install, everything_is_in_its_place)
                                          "share/man/man7/cutin.7",
                                          "share/man/man8/cutind.8",
                                          "share/bash-completion/completions/cutin",
+                                         "share/cutin/report/latency.gp",
                                          "lib/systemd/system/cutind.socket",
                                          "lib/systemd/system/cutind.service",
                                          "lib/systemd/user/cutind.socket",

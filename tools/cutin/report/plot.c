@@ -2,9 +2,11 @@
  * plot.c - run gnuplot.
  */
 #include "plot.h"
+#include "data.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -45,43 +47,32 @@ static bool gnuplot_there(void)
 
 int plot_check(const char *file, char *why, size_t why_bytes)
 {
+    char folder[PATH_MAX];
+
     if (format_of(file) < 0) {
         snprintf(why, why_bytes, "%s ends neither with .png nor with .svg", file);
         return -EINVAL;
     }
     if (gnuplot_there())
-        return 0;
+        return data_path("", folder, why, why_bytes);
     snprintf(why, why_bytes, "%s", absent);
     return -ENOENT;
 }
 
-static void print_terminal(enum plot_format format, struct plot_size size, FILE *script)
-{
-    if (format == PLOT_PNG)
-        fprintf(script,
-                "set terminal pngcairo size %d,%d font 'sans,11' fontscale 1.8 linewidth 1.8 "
-                "noenhanced background rgb 'white'\n",
-                2 * size.width, 2 * size.height);
-    else
-        fprintf(script,
-                "set terminal svg size %d,%d dynamic font 'sans-serif,13' noenhanced background "
-                "rgb 'white'\n",
-                size.width, size.height);
-}
-
-/* The whole script in a memory file, so that nobody waits for anybody. -errno, or a descriptor. */
-static int script_file(const struct result_kind *kind, const json_t *root, enum plot_format format)
+/* Figures and the way to the script that draws them, in a memory file, so that nobody waits for
+ * anybody. -errno, or a descriptor. */
+static int figures_file(const struct result_kind *kind, const json_t *root, enum plot_format format,
+                        const char *folder)
 {
     int fd = memfd_create("cutin-plot", MFD_CLOEXEC), copy = fd < 0 ? -1 : dup(fd);
     FILE *script = copy < 0 ? NULL : fdopen(copy, "w");
     int rc = script ? 0 : -errno;
 
     if (script) {
-        print_terminal(format, kind->size(root), script);
-        fputs("set encoding utf8\nset border 3 lc rgb '#333333'\nset tics nomirror\n"
-              "set grid ytics lt 1 lc rgb '#d0d0d0' lw 0.6\n",
-              script);
-        kind->script(root, script);
+        plot_text(script, "format", endings[format] + 1);
+        plot_text(script, "folder", folder);
+        plot_figures(script, kind, root);
+        fprintf(script, "load folder.'/%s.gp'\n", kind->name);
         if (fclose(script) != 0)
             rc = -EIO;
     }
@@ -118,13 +109,18 @@ static int run_gnuplot(int script, int out)
 int plot_draw(const json_t *root, enum plot_format format, int fd, char *why, size_t why_bytes)
 {
     const struct result_kind *kind = result_kind_of(root);
+    char name[64], path[PATH_MAX];
     int script, rc;
 
     if (!kind) {
         snprintf(why, why_bytes, "there is nothing in the figures that can be drawn");
         return -EINVAL;
     }
-    script = script_file(kind, root, format);
+    snprintf(name, sizeof(name), "%s.gp", kind->name);
+    rc = data_path(name, path, why, why_bytes);
+    if (rc != 0)
+        return rc;
+    script = figures_file(kind, root, format, dirname(path));
     if (script < 0) {
         snprintf(why, why_bytes, "no plot: %s", strerror(-script));
         return script;

@@ -1,7 +1,7 @@
 /*
- * plot.h - pictures of results: a gnuplot script made from the JSON, run by gnuplot as a child.
+ * plot.h - pictures of results: a script of data/, run by gnuplot as a child on figures of ours.
  *
- * What kind of result an object is shows in its keys; plot_scripts.c has the table. Pictures have
+ * What kind of result an object is shows in its keys; plot_figures.c has the table. Pictures have
  * a white background of their own, line styles and fills that differ without colour, and say which
  * machine they come from.
  */
@@ -15,23 +15,25 @@
 
 enum plot_format { PLOT_PNG, PLOT_SVG, PLOT_FORMATS };
 
-struct plot_size {
-    int width, height; /* pixels of an SVG; a PNG has twice as many */
-};
-
-/* A kind of result. The functions get an object that `is` accepted. */
+/* A kind of result: groups (workloads, runs) of members (modes, variants) that have figures. */
 struct result_kind {
-    const char *name, *title;
-    bool (*is)(const json_t *root);
-    struct plot_size (*size)(const json_t *root);
-    void (*script)(const json_t *root, FILE *script); /* all but the terminal */
+    const char *name; /* of its script in data/ */
+    const char *title;
+    const char *groups;  /* where they are, NULL: the result itself is the only one */
+    const char *members; /* where they are in a group */
+    const char *label;   /* which member of it names the element of an array of groups or members */
+    const char *sign;    /* of the result, or of its first element: tells it from others */
+    const char *figures[5]; /* of a member; ends with NULL */
+    const char *cdf;
 };
 extern const struct result_kind result_kinds[]; /* ends with a row without a name */
 /* NULL: none of ours that can be drawn. */
 const struct result_kind *result_kind_of(const json_t *root);
 
-/* The colour of a mode or variant, the same in all pictures: "#rrggbb". */
-const char *plot_colour(const char *name);
+/* What the script of `kind` draws of `root`, a result of that kind. */
+void plot_figures(FILE *script, const struct result_kind *kind, const json_t *root);
+/* A variable of the script. */
+void plot_text(FILE *script, const char *name, const char *text);
 
 /*
  * Can FILE be drawn at all: its name ends with .png or .svg, and gnuplot is there. To be called

@@ -55,6 +55,7 @@ Test(install, everything_is_in_its_place)
                                          "share/man/man8/cutind.8",
                                          "share/bash-completion/completions/cutin",
                                          "share/cutin/report/latency.gp",
+                                         "share/cutin/report/page.html",
                                          "lib/systemd/system/cutind.socket",
                                          "lib/systemd/system/cutind.service",
                                          "lib/systemd/user/cutind.socket",
@@ -98,4 +99,23 @@ Test(install, a_program_builds_with_pkg_config_and_runs)
     run_ok((const char *[]){prefix("bin/cutin"), "run", "--sim", "--no-daemon", "--",
                             BIN_DIR "/examples/be_training", "--steps", "20", NULL},
            NULL);
+}
+
+Test(install, the_report_finds_what_draws_it_where_the_tree_was_moved)
+{
+    struct process *p;
+
+    install_tree();
+    run_ok((const char *[]){"mv", sandbox_path("prefix"), sandbox_path("moved"), NULL}, NULL);
+    run_ok((const char *[]){"sh", "-c",
+                            "mkdir \"$0\" && cp \"$1\" \"$0\" && cd / && \"$2\" report \"$0\"",
+                            sandbox_path("results"), SOURCE_DIR "/docs/results/latency.json",
+                            sandbox_path("moved/bin/cutin"), NULL},
+           NULL);
+    p = process_run((const char *[]){"grep", "-c", "cutin: p50 [0-9]* us",
+                                     sandbox_path("results/report.html"), NULL},
+                    NULL, 60);
+    if (system("command -v gnuplot >/dev/null") == 0)
+        cr_expect_eq(p->status, 0, "no plot in the page");
+    process_free(p);
 }

@@ -1,27 +1,36 @@
 /*
  * report.h - the parts of `cutin report`: one HTML page out of a folder of results.
  *
- * report.c the command and the page, report_tables.c figures as tables, report_timeline.c a trace as
- * a picture. What comes from the files is escaped, so no file can bring a script into the page.
+ * report.c the command and the folder, page.c the page's figures in the page of data/, cut_in.c what
+ * of a trace is shown. The page's own script makes tables and pictures of the figures.
  */
 #ifndef CUTIN_REPORT_H
 #define CUTIN_REPORT_H
 
+#include "plot.h"
+
 #include <jansson.h>
 #include <stdbool.h>
-#include <stdio.h>
-
-/* With <, >, & and quotes as HTML has them. */
-void html_text(FILE *out, const char *text);
-
-/* All tables of a result whose kind is `kind` (plot.h). */
-void report_tables(FILE *out, const char *kind, const json_t *root);
 
 bool trace_is(const json_t *root);
 /*
- * One cut-in of a trace (an object with "traceEvents") as SVG: who ran, waited and was held around
- * it. False, and nothing written, where the trace has none.
+ * One cut-in of a trace (an object with "traceEvents"): its times, the slices around it and what names
+ * their tracks. NULL where the trace has none that held somebody.
  */
-bool report_timeline(FILE *out, const json_t *trace);
+json_t *cut_in_of(const json_t *trace);
+
+struct page {
+    json_t *results, *traces, *others; /* arrays */
+    char why[512];                     /* of the first plot that could not be drawn, or "" */
+};
+
+/* Names of files that are not UTF-8 show as "?". */
+void page_add_result(struct page *page, const char *file, const struct result_kind *kind,
+                     json_t *root);
+void page_add_trace(struct page *page, const char *file, const json_t *root);
+void page_add_other(struct page *page, const char *file);
+/* The page, which needs nothing else; freed by the caller. NULL, with one line in `why`. */
+char *page_make(const struct page *page, char *why, size_t why_bytes);
+void page_free(struct page *page);
 
 #endif

@@ -18,7 +18,7 @@ static void check_bounds(const union message *m)
     switch (m->header.type) {
     case MESSAGE_HELLO:
         require(m->hello.level < PAGE_LEVELS && m->hello.lowest <= m->hello.level);
-        require(m->hello.ordered_level <= PAGE_LEVELS && m->hello.paused <= 1);
+        require(m->hello.remote_level <= PAGE_LEVELS && m->hello.paused <= 1);
         require(!m->hello.flat || m->hello.lowest == m->hello.level);
         require(m->hello.deadline_ms <= PROTOCOL_DEADLINE_MOST_MS);
         require(strnlen(m->hello.name, PAGE_NAME) < PAGE_NAME);
@@ -41,10 +41,10 @@ static void check_bounds(const union message *m)
         require(m->row.devices <= PAGE_DEVICES);
         break;
     case MESSAGE_CONTROL:
-        require(m->control.order < CONTROL_KIND_COUNT);
+        require(m->control.kind < CONTROL_KIND_COUNT);
         break;
     case MESSAGE_REMOTE:
-        require(m->order.order < CONTROL_KIND_COUNT);
+        require(m->remote.kind < CONTROL_KIND_COUNT);
         break;
     case MESSAGE_POLICY:
         require(strnlen(m->policy.name, PAGE_NAME) < PAGE_NAME);

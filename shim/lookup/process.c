@@ -26,9 +26,21 @@ __attribute__((constructor)) static void process_start(void)
         atomic_store(&shim_bypass, true);
 }
 
-/* The driver does not survive fork, and neither do our threads and connections. */
+/* Has the program asked the driver to initialise? */
+static _Atomic bool initialised;
+
+EXPORT CUresult cuInit(unsigned int Flags)
+{
+    atomic_store(&initialised, true);
+    return REAL(cuInit)(Flags);
+}
+
+/* The driver does not survive a fork, and neither do our threads and connections; without them the child
+ * begins as its parent did, whatever of the driver was looked up. */
 static void fork_child(void)
 {
+    if (!atomic_load(&initialised))
+        return;
     atomic_store(&shim_bypass, true);
     if (shim_fork_child)
         shim_fork_child();

@@ -110,7 +110,7 @@ bool log_enabled(int severity);
 
 /* ---- process.c ----------------------------------------------------------------------------- */
 
-/* True once and for all in a forked child, with CUTIN_DISABLE=1, and after exit handlers ran: every
+/* True once and for all in a child forked after cuInit, with CUTIN_DISABLE=1, and after exit handlers ran: every
  * wrapper then is plain pass-through. */
 extern _Atomic bool shim_bypass;
 

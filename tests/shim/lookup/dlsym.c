@@ -89,11 +89,11 @@ static void same_alone(const char *const argv[], const char *driver)
 /* The comparison itself must be able to fail. */
 Test(dlsym, the_comparison_bites)
 {
-    char *want = expected("sym cuLaunchKernel: libcuda.so.1\nsym cuInit: libcuda.so.1\n"
+    char *want = expected("sym cuLaunchKernel: libcuda.so.1\nsym cuDriverGetVersion: libcuda.so.1\n"
                           "sym cuEventRecord: null, x\n",
                           intercepted);
 
-    cr_expect_str_eq(want, "sym cuLaunchKernel: libcutin.so\nsym cuInit: libcuda.so.1\n"
+    cr_expect_str_eq(want, "sym cuLaunchKernel: libcutin.so\nsym cuDriverGetVersion: libcuda.so.1\n"
                            "sym cuEventRecord: null, x\n");
     free(want);
 }
@@ -101,21 +101,21 @@ Test(dlsym, the_comparison_bites)
 Test(dlsym, handle_of_the_driver)
 {
     same_alone(ASK("open", "libcuda.so.1", "sym", "cuLaunchKernel", "sym", "cuStreamCreate", "sym",
-                   "cuEventRecord", "sym", "cuMemFree_v2", "sym", "cuInit", "sym", "cuGetErrorName",
+                   "cuEventRecord", "sym", "cuMemFree_v2", "sym", "cuDriverGetVersion", "sym", "cuGetErrorName",
                    "sym", "cuLaunchKernel", "sym", "cuNoSuchFunction", "sym", "printf"),
                FAKE_DRIVER);
 }
 
 Test(dlsym, driver_opened_by_full_path)
 {
-    same_alone(ASK("open", FAKE_DIR "/libcuda.so.1", "sym", "cuLaunchKernel", "sym", "cuInit",
+    same_alone(ASK("open", FAKE_DIR "/libcuda.so.1", "sym", "cuLaunchKernel", "sym", "cuDriverGetVersion",
                    "sym", "cuEventRecord"),
                NO_DRIVER);
 }
 
 Test(dlsym, dlvsym_like_dlsym)
 {
-    same_alone(ASK("open", "libcuda.so.1", "vsym", "cuLaunchKernel", "vsym", "cuInit", "vsym",
+    same_alone(ASK("open", "libcuda.so.1", "vsym", "cuLaunchKernel", "vsym", "cuDriverGetVersion", "vsym",
                    "cuNoSuchFunction", "open", "libc.so.6", "vsym", "printf"),
                FAKE_DRIVER);
 }
@@ -131,7 +131,7 @@ Test(dlsym, other_libraries_keep_names_that_begin_with_cu)
 {
     same_alone(ASK("open", LIBRARY("trap"), "sym", "cudnnCreate", "sym", "cublasCreate_v2", "sym",
                    "cuFoo", "sym", "cuLaunchKernelFoo", "sym", "cuLaunchKerne", "sym",
-                   "cuLaunchKernel", "sym", "cuInit", "sym", "cuEventRecord"),
+                   "cuLaunchKernel", "sym", "cuDriverGetVersion", "sym", "cuEventRecord"),
                FAKE_DRIVER);
 }
 
@@ -145,8 +145,8 @@ Test(dlsym, other_library_with_a_driver_name_in_the_global_order)
 Test(dlsym, driver_in_the_global_order)
 {
     same_alone(ASK("global", "libcuda.so.1", "default", "cuLaunchKernel", "main", "cuEventRecord",
-                   "next", "cuStreamCreate", "default", "cuInit", "main", "cuInit", "next",
-                   "cuInit", "default", "cuNoSuchFunction"),
+                   "next", "cuStreamCreate", "default", "cuDriverGetVersion", "main", "cuDriverGetVersion", "next",
+                   "cuDriverGetVersion", "default", "cuNoSuchFunction"),
                FAKE_DRIVER);
 }
 
@@ -155,7 +155,7 @@ Test(dlsym, program_without_a_driver_finds_none)
 {
     const char *const argv[] = {PROGRAM,          "default", "cuLaunchKernel", "next",
                                 "cuLaunchKernel", "main",    "cuLaunchKernel", "default",
-                                "cuInit",         NULL};
+                                "cuDriverGetVersion",         NULL};
     struct process *p = run(argv, NO_DRIVER, PRELOAD(CUTIN));
 
     cr_expect(strstr(process_out(p), "default cuLaunchKernel: null, "), "%s", process_out(p));
@@ -169,17 +169,17 @@ Test(dlsym, program_without_a_driver_finds_none)
 Test(dlsym, program_without_a_driver_gets_the_same_messages)
 {
     same_alone(ASK("open", "libcuda.so.1", "open", "libc.so.6", "sym", "cuLaunchKernel", "sym",
-                   "cuInit", "default", "cuInit", "main", "cuInit"),
+                   "cuDriverGetVersion", "default", "cuDriverGetVersion", "main", "cuDriverGetVersion"),
                NO_DRIVER);
 }
 
 Test(dlsym, plug_in_that_is_linked_with_the_driver)
 {
     same_alone(ASK("open", LIBRARY("user"), "call", "user_default", "cuLaunchKernel", "call",
-                   "user_default", "cuInit", "call", "user_default", "cuNoSuchFunction", "call",
-                   "user_next", "cuLaunchKernel", "call", "user_next", "cuInit", "call",
+                   "user_default", "cuDriverGetVersion", "call", "user_default", "cuNoSuchFunction", "call",
+                   "user_next", "cuLaunchKernel", "call", "user_next", "cuDriverGetVersion", "call",
                    "user_next", "cuNoSuchFunction", "call", "user_linked", "cuStreamSynchronize",
-                   "sym", "cuLaunchKernel", "sym", "cuInit"),
+                   "sym", "cuLaunchKernel", "sym", "cuDriverGetVersion"),
                FAKE_DRIVER);
 }
 
@@ -209,7 +209,7 @@ Test(dlsym, sibling_finds_what_follows_it)
     for (int i = 0; i < 2; i++) {
         both_orders(ASK("page", "0", "call", "sibling_next", "getpagesize"), FAKE_DRIVER,
                     siblings[i]);
-        both_orders(ASK("call", "sibling_next", "cuInit", "page", "0"), NO_DRIVER, siblings[i]);
+        both_orders(ASK("call", "sibling_next", "cuDriverGetVersion", "page", "0"), NO_DRIVER, siblings[i]);
     }
 }
 
@@ -219,13 +219,13 @@ Test(dlsym, sibling_is_found_where_it_stands)
     static const char *const siblings[] = {LIBRARY("sibling"), LIBRARY("sibling_dlsym")};
 
     both_orders(ASK("default", "cuLaunchKernel", "main", "cuLaunchKernel", "next", "cuLaunchKernel",
-                    "default", "cuInit", "main", "cuInit"),
+                    "default", "cuDriverGetVersion", "main", "cuDriverGetVersion"),
                 FAKE_DRIVER, siblings[0]);
-    both_orders(ASK("main", "cuLaunchKernel", "page", "0", "default", "cuInit"), FAKE_DRIVER,
+    both_orders(ASK("main", "cuLaunchKernel", "page", "0", "default", "cuDriverGetVersion"), FAKE_DRIVER,
                 siblings[1]);
     for (int i = 0; i < 2; i++)
         both_orders(ASK("global", "libcuda.so.1", "main", "cuLaunchKernel", "main", "cuEventRecord",
-                        "main", "cuInit"),
+                        "main", "cuDriverGetVersion"),
                     FAKE_DRIVER, siblings[i]);
 }
 
@@ -254,7 +254,7 @@ Test(dlsym, sibling_in_front_of_a_driver_opened_by_the_program)
 
     for (int i = 0; i < 2; i++)
         both_orders(ASK("open", "libcuda.so.1", "sym", "cuLaunchKernel", "sym", "cuEventRecord",
-                        "sym", "cuInit", "page", "0"),
+                        "sym", "cuDriverGetVersion", "page", "0"),
                     FAKE_DRIVER, siblings[i]);
 }
 

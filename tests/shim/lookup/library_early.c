@@ -8,5 +8,5 @@ __attribute__((constructor)) static void early(void)
     void *handle = dlopen("libcuda.so.1", RTLD_NOW);
 
     lookup_say("early", "cuLaunchKernel", handle ? dlsym(handle, "cuLaunchKernel") : NULL);
-    lookup_say("early", "cuInit", handle ? dlsym(handle, "cuInit") : NULL);
+    lookup_say("early", "cuDriverGetVersion", handle ? dlsym(handle, "cuDriverGetVersion") : NULL);
 }

@@ -108,6 +108,15 @@ Test(shim_process, child_forked_before_cuda_is_a_process_like_any_other)
     process_free(p);
 }
 
+/* Importing a framework looks the driver up; vLLM forks its engine then. */
+Test(shim_process, child_forked_before_cuInit_is_a_process_like_any_other)
+{
+    struct process *p = run("forklooked", FAKE_DRIVER, PRELOAD, NULL);
+
+    cr_expect(strstr(process_out(p), "child cuTexRefDestroy: libcutin.so"), "%s", process_out(p));
+    process_free(p);
+}
+
 Test(shim_process, exit_handlers_can_still_call_the_driver)
 {
     same("exit");

@@ -13,7 +13,7 @@ int main(void)
     lookup_say("linked", "cuStreamSynchronize", (void *)cuStreamSynchronize);
     lookup_say("default", "cuEventRecord", dlsym(RTLD_DEFAULT, "cuEventRecord"));
     lookup_say("next", "cuEventRecord", dlsym(RTLD_NEXT, "cuEventRecord"));
-    lookup_say("default", "cuInit", dlsym(RTLD_DEFAULT, "cuInit"));
+    lookup_say("default", "cuDriverGetVersion", dlsym(RTLD_DEFAULT, "cuDriverGetVersion"));
     *(void **)&sibling_call = dlsym(RTLD_DEFAULT, "sibling_call");
     if (sibling_call)
         sibling_call("");

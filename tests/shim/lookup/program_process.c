@@ -4,7 +4,8 @@
  *
  *   quiet      no CUDA: number of threads, signal handlers, umask
  *   absent     calls a driver function although no driver can be loaded
- *   fork       uses the driver, forks, and uses it in the child
+ *   fork       initialises and uses the driver, forks, and uses it in the child
+ *   forklooked looks the driver up, forks, and parent and child use it
  *   forkfirst  forks, and parent and child use the driver
  *   dlclose    opens and closes cutin, and calls the function it got
  *   exit       uses the driver in an exit handler registered before the first use
@@ -46,15 +47,20 @@ static void quiet(void)
     printf("threads %d handlers %d umask %o\n", threads(), handlers(), umask(022));
 }
 
-/* cuTexRefDestroy: a drain thunk whatever else is built; the fake driver answers its row. */
-static long use(void)
+static long call(const char *name)
 {
     void *handle = dlopen("libcuda.so.1", RTLD_NOW);
     long (*function)(void) = NULL;
 
     if (handle)
-        *(void **)&function = dlsym(handle, "cuTexRefDestroy");
+        *(void **)&function = dlsym(handle, name);
     return function ? function() : -1;
+}
+
+/* cuTexRefDestroy: a drain thunk whatever else is built; the fake driver answers its row. */
+static long use(void)
+{
+    return call("cuTexRefDestroy");
 }
 
 static void absent(void)
@@ -116,7 +122,10 @@ int main(int argc, char **argv)
     } else if (strcmp(what, "dlclose") == 0) {
         closed();
     } else if (strcmp(what, "fork") == 0) {
-        printf("before %ld\n", use());
+        printf("before %ld %ld\n", call("cuInit"), use());
+        in_child(what);
+    } else if (strcmp(what, "forklooked") == 0) {
+        dlsym(dlopen("libcuda.so.1", RTLD_NOW), "cuTexRefDestroy");
         in_child(what);
     } else if (strcmp(what, "forkfirst") == 0) {
         in_child(what);

@@ -132,39 +132,6 @@ static void count_cut_in(struct activity *a, uint32_t dev, uint32_t level)
     atomic_fetch_add_explicit(&a->page->device[dev].counters.cut_ins, 1, memory_order_relaxed);
 }
 
-static void pause_end(struct activity *a, uint32_t dev)
-{
-    struct activity_device *d = &a->device[dev];
-    uint64_t since = a->linger_auto ? atomic_exchange(&d->pause_since_ns, 0) : 0;
-
-    if (since)
-        linger_add(&d->linger, clock_ns() - since);
-}
-
-/* Returns until when the pause that begins now is a hold; 0: it is none. */
-static uint64_t pause_hold(const struct activity *a, uint32_t dev, uint32_t level, uint64_t now)
-{
-    uint64_t hold = 0;
-
-    if (!a->linger_auto)
-        return a->linger_ns ? now + a->linger_ns : 0;
-    if (level == atomic_load(&a->ceiling))
-        hold = atomic_load_explicit(&a->device[dev].pause_hold_ns, memory_order_relaxed);
-    return hold ? now + hold : 0;
-}
-
-static void pause_begin(struct activity *a, uint32_t dev, uint32_t level, uint64_t now)
-{
-    struct activity_device *d = &a->device[dev];
-    uint64_t again = atomic_load_explicit(&d->pause_again_ns, memory_order_relaxed);
-
-    if (!a->linger_auto || level != atomic_load(&a->ceiling))
-        return;
-    atomic_store(&d->pause_since_ns, now);
-    if (again && a->waker)
-        waker_at(a->waker, now + again);
-}
-
 void activity_begin(struct activity *a, uint32_t dev, uint32_t level)
 {
     /* Sequentially consistent, like everything activity_level reads: see the header. */
@@ -172,7 +139,6 @@ void activity_begin(struct activity *a, uint32_t dev, uint32_t level)
         return;
     if (atomic_load(&a->device[dev].soon_until_ns[level]))
         atomic_store(&a->device[dev].soon_met[level], true);
-    pause_end(a, dev);
     count_cut_in(a, dev, level);
     activity_refresh(a, dev);
 }
@@ -192,8 +158,7 @@ void activity_soon(struct activity *a, uint32_t dev, uint32_t level, uint64_t un
 void activity_end(struct activity *a, uint32_t dev, uint32_t level)
 {
     struct activity_device *d = &a->device[dev];
-    uint64_t now = a->linger_ns || a->linger_auto ? clock_ns() : 0;
-    uint64_t until = pause_hold(a, dev, level, now);
+    uint64_t until = a->linger_ns ? clock_ns() + a->linger_ns : 0;
     uint32_t before;
 
     /* Before the count goes down: there must be no moment in between that looks inactive. */
@@ -211,74 +176,8 @@ void activity_end(struct activity *a, uint32_t dev, uint32_t level)
         atomic_store(&d->soon_until_ns[level], 0);
     if (announced || !until)
         activity_refresh(a, dev);
-    pause_begin(a, dev, level, now);
     if (until && a->waker)
         waker_at(a->waker, until);
-}
-
-/* What is not known of best effort's kernels: the usual budget. */
-#define COMMAND_NS 200000u
-
-static bool view_take(struct activity *a, uint32_t dev)
-{
-    struct activity_device *d = &a->device[dev];
-    uint64_t command_ns;
-
-    if (!atomic_load_explicit(&d->linger.pauses, memory_order_relaxed) ||
-        atomic_exchange(&d->view_busy, true))
-        return false;
-    command_ns = preemptible_command_ns(&a->preemptible, dev);
-    linger_look(&d->linger, command_ns ? command_ns : COMMAND_NS, &d->view);
-    return true;
-}
-
-/* For pauses that begin. */
-static void pause_learn(struct activity *a, uint32_t dev)
-{
-    struct activity_device *d = &a->device[dev];
-    uint64_t change;
-    bool hold;
-
-    if (!view_take(a, dev))
-        return;
-    hold = linger_holds(&d->view, 0);
-    change = linger_change(&d->view, 0);
-    atomic_store_explicit(&d->pause_hold_ns, hold ? change : 0, memory_order_relaxed);
-    atomic_store_explicit(&d->pause_again_ns, change, memory_order_relaxed);
-    atomic_store(&d->view_busy, false);
-}
-
-static uint64_t pause_look(struct activity *a, uint32_t dev, uint64_t now)
-{
-    struct activity_device *d = &a->device[dev];
-    uint64_t since = atomic_load(&d->pause_since_ns), change;
-    uint32_t level = atomic_load(&a->ceiling);
-    bool hold;
-
-    if (!since || now < since || !view_take(a, dev))
-        return 0;
-    hold = linger_holds(&d->view, now - since);
-    change = linger_change(&d->view, now - since);
-    atomic_store(&d->view_busy, false);
-    if (hold && change && atomic_load(&d->linger_until_ns[level]) < since + change) {
-        /* Where the pause has just ended, the next one sets its own time. */
-        atomic_store(&d->linger_until_ns[level], since + change);
-        activity_refresh(a, dev);
-    }
-    return change ? since + change : 0;
-}
-
-uint64_t activity_pause(struct activity *a, uint64_t now_ns)
-{
-    uint64_t next = 0;
-
-    for (uint32_t dev = 0; a->linger_auto && dev < PAGE_DEVICES; dev++) {
-        uint64_t change = pause_look(a, dev, now_ns);
-
-        if (change && (!next || change < next))
-            next = change;
-    }
-    return next;
 }
 
 static void external_step(struct activity *a, uint32_t dev, int by)
@@ -370,8 +269,6 @@ void activity_tick(struct activity *a, uint64_t now_ns)
     activity_expire(a, now_ns);
     for (uint32_t dev = 0; dev < PAGE_DEVICES; dev++) {
         count_direct(a, dev, now_ns);
-        if (a->linger_auto)
-            pause_learn(a, dev);
         find_stall(a, dev, now_ns);
     }
 }
@@ -397,7 +294,6 @@ void activity_clear(struct activity *a)
             atomic_store(&d->soon_until_ns[level], 0);
             atomic_store(&d->soon_met[level], false);
         }
-        atomic_store(&d->pause_since_ns, 0);
         atomic_store(&d->external, 0);
         activity_refresh(a, dev);
     }

@@ -26,7 +26,6 @@
 #include <stdint.h>
 
 #include "scheduler/client/preemptible.h"
-#include "scheduler/client/linger.h"
 #include "scheduler/wire/page.h"
 #include "scheduler/client/waker.h"
 
@@ -36,12 +35,6 @@ struct activity_device {
     _Alignas(64) _Atomic uint32_t count[PAGE_LEVELS];
     _Atomic uint64_t linger_until_ns[PAGE_LEVELS]; /* 0 = not lingering */
     _Atomic uint64_t direct_since_ns; /* not yet counted as GPU time since then; 0 = inactive */
-    /* With linger_auto: when the pause that lasts began, 0 = none; for how long best effort is held
-     * in a pause that begins, or else when it is held again; and what that comes from. */
-    _Atomic uint64_t pause_since_ns, pause_hold_ns, pause_again_ns;
-    struct linger linger;
-    struct linger_view view; /* activity_tick and activity_pause take turns: view_busy */
-    _Atomic bool view_busy;
     _Atomic uint64_t soon_until_ns[PAGE_LEVELS]; /* 0 = nothing is announced */
     _Atomic bool soon_met[PAGE_LEVELS];          /* what was announced has begun */
     /* External waits: bits 0..15 pending, bit 16 stalled, bits 32..63 begun or ended so far. */
@@ -55,7 +48,6 @@ struct activity {
     struct preemptible preemptible;
     struct waker *waker; /* for activity_expire; NULL: whoever calls that is late */
     uint64_t linger_ns;
-    bool linger_auto;             /* learned, for work of the highest level */
     uint64_t deadline_ns;         /* of a request without a hint, from its begin; 0 = none */
     _Atomic uint64_t hint_due_ns; /* when the next request is to be done; 0 = no hint */
     _Atomic uint32_t ceiling;     /* other processes are held as by work of this level at most; */
@@ -88,9 +80,6 @@ void activity_refresh_all(struct activity *a);
 /* Ends what lingered, or was announced, long enough. Returns when the next one ends; 0: there is none.
  * Any thread. */
 uint64_t activity_expire(struct activity *a, uint64_t now_ns);
-/* With linger_auto: holds or lets go by what was learned, in pauses that last. Returns when it is to be
- * called next; 0: when the next pause begins. Any thread. */
-uint64_t activity_pause(struct activity *a, uint64_t now_ns);
 /* For the client's thread: the same, and finds stalled external waits. */
 void activity_tick(struct activity *a, uint64_t now_ns);
 bool activity_lingering(const struct activity *a);

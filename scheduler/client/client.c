@@ -115,8 +115,7 @@ static void configure(const struct client_config *cfg)
             "are ordered",
             cfg->socket, strlen(cfg->socket), SOCKET_PATH_MAX - 1);
     self.activity.direct = cfg->direct;
-    self.activity.linger_auto = cfg->linger_us == CLIENT_LINGER_AUTO;
-    self.activity.linger_ns = self.activity.linger_auto ? 0 : cfg->linger_us * 1000ull;
+    self.activity.linger_ns = cfg->linger_us * 1000ull;
     self.activity.deadline_ns = cfg->deadline_ms * (uint64_t)NS_PER_MS;
     atomic_store(&self.activity.hint_due_ns, 0);
     self.hold_limit.max_ns = cfg->max_hold_ms * (uint64_t)NS_PER_MS;
@@ -130,9 +129,7 @@ static void configure(const struct client_config *cfg)
 
 static uint64_t expire(void *activity, uint64_t now_ns)
 {
-    uint64_t ends = activity_expire(activity, now_ns), turns = activity_pause(activity, now_ns);
-
-    return !ends || (turns && turns < ends) ? turns : ends;
+    return activity_expire(activity, now_ns);
 }
 
 int client_open(const struct client_config *cfg)

@@ -19,15 +19,12 @@
 #include "scheduler/wire/page.h"
 #include "scheduler/wire/protocol.h"
 
-#define CLIENT_LINGER_AUTO UINT32_MAX
-
 struct client_config {
     uint32_t level;  /* asked for, 0..3 */
     uint32_t lowest; /* lowest level any stream of the process may have (CUTIN_STREAM_PRIORITY) */
     uint32_t weight; /* among processes of one level, 1..1000; 0 = 1 */
     uint32_t max_hold_ms; /* starvation bound, 0 = none */
-    uint32_t linger_us;   /* how long after its last work the process still counts as active;
-                           * CLIENT_LINGER_AUTO: learned (linger.h) */
+    uint32_t linger_us;   /* how long after its last work the process still counts as active */
     uint32_t deadline_ms; /* a request is to be done that long after it began; 0 = not given */
     uint32_t first_slot;  /* where in the page its devices begin, see page_first_slot */
     bool direct;          /* streams of level 3 have no queues: the time that any of them is active

@@ -48,28 +48,6 @@ void preemptible_write(struct preemptible *b, uint32_t dev, uint32_t bit, uint32
     atomic_fetch_sub(&b->walkers, 1);
 }
 
-uint64_t preemptible_command_ns(struct preemptible *b, uint32_t dev)
-{
-    uint64_t longest = 0;
-    struct preemptible_page *p;
-
-    atomic_fetch_add(&b->walkers, 1);
-    for (p = atomic_load(&b->head); p; p = atomic_load(&p->next)) {
-        const struct page_counters *c;
-        uint64_t commands, ns;
-
-        if (!p->device[dev])
-            continue;
-        c = &p->device[dev]->counters;
-        commands = atomic_load_explicit(&c->submitted, memory_order_relaxed);
-        ns = atomic_load_explicit(&c->gpu_ns, memory_order_relaxed);
-        if (commands && ns / commands > longest)
-            longest = ns / commands;
-    }
-    atomic_fetch_sub(&b->walkers, 1);
-    return longest;
-}
-
 static struct preemptible_page *find(struct preemptible *b, uint64_t client)
 {
     struct preemptible_page *p = atomic_load(&b->head);

@@ -44,10 +44,6 @@ struct preemptible {
 void preemptible_write(struct preemptible *b, uint32_t dev, uint32_t bit, uint32_t level,
                        uint64_t now_ns);
 
-/* The mean GPU time of a command of the clients below on that device, the longest of them, as they
- * report it; 0: nothing is known. Any thread. */
-uint64_t preemptible_command_ns(struct preemptible *b, uint32_t dev);
-
 /* The rest is for the client's thread alone. Each change ends with a new generation. */
 
 /* A page joins (then `page` becomes the list's, even on error), or, with `page` NULL, one that is

@@ -102,10 +102,7 @@ static void number_read(struct config *c, const struct variable *v, const char *
 {
     uint32_t value;
 
-    /* Learned by the scheduler: its CLIENT_LINGER_AUTO. */
-    if (v->offset == offsetof(struct config, linger_us) && strcmp(text, "auto") == 0)
-        field_set(c, v, UINT32_MAX);
-    else if (number_parse(text, v->least, v->most, &value) == 0)
+    if (number_parse(text, v->least, v->most, &value) == 0)
         field_set(c, v, value);
     else
         log_line(LOG_WARN, "%s=%.64s is not a number from %u to %u; using %u", v->name, text,

@@ -161,60 +161,6 @@ Test(activity, whoever_is_held_is_told_since_when)
     page_unmap(other);
 }
 
-/* Requests of pieces 50 us apart, every 10 ms. */
-static void learn_pauses(void)
-{
-    a.linger_auto = true;
-    for (int i = 0; i < 60; i++) {
-        for (int k = 0; k < 5; k++)
-            linger_add(&a.device[DEV].linger, 50000);
-        linger_add(&a.device[DEV].linger, 10000000);
-    }
-    activity_tick(&a, clock_ns());
-}
-
-Test(activity, what_was_learned_holds_inside_requests_and_before_the_next)
-{
-    struct cutin_page *other = join(1, 0);
-    uint64_t since, ends, again;
-
-    learn_pauses();
-    activity_begin(&a, DEV, 3);
-    activity_end(&a, DEV, 3);
-    cr_assert_eq(held(other, 0), MY_BIT, "inside the request");
-    since = a.device[DEV].pause_since_ns;
-    ends = a.device[DEV].linger_until_ns[3];
-    cr_assert(ends > since + 40000 && ends < since + 1000000);
-    activity_expire(&a, ends);
-    cr_assert_eq(held(other, 0), 0, "between requests");
-    again = activity_pause(&a, since + 1000000);
-    cr_assert(again > since + 8000000 && again < since + 10000000);
-    cr_assert_eq(held(other, 0), 0);
-    cr_assert_gt(activity_pause(&a, again), again);
-    cr_assert_eq(held(other, 0), MY_BIT, "the next one is due");
-    activity_expire(&a, since + 30000000);
-    cr_assert_eq(held(other, 0), 0, "it did not come");
-    activity_begin(&a, DEV, 3);
-    cr_assert_eq(a.device[DEV].pause_since_ns, 0);
-    activity_clear(&a);
-    assert_clear(other);
-    page_unmap(other);
-}
-
-Test(activity, before_anything_was_learned_nothing_lingers)
-{
-    struct cutin_page *other = join(1, 0);
-
-    a.linger_auto = true;
-    for (int i = 0; i < 5; i++) {
-        activity_begin(&a, DEV, 3);
-        activity_end(&a, DEV, 3);
-        activity_tick(&a, clock_ns());
-        assert_clear(other);
-    }
-    page_unmap(other);
-}
-
 Test(activity, what_is_announced_holds_until_it_is_done)
 {
     struct cutin_page *other = join(1, 0);

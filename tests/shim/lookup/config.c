@@ -113,13 +113,6 @@ Test(shim_config, launches_do_not_block_where_the_number_is_zero)
     cr_expect_not(config_get()->inline_only);
 }
 
-Test(shim_config, the_linger_may_be_learned)
-{
-    setenv("CUTIN_LINGER_US", "auto", 1);
-    cr_expect_eq(config_get()->linger_us, UINT32_MAX);
-    cr_expect_str_empty(said());
-}
-
 Test(shim_config, middle_levels_are_numbers)
 {
     setenv("CUTIN_PRIORITY", "2", 1);

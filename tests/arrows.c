@@ -13,8 +13,7 @@ static const struct room {
     const char *name, *may;
 } rooms[] = {
     {"trace", ""},
-    {"probe", ""},
-    {"vhq", "trace/trace.h probe"},
+    {"vhq", "trace/trace.h trace/probe.h"},
 
     {"shim", "cuda.h"},
     {"shim/lookup", "cuda.h"},
@@ -32,7 +31,7 @@ static const struct room {
      "scheduler/client/client.h"},
 
     {"scheduler/wire", ""},
-    {"scheduler/client", "scheduler/wire vhq/thread.h probe"},
+    {"scheduler/client", "scheduler/wire vhq/thread.h trace/probe.h"},
     {"scheduler/policy", "scheduler/wire"},
     {"scheduler/daemon", "scheduler/policy scheduler/wire"},
 
@@ -192,8 +191,8 @@ static int file_found(const char *path, const struct stat *st, int type, struct 
 
 static void includes_read(void)
 {
-    static const char *const houses[] = {"trace",     "probe", "vhq",     "shim",
-                                         "scheduler", "tools", "examples"};
+    static const char *const houses[] = {"trace", "vhq",   "shim", "scheduler",
+                                         "tools", "examples"};
     char path[512];
 
     for (size_t i = 0; i < sizeof houses / sizeof *houses; i++) {

@@ -17,7 +17,7 @@
  */
 #include "vhq/internal.h"
 
-#include "probe/probe.h"
+#include "trace/probe.h"
 
 enum {
     PACE_ONE = 256, /* the device is as fast as the estimates say */

@@ -20,7 +20,7 @@
  */
 #include "vhq/internal.h"
 
-#include "probe/probe.h"
+#include "trace/probe.h"
 #include "vhq/mutant.h"
 
 /* The smallest tickets of some heads: of those of blocking streams, of legacy ones, of all. */

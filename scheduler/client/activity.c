@@ -3,7 +3,7 @@
  */
 #include "scheduler/client/activity.h"
 
-#include "probe/probe.h"
+#include "trace/probe.h"
 #include "scheduler/wire/clock.h"
 
 #define WAITS_PENDING 0xffffull

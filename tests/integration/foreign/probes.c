@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "probe/probe.h"
+#include "trace/probe.h"
 #include "tests/integration/gpu.h"
 
 static const struct {

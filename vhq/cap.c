@@ -84,7 +84,7 @@ static bool cap_depth_full(const struct vhq *q)
         return false;
     /* A gate that is due must find room for its marker. */
     return peek(q->counted) - peek(q->complete) >= cap_depth(q) ||
-           (unlikely(peek(q->gate) != GATE_NEAR) && gate_deep(q) && cap_markers_out(q));
+           (unlikely(peek(q->gate_state) != GATE_NEAR) && gate_deep(q) && cap_markers_out(q));
 }
 
 static uint64_t sub_floor(uint64_t a, uint64_t b)

@@ -22,7 +22,7 @@ bool gate_used(const struct vhq_set *s)
 
 bool gate_deep(const struct vhq *q)
 {
-    return gate_used(q->set) && peek(q->gate) != GATE_LOST;
+    return gate_used(q->set) && peek(q->gate_state) != GATE_LOST;
 }
 
 static uint64_t gate_spacing(const struct vhq_set *s)
@@ -38,8 +38,8 @@ void gate_after(struct vhq *q, uint32_t est_ns)
     if (likely(!gate_used(q->set)))
         return;
     q->gate_est_ns += est_ns;
-    if (q->gate_est_ns >= gate_spacing(q->set) && peek(q->gate) == GATE_NEAR)
-        atomic_store_explicit(&q->gate, GATE_DUE, memory_order_relaxed);
+    if (q->gate_est_ns >= gate_spacing(q->set) && peek(q->gate_state) == GATE_NEAR)
+        atomic_store_explicit(&q->gate_state, GATE_DUE, memory_order_relaxed);
 }
 
 static bool gate_place(struct vhq *q)
@@ -56,5 +56,5 @@ void gate_due(struct vhq *q, uint16_t flags)
     if ((flags & VHQ_UNCOUNTED) || !gate_used(q->set))
         return;
     bool placed = !(flags & VHQ_CLOSE) && gate_place(q);
-    atomic_store_explicit(&q->gate, placed ? GATE_NEAR : GATE_LOST, memory_order_relaxed);
+    atomic_store_explicit(&q->gate_state, placed ? GATE_NEAR : GATE_LOST, memory_order_relaxed);
 }

@@ -238,7 +238,7 @@ struct vhq {
     uint32_t chain;  /* so many commands more may be followed by one that overlaps */
     bool mark_waits; /* one is due, and goes in front of the next command that does not overlap */
     uint64_t gate_est_ns;       /* of the commands behind the newest gate */
-    _Atomic uint32_t gate;      /* enum gate */
+    _Atomic uint32_t gate_state; /* enum gate_state */
     _Atomic uint32_t newest;    /* newest marker */
     _Atomic uint32_t want_mark; /* somebody waits for a marker that only the submitter can place */
     _Atomic uint32_t failed;
@@ -379,7 +379,7 @@ void cap_poll_all(struct vhq_set *s); /* no lock held */
 
 /* ---- gate.c ---------------------------------------------------------------------------------- */
 
-enum gate {
+enum gate_state {
     GATE_NEAR, /* the stream can be stopped soon enough */
     GATE_DUE,  /* the next command that counts goes behind a gate */
     GATE_LOST, /* the same, and there was none to be had: until then the strict cap is the bound */
@@ -394,7 +394,7 @@ void gate_after(struct vhq *q, uint32_t est_ns);
 /* Submission right held: a command is about to go. What waits for that goes first. */
 static inline void submit_before(struct vhq *q, uint16_t flags)
 {
-    if (unlikely(peek(q->gate) != GATE_NEAR))
+    if (unlikely(peek(q->gate_state) != GATE_NEAR))
         gate_due(q, flags);
     if (unlikely(q->mark_waits) && !(flags & VHQ_CLOSE))
         cap_mark(q);

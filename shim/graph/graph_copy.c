@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "shim/path/counters.h"
-#include "shim/pace/gate.h"
+#include "shim/pace/gates.h"
 #include "shim/pace/remote.h"
 
 struct place {
@@ -136,7 +136,7 @@ static struct graph_copy *copy_new(struct shim_context *ctx, CUgraph graph,
     c->ctx = ctx;
     c->handle = ctx->handle;
     c->generation = ctx->generation;
-    c->word = gate_word(ctx);
+    c->word = gates_word(ctx);
     c->gate = calloc(n->gates, sizeof *c->gate);
     c->gates = n->gates;
     c->count = n->count;
@@ -159,7 +159,7 @@ struct graph_copy *graph_copy_new(struct shim_context *ctx, CUgraph graph, struc
     const unsigned long long upload = 2;        /* _UPLOAD: a stream comes with it */
     uint64_t spacing_ns = (uint64_t)remote_budget_us() * 1000 / VHQ_GATE_PART;
     if (config_get()->graph_gates == GRAPH_GATES_OFF || n->est_ns <= spacing_ns ||
-        !gate_wanted(ctx))
+        !gates_wanted(ctx))
         return NULL;
     bool can =
         n->copyable && !(flags & device_launch) && graph_nodes_place(n, graph, spacing_ns) == 0;
@@ -225,7 +225,7 @@ CUgraphExec graph_copy_choose(struct graph_copy *c, CUgraphExec handle, struct s
 {
     if (!c->exec || ctx != c->ctx || ctx->generation != c->generation)
         return handle;
-    CUdeviceptr word = gate_word_now(ctx, level);
+    CUdeviceptr word = gates_word_now(ctx, level);
     return word && (word == c->word || copy_aim(c, word)) ? c->exec : handle;
 }
 

@@ -72,8 +72,8 @@ static void context_reset(struct shim_context *ctx, CUcontext handle, CUcontext 
     memset(ctx->aside, 0, sizeof ctx->aside);
     ctx->words = NULL;
     ctx->memops = false;
-    atomic_store(&ctx->gates, 0);
-    atomic_store(&ctx->gate, NULL);
+    atomic_store(&ctx->gates_usable, 0);
+    atomic_store(&ctx->gates, NULL);
     atomic_store(&ctx->graph_gates, 0);
     atomic_store(&ctx->memops_seen, 0);
     ctx->published = (struct vhq_stats){0};

@@ -40,8 +40,8 @@ struct shim_context {
     pthread_mutex_t lock;   /* the list of streams and the words */
     struct shim_stream *streams;
     struct word_page *words;
-    _Atomic uint32_t gates;       /* nonzero: `gate` may be used (vhq_config.gates) */
-    struct gate *_Atomic gate;    /* gate.h */
+    struct gates *_Atomic gates;
+    _Atomic uint32_t gates_usable; /* nonzero: they may be used (vhq_config.gates) */
     _Atomic uint64_t graph_gates; /* in graphs that were launched */
     bool memops;                  /* the driver has accepted a marker here */
     _Atomic uint64_t memops_seen; /* kinds of memops that it has accepted from the application */

@@ -10,7 +10,7 @@
 #include "scheduler/client/client.h"
 #include "shim/objects/capture.h"
 #include "shim/path/counters.h"
-#include "shim/pace/gate.h"
+#include "shim/pace/gates.h"
 #include "shim/pace/hint.h"
 #include "shim/path/join.h"
 #include "shim/pace/mark.h"
@@ -124,7 +124,7 @@ struct shim_stream *stream_add_at(struct shim_context *ctx, CUstream handle, uns
               : flags & CU_STREAM_NON_BLOCKING ? VHQ_NONBLOCKING
                                                : VHQ_BLOCKING;
     s->level = level;
-    gate_note_level(s->level);
+    gates_note_level(s->level);
     s->tracked = s->level > CUTIN_LEVEL_BE && ctx->gpu->index >= 0;
     if (ctx->set && schedule_queues(s->level))
         stream_give_queue(s, priority);

@@ -5,7 +5,7 @@
 
 #include "scheduler/client/client.h"
 #include "shim/objects/word.h"
-#include "shim/pace/gate.h"
+#include "shim/pace/gates.h"
 #include "shim/pace/mark.h"
 #include "shim/pace/profile.h"
 #include "shim/pace/remote.h"
@@ -36,7 +36,7 @@ static bool context_may_buffer(void *user)
 static const struct vhq_ops ops = {.thread_start = dispatcher_start,
                                    .may_buffer = context_may_buffer,
                                    .mark = mark_write,
-                                   .gate = gate_write,
+                                   .gate = gates_write,
                                    .poll = mark_poll,
                                    .complete = mark_complete,
                                    .failed = command_failed};
@@ -49,13 +49,13 @@ int queues_open(struct shim_context *ctx)
                              .queue = cfg->queue,
                              .above = client_above_word(),
                              .times = counters_times(ctx),
-                             .gates = &ctx->gates};
+                             .gates = &ctx->gates_usable};
     if (!schedule_queues(schedule_lowest()))
         return 0;
     ctx->memops = words_probe(ctx);
     profile_open(ctx->gpu);
     int r = vhq_set_create(&vhq, &ops, ctx, &ctx->set);
     if (r == 0)
-        gate_look(ctx);
+        gates_look(ctx);
     return r;
 }

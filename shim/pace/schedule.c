@@ -12,7 +12,7 @@
 #include "shim/objects/capture.h"
 #include "shim/objects/context.h"
 #include "shim/path/counters.h"
-#include "shim/pace/gate.h"
+#include "shim/pace/gates.h"
 #include "shim/path/join.h"
 #include "shim/pace/remote.h"
 #include "shim/path/external_wait.h"
@@ -129,14 +129,14 @@ static void streams_look(struct shim_context *ctx)
 
 static void context_look(struct shim_context *ctx, void *user)
 {
-    if (gate_closed(ctx)) {
+    if (gates_closed(ctx)) {
         /* What is done behind a closed gate cannot be asked for, and who waits there may hold a lock
          * of the driver: this thread must not, or nobody could open the gate. */
         counters_publish(ctx);
         return;
     }
     struct context_scope scope = context_push(ctx);
-    gate_look(ctx);
+    gates_look(ctx);
     streams_look(ctx);
     context_pop(scope);
     stream_reap(ctx);
@@ -147,7 +147,7 @@ static void schedule_tick(void *user)
 {
     if (atomic_load_explicit(&shim_bypass, memory_order_relaxed))
         return;
-    gate_open_stale();
+    gates_open_stale();
     context_each(context_look, NULL);
     external_wait_look();
 }

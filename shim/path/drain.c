@@ -7,7 +7,7 @@
 #include "scheduler/wire/clock.h"
 #include "shim/path/call.h"
 #include "shim/objects/capture.h"
-#include "shim/pace/gate.h"
+#include "shim/pace/gates.h"
 #include "shim/objects/memory.h"
 #include "shim/pace/profile.h"
 #include "shim/path/traced.h"
@@ -235,7 +235,7 @@ void shim_exit_drain(void)
     atomic_store(&shim_bypass,
                  true); /* before the client goes: no wrapper may count activity now */
     client_close();
-    gate_open_all();
+    gates_open_all();
     profile_close();
 }
 

@@ -4,7 +4,7 @@
  */
 #include "shim/path/call.h"
 #include "shim/objects/context.h"
-#include "shim/pace/gate.h"
+#include "shim/pace/gates.h"
 #include "shim/objects/memory.h"
 
 /* ---- current contexts --------------------------------------------------------------------- */
@@ -91,12 +91,12 @@ static struct shim_context *primary_of(CUdevice device)
 static void finish_each(struct shim_context *ctx, void *unused)
 {
     context_finish(ctx);
-    gate_pause(ctx, true);
+    gates_pause(ctx, true);
 }
 
 static void go_on_each(struct shim_context *ctx, void *unused)
 {
-    gate_pause(ctx, false);
+    gates_pause(ctx, false);
 }
 
 static void find_green(struct shim_context *ctx, void *user)

@@ -1,5 +1,5 @@
 /*
- * gate.h - gates: how a hold reaches work that has already left for the driver.
+ * gates.h - gates: how a hold reaches work that has already left for the driver.
  *
  * A gate is a stream's wait for the hold word of its level to be 0. The word lies in the page that
  * the scheduler's other clients write to; the page is registered with the driver, context by
@@ -14,33 +14,33 @@
  * A process whose streams have different levels has no gates: streams share hardware queues, and a
  * closed gate could stop one above it.
  */
-#ifndef CUTIN_SHIM_GATE_H
-#define CUTIN_SHIM_GATE_H
+#ifndef CUTIN_SHIM_GATES_H
+#define CUTIN_SHIM_GATES_H
 
 #include "shim/objects/context.h"
 
 /* vhq_ops.gate of every context. */
-int gate_write(void *user, struct vhq *q, void *stream, uint32_t value);
+int gates_write(void *user, struct vhq *q, void *stream, uint32_t value);
 
 /* Makes the context's gates, tells when they may be used, and when no longer. In the client's thread,
  * every 10 ms, and once while the context is being made known. */
-void gate_look(struct shim_context *ctx);
+void gates_look(struct shim_context *ctx);
 /* Gates are asked for, and nothing speaks against them. */
-bool gate_wanted(const struct shim_context *ctx);
+bool gates_wanted(const struct shim_context *ctx);
 /* Where the GPU finds the hold word of the context's gates; 0: it does not. */
-CUdeviceptr gate_word(struct shim_context *ctx);
+CUdeviceptr gates_word(struct shim_context *ctx);
 /* The same for a gate in what is about to go into a stream of this level; 0: it must have none. */
-CUdeviceptr gate_word_now(struct shim_context *ctx, uint32_t level);
+CUdeviceptr gates_word_now(struct shim_context *ctx, uint32_t level);
 /* Streams of this context may stand at a gate, now. */
-bool gate_closed(const struct shim_context *ctx);
+bool gates_closed(const struct shim_context *ctx);
 /* Opens what nobody else will: no driver calls, no locks. The client's thread. */
-void gate_open_stale(void);
+void gates_open_stale(void);
 /* At exit, with the client closed: what is in flight runs to its end. At most 20 ms. */
-void gate_open_all(void);
+void gates_open_all(void);
 /* The driver may be about to end the context, with the memory of mirrors: they stand open meanwhile. */
-void gate_pause(struct shim_context *ctx, bool pause);
+void gates_pause(struct shim_context *ctx, bool pause);
 /* A stream of this level is about to exist. With the second level there are no gates any more; waits
  * for work that may stand at one. */
-void gate_note_level(uint32_t level);
+void gates_note_level(uint32_t level);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * gate.c - gates of the contexts of this process (see gate.h).
+ * gates.c - gates of the contexts of this process (see gates.h).
  */
-#include "shim/pace/gate.h"
+#include "shim/pace/gates.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -17,14 +17,14 @@
 
 enum { PROVEN = 2, EXIT_LOOKS = 200, EXIT_NAP_NS = 100000 };
 
-struct gate {
+struct gates {
     uint32_t level, generation;
     int device;               /* index in the page */
     CUdeviceptr word;         /* what streams wait for; 0: cannot be had with this page */
     struct cutin_page *alias; /* registered with the driver; NULL: mirrored */
     struct mirror *mirror;
     _Atomic uint32_t *proof; /* PROVEN: the GPU has passed a gate. NULL: that is known */
-    struct gate *older;      /* of pages that were there before */
+    struct gates *older;      /* of pages that were there before */
 };
 
 static _Atomic uint32_t levels; /* mask of those that streams had */
@@ -67,7 +67,7 @@ static void say_off(const char *why)
         log_line(config_get()->gates == GATES_ON ? LOG_WARN : LOG_INFO, "no gates: %s", why);
 }
 
-bool gate_wanted(const struct shim_context *ctx)
+bool gates_wanted(const struct shim_context *ctx)
 {
     if (config_get()->gates == GATES_OFF || !ctx->set || ctx->gpu->index < 0)
         return false;
@@ -95,13 +95,13 @@ static CUdeviceptr page_register(const struct cutin_page *alias)
 }
 
 /* Of the hold word in the device part of the page. */
-static size_t page_offset(const struct gate *g)
+static size_t page_offset(const struct gates *g)
 {
     return (size_t)((const char *)client_hold_word(g->device, g->level) -
                     (const char *)client_page()->device);
 }
 
-static CUdeviceptr page_spare_word(CUdeviceptr device, const struct gate *g)
+static CUdeviceptr page_spare_word(CUdeviceptr device, const struct gates *g)
 {
     return device + (size_t)g->device * sizeof(struct page_device) +
            offsetof(struct page_device, reserved1);
@@ -109,7 +109,7 @@ static CUdeviceptr page_spare_word(CUdeviceptr device, const struct gate *g)
 
 /* A gate that is open, in a stream of its own, with a write behind it: when the host sees that, the
  * GPU has looked at the word and gone on. Nobody waits for it. */
-static bool gate_try(struct shim_context *ctx, struct gate *g, CUdeviceptr at)
+static bool gate_try(struct shim_context *ctx, struct gates *g, CUdeviceptr at)
 {
     CUdeviceptr proof;
     CUstream stream;
@@ -123,7 +123,7 @@ static bool gate_try(struct shim_context *ctx, struct gate *g, CUdeviceptr at)
     return tried;
 }
 
-static bool gate_register(struct shim_context *ctx, struct gate *g)
+static bool gate_register(struct shim_context *ctx, struct gates *g)
 {
     CUdeviceptr device = page_register(g->alias);
     if (!device)
@@ -133,7 +133,7 @@ static bool gate_register(struct shim_context *ctx, struct gate *g)
     return true;
 }
 
-static void gate_mirror(struct shim_context *ctx, struct gate *g)
+static void gate_mirror(struct shim_context *ctx, struct gates *g)
 {
     CUdeviceptr device = 0;
     g->mirror = mirror_new(ctx, client_hold_word(g->device, g->level), &device);
@@ -144,16 +144,16 @@ static void gate_mirror(struct shim_context *ctx, struct gate *g)
 }
 
 /* With no daemon nobody outside holds this process, and it has no gates. */
-static struct gate *gate_make(struct shim_context *ctx)
+static struct gates *gate_make(struct shim_context *ctx)
 {
     uint32_t generation;
     struct cutin_page *alias = client_page_alias(&generation);
-    struct gate *g = alias ? calloc(1, sizeof *g) : NULL;
+    struct gates *g = alias ? calloc(1, sizeof *g) : NULL;
     if (!g) {
         page_unmap(alias);
         return NULL;
     }
-    *g = (struct gate){.level = schedule_highest(),
+    *g = (struct gates){.level = schedule_highest(),
                        .generation = generation,
                        .device = ctx->gpu->index,
                        .alias = alias};
@@ -170,12 +170,12 @@ static struct gate *gate_make(struct shim_context *ctx)
 }
 
 /* A mirror follows the page's address, whatever memory is there. */
-static bool gate_stale(const struct gate *g)
+static bool gate_stale(const struct gates *g)
 {
     return !g->mirror && g->generation != client_page_generation();
 }
 
-static bool gate_proven(struct shim_context *ctx, struct gate *g)
+static bool gate_proven(struct shim_context *ctx, struct gates *g)
 {
     if (!g->proof)
         return true;
@@ -186,55 +186,55 @@ static bool gate_proven(struct shim_context *ctx, struct gate *g)
     return true;
 }
 
-void gate_look(struct shim_context *ctx)
+void gates_look(struct shim_context *ctx)
 {
-    struct gate *g = atomic_load(&ctx->gate);
+    struct gates *g = atomic_load(&ctx->gates);
     bool stale = g && gate_stale(g);
     if (stale)
-        atomic_store(&ctx->gates, 0);
-    if (!gate_wanted(ctx))
+        atomic_store(&ctx->gates_usable, 0);
+    if (!gates_wanted(ctx))
         return;
     if (!g || stale) {
-        struct gate *fresh = gate_make(ctx);
+        struct gates *fresh = gate_make(ctx);
         if (!fresh)
             return;
         fresh->older = g;
-        atomic_store(&ctx->gate, fresh);
+        atomic_store(&ctx->gates, fresh);
         g = fresh;
     }
-    if (g->word && !atomic_load(&ctx->gates) && gate_proven(ctx, g))
-        atomic_store(&ctx->gates, 1);
+    if (g->word && !atomic_load(&ctx->gates_usable) && gate_proven(ctx, g))
+        atomic_store(&ctx->gates_usable, 1);
 }
 
 /* ---- using them --------------------------------------------------------------------------- */
 
-int gate_write(void *user, struct vhq *q, void *stream, uint32_t value)
+int gates_write(void *user, struct vhq *q, void *stream, uint32_t value)
 {
     struct shim_stream *s = vhq_user(q);
-    struct gate *g = atomic_load_explicit(&s->ctx->gate, memory_order_acquire);
+    struct gates *g = atomic_load_explicit(&s->ctx->gates, memory_order_acquire);
     if (!g || !g->word || s->janitor || !s->word || s->level != g->level || gate_stale(g) ||
         mixed())
         return VHQ_NO_GATE;
     return mark_write_gate(s, value, g->word) == CUDA_SUCCESS ? 0 : VHQ_NO_GATE;
 }
 
-CUdeviceptr gate_word(struct shim_context *ctx)
+CUdeviceptr gates_word(struct shim_context *ctx)
 {
-    struct gate *g = atomic_load_explicit(&ctx->gate, memory_order_acquire);
+    struct gates *g = atomic_load_explicit(&ctx->gates, memory_order_acquire);
     return g && !gate_stale(g) ? g->word : 0;
 }
 
-CUdeviceptr gate_word_now(struct shim_context *ctx, uint32_t level)
+CUdeviceptr gates_word_now(struct shim_context *ctx, uint32_t level)
 {
-    struct gate *g = atomic_load_explicit(&ctx->gate, memory_order_acquire);
-    bool open = g && atomic_load(&ctx->gates) && level == g->level && !mixed();
-    return open ? gate_word(ctx) : 0;
+    struct gates *g = atomic_load_explicit(&ctx->gates, memory_order_acquire);
+    bool open = g && atomic_load(&ctx->gates_usable) && level == g->level && !mixed();
+    return open ? gates_word(ctx) : 0;
 }
 
-bool gate_closed(const struct shim_context *ctx)
+bool gates_closed(const struct shim_context *ctx)
 {
-    struct gate *g = atomic_load(&ctx->gate);
-    if (!g || !atomic_load(&ctx->gates))
+    struct gates *g = atomic_load(&ctx->gates);
+    if (!g || !atomic_load(&ctx->gates_usable))
         return false;
     const _Atomic uint32_t *hold = client_hold_word(g->device, g->level);
     return hold && atomic_load(hold) != 0;
@@ -242,11 +242,11 @@ bool gate_closed(const struct shim_context *ctx)
 
 static void close_for_good(struct shim_context *ctx, void *user)
 {
-    if (atomic_exchange(&ctx->gates, 0))
+    if (atomic_exchange(&ctx->gates_usable, 0))
         vhq_set_sync(ctx->set, false);
 }
 
-void gate_note_level(uint32_t level)
+void gates_note_level(uint32_t level)
 {
     bool before = mixed();
     atomic_fetch_or(&levels, 1u << level);
@@ -256,7 +256,7 @@ void gate_note_level(uint32_t level)
 
 /* ---- opening them ------------------------------------------------------------------------- */
 
-static void page_open(const struct gate *g)
+static void page_open(const struct gates *g)
 {
     if (g->alias)
         atomic_store((_Atomic uint32_t *)(void *)((char *)g->alias->device + page_offset(g)), 0);
@@ -264,12 +264,12 @@ static void page_open(const struct gate *g)
 
 static void open_stale(struct shim_context *ctx, void *user)
 {
-    for (struct gate *g = atomic_load(&ctx->gate); g; g = g->older)
+    for (struct gates *g = atomic_load(&ctx->gates); g; g = g->older)
         if (gate_stale(g))
             page_open(g);
 }
 
-void gate_open_stale(void)
+void gates_open_stale(void)
 {
     context_each(open_stale, NULL);
 }
@@ -277,10 +277,10 @@ void gate_open_stale(void)
 static void open_any(struct shim_context *ctx, void *user)
 {
     struct vhq_stats stats;
-    struct gate *g = atomic_load(&ctx->gate);
+    struct gates *g = atomic_load(&ctx->gates);
     if (!g)
         return;
-    atomic_store(&ctx->gates, 0);
+    atomic_store(&ctx->gates_usable, 0);
     for (; g; g = g->older)
         page_open(g);
     vhq_set_stats(ctx->set, &stats);
@@ -288,7 +288,7 @@ static void open_any(struct shim_context *ctx, void *user)
 }
 
 /* Others write to the page until they have heard that this process left. */
-void gate_open_all(void)
+void gates_open_all(void)
 {
     const struct timespec nap = {.tv_nsec = EXIT_NAP_NS};
     bool flying = true;
@@ -300,9 +300,9 @@ void gate_open_all(void)
     }
 }
 
-void gate_pause(struct shim_context *ctx, bool pause)
+void gates_pause(struct shim_context *ctx, bool pause)
 {
-    for (struct gate *g = atomic_load(&ctx->gate); g; g = g->older)
+    for (struct gates *g = atomic_load(&ctx->gates); g; g = g->older)
         if (g->mirror)
             mirror_pause(g->mirror, pause);
 }
@@ -311,14 +311,14 @@ void gate_pause(struct shim_context *ctx, bool pause)
  * must be passed before its word goes: mirrors are opened, and the page opens with the hold. In a context
  * that faulted nothing is passed any more, and the driver may look at the page until the context has gone:
  * then it stays where it is. */
-static void pass_last(struct shim_context *ctx, struct gate *gates)
+static void pass_last(struct shim_context *ctx, struct gates *gates)
 {
     struct context_scope scope = context_push(ctx);
-    for (const struct gate *g = gates; g; g = g->older)
+    for (const struct gates *g = gates; g; g = g->older)
         if (g->mirror)
             mirror_pause(g->mirror, true);
     REAL(cuCtxSynchronize)();
-    for (struct gate *g = gates; g; g = g->older)
+    for (struct gates *g = gates; g; g = g->older)
         if (g->alias && REAL(cuMemHostUnregister)((void *)g->alias->device) != CUDA_SUCCESS)
             g->alias = NULL;
     context_pop(scope);
@@ -327,8 +327,8 @@ static void pass_last(struct shim_context *ctx, struct gate *gates)
 /* All work of the context is complete. */
 static void gates_end(struct shim_context *ctx, bool alive)
 {
-    struct gate *g = atomic_exchange(&ctx->gate, NULL), *older;
-    atomic_store(&ctx->gates, 0);
+    struct gates *g = atomic_exchange(&ctx->gates, NULL), *older;
+    atomic_store(&ctx->gates_usable, 0);
     if (g && alive)
         pass_last(ctx, g);
     for (; g; g = older) {

@@ -13,36 +13,37 @@ static const struct room {
     const char *name, *may;
 } rooms[] = {
     {"trace", ""},
-    {"vhq", "trace/trace.h trace/probe.h"},
+    {"vhq", "trace"},
 
     {"shim", "cuda.h"},
-    {"shim/lookup", "cuda.h"},
+    {"shim/lookup", "trace/likely.h cuda.h"},
     /* One object in three folders. */
     {"shim/objects", "shim/lookup shim/path shim/pace vhq/vhq.h vhq/mutant.h trace/trace.h "
                      "scheduler/client/client.h"},
     {"shim/path", "shim/lookup shim/objects shim/pace vhq/vhq.h vhq/mutant.h trace/trace.h "
-                  "scheduler/client/client.h scheduler/wire/clock.h scheduler/wire/page.h"},
+                  "scheduler/client/client.h trace/clock.h scheduler/wire/page.h"},
     {"shim/pace",
      "shim/cutin.h shim/lookup shim/objects shim/path vhq/vhq.h vhq/thread.h trace/names.h "
-     "scheduler/client/client.h scheduler/client/waker.h scheduler/wire/clock.h"},
+     "scheduler/client/client.h scheduler/client/waker.h trace/clock.h"},
     {"shim/graph", "shim/objects shim/path shim/pace scheduler/client/client.h"},
     {"shim/wrap",
      "shim/cutin.h shim/lookup shim/objects shim/path shim/pace shim/graph vhq/mutant.h "
      "scheduler/client/client.h"},
 
-    {"scheduler/wire", ""},
-    {"scheduler/client", "scheduler/wire vhq/thread.h trace/probe.h"},
+    {"scheduler/wire", "trace/clock.h"},
+    {"scheduler/client", "scheduler/wire vhq/thread.h trace/clock.h trace/probe.h"},
     {"scheduler/policy", "scheduler/wire"},
-    {"scheduler/daemon", "scheduler/policy scheduler/wire"},
+    {"scheduler/daemon", "scheduler/policy scheduler/wire trace/clock.h"},
 
     {"examples", "shim/cutin.h cuda.h"},
-    {"tools/cutin", "scheduler/wire scheduler/policy/policy.h shim/pace/profile_file.h cuda.h"},
+    {"tools/cutin",
+     "scheduler/wire scheduler/policy/policy.h shim/pace/profile_file.h trace/clock.h cuda.h"},
     {"tools/cutin/doctor",
      "tools/cutin scheduler/wire shim/lookup/api.def examples/kernels_ptx.h cuda.h"},
     {"tools/cutin/measure",
      "tools/cutin tools/cutin/record/workload.h tools/cutin/report scheduler/wire "
-     "examples/kernels_ptx.h"},
-    {"tools/cutin/record", "tools/cutin scheduler/wire trace/trace.h examples/kernels_ptx.h"},
+     "trace/clock.h examples/kernels_ptx.h"},
+    {"tools/cutin/record", "tools/cutin trace/clock.h trace/trace.h examples/kernels_ptx.h"},
     {"tools/cutin/report", "tools/cutin"},
     {"tools/facts", "shim/lookup/api.def examples/kernels_ptx.h cuda.h"},
 

@@ -3,6 +3,7 @@
  */
 #include "trace/trace.h"
 
+#include "trace/clock.h"
 #include "trace/names.h"
 
 #include <errno.h>
@@ -25,10 +26,7 @@ static _Thread_local uint32_t thread_id __attribute__((tls_model("initial-exec")
 
 uint64_t trace_clock(void)
 {
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    return clock_ns();
 }
 
 uint32_t trace_took(uint64_t from_ns)

@@ -19,6 +19,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "trace/likely.h"
+
 enum {
     TRACE_VERSION = 3,
     TRACE_NAME_BYTES = 1024 * 1024, /* of all names together */
@@ -117,7 +119,7 @@ extern _Atomic(struct trace_file *) trace_now __attribute__((visibility("hidden"
 
 static inline bool trace_on(void)
 {
-    return __builtin_expect(atomic_load_explicit(&trace_now, memory_order_relaxed) != NULL, 0);
+    return unlikely(atomic_load_explicit(&trace_now, memory_order_relaxed) != NULL);
 }
 
 /* Begin to write `path`, in which %p stands for the process id. All of the file is made at once, so
@@ -130,6 +132,7 @@ void trace_stop(void);
 uint32_t trace_name(const char *text);
 /* Puts a record; seq and tid are set here, and ns where it is 0. */
 void trace_put(const struct trace_record *record);
+/* clock_ns, out of line: the functions that ask it only while a trace is written stay short. */
 uint64_t trace_clock(void);
 
 /* The call that this thread is making, for what records of a lower floor belong to. */

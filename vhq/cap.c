@@ -295,7 +295,7 @@ static enum mark mark_place(struct vhq *q, int (*op)(void *, struct vhq *, void 
     if (cap_markers_out(q))
         return MARK_FULL;
     q->unit[value % UNITS] = (struct unit){
-        .since_ns = now_ns(),
+        .since_ns = clock_ns(),
         .sent = (uint32_t)peek(q->sent),
         .counted = peek(q->counted),
         .est_ns = peek(q->tail_est_ns),

@@ -91,7 +91,7 @@ static void job_run(struct vhq_set *s, const struct job *job)
     if (likely(slot->cmd.run != NULL)) {
         submit_before(q, slot->flags);
     }
-    uint64_t from_ns = trace_on() ? now_ns() : 0;
+    uint64_t from_ns = trace_on() ? clock_ns() : 0;
     /* No run: the producer gave the command up after vhq_begin. */
     int err = slot->cmd.run != NULL ? slot->cmd.run(slot->cmd.payload) : 0;
     if (likely(slot->cmd.run != NULL))

@@ -174,7 +174,7 @@ void fence_await(const struct vhq_fence *f)
 {
     if (likely(f == NULL || fence_begun(f)))
         return;
-    for (uint64_t end = now_ns() + AWAIT_MS * NS_PER_MS; !fence_begun(f) && now_ns() < end;)
+    for (uint64_t end = clock_ns() + AWAIT_MS * NS_PER_MS; !fence_begun(f) && clock_ns() < end;)
         nap_ns(AWAIT_NAP_NS);
 }
 

@@ -32,17 +32,13 @@
 
 #include <assert.h>
 #include <pthread.h>
-#include <time.h>
 
+#include "trace/clock.h"
+#include "trace/likely.h"
 #include "trace/trace.h"
 #include "vhq/vhq.h"
 
-#define likely(x)   __builtin_expect(!!(x), 1)
-#define unlikely(x) __builtin_expect(!!(x), 0)
-
-#define NS_PER_US 1000ull
-#define NS_PER_MS 1000000ull
-#define NEVER     UINT64_MAX
+#define NEVER UINT64_MAX
 
 enum {
     CACHE_LINE = 64,
@@ -58,13 +54,6 @@ enum {
     LOAD_BITS = 29,
 };
 static_assert(MAX_EST_NS < 1 << LOAD_BITS, "a load has room for every estimate");
-
-static inline uint64_t now_ns(void)
-{
-    struct timespec ts;
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
-}
 
 /* A counter with one writer at a time, read by anybody. */
 #define peek(x)    atomic_load_explicit(&(x), memory_order_relaxed)

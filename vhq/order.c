@@ -44,7 +44,7 @@ struct scan {
 static uint64_t scan_now(struct scan *c)
 {
     if (c->now == 0)
-        c->now = now_ns();
+        c->now = clock_ns();
     return c->now;
 }
 

@@ -94,7 +94,7 @@ static bool inline_room_looked(struct vhq *q, uint32_t load, uint32_t flags)
     struct vhq_set *s = q->set;
     if (q->desc.done == NULL && peek(q->newest) != peek(q->complete_mark))
         cap_poll(q);
-    uint64_t now = now_ns();
+    uint64_t now = clock_ns();
     pthread_mutex_lock(&s->lock);
     cap_look(s, now);
     bool room = cap_take_looked(q, load, now);
@@ -120,14 +120,14 @@ static bool inline_room(struct vhq *q, const struct vhq_req *req)
 static int begin_direct(struct vhq *q, const struct vhq_req *req, struct vhq_cmd **cmd)
 {
     bool held_ok = req->boost && (req->flags & VHQ_MUST_INLINE);
-    uint64_t impatient = now_ns() + GUARD_MS * NS_PER_MS;
+    uint64_t impatient = clock_ns() + GUARD_MS * NS_PER_MS;
     atomic_store_explicit(&q->waiting, 1, memory_order_relaxed);
     for (;; nap_ns(DIRECT_LOOK_US * NS_PER_US)) {
         if (!inline_allowed(q, req, held_ok))
             continue;
         if (inline_room(q, req))
             break;
-        if (now_ns() > impatient) {
+        if (clock_ns() > impatient) {
             cap_force(q, cap_load(req));
             break;
         }
@@ -394,7 +394,7 @@ static void queue_unlink(struct vhq *q)
     struct vhq_set *s = q->set;
     order_floor(s, true); /* adopts what is on the way to the lists */
     cap_forget(q);
-    cap_look(s, now_ns());
+    cap_look(s, clock_ns());
     unlist(&s->ready, q, offsetof(struct vhq, ready_next));
     unlist(&s->in_flight, q, offsetof(struct vhq, in_flight_next));
     bump(s->in_flight_count, -peek(q->in_flight));

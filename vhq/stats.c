@@ -32,7 +32,7 @@ void vhq_get_stats(struct vhq *q, struct vhq_stats *out)
     if (stats_none(out))
         return;
     pthread_mutex_lock(&q->set->lock);
-    cap_look(q->set, now_ns());
+    cap_look(q->set, clock_ns());
     stats_add(out, q);
     pthread_mutex_unlock(&q->set->lock);
 }
@@ -42,7 +42,7 @@ void vhq_set_stats(struct vhq_set *set, struct vhq_stats *out)
     if (stats_none(out))
         return;
     pthread_mutex_lock(&set->lock);
-    cap_look(set, now_ns());
+    cap_look(set, clock_ns());
     *out = set->past;
     out->gpu_ns = set->gpu_ns;
     for (struct vhq *q = set->all; q != NULL; q = q->next) {

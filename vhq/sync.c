@@ -96,7 +96,7 @@ void vhq_set_drain_unblocked(struct vhq_set *set, bool boost)
 
 int vhq_set_drain_timeout(struct vhq_set *set, uint32_t timeout_ms)
 {
-    return set_drain(set, WAIT_SET, false, now_ns() + timeout_ms * NS_PER_MS);
+    return set_drain(set, WAIT_SET, false, clock_ns() + timeout_ms * NS_PER_MS);
 }
 
 /* ---- the submission right, for a moment ------------------------------------------------------ */
@@ -256,7 +256,7 @@ static void patience_probe(struct patience *p, struct vhq *q)
 
 static void patience_wait(struct patience *p, struct vhq *q)
 {
-    uint64_t now = now_ns();
+    uint64_t now = clock_ns();
     if (p->began_ns == 0) {
         p->began_ns = now;
         p->probe_ns = now + GUARD_MS * NS_PER_MS;
@@ -287,7 +287,7 @@ static void patience_end(const struct patience *p)
 static void sync_look(struct vhq *q)
 {
     pthread_mutex_lock(&q->set->lock);
-    cap_look(q->set, now_ns());
+    cap_look(q->set, clock_ns());
     pthread_mutex_unlock(&q->set->lock);
 }
 
@@ -298,7 +298,7 @@ static void sync_settle(struct vhq *q, uint64_t target)
         return;
     pthread_mutex_lock(&q->set->lock);
     if (peek(q->sent) == target)
-        cap_settle(q, now_ns());
+        cap_settle(q, clock_ns());
     pthread_mutex_unlock(&q->set->lock);
     claim_drop(q, claim);
 }

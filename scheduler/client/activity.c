@@ -4,7 +4,7 @@
 #include "scheduler/client/activity.h"
 
 #include "trace/probe.h"
-#include "scheduler/wire/clock.h"
+#include "trace/clock.h"
 
 #define WAITS_PENDING 0xffffull
 #define WAITS_STALLED (1ull << 16)

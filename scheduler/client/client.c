@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "scheduler/wire/clock.h"
+#include "trace/clock.h"
 #include "scheduler/client/link.h"
 #include "scheduler/client/state.h"
 #include "vhq/thread.h"
@@ -174,7 +174,7 @@ static bool thread_join(void)
 
     atomic_store(&self.stop, true);
     clock_gettime(CLOCK_MONOTONIC, &by);
-    by.tv_nsec += CLOSE_WAIT_NS;
+    by.tv_nsec += (long)CLOSE_WAIT_NS;
     if (by.tv_nsec >= 1000000000) {
         by.tv_nsec -= 1000000000;
         by.tv_sec++;

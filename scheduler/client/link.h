@@ -5,7 +5,7 @@
 #ifndef CUTIN_LINK_H
 #define CUTIN_LINK_H
 
-#include "scheduler/wire/clock.h"
+#include "trace/clock.h"
 #include "scheduler/client/state.h"
 
 #define LINK_BACKOFF_MIN_NS (50 * NS_PER_MS)

@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "scheduler/wire/clock.h"
+#include "trace/clock.h"
 #include "vhq/thread.h"
 
 static void sleep_until(struct waker *w, uint32_t seen, uint64_t ns)

@@ -20,7 +20,7 @@
 #include <utlist.h>
 
 #include "scheduler/daemon/admission.h"
-#include "scheduler/wire/clock.h"
+#include "trace/clock.h"
 #include "scheduler/daemon/remote.h"
 #include "scheduler/daemon/heartbeat.h"
 #include "scheduler/daemon/hold.h"

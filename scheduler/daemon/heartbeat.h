@@ -17,7 +17,7 @@
 #ifndef CUTIN_HEARTBEAT_H
 #define CUTIN_HEARTBEAT_H
 
-#include "scheduler/wire/clock.h"
+#include "trace/clock.h"
 #include "scheduler/daemon/topology.h"
 
 #define HEARTBEAT_STALE_NS  (60ull * NS_PER_MS)

@@ -7,7 +7,7 @@
 #include <sys/epoll.h>
 #include <utlist.h>
 
-#include "scheduler/wire/clock.h"
+#include "trace/clock.h"
 #include "scheduler/daemon/daemon.h"
 #include "scheduler/daemon/hold.h"
 #include "scheduler/daemon/topology.h"

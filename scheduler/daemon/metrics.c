@@ -12,7 +12,7 @@
 #include <unistd.h>
 #include <utlist.h>
 
-#include "scheduler/wire/clock.h"
+#include "trace/clock.h"
 #include "scheduler/policy/conf.h"
 #include "scheduler/daemon/hold.h"
 #include "scheduler/policy/metrics_address.h"

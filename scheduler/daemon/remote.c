@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <utlist.h>
 
-#include "scheduler/wire/clock.h"
+#include "trace/clock.h"
 #include "scheduler/daemon/daemon.h"
 #include "scheduler/daemon/log.h"
 

@@ -6,7 +6,7 @@
 
 #include <utlist.h>
 
-#include "scheduler/wire/clock.h"
+#include "trace/clock.h"
 
 enum { MEMBERS = 1024 + 64 }; /* all that the daemon takes in */
 

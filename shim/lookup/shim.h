@@ -18,15 +18,14 @@
 #include <cuda.h>
 
 #include "shim/lookup/newer.h"
+#include "trace/likely.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#define EXPORT      __attribute__((visibility("default")))
-#define likely(x)   __builtin_expect(!!(x), 1)
-#define unlikely(x) __builtin_expect(!!(x), 0)
+#define EXPORT __attribute__((visibility("default")))
 
 /* ---- api.c ------------------------------------------------------------------------------- */
 

@@ -552,9 +552,8 @@ static CUresult event_destroy(CUevent handle)
     struct shim_event *ev = call_native() ? NULL : event_find(handle);
     struct vhq_fence *fence = ev ? event_fence(ev, false) : NULL;
     bool pending = fence && (!vhq_fence_submitted(fence) || (ev->waited && !drain_nothing()));
-    pending = pending && !MUTANT(event_destroy_early);
     if (pending)
-        pending = destroy_later(ev, fence);
+        pending = !MUTANT(event_destroy_early) && destroy_later(ev, fence);
     vhq_fence_put(fence);
     if (ev)
         event_forget(ev);

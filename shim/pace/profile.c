@@ -13,7 +13,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "scheduler/wire/clock.h"
+#include "trace/clock.h"
 #include "scheduler/client/waker.h"
 #include "shim/objects/function.h"
 #include "shim/objects/gpu_device.h"

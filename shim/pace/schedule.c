@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "scheduler/client/client.h"
-#include "scheduler/wire/clock.h"
+#include "trace/clock.h"
 #include "shim/objects/capture.h"
 #include "shim/objects/context.h"
 #include "shim/path/counters.h"

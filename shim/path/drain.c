@@ -4,7 +4,7 @@
 #include "shim/path/drain.h"
 
 #include "scheduler/client/client.h"
-#include "scheduler/wire/clock.h"
+#include "trace/clock.h"
 #include "shim/path/call.h"
 #include "shim/objects/capture.h"
 #include "shim/pace/gates.h"

@@ -136,7 +136,7 @@ static uint32_t pace_after_a_look(struct world *w)
 {
     uint64_t looked = 0;
     uint32_t pace = 0;
-    for (int i = 0; looked != now_ns(); i++) {
+    for (int i = 0; looked != clock_ns(); i++) {
         cr_assert(i < 200000, "never looked");
         pthread_mutex_lock(&w->set->lock);
         looked = w->set->looked_ns;

@@ -1,8 +1,8 @@
 /* vhq_times.c - how long holds last, and how soon the device has stopped, on a clock that stands. */
 #include <criterion/criterion.h>
-#include <time.h>
 
 #include "tests/vhq/fake.h"
+#include "trace/clock.h"
 
 #define US 1000ull
 
@@ -26,13 +26,6 @@ static uint32_t total(const _Atomic uint32_t *counts)
     return sum;
 }
 
-static uint64_t now_ns(void)
-{
-    struct timespec ts;
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
 static struct world *timed(void)
 {
     clock_freeze();
@@ -50,7 +43,7 @@ static void dispatcher_looks(struct world *w, int stream)
 
 static void hold(struct world *w, int stream)
 {
-    atomic_store(&w->stream[stream].hold_since, now_ns());
+    atomic_store(&w->stream[stream].hold_since, clock_ns());
     atomic_store(&w->stream[stream].hold, 1);
 }
 

@@ -12,7 +12,7 @@
 
 #include "tests/scheduler/actor.h"
 #include "tests/scheduler/place.h"
-#include "scheduler/wire/clock.h"
+#include "trace/clock.h"
 
 #define SPINNER BIN_DIR "/tests/test_spinner"
 

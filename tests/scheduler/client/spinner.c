@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "scheduler/client/client.h"
-#include "scheduler/wire/clock.h"
+#include "trace/clock.h"
 
 int main(int argc, char **argv)
 {

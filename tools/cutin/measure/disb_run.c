@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "scheduler/wire/clock.h"
+#include "trace/clock.h"
 #include "scheduler/wire/socket.h"
 
 enum {

@@ -9,7 +9,7 @@
 #include "disb.h"
 #include "tools/cutin/driver.h"
 #include "kernels_ptx.h"
-#include "scheduler/wire/clock.h"
+#include "trace/clock.h"
 
 #include <dlfcn.h>
 #include <errno.h>

@@ -14,7 +14,7 @@
 #include "tools/cutin/report/plot.h"
 #include "tools/cutin/progress.h"
 #include "tools/cutin/report/result.h"
-#include "scheduler/wire/clock.h"
+#include "trace/clock.h"
 
 #include <dlfcn.h>
 #include <errno.h>

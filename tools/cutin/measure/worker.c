@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "kernels_ptx.h"
-#include "scheduler/wire/clock.h"
+#include "trace/clock.h"
 
 enum {
     THREADS = 256,

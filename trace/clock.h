@@ -8,7 +8,8 @@
 #include <stdint.h>
 #include <time.h>
 
-#define NS_PER_MS 1000000u
+#define NS_PER_US UINT64_C(1000)
+#define NS_PER_MS UINT64_C(1000000)
 
 static inline uint64_t clock_ns(void)
 {

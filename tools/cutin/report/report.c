@@ -107,7 +107,7 @@ static int write_text(const char *text, const char *path, char *why, size_t why_
 static int write_page(const struct command *cmd, const struct report *r, const char *path)
 {
     struct page page = {json_array(), json_array(), json_array(), ""};
-    char why[PATH_MAX + 128] = "no memory", *text;
+    char why[2 * PATH_MAX] = "no memory", *text;
     int rc = -ENOENT;
 
     fill_page(&page, r);

@@ -250,6 +250,35 @@ Test(launch, kernels_of_a_library_launch_as_functions)
            CUDA_ERROR_INVALID_HANDLE);
 }
 
+/* The runtime asks for them before it has made a context. */
+Test(launch, managed_variables_of_a_library_are_the_same_in_all_contexts)
+{
+    static const char image[] =
+        ".version 8.0\n.target sm_80\n.address_size 64\n"
+        ".visible .global .attribute(.managed) .u32 both = 7;\n.visible .global .u32 device;";
+    CUlibrary l;
+    CUcontext ctx;
+    CUdeviceptr first, second;
+    size_t bytes;
+    int managed;
+    CHECK(cuCtxPopCurrent(&ctx));
+    CHECK(cuLibraryLoadData(&l, image, NULL, NULL, 0, NULL, NULL, 0));
+    CHECK(cuLibraryGetManaged(&first, &bytes, l, "both"));
+    cr_expect_eq(bytes, 4);
+    cr_expect_eq(*(uint32_t *)(uintptr_t)first, 7);
+    EXPECT(cuLibraryGetManaged(&second, NULL, l, "device"), CUDA_ERROR_NOT_FOUND);
+    EXPECT(cuLibraryGetGlobal(&second, NULL, l, "both"), CUDA_ERROR_INVALID_CONTEXT);
+    CHECK(cuCtxPushCurrent(ctx));
+    CHECK(cuLibraryGetGlobal(&second, NULL, l, "both"));
+    cr_expect_eq(first, second);
+    CHECK(cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, first));
+    cr_expect(managed);
+    EXPECT(cuMemFree(first), CUDA_ERROR_INVALID_VALUE);
+    CHECK(cuLibraryUnload(l));
+    EXPECT(cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, first),
+           CUDA_ERROR_INVALID_VALUE);
+}
+
 #define TEN(x) x x x x x x x x x x
 #define LONG   "_Z" TEN(TEN("vectorized"))
 

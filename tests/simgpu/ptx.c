@@ -184,9 +184,10 @@ Test(ptx, a_text_cut_anywhere_is_survived)
 /* A cubin as ptxas makes it, in as little as the reader looks at. */
 struct cubin {
     Elf64_Ehdr header;
-    Elf64_Shdr sections[4];
+    Elf64_Shdr sections[6];
     char names[64];
     unsigned char info[32];
+    Elf64_Sym symbols[2];
 };
 
 static struct cubin cubin_make(void)
@@ -198,9 +199,9 @@ static struct cubin cubin_make(void)
     c.header.e_machine = 190;
     c.header.e_shoff = offsetof(struct cubin, sections);
     c.header.e_shentsize = sizeof(Elf64_Shdr);
-    c.header.e_shnum = 4;
+    c.header.e_shnum = 6;
     c.header.e_shstrndx = 1;
-    static const char names[] = "\0.shstrtab\0.text.k\0.nv.info.k";
+    static const char names[] = "\0.shstrtab\0.text.k\0.nv.info.k\0.nv.global";
     memcpy(c.names, names, sizeof names);
     c.sections[1] = (Elf64_Shdr){.sh_name = 1,
                                  .sh_type = SHT_STRTAB,
@@ -209,6 +210,18 @@ static struct cubin cubin_make(void)
     c.sections[2] = (Elf64_Shdr){.sh_name = 11, .sh_type = SHT_PROGBITS};
     c.sections[3] = (Elf64_Shdr){
         .sh_name = 19, .sh_offset = offsetof(struct cubin, info), .sh_size = sizeof c.info};
+    c.sections[4] = (Elf64_Shdr){.sh_name = 30, .sh_type = SHT_NOBITS, .sh_size = 8};
+    c.sections[5] = (Elf64_Shdr){.sh_type = SHT_SYMTAB,
+                                 .sh_offset = offsetof(struct cubin, symbols),
+                                 .sh_size = sizeof c.symbols,
+                                 .sh_link = 1};
+    for (unsigned int i = 0; i < 2; i++)
+        c.symbols[i] = (Elf64_Sym){.st_name = 31 + i,
+                                   .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_OBJECT),
+                                   .st_other = i ? 4 : 0, /* managed */
+                                   .st_shndx = 4,
+                                   .st_value = 4 * i,
+                                   .st_size = 4};
     const uint16_t second[] = {0x1704, 12, 0, 0, 1, 8, 0, 4 << 2};
     const uint16_t first[] = {0x1704, 12, 0, 0, 0, 0, 0, 8 << 2};
     memcpy(c.info, second, 16);
@@ -227,6 +240,11 @@ Test(ptx, a_cubin_says_the_same_in_its_sections)
     cr_expect_eq(image->entries[0].params[1].offset, 8);
     cr_expect_eq(image->entries[0].params[1].size, 4);
     cr_expect_eq(image->entries[0].packed_bytes, 12);
+    cr_assert_eq(image->global_count, 2);
+    cr_expect_str_eq(image->globals[0].name, "nv.global");
+    cr_expect_eq(image->globals[0].bytes, 4);
+    cr_expect_not(image->globals[0].managed);
+    cr_expect(image->globals[1].managed);
     image_free(image);
 }
 

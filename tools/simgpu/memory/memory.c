@@ -165,18 +165,19 @@ static size_t rounded(size_t bytes, size_t to)
 static CUdeviceptr device_take(struct sim_context *ctx, size_t bytes, enum memory_kind kind,
                                unsigned int flags)
 {
+    int ordinal = ctx != NULL ? ctx->ordinal : 0;
     size_t whole = rounded(bytes, SPACE_GRAIN);
     if (whole < bytes)
         return 0;
-    if (!memory_charge(ctx->ordinal, whole)) {
-        pools_trim(ctx->ordinal); /* what pools keep for reuse is not lost to others */
-        if (!memory_charge(ctx->ordinal, whole))
+    if (!memory_charge(ordinal, whole)) {
+        pools_trim(ordinal); /* what pools keep for reuse is not lost to others */
+        if (!memory_charge(ordinal, whole))
             return 0;
     }
     struct memory m = {.bytes = bytes,
                        .kind = kind,
                        .flags = flags,
-                       .ordinal = ctx->ordinal,
+                       .ordinal = ordinal,
                        .ctx = ctx,
                        .id = memory_next_id()};
     m.base = space_take(whole, SPACE_GRAIN);
@@ -185,7 +186,7 @@ static CUdeviceptr device_take(struct sim_context *ctx, size_t bytes, enum memor
         m.base = 0;
     }
     if (m.base == 0)
-        memory_uncharge(ctx->ordinal, whole);
+        memory_uncharge(ordinal, whole);
     return m.base;
 }
 
@@ -215,6 +216,11 @@ static void memory_release(const struct memory *m)
 CUdeviceptr memory_take(struct sim_context *ctx, size_t bytes)
 {
     return device_take(ctx, bytes, MEMORY_DEVICE, 0);
+}
+
+CUdeviceptr memory_take_managed(size_t bytes)
+{
+    return device_take(NULL, bytes, MEMORY_MANAGED, CU_MEM_ATTACH_GLOBAL);
 }
 
 void memory_give(CUdeviceptr ptr)
@@ -269,6 +275,8 @@ static CUresult free_when_idle(CUdeviceptr ptr)
         return CUDA_ERROR_INVALID_VALUE;
     if (m.kind == MEMORY_POOL)
         return pool_free_now(ptr);
+    if (m.ctx == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
     CUresult rc = context_wait_idle(m.ctx);
     /* Of two threads that free the same range, one finds it gone. */
     if (!memory_remove(ptr, &m))

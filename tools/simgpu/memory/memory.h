@@ -8,7 +8,7 @@
 
 enum memory_kind {
     MEMORY_DEVICE,     /* cuMemAlloc, module globals */
-    MEMORY_MANAGED,    /* cuMemAllocManaged */
+    MEMORY_MANAGED,    /* cuMemAllocManaged, managed variables */
     MEMORY_HOST,       /* cuMemHostAlloc: ours, pinned */
     MEMORY_REGISTERED, /* cuMemHostRegister: the application's, pinned */
     MEMORY_POOL,       /* cuMemAllocAsync */
@@ -22,7 +22,7 @@ struct memory {
     enum memory_kind kind;
     unsigned int flags; /* as given at allocation; VMM: see vmm.h */
     int ordinal;
-    struct sim_context *ctx; /* NULL for pools and mappings, which belong to the device */
+    struct sim_context *ctx; /* NULL: pools, mappings and managed variables are no context's */
     unsigned long long id;   /* CU_POINTER_ATTRIBUTE_BUFFER_ID */
     bool sync_memops;
     void *owner; /* pool, allocation or import */
@@ -37,6 +37,7 @@ bool memory_remove(CUdeviceptr base, struct memory *out);
 bool memory_contains(CUdeviceptr ptr, size_t bytes);
 /* Memory of the device for the driver's own ends (module globals); NULL when it is full. */
 CUdeviceptr memory_take(struct sim_context *ctx, size_t bytes);
+CUdeviceptr memory_take_managed(size_t bytes); /* likewise, and of no context */
 void memory_give(CUdeviceptr ptr);
 /* Is [ptr, ptr + bytes) memory that kernels of that context may touch? */
 bool memory_reaches(CUdeviceptr ptr, size_t bytes, const struct sim_context *ctx);

@@ -81,7 +81,7 @@ void image_free(struct image *image)
 
 /* ---- cubins ------------------------------------------------------------------------------------ */
 
-enum { MACHINE_CUDA = 190, INFO_PARAM = 0x1704, CUBIN_MAX = 1 << 30 };
+enum { MACHINE_CUDA = 190, INFO_PARAM = 0x1704, SYMBOL_MANAGED = 4, CUBIN_MAX = 1 << 30 };
 
 struct cubin {
     const unsigned char *data;
@@ -226,6 +226,7 @@ static bool cubin_global(const struct cubin *c, const Elf64_Sym *symbol, const c
     if (!g)
         return false;
     g->bytes = symbol->st_size;
+    g->managed = symbol->st_other & SYMBOL_MANAGED;
     if (home->sh_type == SHT_NOBITS || symbol->st_size == 0)
         return true;
     if (symbol->st_value > home->sh_size || symbol->st_size > home->sh_size - symbol->st_value ||

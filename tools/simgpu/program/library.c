@@ -1,7 +1,11 @@
 /*
  * library.c - libraries: images that are bound to no context, and the kernels in them.
  */
+#include "tools/simgpu/memory/memory.h"
 #include "tools/simgpu/program/module.h"
+
+#include <stdlib.h>
+#include <string.h>
 
 enum { LIBRARY_POOL = 65536 };
 
@@ -21,6 +25,28 @@ static CUkernel kernel_handle(const struct sim_function *f)
 
 /* ---- life -------------------------------------------------------------------------------------- */
 
+/* Its managed variables, which all contexts share. */
+static bool managed_make(struct sim_library *l)
+{
+    const struct image *image = l->image;
+    bool whole = (l->managed = calloc(image->global_count + 1, sizeof *l->managed)) != NULL;
+    for (size_t i = 0; whole && i < image->global_count; i++)
+        if (image->globals[i].managed)
+            whole = (l->managed[i] = global_make(NULL, &image->globals[i])) != 0;
+    return whole;
+}
+
+static void library_free(struct sim_library *l)
+{
+    for (size_t i = 0; l->managed && i < l->image->global_count; i++)
+        if (l->managed[i])
+            memory_give(l->managed[i]);
+    free(l->managed);
+    functions_end(l->kernels, l->image->entry_count);
+    image_unshare(l->image);
+    handle_give(&pool, l);
+}
+
 static CUresult library_make(struct image *image, CUlibrary *out)
 {
     struct sim_library *l = handle_take(&pool);
@@ -28,9 +54,8 @@ static CUresult library_make(struct image *image, CUlibrary *out)
         return CUDA_ERROR_OUT_OF_MEMORY;
     l->image = image_share(image);
     l->kernels = functions_make(image, NULL, l);
-    if (!l->kernels) {
-        image_unshare(image);
-        handle_give(&pool, l);
+    if (!managed_make(l) || !l->kernels) {
+        library_free(l);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     handle_publish(l);
@@ -80,9 +105,7 @@ SIM_EXPORT CUresult cuLibraryUnload(CUlibrary handle)
     if (!l || !handle_retire(l))
         return CUDA_ERROR_INVALID_HANDLE;
     modules_of_library_end(l);
-    functions_end(l->kernels, l->image->entry_count);
-    image_unshare(l->image);
-    handle_give(&pool, l);
+    library_free(l);
     return CUDA_SUCCESS;
 }
 
@@ -198,29 +221,41 @@ SIM_EXPORT CUresult cuKernelGetFunction(CUfunction *out, CUkernel handle)
     return rc;
 }
 
-static CUresult global(CUdeviceptr *at, size_t *bytes, CUlibrary handle, const char *name,
-                       bool managed)
+static CUresult global_enter(const CUdeviceptr *at, const size_t *bytes, CUlibrary handle,
+                             const char *name, struct sim_library **l)
+{
+    CUresult rc = enter(handle, l);
+    return rc == CUDA_SUCCESS && (!name || (!at && !bytes)) ? CUDA_ERROR_INVALID_VALUE : rc;
+}
+
+SIM_EXPORT CUresult cuLibraryGetGlobal(CUdeviceptr *at, size_t *bytes, CUlibrary handle,
+                                       const char *name)
 {
     struct sim_library *l;
     struct sim_module *m;
-    CUresult rc = enter(handle, &l);
-    if (rc == CUDA_SUCCESS && (!name || (!at && !bytes)))
-        rc = CUDA_ERROR_INVALID_VALUE;
+    CUresult rc = global_enter(at, bytes, handle, name, &l);
     if (rc == CUDA_SUCCESS)
         rc = instance(l, &m);
-    return rc == CUDA_SUCCESS ? module_global_find(m, name, managed, at, bytes) : rc;
+    return rc == CUDA_SUCCESS ? module_global_find(m, name, at, bytes) : rc;
 }
 
-SIM_EXPORT CUresult cuLibraryGetGlobal(CUdeviceptr *at, size_t *bytes, CUlibrary l,
-                                       const char *name)
-{
-    return global(at, bytes, l, name, false);
-}
-
-SIM_EXPORT CUresult cuLibraryGetManaged(CUdeviceptr *at, size_t *bytes, CUlibrary l,
+/* No context need be current: the runtime asks before it has made one. */
+SIM_EXPORT CUresult cuLibraryGetManaged(CUdeviceptr *at, size_t *bytes, CUlibrary handle,
                                         const char *name)
 {
-    return global(at, bytes, l, name, true);
+    struct sim_library *l;
+    CUresult rc = global_enter(at, bytes, handle, name, &l);
+    for (size_t i = 0; rc == CUDA_SUCCESS && i < l->image->global_count; i++) {
+        const struct image_global *g = &l->image->globals[i];
+        if (!g->managed || strcmp(g->name, name) != 0)
+            continue;
+        if (at)
+            *at = l->managed[i];
+        if (bytes)
+            *bytes = g->bytes;
+        return CUDA_SUCCESS;
+    }
+    return rc == CUDA_SUCCESS ? CUDA_ERROR_NOT_FOUND : rc;
 }
 
 SIM_EXPORT CUresult cuLibraryGetUnifiedFunction(void **out, CUlibrary handle, const char *symbol)

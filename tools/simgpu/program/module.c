@@ -160,10 +160,26 @@ static struct sim_module *module_find(CUmodule handle)
     return handle_find(&modules, handle);
 }
 
+CUdeviceptr global_make(struct sim_context *ctx, const struct image_global *g)
+{
+    size_t bytes = g->bytes ? g->bytes : 1;
+    CUdeviceptr at = g->managed ? memory_take_managed(bytes) : memory_take(ctx, bytes);
+    if (at && g->initial)
+        memcpy((void *)(uintptr_t)at, g->initial, g->bytes);
+    else if (at)
+        memset((void *)(uintptr_t)at, 0, g->bytes);
+    return at;
+}
+
+static bool is_of_library(const struct sim_module *m, const struct image_global *g)
+{
+    return m->library && g->managed;
+}
+
 static void globals_free(struct sim_module *m)
 {
     for (size_t i = 0; m->globals && i < m->image->global_count; i++)
-        if (m->globals[i].address)
+        if (m->globals[i].address && !is_of_library(m, m->globals[i].global))
             memory_give(m->globals[i].address);
     free(m->globals);
     m->globals = NULL;
@@ -174,14 +190,10 @@ static bool globals_make(struct sim_module *m)
     m->globals = calloc(m->image->global_count + 1, sizeof *m->globals);
     for (size_t i = 0; m->globals && i < m->image->global_count; i++) {
         const struct image_global *g = &m->image->globals[i];
-        CUdeviceptr at = memory_take(m->context, g->bytes ? g->bytes : 1);
+        CUdeviceptr at = is_of_library(m, g) ? m->library->managed[i] : global_make(m->context, g);
         if (!at)
             return false;
         m->globals[i] = (struct module_global){g, at};
-        if (g->initial)
-            memcpy((void *)(uintptr_t)at, g->initial, g->bytes);
-        else
-            memset((void *)(uintptr_t)at, 0, g->bytes);
     }
     return m->globals != NULL;
 }
@@ -324,12 +336,12 @@ struct sim_function *module_function(struct sim_module *m, const char *name)
     return functions_find(m->functions, m->image, name);
 }
 
-CUresult module_global_find(const struct sim_module *m, const char *name, bool managed,
-                            CUdeviceptr *at, size_t *bytes)
+CUresult module_global_find(const struct sim_module *m, const char *name, CUdeviceptr *at,
+                            size_t *bytes)
 {
     for (size_t i = 0; i < m->image->global_count; i++) {
         const struct module_global *g = &m->globals[i];
-        if (strcmp(g->global->name, name) != 0 || (managed && !g->global->managed))
+        if (strcmp(g->global->name, name) != 0)
             continue;
         if (at)
             *at = g->address;
@@ -432,7 +444,7 @@ SIM_EXPORT CUresult cuModuleGetGlobal_v2(CUdeviceptr *at, size_t *bytes, CUmodul
     CUresult rc = enter(handle, &m);
     if (rc == CUDA_SUCCESS && (!name || (!at && !bytes)))
         rc = CUDA_ERROR_INVALID_VALUE;
-    return rc == CUDA_SUCCESS ? module_global_find(m, name, false, at, bytes) : rc;
+    return rc == CUDA_SUCCESS ? module_global_find(m, name, at, bytes) : rc;
 }
 
 SIM_EXPORT CUresult cuModuleGetGlobal(CUdeviceptr_v1 *at, unsigned int *bytes, CUmodule handle,

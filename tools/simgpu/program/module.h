@@ -59,6 +59,7 @@ struct sim_library {
     struct handle handle;
     struct image *image;
     struct sim_function **kernels;
+    CUdeviceptr *managed; /* in the order of the image's globals; 0 for others */
 };
 
 /* module.c */
@@ -67,8 +68,10 @@ CUresult module_make(struct sim_context *ctx, struct image *image, struct sim_li
 struct sim_module *module_of_library(struct sim_context *ctx, struct sim_library *library);
 void modules_of_library_end(struct sim_library *library);
 struct sim_function *module_function(struct sim_module *m, const char *name);
-CUresult module_global_find(const struct sim_module *m, const char *name, bool managed,
-                            CUdeviceptr *at, size_t *bytes);
+/* A variable with its first value; 0: no memory. A managed one is of no context. */
+CUdeviceptr global_make(struct sim_context *ctx, const struct image_global *g);
+CUresult module_global_find(const struct sim_module *m, const char *name, CUdeviceptr *at,
+                            size_t *bytes);
 CUmodule module_handle(const struct sim_module *m);
 
 /* The attribute of a kernel's functions on that device. */

@@ -279,6 +279,34 @@ Test(launch, managed_variables_of_a_library_are_the_same_in_all_contexts)
            CUDA_ERROR_INVALID_VALUE);
 }
 
+/* The runtime finds the host's name of a kernel by `kern`. */
+Test(launch, graph_nodes_name_the_kernel_of_a_library)
+{
+    CUlibrary l;
+    CUkernel k;
+    CUgraph g;
+    CUgraphNode node;
+    CUDA_KERNEL_NODE_PARAMS back;
+    uint64_t p = 0;
+    void *values[] = {&p};
+    CHECK(cuLibraryLoadData(&l, text, NULL, NULL, 0, NULL, NULL, 0));
+    CHECK(cuLibraryGetKernel(&k, l, "strange"));
+    CHECK(cuGraphCreate(&g, 0));
+    CUDA_KERNEL_NODE_PARAMS params = {.kern = k,
+                                      .gridDimX = 1,
+                                      .gridDimY = 1,
+                                      .gridDimZ = 1,
+                                      .blockDimX = 1,
+                                      .blockDimY = 1,
+                                      .blockDimZ = 1,
+                                      .kernelParams = values};
+    CHECK(cuGraphAddKernelNode(&node, g, NULL, 0, &params));
+    CHECK(cuGraphKernelNodeGetParams(node, &back));
+    cr_expect_eq(back.kern, k);
+    CHECK(cuGraphDestroy(g));
+    CHECK(cuLibraryUnload(l));
+}
+
 #define TEN(x) x x x x x x x x x x
 #define LONG   "_Z" TEN(TEN("vectorized"))
 

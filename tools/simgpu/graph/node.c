@@ -99,8 +99,9 @@ CUresult node_kernel_v1(const CUDA_KERNEL_NODE_PARAMS_v1 *old, CUDA_KERNEL_NODE_
 void node_kernel_params(const struct sim_node *n, CUDA_KERNEL_NODE_PARAMS *out)
 {
     const uint64_t *a = n->work.args.u64;
+    const struct sim_function *f = n->work.func;
     *out = (CUDA_KERNEL_NODE_PARAMS){
-        .func = function_handle(n->work.func),
+        .func = function_handle(f),
         .gridDimX = (unsigned int)a[0],
         .gridDimY = (unsigned int)a[1],
         .gridDimZ = (unsigned int)a[2],
@@ -109,6 +110,7 @@ void node_kernel_params(const struct sim_node *n, CUDA_KERNEL_NODE_PARAMS *out)
         .blockDimZ = (unsigned int)a[5],
         .sharedMemBytes = (unsigned int)a[6],
         .kernelParams = n->params,
+        .kern = f->module == NULL ? (CUkernel)(void *)function_handle(f) : NULL,
         .ctx = n->work.context,
     };
 }

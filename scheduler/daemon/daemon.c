@@ -28,6 +28,7 @@
 #include "scheduler/daemon/metrics.h"
 #include "scheduler/daemon/topology.h"
 #include "scheduler/daemon/log.h"
+#include "scheduler/policy/permission.h"
 #include "scheduler/daemon/round.h"
 #include "scheduler/daemon/witness.h"
 

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "scheduler/policy/permission.h"
+#include "scheduler/policy/rule.h"
 #include "scheduler/wire/protocol.h"
 
 #define PEER_QUEUE (256u << 10) /* bytes */

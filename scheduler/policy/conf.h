@@ -10,7 +10,7 @@
 #include <stdio.h>
 
 #include "scheduler/wire/page.h"
-#include "scheduler/policy/permission.h"
+#include "scheduler/policy/rule.h"
 
 #define CONF_PATH_MAX 256u
 

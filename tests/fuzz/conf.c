@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "scheduler/policy/conf.h"
+#include "scheduler/policy/permission.h"
 #include "scheduler/policy/policy.h"
 
 struct passwd *getpwnam(const char *name)

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "scheduler/policy/conf.h"
+#include "scheduler/policy/permission.h"
 
 static struct conf conf;
 static char why[512];

@@ -1,0 +1,44 @@
+/*
+ * rule.h - a rule of cutind.conf, and the subjects that it is about.
+ *
+ * Subjects are what the kernel says about the other end of a socket, never what a client says.
+ */
+#ifndef CUTIN_RULE_H
+#define CUTIN_RULE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct subject {
+    uid_t uid;
+    gid_t gid;
+    pid_t pid;
+    gid_t *groups; /* supplementary */
+    uint32_t group_count;
+};
+
+/* Reads it from a connected socket. Returns 0 or -errno. */
+int subject_of_socket(struct subject *who, int socket);
+void subject_clear(struct subject *who);
+
+/* One rule: everybody, a range of user ids, or a group. */
+struct rule {
+    enum rule_kind { RULE_EVERYBODY, RULE_USERS, RULE_GROUP } kind;
+    uint32_t first, last; /* ids; a group has one */
+};
+
+struct rules {
+    struct rule *rule;
+    uint32_t count;
+};
+
+/* "user:NAME", "uid:N", "uid:N-M", "group:NAME", "gid:N" or "everybody". Returns 0, -EINVAL (not of
+ * that form) or -ENOENT (no such user or group). */
+int rule_parse(struct rule *rule, const char *text);
+/* Adds a rule to the list. Returns 0 or -ENOMEM. */
+int rules_add(struct rules *list, const struct rule *rule);
+void rules_clear(struct rules *list);
+bool rules_match(const struct rules *list, const struct subject *who);
+
+#endif

@@ -33,7 +33,8 @@ static const struct room {
     {"scheduler/wire", "trace/clock.h"},
     {"scheduler/client", "scheduler/wire vhq/thread.h trace/clock.h trace/probe.h"},
     {"scheduler/policy", "scheduler/wire"},
-    {"scheduler/daemon", "scheduler/policy scheduler/wire trace/clock.h"},
+    {"scheduler/peers", "scheduler/policy scheduler/wire trace/clock.h"},
+    {"scheduler/daemon", "scheduler/peers scheduler/policy scheduler/wire trace/clock.h"},
 
     {"examples", "shim/cutin.h cuda.h"},
     {"tools/cutin",

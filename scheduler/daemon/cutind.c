@@ -16,7 +16,7 @@
 
 #include "scheduler/daemon/daemon.h"
 #include "scheduler/daemon/listener.h"
-#include "scheduler/daemon/log.h"
+#include "scheduler/peers/log.h"
 
 enum { EXIT_USAGE = 2, EXIT_OTHER_DAEMON = 3 };
 

@@ -19,18 +19,18 @@
 #include <unistd.h>
 #include <utlist.h>
 
-#include "scheduler/daemon/admission.h"
+#include "scheduler/peers/admission.h"
 #include "trace/clock.h"
 #include "scheduler/daemon/remote.h"
-#include "scheduler/daemon/heartbeat.h"
-#include "scheduler/daemon/hold.h"
+#include "scheduler/peers/heartbeat.h"
+#include "scheduler/peers/hold.h"
 #include "scheduler/daemon/list.h"
 #include "scheduler/daemon/metrics.h"
-#include "scheduler/daemon/topology.h"
-#include "scheduler/daemon/log.h"
+#include "scheduler/peers/topology.h"
+#include "scheduler/peers/log.h"
 #include "scheduler/policy/permission.h"
-#include "scheduler/daemon/round.h"
-#include "scheduler/daemon/witness.h"
+#include "scheduler/peers/round.h"
+#include "scheduler/peers/witness.h"
 
 enum {
     MAX_PEERS = 1024,
@@ -57,13 +57,6 @@ struct daemon {
     const struct policy *policy;
 };
 
-static int watch(struct daemon *d, int fd, struct watch *w, uint32_t events)
-{
-    struct epoll_event event = {.events = events, .data.ptr = w};
-
-    return epoll_ctl(d->epoll, EPOLL_CTL_ADD, fd, &event) == 0 ? 0 : -errno;
-}
-
 struct peer *daemon_peers(struct daemon *d)
 {
     return d->peers;
@@ -72,18 +65,6 @@ struct peer *daemon_peers(struct daemon *d)
 const struct conf *daemon_conf(const struct daemon *d)
 {
     return d->options.conf;
-}
-
-void daemon_watch_output(struct peer *p, bool on)
-{
-    uint32_t events = (p->listing ? 0u : (uint32_t)EPOLLIN) | (on ? (uint32_t)EPOLLOUT : 0u);
-    struct epoll_event event = {.events = events, .data.ptr = &p->socket_watch};
-
-    if (events == p->watched)
-        return;
-    if (epoll_ctl(p->daemon->epoll, EPOLL_CTL_MOD, p->socket, &event) != 0)
-        p->dead = true;
-    p->watched = events;
 }
 
 /* ---- messages ----------------------------------------------------------------------------------
@@ -131,9 +112,9 @@ static int on_hello(struct peer *p, const union message *m)
     if (clients_of(p->daemon, p) >= conf->clients_per_user && !permission_control(conf, &p->who)) {
         if (say_limit(p->daemon))
             log_line(LOG_WARN,
-                   "user %u has %u clients already (clients_per_user): process %d is not "
-                   "scheduled",
-                   (unsigned)p->who.uid, conf->clients_per_user, (int)p->who.pid);
+                     "user %u has %u clients already (clients_per_user): process %d is not "
+                     "scheduled",
+                     (unsigned)p->who.uid, conf->clients_per_user, (int)p->who.pid);
         peer_send_done(p, -EUSERS, 0);
         return -EUSERS;
     }
@@ -173,10 +154,11 @@ static void turn_device_away(struct peer *p)
     p->turned_away = true;
     peer_send_done(p, -EUSERS, 0);
     if (say_limit(d))
-        log_line(LOG_WARN,
-               "user %u has %u clients of a device already (clients_per_device): process %d is not "
-               "held there",
-               (unsigned)p->who.uid, d->options.conf->clients_per_device, (int)p->who.pid);
+        log_line(
+            LOG_WARN,
+            "user %u has %u clients of a device already (clients_per_device): process %d is not "
+            "held there",
+            (unsigned)p->who.uid, d->options.conf->clients_per_device, (int)p->who.pid);
 }
 
 static bool admit(struct peer *p, uint32_t slot, uint64_t now)
@@ -362,8 +344,8 @@ static void add_peer(struct daemon *d, int fd)
     }
     p->socket_watch.ready = socket_ready;
     p->process_watch.ready = process_ready;
-    if (too_many(d, p) || watch(d, fd, &p->socket_watch, EPOLLIN) != 0 ||
-        (p->process >= 0 && watch(d, p->process, &p->process_watch, EPOLLIN) != 0)) {
+    if (too_many(d, p) || watch_begin(&p->socket_watch, d->epoll, fd, EPOLLIN) != 0 ||
+        (p->process >= 0 && watch_begin(&p->process_watch, d->epoll, p->process, EPOLLIN) != 0)) {
         peer_free(p);
         return;
     }
@@ -448,7 +430,7 @@ int daemon_serve_metrics(struct daemon *d, char *why, size_t why_size)
     if (rc != 0)
         return rc;
     d->metrics_watch.ready = metrics_ready;
-    rc = watch(d, metrics_fd(d->metrics), &d->metrics_watch, EPOLLIN);
+    rc = watch_begin(&d->metrics_watch, d->epoll, metrics_fd(d->metrics), EPOLLIN);
     metrics_run(d->metrics); /* what has come before we watched */
     return rc;
 }
@@ -538,7 +520,7 @@ static int housekeeping(struct daemon *d)
 
     put_out_spoilers(d, now);
     DL_FOREACH (d->peers, p) {
-        if (p->first && !(p->watched & EPOLLOUT))
+        if (p->first && !(p->socket_watch.events & EPOLLOUT))
             flush(p);
         if (!p->client && now - p->since_ns > SILENT_S * second)
             p->dead = true;
@@ -637,8 +619,8 @@ struct daemon *daemon_new(const struct daemon_options *options)
     d->listener_watch.ready = listener_ready;
     d->signal_watch.ready = signal_ready;
     if (!d->topology || !d->admission || d->epoll < 0 || d->signals < 0 || d->spare < 0 ||
-        watch(d, options->listener, &d->listener_watch, EPOLLIN) != 0 ||
-        watch(d, d->signals, &d->signal_watch, EPOLLIN) != 0) {
+        watch_begin(&d->listener_watch, d->epoll, options->listener, EPOLLIN) != 0 ||
+        watch_begin(&d->signal_watch, d->epoll, d->signals, EPOLLIN) != 0) {
         daemon_free(d);
         return NULL;
     }

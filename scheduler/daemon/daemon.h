@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "scheduler/policy/conf.h"
-#include "scheduler/daemon/peer.h"
+#include "scheduler/peers/peer.h"
 
 struct daemon_options {
     int listener;          /* listening socket */
@@ -31,8 +31,5 @@ struct peer *daemon_peers(struct daemon *d);
 const struct conf *daemon_conf(const struct daemon *d);
 /* Grants `asked` or less, and tells the client and everybody concerned. */
 void daemon_change_level(struct peer *p, uint32_t asked);
-
-/* For peer.c: report when the peer's socket has room again. */
-void daemon_watch_output(struct peer *p, bool on);
 
 #endif

@@ -8,9 +8,8 @@
 #include <utlist.h>
 
 #include "trace/clock.h"
-#include "scheduler/daemon/daemon.h"
-#include "scheduler/daemon/hold.h"
-#include "scheduler/daemon/topology.h"
+#include "scheduler/peers/hold.h"
+#include "scheduler/peers/topology.h"
 
 static void row_device(struct message_row_device *row, const struct peer *p, uint32_t slot,
                        const struct page_device *device, uint64_t now)
@@ -85,7 +84,7 @@ void list_go_on(struct peer *p)
             }
         }
     }
-    daemon_watch_output(p, p->first && (p->watched & EPOLLOUT));
+    peer_watch_output(p, p->first && (p->socket_watch.events & EPOLLOUT));
 }
 
 void list_begin(struct peer *p, struct peer *peers)

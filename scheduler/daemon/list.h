@@ -7,7 +7,7 @@
 #ifndef CUTIN_LIST_H
 #define CUTIN_LIST_H
 
-#include "scheduler/daemon/peer.h"
+#include "scheduler/peers/peer.h"
 
 void list_begin(struct peer *p, struct peer *peers);
 /* There is room in the socket. */

@@ -14,9 +14,9 @@
 
 #include "trace/clock.h"
 #include "scheduler/policy/conf.h"
-#include "scheduler/daemon/hold.h"
+#include "scheduler/peers/hold.h"
 #include "scheduler/policy/metrics_address.h"
-#include "scheduler/daemon/topology.h"
+#include "scheduler/peers/topology.h"
 
 enum { CONNECTIONS = 16, PATIENCE_S = 5 };
 

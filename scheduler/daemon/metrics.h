@@ -10,7 +10,7 @@
 
 #include <stddef.h>
 
-#include "scheduler/daemon/peer.h"
+#include "scheduler/peers/peer.h"
 
 struct metrics;
 

@@ -8,7 +8,7 @@
 
 #include "trace/clock.h"
 #include "scheduler/daemon/daemon.h"
-#include "scheduler/daemon/log.h"
+#include "scheduler/peers/log.h"
 #include "scheduler/policy/permission.h"
 
 static const struct conf *conf_of(const struct peer *p)

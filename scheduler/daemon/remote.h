@@ -5,7 +5,7 @@
 #ifndef CUTIN_REMOTE_H
 #define CUTIN_REMOTE_H
 
-#include "scheduler/daemon/peer.h"
+#include "scheduler/peers/peer.h"
 
 /* Carries out what `from` wants. Returns 0 and the number of clients it concerned, or -ESRCH (no
  * such process), -EPERM, -EOPNOTSUPP (its streams have no queues: nothing to hold or reset). */

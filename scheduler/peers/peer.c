@@ -1,7 +1,7 @@
 /*
  * peer.c - one connection to the daemon: its identity, its page and its queue of messages.
  */
-#include "scheduler/daemon/peer.h"
+#include "scheduler/peers/peer.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -11,8 +11,7 @@
 #include <unistd.h>
 
 #include "trace/clock.h"
-#include "scheduler/daemon/daemon.h"
-#include "scheduler/daemon/witness.h"
+#include "scheduler/peers/witness.h"
 
 struct outgoing {
     struct outgoing *next;
@@ -77,7 +76,6 @@ struct peer *peer_new(struct daemon *daemon, int socket)
     p->socket = socket;
     p->process = open_process(p->who.pid);
     p->since_ns = clock_ns();
-    p->watched = EPOLLIN;
     p->last = &p->first;
     for (uint32_t slot = 0; slot < PAGE_DEVICES; slot++)
         p->device[slot].bit = PROTOCOL_NO_BIT;
@@ -134,6 +132,14 @@ static bool later(int rc)
     return rc == -EAGAIN || rc == -ETOOMANYREFS || rc == -ENOBUFS || rc == -ENOMEM;
 }
 
+void peer_watch_output(struct peer *p, bool on)
+{
+    uint32_t events = (p->listing ? 0u : (uint32_t)EPOLLIN) | (on ? (uint32_t)EPOLLOUT : 0u);
+
+    if (watch_change(&p->socket_watch, events) != 0)
+        p->dead = true;
+}
+
 void peer_send(struct peer *p, const union message *m, struct shared_page *page)
 {
     int rc = -EAGAIN;
@@ -149,7 +155,7 @@ void peer_send(struct peer *p, const union message *m, struct shared_page *page)
         return;
     }
     push(p, m, page);
-    daemon_watch_output(p, rc == -EAGAIN);
+    peer_watch_output(p, rc == -EAGAIN);
 }
 
 void peer_send_done(struct peer *p, int error, uint32_t count)
@@ -176,5 +182,5 @@ void peer_flush(struct peer *p)
     }
     if (rc != 0 && !later(rc))
         p->dead = true;
-    daemon_watch_output(p, p->first && rc == -EAGAIN);
+    peer_watch_output(p, p->first && rc == -EAGAIN);
 }

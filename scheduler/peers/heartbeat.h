@@ -18,7 +18,7 @@
 #define CUTIN_HEARTBEAT_H
 
 #include "trace/clock.h"
-#include "scheduler/daemon/topology.h"
+#include "scheduler/peers/topology.h"
 
 #define HEARTBEAT_STALE_NS  (60ull * NS_PER_MS)
 #define HEARTBEAT_SILENT_NS (1000ull * NS_PER_MS)

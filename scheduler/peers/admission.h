@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "scheduler/policy/conf.h"
-#include "scheduler/daemon/peer.h"
+#include "scheduler/peers/peer.h"
 
 /* Of one user: as many at once, and then one after another in that time. */
 #define ADMISSION_BURST  32u

@@ -1,7 +1,7 @@
 /*
  * topology.c - who may hold whom, on which devices, with which bit.
  */
-#include "scheduler/daemon/topology.h"
+#include "scheduler/peers/topology.h"
 
 #include <errno.h>
 #include <stdlib.h>

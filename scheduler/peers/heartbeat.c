@@ -1,7 +1,7 @@
 /*
  * heartbeat.c - clients that hold others and have stopped running, though they live.
  */
-#include "scheduler/daemon/heartbeat.h"
+#include "scheduler/peers/heartbeat.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 
 #include <utlist.h>
 
-#include "scheduler/daemon/log.h"
+#include "scheduler/peers/log.h"
 
 /* Since it connected, at the earliest: its thread may not have had its first turn yet. */
 static uint64_t age(const struct peer *p, uint64_t now)

@@ -1,7 +1,7 @@
 /*
  * log.c - what the daemon says: one line per event on stderr, with a severity.
  */
-#include "scheduler/daemon/log.h"
+#include "scheduler/peers/log.h"
 
 #include <stdarg.h>
 #include <stdbool.h>

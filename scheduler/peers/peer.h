@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "scheduler/policy/rule.h"
+#include "scheduler/peers/watch.h"
 #include "scheduler/wire/protocol.h"
 
 #define PEER_QUEUE (256u << 10) /* bytes */
@@ -19,11 +20,6 @@
 struct daemon;
 struct device;
 struct outgoing;
-
-/* Something epoll reports on. */
-struct watch {
-    void (*ready)(struct watch *w, uint32_t events);
-};
 
 /* A client's page, kept open until nobody has it still to be sent. */
 struct shared_page {
@@ -54,7 +50,6 @@ struct peer {
     uint64_t since_ns;
     struct outgoing *first, **last; /* queue */
     size_t queued;                  /* bytes */
-    uint32_t watched;               /* what epoll reports of the socket */
     /* The answer to LIST that is under way, see list.h. */
     bool listing;
     struct peer *row; /* the next one; NULL: that was all */
@@ -86,6 +81,8 @@ void peer_send(struct peer *p, const union message *m, struct shared_page *page)
 void peer_send_done(struct peer *p, int error, uint32_t count);
 /* Sends what is queued, as far as the socket takes it. */
 void peer_flush(struct peer *p);
+/* Has epoll report when the socket has room again, or no more. Who is being answered a LIST is not read. */
+void peer_watch_output(struct peer *p, bool on);
 /* Gives the peer its page. Returns 0 or -errno. */
 int peer_make_page(struct peer *p);
 

@@ -5,7 +5,7 @@
 #ifndef CUTIN_ROUND_H
 #define CUTIN_ROUND_H
 
-#include "scheduler/daemon/peer.h"
+#include "scheduler/peers/peer.h"
 #include "scheduler/policy/policy.h"
 
 /* One decision on every device, if it is time. Returns when the next is due, in ms; -1: nobody

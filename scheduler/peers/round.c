@@ -2,7 +2,7 @@
  * round.c - asks the policy who is to be held, device by device, and writes its answer into the
  * pages.
  */
-#include "scheduler/daemon/round.h"
+#include "scheduler/peers/round.h"
 
 #include <utlist.h>
 

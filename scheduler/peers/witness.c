@@ -1,7 +1,7 @@
 /*
  * witness.c - has the memory of a page been taken away? (see witness.h)
  */
-#include "scheduler/daemon/witness.h"
+#include "scheduler/peers/witness.h"
 
 #include <fcntl.h>
 #include <stddef.h>

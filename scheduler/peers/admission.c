@@ -1,7 +1,7 @@
 /*
  * admission.c - of whose devices clients above are told, and how soon (see admission.h).
  */
-#include "scheduler/daemon/admission.h"
+#include "scheduler/peers/admission.h"
 
 #include <stdlib.h>
 #include <uthash.h>

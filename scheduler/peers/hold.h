@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #include "scheduler/policy/conf.h"
-#include "scheduler/daemon/peer.h"
+#include "scheduler/peers/peer.h"
 
 struct hold {
     uint32_t bits; /* of clients */

@@ -1,13 +1,13 @@
 /*
  * hold.c - who holds whom, and since when, as the pages say.
  */
-#include "scheduler/daemon/hold.h"
+#include "scheduler/peers/hold.h"
 
 #include <stdio.h>
 #include <utlist.h>
 
 #include "trace/clock.h"
-#include "scheduler/daemon/log.h"
+#include "scheduler/peers/log.h"
 
 enum { LOOK_MS = 500, SAY_AGAIN_S = 60, NAMES = 4 };
 

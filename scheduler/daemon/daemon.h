@@ -4,11 +4,12 @@
 #ifndef CUTIN_DAEMON_H
 #define CUTIN_DAEMON_H
 
-#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "scheduler/policy/conf.h"
-#include "scheduler/peers/peer.h"
+
+struct daemon;
 
 struct daemon_options {
     int listener;          /* listening socket */
@@ -25,11 +26,5 @@ int daemon_serve_metrics(struct daemon *d, char *why, size_t why_size);
 int daemon_run(struct daemon *d);
 /* Disconnects everybody and frees. */
 void daemon_free(struct daemon *d);
-
-/* For command.c. */
-struct peer *daemon_peers(struct daemon *d);
-const struct conf *daemon_conf(const struct daemon *d);
-/* Grants `asked` or less, and tells the client and everybody concerned. */
-void daemon_change_level(struct peer *p, uint32_t asked);
 
 #endif

@@ -7,14 +7,10 @@
 #include <utlist.h>
 
 #include "trace/clock.h"
-#include "scheduler/daemon/daemon.h"
+#include "scheduler/daemon/level.h"
+#include "scheduler/daemon/state.h"
 #include "scheduler/peers/log.h"
 #include "scheduler/policy/permission.h"
-
-static const struct conf *conf_of(const struct peer *p)
-{
-    return daemon_conf(p->daemon);
-}
 
 /* Lets the client know what the daemon does with it, so that the next daemon can learn it. */
 static void tell(struct peer *p, uint32_t kind, uint32_t value)
@@ -30,13 +26,13 @@ static void tell(struct peer *p, uint32_t kind, uint32_t value)
 /* Nobody raises a process above what he himself may have. */
 static int set_level(const struct peer *from, struct peer *p, uint32_t value)
 {
-    bool control = permission_control(conf_of(from), &from->who);
+    bool control = permission_control(from->daemon->conf, &from->who);
 
-    if (!control && permission_level(conf_of(from), &from->who, value) != value)
+    if (!control && permission_level(from->daemon->conf, &from->who, value) != value)
         return -EPERM;
     p->remote = true;
     tell(p, CONTROL_LEVEL, value);
-    daemon_change_level(p, value);
+    level_change(p, value);
     return 0;
 }
 
@@ -111,7 +107,7 @@ static bool meant(const struct peer *p, const struct message_control *m)
 
 static int run_one(const struct peer *from, struct peer *p, const struct message_control *m)
 {
-    if (from->who.uid != p->who.uid && !permission_control(conf_of(from), &from->who))
+    if (from->who.uid != p->who.uid && !permission_control(from->daemon->conf, &from->who))
         return -EPERM;
     log_line(LOG_INFO, "user %u: %s %u for process %d", (unsigned)from->who.uid,
            kind_name(m->kind), m->value, (int)p->who.pid);
@@ -125,7 +121,7 @@ int remote_run(struct peer *from, const union message *m, uint32_t *count)
     int rc = 0;
 
     *count = 0;
-    DL_FOREACH (daemon_peers(from->daemon), p) {
+    DL_FOREACH (from->daemon->peers, p) {
         if (!meant(p, &m->control))
             continue;
         rc = run_one(from, p, &m->control);

@@ -1,0 +1,45 @@
+/*
+ * state.h - what the daemon knows. Its files share it; a peer leads to it.
+ */
+#ifndef CUTIN_DAEMON_STATE_H
+#define CUTIN_DAEMON_STATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "scheduler/peers/admission.h"
+#include "scheduler/peers/peer.h"
+#include "scheduler/peers/topology.h"
+#include "scheduler/policy/conf.h"
+#include "scheduler/policy/policy.h"
+
+struct metrics;
+
+struct daemon {
+    /* For good. */
+    struct conf *conf;
+    const char *conf_path; /* as on the command line; NULL: the default places */
+    uint32_t idle_exit_s;  /* end after that long without a connection; 0 = never */
+    int epoll, signals;
+    /* Whoever is connected: door.h. */
+    struct watch listener_watch;
+    int spare; /* a descriptor to give up when there are no more */
+    struct peer *peers;
+    uint32_t count, room; /* of peers; not counting those in reserve */
+    uint64_t idle_since_ns;
+    /* Clients, and what they have been given. */
+    uint64_t next_id;
+    struct topology *topology;
+    const struct policy *policy;
+    struct admission *admission;
+    bool waiting;           /* somebody, for admission */
+    uint64_t admit_ns;      /* when to ask again for those who wait */
+    uint64_t limit_said_ns; /* not again before */
+    /* The loop. */
+    struct watch signal_watch, metrics_watch;
+    struct metrics *metrics; /* NULL: not served */
+    uint64_t witness_ns;     /* when to look at pages again */
+    bool stop;
+};
+
+#endif

@@ -2,6 +2,7 @@
  * simgpu_device.c - who shares the simulated device: joining, leaving, and dying at bad moments.
  */
 #include "tools/simgpu/device/device.h"
+#include "tools/simgpu/device/timeline.h"
 
 #include <criterion/criterion.h>
 #include <fcntl.h>

@@ -3,6 +3,7 @@
  * every time themselves, so nothing depends on this machine.
  */
 #include "tools/simgpu/device/device.h"
+#include "tools/simgpu/device/timeline.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

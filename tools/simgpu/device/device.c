@@ -4,13 +4,13 @@
  * it, any other client removes what the dead one left.
  */
 #include "tools/simgpu/device/device.h"
+#include "tools/simgpu/device/timeline.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/futex.h>
-#include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -25,12 +25,6 @@
 #endif
 
 enum { DEVICE_MAGIC = 0x73696d47, DEVICE_VERSION = 3, LOCK_LOOK_NS = 100000000 };
-
-/* Program order is all that a killed writer leaves; keep the compiler to it. */
-static inline void publish(void)
-{
-    atomic_signal_fence(memory_order_seq_cst);
-}
 
 /* ---- the file ---------------------------------------------------------------------------------- */
 
@@ -53,7 +47,7 @@ static void shared_init(struct device_shared *sh, const struct device_params *pa
     sh->params = *params;
     sh->bytes = sizeof *sh;
     sh->version = DEVICE_VERSION;
-    publish();
+    device_publish();
     sh->magic = DEVICE_MAGIC;
 }
 
@@ -153,7 +147,7 @@ static void client_remove(struct device_shared *sh, uint32_t client)
                 sh->gpus[g] = (struct device_gpu){0};
     }
     sh->clients[client].sleep_until_ns = 0;
-    publish();
+    device_publish();
     sh->clients[client].in_use = 0;
 }
 
@@ -197,7 +191,7 @@ static int client_claim(struct device *d)
         c->pid = (int32_t)getpid();
         c->sleep_until_ns = 0;
         memset(c->memory, 0, sizeof c->memory);
-        publish();
+        device_publish();
         c->in_use = 1;
         d->client = i;
         return 0;
@@ -399,7 +393,7 @@ uint32_t device_context_open(struct device *d, uint32_t gpu)
         c->client = d->client;
         c->gpu = gpu;
         c->aborted = 0;
-        publish();
+        device_publish();
         c->id = id;
         return id;
     }
@@ -445,7 +439,7 @@ uint32_t device_stream_open(struct device *d, uint32_t context, int priority)
         s->head = 1;
         s->tail = s->reaped = 0;
         __atomic_store_n(&s->completed, 0, __ATOMIC_RELAXED);
-        publish();
+        device_publish();
         stream_id_set(s, id);
         return id;
     }

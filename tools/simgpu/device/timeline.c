@@ -13,9 +13,8 @@
  *   - Streams of a context that share a hardware queue: a memop wait at which one of them stands stops
  *     what was submitted to the others after it.
  */
-#include "tools/simgpu/device/device.h"
+#include "tools/simgpu/device/timeline.h"
 
-#include <stdatomic.h>
 #include <string.h>
 
 /* The streams that have something to do, gathered once per call. */
@@ -25,11 +24,6 @@ struct view {
     bool handed; /* some stream may stand at a wait */
     struct device_stream *streams[DEVICE_STREAMS];
 };
-
-static inline void publish(void)
-{
-    atomic_signal_fence(memory_order_seq_cst);
-}
 
 static void view_fill(struct view *v, struct device_shared *sh)
 {
@@ -99,9 +93,9 @@ static void head_finish(struct view *v, struct device_stream *s, struct op *op)
         op->start_ns = v->sh->clock;
     op->end_ns = v->sh->clock;
     op->ticket = ++v->sh->tickets;
-    publish();
+    device_publish();
     op->state = OP_DONE;
-    publish();
+    device_publish();
     s->head++;
 }
 
@@ -110,20 +104,20 @@ static void op_start(struct view *v, struct op *op)
     if (op->state == OP_QUEUED)
         op->start_ns = v->sh->clock;
     op->end_ns = v->sh->clock + op->cost_ns;
-    publish();
+    device_publish();
     op->state = OP_RUNNING;
 }
 
 static void op_pause(struct view *v, struct op *op)
 {
     op->cost_ns = op->end_ns > v->sh->clock ? op->end_ns - v->sh->clock : 0;
-    publish();
+    device_publish();
     op->state = OP_PAUSED;
 }
 
 static void op_hand(struct view *v, struct op *op)
 {
-    publish();
+    device_publish();
     op->state = OP_HANDED;
     v->handed = true;
 }
@@ -304,7 +298,7 @@ static void gpu_switch(struct device_shared *sh, struct device_gpu *g, uint32_t 
     uint64_t start = sh->clock + (g->current ? sh->params.switch_ns : 0);
     g->switch_end_ns = start;
     g->slice_end_ns = start + sh->params.timeslice_ns;
-    publish();
+    device_publish();
     g->current = context;
 }
 
@@ -428,7 +422,7 @@ uint64_t device_submit(struct device *d, uint32_t stream, const struct op *op)
     *slot = *op;
     slot->state = OP_QUEUED;
     slot->ticket = ++d->shared->tickets;
-    publish();
+    device_publish();
     return ++s->tail;
 }
 

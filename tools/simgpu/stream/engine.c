@@ -5,6 +5,7 @@
  */
 #include "tools/simgpu/stream/engine.h"
 #include "tools/simgpu/device/log.h"
+#include "tools/simgpu/device/timeline.h"
 #include "tools/simgpu/face/simconfig.h"
 
 #include <errno.h>

@@ -3,6 +3,7 @@
  * into the graph of a capture. Past 1024 works a submitter waits.
  */
 #include "tools/simgpu/stream/submit.h"
+#include "tools/simgpu/device/timeline.h"
 #include "tools/simgpu/stream/engine.h"
 #include "tools/simgpu/stream/points.h"
 #include "tools/simgpu/face/simconfig.h"

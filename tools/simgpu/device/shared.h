@@ -1,0 +1,146 @@
+/*
+ * shared.h - the simulated devices that processes share: their state in one file of shared memory. Who is there
+ * is device.c's, what runs when timeline.c's. Knows no CUDA and no pointers: a process keeps effects and
+ * arguments to itself and tells the device only kinds, costs, sizes and dependencies.
+ *
+ * Whoever holds the lock can bring the timeline up to any time, so when things start and end is computed,
+ * whichever process happens to be awake. Nothing is counted that can be found by looking (free SMs, free
+ * copy engines, done streams): a process that is killed at any instruction leaves at worst one half-made
+ * step, which device_repair() completes.
+ *
+ * Times are CLOCK_MONOTONIC nanoseconds. `clock` is the time of the last event, not the present: work
+ * that becomes startable "late" (its owner noticed late) starts when it could have started.
+ */
+#ifndef SIMGPU_SHARED_H
+#define SIMGPU_SHARED_H
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    DEVICE_GPUS = 8,
+    DEVICE_CLIENTS = 64,
+    DEVICE_CONTEXTS = 256,
+    DEVICE_STREAMS = 1024, /* a power of two: ids are generation * DEVICE_STREAMS + slot */
+    DEVICE_RING = 1024,    /* works a stream can hold: the real driver blocks past 1024 launches */
+    DEVICE_COPY_ENGINES = 2,
+    DEVICE_DEPENDENCIES = 2, /* per op; more take empty ops in front */
+};
+#define DEVICE_NEVER UINT64_MAX
+
+enum op_kind {
+    OP_KERNEL, /* takes `sms` for its cost, while its context has the GPU */
+    OP_COPY,   /* takes a copy engine for its cost */
+    OP_MARK,   /* takes its cost and nothing else; event records have none */
+    OP_WAIT,   /* the same, and ends when its owner says so: memop waits */
+    OP_HOST,   /* the same: host functions */
+};
+enum op_state { OP_QUEUED, OP_RUNNING, OP_PAUSED, OP_HANDED, OP_DONE };
+enum op_flag {
+    OP_ALWAYS = 1, /* handed to its owner even in an aborted context */
+    OP_TAKEN = 2,  /* a handed op that its owner knows of */
+};
+
+/* Complete once the stream's `seq` low bits are done; stream 0: no dependency. */
+struct op_point {
+    uint32_t stream, seq;
+};
+
+struct op {
+    uint64_t cost_ns; /* left to run */
+    uint64_t submit_ns, start_ns, end_ns;
+    uint64_t ticket; /* order of submission; once done, order of completion */
+    struct op_point after[DEVICE_DEPENDENCIES];
+    uint16_t sms;
+    uint8_t kind, state, flags;
+    uint8_t spare[3];
+};
+static_assert(sizeof(struct op) == 64, "a ring of ops is 64 KiB");
+
+struct device_stream {
+    uint32_t id; /* 0 = free slot */
+    uint32_t generation;
+    uint32_t client, context; /* slots */
+    int32_t priority;         /* lower is more urgent, as in CUDA */
+    uint32_t queue;           /* hardware queue within the context; 0 = its own */
+    uint64_t head;            /* the first op that is not done; tail + 1 when all are */
+    uint64_t tail;            /* the last op submitted */
+    uint64_t reaped;          /* the last op whose owner has dealt with its completion */
+    uint64_t completed;       /* the last op whose effect has run, for other processes to see */
+    uint64_t spare2;
+};
+static_assert(sizeof(struct device_stream) == 64, "one cache line");
+
+struct device_context {
+    uint32_t id; /* 0 = free slot */
+    uint32_t generation;
+    uint32_t client, gpu;
+    uint32_t aborted; /* a sticky error: what is queued ends at once */
+};
+
+struct device_gpu {
+    uint32_t current; /* context slot + 1; 0 = none yet */
+    uint32_t spare;
+    uint64_t slice_end_ns;  /* 0 = the current context was idle */
+    uint64_t switch_end_ns; /* until then the GPU is switching to `current` */
+};
+
+struct device_client {
+    pthread_mutex_t alive; /* robust, held by the client's engine thread for life */
+    uint32_t in_use;
+    int32_t pid;
+    uint32_t wake; /* futex: the engine sleeps on it */
+    uint32_t spare;
+    uint64_t sleep_until_ns;      /* 0 = awake */
+    uint64_t memory[DEVICE_GPUS]; /* bytes of each GPU's memory that the client has taken */
+};
+
+struct device_params {
+    uint32_t gpus, sms;
+    uint64_t timeslice_ns, switch_ns;
+};
+
+struct device_shared {
+    uint32_t magic, version;
+    uint64_t bytes;
+    pthread_mutex_t lock;
+    struct device_params params;
+    uint64_t clock, tickets;
+    uint32_t streams_used; /* slots ever used: the upper bound of scans */
+    uint32_t spare;
+    struct device_gpu gpus[DEVICE_GPUS];
+    struct device_client clients[DEVICE_CLIENTS];
+    struct device_context contexts[DEVICE_CONTEXTS];
+    struct device_stream streams[DEVICE_STREAMS];
+    struct op rings[DEVICE_STREAMS][DEVICE_RING];
+};
+
+/* A process's hold on the devices. */
+struct device {
+    struct device_shared *shared;
+    int fd;
+    uint32_t client; /* slot */
+    char name[128];
+};
+
+static inline struct device_stream *device_stream(struct device *d, uint32_t id)
+{
+    return &d->shared->streams[id % DEVICE_STREAMS];
+}
+
+static inline struct op *stream_op(struct device_shared *sh, const struct device_stream *s,
+                                   uint64_t seq)
+{
+    return &sh->rings[s - sh->streams][seq % DEVICE_RING];
+}
+
+/* Program order is all that a killed writer leaves; keep the compiler to it. */
+static inline void device_publish(void)
+{
+    atomic_signal_fence(memory_order_seq_cst);
+}
+
+#endif

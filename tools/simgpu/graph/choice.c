@@ -6,15 +6,19 @@
  * A simulator must not hang where a GPU would not: most kernels have no effect here, so a loop whose
  * condition no kernel has set in a whole round ends after it. The event log has a mark for it.
  */
-#include "tools/simgpu/program/condition.h"
+#include "tools/simgpu/graph/choice.h"
 #include "tools/simgpu/graph/conditional.h"
+#include "tools/simgpu/graph/graph_flat.h"
+#include "tools/simgpu/graph/graph_launch.h"
+#include "tools/simgpu/program/condition.h"
 #include "tools/simgpu/stream/engine.h"
 #include "tools/simgpu/stream/points.h"
 #include "tools/simgpu/stream/submit.h"
 
 #include <stdlib.h>
 
-enum { ARG_CHOICE, ARG_RUN, ARG_PRIORITY }; /* of the work; ARG_RUN in a launch only */
+/* Of the work; but for the first in a launch only. */
+enum { ARG_CHOICE, ARG_RUN, ARG_PRIORITY = LAUNCH_PRIORITY };
 
 /* One launch's turn of a choice: the work's, and the thread's. */
 struct run {
@@ -153,11 +157,6 @@ static void choice_drop(struct work *w)
     choice_put(w->args.ptr[ARG_CHOICE]);
 }
 
-void choice_prepare(struct work *w, int priority)
-{
-    w->args.u64[ARG_PRIORITY] = (uint64_t)priority;
-}
-
 /* ---- defaults, when a launch begins ----------------------------------------------------------------- */
 
 static void condition_begin(const struct choice *choice)
@@ -244,7 +243,7 @@ static struct choice *choice_new(struct condition *condition, int type, unsigned
     return c;
 }
 
-CUresult choice_make(const struct sim_node *n, struct work *w)
+static CUresult choice_make(const struct sim_node *n, struct work *w)
 {
     const struct conditional *from = n->conditional;
     struct choice *c = choice_new(from->condition, from->type, from->size);
@@ -266,6 +265,38 @@ CUresult choice_make(const struct sim_node *n, struct work *w)
                        .context = context_handle(from->condition->ctx),
                        .node_type = TYPE_CONDITIONAL};
     w->args.ptr[ARG_CHOICE] = c;
+    return CUDA_SUCCESS;
+}
+
+/* The works of conditional nodes, which a flat copy lacks. */
+static CUresult choices_make(struct exec_node *nodes, size_t count)
+{
+    CUresult rc = CUDA_SUCCESS;
+    for (size_t i = 0; i < count && rc == CUDA_SUCCESS; i++) {
+        struct exec_node *x = &nodes[i];
+        if (x->node == NULL || x->node->conditional == NULL)
+            continue;
+        x->works = calloc(1, sizeof *x->works);
+        rc = x->works != NULL ? choice_make(x->node, x->works) : CUDA_ERROR_OUT_OF_MEMORY;
+        x->count = rc == CUDA_SUCCESS;
+    }
+    return rc;
+}
+
+CUresult exec_flatten(const struct sim_graph *g, struct exec_node **nodes, size_t *count)
+{
+    struct exec_node *flat;
+    size_t n;
+    CUresult rc = flat_make(g, &flat, &n);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    rc = choices_make(flat, n);
+    if (rc != CUDA_SUCCESS) {
+        exec_nodes_free(flat, n);
+        return rc;
+    }
+    *nodes = flat;
+    *count = n;
     return CUDA_SUCCESS;
 }
 

@@ -1,14 +1,14 @@
 /*
- * graph_exec.c - instantiating, launching, updating and destroying executable graphs.
+ * graph_exec.c - instantiating, launching and destroying executable graphs.
  *
- * A launch is submitted work by work: lane 0 to the stream itself, the others to streams of the
- * exec's own, tied together by points. Launches of one exec follow each other whatever stream they
- * are in, and the context's submit lock keeps everybody else's work out of the middle of one.
+ * Launches of one exec follow each other whatever stream they are in, and the context's submit lock keeps
+ * everybody else's work out of the middle of one.
  */
+#include "tools/simgpu/graph/graph_exec.h"
+#include "tools/simgpu/graph/choice.h"
 #include "tools/simgpu/graph/conditional.h"
-#include "tools/simgpu/memory/copy.h"
-#include "tools/simgpu/stream/event.h"
-#include "tools/simgpu/graph/node.h"
+#include "tools/simgpu/graph/graph_flat.h"
+#include "tools/simgpu/graph/graph_launch.h"
 #include "tools/simgpu/memory/graph_memory.h"
 #include "tools/simgpu/face/variants.h"
 #include "tools/simgpu/stream/capture.h"
@@ -18,9 +18,10 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <utlist.h>
 
 static struct handle_pool execs = HANDLE_POOL(struct sim_exec, 1 << 16);
+
+#define exec_handle(x) ((CUgraphExec)(void *)(x))
 
 struct sim_exec *exec_find(CUgraphExec handle)
 {
@@ -164,93 +165,6 @@ STREAM_API(cuGraphInstantiateWithParams,
 
 /* ---- launch ------------------------------------------------------------------------------------------------- */
 
-/* The lanes of a launch have the priority of the stream that it is in. */
-static CUresult branches_ready(struct sim_exec *x, int first, int priority)
-{
-    for (int i = first; i < x->lanes; i++) {
-        if (x->branches[i] != NULL && x->priority != priority) {
-            stream_branch_release(x->branches[i]);
-            x->branches[i] = NULL;
-        }
-        if (!atomic_load(&x->lane_ctx[i]->alive))
-            return CUDA_ERROR_CONTEXT_IS_DESTROYED;
-        if (x->branches[i] == NULL) {
-            CUresult rc = stream_branch_create(x->lane_ctx[i], priority, &x->branches[i]);
-            if (rc != CUDA_SUCCESS)
-                return rc;
-        }
-    }
-    x->priority = priority;
-    return CUDA_SUCCESS;
-}
-
-/* What a node must wait for beyond its lane: what it depends on elsewhere, or the start. */
-static size_t node_points(const struct sim_exec *x, const struct exec_node *n, struct point start,
-                          struct point *out)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < n->after_count; i++)
-        if (x->nodes[n->after[i]].lane != n->lane)
-            out[count++] = x->nodes[n->after[i]].done;
-    if (n->after_count == 0 && n->lane != 0)
-        out[count++] = start;
-    return count;
-}
-
-/* Takes a copy of the work with a reference of its own, which submitting gives back. */
-static CUresult work_launch(const struct work *w, struct sim_stream *s, const struct point *after,
-                            size_t n, struct point *done)
-{
-    struct work copy = *w;
-    if (copy.hold != NULL)
-        copy.hold(&copy);
-    else
-        copy.drop = NULL; /* one reference, which the node keeps */
-    return work_submit_after(s, &copy, after, n, done);
-}
-
-static CUresult mark_launch(const char *name, struct sim_stream *s, const struct point *after,
-                            size_t n, struct point *done)
-{
-    struct work w = {.kind = WORK_MARK};
-    w.name = name;
-    return work_submit_after(s, &w, after, n, done);
-}
-
-static CUresult event_launch(struct exec_node *n, struct sim_stream *s, struct point *after,
-                             size_t count)
-{
-    CUevent event = n->works[0].args.ptr[0];
-    if (n->type == CU_GRAPH_NODE_TYPE_EVENT_RECORD)
-        return event_record_after(event, s, after, count, &n->done);
-    CUresult rc = event_last_point(event, &after[count]);
-    struct work w = event_wait_work(after[count]);
-    return rc == CUDA_SUCCESS ? work_submit_after(s, &w, after, count + 1, &n->done) : rc;
-}
-
-static CUresult choice_launch(struct exec_node *n, struct sim_stream *s, const struct point *after,
-                              size_t count)
-{
-    struct work w = n->works[0];
-    choice_prepare(&w, stream_priority(s));
-    return work_launch(&w, s, after, count, &n->done);
-}
-
-static CUresult node_launch(struct exec_node *n, struct sim_stream *s, struct point *after,
-                            size_t count)
-{
-    if (n->disabled || n->count == 0)
-        return mark_launch("empty", s, after, count, &n->done);
-    if (n->type == CU_GRAPH_NODE_TYPE_EVENT_RECORD || n->type == CU_GRAPH_NODE_TYPE_WAIT_EVENT)
-        return event_launch(n, s, after, count);
-    if (n->type == TYPE_CONDITIONAL)
-        return choice_launch(n, s, after, count);
-    CUresult rc = work_launch(&n->works[0], s, after, count, &n->done);
-    for (size_t i = 1; i < n->count && rc == CUDA_SUCCESS; i++)
-        rc = work_launch(&n->works[i], s, NULL, 0, &n->done);
-    return rc;
-}
-
 /* Memory that an earlier launch left allocated. */
 static bool memory_left(const struct sim_exec *x)
 {
@@ -270,48 +184,13 @@ static void memory_marks(const struct sim_exec *x)
     }
 }
 
-/* The last node of every lane but the stream's own. */
-static size_t lane_ends(const struct sim_exec *x, struct point *ends)
-{
-    struct point last[LANES_MAX] = {{0, 0}};
-    size_t count = 0;
-    for (size_t i = 0; i < x->count; i++)
-        last[x->nodes[i].lane] = x->nodes[i].done;
-    for (int lane = 1; lane < x->lanes; lane++)
-        ends[count++] = last[lane];
-    return count;
-}
-
-/* With the submit lock held alone, and the start in the stream. */
-static CUresult nodes_launch(struct sim_exec *x, struct sim_stream *s, struct point start,
-                             struct point *points)
-{
-    CUresult rc = CUDA_SUCCESS;
-    for (size_t i = 0; i < x->count && rc == CUDA_SUCCESS; i++) {
-        struct exec_node *n = &x->nodes[i];
-        size_t count = node_points(x, n, start, points);
-        rc = node_launch(n, n->lane == 0 ? s : x->branches[n->lane], points, count);
-    }
-    struct point ends[LANES_MAX];
-    size_t count = rc == CUDA_SUCCESS ? lane_ends(x, ends) : 0;
-    return rc == CUDA_SUCCESS ? mark_launch("graph_end", s, ends, count, &x->end) : rc;
-}
-
-static size_t points_most(const struct sim_exec *x)
-{
-    size_t most = 1;
-    for (size_t i = 0; i < x->count; i++)
-        most = x->nodes[i].after_count > most ? x->nodes[i].after_count : most;
-    return most + 1;
-}
-
-CUresult exec_launch(struct sim_exec *x, struct sim_stream *s)
+static CUresult exec_launch(struct sim_exec *x, struct sim_stream *s)
 {
     if ((x->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) == 0 && memory_left(x))
         return CUDA_ERROR_INVALID_VALUE;
-    struct point *points = calloc(points_most(x), sizeof *points);
+    struct point *points = launch_points(x);
     CUresult rc =
-        points != NULL ? branches_ready(x, 1, stream_priority(s)) : CUDA_ERROR_OUT_OF_MEMORY;
+        points != NULL ? launch_branches(x, 1, stream_priority(s)) : CUDA_ERROR_OUT_OF_MEMORY;
     if (rc != CUDA_SUCCESS) {
         free(points);
         return rc;
@@ -323,21 +202,10 @@ CUresult exec_launch(struct sim_exec *x, struct sim_stream *s)
     if (rc == CUDA_SUCCESS)
         rc = choices_begin(x, s, &begun);
     if (rc == CUDA_SUCCESS)
-        rc = nodes_launch(x, s, begun, points);
+        rc = launch_nodes(x, s, begun, points);
     pthread_rwlock_unlock(&x->ctx->submit_lock);
     if (rc == CUDA_SUCCESS)
         memory_marks(x);
-    free(points);
-    return rc;
-}
-
-CUresult exec_body_run(struct sim_exec *x, int priority)
-{
-    const struct point now = {0, 0};
-    struct point *points = calloc(points_most(x), sizeof *points);
-    CUresult rc = points != NULL ? branches_ready(x, 0, priority) : CUDA_ERROR_OUT_OF_MEMORY;
-    if (rc == CUDA_SUCCESS)
-        rc = nodes_launch(x, x->branches[0], now, points);
     free(points);
     return rc;
 }

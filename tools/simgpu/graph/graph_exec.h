@@ -1,55 +1,11 @@
 /*
- * graph_exec.h - an executable graph: the works of a graph and of the graphs inside it in one array, each
- * after those it depends on, spread over lanes. A lane is a stream; lane 0 is the one that the graph
- * is launched into. Works of other contexts have lanes there.
+ * graph_exec.h - the executable graphs that the application has handles of.
  */
 #ifndef SIMGPU_GRAPH_EXEC_H
 #define SIMGPU_GRAPH_EXEC_H
 
-#include "tools/simgpu/graph/graph.h"
-
-enum { LANES_MAX = 16 };
-
-struct exec_node {
-    uint64_t id;           /* of the graph's node; 0 for the joints around a child graph */
-    struct sim_node *node; /* whose it was when the exec was made: for error reports only */
-    CUgraphNodeType type;
-    struct work *works; /* one; several for a batch of memory operations; none: empty */
-    size_t count;
-    size_t *after, after_count; /* places in the array, all before this one */
-    struct sim_context *ctx;    /* that it runs in */
-    int lane;
-    bool disabled;
-    struct point done; /* while a launch is under way */
-};
-
-struct sim_exec {
-    struct handle handle;
-    struct sim_context *ctx;
-    unsigned long long flags;
-    pthread_mutex_t lock; /* a launch, an update: one at a time */
-    struct exec_node *nodes;
-    size_t count;
-    int lanes;
-    struct sim_context *lane_ctx[LANES_MAX];
-    struct sim_stream
-        *branches[LANES_MAX]; /* lanes 1..; made at the first launch that needs them */
-    int priority;             /* of the branches */
-    struct point end;         /* of the last launch */
-    struct graph_object *objects;
-};
+#include "tools/simgpu/graph/exec.h"
 
 struct sim_exec *exec_find(CUgraphExec handle);
-#define exec_handle(x) ((CUgraphExec)(void *)(x))
-
-/* A flat copy of the graph in `nodes`. Under graph_lock. CUDA_ERROR_INVALID_VALUE for a circle. */
-CUresult exec_flatten(const struct sim_graph *g, struct exec_node **nodes, size_t *count);
-void exec_nodes_free(struct exec_node *nodes, size_t count);
-/* Gives each node a lane. CUDA_ERROR_NOT_SUPPORTED: it has more contexts than there are lanes. */
-CUresult exec_assign_lanes(struct sim_exec *x);
-/* Submit one launch. x->lock is held. */
-CUresult exec_launch(struct sim_exec *x, struct sim_stream *s);
-/* Launching in a capture: the exec becomes a child graph node of the graph being captured. */
-CUresult exec_capture(struct sim_exec *x, struct sim_stream *s);
 
 #endif

@@ -2,7 +2,7 @@
  * graph_flat.c - from a graph to an array in launch order: child graphs are laid open between two empty
  * joints, and every node is given a lane.
  */
-#include "tools/simgpu/graph/conditional.h"
+#include "tools/simgpu/graph/graph_flat.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -94,14 +94,6 @@ static CUresult flat_exit(struct flat *f, const struct sim_graph *child, size_t 
     return CUDA_SUCCESS;
 }
 
-static CUresult choice_keep(struct exec_node *x, const struct sim_node *n)
-{
-    x->works = calloc(1, sizeof *x->works);
-    CUresult rc = x->works != NULL ? choice_make(n, x->works) : CUDA_ERROR_OUT_OF_MEMORY;
-    x->count = rc == CUDA_SUCCESS;
-    return rc;
-}
-
 static CUresult flat_node(struct flat *f, struct sim_node *n, size_t enter)
 {
     struct exec_node *x = flat_push(f);
@@ -113,8 +105,6 @@ static CUresult flat_node(struct flat *f, struct sim_node *n, size_t enter)
     x->type = n->type;
     if (!after_set(x, n, enter) || !works_keep(x, n))
         return CUDA_ERROR_OUT_OF_MEMORY;
-    if (n->conditional != NULL)
-        return choice_keep(x, n);
     if (n->child == NULL)
         return CUDA_SUCCESS;
     CUresult rc = flat_graph(f, n->child, n->entry);
@@ -154,7 +144,7 @@ static CUresult flat_graph(struct flat *f, const struct sim_graph *g, size_t ent
     return placed == g->count ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult exec_flatten(const struct sim_graph *g, struct exec_node **nodes, size_t *count)
+CUresult flat_make(const struct sim_graph *g, struct exec_node **nodes, size_t *count)
 {
     struct flat f = {NULL, 0, 0};
     CUresult rc = flat_graph(&f, g, SIZE_MAX);

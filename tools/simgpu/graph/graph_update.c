@@ -2,7 +2,9 @@
  * graph_update.c - changing an executable graph: node by node, or as a whole from another graph of the
  * same shape. Launches already made keep what they were made with.
  */
-#include "tools/simgpu/graph/conditional.h"
+#include "tools/simgpu/graph/choice.h"
+#include "tools/simgpu/graph/graph_exec.h"
+#include "tools/simgpu/graph/graph_flat.h"
 #include "tools/simgpu/graph/node.h"
 
 #include <stdlib.h>

@@ -151,7 +151,7 @@ CUresult parts_host(const CUDA_HOST_NODE_PARAMS *n, struct parts *p)
 }
 
 /* Recording and waiting need the event's state at launch, so there is no work to prepare: only its
- * name and the event. graph_exec.c does the rest. */
+ * name and the event. graph_launch.c does the rest. */
 CUresult parts_event(CUevent event, bool record, struct parts *p)
 {
     struct point last;

@@ -1,0 +1,144 @@
+/*
+ * graph_launch.c - the nodes of an executable graph go into their lanes: lane 0 is the stream that the graph is
+ * launched into, the others are streams of the exec's own, tied together by points.
+ */
+#include "tools/simgpu/graph/graph_launch.h"
+#include "tools/simgpu/stream/event.h"
+#include "tools/simgpu/stream/points.h"
+#include "tools/simgpu/stream/stream.h"
+#include "tools/simgpu/stream/submit.h"
+
+#include <stdlib.h>
+
+/* The lanes of a launch have the priority of the stream that it is in. */
+CUresult launch_branches(struct sim_exec *x, int first, int priority)
+{
+    for (int i = first; i < x->lanes; i++) {
+        if (x->branches[i] != NULL && x->priority != priority) {
+            stream_branch_release(x->branches[i]);
+            x->branches[i] = NULL;
+        }
+        if (!atomic_load(&x->lane_ctx[i]->alive))
+            return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+        if (x->branches[i] == NULL) {
+            CUresult rc = stream_branch_create(x->lane_ctx[i], priority, &x->branches[i]);
+            if (rc != CUDA_SUCCESS)
+                return rc;
+        }
+    }
+    x->priority = priority;
+    return CUDA_SUCCESS;
+}
+
+/* What a node must wait for beyond its lane: what it depends on elsewhere, or the start. */
+static size_t node_points(const struct sim_exec *x, const struct exec_node *n, struct point start,
+                          struct point *out)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < n->after_count; i++)
+        if (x->nodes[n->after[i]].lane != n->lane)
+            out[count++] = x->nodes[n->after[i]].done;
+    if (n->after_count == 0 && n->lane != 0)
+        out[count++] = start;
+    return count;
+}
+
+/* Takes a copy of the work with a reference of its own, which submitting gives back. */
+static CUresult work_launch(const struct work *w, struct sim_stream *s, const struct point *after,
+                            size_t n, struct point *done)
+{
+    struct work copy = *w;
+    if (copy.hold != NULL)
+        copy.hold(&copy);
+    else
+        copy.drop = NULL; /* one reference, which the node keeps */
+    return work_submit_after(s, &copy, after, n, done);
+}
+
+static CUresult mark_launch(const char *name, struct sim_stream *s, const struct point *after,
+                            size_t n, struct point *done)
+{
+    struct work w = {.kind = WORK_MARK};
+    w.name = name;
+    return work_submit_after(s, &w, after, n, done);
+}
+
+static CUresult event_launch(struct exec_node *n, struct sim_stream *s, struct point *after,
+                             size_t count)
+{
+    CUevent event = n->works[0].args.ptr[0];
+    if (n->type == CU_GRAPH_NODE_TYPE_EVENT_RECORD)
+        return event_record_after(event, s, after, count, &n->done);
+    CUresult rc = event_last_point(event, &after[count]);
+    struct work w = event_wait_work(after[count]);
+    return rc == CUDA_SUCCESS ? work_submit_after(s, &w, after, count + 1, &n->done) : rc;
+}
+
+static CUresult choice_launch(struct exec_node *n, struct sim_stream *s, const struct point *after,
+                              size_t count)
+{
+    struct work w = n->works[0];
+    w.args.u64[LAUNCH_PRIORITY] = (uint64_t)stream_priority(s);
+    return work_launch(&w, s, after, count, &n->done);
+}
+
+static CUresult node_launch(struct exec_node *n, struct sim_stream *s, struct point *after,
+                            size_t count)
+{
+    if (n->disabled || n->count == 0)
+        return mark_launch("empty", s, after, count, &n->done);
+    if (n->type == CU_GRAPH_NODE_TYPE_EVENT_RECORD || n->type == CU_GRAPH_NODE_TYPE_WAIT_EVENT)
+        return event_launch(n, s, after, count);
+    if (n->type == TYPE_CONDITIONAL)
+        return choice_launch(n, s, after, count);
+    CUresult rc = work_launch(&n->works[0], s, after, count, &n->done);
+    for (size_t i = 1; i < n->count && rc == CUDA_SUCCESS; i++)
+        rc = work_launch(&n->works[i], s, NULL, 0, &n->done);
+    return rc;
+}
+
+/* The last node of every lane but the stream's own. */
+static size_t lane_ends(const struct sim_exec *x, struct point *ends)
+{
+    struct point last[LANES_MAX] = {{0, 0}};
+    size_t count = 0;
+    for (size_t i = 0; i < x->count; i++)
+        last[x->nodes[i].lane] = x->nodes[i].done;
+    for (int lane = 1; lane < x->lanes; lane++)
+        ends[count++] = last[lane];
+    return count;
+}
+
+/* With the submit lock held alone, and the start in the stream. */
+CUresult launch_nodes(struct sim_exec *x, struct sim_stream *s, struct point start,
+                      struct point *points)
+{
+    CUresult rc = CUDA_SUCCESS;
+    for (size_t i = 0; i < x->count && rc == CUDA_SUCCESS; i++) {
+        struct exec_node *n = &x->nodes[i];
+        size_t count = node_points(x, n, start, points);
+        rc = node_launch(n, n->lane == 0 ? s : x->branches[n->lane], points, count);
+    }
+    struct point ends[LANES_MAX];
+    size_t count = rc == CUDA_SUCCESS ? lane_ends(x, ends) : 0;
+    return rc == CUDA_SUCCESS ? mark_launch("graph_end", s, ends, count, &x->end) : rc;
+}
+
+struct point *launch_points(const struct sim_exec *x)
+{
+    size_t most = 1;
+    for (size_t i = 0; i < x->count; i++)
+        most = x->nodes[i].after_count > most ? x->nodes[i].after_count : most;
+    return calloc(most + 1, sizeof(struct point));
+}
+
+CUresult exec_body_run(struct sim_exec *x, int priority)
+{
+    const struct point now = {0, 0};
+    struct point *points = launch_points(x);
+    CUresult rc = points != NULL ? launch_branches(x, 0, priority) : CUDA_ERROR_OUT_OF_MEMORY;
+    if (rc == CUDA_SUCCESS)
+        rc = launch_nodes(x, x->branches[0], now, points);
+    free(points);
+    return rc;
+}

@@ -14,6 +14,10 @@
  * are too low, or a device that others share, never let more in than the next unit. With kernels
  * as long as the budget, the next one therefore goes when half of the running one remains: no
  * bubble between them, and at most one and a half in flight.
+ *
+ * Why one file, long as it is: it is one account. The submitter adds to it without a lock, completion takes from
+ * it, and the sums hold only if each side writes in the order in which the other reads. Room, submission and
+ * completion also share small functions, which every launch calls and calls between files would slow.
  */
 #include "vhq/internal.h"
 

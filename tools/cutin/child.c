@@ -59,7 +59,7 @@ static int environment_set(const struct child_plan *plan, const struct paths *pa
     return rc == 0 ? environment_prepend("LD_PRELOAD", paths->library) : rc;
 }
 
-_Noreturn static void become(const struct command *cmd, const struct child_plan *plan,
+_Noreturn static void become(const struct subcommand *cmd, const struct child_plan *plan,
                              const struct paths *paths, const struct scratch *scratch,
                              char *const argv[])
 {
@@ -74,7 +74,7 @@ _Noreturn static void become(const struct command *cmd, const struct child_plan 
     _exit(error == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_RUN);
 }
 
-static int run(const struct command *cmd, const struct child_plan *plan,
+static int run(const struct subcommand *cmd, const struct child_plan *plan,
                const struct scratch *scratch, char *const argv[])
 {
     struct paths paths;
@@ -103,7 +103,7 @@ static int run(const struct command *cmd, const struct child_plan *plan,
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-int child_run(const struct command *cmd, const struct child_plan *plan, char *const argv[])
+int child_run(const struct subcommand *cmd, const struct child_plan *plan, char *const argv[])
 {
     struct scratch scratch;
     int rc = scratch_make(&scratch), status;

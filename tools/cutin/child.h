@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "command.h"
+#include "subcommand.h"
 
 struct child_plan {
     const char *const *set; /* NAME, value, ..., NULL: environment */
@@ -25,6 +25,6 @@ struct child_plan {
  * Returns its exit status as a shell would, also where it could not be run: that, and what else is
  * wrong, is one line on stderr. 125: not even prepared; 1: it went well, and `take` failed.
  */
-int child_run(const struct command *cmd, const struct child_plan *plan, char *const argv[]);
+int child_run(const struct subcommand *cmd, const struct child_plan *plan, char *const argv[]);
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * control.c - `cutin set`, `pause`, `resume`, `reset` and `policy`: changing what runs, at once.
  */
-#include "command.h"
+#include "subcommand.h"
 #include "daemon.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@ static const char *const levels[PAGE_LEVELS + 1] = {"be", "1", "2", "rt", NULL};
     }
 
 /* The one operand. */
-static struct control_target operand_pid(const struct command *cmd, int argc, char **argv)
+static struct control_target operand_pid(const struct subcommand *cmd, int argc, char **argv)
 {
     char *end;
     long pid;
@@ -38,7 +38,7 @@ static struct control_target operand_pid(const struct command *cmd, int argc, ch
 }
 
 /* What went wrong with an order for one process, and what to do. */
-static int failed(const struct command *cmd, const char *socket, struct control_target target,
+static int failed(const struct subcommand *cmd, const char *socket, struct control_target target,
                   int rc)
 {
     switch (rc) {
@@ -92,8 +92,8 @@ static_assert((int)SET_PRIORITY == CONTROL_LEVEL && (int)SET_WEIGHT == CONTROL_W
 static uint32_t setting_value(int row, const char *text)
 {
     if (row == SET_PRIORITY)
-        return (uint32_t)options_word(&command_set, row, text, levels);
-    return (uint32_t)options_number(&command_set, row, text, settings[row].least,
+        return (uint32_t)options_word(&subcommand_set, row, text, levels);
+    return (uint32_t)options_number(&subcommand_set, row, text, settings[row].least,
                                     settings[row].most);
 }
 
@@ -105,7 +105,7 @@ static int set(int argc, char **argv)
     struct control_target target;
     int row, rc = 0, n = 0;
 
-    while ((row = options_next(&command_set, argc, argv)) != OPTIONS_END) {
+    while ((row = options_next(&subcommand_set, argc, argv)) != OPTIONS_END) {
         if (row == SET_SOCKET) {
             socket = optarg;
             continue;
@@ -114,16 +114,16 @@ static int set(int argc, char **argv)
         given[row] = true;
         n++;
     }
-    target = operand_pid(&command_set, argc, argv);
+    target = operand_pid(&subcommand_set, argc, argv);
     if (n == 0)
-        fail_usage(&command_set, "nothing to set: --priority, --weight, --budget-us or --depth");
+        fail_usage(&subcommand_set, "nothing to set: --priority, --weight, --budget-us or --depth");
     for (row = 0; row < SET_SOCKET && rc == 0; row++)
         if (given[row])
             rc = control_set(socket, target, settings[row].order, value[row]);
-    return rc == 0 ? EXIT_SUCCESS : failed(&command_set, socket, target, rc);
+    return rc == 0 ? EXIT_SUCCESS : failed(&subcommand_set, socket, target, rc);
 }
 
-const struct command command_set = {
+const struct subcommand subcommand_set = {
     .name = "set",
     .summary = "another level, weight, budget or depth for a running process",
     .synopsis = "PID [--priority LEVEL] [--weight N] [--budget-us N] [--depth N]",
@@ -141,7 +141,7 @@ enum { PLAIN_SOCKET };
 
 static const struct option_row plain_options[] = {[PLAIN_SOCKET] = SOCKET_OPTION, {0}};
 
-static int order_plain(const struct command *cmd,
+static int order_plain(const struct subcommand *cmd,
                        int (*order)(const char *socket, struct control_target target), int argc,
                        char **argv)
 {
@@ -158,15 +158,15 @@ static int order_plain(const struct command *cmd,
 
 static int pause_process(int argc, char **argv)
 {
-    return order_plain(&command_pause, control_pause, argc, argv);
+    return order_plain(&subcommand_pause, control_pause, argc, argv);
 }
 
 static int resume_process(int argc, char **argv)
 {
-    return order_plain(&command_resume, control_resume, argc, argv);
+    return order_plain(&subcommand_resume, control_resume, argc, argv);
 }
 
-const struct command command_pause = {
+const struct subcommand subcommand_pause = {
     .name = "pause",
     .summary = "hold all streams of a process until it is resumed",
     .synopsis = "PID [--socket PATH]",
@@ -175,7 +175,7 @@ const struct command command_pause = {
     .run = pause_process,
 };
 
-const struct command command_resume = {
+const struct subcommand subcommand_resume = {
     .name = "resume",
     .summary = "let a paused process go on where it stopped",
     .synopsis = "PID [--socket PATH]",
@@ -201,19 +201,19 @@ static int reset(int argc, char **argv)
     struct control_target target;
     int row, rc;
 
-    while ((row = options_next(&command_reset, argc, argv)) != OPTIONS_END) {
+    while ((row = options_next(&subcommand_reset, argc, argv)) != OPTIONS_END) {
         if (row == RESET_SOCKET)
             socket = optarg;
         else
-            stream =
-                (uint32_t)options_number(&command_reset, row, optarg, 0, CONTROL_ALL_STREAMS - 1);
+            stream = (uint32_t)options_number(&subcommand_reset, row, optarg, 0,
+                                              CONTROL_ALL_STREAMS - 1);
     }
-    target = operand_pid(&command_reset, argc, argv);
+    target = operand_pid(&subcommand_reset, argc, argv);
     rc = control_reset(socket, target, stream);
-    return rc == 0 ? EXIT_SUCCESS : failed(&command_reset, socket, target, rc);
+    return rc == 0 ? EXIT_SUCCESS : failed(&subcommand_reset, socket, target, rc);
 }
 
-const struct command command_reset = {
+const struct subcommand subcommand_reset = {
     .name = "reset",
     .summary = "drop what a process has buffered and not submitted",
     .synopsis = "PID [--stream N]",
@@ -245,16 +245,16 @@ static int list_policies(void)
 static int policy_failed(const char *socket, const char *name, int rc)
 {
     if (rc == -EPERM) {
-        say(&command_policy,
+        say(&subcommand_policy,
             "not permitted: the policy is for root, the daemon's user and those under `control` in "
             "cutind.conf");
         return EXIT_FAILURE;
     }
     /* The same error for no such policy and no such socket: ask whether there is a daemon. */
     if (rc != -ENOENT || !name || daemon_probe(socket) != 0)
-        return daemon_failed(&command_policy, socket, rc);
-    say(&command_policy, "there is no policy %s; `cutin policy --list` shows those that there are",
-        name);
+        return daemon_failed(&subcommand_policy, socket, rc);
+    say(&subcommand_policy,
+        "there is no policy %s; `cutin policy --list` shows those that there are", name);
     return EXIT_FAILURE;
 }
 
@@ -265,14 +265,14 @@ static int policy(int argc, char **argv)
     bool list = false;
     int row, rc;
 
-    while ((row = options_next(&command_policy, argc, argv)) != OPTIONS_END) {
+    while ((row = options_next(&subcommand_policy, argc, argv)) != OPTIONS_END) {
         if (row == POLICY_LIST)
             list = true;
         else
             socket = optarg;
     }
     name = optind < argc ? argv[optind++] : NULL;
-    options_no_operands(&command_policy, argc, argv);
+    options_no_operands(&subcommand_policy, argc, argv);
     if (list)
         return list_policies();
     rc = control_policy(socket, name, now);
@@ -282,7 +282,7 @@ static int policy(int argc, char **argv)
     return EXIT_SUCCESS;
 }
 
-const struct command command_policy = {
+const struct subcommand subcommand_policy = {
     .name = "policy",
     .summary = "who goes first among processes of one level: show or change",
     .synopsis = "[NAME] [--list] [--socket PATH]",

@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "command.h"
+#include "subcommand.h"
 #include "scheduler/wire/socket.h"
 
 enum { READY_FD = 3, READY_MS = 2000 };
@@ -51,7 +51,7 @@ int daemon_probe(const char *path)
     return 0;
 }
 
-int daemon_failed(const struct command *cmd, const char *path, int rc)
+int daemon_failed(const struct subcommand *cmd, const char *path, int rc)
 {
     switch (rc) {
     case -ENOENT:

@@ -16,10 +16,10 @@ const char *daemon_socket(void);
 /* Does a daemon answer at `path`? Returns 0 or -errno (-ENAMETOOLONG: it
  * fits no socket address). */
 int daemon_probe(const char *path);
-struct command;
+struct subcommand;
 /* Says why a question to the daemon failed (a -errno of ask.h or control.h), and what to do. Returns
  * the exit status. */
-int daemon_failed(const struct command *cmd, const char *path, int rc);
+int daemon_failed(const struct subcommand *cmd, const char *path, int rc);
 /*
  * Make sure that a daemon answers at `path`: starts `program` in a session of its own, away from
  * the terminal and from every descriptor of the caller, and waits at most 2 s until it listens. The

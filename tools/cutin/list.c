@@ -2,7 +2,7 @@
  * list.c - `cutin list`: the processes that the daemon knows.
  */
 #include "clients.h"
-#include "command.h"
+#include "subcommand.h"
 #include "daemon.h"
 
 #include <getopt.h>
@@ -47,22 +47,22 @@ static int list(int argc, char **argv)
     bool json = false;
     int row, rc;
 
-    while ((row = options_next(&command_list, argc, argv)) != OPTIONS_END) {
+    while ((row = options_next(&subcommand_list, argc, argv)) != OPTIONS_END) {
         if (row == OPT_SOCKET)
             socket = optarg;
         else
             json = true;
     }
-    options_no_operands(&command_list, argc, argv);
+    options_no_operands(&subcommand_list, argc, argv);
     rc = clients_get(socket, &clients);
     if (rc != 0)
-        return daemon_failed(&command_list, socket, rc);
+        return daemon_failed(&subcommand_list, socket, rc);
     rc = json ? print_json(&clients) : print_table(&clients);
     clients_free(&clients);
     return rc;
 }
 
-const struct command command_list = {
+const struct subcommand subcommand_list = {
     .name = "list",
     .summary = "the processes under cutin on this machine",
     .synopsis = "[--socket PATH] [--json]",

@@ -1,7 +1,7 @@
 /*
  * options.c - options of the subcommands from their tables: parsing, help text, error lines.
  */
-#include "command.h"
+#include "subcommand.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -18,7 +18,7 @@ enum {
     VAL_ROW = 0x101,
 };
 
-static void say_line(const struct command *cmd, const char *format, va_list args)
+static void say_line(const struct subcommand *cmd, const char *format, va_list args)
 {
     char text[1024];
 
@@ -29,7 +29,7 @@ static void say_line(const struct command *cmd, const char *format, va_list args
         fprintf(stderr, "cutin: %s\n", text);
 }
 
-void say(const struct command *cmd, const char *format, ...)
+void say(const struct subcommand *cmd, const char *format, ...)
 {
     va_list args;
 
@@ -38,7 +38,7 @@ void say(const struct command *cmd, const char *format, ...)
     va_end(args);
 }
 
-_Noreturn void fail_usage(const struct command *cmd, const char *format, ...)
+_Noreturn void fail_usage(const struct subcommand *cmd, const char *format, ...)
 {
     char text[768];
     va_list args;
@@ -54,7 +54,7 @@ _Noreturn void fail_usage(const struct command *cmd, const char *format, ...)
 }
 
 /* `letters` gets getopt's list of the short options. */
-static void table_to_getopt(const struct command *cmd, struct option *out, char *letters)
+static void table_to_getopt(const struct subcommand *cmd, struct option *out, char *letters)
 {
     size_t n = 0;
 
@@ -73,7 +73,7 @@ static void table_to_getopt(const struct command *cmd, struct option *out, char 
 }
 
 /* The row of a short option, or OPTIONS_END. */
-static int row_of_letter(const struct command *cmd, int letter)
+static int row_of_letter(const struct subcommand *cmd, int letter)
 {
     for (int row = 0; cmd->options && cmd->options[row].name; row++)
         if (letter && cmd->options[row].letter == letter)
@@ -82,7 +82,7 @@ static int row_of_letter(const struct command *cmd, int letter)
 }
 
 /* getopt_long tells what was wrong in three ways: optopt is a row's value, a letter, or 0. */
-_Noreturn static void wrong_option(const struct command *cmd, int what, char **argv)
+_Noreturn static void wrong_option(const struct subcommand *cmd, int what, char **argv)
 {
     int row = row_of_letter(cmd, optopt);
 
@@ -99,7 +99,7 @@ _Noreturn static void wrong_option(const struct command *cmd, int what, char **a
     fail_usage(cmd, "unknown option %s", argv[optind - 1]);
 }
 
-int options_next(const struct command *cmd, int argc, char **argv)
+int options_next(const struct subcommand *cmd, int argc, char **argv)
 {
     struct option table[MOST_OPTIONS + 2];
     char letters[2 * MOST_OPTIONS + 4];
@@ -124,13 +124,13 @@ int options_next(const struct command *cmd, int argc, char **argv)
     }
 }
 
-void options_no_operands(const struct command *cmd, int argc, char **argv)
+void options_no_operands(const struct subcommand *cmd, int argc, char **argv)
 {
     if (optind < argc)
         fail_usage(cmd, "unexpected argument %s", argv[optind]);
 }
 
-uint64_t options_number(const struct command *cmd, int row, const char *text, uint64_t least,
+uint64_t options_number(const struct subcommand *cmd, int row, const char *text, uint64_t least,
                         uint64_t most)
 {
     char *end;
@@ -145,7 +145,7 @@ uint64_t options_number(const struct command *cmd, int row, const char *text, ui
     return value;
 }
 
-double options_decimal(const struct command *cmd, int row, const char *text, double least,
+double options_decimal(const struct subcommand *cmd, int row, const char *text, double least,
                        double most)
 {
     char *end;
@@ -159,7 +159,7 @@ double options_decimal(const struct command *cmd, int row, const char *text, dou
     return value;
 }
 
-int options_word(const struct command *cmd, int row, const char *text, const char *const *words)
+int options_word(const struct subcommand *cmd, int row, const char *text, const char *const *words)
 {
     char list[256] = "";
 
@@ -192,7 +192,7 @@ static void help_row(char letter, const char *name, const char *arg, const char 
     putchar('\n');
 }
 
-void options_help(const struct command *cmd)
+void options_help(const struct subcommand *cmd)
 {
     printf("Usage: cutin %s%s%s\n%s\n", cmd->name, cmd->synopsis[0] ? " " : "", cmd->synopsis,
            cmd->summary);

@@ -1,7 +1,7 @@
 /*
  * profile.c - `cutin profile`: what was learned about kernels.
  */
-#include "command.h"
+#include "subcommand.h"
 #include "kernel_name.h"
 
 #include <dirent.h>
@@ -125,7 +125,7 @@ static bool take_file(const char *path, struct reading *r)
     int n = profile_read(path, &r->header, r->row, &r->text);
 
     if (n < 0) {
-        say(&command_profile, "%s: %s", path,
+        say(&subcommand_profile, "%s: %s", path,
             n == -EBADMSG ? "damaged, or of another version; it will be replaced" : strerror(-n));
         return false;
     }
@@ -174,13 +174,13 @@ static int show(struct reading *r)
 
     profile_folder(folder);
     if (!folder[0]) {
-        say(&command_profile, "neither XDG_CACHE_HOME nor HOME names a folder");
+        say(&subcommand_profile, "neither XDG_CACHE_HOME nor HOME names a folder");
         json_decref(r->list);
         return EXIT_FAILURE;
     }
     n = take_all(folder, r);
     if (n < 0 && n != -ENOENT)
-        say(&command_profile, "%s: %s", folder, strerror(-n));
+        say(&subcommand_profile, "%s: %s", folder, strerror(-n));
     if (r->list)
         return print_json(r->list);
     if (n == 0 || n == -ENOENT)
@@ -193,16 +193,16 @@ static int profile(int argc, char **argv)
     static struct reading r;
     int row;
 
-    while ((row = options_next(&command_profile, argc, argv)) != OPTIONS_END)
+    while ((row = options_next(&subcommand_profile, argc, argv)) != OPTIONS_END)
         if (row == OPT_MANGLED)
             r.mangled = true;
         else if (!r.list)
             r.list = json_array();
-    options_no_operands(&command_profile, argc, argv);
+    options_no_operands(&subcommand_profile, argc, argv);
     return show(&r);
 }
 
-const struct command command_profile = {
+const struct subcommand subcommand_profile = {
     .name = "profile",
     .summary = "what was learned about kernels: how long they run",
     .synopsis = "[--json] [--mangled]",

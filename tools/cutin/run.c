@@ -4,7 +4,7 @@
  * The command becomes the program (exec), so signals, job control and the exit status are the
  * program's own. Whatever is wrong with cutin itself is a warning: the program runs anyway.
  */
-#include "command.h"
+#include "subcommand.h"
 #include "daemon.h"
 #include "paths.h"
 
@@ -59,7 +59,7 @@ struct settings {
 
 static void parse(struct settings *s, int argc, char **argv)
 {
-    const struct command *cmd = &command_run;
+    const struct subcommand *cmd = &subcommand_run;
     int row;
 
     while ((row = options_next(cmd, argc, argv)) != OPTIONS_END) {
@@ -128,7 +128,7 @@ static int prepare_daemon(const struct settings *s, const struct paths *paths)
     if (path[0]) {
         rc = daemon_ensure(paths->daemon, path, why, sizeof(why));
         if (rc != 0)
-            say(&command_run, "%s; running without the daemon", why);
+            say(&subcommand_run, "%s; running without the daemon", why);
         if (rc == -ENAMETOOLONG)
             path = "";
     }
@@ -168,23 +168,23 @@ static int run(int argc, char **argv)
     parse(&s, argc, argv);
     paths_find(&paths);
     if (s.sim && !paths.simulator[0]) {
-        say(&command_run, "the simulated driver is not installed beside cutin");
+        say(&subcommand_run, "the simulated driver is not installed beside cutin");
         return EXIT_OWN_FAILURE;
     }
     if (!paths.library[0])
-        say(&command_run, "libcutin.so is not installed beside cutin; running without it");
+        say(&subcommand_run, "libcutin.so is not installed beside cutin; running without it");
     rc = prepare(&s, &paths);
     if (rc != 0) {
-        say(&command_run, "cannot set the environment: %s", strerror(-rc));
+        say(&subcommand_run, "cannot set the environment: %s", strerror(-rc));
         return EXIT_OWN_FAILURE;
     }
     execvp(argv[optind], argv + optind);
     rc = errno == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_RUN;
-    say(&command_run, "%s: %s", argv[optind], strerror(errno));
+    say(&subcommand_run, "%s: %s", argv[optind], strerror(errno));
     return rc;
 }
 
-const struct command command_run = {
+const struct subcommand subcommand_run = {
     .name = "run",
     .summary = "run a program under cutin",
     .synopsis = "[OPTIONS] [--] PROGRAM [ARGUMENT...]",

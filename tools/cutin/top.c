@@ -4,7 +4,7 @@
  * Every figure is a difference of two readings of the daemon's; nothing is asked of the processes.
  */
 #include "clients.h"
-#include "command.h"
+#include "subcommand.h"
 #include "daemon.h"
 
 #include <errno.h>
@@ -39,13 +39,13 @@ static void parse(struct settings *s, int argc, char **argv)
     int row;
 
     *s = (struct settings){.socket = daemon_socket(), .interval = 1};
-    while ((row = options_next(&command_top, argc, argv)) != OPTIONS_END) {
+    while ((row = options_next(&subcommand_top, argc, argv)) != OPTIONS_END) {
         switch (row) {
         case OPT_SOCKET:
             s->socket = optarg;
             break;
         case OPT_INTERVAL:
-            s->interval = options_decimal(&command_top, row, optarg, 0.1, 3600);
+            s->interval = options_decimal(&subcommand_top, row, optarg, 0.1, 3600);
             break;
         case OPT_ONCE:
             s->once = true;
@@ -55,7 +55,7 @@ static void parse(struct settings *s, int argc, char **argv)
             break;
         }
     }
-    options_no_operands(&command_top, argc, argv);
+    options_no_operands(&subcommand_top, argc, argv);
 }
 
 /* ---- order ---------------------------------------------------------------------------------- */
@@ -149,7 +149,7 @@ static int stream(const struct settings *s)
             break;
     }
     clients_free(&before);
-    return rc == 0 ? EXIT_SUCCESS : daemon_failed(&command_top, s->socket, rc);
+    return rc == 0 ? EXIT_SUCCESS : daemon_failed(&subcommand_top, s->socket, rc);
 }
 
 /* ---- on the terminal ------------------------------------------------------------------------ */
@@ -225,11 +225,12 @@ static int screen(const struct settings *s)
     SCREEN *terminal;
 
     if (rc != 0)
-        return daemon_failed(&command_top, s->socket, rc);
+        return daemon_failed(&subcommand_top, s->socket, rc);
     terminal = newterm(NULL, stdout, stdin);
     if (!terminal) {
         clients_free(&now);
-        say(&command_top, "the terminal (TERM=%s) is not known here; try --once", getenv("TERM"));
+        say(&subcommand_top, "the terminal (TERM=%s) is not known here; try --once",
+            getenv("TERM"));
         return EXIT_FAILURE;
     }
     cbreak();
@@ -261,13 +262,13 @@ static int top(int argc, char **argv)
     if (s.once || s.json)
         return stream(&s);
     if (!isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO)) {
-        say(&command_top, "this is no terminal; try --once, or --json");
+        say(&subcommand_top, "this is no terminal; try --once, or --json");
         return EXIT_FAILURE;
     }
     return screen(&s);
 }
 
-const struct command command_top = {
+const struct subcommand subcommand_top = {
     .name = "top",
     .summary = "what they do now, on the whole screen",
     .synopsis = "[--socket PATH] [--interval SECONDS] [--once] [--json]",

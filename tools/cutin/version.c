@@ -1,7 +1,7 @@
 /*
  * version.c - `cutin version`: which cutin this is, and where its parts lie.
  */
-#include "command.h"
+#include "subcommand.h"
 #include "paths.h"
 
 #include <jansson.h>
@@ -22,7 +22,7 @@ static int print_json(const struct paths *paths)
                   "daemon", paths->daemon, "simulator", paths->simulator);
 
     if (!root || json_dumpf(root, stdout, JSON_INDENT(2)) != 0) {
-        say(&command_version, "cannot write the figures");
+        say(&subcommand_version, "cannot write the figures");
         return EXIT_FAILURE;
     }
     putchar('\n');
@@ -35,9 +35,9 @@ static int version(int argc, char **argv)
     struct paths paths;
     bool json = false;
 
-    while (options_next(&command_version, argc, argv) != OPTIONS_END)
+    while (options_next(&subcommand_version, argc, argv) != OPTIONS_END)
         json = true;
-    options_no_operands(&command_version, argc, argv);
+    options_no_operands(&subcommand_version, argc, argv);
     paths_find(&paths);
     if (json)
         return print_json(&paths);
@@ -45,7 +45,7 @@ static int version(int argc, char **argv)
     return EXIT_SUCCESS;
 }
 
-const struct command command_version = {
+const struct subcommand subcommand_version = {
     .name = "version",
     .summary = "which version this is",
     .synopsis = "[--json]",

@@ -5,7 +5,7 @@
  * fails where holds would not be effective; what only costs time or hides something is a warning.
  */
 #include "doctor.h"
-#include "tools/cutin/command.h"
+#include "tools/cutin/subcommand.h"
 #include "tools/cutin/daemon.h"
 #include "tools/cutin/progress.h"
 
@@ -301,7 +301,7 @@ static void print_table(const struct finding *found, bool effective)
 
 static int doctor(int argc, char **argv)
 {
-    const struct command *cmd = &command_doctor;
+    const struct subcommand *cmd = &subcommand_doctor;
     static struct finding found[CHECKS];
     struct doctor d = {.socket = daemon_socket()};
     bool json = false, effective = true;
@@ -349,7 +349,7 @@ static int doctor(int argc, char **argv)
     return effective ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-const struct command command_doctor = {
+const struct subcommand subcommand_doctor = {
     .name = "doctor",
     .summary = "is everything here that holds need, and what does it cost?",
     .synopsis = "[--sim] [--socket PATH] [--json]",

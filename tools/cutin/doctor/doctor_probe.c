@@ -2,7 +2,7 @@
  * doctor_probe.c - the processes of `cutin doctor` that open the driver: what it can do, what it
  * costs, and whether a hold holds.
  */
-#include "tools/cutin/command.h"
+#include "tools/cutin/subcommand.h"
 #include "doctor.h"
 #include "tools/cutin/driver.h"
 #include "tools/cutin/progress.h"

@@ -4,7 +4,7 @@
  * short and long best-effort kernels; each with the throughput that it leaves to best effort.
  */
 #include "ablation.h"
-#include "tools/cutin/command.h"
+#include "tools/cutin/subcommand.h"
 #include "tools/cutin/report/plot.h"
 #include "tools/cutin/progress.h"
 #include "tools/cutin/report/result.h"
@@ -114,14 +114,14 @@ static int kernel_rows(const struct bench_plan *plan, uint32_t us, double part, 
         if (progress_cancel)
             rc = -ECANCELED;
         if (rc != 0 && rc != -ECANCELED)
-            say(&command_latency, "%s", b.why);
+            say(&subcommand_latency, "%s", b.why);
         if (rc == 0 && v == 0)
             native = bench_rate(&b.mode[BENCH_NATIVE].solo);
         row.added = bench_added(&b, BENCH_CUTIN);
         row.ratio = native > 0 ? bench_rate(&b.mode[BENCH_CUTIN].shared) / native : 0;
         row.gate_us = bench_gate_us(&b);
         if (rc == 0 && b.checked && !b.identical) {
-            say(&command_latency, "%s, %u us: best effort's result is not the undisturbed one",
+            say(&subcommand_latency, "%s, %u us: best effort's result is not the undisturbed one",
                 row.variant, us);
             rc = -EIO;
         }
@@ -150,7 +150,7 @@ int ablation_run(const struct bench_plan *plan, int argc, char **argv)
     if (rc == -ECANCELED && json_array_size(rows) > 0)
         rc = 0;
     if (progress_cancel)
-        say(&command_latency, "interrupted%s",
+        say(&subcommand_latency, "interrupted%s",
             rc == 0 ? "; the rows are those that were complete" : " before anything was measured");
     root = json_pack("{s:o, s:b, s:o*}", "rows", rows, "interrupted", (int)progress_cancel,
                      "config", config);
@@ -160,7 +160,7 @@ int ablation_run(const struct bench_plan *plan, int argc, char **argv)
         rc = -EIO;
     if (plan->plot && json_array_size(rows) > 0 &&
         plot_write(root, plan->plot, why, sizeof(why)) != 0) {
-        say(&command_latency, "%s", why);
+        say(&subcommand_latency, "%s", why);
         rc = -EIO;
     }
     json_decref(root);

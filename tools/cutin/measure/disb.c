@@ -7,7 +7,7 @@
  * the mode where real time has the GPU for itself.
  */
 #include "disb.h"
-#include "tools/cutin/command.h"
+#include "tools/cutin/subcommand.h"
 #include "tools/cutin/report/plot.h"
 #include "tools/cutin/progress.h"
 #include "tools/cutin/report/result.h"
@@ -67,7 +67,8 @@ struct plan {
     json_t *definitions;
 };
 
-static void add(const struct command *cmd, int row, const char **list, uint32_t *n, uint32_t most)
+static void add(const struct subcommand *cmd, int row, const char **list, uint32_t *n,
+                uint32_t most)
 {
     if (*n == most)
         fail_usage(cmd, "--%s more than %u times", options[row].name, most);
@@ -76,7 +77,7 @@ static void add(const struct command *cmd, int row, const char **list, uint32_t 
 
 static void parse(struct plan *p, int argc, char **argv)
 {
-    const struct command *cmd = &command_disb;
+    const struct subcommand *cmd = &subcommand_disb;
     const char *names[DISB_MODES + 1] = {NULL};
     int row;
 
@@ -137,7 +138,7 @@ static int load_models(struct plan *p)
         char name[DISB_NAME];
 
         if (!file || file == p->model[i] || file - p->model[i] >= DISB_NAME)
-            fail_usage(&command_disb, "--model=%s is not NAME=FILE", p->model[i]);
+            fail_usage(&subcommand_disb, "--model=%s is not NAME=FILE", p->model[i]);
         snprintf(name, sizeof(name), "%.*s", (int)(file - p->model[i]), p->model[i]);
         rc = disb_model_file(d, name, file + 1);
     }
@@ -378,11 +379,11 @@ static int report(struct plan *p, json_t *workloads, int argc, char **argv)
     if (p->json && result_print(root, stdout) != 0)
         rc = EXIT_FAILURE;
     if (p->plot && plot_write(root, p->plot, p->disb.why, sizeof(p->disb.why)) != 0) {
-        say(&command_disb, "%s", p->disb.why);
+        say(&subcommand_disb, "%s", p->disb.why);
         rc = EXIT_FAILURE;
     }
     if (progress_cancel)
-        say(&command_disb, "interrupted; the figures are of what was measured");
+        say(&subcommand_disb, "interrupted; the figures are of what was measured");
     json_decref(root);
     return fflush(stdout) == 0 ? rc : EXIT_FAILURE;
 }
@@ -409,7 +410,7 @@ static int disb(int argc, char **argv)
             status = report(&plan, workloads, argc, argv);
     }
     if (rc != 0) {
-        say(&command_disb, "%s", plan.disb.why);
+        say(&subcommand_disb, "%s", plan.disb.why);
         status = EXIT_FAILURE;
     }
     for (uint32_t i = 0; i < plan.disb.models; i++)
@@ -418,7 +419,7 @@ static int disb(int argc, char **argv)
     return status;
 }
 
-const struct command command_disb = {
+const struct subcommand subcommand_disb = {
     .name = "disb",
     .summary = "inference clients of both kinds on one GPU: the REEF paper's benchmark",
     .synopsis = "[OPTIONS]",

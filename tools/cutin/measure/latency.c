@@ -11,7 +11,7 @@
  */
 #include "ablation.h"
 #include "bench.h"
-#include "tools/cutin/command.h"
+#include "tools/cutin/subcommand.h"
 #include "tools/cutin/report/plot.h"
 #include "tools/cutin/progress.h"
 #include "tools/cutin/report/result.h"
@@ -66,7 +66,7 @@ const char *const bench_mode_names[] = {"alone", "native", "ungated", "cutin", N
 
 static void parse(struct bench_plan *p, int argc, char **argv)
 {
-    const struct command *cmd = &command_latency;
+    const struct subcommand *cmd = &subcommand_latency;
     int row;
 
 #define NUMBER(field, least, most)                                                                 \
@@ -198,12 +198,12 @@ static int report(struct bench *b, int argc, char **argv)
         print_histogram(b);
     }
     if (b->plan.plot && plot_write(root, b->plan.plot, b->why, sizeof(b->why)) != 0) {
-        say(&command_latency, "%s", b->why);
+        say(&subcommand_latency, "%s", b->why);
         rc = EXIT_FAILURE;
     }
     json_decref(root);
     if (b->cancelled && rc == EXIT_SUCCESS)
-        say(&command_latency, "interrupted; the figures are of what was measured");
+        say(&subcommand_latency, "interrupted; the figures are of what was measured");
     if (b->checked && !b->identical)
         rc = EXIT_FAILURE;
     return fflush(stdout) == 0 ? rc : EXIT_FAILURE;
@@ -217,7 +217,7 @@ static int latency(int argc, char **argv)
 
     parse(&bench.plan, argc, argv);
     if (bench.plan.plot && plot_check(bench.plan.plot, bench.why, sizeof(bench.why)) != 0) {
-        say(&command_latency, "%s", bench.why);
+        say(&subcommand_latency, "%s", bench.why);
         return EXIT_FAILURE;
     }
     progress_begin();
@@ -225,13 +225,13 @@ static int latency(int argc, char **argv)
         return ablation_run(&bench.plan, argc, argv);
     rc = bench_run(&bench);
     if (rc != 0)
-        say(&command_latency, "%s", bench.why);
+        say(&subcommand_latency, "%s", bench.why);
     rc = rc == 0 ? report(&bench, argc, argv) : EXIT_FAILURE;
     bench_free(&bench);
     return rc;
 }
 
-const struct command command_latency = {
+const struct subcommand subcommand_latency = {
     .name = "latency",
     .summary = "how long does real-time work wait on a busy GPU?",
     .synopsis = "[OPTIONS]",

@@ -7,7 +7,7 @@
  * median over the rounds of (percentile under cutin - percentile bare of the same round). On the
  * simulated GPU its null mode is used: calls cost next to nothing, so that the shim's part shows.
  */
-#include "tools/cutin/command.h"
+#include "tools/cutin/subcommand.h"
 #include "tools/cutin/driver.h"
 #include "kernels_ptx.h"
 #include "tools/cutin/paths.h"
@@ -195,7 +195,7 @@ static int worker(int mode, const struct plan *plan)
     if (!bench.ns)
         return EXIT_FAILURE;
     if (worker_open() != 0) {
-        say(&command_overhead, "%s", worker_why);
+        say(&subcommand_overhead, "%s", worker_why);
         return EXIT_FAILURE;
     }
     for (uintptr_t i = 0; i < plan->threads; i++)
@@ -353,7 +353,7 @@ static int run_rounds(struct plan *plan, const struct paths *paths, struct resul
         for (int mode = 0; mode < MODES && rc == 0; mode++) {
             rc = measure(mode, plan, paths, seen[rounds][mode]);
             if (rc != 0 && rc != -ECANCELED)
-                say(&command_overhead, "the %s process could not be measured", mode_names[mode]);
+                say(&subcommand_overhead, "the %s process could not be measured", mode_names[mode]);
         }
     if (rc == -ECANCELED && rounds > 0)
         rc = 0;
@@ -435,18 +435,18 @@ static int report(const struct plan *plan, const struct result *results, size_t 
     else
         print_table(results, n);
     if (plan->plot && plot_write(root, plan->plot, why, sizeof(why)) != 0) {
-        say(&command_overhead, "%s", why);
+        say(&subcommand_overhead, "%s", why);
         rc = EXIT_FAILURE;
     }
     if (progress_cancel)
-        say(&command_overhead, "interrupted; the figures are of what was measured");
+        say(&subcommand_overhead, "interrupted; the figures are of what was measured");
     json_decref(root);
     return fflush(stdout) == 0 ? rc : EXIT_FAILURE;
 }
 
 static int overhead(int argc, char **argv)
 {
-    const struct command *cmd = &command_overhead;
+    const struct subcommand *cmd = &subcommand_overhead;
     struct plan plan = {.calls = 20000, .rounds = 5};
     static const uint32_t default_threads[] = {1, 8};
     struct result results[2];
@@ -506,7 +506,7 @@ static int overhead(int argc, char **argv)
     return report(&plan, results, n, argc, argv);
 }
 
-const struct command command_overhead = {
+const struct subcommand subcommand_overhead = {
     .name = "overhead",
     .summary = "what cutin adds to a driver call, in nanoseconds",
     .synopsis = "[OPTIONS]",

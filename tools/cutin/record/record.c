@@ -6,7 +6,7 @@
  * the process that asked most of the GPU becomes the workload.
  */
 #include "tools/cutin/child.h"
-#include "tools/cutin/command.h"
+#include "tools/cutin/subcommand.h"
 #include "kernel_times.h"
 #include "tools/cutin/progress.h"
 #include "trace_view.h"
@@ -264,7 +264,7 @@ static int busiest(char *const *files, struct trace_view *best, size_t *n)
     *best = (struct trace_view){0};
     for (; *files; files++) {
         if (trace_view_open(&v, *files, why, sizeof(why)) != 0) {
-            say(&command_record, "%s", why);
+            say(&subcommand_record, "%s", why);
             continue;
         }
         ++*n;
@@ -292,16 +292,16 @@ static void report(const struct plan *p, const struct workload *w, const struct 
             p->output, kernels, w->kernels, (double)gpu_ns / 1e9, copies, syncs,
             (double)w->total_ns / 1e9);
     if (processes > 1)
-        say(&command_record, "%zu processes used the GPU; this is %u, the busiest", processes,
+        say(&subcommand_record, "%zu processes used the GPU; this is %u, the busiest", processes,
             v->file->header.pid);
     if (v->lost)
-        say(&command_record, "%llu records did not fit; see --records",
+        say(&subcommand_record, "%llu records did not fit; see --records",
             (unsigned long long)v->lost);
     if (untimed)
-        say(&command_record, "%zu operations were not timed, and got the mean of their kind",
+        say(&subcommand_record, "%zu operations were not timed, and got the mean of their kind",
             untimed);
     if (progress_cancel)
-        say(&command_record, "interrupted; the file has what was converted");
+        say(&subcommand_record, "interrupted; the file has what was converted");
 }
 
 static int save_times(const struct plan *p, const struct workload *w)
@@ -311,7 +311,7 @@ static int save_times(const struct plan *p, const struct workload *w)
     int rc = kernel_times_write(w, p->times, &lines, why, sizeof(why));
 
     if (rc != 0)
-        say(&command_record, "%s", why);
+        say(&subcommand_record, "%s", why);
     else
         fprintf(stderr, "cutin record: %s: the times of %zu shapes of kernels\n", p->times, lines);
     return rc;
@@ -334,12 +334,12 @@ static int save(const struct plan *p, char *const *files)
     if (rc == 0)
         untimed = fill_untimed(&w);
     if (rc == -ENODATA)
-        say(&command_record, "it did nothing on the GPU; nothing was recorded");
+        say(&subcommand_record, "it did nothing on the GPU; nothing was recorded");
     else if (rc != 0)
-        say(&command_record, "%s",
+        say(&subcommand_record, "%s",
             rc == -E2BIG ? "more than a workload file can hold" : strerror(-rc));
     else if ((rc = workload_write(&w, p->output, why, sizeof(why))) != 0)
-        say(&command_record, "%s", why);
+        say(&subcommand_record, "%s", why);
     else
         report(p, &w, &v, processes, untimed);
     progress_end();
@@ -366,12 +366,12 @@ static int run(struct plan *p, char *const argv[])
                          NULL};
     struct child_plan plan = {.set = set, .sim = p->sim, .take = take, .user = p};
 
-    return child_run(&command_record, &plan, argv);
+    return child_run(&subcommand_record, &plan, argv);
 }
 
 static int record(int argc, char **argv)
 {
-    const struct command *cmd = &command_record;
+    const struct subcommand *cmd = &subcommand_record;
     struct plan p = {.output = "workload.cutw", .records = "1048576"};
     int row;
 
@@ -397,7 +397,7 @@ static int record(int argc, char **argv)
     return run(&p, argv + optind);
 }
 
-const struct command command_record = {
+const struct subcommand subcommand_record = {
     .name = "record",
     .summary = "record what a program asks of the GPU",
     .synopsis = "[OPTIONS] [--] PROGRAM [ARGUMENT...]",

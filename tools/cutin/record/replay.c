@@ -4,7 +4,7 @@
  * Requests of the workload arrive by a clock of their own, and latency counts from the arrival: a
  * request that waits behind a late one is late too.
  */
-#include "tools/cutin/command.h"
+#include "tools/cutin/subcommand.h"
 #include "tools/cutin/percentiles.h"
 #include "tools/cutin/paths.h"
 #include "player.h"
@@ -222,7 +222,7 @@ static int report(struct replay *r)
     else
         print_text(r);
     if (r->cancelled)
-        say(&command_replay, "interrupted; the figures are of what was replayed");
+        say(&subcommand_replay, "interrupted; the figures are of what was replayed");
     return fflush(stdout) == 0 ? rc : EXIT_FAILURE;
 }
 
@@ -234,7 +234,7 @@ static int prepare(struct replay *r)
     int rc = requests_find(r);
 
     if (rc == 0 && r->starts == 0) {
-        say(&command_replay, "%s: there is nothing in it", p->path);
+        say(&subcommand_replay, "%s: there is nothing in it", p->path);
         return -ENODATA;
     }
     r->wanted = p->requests ? p->requests : p->seconds ? MOST_REQUESTS : r->starts;
@@ -246,7 +246,7 @@ static int prepare(struct replay *r)
     r->latency_ns = calloc(r->wanted, sizeof(*r->latency_ns));
     r->random = p->seed;
     if (rc != 0 || !r->latency_ns) {
-        say(&command_replay, "no memory for %zu requests", r->wanted);
+        say(&subcommand_replay, "no memory for %zu requests", r->wanted);
         return -ENOMEM;
     }
     return 0;
@@ -259,7 +259,7 @@ static int play(const struct plan *p)
     int rc = workload_read(&r.w, p->path, why, sizeof(why));
 
     if (rc != 0)
-        say(&command_replay, "%s", why);
+        say(&subcommand_replay, "%s", why);
     else
         rc = prepare(&r);
     if (rc == 0) {
@@ -268,7 +268,7 @@ static int play(const struct plan *p)
         if (rc == 0)
             rc = serve(&r);
         if (rc != 0)
-            say(&command_replay, "%s", r.player.why);
+            say(&subcommand_replay, "%s", r.player.why);
     }
     if (rc == 0)
         rc = report(&r);
@@ -291,7 +291,7 @@ static int again(const struct plan *p, int argc, char **argv)
 
     paths_find(&paths);
     if (!more || (p->sim && !paths.simulator[0])) {
-        say(&command_replay,
+        say(&subcommand_replay,
             more ? "the simulated driver is not installed beside cutin" : "no memory");
         free(more);
         return EXIT_FAILURE;
@@ -311,14 +311,14 @@ static int again(const struct plan *p, int argc, char **argv)
     if (p->sim)
         environment_prepend("LD_LIBRARY_PATH", paths.simulator);
     execv(paths.self, more);
-    say(&command_replay, "%s: %s", paths.self, strerror(errno));
+    say(&subcommand_replay, "%s: %s", paths.self, strerror(errno));
     free(more);
     return EXIT_FAILURE;
 }
 
 static int replay(int argc, char **argv)
 {
-    const struct command *cmd = &command_replay;
+    const struct subcommand *cmd = &subcommand_replay;
     struct plan p = {.seed = 1};
     int row;
 
@@ -360,7 +360,7 @@ static int replay(int argc, char **argv)
     return !p.here && (p.sim || p.level) ? again(&p, argc, argv) : play(&p);
 }
 
-const struct command command_replay = {
+const struct subcommand subcommand_replay = {
     .name = "replay",
     .summary = "run what was recorded",
     .synopsis = "[OPTIONS] FILE",

@@ -5,7 +5,7 @@
  * simulator its event log; when the program has ended they become one file.
  */
 #include "tools/cutin/child.h"
-#include "tools/cutin/command.h"
+#include "tools/cutin/subcommand.h"
 #include "tools/cutin/progress.h"
 #include "trace_json.h"
 
@@ -72,21 +72,21 @@ static int source_open(struct sources *s, const char *path)
     int rc = 0;
 
     if (!f) {
-        say(&command_trace, "%s: %s", path, strerror(errno));
+        say(&subcommand_trace, "%s: %s", path, strerror(errno));
         return -errno;
     }
     if (is_trace(f)) {
         rc = trace_view_open(&s->trace[s->traces], path, why, sizeof(why));
         s->traces += rc == 0;
         if (rc != 0)
-            say(&command_trace, "%s", why);
+            say(&subcommand_trace, "%s", why);
     } else if (is_log(f)) {
         s->log[s->logs++] = f;
         return 0;
     } else {
         rc = -EBADMSG;
-        say(&command_trace, "%s: it is neither a trace of cutin nor an event log of the simulator",
-            path);
+        say(&subcommand_trace,
+            "%s: it is neither a trace of cutin nor an event log of the simulator", path);
     }
     fclose(f);
     return rc;
@@ -120,7 +120,7 @@ static int write_json(const struct sources *s, const char *path, bool mangled)
     int rc;
 
     if (!out) {
-        say(&command_trace, "%s: %s", path, strerror(errno));
+        say(&subcommand_trace, "%s: %s", path, strerror(errno));
         return -errno;
     }
     trace_json_begin(&json, out, earliest(s), s->traces + s->logs);
@@ -132,7 +132,7 @@ static int write_json(const struct sources *s, const char *path, bool mangled)
     rc = trace_json_end(&json);
     progress_end();
     if (fclose(out) != 0 || rc != 0) {
-        say(&command_trace, "%s: it could not be written", path);
+        say(&subcommand_trace, "%s: it could not be written", path);
         return -EIO;
     }
     fprintf(stderr,
@@ -141,7 +141,7 @@ static int write_json(const struct sources *s, const char *path, bool mangled)
             path, s->traces, s->traces == 1 ? "" : "es", (unsigned long long)json.events,
             (unsigned long long)works);
     if (progress_cancel)
-        say(&command_trace, "interrupted; the file has what was merged");
+        say(&subcommand_trace, "interrupted; the file has what was merged");
     return 0;
 }
 
@@ -154,7 +154,7 @@ static int merge(const struct plan *p, char *const *paths, size_t n)
     for (size_t i = 0; i < n && rc == 0; i++)
         rc = source_open(&s, paths[i]);
     if (rc == 0 && s.traces == 0 && !p->merge) {
-        say(&command_trace, "no process of it used the GPU under cutin; nothing was traced");
+        say(&subcommand_trace, "no process of it used the GPU under cutin; nothing was traced");
         rc = -ENODATA;
     }
     if (rc == 0)
@@ -182,12 +182,12 @@ static int run(struct plan *p, char *const argv[])
     struct child_plan plan = {
         .set = set, .sim = p->sim, .device_log = true, .take = take, .user = p};
 
-    return child_run(&command_trace, &plan, argv);
+    return child_run(&subcommand_trace, &plan, argv);
 }
 
 static int trace(int argc, char **argv)
 {
-    const struct command *cmd = &command_trace;
+    const struct subcommand *cmd = &subcommand_trace;
     struct plan p = {.output = "trace.json", .records = "65536"};
     int row;
 
@@ -223,7 +223,7 @@ static int trace(int argc, char **argv)
     return run(&p, argv + optind);
 }
 
-const struct command command_trace = {
+const struct subcommand subcommand_trace = {
     .name = "trace",
     .summary = "what happened, as a file for a trace viewer",
     .synopsis = "[OPTIONS] [--] PROGRAM [ARGUMENT...]\n"

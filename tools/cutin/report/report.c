@@ -2,7 +2,7 @@
  * report.c - `cutin report`: the results in a folder as one HTML page that needs nothing else.
  */
 #include "report.h"
-#include "tools/cutin/command.h"
+#include "tools/cutin/subcommand.h"
 #include "tools/cutin/progress.h"
 
 #include <dirent.h>
@@ -104,7 +104,7 @@ static int write_text(const char *text, const char *path, char *why, size_t why_
     return rc;
 }
 
-static int write_page(const struct command *cmd, const struct report *r, const char *path)
+static int write_page(const struct subcommand *cmd, const struct report *r, const char *path)
 {
     struct page page = {json_array(), json_array(), json_array(), ""};
     char why[2 * PATH_MAX] = "no memory", *text;
@@ -145,7 +145,7 @@ static bool shows_something(const struct report *r)
 static int report(int argc, char **argv)
 {
     static struct report r;
-    const struct command *cmd = &command_report;
+    const struct subcommand *cmd = &subcommand_report;
     char path[4352] = "";
     int row, rc;
 
@@ -173,7 +173,7 @@ static int report(int argc, char **argv)
     return rc == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-const struct command command_report = {
+const struct subcommand subcommand_report = {
     .name = "report",
     .summary = "the results in a folder as one HTML page",
     .synopsis = "[OPTIONS] FOLDER",

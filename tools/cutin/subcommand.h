@@ -1,11 +1,11 @@
 /*
- * command.h - what the subcommands of cutin share: the table's row, options, and error lines.
+ * subcommand.h - what the subcommands of cutin share: the table's row, options, and error lines.
  *
- * A subcommand is one file and one `struct command`. Its options are a table, which getopt_long,
+ * A subcommand is one file and one `struct subcommand`. Its options are a table, which getopt_long,
  * the help text and the tests walk alike.
  */
-#ifndef CUTIN_COMMAND_H
-#define CUTIN_COMMAND_H
+#ifndef CUTIN_SUBCOMMAND_H
+#define CUTIN_SUBCOMMAND_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,7 +18,7 @@ struct option_row {
     char letter;      /* the same as a short option; 0: none */
 };
 
-struct command {
+struct subcommand {
     const char *name;
     const char *summary;               /* one line for `cutin help` */
     const char *synopsis;              /* what follows the name in the usage line */
@@ -28,13 +28,14 @@ struct command {
     int (*run)(int argc, char **argv); /* argv[0] is the subcommand; returns the exit status */
 };
 
-extern const struct command command_run, command_trace, command_record, command_replay,
-    command_list, command_top, command_set, command_pause, command_resume, command_reset,
-    command_policy, command_latency, command_overhead, command_disb, command_report, command_doctor,
-    command_profile, command_version, command_help;
+extern const struct subcommand subcommand_run, subcommand_trace, subcommand_record,
+    subcommand_replay, subcommand_list, subcommand_top, subcommand_set, subcommand_pause,
+    subcommand_resume, subcommand_reset, subcommand_policy, subcommand_latency, subcommand_overhead,
+    subcommand_disb, subcommand_report, subcommand_doctor, subcommand_profile, subcommand_version,
+    subcommand_help;
 /* NULL-terminated, in the order of the help text. */
-extern const struct command *const commands[];
-const struct command *command_find(const char *name);
+extern const struct subcommand *const subcommands[];
+const struct subcommand *subcommand_find(const char *name);
 
 /* Exit statuses: as a shell's where it runs a program, and 2 for what the user mistyped. */
 enum { EXIT_USAGE = 2, EXIT_CANNOT_RUN = 126, EXIT_NOT_FOUND = 127 };
@@ -47,22 +48,23 @@ enum { EXIT_USAGE = 2, EXIT_CANNOT_RUN = 126, EXIT_NOT_FOUND = 127 };
  * line naming it and exit 2. To be called until OPTIONS_END.
  */
 enum { OPTIONS_END = -1 };
-int options_next(const struct command *cmd, int argc, char **argv);
+int options_next(const struct subcommand *cmd, int argc, char **argv);
 /* For commands without operands: one line and exit 2 where there is one. */
-void options_no_operands(const struct command *cmd, int argc, char **argv);
+void options_no_operands(const struct subcommand *cmd, int argc, char **argv);
 /* A number from `least` to `most`, or one line naming the option and exit 2. */
-uint64_t options_number(const struct command *cmd, int row, const char *text, uint64_t least,
+uint64_t options_number(const struct subcommand *cmd, int row, const char *text, uint64_t least,
                         uint64_t most);
 /* As above, of a decimal number. */
-double options_decimal(const struct command *cmd, int row, const char *text, double least,
+double options_decimal(const struct subcommand *cmd, int row, const char *text, double least,
                        double most);
 /* The index of `text` among the words (NULL-terminated), or one line listing them and exit 2. */
-int options_word(const struct command *cmd, int row, const char *text, const char *const *words);
-void options_help(const struct command *cmd);
+int options_word(const struct subcommand *cmd, int row, const char *text, const char *const *words);
+void options_help(const struct subcommand *cmd);
 
 /* One line on stderr: "cutin NAME: ...". `fail_usage` adds where to look and exits 2. */
-void say(const struct command *cmd, const char *format, ...) __attribute__((format(printf, 2, 3)));
-_Noreturn void fail_usage(const struct command *cmd, const char *format, ...)
+void say(const struct subcommand *cmd, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+_Noreturn void fail_usage(const struct subcommand *cmd, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 #endif

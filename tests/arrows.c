@@ -49,7 +49,8 @@ static const struct room {
      "trace/clock.h examples/kernels_ptx.h"},
     {"tools/cutin/record", "tools/cutin trace/clock.h trace/trace.h examples/kernels_ptx.h"},
     {"tools/cutin/report", "tools/cutin"},
-    {"tools/facts", "shim/lookup/api.def examples/kernels_ptx.h cuda.h"},
+    {"tools/facts", "tools/cutin/nap.h tools/cutin/percentiles.h shim/lookup/api.def "
+                    "examples/kernels_ptx.h cuda.h"},
 
     /* The simulated driver knows the names of the driver's functions, and nothing else of cutin. Its rooms
      * are in one order, each above those that it may include. One call goes up where no include shows it:

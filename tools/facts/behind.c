@@ -16,7 +16,8 @@
 
 enum {
     OPENED_MS = 20000,
-    FULL_MS = 2000, /* a thread that launches for ever is never that late, whatever else the machine does */
+    FULL_MS =
+        2000, /* a thread that launches for ever is never that late, whatever else the machine does */
     BYTES = 1 << 20,
     ALIGNMENT = 4096,
     MOST_LAUNCHES = 8192,
@@ -159,16 +160,16 @@ static void *attempt_main(void *arg)
     uint64_t from_ns;
 
     gpu.cuCtxSetCurrent(gpu.context);
-    from_ns = now_ns();
+    from_ns = clock_ns();
     a->result = a->call();
-    a->took_ns = now_ns() - from_ns;
+    a->took_ns = clock_ns() - from_ns;
     atomic_store(&a->done, 1);
     return NULL;
 }
 
 static bool attempt_done(struct attempt *a, unsigned int ms)
 {
-    for (uint64_t end_ns = now_ns() + ms * UINT64_C(1000000); now_ns() < end_ns; sleep_us(200))
+    for (uint64_t end_ns = clock_ns() + ms * UINT64_C(1000000); clock_ns() < end_ns; nap_us(200))
         if (atomic_load(&a->done))
             return true;
     return atomic_load(&a->done) != 0;

@@ -131,10 +131,10 @@ static CUresult time_host(const struct cost *c)
     char key[64];
 
     for (size_t i = 0; i < n; i++) {
-        uint64_t before = now_ns();
+        uint64_t before = clock_ns();
         CUresult result = c->call();
 
-        ns[i] = now_ns() - before;
+        ns[i] = clock_ns() - before;
         if (result != CUDA_SUCCESS)
             return result;
         if (i % CHUNK == CHUNK - 1)

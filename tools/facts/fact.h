@@ -1,8 +1,8 @@
 /*
  * fact.h - one thing that cutin's design assumes about a GPU and its driver, and how it is looked at.
  *
- * A fact is a row of the table in main.c and a function that runs in a process of its own, because
- * what a driver does behind a closed gate may well be to hang: the parent watches, and kills what takes
+ * A fact is a row of a table (main.c; `cutin doctor` has another) and a function that runs in a process of
+ * its own, because what a driver does behind a closed gate may well be to hang: the parent watches, and kills what takes
  * longer than the row's limit. Values are sent as they are found, so a fact that hangs keeps those it
  * had.
  */
@@ -14,6 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "tools/cutin/nap.h"
+
 struct fact {
     const char *name;
     const char *question;
@@ -23,7 +25,7 @@ struct fact {
     void (*run)(void);
 };
 
-/* Fewer samples: for a look at the tool itself. */
+/* Fewer samples. */
 extern bool fact_quick;
 
 /* A value of the running fact. Keys end in their unit: _ns, _us, _ms. `fact_value` takes the
@@ -35,12 +37,13 @@ void fact_text(const char *key, const char *format, ...) __attribute__((format(p
 /* Sorts `ns`; the value is {"min", "p50", "p90", "p99", "max", "n"} in microseconds. */
 void fact_samples(const char *key, uint64_t *ns, size_t n);
 
-/* End the process: this GPU cannot be asked, or something went wrong. */
-_Noreturn void fact_skip(const char *format, ...) __attribute__((format(printf, 1, 2)));
-_Noreturn void fact_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
 /* Where a worker's values go, and how it ends. */
 enum { FACT_FD = 3, FACT_FAILED = 1, FACT_SKIPPED = 77 };
+
+/* End the process: this GPU cannot be asked, or something went wrong. */
+_Noreturn void fact_end(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+#define fact_skip(...) fact_end(FACT_SKIPPED, __VA_ARGS__)
+#define fact_fail(...) fact_end(FACT_FAILED, __VA_ARGS__)
 
 /* A second process, to be started before the first driver call of this one; it dies with this one and
  * is ended by `peer_end`. Returns its pid. */
@@ -49,8 +52,26 @@ void peer_end(int pid);
 /* Zeroed memory that a peer started later shares. */
 void *peer_memory(size_t bytes);
 
-uint64_t now_ns(void); /* CLOCK_MONOTONIC */
-void sleep_us(uint64_t us);
+/* ---- run.c: the process of a fact, as its parent sees it --------------------------------------- */
+
+struct fact_run {
+    const struct fact *fact;
+    /* In the process: sets what else it needs and executes a program that calls fact_main. */
+    void (*become)(const struct fact_run *run);
+    bool (*go_on)(void); /* asked often; false ends the process. NULL: go on */
+    const void *user;
+    /* What came of it. */
+    json_t *values;     /* with "why" where it was not measured */
+    const char *status; /* "measured", "skipped", "failed", "hung" or "interrupted" */
+    double seconds;
+};
+
+/* Until the process has ended, or been killed after `limit_s`. The values are the caller's. */
+void fact_run(struct fact_run *run, unsigned int limit_s);
+/* The fact of that name, of `n`; NULL: none is called so. */
+const struct fact *fact_find(const struct fact *facts, size_t n, const char *name);
+/* The process: runs the fact and ends. */
+_Noreturn void fact_main(const struct fact *fact);
 
 /* The facts, one file per noun. */
 void fact_device(void); /* device.c */

@@ -19,7 +19,7 @@ static uint64_t stop_seen(struct word mark, uint64_t from_ns)
     uint32_t last = word_get(mark);
     uint64_t last_ns = from_ns;
 
-    for (uint64_t now = from_ns; now - last_ns < STILL_US * UINT64_C(1000); now = now_ns()) {
+    for (uint64_t now = from_ns; now - last_ns < STILL_US * UINT64_C(1000); now = clock_ns()) {
         uint32_t value = word_get(mark);
         if (value != last) {
             last = value;
@@ -50,15 +50,15 @@ static void look(double us, int rounds)
         }
         word_set(gate, 0);
         /* Well inside the queue, at another phase of a kernel each time. */
-        from_ns = now_ns() + (uint64_t)(us * (20000 + round * 37 % 100 * 10));
-        while (now_ns() < from_ns)
+        from_ns = clock_ns() + (uint64_t)(us * (20000 + round * 37 % 100 * 10));
+        while (clock_ns() < from_ns)
             ;
         at_close = word_get(mark);
-        from_ns = now_ns();
+        from_ns = clock_ns();
         word_set(gate, 1);
         stop_ns[n] = stop_seen(mark, from_ns) - from_ns;
         stopped = word_get(mark);
-        from_ns = now_ns();
+        from_ns = clock_ns();
         word_set(gate, 0);
         if (stopped == QUEUED) { /* all was done before it was closed */
             CU(cuStreamSynchronize, s);
@@ -66,10 +66,10 @@ static void look(double us, int rounds)
         }
         units += stopped - at_close;
         for (uint64_t end_ns = from_ns + LIMIT_MS * UINT64_C(1000000); word_get(mark) == stopped;)
-            if (now_ns() > end_ns)
+            if (clock_ns() > end_ns)
                 fact_fail("an opened gate did not let the queue go on within %d ms", LIMIT_MS);
         /* The next marker comes a kernel after the gate. */
-        run_ns[n++] = now_ns() - from_ns;
+        run_ns[n++] = clock_ns() - from_ns;
         CU(cuStreamSynchronize, s);
     }
     snprintf(key, sizeof(key), "close_to_stop_%.0fus_kernels_us", us);

@@ -57,6 +57,7 @@
     X(cuEventCreate)                                                                               \
     X(cuEventRecord)                                                                               \
     X(cuEventQuery)                                                                                \
+    X(cuEventSynchronize)                                                                          \
     X(cuEventDestroy)                                                                              \
     X(cuLaunchKernel)
 

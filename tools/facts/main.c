@@ -1,22 +1,14 @@
 /*
  * main.c - gpu-facts: asks a GPU and its driver what cutin's design assumes about them.
  *
- * Each fact runs in a process and a process group of its own, which is killed when it takes longer than
- * its row allows; what it said until then is kept. The answer is one JSON object.
+ * The answer is one JSON object.
  */
 #include "fact.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <getopt.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define CONNECTIONS(n) "CUDA_DEVICE_MAX_CONNECTIONS=" #n
@@ -69,166 +61,18 @@ static const char usage[] =
     "Exit status: 0 when every fact was measured or skipped, 1 when one hung or failed, 2 for a\n"
     "mistyped command line.\n";
 
-struct run {
-    const struct fact *fact;
-    json_t *values;
-    const char *status; /* measured, skipped, failed or hung */
-    double seconds;
-};
-
 static bool simulated;
 static unsigned int most_s = 600;
 
-/* ---- one fact ------------------------------------------------------------------------------------ */
-
-_Noreturn static void become_worker(const struct fact *f, int fd, pid_t parent)
+static void become(const struct fact_run *run)
 {
-    char *argv[] = {(char *)"gpu-facts", (char *)"--worker", (char *)f->name,
-                    fact_quick ? (char *)"--quick" : NULL, NULL};
-
-    setpgid(0, 0);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent)
-        _exit(FACT_FAILED);
-    if (fd == FACT_FD)
-        fcntl(fd, F_SETFD, 0);
-    else if (dup2(fd, FACT_FD) < 0)
-        _exit(FACT_FAILED);
-    dup2(STDERR_FILENO, STDOUT_FILENO); /* stdout is the parent's JSON alone */
-    if (f->env)
-        putenv((char *)(uintptr_t)f->env);
-    execv("/proc/self/exe", argv);
-    _exit(FACT_FAILED);
-}
-
-/* A line "key value" of a worker. */
-static void take_line(struct run *run, char *line)
-{
-    char *space = strchr(line, ' ');
-    json_t *value;
-
-    if (!space)
-        return;
-    *space = '\0';
-    value = json_loads(space + 1, JSON_DECODE_ANY, NULL);
-    if (value)
-        json_object_set_new(run->values, line, value);
-}
-
-struct text {
-    char *at;
-    size_t used, size;
-};
-
-/* Takes what is there to read; false at the end. */
-static bool take(struct run *run, int fd, struct text *t)
-{
-    ssize_t got;
-    char *end;
-
-    if (t->size - t->used < 4096) {
-        t->size = t->size * 2 + 8192;
-        t->at = realloc(t->at, t->size);
-        if (!t->at)
-            abort();
-    }
-    got = read(fd, t->at + t->used, t->size - t->used - 1);
-    if (got <= 0)
-        return got < 0 && errno == EINTR;
-    t->used += (size_t)got;
-    t->at[t->used] = '\0';
-    while ((end = strchr(t->at, '\n'))) {
-        *end = '\0';
-        take_line(run, t->at);
-        t->used -= (size_t)(end + 1 - t->at);
-        memmove(t->at, end + 1, t->used + 1);
-    }
-    return true;
-}
-
-/* Its processes are gone, or cannot even be killed: then they are left behind, and that is told. */
-static int reap(pid_t pid, bool *left)
-{
-    int status = 0;
-
-    for (int tries = 0; tries < 1000; tries++) {
-        if (waitpid(pid, &status, WNOHANG) == pid)
-            return status;
-        sleep_us(10000);
-    }
-    *left = true;
-    return 0;
-}
-
-static void judge(struct run *run, int status, bool hung, bool left, unsigned int limit_s)
-{
-    if (left)
-        json_object_set_new(run->values, "why", json_string("a process could not be killed"));
-    run->status = hung                                                       ? "hung"
-                  : WIFEXITED(status) && WEXITSTATUS(status) == 0            ? "measured"
-                  : WIFEXITED(status) && WEXITSTATUS(status) == FACT_SKIPPED ? "skipped"
-                                                                             : "failed";
-    if (!hung && WIFSIGNALED(status))
-        json_object_set_new(run->values, "why",
-                            json_sprintf("ended by signal %d", WTERMSIG(status)));
-    if (hung && !left)
-        json_object_set_new(run->values, "why", json_sprintf("not done after %u s", limit_s));
-}
-
-static void run_fact(struct run *run)
-{
-    unsigned int limit_s = run->fact->limit_s < most_s ? run->fact->limit_s : most_s;
-    uint64_t from_ns = now_ns(), end_ns = from_ns + limit_s * UINT64_C(1000000000);
-    pid_t parent = getpid(), pid;
-    struct text text = {0};
-    bool hung = false, left = false;
-    int ends[2], status;
-
-    run->values = json_object();
-    if (pipe2(ends, O_CLOEXEC) != 0 || (pid = fork()) < 0) {
-        run->status = "failed";
-        return;
-    }
-    if (pid == 0)
-        become_worker(run->fact, ends[1], parent);
-    close(ends[1]);
-    /* The pipe ends with the last process that holds it. */
-    for (bool more = true; more;) {
-        struct pollfd pfd = {.fd = ends[0], .events = POLLIN};
-        uint64_t now = now_ns();
-
-        if (now >= end_ns) {
-            hung = true;
-            break;
-        }
-        if (poll(&pfd, 1, (int)((end_ns - now) / 1000000) + 1) > 0)
-            more = take(run, ends[0], &text);
-    }
-    kill(-pid, SIGKILL); /* peers that are left, or all of a fact that hangs */
-    status = reap(pid, &left);
-    if (hung) /* what it had said before */
-        while (poll(&(struct pollfd){.fd = ends[0], .events = POLLIN}, 1, 0) > 0 &&
-               take(run, ends[0], &text))
-            ;
-    close(ends[0]);
-    free(text.at);
-    judge(run, status, hung, left, limit_s);
-    run->seconds = (double)(now_ns() - from_ns) / 1e9;
-}
-
-static int worker(const char *name)
-{
-    for (int i = 0; i < FACTS; i++)
-        if (strcmp(facts[i].name, name) == 0) {
-            facts[i].run();
-            _exit(0); /* the driver's own handlers may wait for a stream */
-        }
-    return FACT_FAILED;
+    execl("/proc/self/exe", "gpu-facts", "--worker", run->fact->name,
+          fact_quick ? "--quick" : (char *)NULL, (char *)NULL);
 }
 
 /* ---- all of them --------------------------------------------------------------------------------- */
 
-static json_t *fact_json(struct run *run)
+static json_t *fact_json(struct fact_run *run)
 {
     json_t *why = json_incref(json_object_get(run->values, "why")), *object;
 
@@ -247,11 +91,11 @@ static int run_all(uint32_t chosen)
     bool sound = true;
 
     for (int i = 0; i < FACTS; i++) {
-        struct run run = {.fact = &facts[i]};
+        struct fact_run run = {.fact = &facts[i], .become = become};
 
         if (!(chosen >> i & 1))
             continue;
-        run_fact(&run);
+        fact_run(&run, most_s);
         sound &= strcmp(run.status, "hung") != 0 && strcmp(run.status, "failed") != 0;
         fprintf(stderr, "%-16s %s (%.1f s)%s%s\n", run.fact->name, run.status, run.seconds,
                 json_object_get(run.values, "why") ? ": " : "",
@@ -294,11 +138,12 @@ static void use_simulator(void)
     simulated = true;
 }
 
-static uint32_t choose(const char *name)
+static const struct fact *find(const char *name)
 {
-    for (int i = 0; i < FACTS; i++)
-        if (strcmp(facts[i].name, name) == 0)
-            return 1u << i;
+    const struct fact *fact = fact_find(facts, FACTS, name);
+
+    if (fact)
+        return fact;
     fprintf(stderr, "gpu-facts: no fact is called %s (see --list)\n", name);
     exit(2);
 }
@@ -309,13 +154,13 @@ int main(int argc, char **argv)
                                           {"quick", 0, NULL, 'q'},  {"list", 0, NULL, 'l'},
                                           {"limit", 1, NULL, 't'},  {"help", 0, NULL, 'h'},
                                           {"worker", 1, NULL, 'w'}, {0}};
-    const char *name = NULL;
+    const struct fact *worker = NULL;
     uint32_t chosen = 0;
 
     for (int c; (c = getopt_long(argc, argv, "", table, NULL)) != -1;)
         switch (c) {
         case 'o':
-            chosen |= choose(optarg);
+            chosen |= 1u << (find(optarg) - facts);
             break;
         case 's':
             use_simulator();
@@ -333,7 +178,7 @@ int main(int argc, char **argv)
             fputs(usage, stdout);
             return EXIT_SUCCESS;
         case 'w':
-            name = optarg;
+            worker = find(optarg);
             break;
         default:
             fputs("gpu-facts: see --help\n", stderr);
@@ -343,5 +188,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "gpu-facts: unexpected argument %s (see --help)\n", argv[optind]);
         return 2;
     }
-    return name ? worker(name) : run_all(chosen ? chosen : (1u << FACTS) - 1);
+    if (worker)
+        fact_main(worker);
+    return run_all(chosen ? chosen : (1u << FACTS) - 1);
 }

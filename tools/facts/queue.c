@@ -13,13 +13,13 @@ static struct word marks[2 * STREAMS];
 static int count_stopped(int first, int count, const uint32_t *expected)
 {
     int stopped = 0;
-    uint64_t end_ns = now_ns() + STOPPED_MS * UINT64_C(1000000);
+    uint64_t end_ns = clock_ns() + STOPPED_MS * UINT64_C(1000000);
 
     do {
         stopped = 0;
         for (int i = first; i < first + count; i++)
             stopped += word_get(marks[i]) != *expected;
-    } while (stopped > 0 && now_ns() < end_ns);
+    } while (stopped > 0 && clock_ns() < end_ns);
     return stopped;
 }
 
@@ -58,8 +58,8 @@ void fact_queue(void)
     if (greatest != least)
         fact_value("stopped_of_greatest_priority", json_integer(urgent_stopped));
     word_set(gate, 0);
-    for (uint64_t end_ns = now_ns() + OPENED_MS * UINT64_C(1000000);
-         gpu.cuStreamQuery(gated) == CUDA_ERROR_NOT_READY; sleep_us(1000))
-        if (now_ns() > end_ns)
+    for (uint64_t end_ns = clock_ns() + OPENED_MS * UINT64_C(1000000);
+         gpu.cuStreamQuery(gated) == CUDA_ERROR_NOT_READY; nap_us(1000))
+        if (clock_ns() > end_ns)
             fact_fail("the gated stream did not end %d ms after the gate was opened", OPENED_MS);
 }

@@ -16,6 +16,14 @@ static struct shared {
 
 enum { START_MS = 30000, QUEUED = 64, GATED_KERNELS = 16 };
 
+static CUevent event_new(void)
+{
+    CUevent e;
+
+    CU(cuEventCreate, &e, CU_EVENT_DEFAULT);
+    return e;
+}
+
 /* ---- the peer ------------------------------------------------------------------------------------ */
 
 static void peer_gated(CUstream s)
@@ -28,27 +36,29 @@ static void peer_gated(CUstream s)
         gpu_check(gpu_spin(s, gpu.full, 200), "cuLaunchKernel");
     atomic_store(&shared->is, PEER_GATED);
     while (atomic_load(&shared->want) == PEER_GATED)
-        sleep_us(200);
+        nap_us(200);
     word_set(gate, 0);
     CU(cuStreamSynchronize, s);
 }
 
 static void peer_busy(CUstream s)
 {
-    struct word mark = word_new();
-    uint32_t queued = 0;
-    uint64_t before = atomic_load(&shared->kernels);
+    CUevent end[QUEUED];
 
-    while (atomic_load(&shared->want) == PEER_BUSY) {
-        while (queued - word_get(mark) < QUEUED) {
-            gpu_check(gpu_spin(s, gpu.full, atomic_load(&shared->kernel_us)), "cuLaunchKernel");
-            gpu_check(mark_queue(s, mark.device, ++queued), "cuStreamWriteValue32");
-        }
-        atomic_store(&shared->kernels, before + word_get(mark));
-        if (word_get(mark) > 0)
+    for (int i = 0; i < QUEUED; i++)
+        end[i] = event_new();
+    for (uint32_t i = 0; atomic_load(&shared->want) == PEER_BUSY; i++) {
+        if (i >= QUEUED) {
+            CU(cuEventSynchronize, end[i % QUEUED]);
+            atomic_fetch_add(&shared->kernels, 1);
             atomic_store(&shared->is, PEER_BUSY);
+        }
+        gpu_check(gpu_spin(s, gpu.full, atomic_load(&shared->kernel_us)), "cuLaunchKernel");
+        CU(cuEventRecord, end[i % QUEUED], s);
     }
     CU(cuStreamSynchronize, s);
+    for (int i = 0; i < QUEUED; i++)
+        CU(cuEventDestroy, end[i]);
 }
 
 static void peer_main(void)
@@ -67,7 +77,7 @@ static void peer_main(void)
             break;
         default:
             atomic_store(&shared->is, PEER_IDLE);
-            sleep_us(200);
+            nap_us(200);
         }
     }
 }
@@ -75,11 +85,11 @@ static void peer_main(void)
 /* Returns once the peer does it. */
 static void peer_want(enum peer_state state)
 {
-    uint64_t end_ns = now_ns() + START_MS * UINT64_C(1000000);
+    uint64_t end_ns = clock_ns() + START_MS * UINT64_C(1000000);
 
     atomic_store(&shared->want, (int)state);
-    for (; atomic_load(&shared->is) != (int)state; sleep_us(200))
-        if (now_ns() > end_ns)
+    for (; atomic_load(&shared->is) != (int)state; nap_us(200))
+        if (clock_ns() > end_ns)
             fact_fail("the other process did not get so far within %d ms", START_MS);
 }
 
@@ -91,7 +101,6 @@ static int peer_open(void)
     atomic_store(&shared->kernel_us, 200);
     pid = peer_start(peer_main);
     gpu_open();
-    need_memops();
     return pid;
 }
 
@@ -108,14 +117,14 @@ static void latency(const char *key)
     CUstream s = stream_new();
 
     for (uint32_t i = 0; i < n; i++) {
-        uint64_t from_ns = now_ns();
+        uint64_t from_ns = clock_ns();
 
         gpu_check(gpu_spin(s, 1, OWN_KERNEL_US), "cuLaunchKernel");
         gpu_check(mark_queue(s, mark.device, i + 1), "cuStreamWriteValue32");
         if (!word_wait(mark, i + 1, LIMIT_MS))
             fact_fail("%s: a kernel did not complete within %d ms", key, LIMIT_MS);
-        ns[i] = now_ns() - from_ns;
-        sleep_us(PAUSE_US + i * 997 % PAUSE_US);
+        ns[i] = clock_ns() - from_ns;
+        nap_us(PAUSE_US + i * 997 % PAUSE_US);
     }
     CU(cuStreamDestroy, s);
     fact_samples(key, ns, n);
@@ -125,6 +134,7 @@ void fact_yield(void)
 {
     int pid = peer_open();
 
+    need_memops();
     peer_want(PEER_IDLE);
     latency("peer_idle_us");
     peer_want(PEER_GATED);
@@ -140,6 +150,7 @@ void fact_across(void)
     int pid = peer_open();
     char key[64];
 
+    need_memops();
     peer_want(PEER_IDLE);
     latency("alone_us");
     for (size_t i = 0; i < (fact_quick ? 2u : 4u); i++) {
@@ -154,70 +165,79 @@ void fact_across(void)
 
 /* ---- slices -------------------------------------------------------------------------------------- */
 
-enum { SLICE_KERNEL_US = 20, GAP_US = 250, MOST_SLICES = 4096 };
+enum { SLICE_KERNEL_US = 100, KERNELS = 6000, QUICK_KERNELS = 400 };
 
 static struct {
-    uint64_t ns[MOST_SLICES];
+    uint64_t ns[KERNELS];
     size_t n;
 } runs, gaps;
 
-/* Keeps the device full for `ms` and sorts time into own runs and gaps: no kernel ended for a while
- * although many were queued. Returns own kernels per second. */
-static double watch(unsigned int ms)
+/*
+ * Keeps the device full and has it say when each kernel ended, so that it does not matter when this
+ * process is looked after. Where two take turns, kernels end in runs, and a gap between two runs is the
+ * other's turn with a switch before and after it. Returns own kernels per second.
+ */
+static double watch(void)
 {
-    struct word mark = word_new();
+    static CUevent end[KERNELS];
+    int n = fact_quick ? QUICK_KERNELS : KERNELS;
+    double at_ns = 0, begin_ns = 0; /* of a run; 0: it began before we looked */
     CUstream s = stream_new();
-    uint32_t queued = 0, seen = 0;
-    uint64_t from_ns = now_ns(), run_ns, last_ns, end_ns = from_ns + ms * UINT64_C(1000000);
 
-    runs.n = gaps.n = 0;
-    run_ns = last_ns = from_ns;
-    for (uint64_t now = from_ns; now < end_ns; now = now_ns()) {
-        uint32_t done = word_get(mark);
-
-        if (done != seen) {
-            if (now - last_ns > GAP_US * UINT64_C(1000) && seen > 0 && gaps.n < MOST_SLICES) {
-                runs.ns[runs.n++] = last_ns - run_ns;
-                gaps.ns[gaps.n++] = now - last_ns;
-                run_ns = now;
-            }
-            seen = done;
-            last_ns = now;
-        }
-        /* One at a time, so that looking stays frequent. */
-        if (queued - done < 2 * QUEUED) {
-            gpu_check(gpu_spin(s, gpu.full, SLICE_KERNEL_US), "cuLaunchKernel");
-            gpu_check(mark_queue(s, mark.device, ++queued), "cuStreamWriteValue32");
-        }
+    for (int i = 0; i < n; i++) {
+        end[i] = event_new();
+        gpu_check(gpu_spin(s, gpu.full, SLICE_KERNEL_US), "cuLaunchKernel");
+        CU(cuEventRecord, end[i], s);
     }
     CU(cuStreamSynchronize, s);
-    return (double)seen * 1e9 / (double)(last_ns - from_ns);
+    runs.n = gaps.n = 0;
+    for (int i = 1; i < n; i++) {
+        float ms;
+
+        CU(cuEventElapsedTime_v1, &ms, end[i - 1], end[i]);
+        at_ns += (double)ms * 1e6;
+        if (ms * 1000 < 2 * SLICE_KERNEL_US)
+            continue;
+        gaps.ns[gaps.n] = (uint64_t)((double)ms * 1e6) - SLICE_KERNEL_US * 1000;
+        if (begin_ns > 0)
+            runs.ns[runs.n++] = (uint64_t)(at_ns - begin_ns) - gaps.ns[gaps.n];
+        gaps.n++;
+        begin_ns = at_ns;
+    }
+    for (int i = 0; i < n; i++)
+        CU(cuEventDestroy, end[i]);
+    return (n - 1) * 1e9 / at_ns;
+}
+
+static double median_us(const uint64_t *sorted_ns, size_t n)
+{
+    return (double)sorted_ns[n / 2] / 1000;
 }
 
 void fact_slice(void)
 {
-    unsigned int ms = fact_quick ? 300 : 3000;
     int pid = peer_open();
-    double alone, own, other, lost;
+    double alone, own, other;
     uint64_t before, from_ns;
 
     peer_want(PEER_IDLE);
-    alone = watch(ms);
+    alone = watch();
     fact_number("kernels_per_s_alone", alone);
     fact_value("gaps_alone", json_integer((json_int_t)gaps.n));
     atomic_store(&shared->kernel_us, SLICE_KERNEL_US);
     peer_want(PEER_BUSY);
     before = atomic_load(&shared->kernels);
-    from_ns = now_ns();
-    own = watch(ms);
-    other = (double)(atomic_load(&shared->kernels) - before) * 1e9 / (double)(now_ns() - from_ns);
+    from_ns = clock_ns();
+    own = watch();
+    other = (double)(atomic_load(&shared->kernels) - before) * 1e9 / (double)(clock_ns() - from_ns);
     peer_end(pid);
     fact_number("kernels_per_s_own", own);
     fact_number("kernels_per_s_other", other);
-    lost = 1 - (own + other) / alone;
-    fact_number("throughput_lost", lost);
-    if (gaps.n > 0) /* two switches per gap */
-        fact_number("context_switch_us", lost * ms * 1000 / (2 * (double)gaps.n));
+    fact_number("throughput_lost", 1 - (own + other) / alone);
     fact_samples("own_run_us", runs.ns, runs.n);
     fact_samples("gap_us", gaps.ns, gaps.n);
+    /* Both sorted by now; two switches per gap. */
+    if (runs.n > 0)
+        fact_number("context_switch_us",
+                    (median_us(gaps.ns, gaps.n) - median_us(runs.ns, runs.n)) / 2);
 }

@@ -1,0 +1,21 @@
+/*
+ * nap.h - sleep to the end, whatever signals come.
+ */
+#ifndef CUTIN_NAP_H
+#define CUTIN_NAP_H
+
+#include "trace/clock.h"
+
+/* On the monotonic clock. */
+static inline void nap_until(uint64_t ns)
+{
+    while (!clock_sleep_until(ns))
+        ;
+}
+
+static inline void nap_us(uint64_t us)
+{
+    nap_until(clock_ns() + us * 1000);
+}
+
+#endif

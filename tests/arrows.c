@@ -42,8 +42,7 @@ static const struct room {
     {"examples", "shim/cutin.h cuda.h"},
     {"tools/cutin",
      "scheduler/wire scheduler/policy/policy.h shim/pace/profile_file.h trace/clock.h cuda.h"},
-    {"tools/cutin/doctor",
-     "tools/cutin scheduler/wire shim/lookup/api.def examples/kernels_ptx.h cuda.h"},
+    {"tools/cutin/doctor", "tools/cutin tools/facts scheduler/wire shim/lookup/api.def cuda.h"},
     {"tools/cutin/measure",
      "tools/cutin tools/cutin/record/workload.h tools/cutin/report scheduler/wire "
      "trace/clock.h examples/kernels_ptx.h"},

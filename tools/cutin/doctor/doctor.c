@@ -47,7 +47,7 @@ void find(struct finding *f, enum verdict verdict, const char *remedy, const cha
 
 static void check_driver(const struct doctor *d, struct finding *f)
 {
-    const struct probe *p = d->bare;
+    const struct probe *p = &d->bare;
     int major = p->driver_version / 1000, minor = p->driver_version % 1000 / 10;
 
     if (p->stage < PROBE_DRIVER)
@@ -64,7 +64,7 @@ static void check_driver(const struct doctor *d, struct finding *f)
 
 static void check_gpu(const struct doctor *d, struct finding *f)
 {
-    const struct probe *p = d->bare;
+    const struct probe *p = &d->bare;
 
     if (p->stage < PROBE_DRIVER)
         find(f, VERDICT_FAIL, "see the check of the driver", "not tried");
@@ -87,14 +87,14 @@ static void check_gpu(const struct doctor *d, struct finding *f)
 
 static void check_preload(const struct doctor *d, struct finding *f)
 {
-    const struct probe *p = d->preloaded;
+    const struct probe *p = &d->preloaded;
 
     if (!d->paths.library[0])
         find(f, VERDICT_FAIL, "install libcutin.so beside cutin", "there is no libcutin.so");
     else if (p->stage < PROBE_DRIVER)
         find(f, VERDICT_FAIL, "see the check of the driver; CUTIN_LOG=debug says more",
              "under libcutin.so: %s", p->why);
-    else if (!p->loaded)
+    else if (!p->version)
         find(f, VERDICT_FAIL,
              "preload is ignored in set-user-id programs and static ones; see ld.so(8)",
              "LD_PRELOAD=%.200s did not reach the process", d->paths.library);
@@ -110,9 +110,9 @@ static void check_preload(const struct doctor *d, struct finding *f)
 
 static void check_hold(const struct doctor *d, struct finding *f)
 {
-    const struct probe *p = d->preloaded;
+    const struct probe *p = &d->preloaded;
 
-    if (!p->loaded || p->stage < PROBE_GPU)
+    if (!p->version || p->stage < PROBE_GPU)
         find(f, VERDICT_FAIL, "see the checks of preload and GPU", "not tried");
     else if (p->hold != CUDA_SUCCESS)
         find(f, VERDICT_FAIL, "see the check of the settings",
@@ -132,13 +132,15 @@ static void check_hold(const struct doctor *d, struct finding *f)
 
 static void check_memops(const struct doctor *d, struct finding *f)
 {
-    const struct probe *p = d->bare;
+    const struct probe *p = &d->bare;
 
     if (p->stage < PROBE_GPU)
         find(f, VERDICT_WARN, "see the check of the GPU", "not tried");
-    else if (p->memops && p->batch)
+    else if (p->launch_us <= 0)
+        find(f, VERDICT_WARN, "see the check of the GPU", "not measured: %s", p->why);
+    else if (p->gate_us > 0)
         find(f, VERDICT_OK, NULL, "the GPU writes markers and waits at gates in stream order");
-    else if (p->memops)
+    else if (p->marker_us > 0)
         find(f, VERDICT_WARN, "a driver of CUDA 11.7 or newer has them",
              "no batches of memory operations: no gates, host queues alone hold");
     else
@@ -149,60 +151,64 @@ static void check_memops(const struct doctor *d, struct finding *f)
 
 static void check_registration(const struct doctor *d, struct finding *f)
 {
-    const struct probe *p = d->bare;
+    const struct probe *p = &d->bare;
 
     if (p->stage < PROBE_GPU)
         find(f, VERDICT_WARN, "see the check of the GPU", "not tried");
-    else if (p->registration == CUDA_SUCCESS)
+    else if (!p->registration)
+        find(f, VERDICT_WARN, "see the check of the GPU", "not measured: %s", p->why);
+    else if (strcmp(p->registration, "success") == 0)
         find(f, VERDICT_OK, NULL, "the GPU reads hold words from the shared page itself");
     else
         find(f, VERDICT_WARN, "allow memory to be locked (ulimit -l), also in containers",
-             "a shared page cannot be registered (CUDA error %d): gates read a copy of the hold "
+             "a shared page cannot be registered (%s): gates read a copy of the hold "
              "words, which the dispatcher keeps",
              p->registration);
 }
 
 static void check_costs(const struct doctor *d, struct finding *f)
 {
-    const struct probe *p = d->bare;
+    const struct probe *p = &d->bare;
 
-    if (p->launch_ns <= 0)
+    if (p->launch_us <= 0)
         find(f, VERDICT_WARN, "see the check of the GPU", "not measured");
-    else if (!p->memops)
-        find(f, VERDICT_NOTE, NULL, "launch %.2f us", p->launch_ns / 1e3);
+    else if (p->marker_us <= 0)
+        find(f, VERDICT_NOTE, NULL, "launch %.2f us", p->launch_us);
     else
         find(f, VERDICT_OK, NULL,
              "launch %.2f us, marker %.2f us, marker and gate %.2f us of the calling thread",
-             p->launch_ns / 1e3, p->marker_ns / 1e3, p->gate_ns / 1e3);
+             p->launch_us, p->marker_us, p->gate_us);
 }
 
 static void check_gate(const struct doctor *d, struct finding *f)
 {
-    const struct probe *p = d->bare;
+    const struct probe *p = &d->bare;
 
     if (p->stage < PROBE_GPU)
         find(f, VERDICT_NOTE, NULL, "not tried");
-    else if (!p->batch)
+    else if (p->gate_us <= 0)
         find(f, VERDICT_NOTE, NULL, "not available here");
+    else if (p->gate_holds < 0)
+        find(f, VERDICT_WARN, "see the check of the GPU", "not measured: %s", p->why);
     else if (!p->gate_holds)
         find(f, VERDICT_WARN, "run with CUTIN_GATES=off; please report it",
              "a closed gate let work through");
     else
-        find(f, p->gate_open_ns < 1e6 ? VERDICT_OK : VERDICT_WARN,
-             p->gate_open_ns < 1e6 ? NULL : "run with CUTIN_GATES=off if that stays so",
+        find(f, p->gate_open_us < 1e3 ? VERDICT_OK : VERDICT_WARN,
+             p->gate_open_us < 1e3 ? NULL : "run with CUTIN_GATES=off if that stays so",
              "holds its stream, opens in %.0f us, costs the stream %.2f us while open",
-             p->gate_open_ns / 1e3, p->gate_device_ns / 1e3);
+             p->gate_open_us, p->gate_device_us);
 }
 
 static void check_slices(const struct doctor *d, struct finding *f)
 {
-    const struct probe *p = d->bare;
+    const struct probe *p = &d->bare;
 
     if (p->stage < PROBE_GPU)
         find(f, VERDICT_WARN, "see the check of the GPU", "not tried");
-    else if (p->slices)
+    else if (p->slice_us > 0)
         find(f, VERDICT_OK, NULL, "contexts take turns of %.2f ms, a switch costs %.0f us",
-             p->slice_ns / 1e6, p->switch_ns / 1e3);
+             p->slice_us / 1e3, p->switch_us > 0 ? p->switch_us : 0);
     else if (p->stage == PROBE_MEASURED)
         find(f, VERDICT_NOTE, NULL, "two busy contexts were not seen to take turns");
     else
@@ -245,28 +251,19 @@ static json_t *measured_json(const struct probe *p)
     const struct {
         const char *name;
         double us;
-    } figures[] = {{"launch_us", p->launch_ns / 1e3},
-                   {"marker_us", p->marker_ns / 1e3},
-                   {"gate_us", p->gate_ns / 1e3},
-                   {"gate_device_us", p->gate_device_ns / 1e3},
-                   {"gate_open_us", p->gate_open_ns / 1e3},
-                   {"time_slice_us", p->slice_ns / 1e3},
-                   {"context_switch_us", p->switch_ns / 1e3}};
+    } figures[] = {{"launch_us", p->launch_us},
+                   {"marker_us", p->marker_us},
+                   {"gate_us", p->gate_us},
+                   {"gate_device_us", p->gate_device_us},
+                   {"gate_open_us", p->gate_open_us},
+                   {"time_slice_us", p->slice_us},
+                   {"context_switch_us", p->switch_us}};
     json_t *object = json_object();
 
     for (size_t i = 0; i < sizeof(figures) / sizeof(figures[0]); i++)
         json_object_set_new(object, figures[i].name,
                             figures[i].us > 0 ? json_real(figures[i].us) : json_null());
     return object;
-}
-
-static json_t *unknown_json(const struct probe *p)
-{
-    json_t *list = json_array();
-
-    for (const char *at = p->unknown_names; *at; at += strcspn(at, " ") + 1)
-        json_array_append_new(list, json_stringn(at, strcspn(at, " ")));
-    return list;
 }
 
 static int print_json(const struct doctor *d, const struct finding *found, bool effective)
@@ -280,9 +277,10 @@ static int print_json(const struct doctor *d, const struct finding *found, bool 
                                               found[i].detail, "remedy", found[i].remedy));
     root = json_pack("{s:b, s:b, s:s, s:b, s:s, s:i, s:o, s:o, s:o}", "holds_effective", effective,
                      "interrupted", (int)progress_cancel, "version", CUTIN_VERSION, "simulated",
-                     d->sim, "gpu", d->bare->gpu, "driver_version", d->bare->driver_version,
-                     "measured", measured_json(d->bare), "unknown_functions",
-                     unknown_json(d->preloaded), "checks", list);
+                     d->sim, "gpu", d->bare.gpu, "driver_version", d->bare.driver_version,
+                     "measured", measured_json(&d->bare), "unknown_functions",
+                     d->preloaded.unknown ? json_incref(d->preloaded.unknown) : json_array(),
+                     "checks", list);
     rc = root ? json_dumpf(root, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6)) : -1;
     putchar('\n');
     json_decref(root);
@@ -329,12 +327,7 @@ static int doctor(int argc, char **argv)
         return EXIT_FAILURE;
     }
     progress_begin();
-    d.bare = probe_run(&d, false);
-    d.preloaded = probe_run(&d, true);
-    if (!d.bare || !d.preloaded) {
-        say(cmd, "no memory to share with a process of its own (memfd_create)");
-        return EXIT_FAILURE;
-    }
+    probe_run(&d);
     for (size_t i = 0; i < CHECKS; i++) {
         checks[i].run(&d, &found[i]);
         effective &= found[i].verdict != VERDICT_FAIL;
@@ -345,7 +338,9 @@ static int doctor(int argc, char **argv)
     if (!json)
         print_table(found, effective);
     else if (print_json(&d, found, effective) != 0)
-        return EXIT_FAILURE;
+        effective = false;
+    json_decref(d.bare.values);
+    json_decref(d.preloaded.values);
     return effective ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 

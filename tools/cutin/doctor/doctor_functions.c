@@ -6,6 +6,7 @@
  * program that meets such a function says so with CUTIN_LOG=info.
  */
 #include "doctor.h"
+#include "tools/facts/fact.h"
 
 #include <dlfcn.h>
 #include <link.h>
@@ -39,22 +40,11 @@ static bool passes(void *library, const char *symbol)
     return !dladdr(dlsym(library, symbol), &info) || !strstr(info.dli_fname, "libcutin.so");
 }
 
-static void look(void *library, const char *symbol, struct probe *found)
-{
-    size_t used = strlen(found->unknown_names);
-
-    found->functions++;
-    if (is_known(symbol))
-        return;
-    found->unknown++;
-    found->passing += passes(library, symbol);
-    if (used + strlen(symbol) + 2 < sizeof(found->unknown_names))
-        sprintf(found->unknown_names + used, "%s ", symbol);
-}
-
 /* Every linker puts the string table behind the symbols. */
-void functions_look(void *library, struct probe *found)
+void functions_look(void *library)
 {
+    json_t *unknown = json_array();
+    int functions = 0, passing = 0;
     const ElfW(Sym) *symbol = NULL;
     const char *strings = NULL;
     struct link_map *map;
@@ -67,40 +57,57 @@ void functions_look(void *library, struct probe *found)
         if (d->d_tag == DT_STRTAB)
             strings = (const char *)d->d_un.d_ptr;
     }
-    for (; symbol && (const char *)(symbol + 1) <= strings; symbol++)
-        if (symbol->st_shndx != SHN_UNDEF && (symbol->st_info & 0xf) == STT_FUNC &&
-            is_drivers(strings + symbol->st_name))
-            look(library, strings + symbol->st_name, found);
+    for (; symbol && (const char *)(symbol + 1) <= strings; symbol++) {
+        const char *name = strings + symbol->st_name;
+
+        if (symbol->st_shndx == SHN_UNDEF || (symbol->st_info & 0xf) != STT_FUNC ||
+            !is_drivers(name))
+            continue;
+        functions++;
+        if (is_known(name))
+            continue;
+        json_array_append_new(unknown, json_string(name));
+        passing += passes(library, name);
+    }
+    fact_value("functions", json_integer(functions));
+    fact_value("passing", json_integer(passing));
+    fact_value("unknown", unknown);
 }
 
 /* As many as fit. */
-static const char *some_of(const char *names, char *out, size_t size)
+static const char *some_of(const json_t *names, char *out, size_t size)
 {
-    int shown = (int)(size - sizeof("..."));
+    const json_t *name;
+    size_t i, used = 0;
 
-    while ((size_t)shown < strlen(names) && shown > 0 && names[shown] != ' ')
-        shown--;
-    snprintf(out, size, "%.*s%s", shown, names, (size_t)shown < strlen(names) ? " ..." : "");
+    out[0] = '\0';
+    json_array_foreach(names, i, name)
+    {
+        if (used + json_string_length(name) + sizeof(" ...") > size)
+            return strcat(out, "...");
+        used += (size_t)sprintf(out + used, "%s ", json_string_value(name));
+    }
     return out;
 }
 
 void check_functions(const struct doctor *d, struct finding *f)
 {
-    const struct probe *p = d->preloaded;
+    const struct probe *p = &d->preloaded;
+    int unknown = (int)json_array_size(p->unknown);
     char names[200];
 
-    some_of(p->unknown_names, names, sizeof(names));
+    some_of(p->unknown, names, sizeof(names));
     if (p->stage < PROBE_DRIVER)
         find(f, VERDICT_WARN, "see the check of the driver", "not looked at");
-    else if (p->unknown == 0)
-        find(f, VERDICT_OK, NULL, "this version knows all %u of the driver", p->functions);
+    else if (unknown == 0)
+        find(f, VERDICT_OK, NULL, "this version knows all %d of the driver", p->functions);
     else if (p->passing == 0)
         find(f, VERDICT_NOTE, NULL,
-             "%u of %u are not known to this version; their calls wait for buffered work: %s",
-             p->unknown, p->functions, names);
+             "%d of %d are not known to this version; their calls wait for buffered work: %s",
+             unknown, p->functions, names);
     else
         find(
             f, VERDICT_WARN, "see the checks of preload and settings",
-            "%u of %u are not known to this version, and %u of them may overtake buffered work: %s",
-            p->unknown, p->functions, p->passing, names);
+            "%d of %d are not known to this version, and %d of them may overtake buffered work: %s",
+            unknown, p->functions, p->passing, names);
 }

@@ -3,6 +3,8 @@
  */
 #include "doctor.h"
 #include "tools/cutin/daemon.h"
+#include "tools/cutin/nap.h"
+#include "tools/cutin/percentiles.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -42,7 +44,7 @@ void check_mps(const struct doctor *d, struct finding *f)
     char path[256];
     bool pipe = mps_answers(path, sizeof(path));
 
-    if (d->bare->mps == 1 || (d->bare->mps < 0 && pipe && !d->sim))
+    if (d->bare.mps == 1 || (d->bare.mps < 0 && pipe && !d->sim))
         find(f, VERDICT_NOTE,
              "holds work all the same; a fault of one client ends the others of the MPS server",
              "active: kernels of several processes run side by side");
@@ -247,32 +249,23 @@ void check_memfd(const struct doctor *d, struct finding *f)
     find(f, VERDICT_OK, NULL, "sealed memfds work");
 }
 
-static int by_value(const void *a, const void *b)
-{
-    long x = *(const long *)a, y = *(const long *)b;
-
-    return x < y ? -1 : x > y;
-}
-
 /* How late a thread wakes that asked for 50 us with the slack that dispatchers set. */
-static long wake_late_ns(void)
+static long wake_late_us(void)
 {
     enum { NAPS = 41, NAP_NS = 50000 };
-    long late[NAPS];
+    uint64_t late[NAPS];
+    struct figures f;
 
     prctl(PR_SET_TIMERSLACK, 1ul);
     for (int i = 0; i < NAPS; i++) {
-        struct timespec before, after, nap = {.tv_nsec = NAP_NS};
+        uint64_t until_ns = clock_ns() + NAP_NS;
 
-        clock_gettime(CLOCK_MONOTONIC, &before);
-        nanosleep(&nap, NULL);
-        clock_gettime(CLOCK_MONOTONIC, &after);
-        late[i] =
-            (after.tv_sec - before.tv_sec) * 1000000000L + after.tv_nsec - before.tv_nsec - NAP_NS;
+        nap_until(until_ns);
+        late[i] = clock_ns() - until_ns;
     }
     prctl(PR_SET_TIMERSLACK, 0ul);
-    qsort(late, NAPS, sizeof(late[0]), by_value);
-    return late[NAPS / 2];
+    figures_make(&f, late, NAPS);
+    return (long)f.p50_us;
 }
 
 void check_timers(const struct doctor *d, struct finding *f)
@@ -281,16 +274,16 @@ void check_timers(const struct doctor *d, struct finding *f)
     long late;
 
     clock_getres(CLOCK_MONOTONIC, &step);
-    late = wake_late_ns();
+    late = wake_late_us();
     if (step.tv_sec || step.tv_nsec > 1000)
         find(f, VERDICT_WARN, "use a kernel with CONFIG_HIGH_RES_TIMERS",
              "timers step by %ld us: holds open as late as that",
              step.tv_sec * 1000000 + step.tv_nsec / 1000);
-    else if (late > 500000)
+    else if (late > 500)
         find(f, VERDICT_WARN, "leave dispatchers a processor that is not always busy",
-             "a thread wakes %ld us late: queues go on as late as that after a hold", late / 1000);
+             "a thread wakes %ld us late: queues go on as late as that after a hold", late);
     else
-        find(f, VERDICT_OK, NULL, "high resolution; a thread wakes %ld us late", late / 1000);
+        find(f, VERDICT_OK, NULL, "high resolution; a thread wakes %ld us late", late);
 }
 
 void check_processors(const struct doctor *d, struct finding *f)

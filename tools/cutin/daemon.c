@@ -15,11 +15,10 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "nap.h"
 #include "subcommand.h"
-#include "scheduler/wire/socket.h"
 
 enum { READY_FD = 3, READY_MS = 2000 };
 
@@ -121,24 +120,16 @@ static int spawn(const char *program, const char *path, int ready)
     return 0;
 }
 
-static int64_t now_ms(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 /* Until the daemon wrote a byte: 0; closed the pipe: -ECHILD; or neither in time: -ETIMEDOUT. */
 static int wait_ready(int fd)
 {
-    int64_t deadline = now_ms() + READY_MS, left;
+    uint64_t end_ns = clock_ns() + READY_MS * UINT64_C(1000000);
     struct pollfd pfd = {.fd = fd, .events = POLLIN};
     ssize_t n;
     char byte;
 
-    while ((left = deadline - now_ms()) > 0) {
-        if (poll(&pfd, 1, (int)left) <= 0)
+    for (uint64_t now = clock_ns(); now < end_ns; now = clock_ns()) {
+        if (poll(&pfd, 1, (int)((end_ns - now) / 1000000) + 1) <= 0)
             continue;
         n = read(fd, &byte, 1);
         if (n > 0)
@@ -184,30 +175,48 @@ static int start(const char *program, const char *path, pid_t *child)
     return rc == -ECHILD && daemon_probe(path) == 0 ? 0 : rc;
 }
 
-int daemon_start_child(const char *program, const char *path, pid_t *child)
+int daemon_own_start(struct daemon_own *own, const char *program, const char *name, char *why,
+                     size_t why_bytes)
 {
+    enum { REST = sizeof("/cutin-.XXXXXX/cutin.sock") };
+    const char *tmp = getenv("TMPDIR");
     int rc;
 
-    *child = 0;
-    rc = start(program, path, child);
+    if (!tmp || strlen(tmp) + strlen(name) + REST > SOCKET_PATH_MAX)
+        tmp = "/tmp";
+    snprintf(own->folder, sizeof(own->folder), "%s/cutin-%s.XXXXXX", tmp, name);
+    if (!mkdtemp(own->folder)) {
+        rc = -errno;
+        own->folder[0] = '\0';
+        snprintf(why, why_bytes, "cannot make a folder in %s: %s", tmp, strerror(-rc));
+        return rc;
+    }
+    snprintf(own->socket, sizeof(own->socket), "%s/cutin.sock", own->folder);
+    rc = start(program, own->socket, &own->pid);
     if (rc != 0)
-        daemon_end_child(child);
+        snprintf(why, why_bytes, "%s did not start: %s", program, strerror(-rc));
     return rc;
 }
 
-void daemon_end_child(pid_t *child)
+void daemon_own_end(struct daemon_own *own)
 {
-    const struct timespec nap = {.tv_nsec = 5000000};
+    char lock[sizeof(own->socket) + 8];
 
-    if (*child <= 0)
-        return;
-    kill(*child, SIGTERM);
-    for (int ms = 0; waitpid(*child, NULL, WNOHANG) == 0; ms += 5) {
-        if (ms == READY_MS)
-            kill(*child, SIGKILL);
-        nanosleep(&nap, NULL);
+    if (own->pid > 0) {
+        kill(own->pid, SIGTERM);
+        for (int ms = 0; waitpid(own->pid, NULL, WNOHANG) == 0; ms += 5) {
+            if (ms == READY_MS)
+                kill(own->pid, SIGKILL);
+            nap_us(5000);
+        }
     }
-    *child = 0;
+    if (own->folder[0]) {
+        unlink(own->socket);
+        snprintf(lock, sizeof(lock), "%s.lock", own->socket);
+        unlink(lock);
+        rmdir(own->folder);
+    }
+    *own = (struct daemon_own){.pid = 0};
 }
 
 /* The default place's own folder may be missing; its parent is somebody else's business. */

@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "scheduler/wire/socket.h"
+
 /* How long a daemon started on demand stays without clients. */
 #define DAEMON_IDLE_EXIT_S 10
 
@@ -26,8 +28,16 @@ int daemon_failed(const struct subcommand *cmd, const char *path, int rc);
  * caller gets no child that it did not ask for. Returns 0 or -errno with one line in `why`.
  */
 int daemon_ensure(const char *program, const char *path, char *why, size_t why_bytes);
-/* A daemon of the caller's own: a child that ends with it, or by daemon_end_child. 0 or -errno. */
-int daemon_start_child(const char *program, const char *path, pid_t *child);
-void daemon_end_child(pid_t *child);
+
+/* A daemon that nobody else finds: a child that ends with the caller, in a folder of its own. */
+struct daemon_own {
+    char folder[SOCKET_PATH_MAX], socket[SOCKET_PATH_MAX + 16];
+    pid_t pid;
+};
+/* 0, or -errno with one line in `why`. `name` is for the folder's; `own` is zeroed before. */
+int daemon_own_start(struct daemon_own *own, const char *program, const char *name, char *why,
+                     size_t why_bytes);
+/* Process and folder are gone afterwards; also of one that was not started. */
+void daemon_own_end(struct daemon_own *own);
 
 #endif

@@ -6,6 +6,7 @@
 #include "clients.h"
 #include "subcommand.h"
 #include "daemon.h"
+#include "nap.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -121,22 +122,13 @@ static int print_table(const struct clients *now, const struct clients *before)
     return fflush(stdout) != 0 ? -errno : 0;
 }
 
-static void sleep_s(double seconds)
-{
-    struct timespec t = {.tv_sec = (time_t)seconds};
-
-    t.tv_nsec = (long)((seconds - (double)t.tv_sec) * 1e9);
-    while (nanosleep(&t, &t) != 0 && errno == EINTR)
-        ;
-}
-
 static int stream(const struct settings *s)
 {
     struct clients before = {0}, now = {0};
     int rc = clients_get(s->socket, &before);
 
     while (rc == 0) {
-        sleep_s(s->interval);
+        nap_us((uint64_t)(s->interval * 1e6));
         rc = clients_get(s->socket, &now);
         if (rc != 0)
             break;

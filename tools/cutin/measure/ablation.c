@@ -5,7 +5,6 @@
  */
 #include "ablation.h"
 #include "tools/cutin/subcommand.h"
-#include "tools/cutin/report/plot.h"
 #include "tools/cutin/progress.h"
 #include "tools/cutin/report/result.h"
 
@@ -140,7 +139,6 @@ int ablation_run(const struct bench_plan *plan, int argc, char **argv)
 {
     json_t *rows = json_array(), *config = NULL, *root;
     int kernels = plan->be_kernel_us ? 1 : KERNELS, rc = 0;
-    char why[512];
 
     if (!plan->json)
         printf("%-12s %9s %9s %9s %9s\n", "variant", "kernel us", "added p50", "p99", "be ratio");
@@ -156,13 +154,9 @@ int ablation_run(const struct bench_plan *plan, int argc, char **argv)
                      "config", config);
     if (config)
         json_object_set_new(config, "command", result_command(argc, argv));
-    if (plan->json && json_array_size(rows) > 0 && result_print(root, stdout) != 0)
+    if (json_array_size(rows) == 0)
+        json_decref(root);
+    else if (result_give(&subcommand_latency, root, plan->json, plan->plot) != EXIT_SUCCESS)
         rc = -EIO;
-    if (plan->plot && json_array_size(rows) > 0 &&
-        plot_write(root, plan->plot, why, sizeof(why)) != 0) {
-        say(&subcommand_latency, "%s", why);
-        rc = -EIO;
-    }
-    json_decref(root);
     return rc == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

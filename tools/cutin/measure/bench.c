@@ -3,6 +3,7 @@
  */
 #include "bench.h"
 #include "tools/cutin/daemon.h"
+#include "tools/cutin/nap.h"
 #include "tools/cutin/progress.h"
 
 #include "scheduler/wire/ask.h"
@@ -12,14 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {
     MOST_ROUNDS = 10,
     LEAST_PER_ROUND = 25,
     PATIENCE_MS = 30000, /* beyond what a block should take */
-    SLICE_NS = 1000000,
+    SLICE_US = 1000,
     LOOK_MS = 100, /* how often samples are counted */
 };
 
@@ -64,10 +64,7 @@ static bool wanted(const struct bench *b, int mode)
 
 static double now_s(void)
 {
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+    return (double)clock_ns() / 1e9;
 }
 
 /* ---- how far it is --------------------------------------------------------------------------- */
@@ -95,13 +92,6 @@ static double whole_s(const struct bench *b)
 static void show(const struct bench *b, double block_s, const char *what)
 {
     progress_show(b->part + (b->done_s + block_s) / whole_s(b), b->parts > 0 ? b->parts : 1, what);
-}
-
-static void nap(void)
-{
-    const struct timespec slice = {.tv_nsec = SLICE_NS};
-
-    nanosleep(&slice, NULL);
 }
 
 /* Whose processes a mode uses. */
@@ -136,7 +126,7 @@ static int be_start(struct bench *b, struct worker *be)
             return fail_worker(b, be, -EPIPE);
         if (now_s() > deadline)
             return fail_worker(b, be, -ETIMEDOUT);
-        nap();
+        nap_us(SLICE_US);
     }
     return 0;
 }
@@ -166,7 +156,7 @@ static int solo_block(struct bench *b, int mode, uint32_t ms)
     rc = be_start(b, be);
     while (rc == 0 && !progress_cancel && (took_s = now_s() - start_s) < ms / 1000.0) {
         show(b, took_s, "best effort");
-        nap();
+        nap_us(SLICE_US);
     }
     b->done_s += ms / 1000.0;
     return rc != 0 && rc != -ECANCELED ? rc : be_stop(b, be, &b->mode[mode].solo);
@@ -244,7 +234,7 @@ static void count_gates(struct bench *b, bool add)
     struct client_row *rows = NULL;
     size_t n = 0;
 
-    if (ask_clients(b->socket, &rows, &n) != 0)
+    if (ask_clients(b->daemon.socket, &rows, &n) != 0)
         return;
     for (size_t i = 0; i < n; i++) {
         const struct client_device_row *d = &rows[i].device[0];
@@ -364,28 +354,13 @@ static int prepare_memory(struct bench *b)
     return rc;
 }
 
-#define FOLDER "/cutin-latency.XXXXXX"
-#define SOCKET "/cutin.sock"
-
 /* The daemon of this run alone: figures do not depend on who else is on the machine. */
 static int start_daemon(struct bench *b)
 {
-    const char *tmp = getenv("TMPDIR");
-    int rc;
-
     if (!b->paths.library[0] || !b->paths.daemon[0])
         return fail(b, -ENOENT, "%s is not installed beside cutin; try --mode native --mode alone",
                     b->paths.library[0] ? "cutind" : "libcutin.so");
-    if (!tmp || strlen(tmp) + sizeof(FOLDER SOCKET) > SOCKET_PATH_MAX)
-        tmp = "/tmp";
-    snprintf(b->folder, sizeof(b->folder), "%s" FOLDER, tmp);
-    if (!mkdtemp(b->folder)) {
-        rc = -errno;
-        return fail(b, rc, "cannot make a folder in %s: %s", tmp, strerror(-rc));
-    }
-    snprintf(b->socket, sizeof(b->socket), "%s" SOCKET, b->folder);
-    rc = daemon_start_child(b->paths.daemon, b->socket, &b->daemon);
-    return rc == 0 ? 0 : fail(b, rc, "%s did not start: %s", b->paths.daemon, strerror(-rc));
+    return daemon_own_start(&b->daemon, b->paths.daemon, "latency", b->why, sizeof(b->why));
 }
 
 static int prepare_environment(struct bench *b)
@@ -402,7 +377,7 @@ static int prepare_environment(struct bench *b)
     b->environment[BENCH_NATIVE] = common;
     b->environment[BENCH_CUTIN] = common;
     b->environment[BENCH_CUTIN].library = b->paths.library;
-    b->environment[BENCH_CUTIN].socket = b->socket;
+    b->environment[BENCH_CUTIN].socket = b->daemon.socket;
     if (b->plan.be_graph)
         b->environment[BENCH_CUTIN].gates = "on";
     b->environment[BENCH_UNGATED] = b->environment[BENCH_CUTIN];
@@ -429,14 +404,7 @@ static int end(struct bench *b, int rc)
         rc = end_worker(b, &b->rt[side], rc);
         rc = end_worker(b, &b->be[side], rc);
     }
-    daemon_end_child(&b->daemon);
-    if (b->folder[0]) {
-        char lock[sizeof(b->socket) + 8];
-        unlink(b->socket);
-        snprintf(lock, sizeof(lock), "%s.lock", b->socket);
-        unlink(lock);
-        rmdir(b->folder);
-    }
+    daemon_own_end(&b->daemon);
     return rc;
 }
 

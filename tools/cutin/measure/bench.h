@@ -4,6 +4,7 @@
 #ifndef CUTIN_BENCH_H
 #define CUTIN_BENCH_H
 
+#include "tools/cutin/daemon.h"
 #include "tools/cutin/percentiles.h"
 #include "tools/cutin/paths.h"
 #include "worker.h"
@@ -13,8 +14,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
-
-#include "scheduler/wire/socket.h"
 
 /* Ungated: as cutin, with CUDA graphs that have no gates. */
 enum bench_mode { BENCH_ALONE, BENCH_NATIVE, BENCH_UNGATED, BENCH_CUTIN, BENCH_MODES };
@@ -53,8 +52,8 @@ struct bench {
     double part, parts; /* of the progress that is shown: from where on, of how many; 0, 0: all */
     double done_s;      /* what the blocks so far were expected to take */
     struct paths paths;
-    char folder[SOCKET_PATH_MAX], socket[SOCKET_PATH_MAX + 16], sim_id[32];
-    pid_t daemon;
+    char sim_id[32];
+    struct daemon_own daemon;
     struct worker_environment environment[BENCH_MODES];
     struct worker be[BENCH_MODES], rt[BENCH_MODES]; /* alone uses native's */
 };

@@ -2,6 +2,7 @@
  * crew.c - start, ask and end the worker processes of `cutin latency`.
  */
 #include "worker.h"
+#include "tools/cutin/nap.h"
 #include "tools/cutin/paths.h"
 
 #include <errno.h>
@@ -15,12 +16,12 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {
     START_MS = 60000, /* a first cuInit on a big machine takes seconds */
     SLICE_MS = 50,    /* how soon a signal is noticed */
+    NAP_US = 1000,
 };
 
 int worker_prepare(struct worker *w, const char *role, uint32_t capacity)
@@ -159,18 +160,18 @@ const char *worker_error(const struct worker *w, int rc)
                               : strerror(-rc);
 }
 
-static int reap(pid_t pid, uint32_t patience_ms)
+int worker_reap(pid_t pid, uint64_t until_ns)
 {
-    const struct timespec nap = {.tv_nsec = 2000000};
     int status = 0;
 
-    for (uint32_t ms = 0; ms < patience_ms; ms += 2) {
+    while (pid > 0 && clock_ns() < until_ns) {
         if (waitpid(pid, &status, WNOHANG) != 0)
             return status;
-        nanosleep(&nap, NULL);
+        nap_us(NAP_US);
     }
-    kill(pid, SIGKILL);
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+    if (pid > 0)
+        kill(pid, SIGKILL);
+    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
     return status;
 }
@@ -184,7 +185,7 @@ int worker_end(struct worker *w, uint32_t patience_ms)
     atomic_store_explicit(&w->shared->stop, 1, memory_order_relaxed);
     close(w->socket); /* the worker reads the end and goes */
     w->socket = -1;
-    status = reap(w->pid, patience_ms);
+    status = worker_reap(w->pid, clock_ns() + patience_ms * UINT64_C(1000000));
     w->pid = 0;
     return status;
 }

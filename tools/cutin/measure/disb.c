@@ -374,18 +374,11 @@ static int report(struct plan *p, json_t *workloads, int argc, char **argv)
     json_t *root =
         json_pack("{s:o, s:o, s:b, s:o}", "workloads", workloads, "models", models_json(&p->disb),
                   "interrupted", (int)progress_cancel, "config", config_json(p, argc, argv));
-    int rc = EXIT_SUCCESS;
+    int rc = result_give(&subcommand_disb, root, p->json, p->plot);
 
-    if (p->json && result_print(root, stdout) != 0)
-        rc = EXIT_FAILURE;
-    if (p->plot && plot_write(root, p->plot, p->disb.why, sizeof(p->disb.why)) != 0) {
-        say(&subcommand_disb, "%s", p->disb.why);
-        rc = EXIT_FAILURE;
-    }
     if (progress_cancel)
         say(&subcommand_disb, "interrupted; the figures are of what was measured");
-    json_decref(root);
-    return fflush(stdout) == 0 ? rc : EXIT_FAILURE;
+    return rc;
 }
 
 static int disb(int argc, char **argv)

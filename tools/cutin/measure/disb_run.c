@@ -2,6 +2,7 @@
  * disb_run.c - the processes of one run: shared memory, phases, and an end whatever happens.
  */
 #include "tools/cutin/daemon.h"
+#include "tools/cutin/nap.h"
 #include "disb.h"
 #include "tools/cutin/progress.h"
 
@@ -13,17 +14,15 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "trace/clock.h"
 #include "scheduler/wire/socket.h"
 
 enum {
     START_MS = 60000, /* a first cuInit on a big machine takes seconds */
     STOP_MS = 30000,  /* a best-effort request, a sequential turn */
     LEAD_NS = 20000000,
-    NAP_NS = 1000000,
+    NAP_US = 1000,
     END_MS = 2000,
 };
 
@@ -51,8 +50,8 @@ struct run {
     int fd;
     uint32_t processes, rt, be; /* clients */
     pid_t pid[DISB_CLIENTS + 1];
-    char folder[SOCKET_PATH_MAX], socket[SOCKET_PATH_MAX + 16], sim_id[32];
-    pid_t daemon;
+    char sim_id[32];
+    struct daemon_own daemon;
 };
 
 /* What a process of the run said of its failure; NULL: none did. */
@@ -163,28 +162,18 @@ static int share(struct run *r, const struct disb_workload *w)
 
 /* ---- processes ----------------------------------------------------------------------------- */
 
-#define FOLDER "/cutin-disb.XXXXXX"
-#define SOCKET "/cutin.sock"
-
 /* The daemon of this run alone: figures do not depend on who else is on the machine. */
 static int start_daemon(struct run *r)
 {
-    const char *tmp = getenv("TMPDIR");
+    char why[256];
     int rc;
 
     if (!r->d->paths.library[0] || !r->d->paths.daemon[0])
         return fail(r, -ENOENT, "libcutin.so or cutind is not installed beside cutin");
-    if (!tmp || strlen(tmp) + sizeof(FOLDER SOCKET) > SOCKET_PATH_MAX)
-        tmp = "/tmp";
-    snprintf(r->folder, sizeof(r->folder), "%s" FOLDER, tmp);
-    if (!mkdtemp(r->folder)) {
-        rc = -errno;
-        r->folder[0] = '\0';
-        return fail(r, rc, tmp);
-    }
-    snprintf(r->socket, sizeof(r->socket), "%s" SOCKET, r->folder);
-    rc = daemon_start_child(r->d->paths.daemon, r->socket, &r->daemon);
-    return rc == 0 ? 0 : fail(r, rc, "cutind did not start");
+    rc = daemon_own_start(&r->daemon, r->d->paths.daemon, "disb", why, sizeof(why));
+    if (rc != 0)
+        snprintf(r->d->why, sizeof(r->d->why), "%s: %s", r->mode->name, why);
+    return rc;
 }
 
 _Noreturn static void become_worker(struct run *r, uint32_t process, pid_t parent)
@@ -202,7 +191,7 @@ _Noreturn static void become_worker(struct run *r, uint32_t process, pid_t paren
     }
     if (r->mode->cutin) {
         env.library = r->d->paths.library;
-        env.socket = r->socket;
+        env.socket = r->daemon.socket;
     }
     if (getppid() != parent || worker_environment_set(&env, process == 0 ? "rt" : "be") != 0 ||
         (inherit && setenv("CUTIN_STREAM_PRIORITY", "inherit", 1) != 0) ||
@@ -263,7 +252,6 @@ static void show(const struct run *r)
 static int await(struct run *r, const _Atomic uint32_t *count, uint32_t clients, uint64_t until_ns,
                  bool cancellable)
 {
-    const struct timespec nap = {.tv_nsec = NAP_NS};
     int rc = 0;
 
     while (rc == 0 && atomic_load_explicit(count, memory_order_acquire) < clients) {
@@ -272,7 +260,7 @@ static int await(struct run *r, const _Atomic uint32_t *count, uint32_t clients,
         show(r);
         if (clock_ns() >= until_ns)
             return -ETIMEDOUT;
-        nanosleep(&nap, NULL);
+        nap_us(NAP_US);
         rc = check_alive(r);
     }
     return rc;
@@ -330,36 +318,13 @@ static int measure(struct run *r)
     return rc;
 }
 
-static void reap(pid_t pid, uint64_t until_ns)
-{
-    const struct timespec nap = {.tv_nsec = NAP_NS};
-
-    while (pid > 0 && clock_ns() < until_ns) {
-        if (waitpid(pid, NULL, WNOHANG) != 0)
-            return;
-        nanosleep(&nap, NULL);
-    }
-    if (pid > 0) {
-        kill(pid, SIGKILL);
-        while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-            ;
-    }
-}
-
 static void end(struct run *r, bool in_order)
 {
     uint64_t until_ns = in_ms(in_order ? END_MS : 0);
 
     for (uint32_t i = 0; i < r->processes; i++)
-        reap(r->pid[i], until_ns);
-    daemon_end_child(&r->daemon);
-    if (r->folder[0]) {
-        char lock[sizeof(r->socket) + 8];
-        unlink(r->socket);
-        snprintf(lock, sizeof(lock), "%s.lock", r->socket);
-        unlink(lock);
-        rmdir(r->folder);
-    }
+        worker_reap(r->pid[i], until_ns);
+    daemon_own_end(&r->daemon);
     if (r->shared)
         munmap(r->shared, r->shared->bytes);
     if (r->fd >= 0)

@@ -9,7 +9,7 @@
 #include "disb.h"
 #include "tools/cutin/driver.h"
 #include "kernels_ptx.h"
-#include "trace/clock.h"
+#include "tools/cutin/nap.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -27,7 +27,7 @@ enum {
     WARM_UP = 2, /* first launches load kernels, and cutin learns how long they take */
     CALIBRATIONS = 20,
     MOST_FUNCTIONS = 1024, /* of one process; what is beyond shares them */
-    NAP_NS = 200000,
+    NAP_US = 200,
     SLICE_NS = 5000000,
 };
 
@@ -91,12 +91,6 @@ static int fail(const char *what, CUresult result)
             return fail(#name, try_result);                                                        \
     } while (0)
 
-static void sleep_until(uint64_t ns)
-{
-    while (!clock_sleep_until(ns))
-        ;
-}
-
 static uint32_t phase(void)
 {
     return atomic_load_explicit(&shared->phase, memory_order_acquire);
@@ -105,7 +99,7 @@ static uint32_t phase(void)
 static void await_phase(uint32_t wanted)
 {
     while (phase() < wanted)
-        sleep_until(clock_ns() + NAP_NS);
+        nap_us(NAP_US);
 }
 
 /* ---- whose turn, in sequential mode -------------------------------------------------------- */
@@ -248,7 +242,7 @@ static bool await_arrival(struct client *c, uint32_t i, uint64_t *arrival_ns)
     while (phase() == DISB_RUN && (now = clock_ns()) < until_ns) {
         if (now >= *arrival_ns)
             return true;
-        sleep_until(*arrival_ns < now + SLICE_NS ? *arrival_ns : now + SLICE_NS);
+        nap_until(*arrival_ns < now + SLICE_NS ? *arrival_ns : now + SLICE_NS);
     }
     while (i < c->seat->arrivals && shared->start_ns + c->arrival_ns[i++] < shared->end_ns)
         c->seat->late++;
@@ -260,7 +254,7 @@ static int run(struct client *c)
     uint64_t arrival_ns, call_ns;
     int rc = 0;
 
-    sleep_until(shared->start_ns);
+    nap_until(shared->start_ns);
     for (uint32_t i = 0; rc == 0 && await_arrival(c, i, &arrival_ns); i++) {
         round_run(c, arrival_ns);
         call_ns = clock_ns();

@@ -188,25 +188,19 @@ static void print_histogram(const struct bench *b)
 static int report(struct bench *b, int argc, char **argv)
 {
     json_t *root = bench_json(b);
-    int rc = EXIT_SUCCESS;
+    int rc;
 
     json_object_set_new(json_object_get(root, "config"), "command", result_command(argc, argv));
-    if (b->plan.json) {
-        rc = result_print(root, stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-    } else {
+    if (!b->plan.json) {
         print_table(b);
         print_histogram(b);
     }
-    if (b->plan.plot && plot_write(root, b->plan.plot, b->why, sizeof(b->why)) != 0) {
-        say(&subcommand_latency, "%s", b->why);
-        rc = EXIT_FAILURE;
-    }
-    json_decref(root);
+    rc = result_give(&subcommand_latency, root, b->plan.json, b->plan.plot);
     if (b->cancelled && rc == EXIT_SUCCESS)
         say(&subcommand_latency, "interrupted; the figures are of what was measured");
     if (b->checked && !b->identical)
         rc = EXIT_FAILURE;
-    return fflush(stdout) == 0 ? rc : EXIT_FAILURE;
+    return rc;
 }
 
 static int latency(int argc, char **argv)

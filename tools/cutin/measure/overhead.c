@@ -11,6 +11,7 @@
 #include "tools/cutin/driver.h"
 #include "kernels_ptx.h"
 #include "tools/cutin/paths.h"
+#include "tools/cutin/percentiles.h"
 #include "tools/cutin/report/plot.h"
 #include "tools/cutin/progress.h"
 #include "tools/cutin/report/result.h"
@@ -77,7 +78,7 @@ static struct {
     int (*hold)(CUstream), (*release)(CUstream); /* cutin.h, found if it is loaded */
     uint32_t calls, threads;
     int mode;
-    uint32_t *ns; /* [call][thread][calls] */
+    uint64_t *ns; /* [call][thread][calls] */
 } bench;
 
 struct subject { /* one thread's own objects */
@@ -104,7 +105,7 @@ static CUresult call_once(int call, const struct subject *s)
     }
 }
 
-static int time_call(int call, const struct subject *s, uint32_t *ns, uint32_t count)
+static int time_call(int call, const struct subject *s, uint64_t *ns, uint32_t count)
 {
     for (uint32_t done = 0; done < count;) {
         uint32_t chunk = count - done < CHUNK ? count - done : CHUNK;
@@ -115,7 +116,7 @@ static int time_call(int call, const struct subject *s, uint32_t *ns, uint32_t c
             uint64_t before = clock_ns();
             CUresult r = call_once(call, s);
 
-            ns[done + i] = (uint32_t)(clock_ns() - before);
+            ns[done + i] = clock_ns() - before;
             if (r)
                 return -EIO;
         }
@@ -131,7 +132,7 @@ static void *worker_thread(void *arg)
 {
     uintptr_t me = (uintptr_t)arg;
     struct subject s;
-    uint32_t warm[CHUNK];
+    uint64_t warm[CHUNK];
     long err = 0;
 
     err |= (long)bench.cu.cuCtxSetCurrent(bench.context);
@@ -140,7 +141,7 @@ static void *worker_thread(void *arg)
     err |= (long)bench.cu.cuMemAlloc(&s.device, 64);
     err |= (long)bench.cu.cuMemAllocHost(&s.host, 64);
     for (int call = 0; call < CALLS && !err; call++) {
-        uint32_t *ns = bench.ns + ((size_t)call * bench.threads + me) * bench.calls;
+        uint64_t *ns = bench.ns + ((size_t)call * bench.threads + me) * bench.calls;
 
         /* The first launch of a kernel waits for its turn: not while its own thread holds. */
         err |= (long)call_once(call, &s);
@@ -149,13 +150,6 @@ static void *worker_thread(void *arg)
         err |= time_call(call, &s, ns, bench.calls);
     }
     return (void *)err;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-
-    return x < y ? -1 : x > y;
 }
 
 static char worker_why[256]; /* it cannot begin */
@@ -208,10 +202,10 @@ static int worker(int mode, const struct plan *plan)
         err |= (long)result;
     }
     for (int call = 0; call < CALLS && !err; call++) {
-        uint32_t *ns = bench.ns + (size_t)call * n;
+        struct figures f;
 
-        qsort(ns, n, sizeof(*ns), by_value);
-        printf("%u %u\n", ns[n / 2], ns[n - 1 - n / 100]);
+        figures_make(&f, bench.ns + (size_t)call * n, n);
+        printf("%.0f %.0f\n", f.p50_us * 1000, f.p99_us * 1000);
     }
     return err ? EXIT_FAILURE : EXIT_SUCCESS;
 }
@@ -426,22 +420,15 @@ static void print_table(const struct result *results, size_t n)
 static int report(const struct plan *plan, const struct result *results, size_t n, int argc,
                   char **argv)
 {
-    json_t *root = all_json(plan, results, n, argc, argv);
-    char why[512];
-    int rc = EXIT_SUCCESS;
+    int rc;
 
-    if (plan->json)
-        rc = result_print(root, stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-    else
+    if (!plan->json)
         print_table(results, n);
-    if (plan->plot && plot_write(root, plan->plot, why, sizeof(why)) != 0) {
-        say(&subcommand_overhead, "%s", why);
-        rc = EXIT_FAILURE;
-    }
+    rc = result_give(&subcommand_overhead, all_json(plan, results, n, argc, argv), plan->json,
+                     plan->plot);
     if (progress_cancel)
         say(&subcommand_overhead, "interrupted; the figures are of what was measured");
-    json_decref(root);
-    return fflush(stdout) == 0 ? rc : EXIT_FAILURE;
+    return rc;
 }
 
 static int overhead(int argc, char **argv)

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "kernels_ptx.h"
-#include "trace/clock.h"
+#include "tools/cutin/nap.h"
 
 enum {
     THREADS = 256,
@@ -45,14 +45,6 @@ struct gpu {
 static struct worker_shared *shared;
 
 #define TRY(name, ...) DRIVER_TRY(&g->cu, shared->why, #name, name, __VA_ARGS__)
-
-static void sleep_ns(uint64_t ns)
-{
-    uint64_t until_ns = clock_ns() + ns;
-
-    while (!clock_sleep_until(until_ns))
-        ;
-}
 
 /* ---- the updates and their checksum -------------------------------------------------------- */
 
@@ -334,7 +326,7 @@ static int real_time(struct gpu *g, uint32_t count, struct worker_reply *reply)
     for (uint32_t i = 0; i < count && have < shared->capacity; i++) {
         if (atomic_load_explicit(&shared->stop, memory_order_relaxed))
             break;
-        sleep_ns(random_gap_ns(&shared->seed));
+        nap_until(clock_ns() + random_gap_ns(&shared->seed));
         rc = launch_and_wait(g, &took_ns);
         if (rc != 0)
             return rc;

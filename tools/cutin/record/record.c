@@ -317,8 +317,10 @@ static int save_times(const struct plan *p, const struct workload *w)
     return rc;
 }
 
-static int save(const struct plan *p, char *const *files)
+/* `take` of the child's plan. */
+static int save(void *user, char *const *files, size_t n)
 {
+    const struct plan *p = user;
     struct workload w = {0};
     struct trace_view v;
     char why[512];
@@ -348,11 +350,6 @@ static int save(const struct plan *p, char *const *files)
     return rc ? rc : times;
 }
 
-static int take(void *user, char *const *files, size_t n)
-{
-    return save(user, files);
-}
-
 static int run(struct plan *p, char *const argv[])
 {
     const char *set[] = {"CUTIN_TRACE_KEEP",
@@ -364,7 +361,7 @@ static int run(struct plan *p, char *const argv[])
                          "CUTIN_SOCKET",
                          "",
                          NULL};
-    struct child_plan plan = {.set = set, .sim = p->sim, .take = take, .user = p};
+    struct child_plan plan = {.set = set, .sim = p->sim, .take = save, .user = p};
 
     return child_run(&subcommand_record, &plan, argv);
 }

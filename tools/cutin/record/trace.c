@@ -145,8 +145,10 @@ static int write_json(const struct sources *s, const char *path, bool mangled)
     return 0;
 }
 
-static int merge(const struct plan *p, char *const *paths, size_t n)
+/* `take` of the child's plan. */
+static int merge(void *user, char *const *paths, size_t n)
 {
+    const struct plan *p = user;
     struct sources s = {.trace = calloc(n + 1, sizeof(*s.trace)),
                         .log = calloc(n + 1, sizeof(*s.log))};
     int rc = s.trace && s.log ? 0 : -ENOMEM;
@@ -165,11 +167,6 @@ static int merge(const struct plan *p, char *const *paths, size_t n)
 
 /* ---- the command ---------------------------------------------------------------------------- */
 
-static int take(void *user, char *const *files, size_t n)
-{
-    return merge(user, files, n);
-}
-
 static int run(struct plan *p, char *const argv[])
 {
     const char *set[] = {"CUTIN_TRACE_KEEP",
@@ -180,7 +177,7 @@ static int run(struct plan *p, char *const argv[])
                          p->level,
                          NULL};
     struct child_plan plan = {
-        .set = set, .sim = p->sim, .device_log = true, .take = take, .user = p};
+        .set = set, .sim = p->sim, .device_log = true, .take = merge, .user = p};
 
     return child_run(&subcommand_trace, &plan, argv);
 }

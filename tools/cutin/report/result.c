@@ -2,6 +2,7 @@
  * result.c - what the JSON objects of the measuring commands have in common.
  */
 #include "result.h"
+#include "plot.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -148,4 +149,17 @@ int result_print(const json_t *root, FILE *out)
     fputc('\n', out);
     free(text);
     return ferror(out) ? -EIO : 0;
+}
+
+int result_give(const struct subcommand *cmd, json_t *root, bool json, const char *plot)
+{
+    int rc = json && result_print(root, stdout) != 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+    char why[512];
+
+    if (plot && plot_write(root, plot, why, sizeof(why)) != 0) {
+        say(cmd, "%s", why);
+        rc = EXIT_FAILURE;
+    }
+    json_decref(root);
+    return fflush(stdout) == 0 ? rc : EXIT_FAILURE;
 }

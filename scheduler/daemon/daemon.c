@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
@@ -54,8 +55,15 @@ static void metrics_ready(struct watch *w, uint32_t events)
 
 int daemon_serve_metrics(struct daemon *d, char *why, size_t why_size)
 {
-    int rc = metrics_open(&d->metrics, d->conf->metrics, &d->peers, why, why_size);
+    const char *address = d->conf->metrics;
+    int rc;
 
+    if (!metrics_open) {
+        snprintf(why, why_size, "metrics at %.60s: this cutind was built without libmicrohttpd",
+                 address);
+        return -ENOSYS;
+    }
+    rc = metrics_open(&d->metrics, address, &d->peers, why, why_size);
     if (rc != 0)
         return rc;
     d->metrics_watch.ready = metrics_ready;
@@ -188,7 +196,8 @@ struct daemon *daemon_new(const struct daemon_options *options)
 
 void daemon_free(struct daemon *d)
 {
-    metrics_close(d->metrics);
+    if (d->metrics)
+        metrics_close(d->metrics);
     door_close(d);
     if (d->epoll >= 0)
         close(d->epoll);

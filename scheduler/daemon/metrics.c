@@ -243,8 +243,6 @@ int metrics_wait_ms(const struct metrics *m)
 
 void metrics_close(struct metrics *m)
 {
-    if (!m)
-        return;
     if (m->http)
         MHD_stop_daemon(m->http);
     if (m->address)

@@ -12,6 +12,13 @@
 
 #include "scheduler/peers/peer.h"
 
+/* A cutind that was built without libmicrohttpd has no metrics.c: all of these are NULL there. */
+#pragma weak metrics_open
+#pragma weak metrics_fd
+#pragma weak metrics_run
+#pragma weak metrics_wait_ms
+#pragma weak metrics_close
+
 struct metrics;
 
 /* Listens. Returns 0, or -errno and why. `peers` is where the daemon keeps its list. */
@@ -22,6 +29,6 @@ int metrics_fd(const struct metrics *m);
 void metrics_run(struct metrics *m);
 /* When it must be run in any case, in ms; -1: not at all. */
 int metrics_wait_ms(const struct metrics *m);
-void metrics_close(struct metrics *m); /* NULL is allowed */
+void metrics_close(struct metrics *m);
 
 #endif

@@ -2,6 +2,7 @@
  * disb_workload.c - who sends what and when: workloads and models from JSON (docs/disb.md).
  */
 #include "disb.h"
+#include "tools/cutin/record/workload.h"
 
 #include <errno.h>
 #include <math.h>
@@ -165,14 +166,8 @@ static int fill_arrivals(struct disb_client *client, const struct kind *kind, st
             return 0;
         if (i == MOST_ARRIVALS)
             return refuse(c, "more than %d requests", MOST_ARRIVALS);
-        if (i == room) {
-            uint64_t *more;
-            room = room ? 2 * room : 256;
-            more = realloc(client->arrival_ns, room * sizeof(*more));
-            if (!more)
-                return refuse(c, "no memory for its arrivals");
-            client->arrival_ns = more;
-        }
+        if (list_grow(&client->arrival_ns, &room, i, sizeof(*client->arrival_ns)) != 0)
+            return refuse(c, "no memory for its arrivals");
         client->arrival_ns[i] = (uint64_t)at_ns;
         client->arrivals = i + 1;
     }

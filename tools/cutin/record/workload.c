@@ -31,8 +31,7 @@ __attribute__((format(printf, 4, 5))) static int refuse(int rc, char *why, size_
 
 /* ---- in memory ------------------------------------------------------------------------------ */
 
-/* Room for one more of `size` bytes each. */
-static int grow(void *list, size_t *room, size_t used, size_t size)
+int list_grow(void *list, size_t *room, size_t used, size_t size)
 {
     void **at = list, *more;
     size_t n = *room ? *room * 2 : 64;
@@ -49,7 +48,7 @@ static int grow(void *list, size_t *room, size_t used, size_t size)
 
 static int kernel_append(struct workload *w, const char *name)
 {
-    int rc = grow(&w->kernel, &w->kernel_room, w->kernels, sizeof(*w->kernel));
+    int rc = list_grow(&w->kernel, &w->kernel_room, w->kernels, sizeof(*w->kernel));
 
     if (rc != 0)
         return rc;
@@ -70,8 +69,8 @@ int workload_kernel(struct workload *w, const char *name)
 int workload_add(struct workload *w, const struct workload_op *op)
 {
     uint64_t end_ns = op->at_ns + (op->kind == WORKLOAD_SYNC ? op->duration_ns : 0);
-    int rc =
-        w->ops < WORKLOAD_MOST_OPS ? grow(&w->op, &w->op_room, w->ops, sizeof(*w->op)) : -E2BIG;
+    int rc = w->ops < WORKLOAD_MOST_OPS ? list_grow(&w->op, &w->op_room, w->ops, sizeof(*w->op))
+                                        : -E2BIG;
 
     if (rc != 0)
         return rc;

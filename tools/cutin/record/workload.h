@@ -106,4 +106,7 @@ int workload_read(struct workload *w, const char *path, char *why, size_t why_by
 /* The same from memory. */
 int workload_parse(struct workload *w, const void *data, size_t bytes, char *why, size_t why_bytes);
 
+/* Room for one more of `size` bytes each, where `list` points to the pointer. 0 or -ENOMEM. */
+int list_grow(void *list, size_t *room, size_t used, size_t size);
+
 #endif

@@ -66,14 +66,14 @@ static const struct room {
     {"tools/simgpu/runtime", "tools/simgpu/face/simconfig.h tools/simgpu/device"},
     {"tools/simgpu/nvml", "tools/simgpu/face/simconfig.h tools/simgpu/device"},
 };
-enum { ROOMS = sizeof rooms / sizeof *rooms };
+enum { ROOMS = sizeof(rooms) / sizeof(*rooms) };
 
 /* Their files include each other in circles. */
 static const char *const one_object[] = {
     "shim/lookup",      "shim/objects",       "shim/path",           "shim/pace",
     "scheduler/client", "tools/simgpu/graph", "tools/simgpu/memory", "tools/simgpu/stream",
 };
-enum { ONE_OBJECT = sizeof one_object / sizeof *one_object };
+enum { ONE_OBJECT = sizeof(one_object) / sizeof(*one_object) };
 
 /* What the build makes, as if it lay where it is made from. */
 static const char *const made[] = {
@@ -86,14 +86,14 @@ static const char *const made[] = {
 static struct include {
     char file[96], target[192];
     unsigned line;
-} * includes;
+} *includes;
 static size_t include_count;
 
 static bool exists(const char *path)
 {
     char whole[512];
 
-    snprintf(whole, sizeof whole, "%s/%s", SOURCE_DIR, path);
+    snprintf(whole, sizeof(whole), "%s/%s", SOURCE_DIR, path);
     return access(whole, R_OK) == 0;
 }
 
@@ -108,16 +108,16 @@ static int folder_length(const char *file)
 static bool include_resolve(struct include *in, char quote, const char *name)
 {
     if (quote == '<') {
-        snprintf(in->target, sizeof in->target, "%s", name);
+        snprintf(in->target, sizeof(in->target), "%s", name);
         return strncmp(name, "cuda", 4) == 0;
     }
-    snprintf(in->target, sizeof in->target, "%.*s/%s", folder_length(in->file), in->file, name);
+    snprintf(in->target, sizeof(in->target), "%.*s/%s", folder_length(in->file), in->file, name);
     if (exists(in->target))
         return true;
-    snprintf(in->target, sizeof in->target, "%s", name);
-    for (size_t i = 0; i < sizeof made / sizeof *made; i++)
+    snprintf(in->target, sizeof(in->target), "%s", name);
+    for (size_t i = 0; i < sizeof(made) / sizeof(*made); i++)
         if (strcmp(made[i] + folder_length(made[i]) + 1, name) == 0)
-            snprintf(in->target, sizeof in->target, "%s", made[i]);
+            snprintf(in->target, sizeof(in->target), "%s", made[i]);
     return true;
 }
 
@@ -126,7 +126,7 @@ static bool is_source(const char *file)
     static const char *const ends[] = {".c", ".h", ".S", ".def", ".inc"};
     const char *dot = strrchr(file, '.');
 
-    for (size_t i = 0; dot && i < sizeof ends / sizeof *ends; i++)
+    for (size_t i = 0; dot && i < sizeof(ends) / sizeof(*ends); i++)
         if (strcmp(dot, ends[i]) == 0)
             return true;
     return false;
@@ -179,14 +179,14 @@ static void file_read(const char *path)
     FILE *f = fopen(path, "r");
 
     cr_assert_not_null(f, "%s cannot be read", path);
-    snprintf(in.file, sizeof in.file, "%s", path + sizeof SOURCE_DIR);
+    snprintf(in.file, sizeof(in.file), "%s", path + sizeof(SOURCE_DIR));
     cr_expect_not_null(file_room(in.file), "%s is in no room of the table", in.file);
     while (getline(&line, &size, f) > 0) {
         in.line++;
         if (sscanf(line, " # include %1[\"<]%95[^\">]", quote, name) != 2 ||
             !include_resolve(&in, *quote, name))
             continue;
-        includes = realloc(includes, (include_count + 1) * sizeof *includes);
+        includes = realloc(includes, (include_count + 1) * sizeof(*includes));
         cr_assert_not_null(includes);
         includes[include_count++] = in;
     }
@@ -203,12 +203,11 @@ static int file_found(const char *path, const struct stat *st, int type, struct 
 
 static void includes_read(void)
 {
-    static const char *const houses[] = {"trace", "vhq",   "shim", "scheduler",
-                                         "tools", "examples"};
+    static const char *const houses[] = {"trace", "vhq", "shim", "scheduler", "tools", "examples"};
     char path[512];
 
-    for (size_t i = 0; i < sizeof houses / sizeof *houses; i++) {
-        snprintf(path, sizeof path, "%s/%s", SOURCE_DIR, houses[i]);
+    for (size_t i = 0; i < sizeof(houses) / sizeof(*houses); i++) {
+        snprintf(path, sizeof(path), "%s/%s", SOURCE_DIR, houses[i]);
         cr_assert_eq(nftw(path, file_found, 16, FTW_PHYS), 0, "%s", path);
     }
     cr_assert_gt(include_count, 500); /* 832 when this was written */
@@ -232,7 +231,7 @@ static size_t unit_of(const char *file)
         if (strlen(units[i]) == length && memcmp(units[i], file, length) == 0)
             return i;
     cr_assert_lt(unit_count, UNITS);
-    snprintf(units[unit_count], sizeof *units, "%.*s", (int)length, file);
+    snprintf(units[unit_count], sizeof(*units), "%.*s", (int)length, file);
     return unit_count++;
 }
 

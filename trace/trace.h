@@ -119,7 +119,7 @@ extern _Atomic(struct trace_file *) trace_now __attribute__((visibility("hidden"
 
 static inline bool trace_on(void)
 {
-    return unlikely(atomic_load_explicit(&trace_now, memory_order_relaxed) != NULL);
+    return unlikely(atomic_load_explicit(&trace_now, memory_order_relaxed));
 }
 
 /* Begin to write `path`, in which %p stands for the process id. All of the file is made at once, so

@@ -37,7 +37,7 @@ enum {
 
 bool cap_contended(const struct vhq_set *s)
 {
-    return s->cfg.above == NULL || atomic_load_explicit(s->cfg.above, memory_order_relaxed) != 0;
+    return !s->cfg.above || atomic_load_explicit(s->cfg.above, memory_order_relaxed) != 0;
 }
 
 /* Is the cap all that bounds the wait of somebody above? */
@@ -334,7 +334,7 @@ enum mark cap_mark_gate(struct vhq *q)
 
 static uint32_t cap_word(const struct vhq *q)
 {
-    const _Atomic uint32_t *word = q->desc.done != NULL ? q->desc.done : &q->polled;
+    const _Atomic uint32_t *word = q->desc.done ? q->desc.done : &q->polled;
     return atomic_load_explicit(word, memory_order_acquire);
 }
 
@@ -399,10 +399,10 @@ static bool cap_idle(struct vhq *q)
 
 static void cap_adopt(struct vhq_set *s)
 {
-    if (likely(atomic_load_explicit(&s->fresh_in_flight, memory_order_relaxed) == NULL))
+    if (likely(!atomic_load_explicit(&s->fresh_in_flight, memory_order_relaxed)))
         return;
     struct vhq *q = atomic_exchange_explicit(&s->fresh_in_flight, NULL, memory_order_acquire);
-    while (q != NULL) {
+    while (q) {
         struct vhq *next = q->in_flight_next;
         q->in_flight_next = s->in_flight;
         s->in_flight = q;
@@ -467,7 +467,7 @@ void cap_look(struct vhq_set *s, uint64_t now)
     cap_adopt(s);
     s->oldest_est_ns = s->oldest_area_ns = 0;
     s->oldest_ns = 0;
-    for (struct vhq **p = &s->in_flight, *q; (q = *p) != NULL;) {
+    for (struct vhq **p = &s->in_flight, *q; (q = *p);) {
         struct vhq *next = q->in_flight_next; /* idle, it may be on its way back at once */
         est += cap_complete(q, now);
         if (cap_idle(q)) {
@@ -550,7 +550,7 @@ static uint64_t cap_overdue(struct vhq_set *s, uint64_t now)
 static uint64_t cap_in_flight_ns(const struct vhq_set *s)
 {
     uint64_t most = peek(s->area_ns);
-    for (const struct vhq *q = s->in_flight; q != NULL; q = q->in_flight_next)
+    for (const struct vhq *q = s->in_flight; q; q = q->in_flight_next)
         if (cap_stream_ns(q) > most)
             most = cap_stream_ns(q);
     return most;
@@ -599,7 +599,7 @@ static bool cap_claim_tail(struct vhq *q)
 
 struct vhq *cap_unmarked(struct vhq_set *s)
 {
-    for (struct vhq *q = s->in_flight; q != NULL; q = q->in_flight_next) {
+    for (struct vhq *q = s->in_flight; q; q = q->in_flight_next) {
         bool markers_out = peek(q->newest) != peek(q->complete_mark);
         if (!markers_out && peek(q->tail_est_ns) != 0 && cap_claim_tail(q))
             return q;
@@ -636,8 +636,8 @@ void cap_poll(struct vhq *q)
 
 static struct vhq *cap_to_poll(struct vhq_set *s)
 {
-    for (struct vhq *q = s->in_flight; q != NULL; q = q->in_flight_next) {
-        if (q->desc.done != NULL || q->pass == s->pass || peek(q->newest) == peek(q->complete_mark))
+    for (struct vhq *q = s->in_flight; q; q = q->in_flight_next) {
+        if (q->desc.done || q->pass == s->pass || peek(q->newest) == peek(q->complete_mark))
             continue;
         q->pass = s->pass;
         atomic_fetch_add(&q->calls, 1);
@@ -651,7 +651,7 @@ void cap_poll_all(struct vhq_set *s)
     struct vhq *q;
     pthread_mutex_lock(&s->lock);
     s->pass++;
-    while ((q = cap_to_poll(s)) != NULL) {
+    while ((q = cap_to_poll(s))) {
         pthread_mutex_unlock(&s->lock);
         cap_poll(q);
         pthread_mutex_lock(&s->lock);

@@ -47,11 +47,11 @@ void slot_release(struct vhq *q, const struct slot *slot)
 {
     /* Release, and before the fence tells: who saw the record submitted finds the vHQ not busy. */
     atomic_store_explicit(&q->submitted_seq, peek(q->ring.head_seq) + 1, memory_order_release);
-    if (slot->signals != NULL) {
+    if (slot->signals) {
         fence_signal(slot->signals);
         vhq_fence_put(slot->signals);
     }
-    if (slot->after != NULL) {
+    if (slot->after) {
         if (slot->flags & SLOT_COUNTED)
             fence_wait_end(slot->after);
         vhq_fence_put(slot->after);
@@ -66,7 +66,7 @@ void dispatcher_finish(struct vhq *q)
     atomic_store_explicit(&q->running, RUN_NONE, memory_order_release);
     /* Release: who finds nothing buffered also finds it submitted, and may go inline. */
     atomic_fetch_add_explicit(&s->retired, 1, memory_order_release);
-    if (s->waiters != NULL)
+    if (s->waiters)
         waiter_check(s, q);
 }
 
@@ -86,15 +86,15 @@ static void job_run(struct vhq_set *s, const struct job *job)
 {
     struct slot *slot = job->slot;
     struct vhq *q = job->q;
-    if (MUTANT(repeated) && slot->cmd.run != NULL && !(slot->flags & SLOT_FREE))
+    if (MUTANT(repeated) && slot->cmd.run && !(slot->flags & SLOT_FREE))
         slot->cmd.run(slot->cmd.payload);
-    if (likely(slot->cmd.run != NULL)) {
+    if (likely(slot->cmd.run)) {
         submit_before(q, slot->flags);
     }
     uint64_t from_ns = trace_on() ? clock_ns() : 0;
     /* No run: the producer gave the command up after vhq_begin. */
-    int err = slot->cmd.run != NULL ? slot->cmd.run(slot->cmd.payload) : 0;
-    if (likely(slot->cmd.run != NULL))
+    int err = slot->cmd.run ? slot->cmd.run(slot->cmd.payload) : 0;
+    if (likely(slot->cmd.run))
         cap_sent(q, slot->flags, slot->load, err);
     else if (!(slot->flags & SLOT_FREE))
         cap_give_back(q, slot->load);
@@ -108,7 +108,7 @@ static void job_run(struct vhq_set *s, const struct job *job)
 
 static void job_drop(const struct job *job)
 {
-    if (job->slot->cmd.run != NULL && job->slot->cmd.drop != NULL)
+    if (job->slot->cmd.run && job->slot->cmd.drop)
         job->slot->cmd.drop(job->slot->cmd.payload);
     bump(job->q->dropped, 1u);
     if (trace_on())
@@ -166,7 +166,7 @@ static void *dispatcher_main(void *arg)
     struct vhq_set *s = arg;
     vhq_t_dispatcher = true;
     prctl(PR_SET_TIMERSLACK, 1ul); /* the default, 50 us, is as long as a look at a hold */
-    if (s->ops.thread_start != NULL)
+    if (s->ops.thread_start)
         s->ops.thread_start(s->user);
 
     for (bool stop = false; !stop;) {

@@ -23,10 +23,7 @@ static struct {
     _Alignas(CACHE_LINE) pthread_mutex_t lock;
     struct vhq_fence *free;
 } lists[LISTS] = {
-#define L                                                                                          \
-    {                                                                                              \
-        .lock = PTHREAD_MUTEX_INITIALIZER                                                          \
-    }
+#define L {.lock = PTHREAD_MUTEX_INITIALIZER}
     L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L,
 #undef L
 };
@@ -43,7 +40,7 @@ static uint32_t list_mine(void)
 static void list_grow(uint32_t n)
 {
     struct vhq_fence *chunk = calloc(CHUNK, sizeof(*chunk));
-    for (uint32_t i = 0; chunk != NULL && i < CHUNK; i++) {
+    for (uint32_t i = 0; chunk && i < CHUNK; i++) {
         chunk[i].home = n;
         chunk[i].next = lists[n].free;
         lists[n].free = &chunk[i];
@@ -58,7 +55,7 @@ static bool forked(void)
 static struct vhq_fence *fence_homeless(void)
 {
     struct vhq_fence *f = calloc(1, sizeof(*f));
-    if (f != NULL) {
+    if (f) {
         f->home = HOMELESS;
         atomic_init(&f->refs, 1);
     }
@@ -71,13 +68,13 @@ struct vhq_fence *vhq_fence_new(void)
         return fence_homeless();
     uint32_t n = list_mine();
     pthread_mutex_lock(&lists[n].lock);
-    if (unlikely(lists[n].free == NULL))
+    if (unlikely(!lists[n].free))
         list_grow(n);
     struct vhq_fence *f = lists[n].free;
-    if (likely(f != NULL))
+    if (likely(f))
         lists[n].free = f->next;
     pthread_mutex_unlock(&lists[n].lock);
-    if (unlikely(f == NULL))
+    if (unlikely(!f))
         return NULL;
     atomic_store_explicit(&f->state, 0, memory_order_relaxed);
     atomic_store_explicit(&f->queue, NULL, memory_order_relaxed);
@@ -87,14 +84,14 @@ struct vhq_fence *vhq_fence_new(void)
 
 struct vhq_fence *vhq_fence_get(struct vhq_fence *f)
 {
-    if (f != NULL)
+    if (f)
         atomic_fetch_add_explicit(&f->refs, 1, memory_order_relaxed);
     return f;
 }
 
 void vhq_fence_put(struct vhq_fence *f)
 {
-    if (f == NULL || atomic_fetch_sub_explicit(&f->refs, 1, memory_order_acq_rel) != 1)
+    if (!f || atomic_fetch_sub_explicit(&f->refs, 1, memory_order_acq_rel) != 1)
         return;
     if (unlikely(f->home == HOMELESS)) {
         free(f);
@@ -162,7 +159,7 @@ void fence_signal(struct vhq_fence *f)
 
 bool fence_begun(const struct vhq_fence *f)
 {
-    return f != NULL && (fence_state(f) & FENCE_BEGUN) != 0;
+    return f && (fence_state(f) & FENCE_BEGUN) != 0;
 }
 
 /*
@@ -172,7 +169,7 @@ bool fence_begun(const struct vhq_fence *f)
  */
 void fence_await(const struct vhq_fence *f)
 {
-    if (likely(f == NULL || fence_begun(f)))
+    if (likely(!f || fence_begun(f)))
         return;
     for (uint64_t end = clock_ns() + AWAIT_MS * NS_PER_MS; !fence_begun(f) && clock_ns() < end;)
         nap_ns(AWAIT_NAP_NS);
@@ -229,7 +226,7 @@ void fence_boost(struct vhq_fence *f)
     atomic_fetch_or(&f->state, FENCE_BOOSTED);
     registry_lock();
     struct vhq *q = atomic_load(&f->queue);
-    if (q != NULL) {
+    if (q) {
         order_boost(&q->boost_below, atomic_load_explicit(&f->ticket, memory_order_relaxed) + 1);
         dispatcher_kick(q->set);
     }
@@ -242,7 +239,7 @@ static void boost_waits_of(struct vhq *q, const struct vhq_fence *f)
     uint32_t offset = q->ring.head;
     struct slot *slot = NULL;
     for (; n > 0; n--) {
-        slot = slot == NULL ? ring_at(&q->ring, &offset) : ring_next(&q->ring, slot, &offset);
+        slot = !slot ? ring_at(&q->ring, &offset) : ring_next(&q->ring, slot, &offset);
         if (slot->after == f)
             order_boost(&q->boost_below, slot->ticket + 1);
     }
@@ -253,9 +250,9 @@ void fence_boost_waits(struct vhq_fence *f)
 {
     atomic_fetch_or(&f->state, FENCE_BOOSTED_WAITS);
     registry_lock();
-    for (struct vhq_set *s = registry_first(); s != NULL; s = s->next) {
+    for (struct vhq_set *s = registry_first(); s; s = s->next) {
         pthread_mutex_lock(&s->lock);
-        for (struct vhq *q = s->all; q != NULL; q = q->next)
+        for (struct vhq *q = s->all; q; q = q->next)
             boost_waits_of(q, f);
         pthread_mutex_unlock(&s->lock);
         dispatcher_kick(s);

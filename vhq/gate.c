@@ -17,7 +17,7 @@ enum { ALONE_NS = 1000000 /* between two gates with nobody above */ };
 
 bool gate_used(const struct vhq_set *s)
 {
-    return s->cfg.gates != NULL && atomic_load_explicit(s->cfg.gates, memory_order_relaxed) != 0;
+    return s->cfg.gates && atomic_load_explicit(s->cfg.gates, memory_order_relaxed) != 0;
 }
 
 bool gate_deep(const struct vhq *q)

@@ -231,10 +231,10 @@ struct vhq {
     uint32_t tail_area_ns, tail_counted;
     uint32_t chain;  /* so many commands more may be followed by one that overlaps */
     bool mark_waits; /* one is due, and goes in front of the next command that does not overlap */
-    uint64_t gate_est_ns;       /* of the commands behind the newest gate */
+    uint64_t gate_est_ns;        /* of the commands behind the newest gate */
     _Atomic uint32_t gate_state; /* enum gate_state */
-    _Atomic uint32_t newest;    /* newest marker */
-    _Atomic uint32_t want_mark; /* somebody waits for a marker that only the submitter can place */
+    _Atomic uint32_t newest;     /* newest marker */
+    _Atomic uint32_t want_mark;  /* somebody waits for a marker that only the submitter can place */
     _Atomic uint32_t failed;
     /* Written under the set's lock: */
     _Atomic uint32_t complete; /* of `counted`: known complete */

@@ -84,7 +84,7 @@ static inline bool mutant_is(enum mutant mutant)
 #undef X
     };
     const char *wanted = getenv("CUTIN_MUTANT");
-    return wanted != NULL && strcmp(wanted, names[mutant]) == 0;
+    return wanted && strcmp(wanted, names[mutant]) == 0;
 }
 #define MUTANT(name)  mutant_is(MUTANT_##name)
 #define VHQ_OVERTAKES (1u << 15) /* flag of a request: vhq_begin does not ask what is buffered */

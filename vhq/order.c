@@ -85,7 +85,7 @@ static bool order_exempt(const struct vhq *q, uint64_t ticket)
 
 static bool word_held(const struct vhq *q)
 {
-    return q->desc.hold != NULL && atomic_load_explicit(q->desc.hold, memory_order_acquire) != 0;
+    return q->desc.hold && atomic_load_explicit(q->desc.hold, memory_order_acquire) != 0;
 }
 
 bool order_held(const struct vhq *q)
@@ -95,8 +95,8 @@ bool order_held(const struct vhq *q)
 
 static bool fences_ready(const struct slot *slot)
 {
-    return (slot->after == NULL || MUTANT(wait_unordered) || fence_passed(slot->after, true)) &&
-           (slot->displaces == NULL || MUTANT(rerecord_unordered) ||
+    return (!slot->after || MUTANT(wait_unordered) || fence_passed(slot->after, true)) &&
+           (!slot->displaces || MUTANT(rerecord_unordered) ||
             fence_displaceable(slot->displaces, true));
 }
 
@@ -120,14 +120,14 @@ static bool legacy_ready(const struct scan *c, const struct vhq *q, uint64_t tic
 static void boost_legacy_rule(struct scan *c, const struct vhq *q, uint64_t ticket)
 {
     enum vhq_kind ahead = q->desc.kind == VHQ_LEGACY ? VHQ_BLOCKING : VHQ_LEGACY;
-    for (struct vhq *o = c->s->ready; o != NULL; o = o->ready_next)
+    for (struct vhq *o = c->s->ready; o; o = o->ready_next)
         if (o->desc.kind == ahead)
             c->again |= order_boost(&o->boost_below, ticket);
 }
 
 static void boost_all(struct scan *c, uint64_t ticket)
 {
-    for (struct vhq *o = c->s->ready; o != NULL; o = o->ready_next)
+    for (struct vhq *o = c->s->ready; o; o = o->ready_next)
         c->again |= order_boost(&o->boost_below, ticket);
 }
 
@@ -136,12 +136,12 @@ static void boost_all(struct scan *c, uint64_t ticket)
 static void boost_fences(struct scan *c, struct slot *slot)
 {
     struct vhq_fence *f = slot->after;
-    if (f != NULL && !fence_passed(f, false) && !(peek(f->state) & FENCE_BOOSTED)) {
+    if (f && !fence_passed(f, false) && !(peek(f->state) & FENCE_BOOSTED)) {
         c->job = (struct job){.kind = JOB_BOOST, .fence = f};
         return;
     }
     f = slot->displaces;
-    if (f == NULL || fence_displaceable(f, false))
+    if (!f || fence_displaceable(f, false))
         return;
     uint32_t state = peek(f->state);
     if (!(state & FENCE_SUBMITTED) && !(state & FENCE_BOOSTED))
@@ -154,10 +154,10 @@ static void boost_fences(struct scan *c, struct slot *slot)
 
 static void order_adopt(struct vhq_set *s)
 {
-    if (atomic_load_explicit(&s->fresh_ready, memory_order_relaxed) == NULL)
+    if (!atomic_load_explicit(&s->fresh_ready, memory_order_relaxed))
         return;
     struct vhq *q = atomic_exchange_explicit(&s->fresh_ready, NULL, memory_order_acquire);
-    while (q != NULL) {
+    while (q) {
         struct vhq *next = q->ready_next;
         q->ready_next = s->ready;
         s->ready = q;
@@ -174,7 +174,7 @@ static void hold_began(struct scan *c, struct vhq *q)
         if (trace_on())
             traced_queue(TRACE_HELD, q, NEVER, 0, 0);
     }
-    if (!c->looked && c->s->cfg.times != NULL && peek(c->s->area_ns) != 0) {
+    if (!c->looked && c->s->cfg.times && peek(c->s->area_ns) != 0) {
         cap_look(c->s, now);
         c->looked = true;
     }
@@ -192,7 +192,7 @@ static void hold_ended(struct scan *c, struct vhq *q)
 {
     if (q->held_since_ns == 0)
         return;
-    if (MUTANT(lost_on_release) && ring_head(&q->ring) != NULL)
+    if (MUTANT(lost_on_release) && ring_head(&q->ring))
         ring_head(&q->ring)->cmd.run = NULL;
     uint64_t held_ns = times_hold_ends(q, scan_now(c));
     if (gate_used(c->s))
@@ -205,12 +205,12 @@ static void hold_ended(struct scan *c, struct vhq *q)
 /* An empty vHQ leaves the list. Partner: dispatcher_ready. */
 static bool order_delist(struct scan *c, struct vhq *q)
 {
-    if (ring_head(&q->ring) != NULL)
+    if (ring_head(&q->ring))
         return false;
     hold_ended(c, q);
     atomic_store(&q->queued, 0);
     /* Published meanwhile, and the producer saw `queued` still set? Then it is ours again. */
-    return ring_head(&q->ring) == NULL || atomic_exchange(&q->queued, 1) != 0;
+    return !ring_head(&q->ring) || atomic_exchange(&q->queued, 1) != 0;
 }
 
 static bool order_dropping(const struct scan *c, const struct vhq *q)
@@ -221,7 +221,7 @@ static bool order_dropping(const struct scan *c, const struct vhq *q)
 /* First pass: the smallest ticket of each kind. Also finds commands to drop. */
 static void scan_tickets(struct scan *c)
 {
-    for (struct vhq **p = &c->s->ready, *q; (q = *p) != NULL;) {
+    for (struct vhq **p = &c->s->ready, *q; (q = *p);) {
         struct vhq *next = q->ready_next;
         if (order_delist(c, q)) {
             *p = next;
@@ -286,12 +286,12 @@ static bool scan_stream_full(struct scan *c, struct vhq *q, uint32_t load)
 
 static uint64_t head_ticket(struct vhq *q)
 {
-    return q != NULL ? ring_head(&q->ring)->ticket : NEVER;
+    return q ? ring_head(&q->ring)->ticket : NEVER;
 }
 
 static bool goes_before(const struct vhq *q, uint64_t ticket, struct vhq *other)
 {
-    if (other == NULL || q->desc.priority < other->desc.priority)
+    if (!other || q->desc.priority < other->desc.priority)
         return true;
     return q->desc.priority == other->desc.priority && ticket < head_ticket(other);
 }
@@ -311,7 +311,7 @@ static void scan_heads(struct scan *c, struct vhq **next, struct vhq **first_fre
 {
     struct vhq *first = NULL, *earliest = NULL;
     uint64_t best_free = NEVER;
-    for (struct vhq *q = c->s->ready; q != NULL; q = q->ready_next) {
+    for (struct vhq *q = c->s->ready; q; q = q->ready_next) {
         struct slot *slot = ring_head(&q->ring);
         uint64_t ticket = slot->ticket;
         bool is_free = (slot->flags & SLOT_FREE) != 0;
@@ -384,7 +384,7 @@ static void order_capped(struct scan *c)
 {
     struct vhq_set *s = c->s;
     struct vhq *q = cap_unmarked(s);
-    if (q != NULL) {
+    if (q) {
         c->job.kind = JOB_MARK;
         c->job.q = q;
         return;
@@ -401,14 +401,14 @@ static void order_choose(struct scan *c)
     scan_heads(c, &first, &first_free);
     if (c->job.kind != JOB_SLEEP)
         return;
-    bool free_first = first_free != NULL && (first == NULL || ring_head(&first_free->ring)->ticket <
-                                                                  ring_head(&first->ring)->ticket);
-    if (!free_first && first != NULL && order_room(c, first)) {
+    bool free_first = first_free && (!first || ring_head(&first_free->ring)->ticket <
+                                                   ring_head(&first->ring)->ticket);
+    if (!free_first && first && order_room(c, first)) {
         c->s->passes = c->passes ? c->s->passes + 1 : 0;
         order_go(c, first);
-    } else if (first_free != NULL) {
+    } else if (first_free) {
         order_go(c, first_free);
-    } else if (first != NULL || c->stream_full) {
+    } else if (first || c->stream_full) {
         order_capped(c);
     }
 }
@@ -436,9 +436,9 @@ uint64_t order_floor(struct vhq_set *s, bool turns)
 {
     uint64_t floor = NEVER;
     order_adopt(s);
-    for (struct vhq *q = s->ready; q != NULL; q = q->ready_next) {
+    for (struct vhq *q = s->ready; q; q = q->ready_next) {
         struct slot *slot = ring_head(&q->ring);
-        if (slot != NULL && slot->ticket < floor && (turns || !(slot->flags & SLOT_TURN)))
+        if (slot && slot->ticket < floor && (turns || !(slot->flags & SLOT_TURN)))
             floor = slot->ticket; /* a turn is the last of its ring */
     }
     return floor;
@@ -454,7 +454,7 @@ static bool blocked_head(const struct least *b, const struct vhq *q, const struc
     if ((slot->flags & SLOT_TURN) || ahead < slot->ticket)
         return true;
     /* Where a record stands is not looked for: it may be behind one. */
-    return b->earliest != NEVER && slot->after != NULL && !fence_passed(slot->after, false);
+    return b->earliest != NEVER && slot->after && !fence_passed(slot->after, false);
 }
 
 uint64_t order_floor_unblocked(struct vhq_set *s)
@@ -466,9 +466,9 @@ uint64_t order_floor_unblocked(struct vhq_set *s)
     do {
         again = false;
         floor = NEVER;
-        for (struct vhq *q = s->ready; q != NULL; q = q->ready_next) {
+        for (struct vhq *q = s->ready; q; q = q->ready_next) {
             struct slot *slot = ring_head(&q->ring);
-            if (slot == NULL)
+            if (!slot)
                 continue;
             if (blocked_head(&blocked, q, slot))
                 again |= least_note(&blocked, q, slot->ticket);

@@ -53,7 +53,7 @@ static int direct_run(int result)
     if (likely(!t_direct.pending))
         return result;
     t_direct.pending = false;
-    if (result != 0 || t_direct.cmd.run == NULL)
+    if (result != 0 || !t_direct.cmd.run)
         return result;
     return t_direct.cmd.run(t_direct.payload);
 }
@@ -69,7 +69,7 @@ static int begin_inline(struct vhq *q, const struct vhq_req *req)
     q->cur.after = req->after;
     q->cur.signals = req->signals;
     q->cur.counted = fence_begun(req->after) && fence_wait_begin(req->after);
-    if (req->signals != NULL)
+    if (req->signals)
         fence_begin(req->signals);
     return VHQ_INLINE;
 }
@@ -92,7 +92,7 @@ static bool inline_allowed(const struct vhq *q, const struct vhq_req *req, bool 
 static bool inline_room_looked(struct vhq *q, uint32_t load, uint32_t flags)
 {
     struct vhq_set *s = q->set;
-    if (q->desc.done == NULL && peek(q->newest) != peek(q->complete_mark))
+    if (!q->desc.done && peek(q->newest) != peek(q->complete_mark))
         cap_poll(q);
     uint64_t now = clock_ns();
     pthread_mutex_lock(&s->lock);
@@ -155,9 +155,9 @@ static void slot_order(struct vhq *q, const struct vhq_req *req, struct slot *sl
     /* Release: who sees this ticket also sees what this thread did before. Acquire: the look that
      * sees this ticket sees all commands that ended before it began; partner: order_next. */
     slot->ticket = atomic_fetch_add_explicit(&q->set->issued, 1, memory_order_acq_rel);
-    if (slot->after != NULL && fence_wait_begin(slot->after))
+    if (slot->after && fence_wait_begin(slot->after))
         slot->flags |= SLOT_COUNTED;
-    if (slot->signals != NULL)
+    if (slot->signals)
         fence_begin_buffered(slot->signals, q, slot->ticket);
 }
 
@@ -176,8 +176,8 @@ static struct slot *slot_fill(struct vhq *q, const struct vhq_req *req, uint32_t
 static void boost_late(struct vhq *q, uint64_t ticket, struct vhq_fence *signals,
                        struct vhq_fence *after)
 {
-    bool boosted = (signals != NULL && (atomic_load(&signals->state) & FENCE_BOOSTED)) ||
-                   (after != NULL && (atomic_load(&after->state) & FENCE_BOOSTED_WAITS));
+    bool boosted = (signals && (atomic_load(&signals->state) & FENCE_BOOSTED)) ||
+                   (after && (atomic_load(&after->state) & FENCE_BOOSTED_WAITS));
     if (boosted) {
         order_boost(&q->boost_below, ticket + 1);
         dispatcher_kick(q->set);
@@ -195,7 +195,7 @@ static void slot_publish(struct vhq *q, const struct slot *slot)
         traced_queue(TRACE_BUFFERED, q, ticket, 1, 0);
     ring_publish(&q->ring);
     dispatcher_ready(q);
-    if (unlikely(signals != NULL || after != NULL))
+    if (unlikely(signals || after))
         boost_late(q, ticket, signals, after);
 }
 
@@ -243,7 +243,7 @@ int vhq_begin(struct vhq *q, const struct vhq_req *req, struct vhq_cmd **cmd)
     fence_await(req->after);
     fence_await(req->displaces);
     pthread_mutex_lock(&q->lock);
-    if (req->displaces != NULL)
+    if (req->displaces)
         fence_displace(req->displaces);
     if (likely(!(req->flags & VHQ_MUST_BUFFER) && inline_allowed(q, req, false) &&
                inline_room(q, req)))
@@ -261,7 +261,7 @@ static void end_inline(struct vhq *q, int err)
         traced_queue(TRACE_SUBMITTED, q, NEVER, 0, 0);
     if (q->cur.counted)
         fence_wait_end(q->cur.after);
-    if (q->cur.signals != NULL)
+    if (q->cur.signals)
         fence_signal(q->cur.signals);
 }
 
@@ -293,7 +293,7 @@ void vhq_end(struct vhq *q, int driver_result)
 {
     if (passive()) {
         direct_run(driver_result);
-        if (t_nested != NULL)
+        if (t_nested)
             fence_signal(t_nested);
         t_nested = NULL;
         return;
@@ -317,7 +317,7 @@ void vhq_end(struct vhq *q, int driver_result)
 int vhq_create(struct vhq_set *set, const struct vhq_desc *desc, struct vhq **out)
 {
     struct vhq *q = calloc(1, sizeof(*q));
-    if (q == NULL)
+    if (!q)
         return -ENOMEM;
     pthread_mutex_init(&q->lock, NULL);
     q->set = set;
@@ -326,13 +326,13 @@ int vhq_create(struct vhq_set *set, const struct vhq_desc *desc, struct vhq **ou
     q->ring.max_commands = set->cfg.queue;
     atomic_init(&q->turn_seq, NEVER);
     /* A completion word that served another stream before goes on counting. */
-    uint32_t word = desc->done != NULL ? atomic_load(desc->done) : 0;
+    uint32_t word = desc->done ? atomic_load(desc->done) : 0;
     atomic_init(&q->newest, word);
     atomic_init(&q->complete_mark, word);
     if (!atomic_load(&vhq_forked)) {
         pthread_mutex_lock(&set->lock);
         DL_APPEND(set->all, q);
-        set->wordless += desc->done == NULL;
+        set->wordless += !desc->done;
         set->lowest = desc->level < set->lowest ? desc->level : set->lowest;
         pthread_mutex_unlock(&set->lock);
     }
@@ -370,7 +370,7 @@ static void queue_quiesce(struct vhq *q)
 static void unlist(struct vhq **list, struct vhq *q, size_t next_offset)
 {
 #define NEXT(x) ((struct vhq **)(void *)((char *)(x) + next_offset))
-    for (struct vhq **p = list; *p != NULL; p = NEXT(*p)) {
+    for (struct vhq **p = list; *p; p = NEXT(*p)) {
         if (*p == q) {
             *p = *NEXT(q);
             return;
@@ -399,14 +399,14 @@ static void queue_unlink(struct vhq *q)
     unlist(&s->in_flight, q, offsetof(struct vhq, in_flight_next));
     bump(s->in_flight_count, -peek(q->in_flight));
     stats_add(&s->past, q);
-    s->wordless -= q->desc.done == NULL;
+    s->wordless -= !q->desc.done;
     q->gone = true;
     queue_unpin(q);
 }
 
 void vhq_destroy(struct vhq *q)
 {
-    if (q == NULL || atomic_load(&vhq_forked))
+    if (!q || atomic_load(&vhq_forked))
         return;
     struct vhq_set *s = q->set;
     vhq_drain(q, true);

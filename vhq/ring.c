@@ -30,7 +30,7 @@ static uint32_t record_bytes(uint32_t payload)
 
 bool ring_alloc(struct ring *r)
 {
-    if (likely(r->base != NULL))
+    if (likely(r->base))
         return true;
     uint64_t size = (uint64_t)r->max_commands * RECORD_MEAN;
     size = size < RING_MIN + RING_SPARE ? RING_MIN : size - RING_SPARE;
@@ -46,7 +46,7 @@ bool ring_alloc(struct ring *r)
 
 void ring_free(struct ring *r)
 {
-    if (r->base != NULL)
+    if (r->base)
         munmap(r->base, r->size);
     r->base = NULL;
 }

@@ -36,7 +36,7 @@ void set_kick_all(void)
     if (atomic_load(&vhq_forked))
         return;
     registry_lock();
-    for (struct vhq_set *s = registry; s != NULL; s = s->next)
+    for (struct vhq_set *s = registry; s; s = s->next)
         dispatcher_kick(s);
     registry_unlock();
 }
@@ -55,7 +55,7 @@ int vhq_set_create(const struct vhq_config *cfg, const struct vhq_ops *ops, void
                    struct vhq_set **out)
 {
     struct vhq_set *s = aligned_alloc(CACHE_LINE, sizeof(*s));
-    if (s == NULL)
+    if (!s)
         return -ENOMEM;
     *s =
         (struct vhq_set){.cfg = *cfg, .ops = *ops, .user = user, .pace = 256, .lowest = UINT32_MAX};
@@ -82,7 +82,7 @@ void vhq_set_configure(struct vhq_set *set, uint32_t budget_us, uint32_t depth)
 
 static void set_close(struct vhq_set *s, enum set_stage stage)
 {
-    if (s == NULL || atomic_load(&vhq_forked))
+    if (!s || atomic_load(&vhq_forked))
         return;
     pthread_mutex_lock(&s->lock);
     s->stage = stage;

@@ -45,7 +45,7 @@ void vhq_set_stats(struct vhq_set *set, struct vhq_stats *out)
     cap_look(set, clock_ns());
     *out = set->past;
     out->gpu_ns = set->gpu_ns;
-    for (struct vhq *q = set->all; q != NULL; q = q->next) {
+    for (struct vhq *q = set->all; q; q = q->next) {
         if (!q->dead)
             stats_add(out, q);
     }

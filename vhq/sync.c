@@ -39,7 +39,7 @@ bool vhq_set_blocking_idle(struct vhq_set *set)
 {
     bool idle = true;
     pthread_mutex_lock(&set->lock);
-    for (const struct vhq *q = set->all; q != NULL && idle; q = q->next)
+    for (const struct vhq *q = set->all; q && idle; q = q->next)
         idle = q->desc.kind != VHQ_BLOCKING || ring_empty(&q->ring);
     pthread_mutex_unlock(&set->lock);
     return idle;
@@ -203,7 +203,7 @@ static void sync_poll(struct vhq *q)
 
 static bool sync_asks(const struct vhq *q)
 {
-    return q->desc.kind != VHQ_NONBLOCKING && q->set->ops.complete != NULL;
+    return q->desc.kind != VHQ_NONBLOCKING && q->set->ops.complete;
 }
 
 static bool sync_complete(struct vhq *q)
@@ -229,7 +229,7 @@ static bool sync_failed(struct vhq *q)
 static bool sync_over(struct vhq *q, uint32_t value)
 {
     struct vhq_set *s = q->set;
-    if (q->desc.done == NULL)
+    if (!q->desc.done)
         sync_poll(q);
     pthread_mutex_lock(&s->lock);
     bool over = q->dead || peek(q->failed) || cap_reached(q, value);
@@ -369,7 +369,7 @@ void vhq_sync(struct vhq *q, bool boost)
 static void set_sync(struct vhq_set *set, void (*sync)(struct vhq *q))
 {
     pthread_mutex_lock(&set->lock);
-    for (struct vhq *q = set->all, *next; q != NULL; q = next) {
+    for (struct vhq *q = set->all, *next; q; q = next) {
         bool wait = !q->dead && sync_needed(q);
         if (wait) {
             q->pins++; /* keeps it, and its place in the list */

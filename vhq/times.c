@@ -17,8 +17,8 @@ static void count(const struct vhq_times *t, _Atomic uint32_t *times, uint64_t n
 void times_hold_begins(struct vhq *q, uint64_t now)
 {
     const _Atomic uint64_t *since = q->desc.hold_since;
-    bool by_word = since != NULL && q->desc.hold != NULL &&
-                   atomic_load_explicit(q->desc.hold, memory_order_acquire) != 0;
+    bool by_word =
+        since && q->desc.hold && atomic_load_explicit(q->desc.hold, memory_order_acquire) != 0;
     uint64_t began = by_word ? atomic_load_explicit(since, memory_order_relaxed) : now;
     bool fresh = now - q->set->looked_ns < FRESH_NS;
 
@@ -35,7 +35,7 @@ uint64_t times_hold_ends(struct vhq *q, uint64_t now)
     bump(q->holds, 1u);
     bump(q->hold_ns, held);
     q->held_since_ns = 0;
-    if (t == NULL)
+    if (!t)
         return held;
     count(t, t->hold, held);
     /* What carries no marker yet runs behind the last one that does. */

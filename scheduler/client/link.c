@@ -70,8 +70,8 @@ void link_connect(struct client_state *self, uint64_t wait_ns)
         m.hello.lowest = m.hello.flat ? self->cfg.level : self->cfg.lowest;
         m.hello.bounded = self->cfg.max_hold_ms > 0;
         m.hello.weight = self->remote_weight ? self->remote_weight
-                         : self->cfg.weight   ? self->cfg.weight
-                                              : 1;
+                         : self->cfg.weight  ? self->cfg.weight
+                                             : 1;
         m.hello.remote_level = self->remote_level;
         m.hello.paused = self->paused;
         m.hello.deadline_ms = self->cfg.deadline_ms;
@@ -254,9 +254,9 @@ static int link_receive(struct client_state *self)
     int fd, rc;
 
     while ((rc = connection_receive(&self->connection, &m, &fd)) == 0) {
-        bool expected = handlers[m.header.type] != NULL &&
-                        (self->link == LINK_UP || m.header.type == MESSAGE_WELCOME ||
-                         m.header.type == MESSAGE_DONE);
+        bool expected =
+            handlers[m.header.type] && (self->link == LINK_UP || m.header.type == MESSAGE_WELCOME ||
+                                        m.header.type == MESSAGE_DONE);
 
         rc = expected ? handlers[m.header.type](self, &m, fd) : -EPROTO;
         if (fd >= 0)

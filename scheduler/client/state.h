@@ -51,7 +51,7 @@ struct client_state {
     enum link_state link;
     uint64_t retry_ns, backoff_ns, welcome_by_ns;
     uint64_t id;
-    uint32_t asked;                      /* the level, in HELLO */
+    uint32_t asked;                        /* the level, in HELLO */
     struct message_remote remote[REMOTES]; /* to be carried out once `lock` is given back */
     uint32_t remote_count;
     /* What was ordered and is in force, to be told to a daemon that does not know it. */
@@ -69,8 +69,8 @@ struct client_state {
 };
 
 /* Once per kind of notice; `severity` as in CUTIN_LOG. */
-void __attribute__((format(printf, 4, 5)))
-state_say(struct client_state *self, enum notice kind, int severity, const char *format, ...);
+void __attribute__((format(printf, 4, 5))) state_say(struct client_state *self, enum notice kind,
+                                                     int severity, const char *format, ...);
 /* For the owner, once `lock` is given back. */
 void state_remote(struct client_state *self, uint32_t kind, uint32_t value);
 

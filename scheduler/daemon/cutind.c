@@ -130,7 +130,7 @@ static int parse(struct command_line *line, int argc, char **argv)
         }
         if (o->argument && !value)
             value = argv[++i];
-        if ((o->argument != NULL) != (value != NULL)) {
+        if (!!o->argument != !!value) {
             fprintf(stderr, "cutind: %s %s\n", o->name,
                     o->argument ? "needs a value" : "takes no value");
             return -1;

@@ -135,7 +135,7 @@ bool door_look(struct daemon *d, uint64_t now_ns)
             flush(p);
         if (!p->client && now_ns - p->since_ns > SILENT_S * 1000ull * NS_PER_MS)
             p->dead = true;
-        more |= p->first != NULL || !p->client || p->dead;
+        more |= p->first || !p->client || p->dead;
     }
     return more;
 }

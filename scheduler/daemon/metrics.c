@@ -106,7 +106,7 @@ static void print_held(FILE *out, const struct peer *peers, const struct peer *p
 
     if (!hold_read(p, slot, clock_ns(), &hold))
         return;
-    for (const struct peer *h = NULL; (h = hold_next(peers, device, &hold, h)) != NULL;) {
+    for (const struct peer *h = NULL; (h = hold_next(peers, device, &hold, h));) {
         fputs("cutin_held_seconds", out);
         print_labels(out, p, slot);
         fprintf(out, ",holder=\"%" PRIu64 "\",holder_pid=\"%d\",holder_name=\"", h->id,

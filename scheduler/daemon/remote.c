@@ -109,10 +109,10 @@ static int run_one(const struct peer *from, struct peer *p, const struct message
 {
     if (from->who.uid != p->who.uid && !permission_control(from->daemon->conf, &from->who))
         return -EPERM;
-    log_line(LOG_INFO, "user %u: %s %u for process %d", (unsigned)from->who.uid,
-           kind_name(m->kind), m->value, (int)p->who.pid);
+    log_line(LOG_INFO, "user %u: %s %u for process %d", (unsigned)from->who.uid, kind_name(m->kind),
+             m->value, (int)p->who.pid);
     return carry_out[m->kind] ? carry_out[m->kind](from, p, m->value)
-                            : send_remote(p, m->kind, m->value);
+                              : send_remote(p, m->kind, m->value);
 }
 
 int remote_run(struct peer *from, const union message *m, uint32_t *count)
@@ -137,7 +137,7 @@ void remote_restore(struct peer *p, const struct message_hello *m)
 {
     if (m->remote_level && set_level(p, p, m->remote_level - 1) != 0)
         log_line(LOG_INFO, "process %d had been given level %u, which its user may not have",
-               (int)p->who.pid, m->remote_level - 1);
+                 (int)p->who.pid, m->remote_level - 1);
     if (m->paused)
         set_paused(p, true);
 }

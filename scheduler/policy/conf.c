@@ -30,8 +30,8 @@ struct reading {
 };
 
 /* Only the first mistake is told. */
-static int __attribute__((format(printf, 3, 4)))
-mistake(struct reading *r, int rc, const char *format, ...)
+static int __attribute__((format(printf, 3, 4))) mistake(struct reading *r, int rc,
+                                                         const char *format, ...)
 {
     char text[256];
     va_list args;

@@ -33,12 +33,12 @@ const char *message_name(uint32_t type)
 
 static bool name_ok(const char name[PAGE_NAME])
 {
-    return memchr(name, '\0', PAGE_NAME) != NULL;
+    return memchr(name, '\0', PAGE_NAME);
 }
 
 static bool text_ok(const char text[PROTOCOL_TEXT])
 {
-    return memchr(text, '\0', PROTOCOL_TEXT) != NULL;
+    return memchr(text, '\0', PROTOCOL_TEXT);
 }
 
 static bool join_ok(const struct message_join *join)
@@ -59,8 +59,7 @@ bool control_value_ok(uint32_t kind, uint32_t value)
 #undef BOUNDS
     };
 
-    return kind < CONTROL_KIND_COUNT && value >= bounds[kind].least &&
-           value <= bounds[kind].most;
+    return kind < CONTROL_KIND_COUNT && value >= bounds[kind].least && value <= bounds[kind].most;
 }
 
 static bool fields_ok(const union message *m)

@@ -189,7 +189,7 @@ enum message_type {
 };
 
 /* X(NAME, least, most, carried out by the client itself). Numbers are for ever. */
-#define CONTROL_KINDS(X)                                                                          \
+#define CONTROL_KINDS(X)                                                                           \
     X(LEVEL, 0, PAGE_LEVELS - 1, false)                                                            \
     X(WEIGHT, 1, 1000, false)                                                                      \
     X(BUDGET_US, 1, 1000000, true)                                                                 \

@@ -43,7 +43,7 @@ void asides_unlock(uint32_t level)
 
 struct asides *asides_new(const struct graph_nodes *n)
 {
-    struct asides *a = n->asides ? calloc(1, sizeof *a + n->asides * sizeof *a->at) : NULL;
+    struct asides *a = n->asides ? calloc(1, sizeof(*a) + n->asides * sizeof(*a->at)) : NULL;
     if (!a)
         return NULL;
     a->count = n->asides;

@@ -117,7 +117,7 @@ static CUgraph clone_with_gates(struct copying *k, CUgraph graph)
 static bool copy_make(struct graph_copy *c, CUgraph graph, const struct graph_nodes *n,
                       unsigned long long flags)
 {
-    CUgraphNode *own = calloc(n->count + 1, sizeof *own);
+    CUgraphNode *own = calloc(n->count + 1, sizeof(*own));
     struct copying k = {.c = c, .n = n, .place = c->place, .own = own, .gate = c->gate};
     c->graph = own && c->gate ? clone_with_gates(&k, graph) : NULL;
     for (uint32_t i = 0; c->graph && i < n->count; i++)
@@ -130,14 +130,14 @@ static bool copy_make(struct graph_copy *c, CUgraph graph, const struct graph_no
 static struct graph_copy *copy_new(struct shim_context *ctx, CUgraph graph,
                                    const struct graph_nodes *n, unsigned long long flags)
 {
-    struct graph_copy *c = calloc(1, sizeof *c + n->count * sizeof *c->place);
+    struct graph_copy *c = calloc(1, sizeof(*c) + n->count * sizeof(*c->place));
     if (!c)
         return NULL;
     c->ctx = ctx;
     c->handle = ctx->handle;
     c->generation = ctx->generation;
     c->word = gates_word(ctx);
-    c->gate = calloc(n->gates, sizeof *c->gate);
+    c->gate = calloc(n->gates, sizeof(*c->gate));
     c->gates = n->gates;
     c->count = n->count;
     for (uint32_t i = 0; i < n->count; i++)

@@ -34,7 +34,7 @@ struct exec *exec_of(CUgraphExec handle)
         return e;
     pthread_mutex_lock(&adding);
     e = exec_find(handle);
-    if (!e && (e = pool_get(&exec_pool)) != NULL) {
+    if (!e && (e = pool_get(&exec_pool))) {
         exec_reset(e);
         table_insert(&execs, &e->node, handle);
     }

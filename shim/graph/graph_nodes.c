@@ -44,10 +44,10 @@ static bool device_updatable(CUgraphNode node)
 {
     CUlaunchAttributeValue value;
     int updatable = 0;
-    memset(&value, 0, sizeof value);
+    memset(&value, 0, sizeof(value));
     if (REAL(cuGraphKernelNodeGetAttribute)(node, (CUlaunchAttributeID)DEVICE_UPDATABLE, &value) ==
         CUDA_SUCCESS)
-        memcpy(&updatable, &value, sizeof updatable);
+        memcpy(&updatable, &value, sizeof(updatable));
     return updatable != 0;
 }
 
@@ -148,7 +148,7 @@ static struct graph_node *node_add(struct graph_nodes *n, CUgraphNode handle)
 {
     if (n->count == n->room) {
         uint32_t room = n->room ? n->room * 2 : 64;
-        struct graph_node *grown = realloc(n->node, room * sizeof *grown);
+        struct graph_node *grown = realloc(n->node, room * sizeof(*grown));
         if (!grown)
             return NULL;
         n->node = grown;
@@ -194,7 +194,7 @@ static int read_graph(struct graph_nodes *n, CUgraph graph, struct shim_context 
     size_t count = 0;
     if (depth > DEEPEST || REAL(cuGraphGetNodes)(graph, NULL, &count) != CUDA_SUCCESS)
         return -EINVAL;
-    CUgraphNode *handles = calloc(count + 1, sizeof *handles);
+    CUgraphNode *handles = calloc(count + 1, sizeof(*handles));
     int r = handles ? 0 : -ENOMEM;
     if (!r && count && REAL(cuGraphGetNodes)(graph, handles, &count) != CUDA_SUCCESS)
         r = -EINVAL;
@@ -234,7 +234,7 @@ struct level {
     struct by_handle {
         CUgraphNode handle;
         uint32_t spot;
-    } * by_handle;
+    } *by_handle;
 };
 
 static int compare_handles(const void *a, const void *b)
@@ -253,7 +253,7 @@ static uint32_t spot_of(const struct level *l, CUgraphNode handle)
 {
     struct by_handle key = {.handle = handle};
     const struct by_handle *found =
-        bsearch(&key, l->by_handle, l->count, sizeof key, compare_handles);
+        bsearch(&key, l->by_handle, l->count, sizeof(key), compare_handles);
     return found ? found->spot : 0;
 }
 
@@ -262,8 +262,8 @@ static int edges_read(struct level *l, CUgraph graph)
     size_t count = 0;
     if (REAL(cuGraphGetEdges)(graph, NULL, NULL, &count) != CUDA_SUCCESS)
         return -EINVAL;
-    CUgraphNode *from = calloc(2 * count + 1, sizeof *from), *to = from + count;
-    l->edge = calloc(count + 1, sizeof *l->edge);
+    CUgraphNode *from = calloc(2 * count + 1, sizeof(*from)), *to = from + count;
+    l->edge = calloc(count + 1, sizeof(*l->edge));
     int r = from && l->edge ? 0 : -ENOMEM;
     /* With edges that are more than an order, CUDA 12.3 and later answer LOSSY_QUERY. */
     if (!r && count && REAL(cuGraphGetEdges)(graph, from, to, &count) != CUDA_SUCCESS)
@@ -276,7 +276,7 @@ static int edges_read(struct level *l, CUgraph graph)
     l->edges = r ? 0 : count;
     free(from);
     if (!r)
-        qsort(l->edge, count, sizeof *l->edge, compare_edges);
+        qsort(l->edge, count, sizeof(*l->edge), compare_edges);
     return r;
 }
 
@@ -284,10 +284,10 @@ static int level_read(struct level *l, const struct graph_nodes *n, CUgraph grap
                       uint32_t end)
 {
     uint32_t room = end - first + 1;
-    *l = (struct level){.spot = calloc(room, sizeof *l->spot),
+    *l = (struct level){.spot = calloc(room, sizeof(*l->spot)),
                         .order = calloc(room, sizeof(struct spot *)),
-                        .width = calloc(room, sizeof *l->width),
-                        .by_handle = calloc(room, sizeof *l->by_handle)};
+                        .width = calloc(room, sizeof(*l->width)),
+                        .by_handle = calloc(room, sizeof(*l->by_handle))};
     if (!l->spot || !l->order || !l->width || !l->by_handle)
         return -ENOMEM;
     for (uint32_t at = first; at < end; at += 1 + n->node[at].inside) {
@@ -295,7 +295,7 @@ static int level_read(struct level *l, const struct graph_nodes *n, CUgraph grap
         l->by_handle[l->count] = (struct by_handle){n->node[at].handle, l->count};
         l->count++;
     }
-    qsort(l->by_handle, l->count, sizeof *l->by_handle, compare_handles);
+    qsort(l->by_handle, l->count, sizeof(*l->by_handle), compare_handles);
     return edges_read(l, graph);
 }
 

@@ -76,7 +76,7 @@ static int compare(const char *a, const char *b)
 
 int api_find(const char *symbol)
 {
-    size_t low = 0, high = sizeof by_symbol / sizeof *by_symbol;
+    size_t low = 0, high = sizeof(by_symbol) / sizeof(*by_symbol);
 
     if (symbol[0] != 'c' || symbol[1] != 'u')
         return -1; /* nearly every lookup of nearly every program */
@@ -95,7 +95,7 @@ int api_find(const char *symbol)
 
 int api_find_name(const char *name, int *count)
 {
-    size_t low = 0, high = sizeof by_name / sizeof *by_name;
+    size_t low = 0, high = sizeof(by_name) / sizeof(*by_name);
 
     while (low < high) {
         size_t middle = (low + high) / 2;

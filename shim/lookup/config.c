@@ -40,7 +40,7 @@ static void field_set(struct config *c, const struct variable *v, uint32_t value
     if (v->size == sizeof(bool))
         *(bool *)(void *)field = value != 0;
     else
-        memcpy(field, &value, sizeof value);
+        memcpy(field, &value, sizeof(value));
 }
 
 /* Position of a word in a list separated by spaces, or -1. */
@@ -94,7 +94,7 @@ static void word_read(struct config *c, const struct variable *v, const char *te
         field_set(c, v, (uint32_t)index);
         return;
     }
-    word_copy(v->words, v->fallback, word, sizeof word);
+    word_copy(v->words, v->fallback, word, sizeof(word));
     log_line(LOG_WARN, "%s=%.64s is not one of: %s; using %s", v->name, text, v->words, word);
 }
 
@@ -124,7 +124,7 @@ static void path_read(struct config *c, const struct variable *v, const char *te
 static void socket_default(struct config *c)
 {
     const char *run = secure_getenv("XDG_RUNTIME_DIR");
-    size_t size = sizeof c->socket;
+    size_t size = sizeof(c->socket);
     int length = -1;
 
     if (run && run[0] == '/')
@@ -146,7 +146,7 @@ static bool number_set(const char *text)
 static void config_read(struct config *c)
 {
     socket_default(c);
-    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
+    for (size_t i = 0; i < sizeof(variables) / sizeof(*variables); i++) {
         const struct variable *v = &variables[i];
         const char *text = secure_getenv(v->name);
 

@@ -21,7 +21,7 @@ static const struct row {
     {#symbol, version, per_thread, WRAP, #class, #action, ""},
 #include "shim/lookup/api.def"
 };
-enum { ROWS = sizeof rows / sizeof *rows, NEVER = 99990 };
+enum { ROWS = sizeof(rows) / sizeof(*rows), NEVER = 99990 };
 
 /* Classes of calls that could overtake buffered work; passing one would be a hole. */
 static int could_overtake(const struct row *r)
@@ -75,7 +75,7 @@ int main(void)
         const struct row *r = &rows[i];
         char since[16] = "-";
         if (r->version < NEVER)
-            snprintf(since, sizeof since, "%d.%d", r->version / 1000, r->version % 1000 / 10);
+            snprintf(since, sizeof(since), "%d.%d", r->version / 1000, r->version % 1000 / 10);
         printf("| `%s` | %s | %s | %s | %s | %s |\n", r->symbol, since,
                r->per_thread ? "per-thread" : "-", r->class, what(r), r->action);
     }

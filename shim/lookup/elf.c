@@ -96,7 +96,7 @@ static uint32_t find_gnu(const struct elf_object *object, const char *name)
     uint32_t buckets = h[0], first = h[1], words = h[2], shift = h[3];
     const ElfW(Addr) *bloom = (const ElfW(Addr) *)(h + 4);
     const uint32_t *bucket = (const uint32_t *)(bloom + words), *chain = bucket + buckets;
-    const uint32_t bits = sizeof *bloom * 8;
+    const uint32_t bits = sizeof(*bloom) * 8;
     uint32_t hash = 5381, found = 0;
 
     for (const char *s = name; *s; s++)

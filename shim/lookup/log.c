@@ -38,7 +38,7 @@ bool log_enabled(int severity)
 void log_line(int severity, const char *format, ...)
 {
     char line[1024] = "cutin: ";
-    const size_t head = sizeof "cutin: " - 1, room = sizeof line - head - 1;
+    const size_t head = sizeof("cutin: ") - 1, room = sizeof(line) - head - 1;
     int saved = errno;
     va_list args;
 

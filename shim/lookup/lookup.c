@@ -248,7 +248,7 @@ static int walk_object(struct dl_phdr_info *info, size_t size, void *user)
             w->found = elf_find(&object, w->name);
         w->passed |= dynamic == w->caller->l_ld;
     }
-    return w->found != NULL;
+    return !!w->found;
 }
 
 /* Exported by every driver since 6.0, not by us, and hardly worth anybody's interposing. */
@@ -369,7 +369,7 @@ struct step lookup_dlvsym(void *handle, const char *name, const char *version, c
     int row = name && version ? api_find(name) : -1;
     struct query q = {.handle = handle, .name = name, .version = version, .caller = caller};
 
-    if (row < 0 && name && version && (q.ours = own_export(&q)) != NULL)
+    if (row < 0 && name && version && (q.ours = own_export(&q)))
         return (struct step){q.ours, NULL};
     return answer_row(&q, row, real);
 }

@@ -104,7 +104,7 @@ static void swap(const char *name, void **function, int version, cuuint64_t flag
     if (!api_real[row])
         api_adopt(row, *function);
     *function = api_ours[row];
-    snprintf(route, sizeof route, "cuGetProcAddress %d", version);
+    snprintf(route, sizeof(route), "cuGetProcAddress %d", version);
     api_say(row, route);
 }
 

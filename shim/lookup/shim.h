@@ -52,8 +52,8 @@ int api_load(void);
  * binds it: returns a stub that answers CUDA_ERROR_NOT_INITIALIZED / NOT_FOUND where it is absent. */
 void *api_get(enum api_index index);
 #define REAL(symbol)                                                                               \
-    ((__typeof__(&symbol))(likely(api_real[API_##symbol] != NULL) ? api_real[API_##symbol]         \
-                                                                  : api_get(API_##symbol)))
+    ((__typeof__(&symbol))(likely(api_real[API_##symbol]) ? api_real[API_##symbol]                 \
+                                                          : api_get(API_##symbol)))
 
 /* ---- drain thunks -------------------------------------------------------------------------- */
 

@@ -42,7 +42,7 @@ static bool name_is_new(const char *name)
     static _Atomic uint64_t said[2 * UNKNOWN_THUNKS];
     uint64_t hash = name_hash(name);
 
-    for (size_t i = 0; i < sizeof said / sizeof *said; i++) {
+    for (size_t i = 0; i < sizeof(said) / sizeof(*said); i++) {
         uint64_t there = atomic_load_explicit(&said[i], memory_order_relaxed);
         if (there == 0 && atomic_compare_exchange_strong(&said[i], &there, hash))
             return true;

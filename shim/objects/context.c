@@ -69,7 +69,7 @@ static void context_reset(struct shim_context *ctx, CUcontext handle, CUcontext 
     ctx->generation = atomic_fetch_add(&generations, 1) + 1;
     ctx->set = NULL;
     ctx->legacy = ctx->janitor = ctx->streams = NULL;
-    memset(ctx->aside, 0, sizeof ctx->aside);
+    memset(ctx->aside, 0, sizeof(ctx->aside));
     ctx->words = NULL;
     ctx->memops = false;
     atomic_store(&ctx->gates_usable, 0);
@@ -118,9 +118,9 @@ static struct shim_context *context_make(CUcontext handle, CUcontext base)
     if (schedule_open() == 0) {
         pthread_mutex_lock(&lock);
         ctx = context_find(handle);
-        if (!ctx && (ctx = context_new(handle, base)) != NULL) {
+        if (!ctx && (ctx = context_new(handle, base))) {
             table_insert(&contexts, &ctx->node, handle);
-            atomic_fetch_add(&context_queued, ctx->set != NULL);
+            atomic_fetch_add(&context_queued, !!ctx->set);
             atomic_fetch_add(&context_count, 1);
         }
         pthread_mutex_unlock(&lock);
@@ -325,7 +325,7 @@ void context_close(struct shim_context *ctx, bool alive)
         pthread_mutex_unlock(&lock);
         return;
     }
-    atomic_fetch_sub(&context_queued, ctx->set != NULL);
+    atomic_fetch_sub(&context_queued, !!ctx->set);
     atomic_fetch_sub(&context_count, 1);
     atomic_fetch_add_explicit(&endings, 1, memory_order_release);
     pthread_mutex_unlock(&lock);

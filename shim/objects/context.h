@@ -42,11 +42,11 @@ struct shim_context {
     struct word_page *words;
     struct gates *_Atomic gates;
     _Atomic uint32_t gates_usable; /* nonzero: they may be used (vhq_config.gates) */
-    _Atomic uint64_t graph_gates; /* in graphs that were launched */
-    bool memops;                  /* the driver has accepted a marker here */
-    _Atomic uint64_t memops_seen; /* kinds of memops that it has accepted from the application */
-    struct vhq_stats published;   /* what counters.c has counted so far */
-    struct vhq_times times;       /* histograms in the page */
+    _Atomic uint64_t graph_gates;  /* in graphs that were launched */
+    bool memops;                   /* the driver has accepted a marker here */
+    _Atomic uint64_t memops_seen;  /* kinds of memops that it has accepted from the application */
+    struct vhq_stats published;    /* what counters.c has counted so far */
+    struct vhq_times times;        /* histograms in the page */
     void *free_next;
 };
 

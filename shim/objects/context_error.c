@@ -31,7 +31,7 @@ static const int spoiling[] = {
 
 static bool spoils(CUresult r)
 {
-    for (size_t i = 0; i < sizeof spoiling / sizeof *spoiling; i++)
+    for (size_t i = 0; i < sizeof(spoiling) / sizeof(*spoiling); i++)
         if ((int)r == spoiling[i])
             return true;
     return false;

@@ -224,7 +224,7 @@ static CUresult record_straight(struct call *c, struct shim_stream *s, struct sh
 {
     struct vhq_fence *old = NULL;
     bool waited = false;
-    if (unlikely(atomic_load_explicit(&ev->fence, memory_order_relaxed) != NULL))
+    if (unlikely(atomic_load_explicit(&ev->fence, memory_order_relaxed)))
         old = event_swap(ev, NULL, &waited);
     if (old && (waited || !vhq_fence_submitted(old)))
         c->req.displaces = old;
@@ -303,7 +303,7 @@ static CUresult event_record(CUevent event, CUstream stream, unsigned flags, boo
     struct call c = {.now = record_run,
                      .run = record_run,
                      .args = &a,
-                     .req = {.bytes = sizeof a, .flags = VHQ_UNCOUNTED}};
+                     .req = {.bytes = sizeof(a), .flags = VHQ_UNCOUNTED}};
     if (unlikely(flags)) /* external: in a capture, a node that records */
         event_node_begins();
     if (!ev)
@@ -391,7 +391,7 @@ static CUresult event_wait(CUstream stream, CUevent event, unsigned flags, bool 
     struct call c = {.now = wait_run,
                      .run = wait_run,
                      .args = &a,
-                     .req = {.bytes = sizeof a, .flags = VHQ_UNCOUNTED}};
+                     .req = {.bytes = sizeof(a), .flags = VHQ_UNCOUNTED}};
     if (unlikely(flags))
         event_node_begins();
     if (!ev)
@@ -413,7 +413,7 @@ static CUresult event_wait(CUstream stream, CUevent event, unsigned flags, bool 
     external_wait_follow(s, atomic_load_explicit(&ev->stream, memory_order_acquire));
     if (record_counts(ev))
         seen = record_see(ev);
-    c.req.after = event_fence(ev, s->q != NULL);
+    c.req.after = event_fence(ev, !!s->q);
     CUresult r = call_on(&c, s);
     vhq_fence_put(c.req.after);
     wait_note(s, c.epoch, ev, &seen);

@@ -45,7 +45,7 @@ static bool param_add(struct shim_function *f, size_t offset, size_t size)
 {
     if (f->params == f->param_room) {
         uint32_t room = f->param_room ? f->param_room * 2 : 16;
-        struct function_param *grown = realloc(f->param, room * sizeof *grown);
+        struct function_param *grown = realloc(f->param, room * sizeof(*grown));
         if (!grown)
             return false;
         f->param = grown;
@@ -84,7 +84,7 @@ static const void *module_of(CUfunction handle, bool *of_library)
     const struct origin *origin = origin_of(handle);
     if (!origin && REAL(cuFuncGetModule)(&module, handle) == CUDA_SUCCESS)
         origin = origin_of(module);
-    *of_library = origin != NULL;
+    *of_library = origin;
     return origin ? (const void *)origin->library : module;
 }
 
@@ -127,7 +127,7 @@ static struct shim_function *function_add(CUfunction handle, const struct shim_c
 {
     pthread_mutex_lock(&lock);
     struct shim_function *f = function_known(handle, ctx);
-    if (!f && (f = pool_get(&function_pool)) != NULL) {
+    if (!f && (f = pool_get(&function_pool))) {
         function_describe(f, handle, ctx);
         table_insert(&functions, &f->node, handle);
     }
@@ -255,7 +255,7 @@ static void origin_set(const void *handle, CUlibrary library, bool kernel)
 {
     pthread_mutex_lock(&lock);
     struct origin *o = origin_of(handle);
-    bool known = o != NULL;
+    bool known = o;
     if (!o)
         o = pool_get(&origin_pool);
     if (o) {

@@ -41,8 +41,8 @@ static void device_fill(struct gpu_device *d, CUdevice device)
                  client_page() ? "it has no place in the page" : "there is no client");
         d->index = -1;
     }
-    memcpy(d->uuid, uuid.bytes, sizeof d->uuid);
-    if (REAL(cuDeviceGetName)(d->name, sizeof d->name, device) != CUDA_SUCCESS)
+    memcpy(d->uuid, uuid.bytes, sizeof(d->uuid));
+    if (REAL(cuDeviceGetName)(d->name, sizeof(d->name), device) != CUDA_SUCCESS)
         d->name[0] = '\0';
     d->processors = (uint32_t)attribute(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0);
     d->max_grid[0] = (uint32_t)attribute(device, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X, 0x7fffffff);

@@ -106,7 +106,7 @@ static bool out_of_memory(CUresult r)
     struct shim_context *ctx = context_known();
     if (ctx)
         drain_context(ctx); /* frees that are buffered count when we try once more */
-    return ctx != NULL;
+    return ctx;
 }
 
 static struct shim_stream *alloc_begin(CUstream stream)

@@ -82,7 +82,7 @@ static void stream_reset(struct shim_stream *s, struct shim_context *ctx, CUstre
     atomic_store(&s->complete, s->per_thread ? before : before + 1);
     atomic_store(&s->busy, 0);
     s->published = (struct stream_counters){.calls = EPOCH_CALLS(atomic_load(&s->epoch)),
-                                           .kernels = EPOCH_KERNELS(atomic_load(&s->epoch))};
+                                            .kernels = EPOCH_KERNELS(atomic_load(&s->epoch))};
     atomic_store(&s->marked, 0);
 }
 
@@ -183,7 +183,7 @@ struct shim_stream *stream_known(CUstream handle)
     struct shim_context *ctx;
     if (!stream_special(handle))
         return (struct shim_stream *)(void *)table_find(&streams, handle);
-    if ((ctx = context_known()) == NULL)
+    if (!(ctx = context_known()))
         return NULL;
     return handle == CU_STREAM_LEGACY ? ctx->legacy : thread_stream_find(ctx);
 }
@@ -293,7 +293,7 @@ void stream_reap(struct shim_context *ctx)
     struct shim_stream *s;
     if (!atomic_exchange(&ctx->reap, false))
         return;
-    while ((s = next_destroyed(ctx)) != NULL) {
+    while ((s = next_destroyed(ctx))) {
         CUstream handle = s->handle;
         stream_free(s); /* first: from here on nobody marks it */
         struct context_scope scope = context_push(ctx);

@@ -59,7 +59,7 @@ int table_remove(struct table *t, struct table_node *node)
     _Atomic(struct table_node *) *link =
         table_bucket(t, atomic_load_explicit(&node->key, memory_order_relaxed));
     struct table_node *n;
-    while ((n = atomic_load_explicit(link, memory_order_relaxed)) != NULL && n != node)
+    while ((n = atomic_load_explicit(link, memory_order_relaxed)) && n != node)
         link = &n->next;
     if (n) {
         atomic_store_explicit(link, atomic_load_explicit(&node->next, memory_order_relaxed),

@@ -85,7 +85,7 @@ struct shim_stream *thread_stream_find(struct shim_context *ctx)
 struct shim_stream *thread_stream_get(struct shim_context *ctx)
 {
     struct slot *slot = slot_find(ctx);
-    if (likely(slot != NULL))
+    if (likely(slot))
         return slot->stream;
     pthread_once(&once, make_key);
     if (key_failed || pthread_setspecific(key, slots) != 0)

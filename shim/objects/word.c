@@ -34,7 +34,7 @@ static void words_reclaim(struct word_page *page)
 
 static struct word_page *words_new(struct shim_context *ctx)
 {
-    struct word_page *page = calloc(1, sizeof *page);
+    struct word_page *page = calloc(1, sizeof(*page));
     if (!page)
         return NULL;
     struct context_scope scope = context_push(ctx);

@@ -24,7 +24,7 @@ struct gates {
     struct cutin_page *alias; /* registered with the driver; NULL: mirrored */
     struct mirror *mirror;
     _Atomic uint32_t *proof; /* PROVEN: the GPU has passed a gate. NULL: that is known */
-    struct gates *older;      /* of pages that were there before */
+    struct gates *older;     /* of pages that were there before */
 };
 
 static _Atomic uint32_t levels; /* mask of those that streams had */
@@ -84,7 +84,7 @@ static CUdeviceptr page_register(const struct cutin_page *alias)
 {
     void *part = (void *)(uintptr_t)alias->device;
     CUdeviceptr device = 0;
-    if (REAL(cuMemHostRegister_v2)(part, sizeof alias->device,
+    if (REAL(cuMemHostRegister_v2)(part, sizeof(alias->device),
                                    CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP) !=
         CUDA_SUCCESS)
         return 0;
@@ -148,15 +148,15 @@ static struct gates *gate_make(struct shim_context *ctx)
 {
     uint32_t generation;
     struct cutin_page *alias = client_page_alias(&generation);
-    struct gates *g = alias ? calloc(1, sizeof *g) : NULL;
+    struct gates *g = alias ? calloc(1, sizeof(*g)) : NULL;
     if (!g) {
         page_unmap(alias);
         return NULL;
     }
     *g = (struct gates){.level = schedule_highest(),
-                       .generation = generation,
-                       .device = ctx->gpu->index,
-                       .alias = alias};
+                        .generation = generation,
+                        .device = ctx->gpu->index,
+                        .alias = alias};
     struct context_scope scope = context_push(ctx);
     if (!gate_register(ctx, g)) {
         page_unmap(alias);

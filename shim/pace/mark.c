@@ -22,7 +22,7 @@ struct mark_ring {
 
 int mark_ring_new(struct shim_stream *s)
 {
-    s->ring = calloc(1, sizeof *s->ring);
+    s->ring = calloc(1, sizeof(*s->ring));
     if (!s->ring)
         return -ENOMEM;
     pthread_mutex_init(&s->ring->lock, NULL);
@@ -65,7 +65,7 @@ static CUresult ring_record(struct mark_ring *ring, CUstream stream, uint32_t va
 
 CUresult mark_memop(CUstream stream, CUdeviceptr word, uint32_t value)
 {
-    if (likely(api_real[API_cuStreamWriteValue32_v2] != NULL))
+    if (likely(api_real[API_cuStreamWriteValue32_v2]))
         return REAL(cuStreamWriteValue32_v2)(stream, word, value, 0);
     return REAL(cuStreamWriteValue32)(stream, word, value, 0);
 }

@@ -69,7 +69,7 @@ static bool thread_start(void)
 struct mirror *mirror_new(struct shim_context *ctx, const _Atomic uint32_t *word,
                           CUdeviceptr *device)
 {
-    struct mirror *m = calloc(1, sizeof *m);
+    struct mirror *m = calloc(1, sizeof(*m));
     if (!m)
         return NULL;
     *m = (struct mirror){.set = ctx->set, .word = word, .copy = word_get(ctx, device)};

@@ -95,7 +95,7 @@ static void take_file(struct profile *p, struct profile_row *from)
             return;
         *row = from[n];
         row->launches = row->samples = row->changed = 0; /* the file has them */
-        memset(row->bin, 0, sizeof row->bin);
+        memset(row->bin, 0, sizeof(row->bin));
     }
     log_line(LOG_DEBUG, "%d kernels of %s are known from before", n, p->gpu);
 }
@@ -132,10 +132,10 @@ static void write_one(struct profile *p, struct profile_row *copy)
 
 static void write_all(void)
 {
-    struct profile_row *copy = calloc(PROFILE_ROWS, sizeof *copy);
+    struct profile_row *copy = calloc(PROFILE_ROWS, sizeof(*copy));
     struct profile *p;
 
-    for (int i = 0; copy && i < GPUS && (p = profile_at(i)) != NULL; i++)
+    for (int i = 0; copy && i < GPUS && (p = profile_at(i)); i++)
         write_one(p, copy);
     free(copy);
 }
@@ -171,10 +171,10 @@ void profile_open(const struct gpu_device *gpu)
     pthread_mutex_lock(&lock);
     while (i < GPUS && profiles[i] && memcmp(profiles[i]->uuid, gpu->uuid, 16) != 0)
         i++;
-    if (i < GPUS && !profiles[i] && (p = calloc(1, sizeof *p)) != NULL &&
-        (from = calloc(PROFILE_ROWS, sizeof *from)) != NULL) {
-        memcpy(p->uuid, gpu->uuid, sizeof p->uuid);
-        memcpy(p->gpu, gpu->name, sizeof gpu->name);
+    if (i < GPUS && !profiles[i] && (p = calloc(1, sizeof(*p))) &&
+        (from = calloc(PROFILE_ROWS, sizeof(*from)))) {
+        memcpy(p->uuid, gpu->uuid, sizeof(p->uuid));
+        memcpy(p->gpu, gpu->name, sizeof(gpu->name));
         take_file(p, from);
         profiles[i] = p;
         p = NULL;
@@ -206,7 +206,7 @@ static uint64_t resources_of(CUfunction handle, uint64_t hash)
         CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES,  CU_FUNC_ATTRIBUTE_NUM_REGS,
         CU_FUNC_ATTRIBUTE_PTX_VERSION,       CU_FUNC_ATTRIBUTE_BINARY_VERSION,
     };
-    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+    for (size_t i = 0; i < sizeof(asked) / sizeof(*asked); i++) {
         int value = 0;
         if (REAL(cuFuncGetAttribute)(&value, asked[i], handle) != CUDA_SUCCESS)
             value = 0;

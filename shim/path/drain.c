@@ -198,7 +198,7 @@ void shim_drain(enum drain_scope scope)
         drain_all(false);
         return;
     }
-    if ((ctx = context_known()) == NULL)
+    if (!(ctx = context_known()))
         return;
     atomic_fetch_add(&ctx->foreign, 1);
     if (scope == DRAIN_LEGACY)

@@ -154,7 +154,7 @@ struct watch *external_wait_begin(CUstream handle)
 static bool stream_there(const struct watch *w)
 {
     pthread_mutex_lock(&lock);
-    bool there = w->stream != NULL;
+    bool there = w->stream;
     pthread_mutex_unlock(&lock);
     return there;
 }

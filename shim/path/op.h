@@ -24,22 +24,25 @@
 #define EACH_5(f, a, ...)                   f a EACH_4(f, __VA_ARGS__)
 #define EACH_6(f, a, ...)                   f a EACH_5(f, __VA_ARGS__)
 #define EACH_PICK(a, b, c, d, e, g, n, ...) EACH_##n
-#define EACH(f, ...)                        EACH_PICK(__VA_ARGS__, 6, 5, 4, 3, 2, 1, 0)(f, __VA_ARGS__)
-#define OP_FIELD(type, name)                type name;
-#define OP_PARAM(type, name)                type name,
-#define OP_PARAM_(type, name)               , type name
-#define OP_VALUE(type, name)                name,
-#define OP_VALUE_(type, name)               , name
-#define OP_INIT(type, name)                 .name = name,
-#define OP_USE(type, name)                  a->name,
-#define OP_USE_(type, name)                 , a->name
+#define EACH(f, ...)          EACH_PICK(__VA_ARGS__, 6, 5, 4, 3, 2, 1, 0)(f, __VA_ARGS__)
+#define OP_FIELD(type, name)  type name;
+#define OP_PARAM(type, name)  type name,
+#define OP_PARAM_(type, name) , type name
+#define OP_VALUE(type, name)  name,
+#define OP_VALUE_(type, name) , name
+#define OP_INIT(type, name)   .name = name,
+#define OP_USE(type, name)    a->name,
+#define OP_USE_(type, name)   , a->name
 
 /* The estimate of a copy, of which a trace wants to know the bytes too. In `est`. */
 #define OP_COPY(n, on_device) (c.bytes = (n), estimate_copy_ns(n, on_device))
 
 #define OP_CALL(sym)                                                                               \
-    struct call c = {                                                                              \
-        .now = sym##_run, .run = sym##_run, .args = &a, .req = {.bytes = sizeof a}, .name = #sym};
+    struct call c = {.now = sym##_run,                                                             \
+                     .run = sym##_run,                                                             \
+                     .args = &a,                                                                   \
+                     .req = {.bytes = sizeof(a)},                                                  \
+                     .name = #sym};
 
 /* What needs no record of the call goes at once. */
 #define OP_STREAM(sym)                                                                             \
@@ -72,9 +75,11 @@
         struct sym##_args *a = payload;                                                            \
         return (int)REAL(sym)(EACH(OP_USE, __VA_ARGS__) a->stream);                                \
     }                                                                                              \
-    static CUresult sym##_call(EACH(OP_PARAM, __VA_ARGS__) CUstream stream,                        \
-                               bool ptds){OP_BODY(sym, flags_, est_, __VA_ARGS__)} EXPORT CUresult \
-    sym(EACH(OP_PARAM, __VA_ARGS__) CUstream stream)                                               \
+    static CUresult sym##_call(EACH(OP_PARAM, __VA_ARGS__) CUstream stream, bool ptds)             \
+    {                                                                                              \
+        OP_BODY(sym, flags_, est_, __VA_ARGS__)                                                    \
+    }                                                                                              \
+    EXPORT CUresult sym(EACH(OP_PARAM, __VA_ARGS__) CUstream stream)                               \
     {                                                                                              \
         return sym##_call(EACH(OP_VALUE, __VA_ARGS__) stream, false);                              \
     }                                                                                              \
@@ -93,9 +98,11 @@
         struct sym##_args *a = payload;                                                            \
         return (int)REAL(sym)(a->stream EACH(OP_USE_, __VA_ARGS__));                               \
     }                                                                                              \
-    static CUresult sym##_call(bool ptds, CUstream stream EACH(OP_PARAM_, __VA_ARGS__)){           \
-        OP_BODY(sym, flags_, est_, __VA_ARGS__)} EXPORT CUresult                                   \
-    sym(CUstream stream EACH(OP_PARAM_, __VA_ARGS__))                                              \
+    static CUresult sym##_call(bool ptds, CUstream stream EACH(OP_PARAM_, __VA_ARGS__))            \
+    {                                                                                              \
+        OP_BODY(sym, flags_, est_, __VA_ARGS__)                                                    \
+    }                                                                                              \
+    EXPORT CUresult sym(CUstream stream EACH(OP_PARAM_, __VA_ARGS__))                              \
     {                                                                                              \
         return sym##_call(false, stream EACH(OP_VALUE_, __VA_ARGS__));                             \
     }                                                                                              \

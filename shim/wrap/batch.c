@@ -35,7 +35,7 @@ static void batch_pack(void *payload, const void *args)
 {
     const struct batch *from = args;
     struct batch *to = payload;
-    memcpy(to, from, sizeof *to);
+    memcpy(to, from, sizeof(*to));
     unsigned char *at = to->data;
     to->out = NULL;
     for (int i = 0; i < BATCH_ARRAYS; i++) {
@@ -59,7 +59,7 @@ static CUresult batch_submit(struct batch *b, bool ptds, uint32_t (*flags)(const
     c.req.flags = b->count && b->count <= BATCH_MAX ? flags(b) : VHQ_MUST_INLINE;
     if (!(c.req.flags & VHQ_MUST_INLINE)) {
         c.run = batch_run;
-        c.req.bytes = (uint32_t)sizeof *b;
+        c.req.bytes = (uint32_t)sizeof(*b);
         for (int i = 0; i < BATCH_ARRAYS; i++)
             c.req.bytes += align16(b->bytes[i]);
     }
@@ -69,7 +69,7 @@ static CUresult batch_submit(struct batch *b, bool ptds, uint32_t (*flags)(const
 /* An array of `n` elements; a missing one is for the driver to judge, inline. */
 #define ARRAY(b, i, pointer, n)                                                                    \
     ((b)->array[i] = (void *)(pointer),                                                            \
-     (b)->bytes[i] = (pointer) && (n) <= BATCH_MAX ? (uint32_t)((n) * sizeof *(pointer)) : 0)
+     (b)->bytes[i] = (pointer) && (n) <= BATCH_MAX ? (uint32_t)((n) * sizeof(*(pointer))) : 0)
 
 #define EXPORT_BOTH(sym, PARAMS, ...)                                                              \
     EXPORT CUresult sym PARAMS                                                                     \
@@ -313,8 +313,8 @@ static void managed_fill(struct batch *b, CUdeviceptr *dptrs, size_t *sizes, siz
         return batch_submit(&b, ptds, managed_flags, managed_bytes);                               \
     }                                                                                              \
     EXPORT_BOTH(sym,                                                                               \
-                (CUdeviceptr * dptrs, size_t * sizes, size_t count, CUmemLocation * locs,          \
-                 size_t * locIdxs, size_t numLocs, unsigned long long flags, CUstream hStream),    \
+                (CUdeviceptr * dptrs, size_t *sizes, size_t count, CUmemLocation *locs,            \
+                 size_t *locIdxs, size_t numLocs, unsigned long long flags, CUstream hStream),     \
                 dptrs, sizes, count, locs, locIdxs, numLocs, flags, hStream)
 LOCATED(cuMemPrefetchBatchAsync, prefetch)
 LOCATED(cuMemDiscardAndPrefetchBatchAsync, discard_and_prefetch)

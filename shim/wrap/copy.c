@@ -98,7 +98,7 @@ OP_STRUCT(cuMemcpy3DPeerAsync, CUDA_MEMCPY3D_PEER,
     OP_LAST(cuMemsetD2D##bits##Async,                                                              \
             Height ? memory_device_flags(dst, (Height - 1) * pitch + Width * sizeof(type))         \
                    : VHQ_MUST_INLINE,                                                              \
-            OP_COPY(Width *Height * sizeof(type), true), (CUdeviceptr, dst), (size_t, pitch),      \
+            OP_COPY(Width * Height * sizeof(type), true), (CUdeviceptr, dst), (size_t, pitch),     \
             (type, value), (size_t, Width), (size_t, Height))
 MEMSET(8, unsigned char)
 MEMSET(16, unsigned short)

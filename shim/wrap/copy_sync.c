@@ -61,7 +61,7 @@ OP_SYNC(cuMemcpy3DPeer, WAITS_INTO(pCopy),
 #define MEMSET(bits, type)                                                                         \
     OP_SYNC(cuMemsetD##bits##_v2, GOES, OP_COPY(N * sizeof(type), true), (CUdeviceptr, dstDevice), \
             (type, value), (size_t, N))                                                            \
-    OP_SYNC(cuMemsetD2D##bits##_v2, GOES, OP_COPY(Width *Height * sizeof(type), true),             \
+    OP_SYNC(cuMemsetD2D##bits##_v2, GOES, OP_COPY(Width * Height * sizeof(type), true),            \
             (CUdeviceptr, dstDevice), (size_t, dstPitch), (type, value), (size_t, Width),          \
             (size_t, Height))
 MEMSET(8, unsigned char)

@@ -147,7 +147,7 @@ static CUresult wide_launch(void *args)
 static int wide_now(void *args)
 {
     struct graph_call *a = args;
-    bool queued = a->known->q != NULL;
+    bool queued = a->known->q;
     a->again = queued && a->rounds++ < ROUNDS && asides_held(a->exec->asides, a->known->level);
     return a->again ? CUDA_ERROR_NOT_PERMITTED
                     : (int)asides_launch(a->exec->asides, a->known, wide_launch, a);
@@ -193,7 +193,7 @@ static CUresult graph_submit(struct graph_call *a, bool ptds)
     struct call c = {.now = graph_run,
                      .run = graph_run,
                      .args = a,
-                     .req = {.bytes = sizeof *a, .flags = kernel},
+                     .req = {.bytes = sizeof(*a), .flags = kernel},
                      .name = a->upload ? "cuGraphUpload" : "cuGraphLaunch"};
     struct shim_stream *s = call_stream(&a->stream, ptds);
     if (unlikely(wide(a, s)))
@@ -204,7 +204,7 @@ static CUresult graph_submit(struct graph_call *a, bool ptds)
         return call_direct_end(s, &epoch, kernel, (CUresult)graph_run(a));
     }
     if (!s || !s->q || (capture_any() && capture_active(s->handle)) ||
-        (a->exec = exec_of(a->handle)) == NULL)
+        !(a->exec = exec_of(a->handle)))
         return call_on(&c, s);
     return graph_queue(a, &c, s);
 }

@@ -105,7 +105,7 @@ static CUresult launch_function(struct host_call a, CUhostFn function, void *dat
         .run = function_run,
         .drop = function_drop,
         .args = &a,
-        .req = {.bytes = sizeof a,
+        .req = {.bytes = sizeof(a),
                 .flags = function_flags(&a) | MUTANT_OVERTAKES(host_function_overtakes)}};
     struct shim_stream *s = call_stream(&a.stream, ptds);
     /* A captured function runs once per launch of its graph: no trampoline that frees itself. */
@@ -114,7 +114,7 @@ static CUresult launch_function(struct host_call a, CUhostFn function, void *dat
     CUresult error = context_error(s->ctx);
     if (error)
         return error;
-    if ((a.trampoline = trampoline_new(&t)) == NULL)
+    if (!(a.trampoline = trampoline_new(&t)))
         return CUDA_ERROR_OUT_OF_MEMORY;
     return call_on(&c, s);
 }
@@ -146,14 +146,14 @@ static CUresult add_callback(CUstream stream, CUstreamCallback callback, void *d
                      .run = callback_run,
                      .drop = callback_drop,
                      .args = &a,
-                     .req = {.bytes = sizeof a, .flags = VHQ_UNCOUNTED}};
+                     .req = {.bytes = sizeof(a), .flags = VHQ_UNCOUNTED}};
     struct shim_stream *s = call_stream(&a.stream, ptds);
     if (!s || !callback || flags || (capture_any() && capture_active(a.stream)))
         return REAL(cuStreamAddCallback)(a.stream, callback, data, flags);
     CUresult error = context_error(s->ctx);
     if (error)
         return error;
-    if ((a.trampoline = trampoline_new(&t)) == NULL)
+    if (!(a.trampoline = trampoline_new(&t)))
         return CUDA_ERROR_OUT_OF_MEMORY;
     return call_on(&c, s);
 }

@@ -75,10 +75,8 @@ static CUresult driver_launch(const struct launch *l, const CUlaunchConfig *conf
 /* The same, between the events of a record of the call, and those of a sample of its function. */
 static CUresult driver_launch_timed(const struct launch *l, const CUlaunchConfig *config)
 {
-    struct sample *sample =
-        l->estimate ? estimate_begin(l->estimate, l->ctx, l->stream) : NULL;
-    struct timing *timing =
-        unlikely(l->who.op) ? traced_begin(l->ctx, l->stream, &l->who) : NULL;
+    struct sample *sample = l->estimate ? estimate_begin(l->estimate, l->ctx, l->stream) : NULL;
+    struct timing *timing = unlikely(l->who.op) ? traced_begin(l->ctx, l->stream, &l->who) : NULL;
     CUresult r = driver_launch(l, config);
     traced_end(timing, l->stream, r);
     estimate_end(sample, l->stream);
@@ -128,7 +126,7 @@ static int launch_run(void *payload)
     for (uint32_t i = 0; !packed && i < copy->params; i++)
         pointer[i] = params + copy->layout[i].offset;
     if (MUTANT(stale_parameters) && !packed && copy->params)
-        memcpy(pointer, params, sizeof *pointer);
+        memcpy(pointer, params, sizeof(*pointer));
     struct launch l = {.stream = copy->stream,
                        .function = copy->function,
                        .grid = {copy->grid[0], copy->grid[1], copy->grid[2]},
@@ -193,7 +191,7 @@ static void launch_pack(void *payload, const void *args)
     for (uint32_t i = 0; !l->extra && i < l->known->params; i++)
         memcpy(params + l->known->param[i].offset, l->params[i], l->known->param[i].size);
     if (MUTANT(stale_parameters) && !l->extra && l->known->params)
-        memcpy(params, l->params, sizeof *l->params);
+        memcpy(params, l->params, sizeof(*l->params));
 }
 
 /* ---- may it be deferred? ------------------------------------------------------------------ */
@@ -204,7 +202,7 @@ static const struct attribute {
     bool plain;
     uint8_t from, bytes;
 } attributes[MAX_ATTRIBUTES] = {
-#define VALUE(field) true, 0, sizeof((CUlaunchAttributeValue *)NULL)->field
+#define VALUE(field) true, 0, sizeof(((CUlaunchAttributeValue *)NULL)->field)
     [CU_LAUNCH_ATTRIBUTE_IGNORE] = {true},
     [CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW] = {true, offsetof(CUaccessPolicyWindow, num_bytes),
                                                   offsetof(CUaccessPolicyWindow, missProp) +
@@ -295,7 +293,7 @@ static uint64_t launch_shape(const struct launch *l)
     for (uint32_t i = 0; i < launch_attributes(l); i++)
         hash = mix_attribute(hash, &l->config->attrs[i]);
     if (l->kind == LAUNCH_COOPERATIVE || attributes_cooperative(l->config))
-        hash = mix_bytes(hash, l->grid, sizeof l->grid);
+        hash = mix_bytes(hash, l->grid, sizeof(l->grid));
     return hash | 1; /* 0: no shape */
 }
 

@@ -136,8 +136,8 @@ static void batch_pack(void *payload, const void *args)
 {
     const struct batch *from = args;
     struct batch *to = payload;
-    memcpy(to, from, sizeof *to);
-    memcpy(to->copy, from->op, from->count * sizeof *from->op);
+    memcpy(to, from, sizeof(*to));
+    memcpy(to->copy, from->op, from->count * sizeof(*from->op));
 }
 
 static uint64_t op_bit(const CUstreamBatchMemOpParams *op, bool v1)
@@ -191,7 +191,7 @@ static CUresult batch_submit(struct batch *b, bool ptds)
         c.run = batch_run;
         c.req.flags = batch_flags(b, s->ctx);
         bits = batch_bits(b);
-        c.req.bytes = (uint32_t)(sizeof *b + b->count * sizeof *b->op);
+        c.req.bytes = (uint32_t)(sizeof(*b) + b->count * sizeof(*b->op));
     }
     if (s && batch_waits(b))
         c.req.flags |= VHQ_AFTER_ALL;

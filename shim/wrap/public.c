@@ -76,12 +76,12 @@ EXPORT CUresult cutin_stream_state(CUstream stream, struct cutin_stream_state *s
 {
     struct shim_context *ctx;
     CUresult r;
-    if (!state || state->size != sizeof *state)
+    if (!state || state->size != sizeof(*state))
         return CUDA_ERROR_INVALID_VALUE;
     struct shim_stream *s = call_stream(&stream, false);
     if (!s)
         return call_native() ? CUTIN_NOT_LOADED : CUDA_ERROR_INVALID_HANDLE;
-    *state = (struct cutin_stream_state){.size = sizeof *state, .level = s->level};
+    *state = (struct cutin_stream_state){.size = sizeof(*state), .level = s->level};
     struct vhq *q = queue_enter(stream, &ctx, &r);
     if (!q)
         return CUDA_SUCCESS;

@@ -30,7 +30,7 @@ Test(driver, device_has_a_name_and_memory, .init = rig_init)
 {
     char name[128];
     size_t bytes = 0;
-    OK(cuDeviceGetName(name, sizeof name, rig.dev));
+    OK(cuDeviceGetName(name, sizeof(name), rig.dev));
     cr_assert_gt(strlen(name), 0);
     OK(cuDeviceTotalMem(&bytes, rig.dev));
     cr_assert_gt(bytes, 0);
@@ -43,14 +43,14 @@ Test(driver, uuid_is_stable, .init = rig_init)
     CUuuid a, b;
     OK(cuDeviceGetUuid(&a, rig.dev));
     OK(cuDeviceGetUuid(&b, rig.dev));
-    cr_assert_eq(memcmp(a.bytes, b.bytes, sizeof a.bytes), 0);
+    cr_assert_eq(memcmp(a.bytes, b.bytes, sizeof(a.bytes)), 0);
 }
 
 Test(driver, pci_address_leads_back_to_the_device, .init = rig_init)
 {
     char bus[32];
     CUdevice dev = -1;
-    OK(cuDeviceGetPCIBusId(bus, sizeof bus, rig.dev));
+    OK(cuDeviceGetPCIBusId(bus, sizeof(bus), rig.dev));
     OK(cuDeviceGetByPCIBusId(&dev, bus));
     cr_assert_eq(dev, rig.dev);
 }

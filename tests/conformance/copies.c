@@ -174,9 +174,9 @@ Test(copies, boxes)
     enum { W = 8, H = 3, D = 2 };
     uint8_t in[D][H][W], out[D][H][W];
     CUdeviceptr p;
-    for (size_t i = 0; i < sizeof in; i++)
+    for (size_t i = 0; i < sizeof(in); i++)
         ((uint8_t *)in)[i] = (uint8_t)i;
-    OK(cuMemAlloc(&p, sizeof in));
+    OK(cuMemAlloc(&p, sizeof(in)));
     CUDA_MEMCPY3D box = {.srcMemoryType = CU_MEMORYTYPE_HOST,
                          .srcHost = in,
                          .srcPitch = W,
@@ -189,8 +189,8 @@ Test(copies, boxes)
                          .Height = H,
                          .Depth = D};
     OK(cuMemcpy3D(&box));
-    OK(cuMemcpyDtoH(out, p, sizeof out));
-    cr_assert_eq(memcmp(in, out, sizeof in), 0);
+    OK(cuMemcpyDtoH(out, p, sizeof(out)));
+    cr_assert_eq(memcmp(in, out, sizeof(in)), 0);
 }
 
 Test(copies, arrays_hold_their_elements)
@@ -202,9 +202,9 @@ Test(copies, arrays_hold_their_elements)
     for (int i = 0; i < 16; i++)
         in[i] = (float)i * 1.5f;
     OK(cuArrayCreate(&array, &desc));
-    OK(cuMemcpyHtoA(array, 0, in, sizeof in));
-    OK(cuMemcpyAtoH(out, array, 0, sizeof out));
-    cr_assert_eq(memcmp(in, out, sizeof in), 0);
+    OK(cuMemcpyHtoA(array, 0, in, sizeof(in)));
+    OK(cuMemcpyAtoH(out, array, 0, sizeof(out)));
+    cr_assert_eq(memcmp(in, out, sizeof(in)), 0);
     CUDA_ARRAY_DESCRIPTOR got;
     OK(cuArrayGetDescriptor(&got, array));
     cr_assert_eq(got.Width, 16);

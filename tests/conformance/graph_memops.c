@@ -34,7 +34,7 @@ static CUgraphNode op_node(CUgraph g, const CUgraphNode *after, CUstreamBatchMem
 {
     CUDA_BATCH_MEM_OP_NODE_PARAMS p = {.ctx = rig.ctx, .count = 1, .paramArray = &op};
     CUgraphNode node;
-    OK(cuGraphAddBatchMemOpNode(&node, g, after, after != NULL, &p));
+    OK(cuGraphAddBatchMemOpNode(&node, g, after, !!after, &p));
     return node;
 }
 
@@ -51,7 +51,7 @@ static CUgraphNode write_node(CUgraph g, const CUgraphNode *after)
 static CUgraphNode mix_after(CUgraph g, const CUgraphNode *after, CUdeviceptr p, uint32_t a,
                              uint32_t b)
 {
-    return mix_node(g, after, after != NULL, p, a, b);
+    return mix_node(g, after, !!after, p, a, b);
 }
 
 /* The stream has come by the write, and stands. */

@@ -434,7 +434,7 @@ Test(graphs, one_call_adds_any_node)
     OK(cuDriverGetVersion(&version));
     if (version < 12020)
         cr_skip_test("came with CUDA 12.2");
-    memset(&params, 0, sizeof params);
+    memset(&params, 0, sizeof(params));
     params.type = CU_GRAPH_NODE_TYPE_KERNEL;
     params.kernel.func = mix.func;
     params.kernel.gridDimX = mix.gridDimX;

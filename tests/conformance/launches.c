@@ -28,7 +28,7 @@ Test(launches, parameters_from_a_buffer)
         CUdeviceptr p;
         uint32_t v, n;
     } args = {p, 21, WORDS};
-    size_t bytes = sizeof args;
+    size_t bytes = sizeof(args);
     void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &args, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes,
                      CU_LAUNCH_PARAM_END};
     OK(cuLaunchKernel(rig.fill, WORDS / 256, 1, 1, 256, 1, 1, 0, NULL, NULL, extra));
@@ -93,7 +93,7 @@ Test(launches, config_and_attributes)
     uint32_t a = 7, b = 3, n = WORDS;
     void *params[] = {&p, &a, &b, &n};
     CUlaunchAttribute attrs[1];
-    memset(attrs, 0, sizeof attrs);
+    memset(attrs, 0, sizeof(attrs));
     attrs[0].id = CU_LAUNCH_ATTRIBUTE_PRIORITY;
     CUlaunchConfig config = {.gridDimX = WORDS / 256,
                              .gridDimY = 1,

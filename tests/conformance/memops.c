@@ -89,7 +89,7 @@ Test(memops, batch_runs_in_order)
 {
     CUstream s = stream_new();
     CUstreamBatchMemOpParams ops[3];
-    memset(ops, 0, sizeof ops);
+    memset(ops, 0, sizeof(ops));
     ops[0].writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
     ops[0].writeValue.address = address;
     ops[0].writeValue.value = 3;

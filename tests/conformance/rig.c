@@ -14,7 +14,7 @@ struct rig rig;
 __attribute__((constructor)) static void own_device(void)
 {
     char id[32];
-    snprintf(id, sizeof id, "conformance-%d", (int)getpid());
+    snprintf(id, sizeof(id), "conformance-%d", (int)getpid());
     setenv("SIMGPU_ID", id, 0);
 }
 
@@ -105,7 +105,7 @@ void *pinned_new(void)
 uint32_t word_of(CUdeviceptr p)
 {
     uint32_t value = 0;
-    OK(cuMemcpyDtoH(&value, p, sizeof value));
+    OK(cuMemcpyDtoH(&value, p, sizeof(value)));
     return value;
 }
 

@@ -37,7 +37,7 @@ static const struct mode modes[] = {
     {"profiler", 0, {"PRELOAD", "CUDA_INJECTION64_PATH=/nonexistent/libprofiler.so"}},
     {"real time", 0, {"PRELOAD", "CUTIN_PRIORITY=rt"}},
 };
-enum { MODES = sizeof modes / sizeof *modes };
+enum { MODES = sizeof(modes) / sizeof(*modes) };
 
 struct result {
     int status; /* of waitpid; -1: it took too long */
@@ -50,7 +50,7 @@ static void child(const char *program, const char *hazard, const struct mode *m,
     dup2(fds[0], STDOUT_FILENO);
     dup2(fds[1], STDERR_FILENO);
     unsetenv("CUDA_INJECTION64_PATH");
-    for (unsigned int i = 0; i < sizeof m->env / sizeof *m->env && m->env[i]; i++) {
+    for (unsigned int i = 0; i < sizeof(m->env) / sizeof(*m->env) && m->env[i]; i++) {
         const char *value = strchr(m->env[i], '=');
         if (value)
             putenv((char *)(unsigned long)m->env[i]);
@@ -115,7 +115,7 @@ static void print_difference(const char *reference, const struct result *bare, c
 static int named(const struct mode *m)
 {
     const char *only = getenv("HAZARD_MODES");
-    return m->reference >= 0 && (!only || strstr(only, m->name) != NULL);
+    return m->reference >= 0 && (!only || strstr(only, m->name));
 }
 
 /* A reference is wanted by those that refer to it, and the first one always. */
@@ -171,7 +171,7 @@ static int compare(const char *program, const char *hazard)
 static void world(void)
 {
     char id[32];
-    snprintf(id, sizeof id, "hazard-%d", (int)getpid());
+    snprintf(id, sizeof(id), "hazard-%d", (int)getpid());
     setenv("SIMGPU_ID", id, 1);
     setenv("CUTIN_SOCKET", "", 1);
 }

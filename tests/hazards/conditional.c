@@ -20,7 +20,7 @@ static CUgraph looping(uint32_t a, uint32_t b, CUgraphNode *inside)
     CUgraphNodeParams p;
     MUST(cuGraphCreate(&graph, 0));
     MUST(cuGraphConditionalHandleCreate(&handle, graph, context, 1, CU_GRAPH_COND_ASSIGN_DEFAULT));
-    memset(&p, 0, sizeof p);
+    memset(&p, 0, sizeof(p));
     p.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
     p.conditional.handle = handle;
     p.conditional.type = CU_GRAPH_COND_TYPE_WHILE;

@@ -58,8 +58,8 @@ HAZARD(batch_copies_do_not_overtake)
     size_t failed = 0;
     SAY(cuMemcpyBatchAsync(to, from, sizes, 2, &how, &first, 1, &failed, s));
 #endif
-    memset(to, 0, sizeof to);
-    memset(sizes, 0, sizeof sizes);
+    memset(to, 0, sizeof(to));
+    memset(sizes, 0, sizeof(sizes));
     SAY(launch_mix(y, 2, 1, s));
     release(s);
     SAY(cuStreamSynchronize(s));
@@ -93,8 +93,8 @@ HAZARD(copies_of_rectangles_and_boxes_do_not_overtake)
                          .Depth = 4};
     SAY(cuMemcpy2DAsync(&flat, s));
     SAY(cuMemcpy3DAsync(&box, s));
-    memset(&flat, 0, sizeof flat);
-    memset(&box, 0, sizeof box);
+    memset(&flat, 0, sizeof(flat));
+    memset(&box, 0, sizeof(box));
     SAY(launch_mix(x, 0, 0, s));
     release(s);
     SAY(cuStreamSynchronize(s));
@@ -147,7 +147,7 @@ HAZARD(synchronous_upload_does_not_overtake_a_buffered_kernel)
     static uint32_t host[N] = {1, 2, 3};
     CUdeviceptr x = behind_a_kernel(s);
     SAY(cuMemcpyHtoD(x, host, BYTES / 2));
-    memset(host, 0xff, sizeof host);
+    memset(host, 0xff, sizeof(host));
     SAY(launch_mix(x, 2, 1, s));
     release(s);
     SAY(cuStreamSynchronize(s));

@@ -189,7 +189,7 @@ static int peer(int in, int out)
     struct share share;
     CUdeviceptr theirs = 0;
     CUevent e = NULL;
-    if (read(in, &share, sizeof share) != sizeof share)
+    if (read(in, &share, sizeof(share)) != sizeof(share))
         return 9;
     gpu_open();
     CUstream s = stream_new(CU_STREAM_NON_BLOCKING);
@@ -231,7 +231,7 @@ HAZARD_RAW(interprocess_event_is_recorded_before_the_peer_is_told)
     CUresult shared = SAY(cuIpcGetEventHandle(&share.event, e));
     if (shared == CUDA_SUCCESS)
         shared = SAY(cuIpcGetMemHandle(&share.memory, x));
-    if (shared == CUDA_SUCCESS && write(to[1], &share, sizeof share) == sizeof share &&
+    if (shared == CUDA_SUCCESS && write(to[1], &share, sizeof(share)) == sizeof(share) &&
         read(from[0], host, BYTES) == BYTES)
         show_host("peer", host);
     close(to[0]);

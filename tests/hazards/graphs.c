@@ -154,10 +154,10 @@ static void move_into(CUgraph graph, CUgraph child)
     const int move = 1; /* CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE */
     CUgraphNodeParams p;
     CUgraphNode node;
-    memset(&p, 0, sizeof p);
+    memset(&p, 0, sizeof(p));
     p.type = CU_GRAPH_NODE_TYPE_GRAPH;
     p.graph.graph = child;
-    memcpy((char *)&p.graph + sizeof child, &move, sizeof move);
+    memcpy((char *)&p.graph + sizeof(child), &move, sizeof(move));
     SAY(cuGraphAddNode_v2(&node, graph, NULL, NULL, 0, &p));
 }
 

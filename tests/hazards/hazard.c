@@ -158,7 +158,7 @@ void show_host(const char *what, const uint32_t *x)
 void show(const char *what, CUdeviceptr x)
 {
     static _Thread_local uint32_t host[N];
-    memset(host, 0xee, sizeof host);
+    memset(host, 0xee, sizeof(host));
     CUresult r = cuMemcpyDtoH(host, x, BYTES);
     if (r != CUDA_SUCCESS)
         say_answer(what, r);
@@ -271,7 +271,7 @@ static void *thread_main(void *arg)
 
 struct thread *thread_start(void (*fn)(void *), void *arg)
 {
-    struct thread *t = calloc(1, sizeof *t);
+    struct thread *t = calloc(1, sizeof(*t));
     if (!t)
         give_up("no memory");
     *t = (struct thread){.fn = fn, .arg = arg};

@@ -75,13 +75,13 @@ static void memory_send(void)
 {
     CUipcMemHandle handle;
     MUST(cuIpcGetMemHandle(&handle, x));
-    tell(&handle, sizeof handle);
+    tell(&handle, sizeof(handle));
 }
 
 static void memory_open(void)
 {
     CUipcMemHandle handle;
-    hear(&handle, sizeof handle);
+    hear(&handle, sizeof(handle));
     MUST(cuIpcOpenMemHandle(&x, handle, LAZY));
 }
 
@@ -91,7 +91,7 @@ static CUevent event_send(void)
     CUevent e;
     MUST(cuEventCreate(&e, KIND));
     MUST(cuIpcGetEventHandle(&handle, e));
-    tell(&handle, sizeof handle);
+    tell(&handle, sizeof(handle));
     return e;
 }
 
@@ -99,7 +99,7 @@ static CUevent event_open(void)
 {
     CUipcEventHandle handle;
     CUevent e;
-    hear(&handle, sizeof handle);
+    hear(&handle, sizeof(handle));
     MUST(cuIpcOpenEventHandle(&e, handle));
     return e;
 }
@@ -155,7 +155,7 @@ static void copy_pageable(void)
     hold(a);
     SAY(launch_mix(x, 5, 7, a));
     SAY(cuMemcpyHtoDAsync(x, host, BYTES / 2, a));
-    memset(host, 0xee, sizeof host);
+    memset(host, 0xee, sizeof(host));
     SAY(cuMemcpyDtoHAsync(host, x, BYTES, a));
     release(a);
     SAY(cuStreamSynchronize(a));
@@ -177,7 +177,7 @@ static void misuse(void)
     memory_open();
     SAY(cuMemFree(x));
     SAY(cuIpcGetMemHandle(&handle, x));
-    memset(&handle, 0, sizeof handle);
+    memset(&handle, 0, sizeof(handle));
     SAY(cuIpcOpenMemHandle(&again, handle, LAZY));
     SAY(cuIpcCloseMemHandle(x));
     SAY(cuIpcCloseMemHandle(x));

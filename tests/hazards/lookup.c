@@ -15,7 +15,7 @@ static get4_fn *get4;
 static get5_fn *get5;
 
 static const int versions[] = {2000, 11040, 11080, 12000, 12040, 12080, 13000};
-enum { VERSIONS = sizeof versions / sizeof *versions, FLAGS = 3 };
+enum { VERSIONS = sizeof(versions) / sizeof(*versions), FLAGS = 3 };
 
 /* '!': success, and no address */
 static char answer4(const char *name, int version, cuuint64_t flags)
@@ -62,7 +62,7 @@ static void ask_all(void)
     *(void **)&get5 = dlsym(driver, "cuGetProcAddress_v2");
     if (!get4 || !get5)
         give_up("cuGetProcAddress");
-    for (unsigned int i = 0; i < sizeof names / sizeof *names; i++)
+    for (unsigned int i = 0; i < sizeof(names) / sizeof(*names); i++)
         if (i == 0 || strcmp(names[i], names[i - 1]) != 0)
             ask(names[i]);
 }

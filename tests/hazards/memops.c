@@ -36,7 +36,7 @@ HAZARD(memory_operations_do_not_overtake_buffered_kernels)
     SAY(cuStreamWriteValue32(a, x, 1, 0));
     SAY(cuStreamWriteValue64(a, x + 16, 2, 0));
     SAY(cuStreamBatchMemOp(a, 2, op, 0));
-    memset(op, 0, sizeof op);
+    memset(op, 0, sizeof(op));
     SAY(launch_mix(x, 5, 7, a));
     release(a);
     SAY(cuStreamSynchronize(a));

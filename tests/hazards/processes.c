@@ -73,7 +73,7 @@ static void child_asks(CUstream s, CUdeviceptr x)
     SAY(cuStreamSynchronize(s));
     SAY(cuMemAlloc(&p, BYTES));
     SAY(cuStreamCreate(&made, 0));
-    SAY(cuMemcpyDtoH(host, x, sizeof host));
+    SAY(cuMemcpyDtoH(host, x, sizeof(host)));
     SAY(cuCtxGetCurrent(&now));
     SAY(cuCtxSynchronize());
     SAY(cuMemFree(x));

@@ -257,7 +257,7 @@ __attribute__((noinline)) static void crash_in_a_call(int how)
 static void crash(int how)
 {
     static char stack[65536];
-    stack_t alternate = {.ss_sp = stack, .ss_size = sizeof stack};
+    stack_t alternate = {.ss_sp = stack, .ss_size = sizeof(stack)};
     struct sigaction action = {.sa_handler = crashed, .sa_flags = SA_ONSTACK};
     busy();
     first_backtrace();

@@ -21,7 +21,7 @@ static uint32_t crowd(void)
 {
     static const char *const ways[] = {"CUTIN_BUDGET_US", "SIMGPU_MEMOPS", "CUTIN_PRIORITY",
                                        "CUDA_INJECTION64_PATH"};
-    for (unsigned int i = 0; i < sizeof ways / sizeof *ways; i++)
+    for (unsigned int i = 0; i < sizeof(ways) / sizeof(*ways); i++)
         if (getenv(ways[i]))
             return MANY / 10;
     return MANY;
@@ -43,7 +43,7 @@ static long status_of(const char *field)
     char line[256];
     long value = -1;
     FILE *f = fopen("/proc/self/status", "r");
-    while (f && fgets(line, sizeof line, f))
+    while (f && fgets(line, sizeof(line), f))
         if (strncmp(line, field, strlen(field)) == 0)
             value = strtol(line + strlen(field) + 1, NULL, 10);
     if (f)
@@ -180,19 +180,19 @@ static int in_the_way(void)
     DIR *tasks = opendir("/proc/self/task");
     cpu_set_t mine;
     int n = 0;
-    sched_getaffinity(0, sizeof mine, &mine);
+    sched_getaffinity(0, sizeof(mine), &mine);
     for (struct dirent *e; tasks && (e = readdir(tasks));) {
         int tid = atoi(e->d_name);
         char path[64], name[32] = "";
         cpu_set_t cpus;
-        snprintf(path, sizeof path, "/proc/self/task/%d/comm", tid);
+        snprintf(path, sizeof(path), "/proc/self/task/%d/comm", tid);
         FILE *f = tid ? fopen(path, "r") : NULL;
         if (!f)
             continue;
-        bool ours = fgets(name, sizeof name, f) && strncmp(name, "cutin-", 6) == 0;
+        bool ours = fgets(name, sizeof(name), f) && strncmp(name, "cutin-", 6) == 0;
         fclose(f);
         CPU_ZERO(&cpus);
-        if (ours && sched_getaffinity(tid, sizeof cpus, &cpus) == 0)
+        if (ours && sched_getaffinity(tid, sizeof(cpus), &cpus) == 0)
             n += sched_getscheduler(tid) != SCHED_OTHER || CPU_EQUAL(&cpus, &mine);
     }
     if (tasks)
@@ -204,12 +204,12 @@ static void pin(int class, int priority, size_t cpus)
 {
     struct sched_param param = {.sched_priority = priority};
     cpu_set_t set, all;
-    sched_getaffinity(0, sizeof all, &all);
+    sched_getaffinity(0, sizeof(all), &all);
     CPU_ZERO(&set);
     for (size_t cpu = 0; cpu < CPU_SETSIZE && (size_t)CPU_COUNT(&set) < cpus; cpu++)
         if (CPU_ISSET(cpu, &all))
             CPU_SET(cpu, &set);
-    sched_setaffinity(0, sizeof set, &set);
+    sched_setaffinity(0, sizeof(set), &set);
     sched_setscheduler(0, class,
                        &param); /* where that is not allowed, the rest still is something */
 }
@@ -217,7 +217,7 @@ static void pin(int class, int priority, size_t cpus)
 HAZARD_RAW(pinned_realtime_thread_passes_neither_class_nor_processor_on)
 {
     cpu_set_t cpus;
-    bool alone = sched_getaffinity(0, sizeof cpus, &cpus) == 0 && CPU_COUNT(&cpus) == 1;
+    bool alone = sched_getaffinity(0, sizeof(cpus), &cpus) == 0 && CPU_COUNT(&cpus) == 1;
     pin(SCHED_FIFO, 1, 1);
     gpu_open();
     CUstream s = stream_new(CU_STREAM_NON_BLOCKING);

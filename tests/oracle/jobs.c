@@ -45,7 +45,7 @@ unsigned jobs_run(unsigned jobs, int (*run)(void *user, unsigned job, struct tal
     pid_t pid[JOBS_MAX], parent = getpid();
     unsigned bad = 0;
     struct tally *t =
-        mmap(NULL, sizeof *t, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        mmap(NULL, sizeof(*t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (t == MAP_FAILED)
         return jobs;
     fflush(stdout);
@@ -57,6 +57,6 @@ unsigned jobs_run(unsigned jobs, int (*run)(void *user, unsigned job, struct tal
     total->ran = t->ran;
     total->passed = t->passed;
     total->failed = t->failed;
-    munmap(t, sizeof *t);
+    munmap(t, sizeof(*t));
     return bad;
 }

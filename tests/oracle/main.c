@@ -96,11 +96,11 @@ static void report(uint64_t seed, const struct options *o, const char *first)
 {
     char why[256];
     uint64_t mask = o->mask;
-    snprintf(why, sizeof why, "%s", first);
+    snprintf(why, sizeof(why), "%s", first);
     printf("FAILED seed %" PRIu64 ": %s\n", seed, why);
     fflush(stdout);
-    if (o->shrink && fails(seed, mask, 48, why, sizeof why))
-        mask = shrink(seed, mask, why, sizeof why);
+    if (o->shrink && fails(seed, mask, 48, why, sizeof(why)))
+        mask = shrink(seed, mask, why, sizeof(why));
     prepare(seed, mask);
     printf("smallest found: %s\n  cutin-oracle --seed %" PRIu64
            " --programs 1 --repeat 48 --mask %" PRIx64 "\n",
@@ -154,13 +154,13 @@ static void run_share(const struct options *o, unsigned job, struct tally *t)
         unsigned done = pair_run(o->seed + i, step, want, o->mask, &bare, &cutin), bad = 0;
         for (unsigned k = 0; k < done && !bad; k++) {
             prepare(o->seed + i + k * step, o->mask);
-            bad = (unsigned)pair_compare(&program, &bare[k], &cutin[k], why, sizeof why);
+            bad = (unsigned)pair_compare(&program, &bare[k], &cutin[k], why, sizeof(why));
             if (bad)
                 done = k;
         }
         if (!bad && done < want) {
             bad = 1;
-            snprintf(why, sizeof why, "%s: hung, or ended its process",
+            snprintf(why, sizeof(why), "%s: hung, or ended its process",
                      bare[done].done ? "under cutin" : "bare");
         }
         unsigned ok = step ? done : !bad;
@@ -192,7 +192,7 @@ static const struct {
             MUTANTS_OF_GATES(X)
 #undef X
 };
-enum { MUTANTS_HERE = sizeof mutants / sizeof *mutants };
+enum { MUTANTS_HERE = sizeof(mutants) / sizeof(*mutants) };
 
 /* Which of `count` programs is the first to show that something is wrong; 0: none. No bare run: the
  * model says what is right. */
@@ -229,7 +229,7 @@ static void run_mutants(const struct options *o, struct pair_config *config, uns
             continue;
         config->mutant = mutants[b].name;
         config->gates = mutants[b].gates ? mutants[b].gates : gates;
-        unsigned found = mutant_find(o, why, sizeof why);
+        unsigned found = mutant_find(o, why, sizeof(why));
         if (found)
             printf("%-24s found by program %-5u %s\n", mutants[b].name, found, why);
         else
@@ -253,7 +253,7 @@ static void run_control(const struct options *o, struct pair_config *config, uns
     config->mutant = "none";
     config->hang_seconds = HANG_SECONDS;
     control.programs = o->programs < 512 ? o->programs : 512;
-    unsigned found = mutant_find(&control, why, sizeof why);
+    unsigned found = mutant_find(&control, why, sizeof(why));
     if (found)
         printf("%-24s FAILED program %u: %s\n", "no bug", found, why);
     t->failed += found != 0;
@@ -287,7 +287,7 @@ struct errand {
 static int job_run(void *user, unsigned job, struct tally *t)
 {
     const struct errand *e = user;
-    snprintf(e->config->id, sizeof e->config->id, "oracle-%d", (int)getpid());
+    snprintf(e->config->id, sizeof(e->config->id), "oracle-%d", (int)getpid());
     int err = pair_open(e->config, e->o->seed + job);
     if (err) {
         fprintf(stderr, "cutin-oracle: cannot start %s: %s\n", e->config->daemon, strerror(-err));

@@ -84,7 +84,7 @@ static void side_set(struct side *s, const char *name, const char *value)
     while (s->env[i])
         i++;
     assert(i < 16);
-    snprintf(s->text[i], sizeof s->text[i], "%s=%s", name, value);
+    snprintf(s->text[i], sizeof(s->text[i]), "%s=%s", name, value);
     s->env[i] = s->text[i];
 }
 
@@ -99,7 +99,7 @@ static void side_simulator(struct side *s, const char *which, bool logged)
     char id[80];
     if (!pair.config->simulator)
         return;
-    snprintf(id, sizeof id, "%s%s", pair.config->id, which);
+    snprintf(id, sizeof(id), "%s%s", pair.config->id, which);
     side_set(s, "LD_LIBRARY_PATH", pair.config->simulator);
     side_set(s, "SIMGPU_ID", id);
     side_set(s, "SIMGPU_LAUNCH_NS", "0");
@@ -239,10 +239,10 @@ static struct share worker_share(const struct worker *w)
     unsigned long long ran, starved;
     struct share sum = {0};
     struct dirent *entry;
-    snprintf(path, sizeof path, "/proc/%d/task", (int)w->pid);
+    snprintf(path, sizeof(path), "/proc/%d/task", (int)w->pid);
     DIR *tasks = opendir(path);
     while (tasks && (entry = readdir(tasks))) {
-        snprintf(path, sizeof path, "/proc/%d/task/%s/schedstat", (int)w->pid, entry->d_name);
+        snprintf(path, sizeof(path), "/proc/%d/task/%s/schedstat", (int)w->pid, entry->d_name);
         FILE *f = entry->d_name[0] == '.' ? NULL : fopen(path, "r");
         if (f && fscanf(f, "%llu %llu", &ran, &starved) == 2) {
             sum.ran_s += (double)ran * 1e-9;
@@ -280,7 +280,7 @@ static struct outcome *outcomes_new(int *fd)
     if (*fd < 0 || ftruncate(*fd, PAIR_BATCH_MAX * sizeof(struct outcome)))
         return NULL;
     struct outcome *out =
-        mmap(NULL, PAIR_BATCH_MAX * sizeof *out, PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
+        mmap(NULL, PAIR_BATCH_MAX * sizeof(*out), PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
     return out == MAP_FAILED ? NULL : out;
 }
 
@@ -301,7 +301,7 @@ unsigned pair_run(uint64_t seed, unsigned step, unsigned count, uint64_t mask,
     for (int i = 0; i < 2; i++) {
         if (!shared[i] && !(shared[i] = outcomes_new(&fds[i])))
             return 0;
-        memset(shared[i], 0, count * sizeof *shared[i]);
+        memset(shared[i], 0, count * sizeof(*shared[i]));
     }
     if (bare)
         w[0] = worker_of(worker_start(fds[0], false, seed, step, count, mask));
@@ -394,16 +394,16 @@ int pair_open(struct pair_config *config, uint64_t seed)
     char text[32];
     struct side side = {0}, none = {0};
     pair.config = config;
-    snprintf(config->directory, sizeof config->directory, "/tmp/%s.XXXXXX", config->id);
+    snprintf(config->directory, sizeof(config->directory), "/tmp/%s.XXXXXX", config->id);
     if (!mkdtemp(config->directory))
         return -errno;
-    snprintf(pair.socket, sizeof pair.socket, "%s/s", config->directory);
+    snprintf(pair.socket, sizeof(pair.socket), "%s/s", config->directory);
     char *daemon[] = {(char *)config->daemon, "--socket", pair.socket, NULL};
     pair.daemon = spawn(daemon, none.env);
     struct stat st;
     for (int i = 0; stat(pair.socket, &st) && i < 2000; i++)
         nap_us(1000);
-    snprintf(text, sizeof text, "%" PRIu64, seed);
+    snprintf(text, sizeof(text), "%" PRIu64, seed);
     char *toggler[] = {(char *)pair.config->worker, "--toggler", pair.socket, text, NULL};
     side_simulator(&side, "-cutin", false);
     pair.toggler = spawn(toggler, side.env);
@@ -417,7 +417,7 @@ void pair_close(void)
     end(&pair.daemon);
     for (const char *const *f = (const char *const[]){"s", "s.lock", "log-bare", "log-cutin", NULL};
          *f; f++) {
-        snprintf(path, sizeof path, "%s/%s", pair.config->directory, *f);
+        snprintf(path, sizeof(path), "%s/%s", pair.config->directory, *f);
         unlink(path);
     }
     rmdir(pair.config->directory);

@@ -21,7 +21,7 @@ static struct profile_text text;
 
 static void set_up(void)
 {
-    snprintf(folder, sizeof folder, "/tmp/cutin-profile-XXXXXX");
+    snprintf(folder, sizeof(folder), "/tmp/cutin-profile-XXXXXX");
     cr_assert_not_null(mkdtemp(folder));
     setenv("XDG_CACHE_HOME", folder, 1);
     profile_path(path, uuid);
@@ -32,7 +32,7 @@ static void tear_down(void)
     char sub[PROFILE_PATH + 8];
 
     unlink(path);
-    snprintf(sub, sizeof sub, "%s.new", path);
+    snprintf(sub, sizeof(sub), "%s.new", path);
     cr_expect_neq(unlink(sub), 0, "a temporary file was left behind");
     profile_folder(sub);
     rmdir(sub);
@@ -49,8 +49,8 @@ static uint32_t name_make(const char *name)
 {
     uint32_t at = names_used;
 
-    names_used += (uint32_t)snprintf(names + at, sizeof names - at, "%s", name) + 1;
-    cr_assert_lt(names_used, sizeof names);
+    names_used += (uint32_t)snprintf(names + at, sizeof(names) - at, "%s", name) + 1;
+    cr_assert_lt(names_used, sizeof(names));
     return at;
 }
 
@@ -67,7 +67,7 @@ static struct profile_row row_make(uint64_t key, uint32_t mean_ns)
     row.bin[profile_bin(mean_ns)] = 1;
     char name[32];
 
-    snprintf(name, sizeof name, "kernel_%llu", (unsigned long long)key);
+    snprintf(name, sizeof(name), "kernel_%llu", (unsigned long long)key);
     row.name = name_make(name);
     return row;
 }
@@ -123,7 +123,7 @@ Test(profile_file, names_are_whole_and_go_with_their_rows)
     struct profile_row row[] = {row_make(1, 2000), row_make(1, 2000), row_make(2, 3000)};
     struct profile_header h;
 
-    memset(name, 'n', sizeof name - 1);
+    memset(name, 'n', sizeof(name) - 1);
     row[0].name = row[1].name = name_make(name);
     row[1].bucket = 4;
     cr_assert_eq(profile_merge(uuid, "a GPU", row, 2, names), 0);
@@ -237,7 +237,7 @@ Test(profile_file, whoever_writes_keeps_others_out)
     int fd;
 
     cr_assert_eq(merge_one(1, 2000), 0);
-    snprintf(temporary, sizeof temporary, "%s.new", path);
+    snprintf(temporary, sizeof(temporary), "%s.new", path);
     fd = open(temporary, O_RDWR | O_CREAT, 0600);
     cr_assert_eq(flock(fd, LOCK_EX), 0);
     cr_assert_eq(merge_one(1, 2000), -EAGAIN);
@@ -254,12 +254,12 @@ Test(profile_file, percentiles_follow_the_samples)
     cr_assert_eq(profile_percentile_ns(&row, 99), 0);
     for (uint32_t ns = 1; ns && ns < 1u << 30; ns *= 3) {
         cr_assert(profile_bin_ns(profile_bin(ns)) <= ns || profile_bin(ns) == 0);
-        memset(row.bin, 0, sizeof row.bin);
+        memset(row.bin, 0, sizeof(row.bin));
         row.bin[profile_bin(ns)] = 100;
         cr_assert(ns < 256 || (profile_percentile_ns(&row, 99) >= ns / 3 * 2 &&
                                profile_percentile_ns(&row, 99) <= ns / 2 * 3));
     }
-    memset(row.bin, 0, sizeof row.bin);
+    memset(row.bin, 0, sizeof(row.bin));
     row.bin[10] = 98;
     row.bin[20] = 2;
     cr_assert_lt(profile_percentile_ns(&row, 90), profile_bin_ns(11) + 1);

@@ -55,13 +55,13 @@ static CUresult node_try(CUgraphNode *node, CUgraph g, const CUgraphNode *after,
                          CUgraph **bodies)
 {
     CUgraphNodeParams p;
-    memset(&p, 0, sizeof p);
+    memset(&p, 0, sizeof(p));
     p.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
     p.conditional.handle = handle;
     p.conditional.type = (CUgraphConditionalNodeType)type;
     p.conditional.size = size;
     p.conditional.ctx = sim.ctx;
-    CUresult rc = cuGraphAddNode_v2(node, g, after, NULL, after != NULL, &p);
+    CUresult rc = cuGraphAddNode_v2(node, g, after, NULL, !!after, &p);
     if (rc == CUDA_SUCCESS)
         *bodies = p.conditional.phGraph_out;
     return rc;
@@ -88,7 +88,7 @@ static CUgraphNode kernel(CUgraph g, const CUgraphNode *after, CUfunction f, uns
                                  .blockDimY = 1,
                                  .blockDimZ = 1,
                                  .kernelParams = params};
-    CHECK(cuGraphAddKernelNode(&node, g, after, after != NULL, &p));
+    CHECK(cuGraphAddKernelNode(&node, g, after, !!after, &p));
     return node;
 }
 

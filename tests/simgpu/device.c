@@ -22,7 +22,7 @@ static const struct device_params params = {1, SMS, 2000 * US, 20 * US};
 
 static void setup(void)
 {
-    snprintf(name, sizeof name, "/simgpu-%u-device%d", (unsigned)getuid(), (int)getpid());
+    snprintf(name, sizeof(name), "/simgpu-%u-device%d", (unsigned)getuid(), (int)getpid());
     cr_assert_eq(device_open(&d, name, &params), 0);
 }
 
@@ -193,7 +193,7 @@ Test(device, the_file_goes_with_the_last_process)
 Test(device, files_of_killed_processes_are_swept_by_the_next)
 {
     char litter[80];
-    snprintf(litter, sizeof litter, "%s-litter", name);
+    snprintf(litter, sizeof(litter), "%s-litter", name);
     pid_t pid = fork();
     if (pid == 0) {
         struct device own;
@@ -223,7 +223,7 @@ Test(device, parameters_are_those_of_the_first_process_alive)
 Test(device, a_file_of_another_kind_is_refused)
 {
     char strange[80];
-    snprintf(strange, sizeof strange, "%s-strange", name);
+    snprintf(strange, sizeof(strange), "%s-strange", name);
     int fd = shm_open(strange, O_RDWR | O_CREAT, 0600);
     cr_assert_geq(fd, 0);
     cr_assert_eq(ftruncate(fd, 12345), 0);

@@ -24,7 +24,7 @@ static void graph_open(void)
 {
     char id[32];
     CUmodule module;
-    snprintf(id, sizeof id, "graph-%d", (int)getpid());
+    snprintf(id, sizeof(id), "graph-%d", (int)getpid());
     setenv("SIMGPU_ID", id, 1);
     OK(cuInit(0));
     OK(cuDevicePrimaryCtxRetain(&ctx, 0));

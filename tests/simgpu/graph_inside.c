@@ -43,7 +43,7 @@ static void gpu_make(struct gpu *g, CUdevice device)
 static void gpus_open(void)
 {
     char id[32];
-    snprintf(id, sizeof id, "inside-%d", (int)getpid());
+    snprintf(id, sizeof(id), "inside-%d", (int)getpid());
     setenv("SIMGPU_ID", id, 1);
     setenv("SIMGPU_DEVICES", "2", 1);
     OK(cuInit(0));
@@ -70,7 +70,7 @@ static CUgraphNode mix_add(CUgraph graph, const CUgraphNode *after, const struct
     uint32_t n = WORDS;
     CUDA_KERNEL_NODE_PARAMS p = node_params(g->mix, (void *[]){&x, &a, &b, &n});
     CUgraphNode node;
-    OK(cuGraphAddKernelNode(&node, graph, after, after != NULL, &p));
+    OK(cuGraphAddKernelNode(&node, graph, after, !!after, &p));
     return node;
 }
 
@@ -114,10 +114,10 @@ TestSuite(graph_moved, .init = gpus_open);
 static CUresult child_add(CUgraphNode *node, CUgraph graph, CUgraph child, int ownership)
 {
     CUgraphNodeParams p;
-    memset(&p, 0, sizeof p);
+    memset(&p, 0, sizeof(p));
     p.type = CU_GRAPH_NODE_TYPE_GRAPH;
     p.graph.graph = child;
-    memcpy((char *)&p.graph + sizeof(CUgraph), &ownership, sizeof ownership);
+    memcpy((char *)&p.graph + sizeof(CUgraph), &ownership, sizeof(ownership));
     return cuGraphAddNode_v2(node, graph, NULL, NULL, 0, &p);
 }
 

@@ -103,13 +103,13 @@ static void memory_send(int fd, CUdeviceptr x)
 {
     CUipcMemHandle handle;
     CHECK(cuIpcGetMemHandle(&handle, x));
-    tell(fd, &handle, sizeof handle);
+    tell(fd, &handle, sizeof(handle));
 }
 
 static CUresult memory_hear(int fd, CUdeviceptr *x)
 {
     CUipcMemHandle handle;
-    hear(fd, &handle, sizeof handle);
+    hear(fd, &handle, sizeof(handle));
     return cuIpcOpenMemHandle(x, handle, LAZY);
 }
 
@@ -147,7 +147,7 @@ static void open_twice(int fd)
 {
     CUipcMemHandle handle;
     CUdeviceptr x, again;
-    hear(fd, &handle, sizeof handle);
+    hear(fd, &handle, sizeof(handle));
     CHECK(cuIpcOpenMemHandle(&x, handle, LAZY));
     CHECK(cuIpcOpenMemHandle(&again, handle, LAZY));
     cr_assert_eq(x, again);
@@ -173,11 +173,11 @@ static void misuse_theirs(int fd)
 {
     CUipcMemHandle handle, wrong;
     CUdeviceptr x;
-    hear(fd, &handle, sizeof handle);
+    hear(fd, &handle, sizeof(handle));
     wrong = handle;
     wrong.reserved[0] = (char)(wrong.reserved[0] + 1);
     EXPECT(cuIpcOpenMemHandle(&x, wrong, LAZY), CUDA_ERROR_INVALID_HANDLE);
-    memset(&wrong, 0, sizeof wrong);
+    memset(&wrong, 0, sizeof(wrong));
     EXPECT(cuIpcOpenMemHandle(&x, wrong, LAZY), CUDA_ERROR_INVALID_HANDLE);
     EXPECT(cuIpcOpenMemHandle(&x, handle, 0), CUDA_ERROR_INVALID_VALUE);
     EXPECT(cuIpcOpenMemHandle(NULL, handle, LAZY), CUDA_ERROR_INVALID_VALUE);
@@ -236,7 +236,7 @@ Test(ipc, memory_outlives_its_exporter_where_it_is_open_and_only_there)
     CUdeviceptr x, again;
     struct peer p = peer_start(export_and_die);
     sim_join();
-    hear(p.fd, &handle, sizeof handle);
+    hear(p.fd, &handle, sizeof(handle));
     CHECK(cuIpcOpenMemHandle(&x, handle, LAZY));
     nod(p.fd);
     waitpid(p.pid, NULL, 0);
@@ -252,7 +252,7 @@ static void end_context(int fd)
     CUipcMemHandle handle;
     CUcontext other;
     CUdeviceptr x, y;
-    hear(fd, &handle, sizeof handle);
+    hear(fd, &handle, sizeof(handle));
     CHECK(cuIpcOpenMemHandle(&x, handle, LAZY));
     CHECK(cuCtxCreate_v2(&other, 0, 0));
     CHECK(cuIpcOpenMemHandle(&y, handle, LAZY));
@@ -304,13 +304,13 @@ static void mine_send(int fd)
     struct shared shared;
     CHECK(cuIpcGetEventHandle(&shared.event, mine.e));
     CHECK(cuIpcGetMemHandle(&shared.memory, mine.x));
-    tell(fd, &shared, sizeof shared);
+    tell(fd, &shared, sizeof(shared));
 }
 
 static void mine_open(int fd)
 {
     struct shared shared;
-    hear(fd, &shared, sizeof shared);
+    hear(fd, &shared, sizeof(shared));
     mine.s = stream_new();
     CHECK(cuIpcOpenEventHandle(&mine.e, shared.event));
     CHECK(cuIpcOpenMemHandle(&mine.x, shared.memory, LAZY));
@@ -459,11 +459,11 @@ static void misuse_event(int fd)
 {
     CUipcEventHandle handle, wrong;
     CUevent e;
-    hear(fd, &handle, sizeof handle);
+    hear(fd, &handle, sizeof(handle));
     wrong = handle;
     wrong.reserved[0] = (char)(wrong.reserved[0] + 1);
     EXPECT(cuIpcOpenEventHandle(&e, wrong), CUDA_ERROR_INVALID_HANDLE);
-    memset(&wrong, 0, sizeof wrong);
+    memset(&wrong, 0, sizeof(wrong));
     EXPECT(cuIpcOpenEventHandle(&e, wrong), CUDA_ERROR_INVALID_HANDLE);
     EXPECT(cuIpcOpenEventHandle(NULL, handle), CUDA_ERROR_INVALID_VALUE);
     CHECK(cuIpcOpenEventHandle(&e, handle));
@@ -485,7 +485,7 @@ Test(ipc, event_handles_that_are_wrong_are_refused)
     EXPECT(cuIpcGetEventHandle(&handle, plain), CUDA_ERROR_INVALID_VALUE);
     EXPECT(cuIpcGetEventHandle(NULL, e), CUDA_ERROR_INVALID_VALUE);
     CHECK(cuIpcGetEventHandle(&handle, e));
-    tell(p.fd, &handle, sizeof handle);
+    tell(p.fd, &handle, sizeof(handle));
     peer_finish(p);
     EXPECT(cuIpcOpenEventHandle(&plain, handle), CUDA_ERROR_INVALID_CONTEXT); /* one's own */
     CHECK(cuEventDestroy(e));
@@ -507,8 +507,8 @@ static void close_the_drivers_files(void)
 {
     for (int fd = 3; fd < 256; fd++) {
         char link[64], target[64] = "";
-        snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-        if (readlink(link, target, sizeof target - 1) > 0 && strstr(target, "simgpu"))
+        snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+        if (readlink(link, target, sizeof(target) - 1) > 0 && strstr(target, "simgpu"))
             close(fd);
     }
 }

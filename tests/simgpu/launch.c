@@ -54,7 +54,7 @@ Test(launch, the_known_kernels_do_what_they_say)
     CHECK(cuLaunchKernel(sim.fill, 2, 1, 1, 64, 1, 1, 0, NULL, fill, NULL));
     CHECK(cuLaunchKernel(sim.copy, 2, 1, 1, 64, 1, 1, 0, NULL, copy, NULL));
     CHECK(cuLaunchKernel(sim.axpy, 2, 1, 1, 64, 1, 1, 0, NULL, axpy, NULL));
-    CHECK(cuMemcpyDtoH(f, y, sizeof f));
+    CHECK(cuMemcpyDtoH(f, y, sizeof(f)));
     for (int i = 0; i < N; i++)
         cr_assert_eq(f[i], 9.0f);
     CHECK(cuMemsetD32(x, 5, N));
@@ -62,7 +62,7 @@ Test(launch, the_known_kernels_do_what_they_say)
     uint32_t mul = 7, add = 1;
     void *mix_spin[] = {&x, &mul, &add, &n, &ns};
     CHECK(cuLaunchKernel(sim.mix_spin, 2, 1, 1, 64, 1, 1, 0, NULL, mix_spin, NULL));
-    CHECK(cuMemcpyDtoH(u, x, sizeof u));
+    CHECK(cuMemcpyDtoH(u, x, sizeof(u)));
     for (int i = 0; i < N; i++)
         cr_assert_eq(u[i], 36);
 }
@@ -73,20 +73,20 @@ Test(launch, extra_buffers_mean_the_same_as_parameters)
         CUdeviceptr x;
         uint32_t a, b, n;
     } packed = {words(N), 3, 4, N};
-    size_t bytes = sizeof packed, without_n = sizeof packed - sizeof packed.n;
+    size_t bytes = sizeof(packed), without_n = sizeof(packed) - sizeof(packed.n);
     void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &packed, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes,
                      CU_LAUNCH_PARAM_END};
     void *params[] = {&packed.x, &packed.a, &packed.b, &packed.n};
     uint32_t u[N];
     CHECK(cuMemsetD32(packed.x, 1, N));
     CHECK(cuLaunchKernel(sim.mix, 1, 1, 1, 32, 1, 1, 0, NULL, NULL, extra));
-    CHECK(cuMemcpyDtoH(u, packed.x, sizeof u));
+    CHECK(cuMemcpyDtoH(u, packed.x, sizeof(u)));
     cr_expect_eq(u[N - 1], 7);
     EXPECT(cuLaunchKernel(sim.mix, 1, 1, 1, 32, 1, 1, 0, NULL, params, extra),
            CUDA_ERROR_INVALID_VALUE);
     extra[3] = &without_n; /* what is missing is zero: nothing is mixed */
     CHECK(cuLaunchKernel(sim.mix, 1, 1, 1, 32, 1, 1, 0, NULL, NULL, extra));
-    CHECK(cuMemcpyDtoH(u, packed.x, sizeof u));
+    CHECK(cuMemcpyDtoH(u, packed.x, sizeof(u)));
     cr_expect_eq(u[N - 1], 7);
     EXPECT(cuLaunchKernel(sim.mix, 1, 1, 1, 32, 1, 1, 0, NULL, NULL, NULL),
            CUDA_ERROR_INVALID_VALUE);
@@ -105,7 +105,7 @@ Test(launch, parameters_are_copied_at_the_call)
     CHECK(cuLaunchKernel(sim.mix, 1, 1, 1, 32, 1, 1, 0, s, params, NULL));
     a = 100;
     CHECK(cuStreamSynchronize(s));
-    CHECK(cuMemcpyDtoH(u, x, sizeof u));
+    CHECK(cuMemcpyDtoH(u, x, sizeof(u)));
     cr_expect_eq(u[0], 4);
 }
 
@@ -187,13 +187,13 @@ Test(launch, the_old_way_still_works)
     uint32_t u[N];
     CHECK(cuMemsetD32(x, 1, N));
     CHECK(cuFuncSetBlockShape(sim.mix, 64, 1, 1));
-    CHECK(cuParamSetv(sim.mix, 0, &x, sizeof x));
+    CHECK(cuParamSetv(sim.mix, 0, &x, sizeof(x)));
     CHECK(cuParamSeti(sim.mix, 8, 5));
     CHECK(cuParamSeti(sim.mix, 12, 2));
     CHECK(cuParamSeti(sim.mix, 16, N));
     CHECK(cuParamSetSize(sim.mix, 20));
     CHECK(cuLaunchGrid(sim.mix, 4, 1));
-    CHECK(cuMemcpyDtoH(u, x, sizeof u));
+    CHECK(cuMemcpyDtoH(u, x, sizeof(u)));
     cr_expect_eq(u[N - 1], 7);
 }
 
@@ -215,7 +215,7 @@ Test(launch, modules_have_functions_and_globals)
     EXPECT(cuModuleGetFunction(&f, m, "nothing"), CUDA_ERROR_NOT_FOUND);
     CHECK(cuModuleGetGlobal(&at, &bytes, m, "table"));
     cr_expect_eq(bytes, 12);
-    CHECK(cuMemcpyDtoH(table, at, sizeof table));
+    CHECK(cuMemcpyDtoH(table, at, sizeof(table)));
     cr_expect_eq(table[0], 5);
     cr_expect_eq(table[1], -1);
     cr_expect_eq(table[2], 7);
@@ -324,7 +324,7 @@ Test(launch, log_has_the_whole_name_and_the_shape)
     CHECK(cuModuleUnload(m));
     CHECK(cuCtxSynchronize());
     FILE *log = fopen(sim.log, "r");
-    cr_assert(log && fgets(line, sizeof line, log));
+    cr_assert(log && fgets(line, sizeof(line), log));
     cr_expect_not_null(strstr(line, "name=" LONG " "), "%s", line);
     cr_expect_not_null(strstr(line, " grid=3,2,1 block=32,4,1 smem=512\n"), "%s", line);
     fclose(log);

@@ -20,7 +20,7 @@ enum { MB = 1 << 20 };
 static void small_device(void)
 {
     char id[32];
-    snprintf(id, sizeof id, "memory-%d", (int)getpid());
+    snprintf(id, sizeof(id), "memory-%d", (int)getpid());
     setenv("SIMGPU_ID", id, 1);
     setenv("SIMGPU_MEM_MB", "256", 1);
 }
@@ -208,7 +208,7 @@ static int importer(int from)
     CUmemGenericAllocationHandle handle;
     char path[64];
     int fd;
-    if (read(from, path, sizeof path) <= 0 || (fd = open(path, O_RDWR)) < 0)
+    if (read(from, path, sizeof(path)) <= 0 || (fd = open(path, O_RDWR)) < 0)
         return 1;
     context_open();
     if (cuMemImportFromShareableHandle(&handle, (void *)(intptr_t)fd,
@@ -238,11 +238,11 @@ Test(memory_shared, imported_allocation_is_the_same_memory)
     OK(cuMemCreate(&handle, MAPPED, &prop, 0));
     OK(cuMemExportToShareableHandle(&fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
     CUdeviceptr at = map(handle);
-    snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)getpid(), fd);
-    cr_assert_eq(write(to[1], path, sizeof path), (ssize_t)sizeof path);
+    snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)getpid(), fd);
+    cr_assert_eq(write(to[1], path, sizeof(path)), (ssize_t)sizeof(path));
     cr_assert_eq(waitpid(pid, &status, 0), pid);
     cr_expect_eq(status, 0, "importer ended %x", (unsigned int)status);
-    OK(cuMemcpyDtoH(&word, at, sizeof word));
+    OK(cuMemcpyDtoH(&word, at, sizeof(word)));
     cr_expect_eq(word, 0xfeed);
     close(fd);
 }

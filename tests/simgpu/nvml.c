@@ -22,12 +22,12 @@ static void *find(const char *name)
     return at;
 }
 
-#define CALL(name, ...) ((nvmlReturn_t(*)())find(#name))(__VA_ARGS__)
+#define CALL(name, ...) ((nvmlReturn_t (*)())find(#name))(__VA_ARGS__)
 
 static void open_library(void)
 {
     char id[32];
-    snprintf(id, sizeof id, "nvml%d", (int)getpid()); /* a device of its own */
+    snprintf(id, sizeof(id), "nvml%d", (int)getpid()); /* a device of its own */
     setenv("SIMGPU_ID", id, 1);
     library = dlopen(LIB_DIR "/simgpu/libnvidia-ml.so.1", RTLD_NOW);
     cr_assert_not_null(library, "%s", dlerror());
@@ -72,12 +72,12 @@ Test(nvml, device_is_that_of_the_driver)
     cr_expect_eq(CALL(nvmlDeviceGetUUID, device, text, 8), NVML_ERROR_INSUFFICIENT_SIZE);
     cr_expect_eq(CALL(nvmlDeviceGetUUID, device, text, 96), NVML_SUCCESS);
     cr_expect_eq(cuDeviceGetUuid_v2(&uuid, 0), CUDA_SUCCESS);
-    snprintf(bytes, sizeof bytes, "GPU-%02x%02x", uuid.bytes[0] & 0xff, uuid.bytes[1] & 0xff);
+    snprintf(bytes, sizeof(bytes), "GPU-%02x%02x", uuid.bytes[0] & 0xff, uuid.bytes[1] & 0xff);
     cr_expect_eq(strncmp(text, bytes, 8), 0, "%s, not %s", text, bytes);
     cr_expect_eq(CALL(nvmlDeviceGetHandleByUUID, text, &same), NVML_SUCCESS);
     cr_expect_eq(same, device);
     cr_expect_eq(CALL(nvmlDeviceGetPciInfo_v3, device, &pci), NVML_SUCCESS);
-    cr_expect_eq(cuDeviceGetPCIBusId(bus, sizeof bus, 0), CUDA_SUCCESS);
+    cr_expect_eq(cuDeviceGetPCIBusId(bus, sizeof(bus), 0), CUDA_SUCCESS);
     cr_expect_eq(strcasecmp(pci.busIdLegacy, bus), 0);
     cr_expect_eq(CALL(nvmlDeviceGetHandleByPciBusId_v2, pci.busId, &same), NVML_SUCCESS);
     cr_expect_eq(same, device);

@@ -261,7 +261,7 @@ Test(peers_of_processes, memory_of_another_process_and_device)
     if (pid == 0) {
         CUdeviceptr x;
         sim_join();
-        cr_assert_eq(read(fds[1], &handle, sizeof handle), (ssize_t)sizeof handle);
+        cr_assert_eq(read(fds[1], &handle, sizeof(handle)), (ssize_t)sizeof(handle));
         CHECK(cuIpcOpenMemHandle(&x, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
         CHECK(mix_here(x));
         exit(0);
@@ -270,7 +270,7 @@ Test(peers_of_processes, memory_of_another_process_and_device)
     there_open();
     CUdeviceptr x = buffer_there(3);
     CHECK(cuIpcGetMemHandle(&handle, x));
-    cr_assert_eq(write(fds[0], &handle, sizeof handle), (ssize_t)sizeof handle);
+    cr_assert_eq(write(fds[0], &handle, sizeof(handle)), (ssize_t)sizeof(handle));
     cr_assert_eq(waitpid(pid, &status, 0), pid);
     cr_assert_eq(status, 0);
     expect_words(x, 22);

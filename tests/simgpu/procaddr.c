@@ -27,7 +27,7 @@ static const struct row rows[] = {
     ROW(symbol, function, name, version, per_thread)
 #include "shim/lookup/api.def"
 };
-enum { ROWS = sizeof rows / sizeof *rows };
+enum { ROWS = sizeof(rows) / sizeof(*rows) };
 
 typedef CUresult (*get_v1)(const char *, void **, int, cuuint64_t);
 typedef CUresult (*get_v2)(const char *, void **, int, cuuint64_t,
@@ -43,7 +43,7 @@ static void driver_load(void)
     cr_assert_not_null(driver, "%s", dlerror());
     old_get = (get_v1)dlsym(driver, "cuGetProcAddress");
     get = (get_v2)dlsym(driver, "cuGetProcAddress_v2");
-    cr_assert(old_get != NULL && get != NULL);
+    cr_assert(old_get && get);
 }
 
 TestSuite(procaddr, .init = driver_load);
@@ -56,12 +56,12 @@ static const char *expected(const char *name, int version, int per_thread)
         if (strcmp(rows[i].name, name) != 0 || rows[i].version > version)
             continue;
         const struct row **slot = rows[i].per_thread ? &best : &plain;
-        if (*slot == NULL || rows[i].version > (*slot)->version)
+        if (!*slot || rows[i].version > (*slot)->version)
             *slot = &rows[i];
     }
-    if (per_thread && best != NULL)
+    if (per_thread && best)
         return best->symbol;
-    return plain != NULL ? plain->symbol : NULL;
+    return plain ? plain->symbol : NULL;
 }
 
 Test(procaddr, every_symbol_is_exported)
@@ -84,7 +84,7 @@ Test(procaddr, every_function_of_real_libraries_is_here)
     char line[128];
     int n = 0;
     cr_assert_not_null(names);
-    while (fgets(line, sizeof line, names)) {
+    while (fgets(line, sizeof(line), names)) {
         line[strcspn(line, "\n")] = '\0';
         if (*line == '#')
             continue;
@@ -98,13 +98,13 @@ Test(procaddr, every_function_of_real_libraries_is_here)
 
 Test(procaddr, profiler_calls_succeed_and_interoperation_is_not_supported)
 {
-    CUresult (*start)(void) = (CUresult(*)(void))dlsym(driver, "cuProfilerStart");
-    CUresult (*map)(CUdeviceptr *, size_t *, unsigned, CUstream) = (CUresult(*)(
+    CUresult (*start)(void) = (CUresult (*)(void))dlsym(driver, "cuProfilerStart");
+    CUresult (*map)(CUdeviceptr *, size_t *, unsigned, CUstream) = (CUresult (*)(
         CUdeviceptr *, size_t *, unsigned, CUstream))dlsym(driver, "cuGLMapBufferObjectAsync_v2");
-    CUresult (*init)(unsigned) = (CUresult(*)(unsigned))dlsym(driver, "cuInit");
+    CUresult (*init)(unsigned) = (CUresult (*)(unsigned))dlsym(driver, "cuInit");
     CUresult (*retain)(CUcontext *, CUdevice) =
-        (CUresult(*)(CUcontext *, CUdevice))dlsym(driver, "cuDevicePrimaryCtxRetain");
-    CUresult (*use)(CUcontext) = (CUresult(*)(CUcontext))dlsym(driver, "cuCtxSetCurrent");
+        (CUresult (*)(CUcontext *, CUdevice))dlsym(driver, "cuDevicePrimaryCtxRetain");
+    CUresult (*use)(CUcontext) = (CUresult (*)(CUcontext))dlsym(driver, "cuCtxSetCurrent");
     CUdeviceptr at;
     size_t size;
     CUcontext ctx;
@@ -114,7 +114,7 @@ Test(procaddr, profiler_calls_succeed_and_interoperation_is_not_supported)
     cr_assert_eq(retain(&ctx, 0), CUDA_SUCCESS);
     cr_assert_eq(use(ctx), CUDA_SUCCESS);
     cr_expect_eq(start(), CUDA_SUCCESS);
-    cr_expect_eq(((CUresult(*)(void))dlsym(driver, "cuProfilerStop"))(), CUDA_SUCCESS);
+    cr_expect_eq(((CUresult (*)(void))dlsym(driver, "cuProfilerStop"))(), CUDA_SUCCESS);
     cr_expect_eq(map(&at, &size, 1, NULL), CUDA_ERROR_NOT_SUPPORTED);
 }
 
@@ -124,7 +124,7 @@ Test(procaddr, every_name_at_every_version_and_flag)
                                    13010, 13020, 13030, 13040, 13050};
     setenv("SIMGPU_DRIVER_VERSION", "13050", 1);
     for (int i = 0; i < ROWS; i++)
-        for (size_t v = 0; v < sizeof versions / sizeof *versions; v++)
+        for (size_t v = 0; v < sizeof(versions) / sizeof(*versions); v++)
             for (int per_thread = 0; per_thread < 2; per_thread++) {
                 CUdriverProcAddressQueryResult status = (CUdriverProcAddressQueryResult)99;
                 void *address = NULL;
@@ -134,9 +134,9 @@ Test(procaddr, every_name_at_every_version_and_flag)
                                             : CU_GET_PROC_ADDRESS_LEGACY_STREAM,
                                  &status),
                              CUDA_SUCCESS);
-                cr_assert_eq(address, want != NULL ? dlsym(driver, want) : NULL, "%s at %d, %d",
+                cr_assert_eq(address, want ? dlsym(driver, want) : NULL, "%s at %d, %d",
                              rows[i].name, versions[v], per_thread);
-                cr_assert_eq(status, want != NULL ? CU_GET_PROC_ADDRESS_SUCCESS
+                cr_assert_eq(status, want ? CU_GET_PROC_ADDRESS_SUCCESS
                                      : rows[i].version > 13050
                                          ? CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND
                                          : CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT);

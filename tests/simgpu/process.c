@@ -68,7 +68,7 @@ static void many_kernels(void)
 Test(process, contexts_of_processes_share_by_time_slice)
 {
     meeting =
-        mmap(NULL, sizeof *meeting, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        mmap(NULL, sizeof(*meeting), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     cr_assert_neq(meeting, MAP_FAILED);
     pid_t a = child(many_kernels), b = child(many_kernels);
     finish(a);
@@ -273,13 +273,13 @@ static void null_mode(void)
     uint32_t v[64];
     CUevent e;
     CHECK(cuEventCreate(&e, 0));
-    CHECK(cuMemAlloc(&x, sizeof v));
+    CHECK(cuMemAlloc(&x, sizeof(v)));
     CHECK(cuMemsetD32(x, 1, 64));
     for (int i = 0; i < 5000; i++)
         launch_mix(NULL, x, 3, 1, 64);
     CHECK(cuEventRecord(e, NULL));
     CHECK(cuEventQuery(e));
-    CHECK(cuMemcpyDtoH(v, x, sizeof v));
+    CHECK(cuMemcpyDtoH(v, x, sizeof(v)));
     uint32_t expected = 1;
     for (int i = 0; i < 5000; i++)
         expected = expected * 3 + 1;

@@ -18,7 +18,7 @@
 
 static CUresult parse(const char *text, struct image *image)
 {
-    memset(image, 0, sizeof *image);
+    memset(image, 0, sizeof(*image));
     return ptx_parse(text, strlen(text), image);
 }
 
@@ -105,9 +105,9 @@ Test(ptx, globals_have_sizes_and_values)
     int32_t two;
     cr_assert_eq(image->global_count, 4);
     cr_expect_eq(image->globals[0].bytes, 12);
-    memcpy(&half, image->globals[1].initial, sizeof half);
+    memcpy(&half, image->globals[1].initial, sizeof(half));
     cr_expect_eq(half, 0.5f);
-    memcpy(&two, image->globals[2].initial, sizeof two);
+    memcpy(&two, image->globals[2].initial, sizeof(two));
     cr_expect_eq(two, -2);
     cr_expect(image->globals[2].managed);
     cr_expect_eq(image->globals[3].bytes, 16);
@@ -153,7 +153,7 @@ Test(ptx, garbage_is_refused)
         HEAD ".global x;",
         HEAD "}",
     };
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
         struct image *image = NULL;
         cr_expect_eq(image_read(bad[i], &image), CUDA_ERROR_INVALID_PTX, "read: %s", bad[i]);
     }
@@ -168,14 +168,14 @@ Test(ptx, a_text_cut_anywhere_is_survived)
     static const char text[] = HEAD ".visible .global .align 4 .u32 t[2] = {1, 2};\n"
                                     ".visible .entry k(.param .u64 a, .param .align 8 .b8 b[8])\n"
                                     ".maxntid 32, 1, 1 { .shared .b8 s[4]; /* c */ ret; }";
-    for (size_t n = 0; n < sizeof text; n++) {
+    for (size_t n = 0; n < sizeof(text); n++) {
         struct image image;
-        char copy[sizeof text];
+        char copy[sizeof(text)];
         memcpy(copy, text, n);
-        copy[n < sizeof text ? n : n - 1] = '\0';
+        copy[n < sizeof(text) ? n : n - 1] = '\0';
         CUresult rc = parse(copy, &image);
         cr_assert(rc == CUDA_SUCCESS || rc == CUDA_ERROR_INVALID_PTX);
-        struct image *owned = malloc(sizeof *owned);
+        struct image *owned = malloc(sizeof(*owned));
         *owned = image;
         image_free(owned);
     }
@@ -193,7 +193,7 @@ struct cubin {
 static struct cubin cubin_make(void)
 {
     struct cubin c;
-    memset(&c, 0, sizeof c);
+    memset(&c, 0, sizeof(c));
     memcpy(c.header.e_ident, ELFMAG, SELFMAG);
     c.header.e_ident[EI_CLASS] = ELFCLASS64;
     c.header.e_machine = 190;
@@ -202,18 +202,18 @@ static struct cubin cubin_make(void)
     c.header.e_shnum = 6;
     c.header.e_shstrndx = 1;
     static const char names[] = "\0.shstrtab\0.text.k\0.nv.info.k\0.nv.global";
-    memcpy(c.names, names, sizeof names);
+    memcpy(c.names, names, sizeof(names));
     c.sections[1] = (Elf64_Shdr){.sh_name = 1,
                                  .sh_type = SHT_STRTAB,
                                  .sh_offset = offsetof(struct cubin, names),
                                  .sh_size = 64};
     c.sections[2] = (Elf64_Shdr){.sh_name = 11, .sh_type = SHT_PROGBITS};
     c.sections[3] = (Elf64_Shdr){
-        .sh_name = 19, .sh_offset = offsetof(struct cubin, info), .sh_size = sizeof c.info};
+        .sh_name = 19, .sh_offset = offsetof(struct cubin, info), .sh_size = sizeof(c.info)};
     c.sections[4] = (Elf64_Shdr){.sh_name = 30, .sh_type = SHT_NOBITS, .sh_size = 8};
     c.sections[5] = (Elf64_Shdr){.sh_type = SHT_SYMTAB,
                                  .sh_offset = offsetof(struct cubin, symbols),
-                                 .sh_size = sizeof c.symbols,
+                                 .sh_size = sizeof(c.symbols),
                                  .sh_link = 1};
     for (unsigned int i = 0; i < 2; i++)
         c.symbols[i] = (Elf64_Sym){.st_name = 31 + i,
@@ -257,7 +257,7 @@ Test(ptx, a_cubin_cut_or_bent_anywhere_is_survived)
         struct cubin c = cubin_make();
         struct image *image = NULL;
         ((unsigned char *)&c)[at] ^= 0xff;
-        size_t bytes = at % 2 ? at : sizeof c;
+        size_t bytes = at % 2 ? at : sizeof(c);
         cr_assert_eq(ftruncate(fd, 0), 0);
         cr_assert_eq(pwrite(fd, &c, bytes, 0), (ssize_t)bytes);
         if (image_read_file(path, &image) == CUDA_SUCCESS)
@@ -302,7 +302,7 @@ static void fatbin_add(const struct part *part)
 {
     enum { HEADER = 64 };
     unsigned char *at = fatbin.parts + fatbin.bytes;
-    size_t bytes = compress(part, at + HEADER, sizeof fatbin.parts - fatbin.bytes - HEADER);
+    size_t bytes = compress(part, at + HEADER, sizeof(fatbin.parts) - fatbin.bytes - HEADER);
     uint64_t padded = (bytes + 7) / 8 * 8, full = strlen(part->text) + 1;
     uint32_t header = HEADER, compressed = part->flags ? (uint32_t)bytes : 0;
     memcpy(at, &part->kind, 2);

@@ -55,7 +55,7 @@ static const void *const *table_of(const char *id)
 {
     const void *table = NULL;
     CUuuid uuid;
-    memcpy(uuid.bytes, id, sizeof uuid.bytes);
+    memcpy(uuid.bytes, id, sizeof(uuid.bytes));
     cr_assert_eq(cuGetExportTable(&table, &uuid), CUDA_SUCCESS);
     return table;
 }
@@ -74,7 +74,7 @@ static void note_name(void *user, CUfunction f, CUmodule owner)
     const char *name = NULL;
     cr_expect_eq(owner, v->module);
     cr_expect_eq(cuFuncGetName(&name, f), CUDA_SUCCESS);
-    strncat(v->names, name, sizeof v->names - strlen(v->names) - 1);
+    strncat(v->names, name, sizeof(v->names) - strlen(v->names) - 1);
     v->count++;
 }
 
@@ -198,7 +198,7 @@ Test(md2, digests_are_those_of_the_rfc)
          "90",
          "d5976f79d83d3a0dc9806c3c66f3efd8"},
     };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         struct md2 m;
         uint8_t digest[MD2_BYTES];
         char text[33];

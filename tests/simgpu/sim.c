@@ -13,8 +13,8 @@ struct sim sim;
 
 void sim_name(void)
 {
-    snprintf(sim.id, sizeof sim.id, "test%d", (int)getpid());
-    snprintf(sim.log, sizeof sim.log, "/tmp/simgpu-test-%d.log", (int)getpid());
+    snprintf(sim.id, sizeof(sim.id), "test%d", (int)getpid());
+    snprintf(sim.log, sizeof(sim.log), "/tmp/simgpu-test-%d.log", (int)getpid());
     setenv("SIMGPU_ID", sim.id, 1);
     setenv("SIMGPU_LOG", sim.log, 1);
 }
@@ -51,7 +51,7 @@ void sim_open(void)
 void sim_close(void)
 {
     char name[96];
-    snprintf(name, sizeof name, "/simgpu-%u-%s", (unsigned)getuid(), sim.id);
+    snprintf(name, sizeof(name), "/simgpu-%u-%s", (unsigned)getuid(), sim.id);
     shm_unlink(name);
     unlink(sim.log);
 }
@@ -100,7 +100,7 @@ size_t log_read(struct log_line *lines, size_t room)
     char text[512];
     size_t n = 0;
     FILE *f = fopen(sim.log, "r");
-    while (f && n < room && fgets(text, sizeof text, f)) {
+    while (f && n < room && fgets(text, sizeof(text), f)) {
         cr_assert(line_read(text, &lines[n]), "not a line of the log: %s", text);
         n++;
     }

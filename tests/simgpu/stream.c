@@ -24,7 +24,7 @@ static CUdeviceptr words(uint32_t value)
 static uint32_t first_word(CUdeviceptr p)
 {
     uint32_t v[N];
-    CHECK(cuMemcpyDtoH(v, p, sizeof v));
+    CHECK(cuMemcpyDtoH(v, p, sizeof(v)));
     for (int i = 1; i < N; i++)
         cr_assert_eq(v[i], v[0]);
     return v[0];
@@ -140,7 +140,7 @@ Test(stream, handles_that_never_were_are_refused)
 {
     static char junk[64];
     CUstream s[] = {(CUstream)(void *)junk, (CUstream)0x1234, (CUstream)(uintptr_t)-8};
-    for (size_t i = 0; i < sizeof s / sizeof *s; i++) {
+    for (size_t i = 0; i < sizeof(s) / sizeof(*s); i++) {
         EXPECT(cuStreamSynchronize(s[i]), CUDA_ERROR_INVALID_HANDLE);
         EXPECT(cuEventQuery((CUevent)(void *)s[i]), CUDA_ERROR_INVALID_HANDLE);
         EXPECT(cuEventRecord((CUevent)(void *)s[i], NULL), CUDA_ERROR_INVALID_HANDLE);
@@ -235,7 +235,7 @@ Test(stream, memops_compare_as_documented)
     CUdeviceptr at;
     _Atomic uint32_t *word = host_words(&at);
     CUstream s = stream(CU_STREAM_NON_BLOCKING);
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         word[0] = cases[i].before;
         word[1] = 0;
         CHECK(cuStreamWaitValue32(s, at, cases[i].wanted, cases[i].flags));
@@ -257,7 +257,7 @@ Test(stream, a_batch_of_memops_goes_in_order)
     _Atomic uint32_t *word = host_words(&at);
     CUstream s = stream(CU_STREAM_NON_BLOCKING);
     CUstreamBatchMemOpParams ops[3];
-    memset(ops, 0, sizeof ops);
+    memset(ops, 0, sizeof(ops));
     ops[0].writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
     ops[0].writeValue.address = at;
     ops[0].writeValue.value = 1;
@@ -440,7 +440,7 @@ Test(stream, many_events_of_many_streams_join_in_one)
     }
     launch_mix(NULL, x, 2, 0, MANY); /* after all of them */
     CHECK(cuStreamSynchronize(NULL));
-    CHECK(cuMemcpyDtoH(v, x, sizeof v));
+    CHECK(cuMemcpyDtoH(v, x, sizeof(v)));
     for (int i = 0; i < MANY; i++)
         cr_expect_eq(v[i], 2);
     (void)last;

@@ -19,7 +19,7 @@ static uint32_t context, stream;
 static void setup(void)
 {
     char name[64];
-    snprintf(name, sizeof name, "/simgpu-%u-timeline%d", (unsigned)getuid(), (int)getpid());
+    snprintf(name, sizeof(name), "/simgpu-%u-timeline%d", (unsigned)getuid(), (int)getpid());
     struct device_params params = {1, SMS, SLICE, SWITCH};
     cr_assert_eq(device_open(&d, name, &params), 0);
     device_lock(&d);

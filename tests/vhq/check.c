@@ -68,15 +68,15 @@ static const char *check_fence(const struct world *w, int i, int record, const c
 const char *check_order(struct world *w)
 {
     const char *bad = NULL;
-    for (int j = 0; j < w->commands && bad == NULL; j++) {
+    for (int j = 0; j < w->commands && !bad; j++) {
         const struct command *b = &w->command[j];
         bad = check_once(b, j);
-        if (bad != NULL || gone(b))
+        if (bad || gone(b))
             continue;
         bad = check_fence(w, j, b->after, "a wait after its record");
-        if (bad == NULL)
+        if (!bad)
             bad = check_fence(w, j, b->displaces, "a re-record after the record");
-        for (int i = 0; i < w->commands && bad == NULL; i++) {
+        for (int i = 0; i < w->commands && !bad; i++) {
             if (w->command[i].ended < b->begun && !gone(&w->command[i]))
                 bad = check_pair(w, i, j);
         }

@@ -125,7 +125,7 @@ struct world *world_new(const struct vhq_config *cfg)
     struct world *w = calloc(1, sizeof(*w));
     struct vhq_ops ops = {
         .mark = driver_mark, .gate = driver_gate, .poll = driver_poll, .failed = driver_failed};
-    w->cfg = cfg != NULL ? *cfg : (struct vhq_config){0};
+    w->cfg = cfg ? *cfg : (struct vhq_config){0};
     pthread_mutex_init(&w->lock, NULL);
     for (int e = 0; e < EVENTS_MAX; e++) {
         pthread_mutex_init(&w->event[e].lock, NULL);
@@ -207,7 +207,7 @@ static void call_event(struct world *w, const struct call *call, struct command 
         req->signals = vhq_fence_new();
         ev->fence = vhq_fence_get(req->signals);
         ev->record = index;
-    } else if (ev->fence != NULL) {
+    } else if (ev->fence) {
         c->after = ev->record;
         req->after = vhq_fence_get(ev->fence);
     }

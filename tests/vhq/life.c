@@ -12,13 +12,13 @@ static int threads_named(const char *name)
 {
     int n = 0;
     DIR *dir = opendir("/proc/self/task");
-    for (struct dirent *e; (e = readdir(dir)) != NULL;) {
+    for (struct dirent *e; (e = readdir(dir));) {
         char path[300], comm[32] = "";
         snprintf(path, sizeof(path), "/proc/self/task/%s/comm", e->d_name);
         FILE *f = fopen(path, "r");
-        if (f == NULL)
+        if (!f)
             continue;
-        if (fgets(comm, sizeof(comm), f) != NULL)
+        if (fgets(comm, sizeof(comm), f))
             n += strncmp(comm, name, strlen(name)) == 0;
         fclose(f);
     }

@@ -38,7 +38,7 @@ Test(ring, keeps_order_and_contents_over_many_wraps)
         uint32_t bytes = rnd(&seed, 10) == 0 ? rnd(&seed, MAX_PAYLOAD) : rnd(&seed, 400);
         if (rnd(&seed, 2) && ring_fits(&r, bytes))
             push(&r, bytes, in++);
-        else if (ring_head(&r) != NULL)
+        else if (ring_head(&r))
             pop_and_check(&r, out++);
     }
     while (out < in)

@@ -214,10 +214,10 @@ static void *stage_main(void *arg)
 {
     struct stage *s = arg;
     for (int i = 0; i < ITEMS; i++) {
-        if (s->in != NULL)
+        if (s->in)
             while (atomic_load(s->began) <= i)
                 nap_us(10);
-        fenced_call(s->w, s->in != NULL ? s->in[i] : NULL, s->out[i]);
+        fenced_call(s->w, s->in ? s->in[i] : NULL, s->out[i]);
         atomic_fetch_add(s->ends, 1);
         launch(s->w, 0, 5);
     }

@@ -66,7 +66,7 @@ int __wrap_pthread_mutex_unlock(pthread_mutex_t *lock)
 {
     int ret = __real_pthread_mutex_unlock(lock);
     void (*hook)(pthread_mutex_t *) = wrap_after_unlock;
-    if (hook != NULL)
+    if (hook)
         hook(lock);
     return ret;
 }
@@ -74,7 +74,7 @@ int __wrap_pthread_mutex_unlock(pthread_mutex_t *lock)
 static void *counted(void *p)
 {
     wrap_allocs++;
-    wrap_live += p != NULL;
+    wrap_live += !!p;
     return p;
 }
 
@@ -95,6 +95,6 @@ void *__wrap_aligned_alloc(size_t align, size_t size)
 
 void __wrap_free(void *p)
 {
-    wrap_live -= p != NULL;
+    wrap_live -= !!p;
     __real_free(p);
 }

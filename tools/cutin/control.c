@@ -15,10 +15,7 @@
 
 static const char *const levels[PAGE_LEVELS + 1] = {"be", "1", "2", "rt", NULL};
 
-#define SOCKET_OPTION                                                                              \
-    {                                                                                              \
-        "socket", "PATH", "the daemon's socket"                                                    \
-    }
+#define SOCKET_OPTION {"socket", "PATH", "the daemon's socket"}
 
 /* The one operand. */
 static struct control_target operand_pid(const struct subcommand *cmd, int argc, char **argv)

@@ -126,7 +126,7 @@ static const char *skip_call(const char *text, const char *at)
 
     if (behind == at)
         return at;
-    if (*behind == '<' && (behind = bracket_end(text, behind)) == NULL)
+    if (*behind == '<' && !(behind = bracket_end(text, behind)))
         return at;
     behind = skip_scope(text, behind);
     return strncmp(behind, "::", 2) == 0 ? behind : at;
@@ -166,7 +166,7 @@ static void clean(char *text)
         }
         if (behind == at) {
             depth += closing(*at) != '\0';
-            depth -= strchr(">)]}", *at) != NULL;
+            depth -= !!strchr(">)]}", *at);
             behind++;
         }
         memmove(out, at, (size_t)(behind - at));
@@ -181,7 +181,7 @@ static void join_lambdas(char *text)
 {
     static const char between[] = "}::{lambda#";
 
-    for (char *at = text; (at = strstr(at, between)) != NULL;) {
+    for (char *at = text; (at = strstr(at, between));) {
         *at++ = '.';
         memmove(at, at + sizeof(between) - 2, strlen(at + sizeof(between) - 2) + 1);
     }
@@ -370,8 +370,7 @@ static const char *qualified_name(const char *at, bool last, char **out)
     const char *next;
 
     at += *at == 'N';
-    while (*at == 'S' &&
-           (next = strchr(at, '_')) != NULL) /* named before, and a matter of namespaces */
+    while (*at == 'S' && (next = strchr(at, '_'))) /* named before, and a matter of namespaces */
         at = next + 1;
     at += *at == 'L';
     while (next = source_name(at, out), next != at) {

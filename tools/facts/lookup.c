@@ -81,7 +81,7 @@ void fact_lookup(void)
         fact_skip("no cuGetProcAddress_v2");
     for (int i = 0; i < SYMBOLS; i++) {
         address[i] = dlsym(gpu.library, symbols[i].name);
-        exported += address[i] != NULL;
+        exported += !!address[i];
         if (!address[i])
             json_array_append_new(missing, json_string(symbols[i].name));
     }

@@ -12,7 +12,7 @@ static struct shared {
     _Atomic int want, is; /* enum peer_state */
     _Atomic uint32_t kernel_us;
     _Atomic uint64_t kernels; /* that the peer has completed */
-} * shared;
+} *shared;
 
 enum { START_MS = 30000, QUEUED = 64, GATED_KERNELS = 16 };
 

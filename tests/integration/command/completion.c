@@ -39,7 +39,7 @@ static bool offered(const char *text, const char *word)
     char line[64];
 
     snprintf(line, sizeof(line), "\n%.60s\n", word);
-    return strstr(text, line) != NULL;
+    return strstr(text, line);
 }
 
 /* The word behind each `start` at the begin of a line of a help text. Returns how many. */

@@ -79,7 +79,7 @@ static bool is_test(const char *sources, const char *name)
 {
     size_t length = strlen(name);
 
-    for (const char *at = sources; (at = strstr(at, name)) != NULL; at += length)
+    for (const char *at = sources; (at = strstr(at, name)); at += length)
         if (at > sources && strchr("( ", at[-1]) && strchr("),", at[length]))
             return true;
     return false;
@@ -93,7 +93,7 @@ static void names_tests(const char *path, unsigned least)
 
     /* Names of tests are the code that has no capital, dot or bracket and is longer than a word. */
     strtok_r(text, "`", &save);
-    for (char *code; (code = strtok_r(NULL, "`", &save)) != NULL; strtok_r(NULL, "`", &save)) {
+    for (char *code; (code = strtok_r(NULL, "`", &save)); strtok_r(NULL, "`", &save)) {
         if (strspn(code, "abcdefghijklmnopqrstuvwxyz0123456789_") != strlen(code) ||
             !strchr(code, '_') || strcmp(code, "kill_storm") == 0)
             continue;

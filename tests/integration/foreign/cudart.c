@@ -20,7 +20,7 @@ TestSuite(cudart, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
 static void add(glob_t *found, const char *folder, const char *name)
 {
     char pattern[512];
-    snprintf(pattern, sizeof pattern, "%s/%s", folder, name);
+    snprintf(pattern, sizeof(pattern), "%s/%s", folder, name);
     glob(pattern, found->gl_pathc ? GLOB_APPEND : 0, NULL, found);
 }
 

@@ -31,11 +31,11 @@ Test(memcheck, training_has_no_error_and_the_same_result)
     if (system("command -v valgrind >/dev/null") != 0)
         cr_skip_test("valgrind is not installed");
     checksum(process_run((const char *[]){BIN_DIR "/examples/be_training", STEPS, NULL}, bare, 60),
-             expected, sizeof expected);
+             expected, sizeof(expected));
     checksum(process_run((const char *[]){"valgrind", "-q", "--error-exitcode=99",
                                           "--fair-sched=yes", "--leak-check=no",
                                           BIN_DIR "/examples/be_training", STEPS, NULL},
                          preloaded, 100),
-             got, sizeof got);
+             got, sizeof(got));
     cr_assert_str_eq(got, expected);
 }

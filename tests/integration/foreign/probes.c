@@ -42,7 +42,7 @@ static void read_notes(int found[COUNT])
         char *arguments = strstr(line, "Arguments:");
 
         if (strstr(line, "Provider:"))
-            provider = strstr(line, "Provider: cutin\n") != NULL;
+            provider = !!strstr(line, "Provider: cutin\n");
         if (sscanf(line, " Name: %63s", name) == 1) {
             probe = -1;
             for (int i = 0; provider && i < COUNT; i++)

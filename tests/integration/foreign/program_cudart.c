@@ -89,11 +89,11 @@ static struct fat_binary fat = {
     .magic = 0xba55ed50,
     .version = 1,
     .header_bytes = 16,
-    .bytes = 64 + sizeof fat.text,
+    .bytes = 64 + sizeof(fat.text),
     .entry = {.kind = 1,
               .version = 0x101,
               .header_bytes = 64,
-              .bytes = sizeof fat.text,
+              .bytes = sizeof(fat.text),
               .major = 8,
               .arch = 80,
               .flags = 0x11},
@@ -107,7 +107,7 @@ static struct {
 static void text_read(const char *path)
 {
     FILE *f = fopen(path, "r");
-    if (!f || fread(fat.text, 1, sizeof fat.text - 1, f) == 0)
+    if (!f || fread(fat.text, 1, sizeof(fat.text) - 1, f) == 0)
         fprintf(stderr, "%s cannot be read\n", path), exit(2);
     fclose(f);
 }
@@ -128,7 +128,7 @@ static void launch_fill(unsigned int value, stream_t stream)
 
 static void expect(unsigned int value)
 {
-    CHECK(cudaMemcpy(host, device, N * sizeof *host, TO_HOST));
+    CHECK(cudaMemcpy(host, device, N * sizeof(*host), TO_HOST));
     for (int i = 0; i < N; i++)
         if (host[i] != value)
             printf("host[%d] is %u, not %u\n", i, host[i], value), exit(3);
@@ -163,10 +163,10 @@ int main(int argc, char **argv)
 
     CHECK(cudaRuntimeGetVersion(&version));
     CHECK(cudaGetDeviceCount(&devices));
-    CHECK(cudaMalloc((void **)&device, N * sizeof *device));
-    CHECK(cudaHostAlloc((void **)&host, N * sizeof *host, 0));
+    CHECK(cudaMalloc((void **)&device, N * sizeof(*device)));
+    CHECK(cudaHostAlloc((void **)&host, N * sizeof(*host), 0));
     CHECK(cudaStreamCreate(&stream));
-    CHECK(cudaMemsetAsync(device, 1, N * sizeof *device, stream));
+    CHECK(cudaMemsetAsync(device, 1, N * sizeof(*device), stream));
     CHECK(cudaStreamSynchronize(stream));
     expect(0x01010101);
     launch_fill(VALUE, stream);

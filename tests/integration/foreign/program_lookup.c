@@ -33,7 +33,7 @@ int main(void)
         CUresult rc = lookup(names[i], &address, 12000, CU_GET_PROC_ADDRESS_DEFAULT, &status);
         printf("%s: %d %s\n", names[i], (int)rc, rc == CUDA_SUCCESS && address ? "found" : "-");
     }
-    init = (CUresult(*)(unsigned int))dlsym(driver, "cuInit");
+    init = (CUresult (*)(unsigned int))dlsym(driver, "cuInit");
     printf("cuInit says %d\n", (int)init(0));
     return EXIT_SUCCESS;
 }

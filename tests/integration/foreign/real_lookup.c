@@ -35,14 +35,14 @@ static const struct row {
 #define API_WRAP API_DRAIN
 #include "shim/lookup/api.def"
 };
-enum { ROWS = sizeof rows / sizeof *rows, NAMES = 4096 };
+enum { ROWS = sizeof(rows) / sizeof(*rows), NAMES = 4096 };
 
 static const int versions[] = {2000,  2010,  2020,  2030,  3000,  3010,  3020,  4000,  4010,  4020,
                                5000,  5050,  6000,  6050,  7000,  7050,  8000,  9000,  9010,  9020,
                                10000, 10010, 10020, 11000, 11010, 11020, 11030, 11040, 11050, 11060,
                                11070, 11080, 12000, 12010, 12020, 12030, 12040, 12050, 12060, 12070,
                                12080, 12090, 13000, 13010, 13020, 13030, 13040, 13050};
-enum { VERSIONS = sizeof versions / sizeof *versions, MODES = 3 };
+enum { VERSIONS = sizeof(versions) / sizeof(*versions), MODES = 3 };
 
 static struct link_map *driver;
 static const char *names[NAMES];
@@ -76,8 +76,8 @@ static void name_add_exported(const char *name)
 {
     char plain[128];
     name_add(name);
-    snprintf(plain, sizeof plain, "%s", name);
-    for (char *cut; (cut = strrchr(plain, '_')) != NULL; name_add(plain))
+    snprintf(plain, sizeof(plain), "%s", name);
+    for (char *cut; (cut = strrchr(plain, '_')); name_add(plain))
         *cut = '\0';
 }
 

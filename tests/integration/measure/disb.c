@@ -82,7 +82,7 @@ static bool daemon_folder(void)
     struct dirent *entry;
     bool there = false;
 
-    while (dir && (entry = readdir(dir)) != NULL)
+    while (dir && (entry = readdir(dir)))
         there |= strncmp(entry->d_name, "cutin-disb.", 11) == 0;
     if (dir)
         closedir(dir);

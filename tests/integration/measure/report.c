@@ -101,14 +101,14 @@ Test(report, needs_nothing_from_outside_and_lets_no_file_bring_a_script)
     report_write(sandbox_path("results/trace.json"), report_trace);
     report_write(sandbox_path("results/<script>.json"), "{}");
     page = make();
-    for (rest = page; (rest = strstr(rest, "<script")) != NULL; rest++)
+    for (rest = page; (rest = strstr(rest, "<script")); rest++)
         scripts++;
     cr_expect_eq(scripts, 2, "the figures and our own, not %d", scripts);
     lacks(page, "src=");
     lacks(page, "@import");
     has(page, "default-src 'none'");
     has(page, "\\u003cscript>alert(1)\\u003c/script>");
-    for (rest = page; (rest = strstr(rest, "http")) != NULL; rest++) /* names, not places */
+    for (rest = page; (rest = strstr(rest, "http")); rest++) /* names, not places */
         cr_expect(strncmp(rest, "http://www.w3.org/", 18) == 0 ||
                       strncmp(rest, "http-equiv", 10) == 0,
                   "%.60s", rest);

@@ -64,7 +64,7 @@ static bool has_cell(const char *page, double value)
 {
     static const char begin[] = "<td data-value=\"";
 
-    while ((page = strstr(page, begin)) != NULL) {
+    while ((page = strstr(page, begin))) {
         page += strlen(begin);
         if (strtod(page, NULL) == value)
             return true;

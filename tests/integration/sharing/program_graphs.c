@@ -77,7 +77,7 @@ static CUgraphNode add(CUgraph graph, const CUgraphNode *after, const struct ker
     CUDA_KERNEL_NODE_PARAMS p = node_of(k, &arguments);
     CUgraphNode node;
 
-    CHECK(cuGraphAddKernelNode(&node, graph, after, after != NULL, &p));
+    CHECK(cuGraphAddKernelNode(&node, graph, after, !!after, &p));
     return node;
 }
 
@@ -101,7 +101,7 @@ static void inside_move(CUgraphNode *node, CUgraph graph, const CUgraphNode *aft
     p.type = CU_GRAPH_NODE_TYPE_GRAPH;
     p.graph.graph = inside;
     memcpy((char *)&p.graph + sizeof(inside), &move, sizeof(move));
-    CHECK(cuGraphAddNode_v2(node, graph, after, NULL, after != NULL, &p));
+    CHECK(cuGraphAddNode_v2(node, graph, after, NULL, !!after, &p));
 }
 
 static void chain_draw(struct chain *c, uint32_t salt)
@@ -129,7 +129,7 @@ static void chain_make(struct chain *c)
             inside_move(&c->node[i], c->graph, after, inside);
             continue;
         }
-        CHECK(cuGraphAddChildGraphNode(&c->node[i], c->graph, after, after != NULL, inside));
+        CHECK(cuGraphAddChildGraphNode(&c->node[i], c->graph, after, !!after, inside));
         CHECK(cuGraphDestroy(inside));
     }
 }

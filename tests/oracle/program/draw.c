@@ -116,7 +116,7 @@ static const enum op_kind themes[][THEME_KINDS] = {
     {OP_ALLOW, OP_LIBRARY_RELOAD, OP_MIX, OP_FILL, OP_COPY_KERNEL, OP_HOLD},
     {OP_STREAM_POLL, OP_CTX_SYNC, OP_STREAM_SYNC, OP_EVENT_SYNC, OP_MIX, OP_HOST_READ, OP_D2H},
 };
-enum { THEMES = sizeof themes / sizeof *themes };
+enum { THEMES = sizeof(themes) / sizeof(*themes) };
 
 static unsigned weight_of(size_t i, unsigned theme)
 {
@@ -129,7 +129,7 @@ static unsigned weight_of(size_t i, unsigned theme)
 static enum op_kind draw_kind(uint64_t *state, unsigned theme)
 {
     unsigned total = 0;
-    for (size_t i = 0; i < sizeof weights / sizeof *weights; i++)
+    for (size_t i = 0; i < sizeof(weights) / sizeof(*weights); i++)
         total += weight_of(i, theme);
     unsigned pick = (unsigned)(random_next(state) % total);
     for (size_t i = 0;; i++) {
@@ -142,7 +142,7 @@ static enum op_kind draw_kind(uint64_t *state, unsigned theme)
 void program_draw(struct program *p, uint64_t seed)
 {
     uint64_t state = seed * 0x2545f4914f6cdd1du + 1;
-    memset(p, 0, sizeof *p);
+    memset(p, 0, sizeof(*p));
     p->seed = seed;
     if (seed >= RECORDED_SEED) {
         recorded_draw(p, (unsigned)(seed - RECORDED_SEED));
@@ -157,7 +157,7 @@ void program_draw(struct program *p, uint64_t seed)
         if (stream_role(s) < CREATED)
             continue;
         p->stream_flags[s] = random_next(&state) % 2 || stream_base(s) == GREEN;
-        p->stream_priority[s] = (int8_t) - (int)(random_next(&state) % 3);
+        p->stream_priority[s] = (int8_t)-(int)(random_next(&state) % 3);
     }
     unsigned theme = (unsigned)(random_next(&state) % THEMES);
     p->intent_count = 12 + (uint32_t)(random_next(&state) % (MAX_INTENTS - 12 + 1));

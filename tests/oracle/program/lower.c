@@ -163,9 +163,9 @@ bool lower_host(struct model *m, struct op op, const uint32_t *r)
 static void op_event_query(struct model *m, struct op op)
 {
     struct op *query = model_emit(m, op);
-    memset(query->clock, 0, sizeof query->clock);
+    memset(query->clock, 0, sizeof(query->clock));
     if (m->event[op.event].recorded)
-        memcpy(query->clock, m->event[op.event].clock, sizeof query->clock);
+        memcpy(query->clock, m->event[op.event].clock, sizeof(query->clock));
 }
 
 bool lower_event(struct model *m, struct op op, const uint32_t *r)
@@ -370,7 +370,7 @@ bool lower_library(struct model *m, struct op op, const uint32_t *r)
 {
     if (m->p->forms >= FORMS_PLACES && !claim(&m->kernel_owner, op.thread))
         return false;
-    memset(m->much, 0, sizeof m->much);
+    memset(m->much, 0, sizeof(m->much));
     return lower_quiet(m, op, r);
 }
 
@@ -417,7 +417,7 @@ static bool lower_intent(struct model *m, const struct intent *in)
 void program_lower(struct program *p, uint64_t mask)
 {
     static _Thread_local struct model m; /* large; one per lowering thread */
-    memset(&m, 0, sizeof m);
+    memset(&m, 0, sizeof(m));
     m.p = p;
     p->op_count = 0;
     for (int b = 0; b < BUFFERS; b++) {

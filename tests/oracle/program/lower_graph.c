@@ -264,7 +264,7 @@ bool lower_graph_replace(struct model *m, struct op op, const uint32_t *r)
     }
     if (!claim_events(m, &op))
         return false;
-    memcpy(g->graph, op.graph, sizeof op.graph);
+    memcpy(g->graph, op.graph, sizeof(op.graph));
     model_emit(m, op);
     return true;
 }

@@ -29,7 +29,7 @@ static void op_free(struct model *m, struct op op)
     note_access(m, host, op.dst, true);
     op.stream = (uint8_t)base;
     struct op *freed = model_emit(m, op);
-    memcpy(freed->clock, m->now[host], sizeof freed->clock);
+    memcpy(freed->clock, m->now[host], sizeof(freed->clock));
 }
 
 /* Nobody says what the new memory holds. */
@@ -56,7 +56,7 @@ static void op_fill(struct model *m, struct op op, int stream)
 static void use(struct model *m, struct op op, int buffer, const uint32_t *r)
 {
     uint32_t q[8];
-    memcpy(q, r, sizeof q);
+    memcpy(q, r, sizeof(q));
     q[1] = (uint32_t)(buffer < PAGEABLE ? buffer : PAGEABLE - PINNED + buffer - OTHER_DEVICE);
     op.kind = OP_MIX;
     op.where = WHERE_OWN;
@@ -88,7 +88,7 @@ bool lower_renew(struct model *m, struct op op, const uint32_t *r)
 static void copy_from(struct model *m, struct op op, int buffer, const uint32_t *r)
 {
     uint32_t q[8];
-    memcpy(q, r, sizeof q);
+    memcpy(q, r, sizeof(q));
     q[2] = (uint32_t)(buffer - PINNED);
     op.kind = OP_H2D;
     op.where = WHERE_OWN;
@@ -98,7 +98,7 @@ static void copy_from(struct model *m, struct op op, int buffer, const uint32_t 
 static void write_to(struct model *m, struct op op, int buffer, const uint32_t *r)
 {
     uint32_t q[8];
-    memcpy(q, r, sizeof q);
+    memcpy(q, r, sizeof(q));
     q[1] = (uint32_t)(buffer - PINNED);
     op.kind = OP_HOST_WRITE;
     op.stream = MAIN;

@@ -45,7 +45,7 @@ struct op *model_emit(struct model *m, struct op op)
 {
     if (m->p->op_count == MAX_OPS)
         return &m->p->ops[MAX_OPS - 1];
-    memcpy(op.clock, m->now[op.stream], sizeof op.clock);
+    memcpy(op.clock, m->now[op.stream], sizeof(op.clock));
     m->p->ops[m->p->op_count] = op;
     return &m->p->ops[m->p->op_count++];
 }
@@ -58,15 +58,15 @@ void model_barrier(struct model *m)
         clock_join(all, m->now[HOSTS + t]);
     for (uint32_t t = 0; t < m->p->threads; t++)
         clock_join(m->now[HOSTS + t], all);
-    memcpy(m->at_barrier, m->now, sizeof m->at_barrier);
-    memset(m->stream_owner, -1, sizeof m->stream_owner);
-    memset(m->event_owner, -1, sizeof m->event_owner);
-    memset(m->flag_owner, -1, sizeof m->flag_owner);
-    memset(m->exec_owner, -1, sizeof m->exec_owner);
-    memset(m->buffer_owner, -1, sizeof m->buffer_owner);
-    memset(m->asked, 0, sizeof m->asked);
-    memset(m->anew_stream, 0, sizeof m->anew_stream);
-    memset(m->anew_event, 0, sizeof m->anew_event);
+    memcpy(m->at_barrier, m->now, sizeof(m->at_barrier));
+    memset(m->stream_owner, -1, sizeof(m->stream_owner));
+    memset(m->event_owner, -1, sizeof(m->event_owner));
+    memset(m->flag_owner, -1, sizeof(m->flag_owner));
+    memset(m->exec_owner, -1, sizeof(m->exec_owner));
+    memset(m->buffer_owner, -1, sizeof(m->buffer_owner));
+    memset(m->asked, 0, sizeof(m->asked));
+    memset(m->anew_stream, 0, sizeof(m->anew_stream));
+    memset(m->anew_event, 0, sizeof(m->anew_event));
     m->kernel_owner = -1;
     for (int t = 0; t < THREADS; t++) {
         m->stream_owner[MAIN + PER_THREAD + t] = (int8_t)t;
@@ -93,7 +93,7 @@ int pick_buffer(const struct model *m, uint32_t r, unsigned kinds)
                  {A, POOLED, OTHER_DEVICE - POOLED},
                  {O, OTHER_DEVICE, BUFFERS - OTHER_DEVICE}};
     int candidates[BUFFERS], n = 0;
-    for (size_t k = 0; k < sizeof range / sizeof *range; k++)
+    for (size_t k = 0; k < sizeof(range) / sizeof(*range); k++)
         for (int b = 0; b < range[k].count; b++)
             if ((kinds & range[k].kind) && m->live[range[k].first + b])
                 candidates[n++] = range[k].first + b;
@@ -139,7 +139,7 @@ void note_access(struct model *m, int timeline, int buffer, bool write)
     if (write) {
         a->write_timeline = (uint32_t)timeline;
         a->write_count = m->now[timeline][timeline];
-        memset(a->reads, 0, sizeof a->reads);
+        memset(a->reads, 0, sizeof(a->reads));
     } else {
         a->reads[timeline] = m->now[timeline][timeline];
     }
@@ -222,7 +222,7 @@ void op_event_wait(struct model *m, enum op_kind kind, int thread, int event)
                                               .thread = (uint8_t)thread,
                                               .stream = (uint8_t)event_base(event),
                                               .event = (uint8_t)event});
-    memcpy(op->clock, m->now[HOSTS + thread], sizeof op->clock);
+    memcpy(op->clock, m->now[HOSTS + thread], sizeof(op->clock));
 }
 
 void op_context_sync(struct model *m, int thread, int base)
@@ -234,7 +234,7 @@ void op_context_sync(struct model *m, int thread, int base)
         clock_join(m->now[host], known_clock(m, thread, s));
     struct op *op = model_emit(
         m, (struct op){.kind = OP_CTX_SYNC, .thread = (uint8_t)thread, .stream = (uint8_t)base});
-    memcpy(op->clock, m->now[host], sizeof op->clock);
+    memcpy(op->clock, m->now[host], sizeof(op->clock));
 }
 
 /* Through a word that the one stream writes and the other, or the host, waits for. */
@@ -326,14 +326,14 @@ void run_on_model(struct model *m, const struct op *op)
             dst[i] = op->a;
         break;
     case OP_MEMSET8:
-        memset(dst, (int)(op->a & 0xff), sizeof m->mem[0]);
+        memset(dst, (int)(op->a & 0xff), sizeof(m->mem[0]));
         break;
     case OP_MEMSET16:
         for (int i = 0; i < WORDS; i++)
             dst[i] = (op->a & 0xffff) * 0x10001u;
         break;
     default: /* the copies */
-        memcpy(dst, m->mem[op->src], sizeof m->mem[0]);
+        memcpy(dst, m->mem[op->src], sizeof(m->mem[0]));
         break;
     }
 }

@@ -25,7 +25,7 @@ static const struct recorded {
 
 unsigned recorded_count(void)
 {
-    return sizeof recorded / sizeof *recorded;
+    return sizeof(recorded) / sizeof(*recorded);
 }
 
 const char *recorded_name(unsigned i)
@@ -42,7 +42,7 @@ enum setting recorded_setting(unsigned i)
 static bool intent_none(const struct intent *in)
 {
     static const struct intent none = {.kind = OP_BARRIER};
-    return memcmp(in, &none, sizeof none) == 0;
+    return memcmp(in, &none, sizeof(none)) == 0;
 }
 
 void recorded_draw(struct program *p, unsigned i)
@@ -53,15 +53,17 @@ void recorded_draw(struct program *p, unsigned i)
     p->threads = from->threads;
     p->forms = from->forms;
     p->contexts = from->contexts;
-    memcpy(p->stream_flags + CREATED, from->flags, sizeof from->flags);
-    memcpy(p->stream_priority + CREATED, from->priority, sizeof from->priority);
-    memcpy(p->stream_flags + OTHER + CREATED, from->other_flags, sizeof from->other_flags);
-    memcpy(p->stream_priority + OTHER + CREATED, from->other_priority, sizeof from->other_priority);
+    memcpy(p->stream_flags + CREATED, from->flags, sizeof(from->flags));
+    memcpy(p->stream_priority + CREATED, from->priority, sizeof(from->priority));
+    memcpy(p->stream_flags + OTHER + CREATED, from->other_flags, sizeof(from->other_flags));
+    memcpy(p->stream_priority + OTHER + CREATED, from->other_priority,
+           sizeof(from->other_priority));
     p->devices = from->devices;
     p->green = from->green && green_known();
     memset(p->stream_flags + GREEN + CREATED, 1, GREEN_CREATED);
-    memcpy(p->stream_priority + GREEN + CREATED, from->green_priority, sizeof from->green_priority);
-    memcpy(p->intents, from->intents, sizeof from->intents);
+    memcpy(p->stream_priority + GREEN + CREATED, from->green_priority,
+           sizeof(from->green_priority));
+    memcpy(p->intents, from->intents, sizeof(from->intents));
     while (p->intent_count < MAX_INTENTS && !intent_none(&p->intents[p->intent_count]))
         p->intent_count++;
 }

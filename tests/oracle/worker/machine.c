@@ -18,7 +18,7 @@ struct machine m;
 void broken(const char *what)
 {
     if (!m.out->broken[0])
-        snprintf(m.out->broken, sizeof m.out->broken, "%s", what);
+        snprintf(m.out->broken, sizeof(m.out->broken), "%s", what);
 }
 
 /* Not a store that the compiler may drop. */
@@ -155,8 +155,8 @@ CUresult machine_other_close(void)
         hold_end(s);
     CUresult r = cuCtxDestroy_v2(m.other);
     m.other = NULL;
-    memset(m.stream_id + OTHER, 0, (GREEN - OTHER) * sizeof *m.stream_id);
-    memset(m.other_buffer, 0, sizeof m.other_buffer);
+    memset(m.stream_id + OTHER, 0, (GREEN - OTHER) * sizeof(*m.stream_id));
+    memset(m.other_buffer, 0, sizeof(m.other_buffer));
     return r;
 }
 
@@ -289,7 +289,7 @@ CUresult machine_set_up(void)
     for (int e = 0; e < MAIN_EVENTS && !r; e++)
         r = cuEventCreate(&m.event[e], e % 2 ? CU_EVENT_DISABLE_TIMING : 0);
     r = r ? r : cuMemsetD32_v2(m.flags, 0, 2 * FLAGS);
-    memset(m.stream_id, 0, sizeof m.stream_id);
+    memset(m.stream_id, 0, sizeof(m.stream_id));
     for (int w = 0; w < ORDER_WORDS; w++)
         m.order[w] = 0;
     for (int i = 0; i < RACES; i++)
@@ -330,7 +330,7 @@ static void machine_disallow(void)
 void machine_take_down(void)
 {
     CUcontext current;
-    char why[sizeof m.out->broken];
+    char why[sizeof(m.out->broken)];
     CUresult r = m.other ? cuCtxPushCurrent_v2(m.other) : CUDA_SUCCESS;
     if (m.other && !r) {
         r = cuCtxSynchronize();
@@ -339,7 +339,7 @@ void machine_take_down(void)
     r = r ? r : cuCtxSynchronize();
     if (r)
         broken("the last synchronisation failed");
-    else if (trace_end(m.p, why, sizeof why))
+    else if (trace_end(m.p, why, sizeof(why)))
         broken(why);
     read_buffers();
     for (int b = 0; b < OTHER_DEVICE - POOLED; b++)
@@ -368,11 +368,11 @@ void machine_take_down(void)
     for (int b = 0; b < POOLED - PAGEABLE; b++)
         if (m.registered[b])
             cuMemHostUnregister(m.pageable[b]);
-    memset(m.registered, 0, sizeof m.registered);
+    memset(m.registered, 0, sizeof(m.registered));
     machine_disallow();
-    memset(m.exec, 0, sizeof m.exec);
-    memset(m.graph, 0, sizeof m.graph);
-    memset(m.pooled, 0, sizeof m.pooled);
+    memset(m.exec, 0, sizeof(m.exec));
+    memset(m.graph, 0, sizeof(m.graph));
+    memset(m.pooled, 0, sizeof(m.pooled));
     m.arena_used = 0;
 }
 
@@ -400,7 +400,7 @@ int run_open(void)
     for (int b = 0; b < POOLED - PAGEABLE && !r; b++)
         r = (m.pageable[b] = aligned_alloc(PAGE, PAGE)) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
     r = r ? r : cuMemAlloc_v2(&m.flags, FLAGS * 8);
-    r = r ? r : cuMemAllocHost_v2((void **)&m.order, ORDER_WORDS * sizeof *m.order);
+    r = r ? r : cuMemAllocHost_v2((void **)&m.order, ORDER_WORDS * sizeof(*m.order));
     CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
                             .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = m.device}};
     r = r ? r : cuMemPoolCreate(&m.pool, &props);

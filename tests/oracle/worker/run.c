@@ -94,7 +94,7 @@ static void *thread_main(void *arg)
 
 void run_program(const struct program *p, struct outcome *out)
 {
-    memset(out, 0, sizeof *out);
+    memset(out, 0, sizeof(*out));
     m.p = p;
     m.out = out;
     if (machine_set_up()) {

@@ -18,7 +18,7 @@ static CUresult copy_2d(const struct op *o)
         c.srcHost = host_address(o->src);
     }
     CUresult r = CALL(cuMemcpy2DAsync_v2, o, &c, handle(o));
-    spoil(&c, sizeof c);
+    spoil(&c, sizeof(c));
     return r;
 }
 
@@ -36,7 +36,7 @@ static CUresult copy_3d(const struct op *o)
                        .Height = 2,
                        .Depth = 2};
     CUresult r = CALL(cuMemcpy3DAsync_v2, o, &c, handle(o));
-    spoil(&c, sizeof c);
+    spoil(&c, sizeof(c));
     return r;
 }
 
@@ -56,7 +56,7 @@ static CUresult copy_3d_peer(const struct op *o)
                             .Height = 2,
                             .Depth = 2};
     CUresult r = CALL(cuMemcpy3DPeerAsync, o, &c, handle(o));
-    spoil(&c, sizeof c);
+    spoil(&c, sizeof(c));
     return r;
 }
 
@@ -75,8 +75,8 @@ static CUresult copy_batch(const struct op *o)
     size_t bytes[2] = {BYTES / 2, BYTES / 2}, first = 0;
     CUmemcpyAttributes attribute = {.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM};
     CUresult r = cuMemcpyBatchAsync_v2(dst, src, bytes, 2, &attribute, &first, 1, handle(o));
-    spoil(dst, sizeof dst);
-    spoil(src, sizeof src);
+    spoil(dst, sizeof(dst));
+    spoil(src, sizeof(src));
     return r;
 #else
     return CUDA_ERROR_NOT_SUPPORTED;

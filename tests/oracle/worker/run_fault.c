@@ -115,7 +115,7 @@ static const struct {
     {"host function", call_host_function, false},
     {"memory info", call_memory_info, true},
 };
-enum { CALLS = sizeof calls / sizeof *calls, BURST = 12 };
+enum { CALLS = sizeof(calls) / sizeof(*calls), BURST = 12 };
 
 /* The launch itself may be refused only for what happened before: nothing has. */
 static CUresult fault_launch(const struct op *o)
@@ -141,7 +141,7 @@ static CUresult burst_before(uint64_t state, struct scratch *t)
             r = CUDA_SUCCESS;
         if (r != seen && seen) {
             char text[96];
-            snprintf(text, sizeof text, "\"%s\" forgot the fault that \"%s\" had reported",
+            snprintf(text, sizeof(text), "\"%s\" forgot the fault that \"%s\" had reported",
                      calls[k].name, first);
             broken(text);
         }

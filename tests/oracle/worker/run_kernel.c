@@ -22,7 +22,7 @@ static CUresult launch_extra(const struct op *o, CUfunction f, uint64_t x, uint3
     void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &packed, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes,
                      CU_LAUNCH_PARAM_END};
     CUresult r = CALL(cuLaunchKernel, o, f, 1, 1, 1, WORDS, 1, 1, 0, handle(o), NULL, extra);
-    spoil(&packed, sizeof packed);
+    spoil(&packed, sizeof(packed));
     return r;
 }
 
@@ -41,8 +41,8 @@ static CUresult launch_ex(const struct op *o, CUfunction f, void **params)
                              .attrs = &attribute,
                              .numAttrs = 1};
     CUresult r = CALL(cuLaunchKernelEx, o, &config, f, params, NULL);
-    spoil(&attribute, sizeof attribute);
-    spoil(&config, sizeof config);
+    spoil(&attribute, sizeof(attribute));
+    spoil(&config, sizeof(config));
     return r;
 }
 
@@ -79,12 +79,12 @@ CUresult run_kernel(const struct op *o, uint32_t index)
                : launch(o, f->mix, (void *[]){&dst, &a, &b, &n});
     }
     pthread_rwlock_unlock(&m.functions);
-    spoil(&dst, sizeof dst);
-    spoil(&src, sizeof src);
-    spoil(&a, sizeof a);
-    spoil(&b, sizeof b);
-    spoil(&n, sizeof n);
-    spoil(&ns, sizeof ns);
+    spoil(&dst, sizeof(dst));
+    spoil(&src, sizeof(src));
+    spoil(&a, sizeof(a));
+    spoil(&b, sizeof(b));
+    spoil(&n, sizeof(n));
+    spoil(&ns, sizeof(ns));
     return r;
 }
 

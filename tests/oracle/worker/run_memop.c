@@ -37,7 +37,7 @@ static CUresult value_batch(const struct op *o, CUdeviceptr word)
                        .value64 = o->a,
                        .flags = CU_STREAM_WAIT_VALUE_GEQ}}};
     CUresult r = CALL(cuStreamBatchMemOp_v2, o, handle(o), 2, batch, 0);
-    spoil(batch, sizeof batch);
+    spoil(batch, sizeof(batch));
     return r;
 }
 

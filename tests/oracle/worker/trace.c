@@ -52,9 +52,9 @@ void trace_begin(void)
     struct stat st;
     if (trace.fd < 0)
         return;
-    memset(trace.stream, 0, sizeof trace.stream);
-    memset(trace.said, 0, sizeof trace.said);
-    memset(trace.told, 0, sizeof trace.told);
+    memset(trace.stream, 0, sizeof(trace.stream));
+    memset(trace.said, 0, sizeof(trace.said));
+    memset(trace.told, 0, sizeof(trace.told));
     trace.from = fstat(trace.fd, &st) ? 0 : st.st_size;
 }
 
@@ -131,10 +131,10 @@ static int read_log(void)
         return -1;
     }
     text[bytes] = '\0';
-    for (char *line; (line = strsep(&rest, "\n")) != NULL;)
+    for (char *line; (line = strsep(&rest, "\n"));)
         parse(line);
     free(text);
-    qsort(trace.works, trace.count, sizeof *trace.works, by_place);
+    qsort(trace.works, trace.count, sizeof(*trace.works), by_place);
     return 0;
 }
 
@@ -264,7 +264,7 @@ static int leftover(const struct program *p, char *why, size_t size)
 static int match(const struct program *p, char *why, size_t size)
 {
     cursor_of(0);
-    memset(trace.span, 0, sizeof trace.span);
+    memset(trace.span, 0, sizeof(trace.span));
     for (uint32_t i = 0; i < p->op_count; i++) {
         const struct op *o = &p->ops[i];
         if (!looks[o->kind].kind || !trace.stream[i])

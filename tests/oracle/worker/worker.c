@@ -20,7 +20,7 @@ static int programs_main(int argc, char **argv)
     unsigned step = (unsigned)atoi(argv[4]), count = (unsigned)atoi(argv[5]);
     static struct program p;
     struct outcome *out =
-        mmap(NULL, count * sizeof *out, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        mmap(NULL, count * sizeof(*out), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (out == MAP_FAILED || run_open())
         return 1;
     for (unsigned i = 0; i < count; i++) {

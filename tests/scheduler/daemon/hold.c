@@ -63,7 +63,7 @@ static int said_of(const char *by)
     snprintf(held, sizeof(held), "process %d (%.15s): work has waited for", (int)be.pid,
              program_invocation_short_name);
     for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
-        n += strstr(line, held) != NULL && strstr(line, by) != NULL;
+        n += strstr(line, held) && strstr(line, by);
     return n;
 }
 
@@ -123,7 +123,8 @@ Test(hold, that_has_breaks_or_hurts_nobody_is_not_said)
     actor_do(&be, DO_WAITING, 0, 0);
     actor_do(&rt, DO_ACTIVE, 0, 3);
     sleep(2);
-    cr_assert(said() == 0 || longest >= 1000, "a request took %llu ms", (unsigned long long)longest);
+    cr_assert(said() == 0 || longest >= 1000, "a request took %llu ms",
+              (unsigned long long)longest);
 }
 
 /* No hold of either is long. */

@@ -36,7 +36,7 @@ TestSuite(shim_config, .init = setup, .timeout = 600);
 static const char *said(void)
 {
     static char text[8192];
-    ssize_t n = pread(captured, text, sizeof text - 1, 0);
+    ssize_t n = pread(captured, text, sizeof(text) - 1, 0);
 
     text[n > 0 ? n : 0] = '\0';
     return text;
@@ -129,7 +129,7 @@ static void bad(const char *variable, const char *value)
     setenv(variable, value, 1);
     config_get();
     config_get();
-    snprintf(start, sizeof start, "cutin: %s=%s is not ", variable, value);
+    snprintf(start, sizeof(start), "cutin: %s=%s is not ", variable, value);
     cr_expect(strncmp(said(), start, strlen(start)) == 0, "%s", said());
     cr_expect(strstr(said(), "; using "), "%s", said());
     cr_expect_eq(strchr(said(), '\n') - said() + 1, (long)strlen(said()), "said more than once: %s",
@@ -151,7 +151,7 @@ static void bad(const char *variable, const char *value)
     Test(shim_config, too_large_##variable)                                                        \
     {                                                                                              \
         char text[32];                                                                             \
-        snprintf(text, sizeof text, "%lld", (long long)(most) + 1);                                \
+        snprintf(text, sizeof(text), "%lld", (long long)(most) + 1);                               \
         bad(#variable, text);                                                                      \
         cr_expect_eq(config_get()->field, fallback);                                               \
     }                                                                                              \
@@ -184,9 +184,9 @@ Test(shim_config, socket_path_that_is_too_long)
 {
     char path[300];
 
-    memset(path, 'x', sizeof path - 1);
+    memset(path, 'x', sizeof(path) - 1);
     path[0] = '/';
-    path[sizeof path - 1] = '\0';
+    path[sizeof(path) - 1] = '\0';
     setenv("CUTIN_SOCKET", path, 1);
     cr_expect_str_eq(config_get()->socket, "/run/user/1/cutin/cutin.sock");
     cr_expect(strstr(said(), "cutin: CUTIN_SOCKET=/xxx"), "%s", said());
@@ -198,9 +198,9 @@ Test(shim_config, runtime_folder_that_is_too_long)
 {
     char path[300];
 
-    memset(path, 'x', sizeof path - 1);
+    memset(path, 'x', sizeof(path) - 1);
     path[0] = '/';
-    path[sizeof path - 1] = '\0';
+    path[sizeof(path) - 1] = '\0';
     setenv("XDG_RUNTIME_DIR", path, 1);
     cr_expect_str_eq(config_get()->socket, "/run/cutin/cutin.sock");
     unsetenv("XDG_RUNTIME_DIR");
@@ -236,8 +236,8 @@ Test(shim_config, endless_message_stays_one_line)
 {
     char text[5000];
 
-    memset(text, 'y', sizeof text - 1);
-    text[sizeof text - 1] = '\0';
+    memset(text, 'y', sizeof(text) - 1);
+    text[sizeof(text) - 1] = '\0';
     log_line(LOG_ERROR, "%s", text);
     cr_expect_eq(strlen(said()), 1024 - 1);
     cr_expect_eq(said()[strlen(said()) - 1], '\n');

@@ -101,22 +101,23 @@ Test(dlsym, the_comparison_bites)
 Test(dlsym, handle_of_the_driver)
 {
     same_alone(ASK("open", "libcuda.so.1", "sym", "cuLaunchKernel", "sym", "cuStreamCreate", "sym",
-                   "cuEventRecord", "sym", "cuMemFree_v2", "sym", "cuDriverGetVersion", "sym", "cuGetErrorName",
-                   "sym", "cuLaunchKernel", "sym", "cuNoSuchFunction", "sym", "printf"),
+                   "cuEventRecord", "sym", "cuMemFree_v2", "sym", "cuDriverGetVersion", "sym",
+                   "cuGetErrorName", "sym", "cuLaunchKernel", "sym", "cuNoSuchFunction", "sym",
+                   "printf"),
                FAKE_DRIVER);
 }
 
 Test(dlsym, driver_opened_by_full_path)
 {
-    same_alone(ASK("open", FAKE_DIR "/libcuda.so.1", "sym", "cuLaunchKernel", "sym", "cuDriverGetVersion",
-                   "sym", "cuEventRecord"),
+    same_alone(ASK("open", FAKE_DIR "/libcuda.so.1", "sym", "cuLaunchKernel", "sym",
+                   "cuDriverGetVersion", "sym", "cuEventRecord"),
                NO_DRIVER);
 }
 
 Test(dlsym, dlvsym_like_dlsym)
 {
-    same_alone(ASK("open", "libcuda.so.1", "vsym", "cuLaunchKernel", "vsym", "cuDriverGetVersion", "vsym",
-                   "cuNoSuchFunction", "open", "libc.so.6", "vsym", "printf"),
+    same_alone(ASK("open", "libcuda.so.1", "vsym", "cuLaunchKernel", "vsym", "cuDriverGetVersion",
+                   "vsym", "cuNoSuchFunction", "open", "libc.so.6", "vsym", "printf"),
                FAKE_DRIVER);
 }
 
@@ -145,17 +146,18 @@ Test(dlsym, other_library_with_a_driver_name_in_the_global_order)
 Test(dlsym, driver_in_the_global_order)
 {
     same_alone(ASK("global", "libcuda.so.1", "default", "cuLaunchKernel", "main", "cuEventRecord",
-                   "next", "cuStreamCreate", "default", "cuDriverGetVersion", "main", "cuDriverGetVersion", "next",
-                   "cuDriverGetVersion", "default", "cuNoSuchFunction"),
+                   "next", "cuStreamCreate", "default", "cuDriverGetVersion", "main",
+                   "cuDriverGetVersion", "next", "cuDriverGetVersion", "default",
+                   "cuNoSuchFunction"),
                FAKE_DRIVER);
 }
 
 /* Driver functions that we export and nobody else has: the program must not find them. */
 Test(dlsym, program_without_a_driver_finds_none)
 {
-    const char *const argv[] = {PROGRAM,          "default", "cuLaunchKernel", "next",
-                                "cuLaunchKernel", "main",    "cuLaunchKernel", "default",
-                                "cuDriverGetVersion",         NULL};
+    const char *const argv[] = {
+        PROGRAM,          "default", "cuLaunchKernel",     "next", "cuLaunchKernel", "main",
+        "cuLaunchKernel", "default", "cuDriverGetVersion", NULL};
     struct process *p = run(argv, NO_DRIVER, PRELOAD(CUTIN));
 
     cr_expect(strstr(process_out(p), "default cuLaunchKernel: null, "), "%s", process_out(p));
@@ -169,17 +171,18 @@ Test(dlsym, program_without_a_driver_finds_none)
 Test(dlsym, program_without_a_driver_gets_the_same_messages)
 {
     same_alone(ASK("open", "libcuda.so.1", "open", "libc.so.6", "sym", "cuLaunchKernel", "sym",
-                   "cuDriverGetVersion", "default", "cuDriverGetVersion", "main", "cuDriverGetVersion"),
+                   "cuDriverGetVersion", "default", "cuDriverGetVersion", "main",
+                   "cuDriverGetVersion"),
                NO_DRIVER);
 }
 
 Test(dlsym, plug_in_that_is_linked_with_the_driver)
 {
     same_alone(ASK("open", LIBRARY("user"), "call", "user_default", "cuLaunchKernel", "call",
-                   "user_default", "cuDriverGetVersion", "call", "user_default", "cuNoSuchFunction", "call",
-                   "user_next", "cuLaunchKernel", "call", "user_next", "cuDriverGetVersion", "call",
-                   "user_next", "cuNoSuchFunction", "call", "user_linked", "cuStreamSynchronize",
-                   "sym", "cuLaunchKernel", "sym", "cuDriverGetVersion"),
+                   "user_default", "cuDriverGetVersion", "call", "user_default", "cuNoSuchFunction",
+                   "call", "user_next", "cuLaunchKernel", "call", "user_next", "cuDriverGetVersion",
+                   "call", "user_next", "cuNoSuchFunction", "call", "user_linked",
+                   "cuStreamSynchronize", "sym", "cuLaunchKernel", "sym", "cuDriverGetVersion"),
                FAKE_DRIVER);
 }
 
@@ -209,7 +212,8 @@ Test(dlsym, sibling_finds_what_follows_it)
     for (int i = 0; i < 2; i++) {
         both_orders(ASK("page", "0", "call", "sibling_next", "getpagesize"), FAKE_DRIVER,
                     siblings[i]);
-        both_orders(ASK("call", "sibling_next", "cuDriverGetVersion", "page", "0"), NO_DRIVER, siblings[i]);
+        both_orders(ASK("call", "sibling_next", "cuDriverGetVersion", "page", "0"), NO_DRIVER,
+                    siblings[i]);
     }
 }
 
@@ -221,8 +225,8 @@ Test(dlsym, sibling_is_found_where_it_stands)
     both_orders(ASK("default", "cuLaunchKernel", "main", "cuLaunchKernel", "next", "cuLaunchKernel",
                     "default", "cuDriverGetVersion", "main", "cuDriverGetVersion"),
                 FAKE_DRIVER, siblings[0]);
-    both_orders(ASK("main", "cuLaunchKernel", "page", "0", "default", "cuDriverGetVersion"), FAKE_DRIVER,
-                siblings[1]);
+    both_orders(ASK("main", "cuLaunchKernel", "page", "0", "default", "cuDriverGetVersion"),
+                FAKE_DRIVER, siblings[1]);
     for (int i = 0; i < 2; i++)
         both_orders(ASK("global", "libcuda.so.1", "main", "cuLaunchKernel", "main", "cuEventRecord",
                         "main", "cuDriverGetVersion"),

@@ -35,8 +35,8 @@ static bool exports(const char *nm, const char *symbol)
 {
     char line[256];
 
-    snprintf(line, sizeof line, " %s\n", symbol);
-    return strstr(nm, line) != NULL;
+    snprintf(line, sizeof(line), " %s\n", symbol);
+    return strstr(nm, line);
 }
 
 Test(exports, every_intercepted_symbol_and_no_other_of_the_drivers)
@@ -44,7 +44,7 @@ Test(exports, every_intercepted_symbol_and_no_other_of_the_drivers)
     struct process *p = inspect("nm", "-D", "--defined-only");
     const char *nm = process_out(p);
 
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
         cr_expect_eq(exports(nm, rows[i].symbol), rows[i].intercepted, "%s is %sexported",
                      rows[i].symbol, rows[i].intercepted ? "not " : "");
     cr_expect(exports(nm, "dlsym") && exports(nm, "dlvsym"));
@@ -58,8 +58,8 @@ Test(exports, needs_no_newer_glibc_than_2_36)
     struct process *p = inspect("objdump", "-T", "-w");
     int newest = 0;
 
-    for (const char *at = process_out(p); (at = strstr(at, "GLIBC_2.")) != NULL; at++) {
-        int minor = atoi(at + sizeof "GLIBC_2." - 1);
+    for (const char *at = process_out(p); (at = strstr(at, "GLIBC_2.")); at++) {
+        int minor = atoi(at + sizeof("GLIBC_2.") - 1);
         newest = minor > newest ? minor : newest;
     }
     cr_log_info("libcutin.so needs glibc 2.%d or newer", newest);
@@ -76,7 +76,7 @@ Test(exports, reads_numbers_by_itself)
     static const char *const renamed[] = {"strto", "__isoc", "sscanf", "fscanf", "atoi"};
     struct process *p = inspect("nm", "-D", "--undefined-only");
 
-    for (size_t i = 0; i < sizeof renamed / sizeof *renamed; i++) {
+    for (size_t i = 0; i < sizeof(renamed) / sizeof(*renamed); i++) {
         const char *at = strstr(process_out(p), renamed[i]);
         cr_expect_null(at, "%.*s", at ? (int)strcspn(at, "\n") : 0, at);
     }

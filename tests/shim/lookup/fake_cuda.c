@@ -47,10 +47,10 @@ static long (*numbered(const char *name))(void)
 {
     static const char start[] = "cuFakeNumber";
 
-    if (strncmp(name, start, sizeof start - 1) != 0)
+    if (strncmp(name, start, sizeof(start) - 1) != 0)
         return NULL;
-    unsigned long number = strtoul(name + sizeof start - 1, NULL, 10);
-    return number < sizeof entries / sizeof *entries ? entries[number].internal : NULL;
+    unsigned long number = strtoul(name + sizeof(start) - 1, NULL, 10);
+    return number < sizeof(entries) / sizeof(*entries) ? entries[number].internal : NULL;
 }
 
 static long newer_launch(void)
@@ -63,7 +63,7 @@ static const struct entry *choose(const char *name, int version, uint64_t flags)
     const struct entry *best = NULL;
     int per_thread = (flags & 2) != 0;
 
-    for (size_t i = 0; i < sizeof entries / sizeof *entries; i++) {
+    for (size_t i = 0; i < sizeof(entries) / sizeof(*entries); i++) {
         const struct entry *e = &entries[i];
         if (strcmp(e->name, name) != 0 || e->version > version || e->per_thread > per_thread)
             continue;

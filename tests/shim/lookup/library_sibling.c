@@ -58,7 +58,7 @@ VISIBLE void *dlsym(void *restrict handle, const char *restrict name)
         *(void **)&real = dlvsym(RTLD_NEXT, "dlsym", versions[i]);
     if (++depth > 10) { /* the recursion that this test is about */
         static const char text[] = "endless recursion\n";
-        ssize_t n = write(1, text, sizeof text - 1);
+        ssize_t n = write(1, text, sizeof(text) - 1);
         (void)n;
         _exit(9);
     }

@@ -28,7 +28,7 @@ static bool intercepted(const char *symbol)
 #undef API_WRAP
     };
 
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
         if (strcmp(names[i], symbol) == 0)
             return true;
     return false;
@@ -57,7 +57,7 @@ static bool line_next(const char **text, struct line *l)
 
     if (!**text)
         return false;
-    cr_assert_lt(length, sizeof all);
+    cr_assert_lt(length, sizeof(all));
     memcpy(all, *text, length);
     all[length] = '\0';
     *text += length + ((*text)[length] == '\n');
@@ -73,7 +73,7 @@ static bool line_next(const char **text, struct line *l)
 
 static bool is_ours(const struct line *l)
 {
-    return strncmp(l->library, OURS, sizeof OURS - 1) == 0;
+    return strncmp(l->library, OURS, sizeof(OURS) - 1) == 0;
 }
 
 static bool right(const struct line *bare, const struct line *with)
@@ -190,10 +190,10 @@ Test(procaddr, what_pytorch_calls_most_is_the_drivers_own)
     };
     static const char *const preloads[] = {PRELOAD, PRELOAD_PROBE};
 
-    for (size_t i = 0; i < sizeof preloads / sizeof *preloads; i++) {
+    for (size_t i = 0; i < sizeof(preloads) / sizeof(*preloads); i++) {
         struct process *p = ask("5", FAKE_DRIVER, preloads[i], NULL);
-        for (size_t k = 0; k < sizeof answers / sizeof *answers; k++)
-            cr_expect(strstr(process_out(p), answers[k]) != NULL, "not so: %s", answers[k]);
+        for (size_t k = 0; k < sizeof(answers) / sizeof(*answers); k++)
+            cr_expect(strstr(process_out(p), answers[k]), "not so: %s", answers[k]);
         process_free(p);
     }
 }

@@ -53,7 +53,7 @@ static int count(const char *text, const char *what)
 {
     int n = 0;
 
-    while ((text = strstr(text, what)) != NULL) {
+    while ((text = strstr(text, what))) {
         text += strlen(what);
         n++;
     }

@@ -36,7 +36,7 @@ static void each(const char *name)
 {
     static const int versions[] = {11040, 11080, 12000, 12040, 12080, 13000, 13050, 13060};
 
-    for (unsigned v = 0; v < sizeof versions / sizeof *versions; v++)
+    for (unsigned v = 0; v < sizeof(versions) / sizeof(*versions); v++)
         for (uint64_t flags = 0; flags <= 2; flags++)
             one(name, versions[v], flags);
 }
@@ -61,7 +61,7 @@ int main(int argc, char **argv)
         return 2;
     if (cutin_test_use_all)
         cutin_test_use_all();
-    for (unsigned i = 0; i < sizeof names / sizeof *names; i++)
+    for (unsigned i = 0; i < sizeof(names) / sizeof(*names); i++)
         if (i == 0 || strcmp(names[i], names[i - 1]) != 0)
             each(names[i]);
     return 0;

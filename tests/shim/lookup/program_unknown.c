@@ -58,7 +58,7 @@ static void calls(void)
     call_many("dlsym", found);
     call_many("four", by_get4(name));
     call_many("five", by_get5(name));
-    printf("no version %d\n", dlvsym(driver, name, "NO_SUCH_VERSION") != NULL);
+    printf("no version %d\n", !!dlvsym(driver, name, "NO_SUCH_VERSION"));
     printf("same %d %d %d\n", found == dlsym(driver, name), found == by_get4(name),
            found == by_get5(name));
     int *data = dlsym(driver, "cuFakeData"), *again = by_get5("cuFakeData");
@@ -72,7 +72,7 @@ static void many(int count)
     for (int i = 0; i < count; i++) {
         char name[32];
         long (*function)(void);
-        snprintf(name, sizeof name, "cuFakeNumber%d", i);
+        snprintf(name, sizeof(name), "cuFakeNumber%d", i);
         *(void **)&function = by_get5(name);
         sum += function();
     }

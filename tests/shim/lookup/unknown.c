@@ -29,7 +29,7 @@ static int occurrences(const char *text, const char *what)
 {
     int count = 0;
 
-    for (; (text = strstr(text, what)) != NULL; text++)
+    for (; (text = strstr(text, what)); text++)
         count++;
     return count;
 }
@@ -53,7 +53,7 @@ Test(unknown, each_call_drains_every_context_however_it_was_found)
 
     for (int i = 0; i < 3; i++) {
         char line[64];
-        snprintf(line, sizeof line, "%s: drains %d scope %d\n", ways[i], i + 1, DRAIN_UNKNOWN);
+        snprintf(line, sizeof(line), "%s: drains %d scope %d\n", ways[i], i + 1, DRAIN_UNKNOWN);
         cr_expect(strstr(process_err(p), line), "no %s in %s", line, process_err(p));
     }
     process_free(p);
@@ -74,8 +74,8 @@ Test(unknown, a_pool_that_is_empty_lets_the_others_pass)
 {
     enum { ASKED = UNKNOWN_THUNKS + 50 };
     char count[16], drains[32];
-    snprintf(count, sizeof count, "%d", ASKED);
-    snprintf(drains, sizeof drains, "many: drains %d ", UNKNOWN_THUNKS);
+    snprintf(count, sizeof(count), "%d", ASKED);
+    snprintf(drains, sizeof(drains), "many: drains %d ", UNKNOWN_THUNKS);
     struct process *bare = run("LD_PRELOAD", NULL, "many", count),
                    *with = run(PRELOAD_PROBE, NULL, "many", count);
 

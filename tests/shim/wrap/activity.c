@@ -93,7 +93,7 @@ static void ask(void *stream)
 
 static bool held(CUstream stream)
 {
-    struct cutin_stream_state state = {.size = sizeof state};
+    struct cutin_stream_state state = {.size = sizeof(state)};
     ok(cutin_stream_state(stream, &state));
     return state.held != 0;
 }

@@ -45,7 +45,7 @@ static CUresult by_2d(CUdeviceptr dst, CUdeviceptr src, CUstream s)
                        .WidthInBytes = BYTES / 4,
                        .Height = 4};
     CUresult r = cuMemcpy2DAsync(&c, s);
-    memset(&c, 0, sizeof c);
+    memset(&c, 0, sizeof(c));
     return r;
 }
 static CUresult by_3d(CUdeviceptr dst, CUdeviceptr src, CUstream s)
@@ -62,7 +62,7 @@ static CUresult by_3d(CUdeviceptr dst, CUdeviceptr src, CUstream s)
                        .Height = 2,
                        .Depth = 4};
     CUresult r = cuMemcpy3DAsync(&c, s);
-    memset(&c, 0, sizeof c);
+    memset(&c, 0, sizeof(c));
     return r;
 }
 #if CUDA_VERSION >= 13000
@@ -72,9 +72,9 @@ static CUresult by_batch(CUdeviceptr dst, CUdeviceptr src, CUstream s)
     size_t sizes[] = {BYTES / 2, BYTES / 2}, idx[] = {0};
     CUmemcpyAttributes attr = {.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM};
     CUresult r = cuMemcpyBatchAsync(dsts, srcs, sizes, 2, &attr, idx, 1, s);
-    memset(dsts, 0, sizeof dsts);
-    memset(srcs, 0, sizeof srcs);
-    memset(sizes, 0, sizeof sizes);
+    memset(dsts, 0, sizeof(dsts));
+    memset(srcs, 0, sizeof(srcs));
+    memset(sizes, 0, sizeof(sizes));
     return r;
 }
 
@@ -88,7 +88,7 @@ static CUresult by_attributes(CUdeviceptr dst, CUdeviceptr src, CUstream s)
 {
     CUmemcpyAttributes attr = {.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM};
     CUresult r = cuMemcpyWithAttributesAsync(dst, src, BYTES, &attr, s);
-    memset(&attr, 0, sizeof attr);
+    memset(&attr, 0, sizeof(attr));
     return r;
 }
 #endif

@@ -66,7 +66,7 @@ static CUgraphNode kernel_add(CUgraph graph, const CUgraphNode *after, CUfunctio
                                  .blockDimZ = 1,
                                  .kernelParams = params};
     CUgraphNode node;
-    ok(cuGraphAddKernelNode(&node, graph, after, after != NULL, &p));
+    ok(cuGraphAddKernelNode(&node, graph, after, !!after, &p));
     return node;
 }
 
@@ -155,7 +155,7 @@ Test(devices, a_launch_waits_for_each_hold_in_turn)
 
 static unsigned buffered(CUstream s)
 {
-    struct cutin_stream_state state = {.size = sizeof state};
+    struct cutin_stream_state state = {.size = sizeof(state)};
     ok(cutin_stream_state(s, &state));
     return state.buffered;
 }

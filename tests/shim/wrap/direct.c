@@ -104,7 +104,7 @@ static CUkernel kernel_new(void)
     FILE *f = fopen(SOURCE_DIR "/examples/kernels.ptx", "r");
     CUlibrary library;
     CUkernel kernel;
-    cr_assert(f && fread(text, 1, sizeof text - 1, f) > 0);
+    cr_assert(f && fread(text, 1, sizeof(text) - 1, f) > 0);
     fclose(f);
     ok(cuLibraryLoadData(&library, text, NULL, NULL, 0, NULL, NULL, 0));
     ok(cuLibraryGetKernel(&kernel, library, "mix"));

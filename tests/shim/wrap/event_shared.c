@@ -17,7 +17,7 @@ static int record_theirs(int fd)
     CUcontext ctx;
     CUevent e;
     CUstream s;
-    if (read(fd, &handle, sizeof handle) != (ssize_t)sizeof handle)
+    if (read(fd, &handle, sizeof(handle)) != (ssize_t)sizeof(handle))
         return 1;
     if (cuInit(0) || cuDevicePrimaryCtxRetain(&ctx, 0) || cuCtxSetCurrent(ctx))
         return 2;
@@ -52,7 +52,7 @@ static void send_to_peer(CUevent e)
 {
     CUipcEventHandle handle;
     ok(cuIpcGetEventHandle(&handle, e));
-    cr_assert_eq(write(peer, &handle, sizeof handle), (ssize_t)sizeof handle);
+    cr_assert_eq(write(peer, &handle, sizeof(handle)), (ssize_t)sizeof(handle));
 }
 
 static void peer_recorded(void)
@@ -71,7 +71,7 @@ static void peer_ends(void)
 
 static bool held(CUstream stream)
 {
-    struct cutin_stream_state state = {.size = sizeof state};
+    struct cutin_stream_state state = {.size = sizeof(state)};
     ok(cutin_stream_state(stream, &state));
     return state.held != 0;
 }

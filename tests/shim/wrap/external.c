@@ -66,7 +66,7 @@ Test(external, a_call_is_behind_what_its_stream_has_buffered)
 {
     static CUresult (*const calls[])(CUstream s) = {signal_semaphore, wait_semaphore, map_resource,
                                                     unmap_resource, unmap_buffer};
-    enum { CALLS = sizeof calls / sizeof *calls };
+    enum { CALLS = sizeof(calls) / sizeof(*calls) };
     static struct caller callers[CALLS];
     rig_context_new();
     CUstream s = held_stream();

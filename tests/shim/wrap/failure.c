@@ -43,7 +43,7 @@ static int no_memory(const intptr_t *argument)
 
 static bool all_submitted(void)
 {
-    struct cutin_stream_state state = {.size = sizeof state};
+    struct cutin_stream_state state = {.size = sizeof(state)};
     ok(cutin_stream_state(stream, &state));
     return state.buffered == 0;
 }

@@ -40,7 +40,7 @@ static CUgraphExec mixing(CUdeviceptr x, uint32_t a, uint32_t b)
 
 static unsigned buffered(CUstream s)
 {
-    struct cutin_stream_state state = {.size = sizeof state};
+    struct cutin_stream_state state = {.size = sizeof(state)};
     ok(cutin_stream_state(s, &state));
     return state.buffered;
 }
@@ -125,7 +125,7 @@ static CUgraphExec deciding(CUdeviceptr unused)
     ok(cuGraphCreate(&graph, 0));
     for (int i = 0; i < 200; i++) {
         CUgraphNodeParams p;
-        memset(&p, 0, sizeof p);
+        memset(&p, 0, sizeof(p));
         p.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
         p.conditional.type = CU_GRAPH_COND_TYPE_IF;
         p.conditional.size = 1;

@@ -16,7 +16,7 @@ static CUstream stream_at(int level)
 
 static struct cutin_stream_state state_of(CUstream s)
 {
-    struct cutin_stream_state state = {.size = sizeof state};
+    struct cutin_stream_state state = {.size = sizeof(state)};
     ok(cutin_stream_state(s, &state));
     return state;
 }

@@ -37,7 +37,7 @@ static CUevent event_new(void)
 
 static bool held(CUstream stream)
 {
-    struct cutin_stream_state state = {.size = sizeof state};
+    struct cutin_stream_state state = {.size = sizeof(state)};
     ok(cutin_stream_state(stream, &state));
     return state.held != 0;
 }

@@ -102,7 +102,7 @@ int main(int argc, char **argv)
     FILE *f = fopen(SOURCE_DIR "/examples/kernels.ptx", "r");
     CUdevice device;
     CUmodule module;
-    if (seconds < 1 || !f || fread(ptx, 1, sizeof ptx - 1, f) == 0)
+    if (seconds < 1 || !f || fread(ptx, 1, sizeof(ptx) - 1, f) == 0)
         return 2;
     fclose(f);
     MUST(cuInit(0));

@@ -46,7 +46,7 @@ struct packed_mix {
 
 static CUresult launch_extra(struct packed_mix p, CUstream s)
 {
-    size_t bytes = sizeof p;
+    size_t bytes = sizeof(p);
     void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &p, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes,
                      CU_LAUNCH_PARAM_END};
     CUresult r = cuLaunchKernel(rig_mix, N / 256, 1, 1, 256, 1, 1, 0, s, NULL, extra);
@@ -115,7 +115,7 @@ static void launch_grids(void *user)
 {
     for (unsigned i = 1; i <= 200; i++) {
         CUlaunchAttribute attr;
-        memset(&attr, (int)i, sizeof attr);
+        memset(&attr, (int)i, sizeof(attr));
         attr.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
         attr.value.clusterDim.x = grids_width;
         attr.value.clusterDim.y = attr.value.clusterDim.z = 1;

@@ -27,7 +27,7 @@ static char *file_read(const char *path)
 void rig_join_device(int pid)
 {
     char id[32];
-    snprintf(id, sizeof id, "shim-%d", pid);
+    snprintf(id, sizeof(id), "shim-%d", pid);
     setenv("SIMGPU_ID", id, 1);
 }
 
@@ -118,7 +118,7 @@ void rig_expect(CUdeviceptr x, uint32_t value, CUstream stream)
         ok(cuStreamSynchronize(stream));
     else
         ok(cuCtxSynchronize());
-    ok(cuMemcpyDtoH(host, x, sizeof host));
+    ok(cuMemcpyDtoH(host, x, sizeof(host)));
     for (int i = 0; i < N; i++)
         cr_assert_eq(host[i], value, "element %d is %u, not %u", i, host[i], value);
 }

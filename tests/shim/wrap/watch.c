@@ -52,7 +52,7 @@ static intptr_t forward(enum watch_call call, const intptr_t *a)
     watch_hook hook = atomic_load(&hooks[call]);
     int answer = hook ? hook(a) : 0;
     return answer == WATCH_DONE ? 0
-           : answer             ? answer
+           : answer ? answer
                     : real[call](a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10]);
 }
 

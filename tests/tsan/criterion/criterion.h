@@ -78,10 +78,10 @@ _Noreturn void tsan_skip(const char *format, ...) __attribute__((format(printf, 
 #define cr_assert_geq(a, b, ...) TSAN_CHECK((a) >= (b), true, #a " >= " #b, __VA_ARGS__)
 #define cr_expect_geq(a, b, ...) TSAN_CHECK((a) >= (b), false, #a " >= " #b, __VA_ARGS__)
 
-#define cr_assert_null(p, ...)     TSAN_CHECK((p) == NULL, true, #p " is NULL", __VA_ARGS__)
-#define cr_expect_null(p, ...)     TSAN_CHECK((p) == NULL, false, #p " is NULL", __VA_ARGS__)
-#define cr_assert_not_null(p, ...) TSAN_CHECK((p) != NULL, true, #p " is not NULL", __VA_ARGS__)
-#define cr_expect_not_null(p, ...) TSAN_CHECK((p) != NULL, false, #p " is not NULL", __VA_ARGS__)
+#define cr_assert_null(p, ...)     TSAN_CHECK(!(p), true, #p " is NULL", __VA_ARGS__)
+#define cr_expect_null(p, ...)     TSAN_CHECK(!(p), false, #p " is NULL", __VA_ARGS__)
+#define cr_assert_not_null(p, ...) TSAN_CHECK(!!(p), true, #p " is not NULL", __VA_ARGS__)
+#define cr_expect_not_null(p, ...) TSAN_CHECK(!!(p), false, #p " is not NULL", __VA_ARGS__)
 
 #define cr_assert_str_eq(a, b, ...)                                                                \
     TSAN_CHECK(strcmp((a), (b)) == 0, true, #a " is " #b, __VA_ARGS__)

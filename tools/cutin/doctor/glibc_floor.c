@@ -34,7 +34,7 @@ static uint64_t offset_of(const struct image *i, const ElfW(Ehdr) * e, uint64_t 
 {
     const ElfW(Phdr) * p;
 
-    for (unsigned n = 0; (p = program_header(i, e, n)) != NULL; n++)
+    for (unsigned n = 0; (p = program_header(i, e, n)); n++)
         if (p->p_type == PT_LOAD && address >= p->p_vaddr && address - p->p_vaddr < p->p_filesz)
             return address - p->p_vaddr + p->p_offset;
     return UINT64_MAX;
@@ -45,10 +45,9 @@ static uint64_t dynamic_value(const struct image *i, const ElfW(Ehdr) * e, ElfW(
     const ElfW(Phdr) * p;
     const ElfW(Dyn) * d;
 
-    for (unsigned n = 0; (p = program_header(i, e, n)) != NULL; n++)
+    for (unsigned n = 0; (p = program_header(i, e, n)); n++)
         for (uint64_t at = p->p_offset;
-             p->p_type == PT_DYNAMIC && (d = part(i, at, sizeof(*d))) != NULL &&
-             d->d_tag != DT_NULL;
+             p->p_type == PT_DYNAMIC && (d = part(i, at, sizeof(*d))) && d->d_tag != DT_NULL;
              at += sizeof(*d))
             if (d->d_tag == tag)
                 return d->d_un.d_val;
@@ -78,11 +77,11 @@ static int read_versions(const struct image *i, unsigned newest[2])
     strings = offset_of(i, e, dynamic_value(i, e, DT_STRTAB));
     at = offset_of(i, e, dynamic_value(i, e, DT_VERNEED));
     left = dynamic_value(i, e, DT_VERNEEDNUM);
-    for (; left > 0 && (need = part(i, at, sizeof(*need))) != NULL; left--, at += need->vn_next) {
+    for (; left > 0 && (need = part(i, at, sizeof(*need))); left--, at += need->vn_next) {
         const ElfW(Vernaux) * aux;
         uint64_t aux_at = at + need->vn_aux;
 
-        for (unsigned n = 0; n < need->vn_cnt && (aux = part(i, aux_at, sizeof(*aux))) != NULL;
+        for (unsigned n = 0; n < need->vn_cnt && (aux = part(i, aux_at, sizeof(*aux)));
              n++, aux_at += aux->vna_next) {
             char name[24] = "";
             const char *text = part(i, strings + aux->vna_name, sizeof(name) - 1);

@@ -195,7 +195,7 @@ static int make_client(struct disb_client *client, const json_t *json, double se
         return refuse(c, "\"arrivals\" has to be periodic, poisson, uniform, trace or closed");
     snprintf(client->model, sizeof(client->model), "%s", model);
     client->rt = strcmp(priority, "rt") == 0;
-    client->closed = kind->at == NULL;
+    client->closed = !kind->at;
     if (client->closed)
         return 0;
     rc = kind->read(json, &a, c);

@@ -54,7 +54,7 @@ int trace_view_open(struct trace_view *v, const char *path, char *why, size_t wh
         rc = -errno;
     if (fd >= 0)
         close(fd);
-    if (at != MAP_FAILED && (wrong = header_wrong(at, (size_t)st.st_size)) != NULL)
+    if (at != MAP_FAILED && (wrong = header_wrong(at, (size_t)st.st_size)))
         munmap(at, (size_t)st.st_size);
     if (rc != 0 || wrong) {
         snprintf(why, why_bytes, "%s: %s", path, wrong ? wrong : strerror(-rc));

@@ -53,7 +53,7 @@ static json_t *plot_json(const json_t *root, char *why, size_t why_bytes)
         fstat(fd, &st) == 0)
         text = calloc(1, (size_t)st.st_size + 1);
     if (text && pread(fd, text, (size_t)st.st_size, 0) == st.st_size &&
-        (svg = strstr(text, "<svg")) != NULL)
+        (svg = strstr(text, "<svg")))
         plot = json_string(svg);
     free(text);
     if (fd >= 0)

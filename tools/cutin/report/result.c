@@ -139,7 +139,7 @@ int result_print(const json_t *root, FILE *out)
             fputc(*c++, out);
         } else if (*c == '"') {
             quoted = !quoted;
-        } else if (*c == '[' && !quoted && (end = numbers_end(c)) != NULL) {
+        } else if (*c == '[' && !quoted && (end = numbers_end(c))) {
             print_numbers(c, end, out);
             c = end;
             continue;

@@ -153,7 +153,7 @@ int attribute_get(int attribute, int ordinal, int *value)
     if (*value >= 0)
         return 0;
     *value = 0;
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
         if (rows[i].attribute == attribute)
             *value = rows[i].value;
     return 0;
@@ -163,10 +163,10 @@ int attribute_get(int attribute, int ordinal, int *value)
 void attribute_uuid(int ordinal, uint8_t uuid[16])
 {
     char text[512];
-    int n = snprintf(text, sizeof text, "%s/%d", config_get()->id, ordinal);
+    int n = snprintf(text, sizeof(text), "%s/%d", config_get()->id, ordinal);
     uint64_t hash[2] = {0xcbf29ce484222325u, 0x84222325cbf29ce4u};
-    for (int i = 0; i < n && i < (int)sizeof text - 1; i++)
+    for (int i = 0; i < n && i < (int)sizeof(text) - 1; i++)
         for (int k = 0; k < 2; k++)
             hash[k] = (hash[k] ^ (uint8_t)(text[i] + k)) * 0x100000001b3u;
-    memcpy(uuid, hash, sizeof hash);
+    memcpy(uuid, hash, sizeof(hash));
 }

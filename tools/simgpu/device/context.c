@@ -31,7 +31,7 @@ struct sim_context *context_any(CUcontext handle)
 {
     pthread_mutex_lock(&context_lock);
     struct sim_context *ctx = all;
-    while (ctx != NULL && context_handle(ctx) != handle)
+    while (ctx && context_handle(ctx) != handle)
         ctx = ctx->next;
     pthread_mutex_unlock(&context_lock);
     return ctx;
@@ -39,8 +39,8 @@ struct sim_context *context_any(CUcontext handle)
 
 struct sim_context *context_find(CUcontext handle)
 {
-    struct sim_context *ctx = handle != NULL ? context_any(handle) : NULL;
-    return ctx != NULL && atomic_load(&ctx->alive) ? ctx : NULL;
+    struct sim_context *ctx = handle ? context_any(handle) : NULL;
+    return ctx && atomic_load(&ctx->alive) ? ctx : NULL;
 }
 
 /* ---- life --------------------------------------------------------------------------------------- */
@@ -50,7 +50,7 @@ static void context_defaults(struct sim_context *ctx, unsigned int flags)
 {
     atomic_store(&ctx->error, CUDA_SUCCESS);
     atomic_store(&ctx->flags, flags);
-    memset(ctx->limits, 0, sizeof ctx->limits);
+    memset(ctx->limits, 0, sizeof(ctx->limits));
     ctx->limits[CU_LIMIT_STACK_SIZE] = 1024;
     ctx->limits[CU_LIMIT_PRINTF_FIFO_SIZE] = 1 << 20;
     ctx->limits[CU_LIMIT_MALLOC_HEAP_SIZE] = 8 << 20;
@@ -71,7 +71,7 @@ static CUresult parts_tell(struct sim_context *ctx, bool begin)
         for (p = __start_context_part; p < __stop_context_part; p++) {
             if ((*p)->kind != kind)
                 continue;
-            if (begin && (*p)->begin != NULL && rc == CUDA_SUCCESS)
+            if (begin && (*p)->begin && rc == CUDA_SUCCESS)
                 rc = (*p)->begin(ctx);
             else if (!begin)
                 (*p)->end(ctx);
@@ -95,8 +95,8 @@ void context_end(struct sim_context *ctx)
 
 struct sim_context *context_new(int ordinal, bool primary, unsigned int version)
 {
-    struct sim_context *ctx = calloc(1, sizeof *ctx);
-    if (ctx == NULL)
+    struct sim_context *ctx = calloc(1, sizeof(*ctx));
+    if (!ctx)
         return NULL;
     ctx->magic = CONTEXT_MAGIC;
     ctx->ordinal = ordinal;
@@ -142,13 +142,13 @@ static CUresult context_create(CUcontext *out, unsigned int version, unsigned in
     CUresult rc = driver_ready();
     if (rc != CUDA_SUCCESS)
         return rc;
-    if (out == NULL || !context_flags_valid(flags))
+    if (!out || !context_flags_valid(flags))
         return CUDA_ERROR_INVALID_VALUE;
     rc = device_check(dev);
     if (rc != CUDA_SUCCESS)
         return rc;
     struct sim_context *ctx = context_new(dev, false, version);
-    if (ctx == NULL)
+    if (!ctx)
         return CUDA_ERROR_OUT_OF_MEMORY;
     ctx->usage = 1;
     rc = context_introduce(ctx, flags);
@@ -163,8 +163,8 @@ static CUresult context_destroy(CUcontext handle)
     CUresult rc = driver_ready();
     if (rc != CUDA_SUCCESS)
         return rc;
-    struct sim_context *ctx = handle != NULL ? context_any(handle) : NULL;
-    if (ctx == NULL || ctx->primary || ctx->base)
+    struct sim_context *ctx = handle ? context_any(handle) : NULL;
+    if (!ctx || ctx->primary || ctx->base)
         return CUDA_ERROR_INVALID_CONTEXT;
     if (!atomic_exchange(&ctx->alive, false))
         return CUDA_ERROR_CONTEXT_IS_DESTROYED;
@@ -186,7 +186,7 @@ SIM_EXPORT CUresult cuCtxCreate(CUcontext *out, unsigned int flags, CUdevice dev
 SIM_EXPORT CUresult cuCtxCreate_v3(CUcontext *out, CUexecAffinityParam *affinity, int count,
                                    unsigned int flags, CUdevice dev)
 {
-    if (count < 0 || (count > 0 && affinity == NULL))
+    if (count < 0 || (count > 0 && !affinity))
         return CUDA_ERROR_INVALID_VALUE;
     if (count > 0)
         return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
@@ -197,9 +197,9 @@ SIM_EXPORT CUresult cuCtxCreate_v3(CUcontext *out, CUexecAffinityParam *affinity
 SIM_EXPORT CUresult cuCtxCreate_v4(CUcontext *out, CUctxCreateParams *params, unsigned int flags,
                                    CUdevice dev)
 {
-    if (params != NULL && params->cigParams != NULL)
+    if (params && params->cigParams)
         return CUDA_ERROR_NOT_SUPPORTED;
-    if (params != NULL && params->numExecAffinityParams > 0)
+    if (params && params->numExecAffinityParams > 0)
         return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
     return context_create(out, 12050, flags, dev);
 }
@@ -221,7 +221,7 @@ SIM_EXPORT CUresult cuCtxAttach(CUcontext *out, unsigned int flags)
     CUresult rc = context_current(&ctx);
     if (rc != CUDA_SUCCESS)
         return rc;
-    if (out == NULL || flags != 0)
+    if (!out || flags != 0)
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&context_lock);
     ctx->usage++;
@@ -249,7 +249,7 @@ SIM_EXPORT CUresult cuCtxDetach(CUcontext handle)
 CUresult context_green_make(struct sim_context *base, struct sim_context **out)
 {
     struct sim_context *ctx = context_new(base->ordinal, false, base->version);
-    if (ctx == NULL)
+    if (!ctx)
         return CUDA_ERROR_OUT_OF_MEMORY;
     ctx->base = base;
     CUresult rc = context_introduce(ctx, atomic_load(&base->flags));
@@ -270,7 +270,7 @@ void context_green_each(const struct sim_context *base,
                         void (*fn)(struct sim_context *green, void *arg), void *arg)
 {
     pthread_mutex_lock(&context_lock);
-    for (struct sim_context *ctx = all; ctx != NULL; ctx = ctx->next)
+    for (struct sim_context *ctx = all; ctx; ctx = ctx->next)
         if (ctx->base == base && atomic_load(&ctx->alive))
             fn(ctx, arg);
     pthread_mutex_unlock(&context_lock);
@@ -281,11 +281,11 @@ void context_greens_end(const struct sim_context *base)
     struct sim_context *green;
     do {
         pthread_mutex_lock(&context_lock);
-        for (green = all; green != NULL; green = green->next)
+        for (green = all; green; green = green->next)
             if (green->base == base && atomic_exchange(&green->alive, false))
                 break;
         pthread_mutex_unlock(&context_lock);
-        if (green != NULL)
+        if (green)
             context_end(green);
-    } while (green != NULL);
+    } while (green);
 }

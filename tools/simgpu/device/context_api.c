@@ -12,7 +12,7 @@ static CUresult device_of(CUcontext handle, CUdevice *out)
     CUresult rc = context_argument(handle, &ctx);
     if (rc != CUDA_SUCCESS)
         return rc;
-    if (out == NULL)
+    if (!out)
         return CUDA_ERROR_INVALID_VALUE;
     *out = ctx->ordinal;
     return CUDA_SUCCESS;
@@ -36,7 +36,7 @@ SIM_EXPORT CUresult cuCtxGetFlags(unsigned int *out)
     CUresult rc = context_current(&ctx);
     if (rc != CUDA_SUCCESS)
         return rc;
-    if (out == NULL)
+    if (!out)
         return CUDA_ERROR_INVALID_VALUE;
     *out = atomic_load(&ctx->flags);
     return CUDA_SUCCESS;
@@ -60,7 +60,7 @@ SIM_EXPORT CUresult cuCtxGetId(CUcontext handle, unsigned long long *out)
     CUresult rc = context_argument(handle, &ctx);
     if (rc != CUDA_SUCCESS)
         return rc;
-    if (out == NULL)
+    if (!out)
         return CUDA_ERROR_INVALID_VALUE;
     *out = ctx->id;
     return CUDA_SUCCESS;
@@ -72,7 +72,7 @@ SIM_EXPORT CUresult cuCtxGetApiVersion(CUcontext handle, unsigned int *out)
     CUresult rc = context_argument(handle, &ctx);
     if (rc != CUDA_SUCCESS)
         return rc;
-    if (out == NULL)
+    if (!out)
         return CUDA_ERROR_INVALID_VALUE;
     *out = ctx->version;
     return CUDA_SUCCESS;
@@ -103,7 +103,7 @@ SIM_EXPORT CUresult cuCtxGetLimit(size_t *out, CUlimit limit)
     CUresult rc = context_enter(&ctx);
     if (rc != CUDA_SUCCESS)
         return rc;
-    if (out == NULL)
+    if (!out)
         return CUDA_ERROR_INVALID_VALUE;
     if (!limit_known(limit))
         return CUDA_ERROR_UNSUPPORTED_LIMIT;
@@ -125,9 +125,9 @@ SIM_EXPORT CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)
     CUresult rc = context_current(&ctx);
     if (rc != CUDA_SUCCESS)
         return rc;
-    if (least != NULL)
+    if (least)
         *least = 0;
-    if (greatest != NULL)
+    if (greatest)
         *greatest = -5;
     return CUDA_SUCCESS;
 }
@@ -138,7 +138,7 @@ SIM_EXPORT CUresult cuCtxGetExecAffinity(CUexecAffinityParam *out, CUexecAffinit
     CUresult rc = context_enter(&ctx);
     if (rc != CUDA_SUCCESS)
         return rc;
-    return out == NULL ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
+    return !out ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
 }
 
 /* Hints without effect here: kept and given back. */
@@ -162,7 +162,7 @@ SIM_EXPORT CUresult cuCtxGetExecAffinity(CUexecAffinityParam *out, CUexecAffinit
         CUresult rc = context_enter(&ctx);                                                         \
         if (rc != CUDA_SUCCESS)                                                                    \
             return rc;                                                                             \
-        if (out == NULL)                                                                           \
+        if (!out)                                                                                  \
             return CUDA_ERROR_INVALID_VALUE;                                                       \
         pthread_mutex_lock(&context_lock);                                                         \
         *out = ctx->field;                                                                         \

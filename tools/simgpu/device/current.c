@@ -34,8 +34,8 @@ CUresult context_push(struct sim_context *ctx)
 {
     if (stack.depth == stack.room) {
         size_t room = stack.room != 0 ? stack.room * 2 : 8;
-        struct sim_context **items = realloc(stack.items, room * sizeof *items);
-        if (items == NULL)
+        struct sim_context **items = realloc(stack.items, room * sizeof(*items));
+        if (!items)
             return CUDA_ERROR_OUT_OF_MEMORY;
         stack.items = items;
         stack.room = room;
@@ -74,7 +74,7 @@ CUresult context_current(struct sim_context **out)
     if (callback_thread())
         return CUDA_ERROR_NOT_PERMITTED;
     struct sim_context *ctx = stack_top();
-    if (ctx == NULL)
+    if (!ctx)
         return CUDA_ERROR_INVALID_CONTEXT;
     if (!atomic_load(&ctx->alive))
         return CUDA_ERROR_CONTEXT_IS_DESTROYED;
@@ -90,13 +90,13 @@ CUresult context_enter(struct sim_context **out)
 
 CUresult context_argument(CUcontext handle, struct sim_context **out)
 {
-    if (handle == NULL)
+    if (!handle)
         return context_current(out);
     CUresult rc = driver_ready();
     if (rc != CUDA_SUCCESS)
         return rc;
     struct sim_context *ctx = context_any(handle);
-    if (ctx == NULL)
+    if (!ctx)
         return CUDA_ERROR_INVALID_CONTEXT;
     if (!atomic_load(&ctx->alive))
         return CUDA_ERROR_CONTEXT_IS_DESTROYED;
@@ -111,8 +111,8 @@ static CUresult push(CUcontext handle)
     CUresult rc = driver_ready();
     if (rc != CUDA_SUCCESS)
         return rc;
-    struct sim_context *ctx = handle != NULL ? context_any(handle) : NULL;
-    return ctx != NULL ? context_push(ctx) : CUDA_ERROR_INVALID_CONTEXT;
+    struct sim_context *ctx = handle ? context_any(handle) : NULL;
+    return ctx ? context_push(ctx) : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 static CUresult pop(CUcontext *out)
@@ -122,7 +122,7 @@ static CUresult pop(CUcontext *out)
         return rc;
     if (stack.depth == 0)
         return CUDA_ERROR_INVALID_CONTEXT;
-    if (out != NULL)
+    if (out)
         *out = context_handle(stack_top());
     stack.depth--;
     return CUDA_SUCCESS;
@@ -153,12 +153,12 @@ SIM_EXPORT CUresult cuCtxSetCurrent(CUcontext handle)
     CUresult rc = driver_ready();
     if (rc != CUDA_SUCCESS)
         return rc;
-    struct sim_context *ctx = handle != NULL ? context_any(handle) : NULL;
-    if (handle != NULL && ctx == NULL)
+    struct sim_context *ctx = handle ? context_any(handle) : NULL;
+    if (handle && !ctx)
         return CUDA_ERROR_INVALID_CONTEXT;
     if (stack.depth != 0)
         stack.depth--;
-    return ctx != NULL ? context_push(ctx) : CUDA_SUCCESS;
+    return ctx ? context_push(ctx) : CUDA_SUCCESS;
 }
 
 SIM_EXPORT CUresult cuCtxGetCurrent(CUcontext *out)
@@ -166,8 +166,8 @@ SIM_EXPORT CUresult cuCtxGetCurrent(CUcontext *out)
     CUresult rc = driver_ready();
     if (rc != CUDA_SUCCESS)
         return rc;
-    if (out == NULL)
+    if (!out)
         return CUDA_ERROR_INVALID_VALUE;
-    *out = stack_top() != NULL ? context_handle(stack_top()) : NULL;
+    *out = stack_top() ? context_handle(stack_top()) : NULL;
     return CUDA_SUCCESS;
 }

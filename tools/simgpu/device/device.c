@@ -45,7 +45,7 @@ static void shared_init(struct device_shared *sh, const struct device_params *pa
     for (int i = 0; i < DEVICE_CLIENTS; i++)
         mutex_init_shared(&sh->clients[i].alive);
     sh->params = *params;
-    sh->bytes = sizeof *sh;
+    sh->bytes = sizeof(*sh);
     sh->version = DEVICE_VERSION;
     device_publish();
     sh->magic = DEVICE_MAGIC;
@@ -86,7 +86,7 @@ static int file_door(int fd, short type, bool patiently)
 /* Remove the files of devices whose processes were all killed. */
 static void files_sweep(const char *name)
 {
-    char path[sizeof "/dev/shm/" + NAME_MAX];
+    char path[sizeof("/dev/shm/") + NAME_MAX];
     const char *dash = strchr(name, '-'); /* names are /simgpu-UID-ID */
     dash = dash ? strchr(dash + 1, '-') : NULL;
     size_t prefix = dash ? (size_t)(dash - name) : 0;
@@ -94,7 +94,7 @@ static void files_sweep(const char *name)
     for (struct dirent *e; dir && (e = readdir(dir));) {
         if (strncmp(e->d_name, name + 1, prefix) != 0)
             continue;
-        snprintf(path, sizeof path, "/dev/shm/%s", e->d_name);
+        snprintf(path, sizeof(path), "/dev/shm/%s", e->d_name);
         int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
         if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
             unlink(path);
@@ -110,15 +110,15 @@ static int file_map(int fd, struct device_shared **sh)
     struct stat st;
     if (fstat(fd, &st) < 0)
         return -errno;
-    if (st.st_size != 0 && st.st_size != (off_t)sizeof **sh)
+    if (st.st_size != 0 && st.st_size != (off_t)sizeof(**sh))
         return -EPROTO;
-    if (st.st_size == 0 && ftruncate(fd, (off_t)sizeof **sh) < 0)
+    if (st.st_size == 0 && ftruncate(fd, (off_t)sizeof(**sh)) < 0)
         return -errno;
     /* The part in front of the rings for certain: running out of it later would be SIGBUS. */
     int error = posix_fallocate(fd, 0, (off_t)offsetof(struct device_shared, rings));
     if (error)
         return -error;
-    void *map = mmap(NULL, sizeof **sh, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    void *map = mmap(NULL, sizeof(**sh), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (map == MAP_FAILED)
         return -errno;
     *sh = map;
@@ -190,7 +190,7 @@ static int client_claim(struct device *d)
             continue;
         c->pid = (int32_t)getpid();
         c->sleep_until_ns = 0;
-        memset(c->memory, 0, sizeof c->memory);
+        memset(c->memory, 0, sizeof(c->memory));
         device_publish();
         c->in_use = 1;
         d->client = i;
@@ -204,7 +204,7 @@ static void shared_renew(struct device_shared *sh, const struct device_params *p
 {
     sh->params = *params;
     sh->clock = 0;
-    memset(sh->gpus, 0, sizeof sh->gpus);
+    memset(sh->gpus, 0, sizeof(sh->gpus));
 }
 
 static void futex_wake_all(uint32_t *word)
@@ -227,7 +227,7 @@ static int shared_join(struct device *d, const struct device_params *params)
     struct device_shared *sh = d->shared;
     if (sh->magic == 0)
         shared_init(sh, params);
-    if (sh->magic != DEVICE_MAGIC || sh->version != DEVICE_VERSION || sh->bytes != sizeof *sh)
+    if (sh->magic != DEVICE_MAGIC || sh->version != DEVICE_VERSION || sh->bytes != sizeof(*sh))
         return -EPROTO;
     d->client = DEVICE_CLIENTS;
     device_lock(d);
@@ -243,7 +243,7 @@ static int shared_join(struct device *d, const struct device_params *params)
 
 int device_open(struct device *d, const char *name, const struct device_params *params)
 {
-    snprintf(d->name, sizeof d->name, "%s", name);
+    snprintf(d->name, sizeof(d->name), "%s", name);
     files_sweep(name);
     d->fd = file_lease(name);
     if (d->fd < 0)
@@ -254,7 +254,7 @@ int device_open(struct device *d, const char *name, const struct device_params *
     if (rc == 0) {
         rc = shared_join(d, params);
         if (rc < 0)
-            munmap(d->shared, sizeof *d->shared);
+            munmap(d->shared, sizeof(*d->shared));
     }
     file_door(d->fd, F_UNLCK, true);
     if (rc < 0) {
@@ -415,8 +415,8 @@ void device_context_close(struct device *d, uint32_t context)
 /* The slot's ring gets its memory now: an allocation can fail, a page fault in a full file kills. */
 static bool ring_allocate(struct device *d, uint32_t slot)
 {
-    size_t at = offsetof(struct device_shared, rings) + slot * sizeof d->shared->rings[0];
-    return posix_fallocate(d->fd, (off_t)at, (off_t)sizeof d->shared->rings[0]) == 0;
+    size_t at = offsetof(struct device_shared, rings) + slot * sizeof(d->shared->rings[0]);
+    return posix_fallocate(d->fd, (off_t)at, (off_t)sizeof(d->shared->rings[0])) == 0;
 }
 
 uint32_t device_stream_open(struct device *d, uint32_t context, int priority)

@@ -50,7 +50,7 @@ SIM_EXPORT CUresult cuInit(unsigned int flags)
 
 SIM_EXPORT CUresult cuDriverGetVersion(int *version)
 {
-    if (version == NULL)
+    if (!version)
         return CUDA_ERROR_INVALID_VALUE;
     *version = config_get()->driver_version;
     return CUDA_SUCCESS;
@@ -72,7 +72,7 @@ CUresult device_check(CUdevice dev)
         CUresult check_rc = device_check(dev);                                                     \
         if (check_rc != CUDA_SUCCESS)                                                              \
             return check_rc;                                                                       \
-        if ((out) == NULL)                                                                         \
+        if (!(out))                                                                                \
             return CUDA_ERROR_INVALID_VALUE;                                                       \
     } while (0)
 
@@ -81,7 +81,7 @@ SIM_EXPORT CUresult cuDeviceGetCount(int *count)
     CUresult rc = driver_ready();
     if (rc != CUDA_SUCCESS)
         return rc;
-    if (count == NULL)
+    if (!count)
         return CUDA_ERROR_INVALID_VALUE;
     *count = config_get()->devices;
     return CUDA_SUCCESS;
@@ -118,7 +118,7 @@ SIM_EXPORT CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice dev)
 SIM_EXPORT CUresult cuDeviceGetLuid(char *luid, unsigned int *mask, CUdevice dev)
 {
     CHECK(dev, luid);
-    return mask == NULL ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_SUPPORTED; /* Windows only */
+    return !mask ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_SUPPORTED; /* Windows only */
 }
 
 SIM_EXPORT CUresult cuDeviceGetPCIBusId(char *out, int len, CUdevice dev)
@@ -148,7 +148,7 @@ SIM_EXPORT CUresult cuDeviceGetByPCIBusId(CUdevice *out, const char *text)
     if (rc != CUDA_SUCCESS)
         return rc;
     unsigned int domain, bus, device;
-    if (out == NULL || text == NULL || !pci_parse(text, &domain, &bus, &device))
+    if (!out || !text || !pci_parse(text, &domain, &bus, &device))
         return CUDA_ERROR_INVALID_VALUE;
     if (domain != 0 || device != 0 || bus == 0 || bus > (unsigned int)config_get()->devices)
         return CUDA_ERROR_INVALID_DEVICE;
@@ -208,7 +208,7 @@ SIM_EXPORT CUresult cuDeviceGetProperties(CUdevprop *p, CUdevice dev)
 SIM_EXPORT CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice dev)
 {
     CHECK(dev, major);
-    if (minor == NULL)
+    if (!minor)
         return CUDA_ERROR_INVALID_VALUE;
     *major = attribute_of(dev, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
     *minor = attribute_of(dev, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);

@@ -17,7 +17,7 @@ enum { SMS_LEAST = 4, SMS_STEP = 2 };
 
 static void resource_fill(CUdevResource *r, unsigned int sms)
 {
-    memset(r, 0, sizeof *r);
+    memset(r, 0, sizeof(*r));
     r->type = CU_DEV_RESOURCE_TYPE_SM;
     r->sm.smCount = sms;
 #if CUDA_VERSION >= 13000

@@ -35,9 +35,9 @@ int ipc_file_make(struct ipc_file *f, size_t bytes)
     uint64_t number = 0;
     if (!size_allowed(bytes))
         return -EFBIG;
-    if (getrandom(&number, sizeof number, 0) != (ssize_t)sizeof number || number == 0)
+    if (getrandom(&number, sizeof(number), 0) != (ssize_t)sizeof(number) || number == 0)
         return -EAGAIN;
-    snprintf(name, sizeof name, "simgpu-%016" PRIx64, number);
+    snprintf(name, sizeof(name), "simgpu-%016" PRIx64, number);
     f->fd = memfd_create(name, MFD_CLOEXEC);
     if (f->fd < 0)
         return -errno;
@@ -55,14 +55,14 @@ static bool number_matches(const char *link, uint64_t number)
 {
     char target[64] = "";
     uint64_t found = 0;
-    return readlink(link, target, sizeof target - 1) > 0 &&
+    return readlink(link, target, sizeof(target) - 1) > 0 &&
            sscanf(target, "/memfd:simgpu-%16" SCNx64, &found) == 1 && found == number;
 }
 
 bool ipc_file_there(const struct ipc_file *f)
 {
     char link[64];
-    snprintf(link, sizeof link, "/proc/self/fd/%d", f->fd);
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", f->fd);
     return f->number != 0 && number_matches(link, f->number);
 }
 
@@ -75,11 +75,11 @@ int ipc_file_open(const struct ipc_file *f)
         return -EXDEV;
     if (ipc_file_there(f) && f->pid == getpid())
         return -EEXIST;
-    snprintf(link, sizeof link, "/proc/%d/fd/%d", f->pid, f->fd);
+    snprintf(link, sizeof(link), "/proc/%d/fd/%d", f->pid, f->fd);
     int fd = open(link, O_RDWR | O_CLOEXEC);
     if (fd < 0)
         return -ENOENT;
-    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
     if (number_matches(link,
                        f->number)) /* of what was opened: the descriptor may be another by now */
         return fd;

@@ -39,7 +39,7 @@ static const char *shape_text(const struct work *w, char *text, size_t room)
 {
     const uint64_t *s = w->args.u64;
     text[0] = '\0';
-    if (w->node_type == CU_GRAPH_NODE_TYPE_KERNEL && w->func != NULL)
+    if (w->node_type == CU_GRAPH_NODE_TYPE_KERNEL && w->func)
         snprintf(text, room,
                  " grid=%" PRIu64 ",%" PRIu64 ",%" PRIu64 " block=%" PRIu64 ",%" PRIu64 ",%" PRIu64
                  " smem=%" PRIu64,
@@ -54,13 +54,13 @@ void log_work(const struct work *w, uint32_t device_context, struct point at, ui
     if (log_fd < 0)
         return;
     char shape[128], line[NAME_MOST + 512];
-    int n = snprintf(line, sizeof line,
+    int n = snprintf(line, sizeof(line),
                      "pid=%d context=%" PRIu32 " stream=%" PRIu32 " seq=%" PRIu64
                      " kind=%s name=%.*s submit=%" PRIu64 " start=%" PRIu64 " end=%" PRIu64
                      " cost=%" PRIu64 " ran=%d id=%" PRIu64 "%s\n",
                      (int)getpid(), device_context, at.stream, at.seq, kind_names[w->kind],
                      NAME_MOST, w->name ? w->name : "-", w->submit_ns, w->start_ns, w->end_ns,
-                     w->cost_ns, ran, stream_id, shape_text(w, shape, sizeof shape));
+                     w->cost_ns, ran, stream_id, shape_text(w, shape, sizeof(shape)));
     /* One write: O_APPEND keeps lines of several processes whole. A full disk loses lines. */
     ssize_t written = write(log_fd, line, (size_t)n);
     (void)written;

@@ -13,9 +13,9 @@ static unsigned int primary_flags[DEVICES_MAX];
 /* The device's primary context, made if need be. Under context_lock. */
 static struct sim_context *primary_of(CUdevice dev)
 {
-    if (primaries[dev] == NULL) {
+    if (!primaries[dev]) {
         struct sim_context *ctx = context_new(dev, true, 3020);
-        if (ctx == NULL)
+        if (!ctx)
             return NULL;
         context_list(ctx);
         primaries[dev] = ctx;
@@ -32,7 +32,7 @@ CUresult context_primary(CUdevice dev, CUcontext *out)
     struct sim_context *ctx = primary_of(dev);
     pthread_mutex_unlock(&context_lock);
     *out = context_handle(ctx);
-    return ctx != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    return ctx ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 /* Makes the primary context live. Under context_lock. */
@@ -50,11 +50,11 @@ SIM_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice dev)
     CUresult rc = device_check(dev);
     if (rc != CUDA_SUCCESS)
         return rc;
-    if (out == NULL)
+    if (!out)
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&context_lock);
     struct sim_context *ctx = primary_of(dev);
-    rc = ctx != NULL ? primary_open(ctx) : CUDA_ERROR_OUT_OF_MEMORY;
+    rc = ctx ? primary_open(ctx) : CUDA_ERROR_OUT_OF_MEMORY;
     if (rc == CUDA_SUCCESS) {
         ctx->usage++;
         *out = context_handle(ctx);
@@ -71,10 +71,10 @@ static CUresult primary_give_up(CUdevice dev, bool reset)
         return rc;
     pthread_mutex_lock(&context_lock);
     struct sim_context *ctx = primaries[dev];
-    bool retained = ctx != NULL && ctx->usage > 0;
+    bool retained = ctx && ctx->usage > 0;
     if (retained && !reset)
         ctx->usage--;
-    bool end = ctx != NULL && atomic_load(&ctx->alive) && (reset || ctx->usage == 0);
+    bool end = ctx && atomic_load(&ctx->alive) && (reset || ctx->usage == 0);
     if (end) {
         atomic_store(&ctx->alive, false);
         ctx->ending = true;
@@ -120,7 +120,7 @@ SIM_EXPORT CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int fla
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&context_lock);
     primary_flags[dev] = flags;
-    if (primaries[dev] != NULL)
+    if (primaries[dev])
         atomic_store(&primaries[dev]->flags, flags);
     pthread_mutex_unlock(&context_lock);
     return CUDA_SUCCESS;
@@ -133,7 +133,7 @@ SIM_EXPORT CUresult cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags)
     if (rc != CUDA_SUCCESS)
         return rc;
     pthread_mutex_lock(&context_lock);
-    bool active = primaries[dev] != NULL && atomic_load(&primaries[dev]->alive);
+    bool active = primaries[dev] && atomic_load(&primaries[dev]->alive);
     pthread_mutex_unlock(&context_lock);
     return active ? CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE : cuDevicePrimaryCtxSetFlags_v2(dev, flags);
 }
@@ -143,11 +143,11 @@ SIM_EXPORT CUresult cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags
     CUresult rc = device_check(dev);
     if (rc != CUDA_SUCCESS)
         return rc;
-    if (flags == NULL || active == NULL)
+    if (!flags || !active)
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&context_lock);
     *flags = primary_flags[dev];
-    *active = primaries[dev] != NULL && atomic_load(&primaries[dev]->alive);
+    *active = primaries[dev] && atomic_load(&primaries[dev]->alive);
     pthread_mutex_unlock(&context_lock);
     return CUDA_SUCCESS;
 }

@@ -55,7 +55,7 @@ static bool shape_read(const char *word, uint32_t shape[3])
 static const char *word_read(struct line *l, size_t at, const char *word)
 {
     if (at == 0)
-        return (l->pattern = strdup(word)) != NULL ? NULL : "there is no memory for it";
+        return (l->pattern = strdup(word)) ? NULL : "there is no memory for it";
     if (at == 1)
         return time_read(word, &l->base_ns) ? NULL
                                             : "is no time in microseconds from 0 to 10000000";
@@ -71,7 +71,7 @@ static const char *word_read(struct line *l, size_t at, const char *word)
 
 static void line_free(struct line *l)
 {
-    if (l != NULL)
+    if (l)
         free(l->pattern);
     free(l);
 }
@@ -81,11 +81,11 @@ static struct line *line_read(char *text, const char **bad, const char **why)
 {
     char *save = NULL, *word = strtok_r(text, " \t\r\n", &save);
     struct line *l;
-    if (word == NULL || *word == '#' || (l = calloc(1, sizeof *l)) == NULL)
+    if (!word || *word == '#' || !(l = calloc(1, sizeof(*l))))
         return NULL;
-    for (size_t at = 0; word != NULL; at++, word = strtok_r(NULL, " \t\r\n", &save)) {
+    for (size_t at = 0; word; at++, word = strtok_r(NULL, " \t\r\n", &save)) {
         *bad = word;
-        if ((*why = word_read(l, at, word)) != NULL) {
+        if ((*why = word_read(l, at, word))) {
             line_free(l);
             return NULL;
         }
@@ -94,7 +94,7 @@ static struct line *line_read(char *text, const char **bad, const char **why)
         else
             *bad = NULL;
     }
-    if (*bad == NULL)
+    if (!*bad)
         return l;
     line_free(l);
     return NULL;
@@ -109,11 +109,11 @@ static void file_read(struct times *t, FILE *f, const char *path)
         const char *bad = NULL, *why = NULL;
         struct line *l = line_read(text, &bad, &why);
         number++;
-        if (l != NULL) {
+        if (l) {
             *last = l;
             last = &l->next;
         }
-        if (bad != NULL && messages++ < MESSAGES)
+        if (bad && messages++ < MESSAGES)
             fprintf(stderr,
                     "simgpu: SIMGPU_KERNEL_TIMES: %s:%zu: %.200s %s; the line is left out\n", path,
                     number, bad, why);
@@ -127,8 +127,8 @@ static void file_read(struct times *t, FILE *f, const char *path)
 struct times *times_open(const char *path)
 {
     FILE *f = fopen(path, "re");
-    struct times *t = f != NULL ? calloc(1, sizeof *t) : NULL;
-    if (t != NULL) {
+    struct times *t = f ? calloc(1, sizeof(*t)) : NULL;
+    if (t) {
         pthread_mutex_init(&t->lock, NULL);
         file_read(t, f, path);
     } else {
@@ -137,7 +137,7 @@ struct times *times_open(const char *path)
                 "SIMGPU_KERNEL_US\n",
                 path, strerror(errno));
     }
-    if (f != NULL)
+    if (f)
         fclose(f);
     return t;
 }
@@ -147,12 +147,12 @@ struct times *times_open(const char *path)
 static struct times_list *list_make(const struct times *t, const char *name)
 {
     size_t n = 0, all = 0;
-    for (const struct line *l = t->first; l != NULL; l = l->next)
+    for (const struct line *l = t->first; l; l = l->next)
         all++;
-    struct times_list *list = calloc(1, sizeof *list + all * sizeof list->line[0]);
-    if (list == NULL)
+    struct times_list *list = calloc(1, sizeof(*list) + all * sizeof(list->line[0]));
+    if (!list)
         return NULL;
-    for (const struct line *l = t->first; l != NULL; l = l->next)
+    for (const struct line *l = t->first; l; l = l->next)
         if (fnmatch(l->pattern, name, 0) == 0)
             list->line[n++] = l;
     list->n = n;
@@ -165,19 +165,19 @@ const struct times_list *times_of(struct times *t, const char *name)
     static const struct times_list none;
     struct times_list **bucket = &t->bucket[((uintptr_t)name >> 4) % BUCKETS], *list;
     pthread_mutex_lock(&t->lock);
-    for (list = *bucket; list != NULL && list->name != name; list = list->next)
+    for (list = *bucket; list && list->name != name; list = list->next)
         ;
-    if (list == NULL && (list = list_make(t, name)) != NULL) {
+    if (!list && (list = list_make(t, name))) {
         list->next = *bucket;
         *bucket = list;
     }
     pthread_mutex_unlock(&t->lock);
-    return list != NULL ? list : &none;
+    return list ? list : &none;
 }
 
 static bool shape_fits(const uint32_t wanted[3], const uint32_t is[3])
 {
-    return !wanted[0] || !memcmp(wanted, is, 3 * sizeof is[0]);
+    return !wanted[0] || !memcmp(wanted, is, 3 * sizeof(is[0]));
 }
 
 uint64_t times_ns(const struct times_list *list, const struct times_shape *shape,

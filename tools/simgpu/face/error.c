@@ -124,10 +124,10 @@ static const char *error_text(CUresult error, bool name)
 
 static CUresult error_answer(CUresult error, const char **out, bool name)
 {
-    if (out == NULL)
+    if (!out)
         return CUDA_ERROR_INVALID_VALUE;
     *out = error_text(error, name);
-    return *out != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    return *out ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 SIM_EXPORT CUresult cuGetErrorName(CUresult error, const char **out)

@@ -27,10 +27,7 @@ struct handle_pool {
     _Atomic size_t used; /* slots ever taken */
     struct handle *free;
 };
-#define HANDLE_POOL(type, count)                                                                   \
-    {                                                                                              \
-        sizeof(type), (count), PTHREAD_MUTEX_INITIALIZER, NULL, 0, NULL                            \
-    }
+#define HANDLE_POOL(type, count) {sizeof(type), (count), PTHREAD_MUTEX_INITIALIZER, NULL, 0, NULL}
 
 /* A slot, not live yet, its old content still there (zero at first); NULL when all are taken. */
 void *handle_take(struct handle_pool *pool);

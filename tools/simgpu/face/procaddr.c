@@ -41,7 +41,7 @@ static const struct entry entries[] = {
 #undef API_WRAP
     ENTRY(cuSimgpuMemcpyAsync, , cuSimgpuMemcpyAsync, 12000, 0)
         ENTRY(cuSimgpuMemcpyAsync_ptsz, , cuSimgpuMemcpyAsync, 12000, 1)};
-enum { ENTRIES = sizeof entries / sizeof *entries };
+enum { ENTRIES = sizeof(entries) / sizeof(*entries) };
 
 struct match {
     const struct entry *best[2]; /* newest that the version allows: [0] plain, [1] per-thread */
@@ -61,7 +61,7 @@ static struct match entry_find(const char *name, int version)
         if (e->version > version)
             continue;
         const struct entry **best = &found.best[e->ptds];
-        if (*best == NULL || e->version > (*best)->version)
+        if (!*best || e->version > (*best)->version)
             *best = e;
     }
     return found;
@@ -71,7 +71,7 @@ static struct match entry_find(const char *name, int version)
  * variant came later than the function keeps its plain form for callers older than that. */
 static const struct entry *entry_choose(const struct match *m, bool ptds)
 {
-    if (ptds && m->best[1] != NULL)
+    if (ptds && m->best[1])
         return m->best[1];
     return m->best[0];
 }
@@ -79,16 +79,16 @@ static const struct entry *entry_choose(const struct match *m, bool ptds)
 SIM_EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **address, int version,
                                         cuuint64_t flags, CUdriverProcAddressQueryResult *status)
 {
-    if (symbol == NULL || *symbol == '\0' || address == NULL ||
+    if (!symbol || *symbol == '\0' || !address ||
         flags > CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM ||
         version > config_get()->driver_version)
         return CUDA_ERROR_INVALID_VALUE;
     struct match m = entry_find(symbol, version);
     const struct entry *e =
         entry_choose(&m, (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0);
-    *address = e != NULL ? e->address : NULL;
-    if (status != NULL)
-        *status = e != NULL ? CU_GET_PROC_ADDRESS_SUCCESS
+    *address = e ? e->address : NULL;
+    if (status)
+        *status = e         ? CU_GET_PROC_ADDRESS_SUCCESS
                   : m.known ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
                             : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
     return CUDA_SUCCESS; /* a name that is not there is no error: address and status say so */
@@ -99,5 +99,5 @@ SIM_EXPORT CUresult cuGetProcAddress(const char *symbol, void **address, int ver
                                      cuuint64_t flags)
 {
     CUresult rc = cuGetProcAddress_v2(symbol, address, version, flags, NULL);
-    return rc == CUDA_SUCCESS && *address == NULL ? CUDA_ERROR_NOT_FOUND : rc;
+    return rc == CUDA_SUCCESS && !*address ? CUDA_ERROR_NOT_FOUND : rc;
 }

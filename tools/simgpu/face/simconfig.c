@@ -47,10 +47,10 @@ static const struct variable variables[] = {
     {"KERNEL_TIMES", PATH, AT(kernel_times), 0, 0, 0, ""},
     {"FAULT", FAULT, AT(fault_kernel), 0, 0, 0, ""},
 };
-enum { VARIABLES = sizeof variables / sizeof *variables };
+enum { VARIABLES = sizeof(variables) / sizeof(*variables) };
 static const char prefix[] = "SIMGPU_";
-enum { PATH_ROOM = sizeof((struct sim_config *)0)->log };
-static_assert(PATH_ROOM == sizeof((struct sim_config *)0)->kernel_times, "paths are alike");
+enum { PATH_ROOM = sizeof(((struct sim_config *)0)->log) };
+static_assert(PATH_ROOM == sizeof(((struct sim_config *)0)->kernel_times), "paths are alike");
 
 static struct sim_config config;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -91,14 +91,14 @@ static void word_read(const struct variable *v, const char *text)
     static const char allowed[] =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
     size_t length = strlen(text);
-    if (length > 0 && length < sizeof config.id && strspn(text, allowed) == length) {
+    if (length > 0 && length < sizeof(config.id) && strspn(text, allowed) == length) {
         memcpy(field_of(v), text, length + 1);
         return;
     }
     fprintf(stderr,
             "simgpu: SIMGPU_%s=%s is not a word of 1 to %zu letters, digits, '_', '.', '-'; using "
             "%s\n",
-            v->name, text, sizeof config.id - 1, v->text);
+            v->name, text, sizeof(config.id) - 1, v->text);
 }
 
 static void path_read(const struct variable *v, const char *text)
@@ -115,7 +115,7 @@ static void path_read(const struct variable *v, const char *text)
 static void fault_read(const struct variable *v, const char *text)
 {
     int nth = 0, error = 0, end = 0;
-    char kernel[sizeof config.fault_kernel];
+    char kernel[sizeof(config.fault_kernel)];
     int got = sscanf(text, "kernel=%2047[^:]:nth=%d:error=%d%n", kernel, &nth, &error, &end);
     if (*text == '\0')
         return;
@@ -125,7 +125,7 @@ static void fault_read(const struct variable *v, const char *text)
                 v->name, text);
         return;
     }
-    memcpy(config.fault_kernel, kernel, sizeof kernel);
+    memcpy(config.fault_kernel, kernel, sizeof(kernel));
     config.fault_nth = nth;
     config.fault_error = error;
 }
@@ -181,16 +181,16 @@ static void config_read(void)
         variable_standard(&variables[i]);
     connections_read();
     for (char **e = environ; e && *e; e++) {
-        if (strncmp(*e, prefix, sizeof prefix - 1) != 0)
+        if (strncmp(*e, prefix, sizeof(prefix) - 1) != 0)
             continue;
-        const char *name = *e + sizeof prefix - 1;
+        const char *name = *e + sizeof(prefix) - 1;
         size_t length = strcspn(name, "=");
         const struct variable *v = variable_find(name, length);
         if (v)
             variable_read(v, name[length] ? name + length + 1 : "");
         else
             fprintf(stderr, "simgpu: %.*s is not a variable of the simulated driver; ignored\n",
-                    (int)(length + sizeof prefix - 1), *e);
+                    (int)(length + sizeof(prefix) - 1), *e);
     }
 }
 

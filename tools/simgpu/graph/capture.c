@@ -13,7 +13,7 @@ static _Thread_local CUstreamCaptureMode thread_mode = CU_STREAM_CAPTURE_MODE_GL
 
 bool capture_active(const struct sim_stream *s)
 {
-    return __atomic_load_n(&s->capture, __ATOMIC_ACQUIRE) != NULL;
+    return __atomic_load_n(&s->capture, __ATOMIC_ACQUIRE);
 }
 
 /* ---- adding nodes ---------------------------------------------------------------------------- */
@@ -25,7 +25,7 @@ static CUresult add_work(struct capture *c, const struct work *w)
     if (rc != CUDA_SUCCESS)
         return rc;
     struct sim_node *node = node_new(c->sequence->graph, w->node_type, w);
-    if (node == NULL)
+    if (!node)
         return CUDA_ERROR_OUT_OF_MEMORY;
     rc = member_connect(c, node);
     if (rc != CUDA_SUCCESS) {
@@ -34,7 +34,7 @@ static CUresult add_work(struct capture *c, const struct work *w)
         sequence_invalidate(c->sequence);
         return rc;
     }
-    if (w->drop != NULL && w->hold != NULL) { /* the node has a reference of its own */
+    if (w->drop && w->hold) { /* the node has a reference of its own */
         struct work gone = *w;
         gone.drop(&gone);
     }
@@ -46,7 +46,7 @@ CUresult capture_add(struct sim_stream *s, const struct work *w)
     pthread_mutex_lock(&graph_lock);
     struct work here = *w;
     here.context = context_handle(s->context);
-    CUresult rc = s->capture != NULL ? add_work(s->capture, &here) : CUDA_ERROR_ILLEGAL_STATE;
+    CUresult rc = s->capture ? add_work(s->capture, &here) : CUDA_ERROR_ILLEGAL_STATE;
     pthread_mutex_unlock(&graph_lock);
     return rc;
 }
@@ -55,18 +55,18 @@ CUresult capture_add(struct sim_stream *s, const struct work *w)
 static struct sim_graph *graph_of_exec(const struct sim_exec *x)
 {
     struct sim_graph *g = graph_new();
-    struct sim_node **nodes = calloc(x->count + 1, sizeof *nodes);
-    bool ok = g != NULL && nodes != NULL;
+    struct sim_node **nodes = calloc(x->count + 1, sizeof(*nodes));
+    bool ok = g && nodes;
     for (size_t i = 0; ok && i < x->count; i++) {
         const struct exec_node *n = &x->nodes[i];
         bool empty = n->disabled || n->count == 0;
         nodes[i] = node_new(g, empty ? CU_GRAPH_NODE_TYPE_EMPTY : n->type, NULL);
-        ok = nodes[i] != NULL && (empty || node_fill(nodes[i], n->works, n->count) == CUDA_SUCCESS);
+        ok = nodes[i] && (empty || node_fill(nodes[i], n->works, n->count) == CUDA_SUCCESS);
         for (size_t k = 0; ok && k < n->after_count; k++)
             ok = edge_add(nodes[n->after[k]], nodes[i], (struct edge_data){{0}});
     }
     free(nodes);
-    if (!ok && g != NULL) {
+    if (!ok && g) {
         struct graph_object *none = NULL;
         graph_free(g, &none);
         g = NULL;
@@ -78,13 +78,13 @@ CUresult exec_capture(struct sim_exec *x, struct sim_stream *s)
 {
     struct work empty = {.kind = WORK_MARK, .node_type = CU_GRAPH_NODE_TYPE_GRAPH};
     pthread_mutex_lock(&graph_lock);
-    struct sim_graph *child = s->capture != NULL ? graph_of_exec(x) : NULL;
-    CUresult rc = child != NULL ? add_work(s->capture, &empty) : CUDA_ERROR_OUT_OF_MEMORY;
+    struct sim_graph *child = s->capture ? graph_of_exec(x) : NULL;
+    CUresult rc = child ? add_work(s->capture, &empty) : CUDA_ERROR_OUT_OF_MEMORY;
     if (rc == CUDA_SUCCESS) {
         struct sim_node *node = node_find(s->capture->nodes[0]);
         node->child = child;
         child->owner = node;
-    } else if (child != NULL) {
+    } else if (child) {
         struct graph_object *none = NULL;
         graph_free(child, &none);
     }
@@ -130,7 +130,7 @@ SIM_EXPORT CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
     CUresult rc = driver_ready();
     if (rc != CUDA_SUCCESS)
         return rc;
-    if (mode == NULL || (unsigned)*mode > CU_STREAM_CAPTURE_MODE_RELAXED)
+    if (!mode || (unsigned)*mode > CU_STREAM_CAPTURE_MODE_RELAXED)
         return CUDA_ERROR_INVALID_VALUE;
     CUstreamCaptureMode before = thread_mode;
     thread_mode = *mode;
@@ -158,7 +158,7 @@ CUresult capture_forbids_stream(struct sim_stream *s)
     if (!capture_active(s))
         return CUDA_SUCCESS;
     pthread_mutex_lock(&graph_lock);
-    bool captured = s->capture != NULL;
+    bool captured = s->capture;
     if (captured)
         sequence_invalidate(s->capture->sequence);
     pthread_mutex_unlock(&graph_lock);
@@ -170,7 +170,7 @@ void capture_stream_gone(struct sim_stream *s)
 {
     struct graph_object *released = NULL;
     pthread_mutex_lock(&graph_lock);
-    if (s->capture != NULL) {
+    if (s->capture) {
         struct sequence *q = s->capture->sequence;
         sequence_invalidate(q);
         if (q->origin == s) {
@@ -191,7 +191,7 @@ void capture_stream_gone(struct sim_stream *s)
 
 static void mark_free(struct capture_mark *mark)
 {
-    if (mark == NULL)
+    if (!mark)
         return;
     sequence_let_go(mark->sequence);
     free(mark);
@@ -210,14 +210,14 @@ static CUresult mark_set(const struct capture *c, struct capture_mark **mark)
     CUresult rc = sequence_usable(c->sequence);
     if (rc != CUDA_SUCCESS)
         return rc;
-    struct capture_mark *m = malloc(sizeof *m + c->count * sizeof *m->nodes);
-    if (m == NULL)
+    struct capture_mark *m = malloc(sizeof(*m) + c->count * sizeof(*m->nodes));
+    if (!m)
         return CUDA_ERROR_OUT_OF_MEMORY;
     m->sequence = c->sequence;
     m->sequence->holders++;
     m->count = c->count;
     if (c->count != 0)
-        memcpy(m->nodes, c->nodes, c->count * sizeof *m->nodes);
+        memcpy(m->nodes, c->nodes, c->count * sizeof(*m->nodes));
     mark_free(*mark);
     *mark = m;
     return CUDA_SUCCESS;
@@ -226,7 +226,7 @@ static CUresult mark_set(const struct capture *c, struct capture_mark **mark)
 CUresult capture_event_record(struct sim_stream *s, struct capture_mark **mark)
 {
     pthread_mutex_lock(&graph_lock);
-    CUresult rc = s->capture != NULL ? mark_set(s->capture, mark) : CUDA_ERROR_ILLEGAL_STATE;
+    CUresult rc = s->capture ? mark_set(s->capture, mark) : CUDA_ERROR_ILLEGAL_STATE;
     pthread_mutex_unlock(&graph_lock);
     return rc;
 }
@@ -234,8 +234,8 @@ CUresult capture_event_record(struct sim_stream *s, struct capture_mark **mark)
 CUresult capture_event_check(struct capture_mark *const *mark)
 {
     pthread_mutex_lock(&graph_lock);
-    bool captured = *mark != NULL;
-    if (captured && (*mark)->sequence->graph != NULL)
+    bool captured = *mark;
+    if (captured && (*mark)->sequence->graph)
         sequence_invalidate((*mark)->sequence);
     pthread_mutex_unlock(&graph_lock);
     return captured ? CUDA_ERROR_CAPTURED_EVENT : CUDA_SUCCESS;
@@ -248,12 +248,12 @@ static CUresult mark_join(struct sim_stream *s, const struct capture_mark *m)
     CUresult rc = sequence_usable(q);
     if (rc != CUDA_SUCCESS)
         return rc;
-    if (s->capture == NULL && (stream_is_legacy(s))) {
+    if (!s->capture && (stream_is_legacy(s))) {
         sequence_invalidate(q);
         return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
     }
-    struct capture *c = s->capture != NULL ? s->capture : member_add(q, s);
-    if (c == NULL)
+    struct capture *c = s->capture ? s->capture : member_add(q, s);
+    if (!c)
         return CUDA_ERROR_OUT_OF_MEMORY;
     for (size_t i = 0; i < m->count; i++)
         if (!member_depend(c, m->nodes[i], (struct edge_data){{0}}))
@@ -263,13 +263,13 @@ static CUresult mark_join(struct sim_stream *s, const struct capture_mark *m)
 
 static CUresult event_wait_captured(struct sim_stream *s, const struct capture_mark *m)
 {
-    if (m == NULL) { /* the event belongs to work outside of the capture */
+    if (!m) { /* the event belongs to work outside of the capture */
         sequence_invalidate(s->capture->sequence);
         return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
     }
-    if (m->sequence->graph == NULL) /* of a capture that has ended */
+    if (!m->sequence->graph) /* of a capture that has ended */
         return CUDA_ERROR_CAPTURED_EVENT;
-    if (s->capture != NULL && s->capture->sequence != m->sequence) {
+    if (s->capture && s->capture->sequence != m->sequence) {
         sequence_invalidate(s->capture->sequence);
         sequence_invalidate(m->sequence);
         return CUDA_ERROR_STREAM_CAPTURE_MERGE;
@@ -281,10 +281,10 @@ CUresult capture_event_wait(struct sim_stream *s, struct capture_mark *const *ma
 {
     CUresult rc = CUDA_SUCCESS;
     *captured = false;
-    if (!capture_active(s) && *mark == NULL)
+    if (!capture_active(s) && !*mark)
         return rc;
     pthread_mutex_lock(&graph_lock);
-    if (s->capture != NULL || *mark != NULL) {
+    if (s->capture || *mark) {
         *captured = true;
         rc = event_wait_captured(s, *mark);
     }

@@ -18,24 +18,24 @@ struct begin {
 
 static CUresult begin_locked(struct sim_stream *s, CUstreamCaptureMode mode, const struct begin *b)
 {
-    if (s->capture != NULL)
+    if (s->capture)
         return CUDA_ERROR_ILLEGAL_STATE;
-    struct sim_graph *g = b->graph != NULL ? graph_find(b->graph) : NULL;
-    if (b->graph != NULL && (g == NULL || g->capturing))
+    struct sim_graph *g = b->graph ? graph_find(b->graph) : NULL;
+    if (b->graph && (!g || g->capturing))
         return CUDA_ERROR_INVALID_VALUE;
     for (size_t i = 0; i < b->count; i++) {
         const struct sim_node *n = node_find(b->nodes[i]);
-        if (n == NULL || n->graph != g)
+        if (!n || n->graph != g)
             return CUDA_ERROR_INVALID_VALUE;
     }
     struct sequence *q = sequence_new(s, mode, g);
-    struct capture *c = q != NULL ? member_add(q, s) : NULL;
-    bool ok = c != NULL;
+    struct capture *c = q ? member_add(q, s) : NULL;
+    bool ok = c;
     for (size_t i = 0; ok && i < b->count; i++)
-        ok = member_depend(c, b->nodes[i], b->data != NULL ? b->data[i] : (struct edge_data){{0}});
+        ok = member_depend(c, b->nodes[i], b->data ? b->data[i] : (struct edge_data){{0}});
     if (ok)
         return CUDA_SUCCESS;
-    if (q != NULL)
+    if (q)
         sequence_end(q);
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -47,7 +47,7 @@ static CUresult begin(CUstream hstream, bool ptds, CUstreamCaptureMode mode, con
     CUresult rc = stream_enter(hstream, ptds, &ctx, &s);
     if (rc != CUDA_SUCCESS)
         return rc;
-    if ((unsigned)mode > CU_STREAM_CAPTURE_MODE_RELAXED || (b->count != 0 && b->nodes == NULL))
+    if ((unsigned)mode > CU_STREAM_CAPTURE_MODE_RELAXED || (b->count != 0 && !b->nodes))
         return CUDA_ERROR_INVALID_VALUE;
     if (stream_is_legacy(s))
         return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
@@ -69,7 +69,7 @@ static CUresult begin_into(CUstream s, bool ptds, CUgraph graph, const CUgraphNo
                            const CUgraphEdgeData *data, size_t n, CUstreamCaptureMode mode)
 {
     struct begin b = {graph, nodes, (const struct edge_data *)(const void *)data, n};
-    return graph != NULL ? begin(s, ptds, mode, &b) : CUDA_ERROR_INVALID_VALUE;
+    return graph ? begin(s, ptds, mode, &b) : CUDA_ERROR_INVALID_VALUE;
 }
 
 STREAM_API(cuStreamBeginCaptureToGraph,
@@ -87,10 +87,10 @@ static bool joined(const struct sequence *q)
     DL_FOREACH (q->members, c) {
         for (size_t i = 0; c != origin && i < c->count; i++) {
             struct sim_node *n = node_find(c->nodes[i]);
-            bool reached = n == NULL;
+            bool reached = !n;
             for (size_t k = 0; k < origin->count && !reached; k++) {
                 const struct sim_node *end = node_find(origin->nodes[k]);
-                reached = end != NULL && node_reaches(n, end);
+                reached = end && node_reaches(n, end);
             }
             if (!reached)
                 return false;
@@ -102,7 +102,7 @@ static bool joined(const struct sequence *q)
 /* Why the capture may not end here; under graph_lock. */
 static CUresult end_check(const struct sim_stream *s)
 {
-    if (s->capture == NULL)
+    if (!s->capture)
         return CUDA_ERROR_ILLEGAL_STATE;
     struct sequence *q = s->capture->sequence;
     if (q->mode != CU_STREAM_CAPTURE_MODE_RELAXED && !pthread_equal(q->thread, pthread_self()))
@@ -147,7 +147,7 @@ static CUresult end(CUstream hstream, bool ptds, CUgraph *out)
         rc = end_locked(s, &g, &released);
     pthread_mutex_unlock(&graph_lock);
     graph_objects_release(released);
-    if (out != NULL)
+    if (out)
         *out = graph_handle(g);
     return rc;
 }
@@ -179,7 +179,7 @@ static CUresult info_get(CUstream hstream, bool ptds, struct info *info)
         return rc;
     pthread_mutex_lock(&graph_lock);
     const struct capture *c = s->capture;
-    if (c != NULL)
+    if (c)
         *info = (struct info){
             c->sequence->status, c->sequence->id, c->sequence->graph, c->nodes, c->data, c->count};
     pthread_mutex_unlock(&graph_lock);
@@ -189,7 +189,7 @@ static CUresult info_get(CUstream hstream, bool ptds, struct info *info)
 static CUresult is_capturing(CUstream s, bool ptds, CUstreamCaptureStatus *out)
 {
     struct info info;
-    if (out == NULL)
+    if (!out)
         return CUDA_ERROR_INVALID_VALUE;
     CUresult rc = info_get(s, ptds, &info);
     *out = info.status;
@@ -201,7 +201,7 @@ STREAM_API(cuStreamIsCapturing, (CUstream s, CUstreamCaptureStatus *out),
 
 #define PUT(pointer, value)                                                                        \
     do {                                                                                           \
-        if ((pointer) != NULL)                                                                     \
+        if (pointer)                                                                               \
             *(pointer) = (value);                                                                  \
     } while (0)
 
@@ -210,7 +210,7 @@ static CUresult capture_info(CUstream s, bool ptds, CUstreamCaptureStatus *statu
                              const struct edge_data **data, size_t *count)
 {
     struct info info;
-    if (status == NULL)
+    if (!status)
         return CUDA_ERROR_INVALID_VALUE;
     CUresult rc = info_get(s, ptds, &info);
     *status = info.status;
@@ -244,18 +244,18 @@ STREAM_API(cuStreamGetCaptureInfo_v3,
 static CUresult update_locked(struct capture *c, const CUgraphNode *nodes,
                               const struct edge_data *data, size_t n, unsigned int flags)
 {
-    CUresult rc = c != NULL ? sequence_usable(c->sequence) : CUDA_ERROR_ILLEGAL_STATE;
+    CUresult rc = c ? sequence_usable(c->sequence) : CUDA_ERROR_ILLEGAL_STATE;
     if (rc != CUDA_SUCCESS)
         return rc;
     for (size_t i = 0; i < n; i++) {
         const struct sim_node *node = node_find(nodes[i]);
-        if (node == NULL || node->graph != c->sequence->graph)
+        if (!node || node->graph != c->sequence->graph)
             return CUDA_ERROR_INVALID_VALUE;
     }
     if (flags == CU_STREAM_SET_CAPTURE_DEPENDENCIES)
         c->count = 0;
     for (size_t i = 0; i < n; i++)
-        if (!member_depend(c, nodes[i], data != NULL ? data[i] : (struct edge_data){{0}}))
+        if (!member_depend(c, nodes[i], data ? data[i] : (struct edge_data){{0}}))
             return CUDA_ERROR_OUT_OF_MEMORY;
     return CUDA_SUCCESS;
 }
@@ -268,7 +268,7 @@ static CUresult update(CUstream hstream, bool ptds, const CUgraphNode *nodes,
     CUresult rc = stream_enter(hstream, ptds, &ctx, &s);
     if (rc != CUDA_SUCCESS)
         return rc;
-    if (flags > CU_STREAM_SET_CAPTURE_DEPENDENCIES || (n != 0 && nodes == NULL))
+    if (flags > CU_STREAM_SET_CAPTURE_DEPENDENCIES || (n != 0 && !nodes))
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&graph_lock);
     rc = update_locked(s->capture, nodes, data, n, flags);

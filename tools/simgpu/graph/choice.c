@@ -36,7 +36,7 @@ static void choice_put(struct choice *c)
     for (unsigned int i = 0; i < c->size; i++) {
         struct sim_exec *body = &c->bodies[i];
         for (int lane = 0; lane < body->lanes; lane++)
-            if (body->branches[lane] != NULL)
+            if (body->branches[lane])
                 stream_branch_release(body->branches[lane]);
         exec_nodes_free(body->nodes, body->count);
     }
@@ -107,8 +107,8 @@ static void *run_main(void *arg)
 
 static struct run *run_new(const struct work *w, int holders)
 {
-    struct run *r = calloc(1, sizeof *r);
-    if (r == NULL)
+    struct run *r = calloc(1, sizeof(*r));
+    if (!r)
         return NULL;
     r->choice = w->args.ptr[ARG_CHOICE];
     r->priority = (int)w->args.u64[ARG_PRIORITY];
@@ -121,11 +121,11 @@ static struct run *run_new(const struct work *w, int holders)
 static bool choice_poll(struct work *w)
 {
     struct run *r = w->args.ptr[ARG_RUN];
-    if (r != NULL)
+    if (r)
         return atomic_load(&r->over);
     bool here = config_get()->null_mode; /* which has no engine: the caller waits anyway */
     w->args.ptr[ARG_RUN] = r = run_new(w, here ? 1 : 2);
-    if (r == NULL)
+    if (!r)
         return true;
     if (here) {
         r->result = run_all(r);
@@ -141,7 +141,7 @@ static bool choice_poll(struct work *w)
 static CUresult choice_effect(struct work *w)
 {
     const struct run *r = w->args.ptr[ARG_RUN];
-    return r != NULL ? r->result : CUDA_ERROR_OUT_OF_MEMORY;
+    return r ? r->result : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 static void choice_hold(struct work *w)
@@ -152,7 +152,7 @@ static void choice_hold(struct work *w)
 
 static void choice_drop(struct work *w)
 {
-    if (w->args.ptr[ARG_RUN] != NULL)
+    if (w->args.ptr[ARG_RUN])
         run_put(w->args.ptr[ARG_RUN]);
     choice_put(w->args.ptr[ARG_CHOICE]);
 }
@@ -227,9 +227,9 @@ static const char *const names[] = {
 
 static struct choice *choice_new(struct condition *condition, int type, unsigned int size)
 {
-    struct choice *c = calloc(1, sizeof *c);
-    struct sim_exec *bodies = calloc(size, sizeof *bodies);
-    if (c == NULL || bodies == NULL) {
+    struct choice *c = calloc(1, sizeof(*c));
+    struct sim_exec *bodies = calloc(size, sizeof(*bodies));
+    if (!c || !bodies) {
         free(c);
         free(bodies);
         return NULL;
@@ -247,7 +247,7 @@ static CUresult choice_make(const struct sim_node *n, struct work *w)
 {
     const struct conditional *from = n->conditional;
     struct choice *c = choice_new(from->condition, from->type, from->size);
-    if (c == NULL)
+    if (!c)
         return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult rc = CUDA_SUCCESS;
     for (unsigned int i = 0; i < c->size && rc == CUDA_SUCCESS; i++)
@@ -274,10 +274,10 @@ static CUresult choices_make(struct exec_node *nodes, size_t count)
     CUresult rc = CUDA_SUCCESS;
     for (size_t i = 0; i < count && rc == CUDA_SUCCESS; i++) {
         struct exec_node *x = &nodes[i];
-        if (x->node == NULL || x->node->conditional == NULL)
+        if (!x->node || !x->node->conditional)
             continue;
-        x->works = calloc(1, sizeof *x->works);
-        rc = x->works != NULL ? choice_make(x->node, x->works) : CUDA_ERROR_OUT_OF_MEMORY;
+        x->works = calloc(1, sizeof(*x->works));
+        rc = x->works ? choice_make(x->node, x->works) : CUDA_ERROR_OUT_OF_MEMORY;
         x->count = rc == CUDA_SUCCESS;
     }
     return rc;
@@ -321,7 +321,7 @@ static bool each_condition(const struct exec_node *nodes, size_t count,
 
 static bool condition_free_for(struct condition *c, const struct sim_exec *x)
 {
-    return c->exec == NULL || c->exec == x;
+    return !c->exec || c->exec == x;
 }
 
 static bool condition_own(struct condition *c, const struct sim_exec *x)
@@ -351,9 +351,9 @@ static bool node_copy(struct exec_node *to, const struct exec_node *from)
                              .ctx = from->ctx,
                              .lane = from->lane,
                              .disabled = from->disabled};
-    to->works = calloc(from->count + 1, sizeof *to->works);
-    to->after = calloc(from->after_count + 1, sizeof *to->after);
-    if (to->works == NULL || to->after == NULL)
+    to->works = calloc(from->count + 1, sizeof(*to->works));
+    to->after = calloc(from->after_count + 1, sizeof(*to->after));
+    if (!to->works || !to->after)
         return false;
     for (; to->count < from->count; to->count++)
         if (!work_keep(&to->works[to->count], &from->works[to->count]))
@@ -367,9 +367,9 @@ static bool body_copy(struct sim_exec *to, const struct sim_exec *from)
 {
     to->ctx = from->ctx;
     to->lanes = from->lanes;
-    memcpy(to->lane_ctx, from->lane_ctx, sizeof to->lane_ctx);
-    to->nodes = calloc(from->count + 1, sizeof *to->nodes);
-    bool ok = to->nodes != NULL;
+    memcpy(to->lane_ctx, from->lane_ctx, sizeof(to->lane_ctx));
+    to->nodes = calloc(from->count + 1, sizeof(*to->nodes));
+    bool ok = to->nodes;
     while (ok && to->count < from->count) {
         ok = node_copy(&to->nodes[to->count], &from->nodes[to->count]);
         to->count++;
@@ -384,11 +384,11 @@ static struct choice *choice_apart(struct work *w)
     if (atomic_load(&c->holders) == 1)
         return c;
     struct choice *copy = choice_new(c->condition, c->type, c->size);
-    bool ok = copy != NULL;
+    bool ok = copy;
     for (unsigned int i = 0; i < c->size && ok; i++)
         ok = body_copy(&copy->bodies[i], &c->bodies[i]);
     if (!ok) {
-        if (copy != NULL)
+        if (copy)
             choice_put(copy);
         return NULL;
     }
@@ -403,7 +403,7 @@ static bool nodes_have(const struct exec_node *nodes, size_t count, uint64_t id)
     for (size_t i = 0; i < count && !found; i++) {
         const struct choice *c = nodes[i].type == TYPE_CONDITIONAL ? choice_of(&nodes[i]) : NULL;
         found = nodes[i].id == id;
-        for (unsigned int k = 0; c != NULL && k < c->size && !found; k++)
+        for (unsigned int k = 0; c && k < c->size && !found; k++)
             found = nodes_have(c->bodies[k].nodes, c->bodies[k].count, id);
     }
     return found;
@@ -417,8 +417,8 @@ struct exec_node *choice_find(struct exec_node *n, uint64_t id)
         return NULL;
     struct choice *c = choice_apart(&n->works[0]);
     struct exec_node *found = NULL;
-    for (unsigned int k = 0; c != NULL && k < c->size; k++)
-        for (size_t i = 0; i < c->bodies[k].count && found == NULL; i++)
+    for (unsigned int k = 0; c && k < c->size; k++)
+        for (size_t i = 0; i < c->bodies[k].count && !found; i++)
             found = choice_find(&c->bodies[k].nodes[i], id);
     return found;
 }

@@ -26,7 +26,7 @@ bool type_barred(CUgraphNodeType type)
 
 bool conditional_allows(const struct sim_graph *g, CUgraphNodeType type)
 {
-    for (; g->owner != NULL; g = g->owner->graph) {
+    for (; g->owner; g = g->owner->graph) {
         bool inside = g->owner->type == TYPE_CONDITIONAL;
         if (inside ? type_barred(type) : type == TYPE_CONDITIONAL)
             return false; /* nor is a graph with conditions inside a child graph's node */
@@ -43,7 +43,7 @@ bool conditional_has(const struct sim_node *n, bool (*such)(CUgraphNodeType type
 {
     const struct conditional *c = n->conditional;
     bool has = false;
-    for (unsigned int i = 0; c != NULL && i < c->size && !has; i++)
+    for (unsigned int i = 0; c && i < c->size && !has; i++)
         has = graph_has(body_of(c, i), such);
     return has;
 }
@@ -53,11 +53,11 @@ bool conditions_unused(const struct sim_graph *g)
     const struct condition *c;
     const struct sim_node *n;
     LL_FOREACH (g->conditions, c) {
-        if (c->node == NULL)
+        if (!c->node)
             return true;
     }
     DL_FOREACH (g->nodes, n) {
-        for (unsigned int i = 0; n->conditional != NULL && i < n->conditional->size; i++)
+        for (unsigned int i = 0; n->conditional && i < n->conditional->size; i++)
             if (conditions_unused(body_of(n->conditional, i)))
                 return true;
     }
@@ -78,10 +78,10 @@ void conditions_leave(struct sim_graph *g)
 void conditional_free(struct sim_node *n, struct graph_object **released)
 {
     struct conditional *c = n->conditional;
-    if (c == NULL)
+    if (!c)
         return;
     for (unsigned int i = 0; i < c->size; i++)
-        if (c->handles[i] != NULL)
+        if (c->handles[i])
             graph_free(body_of(c, i), released);
     c->condition->node = NULL;
     condition_put(c->condition);
@@ -108,9 +108,9 @@ static bool size_valid(int type, unsigned int size)
 /* Of the graph that the node is in, or of one around that, and no other node's. */
 static bool condition_fits(const struct condition *c, const struct sim_graph *g)
 {
-    while (g != c->graph && g->owner != NULL)
+    while (g != c->graph && g->owner)
         g = g->owner->graph;
-    return g == c->graph && c->node == NULL;
+    return g == c->graph && !c->node;
 }
 
 static bool bodies_make(struct sim_node *n)
@@ -118,7 +118,7 @@ static bool bodies_make(struct sim_node *n)
     struct conditional *c = n->conditional;
     for (unsigned int i = 0; i < c->size; i++) {
         struct sim_graph *body = graph_new();
-        if (body == NULL)
+        if (!body)
             return false;
         body->owner = n;
         body->inner = true;
@@ -130,13 +130,12 @@ static bool bodies_make(struct sim_node *n)
 CUresult conditional_make(struct sim_node *n, CUDA_CONDITIONAL_NODE_PARAMS *p)
 {
     struct condition *condition = condition_find(p->handle);
-    if (condition == NULL || !condition_fits(condition, n->graph) ||
-        !size_valid((int)p->type, p->size) ||
-        (p->ctx != NULL && context_find(p->ctx) != condition->ctx))
+    if (!condition || !condition_fits(condition, n->graph) || !size_valid((int)p->type, p->size) ||
+        (p->ctx && context_find(p->ctx) != condition->ctx))
         return CUDA_ERROR_INVALID_VALUE;
-    struct conditional *c = calloc(1, sizeof *c);
+    struct conditional *c = calloc(1, sizeof(*c));
     CUgraph *handles = calloc(p->size, sizeof(CUgraph));
-    if (c == NULL || handles == NULL) {
+    if (!c || !handles) {
         free(c);
         free(handles);
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -155,23 +154,23 @@ SIM_EXPORT CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle *out
 {
     struct sim_context *ctx = context_find(context);
     CUresult rc = driver_ready();
-    if (rc == CUDA_SUCCESS && context == NULL)
+    if (rc == CUDA_SUCCESS && !context)
         rc = context_current(&ctx);
     if (rc != CUDA_SUCCESS)
         return rc;
-    if (out == NULL || ctx == NULL || (flags & ~(unsigned int)CU_GRAPH_COND_ASSIGN_DEFAULT) != 0)
+    if (!out || !ctx || (flags & ~(unsigned int)CU_GRAPH_COND_ASSIGN_DEFAULT) != 0)
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&graph_lock);
     struct sim_graph *g = graph_find(graph);
     struct condition *c =
-        g != NULL ? condition_make(ctx, initial, flags == CU_GRAPH_COND_ASSIGN_DEFAULT) : NULL;
-    if (c != NULL) {
+        g ? condition_make(ctx, initial, flags == CU_GRAPH_COND_ASSIGN_DEFAULT) : NULL;
+    if (c) {
         c->graph = g;
         LL_PREPEND(g->conditions, c);
     }
     pthread_mutex_unlock(&graph_lock);
-    if (c == NULL)
-        return g == NULL ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_OUT_OF_MEMORY;
+    if (!c)
+        return !g ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_OUT_OF_MEMORY;
     *out = (uintptr_t)c;
     return CUDA_SUCCESS;
 }

@@ -19,8 +19,8 @@ static bool edges_push(struct edges *e, struct sim_node *node, struct edge_data 
 {
     if (e->count == e->room) {
         size_t room = e->room != 0 ? e->room * 2 : 4;
-        struct edge *items = realloc(e->items, room * sizeof *items);
-        if (items == NULL)
+        struct edge *items = realloc(e->items, room * sizeof(*items));
+        if (!items)
             return false;
         e->items = items;
         e->room = room;
@@ -32,11 +32,11 @@ static bool edges_push(struct edges *e, struct sim_node *node, struct edge_data 
 static void edges_remove(struct edges *e, const struct sim_node *node)
 {
     struct edge *found = edges_find(e, node);
-    if (found == NULL)
+    if (!found)
         return;
     size_t at = (size_t)(found - e->items);
     e->count--;
-    memmove(found, found + 1, (e->count - at) * sizeof *found);
+    memmove(found, found + 1, (e->count - at) * sizeof(*found));
 }
 
 bool edge_add(struct sim_node *from, struct sim_node *to, struct edge_data data)
@@ -59,9 +59,9 @@ CUresult node_depend(struct sim_node *node, struct sim_node *const *from,
                      const struct edge_data *data, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        if (from[i]->graph != node->graph || edges_find(&node->in, from[i]) != NULL)
+        if (from[i]->graph != node->graph || edges_find(&node->in, from[i]))
             return CUDA_ERROR_INVALID_VALUE;
-        if (!edge_add(from[i], node, data != NULL ? data[i] : (struct edge_data){{0}}))
+        if (!edge_add(from[i], node, data ? data[i] : (struct edge_data){{0}}))
             return CUDA_ERROR_OUT_OF_MEMORY;
     }
     return CUDA_SUCCESS;
@@ -73,7 +73,7 @@ bool node_reaches(struct sim_node *from, const struct sim_node *to)
     static uint64_t visits;
     size_t count = 1, room = 64;
     struct sim_node **reached = malloc(room * sizeof(struct sim_node *));
-    if (reached == NULL)
+    if (!reached)
         return true; /* refuse rather than risk a circle */
     bool found = false;
     reached[0] = from;
@@ -86,7 +86,7 @@ bool node_reaches(struct sim_node *from, const struct sim_node *to)
                 continue;
             if (count == room) {
                 struct sim_node **more = realloc(reached, 2 * room * sizeof(struct sim_node *));
-                if (more == NULL) {
+                if (!more) {
                     free(reached);
                     return true;
                 }
@@ -110,17 +110,17 @@ static CUresult edges_change(CUgraph handle, const CUgraphNode *from, const CUgr
     const struct sim_graph *g = graph_find(handle);
     for (size_t i = 0; i < n; i++) {
         struct sim_node *a = node_find(from[i]), *b = node_find(to[i]);
-        if (g == NULL || a == NULL || b == NULL || a->graph != g || b->graph != g)
+        if (!g || !a || !b || a->graph != g || b->graph != g)
             return CUDA_ERROR_INVALID_VALUE;
-        bool there = edges_find(&b->in, a) != NULL;
+        bool there = edges_find(&b->in, a);
         if (there == add || (add && node_reaches(b, a)))
             return CUDA_ERROR_INVALID_VALUE;
         if (!add)
             edge_remove(a, b);
-        else if (!edge_add(a, b, data != NULL ? data[i] : (struct edge_data){{0}}))
+        else if (!edge_add(a, b, data ? data[i] : (struct edge_data){{0}}))
             return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    return g != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    return g ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 static CUresult edges_api(CUgraph g, const CUgraphNode *from, const CUgraphNode *to,
@@ -129,7 +129,7 @@ static CUresult edges_api(CUgraph g, const CUgraphNode *from, const CUgraphNode 
     CUresult rc = driver_ready();
     if (rc != CUDA_SUCCESS)
         return rc;
-    if (n != 0 && (from == NULL || to == NULL))
+    if (n != 0 && (!from || !to))
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&graph_lock);
     rc = edges_change(g, from, to, data, n, add);

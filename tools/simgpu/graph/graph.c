@@ -26,7 +26,7 @@ struct sim_node *node_find(CUgraphNode handle)
 
 /* Everything behind the handle, which the pool needs. */
 #define CLEAR(object)                                                                              \
-    memset((char *)(object) + sizeof(struct handle), 0, sizeof *(object) - sizeof(struct handle))
+    memset((char *)(object) + sizeof(struct handle), 0, sizeof(*(object)) - sizeof(struct handle))
 
 /* ---- works of one's own ---------------------------------------------------------------------- */
 
@@ -36,21 +36,21 @@ bool work_keep(struct work *dst, const struct work *src)
     dst->blob = NULL;
     if (src->blob_bytes != 0) {
         dst->blob = malloc(src->blob_bytes);
-        if (dst->blob == NULL)
+        if (!dst->blob)
             return false;
         memcpy(dst->blob, src->blob, src->blob_bytes);
     }
-    if (dst->hold != NULL)
+    if (dst->hold)
         dst->hold(dst);
     return true;
 }
 
 void work_discard(struct work *w)
 {
-    if (w->drop != NULL)
+    if (w->drop)
         w->drop(w);
     free(w->blob);
-    memset(w, 0, sizeof *w);
+    memset(w, 0, sizeof(*w));
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -58,7 +58,7 @@ void work_discard(struct work *w)
 struct sim_graph *graph_new(void)
 {
     struct sim_graph *g = handle_take(&graphs);
-    if (g == NULL)
+    if (!g)
         return NULL;
     CLEAR(g);
     g->id = next_id++;
@@ -69,13 +69,13 @@ struct sim_graph *graph_new(void)
 struct sim_node *node_new(struct sim_graph *g, CUgraphNodeType type, const struct work *w)
 {
     struct sim_node *n = handle_take(&nodes);
-    if (n == NULL)
+    if (!n)
         return NULL;
     CLEAR(n);
     n->id = next_id++;
     n->graph = g;
     n->type = type;
-    if (w != NULL && node_fill(n, w, 1) != CUDA_SUCCESS) {
+    if (w && node_fill(n, w, 1) != CUDA_SUCCESS) {
         handle_give(&nodes, n);
         return NULL;
     }
@@ -110,7 +110,7 @@ void node_free(struct sim_node *n, struct graph_object **released)
     DL_DELETE(n->graph->nodes, n);
     n->graph->count--;
     node_empty(n);
-    if (n->child != NULL)
+    if (n->child)
         graph_free(n->child, released);
     conditional_free(n, released);
     if (handle_retire(n))
@@ -119,7 +119,7 @@ void node_free(struct sim_node *n, struct graph_object **released)
 
 void graph_free(struct sim_graph *g, struct graph_object **released)
 {
-    while (g->nodes != NULL)
+    while (g->nodes)
         node_free(g->nodes, released);
     LL_CONCAT(*released, g->objects);
     g->objects = NULL;
@@ -132,7 +132,7 @@ void graph_free(struct sim_graph *g, struct graph_object **released)
 CUresult node_fill(struct sim_node *n, const struct work *w, size_t count)
 {
     struct work first, *more = NULL;
-    if (count > 1 && (more = calloc(count - 1, sizeof *more)) == NULL)
+    if (count > 1 && !(more = calloc(count - 1, sizeof(*more))))
         return CUDA_ERROR_OUT_OF_MEMORY;
     bool kept = work_keep(&first, w);
     size_t done = 0;
@@ -140,10 +140,10 @@ CUresult node_fill(struct sim_node *n, const struct work *w, size_t count)
         done++;
     CUstreamBatchMemOpParams *memops = NULL;
     if (kept && n->type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP) {
-        memops = calloc(count, sizeof *memops);
-        kept = memops != NULL;
+        memops = calloc(count, sizeof(*memops));
+        kept = memops;
         for (size_t i = 0; kept && i < count; i++)
-            memcpy(&memops[i], w[i].blob, sizeof *memops);
+            memcpy(&memops[i], w[i].blob, sizeof(*memops));
     }
     if (!kept) {
         while (done > 0)
@@ -165,10 +165,10 @@ bool node_params_layout(struct sim_node *n)
         return true;
     const struct sim_function *f = n->work.func;
     size_t count = function_param_count(f);
-    n->params = calloc(count + 1, sizeof *n->params);
-    for (size_t i = 0; n->params != NULL && i < count; i++)
+    n->params = calloc(count + 1, sizeof(*n->params));
+    for (size_t i = 0; n->params && i < count; i++)
         n->params[i] = (char *)n->work.blob + function_param(f, i)->offset;
-    return n->params != NULL;
+    return n->params;
 }
 
 bool type_single(CUgraphNodeType type)
@@ -181,8 +181,7 @@ bool graph_has(const struct sim_graph *g, bool (*such)(CUgraphNodeType type))
 {
     const struct sim_node *n;
     DL_FOREACH (g->nodes, n) {
-        if (such(n->type) || (n->child != NULL && graph_has(n->child, such)) ||
-            conditional_has(n, such))
+        if (such(n->type) || (n->child && graph_has(n->child, such)) || conditional_has(n, such))
             return true;
     }
     return false;
@@ -193,24 +192,24 @@ bool graph_has(const struct sim_graph *g, bool (*such)(CUgraphNodeType type))
 static struct sim_node *node_copy(const struct sim_node *n, struct sim_graph *into)
 {
     struct sim_node *c = node_new(into, n->type, NULL);
-    if (c == NULL)
+    if (!c)
         return NULL;
     c->origin = n->id;
     c->attributes_set = n->attributes_set;
-    memcpy(c->attributes, n->attributes, sizeof c->attributes);
+    memcpy(c->attributes, n->attributes, sizeof(c->attributes));
     c->memop_flags = n->memop_flags;
-    struct work *all = calloc(n->more_count + 1, sizeof *all);
-    bool ok = all != NULL;
+    struct work *all = calloc(n->more_count + 1, sizeof(*all));
+    bool ok = all;
     if (ok) {
         all[0] = n->work;
         if (n->more_count != 0)
-            memcpy(all + 1, n->more, n->more_count * sizeof *all);
+            memcpy(all + 1, n->more, n->more_count * sizeof(*all));
         ok = node_fill(c, all, n->more_count + 1) == CUDA_SUCCESS;
     }
     free(all);
-    if (ok && n->child != NULL) {
+    if (ok && n->child) {
         c->child = graph_copy(n->child);
-        ok = c->child != NULL;
+        ok = c->child;
         if (ok) {
             c->child->owner = c;
             c->child->inner = n->child->inner;
@@ -247,13 +246,13 @@ struct sim_graph *graph_copy(const struct sim_graph *g)
 {
     struct graph_object *none = NULL;
     struct sim_graph *clone = graph_new();
-    if (clone == NULL)
+    if (!clone)
         return NULL;
     clone->origin = g->id;
     bool ok = true;
     const struct sim_node *n;
     DL_FOREACH (g->nodes, n) {
-        ok = ok && node_copy(n, clone) != NULL;
+        ok = ok && node_copy(n, clone);
     }
     ok = ok && edges_copy(g, clone);
     clone->objects = graph_objects_copy(g->objects);
@@ -269,13 +268,13 @@ SIM_EXPORT CUresult cuGraphCreate(CUgraph *out, unsigned int flags)
     CUresult rc = driver_ready();
     if (rc != CUDA_SUCCESS)
         return rc;
-    if (out == NULL || flags != 0)
+    if (!out || flags != 0)
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&graph_lock);
     struct sim_graph *g = graph_new();
     pthread_mutex_unlock(&graph_lock);
     *out = graph_handle(g);
-    return g != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    return g ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 SIM_EXPORT CUresult cuGraphDestroy(CUgraph handle)
@@ -286,7 +285,7 @@ SIM_EXPORT CUresult cuGraphDestroy(CUgraph handle)
         return rc;
     pthread_mutex_lock(&graph_lock);
     struct sim_graph *g = graph_find(handle);
-    if (g == NULL || g->owner != NULL)
+    if (!g || g->owner)
         rc = CUDA_ERROR_INVALID_VALUE;
     else if (g->capturing)
         rc = CUDA_ERROR_ILLEGAL_STATE;
@@ -302,17 +301,17 @@ SIM_EXPORT CUresult cuGraphClone(CUgraph *out, CUgraph original)
     CUresult rc = driver_ready();
     if (rc != CUDA_SUCCESS)
         return rc;
-    if (out == NULL)
+    if (!out)
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&graph_lock);
     const struct sim_graph *g = graph_find(original);
-    bool single = g != NULL && graph_has(g, type_single);
-    struct sim_graph *clone = g != NULL && !single ? graph_copy(g) : NULL;
+    bool single = g && graph_has(g, type_single);
+    struct sim_graph *clone = g && !single ? graph_copy(g) : NULL;
     pthread_mutex_unlock(&graph_lock);
-    if (g == NULL || single)
-        return g == NULL ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_SUPPORTED;
+    if (!g || single)
+        return !g ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_SUPPORTED;
     *out = graph_handle(clone);
-    return clone != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    return clone ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 SIM_EXPORT CUresult cuGraphNodeFindInClone(CUgraphNode *out, CUgraphNode original, CUgraph handle)
@@ -323,10 +322,9 @@ SIM_EXPORT CUresult cuGraphNodeFindInClone(CUgraphNode *out, CUgraphNode origina
     pthread_mutex_lock(&graph_lock);
     const struct sim_node *n = node_find(original);
     const struct sim_graph *clone = graph_find(handle);
-    struct sim_node *c =
-        n != NULL && clone != NULL && clone->origin == n->graph->id ? copy_of(clone, n->id) : NULL;
+    struct sim_node *c = n && clone && clone->origin == n->graph->id ? copy_of(clone, n->id) : NULL;
     pthread_mutex_unlock(&graph_lock);
-    if (out == NULL || c == NULL)
+    if (!out || !c)
         return CUDA_ERROR_INVALID_VALUE;
     *out = node_handle(c);
     return CUDA_SUCCESS;
@@ -339,10 +337,10 @@ SIM_EXPORT CUresult cuGraphNodeGetType(CUgraphNode handle, CUgraphNodeType *out)
         return rc;
     pthread_mutex_lock(&graph_lock);
     const struct sim_node *n = node_find(handle);
-    if (n != NULL && out != NULL)
+    if (n && out)
         *out = n->type;
     pthread_mutex_unlock(&graph_lock);
-    return n != NULL && out != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    return n && out ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 SIM_EXPORT CUresult cuGraphDestroyNode(CUgraphNode handle)
@@ -353,7 +351,7 @@ SIM_EXPORT CUresult cuGraphDestroyNode(CUgraphNode handle)
         return rc;
     pthread_mutex_lock(&graph_lock);
     struct sim_node *n = node_find(handle);
-    if (n == NULL)
+    if (!n)
         rc = CUDA_ERROR_INVALID_VALUE;
     else if (n->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || n->type == CU_GRAPH_NODE_TYPE_MEM_FREE)
         rc = CUDA_ERROR_NOT_SUPPORTED; /* graphs with memory nodes keep them */

@@ -40,9 +40,9 @@ enum {
 static struct sim_exec *exec_new(struct sim_context *ctx, unsigned long long flags)
 {
     struct sim_exec *x = handle_take(&execs);
-    if (x == NULL)
+    if (!x)
         return NULL;
-    memset((char *)x + sizeof x->handle, 0, sizeof *x - sizeof x->handle);
+    memset((char *)x + sizeof(x->handle), 0, sizeof(*x) - sizeof(x->handle));
     pthread_mutex_init(&x->lock, NULL);
     x->ctx = ctx;
     x->flags = flags;
@@ -72,16 +72,16 @@ static CUresult instantiate(CUgraphExec *out, CUgraph graph, unsigned long long 
     CUresult rc = context_enter(&ctx);
     if (rc != CUDA_SUCCESS)
         return rc;
-    if (out == NULL || (flags & ~(unsigned long long)FLAGS) != 0)
+    if (!out || (flags & ~(unsigned long long)FLAGS) != 0)
         return CUDA_ERROR_INVALID_VALUE;
     if ((flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) != 0)
         return CUDA_ERROR_NOT_SUPPORTED;
     struct sim_exec *x = exec_new(ctx, flags);
-    if (x == NULL)
+    if (!x)
         return CUDA_ERROR_OUT_OF_MEMORY;
     pthread_mutex_lock(&graph_lock);
     const struct sim_graph *g = graph_find(graph);
-    rc = g == NULL || g->capturing || g->inner || conditions_unused(g)
+    rc = !g || g->capturing || g->inner || conditions_unused(g)
              ? CUDA_ERROR_INVALID_VALUE
              : exec_flatten(g, &x->nodes, &x->count);
     if (rc == CUDA_SUCCESS && !choices_free_for(x->nodes, x->count, x))
@@ -106,9 +106,9 @@ static CUresult instantiate(CUgraphExec *out, CUgraph graph, unsigned long long 
 static CUresult instantiate_old(CUgraphExec *out, CUgraph graph, CUgraphNode *error, char *log,
                                 size_t log_bytes)
 {
-    if (error != NULL)
+    if (error)
         *error = NULL;
-    if (log != NULL && log_bytes != 0)
+    if (log && log_bytes != 0)
         *log = '\0';
     return instantiate(out, graph, 0);
 }
@@ -140,7 +140,7 @@ static bool handle_unused(CUgraph graph)
 {
     pthread_mutex_lock(&graph_lock);
     const struct sim_graph *g = graph_find(graph);
-    bool unused = g != NULL && conditions_unused(g);
+    bool unused = g && conditions_unused(g);
     pthread_mutex_unlock(&graph_lock);
     return unused;
 }
@@ -148,7 +148,7 @@ static bool handle_unused(CUgraph graph)
 static CUresult instantiate_params(CUgraphExec *out, CUgraph graph,
                                    CUDA_GRAPH_INSTANTIATE_PARAMS *p)
 {
-    if (p == NULL)
+    if (!p)
         return CUDA_ERROR_INVALID_VALUE;
     p->hErrNode_out = NULL;
     CUresult rc = instantiate(out, graph, p->flags);
@@ -189,8 +189,7 @@ static CUresult exec_launch(struct sim_exec *x, struct sim_stream *s)
     if ((x->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) == 0 && memory_left(x))
         return CUDA_ERROR_INVALID_VALUE;
     struct point *points = launch_points(x);
-    CUresult rc =
-        points != NULL ? launch_branches(x, 1, stream_priority(s)) : CUDA_ERROR_OUT_OF_MEMORY;
+    CUresult rc = points ? launch_branches(x, 1, stream_priority(s)) : CUDA_ERROR_OUT_OF_MEMORY;
     if (rc != CUDA_SUCCESS) {
         free(points);
         return rc;
@@ -226,7 +225,7 @@ static CUresult launch(CUgraphExec handle, CUstream hstream, bool ptds)
     if (rc != CUDA_SUCCESS)
         return rc;
     struct sim_exec *x = exec_find(handle);
-    if (x == NULL || x->ctx != ctx)
+    if (!x || x->ctx != ctx)
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&x->lock);
     if (capture_active(s)) /* it would become a child graph */
@@ -247,7 +246,7 @@ static CUresult upload(CUgraphExec handle, CUstream hstream, bool ptds)
     CUresult rc = driver_ready();
     if (rc != CUDA_SUCCESS)
         return rc;
-    return exec_find(handle) != NULL ? work_submit(hstream, ptds, &w) : CUDA_ERROR_INVALID_VALUE;
+    return exec_find(handle) ? work_submit(hstream, ptds, &w) : CUDA_ERROR_INVALID_VALUE;
 }
 
 STREAM_API(cuGraphUpload, (CUgraphExec x, CUstream s), upload(x, s, ptds))
@@ -266,7 +265,7 @@ static void objects_release_after(struct sim_exec *x)
     struct work w = {
         .kind = WORK_HOST, .name = "user_objects", .effect = objects_effect, .even_on_error = true};
     w.args.ptr[0] = x->objects;
-    if (x->objects == NULL)
+    if (!x->objects)
         return;
     if (!point_done(x->end) && stream_branch_create(x->ctx, 0, &s) == CUDA_SUCCESS) {
         CUresult rc = work_submit_after(s, &w, &x->end, 1, NULL);
@@ -283,11 +282,11 @@ SIM_EXPORT CUresult cuGraphExecDestroy(CUgraphExec handle)
     if (rc != CUDA_SUCCESS)
         return rc;
     struct sim_exec *x = exec_find(handle);
-    if (x == NULL || !handle_retire(x))
+    if (!x || !handle_retire(x))
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&x->lock);
     for (int i = 1; i < x->lanes; i++)
-        if (x->branches[i] != NULL)
+        if (x->branches[i])
             stream_branch_release(x->branches[i]);
     objects_release_after(x);
     choices_leave(x);
@@ -304,7 +303,7 @@ SIM_EXPORT CUresult cuGraphExecGetFlags(CUgraphExec handle, cuuint64_t *flags)
     if (rc != CUDA_SUCCESS)
         return rc;
     const struct sim_exec *x = exec_find(handle);
-    if (x == NULL || flags == NULL)
+    if (!x || !flags)
         return CUDA_ERROR_INVALID_VALUE;
     *flags = x->flags;
     return CUDA_SUCCESS;

@@ -28,23 +28,23 @@ static struct exec_node *flat_push(struct flat *f)
 {
     if (f->count == f->room) {
         size_t room = f->room != 0 ? f->room * 2 : 32;
-        struct exec_node *nodes = realloc(f->nodes, room * sizeof *nodes);
-        if (nodes == NULL)
+        struct exec_node *nodes = realloc(f->nodes, room * sizeof(*nodes));
+        if (!nodes)
             return NULL;
         f->nodes = nodes;
         f->room = room;
     }
     struct exec_node *n = &f->nodes[f->count++];
-    memset(n, 0, sizeof *n);
+    memset(n, 0, sizeof(*n));
     return n;
 }
 
 static bool works_keep(struct exec_node *x, const struct sim_node *n)
 {
-    if (n->work.name == NULL && n->work.effect == NULL && n->work.poll == NULL)
+    if (!n->work.name && !n->work.effect && !n->work.poll)
         return true; /* an empty node */
-    x->works = calloc(n->more_count + 1, sizeof *x->works);
-    if (x->works == NULL || !work_keep(&x->works[0], &n->work))
+    x->works = calloc(n->more_count + 1, sizeof(*x->works));
+    if (!x->works || !work_keep(&x->works[0], &n->work))
         return false;
     x->count = 1;
     for (size_t i = 0; i < n->more_count; i++, x->count++)
@@ -59,8 +59,8 @@ static bool after_set(struct exec_node *x, const struct sim_node *n, size_t ente
     size_t count = n->in.count != 0 ? n->in.count : enter != SIZE_MAX;
     if (count == 0)
         return true;
-    x->after = calloc(count, sizeof *x->after);
-    if (x->after == NULL)
+    x->after = calloc(count, sizeof(*x->after));
+    if (!x->after)
         return false;
     x->after_count = count;
     x->after[0] = enter;
@@ -76,14 +76,14 @@ static CUresult flat_exit(struct flat *f, const struct sim_graph *child, size_t 
 {
     struct exec_node *x = flat_push(f);
     size_t leaves = 0;
-    if (x == NULL)
+    if (!x)
         return CUDA_ERROR_OUT_OF_MEMORY;
     const struct sim_node *c;
     DL_FOREACH (child->nodes, c) {
         leaves += c->out.count == 0;
     }
-    x->after = calloc(leaves + 1, sizeof *x->after);
-    if (x->after == NULL)
+    x->after = calloc(leaves + 1, sizeof(*x->after));
+    if (!x->after)
         return CUDA_ERROR_OUT_OF_MEMORY;
     DL_FOREACH (child->nodes, c) {
         if (c->out.count == 0)
@@ -97,7 +97,7 @@ static CUresult flat_exit(struct flat *f, const struct sim_graph *child, size_t 
 static CUresult flat_node(struct flat *f, struct sim_node *n, size_t enter)
 {
     struct exec_node *x = flat_push(f);
-    if (x == NULL)
+    if (!x)
         return CUDA_ERROR_OUT_OF_MEMORY;
     n->entry = n->exit = f->count - 1;
     x->id = n->id;
@@ -105,7 +105,7 @@ static CUresult flat_node(struct flat *f, struct sim_node *n, size_t enter)
     x->type = n->type;
     if (!after_set(x, n, enter) || !works_keep(x, n))
         return CUDA_ERROR_OUT_OF_MEMORY;
-    if (n->child == NULL)
+    if (!n->child)
         return CUDA_SUCCESS;
     CUresult rc = flat_graph(f, n->child, n->entry);
     if (rc == CUDA_SUCCESS)
@@ -165,7 +165,7 @@ enum { UNUSED = -1 };
 static struct sim_context *node_home(const struct sim_exec *x, const struct exec_node *n)
 {
     struct sim_context *ctx = n->count != 0 ? context_find(n->works[0].context) : NULL;
-    return ctx == NULL || context_base(ctx) == context_base(x->ctx) ? x->ctx : ctx;
+    return !ctx || context_base(ctx) == context_base(x->ctx) ? x->ctx : ctx;
 }
 
 static int lane_of(const struct sim_exec *x, const struct sim_context *ctx, size_t turn)

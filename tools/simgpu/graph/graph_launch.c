@@ -14,13 +14,13 @@
 CUresult launch_branches(struct sim_exec *x, int first, int priority)
 {
     for (int i = first; i < x->lanes; i++) {
-        if (x->branches[i] != NULL && x->priority != priority) {
+        if (x->branches[i] && x->priority != priority) {
             stream_branch_release(x->branches[i]);
             x->branches[i] = NULL;
         }
         if (!atomic_load(&x->lane_ctx[i]->alive))
             return CUDA_ERROR_CONTEXT_IS_DESTROYED;
-        if (x->branches[i] == NULL) {
+        if (!x->branches[i]) {
             CUresult rc = stream_branch_create(x->lane_ctx[i], priority, &x->branches[i]);
             if (rc != CUDA_SUCCESS)
                 return rc;
@@ -48,7 +48,7 @@ static CUresult work_launch(const struct work *w, struct sim_stream *s, const st
                             size_t n, struct point *done)
 {
     struct work copy = *w;
-    if (copy.hold != NULL)
+    if (copy.hold)
         copy.hold(&copy);
     else
         copy.drop = NULL; /* one reference, which the node keeps */
@@ -136,7 +136,7 @@ CUresult exec_body_run(struct sim_exec *x, int priority)
 {
     const struct point now = {0, 0};
     struct point *points = launch_points(x);
-    CUresult rc = points != NULL ? launch_branches(x, 0, priority) : CUDA_ERROR_OUT_OF_MEMORY;
+    CUresult rc = points ? launch_branches(x, 0, priority) : CUDA_ERROR_OUT_OF_MEMORY;
     if (rc == CUDA_SUCCESS)
         rc = launch_nodes(x, x->branches[0], now, points);
     free(points);

@@ -20,11 +20,11 @@ struct list_out {
 static void list_put(struct list_out *l, struct sim_node *node, struct sim_node *other,
                      const struct edge_data *data)
 {
-    if (l->nodes != NULL && l->count < l->room) {
+    if (l->nodes && l->count < l->room) {
         l->nodes[l->count] = node_handle(node);
-        if (l->others != NULL)
+        if (l->others)
             l->others[l->count] = node_handle(other);
-        if (l->data != NULL && data != NULL)
+        if (l->data && data)
             l->data[l->count] = *data;
     }
     l->count++;
@@ -32,13 +32,13 @@ static void list_put(struct list_out *l, struct sim_node *node, struct sim_node 
 
 static CUresult list_end(struct list_out *l, size_t *n)
 {
-    if (l->nodes != NULL)
+    if (l->nodes)
         for (size_t i = l->count; i < l->room; i++) {
             l->nodes[i] = NULL;
-            if (l->others != NULL)
+            if (l->others)
                 l->others[i] = NULL;
         }
-    *n = l->nodes != NULL && l->room < l->count ? l->room : l->count;
+    *n = l->nodes && l->room < l->count ? l->room : l->count;
     return CUDA_SUCCESS;
 }
 
@@ -48,7 +48,7 @@ static CUresult list_end(struct list_out *l, size_t *n)
 static bool lossy(const struct edge_data *wanted, const struct edge *e)
 {
     static const struct edge_data full;
-    return wanted == NULL && memcmp(&e->data, &full, sizeof full) != 0;
+    return !wanted && memcmp(&e->data, &full, sizeof(full)) != 0;
 }
 
 static CUresult graph_list(CUgraph handle, CUgraphNode *out, size_t *n, bool roots)
@@ -56,20 +56,20 @@ static CUresult graph_list(CUgraph handle, CUgraphNode *out, size_t *n, bool roo
     CUresult rc = driver_ready();
     if (rc != CUDA_SUCCESS)
         return rc;
-    if (n == NULL)
+    if (!n)
         return CUDA_ERROR_INVALID_VALUE;
     struct list_out l = {.nodes = out, .room = *n};
     pthread_mutex_lock(&graph_lock);
     const struct sim_graph *g = graph_find(handle);
     struct sim_node *node;
-    if (g != NULL) {
+    if (g) {
         DL_FOREACH (g->nodes, node) {
             if (!roots || node->in.count == 0)
                 list_put(&l, node, NULL, NULL);
         }
     }
     pthread_mutex_unlock(&graph_lock);
-    return g != NULL ? list_end(&l, n) : CUDA_ERROR_INVALID_VALUE;
+    return g ? list_end(&l, n) : CUDA_ERROR_INVALID_VALUE;
 }
 
 SIM_EXPORT CUresult cuGraphGetNodes(CUgraph g, CUgraphNode *out, size_t *n)
@@ -87,18 +87,18 @@ static CUresult edge_list(CUgraph handle, struct list_out *l, size_t *n)
     CUresult rc = driver_ready();
     if (rc != CUDA_SUCCESS)
         return rc;
-    if (n == NULL || (l->nodes == NULL) != (l->others == NULL))
+    if (!n || !l->nodes != !l->others)
         return CUDA_ERROR_INVALID_VALUE;
     l->room = *n;
     pthread_mutex_lock(&graph_lock);
     const struct sim_graph *g = graph_find(handle);
-    rc = g != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    rc = g ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     struct sim_node *to;
-    if (g != NULL) {
+    if (g) {
         DL_FOREACH (g->nodes, to) {
             for (size_t i = 0; i < to->in.count; i++) {
                 const struct edge *e = &to->in.items[i];
-                if (l->nodes != NULL && lossy(l->data, e))
+                if (l->nodes && lossy(l->data, e))
                     rc = ERROR_LOSSY_QUERY;
                 list_put(l, e->node, to, &e->data);
             }
@@ -113,15 +113,15 @@ static CUresult neighbour_list(CUgraphNode handle, bool in, struct list_out *l, 
     CUresult rc = driver_ready();
     if (rc != CUDA_SUCCESS)
         return rc;
-    if (n == NULL)
+    if (!n)
         return CUDA_ERROR_INVALID_VALUE;
     l->room = *n;
     pthread_mutex_lock(&graph_lock);
     const struct sim_node *node = node_find(handle);
-    rc = node != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-    const struct edges *edges = node != NULL ? (in ? &node->in : &node->out) : NULL;
-    for (size_t i = 0; edges != NULL && i < edges->count; i++) {
-        if (l->nodes != NULL && lossy(l->data, &edges->items[i]))
+    rc = node ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    const struct edges *edges = node ? (in ? &node->in : &node->out) : NULL;
+    for (size_t i = 0; edges && i < edges->count; i++) {
+        if (l->nodes && lossy(l->data, &edges->items[i]))
             rc = ERROR_LOSSY_QUERY;
         list_put(l, edges->items[i].node, NULL, &edges->items[i].data);
     }
@@ -173,13 +173,13 @@ static void dot_graph(FILE *f, const struct sim_graph *g, int depth)
     const struct sim_node *n;
     DL_FOREACH (g->nodes, n) {
         fprintf(f, "%*s\"%llu\" [label=\"%s\"];\n", depth * 2, "", (unsigned long long)n->id,
-                n->work.name != NULL ? n->work.name
-                : n->child != NULL   ? "graph"
-                                     : "empty");
+                n->work.name ? n->work.name
+                : n->child   ? "graph"
+                             : "empty");
         for (size_t i = 0; i < n->in.count; i++)
             fprintf(f, "%*s\"%llu\" -> \"%llu\";\n", depth * 2, "",
                     (unsigned long long)n->in.items[i].node->id, (unsigned long long)n->id);
-        if (n->child == NULL)
+        if (!n->child)
             continue;
         fprintf(f, "%*ssubgraph \"cluster_%llu\" {\n", depth * 2, "", (unsigned long long)n->id);
         dot_graph(f, n->child, depth + 1);
@@ -192,16 +192,16 @@ SIM_EXPORT CUresult cuGraphDebugDotPrint(CUgraph handle, const char *path, unsig
     CUresult rc = driver_ready();
     if (rc != CUDA_SUCCESS)
         return rc;
-    FILE *f = path != NULL ? fopen(path, "we") : NULL;
-    if (f == NULL)
-        return path != NULL ? CUDA_ERROR_OPERATING_SYSTEM : CUDA_ERROR_INVALID_VALUE;
+    FILE *f = path ? fopen(path, "we") : NULL;
+    if (!f)
+        return path ? CUDA_ERROR_OPERATING_SYSTEM : CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&graph_lock);
     const struct sim_graph *g = graph_find(handle);
-    if (g != NULL) {
+    if (g) {
         fprintf(f, "digraph dot {\n");
         dot_graph(f, g, 1);
         fprintf(f, "}\n");
     }
     pthread_mutex_unlock(&graph_lock);
-    return fclose(f) == 0 && g != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    return fclose(f) == 0 && g ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

@@ -25,7 +25,7 @@ static struct exec_node *exec_node_of(struct sim_exec *x, uint64_t id)
 static struct exec_node *exec_node_within(struct sim_exec *x, uint64_t id)
 {
     struct exec_node *found = NULL;
-    for (size_t i = 0; i < x->count && found == NULL; i++)
+    for (size_t i = 0; i < x->count && !found; i++)
         found = choice_find(&x->nodes[i], id);
     return found;
 }
@@ -34,8 +34,8 @@ static uint64_t node_id(CUgraphNode handle, CUgraphNodeType *type)
 {
     pthread_mutex_lock(&graph_lock);
     const struct sim_node *n = node_find(handle);
-    uint64_t id = n != NULL ? n->id : 0;
-    *type = n != NULL ? n->type : CU_GRAPH_NODE_TYPE_EMPTY;
+    uint64_t id = n ? n->id : 0;
+    *type = n ? n->type : CU_GRAPH_NODE_TYPE_EMPTY;
     pthread_mutex_unlock(&graph_lock);
     return id;
 }
@@ -44,12 +44,12 @@ static uint64_t node_id(CUgraphNode handle, CUgraphNodeType *type)
 static CUresult exec_node_replace(struct exec_node *n, struct parts *p)
 {
     const struct sim_context *ctx = context_find(p->works[0].context);
-    if (ctx != NULL && context_base(ctx) != context_base(n->ctx))
+    if (ctx && context_base(ctx) != context_base(n->ctx))
         return CUDA_ERROR_INVALID_VALUE; /* a node stays where it is */
     struct work *works = p->works;
     if (works == &p->one) {
-        works = malloc(sizeof *works);
-        if (works == NULL)
+        works = malloc(sizeof(*works));
+        if (!works)
             return CUDA_ERROR_OUT_OF_MEMORY;
         *works = p->one;
     }
@@ -71,14 +71,14 @@ static CUresult exec_change(CUgraphExec handle, CUgraphNode node, CUgraphNodeTyp
     uint64_t id = node_id(node, &now);
     struct sim_exec *x = exec_find(handle);
     CUresult rc = CUDA_ERROR_INVALID_VALUE;
-    if (x != NULL && id != 0 && now == type) {
+    if (x && id != 0 && now == type) {
         pthread_mutex_lock(&x->lock);
         struct exec_node *n = exec_node_within(x, id);
-        if (n != NULL)
+        if (n)
             rc = exec_node_replace(n, p);
         pthread_mutex_unlock(&x->lock);
     }
-    if (p->works != NULL)
+    if (p->works)
         parts_free(p);
     return rc;
 }
@@ -100,9 +100,9 @@ SIM_EXPORT CUresult cuGraphExecKernelNodeSetParams(CUgraphExec x, CUgraphNode no
                                                    const CUDA_KERNEL_NODE_PARAMS_v1 *old)
 {
     CUDA_KERNEL_NODE_PARAMS params = {.func = NULL};
-    if (old == NULL)
+    if (!old)
         return CUDA_ERROR_INVALID_VALUE;
-    memcpy(&params, old, sizeof *old);
+    memcpy(&params, old, sizeof(*old));
     return cuGraphExecKernelNodeSetParams_v2(x, node, &params);
 }
 
@@ -147,14 +147,14 @@ static bool same_edges(const struct exec_node *a, const struct exec_node *b)
 {
     return a->after_count == b->after_count &&
            (a->after_count == 0 ||
-            memcmp(a->after, b->after, a->after_count * sizeof *a->after) == 0);
+            memcmp(a->after, b->after, a->after_count * sizeof(*a->after)) == 0);
 }
 
 /* Works that name no context fit anywhere. */
 static bool same_home(const struct exec_node *have, const struct exec_node *want)
 {
     const struct sim_context *ctx = want->count != 0 ? context_find(want->works[0].context) : NULL;
-    return ctx == NULL || context_base(ctx) == context_base(have->ctx);
+    return !ctx || context_base(ctx) == context_base(have->ctx);
 }
 
 static CUgraphExecUpdateResult compare(const struct exec_node *have, size_t have_count,
@@ -242,11 +242,11 @@ static CUresult update(CUgraphExec handle, CUgraph graph, CUgraphExecUpdateResul
     if (rc != CUDA_SUCCESS)
         return rc;
     *info = (CUgraphExecUpdateResultInfo){.result = CU_GRAPH_EXEC_UPDATE_ERROR};
-    if (x == NULL)
+    if (!x)
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&graph_lock);
     const struct sim_graph *g = graph_find(graph);
-    rc = g != NULL && !g->inner ? exec_flatten(g, &want, &count) : CUDA_ERROR_INVALID_VALUE;
+    rc = g && !g->inner ? exec_flatten(g, &want, &count) : CUDA_ERROR_INVALID_VALUE;
     if (rc == CUDA_SUCCESS && !choices_free_for(want, count, x)) {
         exec_nodes_free(want, count);
         rc = CUDA_ERROR_INVALID_VALUE;
@@ -270,14 +270,14 @@ static CUresult update(CUgraphExec handle, CUgraph graph, CUgraphExecUpdateResul
 SIM_EXPORT CUresult cuGraphExecUpdate_v2(CUgraphExec x, CUgraph graph,
                                          CUgraphExecUpdateResultInfo *info)
 {
-    return info != NULL ? update(x, graph, info) : CUDA_ERROR_INVALID_VALUE;
+    return info ? update(x, graph, info) : CUDA_ERROR_INVALID_VALUE;
 }
 
 SIM_EXPORT CUresult cuGraphExecUpdate(CUgraphExec x, CUgraph graph, CUgraphNode *error,
                                       CUgraphExecUpdateResult *result)
 {
     CUgraphExecUpdateResultInfo info = {.result = CU_GRAPH_EXEC_UPDATE_ERROR};
-    if (error == NULL || result == NULL)
+    if (!error || !result)
         return CUDA_ERROR_INVALID_VALUE;
     CUresult rc = update(x, graph, &info);
     *error = info.errorNode;
@@ -315,8 +315,8 @@ static CUresult child_flatten(const struct sim_graph *child, size_t at, struct e
         edges_shift(n, 1, at + 1);
         if (n->after_count != 0)
             continue;
-        n->after = malloc(sizeof *n->after);
-        if (n->after == NULL) {
+        n->after = malloc(sizeof(*n->after));
+        if (!n->after) {
             exec_nodes_free(*nodes, *count);
             return CUDA_ERROR_OUT_OF_MEMORY;
         }
@@ -335,23 +335,23 @@ SIM_EXPORT CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec handle, CUgra
     CUgraphNodeType type;
     uint64_t id = node_id(node, &type);
     struct sim_exec *x = exec_find(handle);
-    if (x == NULL || id == 0 || type != CU_GRAPH_NODE_TYPE_GRAPH)
+    if (!x || id == 0 || type != CU_GRAPH_NODE_TYPE_GRAPH)
         return CUDA_ERROR_INVALID_VALUE;
     struct exec_node *want = NULL;
     struct sim_node *where;
     size_t count = 0;
     pthread_mutex_lock(&x->lock);
     struct exec_node *n = exec_node_of(x, id);
-    size_t at = n != NULL ? (size_t)(n - x->nodes) : 0;
+    size_t at = n ? (size_t)(n - x->nodes) : 0;
     pthread_mutex_lock(&graph_lock);
     const struct sim_graph *g = graph_find(child);
-    rc = n != NULL && g != NULL ? child_flatten(g, at, &want, &count) : CUDA_ERROR_INVALID_VALUE;
+    rc = n && g ? child_flatten(g, at, &want, &count) : CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_unlock(&graph_lock);
     if (rc == CUDA_SUCCESS && exec_take(x, at + 1, child_count(x, at), want, count, &where) !=
                                   CU_GRAPH_EXEC_UPDATE_SUCCESS)
         rc = CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
     pthread_mutex_unlock(&x->lock);
-    if (want != NULL)
+    if (want)
         exec_nodes_free(want, count);
     return rc;
 }
@@ -363,7 +363,7 @@ SIM_EXPORT CUresult cuGraphExecNodeSetParams(CUgraphExec x, CUgraphNode node, CU
     CUresult rc = driver_ready();
     if (rc != CUDA_SUCCESS)
         return rc;
-    if (in == NULL)
+    if (!in)
         return CUDA_ERROR_INVALID_VALUE;
     if (in->type == CU_GRAPH_NODE_TYPE_GRAPH)
         return cuGraphExecChildGraphNodeSetParams(x, node, in->graph.graph);
@@ -383,18 +383,18 @@ static CUresult enabled(CUgraphExec handle, CUgraphNode node, const unsigned int
     CUgraphNodeType type;
     uint64_t id = node_id(node, &type);
     struct sim_exec *x = exec_find(handle);
-    if (x == NULL || id == 0 ||
+    if (!x || id == 0 ||
         (type != CU_GRAPH_NODE_TYPE_KERNEL && type != CU_GRAPH_NODE_TYPE_MEMCPY &&
          type != CU_GRAPH_NODE_TYPE_MEMSET))
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&x->lock);
     struct exec_node *n = exec_node_within(x, id);
-    if (n != NULL && set != NULL)
+    if (n && set)
         n->disabled = *set == 0;
-    if (n != NULL && get != NULL)
+    if (n && get)
         *get = !n->disabled;
     pthread_mutex_unlock(&x->lock);
-    return n != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    return n ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 SIM_EXPORT CUresult cuGraphNodeSetEnabled(CUgraphExec x, CUgraphNode node, unsigned int on)
@@ -404,5 +404,5 @@ SIM_EXPORT CUresult cuGraphNodeSetEnabled(CUgraphExec x, CUgraphNode node, unsig
 
 SIM_EXPORT CUresult cuGraphNodeGetEnabled(CUgraphExec x, CUgraphNode node, unsigned int *on)
 {
-    return on != NULL ? enabled(x, node, NULL, on) : CUDA_ERROR_INVALID_VALUE;
+    return on ? enabled(x, node, NULL, on) : CUDA_ERROR_INVALID_VALUE;
 }

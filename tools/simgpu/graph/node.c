@@ -30,7 +30,7 @@ static CUresult parts_one(struct parts *p, struct work *w, CUgraphNodeType type)
 {
     w->node_type = type;
     bool ok = work_keep(&p->one, w);
-    if (w->drop != NULL)
+    if (w->drop)
         w->drop(w);
     p->works = &p->one;
     p->count = ok ? 1 : 0;
@@ -40,10 +40,10 @@ static CUresult parts_one(struct parts *p, struct work *w, CUgraphNodeType type)
 /* The context that a node's parameters name; NULL: the current one. */
 static CUresult node_context(CUcontext named, struct sim_context **ctx)
 {
-    if (named == NULL)
+    if (!named)
         return context_enter(ctx);
     *ctx = context_find(named);
-    return *ctx != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+    return *ctx ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 /* A function of a module has its context, whatever is named; a kernel of a library has none. */
@@ -51,7 +51,7 @@ static CUresult kernel_context(const CUDA_KERNEL_NODE_PARAMS *n, CUfunction func
                                struct sim_context **ctx)
 {
     const struct sim_function *f = function_find(func);
-    if (f == NULL || f->module == NULL)
+    if (!f || !f->module)
         return node_context(n->ctx, ctx);
     *ctx = f->module->context;
     return CUDA_SUCCESS;
@@ -60,9 +60,9 @@ static CUresult kernel_context(const CUDA_KERNEL_NODE_PARAMS *n, CUfunction func
 CUresult parts_kernel(const CUDA_KERNEL_NODE_PARAMS *n, struct parts *p)
 {
     struct sim_context *ctx;
-    if (n == NULL)
+    if (!n)
         return CUDA_ERROR_INVALID_VALUE;
-    CUfunction func = n->func != NULL ? n->func : (CUfunction)(void *)n->kern;
+    CUfunction func = n->func ? n->func : (CUfunction)(void *)n->kern;
     CUresult rc = kernel_context(n, func, &ctx);
     if (rc != CUDA_SUCCESS)
         return rc;
@@ -77,8 +77,8 @@ CUresult parts_kernel(const CUDA_KERNEL_NODE_PARAMS *n, struct parts *p)
     };
     struct work w;
     void *packed = malloc(LAUNCH_PACKED_MAX);
-    rc = packed != NULL ? launch_prepare(ctx, &config, func, n->kernelParams, n->extra, packed, &w)
-                        : CUDA_ERROR_OUT_OF_MEMORY;
+    rc = packed ? launch_prepare(ctx, &config, func, n->kernelParams, n->extra, packed, &w)
+                : CUDA_ERROR_OUT_OF_MEMORY;
     if (rc == CUDA_SUCCESS) {
         w.context = context_handle(ctx);
         rc = parts_one(p, &w, CU_GRAPH_NODE_TYPE_KERNEL);
@@ -89,10 +89,10 @@ CUresult parts_kernel(const CUDA_KERNEL_NODE_PARAMS *n, struct parts *p)
 
 CUresult node_kernel_v1(const CUDA_KERNEL_NODE_PARAMS_v1 *old, CUDA_KERNEL_NODE_PARAMS *params)
 {
-    if (old == NULL)
+    if (!old)
         return CUDA_ERROR_INVALID_VALUE;
-    memset(params, 0, sizeof *params);
-    memcpy(params, old, sizeof *old);
+    memset(params, 0, sizeof(*params));
+    memcpy(params, old, sizeof(*old));
     return CUDA_SUCCESS;
 }
 
@@ -110,7 +110,7 @@ void node_kernel_params(const struct sim_node *n, CUDA_KERNEL_NODE_PARAMS *out)
         .blockDimZ = (unsigned int)a[5],
         .sharedMemBytes = (unsigned int)a[6],
         .kernelParams = n->params,
-        .kern = f->module == NULL ? (CUkernel)(void *)function_handle(f) : NULL,
+        .kern = !f->module ? (CUkernel)(void *)function_handle(f) : NULL,
         .ctx = n->work.context,
     };
 }
@@ -144,7 +144,7 @@ CUresult parts_memset(const CUDA_MEMSET_NODE_PARAMS *n, CUcontext named, struct 
 CUresult parts_host(const CUDA_HOST_NODE_PARAMS *n, struct parts *p)
 {
     struct work w;
-    if (n == NULL)
+    if (!n)
         return CUDA_ERROR_INVALID_VALUE;
     CUresult rc = host_prepare(n->fn, n->userData, &w);
     return rc == CUDA_SUCCESS ? parts_one(p, &w, CU_GRAPH_NODE_TYPE_HOST) : rc;
@@ -169,13 +169,13 @@ CUresult parts_event(CUevent event, bool record, struct parts *p)
 CUresult parts_memops(const CUDA_BATCH_MEM_OP_NODE_PARAMS *n, struct parts *p)
 {
     struct sim_context *ctx;
-    if (n == NULL || n->count == 0 || n->count > 256 || n->paramArray == NULL || n->flags != 0)
+    if (!n || n->count == 0 || n->count > 256 || !n->paramArray || n->flags != 0)
         return CUDA_ERROR_INVALID_VALUE;
     CUresult rc = node_context(n->ctx, &ctx);
     if (rc != CUDA_SUCCESS)
         return rc;
-    *p = (struct parts){.works = calloc(n->count, sizeof *p->works)};
-    if (p->works == NULL)
+    *p = (struct parts){.works = calloc(n->count, sizeof(*p->works))};
+    if (!p->works)
         return CUDA_ERROR_OUT_OF_MEMORY;
     for (unsigned int i = 0; i < n->count && rc == CUDA_SUCCESS; i++) {
         struct work w;
@@ -188,7 +188,7 @@ CUresult parts_memops(const CUDA_BATCH_MEM_OP_NODE_PARAMS *n, struct parts *p)
             p->count++;
         else
             rc = CUDA_ERROR_OUT_OF_MEMORY;
-        if (w.drop != NULL)
+        if (w.drop)
             w.drop(&w);
     }
     if (rc != CUDA_SUCCESS)
@@ -204,7 +204,7 @@ CUresult parts_alloc(CUDA_MEM_ALLOC_NODE_PARAMS *n, struct parts *p)
     CUresult rc = context_enter(&ctx);
     if (rc != CUDA_SUCCESS)
         return rc;
-    if (n == NULL || n->bytesize == 0 || n->poolProps.handleTypes != CU_MEM_HANDLE_TYPE_NONE ||
+    if (!n || n->bytesize == 0 || n->poolProps.handleTypes != CU_MEM_HANDLE_TYPE_NONE ||
         n->poolProps.allocType != CU_MEM_ALLOCATION_TYPE_PINNED ||
         n->poolProps.location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
         n->poolProps.location.id != ctx->ordinal)
@@ -227,7 +227,7 @@ CUresult parts_free_node(CUdeviceptr ptr, struct parts *p)
 static struct sim_node *node_of(CUgraphNode handle, CUgraphNodeType type)
 {
     struct sim_node *n = node_find(handle);
-    return n != NULL && n->type == type ? n : NULL;
+    return n && n->type == type ? n : NULL;
 }
 
 static CUresult change(CUgraphNode handle, CUgraphNodeType type, CUresult built_rc, struct parts *p)
@@ -236,7 +236,7 @@ static CUresult change(CUgraphNode handle, CUgraphNodeType type, CUresult built_
         return built_rc;
     pthread_mutex_lock(&graph_lock);
     struct sim_node *n = node_of(handle, type);
-    CUresult rc = n != NULL ? node_fill(n, p->works, p->count) : CUDA_ERROR_INVALID_VALUE;
+    CUresult rc = n ? node_fill(n, p->works, p->count) : CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_unlock(&graph_lock);
     parts_free(p);
     return rc;
@@ -254,14 +254,14 @@ static CUresult change(CUgraphNode handle, CUgraphNodeType type, CUresult built_
     CUresult rc = driver_ready();                                                                  \
     if (rc != CUDA_SUCCESS)                                                                        \
         return rc;                                                                                 \
-    if ((out_pointer) == NULL)                                                                     \
+    if (!(out_pointer))                                                                            \
         return CUDA_ERROR_INVALID_VALUE;                                                           \
     pthread_mutex_lock(&graph_lock);                                                               \
     const struct sim_node *n = node_of(node, CU_GRAPH_NODE_TYPE_##type);                           \
-    if (n != NULL)                                                                                 \
+    if (n)                                                                                         \
         answer;                                                                                    \
     pthread_mutex_unlock(&graph_lock);                                                             \
-    return n != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE
+    return n ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE
 
 SIM_EXPORT CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS *out)
 {
@@ -271,11 +271,11 @@ SIM_EXPORT CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode node, CUDA_KERNEL_
 SIM_EXPORT CUresult cuGraphKernelNodeGetParams(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS_v1 *out)
 {
     CUDA_KERNEL_NODE_PARAMS all;
-    if (out == NULL)
+    if (!out)
         return CUDA_ERROR_INVALID_VALUE;
     CUresult rc = cuGraphKernelNodeGetParams_v2(node, &all);
     if (rc == CUDA_SUCCESS)
-        memcpy(out, &all, sizeof *out);
+        memcpy(out, &all, sizeof(*out));
     return rc;
 }
 
@@ -295,7 +295,7 @@ SIM_EXPORT CUresult cuGraphKernelNodeSetParams(CUgraphNode node,
 
 SIM_EXPORT CUresult cuGraphMemcpyNodeGetParams(CUgraphNode node, CUDA_MEMCPY3D *out)
 {
-    GET(MEMCPY, out, memcpy(out, n->work.blob, sizeof *out));
+    GET(MEMCPY, out, memcpy(out, n->work.blob, sizeof(*out)));
 }
 
 SIM_EXPORT CUresult cuGraphMemcpyNodeSetParams(CUgraphNode node, const CUDA_MEMCPY3D *in)
@@ -316,7 +316,7 @@ SIM_EXPORT CUresult cuGraphMemsetNodeSetParams(CUgraphNode node, const CUDA_MEMS
 static void host_params(const struct work *w, CUDA_HOST_NODE_PARAMS *out)
 {
     *out = (CUDA_HOST_NODE_PARAMS){.userData = w->args.ptr[1]};
-    memcpy(&out->fn, &w->args.ptr[0], sizeof out->fn);
+    memcpy(&out->fn, &w->args.ptr[0], sizeof(out->fn));
 }
 
 SIM_EXPORT CUresult cuGraphHostNodeGetParams(CUgraphNode node, CUDA_HOST_NODE_PARAMS *out)
@@ -371,7 +371,7 @@ SIM_EXPORT CUresult cuGraphBatchMemOpNodeSetParams(CUgraphNode node,
 
 static void alloc_params(const struct work *w, CUDA_MEM_ALLOC_NODE_PARAMS *out)
 {
-    memset(out, 0, sizeof *out);
+    memset(out, 0, sizeof(*out));
     out->poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
     out->poolProps.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
     out->poolProps.location.id = (int)w->args.u64[ALLOC_DEVICE];
@@ -417,7 +417,7 @@ SIM_EXPORT CUresult cuGraphKernelNodeSetAttribute(CUgraphNode handle, CUkernelNo
         return rc;
     pthread_mutex_lock(&graph_lock);
     struct sim_node *n = node_of(handle, CU_GRAPH_NODE_TYPE_KERNEL);
-    bool ok = n != NULL && value != NULL && attribute_valid(id);
+    bool ok = n && value && attribute_valid(id);
     if (ok) {
         n->attributes[id] = *value;
         n->attributes_set |= 1u << id;
@@ -434,12 +434,12 @@ SIM_EXPORT CUresult cuGraphKernelNodeCopyAttributes(CUgraphNode dst, CUgraphNode
     pthread_mutex_lock(&graph_lock);
     struct sim_node *to = node_of(dst, CU_GRAPH_NODE_TYPE_KERNEL);
     const struct sim_node *from = node_of(src, CU_GRAPH_NODE_TYPE_KERNEL);
-    if (to != NULL && from != NULL) {
-        memcpy(to->attributes, from->attributes, sizeof to->attributes);
+    if (to && from) {
+        memcpy(to->attributes, from->attributes, sizeof(to->attributes));
         to->attributes_set = from->attributes_set;
     }
     pthread_mutex_unlock(&graph_lock);
-    return to != NULL && from != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    return to && from ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 /* ---- the calls for any type of node (12.2; with edge data 12.3) ---------------------------------------------------- */
@@ -488,7 +488,7 @@ static CUresult alloc_any(CUDA_MEM_ALLOC_NODE_PARAMS_v2 *a, struct parts *p)
 
 CUresult parts_any(CUgraphNodeParams *n, struct parts *p)
 {
-    if (n == NULL)
+    if (!n)
         return CUDA_ERROR_INVALID_VALUE;
     switch (n->type) {
     case CU_GRAPH_NODE_TYPE_KERNEL:

@@ -17,11 +17,11 @@ struct place_in_graph {
 /* Under lock. */
 static CUresult node_connect(struct sim_node *node, const struct place_in_graph *at)
 {
-    struct sim_node **from = calloc(at->n + 1, sizeof *from);
-    CUresult rc = from != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    struct sim_node **from = calloc(at->n + 1, sizeof(*from));
+    CUresult rc = from ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
     for (size_t i = 0; i < at->n && rc == CUDA_SUCCESS; i++) {
         from[i] = node_find(at->after[i]);
-        if (from[i] == NULL)
+        if (!from[i])
             rc = CUDA_ERROR_INVALID_VALUE;
     }
     if (rc == CUDA_SUCCESS)
@@ -33,9 +33,8 @@ static CUresult node_connect(struct sim_node *node, const struct place_in_graph 
 /* Graphs inside others take no allocations. */
 static bool type_allowed(const struct sim_graph *g, CUgraphNodeType type)
 {
-    return conditional_allows(g, type) &&
-           (g->owner == NULL ||
-            (type != CU_GRAPH_NODE_TYPE_MEM_ALLOC && type != CU_GRAPH_NODE_TYPE_MEM_FREE));
+    return conditional_allows(g, type) && (!g->owner || (type != CU_GRAPH_NODE_TYPE_MEM_ALLOC &&
+                                                         type != CU_GRAPH_NODE_TYPE_MEM_FREE));
 }
 
 /* Under lock. */
@@ -44,12 +43,12 @@ static CUresult node_add(const struct place_in_graph *at, CUgraphNodeType type,
 {
     struct graph_object *none = NULL;
     struct sim_graph *g = graph_find(at->graph);
-    if (g == NULL || !type_allowed(g, type))
+    if (!g || !type_allowed(g, type))
         return CUDA_ERROR_INVALID_VALUE;
     struct sim_node *node = node_new(g, type, NULL);
-    if (node == NULL)
+    if (!node)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    CUresult rc = p != NULL ? node_fill(node, p->works, p->count) : CUDA_SUCCESS;
+    CUresult rc = p ? node_fill(node, p->works, p->count) : CUDA_SUCCESS;
     if (rc == CUDA_SUCCESS)
         rc = node_connect(node, at);
     if (rc == CUDA_SUCCESS) {
@@ -70,12 +69,12 @@ static CUresult add(CUgraphNode *out, CUgraph graph, const CUgraphNode *after,
     CUresult rc = CUDA_ERROR_INVALID_VALUE;
     struct place_in_graph at = {out, graph, after, data, n};
     struct sim_node *node;
-    if (out != NULL && (n == 0 || after != NULL)) {
+    if (out && (n == 0 || after)) {
         pthread_mutex_lock(&graph_lock);
         rc = node_add(&at, type, p, &node);
         pthread_mutex_unlock(&graph_lock);
     }
-    if (p != NULL)
+    if (p)
         parts_free(p);
     return rc;
 }
@@ -155,7 +154,7 @@ static bool type_condition(CUgraphNodeType type)
 
 static bool lies_inside(const struct sim_graph *g, const struct sim_graph *of)
 {
-    while (g != of && g->owner != NULL)
+    while (g != of && g->owner)
         g = g->owner->graph;
     return g == of;
 }
@@ -163,11 +162,11 @@ static bool lies_inside(const struct sim_graph *g, const struct sim_graph *of)
 /* May it become a node of `into`? A copy has no allocations, and neither has conditions. */
 static bool child_fits(const struct sim_graph *child, const struct sim_graph *into, bool moved)
 {
-    if (child == NULL || into == NULL || child->inner || child->capturing)
+    if (!child || !into || child->inner || child->capturing)
         return false;
     if (!moved)
         return !graph_has(child, type_single);
-    return child->owner == NULL && !lies_inside(into, child) && !graph_has(child, type_condition);
+    return !child->owner && !lies_inside(into, child) && !graph_has(child, type_condition);
 }
 
 /* Under lock. */
@@ -178,13 +177,13 @@ static CUresult child_add(const struct place_in_graph *at, struct sim_graph *chi
     if (!child_fits(child, graph_find(at->graph), moved))
         return CUDA_ERROR_INVALID_VALUE;
     struct sim_graph *own = moved ? child : graph_copy(child);
-    CUresult rc = own != NULL ? node_add(at, CU_GRAPH_NODE_TYPE_GRAPH, NULL, &node)
-                              : CUDA_ERROR_OUT_OF_MEMORY;
+    CUresult rc =
+        own ? node_add(at, CU_GRAPH_NODE_TYPE_GRAPH, NULL, &node) : CUDA_ERROR_OUT_OF_MEMORY;
     if (rc == CUDA_SUCCESS) {
         node->child = own;
         own->owner = node;
         own->inner = moved;
-    } else if (own != NULL && !moved)
+    } else if (own && !moved)
         graph_free(own, &none);
     return rc;
 }
@@ -195,7 +194,7 @@ static CUresult add_child(CUgraphNode *out, CUgraph g, const CUgraphNode *after,
     CUresult rc = driver_ready();
     if (rc != CUDA_SUCCESS)
         return rc;
-    if (out == NULL || (n != 0 && after == NULL))
+    if (!out || (n != 0 && !after))
         return CUDA_ERROR_INVALID_VALUE;
     struct place_in_graph at = {out, g, after, data, n};
     pthread_mutex_lock(&graph_lock);
@@ -216,7 +215,7 @@ static CUresult add_any_child(CUgraphNode *out, CUgraph g, const CUgraphNode *af
                               const CUgraphNodeParams *params)
 {
     int ownership;
-    memcpy(&ownership, (const char *)&params->graph + sizeof(CUgraph), sizeof ownership);
+    memcpy(&ownership, (const char *)&params->graph + sizeof(CUgraph), sizeof(ownership));
     if (ownership != OWNERSHIP_COPY && ownership != OWNERSHIP_MOVE)
         return CUDA_ERROR_INVALID_VALUE;
     return add_child(out, g, after, data, n, params->graph.graph, ownership == OWNERSHIP_MOVE);
@@ -230,7 +229,7 @@ static CUresult add_conditional(CUgraphNode *out, CUgraph g, const CUgraphNode *
     struct graph_object *none = NULL;
     struct sim_node *node;
     struct place_in_graph at = {out, g, after, data, n};
-    if (out == NULL || (n != 0 && after == NULL))
+    if (!out || (n != 0 && !after))
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&graph_lock);
     CUresult rc = node_add(&at, TYPE_CONDITIONAL, NULL, &node);
@@ -250,7 +249,7 @@ static CUresult add_any(CUgraphNode *out, CUgraph g, const CUgraphNode *after,
     CUresult rc = driver_ready();
     if (rc != CUDA_SUCCESS)
         return rc;
-    if (params == NULL)
+    if (!params)
         return CUDA_ERROR_INVALID_VALUE;
     if (params->type == CU_GRAPH_NODE_TYPE_EMPTY)
         return add(out, g, after, data, n, CU_GRAPH_NODE_TYPE_EMPTY, CUDA_SUCCESS, NULL);

@@ -24,8 +24,8 @@ void sequence_invalidate(struct sequence *q)
 
 struct capture *member_add(struct sequence *q, struct sim_stream *s)
 {
-    struct capture *c = calloc(1, sizeof *c);
-    if (c == NULL)
+    struct capture *c = calloc(1, sizeof(*c));
+    if (!c)
         return NULL;
     c->sequence = q;
     c->stream = s;
@@ -53,13 +53,13 @@ bool member_depend(struct capture *c, CUgraphNode node, struct edge_data data)
             return true;
     if (c->count == c->room) {
         size_t room = c->room != 0 ? c->room * 2 : 8;
-        CUgraphNode *nodes = realloc(c->nodes, room * sizeof *nodes);
-        if (nodes != NULL)
+        CUgraphNode *nodes = realloc(c->nodes, room * sizeof(*nodes));
+        if (nodes)
             c->nodes = nodes;
-        struct edge_data *all = realloc(c->data, room * sizeof *all);
-        if (all != NULL)
+        struct edge_data *all = realloc(c->data, room * sizeof(*all));
+        if (all)
             c->data = all;
-        if (nodes == NULL || all == NULL)
+        if (!nodes || !all)
             return false;
         c->room = room;
     }
@@ -79,7 +79,7 @@ CUresult member_connect(struct capture *c, struct sim_node *node)
 {
     for (size_t i = 0; i < c->count; i++) {
         struct sim_node *from = node_find(c->nodes[i]);
-        if (from == NULL || from->graph != node->graph)
+        if (!from || from->graph != node->graph)
             return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED; /* destroyed behind the capture's back */
         CUresult rc = node_depend(node, &from, &c->data[i], 1);
         if (rc != CUDA_SUCCESS)
@@ -96,7 +96,7 @@ CUresult sequence_usable(const struct sequence *q)
 
 void sequence_end(struct sequence *q)
 {
-    while (q->members != NULL)
+    while (q->members)
         member_remove(q->members);
     q->graph->capturing = false;
     q->graph = NULL;
@@ -109,15 +109,15 @@ void sequence_end(struct sequence *q)
 struct sequence *sequence_new(struct sim_stream *s, CUstreamCaptureMode mode,
                               struct sim_graph *into)
 {
-    struct sequence *q = calloc(1, sizeof *q);
-    if (q == NULL)
+    struct sequence *q = calloc(1, sizeof(*q));
+    if (!q)
         return NULL;
-    q->graph = into != NULL ? into : graph_new();
-    if (q->graph == NULL) {
+    q->graph = into ? into : graph_new();
+    if (!q->graph) {
         free(q);
         return NULL;
     }
-    q->into = into != NULL;
+    q->into = into;
     q->mode = mode;
     q->status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
     q->thread = pthread_self();

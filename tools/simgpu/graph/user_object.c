@@ -33,9 +33,9 @@ void user_object_release(struct user_object *o, unsigned int count)
 struct graph_object *graph_objects_copy(const struct graph_object *from)
 {
     struct graph_object *copy = NULL;
-    for (; from != NULL; from = from->next) {
-        struct graph_object *o = malloc(sizeof *o);
-        if (o == NULL)
+    for (; from; from = from->next) {
+        struct graph_object *o = malloc(sizeof(*o));
+        if (!o)
             break;
         *o = *from;
         user_object_hold(o->object, o->count);
@@ -46,7 +46,7 @@ struct graph_object *graph_objects_copy(const struct graph_object *from)
 
 void graph_objects_release(struct graph_object *objects)
 {
-    while (objects != NULL) {
+    while (objects) {
         struct graph_object *next = objects->next;
         user_object_release(objects->object, objects->count);
         free(objects);
@@ -60,11 +60,11 @@ SIM_EXPORT CUresult cuUserObjectCreate(CUuserObject *out, void *data, CUhostFn d
     CUresult rc = driver_ready();
     if (rc != CUDA_SUCCESS)
         return rc;
-    if (out == NULL || destroy == NULL || count == 0 || count > INT32_MAX ||
+    if (!out || !destroy || count == 0 || count > INT32_MAX ||
         flags != CU_USER_OBJECT_NO_DESTRUCTOR_SYNC)
         return CUDA_ERROR_INVALID_VALUE;
     struct user_object *o = handle_take(&pool);
-    if (o == NULL)
+    if (!o)
         return CUDA_ERROR_OUT_OF_MEMORY;
     o->data = data;
     o->destroy = destroy;
@@ -80,8 +80,7 @@ static CUresult object_check(CUuserObject handle, unsigned int count, struct use
     if (rc != CUDA_SUCCESS)
         return rc;
     *out = handle_find(&pool, handle);
-    return *out != NULL && count != 0 && count <= INT32_MAX ? CUDA_SUCCESS
-                                                            : CUDA_ERROR_INVALID_VALUE;
+    return *out && count != 0 && count <= INT32_MAX ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 SIM_EXPORT CUresult cuUserObjectRetain(CUuserObject handle, unsigned int count)
@@ -113,8 +112,8 @@ static struct graph_object *entry_of(struct sim_graph *g, struct user_object *o,
         if (e->object == o)
             return e;
     }
-    e = make ? calloc(1, sizeof *e) : NULL;
-    if (e != NULL) {
+    e = make ? calloc(1, sizeof(*e)) : NULL;
+    if (e) {
         e->object = o;
         LL_PREPEND(g->objects, e);
     }
@@ -132,12 +131,12 @@ SIM_EXPORT CUresult cuGraphRetainUserObject(CUgraph graph, CUuserObject handle, 
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&graph_lock);
     struct sim_graph *g = graph_find(graph);
-    struct graph_object *e = g != NULL ? entry_of(g, o, true) : NULL;
-    if (e != NULL)
+    struct graph_object *e = g ? entry_of(g, o, true) : NULL;
+    if (e)
         e->count += count;
     pthread_mutex_unlock(&graph_lock);
-    if (e == NULL)
-        return g == NULL ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_OUT_OF_MEMORY;
+    if (!e)
+        return !g ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_OUT_OF_MEMORY;
     if ((flags & CU_GRAPH_USER_OBJECT_MOVE) == 0)
         user_object_hold(o, count); /* else the caller's references become the graph's */
     return CUDA_SUCCESS;
@@ -151,8 +150,8 @@ SIM_EXPORT CUresult cuGraphReleaseUserObject(CUgraph graph, CUuserObject handle,
         return rc;
     pthread_mutex_lock(&graph_lock);
     struct sim_graph *g = graph_find(graph);
-    struct graph_object *e = g != NULL ? entry_of(g, o, false) : NULL;
-    bool fits = e != NULL && e->count >= count;
+    struct graph_object *e = g ? entry_of(g, o, false) : NULL;
+    bool fits = e && e->count >= count;
     if (fits && (e->count -= count) == 0) {
         LL_DELETE(g->objects, e);
         free(e);

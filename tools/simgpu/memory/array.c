@@ -62,8 +62,8 @@ static size_t at_least_one(size_t n)
 
 static struct sim_array *array_new(struct sim_context *ctx, const CUDA_ARRAY3D_DESCRIPTOR *d)
 {
-    struct sim_array *a = calloc(1, sizeof *a);
-    if (a == NULL)
+    struct sim_array *a = calloc(1, sizeof(*a));
+    if (!a)
         return NULL;
     a->desc = *d;
     struct array_view *v = &a->view;
@@ -88,7 +88,7 @@ static struct sim_array *array_new(struct sim_context *ctx, const CUDA_ARRAY3D_D
 static struct sim_array *array_live(CUarray handle)
 {
     struct sim_array *a = arrays;
-    while (a != NULL && (void *)a != (void *)handle)
+    while (a && (void *)a != (void *)handle)
         a = a->next;
     return a;
 }
@@ -97,10 +97,10 @@ CUresult array_find(CUarray handle, struct array_view *out)
 {
     pthread_mutex_lock(&lock);
     const struct sim_array *a = array_live(handle);
-    if (a != NULL)
+    if (a)
         *out = a->view;
     pthread_mutex_unlock(&lock);
-    return a != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+    return a ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 /* ---- life ---------------------------------------------------------------------------------------------- */
@@ -113,11 +113,11 @@ static CUresult create(CUarray *out, const CUDA_ARRAY3D_DESCRIPTOR *d)
         rc = capture_forbids_unsafe();
     if (rc != CUDA_SUCCESS)
         return rc;
-    if (out == NULL || d == NULL || !desc_valid(d))
+    if (!out || !d || !desc_valid(d))
         return CUDA_ERROR_INVALID_VALUE;
     struct sim_array *a = array_new(ctx, d);
     *out = (CUarray)(void *)a;
-    return a != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    return a ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 SIM_EXPORT CUresult cuArray3DCreate_v2(CUarray *out, const CUDA_ARRAY3D_DESCRIPTOR *d)
@@ -127,7 +127,7 @@ SIM_EXPORT CUresult cuArray3DCreate_v2(CUarray *out, const CUDA_ARRAY3D_DESCRIPT
 
 SIM_EXPORT CUresult cuArrayCreate_v2(CUarray *out, const CUDA_ARRAY_DESCRIPTOR *d)
 {
-    if (d == NULL)
+    if (!d)
         return CUDA_ERROR_INVALID_VALUE;
     CUDA_ARRAY3D_DESCRIPTOR full = {
         .Width = d->Width, .Height = d->Height, .Format = d->Format, .NumChannels = d->NumChannels};
@@ -165,7 +165,7 @@ SIM_EXPORT CUresult cuArrayDestroy(CUarray handle)
         return rc;
     pthread_mutex_lock(&lock);
     struct sim_array *a = array_live(handle);
-    bool ours = a != NULL && !a->level;
+    bool ours = a && !a->level;
     pthread_mutex_unlock(&lock);
     if (ours) {
         array_wait(a->view.base);
@@ -179,20 +179,20 @@ SIM_EXPORT CUresult cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR *out, CUar
     CUresult rc = driver_ready();
     if (rc != CUDA_SUCCESS)
         return rc;
-    if (out == NULL)
+    if (!out)
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&lock);
     const struct sim_array *a = array_live(handle);
-    if (a != NULL)
+    if (a)
         *out = a->desc;
     pthread_mutex_unlock(&lock);
-    return a != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+    return a ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 SIM_EXPORT CUresult cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *out, CUarray handle)
 {
     CUDA_ARRAY3D_DESCRIPTOR full;
-    if (out == NULL)
+    if (!out)
         return CUDA_ERROR_INVALID_VALUE;
     CUresult rc = cuArray3DGetDescriptor_v2(&full, handle);
     if (rc == CUDA_SUCCESS)
@@ -207,9 +207,9 @@ SIM_EXPORT CUresult cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS 
     CUresult rc = array_find(handle, &view);
     if (rc != CUDA_SUCCESS)
         return rc;
-    if (out == NULL)
+    if (!out)
         return CUDA_ERROR_INVALID_VALUE;
-    memset(out, 0, sizeof *out);
+    memset(out, 0, sizeof(*out));
     out->size = view.slice * view.layers;
     out->alignment = 512;
     return CUDA_SUCCESS;
@@ -238,16 +238,16 @@ SIM_EXPORT CUresult cuMipmappedArrayCreate(CUmipmappedArray *out, const CUDA_ARR
         rc = capture_forbids_unsafe();
     if (rc != CUDA_SUCCESS)
         return rc;
-    if (out == NULL || d == NULL || !desc_valid(d) || count == 0 || count > 32)
+    if (!out || !d || !desc_valid(d) || count == 0 || count > 32)
         return CUDA_ERROR_INVALID_VALUE;
-    struct sim_mipmap *m = calloc(1, sizeof *m);
-    for (unsigned int i = 0; m != NULL && i < count; i++) {
+    struct sim_mipmap *m = calloc(1, sizeof(*m));
+    for (unsigned int i = 0; m && i < count; i++) {
         CUDA_ARRAY3D_DESCRIPTOR level = *d;
         level.Width = halved(d->Width, i);
         level.Height = halved(d->Height, i);
         level.Depth = (d->Flags & CUDA_ARRAY3D_LAYERED) != 0 ? d->Depth : halved(d->Depth, i);
         m->levels[i] = array_new(ctx, &level);
-        if (m->levels[i] == NULL) {
+        if (!m->levels[i]) {
             mipmap_end(m);
             m = NULL;
             break;
@@ -255,7 +255,7 @@ SIM_EXPORT CUresult cuMipmappedArrayCreate(CUmipmappedArray *out, const CUDA_ARR
         m->levels[i]->level = true;
         m->count++;
     }
-    if (m == NULL)
+    if (!m)
         return CUDA_ERROR_OUT_OF_MEMORY;
     pthread_mutex_lock(&lock);
     LL_PREPEND(mipmaps, m);
@@ -268,7 +268,7 @@ SIM_EXPORT CUresult cuMipmappedArrayCreate(CUmipmappedArray *out, const CUDA_ARR
 static struct sim_mipmap *mipmap_live(CUmipmappedArray handle)
 {
     struct sim_mipmap *m = mipmaps;
-    while (m != NULL && (void *)m != (void *)handle)
+    while (m && (void *)m != (void *)handle)
         m = m->next;
     return m;
 }
@@ -276,12 +276,12 @@ static struct sim_mipmap *mipmap_live(CUmipmappedArray handle)
 SIM_EXPORT CUresult cuMipmappedArrayGetLevel(CUarray *out, CUmipmappedArray handle,
                                              unsigned int level)
 {
-    if (out == NULL)
+    if (!out)
         return CUDA_ERROR_INVALID_VALUE;
     CUresult rc = CUDA_ERROR_INVALID_HANDLE;
     pthread_mutex_lock(&lock);
     const struct sim_mipmap *m = mipmap_live(handle);
-    if (m != NULL) {
+    if (m) {
         rc = level < m->count ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
         if (rc == CUDA_SUCCESS)
             *out = (CUarray)(void *)m->levels[level];
@@ -297,10 +297,10 @@ SIM_EXPORT CUresult cuMipmappedArrayDestroy(CUmipmappedArray handle)
         return rc;
     pthread_mutex_lock(&lock);
     struct sim_mipmap *m = mipmap_live(handle);
-    if (m != NULL)
+    if (m)
         LL_DELETE(mipmaps, m);
     pthread_mutex_unlock(&lock);
-    if (m == NULL)
+    if (!m)
         return CUDA_ERROR_INVALID_HANDLE;
     array_wait(m->levels[0]->view.base);
     mipmap_end(m);

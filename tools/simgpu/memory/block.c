@@ -13,8 +13,8 @@ static struct sim_pool *pools; /* all of them */
 
 struct sim_pool *pool_new(int ordinal, bool fixed)
 {
-    struct sim_pool *p = calloc(1, sizeof *p);
-    if (p == NULL)
+    struct sim_pool *p = calloc(1, sizeof(*p));
+    if (!p)
         return NULL;
     p->ordinal = ordinal;
     p->fixed = fixed;
@@ -27,9 +27,9 @@ struct sim_pool *pool_new(int ordinal, bool fixed)
 struct sim_pool *pool_find(CUmemoryPool handle)
 {
     struct sim_pool *p = pools;
-    while (p != NULL && (void *)p != (void *)handle)
+    while (p && (void *)p != (void *)handle)
         p = p->next;
-    return p != NULL && !p->destroyed ? p : NULL;
+    return p && !p->destroyed ? p : NULL;
 }
 
 /* ---- blocks ---------------------------------------------------------------------------------------- */
@@ -87,10 +87,10 @@ static struct block *block_reuse(struct sim_pool *p, size_t whole, uint32_t stre
     DL_FOREACH (p->blocks, b) {
         bool usable = b->state == BLOCK_FREE || (b->state == BLOCK_FREEING && b->stream == stream);
         if (usable && b->whole >= whole && b->whole / 2 <= whole &&
-            (best == NULL || b->whole < best->whole))
+            (!best || b->whole < best->whole))
             best = b;
     }
-    if (best != NULL && best->state == BLOCK_FREE && !block_list(p, best))
+    if (best && best->state == BLOCK_FREE && !block_list(p, best))
         return NULL;
     return best;
 }
@@ -109,8 +109,8 @@ static bool pool_charge(struct sim_pool *p, size_t whole)
 
 static struct block *block_new(struct sim_pool *p, size_t whole)
 {
-    struct block *b = calloc(1, sizeof *b);
-    if (b == NULL || !pool_charge(p, whole)) {
+    struct block *b = calloc(1, sizeof(*b));
+    if (!b || !pool_charge(p, whole)) {
         free(b);
         return NULL;
     }
@@ -132,9 +132,9 @@ CUdeviceptr block_take(struct sim_pool *p, size_t bytes, uint32_t stream)
 {
     size_t whole = (bytes + SPACE_GRAIN - 1) / SPACE_GRAIN * SPACE_GRAIN;
     struct block *b = whole >= bytes ? block_reuse(p, whole, stream) : NULL;
-    if (b == NULL && whole >= bytes)
+    if (!b && whole >= bytes)
         b = block_new(p, whole);
-    if (b == NULL)
+    if (!b)
         return 0;
     if (b->state != BLOCK_FREEING)
         p->used += b->whole; /* a block being freed still counts as used: no change */

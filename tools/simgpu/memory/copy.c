@@ -148,7 +148,7 @@ static size_t transfer_span(const struct transfer *t, size_t pitch, size_t slice
 static CUresult copy_effect(struct work *w)
 {
     struct transfer t;
-    memcpy(&t, w->args.u64, sizeof t);
+    memcpy(&t, w->args.u64, sizeof(t));
     uint64_t check = w->args.u64[ARG_DEVICE];
     if ((check & DST_DEVICE) != 0 &&
         !memory_contains(t.dst, transfer_span(&t, t.dst_pitch, t.dst_slice)))
@@ -169,9 +169,9 @@ static void copy_drop(struct work *w)
 static CUresult copy_stage(struct work *w)
 {
     struct transfer t;
-    memcpy(&t, w->args.u64, sizeof t);
+    memcpy(&t, w->args.u64, sizeof(t));
     char *staged = malloc(t.width * t.height * t.depth);
-    if (staged == NULL)
+    if (!staged)
         return CUDA_ERROR_OUT_OF_MEMORY;
     struct transfer in = t;
     in.dst = (uintptr_t)staged;
@@ -181,7 +181,7 @@ static CUresult copy_stage(struct work *w)
     t.src = in.dst;
     t.src_pitch = in.dst_pitch;
     t.src_slice = in.dst_slice;
-    memcpy(w->args.u64, &t, sizeof t);
+    memcpy(w->args.u64, &t, sizeof(t));
     w->args.ptr[ARG_STAGED] = staged;
     w->drop = copy_drop;
     return CUDA_SUCCESS;
@@ -203,19 +203,19 @@ static void work_fill(const CUDA_MEMCPY3D *p, const struct place *dst, const str
                        .cost_ns = copy_cost_ns(p->WidthInBytes * p->Height * p->Depth),
                        .effect = copy_effect,
                        .blob = (void *)p,
-                       .blob_bytes = sizeof *p,
+                       .blob_bytes = sizeof(*p),
                        .node_type = CU_GRAPH_NODE_TYPE_MEMCPY};
     w->name = copy_name(dst, src);
     struct transfer t = {dst->at,    src->at,         dst->pitch, src->pitch, dst->slice,
                          src->slice, p->WidthInBytes, p->Height,  p->Depth};
-    memcpy(w->args.u64, &t, sizeof t);
+    memcpy(w->args.u64, &t, sizeof(t));
     w->args.u64[ARG_DEVICE] = (dst->device ? DST_DEVICE : 0u) | (src->device ? SRC_DEVICE : 0u);
 }
 
 CUresult copy_work(const CUDA_MEMCPY3D *p, struct work *w)
 {
     struct place dst, src;
-    if (p == NULL || p->WidthInBytes == 0 || p->Height == 0 || p->Depth == 0)
+    if (!p || p->WidthInBytes == 0 || p->Height == 0 || p->Depth == 0)
         return CUDA_ERROR_INVALID_VALUE;
     CUresult rc = both_places(p, &dst, &src);
     if (rc == CUDA_SUCCESS)
@@ -238,7 +238,7 @@ CUresult copy_submit(const CUDA_MEMCPY3D *p, CUstream hstream, bool ptds, enum c
     CUresult rc = stream_enter(hstream, ptds, &ctx, &stream);
     if (rc != CUDA_SUCCESS)
         return rc;
-    if (p == NULL)
+    if (!p)
         return CUDA_ERROR_INVALID_VALUE;
     if (p->WidthInBytes == 0 || p->Height == 0 || p->Depth == 0)
         return CUDA_SUCCESS;

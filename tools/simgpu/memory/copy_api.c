@@ -15,7 +15,7 @@
 #define FROM_DEVICE(p)   .srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = (p)
 #define FROM_ANY(p)      .srcMemoryType = CU_MEMORYTYPE_UNIFIED, .srcDevice = (p)
 #define FROM_ARRAY(a, x) .srcMemoryType = CU_MEMORYTYPE_ARRAY, .srcArray = (a), .srcXInBytes = (x)
-#define LINEAR(n, ...)   (&(CUDA_MEMCPY3D){__VA_ARGS__, .WidthInBytes = (n), .Height = 1, .Depth = 1})
+#define LINEAR(n, ...) (&(CUDA_MEMCPY3D){__VA_ARGS__, .WidthInBytes = (n), .Height = 1, .Depth = 1})
 
 #define COPY_NOW(symbol, params, ...)                                                              \
     SYNC_API(symbol, params, copy_submit(LINEAR(__VA_ARGS__), NULL, ptds, COPY_SYNC))
@@ -64,8 +64,7 @@ static CUresult contexts_check(CUcontext a, CUcontext b)
     CUresult rc = driver_ready();
     if (rc != CUDA_SUCCESS)
         return rc;
-    return context_find(a) != NULL && context_find(b) != NULL ? CUDA_SUCCESS
-                                                              : CUDA_ERROR_INVALID_CONTEXT;
+    return context_find(a) && context_find(b) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 static CUresult copy_peer(CUdeviceptr dst, CUcontext to, CUdeviceptr src, CUcontext from, size_t n,
@@ -87,7 +86,7 @@ STREAM_API(cuMemcpyPeerAsync,
 
 static CUresult copy_2d(const CUDA_MEMCPY2D *p, CUstream s, bool ptds, enum copy_mode mode)
 {
-    if (p == NULL)
+    if (!p)
         return CUDA_ERROR_INVALID_VALUE;
     CUDA_MEMCPY3D box = {
         .srcXInBytes = p->srcXInBytes,
@@ -114,7 +113,7 @@ static CUresult copy_2d(const CUDA_MEMCPY2D *p, CUstream s, bool ptds, enum copy
 static CUresult copy_3d_peer(const CUDA_MEMCPY3D_PEER *p, CUstream s, bool ptds,
                              enum copy_mode mode)
 {
-    if (p == NULL)
+    if (!p)
         return CUDA_ERROR_INVALID_VALUE;
     CUresult rc = contexts_check(p->dstContext, p->srcContext);
     if (rc != CUDA_SUCCESS)
@@ -173,7 +172,7 @@ static CUresult batch_check(CUstream s, bool ptds, size_t count)
 
 static CUresult batch_failed(size_t *failed, size_t index, CUresult rc)
 {
-    if (failed != NULL && rc != CUDA_SUCCESS)
+    if (failed && rc != CUDA_SUCCESS)
         *failed = index;
     return rc;
 }
@@ -181,7 +180,7 @@ static CUresult batch_failed(size_t *failed, size_t index, CUresult rc)
 static bool attributes_valid(const CUmemcpyAttributes *attrs, const size_t *first, size_t n,
                              size_t count)
 {
-    if (attrs == NULL || first == NULL || n == 0 || n > count || first[0] != 0)
+    if (!attrs || !first || n == 0 || n > count || first[0] != 0)
         return false;
     for (size_t i = 0; i < n; i++)
         if (attrs[i].srcAccessOrder < CU_MEMCPY_SRC_ACCESS_ORDER_STREAM ||
@@ -196,12 +195,12 @@ static CUresult copy_batch(const CUdeviceptr *dsts, const CUdeviceptr *srcs, con
                            size_t count, const CUmemcpyAttributes *attrs, const size_t *first,
                            size_t n, size_t *failed, CUstream s, bool ptds)
 {
-    if (failed != NULL)
+    if (failed)
         *failed = SIZE_MAX;
     CUresult rc = batch_check(s, ptds, count);
     if (rc != CUDA_SUCCESS)
         return rc;
-    if (dsts == NULL || srcs == NULL || sizes == NULL || !attributes_valid(attrs, first, n, count))
+    if (!dsts || !srcs || !sizes || !attributes_valid(attrs, first, n, count))
         return CUDA_ERROR_INVALID_VALUE;
     for (size_t i = 0; i < count && rc == CUDA_SUCCESS; i++)
         rc = batch_failed(failed, i,
@@ -287,10 +286,10 @@ static CUresult copy_3d_op(const CUDA_MEMCPY3D_BATCH_OP *op, CUstream s, bool pt
 static CUresult copy_3d_batch(size_t count, const CUDA_MEMCPY3D_BATCH_OP *ops, size_t *failed,
                               unsigned long long flags, CUstream s, bool ptds)
 {
-    if (failed != NULL)
+    if (failed)
         *failed = SIZE_MAX;
     CUresult rc = batch_check(s, ptds, count);
-    if (rc == CUDA_SUCCESS && (ops == NULL || flags != 0))
+    if (rc == CUDA_SUCCESS && (!ops || flags != 0))
         rc = CUDA_ERROR_INVALID_VALUE;
     for (size_t i = 0; i < count && rc == CUDA_SUCCESS; i++)
         rc = batch_failed(failed, i, copy_3d_op(&ops[i], s, ptds));
@@ -299,7 +298,7 @@ static CUresult copy_3d_batch(size_t count, const CUDA_MEMCPY3D_BATCH_OP *ops, s
 
 STREAM_API(cuMemcpy3DWithAttributesAsync,
            (CUDA_MEMCPY3D_BATCH_OP * op, unsigned long long flags, CUstream s),
-           op != NULL && flags == 0 ? copy_3d_op(op, s, ptds) : CUDA_ERROR_INVALID_VALUE)
+           (op && flags == 0) ? copy_3d_op(op, s, ptds) : CUDA_ERROR_INVALID_VALUE)
 STREAM_API(cuMemcpy3DBatchAsync,
            (size_t count, CUDA_MEMCPY3D_BATCH_OP *ops, size_t *failed, unsigned long long flags,
             CUstream s),

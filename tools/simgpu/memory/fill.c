@@ -52,7 +52,7 @@ void fill_params(const struct work *w, CUDA_MEMSET_NODE_PARAMS *p)
 
 CUresult fill_work(const CUDA_MEMSET_NODE_PARAMS *p, struct work *w)
 {
-    if (p == NULL || p->width == 0 || p->height == 0 ||
+    if (!p || p->width == 0 || p->height == 0 ||
         (p->elementSize != 1 && p->elementSize != 2 && p->elementSize != 4) ||
         p->dst % p->elementSize != 0)
         return CUDA_ERROR_INVALID_VALUE;
@@ -67,7 +67,7 @@ CUresult fill_work(const CUDA_MEMSET_NODE_PARAMS *p, struct work *w)
                        .effect = fill_effect,
                        .node_type = CU_GRAPH_NODE_TYPE_MEMSET};
     const uint64_t args[] = {p->dst, p->pitch, p->value, p->elementSize, p->width, p->height};
-    memcpy(w->args.u64, args, sizeof args);
+    memcpy(w->args.u64, args, sizeof(args));
     return CUDA_SUCCESS;
 }
 

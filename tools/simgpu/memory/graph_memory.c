@@ -20,9 +20,9 @@ static CUdeviceptr graph_block_take(struct sim_context *ctx, size_t bytes)
 {
     CUdeviceptr ptr = 0;
     pthread_mutex_lock(&pool_lock);
-    if (graphs[ctx->ordinal] == NULL)
+    if (!graphs[ctx->ordinal])
         graphs[ctx->ordinal] = pool_new(ctx->ordinal, true);
-    if (graphs[ctx->ordinal] != NULL)
+    if (graphs[ctx->ordinal])
         ptr = block_take(graphs[ctx->ordinal], bytes, 0);
     pthread_mutex_unlock(&pool_lock);
     return ptr;
@@ -33,7 +33,7 @@ static void graph_block_give(CUdeviceptr ptr)
     pthread_mutex_lock(&pool_lock);
     struct sim_pool *p;
     struct block *b = block_find(ptr, &p);
-    if (b != NULL)
+    if (b)
         block_freed(p, b);
     pthread_mutex_unlock(&pool_lock);
 }
@@ -43,13 +43,13 @@ static struct block *graph_block(CUdeviceptr ptr)
 {
     struct sim_pool *p;
     struct block *b = block_find(ptr, &p);
-    return b != NULL && graph_memory_is(p) ? b : NULL;
+    return b && graph_memory_is(p) ? b : NULL;
 }
 
 bool graph_memory_owns(CUdeviceptr ptr)
 {
     pthread_mutex_lock(&pool_lock);
-    bool owns = graph_block(ptr) != NULL;
+    bool owns = graph_block(ptr);
     pthread_mutex_unlock(&pool_lock);
     return owns;
 }
@@ -58,7 +58,7 @@ void graph_memory_mark(CUdeviceptr ptr, bool in_use)
 {
     pthread_mutex_lock(&pool_lock);
     struct block *b = graph_block(ptr);
-    if (b != NULL)
+    if (b)
         b->in_use = in_use;
     pthread_mutex_unlock(&pool_lock);
 }
@@ -67,7 +67,7 @@ bool graph_memory_in_use(CUdeviceptr ptr)
 {
     pthread_mutex_lock(&pool_lock);
     const struct block *b = graph_block(ptr);
-    bool in_use = b != NULL && b->in_use;
+    bool in_use = b && b->in_use;
     pthread_mutex_unlock(&pool_lock);
     return in_use;
 }
@@ -96,8 +96,8 @@ static void alloc_drop(struct work *w)
 
 CUresult graph_memory_alloc(struct sim_context *ctx, size_t bytes, struct work *w, CUdeviceptr *out)
 {
-    struct graph_memory *m = calloc(1, sizeof *m);
-    if (m == NULL)
+    struct graph_memory *m = calloc(1, sizeof(*m));
+    if (!m)
         return CUDA_ERROR_OUT_OF_MEMORY;
     m->ptr = graph_block_take(ctx, bytes);
     if (m->ptr == 0) {
@@ -140,13 +140,13 @@ SIM_EXPORT CUresult cuDeviceGetGraphMemAttribute(CUdevice dev, CUgraphMem_attrib
     CUresult rc = device_check(dev);
     if (rc != CUDA_SUCCESS)
         return rc;
-    if (value == NULL || (unsigned)attribute > CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH)
+    if (!value || (unsigned)attribute > CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH)
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&pool_lock);
     const struct sim_pool *p = graphs[dev];
     const uint64_t values[] = {p ? p->used : 0, p ? p->used_high : 0, p ? p->reserved : 0,
                                p ? p->reserved_high : 0};
-    memcpy(value, &values[attribute], sizeof values[0]);
+    memcpy(value, &values[attribute], sizeof(values[0]));
     pthread_mutex_unlock(&pool_lock);
     return CUDA_SUCCESS;
 }
@@ -159,14 +159,14 @@ SIM_EXPORT CUresult cuDeviceSetGraphMemAttribute(CUdevice dev, CUgraphMem_attrib
     if (rc != CUDA_SUCCESS)
         return rc;
     bool used = attribute == CU_GRAPH_MEM_ATTR_USED_MEM_HIGH;
-    if (value == NULL || *(uint64_t *)value != 0 ||
+    if (!value || *(uint64_t *)value != 0 ||
         (!used && attribute != CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH))
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&pool_lock);
     struct sim_pool *p = graphs[dev];
-    if (p != NULL && used)
+    if (p && used)
         p->used_high = p->used;
-    else if (p != NULL)
+    else if (p)
         p->reserved_high = p->reserved;
     pthread_mutex_unlock(&pool_lock);
     return CUDA_SUCCESS;

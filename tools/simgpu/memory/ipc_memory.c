@@ -48,15 +48,15 @@ SIM_EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle *out, CUdeviceptr ptr)
     if (rc != CUDA_SUCCESS)
         return rc;
     struct memory m;
-    if (out == NULL || !memory_find(ptr, &m) || m.kind != MEMORY_DEVICE)
+    if (!out || !memory_find(ptr, &m) || m.kind != MEMORY_DEVICE)
         return CUDA_ERROR_INVALID_VALUE;
     struct memory_handle h = {.bytes = m.bytes, .ordinal = m.ordinal};
     if (!space_file(m.base, &h.file, &h.offset))
         return CUDA_ERROR_NOT_SUPPORTED;
     if (!ipc_file_there(&h.file))
         return CUDA_ERROR_OPERATING_SYSTEM;
-    memset(out, 0, sizeof *out);
-    memcpy(out, &h, sizeof h);
+    memset(out, 0, sizeof(*out));
+    memcpy(out, &h, sizeof(h));
     return CUDA_SUCCESS;
 }
 
@@ -103,8 +103,8 @@ static CUresult import_map(struct import *i, int fd)
 static struct import *import_find(const struct memory_handle *h, const struct sim_context *ctx)
 {
     struct import *i = imports;
-    while (i != NULL && (i->ctx != ctx || i->handle.file.number != h->file.number ||
-                         i->handle.offset != h->offset))
+    while (i && (i->ctx != ctx || i->handle.file.number != h->file.number ||
+                 i->handle.offset != h->offset))
         i = i->next;
     return i;
 }
@@ -113,8 +113,8 @@ static struct import *import_find(const struct memory_handle *h, const struct si
 static CUresult import_add(const struct memory_handle *h, struct sim_context *ctx, int fd,
                            struct import **out)
 {
-    struct import *i = calloc(1, sizeof *i);
-    if (i == NULL)
+    struct import *i = calloc(1, sizeof(*i));
+    if (!i)
         return CUDA_ERROR_OUT_OF_MEMORY;
     i->handle = *h;
     i->ctx = ctx;
@@ -136,7 +136,7 @@ static CUresult import_open(CUdeviceptr *out, const struct memory_handle *h,
         return fd == -EEXIST ? CUDA_ERROR_INVALID_CONTEXT : CUDA_ERROR_INVALID_HANDLE;
     pthread_mutex_lock(&lock);
     struct import *i = import_find(h, ctx);
-    CUresult rc = i != NULL ? CUDA_SUCCESS : import_add(h, ctx, fd, &i);
+    CUresult rc = i ? CUDA_SUCCESS : import_add(h, ctx, fd, &i);
     if (rc == CUDA_SUCCESS) {
         i->opened++;
         *out = i->ptr;
@@ -153,10 +153,10 @@ SIM_EXPORT CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *out, CUipcMemHandle handl
     CUresult rc = context_enter(&ctx);
     if (rc != CUDA_SUCCESS)
         return rc;
-    if (out == NULL || flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS)
+    if (!out || flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS)
         return CUDA_ERROR_INVALID_VALUE;
     struct memory_handle h;
-    memcpy(&h, &handle, sizeof h);
+    memcpy(&h, &handle, sizeof(h));
     if (h.bytes == 0)
         return CUDA_ERROR_INVALID_HANDLE;
     if (h.ordinal < 0 || h.ordinal >= config_get()->devices)
@@ -181,7 +181,7 @@ static CUresult import_drop(CUdeviceptr ptr, struct import **last)
     pthread_mutex_lock(&lock);
     bool found = memory_find_base(ptr, &m) && m.kind == MEMORY_IPC;
     struct import *i = found ? m.owner : NULL;
-    if (i != NULL && --i->opened == 0) {
+    if (i && --i->opened == 0) {
         LL_DELETE(imports, i);
         *last = i;
     }
@@ -196,7 +196,7 @@ SIM_EXPORT CUresult cuIpcCloseMemHandle(CUdeviceptr ptr)
     CUresult rc = context_enter(&ctx);
     if (rc == CUDA_SUCCESS)
         rc = import_drop(ptr, &last);
-    if (rc != CUDA_SUCCESS || last == NULL)
+    if (rc != CUDA_SUCCESS || !last)
         return rc;
     rc = context_wait_idle(last->ctx);
     if (memory_remove(ptr, NULL))
@@ -212,7 +212,7 @@ void ipc_memory_release(void *owner)
         if (listed == i)
             break;
     }
-    if (listed != NULL)
+    if (listed)
         LL_DELETE(imports, i);
     pthread_mutex_unlock(&lock);
     import_unmap(i);

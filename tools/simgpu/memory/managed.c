@@ -36,7 +36,7 @@ static CUresult ranges_hint(const char *name, const CUdeviceptr *ptrs, const siz
     CUresult rc = context_enter(&ctx);
     if (rc != CUDA_SUCCESS)
         return rc;
-    if (ptrs == NULL || sizes == NULL || n == 0)
+    if (!ptrs || !sizes || n == 0)
         return CUDA_ERROR_INVALID_VALUE;
     for (size_t i = 0; i < n; i++)
         if (!managed_range(ptrs[i], sizes[i]))
@@ -108,7 +108,7 @@ SIM_EXPORT CUresult cuMemAdvise_v2(CUdeviceptr ptr, size_t bytes, CUmem_advise a
 static CUresult batch_places(const CUmemLocation *places, const size_t *first, size_t n,
                              size_t count)
 {
-    if (places == NULL || first == NULL || n == 0 || n > count || first[0] != 0)
+    if (!places || !first || n == 0 || n > count || first[0] != 0)
         return CUDA_ERROR_INVALID_VALUE;
     for (size_t i = 0; i < n; i++) {
         CUdevice dev = 0;
@@ -127,7 +127,7 @@ static CUresult batch_hint(const char *name, const CUdeviceptr *ptrs, const size
 {
     if (flags != 0)
         return CUDA_ERROR_INVALID_VALUE;
-    CUresult rc = places != NULL || n != 0 ? batch_places(places, first, n, count) : CUDA_SUCCESS;
+    CUresult rc = places || n != 0 ? batch_places(places, first, n, count) : CUDA_SUCCESS;
     return rc == CUDA_SUCCESS ? ranges_hint(name, ptrs, sizes, count, s, ptds) : rc;
 }
 
@@ -166,7 +166,7 @@ SIM_EXPORT CUresult cuMemRangeGetAttribute(void *data, size_t size, CUmem_range_
     CUresult rc = context_enter(&ctx);
     if (rc != CUDA_SUCCESS)
         return rc;
-    if (data == NULL || size < sizeof(int) || size % sizeof(int) != 0 ||
+    if (!data || size < sizeof(int) || size % sizeof(int) != 0 ||
         (int)which < CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY || !managed_range(ptr, bytes))
         return CUDA_ERROR_INVALID_VALUE;
     int *values = data;
@@ -179,7 +179,7 @@ SIM_EXPORT CUresult cuMemRangeGetAttributes(void **data, size_t *sizes,
                                             CUmem_range_attribute *which, size_t n, CUdeviceptr ptr,
                                             size_t bytes)
 {
-    if (data == NULL || sizes == NULL || which == NULL || n == 0)
+    if (!data || !sizes || !which || n == 0)
         return CUDA_ERROR_INVALID_VALUE;
     CUresult rc = CUDA_SUCCESS;
     for (size_t i = 0; i < n && rc == CUDA_SUCCESS; i++)

@@ -88,7 +88,7 @@ static bool word_passes(const Op *op)
     case CU_STREAM_WAIT_VALUE_AND:
         return (is & wanted) != 0;
     case CU_STREAM_WAIT_VALUE_NOR:
-        return wide ? ~(is | wanted) != 0 : (uint32_t) ~(is | wanted) != 0;
+        return wide ? ~(is | wanted) != 0 : (uint32_t)~(is | wanted) != 0;
     default:
         return wide ? (int64_t)(is - wanted) >= 0 : (int32_t)((uint32_t)is - (uint32_t)wanted) >= 0;
     }
@@ -137,7 +137,7 @@ static void batch_build(const Op *ops, unsigned int count, struct work *w)
                        .effect = batch_effect,
                        .poll = waits ? batch_poll : NULL,
                        .blob = (void *)(uintptr_t)ops,
-                       .blob_bytes = count * sizeof *ops,
+                       .blob_bytes = count * sizeof(*ops),
                        .node_type = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP};
     w->name = waits ? "wait_value" : "write_value";
     w->args.u64[ARG_COUNT] = count;

@@ -62,8 +62,8 @@ int memory_add(const struct memory *m)
         rc = -EEXIST;
     } else if (count == room) {
         size_t more = room != 0 ? room * 2 : 256;
-        struct memory *bigger = realloc(table, more * sizeof *table);
-        if (bigger != NULL) {
+        struct memory *bigger = realloc(table, more * sizeof(*table));
+        if (bigger) {
             table = bigger;
             room = more;
         } else {
@@ -71,7 +71,7 @@ int memory_add(const struct memory *m)
         }
     }
     if (rc == 0) {
-        memmove(&table[at + 1], &table[at], (count - at) * sizeof *table);
+        memmove(&table[at + 1], &table[at], (count - at) * sizeof(*table));
         table[at] = *m;
         count++;
     }
@@ -83,13 +83,13 @@ bool memory_remove(CUdeviceptr base, struct memory *out)
 {
     pthread_rwlock_wrlock(&table_lock);
     struct memory *m = table_at(base);
-    bool found = m != NULL && m->base == base;
+    bool found = m && m->base == base;
     if (found) {
-        if (out != NULL)
+        if (out)
             *out = *m;
         size_t at = (size_t)(m - table);
         count--;
-        memmove(&table[at], &table[at + 1], (count - at) * sizeof *table);
+        memmove(&table[at], &table[at + 1], (count - at) * sizeof(*table));
     }
     pthread_rwlock_unlock(&table_lock);
     return found;
@@ -99,10 +99,10 @@ bool memory_find(CUdeviceptr ptr, struct memory *out)
 {
     pthread_rwlock_rdlock(&table_lock);
     const struct memory *m = table_at(ptr);
-    if (m != NULL)
+    if (m)
         *out = *m;
     pthread_rwlock_unlock(&table_lock);
-    return m != NULL;
+    return m;
 }
 
 bool memory_find_base(CUdeviceptr base, struct memory *out)
@@ -117,8 +117,8 @@ bool memory_contains(CUdeviceptr ptr, size_t bytes)
     pthread_rwlock_rdlock(&table_lock);
     do {
         const struct memory *m = table_at(ptr);
-        size_t here = m != NULL ? m->base + m->bytes - ptr : 0;
-        inside = m != NULL;
+        size_t here = m ? m->base + m->bytes - ptr : 0;
+        inside = m;
         if (here >= bytes)
             break;
         ptr += here;
@@ -138,20 +138,20 @@ bool memory_set_sync(CUdeviceptr ptr, bool sync_memops)
 {
     pthread_rwlock_wrlock(&table_lock);
     struct memory *m = table_at(ptr);
-    if (m != NULL)
+    if (m)
         m->sync_memops = sync_memops;
     pthread_rwlock_unlock(&table_lock);
-    return m != NULL;
+    return m;
 }
 
 bool memory_set_flags(CUdeviceptr base, unsigned int flags)
 {
     pthread_rwlock_wrlock(&table_lock);
     struct memory *m = table_at(base);
-    if (m != NULL)
+    if (m)
         m->flags = flags;
     pthread_rwlock_unlock(&table_lock);
-    return m != NULL;
+    return m;
 }
 
 /* ---- taking and giving ---------------------------------------------------------------------------- */
@@ -165,7 +165,7 @@ static size_t rounded(size_t bytes, size_t to)
 static CUdeviceptr device_take(struct sim_context *ctx, size_t bytes, enum memory_kind kind,
                                unsigned int flags)
 {
-    int ordinal = ctx != NULL ? ctx->ordinal : 0;
+    int ordinal = ctx ? ctx->ordinal : 0;
     size_t whole = rounded(bytes, SPACE_GRAIN);
     if (whole < bytes)
         return 0;
@@ -246,7 +246,7 @@ SIM_EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *out, size_t bytes)
     CUresult rc = alloc_begin(&ctx);
     if (rc != CUDA_SUCCESS)
         return rc;
-    if (out == NULL || bytes == 0)
+    if (!out || bytes == 0)
         return CUDA_ERROR_INVALID_VALUE;
     *out = device_take(ctx, bytes, MEMORY_DEVICE, 0);
     return *out != 0 ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
@@ -255,7 +255,7 @@ SIM_EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *out, size_t bytes)
 SIM_EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *out, size_t *pitch, size_t width, size_t height,
                                        unsigned int element)
 {
-    if (out == NULL || pitch == NULL || width == 0 || height == 0 ||
+    if (!out || !pitch || width == 0 || height == 0 ||
         (element != 4 && element != 8 && element != 16))
         return CUDA_ERROR_INVALID_VALUE;
     size_t row = rounded(width, 512), all;
@@ -275,7 +275,7 @@ static CUresult free_when_idle(CUdeviceptr ptr)
         return CUDA_ERROR_INVALID_VALUE;
     if (m.kind == MEMORY_POOL)
         return pool_free_now(ptr);
-    if (m.ctx == NULL)
+    if (!m.ctx)
         return CUDA_ERROR_INVALID_VALUE;
     CUresult rc = context_wait_idle(m.ctx);
     /* Of two threads that free the same range, one finds it gone. */
@@ -306,9 +306,9 @@ SIM_EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CU
     struct memory m;
     if (!memory_find(ptr, &m))
         return CUDA_ERROR_NOT_FOUND;
-    if (base != NULL)
+    if (base)
         *base = m.base;
-    if (bytes != NULL)
+    if (bytes)
         *bytes = m.bytes;
     return CUDA_SUCCESS;
 }
@@ -326,7 +326,7 @@ SIM_EXPORT CUresult cuMemHostAlloc(void **out, size_t bytes, unsigned int flags)
     CUresult rc = alloc_begin(&ctx);
     if (rc != CUDA_SUCCESS)
         return rc;
-    if (out == NULL || bytes == 0 || (flags & ~(unsigned int)HOSTALLOC_FLAGS) != 0)
+    if (!out || bytes == 0 || (flags & ~(unsigned int)HOSTALLOC_FLAGS) != 0)
         return CUDA_ERROR_INVALID_VALUE;
     void *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (base == MAP_FAILED)
@@ -355,7 +355,7 @@ SIM_EXPORT CUresult cuMemFreeHost(void *ptr)
 {
     struct sim_context *ctx;
     CUresult rc = alloc_begin(&ctx);
-    if (rc != CUDA_SUCCESS || ptr == NULL)
+    if (rc != CUDA_SUCCESS || !ptr)
         return rc;
     struct memory m;
     if (!memory_find_base((CUdeviceptr)ptr, &m) || m.kind != MEMORY_HOST)
@@ -376,7 +376,7 @@ SIM_EXPORT CUresult cuMemHostRegister_v2(void *ptr, size_t bytes, unsigned int f
         return rc;
     if (!config_get()->host_register)
         return CUDA_ERROR_NOT_SUPPORTED;
-    if (ptr == NULL || bytes == 0 || (flags & ~(unsigned int)REGISTER_FLAGS) != 0)
+    if (!ptr || bytes == 0 || (flags & ~(unsigned int)REGISTER_FLAGS) != 0)
         return CUDA_ERROR_INVALID_VALUE;
     struct memory m = {.base = (uintptr_t)ptr,
                        .bytes = bytes,
@@ -407,7 +407,7 @@ SIM_EXPORT CUresult cuMemHostUnregister(void *ptr)
     if (rc != CUDA_SUCCESS)
         return rc;
     struct memory m;
-    if (ptr == NULL)
+    if (!ptr)
         return CUDA_ERROR_INVALID_VALUE;
     if (!memory_find_base((CUdeviceptr)ptr, &m) || m.kind != MEMORY_REGISTERED)
         return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
@@ -427,7 +427,7 @@ SIM_EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *out, void *ptr, un
     if (rc != CUDA_SUCCESS)
         return rc;
     struct memory m;
-    if (out == NULL || flags != 0 || !pinned_find(ptr, &m))
+    if (!out || flags != 0 || !pinned_find(ptr, &m))
         return CUDA_ERROR_INVALID_VALUE;
     *out = (CUdeviceptr)ptr; /* unified addressing: the same */
     return CUDA_SUCCESS;
@@ -440,7 +440,7 @@ SIM_EXPORT CUresult cuMemHostGetFlags(unsigned int *out, void *ptr)
     if (rc != CUDA_SUCCESS)
         return rc;
     struct memory m;
-    if (out == NULL || !pinned_find(ptr, &m))
+    if (!out || !pinned_find(ptr, &m))
         return CUDA_ERROR_INVALID_VALUE;
     *out = m.flags | CU_MEMHOSTALLOC_DEVICEMAP; /* always mapped under unified addressing */
     return CUDA_SUCCESS;
@@ -454,7 +454,7 @@ SIM_EXPORT CUresult cuMemAllocManaged(CUdeviceptr *out, size_t bytes, unsigned i
     CUresult rc = alloc_begin(&ctx);
     if (rc != CUDA_SUCCESS)
         return rc;
-    if (out == NULL || bytes == 0 || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST))
+    if (!out || bytes == 0 || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST))
         return CUDA_ERROR_INVALID_VALUE;
     *out = device_take(ctx, bytes, MEMORY_MANAGED, flags);
     return *out != 0 ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
@@ -534,7 +534,7 @@ SIM_EXPORT CUresult cuMemGetInfo_v2(size_t *left, size_t *all)
     CUresult rc = context_enter(&ctx);
     if (rc != CUDA_SUCCESS)
         return rc;
-    if (left == NULL || all == NULL)
+    if (!left || !all)
         return CUDA_ERROR_INVALID_VALUE;
     size_t taken = counted_by_device()
                        ? device_memory_taken(engine_device(), (uint32_t)ctx->ordinal)

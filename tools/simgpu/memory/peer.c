@@ -30,7 +30,7 @@ bool devices_are_peers(int a, int b)
 static struct access *access_find(const struct sim_context *from, const struct sim_context *to)
 {
     struct access *a = accesses;
-    while (a != NULL && (a->from != context_base(from) || a->to != context_base(to)))
+    while (a && (a->from != context_base(from) || a->to != context_base(to)))
         a = a->next;
     return a;
 }
@@ -38,7 +38,7 @@ static struct access *access_find(const struct sim_context *from, const struct s
 static bool access_given(const struct sim_context *from, const struct sim_context *to)
 {
     pthread_rwlock_rdlock(&lock);
-    bool given = access_find(from, to) != NULL;
+    bool given = access_find(from, to);
     pthread_rwlock_unlock(&lock);
     return given;
 }
@@ -92,7 +92,7 @@ SIM_EXPORT CUresult cuDeviceCanAccessPeer(int *can, CUdevice dev, CUdevice peer)
     CUresult rc = two_devices(dev, peer);
     if (rc != CUDA_SUCCESS)
         return rc;
-    if (can == NULL)
+    if (!can)
         return CUDA_ERROR_INVALID_VALUE;
     *can = devices_are_peers(dev, peer);
     return CUDA_SUCCESS;
@@ -107,8 +107,7 @@ SIM_EXPORT CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute at
     CUresult rc = two_devices(src, dst);
     if (rc != CUDA_SUCCESS)
         return rc;
-    if (value == NULL || attribute < CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK ||
-        (int)attribute > P2P_LAST)
+    if (!value || attribute < CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK || (int)attribute > P2P_LAST)
         return CUDA_ERROR_INVALID_VALUE;
     if (src == dst)
         return CUDA_ERROR_INVALID_DEVICE;
@@ -123,17 +122,17 @@ static CUresult two_contexts(CUcontext handle, struct sim_context **ctx, struct 
     if (rc != CUDA_SUCCESS)
         return rc;
     *peer = context_find(handle);
-    return *peer != NULL && *peer != *ctx ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+    return *peer && *peer != *ctx ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 static CUresult access_give(const struct sim_context *from, const struct sim_context *to)
 {
-    struct access *a = calloc(1, sizeof *a);
-    if (a == NULL)
+    struct access *a = calloc(1, sizeof(*a));
+    if (!a)
         return CUDA_ERROR_OUT_OF_MEMORY;
     *a = (struct access){.from = context_base(from), .to = context_base(to)};
     pthread_rwlock_wrlock(&lock);
-    bool already = access_find(from, to) != NULL;
+    bool already = access_find(from, to);
     if (!already)
         LL_PREPEND(accesses, a);
     pthread_rwlock_unlock(&lock);
@@ -162,9 +161,9 @@ SIM_EXPORT CUresult cuCtxDisablePeerAccess(CUcontext handle)
         return rc;
     pthread_rwlock_wrlock(&lock);
     struct access *a = access_find(ctx, peer);
-    if (a != NULL)
+    if (a)
         LL_DELETE(accesses, a);
     pthread_rwlock_unlock(&lock);
     free(a);
-    return a != NULL ? CUDA_SUCCESS : CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
+    return a ? CUDA_SUCCESS : CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
 }

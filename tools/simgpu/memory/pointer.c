@@ -13,7 +13,7 @@ static CUresult attribute_value(const struct memory *m, CUdeviceptr ptr, CUpoint
     bool host = m->kind == MEMORY_HOST || m->kind == MEMORY_REGISTERED;
     switch (which) {
     case CU_POINTER_ATTRIBUTE_CONTEXT:
-        if (m->ctx == NULL)
+        if (!m->ctx)
             return CUDA_ERROR_INVALID_VALUE; /* a pool's or a mapping's memory is no context's */
         *v = (uint64_t)(uintptr_t)context_handle(m->ctx);
         break;
@@ -100,7 +100,7 @@ SIM_EXPORT CUresult cuPointerGetAttribute(void *data, CUpointer_attribute which,
     if (rc != CUDA_SUCCESS)
         return rc;
     struct memory m;
-    if (data == NULL || !memory_find(ptr, &m))
+    if (!data || !memory_find(ptr, &m))
         return CUDA_ERROR_INVALID_VALUE;
     uint64_t value = 0;
     rc = attribute_value(&m, ptr, which, &value);
@@ -117,13 +117,13 @@ SIM_EXPORT CUresult cuPointerGetAttributes(unsigned int n, CUpointer_attribute *
     CUresult rc = driver_ready();
     if (rc != CUDA_SUCCESS)
         return rc;
-    if (n == 0 || which == NULL || data == NULL)
+    if (n == 0 || !which || !data)
         return CUDA_ERROR_INVALID_VALUE;
     struct memory m;
     bool known = memory_find(ptr, &m);
     for (unsigned int i = 0; i < n; i++) {
         uint64_t value = 0;
-        if (data[i] == NULL)
+        if (!data[i])
             return CUDA_ERROR_INVALID_VALUE;
         if (!known || attribute_value(&m, ptr, which[i], &value) != CUDA_SUCCESS)
             value = which[i] == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL ? (uint64_t)-2 : 0;
@@ -138,9 +138,9 @@ SIM_EXPORT CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute
     CUresult rc = driver_ready();
     if (rc != CUDA_SUCCESS)
         return rc;
-    if (value == NULL || which != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS)
+    if (!value || which != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS)
         return CUDA_ERROR_INVALID_VALUE;
     int on;
-    memcpy(&on, value, sizeof on);
+    memcpy(&on, value, sizeof(on));
     return memory_set_sync(ptr, on != 0) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

@@ -10,14 +10,14 @@ static struct sim_pool *defaults[POOL_DEVICES], *currents[POOL_DEVICES]; /* unde
 
 static struct sim_pool *pool_default(int ordinal)
 {
-    if (defaults[ordinal] == NULL)
+    if (!defaults[ordinal])
         defaults[ordinal] = pool_new(ordinal, true);
     return defaults[ordinal];
 }
 
 struct sim_pool *pool_current(int ordinal)
 {
-    if (currents[ordinal] == NULL)
+    if (!currents[ordinal])
         currents[ordinal] = pool_default(ordinal);
     return currents[ordinal];
 }
@@ -34,7 +34,7 @@ SIM_EXPORT CUresult cuMemPoolCreate(CUmemoryPool *out, const CUmemPoolProps *pro
     CUresult rc = driver_ready();
     if (rc != CUDA_SUCCESS)
         return rc;
-    if (out == NULL || props == NULL || props->allocType != CU_MEM_ALLOCATION_TYPE_PINNED)
+    if (!out || !props || props->allocType != CU_MEM_ALLOCATION_TYPE_PINNED)
         return CUDA_ERROR_INVALID_VALUE;
     if (props->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
         props->handleTypes != CU_MEM_HANDLE_TYPE_NONE)
@@ -46,7 +46,7 @@ SIM_EXPORT CUresult cuMemPoolCreate(CUmemoryPool *out, const CUmemPoolProps *pro
     struct sim_pool *p = pool_new(props->location.id, false);
     pthread_mutex_unlock(&pool_lock);
     *out = (CUmemoryPool)(void *)p;
-    return p != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    return p ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 /* The device falls back to its default pool; live blocks stay until they are freed. */
@@ -57,7 +57,7 @@ SIM_EXPORT CUresult cuMemPoolDestroy(CUmemoryPool handle)
         return rc;
     pthread_mutex_lock(&pool_lock);
     struct sim_pool *p = pool_find(handle);
-    bool ours = p != NULL && !p->fixed;
+    bool ours = p && !p->fixed;
     if (ours) {
         p->destroyed = true;
         if (currents[p->ordinal] == p)
@@ -75,10 +75,10 @@ SIM_EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool handle, size_t keep)
         return rc;
     pthread_mutex_lock(&pool_lock);
     struct sim_pool *p = pool_find(handle);
-    if (p != NULL)
+    if (p)
         pool_trim(p, keep);
     pthread_mutex_unlock(&pool_lock);
-    return p != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    return p ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 /* Under lock. Integers for the reuse rules, 64 bits for amounts. */
@@ -125,7 +125,7 @@ static CUresult attribute_write(struct sim_pool *p, CUmemPool_attribute attribut
         return CUDA_SUCCESS;
     case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
     case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
-        memcpy(&amount, value, sizeof amount);
+        memcpy(&amount, value, sizeof(amount));
         if (amount != 0)
             return CUDA_ERROR_INVALID_VALUE; /* a high-water mark can only be reset */
         if (attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH)
@@ -146,8 +146,7 @@ SIM_EXPORT CUresult cuMemPoolGetAttribute(CUmemoryPool handle, CUmemPool_attribu
         return rc;
     pthread_mutex_lock(&pool_lock);
     const struct sim_pool *p = pool_find(handle);
-    rc =
-        p != NULL && value != NULL ? attribute_read(p, attribute, value) : CUDA_ERROR_INVALID_VALUE;
+    rc = p && value ? attribute_read(p, attribute, value) : CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_unlock(&pool_lock);
     return rc;
 }
@@ -160,8 +159,7 @@ SIM_EXPORT CUresult cuMemPoolSetAttribute(CUmemoryPool handle, CUmemPool_attribu
         return rc;
     pthread_mutex_lock(&pool_lock);
     struct sim_pool *p = pool_find(handle);
-    rc = p != NULL && value != NULL ? attribute_write(p, attribute, value)
-                                    : CUDA_ERROR_INVALID_VALUE;
+    rc = p && value ? attribute_write(p, attribute, value) : CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_unlock(&pool_lock);
     return rc;
 }
@@ -179,9 +177,9 @@ static CUresult access_check(CUmemoryPool handle, const CUmemLocation *location,
         return rc;
     pthread_mutex_lock(&pool_lock);
     const struct sim_pool *p = pool_find(handle);
-    *ordinal = p != NULL ? p->ordinal : -1;
+    *ordinal = p ? p->ordinal : -1;
     pthread_mutex_unlock(&pool_lock);
-    if (p == NULL || location->type != CU_MEM_LOCATION_TYPE_DEVICE)
+    if (!p || location->type != CU_MEM_LOCATION_TYPE_DEVICE)
         return CUDA_ERROR_INVALID_VALUE;
     return device_check(location->id);
 }
@@ -190,14 +188,14 @@ static void access_store(CUmemoryPool handle, const CUmemAccessDesc *map, size_t
 {
     pthread_mutex_lock(&pool_lock);
     struct sim_pool *p = pool_find(handle);
-    for (size_t i = 0; i < n && p != NULL; i++)
+    for (size_t i = 0; i < n && p; i++)
         p->peers[map[i].location.id] = map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE;
     pthread_mutex_unlock(&pool_lock);
 }
 
 SIM_EXPORT CUresult cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDesc *map, size_t n)
 {
-    if (map == NULL && n != 0)
+    if (!map && n != 0)
         return CUDA_ERROR_INVALID_VALUE;
     for (size_t i = 0; i < n; i++) {
         int ordinal;
@@ -218,7 +216,7 @@ static bool pool_allows(CUmemoryPool handle, int ordinal)
 {
     pthread_mutex_lock(&pool_lock);
     struct sim_pool *p = pool_find(handle);
-    bool allows = p != NULL && pool_reaches(p, ordinal);
+    bool allows = p && pool_reaches(p, ordinal);
     pthread_mutex_unlock(&pool_lock);
     return allows;
 }
@@ -226,7 +224,7 @@ static bool pool_allows(CUmemoryPool handle, int ordinal)
 SIM_EXPORT CUresult cuMemPoolGetAccess(CUmemAccess_flags *out, CUmemoryPool handle,
                                        CUmemLocation *location)
 {
-    if (out == NULL || location == NULL)
+    if (!out || !location)
         return CUDA_ERROR_INVALID_VALUE;
     int ordinal;
     CUresult rc = access_check(handle, location, &ordinal);
@@ -243,12 +241,12 @@ static CUresult pool_of_device(CUmemoryPool *out, CUdevice dev, struct sim_pool 
     CUresult rc = device_check(dev);
     if (rc != CUDA_SUCCESS)
         return rc;
-    if (out == NULL)
+    if (!out)
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&pool_lock);
     *out = (CUmemoryPool)(void *)which(dev);
     pthread_mutex_unlock(&pool_lock);
-    return *out != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    return *out ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 SIM_EXPORT CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *out, CUdevice dev)
@@ -268,7 +266,7 @@ SIM_EXPORT CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool handle)
         return rc;
     pthread_mutex_lock(&pool_lock);
     struct sim_pool *p = pool_find(handle);
-    bool fits = p != NULL && p->ordinal == dev;
+    bool fits = p && p->ordinal == dev;
     if (fits)
         currents[dev] = p;
     pthread_mutex_unlock(&pool_lock);
@@ -279,7 +277,7 @@ SIM_EXPORT CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool handle)
 /* The 13.0 calls name a place instead of a device; only pinned memory of a device has pools here. */
 static CUresult place_check(const CUmemLocation *where, CUmemAllocationType type)
 {
-    if (where == NULL)
+    if (!where)
         return CUDA_ERROR_INVALID_VALUE;
     return where->type == CU_MEM_LOCATION_TYPE_DEVICE && type == CU_MEM_ALLOCATION_TYPE_PINNED
                ? CUDA_SUCCESS

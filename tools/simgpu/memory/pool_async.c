@@ -25,7 +25,7 @@ static CUresult free_effect(struct work *w)
     pthread_mutex_lock(&pool_lock);
     struct sim_pool *p;
     struct block *b = block_find(w->args.u64[0], &p);
-    if (b != NULL && b->state == BLOCK_FREEING && b->ticket == w->args.u64[1])
+    if (b && b->state == BLOCK_FREEING && b->ticket == w->args.u64[1])
         block_freed(p, b);
     pthread_mutex_unlock(&pool_lock);
     return CUDA_SUCCESS;
@@ -39,12 +39,12 @@ static CUresult alloc_async(CUdeviceptr *out, size_t bytes, CUmemoryPool handle,
     CUresult rc = stream_enter(hstream, ptds, &ctx, &stream);
     if (rc != CUDA_SUCCESS)
         return rc;
-    if (out == NULL || bytes == 0)
+    if (!out || bytes == 0)
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&pool_lock);
     struct sim_pool *p = from_pool ? pool_find(handle) : pool_current(ctx->ordinal);
     pthread_mutex_unlock(&pool_lock);
-    if (p == NULL)
+    if (!p)
         return from_pool ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_OUT_OF_MEMORY;
     struct work w = {.kind = WORK_MARK, .name = "alloc"};
     if (capture_active(stream))
@@ -60,8 +60,8 @@ static bool free_begin(CUdeviceptr ptr, uint32_t stream, uint64_t *ticket)
     pthread_mutex_lock(&pool_lock);
     struct sim_pool *p;
     struct block *b = block_find(ptr, &p);
-    bool of_graph = b != NULL && graph_memory_is(p);
-    bool live = b != NULL && b->state == BLOCK_LIVE && (!of_graph || b->in_use);
+    bool of_graph = b && graph_memory_is(p);
+    bool live = b && b->state == BLOCK_LIVE && (!of_graph || b->in_use);
     if (live && of_graph) {
         b->in_use = false; /* the address stays the graph's */
     } else if (live) {
@@ -79,7 +79,7 @@ static void free_undo(CUdeviceptr ptr)
     pthread_mutex_lock(&pool_lock);
     struct sim_pool *p;
     struct block *b = block_find(ptr, &p);
-    if (b != NULL && b->state == BLOCK_FREEING)
+    if (b && b->state == BLOCK_FREEING)
         b->state = BLOCK_LIVE;
     pthread_mutex_unlock(&pool_lock);
 }

@@ -29,13 +29,13 @@ static int holes_insert(size_t at, struct extent e)
 {
     if (count == room) {
         size_t more = room != 0 ? room * 2 : 64;
-        struct extent *bigger = realloc(holes, more * sizeof *holes);
-        if (bigger == NULL)
+        struct extent *bigger = realloc(holes, more * sizeof(*holes));
+        if (!bigger)
             return -1;
         holes = bigger;
         room = more;
     }
-    memmove(&holes[at + 1], &holes[at], (count - at) * sizeof *holes);
+    memmove(&holes[at + 1], &holes[at], (count - at) * sizeof(*holes));
     holes[at] = e;
     count++;
     return 0;
@@ -44,7 +44,7 @@ static int holes_insert(size_t at, struct extent e)
 static void holes_remove(size_t at)
 {
     count--;
-    memmove(&holes[at], &holes[at + 1], (count - at) * sizeof *holes);
+    memmove(&holes[at], &holes[at + 1], (count - at) * sizeof(*holes));
 }
 
 /* A sparse file, which other processes can map; else memory that they cannot. */

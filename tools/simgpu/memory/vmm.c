@@ -46,7 +46,7 @@ static bool whole(size_t bytes)
 
 static CUresult prop_check(const CUmemAllocationProp *prop)
 {
-    if (prop == NULL || prop->type != CU_MEM_ALLOCATION_TYPE_PINNED)
+    if (!prop || prop->type != CU_MEM_ALLOCATION_TYPE_PINNED)
         return CUDA_ERROR_INVALID_VALUE;
     if (prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
         (prop->requestedHandleTypes & ~(unsigned int)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != 0)
@@ -61,7 +61,7 @@ SIM_EXPORT CUresult cuMemGetAllocationGranularity(size_t *out, const CUmemAlloca
 {
     CUresult rc = driver_ready();
     if (rc == CUDA_SUCCESS)
-        rc = out != NULL ? prop_check(prop) : CUDA_ERROR_INVALID_VALUE;
+        rc = out ? prop_check(prop) : CUDA_ERROR_INVALID_VALUE;
     if (rc == CUDA_SUCCESS)
         *out = GRANULARITY;
     return rc;
@@ -95,10 +95,10 @@ SIM_EXPORT CUresult cuMemAddressReserve(CUdeviceptr *out, size_t bytes, size_t a
     CUresult rc = driver_ready();
     if (rc != CUDA_SUCCESS)
         return rc;
-    if (out == NULL || !whole(bytes) || flags != 0 || (align & (align - 1)) != 0)
+    if (!out || !whole(bytes) || flags != 0 || (align & (align - 1)) != 0)
         return CUDA_ERROR_INVALID_VALUE;
-    struct reservation *r = calloc(1, sizeof *r);
-    if (r == NULL)
+    struct reservation *r = calloc(1, sizeof(*r));
+    if (!r)
         return CUDA_ERROR_OUT_OF_MEMORY;
     r->bytes = bytes;
     r->base = reserve_aligned(bytes, align > GRANULARITY ? align : GRANULARITY);
@@ -121,15 +121,15 @@ SIM_EXPORT CUresult cuMemAddressFree(CUdeviceptr base, size_t bytes)
     struct memory m;
     pthread_mutex_lock(&lock);
     struct reservation *r = reservations;
-    while (r != NULL && (r->base != base || r->bytes != bytes))
+    while (r && (r->base != base || r->bytes != bytes))
         r = r->next;
-    for (size_t at = 0; r != NULL && at < bytes; at += GRANULARITY)
+    for (size_t at = 0; r && at < bytes; at += GRANULARITY)
         if (memory_find(base + at, &m))
             r = NULL; /* still mapped */
-    if (r != NULL)
+    if (r)
         LL_DELETE(reservations, r);
     pthread_mutex_unlock(&lock);
-    if (r == NULL)
+    if (!r)
         return CUDA_ERROR_INVALID_VALUE;
     munmap((void *)r->base, r->bytes);
     free(r);
@@ -152,7 +152,7 @@ static bool charge(int ordinal, size_t bytes)
 static int memory_file(size_t bytes, int ordinal)
 {
     char name[32];
-    snprintf(name, sizeof name, FILE_NAME, ordinal);
+    snprintf(name, sizeof(name), FILE_NAME, ordinal);
     int fd = memfd_create(name, MFD_CLOEXEC);
     if (fd >= 0 && ftruncate(fd, (off_t)bytes) != 0) {
         close(fd);
@@ -175,14 +175,13 @@ SIM_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *out, size_t bytes,
 {
     CUresult rc = driver_ready();
     if (rc == CUDA_SUCCESS)
-        rc =
-            out != NULL && whole(bytes) && flags == 0 ? prop_check(prop) : CUDA_ERROR_INVALID_VALUE;
+        rc = out && whole(bytes) && flags == 0 ? prop_check(prop) : CUDA_ERROR_INVALID_VALUE;
     if (rc != CUDA_SUCCESS)
         return rc;
     if (!charge(prop->location.id, bytes))
         return CUDA_ERROR_OUT_OF_MEMORY;
-    struct allocation *a = calloc(1, sizeof *a);
-    int fd = a != NULL ? memory_file(bytes, prop->location.id) : -1;
+    struct allocation *a = calloc(1, sizeof(*a));
+    int fd = a ? memory_file(bytes, prop->location.id) : -1;
     if (fd < 0) {
         free(a);
         memory_uncharge(prop->location.id, bytes);
@@ -197,7 +196,7 @@ SIM_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *out, size_t bytes,
 static struct allocation *allocation_find(CUmemGenericAllocationHandle handle)
 {
     struct allocation *a = allocations;
-    while (a != NULL && (a->handle != handle || a->handles == 0))
+    while (a && (a->handle != handle || a->handles == 0))
         a = a->next;
     return a;
 }
@@ -221,18 +220,18 @@ SIM_EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
         return rc;
     pthread_mutex_lock(&lock);
     struct allocation *a = allocation_find(handle);
-    if (a != NULL) {
+    if (a) {
         a->handles--;
         allocation_release(a);
     }
     pthread_mutex_unlock(&lock);
-    return a != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    return a ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 SIM_EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *out, void *ptr)
 {
     struct memory m;
-    if (out == NULL || !memory_find((CUdeviceptr)ptr, &m) || m.kind != MEMORY_MAPPED)
+    if (!out || !memory_find((CUdeviceptr)ptr, &m) || m.kind != MEMORY_MAPPED)
         return CUDA_ERROR_INVALID_VALUE;
     struct allocation *a = m.owner;
     pthread_mutex_lock(&lock);
@@ -245,14 +244,14 @@ SIM_EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *ou
 SIM_EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *out,
                                                            CUmemGenericAllocationHandle handle)
 {
-    if (out == NULL)
+    if (!out)
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&lock);
     const struct allocation *a = allocation_find(handle);
-    if (a != NULL)
+    if (a)
         *out = a->prop;
     pthread_mutex_unlock(&lock);
-    return a != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    return a ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 /* ---- between processes --------------------------------------------------------------------------------- */
@@ -264,13 +263,13 @@ SIM_EXPORT CUresult cuMemExportToShareableHandle(void *out, CUmemGenericAllocati
     CUresult rc = driver_ready();
     if (rc != CUDA_SUCCESS)
         return rc;
-    if (out == NULL || flags != 0)
+    if (!out || flags != 0)
         return CUDA_ERROR_INVALID_VALUE;
     if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
         return CUDA_ERROR_NOT_SUPPORTED;
     pthread_mutex_lock(&lock);
     const struct allocation *a = allocation_find(handle);
-    bool allowed = a != NULL && (a->prop.requestedHandleTypes & type) != 0;
+    bool allowed = a && (a->prop.requestedHandleTypes & type) != 0;
     int fd = allowed ? fcntl(a->fd, F_DUPFD_CLOEXEC, 0) : -1;
     pthread_mutex_unlock(&lock);
     if (!allowed)
@@ -284,8 +283,8 @@ static int file_ordinal(int fd)
 {
     char path[32], target[64] = "";
     int ordinal = -1;
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    if (readlink(path, target, sizeof target - 1) < 0 ||
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    if (readlink(path, target, sizeof(target) - 1) < 0 ||
         sscanf(target, "/memfd:" FILE_NAME, &ordinal) != 1)
         return -1;
     return ordinal < config_get()->devices ? ordinal : -1;
@@ -302,10 +301,10 @@ SIM_EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle 
     if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
         return CUDA_ERROR_NOT_SUPPORTED;
     int fd = (int)(intptr_t)shared, ordinal = file_ordinal(fd);
-    if (out == NULL || ordinal < 0 || fstat(fd, &st) != 0)
+    if (!out || ordinal < 0 || fstat(fd, &st) != 0)
         return CUDA_ERROR_INVALID_VALUE;
-    struct allocation *a = calloc(1, sizeof *a);
-    int own = a != NULL ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
+    struct allocation *a = calloc(1, sizeof(*a));
+    int own = a ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
     if (own < 0) {
         free(a);
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -338,7 +337,7 @@ static bool reserved(CUdeviceptr ptr, size_t bytes)
 /* Under lock. The pages become accessible here and now; cuMemSetAccess only records who may. */
 static CUresult map_locked(CUdeviceptr ptr, size_t bytes, size_t offset, struct allocation *a)
 {
-    if (a == NULL || offset + bytes > a->bytes || !reserved(ptr, bytes))
+    if (!a || offset + bytes > a->bytes || !reserved(ptr, bytes))
         return CUDA_ERROR_INVALID_VALUE;
     struct memory m = {.base = ptr,
                        .bytes = bytes,
@@ -448,7 +447,7 @@ SIM_EXPORT CUresult cuMemSetAccess(CUdeviceptr ptr, size_t bytes, const CUmemAcc
     CUresult rc = driver_ready();
     if (rc != CUDA_SUCCESS)
         return rc;
-    if (descs == NULL || n == 0 || bytes == 0 || !memory_contains(ptr, bytes))
+    if (!descs || n == 0 || bytes == 0 || !memory_contains(ptr, bytes))
         return CUDA_ERROR_INVALID_VALUE;
     for (size_t i = 0; i < n; i++)
         if (!access_valid(&descs[i]))
@@ -466,7 +465,7 @@ SIM_EXPORT CUresult cuMemGetAccess(unsigned long long *out, const CUmemLocation 
     if (rc != CUDA_SUCCESS)
         return rc;
     struct memory m;
-    if (out == NULL || where == NULL || !memory_find(ptr, &m) || m.kind != MEMORY_MAPPED)
+    if (!out || !where || !memory_find(ptr, &m) || m.kind != MEMORY_MAPPED)
         return CUDA_ERROR_INVALID_VALUE;
     if (where->type != CU_MEM_LOCATION_TYPE_DEVICE || where->id < 0 ||
         where->id >= config_get()->devices)

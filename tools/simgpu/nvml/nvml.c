@@ -41,13 +41,13 @@ static nvmlDevice_t handle_of(unsigned int ordinal)
 #define ENTER_DEVICE(device, out)                                                                  \
     do {                                                                                           \
         ENTER;                                                                                     \
-        if (ordinal_of(device) < 0 || (out) == NULL)                                               \
+        if (ordinal_of(device) < 0 || !(out))                                                      \
             return NVML_ERROR_INVALID_ARGUMENT;                                                    \
     } while (0)
 
 static nvmlReturn_t text_give(char *out, unsigned int room, const char *text)
 {
-    if (out == NULL)
+    if (!out)
         return NVML_ERROR_INVALID_ARGUMENT;
     if (strlen(text) >= room)
         return NVML_ERROR_INSUFFICIENT_SIZE;
@@ -62,7 +62,7 @@ static const struct device_shared *shared_map(void)
 {
     char name[96];
     struct stat st;
-    snprintf(name, sizeof name, "/simgpu-%u-%s", (unsigned int)getuid(), config_get()->id);
+    snprintf(name, sizeof(name), "/simgpu-%u-%s", (unsigned int)getuid(), config_get()->id);
     int fd = shm_open(name, O_RDONLY, 0);
     if (fd < 0)
         return NULL;
@@ -75,8 +75,8 @@ static const struct device_shared *shared_map(void)
 
 static void shared_unmap(const struct device_shared *sh)
 {
-    if (sh != NULL)
-        munmap((void *)(uintptr_t)sh, sizeof *sh);
+    if (sh)
+        munmap((void *)(uintptr_t)sh, sizeof(*sh));
 }
 
 static uint64_t memory_of(const struct device_shared *sh, int client, int gpu)
@@ -88,7 +88,7 @@ static uint64_t memory_used(int gpu)
 {
     const struct device_shared *sh = shared_map();
     uint64_t used = 0;
-    for (int i = 0; sh != NULL && i < DEVICE_CLIENTS; i++)
+    for (int i = 0; sh && i < DEVICE_CLIENTS; i++)
         used += memory_of(sh, i, gpu);
     shared_unmap(sh);
     return used;
@@ -110,7 +110,7 @@ static bool device_busy(int gpu)
 {
     const struct device_shared *sh = shared_map();
     bool busy = false;
-    for (uint32_t i = 0; sh != NULL && i < sh->streams_used && i < DEVICE_STREAMS && !busy; i++)
+    for (uint32_t i = 0; sh && i < sh->streams_used && i < DEVICE_STREAMS && !busy; i++)
         busy = stream_runs(sh, &sh->streams[i], gpu);
     shared_unmap(sh);
     return busy;
@@ -177,14 +177,14 @@ NVML_EXPORT nvmlReturn_t nvmlSystemGetNVMLVersion(char *out, unsigned int room)
 {
     char text[64];
     ENTER;
-    snprintf(text, sizeof text, "%d.%s", config_get()->driver_version / 1000, DRIVER_TEXT);
+    snprintf(text, sizeof(text), "%d.%s", config_get()->driver_version / 1000, DRIVER_TEXT);
     return text_give(out, room, text);
 }
 
 /* The first form needs no nvmlInit, nor does the second. */
 NVML_EXPORT nvmlReturn_t nvmlSystemGetCudaDriverVersion(int *out)
 {
-    if (out == NULL)
+    if (!out)
         return NVML_ERROR_INVALID_ARGUMENT;
     *out = config_get()->driver_version;
     return NVML_SUCCESS;
@@ -199,11 +199,11 @@ NVML_EXPORT nvmlReturn_t nvmlSystemGetProcessName(unsigned int pid, char *out, u
 {
     char path[32], name[64] = "";
     ENTER;
-    snprintf(path, sizeof path, "/proc/%u/comm", pid);
+    snprintf(path, sizeof(path), "/proc/%u/comm", pid);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return NVML_ERROR_NOT_FOUND;
-    ssize_t n = read(fd, name, sizeof name - 1);
+    ssize_t n = read(fd, name, sizeof(name) - 1);
     close(fd);
     if (n > 0)
         name[strcspn(name, "\n")] = '\0';
@@ -215,7 +215,7 @@ NVML_EXPORT nvmlReturn_t nvmlSystemGetProcessName(unsigned int pid, char *out, u
 NVML_EXPORT nvmlReturn_t nvmlDeviceGetCount_v2(unsigned int *out)
 {
     ENTER;
-    if (out == NULL)
+    if (!out)
         return NVML_ERROR_INVALID_ARGUMENT;
     *out = (unsigned int)config_get()->devices;
     return NVML_SUCCESS;
@@ -229,7 +229,7 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetCount(unsigned int *out)
 NVML_EXPORT nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned int index, nvmlDevice_t *out)
 {
     ENTER;
-    if (out == NULL || index >= (unsigned int)config_get()->devices)
+    if (!out || index >= (unsigned int)config_get()->devices)
         return NVML_ERROR_INVALID_ARGUMENT;
     *out = handle_of(index);
     return NVML_SUCCESS;
@@ -279,7 +279,7 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_
 {
     char text[64];
     ENTER;
-    if (uuid == NULL || out == NULL)
+    if (!uuid || !out)
         return NVML_ERROR_INVALID_ARGUMENT;
     for (int i = 0; i < config_get()->devices; i++) {
         uuid_text(i, text);
@@ -307,14 +307,14 @@ static void pci_fill(int ordinal, nvmlPciInfo_t *p)
     p->device = 0;
     p->pciDeviceId = (unsigned int)attribute_of(ordinal, PCI_DEVICE_ID);
     p->pciSubSystemId = (unsigned int)attribute_of(ordinal, PCI_SUBSYSTEM_ID);
-    snprintf(p->busIdLegacy, sizeof p->busIdLegacy, "0000:%02X:00.0", p->bus & 0xff);
+    snprintf(p->busIdLegacy, sizeof(p->busIdLegacy), "0000:%02X:00.0", p->bus & 0xff);
 }
 
 NVML_EXPORT nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t *p)
 {
     ENTER_DEVICE(device, p);
     pci_fill(ordinal_of(device), p);
-    snprintf(p->busId, sizeof p->busId, "00000000:%02X:00.0", p->bus & 0xff);
+    snprintf(p->busId, sizeof(p->busId), "00000000:%02X:00.0", p->bus & 0xff);
     return NVML_SUCCESS;
 }
 
@@ -330,7 +330,7 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *text, nvml
 {
     unsigned int domain, bus, device;
     ENTER;
-    if (text == NULL || out == NULL)
+    if (!text || !out)
         return NVML_ERROR_INVALID_ARGUMENT;
     if (sscanf(text, "%x:%x:%x", &domain, &bus, &device) != 3)
         return NVML_ERROR_INVALID_ARGUMENT;
@@ -351,7 +351,7 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t device,
                                                             int *minor)
 {
     ENTER_DEVICE(device, major);
-    if (minor == NULL)
+    if (!minor)
         return NVML_ERROR_INVALID_ARGUMENT;
     *major = COMPUTE_MAJOR;
     *minor = COMPUTE_MINOR;
@@ -465,7 +465,7 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMem
 {
     nvmlMemory_t plain;
     ENTER_DEVICE(device, m);
-    if (m->version != (sizeof *m | 2u << 24))
+    if (m->version != (sizeof(*m) | 2u << 24))
         return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
     nvmlDeviceGetMemoryInfo(device, &plain);
     m->total = plain.total;
@@ -489,9 +489,9 @@ static nvmlReturn_t processes(nvmlDevice_t device, unsigned int *count, void *in
 {
     ENTER_DEVICE(device, count);
     const struct device_shared *sh = shared_map();
-    unsigned int room = infos != NULL ? *count : 0, n = 0;
+    unsigned int room = infos ? *count : 0, n = 0;
     int gpu = ordinal_of(device);
-    for (int i = 0; sh != NULL && i < DEVICE_CLIENTS; i++) {
+    for (int i = 0; sh && i < DEVICE_CLIENTS; i++) {
         unsigned int pid = (unsigned int)sh->clients[i].pid;
         uint64_t used = memory_of(sh, i, gpu);
         if (!sh->clients[i].in_use)

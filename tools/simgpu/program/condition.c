@@ -8,9 +8,9 @@ static struct handle_pool conditions = HANDLE_POOL(struct condition, 1 << 16);
 struct condition *condition_make(struct sim_context *ctx, uint32_t initial, bool assigns)
 {
     struct condition *c = handle_take(&conditions);
-    if (c == NULL)
+    if (!c)
         return NULL;
-    memset((char *)c + sizeof c->handle, 0, sizeof *c - sizeof c->handle);
+    memset((char *)c + sizeof(c->handle), 0, sizeof(*c) - sizeof(c->handle));
     atomic_store(&c->holders, 1);
     atomic_store(&c->value, initial);
     c->ctx = ctx;
@@ -40,7 +40,7 @@ void condition_put(struct condition *c)
 CUresult condition_set(uint64_t handle, uint32_t value, CUcontext ctx)
 {
     struct condition *c = condition_find(handle);
-    if (c == NULL || context_base(c->ctx) != context_base((const void *)ctx))
+    if (!c || context_base(c->ctx) != context_base((const void *)ctx))
         return CUDA_ERROR_ILLEGAL_ADDRESS;
     atomic_store(&c->value, value);
     atomic_fetch_add(&c->sets, 1);

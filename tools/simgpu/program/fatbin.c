@@ -120,7 +120,7 @@ CUresult fatbin_read(const unsigned char *data, size_t bytes, struct image *into
 {
     struct fatbin_header header;
     struct fatbin_entry e, best = {.kind = 0};
-    memcpy(&header, data, sizeof header);
+    memcpy(&header, data, sizeof(header));
     if (header.bytes > bytes || header.header_bytes > bytes - header.bytes)
         return CUDA_ERROR_INVALID_IMAGE;
     const unsigned char *p = data + header.header_bytes, *end = p + header.bytes;

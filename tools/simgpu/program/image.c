@@ -26,7 +26,7 @@ static void *array_grow(void *array, size_t count, size_t bytes)
 struct image_entry *image_add_entry(struct image *image, const char *name, size_t length)
 {
     struct image_entry *bigger =
-        array_grow(image->entries, image->entry_count, sizeof *image->entries);
+        array_grow(image->entries, image->entry_count, sizeof(*image->entries));
     if (!bigger)
         return NULL;
     image->entries = bigger;
@@ -42,7 +42,7 @@ struct image_entry *image_add_entry(struct image *image, const char *name, size_
 struct image_global *image_add_global(struct image *image, const char *name, size_t length)
 {
     struct image_global *bigger =
-        array_grow(image->globals, image->global_count, sizeof *image->globals);
+        array_grow(image->globals, image->global_count, sizeof(*image->globals));
     if (!bigger)
         return NULL;
     image->globals = bigger;
@@ -56,7 +56,7 @@ struct image_global *image_add_global(struct image *image, const char *name, siz
 
 bool entry_add_param(struct image_entry *e, size_t offset, size_t size)
 {
-    struct sim_param *bigger = array_grow(e->params, e->param_count, sizeof *e->params);
+    struct sim_param *bigger = array_grow(e->params, e->param_count, sizeof(*e->params));
     if (!bigger)
         return false;
     e->params = bigger;
@@ -123,7 +123,7 @@ static size_t cubin_bytes(const Elf64_Ehdr *h)
 static bool cubin_open(const unsigned char *data, size_t bytes, struct cubin *c)
 {
     const Elf64_Ehdr *h = (const Elf64_Ehdr *)(const void *)data;
-    if (bytes && bytes < sizeof *h)
+    if (bytes && bytes < sizeof(*h))
         return false;
     if (memcmp(h->e_ident, ELFMAG, SELFMAG) != 0 || h->e_ident[EI_CLASS] != ELFCLASS64 ||
         h->e_machine != MACHINE_CUDA || h->e_shentsize != sizeof(Elf64_Shdr))
@@ -151,14 +151,14 @@ static unsigned int cubin_arch(const struct cubin *c)
 static uint32_t u32_at(const unsigned char *p)
 {
     uint32_t v;
-    memcpy(&v, p, sizeof v);
+    memcpy(&v, p, sizeof(v));
     return v;
 }
 
 static uint16_t u16_at(const unsigned char *p)
 {
     uint16_t v;
-    memcpy(&v, p, sizeof v);
+    memcpy(&v, p, sizeof(v));
     return v;
 }
 
@@ -186,7 +186,7 @@ static bool cubin_params(const struct cubin *c, const Elf64_Shdr *info, struct i
         p += 4 + bytes;
     }
     if (e->param_count)
-        qsort(e->params, e->param_count, sizeof *e->params, by_offset);
+        qsort(e->params, e->param_count, sizeof(*e->params), by_offset);
     const struct sim_param *last = e->param_count ? &e->params[e->param_count - 1] : NULL;
     e->packed_bytes = last ? last->offset + last->size : 0;
     return true;
@@ -235,7 +235,7 @@ static bool cubin_global(const struct cubin *c, const Elf64_Sym *symbol, const c
     g->initial = malloc(symbol->st_size);
     if (g->initial)
         memcpy(g->initial, c->data + home->sh_offset + symbol->st_value, symbol->st_size);
-    return g->initial != NULL;
+    return g->initial;
 }
 
 static bool holds_globals(const char *section)
@@ -253,7 +253,7 @@ static bool cubin_globals(const struct cubin *c, const Elf64_Shdr *table, struct
     const char *text = (const char *)c->data + names->sh_offset;
     for (size_t at = 0; at + sizeof(Elf64_Sym) <= table->sh_size; at += sizeof(Elf64_Sym)) {
         Elf64_Sym symbol;
-        memcpy(&symbol, c->data + table->sh_offset + at, sizeof symbol);
+        memcpy(&symbol, c->data + table->sh_offset + at, sizeof(symbol));
         if (ELF64_ST_TYPE(symbol.st_info) != STT_OBJECT || symbol.st_shndx >= c->count ||
             !holds_globals(section_name(c, symbol.st_shndx)) || symbol.st_name >= names->sh_size ||
             !memchr(text + symbol.st_name, 0, names->sh_size - symbol.st_name))
@@ -272,8 +272,8 @@ CUresult cubin_read(const unsigned char *data, size_t bytes, struct image *into)
     into->binary_arch = into->ptx_arch = good ? cubin_arch(&c) : 0;
     for (size_t i = 0; good && i < c.count; i++) {
         const char *name = section_name(&c, i);
-        if (!strncmp(name, text, sizeof text - 1))
-            good = cubin_entry(&c, &c.sections[i], name + sizeof text - 1, into);
+        if (!strncmp(name, text, sizeof(text) - 1))
+            good = cubin_entry(&c, &c.sections[i], name + sizeof(text) - 1, into);
         else if (c.sections[i].sh_type == SHT_SYMTAB)
             good = cubin_globals(&c, &c.sections[i], into);
     }
@@ -302,7 +302,7 @@ static CUresult any_read(const unsigned char *data, size_t bytes, struct image *
         return cubin_read(data, from_file ? bytes : 0, into);
     if (!from_file && data[0] == 0xb1 && u32_at(data) == WRAPPER_MAGIC) {
         struct fatbin_wrapper wrapper;
-        memcpy(&wrapper, data, sizeof wrapper);
+        memcpy(&wrapper, data, sizeof(wrapper));
         return wrapper.data ? any_read(wrapper.data, IMAGE_UNKNOWN, into)
                             : CUDA_ERROR_INVALID_IMAGE;
     }
@@ -315,7 +315,7 @@ static CUresult image_read_bytes(const void *data, size_t bytes, struct image **
 {
     if (!data)
         return CUDA_ERROR_INVALID_VALUE;
-    struct image *image = calloc(1, sizeof *image);
+    struct image *image = calloc(1, sizeof(*image));
     if (!image)
         return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult rc = any_read(data, bytes, image);

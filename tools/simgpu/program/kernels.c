@@ -64,21 +64,21 @@ static bool words_valid(const struct work *w, const void *p, uint32_t n)
 static uint64_t spin_cost(const void *packed)
 {
     struct spin k;
-    memcpy(&k, packed, sizeof k);
+    memcpy(&k, packed, sizeof(k));
     return k.ns;
 }
 
 static uint64_t fill_cost(const void *packed)
 {
     struct fill k;
-    memcpy(&k, packed, sizeof k);
+    memcpy(&k, packed, sizeof(k));
     return touch_cost_ns((uint64_t)k.n * 4);
 }
 
 static CUresult fill_effect(struct work *w)
 {
     struct fill k;
-    memcpy(&k, w->blob, sizeof k);
+    memcpy(&k, w->blob, sizeof(k));
     if (!words_valid(w, k.p, k.n))
         return CUDA_ERROR_ILLEGAL_ADDRESS;
     for (uint32_t i = 0; i < k.n; i++)
@@ -101,21 +101,21 @@ static CUresult copy_effect(struct work *w)
     memcpy(&k, w->blob, COPY_PACKED);
     if (!words_valid(w, k.dst, k.n) || !words_valid(w, k.src, k.n))
         return CUDA_ERROR_ILLEGAL_ADDRESS;
-    memmove(k.dst, k.src, k.n * sizeof *k.dst);
+    memmove(k.dst, k.src, k.n * sizeof(*k.dst));
     return CUDA_SUCCESS;
 }
 
 static uint64_t axpy_cost(const void *packed)
 {
     struct axpy k;
-    memcpy(&k, packed, sizeof k);
+    memcpy(&k, packed, sizeof(k));
     return touch_cost_ns((uint64_t)k.n * 12);
 }
 
 static CUresult axpy_effect(struct work *w)
 {
     struct axpy k;
-    memcpy(&k, w->blob, sizeof k);
+    memcpy(&k, w->blob, sizeof(k));
     if (!words_valid(w, k.y, k.n) || !words_valid(w, k.x, k.n))
         return CUDA_ERROR_ILLEGAL_ADDRESS;
     for (uint32_t i = 0; i < k.n; i++)
@@ -149,14 +149,14 @@ static CUresult mix_effect(struct work *w)
 static uint64_t mix_spin_cost(const void *packed)
 {
     struct mix_spin k;
-    memcpy(&k, packed, sizeof k);
+    memcpy(&k, packed, sizeof(k));
     return touch_cost_ns((uint64_t)k.n * 8) + k.ns;
 }
 
 static CUresult mix_spin_effect(struct work *w)
 {
     struct mix_spin k;
-    memcpy(&k, w->blob, sizeof k);
+    memcpy(&k, w->blob, sizeof(k));
     return mix_words(w, k.x, k.a, k.b, k.n);
 }
 
@@ -176,7 +176,7 @@ static CUresult set_condition_effect(struct work *w)
 static CUresult count_condition_effect(struct work *w)
 {
     struct count_condition k;
-    memcpy(&k, w->blob, sizeof k);
+    memcpy(&k, w->blob, sizeof(k));
     if (!words_valid(w, k.left, 1))
         return CUDA_ERROR_ILLEGAL_ADDRESS;
     *k.left -= *k.left != 0;
@@ -196,7 +196,7 @@ static const struct kernel_model models[] = {
 
 const struct kernel_model *kernel_model_find(const char *name, size_t packed_bytes)
 {
-    for (size_t i = 0; i < sizeof models / sizeof *models; i++)
+    for (size_t i = 0; i < sizeof(models) / sizeof(*models); i++)
         if (!strcmp(models[i].name, name) && models[i].packed_bytes == packed_bytes)
             return &models[i];
     return NULL;

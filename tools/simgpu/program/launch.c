@@ -172,7 +172,7 @@ static void table_open(void)
     Dl_info here;
     if (!strcmp(path, "default") && dladdr(&table, &here) && strchr(here.dli_fname, '/')) {
         int folder = (int)(strrchr(here.dli_fname, '/') - here.dli_fname);
-        snprintf(beside, sizeof beside, "%.*s/kernel.times", folder, here.dli_fname);
+        snprintf(beside, sizeof(beside), "%.*s/kernel.times", folder, here.dli_fname);
         path = beside;
     }
     if (*path != '\0')
@@ -194,10 +194,10 @@ static uint64_t unknown_cost_ns(const CUlaunchConfig *c, struct sim_function *f)
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     uint64_t otherwise = (uint64_t)config_get()->kernel_us * 1000u;
     pthread_once(&once, table_open);
-    if (table == NULL)
+    if (!table)
         return otherwise;
     const struct times_list *list = atomic_load_explicit(&f->times, memory_order_acquire);
-    if (list == NULL) {
+    if (!list) {
         list = times_of(table, f->entry->name);
         atomic_store_explicit(&f->times, list, memory_order_release);
     }
@@ -222,7 +222,7 @@ static void work_fill(const CUlaunchConfig *c, struct sim_function *f, void *pac
     w->effect = model ? model->effect : NULL;
     const unsigned int shape[] = {c->gridDimX,  c->gridDimY,  c->gridDimZ,      c->blockDimX,
                                   c->blockDimY, c->blockDimZ, c->sharedMemBytes};
-    for (size_t i = 0; i < sizeof shape / sizeof *shape; i++)
+    for (size_t i = 0; i < sizeof(shape) / sizeof(*shape); i++)
         w->args.u64[i] = shape[i];
 }
 
@@ -436,7 +436,7 @@ static CUresult old_enter(CUfunction handle, struct sim_function **out)
     if (!f)
         return CUDA_ERROR_INVALID_HANDLE;
     if (!f->old)
-        f->old = calloc(1, sizeof *f->old);
+        f->old = calloc(1, sizeof(*f->old));
     *out = f;
     return f->old ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -450,7 +450,7 @@ SIM_EXPORT CUresult cuFuncSetBlockShape(CUfunction handle, int x, int y, int z)
     if (rc != CUDA_SUCCESS)
         return rc;
     memcpy(f->old->block, XYZ((unsigned int)x, (unsigned int)y, (unsigned int)z),
-           sizeof f->old->block);
+           sizeof(f->old->block));
     return CUDA_SUCCESS;
 }
 
@@ -467,7 +467,7 @@ SIM_EXPORT CUresult cuParamSetSize(CUfunction handle, unsigned int bytes)
 {
     struct sim_function *f;
     CUresult rc = old_enter(handle, &f);
-    if (rc == CUDA_SUCCESS && bytes > sizeof f->old->packed)
+    if (rc == CUDA_SUCCESS && bytes > sizeof(f->old->packed))
         rc = CUDA_ERROR_INVALID_VALUE;
     if (rc == CUDA_SUCCESS)
         f->old->packed_bytes = bytes;
@@ -478,8 +478,8 @@ SIM_EXPORT CUresult cuParamSetv(CUfunction handle, int at, void *value, unsigned
 {
     struct sim_function *f;
     CUresult rc = old_enter(handle, &f);
-    if (rc == CUDA_SUCCESS && (at < 0 || !value || (size_t)at > sizeof f->old->packed ||
-                               bytes > sizeof f->old->packed - (size_t)at))
+    if (rc == CUDA_SUCCESS && (at < 0 || !value || (size_t)at > sizeof(f->old->packed) ||
+                               bytes > sizeof(f->old->packed) - (size_t)at))
         rc = CUDA_ERROR_INVALID_VALUE;
     if (rc == CUDA_SUCCESS)
         memcpy(f->old->packed + at, value, bytes);
@@ -488,12 +488,12 @@ SIM_EXPORT CUresult cuParamSetv(CUfunction handle, int at, void *value, unsigned
 
 SIM_EXPORT CUresult cuParamSeti(CUfunction f, int at, unsigned int value)
 {
-    return cuParamSetv(f, at, &value, sizeof value);
+    return cuParamSetv(f, at, &value, sizeof(value));
 }
 
 SIM_EXPORT CUresult cuParamSetf(CUfunction f, int at, float value)
 {
-    return cuParamSetv(f, at, &value, sizeof value);
+    return cuParamSetv(f, at, &value, sizeof(value));
 }
 
 SIM_EXPORT CUresult cuParamSetTexRef(CUfunction handle, int unit, CUtexref ref)

@@ -29,7 +29,7 @@ static CUkernel kernel_handle(const struct sim_function *f)
 static bool managed_make(struct sim_library *l)
 {
     const struct image *image = l->image;
-    bool whole = (l->managed = calloc(image->global_count + 1, sizeof *l->managed)) != NULL;
+    bool whole = (l->managed = calloc(image->global_count + 1, sizeof(*l->managed)));
     for (size_t i = 0; whole && i < image->global_count; i++)
         if (image->globals[i].managed)
             whole = (l->managed[i] = global_make(NULL, &image->globals[i])) != 0;

@@ -99,7 +99,7 @@ void functions_end(struct sim_function **list, size_t count)
 struct sim_function **functions_make(struct image *image, struct sim_module *m,
                                      struct sim_library *l)
 {
-    struct sim_function **list = calloc(image->entry_count + 1, sizeof *list);
+    struct sim_function **list = calloc(image->entry_count + 1, sizeof(*list));
     for (size_t i = 0; list && i < image->entry_count; i++) {
         list[i] = function_make(&image->entries[i], m, l);
         if (!list[i]) {
@@ -187,7 +187,7 @@ static void globals_free(struct sim_module *m)
 
 static bool globals_make(struct sim_module *m)
 {
-    m->globals = calloc(m->image->global_count + 1, sizeof *m->globals);
+    m->globals = calloc(m->image->global_count + 1, sizeof(*m->globals));
     for (size_t i = 0; m->globals && i < m->image->global_count; i++) {
         const struct image_global *g = &m->image->globals[i];
         CUdeviceptr at = is_of_library(m, g) ? m->library->managed[i] : global_make(m->context, g);
@@ -195,7 +195,7 @@ static bool globals_make(struct sim_module *m)
             return false;
         m->globals[i] = (struct module_global){g, at};
     }
-    return m->globals != NULL;
+    return m->globals;
 }
 
 static void list_add(struct sim_module *m)
@@ -304,14 +304,14 @@ struct sim_module *module_of_library(struct sim_context *ctx, struct sim_library
 void modules_of_library_end(struct sim_library *library)
 {
     struct sim_module *m;
-    while ((m = module_first(NULL, library)) != NULL && module_end(m) == CUDA_SUCCESS)
+    while ((m = module_first(NULL, library)) && module_end(m) == CUDA_SUCCESS)
         ;
 }
 
 static void modules_close(struct sim_context *ctx)
 {
     struct sim_module *m;
-    while ((m = module_first(ctx, NULL)) != NULL && module_end(m) == CUDA_SUCCESS)
+    while ((m = module_first(ctx, NULL)) && module_end(m) == CUDA_SUCCESS)
         ;
 }
 CONTEXT_PART(CONTEXT_MODULES, NULL, modules_close)

@@ -27,8 +27,8 @@ static size_t bucket_of(const char *text, size_t length)
 
 static struct name *name_new(const char *text, size_t length)
 {
-    struct name *n = malloc(sizeof *n + length + 1);
-    if (n == NULL)
+    struct name *n = malloc(sizeof(*n) + length + 1);
+    if (!n)
         return NULL;
     n->length = length;
     memcpy(n->text, text, length);
@@ -41,12 +41,12 @@ const char *name_keep(const char *text, size_t length)
     struct name **bucket = &buckets[bucket_of(text, length)];
     pthread_mutex_lock(&lock);
     struct name *n = *bucket;
-    while (n != NULL && (n->length != length || memcmp(n->text, text, length) != 0))
+    while (n && (n->length != length || memcmp(n->text, text, length) != 0))
         n = n->next;
-    if (n == NULL && (n = name_new(text, length)) != NULL) {
+    if (!n && (n = name_new(text, length))) {
         n->next = *bucket;
         *bucket = n;
     }
     pthread_mutex_unlock(&lock);
-    return n != NULL ? n->text : NULL;
+    return n ? n->text : NULL;
 }

@@ -161,7 +161,7 @@ struct declaration {
 
 static size_t type_bytes(const struct parser *p)
 {
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+    for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++)
         if (is(p, types[i].name))
             return types[i].bytes;
     return 0;
@@ -174,7 +174,7 @@ static bool qualifier(struct parser *p, struct declaration *d, size_t *vector)
         return number(p, &d->align);
     if (accept(p, ".attribute")) {
         d->managed = memmem(p->at, (size_t)(p->end - p->at) < 24 ? (size_t)(p->end - p->at) : 24,
-                            "managed", 7) != NULL;
+                            "managed", 7);
         return skip_brackets(p, "(", ")");
     }
     if (is(p, ".v2") || is(p, ".v4"))
@@ -319,7 +319,7 @@ static bool directive_begins(const struct parser *p)
 {
     static const char *const words[] = {".visible", ".weak",   ".extern", ".common", ".entry",
                                         ".func",    ".global", ".const",  ".section"};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+    for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
         if (is(p, words[i]))
             return true;
     return false;
@@ -351,7 +351,7 @@ static void initial_value(struct parser *p, bool negative, unsigned char *to, si
     uint64_t value = hex_float ? strtoull(text + 2, NULL, 16) : strtoull(text, NULL, 0);
     if (negative)
         value = -value;
-    memcpy(to, &value, bytes < sizeof value ? bytes : sizeof value);
+    memcpy(to, &value, bytes < sizeof(value) ? bytes : sizeof(value));
 }
 
 /* Everything up to the semicolon; numbers fill the variable element by element. */

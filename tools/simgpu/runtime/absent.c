@@ -11,7 +11,7 @@ const void *export_table_find(const CUuuid *id)
 {
     static const CUuuid runtime = UUID_RUNTIME_INTERFACE;
     static atomic_flag said = ATOMIC_FLAG_INIT;
-    if (memcmp(id, &runtime, sizeof runtime) == 0 && !atomic_flag_test_and_set(&said))
+    if (memcmp(id, &runtime, sizeof(runtime)) == 0 && !atomic_flag_test_and_set(&said))
         fputs("simgpu: this program uses the CUDA runtime, which this simulated driver was built "
               "without and which stops here; configure with -DSIMGPU_RUNTIME=ON\n",
               stderr);

@@ -6,8 +6,8 @@
 /* A private table of the driver. One that is not there is an error, never success without it. */
 SIM_EXPORT CUresult cuGetExportTable(const void **table, const CUuuid *id)
 {
-    if (table == NULL || id == NULL)
+    if (!table || !id)
         return CUDA_ERROR_INVALID_VALUE;
     *table = export_table_find(id);
-    return *table != NULL ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+    return *table ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }

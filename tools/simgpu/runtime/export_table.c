@@ -30,7 +30,7 @@ static CUresult agree(void)
 /* The handle alone: a context that is not active stays so. */
 static CUresult primary_context(CUcontext *out, CUdevice dev)
 {
-    return out != NULL ? context_primary(dev, out) : CUDA_ERROR_INVALID_VALUE;
+    return out ? context_primary(dev, out) : CUDA_ERROR_INVALID_VALUE;
 }
 
 static CUresult module_load(CUmodule *out, const void *fat_binary)
@@ -42,8 +42,7 @@ static CUresult module_load(CUmodule *out, const void *fat_binary)
 static CUresult module_load_more(CUmodule *out, const void *fat_binary, void *a, void *b,
                                  unsigned int c)
 {
-    return a == NULL && b == NULL && c == 0 ? cuModuleLoadData(out, fat_binary)
-                                            : CUDA_ERROR_NOT_SUPPORTED;
+    return !a && !b && c == 0 ? cuModuleLoadData(out, fat_binary) : CUDA_ERROR_NOT_SUPPORTED;
 }
 
 static CUresult module_load_header(const void *fat_binary, CUmodule *out, void *a, void *b,
@@ -59,13 +58,13 @@ static uint32_t callbacks[1024], more_callbacks[14];
 static void callbacks_get(void **out, size_t *count)
 {
     *out = callbacks;
-    *count = sizeof callbacks / sizeof *callbacks;
+    *count = sizeof(callbacks) / sizeof(*callbacks);
 }
 
 static void more_callbacks_get(void **out, size_t *count)
 {
     *out = more_callbacks;
-    *count = sizeof more_callbacks / sizeof *more_callbacks;
+    *count = sizeof(more_callbacks) / sizeof(*more_callbacks);
 }
 
 /* ---- modules ----------------------------------------------------------------------------------- */
@@ -80,10 +79,10 @@ CUresult cuModuleEnumerateFunctions(CUfunction *out, unsigned int count, CUmodul
 static int module_walk(CUcontext ctx, CUmodule module, function_visitor *visit, void *user)
 {
     unsigned int count = 0;
-    if (visit == NULL || cuModuleGetFunctionCount(&count, module) != CUDA_SUCCESS || count == 0)
+    if (!visit || cuModuleGetFunctionCount(&count, module) != CUDA_SUCCESS || count == 0)
         return 0;
     CUfunction *functions = calloc(count, sizeof(CUfunction));
-    if (functions == NULL)
+    if (!functions)
         return 0;
     int whole = cuModuleEnumerateFunctions(functions, count, module) == CUDA_SUCCESS;
     for (unsigned int i = 0; whole && i < count; i++)
@@ -184,8 +183,8 @@ static CUresult validity(uint32_t version, uint64_t unix_seconds, uint64_t answe
 
 const void *export_table_find(const CUuuid *id)
 {
-    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
-        if (memcmp(&tables[i].id, id, sizeof *id) == 0)
+    for (size_t i = 0; i < sizeof(tables) / sizeof(*tables); i++)
+        if (memcmp(&tables[i].id, id, sizeof(*id)) == 0)
             return tables[i].slots;
     return NULL;
 }

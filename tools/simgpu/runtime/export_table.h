@@ -11,10 +11,7 @@
 #include "tools/simgpu/device/context.h"
 
 /* Asked for first by every runtime, from 4.0 on. */
-#define UUID_RUNTIME_INTERFACE                                                                     \
-    {                                                                                              \
-        "\x6b\xd5\xfb\x6c\x5b\xf4\xe7\x4a\x89\x87\xd9\x39\x12\xfd\x9d\xf9"                         \
-    }
+#define UUID_RUNTIME_INTERFACE {"\x6b\xd5\xfb\x6c\x5b\xf4\xe7\x4a\x89\x87\xd9\x39\x12\xfd\x9d\xf9"}
 
 /* The table, live as long as the process; NULL: no such table. */
 const void *export_table_find(const CUuuid *id);

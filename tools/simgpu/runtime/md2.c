@@ -44,7 +44,7 @@ static void state_mix(struct md2 *m)
     }
     uint8_t t = 0;
     for (unsigned int round = 0; round < ROUNDS; round++) {
-        for (size_t i = 0; i < sizeof m->state; i++)
+        for (size_t i = 0; i < sizeof(m->state); i++)
             t = m->state[i] ^= pi[t];
         t = (uint8_t)(t + round);
     }
@@ -68,8 +68,8 @@ void md2_end(struct md2 *m, uint8_t digest[MD2_BYTES])
     size_t missing = MD2_BYTES - m->filled;
     memset(padding, (int)missing, missing);
     md2_add(m, padding, missing);
-    memcpy(checksum, m->checksum, sizeof checksum);
-    md2_add(m, checksum, sizeof checksum);
+    memcpy(checksum, m->checksum, sizeof(checksum));
+    md2_add(m, checksum, sizeof(checksum));
     memcpy(digest, m->state, MD2_BYTES);
 }
 
@@ -78,7 +78,7 @@ static void key_add(struct md2 *m, const uint8_t key[MD2_BYTES], uint8_t pad)
     uint8_t padded[MD2_BYTES];
     for (size_t i = 0; i < MD2_BYTES; i++)
         padded[i] = key[i] ^ pad;
-    md2_add(m, padded, sizeof padded);
+    md2_add(m, padded, sizeof(padded));
 }
 
 void hmac_md2_begin(struct hmac_md2 *h, const uint8_t key[MD2_BYTES])

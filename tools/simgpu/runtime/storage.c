@@ -21,7 +21,7 @@ static struct value *values; /* under lock */
 static struct value **value_find(CUcontext ctx, const void *key)
 {
     struct value **at = &values;
-    while (*at != NULL && ((*at)->ctx != ctx || (*at)->key != key))
+    while (*at && ((*at)->ctx != ctx || (*at)->key != key))
         at = &(*at)->next;
     return at;
 }
@@ -29,8 +29,8 @@ static struct value **value_find(CUcontext ctx, const void *key)
 static CUresult context_named(CUcontext *ctx)
 {
     struct sim_context *current;
-    if (*ctx != NULL)
-        return context_find(*ctx) != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+    if (*ctx)
+        return context_find(*ctx) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
     CUresult rc = context_current(&current);
     if (rc == CUDA_SUCCESS)
         *ctx = context_handle(current);
@@ -42,12 +42,12 @@ CUresult storage_put(CUcontext ctx, void *key, void *value, storage_destructor *
     CUresult rc = context_named(&ctx);
     if (rc != CUDA_SUCCESS)
         return rc;
-    struct value *new = malloc(sizeof *new);
-    if (new == NULL)
+    struct value *new = malloc(sizeof(*new));
+    if (!new)
         return CUDA_ERROR_OUT_OF_MEMORY;
     pthread_mutex_lock(&lock);
     struct value **at = value_find(ctx, key), *old = *at;
-    *new = (struct value){ctx, key, value, destructor, old != NULL ? old->next : NULL};
+    *new = (struct value){ctx, key, value, destructor, old ? old->next : NULL};
     *at = new;
     pthread_mutex_unlock(&lock);
     free(old);
@@ -61,11 +61,11 @@ CUresult storage_delete(CUcontext ctx, void *key)
         return rc;
     pthread_mutex_lock(&lock);
     struct value **at = value_find(ctx, key), *old = *at;
-    if (old != NULL)
+    if (old)
         *at = old->next;
     pthread_mutex_unlock(&lock);
     free(old);
-    return old != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+    return old ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 CUresult storage_get(void **value, CUcontext ctx, void *key)
@@ -73,24 +73,24 @@ CUresult storage_get(void **value, CUcontext ctx, void *key)
     CUresult rc = context_named(&ctx);
     if (rc != CUDA_SUCCESS)
         return rc;
-    if (value == NULL)
+    if (!value)
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&lock);
     struct value *found = *value_find(ctx, key);
-    if (found != NULL)
+    if (found)
         *value = found->value;
     pthread_mutex_unlock(&lock);
-    return found != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+    return found ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 static struct value *value_take(CUcontext ctx)
 {
     pthread_mutex_lock(&lock);
     struct value **at = &values;
-    while (*at != NULL && (*at)->ctx != ctx)
+    while (*at && (*at)->ctx != ctx)
         at = &(*at)->next;
     struct value *taken = *at;
-    if (taken != NULL)
+    if (taken)
         *at = taken->next;
     pthread_mutex_unlock(&lock);
     return taken;
@@ -100,8 +100,8 @@ static void storage_end(struct sim_context *ending)
 {
     CUcontext ctx = context_handle(ending);
     struct value *v;
-    while ((v = value_take(ctx)) != NULL) {
-        if (v->destructor != NULL)
+    while ((v = value_take(ctx))) {
+        if (v->destructor)
             v->destructor(ctx, v->key, v->value);
         free(v);
     }

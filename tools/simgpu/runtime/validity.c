@@ -23,13 +23,13 @@ void validity_answer(const struct validity_question *q, const struct validity_de
     uint8_t digest[MD2_BYTES];
     uint32_t kind = q->version % 10;
     if (kind < 2) {
-        memcpy(answer, constant[kind], sizeof constant[kind]);
+        memcpy(answer, constant[kind], sizeof(constant[kind]));
         return;
     }
     hmac_md2_begin(&h, key);
-    hmac_md2_add(&h, q, sizeof *q);
+    hmac_md2_add(&h, q, sizeof(*q));
     for (int i = 0; i < count; i++)
-        hmac_md2_add(&h, &devices[i], sizeof devices[i]);
+        hmac_md2_add(&h, &devices[i], sizeof(devices[i]));
     hmac_md2_end(&h, digest);
-    memcpy(answer, digest, sizeof digest);
+    memcpy(answer, digest, sizeof(digest));
 }

@@ -75,7 +75,7 @@ static CUresult context_wait(struct sim_context *ctx, CUevent event)
         struct sim_context *ctx = rc == CUDA_SUCCESS ? context_find(handle) : NULL;                \
         return rc == CUDA_SUCCESS && !ctx ? CUDA_ERROR_INVALID_CONTEXT                             \
                : rc == CUDA_SUCCESS       ? what(ctx, event)                                       \
-                                          : rc;                                                          \
+                                          : rc;                                                    \
     }                                                                                              \
     SIM_EXPORT CUresult cuGreenCtx##name(CUgreenCtx handle, CUevent event)                         \
     {                                                                                              \

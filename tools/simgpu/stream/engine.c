@@ -181,7 +181,7 @@ static void finished_run_all(void)
 {
     if (engine.finished_count == 0)
         return;
-    qsort(engine.finished, engine.finished_count, sizeof *engine.finished, by_ticket);
+    qsort(engine.finished, engine.finished_count, sizeof(*engine.finished), by_ticket);
     for (size_t i = 0; i < engine.finished_count; i++)
         finished_run(&engine.finished[i]);
     engine.finished_count = 0;
@@ -206,7 +206,7 @@ static void collect_done(struct device_stream *ds, struct sim_stream *s)
 {
     while (ds->reaped + 1 < ds->head &&
            room_for_one((void **)&engine.finished, engine.finished_count, &engine.finished_room,
-                        sizeof *engine.finished)) {
+                        sizeof(*engine.finished))) {
         uint64_t seq = ds->reaped + 1;
         const struct op *op = stream_op(engine.device.shared, ds, seq);
         struct item **item = &s->items[seq % DEVICE_RING];
@@ -224,7 +224,7 @@ static void collect_handed(struct device_stream *ds, struct sim_stream *s)
     struct op *op = stream_op(engine.device.shared, ds, ds->head);
     if (op->state != OP_HANDED || op->flags & OP_TAKEN ||
         !room_for_one((void **)&engine.waiting, engine.waiting_count, &engine.waiting_room,
-                      sizeof *engine.waiting))
+                      sizeof(*engine.waiting)))
         return;
     op->flags |= OP_TAKEN;
     struct item *item = s->items[ds->head % DEVICE_RING];
@@ -380,7 +380,7 @@ static int devices_join(void)
         .switch_ns = (uint64_t)c->switch_us * 1000u,
     };
     char name[128];
-    snprintf(name, sizeof name, "/simgpu-%u-%s", (unsigned int)getuid(), c->id);
+    snprintf(name, sizeof(name), "/simgpu-%u-%s", (unsigned int)getuid(), c->id);
     int rc = device_open(&engine.device, name, &params);
     if (rc < 0)
         fprintf(stderr, "simgpu: /dev/shm%s cannot be used: %s%s\n", name, strerror(-rc),

@@ -34,9 +34,9 @@ static bool words_make(void)
 {
     if (words)
         return true;
-    if (ipc_file_make(&file, WORDS * sizeof *words) != 0)
+    if (ipc_file_make(&file, WORDS * sizeof(*words)) != 0)
         return false;
-    void *p = mmap(NULL, WORDS * sizeof *words, PROT_READ | PROT_WRITE, MAP_SHARED, file.fd, 0);
+    void *p = mmap(NULL, WORDS * sizeof(*words), PROT_READ | PROT_WRITE, MAP_SHARED, file.fd, 0);
     if (p == MAP_FAILED)
         close(file.fd);
     else
@@ -99,8 +99,8 @@ static CUresult event_export(CUipcEventHandle *out, struct sim_event *e)
     struct event_handle h = {.file = file, .word = (uint32_t)(e->shared - words)};
     if (!ipc_file_there(&h.file))
         return CUDA_ERROR_OPERATING_SYSTEM;
-    memset(out, 0, sizeof *out);
-    memcpy(out, &h, sizeof h);
+    memset(out, 0, sizeof(*out));
+    memcpy(out, &h, sizeof(h));
     return CUDA_SUCCESS;
 }
 
@@ -141,7 +141,7 @@ SIM_EXPORT CUresult cuIpcOpenEventHandle(CUevent *out, CUipcEventHandle handle)
     if (!out)
         return CUDA_ERROR_INVALID_VALUE;
     struct event_handle h;
-    memcpy(&h, &handle, sizeof h);
+    memcpy(&h, &handle, sizeof(h));
     _Atomic uint64_t *word = word_map(&h, &rc);
     if (!word)
         return rc;

@@ -52,7 +52,7 @@ static struct own_stream *own_find(struct sim_context *ctx)
 
 static struct own_stream *own_add(struct sim_context *ctx)
 {
-    struct own_stream *own = calloc(1, sizeof *own);
+    struct own_stream *own = calloc(1, sizeof(*own));
     if (!own)
         return NULL;
     own->context = ctx;

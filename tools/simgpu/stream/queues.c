@@ -25,7 +25,7 @@ static CUresult device_context_make(struct sim_context *ctx)
 static struct context_queues *queues_make(struct sim_context *ctx)
 {
     if (!ctx->queues) {
-        struct context_queues *q = calloc(1, sizeof *q);
+        struct context_queues *q = calloc(1, sizeof(*q));
         if (q)
             pthread_mutex_init(&q->lock, NULL);
         ctx->queues = q;
@@ -61,7 +61,7 @@ static void queues_close(struct sim_context *ctx)
     struct sim_stream *s;
     context_wait_idle(ctx);
     pthread_mutex_lock(&own_streams_lock);
-    while ((s = stream_still_live(queues_of(ctx))) != NULL) {
+    while ((s = stream_still_live(queues_of(ctx)))) {
         if (capture_active(s))
             capture_stream_gone(s);
         stream_destroy(s);

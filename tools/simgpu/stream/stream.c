@@ -74,7 +74,7 @@ static void stream_reset(struct sim_stream *s)
     atomic_store(&s->wanted, UINT64_MAX);
     atomic_store(&s->closing, false);
     s->capture = NULL;
-    memset(s->attributes, 0, sizeof s->attributes);
+    memset(s->attributes, 0, sizeof(s->attributes));
     s->id = atomic_fetch_add(&next_id, 1);
 }
 
@@ -137,9 +137,9 @@ void stream_branch_release(struct sim_stream *s)
 CUresult stream_resolve(struct sim_context *ctx, CUstream handle, bool ptds,
                         struct sim_stream **out)
 {
-    if (handle == CU_STREAM_PER_THREAD || (handle == NULL && ptds))
+    if (handle == CU_STREAM_PER_THREAD || (!handle && ptds))
         return stream_per_thread(ctx, out);
-    if (handle == NULL || handle == CU_STREAM_LEGACY) {
+    if (!handle || handle == CU_STREAM_LEGACY) {
         *out = queues_of(ctx)->legacy;
         return CUDA_SUCCESS;
     }

@@ -34,7 +34,7 @@ static CUresult create(CUstream *out, unsigned int flags, int priority)
 
 static bool handle_is_default(CUstream handle)
 {
-    return handle == NULL || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD;
+    return !handle || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD;
 }
 
 /* Returns at once; what is queued still runs. */
@@ -209,7 +209,7 @@ static const bool attribute_of_streams[] = {
 
 static bool attribute_known(CUstreamAttrID id)
 {
-    return (size_t)id < sizeof attribute_of_streams && attribute_of_streams[id];
+    return (size_t)id < sizeof(attribute_of_streams) && attribute_of_streams[id];
 }
 
 static CUresult get_attribute(CUstream handle, CUstreamAttrID id, CUstreamAttrValue *out, bool ptds)
@@ -250,7 +250,7 @@ static CUresult copy_attributes(CUstream to, CUstream from, bool ptds)
     if (rc == CUDA_SUCCESS && dst->context != src->context)
         rc = CUDA_ERROR_INVALID_VALUE;
     if (rc == CUDA_SUCCESS)
-        memmove(dst->attributes, src->attributes, sizeof dst->attributes);
+        memmove(dst->attributes, src->attributes, sizeof(dst->attributes));
     return rc;
 }
 

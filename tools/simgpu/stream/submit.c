@@ -45,7 +45,7 @@ static struct op op_of(const struct work *w, uint64_t now)
 
 static struct item *item_make(struct sim_stream *s, const struct work *w, uint64_t now)
 {
-    struct item *item = malloc(sizeof *item + w->blob_bytes);
+    struct item *item = malloc(sizeof(*item) + w->blob_bytes);
     if (!item)
         return NULL;
     item->work = *w;

@@ -316,10 +316,8 @@ static CUresult child_flatten(const struct sim_graph *child, size_t at, struct e
         if (n->after_count != 0)
             continue;
         n->after = malloc(sizeof(*n->after));
-        if (!n->after) {
-            exec_nodes_free(*nodes, *count);
-            return CUDA_ERROR_OUT_OF_MEMORY;
-        }
+        if (!n->after)
+            return CUDA_ERROR_OUT_OF_MEMORY; /* the caller frees what there is */
         n->after[0] = at;
         n->after_count = 1;
     }

@@ -1,6 +1,6 @@
 /*
- * hints.c - a real-time service that tells cutin what it knows: a request has come, a request is under
- * way. Runs as well without cutin.
+ * hints.c - a real-time service that tells cutin what it knows: a request has come, a request is
+ * under way. Runs as well without cutin.
  *
  *   cutin run -- be_training & cutin run --priority rt -- hints --seconds 5
  *

@@ -1,17 +1,18 @@
 /*
  * cutin.h - what a program may tell cutin, and ask of it, if it wants to. No program needs this.
  *
- * This header alone suffices: nothing has to be linked. Where libcutin.so is not preloaded (or switched
- * off by CUTIN_DISABLE), every function does nothing and says so, by CUTIN_NOT_LOADED or by the
- * value that its comment names. The functions are weak symbols, which need a position-independent
- * program, as compilers make by default. Elsewhere, and in other languages, find them by
- * dlsym(RTLD_DEFAULT, "cutin_...").
+ * This header alone suffices: nothing has to be linked. Where libcutin.so is not preloaded (or
+ * switched off by CUTIN_DISABLE), every function does nothing and says so, by CUTIN_NOT_LOADED or
+ * by the value that its comment names. The functions are weak symbols, which need a
+ * position-independent program, as compilers make by default. Elsewhere, and in other languages,
+ * find them by dlsym(RTLD_DEFAULT, "cutin_...").
  *
- * A level is a number from 0 (best effort) to 3 (real time), as in CUTIN_PRIORITY. A stream of NULL is
- * the legacy default stream. All functions may be called from any thread, return errno as it was,
- * and, unless their comment says otherwise, neither wait nor allocate. They return CUDA_SUCCESS, or
+ * A level is a number from 0 (best effort) to 3 (real time), as in CUTIN_PRIORITY. A stream of NULL
+ * is the legacy default stream. All functions may be called from any thread, return errno as it
+ * was, and, unless their comment says otherwise, neither wait nor allocate. They return
+ * CUDA_SUCCESS, or
  *   CUTIN_NOT_LOADED            libcutin.so is not there, or switched off
- *   CUDA_ERROR_NOT_SUPPORTED    it makes no sense for this process or stream: the comment says where
+ *   CUDA_ERROR_NOT_SUPPORTED    no sense for this process or stream: the comment says where
  *   CUDA_ERROR_NOT_PERMITTED    a level above the one that this process has
  *   CUDA_ERROR_INVALID_VALUE, _HANDLE, _CONTEXT    as the driver uses them
  */
@@ -56,8 +57,8 @@ CUTIN_API(unsigned int, cuResetHQ, (CUstream stream), (stream), 0)
 
 /*
  * Stop feeding `stream` to the driver until it is released: calls on it are buffered, and a call
- * that cannot be buffered waits. What the driver has already got runs on. Holds do not nest, and end
- * with the stream. CUDA_ERROR_NOT_SUPPORTED for a stream that is never held (a real-time one).
+ * that cannot be buffered waits. What the driver has already got runs on. Holds do not nest, and
+ * end with the stream. CUDA_ERROR_NOT_SUPPORTED for a stream that is never held (a real-time one).
  */
 CUTIN_API(CUresult, cutin_stream_hold, (CUstream stream), (stream), CUTIN_NOT_LOADED)
 CUTIN_API(CUresult, cutin_stream_release, (CUstream stream), (stream), CUTIN_NOT_LOADED)
@@ -98,13 +99,13 @@ CUTIN_API(CUresult, cutin_thread_set_level, (int level), (level), CUTIN_NOT_LOAD
 CUTIN_API(CUresult, cutin_stream_set_level, (CUstream stream, unsigned int level), (stream, level),
           CUTIN_NOT_LOADED)
 
-/* ---- hints ------------------------------------------------------------------------------------ */
+/* ---- hints ----------------------------------------------------------------------------------- */
 
 /*
- * Real-time work comes: hold what is below on the device of the current context from now on, so that it
- * has stopped when the inputs are prepared. Ends when what comes is complete, and after `us`
- * microseconds at the latest; 0 takes it back. A hint replaces the one before. The first one starts a
- * thread of the library. CUDA_ERROR_NOT_SUPPORTED at level 0: nobody is below.
+ * Real-time work comes: hold what is below on the device of the current context from now on, so
+ * that it has stopped when the inputs are prepared. Ends when what comes is complete, and after
+ * `us` microseconds at the latest; 0 takes it back. A hint replaces the one before. The first one
+ * starts a thread of the library. CUDA_ERROR_NOT_SUPPORTED at level 0: nobody is below.
  */
 CUTIN_API(CUresult, cutin_hint_soon, (unsigned int us), (us), CUTIN_NOT_LOADED)
 
@@ -120,9 +121,10 @@ CUTIN_API(CUresult, cutin_section_end, (void), (), CUTIN_NOT_LOADED)
 
 /*
  * The request under way is to be done `us` microseconds from now; if nothing is under way, the next
- * one. A request is what a real-time process does between two moments in which it has no work on the
- * GPU. Later requests have the usual deadline again (CUTIN_DEADLINE_MS), or none. 0 takes the hint
- * for the next request back. Counts where the daemon's policy is edf, among processes of one level.
+ * one. A request is what a real-time process does between two moments in which it has no work on
+ * the GPU. Later requests have the usual deadline again (CUTIN_DEADLINE_MS), or none. 0 takes the
+ * hint for the next request back. Counts where the daemon's policy is edf, among processes of one
+ * level.
  */
 CUTIN_API(CUresult, cutin_hint_deadline, (unsigned int us), (us), CUTIN_NOT_LOADED)
 

@@ -1,8 +1,8 @@
 /*
- * arrows.c - which room of the house (docs/design.md) may include which: the table, held against every
- * include of every source. A word of a row is a room, or one file of a room whose others stay unknown. Within
- * a room, too, files include each other one way, a source and its header being one; but for the rooms that are
- * one object.
+ * arrows.c - which room of the house (docs/design.md) may include which: the table, held against
+ * every include of every source. A word of a row is a room, or one file of a room whose others stay
+ * unknown. Within a room, too, files include each other one way, a source and its header being one;
+ * but for the rooms that are one object.
  */
 #include <criterion/criterion.h>
 #include <ftw.h>
@@ -51,10 +51,10 @@ static const struct room {
     {"tools/facts", "tools/cutin/nap.h tools/cutin/percentiles.h shim/lookup/api.def "
                     "examples/kernels_ptx.h cuda.h"},
 
-    /* The simulated driver knows the names of the driver's functions, and nothing else of cutin. Its rooms
-     * are in one order, each above those that it may include. One call goes up where no include shows it:
-     * streams ask captures (stream/capture.h), which are graphs in the making, and graph/ answers. A table of
-     * pointers between them would hide that and cure nothing. */
+    /* The simulated driver knows the names of the driver's functions, and nothing else of cutin.
+     * Its rooms are in one order, each above those that it may include. One call goes up where no
+     * include shows it: streams ask captures (stream/capture.h), which are graphs in the making,
+     * and graph/ answers. A table of pointers between them would hide that and cure nothing. */
     {"tools/simgpu/face", "shim/lookup/api.def cuda.h"},
     {"tools/simgpu/device", "tools/simgpu/face"},
     {"tools/simgpu/stream", "tools/simgpu/face tools/simgpu/device"},

@@ -1,10 +1,11 @@
 /*
- * names.h - names kept whole and once, one behind the other in text that others may map or read from a
- * file.
+ * names.h - names kept whole and once, one behind the other in text that others may map or read
+ * from a file.
  *
- * The number of a name is the byte where it begins; byte 0 is the empty name's, and number 0 means "none".
- * Names are found by hash, in slots of this process alone. Allocates nothing and calls no system.
- * names_find may run beside one names_add: what it finds is there. Whoever adds holds a lock.
+ * The number of a name is the byte where it begins; byte 0 is the empty name's, and number 0 means
+ * "none". Names are found by hash, in slots of this process alone. Allocates nothing and calls no
+ * system. names_find may run beside one names_add: what it finds is there. Whoever adds holds a
+ * lock.
  */
 #ifndef CUTIN_NAMES_H
 #define CUTIN_NAMES_H
@@ -25,7 +26,8 @@ struct names {
 void names_open(struct names *n, char *text, uint32_t used, uint32_t room);
 /* The number of a name; 0: it is not there, or empty. */
 uint32_t names_find(const struct names *n, const char *name);
-/* The same, and adds it where it is not there. 0: it is empty, or there is no room for all of it. */
+/* The same, and adds it where it is not there. 0: it is empty, or there is no room for all of
+ * it. */
 uint32_t names_add(struct names *n, const char *name);
 
 #endif

@@ -1,5 +1,6 @@
 /*
- * trace.c - write a trace file (see trace.h). Lives in libcutin.so: libc alone, no lock across calls.
+ * trace.c - write a trace file (see trace.h). Lives in libcutin.so: libc alone, no lock across
+ * calls.
  */
 #include "trace/trace.h"
 
@@ -140,8 +141,8 @@ uint32_t trace_name(const char *text)
     return found;
 }
 
-/* Word by word and atomic: one that is a whole ring behind may meet another in the same place, and a
- * reader may look at any time. `seq` is 0 meanwhile. */
+/* Word by word and atomic: one that is a whole ring behind may meet another in the same place, and
+ * a reader may look at any time. `seq` is 0 meanwhile. */
 static void record_store(struct trace_record *to, const struct trace_record *from)
 {
     _Atomic uint64_t *words = (_Atomic uint64_t *)(void *)to;

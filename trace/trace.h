@@ -1,11 +1,11 @@
 /*
- * trace.h - what happened in one process, as records of fixed size in a file that is mapped when the
- * process first uses CUDA.
+ * trace.h - what happened in one process, as records of fixed size in a file that is mapped when
+ * the process first uses CUDA.
  *
- * A trace file is a header, the names of what ran, whole, and a ring of records. Memory is bounded by both,
- * and a process that is killed leaves what it had. Putting a record takes no lock, allocates nothing
- * and calls no system; it has no say in any order. While no trace is written every place that could
- * put a record costs one load and one branch.
+ * A trace file is a header, the names of what ran, whole, and a ring of records. Memory is bounded
+ * by both, and a process that is killed leaves what it had. Putting a record takes no lock,
+ * allocates nothing and calls no system; it has no say in any order. While no trace is written
+ * every place that could put a record costs one load and one branch.
  *
  * Times are nanoseconds of CLOCK_MONOTONIC, so traces of several processes have one clock. Little
  * endian, like every machine that cutin runs on. Thread safe. `cutin trace` reads the files.

@@ -3,11 +3,11 @@
  *
  * In flight is what was submitted and is not known complete. A vHQ may have `depth` commands and
  * `budget` of estimated time in flight: they run one after another. All vHQs of a set together may
- * have so much that the device needs `budget` for it at best: the sum of the estimates, each times the
- * part of the device that its command takes (its area), because streams run side by side where they
- * fit. So kernels that fill the device share one budget. Completion comes in units: the commands between two
- * markers. The GPU writes a marker's number into the vHQ's completion word when everything before
- * it is done; nobody asks the driver.
+ * have so much that the device needs `budget` for it at best: the sum of the estimates, each times
+ * the part of the device that its command takes (its area), because streams run side by side where
+ * they fit. So kernels that fill the device share one budget. Completion comes in units: the
+ * commands between two markers. The GPU writes a marker's number into the vHQ's completion word
+ * when everything before it is done; nobody asks the driver.
  *
  * Time counts too: the oldest unit has been running since it was submitted or since the one before
  * completed, so that much less remains. The credit ends with that unit's estimate: estimates that
@@ -15,9 +15,10 @@
  * as long as the budget, the next one therefore goes when half of the running one remains: no
  * bubble between them, and at most one and a half in flight.
  *
- * Why one file, long as it is: it is one account. The submitter adds to it without a lock, completion takes from
- * it, and the sums hold only if each side writes in the order in which the other reads. Room, submission and
- * completion also share small functions, which every launch calls and calls between files would slow.
+ * Why one file, long as it is: it is one account. The submitter adds to it without a lock,
+ * completion takes from it, and the sums hold only if each side writes in the order in which the
+ * other reads. Room, submission and completion also share small functions, which every launch calls
+ * and calls between files would slow.
  */
 #include "vhq/internal.h"
 
@@ -212,9 +213,9 @@ static bool cap_mark_due(const struct vhq *q)
 
 /*
  * Of commands that overlap, the next one may begin before its predecessor has ended, which a marker
- * between the two would prevent. Whether the next command overlaps is not known until it comes: so a
- * marker that is due in a chain of such commands goes in front of the first one that does not, as gates
- * do. The bound is half of the cap: the other half goes on while the marker is on its way.
+ * between the two would prevent. Whether the next command overlaps is not known until it comes: so
+ * a marker that is due in a chain of such commands goes in front of the first one that does not, as
+ * gates do. The bound is half of the cap: the other half goes on while the marker is on its way.
  */
 static bool cap_mark_waits(const struct vhq *q)
 {
@@ -435,8 +436,8 @@ static void cap_progress(struct vhq_set *s, uint64_t began, uint64_t est, uint64
     atomic_store_explicit(&s->lifted, 0, memory_order_relaxed);
 }
 
-/* The slower pace is for what comes next. What is late now is looked for by backoff until it completes,
- * or its length would become the pace of everything behind it. */
+/* The slower pace is for what comes next. What is late now is looked for by backoff until it
+ * completes, or its length would become the pace of everything behind it. */
 static uint32_t cap_late(struct vhq_set *s, uint32_t pace)
 {
     s->backoff_ns = BACKOFF_MIN_NS / 2;

@@ -4,8 +4,8 @@
  * A gate is a wait of the stream for its hold word to be 0, behind a marker and in front of a
  * command that counts: while nothing holds the vHQ the device passes it, and a hold stops the
  * stream at the next one. So what decides how long somebody above waits is no longer how much is in
- * flight, but how much lies between two gates: `spacing` of estimated work, shared among the streams
- * that have something in flight.
+ * flight, but how much lies between two gates: `spacing` of estimated work, shared among the
+ * streams that have something in flight.
  *
  * A gate that is due goes in front of the next command, not behind the last one: only then is it
  * known that the next one does not overlap with its predecessor (VHQ_CLOSE), and a stream without

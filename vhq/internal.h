@@ -16,10 +16,11 @@
  * times.c       how long holds last, and how soon the device stops
  * traced.c      records for a trace, where one is written
  *
- * These files are one object in chapters, and call each other in circles: a queue wakes the dispatcher, which
- * asks order.c, the cap and the fences about the same queue, and what they find wakes it again. What keeps them
- * apart is not an order of calls but the rules below: who may write which field, and which lock comes first.
- * From outside there is vhq.h alone. thread.c stands apart: a library of its own.
+ * These files are one object in chapters, and call each other in circles: a queue wakes the
+ * dispatcher, which asks order.c, the cap and the fences about the same queue, and what they find
+ * wakes it again. What keeps them apart is not an order of calls but the rules below: who may write
+ * which field, and which lock comes first. From outside there is vhq.h alone. thread.c stands
+ * apart: a library of its own.
  *
  * Who may submit to a stream. At any moment at most one thread has the *submission right* of a vHQ,
  * and only that thread calls the driver for it, places its markers and writes the counters marked
@@ -338,13 +339,13 @@ static inline uint32_t load_area_ns(uint32_t load)
 }
 /* Takes room for a command, lock-free, from what is known to be complete. */
 bool cap_take(struct vhq *q, uint32_t load);
-/* The same as of a look just made, giving credit for the time that the oldest unit has been running.
- * Set's lock held. */
+/* The same as of a look just made, giving credit for the time that the oldest unit has been
+ * running. Set's lock held. */
 bool cap_take_looked(struct vhq *q, uint32_t load, uint64_t now);
 void cap_force(struct vhq *q, uint32_t load); /* takes room that is not there */
 void cap_give_back(struct vhq *q, uint32_t load);
-/* No room in this stream for such a command, whatever others have in flight. `now`: as of a look just
- * made, with the set's lock held; 0: as far as is known without. */
+/* No room in this stream for such a command, whatever others have in flight. `now`: as of a look
+ * just made, with the set's lock held; 0: as far as is known without. */
 bool cap_stream_full(const struct vhq *q, uint32_t load, uint64_t now);
 bool cap_contended(const struct vhq_set *s); /* somebody above is there */
 void cap_look(struct vhq_set *s, uint64_t now);
@@ -381,7 +382,8 @@ enum gate_state {
 /* This vHQ's work in flight can be stopped, so the cap need not be strict. */
 bool gate_deep(const struct vhq *q);
 bool gate_used(const struct vhq_set *s);
-/* Submission right held: a command is about to go behind a gate that is due; one that counts went. */
+/* Submission right held: a command is about to go behind a gate that is due; one that counts
+ * went. */
 void gate_due(struct vhq *q, uint16_t flags);
 void gate_after(struct vhq *q, uint32_t est_ns);
 
@@ -446,15 +448,15 @@ void waiter_check(struct vhq_set *s, struct vhq *q);
 
 void stats_add(struct vhq_stats *sum, struct vhq *q);
 
-/* ---- times.c: set's lock held ------------------------------------------------------------------ */
+/* ---- times.c: set's lock held ---------------------------------------------------------------- */
 
 void times_hold_begins(struct vhq *q, uint64_t now);
 uint64_t times_hold_ends(struct vhq *q, uint64_t now); /* how long it lasted */
 
 /* ---- traced.c: only where trace_on() --------------------------------------------------------- */
 
-/* `change`: what the event does to the number of buffered commands. `from_ns`: when it began, 0: it is
- * now. A ticket of NEVER: it was not buffered. */
+/* `change`: what the event does to the number of buffered commands. `from_ns`: when it began, 0: it
+ * is now. A ticket of NEVER: it was not buffered. */
 void traced_queue(enum trace_kind kind, struct vhq *q, uint64_t ticket, int change,
                   uint64_t from_ns);
 

@@ -1,9 +1,9 @@
 /*
- * mutant.h - deliberate bugs, to prove that the oracle finds them (tests/oracle), and places where a test
- * may stop a thread (tests/shim/wrap/query.c).
+ * mutant.h - deliberate bugs, to prove that the oracle finds them (tests/oracle), and places where
+ * a test may stop a thread (tests/shim/wrap/query.c).
  *
- * Each is switched at the place where the real rule lives. libcutin.so has none of them: MUTANT() is
- * constant false there. libcutin-mutants.so, built for the tests from the same sources and never
+ * Each is switched at the place where the real rule lives. libcutin.so has none of them: MUTANT()
+ * is constant false there. libcutin-mutants.so, built for the tests from the same sources and never
  * installed, has the one that the environment variable CUTIN_MUTANT names.
  */
 #ifndef CUTIN_MUTANT_H
@@ -55,7 +55,8 @@
 #define MUTANTS_OF_GATES(X)                                                                        \
     X(graph_copy_stale, "a change of an executable graph does not reach its copy with gates")
 
-/* Found by tests/shim/wrap/query.c, which stops a thread where the oracle's would have to be by chance. */
+/* Found by tests/shim/wrap/query.c, which stops a thread where the oracle's would have to be by
+ * chance. */
 #define MUTANTS_OF_STOPS(X)                                                                        \
     X(stream_epoch_late, "a stream's work that is buffered while it is asked for is complete")     \
     X(event_epoch_late, "a record that is made while its event is asked for is complete")

@@ -87,8 +87,8 @@ static bool inline_allowed(const struct vhq *q, const struct vhq_req *req, bool 
 }
 
 /* The slow way to room: look at all completion words. If that does not help, what was submitted
- * last needs a marker, or nobody could tell when there is room. One that overlaps with that can wait for
- * a marker that is out. */
+ * last needs a marker, or nobody could tell when there is room. One that overlaps with that can
+ * wait for a marker that is out. */
 static bool inline_room_looked(struct vhq *q, uint32_t load, uint32_t flags)
 {
     struct vhq_set *s = q->set;

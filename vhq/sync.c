@@ -304,11 +304,11 @@ static void sync_settle(struct vhq *q, uint64_t target)
 }
 
 /*
- * A late marker ties streams together: in the legacy stream it follows what the blocking ones have been
- * given, and they follow it; in one of them it follows the legacy stream. What stands there may wait
- * for what the caller, or another thread, does next. So unless there is a marker anyway the driver is
- * asked. That answers for what others submit meanwhile, too: after a while the caller has to wait by
- * itself.
+ * A late marker ties streams together: in the legacy stream it follows what the blocking ones have
+ * been given, and they follow it; in one of them it follows the legacy stream. What stands there
+ * may wait for what the caller, or another thread, does next. So unless there is a marker anyway
+ * the driver is asked. That answers for what others submit meanwhile, too: after a while the caller
+ * has to wait by itself.
  */
 static void sync_asked(struct vhq *q)
 {

@@ -2,20 +2,22 @@
  * thread.h - the library's own threads: named, without signals, and never in the way of real time.
  *
  * A thread inherits scheduling class and processors of the one that creates it. Where that one is
- * SCHED_FIFO, pinned, and spins in a synchronisation, a helper of its kind on its processor would not run
- * at all. So helpers are never of a real-time class, and their processors are, the first of these that
- * there are:
+ * SCHED_FIFO, pinned, and spins in a synchronisation, a helper of its kind on its processor would
+ * not run at all. So helpers are never of a real-time class, and their processors are, the first of
+ * these that there are:
  *   - those of thread_set_cpus (CUTIN_CPUS);
  *   - the process's own, as it was started, whatever its threads have pinned themselves to since;
- * and, where the creating thread is of a real-time class, without that thread's, even if the process
- * was started with no others (`chrt -f 50 taskset -c 0`): then with all that the machine gives it.
+ * and, where the creating thread is of a real-time class, without that thread's, even if the
+ * process was started with no others (`chrt -f 50 taskset -c 0`): then with all that the machine
+ * gives it.
  */
 #ifndef CUTIN_VHQ_THREAD_H
 #define CUTIN_VHQ_THREAD_H
 
 #include <pthread.h>
 
-/* From now on helpers run there: a list such as "0-3,8". Returns 0, or -EINVAL and changes nothing. */
+/* From now on helpers run there: a list such as "0-3,8". Returns 0, or -EINVAL and changes
+ * nothing. */
 int thread_set_cpus(const char *list);
 /* Creates a thread that takes no signals. `name`: at most 15 characters. Returns 0 or -errno. */
 int thread_new(pthread_t *thread, const char *name, void *(*run)(void *), void *arg);

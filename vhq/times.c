@@ -1,8 +1,8 @@
 /*
  * times.c - how long holds last, and how soon after a hold the device has stopped.
  *
- * Everything is measured at the dispatcher's looks, which are 50 us apart while something buffered is
- * held. A completion that was first seen long after it may have happened says nothing and is not
+ * Everything is measured at the dispatcher's looks, which are 50 us apart while something buffered
+ * is held. A completion that was first seen long after it may have happened says nothing and is not
  * counted; nor is a hold that ended before anything completed.
  */
 #include "vhq/internal.h"

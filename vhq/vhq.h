@@ -51,25 +51,25 @@ struct vhq_ops {
     void (*thread_start)(void *user);
     /* Queue into `stream` a write of `value` to the vHQ's completion word, behind everything that
      * was submitted to it before. Returns 0 or a driver error: then what has no marker counts as
-     * complete. Called from any thread, never twice at once for one vHQ; a sync that sees no progress
-     * asks for the newest value once more, to learn whether the context is alive. */
+     * complete. Called from any thread, never twice at once for one vHQ; a sync that sees no
+     * progress asks for the newest value once more, to learn whether the context is alive. */
     int (*mark)(void *user, struct vhq *q, void *stream, uint32_t value);
-    /* As mark, and behind the write a gate: the stream goes no further while its hold word is not 0.
-     * Answers VHQ_NO_GATE where it has put neither there, because that stream must not be stopped
-     * now. NULL: there are no gates. */
+    /* As mark, and behind the write a gate: the stream goes no further while its hold word is not
+     * 0. Answers VHQ_NO_GATE where it has put neither there, because that stream must not be
+     * stopped now. NULL: there are no gates. */
     int (*gate)(void *user, struct vhq *q, void *stream, uint32_t value);
     /* Newest marker value known complete in `stream`: used only where a vHQ has no completion
      * word (no memops: the shim polls pooled events). May be NULL if every vHQ has a word. Called
      * from any thread, several at once, but never after vhq_destroy returned. */
     uint32_t (*poll)(void *user, struct vhq *q, void *stream);
-    /* Is all complete that was submitted to `stream`, of blocking vHQs and the legacy one? Errors are a
-     * yes. From any thread, as poll. NULL: markers alone tell. */
+    /* Is all complete that was submitted to `stream`, of blocking vHQs and the legacy one? Errors
+     * are a yes. From any thread, as poll. NULL: markers alone tell. */
     bool (*complete)(void *user, struct vhq *q, void *stream);
-    /* Asked by the calling thread before it buffers a command; false: it submits it by itself in its
-     * turn, as with VHQ_MUST_INLINE. NULL: any thread may. */
+    /* Asked by the calling thread before it buffers a command; false: it submits it by itself in
+     * its turn, as with VHQ_MUST_INLINE. NULL: any thread may. */
     bool (*may_buffer)(void *user);
-    /* A deferred command failed in the driver with `err`. True: so will all that follows, and markers
-     * that are out may never land. */
+    /* A deferred command failed in the driver with `err`. True: so will all that follows, and
+     * markers that are out may never land. */
     bool (*failed)(void *user, struct vhq *q, int err);
 };
 
@@ -140,7 +140,7 @@ enum {
     VHQ_MUST_BUFFER =
         1u << 2,         /* not to run in the calling thread (deferred destroys): VHQ_BUFFER, up
                                   to 256 bytes always. Where there is no other thread (within a
-                                  command's run, in a forked child, without memory) vhq_end runs it */
+                                  command's run, in a forked child, no memory) vhq_end runs it */
     VHQ_CLOSE = 1u << 3, /* overlaps with the one before it: no gate between the two, and no marker
                             where that can wait */
     VHQ_AFTER_ALL =
@@ -166,10 +166,10 @@ struct vhq_req {
  *   VHQ_INLINE  the caller makes the driver call now, then vhq_end(q, result);
  *   VHQ_BUFFER  *cmd is to be filled (run, drop, payload contents), then vhq_end(q, 0).
  * The vHQ's producer lock is held in between, so two threads on one stream keep their order. May
- * wait: for room in the ring, with VHQ_MUST_INLINE for holds and the cap, and up to 10 ms for another
- * thread that is about to begin the record of `after` or `displaces`. Never allocates, but for the
- * ring and the dispatcher when something is buffered for the first time. vhq_end with a nonzero
- * result after VHQ_BUFFER gives the command up: neither run nor drop is called.
+ * wait: for room in the ring, with VHQ_MUST_INLINE for holds and the cap, and up to 10 ms for
+ * another thread that is about to begin the record of `after` or `displaces`. Never allocates, but
+ * for the ring and the dispatcher when something is buffered for the first time. vhq_end with a
+ * nonzero result after VHQ_BUFFER gives the command up: neither run nor drop is called.
  */
 enum { VHQ_INLINE = 0, VHQ_BUFFER = 1 };
 int vhq_begin(struct vhq *q, const struct vhq_req *req, struct vhq_cmd **cmd);
@@ -206,11 +206,12 @@ bool vhq_set_in_flight(const struct vhq_set *set); /* something may be in flight
 /* Wait until everything buffered when called was submitted. */
 void vhq_drain(struct vhq *q, bool boost);
 void vhq_set_drain(struct vhq_set *set, bool boost);
-/* As above, but for calls that have not returned: other threads that wait for their turn (VHQ_MUST_INLINE),
- * or are inside the driver, maybe until the caller goes on. */
+/* As above, but for calls that have not returned: other threads that wait for their turn
+ * (VHQ_MUST_INLINE), or are inside the driver, maybe until the caller goes on. */
 void vhq_set_drain_returned(struct vhq_set *set, bool boost);
-/* As above, but for what cannot be submitted before such calls have returned: in front of a driver call
- * that natively waits for nothing, and for the end of whose use the application has waited itself. */
+/* As above, but for what cannot be submitted before such calls have returned: in front of a driver
+ * call that natively waits for nothing, and for the end of whose use the application has waited
+ * itself. */
 void vhq_set_drain_unblocked(struct vhq_set *set, bool boost);
 /* As above, and no later than `timeout_ms`: returns 0 or -ETIMEDOUT. Used at process exit. */
 int vhq_set_drain_timeout(struct vhq_set *set, uint32_t timeout_ms);
@@ -221,7 +222,8 @@ void vhq_sync(struct vhq *q, bool boost);
 void vhq_set_sync(struct vhq_set *set, bool boost);
 /* The same before the completion words go, however long it takes. */
 void vhq_set_finish(struct vhq_set *set);
-/* NOT_READY logic of stream queries: true while something is buffered, or inline work that waits. */
+/* NOT_READY logic of stream queries: true while something is buffered, or inline work that
+ * waits. */
 bool vhq_busy(struct vhq *q);
 
 /* The application's own hold of one vHQ, beside the scheduler's hold word. */

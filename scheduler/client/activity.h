@@ -8,8 +8,8 @@
  * change, and no lock is needed.
  *
  * Streams of the process hold each other by the levels they were made at, unless all are of the
- * level of the process. That level may change while it runs: the streams stay as they were made, and
- * all of their work counts as of the new level at once.
+ * level of the process. That level may change while it runs: the streams stay as they were made,
+ * and all of their work counts as of the new level at once.
  *
  * A request is all that happens on a device between two moments in which nothing above best effort
  * is active there. One that begins gets a deadline, if the process gives any: the hint for the next
@@ -77,8 +77,8 @@ void activity_soon(struct activity *a, uint32_t dev, uint32_t level, uint64_t un
 void activity_refresh(struct activity *a, uint32_t dev);
 void activity_refresh_all(struct activity *a);
 
-/* Ends what lingered, or was announced, long enough. Returns when the next one ends; 0: there is none.
- * Any thread. */
+/* Ends what lingered, or was announced, long enough. Returns when the next one ends; 0: there is
+ * none. Any thread. */
 uint64_t activity_expire(struct activity *a, uint64_t now_ns);
 /* For the client's thread: the same, and finds stalled external waits. */
 void activity_tick(struct activity *a, uint64_t now_ns);

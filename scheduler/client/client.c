@@ -1,10 +1,10 @@
 /*
  * client.c - this process as the scheduler sees it.
  *
- * One thread, "cutin-client", owns the connection (link.c): it registers, takes in the pages of clients
- * below, and puts private memory back when the daemon goes. A lock guards the connection, the device
- * table and the stream counts against the few other threads that use them; the real-time path
- * (activity.c) takes no lock.
+ * One thread, "cutin-client", owns the connection (link.c): it registers, takes in the pages of
+ * clients below, and puts private memory back when the daemon goes. A lock guards the connection,
+ * the device table and the stream counts against the few other threads that use them; the real-time
+ * path (activity.c) takes no lock.
  */
 #include "scheduler/client/client.h"
 

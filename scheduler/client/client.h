@@ -54,8 +54,8 @@ struct cutin_page *client_page(void); /* NULL before client_open */
 /* Counts how often the page at that address was replaced by other memory. */
 uint32_t client_page_generation(void);
 /* A second mapping of the page that the daemon shares with others, for the GPU to look at: it stays
- * that memory when the page itself is replaced. Says of which generation it is. NULL: the page is not
- * shared now, or no memory. For munmap; not for the launch path (takes a lock). */
+ * that memory when the page itself is replaced. Says of which generation it is. NULL: the page is
+ * not shared now, or no memory. For munmap; not for the launch path (takes a lock). */
 struct cutin_page *client_page_alias(uint32_t *generation);
 uint32_t client_level(void); /* granted level: never above the one asked for */
 
@@ -67,8 +67,8 @@ int client_device(const uint8_t uuid[16]);
 void client_active(int dev, uint32_t level);
 void client_idle(int dev, uint32_t level);
 
-/* The word whose nonzero value holds streams of `level` on `dev`. Address is stable from client_open
- * on. */
+/* The word whose nonzero value holds streams of `level` on `dev`. Address is stable from
+ * client_open on. */
 const _Atomic uint32_t *client_hold_word(int dev, uint32_t level);
 /* When the latest of those who hold by that word began to, CLOCK_MONOTONIC. Address is stable. */
 const _Atomic uint64_t *client_hold_since(int dev, uint32_t level);
@@ -87,8 +87,9 @@ void client_forget_stream(uint32_t level);
 void client_external_wait_begin(int dev, uint32_t level);
 void client_external_wait_end(int dev, uint32_t level);
 
-/* Work of `level` will come on device `dev` within `us` microseconds: hold what is below from now on,
- * until what comes is done, and no longer than that; 0 takes it back. The first call starts a thread. */
+/* Work of `level` will come on device `dev` within `us` microseconds: hold what is below from now
+ * on, until what comes is done, and no longer than that; 0 takes it back. The first call starts a
+ * thread. */
 void client_soon(int dev, uint32_t level, uint32_t us);
 /* The request under way on any device, or else the next one, is to be done `us` microseconds from
  * now; 0 takes a hint for the next one back. No lock, no system call. */

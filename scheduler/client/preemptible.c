@@ -14,7 +14,8 @@ static void write_page(const struct preemptible_page *p, uint32_t dev, uint32_t 
     uint32_t words = p->words[level], differ = words ^ p->words[before];
     uint32_t same = p->among & ~differ;
 
-    /* Nearly all: the fewer instructions are in between, the more cache lines are on their way at once. */
+    /* Nearly all: the fewer instructions are in between, the more cache lines are on their way at
+     * once. */
     if (differ == PAGE_HOLD(1u) && !same) {
         page_turn_bit(p->device[dev], bit, 0, words, now_ns);
         return;
@@ -39,8 +40,8 @@ void preemptible_write(struct preemptible *b, uint32_t dev, uint32_t bit, uint32
         return;
     before = atomic_load_explicit(&b->written[dev], memory_order_relaxed);
     atomic_store_explicit(&b->written[dev], (uint8_t)level, memory_order_relaxed);
-    /* Sequentially consistent, against preemptible_reap: either it sees this walker, or this walker does
-     * not see what it removed. */
+    /* Sequentially consistent, against preemptible_reap: either it sees this walker, or this walker
+     * does not see what it removed. */
     atomic_fetch_add(&b->walkers, 1);
     for (p = atomic_load(&b->head); p; p = atomic_load(&p->next))
         if (p->device[dev])

@@ -33,14 +33,14 @@ struct preemptible {
     /* Changes with the list and with the bits: a walker that sees it move walks again. */
     _Alignas(64) _Atomic uint32_t generation;
     struct preemptible_page *dead;
-    /* The level that was written last on a device: what differs from it is written without a look before.
-     * Where it is wrong, as when two threads write, that costs time and nothing else. */
+    /* The level that was written last on a device: what differs from it is written without a look
+     * before. Where it is wrong, as when two threads write, that costs time and nothing else. */
     _Alignas(64) _Atomic uint8_t written[PAGE_DEVICES];
 };
 
-/* Real-time path, any thread: makes `bit` (0: this client has none) present in the words of the pages
- * below that work of `level` on my device `dev` holds, and absent in the others. Holds that begin by
- * it began at `now_ns`. */
+/* Real-time path, any thread: makes `bit` (0: this client has none) present in the words of the
+ * pages below that work of `level` on my device `dev` holds, and absent in the others. Holds that
+ * begin by it began at `now_ns`. */
 void preemptible_write(struct preemptible *b, uint32_t dev, uint32_t bit, uint32_t level,
                        uint64_t now_ns);
 

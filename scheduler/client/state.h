@@ -1,6 +1,6 @@
 /*
- * state.h - this process's own state as a client: what client.c, which others call, and link.c, which
- * talks to the daemon, have in common.
+ * state.h - this process's own state as a client: what client.c, which others call, and link.c,
+ * which talks to the daemon, have in common.
  *
  * `lock` guards all of it but what is atomic and what the real-time path reads (activity.h).
  */
@@ -85,8 +85,8 @@ void state_change_level(struct client_state *self, uint32_t level);
 uint32_t state_slot(const struct client_state *self, uint32_t nth);
 /* Writes into the page whose it is. */
 void state_identify(struct client_state *self);
-/* The page's memory has just been replaced: puts back what is this process's own. Bits of others are
- * gone, which opens their holds. */
+/* The page's memory has just been replaced: puts back what is this process's own. Bits of others
+ * are gone, which opens their holds. */
 void state_refill(struct client_state *self, const struct cutin_page *old);
 /* Private memory takes the place of the page that the daemon shares. */
 void state_leave_daemon(struct client_state *self);

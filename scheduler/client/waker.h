@@ -1,9 +1,9 @@
 /*
  * waker.h - a thread that looks at what is due, on time.
  *
- * It sleeps until the earliest time that it knows of. Whoever makes something due earlier says so by
- * waker_at, which wakes it only if it would come too late: where times follow one another, nobody
- * pays a system call.
+ * It sleeps until the earliest time that it knows of. Whoever makes something due earlier says so
+ * by waker_at, which wakes it only if it would come too late: where times follow one another,
+ * nobody pays a system call.
  */
 #ifndef CUTIN_WAKER_H
 #define CUTIN_WAKER_H

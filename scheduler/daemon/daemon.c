@@ -5,8 +5,8 @@
  * clients below, and repairs when a connection ends: then, and only then, it clears that client's
  * bits.
  *
- * door.c lets connections in and reads them, request.c carries out what they ask; here is the loop, and what no
- * event announces.
+ * door.c lets connections in and reads them, request.c carries out what they ask; here is the loop,
+ * and what no event announces.
  */
 #include "scheduler/daemon/daemon.h"
 
@@ -154,7 +154,7 @@ int daemon_run(struct daemon *d)
     }
 }
 
-/* ---- begin and end ----------------------------------------------------------------------------- */
+/* ---- begin and end --------------------------------------------------------------------------- */
 
 static int open_signals(void)
 {

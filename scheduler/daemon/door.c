@@ -23,7 +23,7 @@ enum {
     SILENT_S = 10,          /* a connection that never says HELLO or asks anything */
 };
 
-/* ---- one peer --------------------------------------------------------------------------------- */
+/* ---- one peer -------------------------------------------------------------------------------- */
 
 static struct peer *peer_of(struct watch *w, size_t offset)
 {
@@ -63,7 +63,7 @@ static void process_ready(struct watch *w, uint32_t events)
     peer_of(w, offsetof(struct peer, process_watch))->dead = true;
 }
 
-/* ---- coming ----------------------------------------------------------------------------------- */
+/* ---- coming ---------------------------------------------------------------------------------- */
 
 static void add_peer(struct daemon *d, int fd)
 {
@@ -123,7 +123,7 @@ int door_open(struct daemon *d, int listener)
     return watch_begin(&d->listener_watch, d->epoll, listener, EPOLLIN);
 }
 
-/* ---- staying and going ------------------------------------------------------------------------ */
+/* ---- staying and going ----------------------------------------------------------------------- */
 
 bool door_look(struct daemon *d, uint64_t now_ns)
 {

@@ -1,6 +1,6 @@
 /*
- * level.h - the level that a client gets: what it asked for, or less where its user may not have that, or what
- * somebody who may has ordered.
+ * level.h - the level that a client gets: what it asked for, or less where its user may not have
+ * that, or what somebody who may has ordered.
  */
 #ifndef CUTIN_DAEMON_LEVEL_H
 #define CUTIN_DAEMON_LEVEL_H

@@ -9,7 +9,8 @@
 struct daemon;
 
 void settings_set_policy(struct daemon *d, const struct policy *policy);
-/* Levels follow the new rules at once; the socket keeps its mode. A file that is wrong changes nothing. */
+/* Levels follow the new rules at once; the socket keeps its mode. A file that is wrong changes
+ * nothing. */
 void settings_reload(struct daemon *d);
 
 #endif

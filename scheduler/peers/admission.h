@@ -1,10 +1,11 @@
 /*
  * admission.h - of whose devices clients above are told, and how soon.
  *
- * A client below costs a real-time process some nanoseconds whenever it cuts in, and a mapping when it
- * comes and goes. So of one user only so many clients of a device are told to those above
- * (clients_per_device), and clients that come one after another at a rate. Who has to wait is registered
- * all the same; it is held by nobody until its turn comes. Users who control others have no limit.
+ * A client below costs a real-time process some nanoseconds whenever it cuts in, and a mapping when
+ * it comes and goes. So of one user only so many clients of a device are told to those above
+ * (clients_per_device), and clients that come one after another at a rate. Who has to wait is
+ * registered all the same; it is held by nobody until its turn comes. Users who control others have
+ * no limit.
  */
 #ifndef CUTIN_ADMISSION_H
 #define CUTIN_ADMISSION_H

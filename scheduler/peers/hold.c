@@ -34,8 +34,8 @@ bool hold_read(const struct peer *p, uint32_t slot, uint64_t now_ns, struct hold
     return hold->bits != 0;
 }
 
-/* The page says when the latest holder began. A hold is as long as the process that is held, with work that
- * waits, has seen no end of it, by whomever it is held in turn. */
+/* The page says when the latest holder began. A hold is as long as the process that is held, with
+ * work that waits, has seen no end of it, by whomever it is held in turn. */
 static void follow(struct peer *p, uint32_t slot, uint64_t now)
 {
     const struct page_counters *counters = &p->page->page->device[slot].counters;

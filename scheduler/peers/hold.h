@@ -6,8 +6,8 @@
  *
  * A hold has no bound of its own: what real time does may take long and be right, and where its
  * kernel hangs, the GPU is not free for best effort either. But somebody should know. So the daemon
- * says it where work has waited for hold_warning_s without a break, with both names and the settings that
- * bound it.
+ * says it where work has waited for hold_warning_s without a break, with both names and the
+ * settings that bound it.
  */
 #ifndef CUTIN_HOLD_H
 #define CUTIN_HOLD_H

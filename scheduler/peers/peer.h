@@ -34,7 +34,8 @@ struct peer_device {
     uint32_t bit;                   /* 0..28 or PROTOCOL_NO_BIT */
     uint64_t gpu_ns, memory, round; /* round.c's; memory: the policy's */
     bool told, counted;             /* to clients above; among its user's: admission.h */
-    /* A hold that hold.c follows: its begin, 0 = none, and the number of those that had ended before. */
+    /* A hold that hold.c follows: its begin, 0 = none, and the number of those that had ended
+     * before. */
     uint64_t held_from_ns, held_after;
 };
 
@@ -81,7 +82,8 @@ void peer_send(struct peer *p, const union message *m, struct shared_page *page)
 void peer_send_done(struct peer *p, int error, uint32_t count);
 /* Sends what is queued, as far as the socket takes it. */
 void peer_flush(struct peer *p);
-/* Has epoll report when the socket has room again, or no more. Who is being answered a LIST is not read. */
+/* Has epoll report when the socket has room again, or no more. Who is being answered a LIST is not
+ * read. */
 void peer_watch_output(struct peer *p, bool on);
 /* Gives the peer its page. Returns 0 or -errno. */
 int peer_make_page(struct peer *p);

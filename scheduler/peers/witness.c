@@ -32,8 +32,8 @@ void witness_free(void *witness)
         munmap(witness, SIZE);
 }
 
-/* proc(5): 64 bits for each page; 63 present, 62 swapped, which it is for a moment while the kernel moves
- * it elsewhere. */
+/* proc(5): 64 bits for each page; 63 present, 62 swapped, which it is for a moment while the kernel
+ * moves it elsewhere. */
 bool witness_intact(const void *witness)
 {
     off_t at = (off_t)((uintptr_t)witness / (uintptr_t)sysconf(_SC_PAGESIZE) * sizeof(uint64_t));

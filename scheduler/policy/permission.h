@@ -1,6 +1,6 @@
 /*
- * permission.h - who may do what at the daemon: its owner and root everything, everybody else what a rule
- * of cutind.conf allows.
+ * permission.h - who may do what at the daemon: its owner and root everything, everybody else what
+ * a rule of cutind.conf allows.
  */
 #ifndef CUTIN_PERMISSION_H
 #define CUTIN_PERMISSION_H

@@ -6,8 +6,8 @@
  * request. A client without queues cannot be held, but its deadline still goes before later ones.
  *
  * A request is told in the page the moment it begins, and nobody wakes the daemon for it: so while
- * there were requests lately it is asked every POLICY_NOW_MS. A client's memory counts down from LATELY
- * since its last one.
+ * there were requests lately it is asked every POLICY_NOW_MS. A client's memory counts down from
+ * LATELY since its last one.
  */
 #include "scheduler/policy/policy.h"
 

@@ -162,8 +162,8 @@ uint32_t page_first_slot(uint32_t seed)
 /*
  * All sequentially consistent: whoever changes what the bit should be changes that first and writes
  * here second, and looks again third. So a word that already shows the right value needs no write:
- * a writer that was overtaken will notice and come back. `want` goes first: what a bound restores from
- * it is never older than what it restores. And who sees a word held finds since when.
+ * a writer that was overtaken will notice and come back. `want` goes first: what a bound restores
+ * from it is never older than what it restores. And who sees a word held finds since when.
  */
 void page_write_bit(struct page_device *device, uint32_t bit, uint32_t words, uint32_t among,
                     uint64_t now_ns)

@@ -13,11 +13,11 @@
  *   bit 31      paused by the administrator
  * A bit is written by its owner alone, and by the daemon alone once the owner's socket has closed.
  *
- * Where all streams of a client have its level, as usual, all of them look at the word of level 0, and
- * owners write no other. A client that enforces a bound on the length of its holds (CUTIN_MAX_HOLD_MS)
- * opens `hold` for a moment and restores it from `want`, the truth: only into its page owners write
- * every bit twice, first to `want`. A locked instruction costs more than all the rest of cutting in,
- * and so most clients cost one.
+ * Where all streams of a client have its level, as usual, all of them look at the word of level 0,
+ * and owners write no other. A client that enforces a bound on the length of its holds
+ * (CUTIN_MAX_HOLD_MS) opens `hold` for a moment and restores it from `want`, the truth: only into
+ * its page owners write every bit twice, first to `want`. A locked instruction costs more than all
+ * the rest of cutting in, and so most clients cost one.
  *
  * Trust. The daemon never reads identity, levels or bits back from a page; it reads counters and
  * deadlines, as figures that their owner may have made up.
@@ -83,14 +83,15 @@ struct page_device {
     /* Written by clients above and read by queues and gates: a cache line of its own. */
     _Alignas(64) _Atomic uint32_t hold[PAGE_LEVELS];
     _Atomic uint32_t want[PAGE_LEVELS];
-    /* When the latest of those who hold began to, CLOCK_MONOTONIC. Whoever was first stays unknown: that
-     * would take a look at the word before it is written (page_turn_bit). */
+    /* When the latest of those who hold began to, CLOCK_MONOTONIC. Whoever was first stays unknown:
+     * that would take a look at the word before it is written (page_turn_bit). */
     _Atomic uint64_t hold_since_ns[PAGE_LEVELS];
     /* Written by this client. */
     _Alignas(64) uint8_t uuid[16];
     _Atomic uint32_t used;   /* uuid is valid */
     _Atomic uint32_t active; /* highest level now active here; 0 = none above best effort */
-    /* When the request under way is to be done, CLOCK_MONOTONIC; 0 = none, or it gave no deadline. */
+    /* When the request under way is to be done, CLOCK_MONOTONIC; 0 = none, or it gave no
+     * deadline. */
     _Atomic uint64_t deadline_ns;
     uint32_t reserved1[8];
     _Alignas(64) struct page_counters counters;
@@ -164,22 +165,23 @@ int page_new_shared(struct cutin_page **page, int *fd);
  * still there after -EINVAL. */
 int page_map(int fd, struct cutin_page *at, struct cutin_page **page);
 /* Maps another client's page anywhere. That client may have written anything into it, the header
- * included: nothing in it is believed, and nothing is refused for it. Returns 0, -EINVAL where it could be
- * cut short later, or -errno. */
+ * included: nothing in it is believed, and nothing is refused for it. Returns 0, -EINVAL where it
+ * could be cut short later, or -errno. */
 int page_map_other(int fd, struct cutin_page **page);
 /* Puts private memory, zero but for its header, over the page at the same address. */
 int page_make_private(struct cutin_page *page);
 void page_unmap(struct cutin_page *page);
-/* A second mapping of a page that was mapped from a descriptor. NULL: private memory, or none left. */
+/* A second mapping of a page that was mapped from a descriptor. NULL: private memory, or none
+ * left. */
 struct cutin_page *page_alias(struct cutin_page *page);
 
-/* The levels that work of `level` holds in a client with that level granted, as a mask: a stream never
- * counts as of more than was granted. */
+/* The levels that work of `level` holds in a client with that level granted, as a mask: a stream
+ * never counts as of more than was granted. */
 uint32_t page_held_levels(uint32_t level, uint32_t granted);
 
-/* Where in its page the devices of a process should begin; `seed` is whatever differs between processes.
- * The words that cutting in writes would all share one set of the L1 cache, were they at one place in all
- * pages: that doubles what each costs. */
+/* Where in its page the devices of a process should begin; `seed` is whatever differs between
+ * processes. The words that cutting in writes would all share one set of the L1 cache, were they at
+ * one place in all pages: that doubles what each costs. */
 uint32_t page_first_slot(uint32_t seed);
 
 /* The words of a device as a mask: `hold` of a mask of levels, or `want` too. */
@@ -187,13 +189,14 @@ uint32_t page_first_slot(uint32_t seed);
 #define PAGE_BOTH(levels) ((levels) << PAGE_LEVELS | (levels))
 #define PAGE_WORDS        PAGE_BOTH((1u << PAGE_LEVELS) - 1)
 
-/* Of the words `among`, makes `bit` present in `words` and absent in the others. Lock free; writes only
- * what differs. A hold that begins by it began at `now_ns`, which does not matter without `words`. */
+/* Of the words `among`, makes `bit` present in `words` and absent in the others. Lock free; writes
+ * only what differs. A hold that begins by it began at `now_ns`, which does not matter without
+ * `words`. */
 void page_write_bit(struct page_device *device, uint32_t bit, uint32_t words, uint32_t among,
                     uint64_t now_ns);
-/* The same for one word, of which the owner of the bit believes that it is to change: without a look before.
- * A look fetches a cache line that others use once more, and keeps the processor from fetching several at
- * once. Inline, and without branches but on arguments, for the same reason. */
+/* The same for one word, of which the owner of the bit believes that it is to change: without a
+ * look before. A look fetches a cache line that others use once more, and keeps the processor from
+ * fetching several at once. Inline, and without branches but on arguments, for the same reason. */
 static inline void page_turn_bit(struct page_device *device, uint32_t bit, uint32_t word, bool on,
                                  uint64_t now_ns)
 {

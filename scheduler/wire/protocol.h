@@ -8,16 +8,16 @@
  *
  * A conversation:
  *   client  HELLO -> daemon  WELCOME + own page
- *           DEVICE ->        BIT (where the client may hold others); DONE, with -EUSERS: nobody holds it
- *                            there, its user has too many clients of that device
+ *           DEVICE ->        BIT (where the client may hold others); DONE, with -EUSERS: nobody
+ *                            holds it there, its user has too many clients of that device
  *                            JOIN + page of a client below, again without it when its slots change
  *           JOINED ->
  *                            LEAVE when that client has gone
  *           LEVEL ->         LEVEL, also unasked
  *           LIST ->          ROW ..., DONE
  *           STOP ->          DONE, then the daemon ends
- *           CONTROL ->       DONE; and ORDER to the client that it is about, to be carried out or, if
- *                            the daemon does that, to be told to the next daemon
+ *           CONTROL ->       DONE; and ORDER to the client that it is about, to be carried out
+ *                            or, if the daemon does that, to be told to the next daemon
  */
 #ifndef CUTIN_PROTOCOL_H
 #define CUTIN_PROTOCOL_H
@@ -76,8 +76,8 @@ struct message_bit {
     uint32_t bit; /* 0..28, or PROTOCOL_NO_BIT: all taken */
 };
 
-/* A client below. `words[level]` are those of its page that work of `level` holds, as page_write_bit
- * takes them; `slot[mine]` is its index of my device number `mine`. */
+/* A client below. `words[level]` are those of its page that work of `level` holds, as
+ * page_write_bit takes them; `slot[mine]` is its index of my device number `mine`. */
 struct message_join {
     struct message_header header;
     uint64_t client;

@@ -56,7 +56,7 @@ struct asides *asides_new(const struct graph_nodes *n)
     return a;
 }
 
-/* ---- our streams there ------------------------------------------------------------------------ */
+/* ---- our streams there ----------------------------------------------------------------------- */
 
 static struct shim_stream *shadow_make(struct shim_context *ctx, uint32_t level)
 {
@@ -104,7 +104,7 @@ bool asides_held(const struct asides *a, uint32_t level)
     return false;
 }
 
-/* ---- launching -------------------------------------------------------------------------------- */
+/* ---- launching ------------------------------------------------------------------------------- */
 
 struct launching {
     struct asides *asides;
@@ -167,7 +167,8 @@ static int beside_now(void *args)
     return (int)launch_from(b->launching, b->next);
 }
 
-/* One within the other: each device's command begins before the launch is made, and ends after it. */
+/* One within the other: each device's command begins before the launch is made, and ends after
+ * it. */
 static CUresult launch_from(const struct launching *l, uint32_t i)
 {
     struct asides *a = l->asides;

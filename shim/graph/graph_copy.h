@@ -17,14 +17,15 @@
 
 struct graph_copy;
 
-/* `graph` was instantiated in `ctx`, the current context. NULL: it needs no gates, or (counted in the
- * page) cannot have any. */
+/* `graph` was instantiated in `ctx`, the current context. NULL: it needs no gates, or (counted in
+ * the page) cannot have any. */
 struct graph_copy *graph_copy_new(struct shim_context *ctx, CUgraph graph, struct graph_nodes *n,
                                   unsigned long long flags);
 /* NULL is allowed. The driver frees what still runs when it is done. */
 void graph_copy_free(struct graph_copy *c);
 
-/* What a launch of `handle`, the application's, in a stream of this context and level is to launch. */
+/* What a launch of `handle`, the application's, in a stream of this context and level is to
+ * launch. */
 CUgraphExec graph_copy_choose(struct graph_copy *c, CUgraphExec handle, struct shim_context *ctx,
                               uint32_t level);
 /* Around the launch of what was chosen. */
@@ -32,8 +33,8 @@ CUresult graph_copy_before(struct graph_copy *c, CUgraphExec chosen, CUstream st
 void graph_copy_after(struct graph_copy *c, CUgraphExec chosen, CUstream stream);
 
 /* What the application has changed, with nothing of it in a vHQ. One node: find says how executable
- * graph and node are called in the copy, and changed what the driver answered there. False: there is
- * nothing to change any more. */
+ * graph and node are called in the copy, and changed what the driver answered there. False: there
+ * is nothing to change any more. */
 bool graph_copy_find(struct graph_copy *c, CUgraphExec *exec, CUgraphNode *node);
 void graph_copy_changed(struct graph_copy *c, CUresult r);
 /* A node has another graph inside; all nodes are as in another graph. */

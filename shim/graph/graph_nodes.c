@@ -1,8 +1,8 @@
 /*
  * graph_nodes.c - reading graphs, and where gates go in them (see graph_nodes.h).
  *
- * A gate stands in front of one kernel: it follows what the kernel followed, and the kernel follows it
- * alone. So branches stay as parallel as they were, and each is stopped by gates of its own.
+ * A gate stands in front of one kernel: it follows what the kernel followed, and the kernel follows
+ * it alone. So branches stay as parallel as they were, and each is stopped by gates of its own.
  */
 #include "shim/graph/graph_nodes.h"
 
@@ -17,8 +17,8 @@ enum { DEEPEST = 16, DEVICE_UPDATABLE = 13 /* CU_LAUNCH_ATTRIBUTE_..._KERNEL_NOD
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-/* Memory nodes forbid copies of their graph, conditional ones run graphs that are not seen here. What
- * later versions of CUDA bring is not known. */
+/* Memory nodes forbid copies of their graph, conditional ones run graphs that are not seen here.
+ * What later versions of CUDA bring is not known. */
 static bool type_copyable(CUgraphNodeType type)
 {
     switch (type) {
@@ -142,7 +142,7 @@ static void read_fill(struct graph_nodes *n, CUgraphNode node, const struct shim
         read_pointer(n, p.dst, ctx);
 }
 
-/* ---- nodes ------------------------------------------------------------------------------------ */
+/* ---- nodes ----------------------------------------------------------------------------------- */
 
 static struct graph_node *node_add(struct graph_nodes *n, CUgraphNode handle)
 {

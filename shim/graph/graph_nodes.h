@@ -1,6 +1,6 @@
 /*
- * graph_nodes.h - what a graph consists of: its nodes and those of the graphs inside it, how long its
- * kernels are estimated to run, and where gates go.
+ * graph_nodes.h - what a graph consists of: its nodes and those of the graphs inside it, how long
+ * its kernels are estimated to run, and where gates go.
  */
 #ifndef CUTIN_SHIM_GRAPH_NODES_H
 #define CUTIN_SHIM_GRAPH_NODES_H
@@ -33,11 +33,12 @@ struct graph_nodes {
         copyable; /* nothing in it that a copy of the graph would do a second time, or not at all */
 };
 
-/* Reads a graph and what is inside, as it was instantiated in `ctx`. Returns 0 or -errno; either way graph_nodes_free follows. */
+/* Reads a graph and what is inside, as it was instantiated in `ctx`. Returns 0 or -errno; either
+ * way graph_nodes_free follows. */
 int graph_nodes_read(struct graph_nodes *n, CUgraph graph, struct shim_context *ctx);
-/* Decides where gates go: so that along every path at most `spacing_ns` of estimated work lies between
- * two of them, divided among what may run beside it. Returns 0 or -errno: nothing may come between
- * some of the nodes. */
+/* Decides where gates go: so that along every path at most `spacing_ns` of estimated work lies
+ * between two of them, divided among what may run beside it. Returns 0 or -errno: nothing may come
+ * between some of the nodes. */
 int graph_nodes_place(struct graph_nodes *n, CUgraph graph, uint64_t spacing_ns);
 void graph_nodes_free(struct graph_nodes *n);
 

@@ -216,8 +216,8 @@ bool api_driver_holds(const void *address)
     return driver_open(RTLD_NOLOAD) == 0 && map == driver_get();
 }
 
-/* dladdr tells the symbol at an address. What it has none for came from cuGetProcAddress, which hands
- * out functions. */
+/* dladdr tells the symbol at an address. What it has none for came from cuGetProcAddress, which
+ * hands out functions. */
 bool api_driver_function(const void *address)
 {
     const ElfW(Sym) *symbol = NULL;

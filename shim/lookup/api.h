@@ -33,7 +33,8 @@ int api_find_name(const char *name, int *count);
 bool api_driver_holds(const void *address);
 /* ... and a function there? */
 bool api_driver_function(const void *address);
-/* Does it export a function of that name? No if it is not bound yet. Takes no lock of the loader's. */
+/* Does it export a function of that name? No if it is not bound yet. Takes no lock of the
+ * loader's. */
 bool api_driver_exports(const char *symbol);
 
 /* The driver handed out `address` for an intercepted row that it does not export by name. */

@@ -133,8 +133,8 @@ static void socket_default(struct config *c)
         snprintf(c->socket, size, "/run/cutin/cutin.sock");
 }
 
-/* What atoi makes of it is not zero. atoi itself, as strtol and sscanf, would tie a library that is built
- * with glibc 2.38 to that version: there they have new names, of C23. */
+/* What atoi makes of it is not zero. atoi itself, as strtol and sscanf, would tie a library that is
+ * built with glibc 2.38 to that version: there they have new names, of C23. */
 static bool number_set(const char *text)
 {
     text += strspn(text, " \t");

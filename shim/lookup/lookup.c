@@ -9,8 +9,8 @@
  * - For a name in the table we ask for real first, leaving out our own exports, and swap only an
  *   address that lies inside the driver. "cu" is also how cuDNN, cuBLAS and other people's
  *   functions begin.
- * - So it is for a name that the driver alone may know (unknown.h). Whatever is not swapped the real
- *   function answers once more, to the true caller.
+ * - So it is for a name that the driver alone may know (unknown.h). Whatever is not swapped the
+ *   real function answers once more, to the true caller.
  *
  * Leaving ourselves out is the hard part. We stand in the global search order because direct links
  * must bind to us, and RTLD_DEFAULT, RTLD_NEXT and the main program's handle search that order.

@@ -1,7 +1,8 @@
 /*
- * newer.h - what a cuda.h from 12.0 on may lack of 13.5's, so that the library is the same whichever
- * header it was built with. Own declarations of the driver's binary interface: what only passes through
- * is an incomplete type; of what is looked into, the members that are. Included by shim.h alone.
+ * newer.h - what a cuda.h from 12.0 on may lack of 13.5's, so that the library is the same
+ * whichever header it was built with. Own declarations of the driver's binary interface: what only
+ * passes through is an incomplete type; of what is looked into, the members that are. Included by
+ * shim.h alone.
  */
 #ifndef CUTIN_SHIM_NEWER_H
 #define CUTIN_SHIM_NEWER_H

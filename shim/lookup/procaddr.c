@@ -59,8 +59,8 @@ static int row_unknown(int first, int count)
     return ROW_PASS;
 }
 
-/* An intercepted row, or one of the above. That api_real knows an address says nothing: there are API_PASS rows in
- * it as well, once the shim has called them. */
+/* An intercepted row, or one of the above. That api_real knows an address says nothing: there are
+ * API_PASS rows in it as well, once the shim has called them. */
 static int row_choose(const char *name, int version, cuuint64_t flags, void *address)
 {
     bool per_thread = (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0;

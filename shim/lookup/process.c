@@ -35,8 +35,8 @@ EXPORT CUresult cuInit(unsigned int Flags)
     return REAL(cuInit)(Flags);
 }
 
-/* The driver does not survive a fork, and neither do our threads and connections; without them the child
- * begins as its parent did, whatever of the driver was looked up. */
+/* The driver does not survive a fork, and neither do our threads and connections; without them the
+ * child begins as its parent did, whatever of the driver was looked up. */
 static void fork_child(void)
 {
     if (!atomic_load(&initialised))

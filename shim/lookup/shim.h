@@ -7,7 +7,7 @@
  * unknown.c                  drain thunks for what api.def does not have
  * config.c, log.c            environment and messages
  * process.c                  start, fork, exit
- * ../objects, ../path, ../pace, ../graph   what stands behind the lookup (docs/design.md, the house)
+ * ../objects, ../path, ../pace, ../graph   what stands behind the lookup (docs/design.md)
  * ../wrap                    typed wrappers, one file per kind of call
  */
 #ifndef CUTIN_SHIM_H
@@ -45,11 +45,13 @@ enum api_index {
 extern void *api_real[API_COUNT];
 
 /* Finds libcuda.so.1 the way the loader does and fills api_real. Idempotent, thread safe, callable
- * from a constructor of somebody else. Returns 0, or -ENOENT when there is no driver (said once). */
+ * from a constructor of somebody else. Returns 0, or -ENOENT when there is no driver (said
+ * once). */
 int api_load(void);
 
 /* The driver's own function, typed. The wrapper was called, so the driver was loaded, or the call
- * binds it: returns a stub that answers CUDA_ERROR_NOT_INITIALIZED / NOT_FOUND where it is absent. */
+ * binds it: returns a stub that answers CUDA_ERROR_NOT_INITIALIZED / NOT_FOUND where it is
+ * absent. */
 void *api_get(enum api_index index);
 #define REAL(symbol)                                                                               \
     ((__typeof__(&symbol))(likely(api_real[API_##symbol]) ? api_real[API_##symbol]                 \
@@ -109,8 +111,8 @@ bool log_enabled(int severity);
 
 /* ---- process.c ----------------------------------------------------------------------------- */
 
-/* True once and for all in a child forked after cuInit, with CUTIN_DISABLE=1, and after exit handlers ran: every
- * wrapper then is plain pass-through. */
+/* True once and for all in a child forked after cuInit, with CUTIN_DISABLE=1, and after exit
+ * handlers ran: every wrapper then is plain pass-through. */
 extern _Atomic bool shim_bypass;
 
 /* The driver was found: warn about bad settings, watch fork and exit. Called once by api.c. */

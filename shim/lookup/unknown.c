@@ -1,8 +1,8 @@
 /*
  * unknown.c - driver functions that the table does not have (see unknown.h).
  *
- * No lock and no allocation: a lookup may come from anywhere, a constructor included. Slots are taken
- * by compare and swap and never given back.
+ * No lock and no allocation: a lookup may come from anywhere, a constructor included. Slots are
+ * taken by compare and swap and never given back.
  */
 #include "shim/lookup/unknown.h"
 

@@ -8,7 +8,8 @@
 
 #include "shim/lookup/shim.h"
 
-/* Number of streams in which a capture began, by way of cuStreamBeginCapture*, and has not ended. */
+/* Number of streams in which a capture began, by way of cuStreamBeginCapture*, and has not
+ * ended. */
 extern _Atomic uint32_t capture_count;
 /* Held while a capture begins. */
 extern pthread_mutex_t capture_beginning;
@@ -20,9 +21,9 @@ static inline bool capture_any(void)
 /* True when calls on the stream must go to the driver as they are: it captures, or the driver will
  * refuse them because another stream does. Asks the driver. */
 bool capture_active(CUstream stream);
-/* cuStreamQuery where no capture may notice it: asking a stream that captures spoils the capture, and so does
- * asking the legacy stream while a blocking one captures. CUDA_SUCCESS with `captures` when it was
- * not asked. */
+/* cuStreamQuery where no capture may notice it: asking a stream that captures spoils the capture,
+ * and so does asking the legacy stream while a blocking one captures. CUDA_SUCCESS with `captures`
+ * when it was not asked. */
 CUresult capture_query(CUstream stream, bool *captures);
 
 struct shim_stream;

@@ -129,7 +129,8 @@ static struct shim_context *context_make(CUcontext handle, CUcontext base)
     return ctx;
 }
 
-/* The primary context of the green one that a stream belongs to; `owner` where that is no green one. */
+/* The primary context of the green one that a stream belongs to; `owner` where that is no green
+ * one. */
 static CUcontext base_of(CUstream stream, CUcontext owner)
 {
     CUcontext base = NULL;

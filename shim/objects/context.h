@@ -33,8 +33,8 @@ struct shim_context {
     struct shim_stream *aside[CUTIN_LEVELS]; /* aside.h; NULL until needed */
     _Atomic int error; /* what every later call answers; negative: what the next one does */
     _Atomic bool reap; /* some stream waits for stream_reap */
-    /* Calls by way of thunks, which may have put work into any stream, and how many of them are known
-     * complete. */
+    /* Calls by way of thunks, which may have put work into any stream, and how many of them are
+     * known complete. */
     _Atomic uint32_t foreign, foreign_complete;
     _Atomic uint32_t users; /* threads that wait in `set` */
     pthread_mutex_t lock;   /* the list of streams and the words */
@@ -55,8 +55,8 @@ struct shim_context {
 struct shim_context *context_current(void);
 /* The same, without making it known. */
 struct shim_context *context_known(void);
-/* As context_current, by what the thread was told before: no call of the driver, and no lock. For processes
- * without queues, where a wrong answer could do nothing but count activity elsewhere. */
+/* As context_current, by what the thread was told before: no call of the driver, and no lock. For
+ * processes without queues, where a wrong answer could do nothing but count activity elsewhere. */
 struct shim_context *context_mine(void);
 /* The calling thread is about to change its current context. */
 void context_switched(void);
@@ -71,8 +71,8 @@ struct shim_context *context_of_device(CUdevice device);
 bool context_same_base(CUcontext handle, const struct shim_context *ctx);
 /* The driver's current context, NULL if none. */
 CUcontext context_handle(void);
-/* Number of contexts known: zero means that nothing can be buffered; and of those that have queues, which
- * a real-time process has none of. */
+/* Number of contexts known: zero means that nothing can be buffered; and of those that have queues,
+ * which a real-time process has none of. */
 extern _Atomic uint32_t context_count, context_queued;
 /* Calls `visit` for each context known, each kept alive meanwhile. */
 void context_each(void (*visit)(struct shim_context *ctx, void *user), void *user);
@@ -88,21 +88,22 @@ void context_leave(struct shim_context *ctx);
 bool context_fail(struct shim_context *ctx, int err);
 /* Every later call in it fails, by what the shim knows. */
 bool context_spoilt(const struct shim_context *ctx);
-/* What a call in `ctx` answers instead of being made. An error that does not last is forgotten by that. */
+/* What a call in `ctx` answers instead of being made. An error that does not last is forgotten by
+ * that. */
 CUresult context_error_take(struct shim_context *ctx);
 static inline CUresult context_error(struct shim_context *ctx)
 {
     bool none = atomic_load_explicit(&ctx->error, memory_order_relaxed) == 0;
     return likely(none) ? CUDA_SUCCESS : context_error_take(ctx);
 }
-/* What a call in `ctx` answers when the driver answered `r`: the error of the context if there is one.
- * An `r` that spoils the context becomes its error, so that no later call is deferred. */
+/* What a call in `ctx` answers when the driver answered `r`: the error of the context if there is
+ * one. An `r` that spoils the context becomes its error, so that no later call is deferred. */
 CUresult context_answer(struct shim_context *ctx, CUresult r);
 
 /*
- * What a module does when a context ends, before (ENDING) or after (ENDED) its vHQs have gone. CONTEXT_END at
- * the module's file makes it known; context_close calls each once, in no order among those of one moment.
- * `alive`: the driver still has the context.
+ * What a module does when a context ends, before (ENDING) or after (ENDED) its vHQs have gone.
+ * CONTEXT_END at the module's file makes it known; context_close calls each once, in no order among
+ * those of one moment. `alive`: the driver still has the context.
  */
 struct context_end {
     enum context_moment { CONTEXT_ENDING, CONTEXT_ENDED } moment;

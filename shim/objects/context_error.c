@@ -1,16 +1,16 @@
 /*
  * context_error.c - what is wrong with a context, and which calls hear of it.
  *
- * A deferred command that fails has returned success already. Where its error spoils the context, every
- * later call answers it, as the driver does. Any other one (no memory for a graph launch, say) the
- * application could have dealt with: it is told once, by the next call that may be told, and the context
- * works on. That call is not made, or it is a synchronisation, which is made and answers the error of what
- * came before, as one may natively.
+ * A deferred command that fails has returned success already. Where its error spoils the context,
+ * every later call answers it, as the driver does. Any other one (no memory for a graph launch,
+ * say) the application could have dealt with: it is told once, by the next call that may be told,
+ * and the context works on. That call is not made, or it is a synchronisation, which is made and
+ * answers the error of what came before, as one may natively.
  */
 #include "shim/objects/context.h"
 
-/* The errors of which cuda.h says that the context or the process is of no use afterwards; as numbers,
- * since the oldest headers lack some. */
+/* The errors of which cuda.h says that the context or the process is of no use afterwards; as
+ * numbers, since the oldest headers lack some. */
 static const int spoiling[] = {
     CUDA_ERROR_ECC_UNCORRECTABLE,
     220, /* CUDA_ERROR_NVLINK_UNCORRECTABLE */

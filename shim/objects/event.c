@@ -209,7 +209,8 @@ static CUresult record_queued(struct call *c, struct shim_stream *s, struct shim
 {
     struct vhq_fence *fence = vhq_fence_new();
     bool waited;
-    /* One reference is the event's, and another thread that records it may drop that one at once. */
+    /* One reference is the event's, and another thread that records it may drop that one at
+     * once. */
     c->req.signals = vhq_fence_get(fence);
     c->req.displaces = event_swap(ev, fence, &waited);
     if (!fence || ev->interprocess)
@@ -279,8 +280,8 @@ static inline bool record_counts(const struct shim_event *ev)
     return s && s->tracked;
 }
 
-/* It is still the latest one, and was when the driver heard of the call. What other processes record, too,
- * may be theirs. */
+/* It is still the latest one, and was when the driver heard of the call. What other processes
+ * record, too, may be theirs. */
 static bool record_same(const struct shim_event *ev, const struct seen *seen)
 {
     return !ev->interprocess && seen->stream &&
@@ -431,7 +432,8 @@ EXPORT CUresult cuStreamWaitEvent_ptsz(CUstream hStream, CUevent hEvent, unsigne
 
 /* ---- query, synchronise, elapsed time ----------------------------------------------------- */
 
-/* The stream of the latest record may have been destroyed since, and its struct be another one's. */
+/* The stream of the latest record may have been destroyed since, and its struct be another
+ * one's. */
 static struct shim_context *event_context(const struct shim_event *ev)
 {
     const struct shim_stream *s = atomic_load_explicit(&ev->stream, memory_order_acquire);

@@ -19,7 +19,8 @@ struct shim_event {
     bool interprocess;                 /* others see its records: never deferred */
     _Atomic bool captured;             /* the latest record went into a graph */
     /* Where the latest record went, for what its completion says about the stream (schedule.h). Two
-     * threads may record at a time: the three are of one record where `seal` is made of the others. */
+     * threads may record at a time: the three are of one record where `seal` is made of the
+     * others. */
     _Atomic(struct shim_stream *) stream;
     _Atomic uint64_t epoch, seal;
     void *free_next;
@@ -35,10 +36,11 @@ void event_share(CUevent handle);
 void event_record_begins(CUevent handle);
 void event_recorded(CUevent handle);
 
-/* Some graph of this process has nodes that record an event or wait for one, or had: one relaxed load. */
+/* Some graph of this process has nodes that record an event or wait for one, or had: one relaxed
+ * load. */
 extern _Atomic bool event_nodes_seen;
-/* Such a node is being made. From now on a launch of any graph goes after everything buffered, and before
- * anything later: what it records no fence stands for. */
+/* Such a node is being made. From now on a launch of any graph goes after everything buffered, and
+ * before anything later: what it records no fence stands for. */
 static inline void event_node_begins(void)
 {
     atomic_store_explicit(&event_nodes_seen, true, memory_order_relaxed);

@@ -14,9 +14,9 @@
 TABLE(functions, 4096);
 POOL(function_pool, struct shim_function, free_next);
 
-/* Handles that came from a library: a CUkernel, a CUfunction of one, or the CUmodule that the library is
- * in a context. Their module is the library, and a CUkernel is asked for its layout by a function of its
- * own. */
+/* Handles that came from a library: a CUkernel, a CUfunction of one, or the CUmodule that the
+ * library is in a context. Their module is the library, and a CUkernel is asked for its layout by a
+ * function of its own. */
 struct origin {
     struct table_node node; /* by handle */
     CUlibrary library;
@@ -195,7 +195,8 @@ void function_shape_add(struct shim_function *f, uint64_t shape, uint32_t room)
     uint32_t at = (uint32_t)(shape >> 32) % FUNCTION_SHAPES;
     if (atomic_load_explicit(&f->shape[at], memory_order_relaxed))
         at ^= 1;
-    /* A shape that is being displaced may get this room for a moment: it only counts for the cap. */
+    /* A shape that is being displaced may get this room for a moment: it only counts for the
+     * cap. */
     atomic_store_explicit(&f->room[at], room, memory_order_relaxed);
     atomic_store_explicit(&f->shape[at], shape, memory_order_relaxed);
 }

@@ -21,8 +21,9 @@ enum { FUNCTION_SHAPES = 32, FUNCTION_ATTRIBUTES = 20 };
 
 struct shim_function {
     struct table_node node; /* by CUfunction, or CUkernel where that is launched */
-    /* A CUkernel is launched in any context, and what the driver accepts differs from device to device:
-     * the CUcontext whose launches this is for. NULL: a CUfunction, which has one context. */
+    /* A CUkernel is launched in any context, and what the driver accepts differs from device to
+     * device: the CUcontext whose launches this is for. NULL: a CUfunction, which has one
+     * context. */
     _Atomic(const void *) only;
     const void *module;  /* CUmodule or CUlibrary that it goes with; NULL: not known */
     const void *context; /* CUcontext that it goes with */
@@ -35,8 +36,8 @@ struct shim_function {
     _Atomic uint64_t shape[FUNCTION_SHAPES];
     _Atomic uint32_t
         room[FUNCTION_SHAPES]; /* blocks of it that fit the device at a time; 0: not known */
-    /* Blocks of a cluster, 16 bits for each dimension, where its code says so; 0: it does not, or no
-     * shape is known. */
+    /* Blocks of a cluster, 16 bits for each dimension, where its code says so; 0: it does not, or
+     * no shape is known. */
     _Atomic uint64_t cluster;
     /* Values that the application has set: 1 + value, 0 = none. */
     _Atomic int64_t attribute[FUNCTION_ATTRIBUTES];

@@ -97,8 +97,8 @@ uint32_t memory_start_flags(CUdeviceptr address)
 
 /* The address is wanted now, so the allocation goes ahead of what is buffered. That is a legal
  * order: the pool reuses only what was freed by calls the driver has seen. Not so in the legacy
- * stream: what is buffered in one blocking stream would follow what the driver has of another, which
- * may wait for just that. */
+ * stream: what is buffered in one blocking stream would follow what the driver has of another,
+ * which may wait for just that. */
 static bool out_of_memory(CUresult r)
 {
     if (r != CUDA_ERROR_OUT_OF_MEMORY || call_native())

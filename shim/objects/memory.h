@@ -6,8 +6,8 @@
 
 #include "shim/lookup/shim.h"
 
-/* VHQ_MUST_INLINE unless all of it is memory that the driver knows (device, managed, pinned): then a
- * copy may be deferred. Pageable memory must be read, or written, before the call returns; and an
+/* VHQ_MUST_INLINE unless all of it is memory that the driver knows (device, managed, pinned): then
+ * a copy may be deferred. Pageable memory must be read, or written, before the call returns; and an
  * address that is no memory gives an error at the call. */
 uint32_t memory_flags(const void *address, size_t bytes);
 uint32_t memory_device_flags(CUdeviceptr address, size_t bytes);
@@ -19,9 +19,9 @@ uint32_t memory_start_flags(CUdeviceptr address);
 /* Some memory goes, or has gone: what was known of addresses is void, in every thread. */
 void memory_forget(void);
 
-/* Does the driver return from a synchronous copy only when it is complete? Into host memory, yes; from
- * pinned memory, yes; from pageable memory it may have staged the rest; within a device it does not
- * wait ("API synchronization behavior" of the CUDA Driver API). */
+/* Does the driver return from a synchronous copy only when it is complete? Into host memory, yes;
+ * from pinned memory, yes; from pageable memory it may have staged the rest; within a device it
+ * does not wait ("API synchronization behavior" of the CUDA Driver API). */
 bool memory_copy_waits(CUdeviceptr dst, CUdeviceptr src);
 
 #endif

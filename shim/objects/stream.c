@@ -76,8 +76,8 @@ static void stream_reset(struct shim_stream *s, struct shim_context *ctx, CUstre
     atomic_store(&s->host_word, 0);
     atomic_store(&s->state, STREAM_LIVE);
     atomic_store(&s->cig, false);
-    /* Never back: events remember. A thread's own stream may have work in it that an earlier struct knew:
-     * it counts as complete once the driver has said so. */
+    /* Never back: events remember. A thread's own stream may have work in it that an earlier struct
+     * knew: it counts as complete once the driver has said so. */
     uint64_t before = atomic_fetch_add(&s->epoch, 1);
     atomic_store(&s->complete, s->per_thread ? before : before + 1);
     atomic_store(&s->busy, 0);

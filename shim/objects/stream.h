@@ -54,8 +54,8 @@ struct shim_stream {
     _Atomic bool captures; /* a capture began in it and has not ended (capture.c) */
     _Atomic bool tracked;  /* its activity counts (above best effort, on a scheduled device) */
     _Atomic int state;     /* enum stream_state */
-    /* For so many launches more one that overlaps with its predecessor is expected, and nothing of ours
-     * must come between the two. */
+    /* For so many launches more one that overlaps with its predecessor is expected, and nothing of
+     * ours must come between the two. */
     _Atomic uint32_t overlaps;
     _Atomic bool cig; /* records for a graphics API, of which cuStreamIsCapturing may not tell */
 

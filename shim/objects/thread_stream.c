@@ -20,8 +20,8 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int key_failed;
 static _Atomic uint64_t serials;
 
-/* A stream whose context was closed was freed there. The context's own lock cannot say, it went too:
- * the serial does, since freed structs are only ever reused as streams. */
+/* A stream whose context was closed was freed there. The context's own lock cannot say, it went
+ * too: the serial does, since freed structs are only ever reused as streams. */
 static bool slot_empty(const struct slot *slot)
 {
     const struct shim_stream *s = slot->stream;

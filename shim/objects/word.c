@@ -7,7 +7,8 @@
 
 #include "shim/pace/mark.h"
 
-/* One page of pinned memory, a cache line per word: the host polls one while the GPU writes others. */
+/* One page of pinned memory, a cache line per word: the host polls one while the GPU writes
+ * others. */
 enum { WORDS = 64, WORD_BYTES = 64 };
 struct word_page {
     struct word_page *next;

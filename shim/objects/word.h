@@ -1,5 +1,6 @@
 /*
- * word.h - completion words: pinned memory that the GPU writes a stream's marker into, and the host polls.
+ * word.h - completion words: pinned memory that the GPU writes a stream's marker into, and the host
+ * polls.
  *
  * They belong to a context (`words`), under its lock, and go with it. Threads: any.
  */

@@ -90,8 +90,8 @@ static void spread_add(struct estimate *e, uint32_t ns, uint32_t average)
 }
 
 /*
- * The pair also measures how long the kernel waited for SMs that other streams had, so low values are
- * the truer ones: follow them fast, and high ones slowly. A kernel that really became longer is
+ * The pair also measures how long the kernel waited for SMs that other streams had, so low values
+ * are the truer ones: follow them fast, and high ones slowly. A kernel that really became longer is
  * known as such after some dozen samples.
  */
 static void estimate_add(struct estimate *e, uint32_t ns)

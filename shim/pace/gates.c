@@ -307,10 +307,10 @@ void gates_pause(struct shim_context *ctx, bool pause)
             mirror_pause(g->mirror, pause);
 }
 
-/* A command that the driver refused has left the gate in front of it behind, with nothing after it. It
- * must be passed before its word goes: mirrors are opened, and the page opens with the hold. In a context
- * that faulted nothing is passed any more, and the driver may look at the page until the context has gone:
- * then it stays where it is. */
+/* A command that the driver refused has left the gate in front of it behind, with nothing after it.
+ * It must be passed before its word goes: mirrors are opened, and the page opens with the hold. In
+ * a context that faulted nothing is passed any more, and the driver may look at the page until the
+ * context has gone: then it stays where it is. */
 static void pass_last(struct shim_context *ctx, struct gates *gates)
 {
     struct context_scope scope = context_push(ctx);

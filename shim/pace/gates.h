@@ -22,8 +22,8 @@
 /* vhq_ops.gate of every context. */
 int gates_write(void *user, struct vhq *q, void *stream, uint32_t value);
 
-/* Makes the context's gates, tells when they may be used, and when no longer. In the client's thread,
- * every 10 ms, and once while the context is being made known. */
+/* Makes the context's gates, tells when they may be used, and when no longer. In the client's
+ * thread, every 10 ms, and once while the context is being made known. */
 void gates_look(struct shim_context *ctx);
 /* Gates are asked for, and nothing speaks against them. */
 bool gates_wanted(const struct shim_context *ctx);
@@ -37,10 +37,11 @@ bool gates_closed(const struct shim_context *ctx);
 void gates_open_stale(void);
 /* At exit, with the client closed: what is in flight runs to its end. At most 20 ms. */
 void gates_open_all(void);
-/* The driver may be about to end the context, with the memory of mirrors: they stand open meanwhile. */
+/* The driver may be about to end the context, with the memory of mirrors: they stand open
+ * meanwhile. */
 void gates_pause(struct shim_context *ctx, bool pause);
-/* A stream of this level is about to exist. With the second level there are no gates any more; waits
- * for work that may stand at one. */
+/* A stream of this level is about to exist. With the second level there are no gates any more;
+ * waits for work that may stand at one. */
 void gates_note_level(uint32_t level);
 
 #endif

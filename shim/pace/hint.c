@@ -94,7 +94,7 @@ EXPORT CUresult cutin_stream_set_level(CUstream stream, unsigned int level)
     return r;
 }
 
-/* ---- what will come --------------------------------------------------------------------------- */
+/* ---- what will come -------------------------------------------------------------------------- */
 
 /* The device of the current context, and the level of this thread's work there. */
 static CUresult where(int *device, uint32_t *level)
@@ -130,7 +130,7 @@ EXPORT CUresult cutin_hint_deadline(unsigned int us)
     return CUDA_SUCCESS;
 }
 
-/* ---- sections --------------------------------------------------------------------------------- */
+/* ---- sections -------------------------------------------------------------------------------- */
 
 static void thread_ended(void *unused)
 {

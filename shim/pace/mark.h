@@ -2,7 +2,8 @@
  * mark.h - completion markers: how the host learns what a stream has finished.
  *
  * A marker is a small stream-ordered write of a rising value to the stream's completion word. Where
- * the device has no memops, it is an event from a ring of the stream's own, and polling asks for it.
+ * the device has no memops, it is an event from a ring of the stream's own, and polling asks for
+ * it.
  */
 #ifndef CUTIN_SHIM_MARK_H
 #define CUTIN_SHIM_MARK_H

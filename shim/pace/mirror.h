@@ -3,8 +3,8 @@
  * page itself.
  *
  * A thread ("cutin-mirror", started with the first mirror) copies each word some thousand times a
- * second while its context has work in flight. It never calls the driver, so whatever else waits for
- * a closed gate, the mirror opens.
+ * second while its context has work in flight. It never calls the driver, so whatever else waits
+ * for a closed gate, the mirror opens.
  */
 #ifndef CUTIN_SHIM_MIRROR_H
 #define CUTIN_SHIM_MIRROR_H
@@ -13,8 +13,8 @@
 
 struct mirror;
 
-/* Where the GPU reads `word` is stored in `device`. NULL: no memory, no thread. The pinned word goes
- * with the context. */
+/* Where the GPU reads `word` is stored in `device`. NULL: no memory, no thread. The pinned word
+ * goes with the context. */
 struct mirror *mirror_new(struct shim_context *ctx, const _Atomic uint32_t *word,
                           CUdeviceptr *device);
 /* The pinned word may be about to go: it stays 0, and is not touched, until `pause` is over. */

@@ -1,8 +1,9 @@
 /*
  * profile.c - what is learned about kernels, in memory and in its file (see profile.h).
  *
- * A row is found by its key in a table of fixed size; nothing is removed, so pointers stay good. What
- * a row has besides the averages is this process's own since the last write: the file adds it up.
+ * A row is found by its key in a table of fixed size; nothing is removed, so pointers stay good.
+ * What a row has besides the averages is this process's own since the last write: the file adds it
+ * up.
  */
 #include "shim/pace/profile.h"
 
@@ -198,7 +199,8 @@ static const char *name_of(const void *handle)
     return ((name_fn)api_get(API_cuKernelGetName))(&name, handle) == CUDA_SUCCESS ? name : NULL;
 }
 
-/* Of a function that runs already: asking loads nothing. What a driver does not answer counts as 0. */
+/* Of a function that runs already: asking loads nothing. What a driver does not answer counts as
+ * 0. */
 static uint64_t resources_of(CUfunction handle, uint64_t hash)
 {
     static const CUfunction_attribute asked[] = {

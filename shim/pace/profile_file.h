@@ -1,10 +1,10 @@
 /*
  * profile_file.h - the file that keeps what was learned about kernels: one per GPU.
  *
- * $XDG_CACHE_HOME/cutin/UUID.profile: a header, rows, and the kernels' names, whole. A file that is short, of another version or
- * damaged (checksum) counts as empty. Writers take turns by a lock on the temporary file, merge with
- * what others wrote meanwhile, and rename: a reader sees the old file or the new one. Knows no CUDA;
- * `cutin profile` reads with it, too.
+ * $XDG_CACHE_HOME/cutin/UUID.profile: a header, rows, and the kernels' names, whole. A file that is
+ * short, of another version or damaged (checksum) counts as empty. Writers take turns by a lock on
+ * the temporary file, merge with what others wrote meanwhile, and rename: a reader sees the old
+ * file or the new one. Knows no CUDA; `cutin profile` reads with it, too.
  */
 #ifndef CUTIN_SHIM_PROFILE_FILE_H
 #define CUTIN_SHIM_PROFILE_FILE_H
@@ -49,19 +49,19 @@ struct profile_text {
     char text[PROFILE_TEXT];
 };
 
-/* $XDG_CACHE_HOME/cutin, or $HOME/.cache/cutin; "" where neither is set, is absolute and fits, and in
- * set-user-id programs. */
+/* $XDG_CACHE_HOME/cutin, or $HOME/.cache/cutin; "" where neither is set, is absolute and fits, and
+ * in set-user-id programs. */
 void profile_folder(char out[PROFILE_PATH]);
 /* The file of a GPU in there; "" without a folder. */
 void profile_path(char out[PROFILE_PATH], const uint8_t uuid[16]);
-/* Reads a file: at most PROFILE_ROWS rows into `rows`, and their names. Returns the number of rows, or
- * -errno (-EBADMSG: it is damaged, or of another version). `header` may be NULL. */
+/* Reads a file: at most PROFILE_ROWS rows into `rows`, and their names. Returns the number of rows,
+ * or -errno (-EBADMSG: it is damaged, or of another version). `header` may be NULL. */
 int profile_read(const char *path, struct profile_header *header, struct profile_row *rows,
                  struct profile_text *text);
 /*
  * Merges rows into the file of this GPU: a row replaces the file's, launches and bins add up, and a
- * row without `changed` samples is left as the file has it. `text` has the rows' names. Makes the folder.
- * Returns 0 or -errno: -EAGAIN another process is writing.
+ * row without `changed` samples is left as the file has it. `text` has the rows' names. Makes the
+ * folder. Returns 0 or -errno: -EAGAIN another process is writing.
  */
 int profile_merge(const uint8_t uuid[16], const char *gpu, const struct profile_row *rows,
                   uint32_t n, const char *text);

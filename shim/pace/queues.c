@@ -26,8 +26,8 @@ static bool command_failed(void *user, struct vhq *q, int err)
     return context_fail(user, err);
 }
 
-/* The dispatcher has the primary context current: a call from within another one is made as it was asked
- * for. To streams of green contexts it is the same which one of them is. */
+/* The dispatcher has the primary context current: a call from within another one is made as it was
+ * asked for. To streams of green contexts it is the same which one of them is. */
 static bool context_may_buffer(void *user)
 {
     return context_same_base(context_handle(), user);

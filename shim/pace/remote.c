@@ -1,9 +1,9 @@
 /*
  * remote.c - what somebody outside wants of this process while it runs (see remote.h).
  *
- * A stream keeps the level it was made at, and the hold word of that level: the scheduler counts all
- * streams of a process whose level was changed as of the new one. What changes here is that streams
- * of a process that rose must say when they are active.
+ * A stream keeps the level it was made at, and the hold word of that level: the scheduler counts
+ * all streams of a process whose level was changed as of the new one. What changes here is that
+ * streams of a process that rose must say when they are active.
  */
 #include "shim/pace/remote.h"
 

@@ -1,5 +1,6 @@
 /*
- * remote.h - what somebody outside (`cutin set`, `cutin reset`) wants of this process while it runs.
+ * remote.h - what somebody outside (`cutin set`, `cutin reset`) wants of this process while it
+ * runs.
  */
 #ifndef CUTIN_SHIM_ORDERS_H
 #define CUTIN_SHIM_ORDERS_H

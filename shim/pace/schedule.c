@@ -30,9 +30,9 @@ static void schedule_log(int severity, const char *text)
     log_line(severity, "%s", text);
 }
 
-/* shim_stream.busy is odd while the stream is busy, and says how often it began or ended to be. A stream that
- * is forgotten stays so, whoever was looking at it: a count that it left behind would hold the lower levels
- * for ever. */
+/* shim_stream.busy is odd while the stream is busy, and says how often it began or ended to be. A
+ * stream that is forgotten stays so, whoever was looking at it: a count that it left behind would
+ * hold the lower levels for ever. */
 #define FORGOTTEN UINT64_MAX
 
 static bool is_busy(uint64_t busy)
@@ -86,7 +86,8 @@ static bool stream_quiet(struct shim_stream *s, uint64_t epoch)
 }
 
 /* Ask the driver whether a busy stream is done. In the client's thread: no capture of the
- * application may notice, hence the relaxed mode (context_push) and no look at capturing streams. */
+ * application may notice, hence the relaxed mode (context_push) and no look at capturing
+ * streams. */
 static void stream_look(struct shim_stream *s)
 {
     uint64_t epoch = atomic_load(&s->epoch);
@@ -110,8 +111,8 @@ static void stream_look(struct shim_stream *s)
         schedule_idle(s, epoch);
 }
 
-/* The lock of the list is not held while the driver is asked, which may take its time: threads create and
- * destroy streams meanwhile, but for this one. */
+/* The lock of the list is not held while the driver is asked, which may take its time: threads
+ * create and destroy streams meanwhile, but for this one. */
 static void streams_look(struct shim_context *ctx)
 {
     pthread_mutex_lock(&ctx->lock);
@@ -130,8 +131,8 @@ static void streams_look(struct shim_context *ctx)
 static void context_look(struct shim_context *ctx, void *user)
 {
     if (gates_closed(ctx)) {
-        /* What is done behind a closed gate cannot be asked for, and who waits there may hold a lock
-         * of the driver: this thread must not, or nobody could open the gate. */
+        /* What is done behind a closed gate cannot be asked for, and who waits there may hold a
+         * lock of the driver: this thread must not, or nobody could open the gate. */
         counters_publish(ctx);
         return;
     }
@@ -261,7 +262,8 @@ void schedule_complete(struct shim_stream *s, uint64_t epoch)
         ;
     if (epoch)
         schedule_idle(s, epoch);
-    /* What it waited for ends here at the latest, as each step makes some stream's `complete` newer. */
+    /* What it waited for ends here at the latest, as each step makes some stream's `complete`
+     * newer. */
     if (newer && unlikely(atomic_load_explicit(&s->joined, memory_order_relaxed)))
         join_carry(s, epoch);
 }

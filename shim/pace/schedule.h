@@ -18,12 +18,13 @@ uint32_t schedule_level(const struct shim_context *ctx, int priority);
 uint32_t schedule_lowest(void);
 uint32_t schedule_highest(void);
 
-/* Do streams of this level wait in queues? Real-time ones go straight to the driver, unless the process
- * gives deadlines: then an earlier deadline of another one may hold them. */
+/* Do streams of this level wait in queues? Real-time ones go straight to the driver, unless the
+ * process gives deadlines: then an earlier deadline of another one may hold them. */
 bool schedule_queues(uint32_t level);
 
 /*
- * `epoch` counts the calls of a stream; `complete` is the newest epoch whose work is known complete.
+ * `epoch` counts the calls of a stream; `complete` is the newest epoch whose work is known
+ * complete.
  *
  * A stream above best effort is busy from its first stream-ordered call until its work is known
  * complete. A call looks at `busy` before it goes to the driver, and afterwards counts itself in

@@ -29,15 +29,16 @@ struct call {
     uint64_t bytes;
 };
 
-/* True where a wrapper must be plain pass-through: the shim is off, or the caller is a host function,
- * which the driver answers itself, or the dispatcher. */
+/* True where a wrapper must be plain pass-through: the shim is off, or the caller is a host
+ * function, which the driver answers itself, or the dispatcher. */
 bool call_native(void);
 /* Set in a thread while it runs a host function of the application. */
 extern _Thread_local unsigned call_in_callback;
 
-/* Most calls of real-time work need no struct call: the stream has no queue, nothing of the process is
- * buffered, and nobody asks for a record of the call. Such a call goes to the driver at once, between
- * begin and end. `epoch` is what begin said, and then what schedule_end said, 0 after an error. */
+/* Most calls of real-time work need no struct call: the stream has no queue, nothing of the process
+ * is buffered, and nobody asks for a record of the call. Such a call goes to the driver at once,
+ * between begin and end. `epoch` is what begin said, and then what schedule_end said, 0 after an
+ * error. */
 static inline bool call_direct(const struct shim_stream *s)
 {
     return s && !s->q && s->tracked && !trace_on() && !capture_any() &&
@@ -51,8 +52,8 @@ CUresult call_on(struct call *c, struct shim_stream *s);
 
 /* The stream of a call, normalised in place; NULL: pass-through. */
 struct shim_stream *call_stream(CUstream *stream, bool ptds);
-/* A synchronous copy or memset on a default stream: in its turn, by the calling thread. `waits`: the
- * driver returns when the work is complete. */
+/* A synchronous copy or memset on a default stream: in its turn, by the calling thread. `waits`:
+ * the driver returns when the work is complete. */
 CUresult call_sync(struct call *c, struct shim_stream *s, uint64_t est_ns, bool waits);
 
 /* Level of the last stream this thread used: a wait of a thread above its target boosts it. */

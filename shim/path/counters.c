@@ -1,7 +1,7 @@
 /*
  * counters.c - counters of the page, summed up from the vHQs and streams (see counters.h). From the
- * client's thread alone, some times a second; only what a vHQ times itself, and what is rare, goes to
- * the page at once.
+ * client's thread alone, some times a second; only what a vHQ times itself, and what is rare, goes
+ * to the page at once.
  */
 #include "shim/path/counters.h"
 

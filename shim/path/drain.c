@@ -15,8 +15,8 @@
 
 static void drain_blocking(struct shim_context *ctx, bool boost)
 {
-    /* Streams come and go under the list's lock, and no lock is held while waiting: so by set, which
-     * waits for the non-blocking streams too. A drain is a wait for a hold at most. */
+    /* Streams come and go under the list's lock, and no lock is held while waiting: so by set,
+     * which waits for the non-blocking streams too. A drain is a wait for a hold at most. */
     vhq_set_drain_returned(ctx->set, boost);
 }
 
@@ -207,8 +207,8 @@ void shim_drain(enum drain_scope scope)
         drain_context(ctx);
 }
 
-/* The application ends: what it launched before is to run, as natively, but not for ever. All contexts
- * have the same end, since each is drained by a thread of its own. */
+/* The application ends: what it launched before is to run, as natively, but not for ever. All
+ * contexts have the same end, since each is drained by a thread of its own. */
 struct ending {
     uint64_t until_ns;
     bool late;

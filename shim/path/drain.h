@@ -18,8 +18,8 @@ void drain_context(struct shim_context *ctx);
 void drain_sync_context(struct shim_context *ctx);
 /* Everything in the process. */
 void drain_all(bool boost);
-/* ... but for what stands behind a call of another thread that is inside the driver or waits for its turn:
- * it may wait for what this thread does next. */
+/* ... but for what stands behind a call of another thread that is inside the driver or waits for
+ * its turn: it may wait for what this thread does next. */
 void drain_all_unblocked(void);
 /* Nothing is buffered in any context. */
 bool drain_nothing(void);
@@ -35,8 +35,9 @@ void drain_before_legacy(struct shim_stream *legacy);
 /* For streams that are never held (call.c). */
 void drain_legacy_order(struct shim_stream *s);
 void drain_earlier(struct shim_context *ctx);
-/* A stream that waits for a value stands in the way of others of its hardware queue, which a primary
- * context shares with its green ones: what these have buffered is submitted before the wait. */
+/* A stream that waits for a value stands in the way of others of its hardware queue, which a
+ * primary context shares with its green ones: what these have buffered is submitted before the
+ * wait. */
 void drain_siblings(struct shim_context *ctx);
 void drain_displaced(struct vhq_fence *fence);
 

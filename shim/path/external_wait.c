@@ -1,7 +1,7 @@
 /*
- * external_wait.c - waits for something outside the process (see external_wait.h). An event in front of the wait
- * and one behind tell whether the stream stands at it. A watch serves all waits of its stream that are
- * not over.
+ * external_wait.c - waits for something outside the process (see external_wait.h). An event in
+ * front of the wait and one behind tell whether the stream stands at it. A watch serves all waits
+ * of its stream that are not over.
  */
 #include "shim/path/external_wait.h"
 
@@ -40,7 +40,7 @@ static _Atomic unsigned watched;
 /* Of each device those, as bits, whose streams its own ones have ever waited for. */
 static _Atomic uint32_t follows[PAGE_DEVICES];
 
-/* ---- one watch, by its owner -------------------------------------------------------------------- */
+/* ---- one watch, by its owner ----------------------------------------------------------------- */
 
 static void watch_stand(struct watch *w, uint32_t devices)
 {
@@ -109,7 +109,7 @@ static bool record(const struct watch *w, CUevent *event)
            REAL(cuEventRecord)(*event, w->handle) == CUDA_SUCCESS;
 }
 
-/* ---- around a wait ------------------------------------------------------------------------------ */
+/* ---- around a wait --------------------------------------------------------------------------- */
 
 /* One of the stream whose earlier wait may not be over, or a free one. */
 static struct watch *watch_claim(struct shim_stream *s)
@@ -176,11 +176,11 @@ void external_wait_end(struct watch *w)
         watch_end(w);
 }
 
-/* ---- the client's thread ------------------------------------------------------------------------ */
+/* ---- the client's thread --------------------------------------------------------------------- */
 
-/* The scheduler waits out its patience before it draws the conclusion. Of a best-effort stream, of one
- * that was destroyed, and on other devices it matters only while those above it stand still: they may
- * follow it, by events or the legacy stream. True: the waits are over. */
+/* The scheduler waits out its patience before it draws the conclusion. Of a best-effort stream, of
+ * one that was destroyed, and on other devices it matters only while those above it stand still:
+ * they may follow it, by events or the legacy stream. True: the waits are over. */
 static bool watch_look(struct watch *w, bool tracked)
 {
     uint64_t progress = schedule_progress();
@@ -225,7 +225,7 @@ void external_wait_look(void)
     REAL(cuThreadExchangeStreamCaptureMode)(&mode);
 }
 
-/* ---- streams and contexts that go --------------------------------------------------------------- */
+/* ---- streams and contexts that go ------------------------------------------------------------ */
 
 void external_wait_forget(const struct shim_stream *s)
 {

@@ -2,8 +2,8 @@
  * external_wait.h - waits of a stream for something outside its process.
  *
  * A real-time stream that waits for an event of another process, or for a value in memory, may wait
- * for work that it holds itself: in another process, or in its own streams of lower levels. While such
- * a wait makes no progress for 20 ms, the process does not count as active on that device.
+ * for work that it holds itself: in another process, or in its own streams of lower levels. While
+ * such a wait makes no progress for 20 ms, the process does not count as active on that device.
  */
 #ifndef CUTIN_SHIM_OUTSIDE_H
 #define CUTIN_SHIM_OUTSIDE_H

@@ -1,8 +1,8 @@
 /*
  * join.c - completion is carried along waits (see join.h).
  *
- * Threads may note, carry and overwrite at a time. A join is whole where its seal is made of its other
- * parts; whoever carries it breaks the seal.
+ * Threads may note, carry and overwrite at a time. A join is whole where its seal is made of its
+ * other parts; whoever carries it breaks the seal.
  */
 #include "shim/path/join.h"
 

@@ -4,10 +4,10 @@
  *   OP_LAST(cuMemsetD8Async, flags, est, (CUdeviceptr, dst), (unsigned char, value), (size_t, n))
  *
  * makes struct cuMemsetD8Async_args, a function that replays it, and the exported wrappers of both
- * default-stream variants. `flags` and `est` are expressions over the argument names, evaluated only
- * where the call goes through a vHQ. OP_FIRST: the stream is the first argument. OP_STRUCT: one
- * argument, pointing to a struct that is kept by value. OP_SYNC: no stream argument; on the legacy
- * or the calling thread's default stream, and never deferred.
+ * default-stream variants. `flags` and `est` are expressions over the argument names, evaluated
+ * only where the call goes through a vHQ. OP_FIRST: the stream is the first argument. OP_STRUCT:
+ * one argument, pointing to a struct that is kept by value. OP_SYNC: no stream argument; on the
+ * legacy or the calling thread's default stream, and never deferred.
  */
 #ifndef CUTIN_SHIM_OP_H
 #define CUTIN_SHIM_OP_H

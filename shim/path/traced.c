@@ -2,9 +2,10 @@
  * traced.c - records of calls, and timing events (see traced.h).
  *
  * Timing events tell differences only. So each context has an anchor, an event of its own, and the
- * device's times are counted from the first; from time to time the anchor moves on to a later event,
- * because a difference is a float of milliseconds that grows coarse. The reader of the trace knows
- * that nothing begins before the host asked for it, and so learns how far apart the clocks are.
+ * device's times are counted from the first; from time to time the anchor moves on to a later
+ * event, because a difference is a float of milliseconds that grows coarse. The reader of the trace
+ * knows that nothing begins before the host asked for it, and so learns how far apart the clocks
+ * are.
  */
 #include "shim/path/traced.h"
 

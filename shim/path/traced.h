@@ -2,8 +2,8 @@
  * traced.h - calls as records of a trace, and what the device took for them.
  *
  * Everything here is asked for only where trace_on() says that a trace is written. Some calls (all,
- * where the trace keeps the first records) get a pair of timing events around them, whose results are
- * read when later calls or waits find them complete: no thread waits for one.
+ * where the trace keeps the first records) get a pair of timing events around them, whose results
+ * are read when later calls or waits find them complete: no thread waits for one.
  */
 #ifndef CUTIN_SHIM_TRACED_H
 #define CUTIN_SHIM_TRACED_H

@@ -335,7 +335,7 @@ EXPORT_BOTH(cuMemDiscardBatchAsync,
              CUstream hStream),
             dptrs, sizes, count, flags, hStream)
 
-/* ---- inline, in their turn: rare, and not worth a look at all they name ----------------------- */
+/* ---- inline, in their turn: rare, and not worth a look at all they name ---------------------- */
 
 static CUresult decompress(const struct batch *b)
 {

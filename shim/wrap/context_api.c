@@ -1,6 +1,7 @@
 /*
- * context_api.c - threads change their current context: what they were told of it is void. Contexts go:
- * what is buffered is submitted and complete before, and what the shim knew of the context is forgotten.
+ * context_api.c - threads change their current context: what they were told of it is void. Contexts
+ * go: what is buffered is submitted and complete before, and what the shim knew of the context is
+ * forgotten.
  */
 #include "shim/path/call.h"
 #include "shim/objects/context.h"

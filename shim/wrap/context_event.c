@@ -1,7 +1,7 @@
 /*
- * context_event.c - events that stand for whole contexts. Such a record or wait takes its place behind
- * what was called before, in the driver: behind what its context has buffered, and behind earlier records
- * of the event and waits for it, which may be anywhere.
+ * context_event.c - events that stand for whole contexts. Such a record or wait takes its place
+ * behind what was called before, in the driver: behind what its context has buffered, and behind
+ * earlier records of the event and waits for it, which may be anywhere.
  */
 #include "shim/path/call.h"
 #include "shim/objects/context.h"

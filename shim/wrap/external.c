@@ -1,8 +1,8 @@
 /*
- * external.c - semaphores and resources that other APIs share. Calls with them take their place in a
- * stream and are never deferred: what they mean is known outside alone, and the arrays that they are
- * given are the caller's. They come behind what their own stream has buffered, whichever context is
- * current.
+ * external.c - semaphores and resources that other APIs share. Calls with them take their place in
+ * a stream and are never deferred: what they mean is known outside alone, and the arrays that they
+ * are given are the caller's. They come behind what their own stream has buffered, whichever
+ * context is current.
  */
 #include "shim/path/op.h"
 #include "shim/path/external_wait.h"
@@ -16,7 +16,7 @@ OP_LAST(cuGraphicsMapResources, IN_TURN, 0, (unsigned int, count),
 OP_LAST(cuGraphicsUnmapResources, IN_TURN, 0, (unsigned int, count),
         (CUgraphicsResource *, resources))
 
-/* ---- waits: whoever signals may wait for any stream of the context, as with values in memory ------ */
+/* ---- waits: whoever signals may wait for any stream of the context, as with values in memory - */
 
 struct wait {
     CUstream stream;

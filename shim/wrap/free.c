@@ -1,10 +1,10 @@
 /*
  * free.c - memory goes: it is freed, unregistered, unmapped, or made unreachable.
  *
- * Natively all earlier calls have been submitted by then, in whichever context: peers, copies between
- * contexts and managed memory reach across them. So every context is drained, but for what cannot go before
- * another thread's call has returned, which may wait for what this thread does next. Whether the call then
- * waits for completion is the driver's business.
+ * Natively all earlier calls have been submitted by then, in whichever context: peers, copies
+ * between contexts and managed memory reach across them. So every context is drained, but for what
+ * cannot go before another thread's call has returned, which may wait for what this thread does
+ * next. Whether the call then waits for completion is the driver's business.
  */
 #include "shim/path/call.h"
 #include "shim/objects/context.h"
@@ -89,8 +89,8 @@ FREES(cuMemFreeHost, void *)
 
 /* ---- access --------------------------------------------------------------------------------- */
 
-/* What may be read and written afterwards was taken from nobody. Allocators grant that whenever they
- * grow, under locks of their own, so even waiting for submission would show. */
+/* What may be read and written afterwards was taken from nobody. Allocators grant that whenever
+ * they grow, under locks of their own, so even waiting for submission would show. */
 static bool access_grows(const CUmemAccessDesc *desc, size_t count)
 {
     for (size_t i = 0; desc && i < count; i++)

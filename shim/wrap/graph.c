@@ -1,8 +1,8 @@
 /*
- * graph.c - launches of executable graphs. A launch is one command, and one on each other device that
- * the graph reaches (aside.h). The launches of one exec follow each other wherever they are made, and
- * its destruction follows them all: a fence per exec, as events have one per record. How execs are made
- * and changed is in graph_exec.c.
+ * graph.c - launches of executable graphs. A launch is one command, and one on each other device
+ * that the graph reaches (aside.h). The launches of one exec follow each other wherever they are
+ * made, and its destruction follows them all: a fence per exec, as events have one per record. How
+ * execs are made and changed is in graph_exec.c.
  */
 #include "shim/graph/aside.h"
 #include "shim/path/call.h"
@@ -142,8 +142,8 @@ static CUresult wide_launch(void *args)
     return (CUresult)graph_run(args);
 }
 
-/* In the stream's turn. A hold of another device, found now, is waited for outside of the turn: other
- * streams wait for its end. */
+/* In the stream's turn. A hold of another device, found now, is waited for outside of the turn:
+ * other streams wait for its end. */
 static int wide_now(void *args)
 {
     struct graph_call *a = args;

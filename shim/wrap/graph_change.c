@@ -1,6 +1,6 @@
 /*
- * graph_change.c - how executable graphs are made and changed. A change comes after the launches that
- * were made before it: everything buffered is submitted first. What is changed is then changed
+ * graph_change.c - how executable graphs are made and changed. A change comes after the launches
+ * that were made before it: everything buffered is submitted first. What is changed is then changed
  * in the copy with gates, too (graph_copy.h); what the application sees is the driver's answer for
  * its own.
  */

@@ -2,9 +2,9 @@
  * launch.c - kernel launches: cuLaunchKernel, cuLaunchKernelEx, cuLaunchCooperativeKernel.
  *
  * A launch is deferred only when nobody can tell: its parameters are copied by the layout that the
- * driver reports; a launch of the same shape has been accepted by the driver before, so lazy loading
- * and errors of the shape have shown where they do natively; and the errors that the grid alone can
- * cause are ruled out. Everything else waits for its turn and is launched by the caller.
+ * driver reports; a launch of the same shape has been accepted by the driver before, so lazy
+ * loading and errors of the shape have shown where they do natively; and the errors that the grid
+ * alone can cause are ruled out. Everything else waits for its turn and is launched by the caller.
  */
 #include "shim/path/call.h"
 #include "shim/pace/estimate.h"
@@ -196,8 +196,9 @@ static void launch_pack(void *payload, const void *args)
 
 /* ---- may it be deferred? ------------------------------------------------------------------ */
 
-/* Values that are complete in themselves, the others name events or are written to; and which bytes of
- * them may make the driver refuse a launch: what lies behind a value is not initialised by everybody. */
+/* Values that are complete in themselves, the others name events or are written to; and which bytes
+ * of them may make the driver refuse a launch: what lies behind a value is not initialised by
+ * everybody. */
 static const struct attribute {
     bool plain;
     uint8_t from, bytes;
@@ -283,8 +284,8 @@ static uint64_t mix_attribute(uint64_t hash, const CUlaunchAttribute *a)
     return mix_bytes(mix(hash, (uint64_t)a->id), (const char *)&a->value + row->from, row->bytes);
 }
 
-/* Whether the driver accepts a launch hangs on these, on what grid_valid looks at, and for cooperative
- * ones on all of the grid. */
+/* Whether the driver accepts a launch hangs on these, on what grid_valid looks at, and for
+ * cooperative ones on all of the grid. */
 static uint64_t launch_shape(const struct launch *l)
 {
     uint64_t hash = mix((uint64_t)l->kind + 1, l->block[0]);
@@ -383,8 +384,8 @@ static struct estimate *launch_estimate(const struct launch *l)
     return &l->known->estimate[estimate_bucket(blocks)];
 }
 
-/* The events of a sample would come between launches that overlap. What comes behind this one is not
- * known yet, but what came before it is. */
+/* The events of a sample would come between launches that overlap. What comes behind this one is
+ * not known yet, but what came before it is. */
 static bool launch_timed(bool close, struct shim_stream *s)
 {
     enum { EXPECTED = 8 };

@@ -1,6 +1,7 @@
 /*
  * memop.c - stream memory operations of the application. A wait for a value may last for ever, so
- * none of them consumes the cap; and at a higher level it may be a wait for held work (external_wait.h).
+ * none of them consumes the cap; and at a higher level it may be a wait for held work
+ * (external_wait.h).
  */
 #include <string.h>
 
@@ -8,12 +9,13 @@
 #include "shim/path/external_wait.h"
 #include "vhq/mutant.h"
 
-/* ---- what is the driver sure to accept? --------------------------------------------------------- */
+/* ---- what is the driver sure to accept? ------------------------------------------------------ */
 
 /*
  * A driver may lack memops altogether, those of 64 bits, or some flags, and says so at the call. No
- * attribute tells reliably. So one of each kind and flags goes to it inline, and what it has accepted
- * in this context may be deferred from then on. An address that it would refuse is given to it too.
+ * attribute tells reliably. So one of each kind and flags goes to it inline, and what it has
+ * accepted in this context may be deferred from then on. An address that it would refuse is given
+ * to it too.
  */
 enum memop_kind { WRITE_32, WRITE_64, WAIT_32, WAIT_64, MEMOP_KINDS };
 enum { FLAG_SETS = 8 };

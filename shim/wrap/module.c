@@ -9,8 +9,8 @@
 
 /* ---- unload ------------------------------------------------------------------------------- */
 
-/* Of whichever context: a module need not be the current one's, and a library is in every context that
- * used it. Their globals go with them. */
+/* Of whichever context: a module need not be the current one's, and a library is in every context
+ * that used it. Their globals go with them. */
 static CUresult unloaded(CUresult r)
 {
     memory_forget();
@@ -36,7 +36,7 @@ EXPORT CUresult cuLibraryUnload(CUlibrary library)
     return unloaded(REAL(cuLibraryUnload)(library));
 }
 
-/* ---- handles that come from libraries ---------------------------------------------------------- */
+/* ---- handles that come from libraries -------------------------------------------------------- */
 
 EXPORT CUresult cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library, const char *name)
 {

@@ -1,8 +1,8 @@
 /*
  * query.c - the application asks or waits for a stream or a context.
  *
- * Sync: drain, wait in the shim, then ask the driver for the true result. A deferred error takes the
- * place of any success.
+ * Sync: drain, wait in the shim, then ask the driver for the true result. A deferred error takes
+ * the place of any success.
  */
 #include "shim/path/call.h"
 #include "shim/objects/capture.h"
@@ -45,7 +45,8 @@ static CUresult stream_query(CUstream handle, bool ptds)
     struct shim_stream *s = call_native() ? NULL : stream_of(handle);
     if (!s || (capture_any() && capture_active(handle)))
         return REAL(cuStreamQuery)(handle);
-    /* Before the look at what is buffered: what another thread buffers in between is not complete. */
+    /* Before the look at what is buffered: what another thread buffers in between is not
+     * complete. */
     uint64_t epoch = atomic_load(&s->epoch);
     bool ask = !s->q || MUTANT(stream_query_early);
     if (!ask && (s->kind == VHQ_LEGACY ? legacy_busy(s->ctx) : vhq_busy(s->q)))

@@ -1,6 +1,6 @@
 /*
- * graph_memops.c - nodes that wait for a value in memory, and what can be done to a clone: what gates
- * in graphs rest on (shim/graph/graph_copy.c).
+ * graph_memops.c - nodes that wait for a value in memory, and what can be done to a clone: what
+ * gates in graphs rest on (shim/graph/graph_copy.c).
  */
 #include "rig.h"
 

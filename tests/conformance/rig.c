@@ -10,7 +10,8 @@
 
 struct rig rig;
 
-/* Each test is a process: its own simulated device, so that tests do not meet. No effect on a GPU. */
+/* Each test is a process: its own simulated device, so that tests do not meet. No effect on a
+ * GPU. */
 __attribute__((constructor)) static void own_device(void)
 {
     char id[32];
@@ -200,7 +201,7 @@ void in_thread(void (*fn)(void *), void *arg)
     cr_assert_eq(pthread_join(thread, NULL), 0);
 }
 
-/* ---- graphs ------------------------------------------------------------------------------------ */
+/* ---- graphs ---------------------------------------------------------------------------------- */
 
 CUDA_KERNEL_NODE_PARAMS mix_params(struct mix_args *args, CUdeviceptr p, uint32_t a, uint32_t b)
 {

@@ -1,6 +1,6 @@
 /*
- * rig.h - what every check of the driver needs: a device, a context, the example kernels, and a gate
- * that holds a stream until it is opened, so that order is tested without time.
+ * rig.h - what every check of the driver needs: a device, a context, the example kernels, and a
+ * gate that holds a stream until it is opened, so that order is tested without time.
  */
 #ifndef CONFORMANCE_RIG_H
 #define CONFORMANCE_RIG_H
@@ -32,8 +32,8 @@ extern struct rig rig;
 
 /* .init of most tests: everything above, or the test is skipped for want of a device. */
 void rig_open(void);
-/* The same, and pinned words that the device reads and writes whenever it likes; skipped where streams
- * cannot wait for them. */
+/* The same, and pinned words that the device reads and writes whenever it likes; skipped where
+ * streams cannot wait for them. */
 void rig_open_words(_Atomic uint32_t **word, CUdeviceptr *address);
 /* Just cuInit and a device. */
 void rig_init(void);

@@ -1,6 +1,6 @@
 /*
- * allocation.c - stream-ordered allocation, frees and unloads while work is buffered, and memory that
- * runs out.
+ * allocation.c - stream-ordered allocation, frees and unloads while work is buffered, and memory
+ * that runs out.
  */
 #include "tests/hazards/hazard.h"
 
@@ -119,7 +119,7 @@ HAZARD(pool_is_trimmed_and_destroyed_behind_buffered_frees)
     show("x", x);
 }
 
-/* ---- calls that natively wait for nothing ----------------------------------------------------- */
+/* ---- calls that natively wait for nothing ---------------------------------------------------- */
 
 static _Atomic bool told;
 
@@ -129,8 +129,9 @@ static void wait_until_told(void *user)
         nap();
 }
 
-/* What the stream does next has to be told by the thread that makes the call: who waits for the stream
- * waits for ever. A collective that spins until its peers have been launched is such work. */
+/* What the stream does next has to be told by the thread that makes the call: who waits for the
+ * stream waits for ever. A collective that spins until its peers have been launched is such
+ * work. */
 static CUstream waiting_stream(CUdeviceptr x)
 {
     CUstream s = stream_new(CU_STREAM_NON_BLOCKING);
@@ -284,8 +285,8 @@ HAZARD(modules_are_loaded_and_unloaded_in_a_loop)
     free(text);
 }
 
-/* A function of a library that is had by way of the library's module. Handles are used again, in another
- * order. */
+/* A function of a library that is had by way of the library's module. Handles are used again, in
+ * another order. */
 static void through_module(bool of_function)
 {
     static const char *const names[] = {"mix", "fill", "axpy"};

@@ -1,6 +1,6 @@
 /*
- * callbacks.c - host functions and callbacks: they run in their place, once, and may call CUDA as far
- * as the driver lets them.
+ * callbacks.c - host functions and callbacks: they run in their place, once, and may call CUDA as
+ * far as the driver lets them.
  */
 #include "tests/hazards/hazard.h"
 

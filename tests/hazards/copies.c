@@ -1,6 +1,6 @@
 /*
- * copies.c - copies and memsets behind held kernels: none overtakes, none reads stale data, and host
- * memory is the caller's again when natively it would be.
+ * copies.c - copies and memsets behind held kernels: none overtakes, none reads stale data, and
+ * host memory is the caller's again when natively it would be.
  */
 #include "tests/hazards/hazard.h"
 

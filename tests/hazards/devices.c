@@ -1,6 +1,6 @@
 /*
- * devices.c - two GPUs in one process: what is freed, unloaded or unregistered while the other GPU's
- * context is current still waits for the work that uses it.
+ * devices.c - two GPUs in one process: what is freed, unloaded or unregistered while the other
+ * GPU's context is current still waits for the work that uses it.
  */
 #include "tests/hazards/hazard.h"
 
@@ -156,7 +156,7 @@ HAZARD_RAW(pinned_memory_of_another_device_is_freed_behind_its_copies)
     done_there();
 }
 
-/* ---- kernels of a library, which are of no device ------------------------------------------------ */
+/* ---- kernels of a library, which are of no device -------------------------------------------- */
 
 enum { MUCH = 64 << 10 }; /* bytes of shared memory that a kernel has to be allowed */
 
@@ -245,7 +245,7 @@ HAZARD_RAW(attributes_of_a_kernel_and_of_its_function_are_set_in_turn)
     show("z", z);
 }
 
-/* ---- pinned memory that ends -------------------------------------------------------------------- */
+/* ---- pinned memory that ends ----------------------------------------------------------------- */
 
 static uint32_t *page;
 

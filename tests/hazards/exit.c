@@ -1,6 +1,6 @@
 /*
- * exit.c - ways to end with work buffered: by return, exit, _exit, a signal, from another thread, with
- * threads alive, from destructors. The status is the program's own, and the end comes.
+ * exit.c - ways to end with work buffered: by return, exit, _exit, a signal, from another thread,
+ * with threads alive, from destructors. The status is the program's own, and the end comes.
  */
 #include "tests/hazards/hazard.h"
 

@@ -1,6 +1,6 @@
 /*
- * green.c - green contexts: streams beside the primary context's, which its synchronisation means too,
- * and which are used whichever of the contexts is current.
+ * green.c - green contexts: streams beside the primary context's, which its synchronisation means
+ * too, and which are used whichever of the contexts is current.
  */
 #include <stdatomic.h>
 
@@ -170,7 +170,8 @@ HAZARD(green_wait_for_a_value_is_behind_the_buffered_write)
     green_done();
 }
 
-/* An event is recorded again by a whole context while the earlier record, in another stream, waits. */
+/* An event is recorded again by a whole context while the earlier record, in another stream,
+ * waits. */
 HAZARD(event_is_recorded_by_a_context_behind_its_earlier_record)
 {
     CUevent e = event_new();

@@ -1,7 +1,7 @@
 /*
- * hazard.h - small CUDA programs that do what a library in between gets wrong easily, and print what
- * they see. compare.c runs each of them on the bare driver and under cutin: the outputs and the exit
- * statuses must be equal, because no program may be able to tell.
+ * hazard.h - small CUDA programs that do what a library in between gets wrong easily, and print
+ * what they see. compare.c runs each of them on the bare driver and under cutin: the outputs and
+ * the exit statuses must be equal, because no program may be able to tell.
  *
  * A program is a table of hazards, one per invocation: `hazard_copies NAME`. It prints return codes
  * and results only, no addresses and no times. What cutin alone can do (hold a stream) is done by
@@ -80,8 +80,8 @@ void nap(void); /* 1 ms */
 
 /* ---- cutin, where there is one --------------------------------------------------------------- */
 
-/* Hold a stream until release(), or until a helper thread thinks that the caller waits for it: a call
- * that cannot be buffered must not wait for ever. Several may be held. */
+/* Hold a stream until release(), or until a helper thread thinks that the caller waits for it: a
+ * call that cannot be buffered must not wait for ever. Several may be held. */
 void hold(CUstream s);
 void release(CUstream s);
 bool held(CUstream s); /* by hold(), and that is not over */

@@ -1,6 +1,6 @@
 /*
- * ipc.c - memory and events of another process. What one process is told by the other was done by calls
- * that had returned; whether a library held them back in between must not show.
+ * ipc.c - memory and events of another process. What one process is told by the other was done by
+ * calls that had returned; whether a library held them back in between must not show.
  */
 #include "tests/hazards/hazard.h"
 

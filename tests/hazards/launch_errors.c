@@ -1,6 +1,6 @@
 /*
- * launch_errors.c - launches that the driver refuses are refused by the same call with the same code,
- * whatever is buffered; and what goes wrong on the device shows in every later call.
+ * launch_errors.c - launches that the driver refuses are refused by the same call with the same
+ * code, whatever is buffered; and what goes wrong on the device shows in every later call.
  */
 #include "tests/hazards/hazard.h"
 

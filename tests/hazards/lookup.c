@@ -1,7 +1,7 @@
 /*
- * lookup.c - every name asked from cuGetProcAddress, before and after the library in between has used
- * the driver for its own ends. Every runtime in a process asks anew, the second one after the first one
- * has worked.
+ * lookup.c - every name asked from cuGetProcAddress, before and after the library in between has
+ * used the driver for its own ends. Every runtime in a process asks anew, the second one after the
+ * first one has worked.
  */
 #include "tests/hazards/hazard.h"
 

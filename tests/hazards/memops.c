@@ -1,6 +1,6 @@
 /*
- * memops.c - the application's own memory operations in streams, and work on the device that waits for
- * work that is still buffered. Where the driver has no memory operations both say so.
+ * memops.c - the application's own memory operations in streams, and work on the device that waits
+ * for work that is still buffered. Where the driver has no memory operations both say so.
  */
 #include "tests/hazards/hazard.h"
 
@@ -90,7 +90,7 @@ HAZARD(wait_for_a_value_that_the_host_writes_after_the_call)
 }
 #endif
 
-/* ---- work in flight that waits for what comes after it ------------------------------------------ */
+/* ---- work in flight that waits for what comes after it --------------------------------------- */
 
 static _Atomic int door;
 
@@ -101,7 +101,8 @@ static void spin_on_the_door(void *user)
 }
 
 /* As a kernel that spins until a later one has run: nothing completes until all of this was called.
- * The cap lets less in flight, and the queue is shorter. Fewer than the driver takes without waiting. */
+ * The cap lets less in flight, and the queue is shorter. Fewer than the driver takes without
+ * waiting. */
 HAZARD(work_in_flight_that_waits_for_buffered_work)
 {
     CUdeviceptr y = buffer_new(1);

@@ -1,6 +1,6 @@
 /*
- * profiler.c - with a profiler attached nothing is buffered: it would see calls at another time and in
- * another thread than the program made them. And the same where the driver's launches block.
+ * profiler.c - with a profiler attached nothing is buffered: it would see calls at another time and
+ * in another thread than the program made them. And the same where the driver's launches block.
  */
 #include "tests/hazards/hazard.h"
 

@@ -87,8 +87,8 @@ static void note_thread(int signal_)
     atomic_fetch_add(&seen, 1);
 }
 
-/* With the signal blocked in every thread of the program's, any handler that ran would have run in a
- * thread of somebody else's. */
+/* With the signal blocked in every thread of the program's, any handler that ran would have run in
+ * a thread of somebody else's. */
 HAZARD_RAW(handlers_run_in_the_programs_threads_only)
 {
     sigset_t set;

@@ -173,8 +173,8 @@ HAZARD(contexts_come_and_go)
     grown(&before, &after);
 }
 
-/* Threads of this process, not the caller, that are named cutin- and are of a real-time class, or may run
- * on the caller's processor alone. */
+/* Threads of this process, not the caller, that are named cutin- and are of a real-time class, or
+ * may run on the caller's processor alone. */
 static int in_the_way(void)
 {
     DIR *tasks = opendir("/proc/self/task");

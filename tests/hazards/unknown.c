@@ -1,6 +1,6 @@
 /*
- * unknown.c - a stream-ordered driver function that is in nobody's table, found in every way: it does
- * not overtake what was deferred. Only the simulated driver has it.
+ * unknown.c - a stream-ordered driver function that is in nobody's table, found in every way: it
+ * does not overtake what was deferred. Only the simulated driver has it.
  */
 #include "tests/hazards/hazard.h"
 

@@ -27,8 +27,8 @@ struct process {
  * "NAME=value" sets, "NAME" alone unsets. The program is looked up in PATH. Exit status 127 when it
  * cannot be executed. Aborts the test when no process can be started at all. */
 struct process *process_start(const char *const argv[], const char *const env[]);
-/* Waits for its end; returns its status. A child that takes far longer than `seconds` (eight times, for
- * busy machines) is killed and PROCESS_TIMEOUT returned. */
+/* Waits for its end; returns its status. A child that takes far longer than `seconds` (eight times,
+ * for busy machines) is killed and PROCESS_TIMEOUT returned. */
 int process_wait(struct process *p, double seconds);
 bool process_running(struct process *p);
 /* Waits until `text` appeared in its stdout or stderr. False: it ended or took far longer. */
@@ -45,9 +45,9 @@ struct process *process_run(const char *const argv[], const char *const env[], d
 
 /* ---- one test's own world ------------------------------------------------------------------ */
 
-/* A private temporary folder, in which XDG_RUNTIME_DIR, XDG_CACHE_HOME and TMPDIR lie, a simulated GPU of its own,
- * and no CUTIN_* or SIMGPU_* variable of the caller's. Each Criterion test is a process, so this
- * changes its own environment. */
+/* A private temporary folder, in which XDG_RUNTIME_DIR, XDG_CACHE_HOME and TMPDIR lie, a simulated
+ * GPU of its own, and no CUTIN_* or SIMGPU_* variable of the caller's. Each Criterion test is a
+ * process, so this changes its own environment. */
 void sandbox_enter(void);
 /* Removes the folder and the simulated GPU. */
 void sandbox_leave(void);

@@ -175,7 +175,7 @@ static void run_share(const struct options *o, unsigned job, struct tally *t)
     }
 }
 
-/* ---- does the oracle mutant? ------------------------------------------------------------------- */
+/* ---- does the oracle mutant? ----------------------------------------------------------------- */
 
 static const struct {
     const char *name, *rule, *gates;

@@ -256,8 +256,9 @@ static struct share worker_share(const struct worker *w)
     return sum;
 }
 
-/* Beside other load a worker gets no further for seconds, too: what hangs does not want to run, or it
- * polls, and runs as long as hundreds of programs do. `again`: it has got no further since the last look. */
+/* Beside other load a worker gets no further for seconds, too: what hangs does not want to run, or
+ * it polls, and runs as long as hundreds of programs do. `again`: it has got no further since the
+ * last look. */
 static bool workers_hang(struct worker w[2], double seconds, bool again)
 {
     bool starved = false;

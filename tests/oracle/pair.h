@@ -30,9 +30,9 @@ enum { PAIR_BATCH_MAX = 256 };
 /* How many of `count` programs from `seed` on share a setting: a batch is no longer. */
 unsigned pair_batch(uint64_t seed, unsigned count);
 
-/* Runs `count` (PAIR_BATCH_MAX at most) programs, seeds `seed`, `seed + step`, ...; outcomes land in bare[] and cutin[]
- * (bare may be NULL: only under cutin). Returns the number of programs that finished on both sides;
- * the next one hung or ended its process. */
+/* Runs `count` (PAIR_BATCH_MAX at most) programs, seeds `seed`, `seed + step`, ...; outcomes land
+ * in bare[] and cutin[] (bare may be NULL: only under cutin). Returns the number of programs that
+ * finished on both sides; the next one hung or ended its process. */
 unsigned pair_run(uint64_t seed, unsigned step, unsigned count, uint64_t mask,
                   const struct outcome **bare, const struct outcome **cutin);
 

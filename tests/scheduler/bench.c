@@ -1,7 +1,8 @@
 /*
- * bench.c - what the scheduler costs: cutting in above 1, 8 and 64 clients, and beside a hostile user;
- * beside that, the least that writing one word costs; registering 1,000; and the daemon with nobody to
- * serve and with 64 busy clients. Arguments name the parts to run; none: all. Against a real daemon; clients that only have to be there are bare connections.
+ * bench.c - what the scheduler costs: cutting in above 1, 8 and 64 clients, and beside a hostile
+ * user; beside that, the least that writing one word costs; registering 1,000; and the daemon with
+ * nobody to serve and with 64 busy clients. Arguments name the parts to run; none: all. Against a
+ * real daemon; clients that only have to be there are bare connections.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -31,7 +32,7 @@ static void die(const char *what)
     exit(1);
 }
 
-/* ---- clients ----------------------------------------------------------------------------------- */
+/* ---- clients --------------------------------------------------------------------------------- */
 
 /* Says HELLO and names its device, as if each came from a process of its own. */
 static int connect_client(uint32_t level)
@@ -50,7 +51,7 @@ static void wait_for(int fd, enum message_type type)
         die("receive");
 }
 
-/* ---- cutting in -------------------------------------------------------------------------------- */
+/* ---- cutting in ------------------------------------------------------------------------------ */
 
 static int ascending(const void *a, const void *b)
 {
@@ -137,7 +138,7 @@ static void cutting_in(void)
         close(fds[n]);
 }
 
-/* ---- a hostile user ----------------------------------------------------------------------------- */
+/* ---- a hostile user -------------------------------------------------------------------------- */
 
 enum { HOSTILE = 65534, QUIET = 8, TOLD = 8, HORDE = 128, PACE_NS = 20000 };
 
@@ -218,8 +219,8 @@ static void attack_the_words(void)
                 atomic_fetch_or(&page[i]->device[d].hold[0], 0);
 }
 
-/* Gives the memory of its pages back, so that the next write to them is a page fault, and comes again
- * when it is put out. */
+/* Gives the memory of its pages back, so that the next write to them is a page fault, and comes
+ * again when it is put out. */
 static void attack_the_memory(void)
 {
     for (;;) {
@@ -262,8 +263,8 @@ static pid_t attack_start(const struct attack *a)
     return -1;
 }
 
-/* What cutting in above 8 clients costs while another user does his worst; the least of three. Not one
- * after another, as he needs time to do it. */
+/* What cutting in above 8 clients costs while another user does his worst; the least of three. Not
+ * one after another, as he needs time to do it. */
 static void hostile(void)
 {
     double alone = 0;
@@ -299,7 +300,7 @@ static void hostile(void)
     client_close();
 }
 
-/* ---- a word of its own ---------------------------------------------------------------------------- */
+/* ---- a word of its own ----------------------------------------------------------------------- */
 
 /* What cutting in would cost if real time wrote one word, and all below read that. */
 static double own_word(_Atomic uint32_t *word)
@@ -342,7 +343,7 @@ static void one_word(void)
     printf("a single word: %.0f ns, %.0f ns while another process reads it\n", alone, read);
 }
 
-/* ---- registering ------------------------------------------------------------------------------- */
+/* ---- registering ----------------------------------------------------------------------------- */
 
 static void registering(void)
 {
@@ -365,7 +366,7 @@ static void registering(void)
     close(owner);
 }
 
-/* ---- the daemon -------------------------------------------------------------------------------- */
+/* ---- the daemon ------------------------------------------------------------------------------ */
 
 static void read_proc(const char *name, char *text, size_t size)
 {

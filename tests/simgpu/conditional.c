@@ -1,6 +1,6 @@
 /*
- * simgpu_conditional.c - conditional nodes: which of the graphs inside run and how often, how they are
- * filled, what may be in them, and how long all that lives.
+ * simgpu_conditional.c - conditional nodes: which of the graphs inside run and how often, how they
+ * are filled, what may be in them, and how long all that lives.
  */
 #include "tests/simgpu/sim.h"
 

@@ -1,6 +1,6 @@
 /*
- * simgpu_graph.c - graphs and captures under several threads: a launch is one item of its stream for
- * everybody, and threads capture side by side.
+ * simgpu_graph.c - graphs and captures under several threads: a launch is one item of its stream
+ * for everybody, and threads capture side by side.
  */
 #include <cuda.h>
 

@@ -1,6 +1,6 @@
 /*
- * simgpu_graph_inside.c - graphs that are moved into another graph's node, and nodes that run on another
- * device than the graph is launched on.
+ * simgpu_graph_inside.c - graphs that are moved into another graph's node, and nodes that run on
+ * another device than the graph is launched on.
  */
 #include <cuda.h>
 
@@ -105,7 +105,7 @@ static void run(CUgraphExec exec)
     OK(cuStreamSynchronize(one.stream));
 }
 
-/* ---- moved graphs ------------------------------------------------------------------------------- */
+/* ---- moved graphs ---------------------------------------------------------------------------- */
 
 TestSuite(graph_moved, .init = gpus_open);
 
@@ -227,7 +227,7 @@ Test(graph_moved, a_clone_of_the_outer_graph_has_nodes_of_its_own)
 }
 #endif
 
-/* ---- other devices -------------------------------------------------------------------------------- */
+/* ---- other devices --------------------------------------------------------------------------- */
 
 TestSuite(graph_devices, .init = gpus_open);
 

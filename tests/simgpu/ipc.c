@@ -20,7 +20,7 @@ enum { N = 256, BYTES = N * 4, MB = 1 << 20, LAZY = CU_IPC_MEM_LAZY_ENABLE_PEER_
 /* Whichever form the header declares. */
 CUresult cuCtxCreate_v2(CUcontext *ctx, unsigned int flags, CUdevice device);
 
-/* ---- two processes that talk ------------------------------------------------------------------ */
+/* ---- two processes that talk ----------------------------------------------------------------- */
 
 struct peer {
     pid_t pid;
@@ -97,7 +97,7 @@ static void expect_words(CUdeviceptr x, uint32_t value)
         cr_assert_eq(v[i], value, "word %d is %u, not %u", i, v[i], value);
 }
 
-/* ---- memory ----------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 static void memory_send(int fd, CUdeviceptr x)
 {
@@ -128,7 +128,8 @@ static void mix_theirs(int fd)
     nod(fd);
 }
 
-/* Whichever address inside the allocation was named, and although it begins in the middle of a page. */
+/* Whichever address inside the allocation was named, and although it begins in the middle of a
+ * page. */
 Test(ipc, opened_memory_is_the_same_memory)
 {
     struct peer p = peer_start(mix_theirs);
@@ -271,7 +272,7 @@ Test(ipc, imports_end_with_their_context)
     peer_finish(p);
 }
 
-/* ---- events ----------------------------------------------------------------------------------- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 struct shared {
     CUipcEventHandle event;
@@ -395,7 +396,8 @@ Test(ipc, an_opened_event_is_recorded_for_the_one_who_made_it)
     peer_finish(p);
 }
 
-/* A node of a graph waits as a stream does: for the record that there is when the graph is launched. */
+/* A node of a graph waits as a stream does: for the record that there is when the graph is
+ * launched. */
 static void follow_in_graph(int fd)
 {
     CUgraph graph;

@@ -1,6 +1,6 @@
 /*
- * simgpu_memory.c - device memory is shared by the processes that share the device, and devices have
- * each their own.
+ * simgpu_memory.c - device memory is shared by the processes that share the device, and devices
+ * have each their own.
  */
 #include <cuda.h>
 
@@ -144,7 +144,7 @@ Test(memory_shared, many_small_allocations_return_whole)
     OK(cuMemFree(big));
 }
 
-/* ---- two devices ------------------------------------------------------------------------------- */
+/* ---- two devices ----------------------------------------------------------------------------- */
 
 static void two_devices(void)
 {
@@ -186,7 +186,7 @@ Test(memory_of_two_devices, a_kernel_reaches_its_own_device_alone)
     cr_assert_eq(fill_on(1, x), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
-/* ---- allocations of cuMemCreate between processes ---------------------------------------------- */
+/* ---- allocations of cuMemCreate between processes -------------------------------------------- */
 
 static const size_t MAPPED = 2 * MB;
 

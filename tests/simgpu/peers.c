@@ -148,7 +148,7 @@ Test(peers, copies_go_between_devices)
     EXPECT(cuMemcpyPeer(y, sim.ctx, x, NULL, BYTES), CUDA_ERROR_INVALID_CONTEXT);
 }
 
-/* ---- mappings and pools ----------------------------------------------------------------------- */
+/* ---- mappings and pools ---------------------------------------------------------------------- */
 
 static CUdeviceptr mapped_there(void)
 {
@@ -220,7 +220,7 @@ Test(peers, a_pool_is_opened_for_another_device)
     EXPECT(mix_here(x), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
-/* ---- devices that are no peers, and other processes ------------------------------------------- */
+/* ---- devices that are no peers, and other processes ------------------------------------------ */
 
 static void no_peers(void)
 {

@@ -1,6 +1,6 @@
 /*
- * simgpu_procaddr.c - cuGetProcAddress against the API table: every name, at every version, with either
- * stream flag, in both ABIs.
+ * simgpu_procaddr.c - cuGetProcAddress against the API table: every name, at every version, with
+ * either stream flag, in both ABIs.
  */
 /* No macro that renames one version to another: the names are read as they stand. */
 #define __CUDA_API_VERSION_INTERNAL

@@ -63,8 +63,9 @@ static void many_kernels(void)
     CHECK(cuStreamSynchronize(s));
 }
 
-/* While both have work, each has the device for its slices: kernels of the two never run at the same
- * time, a kernel's length beyond its cost is the other's slices, and nobody is ahead by much. */
+/* While both have work, each has the device for its slices: kernels of the two never run at the
+ * same time, a kernel's length beyond its cost is the other's slices, and nobody is ahead by
+ * much. */
 Test(process, contexts_of_processes_share_by_time_slice)
 {
     meeting =
@@ -138,8 +139,8 @@ static bool is_spin(const struct log_line *l)
     return strcmp(l->name, "spin") == 0;
 }
 
-/* Kernels of other streams that began while `l` could have: it was there, and what its stream ran before
- * had ended. */
+/* Kernels of other streams that began while `l` could have: it was there, and what its stream ran
+ * before had ended. */
 static unsigned int went_first(const struct log_line *l, size_t n)
 {
     uint64_t ready = l->submit;

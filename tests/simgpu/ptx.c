@@ -267,7 +267,7 @@ Test(ptx, a_cubin_cut_or_bent_anywhere_is_survived)
     unlink(path);
 }
 
-/* ---- fat binaries ------------------------------------------------------------------------------ */
+/* ---- fat binaries ---------------------------------------------------------------------------- */
 
 struct part {
     uint16_t kind; /* 1: text, 2: cubin */

@@ -1,6 +1,6 @@
 /*
- * simgpu_timeline.c - what runs when on the simulated device, in modelled time only: the tests choose
- * every time themselves, so nothing depends on this machine.
+ * simgpu_timeline.c - what runs when on the simulated device, in modelled time only: the tests
+ * choose every time themselves, so nothing depends on this machine.
  */
 #include "tools/simgpu/device/device.h"
 #include "tools/simgpu/device/timeline.h"

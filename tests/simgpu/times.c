@@ -1,6 +1,6 @@
 /*
- * simgpu_times.c - the table of kernels' times: which line counts, what it says by grid, and what is said
- * about lines that make no sense.
+ * simgpu_times.c - the table of kernels' times: which line counts, what it says by grid, and what
+ * is said about lines that make no sense.
  */
 #include "tools/simgpu/device/times.h"
 

@@ -1,5 +1,6 @@
 /*
- * models.c - the generated networks are the published ones: how many kernels, which blocks, how long.
+ * models.c - the generated networks are the published ones: how many kernels, which blocks, how
+ * long.
  */
 #include "tools/cutin/measure/models.h"
 

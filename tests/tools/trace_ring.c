@@ -1,6 +1,6 @@
 /*
- * trace_ring.c - the file that a traced process writes: what is kept, what readers make of it, and what
- * is refused.
+ * trace_ring.c - the file that a traced process writes: what is kept, what readers make of it, and
+ * what is refused.
  */
 #include "tools/cutin/record/trace_view.h"
 

@@ -265,7 +265,8 @@ static uint32_t crc_of(const unsigned char *data, size_t n)
     return ~crc;
 }
 
-/* The names are "gemm", "relu" and 6 bytes that fill up; `change` of them, with a right check sum. */
+/* The names are "gemm", "relu" and 6 bytes that fill up; `change` of them, with a right check
+ * sum. */
 static void names_refused(size_t at, char change, const char *word)
 {
     struct workload_header h;

@@ -28,8 +28,8 @@ const char *__tsan_default_options(void)
     return "halt_on_error=1:exitcode=66";
 }
 
-/* The run time knows of no such join: the thread would go on in its books, and gcc 14's ends the process when
- * the next one gets its number. It knows this way to join. */
+/* The run time knows of no such join: the thread would go on in its books, and gcc 14's ends the
+ * process when the next one gets its number. It knows this way to join. */
 int pthread_clockjoin_np(pthread_t thread, void **result, clockid_t clock,
                          const struct timespec *by)
 {

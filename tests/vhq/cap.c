@@ -131,7 +131,8 @@ Test(cap, a_command_as_long_as_the_budget_goes_alone_until_half_of_it_ran)
     world_free(w);
 }
 
-/* The dispatcher has looked since the clock advanced, and found no room. Returns the pace, of 256. */
+/* The dispatcher has looked since the clock advanced, and found no room. Returns the pace, of
+ * 256. */
 static uint32_t pace_after_a_look(struct world *w)
 {
     uint64_t looked = 0;
@@ -147,7 +148,8 @@ static uint32_t pace_after_a_look(struct world *w)
     return pace;
 }
 
-/* As a copy whose size tells too little. What comes behind it would be waited for as long as it was. */
+/* As a copy whose size tells too little. What comes behind it would be waited for as long as it
+ * was. */
 Test(cap, a_command_far_longer_than_its_estimate_slows_the_looks_once)
 {
     struct world *w = capped(200, 32);

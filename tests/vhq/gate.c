@@ -1,6 +1,6 @@
 /*
- * vhq_gate.c - where gates go, and how deep the cap is because of them. The clock stands still: what
- * is in flight is what the test let complete.
+ * vhq_gate.c - where gates go, and how deep the cap is because of them. The clock stands still:
+ * what is in flight is what the test let complete.
  */
 #include <criterion/criterion.h>
 

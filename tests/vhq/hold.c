@@ -168,8 +168,8 @@ static void *drain_unblocked(void *arg)
     return NULL;
 }
 
-/* Nor for what stands behind such a call, by the legacy stream's rule, and behind that. The drain may begin
- * before the call is in the lists; it looks again at each command that goes. */
+/* Nor for what stands behind such a call, by the legacy stream's rule, and behind that. The drain
+ * may begin before the call is in the lists; it looks again at each command that goes. */
 Test(hold, a_drain_of_what_is_unblocked_waits_for_nothing_behind_a_call_that_has_not_returned)
 {
     struct world *w = world_new(NULL);

@@ -1,4 +1,5 @@
-/* vhq_times.c - how long holds last, and how soon the device has stopped, on a clock that stands. */
+/* vhq_times.c - how long holds last, and how soon the device has stopped, on a clock that
+ * stands. */
 #include <criterion/criterion.h>
 
 #include "tests/vhq/fake.h"

@@ -19,11 +19,12 @@ struct child_plan {
 };
 
 /*
- * Runs `argv` with libcutin.so preloaded, on the simulated driver if asked for, and waits for its end;
- * every process of it writes a trace. The terminal's signals reach the program and leave the command
- * alone; others are passed on to it. What comes after its end can be cut short (progress.h).
- * Returns its exit status as a shell would, also where it could not be run: that, and what else is
- * wrong, is one line on stderr. 125: not even prepared; 1: it went well, and `take` failed.
+ * Runs `argv` with libcutin.so preloaded, on the simulated driver if asked for, and waits for its
+ * end; every process of it writes a trace. The terminal's signals reach the program and leave the
+ * command alone; others are passed on to it. What comes after its end can be cut short
+ * (progress.h). Returns its exit status as a shell would, also where it could not be run: that, and
+ * what else is wrong, is one line on stderr. 125: not even prepared; 1: it went well, and `take`
+ * failed.
  */
 int child_run(const struct subcommand *cmd, const struct child_plan *plan, char *const argv[]);
 

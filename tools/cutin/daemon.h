@@ -19,8 +19,8 @@ const char *daemon_socket(void);
  * fits no socket address). */
 int daemon_probe(const char *path);
 struct subcommand;
-/* Says why a question to the daemon failed (a -errno of ask.h or control.h), and what to do. Returns
- * the exit status. */
+/* Says why a question to the daemon failed (a -errno of ask.h or control.h), and what to do.
+ * Returns the exit status. */
 int daemon_failed(const struct subcommand *cmd, const char *path, int rc);
 /*
  * Make sure that a daemon answers at `path`: starts `program` in a session of its own, away from

@@ -62,8 +62,8 @@ int driver_open(struct driver *driver, char *why, size_t why_bytes);
 /* 0, or -EIO with "CALL: the driver's text (number)" in `why`. */
 int driver_check(const struct driver *driver, CUresult result, const char *call, char *why,
                  size_t why_bytes);
-/* Inside functions that return 0 or -errno and hold nothing; `why` is an array, `call` the name without
- * its version. */
+/* Inside functions that return 0 or -errno and hold nothing; `why` is an array, `call` the name
+ * without its version. */
 #define DRIVER_TRY(driver, why, call, name, ...)                                                   \
     do {                                                                                           \
         int try_rc = driver_check(driver, (driver)->name(__VA_ARGS__), call, why, sizeof(why));    \

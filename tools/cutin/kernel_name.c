@@ -199,8 +199,8 @@ static void drop_rust_hash(char *text)
 
 /* ---- shortening ----------------------------------------------------------------------------- */
 
-/* How much is kept: template arguments to a depth, of the outermost so many; not the namespaces within
- * arguments (bare), and those in front (single). */
+/* How much is kept: template arguments to a depth, of the outermost so many; not the namespaces
+ * within arguments (bare), and those in front (single). */
 struct measure {
     int depth, arguments;
     bool bare, single;
@@ -294,7 +294,8 @@ static const char *write_next(struct writer *w, const char *at)
     return at + 1;
 }
 
-/* `out` has room for the text and a little more: nothing that is put in is longer than what it is for. */
+/* `out` has room for the text and a little more: nothing that is put in is longer than what it is
+ * for. */
 static size_t write_short(const char *text, struct measure keep, char *out)
 {
     struct writer w = {.text = text, .keep = keep, .out = out};
@@ -350,7 +351,8 @@ static char *printable(const char *raw)
     return text;
 }
 
-/* "13GemmUniversal" at `at`: puts the name behind `out`. Returns what follows; `at` itself: no name. */
+/* "13GemmUniversal" at `at`: puts the name behind `out`. Returns what follows; `at` itself: no
+ * name. */
 static const char *source_name(const char *at, char **out)
 {
     char *end;
@@ -385,9 +387,9 @@ static const char *qualified_name(const char *at, bool last, char **out)
     return at;
 }
 
-/* Of a name that is too much for libstdc++, as some of CUTLASS are: the name itself and what its first
- * template argument is, and the first of that: "cutlass::device_kernel<GemmUniversal<tuple<...>, ...>, ...>".
- * NULL: nothing is known. */
+/* Of a name that is too much for libstdc++, as some of CUTLASS are: the name itself and what its
+ * first template argument is, and the first of that:
+ * "cutlass::device_kernel<GemmUniversal<tuple<...>, ...>, ...>". NULL: nothing is known. */
 static char *outline(const char *raw)
 {
     enum { NESTED = 3 };

@@ -44,8 +44,9 @@ enum { EXIT_USAGE = 2, EXIT_CANNOT_RUN = 126, EXIT_NOT_FOUND = 127 };
 
 /*
  * The next option's row, or OPTIONS_END; `optarg` is its argument, `optind` the first operand.
- * Parsing ends at the first operand, unless they may stand anywhere: then they follow the options. --help prints the help text and exits 0; a wrong option is one
- * line naming it and exit 2. To be called until OPTIONS_END.
+ * Parsing ends at the first operand, unless they may stand anywhere: then they follow the options.
+ * --help prints the help text and exits 0; a wrong option is one line naming it and exit 2. To be
+ * called until OPTIONS_END.
  */
 enum { OPTIONS_END = -1 };
 int options_next(const struct subcommand *cmd, int argc, char **argv);

@@ -1,6 +1,6 @@
 /*
- * behind.c - what other calls of a process do while one of its streams waits at a closed gate: do they
- * return, or does the driver wait for the stream, and with it for whoever may open the gate?
+ * behind.c - what other calls of a process do while one of its streams waits at a closed gate: do
+ * they return, or does the driver wait for the stream, and with it for whoever may open the gate?
  */
 #include "gpu.h"
 
@@ -16,8 +16,7 @@
 
 enum {
     OPENED_MS = 20000,
-    FULL_MS =
-        2000, /* a thread that launches for ever is never that late, whatever else the machine does */
+    FULL_MS = 2000, /* a thread that launches for ever is never that late on a busy machine */
     BYTES = 1 << 20,
     ALIGNMENT = 4096,
     MOST_LAUNCHES = 8192,
@@ -217,7 +216,7 @@ void fact_behind(void)
         look(&table[i]);
 }
 
-/* ---- how much a stream takes before the launching thread waits --------------------------------- */
+/* ---- how much a stream takes before the launching thread waits ------------------------------- */
 
 static atomic_uint launched;
 

@@ -1,6 +1,6 @@
 /*
- * cost.c - what the operations that cutin adds to a stream cost: to the thread that queues them, and to
- * the stream.
+ * cost.c - what the operations that cutin adds to a stream cost: to the thread that queues them,
+ * and to the stream.
  */
 #include "gpu.h"
 
@@ -145,8 +145,8 @@ static CUresult time_host(const struct cost *c)
     return CUDA_SUCCESS;
 }
 
-/* What the stream pays: many in a row between two events, behind a kernel long enough for all of them
- * to be queued before the first begins. */
+/* What the stream pays: many in a row between two events, behind a kernel long enough for all of
+ * them to be queued before the first begins. */
 static void time_stream(const struct cost *c)
 {
     CUevent from, to;

@@ -1,10 +1,11 @@
 /*
- * fact.h - one thing that cutin's design assumes about a GPU and its driver, and how it is looked at.
+ * fact.h - one thing that cutin's design assumes about a GPU and its driver, and how it is looked
+ * at.
  *
- * A fact is a row of a table (main.c; `cutin doctor` has another) and a function that runs in a process of
- * its own, because what a driver does behind a closed gate may well be to hang: the parent watches, and kills what takes
- * longer than the row's limit. Values are sent as they are found, so a fact that hangs keeps those it
- * had.
+ * A fact is a row of a table (main.c; `cutin doctor` has another) and a function that runs in a
+ * process of its own, because what a driver does behind a closed gate may well be to hang: the
+ * parent watches, and kills what takes longer than the row's limit. Values are sent as they are
+ * found, so a fact that hangs keeps those it had.
  */
 #ifndef FACTS_FACT_H
 #define FACTS_FACT_H
@@ -45,14 +46,14 @@ _Noreturn void fact_end(int status, const char *format, ...) __attribute__((form
 #define fact_skip(...) fact_end(FACT_SKIPPED, __VA_ARGS__)
 #define fact_fail(...) fact_end(FACT_FAILED, __VA_ARGS__)
 
-/* A second process, to be started before the first driver call of this one; it dies with this one and
- * is ended by `peer_end`. Returns its pid. */
+/* A second process, to be started before the first driver call of this one; it dies with this one
+ * and is ended by `peer_end`. Returns its pid. */
 int peer_start(void (*run)(void));
 void peer_end(int pid);
 /* Zeroed memory that a peer started later shares. */
 void *peer_memory(size_t bytes);
 
-/* ---- run.c: the process of a fact, as its parent sees it --------------------------------------- */
+/* ---- run.c: the process of a fact, as its parent sees it ------------------------------------- */
 
 struct fact_run {
     const struct fact *fact;

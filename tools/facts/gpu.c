@@ -104,7 +104,7 @@ CUresult gpu_spin(CUstream s, unsigned int blocks, double us)
     return gpu.cuLaunchKernel(gpu.spin, blocks, 1, 1, THREADS, 1, 1, 0, s, (void *[]){&ns}, NULL);
 }
 
-/* ---- words ------------------------------------------------------------------------------------- */
+/* ---- words ----------------------------------------------------------------------------------- */
 
 enum { LINE = 128, PAGE = 4096 };
 

@@ -10,7 +10,8 @@
 
 enum { PAGE = 4096, LOOK_MS = 500, OPENED_MS = 20000, SAMPLES = 200, QUICK_SAMPLES = 20 };
 
-/* One page of shared memory and two views of it: what is registered, and what another process sees. */
+/* One page of shared memory and two views of it: what is registered, and what another process
+ * sees. */
 struct page {
     int fd;
     void *registered;
@@ -148,8 +149,8 @@ void fact_page_read_only(void)
     look_at_gate(&p, stream_new());
 }
 
-/* A page is mapped over the registered one at the same address, as happens when a daemon comes or goes.
- * Which of the two does the GPU look at, and can the registration be renewed? */
+/* A page is mapped over the registered one at the same address, as happens when a daemon comes or
+ * goes. Which of the two does the GPU look at, and can the registration be renewed? */
 void fact_page_replaced(void)
 {
     const unsigned int flags = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP;

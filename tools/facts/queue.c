@@ -1,7 +1,7 @@
 /*
- * queue.c - streams share hardware queues: which streams of a process does a closed gate in one of them
- * stop, too? CUDA_DEVICE_MAX_CONNECTIONS says how many queues there are; each of its values is a row of
- * the table in main.c, because the driver reads it once.
+ * queue.c - streams share hardware queues: which streams of a process does a closed gate in one of
+ * them stop, too? CUDA_DEVICE_MAX_CONNECTIONS says how many queues there are; each of its values is
+ * a row of the table in main.c, because the driver reads it once.
  */
 #include "gpu.h"
 

@@ -60,8 +60,8 @@ void fact_samples(const char *key, uint64_t *ns, size_t n)
                          f.p90_us, "p99", f.p99_us, "max", f.max_us, "n", (json_int_t)n));
 }
 
-/* The reason travels like a value, under a key that no fact has. No atexit handlers: the driver's may
- * wait for a stream that never ends. */
+/* The reason travels like a value, under a key that no fact has. No atexit handlers: the driver's
+ * may wait for a stream that never ends. */
 _Noreturn void fact_end(int status, const char *format, ...)
 {
     char text[1024];

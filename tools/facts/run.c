@@ -1,6 +1,6 @@
 /*
- * run.c - a fact runs in a process and a process group of its own, which is killed when it takes longer
- * than its row allows; what it said until then is kept.
+ * run.c - a fact runs in a process and a process group of its own, which is killed when it takes
+ * longer than its row allows; what it said until then is kept.
  */
 #include "fact.h"
 
@@ -108,8 +108,8 @@ static const char *judge(struct fact_run *run, int status)
     return "failed";
 }
 
-/* Reads until the pipe ends, with the last process that holds it. "hung" or "interrupted" where that is
- * not awaited, else NULL. */
+/* Reads until the pipe ends, with the last process that holds it. "hung" or "interrupted" where
+ * that is not awaited, else NULL. */
 static const char *await(struct fact_run *run, int fd, uint64_t end_ns, struct text *text)
 {
     struct pollfd pfd = {.fd = fd, .events = POLLIN};

@@ -1,6 +1,6 @@
 /*
- * turn.c - processes that take turns on one GPU: who waits for whom, and for how long? The peer is the
- * other process: it does as the shared word says while this one measures itself.
+ * turn.c - processes that take turns on one GPU: who waits for whom, and for how long? The peer is
+ * the other process: it does as the shared word says while this one measures itself.
  */
 #include "gpu.h"
 
@@ -24,7 +24,7 @@ static CUevent event_new(void)
     return e;
 }
 
-/* ---- the peer ------------------------------------------------------------------------------------ */
+/* ---- the peer -------------------------------------------------------------------------------- */
 
 static void peer_gated(CUstream s)
 {
@@ -104,7 +104,7 @@ static int peer_open(void)
     return pid;
 }
 
-/* ---- this process -------------------------------------------------------------------------------- */
+/* ---- this process ---------------------------------------------------------------------------- */
 
 enum { SAMPLES = 300, QUICK_SAMPLES = 20, OWN_KERNEL_US = 20, PAUSE_US = 3000, LIMIT_MS = 20000 };
 
@@ -163,7 +163,7 @@ void fact_across(void)
     peer_end(pid);
 }
 
-/* ---- slices -------------------------------------------------------------------------------------- */
+/* ---- slices ---------------------------------------------------------------------------------- */
 
 enum { SLICE_KERNEL_US = 100, KERNELS = 6000, QUICK_KERNELS = 400 };
 
@@ -174,8 +174,8 @@ static struct {
 
 /*
  * Keeps the device full and has it say when each kernel ended, so that it does not matter when this
- * process is looked after. Where two take turns, kernels end in runs, and a gap between two runs is the
- * other's turn with a switch before and after it. Returns own kernels per second.
+ * process is looked after. Where two take turns, kernels end in runs, and a gap between two runs is
+ * the other's turn with a switch before and after it. Returns own kernels per second.
  */
 static double watch(void)
 {

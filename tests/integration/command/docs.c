@@ -1,6 +1,6 @@
 /*
- * docs.c - what the documents say about settings is what the library reads, and the tests that they name
- * are there.
+ * docs.c - what the documents say about settings is what the library reads, and the tests that they
+ * name are there.
  */
 #include "tests/integration/process.h"
 
@@ -74,7 +74,8 @@ static char *test_sources(void)
     return all;
 }
 
-/* `name` in the place of a test's name: behind a bracket or a comma, in front of a bracket or a comma. */
+/* `name` in the place of a test's name: behind a bracket or a comma, in front of a bracket or a
+ * comma. */
 static bool is_test(const char *sources, const char *name)
 {
     size_t length = strlen(name);

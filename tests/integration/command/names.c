@@ -1,6 +1,6 @@
 /*
- * names.c - the names of kernels on their way from the driver to people: whole in files, readable in
- * tables and traces, and as they are where somebody asks for that.
+ * names.c - the names of kernels on their way from the driver to people: whole in files, readable
+ * in tables and traces, and as they are where somebody asks for that.
  */
 #include "tests/integration/gpu.h"
 
@@ -87,7 +87,8 @@ Test(names, are_whole_in_the_profile_and_readable_in_its_table)
     cr_expect(tells(kernels, TRITON, TRITON), "%s", text);
 }
 
-/* Events of this category with this name, in a trace that was merged from a process and the device. */
+/* Events of this category with this name, in a trace that was merged from a process and the
+ * device. */
 static size_t events(const char *file, const char *category, const char *name)
 {
     json_t *root = json_load_file(file, 0, NULL), *event;

@@ -62,8 +62,8 @@ static struct process *long_training(void)
     return training_start(1000000, NULL);
 }
 
-/* A sanitizer slows the dispatcher's looks down so much that it may never see in time what completes;
- * then it counts nothing. */
+/* A sanitizer slows the dispatcher's looks down so much that it may never see in time what
+ * completes; then it counts nothing. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define LOOKS_IN_TIME false
 #else

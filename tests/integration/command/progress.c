@@ -1,6 +1,6 @@
 /*
- * progress.c - whoever waits at a terminal sees how far a command is, and Ctrl-C ends it with what it
- * has, everywhere alike; whoever does not, reads results alone.
+ * progress.c - whoever waits at a terminal sees how far a command is, and Ctrl-C ends it with what
+ * it has, everywhere alike; whoever does not, reads results alone.
  */
 #include "tests/integration/gpu.h"
 #include "tests/integration/command/terminal.h"

@@ -1,7 +1,8 @@
 /*
  * terminal.h - a program on a terminal of its own, whose keys a test presses.
  *
- * Whoever starts it is its session's leader, so Ctrl-C reaches it as it would reach a user's command.
+ * Whoever starts it is its session's leader, so Ctrl-C reaches it as it would reach a user's
+ * command.
  */
 #ifndef CUTIN_TESTS_TERMINAL_H
 #define CUTIN_TESTS_TERMINAL_H

@@ -1,7 +1,7 @@
 /*
- * cudart.c - the CUDA runtime, shared and static, unmodified, on the simulated driver: bare and under
- * cutin. Runtimes are where CUTIN_CUDART says (folders, with a colon between them), else where tools/test
- * has put those of PyPI, and in a toolkit.
+ * cudart.c - the CUDA runtime, shared and static, unmodified, on the simulated driver: bare and
+ * under cutin. Runtimes are where CUTIN_CUDART says (folders, with a colon between them), else
+ * where tools/test has put those of PyPI, and in a toolkit.
  */
 #include "tests/integration/gpu.h"
 

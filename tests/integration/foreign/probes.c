@@ -1,5 +1,6 @@
 /*
- * probes.c - libcutin.so has the probes of the table, and the manual page lists them; its example works.
+ * probes.c - libcutin.so has the probes of the table, and the manual page lists them; its example
+ * works.
  */
 #include <criterion/criterion.h>
 #include <signal.h>

@@ -1,7 +1,7 @@
 /*
- * program_cudart.c - a program of the CUDA runtime that no nvcc was needed for: it registers a fat binary
- * by hand, as the code that nvcc puts into every program does. Usage: program_cudart LIBCUDART PTX;
- * built with CUDART_STATIC, the first argument is not looked at.
+ * program_cudart.c - a program of the CUDA runtime that no nvcc was needed for: it registers a fat
+ * binary by hand, as the code that nvcc puts into every program does. Usage: program_cudart
+ * LIBCUDART PTX; built with CUDART_STATIC, the first argument is not looked at.
  *
  * The declarations are those of the runtime's public headers, which need not be there.
  */
@@ -67,7 +67,7 @@ static void runtime_open(const char *path)
             printf("%s: %d\n", #call, rc), exit(3);                                                \
     } while (0)
 
-/* ---- a fat binary with one PTX text in it, as text --------------------------------------------- */
+/* ---- a fat binary with one PTX text in it, as text ------------------------------------------- */
 
 struct fat_binary {
     uint32_t magic;
@@ -112,7 +112,7 @@ static void text_read(const char *path)
     fclose(f);
 }
 
-/* ---- the program ------------------------------------------------------------------------------- */
+/* ---- the program ----------------------------------------------------------------------------- */
 
 enum { N = 1024, TO_HOST = 2, RELAXED = 2, VALUE = 5 };
 

@@ -1,13 +1,14 @@
 /*
- * real_lookup.c - asks the driver that the loader finds for every name it may know, in every version and
- * stream mode, bare and with cutin preloaded, and compares. No GPU is needed to look names up.
+ * real_lookup.c - asks the driver that the loader finds for every name it may know, in every
+ * version and stream mode, bare and with cutin preloaded, and compares. No GPU is needed to look
+ * names up.
  *
- *   real_lookup LIBCUTIN    one line: what was asked, what became of it, and how many answers are wrong
+ *   real_lookup LIBCUTIN    one line: what was asked, what came of it, how many answers are wrong
  *   real_lookup --ask       the answers of this process, one line each
  *
  * A name that the table wraps or drains must be ours, one that it passes the driver's own; what the
- * driver exports and the table does not have is one of the pool's thunks; results and status outputs
- * are the driver's.
+ * driver exports and the table does not have is one of the pool's thunks; results and status
+ * outputs are the driver's.
  */
 #include <dlfcn.h>
 #include <elf.h>

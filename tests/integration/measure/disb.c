@@ -167,7 +167,8 @@ Test(disb, what_is_not_there_is_named_before_anything_runs)
     process_free(p);
 }
 
-/* Two processes fail at the same moment: what one of them says is told, and whole. A race, so ten times. */
+/* Two processes fail at the same moment: what one of them says is told, and whole. A race, so ten
+ * times. */
 Test(disb, why_its_processes_failed_is_told)
 {
     const char *path = light();

@@ -1,6 +1,6 @@
 /*
- * gpu_check.c - tools/gpu-check and gpu-facts do on the simulator what they are for on a GPU. No figure
- * is judged here.
+ * gpu_check.c - tools/gpu-check and gpu-facts do on the simulator what they are for on a GPU. No
+ * figure is judged here.
  */
 #include "tests/integration/gpu.h"
 

@@ -1,6 +1,6 @@
 /*
- * kernel_times.c - kernels that the simulator does not know take the times of a table, and what a program
- * took when it was recorded is such a table.
+ * kernel_times.c - kernels that the simulator does not know take the times of a table, and what a
+ * program took when it was recorded is such a table.
  */
 #include "tests/integration/gpu.h"
 
@@ -54,7 +54,8 @@ static void run(const char *const argv[], const char *table, const char *log)
     process_free(p);
 }
 
-/* What the log says that each launch of this kernel and grid takes; 0: there is none, or they differ. */
+/* What the log says that each launch of this kernel and grid takes; 0: there is none, or they
+ * differ. */
 static uint64_t cost(const char *log, const char *name, const char *blocks)
 {
     static char line[16384];
@@ -78,8 +79,8 @@ static uint64_t cost(const char *log, const char *name, const char *blocks)
     return ns;
 }
 
-/* The first kernel of a round runs until all others are in its stream, on a slow machine, too: what is measured
- * of a kernel in an idle stream has the gap in front of it. */
+/* The first kernel of a round runs until all others are in its stream, on a slow machine, too: what
+ * is measured of a kernel in an idle stream has the gap in front of it. */
 static const char model[] = "first 5000\n"
                             "odd\\$[0-9] 330\n"
                             "*gemm* 200 300\n"

@@ -1,6 +1,6 @@
 /*
- * report.c - `cutin report`: the page has the figures of the files, and nothing from outside. What it
- * makes of them in a browser is report_browser.c's.
+ * report.c - `cutin report`: the page has the figures of the files, and nothing from outside. What
+ * it makes of them in a browser is report_browser.c's.
  */
 #include "tests/integration/measure/report_files.h"
 #include "tests/integration/gpu.h"

@@ -1,6 +1,6 @@
 /*
- * report_browser.c - a real browser opens the page of `cutin report`, draws what the files say, and has
- * nothing to complain of.
+ * report_browser.c - a real browser opens the page of `cutin report`, draws what the files say, and
+ * has nothing to complain of.
  */
 #include "tests/integration/measure/report_files.h"
 #include "tests/integration/gpu.h"

@@ -1,6 +1,6 @@
 /*
- * trace.c - `cutin trace` of two processes that share the simulated GPU: the file is JSON that a viewer
- * takes, and says what happened.
+ * trace.c - `cutin trace` of two processes that share the simulated GPU: the file is JSON that a
+ * viewer takes, and says what happened.
  */
 #include "tests/integration/gpu.h"
 
@@ -82,7 +82,8 @@ static json_int_t process_called(const json_t *events, const char *name)
     return 0;
 }
 
-/* No work of the device begins before the call that asked for it, or overlaps another of its stream. */
+/* No work of the device begins before the call that asked for it, or overlaps another of its
+ * stream. */
 static void device_in_order(const json_t *events)
 {
     json_t *e, *o;

@@ -1,6 +1,6 @@
 /*
- * device_log.h - what the simulated GPU says it did, by its own clock, which is the host's monotonic
- * one. Tests of when work ran read it instead of looking at the time themselves.
+ * device_log.h - what the simulated GPU says it did, by its own clock, which is the host's
+ * monotonic one. Tests of when work ran read it instead of looking at the time themselves.
  */
 #ifndef CUTIN_TESTS_DEVICE_LOG_H
 #define CUTIN_TESTS_DEVICE_LOG_H

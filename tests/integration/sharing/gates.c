@@ -90,8 +90,8 @@ static void tell(const char *what)
     fclose(f);
 }
 
-/* The driver has its kernels when the hold comes, and may begin them only then. Returns when they have
- * gone as far as they go. */
+/* The driver has its kernels when the hold comes, and may begin them only then. Returns when they
+ * have gone as far as they go. */
 static void stop(struct process *p, const struct client_row *row)
 {
     tell("queue");

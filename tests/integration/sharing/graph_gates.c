@@ -1,6 +1,6 @@
 /*
- * graph_gates.c - a graph that the driver has stops at its next gate; what the program does with it,
- * and graphs that can have no gates, are as without cutin.
+ * graph_gates.c - a graph that the driver has stops at its next gate; what the program does with
+ * it, and graphs that can have no gates, are as without cutin.
  */
 #include "tests/integration/sharing/device_log.h"
 #include "tests/integration/gpu.h"
@@ -55,7 +55,7 @@ static int kernels_ended(uint64_t from_ns, uint64_t to_ns)
     return device_log_count(ends_in, &(struct span){from_ns, to_ns});
 }
 
-/* ---- holding ---------------------------------------------------------------------------------- */
+/* ---- holding --------------------------------------------------------------------------------- */
 
 static bool has_graph_gates(const struct client_row *row)
 {
@@ -112,14 +112,15 @@ Test(graph_gates, a_mirror_does_the_same)
           KERNELS / 2); /* it is late by milliseconds, on a busy machine by ten */
 }
 
-/* Together they may have as much between gates as one, so each has a gate in front of every kernel. */
+/* Together they may have as much between gates as one, so each has a gate in front of every
+ * kernel. */
 Test(graph_gates, branches_are_stopped_one_by_one)
 {
     stops("branches", NULL, BRANCHES);
 }
 
-/* The same measurement without them: the driver finishes the graph. A pause may come at a graph's end, or
- * between two, and does in most cases where the program is slow. */
+/* The same measurement without them: the driver finishes the graph. A pause may come at a graph's
+ * end, or between two, and does in most cases where the program is slow. */
 static void runs_on(const char *mode, const char *const env[], uint64_t counted)
 {
     struct process *daemon = daemon_start(), *be = program_start(mode, env);
@@ -155,7 +156,7 @@ Test(graph_gates, a_process_of_several_levels_has_none)
             0);
 }
 
-/* ---- the program's own handles ---------------------------------------------------------------- */
+/* ---- the program's own handles --------------------------------------------------------------- */
 
 static bool has_changed(const struct client_row *row)
 {
@@ -179,7 +180,8 @@ Test(graph_gates, changes_of_a_graph_reach_both)
     follows_changes("change", NULL);
 }
 
-/* A graph that was moved into the other one: its nodes keep their handles, which the copy does not have. */
+/* A graph that was moved into the other one: its nodes keep their handles, which the copy does not
+ * have. */
 Test(graph_gates, changes_of_a_moved_graph_reach_both)
 {
     follows_changes("moved", NULL);

@@ -3,8 +3,8 @@
  * `program_gates QUEUE BEGIN`.
  *
  * It launches short kernels until there is a file QUEUE. Then it queues a host function and KERNELS
- * kernels behind it, and says "queued". The host function returns when there is a file BEGIN. Prints
- * "right" in the end if the kernels, whose order shows, have done what they should.
+ * kernels behind it, and says "queued". The host function returns when there is a file BEGIN.
+ * Prints "right" in the end if the kernels, whose order shows, have done what they should.
  */
 #include "examples/common.h"
 

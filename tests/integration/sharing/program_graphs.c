@@ -6,7 +6,7 @@
  * memory:   the same, and the graph allocates memory: no copy of it may be made.
  * change:   changes the executable graph in every way that CUDA has, between launches; then waits
  *           for SIGTERM.
- * moved:    the same, and the graph inside was moved there: its nodes are changed by their own handles.
+ * moved:    the same, and the graph inside was moved there: its nodes keep their handles.
  * levels:   as loop, with a stream of another priority beside.
  *
  * Prints "right" in the end if the kernels, whose order shows, have done what they should.

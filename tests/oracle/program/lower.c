@@ -216,7 +216,8 @@ bool lower_event(struct model *m, struct op op, const uint32_t *r)
     return true;
 }
 
-/* No other thread, which knows no order with this wait for the stream, gives it a context's wait. */
+/* No other thread, which knows no order with this wait for the stream, gives it a context's
+ * wait. */
 static bool waits_alone(const struct program *p, uint32_t wait)
 {
     for (uint32_t i = wait; i-- > 0 && p->ops[i].kind != OP_BARRIER;)

@@ -1,6 +1,6 @@
 /*
- * lower_context.c - lowering the intents about contexts: synchronising one, ending and replacing the
- * OTHER one with work pending, a fault there, and events of whole contexts (see program.h).
+ * lower_context.c - lowering the intents about contexts: synchronising one, ending and replacing
+ * the OTHER one with work pending, a fault there, and events of whole contexts (see program.h).
  */
 #include "model.h"
 
@@ -32,8 +32,8 @@ static bool take_context(struct model *m, int thread, uint32_t r)
     return true;
 }
 
-/* Destroying a context ends what is pending in it first, as the driver does; it comes again with new
- * streams, events and memory. */
+/* Destroying a context ends what is pending in it first, as the driver does; it comes again with
+ * new streams, events and memory. */
 static void replace_context(struct model *m, struct op op)
 {
     int host = HOSTS + op.thread;
@@ -63,8 +63,8 @@ bool lower_context_renew(struct model *m, struct op op, const uint32_t *r)
 
 /*
  * A launch that touches memory which is not there. Everything before it in the context is complete,
- * so that it is certain what of it has happened. Until somebody waits, a call may report the fault or
- * not; once a call has, all do. Every thread calls, before and after that.
+ * so that it is certain what of it has happened. Until somebody waits, a call may report the fault
+ * or not; once a call has, all do. Every thread calls, before and after that.
  */
 bool lower_fault(struct model *m, struct op op, const uint32_t *r)
 {
@@ -105,8 +105,8 @@ static bool pick_event(struct model *m, struct op *op, const uint32_t *r)
     return green_known() && claim(&m->event_owner[op->event], op->thread);
 }
 
-/* Behind everything that was issued before the last barrier, and this thread's; a primary context's green
- * ones count as it does. */
+/* Behind everything that was issued before the last barrier, and this thread's; a primary context's
+ * green ones count as it does. */
 bool lower_context_record(struct model *m, struct op op, const uint32_t *r)
 {
     int base = stream_base(op.stream);
@@ -126,7 +126,8 @@ bool lower_context_record(struct model *m, struct op op, const uint32_t *r)
     return true;
 }
 
-/* The streams that are this thread's follow it from now on; the others are somewhere else by then. */
+/* The streams that are this thread's follow it from now on; the others are somewhere else by
+ * then. */
 static void streams_wait(struct model *m, int thread, int base, const clock_vec clock)
 {
     for (int s = base; s < stream_end(base); s++) {
@@ -153,7 +154,8 @@ static void mix_in(struct model *m, struct op op, int stream, const uint32_t *r)
     lower_data(m, op, r);
 }
 
-/* Often the record has just been made, and the next to use what it stands behind is another stream. */
+/* Often the record has just been made, and the next to use what it stands behind is another
+ * stream. */
 bool lower_context_wait(struct model *m, struct op op, const uint32_t *r)
 {
     int stream = op.stream, base = stream_base(stream);

@@ -1,12 +1,13 @@
 /*
- * lower_place.c - lowering the intents about memory and kernels that belong to some context or device
- * while the calling thread is elsewhere: freeing, registering, mapping, attributes (see program.h).
+ * lower_place.c - lowering the intents about memory and kernels that belong to some context or
+ * device while the calling thread is elsewhere: freeing, registering, mapping, attributes (see
+ * program.h).
  */
 #include "model.h"
 
 #include <string.h>
 
-/* ---- freeing ---------------------------------------------------------------------------------- */
+/* ---- freeing --------------------------------------------------------------------------------- */
 
 /* What the free does not wait for: works of contexts that the memory does not belong to. */
 static bool order_foreign(struct model *m, int thread, int buffer, uint32_t r)
@@ -51,8 +52,8 @@ static void op_fill(struct model *m, struct op op, int stream)
     model_emit(m, op);
 }
 
-/* A kernel that has this buffer. Candidates are the primary context's, then pinned ones, or these and the
- * other context's. */
+/* A kernel that has this buffer. Candidates are the primary context's, then pinned ones, or these
+ * and the other context's. */
 static void use(struct model *m, struct op op, int buffer, const uint32_t *r)
 {
     uint32_t q[8];
@@ -63,8 +64,8 @@ static void use(struct model *m, struct op op, int buffer, const uint32_t *r)
     lower_data(m, op, q);
 }
 
-/* Memory is freed while work uses it, by a thread that may be in another context or in none, and comes
- * again, at another address or at the same. */
+/* Memory is freed while work uses it, by a thread that may be in another context or in none, and
+ * comes again, at another address or at the same. */
 bool lower_renew(struct model *m, struct op op, const uint32_t *r)
 {
     int stream = op.stream, buffer = pick_buffer(m, r[1], stream_base(stream) == OTHER ? O : D | H);
@@ -82,7 +83,7 @@ bool lower_renew(struct model *m, struct op op, const uint32_t *r)
     return true;
 }
 
-/* ---- registering ------------------------------------------------------------------------------ */
+/* ---- registering ----------------------------------------------------------------------------- */
 
 /* A copy from this pageable buffer: candidates are the pinned ones, then the pageable ones. */
 static void copy_from(struct model *m, struct op op, int buffer, const uint32_t *r)
@@ -106,8 +107,8 @@ static void write_to(struct model *m, struct op op, int buffer, const uint32_t *
     lower_host(m, op, q);
 }
 
-/* Registered memory is copied in the device's time, any other at once: the second copy must be over when
- * the caller writes there. */
+/* Registered memory is copied in the device's time, any other at once: the second copy must be over
+ * when the caller writes there. */
 static bool unpin(struct model *m, struct op op, const uint32_t *r)
 {
     struct op copy = op;
@@ -141,9 +142,10 @@ bool lower_pin(struct model *m, struct op op, const uint32_t *r)
     return true;
 }
 
-/* ---- mapping ---------------------------------------------------------------------------------- */
+/* ---- mapping --------------------------------------------------------------------------------- */
 
-/* Mappings are made while a stream waits for the caller: who waits for the stream waits for ever. */
+/* Mappings are made while a stream waits for the caller: who waits for the stream waits for
+ * ever. */
 bool lower_map(struct model *m, struct op op, const uint32_t *r)
 {
     if (!words_order(m->p) || m->order_words == ORDER_WORDS ||
@@ -162,7 +164,7 @@ bool lower_map(struct model *m, struct op op, const uint32_t *r)
     return true;
 }
 
-/* ---- attributes ------------------------------------------------------------------------------- */
+/* ---- attributes ------------------------------------------------------------------------------ */
 
 static void launch_much(struct model *m, struct op op, bool second, const uint32_t *r)
 {
@@ -175,7 +177,8 @@ static void launch_much(struct model *m, struct op op, bool second, const uint32
         model_emit(m, op);
 }
 
-/* A kernel of a library is one for all devices; how much shared memory it may have is a device's own. */
+/* A kernel of a library is one for all devices; how much shared memory it may have is a device's
+ * own. */
 bool lower_allow(struct model *m, struct op op, const uint32_t *r)
 {
     bool second = m->p->devices > 1 && stream_base(op.stream) == OTHER;

@@ -1,7 +1,7 @@
 /*
- * lower_race.c - lowering races: one thread issues into a stream while another one asks for that stream
- * and for an event in it. What the asking thread was told of before it asked must have happened before
- * the answer is "done".
+ * lower_race.c - lowering races: one thread issues into a stream while another one asks for that
+ * stream and for an event in it. What the asking thread was told of before it asked must have
+ * happened before the answer is "done".
  */
 #include "model.h"
 

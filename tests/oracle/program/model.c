@@ -145,8 +145,8 @@ void note_access(struct model *m, int timeline, int buffer, bool write)
     }
 }
 
-/* The streams concerned belong to `thread` or to nobody in this epoch: the caller's claim saw to it,
- * because a buffer and the streams that touched it since the barrier have one owner. */
+/* The streams concerned belong to `thread` or to nobody in this epoch: the caller's claim saw to
+ * it, because a buffer and the streams that touched it since the barrier have one owner. */
 bool order_access_of(struct model *m, int thread, int timeline, int buffer, bool write, int first,
                      int last, uint32_t r)
 {

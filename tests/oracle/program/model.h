@@ -9,9 +9,9 @@
 #include "program.h"
 
 /*
- * What a timeline follows: how many steps of each other one. Twice, because who reads a word that the
- * GPU wrote knows what happened before the write, while the driver may not yet have noticed: from TOLD
- * on is only what the driver itself has promised or reported.
+ * What a timeline follows: how many steps of each other one. Twice, because who reads a word that
+ * the GPU wrote knows what happened before the write, while the driver may not yet have noticed:
+ * from TOLD on is only what the driver itself has promised or reported.
  */
 enum { TOLD = TIMELINES, CLOCK_SIZE = 2 * TIMELINES };
 typedef uint32_t clock_vec[CLOCK_SIZE];
@@ -72,7 +72,8 @@ const uint32_t *known_clock(const struct model *m, int thread, int stream);
 /* May streams be ordered by words in memory? */
 bool words_order(const struct program *p);
 
-/* An event of the stream's context that `thread` may use, near `r`; -1: the others have them all. */
+/* An event of the stream's context that `thread` may use, near `r`; -1: the others have them
+ * all. */
 int free_event(struct model *m, int thread, int stream, uint32_t r);
 
 /* The next command of `stream` is issued by `thread`: what it follows. */
@@ -92,8 +93,8 @@ void op_record(struct model *m, int thread, int event, int stream, uint8_t varia
 void op_wait(struct model *m, int thread, int stream, int event, uint8_t variant);
 void op_event_wait(struct model *m, enum op_kind kind, int thread, int event);
 void op_stream_wait(struct model *m, enum op_kind kind, int thread, int stream, uint8_t variant);
-/* Synchronising a context, and its green ones, sees everything issued before the last barrier, and this
- * thread's. */
+/* Synchronising a context, and its green ones, sees everything issued before the last barrier, and
+ * this thread's. */
 void op_context_sync(struct model *m, int thread, int base);
 
 /* Does a node of some executable graph name it? Then it must live. */

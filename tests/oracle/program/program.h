@@ -22,8 +22,8 @@
 enum {
     WORDS = 64, /* 32-bit words per buffer */
     THREADS = 3,
-    /* Stream slots. Each context has the legacy stream, one per-thread stream per thread, and created
-     * ones: slot = first slot of the context + role. */
+    /* Stream slots. Each context has the legacy stream, one per-thread stream per thread, and
+     * created ones: slot = first slot of the context + role. */
     LEGACY = 0,
     PER_THREAD = 1,
     CREATED = PER_THREAD + THREADS,
@@ -174,7 +174,8 @@ enum op_kind {
         OP_KIND_COUNT
 };
 const char *op_kind_name(enum op_kind kind);
-/* May it be called with another context current, or with none, where its stream is a created one? */
+/* May it be called with another context current, or with none, where its stream is a created
+ * one? */
 bool op_moves(enum op_kind kind);
 /* Does it go to its own context itself where it needs to? `where` is then for a part of it. */
 bool op_at_home(enum op_kind kind);

@@ -1,6 +1,6 @@
 /*
- * recorded.h - programs that once failed, kept for ever. They are stored as intents, not as seeds: the
- * generator may change.
+ * recorded.h - programs that once failed, kept for ever. They are stored as intents, not as seeds:
+ * the generator may change.
  */
 #ifndef ORACLE_RECORDED_H
 #define ORACLE_RECORDED_H

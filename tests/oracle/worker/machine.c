@@ -212,8 +212,8 @@ CUresult machine_green_close(void)
 
 /* ---- where calls are made from --------------------------------------------------------------- */
 
-/* The default stream of a green context has no other name; created ones are used from the primary one,
- * too. Who asks in a loop must not keep the others from their turn. */
+/* The default stream of a green context has no other name; created ones are used from the primary
+ * one, too. Who asks in a loop must not keep the others from their turn. */
 static CUcontext own_context(const struct op *o)
 {
     if (stream_base(o->stream) == OTHER)

@@ -1,5 +1,6 @@
 /*
- * machine.h - the driver's objects that a program uses: slots of program.h to handles and addresses.
+ * machine.h - the driver's objects that a program uses: slots of program.h to handles and
+ * addresses.
  */
 #ifndef ORACLE_MACHINE_H
 #define ORACLE_MACHINE_H
@@ -76,7 +77,8 @@ CUresult machine_load_library(void);
 
 /* Notes an invariant that did not hold. */
 void broken(const char *what);
-/* What was given to a call is the caller's again afterwards: whoever kept a pointer reads rubbish. */
+/* What was given to a call is the caller's again afterwards: whoever kept a pointer reads
+ * rubbish. */
 void spoil(void *data, size_t bytes);
 
 void *host_address(int buffer);

@@ -1,9 +1,9 @@
 /*
  * run_fault.c - a fault of the second context, and what calls say before and after it is known.
  *
- * A fault is asynchronous: until somebody has waited, a call may report it or not, but after one call
- * of a thread has, all of its calls do (unless the one was none that queues, asks or waits). Once a synchronisation has reported it, every call must
- * answer as it does bare.
+ * A fault is asynchronous: until somebody has waited, a call may report it or not, but after one
+ * call of a thread has, all of its calls do (unless the one was none that queues, asks or waits).
+ * Once a synchronisation has reported it, every call must answer as it does bare.
  */
 #include "machine.h"
 

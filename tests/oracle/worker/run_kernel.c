@@ -88,11 +88,12 @@ CUresult run_kernel(const struct op *o, uint32_t index)
     return r;
 }
 
-/* ---- shared memory that a kernel has to be allowed ----------------------------------------------- */
+/* ---- shared memory that a kernel has to be allowed ------------------------------------------- */
 
 static const CUfunction_attribute shared = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
 
-/* What is set for a kernel is set for its function in the device's contexts, too, whatever was set there. */
+/* What is set for a kernel is set for its function in the device's contexts, too, whatever was set
+ * there. */
 static CUresult allow_function(int bytes)
 {
     CUfunction f;

@@ -1,10 +1,11 @@
 /*
- * run_place.c - running what is about memory while the calling thread may be in another context than the
- * memory's, or in none: freeing, unregistering, mapping.
+ * run_place.c - running what is about memory while the calling thread may be in another context
+ * than the memory's, or in none: freeing, unregistering, mapping.
  */
 #include "machine.h"
 
-/* Without any context a driver may refuse: it is asked again, at home. Whether it did is compared. */
+/* Without any context a driver may refuse: it is asked again, at home. Whether it did is
+ * compared. */
 static CUresult again_at_home(CUresult r, uint32_t index)
 {
     m.out->value[index] = (uint64_t)r;

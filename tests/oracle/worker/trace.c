@@ -1,8 +1,8 @@
 /*
  * trace.c - the device's log against the program (see trace.h).
  *
- * Records, waits and memory operations are marks of the log and left out: cutin adds some of its own.
- * What is left of a stream must be exactly what the program put there.
+ * Records, waits and memory operations are marks of the log and left out: cutin adds some of its
+ * own. What is left of a stream must be exactly what the program put there.
  */
 #include "machine.h"
 #include "trace.h"

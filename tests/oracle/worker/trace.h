@@ -1,6 +1,7 @@
 /*
  * trace.h - what the simulated device did, from its event log: each stream's works in the order of
- * the program, and no work before one that it follows had ended. Without the log nothing is checked.
+ * the program, and no work before one that it follows had ended. Without the log nothing is
+ * checked.
  */
 #ifndef ORACLE_TRACE_H
 #define ORACLE_TRACE_H

@@ -73,7 +73,8 @@ Test(pinned, what_a_spinning_pinned_realtime_process_holds_stays_held, .timeout 
     pid = spinner_start(&place, &out);
     if (read(out, &end, sizeof(end)) == sizeof(end)) {
         WAIT_UNTIL(actor_do(&be, DO_HOLD, 0, 0) != 0);
-        /* This process may itself wait a second behind the spinner, until the kernel's own bound. */
+        /* This process may itself wait a second behind the spinner, until the kernel's own
+         * bound. */
         for (;; looks++, usleep(2000)) {
             bool opened = actor_do(&be, DO_HOLD, 0, 0) == 0;
             if (clock_ns() >= end)

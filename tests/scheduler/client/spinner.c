@@ -1,6 +1,6 @@
 /*
- * spinner.c - a real-time process that is active and spins, for pinned.c: no call into the system, so
- * a thread of its scheduling class on its processor never runs.
+ * spinner.c - a real-time process that is active and spins, for pinned.c: no call into the system,
+ * so a thread of its scheduling class on its processor never runs.
  *
  *   test_spinner SOCKET MILLISECONDS
  *

@@ -1,6 +1,6 @@
 /*
- * hostile.c - a user who means no good to real time, at a daemon that is not his (docs/security.md).
- * Needs root, for the second user.
+ * hostile.c - a user who means no good to real time, at a daemon that is not his
+ * (docs/security.md). Needs root, for the second user.
  */
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /*
- * clock.c - a step of the time of day changes nothing: no file of the library or the daemon asks for
- * it, or waits by it. But one: how long ago a row of the profile was used must survive the process,
- * and decides only which rows leave a full file.
+ * clock.c - a step of the time of day changes nothing: no file of the library or the daemon asks
+ * for it, or waits by it. But one: how long ago a row of the profile was used must survive the
+ * process, and decides only which rows leave a full file.
  */
 #include <criterion/criterion.h>
 #include <ctype.h>

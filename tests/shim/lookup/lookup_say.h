@@ -20,8 +20,8 @@ static inline const char *lookup_owner(void *address)
     return slash ? slash + 1 : info.dli_fname;
 }
 
-/* Call right after the lookup. A lookup that succeeded leaves no message; the start of a sanitizer's run
- * time may (libasan.so, libtsan.so: "undefined symbol: swift_demangle"). */
+/* Call right after the lookup. A lookup that succeeded leaves no message; the start of a
+ * sanitizer's run time may (libasan.so, libtsan.so: "undefined symbol: swift_demangle"). */
 static inline void lookup_say(const char *how, const char *name, void *found)
 {
     const char *error = dlerror();

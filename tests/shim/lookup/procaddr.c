@@ -177,8 +177,8 @@ Test(procaddr, same_name_with_other_arguments)
     process_free(p);
 }
 
-/* Nine in ten calls of PyTorch. They must cost nothing: nobody stands in between, neither at first nor after
- * the shim has used the functions itself. */
+/* Nine in ten calls of PyTorch. They must cost nothing: nobody stands in between, neither at first
+ * nor after the shim has used the functions itself. */
 Test(procaddr, what_pytorch_calls_most_is_the_drivers_own)
 {
     static const char *const answers[] = {

@@ -1,8 +1,8 @@
 /*
  * program_procaddr.c - asks cuGetProcAddress (argument "4": the 4-argument one) for every name of
  * api.def in several versions and stream modes, as the CUDA runtime does. One line each: name,
- * version, flags, result, status, library and symbol of the answer. Under the probe the shim has called
- * every function before.
+ * version, flags, result, status, library and symbol of the answer. Under the probe the shim has
+ * called every function before.
  */
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /*
- * program_unknown.c - looks up and calls driver functions that no table has. Prints what came back; with
- * the probe in front also, to stderr, how often and for what was drained.
+ * program_unknown.c - looks up and calls driver functions that no table has. Prints what came back;
+ * with the probe in front also, to stderr, how often and for what was drained.
  *
  *   calls     one function, found in three ways, and a variable
  *   many N    N functions

@@ -1,6 +1,6 @@
 /*
- * unknown.c - driver functions that the table does not have are found as drain thunks of a pool, and
- * variables are left alone.
+ * unknown.c - driver functions that the table does not have are found as drain thunks of a pool,
+ * and variables are left alone.
  */
 #include "tests/integration/process.h"
 

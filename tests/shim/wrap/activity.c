@@ -43,7 +43,8 @@ enum { RACES = 50000 };
 enum { RACES = 500000 };
 #endif
 
-/* The client's thread asks busy streams whether they are done: never one that has begun to capture. */
+/* The client's thread asks busy streams whether they are done: never one that has begun to
+ * capture. */
 Test(activity, nobody_spoils_a_capture_by_asking_for_its_stream)
 {
     CUstream s = rig_stream();
@@ -98,8 +99,8 @@ static bool held(CUstream stream)
     return state.held != 0;
 }
 
-/* One thread begins while another finds complete what was before: whatever the two do to the count of
- * activity, none of it is left over. */
+/* One thread begins while another finds complete what was before: whatever the two do to the count
+ * of activity, none of it is left over. */
 Test(activity_levels, a_stream_that_ends_while_it_begins_leaves_no_hold_behind,
      .init = rig_open_with_levels, .fini = rig_close)
 {

@@ -1,6 +1,6 @@
 /*
- * asked.c - the client's thread asks the driver for a busy stream, and the driver takes its time: nobody
- * else has to wait for that, but who destroys this stream.
+ * asked.c - the client's thread asks the driver for a busy stream, and the driver takes its time:
+ * nobody else has to wait for that, but who destroys this stream.
  */
 #include "tests/shim/wrap/rig.h"
 

@@ -1,6 +1,6 @@
 /*
- * capture_end.c - captures that nobody ends. While one is under way calls ask the driver whether their
- * stream takes part, so the number of questions tells what cutin believes.
+ * capture_end.c - captures that nobody ends. While one is under way calls ask the driver whether
+ * their stream takes part, so the number of questions tells what cutin believes.
  */
 #include <dlfcn.h>
 

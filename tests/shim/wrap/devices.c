@@ -1,6 +1,6 @@
 /*
- * devices.c - a graph with nodes on two devices, in a process with real time and best effort: it waits
- * for the holds of both, and its level is active on both.
+ * devices.c - a graph with nodes on two devices, in a process with real time and best effort: it
+ * waits for the holds of both, and its level is active on both.
  */
 #include "tests/shim/wrap/rig.h"
 
@@ -37,8 +37,8 @@ static void devices_open(void)
 
 TestSuite(devices, .init = devices_open, .fini = rig_close, .timeout = 600);
 
-/* Keeps its stream busy until it is opened: with what runs, since work that waits for others is no longer
- * real time's after a while. */
+/* Keeps its stream busy until it is opened: with what runs, since work that waits for others is no
+ * longer real time's after a while. */
 struct gate {
     _Atomic bool open;
 };

@@ -172,8 +172,8 @@ static void record_and_wait(void *stream)
     }
 }
 
-/* Which record a wait means is nobody's concern here, but what is known of it must stay whole: work is
- * buffered all the while, and all of it ends. */
+/* Which record a wait means is nobody's concern here, but what is known of it must stay whole: work
+ * is buffered all the while, and all of it ends. */
 Test(event, threads_may_record_one_event_at_a_time)
 {
     struct rig_thread t[3] = {0};

@@ -1,6 +1,6 @@
 /*
- * event_shared.c - an event that another process records, too: what the driver says of it need not be said
- * of this process's record.
+ * event_shared.c - an event that another process records, too: what the driver says of it need not
+ * be said of this process's record.
  */
 #include "tests/shim/wrap/rig.h"
 
@@ -85,8 +85,8 @@ static CUstream stream_above(void)
     return s;
 }
 
-/* The driver's answer is about the other process's record: the stream of this one's still runs, and what
- * is below it stays held. */
+/* The driver's answer is about the other process's record: the stream of this one's still runs, and
+ * what is below it stays held. */
 Test(event_shared, another_processs_record_completes_no_stream_of_this_one)
 {
     CUstream above = stream_above(), below = rig_stream();

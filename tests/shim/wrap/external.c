@@ -1,6 +1,6 @@
 /*
- * external.c - calls that take their place in a stream and are never deferred: they come behind what
- * their own stream has buffered, whichever context is current, and behind nothing else.
+ * external.c - calls that take their place in a stream and are never deferred: they come behind
+ * what their own stream has buffered, whichever context is current, and behind nothing else.
  */
 #include "tests/shim/wrap/rig.h"
 

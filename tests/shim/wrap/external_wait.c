@@ -1,6 +1,6 @@
 /*
- * external_wait.c - waits for something outside the process, which a real-time process watches: an event in
- * front of each and one behind.
+ * external_wait.c - waits for something outside the process, which a real-time process watches: an
+ * event in front of each and one behind.
  */
 #include "tests/shim/wrap/rig.h"
 
@@ -32,7 +32,8 @@ Test(outside, a_refused_wait_spoils_no_later_one)
     CUcontext other = rig_context_new();
     CUstream there = rig_stream();
     ok(cuCtxSetCurrent(rig_context));
-    /* Not every driver takes it. Where one does, its event in front may serve the next wait, too. */
+    /* Not every driver takes it. Where one does, its event in front may serve the next wait,
+     * too. */
     CUresult taken = cuStreamWaitValue32(there, word, 0, CU_STREAM_WAIT_VALUE_EQ);
     cr_expect_eq(recorded(here), 2);
     ok(cuCtxSetCurrent(other));
@@ -42,7 +43,7 @@ Test(outside, a_refused_wait_spoils_no_later_one)
     cr_expect_eq(recorded(rig_stream()), 2);
 }
 
-/* ---- a thread that stands in the driver ------------------------------------------------------- */
+/* ---- a thread that stands in the driver ------------------------------------------------------ */
 
 static CUstream slow, fast;
 static _Atomic bool stands, goes_on;

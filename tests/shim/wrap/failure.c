@@ -48,7 +48,8 @@ static bool all_submitted(void)
     return state.buffered == 0;
 }
 
-/* Of two launches the first is refused when its turn comes; words are as if there was the second alone. */
+/* Of two launches the first is refused when its turn comes; words are as if there was the second
+ * alone. */
 static void fail_later(void)
 {
     stream = rig_stream();

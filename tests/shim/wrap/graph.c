@@ -78,10 +78,10 @@ static CUgraphExec many(CUdeviceptr x)
     return mixing_often(x, 1, 1, 200);
 }
 
-/* How much of what is launched behind `second` is buffered, while the device runs nothing. 200 kernels of which
- * nothing is known are 4 ms, and 3.2 may be in flight with nobody above. Time that passes is credit for
- * what is oldest alone, so there is something small in front; but after 100 ms without progress the cap is
- * lifted. Launches are timed, so each look has graphs of its own. */
+/* How much of what is launched behind `second` is buffered, while the device runs nothing. 200
+ * kernels of which nothing is known are 4 ms, and 3.2 may be in flight with nobody above. Time that
+ * passes is credit for what is oldest alone, so there is something small in front; but after 100 ms
+ * without progress the cap is lifted. Launches are timed, so each look has graphs of its own. */
 static unsigned buffered_behind(CUgraphExec (*second)(CUdeviceptr x), CUdeviceptr x, CUstream s)
 {
     struct gate gate = gate_new();

@@ -1,6 +1,6 @@
 /*
- * join.c - work in streams that were joined by waits is known complete with the stream that waited. The
- * client's thread, which asks all streams now and then, hears of nothing complete here.
+ * join.c - work in streams that were joined by waits is known complete with the stream that waited.
+ * The client's thread, which asks all streams now and then, hears of nothing complete here.
  */
 #include "tests/shim/wrap/rig.h"
 

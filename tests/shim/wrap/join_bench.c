@@ -1,6 +1,7 @@
 /*
- * join_bench.c - what best effort gets beside 100 requests a second, each in two streams that are joined
- * by events. To be run with cutin preloaded, CUTIN_PRIORITY=rt and CUTIN_STREAM_PRIORITY=inherit:
+ * join_bench.c - what best effort gets beside 100 requests a second, each in two streams that are
+ * joined by events. To be run with cutin preloaded, CUTIN_PRIORITY=rt and
+ * CUTIN_STREAM_PRIORITY=inherit:
  *
  *   join_bench [SECONDS]
  */

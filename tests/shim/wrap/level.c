@@ -154,7 +154,7 @@ Test(level, a_wait_in_a_destroyed_stream_does_not_hold_others_for_ever)
     ok(cuStreamSynchronize(rt));
 }
 
-/* ---- the legacy stream: blocking ones follow it, and it follows all that they have been given ------ */
+/* ---- the legacy stream: blocking ones follow it, and it follows all that they have been given  */
 
 Test(level, an_allocation_in_the_legacy_stream_comes_between_no_others)
 {

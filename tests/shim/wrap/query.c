@@ -75,8 +75,8 @@ static bool buffers(void)
     return state.buffered != 0;
 }
 
-/* The stream has work that runs: nobody may be told that it has none. It may run before it is known to be
- * submitted, and counts as buffered until then. */
+/* The stream has work that runs: nobody may be told that it has none. It may run before it is known
+ * to be submitted, and counts as buffered until then. */
 static void expect_busy(void)
 {
     rig_until(&runs);
@@ -112,7 +112,8 @@ Test(query, work_recorded_while_somebody_asks_for_the_event_is_not_complete)
     expect_busy();
 }
 
-/* The answer that the thread gets is about the later record, which is in a stream that has nothing to do. */
+/* The answer that the thread gets is about the later record, which is in a stream that has nothing
+ * to do. */
 Test(query, record_elsewhere_while_somebody_asks_says_nothing_about_the_first_stream)
 {
     open_idle();

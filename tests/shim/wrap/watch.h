@@ -1,7 +1,7 @@
 /*
- * watch.h - the simulated driver, watched: a libcuda.so.1 in front of it that counts every call that
- * reaches the driver, whoever makes it, and lets a test stop a thread in one, or answer in the driver's
- * place. Link rig_watched for it.
+ * watch.h - the simulated driver, watched: a libcuda.so.1 in front of it that counts every call
+ * that reaches the driver, whoever makes it, and lets a test stop a thread in one, or answer in the
+ * driver's place. Link rig_watched for it.
  */
 #ifndef TESTS_SHIM_WATCH_H
 #define TESTS_SHIM_WATCH_H
@@ -19,8 +19,8 @@ enum watch_call {
     WATCH_CALLS
 };
 
-/* The call as it came in. Answers 0, and it goes on to the driver, or an error in the driver's place, or
- * that the driver would have succeeded. */
+/* The call as it came in. Answers 0, and it goes on to the driver, or an error in the driver's
+ * place, or that the driver would have succeeded. */
 #define WATCH_DONE (-1)
 typedef int (*watch_hook)(const intptr_t *argument);
 

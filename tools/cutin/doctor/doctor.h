@@ -1,10 +1,10 @@
 /*
  * doctor.h - what `cutin doctor` knows when it gives its verdicts.
  *
- * Processes of its own open the driver, as applications do: bare ones, which measure what the driver can
- * do and what it costs, and one under libcutin.so, which shows whether a hold holds. Each is a fact of
- * tools/facts, so one that hangs or crashes leaves what it found before. A check is one function over
- * all of this; doctor.c has the table.
+ * Processes of its own open the driver, as applications do: bare ones, which measure what the
+ * driver can do and what it costs, and one under libcutin.so, which shows whether a hold holds.
+ * Each is a fact of tools/facts, so one that hangs or crashes leaves what it found before. A check
+ * is one function over all of this; doctor.c has the table.
  */
 #ifndef CUTIN_DOCTOR_H
 #define CUTIN_DOCTOR_H
@@ -30,7 +30,8 @@ struct probe {
     int major, minor, processors, compute_mode;
     int mps;        /* the driver's own word: 0 no, 1 yes, -1 it does not say */
     int param_info; /* tells how parameters of kernels lie, so that launches can be copied */
-    /* Microseconds; 0: not measured. A marker and a gate need memory operations, and their batches. */
+    /* Microseconds; 0: not measured. A marker and a gate need memory operations, and their
+     * batches. */
     double launch_us, marker_us, gate_us, gate_device_us, gate_open_us;
     const char
         *registration; /* of a page of a memfd: "success", or the error's name; NULL: not tried */
@@ -41,8 +42,8 @@ struct probe {
     int in_front;        /* the driver's entries are libcutin.so's */
     int hold;            /* CUresult of cutin_stream_hold */
     int held, released, buffered;
-    /* Functions that the driver exports, the names of those that no table row of this version names, and
-     * how many of these libcutin.so does not stand in front of. */
+    /* Functions that the driver exports, the names of those that no table row of this version
+     * names, and how many of these libcutin.so does not stand in front of. */
     int functions, passing;
     json_t *unknown;
 };

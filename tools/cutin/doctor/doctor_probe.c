@@ -1,6 +1,6 @@
 /*
- * doctor_probe.c - the processes of `cutin doctor` that open the driver. Each is a fact (tools/facts):
- * what there is, what it can do and what that costs, and whether a hold holds.
+ * doctor_probe.c - the processes of `cutin doctor` that open the driver. Each is a fact
+ * (tools/facts): what there is, what it can do and what that costs, and whether a hold holds.
  */
 #include "tools/cutin/subcommand.h"
 #include "doctor.h"

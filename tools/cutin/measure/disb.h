@@ -141,11 +141,12 @@ int disb_model_file(struct disb *d, const char *name, const char *path);
 /* The model called `name`, generated where nobody defined it. NULL with one line in d->why. */
 const struct model *disb_model(struct disb *d, const char *name);
 /* Runs a workload in one mode, and shows the progress. 0, -ECANCELED (progress_cancel was set; what
- * there is is in `result`), or -errno with d->why. Every process and file it made is gone when it returns. */
+ * there is is in `result`), or -errno with d->why. Every process and file it made is gone when it
+ * returns. */
 int disb_run(struct disb *d, const struct disb_workload *w, const struct disb_mode *mode,
              struct disb_result *result);
-/* Real time may finish what arrived in a window of `seconds` for so long: a queue that has grown for
- * all of it needs no longer where the GPU has room at all. */
+/* Real time may finish what arrived in a window of `seconds` for so long: a queue that has grown
+ * for all of it needs no longer where the GPU has room at all. */
 double disb_grace_s(double seconds);
 /* disb_worker.c: `cutin disb --worker N`, never by hand. Returns the exit status. */
 int disb_worker_main(uint32_t process);

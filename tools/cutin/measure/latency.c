@@ -5,9 +5,9 @@
  * phases and measures, on the host, from the launch until it knows the kernel complete. Three modes
  * alternate in rounds, so that whatever else the machine does hits all alike: `alone` (no best
  * effort), `native` (both on the plain driver), `cutin` (both under libcutin.so, with a daemon of
- * their own); and `ungated`, where best effort launches CUDA graphs, the same without gates in them.
- * Best effort also runs by itself in each round: what it loses with nobody above. Its updates do not
- * commute, so its checksum tells whether one was lost, repeated or swapped.
+ * their own); and `ungated`, where best effort launches CUDA graphs, the same without gates in
+ * them. Best effort also runs by itself in each round: what it loses with nobody above. Its updates
+ * do not commute, so its checksum tells whether one was lost, repeated or swapped.
  */
 #include "ablation.h"
 #include "bench.h"

@@ -1,9 +1,10 @@
 /*
  * models.h - networks as the GPU sees them: the kernels that one request launches, in order.
  *
- * The five of models.def are generated: the numbers of kernels, their shapes and their durations are
- * the published ones, the order is random and the same for the same seed. Others come from workload
- * files. What the kernels compute is of no interest here: they keep the GPU busy for their time.
+ * The five of models.def are generated: the numbers of kernels, their shapes and their durations
+ * are the published ones, the order is random and the same for the same seed. Others come from
+ * workload files. What the kernels compute is of no interest here: they keep the GPU busy for their
+ * time.
  */
 #ifndef CUTIN_MODELS_H
 #define CUTIN_MODELS_H

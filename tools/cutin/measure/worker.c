@@ -207,8 +207,8 @@ static int launch_graph(struct gpu *g)
     return 0;
 }
 
-/* Programs warm up before they make graphs: what the kernel takes is known then. The shortest of some
- * launches is what the graph takes. */
+/* Programs warm up before they make graphs: what the kernel takes is known then. The shortest of
+ * some launches is what the graph takes. */
 static int graph_warm_up(struct gpu *g)
 {
     struct update nothing;

@@ -100,11 +100,11 @@ int worker_reply(struct worker *w, struct worker_reply *reply, uint32_t timeout_
 bool worker_gone(const struct worker *w);
 /* What is behind an error of the functions above: the worker's own words where it left some. */
 const char *worker_error(const struct worker *w, int rc);
-/* How long a worker may take to end: one that did its work, beside whatever else the machine does, and one
- * that nobody waits for any more. */
+/* How long a worker may take to end: one that did its work, beside whatever else the machine does,
+ * and one that nobody waits for any more. */
 enum { WORKER_ENDS_MS = 30000, WORKER_GIVEN_UP_MS = 1000 };
-/* Ends the process (politely for `patience_ms`, then by SIGKILL) and reaps it; the shared memory stays.
- * Returns the wait status: 0 where it ended in order, or was none. */
+/* Ends the process (politely for `patience_ms`, then by SIGKILL) and reaps it; the shared memory
+ * stays. Returns the wait status: 0 where it ended in order, or was none. */
 int worker_end(struct worker *w, uint32_t patience_ms);
 /* Waits until then for the end of a process (0: none), and kills it. Its status. */
 int worker_reap(pid_t pid, uint64_t until_ns);

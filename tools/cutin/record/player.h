@@ -2,8 +2,8 @@
  * player.h - a workload's operations on this process's GPU: kernels of the same shape and duration
  * (the `spin` kernel), copies of the same size, on as many streams.
  *
- * A kernel of several waves divides its duration by them, except on the simulated GPU, where a grid of
- * any size takes the time it is told. One thread.
+ * A kernel of several waves divides its duration by them, except on the simulated GPU, where a grid
+ * of any size takes the time it is told. One thread.
  */
 #ifndef CUTIN_PLAYER_H
 #define CUTIN_PLAYER_H
@@ -39,8 +39,8 @@ int player_open(struct player *p, const struct workload *w);
 void player_close(struct player *p);
 
 /*
- * Ops `from` to before `to`, then until all of it is complete. With `paced` the calls have the pauses
- * that the program made between them, else none. 0 or -errno with `why`; -ECANCELED when
+ * Ops `from` to before `to`, then until all of it is complete. With `paced` the calls have the
+ * pauses that the program made between them, else none. 0 or -errno with `why`; -ECANCELED when
  * progress_cancel was set, with what was launched complete.
  */
 int player_run(struct player *p, size_t from, size_t to, bool paced);

@@ -281,8 +281,8 @@ static int play(const struct plan *p)
     return rc;
 }
 
-/* The library and the simulator are the loader's business, so the command starts itself again, under
- * `cutin run` where a level was asked for. */
+/* The library and the simulator are the loader's business, so the command starts itself again,
+ * under `cutin run` where a level was asked for. */
 static int again(const struct plan *p, int argc, char **argv)
 {
     struct paths paths;

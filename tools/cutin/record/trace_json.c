@@ -12,7 +12,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Tracks that are no threads: numbers above every thread id. Per stream, in the order of the kinds. */
+/* Tracks that are no threads: numbers above every thread id. Per stream, in the order of the
+ * kinds. */
 enum track { TRACK_QUEUE, TRACK_ACTIVE, TRACK_DEVICE, TRACKS };
 static const char *const track_names[] = {"queue", "active", "GPU (timed)"};
 enum {
@@ -225,7 +226,8 @@ static void close_active(struct walk *w, uint32_t stream, uint64_t ns)
     *from = 0;
 }
 
-/* The records of a turn, and of the next one, come from threads that may have put them in any order. */
+/* The records of a turn, and of the next one, come from threads that may have put them in any
+ * order. */
 static void walk_cut_in(struct walk *w, const struct trace_record *r)
 {
     struct open_stream *s = &w->stream[r->stream];

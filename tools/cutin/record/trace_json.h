@@ -1,10 +1,10 @@
 /*
- * trace_json.h - traces of processes and the simulator's event log as one JSON file of the Trace Event
- * Format, which ui.perfetto.dev and chrome://tracing open.
+ * trace_json.h - traces of processes and the simulator's event log as one JSON file of the Trace
+ * Event Format, which ui.perfetto.dev and chrome://tracing open.
  *
- * One process of the picture per traced process: a track per thread with the calls, per stream what is
- * buffered and in flight, when it was held or active, and what the device took where that was timed;
- * and one process for each simulated GPU, with a track per stream.
+ * One process of the picture per traced process: a track per thread with the calls, per stream what
+ * is buffered and in flight, when it was held or active, and what the device took where that was
+ * timed; and one process for each simulated GPU, with a track per stream.
  */
 #ifndef CUTIN_TRACE_JSON_H
 #define CUTIN_TRACE_JSON_H
@@ -24,14 +24,14 @@ struct trace_json {
     bool mangled;           /* names as they are; otherwise as people read them (kernel_name.h) */
 };
 
-/* Begins the file; nothing in it is earlier than `origin_ns`. So many traces and logs will follow; when
- * progress_cancel is set, what is left of them is left out. */
+/* Begins the file; nothing in it is earlier than `origin_ns`. So many traces and logs will follow;
+ * when progress_cancel is set, what is left of them is left out. */
 void trace_json_begin(struct trace_json *j, FILE *out, uint64_t origin_ns, size_t sources);
 void trace_json_add(struct trace_json *j, const struct trace_view *v);
 /* Lines of SIMGPU_LOG; what is none is passed over. Returns the number of works. */
 uint64_t trace_json_add_log(struct trace_json *j, FILE *log);
-/* 0 or -errno: the disk was full. `out` stays open. A file that is not all of it says so by a member
- * "interrupted". */
+/* 0 or -errno: the disk was full. `out` stays open. A file that is not all of it says so by a
+ * member "interrupted". */
 int trace_json_end(struct trace_json *j);
 
 #endif

@@ -21,8 +21,8 @@ bool trace_view_get(const struct trace_view *v, uint64_t position, struct trace_
 /* "" for 0 and for what is no name. */
 const char *trace_view_name(const struct trace_view *v, uint32_t name);
 
-/* How far the clock of a context lies behind the host's: nothing begins before it was asked for, and
- * what met an idle stream began just then. Contexts from 1 to TRACE_VIEW_CLOCKS - 1. */
+/* How far the clock of a context lies behind the host's: nothing begins before it was asked for,
+ * and what met an idle stream began just then. Contexts from 1 to TRACE_VIEW_CLOCKS - 1. */
 enum { TRACE_VIEW_CLOCKS = 256 };
 struct trace_clocks {
     uint64_t base_ns[TRACE_VIEW_CLOCKS]; /* 0: nothing known */

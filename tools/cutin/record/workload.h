@@ -1,27 +1,29 @@
 /*
- * workload.h - a workload file (.cutw): what a CUDA program asked of the GPU, operation by operation.
+ * workload.h - a workload file (.cutw): what a CUDA program asked of the GPU, operation by
+ * operation.
  *
  * `cutin record` writes them, `cutin replay` and `cutin disb` read them. The file, little-endian:
  *
  *   header    64 bytes   struct workload_header: magic "CUTINWL", version, counts, check sum
- *   names    multiple of 8 bytes: the kernels' names, whole, each with its NUL; NULs fill up the rest
+ *   names    multiple of 8 bytes: the kernels' names, whole, each with its NUL, then NULs
  *   ops       64 bytes   each: struct workload_op, in the order of the program's calls
  *
  * and nothing behind. In memory a workload has the same kernels and ops.
  *
  * An op is a kernel, a copy (or memset), or a sync: the program waited until its work was complete.
- *   at_ns        when the program made the call, counted from the first op's; it never falls. The gap
- *                before an op is the difference to the op before it. What a generator makes up may
- *                leave all of it 0: then nothing waits between the calls.
+ *   at_ns        when the program made the call, counted from the first op's; it never falls. The
+ *                gap before an op is the difference to the op before it. What a generator makes up
+ *                may leave all of it 0: then nothing waits between the calls.
  *   duration_ns  how long the device took by itself; of a sync, how long the program waited.
  *   stream       0 to streams - 1, in the order of first use. A sync is of the whole program.
  *
- * A *request* is what is asked up to the next sync, syncs included (workload_request): one inference
- * or training step, for most programs. A workload without a sync is one request; so is a generated
- * model that ends with one.
+ * A *request* is what is asked up to the next sync, syncs included (workload_request): one
+ * inference or training step, for most programs. A workload without a sync is one request; so is a
+ * generated model that ends with one.
  *
- * Times are nanoseconds of CLOCK_MONOTONIC. Not thread safe. Errors are -errno, with one line in `why`:
- * -EBADMSG foreign, truncated or damaged, -EPROTONOSUPPORT another version, -E2BIG too large, -ENOMEM.
+ * Times are nanoseconds of CLOCK_MONOTONIC. Not thread safe. Errors are -errno, with one line in
+ * `why`: -EBADMSG foreign, truncated or damaged, -EPROTONOSUPPORT another version, -E2BIG too
+ * large, -ENOMEM.
  */
 #ifndef CUTIN_WORKLOAD_H
 #define CUTIN_WORKLOAD_H
@@ -87,8 +89,8 @@ struct workload {
     size_t kernel_room, op_room;
 };
 
-/* A zeroed struct is an empty workload. Appending keeps `streams` and `total_ns` at least as large as
- * the op needs. */
+/* A zeroed struct is an empty workload. Appending keeps `streams` and `total_ns` at least as large
+ * as the op needs. */
 int workload_add(struct workload *w, const struct workload_op *op);
 /* The index of the kernel called `name`, added if it is new; or -ENOMEM, -E2BIG. */
 int workload_kernel(struct workload *w, const char *name);

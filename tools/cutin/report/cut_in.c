@@ -2,9 +2,9 @@
  * cut_in.c - one cut-in of a trace: what happened around it.
  *
  * The trace is what `cutin trace` makes (trace_json.c): slices of category "cut in" while real-time
- * work is active, "hold" while a best-effort stream is held, "kernel" for what the simulated GPU ran.
- * The cut-in in the middle of those that held somebody is shown: neither the first, where everything
- * is cold, nor the last.
+ * work is active, "hold" while a best-effort stream is held, "kernel" for what the simulated GPU
+ * ran. The cut-in in the middle of those that held somebody is shown: neither the first, where
+ * everything is cold, nor the last.
  */
 #include "tools/cutin/kernel_name.h"
 #include "report.h"
@@ -109,7 +109,8 @@ static bool found_somebody(const struct trace *t, json_t *kernels, const json_t 
     return false;
 }
 
-/* From the middle outwards: the first that met a kernel and held somebody, or else held somebody. */
+/* From the middle outwards: the first that met a kernel and held somebody, or else held
+ * somebody. */
 static const json_t *choose(const struct trace *t)
 {
     json_t *actives = gather(t->events, "X", "cut in"), *holds = gather(t->events, "X", "hold"),

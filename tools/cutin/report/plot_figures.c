@@ -134,7 +134,8 @@ static bool has_name(const json_t *names, const char *name)
     return false;
 }
 
-/* Adds the keys of an object that `names` lacks, or what the elements of an array say at `label`. */
+/* Adds the keys of an object that `names` lacks, or what the elements of an array say at
+ * `label`. */
 static void add_names(json_t *names, json_t *all, const char *label)
 {
     char number[32];

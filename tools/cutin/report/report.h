@@ -1,8 +1,8 @@
 /*
  * report.h - the parts of `cutin report`: one HTML page out of a folder of results.
  *
- * report.c the command and the folder, page.c the page's figures in the page of data/, cut_in.c what
- * of a trace is shown. The page's own script makes tables and pictures of the figures.
+ * report.c the command and the folder, page.c the page's figures in the page of data/, cut_in.c
+ * what of a trace is shown. The page's own script makes tables and pictures of the figures.
  */
 #ifndef CUTIN_REPORT_H
 #define CUTIN_REPORT_H
@@ -14,8 +14,8 @@
 
 bool trace_is(const json_t *root);
 /*
- * One cut-in of a trace (an object with "traceEvents"): its times, the slices around it and what names
- * their tracks. NULL where the trace has none that held somebody.
+ * One cut-in of a trace (an object with "traceEvents"): its times, the slices around it and what
+ * names their tracks. NULL where the trace has none that held somebody.
  */
 json_t *cut_in_of(const json_t *trace);
 

@@ -23,8 +23,8 @@ json_t *result_environment(void);
 json_t *result_command(int argc, char **argv);
 /* The member at a dotted path, e.g. "config.machine.cpu"; NULL where there is none. Borrowed. */
 json_t *result_get(const json_t *root, const char *path);
-/* What a measuring command ends with: the object on stdout where `json`, its picture in the file `plot`
- * (NULL: none). Takes the reference; returns the exit status, and has said what failed. */
+/* What a measuring command ends with: the object on stdout where `json`, its picture in the file
+ * `plot` (NULL: none). Takes the reference; returns the exit status, and has said what failed. */
 int result_give(const struct subcommand *cmd, json_t *root, bool json, const char *plot);
 /* One object, arrays of plain numbers on one line each, and a newline. Returns 0 or -EIO. */
 int result_print(const json_t *root, FILE *out);

@@ -1,10 +1,10 @@
 /*
- * context.c - contexts: made, found by their handles, destroyed. Those of a thread are in current.c, a device's
- * shared one in primary.c, what can be asked and set in context_api.c.
+ * context.c - contexts: made, found by their handles, destroyed. Those of a thread are in
+ * current.c, a device's shared one in primary.c, what can be asked and set in context_api.c.
  *
  * One lock guards the list of contexts and the primaries' counts; it is never held while work is
- * waited for. Handles are pointers to structures that live as long as the process, so a stale handle
- * is told from a live one by looking, not by luck.
+ * waited for. Handles are pointers to structures that live as long as the process, so a stale
+ * handle is told from a live one by looking, not by luck.
  */
 #include "tools/simgpu/device/context.h"
 
@@ -17,7 +17,7 @@ pthread_mutex_t context_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct sim_context *all; /* under context_lock */
 static _Atomic unsigned long long next_id = 1;
 
-/* ---- what other files ask ----------------------------------------------------------------------- */
+/* ---- what other files ask -------------------------------------------------------------------- */
 
 void context_fail(struct sim_context *ctx, CUresult error)
 {
@@ -43,7 +43,7 @@ struct sim_context *context_find(CUcontext handle)
     return ctx && atomic_load(&ctx->alive) ? ctx : NULL;
 }
 
-/* ---- life --------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 /* What a fresh context, or a primary one that comes back, starts from. */
 static void context_defaults(struct sim_context *ctx, unsigned int flags)
@@ -244,7 +244,7 @@ SIM_EXPORT CUresult cuCtxDetach(CUcontext handle)
     return last ? context_destroy(handle) : CUDA_SUCCESS;
 }
 
-/* ---- green contexts ----------------------------------------------------------------------------- */
+/* ---- green contexts -------------------------------------------------------------------------- */
 
 CUresult context_green_make(struct sim_context *base, struct sim_context **out)
 {

@@ -40,9 +40,10 @@ struct sim_context {
 };
 
 /*
- * What a context has besides itself: a room makes its part known by CONTEXT_PART in the file that has it.
- * Parts begin, and end, in the order of their kinds: what is stored may use the streams when it ends, works use
- * modules, and modules have memory. Only the streams' beginning fails. Primary contexts begin under the lock.
+ * What a context has besides itself: a room makes its part known by CONTEXT_PART in the file that
+ * has it. Parts begin, and end, in the order of their kinds: what is stored may use the streams
+ * when it ends, works use modules, and modules have memory. Only the streams' beginning fails.
+ * Primary contexts begin under the lock.
  */
 enum context_kind {
     CONTEXT_STORAGE,
@@ -61,12 +62,13 @@ struct context_part {
     static const struct context_part *const end##_entry                                            \
         __attribute__((section("context_part"), used)) = &end##_part;
 
-/* ---- current.c: the calling thread's ---------------------------------------------------------------- */
+/* ---- current.c: the calling thread's --------------------------------------------------------- */
 
 /* The calling thread's current context: CUDA_ERROR_NOT_INITIALIZED before cuInit and in a forked
  * child, CUDA_ERROR_INVALID_CONTEXT with none, CUDA_ERROR_CONTEXT_IS_DESTROYED with a dead one. */
 CUresult context_current(struct sim_context **ctx);
-/* The same, and the context's sticky error where it has one: what nearly every API call begins with. */
+/* The same, and the context's sticky error where it has one: what nearly every API call begins
+ * with. */
 CUresult context_enter(struct sim_context **ctx);
 /* A context argument of calls: NULL means the current one. CUDA_ERROR_INVALID_CONTEXT,
  * CUDA_ERROR_CONTEXT_IS_DESTROYED, and what context_current says. */
@@ -79,13 +81,15 @@ void context_drop(const struct sim_context *ctx);
 void callback_thread_begin(void);
 bool callback_thread(void);
 
-/* ---- life: thread safe, but where a lock is named ---------------------------------------------------- */
+/* ---- life: thread safe, but where a lock is named -------------------------------------------- */
 
 extern pthread_mutex_t context_lock; /* of the list of all, of usage, ending, limits and hints */
 
-/* Raise an asynchronous error: the first one stays, and every later call in the context returns it. */
+/* Raise an asynchronous error: the first one stays, and every later call in the context returns
+ * it. */
 void context_fail(struct sim_context *ctx, CUresult error);
-/* A context handle -> the context; NULL for anything that is not a live context. NULL handle: NULL. */
+/* A context handle -> the context; NULL for anything that is not a live context. NULL handle:
+ * NULL. */
 struct sim_context *context_find(CUcontext handle);
 #define context_handle(ctx) ((CUcontext)(void *)(ctx))
 /* The context whose handle it is, or was: it may be destroyed. NULL: none. */
@@ -97,17 +101,20 @@ struct sim_context *context_new(int ordinal, bool primary, unsigned int version)
 void context_list(struct sim_context *ctx);
 /* Makes it live, with all that a context has. The streams' errors. */
 CUresult context_begin(struct sim_context *ctx, unsigned int flags);
-/* Waits for the context's work and takes everything in it away. Whoever turned `alive` off calls it. */
+/* Waits for the context's work and takes everything in it away. Whoever turned `alive` off calls
+ * it. */
 void context_end(struct sim_context *ctx);
 
-/* CUDA_ERROR_NOT_INITIALIZED before cuInit and in a forked child: for calls that need no context. */
+/* CUDA_ERROR_NOT_INITIALIZED before cuInit and in a forked child: for calls that need no
+ * context. */
 CUresult driver_ready(void);
 /* Is there such a device? CUDA_ERROR_NOT_INITIALIZED, CUDA_ERROR_INVALID_DEVICE. */
 CUresult device_check(CUdevice dev);
 /* The device's primary context, as it is: not made active. The errors of device_check. */
 CUresult context_primary(CUdevice dev, CUcontext *out);
 
-/* Memory, modules and events of green contexts are the primary one's: contexts with one base share. */
+/* Memory, modules and events of green contexts are the primary one's: contexts with one base
+ * share. */
 static inline const struct sim_context *context_base(const struct sim_context *ctx)
 {
     return ctx->base ? ctx->base : ctx;
@@ -118,8 +125,8 @@ CUresult context_green_end(struct sim_context *ctx);
 /* Calls `fn` for the live green contexts of `base`, under the lock of the list. */
 void context_green_each(const struct sim_context *base,
                         void (*fn)(struct sim_context *green, void *arg), void *arg);
-/* Ends them all. A green context outlives the last release of the primary one, which it retains, but no
- * reset. */
+/* Ends them all. A green context outlives the last release of the primary one, which it retains,
+ * but no reset. */
 void context_greens_end(const struct sim_context *base);
 #if CUDA_VERSION >= 12050
 /* green.c: CUDA_ERROR_INVALID_CONTEXT for what is no live green context. */

@@ -1,5 +1,6 @@
 /*
- * context_api.c - what a context says of itself, and what can be set: limits, and hints without effect.
+ * context_api.c - what a context says of itself, and what can be set: limits, and hints without
+ * effect.
  */
 #include "tools/simgpu/device/context.h"
 

@@ -64,7 +64,7 @@ bool callback_thread(void)
     return in_callback_thread;
 }
 
-/* ---- what other files ask ----------------------------------------------------------------------- */
+/* ---- what other files ask -------------------------------------------------------------------- */
 
 CUresult context_current(struct sim_context **out)
 {
@@ -104,7 +104,7 @@ CUresult context_argument(CUcontext handle, struct sim_context **out)
     return CUDA_SUCCESS;
 }
 
-/* ---- API ---------------------------------------------------------------------------------------- */
+/* ---- API ------------------------------------------------------------------------------------- */
 
 static CUresult push(CUcontext handle)
 {

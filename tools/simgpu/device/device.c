@@ -1,7 +1,7 @@
 /*
- * device.c - who takes part in the shared devices: the file, its lock, clients, contexts and streams.
- * A client proves that it lives by a robust mutex that its engine thread holds; when the kernel drops
- * it, any other client removes what the dead one left.
+ * device.c - who takes part in the shared devices: the file, its lock, clients, contexts and
+ * streams. A client proves that it lives by a robust mutex that its engine thread holds; when the
+ * kernel drops it, any other client removes what the dead one left.
  */
 #include "tools/simgpu/device/device.h"
 #include "tools/simgpu/device/timeline.h"
@@ -26,7 +26,7 @@
 
 enum { DEVICE_MAGIC = 0x73696d47, DEVICE_VERSION = 3, LOCK_LOOK_NS = 100000000 };
 
-/* ---- the file ---------------------------------------------------------------------------------- */
+/* ---- the file -------------------------------------------------------------------------------- */
 
 static void mutex_init_shared(pthread_mutex_t *m)
 {
@@ -52,9 +52,9 @@ static void shared_init(struct device_shared *sh, const struct device_params *pa
 }
 
 /*
- * Two locks on the file. Each process keeps a shared flock for life, which the kernel drops however the
- * process ends: a file that nobody has locked is litter. A write lock on its first byte is the door:
- * one process at a time joins or leaves.
+ * Two locks on the file. Each process keeps a shared flock for life, which the kernel drops however
+ * the process ends: a file that nobody has locked is litter. A write lock on its first byte is the
+ * door: one process at a time joins or leaves.
  */
 static int file_lease(const char *name)
 {
@@ -125,7 +125,7 @@ static int file_map(int fd, struct device_shared **sh)
     return 0;
 }
 
-/* ---- clients ----------------------------------------------------------------------------------- */
+/* ---- clients --------------------------------------------------------------------------------- */
 
 /* Under the device's lock; device_completed reads it without. */
 static void stream_id_set(struct device_stream *s, uint32_t id)
@@ -213,7 +213,8 @@ static void futex_wake_all(uint32_t *word)
     syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
-/* Who was alone slept without looking after neighbours, and may come to wait for works of this one. */
+/* Who was alone slept without looking after neighbours, and may come to wait for works of this
+ * one. */
 static void neighbours_wake(struct device *d)
 {
     for (uint32_t i = 0; i < DEVICE_CLIENTS; i++)
@@ -264,7 +265,7 @@ int device_open(struct device *d, const char *name, const struct device_params *
     return rc;
 }
 
-/* ---- the lock ---------------------------------------------------------------------------------- */
+/* ---- the lock -------------------------------------------------------------------------------- */
 
 static void lock_taken(struct device *d, int rc)
 {
@@ -274,7 +275,8 @@ static void lock_taken(struct device *d, int rc)
     pthread_mutex_consistent(&d->shared->lock);
 }
 
-/* libtsan knows that an untimed lock of a dead owner's mutex takes it, and not that a timed one does. */
+/* libtsan knows that an untimed lock of a dead owner's mutex takes it, and not that a timed one
+ * does. */
 static void dead_owner_told(pthread_mutex_t *lock)
 {
 #ifdef __SANITIZE_THREAD__
@@ -299,9 +301,10 @@ static int lock_timed(struct device *d, uint64_t patience_ns)
 }
 
 /*
- * A sleeper may have been forgotten: the owner unlocks and wakes another one, takes the lock again, which
- * then says nothing of sleepers, and both die before the one that was woken has looked. The kernel wakes
- * for a dead owner where the lock says that somebody sleeps, for a dead sleeper where it has no owner.
+ * A sleeper may have been forgotten: the owner unlocks and wakes another one, takes the lock again,
+ * which then says nothing of sleepers, and both die before the one that was woken has looked. The
+ * kernel wakes for a dead owner where the lock says that somebody sleeps, for a dead sleeper where
+ * it has no owner.
  */
 void device_lock(struct device *d)
 {
@@ -349,8 +352,8 @@ void device_close(struct device *d, uint64_t patience_ns)
     struct device_shared *sh = d->shared;
     if (!sh)
         return;
-    /* The mapping stays: other threads of an exiting process may be on their way into it. Joiners are
-     * not waited for: the file then goes with them. */
+    /* The mapping stays: other threads of an exiting process may be on their way into it. Joiners
+     * are not waited for: the file then goes with them. */
     bool alone = file_door(d->fd, F_WRLCK, false) == 0;
     if (device_lock_patiently(d, patience_ns)) {
         client_remove(sh, d->client);
@@ -364,7 +367,7 @@ void device_close(struct device *d, uint64_t patience_ns)
     close(d->fd);
 }
 
-/* ---- contexts and streams ---------------------------------------------------------------------- */
+/* ---- contexts and streams -------------------------------------------------------------------- */
 
 /* Never 0, which means a free slot, when the generation wraps round. */
 static uint32_t id_next(uint32_t *generation, uint32_t slots, uint32_t slot)
@@ -412,7 +415,8 @@ void device_context_close(struct device *d, uint32_t context)
             d->shared->gpus[g] = (struct device_gpu){0};
 }
 
-/* The slot's ring gets its memory now: an allocation can fail, a page fault in a full file kills. */
+/* The slot's ring gets its memory now: an allocation can fail, a page fault in a full file
+ * kills. */
 static bool ring_allocate(struct device *d, uint32_t slot)
 {
     size_t at = offsetof(struct device_shared, rings) + slot * sizeof(d->shared->rings[0]);
@@ -459,7 +463,8 @@ void device_complete(struct device *d, uint32_t stream, uint64_t seq)
     __atomic_store_n(&s->completed, seq, __ATOMIC_RELEASE); /* pairs with device_completed */
 }
 
-/* A slot that another stream has taken meanwhile may look unfinished once; the next look sees its id. */
+/* A slot that another stream has taken meanwhile may look unfinished once; the next look sees its
+ * id. */
 bool device_completed(const struct device *d, struct op_point p)
 {
     const struct device_stream *s = &d->shared->streams[p.stream % DEVICE_STREAMS];
@@ -469,7 +474,7 @@ bool device_completed(const struct device *d, struct op_point p)
     return (int32_t)((uint32_t)completed - p.seq) >= 0;
 }
 
-/* ---- memory: who has taken how much ------------------------------------------------------------- */
+/* ---- memory: who has taken how much ---------------------------------------------------------- */
 
 static uint64_t memory_sum(const struct device_shared *sh, uint32_t gpu)
 {

@@ -1,13 +1,15 @@
 /*
- * device.h - who takes part in the shared devices (shared.h): membership, the lock, contexts, streams, memory.
+ * device.h - who takes part in the shared devices (shared.h): membership, the lock, contexts,
+ * streams, memory.
  */
 #ifndef SIMGPU_DEVICE_H
 #define SIMGPU_DEVICE_H
 
 #include "tools/simgpu/device/shared.h"
 
-/* Join the devices of this name, creating them with `params` where nobody alive has them open. Call it
- * from the thread whose life stands for the process. 0 or -errno; -EPROTO: another version's file. */
+/* Join the devices of this name, creating them with `params` where nobody alive has them open. Call
+ * it from the thread whose life stands for the process. 0 or -errno; -EPROTO: another version's
+ * file. */
 int device_open(struct device *d, const char *name, const struct device_params *params);
 /* Leave: the process's contexts and work go; the file too with the last process. Waits at most
  * `patience_ns` for the lock. Same thread as device_open, or the last act of the process. */
@@ -32,8 +34,8 @@ void device_context_close(struct device *d, uint32_t context);
 uint32_t device_stream_open(struct device *d, uint32_t context, int priority);
 void device_stream_close(struct device *d, uint32_t stream);
 
-/* Not locked: the owner says that the effects up to `seq` have run; anybody asks whether that is so for
- * the low bits of a sequence number. What is gone is complete. */
+/* Not locked: the owner says that the effects up to `seq` have run; anybody asks whether that is so
+ * for the low bits of a sequence number. What is gone is complete. */
 void device_complete(struct device *d, uint32_t stream, uint64_t seq);
 bool device_completed(const struct device *d, struct op_point p);
 

@@ -56,7 +56,7 @@ SIM_EXPORT CUresult cuDriverGetVersion(int *version)
     return CUDA_SUCCESS;
 }
 
-/* ---- which devices ------------------------------------------------------------------------------ */
+/* ---- which devices --------------------------------------------------------------------------- */
 
 CUresult device_check(CUdevice dev)
 {
@@ -156,7 +156,7 @@ SIM_EXPORT CUresult cuDeviceGetByPCIBusId(CUdevice *out, const char *text)
     return CUDA_SUCCESS;
 }
 
-/* ---- what they are ------------------------------------------------------------------------------ */
+/* ---- what they are --------------------------------------------------------------------------- */
 
 SIM_EXPORT CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice dev)
 {

@@ -1,6 +1,6 @@
 /*
- * green.c - green contexts: parts of a device's multiprocessors, with streams of their own. The parts are
- * counted and not kept apart: kernels of all of them share the device.
+ * green.c - green contexts: parts of a device's multiprocessors, with streams of their own. The
+ * parts are counted and not kept apart: kernels of all of them share the device.
  */
 #include "tools/simgpu/device/context.h"
 #include "tools/simgpu/face/simconfig.h"
@@ -73,7 +73,7 @@ SIM_EXPORT CUresult cuDevResourceGenerateDesc(CUdevResourceDesc *out, CUdevResou
     return sms ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* ---- life -------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 SIM_EXPORT CUresult cuGreenCtxCreate(CUgreenCtx *out, CUdevResourceDesc desc, CUdevice device,
                                      unsigned int flags)

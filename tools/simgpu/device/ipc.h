@@ -1,7 +1,7 @@
 /*
- * ipc.h - files of this process that others of the machine may open: device memory, and what events mean.
- * Nobody keeps a list. A handle that goes from process to process says whose descriptor the file is, and
- * bears a number that only the file with that number answers to.
+ * ipc.h - files of this process that others of the machine may open: device memory, and what events
+ * mean. Nobody keeps a list. A handle that goes from process to process says whose descriptor the
+ * file is, and bears a number that only the file with that number answers to.
  */
 #ifndef SIMGPU_IPC_H
 #define SIMGPU_IPC_H
@@ -20,8 +20,8 @@ struct ipc_file {
 int ipc_file_make(struct ipc_file *f, size_t bytes);
 /* Is it still open in this process? A program may close descriptors that it did not open. */
 bool ipc_file_there(const struct ipc_file *f);
-/* A descriptor of another process's file. -EEXIST: it is this one's; -ENOENT: it is gone or never was;
- * -EXDEV: it belongs to other devices. */
+/* A descriptor of another process's file. -EEXIST: it is this one's; -ENOENT: it is gone or never
+ * was; -EXDEV: it belongs to other devices. */
 int ipc_file_open(const struct ipc_file *f);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * log.c - the device event log: key=value lines, one append per line, so that processes can share the
- * file. README.md lists the keys.
+ * log.c - the device event log: key=value lines, one append per line, so that processes can share
+ * the file. README.md lists the keys.
  */
 #include "tools/simgpu/device/log.h"
 #include "tools/simgpu/face/simconfig.h"

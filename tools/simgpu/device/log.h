@@ -6,7 +6,8 @@
 
 #include "tools/simgpu/face/sim.h"
 
-/* `stream_id`: what cuStreamGetId says. `ran`: its effect ran; false when the context had failed before. Cheap when there is no log. */
+/* `stream_id`: what cuStreamGetId says. `ran`: its effect ran; false when the context had failed
+ * before. Cheap when there is no log. */
 void log_work(const struct work *w, uint32_t device_context, struct point at, uint64_t stream_id,
               bool ran);
 

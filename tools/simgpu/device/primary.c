@@ -63,7 +63,8 @@ SIM_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice dev)
     return rc;
 }
 
-/* Gives up one retain, and ends the context with the last. A reset ends it and keeps the retains. */
+/* Gives up one retain, and ends the context with the last. A reset ends it and keeps the
+ * retains. */
 static CUresult primary_give_up(CUdevice dev, bool reset)
 {
     CUresult rc = device_check(dev);

@@ -1,15 +1,16 @@
 /*
- * shared.h - the simulated devices that processes share: their state in one file of shared memory. Who is there
- * is device.c's, what runs when timeline.c's. Knows no CUDA and no pointers: a process keeps effects and
- * arguments to itself and tells the device only kinds, costs, sizes and dependencies.
+ * shared.h - the simulated devices that processes share: their state in one file of shared memory.
+ * Who is there is device.c's, what runs when timeline.c's. Knows no CUDA and no pointers: a process
+ * keeps effects and arguments to itself and tells the device only kinds, costs, sizes and
+ * dependencies.
  *
- * Whoever holds the lock can bring the timeline up to any time, so when things start and end is computed,
- * whichever process happens to be awake. Nothing is counted that can be found by looking (free SMs, free
- * copy engines, done streams): a process that is killed at any instruction leaves at worst one half-made
- * step, which device_repair() completes.
+ * Whoever holds the lock can bring the timeline up to any time, so when things start and end is
+ * computed, whichever process happens to be awake. Nothing is counted that can be found by looking
+ * (free SMs, free copy engines, done streams): a process that is killed at any instruction leaves
+ * at worst one half-made step, which device_repair() completes.
  *
- * Times are CLOCK_MONOTONIC nanoseconds. `clock` is the time of the last event, not the present: work
- * that becomes startable "late" (its owner noticed late) starts when it could have started.
+ * Times are CLOCK_MONOTONIC nanoseconds. `clock` is the time of the last event, not the present:
+ * work that becomes startable "late" (its owner noticed late) starts when it could have started.
  */
 #ifndef SIMGPU_SHARED_H
 #define SIMGPU_SHARED_H

@@ -1,6 +1,6 @@
 /*
- * timeline.c - what runs when on the shared devices. device_advance() walks from event to event
- * (an op ends, a slice ends, a switch ends, an op is submitted) and at each settles what that allows:
+ * timeline.c - what runs when on the shared devices. device_advance() walks from event to event (an
+ * op ends, a slice ends, a switch ends, an op is submitted) and at each settles what that allows:
  *
  *   - Streams are in order: only a stream's head can start, once its dependencies are done.
  *   - A GPU runs kernels of one context at a time. Contexts take turns by time slice, but only when
@@ -10,8 +10,8 @@
  *     order of submission. One that does not fit waits, and so do those behind it (it would get the
  *     next free SMs on real hardware too), so nothing starves.
  *   - Copies run on the copy engines whichever context has the SMs.
- *   - Streams of a context that share a hardware queue: a memop wait at which one of them stands stops
- *     what was submitted to the others after it.
+ *   - Streams of a context that share a hardware queue: a memop wait at which one of them stands
+ *     stops what was submitted to the others after it.
  */
 #include "tools/simgpu/device/timeline.h"
 
@@ -50,7 +50,7 @@ static const struct device_context *context_of(const struct view *v, const struc
     return &v->sh->contexts[s->context];
 }
 
-/* ---- one op ------------------------------------------------------------------------------------ */
+/* ---- one op ---------------------------------------------------------------------------------- */
 
 static bool point_passed(struct device_shared *sh, struct op_point p)
 {
@@ -129,7 +129,7 @@ static bool op_runnable(const struct view *v, const struct device_stream *s, con
            (op->state == OP_QUEUED && head_ready(v, s, op));
 }
 
-/* ---- ops that need no resources ---------------------------------------------------------------- */
+/* ---- ops that need no resources -------------------------------------------------------------- */
 
 /* In an aborted context all ends at once, but for what its owner has in hand. */
 static bool head_abort(struct view *v, struct device_stream *s, struct op *op)
@@ -178,7 +178,7 @@ static void heads_settle(struct view *v)
     }
 }
 
-/* ---- who starts -------------------------------------------------------------------------------- */
+/* ---- who starts ------------------------------------------------------------------------------ */
 
 static bool more_urgent(const struct device_stream *a, const struct op *x,
                         const struct device_stream *b, const struct op *y)
@@ -246,8 +246,8 @@ static void kernels_start(struct view *v, uint32_t gpu, uint32_t context)
     }
 }
 
-/* Kernels of contexts that do not have the GPU do not run. Finds rather than remembers them, so that it
- * also completes a switch whose maker was killed. */
+/* Kernels of contexts that do not have the GPU do not run. Finds rather than remembers them, so
+ * that it also completes a switch whose maker was killed. */
 static void kernels_pause(struct view *v, uint32_t gpu)
 {
     const struct device_gpu *g = &v->sh->gpus[gpu];
@@ -261,7 +261,7 @@ static void kernels_pause(struct view *v, uint32_t gpu)
     }
 }
 
-/* ---- time slices ------------------------------------------------------------------------------- */
+/* ---- time slices ----------------------------------------------------------------------------- */
 
 /* A context does not lose the GPU because its front end has something to do between two kernels. */
 static bool head_in_front_end(const struct view *v, const struct device_stream *s)
@@ -344,7 +344,7 @@ static void settle(struct view *v)
     }
 }
 
-/* ---- from event to event ----------------------------------------------------------------------- */
+/* ---- from event to event --------------------------------------------------------------------- */
 
 static uint64_t least(uint64_t a, uint64_t b)
 {
@@ -411,7 +411,7 @@ void device_advance(struct device *d, uint64_t now)
     }
 }
 
-/* ---- what clients do --------------------------------------------------------------------------- */
+/* ---- what clients do ------------------------------------------------------------------------- */
 
 uint64_t device_submit(struct device *d, uint32_t stream, const struct op *op)
 {
@@ -456,10 +456,10 @@ void device_repair(struct device_shared *sh)
     }
 }
 
-/* ---- when engines must look again -------------------------------------------------------------- */
+/* ---- when engines must look again ------------------------------------------------------------ */
 
-/* The current context cannot run dry before this, by what its streams have queued: a lower bound that
- * spares the waiting contexts' engines from waking at each of its kernels. */
+/* The current context cannot run dry before this, by what its streams have queued: a lower bound
+ * that spares the waiting contexts' engines from waking at each of its kernels. */
 static uint64_t dry_earliest(const struct view *v, uint32_t gpu)
 {
     enum { LOOK = 32 };

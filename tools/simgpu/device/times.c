@@ -30,7 +30,7 @@ struct times {
     struct times_list *bucket[BUCKETS];
 };
 
-/* ---- reading ----------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 /* Microseconds with a fraction. */
 static bool time_read(const char *word, uint64_t *ns)
@@ -142,7 +142,7 @@ struct times *times_open(const char *path)
     return t;
 }
 
-/* ---- looking up -------------------------------------------------------------------------------- */
+/* ---- looking up ------------------------------------------------------------------------------ */
 
 static struct times_list *list_make(const struct times *t, const char *name)
 {

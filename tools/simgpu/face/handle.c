@@ -5,7 +5,8 @@
 
 #include <sys/mman.h>
 
-/* The leak checker does not look into mapped memory by itself; what a live object points to is no leak. */
+/* The leak checker does not look into mapped memory by itself; what a live object points to is no
+ * leak. */
 #ifdef __has_feature
 #if __has_feature(address_sanitizer) && !defined(__SANITIZE_ADDRESS__)
 #define __SANITIZE_ADDRESS__ 1

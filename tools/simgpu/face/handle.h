@@ -1,8 +1,8 @@
 /*
- * handle.h - pools of objects whose addresses are API handles. The memory of a pool is reserved once
- * and never unmapped, so whether an arbitrary value is a live handle can be asked without a lock, and
- * a handle that is destroyed while another thread uses it stays readable. Slots are used again, lowest
- * cost first: last given, first taken.
+ * handle.h - pools of objects whose addresses are API handles. The memory of a pool is reserved
+ * once and never unmapped, so whether an arbitrary value is a live handle can be asked without a
+ * lock, and a handle that is destroyed while another thread uses it stays readable. Slots are used
+ * again, lowest cost first: last given, first taken.
  */
 #ifndef SIMGPU_HANDLE_H
 #define SIMGPU_HANDLE_H

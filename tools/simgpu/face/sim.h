@@ -1,5 +1,6 @@
 /*
- * sim.h - what all rooms of the simulated driver speak of: CUDA's types, works, and points in streams.
+ * sim.h - what all rooms of the simulated driver speak of: CUDA's types, works, and points in
+ * streams.
  *
  * The rooms, top down; each knows those below it, and every one this (tests/arrows.c):
  *   graph      graphs, their executable forms, captures
@@ -50,14 +51,16 @@ struct work {
     uint32_t blocks, threads; /* per grid and per block: SM occupancy */
     uint32_t smem;            /* bytes per block */
     /* Runs at the modelled completion (WORK_HOST: in the callback thread), in the order of modelled
-     * completion. May be NULL. Returns CUDA_SUCCESS or the asynchronous (sticky) error it raises. */
+     * completion. May be NULL. Returns CUDA_SUCCESS or the asynchronous (sticky) error it
+     * raises. */
     CUresult (*effect)(struct work *w);
     bool (*poll)(struct work *w); /* WORK_WAIT only */
     void (*drop)(
         struct work *w); /* gives back what args refer to; called exactly once; may be NULL */
-    void (*hold)(struct work *w); /* takes what drop gives back once more, for a copy of w (a graph
-                                   * node is launched many times); NULL when args refer to nothing */
-    bool even_on_error; /* run effect although the context has failed (cuStreamAddCallback) */
+    void (*hold)(
+        struct work *w); /* takes what drop gives back once more, for a copy of w (a graph node is
+                                   * launched many times); NULL when args refer to nothing */
+    bool even_on_error;  /* run effect although the context has failed (cuStreamAddCallback) */
     uint64_t submit_ns, start_ns, end_ns; /* modelled, CLOCK_MONOTONIC; filled by the engine */
     CUcontext context;
     CUstream stream;
@@ -68,8 +71,8 @@ struct work {
     } args;
     void *blob; /* copied on submit and freed after drop; kernel parameters, batch arrays */
     size_t blob_bytes;
-    /* What captures need to make a real graph node of it (kernel node params, ...): the node type, and
-     * for kernels blob holds the packed parameters in the function's layout. */
+    /* What captures need to make a real graph node of it (kernel node params, ...): the node type,
+     * and for kernels blob holds the packed parameters in the function's layout. */
     CUgraphNodeType node_type;
     void *func; /* kernel: struct sim_function * */
 };

@@ -1,6 +1,6 @@
 /*
- * simconfig.c - the SIMGPU_* variables: one table of names, ranges and defaults. A value out of range,
- * and a SIMGPU_ name that is not in the table, is one message on stderr; the default holds.
+ * simconfig.c - the SIMGPU_* variables: one table of names, ranges and defaults. A value out of
+ * range, and a SIMGPU_ name that is not in the table, is one message on stderr; the default holds.
  */
 #include "tools/simgpu/face/simconfig.h"
 

@@ -1,7 +1,7 @@
 /*
- * variants.h - one body, two symbols. Most stream-ordered calls exist twice: plain, where stream NULL
- * means the legacy stream, and with _ptsz (stream argument) or _ptds (no stream argument), where it
- * means the calling thread's own. The body sees which by a constant named `ptds`.
+ * variants.h - one body, two symbols. Most stream-ordered calls exist twice: plain, where stream
+ * NULL means the legacy stream, and with _ptsz (stream argument) or _ptds (no stream argument),
+ * where it means the calling thread's own. The body sees which by a constant named `ptds`.
  *
  *   STREAM_API(cuMemFreeAsync, (CUdeviceptr ptr, CUstream s), free_async(ptr, s, ptds))
  */

@@ -1,6 +1,7 @@
 /*
- * capture.c - stream capture: submitting into a capturing stream adds nodes to a graph instead, and much else is
- * forbidden meanwhile. Whether a stream is a member at all is asked without graph_lock, which guards the rest.
+ * capture.c - stream capture: submitting into a capturing stream adds nodes to a graph instead, and
+ * much else is forbidden meanwhile. Whether a stream is a member at all is asked without
+ * graph_lock, which guards the rest.
  */
 #include "tools/simgpu/graph/exec.h"
 #include "tools/simgpu/graph/sequence.h"

@@ -1,10 +1,11 @@
 /*
- * choice.c - conditional nodes in executable graphs. What runs inside is not known before its turn comes,
- * so the works of the bodies are submitted then, by a thread that the node has for so long, into streams
- * of their own; the node's stream stands meanwhile.
+ * choice.c - conditional nodes in executable graphs. What runs inside is not known before its turn
+ * comes, so the works of the bodies are submitted then, by a thread that the node has for so long,
+ * into streams of their own; the node's stream stands meanwhile.
  *
- * A simulator must not hang where a GPU would not: most kernels have no effect here, so a loop whose
- * condition no kernel has set in a whole round ends after it. The event log has a mark for it.
+ * A simulator must not hang where a GPU would not: most kernels have no effect here, so a loop
+ * whose condition no kernel has set in a whole round ends after it. The event log has a mark for
+ * it.
  */
 #include "tools/simgpu/graph/choice.h"
 #include "tools/simgpu/graph/conditional.h"
@@ -53,7 +54,7 @@ static void run_put(struct run *r)
     free(r);
 }
 
-/* ---- running ---------------------------------------------------------------------------------------- */
+/* ---- running --------------------------------------------------------------------------------- */
 
 static CUresult body_run(struct run *r, unsigned int which)
 {
@@ -157,7 +158,7 @@ static void choice_drop(struct work *w)
     choice_put(w->args.ptr[ARG_CHOICE]);
 }
 
-/* ---- defaults, when a launch begins ----------------------------------------------------------------- */
+/* ---- defaults, when a launch begins ---------------------------------------------------------- */
 
 static void condition_begin(const struct choice *choice)
 {
@@ -195,7 +196,7 @@ CUresult choices_begin(const struct sim_exec *x, struct sim_stream *s, struct po
     return rc;
 }
 
-/* ---- making --------------------------------------------------------------------------------------- */
+/* ---- making ---------------------------------------------------------------------------------- */
 
 /* What is inside runs in the context of the node. */
 static bool body_fits(const struct sim_exec *body)
@@ -300,7 +301,7 @@ CUresult exec_flatten(const struct sim_graph *g, struct exec_node **nodes, size_
     return CUDA_SUCCESS;
 }
 
-/* ---- one executable graph at a time ----------------------------------------------------------------- */
+/* ---- one executable graph at a time ---------------------------------------------------------- */
 
 /* Calls `fn` for each condition, until it says false. */
 static bool each_condition(const struct exec_node *nodes, size_t count,
@@ -340,7 +341,7 @@ void choices_own(const struct exec_node *nodes, size_t count, const struct sim_e
     each_condition(nodes, count, condition_own, x);
 }
 
-/* ---- changing ---------------------------------------------------------------------------------------- */
+/* ---- changing -------------------------------------------------------------------------------- */
 
 /* Without `done`, which is a launch's. */
 static bool node_copy(struct exec_node *to, const struct exec_node *from)

@@ -6,7 +6,8 @@
 
 #include "tools/simgpu/graph/exec.h"
 
-/* What conditional.h says of the node, held by the work of its node and by the works of launches. */
+/* What conditional.h says of the node, held by the work of its node and by the works of
+ * launches. */
 struct choice {
     _Atomic int holders;
     struct condition *condition;
@@ -17,11 +18,14 @@ struct choice {
 
 #define choice_of(node) ((struct choice *)(node)->works[0].args.ptr[0])
 
-/* A flat copy of the graph in `nodes`, with the graphs inside its conditional nodes. Under graph_lock. */
+/* A flat copy of the graph in `nodes`, with the graphs inside its conditional nodes. Under
+ * graph_lock. */
 CUresult exec_flatten(const struct sim_graph *g, struct exec_node **nodes, size_t *count);
-/* The node of that id inside, which may be changed: launches already made have another one. NULL: none. */
+/* The node of that id inside, which may be changed: launches already made have another one. NULL:
+ * none. */
 struct exec_node *choice_find(struct exec_node *n, uint64_t id);
-/* May all choices go by their conditions in x, and no other executable graph does? Under graph_lock. */
+/* May all choices go by their conditions in x, and no other executable graph does? Under
+ * graph_lock. */
 bool choices_free_for(const struct exec_node *nodes, size_t count, const struct sim_exec *x);
 /* They do from now on; NULL: in none. Under graph_lock. */
 void choices_own(const struct exec_node *nodes, size_t count, const struct sim_exec *x);

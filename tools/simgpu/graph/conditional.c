@@ -1,6 +1,6 @@
 /*
- * conditional.c - conditional nodes in graphs: the graphs inside them, what may be in those, and the
- * conditions that graphs have handles of.
+ * conditional.c - conditional nodes in graphs: the graphs inside them, what may be in those, and
+ * the conditions that graphs have handles of.
  */
 #include "tools/simgpu/graph/conditional.h"
 #include "tools/simgpu/program/condition.h"

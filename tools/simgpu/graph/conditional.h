@@ -1,7 +1,7 @@
 /*
- * conditional.h - conditional nodes. A condition is the variable behind a CUgraphConditionalHandle: kernels
- * set it, and a conditional node, when its turn comes in a launch, runs the graph inside it that the value
- * names. In an executable graph such a node is a choice (choice.h).
+ * conditional.h - conditional nodes. A condition is the variable behind a CUgraphConditionalHandle:
+ * kernels set it, and a conditional node, when its turn comes in a launch, runs the graph inside it
+ * that the value names. In an executable graph such a node is a choice (choice.h).
  */
 #ifndef SIMGPU_CONDITIONAL_H
 #define SIMGPU_CONDITIONAL_H

@@ -1,6 +1,6 @@
 /*
- * edge.h - edges between the nodes of a graph: the later node depends on the earlier one. Everything here is
- * called under graph_lock.
+ * edge.h - edges between the nodes of a graph: the later node depends on the earlier one.
+ * Everything here is called under graph_lock.
  */
 #ifndef SIMGPU_EDGE_H
 #define SIMGPU_EDGE_H
@@ -27,8 +27,9 @@ struct edges {
 /* One that is not there yet. False when memory is short. */
 bool edge_add(struct sim_node *from, struct sim_node *to, struct edge_data data);
 void edge_remove(struct sim_node *from, struct sim_node *to);
-/* Edges into a new node from `n` nodes of the same graph, each at most once: CUDA_ERROR_INVALID_VALUE, and
- * CUDA_ERROR_OUT_OF_MEMORY, with those before it made. `data` may be NULL: full dependencies. */
+/* Edges into a new node from `n` nodes of the same graph, each at most once:
+ * CUDA_ERROR_INVALID_VALUE, and CUDA_ERROR_OUT_OF_MEMORY, with those before it made. `data` may be
+ * NULL: full dependencies. */
 CUresult node_depend(struct sim_node *node, struct sim_node *const *from,
                      const struct edge_data *data, size_t n);
 /* Would from -> to close a circle? True also when memory is short. */

@@ -1,7 +1,7 @@
 /*
  * exec.h - an executable graph: the works of a graph and of the graphs inside it in one array, each
- * after those it depends on, spread over lanes. A lane is a stream; lane 0 is the one that the graph
- * is launched into. Works of other contexts have lanes there.
+ * after those it depends on, spread over lanes. A lane is a stream; lane 0 is the one that the
+ * graph is launched into. Works of other contexts have lanes there.
  */
 #ifndef SIMGPU_EXEC_H
 #define SIMGPU_EXEC_H
@@ -39,7 +39,8 @@ struct sim_exec {
     struct graph_object *objects;
 };
 
-/* capture.c: launching in a capture. The exec becomes a child graph node of the graph being captured. */
+/* capture.c: launching in a capture. The exec becomes a child graph node of the graph being
+ * captured. */
 CUresult exec_capture(struct sim_exec *x, struct sim_stream *s);
 
 #endif

@@ -128,7 +128,8 @@ void graph_free(struct sim_graph *g, struct graph_object **released)
         handle_give(&graphs, g);
 }
 
-/* Keeps `count` works of a batch (1 for everything but memops) in place of what the node did before. */
+/* Keeps `count` works of a batch (1 for everything but memops) in place of what the node did
+ * before. */
 CUresult node_fill(struct sim_node *n, const struct work *w, size_t count)
 {
     struct work first, *more = NULL;

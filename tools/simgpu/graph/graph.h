@@ -1,7 +1,7 @@
 /*
- * graph.h - graphs and their nodes. A node holds one work, as a stream would submit it; edges are kept
- * at both ends. One lock guards the structure of all graphs and captures; it is never held while works
- * are submitted or user code runs.
+ * graph.h - graphs and their nodes. A node holds one work, as a stream would submit it; edges are
+ * kept at both ends. One lock guards the structure of all graphs and captures; it is never held
+ * while works are submitted or user code runs.
  */
 #ifndef SIMGPU_GRAPH_H
 #define SIMGPU_GRAPH_H
@@ -67,7 +67,8 @@ struct sim_node *node_find(CUgraphNode handle);
 #define node_handle(n)  ((CUgraphNode)(void *)(n))
 
 struct sim_graph *graph_new(void);
-/* Frees a graph with its nodes. User objects are given back to `*released`, to be let go unlocked. */
+/* Frees a graph with its nodes. User objects are given back to `*released`, to be let go
+ * unlocked. */
 void graph_free(struct sim_graph *g, struct graph_object **released);
 struct sim_graph *graph_copy(const struct sim_graph *g);
 /* A node without edges; takes no reference of w (see work_keep). NULL when memory is short. */

@@ -1,8 +1,8 @@
 /*
  * graph_exec.c - instantiating, launching and destroying executable graphs.
  *
- * Launches of one exec follow each other whatever stream they are in, and the context's submit lock keeps
- * everybody else's work out of the middle of one.
+ * Launches of one exec follow each other whatever stream they are in, and the context's submit lock
+ * keeps everybody else's work out of the middle of one.
  */
 #include "tools/simgpu/graph/graph_exec.h"
 #include "tools/simgpu/graph/choice.h"
@@ -28,7 +28,7 @@ struct sim_exec *exec_find(CUgraphExec handle)
     return handle_find(&execs, handle);
 }
 
-/* ---- instantiate -------------------------------------------------------------------------------------------- */
+/* ---- instantiate ----------------------------------------------------------------------------- */
 
 enum {
     FLAGS = CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD |
@@ -163,7 +163,7 @@ STREAM_API(cuGraphInstantiateWithParams,
            (CUgraphExec * out, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *p),
            instantiate_params(out, graph, p))
 
-/* ---- launch ------------------------------------------------------------------------------------------------- */
+/* ---- launch ---------------------------------------------------------------------------------- */
 
 /* Memory that an earlier launch left allocated. */
 static bool memory_left(const struct sim_exec *x)
@@ -251,7 +251,7 @@ static CUresult upload(CUgraphExec handle, CUstream hstream, bool ptds)
 
 STREAM_API(cuGraphUpload, (CUgraphExec x, CUstream s), upload(x, s, ptds))
 
-/* ---- destroy: at once for the application, behind the last launch for what it refers to -------------------------- */
+/* ---- destroy: at once for the application, behind the last launch for what it refers to ------ */
 
 static CUresult objects_effect(struct work *w)
 {

@@ -1,6 +1,6 @@
 /*
- * graph_flat.c - from a graph to an array in launch order: child graphs are laid open between two empty
- * joints, and every node is given a lane.
+ * graph_flat.c - from a graph to an array in launch order: child graphs are laid open between two
+ * empty joints, and every node is given a lane.
  */
 #include "tools/simgpu/graph/graph_flat.h"
 
@@ -53,7 +53,8 @@ static bool works_keep(struct exec_node *x, const struct sim_node *n)
     return true;
 }
 
-/* Depends on the exits of what the node depends on; a root depends on `enter` (SIZE_MAX: nothing). */
+/* Depends on the exits of what the node depends on; a root depends on `enter` (SIZE_MAX:
+ * nothing). */
 static bool after_set(struct exec_node *x, const struct sim_node *n, size_t enter)
 {
     size_t count = n->in.count != 0 ? n->in.count : enter != SIZE_MAX;
@@ -157,7 +158,7 @@ CUresult flat_make(const struct sim_graph *g, struct exec_node **nodes, size_t *
     return CUDA_SUCCESS;
 }
 
-/* ---- lanes ---------------------------------------------------------------------------------------- */
+/* ---- lanes ----------------------------------------------------------------------------------- */
 
 enum { UNUSED = -1 };
 
@@ -200,8 +201,8 @@ static CUresult lanes_begin(struct sim_exec *x, ptrdiff_t *tail)
     return CUDA_SUCCESS;
 }
 
-/* A node goes on where something that it depends on ended a lane, else opens a lane; when there are no
- * more, it takes turns. A lane orders more than the graph asks for, which is always allowed. */
+/* A node goes on where something that it depends on ended a lane, else opens a lane; when there are
+ * no more, it takes turns. A lane orders more than the graph asks for, which is always allowed. */
 static int lane_choose(struct sim_exec *x, const struct exec_node *n, ptrdiff_t *tail, size_t turn)
 {
     for (size_t k = 0; k < n->after_count; k++) {

@@ -1,6 +1,6 @@
 /*
- * graph_launch.c - the nodes of an executable graph go into their lanes: lane 0 is the stream that the graph is
- * launched into, the others are streams of the exec's own, tied together by points.
+ * graph_launch.c - the nodes of an executable graph go into their lanes: lane 0 is the stream that
+ * the graph is launched into, the others are streams of the exec's own, tied together by points.
  */
 #include "tools/simgpu/graph/graph_launch.h"
 #include "tools/simgpu/stream/event.h"

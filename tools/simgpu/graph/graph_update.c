@@ -1,6 +1,6 @@
 /*
- * graph_update.c - changing an executable graph: node by node, or as a whole from another graph of the
- * same shape. Launches already made keep what they were made with.
+ * graph_update.c - changing an executable graph: node by node, or as a whole from another graph of
+ * the same shape. Launches already made keep what they were made with.
  */
 #include "tools/simgpu/graph/choice.h"
 #include "tools/simgpu/graph/graph_exec.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- one node ------------------------------------------------------------------------------------------------ */
+/* ---- one node -------------------------------------------------------------------------------- */
 
 /* The exec's copy of a graph's node. x->lock is held. */
 static struct exec_node *exec_node_of(struct sim_exec *x, uint64_t id)
@@ -141,7 +141,7 @@ SIM_EXPORT CUresult cuGraphExecBatchMemOpNodeSetParams(CUgraphExec x, CUgraphNod
     EXEC_SET(BATCH_MEM_OP, parts_memops(in, &p));
 }
 
-/* ---- a whole graph -------------------------------------------------------------------------------------------- */
+/* ---- a whole graph --------------------------------------------------------------------------- */
 
 static bool same_edges(const struct exec_node *a, const struct exec_node *b)
 {
@@ -297,7 +297,8 @@ static size_t child_count(const struct sim_exec *x, size_t at)
     return i - at - 2;
 }
 
-/* Dependencies inside a flat child count from its own beginning, its roots from the joint before. */
+/* Dependencies inside a flat child count from its own beginning, its roots from the joint
+ * before. */
 static void edges_shift(struct exec_node *nodes, size_t count, size_t by)
 {
     for (size_t i = 0; i < count; i++)
@@ -370,7 +371,7 @@ SIM_EXPORT CUresult cuGraphExecNodeSetParams(CUgraphExec x, CUgraphNode node, CU
 }
 #endif
 
-/* ---- on and off: kernels, copies and memsets ------------------------------------------------------------------- */
+/* ---- on and off: kernels, copies and memsets ------------------------------------------------- */
 
 static CUresult enabled(CUgraphExec handle, CUgraphNode node, const unsigned int *set,
                         unsigned int *get)

@@ -1,6 +1,7 @@
 /*
- * node.c - what nodes do: from the API's parameters to works and back, for each type of node. The same
- * builders serve nodes of graphs (add, set) and nodes of executable graphs (cuGraphExec*SetParams).
+ * node.c - what nodes do: from the API's parameters to works and back, for each type of node. The
+ * same builders serve nodes of graphs (add, set) and nodes of executable graphs
+ * (cuGraphExec*SetParams).
  */
 #include "tools/simgpu/graph/node.h"
 #include "tools/simgpu/memory/copy.h"
@@ -14,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- builders: parameters -> one or more works, kept in a struct parts ------------------------------------ */
+/* ---- builders: parameters -> one or more works, kept in a struct parts ----------------------- */
 
 void parts_free(struct parts *p)
 {
@@ -196,7 +197,7 @@ CUresult parts_memops(const CUDA_BATCH_MEM_OP_NODE_PARAMS *n, struct parts *p)
     return rc;
 }
 
-/* ---- memory nodes -------------------------------------------------------------------------------------- */
+/* ---- memory nodes ---------------------------------------------------------------------------- */
 
 CUresult parts_alloc(CUDA_MEM_ALLOC_NODE_PARAMS *n, struct parts *p)
 {
@@ -221,7 +222,7 @@ CUresult parts_free_node(CUdeviceptr ptr, struct parts *p)
     return rc == CUDA_SUCCESS ? parts_one(p, &w, CU_GRAPH_NODE_TYPE_MEM_FREE) : rc;
 }
 
-/* ---- asking and changing -------------------------------------------------------------------------------------- */
+/* ---- asking and changing --------------------------------------------------------------------- */
 
 /* The node if it is live and of the type, else NULL. Under lock. */
 static struct sim_node *node_of(CUgraphNode handle, CUgraphNodeType type)
@@ -394,7 +395,7 @@ SIM_EXPORT CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode node, CUgraph *out
     GET(GRAPH, out, *out = graph_handle(n->child));
 }
 
-/* ---- attributes of kernel nodes: kept for whoever asks; none changes what is simulated --------------------------- */
+/* ---- attributes of kernel nodes: kept for whoever asks; none changes what is simulated ------- */
 
 static bool attribute_valid(CUkernelNodeAttrID id)
 {
@@ -442,10 +443,11 @@ SIM_EXPORT CUresult cuGraphKernelNodeCopyAttributes(CUgraphNode dst, CUgraphNode
     return to && from ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* ---- the calls for any type of node (12.2; with edge data 12.3) ---------------------------------------------------- */
+/* ---- the calls for any type of node (12.2; with edge data 12.3) ------------------------------ */
 
 #if CUDA_VERSION >= 12020
-/* Version 2 and 3 of a structure begin like the version of the typed call; only kernels differ behind. */
+/* Version 2 and 3 of a structure begin like the version of the typed call; only kernels differ
+ * behind. */
 static CUresult kernel_any(const CUDA_KERNEL_NODE_PARAMS_v3 *k, struct parts *p)
 {
     CUDA_KERNEL_NODE_PARAMS params = {

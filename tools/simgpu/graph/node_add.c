@@ -145,7 +145,7 @@ SIM_EXPORT CUresult cuGraphAddEmptyNode(PLACE)
     return add(out, g, after, NULL, n, CU_GRAPH_NODE_TYPE_EMPTY, driver_ready(), NULL);
 }
 
-/* ---- graphs inside: copied, or moved with their handles ----------------------------------------------------- */
+/* ---- graphs inside: copied, or moved with their handles -------------------------------------- */
 
 static bool type_condition(CUgraphNodeType type)
 {

@@ -1,6 +1,6 @@
 /*
- * recapture.c - a capture that takes the place of what a graph holds (CUDA 13.3). The nodes are made
- * anew, so their handles change, and nobody is told what does not match.
+ * recapture.c - a capture that takes the place of what a graph holds (CUDA 13.3). The nodes are
+ * made anew, so their handles change, and nobody is told what does not match.
  */
 #include "tools/simgpu/face/sim.h"
 #include "tools/simgpu/face/variants.h"

@@ -1,7 +1,8 @@
 /*
- * sequence.h - one capture, from cuStreamBeginCapture to cuStreamEndCapture: a sequence. Each stream that takes
- * part is a member of it (struct capture), with the nodes that its next node will depend on. Streams join by
- * waiting for an event recorded in a member. Everything here is under graph_lock, but for sequences_where.
+ * sequence.h - one capture, from cuStreamBeginCapture to cuStreamEndCapture: a sequence. Each
+ * stream that takes part is a member of it (struct capture), with the nodes that its next node will
+ * depend on. Streams join by waiting for an event recorded in a member. Everything here is under
+ * graph_lock, but for sequences_where.
  */
 #ifndef SIMGPU_SEQUENCE_H
 #define SIMGPU_SEQUENCE_H
@@ -40,8 +41,8 @@ struct capture_mark {
     CUgraphNode nodes[];
 };
 
-/* A capture without members, which the stream begins: into that graph, or into one of its own. NULL: no
- * memory. */
+/* A capture without members, which the stream begins: into that graph, or into one of its own.
+ * NULL: no memory. */
 struct sequence *sequence_new(struct sim_stream *s, CUstreamCaptureMode mode,
                               struct sim_graph *into);
 /* Ends the capture: every member is an ordinary stream again. */
@@ -51,7 +52,8 @@ void sequence_let_go(struct sequence *q);
 void sequence_invalidate(struct sequence *q);
 /* CUDA_ERROR_STREAM_CAPTURE_INVALIDATED unless it is still good. */
 CUresult sequence_usable(const struct sequence *q);
-/* Is there an open capture that `hit` names? With `spoil` they are invalid afterwards. Takes graph_lock. */
+/* Is there an open capture that `hit` names? With `spoil` they are invalid afterwards. Takes
+ * graph_lock. */
 bool sequences_where(bool (*hit)(const struct sequence *q, const void *arg), const void *arg,
                      bool spoil);
 /* Has it a member in that context which takes part in legacy order? For sequences_where. */

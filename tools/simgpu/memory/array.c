@@ -27,7 +27,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct sim_array *arrays; /* live ones; under lock */
 static struct sim_mipmap *mipmaps;
 
-/* ---- shape ------------------------------------------------------------------------------------------- */
+/* ---- shape ----------------------------------------------------------------------------------- */
 
 static size_t channel_bytes(CUarray_format format)
 {
@@ -103,7 +103,7 @@ CUresult array_find(CUarray handle, struct array_view *out)
     return a ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
-/* ---- life ---------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static CUresult create(CUarray *out, const CUDA_ARRAY3D_DESCRIPTOR *d)
 {
@@ -215,7 +215,7 @@ SIM_EXPORT CUresult cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS 
     return CUDA_SUCCESS;
 }
 
-/* ---- mipmapped: each level is an array of half the size -------------------------------------------------- */
+/* ---- mipmapped: each level is an array of half the size -------------------------------------- */
 
 static size_t halved(size_t n, unsigned int times)
 {

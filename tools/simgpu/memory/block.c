@@ -32,7 +32,7 @@ struct sim_pool *pool_find(CUmemoryPool handle)
     return p && !p->destroyed ? p : NULL;
 }
 
-/* ---- blocks ---------------------------------------------------------------------------------------- */
+/* ---- blocks ---------------------------------------------------------------------------------- */
 
 /* Back to the device for good. */
 static void block_release(struct sim_pool *p, struct block *b)

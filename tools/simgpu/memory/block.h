@@ -1,7 +1,7 @@
 /*
- * block.h - blocks of memory pools: taken out of a pool, freed in the order of a stream, kept for reuse. One
- * lock guards all pools with their blocks; it is held for table work only, never while waiting. Everything
- * here is called under it.
+ * block.h - blocks of memory pools: taken out of a pool, freed in the order of a stream, kept for
+ * reuse. One lock guards all pools with their blocks; it is held for table work only, never while
+ * waiting. Everything here is called under it.
  */
 #ifndef SIMGPU_BLOCK_H
 #define SIMGPU_BLOCK_H
@@ -40,8 +40,8 @@ struct sim_pool {
 
 extern pthread_mutex_t pool_lock;
 
-/* A pool without blocks. It is never freed, so that a stale handle is recognised; a destroyed one lives on in
- * name until its last block is gone. NULL: no memory. */
+/* A pool without blocks. It is never freed, so that a stale handle is recognised; a destroyed one
+ * lives on in name until its last block is gone. NULL: no memory. */
 struct sim_pool *pool_new(int ordinal, bool fixed);
 /* pool.c: whichever the device allocates from, made if need be; NULL: no memory. */
 struct sim_pool *pool_current(int ordinal);

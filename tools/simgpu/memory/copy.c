@@ -1,9 +1,9 @@
 /*
- * copy.c - what a copy means: which memory it may touch, when the call returns, and what happens at its
- * modelled completion. The many forms of the call are copy_api.c's.
+ * copy.c - what a copy means: which memory it may touch, when the call returns, and what happens at
+ * its modelled completion. The many forms of the call are copy_api.c's.
  *
- * Pageable host memory: the device cannot reach it, so the driver reads an asynchronous copy's source
- * into a buffer of its own during the call, and waits when the destination is pageable.
+ * Pageable host memory: the device cannot reach it, so the driver reads an asynchronous copy's
+ * source into a buffer of its own during the call, and waits when the destination is pageable.
  */
 #include "tools/simgpu/memory/copy.h"
 #include "tools/simgpu/memory/array.h"
@@ -130,7 +130,7 @@ static CUresult both_places(const CUDA_MEMCPY3D *p, struct place *dst, struct pl
     return rc == CUDA_SUCCESS ? end_place(&from, p, src) : rc;
 }
 
-/* ---- carrying it out -------------------------------------------------------------------------------- */
+/* ---- carrying it out ------------------------------------------------------------------------- */
 
 static void transfer_run(const struct transfer *t)
 {
@@ -187,7 +187,7 @@ static CUresult copy_stage(struct work *w)
     return CUDA_SUCCESS;
 }
 
-/* ---- building and submitting -------------------------------------------------------------------------- */
+/* ---- building and submitting ----------------------------------------------------------------- */
 
 static const char *copy_name(const struct place *dst, const struct place *src)
 {

@@ -16,14 +16,14 @@ struct transfer {
 /* How the call may return before the copy is complete. */
 enum copy_mode {
     COPY_SYNC,  /* waits, unless both ends are device memory */
-    COPY_ASYNC, /* a pageable source is read during the call, a pageable destination is waited for */
+    COPY_ASYNC, /* reads a pageable source during the call, waits for a pageable destination */
     COPY_GRAPH, /* a node: memory is touched when the graph runs */
 };
 
 /* What the device model gives a copy or memset of so many bytes: latency plus bandwidth. */
 uint64_t copy_cost_ns(size_t bytes);
-/* Checks a copy as the driver does and builds its work, without staging; blob points to `p`, so that
- * a captured copy can be asked for its parameters. */
+/* Checks a copy as the driver does and builds its work, without staging; blob points to `p`, so
+ * that a captured copy can be asked for its parameters. */
 CUresult copy_work(const CUDA_MEMCPY3D *p, struct work *w);
 /* Does it, in the current context. */
 CUresult copy_submit(const CUDA_MEMCPY3D *p, CUstream stream, bool ptds, enum copy_mode mode);

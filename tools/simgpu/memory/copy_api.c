@@ -1,5 +1,6 @@
 /*
- * copy_api.c - the forms of the copy call. Each says what it means as a CUDA_MEMCPY3D and hands it on.
+ * copy_api.c - the forms of the copy call. Each says what it means as a CUDA_MEMCPY3D and hands it
+ * on.
  */
 #include "tools/simgpu/memory/array.h"
 #include "tools/simgpu/memory/copy.h"
@@ -57,7 +58,7 @@ COPY_LATER(cuMemcpyAtoHAsync_v2, (void *dst, CUarray src, size_t at, size_t n, C
 COPY_LATER(cuSimgpuMemcpyAsync, (CUdeviceptr dst, CUdeviceptr src, size_t n, CUstream s), n,
            TO_DEVICE(dst), FROM_DEVICE(src))
 
-/* ---- between contexts: one address space, so only the handles matter ---------------------------------- */
+/* ---- between contexts: one address space, so only the handles matter ------------------------- */
 
 static CUresult contexts_check(CUcontext a, CUcontext b)
 {
@@ -82,7 +83,7 @@ STREAM_API(cuMemcpyPeerAsync,
            (CUdeviceptr dst, CUcontext to, CUdeviceptr src, CUcontext from, size_t n, CUstream s),
            copy_peer(dst, to, src, from, n, s, ptds, COPY_ASYNC))
 
-/* ---- rectangles and boxes ------------------------------------------------------------------------------ */
+/* ---- rectangles and boxes -------------------------------------------------------------------- */
 
 static CUresult copy_2d(const CUDA_MEMCPY2D *p, CUstream s, bool ptds, enum copy_mode mode)
 {
@@ -157,7 +158,7 @@ SYNC_API(cuMemcpy3DPeer, (const CUDA_MEMCPY3D_PEER *p), copy_3d_peer(p, NULL, pt
 STREAM_API(cuMemcpy3DPeerAsync, (const CUDA_MEMCPY3D_PEER *p, CUstream s),
            copy_3d_peer(p, s, ptds, COPY_ASYNC))
 
-/* ---- batches (12.8; 13.0 without the index of the failed copy) ------------------------------------------ */
+/* ---- batches (12.8; 13.0 without the index of the failed copy) ------------------------------- */
 
 #if CUDA_VERSION >= 12080
 static CUresult batch_check(CUstream s, bool ptds, size_t count)
@@ -190,7 +191,8 @@ static bool attributes_valid(const CUmemcpyAttributes *attrs, const size_t *firs
     return true;
 }
 
-/* The copies of a batch have no order among each other; here they simply keep that of the arrays. */
+/* The copies of a batch have no order among each other; here they simply keep that of the
+ * arrays. */
 static CUresult copy_batch(const CUdeviceptr *dsts, const CUdeviceptr *srcs, const size_t *sizes,
                            size_t count, const CUmemcpyAttributes *attrs, const size_t *first,
                            size_t n, size_t *failed, CUstream s, bool ptds)

@@ -1,6 +1,6 @@
 /*
- * fill.c - memsets, of 8, 16 and 32 bits, linear and 2D. Even the forms without a stream return before
- * the memory is set, unless it is host memory.
+ * fill.c - memsets, of 8, 16 and 32 bits, linear and 2D. Even the forms without a stream return
+ * before the memory is set, unless it is host memory.
  */
 #include "tools/simgpu/memory/copy.h"
 #include "tools/simgpu/memory/memory.h"

@@ -14,7 +14,7 @@ bool graph_memory_is(const struct sim_pool *p)
     return p == graphs[p->ordinal];
 }
 
-/* ---- blocks ---------------------------------------------------------------------------------------- */
+/* ---- blocks ---------------------------------------------------------------------------------- */
 
 static CUdeviceptr graph_block_take(struct sim_context *ctx, size_t bytes)
 {
@@ -72,7 +72,7 @@ bool graph_memory_in_use(CUdeviceptr ptr)
     return in_use;
 }
 
-/* ---- works: the address is taken with the node, and held by every copy of its work --------------------- */
+/* ---- works: the address is taken with the node, and held by every copy of its work ----------- */
 
 struct graph_memory {
     _Atomic int holders;
@@ -127,7 +127,7 @@ CUresult graph_memory_free(CUdeviceptr ptr, struct work *w)
     return CUDA_SUCCESS;
 }
 
-/* ---- API -------------------------------------------------------------------------------------------- */
+/* ---- API ------------------------------------------------------------------------------------- */
 
 SIM_EXPORT CUresult cuDeviceGraphMemTrim(CUdevice dev)
 {

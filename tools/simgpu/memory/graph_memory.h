@@ -1,6 +1,7 @@
 /*
- * graph_memory.h - memory of graphs' allocation nodes: taken when a node is made, given back with the last
- * copy of its work. It is a block like others, in a pool of the device's own for graphs. Thread safe.
+ * graph_memory.h - memory of graphs' allocation nodes: taken when a node is made, given back with
+ * the last copy of its work. It is a block like others, in a pool of the device's own for graphs.
+ * Thread safe.
  */
 #ifndef SIMGPU_GRAPH_MEMORY_H
 #define SIMGPU_GRAPH_MEMORY_H

@@ -1,7 +1,7 @@
 /*
- * ipc_memory.c - cuIpcGetMemHandle and its kin: an allocation of another process, mapped here. Device
- * memory is one file (space.c), so a handle is a stretch of it. Freeing in the exporter while it is mapped
- * here is undefined in CUDA; here the bytes are then zero.
+ * ipc_memory.c - cuIpcGetMemHandle and its kin: an allocation of another process, mapped here.
+ * Device memory is one file (space.c), so a handle is a stretch of it. Freeing in the exporter
+ * while it is mapped here is undefined in CUDA; here the bytes are then zero.
  */
 #include "tools/simgpu/memory/ipc_memory.h"
 #include "tools/simgpu/device/ipc.h"
@@ -38,7 +38,7 @@ struct import {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct import *imports; /* under lock */
 
-/* ---- export ------------------------------------------------------------------------------------- */
+/* ---- export ---------------------------------------------------------------------------------- */
 
 /* Any address inside the allocation will do; the handle is the whole allocation's. */
 SIM_EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle *out, CUdeviceptr ptr)
@@ -60,7 +60,7 @@ SIM_EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle *out, CUdeviceptr ptr)
     return CUDA_SUCCESS;
 }
 
-/* ---- import ------------------------------------------------------------------------------------- */
+/* ---- import ---------------------------------------------------------------------------------- */
 
 /* Pages of its own; what else lies on them is nobody's business here. */
 static size_t head_of(const struct memory_handle *h)
@@ -171,7 +171,7 @@ SIM_EXPORT CUresult cuIpcOpenMemHandle(CUdeviceptr *out, CUipcMemHandle handle, 
     return cuIpcOpenMemHandle_v2(out, handle, flags);
 }
 
-/* ---- the end of it ------------------------------------------------------------------------------ */
+/* ---- the end of it --------------------------------------------------------------------------- */
 
 /* One opening less. The last one's memory is to be unmapped, which only one thread is told. */
 static CUresult import_drop(CUdeviceptr ptr, struct import **last)

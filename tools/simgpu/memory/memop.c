@@ -1,6 +1,6 @@
 /*
- * memop.c - stream memory operations: waits for, and writes of, 32 and 64-bit words, one by one and in
- * batches. The words are ordinary memory of this process, which the CPU changes at any time.
+ * memop.c - stream memory operations: waits for, and writes of, 32 and 64-bit words, one by one and
+ * in batches. The words are ordinary memory of this process, which the CPU changes at any time.
  */
 #include "tools/simgpu/memory/memop.h"
 #include "tools/simgpu/face/simconfig.h"
@@ -14,7 +14,7 @@ enum { BATCH_MAX = 256 };
 
 typedef CUstreamBatchMemOpParams Op;
 
-/* ---- one operation ----------------------------------------------------------------------------- */
+/* ---- one operation --------------------------------------------------------------------------- */
 
 static bool op_waits(const Op *op)
 {
@@ -94,7 +94,7 @@ static bool word_passes(const Op *op)
     }
 }
 
-/* ---- batches as works -------------------------------------------------------------------------- */
+/* ---- batches as works ------------------------------------------------------------------------ */
 
 enum { ARG_COUNT, ARG_DONE }; /* of args.u64 */
 
@@ -198,7 +198,7 @@ static CUresult batch(CUstream stream, const Op *ops, unsigned int count, unsign
     return rc == CUDA_SUCCESS ? batch_submit(s, ops, count) : rc;
 }
 
-/* ---- API --------------------------------------------------------------------------------------- */
+/* ---- API ------------------------------------------------------------------------------------- */
 
 static CUresult one(CUstream stream, CUstreamBatchMemOpType type, CUdeviceptr at, uint64_t value,
                     unsigned int flags, bool ptds)

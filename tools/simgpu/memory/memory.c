@@ -1,6 +1,6 @@
 /*
- * memory.c - device and pinned memory: the table of all ranges, and the calls that allocate, register,
- * free and ask about them.
+ * memory.c - device and pinned memory: the table of all ranges, and the calls that allocate,
+ * register, free and ask about them.
  */
 #include "tools/simgpu/memory/memory.h"
 #include "tools/simgpu/stream/engine.h"
@@ -16,7 +16,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* ---- the table: sorted by base; many readers (every copy and kernel checks), few writers ---------- */
+/* ---- the table: sorted by base; many readers (every copy and kernel checks), few writers ----- */
 
 static pthread_rwlock_t table_lock = PTHREAD_RWLOCK_INITIALIZER;
 static struct memory *table;
@@ -110,7 +110,8 @@ bool memory_find_base(CUdeviceptr base, struct memory *out)
     return memory_find(base, out) && out->base == base;
 }
 
-/* Neighbouring ranges count as one where they touch: mappings of one reservation, registered pages. */
+/* Neighbouring ranges count as one where they touch: mappings of one reservation, registered
+ * pages. */
 bool memory_contains(CUdeviceptr ptr, size_t bytes)
 {
     bool inside = true;
@@ -154,7 +155,7 @@ bool memory_set_flags(CUdeviceptr base, unsigned int flags)
     return m;
 }
 
-/* ---- taking and giving ---------------------------------------------------------------------------- */
+/* ---- taking and giving ----------------------------------------------------------------------- */
 
 static size_t rounded(size_t bytes, size_t to)
 {
@@ -232,7 +233,7 @@ void memory_give(CUdeviceptr ptr)
 
 /* The context's own memory ends with it. */
 
-/* ---- device memory -------------------------------------------------------------------------------- */
+/* ---- device memory --------------------------------------------------------------------------- */
 
 static CUresult alloc_begin(struct sim_context **ctx)
 {
@@ -313,7 +314,7 @@ SIM_EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CU
     return CUDA_SUCCESS;
 }
 
-/* ---- pinned host memory --------------------------------------------------------------------------- */
+/* ---- pinned host memory ---------------------------------------------------------------------- */
 
 enum {
     HOSTALLOC_FLAGS =
@@ -446,7 +447,7 @@ SIM_EXPORT CUresult cuMemHostGetFlags(unsigned int *out, void *ptr)
     return CUDA_SUCCESS;
 }
 
-/* ---- managed memory: allocation (what else it has is managed.c's) ----------------------------------- */
+/* ---- managed memory: allocation (what else it has is managed.c's) ---------------------------- */
 
 SIM_EXPORT CUresult cuMemAllocManaged(CUdeviceptr *out, size_t bytes, unsigned int flags)
 {
@@ -460,8 +461,9 @@ SIM_EXPORT CUresult cuMemAllocManaged(CUdeviceptr *out, size_t bytes, unsigned i
     return *out != 0 ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* ---- how full the device is: counted by the device for all its processes --------------------------------
- * Before the process has joined the device, in null mode and once it is leaving, it counts alone.
+/* ---- how full the device is: counted by the device for all its processes
+ * -------------------------------- Before the process has joined the device, in null mode and once
+ * it is leaving, it counts alone.
  */
 enum { DEVICES_MAX = 64 };
 static _Atomic size_t charged[DEVICES_MAX]; /* by this process */

@@ -1,5 +1,6 @@
 /*
- * memory.h - every stretch of memory the device may touch, by address: what kind it is, how large, whose.
+ * memory.h - every stretch of memory the device may touch, by address: what kind it is, how large,
+ * whose.
  */
 #ifndef SIMGPU_MEMORY_H
 #define SIMGPU_MEMORY_H
@@ -33,7 +34,8 @@ bool memory_find(CUdeviceptr ptr, struct memory *out);       /* the range that p
 bool memory_find_base(CUdeviceptr base, struct memory *out); /* the range that begins there */
 int memory_add(const struct memory *m);                      /* 0, -EEXIST on overlap, -ENOMEM */
 bool memory_remove(CUdeviceptr base, struct memory *out);
-/* Is [ptr, ptr + bytes) inside memory the device may touch: device, managed or pinned host memory? */
+/* Is [ptr, ptr + bytes) inside memory the device may touch: device, managed or pinned host
+ * memory? */
 bool memory_contains(CUdeviceptr ptr, size_t bytes);
 /* Memory of the device for the driver's own ends (module globals); NULL when it is full. */
 CUdeviceptr memory_take(struct sim_context *ctx, size_t bytes);

@@ -1,6 +1,7 @@
 /*
- * peer.c - access of one device to another one's memory: given context by context (cuCtxEnablePeerAccess),
- * pool by pool, mapping by mapping, or with what is opened from another process. Copies need none of it.
+ * peer.c - access of one device to another one's memory: given context by context
+ * (cuCtxEnablePeerAccess), pool by pool, mapping by mapping, or with what is opened from another
+ * process. Copies need none of it.
  */
 #include "tools/simgpu/memory/peer.h"
 #include "tools/simgpu/memory/pool.h"
@@ -24,7 +25,7 @@ bool devices_are_peers(int a, int b)
     return a != b && config_get()->peers;
 }
 
-/* ---- who reaches what --------------------------------------------------------------------------- */
+/* ---- who reaches what ------------------------------------------------------------------------ */
 
 /* Under lock. Green contexts share what their primary one has. */
 static struct access *access_find(const struct sim_context *from, const struct sim_context *to)
@@ -75,7 +76,7 @@ static void peer_context_gone(struct sim_context *ctx)
 }
 CONTEXT_PART(CONTEXT_MEMORY, NULL, peer_context_gone)
 
-/* ---- API ---------------------------------------------------------------------------------------- */
+/* ---- API ------------------------------------------------------------------------------------- */
 
 static CUresult two_devices(CUdevice a, CUdevice b)
 {

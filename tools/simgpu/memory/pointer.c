@@ -109,8 +109,8 @@ SIM_EXPORT CUresult cuPointerGetAttribute(void *data, CUpointer_attribute which,
     return rc;
 }
 
-/* Unlike the single form, an unknown pointer is no error: every answer is then zero, and -1 or -2 for
- * the device's number (no device; cannot be told). */
+/* Unlike the single form, an unknown pointer is no error: every answer is then zero, and -1 or -2
+ * for the device's number (no device; cannot be told). */
 SIM_EXPORT CUresult cuPointerGetAttributes(unsigned int n, CUpointer_attribute *which, void **data,
                                            CUdeviceptr ptr)
 {

@@ -1,5 +1,6 @@
 /*
- * pool.c - pools by handle and a device's pools: made, destroyed, their attributes, and whom they let in.
+ * pool.c - pools by handle and a device's pools: made, destroyed, their attributes, and whom they
+ * let in.
  */
 #include "tools/simgpu/memory/block.h"
 #include "tools/simgpu/memory/peer.h"
@@ -27,7 +28,7 @@ CUmemoryPool pool_handle(void *owner)
     return (CUmemoryPool)owner;
 }
 
-/* ---- pools by handle -------------------------------------------------------------------------------- */
+/* ---- pools by handle ------------------------------------------------------------------------- */
 
 SIM_EXPORT CUresult cuMemPoolCreate(CUmemoryPool *out, const CUmemPoolProps *props)
 {
@@ -206,7 +207,7 @@ SIM_EXPORT CUresult cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDes
             return CUDA_ERROR_INVALID_DEVICE;
         if (map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE &&
             (map[i].location.id == ordinal || map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE))
-            return CUDA_ERROR_NOT_SUPPORTED; /* the owner always has all of it, a peer all or none */
+            return CUDA_ERROR_NOT_SUPPORTED; /* the owner always has all, a peer all or none */
     }
     access_store(handle, map, n);
     return CUDA_SUCCESS;
@@ -234,7 +235,7 @@ SIM_EXPORT CUresult cuMemPoolGetAccess(CUmemAccess_flags *out, CUmemoryPool hand
     return rc;
 }
 
-/* ---- a device's pools ------------------------------------------------------------------------------- */
+/* ---- a device's pools ------------------------------------------------------------------------ */
 
 static CUresult pool_of_device(CUmemoryPool *out, CUdevice dev, struct sim_pool *(*which)(int))
 {
@@ -274,7 +275,8 @@ SIM_EXPORT CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool handle)
 }
 
 #if CUDA_VERSION >= 13000
-/* The 13.0 calls name a place instead of a device; only pinned memory of a device has pools here. */
+/* The 13.0 calls name a place instead of a device; only pinned memory of a device has pools
+ * here. */
 static CUresult place_check(const CUmemLocation *where, CUmemAllocationType type)
 {
     if (!where)

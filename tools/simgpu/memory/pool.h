@@ -12,7 +12,8 @@ struct sim_pool;
 
 /* Gives up what the device's pools keep for reuse. */
 void pools_trim(int ordinal);
-/* cuMemFree of a pool's block: waits for nothing, as cuda.h says. CUDA_ERROR_INVALID_VALUE: not a live one. */
+/* cuMemFree of a pool's block: waits for nothing, as cuda.h says. CUDA_ERROR_INVALID_VALUE: not a
+ * live one. */
 CUresult pool_free_now(CUdeviceptr ptr);
 /* May kernels of that device touch the memory of a MEMORY_POOL range's owner? */
 bool pool_reaches(void *owner, int ordinal);

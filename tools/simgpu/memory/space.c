@@ -1,6 +1,6 @@
 /*
- * space.c - first fit over a sorted array of free extents. The stretch is reserved without commitment:
- * only what is touched costs memory.
+ * space.c - first fit over a sorted array of free extents. The stretch is reserved without
+ * commitment: only what is touched costs memory.
  */
 #include "tools/simgpu/memory/space.h"
 

@@ -1,6 +1,7 @@
 /*
- * space.h - addresses of device memory: one reserved stretch of this process's address space, a file without
- * a name, cut into extents. Device pointers are real addresses, so a kernel's effect can be carried out on them.
+ * space.h - addresses of device memory: one reserved stretch of this process's address space, a
+ * file without a name, cut into extents. Device pointers are real addresses, so a kernel's effect
+ * can be carried out on them.
  */
 #ifndef SIMGPU_SPACE_H
 #define SIMGPU_SPACE_H
@@ -14,8 +15,8 @@
  * Its contents are whatever was there before, as on a GPU. Thread safe. */
 enum { SPACE_GRAIN = 512 };
 uintptr_t space_take(size_t bytes, size_t align);
-/* The file that the stretch is, and where in it an extent begins, for other processes to map. False where
- * the system gave no file of that size: the stretch is this process's alone then. */
+/* The file that the stretch is, and where in it an extent begins, for other processes to map. False
+ * where the system gave no file of that size: the stretch is this process's alone then. */
 bool space_file(uintptr_t base, struct ipc_file *file, uint64_t *offset);
 /* Gives an extent back; whole pages of it return to the system. */
 void space_give(uintptr_t base, size_t bytes);

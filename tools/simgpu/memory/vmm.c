@@ -1,6 +1,7 @@
 /*
- * vmm.c - virtual memory management: addresses, allocations and the mappings between them. A mapping
- * shows the same bytes wherever it is, so an allocation is a memory file that is mapped for real.
+ * vmm.c - virtual memory management: addresses, allocations and the mappings between them. A
+ * mapping shows the same bytes wherever it is, so an allocation is a memory file that is mapped for
+ * real.
  */
 #include "tools/simgpu/memory/vmm.h"
 #include "tools/simgpu/memory/memory.h"
@@ -67,7 +68,7 @@ SIM_EXPORT CUresult cuMemGetAllocationGranularity(size_t *out, const CUmemAlloca
     return rc;
 }
 
-/* ---- addresses ----------------------------------------------------------------------------------------- */
+/* ---- addresses ------------------------------------------------------------------------------- */
 
 static void *map_nothing(void *at, size_t bytes, int fixed)
 {
@@ -136,7 +137,7 @@ SIM_EXPORT CUresult cuMemAddressFree(CUdeviceptr base, size_t bytes)
     return CUDA_SUCCESS;
 }
 
-/* ---- allocations --------------------------------------------------------------------------------------- */
+/* ---- allocations ----------------------------------------------------------------------------- */
 
 static bool charge(int ordinal, size_t bytes)
 {
@@ -254,7 +255,7 @@ SIM_EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *
     return a ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* ---- between processes --------------------------------------------------------------------------------- */
+/* ---- between processes ----------------------------------------------------------------------- */
 
 SIM_EXPORT CUresult cuMemExportToShareableHandle(void *out, CUmemGenericAllocationHandle handle,
                                                  CUmemAllocationHandleType type,
@@ -321,7 +322,7 @@ SIM_EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle 
     return CUDA_SUCCESS;
 }
 
-/* ---- mappings ------------------------------------------------------------------------------------------- */
+/* ---- mappings -------------------------------------------------------------------------------- */
 
 /* Under lock. */
 static bool reserved(CUdeviceptr ptr, size_t bytes)
@@ -382,7 +383,8 @@ static bool whole_mappings(CUdeviceptr ptr, size_t bytes)
     return true;
 }
 
-/* Waits for nothing: PyTorch's allocator found that a driver need not, and waits before it calls. */
+/* Waits for nothing: PyTorch's allocator found that a driver need not, and waits before it
+ * calls. */
 SIM_EXPORT CUresult cuMemUnmap(CUdeviceptr ptr, size_t bytes)
 {
     CUresult rc = driver_ready();

@@ -1,7 +1,8 @@
 /*
- * nvml.c - libnvidia-ml.so.1 of the simulated devices: what frameworks, NCCL and tools like nvidia-smi
- * ask of NVML. Identities are those that the simulated driver gives; memory, processes and whether
- * something runs are read from the file that the processes share, which is only looked at.
+ * nvml.c - libnvidia-ml.so.1 of the simulated devices: what frameworks, NCCL and tools like
+ * nvidia-smi ask of NVML. Identities are those that the simulated driver gives; memory, processes
+ * and whether something runs are read from the file that the processes share, which is only looked
+ * at.
  */
 #include "tools/simgpu/nvml/nvml.h"
 #include "tools/simgpu/device/attribute.h"
@@ -55,7 +56,7 @@ static nvmlReturn_t text_give(char *out, unsigned int room, const char *text)
     return NVML_SUCCESS;
 }
 
-/* ---- the shared file --------------------------------------------------------------------------- */
+/* ---- the shared file ------------------------------------------------------------------------- */
 
 /* Mapped while it is looked at; NULL where no process has the devices open. */
 static const struct device_shared *shared_map(void)
@@ -116,7 +117,7 @@ static bool device_busy(int gpu)
     return busy;
 }
 
-/* ---- life and the system ----------------------------------------------------------------------- */
+/* ---- life and the system --------------------------------------------------------------------- */
 
 NVML_EXPORT nvmlReturn_t nvmlInitWithFlags(unsigned int flags)
 {
@@ -210,7 +211,7 @@ NVML_EXPORT nvmlReturn_t nvmlSystemGetProcessName(unsigned int pid, char *out, u
     return text_give(out, room, name);
 }
 
-/* ---- which devices ----------------------------------------------------------------------------- */
+/* ---- which devices --------------------------------------------------------------------------- */
 
 NVML_EXPORT nvmlReturn_t nvmlDeviceGetCount_v2(unsigned int *out)
 {
@@ -345,7 +346,7 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetHandleByPciBusId(const char *text, nvmlDev
     return nvmlDeviceGetHandleByPciBusId_v2(text, out);
 }
 
-/* ---- what they are ----------------------------------------------------------------------------- */
+/* ---- what they are --------------------------------------------------------------------------- */
 
 NVML_EXPORT nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t device, int *major,
                                                             int *minor)
@@ -450,7 +451,7 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int count
     return NVML_SUCCESS;
 }
 
-/* ---- what they do ------------------------------------------------------------------------------ */
+/* ---- what they do ---------------------------------------------------------------------------- */
 
 NVML_EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *m)
 {

@@ -1,6 +1,6 @@
 /*
- * nvml.h - as much of NVML's ABI as nvml.c answers with. The real header comes with no package that the
- * build needs; names and layouts are those that NVIDIA documents.
+ * nvml.h - as much of NVML's ABI as nvml.c answers with. The real header comes with no package that
+ * the build needs; names and layouts are those that NVIDIA documents.
  */
 #ifndef SIMGPU_NVML_H
 #define SIMGPU_NVML_H

@@ -1,6 +1,7 @@
 /*
  * unsupported.c - every function of NVML exists here; what nvml.c does not define answers
- * NVML_ERROR_NOT_SUPPORTED. Programs look names up one by one, and some call what they did not find.
+ * NVML_ERROR_NOT_SUPPORTED. Programs look names up one by one, and some call what they did not
+ * find.
  */
 enum { NOT_SUPPORTED = 3 };
 

@@ -1,6 +1,7 @@
 /*
- * condition.h - the variable behind a CUgraphConditionalHandle: kernels set it, naming it by the handle, and
- * conditional nodes of graphs go by it. It lives as long as its graph or an executable graph holds it.
+ * condition.h - the variable behind a CUgraphConditionalHandle: kernels set it, naming it by the
+ * handle, and conditional nodes of graphs go by it. It lives as long as its graph or an executable
+ * graph holds it.
  */
 #ifndef SIMGPU_CONDITION_H
 #define SIMGPU_CONDITION_H
@@ -31,8 +32,8 @@ void condition_put(struct condition *c);
 /* NULL for anything that is not live. */
 struct condition *condition_find(uint64_t handle);
 
-/* cudaGraphSetConditional, in a kernel of that context. CUDA_ERROR_ILLEGAL_ADDRESS for what is no live handle
- * there. */
+/* cudaGraphSetConditional, in a kernel of that context. CUDA_ERROR_ILLEGAL_ADDRESS for what is no
+ * live handle there. */
 CUresult condition_set(uint64_t handle, uint32_t value, CUcontext ctx);
 
 #endif

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* ---- occupancy --------------------------------------------------------------------------------- */
+/* ---- occupancy ------------------------------------------------------------------------------- */
 
 int function_blocks_per_sm(const struct sim_function *f, uint64_t threads, size_t dynamic_smem)
 {
@@ -163,7 +163,7 @@ SIM_EXPORT CUresult cuOccupancyMaxActiveClusters(int *out, CUfunction handle,
     return CUDA_SUCCESS;
 }
 
-/* ---- attributes -------------------------------------------------------------------------------- */
+/* ---- attributes ------------------------------------------------------------------------------ */
 
 static struct image *image_of(const struct sim_function *f)
 {
@@ -322,7 +322,7 @@ SIM_EXPORT CUresult cuFuncSetSharedMemConfig(CUfunction handle, CUsharedconfig c
                : rc;
 }
 
-/* ---- what it is -------------------------------------------------------------------------------- */
+/* ---- what it is ------------------------------------------------------------------------------ */
 
 SIM_EXPORT CUresult cuFuncGetModule(CUmodule *out, CUfunction handle)
 {

@@ -1,7 +1,7 @@
 /*
  * image.c - module images: tells PTX text, cubins (ELF) and fat binaries apart. A cubin says in its
- * sections what PTX says in words: .text.NAME is an entry, .nv.info.NAME holds its parameters, symbols
- * in .nv.global are variables. Fat binaries are fatbin.c's.
+ * sections what PTX says in words: .text.NAME is an entry, .nv.info.NAME holds its parameters,
+ * symbols in .nv.global are variables. Fat binaries are fatbin.c's.
  */
 #include "tools/simgpu/program/image.h"
 #include "tools/simgpu/program/names.h"
@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* ---- building ---------------------------------------------------------------------------------- */
+/* ---- building -------------------------------------------------------------------------------- */
 
 static void *array_grow(void *array, size_t count, size_t bytes)
 {
@@ -79,7 +79,7 @@ void image_free(struct image *image)
     free(image);
 }
 
-/* ---- cubins ------------------------------------------------------------------------------------ */
+/* ---- cubins ---------------------------------------------------------------------------------- */
 
 enum { MACHINE_CUDA = 190, INFO_PARAM = 0x1704, SYMBOL_MANAGED = 4, CUBIN_MAX = 1 << 30 };
 
@@ -104,7 +104,8 @@ static const char *section_name(const struct cubin *c, size_t i)
     return ends ? c->names + at : "";
 }
 
-/* A cubin's length is not given: it ends after its section and program headers, or its last section. */
+/* A cubin's length is not given: it ends after its section and program headers, or its last
+ * section. */
 static size_t cubin_bytes(const Elf64_Ehdr *h)
 {
     const unsigned char *data = (const unsigned char *)h;
@@ -168,8 +169,8 @@ static int by_offset(const void *a, const void *b)
     return x->offset < y->offset ? -1 : x->offset > y->offset;
 }
 
-/* .nv.info.NAME: records of format, attribute and a 16-bit size or value. A parameter's record is 12
- * bytes: index, ordinal, offset, and its size in the upper 14 bits of the last word. */
+/* .nv.info.NAME: records of format, attribute and a 16-bit size or value. A parameter's record is
+ * 12 bytes: index, ordinal, offset, and its size in the upper 14 bits of the last word. */
 static bool cubin_params(const struct cubin *c, const Elf64_Shdr *info, struct image_entry *e)
 {
     enum { FORMAT_SIZED = 4, RECORD = 12 };
@@ -280,7 +281,7 @@ CUresult cubin_read(const unsigned char *data, size_t bytes, struct image *into)
     return good ? CUDA_SUCCESS : CUDA_ERROR_INVALID_IMAGE;
 }
 
-/* ---- any --------------------------------------------------------------------------------------- */
+/* ---- any ------------------------------------------------------------------------------------- */
 
 enum { WRAPPER_MAGIC = 0x466243b1 }; /* what nvcc puts in front: the address of the fat binary */
 #define FATBIN_MAGIC  0xba55ed50u

@@ -1,7 +1,7 @@
 /*
- * image.h - what a module image declares, whatever its form (PTX text, cubin, fat binary): entries with
- * the places of their parameters, and global variables. ptx.c reads the text, image.c cubins, fatbin.c
- * what holds both.
+ * image.h - what a module image declares, whatever its form (PTX text, cubin, fat binary): entries
+ * with the places of their parameters, and global variables. ptx.c reads the text, image.c cubins,
+ * fatbin.c what holds both.
  */
 #ifndef SIMGPU_IMAGE_H
 #define SIMGPU_IMAGE_H

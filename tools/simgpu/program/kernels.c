@@ -16,7 +16,8 @@ static uint64_t touch_cost_ns(uint64_t bytes)
     return KERNEL_FIXED_NS + bytes * 1000 / KERNEL_BYTES_PER_US;
 }
 
-/* Parameters as the entries in kernels.ptx and conditions.ptx declare them: packed is PTX's layout, and C's. */
+/* Parameters as the entries in kernels.ptx and conditions.ptx declare them: packed is PTX's layout,
+ * and C's. */
 struct spin {
     uint64_t ns;
 };

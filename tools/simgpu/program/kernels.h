@@ -1,6 +1,6 @@
 /*
- * kernels.h - the kernels whose effects the simulator knows, by entry name; examples/kernels.ptx has
- * the same ones for a real GPU.
+ * kernels.h - the kernels whose effects the simulator knows, by entry name; examples/kernels.ptx
+ * has the same ones for a real GPU.
  */
 #ifndef SIMGPU_KERNELS_H
 #define SIMGPU_KERNELS_H

@@ -1,6 +1,6 @@
 /*
- * launch.c - kernel launches: checks them as the driver does before it returns, packs the parameters
- * into the function's layout, and submits the work.
+ * launch.c - kernel launches: checks them as the driver does before it returns, packs the
+ * parameters into the function's layout, and submits the work.
  */
 #include "tools/simgpu/program/launch.h"
 #include "tools/simgpu/program/module.h"
@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- parameters -------------------------------------------------------------------------------- */
+/* ---- parameters ------------------------------------------------------------------------------ */
 
 /* CU_LAUNCH_PARAM_BUFFER_POINTER p, CU_LAUNCH_PARAM_BUFFER_SIZE &n, CU_LAUNCH_PARAM_END. */
 static CUresult extra_read(void **extra, const void **buffer, size_t *bytes)
@@ -67,7 +67,7 @@ static CUresult pack(const struct image_entry *e, void **params, void **extra, v
     return CUDA_SUCCESS;
 }
 
-/* ---- checks ------------------------------------------------------------------------------------ */
+/* ---- checks ---------------------------------------------------------------------------------- */
 
 static CUresult shape_check(const CUlaunchConfig *c, const struct sim_function *f,
                             const struct sim_attributes *a)
@@ -142,7 +142,7 @@ static CUresult attributes_check(const CUlaunchConfig *c, const struct sim_funct
                                       (unsigned int)atomic_load(&own->cluster[2]));
 }
 
-/* ---- the work ---------------------------------------------------------------------------------- */
+/* ---- the work -------------------------------------------------------------------------------- */
 
 static CUresult fault_effect(struct work *w)
 {
@@ -160,7 +160,7 @@ static bool fault_hits(const char *name)
     return atomic_fetch_add(&launches, 1) + 1 == c->fault_nth;
 }
 
-/* ---- times of kernels that the simulator does not know ----------------------------------------- */
+/* ---- times of kernels that the simulator does not know --------------------------------------- */
 
 static struct times *table; /* NULL: there is none */
 
@@ -245,7 +245,7 @@ CUresult launch_prepare(struct sim_context *ctx, const CUlaunchConfig *config, C
     return CUDA_SUCCESS;
 }
 
-/* ---- launching --------------------------------------------------------------------------------- */
+/* ---- launching ------------------------------------------------------------------------------- */
 
 /* What a launch costs the calling thread in a real driver. */
 static void host_cost(uint64_t start_ns)
@@ -386,7 +386,7 @@ STREAM_API(cuLaunchCooperativeKernel,
 STREAM_API(cuLaunchKernelEx, (const CUlaunchConfig *c, CUfunction f, void **params, void **extra),
            c ? launch(c, f, params, extra, ptds) : CUDA_ERROR_INVALID_VALUE)
 
-/* ---- several devices at once ------------------------------------------------------------------- */
+/* ---- several devices at once ----------------------------------------------------------------- */
 
 static CUresult launch_one_of_many(const CUDA_LAUNCH_PARAMS *p)
 {
@@ -424,7 +424,7 @@ SIM_EXPORT CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *lis
     return rc;
 }
 
-/* ---- the way before CUDA 4.0 ------------------------------------------------------------------- */
+/* ---- the way before CUDA 4.0 ----------------------------------------------------------------- */
 
 static CUresult old_enter(CUfunction handle, struct sim_function **out)
 {

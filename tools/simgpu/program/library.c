@@ -23,7 +23,7 @@ static CUkernel kernel_handle(const struct sim_function *f)
     return (CUkernel)(void *)(uintptr_t)f;
 }
 
-/* ---- life -------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 /* Its managed variables, which all contexts share. */
 static bool managed_make(struct sim_library *l)
@@ -109,7 +109,7 @@ SIM_EXPORT CUresult cuLibraryUnload(CUlibrary handle)
     return CUDA_SUCCESS;
 }
 
-/* ---- kernels ----------------------------------------------------------------------------------- */
+/* ---- kernels --------------------------------------------------------------------------------- */
 
 static CUresult enter(CUlibrary handle, struct sim_library **l)
 {
@@ -177,7 +177,7 @@ SIM_EXPORT CUresult cuKernelGetLibrary(CUlibrary *out, CUkernel handle)
     return rc;
 }
 
-/* ---- in the current context -------------------------------------------------------------------- */
+/* ---- in the current context ------------------------------------------------------------------ */
 
 static CUresult instance(struct sim_library *l, struct sim_module **out)
 {

@@ -16,7 +16,7 @@ static struct handle_pool functions = HANDLE_POOL(struct sim_function, FUNCTION_
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct sim_module *all;
 
-/* ---- functions --------------------------------------------------------------------------------- */
+/* ---- functions ------------------------------------------------------------------------------- */
 
 struct sim_function *function_find(CUfunction handle)
 {
@@ -119,7 +119,7 @@ struct sim_function *functions_find(struct sim_function *const *list, const stru
     return NULL;
 }
 
-/* ---- images ------------------------------------------------------------------------------------ */
+/* ---- images ---------------------------------------------------------------------------------- */
 
 CUresult image_open(const void *data, const char *path, struct image **out)
 {
@@ -148,7 +148,7 @@ void image_unshare(struct image *image)
         image_free(image);
 }
 
-/* ---- life -------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 CUmodule module_handle(const struct sim_module *m)
 {
@@ -316,7 +316,7 @@ static void modules_close(struct sim_context *ctx)
 }
 CONTEXT_PART(CONTEXT_MODULES, NULL, modules_close)
 
-/* ---- by name ----------------------------------------------------------------------------------- */
+/* ---- by name --------------------------------------------------------------------------------- */
 
 void module_functions_set(const struct sim_function *kernel, int ordinal, attribute_setter set,
                           CUfunction_attribute id, int value)
@@ -352,7 +352,7 @@ CUresult module_global_find(const struct sim_module *m, const char *name, CUdevi
     return CUDA_ERROR_NOT_FOUND;
 }
 
-/* ---- API --------------------------------------------------------------------------------------- */
+/* ---- API ------------------------------------------------------------------------------------- */
 
 static CUresult load(CUmodule *out, const void *data, const char *path)
 {

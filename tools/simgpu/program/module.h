@@ -1,6 +1,6 @@
 /*
- * module.h - modules, libraries and the functions in them. A library is not bound to a context: each
- * context that asks gets a module of its own made from the library's image.
+ * module.h - modules, libraries and the functions in them. A library is not bound to a context:
+ * each context that asks gets a module of its own made from the library's image.
  */
 #ifndef SIMGPU_MODULE_H
 #define SIMGPU_MODULE_H
@@ -87,8 +87,8 @@ void functions_end(struct sim_function **functions, size_t count);
 /* The one of that name among an image's; NULL: none. */
 struct sim_function *functions_find(struct sim_function *const *functions,
                                     const struct image *image, const char *name);
-/* An image from memory, or from a file where `path` says so, with one user. CUDA_ERROR_INVALID_VALUE: neither
- * is given; image_read's errors. */
+/* An image from memory, or from a file where `path` says so, with one user.
+ * CUDA_ERROR_INVALID_VALUE: neither is given; image_read's errors. */
 CUresult image_open(const void *data, const char *path, struct image **out);
 struct image *image_share(struct image *image);
 void image_unshare(struct image *image);

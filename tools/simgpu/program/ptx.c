@@ -25,7 +25,7 @@ struct parser {
     bool out_of_memory;
 };
 
-/* ---- tokens ------------------------------------------------------------------------------------ */
+/* ---- tokens ---------------------------------------------------------------------------------- */
 
 static void skip_line(struct parser *p)
 {
@@ -141,7 +141,7 @@ static bool skip_brackets(struct parser *p, const char *open, const char *close)
     return true;
 }
 
-/* ---- types and declarations -------------------------------------------------------------------- */
+/* ---- types and declarations ------------------------------------------------------------------ */
 
 static const struct {
     const char *name;
@@ -223,7 +223,7 @@ static bool declaration(struct parser *p, struct declaration *d)
     return true;
 }
 
-/* ---- entries ----------------------------------------------------------------------------------- */
+/* ---- entries --------------------------------------------------------------------------------- */
 
 static bool parameters(struct parser *p, struct image_entry *e)
 {
@@ -268,8 +268,8 @@ static bool bounds(struct parser *p, struct image_entry *e)
     return true;
 }
 
-/* Over the body, adding up the shared memory that it declares: where .shared begins a statement. In the
- * middle of one it is part of an instruction, as in ld.shared. */
+/* Over the body, adding up the shared memory that it declares: where .shared begins a statement. In
+ * the middle of one it is part of an instruction, as in ld.shared. */
 static bool body(struct parser *p, size_t *smem)
 {
     size_t depth = 0;
@@ -341,7 +341,7 @@ static bool function(struct parser *p, bool external)
     return body(p, &ignored);
 }
 
-/* ---- variables --------------------------------------------------------------------------------- */
+/* ---- variables ------------------------------------------------------------------------------- */
 
 /* 5, -5, 0f3F800000, 0d...: as many bytes as the element has. */
 static void initial_value(struct parser *p, bool negative, unsigned char *to, size_t bytes)
@@ -404,7 +404,7 @@ static bool module_shared(struct parser *p, bool external)
     return accept(p, ";");
 }
 
-/* ---- the module -------------------------------------------------------------------------------- */
+/* ---- the module ------------------------------------------------------------------------------ */
 
 static bool skip_line_directive(struct parser *p)
 {

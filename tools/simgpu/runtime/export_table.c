@@ -2,8 +2,8 @@
  * export_table.c - the tables by UUID, and the functions in their slots.
  *
  * None of them is documented by NVIDIA. What they do here is what public descriptions say (ZLUDA's
- * `dark_api`, Lupine) and what runtimes from 11.8 on were seen to need; a slot that nobody was seen to
- * call answers CUDA_ERROR_NOT_SUPPORTED.
+ * `dark_api`, Lupine) and what runtimes from 11.8 on were seen to need; a slot that nobody was seen
+ * to call answers CUDA_ERROR_NOT_SUPPORTED.
  */
 #include "tools/simgpu/runtime/export_table.h"
 #include "tools/simgpu/device/attribute.h"
@@ -25,7 +25,7 @@ static CUresult agree(void)
     return CUDA_SUCCESS;
 }
 
-/* ---- the runtime's interface ------------------------------------------------------------------- */
+/* ---- the runtime's interface ----------------------------------------------------------------- */
 
 /* The handle alone: a context that is not active stays so. */
 static CUresult primary_context(CUcontext *out, CUdevice dev)
@@ -51,7 +51,7 @@ static CUresult module_load_header(const void *fat_binary, CUmodule *out, void *
     return module_load_more(out, fat_binary, a, b, c);
 }
 
-/* ---- hooks of tools: there is no tool, so what is handed out stays zero -------------------------- */
+/* ---- hooks of tools: there is no tool, so what is handed out stays zero ---------------------- */
 
 static uint32_t callbacks[1024], more_callbacks[14];
 
@@ -67,7 +67,7 @@ static void more_callbacks_get(void **out, size_t *count)
     *count = sizeof(more_callbacks) / sizeof(*more_callbacks);
 }
 
-/* ---- modules ----------------------------------------------------------------------------------- */
+/* ---- modules --------------------------------------------------------------------------------- */
 
 typedef void function_visitor(void *user, CUfunction function, CUmodule owner);
 
@@ -91,7 +91,7 @@ static int module_walk(CUcontext ctx, CUmodule module, function_visitor *visit, 
     return whole;
 }
 
-/* ---- checks ------------------------------------------------------------------------------------ */
+/* ---- checks ---------------------------------------------------------------------------------- */
 
 static CUresult context_check(CUcontext ctx, uint32_t *flags, const void **more)
 {
@@ -101,7 +101,7 @@ static CUresult context_check(CUcontext ctx, uint32_t *flags, const void **more)
 
 static CUresult validity(uint32_t version, uint64_t unix_seconds, uint64_t answer[2]);
 
-/* ---- tables ------------------------------------------------------------------------------------ */
+/* ---- tables ---------------------------------------------------------------------------------- */
 
 #define REFUSE_3  (const void *)refuse, (const void *)refuse, (const void *)refuse
 #define REFUSE_10 REFUSE_3, REFUSE_3, REFUSE_3, (const void *)refuse
@@ -128,8 +128,8 @@ static const void *const tool_context[94] = {
     AGREE_10,  AGREE_10, AGREE_10, AGREE_10, AGREE_3,
 };
 
-/* CUPTI registers its callbacks in slot 67, and does so again and again until the stack ends where that is
-   refused. They are never called: a profiler sees no work of this driver. */
+/* CUPTI registers its callbacks in slot 67, and does so again and again until the stack ends where
+ * that is refused. They are never called: a profiler sees no work of this driver. */
 static const void *const profiler[94] = {
     BYTES(94), REFUSE_10, REFUSE_10, REFUSE_10, REFUSE_10, REFUSE_10, REFUSE_10,
     REFUSE_3,  REFUSE_3,  agree,     REFUSE_10, REFUSE_10, REFUSE_3,  REFUSE_3,

@@ -1,9 +1,9 @@
 /*
- * export_table.h - the private tables that cuGetExportTable hands out by UUID: what the CUDA runtime,
- * and the libraries built with it, ask of a driver beside its public functions.
+ * export_table.h - the private tables that cuGetExportTable hands out by UUID: what the CUDA
+ * runtime, and the libraries built with it, ask of a driver beside its public functions.
  *
- * Built with SIMGPU_RUNTIME, export_table.c answers; without, absent.c does, and says why the program
- * stops.
+ * Built with SIMGPU_RUNTIME, export_table.c answers; without, absent.c does, and says why the
+ * program stops.
  */
 #ifndef SIMGPU_RUNTIME_EXPORT_TABLE_H
 #define SIMGPU_RUNTIME_EXPORT_TABLE_H

@@ -1,6 +1,6 @@
 /*
- * md2.h - the MD2 message digest (RFC 1319) and its HMAC (RFC 2104). Long broken as cryptography; here
- * only since the CUDA runtime's validity check is made of it.
+ * md2.h - the MD2 message digest (RFC 1319) and its HMAC (RFC 2104). Long broken as cryptography;
+ * here only since the CUDA runtime's validity check is made of it.
  */
 #ifndef SIMGPU_RUNTIME_MD2_H
 #define SIMGPU_RUNTIME_MD2_H

@@ -1,4 +1,5 @@
-/* validity.c - the answer to the CUDA runtime's validity check; see validity.h for where it is from. */
+/* validity.c - the answer to the CUDA runtime's validity check; see validity.h for where it is
+ * from. */
 #include "tools/simgpu/runtime/validity.h"
 #include "tools/simgpu/runtime/md2.h"
 

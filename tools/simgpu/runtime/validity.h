@@ -1,10 +1,12 @@
 /*
- * validity.h - the CUDA runtime's question whether it talks to a driver that knows it, and the answer.
+ * validity.h - the CUDA runtime's question whether it talks to a driver that knows it, and the
+ * answer.
  *
- * The answer is described publicly by the ZLUDA project (crate `dark_api`, function `integrity_check`,
- * MIT or Apache-2.0), which is where its numbers come from. It is here for one end: programs of the
- * runtime can be tested on a simulated device. It is built with SIMGPU_RUNTIME only, into the simulator
- * only, and protects nothing that the simulator would give away: there is no NVIDIA driver in it.
+ * The answer is described publicly by the ZLUDA project (crate `dark_api`, function
+ * `integrity_check`, MIT or Apache-2.0), which is where its numbers come from. It is here for one
+ * end: programs of the runtime can be tested on a simulated device. It is built with SIMGPU_RUNTIME
+ * only, into the simulator only, and protects nothing that the simulator would give away: there is
+ * no NVIDIA driver in it.
  */
 #ifndef SIMGPU_RUNTIME_VALIDITY_H
 #define SIMGPU_RUNTIME_VALIDITY_H

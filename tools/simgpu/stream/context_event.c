@@ -1,5 +1,6 @@
 /*
- * context_event.c - events of a whole context: recorded behind all its streams, and waited for by all of them.
+ * context_event.c - events of a whole context: recorded behind all its streams, and waited for by
+ * all of them.
  */
 #include "tools/simgpu/stream/event.h"
 #include "tools/simgpu/stream/stream.h"

@@ -1,7 +1,7 @@
 /*
- * engine.c - the process's engine thread; see engine.h. It sleeps until the next time at which one of
- * this process's works can end, as the shared timeline predicts it; another process that makes it
- * earlier wakes it. Nothing is locked while effects run.
+ * engine.c - the process's engine thread; see engine.h. It sleeps until the next time at which one
+ * of this process's works can end, as the shared timeline predicts it; another process that makes
+ * it earlier wakes it. Nothing is locked while effects run.
  */
 #include "tools/simgpu/stream/engine.h"
 #include "tools/simgpu/device/log.h"
@@ -75,7 +75,7 @@ bool engine_stopped(void)
     return atomic_load_explicit(&engine.stopping, memory_order_relaxed);
 }
 
-/* ---- lanes ------------------------------------------------------------------------------------- */
+/* ---- lanes ----------------------------------------------------------------------------------- */
 
 struct sim_stream *engine_lane(uint32_t device_stream)
 {
@@ -125,7 +125,7 @@ void engine_lane_close(struct sim_stream *s)
     device_unlock(&engine.device);
 }
 
-/* ---- effects ----------------------------------------------------------------------------------- */
+/* ---- effects --------------------------------------------------------------------------------- */
 
 /* What is queued in the context ends at once, without effects. */
 static void context_raise(struct sim_context *ctx, CUresult error)
@@ -187,7 +187,7 @@ static void finished_run_all(void)
     engine.finished_count = 0;
 }
 
-/* ---- what the timeline has for this process (device locked) ------------------------------------ */
+/* ---- what the timeline has for this process (device locked) ---------------------------------- */
 
 static bool room_for_one(void **array, size_t count, size_t *room, size_t bytes)
 {
@@ -244,7 +244,7 @@ static void collect(void)
     }
 }
 
-/* ---- memop waits ------------------------------------------------------------------------------- */
+/* ---- memop waits ----------------------------------------------------------------------------- */
 
 static void waits_poll(void)
 {
@@ -254,8 +254,8 @@ static void waits_poll(void)
     }
 }
 
-/* A wait that was true at the first look counts as true from its start: that the engine looked late is
- * not the device's time. Device locked. */
+/* A wait that was true at the first look counts as true from its start: that the engine looked late
+ * is not the device's time. Device locked. */
 static void waits_resolve(bool fresh, uint64_t now)
 {
     for (size_t i = 0; i < engine.waiting_count; i++) {
@@ -307,7 +307,7 @@ static uint64_t waits_due(uint64_t now)
     return due;
 }
 
-/* ---- the thread -------------------------------------------------------------------------------- */
+/* ---- the thread ------------------------------------------------------------------------------ */
 
 static void neighbours_look(uint64_t now)
 {
@@ -318,7 +318,8 @@ static void neighbours_look(uint64_t now)
         device_advance(&engine.device, now);
 }
 
-/* Device locked: when to look again; 0 = at once. Newly handed waits are due for their first look. */
+/* Device locked: when to look again; 0 = at once. Newly handed waits are due for their first
+ * look. */
 static uint64_t sleep_plan(uint64_t now, size_t waits_before)
 {
     if (engine.waiting_count > waits_before)
@@ -452,8 +453,8 @@ void engine_look(void)
         engine_wake();
 }
 
-/* At exit: leave the devices, but never hold the exit up. A process that does not manage is removed by
- * its neighbours when it is dead. */
+/* At exit: leave the devices, but never hold the exit up. A process that does not manage is removed
+ * by its neighbours when it is dead. */
 __attribute__((destructor)) static void engine_stop(void)
 {
     bool mine = engine.pid == getpid() && engine.device.shared;
@@ -465,7 +466,7 @@ __attribute__((destructor)) static void engine_stop(void)
     }
 }
 
-/* ---- host functions ---------------------------------------------------------------------------- */
+/* ---- host functions -------------------------------------------------------------------------- */
 
 static struct {
     pthread_mutex_t lock;

@@ -1,7 +1,7 @@
 /*
- * engine.h - the process's engine: a thread that brings the shared timeline up to the present, runs the
- * effects of completed works in the order of completion, polls memop waits, and hands host functions to
- * a second thread.
+ * engine.h - the process's engine: a thread that brings the shared timeline up to the present, runs
+ * the effects of completed works in the order of completion, polls memop waits, and hands host
+ * functions to a second thread.
  */
 #ifndef SIMGPU_ENGINE_H
 #define SIMGPU_ENGINE_H
@@ -11,7 +11,8 @@
 
 /* CLOCK_MONOTONIC, the clock of the model. */
 uint64_t sim_now_ns(void);
-/* Start it, once per process, and join the shared devices. In null mode there is nothing to start. */
+/* Start it, once per process, and join the shared devices. In null mode there is nothing to
+ * start. */
 CUresult engine_start(void);
 /* A detached thread of the driver's own, which takes no signals. 0, or an error number. */
 int engine_thread_start(void *(*main)(void *), void *arg);
@@ -28,8 +29,8 @@ void engine_lane_close(struct sim_stream *s);
 /* The stream that a point names; NULL when it is gone. */
 struct sim_stream *engine_lane(uint32_t device_stream);
 
-/* Run the effect of the stream's `seq`-th work, which is over (unless `ran`), log it, give back what it
- * holds. */
+/* Run the effect of the stream's `seq`-th work, which is over (unless `ran`), log it, give back
+ * what it holds. */
 void work_finish(struct work *w, struct sim_stream *s, uint64_t seq, bool ran);
 /* Run a handed host function in the callback thread, then resolve it. */
 void callback_push(struct item *item);

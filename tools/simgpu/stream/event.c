@@ -1,6 +1,6 @@
 /*
- * event.c - events: record, wait, query, time. A record is a work without duration; what an event means
- * is its last record, whichever stream it was in.
+ * event.c - events: record, wait, query, time. A record is a work without duration; what an event
+ * means is its last record, whichever stream it was in.
  */
 #include "tools/simgpu/stream/event.h"
 #include "tools/simgpu/face/simconfig.h"
@@ -19,7 +19,7 @@ struct sim_event *event_find(CUevent handle)
     return handle_find(&pool, handle);
 }
 
-/* ---- life -------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 struct sim_event *event_make(struct sim_context *ctx, unsigned int flags)
 {
@@ -97,7 +97,7 @@ static CUresult event_destroy(CUevent handle)
     return CUDA_SUCCESS;
 }
 
-/* ---- works ------------------------------------------------------------------------------------- */
+/* ---- works ----------------------------------------------------------------------------------- */
 
 static CUresult record_effect(struct work *w)
 {
@@ -133,7 +133,7 @@ static void event_prepare(struct sim_event *e, CUgraphNodeType type, struct work
     event_hold(e);
 }
 
-/* ---- record ------------------------------------------------------------------------------------ */
+/* ---- record ---------------------------------------------------------------------------------- */
 
 /* Number a new record; it becomes what the event means once it is submitted. */
 static void record_number(struct sim_event *e, struct work *w)
@@ -220,7 +220,7 @@ static CUresult event_record(CUevent handle, CUstream stream, unsigned int flags
     return event_record_in(e, s);
 }
 
-/* ---- wait -------------------------------------------------------------------------------------- */
+/* ---- wait ------------------------------------------------------------------------------------ */
 
 struct point event_point(struct sim_event *e)
 {
@@ -293,7 +293,7 @@ static CUresult stream_wait_event(CUstream stream, CUevent handle, unsigned int 
     return event_wait_in(e, s);
 }
 
-/* ---- query and time ---------------------------------------------------------------------------- */
+/* ---- query and time -------------------------------------------------------------------------- */
 
 /* Common to query and synchronise: the event, and what a capture has against it. */
 static CUresult event_enter(CUevent handle, struct sim_event **out)
@@ -367,7 +367,7 @@ static CUresult event_elapsed(float *ms, CUevent from, CUevent to)
     return CUDA_SUCCESS;
 }
 
-/* ---- API --------------------------------------------------------------------------------------- */
+/* ---- API ------------------------------------------------------------------------------------- */
 
 SIM_EXPORT CUresult cuEventCreate(CUevent *out, unsigned int flags)
 {

@@ -44,7 +44,7 @@ CUresult event_record_after(CUevent event, struct sim_stream *s, const struct po
 /* What a wait for the event waits for now ({0, 0}: nothing); CUDA_ERROR_INVALID_HANDLE. */
 CUresult event_last_point(CUevent event, struct point *out);
 
-/* ---- event_ipc.c: events that several processes record and wait for ------------------------------- */
+/* ---- event_ipc.c: events that several processes record and wait for -------------------------- */
 
 /* A shared word for a fresh event with CU_EVENT_INTERPROCESS; false: no memory. */
 bool event_share(struct sim_event *e);

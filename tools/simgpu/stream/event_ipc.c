@@ -1,7 +1,7 @@
 /*
- * event_ipc.c - events between processes. What such an event means is one word of a file that all of them
- * map: the point of its last record, in a stream of the devices that they share. Whoever waits looks there
- * when the call is made, and then at the stream.
+ * event_ipc.c - events between processes. What such an event means is one word of a file that all
+ * of them map: the point of its last record, in a stream of the devices that they share. Whoever
+ * waits looks there when the call is made, and then at the stream.
  */
 #include "tools/simgpu/device/context.h"
 #include "tools/simgpu/stream/event.h"
@@ -27,7 +27,7 @@ static struct ipc_file file;
 static _Atomic uint64_t *words; /* NULL before the first event of the kind */
 static uint32_t used, unused[WORDS], unused_count;
 
-/* ---- words -------------------------------------------------------------------------------------- */
+/* ---- words ----------------------------------------------------------------------------------- */
 
 /* Under lock. */
 static bool words_make(void)
@@ -92,7 +92,7 @@ void event_shared_store(struct sim_event *e, struct point at)
     atomic_store(e->shared, point_word(at));
 }
 
-/* ---- API ---------------------------------------------------------------------------------------- */
+/* ---- API ------------------------------------------------------------------------------------- */
 
 static CUresult event_export(CUipcEventHandle *out, struct sim_event *e)
 {

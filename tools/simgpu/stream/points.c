@@ -91,7 +91,7 @@ struct point stream_tail(const struct sim_stream *s)
     return (struct point){atomic_load(&s->device_stream), atomic_load(&s->submitted)};
 }
 
-/* ---- sets of points ---------------------------------------------------------------------------- */
+/* ---- sets of points -------------------------------------------------------------------------- */
 
 void points_add(struct points *set, struct point p)
 {

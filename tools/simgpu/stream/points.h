@@ -1,6 +1,6 @@
 /*
- * points.h - points in streams, which new work follows or a thread waits for, and sets of them. Thread safe, as
- * far as each set is one thread's.
+ * points.h - points in streams, which new work follows or a thread waits for, and sets of them.
+ * Thread safe, as far as each set is one thread's.
  */
 #ifndef SIMGPU_POINTS_H
 #define SIMGPU_POINTS_H

@@ -76,7 +76,7 @@ static void queues_close(struct sim_context *ctx)
 }
 CONTEXT_PART(CONTEXT_STREAMS, queues_open, queues_close)
 
-/* ---- waiting ------------------------------------------------------------------------------------ */
+/* ---- waiting --------------------------------------------------------------------------------- */
 
 static void points_of_green(struct sim_context *green, void *set)
 {

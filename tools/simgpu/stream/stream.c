@@ -1,6 +1,6 @@
 /*
- * stream.c - streams: made, found by their handles, destroyed. The stream API itself is in stream_api.c, the way
- * of a work into a stream in submit.c.
+ * stream.c - streams: made, found by their handles, destroyed. The stream API itself is in
+ * stream_api.c, the way of a work into a stream in submit.c.
  */
 #include "tools/simgpu/stream/stream.h"
 #include "tools/simgpu/stream/engine.h"
@@ -14,10 +14,10 @@ enum { STREAM_POOL = 65536 };
 static struct handle_pool pool = HANDLE_POOL(struct sim_stream, STREAM_POOL);
 static _Atomic unsigned long long next_id = 1;
 
-/* ---- hardware queues --------------------------------------------------------------------------- */
+/* ---- hardware queues ------------------------------------------------------------------------- */
 
-/* Streams share the queues of their context: a new one takes the one with the fewest. Those of a graph
- * launch are the driver's own affair. 0: a queue to itself. */
+/* Streams share the queues of their context: a new one takes the one with the fewest. Those of a
+ * graph launch are the driver's own affair. 0: a queue to itself. */
 static uint32_t queue_take(struct context_queues *q, enum stream_role role)
 {
     uint32_t best = 0;
@@ -40,7 +40,7 @@ static void queue_give(struct context_queues *q, uint32_t queue)
     pthread_mutex_unlock(&q->lock);
 }
 
-/* ---- life -------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static void list_add(struct sim_stream *s)
 {
@@ -132,7 +132,7 @@ void stream_branch_release(struct sim_stream *s)
     stream_destroy(s);
 }
 
-/* ---- handles ----------------------------------------------------------------------------------- */
+/* ---- handles --------------------------------------------------------------------------------- */
 
 CUresult stream_resolve(struct sim_context *ctx, CUstream handle, bool ptds,
                         struct sim_stream **out)
@@ -160,8 +160,8 @@ bool stream_of_any_context(CUstream handle, struct sim_stream **out)
     return true;
 }
 
-/* A created stream can be named while another context of the process is current, as NCCL does; a kernel
- * launch alone wants its own (launch.c). */
+/* A created stream can be named while another context of the process is current, as NCCL does; a
+ * kernel launch alone wants its own (launch.c). */
 CUresult stream_enter(CUstream handle, bool ptds, struct sim_context **ctx, struct sim_stream **out)
 {
     CUresult rc = context_enter(ctx);

@@ -1,7 +1,7 @@
 /*
- * stream.h - a stream: the process's side of one queue of the shared device. The device knows kinds,
- * costs and dependencies of what is queued; the stream keeps the works themselves, at the same places
- * of a ring, until the engine has run their effects.
+ * stream.h - a stream: the process's side of one queue of the shared device. The device knows
+ * kinds, costs and dependencies of what is queued; the stream keeps the works themselves, at the
+ * same places of a ring, until the engine has run their effects.
  */
 #ifndef SIMGPU_STREAM_H
 #define SIMGPU_STREAM_H
@@ -42,8 +42,8 @@ struct sim_stream {
     struct capture *capture;        /* capture.c's; NULL = not capturing */
     _Atomic uint32_t device_stream; /* the device model's id; the points of this stream */
 
-    /* Sequence numbers. completed: its effect has run. wanted: the least that a thread waits for; the
-     * threads sleep on `tick`. */
+    /* Sequence numbers. completed: its effect has run. wanted: the least that a thread waits for;
+     * the threads sleep on `tick`. */
     _Atomic uint64_t submitted, completed, wanted;
     _Atomic uint32_t tick;
     _Atomic bool closing; /* destroyed; goes away when completed == submitted */
@@ -76,8 +76,8 @@ void stream_retire_if_done(struct sim_stream *s);
 void stream_complete(struct sim_stream *s, uint64_t seq);
 /* A live stream that the application created, whatever its context. */
 bool stream_of_any_context(CUstream handle, struct sim_stream **out);
-/* points.c: wait until all that was submitted to the stream so far (for the legacy stream: to all streams that
- * synchronise with it) is done. */
+/* points.c: wait until all that was submitted to the stream so far (for the legacy stream: to all
+ * streams that synchronise with it) is done. */
 CUresult stream_wait(struct sim_stream *s);
 bool stream_idle(struct sim_stream *s);
 
@@ -86,8 +86,8 @@ bool stream_idle(struct sim_stream *s);
  * Stream memory is never unmapped, so a stream destroyed meanwhile is harmless. */
 CUresult stream_resolve(struct sim_context *ctx, CUstream handle, bool ptds,
                         struct sim_stream **out);
-/* The stream that a call names and the context it works in: a created stream's own, which need not be
- * the current one. The errors of both. */
+/* The stream that a call names and the context it works in: a created stream's own, which need not
+ * be the current one. The errors of both. */
 CUresult stream_enter(CUstream handle, bool ptds, struct sim_context **ctx,
                       struct sim_stream **out);
 struct sim_context *stream_context(const struct sim_stream *s);
@@ -98,8 +98,8 @@ bool stream_is_legacy(const struct sim_stream *s);
 bool stream_is_blocking(const struct sim_stream *s);
 /* The last work submitted so far. */
 struct point stream_tail(const struct sim_stream *s);
-/* Internal non-blocking streams of ctx, invisible to the application: branches of a graph launch. They
- * count for context_wait_idle. A released one goes away once its work is done. */
+/* Internal non-blocking streams of ctx, invisible to the application: branches of a graph launch.
+ * They count for context_wait_idle. A released one goes away once its work is done. */
 CUresult stream_branch_create(struct sim_context *ctx, int priority, struct sim_stream **out);
 void stream_branch_release(struct sim_stream *s);
 /* Call `fn` for each stream of the context that the application can name (legacy, per-thread and

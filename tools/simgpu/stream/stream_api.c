@@ -9,7 +9,7 @@
 
 enum { PRIORITY_GREATEST = -5, PRIORITY_LEAST = 0 };
 
-/* ---- create and destroy ------------------------------------------------------------------------ */
+/* ---- create and destroy ---------------------------------------------------------------------- */
 
 static int priority_clamped(int priority)
 {
@@ -102,7 +102,7 @@ SIM_EXPORT CUresult cuStreamDestroy_v2(CUstream s)
     return destroy(s);
 }
 
-/* ---- wait -------------------------------------------------------------------------------------- */
+/* ---- wait ------------------------------------------------------------------------------------ */
 
 /* A created stream can be named from any context; the default ones are the current context's. */
 static CUresult enter(CUstream handle, bool ptds, struct sim_stream **s)
@@ -145,7 +145,7 @@ static CUresult synchronize(CUstream handle, bool ptds)
 STREAM_API(cuStreamQuery, (CUstream s), query(s, ptds))
 STREAM_API(cuStreamSynchronize, (CUstream s), synchronize(s, ptds))
 
-/* ---- ask --------------------------------------------------------------------------------------- */
+/* ---- ask ------------------------------------------------------------------------------------- */
 
 /* The stream that a question is about whose answer goes to `out`. */
 static CUresult asked(CUstream handle, bool ptds, const void *out, struct sim_stream **s)
@@ -197,7 +197,7 @@ SIM_EXPORT CUresult cuStreamGetGreenCtx(CUstream handle, CUgreenCtx *out)
 }
 #endif
 
-/* ---- attributes -------------------------------------------------------------------------------- */
+/* ---- attributes ------------------------------------------------------------------------------ */
 
 static const bool attribute_of_streams[] = {
     [CU_STREAM_ATTRIBUTE_ACCESS_POLICY_WINDOW] = true,
@@ -227,7 +227,8 @@ static CUresult get_attribute(CUstream handle, CUstreamAttrID id, CUstreamAttrVa
     return CUDA_SUCCESS;
 }
 
-/* Hints without effect here are kept and given back. A stream's priority is fixed at its creation. */
+/* Hints without effect here are kept and given back. A stream's priority is fixed at its
+ * creation. */
 static CUresult set_attribute(CUstream handle, CUstreamAttrID id, const CUstreamAttrValue *value,
                               bool ptds)
 {

@@ -1,6 +1,6 @@
 /*
- * submit.c - the way of a work into a stream: into its ring as the device's op, behind what it has to follow, or
- * into the graph of a capture. Past 1024 works a submitter waits.
+ * submit.c - the way of a work into a stream: into its ring as the device's op, behind what it has
+ * to follow, or into the graph of a capture. Past 1024 works a submitter waits.
  */
 #include "tools/simgpu/stream/submit.h"
 #include "tools/simgpu/device/timeline.h"
@@ -86,8 +86,8 @@ static bool stream_gone(const struct sim_stream *s)
     return atomic_load(&s->device_stream) == 0;
 }
 
-/* The same, waiting for room: the real driver blocks the thread past 1024 launches too. 0: the stream is gone,
- * or the engine stops. Takes and leaves the device locked. */
+/* The same, waiting for room: the real driver blocks the thread past 1024 launches too. 0: the
+ * stream is gone, or the engine stops. Takes and leaves the device locked. */
 static uint64_t ring_put_patiently(struct sim_stream *s, const struct op *op, struct item *item)
 {
     uint64_t seq;

@@ -594,8 +594,6 @@ EXPORT CUresult cuIpcOpenEventHandle(CUevent *phEvent, CUipcEventHandle handle)
 }
 
 /* cudaEGL.h; an EGLSyncKHR is a pointer. */
-CUresult cuEventCreateFromEGLSync(CUevent *phEvent, void *eglSync, unsigned int flags);
-
 EXPORT CUresult cuEventCreateFromEGLSync(CUevent *phEvent, void *eglSync, unsigned int flags)
 {
     return opened(REAL(cuEventCreateFromEGLSync)(phEvent, eglSync, flags), phEvent);

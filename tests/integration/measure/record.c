@@ -5,10 +5,12 @@
 #include "tools/cutin/record/workload.h"
 
 #include <criterion/criterion.h>
+#include <fcntl.h>
 #include <jansson.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 TestSuite(record, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
@@ -77,6 +79,23 @@ Test(record, every_operation_is_in_the_file)
         cr_expect_eq(at, 13 * (size_t)(i + 1));
     }
     workload_free(&w);
+}
+
+/* As root, /dev/null would be. */
+Test(record, a_pipe_is_written_into_and_not_replaced)
+{
+    const char *path = sandbox_path("pipe");
+    struct workload empty = {0};
+    char said[4];
+    struct stat st;
+    int pipe;
+
+    cr_assert_eq(mkfifo(path, 0600), 0);
+    pipe = open(path, O_RDWR | O_NONBLOCK);
+    cr_expect_eq(workload_write(&empty, path, why, sizeof(why)), 0, "%s", why);
+    cr_expect_eq(read(pipe, said, sizeof(said)), sizeof(said));
+    cr_expect(stat(path, &st) == 0 && S_ISFIFO(st.st_mode));
+    close(pipe);
 }
 
 Test(record, replay_has_the_same_kernels_in_its_own_time)

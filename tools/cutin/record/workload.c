@@ -357,22 +357,25 @@ static bool write_parts(FILE *out, const struct workload *w)
 
 int workload_write(const struct workload *w, const char *path, char *why, size_t why_bytes)
 {
+    struct stat st;
+    bool file =
+        stat(path, &st) != 0 || S_ISREG(st.st_mode); /* no device or pipe, to be written into */
     char *beside = NULL;
     FILE *out = NULL;
     bool ok;
     int rc = 0;
 
-    if (asprintf(&beside, "%s.%d.part", path, (int)getpid()) < 0)
+    if (file && asprintf(&beside, "%s.%d.part", path, (int)getpid()) < 0)
         return refuse(-ENOMEM, why, why_bytes, "%s: no memory", path);
-    out = fopen(beside, "wxe");
+    out = file ? fopen(beside, "wxe") : fopen(path, "we");
     ok = out && write_parts(out, w);
     if (!ok)
         rc = -errno;
     if (out && fclose(out) != 0 && rc == 0)
         rc = -errno;
-    if (rc == 0 && rename(beside, path) != 0)
+    if (rc == 0 && file && rename(beside, path) != 0)
         rc = -errno;
-    if (rc != 0 && out)
+    if (rc != 0 && file && out)
         unlink(beside);
     free(beside);
     return rc == 0 ? 0 : refuse(rc, why, why_bytes, "%s: %s", path, strerror(-rc));

@@ -88,7 +88,7 @@ struct subject { /* one thread's own objects */
     void *host;
 };
 
-static CUresult call_once(int call, const struct subject *s)
+static CUresult make_call(int call, const struct subject *s)
 {
     uint64_t dst = s->device;
     uint32_t value = 1, n = 4;
@@ -114,7 +114,7 @@ static int time_call(int call, const struct subject *s, uint64_t *ns, uint32_t c
             return -EIO;
         for (uint32_t i = 0; i < chunk; i++) {
             uint64_t before = clock_ns();
-            CUresult r = call_once(call, s);
+            CUresult r = make_call(call, s);
 
             ns[done + i] = clock_ns() - before;
             if (r)
@@ -144,7 +144,7 @@ static void *worker_thread(void *arg)
         uint64_t *ns = bench.ns + ((size_t)call * bench.threads + me) * bench.calls;
 
         /* The first launch of a kernel waits for its turn: not while its own thread holds. */
-        err |= (long)call_once(call, &s);
+        err |= (long)make_call(call, &s);
         bench.cu.cuStreamSynchronize(s.stream);
         err |= time_call(call, &s, warm, CHUNK);
         err |= time_call(call, &s, ns, bench.calls);

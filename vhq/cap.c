@@ -9,6 +9,10 @@
  * commands between two markers. The GPU writes a marker's number into the vHQ's completion word
  * when everything before it is done; nobody asks the driver.
  *
+ * While the process is alone nothing is counted: its commands are *loose*. When somebody comes,
+ * whoever has the submission right of a vHQ folds them into the tail, which then is of unknown
+ * length; until all of them are folded there is no room for anything.
+ *
  * Time counts too: the oldest unit has been running since it was submitted or since the one before
  * completed, so that much less remains. The credit ends with that unit's estimate: estimates that
  * are too low, or a device that others share, never let more in than the next unit. With kernels
@@ -34,6 +38,8 @@ enum {
     STRIDE = 8,              /* commands per marker */
     CHAIN = 8,               /* commands for which one that overlaps makes others expected */
     CHAIN_MOST_NS = 1000000000,
+    LOOSE_MOST = 1 << 20,              /* commands, and their time: so that sums stay in 32 bits */
+    LOOSE_MOST_NS = 250 * 1000 * 1000, /* with those of a unit, see MAX_EST_NS */
 };
 
 bool cap_contended(const struct vhq_set *s)
@@ -102,11 +108,18 @@ static uint64_t cap_stream_ns(const struct vhq *q)
     return sub_floor(peek(q->counted_ns), peek(q->complete_est_ns));
 }
 
+/* Loose commands are counted as in flight from the first to the last of them, though many may be
+ * complete: nothing can be said until the marker behind them is. */
+static bool cap_unknown(const struct vhq *q)
+{
+    return peek(q->folded) || (int32_t)(peek(q->loose_mark) - peek(q->complete_mark)) > 0;
+}
+
 /* How much of it has run by now, as far as that is certain. */
 static uint64_t cap_stream_credit(const struct vhq *q, uint64_t now)
 {
     uint32_t complete = peek(q->complete_mark);
-    if (atomic_load_explicit(&q->newest, memory_order_acquire) == complete)
+    if (atomic_load_explicit(&q->newest, memory_order_acquire) == complete || cap_unknown(q))
         return 0;
     const struct unit *u = &q->unit[(complete + 1) % UNITS];
     uint64_t began = q->complete_ns < q->set->progress_ns ? q->complete_ns : q->set->progress_ns;
@@ -127,11 +140,17 @@ bool cap_stream_full(const struct vhq *q, uint32_t load, uint64_t now)
     return remaining + load_ns(load) > budget && remaining > budget / 2;
 }
 
+/* Acquire: what was folded is in area_ns by then. Partner: loose_end. */
+static bool cap_loose_left(const struct vhq_set *s)
+{
+    return atomic_load_explicit(&s->loose, memory_order_acquire) != 0;
+}
+
 bool cap_take(struct vhq *q, uint32_t load)
 {
     struct vhq_set *s = q->set;
     /* While the cap is lifted somebody must look, or it would stay so. */
-    if (unlikely(peek(s->lifted) || cap_stream_full(q, load, 0)))
+    if (unlikely(peek(s->lifted) || cap_loose_left(s) || cap_stream_full(q, load, 0)))
         return false;
     uint64_t budget = cap_budget(q), sum = peek(s->area_ns);
     uint32_t area_ns = load_area_ns(load);
@@ -152,6 +171,8 @@ static uint64_t cap_began(const struct vhq_set *s)
 static uint64_t cap_credit(const struct vhq_set *s, uint64_t now)
 {
     uint64_t ran = sub_floor(now, cap_began(s));
+    if (s->unknown)
+        return 0;
     if (ran >= s->oldest_est_ns)
         return s->oldest_area_ns;
     return ran * s->oldest_area_ns / s->oldest_est_ns;
@@ -160,7 +181,7 @@ static uint64_t cap_credit(const struct vhq_set *s, uint64_t now)
 bool cap_take_looked(struct vhq *q, uint32_t load, uint64_t now)
 {
     struct vhq_set *s = q->set;
-    if (cap_stream_full(q, load, now))
+    if (cap_stream_full(q, load, now) || (cap_loose_left(s) && !peek(s->lifted)))
         return false;
     uint64_t budget = cap_budget(q), credit = cap_credit(s, now);
     uint64_t sum = peek(s->area_ns);
@@ -184,9 +205,10 @@ static void cap_area_back(struct vhq *q, uint64_t area_ns)
     atomic_fetch_sub_explicit(&q->set->area_ns, area_ns, memory_order_relaxed);
 }
 
-void cap_give_back(struct vhq *q, uint32_t load)
+void cap_give_back(struct vhq *q, uint16_t flags, uint32_t load)
 {
-    cap_area_back(q, load_area_ns(load));
+    if (!(flags & (VHQ_UNCOUNTED | SLOT_LOOSE)))
+        cap_area_back(q, load_area_ns(load));
 }
 
 /* ---- submission: the caller has the submission right ----------------------------------------- */
@@ -232,12 +254,55 @@ static void cap_chain(struct vhq *q, uint16_t flags)
         q->chain--;
 }
 
+/* ---- loose commands: the caller has the submission right ------------------------------------- */
+
+/*
+ * While nobody else wants the device its commands are not counted. When somebody comes, what a
+ * stream then has in the driver is of unknown length: it takes all room until the marker behind it
+ * is complete.
+ */
+static void loose_add(struct vhq *q, uint32_t est_ns)
+{
+    if (unlikely(peek(q->loose) == 0)) {
+        atomic_fetch_add_explicit(&q->set->loose, 1, memory_order_relaxed);
+        cap_in_flight_begin(q);
+    }
+    bump(q->loose, 1u);
+    bump(q->loose_ns, est_ns);
+}
+
+static void loose_end(struct vhq *q)
+{
+    atomic_store_explicit(&q->loose, 0, memory_order_relaxed);
+    atomic_store_explicit(&q->loose_ns, 0, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&q->set->loose, 1, memory_order_release);
+}
+
+static void loose_fold(struct vhq *q)
+{
+    uint64_t commands = peek(q->loose), sum = peek(q->loose_ns);
+    uint32_t n = commands < LOOSE_MOST ? (uint32_t)commands : LOOSE_MOST;
+    uint32_t ns = sum < LOOSE_MOST_NS ? (uint32_t)sum : LOOSE_MOST_NS;
+    if (likely(commands == 0))
+        return;
+    /* All before it is in flight, so that there is no moment without either. */
+    atomic_fetch_add_explicit(&q->set->area_ns, ns, memory_order_relaxed);
+    atomic_fetch_add_explicit(&q->set->gpu_ns, sum - ns, memory_order_relaxed);
+    bump(q->counted, n);
+    bump(q->counted_ns, ns);
+    bump(q->tail_est_ns, ns);
+    q->tail_area_ns += ns;
+    q->tail_counted += n;
+    atomic_store_explicit(&q->folded, true, memory_order_relaxed);
+    gate_after(q, ns);
+    loose_end(q);
+}
+
 void cap_sent(struct vhq *q, uint16_t flags, uint32_t load, int err)
 {
     uint32_t est_ns = load_ns(load);
     if (unlikely(err != 0)) {
-        if (!(flags & VHQ_UNCOUNTED))
-            cap_give_back(q, load);
+        cap_give_back(q, flags, load);
         return;
     }
     PROBE2(submit, q->desc.stream, est_ns);
@@ -245,7 +310,11 @@ void cap_sent(struct vhq *q, uint16_t flags, uint32_t load, int err)
         atomic_store_explicit(&q->failed, 0, memory_order_relaxed);
     /* Release: pairs with vhq_sync, which waits for a marker that covers so many. */
     atomic_store_explicit(&q->sent, peek(q->sent) + 1, memory_order_release);
-    if (!(flags & VHQ_UNCOUNTED)) {
+    if (likely(flags & SLOT_LOOSE)) {
+        loose_add(q, est_ns);
+        if (likely(!peek(q->want_mark)))
+            return;
+    } else if (!(flags & VHQ_UNCOUNTED)) {
         bump(q->counted, 1u);
         bump(q->counted_ns, est_ns);
         bump(q->tail_est_ns, est_ns);
@@ -269,6 +338,8 @@ static void cap_tail_done(struct vhq *q)
     q->tail_counted = 0;
     q->tail_area_ns = 0;
     q->mark_waits = false;
+    atomic_store_explicit(&q->folded, false, memory_order_relaxed);
+    atomic_store_explicit(&q->asks, false, memory_order_relaxed);
     atomic_store_explicit(&q->tail_est_ns, 0, memory_order_relaxed);
     atomic_store_explicit(&q->want_mark, 0, memory_order_relaxed);
     /* Release: the marker's number was written before. */
@@ -297,6 +368,7 @@ static enum mark mark_place(struct vhq *q, int (*op)(void *, struct vhq *, void 
 {
     struct vhq_set *s = q->set;
     uint32_t value = peek(q->newest) + 1;
+    loose_fold(q);
     if (cap_markers_out(q))
         return MARK_FULL;
     q->unit[value % UNITS] = (struct unit){
@@ -314,6 +386,10 @@ static enum mark mark_place(struct vhq *q, int (*op)(void *, struct vhq *, void 
         return MARK_FAILED;
     }
     bump(q->markers, 1u);
+    if (peek(q->folded))
+        atomic_store_explicit(&q->loose_mark, value, memory_order_relaxed);
+    else if (!cap_unknown(q)) /* it follows, because numbers wrap */
+        atomic_store_explicit(&q->loose_mark, peek(q->complete_mark), memory_order_relaxed);
     /* Release: the unit was written; pairs with cap_complete. */
     atomic_store_explicit(&q->newest, value, memory_order_release);
     cap_tail_done(q);
@@ -329,6 +405,32 @@ enum mark cap_mark(struct vhq *q)
 enum mark cap_mark_gate(struct vhq *q)
 {
     return mark_place(q, q->set->ops.gate);
+}
+
+static bool cap_tail_complete(struct vhq *q)
+{
+    struct vhq_set *s = q->set;
+    if (!s->ops.complete || !s->ops.complete(s->user, q, q->desc.stream))
+        return false;
+    pthread_mutex_lock(&s->lock);
+    cap_settle(q, clock_ns());
+    pthread_mutex_unlock(&s->lock);
+    return true;
+}
+
+/* Loose commands may be complete for long. A marker in the legacy stream follows what the blocking
+ * ones have been given since, and what they are given next follows it. */
+void cap_mark_late(struct vhq *q)
+{
+    bool loose = peek(q->loose) != 0 || peek(q->asks);
+    if (loose && cap_tail_complete(q))
+        return;
+    if (!loose || q->desc.kind != VHQ_LEGACY || !q->set->ops.complete) {
+        cap_mark(q);
+        return;
+    }
+    loose_fold(q);
+    atomic_store_explicit(&q->asks, true, memory_order_relaxed);
 }
 
 /* ---- completion: set's lock held ------------------------------------------------------------- */
@@ -373,7 +475,7 @@ static uint64_t cap_complete(struct vhq *q, uint64_t now)
     atomic_store_explicit(&q->complete, last->counted, memory_order_relaxed);
     atomic_store_explicit(&q->complete_mark, word, memory_order_release);
     cap_area_back(q, area);
-    q->set->gpu_ns += est;
+    atomic_fetch_add_explicit(&q->set->gpu_ns, est, memory_order_relaxed);
     if (trace_on())
         traced_queue(TRACE_COMPLETED, q, NEVER, 0, 0);
     return est + 1;
@@ -381,7 +483,8 @@ static uint64_t cap_complete(struct vhq *q, uint64_t now)
 
 static bool cap_in_flight(const struct vhq *q)
 {
-    return peek(q->counted) != peek(q->complete) || peek(q->newest) != peek(q->complete_mark);
+    return peek(q->counted) != peek(q->complete) || peek(q->newest) != peek(q->complete_mark) ||
+           peek(q->loose) != 0;
 }
 
 /* Nothing in flight, and nobody about to put something there: off the list. */
@@ -414,6 +517,7 @@ static void cap_adopt(struct vhq_set *s)
 
 static void cap_note_oldest(struct vhq_set *s, const struct vhq *q)
 {
+    s->unknown |= cap_unknown(q);
     uint32_t complete = peek(q->complete_mark);
     if (atomic_load_explicit(&q->newest, memory_order_acquire) == complete)
         return;
@@ -468,6 +572,7 @@ void cap_look(struct vhq_set *s, uint64_t now)
     cap_adopt(s);
     s->oldest_est_ns = s->oldest_area_ns = 0;
     s->oldest_ns = 0;
+    s->unknown = false;
     for (struct vhq **p = &s->in_flight, *q; (q = *p);) {
         struct vhq *next = q->in_flight_next; /* idle, it may be on its way back at once */
         est += cap_complete(q, now);
@@ -561,6 +666,8 @@ uint64_t cap_blocked(struct vhq_set *s, uint64_t now)
 {
     if (cap_guard(s, now))
         return now;
+    if (s->unknown)
+        return cap_overdue(s, now);
     bool strict = cap_contended(s) && !gate_used(s);
     uint64_t sum = cap_in_flight_ns(s), half = budget_ns(s, strict) / 2;
     /* Half a budget below the cap, so that one wake-up feeds more than one short command. */
@@ -602,9 +709,20 @@ struct vhq *cap_unmarked(struct vhq_set *s)
 {
     for (struct vhq *q = s->in_flight; q; q = q->in_flight_next) {
         bool markers_out = peek(q->newest) != peek(q->complete_mark);
-        if (!markers_out && peek(q->tail_est_ns) != 0 && cap_claim_tail(q))
+        if (!markers_out && peek(q->tail_est_ns) != 0 && !peek(q->asks) && cap_claim_tail(q))
             return q;
     }
+    return NULL;
+}
+
+struct vhq *cap_loose(struct vhq_set *s)
+{
+    if (likely(peek(s->loose) == 0) || cap_alone(s))
+        return NULL;
+    cap_adopt(s);
+    for (struct vhq *q = s->in_flight; q; q = q->in_flight_next)
+        if (peek(q->loose) != 0 && cap_claim_tail(q))
+            return q;
     return NULL;
 }
 
@@ -617,7 +735,10 @@ void cap_forget(struct vhq *q)
         area += q->unit[v % UNITS].area_ns;
     }
     cap_area_back(q, area);
-    q->set->gpu_ns += est;
+    est += peek(q->loose_ns);
+    if (peek(q->loose) != 0)
+        loose_end(q);
+    atomic_fetch_add_explicit(&q->set->gpu_ns, est, memory_order_relaxed);
     atomic_store_explicit(&q->complete_est_ns, peek(q->counted_ns), memory_order_relaxed);
     bump(q->completed, peek(q->sent) - q->complete_sent);
     q->complete_sent = peek(q->sent);
@@ -626,7 +747,7 @@ void cap_forget(struct vhq *q)
     cap_tail_done(q);
 }
 
-/* ---- vHQs without a completion word ---------------------------------------------------------- */
+/* ---- vHQs whose completion nobody writes down ------------------------------------------------ */
 
 void cap_poll(struct vhq *q)
 {
@@ -647,11 +768,29 @@ static struct vhq *cap_to_poll(struct vhq_set *s)
     return NULL;
 }
 
+static struct vhq *cap_to_ask(struct vhq_set *s)
+{
+    for (struct vhq *q = s->in_flight; q; q = q->in_flight_next) {
+        if (!peek(q->asks) || q->pass == s->pass || !cap_claim_tail(q))
+            continue;
+        q->pass = s->pass;
+        return q;
+    }
+    return NULL;
+}
+
 void cap_poll_all(struct vhq_set *s)
 {
     struct vhq *q;
     pthread_mutex_lock(&s->lock);
     s->pass++;
+    while ((q = cap_to_ask(s))) {
+        pthread_mutex_unlock(&s->lock);
+        cap_mark_late(q);
+        pthread_mutex_lock(&s->lock);
+        atomic_store_explicit(&q->running, RUN_NONE, memory_order_release);
+        futex_wake(&q->running);
+    }
     while ((q = cap_to_poll(s))) {
         pthread_mutex_unlock(&s->lock);
         cap_poll(q);

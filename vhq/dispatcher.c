@@ -96,8 +96,8 @@ static void job_run(struct vhq_set *s, const struct job *job)
     int err = slot->cmd.run ? slot->cmd.run(slot->cmd.payload) : 0;
     if (likely(slot->cmd.run))
         cap_sent(q, slot->flags, slot->load, err);
-    else if (!(slot->flags & SLOT_FREE))
-        cap_give_back(q, slot->load);
+    else
+        cap_give_back(q, slot->flags, slot->load);
     bool lost = unlikely(err != 0) && s->ops.failed(s->user, q, err);
     if (unlikely(lost))
         atomic_store_explicit(&q->failed, 1, memory_order_relaxed);
@@ -118,7 +118,7 @@ static void job_drop(const struct job *job)
 
 static void job_mark(struct vhq_set *s, const struct job *job)
 {
-    cap_mark(job->q);
+    cap_mark_late(job->q);
     pthread_mutex_lock(&s->lock);
     atomic_store_explicit(&job->q->running, RUN_NONE, memory_order_release);
     pthread_mutex_unlock(&s->lock);

@@ -123,6 +123,7 @@ enum {
     SLOT_TURN = 1u << 8,    /* no command: a thread waits to submit by itself (VHQ_MUST_INLINE) */
     SLOT_COUNTED = 1u << 9, /* its wait is counted by `after` */
     SLOT_WRAP = 1u << 10,   /* not a command: go on at the start of the ring */
+    SLOT_LOOSE = 1u << 11,  /* goes while the set is alone: takes no room */
 };
 
 /* Header of one buffered command; the payload follows. One cache line. */
@@ -232,6 +233,12 @@ struct vhq {
     uint32_t tail_area_ns, tail_counted;
     uint32_t chain;  /* so many commands more may be followed by one that overlaps */
     bool mark_waits; /* one is due, and goes in front of the next command that does not overlap */
+    /* Commands of the tail that went while the set was alone, which nothing counts; and their
+     * estimates. Whoever places a marker folds them into the tail. */
+    _Atomic uint64_t loose, loose_ns;
+    _Atomic uint32_t loose_mark; /* the marker behind the last ones that were folded */
+    _Atomic bool folded;         /* such commands are in the tail */
+    _Atomic bool asks; /* a late marker would tie streams together: the driver is asked */
     uint64_t gate_est_ns;        /* of the commands behind the newest gate */
     _Atomic uint32_t gate_state; /* enum gate_state */
     _Atomic uint32_t newest;     /* newest marker */
@@ -273,6 +280,8 @@ struct vhq_set {
     _Atomic(struct vhq *) fresh_in_flight; /* newly in flight */
     _Atomic uint64_t boost_below;
     _Atomic uint32_t lifted; /* the progress guard lifted the cap */
+    _Atomic uint32_t
+        loose; /* vHQs with loose commands: unless it is 0, nobody knows what is in flight */
 
     _Alignas(CACHE_LINE) pthread_mutex_t lock; /* everything below */
     pthread_t thread;
@@ -286,10 +295,11 @@ struct vhq_set {
     bool poll_due;
 
     /* cap.c */
-    uint64_t gpu_ns;                 /* estimates of what complete */
+    _Atomic uint64_t gpu_ns;         /* estimates of what complete, or was loose */
     uint64_t progress_ns, looked_ns; /* a completion was last seen, looked for */
     uint64_t oldest_ns;              /* the oldest unit in flight: since when, and its estimate */
     uint32_t oldest_est_ns, oldest_area_ns;
+    bool unknown;        /* how much of what is in flight still runs: some of it was loose */
     uint64_t blocked_ns; /* since when the cap blocks without progress; 0: it does not */
     uint64_t excused_ns; /* holds until then are known to blocked_ns */
     uint64_t due_ns;     /* room is expected then; 0: no expectation */
@@ -343,11 +353,16 @@ bool cap_take(struct vhq *q, uint32_t load);
  * running. Set's lock held. */
 bool cap_take_looked(struct vhq *q, uint32_t load, uint64_t now);
 void cap_force(struct vhq *q, uint32_t load); /* takes room that is not there */
-void cap_give_back(struct vhq *q, uint32_t load);
+void cap_give_back(struct vhq *q, uint16_t flags, uint32_t load);
 /* No room in this stream for such a command, whatever others have in flight. `now`: as of a look
  * just made, with the set's lock held; 0: as far as is known without. */
 bool cap_stream_full(const struct vhq *q, uint32_t load, uint64_t now);
 bool cap_contended(const struct vhq_set *s); /* somebody above is there */
+static inline bool cap_alone(const struct vhq_set *s)
+{
+    return s->cfg.above && atomic_load_explicit(s->cfg.above, memory_order_relaxed) == 0 &&
+           (!s->cfg.rivals || atomic_load_explicit(s->cfg.rivals, memory_order_relaxed) == 0);
+}
 void cap_look(struct vhq_set *s, uint64_t now);
 /* The cap blocks the dispatcher: when to look again. May lift the cap. Set's lock held. */
 uint64_t cap_blocked(struct vhq_set *s, uint64_t now);
@@ -357,10 +372,15 @@ void cap_unblocked(struct vhq_set *s);
 void cap_held(struct vhq_set *s, uint64_t held_ns, uint64_t now);
 /* A vHQ whose tail nobody can see complete, with its submission right taken. Set's lock held. */
 struct vhq *cap_unmarked(struct vhq_set *s);
-/* Submission right held: account a command that went to the driver; place a marker. */
+/* The same, of those with loose commands. */
+struct vhq *cap_loose(struct vhq_set *s);
+/* Submission right held: account a command that went to the driver; place a marker. `flags`:
+ * SLOT_*. */
 void cap_sent(struct vhq *q, uint16_t flags, uint32_t load, int err);
 enum mark { MARK_OK, MARK_FULL, MARK_FAILED, MARK_NO_GATE };
 enum mark cap_mark(struct vhq *q);
+/* The same by another thread than one that submits to the stream, and so maybe late. */
+void cap_mark_late(struct vhq *q);
 /* A marker with a gate behind it; MARK_NO_GATE: nothing was placed. */
 enum mark cap_mark_gate(struct vhq *q);
 bool cap_markers_out(const struct vhq *q); /* no room for another */
@@ -390,6 +410,8 @@ void gate_after(struct vhq *q, uint32_t est_ns);
 /* Submission right held: a command is about to go. What waits for that goes first. */
 static inline void submit_before(struct vhq *q, uint16_t flags)
 {
+    if (flags & SLOT_LOOSE)
+        return;
     if (unlikely(peek(q->gate_state) != GATE_NEAR))
         gate_due(q, flags);
     if (unlikely(q->mark_waits) && !(flags & VHQ_CLOSE))

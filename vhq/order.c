@@ -278,7 +278,7 @@ static void scan_look(struct scan *c)
 
 static bool scan_stream_full(struct scan *c, struct vhq *q, uint32_t load)
 {
-    if (!cap_stream_full(q, load, 0))
+    if (cap_alone(c->s) || !cap_stream_full(q, load, 0))
         return false;
     scan_look(c);
     return cap_stream_full(q, load, scan_now(c));
@@ -369,8 +369,11 @@ static void order_drop(struct scan *c)
 
 static bool order_room(struct scan *c, struct vhq *q)
 {
-    uint32_t load = ring_head(&q->ring)->load;
-    if (!cap_take(q, load)) {
+    struct slot *slot = ring_head(&q->ring);
+    uint32_t load = slot->load;
+    if (cap_alone(c->s)) {
+        slot->flags |= SLOT_LOOSE;
+    } else if (!cap_take(q, load)) {
         scan_look(c);
         if (!cap_take_looked(q, load, scan_now(c)))
             return false;
@@ -379,17 +382,20 @@ static bool order_room(struct scan *c, struct vhq *q)
     return true;
 }
 
+static bool order_mark(struct scan *c, struct vhq *q)
+{
+    if (q)
+        c->job = (struct job){.kind = JOB_MARK, .q = q};
+    return q;
+}
+
 /* Something could go but for the cap. */
 static void order_capped(struct scan *c)
 {
     struct vhq_set *s = c->s;
-    struct vhq *q = cap_unmarked(s);
-    if (q) {
-        c->job.kind = JOB_MARK;
-        c->job.q = q;
+    if (order_mark(c, cap_unmarked(s)))
         return;
-    }
-    s->poll_due = s->wordless != 0;
+    s->poll_due = s->wordless != 0 || s->unknown;
     uint64_t due = cap_blocked(s, scan_now(c));
     if (due < c->job.wake_ns)
         c->job.wake_ns = due;
@@ -422,6 +428,8 @@ struct job order_next(struct vhq_set *s)
         .job = {.kind = JOB_SLEEP, .wake_ns = NEVER},
     };
     order_adopt(s);
+    if (order_mark(&c, cap_loose(s)))
+        return c.job;
     scan_tickets(&c);
     if (c.job.kind == JOB_SLEEP)
         order_choose(&c);

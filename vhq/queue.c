@@ -60,11 +60,11 @@ static int direct_run(int result)
 
 /* ---- begin: inline --------------------------------------------------------------------------- */
 
-static int begin_inline(struct vhq *q, const struct vhq_req *req)
+static int begin_inline(struct vhq *q, const struct vhq_req *req, uint16_t flags)
 {
-    submit_before(q, (uint16_t)req->flags);
+    submit_before(q, flags);
     q->cur.how = BEGUN_INLINE;
-    q->cur.flags = (uint16_t)req->flags;
+    q->cur.flags = flags;
     q->cur.load = cap_load(req);
     q->cur.after = req->after;
     q->cur.signals = req->signals;
@@ -92,6 +92,8 @@ static bool inline_allowed(const struct vhq *q, const struct vhq_req *req, bool 
 static bool inline_room_looked(struct vhq *q, uint32_t load, uint32_t flags)
 {
     struct vhq_set *s = q->set;
+    if (peek(q->loose) != 0)
+        cap_mark(q);
     if (!q->desc.done && peek(q->newest) != peek(q->complete_mark))
         cap_poll(q);
     uint64_t now = clock_ns();
@@ -105,10 +107,15 @@ static bool inline_room_looked(struct vhq *q, uint32_t load, uint32_t flags)
     return room;
 }
 
-static bool inline_room(struct vhq *q, const struct vhq_req *req)
+static bool inline_room(struct vhq *q, const struct vhq_req *req, uint16_t *flags)
 {
+    *flags = (uint16_t)req->flags;
     if (req->flags & VHQ_UNCOUNTED)
         return true;
+    if (likely(cap_alone(q->set))) {
+        *flags |= SLOT_LOOSE;
+        return true;
+    }
     uint32_t load = cap_load(req);
     return likely(cap_take(q, load)) || inline_room_looked(q, load, req->flags);
 }
@@ -121,11 +128,12 @@ static int begin_direct(struct vhq *q, const struct vhq_req *req, struct vhq_cmd
 {
     bool held_ok = req->boost && (req->flags & VHQ_MUST_INLINE);
     uint64_t impatient = clock_ns() + GUARD_MS * NS_PER_MS;
+    uint16_t flags;
     atomic_store_explicit(&q->waiting, 1, memory_order_relaxed);
     for (;; nap_ns(DIRECT_LOOK_US * NS_PER_US)) {
         if (!inline_allowed(q, req, held_ok))
             continue;
-        if (inline_room(q, req))
+        if (inline_room(q, req, &flags))
             break;
         if (clock_ns() > impatient) {
             cap_force(q, cap_load(req));
@@ -133,7 +141,7 @@ static int begin_direct(struct vhq *q, const struct vhq_req *req, struct vhq_cmd
         }
     }
     atomic_store_explicit(&q->waiting, 0, memory_order_relaxed);
-    begin_inline(q, req);
+    begin_inline(q, req, flags);
     return direct_offer(req, cmd);
 }
 
@@ -234,20 +242,33 @@ static int begin_slow(struct vhq *q, const struct vhq_req *req, struct vhq_cmd *
     return VHQ_BUFFER;
 }
 
+bool vhq_begin_alone(struct vhq *q)
+{
+    static const struct vhq_req plain;
+    if (!cap_alone(q->set) || passive())
+        return false;
+    pthread_mutex_lock(&q->lock);
+    if (likely(inline_allowed(q, &plain, false)))
+        return true;
+    pthread_mutex_unlock(&q->lock);
+    return false;
+}
+
 int vhq_begin(struct vhq *q, const struct vhq_req *req, struct vhq_cmd **cmd)
 {
     if (passive()) {
         t_nested = req->signals;
         return direct_offer(req, cmd);
     }
+    uint16_t flags;
     fence_await(req->after);
     fence_await(req->displaces);
     pthread_mutex_lock(&q->lock);
     if (req->displaces)
         fence_displace(req->displaces);
     if (likely(!(req->flags & VHQ_MUST_BUFFER) && inline_allowed(q, req, false) &&
-               inline_room(q, req)))
-        return begin_inline(q, req);
+               inline_room(q, req, &flags)))
+        return begin_inline(q, req, flags);
     return begin_slow(q, req, cmd);
 }
 
@@ -312,6 +333,14 @@ void vhq_end(struct vhq *q, int driver_result)
     pthread_mutex_unlock(&q->lock);
 }
 
+void vhq_end_alone(struct vhq *q, uint64_t est_ns, int driver_result)
+{
+    uint32_t load = est_ns < MAX_EST_NS ? (uint32_t)est_ns : MAX_EST_NS;
+    cap_sent(q, SLOT_LOOSE, load, driver_result);
+    bump(q->inlined, 1u);
+    pthread_mutex_unlock(&q->lock);
+}
+
 /* ---- birth and death ------------------------------------------------------------------------- */
 
 int vhq_create(struct vhq_set *set, const struct vhq_desc *desc, struct vhq **out)
@@ -329,6 +358,7 @@ int vhq_create(struct vhq_set *set, const struct vhq_desc *desc, struct vhq **ou
     uint32_t word = desc->done ? atomic_load(desc->done) : 0;
     atomic_init(&q->newest, word);
     atomic_init(&q->complete_mark, word);
+    atomic_init(&q->loose_mark, word);
     if (!atomic_load(&vhq_forked)) {
         pthread_mutex_lock(&set->lock);
         DL_APPEND(set->all, q);

@@ -80,6 +80,19 @@ void vhq_set_configure(struct vhq_set *set, uint32_t budget_us, uint32_t depth)
         dispatcher_kick(set);
 }
 
+bool vhq_set_alone(const struct vhq_set *set)
+{
+    return cap_alone(set);
+}
+
+void vhq_set_tighten(struct vhq_set *set)
+{
+    if (likely(peek(set->loose) == 0) || cap_alone(set) || atomic_load(&vhq_forked))
+        return;
+    if (dispatcher_start(set))
+        dispatcher_kick(set);
+}
+
 static void set_close(struct vhq_set *s, enum set_stage stage)
 {
     if (!s || atomic_load(&vhq_forked))

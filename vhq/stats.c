@@ -44,10 +44,12 @@ void vhq_set_stats(struct vhq_set *set, struct vhq_stats *out)
     pthread_mutex_lock(&set->lock);
     cap_look(set, clock_ns());
     *out = set->past;
-    out->gpu_ns = set->gpu_ns;
+    out->gpu_ns = peek(set->gpu_ns);
     for (struct vhq *q = set->all; q; q = q->next) {
-        if (!q->dead)
-            stats_add(out, q);
+        if (q->dead)
+            continue;
+        stats_add(out, q);
+        out->gpu_ns += peek(q->loose_ns);
     }
     pthread_mutex_unlock(&set->lock);
 }

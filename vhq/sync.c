@@ -342,19 +342,38 @@ static void sync_marked(struct vhq *q)
     sync_look(q);
 }
 
+/* What has a marker behind it. Of the rest the caller asks the driver. */
+static void sync_out(struct vhq *q)
+{
+    struct patience p = {0};
+    uint32_t value = atomic_load_explicit(&q->newest, memory_order_acquire);
+    while (!sync_over(q, value))
+        patience_wait(&p, q);
+    patience_end(&p);
+    sync_look(q);
+}
+
 /* The vHQ is drained. */
 static void sync_queue(struct vhq *q)
 {
-    if (sync_asks(q))
+    if (cap_alone(q->set))
+        sync_out(q);
+    else if (sync_asks(q))
         sync_asked(q);
     else
         sync_marked(q);
 }
 
 /* Is there anything that is not known complete? */
-static bool sync_needed(const struct vhq *q)
+static bool finish_needed(const struct vhq *q)
 {
     return peek(q->sent) != peek(q->mark_cover) || peek(q->newest) != peek(q->complete_mark);
+}
+
+/* ... and that the caller would not ask the driver for? */
+static bool sync_needed(const struct vhq *q)
+{
+    return finish_needed(q) && (!cap_alone(q->set) || peek(q->newest) != peek(q->complete_mark));
 }
 
 void vhq_sync(struct vhq *q, bool boost)
@@ -366,11 +385,28 @@ void vhq_sync(struct vhq *q, bool boost)
         sync_queue(q);
 }
 
-static void set_sync(struct vhq_set *set, void (*sync)(struct vhq *q))
+bool vhq_loose(const struct vhq *q)
+{
+    return peek(q->loose) != 0;
+}
+
+uint64_t vhq_sent(const struct vhq *q)
+{
+    return atomic_load_explicit(&q->sent, memory_order_acquire);
+}
+
+void vhq_settle(struct vhq *q, uint64_t sent)
+{
+    if (peek(q->loose) != 0 && !passive())
+        sync_settle(q, sent);
+}
+
+static void set_sync(struct vhq_set *set, bool (*needed)(const struct vhq *q),
+                     void (*sync)(struct vhq *q))
 {
     pthread_mutex_lock(&set->lock);
     for (struct vhq *q = set->all, *next; q; q = next) {
-        bool wait = !q->dead && sync_needed(q);
+        bool wait = !q->dead && needed(q);
         if (wait) {
             q->pins++; /* keeps it, and its place in the list */
             pthread_mutex_unlock(&set->lock);
@@ -389,7 +425,7 @@ void vhq_set_sync(struct vhq_set *set, bool boost)
     if (passive())
         return;
     vhq_set_drain(set, boost);
-    set_sync(set, sync_queue);
+    set_sync(set, sync_needed, sync_queue);
 }
 
 void vhq_set_finish(struct vhq_set *set)
@@ -397,5 +433,9 @@ void vhq_set_finish(struct vhq_set *set)
     if (passive())
         return;
     vhq_set_drain(set, false);
-    set_sync(set, sync_marked);
+    set_sync(set, finish_needed, sync_marked);
+    /* What was settled otherwise is still listed, and words of what is listed are looked at. */
+    pthread_mutex_lock(&set->lock);
+    cap_look(set, clock_ns());
+    pthread_mutex_unlock(&set->lock);
 }

@@ -62,8 +62,8 @@ struct vhq_ops {
      * word (no memops: the shim polls pooled events). May be NULL if every vHQ has a word. Called
      * from any thread, several at once, but never after vhq_destroy returned. */
     uint32_t (*poll)(void *user, struct vhq *q, void *stream);
-    /* Is all complete that was submitted to `stream`, of blocking vHQs and the legacy one? Errors
-     * are a yes. From any thread, as poll. NULL: markers alone tell. */
+    /* Is all complete that was submitted to `stream`? Errors are a yes. From any thread, as poll.
+     * NULL: markers alone tell. */
     bool (*complete)(void *user, struct vhq *q, void *stream);
     /* Asked by the calling thread before it buffers a command; false: it submits it by itself in
      * its turn, as with VHQ_MUST_INLINE. NULL: any thread may. */
@@ -84,9 +84,13 @@ struct vhq_config {
     uint32_t budget_us; /* estimated GPU time in flight per set while somebody above exists */
     uint32_t depth;     /* commands in flight per vHQ */
     uint32_t queue;     /* commands a vHQ can buffer */
-    /* Number of connected clients above this process. 0: the cap is relaxed (16 x budget, depth
-     * at least 256). NULL: always the strict cap. */
+    /* Number of connected clients above this process. 0: nobody waits for its work, and there is no
+     * cap. Commands go to the driver at once, and nothing follows them there. NULL: always the
+     * strict cap. */
     const _Atomic uint32_t *above;
+    /* Nonzero: somebody else may hold its vHQs. With nobody above the cap is relaxed then (16 x
+     * budget, depth at least 256). NULL: nobody else does. */
+    const _Atomic uint32_t *rivals;
     const struct vhq_times *times; /* NULL: none are kept */
     /* Nonzero: streams may have gates, now. While they do the cap is relaxed: however much is in
      * flight, a hold stops it at the next gate. NULL: no gates. */
@@ -111,6 +115,10 @@ void vhq_set_abandon(struct vhq_set *set);
 
 /* Another cap, from now on; at once, and for all vHQs of the set. */
 void vhq_set_configure(struct vhq_set *set, uint32_t budget_us, uint32_t depth);
+/* There is no cap: nobody is above it, and it has no rivals. */
+bool vhq_set_alone(const struct vhq_set *set);
+/* From time to time: where that has ended, streams that stay quiet are closed off, too. */
+void vhq_set_tighten(struct vhq_set *set);
 
 struct vhq_desc {
     enum vhq_kind kind;
@@ -175,6 +183,10 @@ enum { VHQ_INLINE = 0, VHQ_BUFFER = 1 };
 int vhq_begin(struct vhq *q, const struct vhq_req *req, struct vhq_cmd **cmd);
 void vhq_end(struct vhq *q, int driver_result);
 uint32_t vhq_max_payload(void);
+/* The same for a command without fences, while the set is alone and nothing is in the way: true,
+ * and the caller makes the driver call now. False: it is to be begun by vhq_begin. */
+bool vhq_begin_alone(struct vhq *q);
+void vhq_end_alone(struct vhq *q, uint64_t est_ns, int driver_result);
 
 /* True inside a command's `run`: the calling thread is this process's dispatcher. */
 bool vhq_in_dispatcher(void);
@@ -217,11 +229,17 @@ void vhq_set_drain_unblocked(struct vhq_set *set, bool boost);
 int vhq_set_drain_timeout(struct vhq_set *set, uint32_t timeout_ms);
 /* Drain, then wait until everything submitted through the vHQ is known complete. Never calls the
  * driver except ops->mark, ops->poll and ops->complete. Returns early when the vHQ has failed, and
- * with ops->complete, if it is blocking or legacy, after 100 ms. */
+ * with ops->complete, if it is blocking or legacy, after 100 ms; and while the set is alone, where
+ * it is left to the caller to ask the driver. */
 void vhq_sync(struct vhq *q, bool boost);
 void vhq_set_sync(struct vhq_set *set, bool boost);
 /* The same before the completion words go, however long it takes. */
 void vhq_set_finish(struct vhq_set *set);
+/* What went to the driver while the set was alone is not known complete. The driver may be asked:
+ * what vhq_sent said before it was asked is complete if it says so. */
+bool vhq_loose(const struct vhq *q);
+uint64_t vhq_sent(const struct vhq *q);
+void vhq_settle(struct vhq *q, uint64_t sent);
 /* NOT_READY logic of stream queries: true while something is buffered, or inline work that
  * waits. */
 bool vhq_busy(struct vhq *q);
@@ -241,7 +259,8 @@ struct vhq_stats {
     uint64_t markers, gates; /* gates have a marker each, which counts */
     uint64_t holds, hold_ns; /* finished holds that found work buffered, and their total time */
     uint64_t cap_lifts;      /* progress guard */
-    uint64_t gpu_ns;         /* estimated GPU time of what is known complete; of sets only */
+    uint64_t
+        gpu_ns; /* estimated GPU time of what is known complete, or went while alone; of sets */
     uint32_t buffered_now, in_flight_now;
 };
 void vhq_set_stats(struct vhq_set *set, struct vhq_stats *out);

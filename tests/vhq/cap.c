@@ -284,11 +284,11 @@ Test(cap, free_commands_do_not_consume_it)
     world_free(w);
 }
 
-Test(cap, is_relaxed_while_nobody_is_above)
+Test(cap, is_relaxed_while_only_rivals_are_there)
 {
     clock_freeze();
-    _Atomic uint32_t above = 0;
-    struct vhq_config cfg = {.budget_us = 100, .depth = 4, .above = &above};
+    _Atomic uint32_t above = 0, rivals = 1;
+    struct vhq_config cfg = {.budget_us = 100, .depth = 4, .above = &above, .rivals = &rivals};
     struct world *w = world_new(&cfg);
     int a = world_stream(w, VHQ_NONBLOCKING), other = world_stream(w, VHQ_NONBLOCKING);
     for (int i = 0; i < 300; i++)
@@ -343,8 +343,8 @@ Test(cap, the_tail_of_a_held_stream_gets_its_marker_too)
 Test(cap, markers_are_few)
 {
     struct vhq_stats st;
-    _Atomic uint32_t above = 0;
-    struct world *w = world_new(&(struct vhq_config){.above = &above});
+    _Atomic uint32_t above = 0, rivals = 1;
+    struct world *w = world_new(&(struct vhq_config){.above = &above, .rivals = &rivals});
     int a = world_stream(w, VHQ_NONBLOCKING);
     for (int i = 0; i < 4000; i++) {
         launch(w, a, 2);

@@ -8,14 +8,14 @@
 #include "vhq/internal.h"
 
 /* A world with gates and somebody above: 100 us between two gates, 16 x 200 us in flight. */
-static _Atomic uint32_t gates, above;
+static _Atomic uint32_t gates, above, rivals = 1;
 static struct world *gated(void)
 {
     clock_freeze();
     atomic_store(&gates, 1);
     atomic_store(&above, 1);
-    return world_new(
-        &(struct vhq_config){.budget_us = 200, .depth = 4, .above = &above, .gates = &gates});
+    return world_new(&(struct vhq_config){
+        .budget_us = 200, .depth = 4, .above = &above, .rivals = &rivals, .gates = &gates});
 }
 
 static void end(struct world *w)
@@ -98,7 +98,7 @@ Test(gate, a_hold_stops_what_is_in_flight_at_the_next_one)
     end(w);
 }
 
-Test(gate, is_further_off_with_nobody_above)
+Test(gate, is_further_off_while_only_rivals_are_there)
 {
     struct world *w = gated();
     int a = world_stream(w, VHQ_NONBLOCKING);

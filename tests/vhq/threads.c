@@ -53,6 +53,8 @@ static void *produce(void *arg)
     return NULL;
 }
 
+static _Atomic uint32_t above;
+
 struct toggler {
     struct world *w;
     _Atomic bool stop;
@@ -65,12 +67,15 @@ static void *toggle(void *arg)
     while (!atomic_load(&t->stop)) {
         struct stream *s = &t->w->stream[rnd(&t->seed, (uint32_t)t->w->streams)];
         atomic_store(&s->hold, rnd(&t->seed, 2));
+        if (rnd(&t->seed, 8) == 0) /* somebody above comes, or leaves */
+            atomic_fetch_xor(&above, 1);
         if (rnd(&t->seed, 2))
             vhq_hold(s->q);
         else
             vhq_release(s->q);
         nap_us(rnd(&t->seed, 100));
     }
+    atomic_store(&above, 1);
     hold_all(t->w, false);
     for (int i = 0; i < t->w->streams; i++)
         vhq_release(t->w->stream[i].q);
@@ -79,7 +84,7 @@ static void *toggle(void *arg)
 
 static void storm(uint32_t seed, bool shared_only)
 {
-    struct vhq_config cfg = {.budget_us = 100, .depth = 8, .queue = 64};
+    struct vhq_config cfg = {.budget_us = 100, .depth = 8, .queue = 64, .above = &above};
     struct world *w = world_new(&cfg);
     struct producer p[PRODUCERS];
     struct toggler t = {.w = w, .seed = seed};

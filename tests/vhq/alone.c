@@ -1,0 +1,275 @@
+/*
+ * alone.c - nobody else wants the device: nothing is counted, and nothing of ours goes into a
+ * stream. Somebody comes, and what the driver has is closed off; leaves, and it is as before.
+ */
+#include <criterion/criterion.h>
+
+#include "tests/vhq/fake.h"
+
+enum { BUDGET_US = 100, DEPTH = 8, MANY = 1000 };
+
+static _Atomic uint32_t above, rivals;
+static const struct vhq_config config = {
+    .budget_us = BUDGET_US, .depth = DEPTH, .above = &above, .rivals = &rivals};
+
+static uint32_t in_device(struct world *w, int stream)
+{
+    return atomic_load(&w->stream[stream].submitted) - atomic_load(&w->stream[stream].completed);
+}
+
+static void launch_many(struct world *w, int stream)
+{
+    for (int i = 0; i < MANY; i++)
+        cr_assert(w->command[launch(w, stream, 5)].inlined);
+}
+
+/* A look of the dispatcher that began after this was called is over. */
+static void dispatcher_looks(struct world *w)
+{
+    static int other = NONE;
+    if (other == NONE)
+        other = world_stream(w, VHQ_NONBLOCKING);
+    for (int i = 0; i < 5; i++) {
+        world_call(w, &(struct call){.stream = other, .flags = VHQ_UNCOUNTED | VHQ_MUST_BUFFER});
+        vhq_drain(w->stream[other].q, false);
+    }
+}
+
+static void complete(struct world *w, int stream, uint32_t commands)
+{
+    for (uint32_t i = 0; i < commands; i++)
+        cr_assert(device_step(w, stream));
+}
+
+Test(alone, nothing_is_counted_and_nothing_follows_a_command)
+{
+    struct world *w = world_new(&config);
+    struct vhq_stats stats;
+    int a = world_stream(w, VHQ_NONBLOCKING);
+    for (int i = 0; i < 4; i++)
+        launch_many(w, a);
+    cr_assert_eq(w->mark_calls, 0);
+    cr_assert_eq(in_device(w, a), 4 * MANY);
+    vhq_set_stats(w->set, &stats);
+    cr_assert_eq(stats.submitted, 4 * MANY);
+    cr_assert_eq(stats.in_flight_now, 0, "nobody knows");
+    cr_assert_eq(stats.gpu_ns, 4ull * MANY * 5000);
+    cr_assert(vhq_loose(w->stream[a].q));
+    world_free(w);
+}
+
+Test(alone, a_sync_leaves_it_to_the_driver)
+{
+    struct world *w = world_new(&config);
+    int a = world_stream(w, VHQ_NONBLOCKING);
+    launch_many(w, a);
+    vhq_sync(w->stream[a].q, false); /* the device does not run */
+    vhq_set_sync(w->set, false);
+    cr_assert_eq(w->mark_calls, 0);
+    world_free(w);
+}
+
+/* By one marker, in front of its own next command; and the cap is as strict as ever. */
+Test(alone, what_a_stream_has_in_the_driver_is_closed_off_when_somebody_comes)
+{
+    struct world *w = world_new(&config);
+    int a = world_stream(w, VHQ_NONBLOCKING), first = MANY;
+    launch_many(w, a);
+    atomic_store(&above, 1);
+    for (int i = 0; i < 20; i++)
+        cr_assert_not(w->command[launch(w, a, 1)].inlined);
+    dispatcher_looks(w);
+    cr_assert_eq(w->mark_calls, 1);
+    complete(w, a, MANY - 1);
+    dispatcher_looks(w);
+    cr_assert_not(submitted(w, first), "how much of it still ran nobody knew");
+    complete(w, a, 1);
+    WAIT_FOR(in_device(w, a) == DEPTH);
+    dispatcher_looks(w);
+    cr_assert_eq(in_device(w, a), DEPTH);
+    device_start(w, 1);
+    vhq_sync(w->stream[a].q, false);
+    cr_assert_null(check_order(w), "%s", check_order(w));
+    world_free(w);
+}
+
+/* Nor is there room for others meanwhile. */
+Test(alone, streams_that_stay_quiet_are_closed_off_for_those_that_do_not)
+{
+    struct world *w = world_new(&config);
+    int quiet[3], b = world_stream(w, VHQ_NONBLOCKING);
+    for (int i = 0; i < 3; i++)
+        launch_many(w, quiet[i] = world_stream(w, VHQ_NONBLOCKING));
+    atomic_store(&above, 1);
+    int next = launch(w, b, 1);
+    cr_assert_not(w->command[next].inlined);
+    WAIT_FOR(atomic_load(&w->mark_calls) == 3);
+    for (int i = 0; i < 3; i++) {
+        dispatcher_looks(w);
+        cr_assert_not(submitted(w, next));
+        complete(w, quiet[i], MANY);
+    }
+    WAIT_FOR(submitted(w, next));
+    cr_assert_eq(w->mark_calls, 3);
+    world_free(w);
+}
+
+Test(alone, streams_of_a_quiet_process_are_closed_off_too)
+{
+    struct world *w = world_new(&config);
+    int a = world_stream(w, VHQ_NONBLOCKING);
+    launch_many(w, a);
+    vhq_set_tighten(w->set);
+    cr_assert_eq(w->mark_calls, 0, "nobody came");
+    atomic_store(&above, 1);
+    vhq_set_tighten(w->set);
+    WAIT_FOR(atomic_load(&w->mark_calls) == 1);
+    cr_assert_not(vhq_loose(w->stream[a].q));
+    device_finish(w);
+    cr_assert(w->command[launch(w, a, 1)].inlined);
+    world_free(w);
+}
+
+Test(alone, a_hold_stops_what_the_driver_does_not_have)
+{
+    struct world *w = world_new(&config);
+    int a = world_stream(w, VHQ_NONBLOCKING);
+    launch_many(w, a);
+    hold_all(w, true); /* before the process can know who came */
+    int held = launch(w, a, 5);
+    dispatcher_looks(w);
+    cr_assert_not(submitted(w, held));
+    atomic_store(&above, 1);
+    device_finish(w);
+    dispatcher_looks(w);
+    cr_assert_not(submitted(w, held));
+    hold_all(w, false);
+    WAIT_FOR(submitted(w, held));
+    world_free(w);
+}
+
+Test(alone, is_so_again_when_the_last_one_has_left)
+{
+    struct world *w = world_new(&config);
+    int a = world_stream(w, VHQ_NONBLOCKING);
+    for (int i = 0; i < 5; i++) {
+        launch_many(w, a);
+        atomic_store(&above, 1);
+        int next = launch(w, a, 5);
+        WAIT_FOR(atomic_load(&w->mark_calls) == i + 1);
+        atomic_store(&above, 0);
+        vhq_set_configure(w->set, BUDGET_US, DEPTH); /* wakes the dispatcher */
+        WAIT_FOR(submitted(w, next) && vhq_set_idle(w->set));
+    }
+    launch_many(w, a);
+    cr_assert_eq(w->mark_calls, 5);
+    device_finish(w);
+    cr_assert_null(check_order(w), "%s", check_order(w));
+    world_free(w);
+}
+
+Test(alone, what_the_driver_said_is_complete_needs_no_marker)
+{
+    struct world *w = world_new(&config);
+    int a = world_stream(w, VHQ_NONBLOCKING);
+    launch_many(w, a);
+    uint64_t sent = vhq_sent(w->stream[a].q);
+    launch(w, a, 5);
+    vhq_settle(w->stream[a].q, sent);
+    cr_assert(vhq_loose(w->stream[a].q), "there is one more");
+    device_finish(w);
+    vhq_settle(w->stream[a].q, sent + 1);
+    cr_assert_not(vhq_loose(w->stream[a].q));
+    atomic_store(&above, 1);
+    cr_assert(w->command[launch(w, a, 1)].inlined);
+    cr_assert_eq(w->mark_calls, 0);
+    world_free(w);
+}
+
+Test(alone, a_stream_that_is_found_idle_needs_no_marker)
+{
+    struct world *w = world_new_asked(&config);
+    int a = world_stream(w, VHQ_NONBLOCKING), b = world_stream(w, VHQ_NONBLOCKING);
+    launch_many(w, a);
+    device_finish(w);
+    atomic_store(&above, 1);
+    int next = launch(w, b, 1);
+    WAIT_FOR(submitted(w, next));
+    cr_assert_eq(w->mark_calls, 0);
+    world_free(w);
+}
+
+/* A marker in the legacy stream would tie the blocking ones together. */
+Test(alone, the_legacy_stream_is_asked_until_it_is_done)
+{
+    struct world *w = world_new_asked(&config);
+    int legacy = world_stream(w, VHQ_LEGACY), b = world_stream(w, VHQ_BLOCKING);
+    launch_many(w, legacy);
+    atomic_store(&above, 1);
+    int next = launch(w, b, 1);
+    WAIT_FOR(atomic_load(&w->asked) > 3);
+    cr_assert_not(submitted(w, next));
+    device_finish(w);
+    WAIT_FOR(submitted(w, next));
+    cr_assert_eq(w->mark_calls, 0);
+    world_free(w);
+}
+
+Test(alone, a_rival_brings_the_relaxed_cap)
+{
+    struct world *w = world_new(&config);
+    int a = world_stream(w, VHQ_NONBLOCKING);
+    launch_many(w, a);
+    atomic_store(&rivals, 1);
+    cr_assert_not(w->command[launch(w, a, 1)].inlined);
+    WAIT_FOR(atomic_load(&w->mark_calls) == 1);
+    device_finish(w);
+    world_free(w);
+}
+
+/* No room for a marker: it follows when one has come back. */
+Test(alone, it_is_closed_off_with_all_markers_out)
+{
+    struct world *w = world_new(&(struct vhq_config){.depth = 256, .above = &above});
+    int a = world_stream(w, VHQ_NONBLOCKING);
+    atomic_store(&above, 1);
+    for (int i = 0; i < 256; i++)
+        launch(w, a, 0);
+    cr_assert_eq(w->mark_calls, 16);
+    atomic_store(&above, 0);
+    launch_many(w, a);
+    atomic_store(&above, 1);
+    int next = launch(w, a, 1);
+    dispatcher_looks(w);
+    cr_assert_not(submitted(w, next));
+    device_start(w, 1);
+    WAIT_FOR(submitted(w, next));
+    world_free(w);
+}
+
+Test(alone, a_stream_that_refuses_the_marker_holds_nobody_up)
+{
+    struct world *w = world_new(&config);
+    int a = world_stream(w, VHQ_NONBLOCKING), b = world_stream(w, VHQ_NONBLOCKING);
+    launch_many(w, a);
+    w->refuse_marks = true;
+    atomic_store(&above, 1);
+    int next = launch(w, b, 1);
+    WAIT_FOR(submitted(w, next));
+    world_free(w);
+}
+
+/* What is in flight waits for what is buffered. */
+Test(alone, the_cap_lifts_over_what_was_in_flight)
+{
+    struct world *w = world_new(&config);
+    int a = world_stream(w, VHQ_NONBLOCKING), b = world_stream(w, VHQ_NONBLOCKING);
+    struct vhq_stats stats;
+    launch_many(w, a);
+    atomic_store(&above, 1);
+    int next = launch(w, b, 1);
+    WAIT_FOR(submitted(w, next));
+    vhq_set_stats(w->set, &stats);
+    cr_assert_eq(stats.cap_lifts, 1);
+    world_free(w);
+}

@@ -15,6 +15,7 @@
 #include "shim/path/join.h"
 #include "shim/pace/mark.h"
 #include "shim/path/external_wait.h"
+#include "shim/pace/rivals.h"
 #include "shim/objects/pool.h"
 #include "shim/pace/schedule.h"
 #include "shim/objects/thread_stream.h"
@@ -68,6 +69,7 @@ static void stream_reset(struct shim_stream *s, struct shim_context *ctx, CUstre
     s->direct = false;
     s->tracked = false;
     s->asked = false;
+    s->settling = 0;
     atomic_store(&s->overlaps, 0);
     join_forget(s);
     s->captures = false;
@@ -125,6 +127,7 @@ struct shim_stream *stream_add_at(struct shim_context *ctx, CUstream handle, uns
                                                : VHQ_BLOCKING;
     s->level = level;
     gates_note_level(s->level);
+    rivals_note_level(s->level);
     s->tracked = s->level > CUTIN_LEVEL_BE && ctx->gpu->index >= 0;
     if (ctx->set && schedule_queues(s->level))
         stream_give_queue(s, priority);
@@ -245,11 +248,14 @@ static void stream_await_answer(const struct shim_stream *s)
 void stream_free(struct shim_stream *s)
 {
     struct shim_context *ctx = s->ctx;
-    if (s->q)
-        vhq_destroy(s->q);
-    s->q = NULL;
     pthread_mutex_lock(&ctx->lock);
     stream_await_answer(s);
+    struct vhq *q = s->q;
+    s->q = NULL;
+    pthread_mutex_unlock(&ctx->lock);
+    if (q)
+        vhq_destroy(q);
+    pthread_mutex_lock(&ctx->lock);
     counters_forget(s);
     DL_DELETE(ctx->streams, s);
     pthread_mutex_unlock(&ctx->lock);

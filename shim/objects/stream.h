@@ -65,6 +65,7 @@ struct shim_stream {
     bool asked;            /* the driver is being asked for it: under the lock of the context */
     uint64_t looked; /* epoch at the last tick, and for how many it was so; the client's thread's */
     uint32_t quiet;
+    uint64_t settling; /* vhq_sent at the last tick, while it is loose; the client's thread's */
     struct stream_counters published; /* under the lock of the context */
 
     struct join join[JOINS]; /* by the source's id */

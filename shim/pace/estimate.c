@@ -15,7 +15,7 @@
 #include "shim/pace/schedule.h"
 #include "vhq/vhq.h"
 
-enum { SAMPLES = 32, FIRST = 4, EVERY = 32 };
+enum { SAMPLES = 32, EVERY = 32 };
 
 struct sample {
     struct estimate *estimate;      /* NULL: it went away meanwhile */
@@ -176,8 +176,10 @@ static bool real_time_runs(const struct shim_context *ctx)
 struct sample *estimate_begin(struct estimate *e, struct shim_context *ctx, CUstream stream)
 {
     uint32_t n = atomic_load_explicit(&e->launches, memory_order_relaxed);
-    atomic_store_explicit(&e->launches, n + 1, memory_order_relaxed);
-    if (likely(n >= FIRST && n % EVERY) || capture_any() || real_time_runs(ctx))
+    bool first_done = estimate_first_done(e);
+    estimate_count(e);
+    if (likely(first_done && (n % EVERY || vhq_set_alone(ctx->set))) || capture_any() ||
+        real_time_runs(ctx))
         return NULL;
     if (pthread_mutex_trylock(&lock) != 0)
         return NULL;
@@ -204,6 +206,17 @@ void estimate_end(struct sample *sample, CUstream stream)
     pthread_mutex_lock(&lock);
     sample->recorded = recorded;
     sample->taken = recorded;
+    pthread_mutex_unlock(&lock);
+}
+
+/* Only of this context, which is current: the pair may have no other one any more. */
+void estimate_look(const struct shim_context *ctx)
+{
+    if (pthread_mutex_trylock(&lock) != 0)
+        return;
+    for (int i = 0; i < SAMPLES; i++)
+        if (samples[i].ctx && samples[i].recorded && sample_ours(&samples[i], ctx))
+            sample_collect(&samples[i]);
     pthread_mutex_unlock(&lock);
 }
 

@@ -3,8 +3,9 @@
  *
  * A sample is a pair of timing events around one launch: the first launches of a (function, grid
  * size) and then 1 in 32, but none while real-time work runs on the device: that would be measured,
- * too, and pay for it. Results are read when a later sample finds the events complete, so no
- * thread ever waits for one.
+ * too, and pay for it. While nobody else wants the device only the first ones are: times are needed
+ * when somebody comes. Results are read when a later sample, or the client's thread, finds the
+ * events complete, so no thread ever waits for one.
  */
 #ifndef CUTIN_SHIM_ESTIMATE_H
 #define CUTIN_SHIM_ESTIMATE_H
@@ -38,8 +39,23 @@ unsigned estimate_bucket(uint64_t blocks);
 uint64_t estimate_ns(const struct estimate *e);
 uint64_t estimate_copy_ns(size_t bytes, bool on_device);
 
+/* While the process is alone only the first launches are sampled, and others need no more than
+ * this. */
+enum { ESTIMATE_FIRST = 4 };
+static inline bool estimate_first_done(const struct estimate *e)
+{
+    return atomic_load_explicit(&e->launches, memory_order_relaxed) >= ESTIMATE_FIRST;
+}
+static inline void estimate_count(struct estimate *e)
+{
+    uint32_t n = atomic_load_explicit(&e->launches, memory_order_relaxed);
+    atomic_store_explicit(&e->launches, n + 1, memory_order_relaxed);
+}
+
 /* Around a launch in `stream`, in the thread that makes it. NULL: this one is not sampled. */
 struct sample *estimate_begin(struct estimate *e, struct shim_context *ctx, CUstream stream);
 void estimate_end(struct sample *sample, CUstream stream);
+/* Reads what samples of this context, which is current, have measured. In the client's thread. */
+void estimate_look(const struct shim_context *ctx);
 
 #endif

@@ -9,6 +9,7 @@
 #include "shim/pace/mark.h"
 #include "shim/pace/profile.h"
 #include "shim/pace/remote.h"
+#include "shim/pace/rivals.h"
 #include "shim/pace/schedule.h"
 #include "shim/path/counters.h"
 
@@ -48,6 +49,7 @@ int queues_open(struct shim_context *ctx)
                              .depth = remote_depth(),
                              .queue = cfg->queue,
                              .above = client_above_word(),
+                             .rivals = rivals_word(),
                              .times = counters_times(ctx),
                              .gates = &ctx->gates_usable};
     if (!schedule_queues(schedule_lowest()))

@@ -11,10 +11,12 @@
 #include "trace/clock.h"
 #include "shim/objects/capture.h"
 #include "shim/objects/context.h"
+#include "shim/pace/estimate.h"
 #include "shim/path/counters.h"
 #include "shim/pace/gates.h"
 #include "shim/path/join.h"
 #include "shim/pace/remote.h"
+#include "shim/pace/rivals.h"
 #include "shim/path/external_wait.h"
 #include "shim/objects/stream.h"
 #include "shim/path/traced.h"
@@ -111,17 +113,43 @@ static void stream_look(struct shim_stream *s)
         schedule_idle(s, epoch);
 }
 
+/* Nobody knows when what went while the process was alone is complete, unless it asks. A stream
+ * that is busy says so by itself; one that has been quiet for a tick is asked. */
+static bool loose_quiet(struct shim_stream *s)
+{
+    if (!s->q || !vhq_loose(s->q) || s->undeferred)
+        return false;
+    uint64_t sent = vhq_sent(s->q);
+    bool quiet = s->settling == sent;
+    s->settling = sent;
+    return quiet;
+}
+
+static void loose_look(struct shim_stream *s)
+{
+    bool captures;
+    CUresult r = capture_query(s->handle, &captures);
+    if (r != CUDA_ERROR_NOT_READY && !captures)
+        vhq_settle(s->q, s->settling);
+}
+
 /* The lock of the list is not held while the driver is asked, which may take its time: threads
  * create and destroy streams meanwhile, but for this one. */
 static void streams_look(struct shim_context *ctx)
 {
     pthread_mutex_lock(&ctx->lock);
     for (struct shim_stream *s = ctx->streams; s; s = s->next) {
-        if (atomic_load(&s->state) != STREAM_LIVE || !schedule_busy(s))
+        if (atomic_load(&s->state) != STREAM_LIVE)
+            continue;
+        bool busy = schedule_busy(s), loose = loose_quiet(s);
+        if (!busy && !loose)
             continue;
         s->asked = true;
         pthread_mutex_unlock(&ctx->lock);
-        stream_look(s);
+        if (busy)
+            stream_look(s);
+        if (loose)
+            loose_look(s);
         pthread_mutex_lock(&ctx->lock);
         s->asked = false;
     }
@@ -130,6 +158,8 @@ static void streams_look(struct shim_context *ctx)
 
 static void context_look(struct shim_context *ctx, void *user)
 {
+    if (ctx->set)
+        vhq_set_tighten(ctx->set);
     if (gates_closed(ctx)) {
         /* What is done behind a closed gate cannot be asked for, and who waits there may hold a
          * lock of the driver: this thread must not, or nobody could open the gate. */
@@ -139,6 +169,7 @@ static void context_look(struct shim_context *ctx, void *user)
     struct context_scope scope = context_push(ctx);
     gates_look(ctx);
     streams_look(ctx);
+    estimate_look(ctx);
     context_pop(scope);
     stream_reap(ctx);
     counters_publish(ctx);
@@ -149,6 +180,7 @@ static void schedule_tick(void *user)
     if (atomic_load_explicit(&shim_bypass, memory_order_relaxed))
         return;
     gates_open_stale();
+    rivals_look();
     context_each(context_look, NULL);
     external_wait_look();
 }

@@ -41,11 +41,10 @@ static void publish_queues(struct shim_context *ctx, struct page_counters *c)
     *before = now;
 }
 
-/* A stream without a vHQ: its calls are its commands. */
-static uint64_t pending(struct shim_stream *s)
+uint64_t counters_pending(struct shim_stream *s)
 {
     uint64_t complete = atomic_load(&s->complete), epoch = atomic_load(&s->epoch);
-    bool busy = schedule_busy(s);
+    bool busy = s->q ? vhq_loose(s->q) : schedule_busy(s);
     int32_t calls = (int32_t)(EPOCH_CALLS(epoch) - EPOCH_CALLS(complete));
     return busy && calls > 0 ? (uint64_t)calls : 0;
 }
@@ -54,15 +53,14 @@ static void publish_stream(struct shim_stream *s, struct page_counters *c)
 {
     struct stream_counters *before = &s->published;
     uint64_t epoch = atomic_load(&s->epoch);
-    struct stream_counters now = {.kernels = EPOCH_KERNELS(epoch)};
+    struct stream_counters now = {.kernels = EPOCH_KERNELS(epoch), .pending = counters_pending(s)};
     add(&c->kernels, now.kernels - before->kernels, 0);
+    add(&c->in_flight, now.pending, before->pending);
     if (s->direct) {
         now.calls = EPOCH_CALLS(epoch);
-        now.pending = pending(s);
         uint32_t calls = now.calls - before->calls;
         add(&c->submitted, calls, 0);
         add(&c->inlined, calls, 0);
-        add(&c->in_flight, now.pending, before->pending);
     }
     *before = now;
 }

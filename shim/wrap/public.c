@@ -5,6 +5,7 @@
 #include "shim/cutin.h"
 #include "scheduler/client/client.h"
 #include "shim/path/call.h"
+#include "shim/path/counters.h"
 
 EXPORT const char *cutin_version(void)
 {
@@ -90,7 +91,7 @@ EXPORT CUresult cutin_stream_state(CUstream stream, struct cutin_stream_state *s
     state->queued = 1;
     state->held = held_by(s);
     state->buffered = stats.buffered_now;
-    state->in_flight = stats.in_flight_now;
+    state->in_flight = stats.in_flight_now + (uint32_t)counters_pending(s);
     state->submitted = stats.submitted;
     state->dropped = stats.dropped;
     context_leave(ctx);

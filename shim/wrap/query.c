@@ -39,6 +39,24 @@ static bool only_ours_left(struct shim_stream *s)
     return all;
 }
 
+/* Before the driver is asked, and when it said that all is complete. Under the lock that
+ * stream_free takes the queue away with: another thread may have destroyed the stream while this
+ * one waited. */
+static uint64_t queue_sent(const struct shim_stream *s)
+{
+    return s->q && vhq_loose(s->q) ? vhq_sent(s->q) : 0;
+}
+
+static void queue_settle(const struct shim_stream *s, uint64_t sent)
+{
+    if (!sent)
+        return;
+    pthread_mutex_lock(&s->ctx->lock);
+    if (s->q)
+        vhq_settle(s->q, sent);
+    pthread_mutex_unlock(&s->ctx->lock);
+}
+
 static CUresult stream_query(CUstream handle, bool ptds)
 {
     handle = stream_normal(handle, ptds);
@@ -52,12 +70,14 @@ static CUresult stream_query(CUstream handle, bool ptds)
     if (!ask && (s->kind == VHQ_LEGACY ? legacy_busy(s->ctx) : vhq_busy(s->q)))
         return context_answer(s->ctx, CUDA_ERROR_NOT_READY);
     STOP(stream_query);
+    uint64_t sent = queue_sent(s);
     CUresult r = REAL(cuStreamQuery)(handle);
     if (MUTANT(stream_epoch_late))
         epoch = atomic_load(&s->epoch);
-    if (r == CUDA_SUCCESS)
+    if (r == CUDA_SUCCESS) {
         schedule_complete(s, epoch);
-    else if (r == CUDA_ERROR_NOT_READY && only_ours_left(s))
+        queue_settle(s, sent);
+    } else if (r == CUDA_ERROR_NOT_READY && only_ours_left(s))
         r = CUDA_SUCCESS;
     return context_answer(s->ctx, r);
 }
@@ -82,9 +102,12 @@ static CUresult stream_synchronize(CUstream handle, bool ptds)
     uint64_t epoch = atomic_load(&s->epoch);
     if (!MUTANT(stream_sync_undrained))
         drain_sync_stream(s, call_boost(s));
+    uint64_t sent = queue_sent(s);
     CUresult r = REAL(cuStreamSynchronize)(handle);
-    if (r == CUDA_SUCCESS)
+    if (r == CUDA_SUCCESS) {
         schedule_complete(s, epoch);
+        queue_settle(s, sent);
+    }
     return context_answer(s->ctx, r);
 }
 

@@ -122,7 +122,7 @@ Test(change, depth_and_budget_change_while_it_runs)
 
     undisturbed_checksum(300, expected);
     daemon = daemon_start();
-    be = training_start(300, NULL);
+    be = training_start(300, (const char *[]){"CUTIN_ALONE=capped", NULL});
     cr_assert(client_wait("be_training", has_begun, 20, &row));
     cr_assert_eq(control_set(daemon_path(), target(&row), CONTROL_BUDGET_US, 1), 0);
     cr_assert_eq(control_set(daemon_path(), target(&row), CONTROL_DEPTH, 1), 0);

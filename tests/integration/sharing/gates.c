@@ -74,6 +74,7 @@ static struct process *program_start(const char *const env[],
 {
     struct process *p;
 
+    setenv("CUTIN_ALONE", "capped", 1); /* what holds it is no client above */
     device_log_open();
     p = process_start((const char *[]){BIN_DIR "/tests/" PROGRAM, sandbox_path("queue"),
                                        sandbox_path("begin"), NULL},

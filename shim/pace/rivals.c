@@ -1,0 +1,65 @@
+/*
+ * rivals.c - others than clients above that may hold this process's queues (see rivals.h).
+ *
+ * The daemon tells nobody whom its policy may choose. But who was held once will be held again: so
+ * a hold makes rivals, until there was none for a second.
+ */
+#include "shim/pace/rivals.h"
+
+#include "scheduler/client/client.h"
+#include "shim/objects/context.h"
+#include "shim/pace/schedule.h"
+
+enum { CALM = 100 /* looks */ };
+
+static _Atomic uint32_t rivals, levels;
+static unsigned calm = CALM;
+
+/* With deadlines an earlier one of another process may hold it, from one request to the next. */
+static bool always(void)
+{
+    uint32_t mask = atomic_load_explicit(&levels, memory_order_relaxed);
+    return (mask & (mask - 1)) != 0 || config_get()->deadline_ms ||
+           config_get()->alone == ALONE_CAPPED;
+}
+
+static void rivals_set(bool any)
+{
+    /* In this order: a stream of another level may come meanwhile. */
+    atomic_store(&rivals, any);
+    if (always())
+        atomic_store(&rivals, 1);
+}
+
+const _Atomic uint32_t *rivals_word(void)
+{
+    if (always())
+        rivals_set(true);
+    return &rivals;
+}
+
+void rivals_note_level(uint32_t level)
+{
+    atomic_fetch_or(&levels, 1u << level);
+    if (always())
+        rivals_set(true);
+}
+
+static void held_there(struct shim_context *ctx, void *user)
+{
+    const int dev = ctx->gpu->index;
+    const _Atomic uint32_t *word = dev < 0 ? NULL : client_hold_word(dev, schedule_lowest());
+    if (word && atomic_load_explicit(word, memory_order_relaxed))
+        *(bool *)user = true;
+}
+
+void rivals_look(void)
+{
+    const _Atomic uint32_t *above = client_above_word();
+    bool held = false;
+    if (always() || (above && atomic_load_explicit(above, memory_order_relaxed)))
+        return;
+    context_each(held_there, &held);
+    calm = held ? 0 : calm < CALM ? calm + 1 : CALM;
+    rivals_set(calm < CALM);
+}

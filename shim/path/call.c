@@ -117,6 +117,28 @@ CUresult call_direct_end(struct shim_stream *s, uint64_t *epoch, uint32_t flags,
     return r;
 }
 
+bool call_alone_begin(struct shim_stream *s, uint64_t *epoch)
+{
+    if (trace_on() || capture_any() ||
+        atomic_load_explicit(&s->ctx->error, memory_order_relaxed) != 0)
+        return false;
+    uint64_t before = atomic_load_explicit(&s->epoch, memory_order_relaxed);
+    if (unlikely(s->tracked))
+        schedule_begin(s);
+    if (!vhq_begin_alone(s->q))
+        return false;
+    call_thread_level = s->level;
+    *epoch = before;
+    return true;
+}
+
+CUresult call_alone_end(struct shim_stream *s, uint64_t *epoch, uint32_t flags, uint64_t est_ns,
+                        CUresult r)
+{
+    vhq_end_alone(s->q, est_ns, (int)r);
+    return call_direct_end(s, epoch, flags, r);
+}
+
 CUresult call_on(struct call *c, struct shim_stream *s)
 {
     STOP(call_on);

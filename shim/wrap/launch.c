@@ -284,10 +284,24 @@ static uint64_t mix_attribute(uint64_t hash, const CUlaunchAttribute *a)
     return mix_bytes(mix(hash, (uint64_t)a->id), (const char *)&a->value + row->from, row->bytes);
 }
 
+/* Without attributes there is room for all of it, in 59 bits, and what is spread over the word by
+ * an odd factor still differs where it differed. */
+static uint64_t plain_shape(const unsigned block[3], unsigned shared)
+{
+    enum { X = 11, Y = 11, Z = 7, SHARED = 30 };
+    if (block[0] >> X || block[1] >> Y || block[2] >> Z || shared >> SHARED)
+        return 0;
+    uint64_t fields = ((uint64_t)block[0] << Y | block[1]) << Z | block[2];
+    return (UINT64_C(1) << 63 | fields << SHARED | shared) * UINT64_C(0x9e3779b97f4a7c15);
+}
+
 /* Whether the driver accepts a launch hangs on these, on what grid_valid looks at, and for
  * cooperative ones on all of the grid. */
 static uint64_t launch_shape(const struct launch *l)
 {
+    uint64_t plain = l->kind == LAUNCH_PLAIN ? plain_shape(l->block, l->shared) : 0;
+    if (likely(plain))
+        return plain;
     uint64_t hash = mix((uint64_t)l->kind + 1, l->block[0]);
     hash = mix(hash, (uint64_t)l->block[1] << 32 | l->block[2]);
     hash = mix(hash, l->shared);
@@ -455,16 +469,44 @@ static CUresult launch_submit(struct launch *l, struct shim_stream *s)
     .block = {blockDimX, blockDimY, blockDimZ}, .shared = sharedMemBytes, .kind = (kind_),         \
     .params = kernelParams
 
-/* Most launches of real-time work: nothing of them is kept, so nothing is written down. */
+/* While the process is alone a launch like others before goes straight to the driver: all that is
+ * kept of it is its estimate. NULL: there is more to do. */
+static struct estimate *launch_alone(CUfunction f, const unsigned grid[3], const unsigned block[3],
+                                     unsigned shared, struct shim_stream *s)
+{
+    uint32_t room;
+    uint64_t shape = plain_shape(block, shared);
+    if (!s || !s->q || !shape || atomic_load_explicit(&s->overlaps, memory_order_relaxed))
+        return NULL;
+    const struct launch l = {.known = function_of(f, s->ctx), .grid = {grid[0], grid[1], grid[2]}};
+    if (!l.known || !function_shape_known(l.known, shape, &room))
+        return NULL;
+    struct estimate *e = launch_estimate(&l);
+    return estimate_first_done(e) ? e : NULL;
+}
+
+/* Most launches of real-time work, and of a process that is alone: nothing of them is kept, so
+ * nothing is written down. */
 static inline CUresult launch_plain(LAUNCH_PARAMS, void **extra, bool ptds)
 {
     struct shim_stream *s = call_stream(&hStream, ptds);
+    const unsigned grid[3] = {gridDimX, gridDimY, gridDimZ};
+    const unsigned block[3] = {blockDimX, blockDimY, blockDimZ};
+    struct estimate *e;
+    uint64_t epoch;
     if (call_direct(s)) {
-        uint64_t epoch = call_direct_begin(s);
+        epoch = call_direct_begin(s);
         return call_direct_end(s, &epoch, CALL_KERNEL,
                                REAL(cuLaunchKernel)(f, gridDimX, gridDimY, gridDimZ, blockDimX,
                                                     blockDimY, blockDimZ, sharedMemBytes, hStream,
                                                     kernelParams, extra));
+    }
+    if ((e = launch_alone(f, grid, block, sharedMemBytes, s)) && call_alone_begin(s, &epoch)) {
+        estimate_count(e);
+        return call_alone_end(s, &epoch, CALL_KERNEL, estimate_ns(e),
+                              REAL(cuLaunchKernel)(f, gridDimX, gridDimY, gridDimZ, blockDimX,
+                                                   blockDimY, blockDimZ, sharedMemBytes, hStream,
+                                                   kernelParams, extra));
     }
     struct launch l = {LAUNCH_ARGS(LAUNCH_PLAIN), .extra = extra};
     return launch_submit(&l, s);

@@ -12,6 +12,7 @@
 /* name, the rule that is broken */
 #define MUTANTS(X)                                                                                 \
     X(launch_overtakes, "a launch goes inline although its stream has buffered work")              \
+    X(alone_overtakes, "a launch overtakes buffered work while the process is alone")              \
     X(memop_overtakes, "a memory write goes ahead of its stream's buffered work")                  \
     X(free_overtakes, "a stream-ordered free goes ahead of buffered work")                         \
     X(host_function_overtakes, "a host function goes ahead of buffered work")                      \

@@ -1,6 +1,7 @@
 /*
- * toggler.c - a real-time client of the scheduler that is active at random moments: to everybody
- * below it looks like an inference service with unpredictable requests.
+ * toggler.c - a real-time client of the scheduler that is active at random moments, and not always
+ * connected: to everybody below it looks like an inference service with unpredictable requests,
+ * that is started again and again.
  */
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>
@@ -24,7 +25,7 @@ static uint64_t random_us(uint64_t *state, uint64_t limit)
     return 1 + (*state >> 33) % limit;
 }
 
-enum { DEVICES = 2 };
+enum { DEVICES = 2, SESSION = 40 /* activities at most, until it leaves for a while */ };
 
 static int device_index(int ordinal)
 {
@@ -49,10 +50,16 @@ int toggler_main(int argc, char **argv)
         if ((index[i] = device_index(i)) < 0)
             return 1;
     for (;;) {
-        int at = index[random_us(&state, 3) == 1 ? count - 1 : 0];
-        client_active(at, 3);
-        nap_us(random_us(&state, random_us(&state, 8) == 1 ? 5000 : 400));
-        client_idle(at, 3);
-        nap_us(random_us(&state, random_us(&state, 4) == 1 ? 2000 : 200));
+        for (uint64_t left = random_us(&state, SESSION); left > 0; left--) {
+            int at = index[random_us(&state, 3) == 1 ? count - 1 : 0];
+            client_active(at, 3);
+            nap_us(random_us(&state, random_us(&state, 8) == 1 ? 5000 : 400));
+            client_idle(at, 3);
+            nap_us(random_us(&state, random_us(&state, 4) == 1 ? 2000 : 200));
+        }
+        client_close();
+        nap_us(random_us(&state, 10000));
+        if (client_open(&config))
+            return 1;
     }
 }

@@ -1,5 +1,5 @@
 /*
- * toggler.h - a real-time client that is active at random moments.
+ * toggler.h - a real-time client that comes, is active at random moments, and leaves.
  */
 #ifndef ORACLE_TOGGLER_H
 #define ORACLE_TOGGLER_H

@@ -1,0 +1,217 @@
+/*
+ * alone.c - a process that nobody else shares the device with puts nothing of cutin's into its
+ * streams; somebody comes, and its work is under the cap; leaves, and it is alone again. By the
+ * device's log.
+ */
+#include "scheduler/wire/control.h"
+#include "tests/integration/gpu.h"
+#include "tests/integration/sharing/device_log.h"
+
+#include <criterion/criterion.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+TestSuite(alone, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 300);
+
+/* As in program_alone.c. */
+enum { WARM = 8, ALONE = 10000, BEHIND = 1000, CAPPED = 200, AGAIN = 1000 };
+enum { DEPTH = 4 };
+
+#define PROGRAM "program_alone"
+
+static struct process *program;
+
+static void program_start(const char *const env[])
+{
+    device_log_open();
+    program =
+        process_start((const char *[]){BIN_DIR "/tests/" PROGRAM, sandbox_path("."), NULL}, env);
+    cr_assert(process_says(program, "launched 0.", 60), "stderr: %s", process_err(program));
+}
+
+static void tell(const char *what)
+{
+    FILE *f = fopen(sandbox_path(what), "w");
+
+    cr_assert_not_null(f);
+    fclose(f);
+}
+
+/* In this span of time. */
+struct span {
+    uint64_t from_ns, to_ns;
+};
+
+static struct span launches(int step)
+{
+    struct span span = {.from_ns = device_now_ns()};
+    char file[16], said[32];
+
+    snprintf(file, sizeof(file), "%d", step);
+    snprintf(said, sizeof(said), "launched %d.", step);
+    tell(file);
+    cr_assert(process_says(program, said, 60), "stderr: %s", process_err(program));
+    span.to_ns = device_now_ns();
+    return span;
+}
+
+static void program_check(void)
+{
+    tell("end");
+    cr_expect_eq(process_wait(program, 60), 0, "stderr: %s", process_err(program));
+    cr_expect_not_null(strstr(process_out(program), "right"), "stdout: %s", process_out(program));
+    process_free(program);
+}
+
+/* ---- the log --------------------------------------------------------------------------------- */
+
+static bool within(const struct device_work *w, const struct span *span)
+{
+    return w->submit_ns >= span->from_ns && w->submit_ns < span->to_ns;
+}
+
+/* Memory operations and event records. */
+static int is_ours(const struct device_work *w, const void *span)
+{
+    return (strcmp(w->kind, "mark") == 0 || strcmp(w->kind, "wait") == 0) && within(w, span);
+}
+
+static int is_kernel(const struct device_work *w, const void *span)
+{
+    return strcmp(w->kind, "kernel") == 0 && within(w, span);
+}
+
+/* So many kernels have run. */
+static void kernels_run(int count)
+{
+    const struct span ever = {.to_ns = UINT64_MAX};
+
+    for (int i = 0; device_log_count(is_kernel, &ever) < count; i++) {
+        cr_assert_lt(i, 6000, "the device did not come so far");
+        nap_ms(10);
+    }
+}
+
+static int submitted_and_unfinished(const struct device_work *w, const void *at_ns)
+{
+    uint64_t ns = *(const uint64_t *)at_ns;
+
+    return strcmp(w->kind, "kernel") == 0 && w->submit_ns <= ns && w->end_ns > ns;
+}
+
+static struct span most_span;
+
+/* The most kernels that the driver had when it got one. */
+static int counts_most(const struct device_work *w, const void *most)
+{
+    if (is_kernel(w, &most_span)) {
+        int had = device_log_count(submitted_and_unfinished, &w->submit_ns);
+        if (had > *(int *)most)
+            *(int *)most = had;
+    }
+    return 0;
+}
+
+static int most_in_flight(struct span span)
+{
+    int most = 0;
+
+    most_span = span;
+    device_log_count(counts_most, &most);
+    return most;
+}
+
+/* ---- clients --------------------------------------------------------------------------------- */
+
+static bool is_there(const struct client_row *row)
+{
+    return client_submitted(row) >= WARM;
+}
+
+static bool has_somebody_above(const struct client_row *row)
+{
+    return row->above == 1;
+}
+
+static bool has_nobody_above(const struct client_row *row)
+{
+    return row->above == 0;
+}
+
+static bool is_paused(const struct client_row *row)
+{
+    return row->paused;
+}
+
+static bool waits(const struct client_row *row)
+{
+    return row->device[0].counters.waiting == CAPPED;
+}
+
+static void somebody_there(const char *which, bool (*there)(const struct client_row *))
+{
+    cr_assert(client_wait(PROGRAM, there, 20, NULL), "%s", which);
+}
+
+/* ---- tests ----------------------------------------------------------------------------------- */
+
+Test(alone, launches_put_nothing_into_a_stream)
+{
+    struct span span;
+
+    program_start((const char *[]){PRELOAD, SIMULATOR, "CUTIN_SOCKET=", NULL});
+    span = launches(1);
+    cr_expect_eq(device_log_count(is_kernel, &span), ALONE);
+    cr_expect_eq(device_log_count(is_ours, &span), 0);
+    program_check();
+}
+
+/*
+ * A hold, and then somebody above, while the driver has a thousand kernels of one stream: the hold
+ * counts at once, the driver's kernels run to their end, and those that follow are under the cap.
+ */
+Test(alone, who_comes_finds_the_cap_and_who_leaves_takes_it_along)
+{
+    struct process *daemon = daemon_start(), *rt;
+    struct client_row row;
+    struct span held, capped = {.to_ns = UINT64_MAX}, again;
+    int step = 4;
+
+    program_start((const char *[]){PRELOAD, SIMULATOR, "CUTIN_DEPTH=4", NULL});
+    cr_assert(client_wait(PROGRAM, is_there, 20, &row));
+    struct control_target target = {.client = row.id};
+    launches(1);
+    launches(2);
+    cr_assert_eq(control_pause(daemon_path(), target), 0);
+    somebody_there("paused", is_paused);
+    held.from_ns = device_now_ns();
+    launches(3);
+    unsetenv("SIMGPU_LOG"); /* its kernels are not meant */
+    rt = inference_start("0.1", "1");
+    somebody_there("above", has_somebody_above);
+    somebody_there("waits", waits);
+    tell("begin");
+    kernels_run(WARM + ALONE + BEHIND);
+    held.to_ns = capped.from_ns = device_now_ns();
+    cr_assert_eq(control_resume(daemon_path(), target), 0);
+    kernels_run(WARM + ALONE + BEHIND + CAPPED);
+    cr_expect_eq(device_log_count(is_kernel, &held), 0, "the hold counts");
+    cr_expect_eq(device_log_count(is_kernel, &capped), CAPPED);
+    cr_expect_leq(most_in_flight(capped), DEPTH);
+    cr_expect_geq(device_log_count(is_ours, &capped), CAPPED / DEPTH);
+
+    process_signal(rt, SIGTERM); /* before its first request */
+    process_wait(rt, 60);
+    process_free(rt);
+    somebody_there("nobody above", has_nobody_above);
+    do { /* a hold is remembered for a second */
+        cr_assert_lt(step, 600, "it is not alone again");
+        nap_ms(10);
+        again = launches(step++);
+    } while (device_log_count(is_ours, &again) > 0);
+    cr_expect_eq(device_log_count(is_kernel, &again), AGAIN);
+    program_check();
+    process_free(daemon);
+}

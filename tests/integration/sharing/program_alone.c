@@ -1,0 +1,115 @@
+/*
+ * program_alone.c - a CUDA program that launches when it is told to, for alone.c: `program_alone
+ * FOLDER`.
+ *
+ * For each file FOLDER/1, FOLDER/2 ... it says the number when it has launched what stands in
+ * `steps`, from the last of these on the same again and again. A host function in its stream
+ * returns when there is a file FOLDER/begin. With FOLDER/end it prints "right" if the kernels,
+ * whose order shows, have done what they should.
+ */
+#include "examples/common.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { ELEMENTS = 256, WARM = 8 };
+
+static const struct step {
+    int kernels;
+    uint64_t ns;
+    bool behind_host, waits;
+} steps[] = {
+    {.kernels = 10000, .ns = 5000, .waits = true},
+    {.kernels = 1000, .ns = 5000, .behind_host = true},
+    {.kernels = 200, .ns = 20000},
+    {.kernels = 1000, .ns = 5000, .waits = true},
+};
+enum { STEPS = sizeof(steps) / sizeof(*steps) };
+
+static const char *folder;
+
+static bool file_there(const char *name)
+{
+    char path[512];
+
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    return access(path, F_OK) == 0;
+}
+
+static void nap(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
+
+static void CUDA_CB wait_to_begin(void *unused)
+{
+    while (!file_there("begin"))
+        nap();
+}
+
+static bool wait_for_step(int step)
+{
+    char name[16];
+
+    snprintf(name, sizeof(name), "%d", step);
+    while (!file_there(name) && !file_there("end"))
+        nap();
+    return !file_there("end");
+}
+
+static void said(int step)
+{
+    printf("launched %d.\n", step);
+    fflush(stdout);
+}
+
+static void compare(CUdeviceptr x, uint64_t launches)
+{
+    uint32_t words[ELEMENTS], a, b;
+
+    mix_chain(launches, &a, &b);
+    CHECK(cuMemcpyDtoH(words, x, sizeof(words)));
+    for (int i = 0; i < ELEMENTS; i++)
+        if (words[i] != a + b) {
+            printf("wrong: %u, not %u\n", words[i], a + b);
+            exit(EXIT_FAILURE);
+        }
+}
+
+int main(int argc, char **argv)
+{
+    struct gpu gpu;
+    CUstream stream;
+    CUdeviceptr x;
+    uint64_t k = 0;
+
+    if (argc != 2)
+        return EXIT_FAILURE;
+    folder = argv[1];
+    gpu_open(&gpu);
+    CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CHECK(cuMemAlloc(&x, ELEMENTS * sizeof(uint32_t)));
+    CHECK(cuMemsetD32(x, 1, ELEMENTS));
+    CHECK(cuCtxSynchronize());
+    for (; k < WARM; k++) /* the first ones of a kernel are timed */
+        gpu_mix(&gpu, stream, x, k, ELEMENTS, 5000);
+    CHECK(cuStreamSynchronize(stream));
+    said(0);
+    for (int i = 1; wait_for_step(i); i++) {
+        const struct step *s = &steps[i < STEPS ? i - 1 : STEPS - 1];
+
+        if (s->behind_host)
+            CHECK(cuLaunchHostFunc(stream, wait_to_begin, NULL));
+        for (int n = 0; n < s->kernels; n++, k++)
+            gpu_mix(&gpu, stream, x, k, ELEMENTS, s->ns);
+        if (s->waits)
+            CHECK(cuStreamSynchronize(stream));
+        said(i);
+    }
+    compare(x, k);
+    printf("right\n");
+    gpu_close(&gpu);
+    return EXIT_SUCCESS;
+}

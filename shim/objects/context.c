@@ -202,6 +202,17 @@ void context_switched(void)
     mine.ctx = NULL;
 }
 
+void context_entered(CUcontext handle)
+{
+    static _Atomic(CUcontext) entered;
+    if (!handle || likely(atomic_load_explicit(&entered, memory_order_relaxed) == handle))
+        return;
+    int keep = errno;
+    if (schedule_open() == 0 && gpu_device_current())
+        atomic_store_explicit(&entered, handle, memory_order_relaxed);
+    errno = keep;
+}
+
 struct of_device {
     CUdevice device;
     struct shim_context *found;

@@ -60,6 +60,10 @@ struct shim_context *context_known(void);
 struct shim_context *context_mine(void);
 /* The calling thread is about to change its current context. */
 void context_switched(void);
+/* It has done so, and is in `handle`. The scheduler learns who uses the device long before the
+ * first kernel: those below close off what they have in flight meanwhile. Driver calls, and a lock,
+ * the first time. */
+void context_entered(CUcontext handle);
 struct shim_context *context_find(CUcontext handle);
 /* That of a stream, made known if it is new; `owner`: what cuStreamGetCtx said. */
 struct shim_context *context_of_stream(CUstream stream, CUcontext owner);

@@ -16,20 +16,31 @@
         context_switched();                                                                        \
         return REAL(sym)(__VA_ARGS__);                                                             \
     }
-SWITCH(cuCtxSetCurrent, (CUcontext ctx), ctx)
-SWITCH(cuCtxPushCurrent, (CUcontext ctx), ctx)
-SWITCH(cuCtxPushCurrent_v2, (CUcontext ctx), ctx)
 SWITCH(cuCtxPopCurrent, (CUcontext * pctx), pctx)
 SWITCH(cuCtxPopCurrent_v2, (CUcontext * pctx), pctx)
 SWITCH(cuCtxAttach, (CUcontext * pctx, unsigned int flags), pctx, flags)
-SWITCH(cuCtxCreate, (CUcontext * pctx, unsigned int flags, CUdevice dev), pctx, flags, dev)
-SWITCH(cuCtxCreate_v2, (CUcontext * pctx, unsigned int flags, CUdevice dev), pctx, flags, dev)
-SWITCH(cuCtxCreate_v3,
-       (CUcontext * pctx, CUexecAffinityParam *params, int count, unsigned int flags, CUdevice dev),
-       pctx, params, count, flags, dev)
-SWITCH(cuCtxCreate_v4,
-       (CUcontext * pctx, CUctxCreateParams *params, unsigned int flags, CUdevice dev), pctx,
-       params, flags, dev)
+
+/* `handle`: the context that is current from now on. */
+#define ENTER(sym, params, handle, ...)                                                            \
+    EXPORT CUresult sym params                                                                     \
+    {                                                                                              \
+        context_switched();                                                                        \
+        CUresult r = REAL(sym)(__VA_ARGS__);                                                       \
+        if (r == CUDA_SUCCESS && !call_native())                                                   \
+            context_entered(handle);                                                               \
+        return r;                                                                                  \
+    }
+ENTER(cuCtxSetCurrent, (CUcontext ctx), ctx, ctx)
+ENTER(cuCtxPushCurrent, (CUcontext ctx), ctx, ctx)
+ENTER(cuCtxPushCurrent_v2, (CUcontext ctx), ctx, ctx)
+ENTER(cuCtxCreate, (CUcontext * pctx, unsigned int flags, CUdevice dev), *pctx, pctx, flags, dev)
+ENTER(cuCtxCreate_v2, (CUcontext * pctx, unsigned int flags, CUdevice dev), *pctx, pctx, flags, dev)
+ENTER(cuCtxCreate_v3,
+      (CUcontext * pctx, CUexecAffinityParam *params, int count, unsigned int flags, CUdevice dev),
+      *pctx, pctx, params, count, flags, dev)
+ENTER(cuCtxCreate_v4,
+      (CUcontext * pctx, CUctxCreateParams *params, unsigned int flags, CUdevice dev), *pctx, pctx,
+      params, flags, dev)
 
 /* ---- contexts that go ---------------------------------------------------------------------- */
 

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 TestSuite(alone, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 300);
 
@@ -23,20 +24,21 @@ enum { DEPTH = 4 };
 
 static struct process *program;
 
-static void program_start(const char *const env[])
-{
-    device_log_open();
-    program =
-        process_start((const char *[]){BIN_DIR "/tests/" PROGRAM, sandbox_path("."), NULL}, env);
-    cr_assert(process_says(program, "launched 0.", 60), "stderr: %s", process_err(program));
-}
-
 static void tell(const char *what)
 {
     FILE *f = fopen(sandbox_path(what), "w");
 
     cr_assert_not_null(f);
     fclose(f);
+}
+
+static void program_start(const char *const env[])
+{
+    device_log_open();
+    tell("0");
+    program =
+        process_start((const char *[]){BIN_DIR "/tests/" PROGRAM, sandbox_path("."), NULL}, env);
+    cr_assert(process_says(program, "launched 0.", 60), "stderr: %s", process_err(program));
 }
 
 /* In this span of time. */
@@ -212,6 +214,28 @@ Test(alone, who_comes_finds_the_cap_and_who_leaves_takes_it_along)
         again = launches(step++);
     } while (device_log_count(is_ours, &again) > 0);
     cr_expect_eq(device_log_count(is_kernel, &again), AGAIN);
+    program_check();
+    process_free(daemon);
+}
+
+/* Those below have their time to close off what they have in flight. */
+Test(alone, who_has_a_context_is_above_before_it_uses_it)
+{
+    struct process *daemon = daemon_start(), *rt;
+    struct client_row row;
+
+    program_start((const char *[]){PRELOAD, SIMULATOR, NULL});
+    cr_assert(client_wait(PROGRAM, is_there, 20, &row));
+    cr_expect_eq(row.above, 0);
+    cr_assert_eq(mkdir(sandbox_path("rt"), 0700), 0);
+    rt = process_start((const char *[]){BIN_DIR "/tests/" PROGRAM, sandbox_path("rt"), NULL},
+                       (const char *[]){PRELOAD, SIMULATOR, "CUTIN_PRIORITY=rt", NULL});
+    cr_assert(process_says(rt, "opened.", 60), "stderr: %s", process_err(rt));
+    somebody_there("above", has_somebody_above);
+    tell("rt/end");
+    cr_expect_eq(process_wait(rt, 60), 0, "stderr: %s", process_err(rt));
+    process_free(rt);
+    somebody_there("nobody above", has_nobody_above);
     program_check();
     process_free(daemon);
 }

@@ -2,8 +2,9 @@
  * program_alone.c - a CUDA program that launches when it is told to, for alone.c: `program_alone
  * FOLDER`.
  *
- * For each file FOLDER/1, FOLDER/2 ... it says the number when it has launched what stands in
- * `steps`, from the last of these on the same again and again. A host function in its stream
+ * It says when it has a context, and waits for the file FOLDER/0 before it uses it. For each file
+ * FOLDER/1, FOLDER/2 ... it says the number when it has launched what stands in `steps`, from the
+ * last of these on the same again and again. A host function in its stream
  * returns when there is a file FOLDER/begin. With FOLDER/end it prints "right" if the kernels,
  * whose order shows, have done what they should.
  */
@@ -89,6 +90,12 @@ int main(int argc, char **argv)
         return EXIT_FAILURE;
     folder = argv[1];
     gpu_open(&gpu);
+    printf("opened.\n");
+    fflush(stdout);
+    if (!wait_for_step(0)) {
+        gpu_close(&gpu);
+        return EXIT_SUCCESS;
+    }
     CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     CHECK(cuMemAlloc(&x, ELEMENTS * sizeof(uint32_t)));
     CHECK(cuMemsetD32(x, 1, ELEMENTS));

@@ -346,6 +346,7 @@ void context_close(struct shim_context *ctx, bool alive)
         return; /* they keep what they use */
     }
     tell(CONTEXT_ENDING, ctx, alive);
+    stream_part(ctx);
     if (ctx->set)
         vhq_set_destroy(ctx->set);
     tell(CONTEXT_ENDED, ctx, alive);

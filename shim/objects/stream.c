@@ -266,12 +266,19 @@ void stream_free(struct shim_stream *s)
     pool_put(&stream_pool, s);
 }
 
+void stream_part(struct shim_context *ctx)
+{
+    pthread_mutex_lock(&ctx->lock);
+    for (struct shim_stream *s = ctx->streams; s; s = s->next)
+        s->q = NULL;
+    pthread_mutex_unlock(&ctx->lock);
+}
+
 /* Their vHQs went with the set; the driver's streams, events and the words go with the context. */
 static void streams_end(struct shim_context *ctx, bool alive)
 {
     while (ctx->streams) {
         struct shim_stream *s = ctx->streams;
-        s->q = NULL;
         s->word = NULL;
         mark_ring_forget(s);
         stream_unlink(s);

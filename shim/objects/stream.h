@@ -112,6 +112,8 @@ struct shim_stream *stream_add_janitor(struct shim_context *ctx);
 void stream_unlink(struct shim_stream *s);
 /* Free a stream that was unlinked; its vHQ is drained. Waits while the driver is asked for it. */
 void stream_free(struct shim_stream *s);
+/* The vHQs of a context's streams are about to go with their set. */
+void stream_part(struct shim_context *ctx);
 /* Free and destroy streams whose deferred destroy is due. */
 void stream_reap(struct shim_context *ctx);
 

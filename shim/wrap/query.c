@@ -39,20 +39,23 @@ static bool only_ours_left(struct shim_stream *s)
     return all;
 }
 
-/* Before the driver is asked, and when it said that all is complete. Under the lock that
- * stream_free takes the queue away with: another thread may have destroyed the stream while this
- * one waited. */
+/* Before the driver is asked, and when it said that all is complete. Under the lock that takes the
+ * queue away: another thread may have destroyed the stream, or its context, while this one waited.
+ * Then the stream may serve as another one by now, and its epoch goes on. */
 static uint64_t queue_sent(const struct shim_stream *s)
 {
-    return s->q && vhq_loose(s->q) ? vhq_sent(s->q) : 0;
+    pthread_mutex_lock(&s->ctx->lock);
+    uint64_t sent = s->q && vhq_loose(s->q) ? vhq_sent(s->q) : 0;
+    pthread_mutex_unlock(&s->ctx->lock);
+    return sent;
 }
 
-static void queue_settle(const struct shim_stream *s, uint64_t sent)
+static void queue_settle(const struct shim_stream *s, uint64_t sent, uint64_t epoch)
 {
-    if (!sent)
+    if (!sent || atomic_load(&s->epoch) != epoch)
         return;
     pthread_mutex_lock(&s->ctx->lock);
-    if (s->q)
+    if (s->q && atomic_load(&s->epoch) == epoch)
         vhq_settle(s->q, sent);
     pthread_mutex_unlock(&s->ctx->lock);
 }
@@ -76,7 +79,7 @@ static CUresult stream_query(CUstream handle, bool ptds)
         epoch = atomic_load(&s->epoch);
     if (r == CUDA_SUCCESS) {
         schedule_complete(s, epoch);
-        queue_settle(s, sent);
+        queue_settle(s, sent, epoch);
     } else if (r == CUDA_ERROR_NOT_READY && only_ours_left(s))
         r = CUDA_SUCCESS;
     return context_answer(s->ctx, r);
@@ -106,7 +109,7 @@ static CUresult stream_synchronize(CUstream handle, bool ptds)
     CUresult r = REAL(cuStreamSynchronize)(handle);
     if (r == CUDA_SUCCESS) {
         schedule_complete(s, epoch);
-        queue_settle(s, sent);
+        queue_settle(s, sent, epoch);
     }
     return context_answer(s->ctx, r);
 }

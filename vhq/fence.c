@@ -211,6 +211,11 @@ static bool state_displaceable(uint32_t state)
     return (state & FENCE_SUBMITTED) && state < FENCE_WAIT;
 }
 
+bool vhq_fence_over(const struct vhq_fence *f)
+{
+    return state_displaceable(fence_state(f));
+}
+
 bool fence_displaceable(struct vhq_fence *f, bool watch)
 {
     return state_displaceable(fence_state(f)) ||

@@ -12,13 +12,14 @@
 /* name, the rule that is broken */
 #define MUTANTS(X)                                                                                 \
     X(launch_overtakes, "a launch goes inline although its stream has buffered work")              \
-    X(alone_overtakes, "a launch overtakes buffered work while the process is alone")              \
+    X(plain_overtakes, "a launch overtakes buffered work while the process is alone")              \
     X(memop_overtakes, "a memory write goes ahead of its stream's buffered work")                  \
     X(free_overtakes, "a stream-ordered free goes ahead of buffered work")                         \
     X(host_function_overtakes, "a host function goes ahead of buffered work")                      \
     X(legacy_rule_dropped, "buffered commands ignore the order against the legacy stream")         \
     X(wait_unordered, "an event wait goes before the record it saw")                               \
     X(rerecord_unordered, "a re-record goes before earlier waits for the event")                   \
+    X(fence_dropped, "a record that goes at once ignores buffered waits for the one before")       \
     X(level_inverted, "a command waits for one that its own level holds")                          \
     X(lost_on_release, "the command that a hold stopped is lost when the hold ends")               \
     X(repeated, "a buffered command runs twice")                                                   \

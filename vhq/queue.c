@@ -242,14 +242,21 @@ static int begin_slow(struct vhq *q, const struct vhq_req *req, struct vhq_cmd *
     return VHQ_BUFFER;
 }
 
-bool vhq_begin_alone(struct vhq *q)
+static uint16_t plain_flags(uint32_t flags)
+{
+    return flags & VHQ_UNCOUNTED ? VHQ_UNCOUNTED : SLOT_LOOSE;
+}
+
+bool vhq_begin_plain(struct vhq *q, uint32_t flags)
 {
     static const struct vhq_req plain;
-    if (!cap_alone(q->set) || passive())
+    if ((!(flags & VHQ_UNCOUNTED) && !cap_alone(q->set)) || passive())
         return false;
     pthread_mutex_lock(&q->lock);
-    if (likely(inline_allowed(q, &plain, false) || MUTANT(alone_overtakes)))
+    if (likely(inline_allowed(q, &plain, false) || MUTANT(plain_overtakes))) {
+        submit_before(q, plain_flags(flags));
         return true;
+    }
     pthread_mutex_unlock(&q->lock);
     return false;
 }
@@ -333,10 +340,10 @@ void vhq_end(struct vhq *q, int driver_result)
     pthread_mutex_unlock(&q->lock);
 }
 
-void vhq_end_alone(struct vhq *q, uint64_t est_ns, int driver_result)
+void vhq_end_plain(struct vhq *q, uint32_t flags, uint64_t est_ns, int driver_result)
 {
     uint32_t load = est_ns < MAX_EST_NS ? (uint32_t)est_ns : MAX_EST_NS;
-    cap_sent(q, SLOT_LOOSE, load, driver_result);
+    cap_sent(q, plain_flags(flags), load, driver_result);
     bump(q->inlined, 1u);
     pthread_mutex_unlock(&q->lock);
 }

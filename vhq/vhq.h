@@ -183,10 +183,11 @@ enum { VHQ_INLINE = 0, VHQ_BUFFER = 1 };
 int vhq_begin(struct vhq *q, const struct vhq_req *req, struct vhq_cmd **cmd);
 void vhq_end(struct vhq *q, int driver_result);
 uint32_t vhq_max_payload(void);
-/* The same for a command without fences, while the set is alone and nothing is in the way: true,
- * and the caller makes the driver call now. False: it is to be begun by vhq_begin. */
-bool vhq_begin_alone(struct vhq *q);
-void vhq_end_alone(struct vhq *q, uint64_t est_ns, int driver_result);
+/* The same for a command without fences that nothing is in the way of: true, and the caller makes
+ * the driver call now. False: it is to be begun by vhq_begin. `flags`: VHQ_UNCOUNTED or 0; without
+ * it the command goes so while the set is alone. */
+bool vhq_begin_plain(struct vhq *q, uint32_t flags);
+void vhq_end_plain(struct vhq *q, uint32_t flags, uint64_t est_ns, int driver_result);
 
 /* True inside a command's `run`: the calling thread is this process's dispatcher. */
 bool vhq_in_dispatcher(void);
@@ -201,6 +202,8 @@ struct vhq_fence *vhq_fence_new(void); /* not submitted yet, one reference; NULL
 /* NULL is allowed in both. */
 struct vhq_fence *vhq_fence_get(struct vhq_fence *f);
 void vhq_fence_put(struct vhq_fence *f);
+/* And so were all waits for it that have begun. */
+bool vhq_fence_over(const struct vhq_fence *f);
 bool vhq_fence_submitted(const struct vhq_fence *f);
 /* The record will never be begun (its call was refused before vhq_begin): counts as submitted. */
 void vhq_fence_cancel(struct vhq_fence *f);

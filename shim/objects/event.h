@@ -26,11 +26,45 @@ struct shim_event {
     void *free_next;
 };
 
+/* NULL: not known. */
+struct shim_event *event_find(CUevent handle);
+struct shim_event *event_add(CUevent handle); /* new; NULL: no memory */
+/* A handle of unknown origin that the driver has accepted. Until then nothing is kept of it: it may
+ * be no event at all. */
+struct shim_event *event_adopt(CUevent handle);
+void event_forget(struct shim_event *ev);
+
+/* Puts a new fence in place of that of the latest record, which is returned. */
+struct vhq_fence *event_swap(struct shim_event *ev, struct vhq_fence *fence, bool *waited);
 /* A reference to the fence of the latest record, NULL if that was submitted. Marks it as waited for
  * when `waits`. */
 struct vhq_fence *event_fence(struct shim_event *ev, bool waits);
+/* For a record that goes at once, and needs no fence. While there is none a wait asks nobody, and so
+ * it may be if the record before was submitted and no wait for it is buffered: another thread's
+ * wait at this moment may be for either record. False: there is a fence to displace. */
+bool event_unfence(struct shim_event *ev);
+/* The latest record was not submitted. */
+bool event_buffered(struct shim_event *ev);
+/* Where the latest record went; NULL: the event was never recorded, and its context is not known. */
+struct shim_context *event_context(const struct shim_event *ev);
 /* The shared event's records and waits are never deferred. */
 void event_share(CUevent handle);
+
+/* A record, seen before the driver hears of what is called. */
+struct event_seen {
+    struct shim_stream *stream;
+    uint64_t epoch, seal;
+};
+/* Before the driver hears of a record: from then on its answers may be about this one. */
+void event_unseal(struct shim_event *ev);
+/* It went there, as the call that `epoch` stands for. */
+void event_note(struct shim_event *ev, struct shim_stream *s, uint64_t epoch);
+struct event_seen event_see(const struct shim_event *ev);
+/* It is still the latest one, and was when the driver heard of the call. What other processes
+ * record, too, may be theirs. */
+bool event_same(const struct shim_event *ev, const struct event_seen *seen);
+/* Somebody asks when the work that it was recorded behind is done. */
+bool event_counts(const struct shim_event *ev);
 
 /* It is recorded in the driver, behind everything of some context, and stands for no stream. */
 void event_record_begins(CUevent handle);

@@ -117,7 +117,7 @@ CUresult call_direct_end(struct shim_stream *s, uint64_t *epoch, uint32_t flags,
     return r;
 }
 
-bool call_alone_begin(struct shim_stream *s, uint64_t *epoch)
+bool call_plain_begin(struct shim_stream *s, uint32_t flags, uint64_t *epoch)
 {
     if (trace_on() || capture_any() ||
         atomic_load_explicit(&s->ctx->error, memory_order_relaxed) != 0)
@@ -125,17 +125,17 @@ bool call_alone_begin(struct shim_stream *s, uint64_t *epoch)
     uint64_t before = atomic_load_explicit(&s->epoch, memory_order_relaxed);
     if (unlikely(s->tracked))
         schedule_begin(s);
-    if (!vhq_begin_alone(s->q))
+    if (!vhq_begin_plain(s->q, flags))
         return false;
     call_thread_level = s->level;
     *epoch = before;
     return true;
 }
 
-CUresult call_alone_end(struct shim_stream *s, uint64_t *epoch, uint32_t flags, uint64_t est_ns,
+CUresult call_plain_end(struct shim_stream *s, uint32_t flags, uint64_t est_ns, uint64_t *epoch,
                         CUresult r)
 {
-    vhq_end_alone(s->q, est_ns, (int)r);
+    vhq_end_plain(s->q, flags, est_ns, (int)r);
     return call_direct_end(s, epoch, flags, r);
 }
 

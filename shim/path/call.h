@@ -47,10 +47,11 @@ static inline bool call_direct(const struct shim_stream *s)
 uint64_t call_direct_begin(struct shim_stream *s);
 CUresult call_direct_end(struct shim_stream *s, uint64_t *epoch, uint32_t flags, CUresult r);
 
-/* As above for a stream with a queue, while its process is alone: true, and call_alone_end is due
- * after the driver call. */
-bool call_alone_begin(struct shim_stream *s, uint64_t *epoch);
-CUresult call_alone_end(struct shim_stream *s, uint64_t *epoch, uint32_t flags, uint64_t est_ns,
+/* As above for a stream with a queue and a command without fences: true, and call_plain_end is due
+ * after the driver call. `flags`: CALL_KERNEL, and VHQ_UNCOUNTED; without that a command goes so
+ * while its process is alone. */
+bool call_plain_begin(struct shim_stream *s, uint32_t flags, uint64_t *epoch);
+CUresult call_plain_end(struct shim_stream *s, uint32_t flags, uint64_t est_ns, uint64_t *epoch,
                         CUresult r);
 
 /* Make the call on its stream; `s` may be NULL (pass-through). */

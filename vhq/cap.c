@@ -522,6 +522,8 @@ static void cap_note_oldest(struct vhq_set *s, const struct vhq *q)
     if (atomic_load_explicit(&q->newest, memory_order_acquire) == complete)
         return;
     const struct unit *u = &q->unit[(complete + 1) % UNITS];
+    if (u->est_ns > s->longest_est_ns)
+        s->longest_est_ns = u->est_ns;
     if (s->oldest_est_ns == 0 || u->since_ns < s->oldest_ns) {
         s->oldest_ns = u->since_ns;
         s->oldest_est_ns = u->est_ns;
@@ -570,7 +572,7 @@ void cap_look(struct vhq_set *s, uint64_t now)
 {
     uint64_t began = cap_began(s), est = 0;
     cap_adopt(s);
-    s->oldest_est_ns = s->oldest_area_ns = 0;
+    s->oldest_est_ns = s->oldest_area_ns = s->longest_est_ns = 0;
     s->oldest_ns = 0;
     s->unknown = false;
     for (struct vhq **p = &s->in_flight, *q; (q = *p);) {
@@ -631,8 +633,9 @@ static bool cap_guard(struct vhq_set *s, uint64_t now)
 {
     if (s->blocked_ns == 0)
         s->blocked_ns = now;
-    /* A kernel that is known to be long is no reason. */
-    if (now - s->blocked_ns < GUARD_MS * NS_PER_MS + s->oldest_est_ns)
+    /* A kernel that is known to be long is no reason, nor is much that was loose: others wait for
+     * it, and may be the older ones. */
+    if (now - s->blocked_ns < GUARD_MS * NS_PER_MS + s->longest_est_ns)
         return false;
     s->past.cap_lifts++;
     if (trace_on())

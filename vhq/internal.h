@@ -299,6 +299,7 @@ struct vhq_set {
     uint64_t progress_ns, looked_ns; /* a completion was last seen, looked for */
     uint64_t oldest_ns;              /* the oldest unit in flight: since when, and its estimate */
     uint32_t oldest_est_ns, oldest_area_ns;
+    uint32_t longest_est_ns; /* of those that are next in their streams */
     bool unknown;        /* how much of what is in flight still runs: some of it was loose */
     uint64_t blocked_ns; /* since when the cap blocks without progress; 0: it does not */
     uint64_t excused_ns; /* holds until then are known to blocked_ns */

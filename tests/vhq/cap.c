@@ -415,6 +415,34 @@ Test(cap, lifts_when_nothing_progresses_and_comes_back)
     world_free(w);
 }
 
+/* What ran before somebody came is closed off in all streams at once; the long one may not be
+ * the oldest. */
+Test(cap, lifts_no_sooner_than_the_longest_of_what_is_in_flight_takes)
+{
+    static _Atomic uint32_t above;
+    struct vhq_stats st;
+    clock_freeze();
+    struct world *w =
+        world_new(&(struct vhq_config){.budget_us = 100, .depth = 32, .above = &above});
+    int before = world_stream(w, VHQ_NONBLOCKING), a = world_stream(w, VHQ_NONBLOCKING);
+    int after = world_stream(w, VHQ_NONBLOCKING), other = world_stream(w, VHQ_NONBLOCKING);
+    launch(w, before, 1);
+    launch(w, a, 80 * 1000);
+    launch(w, after, 1);
+    atomic_store(&above, 1);
+    launch(w, a, 100);
+    dispatcher_is_blocked(w);
+    clock_advance(150 * 1000000);
+    dispatcher_looks(w, other);
+    cr_assert_eq(in_device(w, a), 1);
+    clock_advance(40 * 1000000);
+    WAIT_FOR(in_device(w, a) == 2);
+    vhq_set_stats(w->set, &st);
+    cr_assert_eq(st.cap_lifts, 1);
+    settle(w);
+    world_free(w);
+}
+
 /* Real-time requests come more often than the guard's time: it must not begin anew each time. */
 Test(cap, lifts_although_holds_come_and_go)
 {

@@ -4,7 +4,7 @@
  *
  * Every kernel multiplies and adds, so the checksum depends on the order of every launch and copy:
  * two runs of the same number of steps print the same one, whatever else the GPU had to do
- * meanwhile.
+ * meanwhile. Steps per second are counted once it has warmed up.
  *
  *   be_training --seconds 10
  *   cutin run -- be_training --steps 2000 --json
@@ -20,16 +20,19 @@ enum {
     SEGMENTS = 4, /* of the side array; each step overwrites one with its batch */
     AHEAD = 32,   /* steps that may be queued: what launches run ahead in real programs */
     LOSS_EVERY = 8,
+    WARM_UP =
+        100, /* steps in which a driver loads kernels, and who stands before it learns their times */
 };
 
 static double steps = 0, seconds = 0, kernels = 16, kernel_us = 200;
-static bool json;
+static bool json, announce;
 
 static const struct setting settings[] = {
     {"steps", &steps, NULL, 0, 1e12, "stop after so many; 0: no limit"},
     {"seconds", &seconds, NULL, 0, 1e6, "stop after so long; 0: no limit"},
     {"kernels", &kernels, NULL, 1, 64, "long kernels per step"},
     {"kernel-us", &kernel_us, NULL, 0, 1e6, "microseconds per long kernel"},
+    {"announce", NULL, &announce, 0, 0, "say on stderr when it is warm: after 100 steps"},
     {"json", NULL, &json, 0, 0, "one JSON object on stdout"},
     {0},
 };
@@ -160,27 +163,54 @@ static void finish(struct training *t)
     t->checksum = checksum(t->checksum, result, WEIGHTS + SEGMENTS * BATCH);
 }
 
+/* From when, and from how many finished steps on, the pace counts. */
+struct pace {
+    uint64_t since_ns, steps;
+};
+
+static void pace_begin(struct pace *p, const struct training *t)
+{
+    *p = (struct pace){now_ns(), t->folded};
+}
+
+static double pace_steps_per_s(const struct pace *p, const struct training *t)
+{
+    return (double)(t->step - p->steps) / ((double)(now_ns() - p->since_ns) / 1e9);
+}
+
+static void train(struct training *t, struct pace *pace)
+{
+    uint64_t end_ns = UINT64_MAX;
+
+    pace_begin(pace, t);
+    if (seconds > 0)
+        end_ns = pace->since_ns + (uint64_t)(seconds * 1e9);
+    while (!stopped && (steps <= 0 || (double)t->step < steps) && now_ns() < end_ns) {
+        train_step(t);
+        if (t->step == WARM_UP) {
+            if (announce)
+                fprintf(stderr, "training\n");
+            pace_begin(pace, t);
+        }
+    }
+    finish(t);
+}
+
 int main(int argc, char **argv)
 {
     static struct training t;
-    uint64_t start_ns, end_ns = UINT64_MAX;
-    double elapsed;
+    struct pace pace;
+    double steps_per_s;
 
     settings_read(settings, argc, argv, "Trains on the GPU until stopped; prints steps/s.");
     stop_on_signals();
     training_open(&t);
-    start_ns = now_ns();
-    if (seconds > 0)
-        end_ns = start_ns + (uint64_t)(seconds * 1e9);
-    while (!stopped && (steps <= 0 || (double)t.step < steps) && now_ns() < end_ns)
-        train_step(&t);
-    finish(&t);
-    elapsed = (double)(now_ns() - start_ns) / 1e9;
+    train(&t, &pace);
+    steps_per_s = pace_steps_per_s(&pace, &t);
     printf(json ? "{\"gpu\": \"%s\", \"steps\": %llu, \"steps_per_s\": %.1f, "
                   "\"checksum\": \"%016llx\"}\n"
                 : "%s: %llu steps, %.1f steps/s, checksum %016llx\n",
-           t.gpu.name, (unsigned long long)t.step, (double)t.step / elapsed,
-           (unsigned long long)t.checksum);
+           t.gpu.name, (unsigned long long)t.step, steps_per_s, (unsigned long long)t.checksum);
     training_close(&t);
     return EXIT_SUCCESS;
 }

@@ -23,7 +23,8 @@ def torch_service(model, rate):
 
 
 def c_service(seconds):
-    return example("rt_inference") + ["--rate", "60", "--seconds", str(seconds), "--json"]
+    return example("rt_inference") + ["--rate", "60", "--seconds", str(seconds), "--realtime", "--spin-us", "200",
+                                      "--json"]
 
 
 def vllm_service(seconds):

@@ -1,0 +1,110 @@
+/*
+ * inference.c - what rt_inference says of the device is what the simulated one's log says, and what it
+ * says of its class and its processor is so.
+ */
+#include "tests/integration/gpu.h"
+#include "tests/integration/sharing/device_log.h"
+
+#include <criterion/criterion.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+TestSuite(inference, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
+
+/* Of a request of three kernels: mark, copy, kernel, mark, two kernels, copy, mark. */
+enum {
+    WORKS = 8,
+    FIRST_DONE = 3,
+    LOADS = 1,
+    WARM = 2,
+    REQUESTS = 5,
+    ALL = LOADS + WARM + REQUESTS
+};
+
+static struct device_work works[ALL * WORKS + 1];
+static int count;
+
+static int keep(const struct device_work *w, const void *user)
+{
+    if (count <= ALL * WORKS)
+        works[count++] = *w;
+    return 1;
+}
+
+static int rises(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* Sorted: of the requests that count, from their submission to the end of one of their works. */
+static void from_log(int work, double us[REQUESTS])
+{
+    for (int i = 0; i < REQUESTS; i++) {
+        const struct device_work *of = works + (LOADS + WARM + i) * WORKS;
+
+        cr_assert_str_eq(of[0].kind, "mark");
+        cr_assert_str_eq(of[work].kind, "mark");
+        us[i] = (double)(of[work].end_ns - of[0].submit_ns) / 1000;
+    }
+    qsort(us, REQUESTS, sizeof(*us), rises);
+}
+
+Test(inference, the_device_s_figures_are_those_of_its_log)
+{
+    double ended[REQUESTS], first[REQUESTS];
+    struct process *p;
+
+    device_log_open();
+    p = process_run((const char *[]){EXAMPLE("rt_inference"), "--kernels", "3", "--warm-up", "2",
+                                     "--requests", "5", "--json", NULL},
+                    (const char *[]){SIMULATOR, NULL}, 60);
+    cr_assert_eq(p->status, 0, "%s", process_err(p));
+    device_log_count(keep, NULL);
+    cr_assert_eq(count, ALL * WORKS);
+    from_log(WORKS - 1, ended);
+    from_log(FIRST_DONE, first);
+    cr_expect_float_eq(number_after(process_out(p), "\"device_p50_us\""), ended[2], 0.06);
+    cr_expect_float_eq(number_after(process_out(p), "\"device_max_us\""), ended[4], 0.06);
+    cr_expect_float_eq(number_after(process_out(p), "\"first_p50_us\""), first[2], 0.06);
+    cr_expect_float_eq(number_after(process_out(p), "\"first_max_us\""), first[4], 0.06);
+    cr_expect_geq(number_after(process_out(p), "\"p50_us\""), ended[2]);
+    cr_expect_eq(number_after(process_out(p), "\"requests\""), REQUESTS);
+    process_free(p);
+}
+
+static int is_kernel(const struct device_work *w, const void *user)
+{
+    return strcmp(w->kind, "kernel") == 0;
+}
+
+/* It has taken what it gets before the first kernel, which does not count as a request. */
+Test(inference, it_has_the_class_and_the_processor_that_it_says)
+{
+    struct process *p;
+    cpu_set_t cpus;
+    int class, processors;
+
+    device_log_open();
+    p = process_start((const char *[]){EXAMPLE("rt_inference"), "--realtime", "--spin-us", "100",
+                                       "--kernels", "1", "--seconds", "3600", "--json", NULL},
+                      (const char *[]){SIMULATOR, NULL});
+    for (int i = 0; device_log_count(is_kernel, NULL) < 2; i++) {
+        cr_assert_lt(i, 6000, "no request");
+        nap_ms(10);
+    }
+    class = sched_getscheduler(p->pid);
+    cr_assert_eq(sched_getaffinity(p->pid, sizeof(cpus), &cpus), 0);
+    processors = CPU_COUNT(&cpus);
+    cr_assert_eq(sched_getaffinity(0, sizeof(cpus), &cpus), 0);
+    inference_stop(p);
+    cr_expect_eq(class == SCHED_RR, !!strstr(process_out(p), "\"host\": \"SCHED_RR"));
+    cr_expect_eq(processors < CPU_COUNT(&cpus), !!strstr(process_out(p), ", processor "), "%s",
+                 process_out(p));
+    cr_expect_not_null(strstr(process_out(p), "spins 100 us"));
+    process_free(p);
+}

@@ -1,6 +1,6 @@
 /*
  * inference.c - what rt_inference says of the device is what the simulated one's log says, and what it
- * says of its class and its processor is so.
+ * says of its class and its processor is so. And what tools/demo wants of be_training.
  */
 #include "tests/integration/gpu.h"
 #include "tests/integration/sharing/device_log.h"
@@ -74,6 +74,7 @@ Test(inference, the_device_s_figures_are_those_of_its_log)
     cr_expect_float_eq(number_after(process_out(p), "\"first_max_us\""), first[4], 0.06);
     cr_expect_geq(number_after(process_out(p), "\"p50_us\""), ended[2]);
     cr_expect_eq(number_after(process_out(p), "\"requests\""), REQUESTS);
+    cr_expect_gt(number_after(process_out(p), "\"warm_max_us\""), 0);
     process_free(p);
 }
 
@@ -106,5 +107,18 @@ Test(inference, it_has_the_class_and_the_processor_that_it_says)
     cr_expect_eq(processors < CPU_COUNT(&cpus), !!strstr(process_out(p), ", processor "), "%s",
                  process_out(p));
     cr_expect_not_null(strstr(process_out(p), "spins 100 us"));
+    process_free(p);
+}
+
+/* What tools/demo waits for before it starts the inference program. */
+Test(inference, training_says_when_it_is_warm)
+{
+    struct process *p;
+
+    p = process_run((const char *[]){EXAMPLE("be_training"), "--kernels", "1", "--kernel-us", "1",
+                                     "--steps", "100", "--announce", NULL},
+                    (const char *[]){SIMULATOR, NULL}, 60);
+    cr_assert_eq(p->status, 0, "%s", process_err(p));
+    cr_expect_str_eq(process_err(p), "training\n");
     process_free(p);
 }

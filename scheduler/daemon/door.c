@@ -15,6 +15,7 @@
 #include "scheduler/daemon/list.h"
 #include "scheduler/daemon/request.h"
 #include "scheduler/daemon/state.h"
+#include "scheduler/policy/job.h"
 #include "trace/clock.h"
 
 enum {
@@ -73,6 +74,7 @@ static void add_peer(struct daemon *d, int fd)
         close(fd);
         return;
     }
+    job_account_of(d->conf->jobs, d->conf->owner, p->who.pid, p->who.uid, p->who.account);
     p->socket_watch.ready = socket_ready;
     p->process_watch.ready = process_ready;
     if (limit_connection(d, p) || watch_begin(&p->socket_watch, d->epoll, fd, EPOLLIN) != 0 ||

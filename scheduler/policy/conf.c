@@ -139,6 +139,14 @@ static int take_metrics(struct reading *r, const struct setting *s, const char *
     return 0;
 }
 
+static int take_jobs(struct reading *r, const struct setting *s, const char *value)
+{
+    if (value[0] != '/' || strlen(value) >= sizeof(r->conf->jobs))
+        return mistake(r, -EINVAL, "folder = %.40s is not an absolute path", value);
+    snprintf(r->conf->jobs, sizeof(r->conf->jobs), "%s", value);
+    return 0;
+}
+
 static int take_rules(struct reading *r, const struct setting *s, const char *value)
 {
     char copy[256], *save = NULL;
@@ -154,8 +162,8 @@ static int take_rules(struct reading *r, const struct setting *s, const char *va
             return mistake(r, rc, "%s: there is no %.60s", s->name, w);
         if (rc != 0)
             return mistake(r, rc,
-                           "%s: %.60s is not user:NAME, uid:N, uid:N-M, group:NAME, gid:N or "
-                           "everybody",
+                           "%s: %.60s is not user:NAME, uid:N, uid:N-M, group:NAME, gid:N, "
+                           "account:NAME or everybody",
                            s->name, w);
         rc = rules_add(field(r, s), &rule);
     }
@@ -177,6 +185,7 @@ static const struct setting settings[] = {
     {"policy", "hold_warning_s", take_number, AT(hold_warning_s), 0, 86400, NULL},
     {"policy", "name", take_policy, AT(policy), 0, 0, NULL},
     {"metrics", "listen", take_metrics, AT(metrics), 0, 0, NULL},
+    {"jobs", "folder", take_jobs, 0, 0, 0, NULL},
     {"daemon", "log", take_word, AT(log), 0, 0, "error\0warn\0info\0debug\0"},
 };
 #define SETTINGS (sizeof(settings) / sizeof(settings[0]))
@@ -234,6 +243,7 @@ void conf_default(struct conf *conf, uid_t owner)
                           .clients_per_user = 128,
                           .clients_per_device = 8,
                           .hold_warning_s = 10,
+                          .jobs = JOB_FOLDER,
                           .log = 2};
     if (owner != 0 && home && home[0] == '/')
         n = snprintf(conf->path, sizeof(conf->path), "%s/cutin/cutind.conf", home);

@@ -28,6 +28,7 @@ struct conf {
     uint32_t policy;            /* policy_at */
     uint32_t hold_warning_s;    /* 0 = none */
     char metrics[128];          /* "" = not served */
+    char jobs[128];             /* the folder of job.h */
     uint32_t log;               /* severity, as CUTIN_LOG */
 };
 

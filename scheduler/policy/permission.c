@@ -35,6 +35,14 @@ bool permission_named(const struct conf *conf, const struct subject *who)
 void permission_explain(const struct conf *conf, const struct subject *who, uint32_t asked,
                         char *out, size_t size)
 {
+    if (who->account[0]) {
+        snprintf(out, size,
+                 "no rule gives account %s or user %u level %s; allow it with `%s = account:%s` "
+                 "under [allow] in %s",
+                 who->account, (unsigned)who->uid, conf_level_name(asked), conf_level_name(asked),
+                 who->account, conf->path);
+        return;
+    }
     /* Not by name: who knows it may be a server that does not answer, and the daemon would wait. */
     snprintf(out, size,
              "no rule gives user %u level %s; allow it with `%s = uid:%u` under [allow] in %s",

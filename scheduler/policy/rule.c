@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <grp.h>
 #include <pwd.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -113,12 +114,21 @@ static int parse_gid(struct rule *rule, const char *text)
     return rc;
 }
 
+static int parse_account(struct rule *rule, const char *text)
+{
+    rule->kind = RULE_ACCOUNT;
+    if (job_account_check(text) != 0)
+        return -EINVAL;
+    snprintf(rule->account, sizeof(rule->account), "%s", text);
+    return 0;
+}
+
 static const struct {
     const char *word;
     int (*parse)(struct rule *rule, const char *text);
 } forms[] = {
     {"everybody", parse_everybody}, {"user:", parse_user}, {"uid:", parse_uids},
-    {"group:", parse_group},        {"gid:", parse_gid},
+    {"group:", parse_group},        {"gid:", parse_gid},   {"account:", parse_account},
 };
 
 int rule_parse(struct rule *rule, const char *text)
@@ -170,6 +180,8 @@ static bool rule_matches(const struct rule *rule, const struct subject *who)
         return who->uid >= rule->first && who->uid <= rule->last;
     case RULE_GROUP:
         return in_group(who, rule->first);
+    case RULE_ACCOUNT:
+        return strcmp(who->account, rule->account) == 0;
     }
     return false;
 }

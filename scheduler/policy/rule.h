@@ -1,7 +1,8 @@
 /*
  * rule.h - a rule of cutind.conf, and the subjects that it is about.
  *
- * Subjects are what the kernel says about the other end of a socket, never what a client says.
+ * Subjects are what the kernel says about the other end of a socket, and root about its job, never
+ * what a client says.
  */
 #ifndef CUTIN_RULE_H
 #define CUTIN_RULE_H
@@ -10,22 +11,26 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "scheduler/policy/job.h"
+
 struct subject {
     uid_t uid;
     gid_t gid;
     pid_t pid;
     gid_t *groups; /* supplementary */
     uint32_t group_count;
+    char account[JOB_ACCOUNT]; /* of the batch job that it is of; "" = none */
 };
 
-/* Reads it from a connected socket. Returns 0 or -errno. */
+/* Reads it from a connected socket, without an account. Returns 0 or -errno. */
 int subject_of_socket(struct subject *who, int socket);
 void subject_clear(struct subject *who);
 
-/* One rule: everybody, a range of user ids, or a group. */
+/* One rule: everybody, a range of user ids, a group, or the account of a batch job. */
 struct rule {
-    enum rule_kind { RULE_EVERYBODY, RULE_USERS, RULE_GROUP } kind;
+    enum rule_kind { RULE_EVERYBODY, RULE_USERS, RULE_GROUP, RULE_ACCOUNT } kind;
     uint32_t first, last; /* ids; a group has one */
+    char account[JOB_ACCOUNT];
 };
 
 struct rules {
@@ -33,8 +38,8 @@ struct rules {
     uint32_t count;
 };
 
-/* "user:NAME", "uid:N", "uid:N-M", "group:NAME", "gid:N" or "everybody". Returns 0, -EINVAL (not of
- * that form) or -ENOENT (no such user or group). */
+/* "user:NAME", "uid:N", "uid:N-M", "group:NAME", "gid:N", "account:NAME" or "everybody". Returns 0,
+ * -EINVAL (not of that form) or -ENOENT (no such user or group). */
 int rule_parse(struct rule *rule, const char *text);
 /* Adds a rule to the list. Returns 0 or -ENOMEM. */
 int rules_add(struct rules *list, const struct rule *rule);

@@ -75,12 +75,15 @@ Test(conf, every_setting_is_read)
                        "hold_warning_s = 7\n"
                        "[metrics]\n"
                        "listen = 127.0.0.1:9475\n"
+                       "[jobs]\n"
+                       "folder = /run/jobs\n"
                        "[daemon]\n"
                        "log = debug\n"),
                  0, "%s", why);
     cr_assert(conf.loaded && conf.socket_mode == 0660 && conf.socket_group_given);
     cr_assert(conf.policy == 1 && conf.min_share_percent == 5);
     cr_assert_str_eq(conf.metrics, "127.0.0.1:9475");
+    cr_assert_str_eq(conf.jobs, "/run/jobs");
     cr_assert(conf.connections_per_user == 7 && conf.clients_per_user == 3 &&
               conf.clients_per_device == 5 && conf.hold_warning_s == 7 && conf.log == 3);
     cr_assert_eq(level_of(65534, 9, 3), 3);
@@ -105,6 +108,17 @@ Test(conf, supplementary_groups_count)
     cr_assert_eq(permission_level(&conf, &who, 3), 0);
 }
 
+Test(conf, an_account_is_named_whole)
+{
+    struct subject who = {.uid = 3, .gid = 3, .account = "inference"};
+
+    cr_assert_eq(parse("[allow]\n2 = account:inference\nrt = account:infer account:inference2\n"),
+                 0, "%s", why);
+    cr_assert_eq(permission_level(&conf, &who, 3), 2);
+    who.account[0] = '\0';
+    cr_assert_eq(permission_level(&conf, &who, 3), 0);
+}
+
 Test(conf, lists_may_go_on_in_further_lines)
 {
     cr_assert_eq(parse("[allow]\nrt = uid:5\n  uid:6\nrt = uid:7\n"), 0, "%s", why);
@@ -125,6 +139,8 @@ Test(conf, a_mistake_is_one_line_with_its_place_and_changes_nothing)
         {"[allow]\nrt = uid:-1\n", "FILE:2:"},
         {"[allow]\nrt = user:\n", "FILE:2:"},
         {"[allow]\nrt =\n", "FILE:2: rt = names nobody"},
+        {"[allow]\nrt = account:\n", "FILE:2: rt: account: is not user:NAME"},
+        {"[jobs]\nfolder = jobs\n", "FILE:2: folder = jobs is not an absolute path"},
         {"[allow]\nbe = everybody\n", "FILE:2: [allow] has no setting be"},
         {"[permit]\nrt = everybody\n", "FILE:2: there is no section [permit]"},
         {"rt = everybody\n", "FILE:1: there is no section []"},

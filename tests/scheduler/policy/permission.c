@@ -13,6 +13,7 @@
 
 #include "tests/scheduler/actor.h"
 #include "tests/scheduler/place.h"
+#include "scheduler/policy/job.h"
 #include "scheduler/wire/ask.h"
 
 enum { OTHER = 65534 };
@@ -102,6 +103,37 @@ Test(permission, rules_that_change_reach_running_processes)
     kill(place.daemon, SIGHUP);
     WAIT_UNTIL(actor_do(&a, DO_LEVEL, 0, 0) == 0);
     actor_kill(&a);
+}
+
+/* This process plays the batch system's, whose children a job's processes are. */
+Test(permission, an_account_counts_in_the_processes_of_its_jobs_alone)
+{
+    char jobs[96], text[256];
+    struct actor a;
+
+    snprintf(jobs, sizeof(jobs), "%s/jobs", place.folder);
+    snprintf(text, sizeof(text), "[allow]\nrt = account:inference\n[jobs]\nfolder = %s\n", jobs);
+    place_configure(&place, text);
+    place_start(&place);
+    join_as_other(&a, 3);
+    WAIT_UNTIL(strstr(a.said, "no rule gives user 65534 level rt"));
+    actor_kill(&a);
+    cr_assert_eq(job_begin(jobs, OTHER, "inference"), 0);
+    join_as_other(&a, 3);
+    WAIT_UNTIL(actor_do(&a, DO_LEVEL, 0, 0) == 3);
+    actor_kill(&a);
+    cr_assert_eq(job_begin(jobs, OTHER, "students"), 0);
+    join_as_other(&a, 3);
+    WAIT_UNTIL(strstr(a.said, "no rule gives account students or user 65534 level rt; allow it "
+                              "with `rt = account:students` under [allow]"));
+    cr_assert_eq(actor_do(&a, DO_LEVEL, 0, 0), 0);
+    actor_kill(&a);
+    cr_assert_eq(job_begin(jobs, OTHER + 1, "inference"), 0);
+    join_as_other(&a, 3);
+    WAIT_UNTIL(strstr(a.said, "no rule gives user 65534 level rt"));
+    actor_kill(&a);
+    job_end(jobs);
+    rmdir(jobs);
 }
 
 Test(permission, limits_are_per_user_and_said)

@@ -38,6 +38,7 @@ static const struct room {
     {"scheduler/policy", "scheduler/wire"},
     {"scheduler/peers", "scheduler/policy scheduler/wire trace/clock.h"},
     {"scheduler/daemon", "scheduler/peers scheduler/policy scheduler/wire trace/clock.h"},
+    {"scheduler/slurm", "scheduler/policy/job.h"},
 
     {"examples", "shim/cutin.h cuda.h"},
     {"tools/cutin",

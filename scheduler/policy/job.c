@@ -13,7 +13,9 @@
 #include <unistd.h>
 
 /* Parents that are asked for one client: what a hostile one can make the daemon read. */
-enum { MOST_PARENTS = 64 };
+enum { MOST_PARENTS = 64, PATH_SIZE = 256, LINE_SIZE = JOB_ACCOUNT + 64 };
+
+static_assert(JOB_ACCOUNT == 64, "the width in formats below");
 
 int job_account_check(const char *account)
 {
@@ -29,6 +31,32 @@ static int text_read(int fd, char *text, size_t size)
     int rc = n < 0 ? -errno : 0;
 
     text[n < 0 ? 0 : n] = '\0';
+    close(fd);
+    return rc;
+}
+
+static int trusted(int fd, uid_t owner, mode_t type)
+{
+    struct stat st;
+
+    if (fstat(fd, &st) != 0)
+        return -errno;
+    if ((st.st_mode & S_IFMT) != type || (st.st_uid != 0 && st.st_uid != owner) ||
+        (st.st_mode & (S_IWGRP | S_IWOTH)))
+        return -EPERM;
+    return 0;
+}
+
+/* Opens what somebody else could not have put there. Returns a descriptor or -errno. */
+static int open_trusted(int folder, const char *name, uid_t owner, mode_t type)
+{
+    int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW), rc;
+
+    if (fd < 0)
+        return -errno;
+    rc = trusted(fd, owner, type);
+    if (rc == 0)
+        return fd;
     close(fd);
     return rc;
 }
@@ -67,7 +95,7 @@ static int process_read(pid_t pid, struct process *p)
 /* A reader finds the whole line or no file. */
 static int line_write(const char *path, const char *line)
 {
-    char made[512];
+    char made[PATH_SIZE + 8];
     size_t length = strlen(line);
     int fd, rc = 0;
 
@@ -87,14 +115,21 @@ static int line_write(const char *path, const char *line)
     return rc;
 }
 
-static void own_path(char *path, size_t size, const char *folder)
+static int folder_line_write(const char *folder, const char *path, const char *line)
 {
-    snprintf(path, size, "%s/%d", folder, (int)getpid());
+    if (mkdir(folder, 0755) != 0 && errno != EEXIST)
+        return -errno;
+    return line_write(path, line);
+}
+
+static void own_path(char path[PATH_SIZE], const char *folder)
+{
+    snprintf(path, PATH_SIZE, "%s/%d", folder, (int)getpid());
 }
 
 int job_begin(const char *folder, uid_t uid, const char *account)
 {
-    char path[512], line[JOB_ACCOUNT + 64];
+    char path[PATH_SIZE], line[LINE_SIZE];
     struct process self;
     int rc = job_account_check(account);
 
@@ -102,48 +137,64 @@ int job_begin(const char *folder, uid_t uid, const char *account)
         rc = process_read(getpid(), &self);
     if (rc != 0)
         return rc;
-    if (mkdir(folder, 0755) != 0 && errno != EEXIST)
-        return -errno;
-    own_path(path, sizeof(path), folder);
+    own_path(path, folder);
     snprintf(line, sizeof(line), "%llu %u %s\n", self.started, (unsigned)uid, account);
-    return line_write(path, line);
+    return folder_line_write(folder, path, line);
 }
 
 void job_end(const char *folder)
 {
-    char path[512];
+    char path[PATH_SIZE];
 
-    own_path(path, sizeof(path), folder);
+    own_path(path, folder);
+    unlink(path);
+}
+
+static void job_path(char path[PATH_SIZE], const char *folder, uint32_t job)
+{
+    snprintf(path, PATH_SIZE, "%s/job.%u", folder, (unsigned)job);
+}
+
+int job_keep(const char *folder, uint32_t job, uid_t uid, const char *account)
+{
+    char path[PATH_SIZE], line[LINE_SIZE];
+    int rc = job_account_check(account);
+
+    if (rc != 0)
+        return rc;
+    job_path(path, folder, job);
+    snprintf(line, sizeof(line), "%u %s\n", (unsigned)uid, account);
+    return folder_line_write(folder, path, line);
+}
+
+int job_recall(const char *folder, uint32_t job, uid_t uid, char account[JOB_ACCOUNT])
+{
+    char path[PATH_SIZE], line[LINE_SIZE];
+    unsigned kept_uid;
+    int fd, rc;
+
+    account[0] = '\0';
+    job_path(path, folder, job);
+    fd = open_trusted(AT_FDCWD, path, geteuid(), S_IFREG);
+    if (fd < 0)
+        return fd == -ENOENT ? -ESRCH : fd;
+    rc = text_read(fd, line, sizeof(line));
+    if (rc == 0 && (sscanf(line, "%u %63s", &kept_uid, account) != 2 || kept_uid != uid))
+        rc = -ESRCH;
+    if (rc != 0)
+        account[0] = '\0';
+    return rc;
+}
+
+void job_forget(const char *folder, uint32_t job)
+{
+    char path[PATH_SIZE];
+
+    job_path(path, folder, job);
     unlink(path);
 }
 
 /* ---- the daemon's side ----------------------------------------------------------------------- */
-
-static int trusted(int fd, uid_t owner, mode_t type)
-{
-    struct stat st;
-
-    if (fstat(fd, &st) != 0)
-        return -errno;
-    if ((st.st_mode & S_IFMT) != type || (st.st_uid != 0 && st.st_uid != owner) ||
-        (st.st_mode & (S_IWGRP | S_IWOTH)))
-        return -EPERM;
-    return 0;
-}
-
-/* Opens what somebody else could not have put there. Returns a descriptor or -errno. */
-static int open_trusted(int folder, const char *name, uid_t owner, mode_t type)
-{
-    int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW), rc;
-
-    if (fd < 0)
-        return -errno;
-    rc = trusted(fd, owner, type);
-    if (rc == 0)
-        return fd;
-    close(fd);
-    return rc;
-}
 
 /* Whether this process starts a job's, and that job's account. */
 static int account_read(int folder, uid_t owner, pid_t pid, const struct process *p, uid_t uid,
@@ -151,7 +202,7 @@ static int account_read(int folder, uid_t owner, pid_t pid, const struct process
 {
     unsigned long long started;
     unsigned job_uid;
-    char name[16], line[JOB_ACCOUNT + 64];
+    char name[16], line[LINE_SIZE];
     int fd, rc;
 
     snprintf(name, sizeof(name), "%d", (int)pid);
@@ -161,7 +212,6 @@ static int account_read(int folder, uid_t owner, pid_t pid, const struct process
     rc = text_read(fd, line, sizeof(line));
     if (rc != 0)
         return rc;
-    static_assert(JOB_ACCOUNT == 64, "the width in the format");
     if (sscanf(line, "%llu %u %63s", &started, &job_uid, account) == 3 && started == p->started &&
         job_uid == uid)
         return 0;

@@ -10,6 +10,7 @@
 #ifndef CUTIN_JOB_H
 #define CUTIN_JOB_H
 
+#include <stdint.h>
 #include <sys/types.h>
 
 #define JOB_FOLDER  "/run/cutin/jobs"
@@ -21,6 +22,11 @@ int job_account_check(const char *account);
  * folder, not what is above it. Returns 0 or -errno. */
 int job_begin(const char *folder, uid_t uid, const char *account);
 void job_end(const char *folder);
+/* Keeps a job's account from its beginning on a node to its end there, for the processes that start
+ * parts of it. Making and reading it return 0 or -errno; -ESRCH: not kept for this user. */
+int job_keep(const char *folder, uint32_t job, uid_t uid, const char *account);
+int job_recall(const char *folder, uint32_t job, uid_t uid, char account[JOB_ACCOUNT]);
+void job_forget(const char *folder, uint32_t job);
 /* The account of the job that a process of this user is of. Files count that belong to root or
  * `owner`, and that nobody else can write to. Returns 0, -ESRCH (of no job) or -errno, and then
  * `account` is "". */

@@ -52,6 +52,7 @@ Test(install, everything_is_in_its_place)
                                          "share/man/man1/cutin.1",
                                          "share/man/man5/cutind.conf.5",
                                          "share/man/man7/cutin.7",
+                                         "share/man/man7/cutin-slurm.7",
                                          "share/man/man8/cutind.8",
                                          "share/bash-completion/completions/cutin",
                                          "share/cutin/report/latency.gp",

@@ -118,6 +118,21 @@ Test(job, a_file_that_makes_no_sense_is_no_account)
     }
 }
 
+Test(job, what_is_kept_of_a_job_is_for_its_user_until_it_is_forgotten)
+{
+    cr_assert_eq(job_recall(jobs, 12, 7, account), -ESRCH);
+    cr_assert_eq(job_keep(jobs, 12, 7, "inference"), 0);
+    cr_assert_eq(job_recall(jobs, 12, 7, account), 0);
+    cr_assert_str_eq(account, "inference");
+    cr_assert_eq(job_recall(jobs, 12, 8, account), -ESRCH);
+    cr_assert_str_eq(account, "");
+    cr_assert_eq(job_recall(jobs, 13, 7, account), -ESRCH);
+    cr_assert_eq(job_keep(jobs, 12, 7, "a b"), -EINVAL);
+    cr_assert_eq(of(getpid(), 7), -ESRCH, "that alone makes no process one of the job");
+    job_forget(jobs, 12);
+    cr_assert_eq(job_recall(jobs, 12, 7, account), -ESRCH);
+}
+
 Test(job, an_account_is_one_word)
 {
     char longest[JOB_ACCOUNT + 1];

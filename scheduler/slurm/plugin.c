@@ -1,0 +1,250 @@
+/*
+ * plugin.c - cutin as a SPANK plugin of Slurm.
+ *
+ * srun resolves what a step asks for (options, else the site's words about QOS and partition), shows
+ * it in the job's comment, and hands it on in the environment. On each node the job's prolog keeps
+ * the account, which slurmctld signed; the step's slurmstepd, as root, says for the daemon that its
+ * children are of that account (scheduler/policy/job.h), and puts library and settings into the
+ * environment of the tasks. The batch script and srun itself run without the library.
+ *
+ * Whatever fails here is said, and the job runs without cutin.
+ */
+#include <errno.h>
+#include <slurm/slurm.h>
+#include <slurm/slurm_errno.h>
+#include <slurm/spank.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "scheduler/policy/job.h"
+#include "scheduler/slurm/controller.h"
+#include "scheduler/slurm/site.h"
+#include "scheduler/slurm/wish.h"
+
+SPANK_PLUGIN(cutin, 1)
+
+/* From srun to slurmstepd: the level that the site gives a step without --cutin. */
+#define RESOLVED       "SLURM_CUTIN"
+#define WEIGHT_MOST    1000u
+#define BUDGET_US_MOST 1000000u
+
+static struct site site;
+static struct wish wish = {.level = WISH_NONE};
+
+/* ---- options ---------------------------------------------------------------------------------- */
+
+static int take_level(int row, const char *text, int remote)
+{
+    int level = wish_level(text ? text : "");
+
+    if (level == -EINVAL) {
+        slurm_error("--cutin=%s is not be, 1, 2, rt or off", text);
+        return -1;
+    }
+    wish.level = level;
+    return 0;
+}
+
+static int take_weight(int row, const char *text, int remote)
+{
+    if (wish_number(text ? text : "", WEIGHT_MOST, &wish.weight) == 0)
+        return 0;
+    slurm_error("--cutin-weight=%s is not a number from 1 to %u", text, WEIGHT_MOST);
+    return -1;
+}
+
+static int take_budget(int row, const char *text, int remote)
+{
+    if (wish_number(text ? text : "", BUDGET_US_MOST, &wish.budget_us) == 0)
+        return 0;
+    slurm_error("--cutin-budget=%s is not a number from 1 to %u", text, BUDGET_US_MOST);
+    return -1;
+}
+
+static struct spank_option options[] = {
+    {"cutin", "LEVEL", "level on a shared GPU: be, 1, 2, rt, or off for no cutin", 1, 0,
+     take_level},
+    {"cutin-weight", "N", "share among tasks of one level, 1 to 1000, where the policy is fair", 1,
+     0, take_weight},
+    {"cutin-budget", "US", "GPU time below rt that may be in flight, in microseconds", 1, 0,
+     take_budget},
+};
+
+static bool site_read(int argc, char *argv[])
+{
+    char why[256];
+
+    if (site_parse(&site, argc, argv, why, sizeof(why)) == 0)
+        return true;
+    slurm_error("cutin: plugstack.conf: %s", why);
+    return false;
+}
+
+int slurm_spank_init(spank_t spank, int argc, char *argv[])
+{
+    if (!site_read(argc, argv))
+        return ESPANK_ERROR;
+    if (spank_context() == S_CTX_SLURMD)
+        return ESPANK_SUCCESS;
+    for (size_t i = 0; i < sizeof(options) / sizeof(*options); i++)
+        if (spank_option_register(spank, &options[i]) != ESPANK_SUCCESS)
+            return ESPANK_ERROR;
+    return ESPANK_SUCCESS;
+}
+
+/* ---- srun -------------------------------------------------------------------------------------- */
+
+static void comment_show(uint32_t id, const char *old)
+{
+    char new[CONTROLLER_COMMENT];
+    int rc;
+
+    wish_comment(wish.level, old, new, sizeof(new));
+    if (strcmp(old, new) == 0)
+        return;
+    rc = controller_comment_set(id, new);
+    if (rc != SLURM_SUCCESS)
+        slurm_verbose("cutin: the job's comment stays as it is: %s", slurm_strerror(rc));
+}
+
+int slurm_spank_local_user_init(spank_t spank, int argc, char *argv[])
+{
+    struct controller_job job = {.partition = ""};
+    uint32_t id;
+    int rc = ESLURM_INVALID_JOB_ID;
+
+    unsetenv(RESOLVED); /* of a step around this one */
+    if ((site.comment || (site.rules && wish.level == WISH_NONE)) &&
+        spank_get_item(spank, S_JOB_ID, &id) == ESPANK_SUCCESS)
+        rc = controller_job_load(id, &job);
+    if (wish.level == WISH_NONE) {
+        wish.level = site_level(&site, job.partition, job.qos);
+        setenv(RESOLVED, wish_level_name(wish.level), 1);
+    }
+    if (site.comment && rc == SLURM_SUCCESS)
+        comment_show(id, job.comment);
+    return ESPANK_SUCCESS;
+}
+
+/* ---- prolog and epilog of the job on a node, as root ------------------------------------------ */
+
+static bool job_of(spank_t spank, uint32_t *id, uid_t *uid)
+{
+    return spank_get_item(spank, S_JOB_ID, id) == ESPANK_SUCCESS &&
+           spank_get_item(spank, S_JOB_UID, uid) == ESPANK_SUCCESS;
+}
+
+/* Neither is preceded by slurm_spank_init. The environment of a prolog is slurmd's: what users have a
+ * say in begins with SPANK_ there. */
+int slurm_spank_job_prolog(spank_t spank, int argc, char *argv[])
+{
+    const char *account = getenv("SLURM_JOB_ACCOUNT");
+    uint32_t id;
+    uid_t uid;
+    int rc;
+
+    if (!account || !site_read(argc, argv) || !job_of(spank, &id, &uid))
+        return ESPANK_SUCCESS;
+    rc = job_keep(site.jobs, id, uid, account);
+    if (rc != 0)
+        slurm_error("cutin: account %s of job %u is not told in %s: %s", account, id, site.jobs,
+                    strerror(-rc));
+    return ESPANK_SUCCESS;
+}
+
+int slurm_spank_job_epilog(spank_t spank, int argc, char *argv[])
+{
+    uint32_t id;
+    uid_t uid;
+
+    if (site_read(argc, argv) && job_of(spank, &id, &uid))
+        job_forget(site.jobs, id);
+    return ESPANK_SUCCESS;
+}
+
+/* ---- slurmstepd --------------------------------------------------------------------------------- */
+
+/* As root, before there are tasks. Of the batch step, too: a script may use `cutin run`. */
+static void account_tell(uint32_t id, uid_t uid)
+{
+    char account[JOB_ACCOUNT];
+    int rc = job_recall(site.jobs, id, uid, account);
+
+    if (rc == 0)
+        rc = job_begin(site.jobs, uid, account);
+    if (rc != 0 && rc != -ESRCH)
+        slurm_error("cutin: the account of job %u is not told in %s: %s", id, site.jobs,
+                    strerror(-rc));
+}
+
+static void preload(spank_t spank)
+{
+    char old[4096] = "", new[sizeof(old) + SITE_PATH + 1];
+    spank_err_t rc = spank_getenv(spank, "LD_PRELOAD", old, sizeof(old));
+
+    if (rc != ESPANK_SUCCESS && rc != ESPANK_ENV_NOEXIST) {
+        slurm_spank_log("cutin: LD_PRELOAD is too long; running without cutin");
+        return;
+    }
+    if (strstr(old, site.library))
+        return;
+    snprintf(new, sizeof(new), "%s%s%s", site.library, old[0] ? ":" : "", old);
+    spank_setenv(spank, "LD_PRELOAD", new, 1);
+}
+
+static void number_set(spank_t spank, const char *name, uint32_t number)
+{
+    char text[16];
+
+    if (!number)
+        return;
+    snprintf(text, sizeof(text), "%u", number);
+    spank_setenv(spank, name, text, 1);
+}
+
+/* The user's own CUTIN_PRIORITY is more than the site's word, and less than an option. */
+static void tasks_set(spank_t spank)
+{
+    bool given = wish.level != WISH_NONE;
+    char resolved[16] = "";
+
+    if (!given && spank_getenv(spank, RESOLVED, resolved, sizeof(resolved)) == ESPANK_SUCCESS)
+        wish.level = wish_level(resolved);
+    spank_unsetenv(spank, RESOLVED);
+    if (wish.level < 0)
+        return;
+    if (access(site.library, R_OK) != 0) {
+        slurm_spank_log("cutin: %s: %s; running without cutin", site.library, strerror(errno));
+        return;
+    }
+    spank_setenv(spank, "CUTIN_PRIORITY", wish_level_name(wish.level), given);
+    /* A login node's XDG_RUNTIME_DIR may have come along, which is another daemon's or nobody's. */
+    spank_setenv(spank, "CUTIN_SOCKET", site.socket, 1);
+    number_set(spank, "CUTIN_WEIGHT", wish.weight);
+    number_set(spank, "CUTIN_BUDGET_US", wish.budget_us);
+    preload(spank);
+}
+
+int slurm_spank_init_post_opt(spank_t spank, int argc, char *argv[])
+{
+    uint32_t id, step;
+    uid_t uid;
+
+    if (spank_context() != S_CTX_REMOTE || !job_of(spank, &id, &uid) ||
+        spank_get_item(spank, S_JOB_STEPID, &step) != ESPANK_SUCCESS)
+        return ESPANK_SUCCESS;
+    account_tell(id, uid);
+    /* Above are scripts, interactive shells and what is nobody's step. */
+    if (step < SLURM_MAX_NORMAL_STEP_ID)
+        tasks_set(spank);
+    return ESPANK_SUCCESS;
+}
+
+int slurm_spank_exit(spank_t spank, int argc, char *argv[])
+{
+    if (spank_context() == S_CTX_REMOTE)
+        job_end(site.jobs);
+    return ESPANK_SUCCESS;
+}

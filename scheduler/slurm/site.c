@@ -1,0 +1,126 @@
+/*
+ * site.c - one row of a table per argument of the plugin.
+ */
+#include "scheduler/slurm/site.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "scheduler/policy/job.h"
+#include "scheduler/slurm/wish.h"
+
+struct argument;
+typedef int take_function(struct site *site, const struct argument *a, const char *value);
+
+struct argument {
+    const char *name;
+    take_function *take;
+    size_t at; /* in struct site */
+    const char *form;
+};
+
+static int take_path(struct site *site, const struct argument *a, const char *value)
+{
+    if (value[0] != '/' || strlen(value) >= SITE_PATH)
+        return -EINVAL;
+    snprintf((char *)site + a->at, SITE_PATH, "%s", value);
+    return 0;
+}
+
+static int take_level(struct site *site, const struct argument *a, const char *value)
+{
+    site->level = wish_level(value);
+    return site->level == -EINVAL ? -EINVAL : 0;
+}
+
+static int take_comment(struct site *site, const struct argument *a, const char *value)
+{
+    site->comment = strcmp(value, "on") == 0;
+    return site->comment || strcmp(value, "off") == 0 ? 0 : -EINVAL;
+}
+
+static int take_rule(struct site *site, enum site_kind kind, const char *value)
+{
+    const char *colon = strrchr(value, ':');
+    struct site_rule *rule = &site->rule[site->rules];
+    size_t length = colon ? (size_t)(colon - value) : 0;
+
+    if (length == 0 || length >= SITE_NAME || site->rules == SITE_RULES)
+        return -EINVAL;
+    rule->kind = kind;
+    rule->level = wish_level(colon + 1);
+    snprintf(rule->name, sizeof(rule->name), "%.*s", (int)length, value);
+    site->rules++;
+    return rule->level == -EINVAL ? -EINVAL : 0;
+}
+
+static int take_partition(struct site *site, const struct argument *a, const char *value)
+{
+    return take_rule(site, SITE_PARTITION, value);
+}
+
+static int take_qos(struct site *site, const struct argument *a, const char *value)
+{
+    return take_rule(site, SITE_QOS, value);
+}
+
+#define RULE_FORM "NAME:LEVEL, LEVEL being be, 1, 2, rt or off, at most 64 of them"
+static const struct argument arguments[] = {
+    {"default", take_level, 0, "be, 1, 2, rt or off"},
+    {"partition", take_partition, 0, RULE_FORM},
+    {"qos", take_qos, 0, RULE_FORM},
+    {"comment", take_comment, 0, "on or off"},
+    {"library", take_path, offsetof(struct site, library), "an absolute path"},
+    {"socket", take_path, offsetof(struct site, socket), "an absolute path"},
+    {"jobs", take_path, offsetof(struct site, jobs), "an absolute path"},
+};
+
+static int site_take(struct site *site, const char *text, char *why, size_t size)
+{
+    size_t length = strcspn(text, "=");
+
+    for (size_t i = 0; i < sizeof(arguments) / sizeof(*arguments); i++) {
+        const struct argument *a = &arguments[i];
+
+        if (strlen(a->name) != length || strncmp(a->name, text, length) != 0 || !text[length])
+            continue;
+        if (a->take(site, a, text + length + 1) == 0)
+            return 0;
+        snprintf(why, size, "%.100s: wanted is %s=%s", text, a->name, a->form);
+        return -EINVAL;
+    }
+    snprintf(why, size, "%.100s is no argument; see cutin-slurm(7)", text);
+    return -EINVAL;
+}
+
+int site_parse(struct site *site, int argc, char *const argv[], char *why, size_t size)
+{
+    int rc = 0;
+
+    *site = (struct site){.library = CUTIN_LIBRARY,
+                          .socket = "/run/cutin/cutin.sock",
+                          .jobs = JOB_FOLDER,
+                          .comment = true,
+                          .level = WISH_OFF};
+    for (int i = 0; i < argc && rc == 0; i++)
+        rc = site_take(site, argv[i], why, size);
+    return rc;
+}
+
+static int rule_level(const struct site *site, enum site_kind kind, const char *name)
+{
+    for (uint32_t i = 0; name && i < site->rules; i++)
+        if (site->rule[i].kind == kind && strcmp(site->rule[i].name, name) == 0)
+            return site->rule[i].level;
+    return WISH_NONE;
+}
+
+int site_level(const struct site *site, const char *partition, const char *qos)
+{
+    int level = rule_level(site, SITE_QOS, qos);
+
+    if (level == WISH_NONE)
+        level = rule_level(site, SITE_PARTITION, partition);
+    return level == WISH_NONE ? site->level : level;
+}

@@ -1,0 +1,254 @@
+/*
+ * slurm.c - jobs of a real Slurm on one simulated GPU: who cuts in on whom, by which permission, and
+ * what the plugin sets where. A cluster of one node is started for each test.
+ */
+#include "tests/integration/gpu.h"
+
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define PLUGIN LIB_DIR "/spank_cutin.so"
+
+static struct process *cluster;
+
+/* NULL: it is running. */
+static const char *cluster_start(void)
+{
+    if (geteuid() != 0)
+        return "only root can start Slurm for another user";
+    if (access(PLUGIN, R_OK) != 0)
+        return "the plugin is not built: there was no slurm/spank.h (libslurm-dev)";
+    chmod(sandbox_folder(), 0711);
+    cluster = process_start((const char *[]){"unshare", "--mount", "--pid", "--fork",
+                                             "--kill-child", "--mount-proc",
+                                             SOURCE_DIR "/tests/integration/sharing/slurm_cluster",
+                                             sandbox_path("cutin"), BUILD_FOLDER "/slurm", PLUGIN,
+                                             LIBRARY, BIN_DIR "/cutind", LIB_DIR "/simgpu", NULL},
+                            NULL);
+    if (process_says(cluster, "ready", 300))
+        return NULL;
+    if (strstr(process_err(cluster), "unshare failed"))
+        return "no namespaces of its own here";
+    cr_assert_eq(process_wait(cluster, 5), 77, "%s%s", process_out(cluster), process_err(cluster));
+    return process_out(cluster);
+}
+
+static void set_up(void)
+{
+    const char *why;
+
+    sandbox_enter();
+    why = cluster_start();
+    if (why)
+        cr_skip("%s", why);
+}
+
+static void tear_down(void)
+{
+    if (cluster && process_running(cluster)) {
+        close(open(sandbox_path("cutin/end"), O_WRONLY | O_CLOEXEC));
+        cr_expect_eq(process_wait(cluster, 20), 0);
+    }
+    process_free(cluster);
+    sandbox_leave();
+}
+
+TestSuite(slurm, .init = set_up, .fini = tear_down, .timeout = 900);
+
+#define AS_USER(...) ((const char *[]){sandbox_path("cutin/user"), __VA_ARGS__, NULL})
+#define SERVE                                                                                      \
+    EXAMPLE("rt_inference"), "--rate", "60", "--kernels", "70", "--seconds", "3600", "--json"
+
+/* What a job prints when it has ended as it should. */
+static char *job_says(const char *const argv[])
+{
+    struct process *p = process_run(argv, NULL, 60);
+    char *out;
+
+    cr_assert_eq(p->status, 0, "%s: status %d, %s%s", argv[1], p->status, process_out(p),
+                 process_err(p));
+    out = strdup(process_out(p));
+    process_free(p);
+    return out;
+}
+
+static void serving_end(struct process *p)
+{
+    free(job_says(AS_USER("scancel", "--name=serve", "--signal=TERM")));
+    process_wait(p, 60);
+    cr_expect_eq(p->status, 0, "status %d, %s", p->status, process_err(p));
+    cr_expect_eq(number_after(process_out(p), "\"wrong\""), 0);
+    process_free(p);
+}
+
+static uint64_t cut_ins(const struct client_row *row)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < row->devices; i++)
+        sum += row->device[i].counters.cut_ins;
+    return sum;
+}
+
+static bool any(const struct client_row *row)
+{
+    return true;
+}
+
+static bool held_somebody(const struct client_row *row)
+{
+    return row->level == 3 && row->below == 1 && cut_ins(row) >= 3;
+}
+
+static bool was_held(const struct client_row *row)
+{
+    return row->level == 0 && row->above == 1 && client_holds(row) >= 3;
+}
+
+Test(slurm, a_real_time_job_cuts_in_on_a_best_effort_job)
+{
+    char expected[32];
+    struct process *serve, *train;
+    struct client_row row;
+
+    undisturbed_checksum(200, expected);
+    serve = process_start(
+        AS_USER("srun", "--job-name=serve", "--account=inference", "--cutin=rt", SERVE), NULL);
+    cr_assert(client_wait("rt_inference", any, 60, NULL), "%s", process_err(serve));
+    train = process_start(
+        AS_USER("srun", "--cutin-weight=7", EXAMPLE("be_training"), "--steps", "200", "--json"),
+        NULL);
+    cr_expect(client_wait("be_training", was_held, 60, &row), "never held: %s", process_err(train));
+    cr_expect_eq(row.weight, 7);
+    cr_expect_eq(row.uid, 65534);
+    cr_expect(client_wait("rt_inference", held_somebody, 60, &row), "never cut in");
+    cr_expect_eq(row.uid, 65534);
+    training_check(train, expected, 80);
+    cr_expect_str_empty(process_err(train));
+    serving_end(serve);
+    process_free(train);
+}
+
+static bool got_two_of_three(const struct client_row *row)
+{
+    return row->asked == 3 && row->level == 2;
+}
+
+static bool got_nothing(const struct client_row *row)
+{
+    return row->asked == 3 && row->level == 0;
+}
+
+Test(slurm, the_account_of_the_job_decides_and_not_what_the_user_says)
+{
+    static const struct {
+        const char *account, *says;
+        bool (*got)(const struct client_row *row);
+    } cases[] = {
+        {"--account=students", "no rule gives account students or user 65534 level rt",
+         got_two_of_three},
+        {"--account=", "no rule gives user 65534 level rt", got_nothing},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct process *serve = process_start(
+            AS_USER("srun", "--job-name=serve", cases[i].account, "--cutin=rt", SERVE),
+            (const char *[]){"SLURM_JOB_ACCOUNT=inference", "SLURM_ACCOUNT", NULL});
+
+        cr_expect(client_wait("rt_inference", cases[i].got, 60, NULL), "%s", process_err(serve));
+        cr_expect(process_says(serve, cases[i].says, 20), "%s", process_err(serve));
+        serving_end(serve);
+    }
+}
+
+/* Prints what a task or script has of cutin in its environment. */
+#define SHOW "echo \"$0: $CUTIN_PRIORITY $CUTIN_WEIGHT $CUTIN_BUDGET_US $CUTIN_SOCKET\" $LD_PRELOAD"
+#define COMMENT "; scontrol show job $SLURM_JOB_ID | grep Comment="
+
+static void expect_says(const char *const argv[], const char *wanted)
+{
+    char *out = job_says(argv);
+
+    cr_expect(strstr(out, wanted), "wanted %s, got %s", wanted, out);
+    free(out);
+}
+
+static void expect_silent(const char *const argv[], const char *unwanted)
+{
+    char *out = job_says(argv);
+
+    cr_expect_not(strstr(out, unwanted), "%s", out);
+    free(out);
+}
+
+Test(slurm, options_are_more_than_the_users_environment_and_that_is_more_than_the_sites_word)
+{
+    char wanted[512];
+
+    snprintf(wanted, sizeof(wanted), "bash: 1 7 123 %s " LIBRARY "\n", daemon_path());
+    expect_says(
+        AS_USER("srun", "--cutin=1", "--cutin-weight=7", "--cutin-budget=123", "bash", "-c", SHOW),
+        wanted);
+    expect_says(AS_USER("srun", "bash", "-c", SHOW), "bash: be  ");
+    expect_says(AS_USER("srun", "-p", "urgent", "bash", "-c", SHOW), "bash: 2  ");
+    expect_says(AS_USER("srun", "-p", "urgent", "--export=NONE", "/bin/bash", "-c", SHOW),
+                "/bin/bash: 2  ");
+    expect_says(AS_USER("env", "CUTIN_PRIORITY=1", "srun", "bash", "-c", SHOW), "bash: 1  ");
+    expect_says(AS_USER("env", "CUTIN_PRIORITY=1", "srun", "--cutin=be", "bash", "-c", SHOW),
+                "bash: be  ");
+    expect_says(AS_USER("srun", "--cutin=off", "bash", "-c", SHOW), "bash:    \n");
+}
+
+Test(slurm, the_comment_shows_the_level_beside_the_users_words)
+{
+    expect_says(AS_USER("srun", "--cutin=rt", "bash", "-c", SHOW COMMENT), "Comment=cutin=rt ");
+    expect_says(AS_USER("srun", "--comment=my words", "bash", "-c", SHOW COMMENT),
+                "Comment=my words cutin=be ");
+    expect_silent(AS_USER("srun", "--cutin=off", "bash", "-c",
+                          SHOW "; scontrol show job "
+                               "$SLURM_JOB_ID"),
+                  "cutin");
+}
+
+/* The script's level is that of its steps, and not its own. */
+Test(slurm, a_scripts_tasks_are_preloaded_and_the_script_is_not)
+{
+    const char *script = sandbox_path("script"), *output;
+    FILE *f = fopen(script, "w");
+    char *text;
+
+    cr_assert_not_null(f);
+    fprintf(f, "#!/bin/bash\necho \"script:$CUTIN_PRIORITY$LD_PRELOAD.\"\n"
+               "srun bash -c '" SHOW "'\nsrun --cutin=1 bash -c '" SHOW "'\n");
+    cr_assert_eq(fclose(f), 0);
+    cr_assert_eq(chmod(script, 0755), 0);
+    output = sandbox_path("out");
+    cr_assert(mkdir(output, 0777) == 0 && chmod(output, 0777) == 0);
+    output = sandbox_path("out/text");
+    free(job_says(AS_USER("sbatch", "--wait", "--cutin=rt", "--account=inference", "--output",
+                          output, script)));
+    text = file_text(output);
+    cr_expect(strstr(text, "script:.\n"), "%s", text);
+    cr_expect(strstr(text, "bash: rt  "), "%s", text);
+    cr_expect(strstr(text, "bash: 1  "), "%s", text);
+    free(text);
+}
+
+Test(slurm, an_option_that_makes_no_sense_is_refused_before_the_job)
+{
+    static const char *const wrong[] = {"--cutin=3", "--cutin-weight=1001", "--cutin-budget=0"};
+
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+        struct process *p = process_run(AS_USER("srun", wrong[i], "true"), NULL, 60);
+
+        cr_expect_neq(p->status, 0);
+        cr_expect(strstr(process_err(p), wrong[i]) && strstr(process_err(p), " is not "), "%s",
+                  process_err(p));
+        process_free(p);
+    }
+}

@@ -74,7 +74,7 @@ static void add_peer(struct daemon *d, int fd)
         close(fd);
         return;
     }
-    job_account_of(d->conf->jobs, d->conf->owner, p->who.pid, p->who.uid, p->who.account);
+    job_of_process(d->conf->jobs, d->conf->owner, p->who.pid, p->who.uid, &p->who.job);
     p->socket_watch.ready = socket_ready;
     p->process_watch.ready = process_ready;
     if (limit_connection(d, p) || watch_begin(&p->socket_watch, d->epoll, fd, EPOLLIN) != 0 ||

@@ -67,6 +67,8 @@ static void print_labels(FILE *out, const struct peer *p, uint32_t slot)
     fprintf(out, "{client=\"%" PRIu64 "\",pid=\"%d\",uid=\"%u\",level=\"%s\",name=\"", p->id,
             (int)p->who.pid, (unsigned)p->who.uid, conf_level_name(p->level));
     print_label(out, p->name);
+    if (p->who.job.id[0])
+        fprintf(out, "\",job_id=\"%s\",account=\"%s", p->who.job.id, p->who.job.account);
     fputs("\",device=\"GPU", out);
     for (int i = 0; i < 16; i++)
         fprintf(out, "%s%02x", i == 0 || (i >= 4 && i <= 10 && i % 2 == 0) ? "-" : "", uuid[i]);

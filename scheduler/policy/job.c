@@ -1,11 +1,12 @@
 /*
- * job.c - accounts of batch jobs, in files of root.
+ * job.c - batch jobs, in files of root.
  */
 #include "scheduler/policy/job.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,15 +14,24 @@
 #include <unistd.h>
 
 /* Parents that are asked for one client: what a hostile one can make the daemon read. */
-enum { MOST_PARENTS = 64, PATH_SIZE = 256, LINE_SIZE = JOB_ACCOUNT + 64 };
+enum { MOST_PARENTS = 64, PATH_SIZE = 256, LINE_SIZE = 192 };
 
-static_assert(JOB_ACCOUNT == 64, "the width in formats below");
+static_assert(JOB_ACCOUNT == 64 && JOB_ID == 32, "the widths in formats below");
+
+static const char no_account[] = "-";
+
+/* Nothing that a list of rules, a line, a path or a label of the metrics would take for its own. */
+static bool is_word(const char *text, size_t size)
+{
+    size_t length =
+        strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-+@");
+
+    return length > 0 && length < size && !text[length];
+}
 
 int job_account_check(const char *account)
 {
-    size_t length = strcspn(account, ", \t\r\n");
-
-    return length > 0 && length < JOB_ACCOUNT && !account[length] ? 0 : -EINVAL;
+    return is_word(account, JOB_ACCOUNT) && strcmp(account, no_account) != 0 ? 0 : -EINVAL;
 }
 
 /* As much of a file as fits, as text. Closes `fd`. */
@@ -127,18 +137,19 @@ static void own_path(char path[PATH_SIZE], const char *folder)
     snprintf(path, PATH_SIZE, "%s/%d", folder, (int)getpid());
 }
 
-int job_begin(const char *folder, uid_t uid, const char *account)
+int job_begin(const char *folder, uid_t uid, const struct job *job)
 {
     char path[PATH_SIZE], line[LINE_SIZE];
+    const char *account = job->account[0] ? job->account : no_account;
     struct process self;
-    int rc = job_account_check(account);
+    int rc = process_read(getpid(), &self);
 
-    if (rc == 0)
-        rc = process_read(getpid(), &self);
     if (rc != 0)
         return rc;
+    if (!is_word(account, JOB_ACCOUNT) || !is_word(job->id, JOB_ID))
+        return -EINVAL;
     own_path(path, folder);
-    snprintf(line, sizeof(line), "%llu %u %s\n", self.started, (unsigned)uid, account);
+    snprintf(line, sizeof(line), "%llu %u %s %s\n", self.started, (unsigned)uid, account, job->id);
     return folder_line_write(folder, path, line);
 }
 
@@ -150,55 +161,54 @@ void job_end(const char *folder)
     unlink(path);
 }
 
-static void job_path(char path[PATH_SIZE], const char *folder, uint32_t job)
+static void job_path(char path[PATH_SIZE], const char *folder, const char *id)
 {
-    snprintf(path, PATH_SIZE, "%s/job.%u", folder, (unsigned)job);
+    snprintf(path, PATH_SIZE, "%s/job.%s", folder, id);
 }
 
-int job_keep(const char *folder, uint32_t job, uid_t uid, const char *account)
+int job_keep(const char *folder, uid_t uid, const struct job *job)
 {
     char path[PATH_SIZE], line[LINE_SIZE];
-    int rc = job_account_check(account);
 
-    if (rc != 0)
-        return rc;
-    job_path(path, folder, job);
-    snprintf(line, sizeof(line), "%u %s\n", (unsigned)uid, account);
+    if (job_account_check(job->account) != 0 || !is_word(job->id, JOB_ID))
+        return -EINVAL;
+    job_path(path, folder, job->id);
+    snprintf(line, sizeof(line), "%u %s\n", (unsigned)uid, job->account);
     return folder_line_write(folder, path, line);
 }
 
-int job_recall(const char *folder, uint32_t job, uid_t uid, char account[JOB_ACCOUNT])
+int job_recall(const char *folder, uid_t uid, struct job *job)
 {
     char path[PATH_SIZE], line[LINE_SIZE];
     unsigned kept_uid;
     int fd, rc;
 
-    account[0] = '\0';
-    job_path(path, folder, job);
+    job->account[0] = '\0';
+    job_path(path, folder, job->id);
     fd = open_trusted(AT_FDCWD, path, geteuid(), S_IFREG);
     if (fd < 0)
         return fd == -ENOENT ? -ESRCH : fd;
     rc = text_read(fd, line, sizeof(line));
-    if (rc == 0 && (sscanf(line, "%u %63s", &kept_uid, account) != 2 || kept_uid != uid))
+    if (rc == 0 && (sscanf(line, "%u %63s", &kept_uid, job->account) != 2 || kept_uid != uid))
         rc = -ESRCH;
     if (rc != 0)
-        account[0] = '\0';
+        job->account[0] = '\0';
     return rc;
 }
 
-void job_forget(const char *folder, uint32_t job)
+void job_forget(const char *folder, const char *id)
 {
     char path[PATH_SIZE];
 
-    job_path(path, folder, job);
+    job_path(path, folder, id);
     unlink(path);
 }
 
 /* ---- the daemon's side ----------------------------------------------------------------------- */
 
-/* Whether this process starts a job's, and that job's account. */
-static int account_read(int folder, uid_t owner, pid_t pid, const struct process *p, uid_t uid,
-                        char account[JOB_ACCOUNT])
+/* Whether this process starts a job's, and which job that is. */
+static int job_read(int folder, uid_t owner, pid_t pid, const struct process *p, uid_t uid,
+                    struct job *job)
 {
     unsigned long long started;
     unsigned job_uid;
@@ -212,19 +222,22 @@ static int account_read(int folder, uid_t owner, pid_t pid, const struct process
     rc = text_read(fd, line, sizeof(line));
     if (rc != 0)
         return rc;
-    if (sscanf(line, "%llu %u %63s", &started, &job_uid, account) == 3 && started == p->started &&
-        job_uid == uid)
-        return 0;
-    account[0] = '\0';
-    return -ESRCH;
+    if (sscanf(line, "%llu %u %63s %31s", &started, &job_uid, job->account, job->id) != 4 ||
+        started != p->started || job_uid != uid) {
+        *job = (struct job){.account = ""};
+        return -ESRCH;
+    }
+    if (strcmp(job->account, no_account) == 0)
+        job->account[0] = '\0';
+    return 0;
 }
 
-int job_account_of(const char *folder, uid_t owner, pid_t pid, uid_t uid, char account[JOB_ACCOUNT])
+int job_of_process(const char *folder, uid_t owner, pid_t pid, uid_t uid, struct job *job)
 {
     int fd = open_trusted(AT_FDCWD, folder, owner, S_IFDIR), rc = -ESRCH;
     struct process p;
 
-    account[0] = '\0';
+    *job = (struct job){.account = ""};
     if (fd < 0)
         return fd == -ENOENT ? -ESRCH : fd;
     /* A process that ends meanwhile, and whose number is given to another one, ends the way or leads
@@ -233,7 +246,7 @@ int job_account_of(const char *folder, uid_t owner, pid_t pid, uid_t uid, char a
         rc = process_read(pid, &p);
         if (rc != 0)
             break;
-        rc = account_read(fd, owner, pid, &p, uid, account);
+        rc = job_read(fd, owner, pid, &p, uid, job);
         pid = p.parent;
     }
     close(fd);

@@ -35,12 +35,12 @@ bool permission_named(const struct conf *conf, const struct subject *who)
 void permission_explain(const struct conf *conf, const struct subject *who, uint32_t asked,
                         char *out, size_t size)
 {
-    if (who->account[0]) {
+    if (who->job.account[0]) {
         snprintf(out, size,
                  "no rule gives account %s or user %u level %s; allow it with `%s = account:%s` "
                  "under [allow] in %s",
-                 who->account, (unsigned)who->uid, conf_level_name(asked), conf_level_name(asked),
-                 who->account, conf->path);
+                 who->job.account, (unsigned)who->uid, conf_level_name(asked),
+                 conf_level_name(asked), who->job.account, conf->path);
         return;
     }
     /* Not by name: who knows it may be a server that does not answer, and the daemon would wait. */

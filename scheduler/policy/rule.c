@@ -181,7 +181,7 @@ static bool rule_matches(const struct rule *rule, const struct subject *who)
     case RULE_GROUP:
         return in_group(who, rule->first);
     case RULE_ACCOUNT:
-        return strcmp(who->account, rule->account) == 0;
+        return strcmp(who->job.account, rule->account) == 0;
     }
     return false;
 }

@@ -19,10 +19,10 @@ struct subject {
     pid_t pid;
     gid_t *groups; /* supplementary */
     uint32_t group_count;
-    char account[JOB_ACCOUNT]; /* of the batch job that it is of; "" = none */
+    struct job job; /* that it is of */
 };
 
-/* Reads it from a connected socket, without an account. Returns 0 or -errno. */
+/* Reads it from a connected socket, without a job. Returns 0 or -errno. */
 int subject_of_socket(struct subject *who, int socket);
 void subject_clear(struct subject *who);
 

@@ -130,10 +130,16 @@ int slurm_spank_local_user_init(spank_t spank, int argc, char *argv[])
 
 /* ---- prolog and epilog of the job on a node, as root ------------------------------------------ */
 
-static bool job_of(spank_t spank, uint32_t *id, uid_t *uid)
+static bool job_of(spank_t spank, struct job *job, uid_t *uid)
 {
-    return spank_get_item(spank, S_JOB_ID, id) == ESPANK_SUCCESS &&
-           spank_get_item(spank, S_JOB_UID, uid) == ESPANK_SUCCESS;
+    uint32_t id;
+
+    *job = (struct job){.account = ""};
+    if (spank_get_item(spank, S_JOB_ID, &id) != ESPANK_SUCCESS ||
+        spank_get_item(spank, S_JOB_UID, uid) != ESPANK_SUCCESS)
+        return false;
+    snprintf(job->id, sizeof(job->id), "%u", id);
+    return true;
 }
 
 /* Neither is preceded by slurm_spank_init. The environment of a prolog is slurmd's: what users have a
@@ -141,42 +147,43 @@ static bool job_of(spank_t spank, uint32_t *id, uid_t *uid)
 int slurm_spank_job_prolog(spank_t spank, int argc, char *argv[])
 {
     const char *account = getenv("SLURM_JOB_ACCOUNT");
-    uint32_t id;
+    struct job job;
     uid_t uid;
     int rc;
 
-    if (!account || !site_read(argc, argv) || !job_of(spank, &id, &uid))
+    if (!account || !site_read(argc, argv) || !job_of(spank, &job, &uid))
         return ESPANK_SUCCESS;
-    rc = job_keep(site.jobs, id, uid, account);
+    rc = job_account_check(account);
+    snprintf(job.account, sizeof(job.account), "%s", account);
+    if (rc == 0)
+        rc = job_keep(site.jobs, uid, &job);
     if (rc != 0)
-        slurm_error("cutin: account %s of job %u is not told in %s: %s", account, id, site.jobs,
+        slurm_error("cutin: the account of job %s is not told in %s: %s", job.id, site.jobs,
                     strerror(-rc));
     return ESPANK_SUCCESS;
 }
 
 int slurm_spank_job_epilog(spank_t spank, int argc, char *argv[])
 {
-    uint32_t id;
+    struct job job;
     uid_t uid;
 
-    if (site_read(argc, argv) && job_of(spank, &id, &uid))
-        job_forget(site.jobs, id);
+    if (site_read(argc, argv) && job_of(spank, &job, &uid))
+        job_forget(site.jobs, job.id);
     return ESPANK_SUCCESS;
 }
 
 /* ---- slurmstepd --------------------------------------------------------------------------------- */
 
 /* As root, before there are tasks. Of the batch step, too: a script may use `cutin run`. */
-static void account_tell(uint32_t id, uid_t uid)
+static void job_tell(struct job *job, uid_t uid)
 {
-    char account[JOB_ACCOUNT];
-    int rc = job_recall(site.jobs, id, uid, account);
+    int rc = job_recall(site.jobs, uid, job);
 
-    if (rc == 0)
-        rc = job_begin(site.jobs, uid, account);
-    if (rc != 0 && rc != -ESRCH)
-        slurm_error("cutin: the account of job %u is not told in %s: %s", id, site.jobs,
-                    strerror(-rc));
+    if (rc == 0 || rc == -ESRCH)
+        rc = job_begin(site.jobs, uid, job);
+    if (rc != 0)
+        slurm_error("cutin: job %s is not told in %s: %s", job->id, site.jobs, strerror(-rc));
 }
 
 static void preload(spank_t spank)
@@ -229,13 +236,14 @@ static void tasks_set(spank_t spank)
 
 int slurm_spank_init_post_opt(spank_t spank, int argc, char *argv[])
 {
-    uint32_t id, step;
+    struct job job;
+    uint32_t step;
     uid_t uid;
 
-    if (spank_context() != S_CTX_REMOTE || !job_of(spank, &id, &uid) ||
+    if (spank_context() != S_CTX_REMOTE || !job_of(spank, &job, &uid) ||
         spank_get_item(spank, S_JOB_STEPID, &step) != ESPANK_SUCCESS)
         return ESPANK_SUCCESS;
-    account_tell(id, uid);
+    job_tell(&job, uid);
     /* Above are scripts, interactive shells and what is nobody's step. */
     if (step < SLURM_MAX_NORMAL_STEP_ID)
         tasks_set(spank);

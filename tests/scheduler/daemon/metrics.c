@@ -15,6 +15,7 @@
 
 #include "tests/scheduler/actor.h"
 #include "tests/scheduler/place.h"
+#include "scheduler/policy/job.h"
 
 static struct place place;
 static char path[128], text[65536];
@@ -120,6 +121,25 @@ Test(metrics, name_who_holds_whom)
     cr_assert(strstr(text, holder), "%s", text);
     actor_kill(&rt);
     actor_kill(&be);
+}
+
+Test(metrics, name_the_job_that_a_process_is_of)
+{
+    char conf[320], jobs[96];
+    struct actor a;
+
+    snprintf(jobs, sizeof(jobs), "%s/jobs", place.folder);
+    snprintf(conf, sizeof(conf), "[metrics]\nlisten = unix:%s\n[jobs]\nfolder = %s\n", path, jobs);
+    place_configure(&place, conf);
+    place_start(&place);
+    cr_assert_eq(job_begin(jobs, geteuid(), &(struct job){.account = "students", .id = "42"}), 0);
+    actor_new(&a, place.socket);
+    actor_do(&a, DO_OPEN, 0, 0);
+    actor_do(&a, DO_DEVICE, 0x11, 0);
+    WAIT_UNTIL(get("/metrics") == 200 && strstr(text, ",job_id=\"42\",account=\"students\",dev"));
+    actor_kill(&a);
+    job_end(jobs);
+    rmdir(jobs);
 }
 
 /* A port that nobody has now. */

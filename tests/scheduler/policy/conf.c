@@ -110,12 +110,12 @@ Test(conf, supplementary_groups_count)
 
 Test(conf, an_account_is_named_whole)
 {
-    struct subject who = {.uid = 3, .gid = 3, .account = "inference"};
+    struct subject who = {.uid = 3, .gid = 3, .job = {.account = "inference"}};
 
     cr_assert_eq(parse("[allow]\n2 = account:inference\nrt = account:infer account:inference2\n"),
                  0, "%s", why);
     cr_assert_eq(permission_level(&conf, &who, 3), 2);
-    who.account[0] = '\0';
+    who.job.account[0] = '\0';
     cr_assert_eq(permission_level(&conf, &who, 3), 0);
 }
 

@@ -13,7 +13,7 @@
 #include "scheduler/policy/job.h"
 
 static char folder[] = "/tmp/cutin-job-XXXXXX", jobs[64], file[96];
-static char account[JOB_ACCOUNT];
+static struct job job;
 
 static void set_up(void)
 {
@@ -33,7 +33,7 @@ TestSuite(job, .init = set_up, .fini = tear_down);
 
 static int of(pid_t pid, uid_t uid)
 {
-    return job_account_of(jobs, geteuid(), pid, uid, account);
+    return job_of_process(jobs, geteuid(), pid, uid, &job);
 }
 
 static void file_write(const char *text)
@@ -42,6 +42,8 @@ static void file_write(const char *text)
 
     cr_assert(f && fputs(text, f) >= 0 && fclose(f) == 0);
 }
+
+static const struct job inference = {.account = "inference", .id = "42"};
 
 /* What a process `depth` generations below this one is told of itself: its exit status is 0 for the
  * account `inference`, else 1. */
@@ -54,7 +56,7 @@ static int descendant(int depth)
     if (pid == 0 && depth > 1)
         _exit(descendant(depth - 1));
     if (pid == 0)
-        _exit(of(getpid(), 7) != 0 || strcmp(account, "inference") != 0);
+        _exit(of(getpid(), 7) != 0 || strcmp(job.account, "inference") != 0);
     while (waitpid(pid, &status, 0) < 0)
         cr_assert_eq(errno, EINTR);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 99;
@@ -62,9 +64,10 @@ static int descendant(int depth)
 
 Test(job, a_process_is_of_the_job_that_an_ancestor_of_it_starts)
 {
-    cr_assert_eq(job_begin(jobs, 7, "inference"), 0);
+    cr_assert_eq(job_begin(jobs, 7, &inference), 0);
     cr_assert_eq(of(getpid(), 7), 0);
-    cr_assert_str_eq(account, "inference");
+    cr_assert_str_eq(job.account, "inference");
+    cr_assert_str_eq(job.id, "42");
     cr_assert_eq(descendant(1), 0);
     cr_assert_eq(descendant(4), 0);
 }
@@ -72,9 +75,9 @@ Test(job, a_process_is_of_the_job_that_an_ancestor_of_it_starts)
 Test(job, another_user_or_process_is_of_no_job)
 {
     cr_assert_eq(of(getpid(), 7), -ESRCH, "no folder yet");
-    cr_assert_eq(job_begin(jobs, 7, "inference"), 0);
+    cr_assert_eq(job_begin(jobs, 7, &inference), 0);
     cr_assert_eq(of(getpid(), 8), -ESRCH);
-    cr_assert_str_eq(account, "");
+    cr_assert_str_eq(job.account, "");
     cr_assert_eq(of(getppid(), 7), -ESRCH);
     cr_assert_eq(of(0, 7), -ESRCH, "of a namespace that this one cannot see");
     job_end(jobs);
@@ -83,14 +86,14 @@ Test(job, another_user_or_process_is_of_no_job)
 
 Test(job, the_number_of_a_process_that_ended_says_nothing)
 {
-    cr_assert_eq(job_begin(jobs, 7, "inference"), 0);
-    file_write("1 7 inference\n");
+    cr_assert_eq(job_begin(jobs, 7, &inference), 0);
+    file_write("1 7 inference 42\n");
     cr_assert_eq(of(getpid(), 7), -ESRCH);
 }
 
 Test(job, files_that_others_can_write_count_for_nothing)
 {
-    cr_assert_eq(job_begin(jobs, 7, "inference"), 0);
+    cr_assert_eq(job_begin(jobs, 7, &inference), 0);
     cr_assert_eq(chmod(file, 0666), 0);
     cr_assert_eq(of(getpid(), 7), -ESRCH);
     cr_assert_eq(chmod(file, 0644), 0);
@@ -108,33 +111,43 @@ Test(job, files_that_others_can_write_count_for_nothing)
 
 Test(job, a_file_that_makes_no_sense_is_no_account)
 {
-    static const char *const texts[] = {"", "\n", "7", "inference", "-1 -1 -1", "1 7\n"};
+    static const char *const texts[] = {"", "\n", "7", "inference", "-1 -1 -1", "1 7\n", "1 7 a"};
 
-    cr_assert_eq(job_begin(jobs, 7, "inference"), 0);
+    cr_assert_eq(job_begin(jobs, 7, &inference), 0);
     for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
         file_write(texts[i]);
         cr_assert_eq(of(getpid(), 7), -ESRCH, "%s", texts[i]);
-        cr_assert_str_eq(account, "");
+        cr_assert_str_eq(job.account, "");
     }
+}
+
+Test(job, a_job_needs_no_account)
+{
+    cr_assert_eq(job_begin(jobs, 7, &(struct job){.id = "43"}), 0);
+    cr_assert_eq(of(getpid(), 7), 0);
+    cr_assert_str_eq(job.account, "");
+    cr_assert_str_eq(job.id, "43");
 }
 
 Test(job, what_is_kept_of_a_job_is_for_its_user_until_it_is_forgotten)
 {
-    cr_assert_eq(job_recall(jobs, 12, 7, account), -ESRCH);
-    cr_assert_eq(job_keep(jobs, 12, 7, "inference"), 0);
-    cr_assert_eq(job_recall(jobs, 12, 7, account), 0);
-    cr_assert_str_eq(account, "inference");
-    cr_assert_eq(job_recall(jobs, 12, 8, account), -ESRCH);
-    cr_assert_str_eq(account, "");
-    cr_assert_eq(job_recall(jobs, 13, 7, account), -ESRCH);
-    cr_assert_eq(job_keep(jobs, 12, 7, "a b"), -EINVAL);
+    struct job kept = {.id = "42"};
+
+    cr_assert_eq(job_recall(jobs, 7, &kept), -ESRCH);
+    cr_assert_eq(job_keep(jobs, 7, &inference), 0);
+    cr_assert_eq(job_recall(jobs, 7, &kept), 0);
+    cr_assert_str_eq(kept.account, "inference");
+    cr_assert_eq(job_recall(jobs, 8, &kept), -ESRCH);
+    cr_assert_str_eq(kept.account, "");
+    cr_assert_eq(job_recall(jobs, 7, &(struct job){.id = "43"}), -ESRCH);
     cr_assert_eq(of(getpid(), 7), -ESRCH, "that alone makes no process one of the job");
-    job_forget(jobs, 12);
-    cr_assert_eq(job_recall(jobs, 12, 7, account), -ESRCH);
+    job_forget(jobs, "42");
+    cr_assert_eq(job_recall(jobs, 7, &kept), -ESRCH);
 }
 
 Test(job, an_account_is_one_word)
 {
+    static const char *const wrong[] = {"", "-", "two words", "a,b", "a\nb", "a\"b", "a/b"};
     char longest[JOB_ACCOUNT + 1];
 
     memset(longest, 'a', sizeof(longest));
@@ -142,8 +155,10 @@ Test(job, an_account_is_one_word)
     cr_assert_eq(job_account_check(longest), -EINVAL);
     longest[JOB_ACCOUNT - 1] = '\0';
     cr_assert_eq(job_account_check(longest), 0);
-    cr_assert_eq(job_account_check(""), -EINVAL);
-    cr_assert_eq(job_begin(jobs, 7, "two words"), -EINVAL);
-    cr_assert_eq(job_begin(jobs, 7, "a,b"), -EINVAL);
-    cr_assert_eq(job_begin("/nowhere/at/all", 7, "a"), -ENOENT);
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
+        cr_assert_eq(job_account_check(wrong[i]), -EINVAL, "%s", wrong[i]);
+    cr_assert_eq(job_begin(jobs, 7, &(struct job){.account = "a b", .id = "1"}), -EINVAL);
+    cr_assert_eq(job_begin(jobs, 7, &(struct job){.account = "a"}), -EINVAL);
+    cr_assert_eq(job_keep(jobs, 7, &(struct job){.id = "1"}), -EINVAL);
+    cr_assert_eq(job_begin("/nowhere/at/all", 7, &inference), -ENOENT);
 }

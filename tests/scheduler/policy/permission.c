@@ -118,17 +118,17 @@ Test(permission, an_account_counts_in_the_processes_of_its_jobs_alone)
     join_as_other(&a, 3);
     WAIT_UNTIL(strstr(a.said, "no rule gives user 65534 level rt"));
     actor_kill(&a);
-    cr_assert_eq(job_begin(jobs, OTHER, "inference"), 0);
+    cr_assert_eq(job_begin(jobs, OTHER, &(struct job){.account = "inference", .id = "1"}), 0);
     join_as_other(&a, 3);
     WAIT_UNTIL(actor_do(&a, DO_LEVEL, 0, 0) == 3);
     actor_kill(&a);
-    cr_assert_eq(job_begin(jobs, OTHER, "students"), 0);
+    cr_assert_eq(job_begin(jobs, OTHER, &(struct job){.account = "students", .id = "1"}), 0);
     join_as_other(&a, 3);
     WAIT_UNTIL(strstr(a.said, "no rule gives account students or user 65534 level rt; allow it "
                               "with `rt = account:students` under [allow]"));
     cr_assert_eq(actor_do(&a, DO_LEVEL, 0, 0), 0);
     actor_kill(&a);
-    cr_assert_eq(job_begin(jobs, OTHER + 1, "inference"), 0);
+    cr_assert_eq(job_begin(jobs, OTHER + 1, &(struct job){.account = "inference", .id = "1"}), 0);
     join_as_other(&a, 3);
     WAIT_UNTIL(strstr(a.said, "no rule gives user 65534 level rt"));
     actor_kill(&a);

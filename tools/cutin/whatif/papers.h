@@ -1,0 +1,19 @@
+/*
+ * papers.h - what the papers of the models report, and what the models say here.
+ */
+#ifndef CUTIN_PAPERS_H
+#define CUTIN_PAPERS_H
+
+#include <stddef.h>
+
+struct papers_row {
+    const char *model, *what, *unit;
+    double theirs, ours;
+    double tolerance; /* how far apart they may be: a test holds the models to it */
+};
+enum { PAPERS_MOST = 40 };
+
+/* 0 or -ENOMEM. Takes a few seconds. */
+int papers_compare(struct papers_row rows[PAPERS_MOST], size_t *n);
+
+#endif

@@ -79,6 +79,14 @@ Test(command, what_is_mistyped_is_named_and_exits_2)
     fails(ARGS("record", "--records", "5", "true"), 2, "--records=5");
     fails(ARGS("replay"), 2, "file");
     fails(ARGS("replay", "--arrivals", "never", "x"), 2, "never");
+    fails(ARGS("whatif"), 2, "file");
+    fails(ARGS("whatif", "--rtt", "8furlongs", "x"), 2, "8furlongs");
+    fails(ARGS("whatif", "--rtt", "us", "x"), 2, "--rtt=us");
+    fails(ARGS("whatif", "--modules", "1", "x"), 2, "--modules=1");
+    fails(ARGS("whatif", "--pattern", "tartan", "x"), 2, "stencil");
+    fails(ARGS("whatif", "--blocks", "heaps", "x"), 2, "heaps");
+    fails(ARGS("whatif", "--rt", "x", "y"), 2, "--rt-rate");
+    fails(ARGS("whatif", "x", "y"), 2, "y");
     fails(ARGS("latency", "--samples", "none"), 2, "none");
     fails(ARGS("latency", "--mode", "fast"), 2, "fast");
     fails(ARGS("latency", "extra"), 2, "extra");
@@ -103,8 +111,8 @@ Test(command, what_is_mistyped_is_named_and_exits_2)
 Test(command, every_command_has_a_help_text)
 {
     static const char *const names[] = {
-        "run", "trace", "record", "replay", "latency", "list",   "doctor",  "profile",
-        "top", "set",   "pause",  "resume", "reset",   "policy", "version", "help"};
+        "run", "trace", "record", "replay", "latency", "list",    "doctor", "profile", "top",
+        "set", "pause", "resume", "reset",  "policy",  "version", "whatif", "help"};
     struct process *all = run_cutin(ARGS("help"));
 
     cr_expect_eq(all->status, 0);

@@ -1,0 +1,190 @@
+/*
+ * whatif.c - `cutin whatif`: a recording goes in, and every option changes what comes out.
+ */
+#include "tests/integration/gpu.h"
+
+#include <criterion/criterion.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+TestSuite(whatif, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
+
+/* 20 requests of 20 kernels of 50 us and more. */
+static const char *record(void)
+{
+    const char *file = sandbox_path("w.cutw");
+    struct process *p = process_run((const char *[]){CUTIN, "record", "--sim", "-o", file, "--",
+                                                     EXAMPLE("rt_inference"), "--requests", "20",
+                                                     "--kernels", "20", "--kernel-us", "50", NULL},
+                                    NULL, 60);
+
+    cr_assert_eq(p->status, 0, "%s", process_err(p));
+    process_free(p);
+    return file;
+}
+
+static json_t *predict(const char *const argv[])
+{
+    struct process *p = process_run(argv, NULL, 60);
+    json_t *root;
+
+    cr_assert_eq(p->status, 0, "%s", process_err(p));
+    cr_expect_str_eq(process_err(p), "");
+    root = json_loads(process_out(p), 0, NULL);
+    cr_assert_not_null(root, "%s", process_out(p));
+    process_free(p);
+    return root;
+}
+
+#define WHATIF(...) predict((const char *[]){CUTIN, "whatif", "--json", __VA_ARGS__, NULL})
+
+static json_t *machine(json_t *root, size_t i)
+{
+    return json_array_get(json_object_get(root, "machines"), i);
+}
+
+static double number(json_t *object, const char *key)
+{
+    json_t *value = json_object_get(object, key);
+
+    cr_assert(json_is_number(value), "%s", key);
+    return json_number_value(value);
+}
+
+/* The slowdown of the last machine; the reference is let go. */
+static double slowdown(json_t *root)
+{
+    size_t n = json_array_size(json_object_get(root, "machines"));
+    double x;
+
+    cr_assert_geq(n, 2);
+    cr_expect_eq(number(machine(root, 0), "slowdown"), 1);
+    x = number(machine(root, n - 1), "slowdown");
+    json_decref(root);
+    return x;
+}
+
+Test(whatif, the_model_of_the_recording_is_the_recording)
+{
+    json_t *root = WHATIF(record());
+
+    /* What the program did after its last call is in the recording and not in the model. */
+    cr_expect_leq(number(root, "modelled_s"), 1.02 * number(root, "recorded_s"));
+    cr_expect_geq(number(root, "modelled_s"), 0.5 * number(root, "recorded_s"));
+    cr_expect_eq(slowdown(root), 1);
+}
+
+Test(whatif, distance_tags_speed_and_size_tell)
+{
+    const char *f = record();
+    double near = slowdown(WHATIF("--rtt", "8us", f)), far = slowdown(WHATIF("--rtt", "19us", f));
+
+    cr_expect_gt(near, 1);
+    cr_expect_gt(far, near);
+    cr_expect_eq(slowdown(WHATIF("--rtt", "1200ns", f)), 1, "where it was");
+    cr_expect_eq(slowdown(WHATIF("--rtt", "8", "--native-rtt", "0.008ms", f)), 1);
+    cr_expect_geq(slowdown(WHATIF("--rtt", "8us", "--tags", "1", "--request-bytes", "32", f)),
+                  near);
+    cr_expect_lt(slowdown(WHATIF("--speed", "4", f)), 1);
+    cr_expect_gt(slowdown(WHATIF("--speed", "0.25", f)), 1);
+    cr_expect_lt(slowdown(WHATIF("--host-speed", "100", f)), 1);
+    cr_expect_eq(slowdown(WHATIF("--sms", "1", f)), 1, "kernels of one block");
+    cr_expect_eq(slowdown(WHATIF("--sms", "80", "--recorded-sms", "80", f)), 1);
+}
+
+Test(whatif, modules_show_each_step_or_the_one_asked_for)
+{
+    const char *f = record();
+    json_t *root = WHATIF("--modules", "4", "--link", "384", "--dram", "1536", f);
+
+    cr_expect_eq(json_array_size(json_object_get(root, "machines")), 5);
+    cr_expect_str_eq(json_string_value(json_object_get(machine(root, 1), "machine")), "modules");
+    cr_expect_geq(slowdown(root), 0.99);
+    root = WHATIF("--modules", "2", "--blocks", "batches", "--pages", "first-touch",
+                  "--remote-cache", "4", "--pattern", "mesh", "--memory", "0.9", f);
+    cr_expect_eq(json_array_size(json_object_get(root, "machines")), 2);
+    json_decref(root);
+}
+
+Test(whatif, requests_come_by_a_clock_beside_real_time)
+{
+    const char *f = record();
+    json_t *root = WHATIF("--rate", "200", "--requests", "300", "--seed", "3", f), *latency;
+    double alone, beside;
+
+    latency = json_object_get(machine(root, 1), "latency");
+    cr_expect_eq(number(latency, "samples"), 300);
+    cr_expect_geq(number(latency, "p99_us"), number(latency, "p50_us"));
+    alone = number(latency, "p50_us");
+    json_decref(root);
+    root = WHATIF("--rate", "200", "--requests", "300", "--seed", "3", "--rt", f, "--rt-rate",
+                  "200", "--budget-us", "100", f);
+    beside = number(json_object_get(machine(root, 1), "latency"), "p50_us");
+    cr_expect_gt(beside, alone, "held while real time ran");
+    latency = json_object_get(machine(root, 1), "real_time");
+    cr_expect_gt(number(latency, "samples"), 100);
+    cr_expect_lt(number(latency, "p50_us"), beside);
+    cr_expect_geq(number(latency, "p50_us"),
+                  number(json_object_get(root, "real_time_alone"), "p50_us"));
+    json_decref(root);
+}
+
+Test(whatif, a_device_of_modules_is_held_as_one)
+{
+    const char *f = record();
+    json_t *root = WHATIF("--modules", "4", "--rt-rate", "100", f);
+
+    for (size_t i = 1; i < 5; i++)
+        cr_expect_gt(number(json_object_get(machine(root, i), "real_time"), "samples"), 0,
+                     "row %zu", i);
+    json_decref(root);
+}
+
+Test(whatif, requests_can_be_left_out)
+{
+    const char *f = record();
+    json_t *all = WHATIF(f), *some = WHATIF("--skip", "11", f);
+    struct process *p;
+
+    cr_expect_lt(number(some, "modelled_s"), number(all, "modelled_s"));
+    json_decref(all);
+    json_decref(some);
+    p = process_run((const char *[]){CUTIN, "whatif", "--skip", "1000", f, NULL}, NULL, 30);
+    cr_expect_eq(p->status, 1);
+    cr_expect_not_null(strstr(process_err(p), "nothing"), "%s", process_err(p));
+    process_free(p);
+}
+
+Test(whatif, tables_say_what_was_assumed)
+{
+    struct process *p = process_run((const char *[]){CUTIN, "whatif", record(), "--rtt", "8us",
+                                                     "--modules", "4", "--rate", "100", NULL},
+                                    NULL, 60);
+
+    cr_assert_eq(p->status, 0, "%s", process_err(p));
+    cr_expect_not_null(strstr(process_out(p), "6.8 more than recorded"));
+    cr_expect_not_null(strstr(process_out(p), "kernels assumed: stencil"));
+    cr_expect_not_null(strstr(process_out(p), "+ first touch"));
+    cr_expect_not_null(strstr(process_out(p), "not measured"));
+    process_free(p);
+}
+
+Test(whatif, papers_are_compared)
+{
+    json_t *root = predict((const char *[]){CUTIN, "whatif", "--papers", "--json", NULL});
+
+    cr_expect_geq(json_array_size(json_object_get(root, "papers")), 22);
+    json_decref(root);
+}
+
+Test(whatif, more_modules_than_multiprocessors_are_no_machine)
+{
+    struct process *p = process_run(
+        (const char *[]){CUTIN, "whatif", "--modules", "4", "--sms", "3", record(), NULL}, NULL,
+        30);
+
+    cr_expect_eq(p->status, 1);
+    cr_expect_not_null(strstr(process_err(p), "no such machine"), "%s", process_err(p));
+    process_free(p);
+}

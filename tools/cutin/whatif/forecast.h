@@ -1,0 +1,44 @@
+/*
+ * forecast.h - a recorded program on a modelled machine, with the load that it is asked to bear.
+ */
+#ifndef CUTIN_FORECAST_H
+#define CUTIN_FORECAST_H
+
+#include "machine.h"
+#include "tools/cutin/percentiles.h"
+
+/* Requests of a program by a clock, instead of as they were recorded. */
+struct forecast_load {
+    double per_s; /* Poisson arrivals; 0: as recorded */
+    size_t requests;
+    uint64_t seed;
+};
+
+/* Kernels by how long they took when they were recorded. */
+enum { FORECAST_CLASSES = 5 };
+extern const uint64_t forecast_class_ns[FORECAST_CLASSES]; /* up to; UINT64_MAX: all others */
+struct forecast_class {
+    size_t kernels;
+    double recorded_ns, ns; /* of the device */
+};
+
+struct forecast {
+    double total_ns;
+    struct figures latency; /* of requests from their arrival; samples 0: there was no clock */
+    struct figures real_time;
+    struct forecast_class by_duration[FORECAST_CLASSES];
+};
+
+/* Takes out of the durations of `w` what its operations waited for room on the machine that they
+ * were recorded on, beside each other. 0 or -ENOMEM. */
+int forecast_calibrate(struct workload *w, const struct machine *recorded);
+
+/*
+ * `real_time` is a second program that holds the first one's work whenever it has a request, with
+ * `budget_ns` of that in flight; NULL: none. 0, -EINVAL where the machine makes no sense, -ENOMEM.
+ */
+int forecast_run(struct forecast *out, const struct machine *machine, const struct workload *w,
+                 const struct forecast_load *load, const struct workload *real_time,
+                 const struct forecast_load *real_time_load, uint64_t budget_ns);
+
+#endif

@@ -1,0 +1,28 @@
+/*
+ * whatif_print.h - the predictions of `cutin whatif` for people and as JSON.
+ */
+#ifndef CUTIN_WHATIF_PRINT_H
+#define CUTIN_WHATIF_PRINT_H
+
+#include "forecast.h"
+
+struct whatif_row {
+    const char *name;
+    struct forecast forecast;
+};
+enum { WHATIF_ROWS = 8 };
+
+struct whatif_print {
+    struct workload w, rt;
+    double modelled_ns; /* of the recording on the machine of the recording, by the model */
+    struct whatif_row row[WHATIF_ROWS]; /* the first one is that machine, with the load asked for */
+    size_t rows;
+    struct figures rt_alone; /* of the real-time program, by itself */
+    bool json;
+};
+
+/* The exit status. */
+int whatif_print(const struct whatif_print *p, const char *path, const struct machine *m);
+int whatif_print_papers(bool json);
+
+#endif

@@ -2,18 +2,14 @@
  * cutind.c - the daemon's command line. One option is one row of a table.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
-#ifdef HAVE_SYSTEMD
-#include <systemd/sd-daemon.h>
-#endif
 
+#include "scheduler/daemon/activation.h"
 #include "scheduler/daemon/daemon.h"
 #include "scheduler/daemon/listener.h"
 #include "scheduler/peers/log.h"
@@ -142,38 +138,10 @@ static int parse(struct command_line *line, int argc, char **argv)
     return 0;
 }
 
-#ifdef HAVE_SYSTEMD
-static int activated_socket(void)
-{
-    if (sd_listen_fds(1) == 1 &&
-        sd_is_socket(SD_LISTEN_FDS_START, AF_UNIX, SOCK_SEQPACKET, 1) > 0) {
-        int flags = fcntl(SD_LISTEN_FDS_START, F_GETFL);
-
-        fcntl(SD_LISTEN_FDS_START, F_SETFL, flags | O_NONBLOCK);
-        return SD_LISTEN_FDS_START;
-    }
-    return -1;
-}
-
-static void notify(const char *state)
-{
-    sd_notify(0, state);
-}
-#else
-static int activated_socket(void)
-{
-    return -1;
-}
-
-static void notify(const char *state)
-{
-}
-#endif
-
 static int open_listener(struct listener *l, struct command_line *line, const struct conf *conf)
 {
     char why[512];
-    int rc, fd = activated_socket();
+    int rc, fd = activation_socket();
 
     if (fd >= 0) {
         listener_adopt(l, fd);
@@ -192,7 +160,7 @@ static int open_listener(struct listener *l, struct command_line *line, const st
 
 static void tell_ready(const struct command_line *line)
 {
-    notify("READY=1");
+    activation_notify("READY=1");
     if (line->ready_fd < 0)
         return;
     if (write((int)line->ready_fd, "", 1) != 1)
@@ -224,7 +192,7 @@ static int serve(struct listener *l, const struct command_line *line, struct con
     }
     tell_ready(line);
     rc = daemon_run(d);
-    notify("STOPPING=1");
+    activation_notify("STOPPING=1");
     /* First the path, then the clients: whoever sees us go can start the next one at once. */
     listener_close(l);
     daemon_free(d);

@@ -50,6 +50,7 @@ static const struct room {
     {"tools/cutin/record", "tools/cutin trace/clock.h trace/trace.h examples/kernels_ptx.h"},
     {"tools/cutin/report", "tools/cutin"},
     {"tools/cutin/whatif", "tools/cutin tools/cutin/record/workload.h"},
+    {"tools/packaging", ""},
     {"tools/facts", "tools/cutin/nap.h tools/cutin/percentiles.h shim/lookup/api.def "
                     "examples/kernels_ptx.h cuda.h"},
 

@@ -70,6 +70,28 @@ Test(exports, needs_no_newer_glibc_than_2_36)
     process_free(p);
 }
 
+/* What tools/packages builds runs from glibc 2.17 on. The first row was there under another
+ * version, the second tools/packaging/floor.h brings. */
+Test(exports, needs_nothing_that_a_build_for_glibc_2_17_lacks)
+{
+    static const char known[] =
+        " dladdr1 dlclose dlerror dlinfo dlopen dlsym dlvsym fstat stat "
+        "pthread_attr_setaffinity_np "
+        "pthread_create pthread_detach pthread_join pthread_key_create pthread_key_delete "
+        "pthread_mutex_trylock pthread_once pthread_setname_np pthread_setspecific pthread_sigmask "
+        " gettid memfd_create pthread_clockjoin_np ";
+    struct process *p = inspect("nm", "-D", "--undefined-only");
+    char name[64], spaced[70];
+    int minor;
+
+    for (const char *at = process_out(p); (at = strstr(at, " U ")); at++)
+        if (sscanf(at, " U %63[^@\n]@GLIBC_2.%d", name, &minor) == 2 && minor > 17) {
+            snprintf(spaced, sizeof(spaced), " %s ", name);
+            cr_expect(strstr(known, spaced), "%s needs glibc 2.%d", name, minor);
+        }
+    process_free(p);
+}
+
 /* glibc 2.38 gives these new names, of C23, so a library built there would load nowhere else. */
 Test(exports, reads_numbers_by_itself)
 {

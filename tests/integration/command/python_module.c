@@ -1,0 +1,38 @@
+/*
+ * python_module.c - the module `cutin` of the wheel says in Python what cutin.h says in C, and
+ * nothing where the library is not loaded.
+ */
+#include "tests/integration/gpu.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+
+TestSuite(python_module, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
+
+static const char *const module[] = {"PYTHONPATH=" SOURCE_DIR "/tools/packaging",
+                                     "PYTHONDONTWRITEBYTECODE=1", SIMULATOR, NULL};
+
+static void says(const char *expected, const char *const argv[])
+{
+    struct process *p = process_run(argv, module, 60);
+
+    cr_expect_eq(p->status, 0, "%s", process_err(p));
+    cr_expect_str_eq(process_out(p), expected);
+    process_free(p);
+}
+
+#define PROGRAM "python3", SOURCE_DIR "/tests/integration/command/python_module.py", NULL
+#define UNDER(level)                                                                               \
+    (const char *[])                                                                               \
+    {                                                                                              \
+        CUTIN, "run", "--sim", "--no-daemon", "--priority", level, "--", PROGRAM                   \
+    }
+
+Test(python_module, says_what_the_header_says)
+{
+    if (system("python3 -c ''") != 0)
+        cr_skip("no python3");
+    says("False False False None\n", (const char *[]){PROGRAM});
+    says("True False False (0, True, 0)\n", UNDER("be"));
+    says("True True True (3, False, 0)\n", UNDER("rt"));
+}

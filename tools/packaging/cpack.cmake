@@ -1,0 +1,69 @@
+# cpack.cmake - the packages of a build that tools/packages configured: one for each component. In
+# CUTIN_PACKAGE_DOC lie `copyright` and `changelog.gz`, which each of them has to have.
+set(CPACK_PACKAGE_NAME cutin)
+set(CPACK_PACKAGE_CONTACT "cutin maintainers <maintainers@cutin.example>")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "real-time work cuts in on a busy NVIDIA GPU")
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_STRIP_FILES OFF) # the linker did
+set(CPACK_PRE_BUILD_SCRIPTS ${CMAKE_CURRENT_LIST_DIR}/compress.cmake)
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
+set(CPACK_RPM_COMPONENT_INSTALL ON)
+set(CPACK_RPM_FILE_NAME RPM-DEFAULT)
+set(CPACK_RPM_PACKAGE_LICENSE Apache-2.0)
+set(CPACK_RPM_PACKAGE_ARCHITECTURE ${CMAKE_SYSTEM_PROCESSOR})
+set(CPACK_RPM_EXCLUDE_FROM_AUTO_FILELIST_ADDITION
+  /usr/share/man /usr/share/man/man1 /usr/share/man/man5 /usr/share/man/man7 /usr/share/man/man8
+  /usr/lib/systemd /usr/lib/systemd/system /usr/lib/systemd/user /usr/lib/sysusers.d /usr/lib/tmpfiles.d
+  /usr/share/doc /usr/share/bash-completion /usr/share/bash-completion/completions
+  /usr/${CMAKE_INSTALL_LIBDIR} /usr/${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+if(CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64")
+  set(CPACK_DEBIAN_PACKAGE_ARCHITECTURE amd64)
+else()
+  set(CPACK_DEBIAN_PACKAGE_ARCHITECTURE arm64)
+endif()
+
+set(scripts ${CMAKE_CURRENT_LIST_DIR}/scripts)
+# package(COMPONENT NAME SECTION NEEDS DESCRIPTION): a line of the description begins with a blank.
+macro(package component name section needs description)
+  string(TOUPPER ${component} key)
+  list(APPEND CPACK_COMPONENTS_ALL ${component})
+  set(CPACK_COMPONENT_${key}_DESCRIPTION "${description}")
+  set(CPACK_DEBIAN_${key}_DESCRIPTION "${description}")
+  set(CPACK_DEBIAN_${key}_PACKAGE_NAME ${name})
+  set(CPACK_DEBIAN_${key}_PACKAGE_SECTION ${section})
+  set(CPACK_RPM_${key}_PACKAGE_NAME ${name})
+  set(CPACK_RPM_${key}_PACKAGE_SUMMARY "${CPACK_PACKAGE_DESCRIPTION_SUMMARY}")
+  set(CPACK_DEBIAN_${key}_PACKAGE_DEPENDS "libc6 (>= 2.17)")
+  if(NOT "${needs}" STREQUAL "")
+    string(APPEND CPACK_DEBIAN_${key}_PACKAGE_DEPENDS ", ${needs} (= ${PROJECT_VERSION})")
+    set(CPACK_RPM_${key}_PACKAGE_REQUIRES "${needs} = ${PROJECT_VERSION}")
+  endif()
+  install(FILES ${CUTIN_PACKAGE_DOC}/copyright ${CUTIN_PACKAGE_DOC}/changelog.gz
+    DESTINATION share/doc/${name} COMPONENT ${component})
+endmacro()
+package(commands cutin utils libcutin0 "Commands and scheduler daemon of cutin.
+ Best-effort GPU programs run until real-time ones have work, and then wait.")
+package(library libcutin0 libs "" "Library that cutin loads into GPU programs.
+ It stands in front of the CUDA driver and needs no change of a program.")
+package(dev cutin-dev libdevel libcutin0 "Header with which programs tell cutin more.
+ No program needs it, and none has to link anything.")
+package(simgpu cutin-simgpu libs "" "Simulated CUDA driver of cutin.
+ For trying cutin without a GPU; no loader finds it by accident.")
+
+set(CPACK_DEBIAN_COMMANDS_PACKAGE_RECOMMENDS "systemd | systemd-standalone-sysusers")
+set(CPACK_DEBIAN_COMMANDS_PACKAGE_SUGGESTS "cutin-simgpu, gnuplot-nox")
+set(CPACK_DEBIAN_COMMANDS_PACKAGE_CONTROL_EXTRA ${scripts}/postinst ${scripts}/prerm ${scripts}/postrm)
+set(CPACK_RPM_COMMANDS_POST_INSTALL_SCRIPT_FILE ${scripts}/postinst)
+set(CPACK_RPM_COMMANDS_PRE_UNINSTALL_SCRIPT_FILE ${scripts}/prerm)
+set(CPACK_RPM_COMMANDS_POST_UNINSTALL_SCRIPT_FILE ${scripts}/postrm)
+# The loader finds it by its name alone, as `LD_PRELOAD=libcutin.so` needs.
+set(CPACK_DEBIAN_LIBRARY_PACKAGE_CONTROL_EXTRA ${scripts}/triggers)
+# Nothing that needs a driver is to find this one by accident.
+set(CPACK_RPM_SIMGPU_PACKAGE_AUTOPROV OFF)
+if(CMAKE_INSTALL_LIBDIR MATCHES "^lib/") # Debian's; linked statically, so that one package runs everywhere
+  file(WRITE ${PROJECT_BINARY_DIR}/lintian/cutin "cutin: embedded-library *\n")
+  install(FILES ${PROJECT_BINARY_DIR}/lintian/cutin DESTINATION share/lintian/overrides)
+endif()
+include(CPack)

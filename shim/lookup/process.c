@@ -17,6 +17,9 @@ _Atomic bool shim_bypass;
 __attribute__((weak, visibility("hidden"))) void shim_exit_drain(void);
 __attribute__((weak, visibility("hidden"))) void shim_fork_child(void);
 
+/* glibc's alone. musl's loader takes a preload in, too, if it finds all that is not weak. */
+__attribute__((weak)) const char *gnu_get_libc_version(void);
+
 /* Before any other code of ours, so that the very first wrapper already passes through. */
 __attribute__((constructor)) static void process_start(void)
 {
@@ -24,6 +27,11 @@ __attribute__((constructor)) static void process_start(void)
 
     if (disable && strcmp(disable, "1") == 0)
         atomic_store(&shim_bypass, true);
+    else if (!gnu_get_libc_version) {
+        atomic_store(&shim_bypass, true);
+        log_line(LOG_WARN, "this program's C library is not glibc, and CUDA's driver needs glibc; "
+                           "cutin does nothing here");
+    }
 }
 
 /* Has the program asked the driver to initialise? */

@@ -107,7 +107,9 @@ static bool meant(const struct peer *p, const struct message_control *m)
 
 static int run_one(const struct peer *from, struct peer *p, const struct message_control *m)
 {
-    if (from->who.uid != p->who.uid && !permission_control(from->daemon->conf, &from->who))
+    const struct conf *conf = from->daemon->conf;
+
+    if (!permission_same(conf, &from->who, &p->who) && !permission_control(conf, &from->who))
         return -EPERM;
     log_line(LOG_INFO, "user %u: %s %u for process %d", (unsigned)from->who.uid, kind_name(m->kind),
              m->value, (int)p->who.pid);

@@ -163,11 +163,24 @@ static int take_rules(struct reading *r, const struct setting *s, const char *va
         if (rc != 0)
             return mistake(r, rc,
                            "%s: %.60s is not user:NAME, uid:N, uid:N-M, group:NAME, gid:N, "
-                           "account:NAME or everybody",
+                           "cgroup:/PATH, account:NAME or everybody",
                            s->name, w);
         rc = rules_add(field(r, s), &rule);
+        if (rc != 0)
+            free(rule.path);
     }
     return rc == 0 ? 0 : mistake(r, rc, "%s", strerror(-rc));
+}
+
+static int take_cgroups(struct reading *r, const struct setting *s, const char *value)
+{
+    const struct rules *rules = field(r, s);
+    int rc = take_rules(r, s, value);
+
+    for (uint32_t i = 0; i < rules->count && rc == 0; i++)
+        if (rules->rule[i].kind != RULE_CGROUP)
+            rc = mistake(r, -EINVAL, "%s takes cgroup:/PATH alone", s->name);
+    return rc;
 }
 
 #define AT(member) offsetof(struct conf, member)
@@ -176,6 +189,7 @@ static const struct setting settings[] = {
     {"allow", "2", take_rules, AT(allow[2]), 0, 0, NULL},
     {"allow", "rt", take_rules, AT(allow[3]), 0, 0, NULL},
     {"allow", "control", take_rules, AT(control), 0, 0, NULL},
+    {"allow", "contained", take_cgroups, AT(contained), 0, 0, NULL},
     {"socket", "mode", take_mode, AT(socket_mode), 0, 0, NULL},
     {"socket", "group", take_socket_group, 0, 0, 0, NULL},
     {"limits", "connections_per_user", take_number, AT(connections_per_user), 1, 1024, NULL},
@@ -258,6 +272,7 @@ void conf_clear(struct conf *conf)
     for (uint32_t level = 0; level < PAGE_LEVELS; level++)
         rules_clear(&conf->allow[level]);
     rules_clear(&conf->control);
+    rules_clear(&conf->contained);
 }
 
 int conf_parse(struct conf *conf, FILE *in, const char *name, char *why, size_t why_size)

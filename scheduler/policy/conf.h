@@ -19,6 +19,7 @@ struct conf {
     bool loaded;
     uid_t owner; /* whose daemon this is */
     struct rules allow[PAGE_LEVELS], control;
+    struct rules contained; /* cgroups whose processes are judged by their cgroup alone */
     uint32_t socket_mode;
     bool socket_group_given;
     gid_t socket_group;

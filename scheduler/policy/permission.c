@@ -4,15 +4,37 @@
 #include "scheduler/policy/permission.h"
 
 #include <stdio.h>
+#include <string.h>
+
+/* Whose cgroup cannot be found out could be in any. */
+bool permission_contained(const struct conf *conf, const struct subject *who)
+{
+    return conf->contained.count > 0 &&
+           (!who->cgroups || rules_match_cgroup(&conf->contained, who));
+}
+
+bool permission_same(const struct conf *conf, const struct subject *a, const struct subject *b)
+{
+    if (a->uid != b->uid)
+        return false;
+    if (!permission_contained(conf, a) && !permission_contained(conf, b))
+        return true;
+    return a->cgroups && b->cgroups && strcmp(a->cgroups, b->cgroups) == 0;
+}
 
 static bool trusted(const struct conf *conf, const struct subject *who)
 {
-    return who->uid == conf->owner || who->uid == 0;
+    return (who->uid == conf->owner || who->uid == 0) && !permission_contained(conf, who);
+}
+
+static bool named_by(const struct conf *conf, const struct rules *list, const struct subject *who)
+{
+    return permission_contained(conf, who) ? rules_match_cgroup(list, who) : rules_match(list, who);
 }
 
 bool permission_control(const struct conf *conf, const struct subject *who)
 {
-    return trusted(conf, who) || rules_match(&conf->control, who);
+    return trusted(conf, who) || named_by(conf, &conf->control, who);
 }
 
 uint32_t permission_level(const struct conf *conf, const struct subject *who, uint32_t asked)
@@ -22,7 +44,7 @@ uint32_t permission_level(const struct conf *conf, const struct subject *who, ui
     if (trusted(conf, who))
         return asked;
     /* A rule for a level allows those below it, too. */
-    while (highest > 0 && !rules_match(&conf->allow[highest], who))
+    while (highest > 0 && !named_by(conf, &conf->allow[highest], who))
         highest--;
     return asked < highest ? asked : highest;
 }
@@ -32,20 +54,57 @@ bool permission_named(const struct conf *conf, const struct subject *who)
     return permission_control(conf, who) || permission_level(conf, who, PAGE_LEVELS - 1) > 0;
 }
 
+/* Of several hierarchies the one that says most. */
+static const char *longest_path(const char *lines, int *length)
+{
+    const char *longest = "/PATH";
+
+    *length = 1;
+    for (const char *line = lines; line && *line; line += strspn(line, "\n")) {
+        const char *end = line + strcspn(line, "\n"),
+                   *path = memchr(line, '/', (size_t)(end - line));
+
+        if (path && end - path > *length) {
+            longest = path;
+            *length = (int)(end - path);
+        }
+        line = end;
+    }
+    if (*length == 1)
+        *length = (int)strlen(longest);
+    return longest;
+}
+
+static void explain_cgroup(const struct conf *conf, const struct subject *who, const char *level,
+                           char *out, size_t size)
+{
+    int length;
+    const char *path = longest_path(who->cgroups, &length);
+
+    snprintf(out, size,
+             "no rule gives the cgroup of process %d level %s; allow it with `%s = cgroup:%.*s` "
+             "under [allow] in %s",
+             (int)who->pid, level, level, length, path, conf->path);
+}
+
 void permission_explain(const struct conf *conf, const struct subject *who, uint32_t asked,
                         char *out, size_t size)
 {
+    const char *level = conf_level_name(asked);
+
+    if (permission_contained(conf, who)) {
+        explain_cgroup(conf, who, level, out, size);
+        return;
+    }
     if (who->job.account[0]) {
         snprintf(out, size,
                  "no rule gives account %s or user %u level %s; allow it with `%s = account:%s` "
                  "under [allow] in %s",
-                 who->job.account, (unsigned)who->uid, conf_level_name(asked),
-                 conf_level_name(asked), who->job.account, conf->path);
+                 who->job.account, (unsigned)who->uid, level, level, who->job.account, conf->path);
         return;
     }
     /* Not by name: who knows it may be a server that does not answer, and the daemon would wait. */
     snprintf(out, size,
              "no rule gives user %u level %s; allow it with `%s = uid:%u` under [allow] in %s",
-             (unsigned)who->uid, conf_level_name(asked), conf_level_name(asked), (unsigned)who->uid,
-             conf->path);
+             (unsigned)who->uid, level, level, (unsigned)who->uid, conf->path);
 }

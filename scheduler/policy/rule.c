@@ -4,29 +4,83 @@
 #include "scheduler/policy/rule.h"
 
 #include <errno.h>
+#include <fnmatch.h>
 #include <grp.h>
+#include <limits.h>
+#include <poll.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #ifndef SO_PEERGROUPS
 #define SO_PEERGROUPS 59 /* Linux 4.13 */
 #endif
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77 /* Linux 6.5 */
+#endif
 
-int subject_of_socket(struct subject *who, int socket)
+/* ---- subjects -------------------------------------------------------------------------------- */
+
+/* The process at the other end, whoever has its number now; on an older kernel who has it now. */
+static int peer_process(int socket, pid_t pid)
 {
-    struct ucred cred;
-    socklen_t size = sizeof(cred);
+    int fd;
+    socklen_t size = sizeof(fd);
 
-    *who = (struct subject){0};
-    if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &cred, &size) != 0)
-        return -errno;
-    who->uid = cred.uid;
-    who->gid = cred.gid;
-    who->pid = cred.pid;
-    size = 0;
+    if (getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &fd, &size) == 0)
+        return fd;
+    return (int)syscall(SYS_pidfd_open, pid, 0);
+}
+
+static bool has_ended(int process)
+{
+    struct pollfd p = {.fd = process, .events = POLLIN};
+
+    return poll(&p, 1, 0) != 0;
+}
+
+static char *read_cgroups(pid_t pid)
+{
+    char path[40], *text = NULL;
+    size_t size = 0;
+    FILE *in;
+
+    snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
+    in = fopen(path, "re");
+    if (!in)
+        return NULL;
+    if (getdelim(&text, &size, '\0', in) < 0) {
+        free(text);
+        text = NULL;
+    }
+    fclose(in);
+    return text;
+}
+
+/* What was read is of the right process if that one still lives afterwards. A process in a PID
+ * namespace that we do not see into has the number 0, and no cgroup for us. */
+static void find_cgroups(struct subject *who, int socket)
+{
+    int process = who->pid > 0 ? peer_process(socket, who->pid) : -1;
+
+    if (process < 0)
+        return;
+    who->cgroups = read_cgroups(who->pid);
+    if (has_ended(process)) {
+        free(who->cgroups);
+        who->cgroups = NULL;
+    }
+    close(process);
+}
+
+static int find_groups(struct subject *who, int socket)
+{
+    socklen_t size = 0;
+
     /* The first call says how much room is needed; a kernel that knows no groups says nothing. */
     if (getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, NULL, &size) != 0 && errno != ERANGE)
         return 0;
@@ -40,11 +94,28 @@ int subject_of_socket(struct subject *who, int socket)
     return 0;
 }
 
+int subject_of_socket(struct subject *who, int socket)
+{
+    struct ucred cred;
+    socklen_t size = sizeof(cred);
+
+    *who = (struct subject){0};
+    if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &cred, &size) != 0)
+        return -errno;
+    who->uid = cred.uid;
+    who->gid = cred.gid;
+    who->pid = cred.pid;
+    find_cgroups(who, socket);
+    return find_groups(who, socket);
+}
+
 void subject_clear(struct subject *who)
 {
     free(who->groups);
+    free(who->cgroups);
     who->groups = NULL;
     who->group_count = 0;
+    who->cgroups = NULL;
 }
 
 /* ---- rules ---------------------------------------------------------------------------------- */
@@ -123,12 +194,27 @@ static int parse_account(struct rule *rule, const char *text)
     return 0;
 }
 
+/* A pattern of the whole tree would be no rule about somebody. */
+static int parse_cgroup(struct rule *rule, const char *text)
+{
+    size_t length = strlen(text);
+
+    while (length > 0 && text[length - 1] == '/')
+        length--;
+    if (length == 0 || text[0] != '/' || strstr(text, "//") || length >= PATH_MAX)
+        return -EINVAL;
+    rule->kind = RULE_CGROUP;
+    rule->path = strndup(text, length);
+    return rule->path ? 0 : -ENOMEM;
+}
+
 static const struct {
     const char *word;
     int (*parse)(struct rule *rule, const char *text);
 } forms[] = {
     {"everybody", parse_everybody}, {"user:", parse_user}, {"uid:", parse_uids},
-    {"group:", parse_group},        {"gid:", parse_gid},   {"account:", parse_account},
+    {"group:", parse_group},        {"gid:", parse_gid},   {"cgroup:", parse_cgroup},
+    {"account:", parse_account},
 };
 
 int rule_parse(struct rule *rule, const char *text)
@@ -157,6 +243,8 @@ int rules_add(struct rules *list, const struct rule *rule)
 
 void rules_clear(struct rules *list)
 {
+    for (uint32_t i = 0; i < list->count; i++)
+        free(list->rule[i].path);
     free(list->rule);
     *list = (struct rules){0};
 }
@@ -171,6 +259,40 @@ static bool in_group(const struct subject *who, gid_t group)
     return false;
 }
 
+/* The pattern is about as many parts of the path as it has itself; what is below belongs to it. */
+static bool path_matches(const char *pattern, const char *path, size_t length)
+{
+    char begin[PATH_MAX];
+    size_t parts = 0, end = 0;
+
+    for (const char *at = pattern; (at = strchr(at, '/')); at++)
+        parts++;
+    while (end < length && (path[end] != '/' || parts-- > 0))
+        end++;
+    if (end >= sizeof(begin))
+        return false;
+    memcpy(begin, path, end);
+    begin[end] = '\0';
+    return fnmatch(pattern, begin, FNM_PATHNAME) == 0;
+}
+
+/* In any of the hierarchies, of which cgroup version 2 has one: a line is "ID:CONTROLLERS:PATH". */
+static bool in_cgroup(const struct subject *who, const char *pattern)
+{
+    const char *line = who->cgroups;
+
+    while (line && *line) {
+        size_t length = strcspn(line, "\n");
+        const char *end = line + length, *path = memchr(line, ':', length);
+
+        path = path ? memchr(path + 1, ':', (size_t)(end - path - 1)) : NULL;
+        if (path && path_matches(pattern, path + 1, (size_t)(end - path - 1)))
+            return true;
+        line = *end ? end + 1 : end;
+    }
+    return false;
+}
+
 static bool rule_matches(const struct rule *rule, const struct subject *who)
 {
     switch (rule->kind) {
@@ -182,6 +304,8 @@ static bool rule_matches(const struct rule *rule, const struct subject *who)
         return in_group(who, rule->first);
     case RULE_ACCOUNT:
         return strcmp(who->job.account, rule->account) == 0;
+    case RULE_CGROUP:
+        return in_cgroup(who, rule->path);
     }
     return false;
 }
@@ -190,6 +314,14 @@ bool rules_match(const struct rules *list, const struct subject *who)
 {
     for (uint32_t i = 0; i < list->count; i++)
         if (rule_matches(&list->rule[i], who))
+            return true;
+    return false;
+}
+
+bool rules_match_cgroup(const struct rules *list, const struct subject *who)
+{
+    for (uint32_t i = 0; i < list->count; i++)
+        if (list->rule[i].kind == RULE_CGROUP && rule_matches(&list->rule[i], who))
             return true;
     return false;
 }

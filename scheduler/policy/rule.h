@@ -19,17 +19,20 @@ struct subject {
     pid_t pid;
     gid_t *groups; /* supplementary */
     uint32_t group_count;
+    char *cgroups;  /* as in /proc/PID/cgroup; NULL: not known */
     struct job job; /* that it is of */
 };
 
-/* Reads it from a connected socket, without a job. Returns 0 or -errno. */
+/* Reads it from a connected socket, as it is now and without a job. Returns 0 or -errno. */
 int subject_of_socket(struct subject *who, int socket);
 void subject_clear(struct subject *who);
 
-/* One rule: everybody, a range of user ids, a group, or the account of a batch job. */
+/* One rule: everybody, a range of user ids, a group, the processes of a cgroup, or the account of a
+ * batch job. */
 struct rule {
-    enum rule_kind { RULE_EVERYBODY, RULE_USERS, RULE_GROUP, RULE_ACCOUNT } kind;
+    enum rule_kind { RULE_EVERYBODY, RULE_USERS, RULE_GROUP, RULE_CGROUP, RULE_ACCOUNT } kind;
     uint32_t first, last; /* ids; a group has one */
+    char *path;           /* of a cgroup: a pattern for it and what is below */
     char account[JOB_ACCOUNT];
 };
 
@@ -38,12 +41,14 @@ struct rules {
     uint32_t count;
 };
 
-/* "user:NAME", "uid:N", "uid:N-M", "group:NAME", "gid:N", "account:NAME" or "everybody". Returns 0,
- * -EINVAL (not of that form) or -ENOENT (no such user or group). */
+/* "user:NAME", "uid:N", "uid:N-M", "group:NAME", "gid:N", "cgroup:/PATH", "account:NAME" or
+ * "everybody". Returns 0, -EINVAL (not of that form), -ENOENT (no such user or group) or -ENOMEM. */
 int rule_parse(struct rule *rule, const char *text);
-/* Adds a rule to the list. Returns 0 or -ENOMEM. */
+/* Adds a rule to the list, which then owns what the rule has. Returns 0 or -ENOMEM. */
 int rules_add(struct rules *list, const struct rule *rule);
 void rules_clear(struct rules *list);
 bool rules_match(const struct rules *list, const struct subject *who);
+/* The same for those rules of the list that are about cgroups. */
+bool rules_match_cgroup(const struct rules *list, const struct subject *who);
 
 #endif

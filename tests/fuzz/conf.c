@@ -37,7 +37,8 @@ static void require(bool holds)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct subject who = {.uid = 7, .gid = 8};
+    static char cgroups[] = "1:cpu:/a/b\n0::/\n";
+    struct subject who = {.uid = 7, .gid = 8, .cgroups = cgroups};
     struct conf conf;
     char why[512] = "";
     FILE *in = size ? fmemopen((void *)(uintptr_t)data, size, "r") : NULL;

@@ -119,6 +119,64 @@ Test(conf, an_account_is_named_whole)
     cr_assert_eq(permission_level(&conf, &who, 3), 0);
 }
 
+static uint32_t level_in(uid_t uid, const char *cgroups)
+{
+    struct subject who = {.uid = uid, .gid = uid, .cgroups = (char *)(uintptr_t)cgroups};
+
+    return permission_level(&conf, &who, 3);
+}
+
+Test(conf, a_cgroup_rule_is_about_the_processes_there_and_below)
+{
+    cr_assert_eq(parse("[allow]\n"
+                       "rt = cgroup:/kubepods/pod* cgroup:/system.slice/serve.service/\n"
+                       "1 = cgroup:/kubepods/*/pod?\n"),
+                 0, "%s", why);
+    cr_assert_eq(level_in(7, "0::/kubepods/pod5\n"), 3);
+    cr_assert_eq(level_in(7, "0::/kubepods/pod5/c0ffee/deeper\n"), 3);
+    cr_assert_eq(level_in(7, "0::/kubepods\n"), 0);
+    cr_assert_eq(level_in(7, "0::/kubepods/burstable/pod5/c0ffee\n"), 1);
+    cr_assert_eq(level_in(7, "0::/kubepods/burstable/pod55\n"), 0);
+    cr_assert_eq(level_in(7, "0::/elsewhere/kubepods/pod5\n"), 0);
+    cr_assert_eq(level_in(7, "0::/system.slice/serve.service\n"), 3);
+    cr_assert_eq(level_in(7, "0::/system.slice/serve.service2\n"), 0);
+    cr_assert_eq(level_in(7, "9:name=systemd:/\n4:cpu,cpuacct:/kubepods/pod5/x\n0::/\n"), 3,
+                 "in any hierarchy");
+    cr_assert_eq(level_in(7, "no such thing:/kubepods/pod5"), 0);
+    cr_assert_eq(level_in(7, NULL), 0);
+}
+
+Test(conf, of_what_is_contained_the_user_counts_for_nothing)
+{
+    static const char in[] = "0::/kubepods/pod5/c0\n", other[] = "0::/kubepods/pod5/c1\n",
+                      out[] = "0::/user.slice\n", given[] = "0::/kubepods/rt/c0\n";
+    struct subject root_in = {.cgroups = (char *)(uintptr_t)in}, root_out = root_in,
+                   root_other = root_in, root_unknown = {0};
+    char reason[320];
+
+    root_out.cgroups = (char *)(uintptr_t)out;
+    root_other.cgroups = (char *)(uintptr_t)other;
+    cr_assert_eq(parse("[allow]\nrt = uid:5 everybody cgroup:/kubepods/rt\n"
+                       "control = uid:0\ncontained = cgroup:/kubepods\n"),
+                 0, "%s", why);
+    cr_assert_eq(level_in(0, out), 3);
+    cr_assert_eq(level_in(0, in), 0, "not even root");
+    cr_assert_eq(level_in(1000, in), 0, "nor the owner");
+    cr_assert_eq(level_in(5, in), 0);
+    cr_assert_eq(level_in(5, given), 3);
+    cr_assert_eq(level_in(0, NULL), 0, "it could be there");
+    cr_assert_not(permission_control(&conf, &root_in));
+    cr_assert(permission_control(&conf, &root_out));
+    cr_assert_not(permission_control(&conf, &root_unknown));
+    cr_assert(permission_same(&conf, &root_in, &root_in));
+    cr_assert_not(permission_same(&conf, &root_in, &root_out));
+    cr_assert_not(permission_same(&conf, &root_in, &root_other), "another container's");
+    cr_assert_not(permission_same(&conf, &root_unknown, &root_unknown));
+    permission_explain(&conf, &root_in, 3, reason, sizeof(reason));
+    cr_assert_str_eq(reason, "no rule gives the cgroup of process 0 level rt; allow it with `rt = "
+                             "cgroup:/kubepods/pod5/c0` under [allow] in FILE");
+}
+
 Test(conf, lists_may_go_on_in_further_lines)
 {
     cr_assert_eq(parse("[allow]\nrt = uid:5\n  uid:6\nrt = uid:7\n"), 0, "%s", why);
@@ -141,6 +199,10 @@ Test(conf, a_mistake_is_one_line_with_its_place_and_changes_nothing)
         {"[allow]\nrt =\n", "FILE:2: rt = names nobody"},
         {"[allow]\nrt = account:\n", "FILE:2: rt: account: is not user:NAME"},
         {"[jobs]\nfolder = jobs\n", "FILE:2: folder = jobs is not an absolute path"},
+        {"[allow]\nrt = cgroup:kubepods\n", "FILE:2: rt: cgroup:kubepods is not"},
+        {"[allow]\nrt = cgroup:/\n", "FILE:2: rt: cgroup:/ is not"},
+        {"[allow]\nrt = cgroup:/a//b\n", "FILE:2:"},
+        {"[allow]\ncontained = cgroup:/a uid:5\n", "FILE:2: contained takes cgroup:/PATH alone"},
         {"[allow]\nbe = everybody\n", "FILE:2: [allow] has no setting be"},
         {"[permit]\nrt = everybody\n", "FILE:2: there is no section [permit]"},
         {"rt = everybody\n", "FILE:1: there is no section []"},

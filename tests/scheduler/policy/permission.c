@@ -209,3 +209,57 @@ Test(permission, a_bad_file_keeps_the_daemon_from_starting)
     unlink(place.config);
     cr_assert_eq(place_run(errors, sizeof(errors), argv), 2);
 }
+
+/* A cgroup below the first one that is mounted for writing. */
+static bool cgroup_make(char *folder, size_t size)
+{
+    char line[1024], at[512], kind[32];
+    FILE *mounts = fopen("/proc/self/mounts", "re");
+    bool made = false;
+
+    while (mounts && !made && fgets(line, sizeof(line), mounts))
+        if (sscanf(line, "%*s %511s %31s", at, kind) == 2 && strncmp(kind, "cgroup", 6) == 0 &&
+            !strstr(line, "cpuset")) { /* of version 1: takes nobody before it has processors */
+            snprintf(folder, size, "%s/cutin-test-%d", at, (int)getpid());
+            made = mkdir(folder, 0755) == 0;
+        }
+    if (mounts)
+        fclose(mounts);
+    return made;
+}
+
+static void cgroup_enter(const char *folder, pid_t pid)
+{
+    char path[600];
+    FILE *procs;
+
+    snprintf(path, sizeof(path), "%s/cgroup.procs", folder);
+    procs = fopen(path, "we");
+    cr_assert_not_null(procs);
+    cr_assert_gt(fprintf(procs, "%d\n", (int)pid), 0);
+    cr_assert_eq(fclose(procs), 0);
+}
+
+Test(permission, a_cgroup_decides_whatever_the_user)
+{
+    char folder[560], text[256];
+    struct actor in, out;
+
+    if (!cgroup_make(folder, sizeof(folder)))
+        cr_skip("no cgroup can be made here");
+    snprintf(text, sizeof(text),
+             "[allow]\n2 = cgroup:/cutin-test-%d\ncontained = cgroup:/cutin-*\n", (int)getpid());
+    place_configure(&place, text);
+    place_start(&place);
+    actor_new(&in, place.socket);
+    cgroup_enter(folder, in.pid);
+    actor_do(&in, DO_OPEN, 3, 3); /* as root, which may be anything elsewhere */
+    cr_assert_eq(actor_do(&in, DO_LEVEL, 0, 0), 2);
+    cr_assert(strstr(in.said, "no rule gives the cgroup of process"), "%s", in.said);
+    actor_new(&out, place.socket);
+    actor_do(&out, DO_OPEN, 3, 3);
+    cr_assert_eq(actor_do(&out, DO_LEVEL, 0, 0), 3);
+    actor_kill(&in);
+    actor_kill(&out);
+    WAIT_UNTIL(rmdir(folder) == 0);
+}

@@ -8,13 +8,17 @@
 #include <string.h>
 
 const struct subcommand *const subcommands[] = {
-    &subcommand_run,      &subcommand_trace,   &subcommand_record,
-    &subcommand_replay,   &subcommand_list,    &subcommand_top,
-    &subcommand_set,      &subcommand_pause,   &subcommand_resume,
-    &subcommand_reset,    &subcommand_policy,  &subcommand_latency,
-    &subcommand_overhead, &subcommand_disb,    &subcommand_report,
-    &subcommand_doctor,   &subcommand_profile, &subcommand_whatif,
-    &subcommand_version,  &subcommand_help,    NULL,
+    &subcommand_run,      &subcommand_trace,
+    &subcommand_record,   &subcommand_replay,
+    &subcommand_list,     &subcommand_top,
+    &subcommand_set,      &subcommand_pause,
+    &subcommand_resume,   &subcommand_reset,
+    &subcommand_policy,   &subcommand_latency,
+    &subcommand_overhead, &subcommand_disb,
+    &subcommand_report,   &subcommand_doctor,
+    &subcommand_profile,  &subcommand_whatif,
+    &subcommand_cdi,      &subcommand_version,
+    &subcommand_help,     NULL,
 };
 
 const struct subcommand *subcommand_find(const char *name)

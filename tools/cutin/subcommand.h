@@ -32,7 +32,7 @@ extern const struct subcommand subcommand_run, subcommand_trace, subcommand_reco
     subcommand_replay, subcommand_list, subcommand_top, subcommand_set, subcommand_pause,
     subcommand_resume, subcommand_reset, subcommand_policy, subcommand_latency, subcommand_overhead,
     subcommand_disb, subcommand_report, subcommand_doctor, subcommand_profile, subcommand_whatif,
-    subcommand_version, subcommand_help;
+    subcommand_cdi, subcommand_version, subcommand_help;
 /* NULL-terminated, in the order of the help text. */
 extern const struct subcommand *const subcommands[];
 const struct subcommand *subcommand_find(const char *name);

@@ -105,14 +105,17 @@ Test(command, what_is_mistyped_is_named_and_exits_2)
     fails(ARGS("resume", "0"), 2, "0 is not");
     fails(ARGS("reset", "7", "--stream", "-1"), 2, "--stream=-1");
     fails(ARGS("policy", "fair", "fixed"), 2, "fixed");
+    fails(ARGS("cdi", "extra"), 2, "extra");
+    fails(ARGS("cdi", "--socket", "run/cutin.sock"), 2, "run/cutin.sock");
+    fails(ARGS("cdi", "--library", "/libcutin.so"), 2, "/libcutin.so");
     fails(ARGS("version", "extra"), 2, "extra");
 }
 
 Test(command, every_command_has_a_help_text)
 {
     static const char *const names[] = {
-        "run", "trace", "record", "replay", "latency", "list",    "doctor", "profile", "top",
-        "set", "pause", "resume", "reset",  "policy",  "version", "whatif", "help"};
+        "run", "trace", "record", "replay", "latency", "list", "doctor",  "profile", "top",
+        "set", "pause", "resume", "reset",  "policy",  "cdi",  "version", "whatif",  "help"};
     struct process *all = run_cutin(ARGS("help"));
 
     cr_expect_eq(all->status, 0);

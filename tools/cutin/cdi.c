@@ -1,0 +1,118 @@
+/*
+ * cdi.c - `cutin cdi`: a specification with which container engines put containers under cutin.
+ *
+ * The Container Device Interface knows devices; a device of ours is a level. What it stands for is
+ * what `cutin run` does to a program: the library, preloaded, the daemon's socket, and the level.
+ */
+#include "subcommand.h"
+#include "paths.h"
+
+#include <getopt.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Where a container sees them, wherever this machine has them. */
+#define LIBRARY_INSIDE "/usr/lib/cutin/libcutin.so"
+#define FOLDER_INSIDE  "/run/cutin"
+
+enum { OPT_SOCKET, OPT_LIBRARY };
+
+static const struct option_row options[] = {
+    [OPT_SOCKET] = {"socket", "PATH", "the daemon's socket (/run/cutin/cutin.sock)"},
+    [OPT_LIBRARY] = {"library", "PATH",
+                     "libcutin.so as the machine of the containers has it (the one\n"
+                     "that belongs to this command)"},
+    {0},
+};
+
+/* The container gets it read-only, which a socket does not mind. */
+static json_t *mount(const char *on_machine, size_t length, const char *inside)
+{
+    return json_pack("{s:s%, s:s, s:[s, s, s, s]}", "hostPath", on_machine, length, "containerPath",
+                     inside, "options", "ro", "nosuid", "nodev", "bind");
+}
+
+/* What the daemon replaces when it starts again is the socket, so its folder is mounted. */
+static json_t *edits(const char *socket, const char *library)
+{
+    const char *name = strrchr(socket, '/') + 1;
+
+    return json_pack("{s:[s+, s++], s:[o, o]}", "env", "LD_PRELOAD=", LIBRARY_INSIDE,
+                     "CUTIN_SOCKET=", FOLDER_INSIDE "/", name, "mounts",
+                     mount(library, strlen(library), LIBRARY_INSIDE),
+                     mount(socket, (size_t)(name - 1 - socket), FOLDER_INSIDE));
+}
+
+static json_t *devices(void)
+{
+    static const char *const levels[] = {"be", "1", "2", "rt"};
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++)
+        json_array_append_new(list,
+                              json_pack("{s:s, s:{s:[s+]}}", "name", levels[i], "containerEdits",
+                                        "env", "CUTIN_PRIORITY=", levels[i]));
+    return list;
+}
+
+/* Version 0.5.0 is the first in which a device's name may begin with a digit. */
+static int print(const char *socket, const char *library)
+{
+    json_t *root =
+        json_pack("{s:s, s:s, s:o, s:o}", "cdiVersion", "0.5.0", "kind", "cutin.dev/level",
+                  "containerEdits", edits(socket, library), "devices", devices());
+    int rc = root ? json_dumpf(root, stdout, JSON_INDENT(2)) : -1;
+
+    json_decref(root);
+    if (rc != 0 || putchar('\n') == EOF || fflush(stdout) != 0) {
+        say(&subcommand_cdi, "cannot write the specification");
+        return EXIT_FAILURE;
+    }
+    return EXIT_SUCCESS;
+}
+
+/* A file in a folder below the root: the folder is what is mounted. */
+static const char *take_path(int row, const char *path)
+{
+    if (path[0] != '/' || strrchr(path, '/') == path || path[strlen(path) - 1] == '/')
+        fail_usage(&subcommand_cdi, "--%s needs the whole path of a file, not %s",
+                   options[row].name, path);
+    return path;
+}
+
+static int cdi(int argc, char **argv)
+{
+    const char *socket = "/run/cutin/cutin.sock", *library = NULL;
+    struct paths paths;
+    int row;
+
+    while ((row = options_next(&subcommand_cdi, argc, argv)) != OPTIONS_END) {
+        if (row == OPT_SOCKET)
+            socket = take_path(row, optarg);
+        else
+            library = take_path(row, optarg);
+    }
+    options_no_operands(&subcommand_cdi, argc, argv);
+    paths_find(&paths);
+    if (!library)
+        library = paths.library;
+    if (library[0])
+        return print(socket, library);
+    say(&subcommand_cdi, "libcutin.so is not installed beside cutin; say where with --library");
+    return EXIT_FAILURE;
+}
+
+const struct subcommand subcommand_cdi = {
+    .name = "cdi",
+    .summary = "how container engines put containers under cutin",
+    .synopsis = "[--socket PATH] [--library PATH]",
+    .about =
+        "Prints a specification of the Container Device Interface. With it in\n"
+        "/etc/cdi/cutin.json, podman, Docker, containerd and CRI-O take\n"
+        "  podman run --device cutin.dev/level=LEVEL ...\n"
+        "with be, 1, 2 or rt. The container needs glibc; what level it gets is cutind.conf(5)'s.",
+    .options = options,
+    .run = cdi,
+};

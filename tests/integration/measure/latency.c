@@ -84,3 +84,83 @@ Test(latency, a_graph_has_a_length_and_shares_of_it)
     json_decref(root);
     process_free(p);
 }
+
+/* ---- arrivals ------------------------------------------------------------------------------- */
+
+static json_t *overloaded(const char *arrivals)
+{
+    struct process *p = process_run(
+        (const char *[]){CUTIN, "latency", "--sim", "--mode", "alone", "--samples", "40", "--rate",
+                         "400", "--rt-kernel-us", "5000", "--arrivals", arrivals, "--json", NULL},
+        NULL, 80);
+    json_t *root = printed(p);
+
+    process_free(p);
+    return root;
+}
+
+/* Requests of 5 ms, one every 2.5 ms: each waits 2.5 ms longer than the one before it. A client
+ * that asks again only when it has its answer never sees that. */
+Test(latency, a_closed_loop_omits_what_an_open_one_counts)
+{
+    json_t *open = overloaded("uniform:0"), *closed = overloaded("closed");
+    double half = json_number_value(get(open, "modes.alone.p50_us"));
+
+    cr_expect_geq(half, 20 * 5000 - 20 * 2500);
+    cr_expect_geq(json_number_value(get(open, "modes.alone.max_us")), 40 * 5000 - 40 * 2500);
+    cr_expect_geq(json_integer_value(get(open, "modes.alone.backlog.most")), 19);
+    cr_expect_eq(json_integer_value(get(open, "modes.alone.backlog.late")), 39);
+    cr_expect_str_eq(json_string_value(get(open, "config.loop")), "open");
+    cr_expect_lt(json_number_value(get(closed, "modes.alone.p50_us")), half);
+    cr_expect_str_eq(json_string_value(get(closed, "config.loop")), "closed");
+    cr_expect_null(get(closed, "modes.alone.backlog"));
+    json_decref(open);
+    json_decref(closed);
+}
+
+/* None is dropped: as many samples as arrivals, whatever waits. */
+Test(latency, every_arrival_is_a_sample)
+{
+    static const char *const kinds[] = {"poisson", "uniform:0.5", "gamma:0.3", "closed"};
+
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
+        struct process *p = process_run((const char *[]){CUTIN, "latency", "--sim", "--samples",
+                                                         "30", "--rate", "2000", "--solo-ms", "20",
+                                                         "--arrivals", kinds[i], "--json", NULL},
+                                        NULL, 80);
+        json_t *root = printed(p);
+        cr_expect_eq(json_integer_value(get(root, "modes.native.samples")), 30, "%s", kinds[i]);
+        cr_expect_eq(json_integer_value(get(root, "modes.cutin.samples")), 30, "%s", kinds[i]);
+        json_decref(root);
+        process_free(p);
+    }
+}
+
+Test(latency, arrivals_of_a_trace_are_those_of_its_file)
+{
+    char path[256], kind[300];
+    struct process *p;
+    json_t *root;
+    FILE *f;
+
+    snprintf(path, sizeof(path), "%s/arrivals", sandbox_folder());
+    f = fopen(path, "w");
+    cr_assert_not_null(f);
+    for (int i = 1; i <= 10; i++)
+        fprintf(f, "%d\n", 4 * i);
+    fclose(f);
+    snprintf(kind, sizeof(kind), "trace:%s", path);
+    p = process_run((const char *[]){CUTIN, "latency", "--sim", "--mode", "alone", "--samples",
+                                     "10", "--arrivals", kind, "--json", NULL},
+                    NULL, 80);
+    root = printed(p);
+    cr_expect_float_eq(json_number_value(get(root, "config.rate_per_s")), 250, 1e-9);
+    json_decref(root);
+    process_free(p);
+    p = process_run((const char *[]){CUTIN, "latency", "--sim", "--mode", "alone", "--samples",
+                                     "11", "--arrivals", kind, NULL},
+                    NULL, 80);
+    cr_expect_eq(p->status, 1);
+    cr_expect_not_null(strstr(process_err(p), "has 10 arrivals"), "%s", process_err(p));
+    process_free(p);
+}

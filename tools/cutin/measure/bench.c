@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 enum {
-    MOST_ROUNDS = 10,
     LEAST_PER_ROUND = 25,
     PATIENCE_MS = 30000, /* beyond what a block should take */
     SLICE_US = 1000,
@@ -72,7 +71,7 @@ static double now_s(void)
 /* What a block is expected to take. */
 static double samples_s(const struct bench_plan *p, uint32_t count)
 {
-    double us = (double)p->gap_us + (double)p->rt_kernels * (double)p->rt_kernel_us;
+    double us = p->gap_us + (double)p->rt_kernels * (double)p->rt_kernel_us;
 
     return count * us / 1e6;
 }
@@ -178,13 +177,14 @@ static int be_check(struct bench *b, struct worker *be)
 
 /* ---- real time ----------------------------------------------------------------------------- */
 
-/* What a block may take: gaps are at most ten means, and a kernel waits for many others at worst.
- */
-static uint32_t block_timeout_ms(const struct bench_plan *p, uint32_t count)
+/* What a block may take: a kernel waits for many others at worst. */
+static uint32_t block_timeout_ms(const struct bench_plan *p, const uint64_t *gap_ns, uint32_t count)
 {
-    uint64_t us =
-        10ull * p->gap_us + 100ull * unit_us(p) + 10ull * p->rt_kernels * p->rt_kernel_us + 10000;
+    uint64_t us = 100ull * unit_us(p) + 10ull * p->rt_kernels * p->rt_kernel_us + 10000;
     uint64_t ms = PATIENCE_MS + count * us / 1000;
+
+    for (uint32_t i = 0; i < count; i++)
+        ms += gap_ns[i] / 1000000;
 
     return ms > UINT32_MAX / 2 ? UINT32_MAX / 2 : (uint32_t)ms;
 }
@@ -194,10 +194,11 @@ static int await_samples(struct bench *b, int mode, uint32_t count, uint32_t fro
                          struct worker_reply *reply)
 {
     struct worker *rt = &b->rt[side_of(mode)];
-    uint32_t samples, timeout_ms = block_timeout_ms(&b->plan, count);
+    uint32_t samples, timeout_ms;
     double start_s = now_s();
     int rc;
 
+    timeout_ms = block_timeout_ms(&b->plan, b->gap_ns + b->mode[mode].n, count);
     do {
         samples = atomic_load_explicit(&rt->shared->samples, memory_order_relaxed);
         show(b, samples_s(&b->plan, samples - from), bench_mode_names[mode]);
@@ -213,18 +214,22 @@ static int rt_sample(struct bench *b, int mode, uint32_t count)
     struct bench_result *result = &b->mode[mode];
     uint32_t from = atomic_load_explicit(&rt->shared->samples, memory_order_acquire), to;
     struct worker_reply reply;
-    int rc = worker_ask(rt, WORKER_SAMPLE, count);
+    int rc;
 
+    for (uint32_t i = 0; i < count; i++)
+        rt->shared->sample[from + i].gap_ns = b->gap_ns[result->n + i];
+    rc = worker_ask(rt, WORKER_SAMPLE, count);
     if (rc == 0)
         rc = await_samples(b, mode, count, from, &reply);
     if (rc == -ECANCELED) {
         atomic_store_explicit(&rt->shared->stop, 1, memory_order_relaxed);
-        rc = worker_reply(rt, &reply, PATIENCE_MS + b->plan.gap_us / 100, NULL);
+        rc = worker_reply(rt, &reply, PATIENCE_MS, NULL);
     }
     to = atomic_load_explicit(&rt->shared->samples, memory_order_acquire);
-    memcpy(result->latency_ns + result->n, rt->shared->latency_ns + from,
-           (to - from) * sizeof(uint64_t));
+    memcpy(result->sample + result->n, rt->shared->sample + from,
+           (to - from) * sizeof(*result->sample));
     result->n += to - from;
+    result->block_end[result->blocks++] = result->n;
     return rc == 0 ? 0 : fail_worker(b, rt, rc);
 }
 
@@ -309,7 +314,7 @@ static int rounds_run(struct bench *b)
     uint32_t rounds = b->plan.samples / LEAST_PER_ROUND;
     int rc = 0;
 
-    rounds = rounds < 1 ? 1 : rounds > MOST_ROUNDS ? MOST_ROUNDS : rounds;
+    rounds = rounds < 1 ? 1 : rounds > BENCH_ROUNDS ? BENCH_ROUNDS : rounds;
     for (uint32_t round = 0; round < rounds && rc == 0 && !progress_cancel; round++)
         rc = round_run(b, round, rounds);
     progress_end();
@@ -322,14 +327,13 @@ static int rounds_run(struct bench *b)
 
 /* ---- set-up and end ------------------------------------------------------------------------ */
 
-static int prepare_worker(struct bench *b, struct worker *w, const char *role, uint32_t salt)
+static int prepare_worker(struct bench *b, struct worker *w, const char *role)
 {
     int rc = worker_prepare(w, role, role[0] == 'r' ? 2 * b->plan.samples : 1);
 
     if (rc != 0)
         return fail(b, rc, "no memory for %u samples", b->plan.samples);
-    w->shared->seed = b->plan.seed * 16 + salt;
-    w->shared->gap_us = b->plan.gap_us;
+    w->shared->closed = !arrivals_open(&b->plan.arrivals);
     w->shared->rt_kernels = b->plan.rt_kernels;
     w->shared->rt_kernel_us = b->plan.rt_kernel_us;
     w->shared->be_kernel_us = b->plan.be_kernel_us;
@@ -341,16 +345,33 @@ static int prepare_memory(struct bench *b)
 {
     int rc = 0;
 
+    b->gap_ns = calloc(b->plan.samples, sizeof(*b->gap_ns));
     for (int m = 0; m < BENCH_MODES; m++) {
         b->mode[m].latency_ns = calloc(b->plan.samples, sizeof(uint64_t));
-        if (!b->mode[m].latency_ns)
+        b->mode[m].sample = calloc(b->plan.samples, sizeof(*b->mode[m].sample));
+        if (!b->gap_ns || !b->mode[m].latency_ns || !b->mode[m].sample)
             return fail(b, -ENOMEM, "no memory for %u samples", b->plan.samples);
     }
     for (uint32_t side = BENCH_NATIVE; side <= BENCH_CUTIN && rc == 0; side++) {
-        rc = prepare_worker(b, &b->be[side], "be", 2 * side);
+        rc = prepare_worker(b, &b->be[side], "be");
         if (rc == 0)
-            rc = prepare_worker(b, &b->rt[side], "rt", 2 * side + 1);
+            rc = prepare_worker(b, &b->rt[side], "rt");
     }
+    return rc;
+}
+
+/* All of them before anything runs: how long a request takes has no say in when the next comes. */
+static int draw_arrivals(struct bench *b)
+{
+    struct bench_plan *p = &b->plan;
+    double sum_ns = 0;
+    int rc = arrivals_draw(&p->arrivals, p->gap_us * 1000, p->seed, b->gap_ns, p->samples, b->why,
+                           sizeof(b->why));
+
+    for (uint32_t i = 0; i < p->samples && rc == 0; i++)
+        sum_ns += (double)b->gap_ns[i];
+    if (rc == 0 && p->arrivals.kind == ARRIVALS_TRACE)
+        p->gap_us = sum_ns / p->samples / 1000;
     return rc;
 }
 
@@ -408,19 +429,6 @@ static int end(struct bench *b, int rc)
     return rc;
 }
 
-static void describe(struct bench *b)
-{
-    for (int side = BENCH_NATIVE; side <= BENCH_CUTIN; side++) {
-        const struct worker_shared *from = b->rt[side].shared;
-        if (from && from->gpu[0]) {
-            snprintf(b->gpu, sizeof(b->gpu), "%.95s", from->gpu);
-            b->driver_version = from->driver_version;
-        }
-    }
-    for (int m = 0; m < BENCH_MODES; m++)
-        figures_make(&b->mode[m].figures, b->mode[m].latency_ns, b->mode[m].n);
-}
-
 static bool measured(const struct bench *b)
 {
     for (int m = 0; m < BENCH_MODES; m++)
@@ -437,6 +445,8 @@ int bench_run(struct bench *b)
     paths_find(&b->paths);
     rc = prepare_memory(b);
     if (rc == 0)
+        rc = draw_arrivals(b);
+    if (rc == 0)
         rc = prepare_environment(b);
     if (rc == 0)
         rc = start_workers(b);
@@ -444,7 +454,7 @@ int bench_run(struct bench *b)
         rc = rounds_run(b);
     rc = end(b, rc);
     if (rc == 0)
-        describe(b);
+        bench_describe(b);
     b->cancelled = progress_cancel != 0;
     b->seconds = now_s() - start_s;
     if (rc == -ECANCELED || (progress_cancel && rc == 0 && !measured(b)))
@@ -454,41 +464,13 @@ int bench_run(struct bench *b)
 
 void bench_free(struct bench *b)
 {
-    for (int m = 0; m < BENCH_MODES; m++)
+    for (int m = 0; m < BENCH_MODES; m++) {
         free(b->mode[m].latency_ns);
+        free(b->mode[m].sample);
+    }
+    free(b->gap_ns);
     for (int side = BENCH_NATIVE; side <= BENCH_CUTIN; side++) {
         worker_free(&b->be[side]);
         worker_free(&b->rt[side]);
     }
-}
-
-/* ---- figures ------------------------------------------------------------------------------- */
-
-struct bench_added bench_added(const struct bench *b, int mode)
-{
-    const struct figures *f = &b->mode[mode].figures, *alone = &b->mode[BENCH_ALONE].figures;
-
-    return (struct bench_added){f->p50_us - alone->p50_us, f->p99_us - alone->p99_us};
-}
-
-double bench_gate_us(const struct bench *b)
-{
-    return b->gates ? (double)b->gated_ns / 1e3 / (double)b->gates : 0;
-}
-
-double bench_graph_us(const struct bench *b)
-{
-    uint64_t least = 0;
-
-    for (int m = BENCH_NATIVE; m <= BENCH_CUTIN; m++) {
-        uint64_t ns = b->be[m].shared ? b->be[m].shared->graph_ns : 0;
-        if (ns && (!least || ns < least))
-            least = ns;
-    }
-    return (double)least / 1e3;
-}
-
-double bench_rate(const struct bench_work *work)
-{
-    return work->elapsed_ns ? (double)work->kernels * 1e9 / (double)work->elapsed_ns : 0;
 }

@@ -7,6 +7,7 @@
 #include "tools/cutin/daemon.h"
 #include "tools/cutin/percentiles.h"
 #include "tools/cutin/paths.h"
+#include "arrivals.h"
 #include "worker.h"
 
 #include <jansson.h>
@@ -20,7 +21,9 @@ enum bench_mode { BENCH_ALONE, BENCH_NATIVE, BENCH_UNGATED, BENCH_CUTIN, BENCH_M
 extern const char *const bench_mode_names[]; /* NULL-terminated */
 
 struct bench_plan {
-    uint32_t samples, be_kernel_us, be_graph, rt_kernels, rt_kernel_us, gap_us, solo_ms;
+    uint32_t samples, be_kernel_us, be_graph, rt_kernels, rt_kernel_us, solo_ms;
+    struct arrivals arrivals;
+    double gap_us; /* mean */
     uint64_t seed;
     uint32_t modes; /* mask of 1 << enum bench_mode */
     bool sim, json, ablation;
@@ -32,14 +35,28 @@ struct bench_work {
     uint64_t kernels, elapsed_ns;
 };
 
+/* What waits behind the request that is served. */
+struct bench_backlog {
+    uint32_t most;
+    uint32_t late; /* requests that waited so */
+    double mean;   /* when a request is begun */
+};
+
+enum { BENCH_ROUNDS = 20 }; /* at most */
+
 struct bench {
     struct bench_plan plan;
     struct bench_result {
-        uint64_t *latency_ns; /* sorted once the run is over */
+        struct worker_sample *sample; /* in the order of their arrivals */
+        uint64_t *latency_ns;         /* of them, sorted, once the run is over */
         uint32_t n;
+        uint32_t block_end[BENCH_ROUNDS], blocks; /* of the samples: a block was without a break */
         struct figures figures;
+        struct bench_backlog backlog;
+        uint64_t max_ns;                /* when the slowest one arrived, nanoseconds since 1970 */
         struct bench_work shared, solo; /* best effort beside real time, and by itself */
     } mode[BENCH_MODES];
+    uint64_t *gap_ns; /* as they were drawn, the same for every mode */
     char gpu[96];
     int32_t driver_version;
     uint64_t gates, gated_ns; /* of cutin's best effort beside real time: what lay between them */
@@ -64,6 +81,10 @@ struct bench {
 int bench_run(struct bench *b);
 void bench_free(struct bench *b);
 
+/* ---- bench_figures.c ----------------------------------------------------------------------- */
+
+/* What becomes of the samples. */
+void bench_describe(struct bench *b);
 static inline bool bench_has(const struct bench *b, int mode)
 {
     return b->mode[mode].n > 0;

@@ -12,13 +12,26 @@ static void put(json_t *object, const char *key, json_t *value)
     json_object_set_new(object, key, value);
 }
 
+static json_t *mode_json(const struct bench *b, const struct bench_result *r)
+{
+    json_t *mode = result_figures(&r->figures);
+    char when[RESULT_TIME];
+
+    put(mode, "max_at", json_string(result_time(r->max_ns, when)));
+    if (arrivals_open(&b->plan.arrivals))
+        put(mode, "backlog",
+            json_pack("{s:i, s:o, s:i}", "most", (int)r->backlog.most, "mean",
+                      result_number(r->backlog.mean), "late", (int)r->backlog.late));
+    return mode;
+}
+
 static json_t *modes_json(const struct bench *b)
 {
     json_t *modes = json_object();
 
     for (int m = 0; m < BENCH_MODES; m++)
         if (bench_has(b, m))
-            put(modes, bench_mode_names[m], result_figures(&b->mode[m].figures));
+            put(modes, bench_mode_names[m], mode_json(b, &b->mode[m]));
     return modes;
 }
 
@@ -84,18 +97,23 @@ json_t *bench_config_json(const struct bench *b)
 {
     const struct bench_plan *p = &b->plan;
     json_t *modes = json_array();
+    char arrivals[256];
 
     for (int m = 0; m < BENCH_MODES; m++)
         if (p->modes >> m & 1)
             json_array_append_new(modes, json_string(bench_mode_names[m]));
-    return json_pack("{s:s, s:s, s:i, s:b, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:I, s:o, s:o, s:o}",
+    return json_pack("{s:s, s:s, s:i, s:b, s:i, s:i, s:i, s:i, s:i, s:o, s:s, s:s, s:o, s:i, s:I, "
+                     "s:o, s:o, s:o}",
                      "version", CUTIN_VERSION, "gpu", b->gpu, "driver_version",
                      (int)b->driver_version, "simulated", p->sim || strstr(b->gpu, "simulated"),
                      "samples", (int)p->samples, "be_kernel_us", (int)p->be_kernel_us, "be_graph",
                      (int)p->be_graph, "rt_kernels", (int)p->rt_kernels, "rt_kernel_us",
-                     (int)p->rt_kernel_us, "gap_us", (int)p->gap_us, "solo_ms", (int)p->solo_ms,
-                     "seed", (json_int_t)p->seed, "modes", modes, "machine", result_machine(),
-                     "environment", result_environment());
+                     (int)p->rt_kernel_us, "gap_us", result_number(p->gap_us), "loop",
+                     arrivals_open(&p->arrivals) ? "open" : "closed", "arrivals",
+                     arrivals_text(&p->arrivals, arrivals, sizeof(arrivals)), "rate_per_s",
+                     arrivals_open(&p->arrivals) ? result_number(1e6 / p->gap_us) : json_null(),
+                     "solo_ms", (int)p->solo_ms, "seed", (json_int_t)p->seed, "modes", modes,
+                     "machine", result_machine(), "environment", result_environment());
 }
 
 json_t *bench_json(const struct bench *b)

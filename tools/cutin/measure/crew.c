@@ -26,7 +26,7 @@ enum {
 
 int worker_prepare(struct worker *w, const char *role, uint32_t capacity)
 {
-    size_t bytes = sizeof(*w->shared) + capacity * sizeof(uint64_t);
+    size_t bytes = sizeof(*w->shared) + capacity * sizeof(struct worker_sample);
     int fd = memfd_create("cutin-latency", MFD_CLOEXEC);
     void *at;
 

@@ -1,9 +1,10 @@
 /*
  * latency.c - `cutin latency`: how long does real-time work wait on a busy GPU?
  *
- * A best-effort process keeps the GPU busy; a real-time process launches a short kernel at random
- * phases and measures, on the host, from the launch until it knows the kernel complete. Three modes
- * alternate in rounds, so that whatever else the machine does hits all alike: `alone` (no best
+ * A best-effort process keeps the GPU busy; a real-time process launches a short kernel for each
+ * request and measures, on the host, from the request's arrival until it knows the kernel complete.
+ * Arrivals are drawn before the run, the same for every mode (arrivals.h). Three modes alternate in
+ * rounds, so that whatever else the machine does hits all alike: `alone` (no best
  * effort), `native` (both on the plain driver), `cutin` (both under libcutin.so, with a daemon of
  * their own); and `ungated`, where best effort launches CUDA graphs, the same without gates in
  * them. Best effort also runs by itself in each round: what it loses with nobody above. Its updates
@@ -30,6 +31,8 @@ enum {
     OPT_MODE,
     OPT_RT_KERNELS,
     OPT_RT_KERNEL_US,
+    OPT_ARRIVALS,
+    OPT_RATE,
     OPT_GAP_US,
     OPT_SOLO_MS,
     OPT_SEED,
@@ -49,9 +52,15 @@ static const struct option_row options[] = {
                   "alone, native or cutin; with --be-graph also ungated; may be\nrepeated (all)"},
     [OPT_RT_KERNELS] = {"rt-kernels", "N", "real-time kernels per sample (1)"},
     [OPT_RT_KERNEL_US] = {"rt-kernel-us", "N", "duration of each (20)"},
-    [OPT_GAP_US] = {"gap-us", "N", "mean pause between samples (2000)"},
+    [OPT_ARRIVALS] = {"arrivals", "KIND",
+                      "poisson (the default), uniform[:SPREAD], gamma:SHAPE or trace:FILE, an\n"
+                      "open loop: latency counts from when a request was to come; or closed:\n"
+                      "the next one comes a pause after the answer, and counts from its launch"},
+    [OPT_RATE] = {"rate", "N", "requests per second (200)"},
+    [OPT_GAP_US] = {"gap-us", "N",
+                    "the same as a mean gap; in a closed loop the mean pause (2000)"},
     [OPT_SOLO_MS] = {"solo-ms", "N", "how long best effort runs with nobody above (1500)"},
-    [OPT_SEED] = {"seed", "N", "of the random phases (1)"},
+    [OPT_SEED] = {"seed", "N", "of arrivals (1)"},
     [OPT_JSON] = {"json", NULL, "one JSON object on stdout, instead of table and histogram"},
     [OPT_PLOT] =
         {"plot", "FILE",
@@ -64,9 +73,34 @@ static const struct option_row options[] = {
 
 const char *const bench_mode_names[] = {"alone", "native", "ungated", "cutin", NULL};
 
+static void parse_arrivals(struct bench_plan *p, const struct subcommand *cmd, const char *text)
+{
+    char why[256];
+
+    if (arrivals_parse(&p->arrivals, text, why, sizeof(why)) != 0)
+        fail_usage(cmd, "--arrivals=%s", why);
+}
+
+/* What was not given. */
+static void fill(struct bench_plan *p, bool arrivals_given)
+{
+    if (p->ablation &&
+        !arrivals_given) /* some variants keep real time waiting for longer than a gap */
+        p->arrivals.kind = ARRIVALS_CLOSED;
+    if (p->samples == 0)
+        p->samples = p->ablation ? 300 : 1000;
+    if (p->be_kernel_us == 0 && !p->ablation)
+        p->be_kernel_us = 200;
+    if (p->gap_us == 0)
+        p->gap_us = arrivals_open(&p->arrivals) ? 5000 : 2000;
+    if (p->modes == 0)
+        p->modes = ((1u << BENCH_MODES) - 1) & ~(p->be_graph ? 0 : 1u << BENCH_UNGATED);
+}
+
 static void parse(struct bench_plan *p, int argc, char **argv)
 {
     const struct subcommand *cmd = &subcommand_latency;
+    bool arrivals_given = false;
     int row;
 
 #define NUMBER(field, least, most)                                                                 \
@@ -90,6 +124,13 @@ static void parse(struct bench_plan *p, int argc, char **argv)
             NUMBER(rt_kernels, 1, 1000);
         case OPT_RT_KERNEL_US:
             NUMBER(rt_kernel_us, 1, 1000000);
+        case OPT_ARRIVALS:
+            parse_arrivals(p, cmd, optarg);
+            arrivals_given = true;
+            break;
+        case OPT_RATE:
+            p->gap_us = 1e6 / options_decimal(cmd, row, optarg, 0.001, 1000000);
+            break;
         case OPT_GAP_US:
             NUMBER(gap_us, 1, 10000000);
         case OPT_SOLO_MS:
@@ -111,18 +152,47 @@ static void parse(struct bench_plan *p, int argc, char **argv)
     }
 #undef NUMBER
     options_no_operands(cmd, argc, argv);
-    if (p->samples == 0)
-        p->samples = p->ablation ? 300 : 1000;
-    if (p->be_kernel_us == 0 && !p->ablation)
-        p->be_kernel_us = 200;
     if (p->ablation && p->modes)
         fail_usage(cmd, "--ablation has modes of its own");
     if (p->ablation && p->be_graph)
         fail_usage(cmd, "--ablation launches kernels one by one, not --be-graph");
     if ((p->modes >> BENCH_UNGATED & 1) && !p->be_graph)
         fail_usage(cmd, "--mode ungated needs --be-graph");
-    if (p->modes == 0)
-        p->modes = ((1u << BENCH_MODES) - 1) & ~(p->be_graph ? 0 : 1u << BENCH_UNGATED);
+    fill(p, arrivals_given);
+}
+
+static void print_arrivals(const struct bench *b)
+{
+    const struct bench_plan *p = &b->plan;
+    char text[256];
+
+    arrivals_text(&p->arrivals, text, sizeof(text));
+    if (!arrivals_open(&p->arrivals)) {
+        printf("a closed loop, a pause of %g us after each answer: latency counts from the launch, "
+               "and "
+               "what\nwould have come meanwhile is not in it\n",
+               p->gap_us);
+        return;
+    }
+    printf("an open loop, arrivals %s, %.1f/s: latency counts from the arrival\n", text,
+           1e6 / p->gap_us);
+    for (int m = 0; m < BENCH_MODES; m++)
+        if (bench_has(b, m))
+            printf(
+                "backlog, %-7s %u requests came while one was served; at most %u waited, %.2f on "
+                "average\n",
+                bench_mode_names[m], b->mode[m].backlog.late, b->mode[m].backlog.most,
+                b->mode[m].backlog.mean);
+}
+
+static void print_maxima(const struct bench *b)
+{
+    char when[RESULT_TIME];
+
+    for (int m = 0; m < BENCH_MODES; m++)
+        if (bench_has(b, m))
+            printf("max, %-7s     %.1f us, arrived %s\n", bench_mode_names[m],
+                   b->mode[m].figures.max_us, result_time(b->mode[m].max_ns, when));
 }
 
 static void print_graph(const struct bench *b)
@@ -156,6 +226,8 @@ static void print_table(const struct bench *b)
         printf(" %9zu\n", b->mode[m].figures.samples);
     }
     putchar('\n');
+    print_arrivals(b);
+    print_maxima(b);
     for (int m = BENCH_NATIVE; m <= BENCH_CUTIN; m++)
         if (bench_has(b, m) && bench_has(b, BENCH_ALONE))
             printf("added by %-7s p50 %.1f us, p99 %.1f us\n", bench_mode_names[m],
@@ -206,7 +278,7 @@ static int report(struct bench *b, int argc, char **argv)
 static int latency(int argc, char **argv)
 {
     static struct bench bench = {
-        .plan = {.rt_kernels = 1, .rt_kernel_us = 20, .gap_us = 2000, .solo_ms = 1500, .seed = 1}};
+        .plan = {.rt_kernels = 1, .rt_kernel_us = 20, .solo_ms = 1500, .seed = 1}};
     int rc;
 
     parse(&bench.plan, argc, argv);
@@ -229,8 +301,9 @@ const struct subcommand subcommand_latency = {
     .name = "latency",
     .summary = "how long does real-time work wait on a busy GPU?",
     .synopsis = "[OPTIONS]",
-    .about = "Measures launch to completion of a short real-time kernel: alone, beside a busy\n"
-             "best-effort process on the plain driver (native), and with both under cutin.",
+    .about =
+        "Measures from a request's arrival to the completion of its short kernel: alone, beside a\n"
+        "busy best-effort process on the plain driver (native), and with both under cutin.",
     .options = options,
     .run = latency,
 };

@@ -2,6 +2,7 @@
  * models.c - generate the networks of models.def, and read others from workload files.
  */
 #include "models.h"
+#include "random.h"
 #include "tools/cutin/record/workload.h"
 
 #include <errno.h>
@@ -22,20 +23,6 @@ static const struct row {
 #undef SHAPE
 };
 static const struct row *const rows_end = rows + sizeof(rows) / sizeof(rows[0]);
-
-uint64_t random_next(uint64_t *state)
-{
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
-
-double random_unit(uint64_t *state)
-{
-    return ((double)(random_next(state) >> 11) + 1) / 9007199254740992.0;
-}
 
 const char *model_name(size_t i, const char **title)
 {

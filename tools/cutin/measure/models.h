@@ -31,8 +31,4 @@ int model_read(struct model *m, const char *path, char *why, size_t why_bytes);
 uint64_t model_ns(const struct model *m); /* of all kernels one after another */
 void model_free(struct model *m);
 
-/* splitmix64: the random numbers of arrivals and orders. */
-uint64_t random_next(uint64_t *state);
-double random_unit(uint64_t *state); /* above 0, at most 1 */
-
 #endif

@@ -5,11 +5,11 @@
 #include "tools/cutin/driver.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -25,6 +25,8 @@ enum {
     GRAPHS = 2,  /* of them, where a batch is a graph */
     MOST_BATCH = 16,
     BATCH_US = 5000,
+    SPIN_NS = 100000,
+    SLICE_NS = 50000000, /* how soon a stop is noticed */
 };
 
 struct gpu {
@@ -285,54 +287,53 @@ static int result(struct gpu *g, struct worker_reply *reply)
 
 /* ---- real time ----------------------------------------------------------------------------- */
 
-static uint64_t random_next(uint64_t *state) /* splitmix64 */
+/* Sleeps, and spins at the end: a timer's lateness is none of the GPU's. False: to stop. */
+static bool await_arrival(uint64_t arrival_ns)
 {
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
+    uint64_t now;
 
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
+    while ((now = clock_ns()) < arrival_ns) {
+        if (atomic_load_explicit(&shared->stop, memory_order_relaxed))
+            return false;
+        if (arrival_ns - now <= SPIN_NS)
+            continue;
+        now += SLICE_NS;
+        nap_until(now < arrival_ns - SPIN_NS ? now : arrival_ns - SPIN_NS);
+    }
+    return !atomic_load_explicit(&shared->stop, memory_order_relaxed);
 }
 
-/* Half of the mean gap always, so that best effort runs again; the rest exponential, so that no
- * phase of its kernels is favoured. At most ten means: the time stays bounded. */
-static uint64_t random_gap_ns(uint64_t *state)
+static int launch_and_wait(struct gpu *g, struct worker_sample *s)
 {
-    double uniform = ((double)(random_next(state) >> 11) + 1) / 9007199254740993.0;
-    double mean_ns = (double)shared->gap_us * 1000;
-    double gap_ns = mean_ns / 2 - mean_ns / 2 * log(uniform);
-
-    return (uint64_t)fmin(gap_ns, 10 * mean_ns);
-}
-
-static int launch_and_wait(struct gpu *g, uint64_t *took_ns)
-{
-    uint64_t ns = (uint64_t)shared->rt_kernel_us * 1000, start_ns = clock_ns();
+    uint64_t ns = (uint64_t)shared->rt_kernel_us * 1000;
     void *args[] = {&ns};
 
+    s->start_ns = clock_ns();
     for (uint32_t k = 0; k < shared->rt_kernels; k++)
         TRY(cuLaunchKernel, g->spin, 1, 1, 1, 32, 1, 1, 0, g->stream, args, NULL);
     TRY(cuStreamSynchronize, g->stream);
-    *took_ns = clock_ns() - start_ns;
+    s->end_ns = clock_ns();
     return 0;
 }
 
+/* None is left out: what came while another one was served is served next. */
 static int real_time(struct gpu *g, uint32_t count, struct worker_reply *reply)
 {
     uint32_t have = atomic_load_explicit(&shared->samples, memory_order_relaxed);
-    uint64_t start_ns = clock_ns(), took_ns;
+    uint64_t start_ns = clock_ns(), last_ns = start_ns;
     int rc;
 
     for (uint32_t i = 0; i < count && have < shared->capacity; i++) {
-        if (atomic_load_explicit(&shared->stop, memory_order_relaxed))
+        struct worker_sample *s = &shared->sample[have];
+        s->arrival_ns = last_ns + s->gap_ns;
+        if (!await_arrival(s->arrival_ns))
             break;
-        nap_until(clock_ns() + random_gap_ns(&shared->seed));
-        rc = launch_and_wait(g, &took_ns);
+        rc = launch_and_wait(g, s);
         if (rc != 0)
             return rc;
-        shared->latency_ns[have++] = took_ns;
+        last_ns = shared->closed ? s->end_ns : s->arrival_ns;
         /* Pairs with the parent's acquire: a sample that is counted is there. */
-        atomic_store_explicit(&shared->samples, have, memory_order_release);
+        atomic_store_explicit(&shared->samples, ++have, memory_order_release);
         reply->kernels += shared->rt_kernels;
     }
     reply->elapsed_ns = clock_ns() - start_ns;
@@ -343,7 +344,7 @@ static int real_time(struct gpu *g, uint32_t count, struct worker_reply *reply)
 
 static int warm_up(struct gpu *g, bool rt)
 {
-    uint64_t ignored;
+    struct worker_sample ignored;
     int rc = 0;
 
     if (!rt && shared->be_graph)
@@ -403,7 +404,7 @@ static int map_shared(void)
     if (at == MAP_FAILED)
         return -errno;
     shared = at;
-    if ((size_t)st.st_size < sizeof(*shared) + shared->capacity * sizeof(uint64_t))
+    if ((size_t)st.st_size < sizeof(*shared) + shared->capacity * sizeof(struct worker_sample))
         return -EINVAL;
     return 0;
 }
@@ -418,6 +419,7 @@ int worker_main(const char *role)
         fprintf(stderr, "cutin latency: --worker is for cutin itself\n");
         return 2;
     }
+    prctl(PR_SET_TIMERSLACK, 1000);
     bad.error = gpu_open(&gpu);
     if (bad.error == 0)
         bad.error = warm_up(&gpu, rt);

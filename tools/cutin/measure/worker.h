@@ -1,8 +1,8 @@
 /*
  * worker.h - the processes that `cutin latency` measures with.
  *
- * The command runs itself again as a worker: best effort keeps the GPU busy, real time launches at
- * random phases. Requests and replies go over a socket pair (whose end tells either side that the
+ * The command runs itself again as a worker: best effort keeps the GPU busy, real time launches when
+ * requests arrive. Requests and replies go over a socket pair (whose end tells either side that the
  * other is gone); figures, parameters and the stop flag lie in memory that both share, so an
  * interrupted run keeps what it has.
  */
@@ -37,22 +37,30 @@ struct worker_reply {
     uint64_t kernels, elapsed_ns, checksum;
 };
 
+/* One request of real time, on CLOCK_MONOTONIC. */
+struct worker_sample {
+    uint64_t gap_ns;     /* by the parent: from the arrival, in a closed loop the end, before it */
+    uint64_t arrival_ns; /* when it was to come */
+    uint64_t start_ns;   /* when it was launched: later than that where one before it ran */
+    uint64_t end_ns;
+};
+
 struct worker_shared {
     /* Parameters, written before the worker starts. */
-    uint64_t seed;
-    uint32_t gap_us, rt_kernel_us, rt_kernels, be_kernel_us;
+    uint32_t rt_kernel_us, rt_kernels, be_kernel_us;
     uint32_t be_graph; /* kernels of the graph that best effort launches; 0: single kernels */
-    uint32_t capacity; /* of latency_ns */
+    uint32_t capacity; /* of the samples */
+    bool closed;       /* the next request comes when the one before is answered */
     /* By the parent. */
     _Atomic uint32_t stop;
     /* By the worker. */
-    _Atomic uint32_t samples;  /* latency_ns so far */
+    _Atomic uint32_t samples;  /* so far */
     _Atomic uint64_t launched; /* kernels of the current run */
     uint64_t graph_ns;         /* what one graph takes by itself */
     int32_t driver_version;
     char gpu[96];
     char why[256];
-    uint64_t latency_ns[];
+    struct worker_sample sample[];
 };
 
 /* `cutin latency --worker be|rt`: never by hand. Returns the exit status. */

@@ -11,11 +11,22 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
+#include <time.h>
 #include <unistd.h>
 
 json_t *result_number(double value)
 {
     return json_real(round(value * 1000) / 1000);
+}
+
+const char *result_time(uint64_t ns, char out[RESULT_TIME])
+{
+    time_t seconds = (time_t)(ns / 1000000000u);
+    struct tm tm;
+    size_t n = strftime(out, RESULT_TIME, "%Y-%m-%dT%H:%M:%S", gmtime_r(&seconds, &tm));
+
+    snprintf(out + n, RESULT_TIME - n, ".%06uZ", (unsigned)(ns % 1000000000u / 1000));
+    return out;
 }
 
 json_t *result_figures(const struct figures *figures)

@@ -14,6 +14,9 @@
 
 /* Three digits behind the point: nanoseconds of a microsecond, and no noise of binary fractions. */
 json_t *result_number(double value);
+/* Nanoseconds since 1970 as 2026-11-23T02:33:11.123456Z. Returns `out`. */
+enum { RESULT_TIME = 32 };
+const char *result_time(uint64_t ns, char out[RESULT_TIME]);
 /* Percentiles, the number of samples, and `cdf_us`: percentiles 0 to 100 for a plot. */
 json_t *result_figures(const struct figures *figures);
 json_t *result_machine(void);

@@ -6,7 +6,8 @@ load folder.'/common.gp'
 set title sprintf('Real-time latency beside best-effort kernels of %.0f us, %.0f samples each', \
     number('config_be_kernel_us'), number('config_samples'))."\n".origin
 set logscale x
-set xlabel 'launch to completion, microseconds (logarithmic)'
+from = exists('config_loop') && config_loop eq 'open' ? 'arrival' : 'launch'
+set xlabel from.' to completion, microseconds (logarithmic)'
 set ylabel 'share of samples, percent'
 set yrange [0:100]
 set grid xtics

@@ -1,0 +1,150 @@
+/*
+ * arrivals.c - draw the gaps between requests (see arrivals.h).
+ */
+#include "arrivals.h"
+#include "random.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CLOSED_MOST_MEANS = 10 }; /* of a pause: the time that a closed loop takes stays bounded */
+
+static double poisson(double parameter, uint64_t *seed)
+{
+    return random_exponential(seed);
+}
+
+static double uniform(double parameter, uint64_t *seed)
+{
+    return 1 + parameter * (2 * random_unit(seed) - 1);
+}
+
+static double gamma_gap(double parameter, uint64_t *seed)
+{
+    return random_gamma(seed, parameter);
+}
+
+/* Half of the pause always, so that best effort runs again; the rest exponential, so that no phase
+ * of its kernels is favoured. */
+static double closed(double parameter, uint64_t *seed)
+{
+    return fmin(0.5 + 0.5 * random_exponential(seed), CLOSED_MOST_MEANS);
+}
+
+static const struct row {
+    const char *name;
+    bool has, needs; /* a parameter */
+    double least, most, usual;
+    double (*gap)(double parameter, uint64_t *seed); /* as a multiple of the mean; NULL: a trace */
+} rows[ARRIVALS_KINDS] = {
+    [ARRIVALS_POISSON] = {"poisson", .gap = poisson},
+    [ARRIVALS_UNIFORM] = {"uniform", .has = true, .most = 1, .usual = 1, .gap = uniform},
+    [ARRIVALS_GAMMA] = {"gamma", .has = true, .needs = true, .least = 0.01, .most = 10000,
+                        .gap = gamma_gap},
+    [ARRIVALS_TRACE] = {"trace", .has = true, .needs = true},
+    [ARRIVALS_CLOSED] = {"closed", .gap = closed},
+};
+
+static int parse_parameter(struct arrivals *a, const struct row *r, const char *text, char *why,
+                           size_t why_bytes)
+{
+    char *end;
+
+    if (!r->gap) {
+        a->path = text;
+        return 0;
+    }
+    a->parameter = strtod(text, &end);
+    if (end != text && !*end && a->parameter >= r->least && a->parameter <= r->most)
+        return 0;
+    snprintf(why, why_bytes, "%s:%s is not %s: and a number from %g to %g", r->name, text, r->name,
+             r->least, r->most);
+    return -EINVAL;
+}
+
+int arrivals_parse(struct arrivals *a, const char *text, char *why, size_t why_bytes)
+{
+    size_t length = strcspn(text, ":");
+
+    for (int kind = 0; kind < ARRIVALS_KINDS; kind++) {
+        const struct row *r = &rows[kind];
+        if (strlen(r->name) != length || strncmp(text, r->name, length) != 0)
+            continue;
+        if (text[length] ? !r->has || !text[length + 1] : r->needs)
+            break;
+        *a = (struct arrivals){.kind = (enum arrivals_kind)kind, .parameter = r->usual};
+        return text[length] ? parse_parameter(a, r, text + length + 1, why, why_bytes) : 0;
+    }
+    snprintf(why, why_bytes,
+             "%s is not poisson, uniform, uniform:SPREAD, gamma:SHAPE, trace:FILE or closed", text);
+    return -EINVAL;
+}
+
+const char *arrivals_text(const struct arrivals *a, char *out, size_t size)
+{
+    const struct row *r = &rows[a->kind];
+
+    if (a->path)
+        snprintf(out, size, "%s:%s", r->name, a->path);
+    else if (r->has)
+        snprintf(out, size, "%s:%g", r->name, a->parameter);
+    else
+        snprintf(out, size, "%s", r->name);
+    return out;
+}
+
+/* ---- a trace -------------------------------------------------------------------------------- */
+
+static int read_gaps(FILE *file, const char *path, uint64_t *gap_ns, uint32_t n, char *why,
+                     size_t why_bytes)
+{
+    double before_ms = 0, at_ms;
+    char line[256], *end;
+    uint32_t have = 0;
+
+    for (uint32_t number = 1; have < n && fgets(line, sizeof(line), file); number++) {
+        if (line[0] == '#' || line[strspn(line, " \t\n")] == '\0')
+            continue;
+        at_ms = strtod(line, &end);
+        if (end == line || end[strspn(end, " \t\r\n")] || !(at_ms >= before_ms && at_ms < 1e9)) {
+            snprintf(why, why_bytes, "%s, line %u: not a time in milliseconds that rises from 0 on",
+                     path, number);
+            return -EINVAL;
+        }
+        gap_ns[have++] = (uint64_t)((at_ms - before_ms) * 1e6);
+        before_ms = at_ms;
+    }
+    if (have == n)
+        return 0;
+    snprintf(why, why_bytes, "%s has %u arrivals, and %u are to be measured", path, have, n);
+    return -EINVAL;
+}
+
+static int draw_trace(const char *path, uint64_t *gap_ns, uint32_t n, char *why, size_t why_bytes)
+{
+    FILE *file = fopen(path, "re");
+    int rc;
+
+    if (!file) {
+        snprintf(why, why_bytes, "%s: %s", path, strerror(errno));
+        return -errno;
+    }
+    rc = read_gaps(file, path, gap_ns, n, why, why_bytes);
+    fclose(file);
+    return rc;
+}
+
+int arrivals_draw(const struct arrivals *a, double mean_ns, uint64_t seed, uint64_t *gap_ns,
+                  uint32_t n, char *why, size_t why_bytes)
+{
+    const struct row *r = &rows[a->kind];
+
+    if (!r->gap)
+        return draw_trace(a->path, gap_ns, n, why, why_bytes);
+    for (uint32_t i = 0; i < n; i++)
+        gap_ns[i] = (uint64_t)(mean_ns * r->gap(a->parameter, &seed));
+    return 0;
+}

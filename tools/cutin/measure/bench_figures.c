@@ -1,0 +1,97 @@
+/*
+ * bench_figures.c - what becomes of the samples of `cutin latency`.
+ */
+#include "bench.h"
+#include "tools/cutin/nap.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* A request's latency counts from when it was to come; in a closed loop it comes when it is
+ * launched. */
+static uint64_t latency_ns(const struct worker_sample *s, bool open)
+{
+    return s->end_ns - (open ? s->arrival_ns : s->start_ns);
+}
+
+/* Adds a block. How many have come when a request is begun, and wait behind it. */
+static void backlog_add(struct bench_backlog *b, const struct worker_sample *s, uint32_t n)
+{
+    for (uint32_t i = 0, come = 0; i < n; i++) {
+        while (come < n && s[come].arrival_ns <= s[i].start_ns)
+            come++;
+        if (come > i + 1 && come - i - 1 > b->most)
+            b->most = come - i - 1;
+        b->mean += come > i ? come - i - 1 : 0;
+        b->late += i > 0 && s[i].arrival_ns < s[i - 1].end_ns;
+    }
+}
+
+static uint64_t since_1970_ns(uint64_t monotonic_ns)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec - clock_ns() + monotonic_ns;
+}
+
+static void describe_mode(struct bench_result *r, bool open)
+{
+    uint64_t most_ns = 0;
+
+    for (uint32_t i = 0; i < r->n; i++) {
+        r->latency_ns[i] = latency_ns(&r->sample[i], open);
+        if (r->latency_ns[i] >= most_ns) {
+            most_ns = r->latency_ns[i];
+            r->max_ns = since_1970_ns(r->sample[i].arrival_ns);
+        }
+    }
+    for (uint32_t block = 0, from = 0; block < r->blocks; from = r->block_end[block++])
+        backlog_add(&r->backlog, r->sample + from, r->block_end[block] - from);
+    if (r->n)
+        r->backlog.mean /= r->n;
+    figures_make(&r->figures, r->latency_ns, r->n);
+}
+
+void bench_describe(struct bench *b)
+{
+    for (int side = BENCH_NATIVE; side <= BENCH_CUTIN; side++) {
+        const struct worker_shared *from = b->rt[side].shared;
+        if (from && from->gpu[0]) {
+            snprintf(b->gpu, sizeof(b->gpu), "%.95s", from->gpu);
+            b->driver_version = from->driver_version;
+        }
+    }
+    for (int m = 0; m < BENCH_MODES; m++)
+        describe_mode(&b->mode[m], arrivals_open(&b->plan.arrivals));
+}
+
+struct bench_added bench_added(const struct bench *b, int mode)
+{
+    const struct figures *f = &b->mode[mode].figures, *alone = &b->mode[BENCH_ALONE].figures;
+
+    return (struct bench_added){f->p50_us - alone->p50_us, f->p99_us - alone->p99_us};
+}
+
+double bench_gate_us(const struct bench *b)
+{
+    return b->gates ? (double)b->gated_ns / 1e3 / (double)b->gates : 0;
+}
+
+double bench_graph_us(const struct bench *b)
+{
+    uint64_t least = 0;
+
+    for (int m = BENCH_NATIVE; m <= BENCH_CUTIN; m++) {
+        uint64_t ns = b->be[m].shared ? b->be[m].shared->graph_ns : 0;
+        if (ns && (!least || ns < least))
+            least = ns;
+    }
+    return (double)least / 1e3;
+}
+
+double bench_rate(const struct bench_work *work)
+{
+    return work->elapsed_ns ? (double)work->kernels * 1e9 / (double)work->elapsed_ns : 0;
+}

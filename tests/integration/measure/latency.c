@@ -164,3 +164,47 @@ Test(latency, arrivals_of_a_trace_are_those_of_its_file)
     cr_expect_not_null(strstr(process_err(p), "has 10 arrivals"), "%s", process_err(p));
     process_free(p);
 }
+
+/* ---- histograms ----------------------------------------------------------------------------- */
+
+static char *written(const char *name)
+{
+    char path[256];
+
+    snprintf(path, sizeof(path), "%s/%s", sandbox_folder(), name);
+    return file_text(path);
+}
+
+Test(latency, histograms_hold_every_sample)
+{
+    char path[2][256], *text;
+    json_t *root, *counts, *pair;
+    json_int_t sum = 0;
+    size_t i;
+
+    snprintf(path[0], sizeof(path[0]), "%s/h.json", sandbox_folder());
+    snprintf(path[1], sizeof(path[1]), "%s/h.hgrm", sandbox_folder());
+    for (int k = 0; k < 2; k++) {
+        struct process *p = process_run(
+            (const char *[]){CUTIN, "latency", "--sim", "--samples", "60", "--solo-ms", "20",
+                             "--mode", "alone", "--mode", "cutin", "--histogram", path[k], NULL},
+            NULL, 80);
+        cr_assert_eq(p->status, 0, "%s", process_err(p));
+        process_free(p);
+    }
+    text = written("h.json");
+    root = json_loads(text, 0, NULL);
+    cr_assert_not_null(root, "%s", text);
+    counts = get(root, "cutin.buckets");
+    json_array_foreach(counts, i, pair) sum += json_integer_value(json_array_get(pair, 1));
+    cr_expect_eq(sum, 60);
+    cr_expect_eq(json_integer_value(get(root, "cutin.digits")), 3);
+    cr_expect_gt(strlen(json_string_value(get(root, "alone.max_at"))), 20);
+    json_decref(root);
+    free(text);
+    text = written("h.cutin.hgrm");
+    cr_expect_not_null(strstr(text, "Total count    =           60]"), "%s", text);
+    cr_expect_not_null(strstr(text, "#[Max at 20"), "%s", text);
+    free(text);
+    free(written("h.alone.hgrm"));
+}

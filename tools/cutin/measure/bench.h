@@ -27,7 +27,7 @@ struct bench_plan {
     uint64_t seed;
     uint32_t modes; /* mask of 1 << enum bench_mode */
     bool sim, json, ablation;
-    const char *plot; /* file, or NULL */
+    const char *plot, *histogram; /* files, or NULL */
 };
 
 /* Kernels of best effort, and the time they took. */
@@ -99,6 +99,10 @@ double bench_graph_us(const struct bench *b);
 double bench_rate(const struct bench_work *work); /* kernels per second, 0 where none ran */
 /* Mean estimated work of best effort between two gates, beside real time; 0 without gates. */
 double bench_gate_us(const struct bench *b);
+
+/* bench_hdr.c: the latencies as histograms: FILE.json, or the text of each mode in a file of its own,
+ * with its name before FILE's ending. 0, or -errno with one line in `why`. */
+int bench_histogram(const struct bench *b, const char *path, char *why, size_t why_bytes);
 
 /* bench_json.c: all of it as one object. NULL: no memory. */
 json_t *bench_json(const struct bench *b);

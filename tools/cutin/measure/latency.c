@@ -38,6 +38,7 @@ enum {
     OPT_SEED,
     OPT_JSON,
     OPT_PLOT,
+    OPT_HISTOGRAM,
     OPT_ABLATION,
     OPT_WORKER,
 };
@@ -65,6 +66,9 @@ static const struct option_row options[] = {
     [OPT_PLOT] =
         {"plot", "FILE",
          "the distributions, or the ablation, as a picture, FILE.png or\nFILE.svg (gnuplot)"},
+    [OPT_HISTOGRAM] = {"histogram", "FILE",
+                       "the latencies as HDR histograms: FILE.json, or for each mode the text of\n"
+                       "HdrHistogram's plotters, in FILE with the mode before its ending"},
     [OPT_ABLATION] = {"ablation", NULL,
                       "a table of caps, time budget and gates, with kernels of 20, 200, 2000 us"},
     [OPT_WORKER] = {"worker", "ROLE", NULL},
@@ -143,6 +147,9 @@ static void parse(struct bench_plan *p, int argc, char **argv)
         case OPT_PLOT:
             p->plot = optarg;
             break;
+        case OPT_HISTOGRAM:
+            p->histogram = optarg;
+            break;
         case OPT_ABLATION:
             p->ablation = true;
             break;
@@ -152,6 +159,8 @@ static void parse(struct bench_plan *p, int argc, char **argv)
     }
 #undef NUMBER
     options_no_operands(cmd, argc, argv);
+    if (p->ablation && p->histogram)
+        fail_usage(cmd, "--ablation prints a table, no --histogram");
     if (p->ablation && p->modes)
         fail_usage(cmd, "--ablation has modes of its own");
     if (p->ablation && p->be_graph)
@@ -268,6 +277,10 @@ static int report(struct bench *b, int argc, char **argv)
         print_histogram(b);
     }
     rc = result_give(&subcommand_latency, root, b->plan.json, b->plan.plot);
+    if (b->plan.histogram && bench_histogram(b, b->plan.histogram, b->why, sizeof(b->why)) != 0) {
+        say(&subcommand_latency, "%s", b->why);
+        rc = EXIT_FAILURE;
+    }
     if (b->cancelled && rc == EXIT_SUCCESS)
         say(&subcommand_latency, "interrupted; the figures are of what was measured");
     if (b->checked && !b->identical)

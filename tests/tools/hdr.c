@@ -1,0 +1,128 @@
+/*
+ * hdr.c - histograms are exact to three digits, and add up.
+ */
+#include "tools/cutin/hdr.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct hdr h, other, both;
+
+Test(hdr, buckets_lie_end_to_end)
+{
+    cr_expect_eq(hdr_least_ns(0), 0);
+    for (uint32_t i = 0; i + 1 < HDR_BUCKETS; i++)
+        cr_assert_eq(hdr_most_ns(i) + 1, hdr_least_ns(i + 1), "bucket %u", i);
+    cr_expect_eq(hdr_most_ns(HDR_BUCKETS - 1), (UINT64_C(1) << 42) - 1);
+}
+
+Test(hdr, a_value_is_in_the_bucket_that_has_its_first_three_digits)
+{
+    for (uint32_t i = 0; i < HDR_BUCKETS; i++) {
+        uint64_t least = hdr_least_ns(i), most = hdr_most_ns(i);
+        cr_assert_eq(hdr_bucket(least), i);
+        cr_assert_eq(hdr_bucket(most), i);
+        cr_assert((most - least) * 1000 <= least, "%u", i);
+    }
+}
+
+/* As HdrHistogram's own layout has it. */
+Test(hdr, buckets_are_those_of_the_published_layout)
+{
+    cr_expect_eq(hdr_bucket(2047), 2047);
+    cr_expect_eq(hdr_bucket(2048), 2048);
+    cr_expect_eq(hdr_bucket(2049), 2048);
+    cr_expect_eq(hdr_bucket(4096), 3072);
+    cr_expect_eq(hdr_bucket(UINT64_MAX), HDR_BUCKETS - 1);
+}
+
+static int rising(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+Test(hdr, percentiles_are_those_of_the_sorted_values_to_three_digits)
+{
+    enum { N = 20000 };
+    static uint64_t ns[N];
+    double sum = 0;
+
+    srand(1);
+    for (int i = 0; i < N; i++) {
+        ns[i] = (uint64_t)exp(5 + 15 * (double)rand() / RAND_MAX);
+        hdr_add(&h, ns[i]);
+        sum += (double)ns[i];
+    }
+    qsort(ns, N, sizeof(*ns), rising);
+    for (int p = 1; p <= 1000; p++) {
+        double exact = (double)ns[(int)ceil(N * p / 1000.0) - 1],
+               counted = (double)hdr_percentile_ns(&h, p / 10.0);
+        cr_expect(counted >= exact && counted <= exact * 1.001, "p%g: %g, %g", p / 10.0, counted,
+                  exact);
+    }
+    cr_expect_eq(hdr_percentile_ns(&h, 100), ns[N - 1]);
+    cr_expect_eq(h.min_ns, ns[0]);
+    cr_expect_float_eq(hdr_mean_ns(&h) / (sum / N), 1, 0.001);
+}
+
+Test(hdr, parts_add_up_to_the_whole)
+{
+    srand(2);
+    for (int i = 0; i < 5000; i++) {
+        uint64_t ns = (uint64_t)rand() % 10000000 + 1;
+        hdr_add(i % 3 ? &h : &other, ns);
+        hdr_add(&both, ns);
+    }
+    hdr_merge(&h, &other);
+    cr_expect_eq(memcmp(&h, &both, sizeof(h)), 0);
+    memset(&other, 0, sizeof(other));
+    hdr_merge(&h, &other);
+    cr_expect_eq(memcmp(&h, &both, sizeof(h)), 0);
+    hdr_merge(&other, &h);
+    cr_expect_eq(memcmp(&other, &both, sizeof(h)), 0);
+}
+
+Test(hdr, an_empty_one_has_nothing_to_say)
+{
+    cr_expect_eq(hdr_percentile_ns(&h, 99), 0);
+    cr_expect_eq(hdr_mean_ns(&h), 0);
+}
+
+/* Read as a plotter does: rising values and percentiles, the last line all of them. */
+Test(hdr, what_is_printed_is_a_percentile_distribution)
+{
+    char line[128], *text = NULL;
+    size_t size = 0;
+    FILE *f = open_memstream(&text, &size);
+    double value, percentile, last_value = 0, last_percentile = -1;
+    unsigned long long count, last_count = 0;
+
+    for (uint64_t ns = 1000; ns <= 1000000; ns += 1000)
+        hdr_add(&h, ns);
+    hdr_print(&h, f);
+    fclose(f);
+    f = fmemopen(text, size, "r");
+    cr_assert(fgets(line, sizeof(line), f));
+    cr_expect_str_eq(line, "       Value     Percentile TotalCount 1/(1-Percentile)\n");
+    cr_assert(fgets(line, sizeof(line), f) && line[0] == '\n');
+    while (fgets(line, sizeof(line), f) && line[0] != '#') {
+        cr_assert_eq(sscanf(line, "%lf %lf %llu", &value, &percentile, &count), 3, "%s", line);
+        cr_expect(value >= last_value && percentile > last_percentile && count >= last_count, "%s",
+                  line);
+        cr_expect_leq(percentile, (double)count / 1000 + 1e-9);
+        last_value = value;
+        last_percentile = percentile;
+        last_count = count;
+    }
+    cr_expect_eq(last_percentile, 1);
+    cr_expect_eq(last_count, 1000);
+    cr_expect_str_eq(line, "#[Mean    =      500.505, StdDeviation   =      288.676]\n");
+    cr_assert(fgets(line, sizeof(line), f));
+    cr_expect_str_eq(line, "#[Max     =     1000.000, Total count    =         1000]\n");
+    fclose(f);
+    free(text);
+}

@@ -1,0 +1,45 @@
+/*
+ * hdr.h - a high dynamic range histogram: counts of values from 1 ns to 73 minutes, exact to three
+ * digits wherever they lie.
+ *
+ * The layout is HdrHistogram's with three digits (hdrhistogram.org, public domain): 2048 buckets of
+ * 1 ns, and for each doubling above them 1024 more, each twice as wide. So histograms of any runs can
+ * be added up, bucket by bucket, and those of other programs with the same digits, too. Percentiles
+ * of samples that were kept come from these (percentiles.h); a histogram is what outlives a run.
+ */
+#ifndef CUTIN_HDR_H
+#define CUTIN_HDR_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum {
+    HDR_DIGITS = 3,
+    HDR_HALF = 1024,    /* buckets for each doubling */
+    HDR_DOUBLINGS = 32, /* with the first, which is linear: up to 2^42 ns */
+    HDR_BUCKETS = (HDR_DOUBLINGS + 1) * HDR_HALF
+};
+
+struct hdr {
+    uint64_t bucket[HDR_BUCKETS];
+    uint64_t count;
+    uint64_t min_ns, max_ns; /* as they were, not as their buckets are */
+};
+
+/* An empty one is all zero. What is above the range counts in the last bucket. */
+void hdr_add(struct hdr *h, uint64_t ns);
+void hdr_merge(struct hdr *to, const struct hdr *from);
+uint32_t hdr_bucket(uint64_t ns);
+/* The least and the greatest value of a bucket. */
+uint64_t hdr_least_ns(uint32_t bucket);
+uint64_t hdr_most_ns(uint32_t bucket);
+/* The greatest value of the bucket in which so many percent are reached, and no more than the
+ * maximum; 0 where nothing was counted. */
+uint64_t hdr_percentile_ns(const struct hdr *h, double percent);
+double hdr_mean_ns(const struct hdr *h);
+double hdr_deviation_ns(const struct hdr *h);
+/* HdrHistogram's percentile distribution, in microseconds: what its plotters read. */
+void hdr_print(const struct hdr *h, FILE *out);
+
+#endif

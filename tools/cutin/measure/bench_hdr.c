@@ -1,0 +1,105 @@
+/*
+ * bench_hdr.c - the latencies of each mode as histograms in files: text that HdrHistogram's plotters
+ * read, or JSON that can be added up with that of other runs.
+ */
+#include "bench.h"
+#include "tools/cutin/hdr.h"
+#include "tools/cutin/report/result.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void fill(struct hdr *h, const struct bench_result *r)
+{
+    *h = (struct hdr){0};
+    for (uint32_t i = 0; i < r->n; i++)
+        hdr_add(h, r->latency_ns[i]);
+}
+
+/* ---- JSON ----------------------------------------------------------------------------------- */
+
+/* Only what was counted: [the least value of the bucket, count]. */
+static json_t *hdr_json(const struct hdr *h, const struct bench_result *r)
+{
+    json_t *counts = json_array();
+    char when[RESULT_TIME];
+
+    for (uint32_t i = 0; i < HDR_BUCKETS; i++)
+        if (h->bucket[i])
+            json_array_append_new(
+                counts, json_pack("[I, I]", (json_int_t)hdr_least_ns(i), (json_int_t)h->bucket[i]));
+    return json_pack("{s:s, s:i, s:I, s:I, s:I, s:s, s:f, s:o}", "unit", "ns", "digits", HDR_DIGITS,
+                     "count", (json_int_t)h->count, "min", (json_int_t)h->min_ns, "max",
+                     (json_int_t)h->max_ns, "max_at", result_time(r->max_ns, when), "mean",
+                     hdr_mean_ns(h), "buckets", counts);
+}
+
+static int write_json(const struct bench *b, struct hdr *h, const char *path)
+{
+    json_t *root = json_object();
+    FILE *out = fopen(path, "we");
+    int rc = out ? 0 : -errno;
+
+    for (int m = 0; m < BENCH_MODES && rc == 0; m++)
+        if (bench_has(b, m)) {
+            fill(h, &b->mode[m]);
+            json_object_set_new(root, bench_mode_names[m], hdr_json(h, &b->mode[m]));
+        }
+    if (rc == 0)
+        rc = result_print(root, out);
+    json_decref(root);
+    if (out && fclose(out) != 0)
+        rc = -errno;
+    return rc;
+}
+
+/* ---- text ----------------------------------------------------------------------------------- */
+
+static int write_text(const struct bench_result *r, struct hdr *h, const char *path)
+{
+    FILE *out = fopen(path, "we");
+    char when[RESULT_TIME];
+    int rc = 0;
+
+    if (!out)
+        return -errno;
+    fill(h, r);
+    hdr_print(h, out);
+    fprintf(out, "#[Max at %s]\n", result_time(r->max_ns, when));
+    if (ferror(out))
+        rc = -EIO;
+    return fclose(out) == 0 ? rc : -errno;
+}
+
+/* "FILE.MODE", or between a file's name and its ending. */
+static void mode_path(const char *path, const char *mode, char *out, size_t size)
+{
+    const char *slash = strrchr(path, '/'), *dot = strrchr(path, '.');
+
+    if (!dot || (slash && dot < slash))
+        dot = path + strlen(path);
+    snprintf(out, size, "%.*s.%s%s", (int)(dot - path), path, mode, dot);
+}
+
+int bench_histogram(const struct bench *b, const char *path, char *why, size_t why_bytes)
+{
+    const char *dot = strrchr(path, '.');
+    struct hdr *h = malloc(sizeof(*h));
+    char one[4096];
+    int rc = h ? 0 : -ENOMEM;
+
+    snprintf(one, sizeof(one), "%s", path);
+    if (rc == 0 && dot && strcmp(dot, ".json") == 0)
+        rc = write_json(b, h, path);
+    else
+        for (int m = 0; m < BENCH_MODES && rc == 0; m++)
+            if (bench_has(b, m)) {
+                mode_path(path, bench_mode_names[m], one, sizeof(one));
+                rc = write_text(&b->mode[m], h, one);
+            }
+    free(h);
+    if (rc != 0)
+        snprintf(why, why_bytes, "%s: %s", one, strerror(-rc));
+    return rc;
+}

@@ -59,6 +59,10 @@ Test(latency, json_has_every_key)
         is_number(root, "added_us", modes[m], "p99");
         is_number(root, "be", modes[m], "kernels_per_s");
     }
+    cr_expect(json_is_boolean(get(root, "modes.cutin.within_floor")));
+    is_number(root, "floor", "spin", "max_us");
+    is_number(root, "floor", "launch_us", "p99_us");
+    cr_expect(json_is_boolean(get(root, "claim.realtime")));
     cr_expect(json_is_object(get(root, "config")));
     cr_expect_eq(json_integer_value(get(root, "modes.cutin.samples")), 20);
     json_decref(root);
@@ -68,10 +72,11 @@ Test(latency, json_has_every_key)
 Test(latency, a_graph_has_a_length_and_shares_of_it)
 {
     static const char *const modes[] = {"native", "ungated", "cutin"};
-    struct process *p = process_run((const char *[]){CUTIN, "latency", "--sim", "--samples", "20",
-                                                     "--be-graph", "100", "--be-kernel-us", "20",
-                                                     "--solo-ms", "50", "--json", NULL},
-                                    NULL, 80);
+    struct process *p =
+        process_run((const char *[]){CUTIN, "latency", "--sim", "--floor-ms", "0", "--samples",
+                                     "20", "--be-graph", "100", "--be-kernel-us", "20", "--solo-ms",
+                                     "50", "--json", NULL},
+                    NULL, 80);
     json_t *root = printed(p);
 
     for (int m = 0; m < 3; m++)
@@ -89,10 +94,11 @@ Test(latency, a_graph_has_a_length_and_shares_of_it)
 
 static json_t *overloaded(const char *arrivals)
 {
-    struct process *p = process_run(
-        (const char *[]){CUTIN, "latency", "--sim", "--mode", "alone", "--samples", "40", "--rate",
-                         "400", "--rt-kernel-us", "5000", "--arrivals", arrivals, "--json", NULL},
-        NULL, 80);
+    struct process *p =
+        process_run((const char *[]){CUTIN, "latency", "--sim", "--floor-ms", "0", "--mode",
+                                     "alone", "--samples", "40", "--rate", "400", "--rt-kernel-us",
+                                     "5000", "--arrivals", arrivals, "--json", NULL},
+                    NULL, 80);
     json_t *root = printed(p);
 
     process_free(p);
@@ -124,10 +130,11 @@ Test(latency, every_arrival_is_a_sample)
     static const char *const kinds[] = {"poisson", "uniform:0.5", "gamma:0.3", "closed"};
 
     for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
-        struct process *p = process_run((const char *[]){CUTIN, "latency", "--sim", "--samples",
-                                                         "30", "--rate", "2000", "--solo-ms", "20",
-                                                         "--arrivals", kinds[i], "--json", NULL},
-                                        NULL, 80);
+        struct process *p =
+            process_run((const char *[]){CUTIN, "latency", "--sim", "--floor-ms", "0", "--samples",
+                                         "30", "--rate", "2000", "--solo-ms", "20", "--arrivals",
+                                         kinds[i], "--json", NULL},
+                        NULL, 80);
         json_t *root = printed(p);
         cr_expect_eq(json_integer_value(get(root, "modes.native.samples")), 30, "%s", kinds[i]);
         cr_expect_eq(json_integer_value(get(root, "modes.cutin.samples")), 30, "%s", kinds[i]);
@@ -150,15 +157,16 @@ Test(latency, arrivals_of_a_trace_are_those_of_its_file)
         fprintf(f, "%d\n", 4 * i);
     fclose(f);
     snprintf(kind, sizeof(kind), "trace:%s", path);
-    p = process_run((const char *[]){CUTIN, "latency", "--sim", "--mode", "alone", "--samples",
-                                     "10", "--arrivals", kind, "--json", NULL},
+    p = process_run((const char *[]){CUTIN, "latency", "--sim", "--floor-ms", "0", "--mode",
+                                     "alone", "--samples", "10", "--arrivals", kind, "--json",
+                                     NULL},
                     NULL, 80);
     root = printed(p);
     cr_expect_float_eq(json_number_value(get(root, "config.rate_per_s")), 250, 1e-9);
     json_decref(root);
     process_free(p);
-    p = process_run((const char *[]){CUTIN, "latency", "--sim", "--mode", "alone", "--samples",
-                                     "11", "--arrivals", kind, NULL},
+    p = process_run((const char *[]){CUTIN, "latency", "--sim", "--floor-ms", "0", "--mode",
+                                     "alone", "--samples", "11", "--arrivals", kind, NULL},
                     NULL, 80);
     cr_expect_eq(p->status, 1);
     cr_expect_not_null(strstr(process_err(p), "has 10 arrivals"), "%s", process_err(p));
@@ -185,10 +193,11 @@ Test(latency, histograms_hold_every_sample)
     snprintf(path[0], sizeof(path[0]), "%s/h.json", sandbox_folder());
     snprintf(path[1], sizeof(path[1]), "%s/h.hgrm", sandbox_folder());
     for (int k = 0; k < 2; k++) {
-        struct process *p = process_run(
-            (const char *[]){CUTIN, "latency", "--sim", "--samples", "60", "--solo-ms", "20",
-                             "--mode", "alone", "--mode", "cutin", "--histogram", path[k], NULL},
-            NULL, 80);
+        struct process *p =
+            process_run((const char *[]){CUTIN, "latency", "--sim", "--floor-ms", "0", "--samples",
+                                         "60", "--solo-ms", "20", "--mode", "alone", "--mode",
+                                         "cutin", "--histogram", path[k], NULL},
+                        NULL, 80);
         cr_assert_eq(p->status, 0, "%s", process_err(p));
         process_free(p);
     }

@@ -108,6 +108,7 @@ static int kernel_rows(const struct bench_plan *plan, uint32_t us, double part, 
         struct row row = {.variant = variants[v].name, .be_kernel_us = us};
 
         b.plan.be_kernel_us = us;
+        b.plan.floor_ms = 0;
         b.plan.modes = 1u << BENCH_ALONE | 1u << BENCH_CUTIN | (v == 0 ? 1u << BENCH_NATIVE : 0);
         rc = measure(&b, &variants[v]);
         if (progress_cancel)

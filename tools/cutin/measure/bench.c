@@ -270,6 +270,18 @@ static int sample_block(struct bench *b, int mode, uint32_t count)
     return rc != 0 ? rc : stop_rc;
 }
 
+/* Before best effort runs for the first time. */
+static int noise_floor(struct bench *b)
+{
+    struct worker *rt = &b->rt[BENCH_NATIVE];
+    struct worker_reply reply;
+    int rc = b->plan.floor_ms ? worker_ask(rt, WORKER_FLOOR, b->plan.floor_ms) : 0;
+
+    if (b->plan.floor_ms && rc == 0)
+        rc = worker_reply(rt, &reply, PATIENCE_MS + 2 * b->plan.floor_ms, &progress_cancel);
+    return rc == 0 ? 0 : fail_worker(b, rt, rc);
+}
+
 /* ---- rounds -------------------------------------------------------------------------------- */
 
 static int start(struct bench *b, struct worker *w, int side)
@@ -411,7 +423,7 @@ static int start_workers(struct bench *b)
 {
     int rc = 0;
 
-    if (wanted(b, BENCH_ALONE) || wanted(b, BENCH_NATIVE))
+    if (wanted(b, BENCH_ALONE) || wanted(b, BENCH_NATIVE) || b->plan.floor_ms)
         rc = start(b, &b->rt[BENCH_NATIVE], BENCH_NATIVE);
     for (int m = BENCH_NATIVE; m <= BENCH_CUTIN && rc == 0; m++)
         if (wanted(b, m))
@@ -450,6 +462,8 @@ int bench_run(struct bench *b)
         rc = prepare_environment(b);
     if (rc == 0)
         rc = start_workers(b);
+    if (rc == 0)
+        rc = noise_floor(b);
     if (rc == 0)
         rc = rounds_run(b);
     rc = end(b, rc);

@@ -21,7 +21,7 @@ enum bench_mode { BENCH_ALONE, BENCH_NATIVE, BENCH_UNGATED, BENCH_CUTIN, BENCH_M
 extern const char *const bench_mode_names[]; /* NULL-terminated */
 
 struct bench_plan {
-    uint32_t samples, be_kernel_us, be_graph, rt_kernels, rt_kernel_us, solo_ms;
+    uint32_t samples, be_kernel_us, be_graph, rt_kernels, rt_kernel_us, solo_ms, floor_ms;
     struct arrivals arrivals;
     double gap_us; /* mean */
     uint64_t seed;
@@ -57,6 +57,12 @@ struct bench {
         struct bench_work shared, solo; /* best effort beside real time, and by itself */
     } mode[BENCH_MODES];
     uint64_t *gap_ns; /* as they were drawn, the same for every mode */
+    struct bench_floor {
+        bool measured;
+        struct floor_spin spin;
+        struct figures launch; /* on the idle GPU, on the plain driver */
+    } floor;
+    struct claim claim; /* what every real-time process had */
     char gpu[96];
     int32_t driver_version;
     uint64_t gates, gated_ns; /* of cutin's best effort beside real time: what lay between them */
@@ -89,6 +95,9 @@ static inline bool bench_has(const struct bench *b, int mode)
 {
     return b->mode[mode].n > 0;
 }
+/* The p99 of this mode is no more than that of the idle GPU and the processor's longest gap. */
+bool bench_in_floor(const struct bench *b, int mode);
+double bench_floor_us(const struct bench *b);
 /* Percentile by percentile: what `mode` adds to alone. */
 struct bench_added {
     double p50_us, p99_us;

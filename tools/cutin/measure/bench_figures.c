@@ -54,8 +54,43 @@ static void describe_mode(struct bench_result *r, bool open)
     figures_make(&r->figures, r->latency_ns, r->n);
 }
 
+static void describe_floor(struct bench *b)
+{
+    struct worker_shared *from = b->rt[BENCH_NATIVE].shared;
+
+    if (!from || from->floor_launches == 0)
+        return;
+    b->floor.measured = true;
+    b->floor.spin = from->floor;
+    figures_make(&b->floor.launch, from->floor_launch_ns, from->floor_launches);
+}
+
+static void describe_claim(struct bench *b)
+{
+    b->claim = b->rt[BENCH_NATIVE].shared->claim;
+    if (!b->rt[BENCH_CUTIN].shared->gpu[0]) /* it never ran */
+        return;
+    if (b->rt[BENCH_CUTIN].shared->claim.cpu < 0)
+        b->claim.cpu = -1;
+    b->claim.locked &= b->rt[BENCH_CUTIN].shared->claim.locked;
+    b->claim.realtime &= b->rt[BENCH_CUTIN].shared->claim.realtime;
+}
+
+double bench_floor_us(const struct bench *b)
+{
+    return b->floor.launch.p99_us + (double)b->floor.spin.most_ns / 1000;
+}
+
+bool bench_in_floor(const struct bench *b, int mode)
+{
+    return b->floor.measured && bench_has(b, mode) &&
+           b->mode[mode].figures.p99_us <= bench_floor_us(b);
+}
+
 void bench_describe(struct bench *b)
 {
+    describe_floor(b);
+    describe_claim(b);
     for (int side = BENCH_NATIVE; side <= BENCH_CUTIN; side++) {
         const struct worker_shared *from = b->rt[side].shared;
         if (from && from->gpu[0]) {

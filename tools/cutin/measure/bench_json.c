@@ -18,11 +18,31 @@ static json_t *mode_json(const struct bench *b, const struct bench_result *r)
     char when[RESULT_TIME];
 
     put(mode, "max_at", json_string(result_time(r->max_ns, when)));
+    if (b->floor.measured)
+        put(mode, "within_floor", json_boolean(bench_in_floor(b, (int)(r - b->mode))));
     if (arrivals_open(&b->plan.arrivals))
         put(mode, "backlog",
             json_pack("{s:i, s:o, s:i}", "most", (int)r->backlog.most, "mean",
                       result_number(r->backlog.mean), "late", (int)r->backlog.late));
     return mode;
+}
+
+static json_t *claim_json(const struct claim *c)
+{
+    return json_pack("{s:o, s:b, s:b}", "processor",
+                     c->cpu < 0 ? json_null() : json_integer(c->cpu), "locked", c->locked,
+                     "realtime", c->realtime);
+}
+
+static json_t *floor_json(const struct bench *b)
+{
+    const struct floor_spin *f = &b->floor.spin;
+
+    return json_pack("{s:{s:o, s:i, s:I, s:o, s:o}, s:o, s:o}", "spin", "seconds",
+                     result_number((double)f->ns / 1e9), "gap_us", FLOOR_GAP_NS / 1000, "gaps",
+                     (json_int_t)f->gaps, "sum_us", result_number((double)f->gap_ns / 1e3),
+                     "max_us", result_number((double)f->most_ns / 1e3), "launch_us",
+                     result_figures(&b->floor.launch), "p99_us", result_number(bench_floor_us(b)));
 }
 
 static json_t *modes_json(const struct bench *b)
@@ -118,8 +138,9 @@ json_t *bench_config_json(const struct bench *b)
 
 json_t *bench_json(const struct bench *b)
 {
-    return json_pack("{s:o, s:o, s:o*, s:o, s:b, s:o, s:o}", "modes", modes_json(b), "added_us",
-                     added_json(b), "graph", b->plan.be_graph ? graph_json(b) : NULL, "be",
-                     be_json(b), "interrupted", b->cancelled, "seconds", result_number(b->seconds),
-                     "config", bench_config_json(b));
+    return json_pack("{s:o, s:o, s:o*, s:o, s:o*, s:o, s:b, s:o, s:o}", "modes", modes_json(b),
+                     "added_us", added_json(b), "graph", b->plan.be_graph ? graph_json(b) : NULL,
+                     "be", be_json(b), "floor", b->floor.measured ? floor_json(b) : NULL, "claim",
+                     claim_json(&b->claim), "interrupted", b->cancelled, "seconds",
+                     result_number(b->seconds), "config", bench_config_json(b));
 }

@@ -18,6 +18,7 @@
 #include "tools/cutin/report/result.h"
 
 #include <getopt.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,6 +36,7 @@ enum {
     OPT_RATE,
     OPT_GAP_US,
     OPT_SOLO_MS,
+    OPT_FLOOR_MS,
     OPT_SEED,
     OPT_JSON,
     OPT_PLOT,
@@ -61,6 +63,8 @@ static const struct option_row options[] = {
     [OPT_GAP_US] = {"gap-us", "N",
                     "the same as a mean gap; in a closed loop the mean pause (2000)"},
     [OPT_SOLO_MS] = {"solo-ms", "N", "how long best effort runs with nobody above (1500)"},
+    [OPT_FLOOR_MS] = {"floor-ms", "N",
+                      "how long to look for the machine's own noise first; 0: not at all (300)"},
     [OPT_SEED] = {"seed", "N", "of arrivals (1)"},
     [OPT_JSON] = {"json", NULL, "one JSON object on stdout, instead of table and histogram"},
     [OPT_PLOT] =
@@ -139,6 +143,8 @@ static void parse(struct bench_plan *p, int argc, char **argv)
             NUMBER(gap_us, 1, 10000000);
         case OPT_SOLO_MS:
             NUMBER(solo_ms, 0, 600000);
+        case OPT_FLOOR_MS:
+            NUMBER(floor_ms, 0, 600000);
         case OPT_SEED:
             NUMBER(seed, 0, UINT64_MAX);
         case OPT_JSON:
@@ -194,6 +200,25 @@ static void print_arrivals(const struct bench *b)
                 b->mode[m].backlog.mean);
 }
 
+static void print_floor(const struct bench *b)
+{
+    const struct floor_spin *f = &b->floor.spin;
+    char text[128];
+
+    printf("real time is %s\n", claim_text(&b->claim, text, sizeof(text)));
+    if (!b->floor.measured)
+        return;
+    printf("noise floor: %" PRIu64
+           " gaps of %d us or more in %.1f s on that processor, the longest "
+           "%.1f us;\na launch on the idle GPU p50 %.1f us, p99 %.1f us, max %.1f us\n",
+           f->gaps, FLOOR_GAP_NS / 1000, (double)f->ns / 1e9, (double)f->most_ns / 1000,
+           b->floor.launch.p50_us, b->floor.launch.p99_us, b->floor.launch.max_us);
+    for (int m = BENCH_NATIVE; m <= BENCH_CUTIN; m++)
+        if (bench_in_floor(b, m))
+            printf("%s: its p99 lies within the noise floor of %.1f us: no result of the GPU's\n",
+                   bench_mode_names[m], bench_floor_us(b));
+}
+
 static void print_maxima(const struct bench *b)
 {
     char when[RESULT_TIME];
@@ -235,6 +260,7 @@ static void print_table(const struct bench *b)
         printf(" %9zu\n", b->mode[m].figures.samples);
     }
     putchar('\n');
+    print_floor(b);
     print_arrivals(b);
     print_maxima(b);
     for (int m = BENCH_NATIVE; m <= BENCH_CUTIN; m++)
@@ -291,7 +317,7 @@ static int report(struct bench *b, int argc, char **argv)
 static int latency(int argc, char **argv)
 {
     static struct bench bench = {
-        .plan = {.rt_kernels = 1, .rt_kernel_us = 20, .solo_ms = 1500, .seed = 1}};
+        .plan = {.rt_kernels = 1, .rt_kernel_us = 20, .solo_ms = 1500, .floor_ms = 300, .seed = 1}};
     int rc;
 
     parse(&bench.plan, argc, argv);

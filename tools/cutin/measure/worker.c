@@ -340,6 +340,24 @@ static int real_time(struct gpu *g, uint32_t count, struct worker_reply *reply)
     return 0;
 }
 
+/* Whoever shares the GPU does not run yet. */
+static int noise_floor(struct gpu *g, uint32_t ms)
+{
+    struct worker_sample s;
+    int rc = 0;
+
+    floor_spin(&shared->floor, (uint64_t)ms * NS_PER_MS);
+    shared->floor_launches = 0;
+    for (uint32_t i = 0; i < ms && i < FLOOR_LAUNCHES && rc == 0; i++) {
+        if (!await_arrival(clock_ns() + NS_PER_MS))
+            break;
+        rc = launch_and_wait(g, &s);
+        if (rc == 0)
+            shared->floor_launch_ns[shared->floor_launches++] = s.end_ns - s.start_ns;
+    }
+    return rc;
+}
+
 /* ---- requests ------------------------------------------------------------------------------ */
 
 static int warm_up(struct gpu *g, bool rt)
@@ -361,6 +379,8 @@ static int answer(struct gpu *g, const struct worker_request *request, struct wo
     switch (request->op) {
     case WORKER_RUN:
         return best_effort(g, reply);
+    case WORKER_FLOOR:
+        return noise_floor(g, request->count);
     case WORKER_SAMPLE:
         return real_time(g, request->count, reply);
     case WORKER_RESULT:
@@ -423,6 +443,8 @@ int worker_main(const char *role)
     bad.error = gpu_open(&gpu);
     if (bad.error == 0)
         bad.error = warm_up(&gpu, rt);
+    if (bad.error == 0 && rt)
+        claim_make(&shared->claim);
     if (bad.error != 0) {
         (void)!send(WORKER_SOCKET_FD, &bad, sizeof(bad), MSG_NOSIGNAL);
         return EXIT_FAILURE;

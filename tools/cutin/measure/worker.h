@@ -9,6 +9,9 @@
 #ifndef CUTIN_WORKER_H
 #define CUTIN_WORKER_H
 
+#include "claim.h"
+#include "floor.h"
+
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -22,6 +25,7 @@ enum { WORKER_WORDS = 256 }; /* that best effort updates with every kernel */
 
 enum worker_op {
     WORKER_RUN,    /* best effort: launch until `stop`; replies kernels and elapsed_ns */
+    WORKER_FLOOR,  /* real time: spin for `count` ms, then launch as often on the idle GPU */
     WORKER_SAMPLE, /* real time: take `count` samples; replies when done or stopped */
     WORKER_RESULT, /* best effort: replies the checksum and the total of kernels */
 };
@@ -56,7 +60,11 @@ struct worker_shared {
     /* By the worker. */
     _Atomic uint32_t samples;  /* so far */
     _Atomic uint64_t launched; /* kernels of the current run */
-    uint64_t graph_ns;         /* what one graph takes by itself */
+    struct claim claim;        /* of real time */
+    struct floor_spin floor;
+    uint64_t floor_launch_ns[FLOOR_LAUNCHES];
+    uint32_t floor_launches;
+    uint64_t graph_ns; /* what one graph takes by itself */
     int32_t driver_version;
     char gpu[96];
     char why[256];

@@ -1,0 +1,107 @@
+/*
+ * bench_figures.c - what the samples of a run say, and what they do not.
+ */
+#include "tools/cutin/measure/bench.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+
+static struct bench b;
+
+static void add_samples(int mode, const struct worker_sample *s, uint32_t n)
+{
+    struct bench_result *r = &b.mode[mode];
+
+    r->sample = calloc(n, sizeof(*r->sample));
+    r->latency_ns = calloc(n, sizeof(*r->latency_ns));
+    cr_assert(r->sample && r->latency_ns);
+    for (r->n = 0; r->n < n; r->n++)
+        r->sample[r->n] = s[r->n];
+    r->block_end[r->blocks++] = n;
+}
+
+static void describe(enum arrivals_kind kind)
+{
+    static struct worker_shared nothing[2];
+
+    b.plan.arrivals.kind = kind;
+    for (int side = BENCH_NATIVE; side <= BENCH_CUTIN; side++)
+        if (!b.rt[side].shared)
+            b.rt[side].shared = &nothing[side == BENCH_CUTIN];
+    bench_describe(&b);
+}
+
+/* Requests of 5 us, one every 2 us. */
+static const struct worker_sample busy[] = {
+    {.arrival_ns = 0, .start_ns = 0, .end_ns = 5000},
+    {.arrival_ns = 2000, .start_ns = 5000, .end_ns = 10000},
+    {.arrival_ns = 4000, .start_ns = 10000, .end_ns = 15000},
+    {.arrival_ns = 6000, .start_ns = 15000, .end_ns = 20000},
+};
+
+Test(bench_figures, an_open_loop_counts_from_the_arrival)
+{
+    add_samples(BENCH_ALONE, busy, 4);
+    describe(ARRIVALS_POISSON);
+    cr_expect_eq(b.mode[BENCH_ALONE].figures.min_us, 5);
+    cr_expect_eq(b.mode[BENCH_ALONE].figures.max_us, 14);
+    cr_expect_eq(b.mode[BENCH_ALONE].backlog.most, 1);
+    cr_expect_eq(b.mode[BENCH_ALONE].backlog.late, 3);
+    cr_expect_eq(b.mode[BENCH_ALONE].backlog.mean, 0.5);
+}
+
+Test(bench_figures, a_closed_loop_counts_from_the_launch)
+{
+    add_samples(BENCH_ALONE, busy, 4);
+    describe(ARRIVALS_CLOSED);
+    cr_expect_eq(b.mode[BENCH_ALONE].figures.max_us, 5);
+}
+
+Test(bench_figures, what_a_pause_lies_before_waits_for_nothing)
+{
+    add_samples(BENCH_ALONE, busy, 2);
+    b.mode[BENCH_ALONE].block_end[0] = 1;
+    b.mode[BENCH_ALONE].block_end[b.mode[BENCH_ALONE].blocks++] = 2;
+    describe(ARRIVALS_POISSON);
+    cr_expect_eq(b.mode[BENCH_ALONE].backlog.late, 0);
+}
+
+Test(bench_figures, a_result_below_the_noise_says_so)
+{
+    static struct worker_shared shared = {
+        .floor = {.most_ns = 4000}, .floor_launch_ns = {3000, 9000}, .floor_launches = 2};
+
+    b.rt[BENCH_NATIVE].shared = &shared;
+    add_samples(BENCH_NATIVE, busy, 4); /* p99 14 us */
+    add_samples(BENCH_CUTIN, busy, 3);  /* 11 us */
+    describe(ARRIVALS_POISSON);
+    cr_expect(b.floor.measured);
+    cr_expect_eq(bench_floor_us(&b), 9 + 4);
+    cr_expect_not(bench_in_floor(&b, BENCH_NATIVE));
+    cr_expect(bench_in_floor(&b, BENCH_CUTIN));
+}
+
+Test(bench_figures, gaps_are_what_is_longer_than_the_threshold)
+{
+    struct floor_spin f = {0};
+
+    floor_look(&f, 1000, 1000 + FLOOR_GAP_NS - 1);
+    cr_expect_eq(f.gaps, 0);
+    floor_look(&f, 0, FLOOR_GAP_NS);
+    floor_look(&f, 0, 3 * FLOOR_GAP_NS);
+    cr_expect_eq(f.gaps, 2);
+    cr_expect_eq(f.gap_ns, 4 * FLOOR_GAP_NS);
+    cr_expect_eq(f.most_ns, 3 * FLOOR_GAP_NS);
+    floor_spin(&f, 1000000);
+    cr_expect_geq(f.ns, 1000000);
+}
+
+Test(bench_figures, a_claim_says_what_was_refused)
+{
+    char text[128];
+
+    cr_expect_str_eq(claim_text(&(struct claim){.cpu = 3, .locked = true}, text, sizeof(text)),
+                     "pinned to processor 3, locked in memory, not in a real-time class");
+    cr_expect_str_eq(claim_text(&(struct claim){.cpu = -1, .realtime = true}, text, sizeof(text)),
+                     "not pinned, not locked in memory, in a real-time class");
+}

@@ -1,0 +1,59 @@
+/*
+ * claim.c - pin, lock, SCHED_FIFO (see claim.h).
+ */
+#include "claim.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+/* The last one that it may use: interrupts and whatever else was first tend to be on the first. */
+static int32_t pin(void)
+{
+    cpu_set_t set, one;
+
+    if (sched_getaffinity(0, sizeof(set), &set) != 0)
+        return -1;
+    for (size_t cpu = CPU_SETSIZE; cpu-- > 0;) {
+        if (!CPU_ISSET(cpu, &set))
+            continue;
+        CPU_ZERO(&one);
+        CPU_SET(cpu, &one);
+        return sched_setaffinity(0, sizeof(one), &one) == 0 ? (int32_t)cpu : -1;
+    }
+    return -1;
+}
+
+/* What was touched alone: a simulated GPU maps more memory than there is. Not what is mapped later:
+ * with a limit that would fail. */
+static bool lock(void)
+{
+    return mlockall(MCL_CURRENT | MCL_ONFAULT) == 0;
+}
+
+static bool be_realtime(void)
+{
+    struct sched_param param = {.sched_priority = 1};
+    int now = sched_getscheduler(0);
+
+    if (now == SCHED_FIFO || now == SCHED_RR)
+        return true;
+    return sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &param) == 0;
+}
+
+void claim_make(struct claim *c)
+{
+    *c = (struct claim){.locked = lock(), .cpu = pin(), .realtime = be_realtime()};
+}
+
+const char *claim_text(const struct claim *c, char *out, size_t size)
+{
+    char cpu[48] = "not pinned";
+
+    if (c->cpu >= 0)
+        snprintf(cpu, sizeof(cpu), "pinned to processor %d", (int)c->cpu);
+    snprintf(out, size, "%s, %slocked in memory, %sin a real-time class", cpu,
+             c->locked ? "" : "not ", c->realtime ? "" : "not ");
+    return out;
+}

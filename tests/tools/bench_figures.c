@@ -105,3 +105,24 @@ Test(bench_figures, a_claim_says_what_was_refused)
     cr_expect_str_eq(claim_text(&(struct claim){.cpu = -1, .realtime = true}, text, sizeof(text)),
                      "not pinned, not locked in memory, in a real-time class");
 }
+
+Test(bench_figures, without_a_hold_nothing_was_engaged)
+{
+    b.engagement = (struct bench_engagement){.cut_ins = 5};
+    cr_expect_not(bench_engaged(&b));
+    b.engagement.gates = 1;
+    cr_expect(bench_engaged(&b));
+    b.engagement = (struct bench_engagement){.holds = 5};
+    cr_expect_not(bench_engaged(&b));
+}
+
+Test(bench_figures, too_few_samples_have_no_estimate)
+{
+    add_samples(BENCH_ALONE, busy, 4);
+    b.plan.percentile = 20;
+    describe(ARRIVALS_POISSON);
+    cr_expect_not(b.mode[BENCH_ALONE].estimate[BENCH_P50].known);
+    cr_expect_not(b.mode[BENCH_ALONE].estimate[BENCH_P99].known);
+    cr_expect(b.mode[BENCH_ALONE].estimate[BENCH_ASKED].known);
+    cr_expect_eq(b.mode[BENCH_ALONE].estimate[BENCH_ASKED].us, 5);
+}

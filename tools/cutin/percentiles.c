@@ -14,7 +14,7 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static double percentile_us(const uint64_t *sorted_ns, size_t n, double percent)
+double figures_percentile_us(const uint64_t *sorted_ns, size_t n, double percent)
 {
     /* The product may lie a rounding error above a whole rank. */
     size_t rank = (size_t)ceil((double)n * percent / 100.0 - 1e-9);
@@ -28,11 +28,18 @@ void figures_make(struct figures *f, uint64_t *ns, size_t n)
     if (n == 0)
         return;
     qsort(ns, n, sizeof(*ns), compare);
-#define FIGURES_FILL(field, heading, percent) f->field = percentile_us(ns, n, percent);
+#define FIGURES_FILL(field, heading, percent) f->field = figures_percentile_us(ns, n, percent);
     FIGURES(FIGURES_FILL)
 #undef FIGURES_FILL
     for (int percent = 0; percent < FIGURES_CDF; percent++)
-        f->cdf_us[percent] = percentile_us(ns, n, percent);
+        f->cdf_us[percent] = figures_percentile_us(ns, n, percent);
+}
+
+size_t figures_least_samples(double percent)
+{
+    if (percent <= 0 || percent >= 100)
+        return 1;
+    return (size_t)ceil(log(0.05) / log(percent / 100) - 1e-9);
 }
 
 /* ---- the histogram ------------------------------------------------------------------------- */

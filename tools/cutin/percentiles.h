@@ -30,6 +30,12 @@ struct figures {
 /* Sorts the samples. A percentile is the smallest sample that so many percent do not exceed. */
 void figures_make(struct figures *f, uint64_t *ns, size_t n);
 
+/* The smallest of the sorted samples that so many percent do not exceed. */
+double figures_percentile_us(const uint64_t *sorted_ns, size_t n, double percent);
+/* So many samples there have to be for a percentile: with fewer it is more likely than 5 % that all
+ * of them lie below it, and nothing is known of what is above. */
+size_t figures_least_samples(double percent);
+
 /* Several sets side by side, one row per bucket of a logarithmic scale. */
 struct histogram_column {
     const char *name;

@@ -41,12 +41,27 @@ static json_t *printed(struct process *p)
     return root;
 }
 
+/* p50 and p99, with intervals around them. */
+static void has_estimates(json_t *estimates)
+{
+    cr_assert_eq(json_array_size(estimates), 2);
+    for (size_t i = 0; i < 2; i++) {
+        json_t *e = json_array_get(estimates, i), *within = get(e, "us_95");
+        double us = json_number_value(get(e, "us"));
+        cr_expect_leq(json_number_value(json_array_get(within, 0)), us);
+        cr_expect_geq(json_number_value(json_array_get(within, 1)), us);
+        cr_expect(json_is_number(get(e, "vs_alone")));
+        cr_expect_eq(json_array_size(get(e, "vs_alone_95")), 2);
+    }
+}
+
 Test(latency, json_has_every_key)
 {
     static const char *const modes[] = {"alone", "native", "cutin"};
-    static const char *const figures[] = {"min_us",  "p50_us", "p90_us", "p99_us",
-                                          "p999_us", "max_us", "samples"};
-    struct process *p = process_run((const char *[]){CUTIN, "latency", "--sim", "--samples", "20",
+    static const char *const figures[] = {"min_us", "p50_us", "p90_us",
+                                          "p99_us", "max_us", "samples"};
+    struct process *p = process_run((const char *[]){CUTIN, "latency", "--sim", "--samples", "300",
+                                                     "--rate", "2000", "--solo-ms", "50",
                                                      "--be-kernel-us", "200", "--json", NULL},
                                     NULL, 80);
     json_t *root = printed(p);
@@ -64,7 +79,11 @@ Test(latency, json_has_every_key)
     is_number(root, "floor", "launch_us", "p99_us");
     cr_expect(json_is_boolean(get(root, "claim.realtime")));
     cr_expect(json_is_object(get(root, "config")));
-    cr_expect_eq(json_integer_value(get(root, "modes.cutin.samples")), 20);
+    cr_expect_eq(json_integer_value(get(root, "modes.cutin.samples")), 300);
+    cr_expect(json_is_null(get(root, "modes.cutin.p999_us")), "of 300 samples");
+    cr_expect(json_is_true(get(root, "engagement.engaged")));
+    cr_expect_geq(json_integer_value(get(root, "engagement.cut_ins")), 1);
+    has_estimates(get(root, "modes.cutin.estimates"));
     json_decref(root);
     process_free(p);
 }
@@ -74,8 +93,8 @@ Test(latency, a_graph_has_a_length_and_shares_of_it)
     static const char *const modes[] = {"native", "ungated", "cutin"};
     struct process *p =
         process_run((const char *[]){CUTIN, "latency", "--sim", "--floor-ms", "0", "--samples",
-                                     "20", "--be-graph", "100", "--be-kernel-us", "20", "--solo-ms",
-                                     "50", "--json", NULL},
+                                     "300", "--rate", "2000", "--be-graph", "100", "--be-kernel-us",
+                                     "20", "--solo-ms", "50", "--json", NULL},
                     NULL, 80);
     json_t *root = printed(p);
 
@@ -83,7 +102,7 @@ Test(latency, a_graph_has_a_length_and_shares_of_it)
         is_number(root, "graph", "added_p99_share", modes[m]);
     cr_expect_eq(json_integer_value(get(root, "graph.kernels")), 100);
     cr_expect_geq(json_number_value(get(root, "graph.length_us")), 100 * 20);
-    cr_expect_eq(json_integer_value(get(root, "modes.ungated.samples")), 20);
+    cr_expect_eq(json_integer_value(get(root, "modes.ungated.samples")), 300);
     cr_expect_str_eq(json_string_value(get(root, "be.checksum")), "identical");
     cr_expect_gt(json_number_value(get(root, "be.gate_us")), 0);
     json_decref(root);
@@ -216,4 +235,16 @@ Test(latency, histograms_hold_every_sample)
     cr_expect_not_null(strstr(text, "#[Max at 20"), "%s", text);
     free(text);
     free(written("h.alone.hgrm"));
+}
+
+Test(latency, a_percentile_of_too_few_samples_is_refused)
+{
+    struct process *p = process_run((const char *[]){CUTIN, "latency", "--sim", "--samples", "300",
+                                                     "--percentile", "99.9", NULL},
+                                    NULL, 80);
+
+    cr_expect_eq(p->status, 2);
+    cr_expect_not_null(strstr(process_err(p), "needs at least 2995 samples, not 300"), "%s",
+                       process_err(p));
+    process_free(p);
 }

@@ -29,6 +29,7 @@ struct row {
     const char *variant;
     uint32_t be_kernel_us;
     struct bench_added added;
+    bool p99_known;
     double ratio; /* of best effort beside real time, to it alone on the plain driver */
     double gate_us;
 };
@@ -85,10 +86,10 @@ static void print_row(const struct row *r)
 
 static json_t *row_json(const struct row *r)
 {
-    json_t *row =
-        json_pack("{s:s, s:i, s:{s:o, s:o}, s:o}", "variant", r->variant, "be_kernel_us",
-                  (int)r->be_kernel_us, "added_us", "p50", result_number(r->added.p50_us), "p99",
-                  result_number(r->added.p99_us), "be_throughput_ratio", result_number(r->ratio));
+    json_t *row = json_pack("{s:s, s:i, s:{s:o, s:o}, s:o}", "variant", r->variant, "be_kernel_us",
+                            (int)r->be_kernel_us, "added_us", "p50", result_number(r->added.p50_us),
+                            "p99", r->p99_known ? result_number(r->added.p99_us) : json_null(),
+                            "be_throughput_ratio", result_number(r->ratio));
 
     if (r->gate_us > 0)
         json_object_set_new(row, "gate_us", result_number(r->gate_us));
@@ -118,6 +119,7 @@ static int kernel_rows(const struct bench_plan *plan, uint32_t us, double part, 
         if (rc == 0 && v == 0)
             native = bench_rate(&b.mode[BENCH_NATIVE].solo);
         row.added = bench_added(&b, BENCH_CUTIN);
+        row.p99_known = bench_p99_known(&b, BENCH_CUTIN);
         row.ratio = native > 0 ? bench_rate(&b.mode[BENCH_CUTIN].shared) / native : 0;
         row.gate_us = bench_gate_us(&b);
         if (rc == 0 && b.checked && !b.identical) {

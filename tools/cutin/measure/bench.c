@@ -2,6 +2,7 @@
  * bench.c - run one measurement: rounds of blocks, one block per mode.
  */
 #include "bench.h"
+#include "random.h"
 #include "tools/cutin/daemon.h"
 #include "tools/cutin/nap.h"
 #include "tools/cutin/progress.h"
@@ -19,7 +20,8 @@ enum {
     LEAST_PER_ROUND = 25,
     PATIENCE_MS = 30000, /* beyond what a block should take */
     SLICE_US = 1000,
-    LOOK_MS = 100, /* how often samples are counted */
+    COUNTED_US = 25000, /* counters are summed up every 10 ms */
+    LOOK_MS = 100,      /* how often samples are counted */
 };
 
 static int fail(struct bench *b, int rc, const char *format, ...)
@@ -233,20 +235,27 @@ static int rt_sample(struct bench *b, int mode, uint32_t count)
     return rc == 0 ? 0 : fail_worker(b, rt, rc);
 }
 
-/* Counters of cutin's best effort, as the daemon has them. Added, or taken off again. */
-static void count_gates(struct bench *b, bool add)
+/* Counters of cutin's processes, as the daemon has them. Added, or taken off again. */
+static void count_engagement(struct bench *b, bool add)
 {
+    struct bench_engagement *e = &b->engagement;
     struct client_row *rows = NULL;
+    uint64_t sign = add ? 1 : UINT64_MAX;
     size_t n = 0;
 
     if (ask_clients(b->daemon.socket, &rows, &n) != 0)
         return;
     for (size_t i = 0; i < n; i++) {
         const struct client_device_row *d = &rows[i].device[0];
-        if (rows[i].pid != b->be[BENCH_CUTIN].pid || rows[i].devices == 0)
+        if (rows[i].devices == 0)
             continue;
-        b->gates += add ? d->counters.gates : -d->counters.gates;
-        b->gated_ns += add ? d->counters.gpu_ns : -d->counters.gpu_ns;
+        if (rows[i].pid == b->rt[BENCH_CUTIN].pid)
+            e->cut_ins += sign * d->counters.cut_ins;
+        if (rows[i].pid != b->be[BENCH_CUTIN].pid)
+            continue;
+        e->gates += sign * d->counters.gates;
+        e->holds += sign * d->counters.holds;
+        e->gpu_ns += sign * d->counters.gpu_ns;
     }
     free(rows);
 }
@@ -257,16 +266,17 @@ static int sample_block(struct bench *b, int mode, uint32_t count)
     int rc = 0, stop_rc = 0;
 
     if (mode == BENCH_CUTIN)
-        count_gates(b, false);
-
+        count_engagement(b, false);
     if (be)
         rc = be_start(b, be);
     if (rc == 0)
         rc = rt_sample(b, mode, count);
     if (be && (rc == 0 || rc == -ECANCELED))
         stop_rc = be_stop(b, be, &b->mode[mode].shared);
-    if (mode == BENCH_CUTIN)
-        count_gates(b, true);
+    if (mode == BENCH_CUTIN) {
+        nap_us(COUNTED_US);
+        count_engagement(b, true);
+    }
     return rc != 0 ? rc : stop_rc;
 }
 
@@ -300,6 +310,19 @@ static int solo_blocks(struct bench *b, uint32_t ms)
     return rc;
 }
 
+/* In an order of its own in each round: no mode always has the same one before it. */
+static void shuffle_modes(int order[BENCH_MODES], uint64_t *seed)
+{
+    for (int m = 0; m < BENCH_MODES; m++)
+        order[m] = m;
+    for (uint32_t i = BENCH_MODES; i > 1; i--) {
+        uint32_t k = random_below(seed, i);
+        int last = order[i - 1];
+        order[i - 1] = order[k];
+        order[k] = last;
+    }
+}
+
 static int round_run(struct bench *b, uint32_t round, uint32_t rounds)
 {
     struct worker *rt = &b->rt[BENCH_CUTIN];
@@ -307,16 +330,15 @@ static int round_run(struct bench *b, uint32_t round, uint32_t rounds)
     /* Shares that add up to the whole. */
     uint32_t count = (uint32_t)((uint64_t)p->samples * (round + 1) / rounds -
                                 (uint64_t)p->samples * round / rounds);
-    int rc;
+    int order[BENCH_MODES], rc;
 
+    shuffle_modes(order, &b->order_seed);
     rc = solo_blocks(b, p->solo_ms / rounds);
     if (rc == 0 && under_cutin(b))
         rc = start(b, rt, BENCH_CUTIN);
     for (uint32_t i = 0; i < BENCH_MODES && rc == 0 && !progress_cancel; i++) {
-        int mode = (int)((i + round) % BENCH_MODES);
-        if (!wanted(b, mode))
-            continue;
-        rc = sample_block(b, mode, count);
+        if (wanted(b, order[i]))
+            rc = sample_block(b, order[i], count);
     }
     return end_worker(b, rt, rc);
 }
@@ -326,6 +348,7 @@ static int rounds_run(struct bench *b)
     uint32_t rounds = b->plan.samples / LEAST_PER_ROUND;
     int rc = 0;
 
+    b->order_seed = b->plan.seed + 1;
     rounds = rounds < 1 ? 1 : rounds > BENCH_ROUNDS ? BENCH_ROUNDS : rounds;
     for (uint32_t round = 0; round < rounds && rc == 0 && !progress_cancel; round++)
         rc = round_run(b, round, rounds);

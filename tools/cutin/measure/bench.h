@@ -8,6 +8,7 @@
 #include "tools/cutin/percentiles.h"
 #include "tools/cutin/paths.h"
 #include "arrivals.h"
+#include "bootstrap.h"
 #include "worker.h"
 
 #include <jansson.h>
@@ -23,7 +24,8 @@ extern const char *const bench_mode_names[]; /* NULL-terminated */
 struct bench_plan {
     uint32_t samples, be_kernel_us, be_graph, rt_kernels, rt_kernel_us, solo_ms, floor_ms;
     struct arrivals arrivals;
-    double gap_us; /* mean */
+    double gap_us;     /* mean */
+    double percentile; /* asked for beside the usual ones; 0: none */
     uint64_t seed;
     uint32_t modes; /* mask of 1 << enum bench_mode */
     bool sim, json, ablation;
@@ -42,6 +44,21 @@ struct bench_backlog {
     double mean;   /* when a request is begun */
 };
 
+/* What a percentile may be beyond these samples. */
+struct bench_estimate {
+    bool known, compared; /* there are enough samples; and of alone, too */
+    double us, ratio, added_us;
+    struct interval us_within, ratio_within, added_within;
+};
+enum { BENCH_P50, BENCH_P99, BENCH_ASKED, BENCH_ESTIMATES };
+
+/* That cutin was at work at all, as its processes count. */
+struct bench_engagement {
+    uint64_t cut_ins;      /* of real time */
+    uint64_t holds, gates; /* of best effort */
+    uint64_t gpu_ns;       /* of best effort, estimated */
+};
+
 enum { BENCH_ROUNDS = 20 }; /* at most */
 
 struct bench {
@@ -53,6 +70,7 @@ struct bench {
         uint32_t block_end[BENCH_ROUNDS], blocks; /* of the samples: a block was without a break */
         struct figures figures;
         struct bench_backlog backlog;
+        struct bench_estimate estimate[BENCH_ESTIMATES];
         uint64_t max_ns;                /* when the slowest one arrived, nanoseconds since 1970 */
         struct bench_work shared, solo; /* best effort beside real time, and by itself */
     } mode[BENCH_MODES];
@@ -65,15 +83,16 @@ struct bench {
     struct claim claim; /* what every real-time process had */
     char gpu[96];
     int32_t driver_version;
-    uint64_t gates, gated_ns; /* of cutin's best effort beside real time: what lay between them */
-    bool checked, identical;  /* best effort's checksum */
-    bool cancelled;           /* by a signal: the figures are of what was measured */
+    struct bench_engagement engagement; /* beside real time under cutin */
+    bool checked, identical;            /* best effort's checksum */
+    bool cancelled;                     /* by a signal: the figures are of what was measured */
     double seconds;
     char why[512];
 
     /* The run itself. */
     double part, parts; /* of the progress that is shown: from where on, of how many; 0, 0: all */
-    double done_s;      /* what the blocks so far were expected to take */
+    uint64_t order_seed;
+    double done_s; /* what the blocks so far were expected to take */
     struct paths paths;
     char sim_id[32];
     struct daemon_own daemon;
@@ -95,6 +114,14 @@ static inline bool bench_has(const struct bench *b, int mode)
 {
     return b->mode[mode].n > 0;
 }
+/* False: cutin held nobody, so what was measured beside it is not cutin. */
+bool bench_engaged(const struct bench *b);
+double bench_percent(const struct bench *b, int estimate); /* 0: none */
+/* There are enough samples of a mode for this percentile. */
+static inline bool bench_enough(const struct bench *b, int mode, double percent)
+{
+    return b->mode[mode].n >= figures_least_samples(percent);
+}
 /* The p99 of this mode is no more than that of the idle GPU and the processor's longest gap. */
 bool bench_in_floor(const struct bench *b, int mode);
 double bench_floor_us(const struct bench *b);
@@ -103,6 +130,10 @@ struct bench_added {
     double p50_us, p99_us;
 };
 struct bench_added bench_added(const struct bench *b, int mode);
+static inline bool bench_p99_known(const struct bench *b, int mode)
+{
+    return bench_enough(b, mode, 99) && bench_enough(b, BENCH_ALONE, 99);
+}
 /* What one graph of best effort takes by itself, in us; 0: it launches kernels one by one. */
 double bench_graph_us(const struct bench *b);
 double bench_rate(const struct bench_work *work); /* kernels per second, 0 where none ran */
@@ -112,6 +143,9 @@ double bench_gate_us(const struct bench *b);
 /* bench_hdr.c: the latencies as histograms: FILE.json, or the text of each mode in a file of its own,
  * with its name before FILE's ending. 0, or -errno with one line in `why`. */
 int bench_histogram(const struct bench *b, const char *path, char *why, size_t why_bytes);
+
+/* latency_print.c: table and histogram on stdout. */
+void bench_print(const struct bench *b);
 
 /* bench_json.c: all of it as one object. NULL: no memory. */
 json_t *bench_json(const struct bench *b);

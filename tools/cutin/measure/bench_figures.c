@@ -4,6 +4,7 @@
 #include "bench.h"
 #include "tools/cutin/nap.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -54,6 +55,104 @@ static void describe_mode(struct bench_result *r, bool open)
     figures_make(&r->figures, r->latency_ns, r->n);
 }
 
+/* ---- estimates ------------------------------------------------------------------------------ */
+
+double bench_percent(const struct bench *b, int estimate)
+{
+    return estimate == BENCH_P50 ? 50 : estimate == BENCH_P99 ? 99 : b->plan.percentile;
+}
+
+typedef double drawn[BENCH_ESTIMATES][BOOTSTRAP_RESAMPLES];
+
+static int draw(const struct bench *b, int mode, double (*out)[BOOTSTRAP_RESAMPLES])
+{
+    const struct bench_result *r = &b->mode[mode];
+    double percent[BENCH_ESTIMATES];
+    uint64_t *ns = calloc(r->n, sizeof(*ns));
+    struct bootstrap_set set = {ns, r->n, r->block_end, r->blocks};
+    int rc = -ENOMEM;
+
+    for (int k = 0; k < BENCH_ESTIMATES; k++)
+        percent[k] = bench_percent(b, k);
+    for (uint32_t i = 0; ns && i < r->n; i++)
+        ns[i] = latency_ns(&r->sample[i], arrivals_open(&b->plan.arrivals));
+    if (ns)
+        rc = bootstrap_percentiles(&set, percent, BENCH_ESTIMATES, b->plan.seed, (uint64_t)mode + 1,
+                                   out);
+    free(ns);
+    return rc;
+}
+
+/* The samples are sorted. */
+static double percentile_us(const struct bench_result *r, double percent)
+{
+    return figures_percentile_us(r->latency_ns, r->n, percent);
+}
+
+/* Against alone, resample by resample: both drew the same rounds. */
+static void compare(struct bench_estimate *e, double alone_us, double *mode, const double *alone,
+                    uint32_t n)
+{
+    double difference[BOOTSTRAP_RESAMPLES];
+
+    e->compared = alone_us > 0;
+    e->ratio = e->us / alone_us;
+    e->added_us = e->us - alone_us;
+    for (uint32_t i = 0; i < n; i++) {
+        difference[i] = mode[i] - alone[i];
+        mode[i] /= alone[i] > 0 ? alone[i] : 1;
+    }
+    e->ratio_within = bootstrap_interval(mode, n);
+    e->added_within = bootstrap_interval(difference, n);
+}
+
+static void estimate(struct bench *b, int mode, drawn *all)
+{
+    const struct bench_result *alone = &b->mode[BENCH_ALONE];
+    struct bench_result *r = &b->mode[mode];
+    uint32_t n = bootstrap_resamples(r->n);
+    double own[BOOTSTRAP_RESAMPLES];
+
+    for (int k = 0; k < BENCH_ESTIMATES; k++) {
+        double percent = bench_percent(b, k);
+        struct bench_estimate *e = &r->estimate[k];
+        if (percent <= 0 || !bench_enough(b, mode, percent))
+            continue;
+        e->known = true;
+        e->us = percentile_us(r, percent);
+        memcpy(own, all[mode][k], n * sizeof(*own));
+        e->us_within = bootstrap_interval(own, n);
+        if (mode != BENCH_ALONE && bench_enough(b, BENCH_ALONE, percent) &&
+            bootstrap_resamples(alone->n) == n)
+            compare(e, percentile_us(alone, percent), all[mode][k], all[BENCH_ALONE][k], n);
+    }
+}
+
+/* Without memory there are no intervals. */
+static void describe_estimates(struct bench *b)
+{
+    drawn *all = calloc(BENCH_MODES, sizeof(*all));
+    int rc = all ? 0 : -ENOMEM;
+
+    for (int m = 0; m < BENCH_MODES && rc == 0; m++)
+        if (bench_has(b, m))
+            rc = draw(b, m, all[m]);
+    /* Alone comes last: the others look at what it drew. */
+    for (int m = BENCH_MODES - 1; m >= 0 && rc == 0; m--)
+        if (bench_has(b, m))
+            estimate(b, m, all);
+    free(all);
+}
+
+bool bench_engaged(const struct bench *b)
+{
+    const struct bench_engagement *e = &b->engagement;
+
+    return e->cut_ins > 0 && (e->holds > 0 || e->gates > 0);
+}
+
+/* ---- the run -------------------------------------------------------------------------------- */
+
 static void describe_floor(struct bench *b)
 {
     struct worker_shared *from = b->rt[BENCH_NATIVE].shared;
@@ -100,6 +199,7 @@ void bench_describe(struct bench *b)
     }
     for (int m = 0; m < BENCH_MODES; m++)
         describe_mode(&b->mode[m], arrivals_open(&b->plan.arrivals));
+    describe_estimates(b);
 }
 
 struct bench_added bench_added(const struct bench *b, int mode)
@@ -111,7 +211,9 @@ struct bench_added bench_added(const struct bench *b, int mode)
 
 double bench_gate_us(const struct bench *b)
 {
-    return b->gates ? (double)b->gated_ns / 1e3 / (double)b->gates : 0;
+    const struct bench_engagement *e = &b->engagement;
+
+    return e->gates ? (double)e->gpu_ns / 1e3 / (double)e->gates : 0;
 }
 
 double bench_graph_us(const struct bench *b)

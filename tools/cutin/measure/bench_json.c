@@ -12,11 +12,57 @@ static void put(json_t *object, const char *key, json_t *value)
     json_object_set_new(object, key, value);
 }
 
+static json_t *interval_json(const struct interval *i)
+{
+    return json_pack("[o, o]", result_number(i->least), result_number(i->most));
+}
+
+static json_t *estimate_json(const struct bench_estimate *e, double percent)
+{
+    json_t *all = json_pack("{s:f}", "percent", percent);
+
+    if (!e->known) {
+        put(all, "needs_samples", json_integer((json_int_t)figures_least_samples(percent)));
+        return all;
+    }
+    put(all, "us", result_number(e->us));
+    put(all, "us_95", interval_json(&e->us_within));
+    if (!e->compared)
+        return all;
+    put(all, "vs_alone", result_number(e->ratio));
+    put(all, "vs_alone_95", interval_json(&e->ratio_within));
+    put(all, "added_us", result_number(e->added_us));
+    put(all, "added_us_95", interval_json(&e->added_within));
+    return all;
+}
+
+static json_t *estimates_json(const struct bench *b, const struct bench_result *r)
+{
+    json_t *all = json_array();
+
+    for (int k = 0; k < BENCH_ESTIMATES; k++)
+        if (bench_percent(b, k) > 0)
+            json_array_append_new(all, estimate_json(&r->estimate[k], bench_percent(b, k)));
+    return all;
+}
+
+/* A percentile of too few samples is none. */
+static void refuse(json_t *mode, const struct bench_result *r)
+{
+#define REFUSE(field, heading, percent)                                                            \
+    if (r->n < figures_least_samples(percent))                                                     \
+        put(mode, #field, json_null());
+    FIGURES(REFUSE)
+#undef REFUSE
+}
+
 static json_t *mode_json(const struct bench *b, const struct bench_result *r)
 {
     json_t *mode = result_figures(&r->figures);
     char when[RESULT_TIME];
 
+    refuse(mode, r);
+    put(mode, "estimates", estimates_json(b, r));
     put(mode, "max_at", json_string(result_time(r->max_ns, when)));
     if (b->floor.measured)
         put(mode, "within_floor", json_boolean(bench_in_floor(b, (int)(r - b->mode))));
@@ -64,7 +110,7 @@ static json_t *added_json(const struct bench *b)
         if (bench_has(b, m) && bench_has(b, BENCH_ALONE))
             put(added, bench_mode_names[m],
                 json_pack("{s:o, s:o}", "p50", result_number(a.p50_us), "p99",
-                          result_number(a.p99_us)));
+                          bench_p99_known(b, m) ? result_number(a.p99_us) : json_null()));
     }
     return added;
 }
@@ -77,7 +123,9 @@ static json_t *graph_json(const struct bench *b)
 
     for (int m = BENCH_NATIVE; m <= BENCH_CUTIN; m++)
         if (bench_has(b, m) && bench_has(b, BENCH_ALONE) && graph_us > 0)
-            put(shares, bench_mode_names[m], json_real(bench_added(b, m).p99_us / graph_us));
+            put(shares, bench_mode_names[m],
+                bench_p99_known(b, m) ? json_real(bench_added(b, m).p99_us / graph_us)
+                                      : json_null());
     return json_pack("{s:i, s:o, s:o}", "kernels", (int)b->plan.be_graph, "length_us",
                      result_number(graph_us), "added_p99_share", shares);
 }
@@ -106,11 +154,20 @@ static json_t *be_json(const struct bench *b)
     }
     if (native->kernels && cutin->elapsed_ns)
         put(be, "cutin_ratio", result_number(bench_rate(cutin) / bench_rate(native)));
-    if (b->gates)
+    if (b->engagement.gates)
         put(be, "gate_us", result_number(bench_gate_us(b)));
     if (b->checked)
         put(be, "checksum", json_string(b->identical ? "identical" : "DIFFERENT"));
     return be;
+}
+
+static json_t *engagement_json(const struct bench *b)
+{
+    const struct bench_engagement *e = &b->engagement;
+
+    return json_pack("{s:b, s:I, s:I, s:I}", "engaged", bench_engaged(b), "cut_ins",
+                     (json_int_t)e->cut_ins, "holds", (json_int_t)e->holds, "gates",
+                     (json_int_t)e->gates);
 }
 
 json_t *bench_config_json(const struct bench *b)
@@ -138,9 +195,10 @@ json_t *bench_config_json(const struct bench *b)
 
 json_t *bench_json(const struct bench *b)
 {
-    return json_pack("{s:o, s:o, s:o*, s:o, s:o*, s:o, s:b, s:o, s:o}", "modes", modes_json(b),
-                     "added_us", added_json(b), "graph", b->plan.be_graph ? graph_json(b) : NULL,
-                     "be", be_json(b), "floor", b->floor.measured ? floor_json(b) : NULL, "claim",
-                     claim_json(&b->claim), "interrupted", b->cancelled, "seconds",
-                     result_number(b->seconds), "config", bench_config_json(b));
+    return json_pack(
+        "{s:o, s:o, s:o*, s:o, s:o*, s:o, s:o*, s:b, s:o, s:o}", "modes", modes_json(b), "added_us",
+        added_json(b), "graph", b->plan.be_graph ? graph_json(b) : NULL, "be", be_json(b), "floor",
+        b->floor.measured ? floor_json(b) : NULL, "claim", claim_json(&b->claim), "engagement",
+        bench_has(b, BENCH_CUTIN) ? engagement_json(b) : NULL, "interrupted", b->cancelled,
+        "seconds", result_number(b->seconds), "config", bench_config_json(b));
 }

@@ -37,6 +37,7 @@ enum {
     OPT_GAP_US,
     OPT_SOLO_MS,
     OPT_FLOOR_MS,
+    OPT_PERCENTILE,
     OPT_SEED,
     OPT_JSON,
     OPT_PLOT,
@@ -65,6 +66,9 @@ static const struct option_row options[] = {
     [OPT_SOLO_MS] = {"solo-ms", "N", "how long best effort runs with nobody above (1500)"},
     [OPT_FLOOR_MS] = {"floor-ms", "N",
                       "how long to look for the machine's own noise first; 0: not at all (300)"},
+    [OPT_PERCENTILE] = {"percentile", "P",
+                        "also this one, such as 99.9, with its interval; refused where --samples\n"
+                        "are too few for it"},
     [OPT_SEED] = {"seed", "N", "of arrivals (1)"},
     [OPT_JSON] = {"json", NULL, "one JSON object on stdout, instead of table and histogram"},
     [OPT_PLOT] =
@@ -145,6 +149,9 @@ static void parse(struct bench_plan *p, int argc, char **argv)
             NUMBER(solo_ms, 0, 600000);
         case OPT_FLOOR_MS:
             NUMBER(floor_ms, 0, 600000);
+        case OPT_PERCENTILE:
+            p->percentile = options_decimal(cmd, row, optarg, 0.001, 99.9999);
+            break;
         case OPT_SEED:
             NUMBER(seed, 0, UINT64_MAX);
         case OPT_JSON:
@@ -174,122 +181,9 @@ static void parse(struct bench_plan *p, int argc, char **argv)
     if ((p->modes >> BENCH_UNGATED & 1) && !p->be_graph)
         fail_usage(cmd, "--mode ungated needs --be-graph");
     fill(p, arrivals_given);
-}
-
-static void print_arrivals(const struct bench *b)
-{
-    const struct bench_plan *p = &b->plan;
-    char text[256];
-
-    arrivals_text(&p->arrivals, text, sizeof(text));
-    if (!arrivals_open(&p->arrivals)) {
-        printf("a closed loop, a pause of %g us after each answer: latency counts from the launch, "
-               "and "
-               "what\nwould have come meanwhile is not in it\n",
-               p->gap_us);
-        return;
-    }
-    printf("an open loop, arrivals %s, %.1f/s: latency counts from the arrival\n", text,
-           1e6 / p->gap_us);
-    for (int m = 0; m < BENCH_MODES; m++)
-        if (bench_has(b, m))
-            printf(
-                "backlog, %-7s %u requests came while one was served; at most %u waited, %.2f on "
-                "average\n",
-                bench_mode_names[m], b->mode[m].backlog.late, b->mode[m].backlog.most,
-                b->mode[m].backlog.mean);
-}
-
-static void print_floor(const struct bench *b)
-{
-    const struct floor_spin *f = &b->floor.spin;
-    char text[128];
-
-    printf("real time is %s\n", claim_text(&b->claim, text, sizeof(text)));
-    if (!b->floor.measured)
-        return;
-    printf("noise floor: %" PRIu64
-           " gaps of %d us or more in %.1f s on that processor, the longest "
-           "%.1f us;\na launch on the idle GPU p50 %.1f us, p99 %.1f us, max %.1f us\n",
-           f->gaps, FLOOR_GAP_NS / 1000, (double)f->ns / 1e9, (double)f->most_ns / 1000,
-           b->floor.launch.p50_us, b->floor.launch.p99_us, b->floor.launch.max_us);
-    for (int m = BENCH_NATIVE; m <= BENCH_CUTIN; m++)
-        if (bench_in_floor(b, m))
-            printf("%s: its p99 lies within the noise floor of %.1f us: no result of the GPU's\n",
-                   bench_mode_names[m], bench_floor_us(b));
-}
-
-static void print_maxima(const struct bench *b)
-{
-    char when[RESULT_TIME];
-
-    for (int m = 0; m < BENCH_MODES; m++)
-        if (bench_has(b, m))
-            printf("max, %-7s     %.1f us, arrived %s\n", bench_mode_names[m],
-                   b->mode[m].figures.max_us, result_time(b->mode[m].max_ns, when));
-}
-
-static void print_graph(const struct bench *b)
-{
-    double graph_us = bench_graph_us(b);
-
-    for (int m = BENCH_NATIVE; m <= BENCH_CUTIN; m++)
-        if (graph_us > 0 && bench_has(b, m) && bench_has(b, BENCH_ALONE))
-            printf("added by %-7s p99 is %.2f %% of a graph's %.1f us\n", bench_mode_names[m],
-                   100 * bench_added(b, m).p99_us / graph_us, graph_us);
-}
-
-static void print_table(const struct bench *b)
-{
-    printf("%s, best-effort ", b->gpu);
-    if (b->plan.be_graph)
-        printf("graphs of %u ", b->plan.be_graph);
-    printf("kernels of %u us\n\n", b->plan.be_kernel_us);
-    printf("%-8s", "us");
-#define HEADING(field, heading, percent) printf(" %9s", heading);
-    FIGURES(HEADING)
-#undef HEADING
-    printf(" %9s\n", "samples");
-    for (int m = 0; m < BENCH_MODES; m++) {
-        if (!bench_has(b, m))
-            continue;
-        printf("%-8s", bench_mode_names[m]);
-#define CELL(field, heading, percent) printf(" %9.1f", b->mode[m].figures.field);
-        FIGURES(CELL)
-#undef CELL
-        printf(" %9zu\n", b->mode[m].figures.samples);
-    }
-    putchar('\n');
-    print_floor(b);
-    print_arrivals(b);
-    print_maxima(b);
-    for (int m = BENCH_NATIVE; m <= BENCH_CUTIN; m++)
-        if (bench_has(b, m) && bench_has(b, BENCH_ALONE))
-            printf("added by %-7s p50 %.1f us, p99 %.1f us\n", bench_mode_names[m],
-                   bench_added(b, m).p50_us, bench_added(b, m).p99_us);
-    print_graph(b);
-    for (int m = BENCH_NATIVE; m <= BENCH_CUTIN; m++)
-        if (bench_has(b, m))
-            printf("best effort, %-7s %.0f kernels/s beside real time, %.0f with nobody above\n",
-                   bench_mode_names[m], bench_rate(&b->mode[m].shared),
-                   bench_rate(&b->mode[m].solo));
-    if (b->gates)
-        printf("a gate every %.1f us of best-effort work beside real time\n", bench_gate_us(b));
-    if (b->checked)
-        printf("best-effort result: %s\n", b->identical ? "identical" : "DIFFERENT");
-}
-
-static void print_histogram(const struct bench *b)
-{
-    struct histogram_column columns[BENCH_MODES];
-    size_t n = 0;
-
-    for (int m = 0; m < BENCH_MODES; m++)
-        if (bench_has(b, m))
-            columns[n++] = (struct histogram_column){bench_mode_names[m], b->mode[m].latency_ns,
-                                                     b->mode[m].figures.samples};
-    putchar('\n');
-    histogram_print(stdout, columns, n);
+    if (p->samples < figures_least_samples(p->percentile))
+        fail_usage(cmd, "--percentile %g needs at least %zu samples, not %u", p->percentile,
+                   figures_least_samples(p->percentile), p->samples);
 }
 
 static int report(struct bench *b, int argc, char **argv)
@@ -299,8 +193,7 @@ static int report(struct bench *b, int argc, char **argv)
 
     json_object_set_new(json_object_get(root, "config"), "command", result_command(argc, argv));
     if (!b->plan.json) {
-        print_table(b);
-        print_histogram(b);
+        bench_print(b);
     }
     rc = result_give(&subcommand_latency, root, b->plan.json, b->plan.plot);
     if (b->plan.histogram && bench_histogram(b, b->plan.histogram, b->why, sizeof(b->why)) != 0) {
@@ -311,6 +204,13 @@ static int report(struct bench *b, int argc, char **argv)
         say(&subcommand_latency, "interrupted; the figures are of what was measured");
     if (b->checked && !b->identical)
         rc = EXIT_FAILURE;
+    if (bench_has(b, BENCH_CUTIN) && !bench_engaged(b) && !b->cancelled) {
+        say(&subcommand_latency,
+            "cutin held nobody (%" PRIu64 " cut-ins, %" PRIu64 " holds, %" PRIu64
+            " gates): these figures are not its",
+            b->engagement.cut_ins, b->engagement.holds, b->engagement.gates);
+        rc = EXIT_FAILURE;
+    }
     return rc;
 }
 

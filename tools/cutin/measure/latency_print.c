@@ -1,0 +1,183 @@
+/*
+ * latency_print.c - the figures of `cutin latency` for people.
+ */
+#include "bench.h"
+#include "tools/cutin/report/result.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+static void print_arrivals(const struct bench *b)
+{
+    const struct bench_plan *p = &b->plan;
+    char text[256];
+
+    arrivals_text(&p->arrivals, text, sizeof(text));
+    if (!arrivals_open(&p->arrivals)) {
+        printf("a closed loop, a pause of %g us after each answer: latency counts from the launch, "
+               "and "
+               "what\nwould have come meanwhile is not in it\n",
+               p->gap_us);
+        return;
+    }
+    printf("an open loop, arrivals %s, %.1f/s: latency counts from the arrival\n", text,
+           1e6 / p->gap_us);
+    for (int m = 0; m < BENCH_MODES; m++)
+        if (bench_has(b, m))
+            printf(
+                "backlog, %-7s %u requests came while one was served; at most %u waited, %.2f on "
+                "average\n",
+                bench_mode_names[m], b->mode[m].backlog.late, b->mode[m].backlog.most,
+                b->mode[m].backlog.mean);
+}
+
+static void print_floor(const struct bench *b)
+{
+    const struct floor_spin *f = &b->floor.spin;
+    char text[128];
+
+    printf("real time is %s\n", claim_text(&b->claim, text, sizeof(text)));
+    if (!b->floor.measured)
+        return;
+    printf("noise floor: %" PRIu64
+           " gaps of %d us or more in %.1f s on that processor, the longest "
+           "%.1f us;\na launch on the idle GPU p50 %.1f us, p99 %.1f us, max %.1f us\n",
+           f->gaps, FLOOR_GAP_NS / 1000, (double)f->ns / 1e9, (double)f->most_ns / 1000,
+           b->floor.launch.p50_us, b->floor.launch.p99_us, b->floor.launch.max_us);
+    for (int m = BENCH_NATIVE; m <= BENCH_CUTIN; m++)
+        if (bench_in_floor(b, m))
+            printf("%s: its p99 lies within the noise floor of %.1f us: no result of the GPU's\n",
+                   bench_mode_names[m], bench_floor_us(b));
+}
+
+static void print_maxima(const struct bench *b)
+{
+    char when[RESULT_TIME];
+
+    for (int m = 0; m < BENCH_MODES; m++)
+        if (bench_has(b, m))
+            printf("max, %-7s     %.1f us, arrived %s\n", bench_mode_names[m],
+                   b->mode[m].figures.max_us, result_time(b->mode[m].max_ns, when));
+}
+
+static void print_added(const struct bench *b, int mode)
+{
+    printf("added by %-7s p50 %.1f us", bench_mode_names[mode], bench_added(b, mode).p50_us);
+    if (bench_p99_known(b, mode))
+        printf(", p99 %.1f us", bench_added(b, mode).p99_us);
+    putchar('\n');
+}
+
+static void print_graph(const struct bench *b)
+{
+    double graph_us = bench_graph_us(b);
+
+    for (int m = BENCH_NATIVE; m <= BENCH_CUTIN; m++)
+        if (graph_us > 0 && bench_has(b, m) && bench_p99_known(b, m))
+            printf("added by %-7s p99 is %.2f %% of a graph's %.1f us\n", bench_mode_names[m],
+                   100 * bench_added(b, m).p99_us / graph_us, graph_us);
+}
+
+/* A percentile of too few samples is none. */
+static void print_figure(const struct bench *b, int mode, double us, double percent)
+{
+    if (bench_enough(b, mode, percent))
+        printf(" %9.1f", us);
+    else
+        printf(" %9s", "-");
+}
+
+static void print_estimate(const char *name, const struct bench_estimate *e, double percent)
+{
+    if (percent <= 0)
+        return;
+    printf("%-8s p%-5g", name, percent);
+    if (!e->known) {
+        printf(" refused: it needs %zu samples\n", figures_least_samples(percent));
+        return;
+    }
+    printf(" %9.1f (%.1f to %.1f)", e->us, e->us_within.least, e->us_within.most);
+    if (e->compared)
+        printf(", %.2f x alone (%.2f to %.2f)", e->ratio, e->ratio_within.least,
+               e->ratio_within.most);
+    putchar('\n');
+}
+
+static void print_estimates(const struct bench *b)
+{
+    printf("\n%d %% intervals, by resampling of rounds and of samples in them\n",
+           BOOTSTRAP_PERCENT);
+    for (int m = 0; m < BENCH_MODES; m++)
+        for (int k = 0; bench_has(b, m) && k < BENCH_ESTIMATES; k++)
+            print_estimate(bench_mode_names[m], &b->mode[m].estimate[k], bench_percent(b, k));
+}
+
+static void print_engagement(const struct bench *b)
+{
+    const struct bench_engagement *e = &b->engagement;
+
+    if (bench_has(b, BENCH_CUTIN))
+        printf("engaged: %" PRIu64 " cut-ins, %" PRIu64 " holds of buffered work, %" PRIu64
+               " gates\n",
+               e->cut_ins, e->holds, e->gates);
+}
+
+static void print_table(const struct bench *b)
+{
+    printf("%s, best-effort ", b->gpu);
+    if (b->plan.be_graph)
+        printf("graphs of %u ", b->plan.be_graph);
+    printf("kernels of %u us\n\n", b->plan.be_kernel_us);
+    printf("%-8s", "us");
+#define HEADING(field, heading, percent) printf(" %9s", heading);
+    FIGURES(HEADING)
+#undef HEADING
+    printf(" %9s\n", "samples");
+    for (int m = 0; m < BENCH_MODES; m++) {
+        if (!bench_has(b, m))
+            continue;
+        printf("%-8s", bench_mode_names[m]);
+#define CELL(field, heading, percent) print_figure(b, m, b->mode[m].figures.field, percent);
+        FIGURES(CELL)
+#undef CELL
+        printf(" %9zu\n", b->mode[m].figures.samples);
+    }
+    print_estimates(b);
+    putchar('\n');
+    print_floor(b);
+    print_arrivals(b);
+    print_maxima(b);
+    for (int m = BENCH_NATIVE; m <= BENCH_CUTIN; m++)
+        if (bench_has(b, m) && bench_has(b, BENCH_ALONE))
+            print_added(b, m);
+    print_graph(b);
+    for (int m = BENCH_NATIVE; m <= BENCH_CUTIN; m++)
+        if (bench_has(b, m))
+            printf("best effort, %-7s %.0f kernels/s beside real time, %.0f with nobody above\n",
+                   bench_mode_names[m], bench_rate(&b->mode[m].shared),
+                   bench_rate(&b->mode[m].solo));
+    if (b->engagement.gates)
+        printf("a gate every %.1f us of best-effort work beside real time\n", bench_gate_us(b));
+    print_engagement(b);
+    if (b->checked)
+        printf("best-effort result: %s\n", b->identical ? "identical" : "DIFFERENT");
+}
+
+static void print_histogram(const struct bench *b)
+{
+    struct histogram_column columns[BENCH_MODES];
+    size_t n = 0;
+
+    for (int m = 0; m < BENCH_MODES; m++)
+        if (bench_has(b, m))
+            columns[n++] = (struct histogram_column){bench_mode_names[m], b->mode[m].latency_ns,
+                                                     b->mode[m].figures.samples};
+    putchar('\n');
+    histogram_print(stdout, columns, n);
+}
+
+void bench_print(const struct bench *b)
+{
+    print_table(b);
+    print_histogram(b);
+}

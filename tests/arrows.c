@@ -45,7 +45,7 @@ static const struct room {
      "scheduler/wire scheduler/policy/policy.h shim/pace/profile_file.h trace/clock.h cuda.h"},
     {"tools/cutin/doctor", "tools/cutin tools/facts scheduler/wire shim/lookup/api.def cuda.h"},
     {"tools/cutin/measure",
-     "tools/cutin tools/cutin/record/workload.h tools/cutin/report scheduler/wire "
+     "tools/cutin tools/cutin/record tools/cutin/report scheduler/wire "
      "trace/clock.h examples/kernels_ptx.h"},
     {"tools/cutin/record", "tools/cutin trace/clock.h trace/trace.h examples/kernels_ptx.h"},
     {"tools/cutin/report", "tools/cutin"},

@@ -248,3 +248,29 @@ Test(latency, a_percentile_of_too_few_samples_is_refused)
                        process_err(p));
     process_free(p);
 }
+
+/* ---- stages --------------------------------------------------------------------------------- */
+
+Test(latency, stages_of_cut_ins_are_known_by_either_method)
+{
+    static const char *const methods[] = {"log", "events"};
+
+    for (int k = 0; k < 2; k++) {
+        struct process *p =
+            process_run((const char *[]){CUTIN, "latency", "--sim", "--floor-ms", "0", "--samples",
+                                         "60", "--solo-ms", "20", "--mode", "cutin", "--stages",
+                                         methods[k], "--json", NULL},
+                        NULL, 80);
+        json_t *root = printed(p);
+        cr_expect_eq(json_integer_value(get(root, "stages.cut_ins")), 60);
+        cr_expect_eq(json_integer_value(get(root, "stages.us.call.samples")), 60);
+        cr_expect_geq(json_integer_value(get(root, "stages.us.hold.samples")), 1);
+        cr_expect_geq(json_integer_value(get(root, "stages.us.begin.samples")), 1);
+        cr_expect_geq(json_integer_value(get(root, "stages.us.again.samples")), 1);
+        cr_expect_geq(json_number_value(get(root, "stages.us.run.min_us")), 19.9);
+        cr_expect_not_null(
+            strstr(json_string_value(get(root, "stages.method")), k == 0 ? "log" : "events"));
+        json_decref(root);
+        process_free(p);
+    }
+}

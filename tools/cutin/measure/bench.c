@@ -263,6 +263,8 @@ static void count_engagement(struct bench *b, bool add)
 static int sample_block(struct bench *b, int mode, uint32_t count)
 {
     struct worker *be = mode == BENCH_ALONE ? NULL : &b->be[mode];
+    struct bench_result *result = &b->mode[mode];
+    uint32_t from = result->n;
     int rc = 0, stop_rc = 0;
 
     if (mode == BENCH_CUTIN)
@@ -277,7 +279,11 @@ static int sample_block(struct bench *b, int mode, uint32_t count)
         nap_us(COUNTED_US);
         count_engagement(b, true);
     }
-    return rc != 0 ? rc : stop_rc;
+    if (rc == 0)
+        rc = stop_rc;
+    if (rc == 0 && mode == BENCH_CUTIN && b->plan.stages)
+        rc = bench_stages_take(b, result->sample + from, result->n - from);
+    return rc;
 }
 
 /* Before best effort runs for the first time. */
@@ -331,6 +337,7 @@ static int round_run(struct bench *b, uint32_t round, uint32_t rounds)
     uint32_t count = (uint32_t)((uint64_t)p->samples * (round + 1) / rounds -
                                 (uint64_t)p->samples * round / rounds);
     int order[BENCH_MODES], rc;
+    pid_t pid;
 
     shuffle_modes(order, &b->order_seed);
     rc = solo_blocks(b, p->solo_ms / rounds);
@@ -340,7 +347,11 @@ static int round_run(struct bench *b, uint32_t round, uint32_t rounds)
         if (wanted(b, order[i]))
             rc = sample_block(b, order[i], count);
     }
-    return end_worker(b, rt, rc);
+    pid = rt->pid;
+    rc = end_worker(b, rt, rc);
+    if (b->plan.stages)
+        bench_trace_forget(&b->trace, pid);
+    return rc;
 }
 
 static int rounds_run(struct bench *b)
@@ -419,9 +430,27 @@ static int start_daemon(struct bench *b)
     return daemon_own_start(&b->daemon, b->paths.daemon, "latency", b->why, sizeof(b->why));
 }
 
+static int prepare_trace(struct bench *b)
+{
+    struct worker_environment *env = &b->environment[BENCH_CUTIN];
+    int rc = bench_trace_open(&b->trace, b->plan.method);
+
+    if (rc == 0)
+        rc = bench_stages_open(b);
+    if (rc != 0)
+        return fail(b, rc, "no place for traces: %s", strerror(-rc));
+    b->trace.rt_kernel_ns = b->plan.rt_kernel_us * NS_PER_US;
+    b->trace.be_kernel_ns = b->plan.be_kernel_us * NS_PER_US;
+    env->trace = b->trace.pattern;
+    env->timed = b->plan.method == BENCH_TRACE_EVENTS;
+    env->device_log = env->timed ? NULL : b->trace.log;
+    return 0;
+}
+
 static int prepare_environment(struct bench *b)
 {
     struct worker_environment common = {0};
+    int rc;
 
     if (b->plan.sim && !b->paths.simulator[0])
         return fail(b, -ENOENT, "the simulated driver is not installed beside cutin");
@@ -436,6 +465,8 @@ static int prepare_environment(struct bench *b)
     b->environment[BENCH_CUTIN].socket = b->daemon.socket;
     if (b->plan.be_graph)
         b->environment[BENCH_CUTIN].gates = "on";
+    if (b->plan.stages && (rc = prepare_trace(b)) != 0)
+        return rc;
     b->environment[BENCH_UNGATED] = b->environment[BENCH_CUTIN];
     b->environment[BENCH_UNGATED].graph_gates = "off";
     return under_cutin(b) ? start_daemon(b) : 0;
@@ -461,6 +492,7 @@ static int end(struct bench *b, int rc)
         rc = end_worker(b, &b->be[side], rc);
     }
     daemon_own_end(&b->daemon);
+    bench_trace_close(&b->trace);
     return rc;
 }
 
@@ -506,6 +538,7 @@ void bench_free(struct bench *b)
         free(b->mode[m].sample);
     }
     free(b->gap_ns);
+    bench_stages_free(b);
     for (int side = BENCH_NATIVE; side <= BENCH_CUTIN; side++) {
         worker_free(&b->be[side]);
         worker_free(&b->rt[side]);

@@ -8,6 +8,7 @@
 #include "tools/cutin/percentiles.h"
 #include "tools/cutin/paths.h"
 #include "arrivals.h"
+#include "bench_trace.h"
 #include "bootstrap.h"
 #include "worker.h"
 
@@ -29,6 +30,8 @@ struct bench_plan {
     uint64_t seed;
     uint32_t modes; /* mask of 1 << enum bench_mode */
     bool sim, json, ablation;
+    bool stages; /* part cut-ins under cutin, whose processes are traced for it */
+    enum bench_trace_method method;
     const char *plot, *histogram; /* files, or NULL */
 };
 
@@ -59,6 +62,15 @@ struct bench_engagement {
     uint64_t gpu_ns;       /* of best effort, estimated */
 };
 
+/* Of all requests under cutin; a stage that is not known of one is not counted. */
+struct bench_stages {
+    uint64_t *ns[STAGE_COUNT];
+    uint32_t n[STAGE_COUNT];
+    uint32_t cut_ins, paused; /* of them: a best-effort kernel stood still meanwhile */
+    struct figures figures[STAGE_COUNT];
+    struct stage_sources sources;
+};
+
 enum { BENCH_ROUNDS = 20 }; /* at most */
 
 struct bench {
@@ -83,6 +95,7 @@ struct bench {
     struct claim claim; /* what every real-time process had */
     char gpu[96];
     int32_t driver_version;
+    struct bench_stages stages;
     struct bench_engagement engagement; /* beside real time under cutin */
     bool checked, identical;            /* best effort's checksum */
     bool cancelled;                     /* by a signal: the figures are of what was measured */
@@ -94,6 +107,7 @@ struct bench {
     uint64_t order_seed;
     double done_s; /* what the blocks so far were expected to take */
     struct paths paths;
+    struct bench_trace trace;
     char sim_id[32];
     struct daemon_own daemon;
     struct worker_environment environment[BENCH_MODES];
@@ -139,6 +153,13 @@ double bench_graph_us(const struct bench *b);
 double bench_rate(const struct bench_work *work); /* kernels per second, 0 where none ran */
 /* Mean estimated work of best effort between two gates, beside real time; 0 without gates. */
 double bench_gate_us(const struct bench *b);
+
+/* bench_stages.c: room for them; the stages of a block's samples, while its processes are there; what
+ * they come to. 0, or -errno with b->why. */
+int bench_stages_open(struct bench *b);
+int bench_stages_take(struct bench *b, const struct worker_sample *sample, uint32_t n);
+void bench_stages_describe(struct bench *b);
+void bench_stages_free(struct bench *b);
 
 /* bench_hdr.c: the latencies as histograms: FILE.json, or the text of each mode in a file of its own,
  * with its name before FILE's ending. 0, or -errno with one line in `why`. */

@@ -200,6 +200,7 @@ void bench_describe(struct bench *b)
     for (int m = 0; m < BENCH_MODES; m++)
         describe_mode(&b->mode[m], arrivals_open(&b->plan.arrivals));
     describe_estimates(b);
+    bench_stages_describe(b);
 }
 
 struct bench_added bench_added(const struct bench *b, int mode)

@@ -47,10 +47,10 @@ static json_t *estimates_json(const struct bench *b, const struct bench_result *
 }
 
 /* A percentile of too few samples is none. */
-static void refuse(json_t *mode, const struct bench_result *r)
+static void refuse(json_t *mode, uint32_t samples)
 {
 #define REFUSE(field, heading, percent)                                                            \
-    if (r->n < figures_least_samples(percent))                                                     \
+    if (samples < figures_least_samples(percent))                                                  \
         put(mode, #field, json_null());
     FIGURES(REFUSE)
 #undef REFUSE
@@ -61,7 +61,7 @@ static json_t *mode_json(const struct bench *b, const struct bench_result *r)
     json_t *mode = result_figures(&r->figures);
     char when[RESULT_TIME];
 
-    refuse(mode, r);
+    refuse(mode, r->n);
     put(mode, "estimates", estimates_json(b, r));
     put(mode, "max_at", json_string(result_time(r->max_ns, when)));
     if (b->floor.measured)
@@ -170,6 +170,22 @@ static json_t *engagement_json(const struct bench *b)
                      (json_int_t)e->gates);
 }
 
+static json_t *stages_json(const struct bench *b)
+{
+    json_t *stages = json_object();
+
+    for (int i = 0; i < STAGE_COUNT; i++) {
+        json_t *one = result_figures(&b->stages.figures[i]);
+        refuse(one, b->stages.n[i]);
+        json_object_del(one, "cdf_us");
+        put(one, "what", json_string(stage_texts[i]));
+        put(stages, stage_names[i], one);
+    }
+    return json_pack("{s:s, s:i, s:i, s:o}", "method", bench_trace_methods[b->plan.method],
+                     "cut_ins", (int)b->stages.cut_ins, "paused", (int)b->stages.paused, "us",
+                     stages);
+}
+
 json_t *bench_config_json(const struct bench *b)
 {
     const struct bench_plan *p = &b->plan;
@@ -195,10 +211,11 @@ json_t *bench_config_json(const struct bench *b)
 
 json_t *bench_json(const struct bench *b)
 {
-    return json_pack(
-        "{s:o, s:o, s:o*, s:o, s:o*, s:o, s:o*, s:b, s:o, s:o}", "modes", modes_json(b), "added_us",
-        added_json(b), "graph", b->plan.be_graph ? graph_json(b) : NULL, "be", be_json(b), "floor",
-        b->floor.measured ? floor_json(b) : NULL, "claim", claim_json(&b->claim), "engagement",
-        bench_has(b, BENCH_CUTIN) ? engagement_json(b) : NULL, "interrupted", b->cancelled,
-        "seconds", result_number(b->seconds), "config", bench_config_json(b));
+    return json_pack("{s:o, s:o, s:o*, s:o, s:o*, s:o, s:o*, s:o*, s:b, s:o, s:o}", "modes",
+                     modes_json(b), "added_us", added_json(b), "graph",
+                     b->plan.be_graph ? graph_json(b) : NULL, "be", be_json(b), "floor",
+                     b->floor.measured ? floor_json(b) : NULL, "claim", claim_json(&b->claim),
+                     "engagement", bench_has(b, BENCH_CUTIN) ? engagement_json(b) : NULL, "stages",
+                     b->plan.stages ? stages_json(b) : NULL, "interrupted", b->cancelled, "seconds",
+                     result_number(b->seconds), "config", bench_config_json(b));
 }

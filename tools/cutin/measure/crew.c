@@ -47,6 +47,18 @@ int worker_prepare(struct worker *w, const char *role, uint32_t capacity)
     return 0;
 }
 
+/* Room for what a block of samples leaves; with times only the first records are kept, so for all. */
+static int set_trace(const struct worker_environment *env)
+{
+    if (env->device_log && setenv("SIMGPU_LOG", env->device_log, 1) != 0)
+        return -ENOMEM;
+    if (setenv("CUTIN_TRACE", env->trace, 1) != 0 ||
+        setenv("CUTIN_TRACE_KEEP", env->timed ? "first" : "newest", 1) != 0 ||
+        setenv("CUTIN_TRACE_RECORDS", env->timed ? "1048576" : "262144", 1) != 0)
+        return -ENOMEM;
+    return 0;
+}
+
 int worker_environment_set(const struct worker_environment *env, const char *priority)
 {
     int rc = environment_remove_preload("libcutin.so");
@@ -64,7 +76,8 @@ int worker_environment_set(const struct worker_environment *env, const char *pri
     if (setenv("CUTIN_PRIORITY", priority, 1) != 0 || setenv("CUTIN_PROFILE", "off", 1) != 0 ||
         setenv("CUTIN_SOCKET", env->socket, 1) != 0)
         return -ENOMEM;
-    return environment_prepend("LD_PRELOAD", env->library);
+    rc = env->trace ? set_trace(env) : 0;
+    return rc == 0 ? environment_prepend("LD_PRELOAD", env->library) : rc;
 }
 
 /* In the forked child; only async-signal-safe calls are needed: the command has one thread. */

@@ -38,6 +38,7 @@ enum {
     OPT_SOLO_MS,
     OPT_FLOOR_MS,
     OPT_PERCENTILE,
+    OPT_STAGES,
     OPT_SEED,
     OPT_JSON,
     OPT_PLOT,
@@ -69,6 +70,10 @@ static const struct option_row options[] = {
     [OPT_PERCENTILE] = {"percentile", "P",
                         "also this one, such as 99.9, with its interval; refused where --samples\n"
                         "are too few for it"},
+    [OPT_STAGES] = {"stages", "METHOD",
+                    "also what each cut-in's time was spent on, by the simulated device's log\n"
+                    "(log) or by timing events behind every kernel (events); auto takes the log\n"
+                    "where there is one"},
     [OPT_SEED] = {"seed", "N", "of arrivals (1)"},
     [OPT_JSON] = {"json", NULL, "one JSON object on stdout, instead of table and histogram"},
     [OPT_PLOT] =
@@ -112,8 +117,9 @@ static void fill(struct bench_plan *p, bool arrivals_given)
 static void parse(struct bench_plan *p, int argc, char **argv)
 {
     const struct subcommand *cmd = &subcommand_latency;
+    static const char *const methods[] = {"auto", "log", "events", NULL};
     bool arrivals_given = false;
-    int row;
+    int row, method = 0;
 
 #define NUMBER(field, least, most)                                                                 \
     p->field = (__typeof__(p->field))options_number(cmd, row, optarg, least, most);                \
@@ -152,6 +158,10 @@ static void parse(struct bench_plan *p, int argc, char **argv)
         case OPT_PERCENTILE:
             p->percentile = options_decimal(cmd, row, optarg, 0.001, 99.9999);
             break;
+        case OPT_STAGES:
+            p->stages = true;
+            method = options_word(cmd, row, optarg, methods);
+            break;
         case OPT_SEED:
             NUMBER(seed, 0, UINT64_MAX);
         case OPT_JSON:
@@ -181,6 +191,9 @@ static void parse(struct bench_plan *p, int argc, char **argv)
     if ((p->modes >> BENCH_UNGATED & 1) && !p->be_graph)
         fail_usage(cmd, "--mode ungated needs --be-graph");
     fill(p, arrivals_given);
+    p->method = method == 2 || (method == 0 && !p->sim) ? BENCH_TRACE_EVENTS : BENCH_TRACE_LOG;
+    if (p->stages && !(p->modes >> BENCH_CUTIN & 1))
+        fail_usage(cmd, "--stages are those of --mode cutin");
     if (p->samples < figures_least_samples(p->percentile))
         fail_usage(cmd, "--percentile %g needs at least %zu samples, not %u", p->percentile,
                    figures_least_samples(p->percentile), p->samples);

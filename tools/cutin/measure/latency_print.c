@@ -122,6 +122,28 @@ static void print_engagement(const struct bench *b)
                e->cut_ins, e->holds, e->gates);
 }
 
+static void print_stages(const struct bench *b)
+{
+    const struct bench_stages *s = &b->stages;
+
+    printf("\nstages of %u cut-ins, us; device times by %s\n%-52s %9s %9s %9s %9s %8s\n",
+           s->cut_ins, bench_trace_methods[b->plan.method], "", "p50", "p90", "p99", "max",
+           "known");
+    for (int i = 0; i < STAGE_COUNT; i++) {
+        const struct figures *f = &s->figures[i];
+        printf("%-52s %9.1f %9.1f", stage_texts[i], f->p50_us, f->p90_us);
+        if (s->n[i] >= figures_least_samples(99))
+            printf(" %9.1f", f->p99_us);
+        else
+            printf(" %9s", "-");
+        printf(" %9.1f %8u\n", f->max_us, s->n[i]);
+    }
+    if (s->paused)
+        printf(
+            "in %u of them a best-effort kernel was paused for real time: nothing waited for it\n",
+            s->paused);
+}
+
 static void print_table(const struct bench *b)
 {
     printf("%s, best-effort ", b->gpu);
@@ -179,5 +201,7 @@ static void print_histogram(const struct bench *b)
 void bench_print(const struct bench *b)
 {
     print_table(b);
+    if (b->plan.stages)
+        print_stages(b);
     print_histogram(b);
 }

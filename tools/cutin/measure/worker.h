@@ -95,6 +95,10 @@ struct worker_environment {
     const char *sim_id;    /* SIMGPU_ID */
     /* CUTIN_GATES and CUTIN_GRAPH_GATES of best effort; NULL: as the user has them. */
     const char *gates, *graph_gates;
+    /* With a library: CUTIN_TRACE and SIMGPU_LOG; NULL: as the user has them. `timed`: the trace has
+     * the times of every kernel. */
+    const char *trace, *device_log;
+    bool timed;
 };
 
 /* The calling process, a child before its exec, gets this environment. 0 or -ENOMEM. */

@@ -2,6 +2,7 @@
  * trace_json.c - traces as Trace Event Format (see trace_json.h).
  */
 #include "trace_json.h"
+#include "device_log.h"
 #include "tools/cutin/kernel_name.h"
 #include "tools/cutin/progress.h"
 
@@ -322,33 +323,8 @@ void trace_json_add(struct trace_json *j, const struct trace_view *v)
 
 /* ---- the simulated device ------------------------------------------------------------------- */
 
-struct log_line {
-    int pid;
-    uint32_t context, stream;
-    char kind[16];
-    const char *name; /* of any length, in the line itself */
-    uint64_t start_ns, end_ns, cost_ns;
-    int ran;
-};
-
-static bool log_parse(char *text, struct log_line *l)
-{
-    char *name = strstr(text, " name="), *behind = name ? strstr(name, " submit=") : NULL;
-
-    if (!behind)
-        return false;
-    *name = *behind = '\0';
-    l->name = name + strlen(" name=");
-    return sscanf(text, "pid=%d context=%" SCNu32 " stream=%" SCNu32 " seq=%*u kind=%15s", &l->pid,
-                  &l->context, &l->stream, l->kind) == 4 &&
-           sscanf(behind + 1,
-                  "submit=%*u start=%" SCNu64 " end=%" SCNu64 " cost=%" SCNu64 " ran=%d",
-                  &l->start_ns, &l->end_ns, &l->cost_ns, &l->ran) == 4 &&
-           l->end_ns >= l->start_ns;
-}
-
 /* Streams of the device have numbers of their own; a track is named when it is first met. */
-static json_int_t gpu_track(struct trace_json *j, const struct log_line *l, uint64_t *seen,
+static json_int_t gpu_track(struct trace_json *j, const struct device_work *l, uint64_t *seen,
                             size_t *tracks)
 {
     uint64_t key = (uint64_t)(uint32_t)l->pid << 32 | l->stream;
@@ -365,13 +341,7 @@ static json_int_t gpu_track(struct trace_json *j, const struct log_line *l, uint
     return (json_int_t)i + 1;
 }
 
-/* Marks take no time: nothing to see. */
-static bool log_drawn(const struct log_line *l)
-{
-    return l->ran && strcmp(l->kind, "mark") != 0 && l->end_ns > l->start_ns;
-}
-
-static void put_work(struct trace_json *j, const struct log_line *l, json_int_t tid)
+static void put_work(struct trace_json *j, const struct device_work *l, json_int_t tid)
 {
     uint64_t took_ns = l->end_ns - l->start_ns;
 
@@ -385,7 +355,7 @@ uint64_t trace_json_add_log(struct trace_json *j, FILE *log)
 {
     uint64_t *seen = calloc(MOST_GPU_TRACKS, sizeof(*seen)), works = 0;
     size_t tracks = 0, lines = 0, room = 0;
-    struct log_line l;
+    struct device_work l;
     struct stat st = {0};
     char *text = NULL;
 
@@ -395,7 +365,7 @@ uint64_t trace_json_add_log(struct trace_json *j, FILE *log)
     while (seen && getline(&text, &room, log) > 0) {
         if (lines++ % LOOK == 0 && !proceed(j, (double)ftell(log), (double)st.st_size + 1))
             break;
-        if (!log_parse(text, &l) || !log_drawn(&l) || l.start_ns < j->origin_ns)
+        if (!device_log_parse(text, &l) || !device_work_drawn(&l) || l.start_ns < j->origin_ns)
             continue;
         put_work(j, &l, gpu_track(j, &l, seen, &tracks));
         works++;

@@ -1,0 +1,106 @@
+/*
+ * stages.c - a cut-in is parted at the right moments, and what is not known is not made up.
+ */
+#include "tools/cutin/measure/stages.h"
+
+#include <criterion/criterion.h>
+
+static struct stage_sources s;
+static struct stage_sample out;
+
+/* A request that arrives at 0, is launched at 10 and known complete at 400. */
+static const struct worker_sample request = {.arrival_ns = 0, .start_ns = 10, .end_ns = 400};
+
+static void cut_in(void)
+{
+    stage_times_add(&s.cut_ins, 15);
+    stage_times_add(&s.cut_outs, 390);
+    stage_works_add(&s.rt, 210, 230);
+    stage_works_add(&s.rt, 230, 380);
+    /* Given in no order. */
+    stage_times_add(&s.submits, 500);
+    stage_times_add(&s.submits, 18);
+    stage_times_add(&s.submits, 5);
+    stage_works_add(&s.be, 420, 600);
+    stage_works_add(&s.be, 0, 200);
+}
+
+static void part(void)
+{
+    stage_sources_sort(&s);
+    stages_of(&s, &request, &out);
+}
+
+Test(stages, of_one_cut_in)
+{
+    cut_in();
+    part();
+    cr_expect_eq(out.ns[STAGE_call], 10);
+    cr_expect_eq(out.ns[STAGE_hold], 5);
+    cr_expect_eq(out.ns[STAGE_submit], 3);
+    cr_expect_eq(out.ns[STAGE_residue], 185);
+    cr_expect_eq(out.ns[STAGE_begin], 200);
+    cr_expect_eq(out.ns[STAGE_run], 170);
+    cr_expect_eq(out.ns[STAGE_release], 10);
+    cr_expect_eq(out.ns[STAGE_known], 20);
+    cr_expect_eq(out.ns[STAGE_again], 30);
+    cr_expect_not(out.paused);
+    stage_sources_free(&s);
+}
+
+/* What real time waited for is not the end of a kernel that stood still meanwhile. */
+Test(stages, a_paused_kernel_is_no_residue)
+{
+    cut_in();
+    stage_works_add(&s.be, 190, 700);
+    part();
+    cr_expect(out.paused);
+    cr_expect_eq(out.ns[STAGE_residue], 185);
+    cr_expect_eq(out.ns[STAGE_again], STAGE_NONE);
+    stage_sources_free(&s);
+}
+
+Test(stages, best_effort_that_went_before_the_hold_takes_nothing)
+{
+    stage_times_add(&s.cut_ins, 15);
+    stage_times_add(&s.cut_outs, 390);
+    stage_works_add(&s.rt, 20, 380);
+    stage_works_add(&s.be, 0, 12);
+    stage_times_add(&s.submits, 0);
+    part();
+    cr_expect_eq(out.ns[STAGE_residue], 0);
+    cr_expect_eq(out.ns[STAGE_submit], 0);
+    stage_sources_free(&s);
+}
+
+/* Real time that was active still does not hold anew, and nobody knows what it waited for. */
+Test(stages, without_a_hold_of_its_own_a_request_has_few_stages)
+{
+    cut_in();
+    s.cut_ins.ns[0] = 5;
+    part();
+    cr_expect_eq(out.ns[STAGE_hold], STAGE_NONE);
+    cr_expect_eq(out.ns[STAGE_residue], STAGE_NONE);
+    cr_expect_eq(out.ns[STAGE_again], STAGE_NONE);
+    cr_expect_eq(out.ns[STAGE_begin], 200);
+    stage_sources_free(&s);
+}
+
+Test(stages, the_next_cut_in_ends_the_look_for_best_effort)
+{
+    cut_in();
+    stage_times_add(&s.cut_ins, 410);
+    part();
+    cr_expect_eq(out.ns[STAGE_again], STAGE_NONE);
+    stage_sources_free(&s);
+}
+
+Test(stages, of_a_request_that_the_device_did_not_see)
+{
+    stage_times_add(&s.cut_ins, 15);
+    part();
+    cr_expect_eq(out.ns[STAGE_hold], 5);
+    cr_expect_eq(out.ns[STAGE_begin], STAGE_NONE);
+    cr_expect_eq(out.ns[STAGE_known], STAGE_NONE);
+    stage_sources_free(&s);
+}

@@ -274,3 +274,32 @@ Test(latency, stages_of_cut_ins_are_known_by_either_method)
         process_free(p);
     }
 }
+
+/* ---- presets -------------------------------------------------------------------------------- */
+
+Test(latency, a_preset_prints_others_figures_beside_its_own)
+{
+    static const char *const names[] = {"xsched", "reef", "gpreempt", "mlperf-server"};
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+        struct process *p =
+            process_run((const char *[]){CUTIN, "latency", "--sim", "--floor-ms", "0", "--preset",
+                                         names[i], "--samples", "10", "--warm-up", "5", "--solo-ms",
+                                         "50", "--json", NULL},
+                        NULL, 80);
+        json_t *root = printed(p), *rows = get(root, "preset.rows"), *row;
+        size_t k;
+        cr_expect_str_eq(json_string_value(get(root, "preset.name")), names[i]);
+        cr_expect_eq(json_integer_value(get(root, "config.warm_up")), 5);
+        cr_expect_eq(json_integer_value(get(root, "modes.cutin.samples")), 10);
+        cr_expect_geq(json_array_size(rows), 3);
+        json_array_foreach(rows, k, row)
+        {
+            cr_expect(json_is_string(get(row, "paper")));
+            cr_expect(json_is_true(get(row, "another_machine")));
+            cr_expect_not_null(get(row, "here"));
+        }
+        json_decref(root);
+        process_free(p);
+    }
+}

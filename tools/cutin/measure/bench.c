@@ -58,6 +58,13 @@ static int end_worker(struct bench *b, struct worker *w, int rc)
                 w->shared->why);
 }
 
+static uint32_t rounds_of(const struct bench_plan *p)
+{
+    uint32_t rounds = p->samples / LEAST_PER_ROUND;
+
+    return rounds < 1 ? 1 : rounds > BENCH_ROUNDS ? BENCH_ROUNDS : rounds;
+}
+
 static bool wanted(const struct bench *b, int mode)
 {
     return b->plan.modes >> mode & 1;
@@ -75,7 +82,7 @@ static double samples_s(const struct bench_plan *p, uint32_t count)
 {
     double us = p->gap_us + (double)p->rt_kernels * (double)p->rt_kernel_us;
 
-    return count * us / 1e6;
+    return (count + (double)count * p->warm_up / p->samples) * us / 1e6;
 }
 
 static double whole_s(const struct bench *b)
@@ -183,7 +190,7 @@ static int be_check(struct bench *b, struct worker *be)
 static uint32_t block_timeout_ms(const struct bench_plan *p, const uint64_t *gap_ns, uint32_t count)
 {
     uint64_t us = 100ull * unit_us(p) + 10ull * p->rt_kernels * p->rt_kernel_us + 10000;
-    uint64_t ms = PATIENCE_MS + count * us / 1000;
+    uint64_t ms = PATIENCE_MS + (count + p->warm_up) * us / 1000;
 
     for (uint32_t i = 0; i < count; i++)
         ms += gap_ns[i] / 1000000;
@@ -356,11 +363,10 @@ static int round_run(struct bench *b, uint32_t round, uint32_t rounds)
 
 static int rounds_run(struct bench *b)
 {
-    uint32_t rounds = b->plan.samples / LEAST_PER_ROUND;
+    uint32_t rounds = rounds_of(&b->plan);
     int rc = 0;
 
     b->order_seed = b->plan.seed + 1;
-    rounds = rounds < 1 ? 1 : rounds > BENCH_ROUNDS ? BENCH_ROUNDS : rounds;
     for (uint32_t round = 0; round < rounds && rc == 0 && !progress_cancel; round++)
         rc = round_run(b, round, rounds);
     progress_end();
@@ -384,6 +390,8 @@ static int prepare_worker(struct bench *b, struct worker *w, const char *role)
     w->shared->rt_kernel_us = b->plan.rt_kernel_us;
     w->shared->be_kernel_us = b->plan.be_kernel_us;
     w->shared->be_graph = b->plan.be_graph;
+    w->shared->be_batch = b->plan.be_batch;
+    w->shared->warm_up = (b->plan.warm_up + rounds_of(&b->plan) - 1) / rounds_of(&b->plan);
     return 0;
 }
 
@@ -463,6 +471,8 @@ static int prepare_environment(struct bench *b)
     b->environment[BENCH_CUTIN] = common;
     b->environment[BENCH_CUTIN].library = b->paths.library;
     b->environment[BENCH_CUTIN].socket = b->daemon.socket;
+    b->environment[BENCH_CUTIN].depth = b->plan.depth;
+    b->environment[BENCH_CUTIN].budget_us = b->plan.budget_us;
     if (b->plan.be_graph)
         b->environment[BENCH_CUTIN].gates = "on";
     if (b->plan.stages && (rc = prepare_trace(b)) != 0)

@@ -22,10 +22,18 @@
 enum bench_mode { BENCH_ALONE, BENCH_NATIVE, BENCH_UNGATED, BENCH_CUTIN, BENCH_MODES };
 extern const char *const bench_mode_names[]; /* NULL-terminated */
 
+struct preset;
+
 struct bench_plan {
+    const struct preset *preset; /* NULL: none */
     uint32_t samples, be_kernel_us, be_graph, rt_kernels, rt_kernel_us, solo_ms, floor_ms;
+    uint32_t warm_up;              /* requests before the samples */
+    uint32_t be_batch;             /* kernels between two waits of best effort; 0: enough */
+    const char *depth, *budget_us; /* of best effort, where the user sets none; NULL: cutin's own */
     struct arrivals arrivals;
+    bool arrivals_given;
     double gap_us;     /* mean */
+    double bound_us;   /* later answers are late; 0: none */
     double percentile; /* asked for beside the usual ones; 0: none */
     uint64_t seed;
     uint32_t modes; /* mask of 1 << enum bench_mode */
@@ -83,6 +91,7 @@ struct bench {
         struct figures figures;
         struct bench_backlog backlog;
         struct bench_estimate estimate[BENCH_ESTIMATES];
+        uint32_t late;                  /* beyond the bound */
         uint64_t max_ns;                /* when the slowest one arrived, nanoseconds since 1970 */
         struct bench_work shared, solo; /* best effort beside real time, and by itself */
     } mode[BENCH_MODES];

@@ -37,12 +37,13 @@ static uint64_t since_1970_ns(uint64_t monotonic_ns)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec - clock_ns() + monotonic_ns;
 }
 
-static void describe_mode(struct bench_result *r, bool open)
+static void describe_mode(struct bench_result *r, bool open, double bound_us)
 {
     uint64_t most_ns = 0;
 
     for (uint32_t i = 0; i < r->n; i++) {
         r->latency_ns[i] = latency_ns(&r->sample[i], open);
+        r->late += bound_us > 0 && (double)r->latency_ns[i] > bound_us * 1000;
         if (r->latency_ns[i] >= most_ns) {
             most_ns = r->latency_ns[i];
             r->max_ns = since_1970_ns(r->sample[i].arrival_ns);
@@ -198,7 +199,7 @@ void bench_describe(struct bench *b)
         }
     }
     for (int m = 0; m < BENCH_MODES; m++)
-        describe_mode(&b->mode[m], arrivals_open(&b->plan.arrivals));
+        describe_mode(&b->mode[m], arrivals_open(&b->plan.arrivals), b->plan.bound_us);
     describe_estimates(b);
     bench_stages_describe(b);
 }

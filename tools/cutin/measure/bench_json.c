@@ -2,6 +2,7 @@
  * bench_json.c - the figures of `cutin latency` as one JSON object.
  */
 #include "bench.h"
+#include "presets.h"
 #include "tools/cutin/report/result.h"
 
 #include <stdlib.h>
@@ -66,6 +67,11 @@ static json_t *mode_json(const struct bench *b, const struct bench_result *r)
     put(mode, "max_at", json_string(result_time(r->max_ns, when)));
     if (b->floor.measured)
         put(mode, "within_floor", json_boolean(bench_in_floor(b, (int)(r - b->mode))));
+    if (b->plan.bound_us > 0)
+        put(mode, "bound",
+            json_pack("{s:o, s:i, s:o}", "us", result_number(b->plan.bound_us), "late",
+                      (int)r->late, "limit_percent",
+                      result_number(preset_late_limit(r->late, r->n))));
     if (arrivals_open(&b->plan.arrivals))
         put(mode, "backlog",
             json_pack("{s:i, s:o, s:i}", "most", (int)r->backlog.most, "mean",
@@ -195,27 +201,27 @@ json_t *bench_config_json(const struct bench *b)
     for (int m = 0; m < BENCH_MODES; m++)
         if (p->modes >> m & 1)
             json_array_append_new(modes, json_string(bench_mode_names[m]));
-    return json_pack("{s:s, s:s, s:i, s:b, s:i, s:i, s:i, s:i, s:i, s:o, s:s, s:s, s:o, s:i, s:I, "
-                     "s:o, s:o, s:o}",
-                     "version", CUTIN_VERSION, "gpu", b->gpu, "driver_version",
-                     (int)b->driver_version, "simulated", p->sim || strstr(b->gpu, "simulated"),
-                     "samples", (int)p->samples, "be_kernel_us", (int)p->be_kernel_us, "be_graph",
-                     (int)p->be_graph, "rt_kernels", (int)p->rt_kernels, "rt_kernel_us",
-                     (int)p->rt_kernel_us, "gap_us", result_number(p->gap_us), "loop",
-                     arrivals_open(&p->arrivals) ? "open" : "closed", "arrivals",
-                     arrivals_text(&p->arrivals, arrivals, sizeof(arrivals)), "rate_per_s",
-                     arrivals_open(&p->arrivals) ? result_number(1e6 / p->gap_us) : json_null(),
-                     "solo_ms", (int)p->solo_ms, "seed", (json_int_t)p->seed, "modes", modes,
-                     "machine", result_machine(), "environment", result_environment());
+    return json_pack(
+        "{s:s, s:s, s:i, s:b, s:i, s:i, s:i, s:i, s:i, s:o, s:s, s:s, s:o, s:i, s:i, s:I, "
+        "s:o, s:o, s:o}",
+        "version", CUTIN_VERSION, "gpu", b->gpu, "driver_version", (int)b->driver_version,
+        "simulated", p->sim || strstr(b->gpu, "simulated"), "samples", (int)p->samples,
+        "be_kernel_us", (int)p->be_kernel_us, "be_graph", (int)p->be_graph, "rt_kernels",
+        (int)p->rt_kernels, "rt_kernel_us", (int)p->rt_kernel_us, "gap_us",
+        result_number(p->gap_us), "loop", arrivals_open(&p->arrivals) ? "open" : "closed",
+        "arrivals", arrivals_text(&p->arrivals, arrivals, sizeof(arrivals)), "rate_per_s",
+        arrivals_open(&p->arrivals) ? result_number(1e6 / p->gap_us) : json_null(), "warm_up",
+        (int)p->warm_up, "solo_ms", (int)p->solo_ms, "seed", (json_int_t)p->seed, "modes", modes,
+        "machine", result_machine(), "environment", result_environment());
 }
 
 json_t *bench_json(const struct bench *b)
 {
-    return json_pack("{s:o, s:o, s:o*, s:o, s:o*, s:o, s:o*, s:o*, s:b, s:o, s:o}", "modes",
-                     modes_json(b), "added_us", added_json(b), "graph",
-                     b->plan.be_graph ? graph_json(b) : NULL, "be", be_json(b), "floor",
-                     b->floor.measured ? floor_json(b) : NULL, "claim", claim_json(&b->claim),
-                     "engagement", bench_has(b, BENCH_CUTIN) ? engagement_json(b) : NULL, "stages",
-                     b->plan.stages ? stages_json(b) : NULL, "interrupted", b->cancelled, "seconds",
-                     result_number(b->seconds), "config", bench_config_json(b));
+    return json_pack(
+        "{s:o, s:o, s:o*, s:o, s:o*, s:o, s:o*, s:o*, s:o*, s:b, s:o, s:o}", "modes", modes_json(b),
+        "added_us", added_json(b), "graph", b->plan.be_graph ? graph_json(b) : NULL, "be",
+        be_json(b), "floor", b->floor.measured ? floor_json(b) : NULL, "claim",
+        claim_json(&b->claim), "engagement", bench_has(b, BENCH_CUTIN) ? engagement_json(b) : NULL,
+        "stages", b->plan.stages ? stages_json(b) : NULL, "preset", preset_json(b), "interrupted",
+        b->cancelled, "seconds", result_number(b->seconds), "config", bench_config_json(b));
 }

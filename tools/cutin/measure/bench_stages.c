@@ -7,7 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BEFORE_NS = 50000000 }; /* what was submitted and began before the first request of a block */
+enum {
+    BEFORE_NS = 50000000
+}; /* what was submitted and began before the first request of a block */
 
 int bench_stages_open(struct bench *b)
 {

@@ -71,6 +71,8 @@ int worker_environment_set(const struct worker_environment *env, const char *pri
         return rc;
     if (strcmp(priority, "be") == 0 &&
         ((env->gates && setenv("CUTIN_GATES", env->gates, 1) != 0) ||
+         (env->depth && setenv("CUTIN_DEPTH", env->depth, 0) != 0) ||
+         (env->budget_us && setenv("CUTIN_BUDGET_US", env->budget_us, 0) != 0) ||
          (env->graph_gates && setenv("CUTIN_GRAPH_GATES", env->graph_gates, 1) != 0)))
         return -ENOMEM;
     if (setenv("CUTIN_PRIORITY", priority, 1) != 0 || setenv("CUTIN_PROFILE", "off", 1) != 0 ||

@@ -12,6 +12,7 @@
  */
 #include "ablation.h"
 #include "bench.h"
+#include "presets.h"
 #include "tools/cutin/subcommand.h"
 #include "tools/cutin/report/plot.h"
 #include "tools/cutin/progress.h"
@@ -26,6 +27,7 @@
 
 enum {
     OPT_SIM,
+    OPT_PRESET,
     OPT_SAMPLES,
     OPT_BE_KERNEL_US,
     OPT_BE_GRAPH,
@@ -38,6 +40,8 @@ enum {
     OPT_SOLO_MS,
     OPT_FLOOR_MS,
     OPT_PERCENTILE,
+    OPT_WARM_UP,
+    OPT_BOUND,
     OPT_STAGES,
     OPT_SEED,
     OPT_JSON,
@@ -49,6 +53,9 @@ enum {
 
 static const struct option_row options[] = {
     [OPT_SIM] = {"sim", NULL, "on a simulated GPU of this run's own"},
+    [OPT_PRESET] = {"preset", "NAME",
+                    "the protocol of others, with what they report: xsched, reef, gpreempt or\n"
+                    "mlperf-server; what is given beside it counts"},
     [OPT_SAMPLES] = {"samples", "N", "per mode (1000)"},
     [OPT_BE_KERNEL_US] = {"be-kernel-us", "N", "duration of best-effort kernels (200)"},
     [OPT_BE_GRAPH] = {"be-graph", "N",
@@ -70,6 +77,8 @@ static const struct option_row options[] = {
     [OPT_PERCENTILE] = {"percentile", "P",
                         "also this one, such as 99.9, with its interval; refused where --samples\n"
                         "are too few for it"},
+    [OPT_WARM_UP] = {"warm-up", "N", "requests before the samples, in all (0)"},
+    [OPT_BOUND] = {"bound", "US", "say how many answers are later than that"},
     [OPT_STAGES] = {"stages", "METHOD",
                     "also what each cut-in's time was spent on, by the simulated device's log\n"
                     "(log) or by timing events behind every kernel (events); auto takes the log\n"
@@ -99,10 +108,16 @@ static void parse_arrivals(struct bench_plan *p, const struct subcommand *cmd, c
 }
 
 /* What was not given. */
-static void fill(struct bench_plan *p, bool arrivals_given)
+static void fill(struct bench_plan *p)
 {
-    if (p->ablation &&
-        !arrivals_given) /* some variants keep real time waiting for longer than a gap */
+    if (p->preset)
+        preset_fill(p, p->preset);
+    if (p->rt_kernels == 0)
+        p->rt_kernels = 1;
+    if (p->rt_kernel_us == 0)
+        p->rt_kernel_us = 20;
+    /* Some variants keep real time waiting for longer than a gap. */
+    if (p->ablation && !p->arrivals_given)
         p->arrivals.kind = ARRIVALS_CLOSED;
     if (p->samples == 0)
         p->samples = p->ablation ? 300 : 1000;
@@ -118,7 +133,6 @@ static void parse(struct bench_plan *p, int argc, char **argv)
 {
     const struct subcommand *cmd = &subcommand_latency;
     static const char *const methods[] = {"auto", "log", "events", NULL};
-    bool arrivals_given = false;
     int row, method = 0;
 
 #define NUMBER(field, least, most)                                                                 \
@@ -128,6 +142,9 @@ static void parse(struct bench_plan *p, int argc, char **argv)
         switch (row) {
         case OPT_SIM:
             p->sim = true;
+            break;
+        case OPT_PRESET:
+            p->preset = &presets[options_word(cmd, row, optarg, preset_names)];
             break;
         case OPT_SAMPLES:
             NUMBER(samples, 1, 1000000);
@@ -144,7 +161,7 @@ static void parse(struct bench_plan *p, int argc, char **argv)
             NUMBER(rt_kernel_us, 1, 1000000);
         case OPT_ARRIVALS:
             parse_arrivals(p, cmd, optarg);
-            arrivals_given = true;
+            p->arrivals_given = true;
             break;
         case OPT_RATE:
             p->gap_us = 1e6 / options_decimal(cmd, row, optarg, 0.001, 1000000);
@@ -157,6 +174,11 @@ static void parse(struct bench_plan *p, int argc, char **argv)
             NUMBER(floor_ms, 0, 600000);
         case OPT_PERCENTILE:
             p->percentile = options_decimal(cmd, row, optarg, 0.001, 99.9999);
+            break;
+        case OPT_WARM_UP:
+            NUMBER(warm_up, 0, 1000000);
+        case OPT_BOUND:
+            p->bound_us = options_decimal(cmd, row, optarg, 0.001, 1e9);
             break;
         case OPT_STAGES:
             p->stages = true;
@@ -186,11 +208,15 @@ static void parse(struct bench_plan *p, int argc, char **argv)
         fail_usage(cmd, "--ablation prints a table, no --histogram");
     if (p->ablation && p->modes)
         fail_usage(cmd, "--ablation has modes of its own");
+    if (p->ablation && p->preset)
+        fail_usage(cmd, "--ablation has kernels of its own, no --preset");
     if (p->ablation && p->be_graph)
         fail_usage(cmd, "--ablation launches kernels one by one, not --be-graph");
     if ((p->modes >> BENCH_UNGATED & 1) && !p->be_graph)
         fail_usage(cmd, "--mode ungated needs --be-graph");
-    fill(p, arrivals_given);
+    fill(p);
+    if (p->preset && p->modes >> BENCH_CUTIN & 1)
+        p->stages = true;
     p->method = method == 2 || (method == 0 && !p->sim) ? BENCH_TRACE_EVENTS : BENCH_TRACE_LOG;
     if (p->stages && !(p->modes >> BENCH_CUTIN & 1))
         fail_usage(cmd, "--stages are those of --mode cutin");
@@ -229,8 +255,7 @@ static int report(struct bench *b, int argc, char **argv)
 
 static int latency(int argc, char **argv)
 {
-    static struct bench bench = {
-        .plan = {.rt_kernels = 1, .rt_kernel_us = 20, .solo_ms = 1500, .floor_ms = 300, .seed = 1}};
+    static struct bench bench = {.plan = {.solo_ms = 1500, .floor_ms = 300, .seed = 1}};
     int rc;
 
     parse(&bench.plan, argc, argv);

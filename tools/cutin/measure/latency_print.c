@@ -2,6 +2,7 @@
  * latency_print.c - the figures of `cutin latency` for people.
  */
 #include "bench.h"
+#include "presets.h"
 #include "tools/cutin/report/result.h"
 
 #include <inttypes.h>
@@ -29,6 +30,16 @@ static void print_arrivals(const struct bench *b)
                 "average\n",
                 bench_mode_names[m], b->mode[m].backlog.late, b->mode[m].backlog.most,
                 b->mode[m].backlog.mean);
+}
+
+static void print_bound(const struct bench *b)
+{
+    for (int m = 0; m < BENCH_MODES && b->plan.bound_us > 0; m++)
+        if (bench_has(b, m))
+            printf("bound, %-7s   %u of %u later than %g us; with 99 %% confidence at most %.2f %% "
+                   "of all\n",
+                   bench_mode_names[m], b->mode[m].late, b->mode[m].n, b->plan.bound_us,
+                   preset_late_limit(b->mode[m].late, b->mode[m].n));
 }
 
 static void print_floor(const struct bench *b)
@@ -168,6 +179,7 @@ static void print_table(const struct bench *b)
     putchar('\n');
     print_floor(b);
     print_arrivals(b);
+    print_bound(b);
     print_maxima(b);
     for (int m = BENCH_NATIVE; m <= BENCH_CUTIN; m++)
         if (bench_has(b, m) && bench_has(b, BENCH_ALONE))
@@ -203,5 +215,7 @@ void bench_print(const struct bench *b)
     print_table(b);
     if (b->plan.stages)
         print_stages(b);
+    if (b->plan.preset)
+        preset_print(b);
     print_histogram(b);
 }

@@ -240,6 +240,8 @@ static uint32_t batch_size(void)
 {
     uint32_t n = BATCH_US / (shared->be_kernel_us ? shared->be_kernel_us : 1);
 
+    if (shared->be_batch)
+        return shared->be_batch;
     return n < 1 ? 1 : n > MOST_BATCH ? MOST_BATCH : n;
 }
 
@@ -257,7 +259,7 @@ static int launch_batch(struct gpu *g)
 
 static int best_effort(struct gpu *g, struct worker_reply *reply)
 {
-    uint32_t batches = g->exec ? GRAPHS : BATCHES;
+    uint32_t batches = g->exec ? GRAPHS : shared->be_batch ? 1 : BATCHES;
     uint64_t start_ns = clock_ns(), first = g->updates;
     int rc;
 
@@ -320,9 +322,15 @@ static int launch_and_wait(struct gpu *g, struct worker_sample *s)
 static int real_time(struct gpu *g, uint32_t count, struct worker_reply *reply)
 {
     uint32_t have = atomic_load_explicit(&shared->samples, memory_order_relaxed);
-    uint64_t start_ns = clock_ns(), last_ns = start_ns;
-    int rc;
+    struct worker_sample ignored;
+    uint64_t start_ns, last_ns;
+    int rc = 0;
 
+    for (uint32_t i = 0; i < shared->warm_up && rc == 0; i++)
+        rc = launch_and_wait(g, &ignored);
+    if (rc != 0)
+        return rc;
+    start_ns = last_ns = clock_ns();
     for (uint32_t i = 0; i < count && have < shared->capacity; i++) {
         struct worker_sample *s = &shared->sample[have];
         s->arrival_ns = last_ns + s->gap_ns;

@@ -53,7 +53,9 @@ struct worker_shared {
     /* Parameters, written before the worker starts. */
     uint32_t rt_kernel_us, rt_kernels, be_kernel_us;
     uint32_t be_graph; /* kernels of the graph that best effort launches; 0: single kernels */
+    uint32_t be_batch; /* kernels that best effort launches before it waits; 0: enough */
     uint32_t capacity; /* of the samples */
+    uint32_t warm_up;  /* requests before those of a block, one after the other */
     bool closed;       /* the next request comes when the one before is answered */
     /* By the parent. */
     _Atomic uint32_t stop;
@@ -97,6 +99,7 @@ struct worker_environment {
     const char *gates, *graph_gates;
     /* With a library: CUTIN_TRACE and SIMGPU_LOG; NULL: as the user has them. `timed`: the trace has
      * the times of every kernel. */
+    const char *depth, *budget_us; /* of best effort, where the user has none */
     const char *trace, *device_log;
     bool timed;
 };

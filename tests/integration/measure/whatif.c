@@ -69,9 +69,10 @@ Test(whatif, the_model_of_the_recording_is_the_recording)
 {
     json_t *root = WHATIF(record());
 
-    /* What the program did after its last call is in the recording and not in the model. */
+    /* How late a busy host woke from its waits is in the recording and not in the model, which has
+     * at least the kernels. */
     cr_expect_leq(number(root, "modelled_s"), 1.02 * number(root, "recorded_s"));
-    cr_expect_geq(number(root, "modelled_s"), 0.5 * number(root, "recorded_s"));
+    cr_expect_geq(number(root, "modelled_s"), 20 * 20 * 50e-6);
     cr_expect_eq(slowdown(root), 1);
 }
 
@@ -116,17 +117,17 @@ Test(whatif, requests_come_by_a_clock_beside_real_time)
     latency = json_object_get(machine(root, 1), "latency");
     cr_expect_eq(number(latency, "samples"), 300);
     cr_expect_geq(number(latency, "p99_us"), number(latency, "p50_us"));
-    alone = number(latency, "p50_us");
+    alone = number(latency, "p90_us");
     json_decref(root);
     root = WHATIF("--rate", "200", "--requests", "300", "--seed", "3", "--rt", f, "--rt-rate",
                   "200", "--budget-us", "100", f);
-    beside = number(json_object_get(machine(root, 1), "latency"), "p50_us");
+    beside = number(json_object_get(machine(root, 1), "latency"), "p90_us");
     cr_expect_gt(beside, alone, "held while real time ran");
     latency = json_object_get(machine(root, 1), "real_time");
     cr_expect_gt(number(latency, "samples"), 100);
-    cr_expect_lt(number(latency, "p50_us"), beside);
-    cr_expect_geq(number(latency, "p50_us"),
-                  number(json_object_get(root, "real_time_alone"), "p50_us"));
+    cr_expect_lt(number(latency, "p90_us"), beside);
+    cr_expect_geq(number(latency, "min_us"),
+                  number(json_object_get(root, "real_time_alone"), "min_us"));
     json_decref(root);
 }
 

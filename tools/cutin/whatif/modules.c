@@ -148,8 +148,8 @@ static double work_of(const struct run *r, uint64_t block)
     return 1 + r->pattern->uneven * (2 * (double)block / (double)r->blocks - 1);
 }
 
-/* What the busiest module computes, of the mean wave; below 0: nothing is left. The most blocks that
- * a module has go to `slots`. */
+/* What the busiest module computes, of the mean wave; below 0: nothing is left. The most blocks
+ * that a module has go to `slots`. */
 static double wave_work(const struct run *r, uint64_t wave, uint64_t *slots)
 {
     double most = -1;

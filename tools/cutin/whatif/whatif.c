@@ -346,26 +346,28 @@ static int answer(struct plan *p)
 
 /* ---- the command ---------------------------------------------------------------------------- */
 
+static const struct plan unless_given = {
+    .machine =
+        {.recorded_processors = 108, /* the simulated GPU's, and an A100's */
+         .speed = 1,
+         .host_speed = 1,
+         .distance = {0, 1200, 140, 128},
+         .modules = {.modules = 1, .dram_gbs = 3072, .link_gbs = 768, .l2_bytes = L2_MB * MB},
+         .memory = 0.6},
+    .load = {.requests = 1000, .seed = 1},
+    .budget_ns = 200000,
+    .steps = true};
+
 static int whatif(int argc, char **argv)
 {
     const struct subcommand *cmd = &subcommand_whatif;
-    struct plan p = {.machine = {.recorded_processors = 108,
-                                 .speed = 1,
-                                 .host_speed = 1,
-                                 .distance = {0, 1200, 140, 128},
-                                 .modules = {.modules = 1,
-                                             .dram_gbs = 3072,
-                                             .link_gbs = 768,
-                                             .l2_bytes = L2_MB * MB},
-                                 .pattern = access_pattern_find("stencil"),
-                                 .memory = 0.6},
-                     .load = {.requests = 1000, .seed = 1},
-                     .budget_ns = 200000,
-                     .steps = true};
+    struct plan p = unless_given;
     int row;
 
     while ((row = options_next(cmd, argc, argv)) != OPTIONS_END)
         take(&p, row);
+    if (!p.machine.pattern)
+        p.machine.pattern = access_pattern_find("stencil");
     if (!p.machine.processors)
         p.machine.processors = p.machine.recorded_processors;
     if (optind >= argc && !p.papers)

@@ -303,3 +303,54 @@ Test(latency, a_preset_prints_others_figures_beside_its_own)
         process_free(p);
     }
 }
+
+/* ---- break ---------------------------------------------------------------------------------- */
+
+static bool has_process(json_t *trace, const char *name)
+{
+    json_t *event;
+    size_t i;
+
+    json_array_foreach(get(trace, "traceEvents"), i, event)
+    {
+        const char *said = json_string_value(get(event, "args.name"));
+        if (said && strncmp(said, name, strlen(name)) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Every answer takes longer than 1 us. */
+Test(latency, a_break_ends_the_run_and_leaves_the_last_50_ms)
+{
+    char path[256], *text;
+    struct process *p;
+    json_t *root, *trace, *event;
+    size_t i;
+
+    snprintf(path, sizeof(path), "%s/break.json", sandbox_folder());
+    p = process_run((const char *[]){CUTIN, "latency", "--sim", "--floor-ms", "0", "--samples",
+                                     "1000", "--mode", "cutin", "--solo-ms", "20", "--break", "1",
+                                     "--break-trace", path, "--json", NULL},
+                    NULL, 80);
+    root = printed(p);
+    cr_expect_eq(json_integer_value(get(root, "modes.cutin.samples")), 1);
+    cr_expect_gt(json_number_value(get(root, "broke.us")), 1);
+    cr_expect_str_eq(json_string_value(get(root, "broke.trace")), path);
+    text = written("break.json");
+    trace = json_loads(text, 0, NULL);
+    cr_assert_not_null(trace, "%s", text);
+    cr_expect(has_process(trace, "cutin (rt)"));
+    cr_expect(has_process(trace, "cutin (be)"));
+    cr_expect(has_process(trace, "GPU (simulated)"));
+    cr_expect(has_process(trace, "who held whom"));
+    json_array_foreach(get(trace, "traceEvents"), i, event)
+    {
+        double at = json_number_value(get(event, "ts"));
+        cr_assert(at >= 0 && at <= 51001, "%g us", at);
+    }
+    json_decref(trace);
+    json_decref(root);
+    free(text);
+    process_free(p);
+}

@@ -267,6 +267,20 @@ static void count_engagement(struct bench *b, bool add)
     free(rows);
 }
 
+/* The last sample of a block is the one that ended it. */
+static int look_for_break(struct bench *b)
+{
+    const struct bench_result *r = &b->mode[BENCH_CUTIN];
+    const struct worker_sample *s = r->sample + r->n - 1;
+    double us = r->n ? (double)(s->end_ns - s->arrival_ns) / 1000 : 0;
+
+    if (b->plan.break_us <= 0 || us <= b->plan.break_us)
+        return 0;
+    b->broke =
+        (struct bench_broke){.broke = true, .sample = r->n - 1, .us = us, .at_ns = s->arrival_ns};
+    return bench_break_write(b, s);
+}
+
 static int sample_block(struct bench *b, int mode, uint32_t count)
 {
     struct worker *be = mode == BENCH_ALONE ? NULL : &b->be[mode];
@@ -290,6 +304,8 @@ static int sample_block(struct bench *b, int mode, uint32_t count)
         rc = stop_rc;
     if (rc == 0 && mode == BENCH_CUTIN && b->plan.stages)
         rc = bench_stages_take(b, result->sample + from, result->n - from);
+    if (rc == 0 && mode == BENCH_CUTIN)
+        rc = look_for_break(b);
     return rc;
 }
 
@@ -350,13 +366,13 @@ static int round_run(struct bench *b, uint32_t round, uint32_t rounds)
     rc = solo_blocks(b, p->solo_ms / rounds);
     if (rc == 0 && under_cutin(b))
         rc = start(b, rt, BENCH_CUTIN);
-    for (uint32_t i = 0; i < BENCH_MODES && rc == 0 && !progress_cancel; i++) {
+    for (uint32_t i = 0; i < BENCH_MODES && rc == 0 && !progress_cancel && !b->broke.broke; i++) {
         if (wanted(b, order[i]))
             rc = sample_block(b, order[i], count);
     }
     pid = rt->pid;
     rc = end_worker(b, rt, rc);
-    if (b->plan.stages)
+    if (bench_traced(b))
         bench_trace_forget(&b->trace, pid);
     return rc;
 }
@@ -367,7 +383,8 @@ static int rounds_run(struct bench *b)
     int rc = 0;
 
     b->order_seed = b->plan.seed + 1;
-    for (uint32_t round = 0; round < rounds && rc == 0 && !progress_cancel; round++)
+    for (uint32_t round = 0; round < rounds && rc == 0 && !progress_cancel && !b->broke.broke;
+         round++)
         rc = round_run(b, round, rounds);
     progress_end();
     b->identical = true;
@@ -449,8 +466,9 @@ static int prepare_trace(struct bench *b)
         return fail(b, rc, "no place for traces: %s", strerror(-rc));
     b->trace.rt_kernel_ns = b->plan.rt_kernel_us * NS_PER_US;
     b->trace.be_kernel_ns = b->plan.be_kernel_us * NS_PER_US;
+    b->rt[BENCH_CUTIN].shared->break_ns = (uint64_t)(b->plan.break_us * 1000);
     env->trace = b->trace.pattern;
-    env->timed = b->plan.method == BENCH_TRACE_EVENTS;
+    env->timed = b->plan.stages && b->plan.method == BENCH_TRACE_EVENTS;
     env->device_log = env->timed ? NULL : b->trace.log;
     return 0;
 }
@@ -475,7 +493,7 @@ static int prepare_environment(struct bench *b)
     b->environment[BENCH_CUTIN].budget_us = b->plan.budget_us;
     if (b->plan.be_graph)
         b->environment[BENCH_CUTIN].gates = "on";
-    if (b->plan.stages && (rc = prepare_trace(b)) != 0)
+    if (bench_traced(b) && (rc = prepare_trace(b)) != 0)
         return rc;
     b->environment[BENCH_UNGATED] = b->environment[BENCH_CUTIN];
     b->environment[BENCH_UNGATED].graph_gates = "off";

@@ -34,6 +34,7 @@ struct bench_plan {
     bool arrivals_given;
     double gap_us;     /* mean */
     double bound_us;   /* later answers are late; 0: none */
+    double break_us;   /* end at the first answer under cutin that takes longer; 0: never */
     double percentile; /* asked for beside the usual ones; 0: none */
     uint64_t seed;
     uint32_t modes; /* mask of 1 << enum bench_mode */
@@ -41,6 +42,7 @@ struct bench_plan {
     bool stages; /* part cut-ins under cutin, whose processes are traced for it */
     enum bench_trace_method method;
     const char *plot, *histogram; /* files, or NULL */
+    const char *break_trace;
 };
 
 /* Kernels of best effort, and the time they took. */
@@ -105,6 +107,14 @@ struct bench {
     char gpu[96];
     int32_t driver_version;
     struct bench_stages stages;
+    struct bench_broke {
+        bool broke;
+        uint32_t sample; /* which one, from 0 */
+        double us;
+        uint64_t at_ns; /* its arrival, CLOCK_MONOTONIC */
+        uint64_t events, works;
+        size_t holds; /* in the trace */
+    } broke;
     struct bench_engagement engagement; /* beside real time under cutin */
     bool checked, identical;            /* best effort's checksum */
     bool cancelled;                     /* by a signal: the figures are of what was measured */
@@ -131,6 +141,8 @@ void bench_free(struct bench *b);
 
 /* ---- bench_figures.c ----------------------------------------------------------------------- */
 
+/* A moment of CLOCK_MONOTONIC, nanoseconds since 1970. */
+uint64_t bench_since_1970_ns(uint64_t monotonic_ns);
 /* What becomes of the samples. */
 void bench_describe(struct bench *b);
 static inline bool bench_has(const struct bench *b, int mode)
@@ -163,12 +175,21 @@ double bench_rate(const struct bench_work *work); /* kernels per second, 0 where
 /* Mean estimated work of best effort between two gates, beside real time; 0 without gates. */
 double bench_gate_us(const struct bench *b);
 
+/* The processes under cutin are traced. */
+static inline bool bench_traced(const struct bench *b)
+{
+    return b->plan.stages || b->plan.break_us > 0;
+}
 /* bench_stages.c: room for them; the stages of a block's samples, while its processes are there; what
  * they come to. 0, or -errno with b->why. */
 int bench_stages_open(struct bench *b);
 int bench_stages_take(struct bench *b, const struct worker_sample *sample, uint32_t n);
 void bench_stages_describe(struct bench *b);
 void bench_stages_free(struct bench *b);
+
+/* bench_break.c: the trace of the last 50 ms before this one's answer; both processes are there. 0, or
+ * -errno with b->why. */
+int bench_break_write(struct bench *b, const struct worker_sample *s);
 
 /* bench_hdr.c: the latencies as histograms: FILE.json, or the text of each mode in a file of its own,
  * with its name before FILE's ending. 0, or -errno with one line in `why`. */

@@ -29,7 +29,7 @@ static void backlog_add(struct bench_backlog *b, const struct worker_sample *s, 
     }
 }
 
-static uint64_t since_1970_ns(uint64_t monotonic_ns)
+uint64_t bench_since_1970_ns(uint64_t monotonic_ns)
 {
     struct timespec now;
 
@@ -46,7 +46,7 @@ static void describe_mode(struct bench_result *r, bool open, double bound_us)
         r->late += bound_us > 0 && (double)r->latency_ns[i] > bound_us * 1000;
         if (r->latency_ns[i] >= most_ns) {
             most_ns = r->latency_ns[i];
-            r->max_ns = since_1970_ns(r->sample[i].arrival_ns);
+            r->max_ns = bench_since_1970_ns(r->sample[i].arrival_ns);
         }
     }
     for (uint32_t block = 0, from = 0; block < r->blocks; from = r->block_end[block++])

@@ -167,6 +167,17 @@ static json_t *be_json(const struct bench *b)
     return be;
 }
 
+static json_t *broke_json(const struct bench *b)
+{
+    char when[RESULT_TIME];
+
+    return json_pack(
+        "{s:o, s:i, s:o, s:s, s:s, s:I, s:I}", "bound_us", result_number(b->plan.break_us),
+        "request", (int)b->broke.sample, "us", result_number(b->broke.us), "arrived",
+        result_time(bench_since_1970_ns(b->broke.at_ns), when), "trace", b->plan.break_trace,
+        "events", (json_int_t)b->broke.events, "holds", (json_int_t)b->broke.holds);
+}
+
 static json_t *engagement_json(const struct bench *b)
 {
     const struct bench_engagement *e = &b->engagement;
@@ -217,11 +228,12 @@ json_t *bench_config_json(const struct bench *b)
 
 json_t *bench_json(const struct bench *b)
 {
-    return json_pack(
-        "{s:o, s:o, s:o*, s:o, s:o*, s:o, s:o*, s:o*, s:o*, s:b, s:o, s:o}", "modes", modes_json(b),
-        "added_us", added_json(b), "graph", b->plan.be_graph ? graph_json(b) : NULL, "be",
-        be_json(b), "floor", b->floor.measured ? floor_json(b) : NULL, "claim",
-        claim_json(&b->claim), "engagement", bench_has(b, BENCH_CUTIN) ? engagement_json(b) : NULL,
-        "stages", b->plan.stages ? stages_json(b) : NULL, "preset", preset_json(b), "interrupted",
-        b->cancelled, "seconds", result_number(b->seconds), "config", bench_config_json(b));
+    return json_pack("{s:o, s:o, s:o*, s:o, s:o*, s:o, s:o*, s:o*, s:o*, s:o*, s:b, s:o, s:o}",
+                     "modes", modes_json(b), "added_us", added_json(b), "graph",
+                     b->plan.be_graph ? graph_json(b) : NULL, "be", be_json(b), "floor",
+                     b->floor.measured ? floor_json(b) : NULL, "claim", claim_json(&b->claim),
+                     "engagement", bench_has(b, BENCH_CUTIN) ? engagement_json(b) : NULL, "stages",
+                     b->plan.stages ? stages_json(b) : NULL, "preset", preset_json(b), "broke",
+                     b->broke.broke ? broke_json(b) : NULL, "interrupted", b->cancelled, "seconds",
+                     result_number(b->seconds), "config", bench_config_json(b));
 }

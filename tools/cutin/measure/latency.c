@@ -43,6 +43,8 @@ enum {
     OPT_WARM_UP,
     OPT_BOUND,
     OPT_STAGES,
+    OPT_BREAK,
+    OPT_BREAK_TRACE,
     OPT_SEED,
     OPT_JSON,
     OPT_PLOT,
@@ -83,6 +85,10 @@ static const struct option_row options[] = {
                     "also what each cut-in's time was spent on, by the simulated device's log\n"
                     "(log) or by timing events behind every kernel (events); auto takes the log\n"
                     "where there is one"},
+    [OPT_BREAK] = {"break", "US",
+                   "end at the first answer under cutin that takes longer, and leave a trace\n"
+                   "of the last 50 ms of all processes for ui.perfetto.dev"},
+    [OPT_BREAK_TRACE] = {"break-trace", "FILE", "where (break.json)"},
     [OPT_SEED] = {"seed", "N", "of arrivals (1)"},
     [OPT_JSON] = {"json", NULL, "one JSON object on stdout, instead of table and histogram"},
     [OPT_PLOT] =
@@ -184,6 +190,12 @@ static void parse(struct bench_plan *p, int argc, char **argv)
             p->stages = true;
             method = options_word(cmd, row, optarg, methods);
             break;
+        case OPT_BREAK:
+            p->break_us = options_decimal(cmd, row, optarg, 0.001, 1e9);
+            break;
+        case OPT_BREAK_TRACE:
+            p->break_trace = optarg;
+            break;
         case OPT_SEED:
             NUMBER(seed, 0, UINT64_MAX);
         case OPT_JSON:
@@ -218,6 +230,10 @@ static void parse(struct bench_plan *p, int argc, char **argv)
     if (p->preset && p->modes >> BENCH_CUTIN & 1)
         p->stages = true;
     p->method = method == 2 || (method == 0 && !p->sim) ? BENCH_TRACE_EVENTS : BENCH_TRACE_LOG;
+    if (p->break_us > 0 && !(p->modes >> BENCH_CUTIN & 1))
+        fail_usage(cmd, "--break is for --mode cutin");
+    if (p->break_us > 0 && p->stages && p->method == BENCH_TRACE_EVENTS)
+        fail_usage(cmd, "--break keeps the newest records, --stages events the first: one of them");
     if (p->stages && !(p->modes >> BENCH_CUTIN & 1))
         fail_usage(cmd, "--stages are those of --mode cutin");
     if (p->samples < figures_least_samples(p->percentile))
@@ -243,7 +259,7 @@ static int report(struct bench *b, int argc, char **argv)
         say(&subcommand_latency, "interrupted; the figures are of what was measured");
     if (b->checked && !b->identical)
         rc = EXIT_FAILURE;
-    if (bench_has(b, BENCH_CUTIN) && !bench_engaged(b) && !b->cancelled) {
+    if (bench_has(b, BENCH_CUTIN) && !bench_engaged(b) && !b->cancelled && !b->broke.broke) {
         say(&subcommand_latency,
             "cutin held nobody (%" PRIu64 " cut-ins, %" PRIu64 " holds, %" PRIu64
             " gates): these figures are not its",
@@ -255,7 +271,8 @@ static int report(struct bench *b, int argc, char **argv)
 
 static int latency(int argc, char **argv)
 {
-    static struct bench bench = {.plan = {.solo_ms = 1500, .floor_ms = 300, .seed = 1}};
+    static struct bench bench = {
+        .plan = {.break_trace = "break.json", .solo_ms = 1500, .floor_ms = 300, .seed = 1}};
     int rc;
 
     parse(&bench.plan, argc, argv);

@@ -42,6 +42,23 @@ static void print_bound(const struct bench *b)
                    preset_late_limit(b->mode[m].late, b->mode[m].n));
 }
 
+static void print_break(const struct bench *b)
+{
+    char when[RESULT_TIME];
+
+    if (b->broke.broke)
+        printf("broke at request %u under cutin: %.1f us, arrived %s; the last 50 ms of all are "
+               "in\n%s "
+               "(%" PRIu64 " events, %" PRIu64 " on the simulated GPU, %zu holds): "
+               "https://ui.perfetto.dev opens it\n",
+               b->broke.sample + 1, b->broke.us,
+               result_time(bench_since_1970_ns(b->broke.at_ns), when), b->plan.break_trace,
+               b->broke.events, b->broke.works, b->broke.holds);
+    else if (b->plan.break_us > 0)
+        printf("no answer under cutin took longer than %g us: no trace was written\n",
+               b->plan.break_us);
+}
+
 static void print_floor(const struct bench *b)
 {
     const struct floor_spin *f = &b->floor.spin;
@@ -180,6 +197,7 @@ static void print_table(const struct bench *b)
     print_floor(b);
     print_arrivals(b);
     print_bound(b);
+    print_break(b);
     print_maxima(b);
     for (int m = BENCH_NATIVE; m <= BENCH_CUTIN; m++)
         if (bench_has(b, m) && bench_has(b, BENCH_ALONE))

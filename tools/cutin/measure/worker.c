@@ -343,6 +343,8 @@ static int real_time(struct gpu *g, uint32_t count, struct worker_reply *reply)
         /* Pairs with the parent's acquire: a sample that is counted is there. */
         atomic_store_explicit(&shared->samples, ++have, memory_order_release);
         reply->kernels += shared->rt_kernels;
+        if (shared->break_ns && s->end_ns - s->arrival_ns > shared->break_ns)
+            break;
     }
     reply->elapsed_ns = clock_ns() - start_ns;
     return 0;

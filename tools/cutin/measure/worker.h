@@ -56,6 +56,7 @@ struct worker_shared {
     uint32_t be_batch; /* kernels that best effort launches before it waits; 0: enough */
     uint32_t capacity; /* of the samples */
     uint32_t warm_up;  /* requests before those of a block, one after the other */
+    uint64_t break_ns; /* a block ends with the first answer that takes longer; 0: none does */
     bool closed;       /* the next request comes when the one before is answered */
     /* By the parent. */
     _Atomic uint32_t stop;

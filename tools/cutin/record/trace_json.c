@@ -75,6 +75,11 @@ static double us(const struct trace_json *j, uint64_t ns)
     return ((double)ns - (double)j->origin_ns) / 1000.0;
 }
 
+static bool within(const struct trace_json *j, uint64_t ns)
+{
+    return ns >= j->origin_ns && (!j->end_ns || ns <= j->end_ns);
+}
+
 static void put_name(struct trace_json *j, const char *what, json_int_t pid, json_int_t tid,
                      const char *name)
 {
@@ -276,7 +281,7 @@ static_assert(sizeof(walkers) / sizeof(*walkers) == TRACE_END, "every kind has a
 
 static void walk_record(struct walk *w, const struct trace_record *r)
 {
-    if (r->stream >= MOST_STREAMS || r->ns < w->j->origin_ns)
+    if (r->stream >= MOST_STREAMS || !within(w->j, r->ns))
         return;
     if (w->last_ns < r->ns)
         w->last_ns = r->ns;
@@ -314,6 +319,8 @@ void trace_json_add(struct trace_json *j, const struct trace_view *v)
             walk_record(&w, &r);
     }
     j->source++;
+    if (j->end_ns)
+        w.last_ns = j->end_ns;
     for (uint32_t s = 0; s < MOST_STREAMS; s++) { /* what had no end when the trace did */
         close_held(&w, s, w.last_ns);
         close_active(&w, s, w.last_ns);
@@ -365,7 +372,7 @@ uint64_t trace_json_add_log(struct trace_json *j, FILE *log)
     while (seen && getline(&text, &room, log) > 0) {
         if (lines++ % LOOK == 0 && !proceed(j, (double)ftell(log), (double)st.st_size + 1))
             break;
-        if (!device_log_parse(text, &l) || !device_work_drawn(&l) || l.start_ns < j->origin_ns)
+        if (!device_log_parse(text, &l) || !device_work_drawn(&l) || !within(j, l.start_ns))
             continue;
         put_work(j, &l, gpu_track(j, &l, seen, &tracks));
         works++;
@@ -374,6 +381,36 @@ uint64_t trace_json_add_log(struct trace_json *j, FILE *log)
     free(text);
     free(seen);
     return works;
+}
+
+/* ---- more ----------------------------------------------------------------------------------- */
+
+void trace_json_process(struct trace_json *j, int64_t pid, const char *name)
+{
+    put_name(j, "process_name", pid, 0, name);
+}
+
+void trace_json_track(struct trace_json *j, int64_t pid, int64_t tid, const char *name)
+{
+    put_name(j, "thread_name", pid, tid, name);
+}
+
+bool trace_json_slice(struct trace_json *j, int64_t pid, int64_t tid, const char *name,
+                      uint64_t from_ns, uint64_t to_ns)
+{
+    if (to_ns < j->origin_ns || (j->end_ns && from_ns > j->end_ns))
+        return false;
+    if (from_ns < j->origin_ns)
+        from_ns = j->origin_ns;
+    if (j->end_ns && to_ns > j->end_ns)
+        to_ns = j->end_ns;
+    put_slice(j, pid, tid, name, "hold", from_ns, to_ns - from_ns, json_object());
+    return true;
+}
+
+void trace_json_mark(struct trace_json *j, int64_t pid, int64_t tid, const char *name, uint64_t ns)
+{
+    put_mark(j, pid, tid, name, ns);
 }
 
 /* ---- the file ------------------------------------------------------------------------------- */

@@ -19,6 +19,7 @@
 struct trace_json {
     FILE *out;
     uint64_t origin_ns; /* time 0 of the picture */
+    uint64_t end_ns;    /* what begins later is left out; 0: nothing is */
     uint64_t events;
     size_t source, sources; /* the one at work, of how many: for the progress that is shown */
     bool mangled;           /* names as they are; otherwise as people read them (kernel_name.h) */
@@ -30,6 +31,13 @@ void trace_json_begin(struct trace_json *j, FILE *out, uint64_t origin_ns, size_
 void trace_json_add(struct trace_json *j, const struct trace_view *v);
 /* Lines of SIMGPU_LOG; what is none is passed over. Returns the number of works. */
 uint64_t trace_json_add_log(struct trace_json *j, FILE *log);
+/* For pictures of more: a process and its tracks by name, slices and marks in them. False: the slice
+ * lies outside of the picture. */
+void trace_json_process(struct trace_json *j, int64_t pid, const char *name);
+void trace_json_track(struct trace_json *j, int64_t pid, int64_t tid, const char *name);
+bool trace_json_slice(struct trace_json *j, int64_t pid, int64_t tid, const char *name,
+                      uint64_t from_ns, uint64_t to_ns);
+void trace_json_mark(struct trace_json *j, int64_t pid, int64_t tid, const char *name, uint64_t ns);
 /* 0 or -errno: the disk was full. `out` stays open. A file that is not all of it says so by a
  * member "interrupted". */
 int trace_json_end(struct trace_json *j);

@@ -1,0 +1,79 @@
+/*
+ * bench_break.c - the first request under cutin that took too long, and what all processes did until
+ * then.
+ */
+#include "bench.h"
+#include "tools/cutin/record/trace_holds.h"
+#include "tools/cutin/record/trace_view.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum {
+    LAST_NS = 50000000,
+    AFTER_NS = 1000000, /* what released them */
+    REQUEST_PROCESS = 1600000000,
+};
+
+/* The request itself, above everything else. */
+static void draw_request(struct trace_json *j, const struct worker_sample *s)
+{
+    char name[96];
+
+    snprintf(name, sizeof(name), "request, %.1f us", (double)(s->end_ns - s->arrival_ns) / 1000);
+    trace_json_process(j, REQUEST_PROCESS, "the request that broke");
+    trace_json_track(j, REQUEST_PROCESS, 1, "arrival to answer");
+    trace_json_slice(j, REQUEST_PROCESS, 1, name, s->arrival_ns, s->end_ns);
+    trace_json_mark(j, REQUEST_PROCESS, 1, "call entered", s->start_ns);
+}
+
+static int open_views(struct bench *b, struct trace_view views[2])
+{
+    const pid_t pids[] = {b->rt[BENCH_CUTIN].pid, b->be[BENCH_CUTIN].pid};
+    char path[300];
+    int rc = 0;
+
+    for (int i = 0; i < 2 && rc == 0; i++) {
+        bench_trace_path(&b->trace, pids[i], path, sizeof(path));
+        rc = trace_view_open(&views[i], path, b->why, sizeof(b->why));
+    }
+    return rc;
+}
+
+static int write_trace(struct bench *b, const struct worker_sample *s, struct trace_view views[2])
+{
+    FILE *out = fopen(b->plan.break_trace, "we"), *log = fopen(b->trace.log, "re");
+    struct trace_json json;
+    int rc = -errno;
+
+    if (out) {
+        trace_json_begin(&json, out, s->end_ns - LAST_NS, 2 + !!log);
+        json.end_ns = s->end_ns + AFTER_NS;
+        draw_request(&json, s);
+        b->broke.holds = trace_holds_draw(&json, views, 2);
+        for (int i = 0; i < 2; i++)
+            trace_json_add(&json, &views[i]);
+        b->broke.works = log ? trace_json_add_log(&json, log) : 0;
+        b->broke.events = json.events;
+        rc = trace_json_end(&json);
+    }
+    if (log)
+        fclose(log);
+    if (out && fclose(out) != 0)
+        rc = -errno;
+    if (rc != 0)
+        snprintf(b->why, sizeof(b->why), "%s: %s", b->plan.break_trace, strerror(-rc));
+    return rc;
+}
+
+int bench_break_write(struct bench *b, const struct worker_sample *s)
+{
+    struct trace_view views[2] = {0};
+    int rc = open_views(b, views);
+
+    if (rc == 0)
+        rc = write_trace(b, s, views);
+    for (int i = 0; i < 2; i++)
+        trace_view_close(&views[i]);
+    return rc;
+}

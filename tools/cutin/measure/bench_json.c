@@ -47,22 +47,12 @@ static json_t *estimates_json(const struct bench *b, const struct bench_result *
     return all;
 }
 
-/* A percentile of too few samples is none. */
-static void refuse(json_t *mode, uint32_t samples)
-{
-#define REFUSE(field, heading, percent)                                                            \
-    if (samples < figures_least_samples(percent))                                                  \
-        put(mode, #field, json_null());
-    FIGURES(REFUSE)
-#undef REFUSE
-}
-
 static json_t *mode_json(const struct bench *b, const struct bench_result *r)
 {
     json_t *mode = result_figures(&r->figures);
     char when[RESULT_TIME];
 
-    refuse(mode, r->n);
+    result_refuse(mode, r->n);
     put(mode, "estimates", estimates_json(b, r));
     put(mode, "max_at", json_string(result_time(r->max_ns, when)));
     if (b->floor.measured)
@@ -193,7 +183,7 @@ static json_t *stages_json(const struct bench *b)
 
     for (int i = 0; i < STAGE_COUNT; i++) {
         json_t *one = result_figures(&b->stages.figures[i]);
-        refuse(one, b->stages.n[i]);
+        result_refuse(one, b->stages.n[i]);
         json_object_del(one, "cdf_us");
         put(one, "what", json_string(stage_texts[i]));
         put(stages, stage_names[i], one);

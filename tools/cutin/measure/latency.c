@@ -11,6 +11,7 @@
  * do not commute, so its checksum tells whether one was lost, repeated or swapped.
  */
 #include "ablation.h"
+#include "attach.h"
 #include "bench.h"
 #include "presets.h"
 #include "tools/cutin/subcommand.h"
@@ -50,6 +51,9 @@ enum {
     OPT_PLOT,
     OPT_HISTOGRAM,
     OPT_ABLATION,
+    OPT_ATTACH,
+    OPT_SECONDS,
+    OPT_SOCKET,
     OPT_WORKER,
 };
 
@@ -99,6 +103,11 @@ static const struct option_row options[] = {
                        "HdrHistogram's plotters, in FILE with the mode before its ending"},
     [OPT_ABLATION] = {"ablation", NULL,
                       "a table of caps, time budget and gates, with kernels of 20, 200, 2000 us"},
+    [OPT_ATTACH] = {"attach", "PID",
+                    "measure this running process instead, or the busiest of a level (1, 2, rt),\n"
+                    "by its page and its trace, without touching it"},
+    [OPT_SECONDS] = {"seconds", "N", "for how long (5)"},
+    [OPT_SOCKET] = {"socket", "PATH", "the daemon's socket, with --attach"},
     [OPT_WORKER] = {"worker", "ROLE", NULL},
     {0},
 };
@@ -134,6 +143,8 @@ static void fill(struct bench_plan *p)
     if (p->modes == 0)
         p->modes = ((1u << BENCH_MODES) - 1) & ~(p->be_graph ? 0 : 1u << BENCH_UNGATED);
 }
+
+static struct attach_plan attach = {.seconds = 5};
 
 static void parse(struct bench_plan *p, int argc, char **argv)
 {
@@ -210,6 +221,15 @@ static void parse(struct bench_plan *p, int argc, char **argv)
         case OPT_ABLATION:
             p->ablation = true;
             break;
+        case OPT_ATTACH:
+            attach.who = optarg;
+            break;
+        case OPT_SECONDS:
+            attach.seconds = options_decimal(cmd, row, optarg, 0.01, 86400);
+            break;
+        case OPT_SOCKET:
+            attach.socket = optarg;
+            break;
         case OPT_WORKER:
             exit(worker_main(optarg));
         }
@@ -281,6 +301,9 @@ static int latency(int argc, char **argv)
         return EXIT_FAILURE;
     }
     progress_begin();
+    attach.json = bench.plan.json;
+    if (attach.who)
+        return attach_run(&attach, argc, argv);
     if (bench.plan.ablation)
         return ablation_run(&bench.plan, argc, argv);
     rc = bench_run(&bench);

@@ -44,6 +44,15 @@ json_t *result_figures(const struct figures *figures)
     return object;
 }
 
+void result_refuse(json_t *figures, size_t samples)
+{
+#define REFUSE(field, heading, percent)                                                            \
+    if (samples < figures_least_samples(percent))                                                  \
+        json_object_set_new(figures, #field, json_null());
+    FIGURES(REFUSE)
+#undef REFUSE
+}
+
 /* The processor's own name for itself; the architecture where /proc has none. */
 static void cpu_name(char *out, size_t size, const struct utsname *system)
 {

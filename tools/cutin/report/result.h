@@ -19,6 +19,8 @@ enum { RESULT_TIME = 32 };
 const char *result_time(uint64_t ns, char out[RESULT_TIME]);
 /* Percentiles, the number of samples, and `cdf_us`: percentiles 0 to 100 for a plot. */
 json_t *result_figures(const struct figures *figures);
+/* A percentile of too few samples becomes null. */
+void result_refuse(json_t *figures, size_t samples);
 json_t *result_machine(void);
 /* The variables of cutin, the simulator and CUDA: what may have changed figures from outside. */
 json_t *result_environment(void);

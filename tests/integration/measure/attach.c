@@ -1,0 +1,157 @@
+/*
+ * attach.c - `cutin latency --attach` says what a running process waits for, and leaves it alone.
+ */
+#include "tests/integration/gpu.h"
+
+#include <criterion/criterion.h>
+#include <jansson.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+TestSuite(attach, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
+
+static struct process *served, *training, *inference;
+static struct client_row real_time, best_effort;
+
+static bool has_cut_in(const struct client_row *row)
+{
+    return row->devices > 0 && row->device[0].counters.cut_ins > 0;
+}
+
+static bool was_held(const struct client_row *row)
+{
+    return client_holds(row) > 0;
+}
+
+static void both_run(void)
+{
+    served = daemon_start();
+    training = training_start(1000000, NULL);
+    inference = inference_start("100", "5");
+    cr_assert(client_wait("rt_inference", has_cut_in, 60, &real_time));
+    cr_assert(client_wait("be_training", was_held, 60, &best_effort));
+}
+
+static void both_end(void)
+{
+    inference_stop(inference); /* all answers right */
+    process_signal(training, SIGTERM);
+    process_wait(training, 60);
+    process_signal(served, SIGTERM);
+    process_wait(served, 30);
+    process_free(training);
+    process_free(served);
+}
+
+static json_t *get(const json_t *root, const char *key)
+{
+    return json_object_get(json_object_get(root, "attached"), key);
+}
+
+static json_t *attached(const char *who)
+{
+    struct process *p =
+        process_run((const char *[]){CUTIN, "latency", "--attach", who, "--seconds", "0.5",
+                                     "--socket", daemon_path(), "--json", NULL},
+                    NULL, 60);
+    json_error_t error;
+    json_t *root;
+
+    cr_assert_eq(p->status, 0, "%s", process_err(p));
+    root = json_loads(process_out(p), 0, &error);
+    cr_assert_not_null(root, "%s in %s", error.text, process_out(p));
+    process_free(p);
+    return root;
+}
+
+static bool is_below(const json_t *root, pid_t pid)
+{
+    json_t *one;
+    size_t i;
+
+    json_array_foreach(get(root, "below"), i,
+                       one) if (json_integer_value(json_object_get(one, "pid")) == pid) return true;
+    return false;
+}
+
+Test(attach, a_traced_process_says_what_it_waited_for_and_who_was_in_its_way)
+{
+    char log[300], trace[300], pid[16];
+    json_t *root, *worst, *one;
+    size_t i, blamed = 0;
+
+    snprintf(log, sizeof(log), "%s/device.log", sandbox_folder());
+    snprintf(trace, sizeof(trace), "%s/%%p.trace", sandbox_folder());
+    setenv("SIMGPU_LOG", log, 1);
+    setenv("CUTIN_TRACE", trace, 1);
+    both_run();
+    snprintf(pid, sizeof(pid), "%d", (int)real_time.pid);
+    root = attached(pid);
+    worst = get(root, "worst");
+    cr_expect(json_is_true(get(root, "traced")));
+    cr_expect_str_eq(json_string_value(get(root, "method")), "the simulated device's log");
+    cr_expect_geq(json_integer_value(json_object_get(get(root, "preemption_us"), "samples")), 1);
+    cr_expect_geq(json_integer_value(json_object_get(get(root, "hold_us"), "samples")), 1);
+    cr_expect(is_below(root, best_effort.pid));
+    cr_expect(json_array_size(worst) >= 1 && json_array_size(worst) <= 10);
+    json_array_foreach(worst, i, one)
+    {
+        json_t *by = json_object_get(one, "by");
+        blamed += json_is_integer(by);
+        cr_expect(json_is_null(by) || json_integer_value(by) == best_effort.pid);
+    }
+    cr_expect_geq(blamed, 1);
+    json_decref(root);
+    both_end();
+}
+
+/* The trace alone: some calls are timed, and what the other had submitted last is known. */
+Test(attach, without_the_devices_log_the_traces_have_to_do)
+{
+    char trace[300];
+    json_t *root;
+
+    snprintf(trace, sizeof(trace), "%s/%%p.trace", sandbox_folder());
+    setenv("CUTIN_TRACE", trace, 1);
+    both_run();
+    root = attached("rt");
+    cr_expect_eq(json_integer_value(get(root, "pid")), real_time.pid);
+    cr_expect_geq(json_integer_value(json_object_get(get(root, "hold_us"), "samples")), 1);
+    cr_expect_null(strstr(json_string_value(get(root, "method")), "log"));
+    cr_expect_geq(json_array_size(get(root, "worst")), 1);
+    json_decref(root);
+    both_end();
+}
+
+Test(attach, without_a_trace_the_pages_have_to_do)
+{
+    json_t *root;
+
+    both_run();
+    root = attached("rt");
+    cr_expect(json_is_false(get(root, "traced")));
+    cr_expect_geq(json_integer_value(get(root, "cut_ins")), 1);
+    cr_expect(is_below(root, best_effort.pid));
+    cr_expect_eq(json_array_size(get(root, "worst")), 0);
+    json_decref(root);
+    both_end();
+}
+
+Test(attach, who_holds_nobody_is_one_line)
+{
+    static const char *const who[] = {"999999999", "be"};
+
+    both_run();
+    for (int i = 0; i < 2; i++) {
+        struct process *p =
+            process_run((const char *[]){CUTIN, "latency", "--attach", who[i], "--seconds", "0.1",
+                                         "--socket", daemon_path(), NULL},
+                        NULL, 60);
+        cr_expect_eq(p->status, 1);
+        cr_expect_not_null(strstr(process_err(p), "process"), "%s", process_err(p));
+        cr_expect_str_eq(process_out(p), "");
+        process_free(p);
+    }
+    both_end();
+}

@@ -1,0 +1,389 @@
+/*
+ * attach.c - look at a running process from outside (see attach.h).
+ */
+#include "attach.h"
+#include "bench.h"
+#include "cuts.h"
+#include "tools/cutin/clients.h"
+#include "tools/cutin/daemon.h"
+#include "tools/cutin/nap.h"
+#include "tools/cutin/progress.h"
+#include "tools/cutin/report/result.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { WORST = 10, LOG_SETTLES_US = 20000 };
+
+struct attach {
+    const struct attach_plan *plan;
+    const char *socket;
+    struct clients before, after;
+    const struct client_row *row; /* of the process, afterwards */
+    uint64_t from_ns, to_ns;
+    struct trace_view trace;
+    bool traced, logged;
+    struct cuts cuts;
+    struct figures wait, held;
+    size_t waits;
+    struct cut worst[WORST];
+    size_t worsts;
+};
+
+static const char *const levels[PAGE_LEVELS] = {"be", "1", "2", "rt"};
+
+/* ---- which process -------------------------------------------------------------------------- */
+
+static uint64_t cut_ins(const struct client_row *row)
+{
+    uint64_t n = 0;
+
+    for (uint32_t i = 0; row && i < row->devices && i < PAGE_DEVICES; i++)
+        n += row->device[i].counters.cut_ins;
+    return n;
+}
+
+static const struct client_row *by_id(const struct clients *c, uint64_t id)
+{
+    for (size_t i = 0; i < c->n; i++)
+        if (c->rows[i].id == id)
+            return &c->rows[i];
+    return NULL;
+}
+
+/* A level means the one of it that cut in most often. */
+static const struct client_row *find(const struct clients *c, const char *who)
+{
+    const struct client_row *found = NULL;
+    long pid = strtol(who, NULL, 10);
+
+    for (size_t i = 0; i < c->n; i++) {
+        const struct client_row *r = &c->rows[i];
+        bool of_level = r->level < PAGE_LEVELS && strcmp(levels[r->level], who) == 0;
+        if (r->pid == pid && pid > PAGE_LEVELS)
+            return r;
+        if (of_level && (!found || cut_ins(r) > cut_ins(found)))
+            found = r;
+    }
+    return found;
+}
+
+/* ---- its files ------------------------------------------------------------------------------ */
+
+/* The trace that a process has mapped. False: it writes none, or is another user's. */
+static bool open_trace(pid_t pid, struct trace_view *v)
+{
+    char path[48], line[4400], why[256];
+    bool found = false;
+    FILE *maps;
+
+    snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
+    maps = fopen(path, "re");
+    while (maps && !found && fgets(line, sizeof(line), maps)) {
+        const char *file = strchr(line, '/');
+        line[strcspn(line, "\n")] = '\0';
+        found = file && strstr(line, " rw-s ") && trace_view_open(v, file, why, sizeof(why)) == 0;
+    }
+    if (maps)
+        fclose(maps);
+    return found;
+}
+
+/* The simulated device's log, where the process appends to one. */
+static FILE *open_log(pid_t pid)
+{
+    char path[48], *entry = NULL;
+    FILE *environment, *log = NULL;
+    size_t room = 0;
+
+    snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
+    environment = fopen(path, "re");
+    while (environment && !log && getdelim(&entry, &room, '\0', environment) > 0)
+        if (strncmp(entry, "SIMGPU_LOG=", 11) == 0)
+            log = fopen(entry + 11, "re");
+    if (environment)
+        fclose(environment);
+    free(entry);
+    return log;
+}
+
+/* ---- figures -------------------------------------------------------------------------------- */
+
+static uint64_t badness(const struct cut *c)
+{
+    return c->begin_ns ? cut_wait_ns(c) : cut_held_ns(c);
+}
+
+static int worse(const void *a, const void *b)
+{
+    uint64_t x = badness(a), y = badness(b);
+
+    return (x < y) - (x > y);
+}
+
+/* Where the begin is known of some, the worst are of those. */
+static void take_worst(struct attach *a)
+{
+    struct cuts *c = &a->cuts;
+
+    for (size_t i = 0; i < c->n; i++)
+        if (a->waits && !c->at[i].begin_ns)
+            c->at[i].out_ns = c->at[i].in_ns;
+    if (c->n)
+        qsort(c->at, c->n, sizeof(*c->at), worse);
+    a->worsts = c->n < WORST ? c->n : WORST;
+    if (a->worsts)
+        memcpy(a->worst, c->at, a->worsts * sizeof(*a->worst));
+}
+
+/* Whom the traces below name, for cut-ins that no log explained. */
+static void ask_below(struct attach *a)
+{
+    struct cuts worst = {.at = a->worst, .n = a->worsts};
+
+    for (size_t i = 0; i < a->after.n && !a->logged; i++) {
+        struct trace_view v;
+        if (a->after.rows[i].level >= a->row->level || !open_trace(a->after.rows[i].pid, &v))
+            continue;
+        cuts_read_below(&worst, &v);
+        trace_view_close(&v);
+    }
+}
+
+static int describe(struct attach *a)
+{
+    uint64_t *wait_ns = calloc(a->cuts.n + 1, sizeof(*wait_ns)),
+             *held_ns = calloc(a->cuts.n + 1, sizeof(*held_ns));
+    size_t waits = 0, helds = 0;
+
+    for (size_t i = 0; wait_ns && held_ns && i < a->cuts.n; i++) {
+        const struct cut *c = &a->cuts.at[i];
+        if (c->begin_ns)
+            wait_ns[waits++] = cut_wait_ns(c);
+        if (c->out_ns)
+            held_ns[helds++] = cut_held_ns(c);
+    }
+    if (wait_ns && held_ns) {
+        figures_make(&a->wait, wait_ns, waits);
+        figures_make(&a->held, held_ns, helds);
+    }
+    a->waits = waits;
+    free(wait_ns);
+    free(held_ns);
+    return wait_ns && held_ns ? 0 : -ENOMEM;
+}
+
+static int read_files(struct attach *a)
+{
+    FILE *log;
+    int rc;
+
+    a->traced = open_trace(a->row->pid, &a->trace);
+    if (!a->traced)
+        return 0;
+    rc = cuts_read(&a->cuts, &a->trace, a->from_ns, a->to_ns);
+    trace_view_close(&a->trace);
+    log = rc == 0 ? open_log(a->row->pid) : NULL;
+    if (log) {
+        a->logged = true;
+        rc = cuts_read_log(&a->cuts, log, a->row->pid);
+        fclose(log);
+    }
+    if (rc == 0)
+        rc = describe(a);
+    take_worst(a);
+    ask_below(a);
+    return rc;
+}
+
+/* ---- output --------------------------------------------------------------------------------- */
+
+static const char *wait_method(const struct attach *a)
+{
+    return a->logged  ? "the simulated device's log"
+           : a->waits ? "timing events around some of its calls"
+                      : "not known: nothing timed its kernels";
+}
+
+static void print_figures(const char *what, const struct figures *f)
+{
+    printf("%-22s", what);
+    if (f->samples == 0) {
+        puts(" not known");
+        return;
+    }
+    printf(" p50 %.1f us", f->p50_us);
+    if (f->samples >= figures_least_samples(99))
+        printf(", p99 %.1f us", f->p99_us);
+    printf(", max %.1f us, of %zu\n", f->max_us, f->samples);
+}
+
+static void print_below(const struct attach *a)
+{
+    for (size_t i = 0; i < a->after.n; i++) {
+        const struct client_row *r = &a->after.rows[i];
+        struct activity_figures f;
+        if (r->level >= a->row->level)
+            continue;
+        clients_figures(r, &a->before, &f);
+        printf("below it: %d (%.*s), %s: held %" PRIu64
+               " times, p50 %.1f us, p99 %.1f us; its last "
+               "command done\nafter p50 %.1f us, p99 %.1f us (by its page)\n",
+               r->pid, (int)PAGE_NAME, r->name, levels[r->level % PAGE_LEVELS], f.hold.count,
+               (double)f.hold.p50_ns / 1e3, (double)f.hold.p99_ns / 1e3,
+               (double)f.preemption.p50_ns / 1e3, (double)f.preemption.p99_ns / 1e3);
+    }
+}
+
+static void print_worst(const struct attach *a)
+{
+    char when[RESULT_TIME];
+
+    if (a->worsts)
+        puts("the worst:");
+    for (size_t i = 0; i < a->worsts; i++) {
+        const struct cut *c = &a->worst[i];
+        printf("  %s  waited %.1f us, held %.1f us; ",
+               result_time(bench_since_1970_ns(c->in_ns), when), (double)cut_wait_ns(c) / 1e3,
+               (double)cut_held_ns(c) / 1e3);
+        if (c->by)
+            printf("in its way: %s of %d\n", c->kernel, (int)c->by);
+        else
+            puts("nobody in its way is known");
+    }
+}
+
+static void print(const struct attach *a)
+{
+    uint64_t n = cut_ins(a->row) - cut_ins(by_id(&a->before, a->row->id));
+
+    printf("%d (%.*s), %s: %" PRIu64 " cut-ins in %.1f s, by its page\n", a->row->pid,
+           (int)PAGE_NAME, a->row->name, levels[a->row->level % PAGE_LEVELS], n,
+           (double)(a->to_ns - a->from_ns) / 1e9);
+    if (a->traced) {
+        print_figures("preemption latency", &a->wait);
+        printf("%-22s %s\n", "", wait_method(a));
+        print_figures("hold times", &a->held);
+    } else {
+        puts("it writes no trace that can be read here: start it with CUTIN_TRACE=FILE for its own "
+             "latencies");
+    }
+    print_below(a);
+    print_worst(a);
+}
+
+static json_t *worst_json(const struct attach *a)
+{
+    json_t *all = json_array();
+    char when[RESULT_TIME];
+
+    for (size_t i = 0; i < a->worsts; i++) {
+        const struct cut *c = &a->worst[i];
+        json_array_append_new(
+            all, json_pack("{s:s, s:o, s:o, s:o, s:o}", "at",
+                           result_time(bench_since_1970_ns(c->in_ns), when), "preemption_us",
+                           c->begin_ns ? result_number((double)cut_wait_ns(c) / 1e3) : json_null(),
+                           "held_us", result_number((double)cut_held_ns(c) / 1e3), "by",
+                           c->by ? json_integer(c->by) : json_null(), "kernel",
+                           c->by ? json_string(c->kernel) : json_null()));
+    }
+    return all;
+}
+
+static json_t *below_json(const struct attach *a)
+{
+    json_t *all = json_array();
+
+    for (size_t i = 0; i < a->after.n; i++) {
+        const struct client_row *r = &a->after.rows[i];
+        struct activity_figures f;
+        if (r->level >= a->row->level)
+            continue;
+        clients_figures(r, &a->before, &f);
+        json_array_append_new(
+            all, json_pack("{s:i, s:I, s:o, s:o, s:o, s:o}", "pid", (int)r->pid, "holds",
+                           (json_int_t)f.hold.count, "hold_p50_us",
+                           result_number((double)f.hold.p50_ns / 1e3), "hold_p99_us",
+                           result_number((double)f.hold.p99_ns / 1e3), "preemption_p50_us",
+                           result_number((double)f.preemption.p50_ns / 1e3), "preemption_p99_us",
+                           result_number((double)f.preemption.p99_ns / 1e3)));
+    }
+    return all;
+}
+
+static json_t *to_json(const struct attach *a, int argc, char **argv)
+{
+    uint64_t n = cut_ins(a->row) - cut_ins(by_id(&a->before, a->row->id));
+    json_t *wait = result_figures(&a->wait), *held = result_figures(&a->held);
+
+    result_refuse(wait, a->wait.samples);
+    result_refuse(held, a->held.samples);
+    json_object_del(wait, "cdf_us");
+    json_object_del(held, "cdf_us");
+    return json_pack(
+        "{s:{s:i, s:s, s:o, s:I, s:b, s:s, s:o, s:o, s:o, s:o}, s:{s:s, s:o, s:o}}", "attached",
+        "pid", (int)a->row->pid, "level", levels[a->row->level % PAGE_LEVELS], "seconds",
+        result_number((double)(a->to_ns - a->from_ns) / 1e9), "cut_ins", (json_int_t)n, "traced",
+        a->traced, "method", wait_method(a), "preemption_us", wait, "hold_us", held, "below",
+        below_json(a), "worst", worst_json(a), "config", "version", CUTIN_VERSION, "command",
+        result_command(argc, argv), "machine", result_machine());
+}
+
+/* ---- the look ------------------------------------------------------------------------------- */
+
+static int look(struct attach *a)
+{
+    const struct client_row *then;
+    uint64_t until_ns;
+    int rc = clients_get(a->socket, &a->before);
+
+    if (rc != 0)
+        return daemon_failed(&subcommand_latency, a->socket, rc);
+    then = find(&a->before, a->plan->who);
+    if (!then || then->level == 0) {
+        say(&subcommand_latency,
+            then ? "process %s is best effort: it holds nobody"
+                 : "no process %s under cutin; `cutin "
+                   "list` shows those that are",
+            a->plan->who);
+        return EXIT_FAILURE;
+    }
+    a->from_ns = clock_ns();
+    until_ns = a->from_ns + (uint64_t)(a->plan->seconds * 1e9);
+    while (!progress_cancel && clock_ns() < until_ns) {
+        progress_show((double)(clock_ns() - a->from_ns) / 1e9, a->plan->seconds, "attached");
+        nap_us(LOG_SETTLES_US);
+    }
+    progress_end();
+    a->to_ns = clock_ns();
+    nap_us(LOG_SETTLES_US); /* what was under way ends */
+    rc = clients_get(a->socket, &a->after);
+    if (rc != 0)
+        return daemon_failed(&subcommand_latency, a->socket, rc);
+    a->row = by_id(&a->after, then->id);
+    if (a->row)
+        return EXIT_SUCCESS;
+    say(&subcommand_latency, "process %d has ended", (int)then->pid);
+    return EXIT_FAILURE;
+}
+
+int attach_run(const struct attach_plan *plan, int argc, char **argv)
+{
+    struct attach a = {.plan = plan, .socket = plan->socket ? plan->socket : daemon_socket()};
+    int rc = look(&a);
+
+    if (rc == EXIT_SUCCESS && read_files(&a) != 0) {
+        say(&subcommand_latency, "no memory for its cut-ins");
+        rc = EXIT_FAILURE;
+    }
+    if (rc == EXIT_SUCCESS && plan->json)
+        rc = result_give(&subcommand_latency, to_json(&a, argc, argv), true, NULL);
+    else if (rc == EXIT_SUCCESS)
+        print(&a);
+    cuts_free(&a.cuts);
+    clients_free(&a.before);
+    clients_free(&a.after);
+    return rc;
+}

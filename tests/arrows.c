@@ -44,9 +44,8 @@ static const struct room {
     {"tools/cutin",
      "scheduler/wire scheduler/policy/policy.h shim/pace/profile_file.h trace/clock.h cuda.h"},
     {"tools/cutin/doctor", "tools/cutin tools/facts scheduler/wire shim/lookup/api.def cuda.h"},
-    {"tools/cutin/measure",
-     "tools/cutin tools/cutin/record tools/cutin/report scheduler/wire "
-     "trace/clock.h examples/kernels_ptx.h"},
+    {"tools/cutin/measure", "tools/cutin tools/cutin/record tools/cutin/report scheduler/wire "
+                            "trace/clock.h examples/kernels_ptx.h"},
     {"tools/cutin/record", "tools/cutin trace/clock.h trace/trace.h examples/kernels_ptx.h"},
     {"tools/cutin/report", "tools/cutin"},
     {"tools/cutin/whatif", "tools/cutin tools/cutin/record/workload.h"},

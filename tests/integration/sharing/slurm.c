@@ -212,7 +212,7 @@ Test(slurm, the_comment_shows_the_level_beside_the_users_words)
     expect_silent(AS_USER("srun", "--cutin=off", "bash", "-c",
                           SHOW "; scontrol show job "
                                "$SLURM_JOB_ID"),
-                  "cutin");
+                  "cutin=");
 }
 
 /* The script's level is that of its steps, and not its own. */

@@ -20,7 +20,8 @@ static void setup(void)
 {
     char name[64];
     snprintf(name, sizeof(name), "/simgpu-%u-timeline%d", (unsigned)getuid(), (int)getpid());
-    struct device_params params = {1, SMS, SLICE, SWITCH};
+    struct device_params params = {
+        .gpus = 1, .sms = SMS, .timeslice_ns = SLICE, .switch_ns = SWITCH};
     cr_assert_eq(device_open(&d, name, &params), 0);
     device_lock(&d);
     context = device_context_open(&d, 0);
@@ -349,4 +350,41 @@ Test(timeline, streams_of_one_hardware_queue_stand_behind_its_wait)
     device_resolve(&d, stream, wait, START + 1000 * US);
     device_advance(&d, START + 10000 * US);
     expect(sharing, 2, START + 1000 * US + SWITCH, START + 1010 * US + SWITCH);
+}
+
+Test(timeline, kernels_that_ask_for_more_than_the_memory_gives_slow_each_other_down)
+{
+    uint32_t second = device_stream_open(&d, context, 0);
+    d.shared->params.memory_percent = 200;
+    put(stream, kernel(START, 100 * US, 50));              /* all of the bandwidth */
+    put(second, kernel(START + 40 * US, 90 * US, 25));     /* half of it */
+    put(stream, kernel(START + 1000 * US, 100 * US, SMS)); /* its own time is one alone */
+    device_advance(&d, START + 10000 * US);
+    expect(stream, 1, START, START + 130 * US);           /* 40 alone, 60 that take 90 */
+    expect(second, 1, START + 40 * US, START + 160 * US); /* 60 done by 130, and 30 alone */
+    expect(stream, 2, START + 1000 * US, START + 1100 * US);
+}
+
+Test(timeline, kernels_that_leave_each_other_bandwidth_run_as_fast_as_alone)
+{
+    uint32_t second = device_stream_open(&d, context, 0);
+    d.shared->params.memory_percent = 200;
+    put(stream, kernel(START, 100 * US, 25));
+    put(second, kernel(START + 40 * US, 90 * US, 25));
+    device_advance(&d, START + 10000 * US);
+    expect(stream, 1, START, START + 100 * US);
+    expect(second, 1, START + 40 * US, START + 130 * US);
+}
+
+Test(timeline, a_slowed_kernel_whose_slice_ends_has_the_rest_of_its_work_to_do)
+{
+    uint32_t second = device_stream_open(&d, context, 0);
+    uint32_t other = device_stream_open(&d, device_context_open(&d, 0), 0);
+    d.shared->params.memory_percent = 200;
+    put(stream, kernel(START, SLICE, 50));
+    put(second, kernel(START, 10 * SLICE, 50)); /* both at half their speed */
+    put(other, kernel(START, 100 * US, SMS));
+    device_advance(&d, START + 100 * SLICE);
+    expect(other, 1, START + SLICE + SWITCH, START + SLICE + SWITCH + 100 * US);
+    expect(stream, 1, START, START + 2 * SLICE + 2 * SWITCH + 100 * US);
 }

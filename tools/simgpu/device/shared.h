@@ -29,6 +29,7 @@ enum {
     DEVICE_RING = 1024,    /* works a stream can hold: the real driver blocks past 1024 launches */
     DEVICE_COPY_ENGINES = 2,
     DEVICE_DEPENDENCIES = 2, /* per op; more take empty ops in front */
+    DEVICE_PACE = 256,
 };
 #define DEVICE_NEVER UINT64_MAX
 
@@ -57,7 +58,8 @@ struct op {
     struct op_point after[DEVICE_DEPENDENCIES];
     uint16_t sms;
     uint8_t kind, state, flags;
-    uint8_t spare[3];
+    uint8_t spare;
+    uint16_t pace; /* of a running kernel: DEVICE_PACE times the time that it takes alone */
 };
 static_assert(sizeof(struct op) == 64, "a ring of ops is 64 KiB");
 
@@ -102,6 +104,8 @@ struct device_client {
 struct device_params {
     uint32_t gpus, sms;
     uint64_t timeslice_ns, switch_ns;
+    uint32_t memory_percent; /* of its bandwidth, that kernels on all SMs ask for */
+    uint32_t spare;
 };
 
 struct device_shared {

@@ -9,6 +9,7 @@
  *   - Within the context kernels run side by side where their SMs fit: by stream priority, then by
  *     order of submission. One that does not fit waits, and so do those behind it (it would get the
  *     next free SMs on real hardware too), so nothing starves.
+ *   - Kernels that run side by side share the memory's bandwidth, and take longer where it is short.
  *   - Copies run on the copy engines whichever context has the SMs.
  *   - Streams of a context that share a hardware queue: a memop wait at which one of them stands
  *     stops what was submitted to the others after it.
@@ -110,9 +111,22 @@ static void op_start(struct view *v, struct op *op)
 
 static void op_pause(struct view *v, struct op *op)
 {
-    op->cost_ns = op->end_ns > v->sh->clock ? op->end_ns - v->sh->clock : 0;
+    uint64_t left = op->end_ns > v->sh->clock ? op->end_ns - v->sh->clock : 0;
+    op->cost_ns = op->pace ? left * DEVICE_PACE / op->pace : left;
+    op->pace = 0;
     device_publish();
     op->state = OP_PAUSED;
+}
+
+/* Who is killed between the two stores leaves one kernel's end a little off. */
+static void op_pace(struct view *v, struct op *op, uint32_t pace)
+{
+    uint32_t before = op->pace ? op->pace : DEVICE_PACE;
+    if (pace == before || op->end_ns <= v->sh->clock)
+        return;
+    op->end_ns = v->sh->clock + (op->end_ns - v->sh->clock) * pace / before;
+    device_publish();
+    op->pace = (uint16_t)pace;
 }
 
 static void op_hand(struct view *v, struct op *op)
@@ -225,6 +239,35 @@ static void copies_start(struct view *v, uint32_t gpu)
     }
 }
 
+/* In units of DEVICE_PACE: what a kernel asks of the bandwidth. */
+static uint32_t memory_asked(const struct view *v, const struct op *op)
+{
+    const struct device_params *p = &v->sh->params;
+    uint64_t asked = (uint64_t)DEVICE_PACE * op->sms * p->memory_percent / (100u * p->sms);
+    return asked < DEVICE_PACE ? (uint32_t)asked : DEVICE_PACE;
+}
+
+/* Each of those that run gets its part of the bandwidth. */
+static void memory_share(struct view *v, uint32_t gpu, uint32_t context)
+{
+    struct op *running[DEVICE_STREAMS];
+    uint32_t n = 0, asked = 0;
+    if (!v->sh->params.memory_percent)
+        return;
+    for (uint32_t i = 0; i < v->count; i++) {
+        struct device_stream *s = v->streams[i];
+        if (!head_matches(v, s, OP_KERNEL, gpu) || s->context != context - 1 ||
+            head_of(v, s)->state != OP_RUNNING)
+            continue;
+        running[n++] = head_of(v, s);
+        asked += memory_asked(v, head_of(v, s));
+    }
+    if (asked > UINT16_MAX)
+        asked = UINT16_MAX;
+    for (uint32_t i = 0; i < n; i++)
+        op_pace(v, running[i], asked > DEVICE_PACE ? asked : DEVICE_PACE);
+}
+
 static void kernels_start(struct view *v, uint32_t gpu, uint32_t context)
 {
     uint32_t taken = 0;
@@ -244,6 +287,7 @@ static void kernels_start(struct view *v, uint32_t gpu, uint32_t context)
         op_start(v, op);
         taken += op->sms;
     }
+    memory_share(v, gpu, context);
 }
 
 /* Kernels of contexts that do not have the GPU do not run. Finds rather than remembers them, so
@@ -421,6 +465,7 @@ uint64_t device_submit(struct device *d, uint32_t stream, const struct op *op)
     struct op *slot = stream_op(d->shared, s, s->tail + 1);
     *slot = *op;
     slot->state = OP_QUEUED;
+    slot->pace = 0;
     slot->ticket = ++d->shared->tickets;
     device_publish();
     return ++s->tail;

@@ -14,6 +14,7 @@ struct sim_config {
     char id[64];             /* SIMGPU_ID: processes that name the same id share the devices */
     int devices;             /* SIMGPU_DEVICES */
     int sms;                 /* SIMGPU_SMS: per device */
+    int memory_percent;      /* SIMGPU_MEMORY_PERCENT: of the bandwidth, asked on all SMs */
     double speed;            /* SIMGPU_SPEED: modelled durations are divided by it */
     int timeslice_us;        /* SIMGPU_TIMESLICE_US */
     int switch_us;           /* SIMGPU_SWITCH_US */

@@ -379,6 +379,7 @@ static int devices_join(void)
         .sms = (uint32_t)c->sms,
         .timeslice_ns = (uint64_t)c->timeslice_us * 1000u,
         .switch_ns = (uint64_t)c->switch_us * 1000u,
+        .memory_percent = (uint32_t)c->memory_percent,
     };
     char name[128];
     snprintf(name, sizeof(name), "/simgpu-%u-%s", (unsigned int)getuid(), c->id);

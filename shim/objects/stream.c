@@ -132,6 +132,7 @@ struct shim_stream *stream_add_at(struct shim_context *ctx, CUstream handle, uns
     if (ctx->set && schedule_queues(s->level))
         stream_give_queue(s, priority);
     s->direct = !s->q;
+    client_note_stream(s->level);
     stream_link(s);
     return s;
 }
@@ -262,6 +263,8 @@ void stream_free(struct shim_stream *s)
     if (s->word && !s->janitor)
         word_put(ctx, s->word, atomic_load(&s->marked));
     mark_ring_free(s);
+    if (!s->janitor)
+        client_forget_stream(s->level);
     atomic_store(&s->state, STREAM_FREE);
     pool_put(&stream_pool, s);
 }

@@ -154,6 +154,21 @@ Test(level, a_wait_in_a_destroyed_stream_does_not_hold_others_for_ever)
     ok(cuStreamSynchronize(rt));
 }
 
+Test(level, beside_a_real_time_stream_best_effort_has_one_budget_in_flight)
+{
+    enum { KERNELS = 100, DEPTH = 32 };
+    CUstream be = rig_stream();
+    struct cutin_stream_state state = {.size = sizeof(state)};
+    ok(spin(be, 1000));
+    ok(cuStreamSynchronize(be));
+    real_time(CU_STREAM_NON_BLOCKING);
+    for (int i = 0; i < KERNELS; i++)
+        ok(spin(be, 1000 * 1000));
+    answers(CUDA_SUCCESS, cutin_stream_state(be, &state));
+    cr_expect_leq(state.in_flight, DEPTH);
+    ok(cuStreamSynchronize(be));
+}
+
 /* ---- the legacy stream: blocking ones follow it, and it follows all that they have been given  */
 
 Test(level, an_allocation_in_the_legacy_stream_comes_between_no_others)

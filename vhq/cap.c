@@ -127,6 +127,19 @@ static uint64_t cap_stream_credit(const struct vhq *q, uint64_t now)
     return ran < u->est_ns ? ran : u->est_ns;
 }
 
+uint64_t cap_stream_left(const struct vhq *q, uint64_t now)
+{
+    return sub_floor(cap_stream_ns(q), cap_stream_credit(q, now));
+}
+
+uint32_t cap_wide(const struct vhq *q)
+{
+    uint32_t newest = atomic_load_explicit(&q->newest, memory_order_acquire), wide = q->tail_wide;
+    for (uint32_t v = peek(q->complete_mark) + 1; v != newest + 1; v++)
+        wide = q->wide[v % UNITS] > wide ? q->wide[v % UNITS] : wide;
+    return peek(q->loose) ? 8 : wide;
+}
+
 bool cap_stream_full(const struct vhq *q, uint32_t load, uint64_t now)
 {
     if (unlikely(cap_depth_full(q)))
@@ -136,7 +149,7 @@ bool cap_stream_full(const struct vhq *q, uint32_t load, uint64_t now)
         return false;
     if (now == 0)
         return true;
-    uint64_t remaining = sub_floor(ns, cap_stream_credit(q, now));
+    uint64_t remaining = cap_stream_left(q, now);
     return remaining + load_ns(load) > budget && remaining > budget / 2;
 }
 
@@ -293,6 +306,7 @@ static void loose_fold(struct vhq *q)
     bump(q->tail_est_ns, ns);
     q->tail_area_ns += ns;
     q->tail_counted += n;
+    q->tail_wide = 8;
     atomic_store_explicit(&q->folded, true, memory_order_relaxed);
     gate_after(q, ns);
     loose_end(q);
@@ -319,6 +333,8 @@ void cap_sent(struct vhq *q, uint16_t flags, uint32_t load, int err)
         bump(q->counted_ns, est_ns);
         bump(q->tail_est_ns, est_ns);
         q->tail_area_ns += load_area_ns(load);
+        if (load_eighths(load) > q->tail_wide)
+            q->tail_wide = (uint8_t)load_eighths(load);
         q->tail_counted++;
         cap_chain(q, flags);
         gate_after(q, est_ns);
@@ -336,6 +352,7 @@ void cap_sent(struct vhq *q, uint16_t flags, uint32_t load, int err)
 static void cap_tail_done(struct vhq *q)
 {
     q->tail_counted = 0;
+    q->tail_wide = 0;
     q->tail_area_ns = 0;
     q->mark_waits = false;
     atomic_store_explicit(&q->folded, false, memory_order_relaxed);
@@ -378,6 +395,7 @@ static enum mark mark_place(struct vhq *q, int (*op)(void *, struct vhq *, void 
         .est_ns = peek(q->tail_est_ns),
         .area_ns = q->tail_area_ns,
     };
+    q->wide[value % UNITS] = q->tail_wide;
     int err = op(s->user, q, q->desc.stream, value);
     if (err == VHQ_NO_GATE)
         return MARK_NO_GATE;

@@ -171,6 +171,8 @@ static void *dispatcher_main(void *arg)
 
     for (bool stop = false; !stop;) {
         uint32_t kick = atomic_load(&s->kick);
+        if (unlikely(s->ops.room))
+            s->room = s->ops.room(s->user);
         pthread_mutex_lock(&s->lock);
         struct job job = order_next(s);
         stop = s->stage != SET_OPEN && set_idle(s);

@@ -6,6 +6,7 @@
  * order.c       which command goes next (tickets, legacy rule, fences, holds, boosts)
  * cap.c         the budget in flight, markers, completion
  * gate.c        where a stream can be stopped behind the cap
+ * pad.c         what may go beside those who hold it
  * dispatcher.c  the thread that submits
  * fence.c       what events look like from the host
  * sync.c        drain and sync
@@ -55,6 +56,7 @@ enum {
     PASSES_MOST = 64, /* times that higher priorities pass an earlier command */
     HOLD_LOOK_US = 50,
     HOLD_LOOK_MAX_US = 250,
+    PAD_LOOK_US = 25,               /* a kernel may be as short */
     GUARD_MS = 100,                 /* no progress for so long lifts the cap */
     MAX_EST_NS = 500 * 1000 * 1000, /* so that a unit's sum fits 32 bits: see cap_stride */
     LOAD_BITS = 29,
@@ -120,10 +122,12 @@ enum {
     SLOT_FREE = VHQ_UNCOUNTED,
     SLOT_CLOSE = VHQ_CLOSE,
     SLOT_AFTER_ALL = VHQ_AFTER_ALL,
+    SLOT_BESIDE = VHQ_BESIDE,
     SLOT_TURN = 1u << 8,    /* no command: a thread waits to submit by itself (VHQ_MUST_INLINE) */
     SLOT_COUNTED = 1u << 9, /* its wait is counted by `after` */
     SLOT_WRAP = 1u << 10,   /* not a command: go on at the start of the ring */
     SLOT_LOOSE = 1u << 11,  /* goes while the set is alone: takes no room */
+    SLOT_PADDED = 1u << 12, /* goes although its vHQ is held, see pad.c */
 };
 
 /* Header of one buffered command; the payload follows. One cache line. */
@@ -221,6 +225,7 @@ struct vhq {
     struct vhq *prev, *next;    /* all vHQs of the set */
     uint32_t pins;              /* its owner, and threads that walk the list and stand here */
     bool gone;                  /* destroyed: the last pin frees it */
+    bool padded;                /* a command went during this hold */
     _Atomic uint32_t calls;     /* ops calls by others in progress: vhq_destroy waits for them */
     uint32_t pass;              /* last pass that saw it: polls and set syncs */
 
@@ -231,14 +236,15 @@ struct vhq {
     _Atomic uint64_t counted_ns;  /* their estimates */
     _Atomic uint32_t tail_est_ns; /* of the commands behind the newest marker */
     uint32_t tail_area_ns, tail_counted;
-    uint32_t chain;  /* so many commands more may be followed by one that overlaps */
-    bool mark_waits; /* one is due, and goes in front of the next command that does not overlap */
+    uint32_t chain;    /* so many commands more may be followed by one that overlaps */
+    uint8_t tail_wide; /* as wide[] */
+    bool mark_waits;   /* one is due, and goes in front of the next command that does not overlap */
     /* Commands of the tail that went while the set was alone, which nothing counts; and their
      * estimates. Whoever places a marker folds them into the tail. */
     _Atomic uint64_t loose, loose_ns;
     _Atomic uint32_t loose_mark; /* the marker behind the last ones that were folded */
     _Atomic bool folded;         /* such commands are in the tail */
-    _Atomic bool asks; /* a late marker would tie streams together: the driver is asked */
+    _Atomic bool asks;           /* a late marker would tie streams together: the driver is asked */
     uint64_t gate_est_ns;        /* of the commands behind the newest gate */
     _Atomic uint32_t gate_state; /* enum gate_state */
     _Atomic uint32_t newest;     /* newest marker */
@@ -253,6 +259,7 @@ struct vhq {
     struct vhq *in_flight_next;
     _Atomic uint32_t polled; /* completion word of vHQs without one */
     struct unit unit[UNITS];
+    uint8_t wide[UNITS]; /* of a unit: eighths of the device, the most that one command takes */
 
     _Atomic uint64_t inlined, markers, gates, dropped, completed, holds, hold_ns;
 };
@@ -295,6 +302,8 @@ struct vhq_set {
     bool poll_due;
 
     /* cap.c */
+    struct vhq_room room; /* as of the dispatcher's look */
+    _Atomic uint64_t padded;
     _Atomic uint64_t gpu_ns;         /* estimates of what complete, or was loose */
     uint64_t progress_ns, looked_ns; /* a completion was last seen, looked for */
     uint64_t oldest_ns;              /* the oldest unit in flight: since when, and its estimate */
@@ -343,10 +352,14 @@ static inline uint32_t load_ns(uint32_t load)
 {
     return load & ((1u << LOAD_BITS) - 1);
 }
+static inline uint32_t load_eighths(uint32_t load)
+{
+    return (load >> LOAD_BITS) + 1;
+}
 /* As much time as if it had the whole device; not 0. */
 static inline uint32_t load_area_ns(uint32_t load)
 {
-    return (uint32_t)(((uint64_t)load_ns(load) * ((load >> LOAD_BITS) + 1) + 7) / 8);
+    return (uint32_t)(((uint64_t)load_ns(load) * load_eighths(load) + 7) / 8);
 }
 /* Takes room for a command, lock-free, from what is known to be complete. */
 bool cap_take(struct vhq *q, uint32_t load);
@@ -359,6 +372,10 @@ void cap_give_back(struct vhq *q, uint16_t flags, uint32_t load);
  * just made, with the set's lock held; 0: as far as is known without. */
 bool cap_stream_full(const struct vhq *q, uint32_t load, uint64_t now);
 bool cap_contended(const struct vhq_set *s); /* somebody above is there */
+/* How long its stream still needs for what is in flight, and how many eighths of the device at
+ * most. As of a look just made, with the set's lock held. */
+uint64_t cap_stream_left(const struct vhq *q, uint64_t now);
+uint32_t cap_wide(const struct vhq *q);
 static inline bool cap_alone(const struct vhq_set *s)
 {
     return s->cfg.above && atomic_load_explicit(s->cfg.above, memory_order_relaxed) == 0 &&
@@ -418,6 +435,12 @@ static inline void submit_before(struct vhq *q, uint16_t flags)
     if (unlikely(q->mark_waits) && !(flags & VHQ_CLOSE))
         cap_mark(q);
 }
+
+/* ---- pad.c ----------------------------------------------------------------------------------- */
+
+/* May this command, the head of a vHQ that is held, go beside those who hold it? As of a look just
+ * made, with the set's lock held. */
+bool pad_fits(const struct vhq *q, const struct slot *slot, uint64_t now);
 
 /* ---- order.c, dispatcher.c ------------------------------------------------------------------- */
 

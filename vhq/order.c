@@ -39,6 +39,7 @@ struct scan {
     bool stream_full; /* a command waits for room in its own vHQ */
     bool looked;      /* at all completion words */
     bool passes;      /* the command that may go next passes an earlier one */
+    bool pads;        /* a command that is held waits for room beside those who hold it */
 };
 
 static uint64_t scan_now(struct scan *c)
@@ -239,16 +240,40 @@ static void scan_tickets(struct scan *c)
     }
 }
 
+/* Once: what lands later must not let a command go before one that was passed over for it. */
+static void scan_look(struct scan *c)
+{
+    if (!c->looked)
+        cap_look(c->s, scan_now(c));
+    c->looked = true;
+}
+
+/* There may be room for it at the next look, if there is none now. */
+static bool scan_pads(struct scan *c, struct vhq *q, const struct slot *slot)
+{
+    uint64_t again = scan_now(c) + PAD_LOOK_US * NS_PER_US;
+    if (again < c->job.wake_ns)
+        c->job.wake_ns = again;
+    scan_look(c);
+    bool fits = pad_fits(q, slot, scan_now(c));
+    c->pads |= !fits;
+    return fits;
+}
+
 static bool order_eligible(struct scan *c, struct vhq *q, struct slot *slot)
 {
     bool exempt = order_exempt(q, slot->ticket);
     /* Nobody will release a vHQ that the application holds while its context goes away. */
     bool held = c->s->stage == SET_OPEN ? order_held(q) : word_held(q);
+    slot->flags &= (uint16_t)~SLOT_PADDED;
     if (held && !exempt) {
         hold_began(c, q);
-        return false;
+        if (likely(c->s->room.eighths == 0) || !scan_pads(c, q, slot))
+            return false;
+        slot->flags |= SLOT_PADDED;
+    } else {
+        hold_ended(c, q);
     }
-    hold_ended(c, q);
     exempt = exempt || (q->desc.level > c->s->lowest && !MUTANT(level_inverted));
     if (!legacy_ready(c, q, slot->ticket)) {
         if (exempt)
@@ -266,14 +291,6 @@ static bool order_eligible(struct scan *c, struct vhq *q, struct slot *slot)
         return false;
     }
     return true;
-}
-
-/* Once: what lands later must not let a command go before one that was passed over for it. */
-static void scan_look(struct scan *c)
-{
-    if (!c->looked)
-        cap_look(c->s, scan_now(c));
-    c->looked = true;
 }
 
 static bool scan_stream_full(struct scan *c, struct vhq *q, uint32_t load)
@@ -346,6 +363,10 @@ static bool order_grant(struct vhq *q, struct slot *slot)
 static void order_go(struct scan *c, struct vhq *q)
 {
     struct slot *slot = ring_head(&q->ring);
+    if (unlikely(slot->flags & SLOT_PADDED) && !(slot->flags & SLOT_FREE)) {
+        bump(c->s->padded, 1u);
+        q->padded = true;
+    }
     atomic_store_explicit(&q->running, RUN_HEAD, memory_order_relaxed);
     c->job.kind = order_grant(q, slot) ? JOB_AGAIN : JOB_RUN;
     if (c->job.kind == JOB_AGAIN) /* what stands behind the turn is waited for no more */
@@ -416,6 +437,8 @@ static void order_choose(struct scan *c)
         order_go(c, first_free);
     } else if (first || c->stream_full) {
         order_capped(c);
+    } else if (c->pads) {
+        order_mark(c, cap_unmarked(c->s)); /* or nobody could tell when there is room */
     }
 }
 

@@ -45,6 +45,7 @@ void vhq_set_stats(struct vhq_set *set, struct vhq_stats *out)
     cap_look(set, clock_ns());
     *out = set->past;
     out->gpu_ns = peek(set->gpu_ns);
+    out->padded = peek(set->padded);
     for (struct vhq *q = set->all; q; q = q->next) {
         if (q->dead)
             continue;
@@ -52,4 +53,9 @@ void vhq_set_stats(struct vhq_set *set, struct vhq_stats *out)
         out->gpu_ns += peek(q->loose_ns);
     }
     pthread_mutex_unlock(&set->lock);
+}
+
+uint64_t vhq_set_padded(const struct vhq_set *set)
+{
+    return peek(set->padded);
 }

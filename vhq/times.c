@@ -23,6 +23,7 @@ void times_hold_begins(struct vhq *q, uint64_t now)
     bool fresh = now - q->set->looked_ns < FRESH_NS;
 
     q->held_since_ns = now;
+    q->padded = false;
     q->stopping_since_ns = began != 0 && began < now ? began : now;
     q->stopping_after_ns = fresh ? now - 1 : now;
 }
@@ -38,8 +39,9 @@ uint64_t times_hold_ends(struct vhq *q, uint64_t now)
     if (!t)
         return held;
     count(t, t->hold, held);
-    /* What carries no marker yet runs behind the last one that does. */
-    if (q->complete_ns > q->stopping_after_ns)
+    /* What carries no marker yet runs behind the last one that does. With padding the device does
+     * not stop. */
+    if (q->complete_ns > q->stopping_after_ns && !q->padded)
         count(t, t->stop, q->complete_ns - q->stopping_since_ns + peek(q->tail_est_ns));
     return held;
 }

@@ -46,6 +46,13 @@ struct vhq_cmd {
 };
 #define VHQ_PAYLOAD_ALIGN 16
 
+/* Beside what holds a vHQ its commands may take so many eighths of the device, all of the set
+ * together, if they end before `until_ns`. 0 eighths: none may go. */
+struct vhq_room {
+    uint32_t eighths;
+    uint64_t until_ns;
+};
+
 struct vhq_ops {
     /* Runs once in the new dispatcher thread (make the CUDA context current, ...). May be NULL. */
     void (*thread_start)(void *user);
@@ -71,6 +78,9 @@ struct vhq_ops {
     /* A deferred command failed in the driver with `err`. True: so will all that follows, and
      * markers that are out may never land. */
     bool (*failed)(void *user, struct vhq *q, int err);
+    /* What those who hold the set's vHQs leave of the device, asked by the dispatcher before each
+     * of its looks. NULL: what is held waits. */
+    struct vhq_room (*room)(void *user);
 };
 
 /* Histograms of the owner's: times[bucket(ns)] counts. Called and written with a lock held. */
@@ -152,8 +162,10 @@ enum {
     VHQ_CLOSE = 1u << 3, /* overlaps with the one before it: no gate between the two, and no marker
                             where that can wait */
     VHQ_AFTER_ALL =
-        1u << 4, /* not before anything that was begun before it in the set: it may stop a
+        1u << 4,          /* not before anything that was begun before it in the set: it may stop a
                                 queue of the device that streams share */
+    VHQ_BESIDE = 1u << 5, /* it may go while its vHQ is held, where ops->room has room for it: its
+                             estimate and its part of the device are known, or it needs neither */
 };
 
 struct vhq_req {
@@ -262,12 +274,15 @@ struct vhq_stats {
     uint64_t markers, gates; /* gates have a marker each, which counts */
     uint64_t holds, hold_ns; /* finished holds that found work buffered, and their total time */
     uint64_t cap_lifts;      /* progress guard */
+    uint64_t padded;         /* went beside what held them, by ops->room; of sets */
     uint64_t
         gpu_ns; /* estimated GPU time of what is known complete, or went while alone; of sets */
     uint32_t buffered_now, in_flight_now;
 };
 void vhq_set_stats(struct vhq_set *set, struct vhq_stats *out);
 void vhq_get_stats(struct vhq *q, struct vhq_stats *out);
+/* vhq_stats.padded: one atomic load. */
+uint64_t vhq_set_padded(const struct vhq_set *set);
 
 /* In a forked child: the dispatcher thread is gone; forget everything, free nothing. */
 void vhq_after_fork(void);

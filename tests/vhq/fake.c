@@ -8,6 +8,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "trace/clock.h"
+
 struct payload {
     struct world *w;
     int index;
@@ -131,13 +133,23 @@ static bool driver_failed(void *user, struct vhq *q, int err)
 
 /* ---- worlds ---------------------------------------------------------------------------------- */
 
-static struct world *world_make(const struct vhq_config *cfg, bool asked)
+static struct vhq_room driver_room(void *user)
+{
+    struct world *w = user;
+    pthread_mutex_lock(&w->lock);
+    struct vhq_room room = w->room;
+    pthread_mutex_unlock(&w->lock);
+    return room;
+}
+
+static struct world *world_make(const struct vhq_config *cfg, bool asked, bool padded)
 {
     struct world *w = calloc(1, sizeof(*w));
     struct vhq_ops ops = {.mark = driver_mark,
                           .gate = driver_gate,
                           .poll = driver_poll,
                           .complete = asked ? driver_complete : NULL,
+                          .room = padded ? driver_room : NULL,
                           .failed = driver_failed};
     w->cfg = cfg ? *cfg : (struct vhq_config){0};
     pthread_mutex_init(&w->lock, NULL);
@@ -152,12 +164,24 @@ static struct world *world_make(const struct vhq_config *cfg, bool asked)
 
 struct world *world_new(const struct vhq_config *cfg)
 {
-    return world_make(cfg, false);
+    return world_make(cfg, false, false);
 }
 
 struct world *world_new_asked(const struct vhq_config *cfg)
 {
-    return world_make(cfg, true);
+    return world_make(cfg, true, false);
+}
+
+struct world *world_new_padded(void)
+{
+    return world_make(NULL, false, true);
+}
+
+void world_room(struct world *w, uint32_t eighths, uint64_t for_us)
+{
+    pthread_mutex_lock(&w->lock);
+    w->room = (struct vhq_room){eighths, clock_ns() + for_us * 1000};
+    pthread_mutex_unlock(&w->lock);
 }
 
 void world_close(struct world *w, bool abandon)

@@ -70,6 +70,7 @@ struct world {
     pthread_mutex_t lock; /* the device */
     uint64_t flying_ns;
     bool stuck, refuse_marks, refuse_gates;
+    struct vhq_room room; /* that those who hold its streams leave */
     _Atomic int gate_calls, mark_calls, asked, fails, fail_code;
     _Atomic int run_wait, in_run; /* the driver does not return while run_wait; who is inside */
     pthread_t device;
@@ -80,8 +81,10 @@ struct world {
 /* ---- worlds ---------------------------------------------------------------------------------- */
 
 struct world *world_new(const struct vhq_config *cfg);
-struct world *world_new_asked(const struct vhq_config *cfg); /* of what is complete */
-void world_free(struct world *w);                            /* vhq_set_destroy */
+struct world *world_new_asked(const struct vhq_config *cfg);         /* of what is complete */
+struct world *world_new_padded(void);                                /* asked for the room */
+void world_room(struct world *w, uint32_t eighths, uint64_t for_us); /* from now on */
+void world_free(struct world *w);                                    /* vhq_set_destroy */
 void world_close(struct world *w, bool abandon);
 int world_stream(struct world *w, enum vhq_kind kind);
 int world_stream_of_priority(struct world *w, int priority);

@@ -1,0 +1,162 @@
+/* vhq_pad.c - what goes although it is held, and what does not. */
+#include <criterion/criterion.h>
+
+#include "tests/vhq/fake.h"
+
+enum { SOON_US = 1000 };
+
+static struct world *w;
+static int a, b, other;
+
+static void setup(void)
+{
+    clock_freeze();
+    w = world_new_padded();
+    a = world_stream(w, VHQ_NONBLOCKING);
+    b = world_stream(w, VHQ_NONBLOCKING);
+    other = world_stream(w, VHQ_NONBLOCKING);
+    atomic_store(&w->stream[a].hold, 1);
+    atomic_store(&w->stream[b].hold, 1);
+}
+
+static void teardown(void)
+{
+    world_free(w);
+}
+
+TestSuite(pad, .init = setup, .fini = teardown);
+
+/* Shows that the dispatcher has been choosing, again and again. */
+static void dispatcher_looks(void)
+{
+    for (int i = 0; i < 20; i++) {
+        world_call(w, &(struct call){.stream = other, .flags = VHQ_UNCOUNTED | VHQ_MUST_BUFFER});
+        vhq_drain(w->stream[other].q, false);
+    }
+}
+
+static int kernel(int stream, uint64_t est_us, uint32_t eighths)
+{
+    return world_call(
+        w, &(struct call){
+               .stream = stream, .flags = VHQ_BESIDE, .est_ns = est_us * 1000, .eighths = eighths});
+}
+
+static void goes(int command)
+{
+    WAIT_FOR(submitted(w, command));
+}
+
+static bool finished(int command)
+{
+    device_finish(w); /* again and again: markers may come late */
+    return submitted(w, command);
+}
+
+static void goes_at_last(int command)
+{
+    WAIT_FOR(finished(command));
+}
+
+static void stays(int command)
+{
+    dispatcher_looks();
+    cr_expect_not(submitted(w, command));
+}
+
+static uint64_t padded(void)
+{
+    return vhq_set_padded(w->set);
+}
+
+Test(pad, without_room_nothing_goes)
+{
+    stays(kernel(a, 10, 1));
+    cr_expect_eq(padded(), 0);
+}
+
+Test(pad, what_fits_goes)
+{
+    world_room(w, 3, SOON_US);
+    goes(kernel(a, 10, 3));
+    cr_expect_eq(padded(), 1);
+    int wide = kernel(a, 10, 4);
+    stays(wide);
+    world_room(w, 4, SOON_US);
+    goes_at_last(wide);
+    cr_expect_eq(padded(), 2);
+}
+
+Test(pad, what_is_not_known_stays)
+{
+    world_room(w, 8, SOON_US);
+    stays(launch(w, a, 10));
+}
+
+Test(pad, what_would_outlast_those_who_hold_it_stays)
+{
+    world_room(w, 8, 50);
+    int longer = kernel(a, 60, 1);
+    stays(longer);
+    goes(kernel(b, 50, 1));
+    world_room(w, 8, 60);
+    goes_at_last(longer);
+}
+
+Test(pad, what_is_in_front_of_it_in_its_stream_counts)
+{
+    world_room(w, 8, 100);
+    goes(kernel(a, 60, 1));
+    int behind = kernel(a, 60, 1);
+    stays(behind);
+    goes_at_last(behind);
+}
+
+Test(pad, streams_share_the_room_and_the_commands_of_one_do_not)
+{
+    world_room(w, 4, SOON_US);
+    goes(kernel(a, 10, 3));
+    goes(kernel(a, 10, 2));
+    int wide = kernel(b, 10, 2);
+    stays(wide);
+    goes_at_last(wide);
+    cr_expect_eq(padded(), 3);
+}
+
+Test(pad, what_was_in_flight_when_the_hold_began_counts)
+{
+    atomic_store(&w->stream[b].hold, 0);
+    launch(w, b, 10); /* of which it is not said how much of the device it takes */
+    atomic_store(&w->stream[b].hold, 1);
+    world_room(w, 4, SOON_US);
+    int beside = kernel(a, 10, 1);
+    stays(beside);
+    goes_at_last(beside);
+}
+
+Test(pad, the_cap_holds)
+{
+    world_room(w, 8, SOON_US);
+    goes(kernel(a, 150, 1));
+    int behind = kernel(a, 150, 1);
+    stays(behind);
+    goes_at_last(behind);
+}
+
+Test(pad, a_record_goes_with_them_and_other_free_commands_do_not)
+{
+    world_room(w, 1, SOON_US);
+    goes(world_call(w, &(struct call){.stream = a, .what = RECORD, .flags = VHQ_BESIDE}));
+    stays(world_call(w, &(struct call){.stream = a, .flags = VHQ_UNCOUNTED}));
+    cr_expect_eq(padded(), 0);
+}
+
+Test(pad, the_applications_own_hold_is_none_of_its_business)
+{
+    world_room(w, 8, SOON_US);
+    vhq_hold(w->stream[a].q);
+    int k = kernel(a, 10, 1);
+    stays(k);
+    vhq_release(w->stream[a].q);
+    goes(k);
+}

@@ -1,0 +1,33 @@
+/*
+ * pad.c - what may go beside those who hold it.
+ *
+ * A hold keeps commands off a device that those who hold it may leave half empty. Where ops->room
+ * says what they leave, and for how long, a command goes all the same if it
+ *   1. fits beside them, with what the set has in flight: a stream runs one command at a time, and
+ *      counts with the widest that it has there;
+ *   2. ends before they do, by the estimates of what is in front of it in its stream and its own.
+ * What was in flight when the hold began counts like the rest. The cap holds as ever.
+ */
+#include "vhq/internal.h"
+
+/* Eighths that the set has in flight, but for one stream. */
+static uint32_t pad_taken(const struct vhq_set *s, const struct vhq *but)
+{
+    uint32_t sum = 0;
+    for (const struct vhq *q = s->in_flight; q; q = q->in_flight_next)
+        sum += q == but ? 0 : cap_wide(q);
+    return sum;
+}
+
+bool pad_fits(const struct vhq *q, const struct slot *slot, uint64_t now)
+{
+    const struct vhq_room *room = &q->set->room;
+    if (!(slot->flags & SLOT_BESIDE) || peek(q->own_hold) != 0 || room->until_ns <= now)
+        return false;
+    if (slot->flags & SLOT_FREE)
+        return true;
+    uint32_t own = cap_wide(q), eighths = load_eighths(slot->load);
+    if (pad_taken(q->set, q) + (own > eighths ? own : eighths) > room->eighths)
+        return false;
+    return now + cap_stream_left(q, now) + load_ns(slot->load) <= room->until_ns;
+}

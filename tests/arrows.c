@@ -27,7 +27,7 @@ static const struct room {
                   "scheduler/client/client.h trace/clock.h scheduler/wire/page.h"},
     {"shim/pace",
      "shim/cutin.h shim/lookup shim/objects shim/path vhq/vhq.h vhq/thread.h trace/names.h "
-     "scheduler/client/client.h scheduler/client/waker.h trace/clock.h"},
+     "scheduler/client/client.h scheduler/client/waker.h scheduler/wire/page.h trace/clock.h"},
     {"shim/graph", "shim/objects shim/path shim/pace scheduler/client/client.h"},
     {"shim/wrap",
      "shim/cutin.h shim/lookup shim/objects shim/path shim/pace shim/graph vhq/mutant.h "

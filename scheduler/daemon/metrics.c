@@ -42,6 +42,8 @@ static const struct series {
     {"dropped_total", "counter", "Commands dropped by resets.", AT(dropped), PLAIN},
     {"holds_total", "counter", "Times that buffered work was held.", AT(holds), PLAIN},
     {"hold_seconds_total", "counter", "Time of those holds.", AT(hold_ns), SECONDS},
+    {"padded_total", "counter", "Commands that went beside the work that held them.", AT(padded),
+     PLAIN},
     {"cut_ins_total", "counter", "Times that it began to hold others.", AT(cut_ins), PLAIN},
     {"gpu_seconds_total", "counter", "Estimated GPU time of what completed.", AT(gpu_ns), SECONDS},
     {"in_flight", "gauge", "Commands submitted and not known complete.", AT(in_flight), PLAIN},

@@ -59,13 +59,14 @@
     X(waiting, "commands buffered and not submitted, now")                                         \
     X(kernels, "kernels and graphs that the program has launched")                                 \
     X(gates, "places where a hold can stop what the driver has")                                   \
-    X(ungated_graphs, "long graphs that a hold cannot stop, although gates are in use")
+    X(ungated_graphs, "long graphs that a hold cannot stop, although gates are in use")            \
+    X(padded, "commands that went beside the real-time work that held them")
 
 struct page_counters {
 #define PAGE_COUNTER(field, help) _Atomic uint64_t field;
     PAGE_COUNTERS(PAGE_COUNTER)
 #undef PAGE_COUNTER
-    _Atomic uint64_t reserved[3];
+    _Atomic uint64_t reserved[2];
 };
 
 /* How long things took, of the whole process. X(field, help). */

@@ -77,6 +77,7 @@ enum { CUTIN_LEVEL_BE = 0, CUTIN_LEVEL_RT = 3, CUTIN_LEVELS = 4 };
 enum stream_priority_mode { STREAM_PRIORITY_FLAT, STREAM_PRIORITY_INHERIT, STREAM_PRIORITY_HINT };
 enum profile_mode { PROFILE_ON, PROFILE_OFF };
 enum gates_mode { GATES_AUTO, GATES_ON, GATES_OFF };
+enum pad_mode { PAD_OFF, PAD_ON };
 enum alone_mode { ALONE_FREE, ALONE_CAPPED };
 enum graph_gates_mode { GRAPH_GATES_ON, GRAPH_GATES_OFF };
 enum trace_keep { TRACE_KEEP_NEWEST, TRACE_KEEP_FIRST };
@@ -89,6 +90,7 @@ struct config {
     enum gates_mode gates;
     enum graph_gates_mode graph_gates;
     enum alone_mode alone;
+    enum pad_mode pad;
     uint32_t linger_us, max_hold_ms, deadline_ms;
     enum profile_mode profile;
     char socket[108]; /* "" = none */

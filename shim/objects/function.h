@@ -59,6 +59,21 @@ void function_seed(struct shim_function *f, CUfunction handle, const struct gpu_
 /* `room`: how many of its blocks fit the device at a time, 0 where that is not known. */
 bool function_shape_known(const struct shim_function *f, uint64_t shape, uint32_t *room);
 void function_shape_add(struct shim_function *f, uint64_t shape, uint32_t room); /* one not known */
+/* A launch without attributes, told by a number; 0: there is no room for it. Fields of 59 bits, and
+ * what is spread over the word by an odd factor still differs where it differed. */
+static inline uint64_t function_shape_plain(const unsigned block[3], unsigned shared)
+{
+    enum { X = 11, Y = 11, Z = 7, SHARED = 30 };
+    if (block[0] >> X || block[1] >> Y || block[2] >> Z || shared >> SHARED)
+        return 0;
+    uint64_t fields = ((uint64_t)block[0] << Y | block[1]) << Z | block[2];
+    return (UINT64_C(1) << 63 | fields << SHARED | shared) * UINT64_C(0x9e3779b97f4a7c15);
+}
+/* Of the device, that so many blocks take while they run, where `room` fit at a time. */
+static inline uint32_t function_eighths(uint64_t blocks, uint32_t room)
+{
+    return blocks < room ? (uint32_t)blocks * 8 / room + 1 : 8;
+}
 /* Before a shape is added: ask what clusters the code makes. */
 void function_cluster_ask(struct shim_function *f, CUfunction handle, const struct gpu_device *gpu);
 

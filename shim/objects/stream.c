@@ -14,6 +14,7 @@
 #include "shim/pace/hint.h"
 #include "shim/path/join.h"
 #include "shim/pace/mark.h"
+#include "shim/pace/pad.h"
 #include "shim/path/external_wait.h"
 #include "shim/pace/rivals.h"
 #include "shim/objects/pool.h"
@@ -67,6 +68,8 @@ static void stream_reset(struct shim_stream *s, struct shim_context *ctx, CUstre
     s->undeferred = s->per_thread || (handle == CU_STREAM_LEGACY && ctx->base != ctx->handle);
     s->janitor = false;
     s->direct = false;
+    s->pad = NULL;
+    s->unseen = false;
     s->tracked = false;
     s->asked = false;
     s->settling = 0;
@@ -132,6 +135,7 @@ struct shim_stream *stream_add_at(struct shim_context *ctx, CUstream handle, uns
     if (ctx->set && schedule_queues(s->level))
         stream_give_queue(s, priority);
     s->direct = !s->q;
+    pad_open(s);
     client_note_stream(s->level);
     stream_link(s);
     return s;
@@ -265,6 +269,7 @@ void stream_free(struct shim_stream *s)
     mark_ring_free(s);
     if (!s->janitor)
         client_forget_stream(s->level);
+    pad_close(s);
     atomic_store(&s->state, STREAM_FREE);
     pool_put(&stream_pool, s);
 }

@@ -10,6 +10,7 @@
 #include "vhq/vhq.h"
 
 struct mark_ring;
+struct pad;
 
 /* What counters.c has counted so far. */
 /* An epoch counts calls in its low half, and the kernels and graphs among them in the high one. */
@@ -42,8 +43,10 @@ struct shim_stream {
     struct table_node node; /* by CUstream; special handles are found through their context */
     CUstream handle;
     struct shim_context *ctx;
-    struct vhq *q; /* NULL: goes straight to the driver */
-    bool direct;   /* it never had one */
+    struct vhq *q;   /* NULL: goes straight to the driver */
+    bool direct;     /* it never had one */
+    bool unseen;     /* pad.c counts it */
+    struct pad *pad; /* NULL: nobody asks what it leaves of the device */
     uint32_t level;
     enum vhq_kind kind;
     bool per_thread; /* CU_STREAM_PER_THREAD of one thread: only that thread may submit */

@@ -11,6 +11,7 @@
 #include "scheduler/client/client.h"
 #include "shim/objects/capture.h"
 #include "shim/objects/context.h"
+#include "shim/pace/pad.h"
 #include "shim/pace/profile.h"
 #include "shim/pace/schedule.h"
 #include "vhq/vhq.h"
@@ -24,6 +25,9 @@ struct sample {
     uint64_t generation;
     CUevent start, end;
     bool taken, recorded;
+    bool beside;     /* of a real-time stream */
+    bool waited;     /* its kernel could not begin when it was launched: the pair times it alone */
+    uint64_t padded; /* vhq_set_padded, before it */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -117,6 +121,17 @@ static void sample_keep(struct sample *s, uint32_t ns)
     e->counted = launches;
 }
 
+/* Best effort went while it was under way: it says nothing of the kernel alone. */
+static bool sample_padded(const struct sample *s, uint32_t ns)
+{
+    const struct estimate *e = s->estimate;
+    if (!s->beside || vhq_set_padded(s->ctx->set) == s->padded)
+        return s->beside && !s->waited && estimate_known(e);
+    if (s->waited && estimate_known(e))
+        pad_sample(ns, (uint32_t)estimate_ns(e));
+    return true;
+}
+
 static void sample_collect(struct sample *s)
 {
     float ms;
@@ -124,7 +139,8 @@ static void sample_collect(struct sample *s)
     if (r == CUDA_ERROR_NOT_READY)
         return;
     s->taken = s->recorded = false;
-    if (r != CUDA_SUCCESS || ms < 0 || ms >= 4000 || !s->estimate)
+    if (r != CUDA_SUCCESS || ms < 0 || ms >= 4000 || !s->estimate ||
+        sample_padded(s, (uint32_t)(ms * 1e6f)))
         return;
     estimate_add(s->estimate, (uint32_t)(ms * 1e6f));
     sample_keep(s, (uint32_t)(ms * 1e6f));
@@ -173,19 +189,14 @@ static bool real_time_runs(const struct shim_context *ctx)
     return word && atomic_load_explicit(word, memory_order_relaxed) != 0;
 }
 
-struct sample *estimate_begin(struct estimate *e, struct shim_context *ctx, CUstream stream)
+static struct sample *sample_begin(struct estimate *e, struct shim_context *ctx, CUstream stream)
 {
-    uint32_t n = atomic_load_explicit(&e->launches, memory_order_relaxed);
-    bool first_done = estimate_first_done(e);
-    estimate_count(e);
-    if (likely(first_done && (n % EVERY || vhq_set_alone(ctx->set))) || capture_any() ||
-        real_time_runs(ctx))
-        return NULL;
     if (pthread_mutex_trylock(&lock) != 0)
         return NULL;
     struct sample *s = sample_take(ctx);
     if (s) {
         s->taken = true;
+        s->beside = false;
         s->estimate = e;
     }
     pthread_mutex_unlock(&lock);
@@ -198,11 +209,33 @@ struct sample *estimate_begin(struct estimate *e, struct shim_context *ctx, CUst
     return NULL;
 }
 
+struct sample *estimate_begin(struct estimate *e, struct shim_context *ctx, CUstream stream)
+{
+    uint32_t n = atomic_load_explicit(&e->launches, memory_order_relaxed);
+    bool first_done = estimate_first_done(e);
+    estimate_count(e);
+    if (likely(first_done && (n % EVERY || vhq_set_alone(ctx->set))) || capture_any() ||
+        real_time_runs(ctx))
+        return NULL;
+    return sample_begin(e, ctx, stream);
+}
+
+struct sample *estimate_begin_beside(struct estimate *e, struct shim_context *ctx, CUstream stream)
+{
+    struct sample *s = capture_any() ? NULL : sample_begin(e, ctx, stream);
+    if (!s)
+        return NULL;
+    s->beside = true;
+    s->padded = vhq_set_padded(ctx->set);
+    return s;
+}
+
 void estimate_end(struct sample *sample, CUstream stream)
 {
     if (!sample)
         return;
     bool recorded = REAL(cuEventRecord)(sample->end, stream) == CUDA_SUCCESS;
+    sample->waited = sample->beside && REAL(cuEventQuery)(sample->start) == CUDA_ERROR_NOT_READY;
     pthread_mutex_lock(&lock);
     sample->recorded = recorded;
     sample->taken = recorded;

@@ -37,6 +37,10 @@ void estimate_seed(struct estimate *e, uint32_t average_ns, uint32_t spread_ns);
 unsigned estimate_bucket(uint64_t blocks);
 /* Average and spread: what a launch will hardly exceed. VHQ_UNKNOWN_NS if nothing is known. */
 uint64_t estimate_ns(const struct estimate *e);
+static inline bool estimate_known(const struct estimate *e)
+{
+    return atomic_load_explicit(&e->average_ns, memory_order_relaxed) != 0;
+}
 uint64_t estimate_copy_ns(size_t bytes, bool on_device);
 
 /* While the process is alone only the first launches are sampled, and others need no more than
@@ -55,6 +59,9 @@ static inline void estimate_count(struct estimate *e)
 /* Around a launch in `stream`, in the thread that makes it. NULL: this one is not sampled. */
 struct sample *estimate_begin(struct estimate *e, struct shim_context *ctx, CUstream stream);
 void estimate_end(struct sample *sample, CUstream stream);
+/* The same of a real-time launch: where best effort goes beside it, it tells what that costs
+ * (pad.h), else how long the kernel takes. */
+struct sample *estimate_begin_beside(struct estimate *e, struct shim_context *ctx, CUstream stream);
 /* Reads what samples of this context, which is current, have measured. In the client's thread. */
 void estimate_look(const struct shim_context *ctx);
 

@@ -7,6 +7,7 @@
 #include "shim/objects/word.h"
 #include "shim/pace/gates.h"
 #include "shim/pace/mark.h"
+#include "shim/pace/pad.h"
 #include "shim/pace/profile.h"
 #include "shim/pace/remote.h"
 #include "shim/pace/rivals.h"
@@ -54,9 +55,12 @@ int queues_open(struct shim_context *ctx)
                              .gates = &ctx->gates_usable};
     if (!schedule_queues(schedule_lowest()))
         return 0;
+    struct vhq_ops own = ops;
+    if (cfg->pad == PAD_ON)
+        own.room = pad_room;
     ctx->memops = words_probe(ctx);
     profile_open(ctx->gpu);
-    int r = vhq_set_create(&vhq, &ops, ctx, &ctx->set);
+    int r = vhq_set_create(&vhq, &own, ctx, &ctx->set);
     if (r == 0)
         gates_look(ctx);
     return r;

@@ -38,6 +38,7 @@ static void publish_queues(struct shim_context *ctx, struct page_counters *c)
     add(&c->waiting, now.buffered_now, before->buffered_now);
     add(&c->gates, now.gates, before->gates);
     add(&c->dropped, now.dropped, before->dropped);
+    add(&c->padded, now.padded, before->padded);
     *before = now;
 }
 

@@ -114,7 +114,7 @@ static CUresult event_record(CUevent event, CUstream stream, unsigned flags, boo
     struct call c = {.now = record_run,
                      .run = record_run,
                      .args = &a,
-                     .req = {.bytes = sizeof(a), .flags = VHQ_UNCOUNTED}};
+                     .req = {.bytes = sizeof(a), .flags = VHQ_UNCOUNTED | VHQ_BESIDE}};
     if (unlikely(flags)) /* external: in a capture, a node that records */
         event_node_begins();
     if (!ev)
@@ -219,7 +219,7 @@ static CUresult event_wait(CUstream stream, CUevent event, unsigned flags, bool 
     struct call c = {.now = wait_run,
                      .run = wait_run,
                      .args = &a,
-                     .req = {.bytes = sizeof(a), .flags = VHQ_UNCOUNTED}};
+                     .req = {.bytes = sizeof(a), .flags = VHQ_UNCOUNTED | VHQ_BESIDE}};
     if (unlikely(flags))
         event_node_begins();
     if (!ev)

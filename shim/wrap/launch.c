@@ -9,6 +9,7 @@
 #include "shim/path/call.h"
 #include "shim/pace/estimate.h"
 #include "shim/objects/function.h"
+#include "shim/pace/pad.h"
 #include "shim/path/traced.h"
 #include "vhq/mutant.h"
 
@@ -29,6 +30,7 @@ struct launch {
     size_t extra_bytes;
     struct shim_function *known; /* NULL: on its way straight to the driver */
     struct estimate *estimate;
+    bool beside; /* of a real-time stream, timed while best effort may go beside it */
     struct shim_context *ctx;
     uint64_t shape;
     uint32_t room; /* see launch_room */
@@ -75,7 +77,9 @@ static CUresult driver_launch(const struct launch *l, const CUlaunchConfig *conf
 /* The same, between the events of a record of the call, and those of a sample of its function. */
 static CUresult driver_launch_timed(const struct launch *l, const CUlaunchConfig *config)
 {
-    struct sample *sample = l->estimate ? estimate_begin(l->estimate, l->ctx, l->stream) : NULL;
+    struct sample *sample = !l->estimate ? NULL
+                            : l->beside  ? estimate_begin_beside(l->estimate, l->ctx, l->stream)
+                                         : estimate_begin(l->estimate, l->ctx, l->stream);
     struct timing *timing = unlikely(l->who.op) ? traced_begin(l->ctx, l->stream, &l->who) : NULL;
     CUresult r = driver_launch(l, config);
     traced_end(timing, l->stream, r);
@@ -284,22 +288,11 @@ static uint64_t mix_attribute(uint64_t hash, const CUlaunchAttribute *a)
     return mix_bytes(mix(hash, (uint64_t)a->id), (const char *)&a->value + row->from, row->bytes);
 }
 
-/* Without attributes there is room for all of it, in 59 bits, and what is spread over the word by
- * an odd factor still differs where it differed. */
-static uint64_t plain_shape(const unsigned block[3], unsigned shared)
-{
-    enum { X = 11, Y = 11, Z = 7, SHARED = 30 };
-    if (block[0] >> X || block[1] >> Y || block[2] >> Z || shared >> SHARED)
-        return 0;
-    uint64_t fields = ((uint64_t)block[0] << Y | block[1]) << Z | block[2];
-    return (UINT64_C(1) << 63 | fields << SHARED | shared) * UINT64_C(0x9e3779b97f4a7c15);
-}
-
 /* Whether the driver accepts a launch hangs on these, on what grid_valid looks at, and for
  * cooperative ones on all of the grid. */
 static uint64_t launch_shape(const struct launch *l)
 {
-    uint64_t plain = l->kind == LAUNCH_PLAIN ? plain_shape(l->block, l->shared) : 0;
+    uint64_t plain = l->kind == LAUNCH_PLAIN ? function_shape_plain(l->block, l->shared) : 0;
     if (likely(plain))
         return plain;
     uint64_t hash = mix((uint64_t)l->kind + 1, l->block[0]);
@@ -383,13 +376,6 @@ static bool launch_known(struct launch *l)
     return function_shape_known(l->known, l->shape, &l->room) && grid_valid(l);
 }
 
-/* Eighths of the device that it takes while it runs. */
-static uint32_t launch_eighths(const struct launch *l)
-{
-    uint64_t blocks = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
-    return blocks < l->room ? (uint32_t)blocks * 8 / l->room + 1 : 8;
-}
-
 /* ---- wrappers ----------------------------------------------------------------------------- */
 
 static struct estimate *launch_estimate(const struct launch *l)
@@ -422,13 +408,36 @@ static void launch_prepare(struct launch *l, struct call *c, struct shim_stream 
         c->req.flags |= VHQ_CLOSE;
     if (!launch_known(l))
         return;
-    c->req.eighths = launch_eighths(l);
+    c->req.eighths = function_eighths((uint64_t)l->grid[0] * l->grid[1] * l->grid[2], l->room);
+    if (l->room && estimate_known(launch_estimate(l)))
+        c->req.flags |= VHQ_BESIDE;
     if (timed) /* one that the driver may refuse is no sample */
         l->estimate = launch_estimate(l);
     if (params_copyable(l)) {
         c->run = launch_run;
         c->req.bytes = launch_copy_bytes(l);
     }
+}
+
+/* Into a real-time stream that best effort may go beside. True: it is learned from. Of cooperative
+ * launches and those with attributes nothing is noted, so they leave nothing. */
+static bool launch_noted(const struct launch *l, struct shim_stream *s)
+{
+    return s && s->pad && l->kind != LAUNCH_COOPERATIVE && !launch_attributes(l) &&
+           pad_note(s, l->function, l->grid, l->block, l->shared);
+}
+
+static void launch_learn(struct launch *l, struct shim_stream *s)
+{
+    struct shim_function *f = function_of(l->function, s->ctx);
+    l->shape = function_shape_plain(l->block, l->shared);
+    l->ctx = s->ctx;
+    if (!f || !l->shape)
+        return;
+    l->known = f;
+    l->beside = true;
+    if (pad_lesson(s, estimate_known(launch_estimate(l))))
+        l->estimate = launch_estimate(l);
 }
 
 static void launch_describe(struct launch *l, const struct shim_stream *s, struct trace_record *r)
@@ -457,6 +466,8 @@ static CUresult launch_submit(struct launch *l, struct shim_stream *s)
     }
     if (s && s->q)
         launch_prepare(l, &c, s);
+    else if (launch_noted(l, s))
+        launch_learn(l, s);
     return call_on(&c, s);
 }
 
@@ -475,7 +486,7 @@ static struct estimate *launch_alone(CUfunction f, const unsigned grid[3], const
                                      unsigned shared, struct shim_stream *s)
 {
     uint32_t room;
-    uint64_t shape = plain_shape(block, shared);
+    uint64_t shape = function_shape_plain(block, shared);
     if (!s || !s->q || !shape || !vhq_set_alone(s->ctx->set) ||
         atomic_load_explicit(&s->overlaps, memory_order_relaxed))
         return NULL;
@@ -495,7 +506,7 @@ static inline CUresult launch_plain(LAUNCH_PARAMS, void **extra, bool ptds)
     const unsigned block[3] = {blockDimX, blockDimY, blockDimZ};
     struct estimate *e;
     uint64_t epoch;
-    if (call_direct(s)) {
+    if (call_direct(s) && !(s->pad && pad_note(s, f, grid, block, sharedMemBytes))) {
         epoch = call_direct_begin(s);
         return call_direct_end(s, &epoch, CALL_KERNEL,
                                REAL(cuLaunchKernel)(f, gridDimX, gridDimY, gridDimZ, blockDimX,
@@ -571,7 +582,7 @@ static CUresult launch_ex(const CUlaunchConfig *config, CUfunction f, void **par
                        .config = config,
                        .params = params,
                        .extra = extra};
-    return call_direct(s) ? launch_direct(&l, s) : launch_submit(&l, s);
+    return call_direct(s) && !launch_noted(&l, s) ? launch_direct(&l, s) : launch_submit(&l, s);
 }
 EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **kernelParams,
                                  void **extra)

@@ -165,6 +165,8 @@ static pid_t worker_start(int fd, bool under_cutin, uint64_t seed, unsigned step
     if (under_cutin) {
         side_set(&side, "LD_PRELOAD", pair.config->preload);
         side_settings(&side, setting_cutin[setting], 4);
+        if (setting == SETTING_REAL_TIME && seed % 2) /* where padding can be */
+            side_set(&side, "CUTIN_PAD", "on");
         side_set(&side, "CUTIN_SOCKET", pair.socket);
         side_set(&side, "CUTIN_LOG", "error"); /* a fault is worth a warning, and meant here */
         if (pair.config->gates)

@@ -46,7 +46,8 @@ int device_log_count(int (*counts)(const struct device_work *, const void *user)
     while (getline(&line, &room, log) > 0) {
         struct device_work w = {.submit_ns = field(line, " submit="),
                                 .start_ns = field(line, " start="),
-                                .end_ns = field(line, " end=")};
+                                .end_ns = field(line, " end="),
+                                .cost_ns = field(line, " cost=")};
 
         if (sscanf(line, "%*s %*s %*s %*s kind=%7s", w.kind) == 1)
             n += counts(&w, user);

@@ -57,6 +57,7 @@ Test(shim_config, defaults_are_the_documented_ones)
     cr_expect_eq(c->deadline_ms, 0);
     cr_expect_str_eq(c->socket, "/run/user/1/cutin/cutin.sock");
     cr_expect_str_empty(c->cpus);
+    cr_expect_eq(c->pad, PAD_OFF);
     cr_expect_str_empty(c->trace);
     cr_expect_eq(c->log, LOG_WARN);
     cr_expect_not(c->disabled);
@@ -72,6 +73,7 @@ Test(shim_config, good_values_arrive)
     setenv("CUTIN_DEPTH", "1", 1);
     setenv("CUTIN_QUEUE", "64", 1);
     setenv("CUTIN_GATES", "on", 1);
+    setenv("CUTIN_PAD", "on", 1);
     setenv("CUTIN_LINGER_US", "5", 1);
     setenv("CUTIN_MAX_HOLD_MS", "6", 1);
     setenv("CUTIN_DEADLINE_MS", "7", 1);
@@ -89,6 +91,7 @@ Test(shim_config, good_values_arrive)
     cr_expect_eq(c->depth, 1);
     cr_expect_eq(c->queue, 64);
     cr_expect_eq(c->gates, GATES_ON);
+    cr_expect_eq(c->pad, PAD_ON);
     cr_expect_eq(c->linger_us, 5);
     cr_expect_eq(c->max_hold_ms, 6);
     cr_expect_eq(c->deadline_ms, 7);

@@ -1,0 +1,197 @@
+/*
+ * pad.c - what real-time streams leave of the device (see pad.h).
+ *
+ * The estimate errs on the side of real time. Of the kernels in flight the widest counts until the
+ * stream is known complete, so it does not matter which of them runs. The end is that of the last
+ * one if none waits for anything: who is late ends later. What was launched since the last look
+ * counts as launched then.
+ */
+#include "shim/pace/pad.h"
+
+#include <pthread.h>
+#include <utlist.h>
+
+#include "scheduler/client/client.h"
+#include "scheduler/wire/page.h"
+#include "shim/objects/context.h"
+#include "shim/objects/function.h"
+#include "shim/objects/pool.h"
+#include "shim/pace/estimate.h"
+#include "shim/pace/pad_guard.h"
+#include "shim/pace/schedule.h"
+#include "trace/clock.h"
+
+enum {
+    LESSON = 512,      /* launches */
+    LESSONS_MOST = 64, /* what is not known by then will not be */
+};
+
+POOL(pads, struct pad, free_next);
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct pad *open;
+static struct pad_guard guard; /* under the lock */
+/* Streams above best effort that have no ring: those with queues, for one. */
+static _Atomic uint32_t unseen;
+
+static struct pad *pad_new(const struct shim_stream *s)
+{
+    struct pad *p = s->q ? NULL : pool_get(&pads);
+    if (!p)
+        return NULL;
+    *p = (struct pad){.stream = s, .seen = EPOCH_KERNELS(atomic_load(&s->epoch))};
+    pthread_mutex_lock(&lock);
+    DL_APPEND(open, p);
+    pthread_mutex_unlock(&lock);
+    return p;
+}
+
+void pad_open(struct shim_stream *s)
+{
+    s->pad = NULL;
+    s->unseen = false;
+    if (config_get()->pad != PAD_ON || !s->ctx->set || !s->tracked)
+        return;
+    s->pad = pad_new(s);
+    s->unseen = !s->pad;
+    if (s->unseen)
+        atomic_fetch_add(&unseen, 1);
+}
+
+void pad_close(struct shim_stream *s)
+{
+    struct pad *p = s->pad;
+    if (s->unseen)
+        atomic_fetch_sub(&unseen, 1);
+    s->unseen = false;
+    if (!p)
+        return;
+    s->pad = NULL;
+    pthread_mutex_lock(&lock);
+    DL_DELETE(open, p);
+    pthread_mutex_unlock(&lock);
+    pool_put(&pads, p);
+}
+
+/* ---- what is launched (lock held) ---------------------------------------------------------- */
+
+struct known {
+    uint32_t ns, eighths;
+};
+
+/* What the ring says of the kernel `n`, and what is learned of it. */
+static bool launch_read(const struct pad *p, uint32_t n, struct known *out)
+{
+    const struct pad_launch *at = &p->launch[n % PAD_LAUNCHES];
+    uint64_t who = atomic_load_explicit(&at->who, memory_order_acquire);
+    uint64_t shape = atomic_load_explicit(&at->shape, memory_order_relaxed), blocks = shape >> 47;
+    if ((uint16_t)who != (uint16_t)n || !shape)
+        return false;
+    const struct shim_function *f =
+        function_known((CUfunction)(uintptr_t)(who >> 16), p->stream->ctx);
+    const unsigned block[3] = {shape >> 36 & 0x7ff, shape >> 25 & 0x7ff, shape >> 18 & 0x7f};
+    uint64_t plain = function_shape_plain(block, shape & 0x3ffff);
+    if (!f || !plain || !function_shape_known(f, plain, &out->eighths) || !out->eighths)
+        return false;
+    out->eighths = function_eighths(blocks, out->eighths);
+    out->ns = atomic_load_explicit(&f->estimate[estimate_bucket(blocks)].average_ns,
+                                   memory_order_relaxed);
+    return out->ns != 0;
+}
+
+static void launch_unknown(struct pad *p, uint32_t n)
+{
+    p->unknown = n + 1;
+    if (p->taught >= LESSONS_MOST || atomic_load_explicit(&p->lessons, memory_order_relaxed))
+        return;
+    p->taught++;
+    atomic_store_explicit(&p->lessons, LESSON, memory_order_relaxed);
+}
+
+/* Reads what was launched since the last look. */
+static void pad_read(struct pad *p, uint32_t complete, uint32_t launched, uint64_t since_ns)
+{
+    if ((int32_t)(complete - p->seen) >= 0) { /* nothing of what was read is in flight */
+        p->seen = complete;
+        p->eighths = 0;
+        p->end_ns = 0;
+    }
+    if (launched - p->seen > PAD_LAUNCHES) {
+        launch_unknown(p, launched - 1);
+        p->seen = launched;
+    }
+    for (; p->seen != launched; p->seen++) {
+        struct known k;
+        if (!launch_read(p, p->seen, &k)) {
+            launch_unknown(p, p->seen);
+            continue;
+        }
+        p->end_ns = (p->end_ns > since_ns ? p->end_ns : since_ns) + k.ns;
+        p->eighths = k.eighths > p->eighths ? k.eighths : p->eighths;
+    }
+}
+
+/* False: it leaves nothing, as far as is known. */
+static bool pad_add(struct pad *p, struct vhq_room *room, uint64_t held_ns, uint64_t now)
+{
+    const struct shim_stream *s = p->stream;
+    uint64_t since_ns = p->looked_ns > held_ns ? p->looked_ns : held_ns;
+    p->looked_ns = now;
+    if (!schedule_busy(s))
+        return true;
+    uint32_t complete = EPOCH_KERNELS(atomic_load(&s->complete));
+    pad_read(p, complete, EPOCH_KERNELS(atomic_load(&s->epoch)), since_ns);
+    if ((int32_t)(p->unknown - complete) > 0 || p->eighths > room->eighths)
+        return false;
+    room->eighths -= p->eighths;
+    if (p->end_ns > room->until_ns)
+        room->until_ns = p->end_ns;
+    return true;
+}
+
+/* ---- from outside -------------------------------------------------------------------------- */
+
+struct vhq_room pad_room(void *user)
+{
+    const struct shim_context *ctx = user;
+    const int dev = ctx->gpu->index;
+    const uint32_t lowest = schedule_lowest();
+    const struct vhq_room none = {0};
+    const _Atomic uint32_t *word = client_hold_word(dev, lowest);
+    if (!word || atomic_load_explicit(word, memory_order_relaxed) != PAGE_BIT_SELF ||
+        atomic_load_explicit(&unseen, memory_order_relaxed))
+        return none;
+    struct vhq_room room = {.eighths = 8};
+    uint64_t now = clock_ns();
+    uint64_t held_ns = atomic_load_explicit(client_hold_since(dev, lowest), memory_order_relaxed);
+    pthread_mutex_lock(&lock);
+    bool leaves = pad_guard_open(&guard, now);
+    for (struct pad *p = open; p && leaves; p = p->next)
+        if (p->stream->ctx->gpu == ctx->gpu)
+            leaves =
+                p->stream->ctx == ctx ? pad_add(p, &room, held_ns, now) : !schedule_busy(p->stream);
+    pthread_mutex_unlock(&lock);
+    return leaves ? room : none;
+}
+
+bool pad_lesson(struct shim_stream *s, bool known)
+{
+    struct pad *p = s->pad;
+    uint32_t left = atomic_load_explicit(&p->lessons, memory_order_relaxed);
+    bool due =
+        EPOCH_KERNELS(atomic_load_explicit(&s->epoch, memory_order_relaxed)) % PAD_EVERY == 0;
+    if (left)
+        atomic_store_explicit(&p->lessons, left - 1, memory_order_relaxed);
+    return !known || due;
+}
+
+void pad_sample(uint32_t ns, uint32_t learned_ns)
+{
+    pthread_mutex_lock(&lock);
+    bool stops = pad_guard_add(&guard, ns, learned_ns, clock_ns());
+    uint64_t pause_ms = guard.pause_ns / NS_PER_MS;
+    pthread_mutex_unlock(&lock);
+    if (stops)
+        log_line(LOG_INFO,
+                 "real time's kernels take longer with best effort beside them: none for %lu ms",
+                 (unsigned long)pause_ms);
+}

@@ -1,0 +1,38 @@
+/*
+ * pad_guard.c - when padding has to stop (see pad_guard.h).
+ */
+#include "shim/pace/pad_guard.h"
+
+#include "trace/clock.h"
+
+enum { SLACK_NS = 1000 }; /* a pair of events is exact to half a microsecond each */
+#define PAUSE_LEAST_NS (1000ull * NS_PER_MS)
+#define PAUSE_MOST_NS  (64 * PAUSE_LEAST_NS)
+
+bool pad_guard_open(const struct pad_guard *g, uint64_t now_ns)
+{
+    return now_ns >= g->until_ns;
+}
+
+static bool guard_judge(struct pad_guard *g, uint64_t now_ns)
+{
+    bool slow = g->slow > PAD_GUARD_SLOW_MOST;
+    g->samples = g->slow = 0;
+    if (!slow) {
+        g->pause_ns = 0;
+        return false;
+    }
+    g->pause_ns = g->pause_ns ? g->pause_ns * 2 : PAUSE_LEAST_NS;
+    if (g->pause_ns > PAUSE_MOST_NS)
+        g->pause_ns = PAUSE_MOST_NS;
+    g->until_ns = now_ns + g->pause_ns;
+    return true;
+}
+
+bool pad_guard_add(struct pad_guard *g, uint32_t ns, uint32_t learned_ns, uint64_t now_ns)
+{
+    if (!pad_guard_open(g, now_ns))
+        return false; /* from before the pause */
+    g->slow += ns > (uint64_t)learned_ns + learned_ns / 50 + SLACK_NS;
+    return ++g->samples >= PAD_GUARD_SAMPLES && guard_judge(g, now_ns);
+}

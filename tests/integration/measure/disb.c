@@ -51,7 +51,7 @@ static const char *light(void)
 
 Test(disb, json_has_every_key_for_every_mode)
 {
-    static const char *const modes[] = {"rt-only", "sequential", "native", "cutin-streams"};
+    static const char *const modes[] = {"rt-only", "sequential", "native", "cutin-padding"};
     static const char *const keys[] = {"rt.mean_us",     "rt.p50_us",     "rt.p99_us",
                                        "rt.p999_us",     "rt_vs_alone",   "throughput_vs_rt_only",
                                        "preempt_us.p50", "preempt_us.p99"};

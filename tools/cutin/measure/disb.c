@@ -40,8 +40,8 @@ static const struct option_row options[] = {
                       "A, B, C, D, E, REAL, or of --file; may be repeated (all)"},
     [OPT_SECONDS] = {"seconds", "N", "of each mode (5)"},
     [OPT_MODE] = {"mode", "MODE",
-                  "rt-only, sequential, streams, priority-streams, native, cutin or\n"
-                  "cutin-streams; may be repeated (all)"},
+                  "rt-only, sequential, streams, priority-streams, native, cutin,\n"
+                  "cutin-streams or cutin-padding; may be repeated (all)"},
     [OPT_FILE] = {"file", "FILE", "workloads of this JSON file instead of A to REAL"},
     [OPT_MODEL] = {"model", "NAME=FILE", "the model NAME is the first request of this .cutw file"},
     [OPT_SPEED] = {"speed", "N",

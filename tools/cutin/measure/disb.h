@@ -32,11 +32,11 @@ enum disb_processes { DISB_ONE, DISB_SERVICE_APART }; /* best effort apart from 
 struct disb_mode {
     const char *name;
     enum disb_processes processes;
-    bool rt_only, sequential, priorities, cutin;
+    bool rt_only, sequential, priorities, cutin, pad;
 };
 /* The first is what the others are compared with; ends with a row without a name. */
 extern const struct disb_mode disb_modes[];
-enum { DISB_MODES = 7, DISB_RT_ONLY = 0, DISB_STREAMS = 2 };
+enum { DISB_MODES = 8, DISB_RT_ONLY = 0, DISB_STREAMS = 2 };
 
 /* ---- workloads ----------------------------------------------------------------------------- */
 

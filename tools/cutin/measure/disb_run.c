@@ -39,6 +39,7 @@ const struct disb_mode disb_modes[] = {
     {.name = "native", .processes = DISB_SERVICE_APART},
     {"cutin", DISB_SERVICE_APART, .cutin = true},
     {"cutin-streams", DISB_ONE, .priorities = true, .cutin = true},
+    {"cutin-padding", DISB_ONE, .priorities = true, .cutin = true, .pad = true},
     {0},
 };
 
@@ -195,6 +196,7 @@ _Noreturn static void become_worker(struct run *r, uint32_t process, pid_t paren
     }
     if (getppid() != parent || worker_environment_set(&env, process == 0 ? "rt" : "be") != 0 ||
         (inherit && setenv("CUTIN_STREAM_PRIORITY", "inherit", 1) != 0) ||
+        (r->mode->pad && setenv("CUTIN_PAD", "on", 1) != 0) ||
         (r->fd != DISB_SHARED_FD ? dup2(r->fd, DISB_SHARED_FD) < 0 : fcntl(r->fd, F_SETFD, 0) != 0))
         _exit(126);
     close_range(DISB_SHARED_FD + 1, ~0U, 0);

@@ -27,6 +27,7 @@ sequential       #e69f00 3
 streams          #009e73 5
 priority-streams #cc79a7 6
 cutin-streams    #56b4e9 7
+cutin-padding    #f0e442 8
 bare             #555555 2
 pass_through     #009e73 5
 inline           #0072b2 1

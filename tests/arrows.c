@@ -20,6 +20,7 @@ static const struct room {
 
     {"shim", "cuda.h"},
     {"shim/lookup", "trace/likely.h cuda.h"},
+    {"shim/suspend", ""},
     /* One object in three folders. */
     {"shim/objects", "shim/lookup shim/path shim/pace vhq/vhq.h vhq/mutant.h trace/trace.h "
                      "scheduler/client/client.h"},
@@ -59,12 +60,14 @@ static const struct room {
      * and graph/ answers. A table of pointers between them would hide that and cure nothing. */
     {"tools/simgpu/face", "shim/lookup/api.def cuda.h"},
     {"tools/simgpu/device", "tools/simgpu/face"},
-    {"tools/simgpu/stream", "tools/simgpu/face tools/simgpu/device"},
+    {"tools/simgpu/stream", "tools/simgpu/face tools/simgpu/device tools/simgpu/rm "
+                            "shim/suspend/nvrm.h"},
     {"tools/simgpu/memory", "tools/simgpu/face tools/simgpu/device tools/simgpu/stream cuda.h"},
     {"tools/simgpu/program",
      "tools/simgpu/face tools/simgpu/device tools/simgpu/stream tools/simgpu/memory/memory.h"},
     {"tools/simgpu/graph", "tools/simgpu/face tools/simgpu/device tools/simgpu/stream "
                            "tools/simgpu/memory tools/simgpu/program"},
+    {"tools/simgpu/rm", ""},
     {"tools/simgpu/runtime", "tools/simgpu/face/simconfig.h tools/simgpu/device"},
     {"tools/simgpu/nvml", "tools/simgpu/face/simconfig.h tools/simgpu/device"},
 };

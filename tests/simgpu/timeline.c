@@ -3,6 +3,7 @@
  * choose every time themselves, so nothing depends on this machine.
  */
 #include "tools/simgpu/device/device.h"
+#include "tools/simgpu/device/group.h"
 #include "tools/simgpu/device/timeline.h"
 
 #include <criterion/criterion.h>
@@ -387,4 +388,60 @@ Test(timeline, a_slowed_kernel_whose_slice_ends_has_the_rest_of_its_work_to_do)
     device_advance(&d, START + 100 * SLICE);
     expect(other, 1, START + SLICE + SWITCH, START + SLICE + SWITCH + 100 * US);
     expect(stream, 1, START, START + 2 * SLICE + 2 * SWITCH + 100 * US);
+}
+
+enum { PREEMPT = 40 * US };
+
+/* What the resource manager is asked at `now`. */
+static void schedule(uint32_t of, bool on, uint64_t now)
+{
+    device_advance(&d, now);
+    device_group_schedule(&d, of, on, now, PREEMPT);
+    device_advance(&d, now);
+}
+
+Test(timeline, a_group_off_the_run_list_stops_at_once_and_goes_on_where_it_was)
+{
+    uint32_t other = device_context_open(&d, 0), theirs = device_stream_open(&d, other, 0);
+    put(stream, kernel(START, 50000 * US, SMS));
+    put(stream, kernel(START, 10 * US, SMS));
+    schedule(context, false, START + 1000 * US);
+    put(theirs, kernel(START + 1000 * US, 20 * US, SMS));
+    schedule(context, true, START + 9000 * US);
+    device_advance(&d, START + 100000 * US);
+    uint64_t began = START + 1000 * US + PREEMPT + SWITCH, on = START + 9000 * US + SWITCH;
+    expect(theirs, 1, began, began + 20 * US);
+    expect(stream, 1, START, on + 49000 * US);
+    expect(stream, 2, on + 49000 * US, on + 49010 * US);
+}
+
+Test(timeline, nothing_of_a_group_off_the_run_list_starts)
+{
+    struct op copy = {.kind = OP_COPY, .submit_ns = START, .cost_ns = 10 * US};
+    uint32_t second = device_stream_open(&d, context, 0);
+    schedule(context, false, START);
+    put(stream, copy);
+    put(second, kernel(START, 10 * US, 1));
+    device_advance(&d, START + 5000 * US);
+    cr_expect_eq(at(stream, 1)->state, OP_QUEUED);
+    cr_expect_eq(at(second, 1)->state, OP_QUEUED);
+    cr_expect_eq(device_due(&d, d.client), DEVICE_NEVER);
+    schedule(context, true, START + 6000 * US);
+    device_advance(&d, START + 7000 * US);
+    expect(stream, 1, START + 6000 * US, START + 6010 * US);
+    expect(second, 1, START + 6000 * US, START + 6010 * US);
+}
+
+Test(timeline, the_shortest_slice_and_a_preemption_let_a_neighbour_in)
+{
+    uint32_t other = device_context_open(&d, 0), theirs = device_stream_open(&d, other, 0);
+    uint64_t now = START + 1000 * US;
+    put(stream, kernel(START, 50000 * US, SMS));
+    device_advance(&d, now);
+    device_group_timeslice(&d, context, US);
+    device_group_preempt(&d, context, now, PREEMPT);
+    put(theirs, kernel(now, 20 * US, SMS));
+    device_advance(&d, now + 500 * US);
+    expect(theirs, 1, now + PREEMPT + SWITCH, now + PREEMPT + SWITCH + 20 * US);
+    cr_expect_eq(at(stream, 1)->state, OP_RUNNING);
 }

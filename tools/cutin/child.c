@@ -55,7 +55,7 @@ static int environment_set(const struct child_plan *plan, const struct paths *pa
     for (const char *const *pair = plan->set; rc == 0 && *pair; pair += 2)
         rc = setenv(pair[0], pair[1], 1) == 0 ? 0 : -ENOMEM;
     if (rc == 0 && plan->sim)
-        rc = environment_prepend("LD_LIBRARY_PATH", paths->simulator);
+        rc = environment_simulate(paths->simulator);
     return rc == 0 ? environment_prepend("LD_PRELOAD", paths->library) : rc;
 }
 

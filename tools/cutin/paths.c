@@ -83,6 +83,18 @@ int environment_prepend(const char *name, const char *value)
     return rc;
 }
 
+int environment_simulate(const char *folder)
+{
+    const char *manager = getenv("SIMGPU_RM");
+    char path[PATH_MAX + 32];
+
+    snprintf(path, sizeof(path), "%s/libsimgpu_rm.so", folder);
+    if (manager && strcmp(manager, "off") != 0 && access(path, R_OK) == 0 &&
+        environment_prepend("LD_PRELOAD", path) != 0)
+        return -ENOMEM;
+    return environment_prepend("LD_LIBRARY_PATH", folder);
+}
+
 static bool entry_is(const char *entry, size_t length, const char *file)
 {
     size_t tail = strlen(file);

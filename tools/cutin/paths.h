@@ -21,6 +21,10 @@ void paths_find(struct paths *paths);
 /* Put `value` in front of the colon-separated list in environment variable `name`, unless it is
  * there already. Returns 0 or -ENOMEM. */
 int environment_prepend(const char *name, const char *value);
+/* The simulated driver of this folder is the one that programs find, and its resource manager, if
+ * SIMGPU_RM asks for one, stands behind what is preloaded. Before libcutin.so is put in front.
+ * Returns 0 or -ENOMEM. */
+int environment_simulate(const char *folder);
 /* Take every library whose file name is `file` out of LD_PRELOAD. Returns 0 or -ENOMEM. */
 int environment_remove_preload(const char *file);
 

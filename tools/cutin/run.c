@@ -152,7 +152,7 @@ static int prepare(const struct settings *s, const struct paths *paths)
     if (rc == 0)
         rc = set("CUTIN_DEADLINE_MS", s->deadline_ms);
     if (rc == 0 && s->sim)
-        rc = environment_prepend("LD_LIBRARY_PATH", paths->simulator);
+        rc = environment_simulate(paths->simulator);
     /* Last, so that nothing but the program itself is started under the library. */
     if (rc == 0 && paths->library[0])
         rc = environment_prepend("LD_PRELOAD", paths->library);

@@ -164,7 +164,7 @@ static int set_environment(const struct doctor *d, bool preloaded)
 
     snprintf(id, sizeof(id), "doctor-%d", (int)getppid());
     if (rc == 0 && d->sim)
-        rc = environment_prepend("LD_LIBRARY_PATH", d->paths.simulator);
+        rc = environment_simulate(d->paths.simulator);
     if (rc == 0 && d->sim && setenv("SIMGPU_ID", id, 1) != 0)
         rc = -ENOMEM;
     if (rc != 0 || !preloaded)

@@ -64,7 +64,7 @@ int worker_environment_set(const struct worker_environment *env, const char *pri
     int rc = environment_remove_preload("libcutin.so");
 
     if (rc == 0 && env->simulator)
-        rc = environment_prepend("LD_LIBRARY_PATH", env->simulator);
+        rc = environment_simulate(env->simulator);
     if (rc == 0 && env->simulator && setenv("SIMGPU_ID", env->sim_id, 1) != 0)
         rc = -ENOMEM;
     if (rc != 0 || !env->library)

@@ -226,7 +226,7 @@ _Noreturn static void become_worker(int mode, const struct plan *plan, const str
     snprintf(threads, sizeof(threads), "%u", plan->threads);
     environment_remove_preload("libcutin.so");
     if (!plan->real) {
-        environment_prepend("LD_LIBRARY_PATH", paths->simulator);
+        environment_simulate(paths->simulator);
         setenv("SIMGPU_NULL", "1", 1);
         setenv("SIMGPU_LAUNCH_NS", "0", 1);
     }

@@ -309,7 +309,7 @@ static int again(const struct plan *p, int argc, char **argv)
     for (int i = 1; i < argc; i++)
         more[n++] = argv[i];
     if (p->sim)
-        environment_prepend("LD_LIBRARY_PATH", paths.simulator);
+        environment_simulate(paths.simulator);
     execv(paths.self, more);
     say(&subcommand_replay, "%s: %s", paths.self, strerror(errno));
     free(more);

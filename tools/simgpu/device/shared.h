@@ -82,6 +82,9 @@ struct device_context {
     uint32_t generation;
     uint32_t client, gpu;
     uint32_t aborted; /* a sticky error: what is queued ends at once */
+    uint32_t off;     /* its channel group is off the run list: nothing of it starts or runs */
+    uint32_t spare;
+    uint64_t slice_ns; /* its group's time slice; 0: the device's */
 };
 
 struct device_gpu {

@@ -84,7 +84,7 @@ static bool queue_stands(const struct view *v, const struct device_stream *s, co
 
 static bool head_ready(const struct view *v, const struct device_stream *s, const struct op *op)
 {
-    return op_ready(v->sh, op) && !queue_stands(v, s, op);
+    return !context_of(v, s)->off && op_ready(v->sh, op) && !queue_stands(v, s, op);
 }
 
 /* Done at the clock. The ticket becomes the place in the order of completion: effects run by it. */
@@ -139,6 +139,8 @@ static void op_hand(struct view *v, struct op *op)
 /* Runs, or could run if it had the resources. */
 static bool op_runnable(const struct view *v, const struct device_stream *s, const struct op *op)
 {
+    if (context_of(v, s)->off)
+        return false;
     return op->state == OP_RUNNING || op->state == OP_PAUSED ||
            (op->state == OP_QUEUED && head_ready(v, s, op));
 }
@@ -298,7 +300,8 @@ static void kernels_pause(struct view *v, uint32_t gpu)
     bool switching = g->switch_end_ns > v->sh->clock;
     for (uint32_t i = 0; i < v->count; i++) {
         struct device_stream *s = v->streams[i];
-        if (!head_matches(v, s, OP_KERNEL, gpu) || (s->context == g->current - 1 && !switching))
+        bool on = s->context == g->current - 1 && !switching && !context_of(v, s)->off;
+        if (on || !head_matches(v, s, OP_KERNEL, gpu))
             continue;
         if (head_of(v, s)->state == OP_RUNNING)
             op_pause(v, head_of(v, s));
@@ -321,7 +324,8 @@ static void runnable_contexts(const struct view *v, uint32_t gpu, bool runnable[
         const struct device_stream *s = v->streams[i];
         if (head_matches(v, s, OP_KERNEL, gpu) && op_runnable(v, s, head_of(v, s)))
             runnable[s->context] = true;
-        if (s->context + 1 == v->sh->gpus[gpu].current && head_in_front_end(v, s))
+        if (s->context + 1 == v->sh->gpus[gpu].current && head_in_front_end(v, s) &&
+            !context_of(v, s)->off)
             runnable[s->context] = true;
     }
 }
@@ -337,11 +341,17 @@ static uint32_t context_next(const struct device_gpu *g, const bool runnable[DEV
     return 0;
 }
 
+static uint64_t slice_of(const struct device_shared *sh, uint32_t context)
+{
+    uint64_t own = sh->contexts[context - 1].slice_ns;
+    return own ? own : sh->params.timeslice_ns;
+}
+
 static void gpu_switch(struct device_shared *sh, struct device_gpu *g, uint32_t context)
 {
     uint64_t start = sh->clock + (g->current ? sh->params.switch_ns : 0);
     g->switch_end_ns = start;
-    g->slice_end_ns = start + sh->params.timeslice_ns;
+    g->slice_end_ns = start + slice_of(sh, context);
     device_publish();
     g->current = context;
 }
@@ -350,7 +360,7 @@ static void gpu_switch(struct device_shared *sh, struct device_gpu *g, uint32_t 
  * somewhere in one. */
 static void slice_renew(struct device_shared *sh, struct device_gpu *g)
 {
-    uint64_t slice = sh->params.timeslice_ns;
+    uint64_t slice = slice_of(sh, g->current);
     if (g->slice_end_ns == 0)
         g->slice_end_ns = sh->clock + slice;
     else if (g->slice_end_ns < sh->clock)
@@ -361,8 +371,10 @@ static void gpu_settle(struct view *v, uint32_t gpu)
 {
     struct device_shared *sh = v->sh;
     struct device_gpu *g = &sh->gpus[gpu];
-    if (g->switch_end_ns > sh->clock)
+    if (g->switch_end_ns > sh->clock) {
+        kernels_pause(v, gpu);
         return;
+    }
     bool runnable[DEVICE_CONTEXTS];
     runnable_contexts(v, gpu, runnable);
     bool mine = g->current && runnable[g->current - 1];
@@ -375,7 +387,7 @@ static void gpu_settle(struct view *v, uint32_t gpu)
     if (next)
         gpu_switch(sh, g, next);
     kernels_pause(v, gpu);
-    if (g->current && g->switch_end_ns <= sh->clock)
+    if (g->current && g->switch_end_ns <= sh->clock && !sh->contexts[g->current - 1].off)
         kernels_start(v, gpu, g->current);
 }
 
@@ -512,7 +524,8 @@ static uint64_t dry_earliest(const struct view *v, uint32_t gpu)
     uint64_t dry = v->sh->clock;
     for (uint32_t i = 0; i < v->count; i++) {
         const struct device_stream *s = v->streams[i];
-        if (!head_matches(v, s, OP_KERNEL, gpu) || s->context != g->current - 1)
+        if (!head_matches(v, s, OP_KERNEL, gpu) || s->context != g->current - 1 ||
+            context_of(v, s)->off)
             continue;
         const struct op *head = head_of(v, s);
         uint64_t end = head->state == OP_RUNNING ? head->end_ns : v->sh->clock + head->cost_ns;
@@ -539,6 +552,8 @@ static uint64_t kernel_due(const struct view *v, const struct device_stream *s, 
     if (!turn[gpu]) {
         uint64_t dry = dry_earliest(v, gpu);
         turn[gpu] = (g->slice_end_ns ? least(dry, g->slice_end_ns) : dry) + 1;
+        if (turn[gpu] < g->switch_end_ns)
+            turn[gpu] = g->switch_end_ns;
     }
     return turn[gpu] + v->sh->params.switch_ns + op->cost_ns;
 }

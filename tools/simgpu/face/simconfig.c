@@ -14,14 +14,14 @@
 
 extern char **environ;
 
-enum type { INTEGER, REAL, SWITCH, WORD, PATH, FAULT };
+enum type { INTEGER, REAL, SWITCH, CHOICE, WORD, PATH, FAULT };
 
 struct variable {
     const char *name; /* without SIMGPU_ */
     enum type type;
     size_t offset;
     double least, most, standard; /* of numbers */
-    const char *text;             /* default of words */
+    const char *text;             /* default of words; choices, the default first */
 };
 
 #define AT(field) offsetof(struct sim_config, field)
@@ -43,6 +43,9 @@ static const struct variable variables[] = {
     {"HOST_REGISTER", SWITCH, AT(host_register), 0, 1, 1, NULL},
     {"MEMOPS", SWITCH, AT(memops), 0, 1, 1, NULL},
     {"PEERS", SWITCH, AT(peers), 0, 1, 1, NULL},
+    {"RM", CHOICE, AT(rm), 0, 0, 0, "off accept ignore refuse timeslice"},
+    {"RM_VERSION", WORD, AT(rm_version), 0, 0, 0, "580.65.06"},
+    {"PREEMPT_US", INTEGER, AT(preempt_us), 0, 100000, 40, NULL},
     {"NULL", SWITCH, AT(null_mode), 0, 1, 0, NULL},
     {"LOG", PATH, AT(log), 0, 0, 0, ""},
     {"KERNEL_TIMES", PATH, AT(kernel_times), 0, 0, 0, ""},
@@ -102,6 +105,22 @@ static void word_read(const struct variable *v, const char *text)
             v->name, text, sizeof(config.id) - 1, v->text);
 }
 
+static void choice_read(const struct variable *v, const char *text)
+{
+    size_t length = strlen(text);
+    const char *word = v->text;
+    for (int i = 0; length && *word; i++, word += *word == ' ') {
+        size_t end = strcspn(word, " ");
+        if (end == length && memcmp(word, text, length) == 0) {
+            *(int *)field_of(v) = i;
+            return;
+        }
+        word += end;
+    }
+    fprintf(stderr, "simgpu: SIMGPU_%s=%s is none of %s; using %.*s\n", v->name, text, v->text,
+            (int)strcspn(v->text, " "), v->text);
+}
+
 static void path_read(const struct variable *v, const char *text)
 {
     size_t length = strlen(text);
@@ -133,7 +152,9 @@ static void fault_read(const struct variable *v, const char *text)
 
 static void variable_standard(const struct variable *v)
 {
-    if (v->text)
+    if (v->type == CHOICE)
+        *(int *)field_of(v) = 0;
+    else if (v->text)
         memcpy(field_of(v), v->text, strlen(v->text) + 1);
     else
         number_set(v, v->standard);
@@ -146,6 +167,9 @@ static void variable_read(const struct variable *v, const char *text)
     case REAL:
     case SWITCH:
         number_read(v, text);
+        break;
+    case CHOICE:
+        choice_read(v, text);
         break;
     case WORD:
         word_read(v, text);

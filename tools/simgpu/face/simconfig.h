@@ -10,6 +10,15 @@
 
 enum { SIM_CONNECTIONS = 32 };
 
+/* What the resource manager does when a process wants to stop its own channel groups. */
+enum sim_rm {
+    SIM_RM_OFF,       /* there is none */
+    SIM_RM_ACCEPT,    /* it is done */
+    SIM_RM_IGNORE,    /* success, and no effect */
+    SIM_RM_REFUSE,    /* no permission */
+    SIM_RM_TIMESLICE, /* time slices and preemption alone, no other run list */
+};
+
 struct sim_config {
     char id[64];             /* SIMGPU_ID: processes that name the same id share the devices */
     int devices;             /* SIMGPU_DEVICES */
@@ -28,6 +37,9 @@ struct sim_config {
     int connections;         /* CUDA_DEVICE_MAX_CONNECTIONS: hardware queues of a context */
     bool host_register;      /* SIMGPU_HOST_REGISTER */
     bool memops;             /* SIMGPU_MEMOPS */
+    enum sim_rm rm;          /* SIMGPU_RM */
+    char rm_version[64];     /* SIMGPU_RM_VERSION: the driver's, as the resource manager has it */
+    int preempt_us;          /* SIMGPU_PREEMPT_US: from the order to the GPU being free */
     bool peers;              /* SIMGPU_PEERS: devices reach each other's memory */
     bool null_mode;          /* SIMGPU_NULL */
     char log[256];           /* SIMGPU_LOG: file, or empty */

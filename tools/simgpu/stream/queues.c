@@ -5,6 +5,7 @@
 #include "tools/simgpu/device/timeline.h"
 #include "tools/simgpu/stream/per_thread.h"
 #include "tools/simgpu/stream/points.h"
+#include "tools/simgpu/stream/rm.h"
 #include "tools/simgpu/face/simconfig.h"
 #include "tools/simgpu/stream/capture.h"
 
@@ -18,7 +19,10 @@ static CUresult device_context_make(struct sim_context *ctx)
     device_lock(engine_device());
     ctx->device_context = device_context_open(engine_device(), (uint32_t)ctx->ordinal);
     device_unlock(engine_device());
-    return ctx->device_context ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    if (!ctx->device_context)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    rm_group_open(ctx->device_context, ctx->ordinal);
+    return CUDA_SUCCESS;
 }
 
 /* The structure outlives the context, as the context's own does. */
@@ -69,6 +73,7 @@ static void queues_close(struct sim_context *ctx)
     pthread_mutex_unlock(&own_streams_lock);
     if (config_get()->null_mode || engine_stopped() || ctx->base)
         return;
+    rm_group_close(ctx->device_context, ctx->ordinal);
     device_lock(engine_device());
     device_context_close(engine_device(), ctx->device_context);
     device_advance(engine_device(), sim_now_ns());

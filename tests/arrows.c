@@ -20,7 +20,7 @@ static const struct room {
 
     {"shim", "cuda.h"},
     {"shim/lookup", "trace/likely.h cuda.h"},
-    {"shim/suspend", ""},
+    {"shim/suspend", "shim/lookup"},
     /* One object in three folders. */
     {"shim/objects", "shim/lookup shim/path shim/pace vhq/vhq.h vhq/mutant.h trace/trace.h "
                      "scheduler/client/client.h"},
@@ -29,6 +29,9 @@ static const struct room {
     {"shim/pace",
      "shim/cutin.h shim/lookup shim/objects shim/path vhq/vhq.h vhq/thread.h trace/names.h "
      "scheduler/client/client.h scheduler/client/waker.h scheduler/wire/page.h trace/clock.h"},
+    {"shim/pace", "shim/cutin.h shim/lookup shim/objects shim/path shim/suspend/groups.h vhq/vhq.h "
+                  "vhq/thread.h trace/names.h "
+                  "scheduler/client/client.h scheduler/client/waker.h trace/clock.h"},
     {"shim/graph", "shim/objects shim/path shim/pace scheduler/client/client.h"},
     {"shim/wrap",
      "shim/cutin.h shim/lookup shim/objects shim/path shim/pace shim/graph vhq/mutant.h "

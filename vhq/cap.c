@@ -408,6 +408,9 @@ static enum mark mark_place(struct vhq *q, int (*op)(void *, struct vhq *, void 
         atomic_store_explicit(&q->loose_mark, value, memory_order_relaxed);
     else if (!cap_unknown(q)) /* it follows, because numbers wrap */
         atomic_store_explicit(&q->loose_mark, peek(q->complete_mark), memory_order_relaxed);
+    uint32_t bit = 1u << value % UNITS, gates = peek(q->gate_units);
+    atomic_store_explicit(&q->gate_units, op == s->ops.gate ? gates | bit : gates & ~bit,
+                          memory_order_relaxed);
     /* Release: the unit was written; pairs with cap_complete. */
     atomic_store_explicit(&q->newest, value, memory_order_release);
     cap_tail_done(q);

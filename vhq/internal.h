@@ -247,6 +247,7 @@ struct vhq {
     _Atomic bool asks;           /* a late marker would tie streams together: the driver is asked */
     uint64_t gate_est_ns;        /* of the commands behind the newest gate */
     _Atomic uint32_t gate_state; /* enum gate_state */
+    _Atomic uint32_t gate_units; /* bit v % UNITS: marker v has a gate behind it */
     _Atomic uint32_t newest;     /* newest marker */
     _Atomic uint32_t want_mark;  /* somebody waits for a marker that only the submitter can place */
     _Atomic uint32_t failed;

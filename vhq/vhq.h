@@ -259,6 +259,17 @@ void vhq_settle(struct vhq *q, uint64_t sent);
  * waits. */
 bool vhq_busy(struct vhq *q);
 
+/* What a hold that began now would wait for, by the estimates: `ns` for what is in flight and does
+ * not stand at a gate, and all of it again for what should have been complete. Not for the launch
+ * path (takes a lock). */
+struct vhq_residue {
+    bool
+        running; /* something is not complete; of commands behind the last marker nothing is known */
+    uint64_t ns;
+    uint64_t completed; /* commands that were, so far */
+};
+void vhq_set_residue(struct vhq_set *set, struct vhq_residue *out);
+
 /* The application's own hold of one vHQ, beside the scheduler's hold word. */
 void vhq_hold(struct vhq *q);
 void vhq_release(struct vhq *q);

@@ -44,7 +44,7 @@ typedef void *dlvsym_fn(void *handle, const char *name, const char *version);
  * front. Searched by bare name: version names differ between architectures and moved with
  * glibc 2.34.
  */
-static void *next_definition(const char *symbol)
+void *lookup_behind(const char *symbol)
 {
     struct link_map *self = elf_self(), *map;
     struct elf_object object;
@@ -72,7 +72,7 @@ static void *loader_definition(const char *symbol)
             (elf_streq(object.soname, "libc.so.6") || elf_streq(object.soname, "libdl.so.2")) &&
             (found = elf_find(&object, symbol)))
             return found;
-    return next_definition(symbol);
+    return lookup_behind(symbol);
 }
 
 /* Looked for once; every thread would store the same. */
@@ -90,13 +90,13 @@ static void *cached(void **cache, void *(*look)(const char *symbol), const char 
 static void *real_dlsym(void)
 {
     static void *cache;
-    return cached(&cache, next_definition, "dlsym");
+    return cached(&cache, lookup_behind, "dlsym");
 }
 
 static void *real_dlvsym(void)
 {
     static void *cache;
-    return cached(&cache, next_definition, "dlvsym");
+    return cached(&cache, lookup_behind, "dlvsym");
 }
 
 static void *loader_dlsym(void)

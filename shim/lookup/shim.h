@@ -57,6 +57,11 @@ void *api_get(enum api_index index);
     ((__typeof__(&symbol))(likely(api_real[API_##symbol]) ? api_real[API_##symbol]                 \
                                                           : api_get(API_##symbol)))
 
+/* ---- lookup.c ------------------------------------------------------------------------------ */
+
+/* The definition that an export of ours displaced: another preload's, or libc's. NULL: none. */
+void *lookup_behind(const char *symbol);
+
 /* ---- drain thunks -------------------------------------------------------------------------- */
 
 enum drain_scope {
@@ -80,6 +85,7 @@ enum gates_mode { GATES_AUTO, GATES_ON, GATES_OFF };
 enum pad_mode { PAD_OFF, PAD_ON };
 enum alone_mode { ALONE_FREE, ALONE_CAPPED };
 enum graph_gates_mode { GRAPH_GATES_ON, GRAPH_GATES_OFF };
+enum suspend_mode { SUSPEND_OFF, SUSPEND_AUTO, SUSPEND_ON };
 enum trace_keep { TRACE_KEEP_NEWEST, TRACE_KEEP_FIRST };
 
 struct config {
@@ -91,6 +97,8 @@ struct config {
     enum graph_gates_mode graph_gates;
     enum alone_mode alone;
     enum pad_mode pad;
+    enum suspend_mode suspend;
+    uint32_t suspend_after_us;
     uint32_t linger_us, max_hold_ms, deadline_ms;
     enum profile_mode profile;
     char socket[108]; /* "" = none */

@@ -29,7 +29,7 @@ struct gates {
 
 static _Atomic uint32_t levels; /* mask of those that streams had */
 
-static bool mixed(void)
+bool gates_levels_mixed(void)
 {
     uint32_t mask = atomic_load_explicit(&levels, memory_order_relaxed);
     return (mask & (mask - 1)) != 0;
@@ -38,7 +38,7 @@ static bool mixed(void)
 /* ---- whether ------------------------------------------------------------------------------ */
 
 /* Clients of the MPS server share what a gate stops in ways that nothing documents. */
-static bool mps(void)
+bool gates_mps(void)
 {
     return secure_getenv("CUDA_MPS_PIPE_DIRECTORY") || access("/tmp/nvidia-mps/control", F_OK) == 0;
 }
@@ -46,7 +46,7 @@ static bool mps(void)
 /* NULL: nothing speaks against gates. */
 static const char *objection(const struct shim_context *ctx)
 {
-    if (schedule_lowest() != schedule_highest() || mixed())
+    if (schedule_lowest() != schedule_highest() || gates_levels_mixed())
         return "streams of this process have different levels";
     if (schedule_highest() >= CUTIN_LEVEL_RT)
         return "real-time work is not stopped in the driver";
@@ -54,7 +54,7 @@ static const char *objection(const struct shim_context *ctx)
         return "the driver has no stream memory operations, version 2 (CUDA 11.7)";
     if (config_get()->inline_only)
         return "a profiler is attached, or launches wait for their work";
-    if (config_get()->gates != GATES_ON && mps())
+    if (config_get()->gates != GATES_ON && gates_mps())
         return "the GPU is shared through MPS";
     return NULL;
 }
@@ -213,7 +213,7 @@ int gates_write(void *user, struct vhq *q, void *stream, uint32_t value)
     struct shim_stream *s = vhq_user(q);
     struct gates *g = atomic_load_explicit(&s->ctx->gates, memory_order_acquire);
     if (!g || !g->word || s->janitor || !s->word || s->level != g->level || gate_stale(g) ||
-        mixed())
+        gates_levels_mixed())
         return VHQ_NO_GATE;
     return mark_write_gate(s, value, g->word) == CUDA_SUCCESS ? 0 : VHQ_NO_GATE;
 }
@@ -227,7 +227,7 @@ CUdeviceptr gates_word(struct shim_context *ctx)
 CUdeviceptr gates_word_now(struct shim_context *ctx, uint32_t level)
 {
     struct gates *g = atomic_load_explicit(&ctx->gates, memory_order_acquire);
-    bool open = g && atomic_load(&ctx->gates_usable) && level == g->level && !mixed();
+    bool open = g && atomic_load(&ctx->gates_usable) && level == g->level && !gates_levels_mixed();
     return open ? gates_word(ctx) : 0;
 }
 
@@ -248,9 +248,9 @@ static void close_for_good(struct shim_context *ctx, void *user)
 
 void gates_note_level(uint32_t level)
 {
-    bool before = mixed();
+    bool before = gates_levels_mixed();
     atomic_fetch_or(&levels, 1u << level);
-    if (!before && mixed())
+    if (!before && gates_levels_mixed())
         context_each(close_for_good, NULL);
 }
 

@@ -40,6 +40,10 @@ void gates_open_all(void);
 /* The driver may be about to end the context, with the memory of mirrors: they stand open
  * meanwhile. */
 void gates_pause(struct shim_context *ctx, bool pause);
+/* There is an MPS server. */
+bool gates_mps(void);
+/* Streams of this process have, or had, different levels. */
+bool gates_levels_mixed(void);
 /* A stream of this level is about to exist. With the second level there are no gates any more;
  * waits for work that may stand at one. */
 void gates_note_level(uint32_t level);

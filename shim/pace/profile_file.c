@@ -175,6 +175,14 @@ static int make_folder(char *folder)
     return mkdir(folder, 0700) == 0 || errno == EEXIST ? 0 : -errno;
 }
 
+int profile_folder_make(void)
+{
+    char folder[PROFILE_PATH];
+
+    profile_folder(folder);
+    return folder[0] ? make_folder(folder) : -ENOENT;
+}
+
 void profile_path(char out[PROFILE_PATH], const uint8_t uuid[16])
 {
     size_t n;

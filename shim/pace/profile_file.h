@@ -52,6 +52,8 @@ struct profile_text {
 /* $XDG_CACHE_HOME/cutin, or $HOME/.cache/cutin; "" where neither is set, is absolute and fits, and
  * in set-user-id programs. */
 void profile_folder(char out[PROFILE_PATH]);
+/* Makes it. Returns 0 or -errno. */
+int profile_folder_make(void);
 /* The file of a GPU in there; "" without a folder. */
 void profile_path(char out[PROFILE_PATH], const uint8_t uuid[16]);
 /* Reads a file: at most PROFILE_ROWS rows into `rows`, and their names. Returns the number of rows,

@@ -12,6 +12,7 @@
 #include "shim/pace/remote.h"
 #include "shim/pace/rivals.h"
 #include "shim/pace/schedule.h"
+#include "shim/pace/suspend.h"
 #include "shim/path/counters.h"
 
 static void dispatcher_start(void *user)
@@ -61,7 +62,9 @@ int queues_open(struct shim_context *ctx)
     ctx->memops = words_probe(ctx);
     profile_open(ctx->gpu);
     int r = vhq_set_create(&vhq, &own, ctx, &ctx->set);
-    if (r == 0)
+    if (r == 0) {
         gates_look(ctx);
+        suspend_open(ctx);
+    }
     return r;
 }

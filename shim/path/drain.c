@@ -10,6 +10,7 @@
 #include "shim/pace/gates.h"
 #include "shim/objects/memory.h"
 #include "shim/pace/profile.h"
+#include "shim/pace/suspend.h"
 #include "shim/path/traced.h"
 #include "vhq/mutant.h"
 
@@ -228,6 +229,7 @@ void shim_exit_drain(void)
     struct ending e = {.until_ns = clock_ns() + UINT64_C(2000) * NS_PER_MS};
     if (vhq_in_dispatcher())
         return;
+    suspend_end();
     context_each(exit_each, &e);
     if (e.late)
         log_line(LOG_WARN, "the program ended while its work was held; some of it did not run");

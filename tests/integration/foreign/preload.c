@@ -27,7 +27,7 @@ static const char *const driver_names[] = {
 
 static bool is_ours(const char *name)
 {
-    static const char *const own[] = {"dlsym", "dlvsym", "cuResetHQ"};
+    static const char *const own[] = {"dlsym", "dlvsym", "ioctl", "cuResetHQ"};
 
     for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
         if (strcmp(name, own[i]) == 0)

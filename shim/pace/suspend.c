@@ -1,0 +1,290 @@
+/*
+ * suspend.c - when this process's channel groups stand still (see suspend.h).
+ */
+#include "shim/pace/suspend.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+#include "scheduler/client/client.h"
+#include "shim/pace/gates.h"
+#include "shim/pace/schedule.h"
+#include "shim/pace/suspend_record.h"
+#include "shim/suspend/groups.h"
+#include "trace/clock.h"
+#include "vhq/thread.h"
+
+enum {
+    LOOK_NS = 50 * 1000,        /* at the hold word, while something long runs */
+    LOOK_MAX_NS = 250 * 1000,   /* while stopped: for 1 % of that time */
+    ALONE_NS = 5 * 1000 * 1000, /* with nobody above */
+    EFFECT_NS = 1000 * 1000,    /* what completes so long after a stop was not stopped */
+    DEVICES = 64,
+};
+
+struct device {
+    const struct gpu_device *gpu; /* NULL: none */
+    const _Atomic uint32_t *hold;
+    bool off;  /* for good: said why */
+    bool used; /* said that it is */
+    enum groups_way way;
+    uint64_t long_until_ns; /* something runs that a hold would not wait for, until then at least */
+    uint64_t held_ns;       /* the hold was first seen; 0: nobody holds */
+    uint64_t stopped_ns;    /* the groups stand still since; 0: they do not */
+    uint64_t completed;     /* commands, a while after they were stopped; NEVER: not yet */
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct device devices[DEVICES]; /* grows under lock; what is there the thread uses alone */
+static _Atomic uint32_t count;
+static _Atomic bool ending;
+
+static uint64_t after_ns(void)
+{
+    return config_get()->suspend_after_us * NS_PER_US;
+}
+
+/* ---- whether ------------------------------------------------------------------------------ */
+
+/* Who asked for it is told why it is not used, others only when they want to know. */
+static void turn_off(struct device *d, const char *why)
+{
+    if (!d->off)
+        log_line(config_get()->suspend == SUSPEND_ON ? LOG_WARN : LOG_INFO,
+                 "suspend is not used, because %s", why);
+    d->off = true;
+}
+
+static const char *objection(void)
+{
+    if (schedule_lowest() != schedule_highest() || gates_levels_mixed())
+        return "streams of this process have different levels";
+    if (schedule_highest() >= CUTIN_LEVEL_RT)
+        return "real-time work is not stopped";
+    if (config_get()->inline_only)
+        return "a profiler is attached, or launches wait for their work";
+    if (config_get()->suspend == SUSPEND_AUTO && gates_mps())
+        return "the GPU is shared through MPS";
+    return groups_objection();
+}
+
+static const char *record_take(struct device *d, struct suspend_record *r)
+{
+    if (suspend_record_read(d->gpu->uuid, r) != 0)
+        return "cutin doctor has not seen yet whether it works here";
+    if (strcmp(r->version, groups_version()) != 0)
+        return "cutin doctor saw another version of the driver here";
+    for (int way = 0; way < GROUPS_WAYS; way++)
+        if (strcmp(r->way, groups_way_names[way]) == 0) {
+            d->way = (enum groups_way)way;
+            return NULL;
+        }
+    return r->why[0] ? r->why : "cutin doctor saw that it does not work here";
+}
+
+/* Once, when the first context of the device comes up. What doctor saw decides which way, too,
+ * where it was not asked to decide whether. */
+static void device_judge(struct device *d)
+{
+    struct suspend_record record;
+    const char *why = objection();
+    if (!why && !groups_count(d->gpu->uuid))
+        why = "no channel group of the device was seen";
+    if (!why) {
+        const char *unproved = record_take(d, &record);
+        why = config_get()->suspend == SUSPEND_AUTO ? unproved : NULL;
+    }
+    if (why)
+        turn_off(d, why);
+}
+
+/* ---- what runs ---------------------------------------------------------------------------- */
+
+struct residue {
+    const struct gpu_device *gpu;
+    struct vhq_residue sum;
+};
+
+static void residue_add(struct shim_context *ctx, void *user)
+{
+    struct residue *r = user;
+    struct vhq_residue one;
+    if (ctx->gpu != r->gpu || !ctx->set)
+        return;
+    vhq_set_residue(ctx->set, &one);
+    r->sum.running |= one.running;
+    r->sum.ns = one.ns > r->sum.ns ? one.ns : r->sum.ns;
+    r->sum.completed += one.completed;
+}
+
+static struct vhq_residue device_residue(const struct device *d)
+{
+    struct residue r = {.gpu = d->gpu};
+    context_each(residue_add, &r);
+    return r.sum;
+}
+
+/* ---- stopping and going on ---------------------------------------------------------------- */
+
+static void device_stop(struct device *d, uint64_t now)
+{
+    const char *why = objection();
+    int rc = why ? 0 : groups_stop(d->gpu->uuid, d->way);
+    if (!why && rc > 0 && d->way == GROUPS_SCHEDULE) {
+        d->way = GROUPS_TIMESLICE;
+        rc = groups_stop(d->gpu->uuid, d->way);
+    }
+    if (why)
+        turn_off(d, why);
+    else if (rc > 0)
+        turn_off(d, "the resource manager refuses it");
+    else if (rc == 0) {
+        d->stopped_ns = now;
+        d->completed = UINT64_MAX;
+        if (!d->used)
+            log_line(LOG_INFO, "suspend is used: %u channel groups stand still, by %s",
+                     groups_count(d->gpu->uuid), groups_way_names[d->way]);
+        d->used = true;
+    }
+}
+
+static void device_go(struct device *d)
+{
+    d->stopped_ns = 0;
+    if (groups_go(d->gpu->uuid) != 0)
+        turn_off(d, "channel groups did not go on");
+}
+
+/* Off the run list nothing ends. With short time slices something may. */
+static void effect_look(struct device *d, uint64_t now)
+{
+    if (d->way != GROUPS_SCHEDULE || now - d->stopped_ns < EFFECT_NS ||
+        !groups_stopped(d->gpu->uuid))
+        return;
+    uint64_t completed = device_residue(d).completed;
+    if (d->completed == UINT64_MAX)
+        d->completed = completed;
+    if (completed == d->completed)
+        return;
+    turn_off(d, "it had no effect: a kernel ended that should have stood still");
+    device_go(d);
+}
+
+static bool device_held(const struct device *d)
+{
+    return (atomic_load_explicit(d->hold, memory_order_acquire) & PAGE_BITS_CLIENTS) != 0 &&
+           !gates_levels_mixed() && !atomic_load(&ending);
+}
+
+static uint64_t stopped_look(struct device *d, uint64_t now)
+{
+    if (!device_held(d)) {
+        device_go(d);
+        return LOOK_NS;
+    }
+    effect_look(d, now);
+    uint64_t nap = (now - d->stopped_ns) / 100;
+    return nap < LOOK_NS ? LOOK_NS : nap > LOOK_MAX_NS ? LOOK_MAX_NS : nap;
+}
+
+static uint64_t held_look(struct device *d, uint64_t now)
+{
+    if (!d->held_ns)
+        d->held_ns = now;
+    struct vhq_residue residue = device_residue(d);
+    bool late = residue.running && now - d->held_ns >= after_ns();
+    if (late || residue.ns > after_ns())
+        device_stop(d, now);
+    return LOOK_NS;
+}
+
+/* Nobody holds. A look at the books, which takes locks, is due when what was long could be over. */
+static uint64_t free_look(struct device *d, uint64_t now)
+{
+    d->held_ns = 0;
+    if (now < d->long_until_ns)
+        return LOOK_NS;
+    if (atomic_load_explicit(client_above_word(), memory_order_relaxed) == 0)
+        return ALONE_NS;
+    struct vhq_residue residue = device_residue(d);
+    if (residue.ns > after_ns()) {
+        d->long_until_ns = now + residue.ns - after_ns();
+        return LOOK_NS;
+    }
+    return after_ns() > LOOK_NS ? after_ns() : LOOK_NS;
+}
+
+/* How long nothing needs another look. */
+static uint64_t device_look(struct device *d, uint64_t now)
+{
+    if (d->stopped_ns)
+        return stopped_look(d, now);
+    if (d->off)
+        return ALONE_NS;
+    return device_held(d) ? held_look(d, now) : free_look(d, now);
+}
+
+static void *suspend_main(void *unused)
+{
+    prctl(PR_SET_TIMERSLACK, 1ul);
+    for (;;) {
+        uint64_t nap = ALONE_NS;
+        uint32_t n = atomic_load_explicit(&count, memory_order_acquire);
+        for (uint32_t i = 0; i < n && !atomic_load(&ending); i++) {
+            uint64_t one = device_look(&devices[i], clock_ns());
+            nap = one < nap ? one : nap;
+        }
+        nanosleep(&(struct timespec){.tv_nsec = (long)nap}, NULL);
+    }
+    return NULL;
+}
+
+/* ---- life --------------------------------------------------------------------------------- */
+
+/* Lock held. */
+static bool thread_start(void)
+{
+    static bool running;
+    pthread_t thread;
+    if (!running && thread_new(&thread, "cutin-suspend", suspend_main, NULL) == 0) {
+        pthread_detach(thread);
+        running = true;
+    }
+    return running;
+}
+
+/* Lock held. */
+static void device_add(const struct gpu_device *gpu)
+{
+    uint32_t n = atomic_load_explicit(&count, memory_order_relaxed);
+    for (uint32_t i = 0; i < n; i++)
+        if (devices[i].gpu == gpu)
+            return;
+    if (n == DEVICES)
+        return;
+    devices[n] =
+        (struct device){.gpu = gpu, .hold = client_hold_word(gpu->index, schedule_highest())};
+    device_judge(&devices[n]);
+    if (!devices[n].off && !thread_start())
+        turn_off(&devices[n], "there is no memory for a thread");
+    atomic_store_explicit(&count, n + 1, memory_order_release);
+}
+
+void suspend_open(struct shim_context *ctx)
+{
+    if (config_get()->suspend == SUSPEND_OFF || ctx->gpu->index < 0)
+        return;
+    pthread_mutex_lock(&lock);
+    device_add(ctx->gpu);
+    pthread_mutex_unlock(&lock);
+}
+
+void suspend_end(void)
+{
+    if (config_get()->suspend == SUSPEND_OFF)
+        return;
+    atomic_store(&ending, true);
+    groups_end();
+}

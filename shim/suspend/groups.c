@@ -1,0 +1,249 @@
+/*
+ * groups.c - the process's own channel groups, stopped and going on (see groups.h).
+ */
+#include "shim/suspend/groups.h"
+#include "shim/suspend/nvrm.h"
+#include "shim/suspend/objects.h"
+#include "shim/lookup/shim.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { RETRIES = 3 };
+
+const char *const groups_way_names[GROUPS_WAYS] = {"schedule", "timeslice"};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static bool ended; /* under lock */
+
+/* ---- calls ----------------------------------------------------------------------------------- */
+
+/* The driver may have closed its descriptor, and somebody opened another file by that number. */
+static bool still_there(const struct object *o)
+{
+    struct stat file;
+
+    return fstat(o->fd, &file) == 0 && file.st_dev == o->dev && file.st_ino == o->ino;
+}
+
+static int control(const struct object *o, uint32_t command, void *params, uint32_t bytes)
+{
+    struct nvrm_control call = {.client = o->client,
+                                .object = o->handle,
+                                .command = command,
+                                .params = (uintptr_t)params,
+                                .bytes = bytes};
+    int rc = -1;
+
+    if (!still_there(o))
+        return -EBADF;
+    for (int i = 0; i < RETRIES && rc != 0; i++) {
+        rc = objects_ioctl(o->fd, NVRM_REQUEST(NVRM_CONTROL, sizeof(call)), &call);
+        if (rc != 0 && errno != EINTR && errno != EAGAIN)
+            return -errno;
+    }
+    return rc == 0 ? (int)call.status : -EINTR;
+}
+
+static int schedule(const struct object *o, bool on)
+{
+    struct nvrm_schedule p = {.enable = on};
+
+    return control(o, NVRM_GROUP_SCHEDULE, &p, atomic_load(&objects_schedule_bytes));
+}
+
+static int timeslice_set(const struct object *o, uint64_t us)
+{
+    struct nvrm_timeslice p = {us};
+
+    return control(o, NVRM_GROUP_SET_TIMESLICE, &p, sizeof(p));
+}
+
+/* What is there is kept before it is changed. */
+static int timeslice_shorten(struct object *o)
+{
+    struct nvrm_timeslice was = {0};
+    struct nvrm_preempt preempt = {.wait = 1};
+    int rc = control(o, NVRM_GROUP_GET_TIMESLICE, &was, sizeof(was));
+
+    o->slice_us = was.us;
+    if (rc == 0)
+        rc = timeslice_set(o, 0);
+    if (rc == NVRM_INVALID_ARGUMENT)
+        rc = timeslice_set(o, 1);
+    if (rc != 0)
+        return rc;
+    rc = control(o, NVRM_GROUP_PREEMPT, &preempt, sizeof(preempt));
+    if (rc != 0)
+        timeslice_set(o, o->slice_us);
+    return rc;
+}
+
+/* ---- which ----------------------------------------------------------------------------------- */
+
+static bool live(const struct object *o, uint32_t class_id)
+{
+    return atomic_load_explicit(&o->state, memory_order_acquire) == OBJECT_LIVE &&
+           o->class_id == class_id;
+}
+
+static bool subdevice_named(struct object *o)
+{
+    struct nvrm_gid gid = {.flags = NVRM_GID_BINARY};
+
+    if (!o->named && control(o, NVRM_SUBDEVICE_GID, &gid, sizeof(gid)) == 0) {
+        memcpy(o->uuid, gid.data, sizeof(o->uuid));
+        o->named = true;
+    }
+    return o->named;
+}
+
+/* A group stands below a device, and so does the subdevice that can say which that is. */
+static bool group_on(const struct object *group, const uint8_t uuid[16])
+{
+    for (struct object *o = objects; o < objects + OBJECTS; o++)
+        if (live(o, NVRM_CLASS_SUBDEVICE) && o->client == group->client &&
+            o->parent == group->parent && subdevice_named(o))
+            return memcmp(o->uuid, uuid, sizeof(o->uuid)) == 0;
+    return false;
+}
+
+static struct object *group_next(struct object *o, const uint8_t uuid[16])
+{
+    for (o = o ? o + 1 : objects; o < objects + OBJECTS; o++)
+        if (live(o, NVRM_CLASS_GROUP) && (!uuid || group_on(o, uuid)))
+            return o;
+    return NULL;
+}
+
+const char *groups_version(void)
+{
+    return objects_version;
+}
+
+const char *groups_objection(void)
+{
+    static char unknown[128];
+
+    if (!objects_version[0])
+        return "the driver was not seen to speak to the resource manager";
+    if (atomic_load(&objects_lost))
+        return "the driver has more channel groups than there is room for";
+    if (atomic_load(&objects_schedule_bytes))
+        return NULL;
+    snprintf(unknown, sizeof(unknown), "driver %.40s is not one whose resource manager is known",
+             objects_version);
+    return unknown;
+}
+
+uint32_t groups_count(const uint8_t uuid[16])
+{
+    uint32_t count = 0;
+
+    pthread_mutex_lock(&lock);
+    for (struct object *o = NULL; (o = group_next(o, uuid));)
+        count += atomic_load(&o->scheduled);
+    pthread_mutex_unlock(&lock);
+    return count;
+}
+
+/* ---- stopping and going on: lock held -------------------------------------------------------- */
+
+static int group_go(struct object *o)
+{
+    int rc = o->way == GROUPS_SCHEDULE ? schedule(o, true) : timeslice_set(o, o->slice_us);
+
+    o->stopped = false;
+    atomic_fetch_sub(&objects_stopped, 1);
+    if (rc != 0)
+        log_line(LOG_ERROR,
+                 "a channel group that was stopped does not go on: answer %d of the "
+                 "resource manager",
+                 rc);
+    return rc;
+}
+
+static int go(const uint8_t uuid[16])
+{
+    int rc = 0;
+
+    for (struct object *o = NULL; (o = group_next(o, uuid));) {
+        int one = o->stopped ? group_go(o) : 0;
+        rc = rc ? rc : one;
+    }
+    return rc;
+}
+
+/* Counted as stopped before it is: from then on calls that change groups come here first. */
+static int group_stop(struct object *o, enum groups_way way)
+{
+    atomic_fetch_add(&objects_stopped, 1);
+    int rc = -EBUSY;
+    if (!atomic_load(&objects_changing))
+        rc = way == GROUPS_SCHEDULE ? schedule(o, false) : timeslice_shorten(o);
+    o->way = (uint8_t)way;
+    o->stopped = rc == 0;
+    if (rc != 0)
+        atomic_fetch_sub(&objects_stopped, 1);
+    return rc;
+}
+
+int groups_stop(const uint8_t uuid[16], enum groups_way way)
+{
+    int rc = -ENOENT;
+
+    pthread_mutex_lock(&lock);
+    for (struct object *o = NULL; !ended && (o = group_next(o, uuid));) {
+        if (!atomic_load(&o->scheduled) || o->stopped)
+            continue;
+        rc = group_stop(o, way);
+        if (rc != 0)
+            break;
+    }
+    if (rc != 0)
+        go(uuid);
+    pthread_mutex_unlock(&lock);
+    return rc;
+}
+
+int groups_go(const uint8_t uuid[16])
+{
+    pthread_mutex_lock(&lock);
+    int rc = go(uuid);
+    pthread_mutex_unlock(&lock);
+    return rc;
+}
+
+bool groups_stopped(const uint8_t uuid[16])
+{
+    bool any = false;
+
+    if (!atomic_load(&objects_stopped))
+        return false;
+    pthread_mutex_lock(&lock);
+    for (struct object *o = NULL; !any && (o = group_next(o, uuid));)
+        any = o->stopped;
+    pthread_mutex_unlock(&lock);
+    return any;
+}
+
+void groups_give_way(void)
+{
+    int saved = errno;
+
+    pthread_mutex_lock(&lock);
+    go(NULL);
+    pthread_mutex_unlock(&lock);
+    errno = saved;
+}
+
+void groups_end(void)
+{
+    pthread_mutex_lock(&lock);
+    ended = true;
+    go(NULL);
+    pthread_mutex_unlock(&lock);
+}

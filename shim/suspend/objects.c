@@ -1,0 +1,227 @@
+/*
+ * objects.c - ioctl, and what it learns (see objects.h, groups.h).
+ *
+ * Compiled without sanitizers: programs and their runtimes call ioctl before they can bear
+ * instrumented code.
+ */
+#include "shim/suspend/objects.h"
+#include "shim/suspend/nvrm.h"
+#include "shim/lookup/api.h"
+#include "shim/lookup/shim.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+struct object objects[OBJECTS];
+_Atomic uint32_t objects_changing, objects_stopped, objects_schedule_bytes;
+_Atomic bool objects_lost;
+char objects_version[64];
+static _Atomic uint32_t alloc_bytes; /* of the form with rights, in the driver's version */
+
+/* ---- the one behind ours --------------------------------------------------------------------- */
+
+typedef int ioctl_fn(int fd, unsigned long request, void *arg);
+static ioctl_fn *_Atomic behind;
+
+__attribute__((constructor)) static void behind_find(void)
+{
+    atomic_store(&behind, (ioctl_fn *)lookup_behind("ioctl"));
+}
+
+/* Before constructors have run the kernel is asked directly. libc's ioctl does nothing else. */
+int objects_ioctl(int fd, unsigned long request, void *arg)
+{
+    ioctl_fn *next = atomic_load_explicit(&behind, memory_order_relaxed);
+
+    return likely(next) ? next(fd, request, arg) : (int)syscall(SYS_ioctl, fd, request, arg);
+}
+
+/* ---- what there is --------------------------------------------------------------------------- */
+
+static struct object *object_find(uint32_t client, uint32_t handle)
+{
+    for (struct object *o = objects; o < objects + OBJECTS; o++)
+        if (atomic_load_explicit(&o->state, memory_order_acquire) == OBJECT_LIVE &&
+            o->client == client && o->handle == handle)
+            return o;
+    return NULL;
+}
+
+static struct object *object_claim(void)
+{
+    for (struct object *o = objects; o < objects + OBJECTS; o++) {
+        uint32_t none = OBJECT_NONE;
+        if (atomic_compare_exchange_strong(&o->state, &none, OBJECT_CLAIMED))
+            return o;
+    }
+    return NULL;
+}
+
+static void object_add(int fd, const struct nvrm_alloc *call)
+{
+    struct object *o = object_claim();
+    struct stat file;
+
+    if (!o || fstat(fd, &file) != 0) {
+        atomic_store(&objects_lost, true);
+        return;
+    }
+    o->client = call->client;
+    o->parent = call->parent;
+    o->handle = call->object;
+    o->class_id = call->class_id;
+    o->fd = fd;
+    o->dev = file.st_dev;
+    o->ino = file.st_ino;
+    o->stopped = o->named = false;
+    atomic_store_explicit(&o->scheduled, false, memory_order_relaxed);
+    atomic_store_explicit(&o->state, OBJECT_LIVE, memory_order_release);
+}
+
+/* With an object goes what is below it, and with a client everything. */
+static void object_remove(const struct nvrm_free *call)
+{
+    for (struct object *o = objects; o < objects + OBJECTS; o++)
+        if (atomic_load_explicit(&o->state, memory_order_acquire) == OBJECT_LIVE &&
+            o->client == call->client &&
+            (o->handle == call->object || o->parent == call->object || o->client == call->object))
+            atomic_store_explicit(&o->state, OBJECT_NONE, memory_order_release);
+}
+
+/* ---- what calls say -------------------------------------------------------------------------- */
+
+/* One after another, by the driver's initialisation. */
+static void version_learn(const struct nvrm_version *call)
+{
+    uint32_t branch = 0;
+
+    memcpy(objects_version, call->text, sizeof(objects_version) - 1);
+    for (const char *p = objects_version; *p >= '0' && *p <= '9' && branch < 10000; p++)
+        branch = branch * 10 + (uint32_t)(*p - '0');
+#define BRANCH(first, last, alloc, schedule)                                                       \
+    if (branch >= (first) && branch <= (last)) {                                                   \
+        atomic_store(&alloc_bytes, alloc);                                                         \
+        atomic_store(&objects_schedule_bytes, schedule);                                           \
+    }
+    NVRM_BRANCHES(BRANCH)
+#undef BRANCH
+}
+
+static uint32_t alloc_status(const struct nvrm_alloc *call, uint32_t bytes)
+{
+    bool counted = atomic_load_explicit(&alloc_bytes, memory_order_relaxed) > 40;
+
+    if (bytes == NVRM_ALLOC_SHORT)
+        return counted ? call->status : call->bytes;
+    return ((const uint32_t *)(const void *)call)[counted ? 10 : 8];
+}
+
+static void alloc_learn(int fd, const struct nvrm_alloc *call, uint32_t bytes)
+{
+    uint32_t full = atomic_load_explicit(&alloc_bytes, memory_order_relaxed);
+
+    if ((call->class_id == NVRM_CLASS_GROUP || call->class_id == NVRM_CLASS_SUBDEVICE) && full &&
+        (bytes == NVRM_ALLOC_SHORT || bytes == full) && alloc_status(call, bytes) == 0)
+        object_add(fd, call);
+}
+
+static void control_learn(const struct nvrm_control *call)
+{
+    const struct nvrm_schedule *p = (const void *)(uintptr_t)call->params;
+    struct object *o = call->command == NVRM_GROUP_SCHEDULE && call->status == 0 && p
+                           ? object_find(call->client, call->object)
+                           : NULL;
+    if (o)
+        atomic_store_explicit(&o->scheduled, p->enable != 0, memory_order_relaxed);
+}
+
+/* ---- ioctl ----------------------------------------------------------------------------------- */
+
+struct seen {
+    int fd;
+    uint32_t number, bytes;
+    void *arg;
+};
+
+/* Of the manager's calls one that says or changes something of what is kept here. */
+static bool seen_call(struct seen *c, unsigned long request, void *arg)
+{
+    if (_IOC_DIR(request) != (_IOC_READ | _IOC_WRITE) || !arg ||
+        atomic_load_explicit(&shim_bypass, memory_order_relaxed) ||
+        config_get()->suspend == SUSPEND_OFF)
+        return false;
+    c->number = _IOC_NR(request);
+    c->bytes = _IOC_SIZE(request);
+    c->arg = arg;
+    if (c->number == NVRM_TRANSFER && c->bytes == sizeof(struct nvrm_transfer)) {
+        const struct nvrm_transfer *t = arg;
+        c->number = t->number;
+        c->bytes = t->bytes;
+        c->arg = (void *)(uintptr_t)t->params;
+    }
+    switch (c->number) {
+    case NVRM_ALLOC:
+        return c->bytes >= sizeof(struct nvrm_alloc);
+    case NVRM_FREE:
+        return c->bytes == sizeof(struct nvrm_free);
+    case NVRM_CONTROL:
+        return c->bytes == sizeof(struct nvrm_control);
+    case NVRM_CHECK_VERSION:
+        return c->bytes == sizeof(struct nvrm_version);
+    default:
+        return c->number == NVRM_IDLE_CHANNELS;
+    }
+}
+
+/* Of groups, and of channels, whose classes all end like this. */
+static bool changes_groups(const struct seen *c)
+{
+    uint32_t class_id =
+        c->number == NVRM_CONTROL ? ((const struct nvrm_control *)c->arg)->command >> 16 : 0;
+
+    return c->number == NVRM_FREE || c->number == NVRM_IDLE_CHANNELS ||
+           class_id == NVRM_CLASS_GROUP || (class_id & 0xff) == 0x6f;
+}
+
+static void learn(const struct seen *c)
+{
+    if (c->number == NVRM_CHECK_VERSION && ((const struct nvrm_version *)c->arg)->reply == 1)
+        version_learn(c->arg);
+    else if (c->number == NVRM_ALLOC)
+        alloc_learn(c->fd, c->arg, c->bytes);
+    else if (c->number == NVRM_CONTROL)
+        control_learn(c->arg);
+    else if (c->number == NVRM_FREE && ((const struct nvrm_free *)c->arg)->status == 0)
+        object_remove(c->arg);
+}
+
+static int ioctl_managed(int fd, unsigned long request, void *arg)
+{
+    struct seen call = {.fd = fd};
+    bool seen = seen_call(&call, request, arg), changes = seen && changes_groups(&call);
+
+    if (changes) {
+        atomic_fetch_add(&objects_changing, 1);
+        if (unlikely(atomic_load(&objects_stopped)))
+            groups_give_way();
+    }
+    int rc = objects_ioctl(fd, request, arg), saved = errno;
+    if (seen && rc == 0)
+        learn(&call);
+    if (changes)
+        atomic_fetch_sub(&objects_changing, 1);
+    errno = saved;
+    return rc;
+}
+
+/* Declared with dots by libc: to a caller that is the same, and here it is a jump. */
+EXPORT int cutin_front_ioctl(int fd, unsigned long request, void *arg) __asm__("ioctl");
+int cutin_front_ioctl(int fd, unsigned long request, void *arg)
+{
+    if (likely(_IOC_TYPE(request) != NVRM_MAGIC))
+        return objects_ioctl(fd, request, arg);
+    return ioctl_managed(fd, request, arg);
+}

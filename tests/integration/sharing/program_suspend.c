@@ -1,0 +1,114 @@
+/*
+ * program_suspend.c - a CUDA program of long kernels, for suspend.c: `program_suspend FOLDER`.
+ *
+ * It launches kernels of KERNEL_NS, each waited for, until there is a file "end" in the folder, and
+ * prints "right" then if they have done what they should. A second thread does, once there is a
+ * file of that name: "exit" the process; "fork" a child that exits; make and destroy a "context".
+ * It says so.
+ */
+#include "examples/common.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+/* The form that drivers of CUDA 12 have, too; newer headers do not declare it. */
+CUresult cuCtxCreate_v2(CUcontext *ctx, unsigned int flags, CUdevice device);
+
+enum { ELEMENTS = 256, KERNEL_NS = 30000000 };
+
+static const char *folder;
+static struct gpu gpu;
+
+static bool told(const char *what)
+{
+    char path[512];
+
+    snprintf(path, sizeof(path), "%s/%s", folder, what);
+    return access(path, F_OK) == 0;
+}
+
+static void say(const char *what)
+{
+    printf("%s\n", what);
+    fflush(stdout);
+}
+
+static void fork_child(void)
+{
+    pid_t pid = fork();
+    int status = 1;
+
+    if (pid == 0)
+        exit(EXIT_SUCCESS);
+    waitpid(pid, &status, 0);
+    say(status == 0 ? "forked" : "the child failed");
+}
+
+static void make_context(void)
+{
+    CUcontext other;
+
+    CHECK(cuCtxCreate_v2(&other, 0, gpu.device));
+    CHECK(cuCtxDestroy(other));
+    say("destroyed");
+}
+
+static void *act(void *unused)
+{
+    bool forked = false, made = false;
+
+    for (;; nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL)) {
+        if (told("exit"))
+            exit(EXIT_SUCCESS);
+        if (!forked && told("fork"))
+            fork_child();
+        if (!made && told("context"))
+            make_context();
+        forked |= told("fork");
+        made |= told("context");
+    }
+    return NULL;
+}
+
+static void compare(CUdeviceptr x, uint64_t launches)
+{
+    uint32_t words[ELEMENTS], a, b;
+
+    mix_chain(launches, &a, &b);
+    CHECK(cuMemcpyDtoH(words, x, sizeof(words)));
+    for (int i = 0; i < ELEMENTS; i++)
+        if (words[i] != a + b) {
+            printf("wrong: %u, not %u\n", words[i], a + b);
+            exit(EXIT_FAILURE);
+        }
+}
+
+int main(int argc, char **argv)
+{
+    pthread_t thread;
+    CUstream stream;
+    CUdeviceptr x;
+    uint64_t k = 0;
+
+    if (argc != 2)
+        return EXIT_FAILURE;
+    folder = argv[1];
+    gpu_open(&gpu);
+    CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CHECK(cuMemAlloc(&x, ELEMENTS * sizeof(uint32_t)));
+    CHECK(cuMemsetD32(x, 1, ELEMENTS));
+    CHECK(cuCtxSynchronize());
+    pthread_create(&thread, NULL, act, NULL);
+    for (; !told("end"); k++) {
+        gpu_mix(&gpu, stream, x, k, ELEMENTS, KERNEL_NS);
+        CHECK(cuStreamSynchronize(stream));
+    }
+    compare(x, k);
+    say("right");
+    _exit(EXIT_SUCCESS); /* the second thread may be in the driver */
+}

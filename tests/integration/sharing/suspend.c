@@ -1,0 +1,372 @@
+/*
+ * suspend.c - a kernel that runs is stopped by a hold, and goes on when the hold ends, however that
+ * comes about; and where it cannot be stopped, that is said and nothing else happens. The test is
+ * the real-time client itself.
+ */
+#include "tests/integration/sharing/device_log.h"
+#include "tests/integration/gpu.h"
+
+#include <criterion/criterion.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "scheduler/client/client.h"
+#include "shim/pace/suspend_record.h"
+
+TestSuite(suspend, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
+
+#define PROGRAM "program_suspend"
+/* Longer than a kernel of the program, by far. */
+enum { HOLD_MS = 300, LONG_AGO_NS = 200000000, STEPS = 60 };
+
+#define PRELOADS "LD_PRELOAD=" LIBRARY ":" LIB_DIR "/simgpu/libsimgpu_rm.so"
+#define SUSPENDING(how, mode, ...)                                                                 \
+    (const char *const[])                                                                          \
+    {                                                                                              \
+        "SIMGPU_RM=" how, "CUTIN_SUSPEND=" mode, "CUTIN_LOG=info", PRELOADS, SIMULATOR,            \
+            ##__VA_ARGS__, NULL                                                                    \
+    }
+
+static struct {
+    struct process *daemon, *be;
+    int dev;
+    uint8_t uuid[16];
+    uint64_t held_ns, released_ns;
+} test;
+
+static bool has_run(const struct client_row *row)
+{
+    return row->devices > 0 && client_submitted(row) >= 4;
+}
+
+static void quiet(int severity, const char *text)
+{
+}
+
+static void start(const char *const env[])
+{
+    struct client_row row;
+
+    device_log_open();
+    test.daemon = daemon_start();
+    test.be =
+        process_start((const char *[]){BIN_DIR "/tests/" PROGRAM, sandbox_folder(), NULL}, env);
+    cr_assert(client_wait(PROGRAM, has_run, 60, &row), "not ready: %s", process_err(test.be));
+    memcpy(test.uuid, row.device[0].uuid, sizeof(test.uuid));
+}
+
+static void join(void)
+{
+    struct client_config config = {.level = 3, .lowest = 3, .socket = daemon_path(), .log = quiet};
+
+    cr_assert_eq(client_open(&config), 0);
+    cr_assert_geq(test.dev = client_device(test.uuid), 0);
+    for (int i = 0; client_level() != 3 || !client_connected(); i++) {
+        cr_assert_lt(i, 6000);
+        nap_ms(5);
+    }
+}
+
+static void hold_begin(void)
+{
+    client_active(test.dev, 3);
+    test.held_ns = device_now_ns();
+    nap_ms(HOLD_MS);
+}
+
+static void release(void)
+{
+    test.released_ns = device_now_ns();
+    client_idle(test.dev, 3);
+}
+
+/* On a busy machine a kernel may end before the program's thread has looked. */
+static void hold_until(const char *said)
+{
+    join();
+    hold_begin();
+    for (int i = 0; !strstr(process_err(test.be), said); i++) {
+        cr_assert_lt(i, 100, "nothing is stopped: %s", process_err(test.be));
+        release();
+        nap_ms(HOLD_MS / 2);
+        hold_begin();
+    }
+}
+
+static void tell(const char *what)
+{
+    FILE *f = fopen(sandbox_path(what), "w");
+
+    cr_assert_not_null(f);
+    fclose(f);
+}
+
+/* A kernel that was running when the hold came and ended when it was long over. */
+static int stood_still(const struct device_work *w, const void *unused)
+{
+    return strcmp(w->kind, "kernel") == 0 && w->start_ns < test.held_ns &&
+           w->end_ns > test.held_ns + LONG_AGO_NS;
+}
+
+static int ended_while_held(const struct device_work *w, const void *unused)
+{
+    return strcmp(w->kind, "kernel") == 0 && w->end_ns > test.held_ns + LONG_AGO_NS &&
+           w->end_ns < test.released_ns;
+}
+
+static int later(const struct device_work *w, const void *since_ns)
+{
+    return strcmp(w->kind, "kernel") == 0 && w->end_ns > *(const uint64_t *)since_ns;
+}
+
+static void finish(void)
+{
+    tell("end");
+    cr_expect_eq(process_wait(test.be, 60), 0, "stderr: %s", process_err(test.be));
+    cr_expect_not_null(strstr(process_out(test.be), "right"), "stdout: %s", process_out(test.be));
+}
+
+static void expect_said(const char *text)
+{
+    const char *first = strstr(process_err(test.be), text);
+
+    cr_expect_not_null(first, "does not say '%s': %s", text, process_err(test.be));
+    cr_expect_null(first ? strstr(first + 1, text) : NULL, "says it twice: %s",
+                   process_err(test.be));
+}
+
+static void wait_for_a_kernel(uint64_t since_ns)
+{
+    for (int i = 0; device_log_count(later, &since_ns) == 0; i++) {
+        cr_assert_lt(i, 6000, "the kernel does not go on");
+        nap_ms(10);
+    }
+}
+
+static void hold(void)
+{
+    hold_until("suspend is used");
+}
+
+/* Does a hold stop a kernel? On a busy machine it may have ended before anybody has looked. */
+static bool stops(const char *const env[])
+{
+    bool stopped = false;
+
+    start(env);
+    join();
+    for (int i = 0; !stopped && i < 50; i++) {
+        hold_begin();
+        release();
+        wait_for_a_kernel(test.released_ns);
+        stopped = device_log_count(stood_still, NULL) > 0;
+    }
+    finish();
+    if (!stopped)
+        fprintf(stderr, "%s", process_err(test.be));
+    return stopped;
+}
+
+/* How many a hold stops that is not to stop any. */
+static int stops_anyway(const char *const env[])
+{
+    start(env);
+    join();
+    hold_begin();
+    release();
+    finish();
+    return device_log_count(stood_still, NULL);
+}
+
+Test(suspend, a_hold_stops_the_kernel_that_runs)
+{
+    cr_expect(stops(SUSPENDING("accept", "on")));
+    cr_expect_eq(device_log_count(ended_while_held, NULL), 0);
+    expect_said("suspend is used: 1 channel groups stand still, by schedule");
+}
+
+Test(suspend, is_off_unless_asked_for)
+{
+    cr_expect_eq(stops_anyway(SUSPENDING("accept", "off")), 0);
+    cr_expect_null(strstr(process_err(test.be), "suspend"));
+}
+
+Test(suspend, layouts_of_an_older_driver)
+{
+    cr_expect(stops(SUSPENDING("accept", "on", "SIMGPU_RM_VERSION=550.163.01")));
+}
+
+Test(suspend, layouts_of_the_oldest_driver)
+{
+    cr_expect(stops(SUSPENDING("accept", "on", "SIMGPU_RM_VERSION=525.60.11")));
+}
+
+/* ---- where it cannot be used ---------------------------------------------------------------- */
+
+Test(suspend, a_driver_of_an_unknown_version_is_left_alone)
+{
+    cr_expect_eq(stops_anyway(SUSPENDING("accept", "on", "SIMGPU_RM_VERSION=470.256.02")), 0);
+    expect_said("suspend is not used, because driver 470.256.02 is not one whose resource manager "
+                "is known");
+}
+
+Test(suspend, a_refusal_is_said_once)
+{
+    cr_expect_eq(stops_anyway(SUSPENDING("refuse", "on")), 0);
+    expect_said("suspend is not used, because the resource manager refuses it");
+}
+
+Test(suspend, success_without_effect_is_seen)
+{
+    start(SUSPENDING("ignore", "on"));
+    hold_until("suspend is not used");
+    release();
+    finish();
+    cr_expect_eq(device_log_count(stood_still, NULL), 0);
+    expect_said("suspend is not used, because it had no effect");
+}
+
+Test(suspend, where_there_is_no_resource_manager)
+{
+    cr_expect_eq(stops_anyway(SUSPENDING("off", "on")), 0);
+    expect_said("suspend is not used, because the driver was not seen to speak to the resource "
+                "manager");
+}
+
+Test(suspend, time_slices_where_there_is_no_other_run_list)
+{
+    start(SUSPENDING("timeslice", "on"));
+    hold();
+    release();
+    finish();
+    expect_said("suspend is used: 1 channel groups stand still, by timeslice");
+}
+
+static void record(const char *version, const char *way, const char *why)
+{
+    struct suspend_record r;
+
+    /* The program says which GPU it is. */
+    start(SUSPENDING("accept", "off"));
+    finish();
+    process_free(test.be);
+    process_free(test.daemon);
+    remove(sandbox_path("end"));
+    snprintf(r.version, sizeof(r.version), "%s", version);
+    snprintf(r.way, sizeof(r.way), "%s", way);
+    snprintf(r.why, sizeof(r.why), "%s", why);
+    cr_assert_eq(suspend_record_write(test.uuid, &r), 0);
+}
+
+Test(suspend, auto_needs_what_doctor_saw)
+{
+    cr_expect_eq(stops_anyway(SUSPENDING("accept", "auto")), 0);
+    expect_said("suspend is not used, because cutin doctor has not seen yet whether it works here");
+}
+
+Test(suspend, auto_goes_by_what_doctor_saw)
+{
+    record("580.65.06", "schedule", "");
+    cr_expect(stops(SUSPENDING("accept", "auto")));
+}
+
+Test(suspend, auto_says_what_doctor_saw_against_it)
+{
+    record("580.65.06", "none", "the controls succeed and the kernel runs on");
+    cr_expect_eq(stops_anyway(SUSPENDING("accept", "auto")), 0);
+    expect_said("suspend is not used, because the controls succeed and the kernel runs on");
+}
+
+Test(suspend, auto_does_not_believe_what_doctor_saw_of_another_driver)
+{
+    record("570.211.01", "schedule", "");
+    cr_expect_eq(stops_anyway(SUSPENDING("accept", "auto")), 0);
+    expect_said("suspend is not used, because cutin doctor saw another version of the driver here");
+}
+
+/* ---- nothing stands still for good ---------------------------------------------------------- */
+
+Test(suspend, goes_on_when_the_daemon_dies)
+{
+    start(SUSPENDING("accept", "on"));
+    hold();
+    process_signal(test.daemon, SIGKILL);
+    uint64_t killed_ns = device_now_ns();
+    wait_for_a_kernel(killed_ns);
+    finish();
+}
+
+Test(suspend, goes_on_when_the_real_time_process_is_killed)
+{
+    struct process *rt;
+
+    start(SUSPENDING("accept", "on"));
+    rt = inference_start("1000", "30");
+    nap_ms(HOLD_MS);
+    process_signal(rt, SIGKILL);
+    uint64_t killed_ns = device_now_ns();
+    wait_for_a_kernel(killed_ns);
+    finish();
+    process_free(rt);
+}
+
+Test(suspend, a_process_that_exits_leaves_nothing)
+{
+    static char expected[32];
+
+    undisturbed_checksum(STEPS, expected);
+    start(SUSPENDING("accept", "on"));
+    hold();
+    tell("exit");
+    cr_expect_eq(process_wait(test.be, 60), 0, "stderr: %s", process_err(test.be));
+    release();
+    struct process *other = training_start(STEPS, NULL);
+    training_check(other, expected, 60);
+}
+
+Test(suspend, a_process_that_is_killed_leaves_nothing)
+{
+    static char expected[32];
+
+    undisturbed_checksum(STEPS, expected);
+    start(SUSPENDING("accept", "on"));
+    hold();
+    process_signal(test.be, SIGKILL);
+    process_wait(test.be, 10);
+    release();
+    struct process *other = training_start(STEPS, NULL);
+    training_check(other, expected, 60);
+}
+
+Test(suspend, the_end_of_a_forked_child_changes_nothing)
+{
+    start(SUSPENDING("accept", "on"));
+    hold();
+    tell("fork");
+    cr_assert(process_says(test.be, "forked", 60), "stdout: %s", process_out(test.be));
+    nap_ms(HOLD_MS);
+    release();
+    cr_expect_eq(device_log_count(ended_while_held, NULL), 0);
+    finish();
+}
+
+/* The resource manager may wait for a group that is destroyed. */
+Test(suspend, gives_way_to_a_context_that_is_destroyed)
+{
+    start(SUSPENDING("accept", "on"));
+    hold();
+    tell("context");
+    cr_assert(process_says(test.be, "destroyed", 60), "stdout: %s", process_out(test.be));
+    release();
+    finish();
+}
+
+Test(suspend, a_process_of_several_levels_is_not_stopped)
+{
+    cr_expect_eq(stops_anyway(SUSPENDING("accept", "on", "CUTIN_PRIORITY=1",
+                                         "CUTIN_STREAM_PRIORITY=inherit")),
+                 0);
+    expect_said("suspend is not used, because streams of this process have different levels");
+}

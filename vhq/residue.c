@@ -1,0 +1,47 @@
+/*
+ * residue.c - what the device still has to do of what is in flight, by the estimates. Without gates
+ * that is all of it, with gates the commands up to the next one.
+ */
+#include "vhq/internal.h"
+
+static_assert(UNITS <= 32, "a bit for each");
+
+/* Its hold word stops it there now, and nothing of it runs. */
+static bool stands_at_gate(const struct vhq *q)
+{
+    uint32_t complete = peek(q->complete_mark);
+    return gate_used(q->set) && order_held(q) && peek(q->gate_units) >> complete % UNITS & 1;
+}
+
+/* The oldest commands in flight ran since they came, or since those before them were complete. */
+static uint64_t stream_residue(const struct vhq *q, uint64_t now)
+{
+    uint64_t all = peek(q->counted_ns) - peek(q->complete_est_ns);
+    uint32_t complete = peek(q->complete_mark);
+    if (atomic_load_explicit(&q->newest, memory_order_acquire) == complete)
+        return all;
+    const struct unit *u = &q->unit[(complete + 1) % UNITS];
+    uint64_t since = q->complete_ns > u->since_ns ? q->complete_ns : u->since_ns;
+    uint64_t ran = now > since ? now - since : 0, est = gate_used(q->set) ? u->est_ns : all;
+    return ran < u->est_ns && ran < est ? est - ran : est;
+}
+
+void vhq_set_residue(struct vhq_set *set, struct vhq_residue *out)
+{
+    *out = (struct vhq_residue){0};
+    if (atomic_load(&vhq_forked))
+        return;
+    uint64_t now = clock_ns();
+    pthread_mutex_lock(&set->lock);
+    cap_look(set, now);
+    for (const struct vhq *q = set->in_flight; q; q = q->in_flight_next) {
+        if (stands_at_gate(q))
+            continue;
+        uint64_t ns = stream_residue(q, now);
+        out->running |= peek(q->newest) != peek(q->complete_mark);
+        out->ns = ns > out->ns ? ns : out->ns;
+    }
+    for (const struct vhq *q = set->all; q; q = q->next)
+        out->completed += q->dead ? 0 : peek(q->completed);
+    pthread_mutex_unlock(&set->lock);
+}

@@ -27,11 +27,9 @@ static const struct room {
     {"shim/path", "shim/lookup shim/objects shim/pace vhq/vhq.h vhq/mutant.h trace/trace.h "
                   "scheduler/client/client.h trace/clock.h scheduler/wire/page.h"},
     {"shim/pace",
-     "shim/cutin.h shim/lookup shim/objects shim/path vhq/vhq.h vhq/thread.h trace/names.h "
-     "scheduler/client/client.h scheduler/client/waker.h scheduler/wire/page.h trace/clock.h"},
-    {"shim/pace", "shim/cutin.h shim/lookup shim/objects shim/path shim/suspend/groups.h vhq/vhq.h "
-                  "vhq/thread.h trace/names.h "
-                  "scheduler/client/client.h scheduler/client/waker.h trace/clock.h"},
+     "shim/cutin.h shim/lookup shim/objects shim/path shim/suspend/groups.h vhq/vhq.h vhq/thread.h "
+     "trace/names.h scheduler/client/client.h scheduler/client/waker.h scheduler/wire/page.h "
+     "trace/clock.h"},
     {"shim/graph", "shim/objects shim/path shim/pace scheduler/client/client.h"},
     {"shim/wrap",
      "shim/cutin.h shim/lookup shim/objects shim/path shim/pace shim/graph vhq/mutant.h "
@@ -47,7 +45,8 @@ static const struct room {
     {"examples", "shim/cutin.h cuda.h"},
     {"tools/cutin",
      "scheduler/wire scheduler/policy/policy.h shim/pace/profile_file.h trace/clock.h cuda.h"},
-    {"tools/cutin/doctor", "tools/cutin tools/facts scheduler/wire shim/lookup/api.def cuda.h"},
+    {"tools/cutin/doctor", "tools/cutin tools/facts scheduler/wire shim/lookup/api.def "
+                           "shim/pace/suspend_record.h cuda.h"},
     {"tools/cutin/measure", "tools/cutin tools/cutin/record tools/cutin/report scheduler/wire "
                             "trace/clock.h examples/kernels_ptx.h"},
     {"tools/cutin/record", "tools/cutin trace/clock.h trace/trace.h examples/kernels_ptx.h"},
@@ -55,7 +54,7 @@ static const struct room {
     {"tools/cutin/whatif", "tools/cutin tools/cutin/record/workload.h"},
     {"tools/packaging", ""},
     {"tools/facts", "tools/cutin/nap.h tools/cutin/percentiles.h shim/lookup/api.def "
-                    "examples/kernels_ptx.h cuda.h"},
+                    "shim/lookup/shim.h shim/suspend/groups.h examples/kernels_ptx.h cuda.h"},
 
     /* The simulated driver knows the names of the driver's functions, and nothing else of cutin.
      * Its rooms are in one order, each above those that it may include. One call goes up where no

@@ -14,6 +14,8 @@
 #define CONNECTIONS(n) "CUDA_DEVICE_MAX_CONNECTIONS=" #n
 
 static const struct fact facts[] = {
+    {"suspend", "May a process stop its own kernels that run, and does that have an effect?",
+     "unproven: the controls are open to it; auto needs the effect", 90, NULL, fact_suspend},
     {"device", "What does the device say about itself?", NULL, 60, NULL, fact_device},
     {"lookup", "What does cuGetProcAddress return for each name and version?",
      "the newest symbol that is not newer than the version, as in shim/lookup/api.def", 60, NULL,
@@ -123,7 +125,7 @@ static void list(void)
 static void use_simulator(void)
 {
     const char *old = getenv("LD_LIBRARY_PATH");
-    char path[8192], id[32];
+    char path[8192], manager[8300], id[32];
     ssize_t n = readlink("/proc/self/exe", path, 4096);
     char *slash;
 
@@ -136,6 +138,12 @@ static void use_simulator(void)
     snprintf(id, sizeof(id), "facts-%d", (int)getpid());
     setenv("SIMGPU_ID", id, 0);
     simulated = true;
+    /* Its resource manager stands where the kernel would. */
+    slash = strchr(path, ':');
+    snprintf(manager, sizeof(manager), "%.*s/libsimgpu_rm.so",
+             slash ? (int)(slash - path) : (int)strlen(path), path);
+    if (getenv("SIMGPU_RM") && access(manager, R_OK) == 0)
+        setenv("LD_PRELOAD", manager, 1);
 }
 
 static const struct fact *find(const char *name)

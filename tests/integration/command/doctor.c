@@ -5,9 +5,11 @@
 
 #include <criterion/criterion.h>
 #include <dlfcn.h>
+#include <glob.h>
 #include <jansson.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 TestSuite(doctor, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
@@ -79,6 +81,74 @@ Test(doctor, finds_nothing_wrong_on_the_simulator)
         cr_expect(json_is_number(json_object_get(json_object_get(root, "measured"), figures[i])),
                   "%s", figures[i]);
     json_decref(root);
+}
+
+static const char *detail(json_t *root, const char *name)
+{
+    json_t *check;
+    size_t i;
+
+    json_array_foreach(json_object_get(root, "checks"), i, check)
+    {
+        if (strcmp(json_string_value(json_object_get(check, "name")), name) == 0)
+            return json_string_value(json_object_get(check, "detail"));
+    }
+    return "";
+}
+
+/* What is recorded for the only GPU. */
+static void recorded(const char *what)
+{
+    glob_t found;
+    char *text;
+
+    cr_assert_eq(glob(sandbox_path("cutin/suspend-*"), 0, NULL, &found), 0);
+    text = file_text(found.gl_pathv[0]);
+    cr_expect_str_eq(text, what);
+    free(text);
+    globfree(&found);
+}
+
+Test(doctor, sees_that_a_kernel_that_runs_can_be_stopped)
+{
+    json_t *root = doctor((const char *[]){"SIMGPU_RM=accept", NULL}, 0);
+
+    says(root, "suspend", "ok");
+    recorded("580.65.06 schedule\n");
+    json_decref(root);
+}
+
+static void not_used(const char *const *env, const char *why, const char *record)
+{
+    json_t *root = doctor(env, 0);
+    char text[256];
+
+    snprintf(text, sizeof(text), "not used, because %s", why);
+    says(root, "suspend", "note");
+    cr_expect_str_eq(detail(root, "suspend"), text);
+    recorded(record);
+    json_decref(root);
+}
+
+Test(doctor, is_told_that_it_may_not_stop_kernels)
+{
+    not_used((const char *[]){"SIMGPU_RM=refuse", NULL},
+             "the resource manager refuses it (answer 0x1b)",
+             "580.65.06 none the resource manager refuses it (answer 0x1b)\n");
+}
+
+Test(doctor, does_not_believe_success_without_effect)
+{
+    not_used((const char *[]){"SIMGPU_RM=ignore", NULL},
+             "the control succeeds, and the kernel runs on",
+             "580.65.06 none the control succeeds, and the kernel runs on\n");
+}
+
+Test(doctor, leaves_a_driver_of_an_unknown_version_alone)
+{
+    not_used((const char *[]){"SIMGPU_RM=accept", "SIMGPU_RM_VERSION=470.256.02", NULL},
+             "driver 470.256.02 is not one whose resource manager is known",
+             "470.256.02 none driver 470.256.02 is not one whose resource manager is known\n");
 }
 
 Test(doctor, asks_the_daemon_for_what_this_user_may)

@@ -60,8 +60,8 @@ static void stage_is_sound(const char *folder, const char *stage)
 
 Test(gpu_check, dry_run_reports_every_stage)
 {
-    static const char *const stages[] = {"driver",  "facts", "shim",      "frameworks",
-                                         "latency", "disb",  "colocation"};
+    static const char *const stages[] = {"suspend",    "driver",  "facts", "shim",
+                                         "frameworks", "latency", "disb",  "colocation"};
     const char *out = sandbox_path("report");
     struct process *p = process_run(
         (const char *[]){GPU_CHECK, "--dry-run", "--build", BUILD_FOLDER, "--out", out, NULL},

@@ -221,25 +221,16 @@ static const struct check {
     const char *name;
     void (*run)(const struct doctor *d, struct finding *f);
 } checks[] = {
-    {"driver", check_driver},
-    {"gpu", check_gpu},
-    {"preload", check_preload},
-    {"functions", check_functions},
-    {"settings", check_settings},
-    {"hold", check_hold},
-    {"memops", check_memops},
-    {"registration", check_registration},
-    {"costs", check_costs},
-    {"gate", check_gate},
-    {"time_slice", check_slices},
-    {"mps", check_mps},
-    {"connections", check_connections},
-    {"daemon", check_daemon},
-    {"permission", check_permission},
-    {"glibc", check_glibc},
-    {"memfd", check_memfd},
-    {"timers", check_timers},
-    {"processors", check_processors},
+    {"driver", check_driver},     {"gpu", check_gpu},
+    {"preload", check_preload},   {"functions", check_functions},
+    {"settings", check_settings}, {"hold", check_hold},
+    {"memops", check_memops},     {"registration", check_registration},
+    {"costs", check_costs},       {"gate", check_gate},
+    {"time_slice", check_slices}, {"suspend", check_suspend},
+    {"mps", check_mps},           {"connections", check_connections},
+    {"daemon", check_daemon},     {"permission", check_permission},
+    {"glibc", check_glibc},       {"memfd", check_memfd},
+    {"timers", check_timers},     {"processors", check_processors},
     {"proc", check_proc},
 };
 enum { CHECKS = sizeof(checks) / sizeof(checks[0]) };
@@ -341,6 +332,7 @@ static int doctor(int argc, char **argv)
         effective = false;
     json_decref(d.bare.values);
     json_decref(d.preloaded.values);
+    json_decref(d.suspend.values);
     return effective ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 

@@ -48,11 +48,21 @@ struct probe {
     json_t *unknown;
 };
 
+/* Of the process that stopped its own kernels. Texts are its values' own. */
+struct suspended {
+    json_t *values;   /* NULL: not tried */
+    const char *why;  /* it does not work, or was not tried */
+    const char *way;  /* NULL: none works */
+    double call_us;   /* 0: not measured */
+    int record_error; /* of the record: 0 or -errno */
+};
+
 struct doctor {
     bool sim;
     const char *socket;
     struct paths paths;
     struct probe bare, preloaded;
+    struct suspended suspend;
 };
 
 enum verdict { VERDICT_OK, VERDICT_NOTE, VERDICT_WARN, VERDICT_FAIL };
@@ -79,6 +89,12 @@ int probe_main(const char *name);
 /* Says the values "functions", "unknown" and "passing". */
 void functions_look(void *library);
 void check_functions(const struct doctor *d, struct finding *f);
+
+/* ---- doctor_suspend.c ---------------------------------------------------------------------- */
+
+/* Understands the values, and records for libcutin.so what was seen. */
+void suspend_take(struct suspended *s);
+void check_suspend(const struct doctor *d, struct finding *f);
 
 /* ---- doctor_host.c: the checks of the machine -------------------------------------------------
  */

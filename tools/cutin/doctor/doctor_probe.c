@@ -143,9 +143,10 @@ static const struct fact facts[] = {
     {.name = "cost", .limit_s = PATIENCE_S, .run = fact_cost},
     {.name = "page", .limit_s = PATIENCE_S, .run = fact_page},
     {.name = "slice", .limit_s = PATIENCE_S, .run = fact_slice},
+    {.name = "suspend", .limit_s = PATIENCE_S, .run = fact_suspend},
     {.name = "hold", .limit_s = PATIENCE_S, .run = look_and_hold},
 };
-enum { LOOK, COST, PAGE, SLICE, HOLD, FACTS };
+enum { LOOK, COST, PAGE, SLICE, SUSPEND, HOLD, FACTS };
 
 int probe_main(const char *name)
 {
@@ -248,6 +249,11 @@ void probe_run(struct doctor *d)
     measured =
         there && d->bare.compute_mode == CU_COMPUTEMODE_DEFAULT && ask(d, SLICE, d->bare.values);
     take(&d->bare, measured);
+    if (there && d->bare.compute_mode == CU_COMPUTEMODE_DEFAULT) {
+        d->suspend.values = json_object();
+        ask(d, SUSPEND, d->suspend.values);
+        suspend_take(&d->suspend);
+    }
     measured = ask(d, HOLD, d->preloaded.values);
     take(&d->preloaded, measured);
 }

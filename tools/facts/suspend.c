@@ -1,0 +1,272 @@
+/*
+ * suspend.c - can this process stop its own kernels that run, by the controls of its channel groups
+ * (shim/suspend/groups.h)? An answer of success is not believed: what counts is that the kernels
+ * stand still, that a neighbour runs meanwhile, and that they go on and their result is right.
+ */
+#include "gpu.h"
+#include "shim/suspend/groups.h"
+
+#include <dlfcn.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    ROUNDS = 20,
+    QUICK_ROUNDS = 2,
+    QUEUED = 300, /* short kernels with a marker each: no more than a stream takes at once */
+    SHORT_US = 100,
+    LONG_US = 30000,
+    STOP_MS = 100, /* longer than the long kernel takes */
+    LIMIT_MS = 20000,
+    NEIGHBOUR_US = 100,
+    LEAST_NEIGHBOUR = 10, /* kernels of the neighbour meanwhile */
+    MOST_UNITS = 2,       /* own ones meanwhile, where nothing should run */
+};
+
+/* ---- the neighbour --------------------------------------------------------------------------- */
+
+static struct shared {
+    _Atomic int run;
+    _Atomic uint64_t kernels; /* that the neighbour has completed */
+} *shared;
+
+static void neighbour(void)
+{
+    CUstream s;
+
+    gpu_open();
+    s = stream_new();
+    for (;;) {
+        while (!atomic_load(&shared->run))
+            nap_us(200);
+        gpu_check(gpu_spin(s, gpu.full, NEIGHBOUR_US), "cuLaunchKernel");
+        CU(cuStreamSynchronize, s);
+        atomic_fetch_add(&shared->kernels, 1);
+    }
+}
+
+/* ---- one way --------------------------------------------------------------------------------- */
+
+static uint8_t uuid[16];
+
+static struct {
+    const char *name;
+    uint64_t call_ns[ROUNDS], stop_ns[ROUNDS], go_ns[ROUNDS];
+    size_t n;
+    uint64_t units, neighbours; /* while stopped */
+    int answer;
+    bool stood, went_on, right;
+} seen;
+
+static void key_number(const char *what, double value)
+{
+    char key[64];
+
+    snprintf(key, sizeof(key), "%s_%s", seen.name, what);
+    fact_number(key, value);
+}
+
+static void key_flag(const char *what, bool value)
+{
+    char key[64];
+
+    snprintf(key, sizeof(key), "%s_%s", seen.name, what);
+    fact_flag(key, value);
+}
+
+static void key_samples(const char *what, uint64_t *ns)
+{
+    char key[64];
+
+    snprintf(key, sizeof(key), "%s_%s", seen.name, what);
+    fact_samples(key, ns, seen.n);
+}
+
+/* Short kernels with an effect that shows how often each ran, and in which order. */
+static void units_queue(CUstream s, CUdeviceptr x, struct word mark)
+{
+    for (uint32_t i = 1; i <= QUEUED; i++) {
+        uint32_t a = i * 2 + 1, b = i, n = 1;
+        gpu_check(gpu_spin(s, gpu.full, SHORT_US), "cuLaunchKernel");
+        gpu_check(
+            gpu.cuLaunchKernel(gpu.mix, 1, 1, 1, 32, 1, 1, 0, s, (void *[]){&x, &a, &b, &n}, NULL),
+            "cuLaunchKernel");
+        gpu_check(mark_queue(s, mark.device, i), "cuStreamWriteValue32");
+    }
+}
+
+static uint32_t units_result(uint32_t x)
+{
+    for (uint32_t i = 1; i <= QUEUED; i++)
+        x = x * (i * 2 + 1) + i;
+    return x;
+}
+
+/* Looks until `end_ns`; the time of the last progress, or `from_ns`. */
+static uint64_t progress_until(struct word mark, uint64_t from_ns, uint64_t end_ns)
+{
+    uint32_t last = word_get(mark);
+    uint64_t last_ns = from_ns;
+
+    for (uint64_t now = from_ns; now < end_ns; now = clock_ns()) {
+        uint32_t value = word_get(mark);
+        if (value != last)
+            last_ns = now;
+        last = value;
+    }
+    return last_ns;
+}
+
+/* Stops a queue of short kernels for STOP_MS. False: the control was not accepted. */
+static bool round_short(enum groups_way way, CUstream s, struct word mark, struct word x)
+{
+    word_set(mark, 0);
+    word_set(x, 1);
+    units_queue(s, x.device, mark);
+    uint64_t from_ns = clock_ns();
+    while (word_get(mark) < QUEUED / 8 && clock_ns() - from_ns < LIMIT_MS * UINT64_C(1000000))
+        sched_yield();
+    from_ns = clock_ns();
+    seen.answer = groups_stop(uuid, way);
+    uint64_t called_ns = clock_ns();
+    if (seen.answer != 0) {
+        CU(cuStreamSynchronize, s);
+        return false;
+    }
+    uint32_t before = word_get(mark);
+    uint64_t kernels = atomic_load(&shared->kernels);
+    uint64_t last_ns = progress_until(mark, from_ns, called_ns + STOP_MS * UINT64_C(1000000));
+    uint32_t stopped = word_get(mark);
+    seen.units += stopped - before;
+    seen.neighbours += atomic_load(&shared->kernels) - kernels;
+    uint64_t go_ns = clock_ns();
+    groups_go(uuid);
+    while (word_get(mark) == stopped && stopped < QUEUED &&
+           clock_ns() - go_ns < LIMIT_MS * UINT64_C(1000000))
+        ;
+    seen.call_ns[seen.n] = called_ns - from_ns;
+    seen.stop_ns[seen.n] = last_ns - from_ns;
+    seen.go_ns[seen.n++] = clock_ns() - go_ns;
+    CU(cuStreamSynchronize, s);
+    seen.right &= word_get(mark) == QUEUED && word_get(x) == units_result(1);
+    return true;
+}
+
+/* A kernel is stopped in its middle, for longer than it takes. */
+static void round_long(enum groups_way way, CUstream s, struct word mark)
+{
+    word_set(mark, 0);
+    gpu_check(gpu_spin(s, gpu.full, LONG_US), "cuLaunchKernel");
+    gpu_check(mark_queue(s, mark.device, 1), "cuStreamWriteValue32");
+    nap_us(LONG_US / 10);
+    seen.answer = groups_stop(uuid, way);
+    if (seen.answer == 0)
+        nap_us(STOP_MS * 1000);
+    seen.stood &= seen.answer == 0 && word_get(mark) == 0;
+    groups_go(uuid);
+    seen.went_on &= word_wait(mark, 1, LIMIT_MS);
+    seen.right &= gpu.cuStreamSynchronize(s) == CUDA_SUCCESS;
+}
+
+/* With short time slices something may run. */
+static bool stood_still(void)
+{
+    bool slices = seen.name == groups_way_names[GROUPS_TIMESLICE];
+
+    return seen.stood && seen.units <= seen.n * (slices ? QUEUED / 4 : MOST_UNITS);
+}
+
+static bool works(void)
+{
+    return seen.answer == 0 && seen.n > 0 && stood_still() && seen.went_on && seen.right &&
+           seen.neighbours >= seen.n * LEAST_NEIGHBOUR;
+}
+
+static void look(enum groups_way way)
+{
+    int rounds = fact_quick ? QUICK_ROUNDS : ROUNDS;
+    struct word mark = word_new(), x = word_new();
+    CUstream s = stream_new();
+
+    memset(&seen, 0, sizeof(seen));
+    seen.name = groups_way_names[way];
+    seen.stood = seen.went_on = seen.right = true;
+    atomic_store(&shared->run, 1);
+    for (int i = 0; i < rounds && round_short(way, s, mark, x); i++)
+        round_long(way, s, mark);
+    atomic_store(&shared->run, 0);
+    key_number("answer", seen.answer);
+    key_flag("works", works());
+    if (seen.n == 0)
+        return;
+    key_samples("call_us", seen.call_ns);
+    key_samples("call_to_stop_us", seen.stop_ns);
+    key_samples("go_to_progress_us", seen.go_ns);
+    key_number("units_while_stopped", (double)seen.units / (double)seen.n);
+    key_number("neighbours_kernels_meanwhile", (double)seen.neighbours / (double)seen.n);
+    key_flag("long_kernel_stands_still", seen.stood);
+    key_flag("long_kernel_goes_on", seen.went_on);
+    key_flag("results_right", seen.right);
+}
+
+/* ---- both ------------------------------------------------------------------------------------ */
+
+static void device_name(void)
+{
+    CUresult (*get_uuid)(CUuuid *, CUdevice);
+    CUuuid id;
+    char text[33];
+
+    *(void **)&get_uuid = dlsym(gpu.library, "cuDeviceGetUuid");
+    if (!get_uuid || get_uuid(&id, gpu.device) != CUDA_SUCCESS)
+        fact_skip("the driver tells no UUID");
+    memcpy(uuid, id.bytes, sizeof(uuid));
+    for (int i = 0; i < 16; i++)
+        snprintf(text + 2 * i, 3, "%02x", uuid[i]);
+    fact_text("uuid", "%s", text);
+}
+
+/* Why the last of them does not do. */
+static void say_why(void)
+{
+    if (seen.answer > 0)
+        fact_text("suspend_why", "the resource manager refuses it (answer %#x)",
+                  (unsigned int)seen.answer);
+    else if (seen.answer < 0)
+        fact_text("suspend_why", "%s", strerror(-seen.answer));
+    else if (!seen.right || !seen.went_on)
+        fact_text("suspend_why", "a kernel did not go on, or its result was wrong");
+    else if (!stood_still())
+        fact_text("suspend_why", "the control succeeds, and the kernel runs on");
+    else
+        fact_text("suspend_why", "a neighbour did not run meanwhile");
+}
+
+void fact_suspend(void)
+{
+    int pid;
+
+    shared = peer_memory(sizeof(*shared));
+    pid = peer_start(neighbour);
+    gpu_open();
+    device_name();
+    fact_text("suspend_driver", "%s", groups_version());
+    if (groups_objection())
+        fact_skip("%s", groups_objection());
+    fact_number("groups", groups_count(uuid));
+    if (groups_count(uuid) == 0)
+        fact_skip("no channel group of the device was seen");
+    fact_flag("mps", getenv("CUDA_MPS_PIPE_DIRECTORY") != NULL);
+    need_memops();
+    for (int way = 0; way < GROUPS_WAYS; way++) {
+        look((enum groups_way)way);
+        if (works()) {
+            fact_text("suspend_way", "%s", seen.name);
+            break;
+        }
+        say_why();
+    }
+    peer_end(pid);
+}

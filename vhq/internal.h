@@ -310,13 +310,13 @@ struct vhq_set {
     uint64_t oldest_ns;              /* the oldest unit in flight: since when, and its estimate */
     uint32_t oldest_est_ns, oldest_area_ns;
     uint32_t longest_est_ns; /* of those that are next in their streams */
-    bool unknown;        /* how much of what is in flight still runs: some of it was loose */
-    uint64_t blocked_ns; /* since when the cap blocks without progress; 0: it does not */
-    uint64_t excused_ns; /* holds until then are known to blocked_ns */
-    uint64_t due_ns;     /* room is expected then; 0: no expectation */
-    uint64_t due_set_ns; /* when that was said */
-    bool due_completes;  /* and that the oldest unit would be complete by then */
-    uint32_t pace;       /* of 256: how long the device takes against the estimates */
+    bool unknown;            /* how much of what is in flight still runs: some of it was loose */
+    uint64_t blocked_ns;     /* since when the cap blocks without progress; 0: it does not */
+    uint64_t excused_ns;     /* holds until then are known to blocked_ns */
+    uint64_t due_ns;         /* room is expected then; 0: no expectation */
+    uint64_t due_set_ns;     /* when that was said */
+    bool due_completes;      /* and that the oldest unit would be complete by then */
+    uint32_t pace;           /* of 256: how long the device takes against the estimates */
     uint32_t backoff_ns;
 
     struct vhq_stats past; /* of destroyed vHQs; and cap_lifts */

@@ -11,7 +11,7 @@
  *
  * While the process is alone nothing is counted: its commands are *loose*. When somebody comes,
  * whoever has the submission right of a vHQ folds them into the tail, which then is of unknown
- * length; until all of them are folded there is no room for anything.
+ * length; until all of them are folded there is no room for anything (loose.c).
  *
  * Time counts too: the oldest unit has been running since it was submitted or since the one before
  * completed, so that much less remains. The credit ends with that unit's estimate: estimates that
@@ -29,17 +29,11 @@
 #include "trace/probe.h"
 
 enum {
-    PACE_ONE = 256, /* the device is as fast as the estimates say */
     PACE_LEAST = PACE_ONE / 16,
     PACE_MOST = PACE_ONE * 16,
-    BACKOFF_MIN_NS = 20 * 1000,
-    BACKOFF_MAX_NS = 100 * 1000,
-    DUE_SLACK_NS = 5 * 1000, /* a due time as near as this has come */
-    STRIDE = 8,              /* commands per marker */
-    CHAIN = 8,               /* commands for which one that overlaps makes others expected */
+    STRIDE = 8, /* commands per marker */
+    CHAIN = 8,  /* commands for which one that overlaps makes others expected */
     CHAIN_MOST_NS = 1000000000,
-    LOOSE_MOST = 1 << 20,              /* commands, and their time: so that sums stay in 32 bits */
-    LOOSE_MOST_NS = 250 * 1000 * 1000, /* with those of a unit, see MAX_EST_NS */
 };
 
 bool cap_contended(const struct vhq_set *s)
@@ -53,7 +47,7 @@ static bool cap_strict(const struct vhq *q)
     return cap_contended(q->set) && !gate_deep(q);
 }
 
-static uint64_t budget_ns(const struct vhq_set *s, bool strict)
+uint64_t cap_budget_ns(const struct vhq_set *s, bool strict)
 {
     uint64_t budget = peek(s->budget_us) * NS_PER_US;
     return strict ? budget : budget * RELAX_FACTOR;
@@ -61,7 +55,7 @@ static uint64_t budget_ns(const struct vhq_set *s, bool strict)
 
 static uint64_t cap_budget(const struct vhq *q)
 {
-    return budget_ns(q->set, cap_strict(q));
+    return cap_budget_ns(q->set, cap_strict(q));
 }
 
 static uint32_t cap_depth(const struct vhq *q)
@@ -103,7 +97,7 @@ static uint64_t sub_floor(uint64_t a, uint64_t b)
     return a > b ? a - b : 0;
 }
 
-static uint64_t cap_stream_ns(const struct vhq *q)
+uint64_t cap_stream_ns(const struct vhq *q)
 {
     return sub_floor(peek(q->counted_ns), peek(q->complete_est_ns));
 }
@@ -175,7 +169,7 @@ bool cap_take(struct vhq *q, uint32_t load)
     return true;
 }
 
-static uint64_t cap_began(const struct vhq_set *s)
+uint64_t cap_began(const struct vhq_set *s)
 {
     return s->oldest_ns > s->progress_ns ? s->oldest_ns : s->progress_ns;
 }
@@ -267,13 +261,7 @@ static void cap_chain(struct vhq *q, uint16_t flags)
         q->chain--;
 }
 
-/* ---- loose commands: the caller has the submission right ------------------------------------- */
-
-/*
- * While nobody else wants the device its commands are not counted. When somebody comes, what a
- * stream then has in the driver is of unknown length: it takes all room until the marker behind it
- * is complete.
- */
+/* Not counted: see loose.c. */
 static void loose_add(struct vhq *q, uint32_t est_ns)
 {
     if (unlikely(peek(q->loose) == 0)) {
@@ -282,34 +270,6 @@ static void loose_add(struct vhq *q, uint32_t est_ns)
     }
     bump(q->loose, 1u);
     bump(q->loose_ns, est_ns);
-}
-
-static void loose_end(struct vhq *q)
-{
-    atomic_store_explicit(&q->loose, 0, memory_order_relaxed);
-    atomic_store_explicit(&q->loose_ns, 0, memory_order_relaxed);
-    atomic_fetch_sub_explicit(&q->set->loose, 1, memory_order_release);
-}
-
-static void loose_fold(struct vhq *q)
-{
-    uint64_t commands = peek(q->loose), sum = peek(q->loose_ns);
-    uint32_t n = commands < LOOSE_MOST ? (uint32_t)commands : LOOSE_MOST;
-    uint32_t ns = sum < LOOSE_MOST_NS ? (uint32_t)sum : LOOSE_MOST_NS;
-    if (likely(commands == 0))
-        return;
-    /* All before it is in flight, so that there is no moment without either. */
-    atomic_fetch_add_explicit(&q->set->area_ns, ns, memory_order_relaxed);
-    atomic_fetch_add_explicit(&q->set->gpu_ns, sum - ns, memory_order_relaxed);
-    bump(q->counted, n);
-    bump(q->counted_ns, ns);
-    bump(q->tail_est_ns, ns);
-    q->tail_area_ns += ns;
-    q->tail_counted += n;
-    q->tail_wide = 8;
-    atomic_store_explicit(&q->folded, true, memory_order_relaxed);
-    gate_after(q, ns);
-    loose_end(q);
 }
 
 void cap_sent(struct vhq *q, uint16_t flags, uint32_t load, int err)
@@ -385,7 +345,8 @@ static enum mark mark_place(struct vhq *q, int (*op)(void *, struct vhq *, void 
 {
     struct vhq_set *s = q->set;
     uint32_t value = peek(q->newest) + 1;
-    loose_fold(q);
+    if (unlikely(peek(q->loose) != 0))
+        loose_fold(q);
     if (cap_markers_out(q))
         return MARK_FULL;
     q->unit[value % UNITS] = (struct unit){
@@ -426,32 +387,6 @@ enum mark cap_mark(struct vhq *q)
 enum mark cap_mark_gate(struct vhq *q)
 {
     return mark_place(q, q->set->ops.gate);
-}
-
-static bool cap_tail_complete(struct vhq *q)
-{
-    struct vhq_set *s = q->set;
-    if (!s->ops.complete || !s->ops.complete(s->user, q, q->desc.stream))
-        return false;
-    pthread_mutex_lock(&s->lock);
-    cap_settle(q, clock_ns());
-    pthread_mutex_unlock(&s->lock);
-    return true;
-}
-
-/* Loose commands may be complete for long. A marker in the legacy stream follows what the blocking
- * ones have been given since, and what they are given next follows it. */
-void cap_mark_late(struct vhq *q)
-{
-    bool loose = peek(q->loose) != 0 || peek(q->asks);
-    if (loose && cap_tail_complete(q))
-        return;
-    if (!loose || q->desc.kind != VHQ_LEGACY || !q->set->ops.complete) {
-        cap_mark(q);
-        return;
-    }
-    loose_fold(q);
-    atomic_store_explicit(&q->asks, true, memory_order_relaxed);
 }
 
 /* ---- completion: set's lock held ------------------------------------------------------------- */
@@ -522,7 +457,7 @@ static bool cap_idle(struct vhq *q)
     return idle;
 }
 
-static void cap_adopt(struct vhq_set *s)
+void cap_adopt(struct vhq_set *s)
 {
     if (likely(!atomic_load_explicit(&s->fresh_in_flight, memory_order_relaxed)))
         return;
@@ -629,90 +564,8 @@ void cap_settle(struct vhq *q, uint64_t now)
         traced_queue(TRACE_COMPLETED, q, NEVER, 0, 0);
 }
 
-/* ---- the dispatcher is blocked: set's lock held, after a look -------------------------------- */
-
-void cap_unblocked(struct vhq_set *s)
-{
-    s->blocked_ns = 0;
-}
-
-void cap_held(struct vhq_set *s, uint64_t held_ns, uint64_t now)
-{
-    uint64_t from = now - held_ns;
-    if (s->blocked_ns == 0)
-        return;
-    if (from < s->excused_ns)
-        from = s->excused_ns;
-    if (from < s->blocked_ns)
-        from = s->blocked_ns;
-    if (from < now)
-        s->blocked_ns += now - from;
-    s->excused_ns = now;
-}
-
-static bool cap_guard(struct vhq_set *s, uint64_t now)
-{
-    if (s->blocked_ns == 0)
-        s->blocked_ns = now;
-    /* A kernel that is known to be long is no reason, nor is much that was loose: others wait for
-     * it, and may be the older ones. */
-    if (now - s->blocked_ns < GUARD_MS * NS_PER_MS + s->longest_est_ns)
-        return false;
-    s->past.cap_lifts++;
-    if (trace_on())
-        trace_put(&(struct trace_record){.kind = TRACE_LIFTED});
-    s->blocked_ns = 0;
-    atomic_store_explicit(&s->lifted, 1, memory_order_relaxed);
-    return true;
-}
-
-static uint64_t cap_overdue(struct vhq_set *s, uint64_t now)
-{
-    s->backoff_ns = s->backoff_ns * 2;
-    if (s->backoff_ns < BACKOFF_MIN_NS)
-        s->backoff_ns = BACKOFF_MIN_NS;
-    if (s->backoff_ns > BACKOFF_MAX_NS)
-        s->backoff_ns = BACKOFF_MAX_NS;
-    return now + s->backoff_ns;
-}
-
-/* How long the device needs for what is in flight, at best. */
-static uint64_t cap_in_flight_ns(const struct vhq_set *s)
-{
-    uint64_t most = peek(s->area_ns);
-    for (const struct vhq *q = s->in_flight; q; q = q->in_flight_next)
-        if (cap_stream_ns(q) > most)
-            most = cap_stream_ns(q);
-    return most;
-}
-
-uint64_t cap_blocked(struct vhq_set *s, uint64_t now)
-{
-    if (cap_guard(s, now))
-        return now;
-    if (s->unknown)
-        return cap_overdue(s, now);
-    bool strict = cap_contended(s) && !gate_used(s);
-    uint64_t sum = cap_in_flight_ns(s), half = budget_ns(s, strict) / 2;
-    /* Half a budget below the cap, so that one wake-up feeds more than one short command. */
-    uint64_t need = sum > half ? sum - half : sum / 2;
-    uint64_t due = cap_began(s) + need * s->pace / PACE_ONE;
-    /* Where streams overlap, the estimates together are far too high, and waiting for them would
-     * let the device run dry. With nobody above, a look per strict budget costs next to nothing. */
-    uint64_t look = now + peek(s->budget_us) * NS_PER_US;
-    bool early = !strict && due > look;
-    if (early)
-        due = look;
-    if (due <= now + DUE_SLACK_NS || s->backoff_ns != 0)
-        return cap_overdue(s, now);
-    s->due_ns = due;
-    s->due_set_ns = now;
-    s->due_completes = need > s->oldest_est_ns && !early;
-    return due;
-}
-
 /* May its tail be marked from here? Takes the submission right if so. */
-static bool cap_claim_tail(struct vhq *q)
+bool cap_claim_tail(struct vhq *q)
 {
     if (peek(q->running) != RUN_NONE)
         return false;
@@ -739,17 +592,6 @@ struct vhq *cap_unmarked(struct vhq_set *s)
     return NULL;
 }
 
-struct vhq *cap_loose(struct vhq_set *s)
-{
-    if (likely(peek(s->loose) == 0) || cap_alone(s))
-        return NULL;
-    cap_adopt(s);
-    for (struct vhq *q = s->in_flight; q; q = q->in_flight_next)
-        if (peek(q->loose) != 0 && cap_claim_tail(q))
-            return q;
-    return NULL;
-}
-
 void cap_forget(struct vhq *q)
 {
     uint32_t newest = peek(q->newest);
@@ -769,58 +611,4 @@ void cap_forget(struct vhq *q)
     atomic_store_explicit(&q->complete, peek(q->counted), memory_order_relaxed);
     atomic_store_explicit(&q->complete_mark, newest, memory_order_release);
     cap_tail_done(q);
-}
-
-/* ---- vHQs whose completion nobody writes down ------------------------------------------------ */
-
-void cap_poll(struct vhq *q)
-{
-    struct vhq_set *s = q->set;
-    uint32_t value = s->ops.poll(s->user, q, q->desc.stream);
-    atomic_store_explicit(&q->polled, value, memory_order_release);
-}
-
-static struct vhq *cap_to_poll(struct vhq_set *s)
-{
-    for (struct vhq *q = s->in_flight; q; q = q->in_flight_next) {
-        if (q->desc.done || q->pass == s->pass || peek(q->newest) == peek(q->complete_mark))
-            continue;
-        q->pass = s->pass;
-        atomic_fetch_add(&q->calls, 1);
-        return q;
-    }
-    return NULL;
-}
-
-static struct vhq *cap_to_ask(struct vhq_set *s)
-{
-    for (struct vhq *q = s->in_flight; q; q = q->in_flight_next) {
-        if (!peek(q->asks) || q->pass == s->pass || !cap_claim_tail(q))
-            continue;
-        q->pass = s->pass;
-        return q;
-    }
-    return NULL;
-}
-
-void cap_poll_all(struct vhq_set *s)
-{
-    struct vhq *q;
-    pthread_mutex_lock(&s->lock);
-    s->pass++;
-    while ((q = cap_to_ask(s))) {
-        pthread_mutex_unlock(&s->lock);
-        cap_mark_late(q);
-        pthread_mutex_lock(&s->lock);
-        atomic_store_explicit(&q->running, RUN_NONE, memory_order_release);
-        futex_wake(&q->running);
-    }
-    while ((q = cap_to_poll(s))) {
-        pthread_mutex_unlock(&s->lock);
-        cap_poll(q);
-        pthread_mutex_lock(&s->lock);
-        atomic_fetch_sub(&q->calls, 1);
-        futex_wake(&q->calls);
-    }
-    pthread_mutex_unlock(&s->lock);
 }

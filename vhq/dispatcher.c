@@ -118,7 +118,7 @@ static void job_drop(const struct job *job)
 
 static void job_mark(struct vhq_set *s, const struct job *job)
 {
-    cap_mark_late(job->q);
+    loose_close(job->q);
     pthread_mutex_lock(&s->lock);
     atomic_store_explicit(&job->q->running, RUN_NONE, memory_order_release);
     pthread_mutex_unlock(&s->lock);

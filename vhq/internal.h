@@ -383,23 +383,15 @@ static inline bool cap_alone(const struct vhq_set *s)
            (!s->cfg.rivals || atomic_load_explicit(s->cfg.rivals, memory_order_relaxed) == 0);
 }
 void cap_look(struct vhq_set *s, uint64_t now);
-/* The cap blocks the dispatcher: when to look again. May lift the cap. Set's lock held. */
-uint64_t cap_blocked(struct vhq_set *s, uint64_t now);
-void cap_unblocked(struct vhq_set *s);
-/* A hold that stopped the device too has ended: in that time nothing could make progress. Holds of
- * several vHQs at a time count once. Set's lock held. */
-void cap_held(struct vhq_set *s, uint64_t held_ns, uint64_t now);
 /* A vHQ whose tail nobody can see complete, with its submission right taken. Set's lock held. */
 struct vhq *cap_unmarked(struct vhq_set *s);
-/* The same, of those with loose commands. */
-struct vhq *cap_loose(struct vhq_set *s);
+/* May its tail be marked by the calling thread? Takes the submission right if so. */
+bool cap_claim_tail(struct vhq *q);
 /* Submission right held: account a command that went to the driver; place a marker. `flags`:
  * SLOT_*. */
 void cap_sent(struct vhq *q, uint16_t flags, uint32_t load, int err);
 enum mark { MARK_OK, MARK_FULL, MARK_FAILED, MARK_NO_GATE };
 enum mark cap_mark(struct vhq *q);
-/* The same by another thread than one that submits to the stream, and so maybe late. */
-void cap_mark_late(struct vhq *q);
 /* A marker with a gate behind it; MARK_NO_GATE: nothing was placed. */
 enum mark cap_mark_gate(struct vhq *q);
 bool cap_markers_out(const struct vhq *q); /* no room for another */
@@ -408,6 +400,36 @@ void cap_forget(struct vhq *q);
 /* All that was submitted through it is known complete. Submission right and set's lock held. */
 void cap_settle(struct vhq *q, uint64_t now);
 bool cap_reached(struct vhq *q, uint32_t value);
+enum {
+    PACE_ONE = 256, /* the device is as fast as the estimates say */
+    BACKOFF_MIN_NS = 20 * 1000,
+};
+/* For all vHQs of the set together; and of one, what it has in flight by the estimates. */
+uint64_t cap_budget_ns(const struct vhq_set *s, bool strict);
+uint64_t cap_stream_ns(const struct vhq *q);
+void cap_adopt(struct vhq_set *s);           /* lists what is newly in flight; set's lock held */
+uint64_t cap_began(const struct vhq_set *s); /* since when the oldest unit has been running */
+
+/* ---- loose.c --------------------------------------------------------------------------------- */
+
+/* Submission right held: what went while alone counts as in flight, of unknown length, in front of
+ * the marker that is placed now. */
+void loose_fold(struct vhq *q);
+void loose_end(struct vhq *q);
+/* Closes a stream off by a marker, or finds it done; by another thread than one that submits to it,
+ * and so maybe late. */
+void loose_close(struct vhq *q);
+/* A vHQ to be closed off, with its submission right taken. Set's lock held. */
+struct vhq *loose_next(struct vhq_set *s);
+
+/* ---- blocked.c ------------------------------------------------------------------------------- */
+
+/* The cap blocks the dispatcher: when to look again. May lift the cap. Set's lock held. */
+uint64_t blocked_due(struct vhq_set *s, uint64_t now);
+void blocked_end(struct vhq_set *s);
+/* A hold that stopped the device too has ended: in that time nothing could make progress. Holds of
+ * several vHQs at a time count once. Set's lock held. */
+void blocked_held(struct vhq_set *s, uint64_t held_ns, uint64_t now);
 void cap_poll(struct vhq *q);
 void cap_poll_all(struct vhq_set *s); /* no lock held */
 

@@ -197,7 +197,7 @@ static void hold_ended(struct scan *c, struct vhq *q)
         ring_head(&q->ring)->cmd.run = NULL;
     uint64_t held_ns = times_hold_ends(q, scan_now(c));
     if (gate_used(c->s))
-        cap_held(c->s, held_ns, scan_now(c));
+        blocked_held(c->s, held_ns, scan_now(c));
     PROBE2(release, q->desc.stream, held_ns);
     if (trace_on())
         traced_queue(TRACE_RELEASED, q, NEVER, 0, 0);
@@ -399,7 +399,7 @@ static bool order_room(struct scan *c, struct vhq *q)
         if (!cap_take_looked(q, load, scan_now(c)))
             return false;
     }
-    cap_unblocked(c->s);
+    blocked_end(c->s);
     return true;
 }
 
@@ -417,7 +417,7 @@ static void order_capped(struct scan *c)
     if (order_mark(c, cap_unmarked(s)))
         return;
     s->poll_due = s->wordless != 0 || s->unknown;
-    uint64_t due = cap_blocked(s, scan_now(c));
+    uint64_t due = blocked_due(s, scan_now(c));
     if (due < c->job.wake_ns)
         c->job.wake_ns = due;
 }
@@ -451,7 +451,7 @@ struct job order_next(struct vhq_set *s)
         .job = {.kind = JOB_SLEEP, .wake_ns = NEVER},
     };
     order_adopt(s);
-    if (order_mark(&c, cap_loose(s)))
+    if (order_mark(&c, loose_next(s)))
         return c.job;
     scan_tickets(&c);
     if (c.job.kind == JOB_SLEEP)

@@ -1,0 +1,145 @@
+/*
+ * blocked.c - the cap blocks the dispatcher: when it looks again, and what it asks meanwhile.
+ */
+#include "vhq/internal.h"
+
+enum {
+    BACKOFF_MAX_NS = 100 * 1000,
+    DUE_SLACK_NS = 5 * 1000, /* a due time as near as this has come */
+};
+
+/* ---- set's lock held, after a look ----------------------------------------------------------- */
+
+void blocked_end(struct vhq_set *s)
+{
+    s->blocked_ns = 0;
+}
+
+void blocked_held(struct vhq_set *s, uint64_t held_ns, uint64_t now)
+{
+    uint64_t from = now - held_ns;
+    if (s->blocked_ns == 0)
+        return;
+    if (from < s->excused_ns)
+        from = s->excused_ns;
+    if (from < s->blocked_ns)
+        from = s->blocked_ns;
+    if (from < now)
+        s->blocked_ns += now - from;
+    s->excused_ns = now;
+}
+
+static bool blocked_guard(struct vhq_set *s, uint64_t now)
+{
+    if (s->blocked_ns == 0)
+        s->blocked_ns = now;
+    /* A kernel that is known to be long is no reason, nor is much that was loose: others wait for
+     * it, and may be the older ones. */
+    if (now - s->blocked_ns < GUARD_MS * NS_PER_MS + s->longest_est_ns)
+        return false;
+    s->past.cap_lifts++;
+    if (trace_on())
+        trace_put(&(struct trace_record){.kind = TRACE_LIFTED});
+    s->blocked_ns = 0;
+    atomic_store_explicit(&s->lifted, 1, memory_order_relaxed);
+    return true;
+}
+
+static uint64_t blocked_overdue(struct vhq_set *s, uint64_t now)
+{
+    s->backoff_ns = s->backoff_ns * 2;
+    if (s->backoff_ns < BACKOFF_MIN_NS)
+        s->backoff_ns = BACKOFF_MIN_NS;
+    if (s->backoff_ns > BACKOFF_MAX_NS)
+        s->backoff_ns = BACKOFF_MAX_NS;
+    return now + s->backoff_ns;
+}
+
+/* How long the device needs for what is in flight, at best. */
+static uint64_t blocked_in_flight_ns(const struct vhq_set *s)
+{
+    uint64_t most = peek(s->area_ns);
+    for (const struct vhq *q = s->in_flight; q; q = q->in_flight_next)
+        if (cap_stream_ns(q) > most)
+            most = cap_stream_ns(q);
+    return most;
+}
+
+uint64_t blocked_due(struct vhq_set *s, uint64_t now)
+{
+    if (blocked_guard(s, now))
+        return now;
+    if (s->unknown)
+        return blocked_overdue(s, now);
+    bool strict = cap_contended(s) && !gate_used(s);
+    uint64_t sum = blocked_in_flight_ns(s), half = cap_budget_ns(s, strict) / 2;
+    /* Half a budget below the cap, so that one wake-up feeds more than one short command. */
+    uint64_t need = sum > half ? sum - half : sum / 2;
+    uint64_t due = cap_began(s) + need * s->pace / PACE_ONE;
+    /* Where streams overlap, the estimates together are far too high, and waiting for them would
+     * let the device run dry. With nobody above, a look per strict budget costs next to nothing. */
+    uint64_t look = now + peek(s->budget_us) * NS_PER_US;
+    bool early = !strict && due > look;
+    if (early)
+        due = look;
+    if (due <= now + DUE_SLACK_NS || s->backoff_ns != 0)
+        return blocked_overdue(s, now);
+    s->due_ns = due;
+    s->due_set_ns = now;
+    s->due_completes = need > s->oldest_est_ns && !early;
+    return due;
+}
+
+/* ---- vHQs whose completion nobody writes down ------------------------------------------------ */
+
+void cap_poll(struct vhq *q)
+{
+    struct vhq_set *s = q->set;
+    uint32_t value = s->ops.poll(s->user, q, q->desc.stream);
+    atomic_store_explicit(&q->polled, value, memory_order_release);
+}
+
+static struct vhq *cap_to_poll(struct vhq_set *s)
+{
+    for (struct vhq *q = s->in_flight; q; q = q->in_flight_next) {
+        if (q->desc.done || q->pass == s->pass || peek(q->newest) == peek(q->complete_mark))
+            continue;
+        q->pass = s->pass;
+        atomic_fetch_add(&q->calls, 1);
+        return q;
+    }
+    return NULL;
+}
+
+static struct vhq *cap_to_ask(struct vhq_set *s)
+{
+    for (struct vhq *q = s->in_flight; q; q = q->in_flight_next) {
+        if (!peek(q->asks) || q->pass == s->pass || !cap_claim_tail(q))
+            continue;
+        q->pass = s->pass;
+        return q;
+    }
+    return NULL;
+}
+
+void cap_poll_all(struct vhq_set *s)
+{
+    struct vhq *q;
+    pthread_mutex_lock(&s->lock);
+    s->pass++;
+    while ((q = cap_to_ask(s))) {
+        pthread_mutex_unlock(&s->lock);
+        loose_close(q);
+        pthread_mutex_lock(&s->lock);
+        atomic_store_explicit(&q->running, RUN_NONE, memory_order_release);
+        futex_wake(&q->running);
+    }
+    while ((q = cap_to_poll(s))) {
+        pthread_mutex_unlock(&s->lock);
+        cap_poll(q);
+        pthread_mutex_lock(&s->lock);
+        atomic_fetch_sub(&q->calls, 1);
+        futex_wake(&q->calls);
+    }
+    pthread_mutex_unlock(&s->lock);
+}

@@ -1,0 +1,78 @@
+/*
+ * loose.c - commands that went while the process was alone, when it no longer is.
+ *
+ * Nothing counts them (cap_sent). What a stream then has in the driver is of unknown length: it is
+ * folded into the tail, and takes all room until the marker behind it is complete. The submission
+ * right of the vHQ is held.
+ */
+#include "vhq/internal.h"
+
+enum {
+    MOST = 1 << 20,              /* commands, and their time: so that sums stay in 32 bits */
+    MOST_NS = 250 * 1000 * 1000, /* with those of a unit, see MAX_EST_NS */
+};
+
+void loose_end(struct vhq *q)
+{
+    atomic_store_explicit(&q->loose, 0, memory_order_relaxed);
+    atomic_store_explicit(&q->loose_ns, 0, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&q->set->loose, 1, memory_order_release);
+}
+
+void loose_fold(struct vhq *q)
+{
+    uint64_t commands = peek(q->loose), sum = peek(q->loose_ns);
+    uint32_t n = commands < MOST ? (uint32_t)commands : MOST;
+    uint32_t ns = sum < MOST_NS ? (uint32_t)sum : MOST_NS;
+    if (commands == 0)
+        return;
+    /* All before it is in flight, so that there is no moment without either. */
+    atomic_fetch_add_explicit(&q->set->area_ns, ns, memory_order_relaxed);
+    atomic_fetch_add_explicit(&q->set->gpu_ns, sum - ns, memory_order_relaxed);
+    bump(q->counted, n);
+    bump(q->counted_ns, ns);
+    bump(q->tail_est_ns, ns);
+    q->tail_area_ns += ns;
+    q->tail_counted += n;
+    q->tail_wide = 8;
+    atomic_store_explicit(&q->folded, true, memory_order_relaxed);
+    gate_after(q, ns);
+    loose_end(q);
+}
+
+static bool loose_complete(struct vhq *q)
+{
+    struct vhq_set *s = q->set;
+    if (!s->ops.complete || !s->ops.complete(s->user, q, q->desc.stream))
+        return false;
+    pthread_mutex_lock(&s->lock);
+    cap_settle(q, clock_ns());
+    pthread_mutex_unlock(&s->lock);
+    return true;
+}
+
+/* Loose commands may be complete for long. A marker in the legacy stream follows what the blocking
+ * ones have been given since, and what they are given next follows it. */
+void loose_close(struct vhq *q)
+{
+    bool loose = peek(q->loose) != 0 || peek(q->asks);
+    if (loose && loose_complete(q))
+        return;
+    if (!loose || q->desc.kind != VHQ_LEGACY || !q->set->ops.complete) {
+        cap_mark(q);
+        return;
+    }
+    loose_fold(q);
+    atomic_store_explicit(&q->asks, true, memory_order_relaxed);
+}
+
+struct vhq *loose_next(struct vhq_set *s)
+{
+    if (likely(peek(s->loose) == 0) || cap_alone(s))
+        return NULL;
+    cap_adopt(s);
+    for (struct vhq *q = s->in_flight; q; q = q->in_flight_next)
+        if (peek(q->loose) != 0 && cap_claim_tail(q))
+            return q;
+    return NULL;
+}

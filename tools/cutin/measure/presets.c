@@ -234,7 +234,7 @@ void preset_print(const struct bench *b)
 json_t *preset_json(const struct bench *b)
 {
     const struct preset *p = b->plan.preset;
-    json_t *rows = json_array();
+    json_t *rows = p ? json_array() : NULL;
 
     if (!p)
         return NULL;

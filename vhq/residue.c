@@ -42,6 +42,6 @@ void vhq_set_residue(struct vhq_set *set, struct vhq_residue *out)
         out->ns = ns > out->ns ? ns : out->ns;
     }
     for (const struct vhq *q = set->all; q; q = q->next)
-        out->completed += q->dead ? 0 : peek(q->completed);
+        out->markers += q->dead ? 0 : peek(q->complete_mark);
     pthread_mutex_unlock(&set->lock);
 }

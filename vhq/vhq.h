@@ -266,7 +266,7 @@ struct vhq_residue {
     bool
         running; /* something is not complete; of commands behind the last marker nothing is known */
     uint64_t ns;
-    uint64_t completed; /* commands that were, so far */
+    uint32_t markers; /* that were reached, of all that there are; counts on, and wraps */
 };
 void vhq_set_residue(struct vhq_set *set, struct vhq_residue *out);
 

@@ -18,9 +18,10 @@
 
 enum {
     LOOK_NS = 50 * 1000,        /* at the hold word, while something long runs */
-    LOOK_MAX_NS = 250 * 1000,   /* while stopped: for 1 % of that time */
+    STOPPED_NS = 20 * 1000,     /* while stopped: what is not seen then is lost to the program */
+    LOOK_MAX_NS = 250 * 1000,   /* and 1 % of that time */
     ALONE_NS = 5 * 1000 * 1000, /* with nobody above */
-    EFFECT_NS = 1000 * 1000,    /* what completes so long after a stop was not stopped */
+    EFFECT_NS = 20000 * 1000,   /* what the GPU does so long after a stop was not stopped */
     DEVICES = 64,
 };
 
@@ -33,7 +34,9 @@ struct device {
     uint64_t long_until_ns; /* something runs that a hold would not wait for, until then at least */
     uint64_t held_ns;       /* the hold was first seen; 0: nobody holds */
     uint64_t stopped_ns;    /* the groups stand still since; 0: they do not */
-    uint64_t completed;     /* commands, a while after they were stopped; NEVER: not yet */
+    uint32_t given;         /* groups_gave_way, before that */
+    bool settled;           /* a while has gone since, when so many `markers` had been reached */
+    uint32_t markers;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -116,7 +119,7 @@ static void residue_add(struct shim_context *ctx, void *user)
     vhq_set_residue(ctx->set, &one);
     r->sum.running |= one.running;
     r->sum.ns = one.ns > r->sum.ns ? one.ns : r->sum.ns;
-    r->sum.completed += one.completed;
+    r->sum.markers += one.markers;
 }
 
 static struct vhq_residue device_residue(const struct device *d)
@@ -131,6 +134,7 @@ static struct vhq_residue device_residue(const struct device *d)
 static void device_stop(struct device *d, uint64_t now)
 {
     const char *why = objection();
+    d->given = groups_gave_way();
     int rc = why ? 0 : groups_stop(d->gpu->uuid, d->way);
     if (!why && rc > 0 && d->way == GROUPS_SCHEDULE) {
         d->way = GROUPS_TIMESLICE;
@@ -142,7 +146,7 @@ static void device_stop(struct device *d, uint64_t now)
         turn_off(d, "the resource manager refuses it");
     else if (rc == 0) {
         d->stopped_ns = now;
-        d->completed = UINT64_MAX;
+        d->settled = false;
         if (!d->used)
             log_line(LOG_INFO, "suspend is used: %u channel groups stand still, by %s",
                      groups_count(d->gpu->uuid), groups_way_names[d->way]);
@@ -160,13 +164,14 @@ static void device_go(struct device *d)
 /* Off the run list nothing ends. With short time slices something may. */
 static void effect_look(struct device *d, uint64_t now)
 {
-    if (d->way != GROUPS_SCHEDULE || now - d->stopped_ns < EFFECT_NS ||
-        !groups_stopped(d->gpu->uuid))
+    if (d->way != GROUPS_SCHEDULE || now - d->stopped_ns < EFFECT_NS)
         return;
-    uint64_t completed = device_residue(d).completed;
-    if (d->completed == UINT64_MAX)
-        d->completed = completed;
-    if (completed == d->completed)
+    uint32_t markers = device_residue(d).markers;
+    if (!d->settled)
+        d->markers = markers;
+    d->settled = true;
+    /* Fewer: a stream is gone. */
+    if ((int32_t)(markers - d->markers) <= 0 || groups_gave_way() != d->given)
         return;
     turn_off(d, "it had no effect: a kernel ended that should have stood still");
     device_go(d);
@@ -184,9 +189,13 @@ static uint64_t stopped_look(struct device *d, uint64_t now)
         device_go(d);
         return LOOK_NS;
     }
+    if (groups_gave_way() != d->given) { /* from the beginning */
+        d->stopped_ns = d->held_ns = 0;
+        return LOOK_NS;
+    }
     effect_look(d, now);
     uint64_t nap = (now - d->stopped_ns) / 100;
-    return nap < LOOK_NS ? LOOK_NS : nap > LOOK_MAX_NS ? LOOK_MAX_NS : nap;
+    return nap < STOPPED_NS ? STOPPED_NS : nap > LOOK_MAX_NS ? LOOK_MAX_NS : nap;
 }
 
 static uint64_t held_look(struct device *d, uint64_t now)

@@ -18,6 +18,7 @@ const char *const groups_way_names[GROUPS_WAYS] = {"schedule", "timeslice"};
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool ended; /* under lock */
+static _Atomic uint32_t gave_way;
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
@@ -217,17 +218,9 @@ int groups_go(const uint8_t uuid[16])
     return rc;
 }
 
-bool groups_stopped(const uint8_t uuid[16])
+uint32_t groups_gave_way(void)
 {
-    bool any = false;
-
-    if (!atomic_load(&objects_stopped))
-        return false;
-    pthread_mutex_lock(&lock);
-    for (struct object *o = NULL; !any && (o = group_next(o, uuid));)
-        any = o->stopped;
-    pthread_mutex_unlock(&lock);
-    return any;
+    return atomic_load(&gave_way);
 }
 
 void groups_give_way(void)
@@ -236,6 +229,7 @@ void groups_give_way(void)
 
     pthread_mutex_lock(&lock);
     go(NULL);
+    atomic_fetch_add(&gave_way, 1);
     pthread_mutex_unlock(&lock);
     errno = saved;
 }

@@ -41,7 +41,8 @@ uint32_t groups_count(const uint8_t uuid[16]);
 int groups_stop(const uint8_t uuid[16], enum groups_way way);
 /* They go on as they were. What groups_stop says; nothing where none is stopped. */
 int groups_go(const uint8_t uuid[16]);
-bool groups_stopped(const uint8_t uuid[16]);
+/* How often groups went on because a call of the driver needed that. */
+uint32_t groups_gave_way(void);
 /* All go on, and none is stopped any more. */
 void groups_end(void);
 

@@ -74,8 +74,8 @@ static void end(pid_t *pid)
 }
 
 struct side { /* environment of one side */
-    char text[16][512];
-    const char *env[17];
+    char text[24][512];
+    const char *env[25];
 };
 
 static void side_set(struct side *s, const char *name, const char *value)
@@ -83,7 +83,7 @@ static void side_set(struct side *s, const char *name, const char *value)
     int i = 0;
     while (s->env[i])
         i++;
-    assert(i < 16);
+    assert(i < 24);
     snprintf(s->text[i], sizeof(s->text[i]), "%s=%s", name, value);
     s->env[i] = s->text[i];
 }
@@ -139,6 +139,21 @@ static void side_gates(struct side *s, const char *mode, enum setting setting)
         side_set(s, "CUTIN_BUDGET_US", "10");
 }
 
+/* Every hold stops what runs. */
+static void side_suspend(struct side *s, bool under_cutin)
+{
+    char preload[480];
+    snprintf(preload, sizeof(preload), "%s%s%s/libsimgpu_rm.so",
+             under_cutin ? pair.config->preload : "", under_cutin ? ":" : "",
+             pair.config->simulator);
+    side_set(s, "SIMGPU_RM", "accept");
+    side_set(s, "LD_PRELOAD", preload);
+    if (!under_cutin)
+        return;
+    side_set(s, "CUTIN_SUSPEND", "on");
+    side_set(s, "CUTIN_SUSPEND_AFTER_US", "1");
+}
+
 static void side_settings(struct side *s, const struct pair_of_texts *set, size_t n)
 {
     for (size_t i = 0; i < n && set[i].name; i++)
@@ -162,8 +177,11 @@ static pid_t worker_start(int fd, bool under_cutin, uint64_t seed, unsigned step
     side_settings(&side, setting_both[setting], 2);
     if (gates_mirrored())
         side_set(&side, "SIMGPU_HOST_REGISTER", "0");
+    if (pair.config->suspend)
+        side_suspend(&side, under_cutin);
     if (under_cutin) {
-        side_set(&side, "LD_PRELOAD", pair.config->preload);
+        if (!pair.config->suspend)
+            side_set(&side, "LD_PRELOAD", pair.config->preload);
         side_settings(&side, setting_cutin[setting], 4);
         if (setting == SETTING_REAL_TIME && seed % 2) /* where padding can be */
             side_set(&side, "CUTIN_PAD", "on");

@@ -186,7 +186,7 @@ static void join_as_client(void)
 
 TestSuite(kill_storm, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 1500);
 
-Test(kill_storm, nobody_hangs_or_computes_something_else)
+static void rage(void)
 {
     int kills = setting("KILL_STORM_KILLS", 100);
 
@@ -214,4 +214,18 @@ Test(kill_storm, nobody_hangs_or_computes_something_else)
             storm.rounds, storm.kills, storm.holds_seen, storm.hung, storm.wrong, storm.slowest_ms);
     cr_assert(storm.hung == 0 && storm.wrong == 0);
     cr_assert_gt(storm.holds_seen, kills / 8, "too few strikes hit anything");
+}
+
+Test(kill_storm, nobody_hangs_or_computes_something_else)
+{
+    rage();
+}
+
+/* The same where every hold stops the kernels that run. */
+Test(kill_storm, nobody_stays_suspended)
+{
+    setenv("SIMGPU_RM", "accept", 1);
+    setenv("CUTIN_SUSPEND", "on", 1);
+    setenv("CUTIN_SUSPEND_AFTER_US", "1", 1);
+    rage();
 }

@@ -1,7 +1,7 @@
 /*
  * ablation.c - `cutin latency --ablation`: what each means of holding back is worth. The same
- * measurement with a cap on commands alone, with the cap on estimated time, and with gates, over
- * short and long best-effort kernels; each with the throughput that it leaves to best effort.
+ * measurement with a cap on commands alone, with the cap on estimated time, with gates, and with
+ * suspending, over short and long best-effort kernels; each with the throughput that it leaves to best effort.
  */
 #include "ablation.h"
 #include "tools/cutin/subcommand.h"
@@ -12,16 +12,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const uint32_t kernels_us[] = {20, 200, 2000};
+static const uint32_t kernels_us[] = {20, 200, 2000, 50000};
 enum { KERNELS = sizeof(kernels_us) / sizeof(kernels_us[0]) };
 
 /* A time budget of a second is none. */
 static const struct variant {
-    const char *name, *gates, *depth, *budget_us;
+    const char *name, *gates, *depth, *budget_us, *suspend;
 } variants[] = {
-    {"depth 1", "off", "1", "1000000"},   {"depth 4", "off", "4", "1000000"},
-    {"depth 16", "off", "16", "1000000"}, {"depth 32", "off", "32", "1000000"},
-    {"time budget", "off", NULL, NULL},   {"gates", "on", NULL, NULL},
+    {"depth 1", "off", "1", "1000000", "off"},   {"depth 4", "off", "4", "1000000", "off"},
+    {"depth 16", "off", "16", "1000000", "off"}, {"depth 32", "off", "32", "1000000", "off"},
+    {"time budget", "off", NULL, NULL, "off"},   {"gates", "on", NULL, NULL, "off"},
+    {"suspend", "off", NULL, NULL, "on"},
 };
 enum { VARIANTS = sizeof(variants) / sizeof(variants[0]) };
 
@@ -65,12 +66,16 @@ static void restore(struct kept *k)
 
 static int measure(struct bench *b, const struct variant *v)
 {
-    struct kept kept[] = {keep("CUTIN_GATES"), keep("CUTIN_DEPTH"), keep("CUTIN_BUDGET_US")};
+    struct kept kept[] = {keep("CUTIN_GATES"), keep("CUTIN_DEPTH"), keep("CUTIN_BUDGET_US"),
+                          keep("CUTIN_SUSPEND"), keep("SIMGPU_RM")};
     int rc;
 
     set("CUTIN_GATES", v->gates);
     set("CUTIN_DEPTH", v->depth);
     set("CUTIN_BUDGET_US", v->budget_us);
+    set("CUTIN_SUSPEND", v->suspend);
+    if (strcmp(v->suspend, "on") == 0)
+        setenv("SIMGPU_RM", "accept", 0); /* the real driver does not know it */
     rc = bench_run(b);
     for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
         restore(&kept[i]);

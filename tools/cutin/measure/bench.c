@@ -49,7 +49,9 @@ static int end_worker(struct bench *b, struct worker *w, int rc)
 {
     int status = worker_end(w, rc == 0 && !progress_cancel ? WORKER_ENDS_MS : WORKER_GIVEN_UP_MS);
 
-    if (rc != 0 || status == 0)
+    /* Who interrupts is not kept waiting for one that comes to its end late. */
+    bool given_up = progress_cancel && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+    if (rc != 0 || status == 0 || given_up)
         return rc;
     if (WIFSIGNALED(status))
         return fail(b, -EIO, "the %s worker ended by signal %d (%s)", w->role, WTERMSIG(status),

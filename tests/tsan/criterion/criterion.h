@@ -78,6 +78,11 @@ _Noreturn void tsan_skip(const char *format, ...) __attribute__((format(printf, 
 #define cr_assert_geq(a, b, ...) TSAN_CHECK((a) >= (b), true, #a " >= " #b, __VA_ARGS__)
 #define cr_expect_geq(a, b, ...) TSAN_CHECK((a) >= (b), false, #a " >= " #b, __VA_ARGS__)
 
+#define cr_assert_float_eq(a, b, e, ...)                                                           \
+    TSAN_CHECK((a) - (b) <= (e) && (b) - (a) <= (e), true, #a " == " #b, __VA_ARGS__)
+#define cr_expect_float_eq(a, b, e, ...)                                                           \
+    TSAN_CHECK((a) - (b) <= (e) && (b) - (a) <= (e), false, #a " == " #b, __VA_ARGS__)
+
 #define cr_assert_null(p, ...)     TSAN_CHECK(!(p), true, #p " is NULL", __VA_ARGS__)
 #define cr_expect_null(p, ...)     TSAN_CHECK(!(p), false, #p " is NULL", __VA_ARGS__)
 #define cr_assert_not_null(p, ...) TSAN_CHECK(!!(p), true, #p " is not NULL", __VA_ARGS__)

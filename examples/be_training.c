@@ -20,8 +20,7 @@ enum {
     SEGMENTS = 4, /* of the side array; each step overwrites one with its batch */
     AHEAD = 32,   /* steps that may be queued: what launches run ahead in real programs */
     LOSS_EVERY = 8,
-    WARM_UP =
-        100, /* steps in which a driver loads kernels, and who stands before it learns their times */
+    WARM_UP = 100, /* steps in which a driver loads kernels, and cutin learns their times */
 };
 
 static double steps = 0, seconds = 0, kernels = 16, kernel_us = 200;

@@ -3,9 +3,10 @@
  * short kernels with an input and an output copy, and each answer is checked.
  *
  * Latency counts from the arrival, not from the moment the program came round to it: a request that
- * waits behind a late one is late too. The device's own figures stand beside it, from CUDA events: they
- * do not contain what the processor was late. On a GPU they begin when the device comes to the request,
- * so a turn that it waited for is missing there; on the simulated one they begin with the submission.
+ * waits behind a late one is late too. The device's own figures stand beside it, from CUDA events:
+ * they do not contain what the processor was late. On a GPU they begin when the device comes to the
+ * request, so a turn that it waited for is missing there; on the simulated one they begin with the
+ * submission.
  *
  *   rt_inference --rate 100 --requests 300
  *   cutin run --priority rt -- rt_inference --rate 100 --seconds 10 --realtime --spin-us 200 --json
@@ -73,8 +74,8 @@ static bool processors(cpu_set_t *set)
     return sched_getaffinity(0, sizeof(*set), set) == 0 && CPU_COUNT(set) > 1;
 }
 
-/* Before the driver starts threads, which inherit the class. On a single processor nobody else would run
- * while it spins. */
+/* Before the driver starts threads, which inherit the class. On a single processor nobody else
+ * would run while it spins. */
 static bool class_take(void)
 {
     const struct sched_param least = {.sched_priority = 1};
@@ -83,8 +84,8 @@ static bool class_take(void)
     return processors(&set) && sched_setscheduler(0, SCHED_RR, &least) == 0;
 }
 
-/* The last of those that it may use, or -1. After the driver has started threads, which would be stuck
- * behind this one there. */
+/* The last of those that it may use, or -1. After the driver has started threads, which would be
+ * stuck behind this one there. */
 static int processor_take(void)
 {
     size_t last = CPU_SETSIZE - 1;

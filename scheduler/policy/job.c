@@ -240,8 +240,8 @@ int job_of_process(const char *folder, uid_t owner, pid_t pid, uid_t uid, struct
     *job = (struct job){.account = ""};
     if (fd < 0)
         return fd == -ENOENT ? -ESRCH : fd;
-    /* A process that ends meanwhile, and whose number is given to another one, ends the way or leads
-     * to another process of a job of the same user. */
+    /* A process that ends meanwhile, and whose number is given to another one, ends the way or
+     * leads to another process of a job of the same user. */
     for (int i = 0; i < MOST_PARENTS && rc != 0 && pid > 0; i++) {
         rc = process_read(pid, &p);
         if (rc != 0)

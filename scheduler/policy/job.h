@@ -3,9 +3,9 @@
  *
  * A batch system's own process starts a job's processes on a node. It says as root, in a folder of
  * root's, whose they are: a file named after its process id, with the time when it was started, so
- * that a later process of the same number is not taken for it, the job's user, account and number. The
- * daemon follows a client's parents to such a process. What a user can write decides nothing: not
- * the environment, not the command line.
+ * that a later process of the same number is not taken for it, the job's user, account and number.
+ * The daemon follows a client's parents to such a process. What a user can write decides nothing:
+ * not the environment, not the command line.
  */
 #ifndef CUTIN_JOB_H
 #define CUTIN_JOB_H

@@ -42,7 +42,8 @@ struct rules {
 };
 
 /* "user:NAME", "uid:N", "uid:N-M", "group:NAME", "gid:N", "cgroup:/PATH", "account:NAME" or
- * "everybody". Returns 0, -EINVAL (not of that form), -ENOENT (no such user or group) or -ENOMEM. */
+ * "everybody". Returns 0, -EINVAL (not of that form), -ENOENT (no such user or group) or
+ * -ENOMEM. */
 int rule_parse(struct rule *rule, const char *text);
 /* Adds a rule to the list, which then owns what the rule has. Returns 0 or -ENOMEM. */
 int rules_add(struct rules *list, const struct rule *rule);

@@ -1,5 +1,6 @@
 /*
- * controller.h - what slurmctld knows of a job. Asked by srun alone, once a step: never by the nodes.
+ * controller.h - what slurmctld knows of a job. Asked by srun alone, once a step: never by the
+ * nodes.
  */
 #ifndef CUTIN_SLURM_CONTROLLER_H
 #define CUTIN_SLURM_CONTROLLER_H
@@ -15,7 +16,8 @@ struct controller_job {
 
 /* Returns 0 or one of Slurm's error numbers. */
 int controller_job_load(uint32_t id, struct controller_job *job);
-/* Of a job of the calling user's own, or of any for root. Returns 0 or one of Slurm's error numbers. */
+/* Of a job of the calling user's own, or of any for root. Returns 0 or one of Slurm's error
+ * numbers. */
 int controller_comment_set(uint32_t id, const char *comment);
 
 #endif

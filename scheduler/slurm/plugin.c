@@ -1,11 +1,11 @@
 /*
  * plugin.c - cutin as a SPANK plugin of Slurm.
  *
- * srun resolves what a step asks for (options, else the site's words about QOS and partition), shows
- * it in the job's comment, and hands it on in the environment. On each node the job's prolog keeps
- * the account, which slurmctld signed; the step's slurmstepd, as root, says for the daemon that its
- * children are of that account (scheduler/policy/job.h), and puts library and settings into the
- * environment of the tasks. The batch script and srun itself run without the library.
+ * srun resolves what a step asks for (options, else the site's words about QOS and partition),
+ * shows it in the job's comment, and hands it on in the environment. On each node the job's prolog
+ * keeps the account, which slurmctld signed; the step's slurmstepd, as root, says for the daemon
+ * that its children are of that account (scheduler/policy/job.h), and puts library and settings
+ * into the environment of the tasks. The batch script and srun itself run without the library.
  *
  * Whatever fails here is said, and the job runs without cutin.
  */
@@ -33,7 +33,7 @@ SPANK_PLUGIN(cutin, 1)
 static struct site site;
 static struct wish wish = {.level = WISH_NONE};
 
-/* ---- options ---------------------------------------------------------------------------------- */
+/* ---- options --------------------------------------------------------------------------------- */
 
 static int take_level(int row, const char *text, int remote)
 {
@@ -94,7 +94,7 @@ int slurm_spank_init(spank_t spank, int argc, char *argv[])
     return ESPANK_SUCCESS;
 }
 
-/* ---- srun -------------------------------------------------------------------------------------- */
+/* ---- srun ------------------------------------------------------------------------------------ */
 
 static void comment_show(uint32_t id, const char *old)
 {
@@ -128,7 +128,7 @@ int slurm_spank_local_user_init(spank_t spank, int argc, char *argv[])
     return ESPANK_SUCCESS;
 }
 
-/* ---- prolog and epilog of the job on a node, as root ------------------------------------------ */
+/* ---- prolog and epilog of the job on a node, as root ----------------------------------------- */
 
 static bool job_of(spank_t spank, struct job *job, uid_t *uid)
 {
@@ -142,8 +142,8 @@ static bool job_of(spank_t spank, struct job *job, uid_t *uid)
     return true;
 }
 
-/* Neither is preceded by slurm_spank_init. The environment of a prolog is slurmd's: what users have a
- * say in begins with SPANK_ there. */
+/* Neither is preceded by slurm_spank_init. The environment of a prolog is slurmd's: what users have
+ * a say in begins with SPANK_ there. */
 int slurm_spank_job_prolog(spank_t spank, int argc, char *argv[])
 {
     const char *account = getenv("SLURM_JOB_ACCOUNT");
@@ -173,7 +173,7 @@ int slurm_spank_job_epilog(spank_t spank, int argc, char *argv[])
     return ESPANK_SUCCESS;
 }
 
-/* ---- slurmstepd --------------------------------------------------------------------------------- */
+/* ---- slurmstepd ------------------------------------------------------------------------------ */
 
 /* As root, before there are tasks. Of the batch step, too: a script may use `cutin run`. */
 static void job_tell(struct job *job, uid_t uid)

@@ -40,13 +40,14 @@ struct vhq_fence *event_swap(struct shim_event *ev, struct vhq_fence *fence, boo
 /* A reference to the fence of the latest record, NULL if that was submitted. Marks it as waited for
  * when `waits`. */
 struct vhq_fence *event_fence(struct shim_event *ev, bool waits);
-/* For a record that goes at once, and needs no fence. While there is none a wait asks nobody, and so
- * it may be if the record before was submitted and no wait for it is buffered: another thread's
+/* For a record that goes at once, and needs no fence. While there is none a wait asks nobody, and
+ * so it may be if the record before was submitted and no wait for it is buffered: another thread's
  * wait at this moment may be for either record. False: there is a fence to displace. */
 bool event_unfence(struct shim_event *ev);
 /* The latest record was not submitted. */
 bool event_buffered(struct shim_event *ev);
-/* Where the latest record went; NULL: the event was never recorded, and its context is not known. */
+/* Where the latest record went; NULL: the event was never recorded, and its context is not
+ * known. */
 struct shim_context *event_context(const struct shim_event *ev);
 /* The shared event's records and waits are never deferred. */
 void event_share(CUevent handle);

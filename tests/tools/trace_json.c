@@ -172,7 +172,7 @@ Test(trace_json, who_held_whom_is_the_time_of_both)
     cr_expect_eq(trace_json_end(&j), 0);
     fclose(out);
     cr_expect_not_null(strstr(text, "held by"), "%s", text);
-    cr_expect(strstr(text, "\"ts\":12.0,\"dur\":8.0") != NULL, "%s", text);
+    cr_expect(strstr(text, "\"ts\":12.0,\"dur\":8.0"), "%s", text);
     trace_view_close(&v[0]);
     trace_view_close(&v[1]);
     free(text);

@@ -275,7 +275,7 @@ void fact_suspend(void)
     fact_number("groups", groups_count(uuid));
     if (groups_count(uuid) == 0)
         fact_skip("no channel group of the device was seen");
-    fact_flag("mps", getenv("CUDA_MPS_PIPE_DIRECTORY") != NULL);
+    fact_flag("mps", !!getenv("CUDA_MPS_PIPE_DIRECTORY"));
     need_memops();
     for (int way = 0; way < GROUPS_WAYS; way++) {
         look((enum groups_way)way);

@@ -1,6 +1,6 @@
 /*
- * inference.c - what rt_inference says of the device is what the simulated one's log says, and what it
- * says of its class and its processor is so. And what tools/demo wants of be_training.
+ * inference.c - what rt_inference says of the device is what the simulated one's log says, and what
+ * it says of its class and its processor is so. And what tools/demo wants of be_training.
  */
 #include "tests/integration/gpu.h"
 #include "tests/integration/sharing/device_log.h"

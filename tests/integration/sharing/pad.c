@@ -1,6 +1,7 @@
 /*
- * pad.c - best effort beside a real-time stream of its own process: what fits and ends in time goes,
- * nothing else does, and real time starts each kernel when it would have. By the device's log.
+ * pad.c - best effort beside a real-time stream of its own process: what fits and ends in time
+ * goes, nothing else does, and real time starts each kernel when it would have. By the device's
+ * log.
  */
 #include "tests/integration/gpu.h"
 #include "tests/integration/sharing/device_log.h"

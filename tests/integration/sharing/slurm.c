@@ -1,6 +1,6 @@
 /*
- * slurm.c - jobs of a real Slurm on one simulated GPU: who cuts in on whom, by which permission, and
- * what the plugin sets where. A cluster of one node is started for each test.
+ * slurm.c - jobs of a real Slurm on one simulated GPU: who cuts in on whom, by which permission,
+ * and what the plugin sets where. A cluster of one node is started for each test.
  */
 #include "tests/integration/gpu.h"
 

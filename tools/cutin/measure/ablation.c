@@ -1,7 +1,8 @@
 /*
  * ablation.c - `cutin latency --ablation`: what each means of holding back is worth. The same
  * measurement with a cap on commands alone, with the cap on estimated time, with gates, and with
- * suspending, over short and long best-effort kernels; each with the throughput that it leaves to best effort.
+ * suspending, over short and long best-effort kernels; each with the throughput that it leaves to
+ * best effort.
  */
 #include "ablation.h"
 #include "tools/cutin/subcommand.h"

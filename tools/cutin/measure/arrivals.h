@@ -39,8 +39,8 @@ const char *arrivals_text(const struct arrivals *a, char *out, size_t size);
 
 /*
  * Draws the gaps before `n` requests, in nanoseconds. A trace has a time in milliseconds on each
- * line, rising; lines that begin with # say nothing; its mean is its own. 0, -EINVAL (a line that is
- * no such time, or fewer than `n`) or -errno, with one line in `why`.
+ * line, rising; lines that begin with # say nothing; its mean is its own. 0, -EINVAL (a line that
+ * is no such time, or fewer than `n`) or -errno, with one line in `why`.
  */
 int arrivals_draw(const struct arrivals *a, double mean_ns, uint64_t seed, uint64_t *gap_ns,
                   uint32_t n, char *why, size_t why_bytes);

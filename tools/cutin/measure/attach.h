@@ -1,7 +1,7 @@
 /*
- * attach.h - `cutin latency --attach`: what a running process above best effort waits for and whom it
- * holds, read from what it leaves anyway: its page, by way of the daemon, its trace where it writes
- * one, and the simulated device's log. Nothing is sent to it and nothing of it is stopped.
+ * attach.h - `cutin latency --attach`: what a running process above best effort waits for and whom
+ * it holds, read from what it leaves anyway: its page, by way of the daemon, its trace where it
+ * writes one, and the simulated device's log. Nothing is sent to it and nothing of it is stopped.
  */
 #ifndef CUTIN_ATTACH_H
 #define CUTIN_ATTACH_H

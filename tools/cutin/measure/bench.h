@@ -180,19 +180,19 @@ static inline bool bench_traced(const struct bench *b)
 {
     return b->plan.stages || b->plan.break_us > 0;
 }
-/* bench_stages.c: room for them; the stages of a block's samples, while its processes are there; what
- * they come to. 0, or -errno with b->why. */
+/* bench_stages.c: room for them; the stages of a block's samples, while its processes are there;
+ * what they come to. 0, or -errno with b->why. */
 int bench_stages_open(struct bench *b);
 int bench_stages_take(struct bench *b, const struct worker_sample *sample, uint32_t n);
 void bench_stages_describe(struct bench *b);
 void bench_stages_free(struct bench *b);
 
-/* bench_break.c: the trace of the last 50 ms before this one's answer; both processes are there. 0, or
- * -errno with b->why. */
+/* bench_break.c: the trace of the last 50 ms before this one's answer; both processes are there. 0,
+ * or -errno with b->why. */
 int bench_break_write(struct bench *b, const struct worker_sample *s);
 
-/* bench_hdr.c: the latencies as histograms: FILE.json, or the text of each mode in a file of its own,
- * with its name before FILE's ending. 0, or -errno with one line in `why`. */
+/* bench_hdr.c: the latencies as histograms: FILE.json, or the text of each mode in a file of its
+ * own, with its name before FILE's ending. 0, or -errno with one line in `why`. */
 int bench_histogram(const struct bench *b, const char *path, char *why, size_t why_bytes);
 
 /* latency_print.c: table and histogram on stdout. */

@@ -1,6 +1,6 @@
 /*
- * bench_break.c - the first request under cutin that took too long, and what all processes did until
- * then.
+ * bench_break.c - the first request under cutin that took too long, and what all processes did
+ * until then.
  */
 #include "bench.h"
 #include "tools/cutin/record/trace_holds.h"

@@ -1,6 +1,6 @@
 /*
- * bench_hdr.c - the latencies of each mode as histograms in files: text that HdrHistogram's plotters
- * read, or JSON that can be added up with that of other runs.
+ * bench_hdr.c - the latencies of each mode as histograms in files: text that HdrHistogram's
+ * plotters read, or JSON that can be added up with that of other runs.
  */
 #include "bench.h"
 #include "tools/cutin/hdr.h"

@@ -1,6 +1,6 @@
 /*
- * bench_trace.h - what the processes of `cutin latency` leave behind when they are traced: a trace of
- * each, and the simulated device's log.
+ * bench_trace.h - what the processes of `cutin latency` leave behind when they are traced: a trace
+ * of each, and the simulated device's log.
  */
 #ifndef CUTIN_BENCH_TRACE_H
 #define CUTIN_BENCH_TRACE_H

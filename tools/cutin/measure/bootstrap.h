@@ -1,9 +1,9 @@
 /*
  * bootstrap.h - how far a percentile of these samples may lie from that of other ones like them.
  *
- * Samples come in blocks, one of each mode in a round: what the machine did meanwhile is common to a
- * block. So a resample draws rounds with replacement, and then samples within each. Modes that draw
- * by one seed draw the same rounds, so what a round did to both is not in their ratio.
+ * Samples come in blocks, one of each mode in a round: what the machine did meanwhile is common to
+ * a block. So a resample draws rounds with replacement, and then samples within each. Modes that
+ * draw by one seed draw the same rounds, so what a round did to both is not in their ratio.
  */
 #ifndef CUTIN_BOOTSTRAP_H
 #define CUTIN_BOOTSTRAP_H

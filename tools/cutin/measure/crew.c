@@ -47,7 +47,8 @@ int worker_prepare(struct worker *w, const char *role, uint32_t capacity)
     return 0;
 }
 
-/* Room for what a block of samples leaves; with times only the first records are kept, so for all. */
+/* Room for what a block of samples leaves; with times only the first records are kept, so for
+ * all. */
 static int set_trace(const struct worker_environment *env)
 {
     if (env->device_log && setenv("SIMGPU_LOG", env->device_log, 1) != 0)

@@ -1,7 +1,7 @@
 /*
- * floor.h - what the machine itself adds to a latency, before anything shares the GPU: times in which
- * the measuring processor did not run us (as the kernel's hwlat tracer looks for them), and launches
- * on the idle GPU.
+ * floor.h - what the machine itself adds to a latency, before anything shares the GPU: times in
+ * which the measuring processor did not run us (as the kernel's hwlat tracer looks for them), and
+ * launches on the idle GPU.
  */
 #ifndef CUTIN_FLOOR_H
 #define CUTIN_FLOOR_H

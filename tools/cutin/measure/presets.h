@@ -1,8 +1,8 @@
 /*
  * presets.h - the protocols by which others measured, and what they report.
  *
- * A preset is a set of options; what is given beside it counts. Its rows stand beside what the papers
- * report, of other machines and other GPUs: they are no comparison of the systems.
+ * A preset is a set of options; what is given beside it counts. Its rows stand beside what the
+ * papers report, of other machines and other GPUs: they are no comparison of the systems.
  */
 #ifndef CUTIN_PRESETS_H
 #define CUTIN_PRESETS_H

@@ -1,10 +1,10 @@
 /*
  * worker.h - the processes that `cutin latency` measures with.
  *
- * The command runs itself again as a worker: best effort keeps the GPU busy, real time launches when
- * requests arrive. Requests and replies go over a socket pair (whose end tells either side that the
- * other is gone); figures, parameters and the stop flag lie in memory that both share, so an
- * interrupted run keeps what it has.
+ * The command runs itself again as a worker: best effort keeps the GPU busy, real time launches
+ * when requests arrive. Requests and replies go over a socket pair (whose end tells either side
+ * that the other is gone); figures, parameters and the stop flag lie in memory that both share, so
+ * an interrupted run keeps what it has.
  */
 #ifndef CUTIN_WORKER_H
 #define CUTIN_WORKER_H
@@ -98,8 +98,8 @@ struct worker_environment {
     const char *sim_id;    /* SIMGPU_ID */
     /* CUTIN_GATES and CUTIN_GRAPH_GATES of best effort; NULL: as the user has them. */
     const char *gates, *graph_gates;
-    /* With a library: CUTIN_TRACE and SIMGPU_LOG; NULL: as the user has them. `timed`: the trace has
-     * the times of every kernel. */
+    /* With a library: CUTIN_TRACE and SIMGPU_LOG; NULL: as the user has them. `timed`: the trace
+     * has the times of every kernel. */
     const char *depth, *budget_us; /* of best effort, where the user has none */
     const char *trace, *device_log;
     bool timed;

@@ -9,7 +9,8 @@
  *   - Within the context kernels run side by side where their SMs fit: by stream priority, then by
  *     order of submission. One that does not fit waits, and so do those behind it (it would get the
  *     next free SMs on real hardware too), so nothing starves.
- *   - Kernels that run side by side share the memory's bandwidth, and take longer where it is short.
+ *   - Kernels that run side by side share the memory's bandwidth, and take longer where it is
+ *     short.
  *   - Copies run on the copy engines whichever context has the SMs.
  *   - Streams of a context that share a hardware queue: a memop wait at which one of them stands
  *     stops what was submitted to the others after it.

@@ -83,6 +83,11 @@ _Noreturn void tsan_skip(const char *format, ...) __attribute__((format(printf, 
 #define cr_expect_float_eq(a, b, e, ...)                                                           \
     TSAN_CHECK((a) - (b) <= (e) && (b) - (a) <= (e), false, #a " == " #b, __VA_ARGS__)
 
+#define cr_expect_arr_eq(a, b, size, ...)                                                          \
+    TSAN_CHECK(memcmp(a, b, size) == 0, false, #a " == " #b, __VA_ARGS__)
+#define cr_expect_arr_neq(a, b, size, ...)                                                         \
+    TSAN_CHECK(memcmp(a, b, size) != 0, false, #a " != " #b, __VA_ARGS__)
+
 #define cr_assert_null(p, ...)     TSAN_CHECK(!(p), true, #p " is NULL", __VA_ARGS__)
 #define cr_expect_null(p, ...)     TSAN_CHECK(!(p), false, #p " is NULL", __VA_ARGS__)
 #define cr_assert_not_null(p, ...) TSAN_CHECK(!!(p), true, #p " is not NULL", __VA_ARGS__)

@@ -9,6 +9,7 @@
 #include "examples/common.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,13 +59,17 @@ static void make_context(void)
     say("destroyed");
 }
 
+static _Atomic bool leaving;
+
 static void *act(void *unused)
 {
     bool forked = false, made = false;
 
     for (;; nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL)) {
-        if (told("exit"))
+        if (told("exit")) {
+            atomic_store(&leaving, true);
             exit(EXIT_SUCCESS);
+        }
         if (!forked && told("fork"))
             fork_child();
         if (!made && told("context"))
@@ -106,7 +111,10 @@ int main(int argc, char **argv)
     pthread_create(&thread, NULL, act, NULL);
     for (; !told("end"); k++) {
         gpu_mix(&gpu, stream, x, k, ELEMENTS, KERNEL_NS);
-        CHECK(cuStreamSynchronize(stream));
+        CUresult result = cuStreamSynchronize(stream);
+        while (atomic_load(&leaving)) /* the driver, too, is about to go */
+            pause();
+        check(result, "cuStreamSynchronize");
     }
     compare(x, k);
     say("right");

@@ -18,6 +18,7 @@
 
 enum {
     LEAST_PER_ROUND = 25,
+    UNITS_PER_ROUND = 10,
     PATIENCE_MS = 30000, /* beyond what a block should take */
     SLICE_US = 1000,
     COUNTED_US = 25000, /* counters are summed up every 10 ms */
@@ -60,9 +61,17 @@ static int end_worker(struct bench *b, struct worker *w, int rc)
                 w->shared->why);
 }
 
+/* One launch of best effort. */
+static uint64_t unit_us(const struct bench_plan *p)
+{
+    return (uint64_t)p->be_kernel_us * (p->be_graph ? p->be_graph : 1);
+}
+
+/* A block is long enough for best effort's launches to be counted beside it. */
 static uint32_t rounds_of(const struct bench_plan *p)
 {
-    uint32_t rounds = p->samples / LEAST_PER_ROUND;
+    double least = UNITS_PER_ROUND * (double)unit_us(p) / p->gap_us;
+    uint32_t rounds = p->samples / (least > LEAST_PER_ROUND ? (uint32_t)least : LEAST_PER_ROUND);
 
     return rounds < 1 ? 1 : rounds > BENCH_ROUNDS ? BENCH_ROUNDS : rounds;
 }
@@ -113,12 +122,6 @@ static int side_of(int mode)
 static bool under_cutin(const struct bench *b)
 {
     return wanted(b, BENCH_CUTIN) || wanted(b, BENCH_UNGATED);
-}
-
-/* One launch of best effort. */
-static uint64_t unit_us(const struct bench_plan *p)
-{
-    return (uint64_t)p->be_kernel_us * (p->be_graph ? p->be_graph : 1);
 }
 
 /* ---- best effort --------------------------------------------------------------------------- */

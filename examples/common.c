@@ -85,6 +85,23 @@ void mix_chain(uint64_t count, uint32_t *a, uint32_t *b)
     }
 }
 
+void mix_expect(CUdeviceptr x, uint32_t n, uint64_t count)
+{
+    uint32_t a, b, *words = malloc(n * sizeof(*words));
+
+    check(words ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY, "malloc");
+    mix_chain(count, &a, &b);
+    CHECK(cuMemcpyDtoH(words, x, n * sizeof(*words)));
+    for (uint32_t i = 0; i < n; i++)
+        if (words[i] != a + b) {
+            printf("wrong: %u, not %u\n", words[i], a + b);
+            exit(EXIT_FAILURE);
+        }
+    free(words);
+    printf("right\n");
+    fflush(stdout);
+}
+
 uint64_t checksum(uint64_t seed, const uint32_t *words, size_t n)
 {
     for (size_t i = 0; i < n; i++)

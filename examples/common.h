@@ -42,6 +42,9 @@ static inline uint32_t mix_b(uint64_t k)
 }
 /* Updates 0 to `count` - 1 in one: x * a + b. */
 void mix_chain(uint64_t count, uint32_t *a, uint32_t *b);
+/* Prints "right" if the `n` elements, which were 1, are what `count` updates make of that; else
+ * what is wrong, and exit 1. */
+void mix_expect(CUdeviceptr x, uint32_t n, uint64_t count);
 
 /* FNV-1a over 32-bit words. */
 uint64_t checksum(uint64_t seed, const uint32_t *words, size_t n);

@@ -28,7 +28,7 @@ enum {
 
 POOL(pads, struct pad, free_next);
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct pad *open;
+static struct pad *all;
 static struct pad_guard guard; /* under the lock */
 /* Streams above best effort that have no ring: those with queues, for one. */
 static _Atomic uint32_t unseen;
@@ -40,7 +40,7 @@ static struct pad *pad_new(const struct shim_stream *s)
         return NULL;
     *p = (struct pad){.stream = s, .seen = EPOCH_KERNELS(atomic_load(&s->epoch))};
     pthread_mutex_lock(&lock);
-    DL_APPEND(open, p);
+    DL_APPEND(all, p);
     pthread_mutex_unlock(&lock);
     return p;
 }
@@ -67,7 +67,7 @@ void pad_close(struct shim_stream *s)
         return;
     s->pad = NULL;
     pthread_mutex_lock(&lock);
-    DL_DELETE(open, p);
+    DL_DELETE(all, p);
     pthread_mutex_unlock(&lock);
     pool_put(&pads, p);
 }
@@ -165,7 +165,7 @@ struct vhq_room pad_room(void *user)
     uint64_t held_ns = atomic_load_explicit(client_hold_since(dev, lowest), memory_order_relaxed);
     pthread_mutex_lock(&lock);
     bool leaves = pad_guard_open(&guard, now);
-    for (struct pad *p = open; p && leaves; p = p->next)
+    for (struct pad *p = all; p && leaves; p = p->next)
         if (p->stream->ctx->gpu == ctx->gpu)
             leaves =
                 p->stream->ctx == ctx ? pad_add(p, &room, held_ns, now) : !schedule_busy(p->stream);

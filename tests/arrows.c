@@ -49,6 +49,9 @@ static const struct room {
                            "shim/pace/suspend_record.h cuda.h"},
     {"tools/cutin/measure", "tools/cutin tools/cutin/record tools/cutin/report scheduler/wire "
                             "trace/clock.h examples/kernels_ptx.h"},
+    {"tools/cutin/disb", "tools/cutin tools/cutin/measure tools/cutin/record/workload.h "
+                         "tools/cutin/report scheduler/wire/socket.h "
+                         "examples/kernels_ptx.h"},
     {"tools/cutin/record", "tools/cutin trace/clock.h trace/trace.h examples/kernels_ptx.h"},
     {"tools/cutin/report", "tools/cutin"},
     {"tools/cutin/whatif", "tools/cutin tools/cutin/record/workload.h"},
@@ -86,7 +89,7 @@ enum { ONE_OBJECT = sizeof(one_object) / sizeof(*one_object) };
 static const char *const made[] = {
     "examples/kernels_ptx.h",
     "shim/lookup/api_index.h",
-    "tools/cutin/measure/disb_json.h",
+    "tools/cutin/disb/disb_json.h",
 };
 
 /* Every include, as paths from SOURCE_DIR. */

@@ -1,8 +1,8 @@
 /*
  * disb.h - `cutin disb`: inference clients of both kinds on one GPU, mode by mode (docs/disb.md).
  *
- * disb.c the command, disb_workload.c who sends what and when, disb_run.c the processes of one run,
- * disb_worker.c one such process, disb_figures.c what becomes of it.
+ * disb.c the command, workload.c who sends what and when, run.c the processes of one run,
+ * worker.c one such process, figures.c what becomes of it.
  */
 #ifndef CUTIN_DISB_H
 #define CUTIN_DISB_H
@@ -10,7 +10,7 @@
 #include "tools/cutin/percentiles.h"
 #include "models.h"
 #include "tools/cutin/paths.h"
-#include "worker.h"
+#include "tools/cutin/measure/worker.h"
 
 #include <jansson.h>
 #include <signal.h>
@@ -148,9 +148,9 @@ int disb_run(struct disb *d, const struct disb_workload *w, const struct disb_mo
 /* Real time may finish what arrived in a window of `seconds` for so long: a queue that has grown
  * for all of it needs no longer where the GPU has room at all. */
 double disb_grace_s(double seconds);
-/* disb_worker.c: `cutin disb --worker N`, never by hand. Returns the exit status. */
+/* worker.c: `cutin disb --worker N`, never by hand. Returns the exit status. */
 int disb_worker_main(uint32_t process);
-/* disb_figures.c: what the clients left in the shared memory. */
+/* figures.c: what the clients left in the shared memory. */
 void disb_result_make(struct disb_result *result, const struct disb_shared *shared);
 
 #endif

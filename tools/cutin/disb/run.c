@@ -1,5 +1,5 @@
 /*
- * disb_run.c - the processes of one run: shared memory, phases, and an end whatever happens.
+ * run.c - the processes of one run: shared memory, phases, and an end whatever happens.
  */
 #include "tools/cutin/daemon.h"
 #include "tools/cutin/nap.h"

@@ -1,8 +1,8 @@
 /*
- * disb_workload.c - who sends what and when: workloads and models from JSON (docs/disb.md).
+ * workload.c - who sends what and when: workloads and models from JSON (docs/disb.md).
  */
 #include "disb.h"
-#include "random.h"
+#include "tools/cutin/measure/random.h"
 #include "tools/cutin/record/workload.h"
 
 #include <errno.h>

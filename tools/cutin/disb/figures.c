@@ -1,5 +1,5 @@
 /*
- * disb_figures.c - what the clients of one run left in the shared memory, as figures.
+ * figures.c - what the clients of one run left in the shared memory, as figures.
  */
 #include "disb.h"
 

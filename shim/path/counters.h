@@ -12,7 +12,8 @@ struct shim_stream;
 void counters_publish(struct shim_context *ctx);
 /* The last figures of a stream that goes. Under the lock of its context. */
 void counters_forget(struct shim_stream *s);
-/* Calls of a stream that are not known complete, where no marker counts them; 0 for others. */
+/* Calls of a stream that are not known complete, where no marker counts them; 0 for others. Of one
+ * that has a queue, and goes while its process is alone: 1. */
 uint64_t counters_pending(struct shim_stream *s);
 /* A graph that is long enough for gates has none. */
 void counters_ungated_graph(const struct shim_context *ctx);

@@ -152,6 +152,17 @@ static bool waits(const struct client_row *row)
     return row->device[0].counters.waiting == CAPPED;
 }
 
+/* Four streams, and nobody counts what is in flight in them. */
+static bool has_submitted_much(const struct client_row *row)
+{
+    return client_submitted(row) >= 5000;
+}
+
+static bool shows_little_in_flight(const struct client_row *row)
+{
+    return row->device[0].counters.in_flight <= 4;
+}
+
 static void somebody_there(const char *which, bool (*there)(const struct client_row *))
 {
     cr_assert(client_wait(PROGRAM, there, 20, NULL), "%s", which);
@@ -237,5 +248,19 @@ Test(alone, who_has_a_context_is_above_before_it_uses_it)
     process_free(rt);
     somebody_there("nobody above", has_nobody_above);
     program_check();
+    process_free(daemon);
+}
+
+Test(alone, what_nobody_counts_is_not_shown_as_in_flight)
+{
+    struct process *daemon = daemon_start(), *be = training_start(0, NULL);
+    struct client_row row;
+
+    cr_assert(client_wait("be_training", has_submitted_much, 60, &row));
+    cr_expect(shows_little_in_flight(&row), "%lu in flight",
+              (unsigned long)row.device[0].counters.in_flight);
+    process_signal(be, SIGTERM);
+    process_wait(be, 60);
+    process_free(be);
     process_free(daemon);
 }

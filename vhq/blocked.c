@@ -55,27 +55,53 @@ static uint64_t blocked_overdue(struct vhq_set *s, uint64_t now)
     return now + s->backoff_ns;
 }
 
-/* How long the device needs for what is in flight, at best. */
-static uint64_t blocked_in_flight_ns(const struct vhq_set *s)
+/* Room is expected when half of the cap remains of what is in flight, so that one wake-up feeds
+ * more than one short command; of a cap by number, half of what there is. */
+struct due {
+    uint64_t began_ns, need_ns; /* what has to run, and since when it does */
+    bool completes;             /* the oldest unit is part of that */
+};
+
+static uint64_t due_at(const struct vhq_set *s, const struct due *d)
 {
-    uint64_t most = peek(s->area_ns);
-    for (const struct vhq *q = s->in_flight; q; q = q->in_flight_next)
-        if (cap_stream_ns(q) > most)
-            most = cap_stream_ns(q);
-    return most;
+    return d->began_ns + d->need_ns * s->pace / PACE_ONE;
 }
 
-uint64_t blocked_due(struct vhq_set *s, uint64_t now)
+static struct due due_of(uint64_t began_ns, uint64_t ns, uint64_t half_ns, uint64_t oldest_ns)
+{
+    uint64_t need = ns > half_ns ? ns - half_ns : ns / 2;
+    return (struct due){began_ns, need, need > oldest_ns};
+}
+
+/* Of all that waits for room, the first. */
+static struct due due_first(struct vhq_set *s, bool all, uint64_t half_ns)
+{
+    struct due first = due_of(cap_began(s), peek(s->area_ns), half_ns, s->oldest_est_ns);
+    for (struct vhq *q = s->in_flight; q; q = q->in_flight_next) {
+        const struct slot *head = ring_head(&q->ring);
+        if (!head || q->held_since_ns != 0 || !cap_stream_full(q, head->load, 0))
+            continue;
+        uint32_t oldest = q->unit[(peek(q->complete_mark) + 1) % UNITS].est_ns;
+        struct due d = due_of(cap_stream_began(q), cap_stream_ns(q), half_ns, oldest);
+        if (!all || due_at(s, &d) < due_at(s, &first))
+            first = d;
+        all = true;
+    }
+    return first;
+}
+
+uint64_t blocked_due(struct vhq_set *s, bool all, uint64_t now)
 {
     if (blocked_guard(s, now))
         return now;
     if (s->unknown)
         return blocked_overdue(s, now);
     bool strict = cap_contended(s) && !gate_used(s);
-    uint64_t sum = blocked_in_flight_ns(s), half = cap_budget_ns(s, strict) / 2;
-    /* Half a budget below the cap, so that one wake-up feeds more than one short command. */
-    uint64_t need = sum > half ? sum - half : sum / 2;
-    uint64_t due = cap_began(s) + need * s->pace / PACE_ONE;
+    struct due first = due_first(s, all, cap_budget_ns(s, strict) / 2);
+    uint64_t due = due_at(s, &first);
+    /* Sooner than the estimates say was in vain: once more when they do. */
+    if (due <= now + DUE_SLACK_NS && s->pace < PACE_ONE)
+        due = first.began_ns + first.need_ns;
     /* Where streams overlap, the estimates together are far too high, and waiting for them would
      * let the device run dry. With nobody above, a look per strict budget costs next to nothing. */
     uint64_t look = now + peek(s->budget_us) * NS_PER_US;
@@ -86,7 +112,7 @@ uint64_t blocked_due(struct vhq_set *s, uint64_t now)
         return blocked_overdue(s, now);
     s->due_ns = due;
     s->due_set_ns = now;
-    s->due_completes = need > s->oldest_est_ns && !early;
+    s->due_completes = first.completes && !early;
     return due;
 }
 

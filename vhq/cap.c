@@ -31,9 +31,8 @@
 enum {
     PACE_LEAST = PACE_ONE / 16,
     PACE_MOST = PACE_ONE * 16,
-    STRIDE = 8, /* commands per marker */
-    CHAIN = 8,  /* commands for which one that overlaps makes others expected */
-    CHAIN_MOST_NS = 1000000000,
+    CHAIN = 8,                 /* commands for which one that overlaps makes others expected */
+    TAIL_MOST_NS = 1000000000, /* so that its sum fits 32 bits */
 };
 
 bool cap_contended(const struct vhq_set *s)
@@ -64,21 +63,10 @@ static uint32_t cap_depth(const struct vhq *q)
     return depth >= RELAX_DEPTH || cap_strict(q) ? depth : RELAX_DEPTH;
 }
 
-/* Commands per marker: so many that a full depth needs no more markers than there are units, and
- * few enough that a small depth gets one in time. */
-static uint32_t cap_stride(const struct vhq *q)
-{
-    uint32_t depth = cap_depth(q);
-    uint32_t stride = depth / UNITS > STRIDE ? depth / UNITS : STRIDE;
-    return stride <= depth / 2 ? stride : (depth + 1) / 2;
-}
-
 uint32_t cap_load(const struct vhq_req *req)
 {
-    uint64_t est_ns = req->est_ns < MAX_EST_NS ? req->est_ns : MAX_EST_NS;
-    uint32_t eighths = req->eighths ? req->eighths : 8;
-    /* area_ns == 0 means that nothing is in flight */
-    return (est_ns ? (uint32_t)est_ns : 1) | (eighths - 1) << LOAD_BITS;
+    uint32_t parts = req->parts ? req->parts : VHQ_PARTS;
+    return load_make(req->est_ns, parts);
 }
 
 /* ---- room ------------------------------------------------------------------------------------ */
@@ -109,16 +97,21 @@ static bool cap_unknown(const struct vhq *q)
     return peek(q->folded) || (int32_t)(peek(q->loose_mark) - peek(q->complete_mark)) > 0;
 }
 
+uint64_t cap_stream_began(const struct vhq *q)
+{
+    uint64_t since = q->unit[(peek(q->complete_mark) + 1) % UNITS].since_ns;
+    return q->began_ns > since ? q->began_ns : since;
+}
+
 /* How much of it has run by now, as far as that is certain. */
 static uint64_t cap_stream_credit(const struct vhq *q, uint64_t now)
 {
     uint32_t complete = peek(q->complete_mark);
     if (atomic_load_explicit(&q->newest, memory_order_acquire) == complete || cap_unknown(q))
         return 0;
-    const struct unit *u = &q->unit[(complete + 1) % UNITS];
-    uint64_t began = q->complete_ns < q->set->progress_ns ? q->complete_ns : q->set->progress_ns;
-    uint64_t ran = sub_floor(now, began > u->since_ns ? began : u->since_ns);
-    return ran < u->est_ns ? ran : u->est_ns;
+    uint64_t ran = sub_floor(now, cap_stream_began(q)),
+             est = q->unit[(complete + 1) % UNITS].est_ns;
+    return ran < est ? ran : est;
 }
 
 uint64_t cap_stream_left(const struct vhq *q, uint64_t now)
@@ -131,7 +124,7 @@ uint32_t cap_wide(const struct vhq *q)
     uint32_t newest = atomic_load_explicit(&q->newest, memory_order_acquire), wide = q->tail_wide;
     for (uint32_t v = peek(q->complete_mark) + 1; v != newest + 1; v++)
         wide = q->wide[v % UNITS] > wide ? q->wide[v % UNITS] : wide;
-    return peek(q->loose) ? 8 : wide;
+    return peek(q->loose) ? VHQ_PARTS : wide;
 }
 
 bool cap_stream_full(const struct vhq *q, uint32_t load, uint64_t now)
@@ -234,23 +227,30 @@ static void cap_in_flight_begin(struct vhq *q)
         ;
 }
 
+/* Has the tail so many quarters of what may be in flight? */
+static bool cap_tail_has(const struct vhq *q, uint32_t quarters)
+{
+    uint64_t most_ns = cap_budget(q) / 4 * quarters;
+    return q->tail_counted * 4 >= cap_depth(q) * quarters ||
+           peek(q->tail_est_ns) >= (most_ns < TAIL_MOST_NS ? most_ns : TAIL_MOST_NS);
+}
+
+/* Half of the cap, for the other half goes on while the marker is on its way, and nobody looks
+ * sooner (blocked.c). Where commands are few it is not reached, and nothing waits for them. */
 static bool cap_mark_due(const struct vhq *q)
 {
-    return q->tail_counted >= cap_stride(q) || peek(q->tail_est_ns) >= cap_budget(q) / 4 ||
-           peek(q->want_mark);
+    return cap_tail_has(q, 2) || peek(q->want_mark);
 }
 
 /*
  * Of commands that overlap, the next one may begin before its predecessor has ended, which a marker
  * between the two would prevent. Whether the next command overlaps is not known until it comes: so
  * a marker that is due in a chain of such commands goes in front of the first one that does not, as
- * gates do. The bound is half of the cap: the other half goes on while the marker is on its way.
+ * gates do, and no later than with three quarters of the cap in front of it.
  */
 static bool cap_mark_waits(const struct vhq *q)
 {
-    uint64_t half_ns = cap_budget(q) / 2;
-    return unlikely(q->chain != 0) && !peek(q->want_mark) && q->tail_counted < cap_depth(q) / 2 &&
-           peek(q->tail_est_ns) < (half_ns < CHAIN_MOST_NS ? half_ns : CHAIN_MOST_NS);
+    return unlikely(q->chain != 0) && !peek(q->want_mark) && !cap_tail_has(q, 3);
 }
 
 static void cap_chain(struct vhq *q, uint16_t flags)
@@ -293,8 +293,8 @@ void cap_sent(struct vhq *q, uint16_t flags, uint32_t load, int err)
         bump(q->counted_ns, est_ns);
         bump(q->tail_est_ns, est_ns);
         q->tail_area_ns += load_area_ns(load);
-        if (load_eighths(load) > q->tail_wide)
-            q->tail_wide = (uint8_t)load_eighths(load);
+        if (load_parts(load) > q->tail_wide)
+            q->tail_wide = (uint8_t)load_parts(load);
         q->tail_counted++;
         cap_chain(q, flags);
         gate_after(q, est_ns);
@@ -407,6 +407,13 @@ bool cap_reached(struct vhq *q, uint32_t value)
     return reached(cap_word(q), value);
 }
 
+/* Something completed between the last look and now; when the estimate says so, then: otherwise
+ * what follows it would seem to begin only when somebody looked. */
+static uint64_t cap_completed_at(const struct vhq_set *s, uint64_t expected, uint64_t now)
+{
+    return expected > s->looked_ns && expected < now ? expected : now;
+}
+
 /* Takes what has complete off the books; returns its estimate, 0 if nothing did. */
 static uint64_t cap_complete(struct vhq *q, uint64_t now)
 {
@@ -416,7 +423,7 @@ static uint64_t cap_complete(struct vhq *q, uint64_t now)
         word = newest; /* the GPU may be ahead of the thread that placed the marker */
     if (reached(complete, word))
         return 0;
-    uint64_t est = 0, area = 0;
+    uint64_t est = 0, area = 0, began = cap_stream_began(q);
     for (uint32_t v = complete + 1; v != word + 1; v++) {
         est += q->unit[v % UNITS].est_ns;
         area += q->unit[v % UNITS].area_ns;
@@ -427,6 +434,7 @@ static uint64_t cap_complete(struct vhq *q, uint64_t now)
     bump(q->completed, commands);
     q->complete_sent += commands;
     q->complete_ns = now;
+    q->began_ns = cap_completed_at(q->set, began + est, now);
     bump(q->complete_est_ns, est);
     atomic_store_explicit(&q->complete, last->counted, memory_order_relaxed);
     atomic_store_explicit(&q->complete_mark, word, memory_order_release);
@@ -487,12 +495,9 @@ static void cap_note_oldest(struct vhq_set *s, const struct vhq *q)
     }
 }
 
-/* Something completed between the last look and now; when the estimate says so, then: otherwise
- * each unit would seem to begin only when somebody looked. */
 static void cap_progress(struct vhq_set *s, uint64_t began, uint64_t est, uint64_t now)
 {
-    uint64_t expected = began + est;
-    s->progress_ns = expected > s->looked_ns && expected < now ? expected : now;
+    s->progress_ns = cap_completed_at(s, began + est, now);
     s->blocked_ns = 0;
     s->backoff_ns = 0;
     atomic_store_explicit(&s->lifted, 0, memory_order_relaxed);
@@ -506,7 +511,14 @@ static uint32_t cap_late(struct vhq_set *s, uint32_t pace)
     return pace + pace / 8;
 }
 
-/* The expected time came. If the device has run dry it is faster than the estimates say; if nothing
+/* Nothing of this stream is left in the device, though there is more to do, and nobody in the way:
+ * somebody should have looked sooner. */
+static bool cap_dry(const struct vhq *q)
+{
+    return peek(q->counted) == peek(q->complete) && !ring_empty(&q->ring) && !order_held(q);
+}
+
+/* The expected time came. If a stream has run dry the device is faster than the estimates say; if nothing
  * of what should have completed has, it is slower, or shared: look earlier, or later, from now on.
  * One command that takes far longer than its estimate says so once (cap_late). */
 static void cap_learn_pace(struct vhq_set *s, uint64_t now)
@@ -514,7 +526,7 @@ static void cap_learn_pace(struct vhq_set *s, uint64_t now)
     if (s->due_ns == 0 || now < s->due_ns)
         return;
     uint32_t pace = s->pace;
-    if (peek(s->area_ns) == 0)
+    if (s->dry || peek(s->area_ns) == 0)
         pace = pace * 3 / 4;
     else if (s->due_completes && s->progress_ns < s->due_set_ns)
         pace = cap_late(s, pace);
@@ -530,10 +542,12 @@ void cap_look(struct vhq_set *s, uint64_t now)
     cap_adopt(s);
     s->oldest_est_ns = s->oldest_area_ns = s->longest_est_ns = 0;
     s->oldest_ns = 0;
-    s->unknown = false;
+    s->unknown = s->dry = false;
     for (struct vhq **p = &s->in_flight, *q; (q = *p);) {
         struct vhq *next = q->in_flight_next; /* idle, it may be on its way back at once */
-        est += cap_complete(q, now);
+        uint64_t done = cap_complete(q, now);
+        est += done;
+        s->dry |= done != 0 && cap_dry(q);
         if (cap_idle(q)) {
             *p = next;
             continue;
@@ -557,7 +571,7 @@ void cap_settle(struct vhq *q, uint64_t now)
         return;
     PROBE3(complete, q->desc.stream, commands, est);
     cap_forget(q);
-    q->complete_ns = now;
+    q->complete_ns = q->began_ns = now;
     if (est != 0)
         cap_progress(s, began, est, now);
     if (trace_on())

@@ -58,10 +58,12 @@ enum {
     HOLD_LOOK_MAX_US = 250,
     PAD_LOOK_US = 25,               /* a kernel may be as short */
     GUARD_MS = 100,                 /* no progress for so long lifts the cap */
-    MAX_EST_NS = 500 * 1000 * 1000, /* so that a unit's sum fits 32 bits: see cap_stride */
-    LOAD_BITS = 29,
+    MAX_EST_NS = 500 * 1000 * 1000, /* so that a unit's sum fits 32 bits: see cap.c */
+    LOAD_NS = 8,                    /* a load tells an estimate in so many ns */
+    LOAD_BITS = 26,
 };
-static_assert(MAX_EST_NS < 1 << LOAD_BITS, "a load has room for every estimate");
+static_assert(MAX_EST_NS / LOAD_NS < 1 << LOAD_BITS, "a load has room for every estimate");
+static_assert(VHQ_PARTS <= 1 << (32 - LOAD_BITS), "... and for every part");
 
 /* A counter with one writer at a time, read by anybody. */
 #define peek(x)    atomic_load_explicit(&(x), memory_order_relaxed)
@@ -222,12 +224,13 @@ struct vhq {
     uint64_t stopping_since_ns; /* the same, by those who hold it */
     uint64_t stopping_after_ns; /* completions seen later than this belong to the hold */
     uint64_t complete_ns;       /* a completion was last seen */
-    struct vhq *prev, *next;    /* all vHQs of the set */
-    uint32_t pins;              /* its owner, and threads that walk the list and stand here */
-    bool gone;                  /* destroyed: the last pin frees it */
-    bool padded;                /* a command went during this hold */
-    _Atomic uint32_t calls;     /* ops calls by others in progress: vhq_destroy waits for them */
-    uint32_t pass;              /* last pass that saw it: polls and set syncs */
+    uint64_t began_ns; /* and when it was, by the estimates: what follows has been running since */
+    struct vhq *prev, *next; /* all vHQs of the set */
+    uint32_t pins;           /* its owner, and threads that walk the list and stand here */
+    bool gone;               /* destroyed: the last pin frees it */
+    bool padded;             /* a command went during this hold */
+    _Atomic uint32_t calls;  /* ops calls by others in progress: vhq_destroy waits for them */
+    uint32_t pass;           /* last pass that saw it: polls and set syncs */
 
     /* In flight. Written by the submitter: */
     _Atomic uint64_t sent;        /* all commands */
@@ -260,7 +263,7 @@ struct vhq {
     struct vhq *in_flight_next;
     _Atomic uint32_t polled; /* completion word of vHQs without one */
     struct unit unit[UNITS];
-    uint8_t wide[UNITS]; /* of a unit: eighths of the device, the most that one command takes */
+    uint8_t wide[UNITS]; /* of a unit: parts of the device, the most that one command takes */
 
     _Atomic uint64_t inlined, markers, gates, dropped, completed, holds, hold_ns;
 };
@@ -310,6 +313,7 @@ struct vhq_set {
     uint64_t oldest_ns;              /* the oldest unit in flight: since when, and its estimate */
     uint32_t oldest_est_ns, oldest_area_ns;
     uint32_t longest_est_ns; /* of those that are next in their streams */
+    bool dry;                /* a stream was found without anything in flight, and more to do */
     bool unknown;            /* how much of what is in flight still runs: some of it was loose */
     uint64_t blocked_ns;     /* since when the cap blocks without progress; 0: it does not */
     uint64_t excused_ns;     /* holds until then are known to blocked_ns */
@@ -346,21 +350,27 @@ void queue_unpin(struct vhq *q); /* set's lock held */
 
 /* ---- cap.c ----------------------------------------------------------------------------------- */
 
-/* A command's load: its estimate, and in the three bits above it how many eighths of the device it
- * takes, less one. */
+/* A command's load: its estimate, and in the bits above it how many parts of the device it takes,
+ * less one. */
 uint32_t cap_load(const struct vhq_req *req);
+static inline uint32_t load_make(uint64_t est_ns, uint32_t parts)
+{
+    uint32_t ns = (uint32_t)(est_ns < MAX_EST_NS ? est_ns : MAX_EST_NS);
+    /* Not 0: area_ns == 0 means that nothing is in flight. */
+    return (ns ? (ns + LOAD_NS - 1) / LOAD_NS : 1) | (parts - 1) << LOAD_BITS;
+}
 static inline uint32_t load_ns(uint32_t load)
 {
-    return load & ((1u << LOAD_BITS) - 1);
+    return (load & ((1u << LOAD_BITS) - 1)) * LOAD_NS;
 }
-static inline uint32_t load_eighths(uint32_t load)
+static inline uint32_t load_parts(uint32_t load)
 {
     return (load >> LOAD_BITS) + 1;
 }
 /* As much time as if it had the whole device; not 0. */
 static inline uint32_t load_area_ns(uint32_t load)
 {
-    return (uint32_t)(((uint64_t)load_ns(load) * load_eighths(load) + 7) / 8);
+    return (uint32_t)(((uint64_t)load_ns(load) * load_parts(load) + VHQ_PARTS - 1) / VHQ_PARTS);
 }
 /* Takes room for a command, lock-free, from what is known to be complete. */
 bool cap_take(struct vhq *q, uint32_t load);
@@ -373,7 +383,7 @@ void cap_give_back(struct vhq *q, uint16_t flags, uint32_t load);
  * just made, with the set's lock held; 0: as far as is known without. */
 bool cap_stream_full(const struct vhq *q, uint32_t load, uint64_t now);
 bool cap_contended(const struct vhq_set *s); /* somebody above is there */
-/* How long its stream still needs for what is in flight, and how many eighths of the device at
+/* How long its stream still needs for what is in flight, and how many parts of the device at
  * most. As of a look just made, with the set's lock held. */
 uint64_t cap_stream_left(const struct vhq *q, uint64_t now);
 uint32_t cap_wide(const struct vhq *q);
@@ -407,8 +417,9 @@ enum {
 /* For all vHQs of the set together; and of one, what it has in flight by the estimates. */
 uint64_t cap_budget_ns(const struct vhq_set *s, bool strict);
 uint64_t cap_stream_ns(const struct vhq *q);
-void cap_adopt(struct vhq_set *s);           /* lists what is newly in flight; set's lock held */
-uint64_t cap_began(const struct vhq_set *s); /* since when the oldest unit has been running */
+uint64_t cap_stream_began(const struct vhq *q); /* since when its oldest unit has been running */
+void cap_adopt(struct vhq_set *s);              /* lists what is newly in flight; set's lock held */
+uint64_t cap_began(const struct vhq_set *s);    /* since when the oldest unit has been running */
 
 /* ---- loose.c --------------------------------------------------------------------------------- */
 
@@ -424,8 +435,9 @@ struct vhq *loose_next(struct vhq_set *s);
 
 /* ---- blocked.c ------------------------------------------------------------------------------- */
 
-/* The cap blocks the dispatcher: when to look again. May lift the cap. Set's lock held. */
-uint64_t blocked_due(struct vhq_set *s, uint64_t now);
+/* The cap blocks the dispatcher: when to look again. May lift the cap. `all`: what all streams have
+ * in flight blocks a command that has room in its own. Set's lock held. */
+uint64_t blocked_due(struct vhq_set *s, bool all, uint64_t now);
 void blocked_end(struct vhq_set *s);
 /* A hold that stopped the device too has ended: in that time nothing could make progress. Holds of
  * several vHQs at a time count once. Set's lock held. */

@@ -34,7 +34,7 @@ void loose_fold(struct vhq *q)
     bump(q->tail_est_ns, ns);
     q->tail_area_ns += ns;
     q->tail_counted += n;
-    q->tail_wide = 8;
+    q->tail_wide = VHQ_PARTS;
     atomic_store_explicit(&q->folded, true, memory_order_relaxed);
     gate_after(q, ns);
     loose_end(q);

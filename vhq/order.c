@@ -268,7 +268,7 @@ static bool order_eligible(struct scan *c, struct vhq *q, struct slot *slot)
     slot->flags &= (uint16_t)~SLOT_PADDED;
     if (held && !exempt) {
         hold_began(c, q);
-        if (likely(c->s->room.eighths == 0) || !scan_pads(c, q, slot))
+        if (likely(c->s->room.parts == 0) || !scan_pads(c, q, slot))
             return false;
         slot->flags |= SLOT_PADDED;
     } else {
@@ -411,13 +411,13 @@ static bool order_mark(struct scan *c, struct vhq *q)
 }
 
 /* Something could go but for the cap. */
-static void order_capped(struct scan *c)
+static void order_capped(struct scan *c, bool all)
 {
     struct vhq_set *s = c->s;
     if (order_mark(c, cap_unmarked(s)))
         return;
     s->poll_due = s->wordless != 0 || s->unknown;
-    uint64_t due = blocked_due(s, scan_now(c));
+    uint64_t due = blocked_due(s, all, scan_now(c));
     if (due < c->job.wake_ns)
         c->job.wake_ns = due;
 }
@@ -436,7 +436,7 @@ static void order_choose(struct scan *c)
     } else if (first_free) {
         order_go(c, first_free);
     } else if (first || c->stream_full) {
-        order_capped(c);
+        order_capped(c, first != NULL);
     } else if (c->pads) {
         order_mark(c, cap_unmarked(c->s)); /* or nobody could tell when there is room */
     }

@@ -10,7 +10,7 @@
  */
 #include "vhq/internal.h"
 
-/* Eighths that the set has in flight, but for one stream. */
+/* Parts that the set has in flight, but for one stream. */
 static uint32_t pad_taken(const struct vhq_set *s, const struct vhq *but)
 {
     uint32_t sum = 0;
@@ -26,8 +26,8 @@ bool pad_fits(const struct vhq *q, const struct slot *slot, uint64_t now)
         return false;
     if (slot->flags & SLOT_FREE)
         return true;
-    uint32_t own = cap_wide(q), eighths = load_eighths(slot->load);
-    if (pad_taken(q->set, q) + (own > eighths ? own : eighths) > room->eighths)
+    uint32_t own = cap_wide(q), parts = load_parts(slot->load);
+    if (pad_taken(q->set, q) + (own > parts ? own : parts) > room->parts)
         return false;
     return now + cap_stream_left(q, now) + load_ns(slot->load) <= room->until_ns;
 }

@@ -342,8 +342,7 @@ void vhq_end(struct vhq *q, int driver_result)
 
 void vhq_end_plain(struct vhq *q, uint32_t flags, uint64_t est_ns, int driver_result)
 {
-    uint32_t load = est_ns < MAX_EST_NS ? (uint32_t)est_ns : MAX_EST_NS;
-    cap_sent(q, plain_flags(flags), load, driver_result);
+    cap_sent(q, plain_flags(flags), load_make(est_ns, VHQ_PARTS), driver_result);
     bump(q->inlined, 1u);
     pthread_mutex_unlock(&q->lock);
 }

@@ -46,10 +46,13 @@ struct vhq_cmd {
 };
 #define VHQ_PAYLOAD_ALIGN 16
 
-/* Beside what holds a vHQ its commands may take so many eighths of the device, all of the set
- * together, if they end before `until_ns`. 0 eighths: none may go. */
+/* The device is shared in so many parts: a multiprocessor or two each. */
+enum { VHQ_PARTS = 64 };
+
+/* Beside what holds a vHQ its commands may take so many parts of the device, all of the set
+ * together, if they end before `until_ns`. 0 parts: none may go. */
 struct vhq_room {
-    uint32_t eighths;
+    uint32_t parts;
     uint64_t until_ns;
 };
 
@@ -169,11 +172,11 @@ enum {
 };
 
 struct vhq_req {
-    uint32_t bytes;              /* payload size; at most vhq_max_payload() unless MUST_INLINE */
-    uint32_t flags;              /* VHQ_* */
-    uint64_t est_ns;             /* estimated GPU time; ignored with VHQ_UNCOUNTED */
-    uint32_t eighths;            /* of the device that it takes meanwhile, 1 to 8; 0: all of it */
-    struct vhq_fence *after;     /* event wait: submitted only after this fence was */
+    uint32_t bytes;          /* payload size; at most vhq_max_payload() unless MUST_INLINE */
+    uint32_t flags;          /* VHQ_* */
+    uint64_t est_ns;         /* estimated GPU time; ignored with VHQ_UNCOUNTED */
+    uint32_t parts;          /* of the device that it takes meanwhile, of VHQ_PARTS; 0: all of it */
+    struct vhq_fence *after; /* event wait: submitted only after this fence was */
     struct vhq_fence *displaces; /* event re-record or destroy: submitted only after this fence
                                       was, and after every wait that was begun with it */
     struct vhq_fence *signals;   /* event record: this fence counts as submitted with the command */

@@ -9,6 +9,7 @@
 #include "shim/pace/profile_file.h"
 #include "shim/lookup/shim.h"
 #include "shim/objects/table.h"
+#include "vhq/vhq.h"
 
 struct gpu_device;
 struct shim_context;
@@ -70,9 +71,9 @@ static inline uint64_t function_shape_plain(const unsigned block[3], unsigned sh
     return (UINT64_C(1) << 63 | fields << SHARED | shared) * UINT64_C(0x9e3779b97f4a7c15);
 }
 /* Of the device, that so many blocks take while they run, where `room` fit at a time. */
-static inline uint32_t function_eighths(uint64_t blocks, uint32_t room)
+static inline uint32_t function_parts(uint64_t blocks, uint32_t room)
 {
-    return blocks < room ? (uint32_t)blocks * 8 / room + 1 : 8;
+    return blocks < room ? (uint32_t)blocks * VHQ_PARTS / room + 1 : VHQ_PARTS;
 }
 /* Before a shape is added: ask what clusters the code makes. */
 void function_cluster_ask(struct shim_function *f, CUfunction handle, const struct gpu_device *gpu);

@@ -75,7 +75,7 @@ void pad_close(struct shim_stream *s)
 /* ---- what is launched (lock held) ---------------------------------------------------------- */
 
 struct known {
-    uint32_t ns, eighths;
+    uint32_t ns, parts;
 };
 
 /* What the ring says of the kernel `n`, and what is learned of it. */
@@ -90,9 +90,9 @@ static bool launch_read(const struct pad *p, uint32_t n, struct known *out)
         function_known((CUfunction)(uintptr_t)(who >> 16), p->stream->ctx);
     const unsigned block[3] = {shape >> 36 & 0x7ff, shape >> 25 & 0x7ff, shape >> 18 & 0x7f};
     uint64_t plain = function_shape_plain(block, shape & 0x3ffff);
-    if (!f || !plain || !function_shape_known(f, plain, &out->eighths) || !out->eighths)
+    if (!f || !plain || !function_shape_known(f, plain, &out->parts) || !out->parts)
         return false;
-    out->eighths = function_eighths(blocks, out->eighths);
+    out->parts = function_parts(blocks, out->parts);
     out->ns = atomic_load_explicit(&f->estimate[estimate_bucket(blocks)].average_ns,
                                    memory_order_relaxed);
     return out->ns != 0;
@@ -112,7 +112,7 @@ static void pad_read(struct pad *p, uint32_t complete, uint32_t launched, uint64
 {
     if ((int32_t)(complete - p->seen) >= 0) { /* nothing of what was read is in flight */
         p->seen = complete;
-        p->eighths = 0;
+        p->parts = 0;
         p->end_ns = 0;
     }
     if (launched - p->seen > PAD_LAUNCHES) {
@@ -126,7 +126,7 @@ static void pad_read(struct pad *p, uint32_t complete, uint32_t launched, uint64
             continue;
         }
         p->end_ns = (p->end_ns > since_ns ? p->end_ns : since_ns) + k.ns;
-        p->eighths = k.eighths > p->eighths ? k.eighths : p->eighths;
+        p->parts = k.parts > p->parts ? k.parts : p->parts;
     }
 }
 
@@ -140,9 +140,9 @@ static bool pad_add(struct pad *p, struct vhq_room *room, uint64_t held_ns, uint
         return true;
     uint32_t complete = EPOCH_KERNELS(atomic_load(&s->complete));
     pad_read(p, complete, EPOCH_KERNELS(atomic_load(&s->epoch)), since_ns);
-    if ((int32_t)(p->unknown - complete) > 0 || p->eighths > room->eighths)
+    if ((int32_t)(p->unknown - complete) > 0 || p->parts > room->parts)
         return false;
-    room->eighths -= p->eighths;
+    room->parts -= p->parts;
     if (p->end_ns > room->until_ns)
         room->until_ns = p->end_ns;
     return true;
@@ -160,7 +160,7 @@ struct vhq_room pad_room(void *user)
     if (!word || atomic_load_explicit(word, memory_order_relaxed) != PAGE_BIT_SELF ||
         atomic_load_explicit(&unseen, memory_order_relaxed))
         return none;
-    struct vhq_room room = {.eighths = 8};
+    struct vhq_room room = {.parts = VHQ_PARTS};
     uint64_t now = clock_ns();
     uint64_t held_ns = atomic_load_explicit(client_hold_since(dev, lowest), memory_order_relaxed);
     pthread_mutex_lock(&lock);

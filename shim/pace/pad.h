@@ -34,7 +34,7 @@ struct pad {
     struct pad *prev, *next;
     uint32_t seen;      /* kernels that were read */
     uint32_t unknown;   /* behind the last of which too little is known */
-    uint32_t eighths;   /* the most that one takes of those since the stream was seen complete */
+    uint32_t parts;     /* the most that one takes of those since the stream was seen complete */
     uint64_t end_ns;    /* of the last, by what is learned */
     uint64_t looked_ns; /* when it was read */
     uint32_t taught;    /* lessons so far */

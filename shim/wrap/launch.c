@@ -408,7 +408,7 @@ static void launch_prepare(struct launch *l, struct call *c, struct shim_stream 
         c->req.flags |= VHQ_CLOSE;
     if (!launch_known(l))
         return;
-    c->req.eighths = function_eighths((uint64_t)l->grid[0] * l->grid[1] * l->grid[2], l->room);
+    c->req.parts = function_parts((uint64_t)l->grid[0] * l->grid[1] * l->grid[2], l->room);
     if (l->room && estimate_known(launch_estimate(l)))
         c->req.flags |= VHQ_BESIDE;
     if (timed) /* one that the driver may refuse is no sample */

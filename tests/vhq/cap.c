@@ -154,9 +154,13 @@ Test(cap, a_command_far_longer_than_its_estimate_slows_the_looks_once)
 {
     struct world *w = capped(200, 32);
     int a = world_stream(w, VHQ_NONBLOCKING);
-    launch(w, a, 60);
-    launch(w, a, 140);
+    launch(w, a, 100);
+    launch(w, a, 100);
     launch(w, a, 200);
+    launch(w, a, 200);
+    dispatcher_is_blocked(w);
+    clock_advance(101 * 1000);
+    WAIT_FOR(in_device(w, a) == 3);
     dispatcher_is_blocked(w);
     cr_assert_eq(pace_after_a_look(w), 256);
     for (int us = 0; us < 3000; us += 10) {
@@ -164,9 +168,9 @@ Test(cap, a_command_far_longer_than_its_estimate_slows_the_looks_once)
         cr_assert_leq(pace_after_a_look(w), 256 + 256 / 8);
     }
     cr_assert_eq(pace_after_a_look(w), 256 + 256 / 8);
-    cr_assert_eq(in_device(w, a), 2);
-    device_step(w, a);
-    device_step(w, a);
+    cr_assert_eq(in_device(w, a), 3);
+    for (int i = 0; i < 3; i++)
+        device_step(w, a);
     WAIT_FOR(in_device(w, a) == 1);
     settle(w);
     world_free(w);
@@ -181,41 +185,6 @@ Test(cap, one_command_may_always_go)
         WAIT_FOR(submitted(w, i));
         device_step(w, a);
     }
-    world_free(w);
-}
-
-static int launch_part(struct world *w, int stream, uint64_t est_us, uint32_t eighths)
-{
-    return world_call(
-        w, &(struct call){.stream = stream, .est_ns = est_us * 1000, .eighths = eighths});
-}
-
-/* Each stream has its budget as far as the device has room for them side by side. */
-Test(cap, streams_that_run_side_by_side_share_the_device_and_not_the_time)
-{
-    struct world *w = capped(200, 32);
-    int a = world_stream(w, VHQ_NONBLOCKING), b = world_stream(w, VHQ_NONBLOCKING);
-    int c = world_stream(w, VHQ_NONBLOCKING), other = world_stream(w, VHQ_NONBLOCKING);
-    for (int i = 0; i < 20; i++)
-        launch_part(w, a, 20, 1);
-    dispatcher_looks(w, other);
-    cr_assert_eq(in_device(w, a), 10); /* one after another: 200 us, however narrow they are */
-    for (int i = 0; i < 20; i++)
-        launch_part(w, b, 20, 4);
-    dispatcher_looks(w, other);
-    cr_assert_eq(in_device(w, b), 10); /* an eighth and a half of the device */
-    for (int i = 0; i < 20; i++)
-        launch_part(w, c, 20, 8);
-    dispatcher_looks(w, other);
-    cr_assert_eq(in_device(w, c), 3); /* 25 + 100 + 60 us of the whole device */
-    for (int i = 0; i < 10; i++)
-        device_step(w, b);
-    dispatcher_looks(w, other);
-    cr_assert_geq(in_device(w, b), 8); /* it was called before c; markers tell of 8 */
-    cr_assert_eq(in_device(w, c), 3);
-    device_finish(w);
-    settle(w);
-    cr_assert_null(check_order(w));
     world_free(w);
 }
 
@@ -352,8 +321,7 @@ Test(cap, markers_are_few)
     }
     vhq_get_stats(w->stream[a].q, &st);
     cr_assert_eq(st.submitted, 4000);
-    cr_assert_leq(st.markers, 4000 / 8 + 1);
-    cr_assert_geq(st.markers, 4000 / 64);
+    cr_assert_eq(st.markers, 4000 / 128, "half of the relaxed depth: %lu", st.markers);
     world_free(w);
 }
 
@@ -366,7 +334,7 @@ static void comes_back(pthread_mutex_t *lock)
     if (lock != &returning->stream[0].q->lock)
         return;
     atomic_store(&wrap_after_unlock, NULL);
-    launch(returning, 0, 30);
+    launch(returning, 0, 50);
 }
 
 Test(cap, a_vhq_that_comes_back_at_once_hides_no_other)
@@ -374,8 +342,8 @@ Test(cap, a_vhq_that_comes_back_at_once_hides_no_other)
     struct vhq_stats st;
     struct world *w = returning = capped(100, 32);
     int a = world_stream(w, VHQ_NONBLOCKING), b = world_stream(w, VHQ_NONBLOCKING);
-    launch(w, a, 30);
-    launch(w, b, 30); /* behind a on the list */
+    launch(w, a, 50);
+    launch(w, b, 50); /* behind a on the list */
     device_step(w, a);
     atomic_store(&wrap_after_unlock, comes_back);
     vhq_set_stats(w->set, &st);
@@ -519,7 +487,7 @@ Test(cap, puts_a_marker_behind_commands_that_overlap)
     struct world *w = world_new(&(struct vhq_config){.budget_us = 1000, .depth = 64});
     int a = world_stream(w, VHQ_NONBLOCKING);
     launch(w, a, 1);
-    for (int i = 0; i < 24; i++)
+    for (int i = 0; i < 40; i++)
         launch_close(w, a, 1);
     cr_assert_eq(w->mark_calls, 0, "%d", w->mark_calls);
     launch(w, a, 1);
@@ -528,22 +496,24 @@ Test(cap, puts_a_marker_behind_commands_that_overlap)
     world_call(w, &(struct call){.stream = a, .flags = VHQ_UNCOUNTED});
     for (int i = 0; i < 40; i++)
         launch(w, a, 1);
-    cr_assert_eq(w->mark_calls, 6, "as ever: %d", w->mark_calls);
+    cr_assert_eq(w->mark_calls, 2, "as ever: %d", w->mark_calls);
     device_finish(w);
     world_free(w);
 }
 
-Test(cap, lets_at_most_half_of_it_overlap_without_a_marker)
+Test(cap, lets_at_most_three_quarters_of_it_overlap_without_a_marker)
 {
     clock_freeze();
     struct world *w = world_new(&(struct vhq_config){.budget_us = 1000, .depth = 32});
     int a = world_stream(w, VHQ_NONBLOCKING), b = world_stream(w, VHQ_NONBLOCKING);
     for (int i = 0; i < 32; i++)
         launch_close(w, a, 1);
-    cr_assert_eq(w->mark_calls, 2, "%d", w->mark_calls);
+    cr_assert_eq(w->mark_calls, 1, "%d", w->mark_calls);
+    cr_assert_eq(behind_marker(w, a), 8);
     for (int i = 0; i < 9; i++)
         launch_close(w, b, 100);
-    cr_assert_eq(w->mark_calls, 3, "%d", w->mark_calls);
+    cr_assert_eq(w->mark_calls, 2, "%d", w->mark_calls);
+    cr_assert_eq(behind_marker(w, b), 1);
     device_finish(w);
     world_free(w);
 }
@@ -557,9 +527,9 @@ Test(cap, that_is_full_puts_no_other_marker_among_commands_that_overlap)
     for (int i = 0; i < 9; i++)
         launch_close(w, a, 10);
     cr_assert_eq(w->mark_calls, 1);
-    cr_assert_eq(behind_marker(w, a), 4);
+    cr_assert_eq(behind_marker(w, a), 1);
     launch_close(w, a, 20);
-    cr_assert_eq(behind_marker(w, a), 4);
+    cr_assert_eq(behind_marker(w, a), 1);
     device_start(w, 1);
     vhq_sync(w->stream[a].q, false);
     world_free(w);

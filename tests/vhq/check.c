@@ -90,7 +90,7 @@ const char *check_cap(struct world *w, bool exact)
     for (int i = 0; i < w->commands; i++)
         longest = w->command[i].est_ns > longest ? w->command[i].est_ns : longest;
     uint64_t bound = budget / 2 + longest > budget ? budget / 2 + longest : budget;
-    bound += budget / 4 + longest; /* credit for the oldest unit, which is no longer than that */
+    bound += budget / 2 + longest; /* credit for the oldest unit, which is no longer than that */
     for (int i = 0; i < w->commands; i++) {
         const struct command *c = &w->command[i];
         uint64_t sum = c->flying_ns;

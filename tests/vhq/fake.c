@@ -180,7 +180,7 @@ struct world *world_new_padded(void)
 void world_room(struct world *w, uint32_t eighths, uint64_t for_us)
 {
     pthread_mutex_lock(&w->lock);
-    w->room = (struct vhq_room){eighths, clock_ns() + for_us * 1000};
+    w->room = (struct vhq_room){eighths * PARTS_PER_EIGHTH, clock_ns() + for_us * 1000};
     pthread_mutex_unlock(&w->lock);
 }
 
@@ -284,7 +284,7 @@ int world_call(struct world *w, const struct call *call)
     struct command *c = &w->command[index];
     struct vhq_req req = {.flags = call->flags,
                           .est_ns = call->est_ns,
-                          .eighths = call->eighths,
+                          .parts = call->parts + call->eighths * PARTS_PER_EIGHTH,
                           .boost = call->boost};
     struct vhq_cmd *cmd = NULL;
     struct vhq *q = w->stream[call->stream].q;

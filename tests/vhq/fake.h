@@ -90,13 +90,15 @@ int world_stream(struct world *w, enum vhq_kind kind);
 int world_stream_of_priority(struct world *w, int priority);
 int world_stream_polled(struct world *w, enum vhq_kind kind); /* without completion word */
 
+enum { PARTS_PER_EIGHTH = VHQ_PARTS / 8 };
+
 /* Makes a call; returns the command's index. */
 struct call {
     int stream;
     uint32_t flags, bytes;
     uint64_t est_ns;
-    uint32_t eighths;
-    int event; /* of record and wait */
+    uint32_t eighths, parts; /* of the device, in the one or the other; 0: not known */
+    int event;               /* of record and wait */
     enum { LAUNCH, RECORD, WAIT } what;
     int fail;
     bool boost;

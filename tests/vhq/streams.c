@@ -1,0 +1,156 @@
+/*
+ * vhq_streams.c - the cap of several streams, that run side by side where the device has room. The
+ * clock stands still but for what the test says.
+ */
+#include <criterion/criterion.h>
+
+#include "tests/vhq/fake.h"
+#include "vhq/internal.h"
+
+static struct world *capped(uint32_t budget_us, uint32_t depth)
+{
+    clock_freeze();
+    return world_new(&(struct vhq_config){.budget_us = budget_us, .depth = depth});
+}
+
+/* A second vHQ that needs no room shows that the dispatcher has been looking. */
+static void dispatcher_looks(struct world *w, int stream)
+{
+    for (int i = 0; i < 5; i++) {
+        world_call(w, &(struct call){.stream = stream, .flags = VHQ_UNCOUNTED | VHQ_MUST_BUFFER});
+        vhq_drain(w->stream[stream].q, false);
+    }
+}
+
+/* It has found that the cap is in the way, so time without progress counts from here. */
+static void dispatcher_is_blocked(struct world *w)
+{
+    bool blocked = false;
+    for (int i = 0; !blocked; i++) {
+        cr_assert(i < 200000, "never blocked");
+        pthread_mutex_lock(&w->set->lock);
+        blocked = w->set->blocked_ns != 0;
+        pthread_mutex_unlock(&w->set->lock);
+        nap_us(100);
+    }
+}
+
+static uint32_t in_device(struct world *w, int stream)
+{
+    return atomic_load(&w->stream[stream].submitted) - atomic_load(&w->stream[stream].completed);
+}
+
+/* Everything complete, and known to be. */
+static void settle(struct world *w)
+{
+    device_start(w, 1);
+    vhq_set_sync(w->set, false);
+    device_stop(w);
+}
+
+static int launch_part(struct world *w, int stream, uint64_t est_us, uint32_t eighths)
+{
+    return world_call(
+        w, &(struct call){.stream = stream, .est_ns = est_us * 1000, .eighths = eighths});
+}
+
+/* Each stream has its budget as far as the device has room for them side by side. */
+Test(streams, streams_that_run_side_by_side_share_the_device_and_not_the_time)
+{
+    struct world *w = capped(200, 32);
+    int a = world_stream(w, VHQ_NONBLOCKING), b = world_stream(w, VHQ_NONBLOCKING);
+    int c = world_stream(w, VHQ_NONBLOCKING), other = world_stream(w, VHQ_NONBLOCKING);
+    for (int i = 0; i < 20; i++)
+        launch_part(w, a, 20, 1);
+    dispatcher_looks(w, other);
+    cr_assert_eq(in_device(w, a), 10); /* one after another: 200 us, however narrow they are */
+    for (int i = 0; i < 20; i++)
+        launch_part(w, b, 20, 4);
+    dispatcher_looks(w, other);
+    cr_assert_eq(in_device(w, b), 10); /* an eighth and a half of the device */
+    for (int i = 0; i < 20; i++)
+        launch_part(w, c, 20, 8);
+    dispatcher_looks(w, other);
+    cr_assert_eq(in_device(w, c), 3); /* 25 + 100 + 60 us of the whole device */
+    for (int i = 0; i < 10; i++)
+        device_step(w, b);
+    dispatcher_looks(w, other);
+    cr_assert_geq(in_device(w, b), 8); /* it was called before c; markers tell of 8 */
+    cr_assert_eq(in_device(w, c), 3);
+    device_finish(w);
+    settle(w);
+    cr_assert_null(check_order(w));
+    world_free(w);
+}
+
+/* Of 256, as of the last time that it was learned. */
+static uint32_t pace(struct world *w)
+{
+    pthread_mutex_lock(&w->set->lock);
+    uint32_t pace = w->set->pace;
+    pthread_mutex_unlock(&w->set->lock);
+    return pace;
+}
+
+/* Kernels of one multiprocessor each: the device has room for all of them. */
+Test(streams, narrow_commands_of_many_streams_do_not_wait_for_each_other)
+{
+    struct world *w = capped(200, 32);
+    for (int i = 0; i < 16; i++) {
+        struct call c = {
+            .stream = world_stream(w, VHQ_NONBLOCKING), .est_ns = 200 * 1000, .parts = 1};
+        cr_assert(w->command[world_call(w, &c)].inlined, "of stream %d", i);
+    }
+    cr_assert_eq(atomic_load(&w->set->area_ns), 16 * 200 * 1000 / VHQ_PARTS);
+    device_finish(w);
+    settle(w);
+    world_free(w);
+}
+
+/* Blocked by the cap: when the dispatcher looks again, from now. */
+static uint64_t due_in_us(struct world *w)
+{
+    dispatcher_is_blocked(w);
+    pthread_mutex_lock(&w->set->lock);
+    uint64_t due_ns = w->set->due_ns;
+    pthread_mutex_unlock(&w->set->lock);
+    return (due_ns - clock_ns()) / 1000;
+}
+
+Test(streams, the_stream_that_has_room_first_is_looked_at_then)
+{
+    struct world *w = capped(200, 32);
+    int a = world_stream(w, VHQ_NONBLOCKING), b = world_stream(w, VHQ_NONBLOCKING);
+    launch_part(w, a, 400, 1);
+    launch_part(w, a, 400, 1);
+    cr_assert_eq(due_in_us(w), 300);
+    launch_part(w, b, 160, 1);
+    launch_part(w, b, 160, 1);
+    WAIT_FOR(due_in_us(w) == 60);
+    clock_advance(61 * 1000);
+    WAIT_FOR(in_device(w, b) == 2);
+    cr_assert_eq(in_device(w, a), 1);
+    device_finish(w);
+    settle(w);
+    world_free(w);
+}
+
+/* One stream has nothing to do for want of a look, however busy the other one is. */
+Test(streams, a_stream_that_runs_dry_beside_a_busy_one_hastens_the_looks)
+{
+    struct world *w = capped(200, 32);
+    int a = world_stream(w, VHQ_NONBLOCKING), b = world_stream(w, VHQ_NONBLOCKING);
+    launch_part(w, a, 1200, 1);
+    launch_part(w, a, 1200, 1);
+    launch_part(w, b, 160, 1);
+    launch_part(w, b, 160, 1);
+    WAIT_FOR(due_in_us(w) == 60);
+    cr_assert_eq(pace(w), 256);
+    device_step(w, b);
+    clock_advance(70 * 1000);
+    WAIT_FOR(in_device(w, b) == 1 && submitted_count(w) == 3);
+    cr_assert_lt(pace(w), 256);
+    device_finish(w);
+    settle(w);
+    world_free(w);
+}

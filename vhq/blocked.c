@@ -97,15 +97,17 @@ uint64_t blocked_due(struct vhq_set *s, bool all, uint64_t now)
     if (s->unknown)
         return blocked_overdue(s, now);
     bool strict = cap_contended(s) && !gate_used(s);
-    struct due first = due_first(s, all, cap_budget_ns(s, strict) / 2);
+    uint64_t ahead = strict ? gaps_ahead_ns(s, now) : 0;
+    struct due first = due_first(s, all, (cap_budget_ns(s, strict) + ahead) / 2);
     uint64_t due = due_at(s, &first);
     /* Sooner than the estimates say was in vain: once more when they do. */
     if (due <= now + DUE_SLACK_NS && s->pace < PACE_ONE)
         due = first.began_ns + first.need_ns;
     /* Where streams overlap, the estimates together are far too high, and waiting for them would
-     * let the device run dry. With nobody above, a look per strict budget costs next to nothing. */
+     * let the device run dry. With nobody above, or due, a look per strict budget costs
+     * next to nothing. */
     uint64_t look = now + peek(s->budget_us) * NS_PER_US;
-    bool early = !strict && due > look;
+    bool early = (!strict || ahead != 0) && due > look;
     if (early)
         due = look;
     if (due <= now + DUE_SLACK_NS || s->backoff_ns != 0)

@@ -57,6 +57,12 @@ static uint64_t cap_budget(const struct vhq *q)
     return cap_budget_ns(q->set, cap_strict(q));
 }
 
+/* And while nobody is due more than that, with the set's lock held. */
+static uint64_t cap_budget_now(const struct vhq *q, uint64_t now)
+{
+    return cap_budget(q) + (cap_strict(q) ? gaps_ahead_ns(q->set, now) : 0);
+}
+
 static uint32_t cap_depth(const struct vhq *q)
 {
     uint32_t depth = peek(q->set->depth);
@@ -136,6 +142,7 @@ bool cap_stream_full(const struct vhq *q, uint32_t load, uint64_t now)
         return false;
     if (now == 0)
         return true;
+    budget = cap_budget_now(q, now);
     uint64_t remaining = cap_stream_left(q, now);
     return remaining + load_ns(load) > budget && remaining > budget / 2;
 }
@@ -183,7 +190,7 @@ bool cap_take_looked(struct vhq *q, uint32_t load, uint64_t now)
     struct vhq_set *s = q->set;
     if (cap_stream_full(q, load, now) || (cap_loose_left(s) && !peek(s->lifted)))
         return false;
-    uint64_t budget = cap_budget(q), credit = cap_credit(s, now);
+    uint64_t budget = cap_budget_now(q, now), credit = cap_credit(s, now);
     uint64_t sum = peek(s->area_ns);
     uint32_t area_ns = load_area_ns(load);
     do {
@@ -540,6 +547,7 @@ void cap_look(struct vhq_set *s, uint64_t now)
 {
     uint64_t began = cap_began(s), est = 0;
     cap_adopt(s);
+    gaps_look(s, now);
     s->oldest_est_ns = s->oldest_area_ns = s->longest_est_ns = 0;
     s->oldest_ns = 0;
     s->unknown = s->dry = false;

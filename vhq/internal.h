@@ -5,6 +5,7 @@
  * ring.c        byte ring of commands: one producer, one consumer
  * order.c       which command goes next (tickets, legacy rule, fences, holds, boosts)
  * cap.c         the budget in flight, markers, completion
+ * gaps.c        when nobody above will come yet
  * gate.c        where a stream can be stopped behind the cap
  * pad.c         what may go beside those who hold it
  * dispatcher.c  the thread that submits
@@ -271,6 +272,17 @@ static_assert(sizeof(struct vhq) <= 1024, "thousands of streams never buffer");
 
 /* ---- the set --------------------------------------------------------------------------------- */
 
+/* Of the set's hold word; see gaps.c. */
+struct gaps {
+    const _Atomic uint32_t *hold;
+    const _Atomic uint64_t *since;
+    bool several;                 /* hold words: nothing is learned */
+    uint64_t came_ns, over_ns;    /* the latest hold: since when; it is over (0: it is not) */
+    uint64_t seen_ns;             /* the last look */
+    uint32_t n;                   /* gaps of this window */
+    uint64_t least_ns, before_ns; /* the shortest of them; of the window before, 0: none yet */
+};
+
 enum set_stage { SET_OPEN, SET_CLOSING, SET_ABANDONED };
 
 struct vhq_set {
@@ -306,6 +318,7 @@ struct vhq_set {
     bool poll_due;
 
     /* cap.c */
+    struct gaps gaps;
     struct vhq_room room; /* as of the dispatcher's look */
     _Atomic uint64_t padded;
     _Atomic uint64_t gpu_ns;         /* estimates of what complete, or was loose */
@@ -444,6 +457,13 @@ void blocked_end(struct vhq_set *s);
 void blocked_held(struct vhq_set *s, uint64_t held_ns, uint64_t now);
 void cap_poll(struct vhq *q);
 void cap_poll_all(struct vhq_set *s); /* no lock held */
+
+/* ---- gaps.c: set's lock held ------------------------------------------------------------------ */
+
+void gaps_of(struct vhq_set *s, const struct vhq_desc *desc); /* a vHQ comes */
+void gaps_look(struct vhq_set *s, uint64_t now);
+/* As of a look just made: so much more than the budget may be in flight. */
+uint64_t gaps_ahead_ns(const struct vhq_set *s, uint64_t now);
 
 /* ---- gate.c ---------------------------------------------------------------------------------- */
 

@@ -45,7 +45,7 @@ struct scan {
 static uint64_t scan_now(struct scan *c)
 {
     if (c->now == 0)
-        c->now = clock_ns();
+        gaps_look(c->s, c->now = clock_ns());
     return c->now;
 }
 

@@ -369,6 +369,7 @@ int vhq_create(struct vhq_set *set, const struct vhq_desc *desc, struct vhq **ou
         pthread_mutex_lock(&set->lock);
         DL_APPEND(set->all, q);
         set->wordless += !desc->done;
+        gaps_of(set, desc);
         set->lowest = desc->level < set->lowest ? desc->level : set->lowest;
         pthread_mutex_unlock(&set->lock);
     }

@@ -1,0 +1,146 @@
+/* vhq_gaps.c - what may be in flight while nobody is due, on a clock that stands. */
+#include <criterion/criterion.h>
+
+#include "tests/vhq/fake.h"
+#include "vhq/internal.h"
+
+enum { BUDGET_US = 100, HOLD_US = 50, STEP_US = 250 };
+
+static struct world *w;
+static int a;
+
+static void setup(void)
+{
+    clock_freeze();
+    w = world_new(&(struct vhq_config){.budget_us = BUDGET_US, .depth = 64});
+    a = world_stream(w, VHQ_NONBLOCKING);
+}
+
+static void teardown(void)
+{
+    device_start(w, 1);
+    vhq_set_sync(w->set, false);
+    device_stop(w);
+    cr_assert_null(check_order(w));
+    world_free(w);
+}
+
+TestSuite(gaps, .init = setup, .fini = teardown);
+
+static uint32_t in_device(void)
+{
+    return atomic_load(&w->stream[a].submitted) - atomic_load(&w->stream[a].completed);
+}
+
+static bool buffered(void)
+{
+    return atomic_load(&w->stream[a].submitted) < (uint32_t)w->commands;
+}
+
+/* More than it may have in flight. */
+static void busy(void)
+{
+    device_finish(w);
+    while (w->commands - (int)atomic_load(&w->stream[a].submitted) < 40)
+        launch(w, a, 100);
+}
+
+/* The dispatcher has looked at a time that was not before. */
+static void seen(void)
+{
+    uint64_t at = 0;
+    cr_assert(buffered());
+    clock_advance(1);
+    while (at != clock_ns()) {
+        pthread_mutex_lock(&w->set->lock);
+        at = w->set->gaps.seen_ns;
+        pthread_mutex_unlock(&w->set->lock);
+        nap_us(100);
+    }
+}
+
+static void advance(uint64_t us)
+{
+    for (uint64_t step; us; us -= step) {
+        step = us < STEP_US ? us : STEP_US;
+        clock_advance(step * 1000 - 1);
+        seen();
+    }
+}
+
+/* Somebody above comes, and goes: from then on nobody holds. */
+static void request(void)
+{
+    busy();
+    seen();
+    atomic_store(&w->stream[a].hold_since, clock_ns());
+    atomic_store(&w->stream[a].hold, 1);
+    advance(HOLD_US);
+    device_finish(w);
+    atomic_store(&w->stream[a].hold, 0);
+    seen();
+}
+
+static void requests(int n, uint64_t gap_us)
+{
+    for (int i = 0; i < n; i++) {
+        request();
+        for (uint64_t us = 0; us < gap_us; us += 2000) {
+            advance(gap_us - us < 2000 ? gap_us - us : 2000);
+            busy();
+            seen();
+        }
+    }
+    request();
+}
+
+/* So many go now, of those that the device is not given any of. */
+static uint32_t goes(void)
+{
+    device_finish(w);
+    busy();
+    uint32_t before = UINT32_MAX;
+    for (int same = 0; same < 20; same = in_device() == before ? same + 1 : 0) {
+        before = in_device();
+        seen();
+        nap_us(500);
+    }
+    return in_device();
+}
+
+Test(gaps, that_are_long_let_more_go_until_somebody_is_due)
+{
+    requests(70, 4000);
+    cr_expect_geq(goes(), 15, "%u", in_device());
+    device_finish(w);
+    advance(1500);
+    cr_expect_leq(goes(), 6, "100 and 500 us: %u", in_device());
+    device_finish(w);
+    advance(600);
+    cr_expect_eq(goes(), 1);
+}
+
+Test(gaps, need_to_be_known)
+{
+    requests(20, 4000);
+    cr_expect_eq(goes(), 1);
+}
+
+Test(gaps, one_that_was_short_is_remembered)
+{
+    requests(70, 4000);
+    request();
+    advance(150);
+    request();
+    cr_expect_eq(goes(), 1);
+    requests(20, 4000);
+    cr_expect_eq(goes(), 1);
+    requests(80, 4000);
+    cr_expect_geq(goes(), 15, "%u", in_device());
+}
+
+Test(gaps, that_are_short_change_nothing)
+{
+    requests(40, 200);
+    cr_expect_eq(goes(), 1);
+}

@@ -1,0 +1,73 @@
+/*
+ * gaps.c - when nobody above will come yet.
+ *
+ * What the budget bounds is how long somebody above waits. While nobody is due, more may be in
+ * flight, if it has run down to the budget by the time that somebody is: then a dispatcher that
+ * comes late leaves no hole in the device. When somebody is due is learned from the gaps between
+ * holds: never before half of the shortest one of the last 32 to 64. So requests that come at
+ * random, or close to each other, change nothing, and those that come at a pace leave the budget
+ * as it is for the second half of their gaps.
+ *
+ * Gaps are seen at the looks of those who meet the cap. What was not watched does not count; after
+ * a second without a look all is forgotten.
+ */
+#include "vhq/internal.h"
+
+enum {
+    GAPS = 32,
+    WATCH_NS = 1000 * 1000, /* between two looks */
+    FORGET_NS = 1000 * 1000 * 1000,
+    PART = 2, /* of the shortest gap */
+};
+
+/* All vHQs have one hold word, or it is not known who is to come when. */
+void gaps_of(struct vhq_set *s, const struct vhq_desc *desc)
+{
+    struct gaps *g = &s->gaps;
+    if (!g->hold && !g->several) {
+        g->hold = desc->hold;
+        g->since = desc->hold_since;
+    }
+    g->several |= g->hold != desc->hold || !desc->hold_since;
+}
+
+static void gaps_count(struct gaps *g, uint64_t ns)
+{
+    if (ns < g->least_ns || g->n == 0)
+        g->least_ns = ns;
+    if (++g->n < GAPS)
+        return;
+    g->before_ns = g->least_ns;
+    g->n = 0;
+}
+
+void gaps_look(struct vhq_set *s, uint64_t now)
+{
+    struct gaps *g = &s->gaps;
+    if (!g->hold || g->several || now <= g->seen_ns)
+        return; /* or another thread has looked since */
+    bool held = atomic_load_explicit(g->hold, memory_order_acquire) != 0;
+    uint64_t came = atomic_load_explicit(g->since, memory_order_relaxed);
+    uint64_t unseen = now - g->seen_ns;
+    if (unseen > FORGET_NS)
+        g->before_ns = g->n = 0;
+    if (came != g->came_ns) {
+        if (unseen <= WATCH_NS && g->over_ns != 0)
+            gaps_count(g, came > g->over_ns ? came - g->over_ns : 0);
+        g->over_ns = 0;
+    }
+    g->came_ns = came;
+    g->seen_ns = now;
+    g->over_ns = held ? 0 : g->over_ns ? g->over_ns : now;
+}
+
+uint64_t gaps_ahead_ns(const struct vhq_set *s, uint64_t now)
+{
+    const struct gaps *g = &s->gaps;
+    uint64_t least = g->n != 0 && g->least_ns < g->before_ns ? g->least_ns : g->before_ns;
+    uint64_t budget = peek(s->budget_us) * NS_PER_US, most = budget * (RELAX_FACTOR - 1);
+    if (likely(least / PART <= budget) || g->over_ns == 0 || g->several)
+        return 0;
+    uint64_t until = g->over_ns + least / PART, ahead = until > now ? until - now : 0;
+    return ahead < most ? ahead : most;
+}

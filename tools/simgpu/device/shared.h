@@ -44,6 +44,11 @@ enum op_state { OP_QUEUED, OP_RUNNING, OP_PAUSED, OP_HANDED, OP_DONE };
 enum op_flag {
     OP_ALWAYS = 1, /* handed to its owner even in an aborted context */
     OP_TAKEN = 2,  /* a handed op that its owner knows of */
+    /* A kernel that its owner steers: at the end of what it was given to run it is handed, SMs and
+     * all, and device_resume gives it more. */
+    OP_RESIDENT = 4,
+    OP_AWAY = 8, /* of a handed resident kernel: its context does not have the GPU, and cost_ns is
+                    how long it had run past its end_ns */
 };
 
 /* Complete once the stream's `seq` low bits are done; stream 0: no dependency. */

@@ -11,11 +11,14 @@
  *     next free SMs on real hardware too), so nothing starves.
  *   - Kernels that run side by side share the memory's bandwidth, and take longer where it is
  *     short.
+ *   - A resident kernel runs piece by piece: at the end of each its owner says how long the next
+ *     one is. In between it keeps its SMs, and its context's turn.
  *   - Copies run on the copy engines whichever context has the SMs.
  *   - Streams of a context that share a hardware queue: a memop wait at which one of them stands
  *     stops what was submitted to the others after it.
  */
 #include "tools/simgpu/device/timeline.h"
+#include "tools/simgpu/device/resident_op.h"
 
 #include <string.h>
 
@@ -142,7 +145,7 @@ static bool op_runnable(const struct view *v, const struct device_stream *s, con
 {
     if (context_of(v, s)->off)
         return false;
-    return op->state == OP_RUNNING || op->state == OP_PAUSED ||
+    return op->state == OP_RUNNING || op->state == OP_PAUSED || resident_handed(op) ||
            (op->state == OP_QUEUED && head_ready(v, s, op));
 }
 
@@ -260,7 +263,7 @@ static void memory_share(struct view *v, uint32_t gpu, uint32_t context)
     for (uint32_t i = 0; i < v->count; i++) {
         struct device_stream *s = v->streams[i];
         if (!head_matches(v, s, OP_KERNEL, gpu) || s->context != context - 1 ||
-            head_of(v, s)->state != OP_RUNNING)
+            !kernel_on_sms(head_of(v, s)))
             continue;
         running[n++] = head_of(v, s);
         asked += memory_asked(v, head_of(v, s));
@@ -281,7 +284,9 @@ static void kernels_start(struct view *v, uint32_t gpu, uint32_t context)
         struct op *op = head_of(v, s);
         if (op->state == OP_PAUSED)
             op_start(v, op);
-        if (op->state == OP_RUNNING)
+        if (resident_handed(op) && op->flags & OP_AWAY)
+            resident_return(op, v->sh->clock);
+        if (kernel_on_sms(op))
             taken += op->sms;
     }
     struct op *op;
@@ -302,10 +307,12 @@ static void kernels_pause(struct view *v, uint32_t gpu)
     for (uint32_t i = 0; i < v->count; i++) {
         struct device_stream *s = v->streams[i];
         bool on = s->context == g->current - 1 && !switching && !context_of(v, s)->off;
-        if (on || !head_matches(v, s, OP_KERNEL, gpu))
+        if (on || !head_matches(v, s, OP_KERNEL, gpu) || !kernel_on_sms(head_of(v, s)))
             continue;
         if (head_of(v, s)->state == OP_RUNNING)
             op_pause(v, head_of(v, s));
+        else
+            resident_leave(head_of(v, s), v->sh->clock);
     }
 }
 
@@ -446,7 +453,7 @@ static void running_finish(struct view *v)
         struct op *op = head_of(v, v->streams[i]);
         if (!op || op->state != OP_RUNNING || op->end_ns > v->sh->clock)
             continue;
-        if (op->kind == OP_WAIT)
+        if (op->kind == OP_WAIT || op->flags & OP_RESIDENT)
             op_hand(v, op);
         else
             head_finish(v, v->streams[i], op);
@@ -517,7 +524,9 @@ void device_repair(struct device_shared *sh)
 /* ---- when engines must look again ------------------------------------------------------------ */
 
 /* The current context cannot run dry before this, by what its streams have queued: a lower bound
- * that spares the waiting contexts' engines from waking at each of its kernels. */
+ * that spares the waiting contexts' engines from waking at each of its kernels. Of a resident kernel
+ * it is the end of the slice: one that is over sooner is brought forward by its owner, who then
+ * wakes them. */
 static uint64_t dry_earliest(const struct view *v, uint32_t gpu)
 {
     enum { LOOK = 32 };
@@ -529,6 +538,8 @@ static uint64_t dry_earliest(const struct view *v, uint32_t gpu)
             context_of(v, s)->off)
             continue;
         const struct op *head = head_of(v, s);
+        if (kernel_on_sms(head) && head->flags & OP_RESIDENT && g->slice_end_ns > dry)
+            dry = g->slice_end_ns;
         uint64_t end = head->state == OP_RUNNING ? head->end_ns : v->sh->clock + head->cost_ns;
         for (uint64_t seq = s->head + 1; seq <= s->tail && seq < s->head + LOOK; seq++) {
             const struct op *op = stream_op(v->sh, s, seq);

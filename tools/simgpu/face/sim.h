@@ -55,6 +55,15 @@ struct work {
      * raises. */
     CUresult (*effect)(struct work *w);
     bool (*poll)(struct work *w); /* WORK_WAIT only */
+    /* A resident kernel: it lives, and does things, while it runs. step() is called at the modelled
+     * instants at_ns, first at the kernel's start, and says how long it runs until the next one (ns,
+     * before SIMGPU_SPEED), that it waits for something and looks again (STEP_POLL), or that it is
+     * over (STEP_OVER), by an error where it has set step_error. NULL: an ordinary kernel. */
+    uint64_t (*step)(struct work *w, uint64_t at_ns);
+    CUresult step_error;
+    uint64_t poll_ns;       /* the engine's: from its last look to the next; 0: it does not wait */
+    uint64_t poll_since_ns; /* the engine's: its first look at what it waits for */
+    void *state;            /* step()'s own, of malloc(); NULL at first, freed behind the last */
     void (*drop)(
         struct work *w); /* gives back what args refer to; called exactly once; may be NULL */
     void (*hold)(
@@ -84,6 +93,9 @@ struct work {
  *   event record, event wait (external ones in a capture): ptr[0] CUevent
  *   batch memop   one operation per work; blob is its CUstreamBatchMemOpParams
  */
+
+#define STEP_OVER 0
+#define STEP_POLL UINT64_MAX
 
 struct sim_context; /* device/context.h */
 struct sim_stream;  /* stream/stream.h */

@@ -1,7 +1,7 @@
 /*
  * kernels.c - what the known kernels cost and do. An effect runs at the modelled completion, on the
  * memory itself, and reports a pointer outside what the device may touch as a GPU does: with an
- * asynchronous, sticky error.
+ * asynchronous, sticky error. A resident kernel has its effects at the instants of its steps.
  */
 #include "tools/simgpu/program/kernels.h"
 #include "tools/simgpu/program/condition.h"
@@ -45,6 +45,12 @@ struct mix_spin {
     uint32_t a, b, n, pad;
     uint64_t ns;
 };
+struct await_mix {
+    uint32_t *x;
+    uint32_t a, b, n, pad;
+    const uint32_t *word;
+    uint32_t rounds;
+};
 struct set_condition {
     uint64_t handle;
     uint32_t value;
@@ -87,7 +93,7 @@ static CUresult fill_effect(struct work *w)
     return CUDA_SUCCESS;
 }
 
-enum { COPY_PACKED = 20, MIX_PACKED = 20, SET_CONDITION_PACKED = 12 };
+enum { AWAIT_MIX_PACKED = 36, COPY_PACKED = 20, MIX_PACKED = 20, SET_CONDITION_PACKED = 12 };
 
 static uint64_t copy_cost(const void *packed)
 {
@@ -161,6 +167,36 @@ static CUresult mix_spin_effect(struct work *w)
     return mix_words(w, k.x, k.a, k.b, k.n);
 }
 
+/* Resident: each round begins when the word has reached its number, and mixes at its end. */
+enum { ARG_ROUND = 7, ARG_MIXING }; /* of args.u64, behind the shape */
+
+static uint64_t await_mix_fail(struct work *w)
+{
+    w->step_error = CUDA_ERROR_ILLEGAL_ADDRESS;
+    return STEP_OVER;
+}
+
+static uint64_t await_mix_step(struct work *w, uint64_t at_ns)
+{
+    struct await_mix k;
+    uint64_t *round = &w->args.u64[ARG_ROUND], *mixing = &w->args.u64[ARG_MIXING];
+    (void)at_ns;
+    memcpy(&k, w->blob, AWAIT_MIX_PACKED);
+    if (!words_valid(w, k.word, 1))
+        return await_mix_fail(w);
+    if (*mixing && mix_words(w, k.x, k.a, k.b, k.n) != CUDA_SUCCESS)
+        return await_mix_fail(w);
+    *round += *mixing;
+    *mixing = 0;
+    if (*round >= k.rounds)
+        return STEP_OVER;
+    uint32_t word = __atomic_load_n(k.word, __ATOMIC_ACQUIRE);
+    if ((int32_t)(word - (uint32_t)*round - 1) < 0)
+        return STEP_POLL;
+    *mixing = 1;
+    return touch_cost_ns((uint64_t)k.n * 8);
+}
+
 static uint64_t condition_cost(const void *packed)
 {
     (void)packed;
@@ -185,14 +221,16 @@ static CUresult count_condition_effect(struct work *w)
 }
 
 static const struct kernel_model models[] = {
-    {"spin", sizeof(struct spin), spin_cost, NULL},
-    {"fill", sizeof(struct fill), fill_cost, fill_effect},
-    {"copy", COPY_PACKED, copy_cost, copy_effect},
-    {"axpy", sizeof(struct axpy), axpy_cost, axpy_effect},
-    {"mix", MIX_PACKED, mix_cost, mix_effect},
-    {"mix_spin", sizeof(struct mix_spin), mix_spin_cost, mix_spin_effect},
-    {"set_condition", SET_CONDITION_PACKED, condition_cost, set_condition_effect},
-    {"count_condition", sizeof(struct count_condition), condition_cost, count_condition_effect},
+    {"spin", sizeof(struct spin), spin_cost, NULL, NULL},
+    {"fill", sizeof(struct fill), fill_cost, fill_effect, NULL},
+    {"copy", COPY_PACKED, copy_cost, copy_effect, NULL},
+    {"axpy", sizeof(struct axpy), axpy_cost, axpy_effect, NULL},
+    {"mix", MIX_PACKED, mix_cost, mix_effect, NULL},
+    {"mix_spin", sizeof(struct mix_spin), mix_spin_cost, mix_spin_effect, NULL},
+    {"await_mix", AWAIT_MIX_PACKED, NULL, NULL, await_mix_step},
+    {"set_condition", SET_CONDITION_PACKED, condition_cost, set_condition_effect, NULL},
+    {"count_condition", sizeof(struct count_condition), condition_cost, count_condition_effect,
+     NULL},
 };
 
 const struct kernel_model *kernel_model_find(const char *name, size_t packed_bytes)

@@ -13,6 +13,8 @@ struct kernel_model {
         packed_bytes; /* of its parameters: a kernel of the same name with others is another one */
     uint64_t (*cost_ns)(const void *packed);
     CUresult (*effect)(struct work *w); /* w->blob: the packed parameters */
+    /* Instead of both: a resident kernel's, as struct work has it. */
+    uint64_t (*step)(struct work *w, uint64_t at_ns);
 };
 
 /* NULL for kernels that the simulator does not know: they take SIMGPU_KERNEL_US and do nothing. */

@@ -218,8 +218,12 @@ static void work_fill(const CUlaunchConfig *c, struct sim_function *f, void *pac
                        .node_type = CU_GRAPH_NODE_TYPE_KERNEL,
                        .func = f};
     w->name = f->entry->name;
-    w->cost_ns = model ? model->cost_ns(packed) : unknown_cost_ns(c, f);
+    if (!model)
+        w->cost_ns = unknown_cost_ns(c, f);
+    else if (model->cost_ns)
+        w->cost_ns = model->cost_ns(packed);
     w->effect = model ? model->effect : NULL;
+    w->step = model ? model->step : NULL;
     const unsigned int shape[] = {c->gridDimX,  c->gridDimY,  c->gridDimZ,      c->blockDimX,
                                   c->blockDimY, c->blockDimZ, c->sharedMemBytes};
     for (size_t i = 0; i < sizeof(shape) / sizeof(*shape); i++)
@@ -284,7 +288,7 @@ static CUresult launch_with(struct sim_context *ctx, struct sim_stream *s, const
     if (rc != CUDA_SUCCESS)
         return rc;
     if (fault_hits(function_name(w.func)))
-        w.effect = fault_effect;
+        w.effect = fault_effect, w.step = NULL;
     return work_submit_stream(s, &w, NULL);
 }
 

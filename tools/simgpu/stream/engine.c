@@ -5,6 +5,7 @@
  */
 #include "tools/simgpu/stream/engine.h"
 #include "tools/simgpu/device/log.h"
+#include "tools/simgpu/stream/resident.h"
 #include "tools/simgpu/device/timeline.h"
 #include "tools/simgpu/face/simconfig.h"
 
@@ -150,12 +151,13 @@ void work_finish(struct work *w, struct sim_stream *s, uint64_t seq, bool ran)
     struct point at = {atomic_load(&s->device_stream), seq};
     struct sim_context *ctx = (struct sim_context *)(void *)w->context;
     bool runs = !ran && work_runs(w, ctx);
-    CUresult rc = runs ? w->effect(w) : CUDA_SUCCESS;
+    CUresult rc = runs ? w->effect(w) : w->step_error;
     if (rc != CUDA_SUCCESS)
         context_raise(ctx, rc);
-    log_work(w, ctx->device_context, at, s->id, ran || runs || !w->effect);
+    log_work(w, ctx->device_context, at, s->id, ran || runs || (!w->effect && !w->step));
     if (w->drop)
         w->drop(w);
+    free(w->state);
 }
 
 static void finished_run(struct finished *f)
@@ -217,13 +219,18 @@ static void collect_done(struct device_stream *ds, struct sim_stream *s)
     }
 }
 
-static void collect_handed(struct device_stream *ds, struct sim_stream *s)
+static void collect_handed(struct device_stream *ds, struct sim_stream *s, uint64_t now)
 {
     if (ds->head > ds->tail)
         return;
     struct op *op = stream_op(engine.device.shared, ds, ds->head);
-    if (op->state != OP_HANDED || op->flags & OP_TAKEN ||
-        !room_for_one((void **)&engine.waiting, engine.waiting_count, &engine.waiting_room,
+    if (op->state != OP_HANDED || op->flags & OP_TAKEN)
+        return;
+    if (op->flags & OP_RESIDENT) {
+        resident_take(s->items[ds->head % DEVICE_RING], op, now);
+        return;
+    }
+    if (!room_for_one((void **)&engine.waiting, engine.waiting_count, &engine.waiting_room,
                       sizeof(*engine.waiting)))
         return;
     op->flags |= OP_TAKEN;
@@ -231,7 +238,7 @@ static void collect_handed(struct device_stream *ds, struct sim_stream *s)
     engine.waiting[engine.waiting_count++] = (struct waiting){item, op->start_ns, true, false};
 }
 
-static void collect(void)
+static void collect(uint64_t now)
 {
     struct device_shared *sh = engine.device.shared;
     for (uint32_t i = 0; i < sh->streams_used; i++) {
@@ -240,7 +247,7 @@ static void collect(void)
         if (!ds->id || ds->client != engine.device.client || !s)
             continue;
         collect_done(ds, s);
-        collect_handed(ds, s);
+        collect_handed(ds, s, now);
     }
 }
 
@@ -322,7 +329,7 @@ static void neighbours_look(uint64_t now)
  * look. */
 static uint64_t sleep_plan(uint64_t now, size_t waits_before)
 {
-    if (engine.waiting_count > waits_before)
+    if (engine.waiting_count > waits_before || residents_taken())
         return 0;
     uint64_t due = device_due(&engine.device, engine.device.client);
     uint64_t poll = waits_due(now);
@@ -342,8 +349,10 @@ static void engine_sleep(struct device_client *self, uint32_t seen, uint64_t unt
 static void engine_pass(struct device_client *self)
 {
     waits_poll();
+    residents_step();
     device_lock(&engine.device);
     uint64_t now = sim_now_ns();
+    residents_go_on(&engine.device);
     waits_resolve(true, now);
     device_advance(&engine.device, now);
     waits_resolve(false, now);
@@ -351,7 +360,7 @@ static void engine_pass(struct device_client *self)
     neighbours_look(now);
     waits_prune();
     size_t waits_before = engine.waiting_count;
-    collect();
+    collect(now);
     uint64_t until = sleep_plan(now, waits_before);
     self->sleep_until_ns = until;
     uint32_t seen = __atomic_load_n(&self->wake, __ATOMIC_ACQUIRE);

@@ -6,6 +6,7 @@
 #include "tools/simgpu/device/timeline.h"
 #include "tools/simgpu/stream/engine.h"
 #include "tools/simgpu/stream/points.h"
+#include "tools/simgpu/stream/resident.h"
 #include "tools/simgpu/face/simconfig.h"
 #include "tools/simgpu/stream/capture.h"
 
@@ -40,6 +41,8 @@ static struct op op_of(const struct work *w, uint64_t now)
         op.sms = kernel_sms(w);
     if (w->kind == WORK_HOST && w->even_on_error)
         op.flags = OP_ALWAYS;
+    if (w->step)
+        op.flags = OP_RESIDENT;
     return op;
 }
 
@@ -153,6 +156,8 @@ static CUresult stream_run(struct sim_stream *s, const struct work *given, struc
     w.stream = stream_handle(s);
     w.submit_ns = w.start_ns = w.end_ns = sim_now_ns();
     while (w.poll && !w.poll(&w))
+        sched_yield();
+    while (w.step && resident_step(&w, sim_now_ns()) != STEP_OVER)
         sched_yield();
     struct point at = {atomic_load(&s->device_stream), atomic_fetch_add(&s->submitted, 1) + 1};
     work_finish(&w, s, at.seq, false);

@@ -1,0 +1,198 @@
+/*
+ * simgpu_resident.c - kernels that live: through the driver, against words that the test writes.
+ */
+#include "sim.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+TestSuite(resident, .init = sim_open, .fini = sim_close);
+
+enum { N = 1000, A = 3, B = 1, LINES = 64 };
+
+static uint32_t *word;
+static CUfunction await_mix;
+
+/* A word that the device polls. */
+static void word_make(void)
+{
+    CHECK(cuMemHostAlloc((void **)&word, sizeof(*word), CU_MEMHOSTALLOC_DEVICEMAP));
+    *word = 0;
+    CHECK(cuModuleGetFunction(&await_mix, sim.module, "await_mix"));
+}
+
+static void word_write(uint32_t value)
+{
+    __atomic_store_n(word, value, __ATOMIC_RELEASE);
+}
+
+static CUdeviceptr zeroes(void)
+{
+    CUdeviceptr x;
+    CHECK(cuMemAlloc(&x, N * sizeof(uint32_t)));
+    CHECK(cuMemsetD32(x, 0, N));
+    CHECK(cuCtxSynchronize());
+    return x;
+}
+
+static CUstream stream_make(void)
+{
+    CUstream s;
+    CHECK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    return s;
+}
+
+static void launch_await(CUstream s, unsigned int blocks, CUdeviceptr x, uint32_t rounds)
+{
+    uint32_t a = A, b = B, n = N;
+    void *params[] = {&x, &a, &b, &n, &word, &rounds};
+    CHECK(cuLaunchKernel(await_mix, blocks, 1, 1, 1024, 1, 1, 0, s, params, NULL));
+}
+
+/* What x is after so many rounds. */
+static uint32_t mixed(uint32_t rounds)
+{
+    uint32_t x = 0;
+    while (rounds--)
+        x = x * A + B;
+    return x;
+}
+
+static bool has_mixed(void *x)
+{
+    return *(volatile uint32_t *)x >= mixed(1);
+}
+
+static uint32_t first(CUdeviceptr x)
+{
+    return *(volatile uint32_t *)(uintptr_t)x; /* the simulator's memory is the host's */
+}
+
+static struct log_line line_of(const char *kernel)
+{
+    struct log_line lines[LINES];
+    size_t n = log_read(lines, LINES);
+    while (n > 0 && strcmp(lines[n - 1].name, kernel) != 0)
+        n--;
+    cr_assert_neq(n, 0, "the log has no kernel %s", kernel);
+    return lines[n - 1];
+}
+
+Test(resident, its_rounds_follow_the_word_and_each_is_seen_when_it_is_over)
+{
+    word_make();
+    CUdeviceptr x = zeroes();
+    CUstream s = stream_make();
+    launch_await(s, 1, x, 3);
+    EXPECT(cuStreamQuery(s), CUDA_ERROR_NOT_READY);
+    cr_expect_eq(first(x), 0);
+    word_write(1);
+    cr_assert(wait_until(has_mixed, (void *)(uintptr_t)x));
+    cr_expect_eq(first(x), mixed(1));
+    EXPECT(cuStreamQuery(s), CUDA_ERROR_NOT_READY);
+    word_write(3);
+    CHECK(cuStreamSynchronize(s));
+    cr_expect_eq(first(x), mixed(3));
+    struct log_line line = line_of("await_mix");
+    cr_expect_eq(line.ran, 1);
+    cr_expect_eq(line.end - line.start, line.cost, "it had the device for itself");
+}
+
+Test(resident, what_follows_in_its_stream_waits_for_it)
+{
+    word_make();
+    CUdeviceptr x = zeroes();
+    CUstream s = stream_make();
+    launch_await(s, 1, x, 2);
+    launch_mix(s, x, 5, 0, N);
+    word_write(1);
+    cr_assert(wait_until(has_mixed, (void *)(uintptr_t)x));
+    word_write(2);
+    CHECK(cuStreamSynchronize(s));
+    cr_expect_eq(first(x), mixed(2) * 5);
+    cr_expect_geq(line_of("mix").start, line_of("await_mix").end);
+}
+
+/* It waits and keeps its SMs, so a kernel that needs one of them does not start, and one that fits
+ * beside it does. */
+Test(resident, it_keeps_its_multiprocessors_while_it_waits)
+{
+    word_make();
+    CUdeviceptr x = zeroes();
+    CUstream s = stream_make(), beside = stream_make(), behind = stream_make();
+    launch_await(s, 150, x, 1); /* two of these blocks fit one of 108 */
+    launch_spin(beside, 2, 10 * US);
+    CHECK(cuStreamSynchronize(beside));
+    launch_spin(behind, 216, 10 * US);
+    EXPECT(cuStreamQuery(behind), CUDA_ERROR_NOT_READY);
+    word_write(1);
+    CHECK(cuStreamSynchronize(behind));
+    cr_expect_geq(line_of("spin").start, line_of("await_mix").end);
+}
+
+Test(resident, a_node_of_a_graph_lives_at_each_launch)
+{
+    word_make();
+    CUdeviceptr x = zeroes();
+    CUstream s = stream_make();
+    CUgraph graph;
+    CUgraphExec exec;
+    CHECK(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    launch_await(s, 1, x, 2);
+    CHECK(cuStreamEndCapture(s, &graph));
+    CHECK(cuGraphInstantiate(&exec, graph, 0));
+    for (uint32_t launch = 1; launch <= 2; launch++) {
+        word_write(0);
+        CHECK(cuGraphLaunch(exec, s));
+        EXPECT(cuStreamQuery(s), CUDA_ERROR_NOT_READY);
+        word_write(2);
+        CHECK(cuStreamSynchronize(s));
+        cr_expect_eq(first(x), mixed(2 * launch));
+    }
+}
+
+Test(resident, memory_that_it_must_not_touch_fails_its_context)
+{
+    word_make();
+    launch_await(NULL, 1, 0x1000, 1);
+    word_write(1);
+    EXPECT(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
+    cr_expect_eq(line_of("await_mix").ran, 1);
+}
+
+Test(resident, another_ones_error_ends_it_where_it_waits)
+{
+    word_make();
+    CUdeviceptr x = zeroes();
+    CUstream s = stream_make(), other = stream_make();
+    launch_await(s, 1, x, 1);
+    launch_mix(other, 0x1000, A, B, N);
+    EXPECT(cuStreamSynchronize(s), CUDA_ERROR_ILLEGAL_ADDRESS);
+    cr_expect_eq(first(x), 0);
+}
+
+TestSuite(otherwise, .fini = sim_close);
+
+Test(otherwise, without_modelled_time_the_call_waits_for_it)
+{
+    setenv("SIMGPU_NULL", "1", 1);
+    sim_open();
+    word_make();
+    CUdeviceptr x = zeroes();
+    word_write(2);
+    launch_await(NULL, 1, x, 2);
+    cr_expect_eq(first(x), mixed(2));
+}
+
+Test(otherwise, modelled_time_that_runs_faster_ends_in_the_same_result)
+{
+    setenv("SIMGPU_SPEED", "100", 1);
+    sim_open();
+    word_make();
+    CUdeviceptr x = zeroes();
+    word_write(50);
+    launch_await(NULL, 1, x, 50);
+    CHECK(cuCtxSynchronize());
+    cr_expect_eq(first(x), mixed(50));
+    cr_expect_lt(line_of("await_mix").cost, 50 * 3 * US / 10);
+}

@@ -69,7 +69,8 @@ static const struct room {
                             "shim/suspend/nvrm.h"},
     {"tools/simgpu/memory", "tools/simgpu/face tools/simgpu/device tools/simgpu/stream cuda.h"},
     {"tools/simgpu/program",
-     "tools/simgpu/face tools/simgpu/device tools/simgpu/stream tools/simgpu/memory/memory.h"},
+     "tools/simgpu/face tools/simgpu/device tools/simgpu/stream tools/simgpu/memory/memory.h "
+     "examples/storage.h"},
     {"tools/simgpu/graph", "tools/simgpu/face tools/simgpu/device tools/simgpu/stream "
                            "tools/simgpu/memory tools/simgpu/program"},
     {"tools/simgpu/rm", ""},
@@ -88,6 +89,7 @@ enum { ONE_OBJECT = sizeof(one_object) / sizeof(*one_object) };
 /* What the build makes, as if it lay where it is made from. */
 static const char *const made[] = {
     "examples/kernels_ptx.h",
+    "examples/storage_kernels_ptx.h",
     "shim/lookup/api_index.h",
     "tools/cutin/disb/disb_json.h",
 };

@@ -22,6 +22,7 @@ static const struct {
     {OP_MIX_EXTRA, 6},
     {OP_MIX_EX, 6},
     {OP_MIX_COOP, 3},
+    {OP_MIX_AWAIT, 4},
     {OP_FILL, 3},
     {OP_COPY_KERNEL, 6},
     {OP_SPIN, 6},

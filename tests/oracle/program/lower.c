@@ -47,6 +47,7 @@ static const struct operands operands[OP_KIND_COUNT] = {
     [OP_MIX_EX] = {D | A, 0, true, false, false},
     [OP_MIX_COOP] = {D, 0, true, false, false},
     [OP_MIX_MUCH] = {D, 0, true, false, false},
+    [OP_MIX_AWAIT] = {D | A, 0, true, false, false},
     [OP_FILL] = {D | A, 0, false, false, false},
     [OP_COPY_KERNEL] = {D | A | H, D | A | H, false, false, false},
     [OP_H2D] = {D | A, H | G, false, false, false},

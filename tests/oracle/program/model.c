@@ -318,6 +318,10 @@ void run_on_model(struct model *m, const struct op *op)
     case OP_CALLBACK:
         buffer_mix(dst, op->a, op->b);
         break;
+    case OP_MIX_AWAIT:
+        for (uint32_t i = 0; i < await_rounds(op->variant); i++)
+            buffer_mix(dst, op->a, op->b);
+        break;
     case OP_FILL:
     case OP_MEMSET32:
     case OP_MEMSET2D:

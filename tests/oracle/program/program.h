@@ -84,6 +84,7 @@ static inline int event_base(int event)
     X(MIX_EXTRA, data, kernel)                                                                     \
     X(MIX_EX, data, kernel)                                                                        \
     X(MIX_COOP, data, kernel)                                                                      \
+    X(MIX_AWAIT, data, kernel)                                                                     \
     X(FILL, data, kernel)                                                                          \
     X(COPY_KERNEL, data, kernel)                                                                   \
     X(SPIN, plain, kernel)                                                                         \
@@ -263,6 +264,12 @@ void program_print(const struct program *p, int fd);
 bool op_makes_wait(const struct op *op, int stream);
 
 uint64_t random_next(uint64_t *state); /* splitmix64 */
+
+/* A resident kernel (MIX_AWAIT) mixes so often, each time when its thread lets it. */
+static inline uint32_t await_rounds(uint8_t variant)
+{
+    return 1 + variant % 4;
+}
 
 /* What kernels and host functions do to a buffer; shared by the model and the host functions. */
 void buffer_mix(uint32_t *x, uint32_t a, uint32_t b);

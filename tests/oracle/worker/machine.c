@@ -93,6 +93,7 @@ CUresult machine_load_functions(CUmodule module, struct funcs *f)
     r = r ? r : cuModuleGetFunction(&f->mix_spin, module, "mix_spin");
     r = r ? r : cuModuleGetFunction(&f->fill, module, "fill");
     r = r ? r : cuModuleGetFunction(&f->copy, module, "copy");
+    r = r ? r : cuModuleGetFunction(&f->await_mix, module, "await_mix");
     return r ? r : cuModuleGetFunction(&f->spin, module, "spin");
 }
 
@@ -100,13 +101,15 @@ CUresult machine_load_functions(CUmodule module, struct funcs *f)
 static CUresult load_by_module(void)
 {
     static unsigned turn;
-    static const char *const names[] = {"mix", "mix_spin", "fill", "copy", "spin"};
-    CUfunction *const to[] = {&m.l.mix, &m.l.mix_spin, &m.l.fill, &m.l.copy, &m.l.spin};
+    static const char *const names[] = {"mix", "mix_spin", "fill", "copy", "spin", "await_mix"};
+    CUfunction *const to[] = {&m.l.mix,  &m.l.mix_spin, &m.l.fill,
+                              &m.l.copy, &m.l.spin,     &m.l.await_mix};
+    enum { KERNELS = sizeof(to) / sizeof(*to) };
     CUmodule module;
     CUresult r = cuLibraryGetModule(&module, m.library);
     turn++;
-    for (unsigned i = 0; i < 5 && !r; i++)
-        r = cuModuleGetFunction(to[(i + turn) % 5], module, names[(i + turn) % 5]);
+    for (unsigned i = 0; i < KERNELS && !r; i++)
+        r = cuModuleGetFunction(to[(i + turn) % KERNELS], module, names[(i + turn) % KERNELS]);
     return r;
 }
 
@@ -121,6 +124,7 @@ CUresult machine_load_library(void)
     r = r ? r : cuLibraryGetKernel((CUkernel *)&k->mix_spin, m.library, "mix_spin");
     r = r ? r : cuLibraryGetKernel((CUkernel *)&k->fill, m.library, "fill");
     r = r ? r : cuLibraryGetKernel((CUkernel *)&k->copy, m.library, "copy");
+    r = r ? r : cuLibraryGetKernel((CUkernel *)&k->await_mix, m.library, "await_mix");
     return r ? r : cuLibraryGetKernel((CUkernel *)&k->spin, m.library, "spin");
 }
 /* ---- the second context -------------------------------------------------------------------- */
@@ -292,6 +296,8 @@ CUresult machine_set_up(void)
     memset(m.stream_id, 0, sizeof(m.stream_id));
     for (int w = 0; w < ORDER_WORDS; w++)
         m.order[w] = 0;
+    for (int i = 0; i < MAX_OPS; i++)
+        m.awaited[i] = 0;
     for (int i = 0; i < RACES; i++)
         m.told[i] = 0;
     for (int b = 0; b < POOLED && !r; b++) {
@@ -401,6 +407,7 @@ int run_open(void)
         r = (m.pageable[b] = aligned_alloc(PAGE, PAGE)) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
     r = r ? r : cuMemAlloc_v2(&m.flags, FLAGS * 8);
     r = r ? r : cuMemAllocHost_v2((void **)&m.order, ORDER_WORDS * sizeof(*m.order));
+    r = r ? r : cuMemAllocHost_v2((void **)&m.awaited, MAX_OPS * sizeof(*m.awaited));
     CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
                             .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = m.device}};
     r = r ? r : cuMemPoolCreate(&m.pool, &props);

@@ -19,7 +19,7 @@ struct host_call { /* argument of a host function */
 };
 
 struct funcs {
-    CUfunction mix, mix_spin, fill, copy, spin;
+    CUfunction mix, mix_spin, fill, copy, spin, await_mix;
 };
 
 struct machine {
@@ -46,8 +46,9 @@ struct machine {
     void *pageable[POOLED - PAGEABLE]; /* a page each */
     bool registered[POOLED - PAGEABLE];
     CUdeviceptr flags, managed;
-    _Atomic uint64_t *order; /* ORDER_WORDS, in pinned memory */
-    CUmemoryPool pool;       /* the program's own; half of the allocations come from it */
+    _Atomic uint64_t *order;   /* ORDER_WORDS, in pinned memory */
+    _Atomic uint32_t *awaited; /* likewise: how far each op's resident kernel may go */
+    CUmemoryPool pool;         /* the program's own; half of the allocations come from it */
     _Atomic uint32_t told[RACES];
     CUgraph graph[EXECS];
     CUgraphNode node[EXECS][GRAPH_OPS]; /* of graphs that were built */

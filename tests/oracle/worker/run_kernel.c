@@ -3,6 +3,8 @@
  */
 #include "machine.h"
 
+#include <time.h>
+
 #include "kernels_ptx.h"
 
 static CUresult launch(const struct op *o, CUfunction f, void **params)
@@ -46,9 +48,21 @@ static CUresult launch_ex(const struct op *o, CUfunction f, void **params)
     return r;
 }
 
+/* Launched, it lives until it has been let go on so often: by this thread, without the driver. */
+static CUresult launch_await(const struct op *o, CUfunction f, uint64_t x, uint32_t index)
+{
+    _Atomic uint32_t *word = &m.awaited[index];
+    uint32_t a = o->a, b = o->b, n = WORDS, rounds = await_rounds(o->variant);
+    CUresult r = launch(o, f, (void *[]){&x, &a, &b, &n, &word, &rounds});
+    for (uint32_t i = 1; i <= rounds; i++) {
+        *word = i;
+        nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
+    }
+    return r;
+}
+
 CUresult run_kernel(const struct op *o, uint32_t index)
 {
-    (void)index;
     uint64_t dst = address(o->dst), src = address(o->src), ns = o->ns;
     uint32_t a = o->a, b = o->b, n = WORDS;
     pthread_rwlock_rdlock(&m.functions);
@@ -64,6 +78,9 @@ CUresult run_kernel(const struct op *o, uint32_t index)
     case OP_MIX_COOP:
         r = CALL(cuLaunchCooperativeKernel, o, f->mix, 1, 1, 1, WORDS, 1, 1, 0, handle(o),
                  (void *[]){&dst, &a, &b, &n});
+        break;
+    case OP_MIX_AWAIT:
+        r = launch_await(o, f->await_mix, dst, index);
         break;
     case OP_FILL:
         r = launch(o, f->fill, (void *[]){&dst, &a, &n});

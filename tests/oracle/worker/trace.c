@@ -151,6 +151,7 @@ static const struct {
     [OP_MIX_EX] = {"kernel", "mix"},
     [OP_MIX_COOP] = {"kernel", "mix"},
     [OP_MIX_MUCH] = {"kernel", "mix"},
+    [OP_MIX_AWAIT] = {"kernel", "await_mix"},
     [OP_FILL] = {"kernel", "fill"},
     [OP_COPY_KERNEL] = {"kernel", "copy"},
     [OP_SPIN] = {"kernel", "spin"},

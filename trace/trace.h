@@ -66,7 +66,7 @@ struct trace_record {
             uint32_t op; /* counts the calls of the process; 0: none */
             uint32_t took_ns;
             uint32_t grid[3], shared;
-            uint16_t block[3], zero;
+            uint16_t block[3], waits; /* waits: for I/O that it begins itself */
         } kernel;
         struct {
             uint32_t op, took_ns;

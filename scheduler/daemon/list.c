@@ -20,6 +20,7 @@ static void row_device(struct message_row_device *row, const struct peer *p, uin
     row->active = atomic_load_explicit(&device->active, memory_order_relaxed);
     row->bit = p->device[slot].bit;
     row->held_ns = hold_read(p, slot, now, &hold) ? hold.ns : 0;
+    memcpy(row->io_kernel, device->io_kernel, sizeof(row->io_kernel) - 1);
     for (uint32_t l = 0; l < PAGE_LEVELS; l++)
         row->held[l] = atomic_load_explicit(&device->hold[p->flat ? 0 : l], memory_order_relaxed);
 #define COPY(field, help)                                                                          \

@@ -82,6 +82,7 @@ static void take_device(struct client_device_row *to, const struct message_row_d
     memcpy(to->held, from->held, sizeof(to->held));
     to->bit = from->bit == PROTOCOL_NO_BIT ? UINT32_MAX : from->bit;
     to->held_ns = from->held_ns;
+    memcpy(to->io_kernel, from->io_kernel, sizeof(to->io_kernel) - 1);
 #define TAKE(field, help) to->counters.field = from->field;
     PAGE_COUNTERS(TAKE)
 #undef TAKE

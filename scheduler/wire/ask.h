@@ -20,6 +20,7 @@ struct client_device_row {
     uint64_t held_ns;           /* by other clients, without a break */
     uint32_t holders;           /* those clients, as far as they are there */
     int32_t held_by[PAGE_CLIENT_BITS];
+    char io_kernel[PAGE_KERNEL]; /* its last kernel that waits for I/O of its own; "": none */
     struct {
 #define ROW_COUNTER(field, help) uint64_t field;
         PAGE_COUNTERS(ROW_COUNTER)

@@ -38,6 +38,7 @@
 #define PAGE_LEVELS  4u
 #define PAGE_DEVICES 16u
 #define PAGE_NAME    16u
+#define PAGE_KERNEL  28u
 
 #define PAGE_BIT_POLICY   (1u << 29)
 #define PAGE_BIT_SELF     (1u << 30)
@@ -94,7 +95,8 @@ struct page_device {
     /* When the request under way is to be done, CLOCK_MONOTONIC; 0 = none, or it gave no
      * deadline. */
     _Atomic uint64_t deadline_ns;
-    uint32_t reserved1[8];
+    uint32_t spare; /* 0 */
+    char io_kernel[PAGE_KERNEL]; /* its last kernel that waits for I/O of its own; "": none */
     _Alignas(64) struct page_counters counters;
 };
 
@@ -134,6 +136,7 @@ PAGE_AT(page_device, uuid, 64);
 PAGE_AT(page_device, used, 80);
 PAGE_AT(page_device, active, 84);
 PAGE_AT(page_device, deadline_ns, 88);
+PAGE_AT(page_device, io_kernel, 100);
 PAGE_AT(page_device, counters, 128);
 static_assert(sizeof(struct page_device) == 256, "page_device");
 PAGE_AT(cutin_page, magic, 0);

@@ -28,7 +28,7 @@
 
 #include "scheduler/wire/page.h"
 
-#define PROTOCOL_VERSION          6u
+#define PROTOCOL_VERSION          7u
 #define PROTOCOL_NO_SLOT          0xffu
 #define PROTOCOL_NO_BIT           0xffu
 #define PROTOCOL_TEXT             320u
@@ -133,6 +133,8 @@ struct message_row_device {
     uint32_t held[PAGE_LEVELS];
     uint32_t bit;
     uint64_t held_ns; /* by other clients, without a break */
+    uint32_t zero;
+    char io_kernel[PAGE_KERNEL];
 #define ROW_COUNTER(field, help) uint64_t field;
     PAGE_COUNTERS(ROW_COUNTER)
 #undef ROW_COUNTER
@@ -226,8 +228,8 @@ static_assert(sizeof(struct message_bit) == 16, "message_bit");
 static_assert(sizeof(struct message_join) == 40, "message_join");
 static_assert(sizeof(struct message_client) == 16, "message_client");
 static_assert(sizeof(struct message_level) == 336, "message_level");
-static_assert(sizeof(struct message_row_device) == 160, "message_row_device");
-static_assert(sizeof(struct message_row) == 88 + 16 * 160 + 2 * 384, "message_row");
+static_assert(sizeof(struct message_row_device) == 192, "message_row_device");
+static_assert(sizeof(struct message_row) == 88 + 16 * 192 + 2 * 384, "message_row");
 static_assert(sizeof(struct message_control) == 32, "message_control");
 static_assert(sizeof(struct message_policy) == 24, "message_policy");
 static_assert(sizeof(struct message_remote) == 16, "message_remote");

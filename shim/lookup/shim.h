@@ -101,9 +101,10 @@ struct config {
     uint32_t suspend_after_us;
     uint32_t linger_us, max_hold_ms, deadline_ms;
     enum profile_mode profile;
-    char socket[108]; /* "" = none */
-    char cpus[1024];  /* "" = see thread.h */
-    char trace[4096]; /* "" = off */
+    char socket[108];          /* "" = none */
+    char cpus[1024];           /* "" = see thread.h */
+    char waiting_kernels[512]; /* patterns; "" = none */
+    char trace[4096];          /* "" = off */
     enum trace_keep trace_keep;
     uint32_t trace_records;
     uint32_t log; /* LOG_*; log_enabled asks log.c */

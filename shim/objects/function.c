@@ -106,6 +106,7 @@ static void function_describe(struct shim_function *f, CUfunction handle,
     atomic_store(&f->key, 0);
     atomic_store(&f->seeded, false);
     atomic_store_explicit(&f->trace_name, 0, memory_order_relaxed);
+    atomic_store_explicit(&f->waits, 0, memory_order_relaxed);
     layout_ask(f, handle,
                (param_info_fn)api_get(kernel ? API_cuKernelGetParamInfo : API_cuFuncGetParamInfo));
 }
@@ -155,18 +156,21 @@ struct shim_function *function_of(CUfunction handle, const struct shim_context *
 /* 12.3 and later; both functions have this shape. */
 typedef CUresult (*name_fn)(const char **name, const void *handle);
 
+const char *function_name(CUfunction handle)
+{
+    const struct origin *origin = origin_of(handle);
+    bool kernel = origin && origin->kernel;
+    name_fn ask = (name_fn)api_get(kernel ? API_cuKernelGetName : API_cuFuncGetName);
+    const char *name = NULL;
+    return ask(&name, handle) == CUDA_SUCCESS && name ? name : "kernel";
+}
+
 uint32_t function_trace_name(struct shim_function *f, CUfunction handle)
 {
     uint32_t known = atomic_load_explicit(&f->trace_name, memory_order_relaxed);
     if (known)
         return known;
-    const struct origin *origin = origin_of(handle);
-    bool kernel = origin && origin->kernel;
-    name_fn ask = (name_fn)api_get(kernel ? API_cuKernelGetName : API_cuFuncGetName);
-    const char *name = NULL;
-    if (ask(&name, handle) != CUDA_SUCCESS || !name)
-        name = "kernel";
-    known = trace_name(name);
+    known = trace_name(function_name(handle));
     atomic_store_explicit(&f->trace_name, known, memory_order_relaxed);
     return known;
 }

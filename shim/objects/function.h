@@ -48,6 +48,7 @@ struct shim_function {
     struct profile *profile;     /* with `key` */
     uint32_t name;               /* in its text */
     _Atomic uint32_t trace_name; /* 0: not asked for yet */
+    _Atomic uint32_t waits;      /* waiting.c's */
     void *free_next;
 };
 
@@ -84,6 +85,8 @@ void function_shapes_forget_all(void);
 bool function_attribute_is(const struct shim_function *f, CUfunction_attribute which, int value);
 void function_attribute_set(struct shim_function *f, CUfunction_attribute which, int value);
 
+/* What the driver calls it; "kernel" where it does not say. */
+const char *function_name(CUfunction handle);
 /* What it is called in the trace that is written. */
 uint32_t function_trace_name(struct shim_function *f, CUfunction handle);
 

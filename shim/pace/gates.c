@@ -104,7 +104,7 @@ static size_t page_offset(const struct gates *g)
 static CUdeviceptr page_spare_word(CUdeviceptr device, const struct gates *g)
 {
     return device + (size_t)g->device * sizeof(struct page_device) +
-           offsetof(struct page_device, reserved1);
+           offsetof(struct page_device, spare);
 }
 
 /* A gate that is open, in a stream of its own, with a write behind it: when the host sees that, the

@@ -13,6 +13,7 @@
 #include "shim/pace/rivals.h"
 #include "shim/pace/schedule.h"
 #include "shim/pace/suspend.h"
+#include "shim/pace/waiting.h"
 #include "shim/path/counters.h"
 
 static void dispatcher_start(void *user)
@@ -61,6 +62,7 @@ int queues_open(struct shim_context *ctx)
         own.room = pad_room;
     ctx->memops = words_probe(ctx);
     profile_open(ctx->gpu);
+    waiting_open();
     int r = vhq_set_create(&vhq, &own, ctx, &ctx->set);
     if (r == 0) {
         gates_look(ctx);

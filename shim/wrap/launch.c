@@ -10,6 +10,7 @@
 #include "shim/pace/estimate.h"
 #include "shim/objects/function.h"
 #include "shim/pace/pad.h"
+#include "shim/pace/waiting.h"
 #include "shim/path/traced.h"
 #include "vhq/mutant.h"
 
@@ -34,6 +35,7 @@ struct launch {
     struct shim_context *ctx;
     uint64_t shape;
     uint32_t room; /* see launch_room */
+    bool waits;    /* see waiting.h */
     struct traced_who who;
 };
 
@@ -397,21 +399,34 @@ static bool launch_timed(bool close, struct shim_stream *s)
     return !left && !s->per_thread;
 }
 
+static void launch_waits(struct launch *l, struct call *c)
+{
+    l->waits = l->known && waiting_kernel(l->known, l->function, launch_estimate(l));
+    if (!l->waits)
+        return;
+    waiting_show(l->known, l->function, l->ctx->gpu);
+    c->req.est_ns = (uint64_t)config_get()->budget_us * 1000;
+    if (c->record)
+        c->record->kernel.waits = 1;
+}
+
 static void launch_prepare(struct launch *l, struct call *c, struct shim_stream *s)
 {
     bool close = attributes_close(l->config), timed = launch_timed(close, s);
     l->ctx = s->ctx;
     l->known = function_of(l->function, s->ctx);
     c->req.est_ns = l->known ? estimate_ns(launch_estimate(l)) : VHQ_UNKNOWN_NS;
+    if (waiting_any())
+        launch_waits(l, c);
     c->req.flags |= MUTANT_OVERTAKES(launch_overtakes);
     if (close)
         c->req.flags |= VHQ_CLOSE;
     if (!launch_known(l))
         return;
     c->req.parts = function_parts((uint64_t)l->grid[0] * l->grid[1] * l->grid[2], l->room);
-    if (l->room && estimate_known(launch_estimate(l)))
+    if (l->room && estimate_known(launch_estimate(l)) && !l->waits)
         c->req.flags |= VHQ_BESIDE;
-    if (timed) /* one that the driver may refuse is no sample */
+    if (timed && !l->waits) /* one that the driver may refuse is no sample */
         l->estimate = launch_estimate(l);
     if (params_copyable(l)) {
         c->run = launch_run;
@@ -487,7 +502,7 @@ static struct estimate *launch_alone(CUfunction f, const unsigned grid[3], const
 {
     uint32_t room;
     uint64_t shape = function_shape_plain(block, shared);
-    if (!s || !s->q || !shape || !vhq_set_alone(s->ctx->set) ||
+    if (!s || !s->q || !shape || waiting_any() || !vhq_set_alone(s->ctx->set) ||
         atomic_load_explicit(&s->overlaps, memory_order_relaxed))
         return NULL;
     const struct launch l = {.known = function_of(f, s->ctx), .grid = {grid[0], grid[1], grid[2]}};

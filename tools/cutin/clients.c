@@ -298,6 +298,23 @@ static void cell_held(const struct line *l, char out[CELL])
         snprintf(out, CELL, "-");
 }
 
+static const char *waiting_kernel(const struct client_row *row)
+{
+    for (uint32_t i = 0; i < row->devices && i < PAGE_DEVICES; i++)
+        if (row->device[i].io_kernel[0] && row->device[i].counters.in_flight > 0)
+            return row->device[i].io_kernel;
+    return NULL;
+}
+
+/* The kernel that waits for I/O of its own, while something of its process is in flight. */
+static void cell_waiting(const struct line *l, char out[CELL])
+{
+    const char *kernel = waiting_kernel(l->row);
+
+    snprintf(out, CELL, "%s", kernel ? kernel : "-");
+    printable(out);
+}
+
 static void cell_command(const struct line *l, char out[CELL])
 {
     clients_command(l->row, out, CELL);
@@ -324,6 +341,7 @@ static const struct column {
     {"PRE50", 7, cell_preemption50},
     {"PRE99", 7, cell_preemption99},
     {"HELD BY", -12, cell_held},
+    {"WAITS IN", -14, cell_waiting},
     {"COMMAND", 0, cell_command},
 };
 enum { COLUMNS = sizeof(columns) / sizeof(columns[0]) };
@@ -358,13 +376,46 @@ int clients_line(const struct client_row *row, const struct clients *before, cha
     return print_line(&l, out);
 }
 
+/* ---- who waits for whom ---------------------------------------------------------------------- */
+
+static const struct client_device_row *shared_device(const struct client_row *a,
+                                                     const struct client_row *b)
+{
+    for (uint32_t i = 0; i < a->devices && i < PAGE_DEVICES; i++)
+        for (uint32_t k = 0; k < b->devices && k < PAGE_DEVICES; k++)
+            if (memcmp(a->device[i].uuid, b->device[k].uuid, sizeof(a->device[i].uuid)) == 0)
+                return &a->device[i];
+    return NULL;
+}
+
+void clients_waits(const struct clients *c, void (*say)(const char *line))
+{
+    for (size_t i = 0; i < c->n; i++)
+        for (size_t k = 0; waiting_kernel(&c->rows[i]) && k < c->n; k++) {
+            const struct client_row *low = &c->rows[i], *high = &c->rows[k];
+            char line[CLIENTS_LINE], kernel[CELL];
+
+            if (low->level >= high->level || !shared_device(low, high))
+                continue;
+            snprintf(kernel, sizeof(kernel), "%s", waiting_kernel(low));
+            printable(kernel);
+            snprintf(line, sizeof(line),
+                     "%" PRId32 " runs beside %s of %" PRId32
+                     ", which waits for I/O of its own: a hold stops what comes behind it",
+                     high->pid, kernel, low->pid);
+            say(line);
+        }
+}
+
 /* ---- JSON ----------------------------------------------------------------------------------- */
 
 static json_t *device_json(const struct client_device_row *device)
 {
     json_t *counters = json_object(), *held = json_array(), *by = json_array();
-    char uuid[48];
+    char uuid[48], io_kernel[PAGE_KERNEL];
 
+    snprintf(io_kernel, sizeof(io_kernel), "%s", device->io_kernel);
+    printable(io_kernel);
 #define ADD_COUNTER(field, help)                                                                   \
     json_object_set_new(counters, #field, json_integer((json_int_t)device->counters.field));
     PAGE_COUNTERS(ADD_COUNTER)
@@ -375,9 +426,10 @@ static json_t *device_json(const struct client_device_row *device)
     for (uint32_t i = 0; i < device->holders; i++)
         json_array_append_new(by, json_integer(device->held_by[i]));
     uuid_text(device->uuid, uuid);
-    return json_pack("{s:s, s:b, s:o, s:o, s:I, s:o}", "uuid", uuid, "active", device->active != 0,
-                     "held_levels", held, "held_by", by, "held_ms",
-                     (json_int_t)(device->held_ns / 1000000), "counters", counters);
+    return json_pack("{s:s, s:b, s:o, s:o, s:I, s:s, s:o}", "uuid", uuid, "active",
+                     device->active != 0, "held_levels", held, "held_by", by, "held_ms",
+                     (json_int_t)(device->held_ns / 1000000), "io_kernel", io_kernel, "counters",
+                     counters);
 }
 
 static json_t *quantiles_json(const struct quantiles *q)

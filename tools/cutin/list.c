@@ -27,6 +27,11 @@ static int print_json(const struct clients *clients)
     return rc;
 }
 
+static void print_line(const char *line)
+{
+    puts(line);
+}
+
 static int print_table(const struct clients *clients)
 {
     char line[CLIENTS_LINE];
@@ -37,6 +42,7 @@ static int print_table(const struct clients *clients)
         clients_line(&clients->rows[i], NULL, line);
         puts(line);
     }
+    clients_waits(clients, print_line);
     return EXIT_SUCCESS;
 }
 
@@ -72,7 +78,8 @@ const struct subcommand subcommand_list = {
         "`held` while a\nprocess above holds this one, `active` while it has work on the GPU, "
         "else `idle`; or\n`paused` or `stopped`. HOLD50 and HOLD99: half, and 99 of 100, of its "
         "holds were no longer.\nPRE50 and PRE99: the same of the time from a hold until its "
-        "last command in flight was done.",
+        "last command in flight was done.\nWAITS IN: the kernel that waits for I/O which it began "
+        "itself.",
     .options = options,
     .run = list,
 };

@@ -7,6 +7,7 @@
 
 #include <criterion/criterion.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 
 TestSuite(storage, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
@@ -74,4 +75,96 @@ Test(storage, beside_real_time_on_the_plain_driver_the_result_stays)
     expect_equal(be);
     process_free(rt);
     process_free(be);
+}
+
+/* ---- under cutin ------------------------------------------------------------------------------ */
+
+static struct process *storage_start(const char *rounds, const char *const env[])
+{
+    return process_start((const char *[]){CUTIN, "run", "--sim", "--", EXAMPLE("gpu_storage"),
+                                          "--rounds", rounds, "--vertices", "8000", "--announce",
+                                          "--json", NULL},
+                         env);
+}
+
+static bool is_named(const struct client_row *row)
+{
+    return row->devices > 0 && strcmp(row->device[0].io_kernel, "storage_search") == 0 &&
+           row->device[0].counters.in_flight > 0;
+}
+
+static bool list_says(const char *text)
+{
+    bool said = false;
+
+    for (int look = 0; look < 100 && !said; look++) {
+        struct process *p =
+            process_run((const char *[]){CUTIN, "list", "--socket", daemon_path(), NULL}, NULL, 20);
+        said = strstr(process_out(p), text) != NULL;
+        process_free(p);
+        if (!said)
+            nap_ms(20);
+    }
+    return said;
+}
+
+/* Its time and its I/O memory tell; the process above is told, too. */
+Test(storage, beside_real_time_it_is_named_and_its_result_stays)
+{
+    struct process *daemon = daemon_start(), *be, *rt;
+    struct client_row row;
+
+    rt = inference_start("60", "70");
+    be = storage_start("8", NULL);
+    cr_expect(client_wait("gpu_storage", is_named, 30, &row), "%s", process_err(be));
+    cr_expect(list_says("runs beside storage_search of"));
+    expect_equal(be);
+    inference_stop(rt);
+    process_free(be);
+    process_free(rt);
+    process_free(daemon);
+}
+
+/* By its name it is known before anything is learned of it. */
+Test(storage, a_kernel_that_is_declared_is_named_at_its_first_launch)
+{
+    struct process *p = process_start(
+        (const char *[]){CUTIN, "trace", "--sim", "-o", sandbox_path("trace.json"), "--",
+                         EXAMPLE("gpu_storage"), "--vertices", "100", "--json", NULL},
+        (const char *[]){"CUTIN_WAITING_KERNELS=nothing,storage_*", NULL});
+    expect_equal(p);
+    char *trace = file_text(sandbox_path("trace.json"));
+    cr_expect(strstr(trace, "I/O of its own"), "%s", process_err(p));
+    free(trace);
+    process_free(p);
+}
+
+Test(storage, a_kernel_that_nobody_declares_is_not_named)
+{
+    struct process *p =
+        process_start((const char *[]){CUTIN, "trace", "--sim", "-o", sandbox_path("trace.json"),
+                                       "--", EXAMPLE("be_training"), "--steps", "5", "--kernel-us",
+                                       "3000", "--json", NULL},
+                      (const char *[]){"CUTIN_WAITING_KERNELS=nothing", NULL});
+    cr_expect_eq(process_wait(p, 60), 0, "%s", process_err(p));
+    char *trace = file_text(sandbox_path("trace.json"));
+    cr_expect_null(strstr(trace, "I/O of its own"));
+    free(trace);
+    process_free(p);
+}
+
+/* It is stopped where it polls, and the storage goes on: completions lie in memory until it does. */
+Test(storage, suspended_while_it_waits_it_finds_its_completions_later)
+{
+    struct process *daemon = daemon_start(), *be, *rt;
+
+    setenv("SIMGPU_RM", "accept", 1);
+    rt = inference_start("60", "70");
+    be = storage_start("4", (const char *[]){"CUTIN_SUSPEND=on", "CUTIN_LOG=info", NULL});
+    expect_equal(be);
+    cr_expect_null(strstr(process_err(be), "it had no effect"), "%s", process_err(be));
+    inference_stop(rt);
+    process_free(be);
+    process_free(rt);
+    process_free(daemon);
 }

@@ -74,6 +74,7 @@ Test(shim_config, good_values_arrive)
     setenv("CUTIN_QUEUE", "64", 1);
     setenv("CUTIN_GATES", "on", 1);
     setenv("CUTIN_PAD", "on", 1);
+    setenv("CUTIN_WAITING_KERNELS", "a*,b", 1);
     setenv("CUTIN_LINGER_US", "5", 1);
     setenv("CUTIN_MAX_HOLD_MS", "6", 1);
     setenv("CUTIN_DEADLINE_MS", "7", 1);
@@ -92,6 +93,7 @@ Test(shim_config, good_values_arrive)
     cr_expect_eq(c->queue, 64);
     cr_expect_eq(c->gates, GATES_ON);
     cr_expect_eq(c->pad, PAD_ON);
+    cr_expect_str_eq(c->waiting_kernels, "a*,b");
     cr_expect_eq(c->linger_us, 5);
     cr_expect_eq(c->max_hold_ms, 6);
     cr_expect_eq(c->deadline_ms, 7);

@@ -57,6 +57,17 @@ static uint64_t max(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
+/* Its kernels that wait for I/O of their own, by the name of the last one; NULL: it has none. */
+static const char *io_kernel(const struct trace_view *v)
+{
+    struct trace_record r;
+
+    for (uint64_t i = v->end; i-- > v->first;)
+        if (trace_view_get(v, i, &r) && r.kind == TRACE_KERNEL && r.kernel.waits)
+            return trace_view_name(v, r.name);
+    return NULL;
+}
+
 /* The times at which both were: one held, the other active. */
 static size_t draw_pair(struct trace_json *j, const struct trace_view *held,
                         const struct trace_view *active, int64_t track)
@@ -65,9 +76,11 @@ static size_t draw_pair(struct trace_json *j, const struct trace_view *held,
     struct trace_span *holds, *cuts;
     size_t h = trace_spans_read(held, TRACE_HELD, TRACE_RELEASED, &holds), drawn = 0;
     size_t c = trace_spans_read(active, TRACE_CUT_IN, TRACE_CUT_OUT, &cuts);
-    char name[192];
+    const char *waits = io_kernel(held);
+    char name[256];
 
-    snprintf(name, sizeof(name), "%u (%.60s) held by %u (%.60s)", low->pid, low->program, high->pid,
+    snprintf(name, sizeof(name), "%u (%.60s%s%.60s%s) held by %u (%.60s)", low->pid, low->program,
+             waits ? ", whose " : "", waits ? waits : "", waits ? " waits for I/O" : "", high->pid,
              high->program);
     for (size_t i = 0; i < h; i++)
         for (size_t k = 0; k < c; k++) {

@@ -136,14 +136,17 @@ static json_int_t track(struct walk *w, uint32_t stream, enum track kind)
 static void walk_kernel(struct walk *w, const struct trace_record *r)
 {
     char grid[40], block[40];
+    json_t *args;
 
     snprintf(grid, sizeof(grid), "%u x %u x %u", r->kernel.grid[0], r->kernel.grid[1],
              r->kernel.grid[2]);
     snprintf(block, sizeof(block), "%u x %u x %u", r->kernel.block[0], r->kernel.block[1],
              r->kernel.block[2]);
-    put_slice(w->j, w->pid, r->tid, record_name(w, r), "call", r->ns, r->kernel.took_ns,
-              json_pack("{s:i,s:i,s:s,s:s,s:i}", "stream", (int)r->stream, "op", (int)r->kernel.op,
-                        "grid", grid, "block", block, "shared", (int)r->kernel.shared));
+    args = json_pack("{s:i,s:i,s:s,s:s,s:i}", "stream", (int)r->stream, "op", (int)r->kernel.op,
+                     "grid", grid, "block", block, "shared", (int)r->kernel.shared);
+    if (r->kernel.waits)
+        json_object_set_new(args, "waits for", json_string("I/O of its own"));
+    put_slice(w->j, w->pid, r->tid, record_name(w, r), "call", r->ns, r->kernel.took_ns, args);
 }
 
 static void walk_copy(struct walk *w, const struct trace_record *r)

@@ -38,7 +38,7 @@ void vhq_set_residue(struct vhq_set *set, struct vhq_residue *out)
         if (stands_at_gate(q))
             continue;
         uint64_t ns = stream_residue(q, now);
-        out->running |= peek(q->newest) != peek(q->complete_mark);
+        out->running |= peek(q->counted) != peek(q->complete);
         out->ns = ns > out->ns ? ns : out->ns;
     }
     for (const struct vhq *q = set->all; q; q = q->next)

@@ -266,7 +266,7 @@ bool vhq_busy(struct vhq *q);
  * not stand at a gate, and all of it again for what should have been complete. Not for the launch
  * path (takes a lock). */
 struct vhq_residue {
-    bool running; /* something is not complete, as far as markers tell */
+    bool running; /* something that counts is not known complete */
     uint64_t ns;
     uint32_t markers; /* that were reached, of all that there are; counts on, and wraps */
 };

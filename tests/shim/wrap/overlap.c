@@ -54,8 +54,8 @@ Test(overlap, nothing_comes_between_launches_that_may)
         ok(launch(true));
     cr_assert_eq(watch_count(WATCH_cuLaunchKernelEx) - launches, CHAIN, "inline");
     cr_assert_eq(put_into_streams(), before);
-    ok(launch(false)); /* behind the chain */
-    cr_assert_eq(put_into_streams(), before + 1);
+    ok(launch(false)); /* behind the chain a marker may come */
+    cr_assert_leq(put_into_streams(), before + 1);
     rig_expect(words, CHAIN + 4, stream);
 }
 

@@ -126,6 +126,7 @@ enum {
     SLOT_CLOSE = VHQ_CLOSE,
     SLOT_AFTER_ALL = VHQ_AFTER_ALL,
     SLOT_BESIDE = VHQ_BESIDE,
+    SLOT_LEARNS = VHQ_LEARNS,
     SLOT_TURN = 1u << 8,    /* no command: a thread waits to submit by itself (VHQ_MUST_INLINE) */
     SLOT_COUNTED = 1u << 9, /* its wait is counted by `after` */
     SLOT_WRAP = 1u << 10,   /* not a command: go on at the start of the ring */

@@ -322,6 +322,17 @@ static struct vhq *order_prefer(struct scan *c, struct vhq *first, struct vhq *e
     return first;
 }
 
+/* It was buffered when nothing was known of its time: maybe something is by now. */
+static void slot_learn(struct slot *slot)
+{
+    const struct vhq_learned *const *learned = slot->cmd.payload;
+    uint64_t ns = vhq_learned_ns(*learned);
+    if (ns == 0)
+        return;
+    slot->load = load_make(ns, load_parts(slot->load));
+    slot->flags &= (uint16_t)~SLOT_LEARNS;
+}
+
 /* Second pass: the next command that may go, and the smallest ticket among those that do not
  * consume the cap. */
 static void scan_heads(struct scan *c, struct vhq **next, struct vhq **first_free)
@@ -334,6 +345,8 @@ static void scan_heads(struct scan *c, struct vhq **next, struct vhq **first_fre
         bool is_free = (slot->flags & SLOT_FREE) != 0;
         if (ticket >= c->limit || peek(q->running) != RUN_NONE || ticket > best_free)
             continue;
+        if (unlikely(slot->flags & SLOT_LEARNS) && slot->cmd.run)
+            slot_learn(slot);
         bool before = goes_before(q, ticket, first), early = ticket < head_ticket(earliest);
         if ((!is_free && !before && !early) || !order_eligible(c, q, slot))
             continue;

@@ -172,7 +172,8 @@ static void slot_order(struct vhq *q, const struct vhq_req *req, struct slot *sl
 static struct slot *slot_fill(struct vhq *q, const struct vhq_req *req, uint32_t bytes)
 {
     struct slot *slot = ring_reserve(&q->ring, bytes);
-    slot->flags = (uint16_t)(req->flags & (VHQ_UNCOUNTED | VHQ_CLOSE | VHQ_AFTER_ALL | VHQ_BESIDE));
+    slot->flags = (uint16_t)(req->flags & (VHQ_UNCOUNTED | VHQ_CLOSE | VHQ_AFTER_ALL | VHQ_BESIDE |
+                                           (bytes ? VHQ_LEARNS : 0)));
     slot->load = cap_load(req);
     slot->cmd = (struct vhq_cmd){.payload = slot + 1};
     slot_order(q, req, slot);

@@ -155,6 +155,17 @@ void vhq_destroy(struct vhq *q);
 
 /* ---- commands ---------------------------------------------------------------------------- */
 
+/* How long a command takes, as learned by whoever times commands like it. 0: not known. */
+struct vhq_learned {
+    _Atomic uint32_t average_ns, spread_ns; /* and the average distance from it */
+};
+/* What it will hardly exceed, or 0. */
+static inline uint64_t vhq_learned_ns(const struct vhq_learned *l)
+{
+    uint64_t ns = atomic_load_explicit(&l->average_ns, memory_order_relaxed);
+    return ns ? ns + atomic_load_explicit(&l->spread_ns, memory_order_relaxed) : 0;
+}
+
 enum {
     VHQ_UNCOUNTED = 1u << 0,   /* waits, host functions, records: do not consume the cap */
     VHQ_MUST_INLINE = 1u << 1, /* cannot be copied: vhq_begin waits until the caller may submit */
@@ -169,6 +180,8 @@ enum {
                                 queue of the device that streams share */
     VHQ_BESIDE = 1u << 5, /* it may go while its vHQ is held, where ops->room has room for it: its
                              estimate and its part of the device are known, or it needs neither */
+    VHQ_LEARNS = 1u << 6, /* `est_ns` is a guess. Its payload begins with the address of a struct
+                             vhq_learned, which is asked once more before it is submitted */
 };
 
 struct vhq_req {

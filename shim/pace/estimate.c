@@ -40,8 +40,8 @@ void estimate_reset(struct estimate *e)
         if (samples[i].estimate == e) /* of what had this memory before */
             samples[i].estimate = NULL;
     atomic_store_explicit(&e->launches, 0, memory_order_relaxed);
-    atomic_store_explicit(&e->average_ns, 0, memory_order_relaxed);
-    atomic_store_explicit(&e->spread_ns, 0, memory_order_relaxed);
+    atomic_store_explicit(&e->learned.average_ns, 0, memory_order_relaxed);
+    atomic_store_explicit(&e->learned.spread_ns, 0, memory_order_relaxed);
     e->counted = 0;
     e->owner = NULL;
     pthread_mutex_unlock(&lock);
@@ -56,8 +56,8 @@ void estimate_keep(struct estimate *e, struct shim_function *owner, uint32_t buc
 void estimate_seed(struct estimate *e, uint32_t average_ns, uint32_t spread_ns)
 {
     uint32_t none = 0;
-    if (atomic_compare_exchange_strong(&e->average_ns, &none, average_ns))
-        atomic_store_explicit(&e->spread_ns, spread_ns, memory_order_relaxed);
+    if (atomic_compare_exchange_strong(&e->learned.average_ns, &none, average_ns))
+        atomic_store_explicit(&e->learned.spread_ns, spread_ns, memory_order_relaxed);
 }
 
 unsigned estimate_bucket(uint64_t blocks)
@@ -68,9 +68,8 @@ unsigned estimate_bucket(uint64_t blocks)
 
 uint64_t estimate_ns(const struct estimate *e)
 {
-    uint32_t ns = atomic_load_explicit(&e->average_ns, memory_order_relaxed);
-    uint32_t spread = atomic_load_explicit(&e->spread_ns, memory_order_relaxed);
-    return ns ? (uint64_t)ns + spread : VHQ_UNKNOWN_NS;
+    uint64_t ns = vhq_learned_ns(&e->learned);
+    return ns ? ns : VHQ_UNKNOWN_NS;
 }
 
 /* 12 GB/s across PCIe and 500 GB/s within the device, plus what any copy costs. */
@@ -85,12 +84,12 @@ uint64_t estimate_copy_ns(size_t bytes, bool on_device)
  * kernel. */
 static void spread_add(struct estimate *e, uint32_t ns, uint32_t average)
 {
-    uint32_t old = atomic_load_explicit(&e->spread_ns, memory_order_relaxed);
+    uint32_t old = atomic_load_explicit(&e->learned.spread_ns, memory_order_relaxed);
     uint32_t distance = ns > average ? ns - average : average - ns;
     if (distance > average)
         distance = average;
     uint32_t now = distance > old ? old + (distance - old) / 8 : old - (old - distance) / 8;
-    atomic_store_explicit(&e->spread_ns, now, memory_order_relaxed);
+    atomic_store_explicit(&e->learned.spread_ns, now, memory_order_relaxed);
 }
 
 /*
@@ -100,12 +99,12 @@ static void spread_add(struct estimate *e, uint32_t ns, uint32_t average)
  */
 static void estimate_add(struct estimate *e, uint32_t ns)
 {
-    uint32_t old = atomic_load_explicit(&e->average_ns, memory_order_relaxed), now = ns;
+    uint32_t old = atomic_load_explicit(&e->learned.average_ns, memory_order_relaxed), now = ns;
     if (old && ns < old)
         now = old - (old - ns) / 4 * 3;
     else if (old)
         now = old + ((ns / 4 < old ? ns : old * 4) - old) / 16;
-    atomic_store_explicit(&e->average_ns, now ? now : 1, memory_order_relaxed);
+    atomic_store_explicit(&e->learned.average_ns, now ? now : 1, memory_order_relaxed);
     spread_add(e, ns, now);
 }
 
@@ -115,8 +114,8 @@ static void sample_keep(struct sample *s, uint32_t ns)
     uint32_t launches = atomic_load_explicit(&e->launches, memory_order_relaxed);
     if (!s->row)
         return;
-    profile_sample(s->row, ns, atomic_load_explicit(&e->average_ns, memory_order_relaxed),
-                   atomic_load_explicit(&e->spread_ns, memory_order_relaxed),
+    profile_sample(s->row, ns, atomic_load_explicit(&e->learned.average_ns, memory_order_relaxed),
+                   atomic_load_explicit(&e->learned.spread_ns, memory_order_relaxed),
                    launches - e->counted);
     e->counted = launches;
 }

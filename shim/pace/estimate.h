@@ -11,6 +11,7 @@
 #define CUTIN_SHIM_ESTIMATE_H
 
 #include "shim/lookup/shim.h"
+#include "vhq/vhq.h"
 
 enum { ESTIMATE_BUCKETS = 12 };
 
@@ -18,9 +19,8 @@ struct shim_function;
 
 struct estimate {
     _Atomic uint32_t launches;
-    _Atomic uint32_t average_ns; /* 0: nothing known */
-    _Atomic uint32_t spread_ns;  /* average distance from it */
-    uint32_t counted;            /* launches that the profile knows of; estimate.c's */
+    struct vhq_learned learned;
+    uint32_t counted; /* launches that the profile knows of; estimate.c's */
     uint32_t bucket;
     struct shim_function *owner; /* NULL: not kept */
 };
@@ -39,7 +39,7 @@ unsigned estimate_bucket(uint64_t blocks);
 uint64_t estimate_ns(const struct estimate *e);
 static inline bool estimate_known(const struct estimate *e)
 {
-    return atomic_load_explicit(&e->average_ns, memory_order_relaxed) != 0;
+    return vhq_learned_ns(&e->learned) != 0;
 }
 uint64_t estimate_copy_ns(size_t bytes, bool on_device);
 

@@ -41,6 +41,7 @@ struct launch {
 
 /* The copy. Behind it lie the attributes, then the parameters. */
 struct launch_copy {
+    const struct vhq_learned *learned; /* at the beginning: VHQ_LEARNS */
     CUstream stream;
     CUfunction function;
     unsigned grid[3], block[3], shared;
@@ -157,6 +158,12 @@ static int launch_run(void *payload)
     return (int)driver_launch_timed(&l, &config);
 }
 
+static struct estimate *launch_estimate(const struct launch *l)
+{
+    uint64_t blocks = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
+    return &l->known->estimate[estimate_bucket(blocks)];
+}
+
 /* ---- the copy ----------------------------------------------------------------------------- */
 
 static uint32_t launch_attributes(const struct launch *l)
@@ -176,7 +183,8 @@ static void launch_pack(void *payload, const void *args)
     const struct launch *l = args;
     struct launch_copy *copy = payload;
     uint32_t attributes = launch_attributes(l);
-    *copy = (struct launch_copy){.stream = l->stream,
+    *copy = (struct launch_copy){.learned = &launch_estimate(l)->learned,
+                                 .stream = l->stream,
                                  .function = l->function,
                                  .grid = {l->grid[0], l->grid[1], l->grid[2]},
                                  .block = {l->block[0], l->block[1], l->block[2]},
@@ -380,12 +388,6 @@ static bool launch_known(struct launch *l)
 
 /* ---- wrappers ----------------------------------------------------------------------------- */
 
-static struct estimate *launch_estimate(const struct launch *l)
-{
-    uint64_t blocks = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
-    return &l->known->estimate[estimate_bucket(blocks)];
-}
-
 /* The events of a sample would come between launches that overlap. What comes behind this one is
  * not known yet, but what came before it is. */
 static bool launch_timed(bool close, struct shim_stream *s)
@@ -430,6 +432,8 @@ static void launch_prepare(struct launch *l, struct call *c, struct shim_stream 
         l->estimate = launch_estimate(l);
     if (params_copyable(l)) {
         c->run = launch_run;
+        if (unlikely(!estimate_known(launch_estimate(l))))
+            c->req.flags |= VHQ_LEARNS;
         c->req.bytes = launch_copy_bytes(l);
     }
 }

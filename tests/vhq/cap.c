@@ -188,6 +188,26 @@ Test(cap, one_command_may_always_go)
     world_free(w);
 }
 
+/* A program that buffers hundreds of launches of a kernel before the first of them is timed. */
+Test(cap, what_was_not_known_at_the_call_counts_as_it_is_known_when_it_goes)
+{
+    struct world *w = capped(200, 32);
+    int a = world_stream(w, VHQ_NONBLOCKING), other = world_stream(w, VHQ_NONBLOCKING);
+    atomic_store(&w->stream[a].hold, 1);
+    for (int i = 0; i < 20; i++)
+        world_call(w, &(struct call){.stream = a, .flags = VHQ_LEARNS, .est_ns = VHQ_UNKNOWN_NS});
+    dispatcher_looks(w, other);
+    atomic_store(&w->learned.spread_ns, 10 * 1000);
+    atomic_store(&w->learned.average_ns, 90 * 1000);
+    atomic_store(&w->stream[a].hold, 0);
+    dispatcher_is_blocked(w);
+    cr_assert_eq(in_device(w, a), 2);
+    cr_assert_eq(atomic_load(&w->set->area_ns), 200 * 1000);
+    device_finish(w);
+    settle(w);
+    world_free(w);
+}
+
 Test(cap, depth_bounds_each_stream_by_itself)
 {
     struct world *w = capped(1000, 4);

@@ -11,6 +11,7 @@
 #include "trace/clock.h"
 
 struct payload {
+    const struct vhq_learned *learned;
     struct world *w;
     int index;
     unsigned char bytes[];
@@ -268,6 +269,7 @@ static void call_buffered(struct world *w, int index, struct vhq_cmd *cmd)
     struct payload *p = cmd->payload;
     if ((uintptr_t)p % VHQ_PAYLOAD_ALIGN != 0)
         abort();
+    p->learned = &w->learned;
     p->w = w;
     p->index = index;
     for (size_t i = 0; i + sizeof(*p) < c->bytes; i++)

@@ -58,6 +58,7 @@ struct event {
 };
 
 struct world {
+    struct vhq_learned learned; /* of its calls with VHQ_LEARNS */
     struct vhq_set *set;
     struct vhq_config cfg;
     _Atomic uint32_t above, gates;

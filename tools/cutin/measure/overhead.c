@@ -48,8 +48,20 @@ static const struct option_row options[] = {
 /* The rows and columns of the table; ints, because loops count through them. */
 enum { BARE, PASS_THROUGH, INLINE, BUFFERED, MODES };
 static const char *const mode_names[] = {"bare", "pass_through", "inline", "buffered", NULL};
-enum { LAUNCH, EVENT_RECORD, MEMCPY_ASYNC, CALLS };
-static const char *const call_names[] = {"launch", "event_record", "memcpy_async"};
+enum {
+    LAUNCH,
+    EVENT_RECORD,
+    MEMCPY_ASYNC,
+    LAUNCH_DEFAULT,
+    LAUNCH_EX,
+    LAUNCH_COOPERATIVE,
+    LAUNCH_GRAPH,
+    CALLS,
+};
+static const char *const call_names[] = {
+    "launch",    "event_record",       "memcpy_async", "launch_default",
+    "launch_ex", "launch_cooperative", "launch_graph",
+};
 
 enum {
     CHUNK = 1000, /* calls between two synchronisations: fits a vHQ that is held */
@@ -75,6 +87,8 @@ static struct {
     struct driver cu;
     CUcontext context;
     CUfunction function;
+    __typeof__(&cuLaunchKernelEx) launch_ex; /* NULL before 11.8 */
+    __typeof__(&cuLaunchCooperativeKernel) launch_cooperative;
     int (*hold)(CUstream), (*release)(CUstream); /* cutin.h, found if it is loaded */
     uint32_t calls, threads;
     int mode;
@@ -86,7 +100,18 @@ struct subject { /* one thread's own objects */
     CUevent event;
     CUdeviceptr device;
     void *host;
+    CUgraphExec graph; /* of one such kernel */
 };
+
+/* Without attributes; what the driver does not have is a plain one. */
+static CUresult launch_ex(CUstream stream, void **params)
+{
+    CUlaunchConfig config = {1, 1, 1, 32, 1, 1, 0, stream, NULL, 0};
+
+    if (!bench.launch_ex)
+        return bench.cu.cuLaunchKernel(bench.function, 1, 1, 1, 32, 1, 1, 0, stream, params, NULL);
+    return bench.launch_ex(&config, bench.function, params, NULL);
+}
 
 static CUresult make_call(int call, const struct subject *s)
 {
@@ -96,8 +121,15 @@ static CUresult make_call(int call, const struct subject *s)
 
     switch (call) {
     case LAUNCH:
+    case LAUNCH_DEFAULT:
         return bench.cu.cuLaunchKernel(bench.function, 1, 1, 1, 32, 1, 1, 0, s->stream, params,
                                        NULL);
+    case LAUNCH_EX:
+        return launch_ex(s->stream, params);
+    case LAUNCH_COOPERATIVE:
+        return bench.launch_cooperative(bench.function, 1, 1, 1, 32, 1, 1, 0, s->stream, params);
+    case LAUNCH_GRAPH:
+        return bench.cu.cuGraphLaunch(s->graph, s->stream);
     case EVENT_RECORD:
         return bench.cu.cuEventRecord(s->event, s->stream);
     default:
@@ -107,10 +139,13 @@ static CUresult make_call(int call, const struct subject *s)
 
 static int time_call(int call, const struct subject *s, uint64_t *ns, uint32_t count)
 {
+    /* Threads that hold the default stream, which is all of theirs, would wait for each other. */
+    bool holds = bench.mode == BUFFERED && (s->stream || bench.threads == 1);
+
     for (uint32_t done = 0; done < count;) {
         uint32_t chunk = count - done < CHUNK ? count - done : CHUNK;
 
-        if (bench.mode == BUFFERED && bench.hold(s->stream))
+        if (holds && bench.hold(s->stream))
             return -EIO;
         for (uint32_t i = 0; i < chunk; i++) {
             uint64_t before = clock_ns();
@@ -120,7 +155,7 @@ static int time_call(int call, const struct subject *s, uint64_t *ns, uint32_t c
             if (r)
                 return -EIO;
         }
-        if (bench.mode == BUFFERED)
+        if (holds)
             bench.release(s->stream);
         bench.cu.cuStreamSynchronize(s->stream);
         done += chunk;
@@ -128,21 +163,46 @@ static int time_call(int call, const struct subject *s, uint64_t *ns, uint32_t c
     return 0;
 }
 
+static CUresult make_graph(struct subject *s)
+{
+    uint64_t dst = s->device;
+    uint32_t value = 1, n = 4;
+    void *params[] = {&dst, &value, &n};
+    CUDA_KERNEL_NODE_PARAMS node = {.func = bench.function,
+                                    .gridDimX = 1,
+                                    .gridDimY = 1,
+                                    .gridDimZ = 1,
+                                    .blockDimX = 32,
+                                    .blockDimY = 1,
+                                    .blockDimZ = 1,
+                                    .kernelParams = params};
+    CUgraph graph;
+    CUgraphNode first;
+    CUresult r = bench.cu.cuGraphCreate(&graph, 0);
+
+    if (!r)
+        r = bench.cu.cuGraphAddKernelNode(&first, graph, NULL, 0, &node);
+    return r ? r : bench.cu.cuGraphInstantiateWithFlags(&s->graph, graph, 0);
+}
+
 static void *worker_thread(void *arg)
 {
     uintptr_t me = (uintptr_t)arg;
     struct subject s;
+    CUstream own;
     uint64_t warm[CHUNK];
     long err = 0;
 
     err |= (long)bench.cu.cuCtxSetCurrent(bench.context);
-    err |= (long)bench.cu.cuStreamCreate(&s.stream, CU_STREAM_NON_BLOCKING);
+    err |= (long)bench.cu.cuStreamCreate(&own, CU_STREAM_NON_BLOCKING);
     err |= (long)bench.cu.cuEventCreate(&s.event, CU_EVENT_DISABLE_TIMING);
     err |= (long)bench.cu.cuMemAlloc(&s.device, 64);
     err |= (long)bench.cu.cuMemAllocHost(&s.host, 64);
+    err |= (long)make_graph(&s);
     for (int call = 0; call < CALLS && !err; call++) {
         uint64_t *ns = bench.ns + ((size_t)call * bench.threads + me) * bench.calls;
 
+        s.stream = call == LAUNCH_DEFAULT ? NULL : own;
         /* The first launch of a kernel waits for its turn: not while its own thread holds. */
         err |= (long)make_call(call, &s);
         bench.cu.cuStreamSynchronize(s.stream);
@@ -170,6 +230,9 @@ static int worker_open(void)
     TRY(cuCtxSetCurrent, bench.context);
     TRY(cuModuleLoadData, &module, kernels_ptx);
     TRY(cuModuleGetFunction, &bench.function, module, "fill");
+    void *libcuda = dlopen("libcuda.so.1", RTLD_NOW);
+    *(void **)&bench.launch_ex = dlsym(libcuda, "cuLaunchKernelEx");
+    *(void **)&bench.launch_cooperative = dlsym(libcuda, "cuLaunchCooperativeKernel");
     *(void **)&bench.hold = dlsym(RTLD_DEFAULT, "cutin_stream_hold");
     *(void **)&bench.release = dlsym(RTLD_DEFAULT, "cutin_stream_release");
     return bench.mode == BUFFERED && !bench.hold ? -ENOSYS : 0;
@@ -401,11 +464,11 @@ static void print_table(const struct result *results, size_t n)
 {
     printf("ns per call: bare, and added under cutin (p50 / p99)\n");
     for (size_t i = 0; i < n; i++) {
-        printf("\n%-2u thread%-5s", results[i].threads, results[i].threads == 1 ? "" : "s");
+        printf("\n%-2u thread%-9s", results[i].threads, results[i].threads == 1 ? "" : "s");
         for (int mode = 0; mode < MODES; mode++)
             printf("%18s", mode_names[mode]);
         for (int call = 0; call < CALLS; call++) {
-            printf("\n%-14s", call_names[call]);
+            printf("\n%-18s", call_names[call]);
             for (int mode = 0; mode < MODES; mode++) {
                 const struct figure *f =
                     mode == BARE ? &results[i].bare[call] : &results[i].added[mode][call];
@@ -497,8 +560,10 @@ const struct subcommand subcommand_overhead = {
     .name = "overhead",
     .summary = "what cutin adds to a driver call, in nanoseconds",
     .synopsis = "[OPTIONS]",
-    .about = "Times launches, event records and asynchronous copies bare and under cutin: passed\n"
-             "through (real time), submitted inline and buffered (best effort).",
+    .about =
+        "Times launches (also into the default stream, by cuLaunchKernelEx, cooperative, and of a\n"
+        "graph of one kernel), event records and asynchronous copies bare and under cutin:\n"
+        "passed through (real time), submitted inline and buffered (best effort).",
     .options = options,
     .run = overhead,
 };

@@ -19,6 +19,7 @@ TestSuite(alone, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 300);
 /* As in program_alone.c. */
 enum { WARM = 8, ALONE = 10000, BEHIND = 1000, CAPPED = 200, AGAIN = 1000 };
 enum { DEPTH = 4 };
+enum { TIMED = ALONE / 32 * 2 }; /* event records: two about one launch of 32 */
 
 #define PROGRAM "program_alone"
 
@@ -229,24 +230,55 @@ Test(alone, who_comes_finds_the_cap_and_who_leaves_takes_it_along)
     process_free(daemon);
 }
 
-/* Those below have their time to close off what they have in flight. */
-Test(alone, who_has_a_context_is_above_before_it_uses_it)
+/* Has a context, and does nothing with it. */
+static struct process *above_start(void)
 {
-    struct process *daemon = daemon_start(), *rt;
-    struct client_row row;
+    struct process *rt;
 
-    program_start((const char *[]){PRELOAD, SIMULATOR, NULL});
-    cr_assert(client_wait(PROGRAM, is_there, 20, &row));
-    cr_expect_eq(row.above, 0);
     cr_assert_eq(mkdir(sandbox_path("rt"), 0700), 0);
     rt = process_start((const char *[]){BIN_DIR "/tests/" PROGRAM, sandbox_path("rt"), NULL},
                        (const char *[]){PRELOAD, SIMULATOR, "CUTIN_PRIORITY=rt", NULL});
     cr_assert(process_says(rt, "opened.", 60), "stderr: %s", process_err(rt));
     somebody_there("above", has_somebody_above);
+    return rt;
+}
+
+static void above_end(struct process *rt)
+{
     tell("rt/end");
     cr_expect_eq(process_wait(rt, 60), 0, "stderr: %s", process_err(rt));
     process_free(rt);
     somebody_there("nobody above", has_nobody_above);
+}
+
+/* Those below have their time to close off what they have in flight. */
+Test(alone, who_has_a_context_is_above_before_it_uses_it)
+{
+    struct process *daemon = daemon_start();
+    struct client_row row;
+
+    program_start((const char *[]){PRELOAD, SIMULATOR, NULL});
+    cr_assert(client_wait(PROGRAM, is_there, 20, &row));
+    cr_expect_eq(row.above, 0);
+    above_end(above_start());
+    program_check();
+    process_free(daemon);
+}
+
+/* A marker for half of the depth: 625, and some that somebody waits for. */
+Test(alone, beside_somebody_idle_there_is_a_marker_for_half_of_the_cap)
+{
+    struct process *daemon = daemon_start(), *rt;
+    struct span span;
+
+    program_start(
+        (const char *[]){PRELOAD, SIMULATOR, "CUTIN_DEPTH=32", "CUTIN_BUDGET_US=1000", NULL});
+    rt = above_start();
+    span = launches(1);
+    cr_expect_eq(device_log_count(is_kernel, &span), ALONE);
+    int ours = device_log_count(is_ours, &span);
+    cr_expect(ours >= ALONE / 32 && ours <= TIMED + ALONE / 12, "%d", ours);
+    above_end(rt);
     program_check();
     process_free(daemon);
 }

@@ -26,10 +26,15 @@ enum { THREADS = 256 };
 
 void gpu_open(struct gpu *gpu)
 {
+    gpu_open_on(gpu, 0);
+}
+
+void gpu_open_on(struct gpu *gpu, int ordinal)
+{
     int processors, threads;
 
     CHECK(cuInit(0));
-    CHECK(cuDeviceGet(&gpu->device, 0));
+    CHECK(cuDeviceGet(&gpu->device, ordinal));
     CHECK(cuDeviceGetName(gpu->name, sizeof(gpu->name), gpu->device));
     CHECK(cuDeviceGetAttribute(&processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, gpu->device));
     CHECK(cuDeviceGetAttribute(&threads, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR,

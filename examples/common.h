@@ -25,6 +25,7 @@ struct gpu {
 };
 /* Device 0's primary context, made current, with the kernels loaded from the program itself. */
 void gpu_open(struct gpu *gpu);
+void gpu_open_on(struct gpu *gpu, int ordinal); /* the same of another device */
 void gpu_close(struct gpu *gpu);
 /* The k-th update of `n` elements, x = x * mix_a(k) + mix_b(k); each block takes `ns`. */
 void gpu_mix(const struct gpu *gpu, CUstream stream, CUdeviceptr x, uint64_t k, uint32_t n,

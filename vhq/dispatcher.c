@@ -57,6 +57,8 @@ void slot_release(struct vhq *q, const struct slot *slot)
         vhq_fence_put(slot->after);
     }
     vhq_fence_put(slot->displaces);
+    if (unlikely(slot->flags & SLOT_PEER))
+        atomic_fetch_sub_explicit(&q->peers, 1, memory_order_relaxed);
 }
 
 void dispatcher_finish(struct vhq *q)

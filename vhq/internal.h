@@ -8,6 +8,7 @@
  * gaps.c        when nobody above will come yet
  * gate.c        where a stream can be stopped behind the cap
  * pad.c         what may go beside those who hold it
+ * peer.c        what goes in spite of a hold, because somebody outside waits for it
  * dispatcher.c  the thread that submits
  * fence.c       what events look like from the host
  * sync.c        drain and sync
@@ -127,6 +128,7 @@ enum {
     SLOT_AFTER_ALL = VHQ_AFTER_ALL,
     SLOT_BESIDE = VHQ_BESIDE,
     SLOT_LEARNS = VHQ_LEARNS,
+    SLOT_PEER = VHQ_PEER,
     SLOT_TURN = 1u << 8,    /* no command: a thread waits to submit by itself (VHQ_MUST_INLINE) */
     SLOT_COUNTED = 1u << 9, /* its wait is counted by `after` */
     SLOT_WRAP = 1u << 10,   /* not a command: go on at the start of the ring */
@@ -216,6 +218,7 @@ struct vhq {
     _Atomic uint32_t turn;        /* futex: 1 when granted */
     _Atomic uint32_t own_hold;    /* vhq_hold */
     _Atomic uint64_t boost_below; /* smaller tickets are exempt from holds */
+    _Atomic uint32_t peers;       /* commands with SLOT_PEER that are buffered */
 
     /* Under the set's lock. */
     _Atomic uint64_t
@@ -227,6 +230,8 @@ struct vhq {
     uint64_t stopping_after_ns; /* completions seen later than this belong to the hold */
     uint64_t complete_ns;       /* a completion was last seen */
     uint64_t began_ns; /* and when it was, by the estimates: what follows has been running since */
+    uint64_t peer_below;     /* a hold keeps a write back that has a smaller ticket ... */
+    uint64_t peer_since_ns;  /* ... since then */
     struct vhq *prev, *next; /* all vHQs of the set */
     uint32_t pins;           /* its owner, and threads that walk the list and stand here */
     bool gone;               /* destroyed: the last pin frees it */
@@ -321,7 +326,7 @@ struct vhq_set {
     /* cap.c */
     struct gaps gaps;
     struct vhq_room room; /* as of the dispatcher's look */
-    _Atomic uint64_t padded;
+    _Atomic uint64_t padded, peer_releases;
     _Atomic uint64_t gpu_ns;         /* estimates of what complete, or was loose */
     uint64_t progress_ns, looked_ns; /* a completion was last seen, looked for */
     uint64_t oldest_ns;              /* the oldest unit in flight: since when, and its estimate */
@@ -497,6 +502,13 @@ static inline void submit_before(struct vhq *q, uint16_t flags)
 /* May this command, the head of a vHQ that is held, go beside those who hold it? As of a look just
  * made, with the set's lock held. */
 bool pad_fits(const struct vhq *q, const struct slot *slot, uint64_t now);
+
+/* ---- peer.c ---------------------------------------------------------------------------------- */
+
+/* `ticket` heads a vHQ that is held. True: it has been held so long that it is exempt now, with all
+ * as far as the next write that somebody outside may wait for. Else *wake_ns becomes no later than
+ * when that is due. Set's lock held. */
+bool peer_release(struct vhq *q, uint64_t ticket, uint64_t now, uint64_t *wake_ns);
 
 /* ---- order.c, dispatcher.c ------------------------------------------------------------------- */
 

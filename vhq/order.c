@@ -268,9 +268,10 @@ static bool order_eligible(struct scan *c, struct vhq *q, struct slot *slot)
     slot->flags &= (uint16_t)~SLOT_PADDED;
     if (held && !exempt) {
         hold_began(c, q);
-        if (likely(c->s->room.parts == 0) || !scan_pads(c, q, slot))
+        exempt = peer_release(q, slot->ticket, scan_now(c), &c->job.wake_ns);
+        if (!exempt && (likely(c->s->room.parts == 0) || !scan_pads(c, q, slot)))
             return false;
-        slot->flags |= SLOT_PADDED;
+        slot->flags |= exempt ? 0 : SLOT_PADDED;
     } else {
         hold_ended(c, q);
     }

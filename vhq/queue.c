@@ -173,7 +173,9 @@ static struct slot *slot_fill(struct vhq *q, const struct vhq_req *req, uint32_t
 {
     struct slot *slot = ring_reserve(&q->ring, bytes);
     slot->flags = (uint16_t)(req->flags & (VHQ_UNCOUNTED | VHQ_CLOSE | VHQ_AFTER_ALL | VHQ_BESIDE |
-                                           (bytes ? VHQ_LEARNS : 0)));
+                                           VHQ_PEER | (bytes ? VHQ_LEARNS : 0)));
+    if (unlikely(req->flags & VHQ_PEER))
+        atomic_fetch_add_explicit(&q->peers, 1, memory_order_relaxed);
     slot->load = cap_load(req);
     slot->cmd = (struct vhq_cmd){.payload = slot + 1};
     slot_order(q, req, slot);

@@ -46,6 +46,7 @@ void vhq_set_stats(struct vhq_set *set, struct vhq_stats *out)
     *out = set->past;
     out->gpu_ns = peek(set->gpu_ns);
     out->padded = peek(set->padded);
+    out->peer_releases = peek(set->peer_releases);
     for (struct vhq *q = set->all; q; q = q->next) {
         if (q->dead)
             continue;

@@ -108,6 +108,12 @@ struct vhq_config {
     /* Nonzero: streams may have gates, now. While they do the cap is relaxed: however much is in
      * flight, a hold stops it at the next gate. NULL: no gates. */
     const _Atomic uint32_t *gates;
+    /* A hold keeps a command with VHQ_PEER back for so long, then what is ahead of it goes and it
+     * does, too. 0: as long as it lasts. */
+    uint32_t peer_us;
+    uint32_t unbounded;            /* bits of hold words that hold as long as they last */
+    const _Atomic uint32_t *rings; /* nonzero: any command that counts may be one of VHQ_PEER.
+                                      NULL: none */
 };
 
 /* Defaults of vhq_config, as documented for CUTIN_BUDGET_US, CUTIN_DEPTH and CUTIN_QUEUE. */
@@ -182,6 +188,7 @@ enum {
                              estimate and its part of the device are known, or it needs neither */
     VHQ_LEARNS = 1u << 6, /* `est_ns` is a guess. Its payload begins with the address of a struct
                              vhq_learned, which is asked once more before it is submitted */
+    VHQ_PEER = 1u << 7,   /* somebody outside the process may wait for it: see vhq_config.peer_us */
 };
 
 struct vhq_req {
@@ -300,6 +307,7 @@ struct vhq_stats {
     uint64_t markers, gates; /* gates have a marker each, which counts */
     uint64_t holds, hold_ns; /* finished holds that found work buffered, and their total time */
     uint64_t cap_lifts;      /* progress guard */
+    uint64_t peer_releases;  /* times that held commands went by vhq_config.peer_us; of sets */
     uint64_t padded;         /* went beside what held them, by ops->room; of sets */
     uint64_t
         gpu_ns; /* estimated GPU time of what is known complete, or went while alone; of sets */

@@ -44,6 +44,8 @@ static const struct series {
     {"hold_seconds_total", "counter", "Time of those holds.", AT(hold_ns), SECONDS},
     {"padded_total", "counter", "Commands that went beside the work that held them.", AT(padded),
      PLAIN},
+    {"peer_releases_total", "counter", "Times that a hold let work go on for others.",
+     AT(peer_releases), PLAIN},
     {"cut_ins_total", "counter", "Times that it began to hold others.", AT(cut_ins), PLAIN},
     {"gpu_seconds_total", "counter", "Estimated GPU time of what completed.", AT(gpu_ns), SECONDS},
     {"in_flight", "gauge", "Commands submitted and not known complete.", AT(in_flight), PLAIN},

@@ -61,13 +61,14 @@
     X(kernels, "kernels and graphs that the program has launched")                                 \
     X(gates, "places where a hold can stop what the driver has")                                   \
     X(ungated_graphs, "long graphs that a hold cannot stop, although gates are in use")            \
-    X(padded, "commands that went beside the real-time work that held them")
+    X(padded, "commands that went beside the real-time work that held them")                       \
+    X(peer_releases, "times that a hold let work go on for others who may wait for it")
 
 struct page_counters {
 #define PAGE_COUNTER(field, help) _Atomic uint64_t field;
     PAGE_COUNTERS(PAGE_COUNTER)
 #undef PAGE_COUNTER
-    _Atomic uint64_t reserved[2];
+    _Atomic uint64_t reserved[1];
 };
 
 /* How long things took, of the whole process. X(field, help). */

@@ -99,7 +99,7 @@ struct config {
     enum pad_mode pad;
     enum suspend_mode suspend;
     uint32_t suspend_after_us;
-    uint32_t linger_us, max_hold_ms, deadline_ms;
+    uint32_t linger_us, max_hold_ms, deadline_ms, peer_us;
     enum profile_mode profile;
     char socket[108];          /* "" = none */
     char cpus[1024];           /* "" = see thread.h */

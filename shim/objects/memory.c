@@ -20,6 +20,18 @@ static _Thread_local struct range ranges[RANGES] __attribute__((tls_model("initi
 
 static _Atomic uint32_t generation = 1;
 
+static _Atomic uint32_t io_noted;
+
+void memory_note_io(void)
+{
+    atomic_store_explicit(&io_noted, 1, memory_order_relaxed);
+}
+
+const _Atomic uint32_t *memory_io_word(void)
+{
+    return &io_noted;
+}
+
 void memory_forget(void)
 {
     atomic_fetch_add_explicit(&generation, 1, memory_order_release);

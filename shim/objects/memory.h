@@ -19,6 +19,11 @@ uint32_t memory_start_flags(CUdeviceptr address);
 /* Some memory goes, or has gone: what was known of addresses is void, in every thread. */
 void memory_forget(void);
 
+/* The program has registered memory of another device, so its kernels may ring doorbells; and the
+ * word that is not 0 then. */
+void memory_note_io(void);
+const _Atomic uint32_t *memory_io_word(void);
+
 /* Does the driver return from a synchronous copy only when it is complete? Into host memory, yes;
  * from pinned memory, yes; from pageable memory it may have staged the rest; within a device it
  * does not wait ("API synchronization behavior" of the CUDA Driver API). */

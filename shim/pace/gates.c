@@ -28,11 +28,22 @@ struct gates {
 };
 
 static _Atomic uint32_t levels; /* mask of those that streams had */
+static _Atomic bool peers;      /* somebody outside may wait for a write by a stream */
 
 bool gates_levels_mixed(void)
 {
     uint32_t mask = atomic_load_explicit(&levels, memory_order_relaxed);
     return (mask & (mask - 1)) != 0;
+}
+
+bool gates_peers(void)
+{
+    return atomic_load_explicit(&peers, memory_order_relaxed);
+}
+
+static bool barred(void)
+{
+    return gates_levels_mixed() || gates_peers();
 }
 
 /* ---- whether ------------------------------------------------------------------------------ */
@@ -48,6 +59,8 @@ static const char *objection(const struct shim_context *ctx)
 {
     if (schedule_lowest() != schedule_highest() || gates_levels_mixed())
         return "streams of this process have different levels";
+    if (gates_peers())
+        return "others may wait for what streams of this process write";
     if (schedule_highest() >= CUTIN_LEVEL_RT)
         return "real-time work is not stopped in the driver";
     if (!ctx->memops || !api_real[API_cuStreamBatchMemOp_v2])
@@ -213,7 +226,7 @@ int gates_write(void *user, struct vhq *q, void *stream, uint32_t value)
     struct shim_stream *s = vhq_user(q);
     struct gates *g = atomic_load_explicit(&s->ctx->gates, memory_order_acquire);
     if (!g || !g->word || s->janitor || !s->word || s->level != g->level || gate_stale(g) ||
-        gates_levels_mixed())
+        barred())
         return VHQ_NO_GATE;
     return mark_write_gate(s, value, g->word) == CUDA_SUCCESS ? 0 : VHQ_NO_GATE;
 }
@@ -227,7 +240,7 @@ CUdeviceptr gates_word(struct shim_context *ctx)
 CUdeviceptr gates_word_now(struct shim_context *ctx, uint32_t level)
 {
     struct gates *g = atomic_load_explicit(&ctx->gates, memory_order_acquire);
-    bool open = g && atomic_load(&ctx->gates_usable) && level == g->level && !gates_levels_mixed();
+    bool open = g && atomic_load(&ctx->gates_usable) && level == g->level && !barred();
     return open ? gates_word(ctx) : 0;
 }
 
@@ -252,6 +265,18 @@ void gates_note_level(uint32_t level)
     atomic_fetch_or(&levels, 1u << level);
     if (!before && gates_levels_mixed())
         context_each(close_for_good, NULL);
+}
+
+static void close_at_once(struct shim_context *ctx, void *user)
+{
+    atomic_store(&ctx->gates_usable, 0);
+}
+
+/* Those that the driver has already open with the hold that finds them. */
+void gates_note_peer(void)
+{
+    if (!gates_peers() && !atomic_exchange(&peers, true))
+        context_each(close_at_once, NULL);
 }
 
 /* ---- opening them ------------------------------------------------------------------------- */

@@ -4,6 +4,8 @@
 #include "shim/pace/queues.h"
 
 #include "scheduler/client/client.h"
+#include "scheduler/wire/page.h"
+#include "shim/objects/memory.h"
 #include "shim/objects/word.h"
 #include "shim/pace/gates.h"
 #include "shim/pace/mark.h"
@@ -54,7 +56,10 @@ int queues_open(struct shim_context *ctx)
                              .above = client_above_word(),
                              .rivals = rivals_word(),
                              .times = counters_times(ctx),
-                             .gates = &ctx->gates_usable};
+                             .gates = &ctx->gates_usable,
+                             .peer_us = cfg->peer_us,
+                             .unbounded = PAGE_BIT_PAUSED | PAGE_BIT_POLICY,
+                             .rings = memory_io_word()};
     if (!schedule_queues(schedule_lowest()))
         return 0;
     struct vhq_ops own = ops;

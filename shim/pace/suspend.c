@@ -64,6 +64,8 @@ static const char *objection(void)
 {
     if (schedule_lowest() != schedule_highest() || gates_levels_mixed())
         return "streams of this process have different levels";
+    if (gates_peers())
+        return "others may wait for what streams of this process write";
     if (schedule_highest() >= CUTIN_LEVEL_RT)
         return "real-time work is not stopped";
     if (config_get()->inline_only)
@@ -180,7 +182,7 @@ static void effect_look(struct device *d, uint64_t now)
 static bool device_held(const struct device *d)
 {
     return (atomic_load_explicit(d->hold, memory_order_acquire) & PAGE_BITS_CLIENTS) != 0 &&
-           !gates_levels_mixed() && !atomic_load(&ending);
+           !gates_levels_mixed() && !gates_peers() && !atomic_load(&ending);
 }
 
 static uint64_t stopped_look(struct device *d, uint64_t now)

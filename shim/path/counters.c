@@ -39,6 +39,7 @@ static void publish_queues(struct shim_context *ctx, struct page_counters *c)
     add(&c->gates, now.gates, before->gates);
     add(&c->dropped, now.dropped, before->dropped);
     add(&c->padded, now.padded, before->padded);
+    add(&c->peer_releases, now.peer_releases, before->peer_releases);
     *before = now;
 }
 

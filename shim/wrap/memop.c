@@ -1,10 +1,12 @@
 /*
  * memop.c - stream memory operations of the application. A wait for a value may last for ever, so
  * none of them consumes the cap; and at a higher level it may be a wait for held work
- * (external_wait.h).
+ * (external_wait.h). A write may be what somebody outside waits for, so a hold keeps it back for a
+ * bounded time (vhq/peer.c).
  */
 #include <string.h>
 
+#include "shim/pace/gates.h"
 #include "shim/path/op.h"
 #include "shim/path/external_wait.h"
 #include "vhq/mutant.h"
@@ -35,6 +37,14 @@ static uint32_t memop_flags(const struct shim_context *ctx, uint64_t bit, CUdevi
     if (!seen || addr % bytes)
         return flags | VHQ_MUST_INLINE;
     return flags | memory_device_flags(addr, bytes);
+}
+
+/* A write may be a doorbell, or what a stream of another process waits for. */
+static uint32_t memop_peer(const struct shim_stream *s)
+{
+    if (s && s->q)
+        gates_note_peer();
+    return VHQ_PEER;
 }
 
 static CUresult memop_seen(const struct shim_stream *s, uint64_t bits, CUresult r)
@@ -72,8 +82,7 @@ static CUresult memop_seen(const struct shim_stream *s, uint64_t bits, CUresult 
         OP_CALL(sym)                                                                               \
         uint32_t mutant = (kind) < WAIT_32 ? MUTANT_OVERTAKES(memop_overtakes) : 0;                \
         OP_PLAN(memop_flags(s->ctx, bit, addr, sizeof(type)) | mutant, 0)                          \
-        if ((kind) == WAIT_32 || (kind) == WAIT_64)                                                \
-            c.req.flags |= VHQ_AFTER_ALL;                                                          \
+        c.req.flags |= (kind) < WAIT_32 ? memop_peer(s) : VHQ_AFTER_ALL;                           \
         return memop_seen(s, bit, call_on(&c, s));                                                 \
     }                                                                                              \
     EXPORT CUresult sym(CUstream stream, CUdeviceptr addr, type value, unsigned int flags)         \
@@ -108,6 +117,15 @@ static bool batch_waits(const struct batch *b)
     for (unsigned i = 0; i < b->count; i++)
         if (b->op[i].operation == CU_STREAM_MEM_OP_WAIT_VALUE_32 ||
             b->op[i].operation == CU_STREAM_MEM_OP_WAIT_VALUE_64)
+            return true;
+    return false;
+}
+
+static bool batch_writes(const struct batch *b)
+{
+    for (unsigned i = 0; i < b->count; i++)
+        if (b->op[i].operation == CU_STREAM_MEM_OP_WRITE_VALUE_32 ||
+            b->op[i].operation == CU_STREAM_MEM_OP_WRITE_VALUE_64)
             return true;
     return false;
 }
@@ -197,6 +215,8 @@ static CUresult batch_submit(struct batch *b, bool ptds)
     }
     if (s && batch_waits(b))
         c.req.flags |= VHQ_AFTER_ALL;
+    if (s && batch_writes(b))
+        c.req.flags |= memop_peer(s);
     return memop_seen(s, bits, call_on(&c, s));
 }
 

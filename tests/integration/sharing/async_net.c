@@ -6,6 +6,7 @@
 #include "tests/integration/gpu.h"
 
 #include <criterion/criterion.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -37,6 +38,22 @@ static struct process *net_start(const char *const before[], const char *model,
     argv[n++] = "--json";
     argv[n] = NULL;
     return process_start(argv, env);
+}
+
+/* Holds best effort on device 0 until it is killed. */
+static struct process *holder_start(void)
+{
+    return process_start((const char *[]){CUTIN, "run", "--sim", "--priority", "rt", "--",
+                                          EXAMPLE("rt_inference"), "--kernels", "1000",
+                                          "--kernel-us", "100000", NULL},
+                         NULL);
+}
+
+static void holder_kill(struct process *p)
+{
+    process_signal(p, SIGKILL);
+    process_wait(p, 20);
+    process_free(p);
 }
 
 /* The sum over both fields, which is the same in all models. */
@@ -110,6 +127,67 @@ Test(async_net, fields_are_the_same_beside_real_time)
 Test(async_net, fields_are_the_same_where_one_rank_of_two_is_held)
 {
     beside_real_time("2");
+}
+
+/* ---- a hold that does not end ---------------------------------------------------------------- */
+
+enum { COMMANDS = 7 /* of an exchange: four kernels, the doorbell, the wait, an event */ };
+
+static bool few_releases(const struct client_row *row)
+{
+    return row->device[0].counters.peer_releases >= 20;
+}
+
+static bool many_releases(const struct client_row *row)
+{
+    return row->device[0].counters.peer_releases >= 120;
+}
+
+static bool stands_still(const struct client_row *row)
+{
+    return row->device[0].counters.waiting >= COMMANDS && row->device[0].counters.in_flight == 0;
+}
+
+/* Both ranks work by themselves; then rank 0's device has real-time work that does not end. */
+static struct process *held_start(const char *setting)
+{
+    const char *const env[] = {setting, NULL};
+
+    setenv("SIMGPU_DEVICES", "2", 1);
+    struct process *net = net_start(under_cutin, "--stream", "5000", env);
+    cr_assert(process_says(net, "exchanging", 60), "stderr: %s", process_err(net));
+    return net;
+}
+
+Test(async_net, a_hold_without_end_lets_one_message_go_each_time)
+{
+    struct process *net = held_start("CUTIN_PEER_US=1000"), *holder = holder_start();
+    struct client_row few, many;
+    char sum[32];
+
+    cr_assert(client_wait("async_net", few_releases, 60, &few));
+    cr_assert(client_wait("async_net", many_releases, 60, &many));
+    uint64_t releases =
+        many.device[0].counters.peer_releases - few.device[0].counters.peer_releases;
+    uint64_t submitted = many.device[0].counters.submitted - few.device[0].counters.submitted;
+    cr_expect_leq(submitted, (releases + 1) * COMMANDS, "%lu releases, %lu commands",
+                  (unsigned long)releases, (unsigned long)submitted);
+    cr_assert(process_running(net), "it was to be held");
+    holder_kill(holder);
+    net_check(net, "--stream", sum);
+}
+
+Test(async_net, without_the_bound_its_peer_waits_as_long_as_the_hold_lasts)
+{
+    struct process *net = held_start("CUTIN_PEER_US=0"), *holder = holder_start();
+    struct client_row row;
+    char sum[32];
+
+    cr_assert(client_wait("async_net", stands_still, 60, &row));
+    cr_expect_eq(row.device[0].counters.peer_releases, 0);
+    cr_assert(process_running(net), "it was to be held");
+    holder_kill(holder);
+    net_check(net, "--stream", sum);
 }
 
 Test(async_net, rdma_is_skipped_with_a_reason)

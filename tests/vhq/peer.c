@@ -1,0 +1,223 @@
+/* vhq_peer.c - what goes in spite of a hold, because somebody outside may wait for it. */
+#include <criterion/criterion.h>
+
+#include "tests/vhq/fake.h"
+
+enum { PEER_US = 5000, BIT_BOUNDED = 1, BIT_UNBOUNDED = 1 << 4 };
+
+static struct world *w;
+static _Atomic uint32_t rings;
+static int a, b, other;
+
+static void open_with(uint32_t peer_us)
+{
+    clock_freeze();
+    w = world_new(&(struct vhq_config){.budget_us = 1000,
+                                       .depth = 64,
+                                       .peer_us = peer_us,
+                                       .unbounded = BIT_UNBOUNDED,
+                                       .rings = &rings});
+    a = world_stream(w, VHQ_NONBLOCKING);
+    b = world_stream(w, VHQ_NONBLOCKING);
+    other = world_stream(w, VHQ_NONBLOCKING);
+}
+
+static void setup(void)
+{
+    open_with(PEER_US);
+}
+
+static void teardown(void)
+{
+    world_free(w);
+}
+
+TestSuite(peer, .init = setup, .fini = teardown);
+
+static void hold(uint32_t word)
+{
+    atomic_store(&w->stream[a].hold, word);
+    atomic_store(&w->stream[b].hold, word);
+}
+
+/* Shows that the dispatcher has been choosing, again and again. */
+static void dispatcher_looks(void)
+{
+    for (int i = 0; i < 20; i++) {
+        world_call(w, &(struct call){.stream = other, .flags = VHQ_UNCOUNTED | VHQ_MUST_BUFFER});
+        vhq_drain(w->stream[other].q, false);
+    }
+}
+
+static int ring(int stream)
+{
+    return world_call(w, &(struct call){.stream = stream, .flags = VHQ_UNCOUNTED | VHQ_PEER});
+}
+
+static void time_passes(uint64_t us)
+{
+    dispatcher_looks();
+    clock_advance(us * 1000);
+    dispatcher_looks();
+}
+
+static bool finished(int command)
+{
+    device_finish(w); /* again and again: markers may come late */
+    return submitted(w, command);
+}
+
+static uint64_t releases(void)
+{
+    struct vhq_stats st;
+
+    vhq_set_stats(w->set, &st);
+    return st.peer_releases;
+}
+
+Test(peer, a_write_goes_by_its_bound_with_what_is_ahead_of_it_and_no_more)
+{
+    hold(BIT_BOUNDED);
+    int ahead = launch(w, a, 10), first = ring(a), between = launch(w, a, 10), second = ring(a);
+    int behind = launch(w, a, 10);
+
+    time_passes(PEER_US - 1);
+    cr_assert_not(submitted(w, ahead));
+    time_passes(1);
+    WAIT_FOR(submitted(w, first));
+    dispatcher_looks();
+    cr_expect(submitted(w, ahead));
+    cr_expect_not(submitted(w, between));
+    cr_expect_eq(releases(), 1);
+
+    time_passes(PEER_US - 1);
+    cr_expect_not(submitted(w, between), "the second write has its own time");
+    time_passes(1);
+    WAIT_FOR(submitted(w, second));
+    time_passes(10 * PEER_US);
+    cr_expect_not(submitted(w, behind), "nobody waits for it");
+    cr_expect_eq(releases(), 2);
+}
+
+Test(peer, what_the_write_follows_in_other_queues_goes_too)
+{
+    hold(BIT_BOUNDED);
+    int ahead = launch(w, b, 10);
+    int record = world_call(w, &(struct call){.stream = b, .what = RECORD, .flags = VHQ_UNCOUNTED});
+    world_call(w, &(struct call){.stream = a, .what = WAIT, .flags = VHQ_UNCOUNTED});
+    int write = ring(a), behind = launch(w, b, 10);
+
+    time_passes(PEER_US);
+    WAIT_FOR(submitted(w, write));
+    dispatcher_looks();
+    cr_expect(submitted(w, ahead));
+    cr_expect(submitted(w, record));
+    cr_expect_not(submitted(w, behind));
+}
+
+/* Long enough for one command. */
+static void gap(int command)
+{
+    atomic_store(&w->run_wait, 1);
+    hold(0);
+    WAIT_FOR(atomic_load(&w->in_run) == 1);
+    hold(BIT_BOUNDED);
+    atomic_store(&w->run_wait, 0);
+    WAIT_FOR(submitted(w, command));
+}
+
+Test(peer, holds_that_end_in_between_do_not_put_it_off)
+{
+    int ahead[3];
+
+    hold(BIT_BOUNDED);
+    for (int i = 0; i < 3; i++)
+        ahead[i] = launch(w, a, 1);
+    int write = ring(a);
+    for (int i = 0; i < 2; i++) {
+        time_passes(PEER_US / 2 - 1);
+        gap(ahead[i]);
+    }
+    dispatcher_looks();
+    cr_expect_not(submitted(w, ahead[2]));
+    time_passes(2);
+    WAIT_FOR(submitted(w, write));
+    cr_expect(submitted(w, ahead[2]));
+}
+
+Test(peer, the_budget_bounds_what_is_in_flight)
+{
+    int kernel[3];
+
+    hold(BIT_BOUNDED);
+    for (int i = 0; i < 3; i++)
+        kernel[i] = launch(w, a, 2000);
+    int write = ring(a);
+    time_passes(PEER_US);
+    WAIT_FOR(submitted(w, kernel[0]));
+    dispatcher_looks();
+    cr_expect_not(submitted(w, kernel[1]), "more than the budget would be in flight");
+    device_start(w, 1);
+    WAIT_FOR(submitted(w, write));
+}
+
+Test(peer, a_hold_of_other_kinds_is_not_bounded)
+{
+    hold(BIT_BOUNDED | BIT_UNBOUNDED);
+    int write = ring(a);
+    time_passes(10 * PEER_US);
+    cr_expect_not(submitted(w, write), "an administrator's pause");
+    hold(BIT_BOUNDED);
+    vhq_hold(w->stream[a].q);
+    time_passes(10 * PEER_US);
+    cr_expect_not(submitted(w, write), "the application's own hold");
+    vhq_release(w->stream[a].q);
+    time_passes(PEER_US);
+    WAIT_FOR(submitted(w, write));
+}
+
+Test(peer, held_work_without_writes_is_left_alone)
+{
+    hold(BIT_BOUNDED);
+    int kernel = launch(w, a, 10);
+    time_passes(100 * PEER_US);
+    cr_expect_not(submitted(w, kernel));
+    cr_expect_eq(releases(), 0);
+}
+
+Test(peer, where_kernels_ring_a_budget_of_them_goes)
+{
+    int kernel[5];
+
+    atomic_store(&rings, 1);
+    hold(BIT_BOUNDED);
+    for (int i = 0; i < 5; i++)
+        kernel[i] = launch(w, a, i < 3 ? 400 : 4000);
+    time_passes(PEER_US);
+    WAIT_FOR(submitted(w, kernel[1]));
+    dispatcher_looks();
+    cr_expect_not(submitted(w, kernel[2]), "1200 us are more than the budget");
+    time_passes(PEER_US);
+    WAIT_FOR(finished(kernel[2]));
+    dispatcher_looks();
+    cr_expect_not(submitted(w, kernel[3]));
+    time_passes(PEER_US);
+    WAIT_FOR(finished(kernel[3]));
+    dispatcher_looks();
+    cr_expect_not(submitted(w, kernel[4]));
+    cr_expect_eq(releases(), 3);
+}
+
+TestSuite(peer_unbounded, .fini = teardown);
+
+Test(peer_unbounded, without_a_bound_a_write_waits_as_long_as_the_hold_lasts)
+{
+    open_with(0);
+    hold(BIT_BOUNDED);
+    int write = ring(a);
+    time_passes(60000000);
+    cr_expect_not(submitted(w, write));
+    hold(0);
+    dispatcher_looks();
+    WAIT_FOR(submitted(w, write));
+}

@@ -1,0 +1,70 @@
+/*
+ * peer.c - held work that somebody outside waits for.
+ *
+ * A write by the GPU may be what another process waits for, on another GPU or machine, where nobody
+ * knows that this one is held, and by whom. So a hold lets a queue go on as far as its next such
+ * write (VHQ_PEER) when it has kept that back for cfg.peer_us: what is ahead of the write in the
+ * queue, and what that follows in others, is exempt from holds, under the cap as ever. Behind the
+ * write the hold goes on, and the next write has its own time.
+ *
+ * Where kernels may make such writes (cfg.rings), every one is taken for one of those: as many go
+ * as fit a budget, one at least.
+ */
+#include "vhq/internal.h"
+
+static bool peer_rings(const struct vhq_set *s)
+{
+    return s->cfg.rings && atomic_load_explicit(s->cfg.rings, memory_order_relaxed) != 0;
+}
+
+/* The application's own hold is for it to end, and so are those of holders that are not bounded. */
+static bool peer_bounded(const struct vhq *q)
+{
+    uint32_t word = q->desc.hold ? atomic_load_explicit(q->desc.hold, memory_order_relaxed) : 0;
+    return (word & q->set->cfg.unbounded) == 0 && peek(q->own_hold) == 0;
+}
+
+/* Tickets below are to go: as far as the next write; else as many kernels as fit a budget. 0: such
+ * a write is on its way into the ring. */
+static uint64_t peer_line(struct vhq *q)
+{
+    uint64_t left =
+        atomic_load_explicit(&q->ring.tail_seq, memory_order_acquire) - peek(q->ring.head_seq);
+    uint64_t line = 0, ns = 0, most_ns = cap_budget_ns(q->set, true);
+    bool kernels = peek(q->peers) == 0;
+    uint32_t offset = q->ring.head;
+    struct slot *slot = ring_at(&q->ring, &offset);
+    for (; left; left--) {
+        if (slot->flags & SLOT_PEER)
+            return slot->ticket + 1;
+        ns += slot->flags & SLOT_FREE ? 0 : load_ns(slot->load);
+        if (kernels && line && ns > most_ns)
+            return line;
+        line = kernels ? slot->ticket + 1 : 0;
+        if (left > 1)
+            slot = ring_next(&q->ring, slot, &offset);
+    }
+    return line;
+}
+
+bool peer_release(struct vhq *q, uint64_t ticket, uint64_t now, uint64_t *wake_ns)
+{
+    struct vhq_set *s = q->set;
+    if (likely((peek(q->peers) == 0 && !peer_rings(s)) || s->cfg.peer_us == 0) || !peer_bounded(q))
+        return false;
+    if (ticket >= q->peer_below) { /* the one before has gone */
+        q->peer_below = peek(q->peers) != 0 ? peer_line(q) : ticket + 1;
+        q->peer_since_ns = now;
+    }
+    uint64_t due = q->peer_since_ns + s->cfg.peer_us * (uint64_t)NS_PER_US;
+    if (now < due) {
+        *wake_ns = due < *wake_ns ? due : *wake_ns;
+        return false;
+    }
+    uint64_t line = peer_line(q);
+    if (line == 0)
+        return false;
+    q->peer_below = line;
+    bump(s->peer_releases, 1u);
+    return order_boost(&q->boost_below, line);
+}

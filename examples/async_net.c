@@ -7,6 +7,7 @@
  *   --cpu      the processor waits for the stream, rings the doorbell, and waits for the message
  *   --stream   the processor prepares descriptors and goes on; memory operations in the stream ring
  *              and wait
+ *   --kernel   the kernel that moves the field rings and waits by itself, in its first block
  * The fields are compared with what the processor computes, word by word, so a message that is lost,
  * early, late or twice shows. Rank r uses device r, or device 0 if that is all.
  *
@@ -30,16 +31,18 @@ enum {
     INNER = 3 * EDGE, /* words of a field behind its edge */
     FIELD = EDGE + INNER,
     AHEAD = 32, /* steps that may be queued */
+    BLOCKS = 4, /* of the kernel that rings: one of them, and those that move */
     WARM_UP = 50,
     SKIPPED = 77, /* exit status */
 };
 
 static double exchanges = 1000, kernel_us = 0, wire_us = 2;
-static bool by_cpu, by_stream, rdma, announce, json;
+static bool by_cpu, by_stream, by_kernel, rdma, announce, json;
 
 static const struct setting settings[] = {
     {"cpu", NULL, &by_cpu, 0, 0, "the processor sends and receives"},
     {"stream", NULL, &by_stream, 0, 0, "memory operations in the stream do; the default"},
+    {"kernel", NULL, &by_kernel, 0, 0, "a kernel does"},
     {"exchanges", &exchanges, NULL, 1, 1e6, "steps, each with a message either way"},
     {"kernel-us", &kernel_us, NULL, 0, 1e6,
      "microseconds that the update of a field takes; 0: short"},
@@ -60,6 +63,7 @@ struct outcome {
 struct rank {
     int number;
     struct gpu gpu;
+    CUfunction exchange; /* kernels.ptx */
     CUstream stream;
     CUevent done[AHEAD];
     struct nic_port *port;
@@ -120,6 +124,7 @@ static void rank_open(struct rank *r)
     CHECK(cuInit(0));
     CHECK(cuDeviceGetCount(&devices));
     gpu_open_on(&r->gpu, r->number % devices);
+    CHECK(cuModuleGetFunction(&r->exchange, r->gpu.module, "exchange"));
     CHECK(cuStreamCreate(&r->stream, CU_STREAM_NON_BLOCKING));
     for (int i = 0; i < AHEAD; i++)
         CHECK(cuEventCreate(&r->done[i], CU_EVENT_DISABLE_TIMING | CU_EVENT_BLOCKING_SYNC));
@@ -154,10 +159,15 @@ static CUdeviceptr slot(CUdeviceptr buffer, uint64_t step)
     return buffer + step % NIC_RING * sizeof(uint32_t[NIC_WORDS]);
 }
 
+static void update(struct rank *r, uint64_t k)
+{
+    gpu_mix(&r->gpu, r->stream, cell(r, k, 0), k, FIELD, (uint64_t)(kernel_us * 1000));
+}
+
 /* The update, and the last edge into the message. */
 static void step_begin(struct rank *r, uint64_t k)
 {
-    gpu_mix(&r->gpu, r->stream, cell(r, k, 0), k, FIELD, (uint64_t)(kernel_us * 1000));
+    update(r, k);
     gpu_copy(&r->gpu, r->stream, slot(r->out, k), cell(r, k, INNER), EDGE);
     nic_describe(r->port, k, EDGE);
 }
@@ -217,6 +227,22 @@ static void step_by_stream(struct rank *r, uint64_t k)
     CHECK(cuEventRecord(r->done[k % AHEAD], r->stream));
 }
 
+static void step_by_kernel(struct rank *r, uint64_t k)
+{
+    CUdeviceptr to = cell(r, k + 1, 0), from = cell(r, k, 0), out = slot(r->out, k);
+    CUdeviceptr in = slot(r->in, k);
+    uint32_t edge = EDGE, inner = INNER, count = (uint32_t)(k + 1);
+    void *args[] = {&to,          &from,        &out,  &in,    &r->posted,
+                    &r->doorbell, &r->received, &edge, &inner, &count};
+
+    if (k >= AHEAD)
+        CHECK(cuEventSynchronize(r->done[k % AHEAD]));
+    update(r, k);
+    nic_describe(r->port, k, EDGE);
+    CHECK(cuLaunchKernel(r->exchange, BLOCKS, 1, 1, EDGE, 1, 1, 0, r->stream, args, NULL));
+    CHECK(cuEventRecord(r->done[k % AHEAD], r->stream));
+}
+
 /* ---- what should have become of the fields --------------------------------------------------- */
 
 static void expected(int rank, uint64_t steps, uint32_t result[FIELD])
@@ -252,7 +278,9 @@ static void judge(const struct rank *r, struct outcome *out)
 
 static void rank_run(struct rank *r, struct outcome *out)
 {
-    void (*step)(struct rank *, uint64_t) = by_cpu ? step_by_cpu : step_by_stream;
+    void (*step)(struct rank *, uint64_t) = by_cpu      ? step_by_cpu
+                                            : by_kernel ? step_by_kernel
+                                                        : step_by_stream;
 
     rank_open(r);
     out->began_ns = now_ns();
@@ -354,8 +382,11 @@ static bool report(const struct outcome *o, const struct nic_seen *seen)
                  "\"doorbell\": \"%s\", \"us_per_exchange\": %.2f, \"checksum\": \"%016llx\""
                : "%s: %llu exchanges, result %s, disorder %llu, doorbell %s, %.2f us per exchange, "
                  "checksum %016llx",
-           by_cpu ? "cpu" : "stream", (unsigned long long)all, right ? "right" : "WRONG",
-           (unsigned long long)seen->disorder, o[0].io_memory ? "iomemory" : "host", us,
+           by_cpu      ? "cpu"
+           : by_kernel ? "kernel"
+                       : "stream",
+           (unsigned long long)all, right ? "right" : "WRONG", (unsigned long long)seen->disorder,
+           o[0].io_memory ? "iomemory" : "host", us,
            (unsigned long long)(o[0].checksum ^ o[1].checksum));
     late_print("rank0_late", seen, 0);
     late_print("rank1_late", seen, 1);
@@ -365,8 +396,8 @@ static bool report(const struct outcome *o, const struct nic_seen *seen)
 
 static void options_check(void)
 {
-    if (by_cpu && by_stream) {
-        fprintf(stderr, "async_net: --cpu and --stream exclude each other\n");
+    if (by_cpu + by_stream + by_kernel > 1) {
+        fprintf(stderr, "async_net: --cpu, --stream and --kernel exclude each other\n");
         exit(2);
     }
     if (rdma) {

@@ -14,7 +14,7 @@ TestSuite(async_net, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 30
 
 #define NET EXAMPLE("async_net")
 
-static const char *const models[] = {"--cpu", "--stream"};
+static const char *const models[] = {"--cpu", "--stream", "--kernel"};
 enum { MODELS = sizeof(models) / sizeof(models[0]) };
 
 static const char *const bare[] = {NULL};
@@ -149,19 +149,19 @@ static bool stands_still(const struct client_row *row)
 }
 
 /* Both ranks work by themselves; then rank 0's device has real-time work that does not end. */
-static struct process *held_start(const char *setting)
+static struct process *held_start(const char *model, const char *setting)
 {
     const char *const env[] = {setting, NULL};
 
     setenv("SIMGPU_DEVICES", "2", 1);
-    struct process *net = net_start(under_cutin, "--stream", "5000", env);
+    struct process *net = net_start(under_cutin, model, "5000", env);
     cr_assert(process_says(net, "exchanging", 60), "stderr: %s", process_err(net));
     return net;
 }
 
 Test(async_net, a_hold_without_end_lets_one_message_go_each_time)
 {
-    struct process *net = held_start("CUTIN_PEER_US=1000"), *holder = holder_start();
+    struct process *net = held_start("--stream", "CUTIN_PEER_US=1000"), *holder = holder_start();
     struct client_row few, many;
     char sum[32];
 
@@ -177,9 +177,20 @@ Test(async_net, a_hold_without_end_lets_one_message_go_each_time)
     net_check(net, "--stream", sum);
 }
 
+Test(async_net, a_hold_without_end_lets_kernels_ring)
+{
+    struct process *net = held_start("--kernel", "CUTIN_PEER_US=1000"), *holder = holder_start();
+    char sum[32];
+
+    cr_assert(client_wait("async_net", many_releases, 60, NULL));
+    cr_assert(process_running(net), "it was to be held");
+    holder_kill(holder);
+    net_check(net, "--kernel", sum);
+}
+
 Test(async_net, without_the_bound_its_peer_waits_as_long_as_the_hold_lasts)
 {
-    struct process *net = held_start("CUTIN_PEER_US=0"), *holder = holder_start();
+    struct process *net = held_start("--stream", "CUTIN_PEER_US=0"), *holder = holder_start();
     struct client_row row;
     char sum[32];
 

@@ -5,6 +5,7 @@
  */
 #include "tools/simgpu/program/kernels.h"
 #include "tools/simgpu/program/condition.h"
+#include "tools/simgpu/program/exchange.h"
 #include "tools/simgpu/program/storage.h"
 #include "tools/simgpu/memory/memory.h"
 
@@ -231,6 +232,7 @@ static const struct kernel_model models[] = {
     {"await_mix", AWAIT_MIX_PACKED, NULL, NULL, await_mix_step},
     {"storage_search", STORAGE_PACKED, NULL, NULL, storage_search_step},
     {"storage_flush", STORAGE_PACKED, NULL, NULL, storage_flush_step},
+    {"exchange", EXCHANGE_PACKED, NULL, NULL, exchange_step},
     {"set_condition", SET_CONDITION_PACKED, condition_cost, set_condition_effect, NULL},
     {"count_condition", sizeof(struct count_condition), condition_cost, count_condition_effect,
      NULL},

@@ -1,0 +1,85 @@
+/*
+ * exchange.c - the kernel of examples/async_net that rings and waits by itself: its first block
+ * sends and receives while the others move the rest of the field.
+ */
+#include "tools/simgpu/program/exchange.h"
+#include "tools/simgpu/memory/memory.h"
+
+#include <string.h>
+
+enum { START_NS = 3000, BYTES_PER_US = 1000000, ACCESS_NS = 1000 /* of memory of the host's */ };
+
+/* As in kernels.ptx. */
+struct exchange {
+    uint32_t *to;
+    const uint32_t *from;
+    uint32_t *out;
+    const uint32_t *in;
+    uint32_t *posted, *doorbell;
+    const uint32_t *received;
+    uint32_t edge, inner, count;
+};
+
+/* w->args.u64[ARG_PHASE], behind the shape: what the next step does. */
+enum { ARG_PHASE = 7 };
+enum phase { BEGIN, PACK, WAIT, UNPACK };
+
+static bool reaches(const struct work *w, const void *p, uint32_t words)
+{
+    return memory_reaches((CUdeviceptr)(uintptr_t)p, words * sizeof(uint32_t),
+                          (const void *)w->context);
+}
+
+static bool exchange_valid(const struct work *w, const struct exchange *k)
+{
+    uint32_t field = k->edge + k->inner;
+    return reaches(w, k->to, field) && reaches(w, k->from, field) && reaches(w, k->out, k->edge) &&
+           reaches(w, k->in, k->edge) && reaches(w, k->posted, 1) && reaches(w, k->doorbell, 1) &&
+           reaches(w, k->received, 1);
+}
+
+static uint64_t move_ns(uint32_t words)
+{
+    return ACCESS_NS + (uint64_t)words * 8 * 1000 / BYTES_PER_US;
+}
+
+static void pack(const struct exchange *k)
+{
+    memcpy(k->out, k->from + k->inner, k->edge * sizeof(uint32_t));
+    memcpy(k->to + k->edge, k->from, k->inner * sizeof(uint32_t));
+    __atomic_store_n(k->posted, k->count, __ATOMIC_RELEASE);
+    __atomic_store_n(k->doorbell, k->count, __ATOMIC_RELEASE);
+}
+
+static bool arrived(const struct exchange *k)
+{
+    return (int32_t)(__atomic_load_n(k->received, __ATOMIC_ACQUIRE) - k->count) >= 0;
+}
+
+uint64_t exchange_step(struct work *w, uint64_t at_ns)
+{
+    uint64_t *phase = &w->args.u64[ARG_PHASE];
+    struct exchange k;
+    (void)at_ns;
+    memcpy(&k, w->blob, EXCHANGE_PACKED);
+    if (!exchange_valid(w, &k)) {
+        w->step_error = CUDA_ERROR_ILLEGAL_ADDRESS;
+        return STEP_OVER;
+    }
+    switch ((enum phase)(*phase)++) {
+    case BEGIN:
+        return START_NS + move_ns(k.edge);
+    case PACK:
+        pack(&k);
+        return ACCESS_NS;
+    case WAIT:
+        if (arrived(&k))
+            return move_ns(k.edge);
+        *phase = WAIT;
+        return STEP_POLL;
+    case UNPACK:
+        break;
+    }
+    memcpy(k.to, k.in, k.edge * sizeof(uint32_t));
+    return STEP_OVER;
+}

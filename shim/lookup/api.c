@@ -15,7 +15,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 
-void *api_real[API_COUNT];
+void *api_real[API_COUNT], *api_driver[API_COUNT];
 
 const struct api_row api_rows[API_COUNT] = {
 #define ROW(symbol, name, version, per_thread, intercepted, scope)                                 \
@@ -123,9 +123,15 @@ static struct link_map *driver_get(void)
     return __atomic_load_n(&driver, __ATOMIC_ACQUIRE);
 }
 
+/* Weak: a build of the lookup alone has none. */
+__attribute__((weak, visibility("hidden"))) void *shim_stand_in(int row);
+
 static void real_store(int row, void *address)
 {
-    __atomic_store_n(&api_real[row], address, __ATOMIC_RELEASE);
+    void *front = address && shim_stand_in ? shim_stand_in(row) : NULL;
+
+    __atomic_store_n(&api_driver[row], address, __ATOMIC_RELEASE);
+    __atomic_store_n(&api_real[row], front ? front : address, __ATOMIC_RELEASE);
 }
 
 void api_say(int row, const char *route)
@@ -240,10 +246,8 @@ bool api_driver_exports(const char *symbol)
 
 void api_adopt(int row, void *address)
 {
-    void *none = NULL;
-
-    __atomic_compare_exchange_n(&api_real[row], &none, address, false, __ATOMIC_ACQ_REL,
-                                __ATOMIC_ACQUIRE);
+    if (!__atomic_load_n(&api_real[row], __ATOMIC_ACQUIRE))
+        real_store(row, address); /* every thread was told the same */
 }
 
 /* Called in place of what the driver lacks, with whatever arguments. */

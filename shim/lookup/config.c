@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum kind { KIND_WORD, KIND_NUMBER, KIND_PATH };
+enum kind { KIND_WORD, KIND_NUMBER, KIND_MICROS, KIND_PATH };
 
 struct variable {
     const char *name;
@@ -25,10 +25,13 @@ static const struct variable variables[] = {
     {#name, KIND_WORD, FIELD(field), fallback, 0, 0, words},
 #define CONFIG_NUMBER(name, field, fallback, least, most, help)                                    \
     {#name, KIND_NUMBER, FIELD(field), fallback, least, most, NULL},
+#define CONFIG_MICROS(name, field, fallback, least, most, help)                                    \
+    {#name, KIND_MICROS, FIELD(field), fallback, least, most, NULL},
 #define CONFIG_PATH(name, field, fallback, help) {#name, KIND_PATH, FIELD(field), 0, 0, 0, NULL},
 #include "shim/lookup/config.def"
 #undef CONFIG_WORD
 #undef CONFIG_NUMBER
+#undef CONFIG_MICROS
 #undef CONFIG_PATH
 };
 
@@ -77,6 +80,20 @@ static int number_parse(const char *text, uint32_t least, uint32_t most, uint32_
     return 0;
 }
 
+/* Microseconds, with up to three decimals, in nanoseconds. */
+static int micros_parse(const char *text, uint32_t least, uint32_t most, uint32_t *ns)
+{
+    size_t whole = strcspn(text, "."), decimals = text[whole] ? strlen(text + whole + 1) : 0;
+    char digits[16];
+
+    if (whole + 3 >= sizeof(digits) || decimals > 3 || (text[whole] && !decimals))
+        return -1;
+    memcpy(digits, text, whole);
+    memcpy(digits + whole, "000", 4);
+    memcpy(digits + whole, text + whole + (decimals != 0), decimals);
+    return whole ? number_parse(digits, least * 1000, most * 1000, ns) : -1;
+}
+
 /* The nth word, for a message. */
 static void word_copy(const char *words, uint32_t n, char *out, size_t size)
 {
@@ -100,9 +117,10 @@ static void word_read(struct config *c, const struct variable *v, const char *te
 
 static void number_read(struct config *c, const struct variable *v, const char *text)
 {
+    bool micros = v->kind == KIND_MICROS;
     uint32_t value;
 
-    if (number_parse(text, v->least, v->most, &value) == 0)
+    if ((micros ? micros_parse : number_parse)(text, v->least, v->most, &value) == 0)
         field_set(c, v, value);
     else
         log_line(LOG_WARN, "%s=%.64s is not a number from %u to %u; using %u", v->name, text,
@@ -151,18 +169,20 @@ static void config_read(struct config *c)
         const char *text = secure_getenv(v->name);
 
         if (v->kind != KIND_PATH)
-            field_set(c, v, v->fallback);
+            field_set(c, v, v->fallback * (v->kind == KIND_MICROS ? 1000 : 1));
         if (!text)
             continue;
         if (v->kind == KIND_WORD)
             word_read(c, v, text);
-        else if (v->kind == KIND_NUMBER)
+        else if (v->kind != KIND_PATH)
             number_read(c, v, text);
         else
             path_read(c, v, text);
     }
     const char *injection = secure_getenv("CUDA_INJECTION64_PATH");
     const char *blocking = secure_getenv("CUDA_LAUNCH_BLOCKING");
+    if (c->distance_ns)
+        c->profile = PROFILE_OFF; /* times here are no other process's */
     c->inline_only = (injection && *injection) || (blocking && number_set(blocking));
 }
 

@@ -31,7 +31,7 @@ static int row_by_table(int first, int count, int version, bool per_thread)
 static int row_by_address(int first, int count, const void *address)
 {
     for (int row = first; row < first + count; row++)
-        if (api_rows[row].intercepted && api_real[row] == address)
+        if (api_rows[row].intercepted && api_driver[row] == address)
             return row;
     return -1;
 }
@@ -59,7 +59,7 @@ static int row_unknown(int first, int count)
     return ROW_PASS;
 }
 
-/* An intercepted row, or one of the above. That api_real knows an address says nothing: there are
+/* An intercepted row, or one of the above. That api_driver knows an address says nothing: there are
  * API_PASS rows in it as well, once the shim has called them. */
 static int row_choose(const char *name, int version, cuuint64_t flags, void *address)
 {
@@ -69,7 +69,7 @@ static int row_choose(const char *name, int version, cuuint64_t flags, void *add
     if (first < 0)
         return ROW_UNKNOWN;
     row = row_by_table(first, count, version, per_thread);
-    if (row >= 0 && api_rows[row].intercepted && api_real[row] == address)
+    if (row >= 0 && api_rows[row].intercepted && api_driver[row] == address)
         return row; /* several versions may share one address: the one that was asked for */
     int exported = row_by_address(first, count, address);
     if (exported >= 0)

@@ -40,9 +40,14 @@ enum api_index {
     API_COUNT
 };
 
-/* Real driver addresses, filled by api_load for every row that is not API_PASS; NULL where the
- * driver lacks the symbol. */
-extern void *api_real[API_COUNT];
+/* What wrappers call, filled by api_load for every row that is not API_PASS; NULL where the driver
+ * lacks the symbol. It is the driver's own function, in api_driver, or what stands in front of that
+ * for the whole process. */
+extern void *api_real[API_COUNT], *api_driver[API_COUNT];
+
+/* A function that stands in front of the driver's for this row, or NULL. Asked when the driver is
+ * found; whoever has some implements it (path/distance.c). */
+void *shim_stand_in(int row);
 
 /* Finds libcuda.so.1 the way the loader does and fills api_real. Idempotent, thread safe, callable
  * from a constructor of somebody else. Returns 0, or -ENOENT when there is no driver (said
@@ -100,6 +105,7 @@ struct config {
     enum suspend_mode suspend;
     uint32_t suspend_after_us;
     uint32_t linger_us, max_hold_ms, deadline_ms, peer_us;
+    uint32_t distance_ns, distance_tags;
     enum profile_mode profile;
     char socket[108];          /* "" = none */
     char cpus[1024];           /* "" = see thread.h */

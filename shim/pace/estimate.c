@@ -14,6 +14,7 @@
 #include "shim/pace/pad.h"
 #include "shim/pace/profile.h"
 #include "shim/pace/schedule.h"
+#include "shim/path/distance.h"
 #include "vhq/vhq.h"
 
 enum { SAMPLES = 32, EVERY = 32 };
@@ -75,7 +76,8 @@ uint64_t estimate_ns(const struct estimate *e)
 /* 12 GB/s across PCIe and 500 GB/s within the device, plus what any copy costs. */
 uint64_t estimate_copy_ns(size_t bytes, bool on_device)
 {
-    return 1500 + (on_device ? bytes / 500 : bytes / 12);
+    const struct distance d = distance_get();
+    return 1500 + distance_delta_ns(&d) + (on_device ? bytes / 500 : bytes / 12);
 }
 
 /* ---- samples ------------------------------------------------------------------------------ */

@@ -23,7 +23,9 @@ enum {
     OPT_BUDGET_US,
     OPT_DEPTH,
     OPT_WEIGHT,
-    OPT_DEADLINE_MS
+    OPT_DEADLINE_MS,
+    OPT_DISTANCE,
+    OPT_TAGS,
 };
 
 static const struct option_row options[] = {
@@ -43,6 +45,9 @@ static const struct option_row options[] = {
     [OPT_DEADLINE_MS] = {"deadline-ms", "N",
                          "requests are to be done that long after they began, where\n"
                          "the policy is edf; 0: no deadline"},
+    [OPT_DISTANCE] = {"distance", "TIME",
+                      "as if the GPU were a round trip of that long away, such as 8us"},
+    [OPT_TAGS] = {"tags", "N", "reads that a GPU at a distance has in flight at once (140)"},
     {0},
 };
 
@@ -52,10 +57,20 @@ static const char *const levels[] = {"be", "1", "2", "rt", NULL};
 enum { EXIT_OWN_FAILURE = 125 };
 
 struct settings {
-    const char *level, *budget_us, *depth, *weight, *deadline_ms;
-    const char *socket; /* NULL: as the environment says */
+    const char *level, *budget_us, *depth, *weight, *deadline_ms, *tags;
+    char distance_us[16]; /* "" = as the environment says */
+    const char *socket;   /* NULL: as the environment says */
     bool sim, no_daemon;
 };
+
+/* The variable knows no units. */
+static void parse_distance(struct settings *s, int row, const char *text)
+{
+    size_t length = strlen(text), unit = length > 2 && !strcmp(text + length - 2, "us") ? 2 : 0;
+
+    snprintf(s->distance_us, sizeof(s->distance_us), "%.*s", (int)(length - unit), text);
+    options_decimal(&subcommand_run, row, s->distance_us, 0, 10000);
+}
 
 static void parse(struct settings *s, int argc, char **argv)
 {
@@ -91,6 +106,13 @@ static void parse(struct settings *s, int argc, char **argv)
         case OPT_DEADLINE_MS:
             options_number(cmd, row, optarg, 0, 3600000);
             s->deadline_ms = optarg;
+            break;
+        case OPT_DISTANCE:
+            parse_distance(s, row, optarg);
+            break;
+        case OPT_TAGS:
+            options_number(cmd, row, optarg, 1, 65536);
+            s->tags = optarg;
             break;
         }
     }
@@ -139,18 +161,21 @@ static int prepare_daemon(const struct settings *s, const struct paths *paths)
 
 static int prepare(const struct settings *s, const struct paths *paths)
 {
+    const struct {
+        const char *name, *value;
+    } variables[] = {
+        {"CUTIN_PRIORITY", s->level},
+        {"CUTIN_BUDGET_US", s->budget_us},
+        {"CUTIN_DEPTH", s->depth},
+        {"CUTIN_WEIGHT", s->weight},
+        {"CUTIN_DEADLINE_MS", s->deadline_ms},
+        {"CUTIN_DISTANCE_US", s->distance_us[0] ? s->distance_us : NULL},
+        {"CUTIN_DISTANCE_TAGS", s->tags},
+    };
     int rc = prepare_daemon(s, paths);
 
-    if (rc == 0)
-        rc = set("CUTIN_PRIORITY", s->level);
-    if (rc == 0)
-        rc = set("CUTIN_BUDGET_US", s->budget_us);
-    if (rc == 0)
-        rc = set("CUTIN_DEPTH", s->depth);
-    if (rc == 0)
-        rc = set("CUTIN_WEIGHT", s->weight);
-    if (rc == 0)
-        rc = set("CUTIN_DEADLINE_MS", s->deadline_ms);
+    for (size_t i = 0; rc == 0 && i < sizeof(variables) / sizeof(variables[0]); i++)
+        rc = set(variables[i].name, variables[i].value);
     if (rc == 0 && s->sim)
         rc = environment_simulate(paths->simulator);
     /* Last, so that nothing but the program itself is started under the library. */

@@ -93,6 +93,8 @@ Test(command, what_is_mistyped_is_named_and_exits_2)
     fails(ARGS("list", "--frobnicate"), 2, "--frobnicate");
     fails(ARGS("run", "--weight", "0", "true"), 2, "--weight=0");
     fails(ARGS("run", "--deadline-ms", "soon", "true"), 2, "soon");
+    fails(ARGS("run", "--distance", "far", "true"), 2, "far");
+    fails(ARGS("run", "--tags", "0", "true"), 2, "tags");
     fails(ARGS("top", "--interval", "0"), 2, "--interval=0");
     fails(ARGS("top", "--interval", "nan"), 2, "nan");
     fails(ARGS("set", "7"), 2, "nothing to set");
@@ -267,6 +269,10 @@ Test(command, run_sets_what_the_options_say)
     prints(ARGS("run", "--no-daemon", "--weight", "12", "--deadline-ms", "40",
                 ECHO("$CUTIN_WEIGHT $CUTIN_DEADLINE_MS")),
            NULL, "[12 40]");
+    prints(ARGS("run", "--no-daemon", "--distance", "6.8us", "--tags", "70",
+                ECHO("$CUTIN_DISTANCE_US $CUTIN_DISTANCE_TAGS")),
+           NULL, "[6.8 70]");
+    prints(ARGS("run", "--no-daemon", "--distance", "8", ECHO("$CUTIN_DISTANCE_US")), NULL, "[8]");
     prints(ARGS("run", "--no-daemon", ECHO("${CUTIN_SOCKET-unset}")), NULL, "[]");
     prints(ARGS("run", "--no-daemon", "--sim", ECHO("$LD_LIBRARY_PATH")),
            ENV("LD_LIBRARY_PATH=/some/where"), "/simgpu:/some/where]");

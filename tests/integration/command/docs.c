@@ -17,10 +17,12 @@ struct setting {
 static const struct setting settings[] = {
 #define CONFIG_WORD(variable, field, initial, words, help)         {#variable, words},
 #define CONFIG_NUMBER(variable, field, initial, least, most, help) {#variable, #initial},
+#define CONFIG_MICROS                                              CONFIG_NUMBER
 #define CONFIG_PATH(variable, field, initial, help)                {#variable, initial},
 #include "shim/lookup/config.def"
 #undef CONFIG_WORD
 #undef CONFIG_NUMBER
+#undef CONFIG_MICROS
 #undef CONFIG_PATH
 };
 

@@ -18,10 +18,12 @@ static void setup(void)
 {
 #define CONFIG_WORD(variable, ...) unsetenv(#variable);
 #define CONFIG_NUMBER              CONFIG_WORD
+#define CONFIG_MICROS              CONFIG_WORD
 #define CONFIG_PATH                CONFIG_WORD
 #include "shim/lookup/config.def"
 #undef CONFIG_WORD
 #undef CONFIG_NUMBER
+#undef CONFIG_MICROS
 #undef CONFIG_PATH
     unsetenv("CUDA_INJECTION64_PATH");
     setenv("XDG_RUNTIME_DIR", "/run/user/1", 1);
@@ -119,6 +121,27 @@ Test(shim_config, launches_do_not_block_where_the_number_is_zero)
     cr_expect_not(config_get()->inline_only);
 }
 
+Test(shim_config, microseconds_may_have_decimals)
+{
+    setenv("CUTIN_DISTANCE_US", "6.8", 1);
+    cr_expect_eq(config_get()->distance_ns, 6800);
+    cr_expect_str_empty(said());
+}
+
+Test(shim_config, microseconds_have_three_decimals_at_most)
+{
+    setenv("CUTIN_DISTANCE_US", "6.8001", 1);
+    cr_expect_eq(config_get()->distance_ns, 0);
+    cr_expect_str_eq(said(),
+                     "cutin: CUTIN_DISTANCE_US=6.8001 is not a number from 0 to 10000; using 0\n");
+}
+
+Test(shim_config, a_point_alone_is_no_number)
+{
+    setenv("CUTIN_DISTANCE_US", ".", 1);
+    cr_expect_eq(config_get()->distance_ns, 0);
+}
+
 Test(shim_config, middle_levels_are_numbers)
 {
     setenv("CUTIN_PRIORITY", "2", 1);
@@ -166,10 +189,12 @@ static void bad(const char *variable, const char *value)
         bad(#variable, "-1");                                                                      \
         cr_expect_eq(config_get()->field, fallback);                                               \
     }
+#define CONFIG_MICROS CONFIG_NUMBER
 #define CONFIG_PATH(...)
 #include "shim/lookup/config.def"
 #undef CONFIG_WORD
 #undef CONFIG_NUMBER
+#undef CONFIG_MICROS
 #undef CONFIG_PATH
 
 Test(shim_config, message_is_the_documented_one)

@@ -50,6 +50,7 @@ struct work {
     uint64_t cost_ns;         /* modelled solo duration, before SIMGPU_SPEED */
     uint32_t blocks, threads; /* per grid and per block: SM occupancy */
     uint32_t smem;            /* bytes per block */
+    bool slight;              /* a kernel that leaves its multiprocessor to others */
     /* Runs at the modelled completion (WORK_HOST: in the callback thread), in the order of modelled
      * completion. May be NULL. Returns CUDA_SUCCESS or the asynchronous (sticky) error it
      * raises. */

@@ -223,19 +223,20 @@ static CUresult count_condition_effect(struct work *w)
 }
 
 static const struct kernel_model models[] = {
-    {"spin", sizeof(struct spin), spin_cost, NULL, NULL},
-    {"fill", sizeof(struct fill), fill_cost, fill_effect, NULL},
-    {"copy", COPY_PACKED, copy_cost, copy_effect, NULL},
-    {"axpy", sizeof(struct axpy), axpy_cost, axpy_effect, NULL},
-    {"mix", MIX_PACKED, mix_cost, mix_effect, NULL},
-    {"mix_spin", sizeof(struct mix_spin), mix_spin_cost, mix_spin_effect, NULL},
-    {"await_mix", AWAIT_MIX_PACKED, NULL, NULL, await_mix_step},
-    {"storage_search", STORAGE_PACKED, NULL, NULL, storage_search_step},
-    {"storage_flush", STORAGE_PACKED, NULL, NULL, storage_flush_step},
-    {"exchange", EXCHANGE_PACKED, NULL, NULL, exchange_step},
-    {"set_condition", SET_CONDITION_PACKED, condition_cost, set_condition_effect, NULL},
-    {"count_condition", sizeof(struct count_condition), condition_cost, count_condition_effect,
-     NULL},
+    {"spin", sizeof(struct spin), false, spin_cost, NULL, NULL},
+    {"distance", sizeof(struct spin), true, spin_cost, NULL, NULL}, /* cutin's own */
+    {"fill", sizeof(struct fill), false, fill_cost, fill_effect, NULL},
+    {"copy", COPY_PACKED, false, copy_cost, copy_effect, NULL},
+    {"axpy", sizeof(struct axpy), false, axpy_cost, axpy_effect, NULL},
+    {"mix", MIX_PACKED, false, mix_cost, mix_effect, NULL},
+    {"mix_spin", sizeof(struct mix_spin), false, mix_spin_cost, mix_spin_effect, NULL},
+    {"await_mix", AWAIT_MIX_PACKED, false, NULL, NULL, await_mix_step},
+    {"storage_search", STORAGE_PACKED, false, NULL, NULL, storage_search_step},
+    {"storage_flush", STORAGE_PACKED, false, NULL, NULL, storage_flush_step},
+    {"exchange", EXCHANGE_PACKED, false, NULL, NULL, exchange_step},
+    {"set_condition", SET_CONDITION_PACKED, false, condition_cost, set_condition_effect, NULL},
+    {"count_condition", sizeof(struct count_condition), false, condition_cost,
+     count_condition_effect, NULL},
 };
 
 const struct kernel_model *kernel_model_find(const char *name, size_t packed_bytes)

@@ -11,6 +11,7 @@ struct kernel_model {
     const char *name;
     size_t
         packed_bytes; /* of its parameters: a kernel of the same name with others is another one */
+    bool slight;      /* leaves its multiprocessor to others */
     uint64_t (*cost_ns)(const void *packed);
     CUresult (*effect)(struct work *w); /* w->blob: the packed parameters */
     /* Instead of both: a resident kernel's, as struct work has it. */

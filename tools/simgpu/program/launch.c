@@ -224,6 +224,7 @@ static void work_fill(const CUlaunchConfig *c, struct sim_function *f, void *pac
         w->cost_ns = model->cost_ns(packed);
     w->effect = model ? model->effect : NULL;
     w->step = model ? model->step : NULL;
+    w->slight = model && model->slight;
     const unsigned int shape[] = {c->gridDimX,  c->gridDimY,  c->gridDimZ,      c->blockDimX,
                                   c->blockDimY, c->blockDimZ, c->sharedMemBytes};
     for (size_t i = 0; i < sizeof(shape) / sizeof(*shape); i++)

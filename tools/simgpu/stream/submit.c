@@ -23,6 +23,8 @@ static uint16_t kernel_sms(const struct work *w)
     per_sm = by_smem < per_sm ? by_smem : per_sm;
     per_sm = per_sm ? per_sm : 1;
     uint64_t wanted = ((uint64_t)w->blocks + per_sm - 1) / per_sm;
+    if (w->slight)
+        return 0;
     wanted = wanted ? wanted : 1;
     return (uint16_t)(wanted < sms ? wanted : sms);
 }

@@ -80,6 +80,14 @@ uint64_t estimate_copy_ns(size_t bytes, bool on_device)
     return 1500 + distance_delta_ns(&d) + (on_device ? bytes / 500 : bytes / 12);
 }
 
+uint64_t estimate_upload_ns(size_t bytes)
+{
+    const struct distance d = distance_get();
+    uint64_t near_ns = estimate_copy_ns(bytes, false);
+    uint64_t far_ns = 1500 + distance_delta_ns(&d) + distance_read_ns(&d, bytes);
+    return distance_delta_ns(&d) && far_ns > near_ns ? far_ns : near_ns;
+}
+
 /* ---- samples ------------------------------------------------------------------------------ */
 
 /* The distance of one sample counts as the average at most: a rare long wait says nothing about the

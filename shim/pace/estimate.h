@@ -42,6 +42,8 @@ static inline bool estimate_known(const struct estimate *e)
     return vhq_learned_ns(&e->learned) != 0;
 }
 uint64_t estimate_copy_ns(size_t bytes, bool on_device);
+/* The same from the host's memory, which a GPU at a distance reads slowly. */
+uint64_t estimate_upload_ns(size_t bytes);
 
 /* While the process is alone only the first launches are sampled, and others need no more than
  * this. */

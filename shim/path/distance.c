@@ -1,13 +1,12 @@
 /*
- * distance.c - delays in stream order, and what gets one: launches of kernels and graphs, memsets
- * (see distance.h).
+ * distance.c - delays in stream order, and what gets one: launches of kernels and graphs, memsets;
+ * copies are in distance_copy.c (see distance.h).
  *
  * The delay is a kernel of one thread that looks at the clock. It is a CUkernel of a library, so it
  * belongs to no context: nothing has to be followed when contexts come and go.
  */
 #include "shim/path/distance.h"
 
-#include "shim/objects/capture.h"
 #include "shim/path/op.h"
 
 /* The simulated driver knows it by its name. */
@@ -48,48 +47,67 @@ static void refused(CUresult why)
                  (int)why);
 }
 
+/* The driver knows no libraries (before CUDA 12.0), or cannot translate the kernel, which is found
+ * at its first launch on a device. Any other error is one that the program's own call finds too. */
+static bool refusal(CUresult r)
+{
+    return r == CUDA_ERROR_NOT_FOUND || r == CUDA_ERROR_NOT_SUPPORTED ||
+           r == CUDA_ERROR_INVALID_PTX || r == CUDA_ERROR_UNSUPPORTED_PTX_VERSION ||
+           r == CUDA_ERROR_NO_BINARY_FOR_GPU || r == CUDA_ERROR_JIT_COMPILER_NOT_FOUND ||
+           r == CUDA_ERROR_JIT_COMPILATION_DISABLED;
+}
+
+static CUresult kernel_make(CUlibrary *library, CUkernel *made)
+{
+    CUresult r = REAL(cuLibraryLoadData)(library, ptx, NULL, NULL, 0, NULL, NULL, 0);
+    if (r != CUDA_SUCCESS)
+        return r;
+    r = REAL(cuLibraryGetKernel)(made, *library, "distance");
+    if (r == CUDA_SUCCESS)
+        r = distance_link_measure(*made);
+    if (r != CUDA_SUCCESS)
+        REAL(cuLibraryUnload)(*library);
+    return r;
+}
+
 /* No lock is held across the driver's calls: of threads that come at once one is first, the others
  * give back what they loaded. A capture in this thread must not notice. */
-static CUkernel kernel_load(void)
+static bool kernel_load(void)
 {
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     CUlibrary library;
-    CUkernel loaded = NULL, first = NULL;
+    CUkernel made = NULL, none = NULL;
     bool exchanged = REAL(cuThreadExchangeStreamCaptureMode)(&mode) == CUDA_SUCCESS;
-    CUresult r = REAL(cuLibraryLoadData)(&library, ptx, NULL, NULL, 0, NULL, NULL, 0);
-    if (r == CUDA_SUCCESS)
-        r = REAL(cuLibraryGetKernel)(&loaded, library, "distance");
-    if (r != CUDA_SUCCESS)
+    CUresult r = kernel_make(&library, &made);
+    if (refusal(r))
         refused(r);
-    else if (!atomic_compare_exchange_strong(&kernel, &first, loaded)) {
+    if (r == CUDA_SUCCESS && !atomic_compare_exchange_strong(&kernel, &none, made))
         REAL(cuLibraryUnload)(library);
-        loaded = first;
-    }
     if (exchanged)
         REAL(cuThreadExchangeStreamCaptureMode)(&mode);
-    return loaded;
+    return r == CUDA_SUCCESS;
 }
 
-/* Found when the kernel is translated for the device, at its first launch there. */
-static bool refusal(CUresult r)
+bool distance_applies(CUstream stream)
 {
-    return r == CUDA_ERROR_INVALID_PTX || r == CUDA_ERROR_UNSUPPORTED_PTX_VERSION ||
-           r == CUDA_ERROR_NO_BINARY_FOR_GPU || r == CUDA_ERROR_JIT_COMPILER_NOT_FOUND ||
-           r == CUDA_ERROR_JIT_COMPILATION_DISABLED || r == CUDA_ERROR_NOT_SUPPORTED;
-}
-
-/* Any other error is one that the program's own call finds, too. */
-void distance_delay(CUstream stream, uint64_t ns)
-{
-    void *params[] = {&ns};
-    if (!ns || atomic_load_explicit(&off, memory_order_relaxed) ||
+    if (atomic_load_explicit(&off, memory_order_relaxed) ||
         atomic_load_explicit(&shim_bypass, memory_order_relaxed) ||
         (capture_any() && capture_active(stream)))
-        return;
+        return false;
+    return atomic_load_explicit(&kernel, memory_order_acquire) || kernel_load();
+}
+
+CUresult distance_delay_by(CUkernel k, CUstream stream, uint64_t ns)
+{
+    void *params[] = {&ns};
+    return DRIVER(cuLaunchKernel)((CUfunction)k, 1, 1, 1, 1, 1, 1, 0, stream, params, NULL);
+}
+
+void distance_delay(CUstream stream, uint64_t ns)
+{
     CUkernel k = atomic_load_explicit(&kernel, memory_order_acquire);
-    if (unlikely(!k) && !(k = kernel_load()))
-        return;
-    CUresult r = DRIVER(cuLaunchKernel)((CUfunction)k, 1, 1, 1, 1, 1, 1, 0, stream, params, NULL);
+    uint64_t own_ns = distance_link_get().delay_ns; /* of a kernel that ends at once */
+    CUresult r = distance_delay_by(k, stream, ns > own_ns ? ns - own_ns : 0);
     if (unlikely(refusal(r)))
         refused(r);
 }
@@ -99,7 +117,8 @@ void distance_delay(CUstream stream, uint64_t ns)
 static void delay(CUstream stream)
 {
     const struct distance d = distance_get();
-    distance_delay(stream, distance_delta_ns(&d));
+    if (distance_applies(stream))
+        distance_delay(stream, distance_delta_ns(&d));
 }
 
 #define LAUNCH_PARAMS                                                                              \
@@ -188,5 +207,6 @@ static void *find(const struct stand_in *table, int row)
 void *shim_stand_in(int row)
 {
     const struct distance d = distance_get();
-    return distance_delta_ns(&d) ? find(commands, row) : NULL;
+    void *found = distance_delta_ns(&d) ? find(commands, row) : NULL;
+    return found || !distance_delta_ns(&d) ? found : find(distance_copies, row);
 }

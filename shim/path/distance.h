@@ -16,8 +16,11 @@
 
 /* What CUTIN_DISTANCE_US and CUTIN_DISTANCE_TAGS say. */
 struct distance distance_get(void);
-/* Puts the delay into the stream, unless it captures. */
+/* False: what goes into this stream goes as it is; it captures, say. */
+bool distance_applies(CUstream stream);
+/* Puts the delay into a stream to which it applies. */
 void distance_delay(CUstream stream, uint64_t ns);
+CUresult distance_delay_by(CUkernel kernel, CUstream stream, uint64_t ns);
 
 /* The driver's own function, in one that stands in front of it. */
 #define DRIVER(symbol) ((__typeof__(&symbol))api_driver[API_##symbol])
@@ -26,5 +29,10 @@ struct stand_in {
     enum api_index row;
     void *function; /* NULL: the end of a table */
 };
+extern const struct stand_in distance_copies[]; /* distance_copy.c */
+/* Measures how copies go as near as the GPU is, once, before the first command: so nothing of the
+ * process runs that it could wait for. The error of the first delay, if there is one. */
+CUresult distance_link_measure(CUkernel kernel);
+struct distance_link distance_link_get(void);
 
 #endif

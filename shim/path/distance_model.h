@@ -8,6 +8,7 @@
 #ifndef CUTIN_SHIM_DISTANCE_MODEL_H
 #define CUTIN_SHIM_DISTANCE_MODEL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -28,6 +29,45 @@ static inline uint32_t distance_delta_ns(const struct distance *d)
 static inline uint64_t distance_read_ns(const struct distance *d, uint64_t bytes)
 {
     return (uint64_t)((double)bytes * d->rtt_ns / ((double)d->tags * DISTANCE_REQUEST_BYTES));
+}
+
+/* ---- copies to the device ------------------------------------------------------------------- */
+
+/* The way that is here: a copy, and what the kernel of a delay takes beyond the delay. */
+struct distance_link {
+    uint64_t fixed_ns, bytes_per_us, delay_ns;
+};
+
+static inline uint64_t distance_native_ns(const struct distance_link *l, uint64_t bytes)
+{
+    return l->fixed_ns + bytes * 1000 / l->bytes_per_us;
+}
+
+/* What goes in front of a copy so that all of it takes as long as the longer way. */
+struct distance_fill {
+    uint64_t delay_ns;
+    uint32_t whole; /* copies of the same bytes: the way is busy, for other streams, too */
+    uint64_t part;  /* bytes of one more, from the beginning; 0: none */
+};
+
+/* `repeat`: the bytes may be copied again. Past some copies the rest is delay. */
+static inline struct distance_fill
+distance_fill(const struct distance *d, const struct distance_link *l, uint64_t bytes, bool repeat)
+{
+    enum { MOST = 64 };
+    struct distance_fill fill = {.delay_ns = distance_delta_ns(d)};
+    uint64_t native_ns = distance_native_ns(l, bytes), read_ns = distance_read_ns(d, bytes);
+    uint64_t more_ns = read_ns > native_ns ? read_ns - native_ns : 0;
+    if (repeat) {
+        uint64_t times = more_ns / native_ns;
+        fill.whole = times < MOST ? (uint32_t)times : MOST;
+        more_ns -= fill.whole * native_ns;
+        if (times < MOST && more_ns > l->fixed_ns)
+            fill.part = (more_ns - l->fixed_ns) * l->bytes_per_us / 1000;
+        more_ns -= fill.part ? distance_native_ns(l, fill.part) : 0;
+    }
+    fill.delay_ns += more_ns;
+    return fill;
 }
 
 #endif

@@ -36,6 +36,7 @@
 
 /* The estimate of a copy, of which a trace wants to know the bytes too. In `est`. */
 #define OP_COPY(n, on_device) (c.bytes = (n), estimate_copy_ns(n, on_device))
+#define OP_UPLOAD(n)          (c.bytes = (n), estimate_upload_ns(n)) /* it may be from the host */
 
 #define OP_CALL(sym)                                                                               \
     struct call c = {.now = sym##_run,                                                             \

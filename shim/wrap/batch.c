@@ -89,7 +89,7 @@ static uint64_t copy_bytes(const struct batch *b)
     size_t sum = 0;
     for (size_t i = 0; i < b->count; i++)
         sum += sizes[i];
-    return estimate_copy_ns(sum, false);
+    return estimate_upload_ns(sum);
 }
 
 /* DURING_API_CALL: the source may be gone when the call has returned. */

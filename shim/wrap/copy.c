@@ -15,7 +15,7 @@ static uint32_t target_flags(const void *dst, size_t bytes)
 
 OP_LAST(cuMemcpyHtoDAsync_v2,
         memory_flags(srcHost, ByteCount) | memory_device_flags(dstDevice, ByteCount),
-        OP_COPY(ByteCount, false), (CUdeviceptr, dstDevice), (const void *, srcHost),
+        OP_UPLOAD(ByteCount), (CUdeviceptr, dstDevice), (const void *, srcHost),
         (size_t, ByteCount))
 OP_LAST(cuMemcpyDtoHAsync_v2,
         target_flags(dstHost, ByteCount) | memory_device_flags(srcDevice, ByteCount),
@@ -26,13 +26,13 @@ OP_LAST(cuMemcpyDtoDAsync_v2,
         (size_t, ByteCount))
 OP_LAST(cuMemcpyAsync,
         target_flags((const void *)(uintptr_t)dst, ByteCount) | memory_device_flags(src, ByteCount),
-        OP_COPY(ByteCount, false), (CUdeviceptr, dst), (CUdeviceptr, src), (size_t, ByteCount))
+        OP_UPLOAD(ByteCount), (CUdeviceptr, dst), (CUdeviceptr, src), (size_t, ByteCount))
 OP_LAST(cuMemcpyPeerAsync,
         memory_device_flags(dstDevice, ByteCount) | memory_device_flags(srcDevice, ByteCount),
         OP_COPY(ByteCount, false), (CUdeviceptr, dstDevice), (CUcontext, dstContext),
         (CUdeviceptr, srcDevice), (CUcontext, srcContext), (size_t, ByteCount))
 /* An array's extent is not looked up: the driver judges the first time, by the calling thread. */
-OP_LAST(cuMemcpyHtoAAsync_v2, VHQ_MUST_INLINE, OP_COPY(ByteCount, false), (CUarray, dstArray),
+OP_LAST(cuMemcpyHtoAAsync_v2, VHQ_MUST_INLINE, OP_UPLOAD(ByteCount), (CUarray, dstArray),
         (size_t, dstOffset), (const void *, srcHost), (size_t, ByteCount))
 OP_LAST(cuMemcpyAtoHAsync_v2, VHQ_MUST_INLINE, OP_COPY(ByteCount, false), (void *, dstHost),
         (CUarray, srcArray), (size_t, srcOffset), (size_t, ByteCount))
@@ -81,11 +81,16 @@ static bool on_device(CUmemorytype a, CUmemorytype b)
 }
 
 OP_STRUCT(cuMemcpy2DAsync_v2, CUDA_MEMCPY2D, copy_2d_flags(op),
-          OP_COPY(op->WidthInBytes * op->Height, on_device(op->srcMemoryType, op->dstMemoryType)))
+          op->srcMemoryType == CU_MEMORYTYPE_HOST
+              ? OP_UPLOAD(op->WidthInBytes * op->Height)
+              : OP_COPY(op->WidthInBytes * op->Height,
+                        on_device(op->srcMemoryType, op->dstMemoryType)))
 OP_STRUCT(cuMemcpy3DAsync_v2, CUDA_MEMCPY3D,
           SIDE_3D(op, src) | waits_flag(op->dstMemoryType, SIDE_3D(op, dst)),
-          OP_COPY(op->WidthInBytes * op->Height * op->Depth,
-                  on_device(op->srcMemoryType, op->dstMemoryType)))
+          op->srcMemoryType == CU_MEMORYTYPE_HOST
+              ? OP_UPLOAD(op->WidthInBytes * op->Height * op->Depth)
+              : OP_COPY(op->WidthInBytes * op->Height * op->Depth,
+                        on_device(op->srcMemoryType, op->dstMemoryType)))
 OP_STRUCT(cuMemcpy3DPeerAsync, CUDA_MEMCPY3D_PEER,
           SIDE_3D(op, src) | waits_flag(op->dstMemoryType, SIDE_3D(op, dst)),
           OP_COPY(op->WidthInBytes * op->Height * op->Depth, false))

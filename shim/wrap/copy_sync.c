@@ -13,13 +13,13 @@ static bool host_waits(CUdeviceptr dst, const void *src)
     return memory_copy_waits(dst, (CUdeviceptr)(uintptr_t)src);
 }
 
-OP_SYNC(cuMemcpyHtoD_v2, host_waits(dstDevice, srcHost), OP_COPY(ByteCount, false),
+OP_SYNC(cuMemcpyHtoD_v2, host_waits(dstDevice, srcHost), OP_UPLOAD(ByteCount),
         (CUdeviceptr, dstDevice), (const void *, srcHost), (size_t, ByteCount))
 OP_SYNC(cuMemcpyDtoH_v2, WAITS, OP_COPY(ByteCount, false), (void *, dstHost),
         (CUdeviceptr, srcDevice), (size_t, ByteCount))
 OP_SYNC(cuMemcpyDtoD_v2, GOES, OP_COPY(ByteCount, true), (CUdeviceptr, dstDevice),
         (CUdeviceptr, srcDevice), (size_t, ByteCount))
-OP_SYNC(cuMemcpy, memory_copy_waits(dst, src), OP_COPY(ByteCount, false), (CUdeviceptr, dst),
+OP_SYNC(cuMemcpy, memory_copy_waits(dst, src), OP_UPLOAD(ByteCount), (CUdeviceptr, dst),
         (CUdeviceptr, src), (size_t, ByteCount))
 OP_SYNC(cuMemcpyPeer, GOES, OP_COPY(ByteCount, false), (CUdeviceptr, dstDevice),
         (CUcontext, dstContext), (CUdeviceptr, srcDevice), (CUcontext, srcContext),
@@ -28,7 +28,7 @@ OP_SYNC(cuMemcpyDtoA_v2, GOES, OP_COPY(ByteCount, true), (CUarray, dstArray), (s
         (CUdeviceptr, srcDevice), (size_t, ByteCount))
 OP_SYNC(cuMemcpyAtoD_v2, GOES, OP_COPY(ByteCount, true), (CUdeviceptr, dstDevice),
         (CUarray, srcArray), (size_t, srcOffset), (size_t, ByteCount))
-OP_SYNC(cuMemcpyHtoA_v2, GOES, OP_COPY(ByteCount, false), (CUarray, dstArray), (size_t, dstOffset),
+OP_SYNC(cuMemcpyHtoA_v2, GOES, OP_UPLOAD(ByteCount), (CUarray, dstArray), (size_t, dstOffset),
         (const void *, srcHost), (size_t, ByteCount))
 OP_SYNC(cuMemcpyAtoH_v2, WAITS, OP_COPY(ByteCount, false), (void *, dstHost), (CUarray, srcArray),
         (size_t, srcOffset), (size_t, ByteCount))

@@ -189,6 +189,8 @@ static pid_t worker_start(int fd, bool under_cutin, uint64_t seed, unsigned step
         side_set(&side, "CUTIN_LOG", "error"); /* a fault is worth a warning, and meant here */
         if (pair.config->gates)
             side_gates(&side, pair.config->gates, setting);
+        if (pair.config->distance)
+            side_set(&side, "CUTIN_DISTANCE_US", pair.config->distance);
         if (pair.config->mutant)
             side_set(&side, "CUTIN_MUTANT", pair.config->mutant);
     }

@@ -16,6 +16,7 @@ struct pair_config {
     const char *daemon;    /* cutind */
     const char *mutant;    /* deliberate bug that the library is to have; NULL: none */
     const char *gates;     /* auto, on, off, mirrored; NULL: auto */
+    const char *distance;  /* CUTIN_DISTANCE_US; NULL: none */
     bool suspend;          /* CUTIN_SUSPEND=on, on the simulated driver */
     char id[64];           /* names everything this run makes */
     char directory[128];   /* private, removed by pair_close */

@@ -1,17 +1,25 @@
 /*
  * distance.c - a GPU at a distance: every command comes later by the round trip, in its stream's
  * order, and nobody waits for it but the stream. The simulated device's own time is asked, by
- * events. CUTIN_DISTANCE_US is 101.2, so a delay is 100 us.
+ * events.
  */
 #include "tests/shim/wrap/rig.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
-TestSuite(distance, .init = rig_open, .fini = rig_close);
+static double rtt_us, delay_us; /* set before each test */
 
-enum { DELAY_US = 100 };
+static void setup(void)
+{
+    rtt_us = atof(getenv("CUTIN_DISTANCE_US"));
+    delay_us = rtt_us - 1.2;
+    rig_open();
+}
+
+TestSuite(distance, .init = setup, .fini = rig_close);
 
 static struct {
     CUevent begin, end;
@@ -24,19 +32,18 @@ static void stopwatch_begin(CUstream s)
     ok(cuEventRecord(stopwatch.begin, s));
 }
 
-static double stopwatch_end_us(CUstream s)
+static double stopwatch_us(void)
 {
     float ms;
-    ok(cuEventRecord(stopwatch.end, s));
     ok(cuEventSynchronize(stopwatch.end));
     ok(cuEventElapsedTime(&ms, stopwatch.begin, stopwatch.end));
     return (double)ms * 1000;
 }
 
-/* The device may have waited for the host, and never less than it had to. */
-static void took(double us, double least)
+static double stopwatch_end_us(CUstream s)
 {
-    cr_expect_geq(us, least - 0.5, "%.1f us", us);
+    ok(cuEventRecord(stopwatch.end, s));
+    return stopwatch_us();
 }
 
 static CUresult spin(uint64_t ns, CUstream s)
@@ -45,19 +52,64 @@ static CUresult spin(uint64_t ns, CUstream s)
     return cuLaunchKernel(rig_spin, 1, 1, 1, 32, 1, 1, 0, s, params, NULL);
 }
 
-Test(distance, is_in_front_of_every_kernel)
+/* The device may have waited for the host, and never less than it had to. */
+static void took(double us, double wanted)
 {
-    CUstream s = rig_stream();
-    ok(spin(0, s));
-    stopwatch_begin(s);
-    for (int i = 0; i < 10; i++)
-        ok(spin(7000, s));
-    took(stopwatch_end_us(s), 10 * (DELAY_US + 7));
+    cr_expect(us > wanted - 0.5, "%.1f us, not %.1f", us, wanted);
 }
 
-Test(distance, is_in_front_of_launches_of_other_kinds)
+/* So few commands in flight that the device waits for the host in any case. */
+static bool inexact(void)
 {
-    CUstream s = rig_stream();
+    return getenv("CUTIN_BUDGET_US");
+}
+
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+/* What `body` submits takes on the device, which had something else to do until all of it was
+ * there. */
+static double measured_us(CUstream s, void (*body)(CUstream s))
+{
+    for (int i = 0; i < 1000; i++) {
+        const uint64_t head_start_ns = 500000, from = now_ns();
+        ok(spin(head_start_ns, s));
+        stopwatch_begin(s);
+        body(s);
+        ok(cuEventRecord(stopwatch.end, s));
+        bool early = now_ns() - from < head_start_ns;
+        double us = stopwatch_us();
+        if (early || inexact())
+            return us;
+    }
+    cr_assert_fail("the host is too slow");
+    return 0;
+}
+
+static void takes(CUstream s, void (*body)(CUstream s), double wanted)
+{
+    double us = measured_us(s, body);
+    cr_expect(us > wanted - 0.5 && (inexact() || us < wanted + 0.5), "%.1f us, not %.1f", us,
+              wanted);
+}
+
+static void ten_kernels(CUstream s)
+{
+    for (int i = 0; i < 10; i++)
+        ok(spin(7000, s));
+}
+
+Test(distance, is_in_front_of_every_kernel)
+{
+    takes(rig_stream(), ten_kernels, 10 * (delay_us + 7));
+}
+
+static void other_kinds(CUstream s)
+{
     uint64_t ns = 0;
     void *params[] = {&ns};
     CUlaunchConfig config = {.gridDimX = 1,
@@ -67,10 +119,13 @@ Test(distance, is_in_front_of_launches_of_other_kinds)
                              .blockDimY = 1,
                              .blockDimZ = 1,
                              .hStream = s};
-    stopwatch_begin(s);
     ok(cuLaunchKernelEx(&config, rig_spin, params, NULL));
     ok(cuLaunchCooperativeKernel(rig_spin, 1, 1, 1, 32, 1, 1, 0, s, params));
-    took(stopwatch_end_us(s), 2 * DELAY_US);
+}
+
+Test(distance, is_in_front_of_launches_of_other_kinds)
+{
+    takes(rig_stream(), other_kinds, 2 * delay_us);
 }
 
 Test(distance, is_in_front_of_memsets)
@@ -80,7 +135,7 @@ Test(distance, is_in_front_of_memsets)
     stopwatch_begin(s);
     ok(cuMemsetD32Async(x, 5, N, s));
     ok(cuMemsetD2D8Async(x, N, 7, N, 4, s));
-    took(stopwatch_end_us(s), 2 * DELAY_US);
+    took(stopwatch_end_us(s), 2 * delay_us);
     rig_expect(x, 0x07070707, s);
 }
 
@@ -90,10 +145,17 @@ Test(distance, is_in_front_of_work_in_default_streams)
     stopwatch_begin(CU_STREAM_LEGACY);
     ok(spin(0, CU_STREAM_LEGACY));
     ok(cuMemsetD32(x, 5, N));
-    took(stopwatch_end_us(CU_STREAM_LEGACY), 2 * DELAY_US);
+    took(stopwatch_end_us(CU_STREAM_LEGACY), 2 * delay_us);
     stopwatch_begin(CU_STREAM_PER_THREAD);
     ok(spin(0, CU_STREAM_PER_THREAD));
-    took(stopwatch_end_us(CU_STREAM_PER_THREAD), DELAY_US);
+    took(stopwatch_end_us(CU_STREAM_PER_THREAD), delay_us);
+}
+
+static CUgraphExec captured;
+
+static void launch_graph(CUstream s)
+{
+    ok(cuGraphLaunch(captured, s));
 }
 
 /* Nothing of ours in the graph: it has the program's nodes, and its launch one delay. */
@@ -102,7 +164,6 @@ Test(distance, adds_nothing_to_a_stream_that_captures)
     enum { KERNELS = 3 };
     CUstream s = rig_stream();
     CUgraph graph;
-    CUgraphExec exec;
     size_t nodes = 0;
     ok(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_GLOBAL));
     for (int i = 0; i < KERNELS; i++)
@@ -110,12 +171,9 @@ Test(distance, adds_nothing_to_a_stream_that_captures)
     ok(cuStreamEndCapture(s, &graph));
     ok(cuGraphGetNodes(graph, NULL, &nodes));
     cr_expect_eq(nodes, KERNELS);
-    ok(cuGraphInstantiate(&exec, graph, 0));
-    stopwatch_begin(s);
-    ok(cuGraphLaunch(exec, s));
-    double us = stopwatch_end_us(s);
-    took(us, DELAY_US + KERNELS);
-    ok(cuGraphExecDestroy(exec));
+    ok(cuGraphInstantiate(&captured, graph, 0));
+    takes(s, launch_graph, delay_us + KERNELS);
+    ok(cuGraphExecDestroy(captured));
     ok(cuGraphDestroy(graph));
 }
 
@@ -135,7 +193,7 @@ Test(distance, comes_with_what_was_buffered)
     stopwatch_begin(s);
     ok(rig_launch(x, 3, 4, s));
     ok(cutin_stream_release(s));
-    took(stopwatch_end_us(s), DELAY_US);
+    took(stopwatch_end_us(s), delay_us);
     rig_expect(x, rig_mixed(expect, 3, 4), s);
 }
 
@@ -164,11 +222,132 @@ Test(distance, goes_on_in_a_context_that_comes_later)
         ok(cuModuleGetFunction(&rig_spin, module, "spin"));
         stopwatch_begin(s);
         ok(spin(0, s));
-        took(stopwatch_end_us(s), DELAY_US);
+        took(stopwatch_end_us(s), delay_us);
         ok(cuCtxDestroy(other));
         ok(i ? CUDA_SUCCESS : cuCtxSetCurrent(NULL));
         other = i ? NULL : rig_context_new();
     }
     free(ptx);
     ok(cuCtxSetCurrent(rig_context));
+}
+
+/* ---- copies --------------------------------------------------------------------------------- */
+
+enum { MIB = 1 << 20, LARGE = 16 * MIB };
+static const double native_us_per_byte = 1 / 25000.0, native_us = 2; /* the simulator's */
+
+static uint32_t *pinned(size_t bytes)
+{
+    uint32_t *p;
+    ok(cuMemHostAlloc((void **)&p, bytes, 0));
+    for (size_t i = 0; i < bytes / 4; i++)
+        p[i] = (uint32_t)i * 2654435761u;
+    return p;
+}
+
+static CUdeviceptr device(size_t bytes)
+{
+    CUdeviceptr p;
+    ok(cuMemAlloc(&p, bytes));
+    return p;
+}
+
+static uint32_t *host;
+static CUdeviceptr there;
+
+static void upload(CUstream s)
+{
+    ok(cuMemcpyHtoDAsync(there, host, LARGE, s));
+}
+
+/* The formula: so many requests of 128 bytes each round trip, after the delay. */
+Test(distance, copies_to_the_device_at_the_rate_of_its_requests)
+{
+    uint32_t *back = calloc(1, LARGE);
+    host = pinned(LARGE);
+    there = device(LARGE);
+    double us = measured_us(rig_stream(), upload);
+    double gbs = LARGE / us / 1000, formula = 140 * 128 / rtt_us / 1000;
+    printf("%.1f us: %.3f GB/s, formula %.3f\n", rtt_us, gbs, formula);
+    cr_expect(us > delay_us && gbs < formula * 1.05 && (inexact() || gbs > formula * 0.95),
+              "%.3f GB/s, formula %.3f", gbs, formula);
+    ok(cuMemcpyDtoH(back, there, LARGE));
+    cr_expect_not(memcmp(host, back, LARGE));
+    free(back);
+}
+
+Test(distance, copies_pageable_memory_as_slowly)
+{
+    CUdeviceptr x = device(MIB);
+    uint32_t *host = calloc(1, MIB), *back = calloc(1, MIB);
+    for (int i = 0; i < MIB / 4; i++)
+        host[i] = (uint32_t)i;
+    stopwatch_begin(CU_STREAM_LEGACY);
+    ok(cuMemcpyHtoD(x, host, MIB));
+    took(stopwatch_end_us(CU_STREAM_LEGACY), delay_us + MIB * rtt_us / (140 * 128) * 0.98);
+    ok(cuMemcpyDtoH(back, x, MIB));
+    cr_expect_not(memcmp(host, back, MIB));
+    free(host);
+    free(back);
+}
+
+static void download(CUstream s)
+{
+    ok(cuMemcpyDtoHAsync(host, there, MIB, s));
+}
+
+Test(distance, copies_to_the_host_half_a_delay_later_and_as_fast)
+{
+    host = pinned(MIB);
+    there = device(MIB);
+    takes(rig_stream(), download, delay_us / 2 + native_us + MIB * native_us_per_byte);
+}
+
+Test(distance, is_in_front_of_copies_within_the_device)
+{
+    CUstream s = rig_stream();
+    CUdeviceptr x = device(8192), y = device(8192);
+    stopwatch_begin(s);
+    ok(cuMemcpyDtoDAsync(x, y, 4096, s));
+    ok(cuMemcpyAsync(y, x, 4096, s));
+    took(stopwatch_end_us(s), 2 * (delay_us + native_us));
+}
+
+/* Bytes that change from one copy to the next arrive in order, held in between or not. */
+Test(distance, copies_again_without_disturbing_the_order)
+{
+    enum { ROUNDS = 20 };
+    CUstream s = rig_stream();
+    rig_warm(s);
+    CUdeviceptr x = rig_buffer(0), y = rig_buffer(0);
+    uint32_t *in = pinned(N * 4), *out = pinned(ROUNDS * N * 4), expect = 0;
+    for (uint32_t i = 0; i < N; i++)
+        in[i] = 3;
+    if (!getenv("CUTIN_PRIORITY"))
+        ok(cutin_stream_hold(s));
+    for (uint32_t i = 0; i < ROUNDS; i++) {
+        ok(cuMemcpyHtoDAsync(x, in, N * 4, s));
+        ok(rig_launch(x, i + 1, i, s));
+        ok(rig_launch(x, 7, i, s));
+        ok(cuMemcpyDtoDAsync(y, x, N * 4, s));
+        ok(cuMemcpyDtoHAsync(out + i * N, y, N * 4, s));
+    }
+    if (!getenv("CUTIN_PRIORITY"))
+        ok(cutin_stream_release(s));
+    ok(cuStreamSynchronize(s));
+    for (uint32_t i = 0; i < ROUNDS; i++) {
+        expect = rig_mixed(rig_mixed(3, i + 1, i), 7, i);
+        cr_expect_eq(out[i * N], expect);
+        cr_expect_eq(out[i * N + N - 1], expect);
+    }
+}
+
+Test(distance, leaves_errors_of_copies_as_they_are)
+{
+    CUstream s = rig_stream();
+    uint32_t *host = pinned(MIB);
+    CUdeviceptr x = device(4096);
+    answers(CUDA_ERROR_INVALID_VALUE, cuMemcpyHtoDAsync(x, host, MIB, s));
+    ok(cuMemcpyHtoDAsync(x, host, 0, s));
+    ok(cuStreamSynchronize(s));
 }

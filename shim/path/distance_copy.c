@@ -1,0 +1,325 @@
+/*
+ * distance_copy.c - copies of a GPU at a distance (see distance.h). To the device they are as slow
+ * as the requests in flight allow: the same bytes are copied some times more, in front, so that the
+ * way is taken for that long; in stream order nobody can tell. What cannot be copied again, pageable
+ * memory and rectangles, is delayed for as long.
+ */
+#include "shim/path/distance.h"
+
+#include "shim/path/op.h"
+
+/* ---- the way that is here --------------------------------------------------------------------- */
+
+enum { SMALL = 4096, LARGE = 256 * 1024, TIMES = 8, ROUNDS = 12, GOOD = 3 };
+enum { HEAD_START_NS = 100000, PATIENCE_NS = 20000000 };
+
+static const struct distance_link assumed = {.fixed_ns = 1500, .bytes_per_us = 12000};
+static struct distance_link link;
+static _Atomic int measuring; /* 1: somebody does, 2: done */
+
+struct rig {
+    CUkernel kernel;
+    CUstream stream;
+    CUevent start, end;
+    CUdeviceptr device;
+    void *host; /* kept: giving it back may wait for whatever runs */
+};
+
+/* Gives up on a device that is kept from ending a few copies. */
+static bool wait_for(CUevent event)
+{
+    for (uint64_t from = trace_clock(); trace_clock() - from < PATIENCE_NS;) {
+        CUresult r = REAL(cuEventQuery)(event);
+        if (r != CUDA_ERROR_NOT_READY)
+            return r == CUDA_SUCCESS;
+    }
+    return false;
+}
+
+/* One round, behind a delay: what was all submitted while it passed follows one another without
+ * waiting for the host. Copies of so many bytes, or delays of nothing. Negative: it did wait. */
+static float round_ms(const struct rig *rig, size_t bytes)
+{
+    float ms = -1;
+    uint64_t from = trace_clock();
+    distance_delay_by(rig->kernel, rig->stream, HEAD_START_NS);
+    REAL(cuEventRecord)(rig->start, rig->stream);
+    for (int i = 0; i < TIMES && bytes; i++)
+        DRIVER(cuMemcpyHtoDAsync_v2)(rig->device, rig->host, bytes, rig->stream);
+    for (int i = 0; i < TIMES && !bytes; i++)
+        distance_delay_by(rig->kernel, rig->stream, 0);
+    REAL(cuEventRecord)(rig->end, rig->stream);
+    bool queued = trace_clock() - from < HEAD_START_NS; /* so it has not ended yet */
+    if (!wait_for(rig->end) || REAL(cuEventElapsedTime)(&ms, rig->start, rig->end) != CUDA_SUCCESS)
+        return -1;
+    return queued ? ms : -1;
+}
+
+/* Of one of them, the least of some rounds; 0: it could not be told. */
+static uint64_t least_ns(const struct rig *rig, size_t bytes)
+{
+    float least = 0;
+    for (int round = 0, good = 0; round < ROUNDS && good < GOOD; round++) {
+        float ms = round_ms(rig, bytes);
+        if (ms <= 0)
+            continue;
+        least = good++ && least < ms ? least : ms;
+    }
+    return (uint64_t)(least * 1e6f / TIMES);
+}
+
+static void link_learn(const struct rig *rig)
+{
+    link.delay_ns = least_ns(rig, 0);
+    uint64_t small_ns = least_ns(rig, SMALL), large_ns = small_ns ? least_ns(rig, LARGE) : 0;
+    if (large_ns <= small_ns)
+        return;
+    link.bytes_per_us = (uint64_t)(LARGE - SMALL) * 1000 / (large_ns - small_ns);
+    uint64_t bytes_ns = SMALL * 1000 / link.bytes_per_us;
+    link.fixed_ns = small_ns > bytes_ns ? small_ns - bytes_ns : 0;
+}
+
+static void rig_run(struct rig *rig)
+{
+    if (REAL(cuEventCreate)(&rig->start, CU_EVENT_DEFAULT) != CUDA_SUCCESS)
+        return;
+    if (REAL(cuEventCreate)(&rig->end, CU_EVENT_DEFAULT) == CUDA_SUCCESS) {
+        if (REAL(cuMemHostAlloc)(&rig->host, LARGE, CU_MEMHOSTALLOC_PORTABLE) == CUDA_SUCCESS &&
+            REAL(cuMemAllocAsync)(&rig->device, LARGE, rig->stream) == CUDA_SUCCESS) {
+            link_learn(rig);
+            REAL(cuMemFreeAsync)(rig->device, rig->stream);
+        }
+        REAL(cuEventDestroy_v2)(rig->end);
+    }
+    REAL(cuEventDestroy_v2)(rig->start);
+}
+
+CUresult distance_link_measure(CUkernel kernel)
+{
+    int nobody = 0;
+    struct rig rig = {.kernel = kernel};
+    if (!atomic_compare_exchange_strong(&measuring, &nobody, 1))
+        return CUDA_SUCCESS;
+    CUresult r = REAL(cuStreamCreate)(&rig.stream, CU_STREAM_NON_BLOCKING);
+    if (r == CUDA_SUCCESS)
+        r = distance_delay_by(kernel, rig.stream, 0);
+    if (r == CUDA_SUCCESS) {
+        link = assumed;
+        rig_run(&rig);
+        log_line(LOG_INFO,
+                 "without a distance copies to the device take %u ns and 1 us per %u bytes, and a "
+                 "delay of nothing takes %u ns",
+                 (unsigned)link.fixed_ns, (unsigned)link.bytes_per_us, (unsigned)link.delay_ns);
+    }
+    if (rig.stream)
+        REAL(cuStreamDestroy_v2)(rig.stream);
+    atomic_store_explicit(&measuring, r == CUDA_SUCCESS ? 2 : 0, memory_order_release);
+    return r;
+}
+
+struct distance_link distance_link_get(void)
+{
+    return atomic_load_explicit(&measuring, memory_order_acquire) == 2 ? link : assumed;
+}
+
+/* ---- what goes in front ------------------------------------------------------------------------ */
+
+enum way { WITHIN, TO_DEVICE, TO_HOST };
+
+static bool is_host(CUdeviceptr address, bool *pinned)
+{
+    CUmemorytype type = CU_MEMORYTYPE_HOST;
+    *pinned = REAL(cuPointerGetAttribute)(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address) ==
+              CUDA_SUCCESS;
+    return type == CU_MEMORYTYPE_HOST;
+}
+
+static enum way way_of(CUdeviceptr dst, CUdeviceptr src)
+{
+    bool pinned;
+    if (is_host(dst, &pinned))
+        return TO_HOST;
+    return is_host(src, &pinned) ? TO_DEVICE : WITHIN;
+}
+
+static enum way way_of_types(CUmemorytype dst, CUdeviceptr dst_unified, CUmemorytype src,
+                             CUdeviceptr src_unified)
+{
+    bool pinned, unified = dst == CU_MEMORYTYPE_UNIFIED;
+    if (unified ? is_host(dst_unified, &pinned) : dst == CU_MEMORYTYPE_HOST)
+        return TO_HOST;
+    unified = src == CU_MEMORYTYPE_UNIFIED;
+    return (unified ? is_host(src_unified, &pinned) : src == CU_MEMORYTYPE_HOST) ? TO_DEVICE
+                                                                                 : WITHIN;
+}
+
+/* Delays alone. */
+static void before(CUstream stream, enum way way, uint64_t bytes)
+{
+    const struct distance d = distance_get();
+    const struct distance_link l = distance_link_get();
+    uint64_t delta_ns = distance_delta_ns(&d);
+    if (!bytes || !distance_applies(stream))
+        return;
+    if (way == TO_DEVICE)
+        distance_delay(stream, distance_fill(&d, &l, bytes, false).delay_ns);
+    else
+        distance_delay(stream, way == TO_HOST ? delta_ns / 2 : delta_ns);
+}
+
+static void before_upload(CUstream stream, CUdeviceptr dst, const void *src, size_t bytes)
+{
+    const struct distance d = distance_get();
+    bool pinned;
+    if (!bytes || !distance_applies(stream))
+        return;
+    is_host((CUdeviceptr)(uintptr_t)src, &pinned);
+    const struct distance_link l = distance_link_get();
+    const struct distance_fill fill = distance_fill(&d, &l, bytes, pinned);
+    CUresult r = CUDA_SUCCESS;
+    distance_delay(stream, fill.delay_ns);
+    for (uint32_t i = 0; i < fill.whole && r == CUDA_SUCCESS; i++)
+        r = DRIVER(cuMemcpyHtoDAsync_v2)(dst, src, bytes, stream);
+    if (fill.part && r == CUDA_SUCCESS)
+        DRIVER(cuMemcpyHtoDAsync_v2)(dst, src, fill.part, stream);
+}
+
+static void before_unified(CUstream stream, CUdeviceptr dst, CUdeviceptr src, size_t bytes)
+{
+    enum way way = way_of(dst, src);
+    if (way == TO_DEVICE)
+        before_upload(stream, dst, (const void *)(uintptr_t)src, bytes);
+    else
+        before(stream, way, bytes);
+}
+
+static void before_2d(CUstream stream, const CUDA_MEMCPY2D *c)
+{
+    if (c)
+        before(stream, way_of_types(c->dstMemoryType, c->dstDevice, c->srcMemoryType, c->srcDevice),
+               c->WidthInBytes * c->Height);
+}
+
+#define BEFORE_3D(stream, c)                                                                       \
+    if (c)                                                                                         \
+    before(stream,                                                                                 \
+           way_of_types((c)->dstMemoryType, (c)->dstDevice, (c)->srcMemoryType, (c)->srcDevice),   \
+           (c)->WidthInBytes *(c)->Height *(c)->Depth)
+
+/* One command: the delay of the first copy's kind, and the time that all reads need. */
+static void before_batch(CUstream stream, const CUdeviceptr *dst, const CUdeviceptr *src,
+                         const size_t *bytes, size_t count)
+{
+    uint64_t read = 0, other = 0;
+    if (!dst || !src || !bytes)
+        return;
+    for (size_t i = 0; i < count; i++)
+        *(way_of(dst[i], src[i]) == TO_DEVICE ? &read : &other) += bytes[i];
+    before(stream, read ? TO_DEVICE : count ? way_of(dst[0], src[0]) : WITHIN, read ? read : other);
+}
+
+/* ---- in front of the driver -------------------------------------------------------------------- */
+
+#define ASYNC(sym, before_, ...)                                                                   \
+    static CUresult far_##sym(EACH(OP_PARAM, __VA_ARGS__) CUstream stream)                         \
+    {                                                                                              \
+        before_;                                                                                   \
+        return DRIVER(sym)(EACH(OP_VALUE, __VA_ARGS__) stream);                                    \
+    }
+#define SYNC_ON(sym, suffix, handle, before_, ...)                                                 \
+    static CUresult far_##sym##suffix(OP_COMMAS(EACH(OP_PARAM_, __VA_ARGS__)))                     \
+    {                                                                                              \
+        const CUstream stream = handle;                                                            \
+        before_;                                                                                   \
+        return DRIVER(sym##suffix)(OP_COMMAS(EACH(OP_VALUE_, __VA_ARGS__)));                       \
+    }
+#define SYNC(sym, before_, ...)                                                                    \
+    SYNC_ON(sym, , CU_STREAM_LEGACY, before_, __VA_ARGS__)                                         \
+    SYNC_ON(sym, _ptds, CU_STREAM_PER_THREAD, before_, __VA_ARGS__)
+
+#define TO_D                                                                                       \
+    before_upload(stream, dst, src, n), (CUdeviceptr, dst), (const void *, src), (size_t, n)
+#define TO_H   before(stream, TO_HOST, n), (void *, dst), (CUdeviceptr, src), (size_t, n)
+#define D_TO_D before(stream, WITHIN, n), (CUdeviceptr, dst), (CUdeviceptr, src), (size_t, n)
+#define ANY before_unified(stream, dst, src, n), (CUdeviceptr, dst), (CUdeviceptr, src), (size_t, n)
+#define PEER                                                                                       \
+    before(stream, WITHIN, n), (CUdeviceptr, dst), (CUcontext, dst_ctx), (CUdeviceptr, src),       \
+        (CUcontext, src_ctx), (size_t, n)
+#define H_TO_A                                                                                     \
+    before(stream, TO_DEVICE, n), (CUarray, dst), (size_t, at), (const void *, src), (size_t, n)
+#define A_TO_H before(stream, TO_HOST, n), (void *, dst), (CUarray, src), (size_t, at), (size_t, n)
+#define D_TO_A                                                                                     \
+    before(stream, WITHIN, n), (CUarray, dst), (size_t, at), (CUdeviceptr, src), (size_t, n)
+#define A_TO_D                                                                                     \
+    before(stream, WITHIN, n), (CUdeviceptr, dst), (CUarray, src), (size_t, at), (size_t, n)
+#define A_TO_A                                                                                     \
+    before(stream, WITHIN, n), (CUarray, dst), (size_t, at), (CUarray, src), (size_t, from),       \
+        (size_t, n)
+#define RECTANGLE before_2d(stream, c), (const CUDA_MEMCPY2D *, c)
+#define BOX       BEFORE_3D(stream, c), (const CUDA_MEMCPY3D *, c)
+#define BOX_PEER  BEFORE_3D(stream, c), (const CUDA_MEMCPY3D_PEER *, c)
+
+/* The arguments first, so that they are several. */
+#define EXPAND(macro, ...) macro(__VA_ARGS__)
+#define COPIES_OF(X_ASYNC, X_SYNC)                                                                 \
+    X_ASYNC(cuMemcpyHtoDAsync_v2, TO_D)                                                            \
+    X_ASYNC(cuMemcpyDtoHAsync_v2, TO_H)                                                            \
+    X_ASYNC(cuMemcpyDtoDAsync_v2, D_TO_D)                                                          \
+    X_ASYNC(cuMemcpyAsync, ANY)                                                                    \
+    X_ASYNC(cuMemcpyPeerAsync, PEER)                                                               \
+    X_ASYNC(cuMemcpyHtoAAsync_v2, H_TO_A)                                                          \
+    X_ASYNC(cuMemcpyAtoHAsync_v2, A_TO_H)                                                          \
+    X_ASYNC(cuMemcpy2DAsync_v2, RECTANGLE)                                                         \
+    X_ASYNC(cuMemcpy3DAsync_v2, BOX)                                                               \
+    X_ASYNC(cuMemcpy3DPeerAsync, BOX_PEER)                                                         \
+    X_SYNC(cuMemcpyHtoD_v2, TO_D)                                                                  \
+    X_SYNC(cuMemcpyDtoH_v2, TO_H)                                                                  \
+    X_SYNC(cuMemcpyDtoD_v2, D_TO_D)                                                                \
+    X_SYNC(cuMemcpy, ANY)                                                                          \
+    X_SYNC(cuMemcpyPeer, PEER)                                                                     \
+    X_SYNC(cuMemcpyHtoA_v2, H_TO_A)                                                                \
+    X_SYNC(cuMemcpyAtoH_v2, A_TO_H)                                                                \
+    X_SYNC(cuMemcpyDtoA_v2, D_TO_A)                                                                \
+    X_SYNC(cuMemcpyAtoD_v2, A_TO_D)                                                                \
+    X_SYNC(cuMemcpyAtoA_v2, A_TO_A)                                                                \
+    X_SYNC(cuMemcpy2D_v2, RECTANGLE)                                                               \
+    X_SYNC(cuMemcpy2DUnaligned_v2, RECTANGLE)                                                      \
+    X_SYNC(cuMemcpy3D_v2, BOX)                                                                     \
+    X_SYNC(cuMemcpy3DPeer, BOX_PEER)
+
+#define MAKE_ASYNC(sym, ...) EXPAND(ASYNC, sym, __VA_ARGS__)
+#define MAKE_SYNC(sym, ...)  EXPAND(SYNC, sym, __VA_ARGS__)
+COPIES_OF(MAKE_ASYNC, MAKE_SYNC)
+
+static CUresult far_batch_v1(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
+                             CUmemcpyAttributes *attrs, size_t *idxs, size_t n, size_t *failed,
+                             CUstream stream)
+{
+    before_batch(stream, dsts, srcs, sizes, count);
+    return DRIVER(cuMemcpyBatchAsync)(dsts, srcs, sizes, count, attrs, idxs, n, failed, stream);
+}
+
+static CUresult far_batch(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
+                          CUmemcpyAttributes *attrs, size_t *idxs, size_t n, CUstream stream)
+{
+    before_batch(stream, dsts, srcs, sizes, count);
+    return DRIVER(cuMemcpyBatchAsync_v2)(dsts, srcs, sizes, count, attrs, idxs, n, stream);
+}
+
+static CUresult far_one(CUdeviceptr dst, CUdeviceptr src, size_t n, CUmemcpyAttributes *attr,
+                        CUstream stream)
+{
+    before(stream, way_of(dst, src), n);
+    return DRIVER(cuMemcpyWithAttributesAsync)(dst, src, n, attr, stream);
+}
+
+#define ROW_ASYNC(sym, ...) {API_##sym, (void *)far_##sym},
+#define ROW_SYNC(sym, ...)                                                                         \
+    {API_##sym, (void *)far_##sym}, {API_##sym##_ptds, (void *)far_##sym##_ptds},
+const struct stand_in distance_copies[] = {
+    COPIES_OF(ROW_ASYNC, ROW_SYNC) //
+    {API_cuMemcpyBatchAsync, (void *)far_batch_v1},
+    {API_cuMemcpyBatchAsync_v2, (void *)far_batch},
+    {API_cuMemcpyWithAttributesAsync, (void *)far_one},
+    {0, NULL},
+};

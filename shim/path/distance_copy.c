@@ -37,10 +37,10 @@ static bool wait_for(CUevent event)
 }
 
 /* One round, behind a delay: what was all submitted while it passed follows one another without
- * waiting for the host. Copies of so many bytes, or delays of nothing. Negative: it did wait. */
-static float round_ms(const struct rig *rig, size_t bytes)
+ * waiting for the host. Copies of so many bytes, or delays of nothing. Negative: it did wait.
+ * False: the device does not come to it. */
+static bool round_ms(const struct rig *rig, size_t bytes, float *ms)
 {
-    float ms = -1;
     uint64_t from = trace_clock();
     distance_delay_by(rig->kernel, rig->stream, HEAD_START_NS);
     REAL(cuEventRecord)(rig->start, rig->stream);
@@ -50,21 +50,20 @@ static float round_ms(const struct rig *rig, size_t bytes)
         distance_delay_by(rig->kernel, rig->stream, 0);
     REAL(cuEventRecord)(rig->end, rig->stream);
     bool queued = trace_clock() - from < HEAD_START_NS; /* so it has not ended yet */
-    if (!wait_for(rig->end) || REAL(cuEventElapsedTime)(&ms, rig->start, rig->end) != CUDA_SUCCESS)
-        return -1;
-    return queued ? ms : -1;
+    if (!wait_for(rig->end) || REAL(cuEventElapsedTime)(ms, rig->start, rig->end) != CUDA_SUCCESS)
+        return false;
+    *ms = queued ? *ms : -1;
+    return true;
 }
 
 /* Of one of them, the least of some rounds; 0: it could not be told. */
 static uint64_t least_ns(const struct rig *rig, size_t bytes)
 {
-    float least = 0;
-    for (int round = 0, good = 0; round < ROUNDS && good < GOOD; round++) {
-        float ms = round_ms(rig, bytes);
-        if (ms <= 0)
-            continue;
-        least = good++ && least < ms ? least : ms;
-    }
+    float least = 0, ms;
+    int good = 0;
+    for (int round = 0; round < ROUNDS && good < GOOD && round_ms(rig, bytes, &ms); round++)
+        if (ms >= 0)
+            least = good++ && least < ms ? least : ms;
     return (uint64_t)(least * 1e6f / TIMES);
 }
 

@@ -159,6 +159,15 @@ double options_decimal(const struct subcommand *cmd, int row, const char *text, 
     return value;
 }
 
+void options_us(const struct subcommand *cmd, int row, const char *text, double most,
+                char us[OPTIONS_US])
+{
+    size_t length = strlen(text), unit = length > 2 && !strcmp(text + length - 2, "us") ? 2 : 0;
+
+    snprintf(us, OPTIONS_US, "%.*s", (int)(length - unit), text);
+    options_decimal(cmd, row, us, 0, most);
+}
+
 int options_word(const struct subcommand *cmd, int row, const char *text, const char *const *words)
 {
     char list[256] = "";

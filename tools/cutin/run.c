@@ -58,19 +58,10 @@ enum { EXIT_OWN_FAILURE = 125 };
 
 struct settings {
     const char *level, *budget_us, *depth, *weight, *deadline_ms, *tags;
-    char distance_us[16]; /* "" = as the environment says */
-    const char *socket;   /* NULL: as the environment says */
+    char distance_us[OPTIONS_US]; /* "" = as the environment says */
+    const char *socket;           /* NULL: as the environment says */
     bool sim, no_daemon;
 };
-
-/* The variable knows no units. */
-static void parse_distance(struct settings *s, int row, const char *text)
-{
-    size_t length = strlen(text), unit = length > 2 && !strcmp(text + length - 2, "us") ? 2 : 0;
-
-    snprintf(s->distance_us, sizeof(s->distance_us), "%.*s", (int)(length - unit), text);
-    options_decimal(&subcommand_run, row, s->distance_us, 0, 10000);
-}
 
 static void parse(struct settings *s, int argc, char **argv)
 {
@@ -108,7 +99,7 @@ static void parse(struct settings *s, int argc, char **argv)
             s->deadline_ms = optarg;
             break;
         case OPT_DISTANCE:
-            parse_distance(s, row, optarg);
+            options_us(cmd, row, optarg, 10000, s->distance_us);
             break;
         case OPT_TAGS:
             options_number(cmd, row, optarg, 1, 65536);

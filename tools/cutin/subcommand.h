@@ -58,6 +58,11 @@ uint64_t options_number(const struct subcommand *cmd, int row, const char *text,
 /* As above, of a decimal number. */
 double options_decimal(const struct subcommand *cmd, int row, const char *text, double least,
                        double most);
+/* A time of up to `most` microseconds, which may have "us" behind it: puts the text without into
+ * `us`. */
+enum { OPTIONS_US = 16 };
+void options_us(const struct subcommand *cmd, int row, const char *text, double most,
+                char us[OPTIONS_US]);
 /* The index of `text` among the words (NULL-terminated), or one line listing them and exit 2. */
 int options_word(const struct subcommand *cmd, int row, const char *text, const char *const *words);
 void options_help(const struct subcommand *cmd);

@@ -237,6 +237,28 @@ Test(latency, histograms_hold_every_sample)
     free(written("h.alone.hgrm"));
 }
 
+/* In every mode, on the plain driver as under cutin: no answer is sooner than delay and kernel. */
+Test(latency, a_distance_delays_every_mode)
+{
+    static const char *const modes[] = {"alone", "native", "cutin"};
+    struct process *p = process_run((const char *[]){CUTIN, "latency", "--sim", "--floor-ms", "0",
+                                                     "--samples", "60", "--solo-ms", "50",
+                                                     "--distance", "501.2us", "--json", NULL},
+                                    NULL, 80);
+    json_t *root = printed(p);
+
+    cr_expect_float_eq(json_number_value(get(root, "config.distance_us")), 501.2, 1e-9);
+    for (int m = 0; m < 3; m++) {
+        char path[64];
+
+        snprintf(path, sizeof(path), "modes.%s.min_us", modes[m]);
+        cr_expect_geq(json_number_value(get(root, path)), 520, "%s", path);
+    }
+    cr_expect_str_eq(json_string_value(get(root, "be.checksum")), "identical");
+    json_decref(root);
+    process_free(p);
+}
+
 Test(latency, a_percentile_of_too_few_samples_is_refused)
 {
     struct process *p = process_run((const char *[]){CUTIN, "latency", "--sim", "--samples", "300",

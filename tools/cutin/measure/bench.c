@@ -478,6 +478,21 @@ static int prepare_trace(struct bench *b)
     return 0;
 }
 
+/* The library is what makes the distance, so natively it is there, too: without a daemon processes
+ * know nothing of each other, and one that is alone is not capped. */
+static int prepare_distance(struct bench *b)
+{
+    struct worker_environment *native = &b->environment[BENCH_NATIVE];
+
+    if (!b->plan.distance_us[0])
+        return 0;
+    if (!b->paths.library[0])
+        return fail(b, -ENOENT, "libcutin.so is not installed beside cutin: no --distance");
+    native->library = b->paths.library;
+    native->socket = "";
+    return setenv("CUTIN_DISTANCE_US", b->plan.distance_us, 1) == 0 ? 0 : -ENOMEM;
+}
+
 static int prepare_environment(struct bench *b)
 {
     struct worker_environment common = {0};
@@ -492,6 +507,8 @@ static int prepare_environment(struct bench *b)
     }
     b->environment[BENCH_NATIVE] = common;
     b->environment[BENCH_CUTIN] = common;
+    if ((rc = prepare_distance(b)) != 0)
+        return rc;
     b->environment[BENCH_CUTIN].library = b->paths.library;
     b->environment[BENCH_CUTIN].socket = b->daemon.socket;
     b->environment[BENCH_CUTIN].depth = b->plan.depth;

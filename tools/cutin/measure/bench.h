@@ -41,6 +41,7 @@ struct bench_plan {
     bool sim, json, ablation;
     bool stages; /* part cut-ins under cutin, whose processes are traced for it */
     enum bench_trace_method method;
+    char distance_us[16];         /* "": as near as the GPU is */
     const char *plot, *histogram; /* files, or NULL */
     const char *break_trace;
 };

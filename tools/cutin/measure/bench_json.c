@@ -204,7 +204,7 @@ json_t *bench_config_json(const struct bench *b)
             json_array_append_new(modes, json_string(bench_mode_names[m]));
     return json_pack(
         "{s:s, s:s, s:i, s:b, s:i, s:i, s:i, s:i, s:i, s:o, s:s, s:s, s:o, s:i, s:i, s:I, "
-        "s:o, s:o, s:o}",
+        "s:o, s:o, s:o, s:o}",
         "version", CUTIN_VERSION, "gpu", b->gpu, "driver_version", (int)b->driver_version,
         "simulated", p->sim || strstr(b->gpu, "simulated"), "samples", (int)p->samples,
         "be_kernel_us", (int)p->be_kernel_us, "be_graph", (int)p->be_graph, "rt_kernels",
@@ -213,7 +213,9 @@ json_t *bench_config_json(const struct bench *b)
         "arrivals", arrivals_text(&p->arrivals, arrivals, sizeof(arrivals)), "rate_per_s",
         arrivals_open(&p->arrivals) ? result_number(1e6 / p->gap_us) : json_null(), "warm_up",
         (int)p->warm_up, "solo_ms", (int)p->solo_ms, "seed", (json_int_t)p->seed, "modes", modes,
-        "machine", result_machine(), "environment", result_environment());
+        "distance_us",
+        p->distance_us[0] ? result_number(strtod(p->distance_us, NULL)) : json_null(), "machine",
+        result_machine(), "environment", result_environment());
 }
 
 json_t *bench_json(const struct bench *b)

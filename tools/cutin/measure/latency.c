@@ -41,6 +41,7 @@ enum {
     OPT_SOLO_MS,
     OPT_FLOOR_MS,
     OPT_PERCENTILE,
+    OPT_DISTANCE,
     OPT_WARM_UP,
     OPT_BOUND,
     OPT_STAGES,
@@ -83,6 +84,9 @@ static const struct option_row options[] = {
     [OPT_PERCENTILE] = {"percentile", "P",
                         "also this one, such as 99.9, with its interval; refused where --samples\n"
                         "are too few for it"},
+    [OPT_DISTANCE] = {"distance", "TIME",
+                      "as if the GPU were a round trip of that long away, such as 8us, in every\n"
+                      "mode"},
     [OPT_WARM_UP] = {"warm-up", "N", "requests before the samples, in all (0)"},
     [OPT_BOUND] = {"bound", "US", "say how many answers are later than that"},
     [OPT_STAGES] = {"stages", "METHOD",
@@ -192,6 +196,9 @@ static void parse(struct bench_plan *p, int argc, char **argv)
             NUMBER(floor_ms, 0, 600000);
         case OPT_PERCENTILE:
             p->percentile = options_decimal(cmd, row, optarg, 0.001, 99.9999);
+            break;
+        case OPT_DISTANCE:
+            options_us(cmd, row, optarg, 10000, p->distance_us);
             break;
         case OPT_WARM_UP:
             NUMBER(warm_up, 0, 1000000);

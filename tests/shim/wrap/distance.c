@@ -108,6 +108,47 @@ Test(distance, is_in_front_of_every_kernel)
     takes(rig_stream(), ten_kernels, 10 * (delay_us + 7));
 }
 
+/* Twenty kernels are launched before the first one's delay is over, in some try. */
+Test(distance, makes_no_thread_wait)
+{
+    CUstream s = rig_stream();
+    if (delay_us < 50 || inexact())
+        cr_skip_test("the host needs as long, or waits for the cap");
+    for (int i = 0; i < 1000; i++) {
+        stopwatch_begin(s);
+        ok(spin(0, s));
+        ok(cuEventRecord(stopwatch.end, s));
+        for (int k = 0; k < 20; k++)
+            ok(spin(0, s));
+        bool ahead = cuEventQuery(stopwatch.end) == CUDA_ERROR_NOT_READY;
+        ok(cuStreamSynchronize(s));
+        if (ahead)
+            return;
+    }
+    cr_assert_fail("every launch waited");
+}
+
+static CUstream beside;
+
+static void two_streams(CUstream s)
+{
+    CUevent done;
+    ok(cuEventCreate(&done, CU_EVENT_DISABLE_TIMING));
+    ok(cuStreamWaitEvent(beside, stopwatch.begin, 0));
+    for (int i = 0; i < 10; i++) {
+        ok(spin(7000, s));
+        ok(spin(7000, beside));
+    }
+    ok(cuEventRecord(done, beside));
+    ok(cuStreamWaitEvent(s, done, 0));
+}
+
+Test(distance, of_several_streams_passes_side_by_side)
+{
+    beside = rig_stream();
+    takes(rig_stream(), two_streams, 10 * (delay_us + 7));
+}
+
 static void other_kinds(CUstream s)
 {
     uint64_t ns = 0;

@@ -11,7 +11,7 @@
 /* ---- the way that is here --------------------------------------------------------------------- */
 
 enum { SMALL = 4096, LARGE = 256 * 1024, TIMES = 8, ROUNDS = 12, GOOD = 3 };
-enum { HEAD_START_NS = 100000, PATIENCE_NS = 20000000 };
+enum { HEAD_START_NS = 100000, MOST_NS = 3200000, PATIENCE_NS = 20000000 };
 
 static const struct distance_link assumed = {.fixed_ns = 1500, .bytes_per_us = 12000};
 static struct distance_link link;
@@ -19,6 +19,7 @@ static _Atomic int measuring; /* 1: somebody does, 2: done */
 
 struct rig {
     CUkernel kernel;
+    uint64_t head_start_ns; /* what the host has needed so far */
     CUstream stream;
     CUevent start, end;
     CUdeviceptr device;
@@ -39,25 +40,28 @@ static bool wait_for(CUevent event)
 /* One round, behind a delay: what was all submitted while it passed follows one another without
  * waiting for the host. Copies of so many bytes, or delays of nothing. Negative: it did wait.
  * False: the device does not come to it. */
-static bool round_ms(const struct rig *rig, size_t bytes, float *ms)
+static bool round_ms(struct rig *rig, size_t bytes, float *ms)
 {
     uint64_t from = trace_clock();
-    distance_delay_by(rig->kernel, rig->stream, HEAD_START_NS);
+    distance_delay_by(rig->kernel, rig->stream, rig->head_start_ns);
     REAL(cuEventRecord)(rig->start, rig->stream);
     for (int i = 0; i < TIMES && bytes; i++)
         DRIVER(cuMemcpyHtoDAsync_v2)(rig->device, rig->host, bytes, rig->stream);
     for (int i = 0; i < TIMES && !bytes; i++)
         distance_delay_by(rig->kernel, rig->stream, 0);
     REAL(cuEventRecord)(rig->end, rig->stream);
-    bool queued = trace_clock() - from < HEAD_START_NS; /* so it has not ended yet */
+    bool queued = trace_clock() - from < rig->head_start_ns; /* it has not ended yet */
     if (!wait_for(rig->end) || REAL(cuEventElapsedTime)(ms, rig->start, rig->end) != CUDA_SUCCESS)
         return false;
-    *ms = queued ? *ms : -1;
+    if (queued)
+        return true;
+    *ms = -1;
+    rig->head_start_ns *= rig->head_start_ns < MOST_NS ? 2 : 1;
     return true;
 }
 
 /* Of one of them, the least of some rounds; 0: it could not be told. */
-static uint64_t least_ns(const struct rig *rig, size_t bytes)
+static uint64_t least_ns(struct rig *rig, size_t bytes)
 {
     float least = 0, ms;
     int good = 0;
@@ -67,7 +71,7 @@ static uint64_t least_ns(const struct rig *rig, size_t bytes)
     return (uint64_t)(least * 1e6f / TIMES);
 }
 
-static void link_learn(const struct rig *rig)
+static void link_learn(struct rig *rig)
 {
     link.delay_ns = least_ns(rig, 0);
     uint64_t small_ns = least_ns(rig, SMALL), large_ns = small_ns ? least_ns(rig, LARGE) : 0;
@@ -96,7 +100,7 @@ static void rig_run(struct rig *rig)
 CUresult distance_link_measure(CUkernel kernel)
 {
     int nobody = 0;
-    struct rig rig = {.kernel = kernel};
+    struct rig rig = {.kernel = kernel, .head_start_ns = HEAD_START_NS};
     if (!atomic_compare_exchange_strong(&measuring, &nobody, 1))
         return CUDA_SUCCESS;
     CUresult r = REAL(cuStreamCreate)(&rig.stream, CU_STREAM_NON_BLOCKING);

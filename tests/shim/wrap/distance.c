@@ -75,8 +75,9 @@ static uint64_t now_ns(void)
  * there. */
 static double measured_us(CUstream s, void (*body)(CUstream s))
 {
-    for (int i = 0; i < 1000; i++) {
-        const uint64_t head_start_ns = 500000, from = now_ns();
+    uint64_t head_start_ns = 500000;
+    for (int i = 0; i < 100; i++, head_start_ns *= head_start_ns < 100000000 ? 2 : 1) {
+        const uint64_t from = now_ns();
         ok(spin(head_start_ns, s));
         stopwatch_begin(s);
         body(s);

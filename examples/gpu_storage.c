@@ -109,6 +109,14 @@ static void graph_make(struct graph *g)
         g->edge[e] = random_below(g->vertices);
 }
 
+static void graph_free(struct graph *g)
+{
+    free(g->first_edge);
+    free(g->edge);
+    free(g->distance);
+    free(g->queue);
+}
+
 /* What the processor finds. */
 static uint32_t graph_search(struct graph *g, uint32_t from)
 {
@@ -173,6 +181,7 @@ static CUdeviceptr device_memory(size_t bytes)
     CUdeviceptr p;
     CHECK(cuMemAlloc(&p, bytes));
     CHECK(cuMemsetD8(p, 0, bytes));
+    CHECK(cuStreamSynchronize(NULL)); /* memsets do not wait, and our stream not for them */
     return p;
 }
 
@@ -365,5 +374,6 @@ int main(int argc, char **argv)
     controller_stop(s.controller);
     CHECK(cuStreamDestroy(s.stream));
     gpu_close(&s.gpu);
+    graph_free(&s.graph);
     return s.equal ? EXIT_SUCCESS : EXIT_FAILURE;
 }

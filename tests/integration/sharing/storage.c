@@ -168,3 +168,44 @@ Test(storage, suspended_while_it_waits_it_finds_its_completions_later)
     process_free(rt);
     process_free(daemon);
 }
+
+/* ---- what it does not hold up ------------------------------------------------------------------ */
+
+/* A client above that does nothing, so that the cap is strict, and nobody is held. */
+static struct process *idle_above(void)
+{
+    return process_start((const char *[]){CUTIN, "run", "--sim", "--priority", "rt", "--",
+                                          EXAMPLE("rt_inference"), "--rate", "0.1", "--seconds",
+                                          "3600", NULL},
+                         NULL);
+}
+
+static bool is_above(const struct client_row *row)
+{
+    return row->level == 3;
+}
+
+static double beside_ms(const char *setting)
+{
+    struct process *p = process_run(
+        (const char *[]){CUTIN, "run", "--sim", "--", BIN_DIR "/tests/program_waiting", NULL},
+        (const char *[]){setting, NULL}, 60);
+    cr_assert_eq(p->status, 0, "%s%s", process_out(p), process_err(p));
+    double ms = number_after(process_out(p), "beside_ms");
+    process_free(p);
+    return ms;
+}
+
+/* It waits for what the other stream does, and half a second was learned of it. As a kernel of that
+ * length it would stop the other stream for as long. */
+Test(storage, what_was_learned_of_it_stops_no_other_stream)
+{
+    enum { HALF_LEARNED_MS = 250 };
+    struct process *daemon = daemon_start(), *rt = idle_above();
+
+    cr_assert(client_wait("rt_inference", is_above, 30, NULL), "%s", process_err(rt));
+    cr_expect_gt(beside_ms("CUTIN_WAITING_KERNELS=nothing"), HALF_LEARNED_MS);
+    cr_expect_lt(beside_ms("CUTIN_WAITING_KERNELS=await_*"), HALF_LEARNED_MS);
+    process_free(rt);
+    process_free(daemon);
+}

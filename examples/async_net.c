@@ -57,6 +57,7 @@ static const struct setting settings[] = {
 struct outcome {
     bool right, io_memory;
     uint64_t began_ns, ended_ns; /* of what is behind the warm-up */
+    double issue_us; /* what the processor needs for a step that it does not wait in: the median */
     uint64_t checksum;
 };
 
@@ -217,8 +218,6 @@ static void step_by_stream(struct rank *r, uint64_t k)
 {
     uint32_t count = (uint32_t)(k + 1);
 
-    if (k >= AHEAD)
-        CHECK(cuEventSynchronize(r->done[k % AHEAD]));
     step_begin(r, k);
     ring(r, count);
     step_inner(r, k);
@@ -235,8 +234,6 @@ static void step_by_kernel(struct rank *r, uint64_t k)
     void *args[] = {&to,          &from,        &out,  &in,    &r->posted,
                     &r->doorbell, &r->received, &edge, &inner, &count};
 
-    if (k >= AHEAD)
-        CHECK(cuEventSynchronize(r->done[k % AHEAD]));
     update(r, k);
     nic_describe(r->port, k, EDGE);
     CHECK(cuLaunchKernel(r->exchange, BLOCKS, 1, 1, EDGE, 1, 1, 0, r->stream, args, NULL));
@@ -278,6 +275,7 @@ static void judge(const struct rank *r, struct outcome *out)
 
 static void rank_run(struct rank *r, struct outcome *out)
 {
+    uint64_t *issue_ns = calloc((size_t)exchanges, sizeof(*issue_ns));
     void (*step)(struct rank *, uint64_t) = by_cpu      ? step_by_cpu
                                             : by_kernel ? step_by_kernel
                                                         : step_by_stream;
@@ -291,11 +289,21 @@ static void rank_run(struct rank *r, struct outcome *out)
                 fprintf(stderr, "exchanging\n");
             out->began_ns = now_ns();
         }
+        if (!by_cpu && k >= AHEAD)
+            CHECK(cuEventSynchronize(r->done[k % AHEAD]));
+        uint64_t from_ns = now_ns();
         step(r, k);
+        if (issue_ns)
+            issue_ns[k] = now_ns() - from_ns;
     }
     CHECK(cuStreamSynchronize(r->stream));
     out->ended_ns = now_ns();
     judge(r, out);
+    if (issue_ns) {
+        sort_ns(issue_ns, (size_t)exchanges);
+        out->issue_us = percentile_us(issue_ns, (size_t)exchanges, 50);
+        free(issue_ns);
+    }
     rank_close(r);
 }
 
@@ -357,11 +365,13 @@ static void ranks_start(struct nic *nic, struct outcome *outcomes)
     }
 }
 
-/* The figures of a rank: how long its peer waited for it at most, and in the middle. */
-static void late_print(const char *name, const struct nic_seen *seen, int port)
+/* Of what the card saw behind the warm-up. */
+static void times_print(const char *name, uint64_t *late, uint64_t n)
 {
-    uint64_t skipped = seen->most > WARM_UP ? WARM_UP : 0, n = seen->most - skipped;
-    uint64_t *late = seen->late_ns[port] + skipped;
+    uint64_t skipped = n > WARM_UP ? WARM_UP : 0;
+
+    late += skipped;
+    n -= skipped;
 
     sort_ns(late, n);
     printf(json ? ", \"%s_p50_us\": %.1f, \"%s_p99_us\": %.1f, \"%s_max_us\": %.1f"
@@ -377,19 +387,20 @@ static bool report(const struct outcome *o, const struct nic_seen *seen)
                  seen->messages[1] == all;
     double us = (double)(o[0].ended_ns - o[0].began_ns) / 1000.0 / (double)counted;
 
+    const char *model = by_cpu ? "cpu" : by_kernel ? "kernel" : "stream";
+    const char *bell = o[0].io_memory ? "iomemory" : "host";
     printf(json
-               ? "{\"model\": \"%s\", \"exchanges\": %llu, \"result\": \"%s\", \"disorder\": %llu, "
-                 "\"doorbell\": \"%s\", \"us_per_exchange\": %.2f, \"checksum\": \"%016llx\""
+               ? "{\"model\": \"%s\", \"exchanges\": %llu, \"result\": \"%s\", "
+                 "\"disorder\": %llu, \"doorbell\": \"%s\", \"us_per_exchange\": %.2f, "
+                 "\"issue_us\": %.2f, \"checksum\": \"%016llx\""
                : "%s: %llu exchanges, result %s, disorder %llu, doorbell %s, %.2f us per exchange, "
-                 "checksum %016llx",
-           by_cpu      ? "cpu"
-           : by_kernel ? "kernel"
-                       : "stream",
-           (unsigned long long)all, right ? "right" : "WRONG", (unsigned long long)seen->disorder,
-           o[0].io_memory ? "iomemory" : "host", us,
+                 "%.2f us to issue one, checksum %016llx",
+           model, (unsigned long long)all, right ? "right" : "WRONG",
+           (unsigned long long)seen->disorder, bell, us, o[0].issue_us,
            (unsigned long long)(o[0].checksum ^ o[1].checksum));
-    late_print("rank0_late", seen, 0);
-    late_print("rank1_late", seen, 1);
+    times_print("gap", seen->gap_ns, all);
+    times_print("rank0_late", seen->late_ns[0], all);
+    times_print("rank1_late", seen->late_ns[1], all);
     puts(json ? "}" : "");
     return right;
 }
@@ -421,9 +432,10 @@ int main(int argc, char **argv)
     outcomes = mmap(NULL, NIC_PORTS * sizeof(*outcomes), PROT_READ | PROT_WRITE,
                     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     seen.most = (uint64_t)exchanges;
+    seen.gap_ns = calloc(seen.most, sizeof(uint64_t));
     for (int i = 0; i < NIC_PORTS; i++)
         seen.late_ns[i] = calloc(seen.most, sizeof(uint64_t));
-    if (!nic || outcomes == MAP_FAILED || !seen.late_ns[0] || !seen.late_ns[1]) {
+    if (!nic || outcomes == MAP_FAILED || !seen.gap_ns || !seen.late_ns[0] || !seen.late_ns[1]) {
         fprintf(stderr, "async_net: no memory\n");
         return EXIT_FAILURE;
     }

@@ -42,6 +42,14 @@ static void note_late(const struct lane *lane, int late, uint32_t k, struct nic_
         seen->late_ns[late][k] = lane[late].rang_ns[k % NIC_RING] - early->rang_ns[k % NIC_RING];
 }
 
+static void note_gap(const struct lane *own, struct nic_seen *seen)
+{
+    uint32_t k = own->taken;
+
+    if (k > 0 && k < seen->most)
+        seen->gap_ns[k] = own->rang_ns[k % NIC_RING] - own->rang_ns[(k - 1) % NIC_RING];
+}
+
 static bool take(struct nic *nic, struct lane *lane, int from, struct nic_seen *seen)
 {
     struct nic_port *port = &nic->port[from];
@@ -56,6 +64,8 @@ static bool take(struct nic *nic, struct lane *lane, int from, struct nic_seen *
         own->rang_ns[own->taken % NIC_RING] = now_ns();
         seen->disorder += port->descriptors[own->taken % NIC_RING] == 0;
         note_late(lane, from, own->taken, seen);
+        if (from == 0)
+            note_gap(own, seen);
         own->taken++;
     }
     return news;

@@ -45,6 +45,7 @@ struct nic_seen {
     /* How long the other port had posted its message of the same number, when this one did: what
      * its peer waited for it. 0 where it was the first. `most` entries each. */
     uint64_t *late_ns[NIC_PORTS];
+    uint64_t *gap_ns; /* at port 0, from the doorbell before */
     uint64_t most;
 };
 

@@ -100,9 +100,6 @@ uint64_t blocked_due(struct vhq_set *s, bool all, uint64_t now)
     uint64_t ahead = strict ? gaps_ahead_ns(s, now) : 0;
     struct due first = due_first(s, all, (cap_budget_ns(s, strict) + ahead) / 2);
     uint64_t due = due_at(s, &first);
-    /* Sooner than the estimates say was in vain: once more when they do. */
-    if (due <= now + DUE_SLACK_NS && s->pace < PACE_ONE)
-        due = first.began_ns + first.need_ns;
     /* Where streams overlap, the estimates together are far too high, and waiting for them would
      * let the device run dry. With nobody above, or due, a look per strict budget costs
      * next to nothing. */

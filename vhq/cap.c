@@ -234,30 +234,32 @@ static void cap_in_flight_begin(struct vhq *q)
         ;
 }
 
-/* Has the tail so many quarters of what may be in flight? */
+/* Has the tail so many quarters of the budget, or half of the depth, and half as much again? */
 static bool cap_tail_has(const struct vhq *q, uint32_t quarters)
 {
     uint64_t most_ns = cap_budget(q) / 4 * quarters;
-    return q->tail_counted * 4 >= cap_depth(q) * quarters ||
+    return q->tail_counted * 4 >= cap_depth(q) * (quarters + 1) ||
            peek(q->tail_est_ns) >= (most_ns < TAIL_MOST_NS ? most_ns : TAIL_MOST_NS);
 }
 
-/* Half of the cap, for the other half goes on while the marker is on its way, and nobody looks
- * sooner (blocked.c). Where commands are few it is not reached, and nothing waits for them. */
+/* A quarter of the budget: what no marker tells of when a hold begins counts as in flight when it
+ * ends, though it has run. Half of the depth, for the other half goes on while the marker is on its
+ * way. Where commands are few neither is reached, and nothing waits for them. */
 static bool cap_mark_due(const struct vhq *q)
 {
-    return cap_tail_has(q, 2) || peek(q->want_mark);
+    return cap_tail_has(q, 1) || peek(q->want_mark);
 }
 
 /*
  * Of commands that overlap, the next one may begin before its predecessor has ended, which a marker
  * between the two would prevent. Whether the next command overlaps is not known until it comes: so
  * a marker that is due in a chain of such commands goes in front of the first one that does not, as
- * gates do, and no later than with three quarters of the cap in front of it.
+ * gates do, and no later than with half of the budget, or three quarters of the depth, in front
+ * of it.
  */
 static bool cap_mark_waits(const struct vhq *q)
 {
-    return unlikely(q->chain != 0) && !peek(q->want_mark) && !cap_tail_has(q, 3);
+    return unlikely(q->chain != 0) && !peek(q->want_mark) && !cap_tail_has(q, 2);
 }
 
 static void cap_chain(struct vhq *q, uint16_t flags)

@@ -3,6 +3,8 @@
  */
 #include "shim/objects/memory.h"
 
+#include <pthread.h>
+
 #include "shim/path/drain.h"
 #include "shim/path/op.h"
 #include "vhq/mutant.h"
@@ -21,6 +23,60 @@ static _Thread_local struct range ranges[RANGES] __attribute__((tls_model("initi
 static _Atomic uint32_t generation = 1;
 
 static _Atomic uint32_t io_noted;
+
+/* ---- what the program has registered -------------------------------------------------------- */
+
+enum { REGISTERED = 64 };
+static struct {
+    uintptr_t start, size; /* 0: free */
+} registered[REGISTERED];
+static _Atomic uint32_t
+    registered_count; /* more than there is room for: all counts as registered */
+static pthread_mutex_t registered_lock = PTHREAD_MUTEX_INITIALIZER;
+
+void memory_registered_add(void *p, size_t bytes)
+{
+    CUdeviceptr device = 0;
+    if (REAL(cuMemHostGetDevicePointer_v2)(&device, p, 0) != CUDA_SUCCESS)
+        device = (CUdeviceptr)(uintptr_t)p;
+    pthread_mutex_lock(&registered_lock);
+    for (int i = 0; i < REGISTERED; i++)
+        if (registered[i].size == 0) {
+            registered[i].start = (uintptr_t)device;
+            registered[i].size = bytes;
+            break;
+        }
+    atomic_fetch_add_explicit(&registered_count, 1, memory_order_relaxed);
+    pthread_mutex_unlock(&registered_lock);
+}
+
+/* Once there were too many, nobody knows which are left. */
+void memory_registered_remove(CUdeviceptr device)
+{
+    pthread_mutex_lock(&registered_lock);
+    for (int i = 0; i < REGISTERED; i++)
+        if (registered[i].size && registered[i].start == (uintptr_t)device) {
+            registered[i].size = 0;
+            if (atomic_load_explicit(&registered_count, memory_order_relaxed) <= REGISTERED)
+                atomic_fetch_sub_explicit(&registered_count, 1, memory_order_relaxed);
+            break;
+        }
+    pthread_mutex_unlock(&registered_lock);
+}
+
+bool memory_registered(CUdeviceptr address)
+{
+    uint32_t count = atomic_load_explicit(&registered_count, memory_order_relaxed);
+    bool found = count > REGISTERED;
+    if (count == 0)
+        return false;
+    pthread_mutex_lock(&registered_lock);
+    for (int i = 0; i < REGISTERED && !found; i++)
+        found =
+            address >= registered[i].start && address - registered[i].start < registered[i].size;
+    pthread_mutex_unlock(&registered_lock);
+    return found;
+}
 
 void memory_note_io(void)
 {

@@ -19,6 +19,12 @@ uint32_t memory_start_flags(CUdeviceptr address);
 /* Some memory goes, or has gone: what was known of addresses is void, in every thread. */
 void memory_forget(void);
 
+/* The program's own memory, as the device sees it, while it is registered: others may see what is
+ * written there. Thread safe. */
+void memory_registered_add(void *p, size_t bytes);
+void memory_registered_remove(CUdeviceptr device);
+bool memory_registered(CUdeviceptr address);
+
 /* The program has registered memory of another device, so its kernels may ring doorbells; and the
  * word that is not 0 then. */
 void memory_note_io(void);

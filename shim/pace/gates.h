@@ -42,7 +42,7 @@ void gates_open_all(void);
 void gates_pause(struct shim_context *ctx, bool pause);
 /* There is an MPS server. */
 bool gates_mps(void);
-/* A write by a stream of this process goes to the driver, and somebody outside may wait for it.
+/* A write by a stream of this process goes to memory that somebody outside may see, and wait for.
  * What is in the driver must not stand still for longer than a hold keeps such a write back, so
  * there are no gates any more from the first one on, and nothing is suspended. */
 void gates_note_peer(void);

@@ -39,7 +39,18 @@ static CUresult gone(CUresult r)
         going();                                                                                   \
         return gone(REAL(sym) ARGS);                                                               \
     }
-GOES(cuMemHostUnregister, (void *p), (p))
+
+EXPORT CUresult cuMemHostUnregister(void *p)
+{
+    CUdeviceptr device = 0;
+    if (REAL(cuMemHostGetDevicePointer_v2)(&device, p, 0) != CUDA_SUCCESS)
+        device = (CUdeviceptr)(uintptr_t)p;
+    going();
+    CUresult r = gone(REAL(cuMemHostUnregister)(p));
+    if (r == CUDA_SUCCESS)
+        memory_registered_remove(device);
+    return r;
+}
 GOES(cuMemUnmap, (CUdeviceptr ptr, size_t size), (ptr, size))
 GOES(cuIpcCloseMemHandle, (CUdeviceptr dptr), (dptr))
 GOES(cuArrayDestroy, (CUarray hArray), (hArray))

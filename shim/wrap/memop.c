@@ -6,6 +6,7 @@
  */
 #include <string.h>
 
+#include "shim/objects/memory.h"
 #include "shim/pace/gates.h"
 #include "shim/path/op.h"
 #include "shim/path/external_wait.h"
@@ -39,10 +40,11 @@ static uint32_t memop_flags(const struct shim_context *ctx, uint64_t bit, CUdevi
     return flags | memory_device_flags(addr, bytes);
 }
 
-/* A write may be a doorbell, or what a stream of another process waits for. */
-static uint32_t memop_peer(const struct shim_stream *s)
+/* A write may be a doorbell, or what a stream of another process waits for. Memory that the driver
+ * has allocated is this process's own, but what it has registered may be anybody's. */
+static uint32_t memop_peer(const struct shim_stream *s, CUdeviceptr addr)
 {
-    if (s && s->q)
+    if (s && s->q && !gates_peers() && memory_registered(addr))
         gates_note_peer();
     return VHQ_PEER;
 }
@@ -82,7 +84,7 @@ static CUresult memop_seen(const struct shim_stream *s, uint64_t bits, CUresult 
         OP_CALL(sym)                                                                               \
         uint32_t mutant = (kind) < WAIT_32 ? MUTANT_OVERTAKES(memop_overtakes) : 0;                \
         OP_PLAN(memop_flags(s->ctx, bit, addr, sizeof(type)) | mutant, 0)                          \
-        c.req.flags |= (kind) < WAIT_32 ? memop_peer(s) : VHQ_AFTER_ALL;                           \
+        c.req.flags |= (kind) < WAIT_32 ? memop_peer(s, addr) : VHQ_AFTER_ALL;                     \
         return memop_seen(s, bit, call_on(&c, s));                                                 \
     }                                                                                              \
     EXPORT CUresult sym(CUstream stream, CUdeviceptr addr, type value, unsigned int flags)         \
@@ -121,13 +123,14 @@ static bool batch_waits(const struct batch *b)
     return false;
 }
 
-static bool batch_writes(const struct batch *b)
+static uint32_t batch_peers(const struct batch *b, const struct shim_stream *s)
 {
+    uint32_t flags = 0;
     for (unsigned i = 0; i < b->count; i++)
         if (b->op[i].operation == CU_STREAM_MEM_OP_WRITE_VALUE_32 ||
             b->op[i].operation == CU_STREAM_MEM_OP_WRITE_VALUE_64)
-            return true;
-    return false;
+            flags |= memop_peer(s, b->op[i].writeValue.address);
+    return flags;
 }
 
 static CUresult driver_batch(const struct batch *b)
@@ -215,8 +218,8 @@ static CUresult batch_submit(struct batch *b, bool ptds)
     }
     if (s && batch_waits(b))
         c.req.flags |= VHQ_AFTER_ALL;
-    if (s && batch_writes(b))
-        c.req.flags |= memop_peer(s);
+    if (s)
+        c.req.flags |= batch_peers(b, s);
     return memop_seen(s, bits, call_on(&c, s));
 }
 

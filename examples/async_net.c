@@ -2,14 +2,14 @@
  * async_net.c - two processes that exchange the edges of their fields in every step, through a card
  * (nic.h), as programs do whose GPU communicates without the processor (GPUDirect Async).
  *
- * A field drifts: in each step every cell is updated, and moves on by one edge; what leaves one rank
- * comes to the other. Who sends is the model:
+ * A field drifts: in each step every cell is updated, and moves on by one edge; what leaves one
+ * rank comes to the other. Who sends is the model:
  *   --cpu      the processor waits for the stream, rings the doorbell, and waits for the message
  *   --stream   the processor prepares descriptors and goes on; memory operations in the stream ring
  *              and wait
  *   --kernel   the kernel that moves the field rings and waits by itself, in its first block
- * The fields are compared with what the processor computes, word by word, so a message that is lost,
- * early, late or twice shows. Rank r uses device r, or device 0 if that is all.
+ * The fields are compared with what the processor computes, word by word, so a message that is
+ * lost, early, late or twice shows. Rank r uses device r, or device 0 if that is all.
  *
  *   async_net --stream --exchanges 2000
  *   cutin run -- async_net --stream --json

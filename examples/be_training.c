@@ -132,8 +132,8 @@ static void read_loss(struct training *t, uint64_t slot)
 
 /* Kernels of training ResNet-50 on a V100, by what is published of them for a batch of 64 (He et
  * al., "DxPU", TACO 2023): more than half take 10 us at most, and those of 200 to 800 us 54 to 69 %
- * of the time. Within its class a time is drawn evenly by its logarithm, the same in each step. What
- * is longer than the shortest class grows with the batch. */
+ * of the time. Within its class a time is drawn evenly by its logarithm, the same in each step.
+ * What is longer than the shortest class grows with the batch. */
 static double shaped_us(int kernel)
 {
     static const struct {

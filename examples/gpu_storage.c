@@ -1,8 +1,8 @@
 /*
- * gpu_storage.c - a graph that is larger than the GPU's cache of it, searched by kernels that read it
- * from storage themselves: they write commands into queues, ring doorbells, and poll completions, as
- * in BaM (Qureshi et al., ASPLOS 2023). The storage is a file behind a controller of our own, a
- * thread. Distances are written to the file, too, and compared with the processor's.
+ * gpu_storage.c - a graph that is larger than the GPU's cache of it, searched by kernels that read
+ * it from storage themselves: they write commands into queues, ring doorbells, and poll
+ * completions, as in BaM (Qureshi et al., ASPLOS 2023). The storage is a file behind a controller
+ * of our own, a thread. Distances are written to the file, too, and compared with the processor's.
  *
  *   gpu_storage --rounds 5
  *   cutin run -- gpu_storage --seconds 10 --json

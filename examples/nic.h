@@ -5,7 +5,8 @@
  * record in memory, then to the doorbell; the card moves the message to the other port and counts
  * there what has come. All counts begin at 0 and wrap.
  *
- * What a real card does by itself is a loop here, nic_run: it takes a processor while messages come.
+ * What a real card does by itself is a loop here, nic_run: it takes a processor while messages
+ * come.
  */
 #ifndef EXAMPLES_NIC_H
 #define EXAMPLES_NIC_H

@@ -3,9 +3,9 @@
  * controller, and what a warp does with it. The kernels (gpu_storage.cu), the simulated GPU and the
  * program (gpu_storage.c) all compile this file.
  *
- * A warp that needs a page of the file looks for it in a cache of lines. Is it not there, it takes a
- * line, puts a command into a submission queue, rings a doorbell, and polls a completion queue: no
- * processor is asked. A page is
+ * A warp that needs a page of the file looks for it in a cache of lines. Is it not there, it takes
+ * a line, puts a command into a submission queue, rings a doorbell, and polls a completion queue:
+ * no processor is asked. A page is
  *   invalid   in no line
  *   busy      on its way in or out, in the hands of one warp
  *   valid     in its line, with so many warps that use it

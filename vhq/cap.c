@@ -527,9 +527,9 @@ static bool cap_dry(const struct vhq *q)
     return peek(q->counted) == peek(q->complete) && !ring_empty(&q->ring) && !order_held(q);
 }
 
-/* The expected time came. If a stream has run dry the device is faster than the estimates say; if nothing
- * of what should have completed has, it is slower, or shared: look earlier, or later, from now on.
- * One command that takes far longer than its estimate says so once (cap_late). */
+/* The expected time came. If a stream has run dry the device is faster than the estimates say; if
+ * nothing of what should have completed has, it is slower, or shared: look earlier, or later, from
+ * now on. One command that takes far longer than its estimate says so once (cap_late). */
 static void cap_learn_pace(struct vhq_set *s, uint64_t now)
 {
     if (s->due_ns == 0 || now < s->due_ns)

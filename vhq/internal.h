@@ -464,7 +464,7 @@ void blocked_held(struct vhq_set *s, uint64_t held_ns, uint64_t now);
 void cap_poll(struct vhq *q);
 void cap_poll_all(struct vhq_set *s); /* no lock held */
 
-/* ---- gaps.c: set's lock held ------------------------------------------------------------------ */
+/* ---- gaps.c: set's lock held ----------------------------------------------------------------- */
 
 void gaps_of(struct vhq_set *s, const struct vhq_desc *desc); /* a vHQ comes */
 void gaps_look(struct vhq_set *s, uint64_t now);

@@ -450,7 +450,7 @@ static void order_choose(struct scan *c)
     } else if (first_free) {
         order_go(c, first_free);
     } else if (first || c->stream_full) {
-        order_capped(c, first != NULL);
+        order_capped(c, !!first);
     } else if (c->pads) {
         order_mark(c, cap_unmarked(c->s)); /* or nobody could tell when there is room */
     }

@@ -96,7 +96,7 @@ struct page_device {
     /* When the request under way is to be done, CLOCK_MONOTONIC; 0 = none, or it gave no
      * deadline. */
     _Atomic uint64_t deadline_ns;
-    uint32_t spare; /* 0 */
+    uint32_t spare;              /* 0 */
     char io_kernel[PAGE_KERNEL]; /* its last kernel that waits for I/O of its own; "": none */
     _Alignas(64) struct page_counters counters;
 };

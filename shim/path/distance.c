@@ -112,7 +112,7 @@ void distance_delay(CUstream stream, uint64_t ns)
         refused(r);
 }
 
-/* ---- what stands in front of the driver ------------------------------------------------------- */
+/* ---- what stands in front of the driver ------------------------------------------------------ */
 
 static void delay(CUstream stream)
 {

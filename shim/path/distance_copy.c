@@ -1,14 +1,14 @@
 /*
  * distance_copy.c - copies of a GPU at a distance (see distance.h). To the device they are as slow
  * as the requests in flight allow: the same bytes are copied some times more, in front, so that the
- * way is taken for that long; in stream order nobody can tell. What cannot be copied again, pageable
- * memory and rectangles, is delayed for as long.
+ * way is taken for that long; in stream order nobody can tell. What cannot be copied again,
+ * pageable memory and rectangles, is delayed for as long.
  */
 #include "shim/path/distance.h"
 
 #include "shim/path/op.h"
 
-/* ---- the way that is here --------------------------------------------------------------------- */
+/* ---- the way that is here -------------------------------------------------------------------- */
 
 enum { SMALL = 4096, LARGE = 256 * 1024, TIMES = 8, ROUNDS = 12, GOOD = 3 };
 enum { HEAD_START_NS = 100000, MOST_NS = 3200000, PATIENCE_NS = 20000000 };
@@ -125,7 +125,7 @@ struct distance_link distance_link_get(void)
     return atomic_load_explicit(&measuring, memory_order_acquire) == 2 ? link : assumed;
 }
 
-/* ---- what goes in front ------------------------------------------------------------------------ */
+/* ---- what goes in front ---------------------------------------------------------------------- */
 
 enum way { WITHIN, TO_DEVICE, TO_HOST };
 
@@ -221,7 +221,7 @@ static void before_batch(CUstream stream, const CUdeviceptr *dst, const CUdevice
     before(stream, read ? TO_DEVICE : count ? way_of(dst[0], src[0]) : WITHIN, read ? read : other);
 }
 
-/* ---- in front of the driver -------------------------------------------------------------------- */
+/* ---- in front of the driver ------------------------------------------------------------------ */
 
 #define ASYNC(sym, before_, ...)                                                                   \
     static CUresult far_##sym(EACH(OP_PARAM, __VA_ARGS__) CUstream stream)                         \

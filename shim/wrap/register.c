@@ -1,7 +1,7 @@
 /*
  * register.c - memory of the program that the driver is told of. The driver answers. What a stream
- * writes there a peer may wait for (vhq/peer.c); and a program that has I/O memory among it may have
- * kernels that talk to devices (waiting.h), and ring by themselves, which stays noted when the
+ * writes there a peer may wait for (vhq/peer.c); and a program that has I/O memory among it may
+ * have kernels that talk to devices (waiting.h), and ring by themselves, which stays noted when the
  * memory goes.
  */
 #include "shim/lookup/shim.h"

@@ -41,8 +41,8 @@ enum { CLIENTS_LINE = 256 };
 int clients_header(char line[CLIENTS_LINE]);
 int clients_line(const struct client_row *row, const struct clients *before,
                  char line[CLIENTS_LINE]);
-/* What processes that work on one GPU with kernels of others should know: for each kernel of a lower
- * level there that waits for I/O of its own, a line. */
+/* What processes that work on one GPU with kernels of others should know: for each kernel of a
+ * lower level there that waits for I/O of its own, a line. */
 void clients_waits(const struct clients *c, void (*say)(const char *line));
 /* Processes of other users only by their name: their arguments are nobody's business. */
 void clients_command(const struct client_row *row, char *out, size_t size);

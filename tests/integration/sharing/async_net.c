@@ -1,7 +1,7 @@
 /*
- * async_net.c - two processes that exchange data through a card (examples/async_net.c): alone, under
- * cutin, and as best effort beside real time. Results are compared with the processor's by the
- * program itself, and the sums of all runs with one another here.
+ * async_net.c - two processes that exchange data through a card (examples/async_net.c): alone,
+ * under cutin, and as best effort beside real time. Results are compared with the processor's by
+ * the program itself, and the sums of all runs with one another here.
  */
 #include "tests/integration/gpu.h"
 

@@ -1,7 +1,8 @@
 /*
  * program_waiting.c - a CUDA program whose kernel in one stream waits for what it gets only when
- * kernels in another stream are complete, for storage.c. Its time is learned first: three times it waits
- * half a second, and lets the library look at its samples. Prints how long the others took, and "right" when all is done.
+ * kernels in another stream are complete, for storage.c. Its time is learned first: three times it
+ * waits half a second, and lets the library look at its samples. Prints how long the others took,
+ * and "right" when all is done.
  */
 #include "examples/common.h"
 

@@ -77,7 +77,7 @@ Test(storage, beside_real_time_on_the_plain_driver_the_result_stays)
     process_free(be);
 }
 
-/* ---- under cutin ------------------------------------------------------------------------------ */
+/* ---- under cutin ----------------------------------------------------------------------------- */
 
 static struct process *storage_start(const char *rounds, const char *const env[])
 {
@@ -100,7 +100,7 @@ static bool list_says(const char *text)
     for (int look = 0; look < 100 && !said; look++) {
         struct process *p =
             process_run((const char *[]){CUTIN, "list", "--socket", daemon_path(), NULL}, NULL, 20);
-        said = strstr(process_out(p), text) != NULL;
+        said = strstr(process_out(p), text);
         process_free(p);
         if (!said)
             nap_ms(20);
@@ -153,7 +153,8 @@ Test(storage, a_kernel_that_nobody_declares_is_not_named)
     process_free(p);
 }
 
-/* It is stopped where it polls, and the storage goes on: completions lie in memory until it does. */
+/* It is stopped where it polls, and the storage goes on: completions lie in memory until it
+ * does. */
 Test(storage, suspended_while_it_waits_it_finds_its_completions_later)
 {
     struct process *daemon = daemon_start(), *be, *rt;
@@ -169,7 +170,7 @@ Test(storage, suspended_while_it_waits_it_finds_its_completions_later)
     process_free(daemon);
 }
 
-/* ---- what it does not hold up ------------------------------------------------------------------ */
+/* ---- what it does not hold up ---------------------------------------------------------------- */
 
 /* A client above that does nothing, so that the cap is strict, and nobody is held. */
 static struct process *idle_above(void)

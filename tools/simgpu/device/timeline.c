@@ -524,9 +524,9 @@ void device_repair(struct device_shared *sh)
 /* ---- when engines must look again ------------------------------------------------------------ */
 
 /* The current context cannot run dry before this, by what its streams have queued: a lower bound
- * that spares the waiting contexts' engines from waking at each of its kernels. Of a resident kernel
- * it is the end of the slice: one that is over sooner is brought forward by its owner, who then
- * wakes them. */
+ * that spares the waiting contexts' engines from waking at each of its kernels. Of a resident
+ * kernel it is the end of the slice: one that is over sooner is brought forward by its owner, who
+ * then wakes them. */
 static uint64_t dry_earliest(const struct view *v, uint32_t gpu)
 {
     enum { LOOK = 32 };

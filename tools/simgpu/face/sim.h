@@ -57,9 +57,9 @@ struct work {
     CUresult (*effect)(struct work *w);
     bool (*poll)(struct work *w); /* WORK_WAIT only */
     /* A resident kernel: it lives, and does things, while it runs. step() is called at the modelled
-     * instants at_ns, first at the kernel's start, and says how long it runs until the next one (ns,
-     * before SIMGPU_SPEED), that it waits for something and looks again (STEP_POLL), or that it is
-     * over (STEP_OVER), by an error where it has set step_error. NULL: an ordinary kernel. */
+     * instants at_ns, first at the kernel's start, and says how long it runs until the next one
+     * (ns, before SIMGPU_SPEED), that it waits for something and looks again (STEP_POLL), or that
+     * it is over (STEP_OVER), by an error where it has set step_error. NULL: an ordinary kernel. */
     uint64_t (*step)(struct work *w, uint64_t at_ns);
     CUresult step_error;
     uint64_t poll_ns;       /* the engine's: from its last look to the next; 0: it does not wait */

@@ -9,8 +9,8 @@
 #include "tools/simgpu/device/device.h"
 #include "tools/simgpu/stream/stream.h"
 
-/* One step, at a modelled instant. How long the kernel runs until the next one, as the device counts
- * time; STEP_OVER: it is over, and w->step NULL. */
+/* One step, at a modelled instant. How long the kernel runs until the next one, as the device
+ * counts time; STEP_OVER: it is over, and w->step NULL. */
 uint64_t resident_step(struct work *w, uint64_t at_ns);
 
 /* A handed resident kernel is taken from the timeline, which is locked. */

@@ -1,8 +1,8 @@
 /*
  * distance_live.c - a training job on a GPU at a distance: what it keeps of its speed is what the
- * paper of the model found, and its result stays. The simulated device's own log is asked, so it
- * makes no difference how busy the machine is. What is printed is the table of
- * docs/results/distance.md.
+ * paper of the model found, and its result stays. The simulated device's own log is asked; so a
+ * busy machine makes no difference until the host falls three steps behind the device. What is
+ * printed is the table of docs/results/distance.md.
  */
 #include "tests/integration/gpu.h"
 

@@ -19,7 +19,6 @@ TestSuite(alone, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 300);
 /* As in program_alone.c. */
 enum { WARM = 8, ALONE = 10000, BEHIND = 1000, CAPPED = 200, AGAIN = 1000 };
 enum { DEPTH = 4 };
-enum { TIMED = ALONE / 32 * 2 }; /* event records: two about one launch of 32 */
 
 #define PROGRAM "program_alone"
 
@@ -265,8 +264,8 @@ Test(alone, who_has_a_context_is_above_before_it_uses_it)
     process_free(daemon);
 }
 
-/* A marker for half of the depth: 625, and some that somebody waits for. */
-Test(alone, beside_somebody_idle_there_is_a_marker_for_half_of_the_cap)
+/* A marker for half of the depth: 625, and more where a slow host has somebody wait for one. */
+Test(alone, beside_somebody_idle_there_is_no_marker_for_each_launch)
 {
     struct process *daemon = daemon_start(), *rt;
     struct span span;
@@ -277,7 +276,7 @@ Test(alone, beside_somebody_idle_there_is_a_marker_for_half_of_the_cap)
     span = launches(1);
     cr_expect_eq(device_log_count(is_kernel, &span), ALONE);
     int ours = device_log_count(is_ours, &span);
-    cr_expect(ours >= ALONE / 32 && ours <= TIMED + ALONE / 12, "%d", ours);
+    cr_expect(ours >= ALONE / 32 && ours < ALONE / 2, "%d", ours);
     above_end(rt);
     program_check();
     process_free(daemon);

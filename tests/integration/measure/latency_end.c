@@ -187,7 +187,7 @@ static int gpus_of(pid_t pid, bool remove)
 Test(latency_end, the_simulated_gpu_goes_with_the_last_worker)
 {
     struct process *p = process_run(
-        (const char *[]){CUTIN, "latency", "--sim", "--samples", "5", "--solo-ms", "20", NULL},
+        (const char *[]){CUTIN, "latency", "--sim", "--samples", "50", "--solo-ms", "20", NULL},
         NULL, 60);
 
     cr_expect_eq(p->status, 0, "%s", process_err(p));

@@ -1,8 +1,9 @@
 /*
  * ablation.c - `cutin latency --ablation`: what each means of holding back is worth. The same
- * measurement with a cap on commands alone, with the cap on estimated time, with gates, and with
- * suspending, over short and long best-effort kernels; each with the throughput that it leaves to
- * best effort.
+ * measurement with a cap on commands alone, with the cap on estimated time, with that cap while
+ * nobody is above, too, with padding, with gates, and with suspending, over short and long
+ * best-effort kernels; each with the throughput that it leaves to best effort, beside real time and
+ * by itself.
  */
 #include "ablation.h"
 #include "tools/cutin/subcommand.h"
@@ -18,12 +19,17 @@ enum { KERNELS = sizeof(kernels_us) / sizeof(kernels_us[0]) };
 
 /* A time budget of a second is none. */
 static const struct variant {
-    const char *name, *gates, *depth, *budget_us, *suspend;
+    const char *name, *gates, *depth, *budget_us, *alone, *pad, *suspend;
 } variants[] = {
-    {"depth 1", "off", "1", "1000000", "off"},   {"depth 4", "off", "4", "1000000", "off"},
-    {"depth 16", "off", "16", "1000000", "off"}, {"depth 32", "off", "32", "1000000", "off"},
-    {"time budget", "off", NULL, NULL, "off"},   {"gates", "on", NULL, NULL, "off"},
-    {"suspend", "off", NULL, NULL, "on"},
+    {"depth 1", "off", "1", "1000000", "free", "off", "off"},
+    {"depth 4", "off", "4", "1000000", "free", "off", "off"},
+    {"depth 16", "off", "16", "1000000", "free", "off", "off"},
+    {"depth 32", "off", "32", "1000000", "free", "off", "off"},
+    {"time budget", "off", NULL, NULL, "free", "off", "off"},
+    {"capped alone", "off", NULL, NULL, "capped", "off", "off"},
+    {"padding", "off", NULL, NULL, "free", "on", "off"},
+    {"gates", "on", NULL, NULL, "free", "off", "off"},
+    {"suspend", "off", NULL, NULL, "free", "off", "on"},
 };
 enum { VARIANTS = sizeof(variants) / sizeof(variants[0]) };
 
@@ -32,7 +38,8 @@ struct row {
     uint32_t be_kernel_us;
     struct bench_added added;
     bool p99_known;
-    double ratio; /* of best effort beside real time, to it alone on the plain driver */
+    double ratio;      /* of best effort beside real time, to it alone on the plain driver */
+    double solo_ratio; /* of best effort with nobody above, to that */
     double gate_us;
 };
 
@@ -68,12 +75,15 @@ static void restore(struct kept *k)
 static int measure(struct bench *b, const struct variant *v)
 {
     struct kept kept[] = {keep("CUTIN_GATES"), keep("CUTIN_DEPTH"), keep("CUTIN_BUDGET_US"),
-                          keep("CUTIN_SUSPEND"), keep("SIMGPU_RM")};
+                          keep("CUTIN_ALONE"), keep("CUTIN_PAD"),   keep("CUTIN_SUSPEND"),
+                          keep("SIMGPU_RM")};
     int rc;
 
     set("CUTIN_GATES", v->gates);
     set("CUTIN_DEPTH", v->depth);
     set("CUTIN_BUDGET_US", v->budget_us);
+    set("CUTIN_ALONE", v->alone);
+    set("CUTIN_PAD", v->pad);
     set("CUTIN_SUSPEND", v->suspend);
     if (strcmp(v->suspend, "on") == 0)
         setenv("SIMGPU_RM", "accept", 0); /* the real driver does not know it */
@@ -85,17 +95,18 @@ static int measure(struct bench *b, const struct variant *v)
 
 static void print_row(const struct row *r)
 {
-    printf("%-12s %9u %9.1f %9.1f %9.3f\n", r->variant, r->be_kernel_us, r->added.p50_us,
-           r->added.p99_us, r->ratio);
+    printf("%-12s %9u %9.1f %9.1f %9.3f %9.3f\n", r->variant, r->be_kernel_us, r->added.p50_us,
+           r->added.p99_us, r->ratio, r->solo_ratio);
     fflush(stdout);
 }
 
 static json_t *row_json(const struct row *r)
 {
-    json_t *row = json_pack("{s:s, s:i, s:{s:o, s:o}, s:o}", "variant", r->variant, "be_kernel_us",
-                            (int)r->be_kernel_us, "added_us", "p50", result_number(r->added.p50_us),
-                            "p99", r->p99_known ? result_number(r->added.p99_us) : json_null(),
-                            "be_throughput_ratio", result_number(r->ratio));
+    json_t *row = json_pack(
+        "{s:s, s:i, s:{s:o, s:o}, s:o, s:o}", "variant", r->variant, "be_kernel_us",
+        (int)r->be_kernel_us, "added_us", "p50", result_number(r->added.p50_us), "p99",
+        r->p99_known ? result_number(r->added.p99_us) : json_null(), "be_throughput_ratio",
+        result_number(r->ratio), "be_alone_ratio", result_number(r->solo_ratio));
 
     if (r->gate_us > 0)
         json_object_set_new(row, "gate_us", result_number(r->gate_us));
@@ -127,6 +138,7 @@ static int kernel_rows(const struct bench_plan *plan, uint32_t us, double part, 
         row.added = bench_added(&b, BENCH_CUTIN);
         row.p99_known = bench_p99_known(&b, BENCH_CUTIN);
         row.ratio = native > 0 ? bench_rate(&b.mode[BENCH_CUTIN].shared) / native : 0;
+        row.solo_ratio = native > 0 ? bench_rate(&b.mode[BENCH_CUTIN].solo) / native : 0;
         row.gate_us = bench_gate_us(&b);
         if (rc == 0 && b.checked && !b.identical) {
             say(&subcommand_latency, "%s, %u us: best effort's result is not the undisturbed one",
@@ -150,7 +162,8 @@ int ablation_run(const struct bench_plan *plan, int argc, char **argv)
     int kernels = plan->be_kernel_us ? 1 : KERNELS, rc = 0;
 
     if (!plan->json)
-        printf("%-12s %9s %9s %9s %9s\n", "variant", "kernel us", "added p50", "p99", "be ratio");
+        printf("%-12s %9s %9s %9s %9s %9s\n", "variant", "kernel us", "added p50", "p99",
+               "be ratio", "be alone");
     for (int k = 0; k < kernels && rc == 0; k++)
         rc = kernel_rows(plan, plan->be_kernel_us ? plan->be_kernel_us : kernels_us[k],
                          k * VARIANTS, kernels * VARIANTS, rows, &config);

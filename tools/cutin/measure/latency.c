@@ -106,8 +106,8 @@ static const struct option_row options[] = {
                        "the latencies as HDR histograms: FILE.json, or for each mode the text of\n"
                        "HdrHistogram's plotters, in FILE with the mode before its ending"},
     [OPT_ABLATION] = {"ablation", NULL,
-                      "a table of caps, time budget, gates and suspending, with kernels of\n"
-                      "20, 200, 2000 and 50000 us"},
+                      "a table of caps, time budget, alone mode, padding, gates and\n"
+                      "suspending, with kernels of 20, 200, 2000 and 50000 us"},
     [OPT_ATTACH] = {"attach", "PID",
                     "measure this running process instead, or the busiest of a level (1, 2, rt),\n"
                     "by its page and its trace, without touching it"},

@@ -64,7 +64,8 @@ static const char *const call_names[] = {
 };
 
 enum {
-    CHUNK = 1000, /* calls between two synchronisations: fits a vHQ that is held */
+    CHUNK = 500, /* calls between two synchronisations: fits a vHQ that is held, even one
+                    whose ring has just started over (vhq/ring.c) */
     MOST_ROUNDS = 100,
     MOST_THREADS = 64,
     LOOK_MS = 50, /* how soon a signal is noticed */

@@ -14,7 +14,7 @@ enum { SMALL = 4096, LARGE = 256 * 1024, TIMES = 8, ROUNDS = 12, GOOD = 3 };
 enum { HEAD_START_NS = 100000, MOST_NS = 3200000, PATIENCE_NS = 20000000 };
 
 static const struct distance_link assumed = {.fixed_ns = 1500, .bytes_per_us = 12000};
-static struct distance_link link;
+static struct distance_link native;
 static _Atomic int measuring; /* 1: somebody does, 2: done */
 
 struct rig {
@@ -73,13 +73,13 @@ static uint64_t least_ns(struct rig *rig, size_t bytes)
 
 static void link_learn(struct rig *rig)
 {
-    link.delay_ns = least_ns(rig, 0);
+    native.delay_ns = least_ns(rig, 0);
     uint64_t small_ns = least_ns(rig, SMALL), large_ns = small_ns ? least_ns(rig, LARGE) : 0;
     if (large_ns <= small_ns)
         return;
-    link.bytes_per_us = (uint64_t)(LARGE - SMALL) * 1000 / (large_ns - small_ns);
-    uint64_t bytes_ns = SMALL * 1000 / link.bytes_per_us;
-    link.fixed_ns = small_ns > bytes_ns ? small_ns - bytes_ns : 0;
+    native.bytes_per_us = (uint64_t)(LARGE - SMALL) * 1000 / (large_ns - small_ns);
+    uint64_t bytes_ns = SMALL * 1000 / native.bytes_per_us;
+    native.fixed_ns = small_ns > bytes_ns ? small_ns - bytes_ns : 0;
 }
 
 static void rig_run(struct rig *rig)
@@ -107,12 +107,13 @@ CUresult distance_link_measure(CUkernel kernel)
     if (r == CUDA_SUCCESS)
         r = distance_delay_by(kernel, rig.stream, 0);
     if (r == CUDA_SUCCESS) {
-        link = assumed;
+        native = assumed;
         rig_run(&rig);
         log_line(LOG_INFO,
                  "without a distance copies to the device take %u ns and 1 us per %u bytes, and a "
                  "delay of nothing takes %u ns",
-                 (unsigned)link.fixed_ns, (unsigned)link.bytes_per_us, (unsigned)link.delay_ns);
+                 (unsigned)native.fixed_ns, (unsigned)native.bytes_per_us,
+                 (unsigned)native.delay_ns);
     }
     if (rig.stream)
         REAL(cuStreamDestroy_v2)(rig.stream);
@@ -122,7 +123,7 @@ CUresult distance_link_measure(CUkernel kernel)
 
 struct distance_link distance_link_get(void)
 {
-    return atomic_load_explicit(&measuring, memory_order_acquire) == 2 ? link : assumed;
+    return atomic_load_explicit(&measuring, memory_order_acquire) == 2 ? native : assumed;
 }
 
 /* ---- what goes in front ---------------------------------------------------------------------- */

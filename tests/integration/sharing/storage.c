@@ -79,10 +79,11 @@ Test(storage, beside_real_time_on_the_plain_driver_the_result_stays)
 
 /* ---- under cutin ----------------------------------------------------------------------------- */
 
-static struct process *storage_start(const char *rounds, const char *const env[])
+/* `much`: --rounds or --seconds, and how many. */
+static struct process *storage_start(const char *const much[2], const char *const env[])
 {
     return process_start((const char *[]){CUTIN, "run", "--sim", "--", EXAMPLE("gpu_storage"),
-                                          "--rounds", rounds, "--vertices", "8000", "--announce",
+                                          much[0], much[1], "--vertices", "8000", "--announce",
                                           "--json", NULL},
                          env);
 }
@@ -115,9 +116,10 @@ Test(storage, beside_real_time_it_is_named_and_its_result_stays)
     struct client_row row;
 
     rt = inference_start("60", "70");
-    be = storage_start("8", NULL);
+    be = storage_start((const char *[]){"--seconds", "3600"}, NULL);
     cr_expect(client_wait("gpu_storage", is_named, 30, &row), "%s", process_err(be));
     cr_expect(list_says("runs beside storage_search of"));
+    process_signal(be, SIGTERM);
     expect_equal(be);
     inference_stop(rt);
     process_free(be);
@@ -161,7 +163,8 @@ Test(storage, suspended_while_it_waits_it_finds_its_completions_later)
 
     setenv("SIMGPU_RM", "accept", 1);
     rt = inference_start("60", "70");
-    be = storage_start("4", (const char *[]){"CUTIN_SUSPEND=on", "CUTIN_LOG=info", NULL});
+    be = storage_start((const char *[]){"--rounds", "4"},
+                       (const char *[]){"CUTIN_SUSPEND=on", "CUTIN_LOG=info", NULL});
     expect_equal(be);
     cr_expect_null(strstr(process_err(be), "it had no effect"), "%s", process_err(be));
     inference_stop(rt);

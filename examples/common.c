@@ -152,7 +152,7 @@ double percentile_us(const uint64_t *sorted_ns, size_t n, double percent)
     return (double)sorted_ns[rank == 0 ? 0 : rank > n ? n - 1 : rank - 1] / 1000.0;
 }
 
-volatile sig_atomic_t stopped;
+_Atomic sig_atomic_t stopped;
 
 static void on_signal(int number)
 {

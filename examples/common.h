@@ -59,7 +59,7 @@ void sort_ns(uint64_t *ns, size_t n);
 double percentile_us(const uint64_t *sorted_ns, size_t n, double percent);
 
 /* True once SIGINT or SIGTERM came; `stop_on_signals` makes them set it. */
-extern volatile sig_atomic_t stopped;
+extern _Atomic sig_atomic_t stopped;
 void stop_on_signals(void);
 
 /* `--NAME VALUE` options from a table; a NULL `number` marks a flag. A wrong one is one line on

@@ -94,7 +94,8 @@ static void requests(int n, uint64_t gap_us)
     request();
 }
 
-/* So many go now, of those that the device is not given any of. */
+/* So many go now, of those that the device is not given any of. One whose marker came only after
+ * the device had finished is not one of them. */
 static uint32_t goes(void)
 {
     device_finish(w);
@@ -102,6 +103,8 @@ static uint32_t goes(void)
     uint32_t before = UINT32_MAX;
     for (int same = 0; same < 20; same = in_device() == before ? same + 1 : 0) {
         before = in_device();
+        if (before == 0)
+            device_finish(w);
         seen();
         nap_us(500);
     }
@@ -117,13 +120,13 @@ Test(gaps, that_are_long_let_more_go_until_somebody_is_due)
     cr_expect_leq(goes(), 6, "100 and 500 us: %u", in_device());
     device_finish(w);
     advance(600);
-    cr_expect_eq(goes(), 1);
+    cr_expect_eq(goes(), 1, "%u", in_device());
 }
 
 Test(gaps, need_to_be_known)
 {
     requests(20, 4000);
-    cr_expect_eq(goes(), 1);
+    cr_expect_eq(goes(), 1, "%u", in_device());
 }
 
 Test(gaps, one_that_was_short_is_remembered)
@@ -132,9 +135,9 @@ Test(gaps, one_that_was_short_is_remembered)
     request();
     advance(150);
     request();
-    cr_expect_eq(goes(), 1);
+    cr_expect_eq(goes(), 1, "%u", in_device());
     requests(20, 4000);
-    cr_expect_eq(goes(), 1);
+    cr_expect_eq(goes(), 1, "%u", in_device());
     requests(80, 4000);
     cr_expect_geq(goes(), 15, "%u", in_device());
 }
@@ -142,5 +145,5 @@ Test(gaps, one_that_was_short_is_remembered)
 Test(gaps, that_are_short_change_nothing)
 {
     requests(40, 200);
-    cr_expect_eq(goes(), 1);
+    cr_expect_eq(goes(), 1, "%u", in_device());
 }

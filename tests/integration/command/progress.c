@@ -105,7 +105,7 @@ Test(progress, latency_ends_with_the_samples_it_has)
     json_decref(root);
 }
 
-/* Between 20 and 29 %, one of six rows is complete. */
+/* Between 20 and 29 %, one of nine rows is complete. */
 Test(progress, the_ablation_ends_with_the_rows_it_has)
 {
     json_t *root = interrupted(

@@ -41,6 +41,7 @@ struct row {
     double ratio;      /* of best effort beside real time, to it alone on the plain driver */
     double solo_ratio; /* of best effort with nobody above, to that */
     double gate_us;
+    struct figures wait; /* from the call to the first real-time kernel, with --stages */
 };
 
 /* What is not set is as the user has it. */
@@ -93,14 +94,26 @@ static int measure(struct bench *b, const struct variant *v)
     return rc;
 }
 
-static void print_row(const struct row *r)
+static void print_heading(const struct bench_plan *plan)
 {
-    printf("%-12s %9u %9.1f %9.1f %9.3f %9.3f\n", r->variant, r->be_kernel_us, r->added.p50_us,
+    printf("%-12s %9s %9s %9s %9s %9s", "variant", "kernel us", "added p50", "p99", "be ratio",
+           "be alone");
+    if (plan->stages)
+        printf(" %9s %9s", "wait p50", "p99");
+    putchar('\n');
+}
+
+static void print_row(const struct row *r, bool stages)
+{
+    printf("%-12s %9u %9.1f %9.1f %9.3f %9.3f", r->variant, r->be_kernel_us, r->added.p50_us,
            r->added.p99_us, r->ratio, r->solo_ratio);
+    if (stages)
+        printf(" %9.1f %9.1f", r->wait.p50_us, r->wait.p99_us);
+    putchar('\n');
     fflush(stdout);
 }
 
-static json_t *row_json(const struct row *r)
+static json_t *row_json(const struct row *r, bool stages)
 {
     json_t *row = json_pack(
         "{s:s, s:i, s:{s:o, s:o}, s:o, s:o}", "variant", r->variant, "be_kernel_us",
@@ -110,6 +123,10 @@ static json_t *row_json(const struct row *r)
 
     if (r->gate_us > 0)
         json_object_set_new(row, "gate_us", result_number(r->gate_us));
+    if (stages)
+        json_object_set_new(row, "wait_us",
+                            json_pack("{s:o, s:o}", "p50", result_number(r->wait.p50_us), "p99",
+                                      r->p99_known ? result_number(r->wait.p99_us) : json_null()));
     return row;
 }
 
@@ -140,15 +157,16 @@ static int kernel_rows(const struct bench_plan *plan, uint32_t us, double part, 
         row.ratio = native > 0 ? bench_rate(&b.mode[BENCH_CUTIN].shared) / native : 0;
         row.solo_ratio = native > 0 ? bench_rate(&b.mode[BENCH_CUTIN].solo) / native : 0;
         row.gate_us = bench_gate_us(&b);
+        row.wait = b.stages.figures[STAGE_begin];
         if (rc == 0 && b.checked && !b.identical) {
             say(&subcommand_latency, "%s, %u us: best effort's result is not the undisturbed one",
                 row.variant, us);
             rc = -EIO;
         }
         if (rc == 0 && !plan->json)
-            print_row(&row);
+            print_row(&row, plan->stages);
         if (rc == 0)
-            json_array_append_new(rows, row_json(&row));
+            json_array_append_new(rows, row_json(&row, plan->stages));
         if (rc == 0 && !*config)
             *config = bench_config_json(&b);
         bench_free(&b);
@@ -162,8 +180,7 @@ int ablation_run(const struct bench_plan *plan, int argc, char **argv)
     int kernels = plan->be_kernel_us ? 1 : KERNELS, rc = 0;
 
     if (!plan->json)
-        printf("%-12s %9s %9s %9s %9s %9s\n", "variant", "kernel us", "added p50", "p99",
-               "be ratio", "be alone");
+        print_heading(plan);
     for (int k = 0; k < kernels && rc == 0; k++)
         rc = kernel_rows(plan, plan->be_kernel_us ? plan->be_kernel_us : kernels_us[k],
                          k * VARIANTS, kernels * VARIANTS, rows, &config);

@@ -21,7 +21,7 @@ set lmargin at screen 0.26
 set rmargin at screen 0.66
 set xlabel 'added latency, microseconds'
 set xrange [0:most * 1.15 + 1]
-set key at graph 1,1.04 bottom right horizontal Left reverse samplen 1.5
+set key at screen 0.5, 1 - 66.0 / height center horizontal Left reverse samplen 1.5
 
 # Lying bars; less than nothing is drawn as nothing. Column 1 of $figures counts percentiles.
 shown(x) = x > 0 ? x : 0

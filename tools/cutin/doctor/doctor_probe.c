@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 enum { PATIENCE_S = 60 }; /* a first cuInit on a big machine takes seconds */
+enum { RETURNS_MS = 1000, HELD_MS = 30 };
 
 /* ---- what there is ------------------------------------------------------------------------- */
 
@@ -88,10 +89,12 @@ static void look(void)
 
 /* ---- under libcutin.so --------------------------------------------------------------------- */
 
-/* Releases the stream some time after the launch, whether or not that returned meanwhile. */
+/* Releases the stream some time after the launch, which has returned by then or never will. */
 static void *release_later(void *unused)
 {
-    nap_us(30000);
+    for (int i = 0; i < RETURNS_MS && !atomic_load(&it.launched); i++)
+        nap_us(1000);
+    nap_us(HELD_MS * 1000);
     it.held = word_get(it.filled) == 0;
     it.buffered = atomic_load(&it.launched);
     it.release(it.stream);

@@ -84,6 +84,7 @@ static uint64_t fill_cost(const void *packed)
     return touch_cost_ns((uint64_t)k.n * 4);
 }
 
+/* A host may look at a word meanwhile, and see the old one or the new one. */
 static CUresult fill_effect(struct work *w)
 {
     struct fill k;
@@ -91,7 +92,7 @@ static CUresult fill_effect(struct work *w)
     if (!words_valid(w, k.p, k.n))
         return CUDA_ERROR_ILLEGAL_ADDRESS;
     for (uint32_t i = 0; i < k.n; i++)
-        k.p[i] = k.value;
+        __atomic_store_n(&k.p[i], k.value, __ATOMIC_RELAXED);
     return CUDA_SUCCESS;
 }
 

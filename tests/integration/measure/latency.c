@@ -151,12 +151,12 @@ Test(latency, every_arrival_is_a_sample)
     for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
         struct process *p =
             process_run((const char *[]){CUTIN, "latency", "--sim", "--floor-ms", "0", "--samples",
-                                         "30", "--rate", "2000", "--solo-ms", "20", "--arrivals",
+                                         "300", "--rate", "2000", "--solo-ms", "20", "--arrivals",
                                          kinds[i], "--json", NULL},
                         NULL, 80);
         json_t *root = printed(p);
-        cr_expect_eq(json_integer_value(get(root, "modes.native.samples")), 30, "%s", kinds[i]);
-        cr_expect_eq(json_integer_value(get(root, "modes.cutin.samples")), 30, "%s", kinds[i]);
+        cr_expect_eq(json_integer_value(get(root, "modes.native.samples")), 300, "%s", kinds[i]);
+        cr_expect_eq(json_integer_value(get(root, "modes.cutin.samples")), 300, "%s", kinds[i]);
         json_decref(root);
         process_free(p);
     }

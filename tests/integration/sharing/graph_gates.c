@@ -84,17 +84,22 @@ static int kernels_after_a_hold(const struct client_row *row)
     return kernels_ended(held_ns, over_ns);
 }
 
-static void stops(const char *mode, const char *const env[], int most)
+/* Pauses it until `enough` times at most `most` kernels ran behind the hold, `tries` times at
+ * most. */
+static void stops(const char *mode, const char *const env[], int most, int enough, int tries)
 {
     struct process *daemon = daemon_start(), *be = program_start(mode, env);
     struct client_row row;
+    int near = 0, worst = 0;
 
     cr_assert(client_wait(PROGRAM, has_graph_gates, 20, &row), "no gates: %s", process_err(be));
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < tries && near < enough; i++) {
         int n = kernels_after_a_hold(&row);
-        cr_expect_leq(n, most, "%d kernels ran behind the hold", n);
+        near += n <= most;
+        worst = n > worst ? n : worst;
         nap_ms(7);
     }
+    cr_expect_geq(near, enough, "%d times, and %d kernels ran behind a hold", near, worst);
     cr_assert(client_wait(PROGRAM, has_graph_gates, 20, &row));
     cr_expect_eq(row.device[0].counters.ungated_graphs, 0);
     program_end(be);
@@ -103,20 +108,22 @@ static void stops(const char *mode, const char *const env[], int most)
 
 Test(graph_gates, a_hold_stops_a_graph_within_an_interval)
 {
-    stops("loop", NULL, BETWEEN);
+    stops("loop", NULL, BETWEEN, 5, 5);
 }
 
+/* Its thread is late by less than a millisecond, but on a busy machine by more than a graph takes.
+ * Without a mirror one pause of twenty comes so near to a graph's end, and six of forty do in one
+ * of seventy runs, which is the binomial distribution's. */
 Test(graph_gates, a_mirror_does_the_same)
 {
-    stops("loop", (const char *[]){"SIMGPU_HOST_REGISTER=0", NULL},
-          KERNELS / 2); /* it is late by milliseconds, on a busy machine by ten */
+    stops("loop", (const char *[]){"SIMGPU_HOST_REGISTER=0", NULL}, KERNELS / 20, 6, 40);
 }
 
 /* Together they may have as much between gates as one, so each has a gate in front of every
  * kernel. */
 Test(graph_gates, branches_are_stopped_one_by_one)
 {
-    stops("branches", NULL, BRANCHES);
+    stops("branches", NULL, BRANCHES, 5, 5);
 }
 
 /* The same measurement without them: the driver finishes the graph. A pause may come at a graph's

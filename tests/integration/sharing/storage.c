@@ -115,7 +115,7 @@ Test(storage, beside_real_time_it_is_named_and_its_result_stays)
     struct process *daemon = daemon_start(), *be, *rt;
     struct client_row row;
 
-    rt = inference_start("60", "70");
+    rt = inference_start("20", "30");
     be = storage_start((const char *[]){"--seconds", "3600"}, NULL);
     cr_expect(client_wait("gpu_storage", is_named, 30, &row), "%s", process_err(be));
     cr_expect(list_says("runs beside storage_search of"));
@@ -162,7 +162,7 @@ Test(storage, suspended_while_it_waits_it_finds_its_completions_later)
     struct process *daemon = daemon_start(), *be, *rt;
 
     setenv("SIMGPU_RM", "accept", 1);
-    rt = inference_start("60", "70");
+    rt = inference_start("20", "30");
     be = storage_start((const char *[]){"--rounds", "4"},
                        (const char *[]){"CUTIN_SUSPEND=on", "CUTIN_LOG=info", NULL});
     expect_equal(be);

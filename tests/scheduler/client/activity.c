@@ -337,7 +337,7 @@ static void *worker(void *argument)
         uint32_t level = 1 + (uint32_t)rand_r(&seed) % 3;
 
         activity_begin(&a, DEV, level);
-        if (rand_r(&seed) % 4 == 0)
+        if (rand_r(&seed) % 16 == 0) /* on a busy machine it costs a turn of everybody else */
             sched_yield();
         activity_end(&a, DEV, level);
     }

@@ -5,6 +5,7 @@
 #include "tools/simgpu/stream/engine.h"
 #include "tools/simgpu/face/simconfig.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <sys/syscall.h>
@@ -29,7 +30,9 @@ bool point_done(struct point p)
 static void futex_wait(_Atomic uint32_t *word, uint32_t seen, long timeout_ns)
 {
     struct timespec t = {0, timeout_ns};
+    int saved = errno;
     syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, &t, NULL, 0);
+    errno = saved;
 }
 
 void stream_complete(struct sim_stream *s, uint64_t seq)

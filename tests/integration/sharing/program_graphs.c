@@ -1,11 +1,11 @@
 /*
- * program_graphs.c - a CUDA program of graphs, for graph_gates.c: `program_graphs MODE`.
+ * program_graphs.c - a CUDA program of graphs, for graph_gates.c: `program_graphs MODE FILE`.
  *
  * loop:     launches a graph of many kernels, until SIGTERM.
  * branches: the same, as eight chains side by side.
  * memory:   the same, and the graph allocates memory: no copy of it may be made.
- * change:   changes the executable graph in every way that CUDA has, between launches; then waits
- *           for SIGTERM.
+ * change:   launches a graph until there is the file; changes the executable graph in every way
+ *           that CUDA has, between launches; then waits for SIGTERM.
  * moved:    the same, and the graph inside was moved there: its nodes keep their handles.
  * levels:   as loop, with a stream of another priority beside.
  *
@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 enum {
     ELEMENTS = 256,
@@ -260,7 +261,7 @@ static size_t nodes_of(CUgraph graph)
     return count;
 }
 
-static void change(bool moved)
+static void change(bool moved, const char *file)
 {
     static struct chain c = {.count = CHANGED, .child = true},
                         d = {.count = CHANGED, .child = true}, longer = {.count = CHANGED + 1};
@@ -274,10 +275,12 @@ static void change(bool moved)
     chain_make(&c);
     CHECK(cuGraphInstantiate(&exec, c.graph, 0));
     CHECK(cuGraphUpload(exec, stream));
-    launch(exec, stream, &c);
-    launch(exec, other, &c);
-    launch(exec, stream, &c);
-    compare("launches in two streams");
+    do {
+        launch(exec, stream, &c);
+        launch(exec, other, &c);
+        launch(exec, stream, &c);
+        compare("launches in two streams");
+    } while (access(file, F_OK) != 0);
     if (nodes_of(c.graph) != CHANGED) {
         printf("the graph was changed\n");
         exit(EXIT_FAILURE);
@@ -352,7 +355,7 @@ int main(int argc, char **argv)
     CHECK(cuMemsetD32(x, 1, BRANCHES * ELEMENTS));
     warm_up();
     if (strcmp(mode, "change") == 0 || strcmp(mode, "moved") == 0)
-        change(strcmp(mode, "moved") == 0);
+        change(strcmp(mode, "moved") == 0, argc > 2 ? argv[2] : "/");
     else
         loop(mode);
     printf("right\n");

@@ -146,8 +146,10 @@ Test(streams, a_stream_that_runs_dry_beside_a_busy_one_hastens_the_looks)
     launch_part(w, b, 160, 1);
     WAIT_FOR(due_in_us(w) == 60);
     cr_assert_eq(pace(w), 256);
+    pthread_mutex_lock(&w->set->lock); /* or the dispatcher looks between the two */
     device_step(w, b);
     clock_advance(70 * 1000);
+    pthread_mutex_unlock(&w->set->lock);
     WAIT_FOR(in_device(w, b) == 1 && submitted_count(w) == 3);
     cr_assert_lt(pace(w), 256);
     device_finish(w);

@@ -80,11 +80,12 @@ Test(storage, beside_real_time_on_the_plain_driver_the_result_stays)
 /* ---- under cutin ----------------------------------------------------------------------------- */
 
 /* `much`: --rounds or --seconds, and how many. */
-static struct process *storage_start(const char *const much[2], const char *const env[])
+static struct process *storage_start(const char *const much[2], const char *latency_us,
+                                     const char *const env[])
 {
     return process_start((const char *[]){CUTIN, "run", "--sim", "--", EXAMPLE("gpu_storage"),
-                                          much[0], much[1], "--vertices", "8000", "--announce",
-                                          "--json", NULL},
+                                          much[0], much[1], "--vertices", "8000", "--latency-us",
+                                          latency_us, "--announce", "--json", NULL},
                          env);
 }
 
@@ -109,14 +110,15 @@ static bool list_says(const char *text)
     return said;
 }
 
-/* Its time and its I/O memory tell; the process above is told, too. */
+/* Its time and its I/O memory tell; the process above is told, too. Each of its kernels takes more
+ * than a millisecond, whichever are sampled. */
 Test(storage, beside_real_time_it_is_named_and_its_result_stays)
 {
     struct process *daemon = daemon_start(), *be, *rt;
     struct client_row row;
 
     rt = inference_start("20", "30");
-    be = storage_start((const char *[]){"--seconds", "3600"}, NULL);
+    be = storage_start((const char *[]){"--seconds", "3600"}, "3000", NULL);
     cr_expect(client_wait("gpu_storage", is_named, 30, &row), "%s", process_err(be));
     cr_expect(list_says("runs beside storage_search of"));
     process_signal(be, SIGTERM);
@@ -163,7 +165,7 @@ Test(storage, suspended_while_it_waits_it_finds_its_completions_later)
 
     setenv("SIMGPU_RM", "accept", 1);
     rt = inference_start("20", "30");
-    be = storage_start((const char *[]){"--rounds", "4"},
+    be = storage_start((const char *[]){"--rounds", "4"}, "100",
                        (const char *[]){"CUTIN_SUSPEND=on", "CUTIN_LOG=info", NULL});
     expect_equal(be);
     cr_expect_null(strstr(process_err(be), "it had no effect"), "%s", process_err(be));

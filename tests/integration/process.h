@@ -54,6 +54,8 @@ void sandbox_leave(void);
 const char *sandbox_folder(void);
 /* "FOLDER/name" in a static buffer that is good for eight calls. */
 const char *sandbox_path(const char *name);
+/* Makes an empty file of that name there, for which a program waits. */
+void sandbox_tell(const char *name);
 
 /* The whole file as text, which the caller frees. A file that is not there fails the test. */
 char *file_text(const char *path);

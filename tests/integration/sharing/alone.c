@@ -24,18 +24,10 @@ enum { DEPTH = 4 };
 
 static struct process *program;
 
-static void tell(const char *what)
-{
-    FILE *f = fopen(sandbox_path(what), "w");
-
-    cr_assert_not_null(f);
-    fclose(f);
-}
-
 static void program_start(const char *const env[])
 {
     device_log_open();
-    tell("0");
+    sandbox_tell("0");
     program =
         process_start((const char *[]){BIN_DIR "/tests/" PROGRAM, sandbox_path("."), NULL}, env);
     cr_assert(process_says(program, "launched 0.", 60), "stderr: %s", process_err(program));
@@ -53,7 +45,7 @@ static struct span launches(int step)
 
     snprintf(file, sizeof(file), "%d", step);
     snprintf(said, sizeof(said), "launched %d.", step);
-    tell(file);
+    sandbox_tell(file);
     cr_assert(process_says(program, said, 60), "stderr: %s", process_err(program));
     span.to_ns = device_now_ns();
     return span;
@@ -61,7 +53,7 @@ static struct span launches(int step)
 
 static void program_check(void)
 {
-    tell("end");
+    sandbox_tell("end");
     cr_expect_eq(process_wait(program, 60), 0, "stderr: %s", process_err(program));
     cr_expect_not_null(strstr(process_out(program), "right"), "stdout: %s", process_out(program));
     process_free(program);
@@ -205,7 +197,7 @@ Test(alone, who_comes_finds_the_cap_and_who_leaves_takes_it_along)
     rt = inference_start("0.1", "1");
     somebody_there("above", has_somebody_above);
     somebody_there("waits", waits);
-    tell("begin");
+    sandbox_tell("begin");
     kernels_run(WARM + ALONE + BEHIND);
     held.to_ns = capped.from_ns = device_now_ns();
     cr_assert_eq(control_resume(daemon_path(), target), 0);
@@ -244,7 +236,7 @@ static struct process *above_start(void)
 
 static void above_end(struct process *rt)
 {
-    tell("rt/end");
+    sandbox_tell("rt/end");
     cr_expect_eq(process_wait(rt, 60), 0, "stderr: %s", process_err(rt));
     process_free(rt);
     somebody_there("nobody above", has_nobody_above);

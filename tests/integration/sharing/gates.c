@@ -83,23 +83,15 @@ static struct process *program_start(const char *const env[],
     return p;
 }
 
-static void tell(const char *what)
-{
-    FILE *f = fopen(sandbox_path(what), "w");
-
-    cr_assert_not_null(f);
-    fclose(f);
-}
-
 /* The driver has its kernels when the hold comes, and may begin them only then. Returns when they
  * have gone as far as they go. */
 static void stop(struct process *p, const struct client_row *row)
 {
-    tell("queue");
+    sandbox_tell("queue");
     cr_assert(process_says(p, "queued", 60), "stderr: %s", process_err(p));
     cr_assert_eq(control_pause(daemon_path(), target(row)), 0);
     cr_assert(client_wait(PROGRAM, client_paused, 60, NULL));
-    tell("begin");
+    sandbox_tell("begin");
     device_log_wait(is_host);
     device_log_settle(QUIET_NS);
 }

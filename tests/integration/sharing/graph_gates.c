@@ -182,12 +182,10 @@ static void follows_changes(const char *mode, const char *const env[])
 {
     struct process *daemon = daemon_start(), *be = program_start(mode, env);
     struct client_row row;
-    FILE *go;
 
     cr_assert(client_wait(PROGRAM, has_gates, 20, &row), "no gates: %s", process_err(be));
     before = row.device[0].counters.gates;
-    cr_assert(go = fopen(sandbox_path("go on"), "w"));
-    fclose(go);
+    sandbox_tell("go on");
     cr_assert(process_says(be, "changed", 60), "stdout: %s", process_out(be));
     cr_assert(client_wait(PROGRAM, has_changed, 20, &row), "no gates");
     cr_expect_eq(row.device[0].counters.ungated_graphs, 0);

@@ -96,14 +96,6 @@ static void hold_until(const char *said)
     }
 }
 
-static void tell(const char *what)
-{
-    FILE *f = fopen(sandbox_path(what), "w");
-
-    cr_assert_not_null(f);
-    fclose(f);
-}
-
 /* A kernel that was running when the hold came and ended when it was long over. */
 static int stood_still(const struct device_work *w, const void *unused)
 {
@@ -124,7 +116,7 @@ static int later(const struct device_work *w, const void *since_ns)
 
 static void finish(void)
 {
-    tell("end");
+    sandbox_tell("end");
     cr_expect_eq(process_wait(test.be, 60), 0, "stderr: %s", process_err(test.be));
     cr_expect_not_null(strstr(process_out(test.be), "right"), "stdout: %s", process_out(test.be));
 }
@@ -349,7 +341,7 @@ Test(suspend, a_process_that_exits_leaves_nothing)
     undisturbed_checksum(STEPS, expected);
     start(SUSPENDING("accept", "on"));
     hold();
-    tell("exit");
+    sandbox_tell("exit");
     cr_expect_eq(process_wait(test.be, 60), 0, "stderr: %s", process_err(test.be));
     release();
     struct process *other = training_start(STEPS, NULL);
@@ -374,7 +366,7 @@ Test(suspend, the_end_of_a_forked_child_changes_nothing)
 {
     start(SUSPENDING("accept", "on"));
     hold();
-    tell("fork");
+    sandbox_tell("fork");
     cr_assert(process_says(test.be, "forked", 60), "stdout: %s", process_out(test.be));
     nap_ms(HOLD_MS);
     release();
@@ -387,7 +379,7 @@ Test(suspend, gives_way_to_a_context_that_is_destroyed)
 {
     start(SUSPENDING("accept", "on"));
     hold();
-    tell("context");
+    sandbox_tell("context");
     cr_assert(process_says(test.be, "destroyed", 60), "stdout: %s", process_out(test.be));
     release();
     finish();

@@ -14,6 +14,7 @@
 #include "scheduler/wire/socket.h"
 
 #define WAIT_NS (2000ull * NS_PER_MS)
+#define TRY_NS  NS_PER_MS /* between two tries to connect */
 
 /* One more message before the deadline. */
 static int next_message(int fd, union message *m, uint64_t deadline_ns)
@@ -32,9 +33,24 @@ static int next_message(int fd, union message *m, uint64_t deadline_ns)
     }
 }
 
-static int ask(const char *socket, const union message *question)
+/* More want in than the daemon has let in so far: it will. */
+static int connect_by(const char *socket, uint64_t deadline_ns)
 {
-    int fd = socket_connect(socket), rc;
+    int fd;
+
+    while ((fd = socket_connect(socket)) == -EAGAIN) {
+        uint64_t now = clock_ns();
+
+        if (now >= deadline_ns)
+            return -ETIMEDOUT;
+        clock_sleep_until(now + TRY_NS);
+    }
+    return fd;
+}
+
+static int ask(const char *socket, const union message *question, uint64_t deadline_ns)
+{
+    int fd = connect_by(socket, deadline_ns), rc;
 
     if (fd < 0)
         return fd;
@@ -45,18 +61,18 @@ static int ask(const char *socket, const union message *question)
     return rc;
 }
 
-static int ask_plainly(const char *socket, enum message_type type)
+static int ask_plainly(const char *socket, enum message_type type, uint64_t deadline_ns)
 {
     union message m;
 
     message_init(&m, type);
-    return ask(socket, &m);
+    return ask(socket, &m, deadline_ns);
 }
 
 int ask_one(const char *socket, union message *m)
 {
     uint64_t deadline = clock_ns() + WAIT_NS;
-    int fd = ask(socket, m), rc;
+    int fd = ask(socket, m, deadline), rc;
 
     if (fd < 0)
         return fd;
@@ -161,7 +177,7 @@ static void find_holders(struct client_row *rows, size_t n)
 int ask_clients(const char *socket, struct client_row **rows, size_t *n)
 {
     uint64_t deadline = clock_ns() + WAIT_NS;
-    int fd = ask_plainly(socket, MESSAGE_LIST), rc;
+    int fd = ask_plainly(socket, MESSAGE_LIST, deadline), rc;
     union message m;
     size_t room = 0;
 
@@ -192,7 +208,7 @@ int ask_clients(const char *socket, struct client_row **rows, size_t *n)
 int ask_stop(const char *socket)
 {
     uint64_t deadline = clock_ns() + WAIT_NS;
-    int fd = ask_plainly(socket, MESSAGE_STOP), rc;
+    int fd = ask_plainly(socket, MESSAGE_STOP, deadline), rc;
     union message m;
 
     if (fd < 0)

@@ -45,6 +45,13 @@ static void busy(void)
         launch(w, a, 100);
 }
 
+/* What the device has now: with what goes for it, it would never end, or leave nothing buffered. */
+static void complete(void)
+{
+    for (uint32_t n = in_device(); n > 0; n--)
+        device_step(w, a);
+}
+
 /* The dispatcher has looked at a time that was not before. */
 static void seen(void)
 {
@@ -115,10 +122,10 @@ Test(gaps, that_are_long_let_more_go_until_somebody_is_due)
 {
     requests(70, 4000);
     cr_expect_geq(goes(), 15, "%u", in_device());
-    device_finish(w);
+    complete();
     advance(1500);
     cr_expect_leq(goes(), 6, "100 and 500 us: %u", in_device());
-    device_finish(w);
+    complete();
     advance(600);
     cr_expect_eq(goes(), 1, "%u", in_device());
 }

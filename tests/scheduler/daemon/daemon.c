@@ -273,6 +273,34 @@ Test(daemon, nobody_there_is_said_as_such)
     cr_assert_eq(ask_clients(place.socket, &rows, &n), -ECONNREFUSED);
 }
 
+static int full(void)
+{
+    int fd;
+
+    while ((fd = socket_connect(place.socket)) >= 0) /* left open: they fill the backlog */
+        ;
+    return fd;
+}
+
+Test(daemon, who_asks_waits_until_the_daemon_lets_it_in)
+{
+    struct client_row *rows;
+    size_t n;
+    int status;
+    pid_t pid;
+
+    place_start(&place);
+    cr_assert_eq(kill(place.daemon, SIGSTOP), 0);
+    cr_assert_eq(full(), -EAGAIN);
+    cr_assert_eq(ask_clients(place.socket, &rows, &n), -ETIMEDOUT);
+    pid = fork();
+    if (pid == 0)
+        _exit(alive() ? 0 : 1);
+    cr_assert_eq(kill(place.daemon, SIGCONT), 0);
+    waitpid(pid, &status, 0);
+    cr_assert_eq(status, 0);
+}
+
 Test(daemon, stops_when_asked_by_its_owner_only)
 {
     int status;

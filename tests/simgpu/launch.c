@@ -148,8 +148,13 @@ Test(launch, attributes_of_extended_launches_are_checked)
 Test(launch, a_launch_can_record_an_event_behind_itself)
 {
     CUevent e;
-    uint64_t ns = 2 * MS;
+    CUstream s;
+    CUdeviceptr at;
+    _Atomic uint32_t *word = host_words(&at);
+    uint64_t ns = 10 * US;
     void *params[] = {&ns};
+    CHECK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    CHECK(cuStreamWaitValue32(s, at, 1, CU_STREAM_WAIT_VALUE_EQ));
     CHECK(cuEventCreate(&e, CU_EVENT_DISABLE_TIMING));
     CUlaunchAttribute a = {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT};
     a.value.programmaticEvent.event = e;
@@ -159,10 +164,12 @@ Test(launch, a_launch_can_record_an_event_behind_itself)
                         .blockDimX = 32,
                         .blockDimY = 1,
                         .blockDimZ = 1,
+                        .hStream = s,
                         .attrs = &a,
                         .numAttrs = 1};
     CHECK(cuLaunchKernelEx(&c, sim.spin, params, NULL));
     EXPECT(cuEventQuery(e), CUDA_ERROR_NOT_READY);
+    *word = 1;
     CHECK(cuEventSynchronize(e));
 }
 

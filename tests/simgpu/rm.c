@@ -141,12 +141,16 @@ static uint64_t paused_ns(void)
     return 0;
 }
 
-/* Stops a kernel of 20 ms for as long at least, if that has an effect. */
+/* Stops a kernel of 100 ms for 20 at least, if that has an effect. */
 static uint64_t stopped_for(void (*stop)(void), void (*go)(void))
 {
-    launch_spin(NULL, 1, 20 * MS);
-    uint64_t until = now_ns() + 20 * MS;
+    CUevent ahead;
+    CHECK(cuEventCreate(&ahead, CU_EVENT_DISABLE_TIMING));
+    CHECK(cuEventRecord(ahead, NULL));
+    launch_spin(NULL, 1, 100 * MS);
+    CHECK(cuEventSynchronize(ahead)); /* it runs */
     stop();
+    uint64_t until = now_ns() + 20 * MS;
     while (now_ns() < until)
         ;
     go();

@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
@@ -84,6 +85,15 @@ bool wait_until(bool (*condition)(void *), void *arg)
         usleep(200);
     }
     return true;
+}
+
+_Atomic uint32_t *host_words(CUdeviceptr *at)
+{
+    void *p;
+    CHECK(cuMemHostAlloc(&p, 4096, CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_PORTABLE));
+    CHECK(cuMemHostGetDevicePointer(at, p, 0));
+    memset(p, 0, 4096);
+    return p;
 }
 
 static bool line_read(const char *text, struct log_line *l)

@@ -40,6 +40,8 @@ void sim_close(void);
 
 void launch_spin(CUstream s, unsigned int blocks, uint64_t ns);
 void launch_mix(CUstream s, CUdeviceptr x, uint32_t a, uint32_t b, uint32_t n);
+/* Words that streams wait for and that the test writes; they live as long as the context. */
+_Atomic uint32_t *host_words(CUdeviceptr *at);
 /* Wait for a condition with a generous deadline. */
 bool wait_until(bool (*condition)(void *), void *arg);
 uint64_t now_ns(void);

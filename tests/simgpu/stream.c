@@ -44,16 +44,6 @@ static CUevent event(void)
     return e;
 }
 
-/* Words that streams wait for and that the test writes. */
-static _Atomic uint32_t *host_words(CUdeviceptr *at)
-{
-    void *p;
-    CHECK(cuMemHostAlloc(&p, 4096, CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_PORTABLE));
-    CHECK(cuMemHostGetDevicePointer(at, p, 0));
-    memset(p, 0, 4096);
-    return p;
-}
-
 Test(stream, launches_of_a_stream_run_in_order_and_once)
 {
     CUstream s = stream(CU_STREAM_NON_BLOCKING);

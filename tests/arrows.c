@@ -21,18 +21,20 @@ static const struct room {
     {"shim", "cuda.h"},
     {"shim/lookup", "trace/likely.h cuda.h"},
     {"shim/suspend", "shim/lookup"},
-    /* One object in three folders. */
-    {"shim/objects", "shim/lookup shim/path shim/pace vhq/vhq.h vhq/mutant.h trace/trace.h "
-                     "scheduler/client/client.h"},
-    {"shim/path", "shim/lookup shim/objects shim/pace vhq/vhq.h vhq/mutant.h trace/trace.h "
-                  "scheduler/client/client.h trace/clock.h scheduler/wire/page.h"},
+    /* One object in four folders. */
+    {"shim/objects", "shim/lookup shim/path shim/pace shim/learn vhq/vhq.h vhq/mutant.h "
+                     "trace/trace.h scheduler/client/client.h"},
+    {"shim/path", "shim/lookup shim/objects shim/pace shim/learn vhq/vhq.h vhq/mutant.h "
+                  "trace/trace.h scheduler/client/client.h trace/clock.h scheduler/wire/page.h"},
+    {"shim/learn",
+     "shim/lookup shim/objects shim/path/distance.h shim/pace/pad.h shim/pace/schedule.h "
+     "vhq/vhq.h trace/names.h trace/clock.h scheduler/client/client.h scheduler/client/waker.h"},
     {"shim/pace",
-     "shim/cutin.h shim/lookup shim/objects shim/path shim/suspend/groups.h vhq/vhq.h vhq/thread.h "
-     "trace/names.h scheduler/client/client.h scheduler/client/waker.h scheduler/wire/page.h "
-     "trace/clock.h"},
-    {"shim/graph", "shim/objects shim/path shim/pace scheduler/client/client.h"},
+     "shim/cutin.h shim/lookup shim/objects shim/path shim/learn shim/suspend/groups.h "
+     "vhq/thread.h scheduler/client/client.h scheduler/wire/page.h trace/clock.h"},
+    {"shim/graph", "shim/objects shim/path shim/learn shim/pace scheduler/client/client.h"},
     {"shim/wrap",
-     "shim/cutin.h shim/lookup shim/objects shim/path shim/pace shim/graph vhq/mutant.h "
+     "shim/cutin.h shim/lookup shim/objects shim/path shim/learn shim/pace shim/graph vhq/mutant.h "
      "scheduler/client/client.h"},
 
     {"scheduler/wire", "trace/clock.h"},
@@ -43,20 +45,25 @@ static const struct room {
     {"scheduler/slurm", "scheduler/policy/job.h"},
 
     {"examples", "shim/cutin.h cuda.h"},
-    {"tools/cutin",
-     "scheduler/wire scheduler/policy/policy.h shim/pace/profile_file.h trace/clock.h cuda.h"},
-    {"tools/cutin/doctor", "tools/cutin tools/facts scheduler/wire shim/lookup/api.def "
-                           "shim/pace/suspend_record.h cuda.h"},
-    {"tools/cutin/measure", "tools/cutin tools/cutin/record tools/cutin/report scheduler/wire "
-                            "trace/clock.h examples/kernels_ptx.h"},
-    {"tools/cutin/disb", "tools/cutin tools/cutin/measure tools/cutin/record/workload.h "
-                         "tools/cutin/report scheduler/wire/socket.h "
+    {"tools/cutin", "scheduler/wire shim/learn/profile_file.h trace/clock.h cuda.h"},
+    {"tools/cutin/statistics", ""},
+    {"tools/cutin/operate", "tools/cutin scheduler/wire scheduler/policy/policy.h"},
+    {"tools/cutin/worker", "tools/cutin examples/kernels_ptx.h"},
+    {"tools/cutin/doctor",
+     "tools/cutin tools/cutin/statistics/percentiles.h tools/facts scheduler/wire "
+     "shim/lookup/api.def shim/pace/suspend_record.h cuda.h"},
+    {"tools/cutin/measure",
+     "tools/cutin tools/cutin/statistics tools/cutin/worker tools/cutin/operate/clients.h "
+     "tools/cutin/record tools/cutin/report scheduler/wire trace/clock.h examples/kernels_ptx.h"},
+    {"tools/cutin/disb", "tools/cutin tools/cutin/statistics tools/cutin/worker "
+                         "tools/cutin/record/workload.h tools/cutin/report scheduler/wire/socket.h "
                          "examples/kernels_ptx.h"},
-    {"tools/cutin/record", "tools/cutin trace/clock.h trace/trace.h examples/kernels_ptx.h"},
-    {"tools/cutin/report", "tools/cutin"},
-    {"tools/cutin/whatif", "tools/cutin tools/cutin/record/workload.h"},
+    {"tools/cutin/record",
+     "tools/cutin tools/cutin/statistics trace/clock.h trace/trace.h examples/kernels_ptx.h"},
+    {"tools/cutin/report", "tools/cutin tools/cutin/statistics"},
+    {"tools/cutin/whatif", "tools/cutin tools/cutin/statistics tools/cutin/record/workload.h"},
     {"tools/packaging", ""},
-    {"tools/facts", "tools/cutin/nap.h tools/cutin/percentiles.h shim/lookup/api.def "
+    {"tools/facts", "tools/cutin/nap.h tools/cutin/statistics/percentiles.h shim/lookup/api.def "
                     "shim/lookup/shim.h shim/suspend/groups.h examples/kernels_ptx.h cuda.h"},
 
     /* The simulated driver knows the names of the driver's functions, and nothing else of cutin.
@@ -81,8 +88,9 @@ enum { ROOMS = sizeof(rooms) / sizeof(*rooms) };
 
 /* Their files include each other in circles. */
 static const char *const one_object[] = {
-    "shim/lookup",      "shim/objects",       "shim/path",           "shim/pace",
-    "scheduler/client", "tools/simgpu/graph", "tools/simgpu/memory", "tools/simgpu/stream",
+    "shim/lookup",        "shim/objects",        "shim/path",
+    "shim/learn",         "shim/pace",           "scheduler/client",
+    "tools/simgpu/graph", "tools/simgpu/memory", "tools/simgpu/stream",
 };
 enum { ONE_OBJECT = sizeof(one_object) / sizeof(*one_object) };
 

@@ -5,7 +5,7 @@
 #define CUTIN_SHIM_EXEC_H
 
 #include "shim/objects/context.h"
-#include "shim/pace/estimate.h"
+#include "shim/learn/estimate.h"
 
 struct asides;
 struct graph_copy;

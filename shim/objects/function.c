@@ -7,7 +7,7 @@
 
 #include "shim/objects/context.h"
 #include "shim/objects/pool.h"
-#include "shim/pace/profile.h"
+#include "shim/learn/profile.h"
 #include "trace/trace.h"
 #include "vhq/mutant.h"
 

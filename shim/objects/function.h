@@ -5,8 +5,8 @@
 #ifndef CUTIN_SHIM_FUNCTION_H
 #define CUTIN_SHIM_FUNCTION_H
 
-#include "shim/pace/estimate.h"
-#include "shim/pace/profile_file.h"
+#include "shim/learn/estimate.h"
+#include "shim/learn/profile_file.h"
 #include "shim/lookup/shim.h"
 #include "shim/objects/table.h"
 #include "vhq/vhq.h"

@@ -16,7 +16,7 @@
 #include "shim/objects/context.h"
 #include "shim/objects/function.h"
 #include "shim/objects/pool.h"
-#include "shim/pace/estimate.h"
+#include "shim/learn/estimate.h"
 #include "shim/pace/pad_guard.h"
 #include "shim/pace/schedule.h"
 #include "trace/clock.h"

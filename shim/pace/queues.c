@@ -10,12 +10,12 @@
 #include "shim/pace/gates.h"
 #include "shim/pace/mark.h"
 #include "shim/pace/pad.h"
-#include "shim/pace/profile.h"
+#include "shim/learn/profile.h"
 #include "shim/pace/remote.h"
 #include "shim/pace/rivals.h"
 #include "shim/pace/schedule.h"
 #include "shim/pace/suspend.h"
-#include "shim/pace/waiting.h"
+#include "shim/learn/waiting.h"
 #include "shim/path/counters.h"
 
 static void dispatcher_start(void *user)

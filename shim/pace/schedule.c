@@ -11,7 +11,7 @@
 #include "trace/clock.h"
 #include "shim/objects/capture.h"
 #include "shim/objects/context.h"
-#include "shim/pace/estimate.h"
+#include "shim/learn/estimate.h"
 #include "shim/path/counters.h"
 #include "shim/pace/gates.h"
 #include "shim/path/join.h"

@@ -2,7 +2,7 @@
  * suspend_record.c - see suspend_record.h.
  */
 #include "shim/pace/suspend_record.h"
-#include "shim/pace/profile_file.h"
+#include "shim/learn/profile_file.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -9,7 +9,7 @@
 #include "shim/objects/capture.h"
 #include "shim/pace/gates.h"
 #include "shim/objects/memory.h"
-#include "shim/pace/profile.h"
+#include "shim/learn/profile.h"
 #include "shim/pace/suspend.h"
 #include "shim/path/traced.h"
 #include "vhq/mutant.h"

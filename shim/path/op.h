@@ -13,7 +13,7 @@
 #define CUTIN_SHIM_OP_H
 
 #include "shim/path/call.h"
-#include "shim/pace/estimate.h"
+#include "shim/learn/estimate.h"
 #include "shim/objects/memory.h"
 #include "shim/pace/schedule.h"
 

@@ -7,10 +7,10 @@
  * alone can cause are ruled out. Everything else waits for its turn and is launched by the caller.
  */
 #include "shim/path/call.h"
-#include "shim/pace/estimate.h"
+#include "shim/learn/estimate.h"
 #include "shim/objects/function.h"
 #include "shim/pace/pad.h"
-#include "shim/pace/waiting.h"
+#include "shim/learn/waiting.h"
 #include "shim/path/traced.h"
 #include "vhq/mutant.h"
 

@@ -7,7 +7,7 @@
 #include "shim/lookup/shim.h"
 #include "shim/objects/memory.h"
 #include "shim/pace/gates.h"
-#include "shim/pace/waiting.h"
+#include "shim/learn/waiting.h"
 
 static CUresult seen(CUresult r, void *p, size_t bytes, unsigned int flags)
 {

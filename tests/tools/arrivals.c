@@ -2,7 +2,7 @@
  * arrivals.c - gaps have the distribution that their name says: Kolmogorov and Smirnov's test on
  * what was drawn, once for each of many seeds. They are the same in every run.
  */
-#include "tools/cutin/measure/arrivals.h"
+#include "tools/cutin/statistics/arrivals.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

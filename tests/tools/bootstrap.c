@@ -1,9 +1,9 @@
 /*
  * bootstrap.c - intervals hold what they are to hold, and are as wide as the samples are few.
  */
-#include "tools/cutin/measure/bootstrap.h"
-#include "tools/cutin/measure/random.h"
-#include "tools/cutin/percentiles.h"
+#include "tools/cutin/statistics/bootstrap.h"
+#include "tools/cutin/statistics/random.h"
+#include "tools/cutin/statistics/percentiles.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

@@ -1,7 +1,7 @@
 /*
  * hdr.c - histograms are exact to three digits, and add up.
  */
-#include "tools/cutin/hdr.h"
+#include "tools/cutin/statistics/hdr.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

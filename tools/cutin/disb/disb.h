@@ -7,10 +7,10 @@
 #ifndef CUTIN_DISB_H
 #define CUTIN_DISB_H
 
-#include "tools/cutin/percentiles.h"
+#include "tools/cutin/statistics/percentiles.h"
 #include "models.h"
 #include "tools/cutin/paths.h"
-#include "tools/cutin/measure/worker.h"
+#include "tools/cutin/worker/worker.h"
 
 #include <jansson.h>
 #include <signal.h>

@@ -2,7 +2,7 @@
  * models.c - generate the networks of models.def, and read others from workload files.
  */
 #include "models.h"
-#include "tools/cutin/measure/random.h"
+#include "tools/cutin/statistics/random.h"
 #include "tools/cutin/record/workload.h"
 
 #include <errno.h>

@@ -2,7 +2,7 @@
  * workload.c - who sends what and when: workloads and models from JSON (docs/disb.md).
  */
 #include "disb.h"
-#include "tools/cutin/measure/random.h"
+#include "tools/cutin/statistics/random.h"
 #include "tools/cutin/record/workload.h"
 
 #include <errno.h>

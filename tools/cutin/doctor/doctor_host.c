@@ -4,7 +4,7 @@
 #include "doctor.h"
 #include "tools/cutin/daemon.h"
 #include "tools/cutin/nap.h"
-#include "tools/cutin/percentiles.h"
+#include "tools/cutin/statistics/percentiles.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -4,7 +4,7 @@
 #include "attach.h"
 #include "bench.h"
 #include "cuts.h"
-#include "tools/cutin/clients.h"
+#include "tools/cutin/operate/clients.h"
 #include "tools/cutin/daemon.h"
 #include "tools/cutin/nap.h"
 #include "tools/cutin/progress.h"

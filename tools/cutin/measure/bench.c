@@ -2,7 +2,7 @@
  * bench.c - run one measurement: rounds of blocks, one block per mode.
  */
 #include "bench.h"
-#include "random.h"
+#include "tools/cutin/statistics/random.h"
 #include "tools/cutin/daemon.h"
 #include "tools/cutin/nap.h"
 #include "tools/cutin/progress.h"

@@ -5,12 +5,12 @@
 #define CUTIN_BENCH_H
 
 #include "tools/cutin/daemon.h"
-#include "tools/cutin/percentiles.h"
+#include "tools/cutin/statistics/percentiles.h"
 #include "tools/cutin/paths.h"
-#include "arrivals.h"
+#include "tools/cutin/statistics/arrivals.h"
 #include "bench_trace.h"
-#include "bootstrap.h"
-#include "worker.h"
+#include "tools/cutin/statistics/bootstrap.h"
+#include "tools/cutin/worker/worker.h"
 
 #include <jansson.h>
 #include <signal.h>

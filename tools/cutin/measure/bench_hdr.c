@@ -3,7 +3,7 @@
  * plotters read, or JSON that can be added up with that of other runs.
  */
 #include "bench.h"
-#include "tools/cutin/hdr.h"
+#include "tools/cutin/statistics/hdr.h"
 #include "tools/cutin/report/result.h"
 
 #include <errno.h>

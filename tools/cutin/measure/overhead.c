@@ -11,7 +11,7 @@
 #include "tools/cutin/driver.h"
 #include "kernels_ptx.h"
 #include "tools/cutin/paths.h"
-#include "tools/cutin/percentiles.h"
+#include "tools/cutin/statistics/percentiles.h"
 #include "tools/cutin/report/plot.h"
 #include "tools/cutin/progress.h"
 #include "tools/cutin/report/result.h"

@@ -8,7 +8,7 @@
 #ifndef CUTIN_STAGES_H
 #define CUTIN_STAGES_H
 
-#include "worker.h"
+#include "tools/cutin/worker/worker.h"
 
 #include <stdbool.h>
 #include <stddef.h>

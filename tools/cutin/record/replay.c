@@ -5,7 +5,7 @@
  * request that waits behind a late one is late too.
  */
 #include "tools/cutin/subcommand.h"
-#include "tools/cutin/percentiles.h"
+#include "tools/cutin/statistics/percentiles.h"
 #include "tools/cutin/paths.h"
 #include "player.h"
 #include "tools/cutin/progress.h"

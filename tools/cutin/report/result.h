@@ -6,7 +6,7 @@
 #ifndef CUTIN_RESULT_H
 #define CUTIN_RESULT_H
 
-#include "tools/cutin/percentiles.h"
+#include "tools/cutin/statistics/percentiles.h"
 #include "tools/cutin/subcommand.h"
 
 #include <jansson.h>

@@ -5,7 +5,7 @@
 #define CUTIN_FORECAST_H
 
 #include "machine.h"
-#include "tools/cutin/percentiles.h"
+#include "tools/cutin/statistics/percentiles.h"
 
 /* Requests of a program by a clock, instead of as they were recorded. */
 struct forecast_load {

@@ -1,8 +1,8 @@
 /*
  * control.c - `cutin set`, `pause`, `resume`, `reset` and `policy`: changing what runs, at once.
  */
-#include "subcommand.h"
-#include "daemon.h"
+#include "tools/cutin/subcommand.h"
+#include "tools/cutin/daemon.h"
 
 #include <errno.h>
 #include <getopt.h>

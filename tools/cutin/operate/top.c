@@ -4,9 +4,9 @@
  * Every figure is a difference of two readings of the daemon's; nothing is asked of the processes.
  */
 #include "clients.h"
-#include "subcommand.h"
-#include "daemon.h"
-#include "nap.h"
+#include "tools/cutin/subcommand.h"
+#include "tools/cutin/daemon.h"
+#include "tools/cutin/nap.h"
 
 #include <errno.h>
 #include <getopt.h>

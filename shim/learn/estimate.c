@@ -4,7 +4,7 @@
  * At most SAMPLES are under way; a launch that would be one more goes unsampled. All of it is off
  * the fast path: one relaxed counter decides.
  */
-#include "shim/pace/estimate.h"
+#include "shim/learn/estimate.h"
 
 #include <pthread.h>
 
@@ -12,7 +12,7 @@
 #include "shim/objects/capture.h"
 #include "shim/objects/context.h"
 #include "shim/pace/pad.h"
-#include "shim/pace/profile.h"
+#include "shim/learn/profile.h"
 #include "shim/pace/schedule.h"
 #include "shim/path/distance.h"
 #include "vhq/vhq.h"

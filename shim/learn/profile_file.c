@@ -1,7 +1,7 @@
 /*
  * profile_file.c - the file that keeps what was learned about kernels (see profile_file.h).
  */
-#include "shim/pace/profile_file.h"
+#include "shim/learn/profile_file.h"
 
 #include <errno.h>
 #include <fcntl.h>

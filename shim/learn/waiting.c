@@ -1,7 +1,7 @@
 /*
  * waiting.c - kernels that wait for their own I/O; see waiting.h.
  */
-#include "shim/pace/waiting.h"
+#include "shim/learn/waiting.h"
 
 #include <fnmatch.h>
 #include <pthread.h>

@@ -5,7 +5,7 @@
  * What a row has besides the averages is this process's own since the last write: the file adds it
  * up.
  */
-#include "shim/pace/profile.h"
+#include "shim/learn/profile.h"
 
 #include <errno.h>
 #include <pthread.h>

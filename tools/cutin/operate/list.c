@@ -2,8 +2,8 @@
  * list.c - `cutin list`: the processes that the daemon knows.
  */
 #include "clients.h"
-#include "subcommand.h"
-#include "daemon.h"
+#include "tools/cutin/subcommand.h"
+#include "tools/cutin/daemon.h"
 
 #include <getopt.h>
 #include <stdio.h>

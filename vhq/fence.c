@@ -241,7 +241,7 @@ void fence_boost(struct vhq_fence *f)
 static void boost_waits_of(struct vhq *q, const struct vhq_fence *f)
 {
     uint64_t n = atomic_load(&q->ring.tail_seq) - peek(q->ring.head_seq);
-    uint32_t offset = q->ring.head;
+    uint32_t offset = ring_front(&q->ring);
     struct slot *slot = NULL;
     for (; n > 0; n--) {
         slot = !slot ? ring_at(&q->ring, &offset) : ring_next(&q->ring, slot, &offset);

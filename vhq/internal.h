@@ -158,6 +158,7 @@ struct ring {
     uint64_t written;
     _Atomic uint64_t freed;
     _Atomic uint64_t tail_seq, head_seq; /* commands published; submitted or dropped */
+    _Atomic uint64_t first_seq;          /* the ring was empty when this one began it anew */
 };
 
 bool ring_alloc(struct ring *r);
@@ -169,6 +170,8 @@ struct slot *ring_reserve(struct ring *r, uint32_t bytes);
 void ring_publish(struct ring *r);
 struct slot *ring_head(struct ring *r); /* NULL: empty */
 void ring_pop(struct ring *r);
+/* The offset of the head, of a ring that is not empty; to walk by ring_at and ring_next. */
+uint32_t ring_front(const struct ring *r);
 struct slot *ring_next(struct ring *r, const struct slot *s, uint32_t *offset);
 struct slot *ring_at(struct ring *r, uint32_t *offset);
 

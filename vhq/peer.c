@@ -32,7 +32,7 @@ static uint64_t peer_line(struct vhq *q)
         atomic_load_explicit(&q->ring.tail_seq, memory_order_acquire) - peek(q->ring.head_seq);
     uint64_t line = 0, ns = 0, most_ns = cap_budget_ns(q->set, true);
     bool kernels = peek(q->peers) == 0;
-    uint32_t offset = q->ring.head;
+    uint32_t offset = ring_front(&q->ring);
     struct slot *slot = ring_at(&q->ring, &offset);
     for (; left; left--) {
         if (slot->flags & SLOT_PEER)

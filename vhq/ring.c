@@ -3,6 +3,7 @@
  *
  * One producer (whoever holds the vHQ's lock), one consumer (whoever holds the set's lock). Records
  * are contiguous: one that does not fit before the end leaves a wrap mark and begins at offset 0.
+ * An empty ring starts over without one, by the number of its first record: the whole of it is free.
  * Memory comes from mmap when the first command is buffered, so a stream that never buffers costs
  * none, and pages that were never reached are never touched.
  */
@@ -19,8 +20,7 @@ enum {
     RING_HOT = 128 * 1024, /* an empty ring starts over from here, to stay in the cache */
 };
 static_assert(VHQ_PAYLOAD_ALIGN == RECORD_ALIGN, "payloads follow 64-byte headers");
-static_assert(RING_MIN - RING_HOT + MAX_PAYLOAD + CACHE_LINE <= RING_MIN,
-              "after starting over, the largest record fits");
+static_assert(MAX_PAYLOAD + CACHE_LINE <= RING_MIN, "the largest record fits an empty ring");
 
 static uint32_t record_bytes(uint32_t payload)
 {
@@ -57,11 +57,15 @@ static uint64_t ring_used(const struct ring *r)
     return r->written - atomic_load_explicit(&r->freed, memory_order_acquire);
 }
 
+static bool ring_starts_over(const struct ring *r, uint32_t need, uint64_t used)
+{
+    return used == 0 && (r->tail >= RING_HOT || r->tail + need > r->size);
+}
+
 /* Bytes to skip so that `need` fits behind the tail. */
 static uint32_t ring_pad(const struct ring *r, uint32_t need, uint64_t used)
 {
-    bool wrap = r->tail + need > r->size || (used == 0 && r->tail >= RING_HOT);
-    return wrap ? r->size - r->tail : 0;
+    return r->tail + need > r->size && used != 0 ? r->size - r->tail : 0;
 }
 
 static uint64_t ring_commands(const struct ring *r)
@@ -85,8 +89,13 @@ bool ring_roomy(const struct ring *r, uint32_t bytes)
 struct slot *ring_reserve(struct ring *r, uint32_t bytes)
 {
     uint32_t need = record_bytes(bytes);
-    uint32_t pad = ring_pad(r, need, ring_used(r));
-    if (pad != 0) {
+    uint64_t used = ring_used(r);
+    uint32_t pad = ring_pad(r, need, used);
+    if (ring_starts_over(r, need, used)) {
+        /* Before ring_publish, which whoever looks for the record has seen. */
+        atomic_store_explicit(&r->first_seq, peek(r->tail_seq), memory_order_relaxed);
+        r->tail = 0;
+    } else if (pad != 0) {
         struct slot *mark = (struct slot *)(void *)(r->base + r->tail);
         mark->flags = SLOT_WRAP; /* the first 16 bytes always fit */
         r->written += pad;
@@ -126,20 +135,25 @@ struct slot *ring_next(struct ring *r, const struct slot *s, uint32_t *offset)
     return ring_at(r, offset);
 }
 
+uint32_t ring_front(const struct ring *r)
+{
+    return peek(r->first_seq) == peek(r->head_seq) ? 0 : r->head;
+}
+
 struct slot *ring_head(struct ring *r)
 {
-    uint32_t offset = r->head;
-    /* seq_cst: pairs with ring_publish; the record's bytes come with it. */
+    /* seq_cst: pairs with ring_publish; the record's bytes come with it, and where it is. */
     if (atomic_load(&r->tail_seq) == peek(r->head_seq))
         return NULL;
+    uint32_t offset = ring_front(r);
     return ring_at(r, &offset);
 }
 
 void ring_pop(struct ring *r)
 {
-    uint32_t offset = r->head;
+    uint32_t front = ring_front(r), offset = front;
     struct slot *slot = ring_at(r, &offset);
-    uint64_t pad = offset == r->head ? 0 : r->size - r->head;
+    uint64_t pad = offset == front ? 0 : r->size - front;
     uint32_t bytes = (uint32_t)slot->units * RECORD_ALIGN;
     r->head = offset + bytes == r->size ? 0 : offset + bytes;
     /* Release: the record was read; pairs with ring_used. Then head_seq, for drains. */

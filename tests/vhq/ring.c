@@ -78,6 +78,32 @@ Test(ring, takes_the_largest_payload_whenever_it_is_empty)
     }
 }
 
+static void fill(struct ring *r, uint64_t ticket)
+{
+    for (uint32_t i = 0; i < 4096; i++) {
+        cr_assert(ring_fits(r, 128), "only %u", i);
+        push(r, 128, ticket + i);
+    }
+    for (uint32_t i = 0; i < 4096; i++)
+        pop_and_check(r, ticket + i);
+}
+
+Test(ring, holds_as_many_commands_wherever_it_became_empty)
+{
+    struct ring r = {.max_commands = 4096};
+    cr_assert(ring_alloc(&r));
+    uint64_t ticket = 0;
+    for (uint32_t between = 670; between < 700; between++) { /* 683 fill the hot part */
+        fill(&r, ticket);
+        for (uint32_t i = 0; i < between; i++) {
+            push(&r, 128, i);
+            pop_and_check(&r, i);
+        }
+        ticket += 4096;
+    }
+    ring_free(&r);
+}
+
 Test(ring, stays_in_its_hot_part_while_it_is_often_empty)
 {
     struct ring r = {.max_commands = 4096};

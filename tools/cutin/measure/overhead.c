@@ -64,8 +64,7 @@ static const char *const call_names[] = {
 };
 
 enum {
-    CHUNK = 500, /* calls between two synchronisations: fits a vHQ that is held, even one
-                    whose ring has just started over (vhq/ring.c) */
+    CHUNK = 500, /* calls between two synchronisations: fits a vHQ that is held */
     MOST_ROUNDS = 100,
     MOST_THREADS = 64,
     LOOK_MS = 50, /* how soon a signal is noticed */

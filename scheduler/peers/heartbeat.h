@@ -9,6 +9,10 @@
  * it beats again it is told its bits once more, and writes them anew if it is still active: nobody
  * sets a bit on another's behalf. Its own next activity does so at once, without waiting for that.
  *
+ * So is one that ends. A killed process gives its memory back before it closes its socket, 100 ms
+ * for each gigabyte on a small machine, and the driver takes its time for the GPU's; a process that
+ * crashes writes its core first.
+ *
  * A late beat of a process that the kernel calls running means a busy machine, and its holds stay.
  * A frozen container looks the same: there the silence decides, after HEARTBEAT_SILENT_NS. Where
  * the state cannot be seen (the client lives in another PID namespace) the stale beat alone

@@ -3,7 +3,7 @@
  *
  * One producer (whoever holds the vHQ's lock), one consumer (whoever holds the set's lock). Records
  * are contiguous: one that does not fit before the end leaves a wrap mark and begins at offset 0.
- * An empty ring starts over without one, by the number of its first record: the whole of it is free.
+ * An empty ring starts over without one, by the number of its first record: all of it is free.
  * Memory comes from mmap when the first command is buffered, so a stream that never buffers costs
  * none, and pages that were never reached are never touched.
  */

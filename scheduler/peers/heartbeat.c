@@ -43,7 +43,7 @@ static void look(struct peer *peers, struct peer *p, uint64_t now)
         topology_open_holds(peers, p);
     else if (p->stalled)
         topology_remind(p);
-    p->stalled = why != NULL;
+    p->stalled = !!why;
 }
 
 bool heartbeat_look(struct peer *peers, uint64_t now_ns)

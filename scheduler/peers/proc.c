@@ -72,7 +72,7 @@ static bool dumps_core(pid_t pid)
 
     snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
     file_read(path, text, sizeof(text));
-    return strstr(text, "\nCoreDumping:\t1") != NULL;
+    return !!strstr(text, "\nCoreDumping:\t1");
 }
 
 enum proc proc_look(pid_t pid)

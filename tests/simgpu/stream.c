@@ -326,8 +326,14 @@ static _Atomic CUresult told;
 static void callback(CUstream s, CUresult status, void *data)
 {
     (void)s;
-    atomic_store(&told, status);
     atomic_fetch_add((atomic_int *)data, 1);
+    atomic_store(&told, status);
+}
+
+static bool is_told(void *arg)
+{
+    (void)arg;
+    return atomic_load(&told) != CUDA_SUCCESS;
 }
 
 Test(stream, a_sticky_error_ends_what_is_queued_and_stays)
@@ -351,6 +357,7 @@ Test(stream, a_sticky_error_ends_what_is_queued_and_stays)
     EXPECT(cuLaunchHostFunc(s, count, NULL), CUDA_ERROR_ILLEGAL_ADDRESS);
     CUdeviceptr more;
     EXPECT(cuMemAlloc(&more, 16), CUDA_ERROR_ILLEGAL_ADDRESS);
+    cr_expect(wait_until(is_told, NULL)); /* who synchronises may hear of it before */
     cr_expect_eq(calls, 1, "the callback alone");
     cr_expect_eq(told, CUDA_ERROR_ILLEGAL_ADDRESS);
 }

@@ -152,14 +152,14 @@ void cap_poll_all(struct vhq_set *s)
     struct vhq *q;
     pthread_mutex_lock(&s->lock);
     s->pass++;
-    while ((q = cap_to_ask(s))) {
+    while (s->parked == 0 && (q = cap_to_ask(s))) {
         pthread_mutex_unlock(&s->lock);
         loose_close(q);
         pthread_mutex_lock(&s->lock);
         atomic_store_explicit(&q->running, RUN_NONE, memory_order_release);
         futex_wake(&q->running);
     }
-    while ((q = cap_to_poll(s))) {
+    while (s->parked == 0 && (q = cap_to_poll(s))) {
         pthread_mutex_unlock(&s->lock);
         cap_poll(q);
         pthread_mutex_lock(&s->lock);

@@ -403,6 +403,8 @@ enum mark cap_mark_gate(struct vhq *q)
 static uint32_t cap_word(const struct vhq *q)
 {
     const _Atomic uint32_t *word = q->desc.done ? q->desc.done : &q->polled;
+    if (unlikely(q->set->parked != 0))
+        return peek(q->complete_mark);
     return atomic_load_explicit(word, memory_order_acquire);
 }
 

@@ -318,6 +318,7 @@ struct vhq_set {
     _Alignas(CACHE_LINE) pthread_mutex_t lock; /* everything below */
     pthread_t thread;
     enum set_stage stage;
+    uint32_t parked; /* completion words are not looked at, and the driver is not asked */
     struct vhq *all, *ready, *in_flight;
     _Atomic uint32_t in_flight_count; /* read without the lock */
     struct waiter *waiters;

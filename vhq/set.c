@@ -85,6 +85,18 @@ bool vhq_set_alone(const struct vhq_set *set)
     return cap_alone(set);
 }
 
+void vhq_set_park(struct vhq_set *set, bool park)
+{
+    pthread_mutex_lock(&set->lock);
+    if (park)
+        set->parked++;
+    else
+        set->parked--;
+    pthread_mutex_unlock(&set->lock);
+    if (!park)
+        dispatcher_kick(set);
+}
+
 void vhq_set_tighten(struct vhq_set *set)
 {
     if (likely(peek(set->loose) == 0) || cap_alone(set) || atomic_load(&vhq_forked))

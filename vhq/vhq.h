@@ -136,6 +136,10 @@ void vhq_set_abandon(struct vhq_set *set);
 void vhq_set_configure(struct vhq_set *set, uint32_t budget_us, uint32_t depth);
 /* There is no cap: nobody is above it, and it has no rivals. */
 bool vhq_set_alone(const struct vhq_set *set);
+/* Nothing becomes complete, and no completion word is looked at, until it is unparked as often:
+ * what is the driver's may be gone. Of a set that was finished; no call is to begin meanwhile that
+ * needs room. */
+void vhq_set_park(struct vhq_set *set, bool park);
 /* From time to time: where that has ended, streams that stay quiet are closed off, too. */
 void vhq_set_tighten(struct vhq_set *set);
 

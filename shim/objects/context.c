@@ -79,6 +79,8 @@ static void context_reset(struct shim_context *ctx, CUcontext handle, CUcontext 
     ctx->published = (struct vhq_stats){0};
     atomic_store(&ctx->error, 0);
     atomic_store(&ctx->users, 0);
+    atomic_store(&ctx->parked, 0);
+    atomic_store(&ctx->looking, 0);
     atomic_store(&ctx->foreign, 0);
     atomic_store(&ctx->foreign_complete, 0);
     atomic_store(&ctx->reap, false);
@@ -307,6 +309,38 @@ static bool context_alone(struct shim_context *ctx)
     for (int i = 0; i < 20000 && atomic_load(&ctx->users); i++)
         nanosleep(&pause, NULL);
     return atomic_load(&ctx->users) == 0;
+}
+
+/* Sequentially consistent on both sides: one of the two sees the other. */
+void context_park(struct shim_context *ctx)
+{
+    const struct timespec pause = {.tv_nsec = 100000};
+    atomic_fetch_add(&ctx->parked, 1);
+    if (ctx->set)
+        vhq_set_park(ctx->set, true);
+    for (int i = 0; i < 20000 && atomic_load(&ctx->looking); i++)
+        nanosleep(&pause, NULL);
+}
+
+void context_unpark(struct shim_context *ctx)
+{
+    if (ctx->set)
+        vhq_set_park(ctx->set, false);
+    atomic_fetch_sub(&ctx->parked, 1);
+}
+
+bool context_look_begin(struct shim_context *ctx)
+{
+    atomic_store(&ctx->looking, 1);
+    if (atomic_load(&ctx->parked) == 0)
+        return true;
+    atomic_store(&ctx->looking, 0);
+    return false;
+}
+
+void context_look_end(struct shim_context *ctx)
+{
+    atomic_store(&ctx->looking, 0);
 }
 
 void context_finish(struct shim_context *ctx)

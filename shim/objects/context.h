@@ -36,8 +36,10 @@ struct shim_context {
     /* Calls by way of thunks, which may have put work into any stream, and how many of them are
      * known complete. */
     _Atomic uint32_t foreign, foreign_complete;
-    _Atomic uint32_t users; /* threads that wait in `set` */
-    pthread_mutex_t lock;   /* the list of streams and the words */
+    _Atomic uint32_t users;   /* threads that wait in `set` */
+    _Atomic uint32_t parked;  /* calls under way that may end it */
+    _Atomic uint32_t looking; /* 1 while the thread that ticks asks the driver about it */
+    pthread_mutex_t lock;     /* the list of streams and the words */
     struct shim_stream *streams;
     struct word_page *words;
     struct gates *_Atomic gates;
@@ -117,6 +119,15 @@ struct context_end {
     static const struct context_end function##_end = {moment, function};                           \
     static const struct context_end *const function##_entry                                        \
         __attribute__((section("context_end"), used)) = &function##_end;
+
+/* A call may end the context, and only the driver knows: until it has answered, the thread that
+ * ticks asks nothing about it, and nobody looks at its completion words. Waits for that thread to
+ * leave it. After context_finish. */
+void context_park(struct shim_context *ctx);
+void context_unpark(struct shim_context *ctx);
+/* By the thread that ticks. False: parked. */
+bool context_look_begin(struct shim_context *ctx);
+void context_look_end(struct shim_context *ctx);
 
 /* A context is about to go: submit what is buffered, and wait until it is complete. */
 void context_finish(struct shim_context *ctx);

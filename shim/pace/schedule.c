@@ -158,12 +158,15 @@ static void streams_look(struct shim_context *ctx)
 
 static void context_look(struct shim_context *ctx, void *user)
 {
+    if (!context_look_begin(ctx))
+        return;
     if (ctx->set)
         vhq_set_tighten(ctx->set);
     if (gates_closed(ctx)) {
         /* What is done behind a closed gate cannot be asked for, and who waits there may hold a
          * lock of the driver: this thread must not, or nobody could open the gate. */
         counters_publish(ctx);
+        context_look_end(ctx);
         return;
     }
     struct context_scope scope = context_push(ctx);
@@ -173,6 +176,7 @@ static void context_look(struct shim_context *ctx, void *user)
     context_pop(scope);
     stream_reap(ctx);
     counters_publish(ctx);
+    context_look_end(ctx);
 }
 
 static void schedule_tick(void *user)

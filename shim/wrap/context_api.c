@@ -104,11 +104,13 @@ static void finish_each(struct shim_context *ctx, void *unused)
 {
     context_finish(ctx);
     gates_pause(ctx, true);
+    context_park(ctx);
 }
 
 static void go_on_each(struct shim_context *ctx, void *unused)
 {
     gates_pause(ctx, false);
+    context_unpark(ctx);
 }
 
 static void find_green(struct shim_context *ctx, void *user)

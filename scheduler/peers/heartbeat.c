@@ -26,10 +26,12 @@ static const char *silence(const struct peer *p, uint64_t now)
 
     if (silent <= HEARTBEAT_STALE_NS)
         return NULL;
+    if (silent > HEARTBEAT_SILENT_NS)
+        return "has stopped";
     proc = proc_look(p->who.pid);
     if (proc == PROC_ENDING)
         return "is ending";
-    return proc != PROC_RUNS || silent > HEARTBEAT_SILENT_NS ? "has stopped" : NULL;
+    return proc != PROC_RUNS ? "has stopped" : NULL;
 }
 
 static void look(struct peer *peers, struct peer *p, uint64_t now)

@@ -302,24 +302,28 @@ void context_leave(struct shim_context *ctx)
     atomic_fetch_sub(&ctx->users, 1);
 }
 
-/* Others that wait in the set have nothing left to wait for; give them the time to notice. */
-static bool context_alone(struct shim_context *ctx)
+/* Two seconds at most. */
+static bool becomes_zero(const _Atomic uint32_t *count)
 {
     const struct timespec pause = {.tv_nsec = 100000};
-    for (int i = 0; i < 20000 && atomic_load(&ctx->users); i++)
+    for (int i = 0; i < 20000 && atomic_load(count); i++)
         nanosleep(&pause, NULL);
-    return atomic_load(&ctx->users) == 0;
+    return atomic_load(count) == 0;
+}
+
+/* Others that wait in the set have nothing left to wait for; give them the time to notice. */
+static bool context_alone(const struct shim_context *ctx)
+{
+    return becomes_zero(&ctx->users);
 }
 
 /* Sequentially consistent on both sides: one of the two sees the other. */
 void context_park(struct shim_context *ctx)
 {
-    const struct timespec pause = {.tv_nsec = 100000};
     atomic_fetch_add(&ctx->parked, 1);
     if (ctx->set)
         vhq_set_park(ctx->set, true);
-    for (int i = 0; i < 20000 && atomic_load(&ctx->looking); i++)
-        nanosleep(&pause, NULL);
+    becomes_zero(&ctx->looking);
 }
 
 void context_unpark(struct shim_context *ctx)

@@ -77,6 +77,24 @@ static uint64_t spin_cost(const void *packed)
     return k.ns;
 }
 
+/* How long the kernel runs is read when it is submitted; a GPU reads it when the kernel starts. */
+static uint64_t spin_word_cost(const void *packed)
+{
+    uint64_t ns = 0;
+    const uint64_t *at;
+    memcpy(&at, packed, sizeof(at));
+    if ((uintptr_t)at % sizeof(ns) == 0 && memory_contains((CUdeviceptr)(uintptr_t)at, sizeof(ns)))
+        ns = __atomic_load_n(at, __ATOMIC_ACQUIRE);
+    return ns;
+}
+
+static CUresult spin_word_effect(struct work *w)
+{
+    const void *at;
+    memcpy(&at, w->blob, sizeof(at));
+    return words_valid(w, at, 2) ? CUDA_SUCCESS : CUDA_ERROR_ILLEGAL_ADDRESS;
+}
+
 static uint64_t fill_cost(const void *packed)
 {
     struct fill k;
@@ -225,6 +243,7 @@ static CUresult count_condition_effect(struct work *w)
 
 static const struct kernel_model models[] = {
     {"spin", sizeof(struct spin), false, spin_cost, NULL, NULL},
+    {"spin_word", sizeof(const uint64_t *), false, spin_word_cost, spin_word_effect, NULL},
     {"distance", sizeof(struct spin), true, spin_cost, NULL, NULL}, /* cutin's own */
     {"fill", sizeof(struct fill), false, fill_cost, fill_effect, NULL},
     {"copy", COPY_PACKED, false, copy_cost, copy_effect, NULL},

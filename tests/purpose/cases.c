@@ -1,0 +1,99 @@
+/*
+ * cases.c - workloads that have names: what once kept real time waiting, or best effort idle.
+ */
+#include "workload.h"
+
+#include <string.h>
+
+enum { FULL = 108 * 2, MS = 1500, FAIR_MS = 2500, LATER_MS = 400 };
+
+#define JOB(n, ...)                                                                                \
+    {                                                                                              \
+        .us = {__VA_ARGS__}, .cycle = n, .blocks = FULL, .streams = 1, .end_ms = MS, .weight = 1   \
+    }
+#define JOB_BUT(n, list, ...)                                                                      \
+    {                                                                                              \
+        .us = list, .cycle = n, .blocks = FULL, .streams = 1, .end_ms = MS, .weight = 1,           \
+        __VA_ARGS__                                                                                \
+    }
+#define LIST(...)                                                                                  \
+    {                                                                                              \
+        __VA_ARGS__                                                                                \
+    }
+#define FAIR(n, ...)                                                                               \
+    {                                                                                              \
+        .us = {__VA_ARGS__}, .cycle = n, .blocks = FULL, .streams = 1, .end_ms = FAIR_MS,          \
+        .weight = 1                                                                                \
+    }
+#define SERVICE_OF(start, how)                                                                     \
+    {                                                                                              \
+        .there = true, .ending = ENDING_##how, .arrival = ARRIVAL_poisson, .level = "rt",          \
+        .kernels = 1, .kernel_us = 20, .blocks = FULL, .gap_us = 5000, .start_ms = start           \
+    }
+
+static const struct named {
+    const char *name;
+    struct workload w;
+} cases[] = {
+    {"four_jobs_first",
+     {.jobs = 4,
+      .job = {JOB(1, 100), JOB(1, 100), JOB(1, 100), JOB(1, 100)},
+      .service = SERVICE_OF(LATER_MS, sync)}},
+    {"varying_job_first",
+     {.jobs = 1, .job = {JOB(4, 500, 20, 1000, 50)}, .service = SERVICE_OF(LATER_MS, sync)}},
+    {"turns", {.jobs = 1, .job = {JOB(2, 25, 400)}, .service = SERVICE_OF(0, sync)}},
+    {"turns_other_phase", {.jobs = 1, .job = {JOB(2, 400, 25)}, .service = SERVICE_OF(0, sync)}},
+    {"turns_unannounced",
+     {.jobs = 1,
+      .job = {JOB_BUT(2, LIST(25, 400), .quiet = true)},
+      .service = SERVICE_OF(0, sync)}},
+    {"one_short_three_long",
+     {.jobs = 1, .job = {JOB(4, 20, 400, 400, 400)}, .service = SERVICE_OF(0, sync)}},
+    {"pool",
+     {.jobs = 1,
+      .job = {JOB_BUT(1, LIST(100), .pool_mb = 64, .sync_every = 200)},
+      .service = SERVICE_OF(0, sync)}},
+    {"host_function", {.jobs = 1, .job = {JOB(1, 100)}, .service = SERVICE_OF(0, function)}},
+    {"polled_word", {.jobs = 1, .job = {JOB(1, 100)}, .service = SERVICE_OF(0, word)}},
+    {"graphs",
+     {.jobs = 1, .job = {JOB_BUT(1, LIST(200), .graph = 100)}, .service = SERVICE_OF(0, sync)}},
+    {"short_kernels", {.jobs = 1, .job = {JOB(1, 3)}, .service = SERVICE_OF(0, sync)}},
+    {"one_job", {.jobs = 1, .job = {JOB(1, 100)}, .service = SERVICE_OF(0, sync)}},
+    {"two_jobs", {.jobs = 2, .job = {JOB(1, 100), JOB(1, 100)}, .service = SERVICE_OF(0, sync)}},
+    {"four_jobs",
+     {.jobs = 4,
+      .job = {JOB(1, 100), JOB(1, 100), JOB(1, 100), JOB(1, 100)},
+      .service = SERVICE_OF(0, sync)}},
+    {"eight_jobs",
+     {.jobs = 8,
+      .job = {JOB(1, 100), JOB(1, 100), JOB(1, 100), JOB(1, 100), JOB(1, 100), JOB(1, 100),
+              JOB(1, 100), JOB(1, 100)},
+      .service = SERVICE_OF(0, sync)}},
+    {"long_copies",
+     {.jobs = 1,
+      .job = {JOB_BUT(1, LIST(20), .copy_kb = 512 << 10)},
+      .service = {.there = true,
+                  .ending = ENDING_sync,
+                  .arrival = ARRIVAL_poisson,
+                  .level = "rt",
+                  .kernels = 1,
+                  .kernel_us = 20,
+                  .blocks = FULL,
+                  .gap_us = 5000,
+                  .copy_kb = 1024}}},
+    {"fair_turns", {.jobs = 2, .fair = true, .job = {FAIR(2, 50, 500), FAIR(1, 200)}}},
+    {"fair_heavy", {.jobs = 2, .fair = true, .job = {FAIR(4, 20, 2000, 20, 20), FAIR(1, 200)}}},
+    {"fair_short_long", {.jobs = 2, .fair = true, .job = {FAIR(1, 50), FAIR(1, 2000)}}},
+};
+
+const char *workload_case_name(uint32_t i)
+{
+    return i < sizeof(cases) / sizeof(*cases) ? cases[i].name : NULL;
+}
+
+void workload_case(struct workload *w, uint32_t i)
+{
+    *w = cases[i].w;
+    w->seed = CASE_SEED + i;
+    w->ms = w->fair ? FAIR_MS : MS;
+}

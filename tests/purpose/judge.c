@@ -1,0 +1,402 @@
+/*
+ * judge.c - verdicts on one run (see judge.h).
+ *
+ * A cut-in is work of the service that is submitted while nothing of the service is in the driver.
+ * What a job asked for and what the driver has got of it are compared one by one: the launches of a
+ * stream reach the driver in their order.
+ */
+#include "judge.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SETTLED_NS = 200000000, LATE_NS = 100000, GAP_NS = 30000 };
+
+enum kind { KERNEL, COPY };
+struct op {
+    uint32_t who, lane; /* of jobs: the stream's place, STREAMS: another one */
+    enum kind kind;
+    uint64_t submit, start, end, cost;
+};
+
+struct ops {
+    struct op *at;
+    size_t n, room;
+};
+
+struct cut_in {
+    uint64_t submit, end;  /* the first work's, the last one's */
+    uint64_t ready, start; /* the first kernel: its stream is there; it starts; 0: there is none */
+    uint64_t copy_wait;    /* of a copy in front of it */
+};
+
+/* ---- the log --------------------------------------------------------------------------------- */
+
+static bool op_add(struct ops *ops, const struct op *op)
+{
+    if (ops->n == ops->room) {
+        size_t room = ops->room ? ops->room * 2 : 4096;
+        struct op *at = realloc(ops->at, room * sizeof(*at));
+        if (!at)
+            return false;
+        ops->at = at;
+        ops->room = room;
+    }
+    ops->at[ops->n++] = *op;
+    return true;
+}
+
+static uint32_t worker_of(const struct run *r, int pid)
+{
+    uint32_t who = 0;
+    while (who < WORKERS && r->pid[who] != pid)
+        who++;
+    return who;
+}
+
+static uint32_t lane_of(const struct record *r, uint64_t id)
+{
+    uint32_t lane = 0;
+    while (lane < STREAMS && (!r->per_call[lane] || r->stream_id[lane] != id))
+        lane++;
+    return lane;
+}
+
+static bool line_read(const struct run *r, const char *line, struct op *op)
+{
+    int pid;
+    char kind[16];
+    uint64_t id;
+    if (sscanf(line,
+               "pid=%d context=%*u stream=%*u seq=%*u kind=%15s name=%*s submit=%" SCNu64
+               " start=%" SCNu64 " end=%" SCNu64 " cost=%" SCNu64 " ran=%*d id=%" SCNu64,
+               &pid, kind, &op->submit, &op->start, &op->end, &op->cost, &id) != 7)
+        return false;
+    op->kind = strcmp(kind, "copy") == 0 ? COPY : KERNEL;
+    op->who = worker_of(r, pid);
+    if (op->who == WORKERS || (op->kind == KERNEL && strcmp(kind, "kernel") != 0))
+        return false;
+    op->lane = lane_of(r->record[op->who], id);
+    return true;
+}
+
+static int by_submit(const void *a, const void *b)
+{
+    const struct op *x = a, *y = b;
+    return x->submit != y->submit ? (x->submit < y->submit ? -1 : 1)
+                                  : (x->start > y->start) - (x->start < y->start);
+}
+
+static int by_start(const void *a, const void *b)
+{
+    const struct op *x = a, *y = b;
+    return (x->start > y->start) - (x->start < y->start);
+}
+
+static int log_read(const struct run *r, struct ops *ops)
+{
+    char line[1024];
+    struct op op;
+    FILE *f = fopen(r->log, "re");
+    int rc = 0;
+    if (!f)
+        return -errno;
+    while (rc == 0 && fgets(line, sizeof(line), f))
+        if (line_read(r, line, &op) && !op_add(ops, &op))
+            rc = -ENOMEM;
+    fclose(f);
+    qsort(ops->at, ops->n, sizeof(*ops->at), by_submit);
+    return rc;
+}
+
+/* ---- figures --------------------------------------------------------------------------------- */
+
+struct figures {
+    double *at;
+    size_t n, room;
+};
+
+static void figure_add(struct figures *f, double value)
+{
+    if (f->n == f->room) {
+        size_t room = f->room ? f->room * 2 : 256;
+        double *at = realloc(f->at, room * sizeof(*at));
+        if (!at)
+            return;
+        f->at = at;
+        f->room = room;
+    }
+    f->at[f->n++] = value;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    const double *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+/* The smallest value that so many percent do not exceed. */
+static double figure_percentile(struct figures *f, double percent)
+{
+    qsort(f->at, f->n, sizeof(*f->at), by_value);
+    size_t at = (size_t)((double)f->n * percent / 100);
+    return f->at[at < f->n ? at : f->n - 1];
+}
+
+static void rule_judge(struct verdict *v, enum rule rule, double figure, double most)
+{
+    v->judged[rule] = true;
+    v->figure[rule] = figure;
+    v->failed[rule] = figure > most;
+}
+
+static void rule_judge_percentile(struct verdict *v, enum rule rule, struct figures *f,
+                                  double percent, double most)
+{
+    if (f->n)
+        rule_judge(v, rule, figure_percentile(f, percent), most);
+    free(f->at);
+}
+
+/* ---- cut-ins --------------------------------------------------------------------------------- */
+
+static void cut_in_copies(struct cut_in *c, const struct op *op)
+{
+    uint64_t ready = c->ready > op->submit ? c->ready : op->submit;
+    c->copy_wait = op->start - ready > c->copy_wait ? op->start - ready : c->copy_wait;
+    c->ready = op->end;
+}
+
+/* The next one from `*i` on; false: there is none. */
+static bool cut_in_next(const struct ops *ops, size_t *i, struct cut_in *c)
+{
+    *c = (struct cut_in){0};
+    for (; *i < ops->n; (*i)++) {
+        const struct op *op = &ops->at[*i];
+        if (op->who != SERVICE)
+            continue;
+        if (c->submit && op->submit > c->end)
+            break;
+        if (!c->submit)
+            c->submit = op->submit;
+        if (!c->start && op->kind == COPY)
+            cut_in_copies(c, op);
+        if (!c->start && op->kind == KERNEL) {
+            c->ready = op->submit > c->ready ? op->submit : c->ready;
+            c->start = op->start;
+        }
+        if (op->end > c->end)
+            c->end = op->end;
+    }
+    return c->submit != 0;
+}
+
+/* What was running still had to do; only one context has the multiprocessors. */
+static uint64_t rest_ns(const struct ops *ops, uint64_t at)
+{
+    uint64_t rest = 0;
+    for (size_t i = 0; i < ops->n && ops->at[i].submit <= at; i++) {
+        const struct op *op = &ops->at[i];
+        if (op->who == SERVICE || op->kind != KERNEL || op->start > at || op->end <= at)
+            continue;
+        uint64_t left = op->end - at < op->cost ? op->end - at : op->cost;
+        rest = left > rest ? left : rest;
+    }
+    return rest;
+}
+
+/* Commands that best effort submitted while the service had work there. A thread that looked before
+ * the hold may have lost its processor since: where the host's time is the machine's, what comes at
+ * once is nobody's fault, nor one more of each stream. */
+static uint32_t submitted_after(const struct run *r, const struct ops *ops, const struct cut_in *c)
+{
+    uint32_t late[JOBS][STREAMS + 1] = {0}, n = 0, excused = r->stepped ? 0 : 1;
+    for (size_t i = 0; i < ops->n && ops->at[i].submit < c->end; i++) {
+        const struct op *op = &ops->at[i];
+        if (op->who < JOBS && op->submit > c->submit + (r->stepped ? GAP_NS : LATE_NS))
+            late[op->who][op->lane]++;
+    }
+    for (uint32_t who = 0; who < r->workload->jobs; who++)
+        for (uint32_t lane = 0; lane <= STREAMS; lane++) {
+            uint32_t each = lane < STREAMS ? r->record[who]->per_call[lane] : 1;
+            uint32_t commands = (late[who][lane] + each - (each > 0)) / (each ? each : 1);
+            n += commands > excused ? commands - excused : 0;
+        }
+    return n;
+}
+
+/* Has somebody come so recently that times are not known yet? */
+static bool is_settling(const struct run *r, uint64_t at)
+{
+    for (uint32_t who = 0; who < WORKERS; who++)
+        if (r->record[who] && r->record[who]->begun_ns <= at &&
+            at < r->record[who]->begun_ns + SETTLED_NS)
+            return true;
+    return false;
+}
+
+/* When best effort next started behind a cut-in; 0: the service came again before. */
+static uint64_t started_next(const struct ops *ops, const struct cut_in *c, uint64_t until)
+{
+    uint64_t next = 0;
+    for (size_t i = 0; i < ops->n && ops->at[i].submit < until; i++) {
+        const struct op *op = &ops->at[i];
+        if (op->who == SERVICE || op->kind != KERNEL)
+            continue;
+        if (op->start <= c->end && op->end > c->end)
+            return c->end; /* beside it */
+        if (op->start > c->end && (!next || op->start < next))
+            next = op->start;
+    }
+    return next && next < until ? next : 0;
+}
+
+/* Has a job asked for more at that time than has started? */
+static bool is_asked_for(const struct run *r, const struct ops *ops, uint64_t at)
+{
+    uint32_t started[JOBS][STREAMS] = {0};
+    for (size_t i = 0; i < ops->n && ops->at[i].submit <= at; i++) {
+        const struct op *op = &ops->at[i];
+        if (op->who < JOBS && op->lane < STREAMS && op->kind == KERNEL && op->start <= at)
+            started[op->who][op->lane]++;
+    }
+    for (uint32_t who = 0; who < r->workload->jobs; who++) {
+        const struct record *c = r->record[who];
+        for (uint32_t lane = 0; c && lane < STREAMS; lane++) {
+            uint32_t calls = started[who][lane] / (c->per_call[lane] ? c->per_call[lane] : 1);
+            if (calls < atomic_load(&c->calls[lane]) && calls < RECORD_CALLS &&
+                c->call_ns[lane][calls] < at)
+                return true;
+        }
+    }
+    return false;
+}
+
+static void cut_ins_judge(const struct run *r, const struct ops *ops, struct verdict *v)
+{
+    struct figures wait = {0}, settle = {0}, again = {0};
+    struct cut_in c, next;
+    uint32_t after = 0;
+    size_t i = 0;
+    bool more = cut_in_next(ops, &i, &c);
+    for (; more; c = next) {
+        more = cut_in_next(ops, &i, &next);
+        uint64_t until = more ? next.submit : r->end_ns;
+        uint32_t n = submitted_after(r, ops, &c);
+        after = n > after ? n : after;
+        if (c.start) {
+            uint64_t rest = rest_ns(ops, c.ready), waited = c.start - c.ready;
+            waited = waited > rest ? waited - rest : 0;
+            waited = c.copy_wait > waited ? c.copy_wait : waited;
+            figure_add(is_settling(r, c.submit) ? &settle : &wait, (double)waited / 1000);
+        }
+        uint64_t started = started_next(ops, &c, until);
+        if (started && is_asked_for(r, ops, c.end))
+            figure_add(&again, (double)(started - c.end) / 1000);
+        v->cut_ins++;
+    }
+    if (v->cut_ins)
+        rule_judge(v, RULE_after, after, 0);
+    rule_judge_percentile(v, RULE_wait, &wait, 99, r->budget_us + r->slack_us);
+    rule_judge_percentile(v, RULE_settle, &settle, 99, 10 * (r->budget_us + r->slack_us));
+    rule_judge_percentile(v, RULE_again, &again, 50, r->stepped ? 200 : 1000);
+}
+
+/* ---- the rest -------------------------------------------------------------------------------- */
+
+/* Between a request's call and the program's knowledge of its end, and until best effort has
+ * started again, somebody is held; that is (c)'s. */
+static bool is_held(const struct run *r, uint64_t from, uint64_t until)
+{
+    const struct record *c = r->record[SERVICE];
+    uint32_t n = c ? atomic_load(&c->requests) : 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct request *q = &c->request[i];
+        if (q->called_ns < until && q->known_ns + 20000 > from)
+            return true;
+    }
+    return false;
+}
+
+static void idle_judge(const struct run *r, const struct ops *all, struct verdict *v)
+{
+    struct ops ops = {malloc(all->n * sizeof(*all->at)), all->n, all->n};
+    uint64_t busy_until = 0, idle = 0, from = 0;
+    if (!ops.at)
+        return;
+    memcpy(ops.at, all->at, all->n * sizeof(*all->at));
+    qsort(ops.at, ops.n, sizeof(*ops.at), by_start);
+    for (size_t i = 0; i < ops.n && ops.at[i].start < r->end_ns; i++) {
+        const struct op *op = &ops.at[i];
+        from = from ? from : op->start;
+        if (busy_until && op->start > busy_until + GAP_NS && !is_held(r, busy_until, op->start) &&
+            is_asked_for(r, all, busy_until + GAP_NS / 2))
+            idle += op->start - busy_until;
+        busy_until = op->end > busy_until ? op->end : busy_until;
+    }
+    if (from && from < r->end_ns)
+        rule_judge(v, RULE_idle, 100 * (double)idle / (double)(r->end_ns - from),
+                   r->stepped ? 2 : 20);
+    free(ops.at);
+}
+
+static void memory_judge(const struct run *r, struct verdict *v)
+{
+    enum { RING_MB = 1, SPARE_MB = 64 };
+    const struct record *c = r->record[SERVICE];
+    double native = SPARE_MB;
+    if (!c || !c->memory_high)
+        return;
+    native += r->workload->service.copy_kb / 1024.0;
+    for (uint32_t i = 0; i < r->workload->jobs; i++) {
+        const struct job *j = &r->workload->job[i];
+        native += j->streams * (j->copy_kb / 1024.0 + j->pool_mb + RING_MB);
+    }
+    double above = (double)c->memory_high / (1 << 20) - native;
+    rule_judge(v, RULE_memory, above > 0 ? above : 0, 0);
+}
+
+static void share_judge(const struct run *r, const struct ops *ops, struct verdict *v)
+{
+    uint64_t ran[JOBS] = {0}, all = 0, from = 0;
+    uint32_t weights = 0;
+    double worst = 0;
+    for (uint32_t who = 0; who < r->workload->jobs; who++)
+        from = r->record[who]->begun_ns > from ? r->record[who]->begun_ns : from;
+    from += SETTLED_NS;
+    for (size_t i = 0; i < ops->n; i++) {
+        const struct op *op = &ops->at[i];
+        if (op->who >= JOBS || op->start < from || op->end > r->end_ns)
+            continue;
+        ran[op->who] += op->cost;
+        all += op->cost;
+    }
+    for (uint32_t who = 0; who < r->workload->jobs; who++)
+        weights += r->workload->job[who].weight;
+    for (uint32_t who = 0; all && who < r->workload->jobs; who++) {
+        double is = 100.0 * (double)ran[who] / (double)all,
+               due = 100.0 * r->workload->job[who].weight / weights;
+        worst = is - due > worst ? is - due : due - is > worst ? due - is : worst;
+    }
+    if (all)
+        rule_judge(v, RULE_share, worst, 5);
+}
+
+int judge(const struct run *r, struct verdict *v)
+{
+    struct ops ops = {0};
+    *v = (struct verdict){0};
+    int rc = log_read(r, &ops);
+    if (rc == 0) {
+        cut_ins_judge(r, &ops, v);
+        idle_judge(r, &ops, v);
+        memory_judge(r, v);
+        if (r->workload->fair)
+            share_judge(r, &ops, v);
+    }
+    free(ops.at);
+    return rc;
+}

@@ -1,0 +1,488 @@
+/*
+ * main.c - cutin-purpose: does real-time work get in, whatever best effort does?
+ *
+ * Draws workloads, runs them under cutin on a simulated GPU, and judges each from the device's
+ * event log. A seed gives the same workload again.
+ */
+#include "judge.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static const char help[] =
+    "usage: cutin-purpose [options]\n"
+    "Runs random workloads under cutin on a simulated GPU: best-effort jobs, and a service whose\n"
+    "work is to cut in. Judges from the device's event log, in its time, whether it did.\n\n"
+    "  --programs N   how many workloads (default 20)\n"
+    "  --seed S       seed of the first one (default 1)\n"
+    "  --case NAME    this workload, which is not drawn; all: each of them\n"
+    "  --seconds N    no new one after so many seconds (default 0: no limit)\n"
+    "  --native       the same without cutin, for comparison; nothing fails\n"
+    "  --preload F    the libcutin.so to test\n"
+    "  --mutant NAME  with a deliberate bug (vhq/mutant.h); the preloaded library has to know it\n"
+    "  --set N=V      a variable of cutin for the jobs; may be repeated\n"
+    "  --budget US    what a wait may be longer than the rest of what ran (default 200),\n"
+    "  --slack US     and a constant on top: switches of context, looks (default 150)\n"
+    "  --rules LETTERS  which of a to f decide (default abef: the others are the host's time, "
+    "too)\n"
+    "  --keep DIR     keep each run's event log there, as SEED.log\n"
+    "  --print        print the workloads and run nothing\n"
+    "  --help         this text\n"
+    "Exit status: 0 all hold, 1 a rule was broken, 2 bad usage or it could not run.\n";
+
+enum { SETS = 16, NAME = 512 };
+
+static struct {
+    const char *preload, *mutant, *keep, *rules, *set[SETS];
+    char worker[NAME], daemon[NAME], simulator[NAME], library[NAME], folder[NAME];
+    uint64_t seed;
+    uint32_t programs, seconds, sets;
+    double budget_us, slack_us;
+    bool native, print;
+} options = {.programs = 20, .seed = 1, .budget_us = 200, .slack_us = 150, .rules = "abef"};
+
+struct tally {
+    uint32_t judged, failed;
+    double worst;
+    uint64_t worst_seed;
+};
+
+static const struct {
+    const char *name, *what, *unit;
+} rules[] = {
+#define X(name, what, unit) {#name, what, unit},
+    RULES(X)
+#undef X
+};
+
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static void sleep_until(uint64_t ns)
+{
+    struct timespec t = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL))
+        ;
+}
+
+/* ---- processes ------------------------------------------------------------------------------- */
+
+static void path_of(const char *name, char path[NAME + 32])
+{
+    snprintf(path, NAME + 32, "%s/%s", options.folder, name);
+}
+
+/* In the child: nothing of cutin's and the simulator's but what is said here. */
+static void environment_make(const struct workload *w, uint32_t who)
+{
+    extern char **environ;
+    char text[NAME + 32];
+    for (char **e = environ; *e;) {
+        if (!strncmp(*e, "CUTIN_", 6) || !strncmp(*e, "SIMGPU_", 7)) {
+            snprintf(text, sizeof(text), "%.*s", (int)strcspn(*e, "="), *e);
+            unsetenv(text);
+        } else {
+            e++;
+        }
+    }
+    snprintf(text, sizeof(text), "purpose-%d", (int)getppid());
+    setenv("SIMGPU_ID", text, 1);
+    path_of("log", text);
+    setenv("SIMGPU_LOG", text, 1);
+    setenv("LD_LIBRARY_PATH", options.simulator, 1);
+    setenv("CUTIN_PROFILE", "off", 1);
+    path_of("s", text);
+    setenv("CUTIN_SOCKET", text, 1);
+    if (who == SERVICE)
+        setenv("CUTIN_PRIORITY", w->service.level, 1);
+    else if (who < JOBS) {
+        snprintf(text, sizeof(text), "%u", w->job[who].weight);
+        setenv("CUTIN_WEIGHT", text, 1);
+        for (uint32_t i = 0; i < options.sets; i++)
+            putenv((char *)options.set[i]);
+    }
+    if (options.mutant)
+        setenv("CUTIN_MUTANT", options.mutant, 1);
+    if (!options.native && who < WORKERS)
+        setenv("LD_PRELOAD", options.preload, 1);
+}
+
+static pid_t process_start(const struct workload *w, uint32_t who, int fd, char *const argv[])
+{
+    pid_t parent = getpid(), pid = fork();
+    if (pid)
+        return pid;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (fd >= 0)
+        dup2(fd, RECORD_FD);
+    environment_make(w, who);
+    if (getppid() == parent)
+        execv(argv[0], argv);
+    _exit(127);
+}
+
+static void process_end(pid_t *pid)
+{
+    if (*pid > 0) {
+        kill(*pid, SIGKILL);
+        waitpid(*pid, NULL, 0);
+    }
+    *pid = 0;
+}
+
+static pid_t worker_start(const struct workload *w, uint32_t who, int fd, uint64_t begin_ns)
+{
+    char seed[32], place[16], begin[32];
+    snprintf(seed, sizeof(seed), "%" PRIu64, w->seed);
+    snprintf(place, sizeof(place), "%u", who);
+    snprintf(begin, sizeof(begin), "%" PRIu64, begin_ns);
+    return process_start(w, who, fd, (char *[]){options.worker, seed, place, begin, NULL});
+}
+
+static pid_t daemon_start(const struct workload *w)
+{
+    char path[NAME + 32], config[NAME + 32];
+    struct stat st;
+    path_of("conf", config);
+    FILE *f = fopen(config, "we");
+    if (!f)
+        return -1;
+    fprintf(f, "[policy]\nname = %s\n", w->fair ? "fair" : "fixed");
+    fclose(f);
+    path_of("s", path);
+    unlink(path);
+    pid_t pid = process_start(
+        w, WORKERS, -1, (char *[]){options.daemon, "--config", config, "--socket", path, NULL});
+    for (int i = 0; stat(path, &st) && i < 5000; i++)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    return pid;
+}
+
+/* ---- one workload ---------------------------------------------------------------------------- */
+
+struct place {
+    pid_t pid;
+    int fd;
+    struct record *record;
+    uint32_t start_ms, end_ms;
+};
+
+static bool place_open(struct place *p)
+{
+    p->fd = memfd_create("purpose", 0); /* inherited on purpose */
+    if (p->fd < 0 || ftruncate(p->fd, sizeof(*p->record)))
+        return false;
+    p->record = mmap(NULL, sizeof(*p->record), PROT_READ | PROT_WRITE, MAP_SHARED, p->fd, 0);
+    return p->record != MAP_FAILED;
+}
+
+static void place_close(struct place *p)
+{
+    process_end(&p->pid);
+    if (p->record && p->record != MAP_FAILED)
+        munmap(p->record, sizeof(*p->record));
+    if (p->fd > 0)
+        close(p->fd);
+}
+
+static bool places_open(const struct workload *w, struct place *places)
+{
+    bool there[WORKERS] = {false};
+    for (uint32_t i = 0; i < w->jobs; i++) {
+        there[i] = true;
+        places[i].start_ms = w->job[i].start_ms;
+        places[i].end_ms = w->job[i].end_ms;
+    }
+    there[SERVICE] = w->service.there;
+    places[SERVICE].start_ms = w->service.start_ms;
+    places[SERVICE].end_ms = w->ms;
+    for (uint32_t i = 0; i < WORKERS; i++)
+        if (there[i] && !place_open(&places[i]))
+            return false;
+    return true;
+}
+
+static bool worker_failed(const struct place *p, uint64_t seed, uint32_t who)
+{
+    uint32_t failed = p->record ? atomic_load(&p->record->failed) : 0;
+    if (p->record && !p->record->begun_ns && !failed) {
+        printf("seed %" PRIu64 ": worker %u never began\n", seed, who);
+        return true;
+    }
+    if (failed)
+        printf("seed %" PRIu64 ": worker %u was answered %u in line %u\n", seed, who, failed,
+               p->record->failed_line);
+    return failed;
+}
+
+/* Starts and ends everybody when their time comes. */
+static void places_run(const struct workload *w, struct place *places, struct run *r)
+{
+    for (uint32_t ms = 0; ms <= w->ms; ms++) {
+        sleep_until(r->begin_ns + ms * 1000000ull);
+        for (uint32_t i = 0; i < WORKERS; i++) {
+            struct place *p = &places[i];
+            if (!p->record)
+                continue;
+            if (!r->pid[i] && ms >= p->start_ms)
+                r->pid[i] = p->pid = worker_start(w, i, p->fd, r->begin_ns);
+            if (p->pid && ms >= p->end_ms)
+                process_end(&p->pid);
+        }
+    }
+}
+
+static int workload_run(const struct workload *w, struct verdict *v)
+{
+    char log[NAME + 32], kept[NAME + 32];
+    struct place places[WORKERS] = {0};
+    struct run r = {.workload = w, .log = log};
+    path_of("log", log);
+    unlink(log);
+    pid_t daemon = options.native ? 0 : daemon_start(w);
+    int rc = daemon < 0 || !places_open(w, places) ? -ENOMEM : 0;
+    r.budget_us = options.budget_us;
+    r.slack_us = options.slack_us;
+    r.begin_ns = now_ns();
+    r.end_ns = r.begin_ns + w->ms * 1000000ull;
+    if (rc == 0)
+        places_run(w, places, &r);
+    for (uint32_t i = 0; i < WORKERS; i++) {
+        process_end(&places[i].pid);
+        r.record[i] = places[i].record;
+        if (rc == 0 && worker_failed(&places[i], w->seed, i))
+            rc = -EIO;
+    }
+    process_end(&daemon);
+    if (rc == 0)
+        rc = judge(&r, v);
+    for (uint32_t i = 0; i < WORKERS; i++)
+        place_close(&places[i]);
+    if (options.keep) {
+        snprintf(kept, sizeof(kept), "%s/%" PRIu64 ".log", options.keep, w->seed);
+        rename(log, kept);
+    }
+    return rc;
+}
+
+/* ---- what is said ---------------------------------------------------------------------------- */
+
+static const char *seed_text(uint64_t seed)
+{
+    static char text[64];
+    if (seed >= CASE_SEED)
+        return workload_case_name((uint32_t)(seed - CASE_SEED));
+    snprintf(text, sizeof(text), "seed %" PRIu64, seed);
+    return text;
+}
+
+/* The settling phase is (b)'s. */
+static bool rule_decides(enum rule rule)
+{
+    static const char letters[] = "abbcdef";
+    return !options.native && strchr(options.rules, letters[rule]);
+}
+
+static bool verdict_print(const struct workload *w, const struct verdict *v)
+{
+    char text[1024];
+    bool failed = false;
+    for (int i = 0; i < RULE_COUNT; i++)
+        failed |= v->failed[i] && rule_decides((enum rule)i);
+    workload_print(w, text, sizeof(text));
+    printf("%s %s %s\n    ", seed_text(w->seed), failed ? "BROKEN" : "holds", text);
+    printf("%u cut-ins", v->cut_ins);
+    for (int i = 0; i < RULE_COUNT; i++)
+        if (v->judged[i])
+            printf("  %s%s %.1f", v->failed[i] ? "!" : "", rules[i].name, v->figure[i]);
+    printf("\n");
+    fflush(stdout);
+    return failed;
+}
+
+static void tally_add(struct tally *t, const struct verdict *v, uint64_t seed)
+{
+    for (int i = 0; i < RULE_COUNT; i++) {
+        if (!v->judged[i])
+            continue;
+        t[i].judged++;
+        t[i].failed += v->failed[i];
+        if (t[i].judged == 1 || v->figure[i] > t[i].worst) {
+            t[i].worst = v->figure[i];
+            t[i].worst_seed = seed;
+        }
+    }
+}
+
+static void tally_print(const struct tally *t)
+{
+    printf("\n%-72s %6s %6s %9s\n", "rule", "judged", "broken", "worst");
+    for (int i = 0; i < RULE_COUNT; i++)
+        if (t[i].judged)
+            printf("%-72s %6u %6u %9.1f %-7s %s\n", rules[i].what, t[i].judged, t[i].failed,
+                   t[i].worst, rules[i].unit, seed_text(t[i].worst_seed));
+}
+
+static int run(void)
+{
+    struct tally tally[RULE_COUNT] = {0};
+    uint64_t until = options.seconds ? now_ns() + options.seconds * 1000000000ull : UINT64_MAX;
+    uint32_t broken = 0, ran = 0;
+    for (uint32_t i = 0; i < options.programs && now_ns() < until; i++, ran++) {
+        struct workload w;
+        struct verdict v;
+        char text[1024];
+        workload_draw(&w, options.seed + i);
+        workload_print(&w, text, sizeof(text));
+        if (options.print) {
+            printf("%s %s\n", seed_text(w.seed), text);
+            continue;
+        }
+        int rc = workload_run(&w, &v);
+        if (rc < 0) {
+            printf("seed %" PRIu64 " could not run: %s: %s\n", w.seed, strerror(-rc), text);
+            broken++;
+            continue;
+        }
+        broken += verdict_print(&w, &v);
+        tally_add(tally, &v, w.seed);
+    }
+    if (options.print)
+        return 0;
+    tally_print(tally);
+    printf("%u workloads hold, %u broken\n", ran - broken, broken);
+    return broken ? 1 : 0;
+}
+
+static void paths_make(void)
+{
+    char self[NAME - 64];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+    self[n > 0 ? n : 0] = '\0';
+    char *slash = strrchr(self, '/');
+    if (slash)
+        *slash = '\0';
+    snprintf(options.worker, NAME, "%s/tests/purpose-worker", self);
+    snprintf(options.daemon, NAME, "%s/cutind", self);
+    snprintf(options.simulator, NAME, "%s/../lib/simgpu", self);
+    snprintf(options.library, NAME, "%s/../lib/libcutin.so", self);
+    options.preload = options.library;
+    const char *tmp = getenv("TMPDIR");
+    snprintf(options.folder, sizeof(options.folder), "%.400s/purpose.XXXXXX", tmp ? tmp : "/tmp");
+}
+
+static void folder_remove(void)
+{
+    char path[NAME + 32];
+    for (const char *const *f = (const char *const[]){"log", "conf", "s", "s.lock", NULL}; *f;
+         f++) {
+        path_of(*f, path);
+        unlink(path);
+    }
+    rmdir(options.folder);
+}
+
+static bool case_choose(const char *name)
+{
+    uint32_t n = 0;
+    bool all = strcmp(name, "all") == 0;
+    for (const char *is; (is = workload_case_name(n)); n++)
+        if (strcmp(is, name) == 0) {
+            options.seed = CASE_SEED + n;
+            options.programs = 1;
+            return true;
+        }
+    options.seed = CASE_SEED;
+    options.programs = n;
+    return all;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct option table[] = {
+        {"programs", 1, NULL, 'n'}, {"seed", 1, NULL, 's'},    {"seconds", 1, NULL, 't'},
+        {"native", 0, NULL, 'N'},   {"preload", 1, NULL, 'p'}, {"mutant", 1, NULL, 'm'},
+        {"set", 1, NULL, 'S'},      {"budget", 1, NULL, 'b'},  {"slack", 1, NULL, 'l'},
+        {"rules", 1, NULL, 'r'},    {"keep", 1, NULL, 'k'},    {"print", 0, NULL, 'P'},
+        {"case", 1, NULL, 'c'},     {"help", 0, NULL, 'h'},    {0}};
+    paths_make();
+    for (int c; (c = getopt_long(argc, argv, "", table, NULL)) != -1;)
+        switch (c) {
+        case 'n':
+            options.programs = (uint32_t)strtoul(optarg, NULL, 10);
+            break;
+        case 's':
+            options.seed = strtoull(optarg, NULL, 10);
+            break;
+        case 't':
+            options.seconds = (uint32_t)strtoul(optarg, NULL, 10);
+            break;
+        case 'N':
+            options.native = true;
+            break;
+        case 'c':
+            if (!case_choose(optarg)) {
+                fprintf(stderr, "cutin-purpose: --case=%s: there is no such workload\n", optarg);
+                return 2;
+            }
+            break;
+        case 'p':
+            options.preload = optarg;
+            break;
+        case 'm':
+            options.mutant = optarg;
+            break;
+        case 'S':
+            if (options.sets < SETS)
+                options.set[options.sets++] = optarg;
+            break;
+        case 'b':
+            options.budget_us = strtod(optarg, NULL);
+            break;
+        case 'l':
+            options.slack_us = strtod(optarg, NULL);
+            break;
+        case 'r':
+            options.rules = optarg;
+            break;
+        case 'k':
+            options.keep = optarg;
+            break;
+        case 'P':
+            options.print = true;
+            break;
+        case 'h':
+            fputs(help, stdout);
+            return 0;
+        default:
+            fputs(help, stderr);
+            return 2;
+        }
+    if (optind < argc) {
+        fprintf(stderr, "cutin-purpose: %s is not wanted\n", argv[optind]);
+        return 2;
+    }
+    if (!mkdtemp(options.folder)) {
+        fprintf(stderr, "cutin-purpose: %s: %s\n", options.folder, strerror(errno));
+        return 2;
+    }
+    int rc = run();
+    folder_remove();
+    return rc;
+}

@@ -1,0 +1,188 @@
+/*
+ * verdict.c - the judge of cutin-purpose says no where it has to, on event logs made by hand.
+ */
+#include <criterion/criterion.h>
+
+#include "judge.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { MS = 1000000, US = 1000, BUSY = 300 * MS, JOB_PID = 1, OTHER_PID = 2, SERVICE_PID = 3 };
+
+static struct {
+    struct workload workload;
+    struct record *record[WORKERS];
+    struct run run;
+    char path[64];
+    FILE *log;
+    uint64_t end_ns;
+} bench;
+
+static void setup(void)
+{
+    static const pid_t pids[WORKERS] = {[0] = JOB_PID, [1] = OTHER_PID, [SERVICE] = SERVICE_PID};
+    bench.workload = (struct workload){.jobs = 1, .ms = 500, .service = {.there = true}};
+    bench.run = (struct run){.workload = &bench.workload,
+                             .log = bench.path,
+                             .end_ns = 500 * MS,
+                             .budget_us = 200,
+                             .slack_us = 100,
+                             .stepped = true};
+    for (int i = 0; i < WORKERS; i++) {
+        if (!pids[i])
+            continue;
+        struct record *r = bench.record[i] = calloc(1, sizeof(*r));
+        r->begun_ns = 1;
+        r->per_call[0] = 1;
+        r->stream_id[0] = 7;
+        bench.run.pid[i] = pids[i];
+        bench.run.record[i] = r;
+    }
+    strcpy(bench.path, "/tmp/verdict.XXXXXX");
+    bench.log = fdopen(mkstemp(bench.path), "w");
+}
+
+static void teardown(void)
+{
+    unlink(bench.path);
+}
+
+TestSuite(verdict, .init = setup, .fini = teardown);
+
+/* Times in us behind BUSY, when nobody is new any more. */
+static void ran(int pid, const char *kind, int64_t submit, int64_t start, int64_t end)
+{
+    fprintf(bench.log,
+            "pid=%d context=1 stream=1 seq=1 kind=%s name=x submit=%lld start=%lld end=%lld "
+            "cost=%lld ran=1 id=7\n",
+            pid, kind, (long long)(BUSY + submit * US), (long long)(BUSY + start * US),
+            (long long)(BUSY + end * US), (long long)((end - start) * US));
+}
+
+static void asked(int worker, int64_t at)
+{
+    struct record *r = bench.record[worker];
+    r->call_ns[0][r->calls[0]++] = (uint64_t)(BUSY + at * US);
+}
+
+static struct verdict verdict(void)
+{
+    struct verdict v;
+    fclose(bench.log);
+    cr_assert_eq(judge(&bench.run, &v), 0);
+    return v;
+}
+
+Test(verdict, waiting_for_the_rest_of_what_runs_is_no_fault)
+{
+    ran(JOB_PID, "kernel", -10, 0, 1000);
+    ran(SERVICE_PID, "kernel", 100, 1050, 1060);
+    struct verdict v = verdict();
+    cr_assert(v.judged[RULE_wait]);
+    cr_expect(!v.failed[RULE_wait]);
+    cr_expect_float_eq(v.figure[RULE_wait], 50, 0.01);
+    cr_expect(!v.failed[RULE_after]);
+}
+
+Test(verdict, waiting_for_what_was_queued_behind_it_is)
+{
+    ran(JOB_PID, "kernel", -10, 0, 1000);
+    ran(JOB_PID, "kernel", -9, 1000, 2000);
+    ran(SERVICE_PID, "kernel", 100, 2000, 2010);
+    struct verdict v = verdict();
+    cr_expect(v.failed[RULE_wait]);
+    cr_expect_float_eq(v.figure[RULE_wait], 1000, 0.01);
+}
+
+Test(verdict, a_copy_that_waits_for_another_ones_counts)
+{
+    ran(JOB_PID, "copy", -10, 0, 1000);
+    ran(SERVICE_PID, "copy", 100, 1000, 1010);
+    ran(SERVICE_PID, "kernel", 101, 1010, 1020);
+    struct verdict v = verdict();
+    cr_expect(v.failed[RULE_wait]);
+    cr_expect_float_eq(v.figure[RULE_wait], 900, 0.01);
+}
+
+Test(verdict, what_is_submitted_during_a_hold_is_found)
+{
+    ran(SERVICE_PID, "kernel", 0, 0, 1000);
+    ran(JOB_PID, "kernel", 200, 1000, 1100);
+    struct verdict v = verdict();
+    cr_expect(v.failed[RULE_after]);
+    cr_expect_float_eq(v.figure[RULE_after], 1, 0.01);
+}
+
+Test(verdict, best_effort_that_comes_back_late_is_found)
+{
+    asked(0, 0);
+    ran(SERVICE_PID, "kernel", 0, 0, 20);
+    ran(JOB_PID, "kernel", 900, 900, 1000);
+    struct verdict v = verdict();
+    cr_expect(v.failed[RULE_again]);
+    cr_expect_float_eq(v.figure[RULE_again], 880, 0.01);
+}
+
+Test(verdict, best_effort_that_asks_for_nothing_is_not_late)
+{
+    asked(0, 900);
+    ran(SERVICE_PID, "kernel", 0, 0, 20);
+    ran(JOB_PID, "kernel", 900, 900, 1000);
+    cr_expect(!verdict().judged[RULE_again]);
+}
+
+Test(verdict, a_device_that_idles_with_work_asked_for_is_found)
+{
+    bench.run.end_ns = BUSY + 2000 * US;
+    asked(0, 0);
+    asked(0, 0);
+    ran(JOB_PID, "kernel", 0, 0, 500);
+    ran(JOB_PID, "kernel", 1000, 1000, 2000);
+    struct verdict v = verdict();
+    cr_expect(v.failed[RULE_idle]);
+    cr_expect_float_eq(v.figure[RULE_idle], 25, 0.01);
+}
+
+Test(verdict, a_device_that_idles_because_nobody_asks_does_right)
+{
+    bench.run.end_ns = BUSY + 2000 * US;
+    asked(0, 0);
+    asked(0, 1000);
+    ran(JOB_PID, "kernel", 0, 0, 500);
+    ran(JOB_PID, "kernel", 1000, 1000, 2000);
+    cr_expect(!verdict().failed[RULE_idle]);
+}
+
+Test(verdict, memory_above_what_jobs_hold_is_found)
+{
+    bench.workload.job[0] = (struct job){.pool_mb = 64, .streams = 1};
+    bench.record[SERVICE]->memory_high = (64ull + 60) << 20;
+    cr_expect(!verdict().failed[RULE_memory]);
+    bench.record[SERVICE]->memory_high = (64ull + 70) << 20;
+    bench.log = fopen(bench.path, "a");
+    cr_expect(verdict().failed[RULE_memory]);
+}
+
+Test(verdict, a_share_that_is_not_its_weight_is_found)
+{
+    bench.workload.fair = true;
+    bench.workload.jobs = 2;
+    bench.workload.job[0].weight = bench.workload.job[1].weight = 1;
+    ran(JOB_PID, "kernel", 0, 0, 300);
+    ran(OTHER_PID, "kernel", 0, 300, 1000);
+    struct verdict v = verdict();
+    cr_expect(v.failed[RULE_share]);
+    cr_expect_float_eq(v.figure[RULE_share], 20, 0.01);
+}
+
+Test(verdict, seeds_give_the_same_workload_again_and_others_another)
+{
+    struct workload a, b, c;
+    workload_draw(&a, 5);
+    workload_draw(&b, 5);
+    workload_draw(&c, 6);
+    cr_expect_arr_eq(&a, &b, sizeof(a));
+    cr_expect_neq(memcmp(a.job, c.job, sizeof(a.job)), 0);
+}

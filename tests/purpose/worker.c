@@ -1,0 +1,357 @@
+/*
+ * worker.c - one process of a workload: a job that always has something to do, or the service.
+ * Started by cutin-purpose; linked with the driver, so that the loader's path decides which one.
+ *
+ *   purpose-worker SEED PLACE BEGIN_NS
+ */
+#include <cuda.h>
+
+#include "record.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "kernels_ptx.h"
+#include "tools/cutin/statistics/random.h"
+
+enum { THREADS = 1024, COPY_EVERY = 16 };
+
+static struct {
+    struct workload workload;
+    struct record *record;
+    uint64_t begin_ns;
+    CUfunction spin, spin_quiet;
+    CUstream stream[STREAMS];
+    uint64_t random[STREAMS];
+} self;
+
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static void sleep_until(uint64_t ns)
+{
+    struct timespec t = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL))
+        ;
+}
+
+static void check(CUresult rc, uint32_t line)
+{
+    if (rc == CUDA_SUCCESS)
+        return;
+    self.record->failed_line = line;
+    atomic_store(&self.record->failed, rc);
+    _exit(1);
+}
+#define CHECK(call) check(call, __LINE__)
+
+static void driver_open(void)
+{
+    CUdevice device;
+    CUcontext context;
+    CUmodule module;
+    CHECK(cuInit(0));
+    CHECK(cuDeviceGet(&device, 0));
+    CHECK(cuDevicePrimaryCtxRetain(&context, device));
+    CHECK(cuCtxSetCurrent(context));
+    CHECK(cuModuleLoadData(&module, kernels_ptx));
+    CHECK(cuModuleGetFunction(&self.spin, module, "spin"));
+    CHECK(cuModuleGetFunction(&self.spin_quiet, module, "spin_word"));
+}
+
+static void streams_open(uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        unsigned long long id;
+        CHECK(cuStreamCreate(&self.stream[i], CU_STREAM_NON_BLOCKING));
+        CHECK(cuStreamGetId(self.stream[i], &id));
+        self.record->stream_id[i] = id;
+        self.record->per_call[i] = 1;
+        self.random[i] = self.workload.seed * 16 + i;
+    }
+}
+
+static void *pinned(size_t bytes)
+{
+    void *p;
+    CHECK(cuMemHostAlloc(&p, bytes, CU_MEMHOSTALLOC_DEVICEMAP));
+    return p;
+}
+
+static void launch(CUfunction f, CUstream stream, uint32_t blocks, void **params)
+{
+    CHECK(cuLaunchKernel(f, blocks, 1, 1, THREADS, 1, 1, 0, stream, params, NULL));
+}
+
+static void spin(CUstream stream, uint32_t blocks, uint64_t ns)
+{
+    launch(self.spin, stream, blocks, (void *[]){&ns});
+}
+
+/* ---- a job ----------------------------------------------------------------------------------- */
+
+struct lane {
+    CUstream stream;
+    uint32_t launches;
+    uint64_t *lengths; /* of kernels that are not announced: a ring longer than any queue */
+    CUdeviceptr at_device;
+    void *at_host;
+    CUgraphExec graph;
+};
+enum { LENGTHS_RING = 1 << 14 };
+
+/* Where a kernel looks its length up: no parameter of two launches of a shape differs by it. */
+static void spin_unannounced(struct lane *l, uint32_t blocks, uint64_t ns)
+{
+    uint64_t *word = &l->lengths[l->launches % LENGTHS_RING];
+    __atomic_store_n(word, ns, __ATOMIC_RELEASE);
+    launch(self.spin_quiet, l->stream, blocks, (void *[]){&word});
+}
+
+static void kernel(const struct job *j, struct lane *l, uint32_t place)
+{
+    uint64_t ns = job_kernel_us(j, l->launches, &self.random[place]) * 1000ull;
+    if (j->quiet)
+        spin_unannounced(l, j->blocks, ns);
+    else
+        spin(l->stream, j->blocks, ns);
+}
+
+static void lane_graph(const struct job *j, struct lane *l, uint32_t place)
+{
+    CUgraph graph;
+    CHECK(cuStreamBeginCapture(l->stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+    for (uint32_t i = 0; i < j->graph; i++, l->launches++)
+        kernel(j, l, place);
+    CHECK(cuStreamEndCapture(l->stream, &graph));
+    CHECK(cuGraphInstantiateWithFlags(&l->graph, graph, 0));
+    self.record->per_call[place] = j->graph;
+    l->launches = 0;
+}
+
+static void lane_open(const struct job *j, struct lane *l, uint32_t place)
+{
+    l->stream = self.stream[place];
+    if (j->quiet)
+        l->lengths = pinned(LENGTHS_RING * sizeof(*l->lengths));
+    if (j->copy_kb) {
+        l->at_host = pinned((size_t)j->copy_kb << 10);
+        CHECK(cuMemAlloc(&l->at_device, (size_t)j->copy_kb << 10));
+    }
+    if (j->graph)
+        lane_graph(j, l, place);
+}
+
+static void lane_copy(const struct job *j, struct lane *l)
+{
+    size_t bytes = (size_t)j->copy_kb << 10;
+    if (l->launches / COPY_EVERY % 2)
+        CHECK(cuMemcpyHtoDAsync(l->at_device, l->at_host, bytes, l->stream));
+    else
+        CHECK(cuMemcpyDtoHAsync(l->at_host, l->at_device, bytes, l->stream));
+}
+
+static void called(uint32_t place)
+{
+    struct record *r = self.record;
+    uint32_t n = atomic_load_explicit(&r->calls[place], memory_order_relaxed);
+    if (n < RECORD_CALLS)
+        r->call_ns[place][n] = now_ns();
+    atomic_store_explicit(&r->calls[place], n + 1, memory_order_release);
+}
+
+static void lane_step(const struct job *j, struct lane *l, uint32_t place)
+{
+    CUdeviceptr block;
+    if (j->pool_mb)
+        CHECK(cuMemAllocAsync(&block, (size_t)j->pool_mb << 20, l->stream));
+    called(place);
+    if (l->graph)
+        CHECK(cuGraphLaunch(l->graph, l->stream));
+    else
+        kernel(j, l, place);
+    if (j->pool_mb)
+        CHECK(cuMemFreeAsync(block, l->stream));
+    l->launches++;
+    if (j->copy_kb && l->launches % COPY_EVERY == 0)
+        lane_copy(j, l);
+    if (j->sync_every && l->launches % j->sync_every == 0)
+        CHECK(cuStreamSynchronize(l->stream));
+}
+
+static void job_run(const struct job *j)
+{
+    struct lane lane[STREAMS] = {0};
+    uint64_t end_ns = self.begin_ns + j->end_ms * 1000000ull;
+    streams_open(j->streams);
+    for (uint32_t i = 0; i < j->streams; i++)
+        lane_open(j, &lane[i], i);
+    self.record->begun_ns = now_ns();
+    for (uint32_t i = 0; now_ns() < end_ns; i = (i + 1) % j->streams)
+        lane_step(j, &lane[i], i);
+    _exit(0); /* what is queued goes: somebody ended the job */
+}
+
+/* ---- the service ----------------------------------------------------------------------------- */
+
+struct serving {
+    const struct service *v;
+    CUstream stream;
+    CUevent event;
+    CUgraphExec graph;
+    uint32_t *word; /* pinned; written behind each request */
+    uint32_t number;
+    void *at_host;
+    CUdeviceptr at_device;
+    _Atomic uint32_t done;
+};
+
+static void CUDA_CB serving_done(void *user)
+{
+    struct serving *s = user;
+    atomic_store(&s->done, s->number);
+}
+
+static void request_work(const struct serving *s)
+{
+    size_t bytes = (size_t)s->v->copy_kb << 10;
+    if (bytes)
+        CHECK(cuMemcpyHtoDAsync(s->at_device, s->at_host, bytes, s->stream));
+    for (uint32_t i = 0; i < s->v->kernels; i++)
+        spin(s->stream, s->v->blocks, s->v->kernel_us * 1000ull);
+    if (bytes)
+        CHECK(cuMemcpyDtoHAsync(s->at_host, s->at_device, bytes, s->stream));
+}
+
+static void nap(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 5000}, NULL);
+}
+
+static void request_wait(struct serving *s)
+{
+    CUresult rc;
+    switch (s->v->ending) {
+    case ENDING_query:
+        while ((rc = cuStreamQuery(s->stream)) == CUDA_ERROR_NOT_READY)
+            nap();
+        CHECK(rc);
+        break;
+    case ENDING_event:
+        CHECK(cuEventRecord(s->event, s->stream));
+        CHECK(cuEventSynchronize(s->event));
+        break;
+    case ENDING_function:
+        CHECK(cuLaunchHostFunc(s->stream, serving_done, s));
+        while (atomic_load(&s->done) != s->number)
+            nap();
+        break;
+    case ENDING_word:
+        CHECK(cuStreamWriteValue32(s->stream, (CUdeviceptr)(uintptr_t)s->word, s->number, 0));
+        while (__atomic_load_n(s->word, __ATOMIC_ACQUIRE) != s->number)
+            nap();
+        break;
+    default:
+        CHECK(cuStreamSynchronize(s->stream));
+    }
+}
+
+static void serving_open(struct serving *s)
+{
+    CUgraph graph;
+    streams_open(1);
+    s->stream = self.stream[0];
+    s->word = pinned(64);
+    *s->word = 0;
+    CHECK(cuEventCreate(&s->event, CU_EVENT_DISABLE_TIMING));
+    if (s->v->copy_kb) {
+        s->at_host = pinned((size_t)s->v->copy_kb << 10);
+        CHECK(cuMemAlloc(&s->at_device, (size_t)s->v->copy_kb << 10));
+    }
+    if (s->v->ending != ENDING_graph)
+        return;
+    CHECK(cuStreamBeginCapture(s->stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+    request_work(s);
+    CHECK(cuStreamEndCapture(s->stream, &graph));
+    CHECK(cuGraphInstantiateWithFlags(&s->graph, graph, 0));
+}
+
+static void serve(struct serving *s, struct request *r)
+{
+    sleep_until(r->due_ns);
+    s->number++;
+    r->called_ns = now_ns();
+    if (s->graph)
+        CHECK(cuGraphLaunch(s->graph, s->stream));
+    else
+        request_work(s);
+    request_wait(s);
+    r->known_ns = now_ns();
+}
+
+static uint64_t gap_ns(const struct service *v, uint32_t i, uint64_t *random)
+{
+    double mean = v->gap_us * 1000.0;
+    switch (v->arrival) {
+    case ARRIVAL_poisson:
+        return (uint64_t)(mean * random_exponential(random));
+    case ARRIVAL_bursts:
+        return i % 8 ? (uint64_t)(mean / 4) : (uint64_t)(mean * 6.25);
+    default:
+        return (uint64_t)mean;
+    }
+}
+
+static void memory_look(void)
+{
+    size_t left, all;
+    CHECK(cuMemGetInfo(&left, &all));
+    if (all - left > self.record->memory_high)
+        self.record->memory_high = all - left;
+}
+
+static void service_run(const struct service *v)
+{
+    struct serving s = {.v = v};
+    uint64_t end_ns = self.begin_ns + self.workload.ms * 1000000ull, random = self.workload.seed;
+    serving_open(&s);
+    uint64_t due_ns = self.record->begun_ns = now_ns();
+    for (uint32_t i = 0; due_ns < end_ns && i < RECORD_REQUESTS; i++) {
+        struct request *r = &self.record->request[i];
+        r->due_ns = due_ns;
+        serve(&s, r);
+        atomic_store_explicit(&self.record->requests, i + 1, memory_order_release);
+        memory_look();
+        due_ns += gap_ns(v, i, &random);
+    }
+    sleep_until(end_ns);
+    _exit(0);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 4) {
+        fprintf(stderr, "purpose-worker: started by cutin-purpose, never by hand\n");
+        return 2;
+    }
+    uint32_t place = (uint32_t)atoi(argv[2]);
+    workload_draw(&self.workload, strtoull(argv[1], NULL, 10));
+    self.begin_ns = strtoull(argv[3], NULL, 10);
+    self.record =
+        mmap(NULL, sizeof(*self.record), PROT_READ | PROT_WRITE, MAP_SHARED, RECORD_FD, 0);
+    if (self.record == MAP_FAILED)
+        return 1;
+    driver_open();
+    if (place == SERVICE)
+        service_run(&self.workload.service);
+    job_run(&self.workload.job[place]);
+}

@@ -1,0 +1,214 @@
+/*
+ * workload.c - draw jobs and a service (see workload.h).
+ */
+#include "workload.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tools/cutin/statistics/random.h"
+
+enum { FULL = 108 * 2 }; /* blocks of 1024 threads that fill the simulated GPU */
+
+static uint32_t between(uint64_t *s, uint32_t least, uint32_t most)
+{
+    return least + random_below(s, most - least + 1);
+}
+
+static bool one_in(uint64_t *s, uint32_t n)
+{
+    return random_below(s, n) == 0;
+}
+
+#define PICK(s, ...)                                                                               \
+    (((const uint32_t[]){__VA_ARGS__})[random_below(s, sizeof((uint32_t[]){__VA_ARGS__}) / 4)])
+
+/* Beside kernels one by one in one stream; most jobs do a thing or two of these. */
+static void job_draw_extras(struct job *j, uint64_t *s)
+{
+    j->streams = one_in(s, 3) ? between(s, 2, STREAMS) : 1;
+    j->sync_every = PICK(s, 0, 0, 16, 100, 1000);
+    j->graph = one_in(s, 6) ? PICK(s, 4, 20, 100) : 0;
+    j->copy_kb = one_in(s, 5) ? PICK(s, 4, 64, 1024, 16384, 262144) : 0;
+    j->pool_mb = one_in(s, 8) ? PICK(s, 1, 16, 64) : 0;
+}
+
+static void job_draw(struct job *j, uint64_t *s, uint32_t ms)
+{
+    uint32_t a = PICK(s, 3, 10, 20, 25, 50, 100, 200, 500), b = a * PICK(s, 4, 10, 16, 20);
+    if (b > 2000)
+        b = 2000;
+    j->length = random_below(s, LENGTH_COUNT);
+    j->us[0] = a;
+    j->us[1] = b;
+    j->us[2] = one_in(s, 2) ? a : b;
+    j->us[3] = b;
+    j->cycle = PICK(s, 1, 1, 2, 4);
+    j->blocks = PICK(s, FULL, FULL, FULL, FULL / 2, FULL * 3, 16);
+    j->streams = 1;
+    j->quiet = one_in(s, 2);
+    j->start_ms = 0;
+    j->end_ms = ms;
+    j->weight = 1;
+}
+
+static void service_draw(struct service *v, uint64_t *s)
+{
+    static const char *const levels[] = {"rt", "rt", "rt", "2", "1"};
+    v->there = true;
+    v->ending = random_below(s, ENDING_COUNT);
+    v->arrival = random_below(s, ARRIVAL_COUNT);
+    v->level = levels[random_below(s, 5)];
+    v->kernels = PICK(s, 1, 1, 1, 3, 10);
+    v->kernel_us = PICK(s, 5, 20, 20, 50, 200);
+    v->blocks = PICK(s, FULL, FULL, 16);
+    v->gap_us = PICK(s, 2000, 3000, 5000, 9000);
+    if (v->gap_us < v->kernels * v->kernel_us * 3)
+        v->gap_us = v->kernels * v->kernel_us * 3;
+    v->copy_kb = one_in(s, 4) ? PICK(s, 4, 64, 1024) : 0;
+}
+
+/* Who starts first: the jobs in half of the workloads, the service in a quarter, else anybody. */
+static void starts_draw(struct workload *w, uint64_t *s)
+{
+    uint32_t order = random_below(s, 4);
+    for (uint32_t i = 0; i < w->jobs; i++) {
+        struct job *j = &w->job[i];
+        j->start_ms = order < 2 ? between(s, 0, 50) : order == 2 ? 100 : between(s, 0, 400);
+        if (i > 0 && one_in(s, 6))
+            j->start_ms = w->ms / 2;
+        if (i > 0 && one_in(s, 6))
+            j->end_ms = w->ms / 3 * 2;
+    }
+    w->service.start_ms = order < 2 ? 200 : order == 2 ? 0 : between(s, 0, 400);
+}
+
+void workload_draw(struct workload *w, uint64_t seed)
+{
+    if (seed >= CASE_SEED) {
+        workload_case(w, (uint32_t)(seed - CASE_SEED));
+        return;
+    }
+    uint64_t s = seed * 0xd1342543de82ef95u;
+    memset(w, 0, sizeof(*w));
+    random_next(&s); /* neighbouring seeds have nothing in common */
+    s = random_next(&s);
+    w->seed = seed;
+    w->plain = one_in(&s, 2);
+    w->fair = one_in(&s, 10);
+    w->ms = w->fair ? 2500 : 1000;
+    w->jobs = w->fair ? between(&s, 2, 3) : one_in(&s, 3) ? 1 : between(&s, 1, JOBS);
+    for (uint32_t i = 0; i < w->jobs; i++)
+        job_draw(&w->job[i], &s, w->ms);
+    for (uint32_t i = 0; i < w->jobs && !w->plain; i++)
+        job_draw_extras(&w->job[i], &s);
+    if (!w->fair) {
+        service_draw(&w->service, &s);
+        starts_draw(w, &s);
+        return;
+    }
+    for (uint32_t i = 0; i < w->jobs; i++) { /* each could use the whole GPU all the time */
+        struct job *j = &w->job[i];
+        j->weight = PICK(&s, 1, 1, 2, 4);
+        j->blocks = FULL;
+        j->streams = 1;
+        j->sync_every = j->graph = j->copy_kb = j->pool_mb = 0;
+    }
+}
+
+uint32_t job_kernel_us(const struct job *j, uint32_t i, uint64_t *state)
+{
+    switch (j->length) {
+    case LENGTH_bimodal:
+        return j->us[one_in(state, 8)];
+    case LENGTH_heavy: {
+        double us = j->us[0] / random_unit(state);
+        return us < j->us[1] ? (uint32_t)us : j->us[1];
+    }
+    case LENGTH_growing:
+        return j->us[0] + (j->us[1] - j->us[0]) * (i % 64) / 63;
+    default:
+        return j->us[i % j->cycle];
+    }
+}
+
+/* ---- as a line ------------------------------------------------------------------------------- */
+
+static const char *const length_names[] = {
+#define X(name, what) #name,
+    LENGTHS(X)
+#undef X
+};
+static const char *const ending_names[] = {
+#define X(name) #name,
+    ENDINGS(X)
+#undef X
+};
+static const char *const arrival_names[] = {
+#define X(name) #name,
+    ARRIVALS_OF(X)
+#undef X
+};
+
+struct text {
+    char *at;
+    unsigned left;
+};
+
+__attribute__((format(printf, 2, 3))) static void say(struct text *t, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    int n = vsnprintf(t->at, t->left, format, list);
+    va_end(list);
+    unsigned used = n < 0 ? 0 : (unsigned)n < t->left ? (unsigned)n : t->left - 1;
+    t->at += used;
+    t->left -= used;
+}
+
+static void job_print(const struct job *j, const struct workload *w, struct text *t)
+{
+    uint32_t shown = j->length == LENGTH_cycle ? j->cycle : 2;
+    say(t, "%s ", shown == 1 ? "constant" : length_names[j->length]);
+    for (uint32_t i = 0; i < shown; i++)
+        say(t, i ? "/%u" : "%u", j->us[i]);
+    say(t, " us");
+    if (j->blocks != FULL)
+        say(t, " of %u blocks", j->blocks);
+    if (j->quiet)
+        say(t, " unannounced");
+    if (j->streams > 1)
+        say(t, " in %u streams", j->streams);
+    if (j->graph)
+        say(t, " in graphs of %u", j->graph);
+    if (j->sync_every)
+        say(t, " sync %u", j->sync_every);
+    if (j->copy_kb)
+        say(t, " copy %u KB", j->copy_kb);
+    if (j->pool_mb)
+        say(t, " pool %u MB", j->pool_mb);
+    if (w->fair)
+        say(t, " weight %u", j->weight);
+    if (j->start_ms || j->end_ms != w->ms)
+        say(t, " %u-%u ms", j->start_ms, j->end_ms);
+    say(t, "; ");
+}
+
+void workload_print(const struct workload *w, char *text, unsigned size)
+{
+    struct text t = {text, size};
+    const struct service *v = &w->service;
+    say(&t, "%u job%s: ", w->jobs, w->jobs == 1 ? "" : "s");
+    for (uint32_t i = 0; i < w->jobs; i++)
+        job_print(&w->job[i], w, &t);
+    if (v->there)
+        say(&t, "service %s from %u ms: %s every %u us, %u x %u us of %u blocks, %s", v->level,
+            v->start_ms, arrival_names[v->arrival], v->gap_us, v->kernels, v->kernel_us, v->blocks,
+            ending_names[v->ending]);
+    if (v->there && v->copy_kb)
+        say(&t, ", copies of %u KB", v->copy_kb);
+    if (w->fair)
+        say(&t, "fair");
+}

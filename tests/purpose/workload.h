@@ -1,0 +1,89 @@
+/*
+ * workload.h - what runs on the GPU: best-effort jobs and a real-time service, drawn from a seed.
+ * The command and its workers draw the same, so only the seed and a place in it are handed on.
+ */
+#ifndef PURPOSE_WORKLOAD_H
+#define PURPOSE_WORKLOAD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { JOBS = 8, STREAMS = 3, SERVICE = JOBS, WORKERS, CYCLE = 4 };
+/* Workloads that have names, and are not drawn, have seeds from here on. */
+#define CASE_SEED UINT64_C(1000000000)
+
+/* How long a job's kernels run. X(name, what it is) */
+#define LENGTHS(X)                                                                                 \
+    X(cycle, "so many lengths in turns; one: constant")                                            \
+    X(bimodal, "the first, one in eight the second")                                               \
+    X(heavy, "the first over a uniform number: a Pareto tail, the second at most")                 \
+    X(growing, "from the first to the second within 64 launches, and again")
+
+/* How a service learns that a request is done. X(name) */
+#define ENDINGS(X) X(sync) X(query) X(event) X(function) X(word) X(graph)
+
+/* When requests come. X(name) */
+#define ARRIVALS_OF(X) X(steady) X(poisson) X(bursts)
+
+enum length {
+#define X(name, what) LENGTH_##name,
+    LENGTHS(X)
+#undef X
+        LENGTH_COUNT
+};
+enum ending {
+#define X(name) ENDING_##name,
+    ENDINGS(X)
+#undef X
+        ENDING_COUNT
+};
+enum arrival {
+#define X(name) ARRIVAL_##name,
+    ARRIVALS_OF(X)
+#undef X
+        ARRIVAL_COUNT
+};
+
+struct job {
+    enum length length;
+    uint32_t us[CYCLE], cycle;
+    uint32_t blocks;
+    uint32_t streams;
+    bool quiet;          /* no parameter says how long the kernel will run */
+    uint32_t sync_every; /* launches between synchronisations; 0: never */
+    uint32_t graph;      /* kernels of a graph; 0: launches one by one */
+    uint32_t copy_kb;    /* a copy every 16 launches, one way and the other; 0: none */
+    uint32_t pool_mb;    /* memory allocated and freed in stream order around each launch */
+    uint32_t start_ms, end_ms;
+    uint32_t weight;
+};
+
+struct service {
+    bool there;
+    enum ending ending;
+    enum arrival arrival;
+    const char *level;
+    uint32_t kernels, kernel_us, blocks, gap_us;
+    uint32_t copy_kb; /* in and out with each request */
+    uint32_t start_ms;
+};
+
+struct workload {
+    uint64_t seed;
+    uint32_t jobs, ms;
+    struct job job[JOBS];
+    struct service service;
+    bool plain; /* kernels one by one, each job in one stream */
+    bool fair;  /* the daemon's policy; shares are judged, and no service is there */
+};
+
+void workload_draw(struct workload *w, uint64_t seed);
+/* NULL: there is none so far on. */
+const char *workload_case_name(uint32_t i);
+void workload_case(struct workload *w, uint32_t i);
+/* One line. */
+void workload_print(const struct workload *w, char *text, unsigned size);
+/* The length of a job's launch `i` in its stream; `state` is the stream's random numbers. */
+uint32_t job_kernel_us(const struct job *j, uint32_t i, uint64_t *state);
+
+#endif

@@ -45,7 +45,8 @@ static const struct room {
     {"scheduler/slurm", "scheduler/policy/job.h"},
 
     {"examples", "shim/cutin.h cuda.h"},
-    {"tools/cutin", "scheduler/wire shim/learn/profile_file.h trace/clock.h cuda.h"},
+    {"tools/cutin", "scheduler/wire shim/learn/profile_file.h tools/simgpu/face/simconfig.h "
+                    "trace/clock.h cuda.h"},
     {"tools/cutin/statistics", ""},
     {"tools/cutin/operate", "tools/cutin scheduler/wire scheduler/policy/policy.h"},
     {"tools/cutin/worker", "tools/cutin examples/kernels_ptx.h"},

@@ -105,3 +105,28 @@ Test(config, a_path_in_the_id_is_refused)
         "simgpu: SIMGPU_ID=../x is not a word of 1 to 63 letters, digits, '_', '.', '-'; "
         "using default\n");
 }
+
+/* Others that read the same environment later, the simulated NVML and programs that this one starts,
+ * have nothing left to tell. */
+Test(config, what_was_told_of_is_not_there_to_be_told_of_again)
+{
+    setenv("SIMGPU_RM", "true", 1);
+    setenv("SIMGPU_SPED", "2", 1);
+    setenv("SIMGPU_DEVICES", "2", 1);
+    cr_expect_eq(config_get()->devices, 2);
+    cr_expect_eq(config_get()->rm, SIM_RM_OFF);
+    cr_expect_null(getenv("SIMGPU_RM"));
+    cr_expect_null(getenv("SIMGPU_SPED"));
+    cr_expect_str_eq(getenv("SIMGPU_DEVICES"), "2");
+    expect_message(
+        "simgpu: SIMGPU_RM=true is none of off accept ignore refuse timeslice; using off\n"
+        "simgpu: SIMGPU_SPED is not a variable of the simulated driver; ignored\n");
+}
+
+Test(config, a_name_of_any_length_is_only_told_of)
+{
+    setenv("SIMGPU_ABCDEFGHIJKLMNOPQRSTUVWXYZABCDEFGHIJKLMNOPQRSTUVWXYZABCDEFGHIJ", "2", 1);
+    cr_expect_eq(config_get()->speed, 1.0);
+    expect_message("simgpu: SIMGPU_ABCDEFGHIJKLMNOPQRSTUVWXYZABCDEFGHIJKLMNOPQRSTUVWXYZABCD is not "
+                   "a variable of the simulated driver; ignored\n");
+}

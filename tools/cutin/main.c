@@ -2,6 +2,7 @@
  * main.c - the cutin command: one table of subcommands, and who is called.
  */
 #include "subcommand.h"
+#include "tools/simgpu/face/simconfig.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -77,5 +78,6 @@ int main(int argc, char **argv)
     cmd = subcommand_find(argv[1]);
     if (!cmd)
         fail_usage(NULL, "unknown %s %s", argv[1][0] == '-' ? "option" : "command", argv[1]);
+    simconfig_get(); /* what is misused is told here, and not by each process that is started */
     return cmd->run(argc - 1, argv + 1);
 }

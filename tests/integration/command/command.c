@@ -278,6 +278,18 @@ Test(command, run_sets_what_the_options_say)
            ENV("LD_LIBRARY_PATH=/some/where"), "/simgpu:/some/where]");
 }
 
+Test(command, a_misused_setting_of_the_simulated_gpu_is_told_once_and_not_by_what_is_started)
+{
+    struct process *p = process_run(ARGS("run", "--no-daemon", "--sim", CUTIN, "run", "--no-daemon",
+                                         "--sim", ECHO("${SIMGPU_RM-unset}")),
+                                    ENV("SIMGPU_RM=true"), 30);
+
+    cr_expect_str_eq(process_out(p), "[unset]\n");
+    cr_expect_str_eq(process_err(p), "simgpu: SIMGPU_RM=true is none of off accept ignore refuse "
+                                     "timeslice; using off\n");
+    process_free(p);
+}
+
 Test(command, run_keeps_an_existing_preload_behind_its_own)
 {
     prints(ARGS("run", "--no-daemon", ECHO("$LD_PRELOAD")), ENV("LD_PRELOAD"), "/libcutin.so]");

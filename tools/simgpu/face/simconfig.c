@@ -1,6 +1,8 @@
 /*
  * simconfig.c - the SIMGPU_* variables: one table of names, ranges and defaults. A value out of
  * range, and a SIMGPU_ name that is not in the table, is one message on stderr; the default holds.
+ * What was told of leaves the environment: the simulated NVML of the same process and the programs
+ * that this one starts would tell it again.
  */
 #include "tools/simgpu/face/simconfig.h"
 
@@ -74,7 +76,7 @@ static void number_set(const struct variable *v, double value)
         *(int *)field_of(v) = (int)value;
 }
 
-static void number_read(const struct variable *v, const char *text)
+static bool number_read(const struct variable *v, const char *text)
 {
     char *end = NULL;
     errno = 0;
@@ -83,29 +85,31 @@ static void number_read(const struct variable *v, const char *text)
         *text != '\0' && *end == '\0' && errno == 0 && value >= v->least && value <= v->most;
     if (fits && (v->type == REAL || value == (double)(long long)value)) {
         number_set(v, value);
-        return;
+        return true;
     }
     fprintf(stderr, "simgpu: SIMGPU_%s=%s is not a %snumber from %.10g to %.10g; using %.10g\n",
             v->name, text, v->type == REAL ? "" : "whole ", v->least, v->most, v->standard);
+    return false;
 }
 
 /* The id becomes part of a file name in /dev/shm. */
-static void word_read(const struct variable *v, const char *text)
+static bool word_read(const struct variable *v, const char *text)
 {
     static const char allowed[] =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
     size_t length = strlen(text);
     if (length > 0 && length < sizeof(config.id) && strspn(text, allowed) == length) {
         memcpy(field_of(v), text, length + 1);
-        return;
+        return true;
     }
     fprintf(stderr,
             "simgpu: SIMGPU_%s=%s is not a word of 1 to %zu letters, digits, '_', '.', '-'; using "
             "%s\n",
             v->name, text, sizeof(config.id) - 1, v->text);
+    return false;
 }
 
-static void choice_read(const struct variable *v, const char *text)
+static bool choice_read(const struct variable *v, const char *text)
 {
     size_t length = strlen(text);
     const char *word = v->text;
@@ -113,41 +117,44 @@ static void choice_read(const struct variable *v, const char *text)
         size_t end = strcspn(word, " ");
         if (end == length && memcmp(word, text, length) == 0) {
             *(int *)field_of(v) = i;
-            return;
+            return true;
         }
         word += end;
     }
     fprintf(stderr, "simgpu: SIMGPU_%s=%s is none of %s; using %.*s\n", v->name, text, v->text,
             (int)strcspn(v->text, " "), v->text);
+    return false;
 }
 
-static void path_read(const struct variable *v, const char *text)
+static bool path_read(const struct variable *v, const char *text)
 {
     size_t length = strlen(text);
     if (length < PATH_ROOM) {
         memcpy(field_of(v), text, length + 1);
-        return;
+        return true;
     }
     fprintf(stderr, "simgpu: SIMGPU_%s is longer than %d characters; it is not used\n", v->name,
             PATH_ROOM - 1);
+    return false;
 }
 
-static void fault_read(const struct variable *v, const char *text)
+static bool fault_read(const struct variable *v, const char *text)
 {
     int nth = 0, error = 0, end = 0;
     char kernel[sizeof(config.fault_kernel)];
     int got = sscanf(text, "kernel=%2047[^:]:nth=%d:error=%d%n", kernel, &nth, &error, &end);
     if (*text == '\0')
-        return;
+        return true;
     if (got != 3 || text[end] != '\0' || nth < 1 || error < 1 || error > 999) {
         fprintf(stderr,
                 "simgpu: SIMGPU_%s=%s is not kernel=NAME:nth=N:error=CODE; no fault is injected\n",
                 v->name, text);
-        return;
+        return false;
     }
     memcpy(config.fault_kernel, kernel, sizeof(kernel));
     config.fault_nth = nth;
     config.fault_error = error;
+    return true;
 }
 
 static void variable_standard(const struct variable *v)
@@ -160,33 +167,29 @@ static void variable_standard(const struct variable *v)
         number_set(v, v->standard);
 }
 
-static void variable_read(const struct variable *v, const char *text)
+static bool variable_read(const struct variable *v, const char *text)
 {
     switch (v->type) {
     case INTEGER:
     case REAL:
     case SWITCH:
-        number_read(v, text);
-        break;
+        return number_read(v, text);
     case CHOICE:
-        choice_read(v, text);
-        break;
+        return choice_read(v, text);
     case WORD:
-        word_read(v, text);
-        break;
+        return word_read(v, text);
     case PATH:
-        path_read(v, text);
-        break;
+        return path_read(v, text);
     case FAULT:
-        fault_read(v, text);
-        break;
+        return fault_read(v, text);
     }
+    return true;
 }
 
-static const struct variable *variable_find(const char *name, size_t length)
+static const struct variable *variable_find(const char *name)
 {
     for (size_t i = 0; i < VARIABLES; i++)
-        if (strlen(variables[i].name) == length && !strncmp(variables[i].name, name, length))
+        if (strcmp(variables[i].name, name) == 0)
             return &variables[i];
     return NULL;
 }
@@ -200,26 +203,35 @@ static void connections_read(void)
     config.connections = n < 1 ? STANDARD : n > MOST ? MOST : (int)n;
 }
 
+/* False: it is not used, which was said. */
+static bool setting_read(const char *name, const char *text)
+{
+    const struct variable *v = variable_find(name);
+    if (v)
+        return variable_read(v, text);
+    fprintf(stderr, "simgpu: %s%s is not a variable of the simulated driver; ignored\n", prefix,
+            name);
+    return false;
+}
+
 static void config_read(void)
 {
     for (size_t i = 0; i < VARIABLES; i++)
         variable_standard(&variables[i]);
     connections_read();
-    for (char **e = environ; e && *e; e++) {
-        if (strncmp(*e, prefix, sizeof(prefix) - 1) != 0)
-            continue;
-        const char *name = *e + sizeof(prefix) - 1;
-        size_t length = strcspn(name, "=");
-        const struct variable *v = variable_find(name, length);
-        if (v)
-            variable_read(v, name[length] ? name + length + 1 : "");
-        else
-            fprintf(stderr, "simgpu: %.*s is not a variable of the simulated driver; ignored\n",
-                    (int)(length + sizeof(prefix) - 1), *e);
+    for (char **e = environ; e && *e;) {
+        char *entry = *e, name[64];
+        const char *text = strchr(entry, '=');
+        if (text && strncmp(entry, prefix, sizeof(prefix) - 1) == 0) {
+            snprintf(name, sizeof(name), "%.*s", (int)(text - entry), entry);
+            if (!setting_read(name + sizeof(prefix) - 1, text + 1))
+                unsetenv(name); /* the next one is here then */
+        }
+        e += *e == entry;
     }
 }
 
-const struct sim_config *config_get(void)
+const struct sim_config *simconfig_get(void)
 {
     pthread_once(&once, config_read);
     return &config;

@@ -1,0 +1,630 @@
+/*
+ * operations.c - operations of a program whose instructions tools/bench counts under callgrind.
+ *
+ *   operations                 prints the groups that there are
+ *   operations GROUP           makes the operations of one
+ *   operations --other LEVEL   a client that is only there, until its stdin ends
+ *
+ * Each operation is made so many times, and callgrind collects nothing else; the dump has its name.
+ * The driver is the simulated one in its null mode, whose work is done in the call. The thread that
+ * is counted has a clock of its own, which goes on by a microsecond when it is asked: what looks at
+ * the time does the same in every run.
+ */
+#include <cuda.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include <valgrind/callgrind.h>
+
+#include "kernels_ptx.h"
+#include "scheduler/wire/ask.h"
+#include "shim/cutin.h"
+#include "tests/scheduler/place.h"
+
+enum { TIMES = 128, WARM = 6, STREAMS = 1000, FUNCTIONS = 10000, OTHERS = 64, THREADS = 64 };
+
+static void must(CUresult r, const char *what)
+{
+    if (r == CUDA_SUCCESS)
+        return;
+    fprintf(stderr, "operations: %s = %d\n", what, (int)r);
+    exit(1);
+}
+#define MUST(call) must(call, #call)
+
+static void die(const char *what)
+{
+    perror(what);
+    exit(1);
+}
+
+/* ---- counting -------------------------------------------------------------------------------- */
+
+static _Thread_local uint64_t stepped_ns; /* 0: the machine's clock */
+static _Atomic bool counting;
+static _Atomic unsigned rounds;
+
+__attribute__((noinline, visibility("default"))) int clock_gettime(clockid_t clock,
+                                                                   struct timespec *at)
+{
+    if (!stepped_ns || clock != CLOCK_MONOTONIC)
+        return (int)syscall(SYS_clock_gettime, clock, at);
+    stepped_ns += 1000;
+    at->tv_sec = (time_t)(stepped_ns / 1000000000);
+    at->tv_nsec = (long)(stepped_ns % 1000000000);
+    return 0;
+}
+
+/* Where the library's own thread for the scheduler sleeps, which looks after all streams in each
+ * round: not while something is counted. */
+__attribute__((visibility("default"))) int ppoll(struct pollfd *fds, nfds_t n,
+                                                 const struct timespec *limit, const sigset_t *set)
+{
+    struct timespec left = limit ? *limit : (struct timespec){0};
+    int rc = (int)syscall(SYS_ppoll, fds, n, limit ? &left : NULL, set, _NSIG / 8);
+
+    rounds++;
+    while (counting)
+        usleep(1000);
+    return rc;
+}
+
+/* From now on, in this thread. */
+static void clock_step(void)
+{
+    struct timespec now;
+
+    stepped_ns = 0;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    stepped_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* The library's threads do first what they have to do. */
+static void count_begin(void)
+{
+    unsigned until = rounds + 8;
+
+    while ((int)(rounds - until) < 0)
+        usleep(1000);
+    counting = true;
+    usleep(2000);
+    CALLGRIND_ZERO_STATS;
+}
+
+static void count_end(const char *group, const char *name)
+{
+    char text[128];
+
+    snprintf(text, sizeof(text), "%s: %s=%d", group, name, TIMES);
+    CALLGRIND_DUMP_STATS_AT(text);
+    counting = false;
+}
+
+/* ---- the program ----------------------------------------------------------------------------- */
+
+static CUcontext context;
+static unsigned streams_count, functions_count, made; /* operations, so far */
+static CUstream streams[STREAMS], other_stream;
+static CUfunction functions[FUNCTIONS];
+static CUevent event;
+static CUdeviceptr memory, block;
+static CUgraphExec graph;
+static void *pinned;
+
+static CUstream stream(void)
+{
+    return streams[made % streams_count];
+}
+
+static void driver_open(void)
+{
+    CUdevice device;
+
+    MUST(cuInit(0));
+    MUST(cuDeviceGet(&device, 0));
+    MUST(cuDevicePrimaryCtxRetain(&context, device));
+    MUST(cuCtxSetCurrent(context));
+}
+
+/* `fill`, or so many that the simulator does not know. */
+static void functions_load(void)
+{
+    enum { A_MODULE = 1000 };
+    static char ptx[A_MODULE * 64 + 256];
+    char name[16];
+    CUmodule module;
+
+    if (functions_count == 1) {
+        MUST(cuModuleLoadData(&module, kernels_ptx));
+        MUST(cuModuleGetFunction(&functions[0], module, "fill"));
+    }
+    for (unsigned i = 0; functions_count > 1 && i < functions_count; i++) {
+        if (i % A_MODULE == 0) {
+            char *at = ptx + sprintf(ptx, ".version 7.0\n.target sm_70\n.address_size 64\n");
+            for (unsigned k = 0; k < A_MODULE; k++)
+                at += sprintf(at, ".visible .entry k%u(.param .u64 a)\n{\nret;\n}\n", k);
+            MUST(cuModuleLoadData(&module, ptx));
+        }
+        snprintf(name, sizeof(name), "k%u", i % A_MODULE);
+        MUST(cuModuleGetFunction(&functions[i], module, name));
+    }
+}
+
+static void graph_make(void)
+{
+    uint64_t to = memory;
+    uint32_t value = 1, n = 4;
+    void *params[] = {&to, &value, &n};
+    CUDA_KERNEL_NODE_PARAMS node = {functions[0], 1, 1, 1, 32, 1, 1, 0, params, NULL, NULL, NULL};
+    CUgraph of;
+    CUgraphNode first;
+
+    MUST(cuGraphCreate(&of, 0));
+    MUST(cuGraphAddKernelNode(&first, of, NULL, 0, &node));
+    MUST(cuGraphInstantiateWithFlags(&graph, of, 0));
+}
+
+/* ---- operations ------------------------------------------------------------------------------ */
+
+static void launch(void)
+{
+    uint64_t to = memory;
+    uint32_t value = 1, n = 4;
+    void *params[] = {&to, &value, &n};
+
+    MUST(cuLaunchKernel(functions[made % functions_count], 1, 1, 1, 32, 1, 1, 0, stream(), params,
+                        NULL));
+}
+
+static void launch_ex(void)
+{
+    CUlaunchConfig config = {1, 1, 1, 32, 1, 1, 0, stream(), NULL, 0};
+    uint64_t to = memory;
+    uint32_t value = 1, n = 4;
+    void *params[] = {&to, &value, &n};
+
+    MUST(cuLaunchKernelEx(&config, functions[0], params, NULL));
+}
+
+static void launch_graph(void)
+{
+    MUST(cuGraphLaunch(graph, stream()));
+}
+
+static void copy(void)
+{
+    MUST(cuMemcpyHtoDAsync(memory, pinned, 64, stream()));
+}
+
+static void record(void)
+{
+    MUST(cuEventRecord(event, stream()));
+}
+
+static void wait_event(void)
+{
+    MUST(cuStreamWaitEvent(other_stream, event, 0));
+}
+
+static void event_synchronize(void)
+{
+    MUST(cuEventSynchronize(event));
+}
+
+static void event_query(void)
+{
+    cuEventQuery(event);
+}
+
+static void stream_synchronize(void)
+{
+    MUST(cuStreamSynchronize(stream()));
+}
+
+static void stream_query(void)
+{
+    cuStreamQuery(stream());
+}
+
+static void context_synchronize(void)
+{
+    MUST(cuCtxSynchronize());
+}
+
+static void allocate(void)
+{
+    MUST(cuMemAlloc(&block, 4096));
+}
+
+static void release(void)
+{
+    MUST(cuMemFree(block));
+}
+
+static void allocate_async(void)
+{
+    MUST(cuMemAllocAsync(&block, 4096, stream()));
+}
+
+static void release_async(void)
+{
+    MUST(cuMemFreeAsync(block, stream()));
+}
+
+static void all_idle(void)
+{
+    MUST(cuCtxSynchronize());
+}
+
+static void both_idle(void)
+{
+    MUST(cuStreamSynchronize(stream()));
+    MUST(cuStreamSynchronize(other_stream));
+}
+
+struct operation {
+    const char *name;
+    void (*run)(void), (*before)(void), (*after)(void); /* run alone is counted */
+};
+
+static const struct operation operations[] = {
+    {"launch", launch, NULL, NULL},
+    {"launch from idle", launch, both_idle, NULL},
+    {"launch, cuLaunchKernelEx", launch_ex, NULL, NULL},
+    {"launch of a graph", launch_graph, NULL, NULL},
+    {"copy", copy, NULL, NULL},
+    {"event record", record, NULL, NULL},
+    {"event wait", wait_event, record, NULL},
+    {"event synchronize", event_synchronize, record, NULL},
+    {"event query", event_query, record, NULL},
+    {"stream synchronize", stream_synchronize, launch, NULL},
+    {"stream synchronize, idle", stream_synchronize, both_idle, NULL},
+    {"stream query", stream_query, launch, NULL},
+    {"context synchronize", context_synchronize, launch, NULL},
+    {"allocate", allocate, NULL, release},
+    {"free", release, allocate, NULL},
+    {"allocate in stream order", allocate_async, NULL, release_async},
+    {"free in stream order", release_async, allocate_async, NULL},
+    {0},
+};
+
+/* Of a process that cuts in: what differs with whom it holds. */
+static const struct operation cut_ins[] = {
+    {"launch", launch, NULL, NULL},
+    {"launch from idle", launch, both_idle, NULL},
+    {"stream synchronize", stream_synchronize, launch, NULL},
+    {0},
+};
+
+static const struct operation held[] = {
+    {"launch", launch, NULL, NULL},
+    {"launch, cuLaunchKernelEx", launch_ex, NULL, NULL},
+    {"launch of a graph", launch_graph, NULL, NULL},
+    {"copy", copy, NULL, NULL},
+    {"event record", record, NULL, NULL},
+    {"event wait", wait_event, record, NULL},
+    {"event query", event_query, record, NULL},
+    {"stream query", stream_query, launch, NULL},
+    {0},
+};
+
+static const struct operation growing[] = {
+    {"launch", launch, NULL, NULL},
+    {"launch from idle", launch, all_idle, NULL},
+    {"event record", record, NULL, NULL},
+    {"event wait", wait_event, record, NULL},
+    {"stream synchronize", stream_synchronize, launch, NULL},
+    {"stream query", stream_query, launch, NULL},
+    {"context synchronize", context_synchronize, launch, NULL},
+    {"free", release, allocate, NULL},
+    {0},
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static void lock_once(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+static void unlock_once(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+static void clock_once(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+}
+
+/* What one of these costs: so tools/bench knows how many there are. */
+static const struct operation units[] = {
+    {"pthread_mutex_lock", lock_once, NULL, unlock_once},
+    {"clock_gettime", clock_once, NULL, NULL},
+    {0},
+};
+
+static void count(const char *group, const struct operation *o)
+{
+    count_begin();
+    for (unsigned i = 0; i < TIMES; i++, made++) {
+        if (o->before)
+            o->before();
+        CALLGRIND_TOGGLE_COLLECT;
+        o->run();
+        CALLGRIND_TOGGLE_COLLECT;
+        if (o->after)
+            o->after();
+    }
+    count_end(group, o->name);
+}
+
+/* ---- what one thread does for another -------------------------------------------------------- */
+
+/* Runs in the dispatcher, which submits a host function that the driver calls at once. */
+static void collect_begin(void *unused)
+{
+    clock_step();
+    CALLGRIND_TOGGLE_COLLECT;
+}
+
+static _Atomic bool submitted;
+
+static void collect_end(void *unused)
+{
+    CALLGRIND_TOGGLE_COLLECT;
+    stepped_ns = 0;
+    submitted = true;
+}
+
+/* What was buffered, on its way from the queue to the driver. */
+static void count_submitted(const char *group)
+{
+    CUstream s = streams[0];
+
+    MUST(cutin_stream_hold(s));
+    count_begin();
+    made = 0;
+    MUST(cuLaunchHostFunc(s, collect_begin, NULL));
+    for (unsigned i = 0; i < TIMES; i++)
+        launch();
+    MUST(cuLaunchHostFunc(s, collect_end, NULL));
+    MUST(cutin_stream_release(s));
+    while (!submitted)
+        usleep(1000);
+    count_end(group, "launch submitted");
+}
+
+static pthread_barrier_t warm;
+static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
+
+static void *thread_run(void *unused)
+{
+    uint64_t to = memory;
+    uint32_t value = 1, n = 4;
+    void *params[] = {&to, &value, &n};
+    CUstream s;
+
+    clock_step();
+    MUST(cuCtxSetCurrent(context));
+    MUST(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    for (unsigned i = 0; i < WARM + TIMES / THREADS; i++) {
+        if (i == WARM) {
+            pthread_barrier_wait(&warm);
+            pthread_mutex_lock(&turn);
+        }
+        if (i >= WARM)
+            CALLGRIND_TOGGLE_COLLECT;
+        MUST(cuLaunchKernel(functions[0], 1, 1, 1, 32, 1, 1, 0, s, params, NULL));
+        if (i >= WARM)
+            CALLGRIND_TOGGLE_COLLECT;
+    }
+    pthread_mutex_unlock(&turn);
+    pthread_barrier_wait(&warm);
+    return NULL;
+}
+
+/* Each of so many threads in a stream of its own, then the first one beside them. */
+static void count_threads(const char *group, const struct operation *o)
+{
+    static pthread_t threads[THREADS];
+
+    pthread_barrier_init(&warm, NULL, THREADS + 1);
+    pthread_mutex_lock(&turn);
+    for (unsigned i = 0; i < THREADS; i++)
+        if (pthread_create(&threads[i], NULL, thread_run, NULL) != 0)
+            die("thread");
+    pthread_barrier_wait(&warm);
+    count_begin();
+    pthread_mutex_unlock(&turn);
+    pthread_barrier_wait(&warm);
+    for (unsigned i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    count_end(group, "launch in each thread");
+    for (; o->name; o++)
+        count(group, o);
+}
+
+/* ---- groups ---------------------------------------------------------------------------------- */
+
+enum kind { PLAIN, HELD, SUBMITTED, IN_THREADS };
+
+static const struct group {
+    const char *name, *level, *others_level;
+    unsigned others, streams, functions;
+    enum kind kind;
+    const struct operation *operations;
+} groups[] = {
+    {"unit", "be", NULL, 0, 1, 1, PLAIN, units},
+    {"real time", "rt", NULL, 0, 1, 1, PLAIN, operations},
+    {"real time above 1", "rt", "be", 1, 1, 1, PLAIN, cut_ins},
+    {"real time above 8", "rt", "be", 8, 1, 1, PLAIN, cut_ins},
+    {"real time above 64", "rt", "be", 64, 1, 1, PLAIN, cut_ins},
+    {"alone", "be", NULL, 0, 1, 1, PLAIN, operations},
+    {"contended", "be", "rt", 1, 1, 1, PLAIN, operations},
+    {"held", "be", "rt", 1, 1, 1, HELD, held},
+    {"queue, alone", "be", NULL, 0, 1, 1, SUBMITTED, NULL},
+    {"queue, contended", "be", "rt", 1, 1, 1, SUBMITTED, NULL},
+    {"real time, 100 streams", "rt", NULL, 0, 100, 1, PLAIN, growing},
+    {"real time, 1000 streams", "rt", NULL, 0, 1000, 1, PLAIN, growing},
+    {"alone, 100 streams", "be", NULL, 0, 100, 1, PLAIN, growing},
+    {"alone, 1000 streams", "be", NULL, 0, 1000, 1, PLAIN, growing},
+    {"contended, 100 streams", "be", "rt", 1, 100, 1, PLAIN, growing},
+    {"contended, 1000 streams", "be", "rt", 1, 1000, 1, PLAIN, growing},
+    {"alone, 10 functions", "be", NULL, 0, 1, 10, PLAIN, growing},
+    {"alone, 10000 functions", "be", NULL, 0, 1, 10000, PLAIN, growing},
+    {"real time, 64 threads", "rt", NULL, 0, 1, 1, IN_THREADS, growing},
+    {"alone, 64 threads", "be", NULL, 0, 1, 1, IN_THREADS, growing},
+    {"contended, 64 threads", "be", "rt", 1, 1, 1, IN_THREADS, growing},
+};
+
+static struct place place;
+static pid_t others[OTHERS];
+static int others_end[2];
+
+static void others_start(const struct group *g)
+{
+    if (pipe(others_end) != 0)
+        die("pipe");
+    for (unsigned i = 0; i < g->others; i++) {
+        others[i] = fork();
+        if (others[i] < 0)
+            die("fork");
+        if (others[i] > 0)
+            continue;
+        dup2(others_end[0], 0);
+        close(others_end[1]);
+        setenv("CUTIN_PRIORITY", g->others_level, 1);
+        execl(BIN_DIR "/tests/operations", "operations", "--other", (char *)NULL);
+        _exit(127);
+    }
+}
+
+/* Until who is below has been told of who is above, and whoever is above has its page. */
+static void others_await(const struct group *g)
+{
+    bool above = strcmp(g->level, "rt") == 0;
+    struct client_row *rows;
+    size_t n, told, stopped;
+
+    do {
+        usleep(10000);
+        launch();
+        told = stopped = 0;
+        if (ask_clients(place.socket, &rows, &n) != 0)
+            continue;
+        for (size_t i = 0; i < n; i++) {
+            told += rows[i].above > 0;
+            stopped += rows[i].held;
+        }
+        free(rows);
+        both_idle();
+    } while (told < g->others || (above && stopped < g->others));
+}
+
+static void others_close(const struct group *g)
+{
+    close(others_end[1]);
+    for (unsigned i = 0; i < g->others; i++)
+        waitpid(others[i], NULL, 0);
+}
+
+static int other(void)
+{
+    char byte;
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    driver_open();
+    return read(0, &byte, 1) == 0 ? 0 : 1;
+}
+
+static void group_open(const struct group *g)
+{
+    clock_step();
+    place_new(&place);
+    place_start(&place);
+    setenv("CUTIN_SOCKET", place.socket, 1);
+    others_start(g);
+    setenv("CUTIN_PRIORITY", g->level, 1);
+    driver_open();
+    streams_count = g->streams;
+    functions_count = g->functions;
+    functions_load();
+    for (unsigned i = 0; i < streams_count; i++)
+        MUST(cuStreamCreate(&streams[i], CU_STREAM_NON_BLOCKING));
+    MUST(cuStreamCreate(&other_stream, CU_STREAM_NON_BLOCKING));
+    MUST(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    MUST(cuMemAlloc(&memory, 4096));
+    MUST(cuMemAllocHost(&pinned, 4096));
+    graph_make();
+    others_await(g);
+}
+
+/* All that is done once, for a stream or a function, has been done. */
+static void group_warm(void)
+{
+    unsigned most = streams_count > functions_count ? streams_count : functions_count;
+
+    launch_graph();
+    launch_ex();
+    for (made = 0; made < most * WARM; made++)
+        launch();
+    for (made = 0; made < streams_count; made++)
+        both_idle();
+    record();
+    wait_event();
+    both_idle();
+}
+
+static void group_run(const struct group *g)
+{
+    const struct operation *o = g->operations;
+
+    group_open(g);
+    group_warm();
+    CALLGRIND_START_INSTRUMENTATION;
+    if (g->kind == SUBMITTED)
+        count_submitted(g->name);
+    else if (g->kind == IN_THREADS)
+        count_threads(g->name, o);
+    for (; g->kind == PLAIN && o->name; o++)
+        count(g->name, o);
+    for (; g->kind == HELD && o->name; o++) {
+        MUST(cutin_stream_hold(streams[0]));
+        count(g->name, o);
+        MUST(cutin_stream_release(streams[0]));
+        both_idle();
+    }
+    others_close(g);
+    place_free(&place);
+}
+
+int main(int argc, char **argv)
+{
+    bool found = argc == 1;
+
+    if (argc == 2 && strcmp(argv[1], "--other") == 0)
+        return other();
+    for (size_t i = 0; i < sizeof(groups) / sizeof(*groups); i++) {
+        bool this = argc == 2 && strcmp(groups[i].name, argv[1]) == 0;
+
+        found |= this;
+        if (argc == 1)
+            puts(groups[i].name);
+        else if (this)
+            group_run(&groups[i]);
+    }
+    return found ? 0 : 2;
+}

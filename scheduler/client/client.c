@@ -55,6 +55,14 @@ static void carry_out(const struct message_remote *remote, uint32_t n)
         self.cfg.remote(self.cfg.user, remote[i].kind, remote[i].value);
 }
 
+static uint64_t next_interval(bool held)
+{
+    uint64_t interval = held || activity_lingering(&self.activity) ? FAST_NS : TICK_NS;
+    uint64_t look = self.cfg.look ? self.cfg.look(self.cfg.user) : 0;
+
+    return look && look < interval ? look : interval;
+}
+
 static void *client_main(void *unused)
 {
     uint64_t next_tick = 0, interval = TICK_NS;
@@ -82,7 +90,7 @@ static void *client_main(void *unused)
                 self.cfg.tick(self.cfg.user);
             next_tick = now + TICK_NS;
         }
-        interval = held || activity_lingering(&self.activity) ? FAST_NS : TICK_NS;
+        interval = next_interval(held);
     }
     return NULL;
 }
@@ -268,6 +276,25 @@ int client_device(const uint8_t uuid[16])
 out:
     pthread_mutex_unlock(&self.lock);
     return dev;
+}
+
+bool client_may_hold(void)
+{
+    bool own;
+
+    pthread_mutex_lock(&self.lock);
+    own = self.above_own;
+    pthread_mutex_unlock(&self.lock);
+    return own || atomic_load(&self.activity.preemptible.head);
+}
+
+bool client_is_active(void)
+{
+    uint32_t active = 0;
+
+    for (uint32_t dev = 0; usable(0, 0) && dev < PAGE_DEVICES; dev++)
+        active |= atomic_load_explicit(&self.page->device[dev].active, memory_order_relaxed);
+    return active;
 }
 
 void client_active(int dev, uint32_t level)

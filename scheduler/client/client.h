@@ -33,6 +33,9 @@ struct client_config {
     /* Called from the client's thread about every 10 ms, and once when activity begins after a
      * pause: lets the owner find finished work (client_idle). May be NULL. */
     void (*tick)(void *user);
+    /* From the same thread, as often as it wakes. Returns when it wants to look again, in
+     * nanoseconds; 0: no sooner than that thread comes by itself. May be NULL. */
+    uint64_t (*look)(void *user);
     void *user;
     /* Called from the client's thread, with no lock held, when somebody changed something about
      * this process while it runs. CONTROL_LEVEL: its level is `value` now; client_level() says so,
@@ -61,6 +64,11 @@ uint32_t client_level(void); /* granted level: never above the one asked for */
 
 /* Index of a device in the page by UUID; registers it with the daemon. -ENOSPC: not scheduled. */
 int client_device(const uint8_t uuid[16]);
+
+/* Somebody may be held by this process: a client below, or a stream of its own. */
+bool client_may_hold(void);
+/* It is active on some device. */
+bool client_is_active(void);
 
 /* Work of `level` on device `dev` begins or ends; calls nest by counting. 0 -> 1 sets this client's
  * bit for every lower level in every page below, 1 -> 0 clears it after linger. */

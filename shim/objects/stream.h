@@ -63,10 +63,11 @@ struct shim_stream {
     _Atomic bool cig; /* records for a graphics API, of which cuStreamIsCapturing may not tell */
 
     _Alignas(64) _Atomic uint64_t epoch, complete; /* stream-ordered calls (schedule.h) */
-    _Atomic uint64_t busy; /* odd: it is; each change adds one (schedule.c) */
-    _Atomic bool joined;   /* some of `join` is to be carried */
-    bool asked;            /* the driver is being asked for it: under the lock of the context */
-    uint64_t looked; /* epoch at the last tick, and for how many it was so; the client's thread's */
+    _Atomic uint64_t busy;  /* odd: it is; each change adds one (schedule.c) */
+    _Atomic bool joined;    /* some of `join` is to be carried */
+    bool asked;             /* the driver is being asked for it: under the lock of the context */
+    _Atomic uint64_t found; /* epoch that a look found complete, of which nobody else has told */
+    uint64_t looked; /* epoch at the last look, and for how many it was so; the client's thread's */
     uint32_t quiet;
     uint64_t settling; /* vhq_sent at the last tick, while it is loose; the client's thread's */
     struct stream_counters published; /* under the lock of the context */

@@ -9,15 +9,10 @@
 
 #include "scheduler/client/client.h"
 #include "trace/clock.h"
-#include "shim/objects/capture.h"
 #include "shim/objects/context.h"
-#include "shim/learn/estimate.h"
-#include "shim/path/counters.h"
-#include "shim/pace/gates.h"
+#include "shim/pace/look.h"
 #include "shim/path/join.h"
 #include "shim/pace/remote.h"
-#include "shim/pace/rivals.h"
-#include "shim/path/external_wait.h"
 #include "shim/objects/stream.h"
 #include "shim/path/traced.h"
 #include "vhq/thread.h"
@@ -64,129 +59,19 @@ static void say_cut(enum trace_kind kind, const struct shim_stream *s, uint64_t 
         traced_cut(kind, s, busy / 2 + 1);
 }
 
-static void schedule_idle(struct shim_stream *s, uint64_t epoch)
+bool schedule_idle(struct shim_stream *s, uint64_t epoch)
 {
     uint64_t busy = atomic_load(&s->busy);
     if (!s->tracked || atomic_load(&s->epoch) != epoch)
-        return;
+        return false;
     if (!is_busy(busy) || !busy_change(s, busy, busy + 1))
-        return;
+        return false;
     if (atomic_load(&s->epoch) != epoch && busy_change(s, busy + 1, busy))
-        return; /* a call came in between: it is as it was */
+        return false; /* a call came in between: it is as it was */
     atomic_fetch_add_explicit(&progress, 1, memory_order_relaxed);
     client_idle(s->ctx->gpu->index, s->level);
     say_cut(TRACE_CUT_OUT, s, busy);
-}
-
-/* A per-thread stream can be asked for by its own thread alone. Without any call of that thread for
- * some ticks, the legacy stream, which follows it, answers for it. */
-static bool stream_quiet(struct shim_stream *s, uint64_t epoch)
-{
-    s->quiet = s->looked == epoch ? s->quiet + 1 : 0;
-    s->looked = epoch;
-    return s->quiet >= 10;
-}
-
-/* Ask the driver whether a busy stream is done. In the client's thread: no capture of the
- * application may notice, hence the relaxed mode (context_push) and no look at capturing
- * streams. */
-static void stream_look(struct shim_stream *s)
-{
-    uint64_t epoch = atomic_load(&s->epoch);
-    if (s->q && vhq_busy(s->q))
-        return;
-    if (s->undeferred && !stream_quiet(s, epoch))
-        return;
-    if (s->undeferred && !s->per_thread) { /* nobody answers for a green context's default stream */
-        schedule_idle(s, epoch);
-        return;
-    }
-    bool captures;
-    CUresult r = capture_query(s->per_thread ? CU_STREAM_LEGACY : s->handle, &captures);
-    if (captures)
-        /* It does nothing while it captures, and what it did before cannot be asked for. A lower
-         * stream that is to join the capture must not wait for the end of it. */
-        schedule_idle(s, epoch);
-    else if (r == CUDA_SUCCESS && !s->per_thread)
-        schedule_complete(s, epoch);
-    else if (r != CUDA_ERROR_NOT_READY)
-        schedule_idle(s, epoch);
-}
-
-/* Nobody knows when what went while the process was alone is complete, unless it asks. A stream
- * that is busy says so by itself; one that has been quiet for a tick is asked. */
-static bool loose_quiet(struct shim_stream *s)
-{
-    if (!s->q || !vhq_loose(s->q) || s->undeferred)
-        return false;
-    uint64_t sent = vhq_sent(s->q);
-    bool quiet = s->settling == sent;
-    s->settling = sent;
-    return quiet;
-}
-
-static void loose_look(struct shim_stream *s)
-{
-    bool captures;
-    CUresult r = capture_query(s->handle, &captures);
-    if (r != CUDA_ERROR_NOT_READY && !captures)
-        vhq_settle(s->q, s->settling);
-}
-
-/* The lock of the list is not held while the driver is asked, which may take its time: threads
- * create and destroy streams meanwhile, but for this one. */
-static void streams_look(struct shim_context *ctx)
-{
-    pthread_mutex_lock(&ctx->lock);
-    for (struct shim_stream *s = ctx->streams; s; s = s->next) {
-        if (atomic_load(&s->state) != STREAM_LIVE)
-            continue;
-        bool busy = schedule_busy(s), loose = loose_quiet(s);
-        if (!busy && !loose)
-            continue;
-        s->asked = true;
-        pthread_mutex_unlock(&ctx->lock);
-        if (busy)
-            stream_look(s);
-        if (loose)
-            loose_look(s);
-        pthread_mutex_lock(&ctx->lock);
-        s->asked = false;
-    }
-    pthread_mutex_unlock(&ctx->lock);
-}
-
-static void context_look(struct shim_context *ctx, void *user)
-{
-    if (!context_look_begin(ctx))
-        return;
-    if (ctx->set)
-        vhq_set_tighten(ctx->set);
-    if (gates_closed(ctx)) {
-        /* What is done behind a closed gate cannot be asked for, and who waits there may hold a
-         * lock of the driver: this thread must not, or nobody could open the gate. */
-        counters_publish(ctx);
-        context_look_end(ctx);
-        return;
-    }
-    struct context_scope scope = context_push(ctx);
-    gates_look(ctx);
-    streams_look(ctx);
-    estimate_look(ctx);
-    context_pop(scope);
-    stream_reap(ctx);
-    counters_publish(ctx);
-    context_look_end(ctx);
-}
-
-static void schedule_tick(void *user)
-{
-    if (atomic_load_explicit(&shim_bypass, memory_order_relaxed))
-        return;
-    gates_open_stale();
-    rivals_look();
-    context_each(context_look, NULL);
-    external_wait_look();
+    return true;
 }
 
 uint32_t schedule_lowest(void)
@@ -234,7 +119,8 @@ int schedule_open(void)
                                        .first_slot = page_first_slot((uint32_t)clock_ns()),
                                        .direct = !cfg->deadline_ms,
                                        .socket = cfg->socket[0] ? cfg->socket : NULL,
-                                       .tick = schedule_tick,
+                                       .tick = look_tick,
+                                       .look = look_dense,
                                        .remote = remote_take,
                                        .log = schedule_log};
         now = client_open(&client);
@@ -298,10 +184,18 @@ void schedule_complete(struct shim_stream *s, uint64_t epoch)
         ;
     if (epoch)
         schedule_idle(s, epoch);
+    if (!newer && unlikely(atomic_load_explicit(&s->found, memory_order_relaxed) == epoch))
+        atomic_store_explicit(&s->found, 0, memory_order_relaxed);
     /* What it waited for ends here at the latest, as each step makes some stream's `complete`
      * newer. */
     if (newer && unlikely(atomic_load_explicit(&s->joined, memory_order_relaxed)))
         join_carry(s, epoch);
+}
+
+void schedule_last(struct shim_stream *s, uint64_t epoch)
+{
+    schedule_complete(s, epoch - EPOCH_CALL);
+    schedule_idle(s, epoch);
 }
 
 bool schedule_all_complete(struct shim_stream *s)

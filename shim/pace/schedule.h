@@ -38,6 +38,10 @@ bool schedule_busy(const struct shim_stream *s);
 uint64_t schedule_end(struct shim_stream *s, uint64_t before, bool kernel);
 /* Everything that was submitted up to `epoch` is known complete; 0 says nothing. */
 void schedule_complete(struct shim_stream *s, uint64_t epoch);
+/* The stream has nothing to do but its last call, `epoch`, which needs no device. */
+void schedule_last(struct shim_stream *s, uint64_t epoch);
+/* If that is all, the stream is not busy any more: true. */
+bool schedule_idle(struct shim_stream *s, uint64_t epoch);
 /* All calls of the application are known complete: what the driver still finds in the stream is the
  * shim's own, a marker or a sample. */
 bool schedule_all_complete(struct shim_stream *s);

@@ -6,6 +6,7 @@
 #include "shim/path/call.h"
 #include "shim/objects/capture.h"
 #include "shim/objects/pool.h"
+#include "shim/pace/schedule.h"
 #include "vhq/mutant.h"
 
 struct trampoline {
@@ -13,6 +14,8 @@ struct trampoline {
     CUstreamCallback callback;
     void *data;
     CUstream seen; /* what the callback is to be told */
+    struct shim_stream *stream;
+    _Atomic uint64_t met;
     void *free_next;
 };
 POOL(trampolines, struct trampoline, free_next);
@@ -24,22 +27,75 @@ struct host_call {
     struct trampoline *trampoline;
 };
 
+/* What has come to `met`: of the function how far it is, or of the call that brought it its epoch,
+ * which is known only when it is made, and the function may have returned by then. */
+#define MET_NOBODY   0
+#define MET_RUNS     UINT64_MAX
+#define MET_RAN      (UINT64_MAX - 1)
+#define MET_GONE     (UINT64_MAX - 2) /* it is never run */
+#define MET_NO_EPOCH (UINT64_MAX - 3)
+
+static bool met_call(uint64_t met)
+{
+    return met != MET_NOBODY && met < MET_NO_EPOCH;
+}
+
+/* It begins: what is in front of it in its stream is complete. The program may learn of it by this
+ * alone, so nothing else need tell. */
+static uint64_t trampoline_enter(struct trampoline *t)
+{
+    uint64_t epoch = atomic_exchange(&t->met, MET_RUNS);
+    if (met_call(epoch))
+        schedule_last(t->stream, epoch);
+    call_in_callback++;
+    return epoch;
+}
+
+/* Who comes second frees. */
+static void trampoline_leave(struct trampoline *t, uint64_t epoch)
+{
+    call_in_callback--;
+    if (epoch == MET_NOBODY)
+        epoch = atomic_exchange(&t->met, MET_RAN);
+    if (epoch == MET_RUNS || epoch == MET_NOBODY)
+        return;
+    if (met_call(epoch))
+        schedule_complete(t->stream, epoch);
+    pool_put(&trampolines, t);
+}
+
+static void trampoline_drop(struct trampoline *t)
+{
+    if (atomic_exchange(&t->met, MET_GONE) != MET_NOBODY)
+        pool_put(&trampolines, t);
+}
+
+/* The call was made: 0 where nobody knows its epoch. */
+static void trampoline_sent(struct trampoline *t, struct shim_stream *s, uint64_t epoch)
+{
+    uint64_t seen = atomic_exchange(&t->met, epoch ? epoch : MET_NO_EPOCH);
+    if (seen == MET_RUNS && epoch)
+        schedule_last(s, epoch);
+    if (seen == MET_RAN && epoch)
+        schedule_complete(s, epoch);
+    if (seen == MET_RAN || seen == MET_GONE)
+        pool_put(&trampolines, t);
+}
+
 static void run_function(void *user)
 {
-    struct trampoline t = *(struct trampoline *)user;
-    pool_put(&trampolines, user);
-    call_in_callback++;
-    t.function(t.data);
-    call_in_callback--;
+    struct trampoline *t = user;
+    uint64_t epoch = trampoline_enter(t);
+    t->function(t->data);
+    trampoline_leave(t, epoch);
 }
 
 static void run_callback(CUstream stream, CUresult status, void *user)
 {
-    struct trampoline t = *(struct trampoline *)user;
-    pool_put(&trampolines, user);
-    call_in_callback++;
-    t.callback(t.seen, status, t.data);
-    call_in_callback--;
+    struct trampoline *t = user;
+    uint64_t epoch = trampoline_enter(t);
+    t->callback(t->seen, status, t->data);
+    trampoline_leave(t, epoch);
 }
 
 static CUresult launch_real(const struct host_call *a, CUhostFn function, void *data)
@@ -53,7 +109,7 @@ static int function_run(void *payload)
     struct host_call *a = payload;
     CUresult r = launch_real(a, run_function, a->trampoline);
     if (r != CUDA_SUCCESS)
-        pool_put(&trampolines, a->trampoline);
+        trampoline_drop(a->trampoline);
     return (int)r;
 }
 
@@ -65,7 +121,7 @@ static int callback_run(void *payload)
     if (r != CUDA_SUCCESS && vhq_in_dispatcher())
         run_callback(a->stream, r, a->trampoline);
     else if (r != CUDA_SUCCESS)
-        pool_put(&trampolines, a->trampoline);
+        trampoline_drop(a->trampoline);
     return (int)r;
 }
 
@@ -78,15 +134,18 @@ static void callback_drop(void *payload)
 
 static void function_drop(void *payload)
 {
-    pool_put(&trampolines, ((struct host_call *)payload)->trampoline);
+    trampoline_drop(((struct host_call *)payload)->trampoline);
 }
 
-static struct trampoline *trampoline_new(const struct trampoline *from)
+static CUresult trampoline_call(struct host_call *a, const struct trampoline *from, struct call *c)
 {
-    struct trampoline *t = pool_get(&trampolines);
-    if (t)
-        *t = *from;
-    return t;
+    struct trampoline *t = a->trampoline = pool_get(&trampolines);
+    if (!t)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    *t = *from;
+    CUresult r = call_on(c, t->stream);
+    trampoline_sent(t, from->stream, c->epoch);
+    return r;
 }
 
 /* ---- wrappers ----------------------------------------------------------------------------- */
@@ -114,9 +173,8 @@ static CUresult launch_function(struct host_call a, CUhostFn function, void *dat
     CUresult error = context_error(s->ctx);
     if (error)
         return error;
-    if (!(a.trampoline = trampoline_new(&t)))
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    return call_on(&c, s);
+    t.stream = s;
+    return trampoline_call(&a, &t, &c);
 }
 
 EXPORT CUresult cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData)
@@ -153,9 +211,8 @@ static CUresult add_callback(CUstream stream, CUstreamCallback callback, void *d
     CUresult error = context_error(s->ctx);
     if (error)
         return error;
-    if (!(a.trampoline = trampoline_new(&t)))
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    return call_on(&c, s);
+    t.stream = s;
+    return trampoline_call(&a, &t, &c);
 }
 
 EXPORT CUresult cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void *userData,

@@ -1,0 +1,181 @@
+/*
+ * look.c - the client's thread asks the driver for what nobody tells of (see look.h).
+ */
+#include "shim/pace/look.h"
+
+#include <pthread.h>
+
+#include "scheduler/client/client.h"
+#include "shim/learn/estimate.h"
+#include "shim/objects/capture.h"
+#include "shim/objects/context.h"
+#include "shim/objects/stream.h"
+#include "shim/pace/gates.h"
+#include "shim/pace/rivals.h"
+#include "shim/pace/schedule.h"
+#include "shim/path/counters.h"
+#include "shim/path/external_wait.h"
+#include "trace/clock.h"
+
+/* Dense looks: so far apart at first, later an eighth of how long it has lasted, so that a hold
+ * outlasts its work by as much at most; and never so often that they take more than a sixteenth of
+ * a processor. They end when the program has told of its work by itself for so long. */
+#define DENSE_NS       UINT64_C(200000)
+#define DENSE_QUIET_NS (1000 * NS_PER_MS)
+enum { DENSE_PART = 8, DENSE_COST = 16 };
+
+/* The client's thread's. */
+static uint64_t dense_until_ns;
+
+/* A per-thread stream can be asked for by its own thread alone. Without any call of that thread for
+ * some ticks, the legacy stream, which follows it, answers for it. */
+static bool stream_quiet(struct shim_stream *s, uint64_t epoch)
+{
+    s->quiet = s->looked == epoch ? s->quiet + 1 : 0;
+    s->looked = epoch;
+    return s->quiet >= 10;
+}
+
+/* The program has not told of what a look found before: it does not ask, or wait, for its work, and
+ * looks are all that ends its holds. */
+static void stream_found(struct shim_stream *s, uint64_t epoch)
+{
+    uint64_t before = atomic_exchange(&s->found, epoch);
+    if (!schedule_idle(s, epoch))
+        atomic_store(&s->found, 0);
+    else if (before)
+        dense_until_ns = clock_ns() + DENSE_QUIET_NS;
+    schedule_complete(s, epoch);
+}
+
+/* Ask the driver whether a busy stream is done. In the client's thread: no capture of the
+ * application may notice, hence the relaxed mode (context_push) and no look at capturing
+ * streams. */
+static void stream_look(struct shim_stream *s)
+{
+    uint64_t epoch = atomic_load(&s->epoch);
+    if (s->q && vhq_busy(s->q))
+        return;
+    if (s->undeferred && !stream_quiet(s, epoch))
+        return;
+    if (s->undeferred && !s->per_thread) { /* nobody answers for a green context's default stream */
+        schedule_idle(s, epoch);
+        return;
+    }
+    bool captures;
+    CUresult r = capture_query(s->per_thread ? CU_STREAM_LEGACY : s->handle, &captures);
+    if (captures)
+        /* It does nothing while it captures, and what it did before cannot be asked for. A lower
+         * stream that is to join the capture must not wait for the end of it. */
+        schedule_idle(s, epoch);
+    else if (r == CUDA_SUCCESS && !s->per_thread)
+        stream_found(s, epoch);
+    else if (r != CUDA_ERROR_NOT_READY)
+        schedule_idle(s, epoch);
+}
+
+/* Nobody knows when what went while the process was alone is complete, unless it asks. A stream
+ * that is busy says so by itself; one that has been quiet for a tick is asked. */
+static bool loose_quiet(struct shim_stream *s)
+{
+    if (!s->q || !vhq_loose(s->q) || s->undeferred)
+        return false;
+    uint64_t sent = vhq_sent(s->q);
+    bool quiet = s->settling == sent;
+    s->settling = sent;
+    return quiet;
+}
+
+static void loose_look(struct shim_stream *s)
+{
+    bool captures;
+    CUresult r = capture_query(s->handle, &captures);
+    if (r != CUDA_ERROR_NOT_READY && !captures)
+        vhq_settle(s->q, s->settling);
+}
+
+/* The lock of the list is not held while the driver is asked, which may take its time: threads
+ * create and destroy streams meanwhile, but for this one. */
+static void streams_look(struct shim_context *ctx, bool tick)
+{
+    pthread_mutex_lock(&ctx->lock);
+    for (struct shim_stream *s = ctx->streams; s; s = s->next) {
+        if (atomic_load(&s->state) != STREAM_LIVE)
+            continue;
+        bool busy = schedule_busy(s) && (tick || !s->undeferred), loose = tick && loose_quiet(s);
+        if (!busy && !loose)
+            continue;
+        s->asked = true;
+        pthread_mutex_unlock(&ctx->lock);
+        if (busy)
+            stream_look(s);
+        if (loose)
+            loose_look(s);
+        pthread_mutex_lock(&ctx->lock);
+        s->asked = false;
+    }
+    pthread_mutex_unlock(&ctx->lock);
+}
+
+/* What is done behind a closed gate cannot be asked for, and who waits there may hold a lock of the
+ * driver: this thread must not, or nobody could open the gate. */
+static void context_tick(struct shim_context *ctx, void *user)
+{
+    if (!context_look_begin(ctx))
+        return;
+    if (ctx->set)
+        vhq_set_tighten(ctx->set);
+    bool open = !gates_closed(ctx);
+    if (open) {
+        struct context_scope scope = context_push(ctx);
+        gates_look(ctx);
+        streams_look(ctx, true);
+        estimate_look(ctx);
+        context_pop(scope);
+        stream_reap(ctx);
+    }
+    counters_publish(ctx);
+    context_look_end(ctx);
+}
+
+static void context_dense(struct shim_context *ctx, void *user)
+{
+    if (!context_look_begin(ctx))
+        return;
+    if (!gates_closed(ctx)) {
+        struct context_scope scope = context_push(ctx);
+        streams_look(ctx, false);
+        context_pop(scope);
+    }
+    context_look_end(ctx);
+}
+
+void look_tick(void *user)
+{
+    if (atomic_load_explicit(&shim_bypass, memory_order_relaxed))
+        return;
+    gates_open_stale();
+    rivals_look();
+    context_each(context_tick, NULL);
+    external_wait_look();
+}
+
+uint64_t look_dense(void *user)
+{
+    static uint64_t since_ns, progress;
+    uint64_t now = clock_ns(), next = DENSE_NS, cost;
+    if (now >= dense_until_ns || atomic_load_explicit(&shim_bypass, memory_order_relaxed))
+        return 0;
+    if (!client_may_hold())
+        return 0;
+    if (!client_is_active() || schedule_progress() != progress)
+        since_ns = now;
+    progress = schedule_progress();
+    if (!client_is_active())
+        return next;
+    context_each(context_dense, NULL);
+    if ((now - since_ns) / DENSE_PART > next)
+        next = (now - since_ns) / DENSE_PART;
+    cost = (clock_ns() - now) * DENSE_COST;
+    return cost > next ? cost : next;
+}

@@ -1,0 +1,189 @@
+/*
+ * look.c - a hold ends when the work ends, however the program learns of that: by a host function,
+ * or by memory that the device wrote, of which only looks can know.
+ */
+#include "tests/shim/wrap/rig.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+#include "tests/shim/wrap/watch.h"
+
+TestSuite(look, .init = rig_open, .fini = rig_close);
+
+static CUstream real_time(void)
+{
+    CUstream s;
+    int least, greatest;
+    ok(cuCtxGetStreamPriorityRange(&least, &greatest));
+    ok(cuStreamCreateWithPriority(&s, CU_STREAM_NON_BLOCKING, greatest));
+    return s;
+}
+
+static bool held(CUstream stream)
+{
+    struct cutin_stream_state state = {.size = sizeof(state)};
+    ok(cutin_stream_state(stream, &state));
+    return state.held != 0;
+}
+
+/* ---- host functions: no look finds anything complete ------------------------------------------ */
+
+static int always_busy(const intptr_t *argument)
+{
+    return CUDA_ERROR_NOT_READY;
+}
+
+struct called {
+    _Atomic bool begun, may_end;
+};
+
+static void CUDA_CB called(void *user)
+{
+    struct called *c = user;
+    atomic_store(&c->begun, true);
+    rig_until(&c->may_end);
+}
+
+static void CUDA_CB called_back(CUstream stream, CUresult status, void *user)
+{
+    called(user);
+}
+
+Test(look, a_host_function_ends_the_hold_of_what_is_in_front_of_it)
+{
+    CUstream s = real_time(), below = rig_stream();
+    CUdeviceptr x = rig_buffer(3);
+    watch_before(WATCH_cuStreamQuery, always_busy);
+    for (int i = 0; i < 200; i++) {
+        struct called c = {.may_end = i % 2};
+        ok(rig_launch(x, 1, 0, s));
+        cr_assert(held(below));
+        if (i % 4 < 2)
+            ok(cuLaunchHostFunc(s, called, &c));
+        else
+            ok(cuStreamAddCallback(s, called_back, &c, 0));
+        rig_until(&c.begun);
+        cr_assert(!held(below), "call %d", i);
+        atomic_store(&c.may_end, true);
+        /* Where it is not the last one, the hold goes on. */
+        struct called between = {0};
+        ok(rig_launch(x, 1, 0, s));
+        ok(cuLaunchHostFunc(s, called, &between));
+        ok(rig_launch(x, 1, 0, s));
+        rig_until(&between.begun);
+        cr_assert(held(below));
+        atomic_store(&between.may_end, true);
+        ok(cuStreamSynchronize(s));
+        cr_assert(!held(below));
+    }
+    watch_before(WATCH_cuStreamQuery, NULL);
+}
+
+Test(look, a_host_function_tells_of_streams_that_its_own_has_waited_for)
+{
+    CUstream main = real_time(), side = real_time(), below = rig_stream();
+    CUdeviceptr x = rig_buffer(3);
+    struct called c = {0};
+    CUevent e;
+    ok(cuEventCreate(&e, CU_EVENT_DISABLE_TIMING));
+    watch_before(WATCH_cuStreamQuery, always_busy);
+    ok(rig_launch(x, 1, 0, side));
+    ok(cuEventRecord(e, side));
+    ok(cuStreamWaitEvent(main, e, 0));
+    ok(cuLaunchHostFunc(main, called, &c));
+    rig_until(&c.begun);
+    cr_assert(!held(below));
+    atomic_store(&c.may_end, true);
+    ok(cuStreamSynchronize(main));
+    watch_before(WATCH_cuStreamQuery, NULL);
+}
+
+/* ---- words: nothing but looks ----------------------------------------------------------------- */
+
+enum { REQUESTS = 61, TICK_US = 10000 };
+
+static double now_us(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b);
+}
+
+/* By a look at each tick it would be half a tick at the median, and a tick in a quarter of all
+ * where the machine is busy, too: a late thread makes looks later, not sooner. */
+Test(look, a_program_that_polls_a_word_holds_nobody_for_a_tick)
+{
+    CUstream s = real_time(), below = rig_stream();
+    CUdeviceptr x = rig_buffer(3), device;
+    volatile uint32_t *word;
+    double us[REQUESTS];
+    ok(cuMemHostAlloc((void **)&word, sizeof(*word), CU_MEMHOSTALLOC_DEVICEMAP));
+    ok(cuMemHostGetDevicePointer(&device, (void *)word, 0));
+    *word = 0;
+    for (uint32_t i = 0; i < REQUESTS; i++) {
+        ok(rig_launch(x, 1, 0, s));
+        ok(cuStreamWriteValue32(s, device, i + 1, 0));
+        cr_assert(held(below));
+        while (*word != i + 1)
+            ;
+        double from = now_us();
+        while (held(below))
+            ;
+        us[i] = now_us() - from;
+        for (unsigned nap = i % 5; nap > 0; nap--) /* not in step with the ticks */
+            rig_nap();
+    }
+    qsort(us, REQUESTS, sizeof(us[0]), by_value);
+    cr_expect_lt(us[REQUESTS / 2], TICK_US / 4, "%.0f us at the median", us[REQUESTS / 2]);
+    rig_expect(x, 3, s);
+}
+
+/* Such looks come at any moment. */
+Test(look, no_capture_is_spoilt_by_a_look_at_its_stream)
+{
+    CUstream s = real_time(), below = rig_stream();
+    double until = now_us() + 1000000;
+    CUevent e;
+    ok(cuEventCreate(&e, CU_EVENT_DISABLE_TIMING));
+    while (now_us() < until) {
+        CUgraph graph;
+        ok(cuEventRecord(e, s));
+        ok(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+        ok(cuStreamEndCapture(s, &graph));
+        ok(cuGraphDestroy(graph));
+    }
+    for (int i = 0; i < 500 && held(below); i++)
+        rig_nap();
+    cr_assert(!held(below));
+}
+
+/* ... and a program that tells by itself has no such looks. */
+static _Atomic unsigned queries;
+
+static int query_counted(const intptr_t *argument)
+{
+    atomic_fetch_add(&queries, 1);
+    return 0;
+}
+
+Test(look, a_program_that_synchronises_is_looked_at_each_tick_and_no_more)
+{
+    CUstream s = real_time(), below = rig_stream();
+    CUdeviceptr x = rig_buffer(3);
+    watch_before(WATCH_cuStreamQuery, query_counted);
+    double from = now_us(), until = from + 500000;
+    while (now_us() < until) {
+        ok(rig_launch(x, 1, 0, s));
+        ok(cuStreamSynchronize(s));
+        cr_assert(!held(below));
+    }
+    watch_before(WATCH_cuStreamQuery, NULL);
+    cr_expect_leq(queries, 2 * (unsigned)((now_us() - from) / TICK_US) + 2);
+    rig_expect(x, 3, s);
+}

@@ -74,6 +74,7 @@ CUresult cuEventElapsedTime_v2(float *, CUevent, CUevent);
 #endif
 
 #if CUDA_VERSION < 13000
+CUresult cuMemSetMemPool(CUmemLocation *, CUmemAllocationType, CUmemoryPool);
 CUresult cuCtxSynchronize_v2(CUcontext);
 CUresult cuMemcpyBatchAsync_v2(CUdeviceptr *, CUdeviceptr *, size_t *, size_t, CUmemcpyAttributes *,
                                size_t *, size_t, CUstream);

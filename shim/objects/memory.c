@@ -1,13 +1,12 @@
 /*
- * memory.c - address ranges (see memory.h), and allocation.
+ * memory.c - address ranges (see memory.h).
  */
 #include "shim/objects/memory.h"
 
 #include <pthread.h>
 
-#include "shim/path/drain.h"
-#include "shim/path/op.h"
 #include "vhq/mutant.h"
+#include "vhq/vhq.h"
 
 /* ---- ranges ------------------------------------------------------------------------------- */
 
@@ -155,127 +154,9 @@ uint32_t memory_managed_flags(CUdeviceptr address, size_t bytes)
     return r && r->managed ? 0 : VHQ_MUST_INLINE;
 }
 
+/* Asked anew: it may have been freed since. */
 uint32_t memory_start_flags(CUdeviceptr address)
 {
-    const struct range *r = range_of((uintptr_t)address, 1);
-    return r && r->start == (uintptr_t)address ? 0 : VHQ_MUST_INLINE;
+    struct range r;
+    return range_ask((uintptr_t)address, &r) && r.start == (uintptr_t)address ? 0 : VHQ_MUST_INLINE;
 }
-
-/* ---- stream-ordered allocation ------------------------------------------------------------ */
-
-/* The address is wanted now, so the allocation goes ahead of what is buffered. That is a legal
- * order: the pool reuses only what was freed by calls the driver has seen. Not so in the legacy
- * stream: what is buffered in one blocking stream would follow what the driver has of another,
- * which may wait for just that. */
-static bool out_of_memory(CUresult r)
-{
-    if (r != CUDA_ERROR_OUT_OF_MEMORY || call_native())
-        return false;
-    struct shim_context *ctx = context_known();
-    if (ctx)
-        drain_context(ctx); /* frees that are buffered count when we try once more */
-    return ctx;
-}
-
-static struct shim_stream *alloc_begin(CUstream stream)
-{
-    struct shim_stream *s = call_native() ? NULL : stream_of(stream);
-    if (s && s->kind == VHQ_LEGACY)
-        drain_before_legacy(s);
-    return s;
-}
-
-static void alloc_end(struct shim_stream *s)
-{
-    if (s)
-        schedule_end(s, 0, false);
-}
-
-static CUresult alloc_async(CUdeviceptr *dptr, size_t bytes, CUstream stream, bool ptds)
-{
-    stream = stream_normal(stream, ptds);
-    struct shim_stream *s = alloc_begin(stream);
-    CUresult r = REAL(cuMemAllocAsync)(dptr, bytes, stream);
-    alloc_end(s);
-    return out_of_memory(r) ? REAL(cuMemAllocAsync)(dptr, bytes, stream) : r;
-}
-
-static CUresult alloc_from_pool(CUdeviceptr *dptr, size_t bytes, CUmemoryPool pool, CUstream stream,
-                                bool ptds)
-{
-    stream = stream_normal(stream, ptds);
-    struct shim_stream *s = alloc_begin(stream);
-    CUresult r = REAL(cuMemAllocFromPoolAsync)(dptr, bytes, pool, stream);
-    alloc_end(s);
-    return out_of_memory(r) ? REAL(cuMemAllocFromPoolAsync)(dptr, bytes, pool, stream) : r;
-}
-
-EXPORT CUresult cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream)
-{
-    return alloc_async(dptr, bytesize, hStream, false);
-}
-EXPORT CUresult cuMemAllocAsync_ptsz(CUdeviceptr *dptr, size_t bytesize, CUstream hStream)
-{
-    return alloc_async(dptr, bytesize, hStream, true);
-}
-EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool,
-                                        CUstream hStream)
-{
-    return alloc_from_pool(dptr, bytesize, pool, hStream, false);
-}
-EXPORT CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool,
-                                             CUstream hStream)
-{
-    return alloc_from_pool(dptr, bytesize, pool, hStream, true);
-}
-
-OP_LAST(cuMemFreeAsync, VHQ_UNCOUNTED | memory_start_flags(dptr) | MUTANT_OVERTAKES(free_overtakes),
-        0, (CUdeviceptr, dptr))
-
-/* ---- other allocation: once more after a drain -------------------------------------------- */
-
-#define RETRY(sym, PARAMS, ARGS)                                                                   \
-    EXPORT CUresult sym PARAMS                                                                     \
-    {                                                                                              \
-        CUresult r = REAL(sym) ARGS;                                                               \
-        return out_of_memory(r) ? REAL(sym) ARGS : r;                                              \
-    }
-RETRY(cuMemAlloc, (CUdeviceptr_v1 * dptr, unsigned int bytesize), (dptr, bytesize))
-RETRY(cuMemAlloc_v2, (CUdeviceptr * dptr, size_t bytesize), (dptr, bytesize))
-RETRY(cuMemAllocPitch,
-      (CUdeviceptr_v1 * dptr, unsigned int *pPitch, unsigned int WidthInBytes, unsigned int Height,
-       unsigned int ElementSizeBytes),
-      (dptr, pPitch, WidthInBytes, Height, ElementSizeBytes))
-RETRY(cuMemAllocPitch_v2,
-      (CUdeviceptr * dptr, size_t *pPitch, size_t WidthInBytes, size_t Height,
-       unsigned int ElementSizeBytes),
-      (dptr, pPitch, WidthInBytes, Height, ElementSizeBytes))
-RETRY(cuMemAllocManaged, (CUdeviceptr * dptr, size_t bytesize, unsigned int flags),
-      (dptr, bytesize, flags))
-RETRY(cuArrayCreate, (CUarray * pHandle, const CUDA_ARRAY_DESCRIPTOR_v1 *desc), (pHandle, desc))
-RETRY(cuArrayCreate_v2, (CUarray * pHandle, const CUDA_ARRAY_DESCRIPTOR *desc), (pHandle, desc))
-RETRY(cuArray3DCreate, (CUarray * pHandle, const CUDA_ARRAY3D_DESCRIPTOR_v1 *desc), (pHandle, desc))
-RETRY(cuArray3DCreate_v2, (CUarray * pHandle, const CUDA_ARRAY3D_DESCRIPTOR *desc), (pHandle, desc))
-RETRY(cuMipmappedArrayCreate,
-      (CUmipmappedArray * pHandle, const CUDA_ARRAY3D_DESCRIPTOR *desc, unsigned int levels),
-      (pHandle, desc, levels))
-RETRY(cuMemCreate,
-      (CUmemGenericAllocationHandle * handle, size_t size, const CUmemAllocationProp *prop,
-       unsigned long long flags),
-      (handle, size, prop, flags))
-
-/* ---- managed memory in stream order ------------------------------------------------------- */
-
-OP_FIRST(cuStreamAttachMemAsync, VHQ_UNCOUNTED | memory_managed_flags(dptr, length), 0,
-         (CUdeviceptr, dptr), (size_t, length), (unsigned int, flags))
-OP_LAST(cuMemPrefetchAsync, memory_managed_flags(devPtr, count), OP_COPY(count, false),
-        (CUdeviceptr, devPtr), (size_t, count), (CUdevice, dstDevice))
-
-/* The node of the calling thread is not the dispatcher's. */
-static uint32_t location_flags(CUmemLocation location)
-{
-    return location.type == LOCATION_HOST_NUMA_CURRENT ? VHQ_MUST_INLINE : 0;
-}
-OP_LAST(cuMemPrefetchAsync_v2, memory_managed_flags(devPtr, count) | location_flags(location),
-        OP_COPY(count, false), (CUdeviceptr, devPtr), (size_t, count), (CUmemLocation, location),
-        (unsigned int, flags))

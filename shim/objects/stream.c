@@ -67,6 +67,7 @@ static void stream_reset(struct shim_stream *s, struct shim_context *ctx, CUstre
     s->per_thread = handle == CU_STREAM_PER_THREAD;
     s->undeferred = s->per_thread || (handle == CU_STREAM_LEGACY && ctx->base != ctx->handle);
     s->janitor = false;
+    s->freed = NULL;
     s->direct = false;
     s->pad = NULL;
     s->unseen = false;

@@ -9,6 +9,7 @@
 #include "shim/objects/table.h"
 #include "vhq/vhq.h"
 
+struct block;
 struct mark_ring;
 struct pad;
 
@@ -54,6 +55,7 @@ struct shim_stream {
      * context's, which has to be current for it. */
     bool undeferred;
     bool janitor;
+    struct block *freed;   /* frees that are buffered here; newest first (block.c) */
     _Atomic bool captures; /* a capture began in it and has not ended (capture.c) */
     _Atomic bool tracked;  /* its activity counts (above best effort, on a scheduled device) */
     _Atomic int state;     /* enum stream_state */

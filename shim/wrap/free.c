@@ -6,6 +6,7 @@
  * cannot go before another thread's call has returned, which may wait for what this thread does
  * next. Whether the call then waits for completion is the driver's business.
  */
+#include "shim/objects/block.h"
 #include "shim/path/call.h"
 #include "shim/objects/context.h"
 #include "shim/path/drain.h"
@@ -79,6 +80,7 @@ static struct shim_context *memory_owner(CUdeviceptr at)
 /* The wait is made here, so that no lock of the driver is held meanwhile. */
 static void freeing(CUdeviceptr at)
 {
+    block_forget(at);
     going();
     if (call_native() || !schedule_queues(schedule_lowest()))
         return;

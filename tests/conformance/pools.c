@@ -54,6 +54,19 @@ Test(pools, freed_twice_is_refused)
     OK(cuStreamSynchronize(s));
 }
 
+Test(pools, freed_twice_is_refused_before_the_first_free_is_due)
+{
+    struct gate gate;
+    CUstream s = stream_new();
+    CUdeviceptr p;
+    OK(cuMemAllocAsync(&p, BYTES, s));
+    gate_queue(&gate, s);
+    OK(cuMemFreeAsync(p, s));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cuMemFreeAsync(p, s));
+    gate_open(&gate);
+    OK(cuStreamSynchronize(s));
+}
+
 Test(pools, plain_free_works_on_pool_memory)
 {
     CUstream s = stream_new();

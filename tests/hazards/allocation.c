@@ -119,6 +119,105 @@ HAZARD(pool_is_trimmed_and_destroyed_behind_buffered_frees)
     show("x", x);
 }
 
+/* ---- pools while frees are buffered ---------------------------------------------------------- */
+
+enum { POOL_BYTES = 8 << 20 };
+
+static CUmemoryPool pool_new(void)
+{
+    CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                            .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}};
+    CUmemoryPool pool;
+    MUST(cuMemPoolCreate(&pool, &props));
+    return pool;
+}
+
+static uint64_t pool_amount(CUmemoryPool pool, CUmemPool_attribute which)
+{
+    cuuint64_t value = 0;
+    MUST(cuMemPoolGetAttribute(pool, which, &value));
+    return value;
+}
+
+static void pool_show(CUmemoryPool pool)
+{
+    printf("used %llu, at most %llu; reserved at most %llu\n",
+           (unsigned long long)pool_amount(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT),
+           (unsigned long long)pool_amount(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH),
+           (unsigned long long)pool_amount(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH));
+}
+
+HAZARD(pool_is_as_large_as_natively_while_frees_are_buffered)
+{
+    CUstream s = stream_new(CU_STREAM_NON_BLOCKING);
+    CUdeviceptr x = buffer_new(3), p = 0;
+    CUmemoryPool pool = pool_new(), of = NULL;
+    size_t bytes = 0;
+    warm(s);
+    hold(s);
+    for (uint32_t i = 0; i < 300; i++) {
+        MUST(cuMemAllocFromPoolAsync(&p, POOL_BYTES, pool, s));
+        MUST(cuMemcpyDtoDAsync(p, x, BYTES, s));
+        MUST(launch_mix(p, 5, i, s));
+        MUST(cuMemcpyDtoDAsync(x, p, BYTES, s));
+        if (i < 299)
+            MUST(cuMemFreeAsync(p, s));
+    }
+    MUST(cuPointerGetAttribute(&of, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, p));
+    MUST(cuPointerGetAttribute(&bytes, CU_POINTER_ATTRIBUTE_RANGE_SIZE, p));
+    printf("of the pool: %d, %zu bytes\n", of == pool, bytes);
+    release(s);
+    SAY(cuStreamSynchronize(s));
+    pool_show(pool);
+    SAY(cuMemFreeAsync(p, s));
+    SAY(cuStreamSynchronize(s));
+    pool_show(pool);
+    show("x", x);
+}
+
+HAZARD(block_is_freed_twice_while_the_first_free_is_buffered)
+{
+    CUstream s = stream_new(CU_STREAM_NON_BLOCKING), other = stream_new(CU_STREAM_NON_BLOCKING);
+    CUmemoryPool pool = pool_new();
+    CUdeviceptr p = 0;
+    warm(s);
+    MUST(cuMemAllocFromPoolAsync(&p, POOL_BYTES, pool, s));
+    hold(s);
+    SAY(launch_mix(p, 5, 7, s));
+    SAY(cuMemFreeAsync(p, s));
+    SAY(cuMemFreeAsync(p, s));
+    SAY(cuMemFreeAsync(p, other));
+    SAY(cuMemAllocFromPoolAsync(&p, POOL_BYTES, pool, s));
+    SAY(cuMemFreeAsync(p + 256, s));
+    SAY(cuMemFreeAsync(p, s));
+    release(s);
+    SAY(cuStreamSynchronize(s));
+    SAY(cuMemFreeAsync(p, s));
+    pool_show(pool);
+}
+
+HAZARD(pool_changes_while_its_frees_are_buffered)
+{
+    CUstream s = stream_new(CU_STREAM_NON_BLOCKING);
+    CUmemoryPool pool = pool_new(), of = NULL;
+    CUdeviceptr p = 0, q = 0;
+    warm(s);
+    hold(s);
+    SAY(cuMemAllocAsync(&p, POOL_BYTES, s));
+    SAY(launch_mix(p, 5, 7, s));
+    SAY(cuMemFreeAsync(p, s));
+    SAY(cuDeviceSetMemPool(device, pool));
+    SAY(cuMemAllocAsync(&q, POOL_BYTES, s));
+    MUST(cuPointerGetAttribute(&of, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, q));
+    printf("of the new pool: %d\n", of == pool);
+    SAY(launch_mix(q, 5, 7, s));
+    SAY(cuMemFreeAsync(q, s));
+    SAY(cuMemPoolDestroy(pool));
+    SAY(cuMemAllocFromPoolAsync(&q, POOL_BYTES, pool, s));
+    release(s);
+    SAY(cuStreamSynchronize(s));
+}
+
 /* ---- calls that natively wait for nothing ---------------------------------------------------- */
 
 static _Atomic bool told;

@@ -48,6 +48,7 @@ static const struct operands operands[OP_KIND_COUNT] = {
     [OP_MIX_COOP] = {D, 0, true, false, false},
     [OP_MIX_MUCH] = {D, 0, true, false, false},
     [OP_MIX_AWAIT] = {D | A, 0, true, false, false},
+    [OP_POOL_LOOP] = {D | A, 0, true, false, false},
     [OP_FILL] = {D | A, 0, false, false, false},
     [OP_COPY_KERNEL] = {D | A | H, D | A | H, false, false, false},
     [OP_H2D] = {D | A, H | G, false, false, false},
@@ -328,6 +329,11 @@ bool lower_pool(struct model *m, struct op op, const uint32_t *r)
             m->mem[buffer][i] = op.a; /* the runner fills it in stream order */
     model_emit(m, op);
     return true;
+}
+
+bool lower_pool_loop(struct model *m, struct op op, const uint32_t *r)
+{
+    return stream_base(op.stream) == MAIN && lower_data(m, op, r);
 }
 
 /* Work that no memory shows: it only has its place in the stream. */

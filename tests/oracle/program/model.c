@@ -322,6 +322,10 @@ void run_on_model(struct model *m, const struct op *op)
         for (uint32_t i = 0; i < await_rounds(op->variant); i++)
             buffer_mix(dst, op->a, op->b);
         break;
+    case OP_POOL_LOOP:
+        for (uint32_t i = 0; i < loop_rounds(op->variant); i++)
+            buffer_mix(dst, op->a, op->b);
+        break;
     case OP_FILL:
     case OP_MEMSET32:
     case OP_MEMSET2D:

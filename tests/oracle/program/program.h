@@ -111,6 +111,7 @@ static inline int event_base(int event)
     X(ALLOC_ASYNC, pool, memory)                                                                   \
     X(FREE_ASYNC, pool, memory)                                                                    \
     X(ALLOC_FREE, quiet, memory)                                                                   \
+    X(POOL_LOOP, pool_loop, memory)                                                                \
     X(RENEW, renew, place)                                                                         \
     X(PIN, pin, place)                                                                             \
     X(UNPIN, pin, place)                                                                           \
@@ -269,6 +270,12 @@ uint64_t random_next(uint64_t *state); /* splitmix64 */
 static inline uint32_t await_rounds(uint8_t variant)
 {
     return 1 + variant % 4;
+}
+
+/* A loop mixes so often, each time in a block that it allocates and frees in stream order. */
+static inline uint32_t loop_rounds(uint8_t variant)
+{
+    return 2 + variant / 4 % 4;
 }
 
 /* What kernels and host functions do to a buffer; shared by the model and the host functions. */

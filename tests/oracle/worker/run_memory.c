@@ -60,6 +60,33 @@ static CUresult prefetch(const struct op *o)
 #endif
 }
 
+/* Of two sizes in turn, or of one. */
+static CUresult pool_round(const struct op *o, uint32_t i)
+{
+    CUdeviceptr x = address(o->dst), temporary = 0;
+    uint32_t a = o->a, b = o->b, n = WORDS;
+    size_t bytes = (size_t)BYTES << (i & o->b & 1);
+    CUresult r = o->variant & 16
+                     ? CALL(cuMemAllocFromPoolAsync, o, &temporary, bytes, m.pool, handle(o))
+                     : CALL(cuMemAllocAsync, o, &temporary, bytes, handle(o));
+    r = r ? r : CALL(cuMemcpyDtoDAsync_v2, o, temporary, x, BYTES, handle(o));
+    pthread_rwlock_rdlock(&m.functions);
+    r = r ? r
+          : CALL(cuLaunchKernel, o, functions(o)->mix, 1, 1, 1, WORDS, 1, 1, 0, handle(o),
+                 (void *[]){&temporary, &a, &b, &n}, NULL);
+    pthread_rwlock_unlock(&m.functions);
+    r = r ? r : CALL(cuMemcpyDtoDAsync_v2, o, x, temporary, BYTES, handle(o));
+    return r ? r : CALL(cuMemFreeAsync, o, temporary, handle(o));
+}
+
+static CUresult pool_loop(const struct op *o)
+{
+    CUresult r = CUDA_SUCCESS;
+    for (uint32_t i = 0; i < loop_rounds(o->variant) && !r; i++)
+        r = pool_round(o, i);
+    return r;
+}
+
 CUresult run_memory(const struct op *o, uint32_t index)
 {
     (void)index;
@@ -79,6 +106,8 @@ CUresult run_memory(const struct op *o, uint32_t index)
         r = CALL(cuMemFreeAsync, o, *pooled, handle(o));
         *pooled = 0;
         return r;
+    case OP_POOL_LOOP:
+        return pool_loop(o);
     case OP_PREFETCH:
         return prefetch(o);
     case OP_ATTACH:

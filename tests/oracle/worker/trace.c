@@ -176,6 +176,7 @@ static const struct {
     [OP_SYNC_ANY] = {"copy", ""},
     [OP_SYNC_MEMSET] = {"copy", "memset"},
     [OP_ALLOC_ASYNC] = {"copy", "memset"}, /* which the runner adds */
+    [OP_POOL_LOOP] = {"copy", ""},
     [OP_HOST_FUNC] = {"host", "host_func"},
     [OP_CALLBACK] = {"host", "callback"},
     [OP_HOST_FUNC_CUDA] = {"host", "host_func"},
@@ -193,6 +194,8 @@ static size_t works_of(const struct op *o)
 {
     if (o->kind == OP_CTX_RENEW)
         return BUFFERS - OTHER_DEVICE;
+    if (o->kind == OP_POOL_LOOP)
+        return 3 * loop_rounds(o->variant);
     return o->kind == OP_COPY_BATCH && copy_batches(o) ? 2 : 1;
 }
 

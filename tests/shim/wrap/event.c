@@ -195,3 +195,41 @@ Test(event, threads_may_record_one_event_at_a_time)
         ok(cuStreamSynchronize(s[i]));
     ok(cuEventSynchronize(shared));
 }
+
+/* ---- many that are destroyed ------------------------------------------------------------------ */
+
+static void rig_open_with_queue(void)
+{
+    rig_open_with("CUTIN_QUEUE", "16");
+}
+
+TestSuite(event_queue, .init = rig_open_with_queue, .fini = rig_close);
+
+static _Atomic int rounds;
+
+static void make_and_destroy(void *user)
+{
+    CUstream s = user;
+    for (int i = 0; i < 100; i++) {
+        CUevent e;
+        ok(cuEventCreate(&e, CU_EVENT_DISABLE_TIMING));
+        ok(cuEventRecord(e, s));
+        ok(cuEventDestroy(e));
+        atomic_fetch_add(&rounds, 1);
+    }
+}
+
+Test(event_queue, no_more_are_destroyed_late_than_a_queue_holds)
+{
+    CUstream s = rig_stream();
+    struct rig_thread t;
+    rig_warm(s);
+    ok(cutin_stream_hold(s));
+    rig_start(&t, make_and_destroy, s);
+    rig_blocked(&t);
+    cr_assert_leq(atomic_load(&rounds), 16);
+    ok(cutin_stream_release(s));
+    rig_join(&t);
+    cr_assert_eq(atomic_load(&rounds), 100);
+    ok(cuStreamSynchronize(s));
+}

@@ -1,0 +1,248 @@
+/*
+ * alloc.c - allocation: in stream order, and what is tried once more when buffered frees were made.
+ */
+#include <string.h>
+
+#include "shim/objects/block.h"
+#include "shim/path/drain.h"
+#include "shim/path/op.h"
+#include "vhq/mutant.h"
+
+static bool out_of_memory(CUresult r)
+{
+    if (r != CUDA_ERROR_OUT_OF_MEMORY || call_native())
+        return false;
+    struct shim_context *ctx = context_known();
+    if (ctx)
+        drain_context(ctx); /* frees that are buffered count when we try once more */
+    return ctx;
+}
+
+/* ---- in stream order ---------------------------------------------------------------------- */
+
+struct alloc {
+    CUdeviceptr *at;
+    size_t bytes;
+    bool named; /* the pool is; else it is the device's current one */
+    CUmemoryPool pool;
+    CUstream stream;
+};
+
+static CUresult alloc_real(const struct alloc *a)
+{
+    return a->named ? REAL(cuMemAllocFromPoolAsync)(a->at, a->bytes, a->pool, a->stream)
+                    : REAL(cuMemAllocAsync)(a->at, a->bytes, a->stream);
+}
+
+/* The address is wanted now, so the allocation goes ahead of what is buffered. That is a legal
+ * order: the pool reuses only what was freed by calls the driver has seen. Not so in the legacy
+ * stream: what is buffered in one blocking stream would follow what the driver has of another,
+ * which may wait for just that. */
+static CUresult alloc_ahead(const struct alloc *a, struct shim_stream *s)
+{
+    if (s && s->kind == VHQ_LEGACY)
+        drain_before_legacy(s);
+    CUresult r = alloc_real(a);
+    return out_of_memory(r) ? alloc_real(a) : r;
+}
+
+static bool alloc_takes_up(const struct alloc *a, struct shim_stream *s)
+{
+    CUdeviceptr at = 0;
+    if (block_freed_bytes() && a->at && !atomic_load_explicit(&s->ctx->error, memory_order_relaxed))
+        at = block_take(s, a->bytes, a->pool);
+    if (at)
+        *a->at = at;
+    return at;
+}
+
+static CUresult alloc_queued(const struct alloc *a, struct shim_stream *s)
+{
+    if (alloc_takes_up(a, s))
+        return CUDA_SUCCESS;
+    if (unlikely(block_freed_bytes() > BLOCK_FREED_MOST))
+        drain_all_unblocked();
+    CUresult r = alloc_ahead(a, s);
+    if (r == CUDA_SUCCESS)
+        block_add(*a->at, a->bytes, a->pool);
+    return r;
+}
+
+static CUresult alloc_async(struct alloc a, bool ptds)
+{
+    a.stream = stream_normal(a.stream, ptds);
+    struct shim_stream *s = call_native() ? NULL : stream_of(a.stream);
+    bool queued = s && s->q && !(capture_any() && capture_active(a.stream));
+    CUresult r = queued ? alloc_queued(&a, s) : alloc_ahead(&a, s);
+    if (s)
+        schedule_end(s, 0, false);
+    return r;
+}
+
+#define ALLOC(suffix, ptds)                                                                        \
+    EXPORT CUresult cuMemAllocAsync##suffix(CUdeviceptr *dptr, size_t bytesize, CUstream hStream)  \
+    {                                                                                              \
+        return alloc_async((struct alloc){dptr, bytesize, .stream = hStream}, ptds);               \
+    }                                                                                              \
+    EXPORT CUresult cuMemAllocFromPoolAsync##suffix(CUdeviceptr *dptr, size_t bytesize,            \
+                                                    CUmemoryPool pool, CUstream hStream)           \
+    {                                                                                              \
+        return alloc_async((struct alloc){dptr, bytesize, true, pool, hStream}, ptds);             \
+    }
+ALLOC(, false)
+ALLOC(_ptsz, true)
+
+/* ---- and freed ---------------------------------------------------------------------------- */
+
+struct freeing {
+    CUstream stream;
+    CUdeviceptr at;
+    struct block_free block;
+    struct shim_stream *known;
+    bool called;
+};
+
+static int free_now(void *args)
+{
+    struct freeing *f = args;
+    f->called = true;
+    return (int)REAL(cuMemFreeAsync)(f->at, f->stream);
+}
+
+static int free_run(void *payload)
+{
+    const struct freeing *f = payload;
+    bool due = block_free_due(f->block) || MUTANT(taken_up_and_freed);
+    return due ? free_now(payload) : CUDA_SUCCESS;
+}
+
+static void free_drop(void *payload)
+{
+    block_free_due(((const struct freeing *)payload)->block);
+}
+
+static void free_pack(void *payload, const void *args)
+{
+    const struct freeing *f = memcpy(payload, args, sizeof(*f));
+    if (f->block.block)
+        block_free_buffered(f->block, f->known);
+}
+
+/* A block that is not known may be a graph's, or none. */
+static CUresult free_queued(struct freeing *f, struct shim_stream *s)
+{
+    if (!block_free_begin(f->at, &f->block))
+        return CUDA_ERROR_INVALID_VALUE;
+    struct call c = {.now = free_now,
+                     .run = free_run,
+                     .drop = free_drop,
+                     .pack = free_pack,
+                     .args = f,
+                     .req = {.bytes = sizeof(*f), .flags = VHQ_UNCOUNTED},
+                     .name = "cuMemFreeAsync"};
+    c.req.flags |= MUTANT_OVERTAKES(free_overtakes);
+    c.req.flags |= f->block.block ? 0 : memory_start_flags(f->at);
+    CUresult r = call_on(&c, s);
+    if (f->block.block && (f->called || r != CUDA_SUCCESS))
+        block_free_end(f->block, r == CUDA_SUCCESS);
+    return r;
+}
+
+static CUresult free_async(CUdeviceptr at, CUstream stream, bool ptds)
+{
+    struct freeing f = {.stream = stream, .at = at};
+    struct shim_stream *s = f.known = call_stream(&f.stream, ptds);
+    if (s && s->q)
+        return free_queued(&f, s);
+    block_forget(at);
+    if (call_direct(s)) {
+        uint64_t epoch = call_direct_begin(s);
+        return call_direct_end(s, &epoch, 0, (CUresult)free_now(&f));
+    }
+    struct call c = {.now = free_now, .args = &f, .name = "cuMemFreeAsync"};
+    return call_on(&c, s);
+}
+
+EXPORT CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
+{
+    return free_async(dptr, hStream, false);
+}
+EXPORT CUresult cuMemFreeAsync_ptsz(CUdeviceptr dptr, CUstream hStream)
+{
+    return free_async(dptr, hStream, true);
+}
+
+/* ---- what keeps a block from being taken up ----------------------------------------------- */
+
+#define POOLS_CHANGE(sym, PARAMS, ARGS)                                                            \
+    EXPORT CUresult sym PARAMS                                                                     \
+    {                                                                                              \
+        CUresult r = REAL(sym) ARGS;                                                               \
+        block_pools_changed();                                                                     \
+        return r;                                                                                  \
+    }
+POOLS_CHANGE(cuMemPoolDestroy, (CUmemoryPool pool), (pool))
+POOLS_CHANGE(cuDeviceSetMemPool, (CUdevice dev, CUmemoryPool pool), (dev, pool))
+POOLS_CHANGE(cuMemSetMemPool,
+             (CUmemLocation * location, CUmemAllocationType type, CUmemoryPool pool),
+             (location, type, pool))
+
+EXPORT CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_out, CUdeviceptr ptr)
+{
+    block_known_elsewhere(ptr);
+    return REAL(cuMemPoolExportPointer)(shareData_out, ptr);
+}
+EXPORT CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute,
+                                      CUdeviceptr ptr)
+{
+    block_known_elsewhere(ptr);
+    return REAL(cuPointerSetAttribute)(value, attribute, ptr);
+}
+
+/* ---- other allocation: once more after a drain -------------------------------------------- */
+
+#define RETRY(sym, PARAMS, ARGS)                                                                   \
+    EXPORT CUresult sym PARAMS                                                                     \
+    {                                                                                              \
+        CUresult r = REAL(sym) ARGS;                                                               \
+        return out_of_memory(r) ? REAL(sym) ARGS : r;                                              \
+    }
+RETRY(cuMemAlloc, (CUdeviceptr_v1 * dptr, unsigned int bytesize), (dptr, bytesize))
+RETRY(cuMemAlloc_v2, (CUdeviceptr * dptr, size_t bytesize), (dptr, bytesize))
+RETRY(cuMemAllocPitch,
+      (CUdeviceptr_v1 * dptr, unsigned int *pPitch, unsigned int WidthInBytes, unsigned int Height,
+       unsigned int ElementSizeBytes),
+      (dptr, pPitch, WidthInBytes, Height, ElementSizeBytes))
+RETRY(cuMemAllocPitch_v2,
+      (CUdeviceptr * dptr, size_t *pPitch, size_t WidthInBytes, size_t Height,
+       unsigned int ElementSizeBytes),
+      (dptr, pPitch, WidthInBytes, Height, ElementSizeBytes))
+RETRY(cuMemAllocManaged, (CUdeviceptr * dptr, size_t bytesize, unsigned int flags),
+      (dptr, bytesize, flags))
+RETRY(cuArrayCreate, (CUarray * pHandle, const CUDA_ARRAY_DESCRIPTOR_v1 *desc), (pHandle, desc))
+RETRY(cuArrayCreate_v2, (CUarray * pHandle, const CUDA_ARRAY_DESCRIPTOR *desc), (pHandle, desc))
+RETRY(cuArray3DCreate, (CUarray * pHandle, const CUDA_ARRAY3D_DESCRIPTOR_v1 *desc), (pHandle, desc))
+RETRY(cuArray3DCreate_v2, (CUarray * pHandle, const CUDA_ARRAY3D_DESCRIPTOR *desc), (pHandle, desc))
+RETRY(cuMipmappedArrayCreate,
+      (CUmipmappedArray * pHandle, const CUDA_ARRAY3D_DESCRIPTOR *desc, unsigned int levels),
+      (pHandle, desc, levels))
+RETRY(cuMemCreate,
+      (CUmemGenericAllocationHandle * handle, size_t size, const CUmemAllocationProp *prop,
+       unsigned long long flags),
+      (handle, size, prop, flags))
+
+/* ---- managed memory in stream order ------------------------------------------------------- */
+
+OP_FIRST(cuStreamAttachMemAsync, VHQ_UNCOUNTED | memory_managed_flags(dptr, length), 0,
+         (CUdeviceptr, dptr), (size_t, length), (unsigned int, flags))
+OP_LAST(cuMemPrefetchAsync, memory_managed_flags(devPtr, count), OP_COPY(count, false),
+        (CUdeviceptr, devPtr), (size_t, count), (CUdevice, dstDevice))
+
+/* The node of the calling thread is not the dispatcher's. */
+static uint32_t location_flags(CUmemLocation location)
+{
+    return location.type == LOCATION_HOST_NUMA_CURRENT ? VHQ_MUST_INLINE : 0;
+}
+OP_LAST(cuMemPrefetchAsync_v2, memory_managed_flags(devPtr, count) | location_flags(location),
+        OP_COPY(count, false), (CUdeviceptr, devPtr), (size_t, count), (CUmemLocation, location),
+        (unsigned int, flags))

@@ -1,0 +1,263 @@
+/*
+ * pool.c - allocation in stream order while frees are buffered: the pool does not grow by them, and
+ * nobody can tell why.
+ */
+#include <string.h>
+
+#include "tests/shim/wrap/rig.h"
+
+TestSuite(pool, .init = rig_open, .fini = rig_close);
+
+enum { MB = 1 << 20, BOUND_MB = 64, ROUNDS = 200 };
+
+static CUmemoryPool pool_new(void)
+{
+    CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                            .location = {CU_MEM_LOCATION_TYPE_DEVICE, rig_device}};
+    CUmemoryPool pool;
+    ok(cuMemPoolCreate(&pool, &props));
+    return pool;
+}
+
+static uint64_t amount(CUmemoryPool pool, CUmemPool_attribute which)
+{
+    cuuint64_t value = 0;
+    ok(cuMemPoolGetAttribute(pool, which, &value));
+    return value;
+}
+
+static CUdeviceptr from(CUmemoryPool pool, size_t bytes, CUstream s)
+{
+    CUdeviceptr at = 0;
+    ok(cuMemAllocFromPoolAsync(&at, bytes, pool, s));
+    cr_assert_neq(at, 0);
+    return at;
+}
+
+static CUstream held_stream(void)
+{
+    CUstream s = rig_stream();
+    rig_warm(s);
+    ok(cutin_stream_hold(s));
+    return s;
+}
+
+/* A block freed in a stream that is held. */
+static CUdeviceptr freed_block(CUmemoryPool pool, CUstream s)
+{
+    CUdeviceptr at = from(pool, MB, s);
+    ok(rig_launch(at, 5, 7, s));
+    ok(cuMemFreeAsync(at, s));
+    return at;
+}
+
+/* Natively one block serves all rounds. */
+Test(pool, does_not_grow_by_frees_that_are_buffered)
+{
+    CUmemoryPool pool = pool_new();
+    CUstream s = held_stream();
+    CUdeviceptr sum = rig_buffer(3);
+    uint32_t want = 3;
+    for (uint32_t i = 0; i < ROUNDS; i++) {
+        CUdeviceptr at = from(pool, 16 * MB, s);
+        ok(cuMemcpyDtoDAsync(at, sum, N * sizeof(uint32_t), s));
+        ok(rig_launch(at, 5, i, s));
+        ok(cuMemcpyDtoDAsync(sum, at, N * sizeof(uint32_t), s));
+        ok(cuMemFreeAsync(at, s));
+        want = rig_mixed(want, 5, i);
+    }
+    cr_assert_leq(amount(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH), 16 * MB);
+    cr_assert_leq(amount(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH), 16 * MB);
+    ok(cutin_stream_release(s));
+    rig_expect(sum, want, s);
+    cr_assert_eq(amount(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 0);
+}
+
+/* The same where the cap is all that keeps frees from the driver. */
+Test(pool, does_not_grow_by_a_queue_in_front_of_the_driver)
+{
+    CUmemoryPool pool = pool_new();
+    CUstream s = rig_stream();
+    uint64_t ns = 50000;
+    void *params[] = {&ns};
+    for (uint32_t i = 0; i < ROUNDS; i++) {
+        CUdeviceptr at = from(pool, 16 * MB, s);
+        ok(cuLaunchKernel(rig_spin, 108, 1, 1, 256, 1, 1, 0, s, params, NULL));
+        ok(cuMemFreeAsync(at, s));
+    }
+    ok(cuStreamSynchronize(s));
+    cr_assert_leq(amount(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH), 16 * MB);
+}
+
+/* ---- what fits no freed block -------------------------------------------------------------- */
+
+struct growing {
+    CUmemoryPool pool;
+    CUstream s;
+    CUstream frees; /* where they are freed */
+    _Atomic uint32_t rounds;
+};
+
+/* Blocks of sizes of which none serves another. */
+static void grow(void *user)
+{
+    struct growing *g = user;
+    for (uint32_t mb = 8; mb < 40; mb++) {
+        CUdeviceptr at = from(g->pool, mb * MB, g->s);
+        ok(rig_launch(at, 5, 7, g->frees));
+        ok(cuMemFreeAsync(at, g->frees));
+        atomic_fetch_add(&g->rounds, 1);
+    }
+}
+
+static void waits_beyond_the_bound(CUstream s, CUstream frees)
+{
+    struct growing g = {pool_new(), s, frees, 0};
+    struct rig_thread t;
+    rig_warm(frees);
+    ok(cutin_stream_hold(frees));
+    rig_start(&t, grow, &g);
+    rig_blocked(&t);
+    /* What is not freed, natively, and not in the driver's hands: less than a block more. */
+    cr_assert_leq(amount(g.pool, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH), (BOUND_MB + 40) * MB);
+    cr_assert_gt(atomic_load(&g.rounds), 3);
+    ok(cutin_stream_release(frees));
+    rig_join(&t);
+    ok(cuStreamSynchronize(frees));
+    cr_assert_eq(amount(g.pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 0);
+}
+
+Test(pool, allocations_wait_for_frees_beyond_a_bound)
+{
+    CUstream s = rig_stream();
+    waits_beyond_the_bound(s, s);
+}
+
+Test(pool, allocations_wait_for_frees_in_another_stream_beyond_a_bound)
+{
+    waits_beyond_the_bound(rig_stream(), rig_stream());
+}
+
+/* ---- whose block is taken up ----------------------------------------------------------------- */
+
+Test(pool, a_block_is_taken_up_once_and_by_its_stream_alone)
+{
+    CUmemoryPool pool = pool_new(), other = pool_new();
+    CUstream s = held_stream(), elsewhere = rig_stream();
+    CUdeviceptr at = freed_block(pool, s), got;
+    cr_assert_neq(from(pool, MB, elsewhere), at);
+    cr_assert_neq(from(other, MB, s), at);
+    cr_assert_neq(from(pool, MB - 4, s), at);
+    ok(cuMemAllocAsync(&got, MB, s));
+    cr_assert_neq(got, at);
+    cr_assert_eq(from(pool, MB, s), at);
+    cr_assert_neq(from(pool, MB, s), at);
+    ok(cutin_stream_release(s));
+    ok(cuStreamSynchronize(s));
+}
+
+Test(pool, a_block_that_was_taken_up_lives)
+{
+    CUmemoryPool pool = pool_new();
+    CUstream s = held_stream();
+    CUdeviceptr at = freed_block(pool, s);
+    cr_assert_eq(from(pool, MB, s), at);
+    ok(cuMemsetD32Async(at, 4, N, s));
+    ok(cutin_stream_release(s));
+    rig_expect(at, 4, s);
+    cr_assert_eq(amount(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), MB);
+    ok(cuMemFreeAsync(at, s));
+    ok(cuStreamSynchronize(s));
+    cr_assert_eq(amount(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 0);
+}
+
+Test(pool, nothing_comes_from_a_pool_that_is_destroyed)
+{
+    CUmemoryPool pool = pool_new();
+    CUstream s = held_stream();
+    CUdeviceptr got = 0;
+    freed_block(pool, s);
+    ok(cuMemPoolDestroy(pool));
+    answers(CUDA_ERROR_INVALID_VALUE, cuMemAllocFromPoolAsync(&got, MB, pool, s));
+    ok(cutin_stream_release(s));
+    ok(cuStreamSynchronize(s));
+}
+
+Test(pool, an_allocation_is_of_the_pool_that_is_the_current_one)
+{
+    CUmemoryPool pool = pool_new(), of = NULL;
+    CUstream s = held_stream();
+    CUdeviceptr at, got;
+    ok(cuMemAllocAsync(&at, MB, s));
+    ok(cuMemFreeAsync(at, s));
+    ok(cuDeviceSetMemPool(rig_device, pool));
+    ok(cuMemAllocAsync(&got, MB, s));
+    ok(cuPointerGetAttribute(&of, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, got));
+    cr_assert_eq(of, pool);
+    ok(cutin_stream_release(s));
+    ok(cuStreamSynchronize(s));
+}
+
+Test(pool, a_block_with_attributes_of_its_own_is_not_taken_up)
+{
+    CUmemoryPool pool = pool_new();
+    CUstream s = held_stream();
+    CUdeviceptr at = from(pool, MB, s);
+    int yes = 1;
+    ok(cuPointerSetAttribute(&yes, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, at));
+    ok(cuMemFreeAsync(at, s));
+    cr_assert_neq(from(pool, MB, s), at);
+    ok(cutin_stream_release(s));
+    ok(cuStreamSynchronize(s));
+}
+
+/* ---- errors ---------------------------------------------------------------------------------- */
+
+Test(pool, freed_twice_is_refused_though_the_first_is_buffered)
+{
+    CUmemoryPool pool = pool_new();
+    CUstream s = held_stream(), other = rig_stream();
+    CUdeviceptr at = freed_block(pool, s);
+    answers(CUDA_ERROR_INVALID_VALUE, cuMemFreeAsync(at, s));
+    answers(CUDA_ERROR_INVALID_VALUE, cuMemFreeAsync(at, other));
+    ok(cutin_stream_release(s));
+    ok(cuStreamSynchronize(s));
+    answers(CUDA_ERROR_INVALID_VALUE, cuMemFreeAsync(at, s));
+    ok(cuStreamSynchronize(s));
+}
+
+Test(pool, a_free_that_is_refused_leaves_the_block)
+{
+    CUmemoryPool pool = pool_new();
+    CUstream s = rig_stream();
+    CUdeviceptr at = from(pool, MB, s);
+    answers(CUDA_ERROR_INVALID_VALUE, cuMemFreeAsync(at + 256, s));
+    ok(cuMemFreeAsync(at, s));
+    ok(cuStreamSynchronize(s));
+    cr_assert_eq(amount(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 0);
+}
+
+Test(pool, a_free_that_is_dropped_leaves_the_block)
+{
+    CUmemoryPool pool = pool_new();
+    CUstream s = held_stream();
+    CUdeviceptr at = freed_block(pool, s);
+    cr_assert_gt(cutin_stream_reset(s), 0);
+    ok(cutin_stream_release(s));
+    ok(cuStreamSynchronize(s));
+    cr_assert_neq(from(pool, MB, s), at);
+    ok(cuMemFreeAsync(at, s));
+    ok(cuStreamSynchronize(s));
+    cr_assert_eq(amount(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), MB);
+}
+
+Test(pool, a_refused_allocation_takes_nothing_up)
+{
+    CUmemoryPool pool = pool_new();
+    CUstream s = held_stream();
+    CUdeviceptr at = freed_block(pool, s);
+    answers(CUDA_ERROR_INVALID_VALUE, cuMemAllocFromPoolAsync(NULL, MB, pool, s));
+    cr_assert_eq(from(pool, MB, s), at);
+    ok(cutin_stream_release(s));
+    ok(cuStreamSynchronize(s));
+}

@@ -3,9 +3,9 @@
  */
 #include "shim/objects/block.h"
 
+#include <stdlib.h>
 #include <utlist.h>
 
-#include "shim/objects/pool.h"
 #include "shim/objects/table.h"
 
 enum {
@@ -13,25 +13,24 @@ enum {
     LOOK = 64, /* of a stream's buffered frees, the newest, that an allocation looks at */
 };
 
-enum block_state { BLOCK_LIVE, BLOCK_FREEING, BLOCK_BUFFERED };
-
 struct block {
     struct table_node node; /* by address */
-    size_t bytes;           /* as asked for */
+    /* Counts on for ever, and with each change of what it means: a free of an earlier life is none
+     * of this one. */
+    _Atomic uint64_t serial;
+    _Atomic(struct shim_stream *) stream; /* its free is buffered there, one of stream->freed */
+    size_t bytes;                         /* as asked for */
     CUmemoryPool pool;
-    uint64_t serial; /* counts on for ever: a later life of the struct is no earlier free's */
-    uint32_t pools;  /* pools_changed when it was allocated */
-    enum block_state state;
-    struct shim_stream *stream; /* its free is buffered there, one of stream->freed */
+    uint32_t pools; /* pools_changed when it was allocated */
     struct block *prev, *next;
-    void *free_next;
 };
 
 TABLE(blocks, BUCKETS);
-POOL(block_pool, struct block, free_next);
 
-/* Everything but the look whether there is such a block. For the work of this file only. */
+/* For what a block is. Whether there is one, and whether its free is buffered, is read without. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct block *spare; /* by next; type-stable, as table.h asks for */
+static _Atomic uint64_t count;
 static uint32_t pools_changed = 1;
 static _Atomic uint64_t freed_bytes; /* of blocks whose free is buffered */
 
@@ -42,25 +41,51 @@ uint64_t block_freed_bytes(void)
 
 static struct block *block_find(CUdeviceptr at)
 {
+    if (likely(!atomic_load_explicit(&count, memory_order_relaxed)))
+        return NULL;
     return (struct block *)(void *)table_find(&blocks, (const void *)(uintptr_t)at);
 }
 
 static CUdeviceptr block_at(const struct block *b)
 {
-    return (CUdeviceptr)(uintptr_t)atomic_load_explicit(&b->node.key, memory_order_relaxed);
+    return (CUdeviceptr)(uintptr_t)atomic_load_explicit(&b->node.key, memory_order_acquire);
+}
+
+static void block_changes(struct block *b)
+{
+    atomic_fetch_add_explicit(&b->serial, 1, memory_order_release);
+}
+
+static struct block *block_new(CUdeviceptr at)
+{
+    struct block *b = spare;
+    if (b)
+        spare = b->next;
+    else if (!(b = calloc(1, sizeof(*b))))
+        return NULL;
+    table_insert(&blocks, &b->node, (const void *)(uintptr_t)at);
+    atomic_fetch_add_explicit(&count, 1, memory_order_relaxed);
+    return b;
 }
 
 static void block_end(struct block *b)
 {
     table_remove(&blocks, &b->node);
-    b->serial++;
-    pool_put(&block_pool, b);
+    atomic_fetch_sub_explicit(&count, 1, memory_order_relaxed);
+    block_changes(b);
+    b->next = spare;
+    spare = b;
 }
 
+/* Its free is not buffered any more. */
 static void block_unlist(struct block *b)
 {
-    DL_DELETE(b->stream->freed, b);
+    struct shim_stream *s = atomic_load_explicit(&b->stream, memory_order_relaxed);
+    if (!s)
+        return;
+    DL_DELETE(s->freed, b);
     atomic_fetch_sub_explicit(&freed_bytes, b->bytes, memory_order_relaxed);
+    atomic_store_explicit(&b->stream, NULL, memory_order_relaxed);
 }
 
 /* One that is there already went in a way that nobody saw. */
@@ -68,68 +93,67 @@ void block_add(CUdeviceptr at, size_t bytes, CUmemoryPool pool)
 {
     pthread_mutex_lock(&lock);
     struct block *b = block_find(at);
-    bool fresh = !b;
-    if (b && b->state == BLOCK_BUFFERED)
+    if (b)
         block_unlist(b);
-    if (fresh)
-        b = pool_get(&block_pool);
+    else
+        b = block_new(at);
     if (b) {
         b->bytes = bytes;
         b->pool = pool;
-        b->serial++;
         b->pools = pools_changed;
-        b->state = BLOCK_LIVE;
+        block_changes(b);
     }
-    if (b && fresh)
-        table_insert(&blocks, &b->node, (const void *)(uintptr_t)at);
-    pthread_mutex_unlock(&lock);
-}
-
-void block_forget(CUdeviceptr at)
-{
-    if (likely(!block_find(at)))
-        return;
-    pthread_mutex_lock(&lock);
-    struct block *b = block_find(at);
-    if (b && b->state == BLOCK_LIVE)
-        block_end(b);
     pthread_mutex_unlock(&lock);
 }
 
 bool block_free_begin(CUdeviceptr at, struct block_free *f)
 {
-    *f = (struct block_free){0};
-    pthread_mutex_lock(&lock);
     struct block *b = block_find(at);
-    bool again = b && b->state == BLOCK_BUFFERED;
-    if (b && b->state == BLOCK_LIVE) {
-        b->state = BLOCK_FREEING;
-        *f = (struct block_free){b, ++b->serial};
-    }
-    pthread_mutex_unlock(&lock);
+    *f = (struct block_free){0};
+    if (!b)
+        return true;
+    uint64_t serial = atomic_load_explicit(&b->serial, memory_order_acquire);
+    bool again = atomic_load_explicit(&b->stream, memory_order_relaxed);
+    if (block_at(b) == at && !again)
+        *f = (struct block_free){b, serial};
     return !again;
 }
 
-void block_free_buffered(struct block_free f, struct shim_stream *s)
+static bool block_is(struct block_free f)
 {
-    struct block *b = f.block;
+    return f.block && atomic_load_explicit(&f.block->serial, memory_order_relaxed) == f.serial;
+}
+
+void block_free_end(struct block_free f)
+{
+    if (!f.block)
+        return;
     pthread_mutex_lock(&lock);
-    if (b->serial == f.serial) {
-        b->state = BLOCK_BUFFERED;
-        b->stream = s;
-        DL_PREPEND(s->freed, b);
-        atomic_fetch_add_explicit(&freed_bytes, b->bytes, memory_order_relaxed);
-    }
+    if (block_is(f))
+        block_end(f.block);
     pthread_mutex_unlock(&lock);
 }
 
-void block_free_end(struct block_free f, bool made)
+void block_forget(CUdeviceptr at)
+{
+    struct block_free f;
+    if (likely(!atomic_load_explicit(&count, memory_order_relaxed)))
+        return;
+    block_free_begin(at, &f);
+    block_free_end(f);
+}
+
+void block_free_buffered(struct block_free *f, struct shim_stream *s)
 {
     pthread_mutex_lock(&lock);
-    if (f.block->serial == f.serial) {
-        f.block->state = BLOCK_LIVE;
-        if (made)
-            block_end(f.block);
+    if (block_is(*f)) {
+        block_changes(f->block);
+        f->serial++;
+        atomic_store_explicit(&f->block->stream, s, memory_order_relaxed);
+        DL_PREPEND(s->freed, f->block);
+        atomic_fetch_add_explicit(&freed_bytes, f->block->bytes, memory_order_relaxed);
+    } else {
+        f->block = NULL;
     }
     pthread_mutex_unlock(&lock);
 }
@@ -139,7 +163,7 @@ bool block_free_due(struct block_free f)
     if (!f.block)
         return true;
     pthread_mutex_lock(&lock);
-    bool due = f.block->serial == f.serial;
+    bool due = block_is(f);
     if (due) {
         block_unlist(f.block);
         block_end(f.block);
@@ -164,8 +188,7 @@ CUdeviceptr block_take(struct shim_stream *s, size_t bytes, CUmemoryPool pool)
         b = b->next;
     if (b && block_serves(b, bytes, pool)) {
         block_unlist(b);
-        b->state = BLOCK_LIVE;
-        b->serial++;
+        block_changes(b);
         at = block_at(b);
     }
     pthread_mutex_unlock(&lock);

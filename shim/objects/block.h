@@ -29,9 +29,10 @@ struct block_free {
 };
 /* The program frees it. False: it did so before, and that free is still buffered. */
 bool block_free_begin(CUdeviceptr at, struct block_free *f);
-/* The free is buffered in that stream; made, or refused. */
-void block_free_buffered(struct block_free f, struct shim_stream *s);
-void block_free_end(struct block_free f, bool made);
+/* The driver did it at once, */
+void block_free_end(struct block_free f);
+/* or it is buffered in that stream. */
+void block_free_buffered(struct block_free *f, struct shim_stream *s);
 /* It comes to be made. False: it is void. */
 bool block_free_due(struct block_free f);
 /* The address of a block of that pool and size whose free is buffered in the stream; 0: none. */

@@ -68,12 +68,12 @@ static CUresult alloc_queued(const struct alloc *a, struct shim_stream *s)
     return r;
 }
 
-static CUresult alloc_async(struct alloc a, bool ptds)
+static inline CUresult alloc_async(struct alloc *a, bool ptds)
 {
-    a.stream = stream_normal(a.stream, ptds);
-    struct shim_stream *s = call_native() ? NULL : stream_of(a.stream);
-    bool queued = s && s->q && !(capture_any() && capture_active(a.stream));
-    CUresult r = queued ? alloc_queued(&a, s) : alloc_ahead(&a, s);
+    a->stream = stream_normal(a->stream, ptds);
+    struct shim_stream *s = call_native() ? NULL : stream_of(a->stream);
+    bool queued = s && s->q && !(capture_any() && capture_active(a->stream));
+    CUresult r = queued ? alloc_queued(a, s) : alloc_ahead(a, s);
     if (s)
         schedule_end(s, 0, false);
     return r;
@@ -82,12 +82,12 @@ static CUresult alloc_async(struct alloc a, bool ptds)
 #define ALLOC(suffix, ptds)                                                                        \
     EXPORT CUresult cuMemAllocAsync##suffix(CUdeviceptr *dptr, size_t bytesize, CUstream hStream)  \
     {                                                                                              \
-        return alloc_async((struct alloc){dptr, bytesize, .stream = hStream}, ptds);               \
+        return alloc_async(&(struct alloc){dptr, bytesize, .stream = hStream}, ptds);              \
     }                                                                                              \
     EXPORT CUresult cuMemAllocFromPoolAsync##suffix(CUdeviceptr *dptr, size_t bytesize,            \
                                                     CUmemoryPool pool, CUstream hStream)           \
     {                                                                                              \
-        return alloc_async((struct alloc){dptr, bytesize, true, pool, hStream}, ptds);             \
+        return alloc_async(&(struct alloc){dptr, bytesize, true, pool, hStream}, ptds);            \
     }
 ALLOC(, false)
 ALLOC(_ptsz, true)
@@ -123,9 +123,8 @@ static void free_drop(void *payload)
 
 static void free_pack(void *payload, const void *args)
 {
-    const struct freeing *f = memcpy(payload, args, sizeof(*f));
-    if (f->block.block)
-        block_free_buffered(f->block, f->known);
+    struct freeing *f = memcpy(payload, args, sizeof(*f));
+    block_free_buffered(&f->block, f->known);
 }
 
 /* A block that is not known may be a graph's, or none. */
@@ -143,24 +142,24 @@ static CUresult free_queued(struct freeing *f, struct shim_stream *s)
     c.req.flags |= MUTANT_OVERTAKES(free_overtakes);
     c.req.flags |= f->block.block ? 0 : memory_start_flags(f->at);
     CUresult r = call_on(&c, s);
-    if (f->block.block && (f->called || r != CUDA_SUCCESS))
-        block_free_end(f->block, r == CUDA_SUCCESS);
+    if (f->called && r == CUDA_SUCCESS)
+        block_free_end(f->block);
     return r;
 }
 
 static CUresult free_async(CUdeviceptr at, CUstream stream, bool ptds)
 {
-    struct freeing f = {.stream = stream, .at = at};
-    struct shim_stream *s = f.known = call_stream(&f.stream, ptds);
-    if (s && s->q)
-        return free_queued(&f, s);
-    block_forget(at);
+    struct shim_stream *s = call_stream(&stream, ptds);
+    bool queued = s && s->q;
+    if (!queued)
+        block_forget(at);
     if (call_direct(s)) {
         uint64_t epoch = call_direct_begin(s);
-        return call_direct_end(s, &epoch, 0, (CUresult)free_now(&f));
+        return call_direct_end(s, &epoch, 0, REAL(cuMemFreeAsync)(at, stream));
     }
+    struct freeing f = {.stream = stream, .at = at, .known = s};
     struct call c = {.now = free_now, .args = &f, .name = "cuMemFreeAsync"};
-    return call_on(&c, s);
+    return queued ? free_queued(&f, s) : call_on(&c, s);
 }
 
 EXPORT CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)

@@ -80,10 +80,10 @@ static struct shim_context *memory_owner(CUdeviceptr at)
 /* The wait is made here, so that no lock of the driver is held meanwhile. */
 static void freeing(CUdeviceptr at)
 {
-    block_forget(at);
     going();
     if (call_native() || !schedule_queues(schedule_lowest()))
         return;
+    block_forget(at);
     struct shim_context *owner =
         MUTANT(free_drains_own_context) ? context_known() : memory_owner(at);
     if (owner)

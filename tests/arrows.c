@@ -31,7 +31,7 @@ static const struct room {
      "vhq/vhq.h trace/names.h trace/clock.h scheduler/client/client.h scheduler/client/waker.h"},
     {"shim/pace",
      "shim/cutin.h shim/lookup shim/objects shim/path shim/learn shim/suspend/groups.h "
-     "vhq/thread.h scheduler/client/client.h scheduler/wire/page.h trace/clock.h"},
+     "vhq/thread.h vhq/mutant.h scheduler/client/client.h scheduler/wire/page.h trace/clock.h"},
     {"shim/graph", "shim/objects shim/path shim/learn shim/pace scheduler/client/client.h"},
     {"shim/wrap",
      "shim/cutin.h shim/lookup shim/objects shim/path shim/learn shim/pace shim/graph vhq/mutant.h "

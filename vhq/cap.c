@@ -27,6 +27,7 @@
 #include "vhq/internal.h"
 
 #include "trace/probe.h"
+#include "vhq/mutant.h"
 
 enum {
     PACE_LEAST = PACE_ONE / 16,
@@ -247,7 +248,8 @@ static bool cap_tail_has(const struct vhq *q, uint32_t quarters)
  * way. Where commands are few neither is reached, and nothing waits for them. */
 static bool cap_mark_due(const struct vhq *q)
 {
-    return cap_tail_has(q, 1) || peek(q->want_mark);
+    return cap_tail_has(q, 1) || peek(q->want_mark) ||
+           (MUTANT(marker_too_many) && peek(q->sent) % 100 == 0);
 }
 
 /*

@@ -1,10 +1,11 @@
 /*
- * mutant.h - deliberate bugs, to prove that the oracle finds them (tests/oracle), and places where
- * a test may stop a thread (tests/shim/wrap/query.c).
+ * mutant.h - deliberate bugs, to prove that tests find them (tests/oracle, tools/faults), and places
+ * where a test may stop a thread (tests/shim/wrap/query.c).
  *
  * Each is switched at the place where the real rule lives. libcutin.so has none of them: MUTANT()
  * is constant false there. libcutin-mutants.so, built for the tests from the same sources and never
- * installed, has the one that the environment variable CUTIN_MUTANT names.
+ * installed, has the one that the environment variable CUTIN_MUTANT names, or FAULT, which tests that
+ * forget cutin's settings leave alone. With the CMake option CUTIN_MUTANTS everything has them.
  */
 #ifndef CUTIN_MUTANT_H
 #define CUTIN_MUTANT_H
@@ -68,11 +69,26 @@
 #define MUTANTS_OF_HAZARDS(X)                                                                      \
     X(unknown_undrained, "a function that the table does not have overtakes buffered work")
 
+/* What programs see is right, and comes late or costs too much: found by tools/bench --instructions,
+ * tests/vhq and tests/shim/wrap/level.c. */
+#define MUTANTS_OF_COST(X)                                                                         \
+    X(cut_in_slow, "a cut-in takes 5 us longer")                                                   \
+    X(launch_longer, "a launch executes some 40 instructions more")                                \
+    X(launch_scans, "a launch looks at all streams of its context")                                \
+    X(marker_too_many, "one marker too many goes with 100 commands")                               \
+    X(hold_opens_late, "what was held goes 1 ms after the hold has ended")                         \
+    X(hold_ends_late, "a hold ends 1 ms after the work that held")
+
+#define MUTANTS_ALL(X)                                                                             \
+    MUTANTS(X)                                                                                     \
+    MUTANTS_OF_GREEN(X)                                                                            \
+    MUTANTS_OF_GATES(X) MUTANTS_OF_STOPS(X) MUTANTS_OF_HAZARDS(X) MUTANTS_OF_COST(X)
+
 enum mutant {
 #define X(name, rule) MUTANT_##name,
-    MUTANTS(X) MUTANTS_OF_GREEN(X) MUTANTS_OF_GATES(X) MUTANTS_OF_STOPS(X) MUTANTS_OF_HAZARDS(X)
+    MUTANTS_ALL(X)
 #undef X
-        MUTANT_COUNT
+        MUTANT_NONE
 };
 
 #ifdef CUTIN_MUTANTS
@@ -80,15 +96,29 @@ enum mutant {
 #include <stdlib.h>
 #include <string.h>
 
-static inline bool mutant_is(enum mutant mutant)
+/* One more than the mutant; 0: not looked up yet. One for the library, whichever file asks. */
+__attribute__((weak, visibility("hidden"))) int mutant_wanted;
+
+__attribute__((noinline, cold, unused)) static int mutant_look_up(void)
 {
     static const char *const names[] = {
 #define X(name, rule) #name,
-        MUTANTS(X) MUTANTS_OF_GREEN(X) MUTANTS_OF_GATES(X) MUTANTS_OF_STOPS(X) MUTANTS_OF_HAZARDS(X)
+        MUTANTS_ALL(X)
 #undef X
     };
     const char *wanted = getenv("CUTIN_MUTANT");
-    return wanted && strcmp(wanted, names[mutant]) == 0;
+    int i = 0;
+    if (!wanted)
+        wanted = getenv("FAULT");
+    while (i < MUTANT_NONE && !(wanted && strcmp(wanted, names[i]) == 0))
+        i++;
+    return mutant_wanted = i + 1;
+}
+
+static inline bool mutant_is(enum mutant mutant)
+{
+    int wanted = mutant_wanted;
+    return (wanted ? wanted : mutant_look_up()) == (int)mutant + 1;
 }
 #define MUTANT(name)  mutant_is(MUTANT_##name)
 #define VHQ_OVERTAKES (1u << 15) /* flag of a request: vhq_begin does not ask what is buffered */

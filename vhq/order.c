@@ -248,6 +248,15 @@ static void scan_look(struct scan *c)
     c->looked = true;
 }
 
+/* A deliberate bug. */
+static bool hold_late(struct scan *c, const struct vhq *q, bool held)
+{
+    static uint64_t seen_ns;
+    if (held)
+        seen_ns = scan_now(c);
+    return held || (q->held_since_ns && scan_now(c) < seen_ns + NS_PER_MS);
+}
+
 /* There may be room for it at the next look, if there is none now. */
 static bool scan_pads(struct scan *c, struct vhq *q, const struct slot *slot)
 {
@@ -265,6 +274,8 @@ static bool order_eligible(struct scan *c, struct vhq *q, struct slot *slot)
     bool exempt = order_exempt(q, slot->ticket);
     /* Nobody will release a vHQ that the application holds while its context goes away. */
     bool held = c->s->stage == SET_OPEN ? order_held(q) : word_held(q);
+    if (MUTANT(hold_opens_late))
+        held = hold_late(c, q, held);
     slot->flags &= (uint16_t)~SLOT_PADDED;
     if (held && !exempt) {
         hold_began(c, q);

@@ -15,6 +15,7 @@
 #include "shim/pace/remote.h"
 #include "shim/objects/stream.h"
 #include "shim/path/traced.h"
+#include "vhq/mutant.h"
 #include "vhq/thread.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -113,7 +114,7 @@ int schedule_open(void)
         struct client_config client = {.level = cfg->level,
                                        .lowest = flat ? cfg->level : CUTIN_LEVEL_BE,
                                        .weight = cfg->weight,
-                                       .linger_us = cfg->linger_us,
+                                       .linger_us = MUTANT(hold_ends_late) ? 1000 : cfg->linger_us,
                                        .max_hold_ms = cfg->max_hold_ms,
                                        .deadline_ms = cfg->deadline_ms,
                                        .first_slot = page_first_slot((uint32_t)clock_ns()),
@@ -151,6 +152,8 @@ static void schedule_activate(struct shim_stream *s)
 {
     uint64_t busy = atomic_load(&s->busy);
     client_active(s->ctx->gpu->index, s->level);
+    for (uint64_t until = MUTANT(cut_in_slow) ? clock_ns() + 5000 : 0; until && clock_ns() < until;)
+        ;
     while (is_idle(busy))
         if (atomic_compare_exchange_weak(&s->busy, &busy, busy + 1)) {
             say_cut(TRACE_CUT_IN, s, busy + 1);

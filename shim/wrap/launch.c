@@ -516,6 +516,16 @@ static struct estimate *launch_alone(CUfunction f, const unsigned grid[3], const
     return estimate_first_done(e) ? e : NULL;
 }
 
+/* Deliberate bugs. */
+static void launch_mutants(const struct shim_stream *s)
+{
+    if (MUTANT(launch_longer))
+        for (volatile int i = 0; i < 6; i++)
+            ;
+    for (s = MUTANT(launch_scans) && s ? s->ctx->streams : NULL; s; s = s->next)
+        atomic_load_explicit(&s->busy, memory_order_relaxed);
+}
+
 /* Most launches of real-time work, and of a process that is alone: nothing of them is kept, so
  * nothing is written down. */
 static inline CUresult launch_plain(LAUNCH_PARAMS, void **extra, bool ptds)
@@ -525,6 +535,7 @@ static inline CUresult launch_plain(LAUNCH_PARAMS, void **extra, bool ptds)
     const unsigned block[3] = {blockDimX, blockDimY, blockDimZ};
     struct estimate *e;
     uint64_t epoch;
+    launch_mutants(s);
     if (call_direct(s) && !(s->pad && pad_note(s, f, grid, block, sharedMemBytes))) {
         epoch = call_direct_begin(s);
         return call_direct_end(s, &epoch, CALL_KERNEL,

@@ -8,28 +8,22 @@
 enum { FULL = 108 * 2, MS = 1500, FAIR_MS = 2500, LATER_MS = 400 };
 
 #define JOB(n, ...)                                                                                \
-    {                                                                                              \
-        .us = {__VA_ARGS__}, .cycle = n, .blocks = FULL, .streams = 1, .end_ms = MS, .weight = 1   \
-    }
+    {.us = {__VA_ARGS__}, .cycle = n, .blocks = FULL, .streams = 1, .end_ms = MS, .weight = 1}
 #define JOB_BUT(n, list, ...)                                                                      \
-    {                                                                                              \
-        .us = list, .cycle = n, .blocks = FULL, .streams = 1, .end_ms = MS, .weight = 1,           \
-        __VA_ARGS__                                                                                \
-    }
-#define LIST(...)                                                                                  \
-    {                                                                                              \
-        __VA_ARGS__                                                                                \
-    }
+    {.us = list, .cycle = n, .blocks = FULL, .streams = 1, .end_ms = MS, .weight = 1, __VA_ARGS__}
+#define LIST(...) {__VA_ARGS__}
 #define FAIR(n, ...)                                                                               \
-    {                                                                                              \
-        .us = {__VA_ARGS__}, .cycle = n, .blocks = FULL, .streams = 1, .end_ms = FAIR_MS,          \
-        .weight = 1                                                                                \
-    }
+    {.us = {__VA_ARGS__}, .cycle = n, .blocks = FULL, .streams = 1, .end_ms = FAIR_MS, .weight = 1}
 #define SERVICE_OF(start, how)                                                                     \
-    {                                                                                              \
-        .there = true, .ending = ENDING_##how, .arrival = ARRIVAL_poisson, .level = "rt",          \
-        .kernels = 1, .kernel_us = 20, .blocks = FULL, .gap_us = 5000, .start_ms = start           \
-    }
+    {.there = true,                                                                                \
+     .ending = ENDING_##how,                                                                       \
+     .arrival = ARRIVAL_poisson,                                                                   \
+     .level = "rt",                                                                                \
+     .kernels = 1,                                                                                 \
+     .kernel_us = 20,                                                                              \
+     .blocks = FULL,                                                                               \
+     .gap_us = 5000,                                                                               \
+     .start_ms = start}
 
 static const struct named {
     const char *name;

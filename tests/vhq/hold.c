@@ -40,6 +40,27 @@ Test(hold, nothing_goes_between_hold_and_release)
     world_free(w);
 }
 
+/* However long it lasted, and however little time goes by: the clock stands. */
+Test(hold, what_was_held_goes_at_the_first_look_after_the_hold)
+{
+    clock_freeze();
+    struct world *w = world_new(NULL);
+    int a = world_stream(w, VHQ_NONBLOCKING), other = world_stream(w, VHQ_NONBLOCKING);
+    for (int round = 0; round < 10; round++) {
+        atomic_store(&w->stream[a].hold, 1);
+        int k = launch(w, a, 1);
+        dispatcher_looks(w, other);
+        clock_advance(100000000);
+        dispatcher_looks(w, other);
+        cr_assert_not(submitted(w, k));
+        atomic_store(&w->stream[a].hold, 0);
+        dispatcher_looks(w, other);
+        cr_assert(submitted(w, k));
+        device_finish(w);
+    }
+    world_free(w);
+}
+
 /* The device may put both streams into one queue. */
 Test(hold, a_wait_for_a_value_goes_behind_all_that_was_begun_before_it)
 {

@@ -66,6 +66,26 @@ Test(level, best_effort_waits_while_real_time_runs)
     rig_expect(x, rig_mixed(3, 5, 7), be);
 }
 
+static unsigned held(CUstream s)
+{
+    struct cutin_stream_state state = {.size = sizeof(state)};
+    ok(cutin_stream_state(s, &state));
+    return state.held;
+}
+
+Test(level, a_hold_lasts_from_the_launch_to_the_end_of_its_synchronisation)
+{
+    CUstream rt = real_time(CU_STREAM_NON_BLOCKING), be = rig_stream();
+    for (int round = 0; round < 20; round++) {
+        ok(spin(rt, 20 * 1000 * 1000));
+        unsigned while_it_ran = held(be);
+        if (cuStreamQuery(rt) == CUDA_ERROR_NOT_READY)
+            cr_assert_eq(while_it_ran, CUTIN_HELD_BY_OTHERS);
+        ok(cuStreamSynchronize(rt));
+        cr_assert_eq(held(be), 0);
+    }
+}
+
 Test(level, finished_real_time_work_releases_without_a_sync)
 {
     CUstream rt = real_time(CU_STREAM_NON_BLOCKING), be = rig_stream();

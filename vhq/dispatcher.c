@@ -65,11 +65,23 @@ void dispatcher_finish(struct vhq *q)
 {
     struct vhq_set *s = q->set;
     ring_pop(&q->ring);
+    q->begun = false;
     atomic_store_explicit(&q->running, RUN_NONE, memory_order_release);
     /* Release: who finds nothing buffered also finds it submitted, and may go inline. */
     atomic_fetch_add_explicit(&s->retired, 1, memory_order_release);
     if (s->waiters)
         waiter_check(s, q);
+}
+
+/* The head stays where it is, so all that follows it goes on doing so. */
+void dispatcher_part(struct vhq *q, struct slot *slot)
+{
+    cap_sent(q, slot->flags, slot->load, 0);
+    pthread_mutex_lock(&q->set->lock);
+    slot->flags &= (uint16_t)~SLOT_LOOSE;
+    q->begun = true;
+    atomic_store_explicit(&q->running, RUN_NONE, memory_order_release);
+    pthread_mutex_unlock(&q->set->lock);
 }
 
 static void job_retire(const struct job *job, bool lost)
@@ -96,6 +108,10 @@ static void job_run(struct vhq_set *s, const struct job *job)
     uint64_t from_ns = trace_on() ? clock_ns() : 0;
     /* No run: the producer gave the command up after vhq_begin. */
     int err = slot->cmd.run ? slot->cmd.run(slot->cmd.payload) : 0;
+    if (unlikely(err == VHQ_MORE)) {
+        dispatcher_part(q, slot);
+        return;
+    }
     if (likely(slot->cmd.run))
         cap_sent(q, slot->flags, slot->load, err);
     else

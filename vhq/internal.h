@@ -239,6 +239,7 @@ struct vhq {
     uint32_t pins;           /* its owner, and threads that walk the list and stand here */
     bool gone;               /* destroyed: the last pin frees it */
     bool padded;             /* a command went during this hold */
+    bool begun;              /* a part of the head went, and not all of it */
     _Atomic uint32_t calls;  /* ops calls by others in progress: vhq_destroy waits for them */
     uint32_t pass;           /* last pass that saw it: polls and set syncs */
 
@@ -540,6 +541,8 @@ void dispatcher_kick(struct vhq_set *s);
 void dispatcher_ready(struct vhq *q);
 /* The ring's head went to the driver, or was dropped: remove it. Set's lock held. */
 void dispatcher_finish(struct vhq *q);
+/* A part of the ring's head went, and another follows. No lock held. */
+void dispatcher_part(struct vhq *q, struct slot *slot);
 /* Give back what a slot holds: its fences count as submitted. No lock held. */
 void slot_release(struct vhq *q, const struct slot *slot);
 

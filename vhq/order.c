@@ -216,7 +216,7 @@ static bool order_delist(struct scan *c, struct vhq *q)
 
 static bool order_dropping(const struct scan *c, const struct vhq *q)
 {
-    return peek(q->ring.head_seq) < q->reset_seq || c->s->stage == SET_ABANDONED;
+    return (peek(q->ring.head_seq) < q->reset_seq && !q->begun) || c->s->stage == SET_ABANDONED;
 }
 
 /* First pass: the smallest ticket of each kind. Also finds commands to drop. */

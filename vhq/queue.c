@@ -210,6 +210,13 @@ static void slot_publish(struct vhq *q, const struct slot *slot)
         boost_late(q, ticket, signals, after);
 }
 
+static void turn_await(struct vhq *q, const struct slot *slot)
+{
+    while (atomic_load_explicit(&q->turn, memory_order_acquire) == 0)
+        futex_wait(&q->turn, 0, NEVER);
+    submit_before(q, slot->flags);
+}
+
 static int begin_turn(struct vhq *q, const struct vhq_req *req)
 {
     struct slot *slot = slot_fill(q, req, 0);
@@ -222,9 +229,7 @@ static int begin_turn(struct vhq *q, const struct vhq_req *req)
     slot_publish(q, slot);
     if (req->boost)
         dispatcher_kick(q->set);
-    while (atomic_load_explicit(&q->turn, memory_order_acquire) == 0)
-        futex_wait(&q->turn, 0, NEVER);
-    submit_before(q, slot->flags);
+    turn_await(q, slot);
     return VHQ_INLINE;
 }
 
@@ -276,10 +281,22 @@ int vhq_begin(struct vhq *q, const struct vhq_req *req, struct vhq_cmd **cmd)
     pthread_mutex_lock(&q->lock);
     if (req->displaces)
         fence_displace(req->displaces);
-    if (likely(!(req->flags & VHQ_MUST_BUFFER) && inline_allowed(q, req, false) &&
+    if (likely(!(req->flags & (VHQ_MUST_BUFFER | VHQ_IN_PARTS)) && inline_allowed(q, req, false) &&
                inline_room(q, req, &flags)))
         return begin_inline(q, req, flags);
     return begin_slow(q, req, cmd);
+}
+
+/* The turn is given again, as any command goes. Where none was, nothing waits. */
+void vhq_part(struct vhq *q)
+{
+    if (passive() || q->cur.how != BEGUN_TURN)
+        return;
+    struct slot *slot = q->cur.slot;
+    atomic_store_explicit(&q->turn, 0, memory_order_relaxed);
+    dispatcher_part(q, slot);
+    dispatcher_kick(q->set);
+    turn_await(q, slot);
 }
 
 /* ---- end ------------------------------------------------------------------------------------- */

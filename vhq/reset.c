@@ -32,7 +32,8 @@ bool vhq_held(const struct vhq *q)
 /* Set's lock held. */
 static uint32_t reset_line(struct vhq *q)
 {
-    uint64_t first = peek(q->ring.head_seq) + (peek(q->running) == RUN_HEAD);
+    bool head_goes = peek(q->running) == RUN_HEAD || q->begun;
+    uint64_t first = peek(q->ring.head_seq) + head_goes;
     /* A waiting turn is the last in the ring, and stays: a thread is behind it. */
     uint64_t last = atomic_load_explicit(&q->ring.tail_seq, memory_order_acquire);
     uint64_t turn = atomic_load_explicit(&q->turn_seq, memory_order_relaxed);

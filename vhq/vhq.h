@@ -37,7 +37,8 @@ enum vhq_kind {
 /*
  * One buffered command. `payload` is VHQ_PAYLOAD-aligned and lives until `run` returned (or
  * `drop`, if the vHQ was reset). `run` performs the driver call in the dispatcher thread, with no
- * vhq lock held, and returns 0 or the driver's positive error.
+ * vhq lock held, and returns 0 or the driver's positive error; of a command with VHQ_IN_PARTS
+ * VHQ_MORE, and is called again when the next part may go.
  */
 struct vhq_cmd {
     int (*run)(void *payload);
@@ -122,6 +123,7 @@ struct vhq_config {
 #define VHQ_DEFAULT_QUEUE     4096
 #define VHQ_UNKNOWN_NS        20000 /* estimate of a command nothing is known about */
 #define VHQ_NO_GATE           (-1)  /* see vhq_ops.gate */
+#define VHQ_MORE              (-2)  /* see vhq_cmd.run */
 #define VHQ_GATE_PART         2     /* of the budget, as estimated work between two gates ... */
 #define VHQ_GATE_LEAST_NS     5000  /* ... and never less */
 
@@ -192,7 +194,10 @@ enum {
                              estimate and its part of the device are known, or it needs neither */
     VHQ_LEARNS = 1u << 6, /* `est_ns` is a guess. Its payload begins with the address of a struct
                              vhq_learned, which is asked once more before it is submitted */
-    VHQ_PEER = 1u << 7,   /* somebody outside the process may wait for it: see vhq_config.peer_us */
+    /* It goes to the driver in parts, each of which is asked for holds and takes room by itself, but
+     * keeps its one place in the order. The estimate is one part's. It does not go at once. */
+    VHQ_IN_PARTS = 1u << 18,
+    VHQ_PEER = 1u << 7, /* somebody outside the process may wait for it: see vhq_config.peer_us */
 };
 
 struct vhq_req {
@@ -221,6 +226,9 @@ struct vhq_req {
 enum { VHQ_INLINE = 0, VHQ_BUFFER = 1 };
 int vhq_begin(struct vhq *q, const struct vhq_req *req, struct vhq_cmd **cmd);
 void vhq_end(struct vhq *q, int driver_result);
+/* Between the two, of a command with VHQ_IN_PARTS that the caller submits by itself: a part went to
+ * the driver, and another follows. Waits until that may go. */
+void vhq_part(struct vhq *q);
 uint32_t vhq_max_payload(void);
 /* The same for a command without fences that nothing is in the way of: true, and the caller makes
  * the driver call now. False: it is to be begun by vhq_begin. `flags`: VHQ_UNCOUNTED or 0; without

@@ -66,7 +66,8 @@ static int command_run(void *payload)
         if (p->bytes[i] != (unsigned char)(p->index + (int)i))
             abort(); /* the payload was overwritten */
     }
-    return driver_submit(p->w, p->index);
+    int err = driver_submit(p->w, p->index);
+    return err == 0 && c->left > 1 && --c->left ? VHQ_MORE : err;
 }
 
 static void command_drop(void *payload)
@@ -299,13 +300,18 @@ int world_call(struct world *w, const struct call *call)
     c->est_ns = call->est_ns;
     c->capped = !(req.flags & VHQ_UNCOUNTED);
     c->fail = call->fail;
+    c->left = call->parts_of;
+    req.flags |= call->parts_of ? VHQ_IN_PARTS : 0;
     c->after = c->displaces = NONE;
     c->begun = stamp(w);
     if (call->what != LAUNCH)
         call_event(w, call, c, index, &req);
     if (vhq_begin(q, &req, &cmd) == VHQ_INLINE) {
         c->inlined = true;
-        vhq_end(q, driver_submit(w, index));
+        int err = driver_submit(w, index);
+        for (; err == 0 && c->left > 1 && --c->left; err = driver_submit(w, index))
+            vhq_part(q);
+        vhq_end(q, err);
     } else {
         call_buffered(w, index, cmd);
         vhq_end(q, 0);

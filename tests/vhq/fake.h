@@ -26,6 +26,7 @@ struct command {
     uint32_t flags, bytes;
     uint64_t est_ns;
     int fail;              /* what the driver answers */
+    int left;              /* parts that have not gone to the driver */
     bool inlined, capped;  /* capped: counts for the cap */
     uint64_t begun, ended; /* stamps of the call */
     _Atomic uint64_t submitted, dropped;
@@ -102,6 +103,7 @@ struct call {
     int event;               /* of record and wait */
     enum { LAUNCH, RECORD, WAIT } what;
     int fail;
+    int parts_of; /* goes in so many parts; 0: whole */
     bool boost;
 };
 int world_call(struct world *w, const struct call *call);

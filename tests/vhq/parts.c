@@ -1,0 +1,149 @@
+/* vhq_parts.c - commands that go to the driver in parts. */
+#include <criterion/criterion.h>
+
+#include "tests/vhq/fake.h"
+
+enum { PARTS = 5, PART_US = 200 };
+
+static struct world *w;
+static int a, legacy, other;
+
+static void open_world(void)
+{
+    clock_freeze();
+    w = world_new(&(struct vhq_config){.budget_us = PART_US, .depth = 32});
+    a = world_stream(w, VHQ_BLOCKING);
+    legacy = world_stream(w, VHQ_LEGACY);
+    other = world_stream(w, VHQ_NONBLOCKING);
+}
+
+static void close_world(void)
+{
+    world_free(w);
+}
+
+TestSuite(parts, .init = open_world, .fini = close_world);
+
+/* Shows that the dispatcher has been choosing. */
+static void dispatcher_looks(void)
+{
+    for (int i = 0; i < 5; i++) {
+        world_call(w, &(struct call){.stream = other, .flags = VHQ_UNCOUNTED | VHQ_MUST_BUFFER});
+        vhq_drain(w->stream[other].q, false);
+    }
+}
+
+static int in_parts(uint32_t flags)
+{
+    return world_call(
+        w,
+        &(struct call){.stream = a, .flags = flags, .est_ns = PART_US * 1000, .parts_of = PARTS});
+}
+
+static int went(int command)
+{
+    return atomic_load(&w->command[command].submits);
+}
+
+/* Of those that went; the next one goes then. */
+static void complete_one(int command, int then)
+{
+    WAIT_FOR(went(command) == then - 1);
+    dispatcher_looks(); /* a marker follows */
+    device_step(w, a);
+    for (int i = 0; went(command) < then && i < 200; i++)
+        dispatcher_looks();
+}
+
+Test(parts, each_takes_room_of_its_own)
+{
+    int k = in_parts(0);
+    cr_assert_not(w->command[k].inlined);
+    for (int i = 1; i < PARTS; i++) {
+        complete_one(k, i + 1);
+        cr_assert_eq(went(k), i + 1);
+    }
+    vhq_drain(w->stream[a].q, false);
+}
+
+Test(parts, a_hold_stops_what_has_not_gone)
+{
+    int k = in_parts(0);
+    complete_one(k, 2);
+    cr_assert_eq(went(k), 2);
+    atomic_store(&w->stream[a].hold, 1);
+    device_finish(w);
+    dispatcher_looks();
+    cr_assert_eq(went(k), 2);
+    cr_assert(vhq_busy(w->stream[a].q));
+    atomic_store(&w->stream[a].hold, 0);
+    device_start(w, 1);
+    vhq_drain(w->stream[a].q, false);
+    device_stop(w);
+    cr_assert_eq(went(k), PARTS);
+}
+
+Test(parts, what_follows_waits_for_the_last_and_others_do_not)
+{
+    int k = in_parts(0), next = launch(w, a, 1), after = launch(w, legacy, 1);
+    complete_one(k, 2);
+    int beside = world_call(w, &(struct call){.stream = other, .flags = VHQ_UNCOUNTED});
+    dispatcher_looks();
+    cr_assert_lt(went(k), PARTS);
+    cr_assert(submitted(w, beside));
+    cr_assert_not(submitted(w, next));
+    cr_assert_not(submitted(w, after));
+    device_start(w, 1);
+    vhq_set_drain(w->set, false);
+    device_stop(w);
+    cr_assert_eq(went(k), PARTS);
+    cr_assert_lt(w->command[k].submitted, w->command[next].submitted);
+    cr_assert_lt(w->command[next].submitted, w->command[after].submitted);
+}
+
+Test(parts, of_a_command_that_has_begun_none_is_dropped)
+{
+    int k = in_parts(0), next = launch(w, a, 1), later = in_parts(0);
+    complete_one(k, 2);
+    cr_assert_eq(vhq_reset(w->stream[a].q), 2);
+    device_start(w, 1);
+    vhq_set_drain(w->set, false);
+    device_stop(w);
+    cr_assert_eq(went(k), PARTS);
+    cr_assert_eq(went(next), 0);
+    cr_assert_eq(went(later), 0);
+}
+
+Test(parts, a_failure_is_the_last)
+{
+    int k = world_call(w, &(struct call){.stream = a, .est_ns = 1000, .parts_of = 3, .fail = 1});
+    vhq_drain(w->stream[a].q, false);
+    cr_assert_eq(went(k), 1);
+}
+
+static void *call_inline(void *user)
+{
+    in_parts(VHQ_MUST_INLINE);
+    return user;
+}
+
+Test(parts, a_thread_that_submits_by_itself_waits_before_each)
+{
+    pthread_t t;
+    int k = w->commands;
+    cr_assert_eq(pthread_create(&t, NULL, call_inline, NULL), 0);
+    WAIT_FOR(went(k) == 1);
+    complete_one(k, 2);
+    WAIT_FOR(went(k) == 2);
+    atomic_store(&w->stream[a].hold, 1);
+    device_step(w, a);
+    for (int i = 0; i < 20; i++)
+        nap_us(100);
+    cr_assert_eq(went(k), 2);
+    atomic_store(&w->stream[a].hold, 0);
+    device_start(w, 1);
+    pthread_join(t, NULL);
+    device_stop(w);
+    cr_assert_eq(went(k), PARTS);
+    cr_assert(vhq_idle(w->stream[a].q));
+}

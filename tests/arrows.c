@@ -82,6 +82,7 @@ static const struct room {
     {"tools/simgpu/graph", "tools/simgpu/face tools/simgpu/device tools/simgpu/stream "
                            "tools/simgpu/memory tools/simgpu/program"},
     {"tools/simgpu/rm", ""},
+    {"tools/simgpu/clock", ""},
     {"tools/simgpu/runtime", "tools/simgpu/face/simconfig.h tools/simgpu/device"},
     {"tools/simgpu/nvml", "tools/simgpu/face/simconfig.h tools/simgpu/device"},
 };

@@ -213,18 +213,20 @@ static uint64_t rest_ns(const struct ops *ops, uint64_t at)
  * once is nobody's fault, nor one more of each stream. */
 static uint32_t submitted_after(const struct run *r, const struct ops *ops, const struct cut_in *c)
 {
-    uint32_t late[JOBS][STREAMS + 1] = {0}, n = 0, excused = r->stepped ? 0 : 1;
+    uint32_t late[JOBS][STREAMS + 1] = {0}, seen[JOBS][STREAMS + 1] = {0}, n = 0;
+    uint32_t excused = r->stepped ? 0 : 1;
     for (size_t i = 0; i < ops->n && ops->at[i].submit < c->end; i++) {
         const struct op *op = &ops->at[i];
-        if (op->who < JOBS && op->submit > c->submit + (r->stepped ? GAP_NS : LATE_NS))
+        if (op->who >= JOBS)
+            continue;
+        uint32_t each = op->lane < STREAMS ? r->record[op->who]->per_call[op->lane] : 1;
+        bool first = op->kind != KERNEL || seen[op->who][op->lane]++ % each == 0;
+        if (first && op->submit > c->submit + (r->stepped ? GAP_NS : LATE_NS))
             late[op->who][op->lane]++;
     }
     for (uint32_t who = 0; who < r->workload->jobs; who++)
-        for (uint32_t lane = 0; lane <= STREAMS; lane++) {
-            uint32_t each = lane < STREAMS ? r->record[who]->per_call[lane] : 1;
-            uint32_t commands = (late[who][lane] + each - (each > 0)) / (each ? each : 1);
-            n += commands > excused ? commands - excused : 0;
-        }
+        for (uint32_t lane = 0; lane <= STREAMS; lane++)
+            n += late[who][lane] > excused ? late[who][lane] - excused : 0;
     return n;
 }
 

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -29,6 +30,8 @@ static const char help[] =
     "  --seed S       seed of the first one (default 1)\n"
     "  --case NAME    this workload, which is not drawn; all: each of them\n"
     "  --seconds N    no new one after so many seconds (default 0: no limit)\n"
+    "  --clock WHOSE  step: time that moves when nobody can run, the same in every run and on a\n"
+    "                 busy machine; host: the machine's (default step)\n"
     "  --native       the same without cutin, for comparison; nothing fails\n"
     "  --preload F    the libcutin.so to test\n"
     "  --mutant NAME  with a deliberate bug (vhq/mutant.h); the preloaded library has to know it\n"
@@ -46,12 +49,12 @@ enum { SETS = 16, NAME = 512 };
 
 static struct {
     const char *preload, *mutant, *keep, *rules, *set[SETS];
-    char worker[NAME], daemon[NAME], simulator[NAME], library[NAME], folder[NAME];
+    char worker[NAME], daemon[NAME], simulator[NAME], library[NAME], clock[NAME], folder[NAME];
     uint64_t seed;
     uint32_t programs, seconds, sets;
     double budget_us, slack_us;
-    bool native, print;
-} options = {.programs = 20, .seed = 1, .budget_us = 200, .slack_us = 150, .rules = "abef"};
+    bool native, print, stepped;
+} options = {.programs = 20, .seed = 1, .budget_us = 200, .slack_us = 150, .stepped = true};
 
 struct tally {
     uint32_t judged, failed;
@@ -67,11 +70,22 @@ static const struct {
 #undef X
 };
 
-static uint64_t now_ns(void)
+static uint64_t clock_ns(clockid_t clock)
 {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(clock, &t);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static uint64_t now_ns(void)
+{
+    return clock_ns(CLOCK_MONOTONIC);
+}
+
+/* The machine's, for who waits for this command. */
+static uint64_t machine_ns(void)
+{
+    return clock_ns(CLOCK_BOOTTIME);
 }
 
 static void sleep_until(uint64_t ns)
@@ -92,7 +106,7 @@ static void path_of(const char *name, char path[NAME + 32])
 static void environment_make(const struct workload *w, uint32_t who)
 {
     extern char **environ;
-    char text[NAME + 32];
+    char text[2 * NAME + 32];
     for (char **e = environ; *e;) {
         if (!strncmp(*e, "CUTIN_", 6) || !strncmp(*e, "SIMGPU_", 7)) {
             snprintf(text, sizeof(text), "%.*s", (int)strcspn(*e, "="), *e);
@@ -105,6 +119,8 @@ static void environment_make(const struct workload *w, uint32_t who)
     setenv("SIMGPU_ID", text, 1);
     path_of("log", text);
     setenv("SIMGPU_LOG", text, 1);
+    if (options.stepped)
+        setenv("SIMGPU_CLOCK", "step", 1);
     setenv("LD_LIBRARY_PATH", options.simulator, 1);
     setenv("CUTIN_PROFILE", "off", 1);
     path_of("s", text);
@@ -119,8 +135,10 @@ static void environment_make(const struct workload *w, uint32_t who)
     }
     if (options.mutant)
         setenv("CUTIN_MUTANT", options.mutant, 1);
-    if (!options.native && who < WORKERS)
-        setenv("LD_PRELOAD", options.preload, 1);
+    bool under = !options.native && who < WORKERS;
+    snprintf(text, sizeof(text), "%s%s%s", options.stepped ? options.clock : "",
+             options.stepped && under ? ":" : "", under ? options.preload : "");
+    setenv("LD_PRELOAD", text, 1);
 }
 
 static pid_t process_start(const struct workload *w, uint32_t who, int fd, char *const argv[])
@@ -259,6 +277,7 @@ static int workload_run(const struct workload *w, struct verdict *v)
     int rc = daemon < 0 || !places_open(w, places) ? -ENOMEM : 0;
     r.budget_us = options.budget_us;
     r.slack_us = options.slack_us;
+    r.stepped = options.stepped;
     r.begin_ns = now_ns();
     r.end_ns = r.begin_ns + w->ms * 1000000ull;
     if (rc == 0)
@@ -299,8 +318,12 @@ static bool rule_decides(enum rule rule)
     return !options.native && strchr(options.rules, letters[rule]);
 }
 
+/* The stepped clock's: how often a thread waited for what is outside of it. */
+extern uint64_t simgpu_clock_lost(void) __attribute__((weak));
+
 static bool verdict_print(const struct workload *w, const struct verdict *v)
 {
+    static uint64_t lost;
     char text[1024];
     bool failed = false;
     for (int i = 0; i < RULE_COUNT; i++)
@@ -311,6 +334,9 @@ static bool verdict_print(const struct workload *w, const struct verdict *v)
     for (int i = 0; i < RULE_COUNT; i++)
         if (v->judged[i])
             printf("  %s%s %.1f", v->failed[i] ? "!" : "", rules[i].name, v->figure[i]);
+    if (simgpu_clock_lost && simgpu_clock_lost() > lost)
+        printf("  (another time it may be otherwise)");
+    lost = simgpu_clock_lost ? simgpu_clock_lost() : 0;
     printf("\n");
     fflush(stdout);
     return failed;
@@ -342,9 +368,9 @@ static void tally_print(const struct tally *t)
 static int run(void)
 {
     struct tally tally[RULE_COUNT] = {0};
-    uint64_t until = options.seconds ? now_ns() + options.seconds * 1000000000ull : UINT64_MAX;
+    uint64_t until = options.seconds ? machine_ns() + options.seconds * 1000000000ull : UINT64_MAX;
     uint32_t broken = 0, ran = 0;
-    for (uint32_t i = 0; i < options.programs && now_ns() < until; i++, ran++) {
+    for (uint32_t i = 0; i < options.programs && machine_ns() < until; i++, ran++) {
         struct workload w;
         struct verdict v;
         char text[1024];
@@ -382,6 +408,7 @@ static void paths_make(void)
     snprintf(options.daemon, NAME, "%s/cutind", self);
     snprintf(options.simulator, NAME, "%s/../lib/simgpu", self);
     snprintf(options.library, NAME, "%s/../lib/libcutin.so", self);
+    snprintf(options.clock, NAME, "%s/../lib/simgpu/libsimgpu_clock.so", self);
     options.preload = options.library;
     const char *tmp = getenv("TMPDIR");
     snprintf(options.folder, sizeof(options.folder), "%.400s/purpose.XXXXXX", tmp ? tmp : "/tmp");
@@ -396,6 +423,28 @@ static void folder_remove(void)
         unlink(path);
     }
     rmdir(options.folder);
+    for (const char *const *f = (const char *const[]){"", "clock-", NULL}; *f; f++) {
+        snprintf(path, sizeof(path), "/simgpu-%s%u-purpose-%d", *f, (unsigned int)getuid(),
+                 (int)getpid());
+        shm_unlink(path);
+    }
+}
+
+/* The whole command lives in that time, from its first instruction on; where memory lies is the
+ * same in every run, too. */
+static void clock_enter(char **argv)
+{
+    char id[32];
+    if (getenv("SIMGPU_CLOCK"))
+        return;
+    snprintf(id, sizeof(id), "purpose-%d", (int)getpid());
+    setenv("SIMGPU_ID", id, 1);
+    setenv("SIMGPU_CLOCK", "step", 1);
+    setenv("LD_PRELOAD", options.clock, 1);
+    personality(ADDR_NO_RANDOMIZE);
+    execv("/proc/self/exe", argv);
+    fprintf(stderr, "cutin-purpose: cannot start itself again: %s\n", strerror(errno));
+    exit(2);
 }
 
 static bool case_choose(const char *name)
@@ -415,12 +464,14 @@ static bool case_choose(const char *name)
 
 int main(int argc, char **argv)
 {
-    static const struct option table[] = {
-        {"programs", 1, NULL, 'n'}, {"seed", 1, NULL, 's'},    {"seconds", 1, NULL, 't'},
-        {"native", 0, NULL, 'N'},   {"preload", 1, NULL, 'p'}, {"mutant", 1, NULL, 'm'},
-        {"set", 1, NULL, 'S'},      {"budget", 1, NULL, 'b'},  {"slack", 1, NULL, 'l'},
-        {"rules", 1, NULL, 'r'},    {"keep", 1, NULL, 'k'},    {"print", 0, NULL, 'P'},
-        {"case", 1, NULL, 'c'},     {"help", 0, NULL, 'h'},    {0}};
+    static const struct option table[] = {{"programs", 1, NULL, 'n'}, {"seed", 1, NULL, 's'},
+                                          {"seconds", 1, NULL, 't'},  {"native", 0, NULL, 'N'},
+                                          {"preload", 1, NULL, 'p'},  {"mutant", 1, NULL, 'm'},
+                                          {"set", 1, NULL, 'S'},      {"budget", 1, NULL, 'b'},
+                                          {"slack", 1, NULL, 'l'},    {"rules", 1, NULL, 'r'},
+                                          {"keep", 1, NULL, 'k'},     {"print", 0, NULL, 'P'},
+                                          {"clock", 1, NULL, 'C'},    {"case", 1, NULL, 'c'},
+                                          {"help", 0, NULL, 'h'},     {0}};
     paths_make();
     for (int c; (c = getopt_long(argc, argv, "", table, NULL)) != -1;)
         switch (c) {
@@ -441,6 +492,9 @@ int main(int argc, char **argv)
                 fprintf(stderr, "cutin-purpose: --case=%s: there is no such workload\n", optarg);
                 return 2;
             }
+            break;
+        case 'C':
+            options.stepped = strcmp(optarg, "host") != 0;
             break;
         case 'p':
             options.preload = optarg;
@@ -478,6 +532,10 @@ int main(int argc, char **argv)
         fprintf(stderr, "cutin-purpose: %s is not wanted\n", argv[optind]);
         return 2;
     }
+    if (!options.rules)
+        options.rules = options.stepped ? "abcdef" : "abef";
+    if (options.stepped)
+        clock_enter(argv);
     if (!mkdtemp(options.folder)) {
         fprintf(stderr, "cutin-purpose: %s: %s\n", options.folder, strerror(errno));
         return 2;

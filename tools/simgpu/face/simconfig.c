@@ -48,6 +48,7 @@ static const struct variable variables[] = {
     {"RM", CHOICE, AT(rm), 0, 0, 0, "off accept ignore refuse timeslice"},
     {"RM_VERSION", WORD, AT(rm_version), 0, 0, 0, "580.65.06"},
     {"PREEMPT_US", INTEGER, AT(preempt_us), 0, 100000, 40, NULL},
+    {"CLOCK", CHOICE, AT(clock), 0, 0, 0, "host step"},
     {"NULL", SWITCH, AT(null_mode), 0, 1, 0, NULL},
     {"LOG", PATH, AT(log), 0, 0, 0, ""},
     {"KERNEL_TIMES", PATH, AT(kernel_times), 0, 0, 0, ""},
@@ -214,6 +215,9 @@ static bool setting_read(const char *name, const char *text)
     return false;
 }
 
+/* Of the stepped clock's library (clock/): where it is not preloaded, there is none. */
+extern uint64_t simgpu_clock_lost(void) __attribute__((weak));
+
 static void config_read(void)
 {
     for (size_t i = 0; i < VARIABLES; i++)
@@ -229,6 +233,10 @@ static void config_read(void)
         }
         e += *e == entry;
     }
+    if (config.clock && !simgpu_clock_lost)
+        fprintf(stderr,
+                "simgpu: SIMGPU_CLOCK=step needs libsimgpu_clock.so preloaded; the clock is "
+                "the machine's\n");
 }
 
 const struct sim_config *simconfig_get(void)

@@ -41,6 +41,7 @@ struct sim_config {
     char rm_version[64];     /* SIMGPU_RM_VERSION: the driver's, as the resource manager has it */
     int preempt_us;          /* SIMGPU_PREEMPT_US: from the order to the GPU being free */
     bool peers;              /* SIMGPU_PEERS: devices reach each other's memory */
+    int clock;               /* SIMGPU_CLOCK: what libsimgpu_clock.so is preloaded for */
     bool null_mode;          /* SIMGPU_NULL */
     char log[256];           /* SIMGPU_LOG: file, or empty */
     char kernel_times[256];  /* SIMGPU_KERNEL_TIMES: file, "default", or empty */

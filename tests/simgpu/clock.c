@@ -1,0 +1,100 @@
+/*
+ * clock.c - the stepped clock (tools/simgpu/clock): times are exact, whatever else the machine does,
+ * and the same in every run.
+ */
+#include <criterion/criterion.h>
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tools/simgpu/clock/step.h"
+
+enum { LOOPS = 8, TEXT = 4096 };
+
+struct text {
+    char at[TEXT];
+};
+
+static struct text program_run(void)
+{
+    struct text text = {0};
+    char id[32], line[256];
+    size_t used = 0;
+    snprintf(id, sizeof(id), "clock-%d", (int)getpid());
+    setenv("SIMGPU_ID", id, 1);
+    FILE *f = popen("SIMGPU_CLOCK=step LD_PRELOAD=" LIB_DIR "/simgpu/libsimgpu_clock.so " BIN_DIR
+                    "/tests/program_clock 2>&1",
+                    "r");
+    while (fgets(line, sizeof(line), f) && used + strlen(line) < TEXT)
+        used += (size_t)snprintf(text.at + used, TEXT - used, "%s", line);
+    int status = pclose(f);
+    char name[96];
+    snprintf(name, sizeof(name), "/simgpu-clock-%u-%s", (unsigned int)getuid(), id);
+    shm_unlink(name);
+    cr_assert_eq(status, 0, "%s", text.at);
+    return text;
+}
+
+static uint64_t took(const struct text *text, const char *name)
+{
+    const char *at = strstr(text->at, name);
+    cr_assert(at, "%s is not in %s", name, text->at);
+    return strtoull(at + strlen(name) + 1, NULL, 10);
+}
+
+Test(clock, a_sleep_is_late_by_what_is_stated_and_no_more)
+{
+    struct text text = program_run();
+    cr_expect_eq(took(&text, "sleep_1ms"), 1000000 + STEP_CALL + STEP_WAKE + STEP_CLOCK, "%s",
+                 text.at);
+}
+
+Test(clock, an_hour_of_sleep_takes_no_time)
+{
+    alarm(600);
+    struct text text = program_run();
+    cr_expect_eq(took(&text, "sleep_hour"),
+                 3600 * UINT64_C(1000000000) + STEP_CALL + STEP_WAKE + STEP_CLOCK, "%s", text.at);
+}
+
+/* Threads, words, locks, pipes and children: each wait ends when what it waits for has come, and 40
+ * us later at most: that many calls are in between. */
+Test(clock, every_wait_ends_when_what_it_waits_for_has_come)
+{
+    static const struct {
+        const char *name;
+        uint64_t us;
+    } waits[] = {{"condition", 1000000}, {"poll", 20000}, {"mutex", 3000},
+                 {"word", 2000},         {"pipe", 2000},  {"child", 4000}};
+    struct text text = program_run();
+    for (size_t i = 0; i < sizeof(waits) / sizeof(*waits); i++) {
+        uint64_t ns = took(&text, waits[i].name), due = waits[i].us * 1000;
+        uint64_t begin = strcmp(waits[i].name, "child") ? STEP_THREAD : STEP_FORK;
+        cr_expect(ns >= due && ns <= due + begin + 40000, "%s: %" PRIu64, waits[i].name, ns);
+    }
+}
+
+Test(clock, runs_are_equal_beside_busy_loops)
+{
+    struct text idle = program_run();
+    pid_t loop[LOOPS];
+    for (int i = 0; i < LOOPS; i++)
+        if ((loop[i] = fork()) == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            for (;;)
+                ;
+        }
+    for (int i = 0; i < 5; i++)
+        cr_expect_str_eq(program_run().at, idle.at);
+    for (int i = 0; i < LOOPS; i++) {
+        kill(loop[i], SIGKILL);
+        waitpid(loop[i], NULL, 0);
+    }
+}

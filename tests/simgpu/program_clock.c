@@ -1,0 +1,180 @@
+/*
+ * program_clock.c - what a program sees of the clock, with every way to wait: a line each, with the
+ * nanoseconds that it took. clock.c runs it under the stepped clock.
+ */
+#include <errno.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { THREADS = 8, ROUNDS = 50 };
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
+static uint32_t word, order[THREADS * ROUNDS], ordered;
+static int pipes[2];
+
+static uint64_t now_ns(clockid_t clock)
+{
+    struct timespec t;
+    clock_gettime(clock, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static void nap_us(long us)
+{
+    nanosleep(&(struct timespec){us / 1000000, us % 1000000 * 1000}, NULL);
+}
+
+static void *hold(void *us)
+{
+    pthread_mutex_lock(&mutex);
+    nap_us((long)us);
+    pthread_mutex_unlock(&mutex);
+    return NULL;
+}
+
+static void *wake(void *us)
+{
+    nap_us((long)us);
+    __atomic_store_n(&word, 1, __ATOMIC_RELEASE);
+    syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+    return NULL;
+}
+
+static void *say(void *us)
+{
+    nap_us((long)us);
+    (void)!write(pipes[1], "", 1);
+    return NULL;
+}
+
+static void *in_turn(void *place)
+{
+    for (int i = 0; i < ROUNDS; i++) {
+        pthread_mutex_lock(&mutex);
+        order[ordered++] = (uint32_t)(uintptr_t)place;
+        nap_us(i % 3);
+        pthread_mutex_unlock(&mutex);
+        nap_us(1 + (long)place * 7 % 5);
+    }
+    return NULL;
+}
+
+static void beside(void *(*main)(void *), long us, void (*wait)(void))
+{
+    pthread_t thread;
+    pthread_create(&thread, NULL, main, (void *)us);
+    nap_us(100);
+    wait();
+    pthread_join(thread, NULL);
+}
+
+static void wait_mutex(void)
+{
+    pthread_mutex_lock(&mutex);
+    pthread_mutex_unlock(&mutex);
+}
+
+static void wait_word(void)
+{
+    while (!__atomic_load_n(&word, __ATOMIC_ACQUIRE))
+        syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 0, NULL, NULL, 0);
+}
+
+static void wait_pipe(void)
+{
+    struct pollfd p = {pipes[0], POLLIN, 0};
+    poll(&p, 1, 1000);
+}
+
+static void sleep_1ms(void)
+{
+    nap_us(1000);
+}
+
+static void sleep_hour(void)
+{
+    nap_us(3600000000);
+}
+
+static void time_out_condition(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    t.tv_sec += 1;
+    pthread_mutex_lock(&mutex);
+    while (pthread_cond_timedwait(&condition, &mutex, &t) != ETIMEDOUT)
+        ;
+    pthread_mutex_unlock(&mutex);
+}
+
+static void time_out_poll(void)
+{
+    poll(NULL, 0, 20);
+}
+
+static void wait_held_mutex(void)
+{
+    beside(hold, 3000, wait_mutex);
+}
+
+static void wait_woken_word(void)
+{
+    beside(wake, 2000, wait_word);
+}
+
+static void wait_written_pipe(void)
+{
+    beside(say, 2000, wait_pipe);
+}
+
+static void wait_child(void)
+{
+    pid_t pid = fork();
+    if (pid == 0) {
+        nap_us(4000);
+        _exit(0);
+    }
+    waitpid(pid, NULL, 0);
+}
+
+static void wait_crowd(void)
+{
+    pthread_t thread[THREADS];
+    for (long i = 0; i < THREADS; i++)
+        pthread_create(&thread[i], NULL, in_turn, (void *)i);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(thread[i], NULL);
+}
+
+int main(void)
+{
+    static const struct {
+        const char *name;
+        void (*run)(void);
+    } ways[] = {
+        {"sleep_1ms", sleep_1ms},    {"sleep_hour", sleep_hour}, {"condition", time_out_condition},
+        {"poll", time_out_poll},     {"mutex", wait_held_mutex}, {"word", wait_woken_word},
+        {"pipe", wait_written_pipe}, {"child", wait_child},      {"crowd", wait_crowd},
+    };
+    if (pipe(pipes) != 0)
+        return 1;
+    for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++) {
+        uint64_t since = now_ns(CLOCK_MONOTONIC);
+        ways[i].run();
+        printf("%s %llu\n", ways[i].name, (unsigned long long)(now_ns(CLOCK_MONOTONIC) - since));
+    }
+    uint32_t hash = 0;
+    for (uint32_t i = 0; i < ordered; i++)
+        hash = hash * 31 + order[i];
+    printf("order %u of %u\n", hash, ordered);
+    return 0;
+}

@@ -1,0 +1,630 @@
+/*
+ * step.c - seats and turns (see step.h), in a file of shared memory.
+ *
+ * The thread that runs is the only one that changes seats, but for those that come from outside of
+ * the time, and those that look after it when it has run for long: a spin lock is for them.
+ *
+ * A thread that runs and does not call anything for long holds up everybody. If it sleeps in the
+ * kernel, it waits for what these functions do not stand in front of; if it has used so much of the
+ * processor, it spins on memory. Either way it is *lost*: others go on without it, and it is back
+ * with its next call. What happens then is not the same from run to run; `lost` counts them.
+ */
+#include "step.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    SEATS = 512,
+    SLACK_NS = 1000,      /* so far may who runs be ahead of the next one */
+    LOOK_NS = 20000000,   /* of the machine: how often those that wait look after who runs */
+    SPIN_NS = 2000000000, /* of a processor, without a call: it spins */
+    MAGIC = 0x53544550,
+    LOOKS = 25,
+    GONE_LOOK_US = 50,
+};
+#define BEGIN_NS UINT64_C(1000000000000)
+
+enum seat_state { SEAT_FREE, SEAT_READY, SEAT_RUNNING, SEAT_WAITING, SEAT_LOST };
+
+struct seat {
+    _Atomic uint32_t state;
+    uint32_t go; /* futex: its turn */
+    int32_t pid, tid;
+    uint64_t now_ns, until_ns;
+    enum step_wait wait;
+    bool woken;
+    uint64_t key;   /* what it waits for */
+    uint64_t self;  /* what others wait for, when it ends */
+    uint64_t order; /* who waited first */
+};
+
+struct step_shared {
+    uint32_t magic;
+    _Atomic uint32_t lock; /* the owner's thread id */
+    uint32_t running;      /* place + 1; 0: nobody can run */
+    int32_t leaving;       /* a process: nobody goes on until it is gone */
+    uint32_t patient;      /* who runs waits for what comes from outside */
+    uint32_t spare;
+    uint64_t now_ns;          /* of the last turn */
+    _Atomic uint64_t next_ns; /* when somebody else can run */
+    uint64_t turns, orders, lost;
+    _Atomic uint32_t waiting[STEP_CHILD + 1];
+    struct seat seats[SEATS];
+};
+
+static struct step_shared *shared;
+static __thread struct seat *me __attribute__((tls_model("initial-exec")));
+
+#if defined(__x86_64__)
+long step_syscall(long n, long a, long b, long c, long d, long e, long f)
+{
+    register long r10 __asm__("r10") = d;
+    register long r8 __asm__("r8") = e;
+    register long r9 __asm__("r9") = f;
+    long rc;
+    __asm__ volatile("syscall"
+                     : "=a"(rc)
+                     : "a"(n), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+                     : "rcx", "r11", "memory");
+    return rc;
+}
+#elif defined(__aarch64__)
+long step_syscall(long n, long a, long b, long c, long d, long e, long f)
+{
+    register long x8 __asm__("x8") = n;
+    register long x0 __asm__("x0") = a;
+    register long x1 __asm__("x1") = b;
+    register long x2 __asm__("x2") = c;
+    register long x3 __asm__("x3") = d;
+    register long x4 __asm__("x4") = e;
+    register long x5 __asm__("x5") = f;
+    __asm__ volatile("svc 0"
+                     : "+r"(x0)
+                     : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5)
+                     : "memory");
+    return x0;
+}
+#endif
+#define SYSTEM(n, a, b, c, d) step_syscall(n, (long)(a), (long)(b), (long)(c), (long)(d), 0, 0)
+
+/* ---- the lock -------------------------------------------------------------------------------- */
+
+static bool file_read(const char *path, char *text, size_t room)
+{
+    int fd = (int)SYSTEM(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+    if (fd < 0)
+        return false;
+    long n = SYSTEM(SYS_read, fd, text, room - 1, 0);
+    SYSTEM(SYS_close, fd, 0, 0, 0);
+    text[n > 0 ? n : 0] = '\0';
+    return true;
+}
+
+/* The last of its threads, and so its descriptors; the first one is a zombie before. */
+static bool is_gone(int pid)
+{
+    enum { THREADS = 17 }; /* words behind its state */
+    char path[32], text[512], *state;
+    snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+    if (!file_read(path, text, sizeof(text)))
+        return true;
+    state = strrchr(text, ')');
+    if (!state || (state[2] != 'Z' && state[2] != 'X'))
+        return !state;
+    state += 2;
+    for (int i = 0; i < THREADS && state; i++)
+        state = strchr(state + 1, ' ');
+    return !state || strtol(state, NULL, 10) <= 1;
+}
+
+/* As the kernel has it; 'X': there is none. */
+static char thread_state(int pid, int tid)
+{
+    char path[64], text[512], *state;
+    snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", pid, tid);
+    if (!file_read(path, text, sizeof(text)))
+        return 'X';
+    state = strrchr(text, ')');
+    return state ? state[2] : 'X';
+}
+
+/* Who was killed while it looked after the one that runs has it for ever. */
+static void lock(void)
+{
+    enum { SPINS = 1000 };
+    uint32_t mine = (uint32_t)SYSTEM(SYS_gettid, 0, 0, 0, 0), owner = 0;
+    for (int i = 1; !atomic_compare_exchange_weak_explicit(
+             &shared->lock, &owner, mine, memory_order_acquire, memory_order_relaxed);
+         i++) {
+        if (i % SPINS == 0 && owner && strchr("XZ", thread_state((int)owner, (int)owner)))
+            atomic_compare_exchange_strong(&shared->lock, &owner, 0);
+        SYSTEM(SYS_sched_yield, 0, 0, 0, 0);
+        owner = 0;
+    }
+}
+
+static void unlock(void)
+{
+    atomic_store_explicit(&shared->lock, 0, memory_order_release);
+}
+
+/* ---- turns (locked) -------------------------------------------------------------------------- */
+
+static uint64_t seat_due(const struct seat *s)
+{
+    switch (s->state) {
+    case SEAT_READY:
+        return s->now_ns;
+    case SEAT_WAITING:
+        return s->until_ns == STEP_NEVER ? STEP_NEVER : s->until_ns + STEP_WAKE;
+    default:
+        return STEP_NEVER;
+    }
+}
+
+/* Who is the next one, and when it is another one's turn after that. */
+static struct seat *seat_next(void)
+{
+    struct seat *next = NULL;
+    uint64_t due = STEP_NEVER, after = STEP_NEVER;
+    for (uint32_t i = 0; i < SEATS; i++) {
+        struct seat *s = &shared->seats[i];
+        uint64_t is = seat_due(s);
+        if (is < due) {
+            after = due;
+            due = is;
+            next = s;
+        } else if (is < after) {
+            after = is;
+        }
+    }
+    atomic_store_explicit(&shared->next_ns, after, memory_order_relaxed);
+    return next;
+}
+
+static void seat_ready(struct seat *s, uint64_t ns)
+{
+    if (s->state == SEAT_WAITING)
+        atomic_fetch_sub(&shared->waiting[s->wait], 1);
+    s->state = SEAT_READY;
+    s->now_ns = s->now_ns > ns ? s->now_ns : ns;
+    if (s->now_ns < atomic_load_explicit(&shared->next_ns, memory_order_relaxed))
+        atomic_store_explicit(&shared->next_ns, s->now_ns, memory_order_relaxed);
+}
+
+static void seat_free(struct seat *s)
+{
+    if (s->state == SEAT_WAITING)
+        atomic_fetch_sub(&shared->waiting[s->wait], 1);
+    s->state = SEAT_FREE;
+}
+
+/* Nobody runs: whose turn is it? NULL: nobody's. */
+static struct seat *turn_take(void)
+{
+    struct seat *s = seat_next();
+    shared->running = 0;
+    if (!s)
+        return NULL;
+    seat_ready(s, seat_due(s));
+    s->state = SEAT_RUNNING;
+    shared->running = (uint32_t)(s - shared->seats) + 1;
+    shared->turns++;
+    if (s->now_ns > shared->now_ns)
+        shared->now_ns = s->now_ns;
+    return s;
+}
+
+static void turn_give(struct seat *s)
+{
+    if (!s || s == me)
+        return;
+    __atomic_store_n(&s->go, 1, __ATOMIC_RELEASE);
+    SYSTEM(SYS_futex, &s->go, FUTEX_WAKE, 1, 0);
+}
+
+static uint32_t wake_locked(enum step_wait wait, uint64_t key, int pid, uint32_t most, uint64_t ns)
+{
+    uint32_t woken = 0;
+    for (; woken < most && atomic_load(&shared->waiting[wait]); woken++) {
+        struct seat *first = NULL;
+        for (uint32_t i = 0; i < SEATS; i++) {
+            struct seat *s = &shared->seats[i];
+            if (s->state == SEAT_WAITING && s->wait == wait && s->key == key &&
+                (!pid || s->pid == pid) && (!first || s->order < first->order))
+                first = s;
+        }
+        if (!first)
+            break;
+        first->woken = true;
+        seat_ready(first, ns + STEP_WAKE);
+    }
+    return woken;
+}
+
+/* What a process that is gone had; and who may see that it is. */
+static void process_remove(int pid, uint64_t ns)
+{
+    for (uint32_t i = 0; i < SEATS; i++)
+        if (shared->seats[i].state != SEAT_FREE && shared->seats[i].pid == pid)
+            seat_free(&shared->seats[i]);
+    wake_locked(STEP_DESCRIPTOR, 0, 0, UINT32_MAX, ns);
+    wake_locked(STEP_CHILD, 0, 0, UINT32_MAX, ns);
+    for (uint32_t i = 0; i < SEATS; i++) { /* robust ones tell it to the next one that asks */
+        struct seat *s = &shared->seats[i];
+        if (s->state == SEAT_WAITING && (s->wait == STEP_MUTEX || s->wait == STEP_SHARED)) {
+            s->woken = true;
+            seat_ready(s, ns + STEP_WAKE);
+        }
+    }
+}
+
+/* ---- who is lost ----------------------------------------------------------------------------- */
+
+static __thread struct {
+    uint64_t turns, used_ns;
+    uint32_t looks, asleep;
+} seen __attribute__((tls_model("initial-exec")));
+
+/* Its state, as the kernel has it, and what it has used of processors. */
+static char thread_look(const struct seat *s, uint64_t *used_ns)
+{
+    char path[64], text[512];
+    snprintf(path, sizeof(path), "/proc/%d/task/%d/schedstat", s->pid, s->tid);
+    *used_ns = file_read(path, text, sizeof(text)) ? strtoull(text, NULL, 10) : 0;
+    return thread_state(s->pid, s->tid);
+}
+
+static void lost_say(const struct seat *s, char state)
+{
+    char text[256], path[64], where[64] = "";
+    snprintf(path, sizeof(path), "/proc/%d/task/%d/wchan", s->pid, s->tid);
+    file_read(path, where, sizeof(where));
+    int n = snprintf(text, sizeof(text),
+                     "simgpu: SIMGPU_CLOCK=step: thread %d of process %d %s (%s) outside of the "
+                     "time; others go on, "
+                     "and this run is not like the next one\n",
+                     s->tid, s->pid, state == 'S' ? "waits" : "spins", where);
+    SYSTEM(SYS_write, STDERR_FILENO, text, n, 0);
+}
+
+/* A thread that waits has waited for long: what does the one do that runs? A few looks at the same
+ * turn have to agree. */
+static struct seat *lost_look(void)
+{
+    struct seat *s = shared->running ? &shared->seats[shared->running - 1] : NULL;
+    uint64_t used;
+    seen.looks = seen.turns == shared->turns ? seen.looks + 1 : 0;
+    if (!s)
+        return turn_take();
+    if (__atomic_load_n(&s->go, __ATOMIC_ACQUIRE) && !is_gone(s->pid))
+        return NULL; /* it waits for a processor */
+    if (!s->tid || (shared->patient && !is_gone(s->pid)))
+        return NULL; /* it is on its way */
+    char state = thread_look(s, &used);
+    if (!seen.looks)
+        seen.used_ns = used;
+    if (state != 'S')
+        seen.asleep = seen.looks;
+    seen.turns = shared->turns;
+    if (state == 'X' || state == 'Z') {
+        if (is_gone(s->pid))
+            process_remove(s->pid, shared->now_ns);
+        else
+            seat_free(s);
+        return turn_take();
+    }
+    if (seen.looks >= seen.asleep + LOOKS || used - seen.used_ns > SPIN_NS) {
+        s->state = SEAT_LOST;
+        shared->lost++;
+        lost_say(s, state);
+        return turn_take();
+    }
+    return NULL;
+}
+
+void step_patient(bool patient)
+{
+    shared->patient = patient;
+}
+
+void step_gone(int pid)
+{
+    struct timespec nap = {0, GONE_LOOK_US * 1000};
+    step_patient(true);
+    while (!is_gone(pid))
+        SYSTEM(SYS_nanosleep, &nap, NULL, 0, 0);
+    step_patient(false);
+    lock();
+    process_remove(pid, me->now_ns);
+    unlock();
+}
+
+static void leaving_wait(void)
+{
+    int pid = shared->leaving;
+    shared->leaving = 0;
+    if (pid)
+        step_gone(pid);
+}
+
+/* Until it is the calling thread's turn. */
+static void turn_wait(void)
+{
+    while (!__atomic_load_n(&me->go, __ATOMIC_ACQUIRE)) {
+        struct timespec look = {0, LOOK_NS};
+        long rc = SYSTEM(SYS_futex, &me->go, FUTEX_WAIT, 0, &look);
+        if (rc == -ETIMEDOUT) {
+            lock();
+            struct seat *next = lost_look();
+            if (next == me)
+                __atomic_store_n(&me->go, 1, __ATOMIC_RELEASE);
+            unlock();
+            turn_give(next);
+        }
+    }
+    __atomic_store_n(&me->go, 0, __ATOMIC_RELEASE);
+    leaving_wait();
+}
+
+/* Locked, unlocks: the calling thread is ready, or waits, and somebody else may run. */
+static void turn_pass(void)
+{
+    struct seat *next = turn_take();
+    unlock();
+    if (next == me)
+        return;
+    turn_give(next);
+    turn_wait();
+}
+
+/* ---- the calling thread ---------------------------------------------------------------------- */
+
+bool step_process(void)
+{
+    return shared;
+}
+
+static void come_back(void)
+{
+    lock();
+    if (me->state != SEAT_LOST) {
+        unlock();
+        return;
+    }
+    seat_ready(me, shared->now_ns);
+    if (shared->running) {
+        unlock();
+        turn_wait();
+        return;
+    }
+    turn_pass();
+}
+
+bool step_here(void)
+{
+    if (!me)
+        return false;
+    if (atomic_load_explicit(&me->state, memory_order_relaxed) == SEAT_LOST)
+        come_back();
+    return true;
+}
+
+uint64_t step_now(void)
+{
+    return me ? me->now_ns : shared->now_ns;
+}
+
+void step_yield(void)
+{
+    lock();
+    me->state = SEAT_READY;
+    turn_pass();
+}
+
+void step_spend(uint64_t ns)
+{
+    me->now_ns += ns;
+    if (me->now_ns > atomic_load_explicit(&shared->next_ns, memory_order_relaxed) + SLACK_NS)
+        step_yield();
+}
+
+bool step_block(enum step_wait wait, uint64_t key, uint64_t until)
+{
+    lock();
+    me->state = SEAT_WAITING;
+    me->wait = wait;
+    me->key = key;
+    me->until_ns = until == STEP_NEVER ? until : until > me->now_ns ? until : me->now_ns;
+    me->woken = false;
+    me->order = shared->orders++;
+    atomic_fetch_add(&shared->waiting[wait], 1);
+    turn_pass();
+    return me->woken;
+}
+
+uint32_t step_wake(enum step_wait wait, uint64_t key, uint32_t most)
+{
+    bool everywhere = wait == STEP_SHARED || wait == STEP_DESCRIPTOR || wait == STEP_CHILD ||
+                      (wait == STEP_MUTEX && !key);
+    if (!atomic_load(&shared->waiting[wait]))
+        return 0;
+    lock();
+    uint32_t woken = wake_locked(wait, key, everywhere ? 0 : (int)getpid(), most, step_now());
+    unlock();
+    return woken;
+}
+
+__attribute__((visibility("default"))) uint64_t simgpu_clock_lost(void);
+uint64_t simgpu_clock_lost(void)
+{
+    return shared ? shared->lost : 0;
+}
+
+bool step_awaited(enum step_wait wait)
+{
+    return atomic_load(&shared->waiting[wait]) != 0;
+}
+
+/* ---- coming and going ------------------------------------------------------------------------ */
+
+struct seat *step_reserve(uint64_t cost_ns)
+{
+    struct seat *s = NULL;
+    lock();
+    for (uint32_t i = 0; i < SEATS && !s; i++)
+        if (shared->seats[i].state == SEAT_FREE)
+            s = &shared->seats[i];
+    if (s) {
+        *s = (struct seat){.pid = (int32_t)getpid(), .state = SEAT_READY};
+        seat_ready(s, step_now() + cost_ns);
+    }
+    unlock();
+    return s;
+}
+
+void step_refuse(struct seat *seat)
+{
+    lock();
+    seat_free(seat);
+    unlock();
+}
+
+void step_name(struct seat *seat, uint64_t key)
+{
+    seat->self = key;
+}
+
+void step_sit(struct seat *seat)
+{
+    me = seat;
+    me->pid = (int32_t)getpid();
+    me->tid = (int32_t)SYSTEM(SYS_gettid, 0, 0, 0, 0);
+    turn_wait();
+}
+
+bool step_seated(uint64_t key)
+{
+    bool there = false;
+    lock();
+    for (uint32_t i = 0; i < SEATS && !there; i++)
+        there = shared->seats[i].state != SEAT_FREE && shared->seats[i].self == key &&
+                shared->seats[i].pid == (int32_t)getpid();
+    unlock();
+    return there;
+}
+
+void step_leave(void)
+{
+    lock();
+    uint64_t ns = me->now_ns, key = me->self;
+    bool ran = me->state == SEAT_RUNNING;
+    seat_free(me);
+    me = NULL;
+    wake_locked(STEP_JOIN, key, (int)getpid(), UINT32_MAX, ns);
+    struct seat *next = ran ? turn_take() : NULL;
+    unlock();
+    turn_give(next);
+}
+
+void step_leave_process(void)
+{
+    if (!me)
+        return;
+    lock();
+    for (uint32_t i = 0; i < SEATS; i++)
+        if (shared->seats[i].state != SEAT_FREE && shared->seats[i].pid == (int32_t)getpid())
+            seat_free(&shared->seats[i]);
+    shared->leaving = (int32_t)getpid(); /* who sees that it ended waits for that first */
+    wake_locked(STEP_DESCRIPTOR, 0, 0, UINT32_MAX, me->now_ns);
+    wake_locked(STEP_CHILD, 0, 0, UINT32_MAX, me->now_ns);
+    me = NULL;
+    struct seat *next = turn_take();
+    unlock();
+    turn_give(next);
+}
+
+/* ---- a process begins ------------------------------------------------------------------------ */
+
+static bool shared_map(void)
+{
+    const char *id = getenv("SIMGPU_ID");
+    char path[160];
+    snprintf(path, sizeof(path), "/dev/shm/simgpu-clock-%u-%.64s", (unsigned int)getuid(),
+             id ? id : "default");
+    int fd = (int)SYSTEM(SYS_openat, AT_FDCWD, path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0 || SYSTEM(SYS_ftruncate, fd, sizeof(*shared), 0, 0) < 0)
+        return false;
+    void *at = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    SYSTEM(SYS_close, fd, 0, 0, 0);
+    shared = at == MAP_FAILED ? NULL : at;
+    return shared;
+}
+
+/* Who is left of processes that are gone; the last one leaves the file as it is. */
+static void shared_sweep(void)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < SEATS; i++) {
+        struct seat *s = &shared->seats[i];
+        if (s->state != SEAT_FREE && is_gone(s->pid))
+            process_remove(s->pid, shared->now_ns);
+        any |= s->state != SEAT_FREE;
+    }
+    if (shared->magic == MAGIC && any)
+        return;
+    uint32_t owner = shared->lock;
+    memset(shared, 0, sizeof(*shared));
+    shared->magic = MAGIC;
+    shared->lock = owner;
+    shared->now_ns = BEGIN_NS;
+    shared->next_ns = STEP_NEVER;
+}
+
+/* After an exec the seat is the one that it was. */
+static struct seat *seat_mine(void)
+{
+    for (uint32_t i = 0; i < SEATS; i++)
+        if ((shared->seats[i].state == SEAT_RUNNING || shared->seats[i].state == SEAT_LOST) &&
+            shared->seats[i].pid == (int32_t)getpid())
+            return &shared->seats[i];
+    return NULL;
+}
+
+__attribute__((constructor(101))) static void process_begin(void)
+{
+    const char *mode = getenv("SIMGPU_CLOCK");
+    if (!mode || strcmp(mode, "step") != 0 || !shared_map())
+        return;
+    lock();
+    shared_sweep();
+    struct seat *s = seat_mine();
+    unlock();
+    if (s) {
+        me = s;
+        return;
+    }
+    if (!(s = step_reserve(0)))
+        return;
+    lock();
+    me = s;
+    me->tid = (int32_t)SYSTEM(SYS_gettid, 0, 0, 0, 0);
+    if (shared->running) {
+        unlock();
+        turn_wait();
+        return;
+    }
+    turn_pass();
+}

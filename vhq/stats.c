@@ -56,6 +56,15 @@ void vhq_set_stats(struct vhq_set *set, struct vhq_stats *out)
     pthread_mutex_unlock(&set->lock);
 }
 
+uint32_t vhq_set_streams(struct vhq_set *set)
+{
+    pthread_mutex_lock(&set->lock);
+    cap_adopt(set);
+    uint32_t n = peek(set->in_flight_count);
+    pthread_mutex_unlock(&set->lock);
+    return n;
+}
+
 uint64_t vhq_set_padded(const struct vhq_set *set)
 {
     return peek(set->padded);

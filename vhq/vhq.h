@@ -169,13 +169,11 @@ void vhq_destroy(struct vhq *q);
 
 /* How long a command takes, as learned by whoever times commands like it. 0: not known. */
 struct vhq_learned {
-    _Atomic uint32_t average_ns, spread_ns; /* and the average distance from it */
+    _Atomic uint32_t mean_ns, upper_ns; /* it will hardly exceed the upper one */
 };
-/* What it will hardly exceed, or 0. */
 static inline uint64_t vhq_learned_ns(const struct vhq_learned *l)
 {
-    uint64_t ns = atomic_load_explicit(&l->average_ns, memory_order_relaxed);
-    return ns ? ns + atomic_load_explicit(&l->spread_ns, memory_order_relaxed) : 0;
+    return atomic_load_explicit(&l->upper_ns, memory_order_relaxed);
 }
 
 enum {
@@ -262,6 +260,8 @@ void vhq_fence_drain(struct vhq_fence *f, bool boost);
 
 bool vhq_idle(struct vhq *q);           /* nothing buffered in this vHQ */
 bool vhq_set_idle(struct vhq_set *set); /* nothing buffered in the context: one atomic load */
+/* How many vHQs have something in flight, as far as somebody has looked. Takes a lock. */
+uint32_t vhq_set_streams(struct vhq_set *set);
 /* Nothing buffered in its VHQ_BLOCKING ones: a look at each, under the set's lock. */
 bool vhq_set_blocking_idle(struct vhq_set *set);
 bool vhq_set_in_flight(const struct vhq_set *set); /* something may be in flight: one atomic load */

@@ -15,6 +15,7 @@ struct device {
     uint32_t users;
     uint32_t bits; /* given out */
     uint32_t next_bit;
+    uint32_t level[PAGE_LEVELS]; /* users by level; topology_count's */
 };
 
 struct link_key {
@@ -256,6 +257,33 @@ static void link_update(struct topology *r, struct peer *owner, struct peer *oth
     }
 }
 
+/* Tells everybody how many others there are beside him. */
+static void topology_count(struct topology *r, struct peer *peers)
+{
+    struct device *d;
+    struct peer *p;
+
+    LL_FOREACH (r->devices, d)
+        memset(d->level, 0, sizeof(d->level));
+    DL_FOREACH (peers, p)
+        for (uint32_t slot = 0; p->client && slot < PAGE_DEVICES; slot++)
+            if (p->device[slot].device)
+                p->device[slot].device->level[p->level]++;
+    DL_FOREACH (peers, p) {
+        uint32_t most = 0;
+
+        for (uint32_t slot = 0; p->client && slot < PAGE_DEVICES; slot++) {
+            uint32_t n = 0;
+
+            for (uint32_t level = 0; p->device[slot].device && level <= p->level; level++)
+                n += p->device[slot].device->level[level];
+            most = n > most ? n : most;
+        }
+        if (most)
+            atomic_store_explicit(&p->page->page->beside, most - 1, memory_order_relaxed);
+    }
+}
+
 void topology_update(struct topology *r, struct peer *peers, struct peer *p)
 {
     struct peer *other;
@@ -268,6 +296,7 @@ void topology_update(struct topology *r, struct peer *peers, struct peer *p)
         link_update(r, p, other);
         link_update(r, other, p);
     }
+    topology_count(r, peers);
 }
 
 /* In every page that has the device, not only where there is a link now: links come and go, and a
@@ -319,4 +348,5 @@ void topology_remove(struct topology *r, struct peer *peers, struct peer *p)
         device_put(r, mine->device);
         mine->device = NULL;
     }
+    topology_count(r, peers);
 }

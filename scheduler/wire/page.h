@@ -115,7 +115,10 @@ struct cutin_page {
     uint32_t reserved0[2];
     /* Clients above on a device of this one, plus streams above in this process. */
     _Alignas(64) _Atomic uint32_t above;
-    uint32_t reserved1[15];
+    /* Others that share a device with this one and do not hold it: their work takes turns with this
+     * one's. */
+    _Atomic uint32_t beside;
+    uint32_t reserved1[14];
     _Alignas(64) _Atomic uint64_t heartbeat_ns; /* CLOCK_MONOTONIC, by the client's thread */
     uint64_t reserved2[7];
     /* A page of its own, so that it alone can be registered with the GPU. */
@@ -151,6 +154,7 @@ PAGE_AT(cutin_page, level, 32);
 PAGE_AT(cutin_page, lowest, 36);
 PAGE_AT(cutin_page, name, 40);
 PAGE_AT(cutin_page, above, 64);
+PAGE_AT(cutin_page, beside, 68);
 PAGE_AT(cutin_page, heartbeat_ns, 128);
 PAGE_AT(cutin_page, device, 4096);
 PAGE_AT(cutin_page, times, 8192);

@@ -80,6 +80,6 @@ void exec_put(struct exec *e)
 
 uint64_t exec_estimate_ns(const struct exec *e)
 {
-    bool timed = atomic_load_explicit(&e->estimate.learned.average_ns, memory_order_relaxed) != 0;
+    bool timed = atomic_load_explicit(&e->estimate.learned.mean_ns, memory_order_relaxed) != 0;
     return timed || !e->kernels_ns ? estimate_ns(&e->estimate) : e->kernels_ns;
 }

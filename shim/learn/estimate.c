@@ -2,7 +2,7 @@
  * estimate.c - kernel times by sampled event pairs (see estimate.h).
  *
  * At most SAMPLES are under way; a launch that would be one more goes unsampled. All of it is off
- * the fast path: one relaxed counter decides.
+ * the fast path: two relaxed counters decide.
  */
 #include "shim/learn/estimate.h"
 
@@ -15,9 +15,14 @@
 #include "shim/learn/profile.h"
 #include "shim/pace/schedule.h"
 #include "shim/path/distance.h"
+#include "trace/clock.h"
 #include "vhq/vhq.h"
 
-enum { SAMPLES = 32, EVERY = 32 };
+enum {
+    SAMPLES = 32,
+    EVERY = 32,
+    LATE_NS = 100 * 1000, /* a call that took so long: what it loaded, or was interrupted by */
+};
 
 struct sample {
     struct estimate *estimate;      /* NULL: it went away meanwhile */
@@ -26,9 +31,12 @@ struct sample {
     uint64_t generation;
     CUevent start, end;
     bool taken, recorded;
-    bool beside;     /* of a real-time stream */
-    bool waited;     /* its kernel could not begin when it was launched: the pair times it alone */
-    uint64_t padded; /* vhq_set_padded, before it */
+    bool beside;      /* of a real-time stream */
+    bool waited;      /* its kernel could not begin when it was launched: the pair times it alone */
+    uint64_t call_ns; /* when its call began, and then how long it took */
+    uint32_t streams; /* that were at work before it */
+    bool company;     /* other processes may have been */
+    uint64_t padded;  /* vhq_set_padded, before it */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -41,8 +49,10 @@ void estimate_reset(struct estimate *e)
         if (samples[i].estimate == e) /* of what had this memory before */
             samples[i].estimate = NULL;
     atomic_store_explicit(&e->launches, 0, memory_order_relaxed);
-    atomic_store_explicit(&e->learned.average_ns, 0, memory_order_relaxed);
-    atomic_store_explicit(&e->learned.spread_ns, 0, memory_order_relaxed);
+    atomic_store_explicit(&e->next, 0, memory_order_relaxed);
+    atomic_store_explicit(&e->learned.mean_ns, 0, memory_order_relaxed);
+    atomic_store_explicit(&e->learned.upper_ns, 0, memory_order_relaxed);
+    e->spread = (struct spread){0};
     e->counted = 0;
     e->owner = NULL;
     pthread_mutex_unlock(&lock);
@@ -54,11 +64,25 @@ void estimate_keep(struct estimate *e, struct shim_function *owner, uint32_t buc
     e->owner = owner;
 }
 
-void estimate_seed(struct estimate *e, uint32_t average_ns, uint32_t spread_ns)
+/* Lock held. */
+static void estimate_read(struct estimate *e)
 {
-    uint32_t none = 0;
-    if (atomic_compare_exchange_strong(&e->learned.average_ns, &none, average_ns))
-        atomic_store_explicit(&e->learned.spread_ns, spread_ns, memory_order_relaxed);
+    uint32_t mean_ns, upper_ns;
+    spread_read(&e->spread, &mean_ns, &upper_ns);
+    atomic_store_explicit(&e->learned.mean_ns, mean_ns, memory_order_relaxed);
+    atomic_store_explicit(&e->learned.upper_ns, upper_ns ? upper_ns : 1, memory_order_relaxed);
+}
+
+/* As two times, which a dozen of this process's own outweigh. */
+void estimate_seed(struct estimate *e, uint32_t mean_ns, uint32_t upper_ns)
+{
+    pthread_mutex_lock(&lock);
+    if (!estimate_known(e)) {
+        spread_add(&e->spread, mean_ns, true);
+        spread_add(&e->spread, upper_ns, true);
+        estimate_read(e);
+    }
+    pthread_mutex_unlock(&lock);
 }
 
 unsigned estimate_bucket(uint64_t blocks)
@@ -90,43 +114,13 @@ uint64_t estimate_upload_ns(size_t bytes)
 
 /* ---- samples ------------------------------------------------------------------------------ */
 
-/* The distance of one sample counts as the average at most: a rare long wait says nothing about the
- * kernel. */
-static void spread_add(struct estimate *e, uint32_t ns, uint32_t average)
-{
-    uint32_t old = atomic_load_explicit(&e->learned.spread_ns, memory_order_relaxed);
-    uint32_t distance = ns > average ? ns - average : average - ns;
-    if (distance > average)
-        distance = average;
-    uint32_t now = distance > old ? old + (distance - old) / 8 : old - (old - distance) / 8;
-    atomic_store_explicit(&e->learned.spread_ns, now, memory_order_relaxed);
-}
-
-/*
- * The pair also measures how long the kernel waited for SMs that other streams had, so low values
- * are the truer ones: follow them fast, and high ones slowly. A kernel that really became longer is
- * known as such after some dozen samples.
- */
-static void estimate_add(struct estimate *e, uint32_t ns)
-{
-    uint32_t old = atomic_load_explicit(&e->learned.average_ns, memory_order_relaxed), now = ns;
-    if (old && ns < old)
-        now = old - (old - ns) / 4 * 3;
-    else if (old)
-        now = old + ((ns / 4 < old ? ns : old * 4) - old) / 16;
-    atomic_store_explicit(&e->learned.average_ns, now ? now : 1, memory_order_relaxed);
-    spread_add(e, ns, now);
-}
-
 static void sample_keep(struct sample *s, uint32_t ns)
 {
     struct estimate *e = s->estimate;
     uint32_t launches = atomic_load_explicit(&e->launches, memory_order_relaxed);
     if (!s->row)
         return;
-    profile_sample(s->row, ns, atomic_load_explicit(&e->learned.average_ns, memory_order_relaxed),
-                   atomic_load_explicit(&e->learned.spread_ns, memory_order_relaxed),
-                   launches - e->counted);
+    profile_sample(s->row, ns, &e->learned, launches - e->counted);
     e->counted = launches;
 }
 
@@ -141,6 +135,40 @@ static bool sample_padded(const struct sample *s, uint32_t ns)
     return true;
 }
 
+/* Its own stream was at work if it waited. */
+static bool sample_others(const struct sample *s)
+{
+    return s->streams > s->waited;
+}
+
+/* Where the stream had run dry the kernel may have waited for its process's turn. */
+static bool sample_exact(const struct sample *s)
+{
+    return !sample_others(s) && (s->waited || !s->company);
+}
+
+/* Else the pair also has the time until the kernel was launched, which is part of the call's, or
+ * what other streams ran, half of it where there are two. Of what may be so, the middle. */
+static uint32_t sample_ns(const struct sample *s, uint32_t ns)
+{
+    if (!s->waited)
+        return ns - (uint32_t)(s->call_ns < ns / 3 ? s->call_ns : ns / 3);
+    return sample_others(s) ? ns - ns / 3 : ns;
+}
+
+/* Its first launches are timed again where the calls took too long. */
+static bool sample_late(struct sample *s)
+{
+    if (s->waited || s->call_ns < LATE_NS)
+        return false;
+    if (!estimate_known(s->estimate)) {
+        atomic_store_explicit(&s->estimate->launches, 0, memory_order_relaxed);
+        atomic_store_explicit(&s->estimate->next, 0, memory_order_relaxed);
+        s->estimate->counted = 0;
+    }
+    return true;
+}
+
 static void sample_collect(struct sample *s)
 {
     float ms;
@@ -148,11 +176,14 @@ static void sample_collect(struct sample *s)
     if (r == CUDA_ERROR_NOT_READY)
         return;
     s->taken = s->recorded = false;
-    if (r != CUDA_SUCCESS || ms < 0 || ms >= 4000 || !s->estimate ||
-        sample_padded(s, (uint32_t)(ms * 1e6f)))
+    if (r != CUDA_SUCCESS || ms < 0 || ms >= 4000 || !s->estimate)
         return;
-    estimate_add(s->estimate, (uint32_t)(ms * 1e6f));
-    sample_keep(s, (uint32_t)(ms * 1e6f));
+    uint32_t ns = sample_ns(s, (uint32_t)(ms * 1e6f));
+    if (sample_late(s) || sample_padded(s, ns))
+        return;
+    spread_add(&s->estimate->spread, ns, sample_exact(s));
+    estimate_read(s->estimate);
+    sample_keep(s, sample_exact(s) || !s->estimate->spread.times ? ns : 0);
 }
 
 static bool sample_ours(const struct sample *s, const struct shim_context *ctx)
@@ -198,6 +229,12 @@ static bool real_time_runs(const struct shim_context *ctx)
     return word && atomic_load_explicit(word, memory_order_relaxed) != 0;
 }
 
+static bool processes_beside(void)
+{
+    const struct cutin_page *page = client_page();
+    return page && atomic_load_explicit(&page->beside, memory_order_relaxed) != 0;
+}
+
 static struct sample *sample_begin(struct estimate *e, struct shim_context *ctx, CUstream stream)
 {
     if (pthread_mutex_trylock(&lock) != 0)
@@ -212,10 +249,27 @@ static struct sample *sample_begin(struct estimate *e, struct shim_context *ctx,
     if (!s)
         return NULL;
     s->row = e->owner ? profile_row_of(e->owner, e->bucket) : NULL;
-    if (REAL(cuEventRecord)(s->start, stream) == CUDA_SUCCESS)
+    s->company = processes_beside();
+    s->streams = ctx->set ? vhq_set_streams(ctx->set) : 0;
+    if (REAL(cuEventRecord)(s->start, stream) == CUDA_SUCCESS) {
+        s->call_ns = clock_ns();
         return s;
+    }
     s->taken = false;
     return NULL;
+}
+
+/* One in EVERY on average. By chance, or a program that repeats itself would show one of its kernels
+ * again and again. */
+static bool estimate_due(struct estimate *e, uint32_t n)
+{
+    if ((int32_t)(n - atomic_load_explicit(&e->next, memory_order_relaxed)) < 0)
+        return false;
+    uint32_t chance = (n ^ (uint32_t)((uintptr_t)e >> 4)) * 0x9e3779b1u;
+    chance = (chance ^ chance >> 15) * 0x85ebca6bu;
+    uint32_t step = n + 1 < ESTIMATE_FIRST ? 1 : 1 + (chance >> 16) % (2 * EVERY - 1);
+    atomic_store_explicit(&e->next, n + step, memory_order_relaxed);
+    return true;
 }
 
 struct sample *estimate_begin(struct estimate *e, struct shim_context *ctx, CUstream stream)
@@ -223,8 +277,8 @@ struct sample *estimate_begin(struct estimate *e, struct shim_context *ctx, CUst
     uint32_t n = atomic_load_explicit(&e->launches, memory_order_relaxed);
     bool first_done = estimate_first_done(e);
     estimate_count(e);
-    if (likely(first_done && (n % EVERY || vhq_set_alone(ctx->set))) || capture_any() ||
-        real_time_runs(ctx))
+    if (likely(first_done && vhq_set_alone(ctx->set)) || likely(!estimate_due(e, n)) ||
+        capture_any() || real_time_runs(ctx))
         return NULL;
     return sample_begin(e, ctx, stream);
 }
@@ -235,6 +289,7 @@ struct sample *estimate_begin_beside(struct estimate *e, struct shim_context *ct
     if (!s)
         return NULL;
     s->beside = true;
+    s->streams = 0; /* what it is timed beside is asked for by another way */
     s->padded = vhq_set_padded(ctx->set);
     return s;
 }
@@ -244,7 +299,8 @@ void estimate_end(struct sample *sample, CUstream stream)
     if (!sample)
         return;
     bool recorded = REAL(cuEventRecord)(sample->end, stream) == CUDA_SUCCESS;
-    sample->waited = sample->beside && REAL(cuEventQuery)(sample->start) == CUDA_ERROR_NOT_READY;
+    sample->call_ns = clock_ns() - sample->call_ns;
+    sample->waited = REAL(cuEventQuery)(sample->start) == CUDA_ERROR_NOT_READY;
     pthread_mutex_lock(&lock);
     sample->recorded = recorded;
     sample->taken = recorded;

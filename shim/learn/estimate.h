@@ -1,15 +1,16 @@
 /*
- * estimate.h - how long does a kernel run? A moving figure from sampled launches.
+ * estimate.h - how long does a kernel run? By the latest of its sampled launches (spread.h).
  *
  * A sample is a pair of timing events around one launch: the first launches of a (function, grid
- * size) and then 1 in 32, but none while real-time work runs on the device: that would be measured,
- * too, and pay for it. While nobody else wants the device only the first ones are: times are needed
- * when somebody comes. Results are read when a later sample, or the client's thread, finds the
- * events complete, so no thread ever waits for one.
+ * size), then one in 32 by chance, because programs repeat themselves, but none while real-time
+ * work runs on the device: that would be measured, too, and pay for it. While nobody else wants the
+ * device only the first ones are: times are needed when somebody comes. Results are read when a
+ * later sample, or the client's thread, finds the events complete, so no thread ever waits for one.
  */
 #ifndef CUTIN_SHIM_ESTIMATE_H
 #define CUTIN_SHIM_ESTIMATE_H
 
+#include "shim/learn/spread.h"
 #include "shim/lookup/shim.h"
 #include "vhq/vhq.h"
 
@@ -19,8 +20,10 @@ struct shim_function;
 
 struct estimate {
     _Atomic uint32_t launches;
+    _Atomic uint32_t next; /* which of them is to be sampled */
     struct vhq_learned learned;
-    uint32_t counted; /* launches that the profile knows of; estimate.c's */
+    struct spread spread; /* what it is learned from */
+    uint32_t counted;     /* launches that the profile knows of; estimate.c's */
     uint32_t bucket;
     struct shim_function *owner; /* NULL: not kept */
 };
@@ -32,10 +35,10 @@ void estimate_reset(struct estimate *e);
 /* Its samples are kept in the profile, under this function and grid. */
 void estimate_keep(struct estimate *e, struct shim_function *owner, uint32_t bucket);
 /* What is known from before, unless this process knows better. */
-void estimate_seed(struct estimate *e, uint32_t average_ns, uint32_t spread_ns);
+void estimate_seed(struct estimate *e, uint32_t mean_ns, uint32_t upper_ns);
 /* Which of a function's estimates a grid of so many blocks belongs to. */
 unsigned estimate_bucket(uint64_t blocks);
-/* Average and spread: what a launch will hardly exceed. VHQ_UNKNOWN_NS if nothing is known. */
+/* What a launch will hardly exceed. VHQ_UNKNOWN_NS if nothing is known. */
 uint64_t estimate_ns(const struct estimate *e);
 static inline bool estimate_known(const struct estimate *e)
 {

@@ -227,6 +227,11 @@ static uint64_t key_of(const struct shim_function *f, CUfunction handle, const c
     return resources_of(handle, hash) | 1; /* 0: none */
 }
 
+static uint32_t now_h(void)
+{
+    return (uint32_t)(time(NULL) / 3600);
+}
+
 void profile_seed(struct shim_function *f, CUfunction handle, const struct gpu_device *gpu)
 {
     const char *name = config_get()->profile == PROFILE_ON ? name_of(handle) : NULL;
@@ -238,8 +243,8 @@ void profile_seed(struct shim_function *f, CUfunction handle, const struct gpu_d
     f->name = p ? names_add(&p->names, name) : 0;
     for (uint32_t bucket = 0; p && bucket < ESTIMATE_BUCKETS; bucket++) {
         const struct profile_row *row = row_find(p, key, bucket, false);
-        if (row && row->mean_ns)
-            estimate_seed(&f->estimate[bucket], row->mean_ns, row->spread_ns);
+        if (row && row->mean_ns && now_h() - row->used_h < PROFILE_AGED_H)
+            estimate_seed(&f->estimate[bucket], row->mean_ns, row->upper_ns);
     }
     atomic_store_explicit(&f->key, p ? key : 0, memory_order_release);
     pthread_mutex_unlock(&lock);
@@ -258,17 +263,17 @@ struct profile_row *profile_row_of(const struct shim_function *f, uint32_t bucke
     return row;
 }
 
-void profile_sample(struct profile_row *row, uint32_t ns, uint32_t mean_ns, uint32_t spread_ns,
+void profile_sample(struct profile_row *row, uint32_t ns, const struct vhq_learned *learned,
                     uint32_t launches)
 {
     uint32_t bin = profile_bin(ns);
     pthread_mutex_lock(&lock);
-    row->mean_ns = mean_ns;
-    row->spread_ns = spread_ns;
+    row->mean_ns = atomic_load_explicit(&learned->mean_ns, memory_order_relaxed);
+    row->upper_ns = atomic_load_explicit(&learned->upper_ns, memory_order_relaxed);
     row->launches += launches;
-    row->used_h = (uint32_t)(time(NULL) / 3600);
+    row->used_h = now_h();
     row->samples++;
     row->changed++;
-    row->bin[bin] = (uint16_t)(row->bin[bin] + (row->bin[bin] < UINT16_MAX));
+    row->bin[bin] = (uint16_t)(row->bin[bin] + (ns && row->bin[bin] < UINT16_MAX));
     pthread_mutex_unlock(&lock);
 }

@@ -10,6 +10,7 @@
 
 #include "shim/learn/profile_file.h"
 #include "shim/lookup/shim.h"
+#include "vhq/vhq.h"
 
 struct gpu_device;
 struct shim_function;
@@ -21,8 +22,9 @@ void profile_open(const struct gpu_device *gpu);
 void profile_seed(struct shim_function *f, CUfunction handle, const struct gpu_device *gpu);
 /* The row of one of the function's estimates, made if there is none yet; NULL: nothing is kept. */
 struct profile_row *profile_row_of(const struct shim_function *f, uint32_t bucket);
-/* A sample of the row's estimate, `launches` launches after the one before. */
-void profile_sample(struct profile_row *row, uint32_t ns, uint32_t mean_ns, uint32_t spread_ns,
+/* A sample of the row's estimate, `launches` launches after the one before. `ns` 0: it is too long,
+ * nobody knows by how much. */
+void profile_sample(struct profile_row *row, uint32_t ns, const struct vhq_learned *learned,
                     uint32_t launches);
 /* Write what is not written yet. The process ends: also stop the thread. */
 void profile_close(void);

@@ -16,7 +16,7 @@
 #include "trace/names.h"
 
 static const char magic[8] = "CUTINPRF";
-enum { VERSION = 2, FIRST_NS = 256 };
+enum { VERSION = 3, FIRST_NS = 256 };
 
 /* ---- durations ----------------------------------------------------------------------------- */
 

@@ -14,8 +14,9 @@
 #include <stdint.h>
 
 enum {
-    PROFILE_ROWS = 2048,            /* of a file; those that were not used for longest go first */
-    PROFILE_BINS = 48,              /* half powers of two from 256 ns on, the last one open */
+    PROFILE_ROWS = 2048,      /* of a file; those that were not used for longest go first */
+    PROFILE_AGED_H = 24 * 30, /* a row that was not used for so long is no estimate any more */
+    PROFILE_BINS = 48,        /* half powers of two from 256 ns on, the last one open */
     PROFILE_TEXT = 4 * 1024 * 1024, /* of all names together */
     PROFILE_PATH = 512,
 };
@@ -23,7 +24,7 @@ enum {
 struct profile_row {
     uint64_t key; /* name, parameters and resources of the function, hashed */
     uint64_t launches;
-    uint32_t mean_ns, spread_ns; /* moving average, and moving average of the distance from it */
+    uint32_t mean_ns, upper_ns; /* of the latest samples; what one will hardly exceed */
     uint32_t samples;
     uint32_t used_h; /* hours since 1970 */
     uint32_t bucket; /* of grids from 4^bucket to 4^(bucket + 1) - 1 blocks; the last one is open */

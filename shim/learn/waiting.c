@@ -50,7 +50,7 @@ static bool name_listed(const char *list, const char *name)
 
 static bool is_long(const struct estimate *e)
 {
-    return atomic_load_explicit(&e->learned.average_ns, memory_order_relaxed) >= LONG_NS;
+    return atomic_load_explicit(&e->learned.mean_ns, memory_order_relaxed) >= LONG_NS;
 }
 
 bool waiting_kernel(struct shim_function *f, CUfunction handle, const struct estimate *e)

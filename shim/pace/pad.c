@@ -93,7 +93,7 @@ static bool launch_read(const struct pad *p, uint32_t n, struct known *out)
     if (!f || !plain || !function_shape_known(f, plain, &out->parts) || !out->parts)
         return false;
     out->parts = function_parts(blocks, out->parts);
-    out->ns = atomic_load_explicit(&f->estimate[estimate_bucket(blocks)].learned.average_ns,
+    out->ns = atomic_load_explicit(&f->estimate[estimate_bucket(blocks)].learned.mean_ns,
                                    memory_order_relaxed);
     return out->ns != 0;
 }

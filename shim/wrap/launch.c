@@ -401,9 +401,9 @@ static bool launch_timed(bool close, struct shim_stream *s)
     return !left && !s->per_thread;
 }
 
-static void launch_waits(struct launch *l, struct call *c)
+static void launch_waits(struct launch *l, struct call *c, const struct estimate *e)
 {
-    l->waits = l->known && waiting_kernel(l->known, l->function, launch_estimate(l));
+    l->waits = l->known && waiting_kernel(l->known, l->function, e);
     if (!l->waits)
         return;
     waiting_show(l->known, l->function, l->ctx->gpu);
@@ -417,22 +417,23 @@ static void launch_prepare(struct launch *l, struct call *c, struct shim_stream 
     bool close = attributes_close(l->config), timed = launch_timed(close, s);
     l->ctx = s->ctx;
     l->known = function_of(l->function, s->ctx);
-    c->req.est_ns = l->known ? estimate_ns(launch_estimate(l)) : VHQ_UNKNOWN_NS;
+    struct estimate *e = l->known ? launch_estimate(l) : NULL;
+    c->req.est_ns = e ? estimate_ns(e) : VHQ_UNKNOWN_NS;
     if (waiting_any())
-        launch_waits(l, c);
+        launch_waits(l, c, e);
     c->req.flags |= MUTANT_OVERTAKES(launch_overtakes);
     if (close)
         c->req.flags |= VHQ_CLOSE;
     if (!launch_known(l))
         return;
     c->req.parts = function_parts((uint64_t)l->grid[0] * l->grid[1] * l->grid[2], l->room);
-    if (l->room && estimate_known(launch_estimate(l)) && !l->waits)
+    if (l->room && estimate_known(e) && !l->waits)
         c->req.flags |= VHQ_BESIDE;
     if (timed && !l->waits) /* one that the driver may refuse is no sample */
-        l->estimate = launch_estimate(l);
+        l->estimate = e;
     if (params_copyable(l)) {
         c->run = launch_run;
-        if (unlikely(!estimate_known(launch_estimate(l))))
+        if (unlikely(!estimate_known(e)))
             c->req.flags |= VHQ_LEARNS;
         c->req.bytes = launch_copy_bytes(l);
     }

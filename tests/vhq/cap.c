@@ -197,8 +197,8 @@ Test(cap, what_was_not_known_at_the_call_counts_as_it_is_known_when_it_goes)
     for (int i = 0; i < 20; i++)
         world_call(w, &(struct call){.stream = a, .flags = VHQ_LEARNS, .est_ns = VHQ_UNKNOWN_NS});
     dispatcher_looks(w, other);
-    atomic_store(&w->learned.spread_ns, 10 * 1000);
-    atomic_store(&w->learned.average_ns, 90 * 1000);
+    atomic_store(&w->learned.mean_ns, 90 * 1000);
+    atomic_store(&w->learned.upper_ns, 100 * 1000);
     atomic_store(&w->stream[a].hold, 0);
     dispatcher_is_blocked(w);
     cr_assert_eq(in_device(w, a), 2);

@@ -69,7 +69,7 @@ static json_t *row_json(const struct reading *r, const struct profile_row *row)
     return json_pack("{s:s, s:s, s:I, s:f, s:f, s:f, s:I, s:I}", "function",
                      kernel_name(raw, KERNEL_NAME_WHOLE, r->mangled), "symbol",
                      kernel_name(raw, 0, true), "blocks_from", (json_int_t)least_blocks(row),
-                     "mean_us", row->mean_ns / 1e3, "spread_us", row->spread_ns / 1e3, "p99_us",
+                     "mean_us", row->mean_ns / 1e3, "upper_us", row->upper_ns / 1e3, "p99_us",
                      profile_percentile_ns(row, 99) / 1e3, "launches", (json_int_t)row->launches,
                      "samples", (json_int_t)row->samples);
 }
@@ -99,14 +99,14 @@ static void print_table(const struct reading *r, int n)
             width = length;
     }
     printf("%s\n%-*s %12s %10s %10s %10s %12s\n", r->header.gpu, width, "FUNCTION", "BLOCKS",
-           "MEAN US", "SPREAD US", "P99 US", "LAUNCHES");
+           "MEAN US", "UPPER US", "P99 US", "LAUNCHES");
     for (int i = 0; i < n; i++) {
         const struct profile_row *row = &r->row[i];
         char blocks[32];
 
         snprintf(blocks, sizeof(blocks), "%" PRIu64 "..", least_blocks(row));
         printf("%-*s %12s %10.1f %10.1f %10.1f %12" PRIu64 "\n", width, shown_name(r, row), blocks,
-               row->mean_ns / 1e3, row->spread_ns / 1e3, profile_percentile_ns(row, 99) / 1e3,
+               row->mean_ns / 1e3, row->upper_ns / 1e3, profile_percentile_ns(row, 99) / 1e3,
                row->launches);
     }
     putchar('\n');
@@ -208,11 +208,9 @@ const struct subcommand subcommand_profile = {
     .synopsis = "[--json] [--mangled]",
     .about =
         "Times are of sampled launches, for each function and grid (from BLOCKS to four times\n"
-        "as many). MEAN is a moving average that follows low values faster, SPREAD the average\n"
-        "distance from it; best effort counts a launch as their sum. P99 is over all samples,\n"
-        "to half a power of two. Names are demangled and shortened to fit; in JSON they are "
-        "whole,\n"
-        "and symbol is the name that the module has.",
+        "as many). MEAN is of the latest, UPPER what they hardly exceed, which best effort counts\n"
+        "a launch as. P99 is over all samples, to half a power of two. Names are demangled and\n"
+        "shortened to fit; in JSON they are whole, and symbol is the name that the module has.",
     .options = options,
     .run = profile,
 };

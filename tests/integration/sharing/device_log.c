@@ -44,7 +44,8 @@ int device_log_count(int (*counts)(const struct device_work *, const void *user)
 
     cr_assert(log);
     while (getline(&line, &room, log) > 0) {
-        struct device_work w = {.submit_ns = field(line, " submit="),
+        struct device_work w = {.pid = field(line, "pid="),
+                                .submit_ns = field(line, " submit="),
                                 .start_ns = field(line, " start="),
                                 .end_ns = field(line, " end="),
                                 .cost_ns = field(line, " cost=")};

@@ -189,15 +189,11 @@ static CUresult copy_stage(struct work *w)
 
 /* ---- building and submitting ----------------------------------------------------------------- */
 
-static void work_direct(const struct place *dst, const struct place *src, struct work *w)
+static const char *copy_name(const struct place *dst, const struct place *src)
 {
-    w->engine = src->device == dst->device ? ENGINE_WITHIN
-                : dst->device              ? ENGINE_TO_DEVICE
-                                           : ENGINE_TO_HOST;
     if (src->device)
-        w->name = dst->device ? "copy_dtod" : "copy_dtoh";
-    else
-        w->name = dst->device ? "copy_htod" : "copy_htoh";
+        return dst->device ? "copy_dtod" : "copy_dtoh";
+    return dst->device ? "copy_htod" : "copy_htoh";
 }
 
 static void work_fill(const CUDA_MEMCPY3D *p, const struct place *dst, const struct place *src,
@@ -209,7 +205,7 @@ static void work_fill(const CUDA_MEMCPY3D *p, const struct place *dst, const str
                        .blob = (void *)p,
                        .blob_bytes = sizeof(*p),
                        .node_type = CU_GRAPH_NODE_TYPE_MEMCPY};
-    work_direct(dst, src, w);
+    w->name = copy_name(dst, src);
     struct transfer t = {dst->at,    src->at,         dst->pitch, src->pitch, dst->slice,
                          src->slice, p->WidthInBytes, p->Height,  p->Depth};
     memcpy(w->args.u64, &t, sizeof(t));

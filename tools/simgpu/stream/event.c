@@ -319,7 +319,7 @@ static CUresult event_query(CUevent handle)
         rc = capture_forbids_unsafe();
     if (rc != CUDA_SUCCESS)
         return rc;
-    return point_done(event_point(e)) ? atomic_load(&e->context->error) : CUDA_ERROR_NOT_READY;
+    return point_done_now(event_point(e)) ? atomic_load(&e->context->error) : CUDA_ERROR_NOT_READY;
 }
 
 static CUresult event_synchronize(CUevent handle)

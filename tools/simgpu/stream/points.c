@@ -3,6 +3,7 @@
  */
 #include "tools/simgpu/stream/points.h"
 #include "tools/simgpu/stream/engine.h"
+#include "tools/simgpu/device/timeline.h"
 #include "tools/simgpu/face/simconfig.h"
 
 #include <errno.h>
@@ -87,6 +88,31 @@ CUresult point_wait(struct sim_context *ctx, struct point p)
         futex_wait(&s->tick, seen, WAIT_STEP_NS);
     }
     return point_done(p) ? context_result(ctx) : CUDA_ERROR_DEINITIALIZED;
+}
+
+/* A whole look at the device: a stream's head is past what has ended. */
+static bool device_passed(struct point p)
+{
+    struct device *d = engine_device();
+    bool passed;
+
+    device_lock(d);
+    device_advance(d, sim_now_ns());
+    const struct device_stream *s = device_stream(d, p.stream);
+    passed = s->id == p.stream && s->head > p.seq;
+    device_unlock(d);
+    return passed;
+}
+
+bool point_done_now(struct point p)
+{
+    if (point_done(p))
+        return true;
+    if (config_get()->null_mode || engine_stopped() || !engine_lane(p.stream) || !device_passed(p))
+        return false;
+    engine_look();
+    point_wait(NULL, p);
+    return point_done(p);
 }
 
 struct point stream_tail(const struct sim_stream *s)

@@ -9,6 +9,9 @@
 
 /* Has the work and its effect completed? Points of destroyed streams are complete. */
 bool point_done(struct point p);
+/* The same for who asks now and then: the device has got there, though the engine thread is late to
+ * say so on a busy machine, which it then waits for. */
+bool point_done_now(struct point p);
 /* Is it another process's, and not complete? Of its sequence number the low 32 bits count. */
 bool point_elsewhere(struct point p);
 /* Wait for it. CUDA_SUCCESS, or the sticky error of ctx (which may be NULL). */

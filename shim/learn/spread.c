@@ -1,0 +1,76 @@
+/*
+ * spread.c - the latest times of a kernel (see spread.h).
+ */
+#include "shim/learn/spread.h"
+
+enum {
+    TURN_NS = 1300 * 1000, /* of a process; 2 ms by default, and chance has its part in it */
+    DIGITS = 11,           /* of a time that is kept, and above them its exponent */
+    ABOVE = 12,            /* one time of so many may be longer than the upper one */
+};
+
+static uint16_t pack(uint32_t ns)
+{
+    uint32_t shift = 0;
+
+    while (ns >> shift >> DIGITS)
+        shift++;
+    return (uint16_t)(shift << DIGITS | ns >> shift);
+}
+
+static uint32_t unpack(uint16_t time)
+{
+    return (uint32_t)(time & ((1u << DIGITS) - 1)) << (time >> DIGITS);
+}
+
+void spread_add(struct spread *s, uint32_t ns, bool exact)
+{
+    if (exact) {
+        s->time[s->next] = pack(ns);
+        s->next = (uint8_t)((s->next + 1) % SPREAD_TIMES);
+        s->times = (uint8_t)(s->times + (s->times < SPREAD_TIMES));
+    } else {
+        s->loose_time[s->loose_next] = pack(ns);
+        s->loose_next = (uint8_t)((s->loose_next + 1) % SPREAD_LOOSE);
+        s->loose = (uint8_t)(s->loose + (s->loose < SPREAD_LOOSE));
+    }
+}
+
+static void sort(const struct spread *s, uint32_t sorted[SPREAD_TIMES])
+{
+    for (uint32_t i = 0; i < s->times; i++) {
+        uint32_t ns = unpack(s->time[i]), at = i;
+
+        for (; at && sorted[at - 1] > ns; at--)
+            sorted[at] = sorted[at - 1];
+        sorted[at] = ns;
+    }
+}
+
+/* How many of them a turn of somebody else did not make longer. */
+static uint32_t undisturbed(const uint32_t sorted[SPREAD_TIMES], uint32_t n)
+{
+    uint32_t base = sorted[(n - 1) / 4], left = n;
+
+    while (sorted[left - 1] / 3 > base / 2)
+        left--;
+    return (uint64_t)(n - left) * TURN_NS <= (uint64_t)n * base ? left : n;
+}
+
+void spread_read(const struct spread *s, uint32_t *mean_ns, uint32_t *upper_ns)
+{
+    uint32_t sorted[SPREAD_TIMES], n, least = s->loose ? UINT32_MAX : 0;
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < s->loose; i++)
+        least = unpack(s->loose_time[i]) < least ? unpack(s->loose_time[i]) : least;
+    *mean_ns = *upper_ns = least;
+    if (!s->times)
+        return;
+    sort(s, sorted);
+    n = undisturbed(sorted, s->times);
+    for (uint32_t i = 0; i < n; i++)
+        sum += sorted[i];
+    *mean_ns = (uint32_t)(sum / n);
+    *upper_ns = sorted[n - 1 - n / ABOVE];
+}

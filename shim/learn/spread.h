@@ -1,0 +1,29 @@
+/*
+ * spread.h - the latest times of a kernel, and what they say: their mean, and what a launch will
+ * hardly exceed.
+ *
+ * A pair of events times a kernel and whatever kept it from its multiprocessors, so a time may be
+ * too long and hardly too short. It is *exact* where the kernel stood behind another one of its
+ * stream and the process had nothing else at work. What remains then are turns of other processes:
+ * a kernel meets the end of its own process's turn the more often the longer it is, so times that
+ * are much longer than most are taken for that unless there are too many of them. Knows no CUDA.
+ */
+#ifndef CUTIN_SHIM_SPREAD_H
+#define CUTIN_SHIM_SPREAD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { SPREAD_TIMES = 24, SPREAD_LOOSE = 8 };
+
+struct spread {
+    uint8_t times, next, loose, loose_next;
+    uint16_t time[SPREAD_TIMES], loose_time[SPREAD_LOOSE]; /* see spread.c */
+};
+
+/* One that is not exact says how long the kernel takes at most, and counts while none is. */
+void spread_add(struct spread *s, uint32_t ns, bool exact);
+/* 0 both where nothing was added. */
+void spread_read(const struct spread *s, uint32_t *mean_ns, uint32_t *upper_ns);
+
+#endif

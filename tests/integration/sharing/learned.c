@@ -1,0 +1,165 @@
+/*
+ * learned.c - what is learned of best effort's kernels while a real-time service cuts in: of those
+ * that vary, beside other streams, beside other processes. Bounds are of what the simulated device
+ * says that a kernel takes, which no busy machine changes.
+ */
+#include "tests/integration/gpu.h"
+#include "tests/integration/sharing/device_log.h"
+
+#include <criterion/criterion.h>
+#include <jansson.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+TestSuite(learned, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
+
+enum {
+    JOBS = 4,
+    LAUNCHES = 2000, /* of each job, of which some sixty are timed */
+    REQUESTS = 150,
+    EXTRA_US = 3, /* that a kernel takes besides what it is told */
+};
+
+/* ---- the log --------------------------------------------------------------------------------- */
+
+static int is_kernel_of(const struct device_work *w, const void *pid)
+{
+    return strcmp(w->kind, "kernel") == 0 && w->pid == (uint64_t) * (const pid_t *)pid;
+}
+
+static void kernels_run(const struct process *p, int n)
+{
+    for (int i = 0; device_log_count(is_kernel_of, &p->pid) < n; i++) {
+        cr_assert_lt(i, 3000, "the device did not come so far: %s", process_err((void *)p));
+        nap_ms(50);
+    }
+}
+
+static uint64_t wait_ns[100 * REQUESTS];
+static int waits;
+
+static int keep_wait(const struct device_work *w, const void *pid)
+{
+    if (is_kernel_of(w, pid) && waits < (int)(sizeof(wait_ns) / sizeof(*wait_ns)))
+        wait_ns[waits++] = w->start_ns - w->submit_ns;
+    return 0;
+}
+
+static int by_length(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* How long a kernel of the service stood in front of the device, in the middle. */
+static double middle_wait_us(pid_t service)
+{
+    waits = 0;
+    device_log_count(keep_wait, &service);
+    qsort(wait_ns, (size_t)waits, sizeof(*wait_ns), by_length);
+    return (double)wait_ns[waits / 2] / 1e3;
+}
+
+/* ---- processes ------------------------------------------------------------------------------- */
+
+/* Each job has a cache of its own, and so a profile. */
+static const char *cache(int i)
+{
+    static char text[JOBS][512];
+
+    snprintf(text[i], sizeof(text[i]), "XDG_CACHE_HOME=%s/job%d", sandbox_folder(), i);
+    mkdir(strchr(text[i], '=') + 1, 0700);
+    return text[i];
+}
+
+/* A service runs, then jobs beside it, from number `first` on, until all have done enough. Returns
+ * who the service was. */
+static pid_t run(int first, int jobs, const char *const lengths_us[], const char *streams, bool native)
+{
+    const char *preload = native ? NULL : PRELOAD;
+    struct process *daemon = native ? NULL : daemon_start(), *job[JOBS], *service;
+    pid_t pid;
+
+    device_log_open();
+    service = process_start((const char *[]){EXAMPLE("rt_inference"), "--rate", "100", "--kernels",
+                                             "1", "--kernel-us", "50", "--seconds", "3600",
+                                             "--json", NULL},
+                            (const char *[]){SIMULATOR, "CUTIN_PRIORITY=rt", preload, NULL});
+    pid = service->pid;
+    kernels_run(service, 1);
+    for (int i = 0; i < jobs; i++)
+        job[i] = process_start(
+            (const char *[]){BIN_DIR "/tests/program_turns", lengths_us[i], streams, NULL},
+            (const char *[]){SIMULATOR, cache(first + i), preload, NULL});
+    for (int i = 0; i < jobs; i++)
+        kernels_run(job[i], LAUNCHES);
+    kernels_run(service, REQUESTS);
+    for (int i = 0; i < jobs; i++) {
+        process_signal(job[i], SIGTERM);
+        cr_expect_eq(process_wait(job[i], 60), 0, "stderr: %s", process_err(job[i]));
+        process_free(job[i]);
+    }
+    inference_stop(service);
+    process_free(service);
+    process_free(daemon);
+    return pid;
+}
+
+/* What the i-th job's only kernel will hardly exceed. */
+static double learned_us(int i)
+{
+    struct process *p = process_run((const char *[]){CUTIN, "profile", "--json", NULL},
+                                    (const char *[]){cache(i), NULL}, 30);
+    json_t *root = json_loads(process_out(p), 0, NULL);
+    const json_t *gpu = json_array_get(json_object_get(root, "gpus"), 0);
+    const json_t *kernel = json_array_get(json_object_get(gpu, "kernels"), 0);
+    double us = json_number_value(json_object_get(kernel, "upper_us"));
+
+    json_decref(root);
+    process_free(p);
+    return us;
+}
+
+static void knows(int i, double us, double times)
+{
+    double learned = learned_us(i);
+
+    cr_expect(learned > us / times && learned < us * times, "job %d: %.1f us, not %.1f", i, learned,
+              us);
+}
+
+/* ---- tests ----------------------------------------------------------------------------------- */
+
+/* Sampled at a fixed distance, one of the two would be met again and again, by its phase. */
+Test(learned, of_two_lengths_in_turns_the_long_one_counts_in_both_phases)
+{
+    double native = middle_wait_us(run(2, 1, (const char *[]){"25,400"}, "1", true));
+
+    for (int phase = 0; phase < 2; phase++) {
+        double waited =
+            middle_wait_us(run(phase, 1, (const char *[]){phase ? "400,25" : "25,400"}, "1", false));
+
+        knows(phase, 400 + EXTRA_US, 1.3);
+        cr_expect_lt(waited, 0.35 * native, "phase %d: %.0f us, %.0f natively", phase, waited,
+                     native);
+    }
+}
+
+Test(learned, streams_side_by_side_are_not_taken_for_the_kernel)
+{
+    run(0, 1, (const char *[]){"100"}, "2", false);
+    knows(0, 100 + EXTRA_US, 1.5);
+}
+
+Test(learned, turns_of_other_processes_are_not_taken_for_the_kernel)
+{
+    static const char *const lengths_us[] = {"25", "100", "400", "3"};
+
+    run(0, 4, lengths_us, "1", false);
+    for (int i = 0; i < 4; i++)
+        knows(i, atof(lengths_us[i]) + EXTRA_US, i < 3 ? 1.5 : 2);
+}

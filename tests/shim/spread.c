@@ -1,0 +1,106 @@
+/*
+ * spread.c - what the latest times of a kernel say of the next one.
+ */
+#include "shim/learn/spread.h"
+
+#include <criterion/criterion.h>
+
+static struct spread spread;
+static uint32_t mean, upper;
+
+/* Of `n` times each one of `us` in turn, from `from` on. */
+static void add(const uint32_t us[], uint32_t turns, uint32_t from, uint32_t n, bool exact)
+{
+    for (uint32_t i = from; i < from + n; i++)
+        spread_add(&spread, us[i % turns] * 1000, exact);
+    spread_read(&spread, &mean, &upper);
+}
+
+static void is_about(uint32_t got_ns, uint32_t us)
+{
+    cr_assert_leq(got_ns, us * 1000);
+    cr_assert_geq(got_ns, us * 1000 - us * 1000 / 1024 - 1);
+}
+
+Test(spread, of_nothing_is_nothing)
+{
+    spread_read(&spread, &mean, &upper);
+    cr_assert_eq(mean, 0);
+    cr_assert_eq(upper, 0);
+}
+
+Test(spread, of_equal_times_is_that_time)
+{
+    const uint32_t lengths[] = {1, 3, 25, 400, 5000, 3999999};
+
+    for (unsigned k = 0; k < sizeof(lengths) / sizeof(*lengths); k++) {
+        spread = (struct spread){0};
+        add(&lengths[k], 1, 0, 1, true);
+        is_about(upper, lengths[k]);
+        add(&lengths[k], 1, 0, 100, true);
+        is_about(mean, lengths[k]);
+        is_about(upper, lengths[k]);
+    }
+}
+
+/* A quarter of them, and wherever the turns begin. */
+Test(spread, of_times_in_turn_is_the_longest)
+{
+    static const uint32_t turns[][4] = {
+        {25, 400, 25, 400}, {20, 400, 400, 400}, {20, 2000, 20, 20}, {500, 20, 1000, 50}};
+
+    for (unsigned k = 0; k < 4; k++)
+        for (uint32_t from = 0; from < 4; from++) {
+            uint32_t most = 0;
+
+            for (int i = 0; i < 4; i++)
+                most = turns[k][i] > most ? turns[k][i] : most;
+            spread = (struct spread){0};
+            for (uint32_t n = 4; n < 40; n += 4) {
+                add(turns[k], 4, from, 4, true);
+                is_about(upper, most);
+                cr_assert_lt(mean, upper);
+            }
+        }
+}
+
+/* 400 us meet the end of a turn of 2 ms in one case of five, and then last for three others more.
+ */
+Test(spread, leaves_out_what_turns_of_others_made_longer)
+{
+    static const uint32_t lengths[] = {400, 400, 400, 6400, 400};
+    const uint32_t rare[] = {25, 25, 25, 25, 25, 25, 25, 25, 25, 25, 25, 25, 2025, 25, 25, 25};
+
+    add(lengths, 5, 0, 100, true);
+    is_about(upper, 400);
+    is_about(mean, 400);
+    spread = (struct spread){0};
+    add(rare, 16, 0, 100, true);
+    is_about(upper, 25);
+}
+
+Test(spread, follows_a_kernel_that_has_become_another)
+{
+    const uint32_t before = 20, after = 900;
+
+    add(&before, 1, 0, 100, true);
+    add(&after, 1, 0, 4, true);
+    is_about(upper, 900);
+    add(&before, 1, 0, SPREAD_TIMES, true);
+    is_about(upper, 20);
+}
+
+/* Each was kept from the device by somebody else: the least of them says most. */
+Test(spread, of_times_that_are_not_exact_is_the_least_until_one_is)
+{
+    static const uint32_t lengths[] = {700, 310, 2500, 900};
+    const uint32_t exact = 250;
+
+    add(lengths, 4, 0, 8, false);
+    is_about(mean, 310);
+    is_about(upper, 310);
+    add(&exact, 1, 0, 1, true);
+    is_about(upper, 250);
+    add(lengths, 4, 0, 100, false);
+    is_about(upper, 250);
+}

@@ -6,19 +6,21 @@
 
 #include <criterion/criterion.h>
 #include <glob.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 struct setting {
-    const char *name, *initial;
+    const char *name, *initial,
+        *words; /* words: NULL, or what it may be, `initial` being a place */
 };
 
 static const struct setting settings[] = {
-#define CONFIG_WORD(variable, field, initial, words, help)         {#variable, words},
-#define CONFIG_NUMBER(variable, field, initial, least, most, help) {#variable, #initial},
+#define CONFIG_WORD(variable, field, initial, words, help)         {#variable, #initial, words},
+#define CONFIG_NUMBER(variable, field, initial, least, most, help) {#variable, #initial, NULL},
 #define CONFIG_MICROS                                              CONFIG_NUMBER
-#define CONFIG_PATH(variable, field, initial, help)                {#variable, initial},
+#define CONFIG_PATH(variable, field, initial, help)                {#variable, "", NULL},
 #include "shim/lookup/config.def"
 #undef CONFIG_WORD
 #undef CONFIG_NUMBER
@@ -26,16 +28,33 @@ static const struct setting settings[] = {
 #undef CONFIG_PATH
 };
 
-/* The words of a list setting, or the default of a number, stand in its row. */
+/* "| `NAME` | what it does, with each word that it may be | the default |" */
 static void row_says(const char *row, const struct setting *s)
 {
-    char line[512], words[128], *save = NULL;
+    char line[1024], words[128] = "", quoted[64], *save = NULL, *initial;
+    size_t number = strlen(s->initial);
+    int place = 0;
 
     snprintf(line, sizeof(line), "%.*s", (int)strcspn(row, "\n"), row);
-    snprintf(words, sizeof(words), "%s", s->initial);
-    for (char *w = strtok_r(words, " ", &save); w; w = strtok_r(NULL, " ", &save)) {
-        if (strcmp(w, "0") != 0)
-            cr_expect_not_null(strstr(line, w), "%s: its row does not name %s", s->name, w);
+    cr_assert_str_eq(line + strlen(line) - 2, " |", "%s", line);
+    line[strlen(line) - 2] = '\0';
+    initial = strstr(line, " | ") + 3;
+    cr_assert_not_null(initial = strstr(initial, " | "), "%s: its row has no default", s->name);
+    *initial = '\0';
+    initial += 3;
+    if (!s->words)
+        cr_expect(strncmp(initial, s->initial, number) == 0 &&
+                      (!number || !initial[number] || initial[number] == ':'),
+                  "%s is %s unless set, not %s", s->name, s->initial, initial);
+    snprintf(words, sizeof(words), "%s", s->words ? s->words : "");
+    for (char *w = strtok_r(words, " ", &save); w; w = strtok_r(NULL, " ", &save), place++) {
+        bool zero = strcmp(w, "0") == 0; /* as a word it means that something is off */
+
+        snprintf(quoted, sizeof(quoted), "`%s`", w);
+        cr_expect(zero || strstr(line, quoted), "%s: its row does not name %s", s->name, w);
+        if (place == atoi(s->initial))
+            cr_expect_str_eq(initial, zero ? "off" : quoted, "%s is %s unless set, not %s", s->name,
+                             w, initial);
     }
 }
 

@@ -2,8 +2,9 @@
  * program_suspend.c - a CUDA program of long kernels, for suspend.c: `program_suspend FOLDER`.
  *
  * It launches kernels of KERNEL_NS, each waited for, until there is a file "end" in the folder, and
- * prints "right" then if they have done what they should. A second thread does, once there is a
- * file of that name: "exit" the process; "fork" a child that exits; make and destroy a "context".
+ * prints "right" then if they have done what they should. With a file "long" there is one of LONG_NS
+ * among them, and "launched" says that it runs. A second thread does, once there is a file of that
+ * name: "exit" the process; "fork" a child that exits; make and destroy a "context".
  * It says so.
  */
 #include "examples/common.h"
@@ -20,7 +21,7 @@
 /* The form that drivers of CUDA 12 have, too; newer headers do not declare it. */
 CUresult cuCtxCreate_v2(CUcontext *ctx, unsigned int flags, CUdevice device);
 
-enum { ELEMENTS = 256, KERNEL_NS = 30000000 };
+enum { ELEMENTS = 256, KERNEL_NS = 30000000, LONG_NS = 800000000 };
 
 static const char *folder;
 static struct gpu gpu;
@@ -86,6 +87,7 @@ int main(int argc, char **argv)
     CUstream stream;
     CUdeviceptr x;
     uint64_t k = 0;
+    bool was_long = false;
 
     if (argc != 2)
         return EXIT_FAILURE;
@@ -97,7 +99,12 @@ int main(int argc, char **argv)
     CHECK(cuCtxSynchronize());
     pthread_create(&thread, NULL, act, NULL);
     for (; !told("end"); k++) {
-        gpu_mix(&gpu, stream, x, k, ELEMENTS, KERNEL_NS);
+        bool is_long = !was_long && told("long");
+
+        gpu_mix(&gpu, stream, x, k, ELEMENTS, is_long ? LONG_NS : KERNEL_NS);
+        if (is_long)
+            say("launched");
+        was_long |= is_long;
         CUresult result = cuStreamSynchronize(stream);
         while (atomic_load(&leaving)) /* the driver, too, is about to go */
             pause();

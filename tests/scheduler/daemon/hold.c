@@ -1,5 +1,5 @@
 /*
- * hold.c - a hold that does not end is said, with the names of both.
+ * hold.c - a hold that does not end is said, with the names of both. When it is said: long_hold.c.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -102,29 +102,6 @@ Test(hold, that_does_not_end_is_said_with_both_names)
     actor_do(&rt, DO_IDLE, 0, 3);
     WAIT_UNTIL((row = be_row()).device[0].holders == 0);
     cr_assert_eq(row.device[0].held_ns, 0);
-    actor_do(&rt, DO_ACTIVE, 0, 3);
-    sleep(2);
-    cr_assert_eq(said(), 1, "once a minute is enough");
-}
-
-/* Requests one after another are no such thing, and neither is a hold that nothing waits for. */
-Test(hold, that_has_breaks_or_hurts_nobody_is_not_said)
-{
-    uint64_t end, from, longest = 0;
-
-    start();
-    actor_do(&be, DO_WAITING, 0, 3);
-    for (end = now_ms() + 2500; (from = now_ms()) < end; usleep(1000)) {
-        actor_do(&rt, DO_ACTIVE, 0, 3);
-        actor_do(&rt, DO_IDLE, 0, 3);
-        actor_do(&be, DO_HELD, 0, 0);
-        longest = now_ms() - from > longest ? now_ms() - from : longest;
-    }
-    actor_do(&be, DO_WAITING, 0, 0);
-    actor_do(&rt, DO_ACTIVE, 0, 3);
-    sleep(2);
-    cr_assert(said() == 0 || longest >= 1000, "a request took %llu ms",
-              (unsigned long long)longest);
 }
 
 /* No hold of either is long. */

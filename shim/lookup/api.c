@@ -181,7 +181,7 @@ static void driver_bind(struct link_map *map)
     process_cuda_seen();
     log_line(LOG_INFO, "version %s in front of %s", CUTIN_VERSION, map->l_name);
     if (log_enabled(LOG_DEBUG))
-        dl_iterate_phdr(say_object, NULL);
+        elf_each_object(say_object, NULL);
     unknown_look_links();
 }
 

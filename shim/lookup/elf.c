@@ -4,6 +4,9 @@
 #include "shim/lookup/elf.h"
 
 #include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <time.h>
 
 /* libc's own would be a sanitizer's interceptor, and those call dlsym before they work. */
 bool elf_streq(const char *a, const char *b)
@@ -171,6 +174,39 @@ void elf_each_undefined(const struct elf_object *object,
     for (uint32_t i = 1; i < end; i++)
         if (object->symbols[i].st_shndx == SHN_UNDEF)
             visit(object->strings + object->symbols[i].st_name, user);
+}
+
+/* ---- the loader's list ---------------------------------------------------------------------- */
+
+/* Recursive, for a handler of a signal that forks in the middle of a walk. */
+static pthread_mutex_t walking = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+
+int elf_each_object(int (*visit)(struct dl_phdr_info *info, size_t size, void *user), void *user)
+{
+    int rc;
+
+    pthread_mutex_lock(&walking);
+    rc = dl_iterate_phdr(visit, user);
+    pthread_mutex_unlock(&walking);
+    return rc;
+}
+
+void elf_before_fork(void)
+{
+    enum { LOOKS = 10000, APART_NS = 100000 };
+    int saved = errno;
+
+    for (int i = 0; i < LOOKS && pthread_mutex_trylock(&walking) != 0; i++)
+        nanosleep(&(struct timespec){.tv_nsec = APART_NS}, NULL);
+    errno = saved;
+}
+
+void elf_after_fork(bool child)
+{
+    if (child)
+        walking = (pthread_mutex_t)PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+    else
+        pthread_mutex_unlock(&walking); /* which is refused where the wait was in vain */
 }
 
 struct link_map *elf_self(void)

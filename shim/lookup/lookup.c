@@ -281,7 +281,7 @@ static void *ask_next(const struct query *q, bool *jump)
         return between ? between : ask_behind(q, q->name);
     }
     if (caller)
-        dl_iterate_phdr(walk_object, &w);
+        elf_each_object(walk_object, &w);
     if (w.found && api_driver_holds(w.found) && driver_visible(q))
         return w.found;
     *jump = true;

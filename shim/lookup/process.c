@@ -1,15 +1,18 @@
 /*
  * process.c - start, fork and exit of the process we are in.
  *
- * Nothing happens before the program uses CUDA, except that CUTIN_DISABLE is looked at. The library
- * is linked with -z nodelete: its addresses are in other people's tables, so dlclose keeps it.
+ * Nothing happens before the program uses CUDA, except that CUTIN_DISABLE is looked at and forks are
+ * watched, because another thread may fork just when the first one finds the driver. The library is
+ * linked with -z nodelete: its addresses are in other people's tables, so dlclose keeps it.
  */
+#include "shim/lookup/elf.h"
 #include "shim/lookup/shim.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 _Atomic bool shim_bypass;
 
@@ -20,19 +23,7 @@ __attribute__((weak, visibility("hidden"))) void shim_fork_child(void);
 /* glibc's alone. musl's loader takes a preload in, too, if it finds all that is not weak. */
 __attribute__((weak)) const char *gnu_get_libc_version(void);
 
-/* Before any other code of ours, so that the very first wrapper already passes through. */
-__attribute__((constructor)) static void process_start(void)
-{
-    const char *disable = secure_getenv("CUTIN_DISABLE");
-
-    if (disable && strcmp(disable, "1") == 0)
-        atomic_store(&shim_bypass, true);
-    else if (!gnu_get_libc_version) {
-        atomic_store(&shim_bypass, true);
-        log_line(LOG_WARN, "this program's C library is not glibc, and CUDA's driver needs glibc; "
-                           "cutin does nothing here");
-    }
-}
+static pid_t home; /* the process that has our threads */
 
 /* Has the program asked the driver to initialise? */
 static _Atomic bool initialised;
@@ -47,6 +38,8 @@ EXPORT CUresult cuInit(unsigned int Flags)
  * child begins as its parent did, whatever of the driver was looked up. */
 static void fork_child(void)
 {
+    elf_after_fork(true);
+    home = getpid();
     if (!atomic_load(&initialised))
         return;
     atomic_store(&shim_bypass, true);
@@ -54,10 +47,35 @@ static void fork_child(void)
         shim_fork_child();
 }
 
+static void fork_parent(void)
+{
+    elf_after_fork(false);
+}
+
+/* Before any other code of ours, so that the very first wrapper already passes through. */
+__attribute__((constructor)) static void process_start(void)
+{
+    const char *disable = secure_getenv("CUTIN_DISABLE");
+
+    if (disable && strcmp(disable, "1") == 0)
+        atomic_store(&shim_bypass, true);
+    else if (!gnu_get_libc_version) {
+        atomic_store(&shim_bypass, true);
+        log_line(LOG_WARN, "this program's C library is not glibc, and CUDA's driver needs glibc; "
+                           "cutin does nothing here");
+    } else {
+        home = getpid();
+        pthread_atfork(elf_before_fork, fork_parent, fork_child);
+    }
+}
+
+/* A child that was made by clone or _Fork has our threads as little, and no handler said so. */
 static void exit_handler(void)
 {
     int saved = errno;
 
+    if (getpid() != home)
+        return;
     if (!atomic_load(&shim_bypass) && shim_exit_drain)
         shim_exit_drain();
     atomic_store(&shim_bypass, true); /* for exit handlers and destructors that still call CUDA */
@@ -74,6 +92,5 @@ void process_cuda_seen(void)
     config_get(); /* now is the time for its warnings */
     if (atomic_load(&shim_bypass))
         return;
-    pthread_atfork(NULL, NULL, fork_child);
     process_watch_exit();
 }

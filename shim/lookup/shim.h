@@ -134,7 +134,7 @@ bool log_enabled(int severity);
  * handlers ran: every wrapper then is plain pass-through. */
 extern _Atomic bool shim_bypass;
 
-/* The driver was found: warn about bad settings, watch fork and exit. Called once by api.c. */
+/* The driver was found: warn about bad settings, watch exit. Called once by api.c. */
 void process_cuda_seen(void);
 /* Run the exit handler ahead of those registered so far; context.c calls it after the first context
  * came up, because cuInit registers the driver's own. The handler runs its work once. */

@@ -167,5 +167,5 @@ void unknown_look_links(void)
     unsigned long long loaded = 0;
 
     if (!atomic_load_explicit(&shim_bypass, memory_order_relaxed))
-        dl_iterate_phdr(object_look, &loaded);
+        elf_each_object(object_look, &loaded);
 }

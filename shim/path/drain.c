@@ -244,6 +244,10 @@ void shim_exit_drain(void)
 /* The parent's threads, driver and connection are not ours. */
 void shim_fork_child(void)
 {
+    if (MUTANT(fork_forgotten)) {
+        atomic_store(&shim_bypass, false);
+        return;
+    }
     trace_stop();
     vhq_after_fork();
     client_after_fork();

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -114,6 +115,36 @@ HAZARD(forked_with_work_buffered_child_does_not_run_it)
     pid = child();
     if (pid == 0)
         _exit(8);
+    say_end("child", pid);
+    release(s);
+    SAY(cuStreamSynchronize(s));
+    show("x", x);
+}
+
+/* As sandboxes do. No handler of a fork runs, and what the parent has is not the child's to end, or
+ * to complain of. */
+HAZARD(cloned_with_work_buffered_child_says_nothing)
+{
+    CUstream s = stream_new(CU_STREAM_NON_BLOCKING);
+    CUdeviceptr x = buffer_new(3);
+    char said[256];
+    int ends[2];
+    warm(s);
+    hold_ms = 500;
+    hold(s);
+    MUST(launch_mix(x, 5, 7, s));
+    buffered(s);
+    if (pipe(ends) != 0)
+        give_up("pipe");
+    fflush(stdout);
+    pid_t pid = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+    if (pid == 0) {
+        dup2(ends[1], STDERR_FILENO);
+        exit(7);
+    }
+    close(ends[1]);
+    printf("child: %zd bytes\n", read(ends[0], said, sizeof(said)));
+    close(ends[0]);
     say_end("child", pid);
     release(s);
     SAY(cuStreamSynchronize(s));

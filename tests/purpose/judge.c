@@ -114,50 +114,53 @@ static int log_read(const struct run *r, struct ops *ops)
 
 /* ---- figures --------------------------------------------------------------------------------- */
 
+struct figure {
+    double value;
+    uint64_t at_ns;
+};
+
 struct figures {
-    double *at;
+    struct figure *at;
     size_t n, room;
 };
 
-static void figure_add(struct figures *f, double value)
+static void figure_add(struct figures *f, double value, uint64_t at_ns)
 {
     if (f->n == f->room) {
         size_t room = f->room ? f->room * 2 : 256;
-        double *at = realloc(f->at, room * sizeof(*at));
+        struct figure *at = realloc(f->at, room * sizeof(*at));
         if (!at)
             return;
         f->at = at;
         f->room = room;
     }
-    f->at[f->n++] = value;
+    f->at[f->n++] = (struct figure){value, at_ns};
 }
 
 static int by_value(const void *a, const void *b)
 {
-    const double *x = a, *y = b;
-    return (*x > *y) - (*x < *y);
+    const struct figure *x = a, *y = b;
+    return x->value != y->value ? (x->value < y->value ? -1 : 1)
+                                : (x->at_ns > y->at_ns) - (x->at_ns < y->at_ns);
+}
+
+static void rule_judge(struct verdict *v, enum rule rule, struct figure f, double most)
+{
+    v->judged[rule] = true;
+    v->figure[rule] = f.value;
+    v->at_ns[rule] = f.at_ns;
+    v->failed[rule] = f.value > most;
 }
 
 /* The smallest value that so many percent do not exceed. */
-static double figure_percentile(struct figures *f, double percent)
-{
-    qsort(f->at, f->n, sizeof(*f->at), by_value);
-    size_t at = (size_t)((double)f->n * percent / 100);
-    return f->at[at < f->n ? at : f->n - 1];
-}
-
-static void rule_judge(struct verdict *v, enum rule rule, double figure, double most)
-{
-    v->judged[rule] = true;
-    v->figure[rule] = figure;
-    v->failed[rule] = figure > most;
-}
-
 static void rule_judge_percentile(struct verdict *v, enum rule rule, struct figures *f,
                                   double percent, double most)
 {
-    if (f->n)
-        rule_judge(v, rule, figure_percentile(f, percent), most);
+    size_t at = (size_t)((double)f->n * percent / 100);
+    if (f->n) {
+        qsort(f->at, f->n, sizeof(*f->at), by_value);
+        rule_judge(v, rule, f->at[at < f->n ? at : f->n - 1], most);
+    }
     free(f->at);
 }
 
@@ -281,23 +284,24 @@ static void cut_ins_judge(const struct run *r, const struct ops *ops, struct ver
 {
     struct figures wait = {0}, settle = {0}, again = {0};
     struct cut_in c, next;
-    uint32_t after = 0;
+    struct figure after = {0};
     size_t i = 0;
     bool more = cut_in_next(ops, &i, &c);
     for (; more; c = next) {
         more = cut_in_next(ops, &i, &next);
         uint64_t until = more ? next.submit : r->end_ns;
         uint32_t n = submitted_after(r, ops, &c);
-        after = n > after ? n : after;
+        if (n > after.value)
+            after = (struct figure){n, c.submit};
         if (c.start) {
             uint64_t rest = rest_ns(ops, c.ready), waited = c.start - c.ready;
             waited = waited > rest ? waited - rest : 0;
             waited = c.copy_wait > waited ? c.copy_wait : waited;
-            figure_add(is_settling(r, c.submit) ? &settle : &wait, (double)waited / 1000);
+            figure_add(is_settling(r, c.submit) ? &settle : &wait, (double)waited / 1000, c.submit);
         }
         uint64_t started = started_next(ops, &c, until);
         if (started && is_asked_for(r, ops, c.end))
-            figure_add(&again, (double)(started - c.end) / 1000);
+            figure_add(&again, (double)(started - c.end) / 1000, c.end);
         v->cut_ins++;
     }
     if (v->cut_ins)
@@ -323,9 +327,17 @@ static bool is_held(const struct run *r, uint64_t from, uint64_t until)
     return false;
 }
 
+static uint64_t idle_add(struct figure *longest, uint64_t from, uint64_t until)
+{
+    if ((double)(until - from) > longest->value)
+        *longest = (struct figure){(double)(until - from), from};
+    return until - from;
+}
+
 static void idle_judge(const struct run *r, const struct ops *all, struct verdict *v)
 {
     struct ops ops = {malloc(all->n * sizeof(*all->at)), all->n, all->n};
+    struct figure longest = {0};
     uint64_t busy_until = 0, idle = 0, from = 0;
     if (!ops.at)
         return;
@@ -336,11 +348,12 @@ static void idle_judge(const struct run *r, const struct ops *all, struct verdic
         from = from ? from : op->start;
         if (busy_until && op->start > busy_until + GAP_NS && !is_held(r, busy_until, op->start) &&
             is_asked_for(r, all, busy_until + GAP_NS / 2))
-            idle += op->start - busy_until;
+            idle += idle_add(&longest, busy_until, op->start);
         busy_until = op->end > busy_until ? op->end : busy_until;
     }
     if (from && from < r->end_ns)
-        rule_judge(v, RULE_idle, 100 * (double)idle / (double)(r->end_ns - from),
+        rule_judge(v, RULE_idle,
+                   (struct figure){100 * (double)idle / (double)(r->end_ns - from), longest.at_ns},
                    r->stepped ? 2 : 20);
     free(ops.at);
 }
@@ -358,7 +371,7 @@ static void memory_judge(const struct run *r, struct verdict *v)
         native += j->streams * (j->copy_kb / 1024.0 + j->pool_mb + RING_MB);
     }
     double above = (double)c->memory_high / (1 << 20) - native;
-    rule_judge(v, RULE_memory, above > 0 ? above : 0, 0);
+    rule_judge(v, RULE_memory, (struct figure){above > 0 ? above : 0, 0}, 0);
 }
 
 static void share_judge(const struct run *r, const struct ops *ops, struct verdict *v)
@@ -384,7 +397,7 @@ static void share_judge(const struct run *r, const struct ops *ops, struct verdi
         worst = is - due > worst ? is - due : due - is > worst ? due - is : worst;
     }
     if (all)
-        rule_judge(v, RULE_share, worst, 5);
+        rule_judge(v, RULE_share, (struct figure){worst, 0}, 5);
 }
 
 int judge(const struct run *r, struct verdict *v)

@@ -30,7 +30,8 @@ enum rule {
 
 struct verdict {
     bool judged[RULE_COUNT], failed[RULE_COUNT];
-    double figure[RULE_COUNT]; /* in the rule's unit */
+    double figure[RULE_COUNT];  /* in the rule's unit */
+    uint64_t at_ns[RULE_COUNT]; /* where it was so; 0: all the time */
     uint32_t cut_ins;
 };
 

@@ -266,7 +266,7 @@ static void places_run(const struct workload *w, struct place *places, struct ru
     }
 }
 
-static int workload_run(const struct workload *w, struct verdict *v)
+static int workload_run(const struct workload *w, struct verdict *v, uint64_t *begin_ns)
 {
     char log[NAME + 32], kept[NAME + 32];
     struct place places[WORKERS] = {0};
@@ -278,7 +278,7 @@ static int workload_run(const struct workload *w, struct verdict *v)
     r.budget_us = options.budget_us;
     r.slack_us = options.slack_us;
     r.stepped = options.stepped;
-    r.begin_ns = now_ns();
+    r.begin_ns = *begin_ns = now_ns();
     r.end_ns = r.begin_ns + w->ms * 1000000ull;
     if (rc == 0)
         places_run(w, places, &r);
@@ -321,7 +321,7 @@ static bool rule_decides(enum rule rule)
 /* The stepped clock's: how often a thread waited for what is outside of it. */
 extern uint64_t simgpu_clock_lost(void) __attribute__((weak));
 
-static bool verdict_print(const struct workload *w, const struct verdict *v)
+static bool verdict_print(const struct workload *w, const struct verdict *v, uint64_t begin_ns)
 {
     static uint64_t lost;
     char text[1024];
@@ -331,9 +331,13 @@ static bool verdict_print(const struct workload *w, const struct verdict *v)
     workload_print(w, text, sizeof(text));
     printf("%s %s %s\n    ", seed_text(w->seed), failed ? "BROKEN" : "holds", text);
     printf("%u cut-ins", v->cut_ins);
-    for (int i = 0; i < RULE_COUNT; i++)
-        if (v->judged[i])
-            printf("  %s%s %.1f", v->failed[i] ? "!" : "", rules[i].name, v->figure[i]);
+    for (int i = 0; i < RULE_COUNT; i++) {
+        if (!v->judged[i])
+            continue;
+        printf("  %s%s %.1f", v->failed[i] ? "!" : "", rules[i].name, v->figure[i]);
+        if (v->failed[i] && v->at_ns[i])
+            printf(" (%.3f ms)", (double)(v->at_ns[i] - begin_ns) / 1e6);
+    }
     if (simgpu_clock_lost && simgpu_clock_lost() > lost)
         printf("  (another time it may be otherwise)");
     lost = simgpu_clock_lost ? simgpu_clock_lost() : 0;
@@ -373,6 +377,7 @@ static int run(void)
     for (uint32_t i = 0; i < options.programs && machine_ns() < until; i++, ran++) {
         struct workload w;
         struct verdict v;
+        uint64_t begin_ns;
         char text[1024];
         workload_draw(&w, options.seed + i);
         workload_print(&w, text, sizeof(text));
@@ -380,13 +385,13 @@ static int run(void)
             printf("%s %s\n", seed_text(w.seed), text);
             continue;
         }
-        int rc = workload_run(&w, &v);
+        int rc = workload_run(&w, &v, &begin_ns);
         if (rc < 0) {
             printf("seed %" PRIu64 " could not run: %s: %s\n", w.seed, strerror(-rc), text);
             broken++;
             continue;
         }
-        broken += verdict_print(&w, &v);
+        broken += verdict_print(&w, &v, begin_ns);
         tally_add(tally, &v, w.seed);
     }
     if (options.print)

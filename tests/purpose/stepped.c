@@ -1,7 +1,6 @@
 /*
  * stepped.c - cutin on the stepped clock, all of it: processes, their libraries, the daemon and the
- * device. Two runs are equal to the byte, and what a cut-in waits for is the device's and a modelled
- * cost, whatever else the machine does.
+ * device. Two runs are equal to the byte, whatever else the machine does.
  */
 #include <criterion/criterion.h>
 

@@ -1,6 +1,6 @@
 /*
- * clock.c - the stepped clock (tools/simgpu/clock): times are exact, whatever else the machine does,
- * and the same in every run.
+ * clock.c - the stepped clock (tools/simgpu/clock): times are exact, and the same in every run,
+ * whatever else the machine does.
  */
 #include <criterion/criterion.h>
 

@@ -118,20 +118,43 @@ Test(timeline, the_more_urgent_stream_goes_first)
     expect(usual, 1, START + 200 * US, START + 300 * US);
 }
 
-Test(timeline, copies_take_two_engines_and_no_sms)
+static struct op copy(uint64_t submit, uint64_t cost, enum copy_engine engine)
 {
-    uint32_t streams[4] = {stream};
-    struct op copy = {.kind = OP_COPY, .submit_ns = START, .cost_ns = 50 * US};
-    for (int i = 1; i < 4; i++)
+    return (struct op){
+        .kind = OP_COPY, .submit_ns = submit, .cost_ns = cost, .engine = (uint8_t)engine};
+}
+
+Test(timeline, copies_take_the_engine_of_their_direction_and_no_sms)
+{
+    static const enum copy_engine engines[] = {ENGINE_TO_DEVICE, ENGINE_TO_HOST, ENGINE_WITHIN,
+                                               ENGINE_TO_DEVICE};
+    uint32_t streams[4];
+    put(stream, kernel(START, 100 * US, SMS));
+    for (int i = 0; i < 4; i++) {
         streams[i] = device_stream_open(&d, context, 0);
-    put(streams[0], kernel(START, 100 * US, SMS));
-    for (int i = 1; i < 4; i++)
-        put(streams[i], copy);
+        put(streams[i], copy(START, 50 * US, engines[i]));
+    }
     device_advance(&d, START + 10000 * US);
-    expect(streams[0], 1, START, START + 100 * US);
-    expect(streams[1], 1, START, START + 50 * US);
-    expect(streams[2], 1, START, START + 50 * US);
+    expect(stream, 1, START, START + 100 * US);
+    for (int i = 0; i < 3; i++)
+        expect(streams[i], 1, START, START + 50 * US);
     expect(streams[3], 1, START + 50 * US, START + 100 * US);
+}
+
+Test(timeline, copies_to_and_from_the_device_share_the_link)
+{
+    uint32_t up = stream, down = device_stream_open(&d, context, 0);
+    uint32_t within = device_stream_open(&d, context, 0);
+    d.shared->params.link_percent = 50;
+    put(up, copy(START, 100 * US, ENGINE_TO_DEVICE));
+    put(within, copy(START, 300 * US, ENGINE_WITHIN));
+    put(down, copy(START + 50 * US, 20 * US, ENGINE_TO_HOST));
+    put(down, copy(START + 1000 * US, 20 * US, ENGINE_TO_HOST)); /* has the link to itself */
+    device_advance(&d, START + 10000 * US);
+    expect(down, 1, START + 50 * US, START + 90 * US); /* half of its speed */
+    expect(up, 1, START, START + 120 * US);            /* 50 alone, 20 that take 40, 30 alone */
+    expect(within, 1, START, START + 300 * US);
+    expect(down, 2, START + 1000 * US, START + 1020 * US);
 }
 
 Test(timeline, dependencies_hold_a_stream_until_they_are_done)

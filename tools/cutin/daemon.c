@@ -2,6 +2,7 @@
  * daemon.c - look for the scheduler daemon and start it on demand.
  */
 #include "daemon.h"
+#include "paths.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -94,7 +95,7 @@ _Noreturn static void become_daemon(const char *program, const char *path, int r
     close_range(READY_FD + 1, ~0U, 0);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    unsetenv("LD_PRELOAD");
+    environment_remove_preload("libcutin.so");
     if (chdir("/") != 0)
         _exit(127);
     execl(program, program, "--socket", path, "--idle-exit", idle, "--ready-fd", number,

@@ -585,6 +585,19 @@ SEAM pid_t waitpid(pid_t pid, int *status, int options)
     return (pid_t)fail(rc);
 }
 
+/* Shells wait for children so. */
+SEAM int sigsuspend(const sigset_t *mask)
+{
+    struct timespec none = {0, 0};
+    if (!step_here())
+        return (int)fail(step_syscall(SYS_rt_sigsuspend, (long)mask, 8, 0, 0, 0, 0));
+    step_spend(STEP_CALL);
+    while (step_syscall(SYS_ppoll, 0, 0, (long)&none, (long)mask, 8, 0) == 0)
+        step_block(STEP_CHILD, 0, STEP_NEVER);
+    errno = EINTR;
+    return -1;
+}
+
 SEAM int kill(pid_t pid, int sig)
 {
     int rc = (int)fail(step_syscall(SYS_kill, pid, sig, 0, 0, 0, 0));

@@ -560,10 +560,14 @@ void step_leave_process(void)
 
 static bool shared_map(void)
 {
-    const char *id = getenv("SIMGPU_ID");
+    /* Whatever devices its children use, they share this process's time. */
+    static const char of[] = "STEP_CLOCK_OF";
+    const char *id = getenv(of);
     char path[160];
-    snprintf(path, sizeof(path), "/dev/shm/simgpu-clock-%u-%.64s", (unsigned int)getuid(),
-             id ? id : "default");
+    if (!id && !(id = getenv("SIMGPU_ID")))
+        id = "default";
+    setenv(of, id, 0);
+    snprintf(path, sizeof(path), "/dev/shm/simgpu-clock-%u-%.64s", (unsigned int)getuid(), id);
     int fd = (int)SYSTEM(SYS_openat, AT_FDCWD, path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (fd < 0 || SYSTEM(SYS_ftruncate, fd, sizeof(*shared), 0, 0) < 0)
         return false;

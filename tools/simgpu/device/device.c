@@ -24,7 +24,7 @@
 #include <sanitizer/tsan_interface.h>
 #endif
 
-enum { DEVICE_MAGIC = 0x73696d47, DEVICE_VERSION = 4, LOCK_LOOK_NS = 100000000 };
+enum { DEVICE_MAGIC = 0x73696d47, DEVICE_VERSION = 5, LOCK_LOOK_NS = 100000000 };
 
 /* ---- the file -------------------------------------------------------------------------------- */
 

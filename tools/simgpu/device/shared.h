@@ -27,7 +27,6 @@ enum {
     DEVICE_CONTEXTS = 256,
     DEVICE_STREAMS = 1024, /* a power of two: ids are generation * DEVICE_STREAMS + slot */
     DEVICE_RING = 1024,    /* works a stream can hold: the real driver blocks past 1024 launches */
-    DEVICE_COPY_ENGINES = 2,
     DEVICE_DEPENDENCIES = 2, /* per op; more take empty ops in front */
     DEVICE_PACE = 256,
 };
@@ -35,11 +34,13 @@ enum {
 
 enum op_kind {
     OP_KERNEL, /* takes `sms` for its cost, while its context has the GPU */
-    OP_COPY,   /* takes a copy engine for its cost */
+    OP_COPY,   /* takes its copy engine for its cost */
     OP_MARK,   /* takes its cost and nothing else; event records have none */
     OP_WAIT,   /* the same, and ends when its owner says so: memop waits */
     OP_HOST,   /* the same: host functions */
 };
+/* One for each direction. What goes to the device and what goes to the host share the link. */
+enum copy_engine { ENGINE_WITHIN, ENGINE_TO_DEVICE, ENGINE_TO_HOST, DEVICE_COPY_ENGINES };
 enum op_state { OP_QUEUED, OP_RUNNING, OP_PAUSED, OP_HANDED, OP_DONE };
 enum op_flag {
     OP_ALWAYS = 1, /* handed to its owner even in an aborted context */
@@ -63,8 +64,8 @@ struct op {
     struct op_point after[DEVICE_DEPENDENCIES];
     uint16_t sms;
     uint8_t kind, state, flags;
-    uint8_t spare;
-    uint16_t pace; /* of a running kernel: DEVICE_PACE times the time that it takes alone */
+    uint8_t engine; /* of a copy */
+    uint16_t pace;  /* of what runs: DEVICE_PACE times the time that it takes alone */
 };
 static_assert(sizeof(struct op) == 64, "a ring of ops is 64 KiB");
 
@@ -113,7 +114,7 @@ struct device_params {
     uint32_t gpus, sms;
     uint64_t timeslice_ns, switch_ns;
     uint32_t memory_percent; /* of its bandwidth, that kernels on all SMs ask for */
-    uint32_t spare;
+    uint32_t link_percent;   /* of its speed, that each direction has beside the other; 0: all */
 };
 
 struct device_shared {

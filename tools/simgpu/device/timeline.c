@@ -13,7 +13,8 @@
  *     short.
  *   - A resident kernel runs piece by piece: at the end of each its owner says how long the next
  *     one is. In between it keeps its SMs, and its context's turn.
- *   - Copies run on the copy engines whichever context has the SMs.
+ *   - Copies run on the copy engine of their direction whichever context has the SMs. While both
+ *     directions of the link are in use, each is slower.
  *   - Streams of a context that share a hardware queue: a memop wait at which one of them stands
  *     stops what was submitted to the others after it.
  */
@@ -213,8 +214,10 @@ static bool head_matches(const struct view *v, const struct device_stream *s, en
     return op && op->kind == kind && context_of(v, s)->gpu == gpu;
 }
 
-/* The next head of this kind to start on the GPU; of one context (slot + 1) for kernels. */
-static struct op *next_to_start(struct view *v, enum op_kind kind, uint32_t gpu, uint32_t context)
+/* The next head of this kind to start on the GPU; of one context (slot + 1) for kernels, for one
+ * engine for copies. */
+static struct op *next_to_start(struct view *v, enum op_kind kind, uint32_t gpu, uint32_t context,
+                                uint8_t engine)
 {
     struct device_stream *best = NULL;
     for (uint32_t i = 0; i < v->count; i++) {
@@ -222,7 +225,7 @@ static struct op *next_to_start(struct view *v, enum op_kind kind, uint32_t gpu,
         if (!head_matches(v, s, kind, gpu) || (context && s->context != context - 1))
             continue;
         struct op *op = head_of(v, s);
-        if (op->state != OP_QUEUED || !head_ready(v, s, op))
+        if (op->state != OP_QUEUED || op->engine != engine || !head_ready(v, s, op))
             continue;
         if (!best || more_urgent(s, op, best, head_of(v, best)))
             best = s;
@@ -230,19 +233,32 @@ static struct op *next_to_start(struct view *v, enum op_kind kind, uint32_t gpu,
     return best ? head_of(v, best) : NULL;
 }
 
+static void copies_running(const struct view *v, uint32_t gpu,
+                           struct op *running[DEVICE_COPY_ENGINES])
+{
+    for (int e = 0; e < DEVICE_COPY_ENGINES; e++)
+        running[e] = NULL;
+    for (uint32_t i = 0; i < v->count; i++) {
+        struct op *op = head_of(v, v->streams[i]);
+        if (head_matches(v, v->streams[i], OP_COPY, gpu) && op->state == OP_RUNNING)
+            running[op->engine] = op;
+    }
+}
+
 static void copies_start(struct view *v, uint32_t gpu)
 {
-    uint32_t busy = 0;
-    for (uint32_t i = 0; i < v->count; i++)
-        if (head_matches(v, v->streams[i], OP_COPY, gpu))
-            busy += head_of(v, v->streams[i])->state == OP_RUNNING;
-    while (busy < DEVICE_COPY_ENGINES) {
-        struct op *op = next_to_start(v, OP_COPY, gpu, 0);
-        if (!op)
-            return;
-        op_start(v, op);
-        busy++;
+    struct op *running[DEVICE_COPY_ENGINES];
+    uint32_t percent = v->sh->params.link_percent;
+    copies_running(v, gpu, running);
+    for (uint8_t e = 0; e < DEVICE_COPY_ENGINES; e++) {
+        struct op *op = running[e] ? NULL : next_to_start(v, OP_COPY, gpu, 0, e);
+        if (op)
+            op_start(v, running[e] = op);
     }
+    bool both = running[ENGINE_TO_DEVICE] && running[ENGINE_TO_HOST] && percent;
+    for (int e = ENGINE_TO_DEVICE; e <= ENGINE_TO_HOST; e++)
+        if (running[e])
+            op_pace(v, running[e], both ? DEVICE_PACE * 100 / percent : DEVICE_PACE);
 }
 
 /* In units of DEVICE_PACE: what a kernel asks of the bandwidth. */
@@ -290,7 +306,7 @@ static void kernels_start(struct view *v, uint32_t gpu, uint32_t context)
             taken += op->sms;
     }
     struct op *op;
-    while ((op = next_to_start(v, OP_KERNEL, gpu, context)) &&
+    while ((op = next_to_start(v, OP_KERNEL, gpu, context, 0)) &&
            taken + op->sms <= v->sh->params.sms) {
         op_start(v, op);
         taken += op->sms;
@@ -572,13 +588,10 @@ static uint64_t kernel_due(const struct view *v, const struct device_stream *s, 
 
 static uint64_t copy_due(const struct view *v, uint32_t gpu, const struct op *op)
 {
-    uint64_t next = DEVICE_NEVER;
-    for (uint32_t i = 0; i < v->count; i++) {
-        const struct op *other = head_of(v, v->streams[i]);
-        if (head_matches(v, v->streams[i], OP_COPY, gpu) && other->state == OP_RUNNING)
-            next = least(next, other->end_ns);
-    }
-    return next == DEVICE_NEVER ? next : next + op->cost_ns;
+    struct op *running[DEVICE_COPY_ENGINES];
+    copies_running(v, gpu, running);
+    const struct op *before = running[op->engine];
+    return before ? before->end_ns + op->cost_ns : DEVICE_NEVER;
 }
 
 static uint64_t head_due(const struct view *v, const struct device_stream *s,

@@ -26,7 +26,7 @@
 
 enum work_kind {
     WORK_KERNEL, /* occupies SMs for cost_ns */
-    WORK_COPY,   /* occupies one of the copy engines for cost_ns; memsets too */
+    WORK_COPY,   /* occupies its copy engine for cost_ns; memsets too */
     WORK_MARK,   /* takes no device time: event record, memory write, free */
     WORK_WAIT,   /* blocks its stream until poll() is true; its context may yield the device */
     WORK_HOST,   /* blocks its stream until effect() ran in the callback thread */
@@ -50,6 +50,7 @@ struct work {
     uint64_t cost_ns;         /* modelled solo duration, before SIMGPU_SPEED */
     uint32_t blocks, threads; /* per grid and per block: SM occupancy */
     uint32_t smem;            /* bytes per block */
+    uint8_t engine;           /* of a copy: enum copy_engine */
     bool slight;              /* a kernel that leaves its multiprocessor to others */
     /* Runs at the modelled completion (WORK_HOST: in the callback thread), in the order of modelled
      * completion. May be NULL. Returns CUDA_SUCCESS or the asynchronous (sticky) error it

@@ -32,6 +32,7 @@ static const struct variable variables[] = {
     {"DEVICES", INTEGER, AT(devices), 1, 8, 1, NULL},
     {"SMS", INTEGER, AT(sms), 1, 1024, 108, NULL},
     {"MEMORY_PERCENT", INTEGER, AT(memory_percent), 0, 10000, 0, NULL},
+    {"LINK_PERCENT", INTEGER, AT(link_percent), 50, 100, 90, NULL},
     {"SPEED", REAL, AT(speed), 0.001, 1000, 1, NULL},
     {"TIMESLICE_US", INTEGER, AT(timeslice_us), 50, 1000000, 2000, NULL},
     {"SWITCH_US", INTEGER, AT(switch_us), 0, 100000, 20, NULL},

@@ -20,24 +20,25 @@ enum sim_rm {
 };
 
 struct sim_config {
-    char id[64];             /* SIMGPU_ID: processes that name the same id share the devices */
-    int devices;             /* SIMGPU_DEVICES */
-    int sms;                 /* SIMGPU_SMS: per device */
-    int memory_percent;      /* SIMGPU_MEMORY_PERCENT: of the bandwidth, asked on all SMs */
-    double speed;            /* SIMGPU_SPEED: modelled durations are divided by it */
-    int timeslice_us;        /* SIMGPU_TIMESLICE_US */
-    int switch_us;           /* SIMGPU_SWITCH_US */
-    int launch_ns;           /* SIMGPU_LAUNCH_NS: host cost of a launch call */
-    int mem_mb;              /* SIMGPU_MEM_MB: per device */
-    int kernel_us;           /* SIMGPU_KERNEL_US: kernels that the simulator does not know */
-    int driver_version;      /* SIMGPU_DRIVER_VERSION */
-    int write_ns;            /* SIMGPU_WRITE_NS: the device's front end, per memop write */
-    int wait_ns;             /* SIMGPU_WAIT_NS: the same per memop wait, open or not */
-    int poll_us;             /* SIMGPU_POLL_US: between looks at a wait that is not over */
-    int connections;         /* CUDA_DEVICE_MAX_CONNECTIONS: hardware queues of a context */
-    bool host_register;      /* SIMGPU_HOST_REGISTER */
-    bool memops;             /* SIMGPU_MEMOPS */
-    enum sim_rm rm;          /* SIMGPU_RM */
+    char id[64];        /* SIMGPU_ID: processes that name the same id share the devices */
+    int devices;        /* SIMGPU_DEVICES */
+    int sms;            /* SIMGPU_SMS: per device */
+    int link_percent;   /* SIMGPU_LINK_PERCENT: of its speed, for each direction beside the other */
+    int memory_percent; /* SIMGPU_MEMORY_PERCENT: of the bandwidth, asked on all SMs */
+    double speed;       /* SIMGPU_SPEED: modelled durations are divided by it */
+    int timeslice_us;   /* SIMGPU_TIMESLICE_US */
+    int switch_us;      /* SIMGPU_SWITCH_US */
+    int launch_ns;      /* SIMGPU_LAUNCH_NS: host cost of a launch call */
+    int mem_mb;         /* SIMGPU_MEM_MB: per device */
+    int kernel_us;      /* SIMGPU_KERNEL_US: kernels that the simulator does not know */
+    int driver_version; /* SIMGPU_DRIVER_VERSION */
+    int write_ns;       /* SIMGPU_WRITE_NS: the device's front end, per memop write */
+    int wait_ns;        /* SIMGPU_WAIT_NS: the same per memop wait, open or not */
+    int poll_us;        /* SIMGPU_POLL_US: between looks at a wait that is not over */
+    int connections;    /* CUDA_DEVICE_MAX_CONNECTIONS: hardware queues of a context */
+    bool host_register; /* SIMGPU_HOST_REGISTER */
+    bool memops;        /* SIMGPU_MEMOPS */
+    enum sim_rm rm;     /* SIMGPU_RM */
     char rm_version[64];     /* SIMGPU_RM_VERSION: the driver's, as the resource manager has it */
     int preempt_us;          /* SIMGPU_PREEMPT_US: from the order to the GPU being free */
     bool peers;              /* SIMGPU_PEERS: devices reach each other's memory */

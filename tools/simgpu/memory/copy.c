@@ -189,11 +189,15 @@ static CUresult copy_stage(struct work *w)
 
 /* ---- building and submitting ----------------------------------------------------------------- */
 
-static const char *copy_name(const struct place *dst, const struct place *src)
+static void work_direct(const struct place *dst, const struct place *src, struct work *w)
 {
+    w->engine = src->device == dst->device ? ENGINE_WITHIN
+                : dst->device              ? ENGINE_TO_DEVICE
+                                           : ENGINE_TO_HOST;
     if (src->device)
-        return dst->device ? "copy_dtod" : "copy_dtoh";
-    return dst->device ? "copy_htod" : "copy_htoh";
+        w->name = dst->device ? "copy_dtod" : "copy_dtoh";
+    else
+        w->name = dst->device ? "copy_htod" : "copy_htoh";
 }
 
 static void work_fill(const CUDA_MEMCPY3D *p, const struct place *dst, const struct place *src,
@@ -205,7 +209,7 @@ static void work_fill(const CUDA_MEMCPY3D *p, const struct place *dst, const str
                        .blob = (void *)p,
                        .blob_bytes = sizeof(*p),
                        .node_type = CU_GRAPH_NODE_TYPE_MEMCPY};
-    w->name = copy_name(dst, src);
+    work_direct(dst, src, w);
     struct transfer t = {dst->at,    src->at,         dst->pitch, src->pitch, dst->slice,
                          src->slice, p->WidthInBytes, p->Height,  p->Depth};
     memcpy(w->args.u64, &t, sizeof(t));

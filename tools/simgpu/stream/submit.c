@@ -43,6 +43,8 @@ static struct op op_of(const struct work *w, uint64_t now)
         op.sms = kernel_sms(w);
     if (w->kind == WORK_HOST && w->even_on_error)
         op.flags = OP_ALWAYS;
+    if (w->kind == WORK_COPY)
+        op.engine = w->engine;
     if (w->step)
         op.flags = OP_RESIDENT;
     return op;

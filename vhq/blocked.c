@@ -29,19 +29,25 @@ void blocked_held(struct vhq_set *s, uint64_t held_ns, uint64_t now)
     s->excused_ns = now;
 }
 
+/*
+ * No progress for long: what is in flight may wait for what is buffered. Or it is a long queue,
+ * behind which as much more would make the next look as late as this one, and so on for ever. So
+ * one command is let in, and twice as many each further time.
+ */
 static bool blocked_guard(struct vhq_set *s, uint64_t now)
 {
     if (s->blocked_ns == 0)
         s->blocked_ns = now;
-    /* A kernel that is known to be long is no reason, nor is much that was loose: others wait for
-     * it, and may be the older ones. */
+    /* A kernel that is known to be long is no reason. */
     if (now - s->blocked_ns < GUARD_MS * NS_PER_MS + s->longest_est_ns)
         return false;
     s->past.cap_lifts++;
     if (trace_on())
         trace_put(&(struct trace_record){.kind = TRACE_LIFTED});
     s->blocked_ns = 0;
-    atomic_store_explicit(&s->lifted, 1, memory_order_relaxed);
+    if (s->admitted < s->cfg.queue)
+        s->admitted = s->admitted ? s->admitted * 2 : 1;
+    s->admits = s->admitted;
     return true;
 }
 
@@ -94,17 +100,19 @@ uint64_t blocked_due(struct vhq_set *s, bool all, uint64_t now)
 {
     if (blocked_guard(s, now))
         return now;
-    if (s->unknown)
+    if (s->asking)
         return blocked_overdue(s, now);
     bool strict = cap_contended(s) && !gate_used(s);
     uint64_t ahead = strict ? gaps_ahead_ns(s, now) : 0;
-    struct due first = due_first(s, all, (cap_budget_ns(s, strict) + ahead) / 2);
+    bool alone = cap_alone(s);
+    uint64_t budget = alone ? peek(s->loose_most_ns) : cap_budget_ns(s, strict) + ahead;
+    struct due first = due_first(s, all, budget / 2);
     uint64_t due = due_at(s, &first);
-    /* Where streams overlap, the estimates together are far too high, and waiting for them would
-     * let the device run dry. With nobody above, or due, a look per strict budget costs
-     * next to nothing. */
-    uint64_t look = now + peek(s->budget_us) * NS_PER_US;
-    bool early = (!strict || ahead != 0) && due > look;
+    /* Where streams overlap, or an estimate was taken while others had the device, they are far
+     * too high, and waiting for them would let the device run dry. A look per budget costs next
+     * to nothing. */
+    uint64_t look = now + (alone ? LOOSE_MOST_NS / LOOSE_PART : peek(s->budget_us) * NS_PER_US);
+    bool early = due > look;
     if (early)
         due = look;
     if (due <= now + DUE_SLACK_NS || s->backoff_ns != 0)

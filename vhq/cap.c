@@ -9,9 +9,10 @@
  * commands between two markers. The GPU writes a marker's number into the vHQ's completion word
  * when everything before it is done; nobody asks the driver.
  *
- * While the process is alone nothing is counted: its commands are *loose*. When somebody comes,
- * whoever has the submission right of a vHQ folds them into the tail, which then is of unknown
- * length; until all of them are folded there is no room for anything (loose.c).
+ * While the process is alone no command is counted by itself: they are *loose*, until so much of
+ * them stands behind a marker that another one pays, or somebody comes. Then whoever has the
+ * submission right of a vHQ folds them into the tail; when somebody comes there is no room for
+ * anything until all of them are folded (loose.c).
  *
  * Time counts too: the oldest unit has been running since it was submitted or since the one before
  * completed, so that much less remains. The credit ends with that unit's estimate: estimates that
@@ -49,25 +50,29 @@ static bool cap_strict(const struct vhq *q)
 
 uint64_t cap_budget_ns(const struct vhq_set *s, bool strict)
 {
-    uint64_t budget = peek(s->budget_us) * NS_PER_US;
+    uint64_t budget = peek(s->budget_ns);
     return strict ? budget : budget * RELAX_FACTOR;
 }
 
-static uint64_t cap_budget(const struct vhq *q)
+struct limit {
+    uint64_t ns;
+    uint32_t commands;
+};
+
+static inline struct limit cap_limit(const struct vhq *q)
 {
-    return cap_budget_ns(q->set, cap_strict(q));
+    struct limit l = {peek(q->set->budget_ns), peek(q->set->depth)};
+    if (likely(cap_strict(q)))
+        return l;
+    l.ns *= RELAX_FACTOR;
+    l.commands = l.commands < RELAX_DEPTH ? RELAX_DEPTH : l.commands;
+    return l;
 }
 
 /* And while nobody is due more than that, with the set's lock held. */
 static uint64_t cap_budget_now(const struct vhq *q, uint64_t now)
 {
-    return cap_budget(q) + (cap_strict(q) ? gaps_ahead_ns(q->set, now) : 0);
-}
-
-static uint32_t cap_depth(const struct vhq *q)
-{
-    uint32_t depth = peek(q->set->depth);
-    return depth >= RELAX_DEPTH || cap_strict(q) ? depth : RELAX_DEPTH;
+    return cap_limit(q).ns + (cap_strict(q) ? gaps_ahead_ns(q->set, now) : 0);
 }
 
 uint32_t cap_load(const struct vhq_req *req)
@@ -78,12 +83,10 @@ uint32_t cap_load(const struct vhq_req *req)
 
 /* ---- room ------------------------------------------------------------------------------------ */
 
-static bool cap_depth_full(const struct vhq *q)
+static inline bool cap_depth_full(const struct vhq *q, const struct limit *l)
 {
-    if (unlikely(atomic_load_explicit(&q->set->lifted, memory_order_relaxed)))
-        return false;
     /* A gate that is due must find room for its marker. */
-    return peek(q->counted) - peek(q->complete) >= cap_depth(q) ||
+    return peek(q->counted) - peek(q->complete) >= l->commands ||
            (unlikely(peek(q->gate_state) != GATE_NEAR) && gate_deep(q) && cap_markers_out(q));
 }
 
@@ -97,13 +100,6 @@ uint64_t cap_stream_ns(const struct vhq *q)
     return sub_floor(peek(q->counted_ns), peek(q->complete_est_ns));
 }
 
-/* Loose commands are counted as in flight from the first to the last of them, though many may be
- * complete: nothing can be said until the marker behind them is. */
-static bool cap_unknown(const struct vhq *q)
-{
-    return peek(q->folded) || (int32_t)(peek(q->loose_mark) - peek(q->complete_mark)) > 0;
-}
-
 uint64_t cap_stream_began(const struct vhq *q)
 {
     uint64_t since = q->unit[(peek(q->complete_mark) + 1) % UNITS].since_ns;
@@ -114,9 +110,9 @@ uint64_t cap_stream_began(const struct vhq *q)
 static uint64_t cap_stream_credit(const struct vhq *q, uint64_t now)
 {
     uint32_t complete = peek(q->complete_mark);
-    if (atomic_load_explicit(&q->newest, memory_order_acquire) == complete || cap_unknown(q))
+    if (atomic_load_explicit(&q->newest, memory_order_acquire) == complete)
         return 0;
-    uint64_t ran = sub_floor(now, cap_stream_began(q)),
+    uint64_t ran = measure_ran(q->set, sub_floor(now, cap_stream_began(q))),
              est = q->unit[(complete + 1) % UNITS].est_ns;
     return ran < est ? ran : est;
 }
@@ -131,19 +127,23 @@ uint32_t cap_wide(const struct vhq *q)
     uint32_t newest = atomic_load_explicit(&q->newest, memory_order_acquire), wide = q->tail_wide;
     for (uint32_t v = peek(q->complete_mark) + 1; v != newest + 1; v++)
         wide = q->wide[v % UNITS] > wide ? q->wide[v % UNITS] : wide;
-    return peek(q->loose) ? VHQ_PARTS : wide;
+    return peek(q->loose_ns) ? VHQ_PARTS : wide;
+}
+
+static inline bool cap_over(const struct vhq *q, uint32_t load, const struct limit *l)
+{
+    uint64_t ns = cap_stream_ns(q);
+    return unlikely(cap_depth_full(q, l) || (ns != 0 && ns + load_ns(load) > l->ns));
 }
 
 bool cap_stream_full(const struct vhq *q, uint32_t load, uint64_t now)
 {
-    if (unlikely(cap_depth_full(q)))
-        return true;
-    uint64_t budget = cap_budget(q), ns = cap_stream_ns(q);
-    if (likely(ns == 0 || ns + load_ns(load) <= budget) || peek(q->set->lifted))
+    struct limit l = cap_limit(q);
+    if (likely(!cap_over(q, load, &l)))
         return false;
-    if (now == 0)
+    if (now == 0 || cap_depth_full(q, &l))
         return true;
-    budget = cap_budget_now(q, now);
+    uint64_t budget = cap_budget_now(q, now);
     uint64_t remaining = cap_stream_left(q, now);
     return remaining + load_ns(load) > budget && remaining > budget / 2;
 }
@@ -157,13 +157,13 @@ static bool cap_loose_left(const struct vhq_set *s)
 bool cap_take(struct vhq *q, uint32_t load)
 {
     struct vhq_set *s = q->set;
-    /* While the cap is lifted somebody must look, or it would stay so. */
-    if (unlikely(peek(s->lifted) || cap_loose_left(s) || cap_stream_full(q, load, 0)))
+    struct limit l = cap_limit(q);
+    if (unlikely(cap_loose_left(s) || cap_over(q, load, &l)))
         return false;
-    uint64_t budget = cap_budget(q), sum = peek(s->area_ns);
+    uint64_t sum = peek(s->area_ns);
     uint32_t area_ns = load_area_ns(load);
     do {
-        if (sum != 0 && sum + area_ns > budget)
+        if (sum != 0 && sum + area_ns > l.ns)
             return false;
     } while (!atomic_compare_exchange_weak_explicit(&s->area_ns, &sum, sum + area_ns,
                                                     memory_order_relaxed, memory_order_relaxed));
@@ -178,9 +178,7 @@ uint64_t cap_began(const struct vhq_set *s)
 /* How much of what is in flight has run by now, as far as that is certain. */
 static uint64_t cap_credit(const struct vhq_set *s, uint64_t now)
 {
-    uint64_t ran = sub_floor(now, cap_began(s));
-    if (s->unknown)
-        return 0;
+    uint64_t ran = measure_ran(s, sub_floor(now, cap_began(s)));
     if (ran >= s->oldest_est_ns)
         return s->oldest_area_ns;
     return ran * s->oldest_area_ns / s->oldest_est_ns;
@@ -189,14 +187,14 @@ static uint64_t cap_credit(const struct vhq_set *s, uint64_t now)
 bool cap_take_looked(struct vhq *q, uint32_t load, uint64_t now)
 {
     struct vhq_set *s = q->set;
-    if (cap_stream_full(q, load, now) || (cap_loose_left(s) && !peek(s->lifted)))
+    if (cap_loose_left(s) || cap_stream_full(q, load, now))
         return false;
     uint64_t budget = cap_budget_now(q, now), credit = cap_credit(s, now);
     uint64_t sum = peek(s->area_ns);
     uint32_t area_ns = load_area_ns(load);
     do {
         uint64_t remaining = sub_floor(sum, credit);
-        if (sum != 0 && remaining + area_ns > budget && remaining > budget / 2 && !peek(s->lifted))
+        if (sum != 0 && remaining + area_ns > budget && remaining > budget / 2)
             return false;
     } while (!atomic_compare_exchange_weak_explicit(&s->area_ns, &sum, sum + area_ns,
                                                     memory_order_relaxed, memory_order_relaxed));
@@ -236,10 +234,11 @@ static void cap_in_flight_begin(struct vhq *q)
 }
 
 /* Has the tail so many quarters of the budget, or half of the depth, and half as much again? */
-static bool cap_tail_has(const struct vhq *q, uint32_t quarters)
+static inline bool cap_tail_has(const struct vhq *q, uint32_t quarters)
 {
-    uint64_t most_ns = cap_budget(q) / 4 * quarters;
-    return q->tail_counted * 4 >= cap_depth(q) * (quarters + 1) ||
+    struct limit l = cap_limit(q);
+    uint64_t most_ns = l.ns / 4 * quarters;
+    return q->tail_counted * 4 >= l.commands * (quarters + 1) ||
            peek(q->tail_est_ns) >= (most_ns < TAIL_MOST_NS ? most_ns : TAIL_MOST_NS);
 }
 
@@ -266,40 +265,47 @@ static bool cap_mark_waits(const struct vhq *q)
 
 static void cap_chain(struct vhq *q, uint16_t flags)
 {
-    if (unlikely(flags & VHQ_CLOSE))
-        q->chain = CHAIN;
-    else if (unlikely(q->chain != 0))
+    if (unlikely(flags & (VHQ_CLOSE | VHQ_WAITS))) {
+        q->tail_waits |= (flags & VHQ_WAITS) != 0;
+        q->chain = flags & VHQ_CLOSE ? CHAIN : q->chain;
+    } else if (unlikely(q->chain != 0))
         q->chain--;
 }
 
-/* Not counted: see loose.c. */
-static void loose_add(struct vhq *q, uint32_t est_ns)
+/* Release: pairs with vhq_sync, which waits for a marker that covers so many. */
+static inline void cap_count_sent(struct vhq *q, uint32_t est_ns)
 {
-    if (unlikely(peek(q->loose) == 0)) {
+    PROBE2(submit, q->desc.stream, est_ns);
+    if (unlikely(peek(q->failed)))
+        atomic_store_explicit(&q->failed, 0, memory_order_relaxed);
+    atomic_store_explicit(&q->sent, peek(q->sent) + 1, memory_order_release);
+}
+
+/* Not counted, until there are so many that a marker pays: see loose.c. */
+void cap_sent_loose(struct vhq *q, uint32_t est_ns, int err)
+{
+    uint64_t ns = peek(q->loose_ns);
+    if (unlikely(err != 0))
+        return;
+    cap_count_sent(q, est_ns);
+    if (unlikely(ns == 0)) {
         atomic_fetch_add_explicit(&q->set->loose, 1, memory_order_relaxed);
         cap_in_flight_begin(q);
     }
-    bump(q->loose, 1u);
-    bump(q->loose_ns, est_ns);
+    atomic_store_explicit(&q->loose_ns, ns += est_ns, memory_order_relaxed);
+    if (unlikely(ns >= peek(q->set->loose_unit_ns) || peek(q->want_mark)))
+        cap_mark(q);
 }
 
-void cap_sent(struct vhq *q, uint16_t flags, uint32_t load, int err)
+void cap_sent_counted(struct vhq *q, uint16_t flags, uint32_t load, int err)
 {
     uint32_t est_ns = load_ns(load);
     if (unlikely(err != 0)) {
         cap_give_back(q, flags, load);
         return;
     }
-    PROBE2(submit, q->desc.stream, est_ns);
-    if (unlikely(peek(q->failed)))
-        atomic_store_explicit(&q->failed, 0, memory_order_relaxed);
-    /* Release: pairs with vhq_sync, which waits for a marker that covers so many. */
-    atomic_store_explicit(&q->sent, peek(q->sent) + 1, memory_order_release);
-    if (likely(flags & SLOT_LOOSE)) {
-        loose_add(q, est_ns);
-        if (likely(!peek(q->want_mark)))
-            return;
-    } else if (!(flags & VHQ_UNCOUNTED)) {
+    cap_count_sent(q, est_ns);
+    if (!(flags & VHQ_UNCOUNTED)) {
         bump(q->counted, 1u);
         bump(q->counted_ns, est_ns);
         bump(q->tail_est_ns, est_ns);
@@ -310,8 +316,10 @@ void cap_sent(struct vhq *q, uint16_t flags, uint32_t load, int err)
         cap_chain(q, flags);
         gate_after(q, est_ns);
         cap_in_flight_begin(q);
-    } else if (likely(!peek(q->want_mark))) {
-        return; /* nothing waits for a free command until a sync does */
+    } else {
+        q->tail_waits |= !(flags & SLOT_RECORD);
+        if (likely(!peek(q->want_mark)))
+            return; /* nothing waits for a free command until a sync does */
     }
     if (likely(!cap_mark_due(q)))
         return;
@@ -325,8 +333,7 @@ static void cap_tail_done(struct vhq *q)
     q->tail_counted = 0;
     q->tail_wide = 0;
     q->tail_area_ns = 0;
-    q->mark_waits = false;
-    atomic_store_explicit(&q->folded, false, memory_order_relaxed);
+    q->mark_waits = q->tail_waits = false;
     atomic_store_explicit(&q->asks, false, memory_order_relaxed);
     atomic_store_explicit(&q->tail_est_ns, 0, memory_order_relaxed);
     atomic_store_explicit(&q->want_mark, 0, memory_order_relaxed);
@@ -352,11 +359,22 @@ bool cap_markers_out(const struct vhq *q)
     return peek(q->newest) - complete >= UNITS;
 }
 
+/* What the device has now, for the measure of the unit that ends here; 0: it would say nothing, for
+ * it waits for something, or what is in front of it in its stream does. */
+static uint16_t mark_ahead(const struct vhq *q, uint32_t newest)
+{
+    uint64_t ns = cap_stream_ns(q), all = peek(q->set->area_ns);
+    if (q->tail_waits || (newest != peek(q->complete_mark) && q->ahead[newest % UNITS] == 0))
+        return 0;
+    ns = (all > ns ? all : ns) / AHEAD_NS;
+    return ns < AHEAD_MOST ? (uint16_t)ns : AHEAD_MOST;
+}
+
 static enum mark mark_place(struct vhq *q, int (*op)(void *, struct vhq *, void *, uint32_t))
 {
     struct vhq_set *s = q->set;
     uint32_t value = peek(q->newest) + 1;
-    if (unlikely(peek(q->loose) != 0))
+    if (unlikely(peek(q->loose_ns) != 0))
         loose_fold(q);
     if (cap_markers_out(q))
         return MARK_FULL;
@@ -367,6 +385,7 @@ static enum mark mark_place(struct vhq *q, int (*op)(void *, struct vhq *, void 
         .est_ns = peek(q->tail_est_ns),
         .area_ns = q->tail_area_ns,
     };
+    q->ahead[value % UNITS] = mark_ahead(q, value - 1);
     q->wide[value % UNITS] = q->tail_wide;
     int err = op(s->user, q, q->desc.stream, value);
     if (err == VHQ_NO_GATE)
@@ -376,10 +395,6 @@ static enum mark mark_place(struct vhq *q, int (*op)(void *, struct vhq *, void 
         return MARK_FAILED;
     }
     bump(q->markers, 1u);
-    if (peek(q->folded))
-        atomic_store_explicit(&q->loose_mark, value, memory_order_relaxed);
-    else if (!cap_unknown(q)) /* it follows, because numbers wrap */
-        atomic_store_explicit(&q->loose_mark, peek(q->complete_mark), memory_order_relaxed);
     uint32_t bit = 1u << value % UNITS, gates = peek(q->gate_units);
     atomic_store_explicit(&q->gate_units, op == s->ops.gate ? gates | bit : gates & ~bit,
                           memory_order_relaxed);
@@ -442,6 +457,7 @@ static uint64_t cap_complete(struct vhq *q, uint64_t now)
         area += q->unit[v % UNITS].area_ns;
     }
     const struct unit *last = &q->unit[word % UNITS];
+    measure_unit(q, word, now);
     uint32_t commands = last->sent - (uint32_t)q->complete_sent;
     PROBE3(complete, q->desc.stream, commands, est);
     bump(q->completed, commands);
@@ -461,7 +477,7 @@ static uint64_t cap_complete(struct vhq *q, uint64_t now)
 static bool cap_in_flight(const struct vhq *q)
 {
     return peek(q->counted) != peek(q->complete) || peek(q->newest) != peek(q->complete_mark) ||
-           peek(q->loose) != 0;
+           peek(q->loose_ns) != 0;
 }
 
 /* Nothing in flight, and nobody about to put something there: off the list. */
@@ -494,7 +510,7 @@ void cap_adopt(struct vhq_set *s)
 
 static void cap_note_oldest(struct vhq_set *s, const struct vhq *q)
 {
-    s->unknown |= cap_unknown(q);
+    s->asking |= peek(q->asks);
     uint32_t complete = peek(q->complete_mark);
     if (atomic_load_explicit(&q->newest, memory_order_acquire) == complete)
         return;
@@ -511,9 +527,12 @@ static void cap_note_oldest(struct vhq_set *s, const struct vhq *q)
 static void cap_progress(struct vhq_set *s, uint64_t began, uint64_t est, uint64_t now)
 {
     s->progress_ns = cap_completed_at(s, began + est, now);
+    /* Another thread has found it: the dispatcher may sleep until a time that was a guess. */
+    if (s->blocked_ns != 0 && !vhq_t_dispatcher)
+        dispatcher_kick(s);
     s->blocked_ns = 0;
     s->backoff_ns = 0;
-    atomic_store_explicit(&s->lifted, 0, memory_order_relaxed);
+    s->admits = s->admitted = 0;
 }
 
 /* The slower pace is for what comes next. What is late now is looked for by backoff until it
@@ -556,7 +575,7 @@ void cap_look(struct vhq_set *s, uint64_t now)
     gaps_look(s, now);
     s->oldest_est_ns = s->oldest_area_ns = s->longest_est_ns = 0;
     s->oldest_ns = 0;
-    s->unknown = s->dry = false;
+    s->asking = s->dry = false;
     for (struct vhq **p = &s->in_flight, *q; (q = *p);) {
         struct vhq *next = q->in_flight_next; /* idle, it may be on its way back at once */
         uint64_t done = cap_complete(q, now);
@@ -630,7 +649,7 @@ void cap_forget(struct vhq *q)
     }
     cap_area_back(q, area);
     est += peek(q->loose_ns);
-    if (peek(q->loose) != 0)
+    if (peek(q->loose_ns) != 0)
         loose_end(q);
     atomic_fetch_add_explicit(&q->set->gpu_ns, est, memory_order_relaxed);
     atomic_store_explicit(&q->complete_est_ns, peek(q->counted_ns), memory_order_relaxed);

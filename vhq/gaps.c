@@ -61,6 +61,12 @@ void gaps_look(struct vhq_set *s, uint64_t now)
     g->over_ns = held ? 0 : g->over_ns ? g->over_ns : now;
 }
 
+bool gaps_held(const struct vhq_set *s, uint64_t since)
+{
+    const struct gaps *g = &s->gaps;
+    return g->several || (g->hold && (g->over_ns == 0 || g->over_ns > since || g->came_ns > since));
+}
+
 uint64_t gaps_ahead_ns(const struct vhq_set *s, uint64_t now)
 {
     const struct gaps *g = &s->gaps;
@@ -69,5 +75,5 @@ uint64_t gaps_ahead_ns(const struct vhq_set *s, uint64_t now)
     if (likely(least / PART <= budget) || g->over_ns == 0 || g->several)
         return 0;
     uint64_t until = g->over_ns + least / PART, ahead = until > now ? until - now : 0;
-    return ahead < most ? ahead : most;
+    return measure_ran(s, ahead < most ? ahead : most);
 }

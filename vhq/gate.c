@@ -28,7 +28,7 @@ bool gate_deep(const struct vhq *q)
 static uint64_t gate_spacing(const struct vhq_set *s)
 {
     uint32_t streams = peek(s->in_flight_count);
-    uint64_t ns = cap_contended(s) ? peek(s->budget_us) * NS_PER_US / VHQ_GATE_PART : ALONE_NS;
+    uint64_t ns = cap_contended(s) ? peek(s->budget_ns) / VHQ_GATE_PART : ALONE_NS;
     ns /= streams > 1 ? streams : 1;
     return ns > VHQ_GATE_LEAST_NS ? ns : VHQ_GATE_LEAST_NS;
 }

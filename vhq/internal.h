@@ -5,6 +5,7 @@
  * ring.c        byte ring of commands: one producer, one consumer
  * order.c       which command goes next (tickets, legacy rule, fences, holds, boosts)
  * cap.c         the budget in flight, markers, completion
+ * measure.c     how long that really takes, against the estimates
  * gaps.c        when nobody above will come yet
  * gate.c        where a stream can be stopped behind the cap
  * pad.c         what may go beside those who hold it
@@ -55,11 +56,13 @@ enum {
     MAX_PAYLOAD = 64 * 1024,
     RELAX_FACTOR = 16, /* budget with nobody above */
     RELAX_DEPTH = 256,
-    PASSES_MOST = 64, /* times that higher priorities pass an earlier command */
+    LOOSE_MOST_NS = 12 * 1000 * 1000, /* in flight while the process is alone ... */
+    LOOSE_PART = 4,                   /* ... and a marker behind such a part of it in a stream */
+    PASSES_MOST = 64,                 /* times that higher priorities pass an earlier command */
     HOLD_LOOK_US = 50,
     HOLD_LOOK_MAX_US = 250,
     PAD_LOOK_US = 25,               /* a kernel may be as short */
-    GUARD_MS = 100,                 /* no progress for so long lifts the cap */
+    GUARD_MS = 100,                 /* no progress for so long lets a command in */
     MAX_EST_NS = 500 * 1000 * 1000, /* so that a unit's sum fits 32 bits: see cap.c */
     LOAD_NS = 8,                    /* a load tells an estimate in so many ns */
     LOAD_BITS = 26,
@@ -134,6 +137,8 @@ enum {
     SLOT_WRAP = 1u << 10,   /* not a command: go on at the start of the ring */
     SLOT_LOOSE = 1u << 11,  /* goes while the set is alone: takes no room */
     SLOT_PADDED = 1u << 12, /* goes although its vHQ is held, see pad.c */
+    SLOT_WAITS = VHQ_WAITS,
+    SLOT_RECORD = 1u << 14, /* to cap_sent: free, and waits for nothing */
 };
 
 /* Header of one buffered command; the payload follows. One cache line. */
@@ -253,11 +258,10 @@ struct vhq {
     uint32_t chain;    /* so many commands more may be followed by one that overlaps */
     uint8_t tail_wide; /* as wide[] */
     bool mark_waits;   /* one is due, and goes in front of the next command that does not overlap */
-    /* Commands of the tail that went while the set was alone, which nothing counts; and their
-     * estimates. Whoever places a marker folds them into the tail. */
-    _Atomic uint64_t loose, loose_ns;
-    _Atomic uint32_t loose_mark; /* the marker behind the last ones that were folded */
-    _Atomic bool folded;         /* such commands are in the tail */
+    bool tail_waits;   /* something in it waits for more than the device */
+    /* Estimates of commands of the tail that went while the set was alone, and that nothing counts;
+     * 0: there are none. Whoever places a marker folds them into the tail. */
+    _Atomic uint64_t loose_ns;
     _Atomic bool asks;           /* a late marker would tie streams together: the driver is asked */
     uint64_t gate_est_ns;        /* of the commands behind the newest gate */
     _Atomic uint32_t gate_state; /* enum gate_state */
@@ -274,11 +278,14 @@ struct vhq {
     struct vhq *in_flight_next;
     _Atomic uint32_t polled; /* completion word of vHQs without one */
     struct unit unit[UNITS];
-    uint8_t wide[UNITS]; /* of a unit: parts of the device, the most that one command takes */
+    /* Of a unit: what the device had when its marker was placed, its own included, in AHEAD_NS; 0:
+     * it is not to be measured. And parts of the device, the most that one command takes. */
+    uint16_t ahead[UNITS];
+    uint8_t wide[UNITS];
 
     _Atomic uint64_t inlined, markers, gates, dropped, completed, holds, hold_ns;
 };
-static_assert(sizeof(struct vhq) <= 1024, "thousands of streams never buffer");
+static_assert(sizeof(struct vhq) <= 1056, "thousands of streams never buffer");
 
 /* ---- the set --------------------------------------------------------------------------------- */
 
@@ -298,6 +305,9 @@ enum set_stage { SET_OPEN, SET_CLOSING, SET_ABANDONED };
 struct vhq_set {
     struct vhq_config cfg;
     _Atomic uint32_t budget_us, depth; /* the cap now; see vhq_set_configure */
+    _Atomic uint64_t budget_ns;        /* the same by estimates that are right; see measure.c */
+    _Atomic uint32_t loose_most_ns;    /* so is this */
+    _Atomic uint32_t loose_unit_ns;
     struct vhq_ops ops;
     void *user;
     struct vhq_set *prev, *next; /* registry */
@@ -312,7 +322,6 @@ struct vhq_set {
     _Atomic(struct vhq *) fresh_ready;     /* newly not empty; the dispatcher takes all */
     _Atomic(struct vhq *) fresh_in_flight; /* newly in flight */
     _Atomic uint64_t boost_below;
-    _Atomic uint32_t lifted; /* the progress guard lifted the cap */
     _Atomic uint32_t
         loose; /* vHQs with loose commands: unless it is 0, nobody knows what is in flight */
 
@@ -325,6 +334,7 @@ struct vhq_set {
     struct waiter *waiters;
     uint32_t pass, wordless; /* wordless: vHQs that must be polled */
     uint32_t lowest;         /* level that any vHQ ever had */
+    int first;               /* priority of those that go before all others */
     uint32_t passes;         /* of the earliest command, since it last was the next one */
     bool poll_due;
 
@@ -338,13 +348,16 @@ struct vhq_set {
     uint32_t oldest_est_ns, oldest_area_ns;
     uint32_t longest_est_ns; /* of those that are next in their streams */
     bool dry;                /* a stream was found without anything in flight, and more to do */
-    bool unknown;            /* how much of what is in flight still runs: some of it was loose */
+    bool asking;             /* the driver is asked for what is in flight in a stream */
     uint64_t blocked_ns;     /* since when the cap blocks without progress; 0: it does not */
+    uint32_t admits;         /* so many commands the progress guard lets in ... */
+    uint32_t admitted;       /* ... and did the last time, with no progress since */
     uint64_t excused_ns;     /* holds until then are known to blocked_ns */
     uint64_t due_ns;         /* room is expected then; 0: no expectation */
     uint64_t due_set_ns;     /* when that was said */
     bool due_completes;      /* and that the oldest unit would be complete by then */
-    uint32_t pace;           /* of 256: how long the device takes against the estimates */
+    uint32_t scale;          /* of 256: how long what is in flight takes against the estimates */
+    uint32_t pace;           /* the same, as it seems to who looks */
     uint32_t backoff_ns;
 
     struct vhq_stats past; /* of destroyed vHQs; and cap_lifts */
@@ -396,6 +409,11 @@ static inline uint32_t load_area_ns(uint32_t load)
 {
     return (uint32_t)(((uint64_t)load_ns(load) * load_parts(load) + VHQ_PARTS - 1) / VHQ_PARTS);
 }
+/* There is room for what goes while the set is alone. */
+static inline bool cap_loose_room(const struct vhq_set *s)
+{
+    return peek(s->area_ns) < peek(s->loose_most_ns);
+}
 /* Takes room for a command, lock-free, from what is known to be complete. */
 bool cap_take(struct vhq *q, uint32_t load);
 /* The same as of a look just made, giving credit for the time that the oldest unit has been
@@ -423,7 +441,17 @@ struct vhq *cap_unmarked(struct vhq_set *s);
 bool cap_claim_tail(struct vhq *q);
 /* Submission right held: account a command that went to the driver; place a marker. `flags`:
  * SLOT_*. */
-void cap_sent(struct vhq *q, uint16_t flags, uint32_t load, int err);
+void cap_sent_counted(struct vhq *q, uint16_t flags, uint32_t load, int err);
+void cap_sent_loose(struct vhq *q, uint32_t est_ns, int err); /* it took no room */
+static inline void cap_sent(struct vhq *q, uint16_t flags, uint32_t load, int err)
+{
+    if (!(flags & SLOT_LOOSE)) {
+        cap_sent_counted(q, flags, load, err);
+        return;
+    }
+    q->tail_waits |= (flags & SLOT_WAITS) != 0;
+    cap_sent_loose(q, load_ns(load), err);
+}
 enum mark { MARK_OK, MARK_FULL, MARK_FAILED, MARK_NO_GATE };
 enum mark cap_mark(struct vhq *q);
 /* A marker with a gate behind it; MARK_NO_GATE: nothing was placed. */
@@ -447,8 +475,8 @@ uint64_t cap_began(const struct vhq_set *s);    /* since when the oldest unit ha
 
 /* ---- loose.c --------------------------------------------------------------------------------- */
 
-/* Submission right held: what went while alone counts as in flight, of unknown length, in front of
- * the marker that is placed now. */
+/* Submission right held: what went while alone counts as in flight, in front of the marker that is
+ * placed now. */
 void loose_fold(struct vhq *q);
 void loose_end(struct vhq *q);
 /* Closes a stream off by a marker, or finds it done; by another thread than one that submits to it,
@@ -459,7 +487,7 @@ struct vhq *loose_next(struct vhq_set *s);
 
 /* ---- blocked.c ------------------------------------------------------------------------------- */
 
-/* The cap blocks the dispatcher: when to look again. May lift the cap. `all`: what all streams have
+/* The cap blocks the dispatcher: when to look again. The guard may let commands in. `all`: what all streams have
  * in flight blocks a command that has room in its own. Set's lock held. */
 uint64_t blocked_due(struct vhq_set *s, bool all, uint64_t now);
 void blocked_end(struct vhq_set *s);
@@ -469,12 +497,27 @@ void blocked_held(struct vhq_set *s, uint64_t held_ns, uint64_t now);
 void cap_poll(struct vhq *q);
 void cap_poll_all(struct vhq_set *s); /* no lock held */
 
+/* ---- measure.c: set's lock held --------------------------------------------------------------- */
+
+enum { SCALE_ONE = 256, SCALE_MOST = 16 * SCALE_ONE };
+enum { AHEAD_NS = 256, AHEAD_MOST = UINT16_MAX };
+/* The unit that ends with this marker is complete. As of the last look it was not. */
+void measure_unit(struct vhq *q, uint32_t value, uint64_t now);
+void measure_scale(struct vhq_set *s, uint32_t scale);
+/* So much of an estimate has surely run in `ns`. */
+static inline uint64_t measure_ran(const struct vhq_set *s, uint64_t ns)
+{
+    return s->scale > SCALE_ONE ? ns * SCALE_ONE / s->scale : ns;
+}
+
 /* ---- gaps.c: set's lock held ----------------------------------------------------------------- */
 
 void gaps_of(struct vhq_set *s, const struct vhq_desc *desc); /* a vHQ comes */
 void gaps_look(struct vhq_set *s, uint64_t now);
 /* As of a look just made: so much more than the budget may be in flight. */
 uint64_t gaps_ahead_ns(const struct vhq_set *s, uint64_t now);
+/* As of a look just made: somebody has held since then, or it cannot be said. */
+bool gaps_held(const struct vhq_set *s, uint64_t since);
 
 /* ---- gate.c ---------------------------------------------------------------------------------- */
 

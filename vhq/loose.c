@@ -1,30 +1,28 @@
 /*
- * loose.c - commands that went while the process was alone, when it no longer is.
+ * loose.c - commands that went while the process was alone, when a marker follows, because there are
+ * enough of them or because somebody has come.
  *
- * Nothing counts them (cap_sent). What a stream then has in the driver is of unknown length: it is
- * folded into the tail, and takes all room until the marker behind it is complete. The submission
- * right of the vHQ is held.
+ * Nothing counts them (cap_sent), so the first of them may be complete for long. They are folded into
+ * the tail, and count as in flight, all of them, until the marker behind them is complete. The
+ * submission right of the vHQ is held.
  */
 #include "vhq/internal.h"
 
-enum {
-    MOST = 1 << 20,              /* commands, and their time: so that sums stay in 32 bits */
-    MOST_NS = 250 * 1000 * 1000, /* with those of a unit, see MAX_EST_NS */
-};
+enum { MOST = 1 << 20 /* commands, waits and records among them */ };
 
 void loose_end(struct vhq *q)
 {
-    atomic_store_explicit(&q->loose, 0, memory_order_relaxed);
     atomic_store_explicit(&q->loose_ns, 0, memory_order_relaxed);
     atomic_fetch_sub_explicit(&q->set->loose, 1, memory_order_release);
 }
 
 void loose_fold(struct vhq *q)
 {
-    uint64_t commands = peek(q->loose), sum = peek(q->loose_ns);
+    uint64_t commands = peek(q->sent) - peek(q->mark_cover) - q->tail_counted;
+    uint64_t sum = peek(q->loose_ns);
     uint32_t n = commands < MOST ? (uint32_t)commands : MOST;
-    uint32_t ns = sum < MOST_NS ? (uint32_t)sum : MOST_NS;
-    if (commands == 0)
+    uint32_t ns = sum < MAX_EST_NS ? (uint32_t)sum : MAX_EST_NS;
+    if (sum == 0)
         return;
     /* All before it is in flight, so that there is no moment without either. */
     atomic_fetch_add_explicit(&q->set->area_ns, ns, memory_order_relaxed);
@@ -35,7 +33,6 @@ void loose_fold(struct vhq *q)
     q->tail_area_ns += ns;
     q->tail_counted += n;
     q->tail_wide = VHQ_PARTS;
-    atomic_store_explicit(&q->folded, true, memory_order_relaxed);
     gate_after(q, ns);
     loose_end(q);
 }
@@ -55,7 +52,7 @@ static bool loose_complete(struct vhq *q)
  * ones have been given since, and what they are given next follows it. */
 void loose_close(struct vhq *q)
 {
-    bool loose = peek(q->loose) != 0 || peek(q->asks);
+    bool loose = peek(q->loose_ns) != 0 || peek(q->asks);
     if (loose && loose_complete(q))
         return;
     if (!loose || q->desc.kind != VHQ_LEGACY || !q->set->ops.complete) {
@@ -72,7 +69,7 @@ struct vhq *loose_next(struct vhq_set *s)
         return NULL;
     cap_adopt(s);
     for (struct vhq *q = s->in_flight; q; q = q->in_flight_next)
-        if (peek(q->loose) != 0 && cap_claim_tail(q))
+        if (peek(q->loose_ns) != 0 && cap_claim_tail(q))
             return q;
     return NULL;
 }

@@ -307,7 +307,7 @@ static bool order_eligible(struct scan *c, struct vhq *q, struct slot *slot)
 
 static bool scan_stream_full(struct scan *c, struct vhq *q, uint32_t load)
 {
-    if (cap_alone(c->s) || !cap_stream_full(q, load, 0))
+    if (cap_alone(c->s) || c->s->admits != 0 || !cap_stream_full(q, load, 0))
         return false;
     scan_look(c);
     return cap_stream_full(q, load, scan_now(c));
@@ -413,17 +413,34 @@ static void order_drop(struct scan *c)
     c->job.kind = JOB_AGAIN;
 }
 
+static bool order_take(struct scan *c, struct vhq *q, const struct slot *slot)
+{
+    if (slot->flags & SLOT_LOOSE ? cap_loose_room(c->s) : cap_take(q, slot->load))
+        return true;
+    scan_look(c);
+    return slot->flags & SLOT_LOOSE ? cap_loose_room(c->s)
+                                    : cap_take_looked(q, slot->load, scan_now(c));
+}
+
+/* The guard lets one in that has no room. */
+static bool order_admit(struct scan *c, struct vhq *q, const struct slot *slot)
+{
+    if (c->s->admits == 0)
+        return false;
+    c->s->admits--;
+    if (!(slot->flags & SLOT_LOOSE))
+        cap_force(q, slot->load);
+    return true;
+}
+
 static bool order_room(struct scan *c, struct vhq *q)
 {
     struct slot *slot = ring_head(&q->ring);
-    uint32_t load = slot->load;
-    if (cap_alone(c->s)) {
+    slot->flags &= (uint16_t)~SLOT_LOOSE;
+    if (cap_alone(c->s))
         slot->flags |= SLOT_LOOSE;
-    } else if (!cap_take(q, load)) {
-        scan_look(c);
-        if (!cap_take_looked(q, load, scan_now(c)))
-            return false;
-    }
+    if (!order_take(c, q, slot))
+        return order_admit(c, q, slot);
     blocked_end(c->s);
     return true;
 }
@@ -441,7 +458,7 @@ static void order_capped(struct scan *c, bool all)
     struct vhq_set *s = c->s;
     if (order_mark(c, cap_unmarked(s)))
         return;
-    s->poll_due = s->wordless != 0 || s->unknown;
+    s->poll_due = s->wordless != 0 || s->asking;
     uint64_t due = blocked_due(s, all, scan_now(c));
     if (due < c->job.wake_ns)
         c->job.wake_ns = due;

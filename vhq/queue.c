@@ -69,8 +69,10 @@ static int begin_inline(struct vhq *q, const struct vhq_req *req, uint16_t flags
     q->cur.after = req->after;
     q->cur.signals = req->signals;
     q->cur.counted = fence_begun(req->after) && fence_wait_begin(req->after);
-    if (req->signals)
+    if (req->signals) {
+        q->cur.flags |= SLOT_RECORD;
         fence_begin(req->signals);
+    }
     return VHQ_INLINE;
 }
 
@@ -92,7 +94,7 @@ static bool inline_allowed(const struct vhq *q, const struct vhq_req *req, bool 
 static bool inline_room_looked(struct vhq *q, uint32_t load, uint32_t flags)
 {
     struct vhq_set *s = q->set;
-    if (peek(q->loose) != 0)
+    if (peek(q->loose_ns) != 0)
         cap_mark(q);
     if (!q->desc.done && peek(q->newest) != peek(q->complete_mark))
         cap_poll(q);
@@ -107,17 +109,33 @@ static bool inline_room_looked(struct vhq *q, uint32_t load, uint32_t flags)
     return room;
 }
 
-static bool inline_room(struct vhq *q, const struct vhq_req *req, uint16_t *flags)
+static bool loose_room_looked(struct vhq_set *s)
+{
+    pthread_mutex_lock(&s->lock);
+    cap_look(s, clock_ns());
+    pthread_mutex_unlock(&s->lock);
+    return cap_loose_room(s);
+}
+
+static bool inline_room_capped(struct vhq *q, const struct vhq_req *req, uint16_t *flags)
+{
+    if (cap_alone(q->set)) {
+        *flags |= SLOT_LOOSE;
+        return loose_room_looked(q->set);
+    }
+    uint32_t load = cap_load(req);
+    return likely(cap_take(q, load)) || inline_room_looked(q, load, req->flags);
+}
+
+static inline bool inline_room(struct vhq *q, const struct vhq_req *req, uint16_t *flags)
 {
     *flags = (uint16_t)req->flags;
     if (req->flags & VHQ_UNCOUNTED)
         return true;
-    if (likely(cap_alone(q->set))) {
-        *flags |= SLOT_LOOSE;
-        return true;
-    }
-    uint32_t load = cap_load(req);
-    return likely(cap_take(q, load)) || inline_room_looked(q, load, req->flags);
+    if (unlikely(!cap_alone(q->set) || !cap_loose_room(q->set)))
+        return inline_room_capped(q, req, flags);
+    *flags |= SLOT_LOOSE;
+    return true;
 }
 
 /*
@@ -136,7 +154,8 @@ static int begin_direct(struct vhq *q, const struct vhq_req *req, struct vhq_cmd
         if (inline_room(q, req, &flags))
             break;
         if (clock_ns() > impatient) {
-            cap_force(q, cap_load(req));
+            if (!(flags & SLOT_LOOSE))
+                cap_force(q, cap_load(req));
             break;
         }
     }
@@ -165,15 +184,17 @@ static void slot_order(struct vhq *q, const struct vhq_req *req, struct slot *sl
     slot->ticket = atomic_fetch_add_explicit(&q->set->issued, 1, memory_order_acq_rel);
     if (slot->after && fence_wait_begin(slot->after))
         slot->flags |= SLOT_COUNTED;
-    if (slot->signals)
+    if (slot->signals) {
+        slot->flags |= SLOT_RECORD;
         fence_begin_buffered(slot->signals, q, slot->ticket);
+    }
 }
 
 static struct slot *slot_fill(struct vhq *q, const struct vhq_req *req, uint32_t bytes)
 {
     struct slot *slot = ring_reserve(&q->ring, bytes);
     slot->flags = (uint16_t)(req->flags & (VHQ_UNCOUNTED | VHQ_CLOSE | VHQ_AFTER_ALL | VHQ_BESIDE |
-                                           VHQ_PEER | (bytes ? VHQ_LEARNS : 0)));
+                                           VHQ_PEER | VHQ_WAITS | (bytes ? VHQ_LEARNS : 0)));
     if (unlikely(req->flags & VHQ_PEER))
         atomic_fetch_add_explicit(&q->peers, 1, memory_order_relaxed);
     slot->load = cap_load(req);
@@ -261,7 +282,8 @@ bool vhq_begin_plain(struct vhq *q, uint32_t flags)
     if ((!(flags & VHQ_UNCOUNTED) && !cap_alone(q->set)) || passive())
         return false;
     pthread_mutex_lock(&q->lock);
-    if (likely(inline_allowed(q, &plain, false) || MUTANT(plain_overtakes))) {
+    if (likely((cap_loose_room(q->set) && inline_allowed(q, &plain, false)) ||
+               MUTANT(plain_overtakes))) {
         submit_before(q, plain_flags(flags));
         return true;
     }
@@ -362,7 +384,10 @@ void vhq_end(struct vhq *q, int driver_result)
 
 void vhq_end_plain(struct vhq *q, uint32_t flags, uint64_t est_ns, int driver_result)
 {
-    cap_sent(q, plain_flags(flags), load_make(est_ns, VHQ_PARTS), driver_result);
+    if (unlikely(flags & VHQ_UNCOUNTED))
+        cap_sent(q, VHQ_UNCOUNTED, 0, driver_result);
+    else
+        cap_sent_loose(q, est_ns < MAX_EST_NS ? (uint32_t)est_ns | 1 : MAX_EST_NS, driver_result);
     bump(q->inlined, 1u);
     pthread_mutex_unlock(&q->lock);
 }
@@ -384,13 +409,13 @@ int vhq_create(struct vhq_set *set, const struct vhq_desc *desc, struct vhq **ou
     uint32_t word = desc->done ? atomic_load(desc->done) : 0;
     atomic_init(&q->newest, word);
     atomic_init(&q->complete_mark, word);
-    atomic_init(&q->loose_mark, word);
     if (!atomic_load(&vhq_forked)) {
         pthread_mutex_lock(&set->lock);
         DL_APPEND(set->all, q);
         set->wordless += !desc->done;
         gaps_of(set, desc);
         set->lowest = desc->level < set->lowest ? desc->level : set->lowest;
+        set->first = desc->priority < set->first ? desc->priority : set->first;
         pthread_mutex_unlock(&set->lock);
     }
     *out = q;

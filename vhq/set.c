@@ -7,6 +7,7 @@
 #include "vhq/internal.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 
 #include <utlist.h>
@@ -62,6 +63,8 @@ int vhq_set_create(const struct vhq_config *cfg, const struct vhq_ops *ops, void
     config_default(&s->cfg);
     s->budget_us = s->cfg.budget_us;
     s->depth = s->cfg.depth;
+    s->first = INT_MAX;
+    measure_scale(s, cfg->untried ? SCALE_MOST : SCALE_ONE);
     pthread_mutex_init(&s->lock, NULL);
     if (!atomic_load(&vhq_forked)) {
         registry_lock();
@@ -74,8 +77,11 @@ int vhq_set_create(const struct vhq_config *cfg, const struct vhq_ops *ops, void
 
 void vhq_set_configure(struct vhq_set *set, uint32_t budget_us, uint32_t depth)
 {
+    pthread_mutex_lock(&set->lock);
     atomic_store(&set->budget_us, budget_us);
     atomic_store(&set->depth, depth);
+    measure_scale(set, set->scale);
+    pthread_mutex_unlock(&set->lock);
     if (!atomic_load(&vhq_forked))
         dispatcher_kick(set);
 }

@@ -342,23 +342,10 @@ static void sync_marked(struct vhq *q)
     sync_look(q);
 }
 
-/* What has a marker behind it. Of the rest the caller asks the driver. */
-static void sync_out(struct vhq *q)
-{
-    struct patience p = {0};
-    uint32_t value = atomic_load_explicit(&q->newest, memory_order_acquire);
-    while (!sync_over(q, value))
-        patience_wait(&p, q);
-    patience_end(&p);
-    sync_look(q);
-}
-
 /* The vHQ is drained. */
 static void sync_queue(struct vhq *q)
 {
-    if (cap_alone(q->set))
-        sync_out(q);
-    else if (sync_asks(q))
+    if (sync_asks(q))
         sync_asked(q);
     else
         sync_marked(q);
@@ -373,7 +360,7 @@ static bool finish_needed(const struct vhq *q)
 /* ... and that the caller would not ask the driver for? */
 static bool sync_needed(const struct vhq *q)
 {
-    return finish_needed(q) && (!cap_alone(q->set) || peek(q->newest) != peek(q->complete_mark));
+    return finish_needed(q) && !cap_alone(q->set);
 }
 
 void vhq_sync(struct vhq *q, bool boost)
@@ -387,7 +374,7 @@ void vhq_sync(struct vhq *q, bool boost)
 
 bool vhq_loose(const struct vhq *q)
 {
-    return peek(q->loose) != 0;
+    return peek(q->loose_ns) != 0;
 }
 
 uint64_t vhq_sent(const struct vhq *q)
@@ -397,7 +384,7 @@ uint64_t vhq_sent(const struct vhq *q)
 
 void vhq_settle(struct vhq *q, uint64_t sent)
 {
-    if (peek(q->loose) != 0 && !passive())
+    if (peek(q->loose_ns) != 0 && !passive())
         sync_settle(q, sent);
 }
 

@@ -115,6 +115,7 @@ struct vhq_config {
     uint32_t unbounded;            /* bits of hold words that hold as long as they last */
     const _Atomic uint32_t *rings; /* nonzero: any command that counts may be one of VHQ_PEER.
                                       NULL: none */
+    bool untried; /* estimates count as far too low until completions say otherwise */
 };
 
 /* Defaults of vhq_config, as documented for CUTIN_BUDGET_US, CUTIN_DEPTH and CUTIN_QUEUE. */
@@ -195,7 +196,8 @@ enum {
     /* It goes to the driver in parts, each of which is asked for holds and takes room by itself, but
      * keeps its one place in the order. The estimate is one part's. It does not go at once. */
     VHQ_IN_PARTS = 1u << 18,
-    VHQ_PEER = 1u << 7, /* somebody outside the process may wait for it: see vhq_config.peer_us */
+    VHQ_PEER = 1u << 7,   /* somebody outside the process may wait for it: see vhq_config.peer_us */
+    VHQ_WAITS = 1u << 13, /* it waits for something: how long it takes says nothing of others */
 };
 
 struct vhq_req {

@@ -59,7 +59,8 @@ int queues_open(struct shim_context *ctx)
                              .gates = &ctx->gates_usable,
                              .peer_us = cfg->peer_us,
                              .unbounded = PAGE_BIT_PAUSED | PAGE_BIT_POLICY,
-                             .rings = memory_io_word()};
+                             .rings = memory_io_word(),
+                             .untried = true};
     if (!schedule_queues(schedule_lowest()))
         return 0;
     struct vhq_ops own = ops;

@@ -408,6 +408,7 @@ static void launch_waits(struct launch *l, struct call *c, const struct estimate
         return;
     waiting_show(l->known, l->function, l->ctx->gpu);
     c->req.est_ns = (uint64_t)config_get()->budget_us * 1000;
+    c->req.flags |= VHQ_WAITS;
     if (c->record)
         c->record->kernel.waits = 1;
 }

@@ -1,6 +1,6 @@
 /*
- * alone.c - a process that nobody else shares the device with puts nothing of cutin's into its
- * streams; somebody comes, and its work is under the cap; leaves, and it is alone again. By the
+ * alone.c - a process that nobody else shares the device with puts next to nothing of cutin's into
+ * its streams; somebody comes, and its work is under the cap; leaves, and it is alone again. By the
  * device's log.
  */
 #include "scheduler/wire/control.h"
@@ -17,8 +17,8 @@
 TestSuite(alone, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 300);
 
 /* As in program_alone.c. */
-enum { WARM = 8, ALONE = 10000, BEHIND = 1000, CAPPED = 200, AGAIN = 1000 };
-enum { DEPTH = 4 };
+enum { WARM = 8, ALONE = 10000, BEHIND = 100, CAPPED = 200, AGAIN = 1000 };
+enum { DEPTH = 4, UNIT = 50 /* kernels of 5 us: a marker behind 3 ms of them, by the estimates */ };
 
 #define PROGRAM "program_alone"
 
@@ -139,12 +139,17 @@ static bool is_paused(const struct client_row *row)
     return row->paused;
 }
 
+static bool waits_for_nothing(const struct client_row *row)
+{
+    return client_submitted(row) >= WARM + ALONE + BEHIND;
+}
+
 static bool waits(const struct client_row *row)
 {
     return row->device[0].counters.waiting == CAPPED;
 }
 
-/* Four streams, and nobody counts what is in flight in them. */
+/* Kernels of 200 us. */
 static bool has_submitted_much(const struct client_row *row)
 {
     return client_submitted(row) >= 5000;
@@ -152,7 +157,7 @@ static bool has_submitted_much(const struct client_row *row)
 
 static bool shows_little_in_flight(const struct client_row *row)
 {
-    return row->device[0].counters.in_flight <= 4;
+    return row->device[0].counters.in_flight <= 100;
 }
 
 static void somebody_there(const char *which, bool (*there)(const struct client_row *))
@@ -162,19 +167,20 @@ static void somebody_there(const char *which, bool (*there)(const struct client_
 
 /* ---- tests ----------------------------------------------------------------------------------- */
 
-Test(alone, launches_put_nothing_into_a_stream)
+Test(alone, launches_put_next_to_nothing_into_a_stream)
 {
     struct span span;
 
     program_start((const char *[]){PRELOAD, SIMULATOR, "CUTIN_SOCKET=", NULL});
     span = launches(1);
     cr_expect_eq(device_log_count(is_kernel, &span), ALONE);
-    cr_expect_eq(device_log_count(is_ours, &span), 0);
+    int ours = device_log_count(is_ours, &span);
+    cr_expect_leq(ours, ALONE / UNIT, "%d", ours);
     program_check();
 }
 
 /*
- * A hold, and then somebody above, while the driver has a thousand kernels of one stream: the hold
+ * A hold, and then somebody above, while the driver has a hundred kernels of one stream: the hold
  * counts at once, the driver's kernels run to their end, and those that follow are under the cap.
  */
 Test(alone, who_comes_finds_the_cap_and_who_leaves_takes_it_along)
@@ -189,6 +195,7 @@ Test(alone, who_comes_finds_the_cap_and_who_leaves_takes_it_along)
     struct control_target target = {.client = row.id};
     launches(1);
     launches(2);
+    somebody_there("nothing waits", waits_for_nothing);
     cr_assert_eq(control_pause(daemon_path(), target), 0);
     somebody_there("paused", is_paused);
     held.from_ns = device_now_ns();
@@ -215,7 +222,7 @@ Test(alone, who_comes_finds_the_cap_and_who_leaves_takes_it_along)
         cr_assert_lt(step, 600, "it is not alone again");
         nap_ms(10);
         again = launches(step++);
-    } while (device_log_count(is_ours, &again) > 0);
+    } while (device_log_count(is_ours, &again) > AGAIN / UNIT);
     cr_expect_eq(device_log_count(is_kernel, &again), AGAIN);
     program_check();
     process_free(daemon);
@@ -274,7 +281,8 @@ Test(alone, beside_somebody_idle_there_is_no_marker_for_each_launch)
     process_free(daemon);
 }
 
-Test(alone, what_nobody_counts_is_not_shown_as_in_flight)
+/* The driver would take a thousand. */
+Test(alone, what_is_in_flight_is_bounded_all_the_same)
 {
     struct process *daemon = daemon_start(), *be = training_start(0, NULL);
     struct client_row row;

@@ -23,7 +23,7 @@ static const struct step {
     bool behind_host, waits;
 } steps[] = {
     {.kernels = 10000, .ns = 5000, .waits = true},
-    {.kernels = 1000, .ns = 5000, .behind_host = true},
+    {.kernels = 100, .ns = 5000, .behind_host = true},
     {.kernels = 200, .ns = 20000},
     {.kernels = 1000, .ns = 5000, .waits = true},
 };

@@ -1,0 +1,135 @@
+/*
+ * jobs.c - best-effort jobs run, then a real-time service comes: what it finds in its way, by the
+ * device's log. So it is on most machines; the other order proves less.
+ */
+#include "tests/integration/gpu.h"
+#include "tests/integration/sharing/device_log.h"
+
+#include <criterion/criterion.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+TestSuite(jobs, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 300);
+
+enum { MOST_JOBS = 8, WORKS = 400000, BUDGET_US = 200 };
+
+#define PROGRAM BIN_DIR "/tests/program_jobs"
+
+static struct process *job[MOST_JOBS];
+
+/* Each has launched a thousand kernels: the driver has what it takes. */
+static void jobs_start(int n, const char *lengths_us)
+{
+    for (int i = 0; i < n; i++)
+        job[i] = process_start((const char *[]){PROGRAM, "be", lengths_us, NULL},
+                               (const char *[]){PRELOAD, SIMULATOR, NULL});
+    for (int i = 0; i < n; i++)
+        cr_assert(process_says(job[i], "launched.", 60), "stderr: %s", process_err(job[i]));
+}
+
+static void jobs_end(int n)
+{
+    for (int i = 0; i < n; i++)
+        process_signal(job[i], SIGTERM);
+    for (int i = 0; i < n; i++) {
+        cr_expect_eq(process_wait(job[i], 60), 0, "stderr: %s", process_err(job[i]));
+        cr_expect_not_null(strstr(process_out(job[i]), "right"), "%s", process_out(job[i]));
+        process_free(job[i]);
+    }
+}
+
+/* Its requests: a kernel each, after the time in which jobs settle. Returns its process id. */
+static uint64_t service_run(void)
+{
+    struct process *rt =
+        process_run((const char *[]){PROGRAM, "rt", "60", "50", "1", "50", "200", NULL},
+                    (const char *[]){PRELOAD, SIMULATOR, "CUTIN_PRIORITY=rt", NULL}, 120);
+    uint64_t pid = (uint64_t)rt->pid;
+
+    cr_assert_eq(rt->status, 0, "stderr: %s", process_err(rt));
+    process_free(rt);
+    return pid;
+}
+
+/* ---- the log --------------------------------------------------------------------------------- */
+
+static struct device_work work[WORKS];
+static int works;
+
+static int keep_kernel(const struct device_work *w, const void *unused)
+{
+    if (strcmp(w->kind, "kernel") != 0)
+        return 0;
+    cr_assert_lt(works, WORKS);
+    work[works++] = *w;
+    return 1;
+}
+
+/* What was the jobs' when the service asked for its kernel, and had not run. */
+static uint64_t in_the_way_of(const struct device_work *asks)
+{
+    uint64_t ns = 0;
+
+    for (int i = 0; i < works; i++) {
+        const struct device_work *w = &work[i];
+        if (w->submit_ns > asks->submit_ns || w->end_ns <= asks->submit_ns || w->pid == asks->pid)
+            continue;
+        ns += w->start_ns < asks->submit_ns && w->end_ns - asks->submit_ns < w->cost_ns
+                  ? w->end_ns - asks->submit_ns
+                  : w->cost_ns;
+    }
+    return ns;
+}
+
+/* The most that a request of the service found. */
+static uint64_t in_the_way_us(uint64_t service)
+{
+    uint64_t most = 0;
+    int requests = 0;
+
+    works = 0;
+    device_log_count(keep_kernel, NULL);
+    for (int i = 0; i < works; i++) {
+        if (work[i].pid != service)
+            continue;
+        uint64_t ns = in_the_way_of(&work[i]);
+        most = ns > most ? ns : most;
+        requests++;
+    }
+    cr_assert_eq(requests, 60);
+    return most / 1000;
+}
+
+/* ---- tests ----------------------------------------------------------------------------------- */
+
+static uint64_t service_finds_us(int jobs, const char *lengths_us)
+{
+    struct process *daemon;
+    uint64_t service;
+
+    device_log_open();
+    daemon = daemon_start();
+    jobs_start(jobs, lengths_us);
+    service = service_run();
+    jobs_end(jobs);
+    process_free(daemon);
+    return in_the_way_us(service);
+}
+
+/* What each of them had in the driver took longer, with the others in between, than the guard waits
+ * for progress. */
+Test(jobs, that_ran_before_leave_a_service_no_more_than_their_budgets)
+{
+    uint64_t us = service_finds_us(4, "100");
+
+    cr_expect_leq(us, 4 * (BUDGET_US + 2 * 100), "%lu us", (unsigned long)us);
+}
+
+/* Estimates are of little use here. */
+Test(jobs, whose_kernels_vary_leave_a_service_some_of_them)
+{
+    uint64_t us = service_finds_us(1, "500,20,1000,50");
+
+    cr_expect_leq(us, 6000, "%lu us", (unsigned long)us);
+}

@@ -1,0 +1,210 @@
+/*
+ * measure.c - estimates that are wrong: what completions say of them, and what that leaves of the
+ * cap. The clock goes as the test says, so bounds are exact.
+ */
+#include <criterion/criterion.h>
+
+#include "tests/vhq/fake.h"
+#include "vhq/internal.h"
+
+enum {
+    BUDGET_US = 200,
+    EST_US = 25,
+    PAIR = 2 /* commands of one marker: a quarter of the budget */
+};
+
+static struct world *w;
+static int a;
+
+static void setup(void)
+{
+    clock_freeze();
+    w = world_new(&(struct vhq_config){.budget_us = BUDGET_US, .depth = 256});
+    a = world_stream(w, VHQ_NONBLOCKING);
+}
+
+static void teardown(void)
+{
+    device_start(w, 1);
+    vhq_set_sync(w->set, false);
+    device_stop(w);
+    cr_assert_null(check_order(w), "%s", check_order(w));
+    world_free(w);
+}
+
+TestSuite(measure, .init = setup, .fini = teardown);
+
+static void look(void)
+{
+    struct vhq_stats stats;
+    vhq_set_stats(w->set, &stats);
+}
+
+/* Of 256. */
+static uint32_t scale(void)
+{
+    pthread_mutex_lock(&w->set->lock);
+    uint32_t scale = w->set->scale;
+    pthread_mutex_unlock(&w->set->lock);
+    return scale;
+}
+
+static uint32_t in_device(void)
+{
+    return atomic_load(&w->stream[a].submitted) - atomic_load(&w->stream[a].completed);
+}
+
+/* Commands with a marker behind them, alone in the device, take so long; somebody looks every 10 us. */
+static void take(int commands, uint64_t us)
+{
+    for (int i = 0; i < commands; i++)
+        cr_assert(w->command[launch(w, a, EST_US * PAIR)].inlined);
+    for (; us > 0; us -= us < 10 ? us : 10) {
+        look();
+        clock_advance((us < 10 ? us : 10) * 1000);
+    }
+    device_finish(w);
+    look();
+}
+
+/* So many go of those that wait. */
+static uint32_t goes(void)
+{
+    for (int i = 0; i < 3 * BUDGET_US / EST_US; i++)
+        launch(w, a, EST_US);
+    uint32_t in = in_device();
+    for (int same = 0; same < 20; same++, nap_us(500)) {
+        same = in_device() == in ? same : 0;
+        in = in_device();
+    }
+    return in;
+}
+
+Test(measure, that_agrees_with_the_estimates_leaves_the_budget)
+{
+    for (int i = 0; i < 20; i++)
+        take(1, EST_US * PAIR);
+    cr_expect_eq(scale(), SCALE_ONE, "%u", scale());
+    cr_expect_eq(goes(), BUDGET_US / EST_US, "%u", in_device());
+}
+
+/* As kernels whose grid does not tell how much they do. */
+Test(measure, of_one_that_took_eight_times_as_long_leaves_an_eighth)
+{
+    take(1, 8 * EST_US * PAIR);
+    cr_expect(scale() > 7 * SCALE_ONE && scale() <= 8 * SCALE_ONE, "%u", scale());
+    cr_expect_eq(goes(), 1, "%u", in_device());
+}
+
+Test(measure, of_long_ones_in_turns_with_short_ones_is_that_of_the_long_ones)
+{
+    for (int i = 0; i < 8; i++) {
+        take(1, 16 * EST_US * PAIR);
+        take(1, EST_US * PAIR);
+        cr_assert_gt(scale(), 10 * SCALE_ONE, "%u", scale());
+    }
+}
+
+Test(measure, forgets_one_long_one_among_short_ones)
+{
+    take(1, 16 * EST_US * PAIR);
+    for (int i = 0; i < 16; i++)
+        take(1, EST_US * PAIR);
+    cr_expect_leq(scale(), SCALE_ONE + SCALE_ONE / 4, "%u", scale());
+}
+
+/* Nobody looked while it ran: it may have been complete for long. */
+Test(measure, does_not_take_a_late_look_for_a_long_kernel)
+{
+    launch(w, a, EST_US * PAIR);
+    look();
+    clock_advance(10 * 1000 * 1000);
+    device_finish(w);
+    look();
+    cr_expect_eq(scale(), SCALE_ONE, "%u", scale());
+}
+
+static void take_held(uint64_t held_us)
+{
+    launch(w, a, EST_US * PAIR);
+    look();
+    clock_advance(10 * 1000);
+    atomic_store(&w->stream[a].hold_since, clock_ns());
+    atomic_store(&w->stream[a].hold, 1);
+    for (uint64_t us = 0; us < held_us; us += 100) {
+        look();
+        clock_advance(100 * 1000);
+    }
+    atomic_store(&w->stream[a].hold, 0);
+    look();
+    clock_advance(30 * 1000);
+    look();
+    device_finish(w);
+    look();
+}
+
+Test(measure, does_not_take_a_hold_for_a_long_kernel)
+{
+    take_held(1000);
+    cr_expect_eq(scale(), SCALE_ONE, "%u", scale());
+    take(1, 4 * EST_US * PAIR);
+    cr_expect_gt(scale(), 3 * SCALE_ONE, "what came after it counts: %u", scale());
+}
+
+/* Nor what stands behind a host function, as long as that is in the stream. */
+Test(measure, does_not_take_a_host_function_for_a_long_kernel)
+{
+    world_call(w, &(struct call){.stream = a, .flags = VHQ_UNCOUNTED});
+    take(2, 100 * EST_US * PAIR);
+    cr_expect_eq(scale(), SCALE_ONE, "%u", scale());
+    world_call(w, &(struct call){.stream = a, .what = RECORD});
+    take(1, 4 * EST_US * PAIR);
+    cr_expect_gt(scale(), 3 * SCALE_ONE, "a record waits for nothing: %u", scale());
+}
+
+Test(measure, does_not_take_what_goes_before_a_stream_for_its_own)
+{
+    int high = world_stream_of_priority(w, -5);
+    take(1, 8 * EST_US * PAIR);
+    cr_expect_eq(scale(), SCALE_ONE, "%u", scale());
+    cr_expect_eq(atomic_load(&w->stream[high].submitted), 0);
+}
+
+/* Several streams side by side: each waits for all that the device has. */
+Test(measure, compares_with_all_that_the_device_has)
+{
+    int b = world_stream(w, VHQ_NONBLOCKING);
+    launch(w, b, EST_US * PAIR);
+    launch(w, b, EST_US * PAIR);
+    launch(w, a, EST_US * PAIR);
+    for (int us = 0; us < 3 * EST_US * PAIR; us += 10) {
+        look();
+        clock_advance(10 * 1000);
+    }
+    device_finish(w);
+    look();
+    cr_expect_eq(scale(), SCALE_ONE, "%u", scale());
+}
+
+/* A fast device, or estimates that were taken while others had it: more goes while the set is alone,
+ * and no more than the budget beside somebody above. */
+Test(measure, of_what_is_faster_changes_only_what_goes_alone)
+{
+    for (int i = 0; i < 40; i++)
+        take(1, EST_US / 10);
+    cr_expect_lt(scale(), SCALE_ONE / 4, "%u", scale());
+    cr_expect_gt(peek(w->set->loose_most_ns), 4 * LOOSE_MOST_NS);
+    cr_expect_eq(goes(), BUDGET_US / EST_US, "%u", in_device());
+}
+
+Test(measure, that_there_is_none_of_yet_leaves_one_at_a_time)
+{
+    struct world *untried =
+        world_new(&(struct vhq_config){.budget_us = BUDGET_US, .untried = true});
+    int b = world_stream(untried, VHQ_NONBLOCKING);
+    cr_expect(untried->command[launch(untried, b, EST_US)].inlined);
+    cr_expect_not(untried->command[launch(untried, b, EST_US)].inlined);
+    device_start(untried, 1);
+    vhq_set_sync(untried->set, false);
+    world_free(untried);
+}

@@ -1,0 +1,56 @@
+/*
+ * measure.c - how long what is in flight really takes.
+ *
+ * Estimates may be wrong: a kernel whose time depends on its arguments, one that was timed while
+ * others had the device, one that never ran. What is promised to somebody above is a time, and the
+ * cap counts estimates. So each marker remembers what the device had when it was placed, by the
+ * estimates, and when it is complete the time that this took is known, between two bounds: it was
+ * not complete at the look before, and it is now. From that follows the *scale* by which estimates
+ * count in the cap.
+ *
+ * What took certainly longer than the scale says raises it at once, to what was seen, 16 times at
+ * most. What was certainly faster lowers it by a quarter of the distance. So of kernels that are
+ * long in turns, those that are long decide; and one that is long now and then costs the room of
+ * some dozen markers. Since a time is compared with what was in flight, whatever room the scale
+ * leaves, there is no loop that could swing. A late look widens the bounds, and changes nothing.
+ *
+ * With somebody above, a scale below one is not used: it is worth most where nothing is known. Time
+ * in which somebody held is no lesson, nor are units with host functions or waits for events.
+ */
+#include "vhq/internal.h"
+
+enum { SCALE_LEAST = SCALE_ONE / 16, RELEASE = 4 };
+
+void measure_scale(struct vhq_set *s, uint32_t scale)
+{
+    uint64_t budget = peek(s->budget_us) * NS_PER_US;
+    s->scale = scale < SCALE_LEAST ? SCALE_LEAST : scale > SCALE_MOST ? SCALE_MOST : scale;
+    if (s->scale > SCALE_ONE)
+        budget = budget * SCALE_ONE / s->scale;
+    atomic_store_explicit(&s->budget_ns, budget, memory_order_relaxed);
+    uint32_t most = (uint32_t)((uint64_t)LOOSE_MOST_NS * SCALE_ONE / s->scale);
+    atomic_store_explicit(&s->loose_most_ns, most, memory_order_relaxed);
+    atomic_store_explicit(&s->loose_unit_ns, most / LOOSE_PART, memory_order_relaxed);
+}
+
+static uint32_t measure_ratio(uint64_t ns, uint32_t ahead)
+{
+    uint64_t ratio = ns * SCALE_ONE / (ahead * AHEAD_NS);
+    return ratio < SCALE_MOST ? (uint32_t)ratio : SCALE_MOST;
+}
+
+void measure_unit(struct vhq *q, uint32_t value, uint64_t now)
+{
+    struct vhq_set *s = q->set;
+    uint32_t ahead = q->ahead[value % UNITS];
+    uint64_t since = q->unit[value % UNITS].since_ns;
+    /* What goes before a stream of lower priority may have come later. */
+    if (ahead == 0 || q->desc.priority != s->first || gaps_held(s, since))
+        return;
+    uint32_t least = measure_ratio(s->looked_ns > since ? s->looked_ns - since : 0, ahead),
+             most = measure_ratio(now > since ? now - since : 0, ahead);
+    if (least > s->scale + s->scale / 4)
+        measure_scale(s, least);
+    else if (most < s->scale)
+        measure_scale(s, s->scale - (s->scale - most + RELEASE - 1) / RELEASE);
+}

@@ -108,7 +108,7 @@ static const char *const made[] = {
 static struct include {
     char file[96], target[192];
     unsigned line;
-} * includes;
+} *includes;
 static size_t include_count;
 
 static bool exists(const char *path)

@@ -46,7 +46,7 @@ struct stream {
         int command; /* NONE: a marker */
         uint32_t value;
         bool gate; /* behind the marker */
-    } * work;
+    } *work;
     uint32_t head, tail; /* work[head..tail) is in the device */
     uint32_t in_flight;
     _Atomic uint32_t submitted, completed; /* commands */

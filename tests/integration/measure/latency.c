@@ -1,5 +1,6 @@
 /*
- * latency.c - `cutin latency --json` prints what scripts build on. No figure is judged here.
+ * latency.c - `cutin latency --json` prints what scripts build on, and its figures say what goes on:
+ * by their order, and by ratios within one run that are far from what is asked.
  */
 #include "tests/integration/gpu.h"
 
@@ -39,6 +40,40 @@ static json_t *printed(struct process *p)
     root = json_loads(process_out(p), 0, &error);
     cr_assert_not_null(root, "%s in %s", error.text, process_out(p));
     return root;
+}
+
+static double number(json_t *root, const char *group, const char *mode, const char *key)
+{
+    char path[128];
+
+    snprintf(path, sizeof(path), "%s.%s.%s", group, mode, key);
+    cr_assert(json_is_number(get(root, path)), "%s is not a number", path);
+    return json_number_value(get(root, path));
+}
+
+/* The median wait that `mode` adds is that many times less than what `than` adds. Where requests of
+ * the same run that had the GPU to themselves varied by as much as that, nobody can say. */
+static void adds_less(json_t *root, const char *mode, const char *than, double times)
+{
+    double less = number(root, "added_us", mode, "p50"),
+           more = number(root, "added_us", than, "p50");
+    double noise =
+        number(root, "modes", "alone", "p90_us") - number(root, "modes", "alone", "p50_us");
+
+    if (noise > more / times)
+        cr_skip_test("too noisy to say: %s adds %.0f us, %s %.0f; alone varies by %.0f", mode, less,
+                     than, more, noise);
+    cr_expect_leq(less * times, more, "%s adds %.0f us, %s %.0f; alone varies by %.0f", mode, less,
+                  than, more, noise);
+}
+
+static void are_in_order(json_t *root, const char *mode)
+{
+    static const char *const figures[] = {"min_us", "p50_us", "p90_us", "p99_us", "max_us"};
+
+    for (int i = 1; i < 5; i++)
+        cr_expect_leq(number(root, "modes", mode, figures[i - 1]),
+                      number(root, "modes", mode, figures[i]), "%s of %s", figures[i], mode);
 }
 
 /* p50 and p99, with intervals around them. */
@@ -84,6 +119,14 @@ Test(latency, json_has_every_key)
     cr_expect(json_is_true(get(root, "engagement.engaged")));
     cr_expect_geq(json_integer_value(get(root, "engagement.cut_ins")), 1);
     has_estimates(get(root, "modes.cutin.estimates"));
+    for (int m = 0; m < 3; m++)
+        are_in_order(root, modes[m]);
+    for (int m = 1; m < 3; m++)
+        cr_expect_float_eq(number(root, "added_us", modes[m], "p50"),
+                           number(root, "modes", modes[m], "p50_us") -
+                               number(root, "modes", "alone", "p50_us"),
+                           0.01);
+    adds_less(root, "cutin", "native", 4);
     json_decref(root);
     process_free(p);
 }
@@ -105,6 +148,7 @@ Test(latency, a_graph_has_a_length_and_shares_of_it)
     cr_expect_eq(json_integer_value(get(root, "modes.ungated.samples")), 300);
     cr_expect_str_eq(json_string_value(get(root, "be.checksum")), "identical");
     cr_expect_gt(json_number_value(get(root, "be.gate_us")), 0);
+    adds_less(root, "cutin", "ungated", 2);
     json_decref(root);
     process_free(p);
 }

@@ -27,7 +27,7 @@ enum {
 
 static int is_kernel_of(const struct device_work *w, const void *pid)
 {
-    return strcmp(w->kind, "kernel") == 0 && w->pid == (uint64_t) * (const pid_t *)pid;
+    return strcmp(w->kind, "kernel") == 0 && w->pid == (uint64_t)*(const pid_t *)pid;
 }
 
 static void kernels_run(const struct process *p, int n)
@@ -78,17 +78,18 @@ static const char *cache(int i)
 
 /* A service runs, then jobs beside it, from number `first` on, until all have done enough. Returns
  * who the service was. */
-static pid_t run(int first, int jobs, const char *const lengths_us[], const char *streams, bool native)
+static pid_t run(int first, int jobs, const char *const lengths_us[], const char *streams,
+                 bool native)
 {
     const char *preload = native ? NULL : PRELOAD;
     struct process *daemon = native ? NULL : daemon_start(), *job[JOBS], *service;
     pid_t pid;
 
     device_log_open();
-    service = process_start((const char *[]){EXAMPLE("rt_inference"), "--rate", "100", "--kernels",
-                                             "1", "--kernel-us", "50", "--seconds", "3600",
-                                             "--json", NULL},
-                            (const char *[]){SIMULATOR, "CUTIN_PRIORITY=rt", preload, NULL});
+    service =
+        process_start((const char *[]){EXAMPLE("rt_inference"), "--rate", "100", "--kernels", "1",
+                                       "--kernel-us", "50", "--seconds", "3600", "--json", NULL},
+                      (const char *[]){SIMULATOR, "CUTIN_PRIORITY=rt", preload, NULL});
     pid = service->pid;
     kernels_run(service, 1);
     for (int i = 0; i < jobs; i++)
@@ -140,8 +141,8 @@ Test(learned, of_two_lengths_in_turns_the_long_one_counts_in_both_phases)
     double native = middle_wait_us(run(2, 1, (const char *[]){"25,400"}, "1", true));
 
     for (int phase = 0; phase < 2; phase++) {
-        double waited =
-            middle_wait_us(run(phase, 1, (const char *[]){phase ? "400,25" : "25,400"}, "1", false));
+        double waited = middle_wait_us(
+            run(phase, 1, (const char *[]){phase ? "400,25" : "25,400"}, "1", false));
 
         knows(phase, 400 + EXTRA_US, 1.3);
         cr_expect_lt(waited, 0.35 * native, "phase %d: %.0f us, %.0f natively", phase, waited,

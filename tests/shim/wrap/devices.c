@@ -9,7 +9,7 @@
 static struct device {
     CUcontext ctx;
     CUmodule module;
-    CUfunction mix, spin;
+    CUfunction mix, spin, await;
     CUstream be, rt;
     CUdeviceptr x;
 } one, two;
@@ -22,6 +22,7 @@ static void device_open(struct device *d, CUdevice device)
     ok(cuModuleLoad(&d->module, SOURCE_DIR "/examples/kernels.ptx"));
     ok(cuModuleGetFunction(&d->mix, d->module, "mix"));
     ok(cuModuleGetFunction(&d->spin, d->module, "spin"));
+    ok(cuModuleGetFunction(&d->await, d->module, "await_mix"));
     ok(cuCtxGetStreamPriorityRange(&least, &greatest));
     ok(cuStreamCreateWithPriority(&d->rt, CU_STREAM_NON_BLOCKING, greatest));
     ok(cuStreamCreateWithPriority(&d->be, CU_STREAM_NON_BLOCKING, least));
@@ -37,22 +38,24 @@ static void devices_open(void)
 
 TestSuite(devices, .init = devices_open, .fini = rig_close, .timeout = 600);
 
-/* Keeps its stream busy until it is opened: with what runs, since work that waits for others is no
- * longer real time's after a while. */
+/* Keeps real time busy on a device until it is opened: with a kernel, since work that waits for others
+ * is no longer real time's after a while, and a host function ends a hold. Its device is current. */
 struct gate {
-    _Atomic bool open;
+    _Atomic uint32_t *word;
 };
 
-static void CUDA_CB wait_open(void *user)
+static void gate(struct gate *g, const struct device *d)
 {
-    struct gate *g = user;
-    rig_until(&g->open);
+    uint32_t a = 1, b = 0, none = 0, rounds = 1;
+    void *params[] = {(void *)&d->x, &a, &b, &none, &g->word, &rounds};
+    ok(cuMemHostAlloc((void **)&g->word, sizeof(*g->word), CU_MEMHOSTALLOC_PORTABLE));
+    atomic_store(g->word, 0);
+    ok(cuLaunchKernel(d->await, 1, 1, 1, 1, 1, 1, 0, d->rt, params, NULL));
 }
 
-static void gate(struct gate *g, CUstream s)
+static void gate_open(struct gate *g)
 {
-    atomic_store(&g->open, false);
-    ok(cuLaunchHostFunc(s, wait_open, g));
+    atomic_store(g->word, 1);
 }
 
 static CUgraphNode kernel_add(CUgraph graph, const CUgraphNode *after, CUfunction f, void **params)
@@ -114,10 +117,10 @@ static void launches_wait_for(struct device *held)
     ok(cuGraphLaunch(exec, one.be));
     expect(&two, 7);
     ok(cuCtxSetCurrent(held->ctx));
-    gate(&g, held->rt);
+    gate(&g, held);
     rig_start(&t, launch_one, exec);
     rig_blocked(&t);
-    atomic_store(&g.open, true);
+    gate_open(&g);
     rig_join(&t);
     expect(&one, 13);
     expect(&two, 37);
@@ -140,14 +143,14 @@ Test(devices, a_launch_waits_for_each_hold_in_turn)
     CUgraphExec exec = wide_new(0);
     struct rig_thread t;
     ok(cuCtxSetCurrent(two.ctx));
-    gate(&there, two.rt);
+    gate(&there, &two);
     ok(cuCtxSetCurrent(one.ctx));
-    gate(&here, one.rt);
+    gate(&here, &one);
     rig_start(&t, launch_one, exec);
     rig_blocked(&t);
-    atomic_store(&here.open, true);
+    gate_open(&here);
     rig_blocked(&t);
-    atomic_store(&there.open, true);
+    gate_open(&there);
     rig_join(&t);
     expect(&one, 4);
     expect(&two, 7);

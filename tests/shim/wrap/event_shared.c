@@ -90,9 +90,12 @@ static CUstream stream_above(void)
 Test(event_shared, another_processs_record_completes_no_stream_of_this_one)
 {
     CUstream above = stream_above(), below = rig_stream();
-    uint64_t ns = 3000000000u;
-    void *params[] = {&ns};
-    ok(cuLaunchKernel(rig_spin, 1, 1, 1, 1, 1, 1, 0, above, params, NULL));
+    uint32_t *word;
+    CUdeviceptr at;
+    ok(cuMemHostAlloc((void **)&word, sizeof(*word), CU_MEMHOSTALLOC_DEVICEMAP));
+    ok(cuMemHostGetDevicePointer(&at, word, 0));
+    *word = 0;
+    ok(cuStreamWaitValue32(above, at, 1, CU_STREAM_WAIT_VALUE_EQ));
     CUevent e;
     ok(cuEventCreate(&e, KIND));
     ok(cuEventRecord(e, above));
@@ -105,5 +108,6 @@ Test(event_shared, another_processs_record_completes_no_stream_of_this_one)
     answers(CUDA_ERROR_NOT_READY, cuStreamQuery(above));
     cr_expect(held(below));
     peer_ends();
+    *(volatile uint32_t *)word = 1;
     ok(cuStreamSynchronize(above));
 }

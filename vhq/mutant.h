@@ -80,10 +80,19 @@
     X(hold_opens_late, "what was held goes 1 ms after the hold has ended")                         \
     X(hold_ends_late, "a hold ends 1 ms after the work that held")
 
+/* Programs see the right results, and real time waits, or best effort does: found by cutin-purpose. */
+#define MUTANTS_OF_PURPOSE(X)                                                                      \
+    X(estimates_constant, "every kernel counts as one of which nothing is known")                  \
+    X(hold_ends_by_look, "a hold ends when a tick finds its work complete, and not before")        \
+    X(allocation_ahead, "an allocation goes ahead of the frees that are buffered")                 \
+    X(marker_lost, "one marker in eight is never written")                                         \
+    X(stream_uncounted, "the cap forgets what streams have in flight")
+
 #define MUTANTS_ALL(X)                                                                             \
     MUTANTS(X)                                                                                     \
     MUTANTS_OF_GREEN(X)                                                                            \
-    MUTANTS_OF_GATES(X) MUTANTS_OF_STOPS(X) MUTANTS_OF_HAZARDS(X) MUTANTS_OF_COST(X)
+    MUTANTS_OF_GATES(X)                                                                            \
+    MUTANTS_OF_STOPS(X) MUTANTS_OF_HAZARDS(X) MUTANTS_OF_COST(X) MUTANTS_OF_PURPOSE(X)
 
 enum mutant {
 #define X(name, rule) MUTANT_##name,

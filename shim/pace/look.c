@@ -16,6 +16,7 @@
 #include "shim/path/counters.h"
 #include "shim/path/external_wait.h"
 #include "trace/clock.h"
+#include "vhq/mutant.h"
 
 /* Dense looks: so far apart at first, later an eighth of how long it has lasted, so that a hold
  * outlasts its work by as much at most; and never so often that they take more than a sixteenth of
@@ -43,7 +44,7 @@ static void stream_found(struct shim_stream *s, uint64_t epoch)
     uint64_t before = atomic_exchange(&s->found, epoch);
     if (!schedule_idle(s, epoch))
         atomic_store(&s->found, 0);
-    else if (before)
+    else if (before && !MUTANT(hold_ends_by_look))
         dense_until_ns = clock_ns() + DENSE_QUIET_NS;
     schedule_complete(s, epoch);
 }

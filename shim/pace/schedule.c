@@ -185,7 +185,7 @@ void schedule_complete(struct shim_stream *s, uint64_t epoch)
     while ((int64_t)(epoch - known) > 0 &&
            !(newer = atomic_compare_exchange_weak(&s->complete, &known, epoch)))
         ;
-    if (epoch)
+    if (epoch && !MUTANT(hold_ends_by_look))
         schedule_idle(s, epoch);
     if (!newer && unlikely(atomic_load_explicit(&s->found, memory_order_relaxed) == epoch))
         atomic_store_explicit(&s->found, 0, memory_order_relaxed);
@@ -198,7 +198,8 @@ void schedule_complete(struct shim_stream *s, uint64_t epoch)
 void schedule_last(struct shim_stream *s, uint64_t epoch)
 {
     schedule_complete(s, epoch - EPOCH_CALL);
-    schedule_idle(s, epoch);
+    if (!MUTANT(hold_ends_by_look))
+        schedule_idle(s, epoch);
 }
 
 bool schedule_all_complete(struct shim_stream *s)

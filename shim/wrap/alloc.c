@@ -58,9 +58,9 @@ static bool alloc_takes_up(const struct alloc *a, struct shim_stream *s)
 
 static CUresult alloc_queued(const struct alloc *a, struct shim_stream *s)
 {
-    if (alloc_takes_up(a, s))
+    if (!MUTANT(allocation_ahead) && alloc_takes_up(a, s))
         return CUDA_SUCCESS;
-    if (unlikely(block_freed_bytes() > BLOCK_FREED_MOST))
+    if (unlikely(block_freed_bytes() > BLOCK_FREED_MOST) && !MUTANT(allocation_ahead))
         drain_all_unblocked();
     CUresult r = alloc_ahead(a, s);
     if (r == CUDA_SUCCESS)

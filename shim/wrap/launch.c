@@ -419,10 +419,11 @@ static void launch_prepare(struct launch *l, struct call *c, struct shim_stream 
     l->ctx = s->ctx;
     l->known = function_of(l->function, s->ctx);
     struct estimate *e = l->known ? launch_estimate(l) : NULL;
-    c->req.est_ns = e ? estimate_ns(e) : VHQ_UNKNOWN_NS;
+    c->req.est_ns = e && !MUTANT(estimates_constant) ? estimate_ns(e) : VHQ_UNKNOWN_NS;
     if (waiting_any())
         launch_waits(l, c, e);
     c->req.flags |= MUTANT_OVERTAKES(launch_overtakes);
+    c->req.flags |= MUTANT(stream_uncounted) ? VHQ_UNCOUNTED : 0u;
     if (close)
         c->req.flags |= VHQ_CLOSE;
     if (!launch_known(l))

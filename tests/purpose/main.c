@@ -5,6 +5,7 @@
  * event log. A seed gives the same workload again.
  */
 #include "judge.h"
+#include "vhq/mutant.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -34,7 +35,8 @@ static const char help[] =
     "                 busy machine; host: the machine's (default step)\n"
     "  --native       the same without cutin, for comparison; nothing fails\n"
     "  --preload F    the libcutin.so to test\n"
-    "  --mutant NAME  with a deliberate bug (vhq/mutant.h); the preloaded library has to know it\n"
+    "  --mutant NAME  is a deliberate bug (vhq/mutant.h) found? By a workload with a name that it\n"
+    "                 breaks, or makes half as bad again; all: each of them\n"
     "  --set N=V      a variable of cutin for the jobs; may be repeated\n"
     "  --budget US    what a wait may be longer than the rest of what ran (default 200),\n"
     "  --slack US     and a constant on top: switches of context, looks (default 150)\n"
@@ -49,7 +51,8 @@ enum { SETS = 16, NAME = 512 };
 
 static struct {
     const char *preload, *mutant, *keep, *rules, *set[SETS];
-    char worker[NAME], daemon[NAME], simulator[NAME], library[NAME], clock[NAME], folder[NAME];
+    char worker[NAME], daemon[NAME], simulator[NAME], library[NAME], clock[NAME], folder[NAME],
+        with_mutants[NAME];
     uint64_t seed;
     uint32_t programs, seconds, sets;
     double budget_us, slack_us;
@@ -401,6 +404,69 @@ static int run(void)
     return broken ? 1 : 0;
 }
 
+/* ---- deliberate bugs ------------------------------------------------------------------------- */
+
+static const struct {
+    const char *name, *rule;
+} mutants[] = {
+#define X(name, rule) {#name, rule},
+    MUTANTS_OF_PURPOSE(X)
+#undef X
+};
+enum { MUTANTS_HERE = sizeof(mutants) / sizeof(*mutants), CASES_MOST = 64 };
+
+/* What the mutant made of the workload that was no fault before, or less of one; RULE_COUNT: nothing. */
+static enum rule mutant_shows(const struct verdict *with, const struct verdict *without)
+{
+    int i = 0;
+    while (i < RULE_COUNT && !(with->failed[i] && rule_decides((enum rule)i) &&
+                               (!without->failed[i] || with->figure[i] > 1.5 * without->figure[i])))
+        i++;
+    return (enum rule)i;
+}
+
+static bool mutant_find(const char *name, const char *rule, struct verdict *without, bool *known)
+{
+    options.mutant = name;
+    for (uint32_t i = 0; i < CASES_MOST && workload_case_name(i); i++) {
+        struct workload w;
+        struct verdict with;
+        uint64_t begin_ns;
+        workload_case(&w, i);
+        options.mutant = "none";
+        if (!known[i] && workload_run(&w, &without[i], &begin_ns) < 0)
+            continue;
+        known[i] = true;
+        options.mutant = name;
+        int rc = workload_run(&w, &with, &begin_ns);
+        enum rule shown = rc < 0 ? RULE_COUNT : mutant_shows(&with, &without[i]);
+        if (shown == RULE_COUNT)
+            continue;
+        printf("%-20s found by %s: %s %.1f, without it %.1f\n", name, workload_case_name(i),
+               rules[shown].name, with.figure[shown], without[i].figure[shown]);
+        fflush(stdout);
+        return true;
+    }
+    printf("%-20s MISSED: %s\n", name, rule);
+    fflush(stdout);
+    return false;
+}
+
+static int run_mutants(const char *wanted)
+{
+    static struct verdict without[CASES_MOST];
+    static bool known[CASES_MOST];
+    uint32_t asked = 0, found = 0;
+    for (uint32_t i = 0; i < MUTANTS_HERE; i++) {
+        if (strcmp(wanted, "all") && strcmp(wanted, mutants[i].name))
+            continue;
+        asked++;
+        found += mutant_find(mutants[i].name, mutants[i].rule, without, known);
+    }
+    printf("%u of %u deliberate bugs found\n", found, asked);
+    return asked && found == asked ? 0 : 1;
+}
+
 static void paths_make(void)
 {
     char self[NAME - 64];
@@ -414,6 +480,7 @@ static void paths_make(void)
     snprintf(options.simulator, NAME, "%s/../lib/simgpu", self);
     snprintf(options.library, NAME, "%s/../lib/libcutin.so", self);
     snprintf(options.clock, NAME, "%s/../lib/simgpu/libsimgpu_clock.so", self);
+    snprintf(options.with_mutants, NAME, "%s/../lib/tests/libcutin-mutants.so", self);
     options.preload = options.library;
     const char *tmp = getenv("TMPDIR");
     snprintf(options.folder, sizeof(options.folder), "%.400s/purpose.XXXXXX", tmp ? tmp : "/tmp");
@@ -506,6 +573,7 @@ int main(int argc, char **argv)
             break;
         case 'm':
             options.mutant = optarg;
+            options.preload = options.with_mutants;
             break;
         case 'S':
             if (options.sets < SETS)
@@ -545,7 +613,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "cutin-purpose: %s: %s\n", options.folder, strerror(errno));
         return 2;
     }
-    int rc = run();
+    int rc = options.mutant ? run_mutants(options.mutant) : run();
     folder_remove();
     return rc;
 }

@@ -96,3 +96,61 @@ Test(stepped, event_logs_are_equal_beside_busy_loops)
     free(idle);
     free(busy);
 }
+
+/* ---- what a cut-in costs --------------------------------------------------------------------- */
+
+struct kernel {
+    uint64_t submit, start, end;
+    bool service;
+};
+enum { KERNELS_MOST = 1 << 16, SERVICE_NS = 20000 };
+
+static size_t kernels_read(const char *log, struct kernel *k)
+{
+    size_t n = 0;
+    for (const char *line = log; *line && n < KERNELS_MOST; line = strchr(line, '\n') + 1) {
+        uint64_t cost;
+        if (sscanf(line,
+                   " context=%*u stream=%*u seq=%*u kind=kernel name=%*s submit=%" SCNu64
+                   " start=%" SCNu64 " end=%" SCNu64 " cost=%" SCNu64,
+                   &k[n].submit, &k[n].start, &k[n].end, &cost) == 4)
+            k[n++].service = cost == SERVICE_NS;
+    }
+    return n;
+}
+
+/* When the last best-effort kernel ends that was in flight when the service launched, and began
+ * before the service's did; 0: none was. */
+static uint64_t in_flight_end(const struct kernel *k, size_t n, const struct kernel *service)
+{
+    uint64_t end = 0;
+    for (size_t i = 0; i < n; i++)
+        if (!k[i].service && k[i].submit < service->submit && k[i].end > service->submit &&
+            k[i].start < service->start && k[i].end > end)
+            end = k[i].end;
+    return end;
+}
+
+/* The device's switch to the service's context takes 20 us, and each marker in its way half of one.
+ * Where best effort's time slice ends first, the service does not even wait for its kernel. */
+Test(stepped, a_cut_in_waits_for_what_is_in_flight_and_a_modelled_cost)
+{
+    enum { SWITCH_NS = 20000, MARKER_NS = 500, SETTLED_MS = 300 };
+    static struct kernel kernel[KERNELS_MOST];
+    char said[4096];
+    char *log = workload_run("one_job", "1000000011", said, sizeof(said));
+    size_t n = kernels_read(log, kernel), waited = 0, exact = 0;
+    for (size_t i = 0; i < n; i++) {
+        uint64_t end = kernel[i].service ? in_flight_end(kernel, n, &kernel[i]) : 0;
+        if (!end || kernel[i].submit < kernel[0].submit + SETTLED_MS * UINT64_C(1000000))
+            continue;
+        int64_t more = (int64_t)(kernel[i].start - end);
+        waited++;
+        exact += more == SWITCH_NS + MARKER_NS;
+        cr_expect(more <= SWITCH_NS + 2 * MARKER_NS, "at %" PRIu64 ": %" PRId64, kernel[i].submit,
+                  more);
+    }
+    cr_expect(waited > 100, "%zu of %zu", waited, n);
+    cr_expect(exact * 10 > waited * 8, "%zu of %zu", exact, waited);
+    free(log);
+}

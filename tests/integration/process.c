@@ -322,5 +322,5 @@ bool word_after(const char *text, const char *key, char *word, size_t size)
 
 void nap_ms(long ms)
 {
-    nanosleep(&(struct timespec){.tv_nsec = ms * 1000000}, NULL);
+    nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000}, NULL);
 }

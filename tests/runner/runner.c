@@ -62,13 +62,11 @@ void runner_add_suite(struct runner_test *s)
     suites = s;
 }
 
-void runner_check(bool ok, bool fatal, const char *file, int line, const char *what,
-                  const char *format, ...)
+void runner_failed(bool fatal, const char *file, int line, const char *what, const char *format,
+                   ...)
 {
     va_list args;
 
-    if (ok)
-        return;
     failed = true;
     dprintf(real_stderr, "%s:%d: %s:", file, line, what);
     va_start(args, format);

@@ -131,7 +131,7 @@ Test(trace_json, what_began_before_the_trace_has_no_slice)
 /* The same trace as that of a best-effort process. */
 static void copy_as_best_effort(const char *to)
 {
-    static char block[65536];
+    static _Alignas(struct trace_header) char block[65536];
     FILE *in = fopen(path, "r"), *out = fopen(to, "w");
     struct trace_header *h = (struct trace_header *)(void *)block;
     size_t n;

@@ -77,14 +77,18 @@ Test(names, are_whole_in_the_profile_and_readable_in_its_table)
     cr_expect_not_null(strstr(text, ADD_SHORT " "), "%s", text);
     cr_expect_not_null(strstr(text, TRITON " "), "%s", text);
     cr_expect_null(strstr(text, "_ZN2at"), "%s", text);
+    free(text);
     text = RUN(CUTIN, "profile", "--mangled");
     cr_expect_not_null(strstr(text, ADD " "), "%s", text);
     cr_expect_not_null(strstr(text, longest), "%s", text);
+    free(text);
     text = RUN(CUTIN, "profile", "--json");
     root = json_loads(text, 0, NULL);
     kernels = json_object_get(json_array_get(json_object_get(root, "gpus"), 0), "kernels");
     cr_expect(tells(kernels, ADD_WHOLE, ADD), "%s", text);
     cr_expect(tells(kernels, TRITON, TRITON), "%s", text);
+    json_decref(root);
+    free(text);
 }
 
 /* Events of this category with this name, in a trace that was merged from a process and the

@@ -73,8 +73,9 @@ struct workload {
     uint32_t jobs, ms;
     struct job job[JOBS];
     struct service service;
-    bool plain; /* kernels one by one, each job in one stream */
-    bool fair;  /* the daemon's policy; shares are judged, and no service is there */
+    bool plain;       /* kernels one by one, each job in one stream */
+    const char *open; /* letters of rules that are known to be broken, and do not decide; or NULL */
+    bool fair;        /* the daemon's policy; shares are judged, and no service is there */
 };
 
 void workload_draw(struct workload *w, uint64_t seed);

@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -525,6 +526,16 @@ static int locked(int fd, struct flock *lock, int command)
     long rc;
     while ((rc = step_syscall(SYS_fcntl, fd, command, (long)lock, 0, 0, 0)) == -EAGAIN ||
            rc == -EACCES)
+        step_block(STEP_SLEEP, 0, step_now() + LOCK_LOOK_NS);
+    return (int)fail(rc);
+}
+
+SEAM int flock(int fd, int operation)
+{
+    int at_once = step_here() ? LOCK_NB : 0;
+    long rc;
+    while ((rc = step_syscall(SYS_flock, fd, operation | at_once, 0, 0, 0, 0)) == -EAGAIN &&
+           !(operation & LOCK_NB))
         step_block(STEP_SLEEP, 0, step_now() + LOCK_LOOK_NS);
     return (int)fail(rc);
 }

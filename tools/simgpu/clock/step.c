@@ -275,7 +275,7 @@ static void process_remove(int pid, uint64_t ns)
 
 static __thread struct {
     uint64_t turns, used_ns;
-    uint32_t looks, asleep;
+    uint32_t asleep;
 } seen __attribute__((tls_model("initial-exec")));
 
 /* Its state, as the kernel has it, and what it has used of processors. */
@@ -305,8 +305,8 @@ static void lost_say(const struct seat *s, char state)
 static struct seat *lost_look(void)
 {
     struct seat *s = shared->running ? &shared->seats[shared->running - 1] : NULL;
-    uint64_t used;
-    seen.looks = seen.turns == shared->turns ? seen.looks + 1 : 0;
+    uint64_t used, before = seen.turns;
+    seen.turns = 0; /* until it has been looked at */
     if (!s)
         return turn_take();
     if (__atomic_load_n(&s->go, __ATOMIC_ACQUIRE) && !is_gone(s->pid))
@@ -314,10 +314,11 @@ static struct seat *lost_look(void)
     if (!s->tid || (shared->patient && !is_gone(s->pid)))
         return NULL; /* it is on its way */
     char state = thread_look(s, &used);
-    if (!seen.looks)
+    if (before != shared->turns) {
         seen.used_ns = used;
-    if (state != 'S')
-        seen.asleep = seen.looks;
+        seen.asleep = 0;
+    }
+    seen.asleep = state == 'S' && !shared->patient ? seen.asleep + 1 : 0;
     seen.turns = shared->turns;
     if (state == 'X' || state == 'Z') {
         if (is_gone(s->pid))
@@ -326,7 +327,7 @@ static struct seat *lost_look(void)
             seat_free(s);
         return turn_take();
     }
-    if (seen.looks >= seen.asleep + LOOKS || used - seen.used_ns > SPIN_NS) {
+    if (seen.asleep >= LOOKS || used - seen.used_ns > SPIN_NS) {
         s->state = SEAT_LOST;
         shared->lost++;
         lost_say(s, state);

@@ -17,6 +17,7 @@
     X(memop_overtakes, "a memory write goes ahead of its stream's buffered work")                  \
     X(free_overtakes, "a stream-ordered free goes ahead of buffered work")                         \
     X(taken_up_and_freed, "a block that an allocation takes up is freed all the same")             \
+    X(copy_short, "the last piece of a copy is left out")                                          \
     X(host_function_overtakes, "a host function goes ahead of buffered work")                      \
     X(legacy_rule_dropped, "buffered commands ignore the order against the legacy stream")         \
     X(wait_unordered, "an event wait goes before the record it saw")                               \

@@ -3,7 +3,10 @@
  */
 #include "shim/objects/memory.h"
 
+#include <errno.h>
 #include <pthread.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "vhq/mutant.h"
 #include "vhq/vhq.h"
@@ -137,6 +140,23 @@ uint32_t memory_flags(const void *address, size_t bytes)
 uint32_t memory_device_flags(CUdeviceptr address, size_t bytes)
 {
     return range_of((uintptr_t)address, bytes) ? 0 : VHQ_MUST_INLINE;
+}
+
+bool memory_host(CUdeviceptr address)
+{
+    const struct range *r = range_of((uintptr_t)address, 1);
+    return !r || r->host;
+}
+
+/* msync says so of pages that are not there, and with MS_ASYNC does nothing else. */
+bool memory_mapped(const void *address, size_t bytes)
+{
+    uintptr_t from = (uintptr_t)address & ~((uintptr_t)sysconf(_SC_PAGESIZE) - 1);
+    int keep = errno;
+    bool mapped = address && !range_of((uintptr_t)address, 1) &&
+                  msync((void *)from, (uintptr_t)address + bytes - from, MS_ASYNC) == 0;
+    errno = keep;
+    return mapped;
 }
 
 bool memory_copy_waits(CUdeviceptr dst, CUdeviceptr src)

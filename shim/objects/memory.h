@@ -16,6 +16,11 @@ uint32_t memory_managed_flags(CUdeviceptr address, size_t bytes);
 /* Likewise, unless it is the start of an allocation. */
 uint32_t memory_start_flags(CUdeviceptr address);
 
+/* Memory of the host: the program's own, or pinned. */
+bool memory_host(CUdeviceptr address);
+/* The program's own, all of it there. Costs a system call. */
+bool memory_mapped(const void *address, size_t bytes);
+
 /* Some memory goes, or has gone: what was known of addresses is void, in every thread. */
 void memory_forget(void);
 

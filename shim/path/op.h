@@ -7,7 +7,8 @@
  * default-stream variants. `flags` and `est` are expressions over the argument names, evaluated
  * only where the call goes through a vHQ. OP_FIRST: the stream is the first argument. OP_STRUCT:
  * one argument, pointing to a struct that is kept by value. OP_SYNC: no stream argument; on the
- * legacy or the calling thread's default stream, and never deferred.
+ * legacy or the calling thread's default stream, and never deferred. Those with _CUT have a
+ * statement that may change the call `c` on the stream `s` before it is made.
  */
 #ifndef CUTIN_SHIM_OP_H
 #define CUTIN_SHIM_OP_H
@@ -59,14 +60,16 @@
     if (s && (s->q || trace_on()))                                                                 \
         c.req.est_ns = (est_);
 
-#define OP_BODY(sym, flags_, est_, ...)                                                            \
+#define OP_BODY(sym, flags_, est_, cut_, ...)                                                      \
     struct sym##_args a = {.stream = stream, EACH(OP_INIT, __VA_ARGS__)};                          \
     OP_STREAM(sym)                                                                                 \
     OP_CALL(sym)                                                                                   \
     OP_PLAN(flags_, est_)                                                                          \
-    return call_on(&c, s);
+    cut_ return call_on(&c, s);
 
-#define OP_LAST(sym, flags_, est_, ...)                                                            \
+#define OP_NOTHING
+#define OP_LAST(sym, flags_, est_, ...) OP_LAST_CUT(sym, flags_, est_, OP_NOTHING, __VA_ARGS__)
+#define OP_LAST_CUT(sym, flags_, est_, cut_, ...)                                                  \
     struct sym##_args {                                                                            \
         CUstream stream;                                                                           \
         EACH(OP_FIELD, __VA_ARGS__)                                                                \
@@ -78,7 +81,7 @@
     }                                                                                              \
     static CUresult sym##_call(EACH(OP_PARAM, __VA_ARGS__) CUstream stream, bool ptds)             \
     {                                                                                              \
-        OP_BODY(sym, flags_, est_, __VA_ARGS__)                                                    \
+        OP_BODY(sym, flags_, est_, cut_, __VA_ARGS__)                                              \
     }                                                                                              \
     EXPORT CUresult sym(EACH(OP_PARAM, __VA_ARGS__) CUstream stream)                               \
     {                                                                                              \
@@ -101,7 +104,7 @@
     }                                                                                              \
     static CUresult sym##_call(bool ptds, CUstream stream EACH(OP_PARAM_, __VA_ARGS__))            \
     {                                                                                              \
-        OP_BODY(sym, flags_, est_, __VA_ARGS__)                                                    \
+        OP_BODY(sym, flags_, est_, OP_NOTHING, __VA_ARGS__)                                        \
     }                                                                                              \
     EXPORT CUresult sym(CUstream stream EACH(OP_PARAM_, __VA_ARGS__))                              \
     {                                                                                              \
@@ -112,7 +115,8 @@
         return sym##_call(true, stream EACH(OP_VALUE_, __VA_ARGS__));                              \
     }
 
-#define OP_STRUCT(sym, type, flags_, est_)                                                         \
+#define OP_STRUCT(sym, type, flags_, est_) OP_STRUCT_CUT(sym, type, flags_, est_, OP_NOTHING)
+#define OP_STRUCT_CUT(sym, type, flags_, est_, cut_)                                               \
     struct sym##_args {                                                                            \
         CUstream stream;                                                                           \
         type op;                                                                                   \
@@ -130,7 +134,7 @@
         OP_STREAM(sym)                                                                             \
         OP_CALL(sym)                                                                               \
         OP_PLAN(flags_, est_)                                                                      \
-        return call_on(&c, s);                                                                     \
+        cut_ return call_on(&c, s);                                                                \
     }                                                                                              \
     EXPORT CUresult sym(const type *op, CUstream stream)                                           \
     {                                                                                              \
@@ -142,7 +146,8 @@
     }
 
 /* `waits`: the call returns when its work is complete, so the stream is idle then. */
-#define OP_SYNC(sym, waits, est_, ...)                                                             \
+#define OP_SYNC(sym, waits, est_, ...) OP_SYNC_CUT(sym, waits, est_, OP_NOTHING, __VA_ARGS__)
+#define OP_SYNC_CUT(sym, waits, est_, cut_, ...)                                                   \
     struct sym##_args {                                                                            \
         CUstream stream;                                                                           \
         bool ptds;                                                                                 \
@@ -158,7 +163,8 @@
         struct sym##_args a = {.ptds = ptds, EACH(OP_INIT, __VA_ARGS__)};                          \
         struct shim_stream *s = call_stream(&a.stream, ptds);                                      \
         OP_CALL(sym)                                                                               \
-        return call_sync(&c, s, est_, waits);                                                      \
+        c.req.est_ns = (est_);                                                                     \
+        cut_ return call_sync(&c, s, c.req.est_ns, waits);                                         \
     }                                                                                              \
     EXPORT CUresult sym(OP_COMMAS(EACH(OP_PARAM_, __VA_ARGS__)))                                   \
     {                                                                                              \

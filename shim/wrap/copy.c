@@ -3,6 +3,7 @@
  * inline: the driver reads or writes it before the call returns.
  */
 #include "shim/path/op.h"
+#include "shim/path/pieces.h"
 
 /* Into pageable memory: the driver waits until it is there. */
 static uint32_t target_flags(const void *dst, size_t bytes)
@@ -13,20 +14,38 @@ static uint32_t target_flags(const void *dst, size_t bytes)
 
 /* ---- linear ------------------------------------------------------------------------------- */
 
-OP_LAST(cuMemcpyHtoDAsync_v2,
-        memory_flags(srcHost, ByteCount) | memory_device_flags(dstDevice, ByteCount),
-        OP_UPLOAD(ByteCount), (CUdeviceptr, dstDevice), (const void *, srcHost),
-        (size_t, ByteCount))
-OP_LAST(cuMemcpyDtoHAsync_v2,
-        target_flags(dstHost, ByteCount) | memory_device_flags(srcDevice, ByteCount),
-        OP_COPY(ByteCount, false), (void *, dstHost), (CUdeviceptr, srcDevice), (size_t, ByteCount))
-OP_LAST(cuMemcpyDtoDAsync_v2,
-        memory_device_flags(dstDevice, ByteCount) | memory_device_flags(srcDevice, ByteCount),
-        OP_COPY(ByteCount, true), (CUdeviceptr, dstDevice), (CUdeviceptr, srcDevice),
-        (size_t, ByteCount))
-OP_LAST(cuMemcpyAsync,
-        target_flags((const void *)(uintptr_t)dst, ByteCount) | memory_device_flags(src, ByteCount),
-        OP_UPLOAD(ByteCount), (CUdeviceptr, dst), (CUdeviceptr, src), (size_t, ByteCount))
+#define ADDRESS(p) ((CUdeviceptr)(uintptr_t)(p))
+#define PIECE(sym, to, from)                                                                       \
+    static CUresult sym##_piece(CUdeviceptr dst, CUdeviceptr src, size_t n, CUstream stream)       \
+    {                                                                                              \
+        return REAL(sym)((to)dst, (from)src, n, stream);                                           \
+    }
+#define CUT(sym, way, dst, src)                                                                    \
+    struct linear l;                                                                               \
+    if (pieces_large(s, ByteCount))                                                                \
+        linear_cut(&l, &c, s, way, sym##_piece, ADDRESS(dst), ADDRESS(src), ByteCount);
+
+PIECE(cuMemcpyHtoDAsync_v2, CUdeviceptr, const void *)
+OP_LAST_CUT(cuMemcpyHtoDAsync_v2,
+            memory_flags(srcHost, ByteCount) | memory_device_flags(dstDevice, ByteCount),
+            OP_UPLOAD(ByteCount), CUT(cuMemcpyHtoDAsync_v2, COPY_UP, dstDevice, srcHost),
+            (CUdeviceptr, dstDevice), (const void *, srcHost), (size_t, ByteCount))
+PIECE(cuMemcpyDtoHAsync_v2, void *, CUdeviceptr)
+OP_LAST_CUT(cuMemcpyDtoHAsync_v2,
+            target_flags(dstHost, ByteCount) | memory_device_flags(srcDevice, ByteCount),
+            OP_COPY(ByteCount, false), CUT(cuMemcpyDtoHAsync_v2, COPY_DOWN, dstHost, srcDevice),
+            (void *, dstHost), (CUdeviceptr, srcDevice), (size_t, ByteCount))
+PIECE(cuMemcpyDtoDAsync_v2, CUdeviceptr, CUdeviceptr)
+OP_LAST_CUT(cuMemcpyDtoDAsync_v2,
+            memory_device_flags(dstDevice, ByteCount) | memory_device_flags(srcDevice, ByteCount),
+            OP_COPY(ByteCount, true), CUT(cuMemcpyDtoDAsync_v2, COPY_WITHIN, dstDevice, srcDevice),
+            (CUdeviceptr, dstDevice), (CUdeviceptr, srcDevice), (size_t, ByteCount))
+PIECE(cuMemcpyAsync, CUdeviceptr, CUdeviceptr)
+OP_LAST_CUT(cuMemcpyAsync,
+            target_flags((const void *)(uintptr_t)dst, ByteCount) |
+                memory_device_flags(src, ByteCount),
+            OP_UPLOAD(ByteCount), CUT(cuMemcpyAsync, copy_way(dst, src), dst, src),
+            (CUdeviceptr, dst), (CUdeviceptr, src), (size_t, ByteCount))
 OP_LAST(cuMemcpyPeerAsync,
         memory_device_flags(dstDevice, ByteCount) | memory_device_flags(srcDevice, ByteCount),
         OP_COPY(ByteCount, false), (CUdeviceptr, dstDevice), (CUcontext, dstContext),
@@ -80,17 +99,28 @@ static bool on_device(CUmemorytype a, CUmemorytype b)
     return a != CU_MEMORYTYPE_HOST && b != CU_MEMORYTYPE_HOST;
 }
 
-OP_STRUCT(cuMemcpy2DAsync_v2, CUDA_MEMCPY2D, copy_2d_flags(op),
-          op->srcMemoryType == CU_MEMORYTYPE_HOST
-              ? OP_UPLOAD(op->WidthInBytes * op->Height)
-              : OP_COPY(op->WidthInBytes * op->Height,
-                        on_device(op->srcMemoryType, op->dstMemoryType)))
-OP_STRUCT(cuMemcpy3DAsync_v2, CUDA_MEMCPY3D,
-          SIDE_3D(op, src) | waits_flag(op->dstMemoryType, SIDE_3D(op, dst)),
-          op->srcMemoryType == CU_MEMORYTYPE_HOST
-              ? OP_UPLOAD(op->WidthInBytes * op->Height * op->Depth)
-              : OP_COPY(op->WidthInBytes * op->Height * op->Depth,
-                        on_device(op->srcMemoryType, op->dstMemoryType)))
+static CUresult box_piece(const CUDA_MEMCPY3D *op, CUstream stream)
+{
+    return REAL(cuMemcpy3DAsync_v2)(op, stream);
+}
+#define CUT_ROWS(bytes, all)                                                                       \
+    struct box b;                                                                                  \
+    if (pieces_large(s, bytes))                                                                    \
+        box_cut(&b, &c, s, box_piece, all);
+
+OP_STRUCT_CUT(cuMemcpy2DAsync_v2, CUDA_MEMCPY2D, copy_2d_flags(op),
+              op->srcMemoryType == CU_MEMORYTYPE_HOST
+                  ? OP_UPLOAD(op->WidthInBytes * op->Height)
+                  : OP_COPY(op->WidthInBytes * op->Height,
+                            on_device(op->srcMemoryType, op->dstMemoryType)),
+              CUT_ROWS(op->WidthInBytes * op->Height, box_of(op)))
+OP_STRUCT_CUT(cuMemcpy3DAsync_v2, CUDA_MEMCPY3D,
+              SIDE_3D(op, src) | waits_flag(op->dstMemoryType, SIDE_3D(op, dst)),
+              op->srcMemoryType == CU_MEMORYTYPE_HOST
+                  ? OP_UPLOAD(op->WidthInBytes * op->Height * op->Depth)
+                  : OP_COPY(op->WidthInBytes * op->Height * op->Depth,
+                            on_device(op->srcMemoryType, op->dstMemoryType)),
+              CUT_ROWS(op->WidthInBytes * op->Height * op->Depth, *op))
 OP_STRUCT(cuMemcpy3DPeerAsync, CUDA_MEMCPY3D_PEER,
           SIDE_3D(op, src) | waits_flag(op->dstMemoryType, SIDE_3D(op, dst)),
           OP_COPY(op->WidthInBytes * op->Height * op->Depth, false))

@@ -4,6 +4,7 @@
  */
 #include "shim/objects/memory.h"
 #include "shim/path/op.h"
+#include "shim/path/pieces.h"
 
 #define WAITS true
 #define GOES  false /* within the device, or not known: the driver need not wait for it */
@@ -13,14 +14,35 @@ static bool host_waits(CUdeviceptr dst, const void *src)
     return memory_copy_waits(dst, (CUdeviceptr)(uintptr_t)src);
 }
 
-OP_SYNC(cuMemcpyHtoD_v2, host_waits(dstDevice, srcHost), OP_UPLOAD(ByteCount),
-        (CUdeviceptr, dstDevice), (const void *, srcHost), (size_t, ByteCount))
-OP_SYNC(cuMemcpyDtoH_v2, WAITS, OP_COPY(ByteCount, false), (void *, dstHost),
-        (CUdeviceptr, srcDevice), (size_t, ByteCount))
-OP_SYNC(cuMemcpyDtoD_v2, GOES, OP_COPY(ByteCount, true), (CUdeviceptr, dstDevice),
-        (CUdeviceptr, srcDevice), (size_t, ByteCount))
-OP_SYNC(cuMemcpy, memory_copy_waits(dst, src), OP_UPLOAD(ByteCount), (CUdeviceptr, dst),
-        (CUdeviceptr, src), (size_t, ByteCount))
+#define ADDRESS(p) ((CUdeviceptr)(uintptr_t)(p))
+#define SYNC_PIECE(sym, ...)                                                                       \
+    (stream == CU_STREAM_PER_THREAD ? REAL(sym##_ptds)(__VA_ARGS__) : REAL(sym)(__VA_ARGS__))
+#define PIECE(sym, to, from)                                                                       \
+    static CUresult sym##_piece(CUdeviceptr dst, CUdeviceptr src, size_t n, CUstream stream)       \
+    {                                                                                              \
+        return SYNC_PIECE(sym, (to)dst, (from)src, n);                                             \
+    }
+#define CUT(sym, way, dst, src)                                                                    \
+    struct linear l;                                                                               \
+    if (pieces_large(s, ByteCount))                                                                \
+        linear_cut(&l, &c, s, way, sym##_piece, ADDRESS(dst), ADDRESS(src), ByteCount);
+
+PIECE(cuMemcpyHtoD_v2, CUdeviceptr, const void *)
+OP_SYNC_CUT(cuMemcpyHtoD_v2, host_waits(dstDevice, srcHost), OP_UPLOAD(ByteCount),
+            CUT(cuMemcpyHtoD_v2, COPY_UP, dstDevice, srcHost), (CUdeviceptr, dstDevice),
+            (const void *, srcHost), (size_t, ByteCount))
+PIECE(cuMemcpyDtoH_v2, void *, CUdeviceptr)
+OP_SYNC_CUT(cuMemcpyDtoH_v2, WAITS, OP_COPY(ByteCount, false),
+            CUT(cuMemcpyDtoH_v2, COPY_DOWN, dstHost, srcDevice), (void *, dstHost),
+            (CUdeviceptr, srcDevice), (size_t, ByteCount))
+PIECE(cuMemcpyDtoD_v2, CUdeviceptr, CUdeviceptr)
+OP_SYNC_CUT(cuMemcpyDtoD_v2, GOES, OP_COPY(ByteCount, true),
+            CUT(cuMemcpyDtoD_v2, COPY_WITHIN, dstDevice, srcDevice), (CUdeviceptr, dstDevice),
+            (CUdeviceptr, srcDevice), (size_t, ByteCount))
+PIECE(cuMemcpy, CUdeviceptr, CUdeviceptr)
+OP_SYNC_CUT(cuMemcpy, memory_copy_waits(dst, src), OP_UPLOAD(ByteCount),
+            CUT(cuMemcpy, copy_way(dst, src), dst, src), (CUdeviceptr, dst), (CUdeviceptr, src),
+            (size_t, ByteCount))
 OP_SYNC(cuMemcpyPeer, GOES, OP_COPY(ByteCount, false), (CUdeviceptr, dstDevice),
         (CUcontext, dstContext), (CUdeviceptr, srcDevice), (CUcontext, srcContext),
         (size_t, ByteCount))
@@ -47,13 +69,27 @@ static bool waits_into(CUmemorytype type, CUdeviceptr dst)
 }
 #define WAITS_INTO(c) (c) && waits_into((c)->dstMemoryType, (c)->dstDevice)
 
-OP_SYNC(cuMemcpy2D_v2, WAITS_INTO(pCopy), OP_COPY(bytes_2d(pCopy), false),
-        (const CUDA_MEMCPY2D *, pCopy))
-OP_SYNC(cuMemcpy2DUnaligned_v2, WAITS_INTO(pCopy), OP_COPY(bytes_2d(pCopy), false),
-        (const CUDA_MEMCPY2D *, pCopy))
-OP_SYNC(cuMemcpy3D_v2, WAITS_INTO(pCopy),
-        pCopy ? OP_COPY(pCopy->WidthInBytes * pCopy->Height * pCopy->Depth, false) : 0,
-        (const CUDA_MEMCPY3D *, pCopy))
+static size_t bytes_3d(const CUDA_MEMCPY3D *c)
+{
+    return c ? c->WidthInBytes * c->Height * c->Depth : 0;
+}
+
+static CUresult box_piece(const CUDA_MEMCPY3D *op, CUstream stream)
+{
+    return SYNC_PIECE(cuMemcpy3D_v2, op);
+}
+#define CUT_ROWS(bytes, all)                                                                       \
+    struct box b;                                                                                  \
+    if (pieces_large(s, bytes))                                                                    \
+        box_cut(&b, &c, s, box_piece, all);
+#define CUT_2D CUT_ROWS(bytes_2d(pCopy), box_of(pCopy))
+
+OP_SYNC_CUT(cuMemcpy2D_v2, WAITS_INTO(pCopy), OP_COPY(bytes_2d(pCopy), false), CUT_2D,
+            (const CUDA_MEMCPY2D *, pCopy))
+OP_SYNC_CUT(cuMemcpy2DUnaligned_v2, WAITS_INTO(pCopy), OP_COPY(bytes_2d(pCopy), false), CUT_2D,
+            (const CUDA_MEMCPY2D *, pCopy))
+OP_SYNC_CUT(cuMemcpy3D_v2, WAITS_INTO(pCopy), OP_COPY(bytes_3d(pCopy), false),
+            CUT_ROWS(bytes_3d(pCopy), *pCopy), (const CUDA_MEMCPY3D *, pCopy))
 OP_SYNC(cuMemcpy3DPeer, WAITS_INTO(pCopy),
         pCopy ? OP_COPY(pCopy->WidthInBytes * pCopy->Height * pCopy->Depth, false) : 0,
         (const CUDA_MEMCPY3D_PEER *, pCopy))

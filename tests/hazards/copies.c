@@ -305,3 +305,107 @@ HAZARD(bad_copies_are_refused_while_work_is_buffered)
     SAY(cuStreamSynchronize(s));
     show("x", x);
 }
+
+/* ---- large copies, which go in pieces -------------------------------------------------------- */
+
+enum { LARGE = 256 << 10, FAR = 1 << 30 };
+
+static void in_pieces(void)
+{
+    setenv("CUTIN_ALONE", "capped", 1);
+    setenv("CUTIN_COPY_BYTES", "4096", 1);
+    gpu_open();
+}
+
+static CUdeviceptr large_new(void)
+{
+    CUdeviceptr x;
+    MUST(cuMemAlloc(&x, LARGE));
+    MUST(cuMemsetD32(x, 1, LARGE / 4));
+    return x;
+}
+
+static void large_show(const char *what, CUdeviceptr x)
+{
+    static uint32_t got[LARGE / 4];
+    uint32_t sum = 0;
+    MUST(cuMemcpyDtoH(got, x, LARGE));
+    for (uint32_t i = 0; i < LARGE / 4; i++)
+        sum = sum * 31 + got[i];
+    printf("%s %u\n", what, sum);
+}
+
+HAZARD_RAW(large_copies_keep_their_place)
+{
+    in_pieces();
+    CUstream s = stream_new(CU_STREAM_NON_BLOCKING);
+    CUdeviceptr x = large_new(), y = large_new();
+    uint32_t *pageable = malloc(LARGE), *pinned;
+    CUevent e = event_new();
+    CUDA_MEMCPY2D c = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+                       .srcDevice = x,
+                       .srcPitch = 8192,
+                       .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                       .dstDevice = y,
+                       .dstPitch = 8192,
+                       .WidthInBytes = 6000,
+                       .Height = LARGE / 8192};
+    MUST(cuMemHostAlloc((void **)&pinned, LARGE, 0));
+    for (uint32_t i = 0; i < LARGE / 4; i++)
+        pageable[i] = pinned[i] = i * 2654435761u;
+    warm(s);
+    hold(s);
+    SAY(cuMemcpyHtoDAsync(x, pinned, LARGE, s));
+    buffered(s);
+    SAY(launch_mix(x, 5, 7, s));
+    SAY(cuMemcpyDtoDAsync(y, x, LARGE, s));
+    SAY(cuMemcpy2DAsync(&c, s));
+    memset(&c, 0, sizeof(c));
+    SAY(launch_mix(x, 3, 1, s));
+    SAY(cuMemcpyDtoHAsync(pinned, x, LARGE, s));
+    SAY(cuEventRecord(e, s));
+    SAY(cuMemcpyHtoDAsync(x, pageable, LARGE, s));
+    memset(pageable, 0, LARGE);
+    SAY(launch_mix(x, 2, 9, s));
+    release(s);
+    SAY(cuEventSynchronize(e));
+    SAY(cuStreamSynchronize(s));
+    large_show("x", x);
+    large_show("y", y);
+    SAY(cuMemcpyHtoD(y, pinned, LARGE));
+    large_show("pinned", y);
+}
+
+HAZARD_RAW(large_copies_that_are_refused_copy_nothing)
+{
+    in_pieces();
+    CUstream s = stream_new(CU_STREAM_NON_BLOCKING);
+    CUdeviceptr x = large_new(), y = large_new();
+    char *pageable = calloc(1, LARGE);
+    void *pinned;
+    CUDA_MEMCPY3D c = {.srcMemoryType = CU_MEMORYTYPE_HOST,
+                       .srcHost = pageable,
+                       .srcPitch = 4096,
+                       .srcHeight = 2, /* lower than what is copied */
+                       .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                       .dstDevice = x,
+                       .dstPitch = 4096,
+                       .dstHeight = 4,
+                       .WidthInBytes = 4096,
+                       .Height = 4,
+                       .Depth = 8};
+    MUST(cuMemHostAlloc(&pinned, LARGE, 0));
+    warm(s);
+    hold(s);
+    SAY(cuMemcpyHtoDAsync(x, pinned, FAR, s));
+    SAY(cuMemcpyDtoHAsync(pinned, x, FAR, s));
+    SAY(cuMemcpyDtoDAsync(x, y, FAR, s));
+    SAY(cuMemcpyAsync(x, y, FAR, s));
+    SAY(cuMemcpyHtoD(x, pinned, FAR));
+    SAY(cuMemcpyHtoDAsync(0x1000, pageable, LARGE, s));
+    SAY(cuMemcpyHtoDAsync(x, (void *)0x1000, LARGE, s));
+    SAY(cuMemcpy3DAsync(&c, s));
+    release(s);
+    SAY(cuStreamSynchronize(s));
+    large_show("x", x);
+}

@@ -120,8 +120,13 @@ static const struct pair_of_texts setting_both[SETTINGS][2] = {
 };
 static const struct pair_of_texts setting_cutin[SETTINGS][4] = {
     [SETTING_DEFAULT] = {{"CUTIN_PRIORITY", "be"}},
-    [SETTING_TINY] = {{"CUTIN_BUDGET_US", "1"}, {"CUTIN_DEPTH", "1"}, {"CUTIN_QUEUE", "16"}},
-    [SETTING_LEVELS] = {{"CUTIN_PRIORITY", "2"}, {"CUTIN_STREAM_PRIORITY", "inherit"}},
+    [SETTING_TINY] = {{"CUTIN_BUDGET_US", "1"},
+                      {"CUTIN_DEPTH", "1"},
+                      {"CUTIN_QUEUE", "16"},
+                      {"CUTIN_COPY_BYTES", "48"}},
+    [SETTING_LEVELS] = {{"CUTIN_PRIORITY", "2"},
+                        {"CUTIN_STREAM_PRIORITY", "inherit"},
+                        {"CUTIN_COPY_BYTES", "100"}},
     [SETTING_REAL_TIME] = {{"CUTIN_PRIORITY", "rt"}, {"CUTIN_STREAM_PRIORITY", "inherit"}},
 };
 

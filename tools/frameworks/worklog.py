@@ -1,8 +1,9 @@
 """What the simulated GPU's event log (SIMGPU_LOG) says of a program: the order of works in each stream.
 
 Kind, name in full, grid, and whether it ran count, as numbers of eight bytes, so that a log of millions of
-works fits into memory. Marks and waits are left out, since cutin adds its own. Streams are matched process
-by process and context by context in the order in which they were made."""
+works fits into memory. Marks and waits are left out, since cutin adds its own, and a copy of the size of its
+pieces counts with the one behind it. Streams are matched process by process and context by context in the
+order in which they were made."""
 
 import array
 import fcntl
@@ -10,7 +11,8 @@ import os
 import threading
 
 OF_CUTIN = (b"kind=mark", b"kind=wait")
-KIND, NAME, RAN, ID, GRID = 4, 5, 10, 11, 12  # columns of a line
+KIND, NAME, RAN, ID, SHAPE = 4, 5, 10, 11, 12  # columns of a line
+PIECES = (b"bytes=%d" % (4 << 20), b"bytes=%d" % (64 << 20))
 PIPE_BYTES = 1 << 20
 
 
@@ -22,7 +24,7 @@ class Works:
     """Add lines, then compare. Not thread safe."""
 
     def __init__(self):
-        self.streams, self.names, self.processes, self.last = {}, {}, [], {}
+        self.streams, self.names, self.processes, self.last, self.begun = {}, {}, [], {}, {}
 
     def add(self, line):
         row = line.split()
@@ -35,9 +37,13 @@ class Works:
         if seq <= self.last.get(key, -1):
             raise OutOfOrder(f"stream {key}: work {seq} after work {self.last[key]}")
         self.last[key] = seq
-        work = row[KIND], row[NAME][5:], row[RAN], row[GRID] if len(row) > GRID else b""
+        shape = row[SHAPE] if len(row) > SHAPE else b""
+        work = row[KIND], row[NAME][5:], row[RAN], b"" if shape.startswith(b"bytes=") else shape
         number = hash(work)
         self.names.setdefault(number, work)
+        goes_on, self.begun[key] = self.begun.get(key) == number, number if shape in PIECES else None
+        if goes_on:
+            return
         self.streams.setdefault(key, array.array("q")).append(number)
 
     def count(self, part=None):

@@ -48,7 +48,8 @@ int device_log_count(int (*counts)(const struct device_work *, const void *user)
                                 .submit_ns = field(line, " submit="),
                                 .start_ns = field(line, " start="),
                                 .end_ns = field(line, " end="),
-                                .cost_ns = field(line, " cost=")};
+                                .cost_ns = field(line, " cost="),
+                                .bytes = field(line, " bytes=")};
 
         if (sscanf(line, "%*s %*s %*s %*s kind=%7s", w.kind) == 1)
             n += counts(&w, user);

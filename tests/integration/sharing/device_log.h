@@ -10,6 +10,7 @@
 struct device_work {
     char kind[8]; /* kernel, copy, mark, wait, host */
     uint64_t pid, submit_ns, start_ns, end_ns, cost_ns;
+    uint64_t bytes; /* of copies */
 };
 
 uint64_t device_now_ns(void);

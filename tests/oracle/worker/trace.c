@@ -19,7 +19,7 @@
 enum { NAME = 32, WORKS_MAX = 16384, TELLS = 8 };
 
 struct work { /* one line of the log */
-    uint64_t stream, seq, start, end;
+    uint64_t stream, seq, start, end, bytes;
     char kind[8], name[NAME];
 };
 
@@ -108,8 +108,11 @@ static void parse(const char *line)
                "pid=%*d context=%*u stream=%*u seq=%" SCNu64 " kind=%7s name=%31s submit=%*u "
                "start=%" SCNu64 " end=%" SCNu64 " cost=%*u ran=%*d id=%" SCNu64,
                &w.seq, w.kind, w.name, &w.start, &w.end, &w.stream) == 6 &&
-        counts(&w))
+        counts(&w)) {
+        const char *bytes = strstr(line, " bytes=");
+        w.bytes = bytes ? strtoull(bytes + 7, NULL, 10) : 0;
         trace.works[trace.count++] = w;
+    }
 }
 
 static int by_place(const void *a, const void *b)
@@ -189,14 +192,12 @@ bool trace_wants(const struct op *o)
     return trace.fd >= 0 && looks[o->kind].kind && o->kind != OP_CTX_RENEW;
 }
 
-/* How many works `o` is. */
+/* How many works `o` is. A copy counts once, however many pieces the library cuts it into. */
 static size_t works_of(const struct op *o)
 {
     if (o->kind == OP_CTX_RENEW)
         return BUFFERS - OTHER_DEVICE;
-    if (o->kind == OP_POOL_LOOP)
-        return 3 * loop_rounds(o->variant);
-    return o->kind == OP_COPY_BATCH && copy_batches(o) ? 2 : 1;
+    return o->kind == OP_POOL_LOOP ? 3 * loop_rounds(o->variant) : 1;
 }
 
 /* The kind allows for another name where there is a choice of kernels. */
@@ -208,16 +209,27 @@ static bool is_work(const struct op *o, const struct work *w)
     return !strcmp(w->kind, looks[o->kind].kind) && (!*name || !strcmp(w->name, name));
 }
 
+/* The last line of the work that begins at `first`: of a copy, or of a batch, its last bytes. */
+static const struct work *work_end(const struct work *first)
+{
+    const struct work *last = first, *end = trace.works + trace.count;
+    for (uint64_t bytes = first->bytes; bytes && bytes < BYTES && last + 1 < end;
+         bytes += last->bytes)
+        if (last[1].stream != first->stream || !(++last)->bytes)
+            break;
+    return last;
+}
+
 /* The works of `op`, the first of which is at `at`; returns the place after them. */
 static size_t take(const struct op *o, size_t at, struct span *span)
 {
-    const struct work *first = &trace.works[at], *last = first;
+    const struct work *first = &trace.works[at], *last = work_end(first);
     const struct work *end = trace.works + trace.count;
     size_t works = works_of(o);
     bool graph = looks[o->kind].name == GRAPH;
     while (last + 1 < end && last[1].stream == first->stream &&
            (graph ? strcmp(last->name, "graph_end") != 0 : --works > 0))
-        last++;
+        last = graph ? last + 1 : work_end(last + 1);
     *span = (struct span){first->start, last->end};
     return (size_t)(last - trace.works) + 1;
 }

@@ -58,6 +58,7 @@ Test(shim_config, defaults_are_the_documented_ones)
     cr_expect_eq(c->max_hold_ms, 0);
     cr_expect_eq(c->deadline_ms, 0);
     cr_expect_eq(c->peer_us, 10000);
+    cr_expect_eq(c->copy_bytes, 0);
     cr_expect_str_eq(c->socket, "/run/user/1/cutin/cutin.sock");
     cr_expect_str_empty(c->cpus);
     cr_expect_eq(c->pad, PAD_OFF);

@@ -34,7 +34,7 @@ static void log_open(void)
                 strerror(errno));
 }
 
-/* A kernel's grid, block and dynamic shared memory; nothing of other works. */
+/* A kernel's grid, block and dynamic shared memory; a copy's bytes; nothing of other works. */
 static const char *shape_text(const struct work *w, char *text, size_t room)
 {
     const uint64_t *s = w->args.u64;
@@ -44,6 +44,8 @@ static const char *shape_text(const struct work *w, char *text, size_t room)
                  " grid=%" PRIu64 ",%" PRIu64 ",%" PRIu64 " block=%" PRIu64 ",%" PRIu64 ",%" PRIu64
                  " smem=%" PRIu64,
                  s[0], s[1], s[2], s[3], s[4], s[5], s[6]);
+    else if (w->node_type == CU_GRAPH_NODE_TYPE_MEMCPY)
+        snprintf(text, room, " bytes=%" PRIu64, s[6] * s[7] * s[8]); /* of struct transfer */
     return text;
 }
 

@@ -1,0 +1,193 @@
+/*
+ * pieces.c - copies in pieces (see pieces.h).
+ */
+#include "shim/path/pieces.h"
+
+#include "shim/learn/estimate.h"
+#include "shim/objects/memory.h"
+#include "vhq/mutant.h"
+
+/* Some 200 us of a link of 25 GB/s, and of the memory within a device. How long one really takes is
+ * learned. */
+enum { PIECE_WITHIN = 64 << 20 };
+static struct estimate estimates[COPY_WAYS];
+
+/* With nobody above there is nobody to come between. 0: it goes whole. */
+static size_t piece_bytes(const struct shim_stream *s, enum copy_way way)
+{
+    const struct config *cfg = config_get();
+    if (vhq_set_alone(s->ctx->set) || cfg->inline_only ||
+        (capture_any() && capture_active(s->handle)))
+        return 0;
+    return cfg->copy_bytes ? cfg->copy_bytes : way == COPY_WITHIN ? PIECE_WITHIN : PIECE_LEAST;
+}
+
+/* The dispatcher has the context current, and waits for nothing. */
+static struct sample *piece_sample(const struct pieces *p, size_t n)
+{
+    bool whole = n == p->each && vhq_in_dispatcher();
+    return whole ? estimate_begin(p->estimate, p->ctx, p->stream) : NULL;
+}
+
+static int pieces_run(void *payload)
+{
+    struct pieces *p = payload;
+    size_t left = p->total - p->done, n = left < p->each ? left : p->each;
+    struct sample *sample = piece_sample(p, n);
+    CUresult r = p->copy(p, p->done, &n);
+    estimate_end(sample, p->stream);
+    p->done += n;
+    if (MUTANT(copy_short) && p->done + p->each >= p->total)
+        return (int)r;
+    return r == CUDA_SUCCESS && p->done < p->total ? VHQ_MORE : (int)r;
+}
+
+/* By the thread that makes the call. */
+static int pieces_now(void *args)
+{
+    const struct pieces *p = args;
+    int r;
+    while ((r = pieces_run(args)) == VHQ_MORE)
+        vhq_part(p->q);
+    return r;
+}
+
+static void pieces_plan(struct call *c, const struct shim_stream *s, enum copy_way way,
+                        size_t bytes, struct pieces *p, size_t size)
+{
+    p->stream = s->handle;
+    p->q = s->q;
+    p->ctx = s->ctx;
+    p->estimate = &estimates[way];
+    c->now = pieces_now;
+    c->run = pieces_run;
+    c->args = p;
+    c->req.bytes = (uint32_t)size;
+    c->req.flags |= VHQ_IN_PARTS;
+    c->req.est_ns = estimate_known(p->estimate) ? estimate_ns(p->estimate)
+                                                : estimate_copy_ns(bytes, way == COPY_WITHIN);
+}
+
+/* All of it is there. */
+static bool side_there(uintptr_t at, size_t bytes)
+{
+    return !memory_flags((const void *)at, bytes) || memory_mapped((const void *)at, bytes);
+}
+
+/* ---- linear ------------------------------------------------------------------------------- */
+
+enum copy_way copy_way(CUdeviceptr dst, CUdeviceptr src)
+{
+    return memory_host(src) ? COPY_UP : memory_host(dst) ? COPY_DOWN : COPY_WITHIN;
+}
+
+static CUresult linear_piece(const struct pieces *p, size_t at, size_t *n)
+{
+    const struct linear *l = (const struct linear *)(const void *)p;
+    return l->copy(l->dst + at, l->src + at, *n, p->stream);
+}
+
+void linear_cut(struct linear *l, struct call *c, const struct shim_stream *s, enum copy_way way,
+                linear_copy *copy, CUdeviceptr dst, CUdeviceptr src, size_t bytes)
+{
+    size_t each = piece_bytes(s, way);
+    bool apart = dst + bytes <= src || src + bytes <= dst;
+    if (!each || bytes <= each || !apart || !side_there(dst, bytes) || !side_there(src, bytes))
+        return;
+    *l = (struct linear){.pieces = {.copy = linear_piece, .total = bytes, .each = each},
+                         .copy = copy,
+                         .dst = dst,
+                         .src = src};
+    pieces_plan(c, s, way, each, &l->pieces, sizeof(*l));
+}
+
+/* ---- in rows ------------------------------------------------------------------------------ */
+
+CUDA_MEMCPY3D box_of(const CUDA_MEMCPY2D *op)
+{
+    return (CUDA_MEMCPY3D){.srcXInBytes = op->srcXInBytes,
+                           .srcY = op->srcY,
+                           .srcMemoryType = op->srcMemoryType,
+                           .srcHost = op->srcHost,
+                           .srcDevice = op->srcDevice,
+                           .srcPitch = op->srcPitch,
+                           .dstXInBytes = op->dstXInBytes,
+                           .dstY = op->dstY,
+                           .dstMemoryType = op->dstMemoryType,
+                           .dstHost = op->dstHost,
+                           .dstDevice = op->dstDevice,
+                           .dstPitch = op->dstPitch,
+                           .WidthInBytes = op->WidthInBytes,
+                           .Height = op->Height,
+                           .Depth = 1};
+}
+
+/* Whole layers, or rows of one. */
+static CUresult box_piece(const struct pieces *p, size_t at, size_t *n)
+{
+    const struct box *b = (const struct box *)(const void *)p;
+    CUDA_MEMCPY3D op = b->op;
+    size_t z = at / op.Height, y = at % op.Height;
+    if (y == 0 && *n >= op.Height) {
+        op.Depth = *n / op.Height;
+        *n = op.Depth * op.Height;
+    } else {
+        *n = *n < op.Height - y ? *n : op.Height - y;
+        op.Depth = 1;
+        op.Height = *n;
+    }
+    op.srcY += y;
+    op.dstY += y;
+    op.srcZ += z;
+    op.dstZ += z;
+    return b->copy(&op, p->stream);
+}
+
+/* One side: rows `pitch` apart, layers of `height` rows. */
+struct side {
+    CUmemorytype type;
+    uintptr_t base;
+    size_t x, y, z, pitch, height;
+};
+#define SIDE(op, side)                                                                             \
+    {(op)->side##MemoryType,                                                                       \
+     (op)->side##MemoryType == CU_MEMORYTYPE_HOST ? (uintptr_t)(op)->side##Host                    \
+                                                  : (uintptr_t)(op)->side##Device,                 \
+     (op)->side##XInBytes,                                                                         \
+     (op)->side##Y,                                                                                \
+     (op)->side##Z,                                                                                \
+     (op)->side##Pitch,                                                                            \
+     (op)->side##Height}
+
+/* What the driver would find wrong with the whole, or might understand in another way, stays so. */
+static bool side_cuts(const struct side *s, const CUDA_MEMCPY3D *op)
+{
+    enum { MOST = 1u << 30 };
+    bool layers = op->Depth > 1 || s->z != 0;
+    if (s->type == CU_MEMORYTYPE_ARRAY || s->pitch < s->x + op->WidthInBytes || s->pitch > MOST ||
+        (layers && s->height < s->y + op->Height))
+        return false;
+    size_t first = s->z * s->height + s->y, rows = (op->Depth - 1) * s->height + op->Height;
+    return side_there(s->base + first * s->pitch + s->x, (rows - 1) * s->pitch + op->WidthInBytes);
+}
+
+static enum copy_way box_way(const struct side *dst, const struct side *src)
+{
+    if (src->type == CU_MEMORYTYPE_HOST)
+        return COPY_UP;
+    return dst->type == CU_MEMORYTYPE_HOST ? COPY_DOWN : copy_way(dst->base, src->base);
+}
+
+void box_cut(struct box *b, struct call *c, const struct shim_stream *s, box_copy *copy,
+             CUDA_MEMCPY3D op)
+{
+    struct side dst = SIDE(&op, dst), src = SIDE(&op, src);
+    enum copy_way way = box_way(&dst, &src);
+    size_t each = piece_bytes(s, way), rows = each / op.WidthInBytes, total = op.Height * op.Depth;
+    rows = rows ? rows : 1;
+    if (!each || rows >= total || !side_cuts(&dst, &op) || !side_cuts(&src, &op))
+        return;
+    *b = (struct box){
+        .pieces = {.copy = box_piece, .total = total, .each = rows}, .copy = copy, .op = op};
+    pieces_plan(c, s, way, rows * op.WidthInBytes, &b->pieces, sizeof(*b));
+}

@@ -1,0 +1,56 @@
+/*
+ * pieces.h - a large copy of a stream with a queue goes to the driver in pieces, so that a hold, and
+ * copies of others, come between. To the program it is one command: it has one place in the order,
+ * and is complete with its last piece.
+ *
+ * The error of a copy is that of its call, and nothing is copied then. So only what the driver
+ * cannot refuse for its range is cut: memory that is known to be there, in whole rows, no arrays.
+ */
+#ifndef CUTIN_SHIM_PIECES_H
+#define CUTIN_SHIM_PIECES_H
+
+#include "shim/path/call.h"
+
+enum copy_way { COPY_UP, COPY_DOWN, COPY_WITHIN, COPY_WAYS };
+
+struct pieces {
+    CUstream stream;
+    struct vhq *q;
+    struct estimate *estimate;
+    struct shim_context *ctx;
+    CUresult (*copy)(const struct pieces *p, size_t at, size_t *n); /* `n` or fewer */
+    size_t total, each, done;                                       /* bytes, or rows */
+};
+
+/* Room for what tells a copy, in the function that calls the driver. */
+typedef CUresult linear_copy(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream);
+struct linear {
+    struct pieces pieces;
+    linear_copy *copy;
+    CUdeviceptr dst, src;
+};
+typedef CUresult box_copy(const CUDA_MEMCPY3D *op, CUstream stream);
+struct box {
+    struct pieces pieces;
+    box_copy *copy;
+    CUDA_MEMCPY3D op;
+};
+
+enum { PIECE_LEAST = 4 << 20 };
+static inline bool pieces_large(const struct shim_stream *s, size_t bytes)
+{
+    uint32_t least = config_get()->copy_bytes;
+    return s && s->q && unlikely(bytes > (least ? least : PIECE_LEAST));
+}
+
+/* Lets the prepared call `c` on `s` go in pieces, or leaves it as it is. */
+void linear_cut(struct linear *l, struct call *c, const struct shim_stream *s, enum copy_way way,
+                linear_copy *copy, CUdeviceptr dst, CUdeviceptr src, size_t bytes);
+void box_cut(struct box *b, struct call *c, const struct shim_stream *s, box_copy *copy,
+             CUDA_MEMCPY3D op);
+/* A rectangle is a box of one layer. */
+CUDA_MEMCPY3D box_of(const CUDA_MEMCPY2D *op);
+/* Of a copy between any two addresses. */
+enum copy_way copy_way(CUdeviceptr dst, CUdeviceptr src);
+
+#endif

@@ -1,0 +1,81 @@
+/*
+ * upload.c - best effort's large uploads beside those of a real-time process, by the device's log.
+ */
+#include "tests/integration/gpu.h"
+#include "tests/integration/sharing/device_log.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+TestSuite(upload, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 300);
+
+/* A large one takes 5.4 ms whole, and a small one 44 us. */
+#define LARGE_MB "128"
+enum { MB = 1 << 20, UPLOADS = 300, PIECE = 4 * MB, ADDED_MOST_US = 2000 };
+
+static int small(const struct device_work *w, const void *unused)
+{
+    return strcmp(w->kind, "copy") == 0 && w->bytes == MB;
+}
+
+static int late(const struct device_work *w, const void *unused)
+{
+    return small(w, unused) && w->end_ns - w->submit_ns > w->cost_ns + ADDED_MOST_US * 1000u;
+}
+
+static int large(const struct device_work *w, const void *since)
+{
+    return strcmp(w->kind, "copy") == 0 && w->bytes > MB && w->submit_ns > *(const uint64_t *)since;
+}
+
+static int whole(const struct device_work *w, const void *since)
+{
+    return large(w, since) && w->bytes > PIECE;
+}
+
+static struct process *upload_start(const char *level, const char *mb, const char *pause_us,
+                                    const char *file)
+{
+    struct process *p = process_start((const char *[]){CUTIN, "run", "--sim", "--priority", level,
+                                                       "--", BIN_DIR "/tests/program_upload", mb,
+                                                       pause_us, sandbox_path(file), NULL},
+                                      NULL);
+    cr_assert(process_says(p, "uploaded.", 60), "stderr: %s", process_err(p));
+    return p;
+}
+
+static void upload_end(struct process *p, const char *file)
+{
+    sandbox_tell(file);
+    cr_expect_eq(process_wait(p, 60), 0, "stderr: %s", process_err(p));
+    cr_expect_not_null(strstr(process_out(p), "right"), "stdout: %s", process_out(p));
+    process_free(p);
+}
+
+Test(upload, of_real_time_waits_for_a_piece_of_another)
+{
+    device_log_open();
+    struct process *rt = upload_start("rt", "1", "2000", "rt");
+    uint64_t since = device_now_ns();
+    struct process *be = upload_start("be", LARGE_MB, "0", "be");
+    int before = device_log_count(small, NULL), now;
+    while ((now = device_log_count(small, NULL)) < before + UPLOADS) {
+        cr_assert(process_running(rt) && process_running(be));
+        nap_ms(50);
+    }
+    cr_expect_eq(device_log_count(whole, &since), 0);
+    cr_expect_gt(device_log_count(large, &since), 128 / 4);
+    cr_expect_leq(device_log_count(late, NULL) * 100, now, "%d of %d late",
+                  device_log_count(late, NULL), now);
+    upload_end(be, "be");
+    upload_end(rt, "rt");
+}
+
+/* Natively it is one, and so it is while nobody is there to come between. */
+Test(upload, of_a_process_alone_is_whole)
+{
+    uint64_t since = 0;
+    device_log_open();
+    upload_end(upload_start("be", LARGE_MB, "0", "be"), "be");
+    cr_expect_gt(device_log_count(whole, &since), 0);
+}

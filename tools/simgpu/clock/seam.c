@@ -28,6 +28,9 @@
 #include <time.h>
 #include <unistd.h>
 
+/* Packages have one of their own for old glibc (floor.h); here is what stands before libc's. */
+#undef pthread_clockjoin_np
+
 #define SEAM    __attribute__((visibility("default")))
 #define BILLION UINT64_C(1000000000)
 /* What the calendar is ahead of the clock: so far that a time says whose it is. */

@@ -36,7 +36,7 @@ enum {
     SKIPPED = 77, /* exit status */
 };
 
-static double exchanges = 1000, kernel_us = 0, wire_us = 2;
+static double exchanges = 1000, kernel_us = 0, wire_us = 2, go_on = 0;
 static bool by_cpu, by_stream, by_kernel, rdma, announce, json;
 
 static const struct setting settings[] = {
@@ -49,6 +49,8 @@ static const struct setting settings[] = {
     {"wire-us", &wire_us, NULL, 0, 1e6, "microseconds from a doorbell to the message's arrival"},
     {"rdma", NULL, &rdma, 0, 0, "not through shared memory: says why that is skipped, exit 77"},
     {"announce", NULL, &announce, 0, 0, "say on stderr when it is warm: after 50 exchanges"},
+    {"go-on", &go_on, NULL, 0, 1023,
+     "a descriptor at whose end rank 0 goes on when it is warm; 0: it does not wait"},
     {"json", NULL, &json, 0, 0, "one JSON object on stdout"},
     {0},
 };
@@ -273,6 +275,17 @@ static void judge(const struct rank *r, struct outcome *out)
     out->io_memory = r->io_memory;
 }
 
+/* Behind the warm-up, with nothing in the stream. */
+static void rank_warm(const struct rank *r)
+{
+    char byte;
+
+    if (announce && r->number == 0)
+        fprintf(stderr, "exchanging\n");
+    while (go_on > 0 && r->number == 0 && read((int)go_on, &byte, 1) > 0)
+        ;
+}
+
 static void rank_run(struct rank *r, struct outcome *out)
 {
     uint64_t *issue_ns = calloc((size_t)exchanges, sizeof(*issue_ns));
@@ -285,8 +298,7 @@ static void rank_run(struct rank *r, struct outcome *out)
     for (uint64_t k = 0; k < (uint64_t)exchanges; k++) {
         if (k == WARM_UP) {
             CHECK(cuStreamSynchronize(r->stream));
-            if (announce && r->number == 0)
-                fprintf(stderr, "exchanging\n");
+            rank_warm(r);
             out->began_ns = now_ns();
         }
         if (!by_cpu && k >= AHEAD)

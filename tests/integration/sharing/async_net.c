@@ -8,9 +8,11 @@
 #include <criterion/criterion.h>
 #include <signal.h>
 #include <stdio.h>
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
-TestSuite(async_net, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 300);
+TestSuite(async_net, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 850);
 
 #define NET EXAMPLE("async_net")
 
@@ -21,7 +23,7 @@ static const char *const bare[] = {NULL};
 static const char *const under_cutin[] = {CUTIN, "run", "--sim", "--", NULL};
 
 static struct process *net_start(const char *const before[], const char *model,
-                                 const char *exchanges, const char *const env[])
+                                 const char *exchanges, const char *go_on, const char *const env[])
 {
     const char *argv[16];
     int n = 0;
@@ -34,6 +36,8 @@ static struct process *net_start(const char *const before[], const char *model,
     argv[n++] = model;
     argv[n++] = "--exchanges";
     argv[n++] = exchanges;
+    argv[n++] = "--go-on";
+    argv[n++] = go_on;
     argv[n++] = "--announce";
     argv[n++] = "--json";
     argv[n] = NULL;
@@ -74,7 +78,7 @@ static void net_check(struct process *p, const char *model, char sum[32])
 static void run_all(const char *const before[], const char *const env[], char sums[MODELS][32])
 {
     for (int m = 0; m < MODELS; m++)
-        net_check(net_start(before, models[m], "300", env), models[m], sums[m]);
+        net_check(net_start(before, models[m], "300", "0", env), models[m], sums[m]);
 }
 
 static void same(char a[MODELS][32], char b[MODELS][32])
@@ -148,20 +152,36 @@ static bool stands_still(const struct client_row *row)
     return row->device[0].counters.waiting >= COMMANDS && row->device[0].counters.in_flight == 0;
 }
 
-/* Both ranks work by themselves; then rank 0's device has real-time work that does not end. */
-static struct process *held_start(const char *model, const char *setting)
+static bool is_held(const struct client_row *row)
+{
+    return row->held;
+}
+
+/* Both ranks work by themselves; then rank 0's device has real-time work that does not end, and only
+ * then they go on: how many exchanges are left for the hold is no race. */
+static struct process *held_start(const char *model, const char *exchanges, const char *setting,
+                                  struct process **holder)
 {
     const char *const env[] = {setting, NULL};
+    char go_on[16];
+    int ends[2];
 
     setenv("SIMGPU_DEVICES", "2", 1);
-    struct process *net = net_start(under_cutin, model, "5000", env);
+    cr_assert_eq(pipe(ends), 0);
+    fcntl(ends[1], F_SETFD, FD_CLOEXEC);
+    snprintf(go_on, sizeof(go_on), "%d", ends[0]);
+    struct process *net = net_start(under_cutin, model, exchanges, go_on, env);
     cr_assert(process_says(net, "exchanging", 60), "stderr: %s", process_err(net));
+    close(ends[0]);
+    *holder = holder_start();
+    cr_assert(client_wait("async_net", is_held, 60, NULL), "stderr: %s", process_err(*holder));
+    close(ends[1]);
     return net;
 }
 
 Test(async_net, a_hold_without_end_lets_one_message_go_each_time)
 {
-    struct process *net = held_start("--stream", "CUTIN_PEER_US=1000"), *holder = holder_start();
+    struct process *holder, *net = held_start("--stream", "2000", "CUTIN_PEER_US=1000", &holder);
     struct client_row few, many;
     char sum[32];
 
@@ -179,7 +199,7 @@ Test(async_net, a_hold_without_end_lets_one_message_go_each_time)
 
 Test(async_net, a_hold_without_end_lets_kernels_ring)
 {
-    struct process *net = held_start("--kernel", "CUTIN_PEER_US=1000"), *holder = holder_start();
+    struct process *holder, *net = held_start("--kernel", "2000", "CUTIN_PEER_US=1000", &holder);
     char sum[32];
 
     cr_assert(client_wait("async_net", many_releases, 60, NULL));
@@ -190,7 +210,7 @@ Test(async_net, a_hold_without_end_lets_kernels_ring)
 
 Test(async_net, without_the_bound_its_peer_waits_as_long_as_the_hold_lasts)
 {
-    struct process *net = held_start("--stream", "CUTIN_PEER_US=0"), *holder = holder_start();
+    struct process *holder, *net = held_start("--stream", "100", "CUTIN_PEER_US=0", &holder);
     struct client_row row;
     char sum[32];
 

@@ -18,9 +18,9 @@ enum {
     QUEUED = 300, /* short kernels with a marker each: no more than a stream takes at once */
     SHORT_US = 100,
     LONG_US = 30000,
-    LONG_TRIES = 5,
-    STOP_MS = 100,  /* longer than the long kernel takes */
-    SETTLE_MS = 10, /* less than the queued kernels take */
+    TRIES = 5,     /* with kernels twice as long each time, where a control came too late to tell */
+    STOP_MS = 100, /* of a look at what is stopped */
+    LOOKS = 10,    /* until what had ended before is visible: a busy processor may be late */
     LIMIT_MS = 20000,
     NEIGHBOUR_US = 100,
     LEAST_NEIGHBOUR = 10, /* kernels of the neighbour meanwhile */
@@ -87,11 +87,11 @@ static void key_samples(const char *what, uint64_t *ns)
 }
 
 /* Short kernels with an effect that shows how often each ran, and in which order. */
-static void units_queue(CUstream s, CUdeviceptr x, struct word mark)
+static void units_queue(CUstream s, CUdeviceptr x, struct word mark, uint32_t us)
 {
     for (uint32_t i = 1; i <= QUEUED; i++) {
         uint32_t a = i * 2 + 1, b = i, n = 1;
-        gpu_check(gpu_spin(s, gpu.full, SHORT_US), "cuLaunchKernel");
+        gpu_check(gpu_spin(s, gpu.full, us), "cuLaunchKernel");
         gpu_check(
             gpu.cuLaunchKernel(gpu.mix, 1, 1, 1, 32, 1, 1, 0, s, (void *[]){&x, &a, &b, &n}, NULL),
             "cuLaunchKernel");
@@ -121,34 +121,73 @@ static uint64_t progress_until(struct word mark, uint64_t from_ns, uint64_t end_
     return last_ns;
 }
 
-/* Stops a queue of short kernels for STOP_MS. False: the control was not accepted. */
+static bool within(uint64_t from_ns)
+{
+    return clock_ns() - from_ns < LIMIT_MS * UINT64_C(1000000);
+}
+
+/* Stops a queue of short kernels in its middle: the moment before, or 0 where that was refused. */
+static uint64_t stop_units(enum groups_way way, CUstream s, struct word mark, struct word x)
+{
+    uint64_t from_ns = 0;
+
+    for (uint32_t us = SHORT_US; us < SHORT_US << TRIES; us *= 2) {
+        word_set(mark, 0);
+        word_set(x, 1);
+        units_queue(s, x.device, mark, us);
+        for (from_ns = clock_ns(); word_get(mark) < QUEUED / 8 && within(from_ns);)
+            sched_yield();
+        from_ns = clock_ns();
+        seen.answer = groups_stop(uuid, way);
+        if (seen.answer == 0 && word_get(mark) < QUEUED)
+            return from_ns;
+        groups_go(uuid);
+        CU(cuStreamSynchronize, s);
+        if (seen.answer != 0)
+            return 0;
+    }
+    return from_ns;
+}
+
+/* What may run in a round. With short time slices something may. */
+static uint32_t most_units(void)
+{
+    return seen.name == groups_way_names[GROUPS_TIMESLICE] ? QUEUED / 4 : MOST_UNITS;
+}
+
+/* Looks until the queue stands still while the neighbour works, or has run out. What the last look
+ * saw is noted. */
+static uint64_t look_at_units(struct word mark, uint64_t from_ns)
+{
+    for (int i = 0; i < LOOKS; i++) {
+        uint64_t kernels = atomic_load(&shared->kernels), begin_ns = clock_ns();
+        uint32_t before = word_get(mark), after;
+
+        from_ns = progress_until(mark, from_ns, begin_ns + STOP_MS * UINT64_C(1000000));
+        while (atomic_load(&shared->kernels) < kernels + LEAST_NEIGHBOUR && within(begin_ns))
+            nap_us(1000);
+        after = word_get(mark);
+        bool out = after == QUEUED;
+        if (i + 1 < LOOKS && !out && after - before > most_units())
+            continue;
+        seen.units += out ? QUEUED : after - before;
+        seen.neighbours += atomic_load(&shared->kernels) - kernels;
+        break;
+    }
+    return from_ns;
+}
+
+/* False: the control was not accepted. */
 static bool round_short(enum groups_way way, CUstream s, struct word mark, struct word x)
 {
-    word_set(mark, 0);
-    word_set(x, 1);
-    units_queue(s, x.device, mark);
-    uint64_t from_ns = clock_ns();
-    while (word_get(mark) < QUEUED / 8 && clock_ns() - from_ns < LIMIT_MS * UINT64_C(1000000))
-        sched_yield();
-    from_ns = clock_ns();
-    seen.answer = groups_stop(uuid, way);
-    uint64_t called_ns = clock_ns();
-    if (seen.answer != 0) {
-        CU(cuStreamSynchronize, s);
+    uint64_t from_ns = stop_units(way, s, mark, x), called_ns = clock_ns();
+
+    if (from_ns == 0)
         return false;
-    }
-    uint64_t kernels = atomic_load(&shared->kernels);
-    /* What had ended before may become visible a little later. */
-    uint64_t last_ns = progress_until(mark, from_ns, called_ns + SETTLE_MS * UINT64_C(1000000));
-    uint32_t before = word_get(mark);
-    last_ns = progress_until(mark, last_ns, called_ns + STOP_MS * UINT64_C(1000000));
+    uint64_t last_ns = look_at_units(mark, from_ns), go_ns = clock_ns();
     uint32_t stopped = word_get(mark);
-    seen.units += stopped - before;
-    seen.neighbours += atomic_load(&shared->kernels) - kernels;
-    uint64_t go_ns = clock_ns();
     groups_go(uuid);
-    while (word_get(mark) == stopped && stopped < QUEUED &&
-           clock_ns() - go_ns < LIMIT_MS * UINT64_C(1000000))
+    while (word_get(mark) == stopped && stopped < QUEUED && within(go_ns))
         ;
     seen.call_ns[seen.n] = called_ns - from_ns;
     seen.stop_ns[seen.n] = last_ns - from_ns;
@@ -158,41 +197,44 @@ static bool round_short(enum groups_way way, CUstream s, struct word mark, struc
     return true;
 }
 
-/* A kernel is stopped in its middle, for longer than it takes. False: the call came too late to
- * tell. */
-static bool stop_long(enum groups_way way, CUstream s, struct word mark)
+static bool units_stood(void)
 {
+    return seen.units <= seen.n * most_units();
+}
+
+/* A kernel is stopped in its middle, for longer than it takes. False: it did not stand still, or the
+ * control came too late. */
+static bool stop_long(enum groups_way way, CUstream s, struct word mark, uint32_t us)
+{
+    bool stood;
+
     word_set(mark, 0);
-    uint64_t from_ns = clock_ns();
-    gpu_check(gpu_spin(s, gpu.full, LONG_US), "cuLaunchKernel");
+    gpu_check(gpu_spin(s, gpu.full, us), "cuLaunchKernel");
     gpu_check(mark_queue(s, mark.device, 1), "cuStreamWriteValue32");
-    nap_us(LONG_US / 10);
+    nap_us(us / 10);
     seen.answer = groups_stop(uuid, way);
-    bool in_time = seen.answer != 0 || clock_ns() - from_ns < LONG_US * UINT64_C(1000) / 2;
-    if (seen.answer == 0)
-        nap_us(STOP_MS * 1000);
-    if (in_time)
-        seen.stood &= seen.answer == 0 && word_get(mark) == 0;
+    if (seen.answer == 0 && word_get(mark) == 0)
+        nap_us(2 * us);
+    stood = seen.answer == 0 && word_get(mark) == 0;
     groups_go(uuid);
     seen.went_on &= word_wait(mark, 1, LIMIT_MS);
     seen.right &= gpu.cuStreamSynchronize(s) == CUDA_SUCCESS;
-    return in_time;
+    return stood;
 }
 
 static void round_long(enum groups_way way, CUstream s, struct word mark)
 {
-    for (int i = 0; i < LONG_TRIES; i++)
-        if (stop_long(way, s, mark))
+    int tries = units_stood() ? TRIES : 1;
+
+    for (int i = 0; i < tries; i++)
+        if (stop_long(way, s, mark, (uint32_t)LONG_US << i))
             return;
     seen.stood = false;
 }
 
-/* With short time slices something may run. */
 static bool stood_still(void)
 {
-    bool slices = seen.name == groups_way_names[GROUPS_TIMESLICE];
-
-    return seen.stood && seen.units <= seen.n * (slices ? QUEUED / 4 : MOST_UNITS);
+    return seen.stood && units_stood();
 }
 
 static bool works(void)

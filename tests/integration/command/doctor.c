@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-TestSuite(doctor, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
+TestSuite(doctor, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 850);
 
 static json_t *doctor(const char *const *env, int status)
 {

@@ -18,6 +18,7 @@
  * in which somebody held is no lesson, nor are units with host functions or waits for events.
  */
 #include "vhq/internal.h"
+#include "vhq/mutant.h"
 
 enum { SCALE_LEAST = SCALE_ONE / 16, RELEASE = 4 };
 
@@ -29,6 +30,8 @@ void measure_scale(struct vhq_set *s, uint32_t scale)
         budget = budget * SCALE_ONE / s->scale;
     atomic_store_explicit(&s->budget_ns, budget, memory_order_relaxed);
     uint32_t most = (uint32_t)((uint64_t)LOOSE_MOST_NS * SCALE_ONE / s->scale);
+    if (MUTANT(loose_unbounded))
+        most = UINT32_MAX;
     atomic_store_explicit(&s->loose_most_ns, most, memory_order_relaxed);
     atomic_store_explicit(&s->loose_unit_ns, most / LOOSE_PART, memory_order_relaxed);
 }
@@ -45,7 +48,7 @@ void measure_unit(struct vhq *q, uint32_t value, uint64_t now)
     uint32_t ahead = q->ahead[value % UNITS];
     uint64_t since = q->unit[value % UNITS].since_ns;
     /* What goes before a stream of lower priority may have come later. */
-    if (ahead == 0 || q->desc.priority != s->first || gaps_held(s, since))
+    if (MUTANT(feedback_ignored) || ahead == 0 || q->desc.priority != s->first || gaps_held(s, since))
         return;
     uint32_t least = measure_ratio(s->looked_ns > since ? s->looked_ns - since : 0, ahead),
              most = measure_ratio(now > since ? now - since : 0, ahead);

@@ -86,6 +86,9 @@
     X(estimates_constant, "every kernel counts as one of which nothing is known")                  \
     X(hold_ends_by_look, "a hold ends when a tick finds its work complete, and not before")        \
     X(allocation_ahead, "an allocation goes ahead of the frees that are buffered")                 \
+    X(feedback_ignored, "the cap trusts estimates, whatever was measured")                         \
+    X(loose_unbounded, "there is no bound while nobody is above")                                  \
+    X(stride_fixed, "every 32nd launch is timed, and no other")                                    \
     X(marker_lost, "one marker in eight is never written")                                         \
     X(stream_uncounted, "the cap forgets what streams have in flight")
 

@@ -487,8 +487,8 @@ struct vhq *loose_next(struct vhq_set *s);
 
 /* ---- blocked.c ------------------------------------------------------------------------------- */
 
-/* The cap blocks the dispatcher: when to look again. The guard may let commands in. `all`: what all streams have
- * in flight blocks a command that has room in its own. Set's lock held. */
+/* The cap blocks the dispatcher: when to look again. The guard may let commands in. `all`: what all
+ * streams have in flight blocks a command that has room in its own. Set's lock held. */
 uint64_t blocked_due(struct vhq_set *s, bool all, uint64_t now);
 void blocked_end(struct vhq_set *s);
 /* A hold that stopped the device too has ended: in that time nothing could make progress. Holds of
@@ -497,7 +497,7 @@ void blocked_held(struct vhq_set *s, uint64_t held_ns, uint64_t now);
 void cap_poll(struct vhq *q);
 void cap_poll_all(struct vhq_set *s); /* no lock held */
 
-/* ---- measure.c: set's lock held --------------------------------------------------------------- */
+/* ---- measure.c: set's lock held ------------------------------------------------------------- */
 
 enum { SCALE_ONE = 256, SCALE_MOST = 16 * SCALE_ONE };
 enum { AHEAD_NS = 256, AHEAD_MOST = UINT16_MAX };

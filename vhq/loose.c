@@ -1,9 +1,9 @@
 /*
- * loose.c - commands that went while the process was alone, when a marker follows, because there are
- * enough of them or because somebody has come.
+ * loose.c - commands that went while the process was alone, when a marker follows, because there
+ * are enough of them or because somebody has come.
  *
- * Nothing counts them (cap_sent), so the first of them may be complete for long. They are folded into
- * the tail, and count as in flight, all of them, until the marker behind them is complete. The
+ * Nothing counts them (cap_sent), so the first of them may be complete for long. They are folded
+ * into the tail, and count as in flight, all of them, until the marker behind them is complete. The
  * submission right of the vHQ is held.
  */
 #include "vhq/internal.h"

@@ -1,11 +1,12 @@
 /*
- * mutant.h - deliberate bugs, to prove that tests find them (tests/oracle, tools/faults), and places
- * where a test may stop a thread (tests/shim/wrap/query.c).
+ * mutant.h - deliberate bugs, to prove that tests find them (tests/oracle, tools/faults), and
+ * places where a test may stop a thread (tests/shim/wrap/query.c).
  *
  * Each is switched at the place where the real rule lives. libcutin.so has none of them: MUTANT()
  * is constant false there. libcutin-mutants.so, built for the tests from the same sources and never
- * installed, has the one that the environment variable CUTIN_MUTANT names, or FAULT, which tests that
- * forget cutin's settings leave alone. With the CMake option CUTIN_MUTANTS everything has them.
+ * installed, has the one that the environment variable CUTIN_MUTANT names, or FAULT, which tests
+ * that forget cutin's settings leave alone. With the CMake option CUTIN_MUTANTS everything has
+ * them.
  */
 #ifndef CUTIN_MUTANT_H
 #define CUTIN_MUTANT_H
@@ -71,8 +72,8 @@
     X(unknown_undrained, "a function that the table does not have overtakes buffered work")        \
     X(fork_forgotten, "a child goes on with locks that threads of its parent hold")
 
-/* What programs see is right, and comes late or costs too much: found by tools/bench --instructions,
- * tests/vhq and tests/shim/wrap/level.c. */
+/* What programs see is right, and comes late or costs too much: found by tools/bench
+ * --instructions, tests/vhq and tests/shim/wrap/level.c. */
 #define MUTANTS_OF_COST(X)                                                                         \
     X(cut_in_slow, "a cut-in takes 5 us longer")                                                   \
     X(launch_longer, "a launch executes some 40 instructions more")                                \
@@ -81,7 +82,8 @@
     X(hold_opens_late, "what was held goes 1 ms after the hold has ended")                         \
     X(hold_ends_late, "a hold ends 1 ms after the work that held")
 
-/* Programs see the right results, and real time waits, or best effort does: found by cutin-purpose. */
+/* Programs see the right results, and real time waits, or best effort does: found by cutin-purpose.
+ */
 #define MUTANTS_OF_PURPOSE(X)                                                                      \
     X(estimates_constant, "every kernel counts as one of which nothing is known")                  \
     X(hold_ends_by_look, "a hold ends when a tick finds its work complete, and not before")        \

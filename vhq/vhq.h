@@ -186,15 +186,14 @@ enum {
                                   command's run, in a forked child, no memory) vhq_end runs it */
     VHQ_CLOSE = 1u << 3, /* overlaps with the one before it: no gate between the two, and no marker
                             where that can wait */
-    VHQ_AFTER_ALL =
-        1u << 4,          /* not before anything that was begun before it in the set: it may stop a
-                                queue of the device that streams share */
+    VHQ_AFTER_ALL = 1u << 4, /* not before anything that was begun before it in the set: it may stop
+                                a queue of the device that streams share */
     VHQ_BESIDE = 1u << 5, /* it may go while its vHQ is held, where ops->room has room for it: its
                              estimate and its part of the device are known, or it needs neither */
     VHQ_LEARNS = 1u << 6, /* `est_ns` is a guess. Its payload begins with the address of a struct
                              vhq_learned, which is asked once more before it is submitted */
-    /* It goes to the driver in parts, each of which is asked for holds and takes room by itself, but
-     * keeps its one place in the order. The estimate is one part's. It does not go at once. */
+    /* It goes to the driver in parts, each of which is asked for holds and takes room by itself,
+     * but keeps its one place in the order. The estimate is one part's. It does not go at once. */
     VHQ_IN_PARTS = 1u << 18,
     VHQ_PEER = 1u << 7,   /* somebody outside the process may wait for it: see vhq_config.peer_us */
     VHQ_WAITS = 1u << 13, /* it waits for something: how long it takes says nothing of others */

@@ -260,8 +260,8 @@ static struct sample *sample_begin(struct estimate *e, struct shim_context *ctx,
     return NULL;
 }
 
-/* One in EVERY on average. By chance, or a program that repeats itself would show one of its kernels
- * again and again. */
+/* One in EVERY on average. By chance, or a program that repeats itself would show one of its
+ * kernels again and again. */
 static bool estimate_due(struct estimate *e, uint32_t n)
 {
     if ((int32_t)(n - atomic_load_explicit(&e->next, memory_order_relaxed)) < 0)

@@ -42,8 +42,8 @@ bool elf_streq(const char *a, const char *b);
 
 /*
  * dl_iterate_phdr, for which a fork waits. It holds the lock of the loader's list, which glibc does
- * not free in a child: whatever was loaded there would hang. The wait is a second at most, since who
- * has that lock may wait for the thread that forks.
+ * not free in a child: whatever was loaded there would hang. The wait is a second at most, since
+ * who has that lock may wait for the thread that forks.
  */
 int elf_each_object(int (*visit)(struct dl_phdr_info *info, size_t size, void *user), void *user);
 void elf_before_fork(void);

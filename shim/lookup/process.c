@@ -1,9 +1,10 @@
 /*
  * process.c - start, fork and exit of the process we are in.
  *
- * Nothing happens before the program uses CUDA, except that CUTIN_DISABLE is looked at and forks are
- * watched, because another thread may fork just when the first one finds the driver. The library is
- * linked with -z nodelete: its addresses are in other people's tables, so dlclose keeps it.
+ * Nothing happens before the program uses CUDA, except that CUTIN_DISABLE is looked at and forks
+ * are watched, because another thread may fork just when the first one finds the driver. The
+ * library is linked with -z nodelete: its addresses are in other people's tables, so dlclose keeps
+ * it.
  */
 #include "shim/lookup/elf.h"
 #include "shim/lookup/shim.h"

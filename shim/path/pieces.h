@@ -1,7 +1,7 @@
 /*
- * pieces.h - a large copy of a stream with a queue goes to the driver in pieces, so that a hold, and
- * copies of others, come between. To the program it is one command: it has one place in the order,
- * and is complete with its last piece.
+ * pieces.h - a large copy of a stream with a queue goes to the driver in pieces, so that a hold,
+ * and copies of others, come between. To the program it is one command: it has one place in the
+ * order, and is complete with its last piece.
  *
  * The error of a copy is that of its call, and nothing is copied then. So only what the driver
  * cannot refuse for its range is cut: memory that is known to be there, in whole rows, no arrays.

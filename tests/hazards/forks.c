@@ -3,8 +3,8 @@
  * destroy streams, record, allocate and look up meanwhile, so whatever lock there is, some of them
  * have it now and then when another one forks.
  *
- * HAZARD_FORKS=N: so many children of each kind, instead of CHILDREN. HAZARD_HANG_S=N: whoever takes
- * longer hangs.
+ * HAZARD_FORKS=N: so many children of each kind, instead of CHILDREN. HAZARD_HANG_S=N: whoever
+ * takes longer hangs.
  */
 #include "tests/hazards/hazard.h"
 

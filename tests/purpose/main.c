@@ -438,7 +438,8 @@ static const struct {
 };
 enum { MUTANTS_HERE = sizeof(mutants) / sizeof(*mutants), CASES_MOST = 64 };
 
-/* What the mutant made of the workload that was no fault before, or less of one; RULE_COUNT: nothing. */
+/* What the mutant made of the workload that was no fault before, or less of one; RULE_COUNT:
+ * nothing. */
 static enum rule mutant_shows(const struct verdict *with, const struct verdict *without)
 {
     int i = 0;

@@ -1,9 +1,9 @@
 /*
  * runner.c - runs the tests of a build with a sanitizer (see criterion/criterion.h).
  *
- * A forked process per test, `--jobs N` at a time. It has no thread, so whatever lock a run time has
- * is free when it forks. Of the command line only that and `--filter SUITE/NAME` (with wildcards)
- * mean anything.
+ * A forked process per test, `--jobs N` at a time. It has no thread, so whatever lock a run time
+ * has is free when it forks. Of the command line only that and `--filter SUITE/NAME` (with
+ * wildcards) mean anything.
  */
 #include <criterion/redirect.h>
 

@@ -107,8 +107,8 @@ Test(config, a_path_in_the_id_is_refused)
         "using default\n");
 }
 
-/* Others that read the same environment later, the simulated NVML and programs that this one starts,
- * have nothing left to tell. */
+/* Others that read the same environment later, the simulated NVML and programs that this one
+ * starts, have nothing left to tell. */
 Test(config, what_was_told_of_is_not_there_to_be_told_of_again)
 {
     setenv("SIMGPU_RM", "true", 1);

@@ -54,7 +54,8 @@ static uint32_t in_device(void)
     return atomic_load(&w->stream[a].submitted) - atomic_load(&w->stream[a].completed);
 }
 
-/* Commands with a marker behind them, alone in the device, take so long; somebody looks every 10 us. */
+/* Commands with a marker behind them, alone in the device, take so long; somebody looks every 10
+ * us. */
 static void take(int commands, uint64_t us)
 {
     for (int i = 0; i < commands; i++)
@@ -186,8 +187,8 @@ Test(measure, compares_with_all_that_the_device_has)
     cr_expect_eq(scale(), SCALE_ONE, "%u", scale());
 }
 
-/* A fast device, or estimates that were taken while others had it: more goes while the set is alone,
- * and no more than the budget beside somebody above. */
+/* A fast device, or estimates that were taken while others had it: more goes while the set is
+ * alone, and no more than the budget beside somebody above. */
 Test(measure, of_what_is_faster_changes_only_what_goes_alone)
 {
     for (int i = 0; i < 40; i++)

@@ -1,6 +1,6 @@
 /*
- * latency.c - `cutin latency --json` prints what scripts build on, and its figures say what goes on:
- * by their order, and by ratios within one run that are far from what is asked.
+ * latency.c - `cutin latency --json` prints what scripts build on, and its figures say what goes
+ * on: by their order, and by ratios within one run that are far from what is asked.
  */
 #include "tests/integration/gpu.h"
 

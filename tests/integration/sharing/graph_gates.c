@@ -108,8 +108,8 @@ Test(graph_gates, a_hold_stops_a_graph_within_an_interval)
     stops("loop", NULL, BETWEEN);
 }
 
-/* Kernels of 1 ms: a hold lasts for 300 of them, and the mirror's thread has the time of a hundred. That
- * all five come in the last hundred of two thousand is one run in three million. */
+/* Kernels of 1 ms: a hold lasts for 300 of them, and the mirror's thread has the time of a hundred.
+ * That all five come in the last hundred of two thousand is one run in three million. */
 #define SLOWLY "SIMGPU_SPEED=0.02"
 
 Test(graph_gates, a_mirror_does_the_same)

@@ -5,9 +5,9 @@
  *   program_jobs rt REQUESTS RATE KERNELS US [QUIET_MS]
  *                                                 requests that come at a pace, after some quiet
  *
- * A job says "launched." when it has launched for a while. Both end at SIGTERM, the service with its
- * last request; then a job prints "right" if its kernels, whose order shows, have done what they
- * should.
+ * A job says "launched." when it has launched for a while. Both end at SIGTERM, the service with
+ * its last request; then a job prints "right" if its kernels, whose order shows, have done what
+ * they should.
  */
 #include "examples/common.h"
 

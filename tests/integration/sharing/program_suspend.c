@@ -2,10 +2,10 @@
  * program_suspend.c - a CUDA program of long kernels, for suspend.c: `program_suspend FOLDER`.
  *
  * It launches kernels of KERNEL_NS, each waited for, until there is a file "end" in the folder, and
- * prints "right" then if they have done what they should. With a file "long" there is one of LONG_NS
- * among them, and "launched" says that it runs. A second thread does, once there is a file of that
- * name: "exit" the process; "fork" a child that exits; make and destroy a "context".
- * It says so.
+ * prints "right" then if they have done what they should. With a file "long" there is one of
+ * LONG_NS among them, and "launched" says that it runs. A second thread does, once there is a file
+ * of that name: "exit" the process; "fork" a child that exits; make and destroy a "context". It
+ * says so.
  */
 #include "examples/common.h"
 

@@ -146,8 +146,9 @@ static bool is_held_now(const struct client_row *row)
     return row->held;
 }
 
-/* One request a second, and a linger longer than that: best effort is held between requests too. What
- * it submits in a second and a half is what was on its way; without the linger it is all of its steps. */
+/* One request a second, and a linger longer than that: best effort is held between requests too.
+ * What it submits in a second and a half is what was on its way; without the linger it is all of
+ * its steps. */
 Test(sharing, lingering_goes_on_holding)
 {
     struct process *daemon, *be, *rt;

@@ -2,9 +2,10 @@
  * criterion.h - the part of Criterion's interface that the tests use, for builds with a sanitizer.
  *
  * Criterion keeps its tests in an arena at addresses that ThreadSanitizer reserves for its shadow,
- * so it cannot start there. Under AddressSanitizer its forks may hang: docs/CONTRIBUTING.md says why.
- * This stand-in runs the same test files: a forked process per test, of a process without threads.
- * An assertion prints where and what; everything else about a failure is in the ordinary build.
+ * so it cannot start there. Under AddressSanitizer its forks may hang: docs/CONTRIBUTING.md says
+ * why. This stand-in runs the same test files: a forked process per test, of a process without
+ * threads. An assertion prints where and what; everything else about a failure is in the ordinary
+ * build.
  */
 #ifndef RUNNER_CRITERION_H
 #define RUNNER_CRITERION_H

@@ -38,8 +38,9 @@ static void devices_open(void)
 
 TestSuite(devices, .init = devices_open, .fini = rig_close, .timeout = 600);
 
-/* Keeps real time busy on a device until it is opened: with a kernel, since work that waits for others
- * is no longer real time's after a while, and a host function ends a hold. Its device is current. */
+/* Keeps real time busy on a device until it is opened: with a kernel, since work that waits for
+ * others is no longer real time's after a while, and a host function ends a hold. Its device is
+ * current. */
 struct gate {
     _Atomic uint32_t *word;
 };

@@ -196,7 +196,7 @@ Test(event, threads_may_record_one_event_at_a_time)
     ok(cuEventSynchronize(shared));
 }
 
-/* ---- many that are destroyed ------------------------------------------------------------------ */
+/* ---- many that are destroyed ---------------------------------------------------------------- */
 
 static void rig_open_with_queue(void)
 {

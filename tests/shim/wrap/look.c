@@ -27,7 +27,7 @@ static bool held(CUstream stream)
     return state.held != 0;
 }
 
-/* ---- host functions: no look finds anything complete ------------------------------------------ */
+/* ---- host functions: no look finds anything complete ---------------------------------------- */
 
 static int always_busy(const intptr_t *argument)
 {
@@ -99,7 +99,7 @@ Test(look, a_host_function_tells_of_streams_that_its_own_has_waited_for)
     watch_before(WATCH_cuStreamQuery, NULL);
 }
 
-/* ---- words: nothing but looks ----------------------------------------------------------------- */
+/* ---- words: nothing but looks --------------------------------------------------------------- */
 
 enum { REQUESTS = 61, TICK_US = 10000 };
 

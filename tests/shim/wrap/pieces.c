@@ -207,7 +207,7 @@ Test(pieces, of_a_box_are_layers)
     rows_are(4, 60, 0, PIECE / 6, PIECE / 2, 4);
 }
 
-/* ---- to the program it is one ------------------------------------------------------------------ */
+/* ---- to the program it is one ---------------------------------------------------------------- */
 
 struct gate {
     _Atomic uint32_t *word;

@@ -54,7 +54,8 @@ struct sim_config {
 /* The configuration of this process: read and checked at the first call. Thread-safe. */
 const struct sim_config *simconfig_get(void);
 
-/* What the simulator's own files call it; the library has a config_get, and `cutin` has parts of both. */
+/* What the simulator's own files call it; the library has a config_get, and `cutin` has parts of
+ * both. */
 static inline const struct sim_config *config_get(void)
 {
     return simconfig_get();

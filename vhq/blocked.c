@@ -32,12 +32,15 @@ void blocked_held(struct vhq_set *s, uint64_t held_ns, uint64_t now)
 /*
  * No progress for long: what is in flight may wait for what is buffered. Or it is a long queue,
  * behind which as much more would make the next look as late as this one, and so on for ever. So
- * one command is let in, and twice as many each further time.
+ * one command is let in, and twice as many each further time; while work of others gets on, it is
+ * one each time.
  */
 static bool blocked_guard(struct vhq_set *s, uint64_t now)
 {
-    if (s->blocked_ns == 0)
+    if (s->blocked_ns == 0) {
         s->blocked_ns = now;
+        s->beat = shift_beat(s);
+    }
     /* A kernel that is known to be long is no reason. */
     if (now - s->blocked_ns < GUARD_MS * NS_PER_MS + s->longest_est_ns)
         return false;
@@ -45,8 +48,10 @@ static bool blocked_guard(struct vhq_set *s, uint64_t now)
     if (trace_on())
         trace_put(&(struct trace_record){.kind = TRACE_LIFTED});
     s->blocked_ns = 0;
-    if (s->admitted < s->cfg.queue)
-        s->admitted = s->admitted ? s->admitted * 2 : 1;
+    if (s->admitted == 0 || shift_beat(s) != s->beat)
+        s->admitted = 1;
+    else if (s->admitted < s->cfg.queue)
+        s->admitted *= 2;
     s->admits = s->admitted;
     return true;
 }
@@ -98,6 +103,8 @@ static struct due due_first(struct vhq_set *s, bool all, uint64_t half_ns)
 
 uint64_t blocked_due(struct vhq_set *s, bool all, uint64_t now)
 {
+    if (cap_contended(s) && !gate_used(s) && shift_look(s, now) > now)
+        return s->shift_ns;
     if (blocked_guard(s, now))
         return now;
     if (s->asking)

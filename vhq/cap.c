@@ -158,7 +158,7 @@ bool cap_take(struct vhq *q, uint32_t load)
 {
     struct vhq_set *s = q->set;
     struct limit l = cap_limit(q);
-    if (unlikely(cap_loose_left(s) || cap_over(q, load, &l)))
+    if (unlikely(cap_loose_left(s) || cap_over(q, load, &l) || shift_any(s)))
         return false;
     uint64_t sum = peek(s->area_ns);
     uint32_t area_ns = load_area_ns(load);
@@ -184,10 +184,16 @@ static uint64_t cap_credit(const struct vhq_set *s, uint64_t now)
     return ran * s->oldest_area_ns / s->oldest_est_ns;
 }
 
+/* Gates stop what is in flight, of however many processes. */
+static bool cap_shift(const struct vhq *q, uint64_t now)
+{
+    return !cap_strict(q) || shift_look(q->set, now) <= now;
+}
+
 bool cap_take_looked(struct vhq *q, uint32_t load, uint64_t now)
 {
     struct vhq_set *s = q->set;
-    if (cap_loose_left(s) || cap_stream_full(q, load, now))
+    if (cap_loose_left(s) || cap_stream_full(q, load, now) || !cap_shift(q, now))
         return false;
     uint64_t budget = cap_budget_now(q, now), credit = cap_credit(s, now);
     uint64_t sum = peek(s->area_ns);

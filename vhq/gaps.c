@@ -74,6 +74,9 @@ uint64_t gaps_ahead_ns(const struct vhq_set *s, uint64_t now)
     uint64_t budget = peek(s->budget_us) * NS_PER_US, most = budget * (RELAX_FACTOR - 1);
     if (likely(least / PART <= budget) || g->over_ns == 0 || g->several)
         return 0;
-    uint64_t until = g->over_ns + least / PART, ahead = until > now ? until - now : 0;
+    uint64_t until = g->over_ns + least / PART;
+    if (s->shift_ns != 0 && s->shift_ns + SHIFT_NS < until)
+        until = s->shift_ns + SHIFT_NS; /* then others come */
+    uint64_t ahead = until > now ? until - now : 0;
     return measure_ran(s, ahead < most ? ahead : most);
 }

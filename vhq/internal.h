@@ -5,6 +5,7 @@
  * ring.c        byte ring of commands: one producer, one consumer
  * order.c       which command goes next (tickets, legacy rule, fences, holds, boosts)
  * cap.c         the budget in flight, markers, completion
+ * shift.c       when this process's own shift is
  * measure.c     how long that really takes, against the estimates
  * gaps.c        when nobody above will come yet
  * gate.c        where a stream can be stopped behind the cap
@@ -352,6 +353,8 @@ struct vhq_set {
     uint64_t blocked_ns;     /* since when the cap blocks without progress; 0: it does not */
     uint32_t admits;         /* so many commands the progress guard lets in ... */
     uint32_t admitted;       /* ... and did the last time, with no progress since */
+    uint32_t beat;           /* shift_beat when that began */
+    uint64_t shift_ns;       /* see shift_look; as of the last command that looked for room */
     uint64_t excused_ns;     /* holds until then are known to blocked_ns */
     uint64_t due_ns;         /* room is expected then; 0: no expectation */
     uint64_t due_set_ns;     /* when that was said */
@@ -509,6 +512,21 @@ static inline uint64_t measure_ran(const struct vhq_set *s, uint64_t ns)
 {
     return s->scale > SCALE_ONE ? ns * SCALE_ONE / s->scale : ns;
 }
+
+/* ---- shift.c --------------------------------------------------------------------------------- */
+
+enum { SHIFT_NS = 3907 * 1000 }; /* no multiple of what requests come at */
+static inline bool shift_any(const struct vhq_set *s)
+{
+    return s->cfg.shift && peek(*s->cfg.shift) % VHQ_SHIFT_BEAT >= 2 * VHQ_SHIFT_OF;
+}
+/* When the shift began that is the set's now, or when its next one begins; 0: it needs none. Set's
+ * lock held. */
+uint64_t shift_look(struct vhq_set *s, uint64_t now);
+/* The same of the one at `place` among so many. */
+uint64_t shift_from(uint32_t place, uint32_t of, uint64_t now);
+/* Differs from what it was: others' work got on. */
+uint32_t shift_beat(const struct vhq_set *s);
 
 /* ---- gaps.c: set's lock held ----------------------------------------------------------------- */
 

@@ -354,6 +354,13 @@ const _Atomic uint64_t *client_hold_since(int dev, uint32_t level)
     return &self.page->device[dev].hold_since_ns[state_word(&self, level)];
 }
 
+const _Atomic uint32_t *client_shift_word(int dev)
+{
+    if (!self.page || dev < 0 || dev >= (int)PAGE_DEVICES)
+        return NULL;
+    return &self.page->shift[dev];
+}
+
 _Atomic uint32_t *client_above_word(void)
 {
     return self.page ? &self.page->above : NULL;

@@ -80,6 +80,8 @@ void client_idle(int dev, uint32_t level);
 const _Atomic uint32_t *client_hold_word(int dev, uint32_t level);
 /* When the latest of those who hold by that word began to, CLOCK_MONOTONIC. Address is stable. */
 const _Atomic uint64_t *client_hold_since(int dev, uint32_t level);
+/* Shifts among clients of this level on `dev`: PAGE_SHIFT. Address is stable. */
+const _Atomic uint32_t *client_shift_word(int dev);
 /* Number of clients above this one now connected on any device it uses (0 with no daemon), counting
  * streams of higher levels in this process. Address is stable. */
 _Atomic uint32_t *client_above_word(void);

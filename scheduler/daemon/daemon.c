@@ -28,6 +28,7 @@
 #include "scheduler/peers/hold.h"
 #include "scheduler/peers/log.h"
 #include "scheduler/peers/round.h"
+#include "scheduler/peers/shifts.h"
 #include "scheduler/peers/witness.h"
 
 enum { EVENTS = 64 };
@@ -101,6 +102,14 @@ static void put_out_spoilers(struct daemon *d, uint64_t now)
     }
 }
 
+static void arrange_shifts(struct daemon *d, uint64_t now)
+{
+    if (now < d->shifts_ns)
+        return;
+    d->shifts_ns = now + SHIFTS_LOOK_MS * NS_PER_MS;
+    shifts_look(d->peers);
+}
+
 /* What no event announces. Returns the time until it is due again, in ms; -1: there is nothing. */
 static int housekeeping(struct daemon *d)
 {
@@ -118,8 +127,10 @@ static int housekeeping(struct daemon *d)
             d->stop = true;
     }
     wait_ms = round_run(d->peers, d->policy, now);
-    if (heartbeat_look(d->peers, now))
+    if (heartbeat_look(d->peers, now)) {
+        arrange_shifts(d, now);
         wait_ms = sooner(wait_ms, HEARTBEAT_LOOK_MS);
+    }
     hold_ms = hold_look(d->peers, d->conf, now);
     if (hold_ms >= 0)
         wait_ms = sooner(wait_ms, hold_ms);

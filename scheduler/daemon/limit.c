@@ -118,10 +118,12 @@ void limit_device_again(struct daemon *d, uint64_t now_ns)
         for (uint32_t slot = 0; p->client && !p->dead && slot < PAGE_DEVICES; slot++) {
             if (!p->device[slot].device || p->device[slot].told)
                 continue;
-            if (limit_device(p, slot, now_ns))
+            if (limit_device(p, slot, now_ns)) {
                 topology_update(d->topology, d->peers, p);
-            else
+                topology_settle(p);
+            } else {
                 waiting = true;
+            }
         }
     d->waiting = waiting;
     d->admit_ns = now_ns + ADMISSION_NS;

@@ -52,6 +52,7 @@ static int on_hello(struct peer *p, const union message *m)
     level_grant(p, m->hello.level, m->hello.lowest);
     p->deadline_ms = m->hello.deadline_ms;
     p->queues = p->lowest < PAGE_LEVELS - 1 || p->deadline_ms;
+    topology_expect(p->daemon->peers, p);
     welcome(p);
     remote_restore(p, &m->hello);
     return 0;
@@ -69,6 +70,8 @@ static int on_device(struct peer *p, const union message *m)
     remote_new_device(p, m->device.slot);
     limit_device(p, m->device.slot, clock_ns());
     topology_update(p->daemon->topology, p->daemon->peers, p);
+    if (p->device[m->device.slot].told || p->turned_away)
+        topology_settle(p);
     return 0;
 }
 

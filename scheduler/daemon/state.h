@@ -39,6 +39,7 @@ struct daemon {
     struct watch signal_watch, metrics_watch;
     struct metrics *metrics; /* NULL: not served */
     uint64_t witness_ns;     /* when to look at pages again */
+    uint64_t shifts_ns;      /* when to look who takes shifts */
     bool stop;
 };
 

@@ -37,6 +37,9 @@ struct peer_device {
     /* A hold that hold.c follows: its begin, 0 = none, and the number of those that had ended
      * before. */
     uint64_t held_from_ns, held_after;
+    /* shifts.c's: looks that found work waiting, its place, and how far others had got. */
+    uint32_t backlog, place;
+    uint64_t others;
 };
 
 struct peer {
@@ -66,6 +69,7 @@ struct peer {
     bool remote;      /* its level was given by somebody who may, whatever its own user may have */
     bool queues; /* its streams can be held: it was not real time when it came, or has deadlines */
     bool paused;
+    bool expects; /* its page counts one above it that there may be */
     uint32_t weight;
     uint32_t deadline_ms;  /* of its requests; 0 = not given */
     uint32_t above, below; /* links to it and from it */

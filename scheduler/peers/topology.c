@@ -16,6 +16,7 @@ struct device {
     uint32_t bits; /* given out */
     uint32_t next_bit;
     uint32_t level[PAGE_LEVELS]; /* users by level; topology_count's */
+    struct device_work work;
 };
 
 struct link_key {
@@ -84,6 +85,11 @@ static void device_put(struct topology *r, struct device *d)
 const uint8_t *topology_uuid(const struct device *device)
 {
     return device->uuid;
+}
+
+struct device_work *topology_work(struct device *device)
+{
+    return &device->work;
 }
 
 static uint32_t bit_take(struct device *d)
@@ -282,6 +288,24 @@ static void topology_count(struct topology *r, struct peer *peers)
         if (most)
             atomic_store_explicit(&p->page->page->beside, most - 1, memory_order_relaxed);
     }
+}
+
+/* Between its first launch and its first link there is time for a thousand others. */
+void topology_expect(struct peer *peers, struct peer *p)
+{
+    const struct peer *other;
+
+    DL_FOREACH (peers, other)
+        p->expects |= other->client && other != p && other->level > p->lowest;
+    if (p->expects)
+        atomic_fetch_add(&p->page->page->above, 1);
+}
+
+void topology_settle(struct peer *p)
+{
+    if (p->expects)
+        atomic_fetch_sub(&p->page->page->above, 1);
+    p->expects = false;
 }
 
 void topology_update(struct topology *r, struct peer *peers, struct peer *p)

@@ -19,6 +19,16 @@ void topology_free(struct topology *r);
  * -ENOMEM. */
 int topology_device(struct topology *r, struct peer *p, uint32_t slot, const uint8_t uuid[16]);
 const uint8_t *topology_uuid(const struct device *device);
+/* What a look of shifts.c finds there: clients of each level that take shifts, and how far the work
+ * of all has got. */
+struct device_work {
+    uint32_t clients[PAGE_LEVELS];
+    uint64_t done;
+};
+struct device_work *topology_work(struct device *device);
+/* A new client counts as having somebody above where that may come to be. From now on links say. */
+void topology_expect(struct peer *peers, struct peer *p);
+void topology_settle(struct peer *p);
 /* Level, lowest level or devices of `p` have changed: tells everybody concerned in `peers`. */
 void topology_update(struct topology *r, struct peer *peers, struct peer *p);
 /* `p` lives but does not run: clears its bits in all pages. */

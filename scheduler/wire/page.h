@@ -101,6 +101,15 @@ struct page_device {
     _Alignas(64) struct page_counters counters;
 };
 
+/*
+ * Clients of one level that always have work waiting take shifts (scheduler/peers/shifts.h,
+ * vhq/shift.c): in bits 0..7 the place of this one, in bits 8..15 of how many; 0: nobody waits for
+ * anybody. The bits above count up while work of others on the device gets on.
+ */
+#define PAGE_SHIFT(place, of) ((place) | (of) << 8)
+#define PAGE_SHIFT_BEAT_ONE   (1u << 16)
+#define PAGE_SHIFT_BEAT       (0xffffu << 16)
+
 struct cutin_page {
     uint32_t magic;
     uint32_t version;
@@ -121,6 +130,7 @@ struct cutin_page {
     uint32_t reserved1[14];
     _Alignas(64) _Atomic uint64_t heartbeat_ns; /* CLOCK_MONOTONIC, by the client's thread */
     uint64_t reserved2[7];
+    _Atomic uint32_t shift[PAGE_DEVICES]; /* by the daemon, see PAGE_SHIFT */
     /* A page of its own, so that it alone can be registered with the GPU. */
     _Alignas(4096) struct page_device device[PAGE_DEVICES];
     /* Written by this client. */
@@ -156,6 +166,7 @@ PAGE_AT(cutin_page, name, 40);
 PAGE_AT(cutin_page, above, 64);
 PAGE_AT(cutin_page, beside, 68);
 PAGE_AT(cutin_page, heartbeat_ns, 128);
+PAGE_AT(cutin_page, shift, 192);
 PAGE_AT(cutin_page, device, 4096);
 PAGE_AT(cutin_page, times, 8192);
 PAGE_AT(page_times, preemption, 384);

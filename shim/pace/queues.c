@@ -18,6 +18,9 @@
 #include "shim/learn/waiting.h"
 #include "shim/path/counters.h"
 
+static_assert(PAGE_SHIFT(1, 2) == 1 + 2 * VHQ_SHIFT_OF && PAGE_SHIFT_BEAT_ONE == VHQ_SHIFT_BEAT,
+              "the page's word is the vHQs'");
+
 static void dispatcher_start(void *user)
 {
     const struct shim_context *ctx = user;
@@ -59,6 +62,7 @@ int queues_open(struct shim_context *ctx)
                              .gates = &ctx->gates_usable,
                              .peer_us = cfg->peer_us,
                              .unbounded = PAGE_BIT_PAUSED | PAGE_BIT_POLICY,
+                             .shift = client_shift_word(ctx->gpu->index),
                              .rings = memory_io_word(),
                              .untried = true};
     if (!schedule_queues(schedule_lowest()))

@@ -8,11 +8,12 @@
 #include <criterion/criterion.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 TestSuite(jobs, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 300);
 
-enum { MOST_JOBS = 8, WORKS = 400000, BUDGET_US = 200 };
+enum { MOST_JOBS = 8, WORKS = 400000, BUDGET_US = 200, REQUESTS = 60 };
 
 #define PROGRAM BIN_DIR "/tests/program_jobs"
 
@@ -82,23 +83,29 @@ static uint64_t in_the_way_of(const struct device_work *asks)
     return ns;
 }
 
-/* The most that a request of the service found. */
+static uint64_t found[REQUESTS], median;
+
+static int smaller(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* The most that a request of the service found; and the median. */
 static uint64_t in_the_way_us(uint64_t service)
 {
-    uint64_t most = 0;
     int requests = 0;
 
     works = 0;
     device_log_count(keep_kernel, NULL);
-    for (int i = 0; i < works; i++) {
-        if (work[i].pid != service)
-            continue;
-        uint64_t ns = in_the_way_of(&work[i]);
-        most = ns > most ? ns : most;
-        requests++;
-    }
-    cr_assert_eq(requests, 60);
-    return most / 1000;
+    for (int i = 0; i < works; i++)
+        if (work[i].pid == service && requests < REQUESTS)
+            found[requests++] = in_the_way_of(&work[i]);
+    cr_assert_eq(requests, REQUESTS);
+    qsort(found, REQUESTS, sizeof(found[0]), smaller);
+    median = found[REQUESTS / 2] / 1000;
+    return found[REQUESTS - 1] / 1000;
 }
 
 /* ---- tests ----------------------------------------------------------------------------------- */
@@ -124,6 +131,17 @@ Test(jobs, that_ran_before_leave_a_service_no_more_than_their_budgets)
     uint64_t us = service_finds_us(4, "100");
 
     cr_expect_leq(us, 4 * (BUDGET_US + 2 * 100), "%lu us", (unsigned long)us);
+}
+
+/* They take shifts once the daemon has seen that all of them are busy: what is in the way is one's,
+ * or two's between shifts. */
+Test(jobs, that_are_many_leave_a_service_no_more_than_one)
+{
+    uint64_t us = service_finds_us(MOST_JOBS, "100");
+
+    cr_expect_leq(median, BUDGET_US + 2 * 100, "half of the requests find %lu us",
+                  (unsigned long)median);
+    cr_expect_leq(us, MOST_JOBS * (BUDGET_US + 2 * 100), "%lu us", (unsigned long)us);
 }
 
 /* Estimates are of little use here. */

@@ -218,6 +218,31 @@ static const struct client_row *row_of(const struct client_row *rows, size_t n, 
     return NULL;
 }
 
+/* Between a program's first launch and the link to who is above there is time for a thousand. */
+Test(daemon, a_client_counts_as_below_before_it_has_named_a_device)
+{
+    struct actor rt, be;
+
+    place_start(&place);
+    actor_new(&be, place.socket);
+    actor_do(&be, DO_OPEN, 0, 0);
+    cr_expect_eq(actor_do(&be, DO_ABOVE, 0, 0), 0, "there is nobody");
+    actor_kill(&be);
+    actor_new(&rt, place.socket);
+    actor_new(&be, place.socket);
+    actor_do(&rt, DO_OPEN, 3, 3);
+    actor_do(&rt, DO_DEVICE, 0x11, 0);
+    actor_do(&be, DO_OPEN, 0, 0);
+    cr_expect_eq(actor_do(&be, DO_ABOVE, 0, 0), 1);
+    actor_do(&be, DO_DEVICE, 0x22, 0);
+    WAIT_UNTIL(actor_do(&be, DO_ABOVE, 0, 0) == 0);
+    actor_do(&be, DO_DEVICE, 0x11, 0);
+    WAIT_UNTIL(actor_do(&be, DO_ABOVE, 0, 0) == 1);
+    actor_kill(&rt);
+    WAIT_UNTIL(actor_do(&be, DO_ABOVE, 0, 0) == 0);
+    actor_kill(&be);
+}
+
 Test(daemon, lists_its_clients)
 {
     const struct client_row *r;

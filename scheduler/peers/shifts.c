@@ -1,0 +1,78 @@
+/*
+ * shifts.c - which clients below keep the device busy (see shifts.h).
+ */
+#include "scheduler/peers/shifts.h"
+
+#include <utlist.h>
+
+enum { PLACES = 255 /* that fit the word */ };
+
+static uint64_t counter(const _Atomic uint64_t *c)
+{
+    return atomic_load_explicit(c, memory_order_relaxed);
+}
+
+/* Grows as long as the client's work gets on. Without queues nobody counts what is complete. */
+static uint64_t done(const struct peer *p, uint32_t slot)
+{
+    const struct page_counters *c = &p->page->page->device[slot].counters;
+
+    return p->queues ? counter(&c->submitted) - counter(&c->in_flight) : counter(&c->kernels);
+}
+
+static bool waits(const struct peer *p, uint32_t slot)
+{
+    return p->queues && p->above > 0 && !p->paused && p->lowest < PAGE_LEVELS &&
+           counter(&p->page->page->device[slot].counters.waiting) > 0;
+}
+
+static void forget(struct peer *p, uint32_t slot)
+{
+    *topology_work(p->device[slot].device) = (struct device_work){0};
+}
+
+static void look(struct peer *p, uint32_t slot)
+{
+    struct peer_device *mine = &p->device[slot];
+    struct device_work *work = topology_work(mine->device);
+
+    mine->backlog = waits(p, slot) ? mine->backlog + 1 : 0;
+    if (mine->backlog >= SHIFTS_BACKLOG)
+        mine->place = work->clients[p->lowest]++;
+    work->done += done(p, slot);
+}
+
+static void tell(struct peer *p, uint32_t slot)
+{
+    struct peer_device *mine = &p->device[slot];
+    const struct device_work *work = topology_work(mine->device);
+    _Atomic uint32_t *shift = &p->page->page->shift[slot];
+    uint32_t old = atomic_load_explicit(shift, memory_order_relaxed), word = old & PAGE_SHIFT_BEAT;
+    uint64_t others = work->done - done(p, slot);
+
+    if (others != mine->others)
+        word += PAGE_SHIFT_BEAT_ONE;
+    mine->others = others;
+    if (mine->backlog >= SHIFTS_BACKLOG && work->clients[p->lowest] > 1 &&
+        work->clients[p->lowest] <= PLACES)
+        word |= PAGE_SHIFT(mine->place, work->clients[p->lowest]);
+    if (word != old)
+        atomic_store_explicit(shift, word, memory_order_relaxed);
+}
+
+static void each(struct peer *peers, void (*visit)(struct peer *p, uint32_t slot))
+{
+    struct peer *p;
+
+    DL_FOREACH (peers, p)
+        for (uint32_t slot = 0; p->client && !p->dead && slot < PAGE_DEVICES; slot++)
+            if (p->device[slot].device)
+                visit(p, slot);
+}
+
+void shifts_look(struct peer *peers)
+{
+    each(peers, forget);
+    each(peers, look);
+    each(peers, tell);
+}

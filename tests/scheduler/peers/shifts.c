@@ -1,0 +1,117 @@
+/*
+ * shifts.c - who takes shifts on a device, by pages of the test's own.
+ */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+
+#include "scheduler/peers/shifts.h"
+
+enum { PEERS = 4, SLOT = 2 /* everybody's */ };
+
+static struct topology *topology;
+static struct cutin_page page[PEERS];
+static struct shared_page shared[PEERS];
+static struct peer peer[PEERS]; /* the first one is the service */
+
+void peer_send(struct peer *p, const union message *m, struct shared_page *with)
+{
+}
+
+static void set_up(void)
+{
+    static const uint8_t gpu[16] = {1}, other_gpu[16] = {2};
+
+    topology = topology_new();
+    for (uint32_t i = 0; i < PEERS; i++) {
+        shared[i].page = &page[i];
+        peer[i] = (struct peer){.client = true,
+                                .queues = i > 0,
+                                .above = i > 0,
+                                .level = i > 0 ? 0 : 3,
+                                .lowest = i > 0 ? 0 : 3,
+                                .page = &shared[i],
+                                .next = i + 1 < PEERS ? &peer[i + 1] : NULL};
+        cr_assert_eq(topology_device(topology, &peer[i], SLOT, gpu), 0);
+        cr_assert_eq(topology_device(topology, &peer[i], SLOT + 1, other_gpu), 0);
+    }
+}
+
+TestSuite(shifts, .init = set_up);
+
+static struct page_counters *counters(uint32_t i)
+{
+    return &page[i].device[SLOT].counters;
+}
+
+static uint32_t shift(uint32_t i)
+{
+    return page[i].shift[SLOT] & ~PAGE_SHIFT_BEAT;
+}
+
+static void looks(int n)
+{
+    while (n-- > 0)
+        shifts_look(peer);
+}
+
+Test(shifts, are_for_those_that_always_have_work_waiting)
+{
+    counters(1)->waiting = counters(3)->waiting = 100;
+    looks(SHIFTS_BACKLOG - 1);
+    cr_expect_eq(shift(1), 0, "not yet: %x", shift(1));
+    looks(1);
+    cr_expect_eq(shift(1), PAGE_SHIFT(0, 2), "%x", shift(1));
+    cr_expect_eq(shift(3), PAGE_SHIFT(1, 2), "%x", shift(3));
+    cr_expect_eq(shift(2), 0, "it has little to do, and need not wait: %x", shift(2));
+    cr_expect_eq(shift(0), 0);
+    cr_expect_eq(page[1].shift[SLOT + 1] & ~PAGE_SHIFT_BEAT, 0, "on another device");
+    counters(2)->waiting = 1;
+    looks(SHIFTS_BACKLOG);
+    cr_expect_eq(shift(2), PAGE_SHIFT(1, 3), "%x", shift(2));
+    counters(1)->waiting = 0;
+    looks(1);
+    cr_expect_eq(shift(1), 0, "%x", shift(1));
+    cr_expect_eq(shift(3), PAGE_SHIFT(1, 2), "at once: %x", shift(3));
+}
+
+Test(shifts, are_not_for_one_that_is_paused_or_has_nobody_above)
+{
+    for (uint32_t i = 1; i < PEERS; i++)
+        counters(i)->waiting = 1;
+    peer[1].paused = true;
+    peer[2].above = 0;
+    looks(SHIFTS_BACKLOG);
+    for (uint32_t i = 1; i < PEERS; i++)
+        cr_expect_eq(shift(i), 0, "alone among those that go: %x", shift(i));
+}
+
+/* Work of a higher level holds the others, and takes nothing of their time otherwise. */
+Test(shifts, are_taken_among_those_of_one_level)
+{
+    for (uint32_t i = 1; i < PEERS; i++)
+        counters(i)->waiting = 1;
+    peer[1].level = peer[1].lowest = 1;
+    looks(SHIFTS_BACKLOG);
+    cr_expect_eq(shift(1), 0, "%x", shift(1));
+    cr_expect_eq(shift(2), PAGE_SHIFT(0, 2), "%x", shift(2));
+    cr_expect_eq(shift(3), PAGE_SHIFT(1, 2), "%x", shift(3));
+}
+
+Test(shifts, tell_whether_the_work_of_others_gets_on)
+{
+    looks(1);
+    uint32_t beat[PEERS];
+    for (uint32_t i = 0; i < PEERS; i++)
+        beat[i] = page[i].shift[SLOT];
+    counters(1)->submitted = 10;
+    counters(1)->in_flight = 10;
+    looks(1);
+    cr_expect_eq(page[2].shift[SLOT], beat[2], "nothing is complete");
+    counters(1)->in_flight = 9;
+    looks(1);
+    cr_expect_neq(page[2].shift[SLOT], beat[2]);
+    cr_expect_eq(page[1].shift[SLOT], beat[1], "its own");
+    counters(0)->kernels = 1;
+    looks(1);
+    cr_expect_neq(page[1].shift[SLOT], beat[1], "real time's, too");
+}

@@ -1,0 +1,162 @@
+/* vhq_shift.c - processes that share the device by the clock, on a clock that stands. */
+#include <criterion/criterion.h>
+
+#include "tests/vhq/fake.h"
+#include "vhq/internal.h"
+
+enum { ROUNDS = 200, BUDGET_US = 100 };
+
+static bool has_it(uint32_t place, uint32_t of, uint64_t now)
+{
+    return shift_from(place, of, now) <= now;
+}
+
+/* Each process finds that out for itself. */
+static void one_has_each_shift(uint32_t of)
+{
+    bool moves = false;
+    for (uint64_t round = 0; round < ROUNDS; round++) {
+        uint32_t first = of, had = 0;
+        for (uint32_t i = 0; i < of; i++) {
+            uint64_t now = ((round * of + i) * SHIFT_NS) + SHIFT_NS / 3;
+            uint32_t who = of;
+            for (uint32_t place = 0; place < of; place++) {
+                if (!has_it(place, of, now))
+                    continue;
+                cr_assert_eq(who, of, "both %u and %u of %u", who, place, of);
+                who = place;
+            }
+            cr_assert_lt(who, of, "nobody of %u", of);
+            first = i == 0 ? who : first;
+            had += who;
+        }
+        cr_assert_eq(had, of * (of - 1) / 2, "each once");
+        moves |= first != 0;
+    }
+    cr_assert(moves, "requests that come at a pace would always meet the same one");
+}
+
+Test(shift, is_one_process_s_at_a_time_and_each_one_s_in_each_round)
+{
+    one_has_each_shift(2);
+    one_has_each_shift(3);
+    one_has_each_shift(8);
+}
+
+Test(shift, that_is_over_is_followed_by_another)
+{
+    for (uint64_t now = 0; now < ROUNDS * SHIFT_NS; now += SHIFT_NS / 7) {
+        uint64_t from = shift_from(1, 5, now);
+        cr_assert_gt(from + SHIFT_NS, now);
+        cr_assert_leq(from, now + 2 * 5 * SHIFT_NS, "within two rounds");
+    }
+}
+
+static _Atomic uint32_t word;
+static struct world *w;
+static int a;
+
+static void world_of_two(void)
+{
+    clock_freeze();
+    word = 2 * VHQ_SHIFT_OF;
+    w = world_new(&(struct vhq_config){.budget_us = BUDGET_US, .depth = 32, .shift = &word});
+    a = world_stream(w, VHQ_NONBLOCKING);
+}
+
+static uint32_t in_device(void)
+{
+    return atomic_load(&w->stream[a].submitted) - atomic_load(&w->stream[a].completed);
+}
+
+/* To the middle of a shift that is this process's, or is not. */
+static void advance_to(bool own)
+{
+    clock_advance(SHIFT_NS - clock_ns() % SHIFT_NS + SHIFT_NS / 2);
+    while (has_it(0, 2, clock_ns()) != own)
+        clock_advance(SHIFT_NS);
+}
+
+/* A look of the dispatcher's, that began after this, is over. */
+static void looked(void)
+{
+    static int other = NONE;
+    if (other == NONE)
+        other = world_stream(w, VHQ_NONBLOCKING);
+    for (int i = 0; i < 5; i++) {
+        world_call(w, &(struct call){.stream = other, .flags = VHQ_UNCOUNTED | VHQ_MUST_BUFFER});
+        vhq_drain(w->stream[other].q, false);
+    }
+}
+
+static void done(void)
+{
+    atomic_store(&word, 0);
+    device_start(w, 1);
+    vhq_set_sync(w->set, false);
+    device_stop(w);
+    cr_assert_null(check_order(w), "%s", check_order(w));
+    world_free(w);
+}
+
+Test(shift, of_another_process_lets_nothing_go)
+{
+    world_of_two();
+    advance_to(false);
+    for (int i = 0; i < 4; i++)
+        cr_assert_not(w->command[launch(w, a, BUDGET_US)].inlined);
+    looked();
+    cr_assert_eq(in_device(), 0, "%u", in_device());
+    advance_to(true);
+    looked();
+    cr_assert_eq(in_device(), 1, "%u", in_device());
+    device_finish(w);
+    advance_to(false);
+    looked();
+    cr_assert_eq(in_device(), 0, "%u", in_device());
+    done();
+}
+
+Test(shift, of_its_own_has_all_of_the_budget)
+{
+    world_of_two();
+    advance_to(true);
+    for (int i = 0; i < 20; i++)
+        launch(w, a, BUDGET_US / 5);
+    looked();
+    cr_assert_eq(in_device(), 5, "%u", in_device());
+    done();
+}
+
+Test(shift, is_nobody_s_while_one_has_the_device_for_itself)
+{
+    world_of_two();
+    atomic_store(&word, VHQ_SHIFT_OF);
+    advance_to(false);
+    cr_assert(w->command[launch(w, a, BUDGET_US / 5)].inlined);
+    cr_assert(w->command[launch(w, a, BUDGET_US / 5)].inlined);
+    done();
+}
+
+/* The guard tells a long queue from a fault by it: one command each time, and not twice as many. */
+Test(shift, tells_that_the_work_of_others_gets_on)
+{
+    word = 0;
+    clock_freeze();
+    w = world_new(&(struct vhq_config){.budget_us = BUDGET_US, .depth = 32, .shift = &word});
+    a = world_stream(w, VHQ_NONBLOCKING);
+    for (int i = 0; i < 8; i++)
+        launch(w, a, BUDGET_US);
+    looked();
+    clock_advance(60 * 1000);
+    WAIT_FOR(in_device() == 2);
+    for (uint32_t in = 3; in < 7; in++) {
+        looked();
+        atomic_fetch_add(&word, VHQ_SHIFT_BEAT);
+        clock_advance(110 * 1000000);
+        WAIT_FOR(in_device() == in);
+        looked();
+        cr_assert_eq(in_device(), in, "%u", in_device());
+    }
+    done();
+}

@@ -9,7 +9,7 @@
 #include "shim/objects/table.h"
 
 enum {
-    BUCKETS = 1024,
+    BUCKETS = 16384,
     LOOK = 64, /* of a stream's buffered frees, the newest, that an allocation looks at */
 };
 

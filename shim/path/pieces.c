@@ -7,9 +7,10 @@
 #include "shim/objects/memory.h"
 #include "vhq/mutant.h"
 
-/* Some 200 us of a link of 25 GB/s, and of the memory within a device. How long one really takes is
- * learned. */
-enum { PIECE_WITHIN = 64 << 20 };
+/* Some 80 us of a link of 25 GB/s, and of the memory within a device: so a budget of 200 us has room
+ * for two and more, and the link does not run dry where the dispatcher comes late. How long one
+ * really takes is learned. */
+enum { PIECE_LINK = 2 << 20, PIECE_WITHIN = 32 << 20 };
 static struct estimate estimates[COPY_WAYS];
 
 /* With nobody above there is nobody to come between. 0: it goes whole. */
@@ -19,7 +20,7 @@ static size_t piece_bytes(const struct shim_stream *s, enum copy_way way)
     if (vhq_set_alone(s->ctx->set) || cfg->inline_only ||
         (capture_any() && capture_active(s->handle)))
         return 0;
-    return cfg->copy_bytes ? cfg->copy_bytes : way == COPY_WITHIN ? PIECE_WITHIN : PIECE_LEAST;
+    return cfg->copy_bytes ? cfg->copy_bytes : way == COPY_WITHIN ? PIECE_WITHIN : PIECE_LINK;
 }
 
 /* The dispatcher has the context current, and waits for nothing. */

@@ -36,11 +36,11 @@ struct box {
     CUDA_MEMCPY3D op;
 };
 
-enum { PIECE_LEAST = 4 << 20 };
+enum { PIECES_FROM = 4 << 20 };
 static inline bool pieces_large(const struct shim_stream *s, size_t bytes)
 {
     uint32_t least = config_get()->copy_bytes;
-    return s && s->q && unlikely(bytes > (least ? least : PIECE_LEAST));
+    return s && s->q && unlikely(bytes > (least ? least : PIECES_FROM));
 }
 
 /* Lets the prepared call `c` on `s` go in pieces, or leaves it as it is. */

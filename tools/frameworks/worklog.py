@@ -12,7 +12,7 @@ import threading
 
 OF_CUTIN = (b"kind=mark", b"kind=wait")
 KIND, NAME, RAN, ID, SHAPE = 4, 5, 10, 11, 12  # columns of a line
-PIECES = (b"bytes=%d" % (4 << 20), b"bytes=%d" % (64 << 20))
+PIECES = (b"bytes=%d" % (2 << 20), b"bytes=%d" % (32 << 20))
 PIPE_BYTES = 1 << 20
 
 

@@ -164,7 +164,8 @@ static void unlock(void)
 
 static uint64_t seat_due(const struct seat *s)
 {
-    switch (s->state) {
+    uint32_t state = s->state; /* clang switches on nothing atomic */
+    switch (state) {
     case SEAT_READY:
         return s->now_ns;
     case SEAT_WAITING:

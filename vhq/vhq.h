@@ -126,7 +126,7 @@ struct vhq_config {
 #define VHQ_SHIFT_OF          256u
 #define VHQ_SHIFT_BEAT        65536u
 #define VHQ_DEFAULT_BUDGET_US 200
-#define VHQ_DEFAULT_DEPTH     32
+#define VHQ_DEFAULT_DEPTH     256
 #define VHQ_DEFAULT_QUEUE     4096
 #define VHQ_UNKNOWN_NS        20000 /* estimate of a command nothing is known about */
 #define VHQ_NO_GATE           (-1)  /* see vhq_ops.gate */

@@ -51,7 +51,7 @@ Test(shim_config, defaults_are_the_documented_ones)
     cr_expect_eq(c->level, CUTIN_LEVEL_BE);
     cr_expect_eq(c->stream_priority, STREAM_PRIORITY_FLAT);
     cr_expect_eq(c->budget_us, 200);
-    cr_expect_eq(c->depth, 32);
+    cr_expect_eq(c->depth, 256);
     cr_expect_eq(c->queue, 4096);
     cr_expect_eq(c->gates, GATES_OFF);
     cr_expect_eq(c->linger_us, 0);
@@ -202,7 +202,7 @@ Test(shim_config, message_is_the_documented_one)
 {
     setenv("CUTIN_DEPTH", "abc", 1);
     config_get();
-    cr_expect_str_eq(said(), "cutin: CUTIN_DEPTH=abc is not a number from 1 to 1024; using 32\n");
+    cr_expect_str_eq(said(), "cutin: CUTIN_DEPTH=abc is not a number from 1 to 1024; using 256\n");
 }
 
 Test(shim_config, unknown_priority_names_the_choices)

@@ -2,10 +2,10 @@
  * shift.c - processes that share the device take shifts.
  *
  * Each process has its budget, and several together have as many: each may have one command in
- * flight, at least. So those that always have more to do than the device takes go one after another:
- * time is cut into shifts, the same for all of them since they read one clock, and who has the shift
- * may fill his budget. Nobody sends anything to anybody. Who they are is a word in the page that the
- * daemon keeps: one's own place, and of how many.
+ * flight, at least. So those that always have more to do than the device takes go one after
+ * another: time is cut into shifts, the same for all of them since they read one clock, and who has
+ * the shift may fill his budget. Nobody sends anything to anybody. Who they are is a word in the
+ * page that the daemon keeps: one's own place, and of how many.
  *
  * Every round has a shift for each, in an order that is drawn anew, or requests that come at a pace
  * would always meet the same one. At its begin what the one before has in flight runs out, which

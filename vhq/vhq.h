@@ -115,9 +115,9 @@ struct vhq_config {
     uint32_t unbounded;            /* bits of hold words that hold as long as they last */
     const _Atomic uint32_t *rings; /* nonzero: any command that counts may be one of VHQ_PEER.
                                       NULL: none */
-    /* Shifts that processes take on the device while somebody above exists: the place of this one, +
-     * VHQ_SHIFT_OF * of how many; + VHQ_SHIFT_BEAT, time and again, while others' work gets on. NULL:
-     * there are none. */
+    /* Shifts that processes take on the device while somebody above exists: the place of this one,
+     * + VHQ_SHIFT_OF * of how many; + VHQ_SHIFT_BEAT, time and again, while others' work gets on.
+     * NULL: there are none. */
     const _Atomic uint32_t *shift;
     bool untried; /* estimates count as far too low until completions say otherwise */
 };

@@ -7,9 +7,9 @@
 #include "shim/objects/memory.h"
 #include "vhq/mutant.h"
 
-/* Some 80 us of a link of 25 GB/s, and of the memory within a device: so a budget of 200 us has room
- * for two and more, and the link does not run dry where the dispatcher comes late. How long one
- * really takes is learned. */
+/* Some 80 us of a link of 25 GB/s, and of the memory within a device: so a budget of 200 us has
+ * room for two and more, and the link does not run dry where the dispatcher comes late. How long
+ * one really takes is learned. */
 enum { PIECE_LINK = 2 << 20, PIECE_WITHIN = 32 << 20 };
 static struct estimate estimates[COPY_WAYS];
 

@@ -202,8 +202,8 @@ static bool units_stood(void)
     return seen.units <= seen.n * most_units();
 }
 
-/* A kernel is stopped in its middle, for longer than it takes. False: it did not stand still, or the
- * control came too late. */
+/* A kernel is stopped in its middle, for longer than it takes. False: it did not stand still, or
+ * the control came too late. */
 static bool stop_long(enum groups_way way, CUstream s, struct word mark, uint32_t us)
 {
     bool stood;

@@ -157,8 +157,8 @@ static bool is_held(const struct client_row *row)
     return row->held;
 }
 
-/* Both ranks work by themselves; then rank 0's device has real-time work that does not end, and only
- * then they go on: how many exchanges are left for the hold is no race. */
+/* Both ranks work by themselves; then rank 0's device has real-time work that does not end, and
+ * only then they go on: how many exchanges are left for the hold is no race. */
 static struct process *held_start(const char *model, const char *exchanges, const char *setting,
                                   struct process **holder)
 {

@@ -46,14 +46,14 @@ static const struct room {
     {"scheduler/slurm", "scheduler/policy/job.h"},
 
     {"examples", "shim/cutin.h cuda.h"},
-    {"tools/cutin", "scheduler/wire shim/learn/profile_file.h tools/simgpu/face/simconfig.h "
-                    "trace/clock.h cuda.h"},
+    {"tools/cutin", "scheduler/wire shim/learn/profile_file.h shim/pace/record.h "
+                    "tools/facts/fact.h tools/simgpu/face/simconfig.h trace/clock.h cuda.h"},
     {"tools/cutin/statistics", ""},
     {"tools/cutin/operate", "tools/cutin scheduler/wire scheduler/policy/policy.h"},
     {"tools/cutin/worker", "tools/cutin examples/kernels_ptx.h"},
     {"tools/cutin/doctor",
      "tools/cutin tools/cutin/statistics/percentiles.h tools/facts scheduler/wire "
-     "shim/lookup/api.def shim/pace/suspend_record.h cuda.h"},
+     "shim/lookup/api.def shim/pace/record.h cuda.h"},
     {"tools/cutin/measure",
      "tools/cutin tools/cutin/statistics tools/cutin/worker tools/cutin/operate/clients.h "
      "tools/cutin/record tools/cutin/report scheduler/wire trace/clock.h examples/kernels_ptx.h"},

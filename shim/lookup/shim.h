@@ -89,7 +89,7 @@ enum profile_mode { PROFILE_ON, PROFILE_OFF };
 enum gates_mode { GATES_AUTO, GATES_ON, GATES_OFF };
 enum pad_mode { PAD_OFF, PAD_ON };
 enum alone_mode { ALONE_FREE, ALONE_CAPPED };
-enum graph_gates_mode { GRAPH_GATES_ON, GRAPH_GATES_OFF };
+enum graph_gates_mode { GRAPH_GATES_AUTO, GRAPH_GATES_ON, GRAPH_GATES_OFF };
 enum suspend_mode { SUSPEND_OFF, SUSPEND_AUTO, SUSPEND_ON };
 enum trace_keep { TRACE_KEEP_NEWEST, TRACE_KEEP_FIRST };
 

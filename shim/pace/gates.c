@@ -11,6 +11,7 @@
 #include "scheduler/client/client.h"
 #include "shim/pace/mark.h"
 #include "shim/pace/mirror.h"
+#include "shim/pace/record.h"
 #include "shim/pace/schedule.h"
 #include "shim/objects/stream.h"
 #include "shim/objects/word.h"
@@ -54,6 +55,45 @@ bool gates_mps(void)
     return secure_getenv("CUDA_MPS_PIPE_DIRECTORY") || access("/tmp/nvidia-mps/control", F_OK) == 0;
 }
 
+/* Of a device: what was recorded of it, which is read once. */
+enum judgement { UNREAD, SHARED, UNSEEN, OUTDATED, REFUSED, IN_STREAMS, IN_GRAPHS };
+static _Atomic int judgements[PAGE_DEVICES];
+
+static enum judgement record_judge(const struct gpu_device *gpu)
+{
+    struct record r;
+    char version[64];
+    uint8_t key[16];
+    int cuda = 0;
+    record_key(key, gpu->name);
+    if (record_read("gates", key, &r) != 0)
+        return UNSEEN;
+    REAL(cuDriverGetVersion)(&cuda);
+    record_version(version, cuda);
+    return strcmp(version, r.version) != 0 ? OUTDATED
+           : strcmp(r.way, "graphs") == 0  ? IN_GRAPHS
+           : strcmp(r.way, "streams") == 0 ? IN_STREAMS
+                                           : REFUSED;
+}
+
+static enum judgement recorded(const struct gpu_device *gpu)
+{
+    int now = atomic_load_explicit(&judgements[gpu->index], memory_order_relaxed);
+    if (now == UNREAD) {
+        now = gates_mps() ? SHARED : (int)record_judge(gpu);
+        atomic_store_explicit(&judgements[gpu->index], now, memory_order_relaxed);
+    }
+    return (enum judgement)now;
+}
+
+static const char *const unproven[] = {
+    [SHARED] = "the GPU is shared through MPS",
+    [UNSEEN] = "nobody has seen yet whether they hold here: cutin run and cutin doctor look",
+    [OUTDATED] = "whether they hold was seen with another driver: cutin run and cutin doctor look",
+    [REFUSED] = "they do not hold here: cutin doctor says why",
+    [IN_GRAPHS] = NULL,
+};
+
 /* NULL: nothing speaks against gates. */
 static const char *objection(const struct shim_context *ctx)
 {
@@ -67,9 +107,7 @@ static const char *objection(const struct shim_context *ctx)
         return "the driver has no stream memory operations, version 2 (CUDA 11.7)";
     if (config_get()->inline_only)
         return "a profiler is attached, or launches wait for their work";
-    if (config_get()->gates != GATES_ON && gates_mps())
-        return "the GPU is shared through MPS";
-    return NULL;
+    return config_get()->gates == GATES_ON ? NULL : unproven[recorded(ctx->gpu)];
 }
 
 /* Who asked for gates is told why there are none, others only when they want to know. */
@@ -88,6 +126,15 @@ bool gates_wanted(const struct shim_context *ctx)
     if (why)
         say_off(why);
     return !why;
+}
+
+bool gates_wanted_in_graphs(const struct shim_context *ctx)
+{
+    enum graph_gates_mode mode = config_get()->graph_gates;
+    if (mode == GRAPH_GATES_OFF || !gates_wanted(ctx))
+        return false;
+    return mode == GRAPH_GATES_ON || config_get()->gates == GATES_ON ||
+           recorded(ctx->gpu) == IN_GRAPHS;
 }
 
 /* ---- making them -------------------------------------------------------------------------- */

@@ -11,7 +11,7 @@
 #include "scheduler/client/client.h"
 #include "shim/pace/gates.h"
 #include "shim/pace/schedule.h"
-#include "shim/pace/suspend_record.h"
+#include "shim/pace/record.h"
 #include "shim/suspend/groups.h"
 #include "trace/clock.h"
 #include "vhq/thread.h"
@@ -75,9 +75,9 @@ static const char *objection(void)
     return groups_objection();
 }
 
-static const char *record_take(struct device *d, struct suspend_record *r)
+static const char *record_take(struct device *d, struct record *r)
 {
-    if (suspend_record_read(d->gpu->uuid, r) != 0)
+    if (record_read("suspend", d->gpu->uuid, r) != 0)
         return "cutin doctor has not seen yet whether it works here";
     if (strcmp(r->version, groups_version()) != 0)
         return "cutin doctor saw another version of the driver here";
@@ -93,7 +93,7 @@ static const char *record_take(struct device *d, struct suspend_record *r)
  * where it was not asked to decide whether. */
 static void device_judge(struct device *d)
 {
-    struct suspend_record record;
+    struct record record;
     const char *why = objection();
     if (!why && !groups_count(d->gpu->uuid))
         why = "no channel group of the device was seen";

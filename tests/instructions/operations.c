@@ -556,6 +556,7 @@ static void group_open(const struct group *g)
     place_new(&place);
     place_start(&place);
     setenv("CUTIN_SOCKET", place.socket, 1);
+    setenv("CUTIN_GATES", "off", 1); /* whatever is recorded of them in the user's cache */
     others_start(g);
     setenv("CUTIN_PRIORITY", g->level, 1);
     driver_open();

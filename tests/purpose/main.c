@@ -128,6 +128,7 @@ static void environment_make(const struct workload *w, uint32_t who)
         setenv("SIMGPU_CLOCK", "step", 1);
     setenv("LD_LIBRARY_PATH", options.simulator, 1);
     setenv("CUTIN_PROFILE", "off", 1);
+    setenv("CUTIN_GATES", "off", 1); /* whatever is recorded of them in the user's cache */
     path_of("s", text);
     setenv("CUTIN_SOCKET", text, 1);
     if (who == SERVICE)

@@ -51,6 +51,7 @@ Test(config, defaults_are_as_documented)
     cr_expect_eq(c->write_ns, 500);
     cr_expect_eq(c->wait_ns, 800);
     cr_expect_eq(c->poll_us, 20);
+    cr_expect_eq(c->waits, WAITS_HONOURED);
     cr_expect(c->peers);
     cr_expect_not(c->null_mode);
 }

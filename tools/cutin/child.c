@@ -2,6 +2,7 @@
  * child.c - run a program, wait for it and take its traces (see child.h).
  */
 #include "child.h"
+#include "gates.h"
 #include "paths.h"
 #include "progress.h"
 #include "scratch.h"
@@ -87,6 +88,7 @@ static int run(const struct subcommand *cmd, const struct child_plan *plan,
             paths.library[0] ? "the simulated driver" : "libcutin.so");
         return EXIT_OWN_FAILURE;
     }
+    gates_learn(&paths, plan->sim, false);
     fflush(NULL);
     signals_set(pass_on, SIG_IGN);
     child = pid = fork();

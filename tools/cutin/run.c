@@ -6,6 +6,7 @@
  */
 #include "subcommand.h"
 #include "daemon.h"
+#include "gates.h"
 #include "paths.h"
 
 #include <errno.h>
@@ -150,6 +151,20 @@ static int prepare_daemon(const struct settings *s, const struct paths *paths)
     return 0;
 }
 
+static bool is(const char *variable, const char *value)
+{
+    const char *text = getenv(variable);
+
+    return text && strcmp(text, value) == 0;
+}
+
+/* Who has gates: real time has none, nor what nobody outside holds. */
+static bool may_have_gates(const struct settings *s)
+{
+    return !s->no_daemon && !is("CUTIN_PRIORITY", "rt") && !is("CUTIN_PRIORITY", "3") &&
+           !is("CUTIN_GATES", "off") && !is("CUTIN_DISABLE", "1");
+}
+
 static int prepare(const struct settings *s, const struct paths *paths)
 {
     const struct {
@@ -167,6 +182,8 @@ static int prepare(const struct settings *s, const struct paths *paths)
 
     for (size_t i = 0; rc == 0 && i < sizeof(variables) / sizeof(variables[0]); i++)
         rc = set(variables[i].name, variables[i].value);
+    if (rc == 0 && paths->library[0] && may_have_gates(s))
+        gates_learn(paths, s->sim, false);
     if (rc == 0 && s->sim)
         rc = environment_simulate(paths->simulator);
     /* Last, so that nothing but the program itself is started under the library. */

@@ -85,6 +85,7 @@ void fact_gate(void);   /* gate.c */
 void fact_behind(void); /* behind.c */
 void fact_depth(void);
 void fact_queue(void); /* queue.c */
+void fact_gates(void); /* probe.c */
 void fact_yield(void); /* turn.c */
 void fact_slice(void);
 void fact_across(void);

@@ -52,7 +52,7 @@ void gpu_load(void)
 
 void gpu_init(void)
 {
-    const char *text = NULL;
+    const char *text = NULL, *ordinal = getenv("FACT_DEVICE");
     CUresult result;
 
     gpu_load();
@@ -61,7 +61,8 @@ void gpu_init(void)
         fact_skip("cuInit: %s (%d)", text, (int)result);
     gpu_check(result, "cuInit");
     CU(cuDriverGetVersion, &gpu.version);
-    CU(cuDeviceGet, &gpu.device, 0);
+    if (gpu.cuDeviceGet(&gpu.device, ordinal ? atoi(ordinal) : 0) != CUDA_SUCCESS)
+        fact_skip("no device %s", ordinal ? ordinal : "0");
 }
 
 int gpu_attribute(CUdevice_attribute attribute)
@@ -148,11 +149,9 @@ CUresult mark_queue(CUstream s, CUdeviceptr word, uint32_t value)
     return gpu.cuStreamWriteValue32(s, word, value, 0);
 }
 
-CUresult batch_queue(CUstream s, CUdeviceptr mark, uint32_t value, CUdeviceptr gate)
+void batch_fill(CUstreamBatchMemOpParams ops[2], CUdeviceptr mark, uint32_t value, CUdeviceptr gate)
 {
-    CUstreamBatchMemOpParams ops[2];
-
-    memset(ops, 0, sizeof(ops));
+    memset(ops, 0, 2 * sizeof(ops[0]));
     ops[0].writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
     ops[0].writeValue.address = mark;
     ops[0].writeValue.value = value;
@@ -160,6 +159,13 @@ CUresult batch_queue(CUstream s, CUdeviceptr mark, uint32_t value, CUdeviceptr g
     ops[1].waitValue.address = gate;
     ops[1].waitValue.value = 0;
     ops[1].waitValue.flags = CU_STREAM_WAIT_VALUE_EQ;
+}
+
+CUresult batch_queue(CUstream s, CUdeviceptr mark, uint32_t value, CUdeviceptr gate)
+{
+    CUstreamBatchMemOpParams ops[2];
+
+    batch_fill(ops, mark, value, gate);
     return gpu.cuStreamBatchMemOp(s, 2, ops, 0);
 }
 

@@ -52,6 +52,9 @@
     X(cuStreamBatchMemOp)                                                                          \
     X(cuStreamBeginCapture)                                                                        \
     X(cuStreamEndCapture)                                                                          \
+    X(cuGraphCreate)                                                                               \
+    X(cuGraphAddKernelNode)                                                                        \
+    X(cuGraphAddBatchMemOpNode)                                                                    \
     X(cuGraphInstantiateWithFlags)                                                                 \
     X(cuGraphLaunch)                                                                               \
     X(cuEventCreate)                                                                               \
@@ -84,7 +87,7 @@ void gpu_check(CUresult result, const char *call);
 const char *gpu_error(CUresult result);
 
 void gpu_load(void); /* the driver alone */
-void gpu_init(void); /* cuInit and a device */
+void gpu_init(void); /* cuInit and a device: the first, or the one that FACT_DEVICE says */
 void gpu_open(void); /* a context, current, and the kernels */
 int gpu_attribute(CUdevice_attribute attribute);
 CUstream stream_new(void); /* non-blocking */
@@ -113,6 +116,11 @@ CUresult gate_queue(CUstream s, CUdeviceptr word);
 CUresult mark_queue(CUstream s, CUdeviceptr word, uint32_t value);
 /* Both in one batch, as the design wants it. */
 CUresult batch_queue(CUstream s, CUdeviceptr mark, uint32_t value, CUdeviceptr gate);
+void batch_fill(CUstreamBatchMemOpParams ops[2], CUdeviceptr mark, uint32_t value,
+                CUdeviceptr gate);
+/* A word as gates look at: in a page that is shared with other processes, where the driver takes
+ * one (page.c). */
+struct word gate_word_new(void);
 /* Skips the fact where the device has no memops. */
 void need_memops(void);
 

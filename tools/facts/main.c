@@ -30,6 +30,8 @@ static const struct fact facts[] = {
      "the old page, until it is registered again", 60, NULL, fact_page_replaced},
     {"gate", "How soon does a closed gate stop a queue, and an opened one let it go on?",
      "within one kernel, and a few microseconds", 90, NULL, fact_gate},
+    {"gates", "Do gates hold, and nobody but their stream, also in graphs?",
+     "yes: auto uses them where this was seen", 10, NULL, fact_gates},
     {"behind", "Which calls wait while another stream is behind a closed gate?",
      "those that synchronise the context or free memory wait; cutin drains before them", 60, NULL,
      fact_behind},

@@ -129,6 +129,16 @@ void fact_page(void)
         fact_text("unregister", "%s", gpu_error(gpu.cuMemHostUnregister(p.registered)));
 }
 
+struct word gate_word_new(void)
+{
+    struct page p;
+
+    return page_register(&p, PROT_READ | PROT_WRITE,
+                         CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP)
+               ? p.word
+               : word_new();
+}
+
 /* With the flag for it, and without: the second is what one would try on a device that lacks it. */
 void fact_page_read_only(void)
 {

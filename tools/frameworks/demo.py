@@ -4,7 +4,7 @@
 
 What tools/demo --pytorch runs. The service answers the same requests, at the same times, in each of its three
 runs; its latency counts from a request's arrival. The job runs throughout, and its steps are counted while the
-service serves. Under cutin the job has gates (CUTIN_GATES=auto) unless the environment says otherwise. Then
+service serves. Then
 results are compared: on a GPU the losses that the job printed, on the simulated one, where kernels have no
 effect, the order of its works in each stream and the number of its steps. Exit status 1 where they differ, 77
 and a reason where PyTorch cannot run here."""
@@ -161,7 +161,8 @@ def conditions(demo, service):
     text = f"GPU: {service['gpu']}; PyTorch {service['version']}; {os.cpu_count()} processors"
     if o.sim:
         text += f"; a kernel of the service takes {o.kernel_us[0]} us, of the job {o.kernel_us[1]} us, both simulated"
-    text += "; CUTIN_GATES=" + os.environ["CUTIN_GATES"]
+    if "CUTIN_GATES" in os.environ:
+        text += "; CUTIN_GATES=" + os.environ["CUTIN_GATES"]
     return text + ("; service under " + " ".join(demo.urgent) if demo.urgent else "")
 
 
@@ -190,7 +191,6 @@ def run(o, folder):
 
 def main():
     o = options()
-    os.environ.setdefault("CUTIN_GATES", "auto")  # more in flight: no gaps where processors are scarce
     if o.keep:
         os.makedirs(o.keep, exist_ok=True)
         return run(o, o.keep)

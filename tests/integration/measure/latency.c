@@ -350,14 +350,14 @@ Test(latency, a_preset_prints_others_figures_beside_its_own)
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
         struct process *p =
             process_run((const char *[]){CUTIN, "latency", "--sim", "--floor-ms", "0", "--preset",
-                                         names[i], "--samples", "10", "--warm-up", "5", "--solo-ms",
+                                         names[i], "--samples", "40", "--warm-up", "5", "--solo-ms",
                                          "50", "--json", NULL},
                         NULL, 80);
         json_t *root = printed(p), *rows = get(root, "preset.rows"), *row;
         size_t k;
         cr_expect_str_eq(json_string_value(get(root, "preset.name")), names[i]);
         cr_expect_eq(json_integer_value(get(root, "config.warm_up")), 5);
-        cr_expect_eq(json_integer_value(get(root, "modes.cutin.samples")), 10);
+        cr_expect_eq(json_integer_value(get(root, "modes.cutin.samples")), 40);
         cr_expect_geq(json_array_size(rows), 3);
         json_array_foreach(rows, k, row)
         {

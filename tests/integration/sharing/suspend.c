@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "scheduler/client/client.h"
-#include "shim/pace/suspend_record.h"
+#include "shim/pace/record.h"
 
 TestSuite(suspend, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
 
@@ -247,7 +247,7 @@ Test(suspend, time_slices_where_there_is_no_other_run_list)
 
 static void record(const char *version, const char *way, const char *why)
 {
-    struct suspend_record r;
+    struct record r;
 
     /* The program says which GPU it is. */
     start(SUSPENDING("accept", "off"));
@@ -258,7 +258,7 @@ static void record(const char *version, const char *way, const char *why)
     snprintf(r.version, sizeof(r.version), "%s", version);
     snprintf(r.way, sizeof(r.way), "%s", way);
     snprintf(r.why, sizeof(r.why), "%s", why);
-    cr_assert_eq(suspend_record_write(test.uuid, &r), 0);
+    cr_assert_eq(record_write("suspend", test.uuid, &r), 0);
 }
 
 Test(suspend, auto_needs_what_doctor_saw)

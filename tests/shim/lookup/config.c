@@ -53,7 +53,8 @@ Test(shim_config, defaults_are_the_documented_ones)
     cr_expect_eq(c->budget_us, 200);
     cr_expect_eq(c->depth, 256);
     cr_expect_eq(c->queue, 4096);
-    cr_expect_eq(c->gates, GATES_OFF);
+    cr_expect_eq(c->gates, GATES_AUTO);
+    cr_expect_eq(c->graph_gates, GRAPH_GATES_AUTO);
     cr_expect_eq(c->linger_us, 0);
     cr_expect_eq(c->max_hold_ms, 0);
     cr_expect_eq(c->deadline_ms, 0);

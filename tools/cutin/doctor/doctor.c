@@ -17,11 +17,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPT_SIM, OPT_SOCKET, OPT_JSON, OPT_WORKER };
+enum { OPT_SIM, OPT_SOCKET, OPT_AGAIN, OPT_JSON, OPT_WORKER };
 
 static const struct option_row options[] = {
     [OPT_SIM] = {"sim", NULL, "look at the simulated GPU"},
     [OPT_SOCKET] = {"socket", "PATH", "the daemon's socket"},
+    [OPT_AGAIN] = {"again", NULL, "look again whether gates hold, though it is recorded"},
     [OPT_JSON] = {"json", NULL, "one JSON object on stdout"},
     [OPT_WORKER] = {"worker", "KIND", NULL},
     {0},
@@ -221,16 +222,27 @@ static const struct check {
     const char *name;
     void (*run)(const struct doctor *d, struct finding *f);
 } checks[] = {
-    {"driver", check_driver},     {"gpu", check_gpu},
-    {"preload", check_preload},   {"functions", check_functions},
-    {"settings", check_settings}, {"hold", check_hold},
-    {"memops", check_memops},     {"registration", check_registration},
-    {"costs", check_costs},       {"gate", check_gate},
-    {"time_slice", check_slices}, {"suspend", check_suspend},
-    {"mps", check_mps},           {"connections", check_connections},
-    {"daemon", check_daemon},     {"permission", check_permission},
-    {"glibc", check_glibc},       {"memfd", check_memfd},
-    {"timers", check_timers},     {"processors", check_processors},
+    {"driver", check_driver},
+    {"gpu", check_gpu},
+    {"preload", check_preload},
+    {"functions", check_functions},
+    {"settings", check_settings},
+    {"hold", check_hold},
+    {"memops", check_memops},
+    {"registration", check_registration},
+    {"costs", check_costs},
+    {"gate", check_gate},
+    {"gates", check_gates},
+    {"time_slice", check_slices},
+    {"suspend", check_suspend},
+    {"mps", check_mps},
+    {"connections", check_connections},
+    {"daemon", check_daemon},
+    {"permission", check_permission},
+    {"glibc", check_glibc},
+    {"memfd", check_memfd},
+    {"timers", check_timers},
+    {"processors", check_processors},
     {"proc", check_proc},
 };
 enum { CHECKS = sizeof(checks) / sizeof(checks[0]) };
@@ -304,6 +316,9 @@ static int doctor(int argc, char **argv)
         case OPT_SOCKET:
             d.socket = optarg;
             break;
+        case OPT_AGAIN:
+            d.again = true;
+            break;
         case OPT_JSON:
             json = true;
             break;
@@ -339,7 +354,7 @@ static int doctor(int argc, char **argv)
 const struct subcommand subcommand_doctor = {
     .name = "doctor",
     .summary = "is everything here that holds need, and what does it cost?",
-    .synopsis = "[--sim] [--socket PATH] [--json]",
+    .synopsis = "[--sim] [--socket PATH] [--again] [--json]",
     .about = "Looks at the driver, the GPU, the preload, the daemon and the system, measures what\n"
              "launches, markers and gates cost, and says what to do about what it finds. Exits 1\n"
              "when something makes holds ineffective.",

@@ -63,6 +63,7 @@ struct doctor {
     struct paths paths;
     struct probe bare, preloaded;
     struct suspended suspend;
+    bool again; /* ask whether gates hold, though that is recorded */
 };
 
 enum verdict { VERDICT_OK, VERDICT_NOTE, VERDICT_WARN, VERDICT_FAIL };
@@ -95,6 +96,10 @@ void check_functions(const struct doctor *d, struct finding *f);
 /* Understands the values, and records for libcutin.so what was seen. */
 void suspend_take(struct suspended *s);
 void check_suspend(const struct doctor *d, struct finding *f);
+
+/* ---- doctor_gates.c ------------------------------------------------------------------------ */
+
+void check_gates(const struct doctor *d, struct finding *f);
 
 /* ---- doctor_host.c: the checks of the machine -------------------------------------------------
  */

@@ -147,9 +147,10 @@ static const struct fact facts[] = {
     {.name = "page", .limit_s = PATIENCE_S, .run = fact_page},
     {.name = "slice", .limit_s = PATIENCE_S, .run = fact_slice},
     {.name = "suspend", .limit_s = PATIENCE_S, .run = fact_suspend},
+    {.name = "gates", .limit_s = PATIENCE_S, .run = fact_gates},
     {.name = "hold", .limit_s = PATIENCE_S, .run = look_and_hold},
 };
-enum { LOOK, COST, PAGE, SLICE, SUSPEND, HOLD, FACTS };
+enum { LOOK, COST, PAGE, SLICE, SUSPEND, GATES, HOLD, FACTS };
 
 int probe_main(const char *name)
 {

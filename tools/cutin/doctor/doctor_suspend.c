@@ -3,7 +3,7 @@
  * CUTIN_SUSPEND=auto goes.
  */
 #include "doctor.h"
-#include "shim/pace/suspend_record.h"
+#include "shim/pace/record.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@ static bool uuid_parse(const char *text, uint8_t uuid[16])
 void suspend_take(struct suspended *s)
 {
     const char *driver = "", *uuid = "", *why = NULL, *refused = NULL;
-    struct suspend_record record = {.way = "none"};
+    struct record record = {.way = "none"};
     uint8_t bytes[16];
 
     json_unpack(s->values, "{s?s, s?s, s?s, s?s, s?s}", "why", &why, "suspend_why", &refused,
@@ -35,7 +35,7 @@ void suspend_take(struct suspended *s)
     snprintf(record.version, sizeof(record.version), "%s", driver);
     snprintf(record.way, sizeof(record.way), "%s", s->way ? s->way : "none");
     snprintf(record.why, sizeof(record.why), "%s", s->way ? "" : s->why);
-    s->record_error = suspend_record_write(bytes, &record);
+    s->record_error = record_write("suspend", bytes, &record);
 }
 
 void check_suspend(const struct doctor *d, struct finding *f)

@@ -513,8 +513,6 @@ static int prepare_environment(struct bench *b)
     b->environment[BENCH_CUTIN].socket = b->daemon.socket;
     b->environment[BENCH_CUTIN].depth = b->plan.depth;
     b->environment[BENCH_CUTIN].budget_us = b->plan.budget_us;
-    if (b->plan.be_graph)
-        b->environment[BENCH_CUTIN].gates = "on";
     if (bench_traced(b) && (rc = prepare_trace(b)) != 0)
         return rc;
     b->environment[BENCH_UNGATED] = b->environment[BENCH_CUTIN];

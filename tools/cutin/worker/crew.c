@@ -2,6 +2,7 @@
  * crew.c - start, ask and end the worker processes of `cutin latency`.
  */
 #include "worker.h"
+#include "tools/cutin/gates.h"
 #include "tools/cutin/nap.h"
 #include "tools/cutin/paths.h"
 
@@ -110,8 +111,13 @@ int worker_start(struct worker *w, const struct worker_environment *env,
 {
     struct worker_reply reply;
     pid_t parent = getpid();
+    struct paths paths;
     int pair[2], rc;
 
+    if (env->library && strcmp(w->role, "be") == 0) {
+        paths_find(&paths);
+        gates_learn(&paths, env->simulator, false);
+    }
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
         snprintf(why, why_bytes, "cannot start a worker: %s", strerror(errno));
         return -errno;

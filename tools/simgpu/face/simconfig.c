@@ -45,6 +45,7 @@ static const struct variable variables[] = {
     {"POLL_US", INTEGER, AT(poll_us), 1, 10000, 20, NULL},
     {"HOST_REGISTER", SWITCH, AT(host_register), 0, 1, 1, NULL},
     {"MEMOPS", SWITCH, AT(memops), 0, 1, 1, NULL},
+    {"WAITS", CHOICE, AT(waits), 0, 0, 0, "honour pass stick"},
     {"PEERS", SWITCH, AT(peers), 0, 1, 1, NULL},
     {"RM", CHOICE, AT(rm), 0, 0, 0, "off accept ignore refuse timeslice"},
     {"RM_VERSION", WORD, AT(rm_version), 0, 0, 0, "580.65.06"},

@@ -19,6 +19,8 @@ enum sim_rm {
     SIM_RM_TIMESLICE, /* time slices and preemption alone, no other run list */
 };
 
+enum sim_waits { WAITS_HONOURED, WAITS_PASS, WAITS_STICK };
+
 struct sim_config {
     char id[64];        /* SIMGPU_ID: processes that name the same id share the devices */
     int devices;        /* SIMGPU_DEVICES */
@@ -38,7 +40,8 @@ struct sim_config {
     int connections;    /* CUDA_DEVICE_MAX_CONNECTIONS: hardware queues of a context */
     bool host_register; /* SIMGPU_HOST_REGISTER */
     bool memops;        /* SIMGPU_MEMOPS */
-    enum sim_rm rm;     /* SIMGPU_RM */
+    enum sim_waits waits;    /* SIMGPU_WAITS */
+    enum sim_rm rm;          /* SIMGPU_RM */
     char rm_version[64];     /* SIMGPU_RM_VERSION: the driver's, as the resource manager has it */
     int preempt_us;          /* SIMGPU_PREEMPT_US: from the order to the GPU being free */
     bool peers;              /* SIMGPU_PEERS: devices reach each other's memory */

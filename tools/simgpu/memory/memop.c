@@ -82,6 +82,8 @@ static bool word_passes(const Op *op)
     bool wide = op_bytes(op) == sizeof(uint64_t);
     uint64_t is = word_load(op);
     uint64_t wanted = wide ? op->waitValue.value64 : op->waitValue.value;
+    if (config_get()->waits != WAITS_HONOURED)
+        return config_get()->waits == WAITS_PASS;
     switch (op->waitValue.flags & ~(unsigned int)CU_STREAM_WAIT_VALUE_FLUSH) {
     case CU_STREAM_WAIT_VALUE_EQ:
         return is == wanted;

@@ -1,27 +1,29 @@
 /*
- * suspend_record.c - see suspend_record.h.
+ * record.c - see record.h.
  */
-#include "shim/pace/suspend_record.h"
+#include "shim/pace/record.h"
 #include "shim/learn/profile_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { LINE = 320 };
 
-static int record_path(char out[PROFILE_PATH], const uint8_t uuid[16])
+static int record_path(char out[PROFILE_PATH], const char *what, const uint8_t key[16])
 {
     char folder[PROFILE_PATH];
 
     profile_folder(folder);
     if (!folder[0])
         return -ENOENT;
-    int n = snprintf(out, PROFILE_PATH, "%s/suspend-", folder);
+    int n = snprintf(out, PROFILE_PATH, "%s/%s-", folder, what);
     for (int i = 0; i < 16 && n > 0 && n < PROFILE_PATH - 3; i++)
-        n += snprintf(out + n, PROFILE_PATH - (size_t)n, "%02x", uuid[i]);
+        n += snprintf(out + n, PROFILE_PATH - (size_t)n, "%02x", key[i]);
     return 0;
 }
 
@@ -37,10 +39,11 @@ static char *word(char *line, char *out, size_t room)
     return line + length + (line[length] == ' ');
 }
 
-int suspend_record_read(const uint8_t uuid[16], struct suspend_record *r)
+int record_read(const char *what, const uint8_t key[16], struct record *r)
 {
     char path[PROFILE_PATH], line[LINE], *rest;
-    int fd, rc = record_path(path, uuid);
+    int fd, rc = record_path(path, what, key);
+    struct stat st = {0};
 
     if (rc != 0)
         return rc;
@@ -48,7 +51,10 @@ int suspend_record_read(const uint8_t uuid[16], struct suspend_record *r)
     if (fd < 0)
         return -ENOENT;
     ssize_t n = read(fd, line, sizeof(line) - 1);
+    fstat(fd, &st);
     close(fd);
+    time_t now = time(NULL);
+    r->age_s = now > st.st_mtime ? (uint64_t)(now - st.st_mtime) : 0;
     line[n > 0 ? n : 0] = '\0';
     line[strcspn(line, "\n")] = '\0';
     rest = word(line, r->version, sizeof(r->version));
@@ -57,13 +63,13 @@ int suspend_record_read(const uint8_t uuid[16], struct suspend_record *r)
     return rest ? 0 : -EINVAL;
 }
 
-int suspend_record_write(const uint8_t uuid[16], const struct suspend_record *r)
+int record_write(const char *what, const uint8_t key[16], const struct record *r)
 {
     char path[PROFILE_PATH], beside[PROFILE_PATH + 16], line[LINE];
     int rc = profile_folder_make(), fd;
 
     if (rc == 0)
-        rc = record_path(path, uuid);
+        rc = record_path(path, what, key);
     if (rc != 0)
         return rc;
     snprintf(beside, sizeof(beside), "%s.%d", path, (int)getpid());
@@ -78,4 +84,29 @@ int suspend_record_write(const uint8_t uuid[16], const struct suspend_record *r)
     if (rc != 0)
         unlink(beside);
     return rc;
+}
+
+/* FNV-1a, twice. */
+void record_key(uint8_t key[16], const char *gpu_name)
+{
+    uint64_t hash[2] = {UINT64_C(0xcbf29ce484222325), UINT64_C(0x84222325cbf29ce4)};
+
+    for (int i = 0; i < 64 && gpu_name[i]; i++)
+        for (int k = 0; k < 2; k++)
+            hash[k] = (hash[k] ^ (uint8_t)(gpu_name[i] + k)) * UINT64_C(0x100000001b3);
+    memcpy(key, hash, sizeof(hash));
+}
+
+void record_version(char out[64], int cuda_version)
+{
+    char module[32] = "-";
+    int fd = open("/sys/module/nvidia/version", O_RDONLY | O_CLOEXEC);
+
+    if (fd >= 0) {
+        ssize_t n = read(fd, module, sizeof(module) - 1);
+        close(fd);
+        module[n > 0 ? n : 0] = '\0';
+        module[strcspn(module, " \n")] = '\0';
+    }
+    snprintf(out, 64, "%d/%s", cuda_version, module);
 }

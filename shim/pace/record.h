@@ -1,0 +1,28 @@
+/*
+ * record.h - what was seen to work on this machine: a file of one line for each thing and GPU, in
+ * the user's cache. The command writes them, the library goes by them. Whether kernels that run
+ * can be stopped is recorded of a GPU, by its UUID; whether gates hold, of a kind of GPU, by the
+ * key of its name: all of a kind, and all instances of a MIG profile, are alike there.
+ */
+#ifndef CUTIN_RECORD_H
+#define CUTIN_RECORD_H
+
+#include <stdint.h>
+
+struct record {
+    char version[64]; /* the driver's */
+    char way[16];     /* "suspend": one of groups_way_names; "gates": "streams", or "graphs" where
+                         they hold there, too; or "none" */
+    char why[192];    /* with "none" */
+    uint64_t age_s;   /* when it was read */
+};
+
+/* 0; -ENOENT: there is none; -EINVAL: it makes no sense. */
+int record_read(const char *what, const uint8_t key[16], struct record *r);
+/* 0 or -errno. */
+int record_write(const char *what, const uint8_t key[16], const struct record *r);
+void record_key(uint8_t key[16], const char *gpu_name);
+/* The driver as records of gates name it: CUDA's version, and the kernel module's. */
+void record_version(char out[64], int cuda_version);
+
+#endif

@@ -1,0 +1,181 @@
+/*
+ * defaults.c - what a user gets who sets nothing: gates where a process of `cutin run` has seen
+ * that they hold, which the program does not notice, and none elsewhere.
+ */
+#include "tests/integration/gpu.h"
+#include "tests/integration/sharing/device_log.h"
+
+#include <criterion/criterion.h>
+#include <glob.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+TestSuite(defaults, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 300);
+
+/* What is recorded, and "" where nothing is. */
+static const char *record(void)
+{
+    static char text[512];
+    glob_t found = {0};
+
+    text[0] = '\0';
+    if (glob(sandbox_path("cutin/gates-*"), 0, NULL, &found) == 0) {
+        char *all = file_text(found.gl_pathv[0]);
+        snprintf(text, sizeof(text), "%s", all);
+        free(all);
+    }
+    globfree(&found);
+    return text;
+}
+
+static void forget(void)
+{
+    glob_t found = {0};
+
+    if (glob(sandbox_path("cutin/gates-*"), 0, NULL, &found) == 0)
+        unlink(found.gl_pathv[0]);
+    globfree(&found);
+}
+
+/* Runs it to its end, and nothing is to be seen of what ran before it. */
+static void run_true(const char *const env[])
+{
+    struct process *p =
+        process_run((const char *[]){CUTIN, "run", "--sim", "--", "true", NULL}, env, 20);
+
+    cr_expect_eq(p->status, 0, "%s", process_err(p));
+    cr_expect_str_empty(process_err(p));
+    cr_expect_str_empty(process_out(p));
+    process_free(p);
+}
+
+static int any(const struct device_work *w, const void *user)
+{
+    return 1;
+}
+
+Test(defaults, whether_gates_hold_is_asked_once_and_out_of_sight)
+{
+    struct process *daemon = daemon_start(), *p;
+
+    device_log_open();
+    run_true(NULL);
+    cr_expect_not_null(strstr(record(), " graphs\n"), "recorded: %s", record());
+    cr_expect_eq(device_log_count(any, NULL), 0);
+    forget();
+    run_true(NULL);
+    cr_expect_str_empty(record());
+    p = process_run((const char *[]){CUTIN, "doctor", "--sim", NULL}, NULL, 80);
+    cr_expect_not_null(strstr(record(), " graphs\n"), "recorded: %s", record());
+    cr_expect_not_null(strstr(process_out(p), "CUTIN_GATES=auto uses them (seen just now; --again"),
+                       "%s", process_out(p));
+    process_free(p);
+    process_free(daemon);
+}
+
+Test(defaults, nothing_is_asked_where_there_can_be_no_gates)
+{
+    struct process *daemon = daemon_start();
+
+    run_true((const char *[]){"CUTIN_GATES=off", NULL});
+    run_true((const char *[]){"CUTIN_PRIORITY=rt", NULL});
+    cr_expect_str_empty(record());
+    process_free(daemon);
+}
+
+/* A driver that has memory operations and does not do what they say. */
+static void does_not_hold(const char *waits, const char *why)
+{
+    struct process *daemon = daemon_start();
+
+    run_true((const char *[]){waits, NULL});
+    cr_expect_not_null(strstr(record(), why), "recorded: %s", record());
+    process_free(daemon);
+}
+
+Test(defaults, a_gate_that_lets_work_through_is_recorded)
+{
+    does_not_hold("SIMGPU_WAITS=pass", " none a closed gate let work through\n");
+}
+
+Test(defaults, a_gate_that_does_not_open_is_recorded)
+{
+    does_not_hold("SIMGPU_WAITS=stick", " none an opened gate did not let its stream go on\n");
+}
+
+/* ---- the program ------------------------------------------------------------------------------ */
+
+#define PROGRAM "program_gates"
+
+static bool has_gates(const struct client_row *row)
+{
+    return row->devices > 0 && row->device[0].counters.gates > 0;
+}
+
+static bool has_run(const struct client_row *row)
+{
+    return client_submitted(row) > 500;
+}
+
+/* Launches short kernels under the cap until it is killed. Returns its process once it is `ready`. */
+static struct process *launches(const char *const command[], const char *const env[],
+                                bool (*ready)(const struct client_row *), struct client_row *row)
+{
+    struct process *p;
+
+    setenv("CUTIN_ALONE", "capped", 1);
+    setenv("CUTIN_LOG", "info", 1);
+    p = process_start(command, env);
+    cr_assert(client_wait(PROGRAM, ready, 60, row), "not ready: %s", process_err(p));
+    return p;
+}
+
+static const char *const under_run[] = {
+    CUTIN, "run", "--sim", "--", BIN_DIR "/tests/" PROGRAM, "/nonexistent", "/nonexistent", NULL};
+static const char *const bare[] = {BIN_DIR "/tests/" PROGRAM, "/nonexistent", "/nonexistent", NULL};
+static const char *const preloaded[] = {PRELOAD, SIMULATOR, NULL};
+
+Test(defaults, a_program_has_gates_under_run_and_from_then_on_preloaded_too)
+{
+    struct process *daemon = daemon_start();
+
+    process_free(launches(under_run, NULL, has_gates, NULL));
+    process_free(launches(bare, preloaded, has_gates, NULL));
+    process_free(daemon);
+}
+
+static void has_none(const char *const command[], const char *const env[], const char *why)
+{
+    struct process *daemon = daemon_start(), *p;
+    struct client_row row;
+
+    p = launches(command, env, has_run, &row);
+    cr_expect_eq(row.device[0].counters.gates, 0);
+    cr_expect_not_null(strstr(process_err(p), why), "%s", process_err(p));
+    process_free(p);
+    process_free(daemon);
+}
+
+Test(defaults, a_program_of_which_nobody_has_asked_has_none)
+{
+    has_none(bare, preloaded, "no gates: nobody has seen yet whether they hold here");
+}
+
+Test(defaults, a_program_whose_driver_does_not_hold_has_none)
+{
+    has_none(under_run, (const char *[]){"SIMGPU_WAITS=pass", NULL},
+             "no gates: they do not hold here");
+}
+
+Test(defaults, what_was_seen_with_another_driver_does_not_count)
+{
+    struct process *daemon = daemon_start();
+
+    run_true(NULL);
+    process_free(daemon);
+    has_none(bare, (const char *[]){PRELOAD, SIMULATOR, "SIMGPU_DRIVER_VERSION=12080", NULL},
+             "no gates: whether they hold was seen with another driver");
+}

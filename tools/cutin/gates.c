@@ -1,0 +1,194 @@
+/*
+ * gates.c - see gates.h.
+ *
+ * That it was asked is a file of its own, named by what may change the answer: without a driver
+ * call nobody knows whose records to look for.
+ */
+#include "gates.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "shim/learn/profile_file.h"
+#include "shim/pace/record.h"
+#include "tools/facts/fact.h"
+
+enum { LIMIT_S = 2, DEVICES = 16, AGAIN_S = 3600 };
+
+extern char **environ;
+
+/* ---- what may change the answer -------------------------------------------------------------- */
+
+static uint64_t hash(uint64_t seed, const char *text)
+{
+    for (; *text; text++)
+        seed = (seed ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
+    return (seed ^ '\n') * UINT64_C(0x100000001b3);
+}
+
+/* Added up, since nothing says in which order they come. */
+static uint64_t hash_folder(const char *path)
+{
+    DIR *folder = opendir(path);
+    uint64_t sum = 0;
+
+    for (struct dirent *e; folder && (e = readdir(folder));)
+        sum += hash(0, e->d_name);
+    if (folder)
+        closedir(folder);
+    return sum;
+}
+
+static uint64_t hash_environment(void)
+{
+    static const char *const names[] = {
+        "CUDA_VISIBLE_DEVICES=",   "CUDA_DEVICE_ORDER=", "CUDA_MPS_PIPE_DIRECTORY=",
+        "NVIDIA_VISIBLE_DEVICES=", "LD_LIBRARY_PATH=",   "SIMGPU_"};
+    static const char *const not [] = {
+        "SIMGPU_ID=", "SIMGPU_LOG=", "SIMGPU_FAULT=", "SIMGPU_CLOCK="};
+    uint64_t sum = 0;
+
+    for (char **entry = environ; *entry; entry++) {
+        bool counts = false;
+
+        for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+            counts |= strncmp(*entry, names[i], strlen(names[i])) == 0;
+        for (size_t i = 0; i < sizeof(not ) / sizeof(not [0]); i++)
+            counts &= strncmp(*entry, not [i], strlen(not [i])) != 0;
+        if (counts)
+            sum += hash(0, *entry);
+    }
+    return sum;
+}
+
+static void stamp_path(char out[PROFILE_PATH + 32], const struct paths *paths, bool sim)
+{
+    char folder[PROFILE_PATH], driver[64];
+    uint64_t key;
+
+    profile_folder(folder);
+    record_version(driver, 0);
+    key = hash(hash_environment() + hash_folder("/proc/driver/nvidia/gpus"), driver);
+    key = hash(hash(key, sim ? paths->simulator : ""), CUTIN_VERSION);
+    snprintf(out, PROFILE_PATH + 32, "%s/asked-%016llx", folder, (unsigned long long)key);
+}
+
+/* One with something in it says that they were not seen to hold: perhaps the machine was busy. */
+static bool stamped(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && (st.st_size == 0 || time(NULL) - st.st_mtime < AGAIN_S);
+}
+
+static void stamp(const char *path, bool hold)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+    if (fd < 0)
+        return;
+    if (!hold && write(fd, "not seen\n", 9) < 0)
+        unlink(path);
+    close(fd);
+}
+
+/* ---- asking ---------------------------------------------------------------------------------- */
+
+struct asked {
+    const struct paths *paths;
+    bool sim;
+    int device;
+};
+
+/* Nothing of it is to be seen or heard: not on standard error, not by a profiler, not on the
+ * simulated device that the program will have. */
+static void become(const struct fact_run *run)
+{
+    const struct asked *a = run->user;
+    char text[32];
+    int null = open("/dev/null", O_RDWR);
+
+    for (int fd = 0; null >= 0 && fd <= STDERR_FILENO; fd++)
+        dup2(null, fd);
+    environment_remove_preload("libcutin.so");
+    if (a->sim)
+        environment_simulate(a->paths->simulator);
+    unsetenv("SIMGPU_LOG");
+    unsetenv("SIMGPU_FAULT");
+    unsetenv("CUDA_INJECTION64_PATH");
+    snprintf(text, sizeof(text), "asked-%d", (int)getpid());
+    setenv("SIMGPU_ID", text, 1);
+    snprintf(text, sizeof(text), "%d", a->device);
+    setenv("FACT_DEVICE", text, 1);
+    execl(a->paths->self, "cutin", "doctor", "--worker", run->fact->name, (char *)NULL);
+}
+
+/* What was said before something went wrong counts. */
+static bool keep(json_t *values)
+{
+    struct record r = {.why = ""};
+    const char *gpu = "", *why = "the driver did not answer";
+    int streams = false, graphs = false, driver = 0;
+    uint8_t key[16];
+
+    json_unpack(values, "{s?s, s?i, s?b, s?b, s?s}", "gpu", &gpu, "driver_version", &driver,
+                "streams", &streams, "graphs", &graphs, "why", &why);
+    if (!gpu[0])
+        return false;
+    record_key(key, gpu);
+    record_version(r.version, driver);
+    snprintf(r.way, sizeof(r.way), "%s", graphs ? "graphs" : streams ? "streams" : "none");
+    if (!graphs)
+        snprintf(r.why, sizeof(r.why), "%s", why);
+    record_write("gates", key, &r);
+    return graphs;
+}
+
+/* `there` says whether there is such a device. */
+static bool ask(struct asked *a, bool *there)
+{
+    static const struct fact fact = {.name = "gates", .limit_s = LIMIT_S};
+    struct fact_run run = {.fact = &fact, .become = become, .user = a};
+    bool hold;
+
+    fact_run(&run, LIMIT_S);
+    *there = json_object_get(run.values, "gpu") != NULL;
+    hold = keep(run.values);
+    json_decref(run.values);
+    return hold || (!*there && a->device > 0);
+}
+
+void gates_learn(const struct paths *paths, bool sim, bool again)
+{
+    char path[PROFILE_PATH + 32], lock_path[PROFILE_PATH + 32], folder[PROFILE_PATH];
+    struct asked a = {.paths = paths, .sim = sim};
+    bool there = true, hold = true;
+    int lock;
+
+    if (profile_folder_make() != 0)
+        return;
+    stamp_path(path, paths, sim);
+    if (!again && stamped(path))
+        return;
+    profile_folder(folder);
+    snprintf(lock_path, sizeof(lock_path), "%s/asked.lock", folder);
+    lock = open(lock_path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    if (lock < 0 || flock(lock, LOCK_EX) != 0)
+        goto out; /* nothing could be kept */
+    if (!again && stamped(path))
+        goto out;
+    for (a.device = 0; a.device < DEVICES && there; a.device++)
+        hold &= ask(&a, &there);
+    stamp(path, hold);
+out:
+    if (lock >= 0)
+        close(lock);
+}

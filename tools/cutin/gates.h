@@ -1,0 +1,16 @@
+/*
+ * gates.h - does this machine's GPU honour gates? Asked once for a driver, its devices and what the
+ * environment says of them, in processes of their own; libcutin.so goes by the records.
+ */
+#ifndef CUTIN_GATES_H
+#define CUTIN_GATES_H
+
+#include <stdbool.h>
+
+#include "paths.h"
+
+/* Asks where nothing is recorded yet, or `again`: two seconds at most for each device. While it
+ * asks, others that want to know wait. Says nothing, whatever comes of it. */
+void gates_learn(const struct paths *paths, bool sim, bool again);
+
+#endif

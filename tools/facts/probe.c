@@ -1,0 +1,174 @@
+/*
+ * probe.c - do gates hold on this GPU, with this driver? What CUTIN_GATES=auto goes by: a closed
+ * gate stops its stream and nobody else, an opened one is seen soon, and in graphs it is alike. A
+ * second at most on a GPU that nobody else has.
+ */
+#include "gpu.h"
+
+#include <stdlib.h>
+
+enum {
+    ROUNDS = 8,
+    SEEN_MS = 400,   /* for what is to happen at all: the machine may be busy */
+    SEEN_US = 1000,  /* the soonest of all rounds, from opening a gate to the next marker */
+    STANDS_US = 500, /* how long it is looked at a closed one */
+    BEATS = 3,
+    GRAPH = 1000, /* values of markers, above those of the rounds */
+};
+
+/* ---- somebody else: another process with work of its own ------------------------------------- */
+
+static _Atomic unsigned int *beats;
+
+static void beat(void)
+{
+    CUstream s;
+
+    gpu_open();
+    s = stream_new();
+    for (;;) {
+        gpu_check(gpu_spin(s, 1, 20), "cuLaunchKernel");
+        CU(cuStreamSynchronize, s);
+        atomic_fetch_add(beats, 1);
+        nap_us(100);
+    }
+}
+
+static bool goes_on(unsigned int count)
+{
+    unsigned int before = atomic_load(beats);
+
+    for (uint64_t end_ns = clock_ns() + SEEN_MS * UINT64_C(1000000); clock_ns() < end_ns;
+         nap_us(200))
+        if (atomic_load(beats) - before >= count)
+            return true;
+    return atomic_load(beats) - before >= count;
+}
+
+/* ---- a gate ---------------------------------------------------------------------------------- */
+
+static struct word mark, other_mark, gate;
+
+/* Opens the gate: a process that ends while its stream stands there leaves that to the driver. */
+_Noreturn static void refuse(const char *why)
+{
+    word_set(gate, 0);
+    fact_end(0, "%s", why);
+}
+
+/* The stream stands between the markers `at` and `at + 1`, and goes on when it may. Returns how
+ * long that took to see. */
+static uint64_t stand_and_go(uint32_t at)
+{
+    uint64_t opened_ns;
+
+    nap_us(STANDS_US);
+    if (word_get(mark) != at)
+        refuse("a closed gate let work through");
+    opened_ns = clock_ns();
+    word_set(gate, 0);
+    if (!word_wait(mark, at + 1, SEEN_MS))
+        refuse("an opened gate did not let its stream go on");
+    return clock_ns() - opened_ns;
+}
+
+static void look_at_others(CUstream other, uint32_t round)
+{
+    if (round > 0 || getenv("CUDA_DEVICE_MAX_CONNECTIONS")) /* then they may share a queue */
+        return;
+    gpu_check(gpu_spin(other, 1, 20), "cuLaunchKernel");
+    gpu_check(mark_queue(other, other_mark.device, 1), "cuStreamWriteValue32");
+    if (!word_wait(other_mark, 1, SEEN_MS))
+        refuse("a closed gate stops other streams");
+}
+
+static void look_at_streams(void)
+{
+    CUstream s = stream_new(), other = stream_new();
+    uint64_t soonest_ns = UINT64_MAX, ns;
+
+    for (uint32_t round = 0; round < ROUNDS; round++) {
+        uint32_t at = 2 * round + 1;
+
+        word_set(gate, 1);
+        gpu_check(gpu_spin(s, 1, 20), "cuLaunchKernel");
+        gpu_check(batch_queue(s, mark.device, at, gate.device), "cuStreamBatchMemOp");
+        gpu_check(gpu_spin(s, 1, 20), "cuLaunchKernel");
+        gpu_check(mark_queue(s, mark.device, at + 1), "cuStreamWriteValue32");
+        if (!word_wait(mark, at, SEEN_MS) && word_get(mark) < at)
+            refuse("what is in front of a closed gate does not run");
+        look_at_others(other, round);
+        if (round == 0 && !goes_on(BEATS))
+            refuse("a closed gate stops other processes");
+        ns = stand_and_go(at);
+        soonest_ns = ns < soonest_ns ? ns : soonest_ns;
+    }
+    fact_number("open_us", (double)soonest_ns / 1000);
+    if (soonest_ns > SEEN_US * UINT64_C(1000))
+        refuse("an opened gate is seen late");
+    fact_flag("streams", true);
+}
+
+static void look_at_graph(void)
+{
+    CUstream s = stream_new();
+    uint64_t ns = 20000;
+    void *params[] = {&ns};
+    CUstreamBatchMemOpParams ops[2];
+    CUDA_BATCH_MEM_OP_NODE_PARAMS batch = {.ctx = gpu.context, .count = 2, .paramArray = ops};
+    CUDA_KERNEL_NODE_PARAMS kernel = {.func = gpu.spin,
+                                      .gridDimX = 1,
+                                      .gridDimY = 1,
+                                      .gridDimZ = 1,
+                                      .blockDimX = 32,
+                                      .blockDimY = 1,
+                                      .blockDimZ = 1,
+                                      .kernelParams = params};
+    CUgraph graph;
+    CUgraphNode first, middle, last;
+    CUgraphExec exec;
+
+    batch_fill(ops, mark.device, GRAPH, gate.device);
+    CU(cuGraphCreate, &graph, 0);
+    CU(cuGraphAddKernelNode, &first, graph, NULL, 0, &kernel);
+    CU(cuGraphAddBatchMemOpNode, &middle, graph, &first, 1, &batch);
+    CU(cuGraphAddKernelNode, &last, graph, &middle, 1, &kernel);
+    CU(cuGraphInstantiateWithFlags, &exec, graph, 0);
+    word_set(gate, 1);
+    CU(cuGraphLaunch, exec, s);
+    gpu_check(mark_queue(s, mark.device, GRAPH + 1), "cuStreamWriteValue32");
+    if (!word_wait(mark, GRAPH, SEEN_MS))
+        refuse("what is in front of a closed gate in a graph does not run");
+    stand_and_go(GRAPH);
+    fact_flag("graphs", true);
+}
+
+/* ---- the fact -------------------------------------------------------------------------------- */
+
+static void say_device(void)
+{
+    char name[96] = "";
+
+    CU(cuDeviceGetName, name, sizeof(name), gpu.device);
+    fact_text("gpu", "%s", name);
+    fact_value("driver_version", json_integer(gpu.version));
+}
+
+void fact_gates(void)
+{
+    int peer;
+
+    beats = peer_memory(sizeof(*beats));
+    peer = peer_start(beat);
+    gpu_open();
+    say_device();
+    mark = word_new();
+    other_mark = word_new();
+    need_memops();
+    gate = gate_word_new();
+    if (!goes_on(1))
+        fact_skip("no second process can use the GPU");
+    look_at_streams();
+    look_at_graph();
+    peer_end(peer);
+}

@@ -617,9 +617,9 @@ SEAM int kill(pid_t pid, int sig)
     int rc = (int)fail(step_syscall(SYS_kill, pid, sig, 0, 0, 0, 0));
     if (rc || !step_here() || sig == 0)
         return rc;
-    step_spend(STEP_CALL);
     if (sig == SIGKILL && pid > 0)
-        step_gone(pid);
+        step_gone(pid); /* before anybody's turn could be one of its threads' */
+    step_spend(STEP_CALL);
     step_wake(STEP_DESCRIPTOR, 0, UINT32_MAX);
     return 0;
 }

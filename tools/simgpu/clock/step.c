@@ -225,15 +225,15 @@ static struct seat *turn_take(void)
     shared->turns++;
     if (s->now_ns > shared->now_ns)
         shared->now_ns = s->now_ns;
+    if (s != me) /* before the lock is free: who looks then sees that it is on its way */
+        __atomic_store_n(&s->go, 1, __ATOMIC_RELEASE);
     return s;
 }
 
 static void turn_give(struct seat *s)
 {
-    if (!s || s == me)
-        return;
-    __atomic_store_n(&s->go, 1, __ATOMIC_RELEASE);
-    SYSTEM(SYS_futex, &s->go, FUTEX_WAKE, 1, 0);
+    if (s && s != me)
+        SYSTEM(SYS_futex, &s->go, FUTEX_WAKE, 1, 0);
 }
 
 static uint32_t wake_locked(enum step_wait wait, uint64_t key, int pid, uint32_t most, uint64_t ns)

@@ -597,6 +597,7 @@ void cap_look(struct vhq_set *s, uint64_t now)
     if (est != 0)
         cap_progress(s, began, est, now);
     cap_learn_pace(s, now);
+    used_look(s, est != 0, now);
     s->looked_ns = now;
 }
 

@@ -19,6 +19,7 @@
  * wait.c        futexes and waiters
  * stats.c       figures
  * times.c       how long holds last, and how soon the device stops
+ * used.c        how long the device has worked for all this
  * traced.c      records for a trace, where one is written
  *
  * These files are one object in chapters, and call each other in circles: a queue wakes the
@@ -301,6 +302,18 @@ struct gaps {
     uint64_t least_ns, before_ns; /* the shortest of them; of the window before, 0: none yet */
 };
 
+/* See used.c. */
+struct account {
+    int64_t owed_ns; /* of what completed, not in `ns`; less than 0: more is */
+    uint64_t ns;
+};
+struct used {
+    _Atomic uint32_t least, most; /* of SCALE_ONE */
+    bool busy;                    /* something was in flight at the last look */
+    uint64_t busy_ns, est_ns;     /* since the last sum; and as of it */
+    struct account high, sure;
+};
+
 enum set_stage { SET_OPEN, SET_CLOSING, SET_ABANDONED };
 
 struct vhq_set {
@@ -341,6 +354,7 @@ struct vhq_set {
 
     /* cap.c */
     struct gaps gaps;
+    struct used used;
     struct vhq_room room; /* as of the dispatcher's look */
     _Atomic uint64_t padded, peer_releases;
     _Atomic uint64_t gpu_ns;         /* estimates of what complete, or was loose */
@@ -527,6 +541,13 @@ uint64_t shift_look(struct vhq_set *s, uint64_t now);
 uint64_t shift_from(uint32_t place, uint32_t of, uint64_t now);
 /* Differs from what it was: others' work got on. */
 uint32_t shift_beat(const struct vhq_set *s);
+
+/* ---- used.c: set's lock held ----------------------------------------------------------------- */
+
+/* Of a look that is nearly over: has it found something complete? */
+void used_look(struct vhq_set *s, bool completed, uint64_t now);
+/* As of a look just made: all until now. `est_ns`: estimates of what completed, or was loose. */
+void used_sum(struct vhq_set *s, uint64_t est_ns, struct vhq_stats *out);
 
 /* ---- gaps.c: set's lock held ----------------------------------------------------------------- */
 

@@ -62,6 +62,7 @@ int vhq_set_create(const struct vhq_config *cfg, const struct vhq_ops *ops, void
         (struct vhq_set){.cfg = *cfg, .ops = *ops, .user = user, .pace = 256, .lowest = UINT32_MAX};
     config_default(&s->cfg);
     s->budget_us = s->cfg.budget_us;
+    s->used.least = s->used.most = SCALE_ONE;
     s->depth = s->cfg.depth;
     s->first = INT_MAX;
     measure_scale(s, cfg->untried ? SCALE_MOST : SCALE_ONE);

@@ -44,15 +44,16 @@ void vhq_set_stats(struct vhq_set *set, struct vhq_stats *out)
     pthread_mutex_lock(&set->lock);
     cap_look(set, clock_ns());
     *out = set->past;
-    out->gpu_ns = peek(set->gpu_ns);
+    uint64_t est_ns = peek(set->gpu_ns);
     out->padded = peek(set->padded);
     out->peer_releases = peek(set->peer_releases);
     for (struct vhq *q = set->all; q; q = q->next) {
         if (q->dead)
             continue;
         stats_add(out, q);
-        out->gpu_ns += peek(q->loose_ns);
+        est_ns += peek(q->loose_ns);
     }
+    used_sum(set, est_ns, out);
     pthread_mutex_unlock(&set->lock);
 }
 

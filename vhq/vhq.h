@@ -328,11 +328,13 @@ struct vhq_stats {
     uint64_t cap_lifts;      /* progress guard */
     uint64_t peer_releases;  /* times that held commands went by vhq_config.peer_us; of sets */
     uint64_t padded;         /* went beside what held them, by ops->room; of sets */
-    uint64_t
-        gpu_ns; /* estimated GPU time of what is known complete, or went while alone; of sets */
+    uint64_t gpu_ns;         /* that the device has worked for it, at most: see used.c; of sets */
+    uint64_t sure_ns;        /* of these, what was not somebody else's turn */
     uint32_t buffered_now, in_flight_now;
 };
 void vhq_set_stats(struct vhq_set *set, struct vhq_stats *out);
+/* For gpu_ns: what commands take on average and at most, in 256ths of their estimates. */
+void vhq_set_weigh(struct vhq_set *set, uint32_t least, uint32_t most);
 void vhq_get_stats(struct vhq *q, struct vhq_stats *out);
 /* vhq_stats.padded: one atomic load. */
 uint64_t vhq_set_padded(const struct vhq_set *set);

@@ -47,7 +47,7 @@ static const struct series {
     {"peer_releases_total", "counter", "Times that a hold let work go on for others.",
      AT(peer_releases), PLAIN},
     {"cut_ins_total", "counter", "Times that it began to hold others.", AT(cut_ins), PLAIN},
-    {"gpu_seconds_total", "counter", "Estimated GPU time of what completed.", AT(gpu_ns), SECONDS},
+    {"gpu_seconds_total", "counter", "GPU time of what ran, at most.", AT(gpu_ns), SECONDS},
     {"in_flight", "gauge", "Commands submitted and not known complete.", AT(in_flight), PLAIN},
     {"waiting", "gauge", "Commands buffered and not submitted.", AT(waiting), PLAIN},
 #undef AT

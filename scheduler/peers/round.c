@@ -8,13 +8,26 @@
 
 #include "trace/clock.h"
 
-enum { MEMBERS = 1024 + 64 }; /* all that the daemon takes in */
+enum {
+    MEMBERS = 1024 + 64, /* all that the daemon takes in */
+    DEVICES = 16,        /* of a machine, mostly */
+    APART_NS = 20000000, /* figures of one round were published so long before or after others */
+};
+
+/* More time than there was is told where clients run in turns: each takes what it waited for its
+ * own. So many nanoseconds of that are still to be taken back. */
+static struct excess {
+    const struct device *device;
+    uint64_t at_ns;
+    int64_t ns;
+} excesses[DEVICES];
 
 static uint64_t due_ns, serial;
 
 struct round {
     struct policy_member members[MEMBERS];
     struct page_device *pages[MEMBERS];
+    uint64_t unsure_ns[MEMBERS]; /* of used_ns */
     uint32_t n;
 };
 
@@ -28,10 +41,12 @@ static void add(struct round *r, struct peer *p, uint32_t slot)
     struct peer_device *mine = &p->device[slot];
     struct page_device *page = &p->page->page->device[slot];
     uint64_t gpu_ns = read_counter(&page->counters.gpu_ns);
+    uint64_t unsure_ns = read_counter(&page->counters.unsure_ns);
 
     if (r->n == MEMBERS)
         return;
     r->pages[r->n] = page;
+    r->unsure_ns[r->n] = unsure_ns > mine->unsure_ns ? unsure_ns - mine->unsure_ns : 0;
     r->members[r->n++] = (struct policy_member){
         .level = p->level,
         .weight = p->weight,
@@ -45,6 +60,7 @@ static void add(struct round *r, struct peer *p, uint32_t slot)
         .memory = &mine->memory,
     };
     mine->gpu_ns = gpu_ns;
+    mine->unsure_ns = unsure_ns;
     mine->round = serial;
 }
 
@@ -58,6 +74,43 @@ static void collect(struct round *r, struct peer *first, const struct device *de
     for (uint32_t slot = 0; p->client && !p->dead && slot < PAGE_DEVICES; slot++)
         if (p->device[slot].device == device)
             add(r, p, slot);
+}
+
+static struct excess *excess_of(const struct device *device)
+{
+    struct excess *oldest = &excesses[0];
+
+    for (int i = 0; i < DEVICES; i++) {
+        if (excesses[i].device == device)
+            return &excesses[i];
+        if (excesses[i].at_ns < oldest->at_ns)
+            oldest = &excesses[i];
+    }
+    *oldest = (struct excess){.device = device};
+    return oldest;
+}
+
+/* All together used the device for no longer than that was. What is too much comes off what they
+ * are not sure of. */
+static void take_back(struct round *r, const struct device *device, uint64_t now)
+{
+    struct excess *e = excess_of(device);
+    uint64_t sum = 0, unsure = 0, back;
+
+    for (uint32_t i = 0; i < r->n; i++) {
+        uint64_t used = r->members[i].used_ns;
+
+        r->unsure_ns[i] = r->unsure_ns[i] < used ? r->unsure_ns[i] : used;
+        sum += used;
+        unsure += r->unsure_ns[i];
+    }
+    e->ns += (int64_t)sum - (int64_t)(e->at_ns ? now - e->at_ns : sum);
+    e->at_ns = now;
+    e->ns = e->ns < -APART_NS ? -APART_NS : e->ns > APART_NS ? APART_NS : e->ns;
+    back = e->ns <= 0 ? 0 : (uint64_t)e->ns < unsure ? (uint64_t)e->ns : unsure;
+    for (uint32_t i = 0; back && i < r->n; i++)
+        r->members[i].used_ns -= back * r->unsure_ns[i] / unsure;
+    e->ns -= (int64_t)back;
 }
 
 static void write_answer(struct round *r, uint64_t now)
@@ -81,6 +134,7 @@ static int decide(struct peer *peers, const struct policy *policy, uint64_t now)
             if (!p->device[slot].device || p->device[slot].round == serial)
                 continue;
             collect(&r, p, p->device[slot].device);
+            take_back(&r, p->device[slot].device, now);
             after = r.n >= 2 ? (int)policy->decide(r.members, r.n) : -1;
             write_answer(&r, now);
             if (after >= 0 && (next < 0 || after < next))

@@ -2,14 +2,12 @@
  * policy_fair.c - clients of one level share the GPU's time by their weights.
  *
  * A client's memory is its virtual time: the GPU time that it used, divided by its weight. Of those
- * who want the GPU, whoever is more than SLACK_NS ahead of the last one is held until the others
- * have caught up. One that comes, or comes back, starts where the last one is: what it did not use
- * it does not get later. A client that wants nothing keeps nobody waiting.
+ * who want the GPU the one who is last has it until the next decision, and the others are held: so
+ * what a client has used is how long it was busy, whatever its kernels, and nobody's estimate. One
+ * that comes, or comes back, starts where the last one is: what it did not use it does not get
+ * later. A client that wants nothing keeps nobody waiting.
  */
 #include "scheduler/policy/policy.h"
-
-/* About one publication of figures: less would hold for what has not been counted yet. */
-#define SLACK_NS 5000000u
 
 /* In `memory`: the virtual time in units of 16 ns, from bit 4 on, never 0 for one that takes part;
  * and below that the number of decisions since it last wanted anything. A program that waits for
@@ -68,13 +66,17 @@ static uint32_t advance(struct policy_member *m, uint32_t n, uint32_t level)
     return taking_part;
 }
 
-static void hold_those_ahead(struct policy_member *m, uint32_t n, uint32_t level)
+static void hold_all_but_last(struct policy_member *m, uint32_t n, uint32_t level)
 {
     uint64_t last = last_of(m, n, level, true);
+    bool goes = false;
 
-    for (uint32_t i = 0; i < n; i++)
-        m[i].hold |= m[i].level == level && virtual(&m[i]) > last && m[i].can_be_held &&
-                     virtual(&m[i]) - last > SLACK_NS / 16;
+    for (uint32_t i = 0; i < n; i++) {
+        if (m[i].level != level || !virtual(&m[i]) || !m[i].can_be_held)
+            continue;
+        m[i].hold = goes || virtual(&m[i]) > last;
+        goes |= !m[i].hold && m[i].wants;
+    }
 }
 
 static uint32_t decide(struct policy_member *members, uint32_t n)
@@ -85,7 +87,7 @@ static uint32_t decide(struct policy_member *members, uint32_t n)
         if (advance(members, n, level) < 2)
             continue;
         compete = true;
-        hold_those_ahead(members, n, level);
+        hold_all_but_last(members, n, level);
     }
     return compete ? POLICY_SOON_MS : POLICY_LATER_MS;
 }

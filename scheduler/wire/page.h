@@ -55,20 +55,20 @@
     X(holds, "times that buffered work was held")                                                  \
     X(hold_ns, "total time of those holds")                                                        \
     X(cut_ins, "times that this client began to hold others")                                      \
-    X(gpu_ns, "GPU time of what is known complete, estimated; without queues: time active")        \
+    X(gpu_ns, "GPU time of what has run, at most; without queues: time active")                    \
     X(dropped, "commands dropped by resets")                                                       \
     X(waiting, "commands buffered and not submitted, now")                                         \
     X(kernels, "kernels and graphs that the program has launched")                                 \
     X(gates, "places where a hold can stop what the driver has")                                   \
     X(ungated_graphs, "long graphs that a hold cannot stop, although gates are in use")            \
     X(padded, "commands that went beside the real-time work that held them")                       \
-    X(peer_releases, "times that a hold let work go on for others who may wait for it")
+    X(peer_releases, "times that a hold let work go on for others who may wait for it")            \
+    X(unsure_ns, "of gpu_ns, what may have been others' turns")
 
 struct page_counters {
 #define PAGE_COUNTER(field, help) _Atomic uint64_t field;
     PAGE_COUNTERS(PAGE_COUNTER)
 #undef PAGE_COUNTER
-    _Atomic uint64_t reserved[1];
 };
 
 /* How long things took, of the whole process. X(field, help). */

@@ -28,7 +28,7 @@
 
 #include "scheduler/wire/page.h"
 
-#define PROTOCOL_VERSION          7u
+#define PROTOCOL_VERSION          8u
 #define PROTOCOL_NO_SLOT          0xffu
 #define PROTOCOL_NO_BIT           0xffu
 #define PROTOCOL_TEXT             320u
@@ -228,8 +228,8 @@ static_assert(sizeof(struct message_bit) == 16, "message_bit");
 static_assert(sizeof(struct message_join) == 40, "message_join");
 static_assert(sizeof(struct message_client) == 16, "message_client");
 static_assert(sizeof(struct message_level) == 336, "message_level");
-static_assert(sizeof(struct message_row_device) == 200, "message_row_device");
-static_assert(sizeof(struct message_row) == 88 + 16 * 200 + 2 * 384, "message_row");
+static_assert(sizeof(struct message_row_device) == 208, "message_row_device");
+static_assert(sizeof(struct message_row) == 88 + 16 * 208 + 2 * 384, "message_row");
 static_assert(sizeof(struct message_control) == 32, "message_control");
 static_assert(sizeof(struct message_policy) == 24, "message_policy");
 static_assert(sizeof(struct message_remote) == 16, "message_remote");

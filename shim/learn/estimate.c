@@ -42,6 +42,10 @@ struct sample {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct sample samples[SAMPLES];
+static struct {
+    uint64_t low_ns, est_ns, high_ns; /* sums over samples, of which older ones count less */
+    _Atomic uint32_t high, low;       /* 0: nothing is known */
+} mix;
 
 void estimate_reset(struct estimate *e)
 {
@@ -115,6 +119,40 @@ uint64_t estimate_upload_ns(size_t bytes)
 
 /* ---- samples ------------------------------------------------------------------------------ */
 
+static bool processes_beside(void)
+{
+    const struct cutin_page *page = client_page();
+    return page && atomic_load_explicit(&page->beside, memory_order_relaxed) != 0;
+}
+
+/* Chance chooses launches, so a function counts by how often it is launched. What is known of it by
+ * times that are not exact may be wrong by a half. */
+static void mix_note(const struct estimate *e, uint32_t ns, bool exact)
+{
+    uint64_t mean = atomic_load_explicit(&e->learned.mean_ns, memory_order_relaxed);
+    uint64_t upper = atomic_load_explicit(&e->learned.upper_ns, memory_order_relaxed);
+    uint64_t high = exact ? upper : ns + ns / 2;
+    mix.low_ns += (exact ? mean : mean / 2) - mix.low_ns / 64;
+    mix.est_ns += upper - mix.est_ns / 64;
+    mix.high_ns += (high > upper ? high : upper) - mix.high_ns / 64;
+    atomic_store_explicit(&mix.high, (uint32_t)(mix.high_ns * 256 / (mix.est_ns + 1)) + 1,
+                          memory_order_relaxed);
+    atomic_store_explicit(&mix.low, (uint32_t)(mix.low_ns * 256 / (mix.est_ns + 1)) + 1,
+                          memory_order_relaxed);
+}
+
+uint32_t estimate_low(void)
+{
+    uint32_t low = atomic_load_explicit(&mix.low, memory_order_relaxed);
+    return low && low < 256 ? low : 256;
+}
+
+uint32_t estimate_high(void)
+{
+    uint32_t high = atomic_load_explicit(&mix.high, memory_order_relaxed);
+    return high && processes_beside() ? high : 512;
+}
+
 static void sample_keep(struct sample *s, uint32_t ns)
 {
     struct estimate *e = s->estimate;
@@ -184,6 +222,7 @@ static void sample_collect(struct sample *s)
         return;
     spread_add(&s->estimate->spread, ns, sample_exact(s));
     estimate_read(s->estimate);
+    mix_note(s->estimate, ns, sample_exact(s));
     sample_keep(s, sample_exact(s) || !s->estimate->spread.times ? ns : 0);
 }
 
@@ -228,12 +267,6 @@ static bool real_time_runs(const struct shim_context *ctx)
 {
     const _Atomic uint32_t *word = client_hold_word(ctx->gpu->index, schedule_lowest());
     return word && atomic_load_explicit(word, memory_order_relaxed) != 0;
-}
-
-static bool processes_beside(void)
-{
-    const struct cutin_page *page = client_page();
-    return page && atomic_load_explicit(&page->beside, memory_order_relaxed) != 0;
 }
 
 static struct sample *sample_begin(struct estimate *e, struct shim_context *ctx, CUstream stream)

@@ -61,6 +61,11 @@ static inline void estimate_count(struct estimate *e)
     atomic_store_explicit(&e->launches, n + 1, memory_order_relaxed);
 }
 
+/* By its latest samples: what this process's launches take on average and at most, in 256ths of
+ * their estimates. */
+uint32_t estimate_low(void);
+uint32_t estimate_high(void);
+
 /* Around a launch in `stream`, in the thread that makes it. NULL: this one is not sampled. */
 struct sample *estimate_begin(struct estimate *e, struct shim_context *ctx, CUstream stream);
 void estimate_end(struct sample *sample, CUstream stream);

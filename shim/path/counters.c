@@ -6,6 +6,7 @@
 #include "shim/path/counters.h"
 
 #include "scheduler/client/client.h"
+#include "shim/learn/estimate.h"
 #include "shim/pace/schedule.h"
 #include "shim/objects/stream.h"
 
@@ -26,6 +27,7 @@ static void publish_queues(struct shim_context *ctx, struct page_counters *c)
     /* After a fault markers come no more, and a reset has the driver free the words they go to. */
     if (context_spoilt(ctx))
         return;
+    vhq_set_weigh(ctx->set, estimate_low(), estimate_high());
     vhq_set_stats(ctx->set, &now);
     now.gates += atomic_load_explicit(&ctx->graph_gates, memory_order_relaxed);
     add(&c->submitted, now.submitted, before->submitted);
@@ -35,6 +37,7 @@ static void publish_queues(struct shim_context *ctx, struct page_counters *c)
     add(&c->holds, now.holds, before->holds);
     add(&c->hold_ns, now.hold_ns, before->hold_ns);
     add(&c->gpu_ns, now.gpu_ns, before->gpu_ns);
+    add(&c->unsure_ns, now.gpu_ns - now.sure_ns, before->gpu_ns - before->sure_ns);
     add(&c->waiting, now.buffered_now, before->buffered_now);
     add(&c->gates, now.gates, before->gates);
     add(&c->dropped, now.dropped, before->dropped);

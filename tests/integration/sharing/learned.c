@@ -27,7 +27,7 @@ enum {
 
 static int is_kernel_of(const struct device_work *w, const void *pid)
 {
-    return strcmp(w->kind, "kernel") == 0 && w->pid == (uint64_t)*(const pid_t *)pid;
+    return strcmp(w->kind, "kernel") == 0 && w->pid == (uint64_t) * (const pid_t *)pid;
 }
 
 static void kernels_run(const struct process *p, int n)
@@ -163,4 +163,58 @@ Test(learned, turns_of_other_processes_are_not_taken_for_the_kernel)
     run(0, 4, lengths_us, "1", false);
     for (int i = 0; i < 4; i++)
         knows(i, atof(lengths_us[i]) + EXTRA_US, i < 3 ? 1.5 : 2);
+}
+
+/* ---- shares by what ran ---------------------------------------------------------------------- */
+
+static uint64_t from_ns, ran_ns;
+
+static int keep_ran(const struct device_work *w, const void *pid)
+{
+    if (is_kernel_of(w, pid) && w->start_ns >= from_ns)
+        ran_ns += w->cost_ns;
+    return 0;
+}
+
+static uint64_t ran(const struct process *p)
+{
+    ran_ns = 0;
+    device_log_count(keep_ran, &p->pid);
+    return ran_ns;
+}
+
+/* Who is believed to use little, because most of his kernels are short, would get seven eighths. */
+Test(learned, equal_weights_get_equal_shares_whatever_the_kernels)
+{
+    const char *const lengths_us[] = {"20,2000,20,20", "200"};
+    struct process *daemon, *job[2];
+    FILE *conf = fopen(sandbox_path("fair.conf"), "w");
+    double share;
+
+    cr_assert(conf);
+    fputs("[policy]\nname = fair\n", conf);
+    fclose(conf);
+    device_log_open();
+    mkdir(sandbox_path("cutin"), 0700);
+    daemon =
+        process_start((const char *[]){BIN_DIR "/cutind", "--config", sandbox_path("fair.conf"),
+                                       "--socket", daemon_path(), NULL},
+                      NULL);
+    for (int i = 0; i < 2; i++)
+        job[i] = process_start(
+            (const char *[]){BIN_DIR "/tests/program_turns", lengths_us[i], "1", NULL},
+            (const char *[]){SIMULATOR, cache(i), PRELOAD, NULL});
+    for (int i = 0; i < 2; i++)
+        kernels_run(job[i], 1);
+    from_ns = device_now_ns() + 500000000;
+    while (ran(job[0]) + ran(job[1]) < 2000000000)
+        nap_ms(100);
+    share = (double)ran(job[0]) / (double)(ran(job[0]) + ran(job[1]));
+    cr_expect(share > 0.35 && share < 0.65, "%.2f", share);
+    for (int i = 0; i < 2; i++) {
+        process_signal(job[i], SIGTERM);
+        cr_expect_eq(process_wait(job[i], 60), 0, "stderr: %s", process_err(job[i]));
+        process_free(job[i]);
+    }
+    process_free(daemon);
 }

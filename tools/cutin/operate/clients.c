@@ -234,7 +234,7 @@ static void cell_state(const struct line *l, char out[CELL])
 {
     snprintf(out, CELL, "%s",
              l->row->stopped  ? "stopped"
-             : l->row->paused ? "paused"
+             : l->row->paused ? (l->figures.in_flight ? "pausing" : "paused")
                               : state_name(l->row));
 }
 

@@ -238,16 +238,21 @@ void profile_seed(struct shim_function *f, CUfunction handle, const struct gpu_d
     if (!name)
         return;
     uint64_t key = key_of(f, handle, name);
+    struct profile_row seed[ESTIMATE_BUCKETS] = {0};
     pthread_mutex_lock(&lock);
     struct profile *p = f->profile = profile_of(gpu);
     f->name = p ? names_add(&p->names, name) : 0;
     for (uint32_t bucket = 0; p && bucket < ESTIMATE_BUCKETS; bucket++) {
         const struct profile_row *row = row_find(p, key, bucket, false);
         if (row && row->mean_ns && now_h() - row->used_h < PROFILE_AGED_H)
-            estimate_seed(&f->estimate[bucket], row->mean_ns, row->upper_ns);
+            seed[bucket] = *row;
     }
-    atomic_store_explicit(&f->key, p ? key : 0, memory_order_release);
     pthread_mutex_unlock(&lock);
+    /* Behind the lock: who has that of the estimates may wait for it, in profile_sample. */
+    for (uint32_t bucket = 0; bucket < ESTIMATE_BUCKETS; bucket++)
+        if (seed[bucket].mean_ns)
+            estimate_seed(&f->estimate[bucket], seed[bucket].mean_ns, seed[bucket].upper_ns);
+    atomic_store_explicit(&f->key, p ? key : 0, memory_order_release);
 }
 
 struct profile_row *profile_row_of(const struct shim_function *f, uint32_t bucket)

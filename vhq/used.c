@@ -19,7 +19,7 @@ void vhq_set_weigh(struct vhq_set *set, uint32_t least, uint32_t most)
 
 void used_look(struct vhq_set *s, bool completed, uint64_t now)
 {
-    bool busy = s->in_flight != NULL;
+    bool busy = !!s->in_flight;
     if ((busy || completed || s->used.busy) && s->looked_ns != 0 && now > s->looked_ns)
         s->used.busy_ns += now - s->looked_ns;
     s->used.busy = busy;

@@ -52,7 +52,7 @@ static uint64_t hash_environment(void)
     static const char *const names[] = {
         "CUDA_VISIBLE_DEVICES=",   "CUDA_DEVICE_ORDER=", "CUDA_MPS_PIPE_DIRECTORY=",
         "NVIDIA_VISIBLE_DEVICES=", "LD_LIBRARY_PATH=",   "SIMGPU_"};
-    static const char *const not [] = {
+    static const char *const not[] = {
         "SIMGPU_ID=", "SIMGPU_LOG=", "SIMGPU_FAULT=", "SIMGPU_CLOCK="};
     uint64_t sum = 0;
 
@@ -61,8 +61,8 @@ static uint64_t hash_environment(void)
 
         for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
             counts |= strncmp(*entry, names[i], strlen(names[i])) == 0;
-        for (size_t i = 0; i < sizeof(not ) / sizeof(not [0]); i++)
-            counts &= strncmp(*entry, not [i], strlen(not [i])) != 0;
+        for (size_t i = 0; i < sizeof(not) / sizeof(not[0]); i++)
+            counts &= strncmp(*entry, not[i], strlen(not[i])) != 0;
         if (counts)
             sum += hash(0, *entry);
     }
@@ -160,7 +160,7 @@ static bool ask(struct asked *a, bool *there)
     bool hold;
 
     fact_run(&run, LIMIT_S);
-    *there = json_object_get(run.values, "gpu") != NULL;
+    *there = !!json_object_get(run.values, "gpu");
     hold = keep(run.values);
     json_decref(run.values);
     return hold || (!*there && a->device > 0);

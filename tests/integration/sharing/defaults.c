@@ -106,7 +106,7 @@ Test(defaults, a_gate_that_does_not_open_is_recorded)
     does_not_hold("SIMGPU_WAITS=stick", " none an opened gate did not let its stream go on\n");
 }
 
-/* ---- the program ------------------------------------------------------------------------------ */
+/* ---- the program ---------------------------------------------------------------------------- */
 
 #define PROGRAM "program_gates"
 
@@ -120,7 +120,8 @@ static bool has_run(const struct client_row *row)
     return client_submitted(row) > 500;
 }
 
-/* Launches short kernels under the cap until it is killed. Returns its process once it is `ready`. */
+/* Launches short kernels under the cap until it is killed. Returns its process once it is `ready`.
+ */
 static struct process *launches(const char *const command[], const char *const env[],
                                 bool (*ready)(const struct client_row *), struct client_row *row)
 {

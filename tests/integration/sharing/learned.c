@@ -27,7 +27,7 @@ enum {
 
 static int is_kernel_of(const struct device_work *w, const void *pid)
 {
-    return strcmp(w->kind, "kernel") == 0 && w->pid == (uint64_t) * (const pid_t *)pid;
+    return strcmp(w->kind, "kernel") == 0 && w->pid == (uint64_t)*(const pid_t *)pid;
 }
 
 static void kernels_run(const struct process *p, int n)

@@ -3,7 +3,7 @@
  */
 #include "shim/lookup/shim.h"
 
-#include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -186,21 +186,28 @@ static void config_read(struct config *c)
     c->inline_only = (injection && *injection) || (blocking && number_set(blocking));
 }
 
+enum { UNREAD, READING, READY };
 static struct config config;
-static _Atomic bool known;
+static _Atomic int state;
 
-static void config_once(void)
-{
-    config_read(&config);
-    atomic_store_explicit(&known, true, memory_order_release);
-}
-
-/* In a child that was forked while another thread read it, pthread_once begins anew. */
+/* Not pthread_once, which makes a system call. */
 const struct config *config_get(void)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    int unread = UNREAD;
 
-    if (unlikely(!atomic_load_explicit(&known, memory_order_acquire)))
-        pthread_once(&once, config_once);
+    if (likely(atomic_load_explicit(&state, memory_order_acquire) == READY))
+        return &config;
+    if (atomic_compare_exchange_strong(&state, &unread, READING)) {
+        config_read(&config);
+        atomic_store_explicit(&state, READY, memory_order_release);
+    }
+    while (atomic_load_explicit(&state, memory_order_acquire) != READY)
+        sched_yield(); /* another thread is reading a dozen variables */
     return &config;
+}
+
+void config_after_fork(void)
+{
+    int reading = READING;
+    atomic_compare_exchange_strong(&state, &reading, UNREAD);
 }

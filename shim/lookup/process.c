@@ -40,6 +40,7 @@ EXPORT CUresult cuInit(unsigned int Flags)
 static void fork_child(void)
 {
     elf_after_fork(true);
+    config_after_fork();
     home = getpid();
     if (!atomic_load(&initialised))
         return;

@@ -120,6 +120,8 @@ struct config {
 };
 /* Read once, on first use, with secure_getenv; a bad value is one warning and the default. */
 const struct config *config_get(void);
+/* In a forked child: a thread that was reading them is not there. */
+void config_after_fork(void);
 
 /* ---- log.c --------------------------------------------------------------------------------- */
 

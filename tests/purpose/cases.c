@@ -34,7 +34,7 @@ static const struct named {
       .job = {JOB(1, 100), JOB(1, 100), JOB(1, 100), JOB(1, 100)},
       .service = SERVICE_OF(LATER_MS, sync)}},
     {"varying_job_first",
-     {.open = "d",
+     {.open = "bd",
       .jobs = 1,
       .job = {JOB(4, 500, 20, 1000, 50)},
       .service = SERVICE_OF(LATER_MS, sync)}},

@@ -1,8 +1,7 @@
 /*
  * distance_live.c - a training job on a GPU at a distance: what it keeps of its speed is what the
- * paper of the model found, and its result stays. The simulated device's own log is asked; so a
- * busy machine makes no difference until the host falls three steps behind the device. What is
- * printed is the table of docs/results/distance.md.
+ * paper of the model found, and its result stays. The simulated device's own log is asked, on the
+ * stepped clock. What is printed is the table of docs/results/distance.md.
  */
 #include "tests/integration/gpu.h"
 
@@ -15,6 +14,13 @@
 #include <unistd.h>
 
 TestSuite(distance_live, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
+
+/* So a busy host is never late; a sanitizer's run time stands where the clock would. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define STEPPED NULL
+#else
+#define STEPPED "SIMGPU_CLOCK=step", "LD_PRELOAD=" LIB_DIR "/simgpu/libsimgpu_clock.so"
+#endif
 
 enum { STEPS = 14, KERNELS = 300, WARM = 4 * KERNELS };
 
@@ -42,7 +48,7 @@ static double step_us(const char *batch, const char *distance, char checksum[32]
                                 "--distance", distance, "--",      BIN_DIR "/examples/be_training",
                                 "--batch",    batch,    "--steps", "14",
                                 NULL};
-    const char *const env[] = {log, NULL};
+    const char *const env[] = {log, STEPPED, NULL};
     struct process *p;
 
     snprintf(log, sizeof(log), "SIMGPU_LOG=%s", sandbox_path("device.log"));
@@ -63,6 +69,7 @@ Test(distance_live, a_training_job_keeps_what_the_paper_says)
         double kept; /* in the paper, predicted or read off its figure */
     } rows[] = {{"4.9us", 92.56}, {"6.8us", 91.40}, {"8us", 90}, {"19us", 80}};
     char native[32], result[32];
+    step_us("64", "0", native); /* kernels become known */
     double near_us = step_us("64", "0", native);
 
     printf("a step of batch 64 takes %.0f us as near as the GPU is\n", near_us);

@@ -51,6 +51,13 @@ static void read_file(const char *path, char *text, size_t size)
     fclose(f);
 }
 
+/* How old something in a file is: the machine may have been off in between. */
+static bool compares_with_files(const char *path)
+{
+    return strcmp(path, SOURCE_DIR "/shim/learn/profile.c") == 0 ||
+           strcmp(path, SOURCE_DIR "/shim/pace/record.c") == 0;
+}
+
 Test(clock, nothing_asks_for_the_time_of_day)
 {
     static const char *const folders[] = {"scheduler/*", "vhq", "shim/*"};
@@ -64,7 +71,7 @@ Test(clock, nothing_asks_for_the_time_of_day)
         snprintf(pattern, sizeof(pattern), SOURCE_DIR "/%s/*.[ch]", folders[i]);
         cr_assert_eq(glob(pattern, 0, NULL, &found), 0, "%s", pattern);
         for (size_t f = 0; f < found.gl_pathc; f++, files++) {
-            if (strcmp(found.gl_pathv[f], SOURCE_DIR "/shim/learn/profile.c") == 0)
+            if (compares_with_files(found.gl_pathv[f]))
                 continue;
             read_file(found.gl_pathv[f], text, sizeof(text));
             for (size_t w = 0; w < sizeof(words) / sizeof(words[0]); w++)

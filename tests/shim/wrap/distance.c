@@ -91,11 +91,11 @@ static double measured_us(CUstream s, void (*body)(CUstream s))
     return 0;
 }
 
+/* A marker may be among them, which takes half a microsecond. */
 static void takes(CUstream s, void (*body)(CUstream s), double wanted)
 {
     double us = measured_us(s, body);
-    cr_expect(us > wanted - 0.5 && (inexact() || us < wanted + 0.5), "%.1f us, not %.1f", us,
-              wanted);
+    cr_expect(us > wanted - 0.5 && (inexact() || us < wanted + 1), "%.1f us, not %.1f", us, wanted);
 }
 
 static void ten_kernels(CUstream s)

@@ -112,6 +112,7 @@ Test(graph, a_launch_counts_as_the_sum_of_its_kernels)
 {
     CUstream s = rig_stream();
     CUdeviceptr x = rig_buffer(3);
+    rig_settle(s);
     cr_expect_eq(buffered_behind(few, x, s), 0);
     cr_expect_eq(buffered_behind(many, x, s), 1);
 }

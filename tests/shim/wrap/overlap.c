@@ -8,6 +8,8 @@
 
 TestSuite(overlap, .init = rig_open, .fini = rig_close);
 
+enum { WARM = 64, CHAIN = 60 };
+
 static CUstream stream;
 static CUdeviceptr words;
 
@@ -38,12 +40,14 @@ static void open_with_a_chain(void)
 {
     stream = rig_stream();
     words = rig_buffer(0);
+    for (int i = 0; i < WARM; i++) { /* until the cap has measured these */
+        ok(launch(false));
+        ok(cuStreamSynchronize(stream));
+    }
     ok(launch(false));
     ok(launch(true));
     ok(cuStreamSynchronize(stream));
 }
-
-enum { CHAIN = 60 };
 
 Test(overlap, nothing_comes_between_launches_that_may)
 {
@@ -56,7 +60,7 @@ Test(overlap, nothing_comes_between_launches_that_may)
     cr_assert_eq(put_into_streams(), before);
     ok(launch(false)); /* behind the chain a marker may come */
     cr_assert_leq(put_into_streams(), before + 1);
-    rig_expect(words, CHAIN + 4, stream);
+    rig_expect(words, WARM + CHAIN + 4, stream);
 }
 
 Test(overlap, nothing_comes_between_buffered_launches_that_may)
@@ -71,5 +75,5 @@ Test(overlap, nothing_comes_between_buffered_launches_that_may)
     while (watch_count(WATCH_cuLaunchKernelEx) - launches < 1 + CHAIN)
         rig_nap();
     cr_assert_eq(put_into_streams(), before);
-    rig_expect(words, CHAIN + 3, stream);
+    rig_expect(words, WARM + CHAIN + 3, stream);
 }

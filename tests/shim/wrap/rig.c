@@ -111,6 +111,18 @@ void rig_warm(CUstream stream)
     ok(cuMemFree(x));
 }
 
+void rig_settle(CUstream stream)
+{
+    CUdeviceptr x = rig_buffer(1);
+    uint32_t value = 1, n = N;
+    void *params[] = {&x, &value, &n};
+    for (int i = 0; i < 64; i++) {
+        ok(cuLaunchKernel(rig_fill, N / 256, 1, 1, 256, 1, 1, 0, stream, params, NULL));
+        ok(cuStreamSynchronize(stream));
+    }
+    ok(cuMemFree(x));
+}
+
 void rig_expect(CUdeviceptr x, uint32_t value, CUstream stream)
 {
     static uint32_t host[N];

@@ -48,6 +48,9 @@ CUdeviceptr rig_buffer(uint32_t value); /* N elements, all `value` */
 CUresult rig_launch(CUdeviceptr x, uint32_t a, uint32_t b, CUstream stream);
 /* Has been launched once in `stream`, so that the next launch may be deferred. */
 void rig_warm(CUstream stream);
+/* The cap has measured what its estimates are worth: a context begins with one command at a time.
+ * Of rig_mix nothing is known then. */
+void rig_settle(CUstream stream);
 /* All of the buffer holds `value`; `stream` is synchronised first (NULL: the whole context). */
 void rig_expect(CUdeviceptr x, uint32_t value, CUstream stream);
 /* What mix makes of one value. */

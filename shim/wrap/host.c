@@ -41,7 +41,8 @@ static bool met_call(uint64_t met)
 }
 
 /* It begins: what is in front of it in its stream is complete. The program may learn of it by this
- * alone, so nothing else need tell. */
+ * alone, so nothing else need tell. That the function itself is complete the driver says, when it
+ * has returned. */
 static uint64_t trampoline_enter(struct trampoline *t)
 {
     uint64_t epoch = atomic_exchange(&t->met, MET_RUNS);
@@ -57,11 +58,8 @@ static void trampoline_leave(struct trampoline *t, uint64_t epoch)
     call_in_callback--;
     if (epoch == MET_NOBODY)
         epoch = atomic_exchange(&t->met, MET_RAN);
-    if (epoch == MET_RUNS || epoch == MET_NOBODY)
-        return;
-    if (met_call(epoch))
-        schedule_complete(t->stream, epoch);
-    pool_put(&trampolines, t);
+    if (epoch != MET_RUNS && epoch != MET_NOBODY)
+        pool_put(&trampolines, t);
 }
 
 static void trampoline_drop(struct trampoline *t)
@@ -74,10 +72,8 @@ static void trampoline_drop(struct trampoline *t)
 static void trampoline_sent(struct trampoline *t, struct shim_stream *s, uint64_t epoch)
 {
     uint64_t seen = atomic_exchange(&t->met, epoch ? epoch : MET_NO_EPOCH);
-    if (seen == MET_RUNS && epoch)
+    if ((seen == MET_RUNS || seen == MET_RAN) && epoch)
         schedule_last(s, epoch);
-    if (seen == MET_RAN && epoch)
-        schedule_complete(s, epoch);
     if (seen == MET_RAN || seen == MET_GONE)
         pool_put(&trampolines, t);
 }

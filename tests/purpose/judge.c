@@ -108,7 +108,8 @@ static int log_read(const struct run *r, struct ops *ops)
         if (line_read(r, line, &op) && !op_add(ops, &op))
             rc = -ENOMEM;
     fclose(f);
-    qsort(ops->at, ops->n, sizeof(*ops->at), by_submit);
+    if (ops->n)
+        qsort(ops->at, ops->n, sizeof(*ops->at), by_submit);
     return rc;
 }
 

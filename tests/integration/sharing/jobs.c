@@ -92,7 +92,9 @@ static int smaller(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The most that a request of the service found; and the median. */
+/* What nine in ten requests of the service found at most; and the median. On a host that is late one
+ * may come long before it was expected (vhq/gaps.c); cutin-purpose judges them all, on a clock that
+ * steps. */
 static uint64_t in_the_way_us(uint64_t service)
 {
     int requests = 0;
@@ -105,7 +107,7 @@ static uint64_t in_the_way_us(uint64_t service)
     cr_assert_eq(requests, REQUESTS);
     qsort(found, REQUESTS, sizeof(found[0]), smaller);
     median = found[REQUESTS / 2] / 1000;
-    return found[REQUESTS - 1] / 1000;
+    return found[REQUESTS * 9 / 10] / 1000;
 }
 
 /* ---- tests ----------------------------------------------------------------------------------- */
@@ -144,10 +146,10 @@ Test(jobs, that_are_many_leave_a_service_no_more_than_one)
     cr_expect_leq(us, MOST_JOBS * (BUDGET_US + 2 * 100), "%lu us", (unsigned long)us);
 }
 
-/* Estimates are of little use here. */
+/* Estimates are of little use here; the longest kernel takes a millisecond. */
 Test(jobs, whose_kernels_vary_leave_a_service_some_of_them)
 {
     uint64_t us = service_finds_us(1, "500,20,1000,50");
 
-    cr_expect_leq(us, 6000, "%lu us", (unsigned long)us);
+    cr_expect_leq(us, 2 * (BUDGET_US + 1000), "%lu us", (unsigned long)us);
 }

@@ -337,7 +337,7 @@ static uint64_t idle_add(struct figure *longest, uint64_t from, uint64_t until)
 
 static void idle_judge(const struct run *r, const struct ops *all, struct verdict *v)
 {
-    struct ops ops = {malloc(all->n * sizeof(*all->at)), all->n, all->n};
+    struct ops ops = {all->n ? malloc(all->n * sizeof(*all->at)) : NULL, all->n, all->n};
     struct figure longest = {0};
     uint64_t busy_until = 0, idle = 0, from = 0;
     if (!ops.at)

@@ -90,7 +90,6 @@
     X(allocation_ahead, "an allocation goes ahead of the frees that are buffered")                 \
     X(feedback_ignored, "the cap trusts estimates, whatever was measured")                         \
     X(loose_unbounded, "there is no bound while nobody is above")                                  \
-    X(stride_fixed, "every 32nd launch is timed, and no other")                                    \
     X(marker_lost, "one marker in eight is never written")                                         \
     X(stream_uncounted, "the cap forgets what streams have in flight")
 

@@ -17,7 +17,6 @@
 #include "shim/path/distance.h"
 #include "trace/clock.h"
 #include "vhq/vhq.h"
-#include "vhq/mutant.h"
 
 enum {
     SAMPLES = 32,
@@ -302,8 +301,6 @@ static bool estimate_due(struct estimate *e, uint32_t n)
     uint32_t chance = (n ^ (uint32_t)((uintptr_t)e >> 4)) * 0x9e3779b1u;
     chance = (chance ^ chance >> 15) * 0x85ebca6bu;
     uint32_t step = n + 1 < ESTIMATE_FIRST ? 1 : 1 + (chance >> 16) % (2 * EVERY - 1);
-    if (MUTANT(stride_fixed))
-        step = n + 1 < ESTIMATE_FIRST ? 1 : EVERY;
     atomic_store_explicit(&e->next, n + step, memory_order_relaxed);
     return true;
 }

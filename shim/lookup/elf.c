@@ -203,10 +203,10 @@ void elf_before_fork(void)
 
 void elf_after_fork(bool child)
 {
+    /* Refused where the wait was in vain, and in a child, whose thread has another number. */
+    pthread_mutex_unlock(&walking);
     if (child)
         walking = (pthread_mutex_t)PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
-    else
-        pthread_mutex_unlock(&walking); /* which is refused where the wait was in vain */
 }
 
 struct link_map *elf_self(void)

@@ -13,12 +13,11 @@
 enum { PIECE_LINK = 2 << 20, PIECE_WITHIN = 32 << 20 };
 static struct estimate estimates[COPY_WAYS];
 
-/* With nobody above there is nobody to come between. 0: it goes whole. */
+/* 0: it goes whole. */
 static size_t piece_bytes(const struct shim_stream *s, enum copy_way way)
 {
     const struct config *cfg = config_get();
-    if (vhq_set_alone(s->ctx->set) || cfg->inline_only ||
-        (capture_any() && capture_active(s->handle)))
+    if (cfg->inline_only || (capture_any() && capture_active(s->handle)))
         return 0;
     return cfg->copy_bytes ? cfg->copy_bytes : way == COPY_WITHIN ? PIECE_WITHIN : PIECE_LINK;
 }
@@ -33,7 +32,9 @@ static struct sample *piece_sample(const struct pieces *p, size_t n)
 static int pieces_run(void *payload)
 {
     struct pieces *p = payload;
-    size_t left = p->total - p->done, n = left < p->each ? left : p->each;
+    /* With nobody above there is nobody to come between. But what was called then may go later. */
+    size_t left = p->total - p->done,
+           n = left < p->each || vhq_set_alone(p->ctx->set) ? left : p->each;
     struct sample *sample = piece_sample(p, n);
     CUresult r = p->copy(p, p->done, &n);
     estimate_end(sample, p->stream);
@@ -60,10 +61,15 @@ static void pieces_plan(struct call *c, const struct shim_stream *s, enum copy_w
     p->q = s->q;
     p->ctx = s->ctx;
     p->estimate = &estimates[way];
+    p->learned = &p->estimate->learned;
     c->now = pieces_now;
     c->run = pieces_run;
     c->args = p;
     c->req.bytes = (uint32_t)size;
+    if (vhq_set_alone(s->ctx->set)) {
+        c->req.flags |= VHQ_LEARNS; /* it counts as whole, until it goes in pieces */
+        return;
+    }
     c->req.flags |= VHQ_IN_PARTS;
     c->req.est_ns = estimate_known(p->estimate) ? estimate_ns(p->estimate)
                                                 : estimate_copy_ns(bytes, way == COPY_WITHIN);

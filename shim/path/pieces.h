@@ -14,6 +14,7 @@
 enum copy_way { COPY_UP, COPY_DOWN, COPY_WITHIN, COPY_WAYS };
 
 struct pieces {
+    const struct vhq_learned *learned; /* at the beginning: VHQ_LEARNS */
     CUstream stream;
     struct vhq *q;
     struct estimate *estimate;

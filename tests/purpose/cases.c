@@ -75,7 +75,7 @@ static const struct named {
               JOB(1, 100), JOB(1, 100)},
       .service = SERVICE_OF(0, sync)}},
     {"long_copies",
-     {.open = "bs",
+     {.open = "cs",
       .jobs = 1,
       .job = {JOB_BUT(1, LIST(20), .copy_kb = 512 << 10)},
       .service = {.there = true,

@@ -108,6 +108,6 @@ Test(event_shared, another_processs_record_completes_no_stream_of_this_one)
     answers(CUDA_ERROR_NOT_READY, cuStreamQuery(above));
     cr_expect(held(below));
     peer_ends();
-    *(volatile uint32_t *)word = 1;
+    __atomic_store_n((uint32_t *)word, 1, __ATOMIC_RELEASE);
     ok(cuStreamSynchronize(above));
 }

@@ -121,16 +121,16 @@ Test(look, a_program_that_polls_a_word_holds_nobody_for_a_tick)
 {
     CUstream s = real_time(), below = rig_stream();
     CUdeviceptr x = rig_buffer(3), device;
-    volatile uint32_t *word;
+    _Atomic uint32_t *word;
     double us[REQUESTS];
     ok(cuMemHostAlloc((void **)&word, sizeof(*word), CU_MEMHOSTALLOC_DEVICEMAP));
     ok(cuMemHostGetDevicePointer(&device, (void *)word, 0));
-    *word = 0;
+    atomic_store(word, 0);
     for (uint32_t i = 0; i < REQUESTS; i++) {
         ok(rig_launch(x, 1, 0, s));
         ok(cuStreamWriteValue32(s, device, i + 1, 0));
         cr_assert(held(below));
-        while (*word != i + 1)
+        while (atomic_load(word) != i + 1)
             ;
         double from = now_us();
         while (held(below))

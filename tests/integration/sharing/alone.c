@@ -167,10 +167,18 @@ static void somebody_there(const char *which, bool (*there)(const struct client_
 
 /* ---- tests ----------------------------------------------------------------------------------- */
 
+/* Under a sanitizer kernels seem as long as the host takes to launch them. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define NEEDS_TIMES() cr_skip_test("a sanitizer's launches take longer than kernels")
+#else
+#define NEEDS_TIMES()
+#endif
+
 Test(alone, launches_put_next_to_nothing_into_a_stream)
 {
     struct span span;
 
+    NEEDS_TIMES();
     program_start((const char *[]){PRELOAD, SIMULATOR, "CUTIN_SOCKET=", NULL});
     span = launches(1);
     cr_expect_eq(device_log_count(is_kernel, &span), ALONE);
@@ -266,6 +274,7 @@ Test(alone, who_has_a_context_is_above_before_it_uses_it)
 /* A marker for half of the depth: 625, and more where a slow host has somebody wait for one. */
 Test(alone, beside_somebody_idle_there_is_no_marker_for_each_launch)
 {
+    NEEDS_TIMES();
     struct process *daemon = daemon_start(), *rt;
     struct span span;
 

@@ -92,9 +92,9 @@ static int smaller(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* What nine in ten requests of the service found at most; and the median. On a host that is late one
- * may come long before it was expected (vhq/gaps.c); cutin-purpose judges them all, on a clock that
- * steps. */
+/* What nine in ten requests of the service found at most; and the median. On a host that is late
+ * one may come long before it was expected (vhq/gaps.c); cutin-purpose judges them all, on a clock
+ * that steps. */
 static uint64_t in_the_way_us(uint64_t service)
 {
     int requests = 0;

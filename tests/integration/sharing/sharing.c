@@ -68,8 +68,9 @@ static bool was_held(const struct client_row *row)
 }
 
 /* While the real-time process has anything in the driver, best effort gives it nothing: but for a
- * launch of its thread and one of the dispatcher that were on their way. A thread of the service that
- * loses its processor between a launch and the note of it may be taken for done, now and then. */
+ * launch of its thread and one of the dispatcher that were on their way. A thread of the service
+ * that loses its processor between a launch and the note of it may be taken for done, now and then.
+ */
 Test(sharing, best_effort_is_held_and_its_result_stays)
 {
     char expected[32];

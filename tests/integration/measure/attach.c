@@ -67,9 +67,9 @@ static json_t *attached(const char *who)
 
 /* Best effort may be too slow to be in the way of the worst. */
 #ifdef __SANITIZE_THREAD__
-enum { BLAMED = 0 };
+enum { SLOW = 1 };
 #else
-enum { BLAMED = 1 };
+enum { SLOW = 0 };
 #endif
 
 static bool is_below(const json_t *root, pid_t pid)
@@ -108,7 +108,7 @@ Test(attach, a_traced_process_says_what_it_waited_for_and_who_was_in_its_way)
         blamed += json_is_integer(by);
         cr_expect(json_is_null(by) || json_integer_value(by) == best_effort.pid);
     }
-    cr_expect_geq(blamed, BLAMED);
+    cr_expect(SLOW || blamed >= 1);
     json_decref(root);
     both_end();
 }

@@ -92,13 +92,6 @@ static void ask(void *stream)
         cuStreamQuery(stream);
 }
 
-static bool held(CUstream stream)
-{
-    struct cutin_stream_state state = {.size = sizeof(state)};
-    ok(cutin_stream_state(stream, &state));
-    return state.held != 0;
-}
-
 /* One thread begins while another finds complete what was before: whatever the two do to the count
  * of activity, none of it is left over. */
 Test(activity_levels, a_stream_that_ends_while_it_begins_leaves_no_hold_behind,
@@ -117,7 +110,7 @@ Test(activity_levels, a_stream_that_ends_while_it_begins_leaves_no_hold_behind,
     asked_enough = true;
     rig_join(&t);
     ok(cuStreamSynchronize(above));
-    for (int i = 0; i < 500 && held(below); i++)
+    for (int i = 0; i < 500 && rig_held(below); i++)
         rig_nap();
-    cr_assert(!held(below));
+    cr_assert(!rig_held(below));
 }

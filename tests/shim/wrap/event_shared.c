@@ -69,13 +69,6 @@ static void peer_ends(void)
     cr_expect_eq(status, 0);
 }
 
-static bool held(CUstream stream)
-{
-    struct cutin_stream_state state = {.size = sizeof(state)};
-    ok(cutin_stream_state(stream, &state));
-    return state.held != 0;
-}
-
 static CUstream stream_above(void)
 {
     int least, greatest;
@@ -100,13 +93,13 @@ Test(event_shared, another_processs_record_completes_no_stream_of_this_one)
     ok(cuEventCreate(&e, KIND));
     ok(cuEventRecord(e, above));
     answers(CUDA_ERROR_NOT_READY, cuEventQuery(e));
-    cr_assert(held(below));
+    cr_assert(rig_held(below));
     send_to_peer(e);
     peer_recorded();
     ok(cuEventQuery(e));
     ok(cuEventSynchronize(e));
     answers(CUDA_ERROR_NOT_READY, cuStreamQuery(above));
-    cr_expect(held(below));
+    cr_expect(rig_held(below));
     peer_ends();
     __atomic_store_n((uint32_t *)word, 1, __ATOMIC_RELEASE);
     ok(cuStreamSynchronize(above));

@@ -19,27 +19,11 @@ static void open_blind(void)
 
 TestSuite(join, .init = open_blind, .fini = rig_close);
 
-static CUstream real_time(void)
-{
-    CUstream s;
-    int least, greatest;
-    ok(cuCtxGetStreamPriorityRange(&least, &greatest));
-    ok(cuStreamCreateWithPriority(&s, CU_STREAM_NON_BLOCKING, greatest));
-    return s;
-}
-
 static CUevent event_new(void)
 {
     CUevent e;
     ok(cuEventCreate(&e, CU_EVENT_DISABLE_TIMING));
     return e;
-}
-
-static bool held(CUstream stream)
-{
-    struct cutin_stream_state state = {.size = sizeof(state)};
-    ok(cutin_stream_state(stream, &state));
-    return state.held != 0;
 }
 
 /* `to` goes on behind what `from` has now. */
@@ -51,7 +35,7 @@ static void follow(CUstream to, CUstream from, CUevent e)
 
 Test(join, a_process_is_done_with_the_stream_that_joined_the_others)
 {
-    CUstream main = real_time(), side = real_time(), below = rig_stream();
+    CUstream main = rig_stream_first(), side = rig_stream_first(), below = rig_stream();
     CUevent fork = event_new(), end = event_new();
     CUdeviceptr x = rig_buffer(3);
     for (int request = 0; request < 3; request++) {
@@ -60,9 +44,9 @@ Test(join, a_process_is_done_with_the_stream_that_joined_the_others)
         ok(rig_launch(x, 1, 0, side));
         follow(main, side, end);
         ok(rig_launch(x, 1, 0, main));
-        cr_assert(held(below));
+        cr_assert(rig_held(below));
         ok(cuStreamSynchronize(main));
-        cr_assert(!held(below), "request %d", request);
+        cr_assert(!rig_held(below), "request %d", request);
     }
 }
 
@@ -73,38 +57,38 @@ Test(join, is_carried_along_a_chain_of_streams)
     CUevent e[STREAMS];
     CUdeviceptr x = rig_buffer(3);
     for (int i = 0; i < STREAMS; i++) {
-        s[i] = real_time();
+        s[i] = rig_stream_first();
         e[i] = event_new();
         if (i)
             follow(s[i], s[i - 1], e[i]);
         ok(rig_launch(x, 1, 0, s[i]));
     }
     ok(cuEventRecord(e[0], s[STREAMS - 1]));
-    cr_assert(held(below));
+    cr_assert(rig_held(below));
     ok(cuEventSynchronize(e[0]));
-    cr_assert(!held(below));
+    cr_assert(!rig_held(below));
 }
 
 /* What a stream was given behind the record, or was given after the wait, is not complete by it. */
 Test(join, says_nothing_about_what_nobody_waited_for)
 {
-    CUstream main = real_time(), side = real_time(), below = rig_stream();
+    CUstream main = rig_stream_first(), side = rig_stream_first(), below = rig_stream();
     CUevent e = event_new();
     CUdeviceptr x = rig_buffer(3);
     ok(rig_launch(x, 1, 0, side));
     follow(main, side, e);
     ok(rig_launch(x, 1, 0, side));
     ok(cuStreamSynchronize(main));
-    cr_assert(held(below));
+    cr_assert(rig_held(below));
     ok(cuStreamSynchronize(side));
-    cr_assert(!held(below));
+    cr_assert(!rig_held(below));
     ok(rig_launch(x, 1, 0, main));
     ok(cuEventRecord(e, main)); /* in front of the wait */
     ok(rig_launch(x, 1, 0, side));
     CUevent late = event_new();
     follow(main, side, late);
     ok(cuEventSynchronize(e));
-    cr_assert(held(below));
+    cr_assert(rig_held(below));
     ok(cuStreamSynchronize(main));
-    cr_assert(!held(below));
+    cr_assert(!rig_held(below));
 }

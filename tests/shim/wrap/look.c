@@ -11,22 +11,6 @@
 
 TestSuite(look, .init = rig_open, .fini = rig_close);
 
-static CUstream real_time(void)
-{
-    CUstream s;
-    int least, greatest;
-    ok(cuCtxGetStreamPriorityRange(&least, &greatest));
-    ok(cuStreamCreateWithPriority(&s, CU_STREAM_NON_BLOCKING, greatest));
-    return s;
-}
-
-static bool held(CUstream stream)
-{
-    struct cutin_stream_state state = {.size = sizeof(state)};
-    ok(cutin_stream_state(stream, &state));
-    return state.held != 0;
-}
-
 /* ---- host functions: no look finds anything complete ---------------------------------------- */
 
 static int always_busy(const intptr_t *argument)
@@ -52,19 +36,19 @@ static void CUDA_CB called_back(CUstream stream, CUresult status, void *user)
 
 Test(look, a_host_function_ends_the_hold_of_what_is_in_front_of_it)
 {
-    CUstream s = real_time(), below = rig_stream();
+    CUstream s = rig_stream_first(), below = rig_stream();
     CUdeviceptr x = rig_buffer(3);
     watch_before(WATCH_cuStreamQuery, always_busy);
     for (int i = 0; i < 200; i++) {
         struct called c = {.may_end = i % 2};
         ok(rig_launch(x, 1, 0, s));
-        cr_assert(held(below));
+        cr_assert(rig_held(below));
         if (i % 4 < 2)
             ok(cuLaunchHostFunc(s, called, &c));
         else
             ok(cuStreamAddCallback(s, called_back, &c, 0));
         rig_until(&c.begun);
-        cr_assert(!held(below), "call %d", i);
+        cr_assert(!rig_held(below), "call %d", i);
         atomic_store(&c.may_end, true);
         /* Where it is not the last one, the hold goes on. */
         struct called between = {0};
@@ -72,17 +56,17 @@ Test(look, a_host_function_ends_the_hold_of_what_is_in_front_of_it)
         ok(cuLaunchHostFunc(s, called, &between));
         ok(rig_launch(x, 1, 0, s));
         rig_until(&between.begun);
-        cr_assert(held(below));
+        cr_assert(rig_held(below));
         atomic_store(&between.may_end, true);
         ok(cuStreamSynchronize(s));
-        cr_assert(!held(below));
+        cr_assert(!rig_held(below));
     }
     watch_before(WATCH_cuStreamQuery, NULL);
 }
 
 Test(look, a_host_function_tells_of_streams_that_its_own_has_waited_for)
 {
-    CUstream main = real_time(), side = real_time(), below = rig_stream();
+    CUstream main = rig_stream_first(), side = rig_stream_first(), below = rig_stream();
     CUdeviceptr x = rig_buffer(3);
     struct called c = {0};
     CUevent e;
@@ -93,7 +77,7 @@ Test(look, a_host_function_tells_of_streams_that_its_own_has_waited_for)
     ok(cuStreamWaitEvent(main, e, 0));
     ok(cuLaunchHostFunc(main, called, &c));
     rig_until(&c.begun);
-    cr_assert(!held(below));
+    cr_assert(!rig_held(below));
     atomic_store(&c.may_end, true);
     ok(cuStreamSynchronize(main));
     watch_before(WATCH_cuStreamQuery, NULL);
@@ -119,21 +103,25 @@ static int by_value(const void *a, const void *b)
  * where the machine is busy, too: a late thread makes looks later, not sooner. */
 Test(look, a_program_that_polls_a_word_holds_nobody_for_a_tick)
 {
-    CUstream s = real_time(), below = rig_stream();
+    CUstream s = rig_stream_first(), below = rig_stream();
     CUdeviceptr x = rig_buffer(3), device;
-    _Atomic uint32_t *word;
+    _Atomic uint32_t *word, *begin; /* the work may begin only when the hold was seen */
     double us[REQUESTS];
-    ok(cuMemHostAlloc((void **)&word, sizeof(*word), CU_MEMHOSTALLOC_DEVICEMAP));
+    ok(cuMemHostAlloc((void **)&word, 2 * sizeof(*word), CU_MEMHOSTALLOC_DEVICEMAP));
     ok(cuMemHostGetDevicePointer(&device, (void *)word, 0));
+    begin = word + 1;
     atomic_store(word, 0);
+    atomic_store(begin, 0);
     for (uint32_t i = 0; i < REQUESTS; i++) {
+        ok(cuStreamWaitValue32(s, device + sizeof(*word), i + 1, CU_STREAM_WAIT_VALUE_GEQ));
         ok(rig_launch(x, 1, 0, s));
         ok(cuStreamWriteValue32(s, device, i + 1, 0));
-        cr_assert(held(below));
+        cr_assert(rig_held(below));
+        atomic_store(begin, i + 1);
         while (atomic_load(word) != i + 1)
             ;
         double from = now_us();
-        while (held(below))
+        while (rig_held(below))
             ;
         us[i] = now_us() - from;
         for (unsigned nap = i % 5; nap > 0; nap--) /* not in step with the ticks */
@@ -147,7 +135,7 @@ Test(look, a_program_that_polls_a_word_holds_nobody_for_a_tick)
 /* Such looks come at any moment. */
 Test(look, no_capture_is_spoilt_by_a_look_at_its_stream)
 {
-    CUstream s = real_time(), below = rig_stream();
+    CUstream s = rig_stream_first(), below = rig_stream();
     double until = now_us() + 1000000;
     CUevent e;
     ok(cuEventCreate(&e, CU_EVENT_DISABLE_TIMING));
@@ -158,9 +146,9 @@ Test(look, no_capture_is_spoilt_by_a_look_at_its_stream)
         ok(cuStreamEndCapture(s, &graph));
         ok(cuGraphDestroy(graph));
     }
-    for (int i = 0; i < 500 && held(below); i++)
+    for (int i = 0; i < 500 && rig_held(below); i++)
         rig_nap();
-    cr_assert(!held(below));
+    cr_assert(!rig_held(below));
 }
 
 /* ... and a program that tells by itself has no such looks. */
@@ -174,14 +162,14 @@ static int query_counted(const intptr_t *argument)
 
 Test(look, a_program_that_synchronises_is_looked_at_each_tick_and_no_more)
 {
-    CUstream s = real_time(), below = rig_stream();
+    CUstream s = rig_stream_first(), below = rig_stream();
     CUdeviceptr x = rig_buffer(3);
     watch_before(WATCH_cuStreamQuery, query_counted);
     double from = now_us(), until = from + 500000;
     while (now_us() < until) {
         ok(rig_launch(x, 1, 0, s));
         ok(cuStreamSynchronize(s));
-        cr_assert(!held(below));
+        cr_assert(!rig_held(below));
     }
     watch_before(WATCH_cuStreamQuery, NULL);
     cr_expect_leq(queries, 2 * (unsigned)((now_us() - from) / TICK_US) + 2);

@@ -84,6 +84,22 @@ CUstream rig_stream_blocking(void)
     return s;
 }
 
+CUstream rig_stream_first(void)
+{
+    CUstream s;
+    int least, greatest;
+    ok(cuCtxGetStreamPriorityRange(&least, &greatest));
+    ok(cuStreamCreateWithPriority(&s, CU_STREAM_NON_BLOCKING, greatest));
+    return s;
+}
+
+bool rig_held(CUstream stream)
+{
+    struct cutin_stream_state state = {.size = sizeof(state)};
+    ok(cutin_stream_state(stream, &state));
+    return state.held != 0;
+}
+
 CUdeviceptr rig_buffer(uint32_t value)
 {
     CUdeviceptr x;

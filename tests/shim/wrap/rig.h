@@ -43,6 +43,8 @@ void rig_join_device(int pid);
 CUcontext rig_context_new(void); /* on the same device, and current */
 CUstream rig_stream(void);       /* non-blocking */
 CUstream rig_stream_blocking(void);
+CUstream rig_stream_first(void); /* non-blocking, of the greatest priority */
+bool rig_held(CUstream stream);
 CUdeviceptr rig_buffer(uint32_t value); /* N elements, all `value` */
 /* x = x * a + b over a buffer of N. */
 CUresult rig_launch(CUdeviceptr x, uint32_t a, uint32_t b, CUstream stream);

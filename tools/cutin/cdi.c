@@ -28,7 +28,7 @@ static const struct option_row options[] = {
 };
 
 /* The container gets it read-only, which a socket does not mind. */
-static json_t *mount(const char *on_machine, size_t length, const char *inside)
+static json_t *bind_mount(const char *on_machine, size_t length, const char *inside)
 {
     return json_pack("{s:s%, s:s, s:[s, s, s, s]}", "hostPath", on_machine, length, "containerPath",
                      inside, "options", "ro", "nosuid", "nodev", "bind");
@@ -41,8 +41,8 @@ static json_t *edits(const char *socket, const char *library)
 
     return json_pack("{s:[s+, s++], s:[o, o]}", "env", "LD_PRELOAD=", LIBRARY_INSIDE,
                      "CUTIN_SOCKET=", FOLDER_INSIDE "/", name, "mounts",
-                     mount(library, strlen(library), LIBRARY_INSIDE),
-                     mount(socket, (size_t)(name - 1 - socket), FOLDER_INSIDE));
+                     bind_mount(library, strlen(library), LIBRARY_INSIDE),
+                     bind_mount(socket, (size_t)(name - 1 - socket), FOLDER_INSIDE));
 }
 
 static json_t *devices(void)

@@ -25,7 +25,7 @@ static void say_age(char out[48], uint64_t s)
     snprintf(out, 48, s < 10 ? "seen just now" : "seen a minute ago");
 }
 
-static bool read(const struct probe *p, struct record *r)
+static bool find_record(const struct probe *p, struct record *r)
 {
     char version[64];
     uint8_t key[16];
@@ -45,9 +45,9 @@ void check_gates(const struct doctor *d, struct finding *f)
         find(f, VERDICT_NOTE, NULL, "not tried");
         return;
     }
-    if (d->again || !read(p, &r))
+    if (d->again || !find_record(p, &r))
         gates_learn(&d->paths, d->sim, true);
-    if (!read(p, &r)) {
+    if (!find_record(p, &r)) {
         find(f, VERDICT_WARN, "set XDG_CACHE_HOME or HOME to a folder that can be written",
              "not used by CUTIN_GATES=auto: whether they hold cannot be recorded");
         return;

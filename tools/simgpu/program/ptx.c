@@ -110,7 +110,7 @@ static bool is(const struct parser *p, const char *text)
     return p->token.length == strlen(text) && !memcmp(p->token.text, text, p->token.length);
 }
 
-static bool accept(struct parser *p, const char *text)
+static bool took(struct parser *p, const char *text)
 {
     if (!is(p, text))
         return false;
@@ -170,9 +170,9 @@ static size_t type_bytes(const struct parser *p)
 /* What may stand before the type: .align N, vectors, pointer properties, attributes. */
 static bool qualifier(struct parser *p, struct declaration *d, size_t *vector)
 {
-    if (accept(p, ".align"))
+    if (took(p, ".align"))
         return number(p, &d->align);
-    if (accept(p, ".attribute")) {
+    if (took(p, ".attribute")) {
         d->managed = memmem(p->at, (size_t)(p->end - p->at) < 24 ? (size_t)(p->end - p->at) : 24,
                             "managed", 7);
         return skip_brackets(p, "(", ")");
@@ -186,12 +186,12 @@ static bool qualifier(struct parser *p, struct declaration *d, size_t *vector)
 /* [4][2]; an empty first dimension is an extern array of unknown size. */
 static bool dimensions(struct parser *p, size_t *count)
 {
-    while (accept(p, "[")) {
+    while (took(p, "[")) {
         size_t n = 0;
         if (!is(p, "]") && !number(p, &n))
             return false;
         *count *= n;
-        if (!accept(p, "]"))
+        if (!took(p, "]"))
             return false;
     }
     return true;
@@ -230,7 +230,7 @@ static bool parameters(struct parser *p, struct image_entry *e)
     size_t at = 0;
     while (!is(p, ")")) {
         struct declaration d;
-        if (!accept(p, ".param") || !declaration(p, &d))
+        if (!took(p, ".param") || !declaration(p, &d))
             return false;
         at = (at + d.align - 1) / d.align * d.align;
         if (!entry_add_param(e, at, d.bytes)) {
@@ -238,7 +238,7 @@ static bool parameters(struct parser *p, struct image_entry *e)
             return false;
         }
         at += d.bytes;
-        if (!is(p, ")") && !accept(p, ","))
+        if (!is(p, ")") && !took(p, ","))
             return false;
     }
     next(p);
@@ -261,7 +261,7 @@ static bool bounds(struct parser *p, struct image_entry *e)
             if (!number(p, &n))
                 return false;
             total *= n;
-        } while (accept(p, ","));
+        } while (took(p, ","));
         if (total > 0 && total < e->max_threads)
             e->max_threads = (unsigned int)total;
     }
@@ -303,7 +303,7 @@ static bool entry(struct parser *p, bool external)
         return false;
     }
     next(p);
-    bool good = (!accept(p, "(") || parameters(p, e)) && bounds(p, e);
+    bool good = (!took(p, "(") || parameters(p, e)) && bounds(p, e);
     if (good)
         good = is(p, ";") ? (next(p), true) : body(p, &e->static_smem);
     if (external)
@@ -336,7 +336,7 @@ static bool function(struct parser *p, bool external)
             return false;
         next(p);
     }
-    if (accept(p, ";"))
+    if (took(p, ";"))
         return true;
     return body(p, &ignored);
 }
@@ -388,10 +388,10 @@ static bool variable(struct parser *p, bool external)
         }
         g->bytes = d.bytes;
         g->managed = d.managed;
-        if (accept(p, "=") && !initialiser(p, &d, g))
+        if (took(p, "=") && !initialiser(p, &d, g))
             return false;
-    } while (accept(p, ","));
-    return accept(p, ";");
+    } while (took(p, ","));
+    return took(p, ";");
 }
 
 static bool module_shared(struct parser *p, bool external)
@@ -401,7 +401,7 @@ static bool module_shared(struct parser *p, bool external)
         return false;
     if (!external)
         p->module_smem += d.bytes;
-    return accept(p, ";");
+    return took(p, ";");
 }
 
 /* ---- the module ------------------------------------------------------------------------------ */
@@ -429,7 +429,7 @@ static bool targets(struct parser *p)
         if (p->token.length > 3 && !memcmp(p->token.text, "sm_", 3))
             p->image->ptx_arch = (unsigned int)strtoul(p->token.text + 3, NULL, 10);
         next(p);
-    } while (accept(p, ","));
+    } while (took(p, ","));
     return true;
 }
 
@@ -445,7 +445,7 @@ static bool section(struct parser *p)
 
 static bool statement_end(struct parser *p)
 {
-    while (!accept(p, ";"))
+    while (!took(p, ";"))
         if (p->token.kind == TOKEN_END)
             return false;
         else
@@ -460,21 +460,21 @@ static bool directive(struct parser *p)
         external = is(p, ".extern");
         next(p);
     }
-    if (accept(p, ".entry"))
+    if (took(p, ".entry"))
         return entry(p, external);
-    if (accept(p, ".func"))
+    if (took(p, ".func"))
         return function(p, external);
-    if (accept(p, ".global") || accept(p, ".const"))
+    if (took(p, ".global") || took(p, ".const"))
         return variable(p, external);
-    if (accept(p, ".shared"))
+    if (took(p, ".shared"))
         return module_shared(p, external);
-    if (accept(p, ".version") || accept(p, ".address_size"))
+    if (took(p, ".version") || took(p, ".address_size"))
         return version(p);
-    if (accept(p, ".target"))
+    if (took(p, ".target"))
         return targets(p);
-    if (accept(p, ".section"))
+    if (took(p, ".section"))
         return section(p);
-    if (accept(p, ".pragma") || accept(p, ".alias"))
+    if (took(p, ".pragma") || took(p, ".alias"))
         return statement_end(p);
     if (is(p, ".file") || is(p, ".loc"))
         return skip_line_directive(p);

@@ -427,8 +427,8 @@ int main(int argc, char **argv)
         default:
             return 2;
         }
-    if (o.repeat > PAIR_BATCH_MAX) {
-        fprintf(stderr, "cutin-oracle: --repeat is %d at most\n", PAIR_BATCH_MAX);
+    if (o.repeat > BATCH_MAX) {
+        fprintf(stderr, "cutin-oracle: --repeat is %d at most\n", BATCH_MAX);
         return 2;
     }
     if (o.jobs < 1 || o.jobs > JOBS_MAX) {

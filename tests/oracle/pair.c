@@ -4,7 +4,6 @@
 #include "pair.h"
 
 #include <assert.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -26,13 +25,6 @@ static struct {
     char socket[160];
     pid_t daemon, toggler;
 } pair;
-
-static double seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 static void nap_us(long us)
 {
@@ -204,23 +196,18 @@ static pid_t worker_start(int fd, bool under_cutin, uint64_t seed, unsigned step
 
 /* ---- workers ------------------------------------------------------------------------------- */
 
-static unsigned finished(const struct outcome *out, unsigned from, unsigned count)
+static unsigned finished(const struct batch *b, unsigned from, unsigned count)
 {
-    while (from < count && __atomic_load_n(&out[from].done, __ATOMIC_ACQUIRE))
+    while (from < count && __atomic_load_n(&b->out[from].done, __ATOMIC_ACQUIRE))
         from++;
     return from;
 }
-
-struct share {
-    double ran_s, starved_s;
-};
 
 struct worker {
     pid_t pid;
     int fd; /* of its pid; -1: none, or it has ended */
     unsigned done;
     bool ended;
-    struct share begin, last; /* at the first and the latest look without progress */
 };
 
 static struct worker worker_of(pid_t pid)
@@ -235,18 +222,21 @@ static void worker_close(struct worker *w)
     w->fd = -1;
 }
 
-/* Looks once; true if it got further. */
-static bool worker_look(struct worker *w, const struct outcome *out, unsigned count)
+static void worker_look(struct worker *w, const struct batch *b, unsigned count)
 {
-    unsigned before = w->done;
-    w->done = finished(out, w->done, count);
     if (!w->ended && waitpid(w->pid, NULL, WNOHANG) == w->pid) {
         w->ended = true;
         w->pid = 0;
         worker_close(w);
-        w->done = finished(out, w->done, count);
     }
-    return w->done != before;
+    w->done = finished(b, w->done, count);
+}
+
+/* Its own beats say how long it has got no further: beside other load an op takes seconds, too, and
+ * a beat just as long. */
+static bool worker_stands(const struct worker *w, const struct batch *b)
+{
+    return w->ended || b->beats > pair.config->hang_seconds * BEATS_A_SECOND;
 }
 
 /* Until one of them ends, or for a while: how far it is, its outcomes say. */
@@ -259,57 +249,13 @@ static void workers_wait(const struct worker w[2])
         poll(fds, 2, 100);
 }
 
-/* How long its threads ran, and had work to do and no processor. */
-static struct share worker_share(const struct worker *w)
-{
-    char path[300];
-    unsigned long long ran, starved;
-    struct share sum = {0};
-    struct dirent *entry;
-    snprintf(path, sizeof(path), "/proc/%d/task", (int)w->pid);
-    DIR *tasks = opendir(path);
-    while (tasks && (entry = readdir(tasks))) {
-        snprintf(path, sizeof(path), "/proc/%d/task/%s/schedstat", (int)w->pid, entry->d_name);
-        FILE *f = entry->d_name[0] == '.' ? NULL : fopen(path, "r");
-        if (f && fscanf(f, "%llu %llu", &ran, &starved) == 2) {
-            sum.ran_s += (double)ran * 1e-9;
-            sum.starved_s += (double)starved * 1e-9;
-        }
-        if (f)
-            fclose(f);
-    }
-    if (tasks)
-        closedir(tasks);
-    return sum;
-}
-
-/* Beside other load a worker gets no further for seconds, too: what hangs does not want to run, or
- * it polls, and runs as long as hundreds of programs do. `again`: it has got no further since the
- * last look. */
-static bool workers_hang(struct worker w[2], double seconds, bool again)
-{
-    bool starved = false;
-    for (int i = 0; i < 2; i++) {
-        if (w[i].ended)
-            continue;
-        struct share now = worker_share(&w[i]);
-        if (!again)
-            w[i].begin = now;
-        starved |= now.starved_s - w[i].last.starved_s > seconds / 2 &&
-                   now.ran_s - w[i].begin.ran_s < seconds;
-        w[i].last = now;
-    }
-    return !starved;
-}
-
-static struct outcome *outcomes_new(int *fd)
+static struct batch *batch_new(int *fd)
 {
     *fd = memfd_create("oracle", 0); /* inherited by the worker on purpose */
-    if (*fd < 0 || ftruncate(*fd, PAIR_BATCH_MAX * sizeof(struct outcome)))
+    if (*fd < 0 || ftruncate(*fd, sizeof(struct batch)))
         return NULL;
-    struct outcome *out =
-        mmap(NULL, PAIR_BATCH_MAX * sizeof(*out), PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
-    return out == MAP_FAILED ? NULL : out;
+    struct batch *b = mmap(NULL, sizeof(*b), PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
+    return b == MAP_FAILED ? NULL : b;
 }
 
 unsigned pair_batch(uint64_t seed, unsigned count)
@@ -321,43 +267,32 @@ unsigned pair_batch(uint64_t seed, unsigned count)
 unsigned pair_run(uint64_t seed, unsigned step, unsigned count, uint64_t mask,
                   const struct outcome **bare, const struct outcome **cutin)
 {
-    static struct outcome *shared[2];
+    static struct batch *shared[2];
     static int fds[2];
     struct worker w[2] = {{.ended = true, .done = count, .fd = -1}};
-    if (count > PAIR_BATCH_MAX)
-        count = PAIR_BATCH_MAX;
+    if (count > BATCH_MAX)
+        count = BATCH_MAX;
     for (int i = 0; i < 2; i++) {
-        if (!shared[i] && !(shared[i] = outcomes_new(&fds[i])))
+        if (!shared[i] && !(shared[i] = batch_new(&fds[i])))
             return 0;
-        memset(shared[i], 0, count * sizeof(*shared[i]));
+        shared[i]->beats = 0;
+        memset(shared[i]->out, 0, count * sizeof(*shared[i]->out));
     }
     if (bare)
         w[0] = worker_of(worker_start(fds[0], false, seed, step, count, mask));
     w[1] = worker_of(worker_start(fds[1], true, seed, step, count, mask));
-    double last = seconds();
-    bool again = false;
-    while (!(w[0].ended && w[1].ended)) {
-        bool moved = false;
-        for (int i = 0; i < 2; i++)
-            moved |= !w[i].ended && worker_look(&w[i], shared[i], count);
-        if (moved) {
-            last = seconds();
-            again = false;
-        } else if (seconds() - last > pair.config->hang_seconds) {
-            if (workers_hang(w, pair.config->hang_seconds, again))
-                break;
-            last = seconds();
-            again = true;
-        }
+    while (!(worker_stands(&w[0], shared[0]) && worker_stands(&w[1], shared[1]))) {
         workers_wait(w);
+        for (int i = 0; i < 2; i++)
+            worker_look(&w[i], shared[i], count);
     }
     for (int i = 0; i < 2; i++) {
         end(&w[i].pid);
         worker_close(&w[i]);
     }
     if (bare)
-        *bare = shared[0];
-    *cutin = shared[1];
+        *bare = shared[0]->out;
+    *cutin = shared[1]->out;
     return w[0].done < w[1].done ? w[0].done : w[1].done;
 }
 

@@ -20,19 +20,17 @@ struct pair_config {
     bool suspend;          /* CUTIN_SUSPEND=on, on the simulated driver */
     char id[64];           /* names everything this run makes */
     char directory[128];   /* private, removed by pair_close */
-    unsigned hang_seconds;
+    unsigned hang_seconds; /* as its worker's beats count them (run.h) */
 };
 
 /* Starts a private daemon and a real-time client that holds best-effort work at random moments. */
 int pair_open(struct pair_config *config, uint64_t seed);
 void pair_close(void);
 
-enum { PAIR_BATCH_MAX = 256 };
-
 /* How many of `count` programs from `seed` on share a setting: a batch is no longer. */
 unsigned pair_batch(uint64_t seed, unsigned count);
 
-/* Runs `count` (PAIR_BATCH_MAX at most) programs, seeds `seed`, `seed + step`, ...; outcomes land
+/* Runs `count` (BATCH_MAX at most) programs, seeds `seed`, `seed + step`, ...; outcomes land
  * in bare[] and cutin[] (bare may be NULL: only under cutin). Returns the number of programs that
  * finished on both sides; the next one hung or ended its process. */
 unsigned pair_run(uint64_t seed, unsigned step, unsigned count, uint64_t mask,

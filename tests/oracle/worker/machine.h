@@ -25,6 +25,7 @@ struct funcs {
 struct machine {
     const struct program *p;
     struct outcome *out;
+    _Atomic uint32_t *beats;
     CUdevice device, second_device; /* the same one where there is no second */
     CUcontext ctx, other;           /* the primary context; the second one, NULL in most programs */
 #if CUDA_VERSION >= 12050

@@ -86,17 +86,20 @@ static void *thread_main(void *arg)
     for (uint32_t i = 0; i < m.p->op_count; i++) {
         const struct op *o = &m.p->ops[i];
         bool here = o->kind == OP_BARRIER || o->kind == OP_CTX_RENEW;
-        if (o->kind == OP_BARRIER || o->thread == me)
-            m.out->code[i] = (int32_t)(here ? execute : execute_there)(o, i);
+        if (o->kind != OP_BARRIER && o->thread != me)
+            continue;
+        m.out->code[i] = (int32_t)(here ? execute : execute_there)(o, i);
+        *m.beats = 0;
     }
     return NULL;
 }
 
-void run_program(const struct program *p, struct outcome *out)
+void run_program(const struct program *p, struct outcome *out, _Atomic uint32_t *beats)
 {
     memset(out, 0, sizeof(*out));
     m.p = p;
     m.out = out;
+    m.beats = beats;
     if (machine_set_up()) {
         broken("set-up failed");
         out->done = 1;

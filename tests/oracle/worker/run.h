@@ -15,10 +15,20 @@ struct outcome {
     char broken[96]; /* an invariant that did not hold, in words; "" = none */
 };
 
+enum { BATCH_MAX = 256, BEATS_A_SECOND = 100 };
+
+/* What a worker shares with who judges it. */
+struct batch {
+    /* How often a thread that only naps has woken since an op returned. It gets a processor as late
+     * as the others do, so this many beats are no hang on an idle machine and on a busy one. */
+    _Atomic uint32_t beats;
+    struct outcome out[BATCH_MAX];
+};
+
 /* Opens the device and its primary context once per process. Returns 0 or prints why not. */
 int run_open(void);
-/* Executes `p`; everything it made is destroyed again. */
-void run_program(const struct program *p, struct outcome *out);
+/* Executes `p`; everything it made is destroyed again. Each op that returns sets `beats` to 0. */
+void run_program(const struct program *p, struct outcome *out, _Atomic uint32_t *beats);
 void run_close(void);
 
 #endif

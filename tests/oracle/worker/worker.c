@@ -4,12 +4,24 @@
  */
 #include "run.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 
 #include "toggler.h"
+
+static void *heart_main(void *arg)
+{
+    struct batch *b = arg;
+    for (;;) {
+        nanosleep(&(struct timespec){.tv_nsec = 1000000000 / BEATS_A_SECOND}, NULL);
+        b->beats++;
+    }
+    return NULL;
+}
 
 static int programs_main(int argc, char **argv)
 {
@@ -19,14 +31,15 @@ static int programs_main(int argc, char **argv)
     uint64_t seed = strtoull(argv[3], NULL, 10), mask = strtoull(argv[6], NULL, 10);
     unsigned step = (unsigned)atoi(argv[4]), count = (unsigned)atoi(argv[5]);
     static struct program p;
-    struct outcome *out =
-        mmap(NULL, count * sizeof(*out), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (out == MAP_FAILED || run_open())
+    pthread_t heart;
+    struct batch *b = mmap(NULL, sizeof(*b), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (b == MAP_FAILED || pthread_create(&heart, NULL, heart_main, b) || run_open())
         return 1;
+    pthread_detach(heart);
     for (unsigned i = 0; i < count; i++) {
         program_draw(&p, seed + (uint64_t)step * i);
         program_lower(&p, mask);
-        run_program(&p, &out[i]);
+        run_program(&p, &b->out[i], &b->beats);
     }
     run_close();
     return 0;

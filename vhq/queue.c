@@ -60,12 +60,12 @@ static int direct_run(int result)
 
 /* ---- begin: inline --------------------------------------------------------------------------- */
 
+/* With its load in q->cur. */
 static int begin_inline(struct vhq *q, const struct vhq_req *req, uint16_t flags)
 {
     submit_before(q, flags);
     q->cur.how = BEGUN_INLINE;
     q->cur.flags = flags;
-    q->cur.load = cap_load(req);
     q->cur.after = req->after;
     q->cur.signals = req->signals;
     q->cur.counted = fence_begun(req->after) && fence_wait_begin(req->after);
@@ -123,13 +123,14 @@ static bool inline_room_capped(struct vhq *q, const struct vhq_req *req, uint16_
         *flags |= SLOT_LOOSE;
         return loose_room_looked(q->set);
     }
-    uint32_t load = cap_load(req);
+    uint32_t load = q->cur.load;
     return likely(cap_take(q, load)) || inline_room_looked(q, load, req->flags);
 }
 
 static inline bool inline_room(struct vhq *q, const struct vhq_req *req, uint16_t *flags)
 {
     *flags = (uint16_t)req->flags;
+    q->cur.load = cap_load(req);
     if (req->flags & VHQ_UNCOUNTED)
         return true;
     if (unlikely(!cap_alone(q->set) || !cap_loose_room(q->set)))
@@ -155,7 +156,7 @@ static int begin_direct(struct vhq *q, const struct vhq_req *req, struct vhq_cmd
             break;
         if (clock_ns() > impatient) {
             if (!(flags & SLOT_LOOSE))
-                cap_force(q, cap_load(req));
+                cap_force(q, q->cur.load);
             break;
         }
     }

@@ -302,9 +302,8 @@ static uint64_t mix_attribute(uint64_t hash, const CUlaunchAttribute *a)
  * cooperative ones on all of the grid. */
 static uint64_t launch_shape(const struct launch *l)
 {
-    uint64_t plain = l->kind == LAUNCH_PLAIN ? function_shape_plain(l->block, l->shared) : 0;
-    if (likely(plain))
-        return plain;
+    if (likely(l->shape)) /* launch_plain has asked */
+        return l->shape;
     uint64_t hash = mix((uint64_t)l->kind + 1, l->block[0]);
     hash = mix(hash, (uint64_t)l->block[1] << 32 | l->block[2]);
     hash = mix(hash, l->shared);
@@ -504,11 +503,10 @@ static CUresult launch_submit(struct launch *l, struct shim_stream *s)
 
 /* While the process is alone a launch like others before goes straight to the driver: all that is
  * kept of it is its estimate. NULL: there is more to do. */
-static struct estimate *launch_alone(CUfunction f, const unsigned grid[3], const unsigned block[3],
-                                     unsigned shared, struct shim_stream *s)
+static struct estimate *launch_alone(CUfunction f, const unsigned grid[3], uint64_t shape,
+                                     struct shim_stream *s)
 {
     uint32_t room;
-    uint64_t shape = function_shape_plain(block, shared);
     if (!s || !s->q || !shape || waiting_any() || !vhq_set_alone(s->ctx->set) ||
         atomic_load_explicit(&s->overlaps, memory_order_relaxed))
         return NULL;
@@ -537,7 +535,7 @@ static inline CUresult launch_plain(LAUNCH_PARAMS, void **extra, bool ptds)
     const unsigned grid[3] = {gridDimX, gridDimY, gridDimZ};
     const unsigned block[3] = {blockDimX, blockDimY, blockDimZ};
     struct estimate *e;
-    uint64_t epoch;
+    uint64_t epoch, shape;
     launch_mutants(s);
     if (call_direct(s) && !(s->pad && pad_note(s, f, grid, block, sharedMemBytes))) {
         epoch = call_direct_begin(s);
@@ -546,7 +544,8 @@ static inline CUresult launch_plain(LAUNCH_PARAMS, void **extra, bool ptds)
                                                     blockDimY, blockDimZ, sharedMemBytes, hStream,
                                                     kernelParams, extra));
     }
-    if ((e = launch_alone(f, grid, block, sharedMemBytes, s)) &&
+    shape = function_shape_plain(block, sharedMemBytes);
+    if ((e = launch_alone(f, grid, shape, s)) &&
         call_plain_begin(s, CALL_KERNEL, &epoch)) {
         estimate_count(e);
         return call_plain_end(s, CALL_KERNEL, estimate_ns(e), &epoch,
@@ -554,7 +553,7 @@ static inline CUresult launch_plain(LAUNCH_PARAMS, void **extra, bool ptds)
                                                    blockDimY, blockDimZ, sharedMemBytes, hStream,
                                                    kernelParams, extra));
     }
-    struct launch l = {LAUNCH_ARGS(LAUNCH_PLAIN), .extra = extra};
+    struct launch l = {LAUNCH_ARGS(LAUNCH_PLAIN), .extra = extra, .shape = shape};
     return launch_submit(&l, s);
 }
 EXPORT CUresult cuLaunchKernel(LAUNCH_PARAMS, void **extra)

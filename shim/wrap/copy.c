@@ -5,11 +5,11 @@
 #include "shim/path/op.h"
 #include "shim/path/pieces.h"
 
-/* Into pageable memory: the driver waits until it is there. */
+/* Into pageable memory: the driver waits until it is there. For nothing it waits for nothing. */
 static uint32_t target_flags(const void *dst, size_t bytes)
 {
     uint32_t flags = memory_flags(dst, bytes);
-    return flags ? flags | CALL_WAITS : 0;
+    return flags && bytes ? flags | CALL_WAITS : flags;
 }
 
 /* ---- linear ------------------------------------------------------------------------------- */
@@ -70,9 +70,9 @@ static uint32_t side_flags(CUmemorytype type, const void *host, CUdeviceptr devi
 }
 
 /* Into pageable memory: complete when the call returns. */
-static uint32_t waits_flag(CUmemorytype type, uint32_t side)
+static uint32_t waits_flag(CUmemorytype type, uint32_t side, size_t bytes)
 {
-    return side && type == CU_MEMORYTYPE_HOST ? side | CALL_WAITS : side;
+    return side && bytes && type == CU_MEMORYTYPE_HOST ? side | CALL_WAITS : side;
 }
 
 static uint32_t copy_2d_flags(const CUDA_MEMCPY2D *c)
@@ -81,7 +81,8 @@ static uint32_t copy_2d_flags(const CUDA_MEMCPY2D *c)
                       c->srcPitch, c->Height, c->WidthInBytes) |
            waits_flag(c->dstMemoryType,
                       side_flags(c->dstMemoryType, c->dstHost, c->dstDevice, c->dstXInBytes,
-                                 c->dstY, c->dstPitch, c->Height, c->WidthInBytes));
+                                 c->dstY, c->dstPitch, c->Height, c->WidthInBytes),
+                      c->WidthInBytes * c->Height);
 }
 
 static uint64_t copy_3d_rows(size_t height, size_t rows, size_t depth)
@@ -93,6 +94,8 @@ static uint64_t copy_3d_rows(size_t height, size_t rows, size_t depth)
     side_flags((c)->side##MemoryType, (c)->side##Host, (c)->side##Device, (c)->side##XInBytes,     \
                (c)->side##Y + (c)->side##Z * (c)->side##Height, (c)->side##Pitch,                  \
                copy_3d_rows((c)->side##Height, (c)->Height, (c)->Depth), (c)->WidthInBytes)
+
+#define bytes_3d(c) ((c)->WidthInBytes * (c)->Height * (c)->Depth)
 
 static bool on_device(CUmemorytype a, CUmemorytype b)
 {
@@ -115,15 +118,14 @@ OP_STRUCT_CUT(cuMemcpy2DAsync_v2, CUDA_MEMCPY2D, copy_2d_flags(op),
                             on_device(op->srcMemoryType, op->dstMemoryType)),
               CUT_ROWS(op->WidthInBytes * op->Height, box_of(op)))
 OP_STRUCT_CUT(cuMemcpy3DAsync_v2, CUDA_MEMCPY3D,
-              SIDE_3D(op, src) | waits_flag(op->dstMemoryType, SIDE_3D(op, dst)),
+              SIDE_3D(op, src) | waits_flag(op->dstMemoryType, SIDE_3D(op, dst), bytes_3d(op)),
               op->srcMemoryType == CU_MEMORYTYPE_HOST
-                  ? OP_UPLOAD(op->WidthInBytes * op->Height * op->Depth)
-                  : OP_COPY(op->WidthInBytes * op->Height * op->Depth,
-                            on_device(op->srcMemoryType, op->dstMemoryType)),
-              CUT_ROWS(op->WidthInBytes * op->Height * op->Depth, *op))
+                  ? OP_UPLOAD(bytes_3d(op))
+                  : OP_COPY(bytes_3d(op), on_device(op->srcMemoryType, op->dstMemoryType)),
+              CUT_ROWS(bytes_3d(op), *op))
 OP_STRUCT(cuMemcpy3DPeerAsync, CUDA_MEMCPY3D_PEER,
-          SIDE_3D(op, src) | waits_flag(op->dstMemoryType, SIDE_3D(op, dst)),
-          OP_COPY(op->WidthInBytes * op->Height * op->Depth, false))
+          SIDE_3D(op, src) | waits_flag(op->dstMemoryType, SIDE_3D(op, dst), bytes_3d(op)),
+          OP_COPY(bytes_3d(op), false))
 
 /* ---- memset ------------------------------------------------------------------------------- */
 

@@ -34,9 +34,11 @@ static CUresult gone(CUresult r)
     return r;
 }
 
-#define GOES(sym, PARAMS, ARGS)                                                                    \
+#define GOES(sym, PARAMS, ARGS, what)                                                              \
     EXPORT CUresult sym PARAMS                                                                     \
     {                                                                                              \
+        if (!(what))                                                                               \
+            return REAL(sym) ARGS;                                                                 \
         going();                                                                                   \
         return gone(REAL(sym) ARGS);                                                               \
     }
@@ -44,6 +46,8 @@ static CUresult gone(CUresult r)
 EXPORT CUresult cuMemHostUnregister(void *p)
 {
     CUdeviceptr device = 0;
+    if (!p)
+        return REAL(cuMemHostUnregister)(p);
     if (REAL(cuMemHostGetDevicePointer_v2)(&device, p, 0) != CUDA_SUCCESS)
         device = (CUdeviceptr)(uintptr_t)p;
     going();
@@ -52,14 +56,15 @@ EXPORT CUresult cuMemHostUnregister(void *p)
         memory_registered_remove(device);
     return r;
 }
-GOES(cuMemUnmap, (CUdeviceptr ptr, size_t size), (ptr, size))
-GOES(cuIpcCloseMemHandle, (CUdeviceptr dptr), (dptr))
-GOES(cuArrayDestroy, (CUarray hArray), (hArray))
-GOES(cuMipmappedArrayDestroy, (CUmipmappedArray hMipmappedArray), (hMipmappedArray))
-GOES(cuCtxDisablePeerAccess, (CUcontext peerContext), (peerContext))
-GOES(cuDestroyExternalMemory, (CUexternalMemory extMem), (extMem))
-GOES(cuDestroyExternalSemaphore, (CUexternalSemaphore extSem), (extSem))
-GOES(cuGraphicsUnregisterResource, (CUgraphicsResource resource), (resource))
+GOES(cuMemUnmap, (CUdeviceptr ptr, size_t size), (ptr, size), ptr)
+GOES(cuIpcCloseMemHandle, (CUdeviceptr dptr), (dptr), dptr)
+GOES(cuArrayDestroy, (CUarray hArray), (hArray), hArray)
+GOES(cuMipmappedArrayDestroy, (CUmipmappedArray hMipmappedArray), (hMipmappedArray),
+     hMipmappedArray)
+GOES(cuCtxDisablePeerAccess, (CUcontext peerContext), (peerContext), peerContext)
+GOES(cuDestroyExternalMemory, (CUexternalMemory extMem), (extMem), extMem)
+GOES(cuDestroyExternalSemaphore, (CUexternalSemaphore extSem), (extSem), extSem)
+GOES(cuGraphicsUnregisterResource, (CUgraphicsResource resource), (resource), resource)
 
 /* ---- frees that wait ------------------------------------------------------------------------ */
 
@@ -77,9 +82,12 @@ static struct shim_context *memory_owner(CUdeviceptr at)
     return context_find(owner);
 }
 
-/* The wait is made here, so that no lock of the driver is held meanwhile. */
+/* The wait is made here, so that no lock of the driver is held meanwhile. For what is no memory the
+ * driver waits for nothing. */
 static void freeing(CUdeviceptr at)
 {
+    if (!at)
+        return;
     going();
     if (call_native() || !schedule_queues(schedule_lowest()))
         return;

@@ -513,3 +513,27 @@ HAZARD_RAW(allocator_that_fills_the_memory_over_and_over)
     printf("refused %u\n", refused);
     show("x", x);
 }
+
+/* They name nothing, so there is nothing to wait for. */
+HAZARD(nothing_is_freed_at_once)
+{
+    CUstream s = stream_new(CU_STREAM_NON_BLOCKING);
+    CUdeviceptr x = buffer_new(3);
+    warm(s);
+    hold_ms = 10000;
+    hold(s);
+    SAY(launch_mix(x, 5, 7, s));
+    buffered(s);
+    SAY(cuMemFree(0));
+    SAY(cuMemFreeHost(NULL));
+    SAY(cuMemHostUnregister(NULL));
+    SAY(cuArrayDestroy(NULL));
+    SAY(cuMipmappedArrayDestroy(NULL));
+    SAY(cuDestroyExternalMemory(NULL));
+    SAY(cuDestroyExternalSemaphore(NULL));
+    SAY(cuIpcCloseMemHandle(0));
+    still_held(s);
+    release(s);
+    SAY(cuStreamSynchronize(s));
+    show("x", x);
+}

@@ -253,6 +253,13 @@ void buffered(CUstream s)
         give_up("nothing is buffered in a held stream");
 }
 
+void still_held(CUstream s)
+{
+    struct held *h = cutin_version() ? held_find(s) : NULL;
+    if (h && h->held && !getenv("CUDA_INJECTION64_PATH") && atomic_load(&h->over))
+        give_up("a call has waited for a hold");
+}
+
 /* ---- threads ------------------------------------------------------------------------------- */
 
 struct thread {

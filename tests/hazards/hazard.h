@@ -88,6 +88,8 @@ bool held(CUstream s); /* by hold(), and that is not over */
 /* Fails the program if the stream was held and nothing of it is buffered: the test tests nothing
  * then. */
 void buffered(CUstream s);
+/* Fails the program if the stream was held and that is over by now: a call has waited for it. */
+void still_held(CUstream s);
 /* Milliseconds of patience of holds from now on; standard is 25. */
 extern unsigned int hold_ms;
 

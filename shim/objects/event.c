@@ -60,9 +60,10 @@ struct shim_event *event_add(CUevent handle)
         return NULL;
     ev->handle = handle;
     ev->context = context_handle();
-    ev->waited = ev->interprocess = false;
+    ev->waited = ev->interprocess = ev->untimed = false;
     atomic_store(&ev->fence, NULL);
     atomic_store(&ev->captured, false);
+    atomic_store(&ev->recorded, false);
     atomic_store(&ev->stream, NULL);
     atomic_store(&ev->seal, 0);
     table_insert(&events, &ev->node, handle);
@@ -74,8 +75,8 @@ struct shim_event *event_adopt(CUevent handle)
     static pthread_mutex_t adopting = PTHREAD_MUTEX_INITIALIZER;
     pthread_mutex_lock(&adopting);
     struct shim_event *ev = event_find(handle);
-    if (!ev && handle)
-        ev = event_add(handle);
+    if (!ev && handle && (ev = event_add(handle)))
+        atomic_store(&ev->recorded, true); /* maybe */
     pthread_mutex_unlock(&adopting);
     return ev;
 }
@@ -115,8 +116,10 @@ void event_share(CUevent handle)
 {
     struct shim_event *ev = event_adopt(handle);
     struct vhq_fence *fence = ev ? event_fence(ev, false) : NULL;
-    if (ev)
+    if (ev) {
         ev->interprocess = true;
+        atomic_store(&ev->recorded, true); /* by whoever shares it */
+    }
     if (fence) /* the peer sees only what was submitted */
         vhq_fence_drain(fence, false);
     vhq_fence_put(fence);
@@ -180,6 +183,7 @@ static uint64_t event_seal(const struct shim_stream *s, uint64_t epoch)
 
 void event_note(struct shim_event *ev, struct shim_stream *s, uint64_t epoch)
 {
+    atomic_store_explicit(&ev->recorded, true, memory_order_relaxed);
     atomic_store_explicit(&ev->epoch, epoch, memory_order_relaxed);
     atomic_store_explicit(&ev->stream, s, memory_order_release);
     atomic_store_explicit(&ev->seal, event_seal(s, epoch), memory_order_release);

@@ -18,7 +18,9 @@ struct shim_event {
                                           its state without a reference */
     bool waited;                       /* some vHQ was told to wait for that record */
     bool interprocess;                 /* others see its records: never deferred */
+    bool untimed;                      /* created with CU_EVENT_DISABLE_TIMING */
     _Atomic bool captured;             /* the latest record went into a graph */
+    _Atomic bool recorded;             /* somewhere, once, as far as is known */
     /* Where the latest record went, for what its completion says about the stream (schedule.h). Two
      * threads may record at a time: the three are of one record where `seal` is made of the
      * others. */

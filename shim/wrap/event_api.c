@@ -15,8 +15,10 @@ EXPORT CUresult cuEventCreate(CUevent *phEvent, unsigned int Flags)
     CUresult r = REAL(cuEventCreate)(phEvent, Flags);
     if (r == CUDA_SUCCESS && !call_native()) {
         struct shim_event *ev = event_add(*phEvent);
-        if (ev)
+        if (ev) {
             ev->interprocess = (Flags & CU_EVENT_INTERPROCESS) != 0;
+            ev->untimed = (Flags & CU_EVENT_DISABLE_TIMING) != 0;
+        }
     }
     return r;
 }
@@ -75,22 +77,30 @@ EXPORT CUresult cuEventSynchronize(CUevent hEvent)
     return traced_waited("cuEventSynchronize", from_ns, event_synchronize(hEvent));
 }
 
-static bool either_buffered(CUevent start, CUevent end)
+/* Whatever is buffered, such an event has no time, and the driver says so. */
+static bool event_timeless(CUevent handle, const struct shim_event *ev)
+{
+    bool never = ev && !atomic_load(&ev->recorded) && !atomic_load(&event_nodes_seen);
+    return !handle || (ev && ev->untimed) || never;
+}
+
+static bool not_yet(const float *ms, CUevent start, CUevent end)
 {
     struct shim_event *first = call_native() ? NULL : event_find(start);
     struct shim_event *last = call_native() ? NULL : event_find(end);
-    return (first && event_buffered(first)) || (last && event_buffered(last));
+    bool buffered = (first && event_buffered(first)) || (last && event_buffered(last));
+    return buffered && ms && !event_timeless(start, first) && !event_timeless(end, last);
 }
 
 EXPORT CUresult cuEventElapsedTime(float *pMilliseconds, CUevent hStart, CUevent hEnd)
 {
-    if (either_buffered(hStart, hEnd))
+    if (not_yet(pMilliseconds, hStart, hEnd))
         return CUDA_ERROR_NOT_READY;
     return REAL(cuEventElapsedTime)(pMilliseconds, hStart, hEnd);
 }
 EXPORT CUresult cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUevent hEnd)
 {
-    if (either_buffered(hStart, hEnd))
+    if (not_yet(pMilliseconds, hStart, hEnd))
         return CUDA_ERROR_NOT_READY;
     return REAL(cuEventElapsedTime_v2)(pMilliseconds, hStart, hEnd);
 }

@@ -240,3 +240,31 @@ HAZARD_RAW(interprocess_event_is_recorded_before_the_peer_is_told)
     waitpid(pid, &status, 0);
     printf("peer ended %d\n", shared == CUDA_SUCCESS ? status : 0);
 }
+
+/* Whatever is buffered: such events have no time, and never will. */
+HAZARD(elapsed_time_is_refused_before_anything_is_complete)
+{
+    CUevent timed, untimed = event_new(), never;
+    float ms = 77;
+    two_streams();
+    MUST(cuEventCreate(&timed, CU_EVENT_DEFAULT));
+    MUST(cuEventCreate(&never, CU_EVENT_DEFAULT));
+    MUST(cuEventRecord(timed, a));
+    MUST(cuStreamSynchronize(a));
+    hold(a);
+    SAY(launch_mix(x, 5, 7, a));
+    SAY(cuEventRecord(timed, a));
+    SAY(cuEventRecord(untimed, a));
+    SAY(cuEventElapsedTime(&ms, timed, untimed));
+    SAY(cuEventElapsedTime(&ms, untimed, timed));
+    SAY(cuEventElapsedTime(&ms, timed, never));
+    SAY(cuEventElapsedTime(&ms, never, timed));
+    SAY(cuEventElapsedTime(&ms, timed, NULL));
+    SAY(cuEventElapsedTime(&ms, NULL, timed));
+    SAY(cuEventElapsedTime(NULL, timed, timed));
+    still_held(a);
+    release(a);
+    SAY(cuStreamSynchronize(a));
+    SAY(cuEventElapsedTime(&ms, timed, timed));
+    printf("%g\n", (double)ms);
+}

@@ -78,11 +78,14 @@ static void context_reset(struct shim_context *ctx, CUcontext handle, CUcontext 
     atomic_store(&ctx->memops_seen, 0);
     ctx->published = (struct vhq_stats){0};
     atomic_store(&ctx->error, 0);
+    atomic_store(&ctx->attached, 0);
     atomic_store(&ctx->users, 0);
     atomic_store(&ctx->parked, 0);
     atomic_store(&ctx->looking, 0);
     atomic_store(&ctx->foreign, 0);
     atomic_store(&ctx->foreign_complete, 0);
+    atomic_store(&ctx->gone, 0);
+    atomic_store(&ctx->gone_complete, 0);
     atomic_store(&ctx->reap, false);
     pthread_mutex_init(&ctx->lock, NULL);
 }

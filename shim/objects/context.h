@@ -36,10 +36,14 @@ struct shim_context {
     /* Calls by way of thunks, which may have put work into any stream, and how many of them are
      * known complete. */
     _Atomic uint32_t foreign, foreign_complete;
-    _Atomic uint32_t users;   /* threads that wait in `set` */
-    _Atomic uint32_t parked;  /* calls under way that may end it */
-    _Atomic uint32_t looking; /* 1 while the thread that ticks asks the driver about it */
-    pthread_mutex_t lock;     /* the list of streams and the words */
+    /* Blocking streams that ended with work in the driver, which the legacy stream follows, and how
+     * many of them are known complete. */
+    _Atomic uint32_t gone, gone_complete;
+    _Atomic uint32_t attached; /* by cuCtxAttach */
+    _Atomic uint32_t users;    /* threads that wait in `set` */
+    _Atomic uint32_t parked;   /* calls under way that may end it */
+    _Atomic uint32_t looking;  /* 1 while the thread that ticks asks the driver about it */
+    pthread_mutex_t lock;      /* the list of streams and the words */
     struct shim_stream *streams;
     struct word_page *words;
     struct gates *_Atomic gates;

@@ -18,7 +18,6 @@
     }
 SWITCH(cuCtxPopCurrent, (CUcontext * pctx), pctx)
 SWITCH(cuCtxPopCurrent_v2, (CUcontext * pctx), pctx)
-SWITCH(cuCtxAttach, (CUcontext * pctx, unsigned int flags), pctx, flags)
 
 /* `handle`: the context that is current from now on. */
 #define ENTER(sym, params, handle, ...)                                                            \
@@ -71,11 +70,29 @@ EXPORT CUresult cuCtxDestroy_v2(CUcontext ctx)
     closing(ctx);
     return closed(REAL(cuCtxDestroy_v2)(ctx));
 }
-/* Forgetting a context that lives on costs nothing but its estimates: it is made known again. */
-EXPORT CUresult cuCtxDetach(CUcontext ctx)
+
+EXPORT CUresult cuCtxAttach(CUcontext *pctx, unsigned int flags)
 {
-    closing(ctx);
-    return closed(REAL(cuCtxDetach)(ctx));
+    context_switched();
+    CUresult r = REAL(cuCtxAttach)(pctx, flags);
+    struct shim_context *ctx = r == CUDA_SUCCESS && !call_native() ? context_find(*pctx) : NULL;
+    if (ctx)
+        atomic_fetch_add(&ctx->attached, 1);
+    return r;
+}
+
+/* One of several who attached it: the context lives on, and nothing waits. Where that is not known
+ * it is closed, which costs one that lives on nothing but its estimates: it is made known again. */
+EXPORT CUresult cuCtxDetach(CUcontext handle)
+{
+    struct shim_context *ctx = call_native() ? NULL : context_find(handle);
+    uint32_t attached = ctx ? atomic_load(&ctx->attached) : 0;
+    while (attached && !atomic_compare_exchange_weak(&ctx->attached, &attached, attached - 1))
+        ;
+    if (attached)
+        return REAL(cuCtxDetach)(handle);
+    closing(handle);
+    return closed(REAL(cuCtxDetach)(handle));
 }
 EXPORT CUresult cuGreenCtxDestroy(CUgreenCtx hCtx)
 {
@@ -133,29 +150,77 @@ static void primary_close(struct shim_context *ctx)
     context_close(ctx, false);
 }
 
-/* Which release is the last only the driver knows; a reset is one always. */
+/* How often the application holds a device's primary context, as far as its calls went this way. */
+enum { RETAINED = 64 };
+static _Atomic uint32_t retained[RETAINED];
+
+static bool counted(CUdevice device)
+{
+    return device >= 0 && device < RETAINED;
+}
+
+EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
+{
+    CUresult r = REAL(cuDevicePrimaryCtxRetain)(pctx, dev);
+    if (r == CUDA_SUCCESS && counted(dev) && !call_native())
+        atomic_fetch_add(&retained[dev], 1);
+    return r;
+}
+
+static bool primary_over(CUdevice device)
+{
+    unsigned flags;
+    int active = 1;
+    return REAL(cuDevicePrimaryCtxGetState)(device, &flags, &active) == CUDA_SUCCESS && !active;
+}
+
 static CUresult primary_end(CUdevice device, CUresult (*end)(CUdevice))
 {
     struct shim_context *ctx = primary_of(device);
-    unsigned flags;
-    int active = 1;
     if (ctx)
         context_each_kin(ctx, finish_each, NULL);
     CUresult r = closed(end(device));
-    if (ctx && r == CUDA_SUCCESS &&
-        REAL(cuDevicePrimaryCtxGetState)(device, &flags, &active) == CUDA_SUCCESS && !active)
+    if (ctx && r == CUDA_SUCCESS && primary_over(device))
         primary_close(ctx);
     else if (ctx)
         context_each_kin(ctx, go_on_each, NULL);
     return r;
 }
 
-#define PRIMARY(sym)                                                                               \
+/* Others hold it still: the driver waits for nothing. Two threads may do so at a time, and the
+ * driver take this one for the last. */
+static CUresult primary_lives(CUdevice device, CUresult (*end)(CUdevice))
+{
+    struct shim_context *ctx = primary_of(device);
+    CUresult r = end(device);
+    if (r != CUDA_SUCCESS)
+        atomic_fetch_add(&retained[device], 1);
+    else if (ctx && primary_over(device))
+        primary_close(ctx);
+    return r;
+}
+
+static CUresult primary_release(CUdevice device, CUresult (*end)(CUdevice))
+{
+    uint32_t holders = counted(device) && !call_native() ? atomic_load(&retained[device]) : 0;
+    while (holders && !atomic_compare_exchange_weak(&retained[device], &holders, holders - 1))
+        ;
+    return holders > 1 ? primary_lives(device, end) : primary_end(device, end);
+}
+
+static CUresult primary_reset(CUdevice device, CUresult (*end)(CUdevice))
+{
+    if (counted(device))
+        atomic_store(&retained[device], 0);
+    return primary_end(device, end);
+}
+
+#define PRIMARY(sym, ends)                                                                         \
     EXPORT CUresult sym(CUdevice dev)                                                              \
     {                                                                                              \
-        return primary_end(dev, REAL(sym));                                                        \
+        return ends(dev, REAL(sym));                                                               \
     }
-PRIMARY(cuDevicePrimaryCtxRelease)
-PRIMARY(cuDevicePrimaryCtxRelease_v2)
-PRIMARY(cuDevicePrimaryCtxReset)
-PRIMARY(cuDevicePrimaryCtxReset_v2)
+PRIMARY(cuDevicePrimaryCtxRelease, primary_release)
+PRIMARY(cuDevicePrimaryCtxRelease_v2, primary_release)
+PRIMARY(cuDevicePrimaryCtxReset, primary_reset)
+PRIMARY(cuDevicePrimaryCtxReset_v2, primary_reset)

@@ -242,3 +242,57 @@ HAZARD(contexts_come_and_go_with_their_streams_held)
         show_host("host", host);
     }
 }
+
+/* ---- one of several lets the context go ---------------------------------------------------- */
+
+static _Atomic bool may_end;
+
+static void CUDA_CB until_it_may(void *user)
+{
+    UNTIL(atomic_load(&may_end));
+}
+
+static void work_that_waits(CUstream s)
+{
+    words = buffer_new(3);
+    MUST(cuMemsetD32Async(words, 1, N, s));
+    atomic_store(&may_end, false);
+    MUST(cuLaunchHostFunc(s, until_it_may, NULL));
+    SAY(cuMemsetD32Async(words, 7, N, s));
+}
+
+static void work_ends(CUstream s)
+{
+    atomic_store(&may_end, true);
+    SAY(cuStreamSynchronize(s));
+    show("words", words);
+}
+
+HAZARD(primary_context_is_released_by_one_of_several)
+{
+    CUcontext again;
+    stream = stream_new(CU_STREAM_NON_BLOCKING);
+    for (int i = 0; i < 3; i++)
+        MUST(cuDevicePrimaryCtxRetain(&again, device));
+    for (int i = 0; i < 3; i++) {
+        work_that_waits(stream);
+        SAY(cuDevicePrimaryCtxRelease(device));
+        work_ends(stream);
+    }
+}
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+HAZARD(context_is_detached_by_one_of_several)
+{
+    CUcontext other = context_new(), again;
+    stream = stream_new(CU_STREAM_NON_BLOCKING);
+    work_that_waits(stream);
+    SAY(cuCtxAttach(&again, 0));
+    printf("%d\n", again == other);
+    SAY(cuCtxDetach(again));
+    work_ends(stream);
+    MUST(cuCtxDestroy(other));
+    MUST(cuCtxSetCurrent(context));
+}
+#pragma GCC diagnostic pop

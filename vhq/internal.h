@@ -203,7 +203,7 @@ enum running {
     RUN_MARK, /* a marker is being placed */
 };
 
-enum begun { BEGUN_INLINE, BEGUN_TURN, BEGUN_BUFFER };
+enum begun { BEGUN_NONE, BEGUN_INLINE, BEGUN_TURN, BEGUN_BUFFER, BEGUN_PLAIN };
 
 struct vhq {
     /* The producer side, under `lock`. */
@@ -211,7 +211,7 @@ struct vhq {
     struct vhq_set *set;
     struct vhq_desc desc;
     struct {
-        enum begun how;
+        _Atomic uint32_t how; /* enum begun; read without the lock (vhq_calling) */
         uint16_t flags;
         bool counted;
         uint32_t load;

@@ -70,7 +70,9 @@
 /* Found by tests/hazards, whose programs call what the oracle's do not. */
 #define MUTANTS_OF_HAZARDS(X)                                                                      \
     X(unknown_undrained, "a function that the table does not have overtakes buffered work")        \
-    X(fork_forgotten, "a child goes on with locks that threads of its parent hold")
+    X(fork_forgotten, "a child goes on with locks that threads of its parent hold")                \
+    X(gone_forgotten, "a stream that ended with work in flight is complete")                       \
+    X(calls_unseen, "a stream is complete while a thread's call for it runs")
 
 /* What programs see is right, and comes late or costs too much: found by tools/bench
  * --instructions, tests/vhq and tests/shim/wrap/level.c. */

@@ -60,11 +60,21 @@ static int direct_run(int result)
 
 /* ---- begin: inline --------------------------------------------------------------------------- */
 
+static void begun(struct vhq *q, enum begun how)
+{
+    atomic_store_explicit(&q->cur.how, how, memory_order_release);
+}
+
+bool vhq_calling(const struct vhq *q)
+{
+    return atomic_load_explicit(&q->cur.how, memory_order_acquire) != BEGUN_NONE;
+}
+
 /* With its load in q->cur. */
 static int begin_inline(struct vhq *q, const struct vhq_req *req, uint16_t flags)
 {
     submit_before(q, flags);
-    q->cur.how = BEGUN_INLINE;
+    begun(q, BEGUN_INLINE);
     q->cur.flags = flags;
     q->cur.after = req->after;
     q->cur.signals = req->signals;
@@ -247,7 +257,7 @@ static int begin_turn(struct vhq *q, const struct vhq_req *req)
         order_boost(&q->boost_below, slot->ticket + 1);
     atomic_store_explicit(&q->turn, 0, memory_order_relaxed);
     atomic_store_explicit(&q->turn_seq, peek(q->ring.tail_seq), memory_order_relaxed);
-    q->cur.how = BEGUN_TURN;
+    begun(q, BEGUN_TURN);
     slot_publish(q, slot);
     if (req->boost)
         dispatcher_kick(q->set);
@@ -267,7 +277,7 @@ static int begin_slow(struct vhq *q, const struct vhq_req *req, struct vhq_cmd *
     wait_for_room(q, bytes);
     if (turn)
         return begin_turn(q, req);
-    q->cur.how = BEGUN_BUFFER;
+    begun(q, BEGUN_BUFFER);
     *cmd = &slot_fill(q, req, bytes)->cmd;
     return VHQ_BUFFER;
 }
@@ -286,6 +296,7 @@ bool vhq_begin_plain(struct vhq *q, uint32_t flags)
     if (likely((cap_loose_room(q->set) && inline_allowed(q, &plain, false)) ||
                MUTANT(plain_overtakes))) {
         submit_before(q, plain_flags(flags));
+        begun(q, BEGUN_PLAIN);
         return true;
     }
     pthread_mutex_unlock(&q->lock);
@@ -313,7 +324,7 @@ int vhq_begin(struct vhq *q, const struct vhq_req *req, struct vhq_cmd **cmd)
 /* The turn is given again, as any command goes. Where none was, nothing waits. */
 void vhq_part(struct vhq *q)
 {
-    if (passive() || q->cur.how != BEGUN_TURN)
+    if (passive() || peek(q->cur.how) != BEGUN_TURN)
         return;
     struct slot *slot = q->cur.slot;
     atomic_store_explicit(&q->turn, 0, memory_order_relaxed);
@@ -369,7 +380,7 @@ void vhq_end(struct vhq *q, int driver_result)
         t_nested = NULL;
         return;
     }
-    switch (q->cur.how) {
+    switch ((enum begun)peek(q->cur.how)) {
     case BEGUN_INLINE:
         end_inline(q, direct_run(driver_result));
         break;
@@ -379,7 +390,11 @@ void vhq_end(struct vhq *q, int driver_result)
     case BEGUN_BUFFER:
         end_buffered(q, driver_result);
         break;
+    case BEGUN_PLAIN: /* vhq_end_plain's */
+    case BEGUN_NONE:
+        break;
     }
+    begun(q, BEGUN_NONE);
     pthread_mutex_unlock(&q->lock);
 }
 
@@ -390,6 +405,7 @@ void vhq_end_plain(struct vhq *q, uint32_t flags, uint64_t est_ns, int driver_re
     else
         cap_sent_loose(q, est_ns < MAX_EST_NS ? (uint32_t)est_ns | 1 : MAX_EST_NS, driver_result);
     bump(q->inlined, 1u);
+    begun(q, BEGUN_NONE);
     pthread_mutex_unlock(&q->lock);
 }
 

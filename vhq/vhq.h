@@ -300,6 +300,9 @@ void vhq_settle(struct vhq *q, uint64_t sent);
 /* NOT_READY logic of stream queries: true while something is buffered, or inline work that
  * waits. */
 bool vhq_busy(struct vhq *q);
+/* Somebody is between vhq_begin and vhq_end, or between the plain ones: what he submits may run
+ * already. Any thread. */
+bool vhq_calling(const struct vhq *q);
 
 /* What a hold that began now would wait for, by the estimates: `ns` for what is in flight and does
  * not stand at a gate, and all of it again for what should have been complete. Not for the launch

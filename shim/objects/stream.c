@@ -21,6 +21,7 @@
 #include "shim/pace/schedule.h"
 #include "shim/objects/thread_stream.h"
 #include "shim/objects/word.h"
+#include "vhq/mutant.h"
 
 TABLE(streams, 1024);
 POOL(stream_pool, struct shim_stream, free_next);
@@ -229,6 +230,8 @@ struct shim_stream *stream_of(CUstream handle)
 
 void stream_unlink(struct shim_stream *s)
 {
+    if (s->kind == VHQ_BLOCKING && !schedule_all_complete(s) && !MUTANT(gone_forgotten))
+        atomic_fetch_add(&s->ctx->gone, 1);
     atomic_store(&s->state, STREAM_GONE);
     external_wait_forget(s);
     schedule_forget(s);

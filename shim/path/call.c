@@ -36,7 +36,8 @@ static int call_now(struct call *c, struct shim_stream *s)
     return trace_on() ? traced_now(c, s) : c->now(c->args);
 }
 
-static int call_queue(struct call *c, struct shim_stream *s)
+/* Counted before another call may begin: a query looks at both. */
+static int call_queue(struct call *c, struct shim_stream *s, uint64_t before)
 {
     CUresult error = context_error(s->ctx);
     if (unlikely(error)) {
@@ -56,6 +57,8 @@ static int call_queue(struct call *c, struct shim_stream *s)
         call_fill(c, cmd);
     else
         result = call_now(c, s);
+    if (likely(result == CUDA_SUCCESS))
+        c->epoch = schedule_end(s, before, c->req.flags & CALL_KERNEL);
     vhq_end(s->q, result);
     return result;
 }
@@ -88,12 +91,14 @@ static CUresult call_go(struct call *c, struct shim_stream *s)
     uint64_t before = atomic_load_explicit(&s->epoch, memory_order_relaxed);
     if (s->tracked)
         schedule_begin(s);
-    CUresult r = (CUresult)(s->q ? call_queue(c, s) : call_unqueued(c, s));
-    if (!s->tracked && !s->q)
+    bool queued = s->q;
+    CUresult r = (CUresult)(queued ? call_queue(c, s, before) : call_unqueued(c, s));
+    if (!s->tracked && !queued)
         return r;
     if (unlikely(r != CUDA_SUCCESS))
         return context_answer(s->ctx, r);
-    c->epoch = schedule_end(s, before, c->req.flags & CALL_KERNEL);
+    if (!queued)
+        c->epoch = schedule_end(s, before, c->req.flags & CALL_KERNEL);
     if (c->req.flags & CALL_WAITS)
         schedule_complete(s, c->epoch);
     return r;
@@ -135,8 +140,10 @@ bool call_plain_begin(struct shim_stream *s, uint32_t flags, uint64_t *epoch)
 CUresult call_plain_end(struct shim_stream *s, uint32_t flags, uint64_t est_ns, uint64_t *epoch,
                         CUresult r)
 {
+    if (likely(r == CUDA_SUCCESS))
+        *epoch = schedule_end(s, *epoch, flags & CALL_KERNEL);
     vhq_end_plain(s->q, flags, est_ns, (int)r);
-    return call_direct_end(s, epoch, flags, r);
+    return likely(r == CUDA_SUCCESS) ? r : call_direct_end(s, epoch, flags, r);
 }
 
 CUresult call_on(struct call *c, struct shim_stream *s)

@@ -25,18 +25,55 @@ static bool legacy_busy(struct shim_context *ctx)
     return busy;
 }
 
-/* The application has been told that all its work is complete: a late marker must not unsay it. */
+static bool followed(const struct shim_stream *s, const struct shim_stream *other)
+{
+    return s == other || (s->kind == VHQ_LEGACY && other->kind == VHQ_BLOCKING);
+}
+
+/* The calls of the streams that `s` follows, all known complete. Lock held. */
+static bool calls_complete(struct shim_stream *s, uint64_t *calls)
+{
+    bool all = true;
+    *calls = 0;
+    for (struct shim_stream *o = s->ctx->streams; o && all; o = o->next)
+        if (followed(s, o)) {
+            *calls += atomic_load(&o->epoch);
+            all = schedule_all_complete(o);
+        }
+    return all;
+}
+
+/* A thread is in a call: what that submits may run already, and is counted at its end. A stream
+ * that has no queue is busy as long. */
+static bool call_under_way(struct shim_stream *s)
+{
+    bool any = false;
+    for (struct shim_stream *o = s->ctx->streams; o && !any; o = o->next)
+        any = followed(s, o) && (o->q ? vhq_calling(o->q) : schedule_busy(o));
+    return any && !MUTANT(calls_unseen);
+}
+
+/* The application has been told that all its work is complete: a late marker must not unsay it. So
+ * it was at one moment, when no call was under way: none has ended since the calls were counted. */
 static bool only_ours_left(struct shim_stream *s)
 {
-    bool all = s->q && schedule_all_complete(s) &&
-               atomic_load(&s->ctx->foreign) == atomic_load(&s->ctx->foreign_complete);
-    if (s->kind != VHQ_LEGACY)
-        return all;
-    pthread_mutex_lock(&s->ctx->lock);
-    for (struct shim_stream *o = s->ctx->streams; o && all; o = o->next)
-        all = o->kind != VHQ_BLOCKING || schedule_all_complete(o);
-    pthread_mutex_unlock(&s->ctx->lock);
+    struct shim_context *ctx = s->ctx;
+    uint64_t before, after;
+    if (atomic_load(&ctx->foreign) != atomic_load(&ctx->foreign_complete) ||
+        (s->kind == VHQ_LEGACY && atomic_load(&ctx->gone) != atomic_load(&ctx->gone_complete)))
+        return false;
+    pthread_mutex_lock(&ctx->lock);
+    bool all = s->q && calls_complete(s, &before) && !call_under_way(s) &&
+               calls_complete(s, &after) && before == after;
+    pthread_mutex_unlock(&ctx->lock);
     return all;
+}
+
+/* The driver has said so of the legacy stream since `gone` was read. */
+static void gone_complete(const struct shim_stream *s, uint32_t gone)
+{
+    if (s->kind == VHQ_LEGACY)
+        atomic_store(&s->ctx->gone_complete, gone);
 }
 
 /* Before the driver is asked, and when it said that all is complete. Under the lock that takes the
@@ -74,10 +111,12 @@ static CUresult stream_query(CUstream handle, bool ptds)
         return context_answer(s->ctx, CUDA_ERROR_NOT_READY);
     STOP(stream_query);
     uint64_t sent = queue_sent(s);
+    uint32_t gone = atomic_load(&s->ctx->gone);
     CUresult r = REAL(cuStreamQuery)(handle);
     if (MUTANT(stream_epoch_late))
         epoch = atomic_load(&s->epoch);
     if (r == CUDA_SUCCESS) {
+        gone_complete(s, gone);
         schedule_complete(s, epoch);
         queue_settle(s, sent, epoch);
     } else if (r == CUDA_ERROR_NOT_READY && only_ours_left(s))
@@ -106,8 +145,10 @@ static CUresult stream_synchronize(CUstream handle, bool ptds)
     if (!MUTANT(stream_sync_undrained))
         drain_sync_stream(s, call_boost(s));
     uint64_t sent = queue_sent(s);
+    uint32_t gone = atomic_load(&s->ctx->gone);
     CUresult r = REAL(cuStreamSynchronize)(handle);
     if (r == CUDA_SUCCESS) {
+        gone_complete(s, gone);
         schedule_complete(s, epoch);
         queue_settle(s, sent, epoch);
     }
@@ -132,7 +173,7 @@ struct synced {
     uint64_t epoch[SYNCED_STREAMS];
     unsigned count;
     struct shim_context *ctx;
-    uint32_t foreign;
+    uint32_t foreign, gone;
 };
 
 static void synced_add(struct shim_context *ctx, void *user)
@@ -152,6 +193,7 @@ static void synced_begin(struct synced *synced, struct shim_context *ctx)
     synced->count = 0;
     synced->ctx = ctx;
     synced->foreign = atomic_load(&ctx->foreign);
+    synced->gone = atomic_load(&ctx->gone);
     context_each_kin(ctx, synced_add, synced);
 }
 
@@ -160,6 +202,7 @@ static void synced_end(const struct synced *synced)
     for (unsigned i = 0; i < synced->count; i++)
         schedule_complete(synced->stream[i], synced->epoch[i]);
     atomic_store(&synced->ctx->foreign_complete, synced->foreign);
+    atomic_store(&synced->ctx->gone_complete, synced->gone);
 }
 
 static CUresult context_synchronize(void)

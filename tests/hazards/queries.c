@@ -1,0 +1,183 @@
+/*
+ * queries.c - a stream that is asked for whether it is done, by a thread that did not give it its
+ * work, or that cannot name the stream any more that did.
+ */
+#include "tests/hazards/hazard.h"
+
+#include <stdatomic.h>
+
+enum { SLOW_US = 20000, BIG = 3 << 20 }; /* small enough to go in one piece */
+
+static uint32_t *out;
+static CUdeviceptr in;
+
+static void slow_copy(CUstream s)
+{
+    MUST(launch_slow(in, 3, 1, SLOW_US, s));
+    MUST(cuMemcpyDtoHAsync(out, in, BYTES, s));
+}
+
+static void slow_copy_per_thread(void *user)
+{
+    slow_copy(CU_STREAM_PER_THREAD);
+}
+
+static void until_done(CUstream s)
+{
+    while (cuStreamQuery(s) == CUDA_ERROR_NOT_READY)
+        ;
+    SAY(cuStreamQuery(s));
+    show_host("out", out);
+}
+
+HAZARD(the_legacy_stream_follows_one_that_was_destroyed)
+{
+    out = pinned_new(1);
+    in = buffer_new(3);
+    warm(CU_STREAM_LEGACY);
+    MUST(cuStreamSynchronize(CU_STREAM_LEGACY));
+    for (int i = 0; i < 3; i++) {
+        CUstream s = stream_new(CU_STREAM_DEFAULT);
+        slow_copy(s);
+        MUST(cuStreamDestroy(s));
+        until_done(CU_STREAM_LEGACY);
+    }
+}
+
+HAZARD(the_legacy_stream_follows_a_thread_that_has_ended)
+{
+    out = pinned_new(1);
+    in = buffer_new(3);
+    warm(CU_STREAM_LEGACY);
+    MUST(cuStreamSynchronize(CU_STREAM_LEGACY));
+    for (int i = 0; i < 3; i++) {
+        thread_join(thread_start(slow_copy_per_thread, NULL));
+        until_done(CU_STREAM_LEGACY);
+    }
+}
+
+/* ---- copies of nothing --------------------------------------------------------------------- */
+
+static _Atomic bool may_end;
+
+static void CUDA_CB until_it_may(void *user)
+{
+    UNTIL(atomic_load(&may_end));
+}
+
+static void say_state(const char *what, CUresult r, CUstream s)
+{
+    printf("%s = %d, query %d\n", what, r, cuStreamQuery(s));
+}
+#define SAY_STATE(call, s) say_state(#call, call, s)
+
+/* Nothing is waited for, so nothing is complete afterwards. */
+static void copy_nothing(CUstream s)
+{
+    CUDA_MEMCPY2D flat = {.dstMemoryType = CU_MEMORYTYPE_HOST,
+                          .dstHost = calloc(1, BYTES),
+                          .dstPitch = 64,
+                          .srcMemoryType = CU_MEMORYTYPE_DEVICE,
+                          .srcDevice = in,
+                          .srcPitch = 64,
+                          .WidthInBytes = 64};
+    CUDA_MEMCPY3D deep = {.dstMemoryType = CU_MEMORYTYPE_HOST,
+                          .dstHost = flat.dstHost,
+                          .dstPitch = 64,
+                          .dstHeight = 1,
+                          .srcMemoryType = CU_MEMORYTYPE_DEVICE,
+                          .srcDevice = in,
+                          .srcPitch = 64,
+                          .srcHeight = 1,
+                          .WidthInBytes = 64,
+                          .Height = 1};
+    CUdeviceptr host = (CUdeviceptr)(uintptr_t)flat.dstHost;
+    atomic_store(&may_end, false);
+    MUST(cuLaunchHostFunc(s, until_it_may, NULL));
+    SAY_STATE(cuMemcpyDtoHAsync(flat.dstHost, in, 0, s), s);
+    SAY_STATE(cuMemcpyHtoDAsync(in, flat.dstHost, 0, s), s);
+    SAY_STATE(cuMemcpyAsync(host, in, 0, s), s);
+    SAY_STATE(cuMemcpy2DAsync(&flat, s), s);
+    SAY_STATE(cuMemcpy3DAsync(&deep, s), s);
+    if (!s) {
+        SAY_STATE(cuMemcpyDtoH(flat.dstHost, in, 0), s);
+        SAY_STATE(cuMemcpyHtoD(in, flat.dstHost, 0), s);
+        SAY_STATE(cuMemcpy(host, in, 0), s);
+        SAY_STATE(cuMemcpy2D(&flat), s);
+        SAY_STATE(cuMemcpy2DUnaligned(&flat), s);
+        SAY_STATE(cuMemcpy3D(&deep), s);
+    }
+    atomic_store(&may_end, true);
+    SAY(cuStreamSynchronize(s));
+}
+
+HAZARD(a_copy_of_nothing_completes_nothing)
+{
+    in = buffer_new(3);
+    copy_nothing(NULL);
+    copy_nothing(stream_new(CU_STREAM_NON_BLOCKING));
+}
+
+/* ---- while another thread's call runs ------------------------------------------------------- */
+
+static CUstream asked;
+static _Atomic uint32_t turn; /* odd: a host function runs */
+static _Atomic bool over;
+
+static void CUDA_CB host_function(void *user)
+{
+    atomic_fetch_add(&turn, 1);
+    nap();
+    atomic_fetch_add(&turn, 1);
+}
+
+static void give_functions(void *user)
+{
+    for (int i = 0; i < 100; i++) {
+        MUST(cuLaunchHostFunc(asked, host_function, NULL));
+        MUST(cuStreamSynchronize(asked));
+    }
+    atomic_store(&over, true);
+}
+
+/* The call that gave it to the stream may not have returned. */
+HAZARD(a_host_function_runs)
+{
+    unsigned int early = 0;
+    asked = stream_new(CU_STREAM_NON_BLOCKING);
+    struct thread *t = thread_start(give_functions, NULL);
+    while (!atomic_load(&over)) {
+        uint32_t now = atomic_load(&turn);
+        early += now % 2 && cuStreamQuery(asked) == CUDA_SUCCESS && atomic_load(&turn) == now;
+    }
+    thread_join(t);
+    printf("early %u\n", early);
+}
+
+static void *memory;
+static CUdeviceptr big;
+
+static void download(void *user)
+{
+    MUST(cuMemcpyDtoHAsync(memory, big, BIG, asked));
+    atomic_store(&over, true);
+}
+
+/* The driver works at it, and so the stream does, while the call lasts. */
+HAZARD(a_copy_to_pageable_memory_runs)
+{
+    bool busy = false;
+    asked = stream_new(CU_STREAM_NON_BLOCKING);
+    memory = calloc(1, BIG);
+    MUST(cuMemAlloc(&big, BIG));
+    for (int i = 0; i < 1000 && !busy; i++) { /* not in each is this thread awake meanwhile */
+        atomic_store(&over, false);
+        struct thread *t = thread_start(download, NULL);
+        while (!atomic_load(&over))
+            busy |= cuStreamQuery(asked) == CUDA_ERROR_NOT_READY && !atomic_load(&over);
+        thread_join(t);
+        MUST(cuStreamSynchronize(asked));
+    }
+    printf("%s\n", busy ? "busy" : "never busy");
+    free(memory);
+}

@@ -114,7 +114,7 @@ static void arrange_shifts(struct daemon *d, uint64_t now)
 static int housekeeping(struct daemon *d)
 {
     uint64_t now = clock_ns();
-    int wait_ms, hold_ms;
+    int wait_ms, hold_ms, new_ms;
     bool more;
 
     put_out_spoilers(d, now);
@@ -131,6 +131,9 @@ static int housekeeping(struct daemon *d)
         arrange_shifts(d, now);
         wait_ms = sooner(wait_ms, HEARTBEAT_LOOK_MS);
     }
+    new_ms = topology_look(d->peers, now);
+    if (new_ms >= 0)
+        wait_ms = sooner(wait_ms, new_ms);
     hold_ms = hold_look(d->peers, d->conf, now);
     if (hold_ms >= 0)
         wait_ms = sooner(wait_ms, hold_ms);

@@ -52,7 +52,7 @@ static int on_hello(struct peer *p, const union message *m)
     level_grant(p, m->hello.level, m->hello.lowest);
     p->deadline_ms = m->hello.deadline_ms;
     p->queues = p->lowest < PAGE_LEVELS - 1 || p->deadline_ms;
-    topology_expect(p->daemon->peers, p);
+    topology_expect(p->daemon->peers, p, p->client_since_ns);
     welcome(p);
     remote_restore(p, &m->hello);
     return 0;
@@ -84,10 +84,13 @@ static int on_level(struct peer *p, const union message *m)
     return 0;
 }
 
-/* The owner's bits now stand in the page that joined. Nothing waits for that. */
+/* The owner's bits now stand in the page that joined. */
 static int on_joined(struct peer *p, const union message *m)
 {
-    return p->client ? 0 : -EPROTO;
+    if (!p->client)
+        return -EPROTO;
+    topology_joined(p->daemon->topology, p->daemon->peers, p, m->joined.client);
+    return 0;
 }
 
 static int on_list(struct peer *p, const union message *m)

@@ -31,7 +31,7 @@ struct shared_page {
 
 struct peer_device {
     struct device *device;                     /* NULL: no such slot */
-    uint32_t bit;                              /* 0..28 or PROTOCOL_NO_BIT */
+    uint32_t bit;                              /* 0..27 or PROTOCOL_NO_BIT */
     uint64_t gpu_ns, unsure_ns, memory, round; /* round.c's; memory: the policy's */
     bool told, counted;                        /* to clients above; among its user's: admission.h */
     /* A hold that hold.c follows: its begin, 0 = none, and the number of those that had ended
@@ -69,7 +69,9 @@ struct peer {
     bool remote;      /* its level was given by somebody who may, whatever its own user may have */
     bool queues; /* its streams can be held: it was not real time when it came, or has deadlines */
     bool paused;
-    bool expects; /* its page counts one above it that there may be */
+    bool expects;         /* its page counts one above it that there may be */
+    uint32_t strangers;   /* clients above that were told of it when it came, and have not joined */
+    uint64_t new_till_ns; /* it is held as new until then, at most; 0: it is not */
     uint32_t weight;
     uint32_t deadline_ms;  /* of its requests; 0 = not given */
     uint32_t above, below; /* links to it and from it */

@@ -9,6 +9,10 @@
 #include <uthash.h>
 #include <utlist.h>
 
+#include "trace/clock.h"
+
+enum { NEW_MS = 20 /* one that does not answer keeps nobody longer */ };
+
 struct device {
     struct device *next;
     uint8_t uuid[16];
@@ -26,6 +30,7 @@ struct link_key {
 struct link {
     struct link_key key;
     uint8_t words[PAGE_LEVELS], slot[PAGE_DEVICES]; /* as the owner was told */
+    bool strange;                                   /* one of other's `strangers` */
     UT_hash_handle hh;
 };
 
@@ -210,6 +215,59 @@ static void link_tell(struct peer *owner, struct peer *other, const struct link 
     peer_send(owner, &m, page ? other->page : NULL);
 }
 
+/* ---- those who are new --------------------------------------------------------------------------
+ */
+
+static void new_write(const struct peer *p, uint32_t words, uint64_t now)
+{
+    for (uint32_t slot = 0; slot < PAGE_DEVICES; slot++)
+        page_write_bit(&p->page->page->device[slot], PAGE_BIT_NEW, words, PAGE_WORDS, now);
+}
+
+static void new_end(struct peer *p)
+{
+    if (p->new_till_ns)
+        new_write(p, 0, 0);
+    p->new_till_ns = 0;
+}
+
+static void new_look(struct peer *p)
+{
+    if (!p->expects && !p->strangers)
+        new_end(p);
+}
+
+int topology_look(struct peer *peers, uint64_t now_ns)
+{
+    uint64_t due = 0;
+    struct peer *p;
+
+    DL_FOREACH (peers, p) {
+        if (p->new_till_ns && now_ns >= p->new_till_ns)
+            new_end(p);
+        if (p->new_till_ns && (!due || p->new_till_ns < due))
+            due = p->new_till_ns;
+    }
+    return due ? (int)((due - now_ns) / NS_PER_MS) + 1 : -1;
+}
+
+static void link_meet(struct peer *other, struct link *link)
+{
+    other->strangers -= link->strange;
+    link->strange = false;
+    new_look(other);
+}
+
+void topology_joined(struct topology *r, struct peer *peers, const struct peer *p, uint64_t client)
+{
+    struct peer *other;
+    struct link *link;
+
+    DL_FOREACH (peers, other)
+        if (other->client && other->id == client && (link = link_find(r, p, other)))
+            link_meet(other, link);
+}
+
 static void link_add(struct topology *r, struct peer *owner, struct peer *other,
                      const uint8_t slot[PAGE_DEVICES])
 {
@@ -223,6 +281,8 @@ static void link_add(struct topology *r, struct peer *owner, struct peer *other,
     words_of(other, link->words);
     memcpy(link->slot, slot, sizeof(link->slot));
     HASH_ADD(hh, r->links, key, sizeof(link->key), link);
+    link->strange = other->expects && !owner->stalled;
+    other->strangers += link->strange;
     owner->below++;
     other->above++;
     atomic_fetch_add(&other->page->page->above, 1);
@@ -235,6 +295,7 @@ static void link_remove(struct topology *r, struct peer *owner, struct peer *oth
     union message m;
 
     HASH_DEL(r->links, link);
+    link_meet(other, link);
     free(link);
     owner->below--;
     other->above--;
@@ -290,15 +351,26 @@ static void topology_count(struct topology *r, struct peer *peers)
     }
 }
 
-/* Between its first launch and its first link there is time for a thousand others. */
-void topology_expect(struct peer *peers, struct peer *p)
+/* Between its first launch and its first link there is time for a thousand others, and until those
+ * above have its page none of them can hold it. So the daemon does, for as long as that takes. */
+void topology_expect(struct peer *peers, struct peer *p, uint64_t now_ns)
 {
+    uint8_t words[PAGE_LEVELS];
     const struct peer *other;
+    uint32_t held = 0;
 
-    DL_FOREACH (peers, other)
-        p->expects |= other->client && other != p && other->level > p->lowest;
-    if (p->expects)
-        atomic_fetch_add(&p->page->page->above, 1);
+    words_of(p, words);
+    DL_FOREACH (peers, other) {
+        if (!other->client || other == p || other->level <= p->lowest)
+            continue;
+        p->expects = true;
+        held |= other->stalled ? 0 : words[other->level];
+    }
+    if (!p->expects)
+        return;
+    atomic_fetch_add(&p->page->page->above, 1);
+    p->new_till_ns = now_ns + NEW_MS * NS_PER_MS;
+    new_write(p, held, now_ns);
 }
 
 void topology_settle(struct peer *p)
@@ -306,6 +378,7 @@ void topology_settle(struct peer *p)
     if (p->expects)
         atomic_fetch_sub(&p->page->page->above, 1);
     p->expects = false;
+    new_look(p);
 }
 
 void topology_update(struct topology *r, struct peer *peers, struct peer *p)

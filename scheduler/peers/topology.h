@@ -26,9 +26,15 @@ struct device_work {
     uint64_t done;
 };
 struct device_work *topology_work(struct device *device);
-/* A new client counts as having somebody above where that may come to be. From now on links say. */
-void topology_expect(struct peer *peers, struct peer *p);
+/* A new client counts as having somebody above where that may come to be, and is held until those
+ * have its page. From now on links say. */
+void topology_expect(struct peer *peers, struct peer *p, uint64_t now_ns);
 void topology_settle(struct peer *p);
+/* `p` has the page of this client now. */
+void topology_joined(struct topology *r, struct peer *peers, const struct peer *p, uint64_t client);
+/* Ends what lasts too long of that. Returns the time until it is due again, in ms; -1: there is
+ * nothing. */
+int topology_look(struct peer *peers, uint64_t now_ns);
 /* Level, lowest level or devices of `p` have changed: tells everybody concerned in `peers`. */
 void topology_update(struct topology *r, struct peer *peers, struct peer *p);
 /* `p` lives but does not run: clears its bits in all pages. */

@@ -7,7 +7,8 @@
  *
  * Holding. `hold[L]` of a device holds the streams of level L while it is nonzero. One bit per
  * holder:
- *   bits 0..28  another client of a higher level; the daemon assigns the bit, per device
+ *   bits 0..27  another client of a higher level; the daemon assigns the bit, per device
+ *   bit 28      the daemon: this client is new, and those above it cannot hold it yet
  *   bit 29      the daemon's policy, among clients of one level
  *   bit 30      this process itself: streams of a higher level beside the ones held
  *   bit 31      paused by the administrator
@@ -34,17 +35,18 @@
 #include "scheduler/wire/histogram.h"
 
 #define PAGE_MAGIC   0x4e495443u /* "CTIN" */
-#define PAGE_VERSION 3u
+#define PAGE_VERSION 4u
 #define PAGE_LEVELS  4u
 #define PAGE_DEVICES 16u
 #define PAGE_NAME    16u
 #define PAGE_KERNEL  28u
 
+#define PAGE_BIT_NEW      (1u << 28)
 #define PAGE_BIT_POLICY   (1u << 29)
 #define PAGE_BIT_SELF     (1u << 30)
 #define PAGE_BIT_PAUSED   (1u << 31)
-#define PAGE_BITS_CLIENTS 0x1fffffffu
-#define PAGE_CLIENT_BITS  29u
+#define PAGE_BITS_CLIENTS 0x0fffffffu
+#define PAGE_CLIENT_BITS  28u
 
 /* Figures for `list` and `top`, in page order. X(field, help). */
 #define PAGE_COUNTERS(X)                                                                           \

@@ -73,7 +73,7 @@ struct message_device {
 struct message_bit {
     struct message_header header;
     uint32_t slot;
-    uint32_t bit; /* 0..28, or PROTOCOL_NO_BIT: all taken */
+    uint32_t bit; /* 0..27, or PROTOCOL_NO_BIT: all taken */
 };
 
 /* A client below. `words[level]` are those of its page that work of `level` holds, as

@@ -98,9 +98,10 @@ static int64_t do_wait_end(int64_t dev, int64_t level)
     return 0;
 }
 
+/* Who holds it; not the daemon, while it is new (tests/scheduler/peers/newcomer.c). */
 static int64_t do_hold(int64_t dev, int64_t level)
 {
-    return *client_hold_word((int)dev, (uint32_t)level);
+    return *client_hold_word((int)dev, (uint32_t)level) & ~PAGE_BIT_NEW;
 }
 
 static int64_t do_address(int64_t dev, int64_t level)

@@ -26,8 +26,11 @@ Test(page, hot_words_have_their_own_cache_lines)
 
 Test(page, bits_of_clients_self_and_administrator_do_not_overlap)
 {
-    cr_assert_eq(PAGE_BITS_CLIENTS & (PAGE_BIT_POLICY | PAGE_BIT_SELF | PAGE_BIT_PAUSED), 0);
-    cr_assert_eq(PAGE_BITS_CLIENTS | PAGE_BIT_POLICY | PAGE_BIT_SELF | PAGE_BIT_PAUSED, UINT32_MAX);
+    cr_assert_eq(
+        PAGE_BITS_CLIENTS & (PAGE_BIT_NEW | PAGE_BIT_POLICY | PAGE_BIT_SELF | PAGE_BIT_PAUSED), 0);
+    cr_assert_eq(PAGE_BITS_CLIENTS | PAGE_BIT_NEW | PAGE_BIT_POLICY | PAGE_BIT_SELF |
+                     PAGE_BIT_PAUSED,
+                 UINT32_MAX);
     cr_assert_eq(PAGE_BITS_CLIENTS, (1u << PAGE_CLIENT_BITS) - 1);
 }
 

@@ -1,0 +1,154 @@
+/*
+ * newcomer.c - a client that comes is held until those above it can hold it, by pages of the test's
+ * own.
+ */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+
+#include "scheduler/peers/topology.h"
+#include "trace/clock.h"
+
+enum { PEERS = 4, NEW = PEERS - 1, SLOT = 2 /* everybody's */, LEAST_MS = 5, MOST_MS = 100 };
+static const uint64_t now = 1000 * NS_PER_MS;
+
+static struct topology *topology;
+static struct cutin_page page[PEERS];
+static struct shared_page shared[PEERS];
+static struct peer peer[PEERS]; /* two services, one that is below nobody new, and the newcomer */
+static uint32_t joins;
+
+void peer_send(struct peer *p, const union message *m, struct shared_page *with)
+{
+    joins += m->header.type == MESSAGE_JOIN;
+}
+
+static void device(struct peer *p)
+{
+    static const uint8_t gpu[16] = {1};
+
+    cr_assert_eq(topology_device(topology, p, SLOT, gpu), 0);
+    topology_update(topology, peer, p);
+}
+
+static void set_up(void)
+{
+    static const uint32_t levels[PEERS] = {3, 2, 0, 0};
+
+    topology = topology_new();
+    for (uint32_t i = 0; i < PEERS; i++) {
+        shared[i].page = &page[i];
+        peer[i] = (struct peer){.client = i != NEW,
+                                .id = 10 + i,
+                                .flat = true,
+                                .level = levels[i],
+                                .lowest = levels[i],
+                                .page = &shared[i],
+                                .next = i + 1 < PEERS ? &peer[i + 1] : NULL};
+        for (uint32_t slot = 0; slot < PAGE_DEVICES; slot++)
+            peer[i].device[slot] = (struct peer_device){.bit = PROTOCOL_NO_BIT, .told = true};
+        if (i != NEW)
+            device(&peer[i]);
+    }
+    joins = 0;
+}
+
+TestSuite(newcomer, .init = set_up);
+
+static void comes(void)
+{
+    peer[NEW].client = true;
+    topology_expect(peer, &peer[NEW], now);
+}
+
+static uint32_t held(uint32_t i, uint32_t slot)
+{
+    return page[i].device[slot].hold[0];
+}
+
+static void joined(uint32_t i)
+{
+    topology_joined(topology, peer, &peer[i], peer[NEW].id);
+}
+
+Test(newcomer, is_held_on_every_device_until_those_above_have_its_page)
+{
+    comes();
+    for (uint32_t slot = 0; slot < PAGE_DEVICES; slot++)
+        cr_assert_eq(held(NEW, slot), PAGE_BIT_NEW, "whichever it will use");
+    device(&peer[NEW]);
+    topology_settle(&peer[NEW]);
+    cr_assert_eq(joins, 2);
+    joined(1);
+    cr_assert_eq(held(NEW, SLOT), PAGE_BIT_NEW, "one of them cannot hold it yet");
+    joined(1);
+    cr_assert_eq(held(NEW, SLOT), PAGE_BIT_NEW, "however often the other one says so");
+    joined(2);
+    cr_assert_eq(held(NEW, SLOT), PAGE_BIT_NEW, "nor who is not above it");
+    joined(0);
+    for (uint32_t slot = 0; slot < PAGE_DEVICES; slot++)
+        cr_assert_eq(held(NEW, slot), 0);
+    cr_assert_eq(topology_look(peer, now), -1);
+}
+
+Test(newcomer, is_held_for_some_time_by_those_who_do_not_answer)
+{
+    int due;
+
+    comes();
+    device(&peer[NEW]);
+    topology_settle(&peer[NEW]);
+    due = topology_look(peer, now);
+    cr_assert(due > LEAST_MS && due < MOST_MS, "%d", due);
+    cr_assert_eq(held(NEW, SLOT), PAGE_BIT_NEW);
+    cr_assert_eq(topology_look(peer, now + (uint64_t)due * NS_PER_MS), -1);
+    cr_assert_eq(held(NEW, SLOT), 0);
+    joined(0);
+    joined(1);
+    cr_assert_eq(held(NEW, SLOT), 0);
+}
+
+Test(newcomer, is_held_by_none_that_has_stopped_or_gone)
+{
+    peer[0].stalled = true;
+    comes();
+    device(&peer[NEW]);
+    topology_settle(&peer[NEW]);
+    cr_assert_eq(held(NEW, SLOT), PAGE_BIT_NEW);
+    topology_remove(topology, peer, &peer[1]);
+    cr_assert_eq(held(NEW, SLOT), 0);
+}
+
+Test(newcomer, without_anybody_above_is_not_held)
+{
+    topology_remove(topology, peer, &peer[0]);
+    topology_remove(topology, peer, &peer[1]);
+    peer[0].client = peer[1].client = false;
+    comes();
+    cr_assert_eq(held(NEW, SLOT), 0);
+    cr_assert_eq(topology_look(peer, now), -1);
+}
+
+Test(newcomer, on_a_device_without_them_is_let_go_by_its_links)
+{
+    static const uint8_t gpu[16] = {2};
+
+    comes();
+    cr_assert_eq(topology_device(topology, &peer[NEW], SLOT, gpu), 0);
+    topology_update(topology, peer, &peer[NEW]);
+    cr_assert_eq(held(NEW, SLOT), PAGE_BIT_NEW, "it may name another one");
+    topology_settle(&peer[NEW]);
+    cr_assert_eq(held(NEW, SLOT), 0);
+}
+
+Test(newcomer, that_came_before_those_above_is_not_held_by_the_daemon)
+{
+    comes();
+    device(&peer[NEW]);
+    topology_settle(&peer[NEW]);
+    joined(0);
+    joined(1);
+    peer[2].level = peer[2].lowest = 3; /* somebody has risen */
+    topology_update(topology, peer, &peer[2]);
+    cr_assert_eq(joins, 3 + 1, "the other one of its level is below it too: %u", joins);
+    cr_assert_eq(held(NEW, SLOT), 0);
+}

@@ -66,13 +66,13 @@ static void pieces_plan(struct call *c, const struct shim_stream *s, enum copy_w
     c->run = pieces_run;
     c->args = p;
     c->req.bytes = (uint32_t)size;
-    if (vhq_set_alone(s->ctx->set)) {
-        c->req.flags |= VHQ_LEARNS; /* it counts as whole, until it goes in pieces */
+    bool alone = vhq_set_alone(s->ctx->set), known = estimate_known(p->estimate);
+    if (alone || !known)
+        c->req.flags |= VHQ_LEARNS; /* alone it counts as whole, until it goes in pieces */
+    if (alone)
         return;
-    }
     c->req.flags |= VHQ_IN_PARTS;
-    c->req.est_ns = estimate_known(p->estimate) ? estimate_ns(p->estimate)
-                                                : estimate_copy_ns(bytes, way == COPY_WITHIN);
+    c->req.est_ns = known ? estimate_ns(p->estimate) : estimate_copy_ns(bytes, way == COPY_WITHIN);
 }
 
 /* All of it is there. */

@@ -39,7 +39,7 @@ enum {
 
 bool cap_contended(const struct vhq_set *s)
 {
-    return !s->cfg.above || atomic_load_explicit(s->cfg.above, memory_order_relaxed) != 0;
+    return peek(*peek(s->above)) != 0;
 }
 
 /* Is the cap all that bounds the wait of somebody above? */
@@ -539,6 +539,8 @@ static void cap_progress(struct vhq_set *s, uint64_t began, uint64_t est, uint64
     s->blocked_ns = 0;
     s->backoff_ns = 0;
     s->admits = s->admitted = 0;
+    if (unlikely(s->trials != 0))
+        measure_tried(s);
 }
 
 /* The slower pace is for what comes next. What is late now is looked for by backoff until it

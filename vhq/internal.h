@@ -318,6 +318,8 @@ enum set_stage { SET_OPEN, SET_CLOSING, SET_ABANDONED };
 
 struct vhq_set {
     struct vhq_config cfg;
+    /* cfg.above. Without one, and during trials: a word that says that somebody is there. */
+    _Atomic(const _Atomic uint32_t *) above;
     _Atomic uint32_t budget_us, depth; /* the cap now; see vhq_set_configure */
     _Atomic uint64_t budget_ns;        /* the same by estimates that are right; see measure.c */
     _Atomic uint32_t loose_most_ns;    /* so is this */
@@ -374,6 +376,7 @@ struct vhq_set {
     uint64_t due_set_ns;     /* when that was said */
     bool due_completes;      /* and that the oldest unit would be complete by then */
     uint32_t scale;          /* of 256: how long what is in flight takes against the estimates */
+    uint32_t trials;         /* so many units more are to complete before it counts as alone */
     uint32_t pace;           /* the same, as it seems to who looks */
     uint32_t backoff_ns;
 
@@ -448,7 +451,7 @@ uint64_t cap_stream_left(const struct vhq *q, uint64_t now);
 uint32_t cap_wide(const struct vhq *q);
 static inline bool cap_alone(const struct vhq_set *s)
 {
-    return s->cfg.above && atomic_load_explicit(s->cfg.above, memory_order_relaxed) == 0 &&
+    return peek(*peek(s->above)) == 0 &&
            (!s->cfg.rivals || atomic_load_explicit(s->cfg.rivals, memory_order_relaxed) == 0);
 }
 void cap_look(struct vhq_set *s, uint64_t now);
@@ -521,6 +524,8 @@ enum { AHEAD_NS = 256, AHEAD_MOST = UINT16_MAX };
 /* The unit that ends with this marker is complete. As of the last look it was not. */
 void measure_unit(struct vhq *q, uint32_t value, uint64_t now);
 void measure_scale(struct vhq_set *s, uint32_t scale);
+void measure_begin(struct vhq_set *s);
+void measure_tried(struct vhq_set *s); /* one more of the trials is over */
 /* So much of an estimate has surely run in `ns`. */
 static inline uint64_t measure_ran(const struct vhq_set *s, uint64_t ns)
 {

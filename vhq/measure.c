@@ -20,7 +20,8 @@
 #include "vhq/internal.h"
 #include "vhq/mutant.h"
 
-enum { SCALE_LEAST = SCALE_ONE / 16, RELEASE = 4 };
+/* By so many steps of 1/4 the scale has come down from the most to what is so. */
+enum { SCALE_LEAST = SCALE_ONE / 16, RELEASE = 4, TRIALS = 16 };
 
 void measure_scale(struct vhq_set *s, uint32_t scale)
 {
@@ -34,6 +35,26 @@ void measure_scale(struct vhq_set *s, uint32_t scale)
         most = UINT32_MAX;
     atomic_store_explicit(&s->loose_most_ns, most, memory_order_relaxed);
     atomic_store_explicit(&s->loose_unit_ns, most / LOOSE_PART, memory_order_relaxed);
+}
+
+static void measure_above(struct vhq_set *s)
+{
+    static const _Atomic uint32_t somebody = 1;
+    bool tried = s->cfg.above && (s->trials == 0 || MUTANT(alone_untried));
+    atomic_store_explicit(&s->above, tried ? s->cfg.above : &somebody, memory_order_relaxed);
+}
+
+void measure_begin(struct vhq_set *s)
+{
+    s->trials = s->cfg.expects ? TRIALS : 0;
+    measure_scale(s, s->cfg.untried ? SCALE_MOST : SCALE_ONE);
+    measure_above(s);
+}
+
+void measure_tried(struct vhq_set *s)
+{
+    if (--s->trials == 0)
+        measure_above(s);
 }
 
 static uint32_t measure_ratio(uint64_t ns, uint32_t ahead)

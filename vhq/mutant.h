@@ -92,6 +92,7 @@
     X(allocation_ahead, "an allocation goes ahead of the frees that are buffered")                 \
     X(feedback_ignored, "the cap trusts estimates, whatever was measured")                         \
     X(loose_unbounded, "there is no bound while nobody is above")                                  \
+    X(alone_untried, "a process counts as alone before anything is known of its work")             \
     X(marker_lost, "one marker in eight is never written")                                         \
     X(stream_uncounted, "the cap forgets what streams have in flight")
 

@@ -65,7 +65,7 @@ int vhq_set_create(const struct vhq_config *cfg, const struct vhq_ops *ops, void
     s->used.least = s->used.most = SCALE_ONE;
     s->depth = s->cfg.depth;
     s->first = INT_MAX;
-    measure_scale(s, cfg->untried ? SCALE_MOST : SCALE_ONE);
+    measure_begin(s);
     pthread_mutex_init(&s->lock, NULL);
     if (!atomic_load(&vhq_forked)) {
         registry_lock();

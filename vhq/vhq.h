@@ -120,6 +120,7 @@ struct vhq_config {
      * NULL: there are none. */
     const _Atomic uint32_t *shift;
     bool untried; /* estimates count as far too low until completions say otherwise */
+    bool expects; /* somebody above may be about to be known: the first commands go as if he were */
 };
 
 /* Defaults of vhq_config, as documented for CUTIN_BUDGET_US, CUTIN_DEPTH and CUTIN_QUEUE. */

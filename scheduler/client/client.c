@@ -251,6 +251,16 @@ bool client_connected(void)
     return atomic_load_explicit(&self.up, memory_order_relaxed);
 }
 
+bool client_introduces(void)
+{
+    bool introduces;
+
+    pthread_mutex_lock(&self.lock);
+    introduces = self.link == LINK_HELLO || self.link == LINK_UP;
+    pthread_mutex_unlock(&self.lock);
+    return introduces;
+}
+
 int client_device(const uint8_t uuid[16])
 {
     int dev;

@@ -109,6 +109,8 @@ void client_hint_deadline(uint32_t us);
 void client_set_level(uint32_t level);
 /* True while registered with a daemon. */
 bool client_connected(void);
+/* ... or about to be: somebody above may be there, of whom nothing is known yet. Takes a lock. */
+bool client_introduces(void);
 
 /* In a forked child: forget the connection and threads, close the descriptor, clear nothing. */
 void client_after_fork(void);

@@ -300,3 +300,26 @@ Test(alone, the_cap_lifts_over_what_was_in_flight)
     cr_assert_eq(stats.cap_lifts, 1);
     world_free(w);
 }
+
+/* A job that comes may meet a service which has not been introduced to it, with kernels that nobody
+ * has timed: one goes at a time, or the next one when it should be nearly over, until so many of
+ * them were measured. */
+Test(alone, begins_when_something_was_tried)
+{
+    struct vhq_config untried = config;
+    untried.untried = untried.expects = true;
+    struct world *w = world_new(&untried);
+    int a = world_stream(w, VHQ_NONBLOCKING), n = 0;
+    for (int i = 0; i < MANY; i++)
+        launch(w, a, BUDGET_US / 4);
+    while (!vhq_set_alone(w->set)) {
+        dispatcher_looks(w);
+        cr_assert_leq(in_device(w, a), 2, "%u after %d", in_device(w, a), n);
+        complete(w, a, 1);
+        WAIT_FOR(vhq_set_alone(w->set) || in_device(w, a) > 0);
+        cr_assert_leq(++n, 32);
+    }
+    cr_assert_geq(n, 8);
+    WAIT_FOR(in_device(w, a) > 2 * DEPTH);
+    world_free(w);
+}

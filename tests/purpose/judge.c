@@ -250,7 +250,7 @@ static uint64_t started_next(const struct ops *ops, const struct cut_in *c, uint
     uint64_t next = 0;
     for (size_t i = 0; i < ops->n && ops->at[i].submit < until; i++) {
         const struct op *op = &ops->at[i];
-        if (op->who == SERVICE || op->kind != KERNEL)
+        if (op->who == SERVICE)
             continue;
         if (op->start <= c->end && op->end > c->end)
             return c->end; /* beside it */

@@ -151,7 +151,7 @@ Test(client, activity_holds_the_client_below_and_only_it)
     WAIT_UNTIL(actor_do(&be, DO_HOLD, 0, 0) != 0);
     cr_assert_eq(actor_do(&rt, DO_HOLD, 0, 3), 0);
     cr_assert_eq(actor_do(&other, DO_HOLD, 0, 0), 0, "another device");
-    cr_assert_eq(actor_do(&other, DO_ABOVE, 0, 0), 0);
+    WAIT_UNTIL(actor_do(&other, DO_ABOVE, 0, 0) == 0); /* once the daemon knows its device */
     actor_do(&rt, DO_IDLE, 0, 3);
     cr_assert_eq(actor_do(&be, DO_HOLD, 0, 0), 0, "cleared by the call itself");
     actor_do(&be, DO_ACTIVE, 0, 3);

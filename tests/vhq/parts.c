@@ -72,6 +72,7 @@ Test(parts, a_hold_stops_what_has_not_gone)
     complete_one(k, 2);
     cr_assert_eq(went(k), 2);
     atomic_store(&w->stream[a].hold, 1);
+    dispatcher_looks(); /* or it has looked at the hold word before, and not yet at the room */
     device_finish(w);
     dispatcher_looks();
     cr_assert_eq(went(k), 2);
@@ -136,9 +137,9 @@ Test(parts, a_thread_that_submits_by_itself_waits_before_each)
     complete_one(k, 2);
     WAIT_FOR(went(k) == 2);
     atomic_store(&w->stream[a].hold, 1);
+    dispatcher_looks();
     device_step(w, a);
-    for (int i = 0; i < 20; i++)
-        nap_us(100);
+    dispatcher_looks();
     cr_assert_eq(went(k), 2);
     atomic_store(&w->stream[a].hold, 0);
     device_start(w, 1);

@@ -128,7 +128,7 @@ Test(hold, that_two_keep_up_in_turn_is_said)
 /* What `cutin list` makes of it. */
 Test(hold, is_shown_in_lists)
 {
-    char text[65536], expected[64];
+    char text[65536], expected[64], *held;
     size_t size;
     FILE *list;
 
@@ -141,7 +141,9 @@ Test(hold, is_shown_in_lists)
     size = fread(text, 1, sizeof(text) - 1, list);
     text[size] = '\0';
     pclose(list);
-    snprintf(expected, sizeof(expected), " %d 1s", (int)rt.pid);
-    cr_assert(strstr(text, "HELD BY") && strstr(text, expected), "%s", text);
+    snprintf(expected, sizeof(expected), "- %d ", (int)rt.pid);
+    cr_assert(strstr(text, "HELD BY") && (held = strstr(text, expected)), "%s", text);
+    cr_assert_geq(strtol(held + strlen(expected), &held, 10), 1, "%s", text);
+    cr_assert_eq(*held, 's', "%s", text);
     cr_assert(strstr(text, "\"held_by\"") && strstr(text, "\"held_ms\":"), "%s", text);
 }

@@ -71,6 +71,11 @@
 #define MUTANTS_OF_HAZARDS(X)                                                                      \
     X(unknown_undrained, "a function that the table does not have overtakes buffered work")        \
     X(fork_forgotten, "a child goes on with locks that threads of its parent hold")                \
+    X(graph_straight_overtakes,                                                                    \
+      "a graph in a stream without a queue goes before its own launch below")                      \
+    X(capture_before_record, "a record that is buffered comes after one that a capture takes")     \
+    X(ranges_stale,                                                                                \
+      "memory that was freed in stream order, or with a graph, still counts as such")              \
     X(gone_forgotten, "a stream that ended with work in flight is complete")                       \
     X(calls_unseen, "a stream is complete while a thread's call for it runs")
 

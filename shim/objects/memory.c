@@ -175,8 +175,15 @@ uint32_t memory_managed_flags(CUdeviceptr address, size_t bytes)
 }
 
 /* Asked anew: it may have been freed since. */
-uint32_t memory_start_flags(CUdeviceptr address)
+uint32_t memory_pooled_flags(CUdeviceptr address)
 {
     struct range r;
-    return range_ask((uintptr_t)address, &r) && r.start == (uintptr_t)address ? 0 : VHQ_MUST_INLINE;
+    CUmemoryPool pool = NULL;
+    bool starts = range_ask((uintptr_t)address, &r) && r.start == (uintptr_t)address;
+    return starts &&
+                   REAL(cuPointerGetAttribute)(&pool, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE,
+                                               address) == CUDA_SUCCESS &&
+                   pool
+               ? 0
+               : VHQ_MUST_INLINE;
 }

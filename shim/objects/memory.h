@@ -13,8 +13,8 @@ uint32_t memory_flags(const void *address, size_t bytes);
 uint32_t memory_device_flags(CUdeviceptr address, size_t bytes);
 /* Likewise, unless it is managed. */
 uint32_t memory_managed_flags(CUdeviceptr address, size_t bytes);
-/* Likewise, unless it is the start of an allocation. */
-uint32_t memory_start_flags(CUdeviceptr address);
+/* Likewise, unless it is the start of an allocation from a pool. */
+uint32_t memory_pooled_flags(CUdeviceptr address);
 
 /* Memory of the host: the program's own, or pinned. */
 bool memory_host(CUdeviceptr address);

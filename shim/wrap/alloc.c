@@ -94,6 +94,14 @@ ALLOC(_ptsz, true)
 
 /* ---- and freed ---------------------------------------------------------------------------- */
 
+/* What is known of addresses may be wrong from now on. */
+static CUresult gone(CUresult r)
+{
+    if (!MUTANT(ranges_stale))
+        memory_forget();
+    return r;
+}
+
 struct freeing {
     CUstream stream;
     CUdeviceptr at;
@@ -106,7 +114,7 @@ static int free_now(void *args)
 {
     struct freeing *f = args;
     f->called = true;
-    return (int)REAL(cuMemFreeAsync)(f->at, f->stream);
+    return (int)gone(REAL(cuMemFreeAsync)(f->at, f->stream));
 }
 
 static int free_run(void *payload)
@@ -140,7 +148,7 @@ static CUresult free_queued(struct freeing *f, struct shim_stream *s)
                      .req = {.bytes = sizeof(*f), .flags = VHQ_UNCOUNTED},
                      .name = "cuMemFreeAsync"};
     c.req.flags |= MUTANT_OVERTAKES(free_overtakes);
-    c.req.flags |= f->block.block ? 0 : memory_start_flags(f->at);
+    c.req.flags |= f->block.block ? 0 : memory_pooled_flags(f->at);
     CUresult r = call_on(&c, s);
     if (f->called && r == CUDA_SUCCESS)
         block_free_end(f->block);
@@ -155,7 +163,7 @@ static CUresult free_async(CUdeviceptr at, CUstream stream, bool ptds)
         block_forget(at);
     if (call_direct(s)) {
         uint64_t epoch = call_direct_begin(s);
-        return call_direct_end(s, &epoch, 0, REAL(cuMemFreeAsync)(at, stream));
+        return call_direct_end(s, &epoch, 0, gone(REAL(cuMemFreeAsync)(at, stream)));
     }
     struct freeing f = {.stream = stream, .at = at, .known = s};
     struct call c = {.now = free_now, .args = &f, .name = "cuMemFreeAsync"};
@@ -176,7 +184,7 @@ EXPORT CUresult cuMemFreeAsync_ptsz(CUdeviceptr dptr, CUstream hStream)
 #define POOLS_CHANGE(sym, PARAMS, ARGS)                                                            \
     EXPORT CUresult sym PARAMS                                                                     \
     {                                                                                              \
-        CUresult r = REAL(sym) ARGS;                                                               \
+        CUresult r = gone(REAL(sym) ARGS);                                                         \
         block_pools_changed();                                                                     \
         return r;                                                                                  \
     }
@@ -185,6 +193,15 @@ POOLS_CHANGE(cuDeviceSetMemPool, (CUdevice dev, CUmemoryPool pool), (dev, pool))
 POOLS_CHANGE(cuMemSetMemPool,
              (CUmemLocation * location, CUmemAllocationType type, CUmemoryPool pool),
              (location, type, pool))
+
+EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep)
+{
+    return gone(REAL(cuMemPoolTrimTo)(pool, minBytesToKeep));
+}
+EXPORT CUresult cuDeviceGraphMemTrim(CUdevice device)
+{
+    return gone(REAL(cuDeviceGraphMemTrim)(device));
+}
 
 EXPORT CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_out, CUdeviceptr ptr)
 {

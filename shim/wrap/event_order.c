@@ -7,7 +7,9 @@
 #include "shim/objects/capture.h"
 #include "shim/objects/context.h"
 #include "shim/path/external_wait.h"
+#include "shim/path/drain.h"
 #include "shim/path/join.h"
+#include "vhq/mutant.h"
 
 /* ---- record ------------------------------------------------------------------------------- */
 
@@ -89,6 +91,16 @@ static bool record_plain(struct shim_event *ev, const struct shim_stream *s)
            !atomic_load_explicit(&ev->captured, memory_order_relaxed) && event_unfence(ev);
 }
 
+/* A record that is buffered would come behind the one that a capture takes, and undo it. */
+static void record_of_before(struct shim_event *ev)
+{
+    bool waited;
+    struct vhq_fence *old = MUTANT(capture_before_record) ? NULL : event_swap(ev, NULL, &waited);
+    if (old && (waited || !vhq_fence_submitted(old)))
+        drain_displaced(old);
+    vhq_fence_put(old);
+}
+
 static CUresult event_record(CUevent event, CUstream stream, unsigned flags, bool ptds)
 {
     struct shim_stream *s = call_stream(&stream, ptds);
@@ -122,8 +134,10 @@ static CUresult event_record(CUevent event, CUstream stream, unsigned flags, boo
     bool captures = capture_any() && capture_active(s->handle);
     if (atomic_load_explicit(&ev->captured, memory_order_relaxed) != captures)
         atomic_store(&ev->captured, captures);
-    if (captures)
+    if (captures) {
+        record_of_before(ev);
         return call_on(&c, NULL);
+    }
     if (record_refusable(&a, ev, s))
         c.req.flags |= VHQ_MUST_INLINE;
     event_unseal(ev);
@@ -147,6 +161,14 @@ EXPORT CUresult cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigne
 EXPORT CUresult cuEventRecordWithFlags_ptsz(CUevent hEvent, CUstream hStream, unsigned int flags)
 {
     return event_record(hEvent, hStream, flags, true);
+}
+
+static void record_submitted(struct shim_event *ev)
+{
+    struct vhq_fence *fence = event_fence(ev, false);
+    if (fence)
+        vhq_fence_drain(fence, true);
+    vhq_fence_put(fence);
 }
 
 /* ---- wait --------------------------------------------------------------------------------- */
@@ -224,8 +246,11 @@ static CUresult event_wait(CUstream stream, CUevent event, unsigned flags, bool 
         event_node_begins();
     if (!ev)
         return call_unknown(&c, s, event);
-    if (capture_any() && capture_active(s->handle))
+    if (capture_any() && capture_active(s->handle)) {
+        if (!atomic_load(&ev->captured)) /* refused, once the driver knows the record */
+            record_submitted(ev);
         return call_on(&c, NULL);
+    }
     if (unlikely(atomic_load_explicit(&ev->captured, memory_order_relaxed))) {
         c.req.flags |= VHQ_MUST_INLINE; /* the stream joins the capture: all before it goes first */
         return call_on(&c, s);

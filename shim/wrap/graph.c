@@ -8,6 +8,7 @@
 #include "shim/path/call.h"
 #include "shim/objects/capture.h"
 #include "shim/objects/event.h"
+#include "shim/objects/memory.h"
 #include "shim/path/drain.h"
 #include "shim/graph/graph_exec.h"
 #include "shim/graph/graph_copy.h"
@@ -133,6 +134,19 @@ static CUresult graph_queue(struct graph_call *a, struct call *c, struct shim_st
     return r;
 }
 
+/* A stream without a queue goes at once, behind earlier launches of the same graph and, where its nodes
+ * have events, behind everything: other streams of the process may have those buffered. */
+static CUresult graph_straight(const struct graph_call *a, struct call *c, struct shim_stream *s)
+{
+    struct exec *exec = exec_find(a->handle);
+    if (unlikely(atomic_load_explicit(&event_nodes_seen, memory_order_relaxed)))
+        drain_all(true);
+    c->req.after = exec && !MUTANT(graph_straight_overtakes) ? exec_swap(exec, NULL) : NULL;
+    CUresult r = call_on(c, s);
+    vhq_fence_put(c->req.after);
+    return r;
+}
+
 /* ---- graphs that reach other devices ------------------------------------------------------- */
 
 enum { ROUNDS = 64 }; /* of holds that take turns: then it goes whatever is held */
@@ -160,7 +174,7 @@ static CUresult wide_submit(struct graph_call *a, struct call *c, struct shim_st
     c->now = wide_now;
     c->run = NULL;
     if (!s->q) {
-        r = call_on(c, s);
+        r = graph_straight(a, c, s);
         asides_joined(a->exec->asides, s, c->epoch);
         return r;
     }
@@ -199,12 +213,15 @@ static CUresult graph_submit(struct graph_call *a, bool ptds)
     if (unlikely(wide(a, s)))
         return wide_submit(a, &c, s);
     a->exec = NULL;
-    if (call_direct(s)) {
+    if (call_direct(s) && !atomic_load_explicit(&event_nodes_seen, memory_order_relaxed)) {
         uint64_t epoch = call_direct_begin(s);
         return call_direct_end(s, &epoch, kernel, (CUresult)graph_run(a));
     }
-    if (!s || !s->q || (capture_any() && capture_active(s->handle)) ||
-        !(a->exec = exec_of(a->handle)))
+    if (!s || (capture_any() && capture_active(s->handle)))
+        return call_on(&c, s);
+    if (!s->q)
+        return graph_straight(a, &c, s);
+    if (!(a->exec = exec_of(a->handle)))
         return call_on(&c, s);
     return graph_queue(a, &c, s);
 }
@@ -231,9 +248,18 @@ static void destroy_drop(void *payload)
     exec_put(((struct graph_call *)payload)->exec);
 }
 
+/* Memory of its own went with it. */
+static CUresult exec_destroy(CUgraphExec handle)
+{
+    CUresult r = REAL(cuGraphExecDestroy)(handle);
+    if (!MUTANT(ranges_stale))
+        memory_forget();
+    return r;
+}
+
 static int destroy_run(void *payload)
 {
-    REAL(cuGraphExecDestroy)(((struct graph_call *)payload)->handle);
+    exec_destroy(((struct graph_call *)payload)->handle);
     destroy_drop(payload);
     return 0;
 }
@@ -256,7 +282,7 @@ EXPORT CUresult cuGraphExecDestroy(CUgraphExec hGraphExec)
 {
     struct exec *e = call_native() ? NULL : exec_find(hGraphExec);
     if (!e)
-        return REAL(cuGraphExecDestroy)(hGraphExec);
+        return exec_destroy(hGraphExec);
     struct vhq_fence *fence = exec_swap(e, NULL);
     bool pending = fence && !vhq_fence_submitted(fence) && !MUTANT(exec_destroy_early);
     exec_remove(e);
@@ -266,5 +292,5 @@ EXPORT CUresult cuGraphExecDestroy(CUgraphExec hGraphExec)
     if (pending)
         return CUDA_SUCCESS;
     exec_put(e);
-    return REAL(cuGraphExecDestroy)(hGraphExec);
+    return exec_destroy(hGraphExec);
 }

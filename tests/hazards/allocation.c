@@ -537,3 +537,76 @@ HAZARD(nothing_is_freed_at_once)
     SAY(cuStreamSynchronize(s));
     show("x", x);
 }
+
+/* ---- addresses that mean nothing any more: the driver says so at the call ------------------- */
+
+static void use_of_nothing(CUdeviceptr at, CUdeviceptr x, CUstream s)
+{
+    hold(s);
+    SAY(launch_mix(x, 5, 7, s));
+    buffered(s);
+    SAY(cuMemsetD32Async(at, 7, N, s));
+    SAY(cuMemcpyDtoDAsync(x, at, BYTES, s));
+    SAY(cuMemFreeAsync(at, s));
+    release(s);
+    SAY(cuStreamSynchronize(s));
+    show("x", x);
+}
+
+HAZARD(memory_of_a_pool_that_was_freed_and_trimmed)
+{
+    CUstream s = stream_new(CU_STREAM_NON_BLOCKING);
+    CUmemoryPool pool;
+    CUdeviceptr at, x = buffer_new(3);
+    warm(s);
+    MUST(cuDeviceGetDefaultMemPool(&pool, device));
+    MUST(cuMemAllocAsync(&at, BYTES, s));
+    MUST(cuMemsetD32Async(at, 7, N, s));
+    MUST(cuMemFreeAsync(at, s));
+    MUST(cuStreamSynchronize(s));
+    MUST(cuMemPoolTrimTo(pool, 0));
+    use_of_nothing(at, x, s);
+}
+
+HAZARD(memory_of_a_graph_that_was_destroyed)
+{
+    CUDA_MEM_ALLOC_NODE_PARAMS p = {
+        .poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                      .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}},
+        .bytesize = BYTES};
+    CUstream s = stream_new(CU_STREAM_NON_BLOCKING);
+    CUdeviceptr x = buffer_new(3);
+    CUgraphNode node;
+    CUgraphExec exec;
+    CUgraph graph;
+    warm(s);
+    MUST(cuGraphCreate(&graph, 0));
+    MUST(cuGraphAddMemAllocNode(&node, graph, NULL, 0, &p));
+    MUST(cuGraphInstantiate(&exec, graph, 0));
+    MUST(cuGraphLaunch(exec, s));
+    MUST(cuMemsetD32Async(p.dptr, 7, N, s));
+    MUST(cuMemFreeAsync(p.dptr, s));
+    MUST(cuStreamSynchronize(s));
+    MUST(cuGraphExecDestroy(exec));
+    MUST(cuGraphDestroy(graph));
+    MUST(cuDeviceGraphMemTrim(device));
+    use_of_nothing(p.dptr, x, s);
+}
+
+HAZARD(memory_of_no_pool_is_freed_in_stream_order)
+{
+    CUstream s = stream_new(CU_STREAM_NON_BLOCKING);
+    CUdeviceptr x = buffer_new(3), managed;
+    MUST(cuMemAllocManaged(&managed, BYTES, CU_MEM_ATTACH_GLOBAL));
+    warm(s);
+    hold(s);
+    SAY(launch_mix(x, 5, 7, s));
+    buffered(s);
+    SAY(cuMemFreeAsync(x, s));
+    SAY(cuMemFreeAsync(managed, s));
+    SAY(cuMemFreeAsync((CUdeviceptr)(uintptr_t)pinned_new(1), s));
+    SAY(launch_mix(x, 5, 7, s));
+    release(s);
+    SAY(cuStreamSynchronize(s));
+    show("x", x);
+}

@@ -348,3 +348,52 @@ HAZARD(stream_joins_a_capture_with_its_own_work_held)
     SAY(cuStreamSynchronize(other));
     show("x", x);
 }
+
+/* The record that was made before the capture began is still buffered: it must neither undo the one that
+ * the capture takes, nor be unknown to the driver that refuses a wait for it. */
+HAZARD(event_is_recorded_by_a_capture_while_its_record_is_buffered)
+{
+    CUgraph graph = NULL;
+    CUevent e = event_new(), back = event_new();
+    CUstream held_one = stream_new(CU_STREAM_NON_BLOCKING);
+    size_t nodes = 0;
+    streams();
+    y = buffer_new(1);
+    warm(held_one);
+    MUST(cuCtxSynchronize());
+    hold(held_one);
+    SAY(launch_mix(y, 5, 7, held_one));
+    SAY(cuEventRecord(e, held_one));
+    SAY(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_RELAXED));
+    SAY(launch_mix(x, 3, 1, s));
+    SAY(cuEventRecord(e, s));
+    release(held_one);
+    SAY(cuStreamSynchronize(held_one));
+    SAY(cuStreamWaitEvent(other, e, 0));
+    SAY(launch_mix(x, 7, 2, other));
+    SAY(cuEventRecord(back, other));
+    SAY(cuStreamWaitEvent(s, back, 0));
+    SAY(cuStreamEndCapture(s, &graph));
+    SAY(cuGraphGetNodes(graph, NULL, &nodes));
+    printf("%zu nodes\n", nodes);
+    SAY(cuCtxSynchronize());
+    show("x", x);
+    show("y", y);
+}
+
+HAZARD(capture_waits_for_a_record_from_before_it_that_is_buffered)
+{
+    CUgraph graph = NULL;
+    CUevent e = event_new();
+    streams();
+    MUST(cuCtxSynchronize());
+    hold(other);
+    SAY(launch_mix(x, 5, 7, other));
+    SAY(cuEventRecord(e, other));
+    SAY(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_RELAXED));
+    SAY(cuStreamWaitEvent(s, e, 0));
+    SAY(cuStreamEndCapture(s, &graph));
+    release(other);
+    SAY(cuCtxSynchronize());
+    show("x", x);
+}

@@ -103,16 +103,15 @@ static struct due due_first(struct vhq_set *s, bool all, uint64_t half_ns)
 
 uint64_t blocked_due(struct vhq_set *s, bool all, uint64_t now)
 {
-    if (cap_contended(s) && !gate_used(s) && shift_look(s, now) > now)
+    if (cap_contended(s) && shift_look(s, now) > now)
         return s->shift_ns;
     if (blocked_guard(s, now))
         return now;
     if (s->asking)
         return blocked_overdue(s, now);
     bool strict = cap_contended(s) && !gate_used(s);
-    uint64_t ahead = strict ? gaps_ahead_ns(s, now) : 0;
     bool alone = cap_alone(s);
-    uint64_t budget = alone ? peek(s->loose_most_ns) : cap_budget_ns(s, strict) + ahead;
+    uint64_t budget = alone ? peek(s->loose_most_ns) : cap_budget_ns(s, strict, now);
     struct due first = due_first(s, all, budget / 2);
     uint64_t due = due_at(s, &first);
     /* Where streams overlap, or an estimate was taken while others had the device, they are far

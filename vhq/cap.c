@@ -48,10 +48,14 @@ static bool cap_strict(const struct vhq *q)
     return cap_contended(q->set) && !gate_deep(q);
 }
 
-uint64_t cap_budget_ns(const struct vhq_set *s, bool strict)
+/* While nobody is due more than the budget may go; where gates allow that anyway, no more than runs
+ * out by the end of the shift. */
+uint64_t cap_budget_ns(struct vhq_set *s, bool strict, uint64_t now)
 {
     uint64_t budget = peek(s->budget_ns);
-    return strict ? budget : budget * RELAX_FACTOR;
+    if (strict)
+        return budget + gaps_ahead_ns(s, now);
+    return shift_most_ns(s, budget * RELAX_FACTOR, now);
 }
 
 struct limit {
@@ -67,12 +71,6 @@ static inline struct limit cap_limit(const struct vhq *q)
     l.ns *= RELAX_FACTOR;
     l.commands = l.commands < RELAX_DEPTH ? RELAX_DEPTH : l.commands;
     return l;
-}
-
-/* And while nobody is due more than that, with the set's lock held. */
-static uint64_t cap_budget_now(const struct vhq *q, uint64_t now)
-{
-    return cap_limit(q).ns + (cap_strict(q) ? gaps_ahead_ns(q->set, now) : 0);
 }
 
 uint32_t cap_load(const struct vhq_req *req)
@@ -139,11 +137,9 @@ static inline bool cap_over(const struct vhq *q, uint32_t load, const struct lim
 bool cap_stream_full(const struct vhq *q, uint32_t load, uint64_t now)
 {
     struct limit l = cap_limit(q);
-    if (likely(!cap_over(q, load, &l)))
-        return false;
     if (now == 0 || cap_depth_full(q, &l))
-        return true;
-    uint64_t budget = cap_budget_now(q, now);
+        return cap_over(q, load, &l);
+    uint64_t budget = cap_budget_ns(q->set, cap_strict(q), now);
     uint64_t remaining = cap_stream_left(q, now);
     return remaining + load_ns(load) > budget && remaining > budget / 2;
 }
@@ -184,18 +180,13 @@ static uint64_t cap_credit(const struct vhq_set *s, uint64_t now)
     return ran * s->oldest_area_ns / s->oldest_est_ns;
 }
 
-/* Gates stop what is in flight, of however many processes. */
-static bool cap_shift(const struct vhq *q, uint64_t now)
-{
-    return !cap_strict(q) || shift_look(q->set, now) <= now;
-}
-
 bool cap_take_looked(struct vhq *q, uint32_t load, uint64_t now)
 {
     struct vhq_set *s = q->set;
-    if (cap_loose_left(s) || cap_stream_full(q, load, now) || !cap_shift(q, now))
+    if (cap_loose_left(s) || cap_stream_full(q, load, now) ||
+        (cap_contended(s) && shift_look(s, now) > now))
         return false;
-    uint64_t budget = cap_budget_now(q, now), credit = cap_credit(s, now);
+    uint64_t budget = cap_budget_ns(q->set, cap_strict(q), now), credit = cap_credit(s, now);
     uint64_t sum = peek(s->area_ns);
     uint32_t area_ns = load_area_ns(load);
     do {

@@ -487,7 +487,7 @@ enum {
     BACKOFF_MIN_NS = 20 * 1000,
 };
 /* For all vHQs of the set together; and of one, what it has in flight by the estimates. */
-uint64_t cap_budget_ns(const struct vhq_set *s, bool strict);
+uint64_t cap_budget_ns(struct vhq_set *s, bool strict, uint64_t now);
 uint64_t cap_stream_ns(const struct vhq *q);
 uint64_t cap_stream_began(const struct vhq *q); /* since when its oldest unit has been running */
 void cap_adopt(struct vhq_set *s);              /* lists what is newly in flight; set's lock held */
@@ -544,6 +544,8 @@ static inline bool shift_any(const struct vhq_set *s)
 uint64_t shift_look(struct vhq_set *s, uint64_t now);
 /* The same of the one at `place` among so many. */
 uint64_t shift_from(uint32_t place, uint32_t of, uint64_t now);
+/* Of `most`, what runs out by the end of the shift; no less than the budget. Set's lock held. */
+uint64_t shift_most_ns(struct vhq_set *s, uint64_t most, uint64_t now);
 /* Differs from what it was: others' work got on. */
 uint32_t shift_beat(const struct vhq_set *s);
 

@@ -30,7 +30,7 @@ static uint64_t peer_line(struct vhq *q)
 {
     uint64_t left =
         atomic_load_explicit(&q->ring.tail_seq, memory_order_acquire) - peek(q->ring.head_seq);
-    uint64_t line = 0, ns = 0, most_ns = cap_budget_ns(q->set, true);
+    uint64_t line = 0, ns = 0, most_ns = peek(q->set->budget_ns);
     bool kernels = peek(q->peers) == 0;
     uint32_t offset = ring_front(&q->ring);
     struct slot *slot = ring_at(&q->ring, &offset);

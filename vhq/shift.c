@@ -9,7 +9,8 @@
  *
  * Every round has a shift for each, in an order that is drawn anew, or requests that come at a pace
  * would always meet the same one. At its begin what the one before has in flight runs out, which
- * covers the time in which a thread wakes up.
+ * covers the time in which a thread wakes up. With gates more may be in flight than the budget: what
+ * runs out by the end of the shift.
  */
 #include "vhq/internal.h"
 
@@ -44,4 +45,13 @@ uint64_t shift_look(struct vhq_set *s, uint64_t now)
              of = word / VHQ_SHIFT_OF % VHQ_SHIFT_OF;
     s->shift_ns = of > 1 && place < of ? shift_from(place, of, now) : 0;
     return s->shift_ns;
+}
+
+uint64_t shift_most_ns(struct vhq_set *s, uint64_t most, uint64_t now)
+{
+    uint64_t from = shift_look(s, now), end = from + SHIFT_NS, least = peek(s->budget_ns),
+             left = measure_ran(s, end > now ? end - now : 0);
+    if (from == 0 || !cap_contended(s) || left >= most)
+        return most;
+    return left > least ? left : least;
 }

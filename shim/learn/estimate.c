@@ -35,8 +35,9 @@ struct sample {
     bool waited;      /* its kernel could not begin when it was launched: the pair times it alone */
     uint64_t call_ns; /* when its call began, and then how long it took */
     uint32_t streams; /* that were at work before it */
-    bool company;     /* other processes may have been */
-    uint64_t padded;  /* vhq_set_padded, before it */
+    bool company;     /* other processes may have been, and at a gate the device goes to them */
+    bool gated;
+    uint64_t padded; /* vhq_set_padded, before it */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -152,6 +153,13 @@ uint32_t estimate_high(void)
     return high && processes_beside() ? high : 512;
 }
 
+static bool gates_without_shifts(const struct shim_context *ctx)
+{
+    const _Atomic uint32_t *shift = client_shift_word(ctx->gpu->index);
+    return atomic_load_explicit(&ctx->gates_usable, memory_order_relaxed) != 0 &&
+           (!shift || !(atomic_load_explicit(shift, memory_order_relaxed) & ~PAGE_SHIFT_BEAT));
+}
+
 static void sample_keep(struct sample *s, uint32_t ns)
 {
     struct estimate *e = s->estimate;
@@ -179,10 +187,11 @@ static bool sample_others(const struct sample *s)
     return s->streams > s->waited;
 }
 
-/* Where the stream had run dry the kernel may have waited for its process's turn. */
+/* Where the stream had run dry the kernel may have waited for its process's turn; so it may behind a
+ * gate, unless others wait for their shifts. */
 static bool sample_exact(const struct sample *s)
 {
-    return !sample_others(s) && (s->waited || !s->company);
+    return !sample_others(s) && ((s->waited && !s->gated) || !s->company);
 }
 
 /* Else the pair also has the time until the kernel was launched, which is part of the call's, or
@@ -283,6 +292,7 @@ static struct sample *sample_begin(struct estimate *e, struct shim_context *ctx,
         return NULL;
     s->row = e->owner ? profile_row_of(e->owner, e->bucket) : NULL;
     s->company = processes_beside();
+    s->gated = gates_without_shifts(ctx);
     s->streams = ctx->set ? vhq_set_streams(ctx->set) : 0;
     if (REAL(cuEventRecord)(s->start, stream) == CUDA_SUCCESS) {
         s->call_ns = clock_ns();

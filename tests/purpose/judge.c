@@ -153,15 +153,19 @@ static void rule_judge(struct verdict *v, enum rule rule, struct figure f, doubl
     v->failed[rule] = f.value > most;
 }
 
-/* The smallest value that so many percent do not exceed. */
+/* The smallest value that so many percent do not exceed. There is one. */
+static struct figure percentile(struct figures *f, double percent)
+{
+    size_t at = (size_t)((double)f->n * percent / 100);
+    qsort(f->at, f->n, sizeof(*f->at), by_value);
+    return f->at[at < f->n ? at : f->n - 1];
+}
+
 static void rule_judge_percentile(struct verdict *v, enum rule rule, struct figures *f,
                                   double percent, double most)
 {
-    size_t at = (size_t)((double)f->n * percent / 100);
-    if (f->n) {
-        qsort(f->at, f->n, sizeof(*f->at), by_value);
-        rule_judge(v, rule, f->at[at < f->n ? at : f->n - 1], most);
-    }
+    if (f->n)
+        rule_judge(v, rule, percentile(f, percent), most);
     free(f->at);
 }
 
@@ -283,7 +287,7 @@ static bool is_asked_for(const struct run *r, const struct ops *ops, uint64_t at
 
 static void cut_ins_judge(const struct run *r, const struct ops *ops, struct verdict *v)
 {
-    struct figures wait = {0}, settle = {0}, again = {0};
+    struct figures wait = {0}, settle = {0}, again = {0}, whole = {0};
     struct cut_in c, next;
     struct figure after = {0};
     size_t i = 0;
@@ -296,9 +300,12 @@ static void cut_ins_judge(const struct run *r, const struct ops *ops, struct ver
             after = (struct figure){n, c.submit};
         if (c.start) {
             uint64_t rest = rest_ns(ops, c.ready), waited = c.start - c.ready;
+            bool settling = is_settling(r, c.submit);
+            if (!settling)
+                figure_add(&whole, (double)waited / 1000, c.submit);
             waited = waited > rest ? waited - rest : 0;
             waited = c.copy_wait > waited ? c.copy_wait : waited;
-            figure_add(is_settling(r, c.submit) ? &settle : &wait, (double)waited / 1000, c.submit);
+            figure_add(settling ? &settle : &wait, (double)waited / 1000, c.submit);
         }
         uint64_t started = started_next(ops, &c, until);
         if (started && is_asked_for(r, ops, c.end))
@@ -307,6 +314,9 @@ static void cut_ins_judge(const struct run *r, const struct ops *ops, struct ver
     }
     if (v->cut_ins)
         rule_judge(v, RULE_after, after, 0);
+    if (whole.n)
+        v->wait_p50_us = percentile(&whole, 50).value;
+    free(whole.at);
     rule_judge_percentile(v, RULE_wait, &wait, 99, r->budget_us + r->slack_us);
     rule_judge_percentile(v, RULE_settle, &settle, 99, 10 * (r->budget_us + r->slack_us));
     rule_judge_percentile(v, RULE_again, &again, 50, r->stepped ? 200 : 1000);
@@ -328,6 +338,16 @@ static bool is_held(const struct run *r, uint64_t from, uint64_t until)
     return false;
 }
 
+/* When nobody is new any more. */
+static uint64_t settled_ns(const struct run *r)
+{
+    uint64_t last = 0;
+    for (uint32_t who = 0; who < WORKERS; who++)
+        if (r->record[who] && r->record[who]->begun_ns > last)
+            last = r->record[who]->begun_ns;
+    return last + SETTLED_NS;
+}
+
 static uint64_t idle_add(struct figure *longest, uint64_t from, uint64_t until)
 {
     if ((double)(until - from) > longest->value)
@@ -339,7 +359,7 @@ static void idle_judge(const struct run *r, const struct ops *all, struct verdic
 {
     struct ops ops = {all->n ? malloc(all->n * sizeof(*all->at)) : NULL, all->n, all->n};
     struct figure longest = {0};
-    uint64_t busy_until = 0, idle = 0, from = 0;
+    uint64_t busy_until = 0, idle = 0, from = 0, settled = settled_ns(r), worked = 0;
     if (!ops.at)
         return;
     memcpy(ops.at, all->at, all->n * sizeof(*all->at));
@@ -350,8 +370,14 @@ static void idle_judge(const struct run *r, const struct ops *all, struct verdic
         if (busy_until && op->start > busy_until + GAP_NS && !is_held(r, busy_until, op->start) &&
             is_asked_for(r, all, busy_until + GAP_NS / 2))
             idle += idle_add(&longest, busy_until, op->start);
+        if (op->end > busy_until && op->end > settled) {
+            uint64_t since = op->start > busy_until ? op->start : busy_until;
+            worked += op->end - (since > settled ? since : settled);
+        }
         busy_until = op->end > busy_until ? op->end : busy_until;
     }
+    if (r->end_ns > settled)
+        v->used = (double)worked / (double)(r->end_ns - settled);
     if (from && from < r->end_ns)
         rule_judge(v, RULE_idle,
                    (struct figure){100 * (double)idle / (double)(r->end_ns - from), longest.at_ns},
@@ -377,12 +403,9 @@ static void memory_judge(const struct run *r, struct verdict *v)
 
 static void share_judge(const struct run *r, const struct ops *ops, struct verdict *v)
 {
-    uint64_t ran[JOBS] = {0}, all = 0, from = 0;
+    uint64_t ran[JOBS] = {0}, all = 0, from = settled_ns(r);
     uint32_t weights = 0;
     double worst = 0;
-    for (uint32_t who = 0; who < r->workload->jobs; who++)
-        from = r->record[who]->begun_ns > from ? r->record[who]->begun_ns : from;
-    from += SETTLED_NS;
     for (size_t i = 0; i < ops->n; i++) {
         const struct op *op = &ops->at[i];
         if (op->who >= JOBS || op->start < from || op->end > r->end_ns)

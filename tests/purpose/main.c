@@ -128,7 +128,8 @@ static void environment_make(const struct workload *w, uint32_t who)
         setenv("SIMGPU_CLOCK", "step", 1);
     setenv("LD_LIBRARY_PATH", options.simulator, 1);
     setenv("CUTIN_PROFILE", "off", 1);
-    setenv("CUTIN_GATES", "off", 1); /* whatever is recorded of them in the user's cache */
+    /* Whatever is recorded of them in the user's cache. */
+    setenv("CUTIN_GATES", w->gates ? "on" : "off", 1);
     path_of("s", text);
     setenv("CUTIN_SOCKET", text, 1);
     if (who == SERVICE)
@@ -337,6 +338,9 @@ static bool verdict_print(const struct workload *w, const struct verdict *v, uin
     workload_print(w, text, sizeof(text));
     printf("%s %s %s\n    ", seed_text(w->seed), failed ? "BROKEN" : "holds", text);
     printf("%u cut-ins", v->cut_ins);
+    if (v->cut_ins)
+        printf("  p50 %.1f", v->wait_p50_us);
+    printf("  used %.3f ", v->used);
     for (int i = 0; i < RULE_COUNT; i++) {
         if (!v->judged[i])
             continue;

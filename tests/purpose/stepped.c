@@ -154,3 +154,42 @@ Test(stepped, a_cut_in_waits_for_what_is_in_flight_and_a_modelled_cost)
     cr_expect(exact * 10 > waited * 8, "%zu of %zu", exact, waited);
     free(log);
 }
+
+/* ---- several jobs ---------------------------------------------------------------------------- */
+
+static double figure(const char *said, const char *name)
+{
+    double value = -1;
+    const char *at = strstr(said, name);
+    cr_assert(at && sscanf(at + strlen(name), "%lf", &value) == 1, "%s in %s", name, said);
+    return value;
+}
+
+/* Real time waits as beside one of them, and the device is used, with gates and without. */
+static void several_expect(const char *gates)
+{
+    static const char *const jobs[] = {"one_job", "two_jobs", "four_jobs", "eight_jobs"};
+    double one = 0;
+    for (int i = 0; i < 4; i++) {
+        char command[512], said[4096];
+        snprintf(command, sizeof(command), BIN_DIR "/cutin-purpose --case %s%s 2>&1", jobs[i],
+                 gates);
+        FILE *f = popen(command, "r");
+        said[fread(said, 1, sizeof(said) - 1, f)] = '\0';
+        pclose(f);
+        double p50 = figure(said, " p50 ");
+        one = i == 0 ? p50 : one;
+        cr_expect_leq(p50, one * 1.3, "%s", said);
+        cr_expect_geq(figure(said, " used "), 0.95, "%s", said);
+    }
+}
+
+Test(stepped, eight_jobs_keep_real_time_waiting_as_one_does)
+{
+    several_expect("");
+}
+
+Test(stepped, so_do_eight_with_gates)
+{
+    several_expect("_with_gates");
+}

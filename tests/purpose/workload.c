@@ -107,6 +107,9 @@ void workload_draw(struct workload *w, uint64_t seed)
     if (!w->fair) {
         service_draw(&w->service, &s);
         starts_draw(w, &s);
+        w->gates = one_in(&s, 2);
+        for (uint32_t i = 0; i < w->jobs; i++) /* nothing else stops them */
+            w->gates |= w->job[i].graph != 0;
         return;
     }
     for (uint32_t i = 0; i < w->jobs; i++) { /* each could use the whole GPU all the time */
@@ -209,6 +212,8 @@ void workload_print(const struct workload *w, char *text, unsigned size)
             ending_names[v->ending]);
     if (v->there && v->copy_kb)
         say(&t, ", copies of %u KB", v->copy_kb);
+    if (w->gates)
+        say(&t, ", gates");
     if (w->fair)
         say(&t, "fair");
 }

@@ -74,6 +74,7 @@ struct workload {
     struct job job[JOBS];
     struct service service;
     bool plain;       /* kernels one by one, each job in one stream */
+    bool gates;       /* what jobs have in flight can be stopped between kernels */
     const char *open; /* letters of rules that are known to be broken, and do not decide; or NULL */
     bool fair;        /* the daemon's policy; shares are judged, and no service is there */
 };

@@ -4,7 +4,9 @@
 #include "vhq/internal.h"
 
 enum {
-    BACKOFF_MAX_NS = 100 * 1000,
+    LOOK_LEAST_NS = 20 * 1000,
+    LOOK_MOST_NS = 100 * 1000,
+    LOOKS = 32,
     DUE_SLACK_NS = 5 * 1000, /* a due time as near as this has come */
 };
 
@@ -56,77 +58,80 @@ static bool blocked_guard(struct vhq_set *s, uint64_t now)
     return true;
 }
 
-static uint64_t blocked_overdue(struct vhq_set *s, uint64_t now)
+/* The driver is asked. */
+static uint64_t blocked_asks(struct vhq_set *s, uint64_t now)
 {
     s->backoff_ns = s->backoff_ns * 2;
-    if (s->backoff_ns < BACKOFF_MIN_NS)
-        s->backoff_ns = BACKOFF_MIN_NS;
-    if (s->backoff_ns > BACKOFF_MAX_NS)
-        s->backoff_ns = BACKOFF_MAX_NS;
+    if (s->backoff_ns < LOOK_LEAST_NS)
+        s->backoff_ns = LOOK_LEAST_NS;
+    if (s->backoff_ns > LOOK_MOST_NS)
+        s->backoff_ns = LOOK_MOST_NS;
     return now + s->backoff_ns;
 }
 
-/* Room is expected when half of the cap remains of what is in flight, so that one wake-up feeds
- * more than one short command; of a cap by number, half of what there is. */
+/* When there is room by the estimates, and when there may be if kernels are as short as some were
+ * of late. */
 struct due {
-    uint64_t began_ns, need_ns; /* what has to run, and since when it does */
-    bool completes;             /* the oldest unit is part of that */
+    uint64_t soonest_ns, at_ns, began_ns;
 };
 
-static uint64_t due_at(const struct vhq_set *s, const struct due *d)
+static struct due due_of(const struct vhq_set *s, uint64_t began_ns, uint64_t ns, uint64_t lead_ns)
 {
-    return d->began_ns + d->need_ns * s->pace / PACE_ONE;
+    uint64_t need = ns > lead_ns ? ns - lead_ns : ns / 2, soonest = need * s->pace / PACE_ONE;
+    if (need - soonest < LOOK_LEAST_NS)
+        soonest = need;
+    return (struct due){began_ns + soonest, began_ns + need, began_ns};
 }
 
-static struct due due_of(uint64_t began_ns, uint64_t ns, uint64_t half_ns, uint64_t oldest_ns)
+/* Of all that waits for room, the first. As much may be left as a command may follow, so that one
+ * wake-up feeds more than one short one; of a cap by number, half of what there is. */
+static struct due due_first(struct vhq_set *s, uint32_t load, uint64_t budget)
 {
-    uint64_t need = ns > half_ns ? ns - half_ns : ns / 2;
-    return (struct due){began_ns, need, need > oldest_ns};
-}
-
-/* Of all that waits for room, the first. */
-static struct due due_first(struct vhq_set *s, bool all, uint64_t half_ns)
-{
-    struct due first = due_of(cap_began(s), peek(s->area_ns), half_ns, s->oldest_est_ns);
+    bool all = load != 0;
+    struct due first = {0};
+    if (all)
+        first =
+            due_of(s, cap_began(s), peek(s->area_ns), cap_lead_ns(s, load_area_ns(load), budget));
     for (struct vhq *q = s->in_flight; q; q = q->in_flight_next) {
         const struct slot *head = ring_head(&q->ring);
         if (!head || q->held_since_ns != 0 || !cap_stream_full(q, head->load, 0))
             continue;
-        uint32_t oldest = q->unit[(peek(q->complete_mark) + 1) % UNITS].est_ns;
-        struct due d = due_of(cap_stream_began(q), cap_stream_ns(q), half_ns, oldest);
-        if (!all || due_at(s, &d) < due_at(s, &first))
+        struct due d = due_of(s, cap_stream_began(q), cap_stream_ns(q),
+                              cap_lead_ns(s, load_ns(head->load), budget));
+        if (!all || d.soonest_ns < first.soonest_ns)
             first = d;
         all = true;
     }
     return first;
 }
 
-uint64_t blocked_due(struct vhq_set *s, bool all, uint64_t now)
+/* It may be complete at any time, or not for long: looks follow each other at a 32nd of the time
+ * that it has taken. */
+static uint64_t due_look(const struct due *d, uint64_t now)
+{
+    uint64_t step = now > d->began_ns ? (now - d->began_ns) / LOOKS : 0, at = d->at_ns;
+    step = step < LOOK_LEAST_NS ? LOOK_LEAST_NS : step > LOOK_MOST_NS ? LOOK_MOST_NS : step;
+    return at > now + DUE_SLACK_NS && at < now + step ? at : now + step;
+}
+
+uint64_t blocked_due(struct vhq_set *s, uint32_t load, uint64_t now)
 {
     if (cap_contended(s) && shift_look(s, now) > now)
         return s->shift_ns;
     if (blocked_guard(s, now))
         return now;
     if (s->asking)
-        return blocked_overdue(s, now);
-    bool strict = cap_contended(s) && !gate_used(s);
-    bool alone = cap_alone(s);
+        return blocked_asks(s, now);
+    bool strict = cap_contended(s) && !gate_used(s), alone = cap_alone(s);
     uint64_t budget = alone ? peek(s->loose_most_ns) : cap_budget_ns(s, strict, now);
-    struct due first = due_first(s, all, budget / 2);
-    uint64_t due = due_at(s, &first);
+    struct due first = due_first(s, load, budget);
     /* Where streams overlap, or an estimate was taken while others had the device, they are far
      * too high, and waiting for them would let the device run dry. A look per budget costs next
      * to nothing. */
     uint64_t look = now + (alone ? LOOSE_MOST_NS / LOOSE_PART : peek(s->budget_us) * NS_PER_US);
-    bool early = due > look;
-    if (early)
-        due = look;
-    if (due <= now + DUE_SLACK_NS || s->backoff_ns != 0)
-        return blocked_overdue(s, now);
-    s->due_ns = due;
-    s->due_set_ns = now;
-    s->due_completes = first.completes && !early;
-    return due;
+    if (first.soonest_ns <= now + DUE_SLACK_NS)
+        return due_look(&first, now);
+    return first.soonest_ns < look ? first.soonest_ns : look;
 }
 
 /* ---- vHQs whose completion nobody writes down ------------------------------------------------ */

@@ -17,8 +17,9 @@
  * Time counts too: the oldest unit has been running since it was submitted or since the one before
  * completed, so that much less remains. The credit ends with that unit's estimate: estimates that
  * are too low, or a device that others share, never let more in than the next unit. With kernels
- * as long as the budget, the next one therefore goes when half of the running one remains: no
- * bubble between them, and at most one and a half in flight.
+ * as long as the budget, the next one therefore goes when half of it remains of the running one: no
+ * bubble between them, and at most two budgets in flight. A longer one goes when as much remains as
+ * the dispatcher's thread comes late: whoever cuts in meets one of them, not two.
  *
  * Why one file, long as it is: it is one account. The submitter adds to it without a lock,
  * completion takes from it, and the sums hold only if each side writes in the order in which the
@@ -31,8 +32,8 @@
 #include "vhq/mutant.h"
 
 enum {
-    PACE_LEAST = PACE_ONE / 16,
-    PACE_MOST = PACE_ONE * 16,
+    PACE_LEAST = PACE_ONE / 64,
+    PACE_BACK = 64,            /* completions after which a short one no longer says when to look */
     CHAIN = 8,                 /* commands for which one that overlaps makes others expected */
     TAIL_MOST_NS = 1000000000, /* so that its sum fits 32 bits */
 };
@@ -141,7 +142,14 @@ bool cap_stream_full(const struct vhq *q, uint32_t load, uint64_t now)
         return cap_over(q, load, &l);
     uint64_t budget = cap_budget_ns(q->set, cap_strict(q), now);
     uint64_t remaining = cap_stream_left(q, now);
-    return remaining + load_ns(load) > budget && remaining > budget / 2;
+    return remaining + load_ns(load) > budget &&
+           remaining > cap_lead_ns(q->set, load_ns(load), budget);
+}
+
+uint64_t cap_lead_ns(const struct vhq_set *s, uint64_t ns, uint64_t budget)
+{
+    uint64_t late = measure_ran(s, peek(s->late_ns));
+    return likely(ns <= budget + budget / 2 || late > budget / 2) ? budget / 2 : late;
 }
 
 /* Acquire: what was folded is in area_ns by then. Partner: loose_end. */
@@ -188,10 +196,11 @@ bool cap_take_looked(struct vhq *q, uint32_t load, uint64_t now)
         return false;
     uint64_t budget = cap_budget_ns(q->set, cap_strict(q), now), credit = cap_credit(s, now);
     uint64_t sum = peek(s->area_ns);
+    uint64_t lead = cap_lead_ns(s, load_area_ns(load), budget);
     uint32_t area_ns = load_area_ns(load);
     do {
         uint64_t remaining = sub_floor(sum, credit);
-        if (sum != 0 && remaining + area_ns > budget && remaining > budget / 2)
+        if (sum != 0 && remaining + area_ns > budget && remaining > lead)
             return false;
     } while (!atomic_compare_exchange_weak_explicit(&s->area_ns, &sum, sum + area_ns,
                                                     memory_order_relaxed, memory_order_relaxed));
@@ -439,6 +448,18 @@ static uint64_t cap_completed_at(const struct vhq_set *s, uint64_t expected, uin
     return expected > s->looked_ns && expected < now ? expected : now;
 }
 
+/* The least part of its estimate at which something was complete of late: looks begin there. When it
+ * was is not known, but that it was not at the look before. */
+static void pace_note(struct vhq_set *s, uint64_t est, uint64_t began, uint64_t now)
+{
+    uint64_t most = now - began, least = s->looked_ns > began ? s->looked_ns - began : most / 2,
+             part = least * PACE_ONE / (est + 1);
+    if (most < est - est / 16 && part < s->pace)
+        s->pace = part < PACE_LEAST ? PACE_LEAST : (uint32_t)part;
+    else
+        s->pace += (PACE_ONE - s->pace + PACE_BACK - 1) / PACE_BACK;
+}
+
 /* Takes what has complete off the books; returns its estimate, 0 if nothing did. */
 static uint64_t cap_complete(struct vhq *q, uint64_t now)
 {
@@ -455,6 +476,7 @@ static uint64_t cap_complete(struct vhq *q, uint64_t now)
     }
     const struct unit *last = &q->unit[word % UNITS];
     measure_unit(q, word, now);
+    pace_note(q->set, est, began, now);
     uint32_t commands = last->sent - (uint32_t)q->complete_sent;
     PROBE3(complete, q->desc.stream, commands, est);
     bump(q->completed, commands);
@@ -534,39 +556,6 @@ static void cap_progress(struct vhq_set *s, uint64_t began, uint64_t est, uint64
         measure_tried(s);
 }
 
-/* The slower pace is for what comes next. What is late now is looked for by backoff until it
- * completes, or its length would become the pace of everything behind it. */
-static uint32_t cap_late(struct vhq_set *s, uint32_t pace)
-{
-    s->backoff_ns = BACKOFF_MIN_NS / 2;
-    return pace + pace / 8;
-}
-
-/* Nothing of this stream is left in the device, though there is more to do, and nobody in the way:
- * somebody should have looked sooner. */
-static bool cap_dry(const struct vhq *q)
-{
-    return peek(q->counted) == peek(q->complete) && !ring_empty(&q->ring) && !order_held(q);
-}
-
-/* The expected time came. If a stream has run dry the device is faster than the estimates say; if
- * nothing of what should have completed has, it is slower, or shared: look earlier, or later, from
- * now on. One command that takes far longer than its estimate says so once (cap_late). */
-static void cap_learn_pace(struct vhq_set *s, uint64_t now)
-{
-    if (s->due_ns == 0 || now < s->due_ns)
-        return;
-    uint32_t pace = s->pace;
-    if (s->dry || peek(s->area_ns) == 0)
-        pace = pace * 3 / 4;
-    else if (s->due_completes && s->progress_ns < s->due_set_ns)
-        pace = cap_late(s, pace);
-    else
-        pace = pace < PACE_ONE ? pace + PACE_LEAST : pace > PACE_ONE ? pace - PACE_LEAST : pace;
-    s->pace = pace < PACE_LEAST ? PACE_LEAST : pace > PACE_MOST ? PACE_MOST : pace;
-    s->due_ns = 0;
-}
-
 void cap_look(struct vhq_set *s, uint64_t now)
 {
     uint64_t began = cap_began(s), est = 0;
@@ -574,12 +563,11 @@ void cap_look(struct vhq_set *s, uint64_t now)
     gaps_look(s, now);
     s->oldest_est_ns = s->oldest_area_ns = s->longest_est_ns = 0;
     s->oldest_ns = 0;
-    s->asking = s->dry = false;
+    s->asking = false;
     for (struct vhq **p = &s->in_flight, *q; (q = *p);) {
         struct vhq *next = q->in_flight_next; /* idle, it may be on its way back at once */
         uint64_t done = cap_complete(q, now);
         est += done;
-        s->dry |= done != 0 && cap_dry(q);
         if (cap_idle(q)) {
             *p = next;
             continue;
@@ -589,7 +577,6 @@ void cap_look(struct vhq_set *s, uint64_t now)
     }
     if (est != 0)
         cap_progress(s, began, est, now);
-    cap_learn_pace(s, now);
     used_look(s, est != 0, now);
     s->looked_ns = now;
 }

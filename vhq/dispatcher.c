@@ -7,6 +7,7 @@
  */
 #include "vhq/internal.h"
 
+#include <errno.h>
 #include <sys/prctl.h>
 
 #include "vhq/mutant.h"
@@ -169,10 +170,20 @@ static void job_do(struct vhq_set *s, const struct job *job)
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
+/* How late it wakes, on average. */
+static void dispatcher_late(struct vhq_set *s, uint64_t wake_ns)
+{
+    uint64_t now = clock_ns(), late = now > wake_ns ? now - wake_ns : 0;
+    int64_t known = peek(s->late_ns), seen = (int64_t)(late < NS_PER_MS ? late : NS_PER_MS);
+    atomic_store_explicit(&s->late_ns, (uint32_t)(known + (seen - known) / 8),
+                          memory_order_relaxed);
+}
+
 static void dispatcher_sleep(struct vhq_set *s, uint32_t kick, uint64_t wake_ns)
 {
     atomic_store(&s->sleeping, 1);
-    futex_wait(&s->kick, kick, wake_ns);
+    if (futex_wait(&s->kick, kick, wake_ns) == -ETIMEDOUT)
+        dispatcher_late(s, wake_ns);
     atomic_store(&s->sleeping, 0);
     if (s->poll_due)
         cap_poll_all(s);

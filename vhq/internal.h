@@ -363,21 +363,18 @@ struct vhq_set {
     uint64_t progress_ns, looked_ns; /* a completion was last seen, looked for */
     uint64_t oldest_ns;              /* the oldest unit in flight: since when, and its estimate */
     uint32_t oldest_est_ns, oldest_area_ns;
-    uint32_t longest_est_ns; /* of those that are next in their streams */
-    bool dry;                /* a stream was found without anything in flight, and more to do */
-    bool asking;             /* the driver is asked for what is in flight in a stream */
-    uint64_t blocked_ns;     /* since when the cap blocks without progress; 0: it does not */
-    uint32_t admits;         /* so many commands the progress guard lets in ... */
-    uint32_t admitted;       /* ... and did the last time, with no progress since */
-    uint32_t beat;           /* shift_beat when that began */
-    uint64_t shift_ns;       /* see shift_look; as of the last command that looked for room */
-    uint64_t excused_ns;     /* holds until then are known to blocked_ns */
-    uint64_t due_ns;         /* room is expected then; 0: no expectation */
-    uint64_t due_set_ns;     /* when that was said */
-    bool due_completes;      /* and that the oldest unit would be complete by then */
-    uint32_t scale;          /* of 256: how long what is in flight takes against the estimates */
-    uint32_t trials;         /* so many units more are to complete before it counts as alone */
-    uint32_t pace;           /* the same, as it seems to who looks */
+    uint32_t longest_est_ns;  /* of those that are next in their streams */
+    bool asking;              /* the driver is asked for what is in flight in a stream */
+    uint64_t blocked_ns;      /* since when the cap blocks without progress; 0: it does not */
+    uint32_t admits;          /* so many commands the progress guard lets in ... */
+    uint32_t admitted;        /* ... and did the last time, with no progress since */
+    uint32_t beat;            /* shift_beat when that began */
+    uint64_t shift_ns;        /* see shift_look; as of the last command that looked for room */
+    uint64_t excused_ns;      /* holds until then are known to blocked_ns */
+    uint32_t scale;           /* of 256: how long what is in flight takes against the estimates */
+    uint32_t trials;          /* so many units more are to complete before it counts as alone */
+    uint32_t pace;            /* the same, the least of late */
+    _Atomic uint32_t late_ns; /* the dispatcher's thread comes so much later than it asked for */
     uint32_t backoff_ns;
 
     struct vhq_stats past; /* of destroyed vHQs; and cap_lifts */
@@ -445,6 +442,8 @@ void cap_give_back(struct vhq *q, uint16_t flags, uint32_t load);
  * just made, with the set's lock held; 0: as far as is known without. */
 bool cap_stream_full(const struct vhq *q, uint32_t load, uint64_t now);
 bool cap_contended(const struct vhq_set *s); /* somebody above is there */
+/* So much of what is in flight may be left when a command goes that has no room beside it. */
+uint64_t cap_lead_ns(const struct vhq_set *s, uint64_t ns, uint64_t budget);
 /* How long its stream still needs for what is in flight, and how many parts of the device at
  * most. As of a look just made, with the set's lock held. */
 uint64_t cap_stream_left(const struct vhq *q, uint64_t now);
@@ -484,7 +483,6 @@ void cap_settle(struct vhq *q, uint64_t now);
 bool cap_reached(struct vhq *q, uint32_t value);
 enum {
     PACE_ONE = 256, /* the device is as fast as the estimates say */
-    BACKOFF_MIN_NS = 20 * 1000,
 };
 /* For all vHQs of the set together; and of one, what it has in flight by the estimates. */
 uint64_t cap_budget_ns(struct vhq_set *s, bool strict, uint64_t now);
@@ -507,9 +505,10 @@ struct vhq *loose_next(struct vhq_set *s);
 
 /* ---- blocked.c ------------------------------------------------------------------------------- */
 
-/* The cap blocks the dispatcher: when to look again. The guard may let commands in. `all`: what all
- * streams have in flight blocks a command that has room in its own. Set's lock held. */
-uint64_t blocked_due(struct vhq_set *s, bool all, uint64_t now);
+/* The cap blocks the dispatcher: when to look again. The guard may let commands in. `load`: of a
+ * command that has room in its stream, and is blocked by what all have in flight; 0: there is none.
+ * Set's lock held. */
+uint64_t blocked_due(struct vhq_set *s, uint32_t load, uint64_t now);
 void blocked_end(struct vhq_set *s);
 /* A hold that stopped the device too has ended: in that time nothing could make progress. Holds of
  * several vHQs at a time count once. Set's lock held. */

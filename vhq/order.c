@@ -334,7 +334,7 @@ static struct vhq *order_prefer(struct scan *c, struct vhq *first, struct vhq *e
     return first;
 }
 
-/* It was buffered when nothing was known of its time: maybe something is by now. */
+/* When it was buffered less was known of its time. */
 static void slot_learn(struct slot *slot)
 {
     const struct vhq_learned *const *learned = slot->cmd.payload;
@@ -357,7 +357,7 @@ static void scan_heads(struct scan *c, struct vhq **next, struct vhq **first_fre
         bool is_free = (slot->flags & SLOT_FREE) != 0;
         if (ticket >= c->limit || peek(q->running) != RUN_NONE || ticket > best_free)
             continue;
-        if (unlikely(slot->flags & SLOT_LEARNS) && slot->cmd.run)
+        if ((slot->flags & SLOT_LEARNS) && slot->cmd.run)
             slot_learn(slot);
         bool before = goes_before(q, ticket, first), early = ticket < head_ticket(earliest);
         if ((!is_free && !before && !early) || !order_eligible(c, q, slot))
@@ -453,13 +453,13 @@ static bool order_mark(struct scan *c, struct vhq *q)
 }
 
 /* Something could go but for the cap. */
-static void order_capped(struct scan *c, bool all)
+static void order_capped(struct scan *c, struct vhq *first)
 {
     struct vhq_set *s = c->s;
     if (order_mark(c, cap_unmarked(s)))
         return;
     s->poll_due = s->wordless != 0 || s->asking;
-    uint64_t due = blocked_due(s, all, scan_now(c));
+    uint64_t due = blocked_due(s, first ? ring_head(&first->ring)->load : 0, scan_now(c));
     if (due < c->job.wake_ns)
         c->job.wake_ns = due;
 }
@@ -478,7 +478,7 @@ static void order_choose(struct scan *c)
     } else if (first_free) {
         order_go(c, first_free);
     } else if (first || c->stream_full) {
-        order_capped(c, !!first);
+        order_capped(c, first);
     } else if (c->pads) {
         order_mark(c, cap_unmarked(c->s)); /* or nobody could tell when there is room */
     }

@@ -197,8 +197,8 @@ enum {
                                 a queue of the device that streams share */
     VHQ_BESIDE = 1u << 5, /* it may go while its vHQ is held, where ops->room has room for it: its
                              estimate and its part of the device are known, or it needs neither */
-    VHQ_LEARNS = 1u << 6, /* `est_ns` is a guess. Its payload begins with the address of a struct
-                             vhq_learned, which is asked once more before it is submitted */
+    VHQ_LEARNS = 1u << 6, /* Its payload begins with the address of a struct vhq_learned, which is
+                             asked once more before it is submitted: more may be known by then */
     /* It goes to the driver in parts, each of which is asked for holds and takes room by itself,
      * but keeps its one place in the order. The estimate is one part's. It does not go at once. */
     VHQ_IN_PARTS = 1u << 18,

@@ -57,6 +57,7 @@ void estimate_reset(struct estimate *e)
     atomic_store_explicit(&e->next, 0, memory_order_relaxed);
     atomic_store_explicit(&e->learned.mean_ns, 0, memory_order_relaxed);
     atomic_store_explicit(&e->learned.upper_ns, 0, memory_order_relaxed);
+    atomic_store_explicit(&e->settled, false, memory_order_relaxed);
     e->spread = (struct spread){0};
     e->counted = 0;
     e->owner = NULL;
@@ -76,6 +77,7 @@ static void estimate_read(struct estimate *e)
     spread_read(&e->spread, &mean_ns, &upper_ns);
     atomic_store_explicit(&e->learned.mean_ns, mean_ns, memory_order_relaxed);
     atomic_store_explicit(&e->learned.upper_ns, upper_ns ? upper_ns : 1, memory_order_relaxed);
+    atomic_store_explicit(&e->settled, e->spread.times == SPREAD_TIMES, memory_order_relaxed);
 }
 
 /* As two times, which a dozen of this process's own outweigh. */

@@ -25,6 +25,7 @@ struct estimate {
     struct spread spread; /* what it is learned from */
     uint32_t counted;     /* launches that the profile knows of; estimate.c's */
     uint32_t bucket;
+    _Atomic bool settled;        /* all the times that are kept are there */
     struct shim_function *owner; /* NULL: not kept */
 };
 
@@ -43,6 +44,11 @@ uint64_t estimate_ns(const struct estimate *e);
 static inline bool estimate_known(const struct estimate *e)
 {
     return vhq_learned_ns(&e->learned) != 0;
+}
+/* More may be known when a launch that is made now is to go. */
+static inline bool estimate_unsettled(const struct estimate *e)
+{
+    return !atomic_load_explicit(&e->settled, memory_order_relaxed);
 }
 uint64_t estimate_copy_ns(size_t bytes, bool on_device);
 /* The same from the host's memory, which a GPU at a distance reads slowly. */

@@ -434,7 +434,7 @@ static void launch_prepare(struct launch *l, struct call *c, struct shim_stream 
         l->estimate = e;
     if (params_copyable(l)) {
         c->run = launch_run;
-        if (unlikely(!estimate_known(e)))
+        if (unlikely(estimate_unsettled(e)) && !l->waits && !MUTANT(estimates_constant))
             c->req.flags |= VHQ_LEARNS;
         c->req.bytes = launch_copy_bytes(l);
     }

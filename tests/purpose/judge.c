@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SETTLED_NS = 200000000, LATE_NS = 100000, GAP_NS = 30000 };
+enum { SETTLED_NS = 200000000, LATE_NS = 100000, GAP_NS = 30000, SWITCH_NS = 20000 };
 
 enum kind { KERNEL, COPY };
 struct op {
@@ -202,18 +202,22 @@ static bool cut_in_next(const struct ops *ops, size_t *i, struct cut_in *c)
     return c->submit != 0;
 }
 
-/* What was running still had to do; only one context has the multiprocessors. */
+/* What was running still had to do; only one context has the multiprocessors. A kernel that found
+ * them free, and another context there, runs when the device has switched. */
 static uint64_t rest_ns(const struct ops *ops, uint64_t at)
 {
-    uint64_t rest = 0;
+    uint64_t rest = 0, next = 0;
     for (size_t i = 0; i < ops->n && ops->at[i].submit <= at; i++) {
         const struct op *op = &ops->at[i];
-        if (op->who == SERVICE || op->kind != KERNEL || op->start > at || op->end <= at)
+        if (op->who == SERVICE || op->kind != KERNEL || op->end <= at)
             continue;
         uint64_t left = op->end - at < op->cost ? op->end - at : op->cost;
-        rest = left > rest ? left : rest;
+        if (op->start > at)
+            next = op->start < at + SWITCH_NS && left > next ? op->end - at : next;
+        else
+            rest = left > rest ? left : rest;
     }
-    return rest;
+    return rest ? rest : next;
 }
 
 /* Commands that best effort submitted while the service had work there. A thread that looked before

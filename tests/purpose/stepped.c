@@ -103,7 +103,7 @@ struct kernel {
     uint64_t submit, start, end;
     bool service;
 };
-enum { KERNELS_MOST = 1 << 16, SERVICE_NS = 20000 };
+enum { KERNELS_MOST = 1 << 16, SERVICE_NS = 20000, CALL_NS = 2000 };
 
 static size_t kernels_read(const char *log, struct kernel *k)
 {
@@ -119,14 +119,14 @@ static size_t kernels_read(const char *log, struct kernel *k)
     return n;
 }
 
-/* When the last best-effort kernel ends that was in flight when the service launched, and began
- * before the service's did; 0: none was. */
+/* When the last best-effort kernel ends that was in flight when the service launched, or in a call
+ * that had looked before, and began before the service's did; 0: none was. */
 static uint64_t in_flight_end(const struct kernel *k, size_t n, const struct kernel *service)
 {
     uint64_t end = 0;
     for (size_t i = 0; i < n; i++)
-        if (!k[i].service && k[i].submit < service->submit && k[i].end > service->submit &&
-            k[i].start < service->start && k[i].end > end)
+        if (!k[i].service && k[i].submit < service->submit + CALL_NS &&
+            k[i].end > service->submit && k[i].start < service->start && k[i].end > end)
             end = k[i].end;
     return end;
 }

@@ -86,6 +86,15 @@ Test(verdict, waiting_for_the_rest_of_what_runs_is_no_fault)
     cr_expect(!v.failed[RULE_after]);
 }
 
+Test(verdict, nor_is_waiting_for_what_the_device_was_switching_to)
+{
+    ran(JOB_PID, "kernel", 90, 110, 1110);
+    ran(SERVICE_PID, "kernel", 100, 1130, 1140);
+    struct verdict v = verdict();
+    cr_expect(!v.failed[RULE_wait]);
+    cr_expect_float_eq(v.figure[RULE_wait], 20, 0.01);
+}
+
 Test(verdict, waiting_for_what_was_queued_behind_it_is)
 {
     ran(JOB_PID, "kernel", -10, 0, 1000);

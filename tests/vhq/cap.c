@@ -131,47 +131,70 @@ Test(cap, a_command_as_long_as_the_budget_goes_alone_until_half_of_it_ran)
     world_free(w);
 }
 
-/* The dispatcher has looked since the clock advanced, and found no room. Returns the pace, of
- * 256. */
-static uint32_t pace_after_a_look(struct world *w)
+/* The dispatcher has looked since the clock advanced, and found no room. Returns when it does again,
+ * from now. */
+static uint64_t next_look_us(struct world *w)
 {
-    uint64_t looked = 0;
-    uint32_t pace = 0;
-    for (int i = 0; looked != clock_ns(); i++) {
+    uint64_t looked = 0, now = clock_ns(), due = 0;
+    for (int i = 0; looked != now; i++) {
         cr_assert(i < 200000, "never looked");
         pthread_mutex_lock(&w->set->lock);
         looked = w->set->looked_ns;
-        pace = w->set->pace;
+        due = blocked_due(w->set, 0, now);
         pthread_mutex_unlock(&w->set->lock);
         nap_us(100);
     }
+    return (due - now) / 1000;
+}
+
+static uint32_t pace(struct world *w)
+{
+    pthread_mutex_lock(&w->set->lock);
+    uint32_t pace = w->set->pace;
+    pthread_mutex_unlock(&w->set->lock);
     return pace;
 }
 
-/* As a copy whose size tells too little. What comes behind it would be waited for as long as it
- * was. */
-Test(cap, a_command_far_longer_than_its_estimate_slows_the_looks_once)
+/* As a copy whose size tells too little: it may be complete at any time. What comes behind it is
+ * looked at when it should be complete. */
+Test(cap, looks_at_a_command_far_longer_than_its_estimate_follow_each_other_ever_slower)
 {
     struct world *w = capped(200, 32);
     int a = world_stream(w, VHQ_NONBLOCKING);
-    launch(w, a, 100);
-    launch(w, a, 100);
-    launch(w, a, 200);
-    launch(w, a, 200);
+    for (int i = 0; i < 4; i++)
+        launch(w, a, 200);
     dispatcher_is_blocked(w);
-    clock_advance(101 * 1000);
-    WAIT_FOR(in_device(w, a) == 3);
-    dispatcher_is_blocked(w);
-    cr_assert_eq(pace_after_a_look(w), 256);
-    for (int us = 0; us < 3000; us += 10) {
-        clock_advance(10 * 1000);
-        cr_assert_leq(pace_after_a_look(w), 256 + 256 / 8);
+    clock_advance(201 * 1000);
+    WAIT_FOR(in_device(w, a) == 2);
+    clock_advance(299 * 1000);
+    for (uint64_t took_us = 500; took_us < 10000; took_us += 500) {
+        uint64_t us = took_us / 32 < 20 ? 20 : took_us / 32 < 100 ? took_us / 32 : 100;
+        cr_assert_eq(next_look_us(w), us);
+        clock_advance(500 * 1000);
     }
-    cr_assert_eq(pace_after_a_look(w), 256 + 256 / 8);
-    cr_assert_eq(in_device(w, a), 3);
-    for (int i = 0; i < 3; i++)
+    cr_assert_eq(pace(w), 256);
+    for (int i = 0; i < 2; i++)
         device_step(w, a);
     WAIT_FOR(in_device(w, a) == 1);
+    settle(w);
+    world_free(w);
+}
+
+/* Whoever cuts in meets one of them. */
+Test(cap, a_command_longer_than_it_goes_when_the_one_before_has_hardly_anything_left)
+{
+    struct world *w = capped(200, 32);
+    int a = world_stream(w, VHQ_NONBLOCKING);
+    launch(w, a, 500);
+    launch(w, a, 500);
+    dispatcher_is_blocked(w);
+    clock_advance(450 * 1000);
+    next_look_us(w);
+    cr_assert_eq(in_device(w, a), 1);
+    atomic_store(&w->set->late_ns, 60 * 1000);
+    clock_advance(1000);
+    WAIT_FOR(in_device(w, a) == 2);
+    device_finish(w);
     settle(w);
     world_free(w);
 }

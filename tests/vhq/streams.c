@@ -112,9 +112,9 @@ static uint64_t due_in_us(struct world *w)
 {
     dispatcher_is_blocked(w);
     pthread_mutex_lock(&w->set->lock);
-    uint64_t due_ns = w->set->due_ns;
+    uint64_t now = clock_ns(), due_ns = blocked_due(w->set, 0, now);
     pthread_mutex_unlock(&w->set->lock);
-    return (due_ns - clock_ns()) / 1000;
+    return (due_ns - now) / 1000;
 }
 
 Test(streams, the_stream_that_has_room_first_is_looked_at_then)

@@ -18,6 +18,9 @@ enum {
     WATCH_NS = 1000 * 1000, /* between two looks */
     FORGET_NS = 1000 * 1000 * 1000,
     PART = 2, /* of the shortest gap */
+    /* Budgets more. A thread wakes up some hundred microseconds late; what is more than that is in
+     * the way of somebody who comes earlier than ever. */
+    AHEAD = 1,
 };
 
 /* All vHQs have one hold word, or it is not known who is to come when. */
@@ -71,7 +74,7 @@ uint64_t gaps_ahead_ns(const struct vhq_set *s, uint64_t now)
 {
     const struct gaps *g = &s->gaps;
     uint64_t least = g->n != 0 && g->least_ns < g->before_ns ? g->least_ns : g->before_ns;
-    uint64_t budget = peek(s->budget_us) * NS_PER_US, most = budget * (RELAX_FACTOR - 1);
+    uint64_t budget = peek(s->budget_us) * NS_PER_US, most = budget * AHEAD;
     if (likely(least / PART <= budget) || g->over_ns == 0 || g->several)
         return 0;
     uint64_t until = g->over_ns + least / PART;

@@ -268,6 +268,14 @@ static uint64_t started_next(const struct ops *ops, const struct cut_in *c, uint
     return next && next < until ? next : 0;
 }
 
+static bool is_paused(const struct run *r, uint32_t who, uint64_t at)
+{
+    const struct change *c = &r->workload->change;
+    uint64_t from = r->begin_ns + c->at_ms * 1000000ull;
+    return c->what == CHANGE_pause && c->who == who && at >= from &&
+           at < from + (CHANGE_MS + 1) * 1000000ull;
+}
+
 /* Has a job asked for more at that time than has started? */
 static bool is_asked_for(const struct run *r, const struct ops *ops, uint64_t at)
 {
@@ -279,7 +287,7 @@ static bool is_asked_for(const struct run *r, const struct ops *ops, uint64_t at
     }
     for (uint32_t who = 0; who < r->workload->jobs; who++) {
         const struct record *c = r->record[who];
-        for (uint32_t lane = 0; c && lane < STREAMS; lane++) {
+        for (uint32_t lane = 0; c && lane < STREAMS && !is_paused(r, who, at); lane++) {
             uint32_t calls = started[who][lane] / (c->per_call[lane] ? c->per_call[lane] : 1);
             if (calls < atomic_load(&c->calls[lane]) && calls < RECORD_CALLS &&
                 c->call_ns[lane][calls] < at)

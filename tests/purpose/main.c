@@ -53,8 +53,8 @@ enum { SETS = 16, NAME = 512 };
 
 static struct {
     const char *preload, *mutant, *keep, *rules, *set[SETS];
-    char worker[NAME], daemon[NAME], simulator[NAME], library[NAME], clock[NAME], folder[NAME],
-        with_mutants[NAME];
+    char worker[NAME], daemon[NAME], command[NAME], simulator[NAME], library[NAME], clock[NAME],
+        folder[NAME], with_mutants[NAME];
     uint64_t seed;
     uint32_t programs, seconds, sets;
     double budget_us, slack_us, allowed[RULE_COUNT];
@@ -137,6 +137,9 @@ static void environment_make(const struct workload *w, uint32_t who)
     else if (who < JOBS) {
         snprintf(text, sizeof(text), "%u", w->job[who].weight);
         setenv("CUTIN_WEIGHT", text, 1);
+        snprintf(text, sizeof(text), "%u", w->budget_us);
+        if (w->budget_us)
+            setenv("CUTIN_BUDGET_US", text, 1);
         for (uint32_t i = 0; i < options.sets; i++)
             putenv((char *)options.set[i]);
     }
@@ -256,9 +259,30 @@ static bool worker_failed(const struct place *p, uint64_t seed, uint32_t who)
     return failed;
 }
 
+/* What an administrator changes, and how it was. */
+static const char *const changes[CHANGE_COUNT][2][3] = {
+    [CHANGE_pause] = {{"pause"}, {"resume"}},
+    [CHANGE_weight] = {{"set", "--weight", "3"}, {"set", "--weight", "1"}},
+    [CHANGE_budget] = {{"set", "--budget-us", "1000"}, {"set", "--budget-us", "200"}},
+    [CHANGE_depth] = {{"set", "--depth", "64"}, {"set", "--depth", "256"}},
+    [CHANGE_level] = {{"set", "--priority", "1"}, {"set", "--priority", "rt"}},
+};
+
+static pid_t change_make(const struct workload *w, pid_t whose, bool back)
+{
+    const char *const *what = changes[w->change.what][back];
+    char pid[16], path[NAME + 32];
+    path_of("s", path);
+    snprintf(pid, sizeof(pid), "%d", (int)whose);
+    return process_start(w, WORKERS, -1,
+                         (char *[]){options.command, (char *)what[0], pid, "--socket", path,
+                                    (char *)what[1], (char *)what[2], NULL});
+}
+
 /* Starts and ends everybody when their time comes. */
 static void places_run(const struct workload *w, struct place *places, struct run *r)
 {
+    pid_t change[2] = {0};
     for (uint32_t ms = 0; ms <= w->ms; ms++) {
         sleep_until(r->begin_ns + ms * 1000000ull);
         for (uint32_t i = 0; i < WORKERS; i++) {
@@ -270,7 +294,13 @@ static void places_run(const struct workload *w, struct place *places, struct ru
             if (p->pid && ms >= p->end_ms)
                 process_end(&p->pid);
         }
+        const struct change *c = &w->change;
+        uint32_t since = ms - c->at_ms;
+        if (c->what && !options.native && places[c->who].pid && (since == 0 || since == CHANGE_MS))
+            change[since != 0] = change_make(w, places[c->who].pid, since != 0);
     }
+    for (int i = 0; i < 2; i++)
+        process_end(&change[i]);
 }
 
 static int workload_run(const struct workload *w, struct verdict *v, uint64_t *begin_ns)
@@ -282,7 +312,9 @@ static int workload_run(const struct workload *w, struct verdict *v, uint64_t *b
     unlink(log);
     pid_t daemon = options.native ? 0 : daemon_start(w);
     int rc = daemon < 0 || !places_open(w, places) ? -ENOMEM : 0;
-    r.budget_us = options.budget_us;
+    r.budget_us = w->budget_us ? w->budget_us : options.budget_us;
+    if (w->change.what == CHANGE_budget && r.budget_us < CHANGED_BUDGET_US)
+        r.budget_us = CHANGED_BUDGET_US;
     r.slack_us = options.slack_us;
     r.stepped = options.stepped;
     r.begin_ns = *begin_ns = now_ns();
@@ -506,6 +538,7 @@ static void paths_make(void)
         *slash = '\0';
     snprintf(options.worker, NAME, "%s/tests/purpose-worker", self);
     snprintf(options.daemon, NAME, "%s/cutind", self);
+    snprintf(options.command, NAME, "%s/cutin", self);
     snprintf(options.simulator, NAME, "%s/../lib/simgpu", self);
     snprintf(options.library, NAME, "%s/../lib/libcutin.so", self);
     snprintf(options.clock, NAME, "%s/../lib/simgpu/libsimgpu_clock.so", self);

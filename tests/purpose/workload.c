@@ -40,7 +40,7 @@ static void job_draw(struct job *j, uint64_t *s, uint32_t ms)
     uint32_t a = PICK(s, 3, 10, 20, 25, 50, 100, 200, 500), b = a * PICK(s, 4, 10, 16, 20);
     if (b > 2000)
         b = 2000;
-    j->length = random_below(s, LENGTH_COUNT);
+    j->length = random_below(s, LENGTH_persistent);
     j->us[0] = a;
     j->us[1] = b;
     j->us[2] = one_in(s, 2) ? a : b;
@@ -59,7 +59,7 @@ static void service_draw(struct service *v, uint64_t *s)
     static const char *const levels[] = {"rt", "rt", "rt", "2", "1"};
     v->there = true;
     v->ending = random_below(s, ENDING_COUNT);
-    v->arrival = random_below(s, ARRIVAL_COUNT);
+    v->arrival = random_below(s, ARRIVAL_early);
     v->level = levels[random_below(s, 5)];
     v->kernels = PICK(s, 1, 1, 1, 3, 10);
     v->kernel_us = PICK(s, 5, 20, 20, 50, 200);
@@ -83,6 +83,50 @@ static void starts_draw(struct workload *w, uint64_t *s)
             j->end_ms = w->ms / 3 * 2;
     }
     w->service.start_ms = order < 2 ? 200 : order == 2 ? 0 : between(s, 0, 400);
+}
+
+static void copies_draw(struct workload *w, uint64_t *s)
+{
+    for (uint32_t i = 0; i < w->jobs; i++) {
+        struct job *j = &w->job[i];
+        if (j->copy_kb < 262144 || one_in(s, 3))
+            continue;
+        j->copy_kb = PICK(s, 1 << 20, 2 << 20); /* and one such stream is enough */
+        j->streams = 1;
+        return;
+    }
+}
+
+static void change_draw(struct workload *w, uint64_t *s)
+{
+    struct change *c = &w->change;
+    c->what = one_in(s, 3) ? between(s, CHANGE_none + 1, CHANGE_COUNT - 1) : CHANGE_none;
+    c->who = c->what == CHANGE_level ? SERVICE : random_below(s, w->jobs);
+    c->at_ms = between(s, w->ms / 2, w->ms / 3 * 2);
+}
+
+/* By numbers of its own, so that a seed keeps what it was before. */
+static void more_draw(struct workload *w)
+{
+    uint64_t s = w->seed * 0x2545f4914f6cdd1du;
+    random_next(&s);
+    copies_draw(w, &s);
+    for (uint32_t i = 0; i < w->jobs && !w->plain && !w->fair; i++) {
+        struct job *j = &w->job[i];
+        if (j->graph || !one_in(&s, 6))
+            continue;
+        j->length = LENGTH_persistent;
+        j->us[0] = PICK(&s, 50, 200, 1000);
+        j->us[1] = j->us[0] * PICK(&s, 2, 10);
+        j->blocks = FULL / 2;
+        j->quiet = true;
+    }
+    if (one_in(&s, 5))
+        w->service.arrival = ARRIVAL_early;
+    if (one_in(&s, 4))
+        w->budget_us = PICK(&s, 50, 100, 500, 1000);
+    if (!w->fair)
+        change_draw(w, &s);
 }
 
 void workload_draw(struct workload *w, uint64_t seed)
@@ -110,6 +154,7 @@ void workload_draw(struct workload *w, uint64_t seed)
         w->gates = one_in(&s, 2);
         for (uint32_t i = 0; i < w->jobs; i++) /* nothing else stops them */
             w->gates |= w->job[i].graph != 0;
+        more_draw(w);
         return;
     }
     for (uint32_t i = 0; i < w->jobs; i++) { /* each could use the whole GPU all the time */
@@ -119,6 +164,7 @@ void workload_draw(struct workload *w, uint64_t seed)
         j->streams = 1;
         j->sync_every = j->graph = j->copy_kb = j->pool_mb = 0;
     }
+    more_draw(w);
 }
 
 uint32_t job_kernel_us(const struct job *j, uint32_t i, uint64_t *state)
@@ -130,6 +176,8 @@ uint32_t job_kernel_us(const struct job *j, uint32_t i, uint64_t *state)
         double us = j->us[0] / random_unit(state);
         return us < j->us[1] ? (uint32_t)us : j->us[1];
     }
+    case LENGTH_persistent:
+        return j->us[0] + random_below(state, j->us[1] - j->us[0] + 1);
     case LENGTH_growing:
         return j->us[0] + (j->us[1] - j->us[0]) * (i % 64) / 63;
     default:
@@ -149,8 +197,13 @@ static const char *const ending_names[] = {
     ENDINGS(X)
 #undef X
 };
-static const char *const arrival_names[] = {
+static const char *const change_names[] = {
 #define X(name) #name,
+    CHANGES_OF(X)
+#undef X
+};
+static const char *const arrival_names[] = {
+#define X(name, what) #name,
     ARRIVALS_OF(X)
 #undef X
 };
@@ -214,6 +267,11 @@ void workload_print(const struct workload *w, char *text, unsigned size)
         say(&t, ", copies of %u KB", v->copy_kb);
     if (w->gates)
         say(&t, ", gates");
+    if (w->budget_us)
+        say(&t, ", budget %u us", w->budget_us);
+    if (w->change.what)
+        say(&t, ", %s of %u changes at %u ms", change_names[w->change.what], w->change.who,
+            w->change.at_ms);
     if (w->fair)
         say(&t, "fair");
 }

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 enum { JOBS = 8, STREAMS = 3, SERVICE = JOBS, WORKERS, CYCLE = 4 };
+enum { CHANGE_MS = 100, CHANGED_BUDGET_US = 1000 };
 /* Workloads that have names, and are not drawn, have seeds from here on. */
 #define CASE_SEED UINT64_C(1000000000)
 
@@ -17,13 +18,21 @@ enum { JOBS = 8, STREAMS = 3, SERVICE = JOBS, WORKERS, CYCLE = 4 };
     X(cycle, "so many lengths in turns; one: constant")                                            \
     X(bimodal, "the first, one in eight the second")                                               \
     X(heavy, "the first over a uniform number: a Pareto tail, the second at most")                 \
-    X(growing, "from the first to the second within 64 launches, and again")
+    X(growing, "from the first to the second within 64 launches, and again")                       \
+    X(persistent, "one block for each multiprocessor, between the first and the second")
 
 /* How a service learns that a request is done. X(name) */
 #define ENDINGS(X) X(sync) X(query) X(event) X(function) X(word) X(graph)
 
-/* When requests come. X(name) */
-#define ARRIVALS_OF(X) X(steady) X(poisson) X(bursts)
+/* When requests come. X(name, what it is) */
+#define ARRIVALS_OF(X)                                                                             \
+    X(steady, "at a pace")                                                                         \
+    X(poisson, "at random")                                                                        \
+    X(bursts, "eight at four times the rate, and a pause")                                         \
+    X(early, "at a pace, and one in 65 after a tenth of the gap")
+
+/* What an administrator does to somebody at work. X(name) */
+#define CHANGES_OF(X) X(none) X(pause) X(weight) X(budget) X(depth) X(level)
 
 enum length {
 #define X(name, what) LENGTH_##name,
@@ -37,8 +46,14 @@ enum ending {
 #undef X
         ENDING_COUNT
 };
+enum change_kind {
+#define X(name) CHANGE_##name,
+    CHANGES_OF(X)
+#undef X
+        CHANGE_COUNT
+};
 enum arrival {
-#define X(name) ARRIVAL_##name,
+#define X(name, what) ARRIVAL_##name,
     ARRIVALS_OF(X)
 #undef X
         ARRIVAL_COUNT
@@ -68,13 +83,20 @@ struct service {
     uint32_t start_ms;
 };
 
+struct change { /* for CHANGE_MS */
+    enum change_kind what;
+    uint32_t who, at_ms; /* level: the service, else a job */
+};
+
 struct workload {
     uint64_t seed;
     uint32_t jobs, ms;
     struct job job[JOBS];
     struct service service;
-    bool plain;       /* kernels one by one, each job in one stream */
-    bool gates;       /* what jobs have in flight can be stopped between kernels */
+    struct change change;
+    uint32_t budget_us; /* CUTIN_BUDGET_US of the jobs; 0: the default */
+    bool plain;         /* kernels one by one, each job in one stream */
+    bool gates;         /* what jobs have in flight can be stopped between kernels */
     const char *open; /* letters of rules that are known to be broken, and do not decide; or NULL */
     bool fair;        /* the daemon's policy; shares are judged, and no service is there */
 };

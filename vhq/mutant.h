@@ -99,6 +99,7 @@
     X(loose_unbounded, "there is no bound while nobody is above")                                  \
     X(alone_untried, "a process counts as alone before anything is known of its work")             \
     X(marker_lost, "one marker in eight is never written")                                         \
+    X(copy_whole, "a long copy goes as one command")                                               \
     X(stream_uncounted, "the cap forgets what streams have in flight")
 
 #define MUTANTS_ALL(X)                                                                             \

@@ -11,15 +11,26 @@
  * room for two and more, and the link does not run dry where the dispatcher comes late. How long
  * one really takes is learned. */
 enum { PIECE_LINK = 2 << 20, PIECE_WITHIN = 32 << 20 };
+/* Of a copy that is called while nobody is above, so many go at a time: some milliseconds, beside
+ * which what a piece costs is nothing, and which are all that stands in the way of who comes. */
+enum { ALONE = 16 };
 static struct estimate estimates[COPY_WAYS];
 
 /* 0: it goes whole. */
 static size_t piece_bytes(const struct shim_stream *s, enum copy_way way)
 {
     const struct config *cfg = config_get();
-    if (cfg->inline_only || (capture_any() && capture_active(s->handle)))
+    if (MUTANT(copy_whole) || cfg->inline_only || (capture_any() && capture_active(s->handle)))
         return 0;
     return cfg->copy_bytes ? cfg->copy_bytes : way == COPY_WITHIN ? PIECE_WITHIN : PIECE_LINK;
+}
+
+/* Who waits for a synchronous copy would wait for each turn, too. */
+static size_t piece_most(const struct pieces *p)
+{
+    if (!vhq_set_alone(p->ctx->set))
+        return p->each;
+    return vhq_in_dispatcher() ? p->most : p->total;
 }
 
 /* The dispatcher has the context current, and waits for nothing. */
@@ -32,9 +43,7 @@ static struct sample *piece_sample(const struct pieces *p, size_t n)
 static int pieces_run(void *payload)
 {
     struct pieces *p = payload;
-    /* With nobody above there is nobody to come between. But what was called then may go later. */
-    size_t left = p->total - p->done,
-           n = left < p->each || vhq_set_alone(p->ctx->set) ? left : p->each;
+    size_t left = p->total - p->done, most = piece_most(p), n = left < most ? left : most;
     struct sample *sample = piece_sample(p, n);
     CUresult r = p->copy(p, p->done, &n);
     estimate_end(sample, p->stream);
@@ -67,12 +76,15 @@ static void pieces_plan(struct call *c, const struct shim_stream *s, enum copy_w
     c->args = p;
     c->req.bytes = (uint32_t)size;
     bool alone = vhq_set_alone(s->ctx->set), known = estimate_known(p->estimate);
-    if (alone || !known)
-        c->req.flags |= VHQ_LEARNS; /* alone it counts as whole, until it goes in pieces */
-    if (alone)
-        return;
+    p->most = alone ? ALONE * p->each : p->each;
+    if (p->total <= p->most)
+        return; /* it goes whole, unless somebody has come by then */
     c->req.flags |= VHQ_IN_PARTS;
     c->req.est_ns = known ? estimate_ns(p->estimate) : estimate_copy_ns(bytes, way == COPY_WITHIN);
+    if (alone)
+        c->req.est_ns *= ALONE;
+    else if (!known)
+        c->req.flags |= VHQ_LEARNS;
 }
 
 /* All of it is there. */

@@ -20,7 +20,7 @@ struct pieces {
     struct estimate *estimate;
     struct shim_context *ctx;
     CUresult (*copy)(const struct pieces *p, size_t at, size_t *n); /* `n` or fewer */
-    size_t total, each, done;                                       /* bytes, or rows */
+    size_t total, each, most, done; /* bytes, or rows; `most`: with nobody above */
 };
 
 /* Room for what tells a copy, in the function that calls the driver. */

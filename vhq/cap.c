@@ -56,7 +56,7 @@ uint64_t cap_budget_ns(struct vhq_set *s, bool strict, uint64_t now)
     uint64_t budget = peek(s->budget_ns);
     if (strict)
         return budget + gaps_ahead_ns(s, now);
-    return shift_most_ns(s, budget * RELAX_FACTOR, now);
+    return shift_most_ns(s, budget * (gate_used(s) ? RELAX_FACTOR : peek(s->relax)), now);
 }
 
 struct limit {
@@ -69,7 +69,7 @@ static inline struct limit cap_limit(const struct vhq *q)
     struct limit l = {peek(q->set->budget_ns), peek(q->set->depth)};
     if (likely(cap_strict(q)))
         return l;
-    l.ns *= RELAX_FACTOR;
+    l.ns *= gate_deep(q) ? RELAX_FACTOR : peek(q->set->relax);
     l.commands = l.commands < RELAX_DEPTH ? RELAX_DEPTH : l.commands;
     return l;
 }
@@ -499,10 +499,10 @@ static bool cap_in_flight(const struct vhq *q)
            peek(q->loose_ns) != 0;
 }
 
-/* Nothing in flight, and nobody about to put something there: off the list. */
+/* Nothing was in flight, and nobody is about to put something there: off the list. */
 static bool cap_idle(struct vhq *q)
 {
-    if (cap_in_flight(q) || peek(q->running) != RUN_NONE || pthread_mutex_trylock(&q->lock) != 0)
+    if (peek(q->running) != RUN_NONE || pthread_mutex_trylock(&q->lock) != 0)
         return false;
     bool idle = !cap_in_flight(q);
     if (idle) {
@@ -559,6 +559,7 @@ static void cap_progress(struct vhq_set *s, uint64_t began, uint64_t est, uint64
 void cap_look(struct vhq_set *s, uint64_t now)
 {
     uint64_t began = cap_began(s), est = 0;
+    bool any = false; /* on the list one may stay while its producer waits */
     cap_adopt(s);
     gaps_look(s, now);
     s->oldest_est_ns = s->oldest_area_ns = s->longest_est_ns = 0;
@@ -568,7 +569,9 @@ void cap_look(struct vhq_set *s, uint64_t now)
         struct vhq *next = q->in_flight_next; /* idle, it may be on its way back at once */
         uint64_t done = cap_complete(q, now);
         est += done;
-        if (cap_idle(q)) {
+        bool busy = cap_in_flight(q);
+        any |= busy;
+        if (!busy && cap_idle(q)) {
             *p = next;
             continue;
         }
@@ -577,7 +580,7 @@ void cap_look(struct vhq_set *s, uint64_t now)
     }
     if (est != 0)
         cap_progress(s, began, est, now);
-    used_look(s, est != 0, now);
+    used_look(s, any, est != 0, now);
     s->looked_ns = now;
 }
 

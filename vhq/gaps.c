@@ -21,6 +21,7 @@ enum {
     /* Budgets more. A thread wakes up some hundred microseconds late; what is more than that is in
      * the way of somebody who comes earlier than ever. */
     AHEAD = 1,
+    TURN_NS = 8 * 1000 * 1000, /* somebody else's that is over may still have so much in flight */
 };
 
 /* All vHQs have one hold word, or it is not known who is to come when. */
@@ -44,12 +45,22 @@ static void gaps_count(struct gaps *g, uint64_t ns)
     g->n = 0;
 }
 
+/* Somebody else's turn is no lesson, until he is out of the device. */
+static void gaps_turn(struct vhq_set *s, uint32_t word, uint64_t now)
+{
+    if (word == 0)
+        atomic_store_explicit(&s->turn_ns, now + TURN_NS, memory_order_relaxed);
+    else if ((word & ~s->cfg.unbounded) == 0)
+        atomic_store_explicit(&s->turn_ns, NEVER, memory_order_relaxed);
+}
+
 void gaps_look(struct vhq_set *s, uint64_t now)
 {
     struct gaps *g = &s->gaps;
     if (!g->hold || g->several || now <= g->seen_ns)
         return; /* or another thread has looked since */
-    bool held = atomic_load_explicit(g->hold, memory_order_acquire) != 0;
+    uint32_t word = atomic_load_explicit(g->hold, memory_order_acquire);
+    bool held = word != 0;
     uint64_t came = atomic_load_explicit(g->since, memory_order_relaxed);
     uint64_t unseen = now - g->seen_ns;
     if (unseen > FORGET_NS)
@@ -59,6 +70,8 @@ void gaps_look(struct vhq_set *s, uint64_t now)
             gaps_count(g, came > g->over_ns ? came - g->over_ns : 0);
         g->over_ns = 0;
     }
+    if (unlikely(word != 0 || peek(s->turn_ns) == NEVER))
+        gaps_turn(s, word, now);
     g->came_ns = came;
     g->seen_ns = now;
     g->over_ns = held ? 0 : g->over_ns ? g->over_ns : now;
@@ -67,7 +80,8 @@ void gaps_look(struct vhq_set *s, uint64_t now)
 bool gaps_held(const struct vhq_set *s, uint64_t since)
 {
     const struct gaps *g = &s->gaps;
-    return g->several || (g->hold && (g->over_ns == 0 || g->over_ns > since || g->came_ns > since));
+    return g->several || (g->hold && (g->over_ns == 0 || g->over_ns > since || g->came_ns > since ||
+                                      peek(s->turn_ns) > since));
 }
 
 uint64_t gaps_ahead_ns(const struct vhq_set *s, uint64_t now)

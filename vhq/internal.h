@@ -56,7 +56,9 @@ enum {
     CACHE_LINE = 64,
     UNITS = 16, /* markers outstanding per vHQ */
     MAX_PAYLOAD = 64 * 1024,
-    RELAX_FACTOR = 16, /* budget with nobody above */
+    RELAX_FACTOR = 16, /* budgets in flight with gates */
+    RIVALS_FACTOR = 8, /* with nobody above, of what commands take on average */
+    RIVALS_MOST = RIVALS_FACTOR * 8,
     RELAX_DEPTH = 256,
     LOOSE_MOST_NS = 12 * 1000 * 1000, /* in flight while the process is alone ... */
     LOOSE_PART = 4,                   /* ... and a marker behind such a part of it in a stream */
@@ -308,9 +310,9 @@ struct account {
     uint64_t ns;
 };
 struct used {
-    _Atomic uint32_t least, most; /* of SCALE_ONE */
-    bool busy;                    /* something was in flight at the last look */
-    uint64_t busy_ns, est_ns;     /* since the last sum; and as of it */
+    _Atomic uint32_t least, mean, most; /* of SCALE_ONE */
+    bool busy;                          /* as of the look before */
+    uint64_t busy_ns, est_ns;           /* since the last sum; and as of it */
     struct account high, sure;
 };
 
@@ -324,6 +326,7 @@ struct vhq_set {
     _Atomic uint64_t budget_ns;        /* the same by estimates that are right; see measure.c */
     _Atomic uint32_t loose_most_ns;    /* so is this */
     _Atomic uint32_t loose_unit_ns;
+    _Atomic uint32_t relax; /* budgets in flight with rivals; see measure_relax */
     struct vhq_ops ops;
     void *user;
     struct vhq_set *prev, *next; /* registry */
@@ -357,7 +360,8 @@ struct vhq_set {
     /* cap.c */
     struct gaps gaps;
     struct used used;
-    struct vhq_room room; /* as of the dispatcher's look */
+    _Atomic uint64_t turn_ns; /* until then somebody else whose turn it was may be at work */
+    struct vhq_room room;     /* as of the dispatcher's look */
     _Atomic uint64_t padded, peer_releases;
     _Atomic uint64_t gpu_ns;         /* estimates of what complete, or was loose */
     uint64_t progress_ns, looked_ns; /* a completion was last seen, looked for */
@@ -525,6 +529,7 @@ void measure_unit(struct vhq *q, uint32_t value, uint64_t now);
 void measure_scale(struct vhq_set *s, uint32_t scale);
 void measure_begin(struct vhq_set *s);
 void measure_tried(struct vhq_set *s); /* one more of the trials is over */
+void measure_relax(struct vhq_set *s);
 /* So much of an estimate has surely run in `ns`. */
 static inline uint64_t measure_ran(const struct vhq_set *s, uint64_t ns)
 {
@@ -550,8 +555,8 @@ uint32_t shift_beat(const struct vhq_set *s);
 
 /* ---- used.c: set's lock held ----------------------------------------------------------------- */
 
-/* Of a look that is nearly over: has it found something complete? */
-void used_look(struct vhq_set *s, bool completed, uint64_t now);
+/* Of a look that is nearly over: has it found something in flight, or complete? */
+void used_look(struct vhq_set *s, bool busy, bool completed, uint64_t now);
 /* As of a look just made: all until now. `est_ns`: estimates of what completed, or was loose. */
 void used_sum(struct vhq_set *s, uint64_t est_ns, struct vhq_stats *out);
 

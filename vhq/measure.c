@@ -35,6 +35,19 @@ void measure_scale(struct vhq_set *s, uint32_t scale)
         most = UINT32_MAX;
     atomic_store_explicit(&s->loose_most_ns, most, memory_order_relaxed);
     atomic_store_explicit(&s->loose_unit_ns, most / LOOSE_PART, memory_order_relaxed);
+    measure_relax(s);
+}
+
+/* With nobody above what commands take on average counts, or those that vary would go one at a time
+ * by estimates that few exceed; and so does a scale below one. */
+void measure_relax(struct vhq_set *s)
+{
+    uint32_t mean = peek(s->used.mean) ? peek(s->used.mean) : 1;
+    uint32_t relax = (RIVALS_FACTOR * SCALE_ONE + mean / 2) / mean;
+    if (s->scale < SCALE_ONE)
+        relax = relax * SCALE_ONE / (s->scale + 1);
+    relax = relax > RIVALS_MOST ? RIVALS_MOST : relax;
+    atomic_store_explicit(&s->relax, relax ? relax : 1, memory_order_relaxed);
 }
 
 static void measure_above(struct vhq_set *s)

@@ -40,6 +40,7 @@ struct scan {
     bool looked;      /* at all completion words */
     bool passes;      /* the command that may go next passes an earlier one */
     bool pads;        /* a command that is held waits for room beside those who hold it */
+    bool settles;     /* one is held by turns: what is in flight is to be known complete */
 };
 
 static uint64_t scan_now(struct scan *c)
@@ -92,6 +93,13 @@ static bool word_held(const struct vhq *q)
 bool order_held(const struct vhq *q)
 {
     return peek(q->own_hold) != 0 || word_held(q);
+}
+
+/* Nobody above is at work, only somebody else's turn: he does not mind a marker. */
+static bool held_by_turn(const struct vhq *q)
+{
+    uint32_t word = q->desc.hold ? atomic_load_explicit(q->desc.hold, memory_order_relaxed) : 0;
+    return word != 0 && (word & ~q->set->cfg.unbounded) == 0;
 }
 
 static bool fences_ready(const struct slot *slot)
@@ -279,6 +287,7 @@ static bool order_eligible(struct scan *c, struct vhq *q, struct slot *slot)
     slot->flags &= (uint16_t)~SLOT_PADDED;
     if (held && !exempt) {
         hold_began(c, q);
+        c->settles |= held_by_turn(q);
         exempt = peer_release(q, slot->ticket, scan_now(c), &c->job.wake_ns);
         if (!exempt && (likely(c->s->room.parts == 0) || !scan_pads(c, q, slot)))
             return false;
@@ -479,7 +488,8 @@ static void order_choose(struct scan *c)
         order_go(c, first_free);
     } else if (first || c->stream_full) {
         order_capped(c, first);
-    } else if (c->pads) {
+    } else if (c->pads || c->settles) {
+        scan_look(c);
         order_mark(c, cap_unmarked(c->s)); /* or nobody could tell when there is room */
     }
 }

@@ -62,11 +62,11 @@ int vhq_set_create(const struct vhq_config *cfg, const struct vhq_ops *ops, void
         (struct vhq_set){.cfg = *cfg, .ops = *ops, .user = user, .pace = 256, .lowest = UINT32_MAX};
     config_default(&s->cfg);
     s->budget_us = s->cfg.budget_us;
-    s->used.least = s->used.most = SCALE_ONE;
     s->depth = s->cfg.depth;
     s->first = INT_MAX;
     measure_begin(s);
     pthread_mutex_init(&s->lock, NULL);
+    vhq_set_weigh(s, (struct vhq_weights){SCALE_ONE, SCALE_ONE, SCALE_ONE});
     if (!atomic_load(&vhq_forked)) {
         registry_lock();
         DL_APPEND(registry, s);
@@ -90,6 +90,11 @@ void vhq_set_configure(struct vhq_set *set, uint32_t budget_us, uint32_t depth)
 bool vhq_set_alone(const struct vhq_set *set)
 {
     return cap_alone(set);
+}
+
+bool vhq_set_undisturbed(const struct vhq_set *set, uint64_t since_ns)
+{
+    return peek(set->turn_ns) <= since_ns;
 }
 
 void vhq_set_park(struct vhq_set *set, bool park)

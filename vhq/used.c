@@ -11,15 +11,18 @@
 
 enum { OWED_MOST_NS = 20 * 1000 * 1000 }; /* of a time that estimates have and the clock had not */
 
-void vhq_set_weigh(struct vhq_set *set, uint32_t least, uint32_t most)
+void vhq_set_weigh(struct vhq_set *set, struct vhq_weights w)
 {
-    atomic_store_explicit(&set->used.least, least, memory_order_relaxed);
-    atomic_store_explicit(&set->used.most, most, memory_order_relaxed);
+    pthread_mutex_lock(&set->lock);
+    atomic_store_explicit(&set->used.least, w.least, memory_order_relaxed);
+    atomic_store_explicit(&set->used.most, w.most, memory_order_relaxed);
+    atomic_store_explicit(&set->used.mean, w.mean, memory_order_relaxed);
+    measure_relax(set);
+    pthread_mutex_unlock(&set->lock);
 }
 
-void used_look(struct vhq_set *s, bool completed, uint64_t now)
+void used_look(struct vhq_set *s, bool busy, bool completed, uint64_t now)
 {
-    bool busy = !!s->in_flight;
     if ((busy || completed || s->used.busy) && s->looked_ns != 0 && now > s->looked_ns)
         s->used.busy_ns += now - s->looked_ns;
     s->used.busy = busy;

@@ -150,6 +150,8 @@ bool vhq_set_alone(const struct vhq_set *set);
  * what is the driver's may be gone. Of a set that was finished; no call is to begin meanwhile that
  * needs room. */
 void vhq_set_park(struct vhq_set *set, bool park);
+/* Has the device worked since then for nobody else whose turn it was, as far as looks tell? */
+bool vhq_set_undisturbed(const struct vhq_set *set, uint64_t since_ns);
 /* From time to time: where that has ended, streams that stay quiet are closed off, too. */
 void vhq_set_tighten(struct vhq_set *set);
 
@@ -337,8 +339,12 @@ struct vhq_stats {
     uint32_t buffered_now, in_flight_now;
 };
 void vhq_set_stats(struct vhq_set *set, struct vhq_stats *out);
-/* For gpu_ns: what commands take on average and at most, in 256ths of their estimates. */
-void vhq_set_weigh(struct vhq_set *set, uint32_t least, uint32_t most);
+/* What commands take all together, in 256ths of their estimates: on average as far as is known, and
+ * what that hardly goes below and beyond. For gpu_ns, and the relaxed cap. */
+struct vhq_weights {
+    uint32_t least, mean, most;
+};
+void vhq_set_weigh(struct vhq_set *set, struct vhq_weights w);
 void vhq_get_stats(struct vhq *q, struct vhq_stats *out);
 /* vhq_stats.padded: one atomic load. */
 uint64_t vhq_set_padded(const struct vhq_set *set);

@@ -2,27 +2,38 @@
  * policy_fair.c - clients of one level share the GPU's time by their weights.
  *
  * A client's memory is its virtual time: the GPU time that it used, divided by its weight. Of those
- * who want the GPU the one who is last has it until the next decision, and the others are held: so
- * what a client has used is how long it was busy, whatever its kernels, and nobody's estimate. One
+ * who want the GPU the one who is last has a turn, and the others are held: so what a client has
+ * used is how long it was busy, whatever its kernels, and nobody's estimate. What the one before
+ * still has in flight at its begin is what nobody measures, so a turn is long against that. One
  * that comes, or comes back, starts where the last one is: what it did not use it does not get
  * later. A client that wants nothing keeps nobody waiting.
  */
 #include "scheduler/policy/policy.h"
 
-/* In `memory`: the virtual time in units of 16 ns, from bit 4 on, never 0 for one that takes part;
- * and below that the number of decisions since it last wanted anything. A program that waits for
- * its own results wants nothing for a moment, and shall not lose its place for that. */
-#define IDLE_BITS 4u
-#define IDLE_MOST 10u
+#include <stddef.h>
+
+/* In `memory`: the virtual time in units of 16 ns, from bit 8 on, never 0 for one that takes part;
+ * how many decisions its turn shall still outlast, from bit 4 on; and below that the number of
+ * decisions since it last wanted anything. A program that waits for its own results wants nothing
+ * for a moment, and shall not lose its place for that. */
+#define TURN_SHIFT     4u
+#define TIME_SHIFT     8u
+#define IDLE_MOST      10u
+#define TURN_DECISIONS 3u
 
 static uint64_t virtual(const struct policy_member *m)
 {
-    return *m->memory >> IDLE_BITS;
+    return *m->memory >> TIME_SHIFT;
 }
 
-static void set_virtual(struct policy_member *m, uint64_t time, uint64_t idle)
+static uint64_t turn(const struct policy_member *m)
 {
-    *m->memory = time << IDLE_BITS | idle;
+    return *m->memory >> TURN_SHIFT & 15;
+}
+
+static void set(struct policy_member *m, uint64_t time, uint64_t left, uint64_t idle)
+{
+    *m->memory = time << TIME_SHIFT | left << TURN_SHIFT | idle;
 }
 
 /* Of all that take part, or only of those who want something now: for nobody else is anyone held.
@@ -40,7 +51,7 @@ static uint64_t last_of(const struct policy_member *m, uint32_t n, uint32_t leve
 
 static void advance_one(struct policy_member *m, uint64_t last)
 {
-    uint64_t idle = m->wants ? 0 : (*m->memory & ((1u << IDLE_BITS) - 1)) + 1;
+    uint64_t idle = m->wants ? 0 : (*m->memory & 15) + 1;
     uint64_t time = virtual(m);
 
     if (idle > IDLE_MOST || (!m->wants && !time)) {
@@ -49,7 +60,8 @@ static void advance_one(struct policy_member *m, uint64_t last)
     }
     if (!time)
         time = last != UINT64_MAX ? last : 1;
-    set_virtual(m, time + m->used_ns / m->weight / 16, idle);
+    time += m->used_ns / m->weight / 16;
+    set(m, time, m->wants && turn(m) ? turn(m) - 1 : 0, idle);
 }
 
 /* Returns how many of this level take part. */
@@ -66,28 +78,44 @@ static uint32_t advance(struct policy_member *m, uint32_t n, uint32_t level)
     return taking_part;
 }
 
-static void hold_all_but_last(struct policy_member *m, uint32_t n, uint32_t level)
+/* Whose turn it is: who has had it for too short a time, else who is last. NULL: nobody wants it. */
+static struct policy_member *next_of(struct policy_member *m, uint32_t n, uint32_t level)
 {
     uint64_t last = last_of(m, n, level, true);
-    bool goes = false;
+    struct policy_member *next = NULL;
 
     for (uint32_t i = 0; i < n; i++) {
-        if (m[i].level != level || !virtual(&m[i]) || !m[i].can_be_held)
+        if (m[i].level != level || !virtual(&m[i]) || !m[i].wants || !m[i].can_be_held)
             continue;
-        m[i].hold = goes || virtual(&m[i]) > last;
-        goes |= !m[i].hold && m[i].wants;
+        if (turn(&m[i]))
+            return &m[i];
+        if (!next && virtual(&m[i]) <= last)
+            next = &m[i];
     }
+    if (next)
+        set(next, virtual(next), TURN_DECISIONS, 0);
+    return next;
+}
+
+static void hold_all_but(struct policy_member *m, uint32_t n, const struct policy_member *next)
+{
+    for (uint32_t i = 0; i < n; i++)
+        m[i].hold |=
+            m[i].level == next->level && &m[i] != next && virtual(&m[i]) && m[i].can_be_held;
 }
 
 static uint32_t decide(struct policy_member *members, uint32_t n)
 {
     bool compete = false;
+    struct policy_member *next;
 
     for (uint32_t level = 0; level < 4; level++) {
         if (advance(members, n, level) < 2)
             continue;
         compete = true;
-        hold_all_but_last(members, n, level);
+        next = next_of(members, n, level);
+        if (next)
+            hold_all_but(members, n, next);
     }
     return compete ? POLICY_SOON_MS : POLICY_LATER_MS;
 }

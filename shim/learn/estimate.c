@@ -20,6 +20,7 @@
 
 enum {
     SAMPLES = 32,
+    MIX = 32,
     EVERY = 32,
     LATE_NS = 100 * 1000, /* a call that took so long: what it loaded, or was interrupted by */
 };
@@ -31,11 +32,11 @@ struct sample {
     uint64_t generation;
     CUevent start, end;
     bool taken, recorded;
-    bool beside;      /* of a real-time stream */
-    bool waited;      /* its kernel could not begin when it was launched: the pair times it alone */
-    uint64_t call_ns; /* when its call began, and then how long it took */
-    uint32_t streams; /* that were at work before it */
-    bool company;     /* other processes may have been, and at a gate the device goes to them */
+    bool beside; /* of a real-time stream */
+    bool waited; /* its kernel could not begin when it was launched: the pair times it alone */
+    uint64_t began_ns, call_ns; /* when its call began, and how long it took */
+    uint32_t streams;           /* that were at work before it */
+    bool company; /* other processes may have been, and at a gate the device goes to them */
     bool gated;
     uint64_t padded; /* vhq_set_padded, before it */
 };
@@ -43,8 +44,9 @@ struct sample {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct sample samples[SAMPLES];
 static struct {
-    uint64_t low_ns, est_ns, high_ns; /* sums over samples, of which older ones count less */
-    _Atomic uint32_t high, low;       /* 0: nothing is known */
+    const struct estimate *of[MIX]; /* whose the latest samples are */
+    uint32_t next;
+    _Atomic uint32_t least, mean, most; /* against their estimates, in 256ths; 0: not known */
 } mix;
 
 void estimate_reset(struct estimate *e)
@@ -53,6 +55,9 @@ void estimate_reset(struct estimate *e)
     for (int i = 0; i < SAMPLES; i++)
         if (samples[i].estimate == e) /* of what had this memory before */
             samples[i].estimate = NULL;
+    for (int i = 0; i < MIX; i++)
+        if (mix.of[i] == e)
+            mix.of[i] = NULL;
     atomic_store_explicit(&e->launches, 0, memory_order_relaxed);
     atomic_store_explicit(&e->next, 0, memory_order_relaxed);
     atomic_store_explicit(&e->learned.mean_ns, 0, memory_order_relaxed);
@@ -75,6 +80,7 @@ static void estimate_read(struct estimate *e)
 {
     uint32_t mean_ns, upper_ns;
     spread_read(&e->spread, &mean_ns, &upper_ns);
+    e->doubt_ns = spread_doubt(&e->spread);
     atomic_store_explicit(&e->learned.mean_ns, mean_ns, memory_order_relaxed);
     atomic_store_explicit(&e->learned.upper_ns, upper_ns ? upper_ns : 1, memory_order_relaxed);
     atomic_store_explicit(&e->settled, e->spread.times == SPREAD_TIMES, memory_order_relaxed);
@@ -127,32 +133,45 @@ static bool processes_beside(void)
     return page && atomic_load_explicit(&page->beside, memory_order_relaxed) != 0;
 }
 
-/* Chance chooses launches, so a function counts by how often it is launched. What is known of it by
- * times that are not exact may be wrong by a half. */
-static void mix_note(const struct estimate *e, uint32_t ns, bool exact)
+static void mix_store(_Atomic uint32_t *part, uint64_t ns, uint64_t est_ns)
 {
-    uint64_t mean = atomic_load_explicit(&e->learned.mean_ns, memory_order_relaxed);
-    uint64_t upper = atomic_load_explicit(&e->learned.upper_ns, memory_order_relaxed);
-    uint64_t high = exact ? upper : ns + ns / 2;
-    mix.low_ns += (exact ? mean : mean / 2) - mix.low_ns / 64;
-    mix.est_ns += upper - mix.est_ns / 64;
-    mix.high_ns += (high > upper ? high : upper) - mix.high_ns / 64;
-    atomic_store_explicit(&mix.high, (uint32_t)(mix.high_ns * 256 / (mix.est_ns + 1)) + 1,
-                          memory_order_relaxed);
-    atomic_store_explicit(&mix.low, (uint32_t)(mix.low_ns * 256 / (mix.est_ns + 1)) + 1,
-                          memory_order_relaxed);
+    uint32_t is = (uint32_t)((ns * 256 + est_ns / 2) / est_ns);
+    atomic_store_explicit(part, is ? is : 1, memory_order_relaxed);
 }
 
-uint32_t estimate_low(void)
+/* Chance chooses launches, so a function counts by how often it is launched; with what is known of
+ * it now, for its estimate may have changed by far. By times that are not exact it may be wrong by a
+ * half. */
+static void mix_note(const struct estimate *e)
 {
-    uint32_t low = atomic_load_explicit(&mix.low, memory_order_relaxed);
-    return low && low < 256 ? low : 256;
+    uint64_t est_ns = 1, sum_ns = 0, doubt_ns = 0;
+    mix.of[mix.next++ % MIX] = e;
+    for (int i = 0; i < MIX; i++) {
+        if (!mix.of[i])
+            continue;
+        est_ns += estimate_ns(mix.of[i]);
+        uint64_t mean = atomic_load_explicit(&mix.of[i]->learned.mean_ns, memory_order_relaxed);
+        sum_ns += mean;
+        doubt_ns += mix.of[i]->spread.times ? mix.of[i]->doubt_ns : mean / 2;
+    }
+    mix_store(&mix.least, doubt_ns < sum_ns ? sum_ns - doubt_ns : 0, est_ns);
+    mix_store(&mix.mean, sum_ns, est_ns);
+    mix_store(&mix.most, sum_ns + doubt_ns, est_ns);
 }
 
-uint32_t estimate_high(void)
+static uint32_t mix_part(const _Atomic uint32_t *part, uint32_t unknown)
 {
-    uint32_t high = atomic_load_explicit(&mix.high, memory_order_relaxed);
-    return high && processes_beside() ? high : 512;
+    uint32_t is = atomic_load_explicit(part, memory_order_relaxed);
+    return is ? is : unknown;
+}
+
+struct vhq_weights estimate_weights(void)
+{
+    return (struct vhq_weights){
+        .least = mix_part(&mix.least, 256),
+        .mean = mix_part(&mix.mean, 256),
+        .most = processes_beside() ? mix_part(&mix.most, 512) : 512,
+    };
 }
 
 static bool gates_without_shifts(const struct shim_context *ctx)
@@ -193,7 +212,8 @@ static bool sample_others(const struct sample *s)
  * gate, unless others wait for their shifts. */
 static bool sample_exact(const struct sample *s)
 {
-    return !sample_others(s) && ((s->waited && !s->gated) || !s->company);
+    bool turns = s->ctx->set && !vhq_set_undisturbed(s->ctx->set, s->began_ns);
+    return !sample_others(s) && ((s->waited && !s->gated) || !s->company) && !turns;
 }
 
 /* Else the pair also has the time until the kernel was launched, which is part of the call's, or
@@ -232,7 +252,9 @@ static void sample_collect(struct sample *s)
         return;
     spread_add(&s->estimate->spread, ns, sample_exact(s));
     estimate_read(s->estimate);
-    mix_note(s->estimate, ns, sample_exact(s));
+    mix_note(s->estimate);
+    if (s->ctx->set) /* what is in flight is counted by both */
+        vhq_set_weigh(s->ctx->set, estimate_weights());
     sample_keep(s, sample_exact(s) || !s->estimate->spread.times ? ns : 0);
 }
 
@@ -297,7 +319,7 @@ static struct sample *sample_begin(struct estimate *e, struct shim_context *ctx,
     s->gated = gates_without_shifts(ctx);
     s->streams = ctx->set ? vhq_set_streams(ctx->set) : 0;
     if (REAL(cuEventRecord)(s->start, stream) == CUDA_SUCCESS) {
-        s->call_ns = clock_ns();
+        s->began_ns = clock_ns();
         return s;
     }
     s->taken = false;
@@ -344,7 +366,7 @@ void estimate_end(struct sample *sample, CUstream stream)
     if (!sample)
         return;
     bool recorded = REAL(cuEventRecord)(sample->end, stream) == CUDA_SUCCESS;
-    sample->call_ns = clock_ns() - sample->call_ns;
+    sample->call_ns = clock_ns() - sample->began_ns;
     sample->waited = REAL(cuEventQuery)(sample->start) == CUDA_ERROR_NOT_READY;
     pthread_mutex_lock(&lock);
     sample->recorded = recorded;

@@ -23,6 +23,7 @@ struct estimate {
     _Atomic uint32_t next; /* which of them is to be sampled */
     struct vhq_learned learned;
     struct spread spread; /* what it is learned from */
+    uint32_t doubt_ns;    /* of the mean */
     uint32_t counted;     /* launches that the profile knows of; estimate.c's */
     uint32_t bucket;
     _Atomic bool settled;        /* all the times that are kept are there */
@@ -67,10 +68,8 @@ static inline void estimate_count(struct estimate *e)
     atomic_store_explicit(&e->launches, n + 1, memory_order_relaxed);
 }
 
-/* By its latest samples: what this process's launches take on average and at most, in 256ths of
- * their estimates. */
-uint32_t estimate_low(void);
-uint32_t estimate_high(void);
+/* What this process's launches take, by the latest samples. */
+struct vhq_weights estimate_weights(void);
 
 /* Around a launch in `stream`, in the thread that makes it. NULL: this one is not sampled. */
 struct sample *estimate_begin(struct estimate *e, struct shim_context *ctx, CUstream stream);

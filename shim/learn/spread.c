@@ -7,6 +7,7 @@ enum {
     TURN_NS = 1300 * 1000, /* of a process; 2 ms by default, and chance has its part in it */
     DIGITS = 11,           /* of a time that is kept, and above them its exponent */
     ABOVE = 12,            /* one time of so many may be longer than the upper one */
+    SURE = 3,              /* mean deviations, by the root of how many: some two standard errors */
 };
 
 static uint16_t pack(uint32_t ns)
@@ -57,10 +58,18 @@ static uint32_t undisturbed(const uint32_t sorted[SPREAD_TIMES], uint32_t n)
     return (uint64_t)(n - left) * TURN_NS <= (uint64_t)n * base ? left : n;
 }
 
+static uint32_t mean_of(const uint32_t sorted[SPREAD_TIMES], uint32_t n)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < n; i++)
+        sum += sorted[i];
+    return (uint32_t)(sum / n);
+}
+
 void spread_read(const struct spread *s, uint32_t *mean_ns, uint32_t *upper_ns)
 {
     uint32_t sorted[SPREAD_TIMES], n, least = s->loose ? UINT32_MAX : 0;
-    uint64_t sum = 0;
 
     for (uint32_t i = 0; i < s->loose; i++)
         least = unpack(s->loose_time[i]) < least ? unpack(s->loose_time[i]) : least;
@@ -69,8 +78,23 @@ void spread_read(const struct spread *s, uint32_t *mean_ns, uint32_t *upper_ns)
         return;
     sort(s, sorted);
     n = undisturbed(sorted, s->times);
-    for (uint32_t i = 0; i < n; i++)
-        sum += sorted[i];
-    *mean_ns = (uint32_t)(sum / n);
+    *mean_ns = mean_of(sorted, n);
     *upper_ns = sorted[n - 1 - n / ABOVE];
+}
+
+uint32_t spread_doubt(const struct spread *s)
+{
+    uint32_t sorted[SPREAD_TIMES], n, mean, root = 1;
+    uint64_t sum = 0;
+
+    if (!s->times)
+        return 0;
+    sort(s, sorted);
+    n = undisturbed(sorted, s->times);
+    mean = mean_of(sorted, n);
+    for (uint32_t i = 0; i < n; i++)
+        sum += sorted[i] > mean ? sorted[i] - mean : mean - sorted[i];
+    while ((root + 1) * (root + 1) <= n)
+        root++;
+    return (uint32_t)(sum * SURE / n / root);
 }

@@ -25,5 +25,7 @@ struct spread {
 void spread_add(struct spread *s, uint32_t ns, bool exact);
 /* 0 both where nothing was added. */
 void spread_read(const struct spread *s, uint32_t *mean_ns, uint32_t *upper_ns);
+/* By how much the mean of times like these may be longer or shorter. 0 where none is exact. */
+uint32_t spread_doubt(const struct spread *s);
 
 #endif

@@ -27,7 +27,7 @@ static void publish_queues(struct shim_context *ctx, struct page_counters *c)
     /* After a fault markers come no more, and a reset has the driver free the words they go to. */
     if (context_spoilt(ctx))
         return;
-    vhq_set_weigh(ctx->set, estimate_low(), estimate_high());
+    vhq_set_weigh(ctx->set, estimate_weights());
     vhq_set_stats(ctx->set, &now);
     now.gates += atomic_load_explicit(&ctx->graph_gates, memory_order_relaxed);
     add(&c->submitted, now.submitted, before->submitted);

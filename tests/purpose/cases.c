@@ -14,6 +14,14 @@ enum { FULL = 108 * 2, MS = 1500, FAIR_MS = 2500, LATER_MS = 400 };
 #define LIST(...) {__VA_ARGS__}
 #define FAIR(n, ...)                                                                               \
     {.us = {__VA_ARGS__}, .cycle = n, .blocks = FULL, .streams = 1, .end_ms = FAIR_MS, .weight = 1}
+#define FAIR_LATER(n, ...)                                                                         \
+    {.us = {__VA_ARGS__},                                                                          \
+     .cycle = n,                                                                                   \
+     .blocks = FULL,                                                                               \
+     .streams = 1,                                                                                 \
+     .start_ms = LATER_MS,                                                                         \
+     .end_ms = FAIR_MS,                                                                            \
+     .weight = 1}
 #define SERVICE_OF(start, how)                                                                     \
     {.there = true,                                                                                \
      .ending = ENDING_##how,                                                                       \
@@ -79,11 +87,11 @@ static const struct named {
                   .blocks = FULL,
                   .gap_us = 5000,
                   .copy_kb = 1024}}},
-    {"fair_turns", {.open = "f", .jobs = 2, .fair = true, .job = {FAIR(2, 50, 500), FAIR(1, 200)}}},
-    {"fair_heavy",
-     {.open = "df", .jobs = 2, .fair = true, .job = {FAIR(4, 20, 2000, 20, 20), FAIR(1, 200)}}},
-    {"fair_short_long",
-     {.open = "f", .jobs = 2, .fair = true, .job = {FAIR(1, 50), FAIR(1, 2000)}}},
+    {"fair_turns", {.jobs = 2, .fair = true, .job = {FAIR(2, 50, 500), FAIR(1, 200)}}},
+    {"fair_heavy", {.jobs = 2, .fair = true, .job = {FAIR(4, 20, 2000, 20, 20), FAIR(1, 200)}}},
+    {"fair_short_long", {.jobs = 2, .fair = true, .job = {FAIR(1, 50), FAIR(1, 2000)}}},
+    {"fair_second_comes_later",
+     {.jobs = 2, .fair = true, .job = {FAIR(2, 50, 500), FAIR_LATER(1, 2000)}}},
     {"long_copies_first",
      {.jobs = 1,
       .job = {JOB_BUT(1, LIST(20), .copy_kb = 1 << 20)},

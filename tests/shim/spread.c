@@ -104,3 +104,21 @@ Test(spread, of_times_that_are_not_exact_is_the_least_until_one_is)
     add(lengths, 4, 0, 100, false);
     is_about(upper, 250);
 }
+
+/* A few times of those that vary say little of what many of them will take. */
+Test(spread, leaves_a_doubt_of_the_mean_of_times_that_vary_which_more_of_them_lessen)
+{
+    const uint32_t same[] = {400}, turns[] = {25, 400};
+    uint32_t few;
+
+    spread = (struct spread){0};
+    cr_assert_eq(spread_doubt(&spread), 0);
+    add(same, 1, 0, 24, true);
+    cr_assert_eq(spread_doubt(&spread), 0);
+    spread = (struct spread){0};
+    add(turns, 2, 0, 4, true);
+    few = spread_doubt(&spread);
+    add(turns, 2, 0, 20, true);
+    cr_assert_leq(spread_doubt(&spread), few / 2);
+    cr_assert_geq(spread_doubt(&spread), (400000u - 25000) / 2 * 2 / 5, "two standard errors");
+}

@@ -310,7 +310,7 @@ Test(cap, is_relaxed_while_only_rivals_are_there)
     for (int i = 0; i < 20; i++)
         launch(w, a, 100);
     dispatcher_looks(w, other);
-    cr_assert_eq(in_device(w, a), 16);
+    cr_assert_eq(in_device(w, a), 8);
     settle(w);
     atomic_store(&above, 1);
     for (int i = 0; i < 20; i++)

@@ -80,6 +80,23 @@ Test(policy, fair_shares_by_weight)
     expect_share(f, 2, 70);
 }
 
+/* What the one before has in flight at the begin of a turn is nobody's. */
+Test(policy, fair_gives_turns_that_last)
+{
+    struct fake f[N];
+    int changes = 0;
+
+    make(f, 1, 1, 1);
+    for (int i = 0; i < 300; i++) {
+        int held = f[0].member.hold + 2 * f[1].member.hold + 4 * f[2].member.hold;
+
+        run(&policy_fair, f, 1);
+        cr_assert_eq(f[0].member.hold + f[1].member.hold + f[2].member.hold, 2, "one has it");
+        changes += held != f[0].member.hold + 2 * f[1].member.hold + 4 * f[2].member.hold;
+    }
+    cr_expect(changes >= 90 && changes <= 101, "%d", changes);
+}
+
 Test(policy, who_comes_back_gets_no_more_than_its_share)
 {
     struct fake f[N];

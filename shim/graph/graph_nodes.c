@@ -51,16 +51,17 @@ static bool device_updatable(CUgraphNode node)
     return updatable != 0;
 }
 
+/* 0: nothing is known of it. */
 static uint32_t kernel_estimate(const CUDA_KERNEL_NODE_PARAMS_v2 *p, CUfunction handle,
                                 const struct shim_context *ctx)
 {
     struct shim_function *f = ctx->set ? function_of(handle, ctx) : NULL;
     if (!f)
-        return VHQ_UNKNOWN_NS;
+        return 0;
     function_seed(f, handle, ctx->gpu);
     uint64_t blocks = (uint64_t)p->gridDimX * p->gridDimY * p->gridDimZ;
-    uint64_t ns = estimate_ns(&f->estimate[estimate_bucket(blocks)]);
-    return ns < UINT32_MAX ? (uint32_t)ns : UINT32_MAX;
+    const struct estimate *e = &f->estimate[estimate_bucket(blocks)];
+    return estimate_known(e) ? (uint32_t)estimate_ns(e) : 0;
 }
 
 /* ---- other devices --------------------------------------------------------------------------- */
@@ -95,18 +96,22 @@ static void read_kernel(struct graph_nodes *n, struct graph_node *node, struct s
 {
     CUDA_KERNEL_NODE_PARAMS_v2 p = {.func = NULL};
     struct shim_context *home = ctx;
-    uint32_t est_ns = VHQ_UNKNOWN_NS;
+    uint32_t est_ns = 0;
     if (REAL(cuGraphKernelNodeGetParams_v2)(node->handle, &p) == CUDA_SUCCESS) {
         CUfunction handle = p.func ? p.func : (CUfunction)(void *)p.kern;
         home = gpu_device_several() ? kernel_home(&p, handle, ctx) : ctx;
         est_ns = kernel_estimate(&p, handle, home);
     }
+    bool unknown = est_ns == 0;
+    est_ns = unknown ? VHQ_UNKNOWN_NS : est_ns;
     if (home->gpu != ctx->gpu) {
         aside_add(n, home, est_ns);
         return;
     }
     node->est_ns = est_ns;
+    node->unknown = unknown;
     n->est_ns += est_ns;
+    n->unknown += unknown;
 }
 
 /* Memory of another device is written or read there. */
@@ -394,9 +399,10 @@ static int place_node(struct graph_nodes *n, const struct spot *s, uint32_t widt
     }
     if (!node->est_ns)
         return 0;
-    node->gate = s->since_ns && s->since_ns + node->est_ns > spacing_for(outer, width);
+    uint64_t est_ns = node->unknown ? outer->spacing_ns : node->est_ns;
+    node->gate = s->since_ns && s->since_ns + est_ns > spacing_for(outer, width);
     n->gates += node->gate;
-    *behind_ns = node->gate ? node->est_ns : s->since_ns + node->est_ns;
+    *behind_ns = node->gate ? est_ns : s->since_ns + est_ns;
     return 0;
 }
 

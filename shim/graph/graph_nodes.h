@@ -12,6 +12,7 @@ struct graph_node {
     CUgraph child;   /* of a child graph node: the graph inside */
     uint32_t inside; /* nodes of that, which come next in the array */
     uint32_t est_ns; /* of a kernel; 0: another node, or another device's */
+    bool unknown;    /* that is a guess: it may be as long as any */
     bool gate;       /* one goes in front of it */
 };
 
@@ -27,6 +28,7 @@ struct graph_nodes {
     uint32_t count, room;
     uint32_t gates;
     uint64_t est_ns; /* of all kernels of the device */
+    uint32_t unknown;
     struct graph_aside aside[GRAPH_ASIDES];
     uint32_t asides;
     bool
@@ -37,8 +39,9 @@ struct graph_nodes {
  * way graph_nodes_free follows. */
 int graph_nodes_read(struct graph_nodes *n, CUgraph graph, struct shim_context *ctx);
 /* Decides where gates go: so that along every path at most `spacing_ns` of estimated work lies
- * between two of them, divided among what may run beside it. Returns 0 or -errno: nothing may come
- * between some of the nodes. */
+ * between two of them, divided among what may run beside it; a kernel of which nothing is known has
+ * one in front and one behind it. Returns 0 or -errno: nothing may come between some of the
+ * nodes. */
 int graph_nodes_place(struct graph_nodes *n, CUgraph graph, uint64_t spacing_ns);
 void graph_nodes_free(struct graph_nodes *n);
 

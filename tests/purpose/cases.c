@@ -142,7 +142,6 @@ static const struct named {
                   .gap_us = 700}}},
     {"graphs_with_gates",
      {.gates = true,
-      .open = "b",
       .jobs = 1,
       .job = {JOB_BUT(1, LIST(200), .graph = 100)},
       .service = SERVICE_OF(0, sync)}},

@@ -63,6 +63,7 @@ EXPORT CUresult cuGraphAddNode_v3(CUgraphNode *phGraphNode, CUgraph hGraph,
 /* ---- launch and upload -------------------------------------------------------------------- */
 
 struct graph_call {
+    const struct vhq_learned *learned; /* at the beginning: VHQ_LEARNS */
     CUstream stream;
     CUgraphExec handle;
     struct exec *exec;
@@ -128,6 +129,9 @@ static CUresult graph_queue(struct graph_call *a, struct call *c, struct shim_st
     c->req.after = exec_swap(a->exec, fence);
     c->req.flags = kernel | (c->req.signals && !events ? graph_flags(a) : VHQ_MUST_INLINE);
     c->req.est_ns = exec_estimate_ns(a->exec);
+    a->learned = &a->exec->estimate.learned;
+    if (!a->upload && estimate_unsettled(&a->exec->estimate))
+        c->req.flags |= VHQ_LEARNS;
     CUresult r = call_on(c, s);
     vhq_fence_put(c->req.after);
     vhq_fence_put(fence);

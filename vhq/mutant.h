@@ -98,6 +98,8 @@
     X(feedback_ignored, "the cap trusts estimates, whatever was measured")                         \
     X(loose_unbounded, "there is no bound while nobody is above")                                  \
     X(alone_untried, "a process counts as alone before anything is known of its work")             \
+    X(gate_not_opened, "one gate in 64 is closed while nobody holds")                              \
+    X(guard_of_old, "no progress for 100 ms lets all that is buffered in")                         \
     X(marker_lost, "one marker in eight is never written")                                         \
     X(copy_whole, "a long copy goes as one command")                                               \
     X(stream_uncounted, "the cap forgets what streams have in flight")

@@ -73,14 +73,15 @@ CUresult mark_memop(CUstream stream, CUdeviceptr word, uint32_t value)
 
 CUresult mark_gate(CUstream stream, CUdeviceptr word, uint32_t value, CUdeviceptr gate)
 {
+    bool closed = MUTANT(gate_not_opened) && value % 64 == 0;
     CUstreamBatchMemOpParams op[2] = {
         {.writeValue = {.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32,
                         .address = word,
                         .value = value}},
         {.waitValue = {.operation = CU_STREAM_MEM_OP_WAIT_VALUE_32,
                        .address = gate,
-                       .value = 0,
-                       .flags = CU_STREAM_WAIT_VALUE_EQ}},
+                       .value = closed,
+                       .flags = closed ? CU_STREAM_WAIT_VALUE_GEQ : CU_STREAM_WAIT_VALUE_EQ}},
     };
     return REAL(cuStreamBatchMemOp_v2)(stream, 2, op, 0);
 }

@@ -179,6 +179,10 @@ static const struct named {
       .service = SERVICE_OF(LATER_MS, sync)}},
     {"turns_with_gates",
      {.gates = true, .jobs = 1, .job = {JOB(2, 25, 400)}, .service = SERVICE_OF(0, sync)}},
+    {"long_at_first", /* longer than the guard waits, and nobody knows */
+     {.jobs = 1,
+      .job = {JOB_BUT(1, LIST(100), .first_us = 250000)},
+      .service = SERVICE_OF(0, sync)}},
 };
 
 const char *workload_case_name(uint32_t i)

@@ -169,6 +169,8 @@ void workload_draw(struct workload *w, uint64_t seed)
 
 uint32_t job_kernel_us(const struct job *j, uint32_t i, uint64_t *state)
 {
+    if (i == 0 && j->first_us)
+        return j->first_us;
     switch (j->length) {
     case LENGTH_bimodal:
         return j->us[one_in(state, 8)];
@@ -231,6 +233,8 @@ static void job_print(const struct job *j, const struct workload *w, struct text
     for (uint32_t i = 0; i < shown; i++)
         say(t, i ? "/%u" : "%u", j->us[i]);
     say(t, " us");
+    if (j->first_us)
+        say(t, ", the first one %u", j->first_us);
     if (j->blocks != FULL)
         say(t, " of %u blocks", j->blocks);
     if (j->quiet)

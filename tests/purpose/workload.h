@@ -62,6 +62,7 @@ enum arrival {
 struct job {
     enum length length;
     uint32_t us[CYCLE], cycle;
+    uint32_t first_us; /* of the first one; 0: as the others */
     uint32_t blocks;
     uint32_t streams;
     bool quiet;          /* no parameter says how long the kernel will run */

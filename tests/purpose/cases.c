@@ -5,23 +5,14 @@
 
 #include <string.h>
 
-enum { FULL = 108 * 2, MS = 1500, FAIR_MS = 2500, LATER_MS = 400 };
+enum { FULL = 108 * 2, MS = 1500, FAIR_MS = 2500, LATER_MS = 400, QUIET_MS = 5600 };
 
-#define JOB(n, ...)                                                                                \
-    {.us = {__VA_ARGS__}, .cycle = n, .blocks = FULL, .streams = 1, .end_ms = MS, .weight = 1}
+#define JOB(n, ...) {.us = {__VA_ARGS__}, .cycle = n, .blocks = FULL, .streams = 1, .weight = 1}
 #define JOB_BUT(n, list, ...)                                                                      \
-    {.us = list, .cycle = n, .blocks = FULL, .streams = 1, .end_ms = MS, .weight = 1, __VA_ARGS__}
-#define LIST(...) {__VA_ARGS__}
-#define FAIR(n, ...)                                                                               \
-    {.us = {__VA_ARGS__}, .cycle = n, .blocks = FULL, .streams = 1, .end_ms = FAIR_MS, .weight = 1}
-#define FAIR_LATER(n, ...)                                                                         \
-    {.us = {__VA_ARGS__},                                                                          \
-     .cycle = n,                                                                                   \
-     .blocks = FULL,                                                                               \
-     .streams = 1,                                                                                 \
-     .start_ms = LATER_MS,                                                                         \
-     .end_ms = FAIR_MS,                                                                            \
-     .weight = 1}
+    {.us = list, .cycle = n, .blocks = FULL, .streams = 1, .weight = 1, __VA_ARGS__}
+#define LIST(...)          {__VA_ARGS__}
+#define FAIR(n, ...)       JOB(n, __VA_ARGS__)
+#define FAIR_LATER(n, ...) JOB_BUT(n, LIST(__VA_ARGS__), .start_ms = LATER_MS)
 #define SERVICE_OF(start, how)                                                                     \
     {.there = true,                                                                                \
      .ending = ENDING_##how,                                                                       \
@@ -183,6 +174,20 @@ static const struct named {
      {.jobs = 1,
       .job = {JOB_BUT(1, LIST(100), .first_us = 250000)},
       .service = SERVICE_OF(0, sync)}},
+    {"after_quiet",
+     {.ms = QUIET_MS,
+      .jobs = 1,
+      .job = {JOB(1, 100)},
+      .service = {.there = true,
+                  .ending = ENDING_sync,
+                  .arrival = ARRIVAL_quiet,
+                  .level = "rt",
+                  .kernels = 5,
+                  .kernel_us = 200,
+                  .blocks = FULL,
+                  .gap_us = 10000}}},
+    {"one_job_comes", /* at once after its context, beside a service that is there */
+     {.jobs = 1, .job = {JOB_BUT(1, LIST(100), .start_ms = 100)}, .service = SERVICE_OF(0, sync)}},
 };
 
 const char *workload_case_name(uint32_t i)
@@ -194,5 +199,7 @@ void workload_case(struct workload *w, uint32_t i)
 {
     *w = cases[i].w;
     w->seed = CASE_SEED + i;
-    w->ms = w->fair ? FAIR_MS : MS;
+    w->ms = w->ms ? w->ms : w->fair ? FAIR_MS : MS;
+    for (uint32_t j = 0; j < w->jobs; j++)
+        w->job[j].end_ms = w->job[j].end_ms ? w->job[j].end_ms : w->ms;
 }

@@ -306,6 +306,8 @@ static uint64_t gap_ns(const struct service *v, uint32_t i, uint64_t *random)
         return (uint64_t)(mean * random_exponential(random));
     case ARRIVAL_early: /* behind so many others that they are forgotten */
         return (uint64_t)(i % 65 == 64 ? mean / 10 : mean);
+    case ARRIVAL_quiet:
+        return (uint64_t)(i % 30 == 29 ? 5e9 : mean);
     case ARRIVAL_bursts:
         return i % 8 ? (uint64_t)(mean / 4) : (uint64_t)(mean * 6.25);
     default:

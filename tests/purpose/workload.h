@@ -29,7 +29,8 @@ enum { CHANGE_MS = 100, CHANGED_BUDGET_US = 1000 };
     X(steady, "at a pace")                                                                         \
     X(poisson, "at random")                                                                        \
     X(bursts, "eight at four times the rate, and a pause")                                         \
-    X(early, "at a pace, and one in 65 after a tenth of the gap")
+    X(early, "at a pace, and one in 65 after a tenth of the gap")                                  \
+    X(quiet, "thirty at a pace, and five seconds later thirty more")
 
 /* What an administrator does to somebody at work. X(name) */
 #define CHANGES_OF(X) X(none) X(pause) X(weight) X(budget) X(depth) X(level)

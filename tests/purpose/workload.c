@@ -269,6 +269,8 @@ void workload_print(const struct workload *w, char *text, unsigned size)
             ending_names[v->ending]);
     if (v->there && v->copy_kb)
         say(&t, ", copies of %u KB", v->copy_kb);
+    if (w->fair)
+        say(&t, "fair");
     if (w->gates)
         say(&t, ", gates");
     if (w->budget_us)
@@ -276,6 +278,4 @@ void workload_print(const struct workload *w, char *text, unsigned size)
     if (w->change.what)
         say(&t, ", %s of %u changes at %u ms", change_names[w->change.what], w->change.who,
             w->change.at_ms);
-    if (w->fair)
-        say(&t, "fair");
 }

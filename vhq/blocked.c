@@ -132,7 +132,7 @@ uint64_t blocked_due(struct vhq_set *s, uint32_t load, uint64_t now)
     /* Where streams overlap, or an estimate was taken while others had the device, they are far
      * too high, and waiting for them would let the device run dry. A look per budget costs next
      * to nothing. */
-    uint64_t look = now + (alone ? LOOSE_MOST_NS / LOOSE_PART : peek(s->budget_us) * NS_PER_US);
+    uint64_t look = now + (alone ? loose_bound_ns(s) / LOOSE_PART : peek(s->budget_us) * NS_PER_US);
     if (first.soonest_ns <= now + DUE_SLACK_NS)
         return due_look(&first, now);
     return first.soonest_ns < look ? first.soonest_ns : look;

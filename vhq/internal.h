@@ -61,8 +61,10 @@ enum {
     RIVALS_MOST = RIVALS_FACTOR * 8,
     RELAX_DEPTH = 256,
     LOOSE_MOST_NS = 12 * 1000 * 1000, /* in flight while the process is alone ... */
-    LOOSE_PART = 4,                   /* ... and a marker behind such a part of it in a stream */
-    PASSES_MOST = 64,                 /* times that higher priorities pass an earlier command */
+    /* With others on the device, which is given to each for some 2 ms at a time. */
+    LOOSE_BESIDE_NS = 3 * 1000 * 1000,
+    LOOSE_PART = 4,   /* ... and a marker behind such a part of it in a stream */
+    PASSES_MOST = 64, /* times that higher priorities pass an earlier command */
     HOLD_LOOK_US = 50,
     HOLD_LOOK_MAX_US = 250,
     PAD_LOOK_US = 25,               /* a kernel may be as short */
@@ -326,7 +328,8 @@ struct vhq_set {
     _Atomic uint64_t budget_ns;        /* the same by estimates that are right; see measure.c */
     _Atomic uint32_t loose_most_ns;    /* so is this */
     _Atomic uint32_t loose_unit_ns;
-    _Atomic uint32_t relax; /* budgets in flight with rivals; see measure_relax */
+    _Atomic uint32_t beside; /* as of that */
+    _Atomic uint32_t relax;  /* budgets in flight with rivals; see measure_relax */
     struct vhq_ops ops;
     void *user;
     struct vhq_set *prev, *next; /* registry */
@@ -429,6 +432,11 @@ static inline uint32_t load_parts(uint32_t load)
 static inline uint32_t load_area_ns(uint32_t load)
 {
     return (uint32_t)(((uint64_t)load_ns(load) * load_parts(load) + VHQ_PARTS - 1) / VHQ_PARTS);
+}
+/* What may be in flight while the set is alone, by estimates that are right. */
+static inline uint64_t loose_bound_ns(const struct vhq_set *s)
+{
+    return peek(s->beside) ? LOOSE_BESIDE_NS : LOOSE_MOST_NS;
 }
 /* There is room for what goes while the set is alone. */
 static inline bool cap_loose_room(const struct vhq_set *s)

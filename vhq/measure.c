@@ -30,7 +30,9 @@ void measure_scale(struct vhq_set *s, uint32_t scale)
     if (s->scale > SCALE_ONE)
         budget = budget * SCALE_ONE / s->scale;
     atomic_store_explicit(&s->budget_ns, budget, memory_order_relaxed);
-    uint32_t most = (uint32_t)((uint64_t)LOOSE_MOST_NS * SCALE_ONE / s->scale);
+    uint32_t beside = s->cfg.beside ? peek(*s->cfg.beside) : 0;
+    atomic_store_explicit(&s->beside, beside, memory_order_relaxed);
+    uint32_t most = (uint32_t)(loose_bound_ns(s) * SCALE_ONE / s->scale);
     if (MUTANT(loose_unbounded))
         most = UINT32_MAX;
     atomic_store_explicit(&s->loose_most_ns, most, memory_order_relaxed);

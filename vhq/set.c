@@ -111,7 +111,14 @@ void vhq_set_park(struct vhq_set *set, bool park)
 
 void vhq_set_tighten(struct vhq_set *set)
 {
-    if (likely(peek(set->loose) == 0) || cap_alone(set) || atomic_load(&vhq_forked))
+    if (atomic_load(&vhq_forked))
+        return;
+    if (set->cfg.beside && peek(*set->cfg.beside) != peek(set->beside)) {
+        pthread_mutex_lock(&set->lock);
+        measure_scale(set, set->scale);
+        pthread_mutex_unlock(&set->lock);
+    }
+    if (likely(peek(set->loose) == 0) || cap_alone(set))
         return;
     if (dispatcher_start(set))
         dispatcher_kick(set);

@@ -119,6 +119,8 @@ struct vhq_config {
      * + VHQ_SHIFT_OF * of how many; + VHQ_SHIFT_BEAT, time and again, while others' work gets on.
      * NULL: there are none. */
     const _Atomic uint32_t *shift;
+    /* How many others of its level or below there are on the device. NULL: it is not known. */
+    const _Atomic uint32_t *beside;
     bool untried; /* estimates count as far too low until completions say otherwise */
     bool expects; /* somebody above may be about to be known: the first commands go as if he were */
 };

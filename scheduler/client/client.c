@@ -376,6 +376,11 @@ _Atomic uint32_t *client_above_word(void)
     return self.page ? &self.page->above : NULL;
 }
 
+const _Atomic uint32_t *client_beside_word(void)
+{
+    return self.page ? &self.page->beside : NULL;
+}
+
 /* Streams above the lowest level that any stream of this process has now. */
 static uint32_t streams_above(void)
 {

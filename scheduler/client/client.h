@@ -85,6 +85,8 @@ const _Atomic uint32_t *client_shift_word(int dev);
 /* Number of clients above this one now connected on any device it uses (0 with no daemon), counting
  * streams of higher levels in this process. Address is stable. */
 _Atomic uint32_t *client_above_word(void);
+/* Other clients of this one's level or below on a device of this one, at most. */
+const _Atomic uint32_t *client_beside_word(void);
 
 /* A stream of `level` exists, or ceases to: feeds client_above_word. Any thread; not for the launch
  * path (takes a lock). */

@@ -64,6 +64,7 @@ int queues_open(struct shim_context *ctx)
                              .unbounded = PAGE_BIT_PAUSED | PAGE_BIT_POLICY,
                              .shift = client_shift_word(ctx->gpu->index),
                              .rings = memory_io_word(),
+                             .beside = client_beside_word(),
                              .untried = true,
                              .expects = client_introduces()};
     if (!schedule_queues(schedule_lowest()))

@@ -29,8 +29,7 @@ static const struct named {
     struct workload w;
 } cases[] = {
     {"four_jobs_first",
-     {.open = "s", /* what all of them had in the driver while nobody was above */
-      .jobs = 4,
+     {.jobs = 4,
       .job = {JOB(1, 100), JOB(1, 100), JOB(1, 100), JOB(1, 100)},
       .service = SERVICE_OF(LATER_MS, sync)}},
     {"varying_job_first",
@@ -159,7 +158,6 @@ static const struct named {
       .service = SERVICE_OF(0, sync)}},
     {"four_jobs_first_with_gates",
      {.gates = true,
-      .open = "s",
       .jobs = 4,
       .job = {JOB(1, 100), JOB(1, 100), JOB(1, 100), JOB(1, 100)},
       .service = SERVICE_OF(LATER_MS, sync)}},

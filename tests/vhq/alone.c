@@ -75,6 +75,32 @@ Test(alone, more_than_some_milliseconds_wait_until_the_device_has_come_on)
     world_free(w);
 }
 
+/* Each of those that share the device has it for a time slice, and a client who comes waits for what
+ * all of them have there. */
+Test(alone, less_is_in_the_device_with_others_beside_it)
+{
+    static _Atomic uint32_t beside;
+    struct vhq_config shared = config;
+    shared.beside = &beside;
+    struct world *w = world_new(&shared);
+    int a = world_stream(w, VHQ_NONBLOCKING), n = LOOSE_MOST_NS / (20 * 1000);
+    atomic_store(&beside, 3);
+    vhq_set_tighten(w->set);
+    for (int i = 0; i < n; i++)
+        launch(w, a, 20);
+    dispatcher_looks(w);
+    uint32_t few = LOOSE_BESIDE_NS / (20 * 1000);
+    cr_assert_geq(in_device(w, a), few);
+    cr_assert_leq(in_device(w, a), few + LOOSE_PART, "%u", in_device(w, a));
+    atomic_store(&beside, 0);
+    vhq_set_tighten(w->set);
+    dispatcher_looks(w);
+    cr_assert_eq(in_device(w, a), (uint32_t)n, "they have gone: %u", in_device(w, a));
+    device_start(w, 1);
+    vhq_set_sync(w->set, false);
+    world_free(w);
+}
+
 Test(alone, a_sync_leaves_it_to_the_driver)
 {
     struct world *w = world_new(&config);

@@ -136,9 +136,10 @@ Test(alone, what_a_stream_has_in_the_driver_is_closed_off_when_somebody_comes)
     world_free(w);
 }
 
-/* Nor is there room for others meanwhile. */
+/* Nor is there room for others meanwhile. On a clock that stands: what has surely run makes room. */
 Test(alone, streams_that_stay_quiet_are_closed_off_for_those_that_do_not)
 {
+    clock_freeze();
     struct world *w = world_new(&config);
     int quiet[3], b = world_stream(w, VHQ_NONBLOCKING);
     for (int i = 0; i < 3; i++)
@@ -340,7 +341,8 @@ Test(alone, begins_when_something_was_tried)
         launch(w, a, BUDGET_US / 4);
     while (!vhq_set_alone(w->set)) {
         dispatcher_looks(w);
-        cr_assert_leq(in_device(w, a), 2, "%u after %d", in_device(w, a), n);
+        uint32_t in = in_device(w, a);
+        cr_assert(in <= 2 || vhq_set_alone(w->set), "%u after %d", in, n);
         complete(w, a, 1);
         WAIT_FOR(vhq_set_alone(w->set) || in_device(w, a) > 0);
         cr_assert_leq(++n, 32);

@@ -74,6 +74,7 @@
     X(graph_straight_overtakes,                                                                    \
       "a graph in a stream without a queue goes before its own launch below")                      \
     X(capture_before_record, "a record that is buffered comes after one that a capture takes")     \
+    X(arguments_late, "a memset is deferred whatever its arguments are")                           \
     X(ranges_stale,                                                                                \
       "memory that was freed in stream order, or with a graph, still counts as such")              \
     X(gone_forgotten, "a stream that ended with work in flight is complete")                       \

@@ -7,7 +7,8 @@
 #ifndef CUTIN_SHIM_NEWER_H
 #define CUTIN_SHIM_NEWER_H
 
-/* The header's enumeration has it from 12.2 on. */
+/* The header's enumeration has them from 12.2 on. */
+#define LOCATION_HOST              ((CUmemLocationType)2)
 #define LOCATION_HOST_NUMA_CURRENT ((CUmemLocationType)4)
 
 #if CUDA_VERSION < 12020

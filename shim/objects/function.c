@@ -97,6 +97,7 @@ static void function_describe(struct shim_function *f, CUfunction handle,
     f->context = ctx->handle;
     atomic_store_explicit(&f->only, kernel ? ctx->handle : NULL, memory_order_relaxed);
     function_shapes_forget(f);
+    atomic_store_explicit(&f->accepted, NULL, memory_order_relaxed);
     for (int i = 0; i < FUNCTION_ATTRIBUTES; i++)
         atomic_store_explicit(&f->attribute[i], 0, memory_order_relaxed);
     for (uint32_t i = 0; i < ESTIMATE_BUCKETS; i++) {
@@ -203,6 +204,12 @@ void function_shape_add(struct shim_function *f, uint64_t shape, uint32_t room)
      * cap. */
     atomic_store_explicit(&f->room[at], room, memory_order_relaxed);
     atomic_store_explicit(&f->shape[at], shape, memory_order_relaxed);
+}
+
+void function_accepted(struct shim_function *f, CUcontext base)
+{
+    if (atomic_exchange_explicit(&f->accepted, base, memory_order_relaxed) != base)
+        function_shapes_forget(f);
 }
 
 void function_cluster_ask(struct shim_function *f, CUfunction handle, const struct gpu_device *gpu)

@@ -40,6 +40,7 @@ struct shim_function {
     /* Blocks of a cluster, 16 bits for each dimension, where its code says so; 0: it does not, or
      * no shape is known. */
     _Atomic uint64_t cluster;
+    CUcontext _Atomic accepted; /* the context in which its shapes were; a green one's primary */
     /* Values that the application has set: 1 + value, 0 = none. */
     _Atomic int64_t attribute[FUNCTION_ATTRIBUTES];
     struct estimate estimate[ESTIMATE_BUCKETS];
@@ -75,6 +76,12 @@ static inline uint64_t function_shape_plain(const unsigned block[3], unsigned sh
 static inline uint32_t function_parts(uint64_t blocks, uint32_t room)
 {
     return blocks < room ? (uint32_t)blocks * VHQ_PARTS / room + 1 : VHQ_PARTS;
+}
+/* Before a shape is added: in this context. In another one the driver refuses a module's function. */
+void function_accepted(struct shim_function *f, CUcontext base);
+static inline bool function_belongs(const struct shim_function *f, CUcontext base)
+{
+    return atomic_load_explicit(&f->accepted, memory_order_relaxed) == base;
 }
 /* Before a shape is added: ask what clusters the code makes. */
 void function_cluster_ask(struct shim_function *f, CUfunction handle, const struct gpu_device *gpu);

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "shim/objects/gpu_device.h"
 #include "vhq/mutant.h"
 #include "vhq/vhq.h"
 
@@ -137,9 +138,16 @@ uint32_t memory_flags(const void *address, size_t bytes)
     return known ? 0 : VHQ_MUST_INLINE;
 }
 
+uint32_t memory_host_flags(const void *address, size_t bytes)
+{
+    const struct range *r = range_of((uintptr_t)address, bytes);
+    return r && (r->host || r->managed) ? 0 : VHQ_MUST_INLINE;
+}
+
 uint32_t memory_device_flags(CUdeviceptr address, size_t bytes)
 {
-    return range_of((uintptr_t)address, bytes) ? 0 : VHQ_MUST_INLINE;
+    const struct range *r = range_of((uintptr_t)address, bytes);
+    return r && !r->host ? 0 : VHQ_MUST_INLINE;
 }
 
 bool memory_host(CUdeviceptr address)
@@ -172,6 +180,37 @@ uint32_t memory_managed_flags(CUdeviceptr address, size_t bytes)
 {
     const struct range *r = range_of((uintptr_t)address, bytes);
     return r && r->managed ? 0 : VHQ_MUST_INLINE;
+}
+
+uint32_t memory_managed_whole_flags(CUdeviceptr address, size_t bytes)
+{
+    const struct range *r = range_of((uintptr_t)address, bytes);
+    return r && r->managed && r->start == (uintptr_t)address && (!bytes || bytes == r->size)
+               ? 0
+               : VHQ_MUST_INLINE;
+}
+
+/* The node of the calling thread is not the dispatcher's, and which nodes there are is not known. */
+CUdevice memory_target(CUmemLocation to)
+{
+    return to.type == CU_MEM_LOCATION_TYPE_DEVICE ? to.id
+           : to.type == LOCATION_HOST             ? CU_DEVICE_CPU
+                                                  : CU_DEVICE_INVALID;
+}
+
+static bool device_shares(CUdevice device)
+{
+    int shares = 0;
+    return REAL(cuDeviceGetAttribute)(&shares, CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS,
+                                      device) == CUDA_SUCCESS &&
+           shares;
+}
+
+uint32_t memory_target_flags(CUdevice target)
+{
+    const struct gpu_device *own = gpu_device_current();
+    bool there = target == CU_DEVICE_CPU || device_shares(target);
+    return there && own && device_shares(own->handle) ? 0 : VHQ_MUST_INLINE;
 }
 
 /* Asked anew: it may have been freed since. */

@@ -249,16 +249,26 @@ RETRY(cuMemCreate,
 
 /* ---- managed memory in stream order ------------------------------------------------------- */
 
-OP_FIRST(cuStreamAttachMemAsync, VHQ_UNCOUNTED | memory_managed_flags(dptr, length), 0,
-         (CUdeviceptr, dptr), (size_t, length), (unsigned int, flags))
-OP_LAST(cuMemPrefetchAsync, memory_managed_flags(devPtr, count), OP_COPY(count, false),
+/* Of all of an allocation, in a way that there is. */
+static uint32_t attach_flags(CUdeviceptr at, size_t length, unsigned how)
+{
+    bool way = how == CU_MEM_ATTACH_GLOBAL || how == CU_MEM_ATTACH_HOST;
+    return VHQ_UNCOUNTED | (way ? memory_managed_whole_flags(at, length) : VHQ_MUST_INLINE);
+}
+OP_FIRST(cuStreamAttachMemAsync, attach_flags(dptr, length, flags), 0, (CUdeviceptr, dptr),
+         (size_t, length), (unsigned int, flags))
+
+static uint32_t prefetch_flags(CUdeviceptr at, size_t bytes, CUdevice to)
+{
+    return bytes ? memory_managed_flags(at, bytes) | memory_target_flags(to) : VHQ_MUST_INLINE;
+}
+OP_LAST(cuMemPrefetchAsync, prefetch_flags(devPtr, count, dstDevice), OP_COPY(count, false),
         (CUdeviceptr, devPtr), (size_t, count), (CUdevice, dstDevice))
 
-/* The node of the calling thread is not the dispatcher's. */
-static uint32_t location_flags(CUmemLocation location)
+static uint32_t prefetch_to_flags(CUdeviceptr at, size_t bytes, CUmemLocation to, unsigned flags)
 {
-    return location.type == LOCATION_HOST_NUMA_CURRENT ? VHQ_MUST_INLINE : 0;
+    return flags ? VHQ_MUST_INLINE : prefetch_flags(at, bytes, memory_target(to));
 }
-OP_LAST(cuMemPrefetchAsync_v2, memory_managed_flags(devPtr, count) | location_flags(location),
+OP_LAST(cuMemPrefetchAsync_v2, prefetch_to_flags(devPtr, count, location, flags),
         OP_COPY(count, false), (CUdeviceptr, devPtr), (size_t, count), (CUmemLocation, location),
         (unsigned int, flags))

@@ -111,7 +111,9 @@ static uint32_t copy_flags(const struct batch *b)
         !order_allows(b->array[3], b->extra_count))
         return VHQ_MUST_INLINE;
     for (size_t i = 0; i < b->count && !flags; i++)
-        flags = memory_device_flags(dst[i], sizes[i]) | memory_device_flags(src[i], sizes[i]);
+        flags = !sizes[i] ? VHQ_MUST_INLINE
+                          : memory_flags((const void *)(uintptr_t)dst[i], sizes[i]) |
+                                memory_flags((const void *)(uintptr_t)src[i], sizes[i]);
     return flags;
 }
 
@@ -272,7 +274,7 @@ static uint32_t managed_flags(const struct batch *b)
     for (size_t i = 0; !flags && i < b->count; i++)
         flags = memory_managed_flags(at[i], sizes[i]);
     for (size_t i = 0; !flags && i < b->extra_count; i++)
-        if (where[i].type == LOCATION_HOST_NUMA_CURRENT || idx[i] >= b->count ||
+        if (memory_target_flags(memory_target(where[i])) || idx[i] >= b->count ||
             (i ? idx[i] <= idx[i - 1] : idx[0] != 0))
             flags = VHQ_MUST_INLINE;
     return flags;

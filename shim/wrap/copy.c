@@ -4,12 +4,25 @@
  */
 #include "shim/path/op.h"
 #include "shim/path/pieces.h"
+#include "vhq/mutant.h"
+
+/* Far below what any device accepts is certain; and no sum of such overflows. */
+#define MAX_PITCH ((size_t)1 << 31)
+
+/* What is not certain to be accepted is made by the calling thread: the driver's answer is the call's,
+ * and no later call gets it. */
 
 /* Into pageable memory: the driver waits until it is there. For nothing it waits for nothing. */
 static uint32_t target_flags(const void *dst, size_t bytes)
 {
     uint32_t flags = memory_flags(dst, bytes);
     return flags && bytes ? flags | CALL_WAITS : flags;
+}
+
+static uint32_t download_flags(void *dst, CUdeviceptr src, size_t bytes)
+{
+    return target_flags(dst, bytes) | memory_host_flags(dst, bytes) |
+           memory_device_flags(src, bytes);
 }
 
 /* ---- linear ------------------------------------------------------------------------------- */
@@ -27,12 +40,11 @@ static uint32_t target_flags(const void *dst, size_t bytes)
 
 PIECE(cuMemcpyHtoDAsync_v2, CUdeviceptr, const void *)
 OP_LAST_CUT(cuMemcpyHtoDAsync_v2,
-            memory_flags(srcHost, ByteCount) | memory_device_flags(dstDevice, ByteCount),
+            memory_host_flags(srcHost, ByteCount) | memory_device_flags(dstDevice, ByteCount),
             OP_UPLOAD(ByteCount), CUT(cuMemcpyHtoDAsync_v2, COPY_UP, dstDevice, srcHost),
             (CUdeviceptr, dstDevice), (const void *, srcHost), (size_t, ByteCount))
 PIECE(cuMemcpyDtoHAsync_v2, void *, CUdeviceptr)
-OP_LAST_CUT(cuMemcpyDtoHAsync_v2,
-            target_flags(dstHost, ByteCount) | memory_device_flags(srcDevice, ByteCount),
+OP_LAST_CUT(cuMemcpyDtoHAsync_v2, download_flags(dstHost, srcDevice, ByteCount),
             OP_COPY(ByteCount, false), CUT(cuMemcpyDtoHAsync_v2, COPY_DOWN, dstHost, srcDevice),
             (void *, dstHost), (CUdeviceptr, srcDevice), (size_t, ByteCount))
 PIECE(cuMemcpyDtoDAsync_v2, CUdeviceptr, CUdeviceptr)
@@ -43,11 +55,17 @@ OP_LAST_CUT(cuMemcpyDtoDAsync_v2,
 PIECE(cuMemcpyAsync, CUdeviceptr, CUdeviceptr)
 OP_LAST_CUT(cuMemcpyAsync,
             target_flags((const void *)(uintptr_t)dst, ByteCount) |
-                memory_device_flags(src, ByteCount),
+                memory_flags((const void *)(uintptr_t)src, ByteCount),
             OP_UPLOAD(ByteCount), CUT(cuMemcpyAsync, copy_way(dst, src), dst, src),
             (CUdeviceptr, dst), (CUdeviceptr, src), (size_t, ByteCount))
+static uint32_t contexts_flags(CUcontext a, CUcontext b)
+{
+    return context_find(a) && context_find(b) ? 0 : VHQ_MUST_INLINE;
+}
+
 OP_LAST(cuMemcpyPeerAsync,
-        memory_device_flags(dstDevice, ByteCount) | memory_device_flags(srcDevice, ByteCount),
+        contexts_flags(dstContext, srcContext) | memory_device_flags(dstDevice, ByteCount) |
+            memory_device_flags(srcDevice, ByteCount),
         OP_COPY(ByteCount, false), (CUdeviceptr, dstDevice), (CUcontext, dstContext),
         (CUdeviceptr, srcDevice), (CUcontext, srcContext), (size_t, ByteCount))
 /* An array's extent is not looked up: the driver judges the first time, by the calling thread. */
@@ -64,9 +82,16 @@ static uint32_t side_flags(CUmemorytype type, const void *host, CUdeviceptr devi
 {
     const char *base =
         type == CU_MEMORYTYPE_HOST ? (const char *)host : (const char *)(uintptr_t)device;
-    if (type == CU_MEMORYTYPE_ARRAY || !rows || (pitch && pitch < x + width))
+    if (!rows || !width || pitch < x + width)
         return VHQ_MUST_INLINE;
-    return memory_flags(base + y * pitch + x, (rows - 1) * pitch + width);
+    if ((x | y | width | rows | pitch) > MAX_PITCH)
+        return VHQ_MUST_INLINE;
+    base += y * pitch + x;
+    width += (rows - 1) * pitch;
+    return type == CU_MEMORYTYPE_HOST     ? memory_host_flags(base, width)
+           : type == CU_MEMORYTYPE_DEVICE ? memory_device_flags((CUdeviceptr)(uintptr_t)base, width)
+           : type == CU_MEMORYTYPE_UNIFIED ? memory_flags(base, width)
+                                           : VHQ_MUST_INLINE;
 }
 
 /* Into pageable memory: complete when the call returns. */
@@ -85,15 +110,19 @@ static uint32_t copy_2d_flags(const CUDA_MEMCPY2D *c)
                       c->WidthInBytes * c->Height);
 }
 
-static uint64_t copy_3d_rows(size_t height, size_t rows, size_t depth)
+/* 0: there are none, slices would overlap, or the driver works out how far apart they are. */
+static uint64_t copy_3d_rows(size_t height, size_t y, size_t z, size_t rows, size_t depth)
 {
-    return (depth ? depth - 1 : 0) * height + rows;
+    bool apart = height >= y + rows || (depth == 1 && z == 0);
+    return depth && rows && apart ? (depth - 1) * height + rows : 0;
 }
 
 #define SIDE_3D(c, side)                                                                           \
-    side_flags((c)->side##MemoryType, (c)->side##Host, (c)->side##Device, (c)->side##XInBytes,     \
-               (c)->side##Y + (c)->side##Z * (c)->side##Height, (c)->side##Pitch,                  \
-               copy_3d_rows((c)->side##Height, (c)->Height, (c)->Depth), (c)->WidthInBytes)
+    side_flags(                                                                                    \
+        (c)->side##MemoryType, (c)->side##Host, (c)->side##Device, (c)->side##XInBytes,            \
+        (c)->side##Y + (c)->side##Z * (c)->side##Height, (c)->side##Pitch,                         \
+        copy_3d_rows((c)->side##Height, (c)->side##Y, (c)->side##Z, (c)->Height, (c)->Depth),      \
+        (c)->WidthInBytes)
 
 #define bytes_3d(c) ((c)->WidthInBytes * (c)->Height * (c)->Depth)
 
@@ -117,24 +146,41 @@ OP_STRUCT_CUT(cuMemcpy2DAsync_v2, CUDA_MEMCPY2D, copy_2d_flags(op),
                   : OP_COPY(op->WidthInBytes * op->Height,
                             on_device(op->srcMemoryType, op->dstMemoryType)),
               CUT_ROWS(op->WidthInBytes * op->Height, box_of(op)))
+static uint32_t reserved_flags(const void *a, const void *b, size_t lod)
+{
+    return a || b || lod ? VHQ_MUST_INLINE : 0;
+}
+
 OP_STRUCT_CUT(cuMemcpy3DAsync_v2, CUDA_MEMCPY3D,
-              SIDE_3D(op, src) | waits_flag(op->dstMemoryType, SIDE_3D(op, dst), bytes_3d(op)),
+              reserved_flags(op->reserved0, op->reserved1, op->srcLOD | op->dstLOD) |
+                  SIDE_3D(op, src) | waits_flag(op->dstMemoryType, SIDE_3D(op, dst), bytes_3d(op)),
               op->srcMemoryType == CU_MEMORYTYPE_HOST
                   ? OP_UPLOAD(bytes_3d(op))
                   : OP_COPY(bytes_3d(op), on_device(op->srcMemoryType, op->dstMemoryType)),
               CUT_ROWS(bytes_3d(op), *op))
 OP_STRUCT(cuMemcpy3DPeerAsync, CUDA_MEMCPY3D_PEER,
-          SIDE_3D(op, src) | waits_flag(op->dstMemoryType, SIDE_3D(op, dst), bytes_3d(op)),
+          contexts_flags(op->dstContext, op->srcContext) |
+              reserved_flags(NULL, NULL, op->srcLOD | op->dstLOD) | SIDE_3D(op, src) |
+              waits_flag(op->dstMemoryType, SIDE_3D(op, dst), bytes_3d(op)),
           OP_COPY(bytes_3d(op), false))
 
 /* ---- memset ------------------------------------------------------------------------------- */
 
+static uint32_t set_flags(CUdeviceptr dst, size_t pitch, size_t element, size_t width,
+                          size_t height)
+{
+    if (MUTANT(arguments_late))
+        return 0;
+    if (!width || !height || width > MAX_PITCH || dst % element ||
+        (height > 1 && (pitch > MAX_PITCH || pitch % element || pitch < width * element)))
+        return VHQ_MUST_INLINE;
+    return memory_device_flags(dst, (height - 1) * pitch + width * element);
+}
+
 #define MEMSET(bits, type)                                                                         \
-    OP_LAST(cuMemsetD##bits##Async, memory_device_flags(dst, N * sizeof(type)),                    \
+    OP_LAST(cuMemsetD##bits##Async, set_flags(dst, 0, sizeof(type), N, 1),                         \
             OP_COPY(N * sizeof(type), true), (CUdeviceptr, dst), (type, value), (size_t, N))       \
-    OP_LAST(cuMemsetD2D##bits##Async,                                                              \
-            Height ? memory_device_flags(dst, (Height - 1) * pitch + Width * sizeof(type))         \
-                   : VHQ_MUST_INLINE,                                                              \
+    OP_LAST(cuMemsetD2D##bits##Async, set_flags(dst, pitch, sizeof(type), Width, Height),          \
             OP_COPY(Width * Height * sizeof(type), true), (CUdeviceptr, dst), (size_t, pitch),     \
             (type, value), (size_t, Width), (size_t, Height))
 MEMSET(8, unsigned char)

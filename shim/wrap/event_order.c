@@ -27,13 +27,12 @@ static int record_run(void *payload)
                           : REAL(cuEventRecord)(a->event, a->stream));
 }
 
-/* What the driver refuses while the caller waits must not be deferred: flags that it may not know,
- * an event of another context. */
+/* What the driver refuses while the caller waits must not be deferred: flags, which are for captures
+ * if for anything, an event of another context. */
 static bool record_refusable(const struct record *a, const struct shim_event *ev,
                              const struct shim_stream *s)
 {
-    return !context_same_base(ev->context, s->ctx) ||
-           (a->flags & ~(unsigned)CU_EVENT_RECORD_EXTERNAL);
+    return !context_same_base(ev->context, s->ctx) || a->flags;
 }
 
 /* The first call with a handle of unknown origin: the driver judges it. */
@@ -260,7 +259,7 @@ static CUresult event_wait(CUstream stream, CUevent event, unsigned flags, bool 
         c.req.flags |= VHQ_MUST_INLINE | VHQ_AFTER_ALL;
         a.outside = true;
     }
-    if (flags & ~(unsigned)CU_EVENT_WAIT_EXTERNAL)
+    if (flags)
         c.req.flags |= VHQ_MUST_INLINE;
     struct event_seen seen = {0};
     external_wait_follow(s, atomic_load_explicit(&ev->stream, memory_order_acquire));

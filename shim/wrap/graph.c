@@ -138,8 +138,8 @@ static CUresult graph_queue(struct graph_call *a, struct call *c, struct shim_st
     return r;
 }
 
-/* A stream without a queue goes at once, behind earlier launches of the same graph and, where its nodes
- * have events, behind everything: other streams of the process may have those buffered. */
+/* A stream without a queue goes at once, behind earlier launches of the same graph and, where its
+ * nodes have events, behind everything: other streams of the process may have those buffered. */
 static CUresult graph_straight(const struct graph_call *a, struct call *c, struct shim_stream *s)
 {
     struct exec *exec = exec_find(a->handle);
@@ -225,8 +225,10 @@ static CUresult graph_submit(struct graph_call *a, bool ptds)
         return call_on(&c, s);
     if (!s->q)
         return graph_straight(a, &c, s);
-    if (!(a->exec = exec_of(a->handle)))
+    if (!(a->exec = exec_of(a->handle))) {
+        c.run = NULL;
         return call_on(&c, s);
+    }
     return graph_queue(a, &c, s);
 }
 

@@ -113,6 +113,7 @@ static int launch_now(void *args)
     if (r == CUDA_SUCCESS && l->known) {
         uint32_t room;
         if (!function_shape_known(l->known, l->shape, &room)) {
+            function_accepted(l->known, l->ctx->base);
             function_cluster_ask(l->known, l->function, l->ctx->gpu);
             function_shape_add(l->known, l->shape, launch_room(l));
         }
@@ -382,7 +383,9 @@ static bool launch_known(struct launch *l)
     if (!l->known || !attributes_plain(l->config))
         return false;
     l->shape = launch_shape(l);
-    return function_shape_known(l->known, l->shape, &l->room) && grid_valid(l);
+    return function_shape_known(l->known, l->shape, &l->room) &&
+           (function_belongs(l->known, l->ctx->base) || MUTANT(kernel_shape_shared)) &&
+           grid_valid(l);
 }
 
 /* ---- wrappers ----------------------------------------------------------------------------- */
@@ -545,8 +548,7 @@ static inline CUresult launch_plain(LAUNCH_PARAMS, void **extra, bool ptds)
                                                     kernelParams, extra));
     }
     shape = function_shape_plain(block, sharedMemBytes);
-    if ((e = launch_alone(f, grid, shape, s)) &&
-        call_plain_begin(s, CALL_KERNEL, &epoch)) {
+    if ((e = launch_alone(f, grid, shape, s)) && call_plain_begin(s, CALL_KERNEL, &epoch)) {
         estimate_count(e);
         return call_plain_end(s, CALL_KERNEL, estimate_ns(e), &epoch,
                               REAL(cuLaunchKernel)(f, gridDimX, gridDimY, gridDimZ, blockDimX,

@@ -349,8 +349,8 @@ HAZARD(stream_joins_a_capture_with_its_own_work_held)
     show("x", x);
 }
 
-/* The record that was made before the capture began is still buffered: it must neither undo the one that
- * the capture takes, nor be unknown to the driver that refuses a wait for it. */
+/* The record that was made before the capture began is still buffered: it must neither undo the one
+ * that the capture takes, nor be unknown to the driver that refuses a wait for it. */
 HAZARD(event_is_recorded_by_a_capture_while_its_record_is_buffered)
 {
     CUgraph graph = NULL;

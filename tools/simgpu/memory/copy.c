@@ -37,6 +37,8 @@ struct end {
     size_t x, y, z, pitch, height;
 };
 
+#define MAX_PITCH ((size_t)2147483647) /* CU_DEVICE_ATTRIBUTE_MAX_PITCH */
+
 struct place {
     uintptr_t at;
     size_t pitch, slice;
@@ -79,6 +81,8 @@ static CUresult linear_place(const struct end *e, const CUDA_MEMCPY3D *p, struct
 {
     size_t pitch = e->pitch != 0 ? e->pitch : e->x + p->WidthInBytes;
     size_t height = e->height != 0 ? e->height : e->y + p->Height;
+    if (e->pitch > MAX_PITCH || e->x > MAX_PITCH || p->WidthInBytes > SIZE_MAX >> 16)
+        return CUDA_ERROR_INVALID_VALUE;
     if ((p->Height > 1 || p->Depth > 1) && pitch < e->x + p->WidthInBytes)
         return CUDA_ERROR_INVALID_VALUE;
     if (p->Depth > 1 && height < e->y + p->Height)

@@ -54,7 +54,9 @@ CUresult fill_work(const CUDA_MEMSET_NODE_PARAMS *p, struct work *w)
 {
     if (!p || p->width == 0 || p->height == 0 ||
         (p->elementSize != 1 && p->elementSize != 2 && p->elementSize != 4) ||
-        p->dst % p->elementSize != 0)
+        p->dst % p->elementSize != 0 || p->width > SIZE_MAX >> 16 || p->height > 1 << 16)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (p->height > 1 && p->pitch > SIZE_MAX >> 17) /* no sum of them overflows */
         return CUDA_ERROR_INVALID_VALUE;
     size_t row = p->width * p->elementSize;
     if (p->height > 1 && (p->pitch < row || p->pitch % p->elementSize != 0))

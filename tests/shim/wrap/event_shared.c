@@ -83,12 +83,16 @@ static CUstream stream_above(void)
 Test(event_shared, another_processs_record_completes_no_stream_of_this_one)
 {
     CUstream above = stream_above(), below = rig_stream();
-    uint32_t *word;
-    CUdeviceptr at;
+    uint32_t *word, a = 1, b = 0, n = N, rounds = 1;
+    CUdeviceptr at, x = rig_buffer(1);
+    CUfunction await;
     ok(cuMemHostAlloc((void **)&word, sizeof(*word), CU_MEMHOSTALLOC_DEVICEMAP));
     ok(cuMemHostGetDevicePointer(&at, word, 0));
     *word = 0;
-    ok(cuStreamWaitValue32(above, at, 1, CU_STREAM_WAIT_VALUE_EQ));
+    /* No wait of the stream: after 20 ms of one nobody is held. */
+    void *params[] = {&x, &a, &b, &n, &at, &rounds};
+    ok(cuModuleGetFunction(&await, rig_module, "await_mix"));
+    ok(cuLaunchKernel(await, N / 256, 1, 1, 256, 1, 1, 0, above, params, NULL));
     CUevent e;
     ok(cuEventCreate(&e, KIND));
     ok(cuEventRecord(e, above));

@@ -7,6 +7,7 @@
 #include "tests/vhq/fake.h"
 #include "vhq/internal.h"
 
+/* Where the cap is to hold, the clock stands: it lifts after 100 ms without progress. */
 enum { BUDGET_US = 100, DEPTH = 8, MANY = 1000 };
 
 static _Atomic uint32_t above, rivals;
@@ -62,6 +63,7 @@ Test(alone, nothing_is_counted_and_nothing_follows_a_command)
 /* What the driver has is bounded all the same: a client above may come at any time. */
 Test(alone, more_than_some_milliseconds_wait_until_the_device_has_come_on)
 {
+    clock_freeze();
     struct world *w = world_new(&config);
     int a = world_stream(w, VHQ_NONBLOCKING), n = 2 * LOOSE_MOST_NS / (20 * 1000);
     for (int i = 0; i < n; i++)
@@ -115,6 +117,7 @@ Test(alone, a_sync_leaves_it_to_the_driver)
 /* By one marker, in front of its own next command; and the cap is as strict as ever. */
 Test(alone, what_a_stream_has_in_the_driver_is_closed_off_when_somebody_comes)
 {
+    clock_freeze();
     struct world *w = world_new(&config);
     int a = world_stream(w, VHQ_NONBLOCKING), first = MANY;
     launch_many(w, a);
@@ -275,6 +278,7 @@ Test(alone, a_rival_brings_the_relaxed_cap)
 /* No room for a marker: it follows when one has come back. */
 Test(alone, it_is_closed_off_with_all_markers_out)
 {
+    clock_freeze();
     struct world *w = world_new(&(struct vhq_config){.depth = 256, .above = &above});
     int a = world_stream(w, VHQ_NONBLOCKING);
     atomic_store(&above, 1);

@@ -71,6 +71,7 @@ struct shim_stream {
     _Atomic uint64_t found; /* epoch that a look found complete, of which nobody else has told */
     uint64_t looked; /* epoch at the last look, and for how many it was so; the client's thread's */
     uint32_t quiet;
+    uint64_t fed;      /* epoch at the last look of any kind; the client's thread's */
     uint64_t settling; /* vhq_sent at the last tick, while it is loose; the client's thread's */
     struct stream_counters published; /* under the lock of the context */
 

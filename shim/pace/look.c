@@ -18,15 +18,16 @@
 #include "trace/clock.h"
 #include "vhq/mutant.h"
 
-/* Dense looks: so far apart at first, later an eighth of how long it has lasted, so that a hold
- * outlasts its work by as much at most; and never so often that they take more than a sixteenth of
+/* Dense looks: so far apart at first, later a sixteenth of how long what was called last has lasted,
+ * so that a hold outlasts its work by as much at most; and never so often that they take more than a sixteenth of
  * a processor. They end when the program has told of its work by itself for so long. */
 #define DENSE_NS       UINT64_C(200000)
 #define DENSE_QUIET_NS (1000 * NS_PER_MS)
-enum { DENSE_PART = 8, DENSE_COST = 16 };
+enum { DENSE_PART = 16, DENSE_COST = 16 };
 
 /* The client's thread's. */
 static uint64_t dense_until_ns;
+static bool fed; /* a look has found a stream busy with what was called since the one before */
 
 /* A per-thread stream can be asked for by its own thread alone. Without any call of that thread for
  * some ticks, the legacy stream, which follows it, answers for it. */
@@ -55,6 +56,8 @@ static void stream_found(struct shim_stream *s, uint64_t epoch)
 static void stream_look(struct shim_stream *s)
 {
     uint64_t epoch = atomic_load(&s->epoch);
+    fed |= s->fed != epoch;
+    s->fed = epoch;
     if (s->q && vhq_busy(s->q))
         return;
     if (s->undeferred && !stream_quiet(s, epoch))
@@ -174,7 +177,10 @@ uint64_t look_dense(void *user)
     progress = schedule_progress();
     if (!client_is_active())
         return next;
+    fed = false;
     context_each(context_dense, NULL);
+    if (fed)
+        since_ns = now;
     if ((now - since_ns) / DENSE_PART > next)
         next = (now - since_ns) / DENSE_PART;
     cost = (clock_ns() - now) * DENSE_COST;

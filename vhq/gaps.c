@@ -70,11 +70,16 @@ void gaps_look(struct vhq_set *s, uint64_t now)
             gaps_count(g, came > g->over_ns ? came - g->over_ns : 0);
         g->over_ns = 0;
     }
-    if (unlikely(word != 0 || peek(s->turn_ns) == NEVER))
+    if (unlikely((word != 0 || peek(s->turn_ns) == NEVER) && s->open == 0))
         gaps_turn(s, word, now);
     g->came_ns = came;
     g->seen_ns = now;
     g->over_ns = held ? 0 : g->over_ns ? g->over_ns : now;
+}
+
+void gaps_shared(struct vhq_set *s, bool shared, uint64_t now)
+{
+    atomic_store_explicit(&s->turn_ns, shared ? NEVER : now + TURN_NS, memory_order_relaxed);
 }
 
 bool gaps_held(const struct vhq_set *s, uint64_t since)

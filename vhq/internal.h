@@ -214,6 +214,7 @@ struct vhq {
     pthread_mutex_t lock;
     struct vhq_set *set;
     struct vhq_desc desc;
+    _Atomic(const _Atomic uint32_t *) hold; /* desc.hold, or the set's open_word */
     struct {
         _Atomic uint32_t how; /* enum begun; read without the lock (vhq_calling) */
         uint16_t flags;
@@ -313,8 +314,9 @@ struct account {
 };
 struct used {
     _Atomic uint32_t least, mean, most; /* of SCALE_ONE */
-    bool busy;                          /* as of the look before */
-    uint64_t busy_ns, est_ns;           /* since the last sum; and as of it */
+    uint32_t of;              /* of vhq_set_open, until all has run out; 0: nobody else works */
+    bool busy;                /* as of the look before */
+    uint64_t busy_ns, est_ns; /* since the last sum; and as of it */
     struct account high, sure;
 };
 
@@ -329,7 +331,10 @@ struct vhq_set {
     _Atomic uint32_t loose_most_ns;    /* so is this */
     _Atomic uint32_t loose_unit_ns;
     _Atomic uint32_t beside; /* as of that */
-    _Atomic uint32_t relax;  /* budgets in flight with rivals; see measure_relax */
+    uint32_t open;           /* see vhq_set_open; and the hold word of all vHQs then */
+    bool opens;              /* it has been */
+    _Atomic uint32_t open_word;
+    _Atomic uint32_t relax; /* budgets in flight with rivals; see measure_relax */
     struct vhq_ops ops;
     void *user;
     struct vhq_set *prev, *next; /* registry */
@@ -576,6 +581,8 @@ void gaps_look(struct vhq_set *s, uint64_t now);
 uint64_t gaps_ahead_ns(const struct vhq_set *s, uint64_t now);
 /* As of a look just made: somebody has held since then, or it cannot be said. */
 bool gaps_held(const struct vhq_set *s, uint64_t since);
+/* Somebody above works beside it, or does no more. */
+void gaps_shared(struct vhq_set *s, bool shared, uint64_t now);
 
 /* ---- gate.c ---------------------------------------------------------------------------------- */
 

@@ -54,9 +54,35 @@ void measure_relax(struct vhq_set *s)
 
 static void measure_above(struct vhq_set *s)
 {
-    static const _Atomic uint32_t somebody = 1;
+    static const _Atomic uint32_t somebody = 1, nobody = 0;
     bool tried = s->cfg.above && (s->trials == 0 || MUTANT(alone_untried));
-    atomic_store_explicit(&s->above, tried ? s->cfg.above : &somebody, memory_order_relaxed);
+    atomic_store_explicit(&s->above,
+                          s->open != 0 ? &nobody
+                          : tried      ? s->cfg.above
+                                       : &somebody,
+                          memory_order_relaxed);
+}
+
+void vhq_set_open(struct vhq_set *set, uint32_t of)
+{
+    pthread_mutex_lock(&set->lock);
+    uint32_t word = 0;
+    cap_look(set, clock_ns()); /* until now */
+    for (struct vhq *q = set->all; q; q = q->next) {
+        if (q->desc.hold)
+            word |= atomic_load_explicit(q->desc.hold, memory_order_relaxed);
+        atomic_store_explicit(&q->hold, of && q->desc.hold ? &set->open_word : q->desc.hold,
+                              memory_order_relaxed);
+    }
+    atomic_store_explicit(&set->open_word, word & set->cfg.unbounded, memory_order_relaxed);
+    if (of || set->open)
+        gaps_shared(set, of, clock_ns());
+    set->open = of;
+    set->opens = true;
+    measure_above(set);
+    pthread_mutex_unlock(&set->lock);
+    if (!atomic_load(&vhq_forked))
+        dispatcher_kick(set);
 }
 
 void measure_begin(struct vhq_set *s)
@@ -91,11 +117,11 @@ void measure_unit(struct vhq *q, uint32_t value, uint64_t now)
     uint64_t since = q->unit[value % UNITS].since_ns;
     /* What goes before a stream of lower priority may have come later. */
     if (MUTANT(feedback_ignored) || ahead == 0 || q->desc.priority != s->first ||
-        gaps_held(s, since) || measure_shared(s, since))
+        (!s->open && gaps_held(s, since)) || measure_shared(s, since))
         return;
     uint32_t least = measure_ratio(s->looked_ns > since ? s->looked_ns - since : 0, ahead),
              most = measure_ratio(now > since ? now - since : 0, ahead);
-    if (least > s->scale + s->scale / 4)
+    if (least > s->scale + s->scale / 4 && !s->open)
         measure_scale(s, least);
     else if (most < s->scale)
         measure_scale(s, s->scale - (s->scale - most + RELEASE - 1) / RELEASE);

@@ -40,7 +40,7 @@ struct scan {
     bool looked;      /* at all completion words */
     bool passes;      /* the command that may go next passes an earlier one */
     bool pads;        /* a command that is held waits for room beside those who hold it */
-    bool settles;     /* one is held by turns: what is in flight is to be known complete */
+    bool settles;     /* one is held, and what is in flight is to be known complete */
 };
 
 static uint64_t scan_now(struct scan *c)
@@ -87,7 +87,8 @@ static bool order_exempt(const struct vhq *q, uint64_t ticket)
 
 static bool word_held(const struct vhq *q)
 {
-    return q->desc.hold && atomic_load_explicit(q->desc.hold, memory_order_acquire) != 0;
+    const _Atomic uint32_t *hold = peek(q->hold);
+    return hold && atomic_load_explicit(hold, memory_order_acquire) != 0;
 }
 
 bool order_held(const struct vhq *q)
@@ -95,11 +96,12 @@ bool order_held(const struct vhq *q)
     return peek(q->own_hold) != 0 || word_held(q);
 }
 
-/* Nobody above is at work, only somebody else's turn: he does not mind a marker. */
-static bool held_by_turn(const struct vhq *q)
+/* Nobody above is at work, only somebody else's turn: he does not mind a marker. Who has a least
+ * share has to know what ran whoever minds. */
+static bool held_measured(const struct vhq *q)
 {
     uint32_t word = q->desc.hold ? atomic_load_explicit(q->desc.hold, memory_order_relaxed) : 0;
-    return word != 0 && (word & ~q->set->cfg.unbounded) == 0;
+    return word != 0 && ((word & ~q->set->cfg.unbounded) == 0 || q->set->opens);
 }
 
 static bool fences_ready(const struct slot *slot)
@@ -287,7 +289,7 @@ static bool order_eligible(struct scan *c, struct vhq *q, struct slot *slot)
     slot->flags &= (uint16_t)~SLOT_PADDED;
     if (held && !exempt) {
         hold_began(c, q);
-        c->settles |= held_by_turn(q);
+        c->settles |= held_measured(q);
         exempt = peer_release(q, slot->ticket, scan_now(c), &c->job.wake_ns);
         if (!exempt && (likely(c->s->room.parts == 0) || !scan_pads(c, q, slot)))
             return false;

@@ -420,6 +420,7 @@ int vhq_create(struct vhq_set *set, const struct vhq_desc *desc, struct vhq **ou
     q->set = set;
     q->pins = 1; /* vhq_destroy's */
     q->desc = *desc;
+    atomic_store_explicit(&q->hold, desc->hold, memory_order_relaxed);
     q->ring.max_commands = set->cfg.queue;
     atomic_init(&q->turn_seq, NEVER);
     /* A completion word that served another stream before goes on counting. */

@@ -24,7 +24,9 @@ void vhq_set_weigh(struct vhq_set *set, struct vhq_weights w)
 void used_look(struct vhq_set *s, bool busy, bool completed, uint64_t now)
 {
     if ((busy || completed || s->used.busy) && s->looked_ns != 0 && now > s->looked_ns)
-        s->used.busy_ns += now - s->looked_ns;
+        s->used.busy_ns += s->used.of ? (now - s->looked_ns) / s->used.of : now - s->looked_ns;
+    if (s->open || !busy) /* what it left runs out between the others' turns, too */
+        s->used.of = s->open;
     s->used.busy = busy;
 }
 

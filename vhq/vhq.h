@@ -152,6 +152,11 @@ bool vhq_set_alone(const struct vhq_set *set);
  * what is the driver's may be gone. Of a set that was finished; no call is to begin meanwhile that
  * needs room. */
 void vhq_set_park(struct vhq_set *set, bool park);
+/* Those who hold its vHQs do not any more, but by unbounded bits, and for the cap nobody is above:
+ * what it owes its rivals is the relaxed one (vhq_config.rivals). So many take turns on the device,
+ * itself among them: of the time that it is busy it has that part. To be said again from time to
+ * time while that is so: unbounded bits, and vHQs that come, are seen then. 0: that is over. */
+void vhq_set_open(struct vhq_set *set, uint32_t of);
 /* Has the device worked since then for nobody else whose turn it was, as far as looks tell? */
 bool vhq_set_undisturbed(const struct vhq_set *set, uint64_t since_ns);
 /* From time to time: where that has ended, streams that stay quiet are closed off, too. */

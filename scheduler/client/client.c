@@ -350,6 +350,17 @@ void client_external_wait_end(int dev, uint32_t level)
         activity_wait_end(&self.activity, (uint32_t)dev);
 }
 
+uint32_t client_share_open(int dev)
+{
+    return dev < 0 || dev >= (int)PAGE_DEVICES ? 0
+                                               : hold_limit_share(&self.hold_limit, (uint32_t)dev);
+}
+
+bool client_shares(void)
+{
+    return self.hold_limit.share_percent;
+}
+
 const _Atomic uint32_t *client_hold_word(int dev, uint32_t level)
 {
     if (!self.page || dev < 0 || dev >= (int)PAGE_DEVICES || level >= PAGE_LEVELS)

@@ -29,40 +29,71 @@ static void restore(struct page_device *device, uint32_t level, uint64_t now)
     }
 }
 
-/* The longest hold of a level, 0 = no bound. The share is best effort's alone. */
-static uint64_t longest_ns(const struct hold_limit *b, uint32_t level)
+/* What surely ran: who is promised a share gets it if estimates are wrong, too. */
+static uint64_t ran_ns(const struct page_counters *c)
 {
-    uint64_t share_ns =
-        level == 0 && b->share_percent ? BOUND_PERIOD_NS / 100 * (100 - b->share_percent) : 0;
+    uint64_t gpu_ns = atomic_load_explicit(&c->gpu_ns, memory_order_relaxed);
 
-    return !share_ns || (b->max_ns && b->max_ns < share_ns) ? b->max_ns : share_ns;
+    return gpu_ns - atomic_load_explicit(&c->unsure_ns, memory_order_relaxed);
 }
 
-static uint64_t window_ns(const struct hold_limit *b, uint32_t level)
+static bool asks(const struct page_counters *c)
 {
-    uint64_t longest = longest_ns(b, level), window = longest / 10;
+    return atomic_load_explicit(&c->waiting, memory_order_relaxed) ||
+           atomic_load_explicit(&c->in_flight, memory_order_relaxed);
+}
 
-    if (level == 0 && b->share_percent)
-        window = longest * b->share_percent / (100 - b->share_percent);
-    return window > BOUND_OPEN_NS ? window : BOUND_OPEN_NS;
+/* Clients of its level that always have work, this one among them. */
+static uint32_t clients_of(uint32_t shift)
+{
+    uint32_t of = (shift & ~PAGE_SHIFT_BEAT) >> 8;
+
+    return of ? of : 1;
+}
+
+/* Best effort as a whole has the share. What it is owed grows while somebody holds it and something waits, and is paid by what ran; never
+ * more than a period's, so that it neither saves nor owes for long. */
+static bool share_look(struct hold_limit *b, struct cutin_page *page, uint32_t d, uint64_t now)
+{
+    struct share *s = &b->share[d];
+    const struct page_device *device = &page->device[d];
+    uint64_t ran = ran_ns(&device->counters);
+    uint32_t of = clients_of(atomic_load_explicit(&page->shift[d], memory_order_relaxed));
+    int64_t part = (int64_t)b->share_percent * 1024 / of;
+    int64_t most = (int64_t)BOUND_PERIOD_NS * part / 102400;
+    uint32_t holders = (uint32_t)__builtin_popcount(atomic_load(&device->want[0]) & ~UNBOUNDED);
+
+    if (s->looked_ns && now > s->looked_ns)
+        s->owed_ns += (int64_t)(now - s->looked_ns) * part / 102400 - (int64_t)(ran - s->ran_ns);
+    s->looked_ns = now;
+    s->ran_ns = ran;
+    s->owed_ns = s->owed_ns > most ? most : s->owed_ns < -most ? -most : s->owed_ns;
+    if (!asks(&device->counters) && s->owed_ns > 0)
+        s->owed_ns = 0;
+    if (!holders || s->owed_ns <= 0)
+        s->open = 0;
+    else if (s->open || s->owed_ns >= most - most * part / 102400)
+        s->open = holders + of;
+    return s->open;
 }
 
 static bool look(struct hold_limit *b, struct page_device *device, uint64_t *since, uint64_t *until,
-                 uint32_t level, uint64_t now)
+                 uint32_t level, uint64_t now, bool share)
 {
     bool wanted = atomic_load(&device->want[level]) & ~UNBOUNDED;
+    uint64_t window = b->max_ns / 10 > BOUND_OPEN_NS ? b->max_ns / 10 : BOUND_OPEN_NS;
 
     if (*until && now >= *until) {
         *until = 0;
         *since = 0;
     }
-    if (!wanted)
+    if (!wanted || !b->max_ns)
         *since = 0;
     else if (*since == 0)
         *since = now;
-    else if (!*until && now - *since >= longest_ns(b, level))
-        *until = now + window_ns(b, level);
-    if (*until)
+    else if (!*until && now - *since >= b->max_ns)
+        *until = now + window;
+    if (*until || share)
         atomic_fetch_and(&device->hold[level], UNBOUNDED);
     else
         restore(device, level, now);
@@ -73,12 +104,17 @@ bool hold_limit_tick(struct hold_limit *b, struct cutin_page *page, uint64_t now
 {
     bool held = false;
 
-    if (!b->max_ns && !b->share_percent)
+    if (!b->max_ns && !b->share_percent && !b->shares)
         return false;
-    for (uint32_t d = 0; d < PAGE_DEVICES; d++)
-        for (uint32_t l = 0; l < PAGE_LEVELS && longest_ns(b, l); l++)
-            held |=
-                look(b, &page->device[d], &b->since_ns[d][l], &b->open_until_ns[d][l], l, now_ns);
+    b->shares = b->share_percent;
+    for (uint32_t d = 0; d < PAGE_DEVICES; d++) {
+        bool share = b->share_percent && share_look(b, page, d, now_ns);
+
+        b->share[d].open = share ? b->share[d].open : 0;
+        for (uint32_t l = 0; l < PAGE_LEVELS && (b->max_ns || l == 0); l++)
+            held |= look(b, &page->device[d], &b->since_ns[d][l], &b->open_until_ns[d][l], l,
+                         now_ns, share && l == 0);
+    }
     return held;
 }
 
@@ -86,4 +122,5 @@ void hold_limit_reset(struct hold_limit *b)
 {
     memset(b->since_ns, 0, sizeof(b->since_ns));
     memset(b->open_until_ns, 0, sizeof(b->open_until_ns));
+    memset(b->share, 0, sizeof(b->share));
 }

@@ -8,8 +8,11 @@
  * opens it again until the window is over. The administrator's pause and the daemon's policy are
  * not bounded.
  *
- * The daemon's minimum share for best effort works the same way: with a share of S percent, level 0
- * is held for no more than 100 - S ms at a stretch, and is then open for S ms.
+ * The daemon's minimum share for best effort is by what ran (page_counters.gpu_ns, less unsure_ns):
+ * with a share of S percent, level 0 is owed S percent of the time while it asks for something. Once
+ * that is 100 - S percent of S ms, its hold opens until it is paid. Then the client's own queues
+ * do not look at the word either, which an owner that becomes active anew would close
+ * (hold_limit_share).
  *
  * Looks are BOUND_LOOK_NS apart while something is held; a break shorter than that may go unseen,
  * which opens a hold early, never late.
@@ -26,15 +29,30 @@
 #define BOUND_LOOK_NS   1000000u
 #define BOUND_PERIOD_NS 100000000u
 
+/* Of one device. */
+struct share {
+    uint64_t looked_ns, ran_ns; /* the last look, and what had run by then */
+    int64_t owed_ns;
+    uint32_t open; /* clients that have the device now, this one too; 0: it is held */
+};
+
 struct hold_limit {
-    uint64_t max_ns;        /* 0 = no bound */
-    uint32_t share_percent; /* 0 = none; at most 90 */
+    uint64_t max_ns;                /* 0 = no bound */
+    _Atomic uint32_t share_percent; /* 0 = none; at most 90 */
     uint64_t since_ns[PAGE_DEVICES][PAGE_LEVELS];
     uint64_t open_until_ns[PAGE_DEVICES][PAGE_LEVELS];
+    struct share share[PAGE_DEVICES];
+    bool shares; /* there was one at the last look */
 };
 
 /* One look, by the one thread that enforces the bound. True while something is held. */
 bool hold_limit_tick(struct hold_limit *b, struct cutin_page *page, uint64_t now_ns);
+/* As of that look the share has level 0's hold of this device open, and so many clients take turns
+ * there. 0: it has not. */
+static inline uint32_t hold_limit_share(const struct hold_limit *b, uint32_t dev)
+{
+    return b->share[dev].open;
+}
 /* The page is another one now. */
 void hold_limit_reset(struct hold_limit *b);
 

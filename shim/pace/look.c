@@ -154,6 +154,18 @@ static void context_dense(struct shim_context *ctx, void *user)
     context_look_end(ctx);
 }
 
+/* While its least share is being paid: what is paid is to be known soon. */
+static void context_share(struct shim_context *ctx, void *user)
+{
+    uint32_t open = client_share_open(ctx->gpu->index);
+    if (!ctx->set || (!open && !ctx->share_open) || !context_look_begin(ctx))
+        return;
+    ctx->share_open = open != 0;
+    vhq_set_open(ctx->set, open);
+    counters_publish(ctx);
+    context_look_end(ctx);
+}
+
 void look_tick(void *user)
 {
     if (atomic_load_explicit(&shim_bypass, memory_order_relaxed))
@@ -168,6 +180,8 @@ uint64_t look_dense(void *user)
 {
     static uint64_t since_ns, progress;
     uint64_t now = clock_ns(), next = DENSE_NS, cost;
+    if (client_shares() && !atomic_load_explicit(&shim_bypass, memory_order_relaxed))
+        context_each(context_share, NULL);
     if (now >= dense_until_ns || atomic_load_explicit(&shim_bypass, memory_order_relaxed))
         return 0;
     if (!client_may_hold())

@@ -19,7 +19,7 @@ static unsigned calm = CALM;
 static bool always(void)
 {
     uint32_t mask = atomic_load_explicit(&levels, memory_order_relaxed);
-    return (mask & (mask - 1)) != 0 || config_get()->deadline_ms ||
+    return (mask & (mask - 1)) != 0 || config_get()->deadline_ms || client_shares() ||
            config_get()->alone == ALONE_CAPPED;
 }
 
@@ -57,6 +57,8 @@ void rivals_look(void)
 {
     const _Atomic uint32_t *above = client_above_word();
     bool held = false;
+    if (always())
+        rivals_set(true);
     if (always() || (above && atomic_load_explicit(above, memory_order_relaxed)))
         return;
     context_each(held_there, &held);

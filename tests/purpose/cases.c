@@ -24,6 +24,22 @@ enum { FULL = 108 * 2, MS = 1500, FAIR_MS = 2500, LATER_MS = 400, QUIET_MS = 560
      .gap_us = 5000,                                                                               \
      .start_ms = start}
 
+/* The service's next request is due before the last one is done. */
+#define LEAST(percent, us, ...)                                                                    \
+    {                                                                                              \
+        .open = "abscd", .jobs = sizeof((struct job[]){__VA_ARGS__}) / sizeof(struct job),         \
+        .least = percent, .job = {__VA_ARGS__}, .service = {                                       \
+            .there = true,                                                                         \
+            .ending = ENDING_sync,                                                                 \
+            .arrival = ARRIVAL_steady,                                                             \
+            .level = "rt",                                                                         \
+            .kernels = 2,                                                                          \
+            .kernel_us = us,                                                                       \
+            .blocks = FULL,                                                                        \
+            .gap_us = us                                                                           \
+        }                                                                                          \
+    }
+
 static const struct named {
     const char *name;
     struct workload w;
@@ -82,6 +98,12 @@ static const struct named {
     {"fair_short_long", {.jobs = 2, .fair = true, .job = {FAIR(1, 50), FAIR(1, 2000)}}},
     {"fair_second_comes_later",
      {.jobs = 2, .fair = true, .job = {FAIR(2, 50, 500), FAIR_LATER(1, 2000)}}},
+    {"least_share", LEAST(20, 1000, FAIR(1, 100))},
+    {"least_share_of_long", LEAST(20, 1000, FAIR(1, 2000))},
+    {"least_share_of_varying", LEAST(20, 1000, FAIR(4, 20, 2000, 20, 20))},
+    {"least_share_beside_short", LEAST(20, 300, FAIR(1, 100))},
+    {"least_share_of_half", LEAST(50, 1000, FAIR(1, 100))},
+    {"least_share_of_two", LEAST(20, 1000, FAIR(1, 100), FAIR(1, 200))},
     {"long_copies_first",
      {.jobs = 1,
       .job = {JOB_BUT(1, LIST(20), .copy_kb = 1 << 20)},
@@ -208,7 +230,7 @@ void workload_case(struct workload *w, uint32_t i)
 {
     *w = cases[i].w;
     w->seed = CASE_SEED + i;
-    w->ms = w->ms ? w->ms : w->fair ? FAIR_MS : MS;
+    w->ms = w->ms ? w->ms : w->fair || w->least ? FAIR_MS : MS;
     for (uint32_t j = 0; j < w->jobs; j++)
         w->job[j].end_ms = w->job[j].end_ms ? w->job[j].end_ms : w->ms;
 }

@@ -13,7 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SETTLED_NS = 200000000, LATE_NS = 100000, GAP_NS = 30000, SWITCH_NS = 20000 };
+enum {
+    SETTLED_NS = 200000000,
+    LEARNT_NS = 1000000000,
+    LATE_NS = 100000,
+    GAP_NS = 30000,
+    SWITCH_NS = 20000
+};
 
 enum kind { KERNEL, COPY };
 struct op {
@@ -436,6 +442,21 @@ static void share_judge(const struct run *r, const struct ops *ops, struct verdi
         rule_judge(v, RULE_share, (struct figure){worst, 0}, 5);
 }
 
+/* Of all jobs together, from a second after the last one came: their kernels meet real time from the
+ * begin, and are learned slowly. A tenth of it may lack. */
+static void least_judge(const struct run *r, const struct ops *ops, struct verdict *v)
+{
+    uint64_t ran = 0, from = r->record[SERVICE]->begun_ns;
+    for (uint32_t who = 0; who < r->workload->jobs; who++)
+        from = r->record[who]->begun_ns > from ? r->record[who]->begun_ns : from;
+    from += LEARNT_NS;
+    for (size_t i = 0; i < ops->n; i++)
+        if (ops->at[i].who < JOBS && ops->at[i].start >= from && ops->at[i].end <= r->end_ns)
+            ran += ops->at[i].cost;
+    double is = 100.0 * (double)ran / (double)(r->end_ns - from), due = r->workload->least;
+    rule_judge(v, RULE_share, (struct figure){is < due ? due - is : 0, 0}, due / 10);
+}
+
 int judge(const struct run *r, struct verdict *v)
 {
     struct ops ops = {0};
@@ -445,6 +466,8 @@ int judge(const struct run *r, struct verdict *v)
         cut_ins_judge(r, &ops, v);
         idle_judge(r, &ops, v);
         memory_judge(r, v);
+        if (r->workload->least)
+            least_judge(r, &ops, v);
         if (r->workload->fair)
             share_judge(r, &ops, v);
     }

@@ -191,7 +191,8 @@ static pid_t daemon_start(const struct workload *w)
     FILE *f = fopen(config, "we");
     if (!f)
         return -1;
-    fprintf(f, "[policy]\nname = %s\n", w->fair ? "fair" : "fixed");
+    fprintf(f, "[policy]\nname = %s\nmin_share_percent = %u\n", w->fair ? "fair" : "fixed",
+            w->least);
     fclose(f);
     path_of("s", path);
     unlink(path);

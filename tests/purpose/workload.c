@@ -278,4 +278,6 @@ void workload_print(const struct workload *w, char *text, unsigned size)
     if (w->change.what)
         say(&t, ", %s of %u changes at %u ms", change_names[w->change.what], w->change.who,
             w->change.at_ms);
+    if (w->least)
+        say(&t, ", least share %u %%", w->least);
 }

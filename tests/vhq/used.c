@@ -99,3 +99,43 @@ Test(used, on_average_commands_are_under_the_relaxed_cap)
     vhq_set_drain(w->set, false);
     world_free(w);
 }
+
+/* A least share is worth nothing if whoever is active anew may close the hold. */
+Test(used, an_opened_set_is_held_by_nobody_but_turns_and_pauses)
+{
+    clock_freeze();
+    _Atomic uint32_t above = 1, rivals = 1;
+    struct vhq_config cfg = {
+        .budget_us = 100, .above = &above, .rivals = &rivals, .unbounded = TURN};
+    struct world *w = world_new(&cfg);
+    int a = world_stream(w, VHQ_NONBLOCKING), other = world_stream(w, VHQ_NONBLOCKING);
+    atomic_store(&w->stream[a].hold, ABOVE);
+    for (int i = 0; i < 20; i++)
+        launch(w, a, 100);
+    dispatcher_looks(w, other);
+    cr_assert_eq(w->stream[a].in_flight, 0);
+    vhq_set_open(w->set, 2);
+    dispatcher_looks(w, other);
+    cr_assert_eq(w->stream[a].in_flight, 8, "the relaxed cap: %u", w->stream[a].in_flight);
+    uint64_t before = gpu_ns(w);
+    clock_advance(MS);
+    cr_assert_eq(gpu_ns(w) - before, MS / 2, "of two");
+    atomic_store(&w->stream[a].hold, ABOVE | TURN);
+    vhq_set_open(w->set, 2);
+    device_finish(w);
+    for (int i = 0; i < 20; i++) {
+        vhq_set_open(w->set, 2); /* wakes the dispatcher; the other one is held as well */
+        nap_us(100);
+    }
+    cr_assert_eq(w->stream[a].in_flight, 0);
+    atomic_store(&w->stream[a].hold, ABOVE);
+    vhq_set_open(w->set, 0);
+    dispatcher_looks(w, other);
+    cr_assert_eq(w->stream[a].in_flight, 0);
+    atomic_store(&w->stream[a].hold, 0);
+    dispatcher_looks(w, other);
+    cr_assert_eq(w->stream[a].in_flight, 1, "the strict cap again: %u", w->stream[a].in_flight);
+    device_start(w, 1);
+    vhq_set_sync(w->set, false);
+    world_free(w);
+}

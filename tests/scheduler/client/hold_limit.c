@@ -99,3 +99,55 @@ Test(bound, races_with_owners_heal)
     cr_assert_eq(page->device[0].hold[0], 0);
     cr_assert_eq(page->device[0].hold[1], 0);
 }
+
+/* A hold without end, for so many milliseconds; of those that it is open the device works so many in
+ * ten. Returns for how many that was. */
+static uint32_t share_run(struct hold_limit *share, uint32_t ms, uint32_t tenths)
+{
+    static uint64_t t = MS;
+    uint32_t open = 0;
+
+    for (uint32_t i = 0; i < ms; i++, t += MS) {
+        hold_limit_tick(share, page, t);
+        if (hold_limit_share(share, 0) == 0)
+            continue;
+        cr_assert_eq(page->device[0].hold[0], 0);
+        page->device[0].counters.gpu_ns += MS / 10 * tenths;
+        open++;
+    }
+    return open;
+}
+
+Test(bound, a_least_share_is_of_what_ran)
+{
+    struct hold_limit share = {.share_percent = 20};
+    uint32_t open;
+
+    page_write_bit(&page->device[0], 1, PAGE_BOTH(0x1), PAGE_WORDS, 5);
+    cr_assert_eq(share_run(&share, 1000, 10), 0, "nothing waits");
+    page->device[0].counters.waiting = 1;
+    open = share_run(&share, 2000, 10);
+    cr_assert(open >= 360 && open <= 440, "%u", open);
+    open = share_run(&share, 2000, 5);
+    cr_assert(open >= 720 && open <= 880, "twice as long, where somebody works beside it: %u",
+              open);
+    page->shift[0] = PAGE_SHIFT(0, 2);
+    share_run(&share, 200, 10);
+    open = share_run(&share, 2000, 10);
+    cr_assert(open >= 180 && open <= 220, "half of it for each of two: %u", open);
+}
+
+Test(bound, a_least_share_does_not_save_for_later)
+{
+    struct hold_limit share = {.share_percent = 20};
+    uint32_t open;
+
+    page->device[0].counters.waiting = 1;
+    share_run(&share, 1000, 10);
+    page_write_bit(&page->device[0], 1, PAGE_BOTH(0x1), PAGE_WORDS, 5);
+    open = share_run(&share, 100, 10);
+    cr_assert(open >= 20 && open <= 40, "%u", open);
+    page->device[0].counters.gpu_ns += 1000ull * MS;
+    cr_assert_eq(share_run(&share, 100, 10), 0, "nor does what ran before count for long");
+    cr_assert_gt(share_run(&share, 200, 10), 20);
+}

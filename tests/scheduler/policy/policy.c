@@ -297,6 +297,7 @@ Test(policy, best_effort_gets_its_least_share, .timeout = 600)
     join(&be, place.socket, 1);
     actor_do(&rt, DO_ACTIVE, 0, 3);
     for (int i = 0; i < 3; i++) {
+        actor_do(&be, DO_GPU, 0, 60 * MS); /* so much has run, and more waits */
         WAIT_UNTIL(actor_do(&be, DO_HOLD, 0, 0) != 0);
         WAIT_UNTIL(actor_do(&be, DO_HOLD, 0, 0) == 0);
     }

@@ -29,6 +29,7 @@
 #include "scheduler/peers/log.h"
 #include "scheduler/peers/round.h"
 #include "scheduler/peers/shifts.h"
+#include "scheduler/peers/usage.h"
 #include "scheduler/peers/witness.h"
 
 enum { EVENTS = 64 };
@@ -114,7 +115,7 @@ static void arrange_shifts(struct daemon *d, uint64_t now)
 static int housekeeping(struct daemon *d)
 {
     uint64_t now = clock_ns();
-    int wait_ms, hold_ms, new_ms;
+    int wait_ms, hold_ms, new_ms, usage_ms;
     bool more;
 
     put_out_spoilers(d, now);
@@ -134,6 +135,9 @@ static int housekeeping(struct daemon *d)
     new_ms = topology_look(d->peers, now);
     if (new_ms >= 0)
         wait_ms = sooner(wait_ms, new_ms);
+    usage_ms = usage_look(d->peers, now);
+    if (usage_ms >= 0)
+        wait_ms = sooner(wait_ms, usage_ms);
     hold_ms = hold_look(d->peers, d->conf, now);
     if (hold_ms >= 0)
         wait_ms = sooner(wait_ms, hold_ms);

@@ -10,6 +10,7 @@
 #include "trace/clock.h"
 #include "scheduler/peers/hold.h"
 #include "scheduler/peers/topology.h"
+#include "scheduler/peers/usage.h"
 
 static void row_device(struct message_row_device *row, const struct peer *p, uint32_t slot,
                        const struct page_device *device, uint64_t now)
@@ -27,6 +28,7 @@ static void row_device(struct message_row_device *row, const struct peer *p, uin
     row->field = atomic_load_explicit(&device->counters.field, memory_order_relaxed);
     PAGE_COUNTERS(COPY)
 #undef COPY
+    row->gpu_ns = usage_ns(p, slot);
 }
 
 static void row_times(struct message_row *row, const struct page_times *times)

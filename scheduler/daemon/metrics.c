@@ -17,6 +17,7 @@
 #include "scheduler/peers/hold.h"
 #include "scheduler/policy/metrics_address.h"
 #include "scheduler/peers/topology.h"
+#include "scheduler/peers/usage.h"
 
 enum { CONNECTIONS = 16, PATIENCE_S = 5 };
 
@@ -47,7 +48,7 @@ static const struct series {
     {"peer_releases_total", "counter", "Times that a hold let work go on for others.",
      AT(peer_releases), PLAIN},
     {"cut_ins_total", "counter", "Times that it began to hold others.", AT(cut_ins), PLAIN},
-    {"gpu_seconds_total", "counter", "GPU time of what ran, at most.", AT(gpu_ns), SECONDS},
+    {"gpu_seconds_total", "counter", "GPU time of what ran.", AT(gpu_ns), SECONDS},
     {"in_flight", "gauge", "Commands submitted and not known complete.", AT(in_flight), PLAIN},
     {"waiting", "gauge", "Commands buffered and not submitted.", AT(waiting), PLAIN},
 #undef AT
@@ -83,7 +84,9 @@ static void print_value(FILE *out, const struct peer *p, uint32_t slot, const st
 {
     const char *counters = (const char *)&p->page->page->device[slot].counters;
     const _Atomic uint64_t *counter = (const _Atomic uint64_t *)(const void *)(counters + s->at);
-    uint64_t n = atomic_load_explicit(counter, memory_order_relaxed);
+    uint64_t n = s->at == offsetof(struct page_counters, gpu_ns)
+                     ? usage_ns(p, slot)
+                     : atomic_load_explicit(counter, memory_order_relaxed);
 
     fprintf(out, "cutin_%s", s->name);
     print_labels(out, p, slot);

@@ -40,6 +40,8 @@ struct peer_device {
     /* shifts.c's: looks that found work waiting, its place, and how far others had got. */
     uint32_t backlog, place;
     uint64_t others;
+    /* usage.c's: what it has had, and what it had told by then. */
+    uint64_t used_ns, told_ns, told_unsure_ns;
 };
 
 struct peer {

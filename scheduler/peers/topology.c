@@ -21,6 +21,7 @@ struct device {
     uint32_t next_bit;
     uint32_t level[PAGE_LEVELS]; /* users by level; topology_count's */
     struct device_work work;
+    struct device_usage usage;
 };
 
 struct link_key {
@@ -95,6 +96,11 @@ const uint8_t *topology_uuid(const struct device *device)
 struct device_work *topology_work(struct device *device)
 {
     return &device->work;
+}
+
+struct device_usage *topology_usage(struct device *device)
+{
+    return &device->usage;
 }
 
 static uint32_t bit_take(struct device *d)

@@ -26,6 +26,12 @@ struct device_work {
     uint64_t done;
 };
 struct device_work *topology_work(struct device *device);
+/* What usage.c adds up: what clients told since then, at most, and what of it they are not sure of. */
+struct device_usage {
+    uint64_t at_ns, sum_ns, unsure_ns;
+    uint32_t clients;
+};
+struct device_usage *topology_usage(struct device *device);
 /* A new client counts as having somebody above where that may come to be, and is held until those
  * have its page. From now on links say. */
 void topology_expect(struct peer *peers, struct peer *p, uint64_t now_ns);

@@ -218,3 +218,55 @@ Test(learned, equal_weights_get_equal_shares_whatever_the_kernels)
     }
     process_free(daemon);
 }
+
+/* ---- what list says -------------------------------------------------------------------------- */
+
+static uint64_t told_ns(void)
+{
+    struct client_row *rows;
+    uint64_t sum = 0;
+    size_t n;
+
+    cr_assert_eq(ask_clients(daemon_path(), &rows, &n), 0);
+    for (size_t i = 0; i < n; i++)
+        for (uint32_t k = 0; k < rows[i].devices; k++)
+            sum += rows[i].device[k].counters.gpu_ns;
+    free(rows);
+    return sum;
+}
+
+/* Each takes the others' turns for its own. */
+Test(learned, gpu_time_of_processes_side_by_side_adds_up_to_the_devices)
+{
+    const char *const lengths_us[] = {"50,500", "200", "20,2000,20,20"};
+    enum { JOBS = 3, PUBLISHED_NS = 200000000 };
+    struct process *daemon, *job[JOBS];
+    uint64_t told, at_ns, ran_before;
+
+    device_log_open();
+    mkdir(sandbox_path("cutin"), 0700);
+    daemon =
+        process_start((const char *[]){BIN_DIR "/cutind", "--socket", daemon_path(), NULL}, NULL);
+    for (int i = 0; i < JOBS; i++)
+        job[i] = process_start(
+            (const char *[]){BIN_DIR "/tests/program_turns", lengths_us[i], "1", NULL},
+            (const char *[]){SIMULATOR, cache(i), PRELOAD, NULL});
+    for (int i = 0; i < JOBS; i++)
+        kernels_run(job[i], 100);
+    from_ns = 0;
+    told = told_ns();
+    at_ns = device_now_ns();
+    ran_before = ran(job[0]) + ran(job[1]) + ran(job[2]);
+    while (ran(job[0]) + ran(job[1]) + ran(job[2]) < ran_before + 2000000000)
+        nap_ms(100);
+    told = told_ns() - told;
+    at_ns = device_now_ns() - at_ns;
+    cr_expect_leq(told, at_ns + PUBLISHED_NS, "%.3f s of %.3f", (double)told / 1e9,
+                  (double)at_ns / 1e9);
+    for (int i = 0; i < JOBS; i++) {
+        process_signal(job[i], SIGTERM);
+        cr_expect_eq(process_wait(job[i], 60), 0, "stderr: %s", process_err(job[i]));
+        process_free(job[i]);
+    }
+    process_free(daemon);
+}

@@ -1,0 +1,99 @@
+/*
+ * usage.c - how clients' figures add up to a device's time, by pages of the test's own.
+ */
+#include <criterion/criterion.h>
+
+#include "scheduler/peers/usage.h"
+
+enum { PEERS = 3, SLOT = 2 /* everybody's */, MS = 1000000 };
+
+static struct topology *topology;
+static struct cutin_page page[PEERS];
+static struct shared_page shared[PEERS];
+static struct peer peer[PEERS];
+static uint64_t now = 1000ull * MS, before[PEERS];
+
+void peer_send(struct peer *p, const union message *m, struct shared_page *with)
+{
+}
+
+static void set_up(void)
+{
+    static const uint8_t gpu[16] = {1};
+
+    topology = topology_new();
+    for (uint32_t i = 0; i < PEERS; i++) {
+        shared[i].page = &page[i];
+        peer[i] = (struct peer){
+            .client = true, .page = &shared[i], .next = i + 1 < PEERS ? &peer[i + 1] : NULL};
+        cr_assert_eq(topology_device(topology, &peer[i], SLOT, gpu), 0);
+    }
+    usage_look(peer, now);
+}
+
+TestSuite(usage, .init = set_up);
+
+/* In the next 100 ms; `unsure_ms` of `gpu_ms`. */
+static void tells(uint32_t i, uint32_t gpu_ms, uint32_t unsure_ms)
+{
+    page[i].device[SLOT].counters.gpu_ns += (uint64_t)gpu_ms * MS;
+    page[i].device[SLOT].counters.unsure_ns += (uint64_t)unsure_ms * MS;
+}
+
+static void look(void)
+{
+    for (uint32_t i = 0; i < PEERS; i++)
+        before[i] = peer[i].device[SLOT].used_ns;
+    usage_look(peer, now += USAGE_LOOK_MS * MS);
+}
+
+static void had(uint32_t i, uint32_t ms)
+{
+    cr_expect_eq((usage_ns(&peer[i], SLOT) - before[i] + MS / 2) / MS, ms, "client %u: %.1f ms", i,
+                 (double)(usage_ns(&peer[i], SLOT) - before[i]) / MS);
+}
+
+Test(usage, of_clients_with_room_for_all_is_what_they_tell)
+{
+    tells(0, 40, 40);
+    tells(1, 60, 0);
+    look();
+    had(0, 40);
+    had(1, 60);
+    had(2, 0);
+}
+
+Test(usage, of_clients_side_by_side_adds_up_to_the_time_there_was)
+{
+    tells(0, 90, 45);
+    tells(1, 90, 45);
+    look();
+    had(0, 50);
+    had(1, 50);
+    tells(0, 100, 90); /* its kernels vary */
+    tells(1, 100, 0);
+    tells(2, 100, 0);
+    look();
+    had(0, 5);
+    had(1, 48);
+    had(2, 48);
+}
+
+Test(usage, what_is_unsure_is_taken_back_first)
+{
+    tells(0, 30, 0);
+    tells(1, 100, 80);
+    look();
+    had(0, 30);
+    had(1, 70);
+}
+
+Test(usage, is_told_before_the_next_look_too)
+{
+    look();
+    tells(0, 7, 7);
+    before[0] = peer[0].device[SLOT].used_ns;
+    had(0, 7);
+    usage_look(peer, now + MS);
+    had(0, 7);
+}

@@ -123,10 +123,11 @@ static void more_draw(struct workload *w)
     }
     if (one_in(&s, 5))
         w->service.arrival = ARRIVAL_early;
+    if (w->fair)
+        return;
     if (one_in(&s, 4))
         w->budget_us = PICK(&s, 50, 100, 500, 1000);
-    if (!w->fair)
-        change_draw(w, &s);
+    change_draw(w, &s);
 }
 
 void workload_draw(struct workload *w, uint64_t seed)

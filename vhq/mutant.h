@@ -77,6 +77,7 @@
     X(arguments_late, "a memset is deferred whatever its arguments are")                           \
     X(ranges_stale,                                                                                \
       "memory that was freed in stream order, or with a graph, still counts as such")              \
+    X(departed_forgotten, "real-time work holds nobody when its stream is destroyed")              \
     X(gone_forgotten, "a stream that ended with work in flight is complete")                       \
     X(calls_unseen, "a stream is complete while a thread's call for it runs")
 

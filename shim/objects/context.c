@@ -84,6 +84,7 @@ static void context_reset(struct shim_context *ctx, CUcontext handle, CUcontext 
     atomic_store(&ctx->looking, 0);
     atomic_store(&ctx->foreign, 0);
     atomic_store(&ctx->foreign_complete, 0);
+    ctx->departed = NULL;
     atomic_store(&ctx->gone, 0);
     atomic_store(&ctx->gone_complete, 0);
     atomic_store(&ctx->reap, false);

@@ -15,6 +15,7 @@
 #include "shim/objects/table.h"
 #include "vhq/vhq.h"
 
+struct departed;
 struct shim_stream;
 
 struct shim_context {
@@ -45,6 +46,7 @@ struct shim_context {
     _Atomic uint32_t looking;  /* 1 while the thread that ticks asks the driver about it */
     pthread_mutex_t lock;      /* the list of streams and the words */
     struct shim_stream *streams;
+    struct departed *departed;
     struct word_page *words;
     struct gates *_Atomic gates;
     _Atomic uint32_t gates_usable; /* nonzero: they may be used (vhq_config.gates) */

@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 
+#include "shim/pace/departed.h"
 #include "shim/path/call.h"
 
 /* A thread rarely uses more than one context; more than SLOTS of them take turns. */
@@ -39,6 +40,7 @@ static void slot_end(struct slot *slot)
     if (!ctx || ctx->generation != slot->context)
         return;
     context_enter(ctx);
+    departed_add(s);
     stream_unlink(s);
     stream_free(s);
     context_leave(ctx);

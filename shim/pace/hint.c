@@ -12,6 +12,7 @@
 #include "scheduler/client/client.h"
 #include "shim/path/call.h"
 #include "shim/objects/capture.h"
+#include "shim/pace/departed.h"
 #include "shim/pace/hint.h"
 #include "shim/pace/schedule.h"
 
@@ -62,6 +63,7 @@ static void stream_anew(struct shim_stream *s, uint32_t level)
     struct shim_context *ctx = s->ctx;
     int keep = hint_thread_level;
     context_enter(ctx);
+    departed_add(s);
     stream_unlink(s);
     if (s->q)
         vhq_release(s->q);

@@ -10,6 +10,7 @@
 #include "shim/objects/capture.h"
 #include "shim/objects/context.h"
 #include "shim/objects/stream.h"
+#include "shim/pace/departed.h"
 #include "shim/pace/gates.h"
 #include "shim/pace/rivals.h"
 #include "shim/pace/schedule.h"
@@ -134,6 +135,7 @@ static void context_tick(struct shim_context *ctx, void *user)
         struct context_scope scope = context_push(ctx);
         gates_look(ctx);
         streams_look(ctx, true);
+        departed_look(ctx);
         estimate_look(ctx);
         context_pop(scope);
         stream_reap(ctx);
@@ -149,6 +151,7 @@ static void context_dense(struct shim_context *ctx, void *user)
     if (!gates_closed(ctx)) {
         struct context_scope scope = context_push(ctx);
         streams_look(ctx, false);
+        departed_look(ctx);
         context_pop(scope);
     }
     context_look_end(ctx);

@@ -212,11 +212,16 @@ uint64_t schedule_progress(void)
     return atomic_load_explicit(&progress, memory_order_relaxed);
 }
 
-void schedule_forget(struct shim_stream *s)
+bool schedule_part(struct shim_stream *s)
 {
     uint64_t busy = s->tracked ? atomic_exchange(&s->busy, FORGOTTEN) : FORGOTTEN;
-    if (!is_busy(busy))
-        return;
-    client_idle(s->ctx->gpu->index, s->level);
-    say_cut(TRACE_CUT_OUT, s, busy);
+    if (is_busy(busy))
+        say_cut(TRACE_CUT_OUT, s, busy);
+    return is_busy(busy);
+}
+
+void schedule_forget(struct shim_stream *s)
+{
+    if (schedule_part(s))
+        client_idle(s->ctx->gpu->index, s->level);
 }

@@ -47,7 +47,9 @@ bool schedule_idle(struct shim_stream *s, uint64_t epoch);
 bool schedule_all_complete(struct shim_stream *s);
 /* How often a stream above best effort was seen complete. */
 uint64_t schedule_progress(void);
-/* The stream goes away. */
+/* The stream goes away. The caller ends its activity (client_idle) if it was busy: true. */
+bool schedule_part(struct shim_stream *s);
+/* The same, and nothing of it is at work. */
 void schedule_forget(struct shim_stream *s);
 
 #endif

@@ -1,6 +1,7 @@
 /*
  * stream_api.c - streams come, change and go.
  */
+#include "shim/pace/departed.h"
 #include "shim/path/call.h"
 #include "shim/path/drain.h"
 #include "shim/lookup/unknown.h"
@@ -78,6 +79,7 @@ static CUresult stream_destroy(CUstream handle)
     struct shim_context *ctx = s->ctx;
     if (MUTANT(stream_destroy_early))
         return REAL(cuStreamDestroy_v2)(handle);
+    departed_add(s);
     stream_unlink(s);
     stream_reap(ctx);
     if (s->q)

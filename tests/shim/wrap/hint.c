@@ -4,6 +4,8 @@
  */
 #include "tests/shim/wrap/rig.h"
 
+#include <pthread.h>
+
 TestSuite(hint, .init = rig_open, .fini = rig_close);
 
 static CUstream stream_at(int level)
@@ -204,4 +206,83 @@ Test(hint_2, nobody_rises_above_the_process, .init = rig_open_at_2, .fini = rig_
     answers(CUDA_ERROR_NOT_PERMITTED, cutin_thread_set_level(3));
     answers(CUDA_ERROR_NOT_PERMITTED, cutin_stream_set_level(rig_stream(), 3));
     ok(cutin_thread_set_level(2));
+}
+
+/* ---- streams that go with work in flight ----------------------------------------------------- */
+
+static _Atomic uint32_t *word; /* the work may end when it is 1 */
+static CUdeviceptr word_there, words;
+
+static void word_new(void)
+{
+    ok(cuMemHostAlloc((void **)&word, 64, CU_MEMHOSTALLOC_DEVICEMAP));
+    ok(cuMemHostGetDevicePointer(&word_there, (void *)word, 0));
+    words = rig_buffer(3);
+}
+
+static void work_that_waits(CUstream s)
+{
+    atomic_store(word, 0);
+    ok(cuStreamWaitValue32(s, word_there, 1, CU_STREAM_WAIT_VALUE_GEQ));
+    ok(rig_launch(words, 5, 7, s));
+}
+
+static void *work_of_a_thread(void *unused)
+{
+    ok(cuCtxSetCurrent(rig_context));
+    work_that_waits(CU_STREAM_PER_THREAD);
+    return unused;
+}
+
+static void holds_until_it_ends(CUstream low)
+{
+    bool held = true;
+    for (int i = 0; i < 30; i++) { /* some looks */
+        held &= state_of(low).held == CUTIN_HELD_BY_OTHERS;
+        rig_nap();
+    }
+    atomic_store(word, 1);
+    cr_assert(held);
+    for (int i = 0; i < 5000 && state_of(low).held; i++)
+        rig_nap();
+    cr_assert_eq(state_of(low).held, 0);
+}
+
+Test(hint, what_a_destroyed_stream_has_at_work_holds_until_it_ends)
+{
+    CUstream low = stream_at(0);
+    word_new();
+    for (int i = 0; i < 3; i++) {
+        CUstream top = rig_stream();
+        work_that_waits(top);
+        ok(cuStreamDestroy(top));
+        holds_until_it_ends(low);
+    }
+}
+
+Test(hint, what_a_thread_that_has_ended_has_at_work_holds_until_it_ends)
+{
+    CUstream low = stream_at(0);
+    word_new();
+    for (int i = 0; i < 3; i++) {
+        pthread_t t;
+        cr_assert_eq(pthread_create(&t, NULL, work_of_a_thread, NULL), 0);
+        pthread_join(t, NULL);
+        holds_until_it_ends(low);
+    }
+}
+
+Test(hint, what_a_context_has_at_work_when_it_goes_holds_nobody_afterwards)
+{
+    CUstream low = stream_at(0);
+    CUcontext other = rig_context_new();
+    CUstream top = rig_stream();
+    CUdeviceptr x;
+    ok(cuMemAlloc(&x, 4 * N));
+    for (int i = 0; i < 100; i++)
+        ok(cuMemsetD32Async(x, 1, N, top));
+    ok(cuStreamDestroy(top));
+    ok(cuCtxDestroy(other));
+    ok(cuCtxSetCurrent(rig_context));
+    cr_assert_eq(state_of(low).held, 0);
 }

@@ -1,0 +1,84 @@
+/*
+ * departed.c - work of streams that are gone (see departed.h).
+ */
+#include "shim/pace/departed.h"
+
+#include <stdlib.h>
+#include <utlist.h>
+
+#include "scheduler/client/client.h"
+#include "shim/objects/capture.h"
+#include "shim/pace/schedule.h"
+#include "vhq/mutant.h"
+
+struct departed {
+    CUevent end; /* NULL: of a thread's own stream, which the legacy stream follows */
+    uint32_t level;
+    struct departed *next;
+};
+
+static bool end_record(struct shim_stream *s, CUevent *end)
+{
+    struct context_scope scope = context_push(s->ctx);
+    CUresult r = REAL(cuEventCreate)(end, CU_EVENT_DISABLE_TIMING);
+    if (r == CUDA_SUCCESS && (r = REAL(cuEventRecord)(*end, s->handle)) != CUDA_SUCCESS)
+        REAL(cuEventDestroy_v2)(*end);
+    context_pop(scope);
+    return r == CUDA_SUCCESS;
+}
+
+void departed_add(struct shim_stream *s)
+{
+    if (!s->tracked || !schedule_busy(s) || (s->q && vhq_busy(s->q)) || capture_any() ||
+        MUTANT(departed_forgotten))
+        return;
+    struct departed *d = calloc(1, sizeof(*d));
+    if (!d || (!s->per_thread && !end_record(s, &d->end)) || !schedule_part(s)) {
+        if (d && d->end)
+            REAL(cuEventDestroy_v2)(d->end);
+        free(d);
+        return;
+    }
+    d->level = s->level;
+    pthread_mutex_lock(&s->ctx->lock);
+    LL_PREPEND(s->ctx->departed, d);
+    pthread_mutex_unlock(&s->ctx->lock);
+}
+
+static bool complete(const struct departed *d)
+{
+    bool captures = false;
+    CUresult r = d->end ? REAL(cuEventQuery)(d->end) : capture_query(CU_STREAM_LEGACY, &captures);
+    return r != CUDA_ERROR_NOT_READY && !captures;
+}
+
+static void end(struct shim_context *ctx, struct departed *d, bool alive)
+{
+    LL_DELETE(ctx->departed, d);
+    client_idle(ctx->gpu->index, d->level);
+    if (d->end && alive)
+        REAL(cuEventDestroy_v2)(d->end);
+    free(d);
+}
+
+/* Nobody else takes any away, so the driver is asked without the lock. */
+void departed_look(struct shim_context *ctx)
+{
+    pthread_mutex_lock(&ctx->lock);
+    for (struct departed *d = ctx->departed, *next; d; d = next) {
+        pthread_mutex_unlock(&ctx->lock);
+        bool over = complete(d);
+        pthread_mutex_lock(&ctx->lock);
+        next = d->next;
+        if (over)
+            end(ctx, d, true);
+    }
+    pthread_mutex_unlock(&ctx->lock);
+}
+
+static void departed_end(struct shim_context *ctx, bool alive)
+{
+    while (ctx->departed)
+        end(ctx, ctx->departed, alive);
+}
+CONTEXT_END(CONTEXT_ENDED, departed_end)

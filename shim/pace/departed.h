@@ -1,0 +1,16 @@
+/*
+ * departed.h - what streams leave behind: work in the driver, of streams above best effort that no
+ * handle names any more. It holds others as long as it runs.
+ */
+#ifndef CUTIN_SHIM_DEPARTED_H
+#define CUTIN_SHIM_DEPARTED_H
+
+#include "shim/objects/stream.h"
+
+/* The stream is about to go, or to be another one's: whom it holds stays held until its work is
+ * complete. In a thread that may name it. Allocates; where it cannot, the hold ends. */
+void departed_add(struct shim_stream *s);
+/* In the client's thread, with the context current. */
+void departed_look(struct shim_context *ctx);
+
+#endif

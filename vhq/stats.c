@@ -8,6 +8,7 @@ void stats_add(struct vhq_stats *sum, struct vhq *q)
 {
     uint64_t published = atomic_load_explicit(&q->ring.tail_seq, memory_order_acquire);
     uint64_t retired = atomic_load_explicit(&q->ring.head_seq, memory_order_acquire);
+    uint64_t left = q->reset_seq > retired ? q->reset_seq - q->begun : retired; /* the rest goes */
     sum->inlined += peek(q->inlined);
     sum->buffered += published;
     sum->submitted += peek(q->sent);
@@ -17,7 +18,7 @@ void stats_add(struct vhq_stats *sum, struct vhq *q)
     sum->gates += peek(q->gates);
     sum->holds += peek(q->holds);
     sum->hold_ns += peek(q->hold_ns);
-    sum->buffered_now += (uint32_t)(published > retired ? published - retired : 0);
+    sum->buffered_now += (uint32_t)(published > left ? published - left : 0);
     sum->in_flight_now += peek(q->counted) - peek(q->complete);
 }
 

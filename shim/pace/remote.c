@@ -9,6 +9,7 @@
 
 #include "shim/objects/context.h"
 #include "shim/objects/stream.h"
+#include "shim/path/counters.h"
 
 /* 0: as configured. */
 static _Atomic uint32_t budget_us, depth;
@@ -62,6 +63,15 @@ static void reset(struct shim_context *ctx, void *user)
     pthread_mutex_unlock(&ctx->lock);
 }
 
+/* Whoever asks next is not told of what was dropped. */
+static void publish(struct shim_context *ctx, void *unused)
+{
+    if (!context_look_begin(ctx))
+        return;
+    counters_publish(ctx);
+    context_look_end(ctx);
+}
+
 static void take_level(uint32_t value)
 {
     if (value > CUTIN_LEVEL_BE)
@@ -85,6 +95,7 @@ static void take_reset(uint32_t value)
     struct reset r = {.wanted = value};
 
     context_each(reset, &r);
+    context_each(publish, NULL);
     log_line(LOG_INFO, "a reset from outside dropped %u commands", r.dropped);
 }
 

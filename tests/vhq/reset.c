@@ -11,6 +11,29 @@ static int dropped_count(struct world *w)
     return n;
 }
 
+/* The dispatcher, which is to drop them, is in the driver. */
+Test(reset, what_it_drops_is_not_buffered_any_more)
+{
+    struct vhq_stats st;
+    struct world *w = world_new(NULL);
+    int a = world_stream(w, VHQ_NONBLOCKING), b = world_stream(w, VHQ_NONBLOCKING);
+    w->run_wait = 1;
+    world_call(w, &(struct call){.stream = b, .flags = VHQ_UNCOUNTED | VHQ_MUST_BUFFER});
+    WAIT_FOR(w->in_run);
+    atomic_store(&w->stream[a].hold, 1);
+    for (int i = 0; i < 30; i++)
+        launch(w, a, 1);
+    cr_assert_eq(vhq_reset(w->stream[a].q), 30);
+    launch(w, a, 1);
+    vhq_get_stats(w->stream[a].q, &st);
+    cr_assert_eq(st.buffered_now, 1, "%u", st.buffered_now);
+    w->run_wait = 0;
+    hold_all(w, false);
+    vhq_set_drain(w->set, false);
+    device_finish(w);
+    world_free(w);
+}
+
 Test(reset, drops_what_is_buffered_and_counts_it)
 {
     struct vhq_stats st;

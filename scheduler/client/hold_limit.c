@@ -51,7 +51,8 @@ static uint32_t clients_of(uint32_t shift)
     return of ? of : 1;
 }
 
-/* Best effort as a whole has the share. What it is owed grows while somebody holds it and something waits, and is paid by what ran; never
+/* Best effort as a whole has the share, and is owed a quarter more: what it pays with may be too
+ * much, where it runs dry in its time slice. What it is owed grows while somebody holds it and something waits, and is paid by what ran; never
  * more than a period's, so that it neither saves nor owes for long. */
 static bool share_look(struct hold_limit *b, struct cutin_page *page, uint32_t d, uint64_t now)
 {
@@ -64,7 +65,8 @@ static bool share_look(struct hold_limit *b, struct cutin_page *page, uint32_t d
     uint32_t holders = (uint32_t)__builtin_popcount(atomic_load(&device->want[0]) & ~UNBOUNDED);
 
     if (s->looked_ns && now > s->looked_ns)
-        s->owed_ns += (int64_t)(now - s->looked_ns) * part / 102400 - (int64_t)(ran - s->ran_ns);
+        s->owed_ns +=
+            (int64_t)(now - s->looked_ns) * (part + part / 4) / 102400 - (int64_t)(ran - s->ran_ns);
     s->looked_ns = now;
     s->ran_ns = ran;
     s->owed_ns = s->owed_ns > most ? most : s->owed_ns < -most ? -most : s->owed_ns;

@@ -21,7 +21,8 @@
 #include "nap.h"
 #include "subcommand.h"
 
-enum { READY_FD = 3, READY_MS = 2000 };
+/* Who runs a program does without; who measures cannot, and a busy machine takes its time. */
+enum { READY_FD = 3, READY_MS = 2000, OWN_READY_MS = 60000 };
 
 const char *daemon_socket(void)
 {
@@ -122,9 +123,9 @@ static int spawn(const char *program, const char *path, int ready)
 }
 
 /* Until the daemon wrote a byte: 0; closed the pipe: -ECHILD; or neither in time: -ETIMEDOUT. */
-static int wait_ready(int fd)
+static int wait_ready(int fd, unsigned ms)
 {
-    uint64_t end_ns = clock_ns() + READY_MS * UINT64_C(1000000);
+    uint64_t end_ns = clock_ns() + ms * UINT64_C(1000000);
     struct pollfd pfd = {.fd = fd, .events = POLLIN};
     ssize_t n;
     char byte;
@@ -170,7 +171,7 @@ static int start(const char *program, const char *path, pid_t *child)
     }
     close(ready[1]);
     if (rc == 0)
-        rc = wait_ready(ready[0]);
+        rc = wait_ready(ready[0], child ? OWN_READY_MS : READY_MS);
     close(ready[0]);
     /* A daemon that gives up may have lost a race against another one, which then answers. */
     return rc == -ECHILD && daemon_probe(path) == 0 ? 0 : rc;

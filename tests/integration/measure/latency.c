@@ -170,6 +170,27 @@ static json_t *overloaded(const char *arrivals)
     return root;
 }
 
+/* As on a busy machine: the tools look for it beside themselves, and find one that sleeps first. */
+Test(latency, waits_for_a_daemon_that_is_slow_to_start)
+{
+    char command[4096];
+    const char *tree = sandbox_path("slow");
+
+    snprintf(command, sizeof(command),
+             "mkdir -p %1$s/bin && cp " CUTIN " %1$s/bin && ln -s " LIB_DIR " %1$s/lib && "
+             "printf '#!/bin/sh\nsleep 3\nexec " BIN_DIR "/cutind \"$@\"\n' >%1$s/bin/cutind && "
+             "chmod +x %1$s/bin/cutind",
+             tree);
+    cr_assert_eq(system(command), 0, "%s", command);
+    snprintf(command, sizeof(command), "%s/bin/cutin", tree);
+
+    struct process *p = process_run((const char *[]){command, "latency", "--sim", "--floor-ms", "0",
+                                                     "--mode", "cutin", "--samples", "10", NULL},
+                                    NULL, 80);
+    cr_expect_eq(p->status, 0, "%s", process_err(p));
+    process_free(p);
+}
+
 /* Requests of 5 ms, one every 2.5 ms: each waits 2.5 ms longer than the one before it. A client
  * that asks again only when it has its answer never sees that. */
 Test(latency, a_closed_loop_omits_what_an_open_one_counts)

@@ -120,8 +120,11 @@ static uint64_t due_look(const struct due *d, uint64_t now)
 
 uint64_t blocked_due(struct vhq_set *s, uint32_t load, uint64_t now)
 {
-    if (cap_contended(s) && shift_look(s, now) > now)
-        return s->shift_ns;
+    if (cap_contended(s) && shift_look(s, now) > now) {
+        s->blocked_ns = 0;
+        /* Shifts may be others by then. */
+        return s->shift_ns < now + SHIFT_NS ? s->shift_ns : now + SHIFT_NS;
+    }
     if (blocked_guard(s, now))
         return now;
     if (s->asking)

@@ -34,6 +34,7 @@
 enum {
     PACE_LEAST = PACE_ONE / 64,
     PACE_BACK = 64,            /* completions after which a short one no longer says when to look */
+    LONG_BACK = 64,            /* the same, of a long one that says how long shifts are to be */
     CHAIN = 8,                 /* commands for which one that overlaps makes others expected */
     TAIL_MOST_NS = 1000000000, /* so that its sum fits 32 bits */
 };
@@ -146,6 +147,12 @@ bool cap_stream_full(const struct vhq *q, uint32_t load, uint64_t now)
            remaining > cap_lead_ns(q->set, load_ns(load), budget);
 }
 
+bool cap_long(const struct vhq_set *s, uint64_t ns)
+{
+    uint64_t budget = peek(s->budget_ns);
+    return ns > budget + budget / 2;
+}
+
 uint64_t cap_lead_ns(const struct vhq_set *s, uint64_t ns, uint64_t budget)
 {
     uint64_t late = measure_ran(s, peek(s->late_ns));
@@ -198,6 +205,8 @@ bool cap_take_looked(struct vhq *q, uint32_t load, uint64_t now)
     uint64_t sum = peek(s->area_ns);
     uint64_t lead = cap_lead_ns(s, load_area_ns(load), budget);
     uint32_t area_ns = load_area_ns(load);
+    if (cap_contended(s) && shift_outlasts(s, load_ns(load), sub_floor(sum, credit), now))
+        return false;
     do {
         uint64_t remaining = sub_floor(sum, credit);
         if (sum != 0 && remaining + area_ns > budget && remaining > lead)
@@ -460,6 +469,14 @@ static void pace_note(struct vhq_set *s, uint64_t est, uint64_t began, uint64_t 
         s->pace += (PACE_ONE - s->pace + PACE_BACK - 1) / PACE_BACK;
 }
 
+/* Markers stand behind each of those that are long. */
+static void long_note(struct vhq_set *s, uint32_t commands, uint64_t est)
+{
+    s->long_ns -= s->long_ns / LONG_BACK;
+    if (commands == 1 && cap_long(s, est) && est > s->long_ns)
+        s->long_ns = (uint32_t)est;
+}
+
 /* Takes what has complete off the books; returns its estimate, 0 if nothing did. */
 static uint64_t cap_complete(struct vhq *q, uint64_t now)
 {
@@ -477,6 +494,7 @@ static uint64_t cap_complete(struct vhq *q, uint64_t now)
     const struct unit *last = &q->unit[word % UNITS];
     measure_unit(q, word, now);
     pace_note(q->set, est, began, now);
+    long_note(q->set, last->counted - peek(q->complete), est);
     uint32_t commands = last->sent - (uint32_t)q->complete_sent;
     PROBE3(complete, q->desc.stream, commands, est);
     bump(q->completed, commands);

@@ -97,8 +97,8 @@ uint64_t gaps_ahead_ns(const struct vhq_set *s, uint64_t now)
     if (likely(least / PART <= budget) || g->over_ns == 0 || g->several)
         return 0;
     uint64_t until = g->over_ns + least / PART;
-    if (s->shift_ns != 0 && s->shift_ns + SHIFT_NS < until)
-        until = s->shift_ns + SHIFT_NS; /* then others come */
+    if (s->shift_ns != 0 && s->shift_end_ns < until)
+        until = s->shift_end_ns; /* then others come */
     uint64_t ahead = until > now ? until - now : 0;
     return measure_ran(s, ahead < most ? ahead : most);
 }

@@ -375,13 +375,15 @@ struct vhq_set {
     uint64_t progress_ns, looked_ns; /* a completion was last seen, looked for */
     uint64_t oldest_ns;              /* the oldest unit in flight: since when, and its estimate */
     uint32_t oldest_est_ns, oldest_area_ns;
-    uint32_t longest_est_ns;  /* of those that are next in their streams */
-    bool asking;              /* the driver is asked for what is in flight in a stream */
-    uint64_t blocked_ns;      /* since when the cap blocks without progress; 0: it does not */
-    uint32_t admits;          /* so many commands the progress guard lets in ... */
-    uint32_t admitted;        /* ... and did the last time, with no progress since */
-    uint32_t beat;            /* shift_beat when that began */
-    uint64_t shift_ns;        /* see shift_look; as of the last command that looked for room */
+    uint32_t longest_est_ns; /* of those that are next in their streams */
+    bool asking;             /* the driver is asked for what is in flight in a stream */
+    uint64_t blocked_ns;     /* since when the cap blocks without progress; 0: it does not */
+    uint32_t admits;         /* so many commands the progress guard lets in ... */
+    uint32_t admitted;       /* ... and did the last time, with no progress since */
+    uint32_t beat;           /* shift_beat when that began */
+    uint64_t shift_ns;       /* see shift_look; as of the last command that looked for room */
+    uint64_t shift_end_ns;
+    uint32_t long_ns;         /* the longest of late that was a unit by itself */
     uint64_t excused_ns;      /* holds until then are known to blocked_ns */
     uint32_t scale;           /* of 256: how long what is in flight takes against the estimates */
     uint32_t trials;          /* so many units more are to complete before it counts as alone */
@@ -459,6 +461,8 @@ void cap_give_back(struct vhq *q, uint16_t flags, uint32_t load);
  * just made, with the set's lock held; 0: as far as is known without. */
 bool cap_stream_full(const struct vhq *q, uint32_t load, uint64_t now);
 bool cap_contended(const struct vhq_set *s); /* somebody above is there */
+/* Such a command goes when nothing else is in flight. */
+bool cap_long(const struct vhq_set *s, uint64_t ns);
 /* So much of what is in flight may be left when a command goes that has no room beside it. */
 uint64_t cap_lead_ns(const struct vhq_set *s, uint64_t ns, uint64_t budget);
 /* How long its stream still needs for what is in flight, and how many parts of the device at
@@ -560,7 +564,10 @@ static inline bool shift_any(const struct vhq_set *s)
  * lock held. */
 uint64_t shift_look(struct vhq_set *s, uint64_t now);
 /* The same of the one at `place` among so many. */
-uint64_t shift_from(uint32_t place, uint32_t of, uint64_t now);
+uint64_t shift_from(uint32_t place, uint32_t of, uint64_t length, uint64_t now);
+/* A command that takes so long would not end in it, behind what is in flight, and may wait for the
+ * next one. As of shift_look. */
+bool shift_outlasts(const struct vhq_set *s, uint64_t ns, uint64_t ahead_ns, uint64_t now);
 /* Of `most`, what runs out by the end of the shift; no less than the budget. Set's lock held. */
 uint64_t shift_most_ns(struct vhq_set *s, uint64_t most, uint64_t now);
 /* Differs from what it was: others' work got on. */

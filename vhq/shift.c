@@ -10,9 +10,13 @@
  * Every round has a shift for each, in an order that is drawn anew, or requests that come at a pace
  * would always meet the same one. At its begin what the one before has in flight runs out, which
  * covers the time in which a thread wakes up. With gates more may be in flight than the budget: what
- * runs out by the end of the shift.
+ * runs out by the end of the shift. A command that is longer than what may be left then does not
+ * begin in a shift that it would outlast, and where there are such commands shifts are so long that
+ * little is lost (scheduler/peers/shifts.c).
  */
 #include "vhq/internal.h"
+
+enum { FEWEST = 32 /* commands of a shift: of longer ones too much would be lost at its end */ };
 
 static uint32_t shift_word(const struct vhq_set *s)
 {
@@ -30,11 +34,11 @@ static uint64_t shift_turned(uint64_t round, uint32_t of)
     return (round * UINT64_C(0x9e3779b97f4a7c15) >> 32) % of;
 }
 
-uint64_t shift_from(uint32_t place, uint32_t of, uint64_t now)
+uint64_t shift_from(uint32_t place, uint32_t of, uint64_t length, uint64_t now)
 {
-    for (uint64_t round = now / SHIFT_NS / of;; round++) {
-        uint64_t at = (place + shift_turned(round, of)) % of, from = (round * of + at) * SHIFT_NS;
-        if (from + SHIFT_NS > now)
+    for (uint64_t round = now / length / of;; round++) {
+        uint64_t at = (place + shift_turned(round, of)) % of, from = (round * of + at) * length;
+        if (from + length > now)
             return from;
     }
 }
@@ -42,15 +46,28 @@ uint64_t shift_from(uint32_t place, uint32_t of, uint64_t now)
 uint64_t shift_look(struct vhq_set *s, uint64_t now)
 {
     uint32_t word = shift_word(s), place = word % VHQ_SHIFT_OF,
-             of = word / VHQ_SHIFT_OF % VHQ_SHIFT_OF;
-    s->shift_ns = of > 1 && place < of ? shift_from(place, of, now) : 0;
+             of = word / VHQ_SHIFT_OF % VHQ_SHIFT_OF,
+             doubled = word / VHQ_SHIFT_LONG % (VHQ_SHIFT_BEAT / VHQ_SHIFT_LONG);
+    uint64_t length = (uint64_t)SHIFT_NS << doubled;
+    s->shift_ns = of > 1 && place < of ? shift_from(place, of, length, now) : 0;
+    s->shift_end_ns = s->shift_ns + length;
     return s->shift_ns;
+}
+
+static uint64_t shift_left(const struct vhq_set *s, uint64_t now)
+{
+    return measure_ran(s, s->shift_end_ns > now ? s->shift_end_ns - now : 0);
+}
+
+bool shift_outlasts(const struct vhq_set *s, uint64_t ns, uint64_t ahead_ns, uint64_t now)
+{
+    uint64_t most = (s->shift_end_ns - s->shift_ns) / FEWEST;
+    return s->shift_ns != 0 && cap_long(s, ns) && ns <= most && ahead_ns + ns > shift_left(s, now);
 }
 
 uint64_t shift_most_ns(struct vhq_set *s, uint64_t most, uint64_t now)
 {
-    uint64_t from = shift_look(s, now), end = from + SHIFT_NS, least = peek(s->budget_ns),
-             left = measure_ran(s, end > now ? end - now : 0);
+    uint64_t from = shift_look(s, now), least = peek(s->budget_ns), left = shift_left(s, now);
     if (from == 0 || !cap_contended(s) || left >= most)
         return most;
     return left > least ? left : least;

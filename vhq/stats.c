@@ -55,6 +55,7 @@ void vhq_set_stats(struct vhq_set *set, struct vhq_stats *out)
         est_ns += peek(q->loose_ns);
     }
     used_sum(set, est_ns, out);
+    out->long_ns = cap_long(set, set->long_ns) ? set->long_ns : 0;
     pthread_mutex_unlock(&set->lock);
 }
 

@@ -116,8 +116,8 @@ struct vhq_config {
     const _Atomic uint32_t *rings; /* nonzero: any command that counts may be one of VHQ_PEER.
                                       NULL: none */
     /* Shifts that processes take on the device while somebody above exists: the place of this one,
-     * + VHQ_SHIFT_OF * of how many; + VHQ_SHIFT_BEAT, time and again, while others' work gets on.
-     * NULL: there are none. */
+     * + VHQ_SHIFT_OF * of how many; + VHQ_SHIFT_LONG * how often a shift's length is doubled;
+     * + VHQ_SHIFT_BEAT, time and again, while others' work gets on. NULL: there are none. */
     const _Atomic uint32_t *shift;
     /* How many others of its level or below there are on the device. NULL: it is not known. */
     const _Atomic uint32_t *beside;
@@ -127,7 +127,8 @@ struct vhq_config {
 
 /* Defaults of vhq_config, as documented for CUTIN_BUDGET_US, CUTIN_DEPTH and CUTIN_QUEUE. */
 #define VHQ_SHIFT_OF          256u
-#define VHQ_SHIFT_BEAT        65536u
+#define VHQ_SHIFT_LONG        0x10000u
+#define VHQ_SHIFT_BEAT        0x100000u
 #define VHQ_DEFAULT_BUDGET_US 200
 #define VHQ_DEFAULT_DEPTH     256
 #define VHQ_DEFAULT_QUEUE     4096
@@ -344,6 +345,7 @@ struct vhq_stats {
     uint64_t gpu_ns;         /* that the device has worked for it, at most: see used.c; of sets */
     uint64_t sure_ns;        /* of these, what was not somebody else's turn */
     uint32_t buffered_now, in_flight_now;
+    uint32_t long_ns; /* the longest of the commands that go one at a time; 0: there are none */
 };
 void vhq_set_stats(struct vhq_set *set, struct vhq_stats *out);
 /* What commands take all together, in 256ths of their estimates: on average as far as is known, and

@@ -5,7 +5,12 @@
 
 #include <utlist.h>
 
-enum { PLACES = 255 /* that fit the word */ };
+enum {
+    PLACES = 255, /* that fit the word */
+    SHIFT_US = 3900,
+    SHIFTS_DOUBLED = 5,
+    COMMANDS = 64, /* that a shift has room for: at its end as much as one is lost, at most */
+};
 
 static uint64_t counter(const _Atomic uint64_t *c)
 {
@@ -37,9 +42,23 @@ static void look(struct peer *p, uint32_t slot)
     struct device_work *work = topology_work(mine->device);
 
     mine->backlog = waits(p, slot) ? mine->backlog + 1 : 0;
-    if (mine->backlog >= SHIFTS_BACKLOG)
+    if (mine->backlog >= SHIFTS_BACKLOG) {
+        uint32_t us = atomic_load_explicit(&p->page->page->long_us[slot], memory_order_relaxed);
+
         mine->place = work->clients[p->lowest]++;
+        if (us > work->long_us[p->lowest])
+            work->long_us[p->lowest] = us;
+    }
     work->done += done(p, slot);
+}
+
+static uint32_t doubled(uint32_t long_us)
+{
+    uint32_t n = 0;
+
+    while (n < SHIFTS_DOUBLED && (uint64_t)long_us * COMMANDS > (uint64_t)SHIFT_US << n)
+        n++;
+    return n;
 }
 
 static void tell(struct peer *p, uint32_t slot)
@@ -55,7 +74,8 @@ static void tell(struct peer *p, uint32_t slot)
     mine->others = others;
     if (mine->backlog >= SHIFTS_BACKLOG && work->clients[p->lowest] > 1 &&
         work->clients[p->lowest] <= PLACES)
-        word |= PAGE_SHIFT(mine->place, work->clients[p->lowest]);
+        word |= PAGE_SHIFT(mine->place, work->clients[p->lowest]) |
+                doubled(work->long_us[p->lowest]) * PAGE_SHIFT_LONG;
     if (word != old)
         atomic_store_explicit(shift, word, memory_order_relaxed);
 }

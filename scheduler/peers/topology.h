@@ -22,7 +22,7 @@ const uint8_t *topology_uuid(const struct device *device);
 /* What a look of shifts.c finds there: clients of each level that take shifts, and how far the work
  * of all has got. */
 struct device_work {
-    uint32_t clients[PAGE_LEVELS];
+    uint32_t clients[PAGE_LEVELS], long_us[PAGE_LEVELS]; /* who always have work, and the longest */
     uint64_t done;
 };
 struct device_work *topology_work(struct device *device);

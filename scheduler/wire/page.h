@@ -35,7 +35,7 @@
 #include "scheduler/wire/histogram.h"
 
 #define PAGE_MAGIC   0x4e495443u /* "CTIN" */
-#define PAGE_VERSION 4u
+#define PAGE_VERSION 5u
 #define PAGE_LEVELS  4u
 #define PAGE_DEVICES 16u
 #define PAGE_NAME    16u
@@ -106,11 +106,13 @@ struct page_device {
 /*
  * Clients of one level that always have work waiting take shifts (scheduler/peers/shifts.h,
  * vhq/shift.c): in bits 0..7 the place of this one, in bits 8..15 of how many; 0: nobody waits for
- * anybody. The bits above count up while work of others on the device gets on.
+ * anybody. Bits 16..19 say how often a shift's length is doubled, because of long commands. The bits
+ * above count up while work of others on the device gets on.
  */
 #define PAGE_SHIFT(place, of) ((place) | (of) << 8)
-#define PAGE_SHIFT_BEAT_ONE   (1u << 16)
-#define PAGE_SHIFT_BEAT       (0xffffu << 16)
+#define PAGE_SHIFT_LONG       (1u << 16)
+#define PAGE_SHIFT_BEAT_ONE   (1u << 20)
+#define PAGE_SHIFT_BEAT       (0xfffu << 20)
 
 struct cutin_page {
     uint32_t magic;
@@ -133,6 +135,9 @@ struct cutin_page {
     _Alignas(64) _Atomic uint64_t heartbeat_ns; /* CLOCK_MONOTONIC, by the client's thread */
     uint64_t reserved2[7];
     _Atomic uint32_t shift[PAGE_DEVICES]; /* by the daemon, see PAGE_SHIFT */
+    /* By this client: its longest command of late that goes when nothing else is in flight; 0: it
+     * has none. */
+    _Atomic uint32_t long_us[PAGE_DEVICES];
     /* A page of its own, so that it alone can be registered with the GPU. */
     _Alignas(4096) struct page_device device[PAGE_DEVICES];
     /* Written by this client. */
@@ -169,6 +174,7 @@ PAGE_AT(cutin_page, above, 64);
 PAGE_AT(cutin_page, beside, 68);
 PAGE_AT(cutin_page, heartbeat_ns, 128);
 PAGE_AT(cutin_page, shift, 192);
+PAGE_AT(cutin_page, long_us, 256);
 PAGE_AT(cutin_page, device, 4096);
 PAGE_AT(cutin_page, times, 8192);
 PAGE_AT(page_times, preemption, 384);

@@ -18,7 +18,8 @@
 #include "shim/learn/waiting.h"
 #include "shim/path/counters.h"
 
-static_assert(PAGE_SHIFT(1, 2) == 1 + 2 * VHQ_SHIFT_OF && PAGE_SHIFT_BEAT_ONE == VHQ_SHIFT_BEAT,
+static_assert(PAGE_SHIFT(1, 2) == 1 + 2 * VHQ_SHIFT_OF && PAGE_SHIFT_LONG == VHQ_SHIFT_LONG &&
+                  PAGE_SHIFT_BEAT_ONE == VHQ_SHIFT_BEAT,
               "the page's word is the vHQs'");
 
 static void dispatcher_start(void *user)

@@ -43,6 +43,8 @@ static void publish_queues(struct shim_context *ctx, struct page_counters *c)
     add(&c->dropped, now.dropped, before->dropped);
     add(&c->padded, now.padded, before->padded);
     add(&c->peer_releases, now.peer_releases, before->peer_releases);
+    atomic_store_explicit(&client_page()->long_us[ctx->gpu->index], now.long_ns / 1000,
+                          memory_order_relaxed);
     *before = now;
 }
 

@@ -18,7 +18,8 @@ enum {
     LEARNT_NS = 1000000000,
     LATE_NS = 100000,
     GAP_NS = 30000,
-    SWITCH_NS = 20000
+    SWITCH_NS = 20000,
+    AGAIN_NS = 200000
 };
 
 enum kind { KERNEL, COPY };
@@ -343,17 +344,20 @@ static void cut_ins_judge(const struct run *r, const struct ops *ops, struct ver
 /* ---- the rest -------------------------------------------------------------------------------- */
 
 /* Between a request's call and the program's knowledge of its end, and until best effort has
- * started again, somebody is held; that is (c)'s. */
-static bool is_held(const struct run *r, uint64_t from, uint64_t until)
+ * started again, somebody is held; that is (c)'s. How much of that time is so. */
+static uint64_t held_ns(const struct run *r, uint64_t from, uint64_t until)
 {
     const struct record *c = r->record[SERVICE];
     uint32_t n = c ? atomic_load(&c->requests) : 0;
+    uint64_t held = 0;
     for (uint32_t i = 0; i < n; i++) {
         const struct request *q = &c->request[i];
-        if (q->called_ns < until && q->known_ns + 20000 > from)
-            return true;
+        uint64_t begin = q->called_ns > from ? q->called_ns : from, end = q->known_ns + AGAIN_NS;
+        end = end < until ? end : until;
+        held += end > begin ? end - begin : 0;
+        from = end > from ? end : from;
     }
-    return false;
+    return held;
 }
 
 /* When nobody is new any more. */
@@ -385,9 +389,10 @@ static void idle_judge(const struct run *r, const struct ops *all, struct verdic
     for (size_t i = 0; i < ops.n && ops.at[i].start < r->end_ns; i++) {
         const struct op *op = &ops.at[i];
         from = from ? from : op->start;
-        if (busy_until && op->start > busy_until + GAP_NS && !is_held(r, busy_until, op->start) &&
+        if (busy_until && op->start > busy_until + GAP_NS &&
+            op->start > busy_until + GAP_NS + held_ns(r, busy_until, op->start) &&
             is_asked_for(r, all, busy_until + GAP_NS / 2))
-            idle += idle_add(&longest, busy_until, op->start);
+            idle += idle_add(&longest, busy_until + held_ns(r, busy_until, op->start), op->start);
         if (op->end > busy_until && op->end > settled) {
             uint64_t since = op->start > busy_until ? op->start : busy_until;
             worked += op->end - (since > settled ? since : settled);

@@ -8,7 +8,7 @@ enum { ROUNDS = 200, BUDGET_US = 100 };
 
 static bool has_it(uint32_t place, uint32_t of, uint64_t now)
 {
-    return shift_from(place, of, now) <= now;
+    return shift_from(place, of, SHIFT_NS, now) <= now;
 }
 
 /* Each process finds that out for itself. */
@@ -46,7 +46,7 @@ Test(shift, is_one_process_s_at_a_time_and_each_one_s_in_each_round)
 Test(shift, that_is_over_is_followed_by_another)
 {
     for (uint64_t now = 0; now < ROUNDS * SHIFT_NS; now += SHIFT_NS / 7) {
-        uint64_t from = shift_from(1, 5, now);
+        uint64_t from = shift_from(1, 5, SHIFT_NS, now);
         cr_assert_gt(from + SHIFT_NS, now);
         cr_assert_leq(from, now + 2 * 5 * SHIFT_NS, "within two rounds");
     }
@@ -114,6 +114,40 @@ Test(shift, of_another_process_lets_nothing_go)
     advance_to(false);
     looked();
     cr_assert_eq(in_device(), 0, "%u", in_device());
+    done();
+}
+
+/* To so long before the end of a shift of its own. */
+static void advance_to_end(uint64_t length, uint64_t left)
+{
+    uint64_t from = shift_from(0, 2, length, clock_ns());
+    if (from > clock_ns())
+        clock_advance(from - clock_ns());
+    clock_advance(from + length - left - clock_ns());
+}
+
+Test(shift, that_would_end_before_a_long_command_does_is_left_to_what_is_short)
+{
+    world_of_two();
+    const uint64_t length = (uint64_t)SHIFT_NS << 5;
+    word += 5 * VHQ_SHIFT_LONG;
+    advance_to_end(length, 600 * 1000);
+    cr_assert_not(w->command[launch(w, a, 601)].inlined);
+    looked();
+    cr_assert_eq(in_device(), 0, "%u", in_device());
+    clock_advance(600 * 1000);
+    advance_to_end(length, 602 * 1000);
+    looked();
+    cr_assert_eq(in_device(), 1, "%u", in_device());
+    device_finish(w);
+    launch(w, a, 150);
+    looked();
+    cr_assert_eq(in_device(), 1, "at most one and a half budgets: %u", in_device());
+    device_finish(w);
+    launch(w, a, 10 * 1000);
+    looked();
+    cr_assert_eq(in_device(), 1, "so much is not lost for it: %u", in_device());
+    device_finish(w);
     done();
 }
 

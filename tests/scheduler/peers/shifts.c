@@ -85,6 +85,24 @@ Test(shifts, are_not_for_one_that_is_paused_or_has_nobody_above)
         cr_expect_eq(shift(i), 0, "alone among those that go: %x", shift(i));
 }
 
+/* Of a command that does not begin where it would not end, at most as much is lost. */
+Test(shifts, are_64_times_as_long_as_the_longest_command)
+{
+    for (uint32_t i = 1; i < PEERS; i++)
+        counters(i)->waiting = 1;
+    page[1].long_us[SLOT] = 400;
+    page[2].long_us[SLOT] = 500;
+    looks(SHIFTS_BACKLOG);
+    for (uint32_t i = 1; i < PEERS; i++)
+        cr_expect_eq(shift(i), PAGE_SHIFT(i - 1, 3) + 4 * PAGE_SHIFT_LONG, "%x", shift(i));
+    page[2].long_us[SLOT] = 100000;
+    looks(1);
+    cr_expect_eq(shift(3), PAGE_SHIFT(2, 3) + 5 * PAGE_SHIFT_LONG, "at most 125 ms: %x", shift(3));
+    page[1].long_us[SLOT] = page[2].long_us[SLOT] = 0;
+    looks(1);
+    cr_expect_eq(shift(3), PAGE_SHIFT(2, 3), "%x", shift(3));
+}
+
 /* Work of a higher level holds the others, and takes nothing of their time otherwise. */
 Test(shifts, are_taken_among_those_of_one_level)
 {

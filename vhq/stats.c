@@ -55,7 +55,8 @@ void vhq_set_stats(struct vhq_set *set, struct vhq_stats *out)
         est_ns += peek(q->loose_ns);
     }
     used_sum(set, est_ns, out);
-    out->long_ns = cap_long(set, set->long_ns) ? set->long_ns : 0;
+    uint64_t budget = peek(set->budget_us) * NS_PER_US;
+    out->long_ns = set->long_ns > budget + budget / 2 ? set->long_ns : 0;
     pthread_mutex_unlock(&set->lock);
 }
 

@@ -457,8 +457,8 @@ static uint64_t cap_completed_at(const struct vhq_set *s, uint64_t expected, uin
     return expected > s->looked_ns && expected < now ? expected : now;
 }
 
-/* The least part of its estimate at which something was complete of late: looks begin there. When it
- * was is not known, but that it was not at the look before. */
+/* The least part of its estimate at which something was complete of late: looks begin there. When
+ * it was is not known, but that it was not at the look before. */
 static void pace_note(struct vhq_set *s, uint64_t est, uint64_t began, uint64_t now)
 {
     uint64_t most = now - began, least = s->looked_ns > began ? s->looked_ns - began : most / 2,

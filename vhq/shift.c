@@ -9,10 +9,10 @@
  *
  * Every round has a shift for each, in an order that is drawn anew, or requests that come at a pace
  * would always meet the same one. At its begin what the one before has in flight runs out, which
- * covers the time in which a thread wakes up. With gates more may be in flight than the budget: what
- * runs out by the end of the shift. A command that is longer than what may be left then does not
- * begin in a shift that it would outlast, and where there are such commands shifts are so long that
- * little is lost (scheduler/peers/shifts.c).
+ * covers the time in which a thread wakes up. With gates more may be in flight than the budget:
+ * what runs out by the end of the shift. A command that is longer than what may be left then does
+ * not begin in a shift that it would outlast, and where there are such commands shifts are so long
+ * that little is lost (scheduler/peers/shifts.c).
  */
 #include "vhq/internal.h"
 

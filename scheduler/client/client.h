@@ -75,8 +75,8 @@ bool client_is_active(void);
 void client_active(int dev, uint32_t level);
 void client_idle(int dev, uint32_t level);
 
-/* Clients that take turns on the device while its least share has the hold of level 0 open, this one
- * among them, as of the thread's last look; 0: it has not. From that thread alone. */
+/* Clients that take turns on the device while its least share has the hold of level 0 open, this
+ * one among them, as of the thread's last look; 0: it has not. From that thread alone. */
 uint32_t client_share_open(int dev);
 /* It has a least share. From any thread. */
 bool client_shares(void);

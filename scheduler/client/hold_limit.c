@@ -52,8 +52,9 @@ static uint32_t clients_of(uint32_t shift)
 }
 
 /* Best effort as a whole has the share, and is owed a quarter more: what it pays with may be too
- * much, where it runs dry in its time slice. What it is owed grows while somebody holds it and something waits, and is paid by what ran; never
- * more than a period's, so that it neither saves nor owes for long. */
+ * much, where it runs dry in its time slice. What it is owed grows while somebody holds it and
+ * something waits, and is paid by what ran; never more than a period's, so that it neither saves
+ * nor owes for long. */
 static bool share_look(struct hold_limit *b, struct cutin_page *page, uint32_t d, uint64_t now)
 {
     struct share *s = &b->share[d];

@@ -9,9 +9,9 @@
  * not bounded.
  *
  * The daemon's minimum share for best effort is by what ran (page_counters.gpu_ns, less unsure_ns):
- * with a share of S percent, level 0 is owed S percent of the time while it asks for something. Once
- * that is 100 - S percent of S ms, its hold opens until it is paid. Then the client's own queues
- * do not look at the word either, which an owner that becomes active anew would close
+ * with a share of S percent, level 0 is owed S percent of the time while it asks for something.
+ * Once that is 100 - S percent of S ms, its hold opens until it is paid. Then the client's own
+ * queues do not look at the word either, which an owner that becomes active anew would close
  * (hold_limit_share).
  *
  * Looks are BOUND_LOOK_NS apart while something is held; a break shorter than that may go unseen,

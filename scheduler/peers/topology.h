@@ -26,7 +26,8 @@ struct device_work {
     uint64_t done;
 };
 struct device_work *topology_work(struct device *device);
-/* What usage.c adds up: what clients told since then, at most, and what of it they are not sure of. */
+/* What usage.c adds up: what clients told since then, at most, and what of it they are not sure
+ * of. */
 struct device_usage {
     uint64_t at_ns, sum_ns, unsure_ns;
     uint32_t clients;

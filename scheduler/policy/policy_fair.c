@@ -78,7 +78,8 @@ static uint32_t advance(struct policy_member *m, uint32_t n, uint32_t level)
     return taking_part;
 }
 
-/* Whose turn it is: who has had it for too short a time, else who is last. NULL: nobody wants it. */
+/* Whose turn it is: who has had it for too short a time, else who is last. NULL: nobody wants
+ * it. */
 static struct policy_member *next_of(struct policy_member *m, uint32_t n, uint32_t level)
 {
     uint64_t last = last_of(m, n, level, true);

@@ -140,8 +140,8 @@ static void mix_store(_Atomic uint32_t *part, uint64_t ns, uint64_t est_ns)
 }
 
 /* Chance chooses launches, so a function counts by how often it is launched; with what is known of
- * it now, for its estimate may have changed by far. By times that are not exact it may be wrong by a
- * half. */
+ * it now, for its estimate may have changed by far. By times that are not exact it may be wrong by
+ * a half. */
 static void mix_note(const struct estimate *e)
 {
     uint64_t est_ns = 1, sum_ns = 0, doubt_ns = 0;
@@ -208,8 +208,8 @@ static bool sample_others(const struct sample *s)
     return s->streams > s->waited;
 }
 
-/* Where the stream had run dry the kernel may have waited for its process's turn; so it may behind a
- * gate, unless others wait for their shifts. */
+/* Where the stream had run dry the kernel may have waited for its process's turn; so it may behind
+ * a gate, unless others wait for their shifts. */
 static bool sample_exact(const struct sample *s)
 {
     bool turns = s->ctx->set && !vhq_set_undisturbed(s->ctx->set, s->began_ns);

@@ -77,7 +77,8 @@ static inline uint32_t function_parts(uint64_t blocks, uint32_t room)
 {
     return blocks < room ? (uint32_t)blocks * VHQ_PARTS / room + 1 : VHQ_PARTS;
 }
-/* Before a shape is added: in this context. In another one the driver refuses a module's function. */
+/* Before a shape is added: in this context. In another one the driver refuses a module's
+ * function. */
 void function_accepted(struct shim_function *f, CUcontext base);
 static inline bool function_belongs(const struct shim_function *f, CUcontext base)
 {

@@ -190,7 +190,8 @@ uint32_t memory_managed_whole_flags(CUdeviceptr address, size_t bytes)
                : VHQ_MUST_INLINE;
 }
 
-/* The node of the calling thread is not the dispatcher's, and which nodes there are is not known. */
+/* The node of the calling thread is not the dispatcher's, and which nodes there are is not
+ * known. */
 CUdevice memory_target(CUmemLocation to)
 {
     return to.type == CU_MEM_LOCATION_TYPE_DEVICE ? to.id

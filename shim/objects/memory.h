@@ -17,8 +17,8 @@ uint32_t memory_device_flags(CUdeviceptr address, size_t bytes);
 uint32_t memory_managed_flags(CUdeviceptr address, size_t bytes);
 /* Likewise, unless it is all of an allocation; 0 bytes stand for that. */
 uint32_t memory_managed_whole_flags(CUdeviceptr address, size_t bytes);
-/* Where managed memory may go: CU_DEVICE_INVALID where that is not certain; and likewise, unless such
- * a place exists and takes part. */
+/* Where managed memory may go: CU_DEVICE_INVALID where that is not certain; and likewise, unless
+ * such a place exists and takes part. */
 CUdevice memory_target(CUmemLocation to);
 uint32_t memory_target_flags(CUdevice target);
 /* Likewise, unless it is the start of an allocation from a pool. */

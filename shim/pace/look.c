@@ -19,9 +19,10 @@
 #include "trace/clock.h"
 #include "vhq/mutant.h"
 
-/* Dense looks: so far apart at first, later a sixteenth of how long what was called last has lasted,
- * so that a hold outlasts its work by as much at most; and never so often that they take more than a sixteenth of
- * a processor. They end when the program has told of its work by itself for so long. */
+/* Dense looks: so far apart at first, later a sixteenth of how long what was called last has
+ * lasted, so that a hold outlasts its work by as much at most; and never so often that they take
+ * more than a sixteenth of a processor. They end when the program has told of its work by itself
+ * for so long. */
 #define DENSE_NS       UINT64_C(200000)
 #define DENSE_QUIET_NS (1000 * NS_PER_MS)
 enum { DENSE_PART = 16, DENSE_COST = 16 };

@@ -9,8 +9,8 @@
 /* Far below what any device accepts is certain; and no sum of such overflows. */
 #define MAX_PITCH ((size_t)1 << 31)
 
-/* What is not certain to be accepted is made by the calling thread: the driver's answer is the call's,
- * and no later call gets it. */
+/* What is not certain to be accepted is made by the calling thread: the driver's answer is the
+ * call's, and no later call gets it. */
 
 /* Into pageable memory: the driver waits until it is there. For nothing it waits for nothing. */
 static uint32_t target_flags(const void *dst, size_t bytes)

@@ -27,8 +27,8 @@ static int record_run(void *payload)
                           : REAL(cuEventRecord)(a->event, a->stream));
 }
 
-/* What the driver refuses while the caller waits must not be deferred: flags, which are for captures
- * if for anything, an event of another context. */
+/* What the driver refuses while the caller waits must not be deferred: flags, which are for
+ * captures if for anything, an event of another context. */
 static bool record_refusable(const struct record *a, const struct shim_event *ev,
                              const struct shim_stream *s)
 {

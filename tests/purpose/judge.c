@@ -447,8 +447,8 @@ static void share_judge(const struct run *r, const struct ops *ops, struct verdi
         rule_judge(v, RULE_share, (struct figure){worst, 0}, 5);
 }
 
-/* Of all jobs together, from a second after the last one came: their kernels meet real time from the
- * begin, and are learned slowly. A tenth of it may lack. */
+/* Of all jobs together, from a second after the last one came: their kernels meet real time from
+ * the begin, and are learned slowly. A tenth of it may lack. */
 static void least_judge(const struct run *r, const struct ops *ops, struct verdict *v)
 {
     uint64_t ran = 0, from = r->record[SERVICE]->begun_ns;

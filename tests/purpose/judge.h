@@ -33,8 +33,9 @@ struct verdict {
     double figure[RULE_COUNT];  /* in the rule's unit */
     uint64_t at_ns[RULE_COUNT]; /* where it was so; 0: all the time */
     uint32_t cut_ins;
-    /* Not judged, from when nobody is new any more: from the first kernel's stream being ready for it
-     * until it starts, what ran then included; and the part of the time that the device works. */
+    /* Not judged, from when nobody is new any more: from the first kernel's stream being ready
+     * for it until it starts, what ran then included; and the part of the time that the device
+     * works. */
     double wait_p50_us, used;
 };
 

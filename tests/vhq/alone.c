@@ -77,8 +77,8 @@ Test(alone, more_than_some_milliseconds_wait_until_the_device_has_come_on)
     world_free(w);
 }
 
-/* Each of those that share the device has it for a time slice, and a client who comes waits for what
- * all of them have there. */
+/* Each of those that share the device has it for a time slice, and a client who comes waits for
+ * what all of them have there. */
 Test(alone, less_is_in_the_device_with_others_beside_it)
 {
     static _Atomic uint32_t beside;
@@ -139,7 +139,8 @@ Test(alone, what_a_stream_has_in_the_driver_is_closed_off_when_somebody_comes)
     world_free(w);
 }
 
-/* Nor is there room for others meanwhile. On a clock that stands: what has surely run makes room. */
+/* Nor is there room for others meanwhile. On a clock that stands: what has surely run makes
+ * room. */
 Test(alone, streams_that_stay_quiet_are_closed_off_for_those_that_do_not)
 {
     clock_freeze();

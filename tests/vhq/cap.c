@@ -131,8 +131,8 @@ Test(cap, a_command_as_long_as_the_budget_goes_alone_until_half_of_it_ran)
     world_free(w);
 }
 
-/* The dispatcher has looked since the clock advanced, and found no room. Returns when it does again,
- * from now. */
+/* The dispatcher has looked since the clock advanced, and found no room. Returns when it does
+ * again, from now. */
 static uint64_t next_look_us(struct world *w)
 {
     uint64_t looked = 0, now = clock_ns(), due = 0;

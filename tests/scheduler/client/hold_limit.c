@@ -100,8 +100,8 @@ Test(bound, races_with_owners_heal)
     cr_assert_eq(page->device[0].hold[1], 0);
 }
 
-/* A hold without end, for so many milliseconds; of those that it is open the device works so many in
- * ten. Returns for how many that was. */
+/* A hold without end, for so many milliseconds; of those that it is open the device works so many
+ * in ten. Returns for how many that was. */
 static uint32_t share_run(struct hold_limit *share, uint32_t ms, uint32_t tenths)
 {
     static uint64_t t = MS;

@@ -46,7 +46,7 @@ static bool asks(const struct page_counters *c)
 /* Clients of its level that always have work, this one among them. */
 static uint32_t clients_of(uint32_t shift)
 {
-    uint32_t of = (shift & ~PAGE_SHIFT_BEAT) >> 8;
+    uint32_t of = PAGE_SHIFT_CLIENTS(shift);
 
     return of ? of : 1;
 }

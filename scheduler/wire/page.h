@@ -110,6 +110,7 @@ struct page_device {
  * bits above count up while work of others on the device gets on.
  */
 #define PAGE_SHIFT(place, of) ((place) | (of) << 8)
+#define PAGE_SHIFT_CLIENTS(w) ((w) >> 8 & 0xff)
 #define PAGE_SHIFT_LONG       (1u << 16)
 #define PAGE_SHIFT_BEAT_ONE   (1u << 20)
 #define PAGE_SHIFT_BEAT       (0xfffu << 20)

@@ -131,7 +131,7 @@ Test(bound, a_least_share_is_of_what_ran)
     open = share_run(&share, 2000, 5);
     cr_assert(open >= 900 && open <= 1100, "twice as long, where somebody works beside it: %u",
               open);
-    page->shift[0] = PAGE_SHIFT(0, 2);
+    page->shift[0] = PAGE_SHIFT(0, 2) + 3 * PAGE_SHIFT_LONG;
     share_run(&share, 200, 10);
     open = share_run(&share, 2000, 10);
     cr_assert(open >= 225 && open <= 275, "half of it for each of two: %u", open);

@@ -327,12 +327,15 @@ static struct sample *sample_begin(struct estimate *e, struct shim_context *ctx,
 }
 
 /* One in EVERY on average. By chance, or a program that repeats itself would show one of its
- * kernels again and again. */
+ * kernels again and again; and the same chance in every run. */
 static bool estimate_due(struct estimate *e, uint32_t n)
 {
+    static _Atomic uint32_t draws;
     if ((int32_t)(n - atomic_load_explicit(&e->next, memory_order_relaxed)) < 0)
         return false;
-    uint32_t chance = (n ^ (uint32_t)((uintptr_t)e >> 4)) * 0x9e3779b1u;
+    uint32_t draw = atomic_load_explicit(&draws, memory_order_relaxed) + 1;
+    atomic_store_explicit(&draws, draw, memory_order_relaxed);
+    uint32_t chance = (n ^ draw << 20 ^ draw) * 0x9e3779b1u;
     chance = (chance ^ chance >> 15) * 0x85ebca6bu;
     uint32_t step = n + 1 < ESTIMATE_FIRST ? 1 : 1 + (chance >> 16) % (2 * EVERY - 1);
     atomic_store_explicit(&e->next, n + step, memory_order_relaxed);

@@ -50,7 +50,7 @@ void link_down(struct client_state *self, int why)
             "the scheduler at %s is gone (%s): nothing is held by other processes until it is back",
             self->socket, strerror(-why));
         state_leave_daemon(self);
-        self->share_percent = self->hold_limit.share_percent = 0;
+        self->hold_limit.share_percent = self->share_percent = 0;
     }
     atomic_store(&self->up, false);
     preemptible_leave_all(&self->activity.preemptible);

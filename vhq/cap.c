@@ -100,9 +100,13 @@ uint64_t cap_stream_ns(const struct vhq *q)
     return sub_floor(peek(q->counted_ns), peek(q->complete_est_ns));
 }
 
+/* Where no unit is out, one may be about to be written down. */
 uint64_t cap_stream_began(const struct vhq *q)
 {
-    uint64_t since = q->unit[(peek(q->complete_mark) + 1) % UNITS].since_ns;
+    uint32_t complete = peek(q->complete_mark);
+    if (atomic_load_explicit(&q->newest, memory_order_acquire) == complete)
+        return q->began_ns;
+    uint64_t since = q->unit[(complete + 1) % UNITS].since_ns;
     return q->began_ns > since ? q->began_ns : since;
 }
 

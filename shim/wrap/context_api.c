@@ -71,6 +71,15 @@ EXPORT CUresult cuCtxDestroy_v2(CUcontext ctx)
     return closed(REAL(cuCtxDestroy_v2)(ctx));
 }
 
+/* By one, unless it is 0. Returns what it was. */
+static uint32_t count_down(_Atomic uint32_t *count)
+{
+    uint32_t was = atomic_load(count);
+    while (was && !atomic_compare_exchange_weak(count, &was, was - 1))
+        ;
+    return was;
+}
+
 EXPORT CUresult cuCtxAttach(CUcontext *pctx, unsigned int flags)
 {
     context_switched();
@@ -86,10 +95,7 @@ EXPORT CUresult cuCtxAttach(CUcontext *pctx, unsigned int flags)
 EXPORT CUresult cuCtxDetach(CUcontext handle)
 {
     struct shim_context *ctx = call_native() ? NULL : context_find(handle);
-    uint32_t attached = ctx ? atomic_load(&ctx->attached) : 0;
-    while (attached && !atomic_compare_exchange_weak(&ctx->attached, &attached, attached - 1))
-        ;
-    if (attached)
+    if (ctx && count_down(&ctx->attached))
         return REAL(cuCtxDetach)(handle);
     closing(handle);
     return closed(REAL(cuCtxDetach)(handle));
@@ -202,9 +208,7 @@ static CUresult primary_lives(CUdevice device, CUresult (*end)(CUdevice))
 
 static CUresult primary_release(CUdevice device, CUresult (*end)(CUdevice))
 {
-    uint32_t holders = counted(device) && !call_native() ? atomic_load(&retained[device]) : 0;
-    while (holders && !atomic_compare_exchange_weak(&retained[device], &holders, holders - 1))
-        ;
+    uint32_t holders = counted(device) && !call_native() ? count_down(&retained[device]) : 0;
     return holders > 1 ? primary_lives(device, end) : primary_end(device, end);
 }
 

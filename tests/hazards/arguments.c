@@ -90,6 +90,17 @@ static void near_by(size_t *at, size_t *rows_apart, size_t *width)
     *width = *width > 128 ? 64 : *width;
 }
 
+/* Of arrays there is none, and of no rows nothing to refuse. */
+#define KEEP_INSIDE(c)                                                                             \
+    do {                                                                                           \
+        if ((c).srcMemoryType == CU_MEMORYTYPE_ARRAY || (c).dstMemoryType == CU_MEMORYTYPE_ARRAY)  \
+            (c).Height = 0;                                                                        \
+        if ((c).srcMemoryType != CU_MEMORYTYPE_DEVICE || is_pinned((c).srcDevice))                 \
+            near_by(&(c).srcXInBytes, &(c).srcPitch, &(c).WidthInBytes);                           \
+        if ((c).dstMemoryType != CU_MEMORYTYPE_DEVICE || is_pinned((c).dstDevice))                 \
+            near_by(&(c).dstXInBytes, &(c).dstPitch, &(c).WidthInBytes);                           \
+    } while (0)
+
 static CUmemorytype any_type(CUmemorytype right)
 {
     return draw(4) ? right : (CUmemorytype)draw(6);
@@ -149,12 +160,7 @@ static CUresult copy_2d(void)
                        .dstPitch = pitch(),
                        .WidthInBytes = length(),
                        .Height = draw(4)};
-    if (c.srcMemoryType == CU_MEMORYTYPE_ARRAY || c.dstMemoryType == CU_MEMORYTYPE_ARRAY)
-        c.Height = 0; /* there is none, and nothing to refuse */
-    if (c.srcMemoryType != CU_MEMORYTYPE_DEVICE || is_pinned(c.srcDevice))
-        near_by(&c.srcXInBytes, &c.srcPitch, &c.WidthInBytes);
-    if (c.dstMemoryType != CU_MEMORYTYPE_DEVICE || is_pinned(c.dstDevice))
-        near_by(&c.dstXInBytes, &c.dstPitch, &c.WidthInBytes);
+    KEEP_INSIDE(c);
     return cuMemcpy2DAsync(&c, stream);
 }
 
@@ -176,12 +182,7 @@ static CUresult copy_3d(void)
                        .WidthInBytes = length(),
                        .Height = draw(3),
                        .Depth = draw(3)};
-    if (c.srcMemoryType == CU_MEMORYTYPE_ARRAY || c.dstMemoryType == CU_MEMORYTYPE_ARRAY)
-        c.Height = 0;
-    if (c.srcMemoryType != CU_MEMORYTYPE_DEVICE || is_pinned(c.srcDevice))
-        near_by(&c.srcXInBytes, &c.srcPitch, &c.WidthInBytes);
-    if (c.dstMemoryType != CU_MEMORYTYPE_DEVICE || is_pinned(c.dstDevice))
-        near_by(&c.dstXInBytes, &c.dstPitch, &c.WidthInBytes);
+    KEEP_INSIDE(c);
     return cuMemcpy3DAsync(&c, stream);
 }
 
@@ -202,12 +203,7 @@ static CUresult copy_3d_peer(void)
                             .WidthInBytes = length(),
                             .Height = draw(3),
                             .Depth = draw(3)};
-    if (c.srcMemoryType == CU_MEMORYTYPE_ARRAY || c.dstMemoryType == CU_MEMORYTYPE_ARRAY)
-        c.Height = 0;
-    if (c.srcMemoryType != CU_MEMORYTYPE_DEVICE || is_pinned(c.srcDevice))
-        near_by(&c.srcXInBytes, &c.srcPitch, &c.WidthInBytes);
-    if (c.dstMemoryType != CU_MEMORYTYPE_DEVICE || is_pinned(c.dstDevice))
-        near_by(&c.dstXInBytes, &c.dstPitch, &c.WidthInBytes);
+    KEEP_INSIDE(c);
     return cuMemcpy3DPeerAsync(&c, stream);
 }
 

@@ -13,28 +13,6 @@ static CUstream stream;
 static CUdeviceptr words;
 static CUgraphExec graph;
 
-static CUgraphExec mixing(CUdeviceptr x, uint32_t a, uint32_t b)
-{
-    uint32_t n = N;
-    void *params[] = {&x, &a, &b, &n};
-    CUDA_KERNEL_NODE_PARAMS node = {.func = rig_mix,
-                                    .gridDimX = N / 256,
-                                    .gridDimY = 1,
-                                    .gridDimZ = 1,
-                                    .blockDimX = 256,
-                                    .blockDimY = 1,
-                                    .blockDimZ = 1,
-                                    .kernelParams = params};
-    CUgraph made;
-    CUgraphNode added;
-    CUgraphExec exec;
-    ok(cuGraphCreate(&made, 0));
-    ok(cuGraphAddKernelNode(&added, made, NULL, 0, &node));
-    ok(cuGraphInstantiate(&exec, made, 0));
-    ok(cuGraphDestroy(made));
-    return exec;
-}
-
 static int no_memory(const intptr_t *argument)
 {
     watch_before(WATCH_cuGraphLaunch, NULL);
@@ -55,7 +33,7 @@ static void fail_later(void)
     stream = rig_stream();
     rig_warm(stream);
     words = rig_buffer(3);
-    graph = mixing(words, 1, 0);
+    graph = rig_graph(words, 1, 0, 1);
     ok(cuGraphLaunch(graph, stream));
     ok(cuStreamSynchronize(stream));
     watch_before(WATCH_cuGraphLaunch, no_memory);

@@ -9,35 +9,6 @@
 
 TestSuite(graph, .init = rig_open, .fini = rig_close);
 
-/* x = x * a + b, `count` times, as a graph of so many nodes. */
-static CUgraphExec mixing_often(CUdeviceptr x, uint32_t a, uint32_t b, int count)
-{
-    uint32_t n = N;
-    void *params[] = {&x, &a, &b, &n};
-    CUDA_KERNEL_NODE_PARAMS node = {.func = rig_mix,
-                                    .gridDimX = N / 256,
-                                    .gridDimY = 1,
-                                    .gridDimZ = 1,
-                                    .blockDimX = 256,
-                                    .blockDimY = 1,
-                                    .blockDimZ = 1,
-                                    .kernelParams = params};
-    CUgraph graph;
-    CUgraphNode added, after;
-    CUgraphExec exec;
-    ok(cuGraphCreate(&graph, 0));
-    for (int i = 0; i < count; i++, after = added)
-        ok(cuGraphAddKernelNode(&added, graph, &after, i > 0, &node));
-    ok(cuGraphInstantiate(&exec, graph, 0));
-    ok(cuGraphDestroy(graph));
-    return exec;
-}
-
-static CUgraphExec mixing(CUdeviceptr x, uint32_t a, uint32_t b)
-{
-    return mixing_often(x, a, b, 1);
-}
-
 static unsigned buffered(CUstream s)
 {
     struct cutin_stream_state state = {.size = sizeof(state)};
@@ -70,12 +41,12 @@ static uint64_t now_ms(void)
 
 static CUgraphExec few(CUdeviceptr x)
 {
-    return mixing_often(x, 1, 1, 2);
+    return rig_graph(x, 1, 1, 2);
 }
 
 static CUgraphExec many(CUdeviceptr x)
 {
-    return mixing_often(x, 1, 1, 800);
+    return rig_graph(x, 1, 1, 800);
 }
 
 /* How much of what is launched behind `second` is buffered, while the device runs nothing. 200
@@ -89,7 +60,7 @@ static unsigned buffered_behind(CUgraphExec (*second)(CUdeviceptr x), CUdevicept
     unsigned count;
     uint64_t began;
     do {
-        CUgraphExec first = mixing_often(x, 1, 1, 20), then = second(x), last = few(x);
+        CUgraphExec first = rig_graph(x, 1, 1, 20), then = second(x), last = few(x);
         ok(cuGraphLaunch(last, s)); /* the first goes inline */
         ok(cuStreamSynchronize(s));
         atomic_store(gate.word, 0);
@@ -156,7 +127,7 @@ Test(graph, launches_keep_their_place_among_kernels)
 {
     CUstream s = rig_stream();
     CUdeviceptr x = rig_buffer(3);
-    CUgraphExec g = mixing(x, 5, 7);
+    CUgraphExec g = rig_graph(x, 5, 7, 1);
     rig_warm(s);
     ok(cuGraphLaunch(g, s)); /* the first goes inline */
     ok(cutin_stream_hold(s));
@@ -174,7 +145,7 @@ Test(graph, may_be_destroyed_with_a_launch_buffered)
 {
     CUstream s = rig_stream();
     CUdeviceptr x = rig_buffer(3);
-    CUgraphExec g = mixing(x, 5, 7);
+    CUgraphExec g = rig_graph(x, 5, 7, 1);
     rig_warm(s);
     ok(cuGraphLaunch(g, s));
     ok(cutin_stream_hold(s));
@@ -188,7 +159,7 @@ Test(graph, launches_in_two_streams_are_in_order)
 {
     CUstream a = rig_stream(), b = rig_stream();
     CUdeviceptr x = rig_buffer(3);
-    CUgraphExec g = mixing(x, 5, 7);
+    CUgraphExec g = rig_graph(x, 5, 7, 1);
     ok(cuGraphLaunch(g, a));
     ok(cutin_stream_hold(a));
     ok(cuGraphLaunch(g, a));

@@ -243,33 +243,12 @@ Test(level, a_sync_of_the_legacy_stream_stands_in_nobody_s_way)
     rig_expect(x, rig_mixed(3, 5, 7), CU_STREAM_LEGACY);
 }
 
-static CUgraphExec mixing(CUdeviceptr x, uint32_t a, uint32_t b)
-{
-    uint32_t n = N;
-    void *params[] = {&x, &a, &b, &n};
-    CUDA_KERNEL_NODE_PARAMS p = {.func = rig_mix,
-                                 .gridDimX = N / 256,
-                                 .gridDimY = 1,
-                                 .gridDimZ = 1,
-                                 .blockDimX = 256,
-                                 .blockDimY = 1,
-                                 .blockDimZ = 1,
-                                 .kernelParams = params};
-    CUgraph graph;
-    CUgraphNode node;
-    CUgraphExec exec;
-    ok(cuGraphCreate(&graph, 0));
-    ok(cuGraphAddKernelNode(&node, graph, NULL, 0, &p));
-    ok(cuGraphInstantiate(&exec, graph, 0));
-    return exec;
-}
-
 /* It has no queue, and the launch before may be buffered in one. */
 Test(level, a_graph_in_a_real_time_stream_follows_its_own_launch_in_a_lower_one)
 {
     CUstream rt = real_time(CU_STREAM_NON_BLOCKING), below = rig_stream();
     CUdeviceptr x = rig_buffer(1);
-    CUgraphExec exec = mixing(x, 5, 7);
+    CUgraphExec exec = rig_graph(x, 5, 7, 1);
     ok(cuGraphLaunch(exec, below));
     rig_warm(below);
     ok(cuMemsetD32(x, 3, N));

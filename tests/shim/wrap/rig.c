@@ -176,6 +176,29 @@ void rig_join(struct rig_thread *t)
     pthread_join(t->id, NULL);
 }
 
+CUgraphExec rig_graph(CUdeviceptr x, uint32_t a, uint32_t b, int count)
+{
+    uint32_t n = N;
+    void *params[] = {&x, &a, &b, &n};
+    CUDA_KERNEL_NODE_PARAMS node = {.func = rig_mix,
+                                    .gridDimX = N / 256,
+                                    .gridDimY = 1,
+                                    .gridDimZ = 1,
+                                    .blockDimX = 256,
+                                    .blockDimY = 1,
+                                    .blockDimZ = 1,
+                                    .kernelParams = params};
+    CUgraph graph;
+    CUgraphNode added, after;
+    CUgraphExec exec;
+    ok(cuGraphCreate(&graph, 0));
+    for (int i = 0; i < count; i++, after = added)
+        ok(cuGraphAddKernelNode(&added, graph, &after, i > 0, &node));
+    ok(cuGraphInstantiate(&exec, graph, 0));
+    ok(cuGraphDestroy(graph));
+    return exec;
+}
+
 void rig_nap(void)
 {
     nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);

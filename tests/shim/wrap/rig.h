@@ -48,6 +48,8 @@ bool rig_held(CUstream stream);
 CUdeviceptr rig_buffer(uint32_t value); /* N elements, all `value` */
 /* x = x * a + b over a buffer of N. */
 CUresult rig_launch(CUdeviceptr x, uint32_t a, uint32_t b, CUstream stream);
+/* The same, `count` times, as a graph of so many nodes. */
+CUgraphExec rig_graph(CUdeviceptr x, uint32_t a, uint32_t b, int count);
 /* Has been launched once in `stream`, so that the next launch may be deferred. */
 void rig_warm(CUstream stream);
 /* The cap has measured what its estimates are worth: a context begins with one command at a time.

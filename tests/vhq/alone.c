@@ -81,6 +81,7 @@ Test(alone, more_than_some_milliseconds_wait_until_the_device_has_come_on)
  * what all of them have there. */
 Test(alone, less_is_in_the_device_with_others_beside_it)
 {
+    clock_freeze();
     static _Atomic uint32_t beside;
     struct vhq_config shared = config;
     shared.beside = &beside;

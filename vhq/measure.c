@@ -15,7 +15,10 @@
  * leaves, there is no loop that could swing. A late look widens the bounds, and changes nothing.
  *
  * With somebody above, a scale below one is not used: it is worth most where nothing is known. Time
- * in which somebody held is no lesson, nor are units with host functions or waits for events.
+ * in which somebody held is no lesson, nor are units with host functions or waits for events. Where
+ * a least share is paid, though somebody holds, so many take turns on the device, and a unit took
+ * one part of its time: else who has one kernel in a time slice would never learn that he may have
+ * more.
  */
 #include "vhq/internal.h"
 #include "vhq/mutant.h"
@@ -119,8 +122,9 @@ void measure_unit(struct vhq *q, uint32_t value, uint64_t now)
     if (MUTANT(feedback_ignored) || ahead == 0 || q->desc.priority != s->first ||
         (!s->open && gaps_held(s, since)) || measure_shared(s, since))
         return;
+    uint64_t took = now > since ? now - since : 0;
     uint32_t least = measure_ratio(s->looked_ns > since ? s->looked_ns - since : 0, ahead),
-             most = measure_ratio(now > since ? now - since : 0, ahead);
+             most = measure_ratio(s->open ? took / s->open : took, ahead);
     if (least > s->scale + s->scale / 4 && !s->open)
         measure_scale(s, least);
     else if (most < s->scale)

@@ -23,7 +23,7 @@
  * lasted, so that a hold outlasts its work by as much at most; and never so often that they take
  * more than a sixteenth of a processor. They end when the program has told of its work by itself
  * for so long. */
-#define DENSE_NS       UINT64_C(200000)
+#define DENSE_NS       UINT64_C(150000)
 #define DENSE_QUIET_NS (1000 * NS_PER_MS)
 enum { DENSE_PART = 16, DENSE_COST = 16 };
 

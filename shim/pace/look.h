@@ -4,7 +4,7 @@
  * Most programs say when they find their work complete, by a synchronisation, a query or a host
  * function. One that learns it from memory that the device writes says nothing, nor does one whose
  * work another process waits for. There the driver is asked: every 10 ms, and where two ends in a
- * row were found so, 200 us apart and then ever farther, until a second has brought no such end.
+ * row were found so, 150 us apart and then ever farther, until a second has brought no such end.
  */
 #ifndef CUTIN_SHIM_LOOK_H
 #define CUTIN_SHIM_LOOK_H

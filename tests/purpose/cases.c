@@ -220,6 +220,18 @@ static const struct named {
                   .gap_us = 10000}}},
     {"one_job_comes", /* at once after its context, beside a service that is there */
      {.jobs = 1, .job = {JOB_BUT(1, LIST(100), .start_ms = 100)}, .service = SERVICE_OF(0, sync)}},
+    {"polled_word_in_step", /* with the tick of the service's own client */
+     {.jobs = 1,
+      .job = {JOB(1, 100)},
+      .service = {.there = true,
+                  .ending = ENDING_word,
+                  .arrival = ARRIVAL_steady,
+                  .level = "rt",
+                  .kernels = 1,
+                  .kernel_us = 200,
+                  .blocks = 16,
+                  .gap_us = 5000,
+                  .start_ms = LATER_MS}}},
 };
 
 const char *workload_case_name(uint32_t i)

@@ -645,7 +645,9 @@ struct job order_next(struct vhq_set *s);
 bool order_held(const struct vhq *q);
 /* Smallest ticket that is buffered, of those that are turns only with `turns`. Set's lock held. */
 uint64_t order_floor(struct vhq_set *s, bool turns);
-/* ... and neither of turns nor of what cannot go before one is over. */
+/* ... of blocking streams and the legacy one, but for turns. */
+uint64_t order_floor_legacy(struct vhq_set *s);
+/* ... and neither of turns nor of what cannot go before one is granted. */
 uint64_t order_floor_unblocked(struct vhq_set *s);
 /* Raises the bound of a vHQ or a set; true: it was lower. */
 bool order_boost(_Atomic uint64_t *boost_below, uint64_t below);
@@ -667,7 +669,7 @@ int futex_wait(_Atomic uint32_t *word, uint32_t seen, uint64_t deadline_ns);
 void futex_wake(_Atomic uint32_t *word);
 void nap_ns(uint64_t ns);
 
-enum waits_for { WAIT_QUEUE, WAIT_ROOM, WAIT_SET, WAIT_RETURNED, WAIT_UNBLOCKED };
+enum waits_for { WAIT_QUEUE, WAIT_ROOM, WAIT_SET, WAIT_RETURNED, WAIT_LEGACY, WAIT_UNBLOCKED };
 struct waiter {
     enum waits_for what;
     struct vhq *q;

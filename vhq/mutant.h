@@ -79,7 +79,9 @@
       "memory that was freed in stream order, or with a graph, still counts as such")              \
     X(departed_forgotten, "real-time work holds nobody when its stream is destroyed")              \
     X(gone_forgotten, "a stream that ended with work in flight is complete")                       \
-    X(calls_unseen, "a stream is complete while a thread's call for it runs")
+    X(calls_unseen, "a stream is complete while a thread's call for it runs")                      \
+    X(calls_in_the_way, "a command waits for a call that another thread is in")                    \
+    X(legacy_drain_of_all, "the legacy stream is waited for with the non-blocking ones")
 
 /* What programs see is right, and comes late or costs too much: found by tools/bench
  * --instructions, tests/vhq and tests/shim/wrap/level.c. */

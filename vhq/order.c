@@ -229,6 +229,13 @@ static bool order_dropping(const struct scan *c, const struct vhq *q)
     return (peek(q->ring.head_seq) < q->reset_seq && !q->begun) || c->s->stage == SET_ABANDONED;
 }
 
+/* Its thread is inside the driver, or on its way there. It stands in nobody's way, as natively: no
+ * other call can know which of the two came first, and it may wait for what is called next. */
+static bool turn_granted(const struct vhq *q, const struct slot *slot)
+{
+    return (slot->flags & SLOT_TURN) && peek(q->turn) != 0 && !MUTANT(calls_in_the_way);
+}
+
 /* First pass: the smallest ticket of each kind. Also finds commands to drop. */
 static void scan_tickets(struct scan *c)
 {
@@ -244,7 +251,8 @@ static void scan_tickets(struct scan *c)
             c->again = true;
             continue;
         }
-        least_note(&c->least, q, slot->ticket);
+        if (!turn_granted(q, slot))
+            least_note(&c->least, q, slot->ticket);
         if (peek(q->running) == RUN_NONE && order_dropping(c, q))
             c->job = (struct job){.kind = JOB_DROP, .q = q, .slot = slot};
     }
@@ -529,6 +537,19 @@ uint64_t order_floor(struct vhq_set *s, bool turns)
     return floor;
 }
 
+uint64_t order_floor_legacy(struct vhq_set *s)
+{
+    uint64_t floor = NEVER;
+    order_adopt(s);
+    for (struct vhq *q = s->ready; q; q = q->ready_next) {
+        struct slot *slot = ring_head(&q->ring);
+        if (slot && slot->ticket < floor && q->desc.kind != VHQ_NONBLOCKING &&
+            !(slot->flags & SLOT_TURN))
+            floor = slot->ticket;
+    }
+    return floor;
+}
+
 /* A turn, or behind one of those that `b` is of. */
 static bool blocked_head(const struct least *b, const struct vhq *q, const struct slot *slot)
 {
@@ -553,7 +574,7 @@ uint64_t order_floor_unblocked(struct vhq_set *s)
         floor = NEVER;
         for (struct vhq *q = s->ready; q; q = q->ready_next) {
             struct slot *slot = ring_head(&q->ring);
-            if (!slot)
+            if (!slot || turn_granted(q, slot))
                 continue;
             if (blocked_head(&blocked, q, slot))
                 again |= least_note(&blocked, q, slot->ticket);

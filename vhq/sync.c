@@ -10,6 +10,8 @@
 #include <errno.h>
 #include <sys/prctl.h>
 
+#include "vhq/mutant.h"
+
 enum {
     SPIN_NS = 2000,
     NAP_MIN_NS = 5 * 1000,
@@ -87,6 +89,11 @@ void vhq_set_drain(struct vhq_set *set, bool boost)
 void vhq_set_drain_returned(struct vhq_set *set, bool boost)
 {
     set_drain(set, WAIT_RETURNED, boost, NEVER);
+}
+
+void vhq_set_drain_legacy(struct vhq_set *set, bool boost)
+{
+    set_drain(set, MUTANT(legacy_drain_of_all) ? WAIT_RETURNED : WAIT_LEGACY, boost, NEVER);
 }
 
 void vhq_set_drain_unblocked(struct vhq_set *set, bool boost)

@@ -289,9 +289,11 @@ void vhq_set_drain(struct vhq_set *set, bool boost);
 /* As above, but for calls that have not returned: other threads that wait for their turn
  * (VHQ_MUST_INLINE), or are inside the driver, maybe until the caller goes on. */
 void vhq_set_drain_returned(struct vhq_set *set, bool boost);
-/* As above, but for what cannot be submitted before such calls have returned: in front of a driver
- * call that natively waits for nothing, and for the end of whose use the application has waited
- * itself. */
+/* As above, of blocking streams and the legacy one alone. */
+void vhq_set_drain_legacy(struct vhq_set *set, bool boost);
+/* As vhq_set_drain_returned, but for what cannot be submitted before such calls have their turn: in
+ * front of a driver call that natively waits for nothing, and for the end of whose use the
+ * application has waited itself. */
 void vhq_set_drain_unblocked(struct vhq_set *set, bool boost);
 /* As above, and no later than `timeout_ms`: returns 0 or -ETIMEDOUT. Used at process exit. */
 int vhq_set_drain_timeout(struct vhq_set *set, uint32_t timeout_ms);

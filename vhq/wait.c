@@ -57,6 +57,8 @@ static bool waiter_satisfied(struct vhq_set *s, const struct waiter *w)
         return order_floor(s, true) >= w->target;
     case WAIT_RETURNED:
         return order_floor(s, false) >= w->target;
+    case WAIT_LEGACY:
+        return order_floor_legacy(s) >= w->target;
     case WAIT_UNBLOCKED:
         return order_floor_unblocked(s) >= w->target;
     }

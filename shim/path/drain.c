@@ -16,9 +16,8 @@
 
 static void drain_blocking(struct shim_context *ctx, bool boost)
 {
-    /* Streams come and go under the list's lock, and no lock is held while waiting: so by set,
-     * which waits for the non-blocking streams too. A drain is a wait for a hold at most. */
-    vhq_set_drain_returned(ctx->set, boost);
+    /* Streams come and go under the list's lock, and no lock is held while waiting: so by set. */
+    vhq_set_drain_legacy(ctx->set, boost);
 }
 
 void drain_stream(struct shim_stream *s, bool boost)

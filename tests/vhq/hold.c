@@ -218,6 +218,58 @@ Test(hold, a_drain_of_what_is_unblocked_waits_for_nothing_behind_a_call_that_has
     world_free(w);
 }
 
+static _Atomic int inside, may_leave;
+
+static void *stay_inside(void *arg)
+{
+    struct vhq_req req = {.flags = VHQ_MUST_INLINE, .est_ns = 1000};
+    struct vhq_cmd *cmd;
+    vhq_begin(arg, &req, &cmd);
+    atomic_store(&inside, 1);
+    WAIT_FOR(atomic_load(&may_leave));
+    vhq_end(arg, 0);
+    return NULL;
+}
+
+/* It is in the driver, and natively no other call would wait for it there. */
+Test(hold, nothing_waits_for_a_call_that_has_its_turn)
+{
+    struct world *w = world_new(NULL);
+    int a = world_stream(w, VHQ_BLOCKING), b = world_stream(w, VHQ_BLOCKING),
+        legacy = world_stream(w, VHQ_LEGACY), free = world_stream(w, VHQ_NONBLOCKING);
+    pthread_t thread;
+    hold_all(w, true);
+    pthread_create(&thread, NULL, stay_inside, w->stream[a].q);
+    WAIT_FOR(!vhq_idle(w->stream[a].q)); /* it has to wait for its turn */
+    hold_all(w, false);
+    WAIT_FOR(atomic_load(&inside));
+    int second = launch(w, legacy, 1), third = launch(w, b, 1);
+    int last = world_call(w, &(struct call){.stream = free, .flags = VHQ_AFTER_ALL});
+    vhq_set_drain_unblocked(w->set, false);
+    vhq_set_drain_returned(w->set, false);
+    cr_assert(submitted(w, second) && submitted(w, third) && submitted(w, last));
+    atomic_store(&may_leave, 1);
+    pthread_join(thread, NULL);
+    device_finish(w);
+    world_free(w);
+}
+
+/* The legacy stream's drain knows nothing of non-blocking ones. */
+Test(hold, a_drain_for_the_legacy_stream_waits_for_no_other)
+{
+    struct world *w = world_new(NULL);
+    int b = world_stream(w, VHQ_BLOCKING), other = world_stream(w, VHQ_NONBLOCKING);
+    atomic_store(&w->stream[other].hold, 1);
+    int k = launch(w, other, 1), blocking = launch(w, b, 1);
+    vhq_set_drain_legacy(w->set, false);
+    cr_assert(submitted(w, blocking));
+    cr_assert_not(submitted(w, k));
+    atomic_store(&w->stream[other].hold, 0);
+    vhq_set_drain(w->set, false);
+    device_finish(w);
+    world_free(w);
+}
+
 Test(hold, a_call_that_cannot_be_copied_waits_for_its_turn)
 {
     struct world *w = world_new(NULL);

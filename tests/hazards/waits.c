@@ -1,0 +1,188 @@
+/*
+ * waits.c - a call waits for no more than the driver does. What it may not wait for goes on only
+ * after it has returned: a thread stands in a copy that waits for a word, work of another stream
+ * stands behind another one, and this thread writes both words after the call.
+ */
+#include "tests/hazards/hazard.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include <cudaProfiler.h>
+#include "shim/cutin.h"
+
+enum { HANG_S = 120 }; /* HAZARD_HANG_S=N: instead */
+
+static volatile uint32_t *word; /* two of them, pinned */
+static CUdeviceptr word_at, copied, changed;
+static CUstream copying, waiting;
+static uint32_t host[N]; /* pageable */
+static CUmodule spare;
+static CUlibrary library;
+static CUkernel kernel;
+static CUevent event;
+static struct thread *copier;
+static _Atomic bool over;
+
+/* A call that waits for what comes after it would do so for as long as the suite has patience. */
+static void *watch(void *arg)
+{
+    (void)arg;
+    const char *set = getenv("HAZARD_HANG_S");
+    for (int i = 0, ms = (set ? atoi(set) : HANG_S) * 1000; i < ms && !atomic_load(&over); i++)
+        nap();
+    if (!atomic_load(&over))
+        give_up("a call waits for what is told only afterwards");
+    return NULL;
+}
+
+/* A profiler has nothing buffered: there calls wait for the hold. */
+static unsigned int patience(unsigned int ms)
+{
+    return getenv("CUDA_INJECTION64_PATH") ? 3 : ms;
+}
+
+static void copy(void *arg)
+{
+    (void)arg;
+    MUST(cuMemcpyDtoHAsync(host, copied, BYTES, copying));
+}
+
+/* Cutin alone knows when its thread has come so far. */
+static void copy_begun(unsigned int ahead)
+{
+    struct cutin_stream_state state = {.size = sizeof(state)};
+    if (!held(copying) || getenv("CUDA_INJECTION64_PATH"))
+        return;
+    UNTIL(!held(copying) ||
+          (cutin_stream_state(copying, &state) == CUDA_SUCCESS && state.buffered > ahead));
+}
+
+/* Another thread is in a copy for which it has waited for its turn. */
+static void world_new(unsigned int flags)
+{
+    pthread_t watcher;
+    copying = stream_new(flags);
+    waiting = stream_new(CU_STREAM_NON_BLOCKING);
+    warm(copying);
+    warm(waiting);
+    copied = buffer_new(3);
+    changed = buffer_new(3);
+    word = pinned_new(0);
+    event = event_new();
+    char *text = kernels_text();
+    MUST(cuModuleLoadData(&spare, text));
+    MUST(cuLibraryLoadData(&library, text, NULL, NULL, 0, NULL, NULL, 0));
+    MUST(cuLibraryGetKernel(&kernel, library, "mix"));
+    free(text);
+    MUST(cuMemHostGetDevicePointer(&word_at, (void *)(uintptr_t)word, 0));
+    MUST(cuMemcpyDtoHAsync(host, copied, BYTES, copying));
+    MUST(cuStreamWaitValue32(copying, word_at + 8, 0, CU_STREAM_WAIT_VALUE_GEQ));
+    MUST(cuStreamWaitValue32(waiting, word_at + 8, 0, CU_STREAM_WAIT_VALUE_GEQ));
+    MUST(cuCtxSynchronize());
+    if (pthread_create(&watcher, NULL, watch, NULL) != 0)
+        give_up("no thread");
+    hold_ms = patience(20000);
+    hold(copying);
+    SAY(launch_mix(copied, 5, 7, copying));
+    SAY(cuStreamWaitValue32(copying, word_at, 1, CU_STREAM_WAIT_VALUE_GEQ));
+    copier = thread_start(copy, NULL);
+    copy_begun(2);
+    release(copying);
+}
+
+static void world_end(void)
+{
+    word[0] = word[1] = 1;
+    thread_join(copier);
+    SAY(cuCtxSynchronize());
+    show("changed", changed);
+    show_host("copied", host);
+    atomic_store(&over, true);
+}
+
+static void beside_a_stream(void (*call)(void))
+{
+    world_new(CU_STREAM_NON_BLOCKING);
+    SAY(cuStreamWaitValue32(waiting, word_at + 4, 1, CU_STREAM_WAIT_VALUE_GEQ));
+    SAY(launch_mix(changed, 5, 7, waiting));
+    call();
+    world_end();
+}
+
+static void beside_the_legacy_stream(void (*call)(void))
+{
+    world_new(CU_STREAM_DEFAULT);
+    SAY(launch_mix(changed, 5, 7, NULL));
+    call();
+    world_end();
+}
+
+/* The call is made where another stream waits, and where the legacy stream does. */
+#define RETURNS(name, ...)                                                                         \
+    static void name##_call(void){__VA_ARGS__} HAZARD(name##_beside_a_stream_that_waits)           \
+    {                                                                                              \
+        beside_a_stream(name##_call);                                                              \
+    }                                                                                              \
+    HAZARD(name##_beside_a_legacy_stream_that_waits)                                               \
+    {                                                                                              \
+        beside_the_legacy_stream(name##_call);                                                     \
+    }
+
+RETURNS(function_gets_an_attribute,
+        SAY(cuFuncSetAttribute(fill, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 1024));)
+RETURNS(kernel_gets_an_attribute,
+        SAY(cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 1024, kernel,
+                                 device));)
+RETURNS(function_gets_a_cache, SAY(cuFuncSetCacheConfig(fill, CU_FUNC_CACHE_PREFER_L1));)
+RETURNS(kernel_gets_a_cache, SAY(cuKernelSetCacheConfig(kernel, CU_FUNC_CACHE_PREFER_L1, device));)
+RETURNS(context_gets_a_cache, SAY(cuCtxSetCacheConfig(CU_FUNC_CACHE_PREFER_L1));)
+RETURNS(context_gets_a_limit, SAY(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 2048));)
+RETURNS(module_is_unloaded, SAY(cuModuleUnload(spare));)
+RETURNS(library_is_unloaded, SAY(cuLibraryUnload(library));)
+RETURNS(texture_is_destroyed, SAY(cuTexObjectDestroy(1));)
+RETURNS(surface_is_destroyed, SAY(cuSurfObjectDestroy(1));)
+RETURNS(profiler_starts, SAY(cuProfilerStart());)
+RETURNS(context_is_recorded, SAY(cuCtxRecordEvent(context, event));)
+RETURNS(context_waits, SAY(cuCtxWaitEvent(context, event));)
+RETURNS(another_stream_is_waited_for, SAY(cuStreamSynchronize(stream_new(CU_STREAM_NON_BLOCKING)));)
+
+/* ---- streams that the legacy one does not know ----------------------------------------------- */
+
+HAZARD(legacy_stream_is_waited_for_beside_a_stream_that_waits)
+{
+    world_new(CU_STREAM_NON_BLOCKING);
+    SAY(cuStreamWaitValue32(waiting, word_at + 4, 1, CU_STREAM_WAIT_VALUE_GEQ));
+    SAY(launch_mix(changed, 5, 7, waiting));
+    SAY(cuStreamSynchronize(NULL));
+    world_end();
+}
+
+/* It stands behind nobody's call. */
+HAZARD(stream_that_was_told_is_waited_for)
+{
+    world_new(CU_STREAM_NON_BLOCKING);
+    SAY(cuStreamWaitValue32(waiting, word_at + 4, 1, CU_STREAM_WAIT_VALUE_GEQ));
+    SAY(launch_mix(changed, 5, 7, waiting));
+    word[1] = 1;
+    SAY(cuStreamSynchronize(waiting));
+    world_end();
+}
+
+/* It follows blocking streams alone. */
+HAZARD(legacy_stream_is_waited_for_while_another_is_held)
+{
+    CUstream s = stream_new(CU_STREAM_NON_BLOCKING);
+    CUdeviceptr x = buffer_new(3);
+    warm(s);
+    hold_ms = patience(10000);
+    hold(s);
+    SAY(launch_mix(x, 5, 7, s));
+    buffered(s);
+    SAY(cuStreamSynchronize(NULL));
+    still_held(s);
+    release(s);
+    SAY(cuStreamSynchronize(s));
+    show("x", x);
+}

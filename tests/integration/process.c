@@ -11,6 +11,7 @@
 #include <math.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +33,23 @@ static double now_s(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
+extern uint64_t simgpu_clock_lost(void) __attribute__((weak));
+
+bool clock_steps(void)
+{
+    return simgpu_clock_lost;
+}
+
+/* What is preloaded comes behind the clock. */
+static void preload(const char *what)
+{
+    const char *clock = clock_steps() ? getenv("LD_PRELOAD") : NULL;
+    char value[1024];
+
+    snprintf(value, sizeof(value), "%s%s%s", clock ? clock : "", clock && *what ? ":" : "", what);
+    setenv("LD_PRELOAD", value, 1);
+}
+
 static void apply_env(const char *const env[])
 {
     for (; env && *env; env++) {
@@ -40,7 +58,9 @@ static void apply_env(const char *const env[])
         size_t length = equals ? (size_t)(equals - *env) : strlen(*env);
 
         snprintf(name, sizeof(name), "%.*s", (int)length, *env);
-        if (equals)
+        if (strcmp(name, "LD_PRELOAD") == 0)
+            preload(equals ? equals + 1 : "");
+        else if (equals)
             setenv(name, equals + 1, 1);
         else
             unsetenv(name);
@@ -196,7 +216,8 @@ static void forget_settings(void)
     int count = 0;
 
     for (char **e = environ; *e && count < 64; e++) {
-        if (strncmp(*e, "CUTIN_", 6) == 0 || strncmp(*e, "SIMGPU_", 7) == 0)
+        if ((strncmp(*e, "CUTIN_", 6) == 0 || strncmp(*e, "SIMGPU_", 7) == 0) &&
+            !(clock_steps() && strncmp(*e, "SIMGPU_CLOCK=", 13) == 0))
             snprintf(names[count++], sizeof(names[0]), "%.*s", (int)strcspn(*e, "="), *e);
     }
     while (count > 0)

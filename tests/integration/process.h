@@ -43,6 +43,10 @@ void process_free(struct process *p);
 /* Starts, waits, and returns the finished process. */
 struct process *process_run(const char *const argv[], const char *const env[], double seconds);
 
+/* Does the test live in a time that moves when nobody can run (cutin_test's STEPPED)? Then what
+ * happens in it is the same in every run, to the nanosecond, and a bound may be of time. */
+bool clock_steps(void);
+
 /* ---- one test's own world ------------------------------------------------------------------ */
 
 /* A private temporary folder, in which XDG_RUNTIME_DIR, XDG_CACHE_HOME and TMPDIR lie, a simulated

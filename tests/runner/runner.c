@@ -1,10 +1,13 @@
 /*
- * runner.c - runs the tests of a build with a sanitizer (see criterion/criterion.h).
+ * runner.c - runs the tests of a build with a sanitizer (see criterion/criterion.h), and those that
+ * live in a time of their own (see stepped.h).
  *
  * A forked process per test, `--jobs N` at a time. It has no thread, so whatever lock a run time
  * has is free when it forks. Of the command line only that and `--filter SUITE/NAME` (with
  * wildcards) mean anything.
  */
+#include "stepped.h"
+
 #include <criterion/redirect.h>
 
 #include <errno.h>
@@ -137,6 +140,9 @@ _Noreturn static void run(const struct runner_test *t, const struct runner_test 
         t->fini();
     if (suite->fini)
         suite->fini();
+    if (stepped_lost()) /* no failure: bounds judge */
+        dprintf(real_stderr, "[NOTE] %s::%s: its time went on without %s\n", t->suite, t->name,
+                stepped_lost());
     exit(failed ? 1 : 0);
 }
 
@@ -160,6 +166,8 @@ static void start(struct running *r, const struct runner_test *t)
 {
     fflush(NULL);
     *r = (struct running){.test = t, .pid = fork()};
+    if (r->pid == 0 && RUNNER_STEPPED)
+        stepped_become(t->suite, t->name);
     if (r->pid == 0)
         run(t, suite_of(t));
 }
@@ -178,6 +186,8 @@ static struct running *wait_for_one(int *bad)
         r++;
     t = r->test;
     r->test = NULL;
+    if (RUNNER_STEPPED)
+        stepped_remove(pid);
     if (as_wanted(t, status))
         return r;
     fprintf(stderr, "FAIL %s/%s: %s %d\n", t->suite, t->name,
@@ -195,11 +205,23 @@ static bool wanted(const struct runner_test *t, const char *filter)
     return !t->disabled && (!filter || fnmatch(filter, name, 0) == 0);
 }
 
+/* The whole process is this test. */
+_Noreturn static void run_alone(const char *name)
+{
+    const struct runner_test *t = tests;
+
+    while (!wanted(t, name))
+        t = t->next;
+    run(t, suite_of(t));
+}
+
 int main(int argc, char **argv)
 {
     const char *filter = NULL;
     int jobs = 1, ran = 0, ended = 0, bad = 0;
 
+    if (RUNNER_STEPPED && argc > 2 && strcmp(argv[1], "--alone") == 0)
+        run_alone(argv[2]);
     for (int i = 1; i + 1 < argc; i++) {
         if (strcmp(argv[i], "--filter") == 0)
             filter = argv[i + 1];

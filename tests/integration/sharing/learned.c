@@ -1,7 +1,7 @@
 /*
  * learned.c - what is learned of best effort's kernels while a real-time service cuts in: of those
- * that vary, beside other streams, beside other processes. Bounds are of what the simulated device
- * says that a kernel takes, which no busy machine changes.
+ * that vary, beside other streams, beside other processes. In a time of their own (STEPPED): bounds
+ * are near, since each figure is the same in every run.
  */
 #include "tests/integration/gpu.h"
 #include "tests/integration/sharing/device_log.h"
@@ -20,6 +20,7 @@ enum {
     JOBS = 4,
     LAUNCHES = 2000, /* of each job, of which some sixty are timed */
     REQUESTS = 150,
+    BUDGET_US = 200,
     EXTRA_US = 3, /* that a kernel takes besides what it is told */
 };
 
@@ -144,8 +145,8 @@ Test(learned, of_two_lengths_in_turns_the_long_one_counts_in_both_phases)
         double waited = middle_wait_us(
             run(phase, 1, (const char *[]){phase ? "400,25" : "25,400"}, "1", false));
 
-        knows(phase, 400 + EXTRA_US, 1.3);
-        cr_expect_lt(waited, 0.35 * native, "phase %d: %.0f us, %.0f natively", phase, waited,
+        knows(phase, 400 + EXTRA_US, 1.1);
+        cr_expect_lt(waited, BUDGET_US / 2, "phase %d: %.0f us, %.0f natively", phase, waited,
                      native);
     }
 }
@@ -153,7 +154,7 @@ Test(learned, of_two_lengths_in_turns_the_long_one_counts_in_both_phases)
 Test(learned, streams_side_by_side_are_not_taken_for_the_kernel)
 {
     run(0, 1, (const char *[]){"100"}, "2", false);
-    knows(0, 100 + EXTRA_US, 1.5);
+    knows(0, 100 + EXTRA_US, 1.3);
 }
 
 Test(learned, turns_of_other_processes_are_not_taken_for_the_kernel)
@@ -162,7 +163,7 @@ Test(learned, turns_of_other_processes_are_not_taken_for_the_kernel)
 
     run(0, 4, lengths_us, "1", false);
     for (int i = 0; i < 4; i++)
-        knows(i, atof(lengths_us[i]) + EXTRA_US, i < 3 ? 1.5 : 2);
+        knows(i, atof(lengths_us[i]) + EXTRA_US, 1.1);
 }
 
 /* ---- shares by what ran ---------------------------------------------------------------------- */
@@ -210,7 +211,7 @@ Test(learned, equal_weights_get_equal_shares_whatever_the_kernels)
     while (ran(job[0]) + ran(job[1]) < 2000000000)
         nap_ms(100);
     share = (double)ran(job[0]) / (double)(ran(job[0]) + ran(job[1]));
-    cr_expect(share > 0.35 && share < 0.65, "%.2f", share);
+    cr_expect(share > 0.45 && share < 0.55, "%.3f", share);
     for (int i = 0; i < 2; i++) {
         process_signal(job[i], SIGTERM);
         cr_expect_eq(process_wait(job[i], 60), 0, "stderr: %s", process_err(job[i]));
@@ -261,8 +262,8 @@ Test(learned, gpu_time_of_processes_side_by_side_adds_up_to_the_devices)
         nap_ms(100);
     told = told_ns() - told;
     at_ns = device_now_ns() - at_ns;
-    cr_expect_leq(told, at_ns + PUBLISHED_NS, "%.3f s of %.3f", (double)told / 1e9,
-                  (double)at_ns / 1e9);
+    cr_expect(told < at_ns + PUBLISHED_NS && told + PUBLISHED_NS > at_ns, "%.3f s of %.3f",
+              (double)told / 1e9, (double)at_ns / 1e9);
     for (int i = 0; i < JOBS; i++) {
         process_signal(job[i], SIGTERM);
         cr_expect_eq(process_wait(job[i], 60), 0, "stderr: %s", process_err(job[i]));

@@ -61,6 +61,7 @@ struct step_shared {
     _Atomic uint64_t next_ns; /* when somebody else can run */
     uint64_t turns, orders, lost;
     _Atomic uint32_t waiting[STEP_CHILD + 1];
+    char whom[256]; /* was lost last */
     struct seat seats[SEATS];
 };
 
@@ -288,16 +289,27 @@ static char thread_look(const struct seat *s, uint64_t *used_ns)
     return thread_state(s->pid, s->tid);
 }
 
+/* A line of /proc about the thread, without its end. */
+static const char *thread_line(const struct seat *s, const char *name, char line[64])
+{
+    char path[64];
+    snprintf(path, sizeof(path), "/proc/%d/task/%d/%s", s->pid, s->tid, name);
+    if (!file_read(path, line, 64))
+        line[0] = '\0';
+    line[strcspn(line, "\n")] = '\0';
+    return line;
+}
+
 static void lost_say(const struct seat *s, char state)
 {
-    char text[256], path[64], where[64] = "";
-    snprintf(path, sizeof(path), "/proc/%d/task/%d/wchan", s->pid, s->tid);
-    file_read(path, where, sizeof(where));
+    char text[512], name[64], where[64], call[64];
+    snprintf(shared->whom, sizeof(shared->whom), "thread %d of process %d (%s) %s (%s, call %s)",
+             s->tid, s->pid, thread_line(s, "comm", name), state == 'S' ? "waits" : "spins",
+             thread_line(s, "wchan", where), thread_line(s, "syscall", call));
     int n = snprintf(text, sizeof(text),
-                     "simgpu: SIMGPU_CLOCK=step: thread %d of process %d %s (%s) outside of the "
-                     "time; others go on, "
-                     "and this run is not like the next one\n",
-                     s->tid, s->pid, state == 'S' ? "waits" : "spins", where);
+                     "simgpu: SIMGPU_CLOCK=step: %s outside of the time; others go on, and this "
+                     "run is not like the next one\n",
+                     shared->whom);
     SYSTEM(SYS_write, STDERR_FILENO, text, n, 0);
 }
 
@@ -473,6 +485,13 @@ __attribute__((visibility("default"))) uint64_t simgpu_clock_lost(void);
 uint64_t simgpu_clock_lost(void)
 {
     return shared ? shared->lost : 0;
+}
+
+/* What was said of the last one. */
+__attribute__((visibility("default"))) const char *simgpu_clock_whom(void);
+const char *simgpu_clock_whom(void)
+{
+    return shared ? shared->whom : "";
 }
 
 bool step_awaited(enum step_wait wait)

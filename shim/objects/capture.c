@@ -31,6 +31,20 @@ CUresult capture_query(CUstream stream, bool *captures)
     return r;
 }
 
+struct capture_scope capture_relax(bool before)
+{
+    struct capture_scope scope = {.mode = CU_STREAM_CAPTURE_MODE_RELAXED};
+    if (capture_came_later(before))
+        scope.relaxed = REAL(cuThreadExchangeStreamCaptureMode)(&scope.mode) == CUDA_SUCCESS;
+    return scope;
+}
+
+void capture_restore(struct capture_scope scope)
+{
+    if (scope.relaxed)
+        REAL(cuThreadExchangeStreamCaptureMode)(&scope.mode);
+}
+
 /* ---- begin -------------------------------------------------------------------------------- */
 
 struct begin {

@@ -7,6 +7,7 @@
 #include <pthread.h>
 
 #include "shim/lookup/shim.h"
+#include "vhq/mutant.h"
 
 /* Number of streams in which a capture began, by way of cuStreamBeginCapture*, and has not
  * ended. */
@@ -25,6 +26,27 @@ bool capture_active(CUstream stream);
  * and so does asking the legacy stream while a blocking one captures. CUDA_SUCCESS with `captures`
  * when it was not asked. */
 CUresult capture_query(CUstream stream, bool *captures);
+
+/* A call that waits here may be overtaken by the begin of a capture that forbids it. It came first,
+ * so its driver call, made in relaxed mode, neither fails nor spoils the capture. `before`: what
+ * capture_any() was when the call began. */
+struct capture_scope {
+    bool relaxed;
+    CUstreamCaptureMode mode;
+};
+static inline bool capture_came_later(bool before)
+{
+    return capture_any() && !before && !MUTANT(capture_comes_first);
+}
+struct capture_scope capture_relax(bool before);
+void capture_restore(struct capture_scope scope);
+/* The driver's answer to `call`, made so. */
+#define CAPTURE_LATER(before, r, call)                                                             \
+    do {                                                                                           \
+        struct capture_scope capture_scope = capture_relax(before);                                \
+        (r) = (call);                                                                              \
+        capture_restore(capture_scope);                                                            \
+    } while (0)
 
 struct shim_stream;
 /* The capture that began in the stream has ended, or goes with it. */

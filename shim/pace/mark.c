@@ -101,15 +101,17 @@ static struct context_scope context_here(const struct shim_stream *s)
     return context_push(s->ctx);
 }
 
-static bool stream_nameable(const struct shim_stream *s)
+bool mark_nameable(const struct shim_stream *s)
 {
+    if (!s->undeferred)
+        return true;
     return s->per_thread ? thread_stream_mine(s) : context_handle() == s->ctx->handle;
 }
 
 /* A stream that must not be marked says so: to its vHQ what is in it counts as complete then. */
 static bool mark_refused(const struct shim_stream *s)
 {
-    return (s->undeferred && !stream_nameable(s)) || (capture_any() && capture_active(s->handle));
+    return !mark_nameable(s) || (capture_any() && capture_active(s->handle));
 }
 
 static CUresult value_write(struct shim_stream *s, uint32_t value, CUdeviceptr gate)
@@ -153,7 +155,7 @@ bool mark_complete(void *user, struct vhq *q, void *stream)
 {
     struct shim_stream *s = vhq_user(q);
     bool captures;
-    if (s->undeferred && !stream_nameable(s))
+    if (!mark_nameable(s))
         return true; /* as where a marker is refused */
     struct context_scope scope = context_here(s);
     CUresult r = capture_query(s->handle, &captures);

@@ -15,6 +15,8 @@ int mark_write(void *user, struct vhq *q, void *stream, uint32_t value);
 /* The marker of a stream, with a gate behind it. */
 CUresult mark_write_gate(struct shim_stream *s, uint32_t value, CUdeviceptr gate);
 uint32_t mark_poll(void *user, struct vhq *q, void *stream);
+/* Its handle means the stream in the calling thread, whose context that is. */
+bool mark_nameable(const struct shim_stream *s);
 bool mark_complete(void *user, struct vhq *q, void *stream);
 
 /* In one batch: the write, and a wait for the word at `gate` to be 0. */

@@ -36,6 +36,13 @@ static int call_now(struct call *c, struct shim_stream *s)
     return trace_on() ? traced_now(c, s) : c->now(c->args);
 }
 
+static int call_past_captures(struct call *c, struct shim_stream *s)
+{
+    int r;
+    CAPTURE_LATER(false, r, call_now(c, s));
+    return r;
+}
+
 /* Counted before another call may begin: a query looks at both. */
 static int call_queue(struct call *c, struct shim_stream *s, uint64_t before)
 {
@@ -56,7 +63,7 @@ static int call_queue(struct call *c, struct shim_stream *s, uint64_t before)
     if (vhq_begin(s->q, &c->req, &cmd) == VHQ_BUFFER)
         call_fill(c, cmd);
     else
-        result = call_now(c, s);
+        result = unlikely(c->came_first) ? call_past_captures(c, s) : call_now(c, s);
     if (likely(result == CUDA_SUCCESS))
         c->epoch = schedule_end(s, before, c->req.flags & CALL_KERNEL);
     vhq_end(s->q, result);
@@ -165,6 +172,7 @@ CUresult call_sync(struct call *c, struct shim_stream *s, uint64_t est_ns, bool 
     if (MUTANT(sync_copy_undrained))
         return (CUresult)c->now(c->args);
     c->run = NULL;
+    c->came_first = !capture_any();
     c->req.est_ns = est_ns;
     c->req.flags |= waits ? CALL_WAITS : 0;
     return call_on(c, s);

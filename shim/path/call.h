@@ -23,6 +23,7 @@ struct call {
     void *args;         /* its first member is the CUstream of the call */
     struct vhq_req req; /* bytes, flags, estimate, fences */
     uint64_t epoch;     /* out: what schedule_end said */
+    bool came_first;    /* a capture that begins while it waits forbids it nothing */
     /* For traces: a record to be completed, or a name and the bytes that are copied. */
     struct trace_record *record;
     const char *name;

@@ -60,12 +60,14 @@ static CUresult event_synchronize(CUevent hEvent)
     struct shim_event *ev = call_native() ? NULL : event_find(hEvent);
     if (!ev)
         return REAL(cuEventSynchronize)(hEvent);
+    bool captures = capture_any();
     struct event_seen seen = event_see(ev);
     struct vhq_fence *fence = event_fence(ev, false);
     if (fence && seen.stream && !MUTANT(event_sync_undrained))
         vhq_fence_drain(fence, call_boost(seen.stream));
     vhq_fence_put(fence);
-    CUresult r = REAL(cuEventSynchronize)(hEvent);
+    CUresult r;
+    CAPTURE_LATER(captures, r, REAL(cuEventSynchronize)(hEvent));
     if (r == CUDA_SUCCESS)
         event_completed(ev, &seen);
     return event_result(ev, r);

@@ -8,6 +8,7 @@
  */
 #include "shim/objects/block.h"
 #include "shim/path/call.h"
+#include "shim/objects/capture.h"
 #include "shim/objects/context.h"
 #include "shim/path/drain.h"
 #include "shim/objects/memory.h"
@@ -37,22 +38,27 @@ static CUresult gone(CUresult r)
 #define GOES(sym, PARAMS, ARGS, what)                                                              \
     EXPORT CUresult sym PARAMS                                                                     \
     {                                                                                              \
+        CUresult r;                                                                                \
+        bool captures = capture_any();                                                             \
         if (!(what))                                                                               \
             return REAL(sym) ARGS;                                                                 \
         going();                                                                                   \
-        return gone(REAL(sym) ARGS);                                                               \
+        CAPTURE_LATER(captures, r, REAL(sym) ARGS);                                                \
+        return gone(r);                                                                            \
     }
 
 EXPORT CUresult cuMemHostUnregister(void *p)
 {
     CUdeviceptr device = 0;
+    bool captures = capture_any();
     if (!p)
         return REAL(cuMemHostUnregister)(p);
     if (REAL(cuMemHostGetDevicePointer_v2)(&device, p, 0) != CUDA_SUCCESS)
         device = (CUdeviceptr)(uintptr_t)p;
     going();
-    CUresult r = gone(REAL(cuMemHostUnregister)(p));
-    if (r == CUDA_SUCCESS)
+    CUresult r;
+    CAPTURE_LATER(captures, r, REAL(cuMemHostUnregister)(p));
+    if (gone(r) == CUDA_SUCCESS)
         memory_registered_remove(device);
     return r;
 }
@@ -101,8 +107,11 @@ static void freeing(CUdeviceptr at)
 #define FREES(sym, type)                                                                           \
     EXPORT CUresult sym(type ptr)                                                                  \
     {                                                                                              \
+        CUresult r;                                                                                \
+        bool captures = capture_any();                                                             \
         freeing((CUdeviceptr)ptr);                                                                 \
-        return gone(REAL(sym)(ptr));                                                               \
+        CAPTURE_LATER(captures, r, REAL(sym)(ptr));                                                \
+        return gone(r);                                                                            \
     }
 FREES(cuMemFree, CUdeviceptr_v1)
 FREES(cuMemFree_v2, CUdeviceptr)
@@ -131,7 +140,10 @@ EXPORT CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDe
 {
     if (MUTANT(access_waits))
         context_each(drain_wait, NULL);
+    CUresult r;
+    bool captures = capture_any();
     if (!access_grows(desc, count))
         going();
-    return REAL(cuMemSetAccess)(ptr, size, desc, count);
+    CAPTURE_LATER(captures, r, REAL(cuMemSetAccess)(ptr, size, desc, count));
+    return r;
 }

@@ -4,9 +4,13 @@
  * Sync: drain, wait in the shim, then ask the driver for the true result. A deferred error takes
  * the place of any success.
  */
+#include <errno.h>
+#include <time.h>
+
 #include "shim/path/call.h"
 #include "shim/objects/capture.h"
 #include "shim/path/drain.h"
+#include "shim/pace/mark.h"
 #include "shim/pace/schedule.h"
 #include "shim/objects/stream.h"
 #include "shim/path/traced.h"
@@ -141,12 +145,14 @@ static CUresult stream_synchronize(CUstream handle, bool ptds)
     struct shim_stream *s = call_native() ? NULL : stream_of(handle);
     if (!s || (capture_any() && capture_active(handle)))
         return REAL(cuStreamSynchronize)(handle);
+    bool captures = capture_any();
     uint64_t epoch = atomic_load(&s->epoch);
     if (!MUTANT(stream_sync_undrained))
         drain_sync_stream(s, call_boost(s));
     uint64_t sent = queue_sent(s);
     uint32_t gone = atomic_load(&s->ctx->gone);
-    CUresult r = REAL(cuStreamSynchronize)(handle);
+    CUresult r;
+    CAPTURE_LATER(captures, r, REAL(cuStreamSynchronize)(handle));
     if (r == CUDA_SUCCESS) {
         gone_complete(s, gone);
         schedule_complete(s, epoch);
@@ -205,16 +211,63 @@ static void synced_end(const struct synced *synced)
     atomic_store(&synced->ctx->gone_complete, synced->gone);
 }
 
+/* ---- a context in which a capture has begun meanwhile -------------------------------------- */
+
+struct asked {
+    CUresult result; /* the first that is not success */
+    bool refused;    /* nobody may ask for one of the streams now */
+};
+
+static void ask_streams(struct shim_context *ctx, void *user)
+{
+    struct asked *asked = user;
+    struct context_scope scope = context_push(ctx);
+    pthread_mutex_lock(&ctx->lock);
+    for (struct shim_stream *s = ctx->streams; s && asked->result == CUDA_SUCCESS; s = s->next) {
+        bool captures = false;
+        if (!mark_nameable(s)) {
+            asked->refused |= !schedule_all_complete(s) && (!s->q || vhq_busy(s->q));
+            continue;
+        }
+        asked->result = capture_query(s->handle, &captures);
+        asked->refused |= captures && s->kind == VHQ_LEGACY && !schedule_all_complete(s);
+    }
+    pthread_mutex_unlock(&ctx->lock);
+    context_pop(scope);
+}
+
+/* The driver would refuse to wait for the context, and spoil the capture. The call came first: what
+ * its streams have is asked for until it is complete. True: so it is, with `r`. */
+static bool synchronize_asking(struct shim_context *ctx, bool before, CUresult *r)
+{
+    struct asked asked;
+    int saved = errno;
+    if (!capture_came_later(before))
+        return false;
+    do {
+        asked = (struct asked){CUDA_SUCCESS, false};
+        context_each_kin(ctx, ask_streams, &asked);
+        if (asked.result == CUDA_ERROR_NOT_READY)
+            nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+    } while (asked.result == CUDA_ERROR_NOT_READY && capture_any());
+    errno = saved;
+    *r = asked.result;
+    return !asked.refused && asked.result != CUDA_ERROR_NOT_READY;
+}
+
 static CUresult context_synchronize(void)
 {
     struct shim_context *ctx = call_native() ? NULL : context_known();
     if (!ctx)
         return REAL(cuCtxSynchronize)();
     struct synced synced;
+    bool captures = capture_any();
     synced_begin(&synced, ctx);
     if (!MUTANT(context_sync_undrained))
         drain_sync_context(ctx);
-    CUresult r = REAL(cuCtxSynchronize)();
+    CUresult r;
+    if (!synchronize_asking(ctx, captures, &r))
+        r = REAL(cuCtxSynchronize)();
     if (r == CUDA_SUCCESS)
         synced_end(&synced);
     return context_answer(ctx, r);
@@ -232,9 +285,12 @@ static CUresult context_synchronize_v2(CUcontext ctx)
     if (!known)
         return REAL(cuCtxSynchronize_v2)(ctx);
     struct synced synced;
+    bool captures = capture_any();
     synced_begin(&synced, known);
     drain_sync_context(known);
-    CUresult r = REAL(cuCtxSynchronize_v2)(ctx);
+    CUresult r;
+    if (!synchronize_asking(known, captures, &r))
+        r = REAL(cuCtxSynchronize_v2)(ctx);
     if (r == CUDA_SUCCESS)
         synced_end(&synced);
     return context_answer(known, r);

@@ -8,6 +8,9 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <unistd.h>
 
 #include <cudaProfiler.h>
 #include "shim/cutin.h"
@@ -186,3 +189,86 @@ HAZARD(legacy_stream_is_waited_for_while_another_is_held)
     SAY(cuStreamSynchronize(s));
     show("x", x);
 }
+
+/* ---- captures that begin while another thread waits ------------------------------------------ */
+
+static CUstream before;
+static CUdeviceptr freed;
+static _Atomic int told;
+static _Atomic pid_t caller;
+
+static void until_told(void *user)
+{
+    (void)user;
+    while (!atomic_load(&told))
+        nap();
+}
+
+static void call_that_waits(void *call)
+{
+    atomic_store(&caller, (pid_t)syscall(SYS_gettid));
+    ((void (*)(void))(uintptr_t)call)();
+}
+
+static bool asleep(pid_t thread)
+{
+    char path[64], text[256] = "";
+    snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)thread);
+    FILE *f = fopen(path, "r");
+    size_t n = f ? fread(text, 1, sizeof(text) - 1, f) : 0;
+    if (f)
+        fclose(f);
+    const char *name_end = n ? strrchr(text, ')') : NULL;
+    return name_end && name_end[2] == 'S';
+}
+
+/* It has found what it waits for, and waits. */
+static void until_asleep(void)
+{
+    UNTIL(atomic_load(&caller));
+    for (int seen = 0; seen < 100; seen = asleep(atomic_load(&caller)) ? seen + 1 : 0)
+        nap();
+}
+
+/* The call came first: neither it nor the capture fails. Under cutin it waits for a hold. */
+static void beside_a_capture(void (*call)(void), CUstream s)
+{
+    CUstream captured = stream_new(CU_STREAM_NON_BLOCKING);
+    CUgraph graph = NULL;
+    before = s;
+    changed = buffer_new(3);
+    warm(s);
+    MUST(cuMemAlloc(&freed, BYTES));
+    MUST(cuMemHostRegister(host, sizeof(host), CU_MEMHOSTREGISTER_PORTABLE));
+    MUST(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    MUST(cuLaunchHostFunc(s, until_told, NULL));
+    hold_ms = patience(20000);
+    hold(s);
+    MUST(launch_mix(changed, 5, 7, s));
+    MUST(cuEventRecord(event, s));
+    struct thread *t = thread_start(call_that_waits, (void *)(uintptr_t)call);
+    until_asleep();
+    SAY(cuStreamBeginCapture(captured, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    SAY(launch_mix(changed, 1, 0, captured));
+    release(s);
+    atomic_store(&told, 1);
+    thread_join(t);
+    SAY(cuStreamEndCapture(captured, &graph));
+    SAY(cuStreamSynchronize(s));
+    show("changed", changed);
+}
+
+#define BEFORE_A_CAPTURE(name, stream, ...)                                                        \
+    static void name##_call(void){__VA_ARGS__} HAZARD(name##_before_a_capture)                     \
+    {                                                                                              \
+        beside_a_capture(name##_call, stream);                                                     \
+    }
+BEFORE_A_CAPTURE(context_waited_for, stream_new(CU_STREAM_NON_BLOCKING), SAY(cuCtxSynchronize());)
+BEFORE_A_CAPTURE(stream_waited_for, stream_new(CU_STREAM_NON_BLOCKING),
+                 SAY(cuStreamSynchronize(before));)
+BEFORE_A_CAPTURE(event_waited_for, stream_new(CU_STREAM_NON_BLOCKING),
+                 SAY(cuEventSynchronize(event));)
+BEFORE_A_CAPTURE(memory_freed, stream_new(CU_STREAM_NON_BLOCKING), SAY(cuMemFree(freed));)
+BEFORE_A_CAPTURE(memory_unregistered, stream_new(CU_STREAM_NON_BLOCKING),
+                 SAY(cuMemHostUnregister(host));)
+BEFORE_A_CAPTURE(memory_copied, NULL, SAY(cuMemcpyDtoH(host, changed, BYTES));)

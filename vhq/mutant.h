@@ -82,7 +82,9 @@
     X(calls_unseen, "a stream is complete while a thread's call for it runs")                      \
     X(calls_in_the_way, "a command waits for a call that another thread is in")                    \
     X(legacy_drain_of_all, "the legacy stream is waited for with the non-blocking ones")           \
-    X(capture_comes_first, "a call that waited is judged by a capture that began meanwhile")
+    X(capture_comes_first, "a call that waited is judged by a capture that began meanwhile")       \
+    X(graph_waits_untold, "a real-time graph that waits holds who is to answer")                   \
+    X(function_waits_untold, "a real-time host function that waits holds who is to answer")
 
 /* What programs see is right, and comes late or costs too much: found by tools/bench
  * --instructions, tests/vhq and tests/shim/wrap/level.c. */

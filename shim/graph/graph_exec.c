@@ -9,6 +9,7 @@
 
 TABLE(execs, 1024);
 POOL(exec_pool, struct exec, free_next);
+_Atomic bool exec_waits_seen;
 static pthread_mutex_t adding = PTHREAD_MUTEX_INITIALIZER;
 
 struct exec *exec_find(CUgraphExec handle)
@@ -21,6 +22,7 @@ static void exec_reset(struct exec *e)
     e->fence = NULL;
     e->ctx = NULL;
     e->kernels_ns = 0;
+    e->waits = false;
     e->copy = NULL;
     e->asides = NULL;
     atomic_store(&e->launched, false);

@@ -16,6 +16,7 @@ struct exec {
     struct vhq_fence *fence; /* latest launch */
     struct shim_context *ctx;
     _Atomic bool launched; /* the driver has accepted one launch */
+    bool waits;            /* it has nodes that may wait for something outside */
     struct estimate estimate;
     uint64_t kernels_ns; /* estimated sum of its kernels, until launches are timed; 0: unknown */
     struct graph_copy *copy; /* with gates; NULL: none */
@@ -28,6 +29,9 @@ struct exec *exec_find(CUgraphExec handle);
 struct exec *exec_of(CUgraphExec handle);
 /* The driver has made this handle anew: a record without a past. NULL: no memory. */
 struct exec *exec_new(CUgraphExec handle);
+/* Some executable graph has nodes that wait. */
+extern _Atomic bool exec_waits_seen;
+
 /* The fence of the latest launch, in exchange for another; with the reference. */
 struct vhq_fence *exec_swap(struct exec *e, struct vhq_fence *fence);
 /* The handle is about to go: nobody finds it any more. */

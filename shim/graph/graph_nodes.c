@@ -221,6 +221,42 @@ void graph_nodes_free(struct graph_nodes *n)
     n->node = NULL;
 }
 
+/* ---- waits ---------------------------------------------------------------------------------- */
+
+static bool nodes_wait(CUgraph graph, int depth);
+
+static bool node_waits(CUgraphNode node, int depth)
+{
+    CUgraphNodeType type;
+    CUgraph child;
+    if (REAL(cuGraphNodeGetType)(node, &type) != CUDA_SUCCESS)
+        return false;
+    if (type == CU_GRAPH_NODE_TYPE_GRAPH)
+        return REAL(cuGraphChildGraphNodeGetGraph)(node, &child) == CUDA_SUCCESS &&
+               nodes_wait(child, depth + 1);
+    return type == CU_GRAPH_NODE_TYPE_WAIT_EVENT || type == CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT ||
+           type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP;
+}
+
+static bool nodes_wait(CUgraph graph, int depth)
+{
+    size_t count = 0;
+    bool waits = false;
+    if (depth > DEEPEST || REAL(cuGraphGetNodes)(graph, NULL, &count) != CUDA_SUCCESS)
+        return false;
+    CUgraphNode *node = calloc(count + 1, sizeof(*node));
+    if (node && REAL(cuGraphGetNodes)(graph, node, &count) == CUDA_SUCCESS)
+        for (size_t i = 0; i < count && !waits; i++)
+            waits = node_waits(node[i], depth);
+    free(node);
+    return waits;
+}
+
+bool graph_nodes_wait(CUgraph graph)
+{
+    return nodes_wait(graph, 0);
+}
+
 /* ---- one graph, without those inside --------------------------------------------------------- */
 
 struct spot {

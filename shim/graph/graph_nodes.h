@@ -43,6 +43,8 @@ int graph_nodes_read(struct graph_nodes *n, CUgraph graph, struct shim_context *
  * one in front and one behind it. Returns 0 or -errno: nothing may come between some of the
  * nodes. */
 int graph_nodes_place(struct graph_nodes *n, CUgraph graph, uint64_t spacing_ns);
+/* It has nodes that may wait for something outside the process, or for other streams of it. */
+bool graph_nodes_wait(CUgraph graph);
 void graph_nodes_free(struct graph_nodes *n);
 
 #endif

@@ -12,6 +12,7 @@
 #include "scheduler/wire/page.h"
 #include "shim/objects/capture.h"
 #include "shim/pace/schedule.h"
+#include "vhq/mutant.h"
 
 enum { WATCHES = 64 };
 
@@ -29,7 +30,9 @@ struct watch {
     struct shim_context *ctx;
     CUstream handle;
     CUevent before, after;
-    uint32_t standing; /* devices, as bits, for which the scheduler knows that it stands there */
+    const void *function; /* it is a host function that runs; NULL: between two events */
+    bool over;            /* that has ended while somebody looked at it; under the lock */
+    uint32_t standing;    /* devices, as bits, for which the scheduler knows that it stands there */
     uint64_t progress;
 };
 
@@ -118,7 +121,7 @@ static struct watch *watch_claim(struct shim_stream *s)
     pthread_mutex_lock(&lock);
     for (int i = 0; i < WATCHES; i++) {
         struct watch *w = &watches[i];
-        if (w->state == WATCH_CLOSED && w->stream == s) {
+        if (w->state == WATCH_CLOSED && w->stream == s && !w->function) {
             claimed = w;
             break;
         }
@@ -151,6 +154,25 @@ struct watch *external_wait_begin(CUstream handle)
     return NULL;
 }
 
+/* A stream of it by which all can be seen to stand: one whose events tie no others together, if it
+ * has one. */
+static CUstream context_stream(struct shim_context *ctx)
+{
+    CUstream handle = NULL;
+    pthread_mutex_lock(&ctx->lock);
+    for (const struct shim_stream *s = ctx->streams; s; s = s->next)
+        if (!s->undeferred && !s->janitor && (!handle || s->kind == VHQ_NONBLOCKING))
+            handle = s->handle;
+    pthread_mutex_unlock(&ctx->lock);
+    return handle;
+}
+
+struct watch *external_wait_begin_context(struct shim_context *ctx)
+{
+    CUstream handle = context_stream(ctx);
+    return handle ? external_wait_begin(handle) : NULL;
+}
+
 static bool stream_there(const struct watch *w)
 {
     pthread_mutex_lock(&lock);
@@ -162,8 +184,12 @@ static bool stream_there(const struct watch *w)
 static void watch_close(struct watch *w)
 {
     pthread_mutex_lock(&lock);
-    w->state = WATCH_CLOSED;
+    bool over = w->over;
+    if (!over)
+        w->state = WATCH_CLOSED;
     pthread_mutex_unlock(&lock);
+    if (over)
+        watch_end(w);
 }
 
 void external_wait_end(struct watch *w)
@@ -174,6 +200,43 @@ void external_wait_end(struct watch *w)
         watch_close(w);
     else
         watch_end(w);
+}
+
+/* ---- around a host function ------------------------------------------------------------------ */
+
+void external_wait_function_begins(struct shim_stream *s, const void *id)
+{
+    if (schedule_highest() == CUTIN_LEVEL_BE || MUTANT(function_waits_untold))
+        return;
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < WATCHES; i++)
+        if (watches[i].state == WATCH_FREE) {
+            watches[i] =
+                (struct watch){.state = WATCH_CLOSED, .stream = s, .ctx = s->ctx, .function = id};
+            atomic_fetch_add(&watched, 1);
+            break;
+        }
+    pthread_mutex_unlock(&lock);
+}
+
+void external_wait_function_ends(const void *id)
+{
+    struct watch *ended = NULL;
+    if (!atomic_load_explicit(&watched, memory_order_relaxed))
+        return;
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < WATCHES && !ended; i++)
+        if (watches[i].function == id)
+            ended = &watches[i];
+    if (ended && ended->state == WATCH_CLOSED)
+        ended->state = WATCH_OPEN;
+    else if (ended) { /* whoever has it ends it */
+        ended->over = true;
+        ended = NULL;
+    }
+    pthread_mutex_unlock(&lock);
+    if (ended)
+        watch_end(ended);
 }
 
 /* ---- the client's thread --------------------------------------------------------------------- */
@@ -188,6 +251,10 @@ static bool watch_look(struct watch *w, bool tracked)
     if (w->progress != progress)
         watch_stand(w, tracked ? w->standing & own : 0);
     w->progress = progress;
+    if (w->function) {
+        watch_stand(w, followers(own));
+        return false;
+    }
     if (REAL(cuEventQuery)(w->before) == CUDA_ERROR_NOT_READY)
         return false;
     if (REAL(cuEventQuery)(w->after) != CUDA_ERROR_NOT_READY)

@@ -3,7 +3,9 @@
  *
  * A real-time stream that waits for an event of another process, or for a value in memory, may wait
  * for work that it holds itself: in another process, or in its own streams of lower levels. While
- * such a wait makes no progress for 20 ms, the process does not count as active on that device.
+ * such a wait makes no progress for 20 ms, the process does not count as active on that device. A
+ * graph with nodes that wait is such a wait from its first node to its last; a host function, for
+ * which its stream waits and which may wait for anything, is one while it runs.
  */
 #ifndef CUTIN_SHIM_OUTSIDE_H
 #define CUTIN_SHIM_OUTSIDE_H
@@ -16,6 +18,12 @@ struct watch;
  * watched. No lock is held meanwhile. */
 struct watch *external_wait_begin(CUstream handle);
 void external_wait_end(struct watch *w);
+/* ... of all that is called in the context from now on. */
+struct watch *external_wait_begin_context(struct shim_context *ctx);
+/* Around a host function of `s`, in the driver's thread that runs it; `id` is its own while it
+ * lasts. */
+void external_wait_function_begins(struct shim_stream *s, const void *id);
+void external_wait_function_ends(const void *id);
 /* `s` waits for what `source` was given. Any thread, real-time path. */
 void external_wait_across(int device, int source);
 static inline void external_wait_follow(const struct shim_stream *s,

@@ -10,6 +10,7 @@
 #include "shim/objects/event.h"
 #include "shim/objects/memory.h"
 #include "shim/path/drain.h"
+#include "shim/path/external_wait.h"
 #include "shim/graph/graph_exec.h"
 #include "shim/graph/graph_copy.h"
 #include "vhq/mutant.h"
@@ -71,6 +72,7 @@ struct graph_call {
     struct shim_context *sample; /* the same, where launches may be timed */
     uint32_t level;
     bool upload;
+    bool waits;                /* for something outside */
     struct shim_stream *known; /* the same stream, where the graph reaches other devices */
     uint32_t rounds;
     bool again;
@@ -80,7 +82,9 @@ static CUresult graph_launch(const struct graph_call *a, CUgraphExec handle)
 {
     struct sample *sample =
         a->sample ? estimate_begin(&a->exec->estimate, a->sample, a->stream) : NULL;
+    struct watch *watched = unlikely(a->waits) ? external_wait_begin(a->stream) : NULL;
     CUresult r = REAL(cuGraphLaunch)(handle, a->stream);
+    external_wait_end(watched);
     estimate_end(sample, a->stream);
     if (r == CUDA_SUCCESS && a->exec)
         atomic_store_explicit(&a->exec->launched, true, memory_order_relaxed);
@@ -205,6 +209,15 @@ static bool wide(struct graph_call *a, const struct shim_stream *s)
 
 /* ---- the call ------------------------------------------------------------------------------ */
 
+static bool graph_waits(const struct graph_call *a)
+{
+    const struct exec *e =
+        atomic_load_explicit(&exec_waits_seen, memory_order_relaxed) && !a->upload
+            ? exec_find(a->handle)
+            : NULL;
+    return e && e->waits;
+}
+
 static CUresult graph_submit(struct graph_call *a, bool ptds)
 {
     const uint32_t kernel = a->upload ? 0 : CALL_KERNEL;
@@ -214,6 +227,7 @@ static CUresult graph_submit(struct graph_call *a, bool ptds)
                      .req = {.bytes = sizeof(*a), .flags = kernel},
                      .name = a->upload ? "cuGraphUpload" : "cuGraphLaunch"};
     struct shim_stream *s = call_stream(&a->stream, ptds);
+    a->waits = s && graph_waits(a);
     if (unlikely(wide(a, s)))
         return wide_submit(a, &c, s);
     a->exec = NULL;

@@ -7,6 +7,7 @@
 #include "shim/graph/aside.h"
 #include "shim/graph/graph_exec.h"
 #include "shim/graph/graph_copy.h"
+#include "shim/pace/schedule.h"
 #include "shim/path/op.h"
 #include "vhq/mutant.h"
 
@@ -26,6 +27,16 @@ static void exec_describe(struct shim_context *ctx, CUgraphExec handle, CUgraph 
     graph_nodes_free(&n);
 }
 
+/* Only a process that may hold others has to tell what it waits for. */
+static void exec_note_waits(CUgraphExec handle, CUgraph graph)
+{
+    struct exec *e = graph_nodes_wait(graph) ? exec_of(handle) : exec_find(handle);
+    if (e)
+        e->waits = graph_nodes_wait(graph);
+    if (e && e->waits)
+        atomic_store(&exec_waits_seen, true);
+}
+
 static CUresult exec_made(CUresult r, const CUgraphExec *handle, CUgraph graph,
                           unsigned long long flags)
 {
@@ -35,6 +46,8 @@ static CUresult exec_made(CUresult r, const CUgraphExec *handle, CUgraph graph,
         exec_describe(ctx, *handle, graph, flags);
         context_pop(scope);
     }
+    if (ctx && schedule_highest() != CUTIN_LEVEL_BE && !MUTANT(graph_waits_untold))
+        exec_note_waits(*handle, graph);
     return r;
 }
 

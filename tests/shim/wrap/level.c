@@ -260,3 +260,66 @@ Test(level, a_graph_in_a_real_time_stream_follows_its_own_launch_in_a_lower_one)
     ok(cutin_stream_release(below));
     rig_expect(x, rig_mixed(rig_mixed(rig_mixed(3, 2, 1), 5, 7), 5, 7), NULL);
 }
+
+/* ---- real time waits for what it holds itself ----------------------------------------------- */
+
+static _Atomic uint32_t *answer;
+
+static CUdeviceptr answer_new(void)
+{
+    CUdeviceptr at;
+    ok(cuMemHostAlloc((void **)&answer, 4 * N, CU_MEMHOSTALLOC_DEVICEMAP));
+    ok(cuMemHostGetDevicePointer(&at, answer, 0));
+    for (int i = 0; i < N; i++)
+        atomic_store(&answer[i], 0);
+    return at;
+}
+
+/* Who waits in `rt` for the answer holds `below`, which gives it. */
+static void answered(CUstream rt, CUstream below, CUdeviceptr at)
+{
+    ok(rig_launch(at, 1, 1, below));
+    for (int i = 0; i < 20000 && atomic_load(&answer[0]) == 0; i++)
+        rig_nap();
+    uint32_t seen = atomic_exchange(&answer[0], 1);
+    ok(cuStreamSynchronize(rt));
+    ok(cuStreamSynchronize(below));
+    cr_assert_eq(seen, 1);
+}
+
+Test(level, a_graph_that_waits_lets_its_answer_pass)
+{
+    CUstream rt = real_time(CU_STREAM_NON_BLOCKING), below = rig_stream();
+    CUdeviceptr at = answer_new();
+    CUgraph graph;
+    CUgraphNode node;
+    CUgraphExec exec;
+    CUstreamBatchMemOpParams op = {.waitValue = {.operation = CU_STREAM_MEM_OP_WAIT_VALUE_32,
+                                                 .address = at,
+                                                 .value = 1,
+                                                 .flags = CU_STREAM_WAIT_VALUE_GEQ}};
+    CUDA_BATCH_MEM_OP_NODE_PARAMS params = {.ctx = rig_context, .count = 1, .paramArray = &op};
+    ok(cuGraphCreate(&graph, 0));
+    ok(cuGraphAddBatchMemOpNode(&node, graph, NULL, 0, &params));
+    ok(cuGraphInstantiate(&exec, graph, 0));
+    rig_warm(below);
+    ok(cuGraphLaunch(exec, rt));
+    answered(rt, below, at);
+    ok(cuGraphExecDestroy(exec));
+}
+
+static void CUDA_CB until_answered(void *user)
+{
+    while (atomic_load(&answer[0]) == 0)
+        rig_nap();
+}
+
+Test(level, a_host_function_that_waits_lets_its_answer_pass)
+{
+    CUstream rt = real_time(CU_STREAM_NON_BLOCKING), below = rig_stream();
+    CUdeviceptr at = answer_new(), x = rig_buffer(3);
+    rig_warm(below);
+    ok(cuLaunchHostFunc(rt, until_answered, NULL));
+    ok(rig_launch(x, 5, 7, rt));
+    answered(rt, below, at);
+}

@@ -5,6 +5,7 @@
  * set. Its lock also keeps vHQs alive for those who come from a fence.
  */
 #include "vhq/internal.h"
+#include "vhq/thread.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -134,7 +135,7 @@ static void set_close(struct vhq_set *s, enum set_stage stage)
     pthread_mutex_unlock(&s->lock);
     dispatcher_kick(s);
     if (up)
-        pthread_join(s->thread, NULL);
+        thread_join(s->thread);
 
     registry_lock();
     DL_DELETE(registry, s);

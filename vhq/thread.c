@@ -13,6 +13,7 @@
 
 /* Linux has at most 8,192 processors; cpu_set_t ends at 1,024. */
 enum { CPUS = 8192, WORD = 64 };
+enum { STACK_BYTES = 1 << 20 }; /* the driver's own calls are made there */
 
 struct cpus {
     uint64_t word[CPUS / WORD];
@@ -86,7 +87,19 @@ static bool realtime(void)
     return class == SCHED_FIFO || class == SCHED_RR || class == SCHED_DEADLINE;
 }
 
-/* Returns an errno, EINVAL where none of these processors is there for this process. */
+/* A program may want small stacks for threads of its own. Returns an errno. */
+static int roomy(pthread_attr_t *attr)
+{
+    size_t bytes;
+    int rc = pthread_attr_init(attr);
+
+    if (rc == 0 && pthread_attr_getstacksize(attr, &bytes) == 0 && bytes < STACK_BYTES)
+        pthread_attr_setstacksize(attr, STACK_BYTES);
+    return rc;
+}
+
+/* Returns an errno, EINVAL where none of these processors is there for this process. `cpus` NULL:
+ * as the calling thread. */
 static int create(pthread_t *thread, const struct cpus *cpus, bool ordinary, void *(*run)(void *),
                   void *arg)
 {
@@ -94,12 +107,14 @@ static int create(pthread_t *thread, const struct cpus *cpus, bool ordinary, voi
     pthread_attr_t attr;
     int rc;
 
-    if (cpus_empty(cpus))
+    if (cpus && cpus_empty(cpus))
         return EINVAL;
-    rc = pthread_attr_init(&attr);
+    rc = roomy(&attr);
     if (rc != 0)
         return rc;
-    rc = pthread_attr_setaffinity_np(&attr, sizeof(*cpus), (const cpu_set_t *)(const void *)cpus);
+    if (cpus)
+        rc = pthread_attr_setaffinity_np(&attr, sizeof(*cpus),
+                                         (const cpu_set_t *)(const void *)cpus);
     if (ordinary) {
         pthread_attr_setinheritsched(&attr, PTHREAD_EXPLICIT_SCHED);
         pthread_attr_setschedpolicy(&attr, SCHED_OTHER);
@@ -130,7 +145,7 @@ static int create_somewhere(pthread_t *thread, void *(*run)(void *), void *arg)
     for (size_t i = 0; i < sizeof(places) / sizeof(places[0]) && rc == EINVAL; i++)
         rc = create(thread, &places[i], rt, run, arg);
     /* A sandbox may forbid all of that. */
-    return rc == EINVAL || rc == EPERM ? pthread_create(thread, NULL, run, arg) : rc;
+    return rc == EINVAL || rc == EPERM ? create(thread, NULL, false, run, arg) : rc;
 }
 
 int thread_new(pthread_t *thread, const char *name, void *(*run)(void *), void *arg)
@@ -145,4 +160,13 @@ int thread_new(pthread_t *thread, const char *name, void *(*run)(void *), void *
     if (rc == 0)
         pthread_setname_np(*thread, name);
     return -rc;
+}
+
+void thread_join(pthread_t thread)
+{
+    int cancel;
+
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+    pthread_join(thread, NULL);
+    pthread_setcancelstate(cancel, NULL);
 }

@@ -21,5 +21,7 @@
 int thread_set_cpus(const char *list);
 /* Creates a thread that takes no signals. `name`: at most 15 characters. Returns 0 or -errno. */
 int thread_new(pthread_t *thread, const char *name, void *(*run)(void *), void *arg);
+/* Returns when it has ended; the calling thread is not cancelled meanwhile. */
+void thread_join(pthread_t thread);
 
 #endif

@@ -186,7 +186,7 @@ out:
 }
 
 /* The thread looks at `stop` every 10 ms; it can only be late inside the owner's tick. */
-static bool thread_join(void)
+static bool thread_ends(void)
 {
     struct timespec by;
 
@@ -209,7 +209,7 @@ void client_close(void)
     waker_stop(&self.waker);
     pthread_mutex_unlock(&self.lock);
     activity_clear(&self.activity);
-    if (!thread_join()) {
+    if (!thread_ends()) {
         /* It still owns the connection; the daemon repairs when the process ends. */
         pthread_detach(self.thread);
         return;

@@ -145,7 +145,7 @@ static uint64_t write_in_time(void *unused, uint64_t now_ns)
 {
     static uint64_t next;
 
-    if (next && now_ns >= next && !atomic_load(&shim_bypass))
+    if (next && now_ns >= next && !shim_bypassed())
         write_all();
     next = now_ns + WRITE_EVERY_NS;
     return next;

@@ -292,7 +292,7 @@ void *thunk_enter(uint32_t index)
 
     if (unlikely(!real))
         real = api_get((enum api_index)index);
-    if (!atomic_load_explicit(&shim_bypass, memory_order_relaxed))
+    if (!atomic_load_explicit(&shim_off, memory_order_relaxed))
         shim_drain(known ? (enum drain_scope)api_rows[index].scope
                          : unknown_scope(index - API_COUNT));
     errno = saved;

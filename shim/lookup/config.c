@@ -1,5 +1,7 @@
 /*
- * config.c - the environment, read once. A bad value is one warning, and the default.
+ * config.c - the environment, read when the library is loaded and once more on first use: a program
+ * may have set something meanwhile, or have cleared it all. A bad value is one warning, and the
+ * default.
  */
 #include "shim/lookup/shim.h"
 
@@ -34,6 +36,8 @@ static const struct variable variables[] = {
 #undef CONFIG_MICROS
 #undef CONFIG_PATH
 };
+
+static bool loading; /* for the first time: what is wrong is said the second time, if it still is */
 
 /* Words and numbers live in fields of four bytes (enums included), flags in one. */
 static void field_set(struct config *c, const struct variable *v, uint32_t value)
@@ -112,7 +116,9 @@ static void word_read(struct config *c, const struct variable *v, const char *te
         return;
     }
     word_copy(v->words, v->fallback, word, sizeof(word));
-    log_line(LOG_WARN, "%s=%.64s is not one of: %s; using %s", v->name, text, v->words, word);
+    field_set(c, v, v->fallback);
+    if (!loading)
+        log_line(LOG_WARN, "%s=%.64s is not one of: %s; using %s", v->name, text, v->words, word);
 }
 
 static void number_read(struct config *c, const struct variable *v, const char *text)
@@ -120,9 +126,12 @@ static void number_read(struct config *c, const struct variable *v, const char *
     bool micros = v->kind == KIND_MICROS;
     uint32_t value;
 
-    if ((micros ? micros_parse : number_parse)(text, v->least, v->most, &value) == 0)
+    if ((micros ? micros_parse : number_parse)(text, v->least, v->most, &value) == 0) {
         field_set(c, v, value);
-    else
+        return;
+    }
+    field_set(c, v, v->fallback * (micros ? 1000 : 1));
+    if (!loading)
         log_line(LOG_WARN, "%s=%.64s is not a number from %u to %u; using %u", v->name, text,
                  v->least, v->most, v->fallback);
 }
@@ -133,7 +142,7 @@ static void path_read(struct config *c, const struct variable *v, const char *te
 
     if (strlen(text) < v->size)
         memcpy(field, text, strlen(text) + 1);
-    else
+    else if (!loading)
         log_line(LOG_WARN, "%s=%.32s... is longer than %zu characters; using %s", v->name, text,
                  v->size - 1, field[0] ? field : "none");
 }
@@ -161,15 +170,26 @@ static bool number_set(const char *text)
     return *text >= '1' && *text <= '9';
 }
 
+static void defaults_set(struct config *c)
+{
+    for (size_t i = 0; i < sizeof(variables) / sizeof(*variables); i++)
+        if (variables[i].kind != KIND_PATH)
+            field_set(c, &variables[i],
+                      variables[i].fallback * (variables[i].kind == KIND_MICROS ? 1000 : 1));
+}
+
+/* What the environment has of them; the rest stays. */
 static void config_read(struct config *c)
 {
-    socket_default(c);
+    static bool given; /* CUTIN_SOCKET was, when the library was loaded */
+
+    if (!given)
+        socket_default(c);
+    given |= loading && !!secure_getenv("CUTIN_SOCKET");
     for (size_t i = 0; i < sizeof(variables) / sizeof(*variables); i++) {
         const struct variable *v = &variables[i];
         const char *text = secure_getenv(v->name);
 
-        if (v->kind != KIND_PATH)
-            field_set(c, v, v->fallback * (v->kind == KIND_MICROS ? 1000 : 1));
         if (!text)
             continue;
         if (v->kind == KIND_WORD)
@@ -186,9 +206,18 @@ static void config_read(struct config *c)
     c->inline_only = (injection && *injection) || (blocking && number_set(blocking));
 }
 
-enum { UNREAD, READING, READY };
+enum { UNLOADED, UNREAD, READING, READY };
 static struct config config;
 static _Atomic int state;
+
+void config_load(void)
+{
+    loading = true;
+    defaults_set(&config);
+    config_read(&config);
+    loading = false;
+    atomic_store(&state, UNREAD);
+}
 
 /* Not pthread_once, which makes a system call. */
 const struct config *config_get(void)
@@ -197,6 +226,8 @@ const struct config *config_get(void)
 
     if (likely(atomic_load_explicit(&state, memory_order_acquire) == READY))
         return &config;
+    if (atomic_load(&state) == UNLOADED) /* a constructor ahead of ours */
+        config_load();
     if (atomic_compare_exchange_strong(&state, &unread, READING)) {
         config_read(&config);
         atomic_store_explicit(&state, READY, memory_order_release);

@@ -2,11 +2,10 @@
  * elf.c - reading loaded ELF objects: dynamic section, GNU and System V hash tables.
  */
 #include "shim/lookup/elf.h"
+#include "shim/lookup/quiet.h"
 
 #include <dlfcn.h>
-#include <errno.h>
 #include <pthread.h>
-#include <time.h>
 
 /* libc's own would be a sanitizer's interceptor, and those call dlsym before they work. */
 bool elf_streq(const char *a, const char *b)
@@ -194,11 +193,9 @@ int elf_each_object(int (*visit)(struct dl_phdr_info *info, size_t size, void *u
 void elf_before_fork(void)
 {
     enum { LOOKS = 10000, APART_NS = 100000 };
-    int saved = errno;
 
     for (int i = 0; i < LOOKS && pthread_mutex_trylock(&walking) != 0; i++)
-        nanosleep(&(struct timespec){.tv_nsec = APART_NS}, NULL);
-    errno = saved;
+        quiet_nap(APART_NS);
 }
 
 void elf_after_fork(bool child)

@@ -1,14 +1,47 @@
 /*
- * log.c - messages: one line, one write, to stderr.
+ * log.c - messages: one line, one write, to the standard error that the process was started with.
  */
+#include "shim/lookup/quiet.h"
 #include "shim/lookup/shim.h"
 
-#include <errno.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+/* Where it leads. A program may have closed it, and opened a file of its own in its place. */
+static struct {
+    bool known, open;
+    dev_t device;
+    ino_t inode;
+} start;
+
+void log_start(void)
+{
+    struct stat is;
+
+    start.known = true;
+    start.open = fstat(STDERR_FILENO, &is) == 0;
+    if (start.open) {
+        start.device = is.st_dev;
+        start.inode = is.st_ino;
+    }
+}
+
+/* It is what it was, and takes a line without a wait for whoever reads it. */
+static bool takes_a_line(void)
+{
+    struct pollfd p = {.fd = STDERR_FILENO, .events = POLLOUT};
+    struct stat is;
+
+    if (!start.known) /* a unit test */
+        log_start();
+    return start.open && fstat(STDERR_FILENO, &is) == 0 && is.st_dev == start.device &&
+           is.st_ino == start.inode && poll(&p, 1, 0) == 1 && p.revents == POLLOUT;
+}
 
 /* Read here, not by config_get: that one has messages of its own, CUTIN_LOG's bad values included.
  */
@@ -39,20 +72,21 @@ void log_line(int severity, const char *format, ...)
 {
     char line[1024] = "cutin: ";
     const size_t head = sizeof("cutin: ") - 1, room = sizeof(line) - head - 1;
-    int saved = errno;
+    struct quiet quiet;
     va_list args;
 
     if (!log_enabled(severity))
         return;
+    quiet_begin(&quiet);
     va_start(args, format);
     int length = vsnprintf(line + head, room, format, args);
     va_end(args);
-    if (length >= 0) {
+    if (length >= 0 && takes_a_line()) {
         size_t end = head + ((size_t)length < room ? (size_t)length : room - 1);
         line[end++] = '\n';
         ssize_t written =
             write(STDERR_FILENO, line, end); /* a message may be lost, never an error */
         (void)written;
     }
-    errno = saved;
+    quiet_end(&quiet);
 }

@@ -306,7 +306,7 @@ static struct step answer(const struct query *q, int row, void *real)
         return (struct step){NULL, real};
     if (!found)
         return (struct step){NULL, NULL}; /* dlerror() tells of our last question */
-    if (api_driver_holds(found) && !atomic_load_explicit(&shim_bypass, memory_order_relaxed)) {
+    if (api_driver_holds(found) && !atomic_load_explicit(&shim_off, memory_order_relaxed)) {
         api_say(row, q->version ? "dlvsym" : "dlsym");
         found = q->ours;
     }

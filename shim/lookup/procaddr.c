@@ -94,7 +94,7 @@ static void swap(const char *name, void **function, int version, cuuint64_t flag
     char route[48];
     int row;
 
-    if (!name || !function || !*function || atomic_load(&shim_bypass))
+    if (!name || !function || !*function || atomic_load_explicit(&shim_off, memory_order_relaxed))
         return;
     row = row_choose(name, version, flags, *function);
     if (row == ROW_UNKNOWN)

@@ -7,15 +7,17 @@
  * it.
  */
 #include "shim/lookup/elf.h"
+#include "shim/lookup/quiet.h"
 #include "shim/lookup/shim.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
-_Atomic bool shim_bypass;
+_Atomic bool shim_off;
+struct shim_life shim_life;
 
 /* Weak: drain.c and the libraries of the queues and the scheduler bring them. */
 __attribute__((weak, visibility("hidden"))) void shim_exit_drain(void);
@@ -26,8 +28,21 @@ __attribute__((weak)) const char *gnu_get_libc_version(void);
 
 static pid_t home; /* the process that has our threads */
 
+void shim_end(void)
+{
+    atomic_store(&shim_off, true);
+    atomic_store(&shim_life.engaged, false);
+}
+
+void shim_begin(void)
+{
+    atomic_store(&shim_off, false);
+    atomic_store(&shim_life.engaged, true);
+}
+
 /* Has the program asked the driver to initialise? */
 static _Atomic bool initialised;
+static bool seen; /* and is there a driver? */
 
 EXPORT CUresult cuInit(unsigned int Flags)
 {
@@ -42,9 +57,11 @@ static void fork_child(void)
     elf_after_fork(true);
     config_after_fork();
     home = getpid();
-    if (!atomic_load(&initialised))
+    if (!atomic_load(&initialised)) {
+        atomic_store(&shim_life.engaged, seen && !atomic_load(&shim_off));
         return;
-    atomic_store(&shim_bypass, true);
+    }
+    shim_end();
     if (shim_fork_child)
         shim_fork_child();
 }
@@ -59,10 +76,12 @@ __attribute__((constructor)) static void process_start(void)
 {
     const char *disable = secure_getenv("CUTIN_DISABLE");
 
+    log_start();
+    config_load();
     if (disable && strcmp(disable, "1") == 0)
-        atomic_store(&shim_bypass, true);
+        shim_end();
     else if (!gnu_get_libc_version) {
-        atomic_store(&shim_bypass, true);
+        shim_end();
         log_line(LOG_WARN, "this program's C library is not glibc, and CUDA's driver needs glibc; "
                            "cutin does nothing here");
     } else {
@@ -74,14 +93,15 @@ __attribute__((constructor)) static void process_start(void)
 /* A child that was made by clone or _Fork has our threads as little, and no handler said so. */
 static void exit_handler(void)
 {
-    int saved = errno;
+    struct quiet quiet;
 
     if (getpid() != home)
         return;
-    if (!atomic_load(&shim_bypass) && shim_exit_drain)
+    quiet_begin(&quiet);
+    if (!shim_bypassed() && shim_exit_drain)
         shim_exit_drain();
-    atomic_store(&shim_bypass, true); /* for exit handlers and destructors that still call CUDA */
-    errno = saved;
+    shim_end(); /* for exit handlers and destructors that still call CUDA */
+    quiet_end(&quiet);
 }
 
 void process_watch_exit(void)
@@ -92,7 +112,11 @@ void process_watch_exit(void)
 void process_cuda_seen(void)
 {
     config_get(); /* now is the time for its warnings */
-    if (atomic_load(&shim_bypass))
+    if (atomic_load(&shim_off))
         return;
+    /* Before Linux 4.14 a child without fork handlers goes on as if it were its parent. */
+    madvise(&shim_life, sizeof(shim_life), MADV_WIPEONFORK);
+    seen = true;
+    shim_begin();
     process_watch_exit();
 }

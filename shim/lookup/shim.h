@@ -118,7 +118,10 @@ struct config {
      * for their work (CUDA_LAUNCH_BLOCKING). */
     bool inline_only;
 };
-/* Read once, on first use, with secure_getenv; a bad value is one warning and the default. */
+/* Read with secure_getenv when the library is loaded, and once more on first use, when what is bad
+ * is one warning and the default: what a program sets in between counts, and what it clears still
+ * does. */
+void config_load(void);
 const struct config *config_get(void);
 /* In a forked child: a thread that was reading them is not there. */
 void config_after_fork(void);
@@ -126,15 +129,35 @@ void config_after_fork(void);
 /* ---- log.c --------------------------------------------------------------------------------- */
 
 enum { LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG };
-/* One write(2) to stderr per line, "cutin: " in front; keeps errno. Filtered by CUTIN_LOG. */
+/* When the library is loaded: messages go to what is standard error now, while it is that. */
+void log_start(void);
+/* One write(2) to stderr per line, "cutin: " in front, if it takes it at once; keeps errno.
+ * Filtered by CUTIN_LOG. */
 void log_line(int severity, const char *format, ...) __attribute__((format(printf, 2, 3)));
 bool log_enabled(int severity);
 
 /* ---- process.c ----------------------------------------------------------------------------- */
 
 /* True once and for all in a child forked after cuInit, with CUTIN_DISABLE=1, and after exit
- * handlers ran: every wrapper then is plain pass-through. */
-extern _Atomic bool shim_bypass;
+ * handlers ran: who looks a function up then gets the driver's. */
+extern _Atomic bool shim_off;
+/* The driver was found, and none of that is so: else every wrapper is plain pass-through. Memory
+ * that a child of any kind finds empty, also one that was made by clone or _Fork, of which nobody
+ * tells: it is not to write into pages that it shares with its parent, nor to join its threads. */
+#ifdef __x86_64__
+enum { LIFE_PAGE = 4096 };
+#else
+enum { LIFE_PAGE = 65536 }; /* the largest there is */
+#endif
+extern struct shim_life {
+    _Alignas(LIFE_PAGE) _Atomic bool engaged;
+} shim_life;
+static inline bool shim_bypassed(void)
+{
+    return !atomic_load_explicit(&shim_life.engaged, memory_order_relaxed);
+}
+void shim_begin(void);
+void shim_end(void);
 
 /* The driver was found: warn about bad settings, watch exit. Called once by api.c. */
 void process_cuda_seen(void);
@@ -143,7 +166,7 @@ void process_cuda_seen(void);
 void process_watch_exit(void);
 /* Implemented by drain.c. At exit: submit what is buffered, for at most 2 s in all. */
 void shim_exit_drain(void);
-/* Implemented by drain.c, if it has anything to do: in a forked child, after shim_bypass was set.
+/* Implemented by drain.c, if it has anything to do: in a forked child, after shim_end.
  * Forget threads, queues and the connection (vhq_after_fork, client_after_fork); free nothing. */
 void shim_fork_child(void);
 

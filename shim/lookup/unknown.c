@@ -97,7 +97,7 @@ static bool starts_with(const char *text, const char *start)
 
 void *unknown_thunk(const char *name, void *address)
 {
-    if (atomic_load_explicit(&shim_bypass, memory_order_relaxed) || !api_driver_function(address))
+    if (atomic_load_explicit(&shim_off, memory_order_relaxed) || !api_driver_function(address))
         return NULL;
     int slot = slot_take(address);
     if (slot < 0) {
@@ -166,6 +166,6 @@ void unknown_look_links(void)
 {
     unsigned long long loaded = 0;
 
-    if (!atomic_load_explicit(&shim_bypass, memory_order_relaxed))
+    if (!shim_bypassed())
         elf_each_object(object_look, &loaded);
 }

@@ -7,8 +7,8 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "shim/lookup/quiet.h"
 #include "shim/lookup/unknown.h"
 #include "shim/objects/pool.h"
 #include "shim/objects/stream.h"
@@ -120,7 +120,8 @@ static struct shim_context *context_new(CUcontext handle, CUcontext base)
 static struct shim_context *context_make(CUcontext handle, CUcontext base)
 {
     struct shim_context *ctx = NULL;
-    int keep = errno;
+    struct quiet quiet;
+    quiet_begin(&quiet);
     if (schedule_open() == 0) {
         pthread_mutex_lock(&lock);
         ctx = context_find(handle);
@@ -131,7 +132,7 @@ static struct shim_context *context_make(CUcontext handle, CUcontext base)
         }
         pthread_mutex_unlock(&lock);
     }
-    errno = keep;
+    quiet_end(&quiet);
     return ctx;
 }
 
@@ -309,9 +310,8 @@ void context_leave(struct shim_context *ctx)
 /* Two seconds at most. */
 static bool becomes_zero(const _Atomic uint32_t *count)
 {
-    const struct timespec pause = {.tv_nsec = 100000};
     for (int i = 0; i < 20000 && atomic_load(count); i++)
-        nanosleep(&pause, NULL);
+        quiet_nap(100000);
     return atomic_load(count) == 0;
 }
 

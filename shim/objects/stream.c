@@ -3,11 +3,10 @@
  */
 #include "shim/objects/stream.h"
 
-#include <errno.h>
-#include <time.h>
 #include <utlist.h>
 
 #include "scheduler/client/client.h"
+#include "shim/lookup/quiet.h"
 #include "shim/objects/capture.h"
 #include "shim/path/counters.h"
 #include "shim/pace/gates.h"
@@ -244,14 +243,11 @@ void stream_unlink(struct shim_stream *s)
 /* The lock of the context is held, and given up meanwhile. */
 static void stream_await_answer(const struct shim_stream *s)
 {
-    const struct timespec nap = {.tv_nsec = 20000};
-    int keep = errno;
     while (s->asked) {
         pthread_mutex_unlock(&s->ctx->lock);
-        nanosleep(&nap, NULL);
+        quiet_nap(20000);
         pthread_mutex_lock(&s->ctx->lock);
     }
-    errno = keep;
 }
 
 void stream_free(struct shim_stream *s)

@@ -172,7 +172,7 @@ static void context_share(struct shim_context *ctx, void *user)
 
 void look_tick(void *user)
 {
-    if (atomic_load_explicit(&shim_bypass, memory_order_relaxed))
+    if (shim_bypassed())
         return;
     gates_open_stale();
     rivals_look();
@@ -184,9 +184,9 @@ uint64_t look_dense(void *user)
 {
     static uint64_t since_ns, progress;
     uint64_t now = clock_ns(), next = DENSE_NS, cost;
-    if (client_shares() && !atomic_load_explicit(&shim_bypass, memory_order_relaxed))
+    if (client_shares() && !shim_bypassed())
         context_each(context_share, NULL);
-    if (now >= dense_until_ns || atomic_load_explicit(&shim_bypass, memory_order_relaxed))
+    if (now >= dense_until_ns || shim_bypassed())
         return 0;
     if (!client_may_hold())
         return 0;

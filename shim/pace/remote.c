@@ -108,6 +108,6 @@ static void (*const takers[CONTROL_KIND_COUNT])(uint32_t value) = {
 
 void remote_take(void *user, enum control_kind kind, uint32_t value)
 {
-    if (!atomic_load_explicit(&shim_bypass, memory_order_relaxed) && takers[kind])
+    if (!shim_bypassed() && takers[kind])
         takers[kind](value);
 }

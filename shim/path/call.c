@@ -17,8 +17,7 @@ _Thread_local uint32_t call_thread_level __attribute__((tls_model("initial-exec"
 
 bool call_native(void)
 {
-    return unlikely(atomic_load_explicit(&shim_bypass, memory_order_relaxed) || call_in_callback ||
-                    vhq_in_dispatcher());
+    return unlikely(shim_bypassed() || call_in_callback || vhq_in_dispatcher());
 }
 
 static void call_fill(struct call *c, struct vhq_cmd *cmd)

@@ -90,8 +90,7 @@ static bool kernel_load(void)
 
 bool distance_applies(CUstream stream)
 {
-    if (atomic_load_explicit(&off, memory_order_relaxed) ||
-        atomic_load_explicit(&shim_bypass, memory_order_relaxed) ||
+    if (atomic_load_explicit(&off, memory_order_relaxed) || shim_bypassed() ||
         (capture_any() && capture_active(stream)))
         return false;
     return atomic_load_explicit(&kernel, memory_order_acquire) || kernel_load();

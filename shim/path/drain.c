@@ -233,8 +233,7 @@ void shim_exit_drain(void)
     if (e.late)
         log_line(LOG_WARN, "the program ended while its work was held; some of it did not run");
     traced_finish();
-    atomic_store(&shim_bypass,
-                 true); /* before the client goes: no wrapper may count activity now */
+    shim_end(); /* before the client goes: no wrapper may count activity now */
     client_close();
     gates_open_all();
     profile_close();
@@ -244,7 +243,7 @@ void shim_exit_drain(void)
 void shim_fork_child(void)
 {
     if (MUTANT(fork_forgotten)) {
-        atomic_store(&shim_bypass, false);
+        shim_begin();
         return;
     }
     trace_stop();

@@ -149,8 +149,7 @@ struct seen {
 /* Of the manager's calls one that says or changes something of what is kept here. */
 static bool seen_call(struct seen *c, unsigned long request, void *arg)
 {
-    if (_IOC_DIR(request) != (_IOC_READ | _IOC_WRITE) || !arg ||
-        atomic_load_explicit(&shim_bypass, memory_order_relaxed) ||
+    if (_IOC_DIR(request) != (_IOC_READ | _IOC_WRITE) || !arg || shim_bypassed() ||
         config_get()->suspend == SUSPEND_OFF)
         return false;
     c->number = _IOC_NR(request);

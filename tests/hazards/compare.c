@@ -5,9 +5,11 @@
  *   hazard_compare PROGRAM [HAZARD...]
  *
  * The environment brings CUTIN_PRELOAD, the value of LD_PRELOAD for cutin. Exit status 1 and both
- * outputs on a difference. HAZARD_MODES=a,b restricts the ways.
+ * outputs on a difference. HAZARD_MODES=a,b restricts the ways, and names those that want company:
+ * a daemon and a real-time service (HAZARD_DAEMON, HAZARD_SERVICE: the programs).
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -27,6 +29,7 @@ struct mode {
     const char *name;
     int reference;
     const char *env[4];
+    enum company { ALONE, SERVED, PULSED, KILLED } company;
 };
 static const struct mode modes[] = {
     {"bare", -1, {NULL}},
@@ -36,6 +39,10 @@ static const struct mode modes[] = {
     {"no memops", 1, {"PRELOAD", "SIMGPU_MEMOPS=0"}},
     {"profiler", 0, {"PRELOAD", "CUDA_INJECTION64_PATH=/nonexistent/libprofiler.so"}},
     {"real time", 0, {"PRELOAD", "CUTIN_PRIORITY=rt"}},
+    {"beside a service", 0, {"PRELOAD"}, SERVED},
+    {"under pulses", 0, {"PRELOAD"}, PULSED},
+    {"real time of a daemon", 0, {"PRELOAD", "CUTIN_PRIORITY=rt"}, SERVED},
+    {"daemon comes and goes", 0, {"PRELOAD"}, KILLED},
 };
 enum { MODES = sizeof(modes) / sizeof(*modes) };
 
@@ -44,12 +51,90 @@ struct result {
     char out[TEXT], err[TEXT];
 };
 
+/* ---- company --------------------------------------------------------------------------------- */
+
+static char folder[] = "/tmp/cutin-hazards-XXXXXX", place[sizeof(folder) + 8];
+static pid_t companions[2];
+
+static pid_t companion(const char *const argv[], const char *const env[])
+{
+    pid_t pid = fork();
+    if (pid != 0)
+        return pid;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    int null = open("/dev/null", O_WRONLY);
+    dup2(null, STDOUT_FILENO);
+    dup2(null, STDERR_FILENO);
+    for (; *env; env++)
+        putenv((char *)(unsigned long)*env);
+    execv(argv[0], (char *const *)(unsigned long)argv);
+    _exit(127);
+}
+
+static void end(pid_t pid)
+{
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+}
+
+static pid_t daemon_new(void)
+{
+    return companion((const char *[]){getenv("HAZARD_DAEMON"), "--socket", place, NULL},
+                     (const char *[]){NULL});
+}
+
+/* The program's own end ends this one: a daemon that is there for 20 ms, and not for 20. */
+static pid_t daemons_come_and_go(void)
+{
+    pid_t pid = fork();
+    if (pid != 0)
+        return pid;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (;;) {
+        pid_t one = daemon_new();
+        usleep(20000);
+        end(one);
+        usleep(20000);
+    }
+}
+
+static pid_t service_new(enum company company)
+{
+    char preload[4096];
+    snprintf(preload, sizeof(preload), "LD_PRELOAD=%s", getenv("CUTIN_PRELOAD"));
+    return companion((const char *[]){getenv("HAZARD_SERVICE"), "--rate",
+                                      company == PULSED ? "1000" : "100", "--kernels", "3",
+                                      "--kernel-us", "100", "--seconds", "3600", NULL},
+                     (const char *[]){preload, "CUTIN_PRIORITY=rt", NULL});
+}
+
+static void company_begin(enum company company)
+{
+    if (company == ALONE)
+        return;
+    companions[0] = company == KILLED ? daemons_come_and_go() : daemon_new();
+    for (int i = 0; i < 20000 && access(place, F_OK) != 0; i++)
+        usleep(1000);
+    companions[1] = service_new(company);
+}
+
+static void company_end(enum company company)
+{
+    for (int i = 0; i < 2 && company != ALONE; i++)
+        end(companions[i]);
+    unlink(place);
+}
+
+/* ---- one run --------------------------------------------------------------------------------- */
+
 static void child(const char *program, const char *hazard, const struct mode *m, const int fds[2])
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     dup2(fds[0], STDOUT_FILENO);
     dup2(fds[1], STDERR_FILENO);
     unsetenv("CUDA_INJECTION64_PATH");
+    if (m->company != ALONE)
+        setenv("CUTIN_SOCKET", place, 1);
     for (unsigned int i = 0; i < sizeof(m->env) / sizeof(*m->env) && m->env[i]; i++) {
         const char *value = strchr(m->env[i], '=');
         if (value)
@@ -72,6 +157,7 @@ static void text_of(int fd, char *text)
 static void run(const char *program, const char *hazard, const struct mode *m, struct result *r)
 {
     int fds[2] = {memfd_create("stdout", MFD_CLOEXEC), memfd_create("stderr", MFD_CLOEXEC)};
+    company_begin(m->company);
     pid_t pid = fork();
     if (pid == 0)
         child(program, hazard, m, fds);
@@ -85,6 +171,7 @@ static void run(const char *program, const char *hazard, const struct mode *m, s
         r->status = -1;
     text_of(fds[0], r->out);
     text_of(fds[1], r->err);
+    company_end(m->company);
 }
 
 static void print_end(const char *way, const struct result *r)
@@ -115,7 +202,7 @@ static void print_difference(const char *reference, const struct result *bare, c
 static int named(const struct mode *m)
 {
     const char *only = getenv("HAZARD_MODES");
-    return m->reference >= 0 && (!only || strstr(only, m->name));
+    return m->reference >= 0 && (only ? !!strstr(only, m->name) : m->company == ALONE);
 }
 
 /* A reference is wanted by those that refer to it, and the first one always. */
@@ -174,6 +261,9 @@ static void world(void)
     snprintf(id, sizeof(id), "hazard-%d", (int)getpid());
     setenv("SIMGPU_ID", id, 1);
     setenv("CUTIN_SOCKET", "", 1);
+    if (!mkdtemp(folder))
+        exit(2);
+    snprintf(place, sizeof(place), "%s/s", folder);
 }
 
 int main(int argc, char **argv)
@@ -195,5 +285,6 @@ int main(int argc, char **argv)
         }
     }
     printf("%d hazards, %d failed\n", count, failed);
+    rmdir(folder);
     return failed || !count;
 }

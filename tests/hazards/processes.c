@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
@@ -60,6 +61,24 @@ HAZARD_RAW(forked_before_init_both_use_the_gpu)
     }
     say_end("child", pid);
     some_work(5);
+}
+
+/* What a program with thousands of threads asks for. */
+HAZARD_RAW(threads_have_small_stacks_by_default)
+{
+    pthread_attr_t attr;
+    pthread_attr_init(&attr);
+#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
+    if (pthread_attr_setstacksize(&attr, (size_t)PTHREAD_STACK_MIN + 6144) ||
+        pthread_setattr_default_np(&attr))
+        give_up("an attribute");
+#endif
+    gpu_open();
+    some_work(5);
+    for (int i = 0; i < 300; i++)
+        nap();
+    some_work(7);
+    printf("end\n");
 }
 
 /* The driver does not work in the child, and says so. */

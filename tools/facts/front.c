@@ -8,7 +8,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-_Atomic bool shim_bypass;
+struct shim_life shim_life = {.engaged = true};
 
 const struct config *config_get(void)
 {

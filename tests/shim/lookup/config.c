@@ -199,6 +199,31 @@ static void bad(const char *variable, const char *value)
 #undef CONFIG_MICROS
 #undef CONFIG_PATH
 
+/* Daemons and sandboxes begin so. */
+Test(shim_config, an_environment_that_is_cleared_after_the_start_has_said_its_own)
+{
+    setenv("CUTIN_PRIORITY", "rt", 1);
+    setenv("CUTIN_DEPTH", "7", 1);
+    setenv("CUTIN_SOCKET", "/there", 1);
+    config_load();
+    clearenv();
+    cr_expect_eq(config_get()->level, CUTIN_LEVEL_RT);
+    cr_expect_eq(config_get()->depth, 7);
+    cr_expect_str_eq(config_get()->socket, "/there");
+    cr_expect_str_empty(said());
+}
+
+/* So do programs in Python, ahead of the first import that uses the GPU. */
+Test(shim_config, what_is_set_after_the_start_counts)
+{
+    setenv("CUTIN_DEPTH", "7", 1);
+    config_load();
+    setenv("CUTIN_PRIORITY", "rt", 1);
+    setenv("CUTIN_DEPTH", "9", 1);
+    cr_expect_eq(config_get()->level, CUTIN_LEVEL_RT);
+    cr_expect_eq(config_get()->depth, 9);
+}
+
 Test(shim_config, message_is_the_documented_one)
 {
     setenv("CUTIN_DEPTH", "abc", 1);

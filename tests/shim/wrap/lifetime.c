@@ -1,6 +1,8 @@
 /*
  * lifetime.c - contexts that go while work is buffered, and threads that use several.
  */
+#include <signal.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -101,4 +103,24 @@ Test(lifetime, a_forked_child_passes_through)
     cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 7);
     ok(cutin_stream_release(s));
     ok(cuStreamSynchronize(s));
+}
+
+/* As sandboxes and crash handlers make them: no handler of a fork says that it is one. What its
+ * parent has buffered is none of its own, so it gets the driver's answer. */
+Test(lifetime, a_child_that_no_fork_handler_tells_of_passes_through)
+{
+    CUstream s = rig_stream();
+    int status;
+    rig_warm(s);
+    CUdeviceptr x = rig_buffer(3);
+    ok(cutin_stream_hold(s));
+    ok(cuMemsetD32Async(x, 7, N, s));
+    cr_assert_eq(cuStreamQuery(s), CUDA_ERROR_NOT_READY);
+    pid_t child = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+    if (child == 0)
+        _exit(cuStreamQuery(s) == CUDA_SUCCESS ? 7 : 8);
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 7, "%x", (unsigned)status);
+    ok(cutin_stream_release(s));
+    rig_expect(x, 7, s);
 }

@@ -189,6 +189,8 @@ SEAM long syscall(long n, ...)
         if (command == FUTEX_WAKE || command == FUTEX_WAKE_BITSET)
             return word_wake((uint32_t *)a[0], (int)a[1], (uint32_t)a[2]);
     }
+    if (n == SYS_clock_nanosleep && step_here())
+        return -clock_nanosleep((clockid_t)a[0], (int)a[1], (const struct timespec *)a[2], NULL);
     return fail(step_syscall(n, a[0], a[1], a[2], a[3], a[4], a[5]));
 }
 

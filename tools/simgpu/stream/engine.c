@@ -417,14 +417,20 @@ static void *engine_main(void *unused)
     return NULL;
 }
 
-/* Threads of a library in someone else's process take no signals. */
+/* Threads of a library in someone else's process take no signals, and do not depend on how large a
+ * stack it gives its own. */
 int engine_thread_start(void *(*main)(void *), void *arg)
 {
+    enum { STACK_BYTES = 8 << 20 };
     sigset_t all, before;
+    pthread_attr_t attr;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     pthread_t thread;
-    int rc = pthread_create(&thread, NULL, main, arg);
+    pthread_attr_init(&attr);
+    pthread_attr_setstacksize(&attr, STACK_BYTES);
+    int rc = pthread_create(&thread, &attr, main, arg);
+    pthread_attr_destroy(&attr);
     if (rc == 0)
         pthread_detach(thread);
     pthread_sigmask(SIG_SETMASK, &before, NULL);

@@ -1,0 +1,57 @@
+/*
+ * quiet.c - see quiet.h. Signals of a write go to the thread that wrote, so one that was not
+ * pending before is ours, and is taken back.
+ */
+#include "shim/lookup/quiet.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+static const int of_writes[] = {SIGPIPE, SIGXFSZ, SIGTTOU};
+enum { OF_WRITES = sizeof(of_writes) / sizeof(*of_writes) };
+
+void quiet_begin(struct quiet *q)
+{
+    sigset_t set;
+
+    q->errno_was = errno;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &q->cancel_was);
+    sigemptyset(&set);
+    for (int i = 0; i < OF_WRITES; i++)
+        sigaddset(&set, of_writes[i]);
+    pthread_sigmask(SIG_BLOCK, &set, &q->mask_was);
+    sigpending(&q->pending_was);
+}
+
+void quiet_end(const struct quiet *q)
+{
+    const struct timespec now = {0};
+    sigset_t pending, set;
+
+    sigpending(&pending);
+    for (int i = 0; i < OF_WRITES; i++)
+        if (sigismember(&pending, of_writes[i]) == 1 &&
+            sigismember(&q->pending_was, of_writes[i]) == 0) {
+            sigemptyset(&set);
+            sigaddset(&set, of_writes[i]);
+            while (sigtimedwait(&set, NULL, &now) < 0 && errno == EINTR)
+                ;
+        }
+    pthread_sigmask(SIG_SETMASK, &q->mask_was, NULL);
+    pthread_setcancelstate(q->cancel_was, NULL);
+    errno = q->errno_was;
+}
+
+/* Not nanosleep, at which a thread that is to end would end. */
+void quiet_nap(uint32_t ns)
+{
+    const struct timespec nap = {.tv_nsec = (long)ns};
+    int saved = errno;
+
+    syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &nap, NULL);
+    errno = saved;
+}

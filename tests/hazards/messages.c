@@ -1,0 +1,226 @@
+/*
+ * messages.c - where cutin's messages go: to the standard error that the program was started with,
+ * if there is one, it is still that, and it takes a line at once. A program is not ended, stopped
+ * or kept waiting by them, and finds none in its data.
+ */
+#include "tests/hazards/hazard.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pty.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <termios.h>
+#include <unistd.h>
+
+static void work(void)
+{
+    CUstream s = stream_new(CU_STREAM_NON_BLOCKING);
+    CUdeviceptr x = buffer_new(3);
+    warm(s);
+    for (int i = 0; i < 500; i++)
+        MUST(launch_mix(x, 5, 7, s));
+    SAY(cuStreamSynchronize(s));
+    show("x", x);
+    fflush(stdout);
+}
+
+/* The simulated GPU is a file itself, which may still grow. */
+HAZARD_RAW(what_begins_with_a_bad_setting_ends)
+{
+    gpu_open();
+    if (getenv("MAY_WRITE_NOTHING")) { /* nor what it prints */
+        dup2(open("/dev/null", O_WRONLY), STDOUT_FILENO);
+        setrlimit(RLIMIT_FSIZE, &(struct rlimit){0, 0});
+    }
+    work();
+}
+
+/* Another start of this program, with a message to say, a standard error and a way to meet signals
+ * of its own. Returns its id. */
+static pid_t start(int err, void (*prepare)(void))
+{
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid < 0)
+        give_up("fork");
+    if (pid)
+        return pid;
+    if (err >= 0)
+        dup2(err, STDERR_FILENO);
+    else
+        close(STDERR_FILENO);
+    setenv("CUTIN_DEPTH", "nonsense", 1);
+    if (prepare)
+        prepare();
+    execl("/proc/self/exe", "again", "what_begins_with_a_bad_setting_ends", (char *)NULL);
+    _exit(127);
+}
+
+static void say_end(pid_t pid)
+{
+    int status = 0;
+    if (waitpid(pid, &status, WUNTRACED) != pid)
+        give_up("waitpid");
+    if (WIFSTOPPED(status)) {
+        printf("stopped by %d\n", WSTOPSIG(status));
+        kill(pid, SIGKILL);
+        waitpid(pid, &status, 0);
+    } else if (WIFSIGNALED(status)) {
+        printf("signal %d\n", WTERMSIG(status));
+    } else {
+        printf("exit status %d\n", WEXITSTATUS(status));
+    }
+}
+
+static int file_new(void)
+{
+    return memfd_create("data", 0);
+}
+
+static void say_data(int fd)
+{
+    char text[256];
+    ssize_t got = pread(fd, text, sizeof(text) - 1, 0);
+    text[got > 0 ? got : 0] = '\0';
+    printf("data: %zd bytes: %s\n", got, text);
+}
+
+/* It opened its results where it had closed standard error. */
+HAZARD_RAW(results_are_descriptor_2)
+{
+    int fd = file_new();
+    setenv("CUTIN_DEPTH", "nonsense", 1);
+    dup2(fd, STDERR_FILENO);
+    gpu_open();
+    if (write(STDERR_FILENO, "mine\n", 5) != 5)
+        give_up("write");
+    work();
+    say_data(fd);
+    printf("end\n");
+}
+
+/* The same in a program that was started without a standard error. */
+HAZARD_RAW(started_without_standard_error)
+{
+    say_end(start(-1, NULL));
+    printf("end\n");
+}
+
+HAZARD_RAW(reader_of_standard_error_is_gone)
+{
+    int fds[2];
+    if (pipe(fds))
+        give_up("pipe");
+    close(fds[0]);
+    say_end(start(fds[1], NULL));
+    printf("end\n");
+}
+
+HAZARD_RAW(nobody_reads_standard_error)
+{
+    static char full[1 << 20];
+    int fds[2];
+    if (pipe2(fds, O_NONBLOCK))
+        give_up("pipe");
+    while (write(fds[1], full, sizeof(full)) > 0)
+        ;
+    fcntl(fds[1], F_SETFL, 0);
+    say_end(start(fds[1], NULL));
+    printf("end\n");
+}
+
+static void no_file_may_grow(void)
+{
+    setenv("MAY_WRITE_NOTHING", "1", 1);
+}
+
+enum { SIZE_LIMIT = 1 << 30 }; /* more than the simulated GPU is */
+
+static void no_file_may_grow_further(void)
+{
+    setrlimit(RLIMIT_FSIZE, &(struct rlimit){SIZE_LIMIT, SIZE_LIMIT});
+}
+
+HAZARD_RAW(standard_error_is_a_file_that_may_not_grow)
+{
+    int fd = file_new();
+    lseek(fd, SIZE_LIMIT, SEEK_SET);
+    say_end(start(fd, no_file_may_grow_further));
+    printf("end\n");
+}
+
+static char home[] = "/tmp/cutin-hazard-XXXXXX";
+
+static void learns_there(void)
+{
+    setenv("CUTIN_PROFILE", "on", 1);
+    setenv("XDG_CACHE_HOME", home, 1);
+    no_file_may_grow();
+}
+
+/* What was learned is written when it ends. */
+HAZARD_RAW(nothing_learned_may_be_written)
+{
+    char command[64];
+    int null = open("/dev/null", O_WRONLY);
+    if (!mkdtemp(home))
+        give_up("mkdtemp");
+    say_end(start(null, learns_there));
+    snprintf(command, sizeof(command), "rm -r %s", home);
+    if (system(command))
+        give_up("rm");
+    printf("end\n");
+}
+
+static void traced_there(void)
+{
+    static char name[64];
+    snprintf(name, sizeof(name), "%s/trace.json", home);
+    setenv("CUTIN_TRACE", name, 1);
+    no_file_may_grow();
+}
+
+HAZARD_RAW(no_trace_may_be_written)
+{
+    char command[64];
+    int null = open("/dev/null", O_WRONLY);
+    if (!mkdtemp(home))
+        give_up("mkdtemp");
+    say_end(start(null, traced_there));
+    snprintf(command, sizeof(command), "rm -r %s", home);
+    if (system(command))
+        give_up("rm");
+    printf("end\n");
+}
+
+/* A group of its own, so not the one in the foreground, on a terminal that stops who writes. */
+static void into_the_background(void)
+{
+    setpgid(0, 0);
+}
+
+HAZARD_RAW(in_the_background_of_a_terminal_that_stops_writers)
+{
+    int master, terminal;
+    struct termios t;
+    if (openpty(&master, &terminal, NULL, NULL, NULL))
+        give_up("openpty");
+    fflush(stdout);
+    pid_t leader = fork();
+    if (leader == 0) {
+        if (setsid() < 0 || ioctl(terminal, TIOCSCTTY, 0) || tcgetattr(terminal, &t))
+            give_up("a terminal");
+        t.c_lflag |= TOSTOP;
+        tcsetattr(terminal, TCSANOW, &t);
+        say_end(start(terminal, into_the_background));
+        exit(0);
+    }
+    say_end(leader);
+    close(master);
+    printf("end\n");
+}

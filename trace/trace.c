@@ -141,15 +141,20 @@ uint32_t trace_name(const char *text)
     return found;
 }
 
-/* Word by word and atomic: one that is a whole ring behind may meet another in the same place, and
- * a reader may look at any time. `seq` is 0 meanwhile. */
+/* Word by word and atomic: a reader may look at any time. `seq` is WRITING meanwhile. Where one that
+ * is a whole ring behind is still at work, or somebody was quicker by that much, the record is lost:
+ * a mixture of two would look like one. */
 static void record_store(struct trace_record *to, const struct trace_record *from)
 {
+    static const uint64_t WRITING = UINT64_MAX;
     _Atomic uint64_t *words = (_Atomic uint64_t *)(void *)to;
     uint64_t copy[sizeof(*from) / sizeof(uint64_t)];
+    uint64_t was = atomic_load_explicit(&words[0], memory_order_relaxed);
 
     memcpy(copy, from, sizeof(copy));
-    atomic_store_explicit(&words[0], 0, memory_order_relaxed);
+    if (was > copy[0] || !atomic_compare_exchange_strong_explicit(
+                             &words[0], &was, WRITING, memory_order_acquire, memory_order_relaxed))
+        return;
     for (size_t i = 1; i < sizeof(copy) / sizeof(*copy); i++)
         atomic_store_explicit(&words[i], copy[i], memory_order_release);
     atomic_store_explicit(&words[0], copy[0], memory_order_release);

@@ -7,6 +7,7 @@
 #include "shim/objects/context.h"
 #include "shim/path/drain.h"
 #include "shim/objects/event.h"
+#include "shim/path/external_wait.h"
 #include "vhq/mutant.h"
 
 static void foreign_add(struct shim_context *ctx, void *user)
@@ -54,10 +55,21 @@ EXPORT CUresult cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent)
     return recorded(hEvent, REAL(cuCtxRecordEvent)(hCtx, hEvent));
 }
 
+/* A record of another process may be work that this one holds, as with a stream's wait for it. */
+static struct watch *wait_begins(CUcontext handle, CUevent event)
+{
+    everything_first(handle, MUTANT(context_wait_undrained));
+    const struct shim_event *ev = call_native() ? NULL : event_find(event);
+    struct shim_context *ctx = ev && ev->interprocess ? context_find(handle) : NULL;
+    return ctx && !MUTANT(context_waits_untold) ? external_wait_begin_context(ctx) : NULL;
+}
+
 EXPORT CUresult cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent)
 {
-    everything_first(hCtx, MUTANT(context_wait_undrained));
-    return REAL(cuCtxWaitEvent)(hCtx, hEvent);
+    struct watch *watched = wait_begins(hCtx, hEvent);
+    CUresult r = REAL(cuCtxWaitEvent)(hCtx, hEvent);
+    external_wait_end(watched);
+    return r;
 }
 
 EXPORT CUresult cuGreenCtxRecordEvent(CUgreenCtx hCtx, CUevent hEvent)
@@ -68,6 +80,8 @@ EXPORT CUresult cuGreenCtxRecordEvent(CUgreenCtx hCtx, CUevent hEvent)
 
 EXPORT CUresult cuGreenCtxWaitEvent(CUgreenCtx hCtx, CUevent hEvent)
 {
-    everything_first(converted(hCtx), MUTANT(context_wait_undrained));
-    return REAL(cuGreenCtxWaitEvent)(hCtx, hEvent);
+    struct watch *watched = wait_begins(converted(hCtx), hEvent);
+    CUresult r = REAL(cuGreenCtxWaitEvent)(hCtx, hEvent);
+    external_wait_end(watched);
+    return r;
 }

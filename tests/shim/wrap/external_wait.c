@@ -43,6 +43,27 @@ Test(outside, a_refused_wait_spoils_no_later_one)
     cr_expect_eq(recorded(rig_stream()), 2);
 }
 
+/* ---- a context's wait for another process's record ------------------------------------------- */
+
+static unsigned recorded_by_context(CUevent event)
+{
+    unsigned before = watch_count(WATCH_cuEventRecord);
+    ok(cuCtxWaitEvent(rig_context, event));
+    return watch_count(WATCH_cuEventRecord) - before;
+}
+
+Test(outside, a_context_waits_for_another_process)
+{
+    CUevent own, shared;
+    CUipcEventHandle handle;
+    ok(cuEventCreate(&own, CU_EVENT_DISABLE_TIMING));
+    ok(cuEventCreate(&shared, CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS));
+    ok(cuIpcGetEventHandle(&handle, shared));
+    rig_stream();
+    cr_expect_eq(recorded_by_context(own), 0);
+    cr_expect_eq(recorded_by_context(shared), 2);
+}
+
 /* ---- a thread that stands in the driver ------------------------------------------------------ */
 
 static CUstream slow, fast;

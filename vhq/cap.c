@@ -389,7 +389,7 @@ static uint16_t mark_ahead(const struct vhq *q, uint32_t newest)
     return ns < AHEAD_MOST ? (uint16_t)ns : AHEAD_MOST;
 }
 
-static enum mark mark_place(struct vhq *q, int (*op)(void *, struct vhq *, void *, uint32_t))
+enum mark cap_mark_by(struct vhq *q, int (*op)(void *, struct vhq *, void *, uint32_t))
 {
     struct vhq_set *s = q->set;
     uint32_t value = peek(q->newest) + 1;
@@ -426,12 +426,12 @@ static enum mark mark_place(struct vhq *q, int (*op)(void *, struct vhq *, void 
 
 enum mark cap_mark(struct vhq *q)
 {
-    return mark_place(q, q->set->ops.mark);
+    return cap_mark_by(q, q->set->ops.mark);
 }
 
 enum mark cap_mark_gate(struct vhq *q)
 {
-    return mark_place(q, q->set->ops.gate);
+    return cap_mark_by(q, q->set->ops.gate);
 }
 
 /* ---- completion: set's lock held ------------------------------------------------------------- */
@@ -451,7 +451,28 @@ static bool reached(uint32_t word, uint32_t value)
 
 bool cap_reached(struct vhq *q, uint32_t value)
 {
-    return reached(cap_word(q), value);
+    return reached(cap_word(q), value) || reached(peek(q->complete_mark), value);
+}
+
+/* Nobody writes its newest marker's number: see left.c. */
+static bool cap_lapsed(const struct vhq *q, uint32_t word, uint32_t newest, uint64_t now)
+{
+    return q->lapse_ns != 0 && now >= q->lapse_ns && reached(word, newest - 1) &&
+           q->set->parked == 0;
+}
+
+void cap_join_oldest(struct vhq *q)
+{
+    uint32_t oldest = peek(q->complete_mark) + 1;
+    const struct unit *u = &q->unit[oldest % UNITS];
+    struct unit *next = &q->unit[(oldest + 1) % UNITS];
+    next->since_ns = u->since_ns;
+    next->est_ns += u->est_ns;
+    next->area_ns += u->area_ns;
+    q->ahead[(oldest + 1) % UNITS] = 0;
+    if (q->wide[oldest % UNITS] > q->wide[(oldest + 1) % UNITS])
+        q->wide[(oldest + 1) % UNITS] = q->wide[oldest % UNITS];
+    atomic_store_explicit(&q->complete_mark, oldest, memory_order_release);
 }
 
 /* Something completed between the last look and now; when the estimate says so, then: otherwise
@@ -486,7 +507,7 @@ static uint64_t cap_complete(struct vhq *q, uint64_t now)
 {
     uint32_t newest = atomic_load_explicit(&q->newest, memory_order_acquire);
     uint32_t complete = peek(q->complete_mark), word = cap_word(q);
-    if (reached(word, newest))
+    if (reached(word, newest) || unlikely(cap_lapsed(q, word, newest, now)))
         word = newest; /* the GPU may be ahead of the thread that placed the marker */
     if (reached(complete, word))
         return 0;
@@ -515,7 +536,7 @@ static uint64_t cap_complete(struct vhq *q, uint64_t now)
     return est + 1;
 }
 
-static bool cap_in_flight(const struct vhq *q)
+bool cap_in_flight(const struct vhq *q)
 {
     return peek(q->counted) != peek(q->complete) || peek(q->newest) != peek(q->complete_mark) ||
            peek(q->loose_ns) != 0;

@@ -10,6 +10,7 @@
  * gaps.c        when nobody above will come yet
  * gate.c        where a stream can be stopped behind the cap
  * pad.c         what may go beside those who hold it
+ * left.c        what a stream that ends has in flight
  * peer.c        what goes in spite of a hold, because somebody outside waits for it
  * dispatcher.c  the thread that submits
  * fence.c       what events look like from the host
@@ -252,6 +253,8 @@ struct vhq {
     bool gone;               /* destroyed: the last pin frees it */
     bool padded;             /* a command went during this hold */
     bool begun;              /* a part of the head went, and not all of it */
+    bool left;               /* it has ended, and something is in flight: see left.c */
+    bool marks;              /* the stream takes a last marker; vhq_leave's */
     _Atomic uint32_t calls;  /* ops calls by others in progress: vhq_destroy waits for them */
     uint32_t pass;           /* last pass that saw it: polls and set syncs */
 
@@ -265,6 +268,7 @@ struct vhq {
     uint32_t chain;    /* so many commands more may be followed by one that overlaps */
     uint8_t tail_wide; /* as wide[] */
     bool mark_waits;   /* one is due, and goes in front of the next command that does not overlap */
+    uint64_t lapse_ns; /* from then on the newest marker counts as reached; 0: it will be written */
     bool tail_waits;   /* something in it waits for more than the device */
     /* Estimates of commands of the tail that went while the set was alone, and that nothing counts;
      * 0: there are none. Whoever places a marker folds them into the tail. */
@@ -494,9 +498,15 @@ static inline void cap_sent(struct vhq *q, uint16_t flags, uint32_t load, int er
 }
 enum mark { MARK_OK, MARK_FULL, MARK_FAILED, MARK_NO_GATE };
 enum mark cap_mark(struct vhq *q);
+/* As cap_mark, by another function than ops->mark. */
+enum mark cap_mark_by(struct vhq *q, int (*op)(void *, struct vhq *, void *, uint32_t));
 /* A marker with a gate behind it; MARK_NO_GATE: nothing was placed. */
 enum mark cap_mark_gate(struct vhq *q);
 bool cap_markers_out(const struct vhq *q); /* no room for another */
+/* Not known complete, as of the last look. */
+bool cap_in_flight(const struct vhq *q);
+/* Makes room for a marker: the two oldest units are one from now on. Set's lock held. */
+void cap_join_oldest(struct vhq *q);
 /* Nothing of this vHQ counts as in flight any more. Submission right and set's lock held. */
 void cap_forget(struct vhq *q);
 /* All that was submitted through it is known complete. Submission right and set's lock held. */
@@ -523,6 +533,10 @@ void loose_end(struct vhq *q);
 void loose_close(struct vhq *q);
 /* A vHQ to be closed off, with its submission right taken. Set's lock held. */
 struct vhq *loose_next(struct vhq_set *s);
+
+/* ---- left.c ---------------------------------------------------------------------------------- */
+
+void left_forget(struct vhq_set *s); /* set's lock held */
 
 /* ---- blocked.c ------------------------------------------------------------------------------- */
 

@@ -125,7 +125,7 @@ static bool claim_running(struct vhq *q)
 static enum claim claim_take(struct vhq *q)
 {
     if (pthread_mutex_trylock(&q->lock) == 0) {
-        if (!q->dead && ring_empty(&q->ring) &&
+        if (!q->dead && !q->left && ring_empty(&q->ring) &&
             atomic_load_explicit(&q->running, memory_order_acquire) == RUN_NONE)
             return CLAIM_LOCK;
         pthread_mutex_unlock(&q->lock);
@@ -179,12 +179,12 @@ static void sync_probe(struct vhq *q)
     claim_drop(q, claim);
 }
 
-/* Around a call of ops: vhq_destroy waits for it. */
-static bool sync_call_begin(struct vhq *q)
+/* Around a call of ops: vhq_destroy waits for it, and vhq_leave, where it `names` the stream. */
+static bool sync_call_begin(struct vhq *q, bool names)
 {
     struct vhq_set *s = q->set;
     pthread_mutex_lock(&s->lock);
-    bool alive = !q->dead;
+    bool alive = !q->dead && !(names && q->left);
     if (alive)
         atomic_fetch_add(&q->calls, 1);
     pthread_mutex_unlock(&s->lock);
@@ -202,7 +202,7 @@ static void sync_call_end(struct vhq *q)
 
 static void sync_poll(struct vhq *q)
 {
-    if (!sync_call_begin(q))
+    if (!sync_call_begin(q, false))
         return;
     cap_poll(q);
     sync_call_end(q);
@@ -216,7 +216,7 @@ static bool sync_asks(const struct vhq *q)
 static bool sync_complete(struct vhq *q)
 {
     struct vhq_set *s = q->set;
-    if (!sync_call_begin(q))
+    if (!sync_call_begin(q, true))
         return true;
     bool complete = s->ops.complete(s->user, q, q->desc.stream);
     sync_call_end(q);
@@ -364,6 +364,13 @@ static bool finish_needed(const struct vhq *q)
     return peek(q->sent) != peek(q->mark_cover) || peek(q->newest) != peek(q->complete_mark);
 }
 
+/* What a stream that has ended left: nothing can be put behind it. */
+static void sync_left(struct vhq *q)
+{
+    if (q->lapse_ns == 0)
+        sync_asked(q);
+}
+
 /* ... and that the caller would not ask the driver for? */
 static bool sync_needed(const struct vhq *q)
 {
@@ -402,9 +409,10 @@ static void set_sync(struct vhq_set *set, bool (*needed)(const struct vhq *q),
     for (struct vhq *q = set->all, *next; q; q = next) {
         bool wait = !q->dead && needed(q);
         if (wait) {
+            void (*sync_it)(struct vhq *q) = q->left ? sync_left : sync;
             q->pins++; /* keeps it, and its place in the list */
             pthread_mutex_unlock(&set->lock);
-            sync(q);
+            sync_it(q);
             pthread_mutex_lock(&set->lock);
         }
         next = q->next;
@@ -430,6 +438,7 @@ void vhq_set_finish(struct vhq_set *set)
     set_sync(set, finish_needed, sync_marked);
     /* What was settled otherwise is still listed, and words of what is listed are looked at. */
     pthread_mutex_lock(&set->lock);
+    left_forget(set);
     cap_look(set, clock_ns());
     pthread_mutex_unlock(&set->lock);
 }

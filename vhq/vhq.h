@@ -179,6 +179,12 @@ struct vhq_desc {
 };
 int vhq_create(struct vhq_set *set, const struct vhq_desc *desc, struct vhq **out);
 void *vhq_user(const struct vhq *q);
+/* Its stream goes, or is somebody else's from now on: nothing is submitted through it any more, and
+ * vhq_destroy is due. True: what it has in flight stays counted in the cap if that comes no sooner
+ * than when vhq_left says, as of the last look at the set, that it is over. `marks`: a last marker
+ * may be put into the stream by the calling thread. As vhq_destroy waits. */
+bool vhq_leave(struct vhq *q, bool marks);
+bool vhq_left(const struct vhq *q);
 /* The vHQ must be drained. Waits only for an ops call that another thread is making for it; forgets
  * what is in flight. Not from within one of the vHQ's own commands. */
 void vhq_destroy(struct vhq *q);

@@ -250,7 +250,7 @@ static void stream_await_answer(const struct shim_stream *s)
     }
 }
 
-void stream_free(struct shim_stream *s)
+static void stream_free(struct shim_stream *s)
 {
     struct shim_context *ctx = s->ctx;
     pthread_mutex_lock(&ctx->lock);
@@ -274,6 +274,20 @@ void stream_free(struct shim_stream *s)
     pool_put(&stream_pool, s);
 }
 
+void stream_end(struct shim_stream *s, bool marks)
+{
+    struct shim_context *ctx = s->ctx;
+    pthread_mutex_lock(&ctx->lock);
+    stream_await_answer(s);
+    pthread_mutex_unlock(&ctx->lock);
+    if (!s->q || !vhq_leave(s->q, marks)) {
+        stream_free(s);
+        return;
+    }
+    atomic_store(&s->state, STREAM_LEFT);
+    atomic_store(&ctx->reap, true);
+}
+
 void stream_part(struct shim_context *ctx)
 {
     pthread_mutex_lock(&ctx->lock);
@@ -295,14 +309,24 @@ static void streams_end(struct shim_context *ctx, bool alive)
 }
 CONTEXT_END(CONTEXT_ENDED, streams_end)
 
-static struct shim_stream *next_destroyed(struct shim_context *ctx)
+static bool due(struct shim_context *ctx, const struct shim_stream *s, int state)
+{
+    if (state == STREAM_DESTROYED)
+        return vhq_idle(s->q);
+    if (vhq_left(s->q))
+        atomic_store(&ctx->reap, true);
+    return !vhq_left(s->q);
+}
+
+/* One in that state that is due; taken. */
+static struct shim_stream *next_due(struct shim_context *ctx, enum stream_state state)
 {
     struct shim_stream *s;
     pthread_mutex_lock(&ctx->lock);
     for (s = ctx->streams; s; s = s->next) {
-        int destroyed = STREAM_DESTROYED;
-        if (atomic_load(&s->state) == destroyed && vhq_idle(s->q) &&
-            atomic_compare_exchange_strong(&s->state, &destroyed, STREAM_FREE))
+        int seen = (int)state;
+        if (atomic_load(&s->state) == seen && due(ctx, s, seen) &&
+            atomic_compare_exchange_strong(&s->state, &seen, STREAM_FREE))
             break;
     }
     pthread_mutex_unlock(&ctx->lock);
@@ -314,11 +338,13 @@ void stream_reap(struct shim_context *ctx)
     struct shim_stream *s;
     if (!atomic_exchange(&ctx->reap, false))
         return;
-    while ((s = next_destroyed(ctx))) {
+    while ((s = next_due(ctx, STREAM_DESTROYED))) {
         CUstream handle = s->handle;
-        stream_free(s); /* first: from here on nobody marks it */
         struct context_scope scope = context_push(ctx);
+        stream_end(s, true); /* first: from here on nobody marks it */
         REAL(cuStreamDestroy_v2)(handle);
         context_pop(scope);
     }
+    while ((s = next_due(ctx, STREAM_LEFT)))
+        stream_free(s);
 }

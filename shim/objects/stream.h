@@ -37,6 +37,7 @@ enum stream_state {
     STREAM_LIVE,
     STREAM_GONE,      /* destroyed by the application; its buffered work is still to be submitted */
     STREAM_DESTROYED, /* that was submitted: the next stream_reap destroys it in the driver */
+    STREAM_LEFT,      /* the driver has no such stream any more, and runs what it was given */
     STREAM_FREE,
 };
 
@@ -117,11 +118,14 @@ struct shim_stream *stream_add_at(struct shim_context *ctx, CUstream handle, uns
 struct shim_stream *stream_add_janitor(struct shim_context *ctx);
 /* Remove it from the table: its handle may be reused from now on. */
 void stream_unlink(struct shim_stream *s);
-/* Free a stream that was unlinked; its vHQ is drained. Waits while the driver is asked for it. */
-void stream_free(struct shim_stream *s);
+/* Nothing more is submitted to a stream that was unlinked; its vHQ is drained. It is freed, or
+ * stays until what it has in flight has run. Waits while the driver is asked for it. `marks`: the
+ * calling thread may put a marker into it. */
+void stream_end(struct shim_stream *s, bool marks);
 /* The vHQs of a context's streams are about to go with their set. */
 void stream_part(struct shim_context *ctx);
-/* Free and destroy streams whose deferred destroy is due. */
+/* Destroy streams whose deferred destroy is due, and free those that have nothing in flight any
+ * more. */
 void stream_reap(struct shim_context *ctx);
 
 #endif

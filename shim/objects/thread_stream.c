@@ -42,7 +42,7 @@ static void slot_end(struct slot *slot)
     context_enter(ctx);
     departed_add(s);
     stream_unlink(s);
-    stream_free(s);
+    stream_end(s, false); /* the driver's may have gone before */
     context_leave(ctx);
 }
 

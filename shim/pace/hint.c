@@ -63,11 +63,12 @@ static void stream_anew(struct shim_stream *s, uint32_t level)
     struct shim_context *ctx = s->ctx;
     int keep = hint_thread_level;
     context_enter(ctx);
+    bool captures = capture_any() && capture_active(handle);
     departed_add(s);
     stream_unlink(s);
     if (s->q)
         vhq_release(s->q);
-    stream_free(s);
+    stream_end(s, !captures);
     hint_thread_level = (int)level;
     stream_created(handle);
     hint_thread_level = keep;

@@ -31,7 +31,8 @@ static bool legacy_busy(struct shim_context *ctx)
 
 static bool followed(const struct shim_stream *s, const struct shim_stream *other)
 {
-    return s == other || (s->kind == VHQ_LEGACY && other->kind == VHQ_BLOCKING);
+    return s == other || (s->kind == VHQ_LEGACY && other->kind == VHQ_BLOCKING &&
+                          atomic_load(&other->state) != STREAM_LEFT);
 }
 
 /* The calls of the streams that `s` follows, all known complete. Lock held. */

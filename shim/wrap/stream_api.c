@@ -1,6 +1,7 @@
 /*
  * stream_api.c - streams come, change and go.
  */
+#include "shim/objects/capture.h"
 #include "shim/pace/departed.h"
 #include "shim/path/call.h"
 #include "shim/path/drain.h"
@@ -27,18 +28,42 @@ static CUresult created(CUresult r, const CUstream *stream)
     return r;
 }
 
+/* Natively streams are gone that have been destroyed, and here some may wait for what they have
+ * buffered. */
+static bool room_made(CUresult r)
+{
+    struct shim_context *ctx =
+        r != CUDA_ERROR_OUT_OF_MEMORY || call_native() ? NULL : context_known();
+    if (!ctx || !ctx->set)
+        return false;
+    context_enter(ctx);
+    vhq_set_drain(ctx->set, false);
+    stream_reap(ctx);
+    context_leave(ctx);
+    return true;
+}
+
 EXPORT CUresult cuStreamCreate(CUstream *phStream, unsigned int Flags)
 {
-    return created(REAL(cuStreamCreate)(phStream, Flags), phStream);
+    CUresult r = REAL(cuStreamCreate)(phStream, Flags);
+    if (unlikely(room_made(r)))
+        r = REAL(cuStreamCreate)(phStream, Flags);
+    return created(r, phStream);
 }
 EXPORT CUresult cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int priority)
 {
-    return created(REAL(cuStreamCreateWithPriority)(phStream, flags, priority), phStream);
+    CUresult r = REAL(cuStreamCreateWithPriority)(phStream, flags, priority);
+    if (unlikely(room_made(r)))
+        r = REAL(cuStreamCreateWithPriority)(phStream, flags, priority);
+    return created(r, phStream);
 }
 EXPORT CUresult cuGreenCtxStreamCreate(CUstream *phStream, CUgreenCtx greenCtx, unsigned int flags,
                                        int priority)
 {
-    return created(REAL(cuGreenCtxStreamCreate)(phStream, greenCtx, flags, priority), phStream);
+    CUresult r = REAL(cuGreenCtxStreamCreate)(phStream, greenCtx, flags, priority);
+    if (unlikely(room_made(r)))
+        r = REAL(cuGreenCtxStreamCreate)(phStream, greenCtx, flags, priority);
+    return created(r, phStream);
 }
 
 /* ---- destroy ------------------------------------------------------------------------------ */
@@ -79,6 +104,7 @@ static CUresult stream_destroy(CUstream handle)
     struct shim_context *ctx = s->ctx;
     if (MUTANT(stream_destroy_early))
         return REAL(cuStreamDestroy_v2)(handle);
+    bool captures = capture_any() && capture_active(handle);
     departed_add(s);
     stream_unlink(s);
     stream_reap(ctx);
@@ -88,7 +114,7 @@ static CUresult stream_destroy(CUstream handle)
         destroy_later(s);
         return CUDA_SUCCESS;
     }
-    stream_free(s);
+    stream_end(s, !captures);
     return REAL(cuStreamDestroy_v2)(handle);
 }
 

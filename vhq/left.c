@@ -1,0 +1,79 @@
+/*
+ * left.c - what a stream that ends has in flight.
+ *
+ * The driver runs it to its end, so the cap counts it until then, by a last marker behind it, and
+ * as long the vHQ stays, through which nothing is submitted any more. Where a stream takes no
+ * marker, as that of a thread which ends, what has none counts for as long as the device needs for
+ * all that is in flight, by the estimates.
+ */
+#include "vhq/internal.h"
+
+#include "vhq/mutant.h"
+
+/* As cap_mark's, but that it never fails. */
+static int left_mark(void *user, struct vhq *q, void *stream, uint32_t value)
+{
+    struct vhq_set *s = q->set;
+    if (q->marks && s->ops.mark(user, q, stream, value) == 0)
+        return 0;
+    uint64_t ns = peek(s->area_ns);
+    q->lapse_ns = clock_ns() + (s->scale > SCALE_ONE ? ns * s->scale / SCALE_ONE : ns);
+    q->ahead[value % UNITS] = 0;
+    return 0;
+}
+
+static bool left_unmarked(const struct vhq *q)
+{
+    return peek(q->tail_est_ns) != 0 || peek(q->loose_ns) != 0;
+}
+
+/* The submission right is held, and there is none to be had any more. */
+static void left_close(struct vhq *q)
+{
+    struct vhq_set *s = q->set;
+    bool ask = q->marks && s->ops.complete && left_unmarked(q);
+    bool complete = ask && s->ops.complete(s->user, q, q->desc.stream);
+    pthread_mutex_lock(&s->lock);
+    if (complete)
+        cap_settle(q, clock_ns());
+    else
+        cap_look(s, clock_ns());
+    if (cap_markers_out(q))
+        cap_join_oldest(q);
+    pthread_mutex_unlock(&s->lock);
+    if (left_unmarked(q))
+        cap_mark_by(q, left_mark);
+}
+
+bool vhq_leave(struct vhq *q, bool marks)
+{
+    uint32_t seen;
+    if (passive() || MUTANT(left_uncounted))
+        return false;
+    vhq_drain(q, true);
+    pthread_mutex_lock(&q->lock);
+    while ((seen = atomic_load_explicit(&q->running, memory_order_acquire)) != RUN_NONE)
+        futex_wait(&q->running, seen, NEVER);
+    q->marks = marks;
+    left_close(q);
+    pthread_mutex_lock(&q->set->lock);
+    bool left = q->left = cap_in_flight(q);
+    pthread_mutex_unlock(&q->set->lock);
+    pthread_mutex_unlock(&q->lock);
+    while ((seen = atomic_load(&q->calls)) != 0)
+        futex_wait(&q->calls, seen, NEVER);
+    return left;
+}
+
+bool vhq_left(const struct vhq *q)
+{
+    return cap_in_flight(q);
+}
+
+/* The words that their markers are written to are about to go. */
+void left_forget(struct vhq_set *s)
+{
+    for (struct vhq *q = s->all; q; q = q->next)
+        if (q->left)
+            cap_forget(q);
+}

@@ -68,7 +68,7 @@ static void context_reset(struct shim_context *ctx, CUcontext handle, CUcontext 
     ctx->base = base;
     ctx->generation = atomic_fetch_add(&generations, 1) + 1;
     ctx->set = NULL;
-    ctx->legacy = ctx->janitor = ctx->streams = NULL;
+    ctx->legacy = ctx->streams = NULL;
     memset(ctx->aside, 0, sizeof(ctx->aside));
     ctx->words = NULL;
     ctx->memops = false;
@@ -85,6 +85,8 @@ static void context_reset(struct shim_context *ctx, CUcontext handle, CUcontext 
     atomic_store(&ctx->foreign, 0);
     atomic_store(&ctx->foreign_complete, 0);
     ctx->departed = NULL;
+    ctx->late = NULL;
+    ctx->lates = 0;
     atomic_store(&ctx->gone, 0);
     atomic_store(&ctx->gone_complete, 0);
     atomic_store(&ctx->reap, false);
@@ -105,9 +107,8 @@ static struct shim_context *context_new(CUcontext handle, CUcontext base)
         CUDA_SUCCESS)
         ctx->priority_least = ctx->priority_greatest = 0;
     if (queues_open(ctx) == 0) {
-        ctx->janitor = ctx->set ? stream_add_janitor(ctx) : NULL;
         ctx->legacy = stream_add(ctx, CU_STREAM_LEGACY, 0, 0);
-        if (ctx->legacy && (ctx->janitor || !ctx->set))
+        if (ctx->legacy)
             return ctx;
     }
     log_line(LOG_ERROR, "a context is not scheduled: no memory or no thread");

@@ -16,6 +16,7 @@
 #include "vhq/vhq.h"
 
 struct departed;
+struct late_node;
 struct shim_stream;
 
 struct shim_context {
@@ -29,8 +30,6 @@ struct shim_context {
     int priority_least, priority_greatest;
     struct vhq_set *set; /* NULL: no stream of this process is ever held */
     struct shim_stream *legacy;
-    struct shim_stream
-        *janitor; /* vHQ of deferred destroys; on no stream, ordered by fences alone */
     struct shim_stream *aside[CUTIN_LEVELS]; /* aside.h; NULL until needed */
     _Atomic int error; /* what every later call answers; negative: what the next one does */
     _Atomic bool reap; /* some stream waits for stream_reap */
@@ -44,9 +43,11 @@ struct shim_context {
     _Atomic uint32_t users;    /* threads that wait in `set` */
     _Atomic uint32_t parked;   /* calls under way that may end it */
     _Atomic uint32_t looking;  /* 1 while the thread that ticks asks the driver about it */
-    pthread_mutex_t lock;      /* the list of streams and the words */
+    pthread_mutex_t lock;      /* the lists, and the words */
     struct shim_stream *streams;
     struct departed *departed;
+    struct late_node *late; /* what is destroyed later, and how many; late.c */
+    uint32_t lates;
     struct word_page *words;
     struct gates *_Atomic gates;
     _Atomic uint32_t gates_usable; /* nonzero: they may be used (vhq_config.gates) */

@@ -39,7 +39,7 @@ static void stream_give_queue(struct shim_stream *s, int priority)
 {
     struct shim_context *ctx = s->ctx;
     const int dev = ctx->gpu->index;
-    s->word = s->janitor ? &s->host_word : word_get(ctx, &s->word_device);
+    s->word = word_get(ctx, &s->word_device);
     if (!s->word && mark_ring_new(s) != 0)
         return;
     struct vhq_desc desc = {.kind = s->kind,
@@ -48,7 +48,7 @@ static void stream_give_queue(struct shim_stream *s, int priority)
                             .stream = s->handle,
                             .user = s,
                             .id = s->id,
-                            .hold = s->janitor || dev < 0 ? NULL : client_hold_word(dev, s->level),
+                            .hold = dev < 0 ? NULL : client_hold_word(dev, s->level),
                             .hold_since = client_hold_since(dev, s->level),
                             .done = s->word};
     if (vhq_create(ctx->set, &desc, &s->q) != 0) {
@@ -66,7 +66,6 @@ static void stream_reset(struct shim_stream *s, struct shim_context *ctx, CUstre
     s->q = NULL;
     s->per_thread = handle == CU_STREAM_PER_THREAD;
     s->undeferred = s->per_thread || (handle == CU_STREAM_LEGACY && ctx->base != ctx->handle);
-    s->janitor = false;
     s->freed = NULL;
     s->direct = false;
     s->pad = NULL;
@@ -79,7 +78,6 @@ static void stream_reset(struct shim_stream *s, struct shim_context *ctx, CUstre
     s->captures = false;
     s->word = NULL;
     s->ring = NULL;
-    atomic_store(&s->host_word, 0);
     atomic_store(&s->state, STREAM_LIVE);
     atomic_store(&s->cig, false);
     /* Never back: events remember. A thread's own stream may have work in it that an earlier struct
@@ -97,7 +95,7 @@ static void stream_link(struct shim_stream *s)
     pthread_mutex_lock(&s->ctx->lock);
     DL_APPEND(s->ctx->streams, s);
     pthread_mutex_unlock(&s->ctx->lock);
-    if (stream_special(s->handle) || s->janitor)
+    if (stream_special(s->handle))
         return;
     struct shim_stream *stale = stream_known(s->handle);
     if (stale) /* its end went past us: the handle now means this stream */
@@ -138,20 +136,6 @@ struct shim_stream *stream_add_at(struct shim_context *ctx, CUstream handle, uns
     s->direct = !s->q;
     pad_open(s);
     client_note_stream(s->level);
-    stream_link(s);
-    return s;
-}
-
-struct shim_stream *stream_add_janitor(struct shim_context *ctx)
-{
-    struct shim_stream *s = pool_get(&stream_pool);
-    if (!s)
-        return NULL;
-    stream_reset(s, ctx, NULL);
-    s->janitor = true;
-    s->kind = VHQ_NONBLOCKING;
-    s->level = schedule_lowest(); /* its commands boost nobody */
-    stream_give_queue(s, 0);
     stream_link(s);
     return s;
 }
@@ -235,7 +219,7 @@ void stream_unlink(struct shim_stream *s)
     external_wait_forget(s);
     schedule_forget(s);
     capture_over(s);
-    if (!stream_special(s->handle) && !s->janitor)
+    if (!stream_special(s->handle))
         table_remove(&streams, &s->node);
     atomic_fetch_add_explicit(&generation, 1, memory_order_release);
 }
@@ -264,11 +248,10 @@ static void stream_free(struct shim_stream *s)
     counters_forget(s);
     DL_DELETE(ctx->streams, s);
     pthread_mutex_unlock(&ctx->lock);
-    if (s->word && !s->janitor)
+    if (s->word)
         word_put(ctx, s->word, atomic_load(&s->marked));
     mark_ring_free(s);
-    if (!s->janitor)
-        client_forget_stream(s->level);
+    client_forget_stream(s->level);
     pad_close(s);
     atomic_store(&s->state, STREAM_FREE);
     pool_put(&stream_pool, s);

@@ -55,7 +55,6 @@ struct shim_stream {
     /* A default stream that only a thread of the application can name: that one, and a green
      * context's, which has to be current for it. */
     bool undeferred;
-    bool janitor;
     struct block *freed;   /* frees that are buffered here; newest first (block.c) */
     _Atomic bool captures; /* a capture began in it and has not ended (capture.c) */
     _Atomic bool tracked;  /* its activity counts (above best effort, on a scheduled device) */
@@ -83,7 +82,6 @@ struct shim_stream {
     CUdeviceptr word_device;
     _Atomic uint32_t marked; /* newest value that the GPU was asked to write */
     struct mark_ring *ring;
-    _Atomic uint32_t host_word; /* the janitor's */
 
     uint32_t id;                     /* in traces; counts the streams of the process from 1 */
     uint64_t serial;                 /* per-thread streams: tells two users of one struct apart */
@@ -115,7 +113,6 @@ struct shim_stream *stream_add(struct shim_context *ctx, CUstream handle, unsign
 /* The same, of a level that was chosen. */
 struct shim_stream *stream_add_at(struct shim_context *ctx, CUstream handle, unsigned flags,
                                   int priority, uint32_t level);
-struct shim_stream *stream_add_janitor(struct shim_context *ctx);
 /* Remove it from the table: its handle may be reused from now on. */
 void stream_unlink(struct shim_stream *s);
 /* Nothing more is submitted to a stream that was unlinked; its vHQ is drained. It is freed, or

@@ -272,8 +272,7 @@ int gates_write(void *user, struct vhq *q, void *stream, uint32_t value)
 {
     struct shim_stream *s = vhq_user(q);
     struct gates *g = atomic_load_explicit(&s->ctx->gates, memory_order_acquire);
-    if (!g || !g->word || s->janitor || !s->word || s->level != g->level || gate_stale(g) ||
-        barred())
+    if (!g || !g->word || !s->word || s->level != g->level || gate_stale(g) || barred())
         return VHQ_NO_GATE;
     return mark_write_gate(s, value, g->word) == CUDA_SUCCESS ? 0 : VHQ_NO_GATE;
 }

@@ -8,6 +8,7 @@
 #include "scheduler/client/client.h"
 #include "shim/learn/estimate.h"
 #include "shim/objects/capture.h"
+#include "shim/objects/late.h"
 #include "shim/objects/context.h"
 #include "shim/objects/stream.h"
 #include "shim/pace/departed.h"
@@ -137,6 +138,7 @@ static void context_tick(struct shim_context *ctx, void *user)
         gates_look(ctx);
         streams_look(ctx, true);
         departed_look(ctx);
+        late_look(ctx);
         estimate_look(ctx);
         context_pop(scope);
         stream_reap(ctx);

@@ -144,11 +144,7 @@ CUresult mark_write_gate(struct shim_stream *s, uint32_t value, CUdeviceptr gate
 
 int mark_write(void *user, struct vhq *q, void *stream, uint32_t value)
 {
-    struct shim_stream *s = vhq_user(q);
-    if (!s->janitor)
-        return (int)mark_write_gate(s, value, 0);
-    atomic_store_explicit(&s->host_word, value, memory_order_release);
-    return 0;
+    return (int)mark_write_gate(vhq_user(q), value, 0);
 }
 
 bool mark_complete(void *user, struct vhq *q, void *stream)

@@ -38,7 +38,7 @@ static void track(struct shim_context *ctx, void *unused)
 {
     pthread_mutex_lock(&ctx->lock);
     for (struct shim_stream *s = ctx->streams; s; s = s->next)
-        if (!s->janitor && ctx->gpu->index >= 0)
+        if (ctx->gpu->index >= 0)
             s->tracked = true;
     pthread_mutex_unlock(&ctx->lock);
 }
@@ -54,7 +54,7 @@ static void reset(struct shim_context *ctx, void *user)
 
     pthread_mutex_lock(&ctx->lock);
     for (struct shim_stream *s = ctx->streams; s; s = s->next) {
-        if (s->janitor || atomic_load(&s->state) != STREAM_LIVE)
+        if (atomic_load(&s->state) != STREAM_LIVE)
             continue;
         if (s->q && (r->wanted == CONTROL_ALL_STREAMS || r->wanted == r->number))
             r->dropped += vhq_reset(s->q);

@@ -161,7 +161,8 @@ static CUstream context_stream(struct shim_context *ctx)
     CUstream handle = NULL;
     pthread_mutex_lock(&ctx->lock);
     for (const struct shim_stream *s = ctx->streams; s; s = s->next)
-        if (!s->undeferred && !s->janitor && (!handle || s->kind == VHQ_NONBLOCKING))
+        if (!s->undeferred && atomic_load(&s->state) == STREAM_LIVE &&
+            (!handle || s->kind == VHQ_NONBLOCKING))
             handle = s->handle;
     pthread_mutex_unlock(&ctx->lock);
     return handle;

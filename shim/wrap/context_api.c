@@ -5,6 +5,7 @@
  */
 #include "shim/path/call.h"
 #include "shim/objects/context.h"
+#include "shim/objects/late.h"
 #include "shim/pace/gates.h"
 #include "shim/objects/memory.h"
 
@@ -126,6 +127,7 @@ static struct shim_context *primary_of(CUdevice device)
 static void finish_each(struct shim_context *ctx, void *unused)
 {
     context_finish(ctx);
+    late_look(ctx); /* while there is a context */
     gates_pause(ctx, true);
     context_park(ctx);
 }

@@ -5,6 +5,7 @@
 
 #include "shim/path/call.h"
 #include "shim/objects/context.h"
+#include "shim/objects/late.h"
 #include "shim/path/drain.h"
 #include "shim/pace/schedule.h"
 #include "shim/path/traced.h"
@@ -109,15 +110,10 @@ EXPORT CUresult cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUev
 
 /* ---- destroy, share ----------------------------------------------------------------------- */
 
-struct destroyed {
-    CUstream stream; /* none: of every command the first member */
-    CUevent event;
-};
-
-static int destroy_run(void *payload)
+static void destroy_end(const struct late *what, bool alive)
 {
-    REAL(cuEventDestroy_v2)(((struct destroyed *)payload)->event);
-    return 0;
+    if (alive)
+        REAL(cuEventDestroy_v2)(what->handle);
 }
 
 /* Behind its latest record and every wait for it, wherever they are. False: they have gone, and the
@@ -125,19 +121,12 @@ static int destroy_run(void *payload)
 static bool destroy_later(struct shim_event *ev, struct vhq_fence *fence)
 {
     struct shim_context *ctx = event_context(ev);
-    if (!ctx || !ctx->janitor) {
-        drain_displaced(fence);
-        return false;
-    }
-    struct vhq_req req = {.bytes = sizeof(struct destroyed),
-                          .flags = VHQ_UNCOUNTED | VHQ_MUST_BUFFER,
-                          .displaces = fence};
-    struct vhq_cmd *cmd;
-    vhq_begin(ctx->janitor->q, &req, &cmd);
-    *cmd = (struct vhq_cmd){.run = destroy_run, .payload = cmd->payload};
-    *(struct destroyed *)cmd->payload = (struct destroyed){.event = ev->handle};
-    vhq_end(ctx->janitor->q, 0);
-    return true;
+    const struct late what = {
+        .end = destroy_end, .handle = ev->handle, .fence = fence, .waits = true};
+    if (ctx && late_add(ctx, &what))
+        return true;
+    drain_displaced(fence);
+    return false;
 }
 
 static CUresult event_destroy(CUevent handle)

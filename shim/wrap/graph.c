@@ -8,6 +8,7 @@
 #include "shim/path/call.h"
 #include "shim/objects/capture.h"
 #include "shim/objects/event.h"
+#include "shim/objects/late.h"
 #include "shim/objects/memory.h"
 #include "shim/path/drain.h"
 #include "shim/path/external_wait.h"
@@ -262,12 +263,6 @@ GRAPH_CALL(cuGraphUpload, true)
 
 /* ---- destroy ------------------------------------------------------------------------------ */
 
-/* Buffered launches use what is known of the graph until they have run. */
-static void destroy_drop(void *payload)
-{
-    exec_put(((struct graph_call *)payload)->exec);
-}
-
 /* Memory of its own went with it. */
 static CUresult exec_destroy(CUgraphExec handle)
 {
@@ -277,25 +272,21 @@ static CUresult exec_destroy(CUgraphExec handle)
     return r;
 }
 
-static int destroy_run(void *payload)
+/* Buffered launches use what is known of the graph until they have run. */
+static void destroy_end(const struct late *what, bool alive)
 {
-    exec_destroy(((struct graph_call *)payload)->handle);
-    destroy_drop(payload);
-    return 0;
+    if (alive)
+        exec_destroy(what->handle);
+    exec_put(what->user);
 }
 
-static void destroy_later(struct exec *e, CUgraphExec handle, struct vhq_fence *fence)
+static bool destroy_later(struct exec *e, CUgraphExec handle, struct vhq_fence *fence)
 {
-    struct vhq *q = e->ctx->janitor->q;
-    struct vhq_req req = {.bytes = sizeof(struct graph_call),
-                          .flags = VHQ_UNCOUNTED | VHQ_MUST_BUFFER,
-                          .after = fence};
-    struct vhq_cmd *cmd;
-    vhq_begin(q, &req, &cmd);
-    cmd->run = destroy_run;
-    cmd->drop = destroy_drop;
-    *(struct graph_call *)cmd->payload = (struct graph_call){.handle = handle, .exec = e};
-    vhq_end(q, 0);
+    const struct late what = {.end = destroy_end, .handle = handle, .user = e, .fence = fence};
+    if (late_add(e->ctx, &what))
+        return true;
+    vhq_fence_drain(fence, false);
+    return false;
 }
 
 EXPORT CUresult cuGraphExecDestroy(CUgraphExec hGraphExec)
@@ -307,7 +298,7 @@ EXPORT CUresult cuGraphExecDestroy(CUgraphExec hGraphExec)
     bool pending = fence && !vhq_fence_submitted(fence) && !MUTANT(exec_destroy_early);
     exec_remove(e);
     if (pending)
-        destroy_later(e, hGraphExec, fence);
+        pending = destroy_later(e, hGraphExec, fence);
     vhq_fence_put(fence);
     if (pending)
         return CUDA_SUCCESS;

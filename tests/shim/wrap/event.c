@@ -205,31 +205,65 @@ static void rig_open_with_queue(void)
 
 TestSuite(event_queue, .init = rig_open_with_queue, .fini = rig_close);
 
-static _Atomic int rounds;
+/* Which is held: what comes after it is due before it is. */
+struct destroyer {
+    CUstream held, s, follows;
+    CUdeviceptr x;
+};
 
-static void make_and_destroy(void *user)
+static void make_and_destroy(CUstream s, CUstream follows)
 {
-    CUstream s = user;
-    for (int i = 0; i < 100; i++) {
-        CUevent e;
-        ok(cuEventCreate(&e, CU_EVENT_DISABLE_TIMING));
-        ok(cuEventRecord(e, s));
-        ok(cuEventDestroy(e));
-        atomic_fetch_add(&rounds, 1);
-    }
+    CUevent e;
+    ok(cuEventCreate(&e, CU_EVENT_DISABLE_TIMING));
+    ok(cuEventRecord(e, s));
+    ok(cuStreamWaitEvent(follows, e, 0));
+    ok(cuEventDestroy(e));
 }
 
-Test(event_queue, no_more_are_destroyed_late_than_a_queue_holds)
+static void destroy_events(void *user)
 {
-    CUstream s = rig_stream();
+    const struct destroyer *d = user;
+    make_and_destroy(d->held, d->held);
+    for (int i = 0; i < 100; i++)
+        make_and_destroy(d->s, d->follows);
+    ok(cutin_stream_release(d->held));
+}
+
+static void destroy_graphs(void *user)
+{
+    const struct destroyer *d = user;
+    for (int i = 0; i < 100; i++) {
+        CUgraphExec exec = rig_graph(d->x, 1, 0, 2);
+        ok(cuGraphLaunch(exec, d->s));
+        ok(cuGraphLaunch(exec, d->s));
+        ok(cuGraphExecDestroy(exec));
+    }
+    ok(cutin_stream_release(d->held));
+}
+
+/* By the thread that is to end what they wait for. */
+static void destroyed_behind_one_that_is_held(void (*body)(void *))
+{
+    struct destroyer d = {rig_stream(), rig_stream(), rig_stream(), rig_buffer(3)};
     struct rig_thread t;
-    rig_warm(s);
-    ok(cutin_stream_hold(s));
-    rig_start(&t, make_and_destroy, s);
-    rig_blocked(&t);
-    cr_assert_leq(atomic_load(&rounds), 16);
-    ok(cutin_stream_release(s));
+    rig_warm(d.held);
+    ok(cutin_stream_hold(d.held));
+    CUgraphExec exec = rig_graph(d.x, 1, 0, 2);
+    ok(cuGraphLaunch(exec, d.s));
+    ok(cuGraphLaunch(exec, d.held));
+    ok(cuGraphExecDestroy(exec));
+    rig_start(&t, body, &d);
+    rig_until(&t.returned);
     rig_join(&t);
-    cr_assert_eq(atomic_load(&rounds), 100);
-    ok(cuStreamSynchronize(s));
+    ok(cuCtxSynchronize());
+}
+
+Test(event_queue, any_number_of_events_is_destroyed_behind_one_that_is_held)
+{
+    destroyed_behind_one_that_is_held(destroy_events);
+}
+
+Test(event_queue, any_number_of_graphs_is_destroyed_behind_one_that_is_held)
+{
+    destroyed_behind_one_that_is_held(destroy_graphs);
 }

@@ -25,7 +25,7 @@ static _Thread_local struct range ranges[RANGES] __attribute__((tls_model("initi
 
 static _Atomic uint32_t generation = 1;
 
-static _Atomic uint32_t io_noted;
+static _Atomic uint32_t rings_noted;
 
 /* ---- what the program has registered -------------------------------------------------------- */
 
@@ -81,14 +81,14 @@ bool memory_registered(CUdeviceptr address)
     return found;
 }
 
-void memory_note_io(void)
+void memory_note_rings(void)
 {
-    atomic_store_explicit(&io_noted, 1, memory_order_relaxed);
+    atomic_store_explicit(&rings_noted, 1, memory_order_relaxed);
 }
 
-const _Atomic uint32_t *memory_io_word(void)
+const _Atomic uint32_t *memory_rings_word(void)
 {
-    return &io_noted;
+    return &rings_noted;
 }
 
 void memory_forget(void)

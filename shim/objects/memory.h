@@ -38,10 +38,11 @@ void memory_registered_add(void *p, size_t bytes);
 void memory_registered_remove(CUdeviceptr device);
 bool memory_registered(CUdeviceptr address);
 
-/* The program has registered memory of another device, so its kernels may ring doorbells; and the
- * word that is not 0 then. */
-void memory_note_io(void);
-const _Atomic uint32_t *memory_io_word(void);
+/* The program has registered memory of another device, or has some in common with another process:
+ * its kernels may ring doorbells, or write what somebody waits for. And the word that is not 0
+ * then. */
+void memory_note_rings(void);
+const _Atomic uint32_t *memory_rings_word(void);
 
 /* Does the driver return from a synchronous copy only when it is complete? Into host memory, yes;
  * from pinned memory, yes; from pageable memory it may have staged the rest; within a device it

@@ -64,7 +64,7 @@ int queues_open(struct shim_context *ctx)
                              .peer_us = cfg->peer_us,
                              .unbounded = PAGE_BIT_PAUSED | PAGE_BIT_POLICY,
                              .shift = client_shift_word(ctx->gpu->index),
-                             .rings = memory_io_word(),
+                             .rings = memory_rings_word(),
                              .beside = client_beside_word(),
                              .untried = true,
                              .expects = client_introduces()};

@@ -15,7 +15,7 @@ static CUresult seen(CUresult r, void *p, size_t bytes, unsigned int flags)
         memory_registered_add(p, bytes);
     if (r == CUDA_SUCCESS && flags & CU_MEMHOSTREGISTER_IOMEMORY) {
         waiting_registered();
-        memory_note_io();
+        memory_note_rings();
         gates_note_peer();
     }
     return r;

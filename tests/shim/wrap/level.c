@@ -323,3 +323,20 @@ Test(level, a_host_function_that_waits_lets_its_answer_pass)
     ok(rig_launch(x, 5, 7, rt));
     answered(rt, below, at);
 }
+
+/* Its kernels may be what a kernel of another process waits for. */
+Test(level, kernels_that_write_shared_memory_pass_a_hold_in_time)
+{
+    CUstream rt = real_time(CU_STREAM_NON_BLOCKING), below = rig_stream();
+    CUdeviceptr at = answer_new(), exported = rig_buffer(1);
+    CUipcMemHandle handle;
+    ok(cuIpcGetMemHandle(&handle, exported));
+    rig_warm(below);
+    ok(spin(rt, UINT64_C(5000000000)));
+    ok(rig_launch(at, 1, 1, below));
+    while (atomic_load(&answer[0]) == 0 && cuStreamQuery(rt) == CUDA_ERROR_NOT_READY)
+        rig_nap();
+    answers(CUDA_ERROR_NOT_READY, cuStreamQuery(rt));
+    ok(cuStreamSynchronize(rt));
+    ok(cuStreamSynchronize(below));
+}

@@ -19,7 +19,7 @@ enum { THREADS = 8, ROUNDS = 50 };
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
 static uint32_t word, order[THREADS * ROUNDS], ordered;
-static int pipes[2];
+static int pipes[2], orphans[2];
 
 static uint64_t now_ns(clockid_t clock)
 {
@@ -146,6 +146,22 @@ static void wait_child(void)
     waitpid(pid, NULL, 0);
 }
 
+/* Its parent is gone before it has run. */
+static void wait_orphan(void)
+{
+    struct pollfd p = {orphans[0], POLLIN, 0};
+    pid_t pid = fork();
+    if (pid == 0) {
+        if (fork() == 0) {
+            nap_us(1000);
+            (void)!write(orphans[1], "", 1);
+        }
+        _exit(0);
+    }
+    waitpid(pid, NULL, 0);
+    poll(&p, 1, 10000);
+}
+
 static void wait_crowd(void)
 {
     pthread_t thread[THREADS];
@@ -163,9 +179,10 @@ int main(void)
     } ways[] = {
         {"sleep_1ms", sleep_1ms},    {"sleep_hour", sleep_hour}, {"condition", time_out_condition},
         {"poll", time_out_poll},     {"mutex", wait_held_mutex}, {"word", wait_woken_word},
-        {"pipe", wait_written_pipe}, {"child", wait_child},      {"crowd", wait_crowd},
+        {"pipe", wait_written_pipe}, {"child", wait_child},      {"orphan", wait_orphan},
+        {"crowd", wait_crowd},
     };
-    if (pipe(pipes) != 0)
+    if (pipe(pipes) != 0 || pipe(orphans) != 0)
         return 1;
     for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++) {
         uint64_t since = now_ns(CLOCK_MONOTONIC);

@@ -586,8 +586,10 @@ SEAM pid_t fork(void)
     child_seat = NULL;
     if (pid < 0 && seat)
         step_refuse(seat);
-    if (pid > 0 && seat)
+    if (pid > 0 && seat) {
+        step_seat_of(seat, pid);
         step_spend(STEP_FORK);
+    }
     return pid;
 }
 

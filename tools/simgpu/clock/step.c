@@ -528,6 +528,11 @@ void step_name(struct seat *seat, uint64_t key)
     seat->self = key;
 }
 
+void step_seat_of(struct seat *seat, int pid)
+{
+    seat->pid = pid;
+}
+
 void step_sit(struct seat *seat)
 {
     me = seat;

@@ -63,6 +63,8 @@ struct seat *step_reserve(uint64_t cost_ns);
 void step_refuse(struct seat *seat);
 /* What others know its thread by. */
 void step_name(struct seat *seat, uint64_t key);
+/* It is a child's, which may not have run when this process is gone. */
+void step_seat_of(struct seat *seat, int pid);
 /* In the new thread, or the child: takes the seat and waits for its turn. */
 void step_sit(struct seat *seat);
 /* Is there still a thread of this process with that key? */

@@ -95,6 +95,7 @@
     X(launch_longer, "a launch executes some 40 instructions more")                                \
     X(launch_scans, "a launch looks at all streams of its context")                                \
     X(left_uncounted, "the cap forgets what a stream that ends has in flight")                     \
+    X(attributes_forget_all, "an attribute of one kernel is forgotten with another one's")         \
     X(marker_too_many, "one marker too many goes with 100 commands")                               \
     X(hold_opens_late, "what was held goes 1 ms after the hold has ended")                         \
     X(hold_ends_late, "a hold ends 1 ms after the work that held")

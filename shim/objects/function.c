@@ -88,12 +88,42 @@ static const void *module_of(CUfunction handle, bool *of_library)
     return origin ? (const void *)origin->library : module;
 }
 
+/* 12.3 and later; both functions have this shape. */
+typedef CUresult (*name_fn)(const char **name, const void *handle);
+
+/* NULL: the driver does not say. */
+static const char *name_ask(CUfunction handle)
+{
+    const struct origin *origin = origin_of(handle);
+    bool kernel = origin && origin->kernel;
+    name_fn ask = (name_fn)api_get(kernel ? API_cuKernelGetName : API_cuFuncGetName);
+    const char *name = NULL;
+    return ask(&name, handle) == CUDA_SUCCESS ? name : NULL;
+}
+
+/* 0: not known. */
+static uint64_t name_hash(CUfunction handle)
+{
+    const char *name = name_ask(handle);
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    for (; name && *name; name++)
+        hash = (hash ^ (unsigned char)*name) * UINT64_C(0x100000001b3);
+    return name ? hash | 1 : 0;
+}
+
+const char *function_name(CUfunction handle)
+{
+    const char *name = name_ask(handle);
+    return name ? name : "kernel";
+}
+
 static void function_describe(struct shim_function *f, CUfunction handle,
                               const struct shim_context *ctx)
 {
     const struct origin *origin = origin_of(handle);
     bool kernel = origin && origin->kernel;
     f->module = module_of(handle, &f->of_library);
+    f->alike = f->of_library ? name_hash(handle) : 0;
     f->context = ctx->handle;
     atomic_store_explicit(&f->only, kernel ? ctx->handle : NULL, memory_order_relaxed);
     function_shapes_forget(f);
@@ -152,18 +182,6 @@ struct shim_function *function_of(CUfunction handle, const struct shim_context *
     cache.function = f;
     cache.generation = f ? now : 0;
     return f;
-}
-
-/* 12.3 and later; both functions have this shape. */
-typedef CUresult (*name_fn)(const char **name, const void *handle);
-
-const char *function_name(CUfunction handle)
-{
-    const struct origin *origin = origin_of(handle);
-    bool kernel = origin && origin->kernel;
-    name_fn ask = (name_fn)api_get(kernel ? API_cuKernelGetName : API_cuFuncGetName);
-    const char *name = NULL;
-    return ask(&name, handle) == CUDA_SUCCESS && name ? name : "kernel";
 }
 
 uint32_t function_trace_name(struct shim_function *f, CUfunction handle)
@@ -235,17 +253,38 @@ void function_shapes_forget(struct shim_function *f)
         atomic_store_explicit(&f->shape[i], 0, memory_order_relaxed);
 }
 
-static void shapes_forget(struct table_node *node, void *user)
+/* Of a library's functions, in whatever context and by whatever handle. */
+struct alike {
+    const void *module;
+    uint64_t name; /* 0: any */
+};
+
+static void alike_forget(struct table_node *node, void *user)
 {
+    const struct alike *alike = user;
     struct shim_function *f = (struct shim_function *)(void *)node;
+    bool other = alike->module && f->module && f->module != alike->module;
+    if (other || (alike->name && f->alike && f->alike != alike->name))
+        return;
     function_shapes_forget(f);
     for (int i = 0; i < FUNCTION_ATTRIBUTES; i++)
         atomic_store_explicit(&f->attribute[i], 0, memory_order_relaxed);
 }
 
-void function_shapes_forget_all(void)
+void function_attributes_forget(CUfunction handle, struct shim_function *f)
 {
-    table_each(&functions, shapes_forget, NULL);
+    bool of_library = f && f->of_library;
+    struct alike alike = {.module = f ? f->module : module_of(handle, &of_library)};
+    if (!of_library && alike.module) {
+        if (f)
+            function_shapes_forget(f);
+        return;
+    }
+    if (of_library && !MUTANT(attributes_forget_all))
+        alike.name = f ? f->alike : name_hash(handle);
+    else
+        alike.module = NULL;
+    table_each(&functions, alike_forget, &alike);
 }
 
 bool function_attribute_is(const struct shim_function *f, CUfunction_attribute which, int value)

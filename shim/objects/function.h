@@ -28,7 +28,8 @@ struct shim_function {
     _Atomic(const void *) only;
     const void *module;  /* CUmodule or CUlibrary that it goes with; NULL: not known */
     const void *context; /* CUcontext that it goes with */
-    bool of_library;     /* shares its attributes with a kernel and functions in other contexts */
+    bool of_library; /* shares its attributes with a kernel and functions in other contexts ... */
+    uint64_t alike;  /* ... of this name, hashed; 0: which ones is not known */
     struct function_param *param;
     uint32_t params, param_room;
     uint32_t bytes; /* of all parameters, packed as the kernel sees them */
@@ -87,9 +88,10 @@ static inline bool function_belongs(const struct shim_function *f, CUcontext bas
 /* Before a shape is added: ask what clusters the code makes. */
 void function_cluster_ask(struct shim_function *f, CUfunction handle, const struct gpu_device *gpu);
 
-/* What the driver accepts of this function, or of any, may have changed. */
+/* What the driver accepts of this function may have changed. */
 void function_shapes_forget(struct shim_function *f);
-void function_shapes_forget_all(void);
+/* And so may its attributes, by way of this handle. */
+void function_attributes_forget(CUfunction handle, struct shim_function *f); /* NULL: not known */
 bool function_attribute_is(const struct shim_function *f, CUfunction_attribute which, int value);
 void function_attribute_set(struct shim_function *f, CUfunction_attribute which, int value);
 

@@ -83,13 +83,11 @@ EXPORT CUresult cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel)
 /* ---- attributes --------------------------------------------------------------------------- */
 
 /* Buffered launches go first, and what was accepted before may not be any more. */
-static void attribute_changes(struct shim_function *f)
+static void attribute_changes(CUfunction handle, struct shim_function *f)
 {
     drain_all(false);
-    if (f && !f->of_library)
-        function_shapes_forget(f);
-    else
-        function_shapes_forget_all();
+    if (handle)
+        function_attributes_forget(handle, f);
 }
 
 /* Some libraries set the same value before every launch: that changes nothing. */
@@ -121,7 +119,7 @@ EXPORT CUresult cuFuncSetAttribute(CUfunction hfunc, CUfunction_attribute attrib
     struct shim_function *f = ctx ? function_known(hfunc, ctx) : NULL;
     if (f && function_attribute_is(f, attrib, value))
         return attribute_same(ctx);
-    attribute_changes(f);
+    attribute_changes(hfunc, f);
     return attribute_set(REAL(cuFuncSetAttribute)(hfunc, attrib, value), f, attrib, value);
 }
 
@@ -136,6 +134,6 @@ EXPORT CUresult cuKernelSetAttribute(CUfunction_attribute attrib, int val, CUker
                                   : NULL;
     if (f && function_attribute_is(f, attrib, val))
         return attribute_same(ctx);
-    attribute_changes(f);
+    attribute_changes((CUfunction)kernel, f);
     return attribute_set(REAL(cuKernelSetAttribute)(attrib, val, kernel, dev), f, attrib, val);
 }

@@ -84,6 +84,7 @@
     X(legacy_drain_of_all, "the legacy stream is waited for with the non-blocking ones")           \
     X(capture_comes_first, "a call that waited is judged by a capture that began meanwhile")       \
     X(shared_memory_unseen, "kernels that write another process's memory are held for ever")       \
+    X(thread_waits_untold, "a real-time thread that waits outside holds who is to answer")         \
     X(context_waits_untold, "a real-time context that waits holds who is to answer")               \
     X(graph_waits_untold, "a real-time graph that waits holds who is to answer")                   \
     X(function_waits_untold, "a real-time host function that waits holds who is to answer")

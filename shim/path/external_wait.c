@@ -30,9 +30,9 @@ struct watch {
     struct shim_context *ctx;
     CUstream handle;
     CUevent before, after;
-    const void *function; /* it is a host function that runs; NULL: between two events */
-    bool over;            /* that has ended while somebody looked at it; under the lock */
-    uint32_t standing;    /* devices, as bits, for which the scheduler knows that it stands there */
+    const void *thread; /* a thread waits, or a host function runs; NULL: between two events */
+    bool over;          /* that has ended while somebody looked at it; under the lock */
+    uint32_t standing;  /* devices, as bits, for which the scheduler knows that it stands there */
     uint64_t progress;
 };
 
@@ -121,7 +121,7 @@ static struct watch *watch_claim(struct shim_stream *s)
     pthread_mutex_lock(&lock);
     for (int i = 0; i < WATCHES; i++) {
         struct watch *w = &watches[i];
-        if (w->state == WATCH_CLOSED && w->stream == s && !w->function) {
+        if (w->state == WATCH_CLOSED && w->stream == s && !w->thread) {
             claimed = w;
             break;
         }
@@ -203,31 +203,31 @@ void external_wait_end(struct watch *w)
         watch_end(w);
 }
 
-/* ---- around a host function ------------------------------------------------------------------ */
+/* ---- threads that wait ---------------------------------------------------------------------- */
 
-void external_wait_function_begins(struct shim_stream *s, const void *id)
+void external_wait_thread_begins(struct shim_context *ctx, struct shim_stream *s, const void *id)
 {
-    if (schedule_highest() == CUTIN_LEVEL_BE || MUTANT(function_waits_untold))
+    if (schedule_highest() == CUTIN_LEVEL_BE)
         return;
     pthread_mutex_lock(&lock);
     for (int i = 0; i < WATCHES; i++)
         if (watches[i].state == WATCH_FREE) {
             watches[i] =
-                (struct watch){.state = WATCH_CLOSED, .stream = s, .ctx = s->ctx, .function = id};
+                (struct watch){.state = WATCH_CLOSED, .stream = s, .ctx = ctx, .thread = id};
             atomic_fetch_add(&watched, 1);
             break;
         }
     pthread_mutex_unlock(&lock);
 }
 
-void external_wait_function_ends(const void *id)
+void external_wait_thread_ends(const void *id)
 {
     struct watch *ended = NULL;
     if (!atomic_load_explicit(&watched, memory_order_relaxed))
         return;
     pthread_mutex_lock(&lock);
     for (int i = 0; i < WATCHES && !ended; i++)
-        if (watches[i].function == id)
+        if (watches[i].thread == id)
             ended = &watches[i];
     if (ended && ended->state == WATCH_CLOSED)
         ended->state = WATCH_OPEN;
@@ -252,7 +252,7 @@ static bool watch_look(struct watch *w, bool tracked)
     if (w->progress != progress)
         watch_stand(w, tracked ? w->standing & own : 0);
     w->progress = progress;
-    if (w->function) {
+    if (w->thread) {
         watch_stand(w, followers(own));
         return false;
     }
@@ -275,8 +275,36 @@ static bool watch_take(struct watch *w, bool *tracked)
     return taken;
 }
 
+/* Who asks for another process's record waits for it, until he has not asked for so many ticks. */
+enum { ASKED_TICKS = 10 };
+static _Atomic uint32_t asked; /* devices, as bits */
+
+void external_wait_asked(const struct shim_context *ctx)
+{
+    uint32_t bit = device_bit(ctx->gpu->index);
+    if (schedule_highest() != CUTIN_LEVEL_BE && !MUTANT(thread_waits_untold) &&
+        !(atomic_load_explicit(&asked, memory_order_relaxed) & bit))
+        atomic_fetch_or(&asked, bit);
+}
+
+static void asked_look(void)
+{
+    static struct watch asking; /* of no stream; its progress and where it stands */
+    static uint32_t since;      /* ticks, in which nobody has asked */
+    uint32_t devices =
+        atomic_load_explicit(&asked, memory_order_relaxed) ? atomic_exchange(&asked, 0) : 0;
+    uint64_t progress = schedule_progress();
+    since = devices ? 0 : since + 1;
+    if (progress != asking.progress || since > ASKED_TICKS)
+        watch_stand(&asking, 0);
+    else if (devices)
+        watch_stand(&asking, asking.standing | followers(devices));
+    asking.progress = progress;
+}
+
 void external_wait_look(void)
 {
+    asked_look();
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     bool tracked;
     if (!atomic_load_explicit(&watched, memory_order_relaxed))

@@ -7,6 +7,7 @@
 #include "shim/objects/context.h"
 #include "shim/objects/late.h"
 #include "shim/path/drain.h"
+#include "shim/path/external_wait.h"
 #include "shim/pace/schedule.h"
 #include "shim/path/traced.h"
 #include "vhq/mutant.h"
@@ -39,6 +40,27 @@ static void event_completed(const struct shim_event *ev, const struct event_seen
         schedule_complete(seen->stream, seen->epoch);
 }
 
+/* What runs may wait for the host, which waits for another process. */
+static void outside_asked(const struct shim_event *ev)
+{
+    const struct shim_context *ctx = context_find(ev->context);
+    if (ctx)
+        external_wait_asked(ctx);
+}
+
+static CUresult outside_wait(const struct shim_event *ev, CUevent handle)
+{
+    CUresult r;
+    struct shim_context *ctx =
+        ev->interprocess && !MUTANT(thread_waits_untold) ? context_find(ev->context) : NULL;
+    if (ctx)
+        external_wait_thread_begins(ctx, NULL, &r);
+    r = REAL(cuEventSynchronize)(handle);
+    if (ctx)
+        external_wait_thread_ends(&r);
+    return r;
+}
+
 EXPORT CUresult cuEventQuery(CUevent hEvent)
 {
     struct shim_event *ev = call_native() ? NULL : event_find(hEvent);
@@ -49,6 +71,8 @@ EXPORT CUresult cuEventQuery(CUevent hEvent)
         return event_result(ev, CUDA_ERROR_NOT_READY);
     STOP(event_query);
     CUresult r = REAL(cuEventQuery)(hEvent);
+    if (r == CUDA_ERROR_NOT_READY && ev->interprocess)
+        outside_asked(ev);
     if (MUTANT(event_epoch_late))
         seen = event_see(ev);
     if (r == CUDA_SUCCESS)
@@ -68,7 +92,7 @@ static CUresult event_synchronize(CUevent hEvent)
         vhq_fence_drain(fence, call_boost(seen.stream));
     vhq_fence_put(fence);
     CUresult r;
-    CAPTURE_LATER(captures, r, REAL(cuEventSynchronize)(hEvent));
+    CAPTURE_LATER(captures, r, outside_wait(ev, hEvent));
     if (r == CUDA_SUCCESS)
         event_completed(ev, &seen);
     return event_result(ev, r);

@@ -49,8 +49,8 @@ static uint64_t trampoline_enter(struct trampoline *t)
     uint64_t epoch = atomic_exchange(&t->met, MET_RUNS);
     if (met_call(epoch))
         schedule_last(t->stream, epoch);
-    if (t->stream->tracked)
-        external_wait_function_begins(t->stream, t);
+    if (t->stream->tracked && !MUTANT(function_waits_untold))
+        external_wait_thread_begins(t->stream->ctx, t->stream, t);
     call_in_callback++;
     return epoch;
 }
@@ -59,7 +59,7 @@ static uint64_t trampoline_enter(struct trampoline *t)
 static void trampoline_leave(struct trampoline *t, uint64_t epoch)
 {
     call_in_callback--;
-    external_wait_function_ends(t);
+    external_wait_thread_ends(t);
     if (epoch == MET_NOBODY)
         epoch = atomic_exchange(&t->met, MET_RAN);
     if (epoch != MET_RUNS && epoch != MET_NOBODY)

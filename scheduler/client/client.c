@@ -167,6 +167,8 @@ int client_open(const struct client_config *cfg)
     }
     memset(self.said, 0, sizeof(self.said));
     configure(cfg);
+    if (!self.counted_since_ns)
+        self.counted_since_ns = clock_ns();
     state_identify(&self);
     self.activity.page = self.page;
     self.activity.waker = &self.waker;

@@ -72,6 +72,9 @@ void state_refill(struct client_state *self, const struct cutin_page *old)
     }
     atomic_fetch_add(&self->page->above, self->above_own);
     page_add_counters(self->page, old);
+    /* Release: who reads it finds the counters. Partner: usage.c's past. */
+    atomic_store_explicit(&self->page->counted_since_ns, self->counted_since_ns,
+                          memory_order_release);
     hold_limit_reset(&self->hold_limit);
     activity_refresh_all(&self->activity);
 }

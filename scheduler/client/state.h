@@ -50,6 +50,7 @@ struct client_state {
     struct connection connection;
     enum link_state link;
     uint64_t retry_ns, backoff_ns, welcome_by_ns;
+    uint64_t counted_since_ns; /* when the first page's counters began */
     uint64_t id;
     uint32_t asked;                        /* the level, in HELLO */
     struct message_remote remote[REMOTES]; /* to be carried out once `lock` is given back */

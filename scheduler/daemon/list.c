@@ -41,6 +41,14 @@ static void row_times(struct message_row *row, const struct page_times *times)
     }
 }
 
+/* Counters are older than the connection where there was another daemon before, or none. */
+static uint64_t counted_since(const struct peer *p)
+{
+    uint64_t ns = atomic_load_explicit(&p->page->page->counted_since_ns, memory_order_relaxed);
+
+    return ns && ns < p->client_since_ns ? ns : p->client_since_ns;
+}
+
 static void send_row(struct peer *to, const struct peer *p, uint64_t now)
 {
     const struct cutin_page *page = p->page->page;
@@ -60,7 +68,7 @@ static void send_row(struct peer *to, const struct peer *p, uint64_t now)
     m.row.weight = p->weight;
     m.row.state = (p->paused ? ROW_PAUSED : 0) | (p->stalled ? ROW_STOPPED : 0) |
                   (p->queues ? ROW_QUEUES : 0);
-    m.row.age_ms = (now - p->client_since_ns) / NS_PER_MS;
+    m.row.age_ms = (now - counted_since(p)) / NS_PER_MS;
     memcpy(m.row.name, p->name, sizeof(m.row.name));
     for (uint32_t slot = 0; slot < PAGE_DEVICES; slot++)
         if (p->device[slot].device)

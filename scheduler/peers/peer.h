@@ -42,6 +42,7 @@ struct peer_device {
     uint64_t others;
     /* usage.c's: what it has had, and what it had told by then. */
     uint64_t used_ns, told_ns, told_unsure_ns;
+    bool past; /* what it had before it came is in them */
 };
 
 struct peer {

@@ -33,8 +33,23 @@ static uint64_t unsure(const struct peer *p, uint32_t slot)
     return ns < told(p, slot) ? ns : told(p, slot);
 }
 
+/* What it had before there was this daemon, or any, is no part of the time since the last look. */
+static void past(struct peer *p, uint32_t slot)
+{
+    const struct page_counters *c = &p->page->page->device[slot].counters;
+    struct peer_device *mine = &p->device[slot];
+
+    /* Partner: state_refill. */
+    if (mine->past || !atomic_load_explicit(&p->page->page->counted_since_ns, memory_order_acquire))
+        return;
+    mine->past = true;
+    mine->used_ns = mine->told_ns = counter(&c->gpu_ns);
+    mine->told_unsure_ns = counter(&c->unsure_ns);
+}
+
 static void add(struct peer *p, uint32_t slot, uint64_t now)
 {
+    past(p, slot);
     struct device_usage *all = topology_usage(p->device[slot].device);
 
     several |= ++all->clients > 1;

@@ -134,7 +134,10 @@ struct cutin_page {
     _Atomic uint32_t beside;
     uint32_t reserved1[14];
     _Alignas(64) _Atomic uint64_t heartbeat_ns; /* CLOCK_MONOTONIC, by the client's thread */
-    uint64_t reserved2[7];
+    /* Written by this client, behind its counters: since when they have counted, CLOCK_MONOTONIC,
+     * under whichever daemon. 0: not yet. */
+    _Atomic uint64_t counted_since_ns;
+    uint64_t reserved2[6];
     _Atomic uint32_t shift[PAGE_DEVICES]; /* by the daemon, see PAGE_SHIFT */
     /* By this client: its longest command of late that goes when nothing else is in flight; 0: it
      * has none. */
@@ -174,6 +177,7 @@ PAGE_AT(cutin_page, name, 40);
 PAGE_AT(cutin_page, above, 64);
 PAGE_AT(cutin_page, beside, 68);
 PAGE_AT(cutin_page, heartbeat_ns, 128);
+PAGE_AT(cutin_page, counted_since_ns, 136);
 PAGE_AT(cutin_page, shift, 192);
 PAGE_AT(cutin_page, long_us, 256);
 PAGE_AT(cutin_page, device, 4096);

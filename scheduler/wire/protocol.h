@@ -151,7 +151,7 @@ struct message_row {
     uint64_t heartbeat_age_ms;
     uint32_t weight;
     uint32_t state;  /* ROW_* */
-    uint64_t age_ms; /* since it said HELLO */
+    uint64_t age_ms; /* of its counters */
     char name[PAGE_NAME];
     struct message_row_device device[PAGE_DEVICES];
 #define ROW_TIME(field, help) uint32_t field##_times[HISTOGRAM_BUCKETS];

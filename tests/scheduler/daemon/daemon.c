@@ -286,6 +286,40 @@ Test(daemon, lists_its_clients)
     WAIT_UNTIL(ask_clients(place.socket, &rows, &n) == 0 && (free(rows), n == 0));
 }
 
+static bool counted_before(pid_t pid, uint64_t daemon_ms)
+{
+    const struct client_row *r;
+    struct client_row *rows;
+    size_t n;
+
+    if (ask_clients(place.socket, &rows, &n) != 0)
+        return false;
+    r = row_of(rows, n, pid);
+    bool before = r && r->age_ms > now_ms() - daemon_ms + 1;
+    free(rows);
+    return before;
+}
+
+/* Its counters are carried over, and what they are divided by is as old. */
+Test(daemon, another_one_divides_counters_by_the_time_that_they_have_counted)
+{
+    struct actor be;
+    uint64_t started_ms;
+
+    place_start(&place);
+    actor_new(&be, place.socket);
+    actor_do(&be, DO_OPEN, 0, 0);
+    actor_do(&be, DO_DEVICE, 0x11, 0);
+    started_ms = now_ms();
+    WAIT_UNTIL(now_ms() > started_ms + 200); /* by more than an answer takes */
+    place_kill(&place);
+    WAIT_UNTIL(actor_do(&be, DO_CONNECTED, 0, 0) == 0);
+    started_ms = now_ms();
+    place_start(&place);
+    WAIT_UNTIL(counted_before(be.pid, started_ms));
+    actor_kill(&be);
+}
+
 Test(daemon, nobody_there_is_said_as_such)
 {
     struct client_row *rows;

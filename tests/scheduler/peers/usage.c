@@ -97,3 +97,19 @@ Test(usage, is_told_before_the_next_look_too)
     usage_look(peer, now + MS);
     had(0, 7);
 }
+
+/* Another daemon was there before, or none. */
+Test(usage, of_a_client_with_a_past_is_taken_from_nobody)
+{
+    tells(1, 100000, 1000);
+    atomic_store(&page[1].counted_since_ns, 1);
+    tells(0, 90, 0);
+    look();
+    had(0, 90);
+    had(1, 100000);
+    tells(0, 60, 0);
+    tells(1, 40, 0);
+    look();
+    had(0, 60);
+    had(1, 40);
+}

@@ -141,9 +141,9 @@ uint32_t trace_name(const char *text)
     return found;
 }
 
-/* Word by word and atomic: a reader may look at any time. `seq` is WRITING meanwhile. Where one that
- * is a whole ring behind is still at work, or somebody was quicker by that much, the record is lost:
- * a mixture of two would look like one. */
+/* Word by word and atomic: a reader may look at any time. `seq` is WRITING meanwhile. Where one
+ * that is a whole ring behind is still at work, or somebody was quicker by that much, the record is
+ * lost: a mixture of two would look like one. */
 static void record_store(struct trace_record *to, const struct trace_record *from)
 {
     static const uint64_t WRITING = UINT64_MAX;

@@ -9,10 +9,13 @@
 #include "scheduler/client/client.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "trace/clock.h"
@@ -36,6 +39,7 @@ static bool usable(int dev, uint32_t level)
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
+/* Or until the end: client_close wakes who sleeps here. */
 static void sleep_until_news(uint64_t ns)
 {
     struct timespec limit = {.tv_nsec = (long)ns};
@@ -45,7 +49,7 @@ static void sleep_until_news(uint64_t ns)
     if (p.fd >= 0 && connection_ours(&self.connection))
         ppoll(&p, 1, &limit, NULL);
     else
-        ppoll(NULL, 0, &limit, NULL);
+        syscall(SYS_futex, &self.stop, FUTEX_WAIT_PRIVATE, 0, &limit, NULL, 0);
 }
 
 /* The owner may come back to us from there, so not under the lock. */
@@ -84,6 +88,8 @@ static void *client_main(void *unused)
         bool held;
 
         sleep_until_news(interval);
+        if (atomic_load(&self.stop))
+            break;
         now = clock_ns();
         pthread_mutex_lock(&self.lock);
         link_service(&self, now);
@@ -174,7 +180,7 @@ int client_open(const struct client_config *cfg)
     self.activity.waker = &self.waker;
     if (self.socket[0])
         wait_for_welcome();
-    atomic_store(&self.stop, false);
+    atomic_store(&self.stop, 0);
     rc = thread_new(&self.thread, "cutin-client", client_main, NULL);
     if (rc == 0 && cfg->linger_us)
         waker_start(&self.waker, expire, &self.activity);
@@ -187,12 +193,17 @@ out:
     return rc;
 }
 
-/* The thread looks at `stop` every 10 ms; it can only be late inside the owner's tick. */
+/* A process that lives for a few milliseconds is not to end with a tick's sleep. The thread can
+ * only be late inside the owner's tick. */
 static bool thread_ends(void)
 {
     struct timespec by;
 
-    atomic_store(&self.stop, true);
+    atomic_store(&self.stop, 1);
+    syscall(SYS_futex, &self.stop, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+    pthread_mutex_lock(&self.lock);
+    connection_end(&self.connection);
+    pthread_mutex_unlock(&self.lock);
     clock_gettime(CLOCK_MONOTONIC, &by);
     by.tv_nsec += (long)CLOSE_WAIT_NS;
     if (by.tv_nsec >= 1000000000) {

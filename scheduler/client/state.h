@@ -66,7 +66,8 @@ struct client_state {
     pthread_t thread;
     struct waker waker;
     _Atomic uint32_t level; /* granted */
-    _Atomic bool open, stop, forked, up, broken;
+    _Atomic bool open, forked, up, broken;
+    _Atomic uint32_t stop; /* a futex */
 };
 
 /* Once per kind of notice; `severity` as in CUTIN_LOG. */

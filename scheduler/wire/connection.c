@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -53,6 +54,12 @@ void connection_close(struct connection *c)
     if (connection_ours(c))
         close(c->fd);
     c->fd = -1;
+}
+
+void connection_end(const struct connection *c)
+{
+    if (connection_ours(c))
+        shutdown(c->fd, SHUT_RDWR);
 }
 
 int connection_send(struct connection *c, const union message *m)

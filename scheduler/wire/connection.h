@@ -22,6 +22,8 @@ struct connection {
 /* Returns 0 or -errno, and then the connection is closed. */
 int connection_open(struct connection *c, const char *path);
 void connection_close(struct connection *c);
+/* Whoever waits for it hears that it is over. */
+void connection_end(const struct connection *c);
 bool connection_ours(const struct connection *c);
 /* As message_send and message_receive; -EBADF when the descriptor is not ours any more. */
 int connection_send(struct connection *c, const union message *m);

@@ -22,7 +22,6 @@ static void exec_reset(struct exec *e)
     e->fence = NULL;
     e->ctx = NULL;
     e->kernels_ns = 0;
-    e->memory = false;
     e->waits = false;
     e->copy = NULL;
     e->asides = NULL;

@@ -12,8 +12,10 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-#include <cudaProfiler.h>
 #include "shim/cutin.h"
+
+/* Of cudaProfiler.h, which the runtime's headers come without. */
+CUresult cuProfilerStart(void);
 
 enum { HANG_S = 120 }; /* HAZARD_HANG_S=N: instead */
 

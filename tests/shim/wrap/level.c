@@ -268,29 +268,40 @@ static _Atomic uint32_t *answer;
 static CUdeviceptr answer_new(void)
 {
     CUdeviceptr at;
-    ok(cuMemHostAlloc((void **)&answer, 4 * N, CU_MEMHOSTALLOC_DEVICEMAP));
+    ok(cuMemHostAlloc((void **)&answer, 64, CU_MEMHOSTALLOC_DEVICEMAP));
     ok(cuMemHostGetDevicePointer(&at, answer, 0));
-    for (int i = 0; i < N; i++)
-        atomic_store(&answer[i], 0);
+    atomic_store(answer, 0);
     return at;
 }
 
-/* Who waits in `rt` for the answer holds `below`, which gives it. */
-static void answered(CUstream rt, CUstream below, CUdeviceptr at)
+/* A kernel that stands for the answer: an event behind it. A host function may have to wait for
+ * another one. */
+static CUevent kernel_below(CUdeviceptr x, CUstream below)
 {
-    ok(rig_launch(at, 1, 1, below));
-    for (int i = 0; i < 20000 && atomic_load(&answer[0]) == 0; i++)
+    CUevent e;
+    ok(cuEventCreate(&e, CU_EVENT_DISABLE_TIMING));
+    ok(rig_launch(x, 5, 7, below));
+    ok(cuEventRecord(e, below));
+    return e;
+}
+
+/* Who waits in `rt` for the answer holds `below`, which gives it. */
+static void answered(CUstream rt, CUstream below, CUdeviceptr x)
+{
+    CUevent e = kernel_below(x, below);
+    for (int i = 0; i < 20000 && cuEventQuery(e) == CUDA_ERROR_NOT_READY; i++)
         rig_nap();
-    uint32_t seen = atomic_exchange(&answer[0], 1);
+    CUresult seen = cuEventQuery(e);
+    atomic_store(answer, 1);
     ok(cuStreamSynchronize(rt));
     ok(cuStreamSynchronize(below));
-    cr_assert_eq(seen, 1);
+    ok(seen);
 }
 
 Test(level, a_graph_that_waits_lets_its_answer_pass)
 {
     CUstream rt = real_time(CU_STREAM_NON_BLOCKING), below = rig_stream();
-    CUdeviceptr at = answer_new();
+    CUdeviceptr at = answer_new(), x = rig_buffer(3);
     CUgraph graph;
     CUgraphNode node;
     CUgraphExec exec;
@@ -304,37 +315,38 @@ Test(level, a_graph_that_waits_lets_its_answer_pass)
     ok(cuGraphInstantiate(&exec, graph, 0));
     rig_warm(below);
     ok(cuGraphLaunch(exec, rt));
-    answered(rt, below, at);
+    answered(rt, below, x);
     ok(cuGraphExecDestroy(exec));
 }
 
 static void CUDA_CB until_answered(void *user)
 {
-    while (atomic_load(&answer[0]) == 0)
+    while (atomic_load(answer) == 0)
         rig_nap();
 }
 
 Test(level, a_host_function_that_waits_lets_its_answer_pass)
 {
     CUstream rt = real_time(CU_STREAM_NON_BLOCKING), below = rig_stream();
-    CUdeviceptr at = answer_new(), x = rig_buffer(3);
+    CUdeviceptr x = rig_buffer(3), y = rig_buffer(3);
+    answer_new();
     rig_warm(below);
     ok(cuLaunchHostFunc(rt, until_answered, NULL));
-    ok(rig_launch(x, 5, 7, rt));
-    answered(rt, below, at);
+    ok(rig_launch(y, 5, 7, rt));
+    answered(rt, below, x);
 }
 
 /* Its kernels may be what a kernel of another process waits for. */
 Test(level, kernels_that_write_shared_memory_pass_a_hold_in_time)
 {
     CUstream rt = real_time(CU_STREAM_NON_BLOCKING), below = rig_stream();
-    CUdeviceptr at = answer_new(), exported = rig_buffer(1);
+    CUdeviceptr exported = rig_buffer(1);
     CUipcMemHandle handle;
     ok(cuIpcGetMemHandle(&handle, exported));
     rig_warm(below);
     ok(spin(rt, UINT64_C(5000000000)));
-    ok(rig_launch(at, 1, 1, below));
-    while (atomic_load(&answer[0]) == 0 && cuStreamQuery(rt) == CUDA_ERROR_NOT_READY)
+    CUevent e = kernel_below(exported, below);
+    while (cuEventQuery(e) == CUDA_ERROR_NOT_READY && cuStreamQuery(rt) == CUDA_ERROR_NOT_READY)
         rig_nap();
     answers(CUDA_ERROR_NOT_READY, cuStreamQuery(rt));
     ok(cuStreamSynchronize(rt));

@@ -184,13 +184,13 @@ Test(look, a_program_that_synchronises_is_looked_at_each_tick_and_no_more)
 
 /* ---- the host waits for another process, and what runs waits for the host ------------------- */
 
-static _Atomic uint32_t *answer;
+static _Atomic bool answer;
 static CUevent shared;
 static CUstream resident;
 
 static int until_answered(const intptr_t *argument)
 {
-    for (int i = 0; i < 20000 && atomic_load(answer) == 0; i++)
+    for (int i = 0; i < 20000 && !atomic_load(&answer); i++)
         rig_nap();
     return WATCH_DONE;
 }
@@ -199,27 +199,29 @@ static int answered_yet(const intptr_t *argument)
 {
     if ((CUevent)argument[0] != shared)
         return 0;
-    return atomic_load(answer) ? WATCH_DONE : CUDA_ERROR_NOT_READY;
+    return atomic_load(&answer) ? WATCH_DONE : CUDA_ERROR_NOT_READY;
 }
 
-/* `answer` is what work below real time writes, which a kernel of seconds holds. */
+static void CUDA_CB give_answer(void *user)
+{
+    atomic_store(&answer, true);
+}
+
+/* `answer` is what work below real time gives, which a kernel of seconds holds. */
 static void resident_kernel(void)
 {
     CUstream below = rig_stream();
     CUipcEventHandle handle;
-    CUdeviceptr at;
+    CUdeviceptr x = rig_buffer(3);
     uint64_t ns = UINT64_C(5000000000);
     void *params[] = {&ns};
     resident = rig_stream_first();
-    ok(cuMemHostAlloc((void **)&answer, 4 * N, CU_MEMHOSTALLOC_DEVICEMAP));
-    ok(cuMemHostGetDevicePointer(&at, (void *)(uintptr_t)answer, 0));
-    for (int i = 0; i < N; i++)
-        atomic_store(&answer[i], 0);
     ok(cuEventCreate(&shared, CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS));
     ok(cuIpcGetEventHandle(&handle, shared));
     rig_warm(below);
     ok(cuLaunchKernel(rig_spin, 1, 1, 1, 32, 1, 1, 0, resident, params, NULL));
-    ok(rig_launch(at, 1, 1, below));
+    ok(rig_launch(x, 5, 7, below));
+    ok(cuLaunchHostFunc(below, give_answer, NULL));
 }
 
 Test(look, who_waits_for_another_process_lets_others_pass)

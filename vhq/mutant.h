@@ -83,6 +83,8 @@
     X(calls_in_the_way, "a command waits for a call that another thread is in")                    \
     X(legacy_drain_of_all, "the legacy stream is waited for with the non-blocking ones")           \
     X(capture_comes_first, "a call that waited is judged by a capture that began meanwhile")       \
+    X(graph_memory_unordered,                                                                      \
+      "a graph is launched before its memory is freed, as was called first")                       \
     X(shared_memory_unseen, "kernels that write another process's memory are held for ever")       \
     X(thread_waits_untold, "a real-time thread that waits outside holds who is to answer")         \
     X(context_waits_untold, "a real-time context that waits holds who is to answer")               \

@@ -22,6 +22,7 @@ static void exec_reset(struct exec *e)
     e->fence = NULL;
     e->ctx = NULL;
     e->kernels_ns = 0;
+    e->memory = false;
     e->waits = false;
     e->copy = NULL;
     e->asides = NULL;

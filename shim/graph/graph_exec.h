@@ -16,6 +16,7 @@ struct exec {
     struct vhq_fence *fence; /* latest launch */
     struct shim_context *ctx;
     _Atomic bool launched; /* the driver has accepted one launch */
+    bool memory;           /* it allocates: the driver looks at a launch whether that was freed */
     bool waits;            /* it has nodes that may wait for something outside */
     struct estimate estimate;
     uint64_t kernels_ns; /* estimated sum of its kernels, until launches are timed; 0: unknown */

@@ -174,6 +174,7 @@ static int read_node(struct graph_nodes *n, CUgraphNode handle, struct shim_cont
     if (REAL(cuGraphNodeGetType)(handle, &type) != CUDA_SUCCESS)
         return -EINVAL;
     n->copyable &= type_copyable(type);
+    n->memory |= type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || type == CU_GRAPH_NODE_TYPE_MEM_FREE;
     if (type == CU_GRAPH_NODE_TYPE_KERNEL) {
         read_kernel(n, node, ctx);
         n->copyable = n->copyable && !device_updatable(handle);

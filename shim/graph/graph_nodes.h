@@ -31,6 +31,7 @@ struct graph_nodes {
     uint32_t unknown;
     struct graph_aside aside[GRAPH_ASIDES];
     uint32_t asides;
+    bool memory; /* it allocates or frees some of its own */
     bool
         copyable; /* nothing in it that a copy of the graph would do a second time, or not at all */
 };

@@ -123,7 +123,8 @@ static uint32_t graph_flags(const struct graph_call *a)
 static CUresult graph_queue(struct graph_call *a, struct call *c, struct shim_stream *s)
 {
     const uint32_t kernel = c->req.flags & CALL_KERNEL;
-    bool events = atomic_load_explicit(&event_nodes_seen, memory_order_relaxed);
+    /* Other streams may have buffered what its events stand for, or the free of its memory. */
+    bool events = atomic_load_explicit(&event_nodes_seen, memory_order_relaxed) || a->exec->memory;
     if (unlikely(events))
         drain_all(call_boost(s));
     a->ctx = a->exec->ctx = s->ctx;
@@ -144,11 +145,12 @@ static CUresult graph_queue(struct graph_call *a, struct call *c, struct shim_st
 }
 
 /* A stream without a queue goes at once, behind earlier launches of the same graph and, where its
- * nodes have events, behind everything: other streams of the process may have those buffered. */
+ * nodes have events or memory, behind everything: other streams of the process may have those buffered. */
 static CUresult graph_straight(const struct graph_call *a, struct call *c, struct shim_stream *s)
 {
     struct exec *exec = exec_find(a->handle);
-    if (unlikely(atomic_load_explicit(&event_nodes_seen, memory_order_relaxed)))
+    if (unlikely(atomic_load_explicit(&event_nodes_seen, memory_order_relaxed)) ||
+        (exec && exec->memory))
         drain_all(true);
     c->req.after = exec && !MUTANT(graph_straight_overtakes) ? exec_swap(exec, NULL) : NULL;
     CUresult r = call_on(c, s);

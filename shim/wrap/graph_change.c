@@ -21,6 +21,7 @@ static void exec_describe(struct shim_context *ctx, CUgraphExec handle, CUgraph 
     int r = graph_nodes_read(&n, graph, ctx);
     if (e && r == 0) {
         e->kernels_ns = n.est_ns;
+        e->memory = n.memory && !MUTANT(graph_memory_unordered);
         e->copy = ctx->set ? graph_copy_new(ctx, graph, &n, flags) : NULL;
         e->asides = asides_new(&n);
     }

@@ -397,3 +397,31 @@ HAZARD(capture_waits_for_a_record_from_before_it_that_is_buffered)
     SAY(cuCtxSynchronize());
     show("x", x);
 }
+
+/* The driver looks at the call whether the memory of the launch before was freed. */
+HAZARD(graph_whose_memory_another_stream_frees_is_launched_again)
+{
+    CUDA_MEM_ALLOC_NODE_PARAMS p = {
+        .poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                      .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}},
+        .bytesize = BYTES};
+    CUgraph graph;
+    CUgraphNode node;
+    streams();
+    MUST(cuGraphCreate(&graph, 0));
+    MUST(cuGraphAddMemAllocNode(&node, graph, NULL, 0, &p));
+    CUgraphExec exec = exec_of(graph);
+    for (int i = 0; i < 3; i++) {
+        SAY(cuGraphLaunch(exec, s));
+        SAY(cuStreamSynchronize(s));
+        hold(other);
+        SAY(launch_mix(p.dptr, 5, 7, other));
+        SAY(cuMemFreeAsync(p.dptr, other));
+        SAY(cuGraphLaunch(exec, s));
+        release(other);
+        SAY(cuStreamSynchronize(other));
+        SAY(cuStreamSynchronize(s));
+        SAY(cuMemFreeAsync(p.dptr, s));
+        SAY(cuStreamSynchronize(s));
+    }
+}

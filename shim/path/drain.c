@@ -7,6 +7,7 @@
 #include "trace/clock.h"
 #include "shim/path/call.h"
 #include "shim/objects/capture.h"
+#include "shim/objects/event.h"
 #include "shim/pace/gates.h"
 #include "shim/objects/memory.h"
 #include "shim/learn/profile.h"
@@ -59,6 +60,19 @@ void drain_displaced(struct vhq_fence *fence)
     vhq_fence_drain(fence, true);
     if (!drain_nothing())
         drain_all(true);
+}
+
+void drain_recorded(CUevent event)
+{
+    bool waited;
+    struct shim_event *ev = event_find(event);
+    if (!ev)
+        return;
+    struct vhq_fence *old = event_swap(ev, NULL, &waited);
+    if (old && (waited || !vhq_fence_submitted(old)))
+        drain_displaced(old);
+    vhq_fence_put(old);
+    event_note(ev, NULL, 0);
 }
 
 void drain_sync_stream(struct shim_stream *s, bool boost)

@@ -40,5 +40,8 @@ void drain_earlier(struct shim_context *ctx);
  * wait. */
 void drain_siblings(struct shim_context *ctx);
 void drain_displaced(struct vhq_fence *fence);
+/* Something else than a record of a stream is about to record the event, at once: an earlier record
+ * of it that is buffered, and waits for that, go before. */
+void drain_recorded(CUevent event);
 
 #endif

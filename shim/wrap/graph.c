@@ -145,7 +145,8 @@ static CUresult graph_queue(struct graph_call *a, struct call *c, struct shim_st
 }
 
 /* A stream without a queue goes at once, behind earlier launches of the same graph and, where its
- * nodes have events or memory, behind everything: other streams of the process may have those buffered. */
+ * nodes have events or memory, behind everything: other streams of the process may have those
+ * buffered. */
 static CUresult graph_straight(const struct graph_call *a, struct call *c, struct shim_stream *s)
 {
     struct exec *exec = exec_find(a->handle);

@@ -8,7 +8,9 @@
  */
 #include "shim/path/call.h"
 #include "shim/learn/estimate.h"
+#include "shim/objects/event.h"
 #include "shim/objects/function.h"
+#include "shim/path/drain.h"
 #include "shim/pace/pad.h"
 #include "shim/learn/waiting.h"
 #include "shim/path/traced.h"
@@ -18,6 +20,7 @@
 
 enum launch_kind { LAUNCH_PLAIN, LAUNCH_EX, LAUNCH_COOPERATIVE };
 enum { MAX_ATTRIBUTES = 32, PREFERRED_CLUSTER = 11 /* an attribute, 12.8 */ };
+#define COMPLETION_EVENT ((CUlaunchAttributeID)12) /* from 12.3 on */
 
 /* A launch as the application made it. */
 struct launch {
@@ -264,6 +267,19 @@ static bool attributes_close(const CUlaunchConfig *config)
             return true;
     }
     return false;
+}
+
+/* The launch records them, and is never deferred. */
+static void attributes_events(const CUlaunchConfig *config, void (*each)(CUevent event))
+{
+    for (unsigned i = 0; config->attrs && i < config->numAttrs; i++) {
+        const CUlaunchAttribute *a = &config->attrs[i];
+        CUevent event; /* the first member of either's value */
+        if (a->id != CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT && a->id != COMPLETION_EVENT)
+            continue;
+        memcpy(&event, &a->value, sizeof(event));
+        each(event);
+    }
 }
 
 static bool attributes_cooperative(const CUlaunchConfig *config)
@@ -616,7 +632,13 @@ static CUresult launch_ex(const CUlaunchConfig *config, CUfunction f, void **par
                        .config = config,
                        .params = params,
                        .extra = extra};
-    return call_direct(s) && !launch_noted(&l, s) ? launch_direct(&l, s) : launch_submit(&l, s);
+    if (unlikely(config->numAttrs) && s && !MUTANT(launch_event_unseen))
+        attributes_events(config, drain_recorded);
+    CUresult r =
+        call_direct(s) && !launch_noted(&l, s) ? launch_direct(&l, s) : launch_submit(&l, s);
+    if (unlikely(config->numAttrs) && s && !(capture_any() && capture_active(stream)))
+        attributes_events(config, event_recorded);
+    return r;
 }
 EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **kernelParams,
                                  void **extra)

@@ -268,3 +268,57 @@ HAZARD(elapsed_time_is_refused_before_anything_is_complete)
     SAY(cuEventElapsedTime(&ms, timed, timed));
     printf("%g\n", (double)ms);
 }
+
+static CUresult launch_recording(CUlaunchAttribute how, CUdeviceptr at, CUstream s)
+{
+    uint32_t mul = 5, add = 7, n = N;
+    void *params[] = {&at, &mul, &add, &n};
+    CUlaunchConfig config = {.gridDimX = N / 256,
+                             .gridDimY = 1,
+                             .gridDimZ = 1,
+                             .blockDimX = 256,
+                             .blockDimY = 1,
+                             .blockDimZ = 1,
+                             .hStream = s,
+                             .attrs = &how,
+                             .numAttrs = 1};
+    return cuLaunchKernelEx(&config, mix, params, NULL);
+}
+
+/* Its earlier record, in another stream, is buffered. */
+static void recorded_by_a_launch(CUlaunchAttribute how, CUevent e)
+{
+    CUstream first = stream_new(CU_STREAM_NON_BLOCKING), s = stream_new(CU_STREAM_NON_BLOCKING);
+    CUdeviceptr mine = buffer_new(3), its = buffer_new(3);
+    warm(first);
+    warm(s);
+    hold(first);
+    SAY(launch_mix(its, 5, 7, first));
+    SAY(cuEventRecord(e, first));
+    SAY(launch_recording(how, mine, s));
+    SAY(cuStreamSynchronize(s));
+    SAY(cuEventQuery(e));
+    SAY(cuEventSynchronize(e));
+    release(first);
+    SAY(cuStreamSynchronize(first));
+    show("mine", mine);
+    show("its", its);
+}
+
+HAZARD(event_that_a_launch_triggers_is_recorded_by_it)
+{
+    CUevent e = event_new();
+    recorded_by_a_launch((CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT,
+                                             .value.programmaticEvent = {.event = e}},
+                         e);
+}
+
+#if CUDA_VERSION >= 12030
+HAZARD(event_of_a_launchs_completion_is_recorded_by_it)
+{
+    CUevent e = event_new();
+    recorded_by_a_launch((CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT,
+                                             .value.launchCompletionEvent = {.event = e}},
+                         e);
+}
+#endif

@@ -31,11 +31,10 @@ CUresult capture_query(CUstream stream, bool *captures)
     return r;
 }
 
-struct capture_scope capture_relax(bool before)
+struct capture_scope capture_relax(void)
 {
     struct capture_scope scope = {.mode = CU_STREAM_CAPTURE_MODE_RELAXED};
-    if (capture_came_later(before))
-        scope.relaxed = REAL(cuThreadExchangeStreamCaptureMode)(&scope.mode) == CUDA_SUCCESS;
+    scope.relaxed = REAL(cuThreadExchangeStreamCaptureMode)(&scope.mode) == CUDA_SUCCESS;
     return scope;
 }
 

@@ -38,14 +38,18 @@ static inline bool capture_came_later(bool before)
 {
     return capture_any() && !before && !MUTANT(capture_comes_first);
 }
-struct capture_scope capture_relax(bool before);
+struct capture_scope capture_relax(void);
 void capture_restore(struct capture_scope scope);
-/* The driver's answer to `call`, made so. */
+/* The driver's answer to `call`, made so where it is called for. */
 #define CAPTURE_LATER(before, r, call)                                                             \
     do {                                                                                           \
-        struct capture_scope capture_scope = capture_relax(before);                                \
-        (r) = (call);                                                                              \
-        capture_restore(capture_scope);                                                            \
+        if (unlikely(capture_came_later(before))) {                                                \
+            struct capture_scope capture_scope = capture_relax();                                  \
+            (r) = (call);                                                                          \
+            capture_restore(capture_scope);                                                        \
+        } else {                                                                                   \
+            (r) = (call);                                                                          \
+        }                                                                                          \
     } while (0)
 
 struct shim_stream;

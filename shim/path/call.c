@@ -35,7 +35,7 @@ static int call_now(struct call *c, struct shim_stream *s)
     return trace_on() ? traced_now(c, s) : c->now(c->args);
 }
 
-static int call_past_captures(struct call *c, struct shim_stream *s)
+static __attribute__((noinline)) int call_past_captures(struct call *c, struct shim_stream *s)
 {
     int r;
     CAPTURE_LATER(false, r, call_now(c, s));

@@ -48,17 +48,21 @@ static void outside_asked(const struct shim_event *ev)
         external_wait_asked(ctx);
 }
 
-static CUresult outside_wait(const struct shim_event *ev, CUevent handle)
+static __attribute__((noinline)) CUresult outside_wait(const struct shim_event *ev, CUevent handle)
 {
     CUresult r;
-    struct shim_context *ctx =
-        ev->interprocess && !MUTANT(thread_waits_untold) ? context_find(ev->context) : NULL;
+    struct shim_context *ctx = MUTANT(thread_waits_untold) ? NULL : context_find(ev->context);
     if (ctx)
         external_wait_thread_begins(ctx, NULL, &r);
     r = REAL(cuEventSynchronize)(handle);
     if (ctx)
         external_wait_thread_ends(&r);
     return r;
+}
+
+static inline CUresult wait_real(const struct shim_event *ev, CUevent handle)
+{
+    return unlikely(ev->interprocess) ? outside_wait(ev, handle) : REAL(cuEventSynchronize)(handle);
 }
 
 EXPORT CUresult cuEventQuery(CUevent hEvent)
@@ -92,7 +96,7 @@ static CUresult event_synchronize(CUevent hEvent)
         vhq_fence_drain(fence, call_boost(seen.stream));
     vhq_fence_put(fence);
     CUresult r;
-    CAPTURE_LATER(captures, r, outside_wait(ev, hEvent));
+    CAPTURE_LATER(captures, r, wait_real(ev, hEvent));
     if (r == CUDA_SUCCESS)
         event_completed(ev, &seen);
     return event_result(ev, r);

@@ -79,13 +79,21 @@ struct graph_call {
     bool again;
 };
 
+static __attribute__((noinline)) CUresult launch_watched(const struct graph_call *a,
+                                                         CUgraphExec handle)
+{
+    struct watch *watched = external_wait_begin(a->stream);
+    CUresult r = REAL(cuGraphLaunch)(handle, a->stream);
+    external_wait_end(watched);
+    return r;
+}
+
 static CUresult graph_launch(const struct graph_call *a, CUgraphExec handle)
 {
     struct sample *sample =
         a->sample ? estimate_begin(&a->exec->estimate, a->sample, a->stream) : NULL;
-    struct watch *watched = unlikely(a->waits) ? external_wait_begin(a->stream) : NULL;
-    CUresult r = REAL(cuGraphLaunch)(handle, a->stream);
-    external_wait_end(watched);
+    CUresult r =
+        unlikely(a->waits) ? launch_watched(a, handle) : REAL(cuGraphLaunch)(handle, a->stream);
     estimate_end(sample, a->stream);
     if (r == CUDA_SUCCESS && a->exec)
         atomic_store_explicit(&a->exec->launched, true, memory_order_relaxed);
@@ -215,10 +223,7 @@ static bool wide(struct graph_call *a, const struct shim_stream *s)
 
 static bool graph_waits(const struct graph_call *a)
 {
-    const struct exec *e =
-        atomic_load_explicit(&exec_waits_seen, memory_order_relaxed) && !a->upload
-            ? exec_find(a->handle)
-            : NULL;
+    const struct exec *e = a->upload ? NULL : exec_find(a->handle);
     return e && e->waits;
 }
 
@@ -231,7 +236,8 @@ static CUresult graph_submit(struct graph_call *a, bool ptds)
                      .req = {.bytes = sizeof(*a), .flags = kernel},
                      .name = a->upload ? "cuGraphUpload" : "cuGraphLaunch"};
     struct shim_stream *s = call_stream(&a->stream, ptds);
-    a->waits = s && graph_waits(a);
+    if (unlikely(atomic_load_explicit(&exec_waits_seen, memory_order_relaxed)) && s)
+        a->waits = graph_waits(a);
     if (unlikely(wide(a, s)))
         return wide_submit(a, &c, s);
     a->exec = NULL;

@@ -616,6 +616,18 @@ EXPORT CUresult cuLaunchCooperativeKernel_ptsz(LAUNCH_PARAMS)
     return launch_cooperative(&l, true);
 }
 
+/* With attributes, of which some may name events. */
+static CUresult launch_recording(const CUlaunchConfig *config, struct launch *l,
+                                 struct shim_stream *s)
+{
+    if (!MUTANT(launch_event_unseen))
+        attributes_events(config, drain_recorded);
+    CUresult r = call_direct(s) && !launch_noted(l, s) ? launch_direct(l, s) : launch_submit(l, s);
+    if (!(capture_any() && capture_active(l->stream)))
+        attributes_events(config, event_recorded);
+    return r;
+}
+
 static CUresult launch_ex(const CUlaunchConfig *config, CUfunction f, void **params, void **extra,
                           bool ptds)
 {
@@ -632,13 +644,9 @@ static CUresult launch_ex(const CUlaunchConfig *config, CUfunction f, void **par
                        .config = config,
                        .params = params,
                        .extra = extra};
-    if (unlikely(config->numAttrs) && s && !MUTANT(launch_event_unseen))
-        attributes_events(config, drain_recorded);
-    CUresult r =
-        call_direct(s) && !launch_noted(&l, s) ? launch_direct(&l, s) : launch_submit(&l, s);
-    if (unlikely(config->numAttrs) && s && !(capture_any() && capture_active(stream)))
-        attributes_events(config, event_recorded);
-    return r;
+    if (unlikely(config->numAttrs) && s)
+        return launch_recording(config, &l, s);
+    return call_direct(s) && !launch_noted(&l, s) ? launch_direct(&l, s) : launch_submit(&l, s);
 }
 EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **kernelParams,
                                  void **extra)

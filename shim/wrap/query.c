@@ -144,9 +144,9 @@ static CUresult stream_synchronize(CUstream handle, bool ptds)
 {
     handle = stream_normal(handle, ptds);
     struct shim_stream *s = call_native() ? NULL : stream_of(handle);
-    if (!s || (capture_any() && capture_active(handle)))
-        return REAL(cuStreamSynchronize)(handle);
     bool captures = capture_any();
+    if (!s || (captures && capture_active(handle)))
+        return REAL(cuStreamSynchronize)(handle);
     uint64_t epoch = atomic_load(&s->epoch);
     if (!MUTANT(stream_sync_undrained))
         drain_sync_stream(s, call_boost(s));
@@ -239,12 +239,10 @@ static void ask_streams(struct shim_context *ctx, void *user)
 
 /* The driver would refuse to wait for the context, and spoil the capture. The call came first: what
  * its streams have is asked for until it is complete. True: so it is, with `r`. */
-static bool synchronize_asking(struct shim_context *ctx, bool before, CUresult *r)
+static __attribute__((noinline)) bool synchronize_asking(struct shim_context *ctx, CUresult *r)
 {
     struct asked asked;
     int saved = errno;
-    if (!capture_came_later(before))
-        return false;
     do {
         asked = (struct asked){CUDA_SUCCESS, false};
         context_each_kin(ctx, ask_streams, &asked);
@@ -267,7 +265,7 @@ static CUresult context_synchronize(void)
     if (!MUTANT(context_sync_undrained))
         drain_sync_context(ctx);
     CUresult r;
-    if (!synchronize_asking(ctx, captures, &r))
+    if (likely(!capture_came_later(captures)) || !synchronize_asking(ctx, &r))
         r = REAL(cuCtxSynchronize)();
     if (r == CUDA_SUCCESS)
         synced_end(&synced);
@@ -290,7 +288,7 @@ static CUresult context_synchronize_v2(CUcontext ctx)
     synced_begin(&synced, known);
     drain_sync_context(known);
     CUresult r;
-    if (!synchronize_asking(known, captures, &r))
+    if (likely(!capture_came_later(captures)) || !synchronize_asking(known, &r))
         r = REAL(cuCtxSynchronize_v2)(ctx);
     if (r == CUDA_SUCCESS)
         synced_end(&synced);

@@ -296,7 +296,7 @@ struct vhq {
 
     _Atomic uint64_t inlined, markers, gates, dropped, completed, holds, hold_ns;
 };
-static_assert(sizeof(struct vhq) <= 1056, "thousands of streams never buffer");
+static_assert(sizeof(struct vhq) <= 1088, "thousands of streams never buffer");
 
 /* ---- the set --------------------------------------------------------------------------------- */
 

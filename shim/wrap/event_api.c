@@ -50,7 +50,7 @@ static void outside_asked(const struct shim_event *ev)
 
 static __attribute__((noinline)) CUresult outside_wait(const struct shim_event *ev, CUevent handle)
 {
-    CUresult r;
+    CUresult r = CUDA_SUCCESS;
     struct shim_context *ctx = MUTANT(thread_waits_untold) ? NULL : context_find(ev->context);
     if (ctx)
         external_wait_thread_begins(ctx, NULL, &r);

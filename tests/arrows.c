@@ -19,11 +19,11 @@ static const struct room {
     {"vhq", "trace"},
 
     {"shim", "cuda.h"},
-    {"shim/lookup", "trace/likely.h cuda.h"},
+    {"shim/lookup", "trace/likely.h trace/clock.h cuda.h"},
     {"shim/suspend", "shim/lookup"},
     /* One object in four folders. */
     {"shim/objects", "shim/lookup shim/path shim/pace shim/learn vhq/vhq.h vhq/mutant.h "
-                     "trace/trace.h scheduler/client/client.h"},
+                     "trace/trace.h trace/clock.h scheduler/client/client.h"},
     {"shim/path", "shim/lookup shim/objects shim/pace shim/learn vhq/vhq.h vhq/mutant.h "
                   "trace/trace.h scheduler/client/client.h trace/clock.h scheduler/wire/page.h"},
     {"shim/learn",

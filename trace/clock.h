@@ -4,9 +4,12 @@
 #ifndef CUTIN_CLOCK_H
 #define CUTIN_CLOCK_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #define NS_PER_US UINT64_C(1000)
 #define NS_PER_MS UINT64_C(1000000)
@@ -17,6 +20,17 @@ static inline uint64_t clock_ns(void)
 
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* Sleeps, for less than a second. Not nanosleep, at which a thread of the program's that is to be
+ * cancelled would end in a call of ours. Keeps errno. */
+static inline void clock_nap(uint64_t ns)
+{
+    const struct timespec nap = {.tv_nsec = (long)ns};
+    int saved = errno;
+
+    syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &nap, NULL);
+    errno = saved;
 }
 
 /* Sleeps until then. False: a signal came before. */

@@ -172,7 +172,7 @@ void fence_await(const struct vhq_fence *f)
     if (likely(!f || fence_begun(f)))
         return;
     for (uint64_t end = clock_ns() + AWAIT_MS * NS_PER_MS; !fence_begun(f) && clock_ns() < end;)
-        nap_ns(AWAIT_NAP_NS);
+        clock_nap(AWAIT_NAP_NS);
 }
 
 void fence_begin(struct vhq_fence *f)

@@ -254,7 +254,6 @@ struct vhq {
     bool padded;             /* a command went during this hold */
     bool begun;              /* a part of the head went, and not all of it */
     bool left;               /* it has ended, and something is in flight: see left.c */
-    bool marks;              /* the stream takes a last marker; vhq_leave's */
     _Atomic uint32_t calls;  /* ops calls by others in progress: vhq_destroy waits for them */
     uint32_t pass;           /* last pass that saw it: polls and set syncs */
 
@@ -268,8 +267,9 @@ struct vhq {
     uint32_t chain;    /* so many commands more may be followed by one that overlaps */
     uint8_t tail_wide; /* as wide[] */
     bool mark_waits;   /* one is due, and goes in front of the next command that does not overlap */
-    uint64_t lapse_ns; /* from then on the newest marker counts as reached; 0: it will be written */
     bool tail_waits;   /* something in it waits for more than the device */
+    bool marks;        /* the stream takes a last marker; vhq_leave's */
+    uint64_t lapse_ns; /* from then on the newest marker counts as reached; 0: it will be written */
     /* Estimates of commands of the tail that went while the set was alone, and that nothing counts;
      * 0: there are none. Whoever places a marker folds them into the tail. */
     _Atomic uint64_t loose_ns;
@@ -296,7 +296,7 @@ struct vhq {
 
     _Atomic uint64_t inlined, markers, gates, dropped, completed, holds, hold_ns;
 };
-static_assert(sizeof(struct vhq) <= 1088, "thousands of streams never buffer");
+static_assert(sizeof(struct vhq) <= 1056, "thousands of streams never buffer");
 
 /* ---- the set --------------------------------------------------------------------------------- */
 
@@ -681,7 +681,6 @@ void slot_release(struct vhq *q, const struct slot *slot);
 
 int futex_wait(_Atomic uint32_t *word, uint32_t seen, uint64_t deadline_ns);
 void futex_wake(_Atomic uint32_t *word);
-void nap_ns(uint64_t ns);
 
 enum waits_for { WAIT_QUEUE, WAIT_ROOM, WAIT_SET, WAIT_RETURNED, WAIT_LEGACY, WAIT_UNBLOCKED };
 struct waiter {

@@ -159,7 +159,7 @@ static int begin_direct(struct vhq *q, const struct vhq_req *req, struct vhq_cmd
     uint64_t impatient = clock_ns() + GUARD_MS * NS_PER_MS;
     uint16_t flags;
     atomic_store_explicit(&q->waiting, 1, memory_order_relaxed);
-    for (;; nap_ns(DIRECT_LOOK_US * NS_PER_US)) {
+    for (;; clock_nap(DIRECT_LOOK_US * NS_PER_US)) {
         if (!inline_allowed(q, req, held_ok))
             continue;
         if (inline_room(q, req, &flags))

@@ -281,7 +281,7 @@ static void patience_wait(struct patience *p, struct vhq *q)
         patience_probe(p, q);
         p->probe_ns = now + GUARD_MS * NS_PER_MS;
     }
-    nap_ns(p->nap_ns);
+    clock_nap(p->nap_ns);
     p->nap_ns = p->nap_ns * 2 < NAP_MAX_NS ? p->nap_ns * 2 : NAP_MAX_NS;
 }
 

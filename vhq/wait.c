@@ -38,15 +38,6 @@ void futex_wake(_Atomic uint32_t *word)
     errno = saved;
 }
 
-/* Not nanosleep, at which a thread of the program's that is to end would end. */
-void nap_ns(uint64_t ns)
-{
-    struct timespec ts = {.tv_sec = 0, .tv_nsec = (long)ns};
-    int saved = errno;
-    syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &ts, NULL);
-    errno = saved;
-}
-
 static bool waiter_satisfied(struct vhq_set *s, const struct waiter *w)
 {
     switch (w->what) {

@@ -83,5 +83,5 @@ void waker_stop(struct waker *w)
     atomic_store(&w->stop, true);
     atomic_fetch_add(&w->word, 1);
     wake(w);
-    pthread_join(w->thread, NULL);
+    thread_join(w->thread);
 }

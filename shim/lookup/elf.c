@@ -2,7 +2,7 @@
  * elf.c - reading loaded ELF objects: dynamic section, GNU and System V hash tables.
  */
 #include "shim/lookup/elf.h"
-#include "shim/lookup/quiet.h"
+#include "trace/clock.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -195,7 +195,7 @@ void elf_before_fork(void)
     enum { LOOKS = 10000, APART_NS = 100000 };
 
     for (int i = 0; i < LOOKS && pthread_mutex_trylock(&walking) != 0; i++)
-        quiet_nap(APART_NS);
+        clock_nap(APART_NS);
 }
 
 void elf_after_fork(bool child)

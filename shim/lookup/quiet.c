@@ -7,9 +7,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stddef.h>
-#include <sys/syscall.h>
 #include <time.h>
-#include <unistd.h>
 
 static const int of_writes[] = {SIGPIPE, SIGXFSZ, SIGTTOU};
 enum { OF_WRITES = sizeof(of_writes) / sizeof(*of_writes) };
@@ -44,14 +42,4 @@ void quiet_end(const struct quiet *q)
     pthread_sigmask(SIG_SETMASK, &q->mask_was, NULL);
     pthread_setcancelstate(q->cancel_was, NULL);
     errno = q->errno_was;
-}
-
-/* Not nanosleep, at which a thread that is to end would end. */
-void quiet_nap(uint32_t ns)
-{
-    const struct timespec nap = {.tv_nsec = (long)ns};
-    int saved = errno;
-
-    syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &nap, NULL);
-    errno = saved;
 }

@@ -8,7 +8,6 @@
 #define CUTIN_QUIET_H
 
 #include <signal.h>
-#include <stdint.h>
 
 struct quiet {
     int errno_was, cancel_was;
@@ -18,7 +17,5 @@ struct quiet {
 /* Between the two, in one thread. They nest, and may stand in a signal handler. */
 void quiet_begin(struct quiet *q);
 void quiet_end(const struct quiet *q);
-/* Sleeps, for less than a second; nobody is cancelled in it. Keeps errno. */
-void quiet_nap(uint32_t ns);
 
 #endif

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "shim/lookup/quiet.h"
+#include "trace/clock.h"
 #include "shim/lookup/unknown.h"
 #include "shim/objects/pool.h"
 #include "shim/objects/stream.h"
@@ -312,7 +313,7 @@ void context_leave(struct shim_context *ctx)
 static bool becomes_zero(const _Atomic uint32_t *count)
 {
     for (int i = 0; i < 20000 && atomic_load(count); i++)
-        quiet_nap(100000);
+        clock_nap(100000);
     return atomic_load(count) == 0;
 }
 

@@ -6,7 +6,7 @@
 #include <utlist.h>
 
 #include "scheduler/client/client.h"
-#include "shim/lookup/quiet.h"
+#include "trace/clock.h"
 #include "shim/objects/capture.h"
 #include "shim/path/counters.h"
 #include "shim/pace/gates.h"
@@ -229,7 +229,7 @@ static void stream_await_answer(const struct shim_stream *s)
 {
     while (s->asked) {
         pthread_mutex_unlock(&s->ctx->lock);
-        quiet_nap(20000);
+        clock_nap(20000);
         pthread_mutex_lock(&s->ctx->lock);
     }
 }

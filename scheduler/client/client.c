@@ -108,6 +108,8 @@ static void *client_main(void *unused)
         }
         interval = next_interval(held, next_tick - now);
     }
+    atomic_store(&self.ended, 1);
+    syscall(SYS_futex, &self.ended, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
     return NULL;
 }
 
@@ -181,6 +183,7 @@ int client_open(const struct client_config *cfg)
     if (self.socket[0])
         wait_for_welcome();
     atomic_store(&self.stop, 0);
+    atomic_store(&self.ended, 0);
     rc = thread_new(&self.thread, "cutin-client", client_main, NULL);
     if (rc == 0 && cfg->linger_us)
         waker_start(&self.waker, expire, &self.activity);
@@ -193,24 +196,26 @@ out:
     return rc;
 }
 
-/* A process that lives for a few milliseconds is not to end with a tick's sleep. The thread can
- * only be late inside the owner's tick. */
+/* A process that lives for a few milliseconds is not to end with a tick's sleep of the thread. That
+ * can only be late inside the owner's tick. */
 static bool thread_ends(void)
 {
-    struct timespec by;
+    uint64_t now = clock_ns(), by = now + CLOSE_WAIT_NS;
 
     atomic_store(&self.stop, 1);
     syscall(SYS_futex, &self.stop, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
     pthread_mutex_lock(&self.lock);
     connection_end(&self.connection);
     pthread_mutex_unlock(&self.lock);
-    clock_gettime(CLOCK_MONOTONIC, &by);
-    by.tv_nsec += (long)CLOSE_WAIT_NS;
-    if (by.tv_nsec >= 1000000000) {
-        by.tv_nsec -= 1000000000;
-        by.tv_sec++;
+    while (!atomic_load(&self.ended) && now < by) {
+        struct timespec limit = {.tv_nsec = (long)(by - now)};
+        syscall(SYS_futex, &self.ended, FUTEX_WAIT_PRIVATE, 0, &limit, NULL, 0);
+        now = clock_ns();
     }
-    return pthread_clockjoin_np(self.thread, NULL, CLOCK_MONOTONIC, &by) == 0;
+    if (!atomic_load(&self.ended))
+        return false;
+    thread_join(self.thread);
+    return true;
 }
 
 void client_close(void)

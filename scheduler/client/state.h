@@ -67,7 +67,7 @@ struct client_state {
     struct waker waker;
     _Atomic uint32_t level; /* granted */
     _Atomic bool open, forked, up, broken;
-    _Atomic uint32_t stop; /* a futex */
+    _Atomic uint32_t stop, ended; /* the thread is to end, and has; futexes */
 };
 
 /* Once per kind of notice; `severity` as in CUTIN_LOG. */

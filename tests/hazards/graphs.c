@@ -408,6 +408,7 @@ HAZARD(graph_whose_memory_another_stream_frees_is_launched_again)
     CUgraph graph;
     CUgraphNode node;
     streams();
+    hold_ms = 200;
     MUST(cuGraphCreate(&graph, 0));
     MUST(cuGraphAddMemAllocNode(&node, graph, NULL, 0, &p));
     CUgraphExec exec = exec_of(graph);
@@ -417,10 +418,11 @@ HAZARD(graph_whose_memory_another_stream_frees_is_launched_again)
         hold(other);
         SAY(launch_mix(p.dptr, 5, 7, other));
         SAY(cuMemFreeAsync(p.dptr, other));
+        buffered(other);
         SAY(cuGraphLaunch(exec, s));
+        SAY(cuStreamSynchronize(s)); /* launched by now, also if its thread had put it off */
         release(other);
         SAY(cuStreamSynchronize(other));
-        SAY(cuStreamSynchronize(s));
         SAY(cuMemFreeAsync(p.dptr, s));
         SAY(cuStreamSynchronize(s));
     }

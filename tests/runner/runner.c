@@ -34,25 +34,6 @@ const char *__tsan_default_options(void)
     return "halt_on_error=1:exitcode=66";
 }
 
-#ifdef __SANITIZE_THREAD__
-/* The run time knows of no such join: the thread would go on in its books, and gcc 14's ends the
- * process when the next one gets its number. It knows this way to join. */
-int pthread_clockjoin_np(pthread_t thread, void **result, clockid_t clock,
-                         const struct timespec *by)
-{
-    struct timespec now;
-    int rc;
-
-    while ((rc = pthread_tryjoin_np(thread, result)) == EBUSY) {
-        clock_gettime(clock, &now);
-        if (now.tv_sec > by->tv_sec || (now.tv_sec == by->tv_sec && now.tv_nsec >= by->tv_nsec))
-            return ETIMEDOUT;
-        usleep(1000);
-    }
-    return rc;
-}
-#endif
-
 void runner_add_test(struct runner_test *t)
 {
     *last = t;

@@ -54,27 +54,6 @@ static inline int close_range(unsigned int first, unsigned int last, int flags)
 /* From here on the headers declare what is not there, so each has another name. */
 #define gettid() ((pid_t)syscall(SYS_gettid))
 
-/* A clock that is set meanwhile changes how long this waits at most, not whether it does. */
-static inline int floor_clockjoin(pthread_t thread, void **result, clockid_t clock,
-                                  const struct timespec *by)
-{
-    struct timespec asked, wall;
-
-    clock_gettime(clock, &asked);
-    clock_gettime(CLOCK_REALTIME, &wall);
-    wall.tv_sec += by->tv_sec - asked.tv_sec;
-    wall.tv_nsec += by->tv_nsec - asked.tv_nsec;
-    if (wall.tv_nsec < 0) {
-        wall.tv_sec--;
-        wall.tv_nsec += 1000000000;
-    } else if (wall.tv_nsec >= 1000000000) {
-        wall.tv_sec++;
-        wall.tv_nsec -= 1000000000;
-    }
-    return pthread_timedjoin_np(thread, result, &wall);
-}
-#define pthread_clockjoin_np floor_clockjoin
-
 /* ---- not in musl ----------------------------------------------------------------------------- */
 
 #pragma weak dladdr1

@@ -92,6 +92,7 @@ static void stop(struct process *p, const struct client_row *row)
     cr_assert(process_says(p, "queued", 60), "stderr: %s", process_err(p));
     cr_assert_eq(control_pause(daemon_path(), target(row)), 0);
     cr_assert(client_wait(PROGRAM, client_paused, 60, NULL));
+    device_log_settle(QUIET_NS); /* and the thread that mirrors the page has come to it */
     sandbox_tell("begin");
     device_log_wait(is_host);
     device_log_settle(QUIET_NS);

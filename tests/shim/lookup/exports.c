@@ -79,7 +79,7 @@ Test(exports, needs_nothing_that_a_build_for_glibc_2_17_lacks)
         "pthread_attr_getstacksize pthread_attr_setaffinity_np pthread_attr_setstacksize "
         "pthread_create pthread_detach pthread_join pthread_key_create pthread_key_delete "
         "pthread_mutex_trylock pthread_once pthread_setname_np pthread_setspecific pthread_sigmask "
-        " gettid memfd_create pthread_clockjoin_np ";
+        " gettid memfd_create ";
     struct process *p = inspect("nm", "-D", "--undefined-only");
     char name[64], spaced[70];
     int minor;

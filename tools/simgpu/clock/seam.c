@@ -28,9 +28,6 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Packages have one of their own for old glibc (floor.h); here is what stands before libc's. */
-#undef pthread_clockjoin_np
-
 #define SEAM    __attribute__((visibility("default")))
 #define BILLION UINT64_C(1000000000)
 /* What the calendar is ahead of the clock: so far that a time says whose it is. */
@@ -359,37 +356,17 @@ SEAM int pthread_create(pthread_t *restrict thread, const pthread_attr_t *restri
     return rc;
 }
 
-static bool joined(pthread_t thread, uint64_t until)
-{
-    while (step_seated((uint64_t)thread))
-        if (!step_block(STEP_JOIN, (uint64_t)thread, until))
-            return false;
-    return true;
-}
-
-/* It has left its seat, and libc ends it. */
-static int join(pthread_t thread, void **value)
-{
-    step_patient(true);
-    int rc = REAL(pthread_join)(thread, value);
-    step_patient(false);
-    return rc;
-}
-
 SEAM int pthread_join(pthread_t thread, void **value)
 {
     if (!step_here())
         return REAL(pthread_join)(thread, value);
-    joined(thread, STEP_NEVER);
-    return join(thread, value);
-}
-
-SEAM int pthread_clockjoin_np(pthread_t thread, void **value, clockid_t clock,
-                              const struct timespec *t)
-{
-    if (!step_here())
-        return REAL(pthread_clockjoin_np)(thread, value, clock, t);
-    return joined(thread, until_ns(t)) ? join(thread, value) : ETIMEDOUT;
+    while (step_seated((uint64_t)thread))
+        step_block(STEP_JOIN, (uint64_t)thread, STEP_NEVER);
+    /* It has left its seat, and libc ends it. */
+    step_patient(true);
+    int rc = REAL(pthread_join)(thread, value);
+    step_patient(false);
+    return rc;
 }
 
 /* ---- descriptors ----------------------------------------------------------------------------- */

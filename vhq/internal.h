@@ -683,15 +683,14 @@ int futex_wait(_Atomic uint32_t *word, uint32_t seen, uint64_t deadline_ns);
 void futex_wake(_Atomic uint32_t *word);
 
 enum waits_for { WAIT_QUEUE, WAIT_ROOM, WAIT_SET, WAIT_RETURNED, WAIT_LEGACY, WAIT_UNBLOCKED };
-struct waiter {
+struct goal {
     enum waits_for what;
     struct vhq *q;
     uint64_t target; /* head_seq, bytes, ticket */
-    _Atomic uint32_t done;
-    struct waiter *prev, *next;
 };
-/* Waits unless satisfied already; takes and drops the set's lock. 0 or -ETIMEDOUT. */
-int waiter_wait(struct vhq_set *s, struct waiter *w, uint64_t deadline_ns);
+/* Waits unless it is reached already; takes and drops the set's lock. 0 or -ETIMEDOUT. A signal
+ * handler may jump out of it. */
+int goal_wait(struct vhq_set *s, const struct goal *g, uint64_t deadline_ns);
 /* A command of q was retired. Set's lock held. */
 void waiter_check(struct vhq_set *s, struct vhq *q);
 

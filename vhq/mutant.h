@@ -85,6 +85,7 @@
     X(capture_comes_first, "a call that waited is judged by a capture that began meanwhile")       \
     X(graph_memory_unordered,                                                                      \
       "a graph is launched before its memory is freed, as was called first")                       \
+    X(waits_on_stack, "a thread that waits is listed by a place on its own stack")                 \
     X(launch_event_unseen, "an event that a launch records stands for its record before")          \
     X(shared_memory_unseen, "kernels that write another process's memory are held for ever")       \
     X(thread_waits_untold, "a real-time thread that waits outside holds who is to answer")         \

@@ -179,9 +179,9 @@ static int begin_direct(struct vhq *q, const struct vhq_req *req, struct vhq_cmd
 
 static void wait_for_room(struct vhq *q, uint32_t bytes)
 {
-    struct waiter w = {.what = WAIT_ROOM, .q = q, .target = bytes};
+    const struct goal g = {.what = WAIT_ROOM, .q = q, .target = bytes};
     if (!ring_fits(&q->ring, bytes))
-        waiter_wait(q->set, &w, NEVER);
+        goal_wait(q->set, &g, NEVER);
 }
 
 /* Fences and ticket in the order that internal.h asks for at enum FENCE_*. */

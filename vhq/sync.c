@@ -60,12 +60,12 @@ void vhq_drain(struct vhq *q, bool boost)
         order_boost(&q->boost_below, atomic_load(&q->set->issued));
         dispatcher_kick(q->set);
     }
-    struct waiter w = {
+    const struct goal g = {
         .what = WAIT_QUEUE,
         .q = q,
         .target = atomic_load_explicit(&q->ring.tail_seq, memory_order_acquire),
     };
-    waiter_wait(q->set, &w, NEVER);
+    goal_wait(q->set, &g, NEVER);
 }
 
 static int set_drain(struct vhq_set *s, enum waits_for what, bool boost, uint64_t deadline_ns)
@@ -77,8 +77,8 @@ static int set_drain(struct vhq_set *s, enum waits_for what, bool boost, uint64_
         order_boost(&s->boost_below, below);
         dispatcher_kick(s);
     }
-    struct waiter w = {.what = what, .target = below};
-    return waiter_wait(s, &w, deadline_ns);
+    const struct goal g = {.what = what, .target = below};
+    return goal_wait(s, &g, deadline_ns);
 }
 
 void vhq_set_drain(struct vhq_set *set, bool boost)

@@ -1,10 +1,11 @@
 /*
  * wait.c - futexes, and the waiters of a set.
  *
- * A waiter lives on the stack of the thread that waits for commands to be retired. Whoever retires
- * one looks through the (short) list under the set's lock and wakes those that have got what they
- * wait for, and nobody else: no thundering herd behind a full ring. errno is the application's and
- * is kept.
+ * Whoever retires a command looks through the (short) list of waiters under the set's lock and
+ * wakes those that have got what they wait for, and nobody else: no thundering herd behind a full
+ * ring. A signal handler may leave a wait by a jump, so no waiter lies on the stack of the thread
+ * that waits: they are the process's, and one that was left is free again once there is what it
+ * waited for. errno is the application's and is kept.
  */
 #include "vhq/internal.h"
 
@@ -14,6 +15,18 @@
 #include <unistd.h>
 
 #include <utlist.h>
+
+#include "vhq/mutant.h"
+
+/* Who finds none free looks every now and then. */
+enum { WAITERS = 256, LOOK_US = 200 };
+
+struct waiter {
+    struct goal goal;      /* guarded by the set's lock while it is listed, like the list */
+    _Atomic uint32_t stay; /* odd: taken; another one: the goal is reached */
+    struct waiter *prev, *next;
+};
+static struct waiter waiters[WAITERS];
 
 /* 0, -ETIMEDOUT, or -EAGAIN/-EINTR: look again. The deadline is absolute CLOCK_MONOTONIC. */
 int futex_wait(_Atomic uint32_t *word, uint32_t seen, uint64_t deadline_ns)
@@ -33,63 +46,107 @@ int futex_wait(_Atomic uint32_t *word, uint32_t seen, uint64_t deadline_ns)
 void futex_wake(_Atomic uint32_t *word)
 {
     int saved = errno;
-    /* The word may be gone by now (a waiter's stack): then there is nobody to wake. */
+    /* The word may be gone by now: then there is nobody to wake. */
     syscall(SYS_futex, word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, INT32_MAX, NULL, NULL, 0);
     errno = saved;
 }
 
-static bool waiter_satisfied(struct vhq_set *s, const struct waiter *w)
+static bool goal_reached(struct vhq_set *s, const struct goal *g)
 {
-    switch (w->what) {
+    switch (g->what) {
     case WAIT_QUEUE:
-        return atomic_load_explicit(&w->q->ring.head_seq, memory_order_acquire) >= w->target;
+        return atomic_load_explicit(&g->q->ring.head_seq, memory_order_acquire) >= g->target;
     case WAIT_ROOM:
-        return ring_roomy(&w->q->ring, (uint32_t)w->target);
+        return ring_roomy(&g->q->ring, (uint32_t)g->target);
     case WAIT_SET:
-        return order_floor(s, true) >= w->target;
+        return order_floor(s, true) >= g->target;
     case WAIT_RETURNED:
-        return order_floor(s, false) >= w->target;
+        return order_floor(s, false) >= g->target;
     case WAIT_LEGACY:
-        return order_floor_legacy(s) >= w->target;
+        return order_floor_legacy(s) >= g->target;
     case WAIT_UNBLOCKED:
-        return order_floor_unblocked(s) >= w->target;
+        return order_floor_unblocked(s) >= g->target;
     }
     return true;
 }
 
-int waiter_wait(struct vhq_set *s, struct waiter *w, uint64_t deadline_ns)
+/* NULL: all are taken. */
+static struct waiter *waiter_take(uint32_t *stay)
+{
+    static _Atomic uint32_t first;
+    uint32_t from = atomic_fetch_add_explicit(&first, 1, memory_order_relaxed);
+    for (uint32_t i = 0; i < WAITERS; i++) {
+        struct waiter *w = &waiters[(from + i) % WAITERS];
+        uint32_t seen = atomic_load_explicit(&w->stay, memory_order_relaxed);
+        /* Acquire: who gave it back reads it no more. */
+        if (seen % 2 == 0 &&
+            atomic_compare_exchange_strong_explicit(&w->stay, &seen, seen + 1, memory_order_acquire,
+                                                    memory_order_relaxed)) {
+            *stay = seen + 1;
+            return w;
+        }
+    }
+    return NULL;
+}
+
+/* Set's lock held. */
+static void waiter_give(struct vhq_set *s, struct waiter *w)
+{
+    DL_DELETE(s->waiters, w);
+    atomic_fetch_add_explicit(&w->stay, 1, memory_order_release);
+}
+
+static int waiter_sleep(struct vhq_set *s, struct waiter *w, uint32_t stay, uint64_t deadline_ns)
 {
     int ret = 0;
-    pthread_mutex_lock(&s->lock);
-    if (waiter_satisfied(s, w)) {
-        pthread_mutex_unlock(&s->lock);
-        return 0;
-    }
-    atomic_init(&w->done, 0);
-    DL_APPEND(s->waiters, w);
-    pthread_mutex_unlock(&s->lock);
-
-    while (atomic_load_explicit(&w->done, memory_order_acquire) == 0 && ret != -ETIMEDOUT)
-        ret = futex_wait(&w->done, 0, deadline_ns);
+    while (atomic_load_explicit(&w->stay, memory_order_acquire) == stay && ret != -ETIMEDOUT)
+        ret = futex_wait(&w->stay, stay, deadline_ns);
     if (ret != -ETIMEDOUT)
         return 0;
     pthread_mutex_lock(&s->lock);
-    bool done = atomic_load_explicit(&w->done, memory_order_acquire) != 0;
-    if (!done)
-        DL_DELETE(s->waiters, w);
+    bool late = atomic_load_explicit(&w->stay, memory_order_acquire) == stay;
+    if (late)
+        waiter_give(s, w);
     pthread_mutex_unlock(&s->lock);
-    return done ? 0 : -ETIMEDOUT;
+    return late ? -ETIMEDOUT : 0;
+}
+
+static int goal_look(struct vhq_set *s, const struct goal *g, uint64_t deadline_ns)
+{
+    bool reached = false;
+    while (!reached && clock_ns() < deadline_ns) {
+        clock_nap(LOOK_US * NS_PER_US);
+        pthread_mutex_lock(&s->lock);
+        reached = goal_reached(s, g);
+        pthread_mutex_unlock(&s->lock);
+    }
+    return reached ? 0 : -ETIMEDOUT;
+}
+
+int goal_wait(struct vhq_set *s, const struct goal *g, uint64_t deadline_ns)
+{
+    struct waiter mine = {.stay = 1}, *w = NULL;
+    uint32_t stay = 1;
+    pthread_mutex_lock(&s->lock);
+    bool reached = goal_reached(s, g);
+    if (!reached && (w = MUTANT(waits_on_stack) ? &mine : waiter_take(&stay))) {
+        w->goal = *g;
+        DL_APPEND(s->waiters, w);
+    }
+    pthread_mutex_unlock(&s->lock);
+    if (reached)
+        return 0;
+    return w ? waiter_sleep(s, w, stay, deadline_ns) : goal_look(s, g, deadline_ns);
 }
 
 void waiter_check(struct vhq_set *s, struct vhq *q)
 {
-    struct waiter *w, *tmp;
-    DL_FOREACH_SAFE(s->waiters, w, tmp)
+    struct waiter *w, *next;
+    DL_FOREACH_SAFE(s->waiters, w, next)
     {
-        if ((w->what < WAIT_SET && w->q != q) || !waiter_satisfied(s, w))
+        if ((w->goal.what < WAIT_SET && w->goal.q != q) || !goal_reached(s, &w->goal))
             continue;
-        DL_DELETE(s->waiters, w);
-        atomic_store_explicit(&w->done, 1, memory_order_release);
-        futex_wake(&w->done); /* only the address is used: w may be gone already */
+        waiter_give(s, w);
+        futex_wake(&w->stay); /* another thread may have taken it by now, and sleeps on */
     }
 }

@@ -1,13 +1,18 @@
 /*
- * leaving.c - a call that waits is left otherwise than by its return: the thread is to be cancelled
- * while it is inside. The driver's calls are no cancellation points, and neither are those that
- * wait in cutin instead.
+ * leaving.c - a call that waits is left otherwise than by its return. The thread is to be cancelled
+ * while it is inside: the driver's calls are no cancellation points, and neither are those that
+ * wait in cutin instead. Or a signal handler jumps out of it.
  */
 #include "tests/hazards/hazard.h"
 
 #include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <unistd.h>
 
 static CUstream s;
 static CUdeviceptr x, y;
@@ -28,6 +33,11 @@ static CUresult synchronise_context(void)
 static CUresult synchronise_event(void)
 {
     return cuEventSynchronize(event);
+}
+
+static CUresult synchronise_legacy_stream(void)
+{
+    return cuStreamSynchronize(NULL);
 }
 
 static CUresult copy(void)
@@ -100,4 +110,114 @@ HAZARD(a_thread_is_not_cancelled_while_a_call_waits)
         show("x", x);
     }
     printf("end\n");
+}
+
+/* ---- jumps ----------------------------------------------------------------------------------- */
+
+static sigjmp_buf outside;
+static atomic_bool told;
+static pthread_t jumper;
+static pid_t jumper_id;
+
+static void jump(int signal_)
+{
+    (void)signal_;
+    siglongjmp(outside, 1);
+}
+
+static void until_told(void *user)
+{
+    (void)user;
+    while (!atomic_load(&told))
+        nap();
+}
+
+static bool asleep(pid_t thread)
+{
+    char path[64], text[256] = "";
+    snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)thread);
+    FILE *f = fopen(path, "r");
+    size_t n = f ? fread(text, 1, sizeof(text) - 1, f) : 0;
+    if (f)
+        fclose(f);
+    const char *name_end = n ? strrchr(text, ')') : NULL;
+    return name_end && name_end[2] == 'S';
+}
+
+/* Once it waits. */
+static void *make_it_jump(void *arg)
+{
+    (void)arg;
+    UNTIL(atomic_load(&inside));
+    for (int seen = 0; seen < 50; seen = asleep(jumper_id) ? seen + 1 : 0)
+        nap();
+    pthread_kill(jumper, SIGUSR1);
+    return NULL;
+}
+
+/* Whatever the call had on its stack is something else now. */
+static __attribute__((noinline)) void scribble(void)
+{
+    volatile unsigned char stack[64 << 10];
+    for (size_t i = 0; i < sizeof(stack); i++)
+        stack[i] = 0xa5;
+}
+
+static __attribute__((noinline)) bool returned(CUresult (*fn)(void))
+{
+    if (sigsetjmp(outside, 1) != 0)
+        return false;
+    atomic_store(&inside, true);
+    answer = fn();
+    return true;
+}
+
+static bool left_by_a_jump(CUresult (*fn)(void))
+{
+    pthread_t helper;
+    atomic_store(&inside, false);
+    if (pthread_create(&helper, NULL, make_it_jump, NULL) != 0)
+        give_up("no thread");
+    bool jumped = !returned(fn);
+    scribble();
+    pthread_join(helper, NULL);
+    return jumped;
+}
+
+HAZARD(a_handler_jumps_out_of_a_call_that_waits)
+{
+    static const struct {
+        const char *name;
+        CUresult (*call)(void);
+    } calls[] = {{"cuStreamSynchronize", synchronise_stream},
+                 {"cuCtxSynchronize", synchronise_context},
+                 {"cuEventSynchronize", synchronise_event},
+                 {"cuStreamSynchronize(NULL)", synchronise_legacy_stream}};
+    struct sigaction action = {.sa_handler = jump};
+    sigaction(SIGUSR1, &action, NULL);
+    jumper = pthread_self();
+    jumper_id = (pid_t)syscall(SYS_gettid);
+    x = buffer_new(3);
+    event = event_new();
+    for (unsigned int i = 0; i < sizeof(calls) / sizeof(*calls); i++) {
+        s = stream_new(CU_STREAM_DEFAULT);
+        warm(s);
+        atomic_store(&told, false);
+        MUST(cuLaunchHostFunc(s, until_told, NULL));
+        hold_ms = getenv("CUDA_INJECTION64_PATH") ? 3 : 20000; /* there launches wait for it */
+        hold(s);
+        MUST(launch_mix(x, 5, 7, s));
+        MUST(cuEventRecord(event, s));
+        for (int k = 0; k < 3; k++) {
+            bool jumped = left_by_a_jump(calls[i].call);
+            printf("%s: %s\n", calls[i].name, jumped ? "left" : "returned");
+        }
+        still_held(s);
+        atomic_store(&told, true);
+        release(s);
+        SAY(cuStreamSynchronize(s));
+        SAY(cuCtxSynchronize());
+        SAY(cuStreamDestroy(s));
+        show("x", x);
+    }
 }

@@ -85,6 +85,60 @@ Test(sync, drain_of_a_set_does_not_wait_for_what_comes_later)
     world_free(w);
 }
 
+/* ---- more threads than there are waiters ----------------------------------------------------- */
+
+enum { CROWD = 300 };
+
+struct crowd {
+    struct world *w;
+    uint32_t timeout_ms;
+    _Atomic uint32_t arrived, late;
+};
+
+static void *drain_in_time(void *arg)
+{
+    struct crowd *c = arg;
+    atomic_fetch_add(&c->arrived, 1);
+    if (vhq_set_drain_timeout(c->w->set, c->timeout_ms) != 0)
+        atomic_fetch_add(&c->late, 1);
+    return NULL;
+}
+
+static void crowd_start(struct crowd *c, pthread_t thread[CROWD])
+{
+    pthread_attr_t attr;
+    pthread_attr_init(&attr);
+    pthread_attr_setstacksize(&attr, 256 << 10);
+    for (int i = 0; i < CROWD; i++)
+        cr_assert_eq(pthread_create(&thread[i], &attr, drain_in_time, c), 0);
+    pthread_attr_destroy(&attr);
+    WAIT_FOR(atomic_load(&c->arrived) == CROWD);
+}
+
+static void crowd_join(const pthread_t thread[CROWD])
+{
+    for (int i = 0; i < CROWD; i++)
+        pthread_join(thread[i], NULL);
+}
+
+Test(sync, any_number_of_threads_waits)
+{
+    static pthread_t thread[CROWD];
+    struct world *w = world_new(NULL);
+    struct crowd short_ = {.w = w, .timeout_ms = 300}, long_ = {.w = w, .timeout_ms = 100000};
+    int a = world_stream(w, VHQ_NONBLOCKING);
+    hold_all(w, true);
+    launch(w, a, 1);
+    crowd_start(&short_, thread);
+    crowd_join(thread);
+    cr_assert_eq(short_.late, CROWD, "nobody thinks that it is submitted");
+    crowd_start(&long_, thread);
+    hold_all(w, false);
+    crowd_join(thread);
+    cr_assert_eq(long_.late, 0, "nobody misses it");
+    world_free(w);
+}
+
 struct blocked {
     struct world *w;
     _Atomic int calls;

@@ -25,18 +25,6 @@ static void launch_many(struct world *w, int stream)
         cr_assert(w->command[launch(w, stream, 1)].inlined);
 }
 
-/* A look of the dispatcher that began after this was called is over. */
-static void dispatcher_looks(struct world *w)
-{
-    static int other = NONE;
-    if (other == NONE)
-        other = world_stream(w, VHQ_NONBLOCKING);
-    for (int i = 0; i < 5; i++) {
-        world_call(w, &(struct call){.stream = other, .flags = VHQ_UNCOUNTED | VHQ_MUST_BUFFER});
-        vhq_drain(w->stream[other].q, false);
-    }
-}
-
 static void complete(struct world *w, int stream, uint32_t commands)
 {
     for (uint32_t i = 0; i < commands; i++)
@@ -344,6 +332,7 @@ Test(alone, begins_when_something_was_tried)
     untried.untried = untried.expects = true;
     struct world *w = world_new(&untried);
     int a = world_stream(w, VHQ_NONBLOCKING), n = 0;
+    world_stream_beside(w);
     for (int i = 0; i < MANY; i++)
         launch(w, a, BUDGET_US / 4);
     while (!vhq_set_alone(w->set)) {

@@ -13,15 +13,6 @@ static struct world *capped(uint32_t budget_us, uint32_t depth)
     return world_new(&(struct vhq_config){.budget_us = budget_us, .depth = depth});
 }
 
-/* A second vHQ that needs no room shows that the dispatcher has been looking. */
-static void dispatcher_looks(struct world *w, int stream)
-{
-    for (int i = 0; i < 5; i++) {
-        world_call(w, &(struct call){.stream = stream, .flags = VHQ_UNCOUNTED | VHQ_MUST_BUFFER});
-        vhq_drain(w->stream[stream].q, false);
-    }
-}
-
 /* It has found that the cap is in the way, so time without progress counts from here. */
 static void dispatcher_is_blocked(struct world *w)
 {
@@ -51,16 +42,16 @@ static void settle(struct world *w)
 Test(cap, short_commands_fill_the_budget_and_no_more)
 {
     struct world *w = capped(200, 32);
-    int a = world_stream(w, VHQ_NONBLOCKING), other = world_stream(w, VHQ_NONBLOCKING);
+    int a = world_stream(w, VHQ_NONBLOCKING);
     for (int i = 0; i < 60; i++)
         launch(w, a, 20);
-    dispatcher_looks(w, other);
+    dispatcher_looks(w);
     cr_assert_eq(in_device(w, a), 10);
     cr_assert(w->command[9].inlined);
     cr_assert_not(w->command[10].inlined);
     for (int step = 0; step < 60; step++) {
         cr_assert(device_step(w, a));
-        dispatcher_looks(w, other);
+        dispatcher_looks(w);
         cr_assert_leq(in_device(w, a), 10);
     }
     cr_assert(submitted(w, 59));
@@ -74,25 +65,24 @@ Test(cap, scarce_room_goes_to_the_higher_priority_but_not_for_ever)
 {
     struct world *w = capped(100, 32);
     int low = world_stream_of_priority(w, 0), high = world_stream_of_priority(w, -5);
-    int other = world_stream(w, VHQ_NONBLOCKING);
     int last = launch(w, low, 100), early = launch(w, low, 100);
     for (int i = 0; i < PASSES_MOST + 8; i++)
         last = launch(w, high, 100);
-    dispatcher_looks(w, other);
+    dispatcher_looks(w);
     cr_assert_eq(in_device(w, low), 1); /* the first went inline */
     device_step(w, low);
     for (int i = 0; i < PASSES_MOST; i++) {
-        dispatcher_looks(w, other);
+        dispatcher_looks(w);
         cr_assert_eq(in_device(w, high), 1, "after %d", i);
         cr_assert_not(submitted(w, early));
         device_step(w, high);
     }
-    dispatcher_looks(w, other);
+    dispatcher_looks(w);
     cr_assert(submitted(w, early));
     cr_assert_eq(in_device(w, high), 0);
     device_step(w, low);
     for (int i = 0; i < 8; i++) {
-        dispatcher_looks(w, other);
+        dispatcher_looks(w);
         device_step(w, high);
     }
     cr_assert(submitted(w, last));
@@ -104,27 +94,28 @@ Test(cap, scarce_room_goes_to_the_higher_priority_but_not_for_ever)
 Test(cap, a_command_as_long_as_the_budget_goes_alone_until_half_of_it_ran)
 {
     struct world *w = capped(200, 32);
-    int a = world_stream(w, VHQ_NONBLOCKING), other = world_stream(w, VHQ_NONBLOCKING);
+    int a = world_stream(w, VHQ_NONBLOCKING);
+    world_stream_beside(w);
     for (int i = 0; i < 4; i++)
         launch(w, a, 200);
-    dispatcher_looks(w, other);
+    dispatcher_looks(w);
     cr_assert_eq(in_device(w, a), 1);
     clock_advance(99 * 1000);
-    dispatcher_looks(w, other);
+    dispatcher_looks(w);
     cr_assert_eq(in_device(w, a), 1);
     clock_advance(2 * 1000);
     WAIT_FOR(in_device(w, a) == 2);
     /* However long it takes, the third waits until the first completed. */
     clock_advance(10 * 1000 * 1000);
-    dispatcher_looks(w, other);
+    dispatcher_looks(w);
     cr_assert_eq(in_device(w, a), 2);
     device_step(w, a);
-    dispatcher_looks(w, other);
+    dispatcher_looks(w);
     cr_assert_eq(in_device(w, a), 1);
     clock_advance(101 * 1000);
     WAIT_FOR(in_device(w, a) == 2);
     device_step(w, a);
-    dispatcher_looks(w, other);
+    dispatcher_looks(w);
     clock_advance(101 * 1000);
     WAIT_FOR(submitted(w, 3));
     device_finish(w);
@@ -215,11 +206,11 @@ Test(cap, one_command_may_always_go)
 Test(cap, what_was_not_known_at_the_call_counts_as_it_is_known_when_it_goes)
 {
     struct world *w = capped(200, 32);
-    int a = world_stream(w, VHQ_NONBLOCKING), other = world_stream(w, VHQ_NONBLOCKING);
+    int a = world_stream(w, VHQ_NONBLOCKING);
     atomic_store(&w->stream[a].hold, 1);
     for (int i = 0; i < 20; i++)
         world_call(w, &(struct call){.stream = a, .flags = VHQ_LEARNS, .est_ns = VHQ_UNKNOWN_NS});
-    dispatcher_looks(w, other);
+    dispatcher_looks(w);
     atomic_store(&w->learned.mean_ns, 90 * 1000);
     atomic_store(&w->learned.upper_ns, 100 * 1000);
     atomic_store(&w->stream[a].hold, 0);
@@ -235,21 +226,20 @@ Test(cap, depth_bounds_each_stream_by_itself)
 {
     struct world *w = capped(1000, 4);
     int a = world_stream(w, VHQ_NONBLOCKING), b = world_stream(w, VHQ_NONBLOCKING);
-    int other = world_stream(w, VHQ_NONBLOCKING);
     for (int i = 0; i < 20; i++)
         launch(w, i % 2 ? a : b, 1);
-    dispatcher_looks(w, other);
+    dispatcher_looks(w);
     cr_assert_eq(in_device(w, a), 4);
     cr_assert_eq(in_device(w, b), 4);
     for (int i = 0; i < 10; i++) {
         device_step(w, a);
-        dispatcher_looks(w, other);
+        dispatcher_looks(w);
     }
     WAIT_FOR(atomic_load(&w->stream[a].submitted) == 10);
     cr_assert_eq(in_device(w, b), 4);
     for (int i = 0; i < 10; i++) {
         device_step(w, b);
-        dispatcher_looks(w, other);
+        dispatcher_looks(w);
     }
     cr_assert_null(check_cap(w, true), "%s", check_cap(w, true));
     device_finish(w);
@@ -260,7 +250,6 @@ Test(cap, a_long_command_is_not_passed_by_short_ones_for_ever)
 {
     struct world *w = capped(200, 32);
     int a = world_stream(w, VHQ_NONBLOCKING), b = world_stream(w, VHQ_NONBLOCKING);
-    int other = world_stream(w, VHQ_NONBLOCKING);
     for (int i = 0; i < 10; i++)
         launch(w, a, 20);
     int big = launch(w, b, 200);
@@ -268,7 +257,7 @@ Test(cap, a_long_command_is_not_passed_by_short_ones_for_ever)
         launch(w, a, 20);
     for (int i = 0; i < 10; i++) {
         device_step(w, a);
-        dispatcher_looks(w, other);
+        dispatcher_looks(w);
     }
     WAIT_FOR(submitted(w, big));
     cr_assert_not(submitted(w, big + 20));
@@ -302,20 +291,21 @@ Test(cap, is_relaxed_while_only_rivals_are_there)
     _Atomic uint32_t above = 0, rivals = 1;
     struct vhq_config cfg = {.budget_us = 100, .depth = 4, .above = &above, .rivals = &rivals};
     struct world *w = world_new(&cfg);
-    int a = world_stream(w, VHQ_NONBLOCKING), other = world_stream(w, VHQ_NONBLOCKING);
+    int a = world_stream(w, VHQ_NONBLOCKING);
+    world_stream_beside(w);
     for (int i = 0; i < 300; i++)
         launch(w, a, 1);
     cr_assert_eq(in_device(w, a), 256, "%u", in_device(w, a));
     settle(w);
     for (int i = 0; i < 20; i++)
         launch(w, a, 100);
-    dispatcher_looks(w, other);
+    dispatcher_looks(w);
     cr_assert_eq(in_device(w, a), 8);
     settle(w);
     atomic_store(&above, 1);
     for (int i = 0; i < 20; i++)
         launch(w, a, 10);
-    dispatcher_looks(w, other);
+    dispatcher_looks(w);
     cr_assert_eq(in_device(w, a), 4);
     settle(w);
     world_free(w);
@@ -403,21 +393,21 @@ Test(cap, lets_a_command_in_where_nothing_progresses_and_twice_as_many_each_time
 {
     struct vhq_stats st;
     struct world *w = capped(100, 32);
-    int a = world_stream(w, VHQ_NONBLOCKING), other = world_stream(w, VHQ_NONBLOCKING);
+    int a = world_stream(w, VHQ_NONBLOCKING);
     for (int i = 0; i < 8; i++)
         launch(w, a, 100);
-    dispatcher_looks(w, other);
+    dispatcher_looks(w);
     clock_advance(60 * 1000);
     WAIT_FOR(in_device(w, a) == 2);
     dispatcher_is_blocked(w);
     clock_advance(90 * 1000000);
-    dispatcher_looks(w, other);
+    dispatcher_looks(w);
     cr_assert_eq(in_device(w, a), 2);
     clock_advance(20 * 1000000);
     for (uint32_t more = 1, in = 3; in <= 8; more *= 2, in += more) {
         WAIT_FOR(in_device(w, a) == in);
         dispatcher_is_blocked(w);
-        dispatcher_looks(w, other);
+        dispatcher_looks(w);
         cr_assert_eq(in_device(w, a), in, "%u", in_device(w, a));
         clock_advance(110 * 1000000);
     }
@@ -428,14 +418,14 @@ Test(cap, lets_a_command_in_where_nothing_progresses_and_twice_as_many_each_time
     device_finish(w);
     for (int i = 0; i < 5; i++)
         launch(w, a, 100);
-    dispatcher_looks(w, other);
+    dispatcher_looks(w);
     cr_assert_eq(in_device(w, a), 1);
     clock_advance(60 * 1000);
     WAIT_FOR(in_device(w, a) == 2);
     dispatcher_is_blocked(w);
     clock_advance(110 * 1000000);
     WAIT_FOR(in_device(w, a) == 3);
-    dispatcher_looks(w, other);
+    dispatcher_looks(w);
     cr_assert_eq(in_device(w, a), 3);
     settle(w);
     world_free(w);
@@ -451,7 +441,7 @@ Test(cap, lifts_no_sooner_than_the_longest_of_what_is_in_flight_takes)
     struct world *w =
         world_new(&(struct vhq_config){.budget_us = 100, .depth = 32, .above = &above});
     int before = world_stream(w, VHQ_NONBLOCKING), a = world_stream(w, VHQ_NONBLOCKING);
-    int after = world_stream(w, VHQ_NONBLOCKING), other = world_stream(w, VHQ_NONBLOCKING);
+    int after = world_stream(w, VHQ_NONBLOCKING);
     launch(w, before, 1);
     launch(w, after, 1);
     launch(w, a, 80 * 1000);
@@ -459,7 +449,7 @@ Test(cap, lifts_no_sooner_than_the_longest_of_what_is_in_flight_takes)
     launch(w, a, 100);
     dispatcher_is_blocked(w);
     clock_advance(150 * 1000000);
-    dispatcher_looks(w, other);
+    dispatcher_looks(w);
     cr_assert_eq(in_device(w, a), 1);
     clock_advance(40 * 1000000);
     WAIT_FOR(in_device(w, a) == 2);
@@ -473,18 +463,18 @@ Test(cap, lifts_no_sooner_than_the_longest_of_what_is_in_flight_takes)
 Test(cap, lifts_although_holds_come_and_go)
 {
     struct world *w = capped(100, 32);
-    int a = world_stream(w, VHQ_NONBLOCKING), other = world_stream(w, VHQ_NONBLOCKING);
+    int a = world_stream(w, VHQ_NONBLOCKING);
     for (int i = 0; i < 8; i++)
         launch(w, a, 100);
-    dispatcher_looks(w, other);
+    dispatcher_looks(w);
     /* The dispatcher need not look while nothing is held, each time. */
     for (int i = 0; in_device(w, a) < 8; i++) {
         cr_assert_lt(i, 1000);
         clock_advance(30 * 1000000);
         atomic_store(&w->stream[a].hold, 1);
-        dispatcher_looks(w, other);
+        dispatcher_looks(w);
         atomic_store(&w->stream[a].hold, 0);
-        dispatcher_looks(w, other);
+        dispatcher_looks(w);
     }
     device_finish(w);
     world_free(w);

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "trace/clock.h"
+#include "vhq/internal.h"
 
 struct payload {
     const struct vhq_learned *learned;
@@ -133,25 +134,27 @@ static bool driver_failed(void *user, struct vhq *q, int err)
     return err == FAIL_SPOILS;
 }
 
-/* ---- worlds ---------------------------------------------------------------------------------- */
-
+/* Asked before each look of the dispatcher's. */
 static struct vhq_room driver_room(void *user)
 {
     struct world *w = user;
+    atomic_fetch_add(&w->looks, 1);
     pthread_mutex_lock(&w->lock);
     struct vhq_room room = w->room;
     pthread_mutex_unlock(&w->lock);
     return room;
 }
 
-static struct world *world_make(const struct vhq_config *cfg, bool asked, bool padded)
+/* ---- worlds ---------------------------------------------------------------------------------- */
+
+static struct world *world_make(const struct vhq_config *cfg, bool asked)
 {
     struct world *w = calloc(1, sizeof(*w));
     struct vhq_ops ops = {.mark = driver_mark,
                           .gate = driver_gate,
                           .poll = driver_poll,
                           .complete = asked ? driver_complete : NULL,
-                          .room = padded ? driver_room : NULL,
+                          .room = driver_room,
                           .failed = driver_failed};
     w->cfg = cfg ? *cfg : (struct vhq_config){0};
     pthread_mutex_init(&w->lock, NULL);
@@ -166,17 +169,12 @@ static struct world *world_make(const struct vhq_config *cfg, bool asked, bool p
 
 struct world *world_new(const struct vhq_config *cfg)
 {
-    return world_make(cfg, false, false);
+    return world_make(cfg, false);
 }
 
 struct world *world_new_asked(const struct vhq_config *cfg)
 {
-    return world_make(cfg, true, false);
-}
-
-struct world *world_new_padded(void)
-{
-    return world_make(NULL, false, true);
+    return world_make(cfg, true);
 }
 
 void world_room(struct world *w, uint32_t eighths, uint64_t for_us)
@@ -184,6 +182,21 @@ void world_room(struct world *w, uint32_t eighths, uint64_t for_us)
     pthread_mutex_lock(&w->lock);
     w->room = (struct vhq_room){eighths * PARTS_PER_EIGHTH, clock_ns() + for_us * 1000};
     pthread_mutex_unlock(&w->lock);
+}
+
+void dispatcher_looks(struct world *w)
+{
+    if (!dispatcher_start(w->set))
+        abort();
+    uint32_t before = atomic_load(&w->looks), now;
+    dispatcher_kick(w->set);
+    for (int tries = 0; (now = atomic_load(&w->looks)) == before ||
+                        !atomic_load(&w->set->sleeping) || atomic_load(&w->looks) != now;
+         tries++) {
+        if (tries == 200000)
+            abort();
+        nap_us(100);
+    }
 }
 
 void world_close(struct world *w, bool abandon)
@@ -231,6 +244,11 @@ static int stream_new(struct world *w, enum vhq_kind kind, bool word, int priori
 int world_stream(struct world *w, enum vhq_kind kind)
 {
     return stream_new(w, kind, true, 0);
+}
+
+void world_stream_beside(struct world *w)
+{
+    world_stream(w, VHQ_NONBLOCKING); /* each has a hold word of its own */
 }
 
 int world_stream_of_priority(struct world *w, int priority)

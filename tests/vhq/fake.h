@@ -74,6 +74,7 @@ struct world {
     bool stuck, refuse_marks, refuse_gates;
     struct vhq_room room; /* that those who hold its streams leave */
     _Atomic int gate_calls, mark_calls, asked, fails, fail_code;
+    _Atomic uint32_t looks;       /* of the dispatcher's, so far */
     _Atomic int run_wait, in_run; /* the driver does not return while run_wait; who is inside */
     pthread_t device;
     _Atomic bool running;
@@ -84,11 +85,13 @@ struct world {
 
 struct world *world_new(const struct vhq_config *cfg);
 struct world *world_new_asked(const struct vhq_config *cfg);         /* of what is complete */
-struct world *world_new_padded(void);                                /* asked for the room */
 void world_room(struct world *w, uint32_t eighths, uint64_t for_us); /* from now on */
 void world_free(struct world *w);                                    /* vhq_set_destroy */
 void world_close(struct world *w, bool abandon);
 int world_stream(struct world *w, enum vhq_kind kind);
+/* One more. With hold words of several nobody tells when there was none: what commands take is no
+ * lesson then. */
+void world_stream_beside(struct world *w);
 int world_stream_of_priority(struct world *w, int priority);
 int world_stream_polled(struct world *w, enum vhq_kind kind); /* without completion word */
 
@@ -109,6 +112,9 @@ struct call {
 int world_call(struct world *w, const struct call *call);
 int launch(struct world *w, int stream, uint64_t est_us);
 void hold_all(struct world *w, bool hold);
+/* A look of the dispatcher's that began after this was called is over, and found nothing more to
+ * do. It does not move the clock, and takes nothing's place. */
+void dispatcher_looks(struct world *w);
 bool submitted(struct world *w, int command);
 int submitted_count(struct world *w);
 

@@ -116,7 +116,7 @@ static uint32_t goes(void)
         if (before == 0)
             device_finish(w);
         seen();
-        nap_us(500);
+        dispatcher_looks(w);
     }
     return in_device();
 }

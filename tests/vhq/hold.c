@@ -4,27 +4,18 @@
 
 #include "tests/vhq/fake.h"
 
-/* Shows that the dispatcher has been choosing, again and again. */
-static void dispatcher_looks(struct world *w, int stream)
-{
-    for (int i = 0; i < 20; i++) {
-        world_call(w, &(struct call){.stream = stream, .flags = VHQ_UNCOUNTED | VHQ_MUST_BUFFER});
-        vhq_drain(w->stream[stream].q, false);
-    }
-}
-
 Test(hold, nothing_goes_between_hold_and_release)
 {
     struct vhq_stats st;
     struct world *w = world_new(NULL);
-    int a = world_stream(w, VHQ_NONBLOCKING), other = world_stream(w, VHQ_NONBLOCKING);
+    int a = world_stream(w, VHQ_NONBLOCKING);
     for (int round = 0; round < 10; round++) {
         int first = w->commands;
         atomic_store(&w->stream[a].hold, 1);
         for (int i = 0; i < 5; i++)
             launch(w, a, 1);
         world_call(w, &(struct call){.stream = a, .flags = VHQ_UNCOUNTED});
-        dispatcher_looks(w, other);
+        dispatcher_looks(w);
         for (int i = 0; i < 6; i++)
             cr_assert_not(submitted(w, first + i));
         cr_assert(vhq_busy(w->stream[a].q));
@@ -45,16 +36,16 @@ Test(hold, what_was_held_goes_at_the_first_look_after_the_hold)
 {
     clock_freeze();
     struct world *w = world_new(NULL);
-    int a = world_stream(w, VHQ_NONBLOCKING), other = world_stream(w, VHQ_NONBLOCKING);
+    int a = world_stream(w, VHQ_NONBLOCKING);
     for (int round = 0; round < 10; round++) {
         atomic_store(&w->stream[a].hold, 1);
         int k = launch(w, a, 1);
-        dispatcher_looks(w, other);
+        dispatcher_looks(w);
         clock_advance(100000000);
-        dispatcher_looks(w, other);
+        dispatcher_looks(w);
         cr_assert_not(submitted(w, k));
         atomic_store(&w->stream[a].hold, 0);
-        dispatcher_looks(w, other);
+        dispatcher_looks(w);
         cr_assert(submitted(w, k));
         device_finish(w);
     }
@@ -72,7 +63,7 @@ Test(hold, a_wait_for_a_value_goes_behind_all_that_was_begun_before_it)
     int wait = world_call(w, &(struct call){.stream = b, .flags = VHQ_UNCOUNTED | VHQ_AFTER_ALL});
     int late = launch(w, other, 1);
     vhq_drain(w->stream[other].q, false);
-    dispatcher_looks(w, other);
+    dispatcher_looks(w);
     cr_assert(submitted(w, late));
     cr_assert_not(submitted(w, early));
     cr_assert_not(submitted(w, wait));
@@ -86,11 +77,11 @@ Test(hold, a_wait_for_a_value_goes_behind_all_that_was_begun_before_it)
 Test(hold, the_applications_own_hold_stops_feeding_at_once)
 {
     struct world *w = world_new(NULL);
-    int a = world_stream(w, VHQ_NONBLOCKING), other = world_stream(w, VHQ_NONBLOCKING);
+    int a = world_stream(w, VHQ_NONBLOCKING);
     for (int round = 0; round < 20; round++) {
         vhq_hold(w->stream[a].q);
         int k = launch(w, a, 1);
-        dispatcher_looks(w, other);
+        dispatcher_looks(w);
         cr_assert_not(submitted(w, k));
         vhq_release(w->stream[a].q);
         vhq_drain(w->stream[a].q, false);
@@ -103,7 +94,7 @@ Test(hold, the_applications_own_hold_stops_feeding_at_once)
 Test(hold, stops_a_queue_in_the_middle)
 {
     struct world *w = world_new(&(struct vhq_config){.budget_us = 4000000, .depth = 1024});
-    int a = world_stream(w, VHQ_NONBLOCKING), other = world_stream(w, VHQ_NONBLOCKING);
+    int a = world_stream(w, VHQ_NONBLOCKING);
     vhq_hold(w->stream[a].q);
     for (int i = 0; i < 2000; i++)
         launch(w, a, 1);
@@ -111,7 +102,7 @@ Test(hold, stops_a_queue_in_the_middle)
     WAIT_FOR(atomic_load(&w->stream[a].submitted) > 0);
     vhq_hold(w->stream[a].q);
     uint32_t n = atomic_load(&w->stream[a].submitted);
-    dispatcher_looks(w, other);
+    dispatcher_looks(w);
     /* One may have been on its way. */
     cr_assert_leq(atomic_load(&w->stream[a].submitted), n + 1);
     vhq_release(w->stream[a].q);
@@ -205,7 +196,7 @@ Test(hold, a_drain_of_what_is_unblocked_waits_for_nothing_behind_a_call_that_has
     int second = launch(w, legacy, 1), third = launch(w, b, 1);
     pthread_create(&drainer, NULL, drain_unblocked, w->set);
     while (!atomic_load(&drained)) {
-        dispatcher_looks(w, free);
+        dispatcher_looks(w);
         device_finish(w);
     }
     pthread_join(drainer, NULL);
@@ -273,13 +264,13 @@ Test(hold, a_drain_for_the_legacy_stream_waits_for_no_other)
 Test(hold, a_call_that_cannot_be_copied_waits_for_its_turn)
 {
     struct world *w = world_new(NULL);
-    int a = world_stream(w, VHQ_NONBLOCKING), other = world_stream(w, VHQ_NONBLOCKING);
+    int a = world_stream(w, VHQ_NONBLOCKING);
     atomic_store(&w->stream[a].hold, 1);
     int k = launch(w, a, 1);
     struct turn t = {.w = w, .stream = a};
     turn_start(&t);
     WAIT_FOR(w->commands == 2);
-    dispatcher_looks(w, other);
+    dispatcher_looks(w);
     cr_assert_not(atomic_load(&t.done));
     cr_assert(vhq_busy(w->stream[a].q));
     atomic_store(&w->stream[a].hold, 0);
@@ -293,13 +284,13 @@ Test(hold, a_call_that_cannot_be_copied_waits_for_its_turn)
 Test(hold, a_turn_waits_for_room_and_consumes_it)
 {
     struct world *w = world_new(&(struct vhq_config){.budget_us = 1000000, .depth = 2});
-    int a = world_stream(w, VHQ_NONBLOCKING), other = world_stream(w, VHQ_NONBLOCKING);
+    int a = world_stream(w, VHQ_NONBLOCKING);
     launch(w, a, 1);
     launch(w, a, 1);
     struct turn t = {.w = w, .stream = a};
     turn_start(&t);
     WAIT_FOR(w->commands == 3);
-    dispatcher_looks(w, other);
+    dispatcher_looks(w);
     cr_assert_not(atomic_load(&t.done));
     device_finish(w);
     pthread_join(t.thread, NULL);

@@ -24,15 +24,6 @@ static void close_world(void)
 
 TestSuite(parts, .init = open_world, .fini = close_world);
 
-/* Shows that the dispatcher has been choosing. */
-static void dispatcher_looks(void)
-{
-    for (int i = 0; i < 5; i++) {
-        world_call(w, &(struct call){.stream = other, .flags = VHQ_UNCOUNTED | VHQ_MUST_BUFFER});
-        vhq_drain(w->stream[other].q, false);
-    }
-}
-
 static int in_parts(uint32_t flags)
 {
     return world_call(
@@ -49,10 +40,10 @@ static int went(int command)
 static void complete_one(int command, int then)
 {
     WAIT_FOR(went(command) == then - 1);
-    dispatcher_looks(); /* a marker follows */
+    dispatcher_looks(w); /* a marker follows */
     device_step(w, a);
     for (int i = 0; went(command) < then && i < 200; i++)
-        dispatcher_looks();
+        dispatcher_looks(w);
 }
 
 Test(parts, each_takes_room_of_its_own)
@@ -72,9 +63,9 @@ Test(parts, a_hold_stops_what_has_not_gone)
     complete_one(k, 2);
     cr_assert_eq(went(k), 2);
     atomic_store(&w->stream[a].hold, 1);
-    dispatcher_looks(); /* or it has looked at the hold word before, and not yet at the room */
+    dispatcher_looks(w); /* or it has looked at the hold word before, and not yet at the room */
     device_finish(w);
-    dispatcher_looks();
+    dispatcher_looks(w);
     cr_assert_eq(went(k), 2);
     cr_assert(vhq_busy(w->stream[a].q));
     atomic_store(&w->stream[a].hold, 0);
@@ -89,7 +80,7 @@ Test(parts, what_follows_waits_for_the_last_and_others_do_not)
     int k = in_parts(0), next = launch(w, a, 1), after = launch(w, legacy, 1);
     complete_one(k, 2);
     int beside = world_call(w, &(struct call){.stream = other, .flags = VHQ_UNCOUNTED});
-    dispatcher_looks();
+    dispatcher_looks(w);
     cr_assert_lt(went(k), PARTS);
     cr_assert(submitted(w, beside));
     cr_assert_not(submitted(w, next));
@@ -137,9 +128,9 @@ Test(parts, a_thread_that_submits_by_itself_waits_before_each)
     complete_one(k, 2);
     WAIT_FOR(went(k) == 2);
     atomic_store(&w->stream[a].hold, 1);
-    dispatcher_looks();
+    dispatcher_looks(w);
     device_step(w, a);
-    dispatcher_looks();
+    dispatcher_looks(w);
     cr_assert_eq(went(k), 2);
     atomic_store(&w->stream[a].hold, 0);
     device_start(w, 1);

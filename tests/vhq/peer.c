@@ -7,7 +7,7 @@ enum { PEER_US = 5000, BIT_BOUNDED = 1, BIT_UNBOUNDED = 1 << 4 };
 
 static struct world *w;
 static _Atomic uint32_t rings;
-static int a, b, other;
+static int a, b;
 
 static void open_with(uint32_t peer_us)
 {
@@ -19,7 +19,6 @@ static void open_with(uint32_t peer_us)
                                        .rings = &rings});
     a = world_stream(w, VHQ_NONBLOCKING);
     b = world_stream(w, VHQ_NONBLOCKING);
-    other = world_stream(w, VHQ_NONBLOCKING);
 }
 
 static void setup(void)
@@ -40,15 +39,6 @@ static void hold(uint32_t word)
     atomic_store(&w->stream[b].hold, word);
 }
 
-/* Shows that the dispatcher has been choosing, again and again. */
-static void dispatcher_looks(void)
-{
-    for (int i = 0; i < 20; i++) {
-        world_call(w, &(struct call){.stream = other, .flags = VHQ_UNCOUNTED | VHQ_MUST_BUFFER});
-        vhq_drain(w->stream[other].q, false);
-    }
-}
-
 static int ring(int stream)
 {
     return world_call(w, &(struct call){.stream = stream, .flags = VHQ_UNCOUNTED | VHQ_PEER});
@@ -56,9 +46,9 @@ static int ring(int stream)
 
 static void time_passes(uint64_t us)
 {
-    dispatcher_looks();
+    dispatcher_looks(w);
     clock_advance(us * 1000);
-    dispatcher_looks();
+    dispatcher_looks(w);
 }
 
 static bool finished(int command)
@@ -85,7 +75,7 @@ Test(peer, a_write_goes_by_its_bound_with_what_is_ahead_of_it_and_no_more)
     cr_assert_not(submitted(w, ahead));
     time_passes(1);
     WAIT_FOR(submitted(w, first));
-    dispatcher_looks();
+    dispatcher_looks(w);
     cr_expect(submitted(w, ahead));
     cr_expect_not(submitted(w, between));
     cr_expect_eq(releases(), 1);
@@ -109,7 +99,7 @@ Test(peer, what_the_write_follows_in_other_queues_goes_too)
 
     time_passes(PEER_US);
     WAIT_FOR(submitted(w, write));
-    dispatcher_looks();
+    dispatcher_looks(w);
     cr_expect(submitted(w, ahead));
     cr_expect(submitted(w, record));
     cr_expect_not(submitted(w, behind));
@@ -138,7 +128,7 @@ Test(peer, holds_that_end_in_between_do_not_put_it_off)
         time_passes(PEER_US / 2 - 1);
         gap(ahead[i]);
     }
-    dispatcher_looks();
+    dispatcher_looks(w);
     cr_expect_not(submitted(w, ahead[2]));
     time_passes(2);
     WAIT_FOR(submitted(w, write));
@@ -155,7 +145,7 @@ Test(peer, the_budget_bounds_what_is_in_flight)
     int write = ring(a);
     time_passes(PEER_US);
     WAIT_FOR(submitted(w, kernel[0]));
-    dispatcher_looks();
+    dispatcher_looks(w);
     cr_expect_not(submitted(w, kernel[1]), "more than the budget would be in flight");
     device_start(w, 1);
     WAIT_FOR(submitted(w, write));
@@ -195,15 +185,15 @@ Test(peer, where_kernels_ring_a_budget_of_them_goes)
         kernel[i] = launch(w, a, i < 3 ? 400 : 4000);
     time_passes(PEER_US);
     WAIT_FOR(submitted(w, kernel[1]));
-    dispatcher_looks();
+    dispatcher_looks(w);
     cr_expect_not(submitted(w, kernel[2]), "1200 us are more than the budget");
     time_passes(PEER_US);
     WAIT_FOR(finished(kernel[2]));
-    dispatcher_looks();
+    dispatcher_looks(w);
     cr_expect_not(submitted(w, kernel[3]));
     time_passes(PEER_US);
     WAIT_FOR(finished(kernel[3]));
-    dispatcher_looks();
+    dispatcher_looks(w);
     cr_expect_not(submitted(w, kernel[4]));
     cr_expect_eq(releases(), 3);
 }
@@ -218,6 +208,6 @@ Test(peer_unbounded, without_a_bound_a_write_waits_as_long_as_the_hold_lasts)
     time_passes(60000000);
     cr_expect_not(submitted(w, write));
     hold(0);
-    dispatcher_looks();
+    dispatcher_looks(w);
     WAIT_FOR(submitted(w, write));
 }

@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 
 #include "tests/vhq/fake.h"
+#include "vhq/internal.h"
 
 static int dropped_count(struct world *w)
 {
@@ -106,6 +107,14 @@ static void *drains(void *arg)
     return NULL;
 }
 
+static bool somebody_waits(struct world *w)
+{
+    pthread_mutex_lock(&w->set->lock);
+    bool any = w->set->waiters;
+    pthread_mutex_unlock(&w->set->lock);
+    return any;
+}
+
 Test(reset, wakes_who_drains)
 {
     pthread_t t;
@@ -115,7 +124,7 @@ Test(reset, wakes_who_drains)
     for (int i = 0; i < 5; i++)
         launch(w, a, 1);
     pthread_create(&t, NULL, drains, w->stream[a].q);
-    nap_us(300);
+    WAIT_FOR(somebody_waits(w));
     vhq_reset(w->stream[a].q);
     pthread_join(t, NULL);
     cr_assert_eq(dropped_count(w), 5);

@@ -69,24 +69,14 @@ static uint32_t in_device(void)
     return atomic_load(&w->stream[a].submitted) - atomic_load(&w->stream[a].completed);
 }
 
-/* To the middle of a shift that is this process's, or is not. */
+/* To the middle of a shift that is this process's, or is not. At once: a look on the way would find
+ * another one. */
 static void advance_to(bool own)
 {
-    clock_advance(SHIFT_NS - clock_ns() % SHIFT_NS + SHIFT_NS / 2);
-    while (has_it(0, 2, clock_ns()) != own)
-        clock_advance(SHIFT_NS);
-}
-
-/* A look of the dispatcher's, that began after this, is over. */
-static void looked(void)
-{
-    static int other = NONE;
-    if (other == NONE)
-        other = world_stream(w, VHQ_NONBLOCKING);
-    for (int i = 0; i < 5; i++) {
-        world_call(w, &(struct call){.stream = other, .flags = VHQ_UNCOUNTED | VHQ_MUST_BUFFER});
-        vhq_drain(w->stream[other].q, false);
-    }
+    uint64_t now = clock_ns(), to = now - now % SHIFT_NS + SHIFT_NS + SHIFT_NS / 2;
+    while (has_it(0, 2, to) != own)
+        to += SHIFT_NS;
+    clock_advance(to - now);
 }
 
 static void done(void)
@@ -105,24 +95,22 @@ Test(shift, of_another_process_lets_nothing_go)
     advance_to(false);
     for (int i = 0; i < 4; i++)
         cr_assert_not(w->command[launch(w, a, BUDGET_US)].inlined);
-    looked();
+    dispatcher_looks(w);
     cr_assert_eq(in_device(), 0, "%u", in_device());
     advance_to(true);
-    looked();
+    dispatcher_looks(w);
     cr_assert_eq(in_device(), 1, "%u", in_device());
+    advance_to(false); /* before there is room */
     device_finish(w);
-    advance_to(false);
-    looked();
+    dispatcher_looks(w);
     cr_assert_eq(in_device(), 0, "%u", in_device());
     done();
 }
 
-/* To so long before the end of a shift of its own. */
-static void advance_to_end(uint64_t length, uint64_t left)
+/* To so long before the end of a shift of its own, the one that is or the next, at once. */
+static void advance_to_end(uint64_t length, uint64_t left, uint64_t now)
 {
-    uint64_t from = shift_from(0, 2, length, clock_ns());
-    if (from > clock_ns())
-        clock_advance(from - clock_ns());
+    uint64_t from = shift_from(0, 2, length, now);
     clock_advance(from + length - left - clock_ns());
 }
 
@@ -131,21 +119,20 @@ Test(shift, that_would_end_before_a_long_command_does_is_left_to_what_is_short)
     world_of_two();
     const uint64_t length = (uint64_t)SHIFT_NS << 5;
     word += 5 * VHQ_SHIFT_LONG;
-    advance_to_end(length, 600 * 1000);
+    advance_to_end(length, 600 * 1000, clock_ns());
     cr_assert_not(w->command[launch(w, a, 601)].inlined);
-    looked();
+    dispatcher_looks(w);
     cr_assert_eq(in_device(), 0, "%u", in_device());
-    clock_advance(600 * 1000);
-    advance_to_end(length, 602 * 1000);
-    looked();
+    advance_to_end(length, 602 * 1000, clock_ns() + 600 * 1000);
+    dispatcher_looks(w);
     cr_assert_eq(in_device(), 1, "%u", in_device());
     device_finish(w);
     launch(w, a, 150);
-    looked();
+    dispatcher_looks(w);
     cr_assert_eq(in_device(), 1, "at most one and a half budgets: %u", in_device());
     device_finish(w);
     launch(w, a, 10 * 1000);
-    looked();
+    dispatcher_looks(w);
     cr_assert_eq(in_device(), 1, "so much is not lost for it: %u", in_device());
     device_finish(w);
     done();
@@ -157,7 +144,7 @@ Test(shift, of_its_own_has_all_of_the_budget)
     advance_to(true);
     for (int i = 0; i < 20; i++)
         launch(w, a, BUDGET_US / 5);
-    looked();
+    dispatcher_looks(w);
     cr_assert_eq(in_device(), 5, "%u", in_device());
     done();
 }
@@ -181,15 +168,15 @@ Test(shift, tells_that_the_work_of_others_gets_on)
     a = world_stream(w, VHQ_NONBLOCKING);
     for (int i = 0; i < 8; i++)
         launch(w, a, BUDGET_US);
-    looked();
+    dispatcher_looks(w);
     clock_advance(60 * 1000);
     WAIT_FOR(in_device() == 2);
     for (uint32_t in = 3; in < 7; in++) {
-        looked();
+        dispatcher_looks(w);
         atomic_fetch_add(&word, VHQ_SHIFT_BEAT);
         clock_advance(110 * 1000000);
         WAIT_FOR(in_device() == in);
-        looked();
+        dispatcher_looks(w);
         cr_assert_eq(in_device(), in, "%u", in_device());
     }
     done();

@@ -8,14 +8,6 @@ enum { ABOVE = 1, TURN = 2, MS = 1000 * 1000 };
 
 static const struct vhq_config config = {.unbounded = TURN, .queue = 4};
 
-static void dispatcher_looks(struct world *w, int stream)
-{
-    for (int i = 0; i < 20; i++) {
-        world_call(w, &(struct call){.stream = stream, .flags = VHQ_UNCOUNTED | VHQ_MUST_BUFFER});
-        vhq_drain(w->stream[stream].q, false);
-    }
-}
-
 static uint64_t gpu_ns(struct world *w)
 {
     struct vhq_stats stats;
@@ -28,16 +20,16 @@ static uint64_t gpu_ns(struct world *w)
 Test(used, what_is_in_flight_gets_a_marker_when_it_is_somebody_elses_turn)
 {
     struct world *w = world_new(&config);
-    int a = world_stream(w, VHQ_NONBLOCKING), other = world_stream(w, VHQ_NONBLOCKING);
+    int a = world_stream(w, VHQ_NONBLOCKING);
     launch(w, a, 1);
     atomic_store(&w->stream[a].hold, ABOVE | TURN);
     launch(w, a, 1);
-    dispatcher_looks(w, other);
+    dispatcher_looks(w);
     cr_assert_eq(w->mark_calls, 0);
     atomic_store(&w->stream[a].hold, TURN);
-    dispatcher_looks(w, other);
+    dispatcher_looks(w);
     WAIT_FOR(w->mark_calls == 1);
-    dispatcher_looks(w, other);
+    dispatcher_looks(w);
     cr_assert_eq(w->mark_calls, 1, "%d", w->mark_calls);
     atomic_store(&w->stream[a].hold, 0);
     vhq_set_drain(w->set, false);
@@ -58,7 +50,7 @@ Test(used, a_thread_that_waits_for_a_place_in_the_ring_is_no_work_of_the_device)
     pthread_t thread;
     clock_freeze();
     struct world *w = world_new(&config);
-    int a = world_stream(w, VHQ_NONBLOCKING), other = world_stream(w, VHQ_NONBLOCKING);
+    int a = world_stream(w, VHQ_NONBLOCKING);
     launch(w, a, 20 * 1000);
     gpu_ns(w);
     clock_advance(5 * MS);
@@ -66,13 +58,13 @@ Test(used, a_thread_that_waits_for_a_place_in_the_ring_is_no_work_of_the_device)
     atomic_store(&w->stream[a].hold, TURN);
     pthread_create(&thread, NULL, fills_the_ring, w);
     WAIT_FOR(!vhq_idle(w->stream[a].q) && w->stream[a].in_flight == 1);
-    dispatcher_looks(w, other);
+    dispatcher_looks(w);
     device_finish(w);
     uint64_t ran = gpu_ns(w);
     clock_advance(10 * MS);
     cr_assert_eq(gpu_ns(w), ran);
     atomic_store(&w->stream[a].hold, 0);
-    dispatcher_looks(w, other);
+    dispatcher_looks(w);
     device_start(w, 1);
     pthread_join(thread, NULL);
     vhq_set_drain(w->set, false);
@@ -86,14 +78,14 @@ Test(used, on_average_commands_are_under_the_relaxed_cap)
     _Atomic uint32_t above = 0, rivals = 1;
     struct vhq_config cfg = {.budget_us = 100, .above = &above, .rivals = &rivals};
     struct world *w = world_new(&cfg);
-    int a = world_stream(w, VHQ_NONBLOCKING), other = world_stream(w, VHQ_NONBLOCKING);
+    int a = world_stream(w, VHQ_NONBLOCKING);
     vhq_set_weigh(w->set, (struct vhq_weights){32, 64, 128});
     for (int i = 0; i < 100; i++)
         launch(w, a, 100);
-    dispatcher_looks(w, other);
+    dispatcher_looks(w);
     cr_assert_eq(w->stream[a].in_flight, 4 * 8, "%u", w->stream[a].in_flight);
     vhq_set_weigh(w->set, (struct vhq_weights){1, 1, 1}); /* a bound, whatever is said of them */
-    dispatcher_looks(w, other);
+    dispatcher_looks(w);
     cr_assert_eq(w->stream[a].in_flight, 8 * 8, "%u", w->stream[a].in_flight);
     device_start(w, 1);
     vhq_set_drain(w->set, false);
@@ -108,14 +100,14 @@ Test(used, an_opened_set_is_held_by_nobody_but_turns_and_pauses)
     struct vhq_config cfg = {
         .budget_us = 100, .above = &above, .rivals = &rivals, .unbounded = TURN};
     struct world *w = world_new(&cfg);
-    int a = world_stream(w, VHQ_NONBLOCKING), other = world_stream(w, VHQ_NONBLOCKING);
+    int a = world_stream(w, VHQ_NONBLOCKING);
     atomic_store(&w->stream[a].hold, ABOVE);
     for (int i = 0; i < 20; i++)
         launch(w, a, 100);
-    dispatcher_looks(w, other);
+    dispatcher_looks(w);
     cr_assert_eq(w->stream[a].in_flight, 0);
     vhq_set_open(w->set, 2);
-    dispatcher_looks(w, other);
+    dispatcher_looks(w);
     cr_assert_eq(w->stream[a].in_flight, 8, "the relaxed cap: %u", w->stream[a].in_flight);
     uint64_t before = gpu_ns(w);
     clock_advance(MS);
@@ -123,17 +115,14 @@ Test(used, an_opened_set_is_held_by_nobody_but_turns_and_pauses)
     atomic_store(&w->stream[a].hold, ABOVE | TURN);
     vhq_set_open(w->set, 2);
     device_finish(w);
-    for (int i = 0; i < 20; i++) {
-        vhq_set_open(w->set, 2); /* wakes the dispatcher; the other one is held as well */
-        nap_us(100);
-    }
+    dispatcher_looks(w);
     cr_assert_eq(w->stream[a].in_flight, 0);
     atomic_store(&w->stream[a].hold, ABOVE);
     vhq_set_open(w->set, 0);
-    dispatcher_looks(w, other);
+    dispatcher_looks(w);
     cr_assert_eq(w->stream[a].in_flight, 0);
     atomic_store(&w->stream[a].hold, 0);
-    dispatcher_looks(w, other);
+    dispatcher_looks(w);
     cr_assert_eq(w->stream[a].in_flight, 1, "the strict cap again: %u", w->stream[a].in_flight);
     device_start(w, 1);
     vhq_set_sync(w->set, false);

@@ -36,7 +36,7 @@ static const struct room {
     {"shim/graph", "shim/objects shim/path shim/learn shim/pace scheduler/client/client.h"},
     {"shim/wrap",
      "shim/cutin.h shim/lookup shim/objects shim/path shim/learn shim/pace shim/graph vhq/mutant.h "
-     "scheduler/client/client.h"},
+     "scheduler/client/client.h trace/clock.h"},
 
     {"scheduler/wire", "trace/clock.h"},
     {"scheduler/client", "scheduler/wire vhq/thread.h trace/clock.h trace/probe.h"},

@@ -120,13 +120,19 @@ static bool claim_running(struct vhq *q)
     return mine;
 }
 
+/* The producer lock is held. */
+static bool claim_locked(const struct vhq *q)
+{
+    return !q->dead && !q->left && ring_empty(&q->ring) &&
+           atomic_load_explicit(&q->running, memory_order_acquire) == RUN_NONE;
+}
+
 /* With the ring empty the right belongs to the producer lock, else it can be had from under the
  * dispatcher, which may have to wait long (a hold) before it submits anything itself. */
 static enum claim claim_take(struct vhq *q)
 {
     if (pthread_mutex_trylock(&q->lock) == 0) {
-        if (!q->dead && !q->left && ring_empty(&q->ring) &&
-            atomic_load_explicit(&q->running, memory_order_acquire) == RUN_NONE)
+        if (claim_locked(q))
             return CLAIM_LOCK;
         pthread_mutex_unlock(&q->lock);
     }
@@ -398,8 +404,15 @@ uint64_t vhq_sent(const struct vhq *q)
 
 void vhq_settle(struct vhq *q, uint64_t sent)
 {
-    if (peek(q->loose_ns) != 0 && !passive())
-        sync_settle(q, sent);
+    struct vhq_set *s = q->set;
+    if (peek(q->loose_ns) == 0 || passive() || pthread_mutex_trylock(&q->lock) != 0)
+        return;
+    bool mine = claim_locked(q) && pthread_mutex_trylock(&s->lock) == 0;
+    if (mine && peek(q->sent) == sent)
+        cap_settle(q, clock_ns());
+    if (mine)
+        pthread_mutex_unlock(&s->lock);
+    pthread_mutex_unlock(&q->lock);
 }
 
 static void set_sync(struct vhq_set *set, bool (*needed)(const struct vhq *q),

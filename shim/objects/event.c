@@ -99,6 +99,7 @@ struct vhq_fence *event_fence(struct shim_event *ev, bool waits)
             return NULL;
     }
     event_lock(ev);
+    STOP(event_fence);
     struct vhq_fence *fence = atomic_load_explicit(&ev->fence, memory_order_relaxed);
     if (!fence && passed) {
         fence = passed;
@@ -219,11 +220,17 @@ struct shim_context *event_context(const struct shim_event *ev)
     return ctx && ctx->handle == ev->context ? ctx : context_find(ev->context);
 }
 
+/* Without the lock: a signal handler may ask while its thread has it. The fence is not held, and
+ * may be another record's, unless it is the event's still when it has been looked at. */
 bool event_buffered(struct shim_event *ev)
 {
-    struct vhq_fence *fence = event_fence(ev, false);
-    bool buffered = fence && !vhq_fence_submitted(fence);
-    vhq_fence_put(fence);
+    const struct vhq_fence *fence, *now = atomic_load_explicit(&ev->fence, memory_order_acquire);
+    bool buffered;
+    do {
+        fence = now;
+        buffered = fence && !vhq_fence_submitted(fence);
+        now = atomic_load_explicit(&ev->fence, memory_order_acquire);
+    } while (fence != now);
     return buffered;
 }
 

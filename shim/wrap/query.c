@@ -3,10 +3,11 @@
  *
  * Sync: drain, wait in the shim, then ask the driver for the true result. A deferred error takes
  * the place of any success.
+ *
+ * A signal handler may ask, whatever its thread was in: a query waits for no lock for good. Where
+ * it has not got one, more is not known to be complete than the driver says.
  */
-#include <errno.h>
-#include <time.h>
-
+#include "trace/clock.h"
 #include "shim/path/call.h"
 #include "shim/objects/capture.h"
 #include "shim/path/drain.h"
@@ -16,16 +17,51 @@
 #include "shim/path/traced.h"
 #include "vhq/mutant.h"
 
+enum { PATIENCE_MS = 100, LOOK_US = 50 };
+
 /* ---- query -------------------------------------------------------------------------------- */
+
+/* The thread has a context's lock for a query, or is about to. */
+static _Thread_local atomic_bool locked __attribute__((tls_model("initial-exec")));
+
+/* Who has it may wait for a lock that this thread had when the handler came. */
+static __attribute__((noinline)) bool query_lock_late(struct shim_context *ctx)
+{
+    for (uint64_t by = clock_ns() + PATIENCE_MS * NS_PER_MS; clock_ns() < by;) {
+        clock_nap(LOOK_US * NS_PER_US);
+        if (pthread_mutex_trylock(&ctx->lock) == 0)
+            return true;
+    }
+    atomic_store_explicit(&locked, false, memory_order_relaxed);
+    return false;
+}
+
+static inline bool query_lock(struct shim_context *ctx)
+{
+    if (unlikely(atomic_load_explicit(&locked, memory_order_relaxed)))
+        return false;
+    atomic_store_explicit(&locked, true, memory_order_relaxed);
+    atomic_signal_fence(memory_order_seq_cst);
+    return likely(pthread_mutex_trylock(&ctx->lock) == 0) || query_lock_late(ctx);
+}
+
+static inline void query_unlock(struct shim_context *ctx)
+{
+    pthread_mutex_unlock(&ctx->lock);
+    atomic_signal_fence(memory_order_seq_cst);
+    atomic_store_explicit(&locked, false, memory_order_relaxed);
+}
 
 /* The legacy stream is done when the blocking ones are. */
 static bool legacy_busy(struct shim_context *ctx)
 {
     bool busy = false;
-    pthread_mutex_lock(&ctx->lock);
+    if (!query_lock(ctx))
+        return true;
+    STOP(legacy_busy);
     for (struct shim_stream *s = ctx->streams; s && !busy; s = s->next)
         busy = s->q && s->kind != VHQ_NONBLOCKING && vhq_busy(s->q);
-    pthread_mutex_unlock(&ctx->lock);
+    query_unlock(ctx);
     return busy;
 }
 
@@ -67,10 +103,11 @@ static bool only_ours_left(struct shim_stream *s)
     if (atomic_load(&ctx->foreign) != atomic_load(&ctx->foreign_complete) ||
         (s->kind == VHQ_LEGACY && atomic_load(&ctx->gone) != atomic_load(&ctx->gone_complete)))
         return false;
-    pthread_mutex_lock(&ctx->lock);
+    if (!query_lock(ctx))
+        return false;
     bool all = s->q && calls_complete(s, &before) && !call_under_way(s) &&
                calls_complete(s, &after) && before == after;
-    pthread_mutex_unlock(&ctx->lock);
+    query_unlock(ctx);
     return all;
 }
 
@@ -81,25 +118,33 @@ static void gone_complete(const struct shim_stream *s, uint32_t gone)
         atomic_store(&s->ctx->gone_complete, gone);
 }
 
-/* Before the driver is asked, and when it said that all is complete. Under the lock that takes the
- * queue away: another thread may have destroyed the stream, or its context, while this one waited.
- * Then the stream may serve as another one by now, and its epoch goes on. */
+/* Before the driver is asked, and when it said that all is complete. */
 static uint64_t queue_sent(const struct shim_stream *s)
 {
+    return s->q && vhq_loose(s->q) ? vhq_sent(s->q) : 0;
+}
+
+/* Under the lock that takes the queue away: another thread may have destroyed the stream, or its
+ * context, while this one waited. Then the stream may serve as another one by now, and its epoch
+ * goes on. */
+static uint64_t queue_sent_late(const struct shim_stream *s)
+{
+    if (!s->q)
+        return 0;
     pthread_mutex_lock(&s->ctx->lock);
-    uint64_t sent = s->q && vhq_loose(s->q) ? vhq_sent(s->q) : 0;
+    uint64_t sent = queue_sent(s);
     pthread_mutex_unlock(&s->ctx->lock);
     return sent;
 }
 
 static void queue_settle(const struct shim_stream *s, uint64_t sent, uint64_t epoch)
 {
-    if (!sent || atomic_load(&s->epoch) != epoch)
+    if (!sent || atomic_load(&s->epoch) != epoch || !query_lock(s->ctx))
         return;
-    pthread_mutex_lock(&s->ctx->lock);
+    STOP(queue_settle);
     if (s->q && atomic_load(&s->epoch) == epoch)
         vhq_settle(s->q, sent);
-    pthread_mutex_unlock(&s->ctx->lock);
+    query_unlock(s->ctx);
 }
 
 static CUresult stream_query(CUstream handle, bool ptds)
@@ -150,7 +195,7 @@ static CUresult stream_synchronize(CUstream handle, bool ptds)
     uint64_t epoch = atomic_load(&s->epoch);
     if (!MUTANT(stream_sync_undrained))
         drain_sync_stream(s, call_boost(s));
-    uint64_t sent = queue_sent(s);
+    uint64_t sent = queue_sent_late(s);
     uint32_t gone = atomic_load(&s->ctx->gone);
     CUresult r;
     CAPTURE_LATER(captures, r, REAL(cuStreamSynchronize)(handle));
@@ -242,14 +287,12 @@ static void ask_streams(struct shim_context *ctx, void *user)
 static __attribute__((noinline)) bool synchronize_asking(struct shim_context *ctx, CUresult *r)
 {
     struct asked asked;
-    int saved = errno;
     do {
         asked = (struct asked){CUDA_SUCCESS, false};
         context_each_kin(ctx, ask_streams, &asked);
         if (asked.result == CUDA_ERROR_NOT_READY)
-            nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+            clock_nap(LOOK_US * NS_PER_US);
     } while (asked.result == CUDA_ERROR_NOT_READY && capture_any());
-    errno = saved;
     *r = asked.result;
     return !asked.refused && asked.result != CUDA_ERROR_NOT_READY;
 }

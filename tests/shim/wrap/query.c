@@ -3,14 +3,16 @@
  */
 #include "tests/shim/wrap/rig.h"
 
+#include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 TestSuite(query, .init = rig_open, .fini = rig_close);
 
 /* ---- a thread that asks, stopped behind its look at what is buffered ------------------------- */
 
 static _Atomic(const char *) place;
-static _Atomic bool stopped, resumed;
+static _Atomic bool stopped, resumed, interrupts;
 
 __attribute__((visibility("default"))) void cutin_stop(const char *here);
 void cutin_stop(const char *here)
@@ -18,7 +20,10 @@ void cutin_stop(const char *here)
     const char *wanted = atomic_load(&place);
     if (!wanted || strcmp(wanted, here) != 0 || atomic_exchange(&stopped, true))
         return;
-    rig_until(&resumed);
+    if (atomic_load(&interrupts))
+        raise(SIGUSR1);
+    else
+        rig_until(&resumed);
 }
 
 static CUstream stream;
@@ -125,4 +130,69 @@ Test(query, record_elsewhere_while_somebody_asks_says_nothing_about_the_first_st
     ok(cuStreamSynchronize(idle));
     resume();
     expect_busy();
+}
+
+/* ---- a signal handler that asks -------------------------------------------------------------- */
+
+static _Atomic int answer = -1;
+
+static void handler_asks_stream(int signal_)
+{
+    atomic_store(&answer, (int)cuStreamQuery(stream));
+}
+
+static void handler_asks_event(int signal_)
+{
+    atomic_store(&answer, (int)cuEventQuery(event));
+}
+
+/* Its thread has the lock that the handler's query would take. */
+static void interrupt_in(const char *where, void (*handler)(int))
+{
+    const struct sigaction action = {.sa_handler = handler};
+    sigaction(SIGUSR1, &action, NULL);
+    atomic_store(&interrupts, true);
+    atomic_store(&place, where);
+    alarm(100); /* a query that does not return ends the test */
+}
+
+Test(query, a_handler_asks_for_the_stream_that_its_thread_asks_for)
+{
+    open_idle();
+    CUdeviceptr x = rig_buffer(3);
+    interrupt_in("queue_settle", handler_asks_stream);
+    ok(rig_launch(x, 1, 0, stream));
+    while (cuStreamQuery(stream) == CUDA_ERROR_NOT_READY)
+        rig_nap();
+    cr_assert(atomic_load(&stopped));
+    cr_assert_eq(atomic_load(&answer), CUDA_SUCCESS);
+    ok(cuStreamQuery(stream));
+}
+
+Test(query, a_handler_asks_for_the_legacy_stream_that_its_thread_asks_for)
+{
+    open_idle();
+    stream = NULL;
+    interrupt_in("legacy_busy", handler_asks_stream);
+    ok(cuStreamQuery(NULL));
+    cr_assert(atomic_load(&stopped));
+    cr_assert_eq(atomic_load(&answer), CUDA_ERROR_NOT_READY, "nobody can say");
+    ok(cuStreamQuery(NULL));
+}
+
+Test(query, a_handler_asks_for_the_event_that_its_thread_waits_for)
+{
+    open_idle();
+    ok(cutin_stream_hold(stream));
+    ok(cuLaunchHostFunc(stream, run, NULL));
+    ok(cuEventRecord(event, stream));
+    interrupt_in("event_fence", handler_asks_event);
+    CUstream other = rig_stream();
+    ok(cuStreamWaitEvent(other, event, 0));
+    cr_assert(atomic_load(&stopped));
+    cr_assert_eq(atomic_load(&answer), CUDA_ERROR_NOT_READY);
+    atomic_store(&may_end, true);
+    ok(cutin_stream_release(stream));
+    ok(cuStreamSynchronize(other));
+    ok(cuEventQuery(event));
 }

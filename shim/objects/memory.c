@@ -30,9 +30,11 @@ static _Atomic uint32_t rings_noted;
 /* ---- what the program has registered -------------------------------------------------------- */
 
 enum { REGISTERED = 64 };
-static struct {
+static struct registered {
     uintptr_t start, size; /* 0: free */
+    uint64_t number;       /* of the registration */
 } registered[REGISTERED];
+static uint64_t registrations;
 static _Atomic uint32_t
     registered_count; /* more than there is room for: all counts as registered */
 static pthread_mutex_t registered_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -45,26 +47,52 @@ void memory_registered_add(void *p, size_t bytes)
     pthread_mutex_lock(&registered_lock);
     for (int i = 0; i < REGISTERED; i++)
         if (registered[i].size == 0) {
-            registered[i].start = (uintptr_t)device;
-            registered[i].size = bytes;
+            registered[i] = (struct registered){(uintptr_t)device, bytes, ++registrations};
             break;
         }
     atomic_fetch_add_explicit(&registered_count, 1, memory_order_relaxed);
     pthread_mutex_unlock(&registered_lock);
 }
 
-/* Once there were too many, nobody knows which are left. */
+/* Under registered_lock. Once there were too many, nobody knows which are left. */
+static void registered_free(struct registered *r)
+{
+    r->size = 0;
+    if (atomic_load_explicit(&registered_count, memory_order_relaxed) <= REGISTERED)
+        atomic_fetch_sub_explicit(&registered_count, 1, memory_order_relaxed);
+}
+
 void memory_registered_remove(CUdeviceptr device)
 {
     pthread_mutex_lock(&registered_lock);
     for (int i = 0; i < REGISTERED; i++)
         if (registered[i].size && registered[i].start == (uintptr_t)device) {
-            registered[i].size = 0;
-            if (atomic_load_explicit(&registered_count, memory_order_relaxed) <= REGISTERED)
-                atomic_fetch_sub_explicit(&registered_count, 1, memory_order_relaxed);
+            registered_free(&registered[i]);
             break;
         }
     pthread_mutex_unlock(&registered_lock);
+}
+
+static bool known(CUdeviceptr address)
+{
+    CUmemorytype type;
+    return REAL(cuPointerGetAttribute)(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address) ==
+           CUDA_SUCCESS;
+}
+
+void memory_registered_look(void)
+{
+    for (int i = 0; i < REGISTERED; i++) {
+        pthread_mutex_lock(&registered_lock);
+        struct registered r = registered[i];
+        pthread_mutex_unlock(&registered_lock);
+        if (!r.size || known(r.start))
+            continue;
+        pthread_mutex_lock(&registered_lock);
+        if (registered[i].size && registered[i].number == r.number)
+            registered_free(&registered[i]);
+        pthread_mutex_unlock(&registered_lock);
+    }
 }
 
 bool memory_registered(CUdeviceptr address)

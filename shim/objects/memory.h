@@ -36,6 +36,8 @@ void memory_forget(void);
  * written there. Thread safe. */
 void memory_registered_add(void *p, size_t bytes);
 void memory_registered_remove(CUdeviceptr device);
+/* A context has gone, and what was registered in it with it. Asks the driver. */
+void memory_registered_look(void);
 bool memory_registered(CUdeviceptr address);
 
 /* The program has registered memory of another device, or has some in common with another process:

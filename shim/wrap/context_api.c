@@ -58,6 +58,7 @@ static void closing(CUcontext handle)
 static CUresult closed(CUresult r)
 {
     memory_forget();
+    memory_registered_look();
     return r;
 }
 

@@ -25,6 +25,7 @@ static const char *const off[] = {"CUTIN_GATES=off", PRELOAD, SIMULATOR, NULL};
 
 static char expected[32];
 static uint64_t gates_before;
+static const char *contexts; /* the program's: an argument, or none */
 
 /* So many that what it runs has been measured: until then one command goes at a time. */
 static bool has_gates(const struct client_row *row)
@@ -78,7 +79,7 @@ static struct process *program_start(const char *const env[],
     setenv("CUTIN_ALONE", "capped", 1); /* what holds it is no client above */
     device_log_open();
     p = process_start((const char *[]){BIN_DIR "/tests/" PROGRAM, sandbox_path("queue"),
-                                       sandbox_path("begin"), NULL},
+                                       sandbox_path("begin"), contexts, NULL},
                       env);
     cr_assert(client_wait(PROGRAM, ready, 60, row), "not ready: %s", process_err(p));
     return p;
@@ -123,6 +124,14 @@ static int stops(const char *const env[], bool (*ready)(const struct client_row 
 
 Test(gates, a_hold_stops_what_the_driver_has)
 {
+    cr_expect_gt(stops(on, has_gates), 0);
+}
+
+/* What it writes after that is none of the memory that went with its contexts: no other process
+ * waits for it. */
+Test(gates, stay_when_contexts_go_with_registered_memory)
+{
+    contexts = "70";
     cr_expect_gt(stops(on, has_gates), 0);
 }
 

@@ -1,10 +1,13 @@
 /*
  * program_gates.c - a CUDA program with work in the driver that cannot begin yet, for gates.c:
- * `program_gates QUEUE BEGIN`.
+ * `program_gates QUEUE BEGIN [CONTEXTS]`.
  *
  * It launches short kernels until there is a file QUEUE. Then it queues a host function and KERNELS
  * kernels behind it, and says "queued". The host function returns when there is a file BEGIN.
  * Prints "right" in the end if the kernels, whose order shows, have done what they should.
+ *
+ * CONTEXTS come and go first, each with memory that is registered in it and never unregistered; then
+ * a stream writes a word of the device's memory.
  */
 #include "examples/common.h"
 
@@ -12,6 +15,9 @@
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
+
+/* The form that drivers of CUDA 12 have, too; newer headers do not declare it. */
+CUresult cuCtxCreate_v2(CUcontext *ctx, unsigned int flags, CUdevice device);
 
 enum { ELEMENTS = 256, KERNELS = 120, KERNEL_NS = 20000 };
 
@@ -26,6 +32,18 @@ static void CUDA_CB wait_for_file(void *path)
         nap();
 }
 
+static void contexts_come_and_go(const struct gpu *gpu, int count)
+{
+    static char page[4096] __attribute__((aligned(4096)));
+    CUcontext context;
+
+    for (int i = 0; i < count; i++) {
+        CHECK(cuCtxCreate_v2(&context, 0, gpu->device));
+        CHECK(cuMemHostRegister(page, sizeof(page), 0));
+        CHECK(cuCtxDestroy(context));
+    }
+}
+
 int main(int argc, char **argv)
 {
     struct gpu gpu;
@@ -33,11 +51,13 @@ int main(int argc, char **argv)
     CUdeviceptr x;
     uint64_t k = 0;
 
-    if (argc != 3)
+    if (argc < 3)
         return EXIT_FAILURE;
     gpu_open(&gpu);
+    contexts_come_and_go(&gpu, argc > 3 ? atoi(argv[3]) : 0);
     CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     CHECK(cuMemAlloc(&x, ELEMENTS * sizeof(uint32_t)));
+    CHECK(cuStreamWriteValue32(stream, x, 1, 0));
     CHECK(cuMemsetD32(x, 1, ELEMENTS));
     CHECK(cuCtxSynchronize());
     for (; access(argv[1], F_OK) != 0; k++) {

@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -102,15 +103,16 @@ long step_syscall(long n, long a, long b, long c, long d, long e, long f)
 
 /* ---- the lock -------------------------------------------------------------------------------- */
 
-static bool file_read(const char *path, char *text, size_t room)
+/* 0, or what the kernel says: -ENOENT and -ESRCH of who is gone. */
+static int file_read(const char *path, char *text, size_t room)
 {
     int fd = (int)SYSTEM(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
     if (fd < 0)
-        return false;
+        return fd;
     long n = SYSTEM(SYS_read, fd, text, room - 1, 0);
     SYSTEM(SYS_close, fd, 0, 0, 0);
     text[n > 0 ? n : 0] = '\0';
-    return true;
+    return n > 0 ? 0 : n < 0 ? (int)n : -EIO;
 }
 
 /* The last of its threads, and so its descriptors; the first one is a zombie before. */
@@ -119,8 +121,9 @@ static bool is_gone(int pid)
     enum { THREADS = 17 }; /* words behind its state */
     char path[32], text[512], *state;
     snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-    if (!file_read(path, text, sizeof(text)))
-        return true;
+    int rc = file_read(path, text, sizeof(text));
+    if (rc)
+        return rc == -ENOENT || rc == -ESRCH;
     state = strrchr(text, ')');
     if (!state || (state[2] != 'Z' && state[2] != 'X'))
         return !state;
@@ -130,16 +133,19 @@ static bool is_gone(int pid)
     return !state || strtol(state, NULL, 10) <= 1;
 }
 
-/* As the kernel has it; 'X': there is none. */
+/* As the kernel has it; 'X': there is none; '?': it does not say. */
 static char thread_state(int pid, int tid)
 {
     char path[64], text[512], *state;
     snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", pid, tid);
-    if (!file_read(path, text, sizeof(text)))
-        return 'X';
+    int rc = file_read(path, text, sizeof(text));
+    if (rc)
+        return rc == -ENOENT || rc == -ESRCH ? 'X' : '?';
     state = strrchr(text, ')');
-    return state ? state[2] : 'X';
+    return state ? state[2] : '?';
 }
+
+static void seats_mend(void);
 
 /* Who was killed while it looked after the one that runs has it for ever. */
 static void lock(void)
@@ -149,8 +155,11 @@ static void lock(void)
     for (int i = 1; !atomic_compare_exchange_weak_explicit(
              &shared->lock, &owner, mine, memory_order_acquire, memory_order_relaxed);
          i++) {
-        if (i % SPINS == 0 && owner && strchr("XZ", thread_state((int)owner, (int)owner)))
-            atomic_compare_exchange_strong(&shared->lock, &owner, 0);
+        if (i % SPINS == 0 && owner && strchr("XZ", thread_state((int)owner, (int)owner)) &&
+            atomic_compare_exchange_strong(&shared->lock, &owner, mine)) {
+            seats_mend();
+            return;
+        }
         SYSTEM(SYS_sched_yield, 0, 0, 0, 0);
         owner = 0;
     }
@@ -273,6 +282,23 @@ static void process_remove(int pid, uint64_t ns)
     }
 }
 
+/* Whoever had the lock was killed: it may have been about to pass a turn, or to wake somebody. Who
+ * is woken for nothing asks once more. */
+static void seats_mend(void)
+{
+    shared->running = 0;
+    for (uint32_t i = 0; i <= STEP_CHILD; i++)
+        atomic_store(&shared->waiting[i], 0);
+    for (uint32_t i = 0; i < SEATS; i++) {
+        struct seat *s = &shared->seats[i];
+        if (s->state == SEAT_RUNNING)
+            shared->running = i + 1;
+        else if (s->state == SEAT_WAITING)
+            atomic_fetch_add(&shared->waiting[s->wait], 1);
+    }
+    process_remove(0, shared->now_ns);
+}
+
 /* ---- who is lost ----------------------------------------------------------------------------- */
 
 static __thread struct {
@@ -280,13 +306,15 @@ static __thread struct {
     uint32_t asleep;
 } seen __attribute__((tls_model("initial-exec")));
 
-/* Its state, as the kernel has it, and what it has used of processors. */
-static char thread_look(const struct seat *s, uint64_t *used_ns)
+/* What the thread has used of processors; false: not known. */
+static bool thread_used(const struct seat *s, uint64_t *ns)
 {
-    char path[64], text[512];
+    char path[64], text[64];
     snprintf(path, sizeof(path), "/proc/%d/task/%d/schedstat", s->pid, s->tid);
-    *used_ns = file_read(path, text, sizeof(text)) ? strtoull(text, NULL, 10) : 0;
-    return thread_state(s->pid, s->tid);
+    if (file_read(path, text, sizeof(text)))
+        return false;
+    *ns = strtoull(text, NULL, 10);
+    return true;
 }
 
 /* A line of /proc about the thread, without its end. */
@@ -294,23 +322,32 @@ static const char *thread_line(const struct seat *s, const char *name, char line
 {
     char path[64];
     snprintf(path, sizeof(path), "/proc/%d/task/%d/%s", s->pid, s->tid, name);
-    if (!file_read(path, line, 64))
+    if (file_read(path, line, 64))
         line[0] = '\0';
     line[strcspn(line, "\n")] = '\0';
     return line;
 }
 
-static void lost_say(const struct seat *s, char state)
+static void lost_note(const struct seat *s, char state)
 {
-    char text[512], name[64], where[64], call[64];
+    char name[64], where[64], call[64];
     snprintf(shared->whom, sizeof(shared->whom), "thread %d of process %d (%s) %s (%s, call %s)",
              s->tid, s->pid, thread_line(s, "comm", name), state == 'S' ? "waits" : "spins",
              thread_line(s, "wchan", where), thread_line(s, "syscall", call));
+}
+
+/* Without the lock, and only where nobody has to read first. */
+static void lost_say(const char *whom)
+{
+    char text[512];
+    struct pollfd to = {.fd = STDERR_FILENO, .events = POLLOUT};
+    struct timespec none = {0, 0};
     int n = snprintf(text, sizeof(text),
                      "simgpu: SIMGPU_CLOCK=step: %s outside of the time; others go on, and this "
                      "run is not like the next one\n",
-                     shared->whom);
-    SYSTEM(SYS_write, STDERR_FILENO, text, n, 0);
+                     whom);
+    if (step_syscall(SYS_ppoll, (long)&to, 1, (long)&none, 0, 8, 0) == 1 && to.revents & POLLOUT)
+        SYSTEM(SYS_write, STDERR_FILENO, text, n, 0);
 }
 
 /* A thread that waits has waited for long: what does the one do that runs? A few looks at the same
@@ -322,17 +359,13 @@ static struct seat *lost_look(void)
     seen.turns = 0; /* until it has been looked at */
     if (!s)
         return turn_take();
+    if (s == me) /* who gave the turn was killed before it could say so */
+        return s;
     if (__atomic_load_n(&s->go, __ATOMIC_ACQUIRE) && !is_gone(s->pid))
         return NULL; /* it waits for a processor */
     if (!s->tid || (shared->patient && !is_gone(s->pid)))
         return NULL; /* it is on its way */
-    char state = thread_look(s, &used);
-    if (before != shared->turns) {
-        seen.used_ns = used;
-        seen.asleep = 0;
-    }
-    seen.asleep = state == 'S' && !shared->patient ? seen.asleep + 1 : 0;
-    seen.turns = shared->turns;
+    char state = thread_state(s->pid, s->tid);
     if (state == 'X' || state == 'Z') {
         if (is_gone(s->pid))
             process_remove(s->pid, shared->now_ns);
@@ -340,10 +373,18 @@ static struct seat *lost_look(void)
             seat_free(s);
         return turn_take();
     }
-    if (seen.asleep >= LOOKS || used - seen.used_ns > SPIN_NS) {
+    if (state == '?' || !thread_used(s, &used))
+        return NULL;
+    if (before != shared->turns) {
+        seen.used_ns = used;
+        seen.asleep = 0;
+    }
+    seen.asleep = state == 'S' && !shared->patient ? seen.asleep + 1 : 0;
+    seen.turns = shared->turns;
+    if (seen.asleep >= LOOKS || used > seen.used_ns + SPIN_NS) {
+        lost_note(s, state);
         s->state = SEAT_LOST;
         shared->lost++;
-        lost_say(s, state);
         return turn_take();
     }
     return NULL;
@@ -381,12 +422,18 @@ static void turn_wait(void)
         struct timespec look = {0, LOOK_NS};
         long rc = SYSTEM(SYS_futex, &me->go, FUTEX_WAIT, 0, &look);
         if (rc == -ETIMEDOUT) {
+            char whom[sizeof(shared->whom)] = "";
             lock();
+            uint64_t lost = shared->lost;
             struct seat *next = lost_look();
             if (next == me)
                 __atomic_store_n(&me->go, 1, __ATOMIC_RELEASE);
+            if (lost != shared->lost)
+                memcpy(whom, shared->whom, sizeof(whom));
             unlock();
             turn_give(next);
+            if (whom[0])
+                lost_say(whom);
         }
     }
     __atomic_store_n(&me->go, 0, __ATOMIC_RELEASE);
@@ -415,6 +462,11 @@ static void come_back(void)
 {
     lock();
     if (me->state != SEAT_LOST) {
+        unlock();
+        return;
+    }
+    if (shared->running && &shared->seats[shared->running - 1] == me) {
+        me->state = SEAT_RUNNING; /* who took it for lost was killed before it passed the turn */
         unlock();
         return;
     }

@@ -42,12 +42,18 @@ struct vhq_fence *event_swap(struct shim_event *ev, struct vhq_fence *fence, boo
     return old;
 }
 
-void event_forget(struct shim_event *ev)
+/* It is in the table no more. */
+static void event_end(struct shim_event *ev)
 {
     bool waited;
-    table_remove(&events, &ev->node);
     vhq_fence_put(event_swap(ev, NULL, &waited));
     pool_put(&event_pool, ev);
+}
+
+void event_forget(struct shim_event *ev)
+{
+    table_remove(&events, &ev->node);
+    event_end(ev);
 }
 
 struct shim_event *event_add(CUevent handle)
@@ -126,29 +132,18 @@ void event_share(CUevent handle)
     vhq_fence_put(fence);
 }
 
-struct sweep {
-    CUcontext context;
-    struct shim_event *found[64];
-    unsigned count;
-};
-
-static void sweep_match(struct table_node *node, void *user)
+static bool is_of(const struct table_node *node, const void *context)
 {
-    struct sweep *sweep = user;
-    struct shim_event *ev = (struct shim_event *)(void *)node;
-    if (ev->context == sweep->context && sweep->count < 64)
-        sweep->found[sweep->count++] = ev;
+    return ((const struct shim_event *)(const void *)node)->context == context;
 }
 
 static void events_end(struct shim_context *ctx, bool alive)
 {
-    struct sweep sweep = {.context = ctx->handle};
-    do {
-        sweep.count = 0;
-        table_each(&events, sweep_match, &sweep);
-        for (unsigned i = 0; i < sweep.count; i++)
-            event_forget(sweep.found[i]);
-    } while (sweep.count);
+    struct table_node *next, *n = table_take(&events, is_of, ctx->handle);
+    for (; n; n = next) {
+        next = n->next;
+        event_end((struct shim_event *)(void *)n);
+    }
 }
 CONTEXT_END(CONTEXT_ENDED, events_end)
 

@@ -335,58 +335,44 @@ void function_handle_made(const void *made, const void *of)
         origin_set(made, o->library, false);
 }
 
-struct forget {
-    const void *module, *context;
-    struct table_node *found[128];
-    unsigned count;
-};
-
-static void match_function(struct table_node *node, void *user)
+static bool function_of_module(const struct table_node *node, const void *module)
 {
-    struct forget *forget = user;
     const struct shim_function *f = (const struct shim_function *)(const void *)node;
-    bool match =
-        forget->module ? f->module == forget->module || !f->module : f->context == forget->context;
-    if (match && forget->count < 128)
-        forget->found[forget->count++] = node;
+    return f->module == module || !f->module;
 }
 
-static void match_origin(struct table_node *node, void *user)
+static bool function_of_context(const struct table_node *node, const void *context)
 {
-    struct forget *forget = user;
-    if (((const struct origin *)(const void *)node)->library == forget->module &&
-        forget->count < 128)
-        forget->found[forget->count++] = node;
+    return ((const struct shim_function *)(const void *)node)->context == context;
 }
 
-/* The table's lock is held while visiting, so: collect, then remove, until nothing matches. */
-static void forget_all(struct table *table, struct pool *pool, struct forget *forget,
-                       void (*match)(struct table_node *, void *))
+static bool origin_of_library(const struct table_node *node, const void *library)
 {
-    do {
-        forget->count = 0;
-        table_each(table, match, forget);
-        for (unsigned i = 0; i < forget->count; i++)
-            if (table_remove(table, forget->found[i]))
-                pool_put(pool, forget->found[i]);
-    } while (forget->count);
+    return ((const struct origin *)(const void *)node)->library == library;
+}
+
+static void forget_all(struct table *table, struct pool *pool, table_match of, const void *owner)
+{
+    struct table_node *next, *n = table_take(table, of, owner);
+    for (; n; n = next) {
+        next = n->next;
+        pool_put(pool, n);
+    }
 }
 
 void function_forget_module(const void *module)
 {
-    struct forget forget = {.module = module};
     pthread_mutex_lock(&lock);
-    forget_all(&functions, &function_pool, &forget, match_function);
-    forget_all(&origins, &origin_pool, &forget, match_origin);
+    forget_all(&functions, &function_pool, function_of_module, module);
+    forget_all(&origins, &origin_pool, origin_of_library, module);
     atomic_fetch_add_explicit(&generation, 1, memory_order_release);
     pthread_mutex_unlock(&lock);
 }
 
 static void functions_end(struct shim_context *ctx, bool alive)
 {
-    struct forget forget = {.context = ctx->handle};
     pthread_mutex_lock(&lock);
-    forget_all(&functions, &function_pool, &forget, match_function);
+    forget_all(&functions, &function_pool, function_of_context, ctx->handle);
     atomic_fetch_add_explicit(&generation, 1, memory_order_release);
     pthread_mutex_unlock(&lock);
 }

@@ -72,6 +72,30 @@ int table_remove(struct table *t, struct table_node *node)
     return found;
 }
 
+/* A walk that went astray by the new `next` has then seen that there are more moves, too. */
+struct table_node *table_take(struct table *t, table_match is, const void *user)
+{
+    struct table_node *taken = NULL, *n;
+    pthread_mutex_lock(&t->lock);
+    for (uint32_t i = 0; i < t->buckets; i++) {
+        _Atomic(struct table_node *) *link = &t->bucket[i];
+        while ((n = atomic_load_explicit(link, memory_order_relaxed))) {
+            if (!is(n, user)) {
+                link = &n->next;
+                continue;
+            }
+            atomic_store_explicit(link, atomic_load_explicit(&n->next, memory_order_relaxed),
+                                  memory_order_release);
+            atomic_store_explicit(&n->key, NULL, memory_order_relaxed);
+            atomic_fetch_add_explicit(&t->moves, 1, memory_order_release);
+            atomic_store_explicit(&n->next, taken, memory_order_release);
+            taken = n;
+        }
+    }
+    pthread_mutex_unlock(&t->lock);
+    return taken;
+}
+
 void table_each(struct table *t, void (*visit)(struct table_node *, void *), void *user)
 {
     STOP(table_each);

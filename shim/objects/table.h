@@ -42,6 +42,8 @@ struct table_node *table_find_where(struct table *t, const void *key, table_matc
 void table_insert(struct table *t, struct table_node *node, const void *key);
 /* Remove; harmless when the node is not in the table. Returns whether it was. */
 int table_remove(struct table *t, struct table_node *node);
+/* Remove every node for which `is` holds, in one walk. They hang together by `next`. */
+struct table_node *table_take(struct table *t, table_match is, const void *user);
 /* Call `visit` for every node, under the writers' lock. */
 void table_each(struct table *t, void (*visit)(struct table_node *node, void *user), void *user);
 

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tests/shim/wrap/rig.h"
@@ -51,6 +52,39 @@ Test(lifetime, contexts_come_and_go)
     }
     ok(cuCtxSetCurrent(rig_context));
     rig_warm(NULL);
+}
+
+/* ns of a processor that the end of a context takes which has so many events. */
+static uint64_t end_costs(int events)
+{
+    struct timespec since, now;
+    CUcontext ctx = rig_context_new();
+    CUstream s = rig_stream();
+    CUevent e;
+    for (int i = 0; i < events; i++) {
+        ok(cuEventCreate(&e, CU_EVENT_DISABLE_TIMING));
+        ok(cuEventRecord(e, s));
+    }
+    ok(cuStreamSynchronize(s));
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &since);
+    ok(cuCtxDestroy(ctx));
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (uint64_t)(now.tv_sec - since.tv_sec) * 1000000000u + (uint64_t)now.tv_nsec -
+           (uint64_t)since.tv_nsec;
+}
+
+/* Ten times as many events take some ten times as long, not a hundred times. */
+Test(lifetime, the_end_of_a_context_costs_each_of_its_events_the_same)
+{
+    enum { FEW = 3000, MANY = 30000 };
+    uint64_t few = end_costs(FEW), many = end_costs(MANY);
+    for (int i = 0; i < 2; i++) { /* the least of three: caches are others' too */
+        uint64_t a = end_costs(FEW), b = end_costs(MANY);
+        few = a < few ? a : few;
+        many = b < many ? b : many;
+    }
+    cr_expect_lt(many, 30 * few, "%d: %lu ns, %d: %lu ns", FEW, (unsigned long)few, MANY,
+                 (unsigned long)many);
 }
 
 Test(lifetime, an_event_is_waited_for_across_contexts)

@@ -570,17 +570,34 @@ SEAM pid_t fork(void)
     return pid;
 }
 
-SEAM pid_t waitpid(pid_t pid, int *status, int options)
+/* Shells start programs so. Who begins one may as well have memory of its own until then. */
+SEAM pid_t vfork(void)
+{
+    return fork();
+}
+
+SEAM pid_t wait4(pid_t pid, int *status, int options, struct rusage *usage)
 {
     long rc;
     if (!step_here() || options & WNOHANG)
-        return (pid_t)fail(step_syscall(SYS_wait4, pid, (long)status, options, 0, 0, 0));
-    while ((rc = step_syscall(SYS_wait4, pid, (long)status, options | WNOHANG, 0, 0, 0)) == 0)
+        return (pid_t)fail(step_syscall(SYS_wait4, pid, (long)status, options, (long)usage, 0, 0));
+    while ((rc = step_syscall(SYS_wait4, pid, (long)status, options | WNOHANG, (long)usage, 0,
+                              0)) == 0)
         step_block(STEP_CHILD, 0, STEP_NEVER);
     return (pid_t)fail(rc);
 }
 
-/* Shells wait for children so. */
+SEAM pid_t waitpid(pid_t pid, int *status, int options)
+{
+    return wait4(pid, status, options, NULL);
+}
+
+/* Some shells wait so, others by a signal. */
+SEAM pid_t wait3(int *status, int options, struct rusage *usage)
+{
+    return wait4(-1, status, options, usage);
+}
+
 SEAM int sigsuspend(const sigset_t *mask)
 {
     struct timespec none = {0, 0};

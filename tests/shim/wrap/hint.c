@@ -210,39 +210,41 @@ Test(hint_2, nobody_rises_above_the_process, .init = rig_open_at_2, .fini = rig_
 
 /* ---- streams that go with work in flight ----------------------------------------------------- */
 
-static _Atomic bool may_end; /* the work */
 static CUdeviceptr words;
+static _Atomic uint32_t *ran; /* pinned; 1: the work has */
 
-static void CUDA_CB until_it_may(void *unused)
+/* Nothing of it waits for anything: somebody outside may be what it waits for, and such work does
+ * not hold for long. */
+static void work_for_long(CUstream s)
 {
-    rig_until(&may_end);
+    uint32_t a = 5, b = 7, n = N;
+    uint64_t ns = 200000000;
+    void *params[] = {&words, &a, &b, &n, &ns};
+    atomic_store(ran, 0);
+    ok(cuLaunchKernel(rig_mix_spin, N / 256, 1, 1, 256, 1, 1, 0, s, params, NULL));
+    ok(cuStreamWriteValue32(s, (CUdeviceptr)(uintptr_t)ran, 1, 0));
 }
 
-/* Not by a value that the device waits for: somebody outside may write it, and such a wait does not
- * hold for long. */
-static void work_that_waits(CUstream s)
+static void work_open(void)
 {
-    atomic_store(&may_end, false);
-    ok(cuLaunchHostFunc(s, until_it_may, NULL));
-    ok(rig_launch(words, 5, 7, s));
+    words = rig_buffer(3);
+    ok(cuMemHostAlloc((void **)&ran, sizeof(*ran), 0));
 }
 
 static void *work_of_a_thread(void *unused)
 {
     ok(cuCtxSetCurrent(rig_context));
-    work_that_waits(CU_STREAM_PER_THREAD);
+    work_for_long(CU_STREAM_PER_THREAD);
     return unused;
 }
 
 static void holds_until_it_ends(CUstream low)
 {
-    bool held = true;
-    for (int i = 0; i < 30; i++) { /* some looks */
-        held &= state_of(low).held == CUTIN_HELD_BY_OTHERS;
-        rig_nap();
+    for (bool ended = false; !ended;) {
+        bool held = state_of(low).held == CUTIN_HELD_BY_OTHERS;
+        ended = atomic_load(ran);
+        cr_assert(held || ended);
     }
-    atomic_store(&may_end, true);
-    cr_assert(held);
     for (int i = 0; i < 5000 && state_of(low).held; i++)
         rig_nap();
     cr_assert_eq(state_of(low).held, 0);
@@ -251,10 +253,10 @@ static void holds_until_it_ends(CUstream low)
 Test(hint, what_a_destroyed_stream_has_at_work_holds_until_it_ends)
 {
     CUstream low = stream_at(0);
-    words = rig_buffer(3);
+    work_open();
     for (int i = 0; i < 3; i++) {
         CUstream top = rig_stream();
-        work_that_waits(top);
+        work_for_long(top);
         ok(cuStreamDestroy(top));
         holds_until_it_ends(low);
     }
@@ -263,7 +265,7 @@ Test(hint, what_a_destroyed_stream_has_at_work_holds_until_it_ends)
 Test(hint, what_a_thread_that_has_ended_has_at_work_holds_until_it_ends)
 {
     CUstream low = stream_at(0);
-    words = rig_buffer(3);
+    work_open();
     for (int i = 0; i < 3; i++) {
         pthread_t t;
         cr_assert_eq(pthread_create(&t, NULL, work_of_a_thread, NULL), 0);

@@ -210,13 +210,15 @@ Test(device, files_of_killed_processes_are_swept_by_the_next)
     device_close(&other, 1000000000);
 }
 
-Test(device, parameters_are_those_of_the_first_process_alive)
+Test(device, parameters_are_those_of_the_first_process_alive_and_devices_the_most_of_any)
 {
     struct device_params wider = params;
     wider.sms = 7;
+    wider.gpus = params.gpus + 1;
     struct device other;
     cr_assert_eq(device_open(&other, name, &wider), 0);
     cr_expect_eq(other.shared->params.sms, SMS);
+    cr_expect_eq(other.shared->params.gpus, wider.gpus);
     device_close(&other, 1000000000);
 }
 

@@ -235,6 +235,8 @@ static int shared_join(struct device *d, const struct device_params *params)
     device_bury(d);
     if (!device_shared_now(d))
         shared_renew(sh, params);
+    if (params->gpus > sh->params.gpus) /* or what is put into the others never runs */
+        sh->params.gpus = params->gpus;
     int rc = client_claim(d);
     device_unlock(d);
     if (rc == 0)

@@ -9,9 +9,11 @@
 
 enum {
     ROUNDS = 8,
-    SEEN_MS = 400,   /* for what is to happen at all: the machine may be busy */
-    SEEN_US = 1000,  /* the soonest of all rounds, from opening a gate to the next marker */
-    STANDS_US = 500, /* how long it is looked at a closed one */
+    LATE_ROUNDS = 64, /* where none was seen soon: the machine may be busy, */
+    LATE_MS = 600,    /* but no longer than this */
+    SEEN_MS = 400,    /* for what is to happen at all */
+    SEEN_US = 1000,   /* the soonest of all rounds, from opening a gate to the next marker */
+    STANDS_US = 500,  /* how long it is looked at a closed one */
     BEATS = 3,
     GRAPH = 1000, /* values of markers, above those of the rounds */
 };
@@ -84,10 +86,14 @@ static void look_at_others(CUstream other, uint32_t round)
 
 static void look_at_streams(void)
 {
+    const uint64_t seen_ns = SEEN_US * UINT64_C(1000);
     CUstream s = stream_new(), other = stream_new();
-    uint64_t soonest_ns = UINT64_MAX, ns;
+    uint64_t soonest_ns = UINT64_MAX, began_ns = clock_ns(), ns;
 
-    for (uint32_t round = 0; round < ROUNDS; round++) {
+    for (uint32_t round = 0;
+         round < ROUNDS || (soonest_ns > seen_ns && round < LATE_ROUNDS &&
+                            clock_ns() - began_ns < LATE_MS * UINT64_C(1000000));
+         round++) {
         uint32_t at = 2 * round + 1;
 
         word_set(gate, 1);
@@ -104,7 +110,7 @@ static void look_at_streams(void)
         soonest_ns = ns < soonest_ns ? ns : soonest_ns;
     }
     fact_number("open_us", (double)soonest_ns / 1000);
-    if (soonest_ns > SEEN_US * UINT64_C(1000))
+    if (soonest_ns > seen_ns)
         refuse("an opened gate is seen late");
     fact_flag("streams", true);
 }

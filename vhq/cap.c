@@ -545,9 +545,9 @@ bool cap_in_flight(const struct vhq *q)
 /* Nothing was in flight, and nobody is about to put something there: off the list. */
 static bool cap_idle(struct vhq *q)
 {
-    if (peek(q->running) != RUN_NONE || pthread_mutex_trylock(&q->lock) != 0)
+    if (pthread_mutex_trylock(&q->lock) != 0)
         return false;
-    bool idle = !cap_in_flight(q);
+    bool idle = peek(q->running) == RUN_NONE && !cap_in_flight(q);
     if (idle) {
         atomic_store_explicit(&q->in_flight, 0, memory_order_relaxed);
         bump(q->set->in_flight_count, -1u);
@@ -654,9 +654,11 @@ bool cap_claim_tail(struct vhq *q)
             atomic_store_explicit(&q->want_mark, 1, memory_order_relaxed);
             return false; /* its submitter will see to it */
         }
-        atomic_store_explicit(&q->running, RUN_MARK, memory_order_relaxed);
+        bool free = peek(q->running) == RUN_NONE; /* still */
+        if (free)
+            atomic_store_explicit(&q->running, RUN_MARK, memory_order_relaxed);
         pthread_mutex_unlock(&q->lock);
-        return true;
+        return free;
     }
     atomic_store_explicit(&q->running, RUN_MARK, memory_order_relaxed);
     return true;

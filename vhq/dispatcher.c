@@ -44,10 +44,17 @@ void dispatcher_ready(struct vhq *q)
 
 /* ---- retiring a command ---------------------------------------------------------------------- */
 
-void slot_release(struct vhq *q, const struct slot *slot)
+void slot_submitted(struct vhq *q, const struct slot *slot)
 {
     /* Release, and before the fence tells: who saw the record submitted finds the vHQ not busy. */
     atomic_store_explicit(&q->submitted_seq, peek(q->ring.head_seq) + 1, memory_order_release);
+    if (unlikely(slot->flags & SLOT_PEER))
+        atomic_fetch_sub_explicit(&q->peers, 1, memory_order_relaxed);
+}
+
+void slot_release(struct vhq *q, const struct slot *slot)
+{
+    slot_submitted(q, slot);
     if (slot->signals) {
         fence_signal(slot->signals);
         vhq_fence_put(slot->signals);
@@ -58,20 +65,23 @@ void slot_release(struct vhq *q, const struct slot *slot)
         vhq_fence_put(slot->after);
     }
     vhq_fence_put(slot->displaces);
-    if (unlikely(slot->flags & SLOT_PEER))
-        atomic_fetch_sub_explicit(&q->peers, 1, memory_order_relaxed);
 }
 
-void dispatcher_finish(struct vhq *q)
+void dispatcher_retire(struct vhq *q, enum running running)
 {
     struct vhq_set *s = q->set;
     ring_pop(&q->ring);
     q->begun = false;
-    atomic_store_explicit(&q->running, RUN_NONE, memory_order_release);
+    atomic_store_explicit(&q->running, running, memory_order_release);
     /* Release: who finds nothing buffered also finds it submitted, and may go inline. */
     atomic_fetch_add_explicit(&s->retired, 1, memory_order_release);
     if (s->waiters)
         waiter_check(s, q);
+}
+
+void dispatcher_finish(struct vhq *q)
+{
+    dispatcher_retire(q, RUN_NONE);
 }
 
 /* The head stays where it is, so all that follows it goes on doing so. */

@@ -1,6 +1,7 @@
 /*
  * internal.h - what the files of vhq share.
  *
+ * turn.c        what a thread submits by itself, and may wait for inside the driver
  * queue.c       vhq_begin, vhq_end: the calling thread's side; birth and death of a vHQ
  * ring.c        byte ring of commands: one producer, one consumer
  * order.c       which command goes next (tickets, legacy rule, fences, holds, boosts)
@@ -33,7 +34,8 @@
  * and only that thread calls the driver for it, places its markers and writes the counters marked
  * "submitter" below. The right belongs to
  *   - whoever set `running` (under the set's lock): the dispatcher, a granted turn, or a thread
- *     that places a marker;
+ *     that places a marker; or, under the producer lock while the ring is empty, a thread that goes
+ *     into the driver and may wait there (turn.c);
  *   - else, while the ring is empty, to the holder of the producer lock (the inline path);
  *   - else to nobody, and the dispatcher may take it.
  *
@@ -184,6 +186,9 @@ struct slot *ring_head(struct ring *r); /* NULL: empty */
 void ring_pop(struct ring *r);
 /* The offset of the head, of a ring that is not empty; to walk by ring_at and ring_next. */
 uint32_t ring_front(const struct ring *r);
+uint64_t ring_walk(const struct ring *r, uint32_t *offset); /* how many there are */
+/* What follows the head; NULL: nothing. */
+struct slot *ring_second(struct ring *r);
 struct slot *ring_next(struct ring *r, const struct slot *s, uint32_t *offset);
 struct slot *ring_at(struct ring *r, uint32_t *offset);
 
@@ -206,9 +211,10 @@ enum running {
     RUN_NONE,
     RUN_HEAD, /* the ring's head is being submitted or dropped */
     RUN_MARK, /* a marker is being placed */
+    RUN_TURN, /* a thread is in the driver, see turn.c */
 };
 
-enum begun { BEGUN_NONE, BEGUN_INLINE, BEGUN_TURN, BEGUN_BUFFER, BEGUN_PLAIN };
+enum begun { BEGUN_NONE, BEGUN_INLINE, BEGUN_BUFFER, BEGUN_PLAIN };
 
 struct vhq {
     /* The producer side, under `lock`. */
@@ -225,13 +231,14 @@ struct vhq {
         struct slot *slot;
     } cur;
     _Atomic uint32_t waiting; /* inline callers that wait without a ring (out of memory) */
+    _Atomic uint32_t turns;   /* threads that submit by themselves, or wait for their turn */
+    struct turn *turn;        /* of RUN_TURN; NULL: it is about to end */
     bool dead;                /* under lock and the set's lock */
+    bool awaited;             /* the end of such a call is waited for */
 
     struct ring ring;
     _Atomic uint32_t queued; /* on the set's ready list; see dispatcher_ready */
     struct vhq *ready_next;
-    _Atomic uint64_t turn_seq;    /* which command of the ring is a waiting turn; NEVER: none */
-    _Atomic uint32_t turn;        /* futex: 1 when granted */
     _Atomic uint32_t own_hold;    /* vhq_hold */
     _Atomic uint64_t boost_below; /* smaller tickets are exempt from holds */
     _Atomic uint32_t peers;       /* commands with SLOT_PEER that are buffered */
@@ -418,7 +425,55 @@ void registry_unlock(void);
 struct vhq_set *registry_first(void); /* walk by ->next, under the lock */
 void set_kick_all(void);
 void queue_free(struct vhq *q);
+/* The producer lock is held: no call that is in the driver is waited for, but its end. */
+void queue_await_nobody(struct vhq *q);
 void queue_unpin(struct vhq *q); /* set's lock held */
+
+/* ---- turn.c ---------------------------------------------------------------------------------- */
+
+int futex_wait(_Atomic uint32_t *word, uint32_t seen, uint64_t deadline_ns);
+void futex_wake(_Atomic uint32_t *word);
+
+/* Of the thread that makes it. */
+struct turn {
+    struct vhq *q;
+    _Atomic uint32_t granted; /* futex: its turn has come */
+    uint16_t flags;           /* SLOT_* */
+    bool locked;              /* a deliberate bug */
+    uint32_t load;
+    uint64_t
+        ticket; /* of its turn; NEVER: it waited for none, and has no references to its fences */
+    uint64_t seen_ns; /* the dispatcher found something behind it; 0: it has not */
+    struct vhq_fence *after, *displaces, *signals;
+    struct slot *parts; /* it goes in parts, and keeps this slot; NULL: it does not */
+};
+
+/* The producer lock is held. NULL: this thread is in too many. */
+struct turn *turn_new(struct vhq *q);
+/* The one of q that the calling thread is in; NULL: none. */
+struct turn *turn_of(const struct vhq *q);
+/* It goes at once, by q->cur; or in the place of its slot, which is published, when that has come.
+ * The producer lock is given up. */
+void turn_inline(struct turn *t);
+void turn_take(struct turn *t, struct slot *slot, bool in_parts);
+void turn_part(struct turn *t);
+void turn_end(struct turn *t, int err);
+/* Something is behind it: when that goes, whether it has returned or not. Set's lock held. */
+uint64_t turn_due(struct turn *t, uint64_t now);
+/* Nobody waits for the call of RUN_TURN any more. Set's lock held. */
+void turn_pass(struct vhq *q);
+/* A waiting turn may submit. */
+static inline void turn_grant(const struct slot *slot)
+{
+    struct turn *t = slot->cmd.payload;
+    atomic_store_explicit(&t->granted, 1, memory_order_release);
+    futex_wake(&t->granted);
+}
+static inline bool turn_granted(const struct slot *slot)
+{
+    const struct turn *t = slot->cmd.payload;
+    return peek(t->granted) != 0;
+}
 
 /* ---- cap.c ----------------------------------------------------------------------------------- */
 
@@ -672,15 +727,16 @@ void dispatcher_kick(struct vhq_set *s);
 void dispatcher_ready(struct vhq *q);
 /* The ring's head went to the driver, or was dropped: remove it. Set's lock held. */
 void dispatcher_finish(struct vhq *q);
+/* The same, and the submission right is another one from now on. */
+void dispatcher_retire(struct vhq *q, enum running running);
 /* A part of the ring's head went, and another follows. No lock held. */
 void dispatcher_part(struct vhq *q, struct slot *slot);
-/* Give back what a slot holds: its fences count as submitted. No lock held. */
+/* The ring's head goes to the driver. */
+void slot_submitted(struct vhq *q, const struct slot *slot);
+/* The same, and give back what it holds: its fences count as submitted. No lock held. */
 void slot_release(struct vhq *q, const struct slot *slot);
 
 /* ---- wait.c ---------------------------------------------------------------------------------- */
-
-int futex_wait(_Atomic uint32_t *word, uint32_t seen, uint64_t deadline_ns);
-void futex_wake(_Atomic uint32_t *word);
 
 enum waits_for { WAIT_QUEUE, WAIT_ROOM, WAIT_SET, WAIT_RETURNED, WAIT_LEGACY, WAIT_UNBLOCKED };
 struct goal {

@@ -52,6 +52,7 @@ bool vhq_leave(struct vhq *q, bool marks)
         return false;
     vhq_drain(q, true);
     pthread_mutex_lock(&q->lock);
+    queue_await_nobody(q);
     while ((seen = atomic_load_explicit(&q->running, memory_order_acquire)) != RUN_NONE)
         futex_wait(&q->running, seen, NEVER);
     q->marks = marks;

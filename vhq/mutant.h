@@ -81,6 +81,7 @@
     X(gone_forgotten, "a stream that ended with work in flight is complete")                       \
     X(calls_unseen, "a stream is complete while a thread's call for it runs")                      \
     X(calls_in_the_way, "a command waits for a call that another thread is in")                    \
+    X(call_locks, "a stream's calls wait for one that another thread is in")                       \
     X(legacy_drain_of_all, "the legacy stream is waited for with the non-blocking ones")           \
     X(capture_comes_first, "a call that waited is judged by a capture that began meanwhile")       \
     X(graph_memory_unordered,                                                                      \

@@ -224,16 +224,35 @@ static bool order_delist(struct scan *c, struct vhq *q)
     return !ring_head(&q->ring) || atomic_exchange(&q->queued, 1) != 0;
 }
 
-static bool order_dropping(const struct scan *c, const struct vhq *q)
+static bool order_dropping(const struct scan *c, const struct vhq *q, const struct slot *slot)
 {
-    return (peek(q->ring.head_seq) < q->reset_seq && !q->begun) || c->s->stage == SET_ABANDONED;
+    return (peek(q->ring.head_seq) < q->reset_seq && !q->begun && !(slot->flags & SLOT_TURN)) ||
+           c->s->stage == SET_ABANDONED;
 }
 
 /* Its thread is inside the driver, or on its way there. It stands in nobody's way, as natively: no
  * other call can know which of the two came first, and it may wait for what is called next. */
-static bool turn_granted(const struct vhq *q, const struct slot *slot)
+static bool turn_in_driver(const struct slot *slot)
 {
-    return (slot->flags & SLOT_TURN) && peek(q->turn) != 0 && !MUTANT(calls_in_the_way);
+    return (slot->flags & SLOT_TURN) && turn_granted(slot) && !MUTANT(calls_in_the_way);
+}
+
+/* What others wait for of a vHQ that has this head; NULL: nothing. */
+static struct slot *head_returned(struct vhq *q, struct slot *slot)
+{
+    return likely(!turn_in_driver(slot)) ? slot : ring_second(&q->ring);
+}
+
+/* Behind a call that is in the driver. */
+static void scan_turn(struct scan *c, struct vhq *q)
+{
+    if (!q->turn)
+        return; /* it has returned */
+    uint64_t due = turn_due(q->turn, scan_now(c));
+    if (due <= scan_now(c))
+        turn_pass(q);
+    else if (due < c->job.wake_ns)
+        c->job.wake_ns = due;
 }
 
 /* First pass: the smallest ticket of each kind. Also finds commands to drop. */
@@ -251,9 +270,12 @@ static void scan_tickets(struct scan *c)
             c->again = true;
             continue;
         }
-        if (!turn_granted(q, slot))
-            least_note(&c->least, q, slot->ticket);
-        if (peek(q->running) == RUN_NONE && order_dropping(c, q))
+        const struct slot *returned = head_returned(q, slot);
+        if (likely(returned))
+            least_note(&c->least, q, returned->ticket);
+        if (unlikely(atomic_load_explicit(&q->running, memory_order_acquire) == RUN_TURN))
+            scan_turn(c, q);
+        if (peek(q->running) == RUN_NONE && order_dropping(c, q, slot))
             c->job = (struct job){.kind = JOB_DROP, .q = q, .slot = slot};
     }
 }
@@ -399,8 +421,7 @@ static bool order_grant(struct vhq *q, struct slot *slot)
 {
     if (!(slot->flags & SLOT_TURN))
         return false;
-    atomic_store_explicit(&q->turn, 1, memory_order_release);
-    futex_wake(&q->turn);
+    turn_grant(slot);
     return true;
 }
 
@@ -525,14 +546,27 @@ struct job order_next(struct vhq_set *s)
     return c.job;
 }
 
+/* The first command of a call that has returned; NULL: there is none. */
+static struct slot *ring_returned(struct ring *r)
+{
+    struct slot *slot = ring_head(r);
+    uint32_t offset;
+    if (likely(!slot || !(slot->flags & SLOT_TURN)))
+        return slot;
+    uint64_t left = ring_walk(r, &offset);
+    while ((slot->flags & SLOT_TURN) && --left != 0)
+        slot = ring_next(r, slot, &offset);
+    return left ? slot : NULL;
+}
+
 uint64_t order_floor(struct vhq_set *s, bool turns)
 {
     uint64_t floor = NEVER;
     order_adopt(s);
     for (struct vhq *q = s->ready; q; q = q->ready_next) {
-        struct slot *slot = ring_head(&q->ring);
-        if (slot && slot->ticket < floor && (turns || !(slot->flags & SLOT_TURN)))
-            floor = slot->ticket; /* a turn is the last of its ring */
+        struct slot *slot = turns ? ring_head(&q->ring) : ring_returned(&q->ring);
+        if (slot && slot->ticket < floor)
+            floor = slot->ticket;
     }
     return floor;
 }
@@ -542,22 +576,21 @@ uint64_t order_floor_legacy(struct vhq_set *s)
     uint64_t floor = NEVER;
     order_adopt(s);
     for (struct vhq *q = s->ready; q; q = q->ready_next) {
-        struct slot *slot = ring_head(&q->ring);
-        if (slot && slot->ticket < floor && q->desc.kind != VHQ_NONBLOCKING &&
-            !(slot->flags & SLOT_TURN))
+        struct slot *slot = q->desc.kind == VHQ_NONBLOCKING ? NULL : ring_returned(&q->ring);
+        if (slot && slot->ticket < floor)
             floor = slot->ticket;
     }
     return floor;
 }
 
-/* A turn, or behind one of those that `b` is of. */
+/* A turn, or behind a call, or behind one of those that `b` is of. */
 static bool blocked_head(const struct least *b, const struct vhq *q, const struct slot *slot)
 {
     uint64_t ahead = slot->flags & SLOT_AFTER_ALL   ? b->earliest
                      : q->desc.kind == VHQ_BLOCKING ? b->legacy
                      : q->desc.kind == VHQ_LEGACY   ? b->blocking
                                                     : NEVER;
-    if ((slot->flags & SLOT_TURN) || ahead < slot->ticket)
+    if ((slot->flags & SLOT_TURN) || peek(q->running) == RUN_TURN || ahead < slot->ticket)
         return true;
     /* Where a record stands is not looked for: it may be behind one. */
     return b->earliest != NEVER && slot->after && !fence_passed(slot->after, false);
@@ -574,9 +607,10 @@ uint64_t order_floor_unblocked(struct vhq_set *s)
         floor = NEVER;
         for (struct vhq *q = s->ready; q; q = q->ready_next) {
             struct slot *slot = ring_head(&q->ring);
-            if (!slot || turn_granted(q, slot))
+            bool follows = slot && turn_in_driver(slot);
+            if (!slot || !(slot = head_returned(q, slot)))
                 continue;
-            if (blocked_head(&blocked, q, slot))
+            if (follows || blocked_head(&blocked, q, slot))
                 again |= least_note(&blocked, q, slot->ticket);
             else if (slot->ticket < floor)
                 floor = slot->ticket;

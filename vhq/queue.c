@@ -67,7 +67,8 @@ static void begun(struct vhq *q, enum begun how)
 
 bool vhq_calling(const struct vhq *q)
 {
-    return atomic_load_explicit(&q->cur.how, memory_order_acquire) != BEGUN_NONE;
+    return atomic_load_explicit(&q->cur.how, memory_order_acquire) != BEGUN_NONE ||
+           atomic_load_explicit(&q->turns, memory_order_acquire) != 0;
 }
 
 /* With its load in q->cur. */
@@ -242,26 +243,17 @@ static void slot_publish(struct vhq *q, const struct slot *slot)
         boost_late(q, ticket, signals, after);
 }
 
-static void turn_await(struct vhq *q, const struct slot *slot)
-{
-    while (atomic_load_explicit(&q->turn, memory_order_acquire) == 0)
-        futex_wait(&q->turn, 0, NEVER);
-    submit_before(q, slot->flags);
-}
-
-static int begin_turn(struct vhq *q, const struct vhq_req *req)
+static int begin_turn(struct vhq *q, const struct vhq_req *req, struct turn *t)
 {
     struct slot *slot = slot_fill(q, req, 0);
     slot->flags |= SLOT_TURN;
+    slot->cmd.payload = t;
     if (req->boost)
         order_boost(&q->boost_below, slot->ticket + 1);
-    atomic_store_explicit(&q->turn, 0, memory_order_relaxed);
-    atomic_store_explicit(&q->turn_seq, peek(q->ring.tail_seq), memory_order_relaxed);
-    begun(q, BEGUN_TURN);
     slot_publish(q, slot);
     if (req->boost)
         dispatcher_kick(q->set);
-    turn_await(q, slot);
+    turn_take(t, slot, req->flags & VHQ_IN_PARTS);
     return VHQ_INLINE;
 }
 
@@ -272,11 +264,12 @@ static int begin_slow(struct vhq *q, const struct vhq_req *req, struct vhq_cmd *
         (req->flags & VHQ_MUST_INLINE) || req->bytes > MAX_PAYLOAD ||
         (s->ops.may_buffer && !(req->flags & VHQ_MUST_BUFFER) && !s->ops.may_buffer(s->user));
     uint32_t bytes = turn ? 0 : req->bytes;
+    struct turn *t;
     if (unlikely(!ring_alloc(&q->ring) || !dispatcher_start(q->set)))
         return begin_direct(q, req, cmd);
     wait_for_room(q, bytes);
     if (turn)
-        return begin_turn(q, req);
+        return (t = turn_new(q)) ? begin_turn(q, req, t) : begin_direct(q, req, cmd);
     begun(q, BEGUN_BUFFER);
     *cmd = &slot_fill(q, req, bytes)->cmd;
     return VHQ_BUFFER;
@@ -303,6 +296,14 @@ bool vhq_begin_plain(struct vhq *q, uint32_t flags)
     return false;
 }
 
+/* It may wait in the driver: without the lock. */
+static void begin_own(struct vhq *q)
+{
+    struct turn *t = peek(q->running) == RUN_NONE ? turn_new(q) : NULL;
+    if (likely(t))
+        turn_inline(t);
+}
+
 int vhq_begin(struct vhq *q, const struct vhq_req *req, struct vhq_cmd **cmd)
 {
     if (passive()) {
@@ -315,22 +316,21 @@ int vhq_begin(struct vhq *q, const struct vhq_req *req, struct vhq_cmd **cmd)
     pthread_mutex_lock(&q->lock);
     if (req->displaces)
         fence_displace(req->displaces);
-    if (likely(!(req->flags & (VHQ_MUST_BUFFER | VHQ_IN_PARTS)) && inline_allowed(q, req, false) &&
-               inline_room(q, req, &flags)))
-        return begin_inline(q, req, flags);
-    return begin_slow(q, req, cmd);
+    if (unlikely((req->flags & (VHQ_MUST_BUFFER | VHQ_IN_PARTS)) ||
+                 !inline_allowed(q, req, false) || !inline_room(q, req, &flags)))
+        return begin_slow(q, req, cmd);
+    begin_inline(q, req, flags);
+    if (req->flags & VHQ_MUST_INLINE)
+        begin_own(q);
+    return VHQ_INLINE;
 }
 
 /* The turn is given again, as any command goes. Where none was, nothing waits. */
 void vhq_part(struct vhq *q)
 {
-    if (passive() || peek(q->cur.how) != BEGUN_TURN)
-        return;
-    struct slot *slot = q->cur.slot;
-    atomic_store_explicit(&q->turn, 0, memory_order_relaxed);
-    dispatcher_part(q, slot);
-    dispatcher_kick(q->set);
-    turn_await(q, slot);
+    struct turn *t = passive() ? NULL : turn_of(q);
+    if (t)
+        turn_part(t);
 }
 
 /* ---- end ------------------------------------------------------------------------------------- */
@@ -345,22 +345,6 @@ static void end_inline(struct vhq *q, int err)
         fence_wait_end(q->cur.after);
     if (q->cur.signals)
         fence_signal(q->cur.signals);
-}
-
-static void end_turn(struct vhq *q, int err)
-{
-    struct slot *slot = q->cur.slot;
-    struct vhq_set *s = q->set;
-    cap_sent(q, slot->flags, slot->load, err);
-    bump(q->inlined, 1u);
-    if (trace_on())
-        traced_queue(TRACE_SUBMITTED, q, slot->ticket, -1, 0);
-    slot_release(q, slot);
-    pthread_mutex_lock(&s->lock);
-    atomic_store_explicit(&q->turn_seq, NEVER, memory_order_relaxed);
-    dispatcher_finish(q);
-    pthread_mutex_unlock(&s->lock);
-    dispatcher_kick(s); /* what this command kept back may go */
 }
 
 static void end_buffered(struct vhq *q, int err)
@@ -380,12 +364,14 @@ void vhq_end(struct vhq *q, int driver_result)
         t_nested = NULL;
         return;
     }
+    struct turn *t = turn_of(q);
+    if (t) {
+        turn_end(t, driver_result);
+        return;
+    }
     switch ((enum begun)peek(q->cur.how)) {
     case BEGUN_INLINE:
         end_inline(q, direct_run(driver_result));
-        break;
-    case BEGUN_TURN:
-        end_turn(q, driver_result);
         break;
     case BEGUN_BUFFER:
         end_buffered(q, driver_result);
@@ -422,7 +408,6 @@ int vhq_create(struct vhq_set *set, const struct vhq_desc *desc, struct vhq **ou
     q->desc = *desc;
     atomic_store_explicit(&q->hold, desc->hold, memory_order_relaxed);
     q->ring.max_commands = set->cfg.queue;
-    atomic_init(&q->turn_seq, NEVER);
     /* A completion word that served another stream before goes on counting. */
     uint32_t word = desc->done ? atomic_load(desc->done) : 0;
     atomic_init(&q->newest, word);
@@ -452,6 +437,14 @@ void queue_free(struct vhq *q)
     free(q);
 }
 
+void queue_await_nobody(struct vhq *q)
+{
+    pthread_mutex_lock(&q->set->lock);
+    q->awaited = true;
+    turn_pass(q);
+    pthread_mutex_unlock(&q->set->lock);
+}
+
 /* Nobody else calls ops for it any more, and nobody will begin to. */
 static void queue_quiesce(struct vhq *q)
 {
@@ -460,6 +453,7 @@ static void queue_quiesce(struct vhq *q)
     pthread_mutex_lock(&q->set->lock);
     q->dead = true;
     pthread_mutex_unlock(&q->set->lock);
+    queue_await_nobody(q);
     pthread_mutex_unlock(&q->lock);
     while ((seen = atomic_load_explicit(&q->running, memory_order_acquire)) != RUN_NONE)
         futex_wait(&q->running, seen, NEVER);

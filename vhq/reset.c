@@ -29,22 +29,30 @@ bool vhq_held(const struct vhq *q)
     return atomic_load_explicit(&q->own_hold, memory_order_acquire) != 0;
 }
 
+/* Turns stay: a thread is behind each. */
+static uint32_t reset_turns(struct vhq *q, uint64_t first, uint64_t last)
+{
+    uint32_t turns = 0, offset = ring_front(&q->ring);
+    const struct slot *slot = ring_at(&q->ring, &offset);
+    for (uint64_t at = peek(q->ring.head_seq);; slot = ring_next(&q->ring, slot, &offset)) {
+        turns += at >= first && (slot->flags & SLOT_TURN);
+        if (++at == last)
+            return turns;
+    }
+}
+
 /* Set's lock held. */
 static uint32_t reset_line(struct vhq *q)
 {
     bool head_goes = peek(q->running) == RUN_HEAD || q->begun;
     uint64_t first = peek(q->ring.head_seq) + head_goes;
-    /* A waiting turn is the last in the ring, and stays: a thread is behind it. */
     uint64_t last = atomic_load_explicit(&q->ring.tail_seq, memory_order_acquire);
-    uint64_t turn = atomic_load_explicit(&q->turn_seq, memory_order_relaxed);
-    if (last > turn)
-        last = turn;
     if (first < q->reset_seq)
         first = q->reset_seq;
     if (last <= first)
         return 0;
     q->reset_seq = last;
-    return (uint32_t)(last - first);
+    return (uint32_t)(last - first) - reset_turns(q, first, last);
 }
 
 uint32_t vhq_reset(struct vhq *q)

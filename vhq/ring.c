@@ -149,6 +149,19 @@ struct slot *ring_head(struct ring *r)
     return ring_at(r, &offset);
 }
 
+uint64_t ring_walk(const struct ring *r, uint32_t *offset)
+{
+    *offset = ring_front(r);
+    return atomic_load_explicit(&r->tail_seq, memory_order_acquire) - peek(r->head_seq);
+}
+
+struct slot *ring_second(struct ring *r)
+{
+    uint32_t offset;
+    bool more = ring_walk(r, &offset) > 1;
+    return more ? ring_next(r, ring_at(r, &offset), &offset) : NULL;
+}
+
 void ring_pop(struct ring *r)
 {
     uint32_t front = ring_front(r), offset = front;

@@ -125,6 +125,20 @@ void vhq_set_tighten(struct vhq_set *set)
         dispatcher_kick(set);
 }
 
+/* A thread is in the driver for one of them, and comes back. */
+static bool set_in_driver(struct vhq_set *s)
+{
+    bool called = false;
+    pthread_mutex_lock(&s->lock);
+    for (struct vhq *q = s->all; q; q = q->next) {
+        q->dead = true;
+        turn_pass(q);
+        called |= atomic_load_explicit(&q->turns, memory_order_acquire) != 0;
+    }
+    pthread_mutex_unlock(&s->lock);
+    return called;
+}
+
 static void set_close(struct vhq_set *s, enum set_stage stage)
 {
     if (!s || atomic_load(&vhq_forked))
@@ -140,6 +154,8 @@ static void set_close(struct vhq_set *s, enum set_stage stage)
     registry_lock();
     DL_DELETE(registry, s);
     registry_unlock();
+    if (unlikely(set_in_driver(s)))
+        return; /* it needs what is here */
     struct vhq *q, *next;
     DL_FOREACH_SAFE(s->all, q, next)
     queue_free(q);

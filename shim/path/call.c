@@ -58,14 +58,15 @@ static int call_queue(struct call *c, struct shim_stream *s, uint64_t before)
     if (unlikely(c->req.flags & VHQ_AFTER_ALL) && !MUTANT(green_wait_overtakes))
         drain_siblings(s->ctx);
     struct vhq_cmd *cmd;
+    struct vhq *q = s->q; /* the stream may be destroyed while its call is in the driver */
     int result = 0;
-    if (vhq_begin(s->q, &c->req, &cmd) == VHQ_BUFFER)
+    if (vhq_begin(q, &c->req, &cmd) == VHQ_BUFFER)
         call_fill(c, cmd);
     else
         result = unlikely(c->came_first) ? call_past_captures(c, s) : call_now(c, s);
     if (likely(result == CUDA_SUCCESS))
         c->epoch = schedule_end(s, before, c->req.flags & CALL_KERNEL);
-    vhq_end(s->q, result);
+    vhq_end(q, result);
     return result;
 }
 

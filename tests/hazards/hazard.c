@@ -6,7 +6,9 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "shim/cutin.h"
 
@@ -266,12 +268,14 @@ struct thread {
     pthread_t id;
     void (*fn)(void *);
     void *arg;
+    _Atomic pid_t tid;
 };
 
 static void *thread_main(void *arg)
 {
     struct thread *t = arg;
     MUST(cuCtxSetCurrent(context));
+    atomic_store(&t->tid, (pid_t)syscall(SYS_gettid));
     t->fn(t->arg);
     return NULL;
 }
@@ -291,6 +295,40 @@ void thread_join(struct thread *t)
 {
     pthread_join(t->id, NULL);
     free(t);
+}
+
+static bool asleep(pid_t thread)
+{
+    char path[64], text[256] = "";
+    snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)thread);
+    FILE *f = fopen(path, "r");
+    size_t n = f ? fread(text, 1, sizeof(text) - 1, f) : 0;
+    if (f)
+        fclose(f);
+    const char *name_end = n ? strrchr(text, ')') : NULL;
+    return name_end && name_end[2] == 'S';
+}
+
+void thread_waits(const struct thread *t)
+{
+    UNTIL(atomic_load(&t->tid));
+    for (int seen = 0; seen < 100; seen = asleep(atomic_load(&t->tid)) ? seen + 1 : 0)
+        nap();
+}
+
+static void *watch(void *why)
+{
+    const char *set = getenv("HAZARD_HANG_S");
+    for (int i = 0, ms = (set ? atoi(set) : 120) * 1000; i < ms; i++)
+        nap();
+    give_up(why);
+}
+
+void hang_watch(const char *why)
+{
+    pthread_t watcher;
+    if (pthread_create(&watcher, NULL, watch, (void *)(uintptr_t)why) != 0)
+        give_up("no thread");
 }
 
 /* ---- main ---------------------------------------------------------------------------------- */

@@ -97,5 +97,9 @@ extern unsigned int hold_ms;
 struct thread;
 struct thread *thread_start(void (*fn)(void *), void *arg);
 void thread_join(struct thread *t);
+/* It is in a call that waits. */
+void thread_waits(const struct thread *t);
+/* Fails the program if it does not end within two minutes, or HAZARD_HANG_S=N seconds. */
+void hang_watch(const char *why);
 
 #endif

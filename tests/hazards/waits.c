@@ -5,19 +5,13 @@
  */
 #include "tests/hazards/hazard.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <sys/types.h>
-#include <unistd.h>
 
 #include "shim/cutin.h"
 
 /* Of cudaProfiler.h, which the runtime's headers come without. */
 CUresult cuProfilerStart(void);
-
-enum { HANG_S = 120 }; /* HAZARD_HANG_S=N: instead */
 
 static volatile uint32_t *word; /* two of them, pinned */
 static CUdeviceptr word_at, copied, changed;
@@ -28,19 +22,6 @@ static CUlibrary library;
 static CUkernel kernel;
 static CUevent event;
 static struct thread *copier;
-static _Atomic bool over;
-
-/* A call that waits for what comes after it would do so for as long as the suite has patience. */
-static void *watch(void *arg)
-{
-    (void)arg;
-    const char *set = getenv("HAZARD_HANG_S");
-    for (int i = 0, ms = (set ? atoi(set) : HANG_S) * 1000; i < ms && !atomic_load(&over); i++)
-        nap();
-    if (!atomic_load(&over))
-        give_up("a call waits for what is told only afterwards");
-    return NULL;
-}
 
 /* A profiler has nothing buffered: there calls wait for the hold. */
 static unsigned int patience(unsigned int ms)
@@ -67,7 +48,6 @@ static void copy_begun(unsigned int ahead)
 /* Another thread is in a copy for which it has waited for its turn. */
 static void world_new(unsigned int flags)
 {
-    pthread_t watcher;
     copying = stream_new(flags);
     waiting = stream_new(CU_STREAM_NON_BLOCKING);
     warm(copying);
@@ -86,8 +66,7 @@ static void world_new(unsigned int flags)
     MUST(cuStreamWaitValue32(copying, word_at + 8, 0, CU_STREAM_WAIT_VALUE_GEQ));
     MUST(cuStreamWaitValue32(waiting, word_at + 8, 0, CU_STREAM_WAIT_VALUE_GEQ));
     MUST(cuCtxSynchronize());
-    if (pthread_create(&watcher, NULL, watch, NULL) != 0)
-        give_up("no thread");
+    hang_watch("a call waits for what is told only afterwards");
     hold_ms = patience(20000);
     hold(copying);
     SAY(launch_mix(copied, 5, 7, copying));
@@ -104,7 +83,6 @@ static void world_end(void)
     SAY(cuCtxSynchronize());
     show("changed", changed);
     show_host("copied", host);
-    atomic_store(&over, true);
 }
 
 static void beside_a_stream(void (*call)(void))
@@ -197,7 +175,6 @@ HAZARD(legacy_stream_is_waited_for_while_another_is_held)
 static CUstream before;
 static CUdeviceptr freed;
 static _Atomic int told;
-static _Atomic pid_t caller;
 
 static void until_told(void *user)
 {
@@ -208,28 +185,7 @@ static void until_told(void *user)
 
 static void call_that_waits(void *call)
 {
-    atomic_store(&caller, (pid_t)syscall(SYS_gettid));
     ((void (*)(void))(uintptr_t)call)();
-}
-
-static bool asleep(pid_t thread)
-{
-    char path[64], text[256] = "";
-    snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)thread);
-    FILE *f = fopen(path, "r");
-    size_t n = f ? fread(text, 1, sizeof(text) - 1, f) : 0;
-    if (f)
-        fclose(f);
-    const char *name_end = n ? strrchr(text, ')') : NULL;
-    return name_end && name_end[2] == 'S';
-}
-
-/* It has found what it waits for, and waits. */
-static void until_asleep(void)
-{
-    UNTIL(atomic_load(&caller));
-    for (int seen = 0; seen < 100; seen = asleep(atomic_load(&caller)) ? seen + 1 : 0)
-        nap();
 }
 
 /* The call came first: neither it nor the capture fails. Under cutin it waits for a hold. */
@@ -249,7 +205,7 @@ static void beside_a_capture(void (*call)(void), CUstream s)
     MUST(launch_mix(changed, 5, 7, s));
     MUST(cuEventRecord(event, s));
     struct thread *t = thread_start(call_that_waits, (void *)(uintptr_t)call);
-    until_asleep();
+    thread_waits(t); /* it has found what it waits for */
     SAY(cuStreamBeginCapture(captured, CU_STREAM_CAPTURE_MODE_GLOBAL));
     SAY(launch_mix(changed, 1, 0, captured));
     release(s);

@@ -1,0 +1,196 @@
+/*
+ * turns.c - a thread stands in a call that the driver lets it wait in, a copy into pageable memory
+ * behind work that waits for the host, and others call for the same stream. None of these calls
+ * waits for that one natively, and the thread goes on only afterwards; what they submit comes
+ * behind its copy.
+ */
+#include "tests/hazards/hazard.h"
+
+#include <stdatomic.h>
+
+enum { WIDTH = 256, ROWS = BYTES / WIDTH };
+
+static CUstream stream;
+static CUdeviceptr copied, changed;
+static uint32_t host[N], *pinned; /* host: pageable */
+static CUevent event;
+static CUgraphExec exec;
+static CUdeviceptr freed;
+static _Atomic int told;
+
+static void until_told(void *user)
+{
+    (void)user;
+    while (!atomic_load(&told))
+        nap();
+}
+
+static void function(void *user)
+{
+    *(uint32_t *)user += 1;
+}
+
+/* ---- calls that wait ------------------------------------------------------------------------- */
+
+static void down(void *arg)
+{
+    (void)arg;
+    MUST(cuMemcpyDtoHAsync(host, copied, BYTES, stream));
+}
+
+static void down_generic(void *arg)
+{
+    (void)arg;
+    MUST(cuMemcpyAsync((CUdeviceptr)(uintptr_t)host, copied, BYTES, stream));
+}
+
+static void down_2d(void *arg)
+{
+    (void)arg;
+    MUST(cuMemcpy2DAsync(&(CUDA_MEMCPY2D){.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+                                          .srcDevice = copied,
+                                          .srcPitch = WIDTH,
+                                          .dstMemoryType = CU_MEMORYTYPE_HOST,
+                                          .dstHost = host,
+                                          .dstPitch = WIDTH,
+                                          .WidthInBytes = WIDTH,
+                                          .Height = ROWS},
+                         stream));
+}
+
+static void down_3d(void *arg)
+{
+    (void)arg;
+    MUST(cuMemcpy3DAsync(&(CUDA_MEMCPY3D){.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+                                          .srcDevice = copied,
+                                          .srcPitch = WIDTH,
+                                          .srcHeight = ROWS,
+                                          .dstMemoryType = CU_MEMORYTYPE_HOST,
+                                          .dstHost = host,
+                                          .dstPitch = WIDTH,
+                                          .dstHeight = ROWS,
+                                          .WidthInBytes = WIDTH,
+                                          .Height = ROWS,
+                                          .Depth = 1},
+                         stream));
+}
+
+static void down_now(void *arg)
+{
+    (void)arg;
+    MUST(cuMemcpyDtoH(host, copied, BYTES));
+}
+
+static void waits_for_it(void *arg)
+{
+    (void)arg;
+    MUST(cuStreamSynchronize(stream));
+}
+
+/* ---- the world ------------------------------------------------------------------------------- */
+
+static void graph_new(void)
+{
+    CUgraph graph;
+    CUgraphNode node;
+    const CUDA_MEMSET_NODE_PARAMS p = {
+        .dst = changed, .value = 11, .elementSize = 4, .width = N / 2, .height = 1};
+    MUST(cuGraphCreate(&graph, 0));
+    MUST(cuGraphAddMemsetNode(&node, graph, NULL, 0, &p, context));
+    MUST(cuGraphInstantiate(&exec, graph, 0));
+}
+
+/* The first one waits; with `turns` it has waited for its turn. */
+static void others(CUstream s, void (*first)(void *), bool turns, void (*call)(void))
+{
+    hang_watch("a call waits for one that another thread is in");
+    stream = s;
+    if (s)
+        warm(s);
+    copied = buffer_new(3);
+    changed = buffer_new(3);
+    pinned = pinned_new(7);
+    event = event_new();
+    graph_new();
+    MUST(cuMemAllocAsync(&freed, BYTES, stream));
+    MUST(cuCtxSynchronize());
+    hold_ms = 20000;
+    if (turns)
+        hold(stream);
+    SAY(launch_mix(copied, 5, 7, stream));
+    SAY(cuLaunchHostFunc(stream, until_told, NULL));
+    struct thread *t = thread_start(first, NULL);
+    if (turns)
+        thread_waits(t);
+    release(stream);
+    thread_waits(t);
+    call();
+    atomic_store(&told, 1);
+    thread_join(t);
+    SAY(cuCtxSynchronize());
+    show_host("host", host);
+    show_host("pinned", pinned);
+    show("copied", copied);
+    show("changed", changed);
+}
+
+#define BEHIND(name, ...)                                                                          \
+    static void name##_call(void){__VA_ARGS__} HAZARD(name##_behind_a_call)                        \
+    {                                                                                              \
+        others(stream_new(CU_STREAM_NON_BLOCKING), down, false, name##_call);                      \
+    }
+#define BEHIND_A_TURN(name)                                                                        \
+    HAZARD(name##_behind_a_turn)                                                                   \
+    {                                                                                              \
+        others(stream_new(CU_STREAM_NON_BLOCKING), down, true, name##_call);                       \
+    }
+
+BEHIND(launch, SAY(launch_mix(copied, 3, 1, stream));)
+BEHIND_A_TURN(launch)
+BEHIND(set, SAY(cuMemsetD32Async(copied, 9, N / 2, stream));)
+BEHIND_A_TURN(set)
+BEHIND(record, SAY(cuEventRecord(event, stream)); SAY(cuEventQuery(event));)
+BEHIND_A_TURN(record)
+BEHIND(wait, SAY(cuStreamWaitEvent(stream, event, 0)); SAY(launch_mix(copied, 3, 1, stream));)
+BEHIND(host_function, SAY(cuLaunchHostFunc(stream, function, pinned));)
+BEHIND(free, SAY(cuMemFreeAsync(freed, stream));)
+BEHIND(allocation, CUdeviceptr p; SAY(cuMemAllocAsync(&p, BYTES, stream));
+       SAY(cuMemsetD32Async(p, 9, N, stream)); SAY(cuMemFreeAsync(p, stream));)
+BEHIND(graph, SAY(cuGraphLaunch(exec, stream));)
+BEHIND(query, SAY(cuStreamQuery(stream));)
+BEHIND(copy_to_pinned_memory, SAY(cuMemcpyDtoHAsync(pinned, copied, BYTES, stream));)
+BEHIND(copy_from_pinned_memory, SAY(cuMemcpyHtoDAsync(copied, pinned, BYTES, stream));)
+BEHIND(copy_from_pageable_memory, static uint32_t from[N] = {5};
+       SAY(cuMemcpyHtoDAsync(copied, from, BYTES, stream));)
+BEHIND(copy_within_the_device, SAY(cuMemcpyDtoDAsync(copied, changed, BYTES, stream));)
+BEHIND(end_of_the_stream, SAY(cuStreamDestroy(stream));)
+BEHIND_A_TURN(end_of_the_stream)
+BEHIND(other_stream_that_waits, CUstream other = stream_new(CU_STREAM_NON_BLOCKING);
+       SAY(cuEventRecord(event, stream)); SAY(cuStreamWaitEvent(other, event, 0));
+       SAY(launch_mix(copied, 3, 1, other));)
+/* It would go before the launch if it did not wait until that was submitted. */
+BEHIND(attribute_after_a_launch, SAY(launch_mix(copied, 3, 1, stream));
+       SAY(cuFuncSetCacheConfig(mix, CU_FUNC_CACHE_PREFER_L1));)
+
+static void synchronised_call(void)
+{
+    struct thread *t = thread_start(waits_for_it, NULL);
+    thread_waits(t);
+    SAY(launch_mix(copied, 3, 1, stream));
+    atomic_store(&told, 1);
+    thread_join(t);
+}
+HAZARD(launch_behind_a_call_and_a_synchronisation)
+{
+    others(stream_new(CU_STREAM_NON_BLOCKING), down, false, synchronised_call);
+}
+
+#define BEHIND_CALL(what, stream)                                                                  \
+    HAZARD(launch_behind_a_##what)                                                                 \
+    {                                                                                              \
+        others(stream, down_##what, false, launch_call);                                           \
+    }
+BEHIND_CALL(generic, stream_new(CU_STREAM_NON_BLOCKING))
+BEHIND_CALL(2d, stream_new(CU_STREAM_DEFAULT))
+BEHIND_CALL(3d, stream_new(CU_STREAM_NON_BLOCKING))
+BEHIND_CALL(now, NULL)

@@ -1,0 +1,165 @@
+/* vhq_turns.c - a thread is in the driver, or waits for its turn, and others call for its stream. */
+#include <criterion/criterion.h>
+
+#include "tests/vhq/fake.h"
+#include "trace/clock.h"
+
+struct caller {
+    struct vhq *q;
+    pthread_t thread;
+    _Atomic int inside, may_leave;
+};
+
+static void *caller_main(void *arg)
+{
+    struct caller *c = arg;
+    struct vhq_req req = {.flags = VHQ_MUST_INLINE, .est_ns = 1000};
+    struct vhq_cmd *cmd;
+    vhq_begin(c->q, &req, &cmd);
+    atomic_store(&c->inside, 1);
+    WAIT_FOR(atomic_load(&c->may_leave));
+    vhq_end(c->q, 0);
+    return NULL;
+}
+
+static void caller_start(struct caller *c, struct world *w, int stream)
+{
+    *c = (struct caller){.q = w->stream[stream].q};
+    pthread_create(&c->thread, NULL, caller_main, c);
+}
+
+static void caller_end(struct caller *c)
+{
+    WAIT_FOR(atomic_load(&c->inside));
+    atomic_store(&c->may_leave, 1);
+    pthread_join(c->thread, NULL);
+}
+
+static uint32_t buffered_now(struct world *w, int stream)
+{
+    struct vhq_stats st;
+    vhq_get_stats(w->stream[stream].q, &st);
+    return st.buffered_now;
+}
+
+Test(turns, what_comes_behind_a_call_goes_when_that_returns)
+{
+    struct caller c;
+    struct world *w = world_new(NULL);
+    int a = world_stream(w, VHQ_NONBLOCKING);
+    clock_freeze();
+    caller_start(&c, w, a);
+    WAIT_FOR(atomic_load(&c.inside));
+    int behind = launch(w, a, 1);
+    dispatcher_looks(w);
+    cr_assert_not(submitted(w, behind));
+    cr_assert(vhq_calling(c.q));
+    caller_end(&c);
+    vhq_set_drain(w->set, false);
+    cr_assert(submitted(w, behind));
+    cr_assert_not(vhq_calling(c.q));
+    device_finish(w);
+    world_free(w);
+}
+
+static void follows_in_time(bool held)
+{
+    struct caller c;
+    struct world *w = world_new(NULL);
+    int a = world_stream(w, VHQ_NONBLOCKING);
+    clock_freeze();
+    atomic_store(&w->stream[a].hold, held);
+    caller_start(&c, w, a);
+    WAIT_FOR(held ? buffered_now(w, a) == 1 : atomic_load(&c.inside) != 0);
+    int behind = launch(w, a, 1);
+    atomic_store(&w->stream[a].hold, 0);
+    vhq_release(c.q);
+    WAIT_FOR(atomic_load(&c.inside));
+    dispatcher_looks(w);
+    cr_assert_not(submitted(w, behind));
+    clock_advance(200 * NS_PER_MS);
+    dispatcher_looks(w);
+    vhq_drain(c.q, false);
+    cr_assert(submitted(w, behind));
+    cr_assert(vhq_calling(c.q));
+    caller_end(&c);
+    cr_assert_not(vhq_calling(c.q));
+    int last = launch(w, a, 1);
+    vhq_set_drain(w->set, false);
+    cr_assert(submitted(w, last));
+    device_finish(w);
+    world_free(w);
+}
+
+Test(turns, what_comes_behind_a_call_goes_in_time_if_that_does_not_return)
+{
+    follows_in_time(false);
+}
+
+Test(turns, what_comes_behind_a_turn_goes_in_time_if_its_call_does_not_return)
+{
+    follows_in_time(true);
+}
+
+Test(turns, follow_each_other)
+{
+    struct caller first, second, third;
+    struct world *w = world_new(NULL);
+    int a = world_stream(w, VHQ_NONBLOCKING);
+    clock_freeze();
+    caller_start(&first, w, a);
+    WAIT_FOR(atomic_load(&first.inside));
+    caller_start(&second, w, a);
+    WAIT_FOR(buffered_now(w, a) == 1);
+    int between = launch(w, a, 1);
+    caller_start(&third, w, a);
+    WAIT_FOR(buffered_now(w, a) == 3);
+    caller_end(&first);
+    WAIT_FOR(atomic_load(&second.inside));
+    cr_assert_not(submitted(w, between) || atomic_load(&third.inside));
+    caller_end(&second);
+    WAIT_FOR(atomic_load(&third.inside));
+    cr_assert(submitted(w, between));
+    caller_end(&third);
+    device_finish(w);
+    world_free(w);
+}
+
+Test(turns, are_left_by_a_reset_that_drops_what_is_around_them)
+{
+    struct caller c;
+    struct world *w = world_new(NULL);
+    int a = world_stream(w, VHQ_NONBLOCKING);
+    atomic_store(&w->stream[a].hold, 1);
+    int before = launch(w, a, 1);
+    caller_start(&c, w, a);
+    WAIT_FOR(buffered_now(w, a) == 2);
+    int behind = launch(w, a, 1);
+    cr_assert_eq(vhq_reset(c.q), 2);
+    dispatcher_looks(w);
+    cr_assert_not(atomic_load(&c.inside));
+    atomic_store(&w->stream[a].hold, 0);
+    vhq_release(c.q);
+    caller_end(&c);
+    vhq_set_drain(w->set, false);
+    cr_assert_not(submitted(w, before) || submitted(w, behind));
+    cr_assert(w->command[before].drops == 1 && w->command[behind].drops == 1);
+    device_finish(w);
+    world_free(w);
+}
+
+Test(turns, outlive_their_stream)
+{
+    struct caller c;
+    struct world *w = world_new(NULL);
+    int a = world_stream(w, VHQ_NONBLOCKING), b = world_stream(w, VHQ_NONBLOCKING);
+    caller_start(&c, w, a);
+    WAIT_FOR(atomic_load(&c.inside));
+    vhq_leave(c.q, true);
+    vhq_destroy(c.q);
+    int other = launch(w, b, 1);
+    cr_assert(submitted(w, other));
+    caller_end(&c);
+    device_finish(w);
+    world_free(w);
+}

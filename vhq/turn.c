@@ -1,0 +1,224 @@
+/*
+ * turn.c - what a thread of the application submits by itself, in its turn, and may wait for inside
+ * the driver.
+ *
+ * A copy into pageable memory returns when it is complete, and its stream may wait for what another
+ * thread does next. So no lock is held meanwhile. The thread has the submission right (RUN_TURN),
+ * and what others call for the stream stands behind it in the ring until it returns, or has been in
+ * the driver for so long that what is submitted now comes behind it there, too: natively a call
+ * that comes second waits for the first one in no case. Then the right is taken away (turn_pass),
+ * and nobody waits for the call any more, whatever happens to the vHQ.
+ *
+ * Where a place in the ring is waited for first (SLOT_TURN), its slot goes when the call begins. One
+ * in parts keeps it, and the right to submit by RUN_HEAD, until the last part has returned.
+ */
+#include "vhq/internal.h"
+
+#include "vhq/mutant.h"
+
+/* One within the other: a graph has a command on each device that it reaches. */
+enum { NESTED = 17 };
+static _Thread_local struct {
+    struct turn at[NESTED];
+    uint32_t depth;
+} t_turns __attribute__((tls_model("initial-exec")));
+
+struct turn *turn_new(struct vhq *q)
+{
+    if (unlikely(t_turns.depth == NESTED))
+        return NULL;
+    struct turn *t = &t_turns.at[t_turns.depth++];
+    t->q = q;
+    t->parts = NULL;
+    t->ticket = NEVER;
+    t->seen_ns = 0;
+    t->locked = MUTANT(call_locks);
+    atomic_store_explicit(&t->granted, 0, memory_order_relaxed);
+    atomic_fetch_add_explicit(&q->turns, 1, memory_order_relaxed);
+    return t;
+}
+
+struct turn *turn_of(const struct vhq *q)
+{
+    struct turn *t = t_turns.depth ? &t_turns.at[t_turns.depth - 1] : NULL;
+    return unlikely(t) && t->q == q ? t : NULL;
+}
+
+static void turn_unlock(const struct turn *t)
+{
+    if (!t->locked)
+        pthread_mutex_unlock(&t->q->lock);
+}
+
+/* ---- begin ----------------------------------------------------------------------------------- */
+
+void turn_inline(struct turn *t)
+{
+    struct vhq *q = t->q;
+    t->flags = q->cur.flags;
+    t->load = q->cur.load;
+    t->after = q->cur.counted ? q->cur.after : NULL;
+    t->signals = q->cur.signals;
+    t->displaces = NULL;
+    q->turn = t;
+    atomic_store_explicit(&q->running, RUN_TURN, memory_order_release);
+    atomic_store_explicit(&q->cur.how, BEGUN_NONE, memory_order_relaxed);
+    turn_unlock(t);
+}
+
+static void turn_await(struct turn *t, const struct slot *slot)
+{
+    while (atomic_load_explicit(&t->granted, memory_order_acquire) == 0)
+        futex_wait(&t->granted, 0, NEVER);
+    submit_before(t->q, slot->flags);
+}
+
+void turn_take(struct turn *t, struct slot *slot, bool in_parts)
+{
+    struct vhq *q = t->q;
+    struct vhq_set *s = q->set;
+    turn_unlock(t);
+    turn_await(t, slot);
+    if (in_parts || MUTANT(calls_in_the_way)) {
+        t->parts = slot;
+        return;
+    }
+    t->flags = slot->flags;
+    t->load = slot->load;
+    t->ticket = slot->ticket;
+    t->after = slot->after;
+    t->displaces = slot->displaces;
+    t->signals = slot->signals;
+    pthread_mutex_lock(&s->lock);
+    slot_submitted(q, slot);
+    q->turn = t;
+    dispatcher_retire(q, RUN_TURN);
+    pthread_mutex_unlock(&s->lock);
+    dispatcher_kick(s); /* a ring that is empty now leaves its list */
+}
+
+void turn_part(struct turn *t)
+{
+    struct slot *slot = t->parts;
+    if (!slot)
+        return;
+    atomic_store_explicit(&t->granted, 0, memory_order_relaxed);
+    dispatcher_part(t->q, slot);
+    dispatcher_kick(t->q->set);
+    turn_await(t, slot);
+}
+
+/* ---- while it is in the driver: set's lock held ---------------------------------------------- */
+
+uint64_t turn_due(struct turn *t, uint64_t now)
+{
+    if (t->seen_ns == 0)
+        t->seen_ns = now;
+    return t->seen_ns + GUARD_MS * NS_PER_MS;
+}
+
+void turn_pass(struct vhq *q)
+{
+    if (!q->turn)
+        return;
+    q->turn = NULL;
+    q->pins++; /* its thread comes back */
+    bump(q->inlined, 1u);
+    atomic_store_explicit(&q->running, RUN_NONE, memory_order_release);
+}
+
+/* ---- end ------------------------------------------------------------------------------------- */
+
+static void turn_fences(const struct turn *t)
+{
+    if (t->signals)
+        fence_signal(t->signals);
+    if (t->after && (t->ticket == NEVER || (t->flags & SLOT_COUNTED)))
+        fence_wait_end(t->after);
+    if (t->ticket == NEVER)
+        return; /* the caller's references */
+    vhq_fence_put(t->signals);
+    vhq_fence_put(t->after);
+    vhq_fence_put(t->displaces);
+}
+
+/* True: the right is still the call's, and nobody takes it any more. */
+static bool turn_ends(const struct turn *t)
+{
+    struct vhq *q = t->q;
+    pthread_mutex_lock(&q->set->lock);
+    bool mine = q->turn == t;
+    if (mine)
+        q->turn = NULL;
+    pthread_mutex_unlock(&q->set->lock);
+    return mine;
+}
+
+/* What came behind it may go. */
+static void turn_leaves(const struct turn *t)
+{
+    struct vhq *q = t->q;
+    struct vhq_set *s = q->set;
+    pthread_mutex_lock(&s->lock);
+    atomic_store_explicit(&q->running, RUN_NONE, memory_order_release);
+    atomic_fetch_sub_explicit(&q->turns, 1, memory_order_release);
+    bool followed = t->ticket != NEVER || !ring_empty(&q->ring), awaited = q->awaited;
+    pthread_mutex_unlock(&s->lock);
+    if (unlikely(awaited))
+        futex_wake(&q->running);
+    if (followed)
+        dispatcher_kick(s);
+}
+
+static void parts_end(struct turn *t, int err)
+{
+    struct vhq *q = t->q;
+    struct vhq_set *s = q->set;
+    struct slot *slot = t->parts;
+    cap_sent(q, slot->flags, slot->load, err);
+    slot_release(q, slot);
+    pthread_mutex_lock(&s->lock);
+    dispatcher_finish(q);
+    atomic_fetch_sub_explicit(&q->turns, 1, memory_order_release);
+    pthread_mutex_unlock(&s->lock);
+    dispatcher_kick(s); /* what this command kept back may go */
+}
+
+/* The right was taken away: what it submitted counts no more, and as it has returned it hardly
+ * waits for anything. */
+static void passed_end(struct turn *t)
+{
+    struct vhq *q = t->q;
+    struct vhq_set *s = q->set;
+    cap_give_back(q, t->flags, t->load);
+    registry_lock(); /* fence_boost may be looking at it */
+    pthread_mutex_lock(&s->lock);
+    atomic_fetch_sub_explicit(&q->turns, 1, memory_order_release);
+    queue_unpin(q);
+    pthread_mutex_unlock(&s->lock);
+    registry_unlock();
+}
+
+void turn_end(struct turn *t, int err)
+{
+    struct vhq *q = t->q;
+    bool locked = t->locked;
+    if (trace_on())
+        traced_queue(TRACE_SUBMITTED, q, t->parts ? t->parts->ticket : t->ticket,
+                     t->parts || t->ticket != NEVER ? -1 : 0, 0);
+    t_turns.depth--;
+    if (t->parts) {
+        bump(q->inlined, 1u);
+        parts_end(t, err);
+    } else if (turn_ends(t)) {
+        bump(q->inlined, 1u);
+        cap_sent(q, t->flags, t->load, err);
+        turn_fences(t);
+        turn_leaves(t);
+    } else {
+        turn_fences(t);
+        passed_end(t);
+    }
+    if (locked)
+        pthread_mutex_unlock(&q->lock);
+}

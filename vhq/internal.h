@@ -434,8 +434,8 @@ void queue_unpin(struct vhq *q); /* set's lock held */
 int futex_wait(_Atomic uint32_t *word, uint32_t seen, uint64_t deadline_ns);
 void futex_wake(_Atomic uint32_t *word);
 
-/* Of the thread that makes it. */
 struct turn {
+    _Atomic uint32_t taken;
     struct vhq *q;
     _Atomic uint32_t granted; /* futex: its turn has come */
     uint16_t flags;           /* SLOT_* */
@@ -448,7 +448,7 @@ struct turn {
     struct slot *parts; /* it goes in parts, and keeps this slot; NULL: it does not */
 };
 
-/* The producer lock is held. NULL: this thread is in too many. */
+/* The producer lock is held. NULL: there are too many. */
 struct turn *turn_new(struct vhq *q);
 /* The one of q that the calling thread is in; NULL: none. */
 struct turn *turn_of(const struct vhq *q);

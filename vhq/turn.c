@@ -16,18 +16,43 @@
 
 #include "vhq/mutant.h"
 
+/*
+ * A thread may never come back, ended or by a jump out of a signal handler, and what the dispatcher
+ * looks at must not go with it: so turns are the process's. One that was left stays taken. Who finds
+ * none holds the lock.
+ */
+enum { TURNS = 256 };
+static struct turn turns[TURNS];
+
 /* One within the other: a graph has a command on each device that it reaches. */
 enum { NESTED = 17 };
 static _Thread_local struct {
-    struct turn at[NESTED];
+    struct turn *at[NESTED];
     uint32_t depth;
 } t_turns __attribute__((tls_model("initial-exec")));
 
+static struct turn *turn_free(void)
+{
+    static _Atomic uint32_t first;
+    uint32_t from = atomic_load_explicit(&first, memory_order_relaxed);
+    for (uint32_t i = 0; i < TURNS; i++) {
+        struct turn *t = &turns[(from + i) % TURNS];
+        /* Acquire: who gave it back reads it no more. */
+        if (!peek(t->taken) && !atomic_exchange_explicit(&t->taken, 1, memory_order_acquire)) {
+            if (i != 0)
+                atomic_store_explicit(&first, from + i, memory_order_relaxed);
+            return t;
+        }
+    }
+    return NULL;
+}
+
 struct turn *turn_new(struct vhq *q)
 {
-    if (unlikely(t_turns.depth == NESTED))
+    struct turn *t = likely(t_turns.depth < NESTED) ? turn_free() : NULL;
+    if (unlikely(!t))
         return NULL;
-    struct turn *t = &t_turns.at[t_turns.depth++];
+    t_turns.at[t_turns.depth++] = t;
     t->q = q;
     t->parts = NULL;
     t->ticket = NEVER;
@@ -40,7 +65,7 @@ struct turn *turn_new(struct vhq *q)
 
 struct turn *turn_of(const struct vhq *q)
 {
-    struct turn *t = t_turns.depth ? &t_turns.at[t_turns.depth - 1] : NULL;
+    struct turn *t = t_turns.depth ? t_turns.at[t_turns.depth - 1] : NULL;
     return unlikely(t) && t->q == q ? t : NULL;
 }
 
@@ -219,6 +244,7 @@ void turn_end(struct turn *t, int err)
         turn_fences(t);
         passed_end(t);
     }
+    atomic_store_explicit(&t->taken, 0, memory_order_release);
     if (locked)
         pthread_mutex_unlock(&q->lock);
 }

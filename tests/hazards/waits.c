@@ -102,7 +102,18 @@ static void beside_the_legacy_stream(void (*call)(void))
     world_end();
 }
 
-/* The call is made where another stream waits, and where the legacy stream does. */
+/* What the call may have to follow stands behind the copy. */
+static void behind_a_call(void (*call)(void))
+{
+    world_new(CU_STREAM_NON_BLOCKING);
+    thread_waits(copier);
+    SAY(launch_mix(changed, 5, 7, copying));
+    call();
+    world_end();
+}
+
+/* The call is made where another stream waits, where the legacy stream does, and where this thread
+ * has launched into the stream that the other one stands in. */
 #define RETURNS(name, ...)                                                                         \
     static void name##_call(void){__VA_ARGS__} HAZARD(name##_beside_a_stream_that_waits)           \
     {                                                                                              \
@@ -111,6 +122,10 @@ static void beside_the_legacy_stream(void (*call)(void))
     HAZARD(name##_beside_a_legacy_stream_that_waits)                                               \
     {                                                                                              \
         beside_the_legacy_stream(name##_call);                                                     \
+    }                                                                                              \
+    HAZARD(name##_behind_a_call_that_waits)                                                        \
+    {                                                                                              \
+        behind_a_call(name##_call);                                                                \
     }
 
 RETURNS(function_gets_an_attribute,

@@ -163,3 +163,30 @@ Test(turns, outlive_their_stream)
     device_finish(w);
     world_free(w);
 }
+
+static void *never_returns(void *arg)
+{
+    struct vhq_req req = {.flags = VHQ_MUST_INLINE, .est_ns = 1000};
+    struct vhq_cmd *cmd;
+    vhq_begin(arg, &req, &cmd);
+    return NULL;
+}
+
+/* Its thread is ended in the driver, or leaves it by a jump out of a signal handler. */
+Test(turns, are_passed_when_their_thread_is_gone)
+{
+    pthread_t thread;
+    struct world *w = world_new(NULL);
+    int a = world_stream(w, VHQ_NONBLOCKING);
+    clock_freeze();
+    pthread_create(&thread, NULL, never_returns, w->stream[a].q);
+    pthread_join(thread, NULL);
+    int behind = launch(w, a, 1);
+    dispatcher_looks(w);
+    cr_assert_not(submitted(w, behind));
+    clock_advance(200 * NS_PER_MS);
+    dispatcher_looks(w);
+    cr_assert(submitted(w, behind));
+    device_finish(w);
+    world_free(w);
+}

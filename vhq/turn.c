@@ -9,8 +9,8 @@
  * that comes second waits for the first one in no case. Then the right is taken away (turn_pass),
  * and nobody waits for the call any more, whatever happens to the vHQ.
  *
- * Where a place in the ring is waited for first (SLOT_TURN), its slot goes when the call begins. One
- * in parts keeps it, and the right to submit by RUN_HEAD, until the last part has returned.
+ * Where a place in the ring is waited for first (SLOT_TURN), its slot goes when the call begins.
+ * One in parts keeps it, and the right to submit by RUN_HEAD, until the last part has returned.
  */
 #include "vhq/internal.h"
 
@@ -18,8 +18,8 @@
 
 /*
  * A thread may never come back, ended or by a jump out of a signal handler, and what the dispatcher
- * looks at must not go with it: so turns are the process's. One that was left stays taken. Who finds
- * none holds the lock.
+ * looks at must not go with it: so turns are the process's. One that was left stays taken. Who
+ * finds none holds the lock.
  */
 enum { TURNS = 256 };
 static struct turn turns[TURNS];

@@ -1,4 +1,4 @@
-/* vhq_turns.c - a thread is in the driver, or waits for its turn, and others call for its stream. */
+/* vhq_turns.c - a thread is in the driver, or waits for its turn; others call for its stream. */
 #include <criterion/criterion.h>
 
 #include "tests/vhq/fake.h"

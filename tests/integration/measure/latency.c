@@ -52,8 +52,9 @@ static double number(json_t *root, const char *group, const char *mode, const ch
     return json_number_value(get(root, path));
 }
 
-/* The median wait that `mode` adds is that many times less than what `than` adds. On the host's clock
- * nobody can say where requests of the same run that had the GPU to themselves varied by as much. */
+/* The median wait that `mode` adds is that many times less than what `than` adds. On the host's
+ * clock nobody can say where requests of the same run that had the GPU to themselves varied by as
+ * much. */
 static void adds_less(json_t *root, const char *mode, const char *than, double times)
 {
     double less = number(root, "added_us", mode, "p50"),

@@ -6,8 +6,8 @@
  * kernels behind it, and says "queued". The host function returns when there is a file BEGIN.
  * Prints "right" in the end if the kernels, whose order shows, have done what they should.
  *
- * CONTEXTS come and go first, each with memory that is registered in it and never unregistered; then
- * a stream writes a word of the device's memory.
+ * CONTEXTS come and go first, each with memory that is registered in it and never unregistered;
+ * then a stream writes a word of the device's memory.
  */
 #include "examples/common.h"
 

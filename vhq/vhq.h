@@ -242,10 +242,11 @@ struct vhq_req {
  * The vHQ's producer lock is held in between, so two threads on one stream keep their order; but
  * not with VHQ_MUST_INLINE, as the driver may let the caller wait for what another thread does
  * next. What that begins meanwhile comes behind, and goes when vhq_end is called, or after
- * 100 ms. May wait: for room in the ring, with VHQ_MUST_INLINE for holds and the cap, and up to 10 ms for
- * another thread that is about to begin the record of `after` or `displaces`. Never allocates, but
- * for the ring and the dispatcher when something is buffered for the first time. vhq_end with a
- * nonzero result after VHQ_BUFFER gives the command up: neither run nor drop is called.
+ * 100 ms. May wait: for room in the ring, with VHQ_MUST_INLINE for holds and the cap, and up to
+ * 10 ms for another thread that is about to begin the record of `after` or `displaces`. Never
+ * allocates, but for the ring and the dispatcher when something is buffered for the first time.
+ * vhq_end with a nonzero result after VHQ_BUFFER gives the command up: neither run nor drop is
+ * called.
  */
 enum { VHQ_INLINE = 0, VHQ_BUFFER = 1 };
 int vhq_begin(struct vhq *q, const struct vhq_req *req, struct vhq_cmd **cmd);

@@ -56,12 +56,23 @@ struct result {
 static char folder[] = "/tmp/cutin-hazards-XXXXXX", place[sizeof(folder) + 8];
 static pid_t companions[2];
 
-static pid_t companion(const char *const argv[], const char *const env[])
+/* Ends with its parent, also if that has ended before it could ask for that. */
+static pid_t fork_bound(void)
 {
-    pid_t pid = fork();
+    pid_t parent = getpid(), pid = fork();
     if (pid != 0)
         return pid;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(0);
+    return 0;
+}
+
+static pid_t companion(const char *const argv[], const char *const env[])
+{
+    pid_t pid = fork_bound();
+    if (pid != 0)
+        return pid;
     int null = open("/dev/null", O_WRONLY);
     dup2(null, STDOUT_FILENO);
     dup2(null, STDERR_FILENO);
@@ -86,10 +97,9 @@ static pid_t daemon_new(void)
 /* The program's own end ends this one: a daemon that is there for 20 ms, and not for 20. */
 static pid_t daemons_come_and_go(void)
 {
-    pid_t pid = fork();
+    pid_t pid = fork_bound();
     if (pid != 0)
         return pid;
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
     for (;;) {
         pid_t one = daemon_new();
         usleep(20000);

@@ -28,7 +28,7 @@ static const struct room {
                   "trace/trace.h scheduler/client/client.h trace/clock.h scheduler/wire/page.h"},
     {"shim/learn",
      "shim/lookup shim/objects shim/path/distance.h shim/pace/pad.h shim/pace/schedule.h "
-     "vhq/vhq.h trace/names.h trace/clock.h scheduler/client/client.h "
+     "vhq/vhq.h vhq/mutant.h trace/names.h trace/clock.h scheduler/client/client.h "
      "scheduler/client/waker.h"},
     {"shim/pace",
      "shim/cutin.h shim/lookup shim/objects shim/path shim/learn shim/suspend/groups.h "

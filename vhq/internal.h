@@ -634,6 +634,10 @@ static inline bool shift_any(const struct vhq_set *s)
 uint64_t shift_look(struct vhq_set *s, uint64_t now);
 /* The same of the one at `place` among so many. */
 uint64_t shift_from(uint32_t place, uint32_t of, uint64_t length, uint64_t now);
+/* At its begin the device still has what the one before left. As of shift_look. */
+bool shift_shared(const struct vhq_set *s, uint64_t at);
+/* When the set's own one ends; 0: it is somebody else's, or shared still. Set's lock held. */
+uint64_t shift_own_ns(struct vhq_set *s, uint64_t now);
 /* A command that takes so long would not end in it, behind what is in flight, and may wait for the
  * next one. As of shift_look. */
 bool shift_outlasts(const struct vhq_set *s, uint64_t ns, uint64_t ahead_ns, uint64_t now);

@@ -107,12 +107,6 @@ static uint32_t measure_ratio(uint64_t ns, uint32_t ahead)
     return ratio < SCALE_MOST ? (uint32_t)ratio : SCALE_MOST;
 }
 
-/* At the begin of a shift the device still has what the one before left. */
-static bool measure_shared(const struct vhq_set *s, uint64_t since)
-{
-    return s->shift_ns != 0 && since < s->shift_ns + 2 * peek(s->budget_us) * NS_PER_US;
-}
-
 void measure_unit(struct vhq *q, uint32_t value, uint64_t now)
 {
     struct vhq_set *s = q->set;
@@ -120,7 +114,7 @@ void measure_unit(struct vhq *q, uint32_t value, uint64_t now)
     uint64_t since = q->unit[value % UNITS].since_ns;
     /* What goes before a stream of lower priority may have come later. */
     if (MUTANT(feedback_ignored) || ahead == 0 || q->desc.priority != s->first ||
-        (!s->open && gaps_held(s, since)) || measure_shared(s, since))
+        (!s->open && gaps_held(s, since)) || shift_shared(s, since))
         return;
     uint64_t took = now > since ? now - since : 0;
     uint32_t least = measure_ratio(s->looked_ns > since ? s->looked_ns - since : 0, ahead),

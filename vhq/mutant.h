@@ -121,11 +121,17 @@
     X(copy_whole, "a long copy goes as one command")                                               \
     X(stream_uncounted, "the cap forgets what streams have in flight")
 
+/* The same, of what is learned of kernels: found by tests/integration/sharing/learned.c. */
+#define MUTANTS_OF_LEARNING(X)                                                                     \
+    X(wait_taken_for_kernel, "what a kernel waits for another stream counts as its own time")      \
+    X(shift_untold, "a kernel that began at once is not exact in its process's own shift")
+
 #define MUTANTS_ALL(X)                                                                             \
     MUTANTS(X)                                                                                     \
     MUTANTS_OF_GREEN(X)                                                                            \
     MUTANTS_OF_GATES(X)                                                                            \
-    MUTANTS_OF_STOPS(X) MUTANTS_OF_HAZARDS(X) MUTANTS_OF_COST(X) MUTANTS_OF_PURPOSE(X)
+    MUTANTS_OF_STOPS(X)                                                                            \
+    MUTANTS_OF_HAZARDS(X) MUTANTS_OF_COST(X) MUTANTS_OF_PURPOSE(X) MUTANTS_OF_LEARNING(X)
 
 enum mutant {
 #define X(name, rule) MUTANT_##name,

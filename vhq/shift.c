@@ -54,6 +54,17 @@ uint64_t shift_look(struct vhq_set *s, uint64_t now)
     return s->shift_ns;
 }
 
+bool shift_shared(const struct vhq_set *s, uint64_t at)
+{
+    return s->shift_ns != 0 && at < s->shift_ns + 2 * peek(s->budget_us) * NS_PER_US;
+}
+
+uint64_t shift_own_ns(struct vhq_set *s, uint64_t now)
+{
+    uint64_t from = shift_look(s, now);
+    return from != 0 && !shift_shared(s, now) ? s->shift_end_ns : 0;
+}
+
 static uint64_t shift_left(const struct vhq_set *s, uint64_t now)
 {
     return measure_ran(s, s->shift_end_ns > now ? s->shift_end_ns - now : 0);

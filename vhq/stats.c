@@ -60,13 +60,30 @@ void vhq_set_stats(struct vhq_set *set, struct vhq_stats *out)
     pthread_mutex_unlock(&set->lock);
 }
 
-uint32_t vhq_set_streams(struct vhq_set *set)
+static void company_add(struct vhq_company *out, const struct vhq *q, const void *stream)
 {
+    uint64_t ns = cap_stream_ns(q) + peek(q->loose_ns);
+    if (q->desc.stream == stream) {
+        out->own = true;
+        return;
+    }
+    out->others++;
+    out->others_ns = ns > out->others_ns ? ns : out->others_ns;
+}
+
+void vhq_set_company(struct vhq_set *set, const void *stream, struct vhq_company *out)
+{
+    enum { FEW = 8 }; /* of more there are others in any case, and a launch looks at none */
+    *out = (struct vhq_company){.own = false};
     pthread_mutex_lock(&set->lock);
     cap_adopt(set);
-    uint32_t n = peek(set->in_flight_count);
+    if (peek(set->in_flight_count) > FEW)
+        out->others = peek(set->in_flight_count);
+    else
+        for (const struct vhq *q = set->in_flight; q; q = q->in_flight_next)
+            company_add(out, q, stream);
+    out->shift_end_ns = cap_contended(set) && shift_any(set) ? shift_own_ns(set, clock_ns()) : 0;
     pthread_mutex_unlock(&set->lock);
-    return n;
 }
 
 uint64_t vhq_set_padded(const struct vhq_set *set)

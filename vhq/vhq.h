@@ -287,8 +287,15 @@ void vhq_fence_drain(struct vhq_fence *f, bool boost);
 
 bool vhq_idle(struct vhq *q);           /* nothing buffered in this vHQ */
 bool vhq_set_idle(struct vhq_set *set); /* nothing buffered in the context: one atomic load */
-/* How many vHQs have something in flight, as far as somebody has looked. Takes a lock. */
-uint32_t vhq_set_streams(struct vhq_set *set);
+/* What the device may have when a command goes into a stream. */
+struct vhq_company {
+    bool own;              /* something of that stream */
+    uint32_t others;       /* of so many other ones of the set */
+    uint64_t others_ns;    /* what the one of them has that has most, by the estimates */
+    uint64_t shift_end_ns; /* nothing of other processes until then: see shift.c. 0: there may be */
+};
+/* As far as somebody has looked; where it is many streams, only that. Takes a lock. */
+void vhq_set_company(struct vhq_set *set, const void *stream, struct vhq_company *out);
 /* Nothing buffered in its VHQ_BLOCKING ones: a look at each, under the set's lock. */
 bool vhq_set_blocking_idle(struct vhq_set *set);
 bool vhq_set_in_flight(const struct vhq_set *set); /* something may be in flight: one atomic load */

@@ -16,6 +16,7 @@
 #include "shim/pace/schedule.h"
 #include "shim/path/distance.h"
 #include "trace/clock.h"
+#include "vhq/mutant.h"
 #include "vhq/vhq.h"
 
 enum {
@@ -35,7 +36,7 @@ struct sample {
     bool beside; /* of a real-time stream */
     bool waited; /* its kernel could not begin when it was launched: the pair times it alone */
     uint64_t began_ns, call_ns; /* when its call began, and how long it took */
-    uint32_t streams;           /* that were at work before it */
+    struct vhq_company device;  /* what was at work before it */
     bool company; /* other processes may have been, and at a gate the device goes to them */
     bool gated;
     uint64_t padded; /* vhq_set_padded, before it */
@@ -87,12 +88,12 @@ static void estimate_read(struct estimate *e)
 }
 
 /* As two times, which a dozen of this process's own outweigh. */
-void estimate_seed(struct estimate *e, uint32_t mean_ns, uint32_t upper_ns)
+void estimate_seed(struct estimate *e, uint32_t mean_ns, uint32_t upper_ns, bool exact)
 {
     pthread_mutex_lock(&lock);
     if (!estimate_known(e)) {
-        spread_add(&e->spread, mean_ns, true);
-        spread_add(&e->spread, upper_ns, true);
+        spread_add(&e->spread, mean_ns, exact);
+        spread_add(&e->spread, upper_ns, exact);
         estimate_read(e);
     }
     pthread_mutex_unlock(&lock);
@@ -187,7 +188,7 @@ static void sample_keep(struct sample *s, uint32_t ns)
     uint32_t launches = atomic_load_explicit(&e->launches, memory_order_relaxed);
     if (!s->row)
         return;
-    profile_sample(s->row, ns, &e->learned, launches - e->counted);
+    profile_sample(s->row, ns, !e->spread.times, &e->learned, launches - e->counted);
     e->counted = launches;
 }
 
@@ -202,27 +203,39 @@ static bool sample_padded(const struct sample *s, uint32_t ns)
     return true;
 }
 
-/* Its own stream was at work if it waited. */
+/* Its own stream was at work if it waited, unless for another one. */
 static bool sample_others(const struct sample *s)
 {
-    return s->streams > s->waited;
+    if (MUTANT(wait_taken_for_kernel))
+        return s->device.others + s->device.own > s->waited;
+    return s->device.others != 0 || s->device.own > s->waited;
 }
 
-/* Where the stream had run dry the kernel may have waited for its process's turn; so it may behind
- * a gate, unless others wait for their shifts. */
-static bool sample_exact(const struct sample *s)
+/* It began and ended while nobody else had a shift. When what waited began nobody knows. */
+static bool sample_in_shift(const struct sample *s, uint32_t ns)
+{
+    return s->device.others == 0 && !s->waited && !MUTANT(shift_untold) &&
+           s->began_ns + s->call_ns + ns <= s->device.shift_end_ns;
+}
+
+/* It began as soon as it could: nothing else of the process was at work, and it stood behind
+ * another one of its stream, without a gate between the two unless others wait for their shifts;
+ * or nobody else had the device. Else it may have waited for its process's turn. */
+static bool sample_exact(const struct sample *s, uint32_t ns)
 {
     bool turns = s->ctx->set && !vhq_set_undisturbed(s->ctx->set, s->began_ns);
-    return !sample_others(s) && ((s->waited && !s->gated) || !s->company) && !turns;
+    bool behind = s->waited && !s->gated && (s->device.own || MUTANT(wait_taken_for_kernel));
+    return !turns && ((!sample_others(s) && (behind || !s->company)) || sample_in_shift(s, ns));
 }
 
-/* Else the pair also has the time until the kernel was launched, which is part of the call's, or
- * what other streams ran, half of it where there are two. Of what may be so, the middle. */
+/* The pair also has the time until the kernel was launched, which is part of the call's; or, if it
+ * is as long as what another stream had, that, half of it where there are two. Of what may be so,
+ * the middle. */
 static uint32_t sample_ns(const struct sample *s, uint32_t ns)
 {
     if (!s->waited)
         return ns - (uint32_t)(s->call_ns < ns / 3 ? s->call_ns : ns / 3);
-    return sample_others(s) ? ns - ns / 3 : ns;
+    return sample_others(s) && ns > s->device.others_ns ? ns - ns / 3 : ns;
 }
 
 /* Its first launches are timed again where the calls took too long. */
@@ -250,12 +263,16 @@ static void sample_collect(struct sample *s)
     uint32_t ns = sample_ns(s, (uint32_t)(ms * 1e6f));
     if (sample_late(s) || sample_padded(s, ns))
         return;
-    spread_add(&s->estimate->spread, ns, sample_exact(s));
+    bool exact = sample_exact(s, ns);
+    if (exact && sample_in_shift(s, ns))
+        spread_add_sure(&s->estimate->spread, ns);
+    else
+        spread_add(&s->estimate->spread, ns, exact);
     estimate_read(s->estimate);
     mix_note(s->estimate);
     if (s->ctx->set) /* what is in flight is counted by both */
         vhq_set_weigh(s->ctx->set, estimate_weights());
-    sample_keep(s, sample_exact(s) || !s->estimate->spread.times ? ns : 0);
+    sample_keep(s, exact || !s->estimate->spread.times ? ns : 0);
 }
 
 static bool sample_ours(const struct sample *s, const struct shim_context *ctx)
@@ -317,7 +334,9 @@ static struct sample *sample_begin(struct estimate *e, struct shim_context *ctx,
     s->row = e->owner ? profile_row_of(e->owner, e->bucket) : NULL;
     s->company = processes_beside();
     s->gated = gates_without_shifts(ctx);
-    s->streams = ctx->set ? vhq_set_streams(ctx->set) : 0;
+    s->device = (struct vhq_company){.own = false};
+    if (ctx->set)
+        vhq_set_company(ctx->set, stream ? stream : CU_STREAM_LEGACY, &s->device);
     if (REAL(cuEventRecord)(s->start, stream) == CUDA_SUCCESS) {
         s->began_ns = clock_ns();
         return s;
@@ -359,7 +378,7 @@ struct sample *estimate_begin_beside(struct estimate *e, struct shim_context *ct
     if (!s)
         return NULL;
     s->beside = true;
-    s->streams = 0; /* what it is timed beside is asked for by another way */
+    s->device = (struct vhq_company){.own = true}; /* what is beside is asked for by another way */
     s->padded = vhq_set_padded(ctx->set);
     return s;
 }

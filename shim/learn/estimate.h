@@ -36,8 +36,8 @@ struct sample;
 void estimate_reset(struct estimate *e);
 /* Its samples are kept in the profile, under this function and grid. */
 void estimate_keep(struct estimate *e, struct shim_function *owner, uint32_t bucket);
-/* What is known from before, unless this process knows better. */
-void estimate_seed(struct estimate *e, uint32_t mean_ns, uint32_t upper_ns);
+/* What is known from before, unless this process knows better. Not exact: that it is no longer. */
+void estimate_seed(struct estimate *e, uint32_t mean_ns, uint32_t upper_ns, bool exact);
 /* Which of a function's estimates a grid of so many blocks belongs to. */
 unsigned estimate_bucket(uint64_t blocks);
 /* What a launch will hardly exceed. VHQ_UNKNOWN_NS if nothing is known. */

@@ -251,7 +251,8 @@ void profile_seed(struct shim_function *f, CUfunction handle, const struct gpu_d
     /* Behind the lock: who has that of the estimates may wait for it, in profile_sample. */
     for (uint32_t bucket = 0; bucket < ESTIMATE_BUCKETS; bucket++)
         if (seed[bucket].mean_ns)
-            estimate_seed(&f->estimate[bucket], seed[bucket].mean_ns, seed[bucket].upper_ns);
+            estimate_seed(&f->estimate[bucket], seed[bucket].mean_ns, seed[bucket].upper_ns,
+                          !seed[bucket].at_most);
     atomic_store_explicit(&f->key, p ? key : 0, memory_order_release);
 }
 
@@ -268,13 +269,14 @@ struct profile_row *profile_row_of(const struct shim_function *f, uint32_t bucke
     return row;
 }
 
-void profile_sample(struct profile_row *row, uint32_t ns, const struct vhq_learned *learned,
-                    uint32_t launches)
+void profile_sample(struct profile_row *row, uint32_t ns, bool at_most,
+                    const struct vhq_learned *learned, uint32_t launches)
 {
     uint32_t bin = profile_bin(ns);
     pthread_mutex_lock(&lock);
     row->mean_ns = atomic_load_explicit(&learned->mean_ns, memory_order_relaxed);
     row->upper_ns = atomic_load_explicit(&learned->upper_ns, memory_order_relaxed);
+    row->at_most = at_most;
     row->launches += launches;
     row->used_h = now_h();
     row->samples++;

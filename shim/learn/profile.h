@@ -23,9 +23,9 @@ void profile_seed(struct shim_function *f, CUfunction handle, const struct gpu_d
 /* The row of one of the function's estimates, made if there is none yet; NULL: nothing is kept. */
 struct profile_row *profile_row_of(const struct shim_function *f, uint32_t bucket);
 /* A sample of the row's estimate, `launches` launches after the one before. `ns` 0: it is too long,
- * nobody knows by how much. */
-void profile_sample(struct profile_row *row, uint32_t ns, const struct vhq_learned *learned,
-                    uint32_t launches);
+ * nobody knows by how much. `at_most`: so were all. */
+void profile_sample(struct profile_row *row, uint32_t ns, bool at_most,
+                    const struct vhq_learned *learned, uint32_t launches);
 /* Write what is not written yet. The process ends: also stop the thread. */
 void profile_close(void);
 

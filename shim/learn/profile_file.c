@@ -16,7 +16,7 @@
 #include "trace/names.h"
 
 static const char magic[8] = "CUTINPRF";
-enum { VERSION = 3, FIRST_NS = 256 };
+enum { VERSION = 4, FIRST_NS = 256 };
 
 /* ---- durations ----------------------------------------------------------------------------- */
 
@@ -106,7 +106,7 @@ static bool content_valid(const struct profile_header *h, const struct profile_r
     if (text->bytes && (text->text[0] || text->text[text->bytes - 1]))
         return false;
     for (uint32_t i = 0; i < h->rows; i++)
-        if (rows[i].zero || (rows[i].name && rows[i].name >= text->bytes))
+        if (rows[i].at_most > 1 || (rows[i].name && rows[i].name >= text->bytes))
             return false;
     return true;
 }

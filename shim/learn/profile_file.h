@@ -30,7 +30,8 @@ struct profile_row {
     uint32_t bucket; /* of grids from 4^bucket to 4^(bucket + 1) - 1 blocks; the last one is open */
     uint32_t changed;           /* in memory only: samples that no file knows */
     uint16_t bin[PROFILE_BINS]; /* samples by duration; all halved when one is full */
-    uint32_t name, zero; /* where it begins in the text, as the module has it; 0: no room for it */
+    uint32_t name;    /* where it begins in the text, as the module has it; 0: no room for it */
+    uint32_t at_most; /* 1: no sample was exact, and it may be much shorter */
 };
 static_assert(sizeof(struct profile_row) == 144, "profile_row");
 

@@ -4,6 +4,7 @@
 #include "shim/learn/spread.h"
 
 enum {
+    LOOSE_OF = 8,          /* times that are not exact are kept as the least of so many each */
     TURN_NS = 1300 * 1000, /* of a process; 2 ms by default, and chance has its part in it */
     DIGITS = 11,           /* of a time that is kept, and above them its exponent */
     ABOVE = 12,            /* one time of so many may be longer than the upper one */
@@ -24,17 +25,50 @@ static uint32_t unpack(uint16_t time)
     return (uint32_t)(time & ((1u << DIGITS) - 1)) << (time >> DIGITS);
 }
 
+/* Most of them may have waited, so it takes many to have one that has not. */
+static void add_loose(struct spread *s, uint32_t ns)
+{
+    uint8_t newest = (uint8_t)((s->loose_next + SPREAD_LOOSE - 1) % SPREAD_LOOSE);
+
+    if (s->loose_of++ % LOOSE_OF == 0) {
+        s->loose_of = 1;
+        newest = s->loose_next;
+        s->loose_next = (uint8_t)((newest + 1) % SPREAD_LOOSE);
+        s->loose = (uint8_t)(s->loose + (s->loose < SPREAD_LOOSE));
+    } else if (ns >= unpack(s->loose_time[newest]))
+        return;
+    s->loose_time[newest] = pack(ns);
+}
+
+static void add_exact(struct spread *s, uint32_t ns, bool sure)
+{
+    s->time[s->next] = pack(ns);
+    s->sure = (s->sure & ~(1u << s->next)) | (uint32_t)sure << s->next;
+    s->next = (uint8_t)((s->next + 1) % SPREAD_TIMES);
+    s->times = (uint8_t)(s->times + (s->times < SPREAD_TIMES));
+}
+
 void spread_add(struct spread *s, uint32_t ns, bool exact)
 {
-    if (exact) {
-        s->time[s->next] = pack(ns);
-        s->next = (uint8_t)((s->next + 1) % SPREAD_TIMES);
-        s->times = (uint8_t)(s->times + (s->times < SPREAD_TIMES));
-    } else {
-        s->loose_time[s->loose_next] = pack(ns);
-        s->loose_next = (uint8_t)((s->loose_next + 1) % SPREAD_LOOSE);
-        s->loose = (uint8_t)(s->loose + (s->loose < SPREAD_LOOSE));
-    }
+    if (exact)
+        add_exact(s, ns, false);
+    else
+        add_loose(s, ns);
+}
+
+void spread_add_sure(struct spread *s, uint32_t ns)
+{
+    add_exact(s, ns, true);
+}
+
+static uint32_t longest_sure(const struct spread *s)
+{
+    uint32_t most = 0;
+
+    for (uint32_t i = 0; i < s->times; i++)
+        if (s->sure >> i & 1 && unpack(s->time[i]) > most)
+            most = unpack(s->time[i]);
+    return most;
 }
 
 static void sort(const struct spread *s, uint32_t sorted[SPREAD_TIMES])
@@ -49,11 +83,11 @@ static void sort(const struct spread *s, uint32_t sorted[SPREAD_TIMES])
 }
 
 /* How many of them a turn of somebody else did not make longer. */
-static uint32_t undisturbed(const uint32_t sorted[SPREAD_TIMES], uint32_t n)
+static uint32_t undisturbed(const struct spread *s, const uint32_t sorted[SPREAD_TIMES])
 {
-    uint32_t base = sorted[(n - 1) / 4], left = n;
+    uint32_t n = s->times, base = sorted[(n - 1) / 4], left = n, sure = longest_sure(s);
 
-    while (sorted[left - 1] / 3 > base / 2)
+    while (sorted[left - 1] / 3 > base / 2 && sorted[left - 1] > sure)
         left--;
     return (uint64_t)(n - left) * TURN_NS <= (uint64_t)n * base ? left : n;
 }
@@ -77,7 +111,7 @@ void spread_read(const struct spread *s, uint32_t *mean_ns, uint32_t *upper_ns)
     if (!s->times)
         return;
     sort(s, sorted);
-    n = undisturbed(sorted, s->times);
+    n = undisturbed(s, sorted);
     *mean_ns = mean_of(sorted, n);
     *upper_ns = sorted[n - 1 - n / ABOVE];
 }
@@ -90,7 +124,7 @@ uint32_t spread_doubt(const struct spread *s)
     if (!s->times)
         return 0;
     sort(s, sorted);
-    n = undisturbed(sorted, s->times);
+    n = undisturbed(s, sorted);
     mean = mean_of(sorted, n);
     for (uint32_t i = 0; i < n; i++)
         sum += sorted[i] > mean ? sorted[i] - mean : mean - sorted[i];

@@ -3,10 +3,11 @@
  * hardly exceed.
  *
  * A pair of events times a kernel and whatever kept it from its multiprocessors, so a time may be
- * too long and hardly too short. It is *exact* where the kernel stood behind another one of its
- * stream and the process had nothing else at work. What remains then are turns of other processes:
- * a kernel meets the end of its own process's turn the more often the longer it is, so times that
- * are much longer than most are taken for that unless there are too many of them. Knows no CUDA.
+ * too long and hardly too short. It is *exact* where it has no wait in it: the kernel stood behind
+ * another one of its stream and the process had nothing else at work (more in estimate.c). What
+ * remains then are turns of other processes: a kernel meets the end of its own process's turn the
+ * more often the longer it is, so times that are much longer than most are taken for that unless
+ * there are too many of them, or one as long is sure. Knows no CUDA.
  */
 #ifndef CUTIN_SHIM_SPREAD_H
 #define CUTIN_SHIM_SPREAD_H
@@ -18,11 +19,15 @@ enum { SPREAD_TIMES = 24, SPREAD_LOOSE = 8 };
 
 struct spread {
     uint8_t times, next, loose, loose_next;
+    uint8_t loose_of; /* times that the newest of those is the least of */
+    uint32_t sure;    /* a bit for each of `time` */
     uint16_t time[SPREAD_TIMES], loose_time[SPREAD_LOOSE]; /* see spread.c */
 };
 
 /* One that is not exact says how long the kernel takes at most, and counts while none is. */
 void spread_add(struct spread *s, uint32_t ns, bool exact);
+/* One that is exact, and nobody else can have had a turn in it. */
+void spread_add_sure(struct spread *s, uint32_t ns);
 /* 0 both where nothing was added. */
 void spread_read(const struct spread *s, uint32_t *mean_ns, uint32_t *upper_ns);
 /* By how much the mean of times like these may be longer or shorter. 0 where none is exact. */

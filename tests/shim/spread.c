@@ -105,6 +105,34 @@ Test(spread, of_times_that_are_not_exact_is_the_least_until_one_is)
     is_about(upper, 250);
 }
 
+/* Half as long again in one of four is what turns of others would make, too. */
+Test(spread, keeps_what_is_long_and_sure)
+{
+    const uint32_t turns[] = {500, 900, 500, 500};
+
+    spread = (struct spread){0};
+    add(turns, 4, 0, 24, true);
+    is_about(upper, 500);
+    spread_add_sure(&spread, 900 * 1000);
+    add(turns, 4, 0, 8, true);
+    is_about(upper, 900);
+    add(turns, 4, 0, 24, true);
+    is_about(upper, 500);
+}
+
+/* The least of sixty. */
+Test(spread, remembers_the_one_that_did_not_wait)
+{
+    const uint32_t free = 3, waited = 200;
+
+    spread = (struct spread){0};
+    add(&free, 1, 0, 1, false);
+    add(&waited, 1, 0, 50, false);
+    is_about(upper, 3);
+    add(&waited, 1, 0, 16, false);
+    is_about(upper, 200);
+}
+
 /* A few times of those that vary say little of what many of them will take. */
 Test(spread, leaves_a_doubt_of_the_mean_of_times_that_vary_which_more_of_them_lessen)
 {

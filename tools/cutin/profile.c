@@ -66,12 +66,12 @@ static json_t *row_json(const struct reading *r, const struct profile_row *row)
 {
     const char *raw = raw_name(r, row);
 
-    return json_pack("{s:s, s:s, s:I, s:f, s:f, s:f, s:I, s:I}", "function",
+    return json_pack("{s:s, s:s, s:I, s:f, s:f, s:f, s:b, s:I, s:I}", "function",
                      kernel_name(raw, KERNEL_NAME_WHOLE, r->mangled), "symbol",
                      kernel_name(raw, 0, true), "blocks_from", (json_int_t)least_blocks(row),
                      "mean_us", row->mean_ns / 1e3, "upper_us", row->upper_ns / 1e3, "p99_us",
-                     profile_percentile_ns(row, 99) / 1e3, "launches", (json_int_t)row->launches,
-                     "samples", (json_int_t)row->samples);
+                     profile_percentile_ns(row, 99) / 1e3, "at_most", row->at_most != 0, "launches",
+                     (json_int_t)row->launches, "samples", (json_int_t)row->samples);
 }
 
 static json_t *gpu_json(const struct reading *r, const char *file, int n)
@@ -102,12 +102,12 @@ static void print_table(const struct reading *r, int n)
            "MEAN US", "UPPER US", "P99 US", "LAUNCHES");
     for (int i = 0; i < n; i++) {
         const struct profile_row *row = &r->row[i];
-        char blocks[32];
+        char blocks[32], mean[32];
 
         snprintf(blocks, sizeof(blocks), "%" PRIu64 "..", least_blocks(row));
-        printf("%-*s %12s %10.1f %10.1f %10.1f %12" PRIu64 "\n", width, shown_name(r, row), blocks,
-               row->mean_ns / 1e3, row->upper_ns / 1e3, profile_percentile_ns(row, 99) / 1e3,
-               row->launches);
+        snprintf(mean, sizeof(mean), "%s%.1f", row->at_most ? "<= " : "", row->mean_ns / 1e3);
+        printf("%-*s %12s %10s %10.1f %10.1f %12" PRIu64 "\n", width, shown_name(r, row), blocks,
+               mean, row->upper_ns / 1e3, profile_percentile_ns(row, 99) / 1e3, row->launches);
     }
     putchar('\n');
 }

@@ -51,6 +51,7 @@ int device_log_count(int (*counts)(const struct device_work *, const void *user)
                                 .cost_ns = field(line, " cost="),
                                 .bytes = field(line, " bytes=")};
 
+        sscanf(line, "%*s %*s %*s %*s %*s name=%31s", w.name);
         if (sscanf(line, "%*s %*s %*s %*s kind=%7s", w.kind) == 1)
             n += counts(&w, user);
     }

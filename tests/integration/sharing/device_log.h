@@ -11,6 +11,7 @@ struct device_work {
     char kind[8]; /* kernel, copy, mark, wait, host */
     uint64_t pid, submit_ns, start_ns, end_ns, cost_ns;
     uint64_t bytes; /* of copies */
+    char name[32];  /* of kernels, as much of it as there is room for */
 };
 
 uint64_t device_now_ns(void);

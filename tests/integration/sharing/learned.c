@@ -1,10 +1,12 @@
 /*
  * learned.c - what is learned of best effort's kernels while a real-time service cuts in: of those
- * that vary, beside other streams, beside other processes. In a time of their own (STEPPED): bounds
+ * that vary, beside other streams and behind them, beside other processes; and that bugs in it are
+ * found (vhq/mutant.h). In a time of their own (STEPPED): bounds
  * are near, since each figure is the same in every run.
  */
 #include "tests/integration/gpu.h"
 #include "tests/integration/sharing/device_log.h"
+#include "tools/cutin/record/workload.h"
 
 #include <criterion/criterion.h>
 #include <jansson.h>
@@ -23,6 +25,7 @@ enum {
     BUDGET_US = 200,
     EXTRA_US = 3, /* that a kernel takes besides what it is told */
 };
+#define MUTANTS "LD_PRELOAD=" LIB_DIR "/tests/libcutin-mutants.so"
 
 /* ---- the log --------------------------------------------------------------------------------- */
 
@@ -77,14 +80,19 @@ static const char *cache(int i)
     return text[i];
 }
 
-/* A service runs, then jobs beside it, from number `first` on, until all have done enough. Returns
- * who the service was. */
-static pid_t run(int first, int jobs, const char *const lengths_us[], const char *streams,
-                 bool native)
+static pid_t job_pid[JOBS]; /* of the latest ones */
+
+/* A service runs, then jobs beside it, from number `first` on, until all have done enough. They are
+ * programs and their arguments. `mutant`: a bug in the jobs. Returns who the service was. */
+static pid_t run_programs(int first, int jobs, const char *const *const argv[], int launches,
+                          const char *preload, const char *mutant)
 {
-    const char *preload = native ? NULL : PRELOAD;
-    struct process *daemon = native ? NULL : daemon_start(), *job[JOBS], *service;
+    struct process *daemon = preload ? daemon_start() : NULL, *job[JOBS], *service;
+    char fault[64] = "CUTIN_MUTANT=";
     pid_t pid;
+
+    if (mutant)
+        strcat(fault, mutant);
 
     device_log_open();
     service =
@@ -94,11 +102,12 @@ static pid_t run(int first, int jobs, const char *const lengths_us[], const char
     pid = service->pid;
     kernels_run(service, 1);
     for (int i = 0; i < jobs; i++)
-        job[i] = process_start(
-            (const char *[]){BIN_DIR "/tests/program_turns", lengths_us[i], streams, NULL},
-            (const char *[]){SIMULATOR, cache(first + i), preload, NULL});
-    for (int i = 0; i < jobs; i++)
-        kernels_run(job[i], LAUNCHES);
+        job[i] = process_start(argv[i], (const char *[]){SIMULATOR, cache(first + i), fault,
+                                                         mutant ? MUTANTS : preload, NULL});
+    for (int i = 0; i < jobs; i++) {
+        job_pid[i] = job[i]->pid;
+        kernels_run(job[i], launches);
+    }
     kernels_run(service, REQUESTS);
     for (int i = 0; i < jobs; i++) {
         process_signal(job[i], SIGTERM);
@@ -111,16 +120,43 @@ static pid_t run(int first, int jobs, const char *const lengths_us[], const char
     return pid;
 }
 
-/* What the i-th job's only kernel will hardly exceed. */
-static double learned_us(int i)
+static pid_t run_bug(int first, int jobs, const char *const lengths_us[], const char *streams,
+                     const char *preload, const char *mutant)
+{
+    const char *argv[JOBS][4];
+    const char *const *each[JOBS];
+
+    for (int i = 0; i < jobs; i++) {
+        argv[i][0] = BIN_DIR "/tests/program_turns";
+        argv[i][1] = lengths_us[i];
+        argv[i][2] = streams;
+        argv[i][3] = NULL;
+        each[i] = argv[i];
+    }
+    return run_programs(first, jobs, each, LAUNCHES, preload, mutant);
+}
+
+static pid_t run(int first, int jobs, const char *const lengths_us[], const char *streams,
+                 bool native)
+{
+    return run_bug(first, jobs, lengths_us, streams, native ? NULL : PRELOAD, NULL);
+}
+
+/* What is known of the i-th job's kernel of that name: `key`. NULL: of its only one. */
+static double known_us(int i, const char *name, const char *key)
 {
     struct process *p = process_run((const char *[]){CUTIN, "profile", "--json", NULL},
                                     (const char *[]){cache(i), NULL}, 30);
     json_t *root = json_loads(process_out(p), 0, NULL);
     const json_t *gpu = json_array_get(json_object_get(root, "gpus"), 0);
-    const json_t *kernel = json_array_get(json_object_get(gpu, "kernels"), 0);
-    double us = json_number_value(json_object_get(kernel, "upper_us"));
+    const json_t *kernels = json_object_get(gpu, "kernels"), *kernel;
+    double us = 0;
 
+    for (size_t k = 0; k < json_array_size(kernels) && us == 0; k++) {
+        kernel = json_array_get(kernels, k);
+        if (!name || strcmp(json_string_value(json_object_get(kernel, "symbol")), name) == 0)
+            us = json_number_value(json_object_get(kernel, key));
+    }
     json_decref(root);
     process_free(p);
     return us;
@@ -128,10 +164,36 @@ static double learned_us(int i)
 
 static void knows(int i, double us, double times)
 {
-    double learned = learned_us(i);
+    double learned = known_us(i, NULL, "upper_us");
 
     cr_expect(learned > us / times && learned < us * times, "job %d: %.1f us, not %.1f", i, learned,
               us);
+}
+
+static uint64_t cost_ns, costs;
+static const char *cost_of;
+
+static int keep_cost(const struct device_work *w, const void *pid)
+{
+    if (is_kernel_of(w, pid) && strcmp(w->name, cost_of) == 0) {
+        cost_ns += w->cost_ns;
+        costs++;
+    }
+    return 0;
+}
+
+/* By how many times the mean that was learned of the i-th job's kernel is too long, or too short:
+ * the device says in its log what it took. */
+static double mean_error(int i, const char *name)
+{
+    double learned = known_us(i, name, "mean_us"), is;
+
+    cost_ns = costs = 0;
+    cost_of = name;
+    device_log_count(keep_cost, &job_pid[i]);
+    cr_assert(costs > 0 && learned > 0, "%s", name);
+    is = (double)cost_ns / (double)costs / 1e3;
+    return learned > is ? learned / is : is / learned;
 }
 
 /* ---- tests ----------------------------------------------------------------------------------- */
@@ -164,6 +226,91 @@ Test(learned, turns_of_other_processes_are_not_taken_for_the_kernel)
     run(0, 4, lengths_us, "1", false);
     for (int i = 0; i < 4; i++)
         knows(i, atof(lengths_us[i]) + EXTRA_US, 1.1);
+}
+
+/* Long ones go one at a time, so each meets an empty device: in the process's own shift at once. */
+static const char *const long_us[] = {"500,900,500,500", "100", "400,2000"};
+
+Test(learned, turns_among_others)
+{
+    run(0, 3, long_us, "1", false);
+    knows(0, 900 + EXTRA_US, 1.1);
+    knows(1, 100 + EXTRA_US, 1.1);
+    knows(2, 2000 + EXTRA_US, 1.1);
+    for (int i = 0; i < 3; i++)
+        cr_expect_lt(mean_error(i, "mix_spin"), 1.5, "job %d: %.2f", i, mean_error(i, "mix_spin"));
+}
+
+Test(learned, turns_among_others_are_not_known_without_shifts)
+{
+    run_bug(0, 3, long_us, "1", PRELOAD, "shift_untold");
+    cr_expect_gt(mean_error(0, "mix_spin"), 1.5);
+}
+
+static const char *const behind[] = {BIN_DIR "/tests/program_behind", NULL};
+
+/* For its event, and then for the multiprocessors. */
+Test(learned, waits_for_other_streams_are_not_taken_for_the_kernel)
+{
+    run_programs(0, 1, (const char *const *const[]){behind}, LAUNCHES, PRELOAD, NULL);
+    cr_expect_lt(mean_error(0, "copy"), 1.5, "%.1f times", mean_error(0, "copy"));
+    cr_expect_lt(mean_error(0, "mix_spin"), 1.1, "%.1f times", mean_error(0, "mix_spin"));
+}
+
+Test(learned, a_wait_that_is_taken_for_the_kernel_is_found)
+{
+    run_programs(0, 1, (const char *const *const[]){behind}, LAUNCHES, PRELOAD,
+                 "wait_taken_for_kernel");
+    cr_expect_gt(mean_error(0, "copy"), 10);
+}
+
+/* Few of its short kernels ever find multiprocessors at once. */
+Test(learned, kernels_of_a_training_step_are_known_by_what_the_device_took)
+{
+    static const char *const training[] = {EXAMPLE("be_training"), NULL}, *const names[] = {
+                                                                              "copy", "mix",
+                                                                              "mix_spin"};
+
+    run_programs(0, 1, (const char *const *const[]){training}, 8 * LAUNCHES, PRELOAD, NULL);
+    for (int i = 0; i < 3; i++)
+        cr_expect_lt(mean_error(0, names[i]), 1.5, "%s: %.2f", names[i], mean_error(0, names[i]));
+}
+
+/* ---- what is recorded ------------------------------------------------------------------------ */
+
+/* A pair of events around it has the time in which others had the multiprocessors. */
+Test(learned, recorded_kernels_take_what_the_device_took_and_no_longer_than_the_program)
+{
+    const char *file = sandbox_path("w.cutw");
+    struct workload w = {0};
+    struct process *p;
+    double gpu_s = 0, copies_us = 0;
+    uint64_t sum_ns;
+    size_t copies = 0;
+    const char *said;
+    char why[256];
+
+    p = process_run((const char *[]){CUTIN, "record", "--sim", "-o", file, "--",
+                                     EXAMPLE("be_training"), "--steps", "50", NULL},
+                    NULL, 60);
+    cr_assert_eq(p->status, 0, "%s", process_err(p));
+    cr_assert_eq(workload_read(&w, file, why, sizeof(why)), 0, "%s", why);
+    said = strstr(process_err(p), " kernels (");
+    cr_assert(said && sscanf(said, " kernels (%*u names, %lf", &gpu_s) == 1, "%s", process_err(p));
+    for (size_t i = 0; i < w.ops; i++) {
+        if (w.op[i].kind != WORKLOAD_KERNEL || strcmp(w.kernel[w.op[i].name], "copy") != 0)
+            continue;
+        copies_us += (double)w.op[i].duration_ns / 1e3;
+        copies++;
+    }
+    workload_count(&w, WORKLOAD_KERNEL, &sum_ns);
+    cr_expect(gpu_s > 0 && gpu_s <= (double)w.total_ns / 1e9 + 0.001, "%.3f s of GPU time in %.3f",
+              gpu_s, (double)w.total_ns / 1e9);
+    cr_expect_leq(sum_ns, w.total_ns);
+    cr_expect_eq(copies, 50);
+    cr_expect_lt(copies_us, 50 * 1.5 * EXTRA_US, "%.1f us", copies_us / 50);
+    workload_free(&w);
+    process_free(p);
 }
 
 /* ---- shares by what ran ---------------------------------------------------------------------- */

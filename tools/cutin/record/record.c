@@ -9,6 +9,7 @@
 #include "tools/cutin/subcommand.h"
 #include "kernel_times.h"
 #include "tools/cutin/progress.h"
+#include "spans.h"
 #include "trace_view.h"
 #include "workload.h"
 
@@ -51,6 +52,7 @@ struct steps {
     struct step *list;
     size_t n;
     uint64_t last_ns; /* when the last thing known was complete */
+    uint64_t busy_ns; /* how long there was a kernel on the GPU */
 };
 
 static const struct {
@@ -106,12 +108,39 @@ static void steps_see_end(struct steps *s, uint64_t ns)
         s->last_ns = ns;
 }
 
-/* Samples come later than their calls, and in another order. */
-static void steps_time(struct steps *s, const struct trace_view *v)
+/* FNV-1a, over what a kernel's time depends on. */
+static uint64_t shape_of(const struct trace_record *r)
 {
+    uint32_t word[8] = {r->name};
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+
+    if (r->kind == TRACE_KERNEL) {
+        memcpy(word + 1, r->kernel.grid, sizeof(r->kernel.grid));
+        for (int i = 0; i < 3; i++)
+            word[4 + i] = r->kernel.block[i];
+        word[7] = r->kernel.shared;
+    }
+    for (int i = 0; i < 8; i++)
+        hash = (hash ^ word[i]) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+/* What is no copy takes the multiprocessors, and waits for who has them. */
+static bool steps_shares(const struct trace_view *v, const struct trace_record *r)
+{
+    return r->kind == TRACE_KERNEL || is_graph(trace_view_name(v, r->name));
+}
+
+/* Samples come later than their calls, and in another order. */
+static int steps_time(struct steps *s, const struct trace_view *v)
+{
+    struct span *span = calloc(s->n + 1, sizeof(*span));
     struct trace_clocks clocks;
     struct trace_record r;
+    size_t spans = 0;
 
+    if (!span)
+        return -ENOMEM;
     trace_clocks_read(&clocks, v);
     qsort(s->list, s->n, sizeof(*s->list), by_op);
     for (uint64_t i = v->first; i < v->end; i++) {
@@ -123,12 +152,22 @@ static void steps_time(struct steps *s, const struct trace_view *v)
             continue;
         key.record.copy.op = r.sample.op;
         found = bsearch(&key, s->list, s->n, sizeof(key), by_op);
-        if (found && found->record.kind != TRACE_SYNC) {
-            found->duration_ns = took_ns;
-            steps_see_end(s, start_ns + took_ns);
-        }
+        if (!found || found->record.kind == TRACE_SYNC)
+            continue;
+        if (found->duration_ns == UINT64_MAX && steps_shares(v, &found->record))
+            span[spans++] = (struct span){.from_ns = start_ns,
+                                          .until_ns = start_ns + took_ns,
+                                          .shape = shape_of(&found->record),
+                                          .stream = found->record.stream,
+                                          .took_ns = &found->duration_ns};
+        found->duration_ns = took_ns;
+        steps_see_end(s, start_ns + took_ns);
     }
+    spans_settle(span, spans);
+    s->busy_ns = spans_busy_ns(span, spans);
+    free(span);
     qsort(s->list, s->n, sizeof(*s->list), by_time);
+    return 0;
 }
 
 /* False: no more of it. One look at the progress for many calls. */
@@ -152,8 +191,7 @@ static int steps_read(struct steps *s, const struct trace_view *v)
             s->list[s->n++] = (struct step){.record = r, .duration_ns = UINT64_MAX};
             steps_see_end(s, r.ns + r.copy.took_ns);
         }
-    steps_time(s, v);
-    return 0;
+    return steps_time(s, v);
 }
 
 /* Streams are numbered in the order of first use. */
@@ -225,7 +263,7 @@ static size_t fill_untimed(struct workload *w)
 }
 
 /* What was not timed has UINT64_MAX for a duration. */
-static int convert(struct workload *w, const struct trace_view *v)
+static int convert(struct workload *w, const struct trace_view *v, uint64_t *busy_ns)
 {
     struct streams *streams = calloc(1, sizeof(*streams));
     struct steps s = {0};
@@ -247,6 +285,7 @@ static int convert(struct workload *w, const struct trace_view *v)
     }
     if (rc == 0 && s.n && w->total_ns < s.last_ns - s.list[0].record.ns)
         w->total_ns = s.last_ns - s.list[0].record.ns;
+    *busy_ns = s.busy_ns;
     free(s.list);
     free(streams);
     return rc;
@@ -278,18 +317,19 @@ static int busiest(char *const *files, struct trace_view *best, size_t *n)
     return *n ? 0 : -ENODATA;
 }
 
-static void report(const struct plan *p, const struct workload *w, const struct trace_view *v,
-                   size_t processes, size_t untimed)
+/* `busy_ns`: of kernels side by side each took its time, and the GPU not the sum. */
+static void report(const struct plan *p, const struct workload *w, uint64_t busy_ns,
+                   const struct trace_view *v, size_t processes, size_t untimed)
 {
-    uint64_t gpu_ns, copy_ns, wait_ns;
-    size_t kernels = workload_count(w, WORKLOAD_KERNEL, &gpu_ns);
+    uint64_t kernel_ns, copy_ns, wait_ns;
+    size_t kernels = workload_count(w, WORKLOAD_KERNEL, &kernel_ns);
     size_t copies = workload_count(w, WORKLOAD_COPY, &copy_ns);
     size_t syncs = workload_count(w, WORKLOAD_SYNC, &wait_ns);
 
     fprintf(stderr,
             "cutin record: %s: %zu kernels (%u names, %.3f s of GPU time), %zu copies, %zu waits, "
             "%.3f s\n",
-            p->output, kernels, w->kernels, (double)gpu_ns / 1e9, copies, syncs,
+            p->output, kernels, w->kernels, (double)busy_ns / 1e9, copies, syncs,
             (double)w->total_ns / 1e9);
     if (processes > 1)
         say(&subcommand_record, "%zu processes used the GPU; this is %u, the busiest", processes,
@@ -325,10 +365,11 @@ static int save(void *user, char *const *files, size_t n)
     struct trace_view v;
     char why[512];
     size_t processes, untimed = 0;
+    uint64_t busy_ns = 0;
     int rc = busiest(files, &v, &processes), times = 0;
 
     if (rc == 0)
-        rc = convert(&w, &v);
+        rc = convert(&w, &v, &busy_ns);
     if (rc == 0 && w.ops == 0)
         rc = -ENODATA;
     if (rc == 0 && p->times)
@@ -343,7 +384,7 @@ static int save(void *user, char *const *files, size_t n)
     else if ((rc = workload_write(&w, p->output, why, sizeof(why))) != 0)
         say(&subcommand_record, "%s", why);
     else
-        report(p, &w, &v, processes, untimed);
+        report(p, &w, busy_ns, &v, processes, untimed);
     progress_end();
     trace_view_close(&v);
     workload_free(&w);

@@ -1,0 +1,68 @@
+/*
+ * spans.c - how long kernels took by themselves, from when they were seen on the GPU.
+ */
+#include "tools/cutin/record/spans.h"
+
+#include <criterion/criterion.h>
+
+enum { MOST = 64 };
+
+static struct span list[MOST];
+static uint64_t took[MOST];
+static size_t n;
+
+static void begin(void)
+{
+    n = 0;
+}
+
+TestSuite(spans, .init = begin);
+
+static void add(uint32_t stream, uint64_t shape, uint64_t from_ns, uint64_t until_ns)
+{
+    list[n] =
+        (struct span){.from_ns = from_ns, .until_ns = until_ns, .shape = shape, .stream = stream};
+    list[n].took_ns = &took[n];
+    n++;
+}
+
+Test(spans, of_one_stream_are_what_they_took)
+{
+    add(1, 1, 0, 100);
+    add(1, 1, 100, 300);
+    add(1, 2, 300, 310);
+    spans_settle(list, n);
+    cr_expect_eq(took[2], 10);
+    cr_expect_eq(took[0], 100, "what nobody kept waiting took all of its time");
+    cr_expect_eq(took[1], 200);
+    cr_expect_eq(spans_busy_ns(list, n), 310);
+}
+
+/* Stream 1 has all multiprocessors; each third kernel of 3 ns comes in between. */
+Test(spans, a_wait_for_another_stream_is_no_part_of_a_kernel)
+{
+    for (uint64_t k = 0; k < 16; k++) {
+        uint64_t at = k * 203;
+        add(1, 1, k ? at - 3 : 0, at + 200);
+        add(2, 2, at + 10 * k, at + 203);
+    }
+    spans_settle(list, n);
+    for (uint64_t k = 0; k < 16; k++) {
+        cr_expect_eq(took[2 * k], 200, "%lu", (unsigned long)took[2 * k]);
+        cr_expect_eq(took[2 * k + 1], 3, "%lu", (unsigned long)took[2 * k + 1]);
+    }
+    cr_expect_eq(spans_busy_ns(list, n), 16 * 203);
+}
+
+/* They overlap by chance, and none of them has waited. */
+Test(spans, side_by_side_each_took_its_time_and_the_gpu_not_the_sum)
+{
+    for (uint64_t k = 0; k < 8; k++) {
+        add(1, 1, k * 100, (k + 1) * 100);
+        add(2, 1, k * 100 + 5, (k + 1) * 100 + 5);
+    }
+    spans_settle(list, n);
+    for (size_t i = 0; i < n; i++)
+        cr_expect(took[i] >= 95 && took[i] <= 100, "%lu", (unsigned long)took[i]);
+    cr_expect_eq(spans_busy_ns(list, n), 805);
+}

@@ -576,13 +576,22 @@ SEAM pid_t vfork(void)
     return fork();
 }
 
+/* The kernel clears what it has cached of a process in /proc as it is reaped, and sleeps while
+ * others look in there, as those do who look after the thread that runs. */
+static long reaped(pid_t pid, int *status, int options, struct rusage *usage)
+{
+    step_patient(true);
+    long rc = step_syscall(SYS_wait4, pid, (long)status, options | WNOHANG, (long)usage, 0, 0);
+    step_patient(false);
+    return rc;
+}
+
 SEAM pid_t wait4(pid_t pid, int *status, int options, struct rusage *usage)
 {
     long rc;
-    if (!step_here() || options & WNOHANG)
+    if (!step_here())
         return (pid_t)fail(step_syscall(SYS_wait4, pid, (long)status, options, (long)usage, 0, 0));
-    while ((rc = step_syscall(SYS_wait4, pid, (long)status, options | WNOHANG, (long)usage, 0,
-                              0)) == 0)
+    while ((rc = reaped(pid, status, options, usage)) == 0 && !(options & WNOHANG))
         step_block(STEP_CHILD, 0, STEP_NEVER);
     return (pid_t)fail(rc);
 }

@@ -21,6 +21,17 @@ static const char *id_of(pid_t pid)
     return id;
 }
 
+/* In front of what the test has itself. */
+static void clock_preload(void)
+{
+    const char *own = getenv("LD_PRELOAD");
+    char all[4096];
+
+    snprintf(all, sizeof(all), "%s%s%s", LIB_DIR "/simgpu/libsimgpu_clock.so", own ? ":" : "",
+             own ? own : "");
+    setenv("LD_PRELOAD", all, 1);
+}
+
 /* Where memory lies is the same in every run, too. */
 _Noreturn void stepped_become(const char *suite, const char *name)
 {
@@ -29,7 +40,7 @@ _Noreturn void stepped_become(const char *suite, const char *name)
     snprintf(test, sizeof(test), "%s/%s", suite, name);
     setenv("SIMGPU_ID", id_of(getpid()), 1);
     setenv("SIMGPU_CLOCK", "step", 1);
-    setenv("LD_PRELOAD", LIB_DIR "/simgpu/libsimgpu_clock.so", 1);
+    clock_preload();
     personality(ADDR_NO_RANDOMIZE);
     execl("/proc/self/exe", "/proc/self/exe", "--alone", test, NULL);
     fprintf(stderr, "%s cannot be started in a time of its own: %s\n", test, strerror(errno));

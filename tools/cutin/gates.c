@@ -21,7 +21,7 @@
 #include "shim/pace/record.h"
 #include "tools/facts/fact.h"
 
-enum { LIMIT_S = 2, DEVICES = 16, AGAIN_S = 3600 };
+enum { LIMIT_S = 2 * FACT_SLOWER, DEVICES = 16, AGAIN_S = 3600 };
 
 extern char **environ;
 

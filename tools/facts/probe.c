@@ -12,8 +12,9 @@ enum {
     LATE_ROUNDS = 64, /* where none was seen soon: the machine may be busy, */
     LATE_MS = 600,    /* but no longer than this */
     SEEN_MS = 400,    /* for what is to happen at all */
-    SEEN_US = 1000,   /* the soonest of all rounds, from opening a gate to the next marker */
-    STANDS_US = 500,  /* how long it is looked at a closed one */
+    /* The soonest of all rounds, from opening a gate to the next marker. */
+    SEEN_US = 1000 * FACT_SLOWER,
+    STANDS_US = 500, /* how long it is looked at a closed one */
     BEATS = 3,
     GRAPH = 1000, /* values of markers, above those of the rounds */
 };

@@ -220,14 +220,6 @@ HAZARD(pool_changes_while_its_frees_are_buffered)
 
 /* ---- calls that natively wait for nothing ---------------------------------------------------- */
 
-static _Atomic bool told;
-
-static void wait_until_told(void *user)
-{
-    while (!atomic_load(&told))
-        nap();
-}
-
 /* What the stream does next has to be told by the thread that makes the call: who waits for the
  * stream waits for ever. A collective that spins until its peers have been launched is such
  * work. */
@@ -235,7 +227,7 @@ static CUstream waiting_stream(CUdeviceptr x)
 {
     CUstream s = stream_new(CU_STREAM_NON_BLOCKING);
     warm(s);
-    SAY(cuLaunchHostFunc(s, wait_until_told, NULL));
+    SAY(cuLaunchHostFunc(s, until_told, NULL));
     SAY(launch_mix(x, 5, 7, s));
     return s;
 }

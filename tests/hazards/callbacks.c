@@ -136,21 +136,21 @@ HAZARD(stream_is_destroyed_with_a_callback_buffered)
     show("x", x);
 }
 
-static CUevent told;
+static CUevent asked;
 
 static void tell(void *user)
 {
-    answers[0] = cuEventQuery(told);
+    answers[0] = cuEventQuery(asked);
     atomic_fetch_add(&calls, 1);
 }
 
 HAZARD(thread_waits_on_the_host_for_a_buffered_callback)
 {
     open_stream();
-    told = event_new();
+    asked = event_new();
     hold(s);
     SAY(launch_mix(x, 5, 7, s));
-    SAY(cuEventRecord(told, s));
+    SAY(cuEventRecord(asked, s));
     SAY(cuLaunchHostFunc(s, tell, NULL));
     UNTIL(atomic_load(&calls) == 1); /* no CUDA call meanwhile */
     printf("%d\n", (int)answers[0]);

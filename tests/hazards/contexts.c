@@ -158,14 +158,6 @@ HAZARD(thread_without_a_context_pushes_and_pops_around_each_call)
     show("words", words);
 }
 
-static _Atomic bool told;
-
-static void wait_until_told(void *user)
-{
-    while (!atomic_load(&told))
-        nap();
-}
-
 /* More contexts than whatever is kept for each thread has room for. */
 HAZARD(per_thread_stream_is_busy_though_its_thread_used_many_contexts_since)
 {
@@ -177,7 +169,7 @@ HAZARD(per_thread_stream_is_busy_though_its_thread_used_many_contexts_since)
     for (int closed = 1; closed >= 0; closed--) { /* gone by then, or still there */
         atomic_store(&told, false);
         SAY(launch_mix(words, 3, 1, CU_STREAM_PER_THREAD));
-        SAY(cuLaunchHostFunc(CU_STREAM_PER_THREAD, wait_until_told, NULL));
+        SAY(cuLaunchHostFunc(CU_STREAM_PER_THREAD, until_told, NULL));
         for (int i = 0; i < MANY; i++) {
             others[i] = context_new();
             MUST(cuMemAlloc(&there, BYTES));

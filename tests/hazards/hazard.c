@@ -19,6 +19,7 @@ CUcontext context;
 CUmodule module;
 CUfunction mix, fill, spin, mix_spin;
 unsigned int hold_ms = 25;
+_Atomic bool told;
 
 void hazard_add(struct hazard *h)
 {
@@ -50,6 +51,13 @@ void must(const char *what, CUresult r)
 void nap(void)
 {
     nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
+
+void until_told(void *unused)
+{
+    (void)unused;
+    while (!atomic_load(&told))
+        nap();
 }
 
 /* ---- a GPU --------------------------------------------------------------------------------- */
@@ -309,11 +317,16 @@ static bool asleep(pid_t thread)
     return name_end && name_end[2] == 'S';
 }
 
+void id_waits(pid_t id)
+{
+    for (int seen = 0; seen < 100; seen = asleep(id) ? seen + 1 : 0)
+        nap();
+}
+
 void thread_waits(const struct thread *t)
 {
     UNTIL(atomic_load(&t->tid));
-    for (int seen = 0; seen < 100; seen = asleep(atomic_load(&t->tid)) ? seen + 1 : 0)
-        nap();
+    id_waits(atomic_load(&t->tid));
 }
 
 static void *watch(void *why)

@@ -15,6 +15,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/types.h>
 
 struct hazard {
     const char *name;
@@ -77,6 +78,9 @@ void show_host(const char *what, const uint32_t *x);
             give_up(#condition " did not come true");                                              \
     } while (0)
 void nap(void); /* 1 ms */
+/* A host function, behind which its stream stands until `told`. */
+void until_told(void *unused);
+extern _Atomic bool told;
 
 /* ---- cutin, where there is one --------------------------------------------------------------- */
 
@@ -97,8 +101,9 @@ extern unsigned int hold_ms;
 struct thread;
 struct thread *thread_start(void (*fn)(void *), void *arg);
 void thread_join(struct thread *t);
-/* It is in a call that waits. */
+/* It is in a call that waits; likewise the thread that the kernel knows by `id`. */
 void thread_waits(const struct thread *t);
+void id_waits(pid_t id);
 /* Fails the program if it does not end within two minutes, or HAZARD_HANG_S=N seconds. */
 void hang_watch(const char *why);
 

@@ -115,7 +115,6 @@ HAZARD(a_thread_is_not_cancelled_while_a_call_waits)
 /* ---- jumps ----------------------------------------------------------------------------------- */
 
 static sigjmp_buf outside;
-static atomic_bool told;
 static pthread_t jumper;
 static pid_t jumper_id;
 
@@ -125,32 +124,12 @@ static void jump(int signal_)
     siglongjmp(outside, 1);
 }
 
-static void until_told(void *user)
-{
-    (void)user;
-    while (!atomic_load(&told))
-        nap();
-}
-
-static bool asleep(pid_t thread)
-{
-    char path[64], text[256] = "";
-    snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)thread);
-    FILE *f = fopen(path, "r");
-    size_t n = f ? fread(text, 1, sizeof(text) - 1, f) : 0;
-    if (f)
-        fclose(f);
-    const char *name_end = n ? strrchr(text, ')') : NULL;
-    return name_end && name_end[2] == 'S';
-}
-
 /* Once it waits. */
 static void *make_it_jump(void *arg)
 {
     (void)arg;
     UNTIL(atomic_load(&inside));
-    for (int seen = 0; seen < 50; seen = asleep(jumper_id) ? seen + 1 : 0)
-        nap();
+    id_waits(jumper_id);
     pthread_kill(jumper, SIGUSR1);
     return NULL;
 }

@@ -16,14 +16,6 @@ static uint32_t host[N], *pinned; /* host: pageable */
 static CUevent event;
 static CUgraphExec exec;
 static CUdeviceptr freed;
-static _Atomic int told;
-
-static void until_told(void *user)
-{
-    (void)user;
-    while (!atomic_load(&told))
-        nap();
-}
 
 static void function(void *user)
 {
@@ -125,7 +117,7 @@ static void others(CUstream s, void (*first)(void *), bool turns, void (*call)(v
     release(stream);
     thread_waits(t);
     call();
-    atomic_store(&told, 1);
+    atomic_store(&told, true);
     thread_join(t);
     SAY(cuCtxSynchronize());
     show_host("host", host);
@@ -177,7 +169,7 @@ static void synchronised_call(void)
     struct thread *t = thread_start(waits_for_it, NULL);
     thread_waits(t);
     SAY(launch_mix(copied, 3, 1, stream));
-    atomic_store(&told, 1);
+    atomic_store(&told, true);
     thread_join(t);
 }
 HAZARD(launch_behind_a_call_and_a_synchronisation)

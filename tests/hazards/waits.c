@@ -189,14 +189,6 @@ HAZARD(legacy_stream_is_waited_for_while_another_is_held)
 
 static CUstream before;
 static CUdeviceptr freed;
-static _Atomic int told;
-
-static void until_told(void *user)
-{
-    (void)user;
-    while (!atomic_load(&told))
-        nap();
-}
 
 static void call_that_waits(void *call)
 {
@@ -224,7 +216,7 @@ static void beside_a_capture(void (*call)(void), CUstream s)
     SAY(cuStreamBeginCapture(captured, CU_STREAM_CAPTURE_MODE_GLOBAL));
     SAY(launch_mix(changed, 1, 0, captured));
     release(s);
-    atomic_store(&told, 1);
+    atomic_store(&told, true);
     thread_join(t);
     SAY(cuStreamEndCapture(captured, &graph));
     SAY(cuStreamSynchronize(s));

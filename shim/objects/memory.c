@@ -73,28 +73,6 @@ void memory_registered_remove(CUdeviceptr device)
     pthread_mutex_unlock(&registered_lock);
 }
 
-static bool known(CUdeviceptr address)
-{
-    CUmemorytype type;
-    return REAL(cuPointerGetAttribute)(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address) ==
-           CUDA_SUCCESS;
-}
-
-void memory_registered_look(void)
-{
-    for (int i = 0; i < REGISTERED; i++) {
-        pthread_mutex_lock(&registered_lock);
-        struct registered r = registered[i];
-        pthread_mutex_unlock(&registered_lock);
-        if (!r.size || known(r.start))
-            continue;
-        pthread_mutex_lock(&registered_lock);
-        if (registered[i].size && registered[i].number == r.number)
-            registered_free(&registered[i]);
-        pthread_mutex_unlock(&registered_lock);
-    }
-}
-
 bool memory_registered(CUdeviceptr address)
 {
     uint32_t count = atomic_load_explicit(&registered_count, memory_order_relaxed);
@@ -146,6 +124,22 @@ static bool range_ask(uintptr_t address, struct range *r)
     r->managed = managed != 0;
     r->host = type == CU_MEMORYTYPE_HOST && !managed;
     return (unsigned)type != 0 && size != 0;
+}
+
+void memory_registered_look(void)
+{
+    struct range known;
+    for (int i = 0; i < REGISTERED; i++) {
+        pthread_mutex_lock(&registered_lock);
+        struct registered r = registered[i];
+        pthread_mutex_unlock(&registered_lock);
+        if (!r.size || range_ask(r.start, &known))
+            continue;
+        pthread_mutex_lock(&registered_lock);
+        if (registered[i].size && registered[i].number == r.number)
+            registered_free(&registered[i]);
+        pthread_mutex_unlock(&registered_lock);
+    }
 }
 
 static const struct range *range_of(uintptr_t address, size_t bytes)

@@ -42,30 +42,22 @@ static void kernels_run(const struct process *p, int n)
     }
 }
 
-static uint64_t wait_ns[100 * REQUESTS];
-static int waits;
+static uint64_t longest_ns;
 
-static int keep_wait(const struct device_work *w, const void *pid)
+static int keep_longest(const struct device_work *w, const void *pid)
 {
-    if (is_kernel_of(w, pid) && waits < (int)(sizeof(wait_ns) / sizeof(*wait_ns)))
-        wait_ns[waits++] = w->start_ns - w->submit_ns;
+    if (is_kernel_of(w, pid) && w->start_ns - w->submit_ns > longest_ns)
+        longest_ns = w->start_ns - w->submit_ns;
     return 0;
 }
 
-static int by_length(const void *a, const void *b)
+/* The longest that a kernel of the service stood in front of the device: the time in the middle
+ * depends on what a job has come to, since its last hold, when the next request arrives. */
+static double longest_wait_us(pid_t service)
 {
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-    return (x > y) - (x < y);
-}
-
-/* How long a kernel of the service stood in front of the device, in the middle. */
-static double middle_wait_us(pid_t service)
-{
-    waits = 0;
-    device_log_count(keep_wait, &service);
-    qsort(wait_ns, (size_t)waits, sizeof(*wait_ns), by_length);
-    return (double)wait_ns[waits / 2] / 1e3;
+    longest_ns = 0;
+    device_log_count(keep_longest, &service);
+    return (double)longest_ns / 1e3;
 }
 
 /* ---- processes ------------------------------------------------------------------------------- */
@@ -198,18 +190,20 @@ static double mean_error(int i, const char *name)
 
 /* ---- tests ----------------------------------------------------------------------------------- */
 
-/* Sampled at a fixed distance, one of the two would be met again and again, by its phase. */
+/* Sampled at a fixed distance, one of the two would be met again and again, by its phase. Who cuts
+ * in meets one long kernel, wherever the job is, and what else the budget lets in. */
 Test(learned, of_two_lengths_in_turns_the_long_one_counts_in_both_phases)
 {
-    double native = middle_wait_us(run(2, 1, (const char *[]){"25,400"}, "1", true));
+    const double most_us = 400 + EXTRA_US + BUDGET_US;
+    double native = longest_wait_us(run(2, 1, (const char *[]){"25,400"}, "1", true));
 
+    cr_expect_gt(native, 2 * most_us, "%.0f us natively", native);
     for (int phase = 0; phase < 2; phase++) {
-        double waited = middle_wait_us(
+        double waited = longest_wait_us(
             run(phase, 1, (const char *[]){phase ? "400,25" : "25,400"}, "1", false));
 
         knows(phase, 400 + EXTRA_US, 1.1);
-        cr_expect_lt(waited, BUDGET_US / 2, "phase %d: %.0f us, %.0f natively", phase, waited,
-                     native);
+        cr_expect_lt(waited, most_us, "phase %d: %.0f us, %.0f natively", phase, waited, native);
     }
 }
 

@@ -23,7 +23,7 @@
 #include "scheduler/client/state.h"
 #include "vhq/thread.h"
 
-#define TICK_NS       (10 * NS_PER_MS)
+#define TICK_NS       (CLIENT_TICK_MS * NS_PER_MS)
 #define FAST_NS       NS_PER_MS
 #define OPEN_WAIT_NS  (200 * NS_PER_MS) /* client_open, for the daemon's welcome */
 #define CLOSE_WAIT_NS (50 * NS_PER_MS)

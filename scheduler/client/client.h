@@ -19,6 +19,8 @@
 #include "scheduler/wire/page.h"
 #include "scheduler/wire/protocol.h"
 
+enum { CLIENT_TICK_MS = 10 };
+
 struct client_config {
     uint32_t level;  /* asked for, 0..3 */
     uint32_t lowest; /* lowest level any stream of the process may have (CUTIN_STREAM_PRIORITY) */
@@ -30,8 +32,8 @@ struct client_config {
     bool direct;          /* streams of level 3 have no queues: the time that any of them is active
                              counts as GPU time */
     const char *socket;   /* path, or NULL: no daemon */
-    /* Called from the client's thread about every 10 ms, and once when activity begins after a
-     * pause: lets the owner find finished work (client_idle). May be NULL. */
+    /* Called from the client's thread about every CLIENT_TICK_MS, and once when activity begins
+     * after a pause: lets the owner find finished work (client_idle). May be NULL. */
     void (*tick)(void *user);
     /* From the same thread, as often as it wakes. Returns when it wants to look again, in
      * nanoseconds; 0: no sooner than that thread comes by itself. May be NULL. */

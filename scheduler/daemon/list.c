@@ -67,7 +67,8 @@ static void send_row(struct peer *to, const struct peer *p, uint64_t now)
     m.row.heartbeat_age_ms = beat && beat < now ? (now - beat) / NS_PER_MS : 0;
     m.row.weight = p->weight;
     m.row.state = (p->paused ? ROW_PAUSED : 0) | (p->stalled ? ROW_STOPPED : 0) |
-                  (p->queues ? ROW_QUEUES : 0);
+                  (p->queues ? ROW_QUEUES : 0) |
+                  (atomic_load_explicit(&page->stuck, memory_order_relaxed) ? ROW_STUCK : 0);
     m.row.age_ms = (now - counted_since(p)) / NS_PER_MS;
     memcpy(m.row.name, p->name, sizeof(m.row.name));
     for (uint32_t slot = 0; slot < PAGE_DEVICES; slot++)

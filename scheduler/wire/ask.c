@@ -121,6 +121,7 @@ static void take_row(struct client_row *to, const struct message_row *from)
         .paused = from->state & ROW_PAUSED,
         .stopped = from->state & ROW_STOPPED,
         .queues = from->state & ROW_QUEUES,
+        .stuck = from->state & ROW_STUCK,
         .devices = from->devices,
     };
     memcpy(to->name, from->name, sizeof(to->name));

@@ -41,6 +41,7 @@ struct client_row {
     bool paused;  /* by the administrator */
     bool stopped; /* by a signal or a debugger */
     bool queues;  /* false: it came as real time, its streams have no queues */
+    bool stuck;   /* work of it completes nothing, and holds nobody any more */
     char name[PAGE_NAME];
     uint32_t devices;
     struct client_device_row device[PAGE_DEVICES];

@@ -132,7 +132,10 @@ struct cutin_page {
     /* Others that share a device with this one and do not hold it: their work takes turns with this
      * one's. */
     _Atomic uint32_t beside;
-    uint32_t reserved1[14];
+    /* Written by this client: streams of it whose work completes nothing, so that they hold nobody
+     * any more. */
+    _Atomic uint32_t stuck;
+    uint32_t reserved1[13];
     _Alignas(64) _Atomic uint64_t heartbeat_ns; /* CLOCK_MONOTONIC, by the client's thread */
     /* Written by this client, behind its counters: since when they have counted, CLOCK_MONOTONIC,
      * under whichever daemon. 0: not yet. */
@@ -176,6 +179,7 @@ PAGE_AT(cutin_page, lowest, 36);
 PAGE_AT(cutin_page, name, 40);
 PAGE_AT(cutin_page, above, 64);
 PAGE_AT(cutin_page, beside, 68);
+PAGE_AT(cutin_page, stuck, 72);
 PAGE_AT(cutin_page, heartbeat_ns, 128);
 PAGE_AT(cutin_page, counted_since_ns, 136);
 PAGE_AT(cutin_page, shift, 192);

@@ -208,8 +208,9 @@ enum control_kind {
 };
 #define CONTROL_ALL_STREAMS UINT32_MAX
 
-/* Paused by the administrator; stopped by a signal; its streams have queues. */
-enum { ROW_PAUSED = 1, ROW_STOPPED = 2, ROW_QUEUES = 4 };
+/* Paused by the administrator; stopped by a signal; its streams have queues; some work of it
+ * completes nothing (page.h). */
+enum { ROW_PAUSED = 1, ROW_STOPPED = 2, ROW_QUEUES = 4, ROW_STUCK = 8 };
 
 enum message_direction { TO_DAEMON = 1, TO_CLIENT = 2, TO_BOTH = 3 };
 

@@ -104,7 +104,7 @@ struct config {
     enum pad_mode pad;
     enum suspend_mode suspend;
     uint32_t suspend_after_us;
-    uint32_t linger_us, max_hold_ms, deadline_ms, peer_us, copy_bytes;
+    uint32_t linger_us, max_hold_ms, stuck_ms, deadline_ms, peer_us, copy_bytes;
     uint32_t distance_ns, distance_tags;
     enum profile_mode profile;
     char socket[108];          /* "" = none */

@@ -88,6 +88,8 @@ static void stream_reset(struct shim_stream *s, struct shim_context *ctx, CUstre
     s->published = (struct stream_counters){.calls = EPOCH_CALLS(atomic_load(&s->epoch)),
                                             .kernels = EPOCH_KERNELS(atomic_load(&s->epoch))};
     atomic_store(&s->marked, 0);
+    s->quiet = 0;
+    s->stuck = false;
 }
 
 static void stream_link(struct shim_stream *s)

@@ -69,8 +69,11 @@ struct shim_stream {
     _Atomic bool joined;    /* some of `join` is to be carried */
     bool asked;             /* the driver is being asked for it: under the lock of the context */
     _Atomic uint64_t found; /* epoch that a look found complete, of which nobody else has told */
-    uint64_t looked; /* epoch at the last look, and for how many it was so; the client's thread's */
+    /* The client's thread's: calls made and known complete at the last look, for how many looks it
+     * was so, and whether that was too many to hold others any longer. */
+    uint64_t looked;
     uint32_t quiet;
+    bool stuck;
     uint64_t fed;      /* epoch at the last look of any kind; the client's thread's */
     uint64_t settling; /* vhq_sent at the last tick, while it is loose; the client's thread's */
     struct stream_counters published; /* under the lock of the context */

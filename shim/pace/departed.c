@@ -8,12 +8,14 @@
 
 #include "scheduler/client/client.h"
 #include "shim/objects/capture.h"
+#include "shim/pace/look.h"
 #include "shim/pace/schedule.h"
 #include "vhq/mutant.h"
 
 struct departed {
     CUevent end; /* NULL: of a thread's own stream, which the legacy stream follows */
     uint32_t level;
+    uint32_t ticks; /* in which it has not ended */
     struct departed *next;
 };
 
@@ -52,18 +54,34 @@ static bool complete(const struct departed *d)
     return r != CUDA_ERROR_NOT_READY && !captures;
 }
 
+static bool stuck(const struct departed *d)
+{
+    return d->ticks >= look_stuck_ticks();
+}
+
 static void end(struct shim_context *ctx, struct departed *d, bool alive)
 {
     LL_DELETE(ctx->departed, d);
-    client_idle(ctx->gpu->index, d->level);
+    if (!stuck(d))
+        client_idle(ctx->gpu->index, d->level);
     if (d->end && alive)
         REAL(cuEventDestroy_v2)(d->end);
     free(d);
 }
 
-/* Nobody else takes any away, so the driver is asked without the lock. */
-void departed_look(struct shim_context *ctx)
+static void goes_on(struct shim_context *ctx, struct departed *d)
 {
+    if (stuck(d))
+        return;
+    d->ticks++;
+    if (stuck(d))
+        client_idle(ctx->gpu->index, d->level);
+}
+
+/* Nobody else takes any away, so the driver is asked without the lock. */
+uint32_t departed_look(struct shim_context *ctx, bool tick)
+{
+    uint32_t count = 0;
     pthread_mutex_lock(&ctx->lock);
     for (struct departed *d = ctx->departed, *next; d; d = next) {
         pthread_mutex_unlock(&ctx->lock);
@@ -72,8 +90,12 @@ void departed_look(struct shim_context *ctx)
         next = d->next;
         if (over)
             end(ctx, d, true);
+        else if (tick)
+            goes_on(ctx, d);
+        count += !over && stuck(d);
     }
     pthread_mutex_unlock(&ctx->lock);
+    return count;
 }
 
 static void departed_end(struct shim_context *ctx, bool alive)

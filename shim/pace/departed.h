@@ -10,7 +10,8 @@
 /* The stream is about to go, or to be another one's: whom it holds stays held until its work is
  * complete. In a thread that may name it. Allocates; where it cannot, the hold ends. */
 void departed_add(struct shim_stream *s);
-/* In the client's thread, with the context current. */
-void departed_look(struct shim_context *ctx);
+/* In the client's thread, with the context current; `tick`: as once a tick. Returns how many hold
+ * nobody any more, since they do not end (look_stuck_ticks). */
+uint32_t departed_look(struct shim_context *ctx, bool tick);
 
 #endif

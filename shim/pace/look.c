@@ -31,14 +31,37 @@ enum { DENSE_PART = 16, DENSE_COST = 16 };
 /* The client's thread's. */
 static uint64_t dense_until_ns;
 static bool fed; /* a look has found a stream busy with what was called since the one before */
+static uint32_t stuck; /* streams, as far as this tick has come */
+
+/* For how many ticks the stream has been given nothing, and nothing of it has become complete as
+ * far as is known. */
+static uint32_t stream_quiet(struct shim_stream *s, uint64_t epoch)
+{
+    uint64_t now = epoch + atomic_load(&s->complete); /* neither goes back */
+    s->quiet = s->looked == now ? s->quiet + 1 : 0;
+    s->looked = now;
+    return s->quiet;
+}
 
 /* A per-thread stream can be asked for by its own thread alone. Without any call of that thread for
- * some ticks, the legacy stream, which follows it, answers for it. */
-static bool stream_quiet(struct shim_stream *s, uint64_t epoch)
+ * so many ticks, the legacy stream, which follows it, answers for it. */
+enum { THREAD_QUIET = 10 };
+
+uint32_t look_stuck_ticks(void)
 {
-    s->quiet = s->looked == epoch ? s->quiet + 1 : 0;
-    s->looked = epoch;
-    return s->quiet >= 10;
+    uint32_t ms = config_get()->stuck_ms;
+    return ms == 0 ? UINT32_MAX : ms < CLIENT_TICK_MS ? 1 : ms / CLIENT_TICK_MS;
+}
+
+/* What it waits for may wait for those that it holds, and nobody has said so: a kernel that reads
+ * what they write. They go on, until it is given something again. */
+static void stream_stands(struct shim_stream *s, uint64_t epoch)
+{
+    if (s->quiet < look_stuck_ticks() || !schedule_idle(s, epoch))
+        return;
+    s->stuck = true;
+    log_line(LOG_INFO, "stream %u has completed nothing for %u ms and holds nobody any more", s->id,
+             config_get()->stuck_ms);
 }
 
 /* The program has not told of what a look found before: it does not ask, or wait, for its work, and
@@ -56,14 +79,14 @@ static void stream_found(struct shim_stream *s, uint64_t epoch)
 /* Ask the driver whether a busy stream is done. In the client's thread: no capture of the
  * application may notice, hence the relaxed mode (context_push) and no look at capturing
  * streams. */
-static void stream_look(struct shim_stream *s)
+static void stream_look(struct shim_stream *s, bool tick)
 {
     uint64_t epoch = atomic_load(&s->epoch);
     fed |= s->fed != epoch;
     s->fed = epoch;
     if (s->q && vhq_busy(s->q))
         return;
-    if (s->undeferred && !stream_quiet(s, epoch))
+    if (tick && stream_quiet(s, epoch) < THREAD_QUIET && s->undeferred)
         return;
     if (s->undeferred && !s->per_thread) { /* nobody answers for a green context's default stream */
         schedule_idle(s, epoch);
@@ -79,6 +102,19 @@ static void stream_look(struct shim_stream *s)
         stream_found(s, epoch);
     else if (r != CUDA_ERROR_NOT_READY)
         schedule_idle(s, epoch);
+    else if (tick)
+        stream_stands(s, epoch);
+}
+
+/* Until it is given something, or is complete after all. */
+static void stuck_look(struct shim_stream *s)
+{
+    bool captures = false;
+    s->stuck = !schedule_busy(s) &&
+               capture_query(s->per_thread ? CU_STREAM_LEGACY : s->handle, &captures) ==
+                   CUDA_ERROR_NOT_READY &&
+               !captures;
+    stuck += s->stuck;
 }
 
 /* Nobody knows when what went while the process was alone is complete, unless it asks. A stream
@@ -110,12 +146,14 @@ static void streams_look(struct shim_context *ctx, bool tick)
         if (atomic_load(&s->state) != STREAM_LIVE)
             continue;
         bool busy = schedule_busy(s) && (tick || !s->undeferred), loose = tick && loose_quiet(s);
-        if (!busy && !loose)
+        if (!busy && !loose && !(tick && s->stuck))
             continue;
         s->asked = true;
         pthread_mutex_unlock(&ctx->lock);
         if (busy)
-            stream_look(s);
+            stream_look(s, tick);
+        if (tick && s->stuck)
+            stuck_look(s);
         if (loose)
             loose_look(s);
         pthread_mutex_lock(&ctx->lock);
@@ -137,7 +175,7 @@ static void context_tick(struct shim_context *ctx, void *user)
         struct context_scope scope = context_push(ctx);
         gates_look(ctx);
         streams_look(ctx, true);
-        departed_look(ctx);
+        stuck += departed_look(ctx, true);
         late_look(ctx);
         estimate_look(ctx);
         context_pop(scope);
@@ -154,7 +192,7 @@ static void context_dense(struct shim_context *ctx, void *user)
     if (!gates_closed(ctx)) {
         struct context_scope scope = context_push(ctx);
         streams_look(ctx, false);
-        departed_look(ctx);
+        departed_look(ctx, false);
         context_pop(scope);
     }
     context_look_end(ctx);
@@ -178,7 +216,10 @@ void look_tick(void *user)
         return;
     gates_open_stale();
     rivals_look();
+    stuck = 0;
     context_each(context_tick, NULL);
+    if (client_page())
+        atomic_store_explicit(&client_page()->stuck, stuck, memory_order_relaxed);
     external_wait_look();
 }
 

@@ -11,6 +11,8 @@
 
 #include <stdint.h>
 
+/* For so many ticks work may get nowhere and hold others all the same (CUTIN_STUCK_MS). */
+uint32_t look_stuck_ticks(void);
 /* For client_config. */
 void look_tick(void *user);
 uint64_t look_dense(void *user);

@@ -113,7 +113,9 @@ static int function_run(void *payload)
     return (int)r;
 }
 
-/* Natively a callback runs even when the device has failed; one that was never submitted, too. */
+/* Natively a callback runs even when the device has failed; one that was never submitted, too.
+ * It may wait in the dispatcher's thread as long as it likes: whoever has calls for this context is
+ * told of the fault before he would wait for that thread (context_error). */
 static int callback_run(void *payload)
 {
     struct host_call *a = payload;

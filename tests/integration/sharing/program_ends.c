@@ -66,7 +66,7 @@ static void requests(const struct mode *mode)
         mode->learn();
         sleep_until(at += PERIOD_NS);
     }
-    printf("%s %llu %llu\n", mode->name, (unsigned long long)from, (unsigned long long)at);
+    printf("%s %llu %llu\n", mode->name, (unsigned long long)from, (unsigned long long)now_ns());
     fflush(stdout);
 }
 

@@ -57,6 +57,7 @@ Test(shim_config, defaults_are_the_documented_ones)
     cr_expect_eq(c->graph_gates, GRAPH_GATES_AUTO);
     cr_expect_eq(c->linger_us, 0);
     cr_expect_eq(c->max_hold_ms, 0);
+    cr_expect_eq(c->stuck_ms, 10000);
     cr_expect_eq(c->deadline_ms, 0);
     cr_expect_eq(c->peer_us, 10000);
     cr_expect_eq(c->copy_bytes, 0);

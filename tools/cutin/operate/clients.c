@@ -39,7 +39,7 @@ static const char *state_name(const struct client_row *row)
 
     for (uint32_t i = 0; i < row->devices && i < PAGE_DEVICES; i++)
         working |= row->device[i].counters.in_flight > 0 || row->device[i].counters.waiting > 0;
-    return row->held ? "held" : working ? "active" : "idle";
+    return row->stuck ? "stuck" : row->held ? "held" : working ? "active" : "idle";
 }
 
 /* "GPU-00010203-0405-...", the way NVIDIA's tools write it. */

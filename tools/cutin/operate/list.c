@@ -76,7 +76,8 @@ const struct subcommand subcommand_list = {
         "Rates, shares and times are averages since each process came; `cutin top` shows those "
         "of now.\nLEVEL is followed by the one asked for where that was not granted. STATE is "
         "`held` while a\nprocess above holds this one, `active` while it has work on the GPU, "
-        "else `idle`; or\n`paused` or `stopped`. HOLD50 and HOLD99: half, and 99 of 100, of its "
+        "else `idle`; or\n`paused` or `stopped`; `stuck` when its work has completed nothing for "
+        "CUTIN_STUCK_MS and\nholds nobody any more. HOLD50 and HOLD99: half, and 99 of 100, of its "
         "holds were no longer.\nPRE50 and PRE99: the same of the time from a hold until its "
         "last command in flight was done.\nWAITS IN: the kernel that waits for I/O which it began "
         "itself.",

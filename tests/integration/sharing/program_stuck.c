@@ -4,8 +4,8 @@
  *
  *   program_stuck kept|destroyed FILE   its stream is still there meanwhile, or not
  *
- * Says "waits FROM TO", CLOCK_MONOTONIC in ns, and then, of almost a second in which it gets work and
- * completes some every tenth of one, "works FROM TO".
+ * Says "waits FROM TO", CLOCK_MONOTONIC in ns, and then, of almost a second in which it gets work
+ * and completes some every tenth of one, "works FROM TO".
  */
 #include "examples/common.h"
 

@@ -5,6 +5,7 @@
 #include "tools/simgpu/memory/memory.h"
 #include "tools/simgpu/face/simconfig.h"
 #include "tools/simgpu/face/variants.h"
+#include "tools/simgpu/stream/stream.h"
 #include "tools/simgpu/stream/submit.h"
 
 #include <string.h>
@@ -72,7 +73,7 @@ static CUresult place_device(CUmemLocation where, CUdevice *dev)
     switch ((int)where.type) {
     case CU_MEM_LOCATION_TYPE_DEVICE:
         *dev = where.id;
-        return CUDA_SUCCESS;
+        return device_valid(where.id) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
     case CU_MEM_LOCATION_TYPE_HOST:
     case CU_MEM_LOCATION_TYPE_HOST_NUMA:
     case CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT:
@@ -112,6 +113,8 @@ static CUresult batch_places(const CUmemLocation *places, const size_t *first, s
         return CUDA_ERROR_INVALID_VALUE;
     for (size_t i = 0; i < n; i++) {
         CUdevice dev = 0;
+        if (first[i] >= count || (i > 0 && first[i] <= first[i - 1]))
+            return CUDA_ERROR_INVALID_VALUE;
         CUresult rc = place_device(places[i], &dev);
         if (rc != CUDA_SUCCESS)
             return rc;
@@ -121,27 +124,37 @@ static CUresult batch_places(const CUmemLocation *places, const size_t *first, s
     return CUDA_SUCCESS;
 }
 
+/* No batch goes into the legacy stream. */
 static CUresult batch_hint(const char *name, const CUdeviceptr *ptrs, const size_t *sizes,
-                           size_t count, const CUmemLocation *places, const size_t *first, size_t n,
-                           unsigned long long flags, CUstream s, bool ptds)
+                           size_t count, unsigned long long flags, CUstream handle, bool ptds)
 {
-    if (flags != 0)
-        return CUDA_ERROR_INVALID_VALUE;
-    CUresult rc = places || n != 0 ? batch_places(places, first, n, count) : CUDA_SUCCESS;
-    return rc == CUDA_SUCCESS ? ranges_hint(name, ptrs, sizes, count, s, ptds) : rc;
+    struct sim_context *ctx;
+    struct sim_stream *s;
+    CUresult rc = stream_enter(handle, ptds, &ctx, &s);
+    if (rc == CUDA_SUCCESS && (flags != 0 || stream_is_legacy(s)))
+        rc = CUDA_ERROR_INVALID_VALUE;
+    return rc == CUDA_SUCCESS ? ranges_hint(name, ptrs, sizes, count, handle, ptds) : rc;
+}
+
+static CUresult batch_to(const char *name, const CUdeviceptr *ptrs, const size_t *sizes,
+                         size_t count, const CUmemLocation *places, const size_t *first, size_t n,
+                         unsigned long long flags, CUstream s, bool ptds)
+{
+    CUresult rc = batch_places(places, first, n, count);
+    return rc == CUDA_SUCCESS ? batch_hint(name, ptrs, sizes, count, flags, s, ptds) : rc;
 }
 
 STREAM_API(cuMemPrefetchBatchAsync,
            (CUdeviceptr * ptrs, size_t *sizes, size_t count, CUmemLocation *places, size_t *first,
             size_t n, unsigned long long flags, CUstream s),
-           batch_hint("prefetch", ptrs, sizes, count, places, first, n, flags, s, ptds))
+           batch_to("prefetch", ptrs, sizes, count, places, first, n, flags, s, ptds))
 STREAM_API(cuMemDiscardBatchAsync,
            (CUdeviceptr * ptrs, size_t *sizes, size_t count, unsigned long long flags, CUstream s),
-           batch_hint("discard", ptrs, sizes, count, NULL, NULL, 0, flags, s, ptds))
+           batch_hint("discard", ptrs, sizes, count, flags, s, ptds))
 STREAM_API(cuMemDiscardAndPrefetchBatchAsync,
            (CUdeviceptr * ptrs, size_t *sizes, size_t count, CUmemLocation *places, size_t *first,
             size_t n, unsigned long long flags, CUstream s),
-           batch_hint("discard", ptrs, sizes, count, places, first, n, flags, s, ptds))
+           batch_to("discard", ptrs, sizes, count, places, first, n, flags, s, ptds))
 #endif
 
 static CUresult attach(CUdeviceptr ptr, size_t bytes, unsigned int flags, CUstream s, bool ptds)

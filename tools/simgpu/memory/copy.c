@@ -8,6 +8,7 @@
 #include "tools/simgpu/memory/copy.h"
 #include "tools/simgpu/memory/array.h"
 #include "tools/simgpu/memory/memory.h"
+#include "tools/simgpu/memory/space.h"
 #include "tools/simgpu/stream/capture.h"
 #include "tools/simgpu/stream/stream.h"
 #include "tools/simgpu/stream/submit.h"
@@ -60,7 +61,7 @@ static bool page_mapped(uintptr_t at)
 /* A wild host pointer is an error of the call, not a crash: the first and the last page tell. */
 static bool host_readable(uintptr_t at, size_t bytes)
 {
-    return at >= 4096 && page_mapped(at) && page_mapped(at + bytes - 1);
+    return at >= 4096 && !space_has(at) && page_mapped(at) && page_mapped(at + bytes - 1);
 }
 
 static CUresult array_place(const struct end *e, const CUDA_MEMCPY3D *p, struct place *out)

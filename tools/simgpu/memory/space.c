@@ -23,6 +23,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct extent *holes; /* sorted by base, never adjacent; all under lock */
 static size_t count, room;
 static uintptr_t stretch;
+static size_t stretch_bytes;
 static struct ipc_file file; /* number 0: the stretch is anonymous */
 
 static int holes_insert(size_t at, struct extent e)
@@ -75,6 +76,7 @@ static void stretch_reserve(void)
         madvise(base, bytes, MADV_DONTDUMP);
         madvise(base, bytes, MADV_NOHUGEPAGE);
         stretch = (uintptr_t)base;
+        stretch_bytes = bytes;
         holes_insert(0, (struct extent){(uintptr_t)base, bytes});
         return;
     }
@@ -147,6 +149,14 @@ void space_give(uintptr_t base, size_t bytes)
         holes_insert(at, (struct extent){base, bytes}); /* out of memory: the addresses are lost */
     }
     pthread_mutex_unlock(&lock);
+}
+
+bool space_has(uintptr_t at)
+{
+    pthread_mutex_lock(&lock);
+    bool has = at - stretch < stretch_bytes;
+    pthread_mutex_unlock(&lock);
+    return has;
 }
 
 bool space_file(uintptr_t base, struct ipc_file *out, uint64_t *offset)

@@ -18,6 +18,8 @@ uintptr_t space_take(size_t bytes, size_t align);
 /* The file that the stretch is, and where in it an extent begins, for other processes to map. False
  * where the system gave no file of that size: the stretch is this process's alone then. */
 bool space_file(uintptr_t base, struct ipc_file *file, uint64_t *offset);
+/* Is it an address of this stretch, whether something is there or not? */
+bool space_has(uintptr_t at);
 /* Gives an extent back; whole pages of it return to the system. */
 void space_give(uintptr_t base, size_t bytes);
 

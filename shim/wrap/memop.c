@@ -106,6 +106,8 @@ MEMOP(cuStreamWaitValue64_v2, cuuint64_t, WAIT_64, false)
 
 /* ---- batches ------------------------------------------------------------------------------ */
 
+enum { BATCH_MAX = 256 }; /* CUDA's */
+
 struct batch {
     CUstream stream;
     unsigned int count, flags;
@@ -113,6 +115,12 @@ struct batch {
     CUstreamBatchMemOpParams *op;
     _Alignas(16) CUstreamBatchMemOpParams copy[];
 };
+
+/* Of another one the driver looks at nothing but the count. */
+static bool batch_readable(const struct batch *b)
+{
+    return b->op && b->count && b->count <= BATCH_MAX;
+}
 
 static bool batch_waits(const struct batch *b)
 {
@@ -135,7 +143,8 @@ static uint32_t batch_peers(const struct batch *b, const struct shim_stream *s)
 
 static CUresult driver_batch(const struct batch *b)
 {
-    struct watch *watched = b->op && batch_waits(b) ? external_wait_begin(b->stream) : NULL;
+    bool waits = batch_readable(b) && batch_waits(b);
+    struct watch *watched = waits ? external_wait_begin(b->stream) : NULL;
     CUresult r = b->v1 ? REAL(cuStreamBatchMemOp)(b->stream, b->count, b->op, b->flags)
                        : REAL(cuStreamBatchMemOp_v2)(b->stream, b->count, b->op, b->flags);
     external_wait_end(watched);
@@ -208,7 +217,7 @@ static CUresult batch_submit(struct batch *b, bool ptds)
     struct call c = {.now = batch_now, .pack = batch_pack, .args = b};
     struct shim_stream *s = call_stream(&b->stream, ptds);
     uint64_t bits = 0;
-    if (!b->op || !b->count || b->count > 256)
+    if (!batch_readable(b))
         s = NULL;
     if (s && s->q) {
         c.run = batch_run;

@@ -216,9 +216,8 @@ uint32_t memory_managed_whole_flags(CUdeviceptr address, size_t bytes)
  * known. */
 CUdevice memory_target(CUmemLocation to)
 {
-    return to.type == CU_MEM_LOCATION_TYPE_DEVICE ? to.id
-           : to.type == LOCATION_HOST             ? CU_DEVICE_CPU
-                                                  : CU_DEVICE_INVALID;
+    bool of_device = to.type == CU_MEM_LOCATION_TYPE_DEVICE && to.id >= 0;
+    return of_device ? to.id : to.type == LOCATION_HOST ? CU_DEVICE_CPU : CU_DEVICE_INVALID;
 }
 
 static bool device_shares(CUdevice device)

@@ -46,10 +46,12 @@ static CUresult alloc_ahead(const struct alloc *a, struct shim_stream *s)
     return out_of_memory(r) ? alloc_real(a) : r;
 }
 
+/* Only of what the driver would accept. */
 static bool alloc_takes_up(const struct alloc *a, struct shim_stream *s)
 {
     CUdeviceptr at = 0;
-    if (block_freed_bytes() && a->at && !atomic_load_explicit(&s->ctx->error, memory_order_relaxed))
+    bool right = a->at && (!a->named || a->pool || MUTANT(no_pool_taken_up));
+    if (block_freed_bytes() && right && !atomic_load_explicit(&s->ctx->error, memory_order_relaxed))
         at = block_take(s, a->bytes, a->pool);
     if (at)
         *a->at = at;

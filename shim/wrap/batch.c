@@ -6,8 +6,9 @@
 #include <string.h>
 
 #include "shim/path/op.h"
+#include "vhq/mutant.h"
 
-enum { BATCH_ARRAYS = 5, BATCH_MAX = 512 };
+enum { BATCH_ARRAYS = 5, BATCH_MAX = 512, PREFER_OVERLAP = 1 /* a flag, 12.8 */ };
 
 struct batch {
     CUstream stream;
@@ -47,6 +48,12 @@ static void batch_pack(void *payload, const void *args)
     }
 }
 
+/* No batch may go into the legacy stream, as cuda.h says of each kind. */
+static bool batch_plain(const struct batch *b)
+{
+    return b->count && b->count <= BATCH_MAX && b->stream != CU_STREAM_LEGACY;
+}
+
 /* `flags` and `est_ns` are asked for only where the call goes through a vHQ. */
 static CUresult batch_submit(struct batch *b, bool ptds, uint32_t (*flags)(const struct batch *),
                              uint64_t (*est_ns)(const struct batch *))
@@ -56,7 +63,7 @@ static CUresult batch_submit(struct batch *b, bool ptds, uint32_t (*flags)(const
     if (!s || !s->q)
         return call_on(&c, s);
     c.req.est_ns = est_ns ? est_ns(b) : VHQ_UNKNOWN_NS;
-    c.req.flags = b->count && b->count <= BATCH_MAX ? flags(b) : VHQ_MUST_INLINE;
+    c.req.flags = batch_plain(b) ? flags(b) : VHQ_MUST_INLINE;
     if (!(c.req.flags & VHQ_MUST_INLINE)) {
         c.run = batch_run;
         c.req.bytes = (uint32_t)sizeof(*b);
@@ -93,11 +100,17 @@ static uint64_t copy_bytes(const struct batch *b)
 }
 
 /* DURING_API_CALL: the source may be gone when the call has returned. */
-static bool order_allows(const CUmemcpyAttributes *attrs, size_t n)
+static bool attribute_allows(const CUmemcpyAttributes *a)
+{
+    return (a->srcAccessOrder == CU_MEMCPY_SRC_ACCESS_ORDER_STREAM ||
+            a->srcAccessOrder == CU_MEMCPY_SRC_ACCESS_ORDER_ANY) &&
+           a->flags <= PREFER_OVERLAP;
+}
+
+static bool attributes_allow(const CUmemcpyAttributes *attrs, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        if (attrs[i].srcAccessOrder != CU_MEMCPY_SRC_ACCESS_ORDER_STREAM &&
-            attrs[i].srcAccessOrder != CU_MEMCPY_SRC_ACCESS_ORDER_ANY)
+        if (!attribute_allows(&attrs[i]))
             return false;
     return true;
 }
@@ -108,7 +121,7 @@ static uint32_t copy_flags(const struct batch *b)
     const size_t *sizes = b->array[2];
     uint32_t flags = 0;
     if (!b->bytes[0] || !b->bytes[1] || !b->bytes[2] || !b->bytes[3] || !b->bytes[4] ||
-        !order_allows(b->array[3], b->extra_count))
+        !attributes_allow(b->array[3], b->extra_count))
         return VHQ_MUST_INLINE;
     for (size_t i = 0; i < b->count && !flags; i++)
         flags = !sizes[i] ? VHQ_MUST_INLINE
@@ -268,16 +281,24 @@ static uint32_t managed_flags(const struct batch *b)
     const CUdeviceptr *at = b->array[0];
     const size_t *sizes = b->array[1], *idx = b->array[3];
     const CUmemLocation *where = b->array[2];
-    uint32_t flags = b->bytes[0] && b->bytes[1] ? 0 : VHQ_MUST_INLINE;
+    uint32_t flags = b->bytes[0] && b->bytes[1] && !b->flags ? 0 : VHQ_MUST_INLINE;
+    if (MUTANT(batch_late) && b->bytes[0] && b->bytes[1])
+        return 0;
     if (b->extra_count && (!b->bytes[2] || !b->bytes[3]))
         return VHQ_MUST_INLINE;
     for (size_t i = 0; !flags && i < b->count; i++)
-        flags = memory_managed_flags(at[i], sizes[i]);
+        flags = sizes[i] ? memory_managed_flags(at[i], sizes[i]) : VHQ_MUST_INLINE;
     for (size_t i = 0; !flags && i < b->extra_count; i++)
         if (memory_target_flags(memory_target(where[i])) || idx[i] >= b->count ||
             (i ? idx[i] <= idx[i - 1] : idx[0] != 0))
             flags = VHQ_MUST_INLINE;
     return flags;
+}
+
+/* Each range goes somewhere. */
+static uint32_t located_flags(const struct batch *b)
+{
+    return b->extra_count ? managed_flags(b) : VHQ_MUST_INLINE;
 }
 
 static uint64_t managed_bytes(const struct batch *b)
@@ -312,7 +333,7 @@ static void managed_fill(struct batch *b, CUdeviceptr *dptrs, size_t *sizes, siz
         managed_fill(&b, dptrs, sizes, count, flags);                                              \
         ARRAY(&b, 2, locs, numLocs);                                                               \
         ARRAY(&b, 3, locIdxs, numLocs);                                                            \
-        return batch_submit(&b, ptds, managed_flags, managed_bytes);                               \
+        return batch_submit(&b, ptds, located_flags, managed_bytes);                               \
     }                                                                                              \
     EXPORT_BOTH(sym,                                                                               \
                 (CUdeviceptr * dptrs, size_t *sizes, size_t count, CUmemLocation *locs,            \

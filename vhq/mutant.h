@@ -77,6 +77,7 @@
     X(arguments_late, "a memset is deferred whatever its arguments are")                           \
     X(batch_late, "a batch of prefetches is deferred whatever its flags and ranges are")           \
     X(no_pool_taken_up, "an allocation from no pool takes up a block that is being freed")         \
+    X(free_late, "a free in stream order is deferred whatever it frees")                           \
     X(ranges_stale,                                                                                \
       "memory that was freed in stream order, or with a graph, still counts as such")              \
     X(departed_forgotten, "real-time work holds nobody when its stream is destroyed")              \

@@ -234,17 +234,3 @@ uint32_t memory_target_flags(CUdevice target)
     bool there = target == CU_DEVICE_CPU || device_shares(target);
     return there && own && device_shares(own->handle) ? 0 : VHQ_MUST_INLINE;
 }
-
-/* Asked anew: it may have been freed since. */
-uint32_t memory_pooled_flags(CUdeviceptr address)
-{
-    struct range r;
-    CUmemoryPool pool = NULL;
-    bool starts = range_ask((uintptr_t)address, &r) && r.start == (uintptr_t)address;
-    return starts &&
-                   REAL(cuPointerGetAttribute)(&pool, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE,
-                                               address) == CUDA_SUCCESS &&
-                   pool
-               ? 0
-               : VHQ_MUST_INLINE;
-}

@@ -21,8 +21,6 @@ uint32_t memory_managed_whole_flags(CUdeviceptr address, size_t bytes);
  * such a place exists and takes part. */
 CUdevice memory_target(CUmemLocation to);
 uint32_t memory_target_flags(CUdevice target);
-/* Likewise, unless it is the start of an allocation from a pool. */
-uint32_t memory_pooled_flags(CUdeviceptr address);
 
 /* Memory of the host: the program's own, or pinned. */
 bool memory_host(CUdeviceptr address);

@@ -137,7 +137,8 @@ static void free_pack(void *payload, const void *args)
     block_free_buffered(&f->block, f->known);
 }
 
-/* A block that is not known may be a graph's, or none. */
+/* A block that is not known may be a graph's, or none, or one whose free the driver has got
+ * already: until the device is there no question tells. */
 static CUresult free_queued(struct freeing *f, struct shim_stream *s)
 {
     if (!block_free_begin(f->at, &f->block))
@@ -150,7 +151,7 @@ static CUresult free_queued(struct freeing *f, struct shim_stream *s)
                      .req = {.bytes = sizeof(*f), .flags = VHQ_UNCOUNTED},
                      .name = "cuMemFreeAsync"};
     c.req.flags |= MUTANT_OVERTAKES(free_overtakes);
-    c.req.flags |= f->block.block ? 0 : memory_pooled_flags(f->at);
+    c.req.flags |= f->block.block || MUTANT(free_late) ? 0 : VHQ_MUST_INLINE;
     CUresult r = call_on(&c, s);
     if (f->called && r == CUDA_SUCCESS)
         block_free_end(f->block);

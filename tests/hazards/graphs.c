@@ -398,27 +398,30 @@ HAZARD(capture_waits_for_a_record_from_before_it_that_is_buffered)
     show("x", x);
 }
 
-/* The driver looks at the call whether the memory of the launch before was freed. */
+/* The driver looks at the call whether the memory of the launch before was freed: in stream order,
+ * or by another graph. */
 HAZARD(graph_whose_memory_another_stream_frees_is_launched_again)
 {
     CUDA_MEM_ALLOC_NODE_PARAMS p = {
         .poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
                       .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}},
         .bytesize = BYTES};
-    CUgraph graph;
+    CUgraph graph, frees;
     CUgraphNode node;
     streams();
     hold_ms = 200;
     MUST(cuGraphCreate(&graph, 0));
     MUST(cuGraphAddMemAllocNode(&node, graph, NULL, 0, &p));
-    CUgraphExec exec = exec_of(graph);
-    for (int i = 0; i < 3; i++) {
+    MUST(cuGraphCreate(&frees, 0));
+    MUST(cuGraphAddMemFreeNode(&node, frees, NULL, 0, p.dptr));
+    CUgraphExec exec = exec_of(graph), freeing = exec_of(frees);
+    for (int i = 0; i < 4; i++) {
         SAY(cuGraphLaunch(exec, s));
         SAY(cuStreamSynchronize(s));
         hold(other);
         SAY(launch_mix(p.dptr, 5, 7, other));
-        SAY(cuMemFreeAsync(p.dptr, other));
         buffered(other);
+        SAY(i % 2 ? cuMemFreeAsync(p.dptr, other) : cuGraphLaunch(freeing, other));
         SAY(cuGraphLaunch(exec, s));
         SAY(cuStreamSynchronize(s)); /* launched by now, also if its thread had put it off */
         release(other);

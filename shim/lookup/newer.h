@@ -2,7 +2,7 @@
  * newer.h - what a cuda.h from 12.0 on may lack of 13.5's, so that the library is the same
  * whichever header it was built with. Own declarations of the driver's binary interface: what only
  * passes through is an incomplete type; of what is looked into, the members that are. Included by
- * shim.h alone.
+ * shim.h, and by the test that calls all of it (tests/hazards/arguments).
  */
 #ifndef CUTIN_SHIM_NEWER_H
 #define CUTIN_SHIM_NEWER_H

@@ -4,6 +4,7 @@
 #include "shim/objects/event.h"
 
 #include "shim/path/call.h"
+#include "shim/objects/capture.h"
 #include "shim/objects/context.h"
 #include "shim/objects/late.h"
 #include "shim/path/drain.h"
@@ -65,6 +66,13 @@ static inline CUresult wait_real(const struct shim_event *ev, CUevent handle)
     return unlikely(ev->interprocess) ? outside_wait(ev, handle) : REAL(cuEventSynchronize)(handle);
 }
 
+/* The record is buffered. A capture may forbid the call all the same, and the call spoil it. */
+static CUresult buffered_answer(CUevent handle)
+{
+    CUresult r = capture_any() ? REAL(cuEventQuery)(handle) : CUDA_ERROR_NOT_READY;
+    return r == CUDA_SUCCESS ? CUDA_ERROR_NOT_READY : r;
+}
+
 EXPORT CUresult cuEventQuery(CUevent hEvent)
 {
     struct shim_event *ev = call_native() ? NULL : event_find(hEvent);
@@ -72,7 +80,7 @@ EXPORT CUresult cuEventQuery(CUevent hEvent)
         return REAL(cuEventQuery)(hEvent);
     struct event_seen seen = event_see(ev);
     if (!MUTANT(event_query_early) && event_buffered(ev))
-        return event_result(ev, CUDA_ERROR_NOT_READY);
+        return event_result(ev, buffered_answer(hEvent));
     STOP(event_query);
     CUresult r = REAL(cuEventQuery)(hEvent);
     if (r == CUDA_ERROR_NOT_READY && ev->interprocess)

@@ -85,6 +85,7 @@
     X(calls_unseen, "a stream is complete while a thread's call for it runs")                      \
     X(calls_in_the_way, "a command waits for a call that another thread is in")                    \
     X(call_locks, "a stream's calls wait for one that another thread is in")                       \
+    X(drain_completes, "a call that drains waits until what it drained is complete")               \
     X(legacy_drain_of_all, "the legacy stream is waited for with the non-blocking ones")           \
     X(capture_comes_first, "a call that waited is judged by a capture that began meanwhile")       \
     X(graph_memory_unordered,                                                                      \

@@ -210,6 +210,8 @@ void shim_drain(enum drain_scope scope)
         if (MUTANT(exec_update_undrained))
             return;
         drain_all(false);
+        if (MUTANT(drain_completes))
+            context_each(sync_each, NULL);
         return;
     }
     if (!(ctx = context_known()))

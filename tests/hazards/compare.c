@@ -6,7 +6,9 @@
  *
  * The environment brings CUTIN_PRELOAD, the value of LD_PRELOAD for cutin. Exit status 1 and both
  * outputs on a difference. HAZARD_MODES=a,b restricts the ways, and names those that want company:
- * a daemon and a real-time service (HAZARD_DAEMON, HAZARD_SERVICE: the programs).
+ * a daemon and a real-time service (HAZARD_DAEMON, HAZARD_SERVICE: the programs). HAZARD_CLOCK, the
+ * simulator's clock that steps, and HAZARD_RM, its resource manager, are preloaded if they are set.
+ * HAZARD_KEEP=FOLDER keeps there what is printed, as HAZARD.WAY.WORLD, by HAZARD_WORLD.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -68,7 +71,23 @@ static pid_t fork_bound(void)
     return 0;
 }
 
-static pid_t companion(const char *const argv[], const char *const env[])
+/* What goes in front of a program, in this order. */
+static void preload(const char *cutin)
+{
+    const char *const all[] = {getenv("HAZARD_CLOCK"), cutin, getenv("HAZARD_RM")};
+    char text[4096] = "";
+    for (int i = 0; i < 3; i++) {
+        size_t n = strlen(text);
+        if (all[i])
+            snprintf(text + n, sizeof(text) - n, "%s%s", n ? ":" : "", all[i]);
+    }
+    if (*text)
+        setenv("LD_PRELOAD", text, 1);
+    if (getenv("HAZARD_CLOCK"))
+        personality(ADDR_NO_RANDOMIZE); /* the same in every run */
+}
+
+static pid_t companion(const char *const argv[], const char *const env[], const char *cutin)
 {
     pid_t pid = fork_bound();
     if (pid != 0)
@@ -76,6 +95,7 @@ static pid_t companion(const char *const argv[], const char *const env[])
     int null = open("/dev/null", O_WRONLY);
     dup2(null, STDOUT_FILENO);
     dup2(null, STDERR_FILENO);
+    preload(cutin);
     for (; *env; env++)
         putenv((char *)(unsigned long)*env);
     execv(argv[0], (char *const *)(unsigned long)argv);
@@ -91,7 +111,7 @@ static void end(pid_t pid)
 static pid_t daemon_new(void)
 {
     return companion((const char *[]){getenv("HAZARD_DAEMON"), "--socket", place, NULL},
-                     (const char *[]){NULL});
+                     (const char *[]){NULL}, NULL);
 }
 
 /* The program's own end ends this one: a daemon that is there for 20 ms, and not for 20. */
@@ -110,12 +130,12 @@ static pid_t daemons_come_and_go(void)
 
 static pid_t service_new(enum company company)
 {
-    char preload[4096];
-    snprintf(preload, sizeof(preload), "LD_PRELOAD=%s", getenv("CUTIN_PRELOAD"));
+    char socket[sizeof(place) + 16];
+    snprintf(socket, sizeof(socket), "CUTIN_SOCKET=%s", place);
     return companion((const char *[]){getenv("HAZARD_SERVICE"), "--rate",
                                       company == PULSED ? "1000" : "100", "--kernels", "3",
                                       "--kernel-us", "100", "--seconds", "3600", NULL},
-                     (const char *[]){preload, "CUTIN_PRIORITY=rt", NULL});
+                     (const char *[]){socket, "CUTIN_PRIORITY=rt", NULL}, getenv("CUTIN_PRELOAD"));
 }
 
 static void company_begin(enum company company)
@@ -130,8 +150,13 @@ static void company_begin(enum company company)
 
 static void company_end(enum company company)
 {
-    for (int i = 0; i < 2 && company != ALONE; i++)
+    for (int i = 0; i < 2 && company != ALONE; i++) {
+        if (waitpid(companions[i], NULL, WNOHANG) != 0) {
+            printf("the %s did not stay\n", i ? "service" : "daemon");
+            exit(1);
+        }
         end(companions[i]);
+    }
     unlink(place);
 }
 
@@ -145,13 +170,14 @@ static void child(const char *program, const char *hazard, const struct mode *m,
     unsetenv("CUDA_INJECTION64_PATH");
     if (m->company != ALONE)
         setenv("CUTIN_SOCKET", place, 1);
+    const char *cutin = NULL;
     for (unsigned int i = 0; i < sizeof(m->env) / sizeof(*m->env) && m->env[i]; i++) {
-        const char *value = strchr(m->env[i], '=');
-        if (value)
+        if (strchr(m->env[i], '='))
             putenv((char *)(unsigned long)m->env[i]);
         else
-            setenv("LD_PRELOAD", getenv("CUTIN_PRELOAD"), 1);
+            cutin = getenv("CUTIN_PRELOAD");
     }
+    preload(cutin);
     execl(program, program, hazard, (char *)NULL);
     fprintf(stderr, "%s: %s\n", program, strerror(errno));
     _exit(127);
@@ -164,8 +190,25 @@ static void text_of(int fd, char *text)
     close(fd);
 }
 
+/* A time is of those that name an id, so each run has its own. */
+static void id_new(void)
+{
+    static unsigned int runs;
+    char id[48];
+    snprintf(id, sizeof(id), "hazard-%d-%u", (int)getpid(), runs++);
+    setenv("SIMGPU_ID", id, 1);
+}
+
+static void time_remove(void)
+{
+    char name[96];
+    snprintf(name, sizeof(name), "/simgpu-clock-%u-%s", (unsigned)getuid(), getenv("SIMGPU_ID"));
+    shm_unlink(name);
+}
+
 static void run(const char *program, const char *hazard, const struct mode *m, struct result *r)
 {
+    id_new();
     int fds[2] = {memfd_create("stdout", MFD_CLOEXEC), memfd_create("stderr", MFD_CLOEXEC)};
     company_begin(m->company);
     pid_t pid = fork();
@@ -182,6 +225,21 @@ static void run(const char *program, const char *hazard, const struct mode *m, s
     text_of(fds[0], r->out);
     text_of(fds[1], r->err);
     company_end(m->company);
+    time_remove();
+}
+
+static void keep(const char *hazard, const char *way, const struct result *r)
+{
+    const char *where = getenv("HAZARD_KEEP"), *world = getenv("HAZARD_WORLD");
+    char path[512];
+    if (!where)
+        return;
+    snprintf(path, sizeof(path), "%s/%s.%s.%s", where, hazard, way, world ? world : "");
+    FILE *f = fopen(path, "w");
+    if (!f || fputs(r->out, f) < 0 || fclose(f) != 0) {
+        perror(path);
+        exit(1);
+    }
 }
 
 static void print_end(const char *way, const struct result *r)
@@ -237,6 +295,7 @@ static int compare(const char *program, const char *hazard)
         if (!wanted(i))
             continue;
         run(program, hazard, m, r);
+        keep(hazard, m->name, r);
         if (m->reference < 0) {
             if (r->status != -1)
                 continue;
@@ -267,9 +326,6 @@ static int compare(const char *program, const char *hazard)
 
 static void world(void)
 {
-    char id[32];
-    snprintf(id, sizeof(id), "hazard-%d", (int)getpid());
-    setenv("SIMGPU_ID", id, 1);
     setenv("CUTIN_SOCKET", "", 1);
     if (!mkdtemp(folder))
         exit(2);

@@ -83,28 +83,35 @@ static uint64_t in_the_way_of(const struct device_work *asks)
     return ns;
 }
 
-/* What a request of the service found at most. On a host that is late one may come long before it
- * was expected (vhq/gaps.c): there nothing is said of it. */
-static uint64_t in_the_way_us(uint64_t service)
+static uint64_t found_us[REQUESTS]; /* by requests, from the least to the most */
+
+static int by_length(const void *a, const void *b)
 {
-    uint64_t most_ns = 0;
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* What each request of the service found. On a host that is late one may come long before it was
+ * expected (vhq/gaps.c): there nothing is said of it. */
+static void in_the_way(uint64_t service)
+{
     int requests = 0;
 
     works = 0;
     device_log_count(keep_kernel, NULL);
     for (int i = 0; i < works; i++)
         if (work[i].pid == service) {
-            uint64_t ns = in_the_way_of(&work[i]);
-            most_ns = ns > most_ns ? ns : most_ns;
-            requests++;
+            cr_assert_lt(requests, REQUESTS);
+            found_us[requests++] = clock_steps() ? in_the_way_of(&work[i]) / 1000 : 0;
         }
     cr_assert_eq(requests, REQUESTS);
-    return clock_steps() ? most_ns / 1000 : 0;
+    qsort(found_us, REQUESTS, sizeof(*found_us), by_length);
 }
 
 /* ---- tests ----------------------------------------------------------------------------------- */
 
-static uint64_t service_finds_us(int jobs, const char *lengths_us)
+static void service_finds(int jobs, const char *lengths_us)
 {
     struct process *daemon;
     uint64_t service;
@@ -115,31 +122,40 @@ static uint64_t service_finds_us(int jobs, const char *lengths_us)
     service = service_run();
     jobs_end(jobs);
     process_free(daemon);
-    return in_the_way_us(service);
+    in_the_way(service);
+}
+
+/* How many shifts end when a request comes is a matter of the phase in which all began: there two
+ * have a budget each. */
+static void finds_one_budget(int jobs)
+{
+    const uint64_t *most = &found_us[REQUESTS - 1], *but_a_tenth = most - REQUESTS / 10;
+
+    service_finds(jobs, "100");
+    cr_expect_leq(*but_a_tenth, BUDGET_US + 100, "%lu us", (unsigned long)*but_a_tenth);
+    cr_expect_leq(*most, 2 * BUDGET_US, "%lu us at most", (unsigned long)*most);
 }
 
 /* What each of them had in the driver took longer, with the others in between, than the guard waits
  * for progress. */
 Test(jobs, that_ran_before_leave_a_service_no_more_than_a_budget)
 {
-    uint64_t us = service_finds_us(4, "100");
-
-    cr_expect_leq(us, BUDGET_US + 100, "%lu us", (unsigned long)us);
+    finds_one_budget(4);
 }
 
 /* They take shifts once the daemon has seen that all of them are busy: what is in the way is one's,
  * or two's between shifts. */
 Test(jobs, that_are_many_leave_a_service_no_more_than_one)
 {
-    uint64_t us = service_finds_us(MOST_JOBS, "100");
-
-    cr_expect_leq(us, BUDGET_US + 100, "%lu us", (unsigned long)us);
+    finds_one_budget(MOST_JOBS);
 }
 
 /* Estimates are of little use here; the longest kernel takes a millisecond. */
 Test(jobs, whose_kernels_vary_leave_a_service_some_of_them)
 {
-    uint64_t us = service_finds_us(1, "500,20,1000,50");
+    uint64_t most_us;
 
-    cr_expect_leq(us, BUDGET_US + 1000, "%lu us", (unsigned long)us);
+    service_finds(1, "500,20,1000,50");
+    most_us = found_us[REQUESTS - 1];
+    cr_expect_leq(most_us, BUDGET_US + 1000, "%lu us", (unsigned long)most_us);
 }

@@ -39,7 +39,7 @@ static const struct room {
      "scheduler/client/client.h trace/clock.h"},
 
     {"scheduler/wire", "trace/clock.h"},
-    {"scheduler/client", "scheduler/wire vhq/thread.h trace/clock.h trace/probe.h"},
+    {"scheduler/client", "scheduler/wire vhq/thread.h vhq/mutant.h trace/clock.h trace/probe.h"},
     {"scheduler/policy", "scheduler/wire"},
     {"scheduler/peers", "scheduler/policy scheduler/wire trace/clock.h"},
     {"scheduler/daemon", "scheduler/peers scheduler/policy scheduler/wire trace/clock.h"},

@@ -1,19 +1,18 @@
 /*
  * client.c - this process as the scheduler sees it.
  *
- * One thread, "cutin-client", owns the connection (link.c): it registers, takes in the pages of
- * clients below, and puts private memory back when the daemon goes. A lock guards the connection,
- * the device table and the stream counts against the few other threads that use them; the real-time
- * path (activity.c) takes no lock.
+ * One thread, "cutin-link", owns the connection (link.c): it registers, takes in the pages of
+ * clients below, and puts private memory back when the daemon goes. Another one, "cutin-client",
+ * beats, keeps bounds, and gives the owner its ticks. A lock guards the connection, the device
+ * table and the stream counts against the few other threads that use them; the real-time path
+ * (activity.c) takes no lock.
  */
 #include "scheduler/client/client.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
-#include <poll.h>
 #include <pthread.h>
-#include <sched.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -25,7 +24,7 @@
 
 #define TICK_NS       (CLIENT_TICK_MS * NS_PER_MS)
 #define FAST_NS       NS_PER_MS
-#define OPEN_WAIT_NS  (200 * NS_PER_MS) /* client_open, for the daemon's welcome */
+#define OPEN_WAIT_NS  (400 * NS_PER_MS) /* client_open; the link itself waits for less */
 #define CLOSE_WAIT_NS (50 * NS_PER_MS)
 
 static struct client_state self = {.lock = PTHREAD_MUTEX_INITIALIZER, .connection.fd = -1};
@@ -38,19 +37,6 @@ static bool usable(int dev, uint32_t level)
 }
 
 /* ---- the thread ------------------------------------------------------------------------------ */
-
-/* Or until the end: client_close wakes who sleeps here. */
-static void sleep_until_news(uint64_t ns)
-{
-    struct timespec limit = {.tv_nsec = (long)ns};
-    struct pollfd p = {.fd = self.connection.fd, .events = POLLIN};
-
-    /* A descriptor that was closed under us answers POLLNVAL at once: do not spin on it. */
-    if (p.fd >= 0 && connection_ours(&self.connection))
-        ppoll(&p, 1, &limit, NULL);
-    else
-        syscall(SYS_futex, &self.stop, FUTEX_WAIT_PRIVATE, 0, &limit, NULL, 0);
-}
 
 /* The owner may come back to us from there, so not under the lock. */
 static void carry_out(const struct message_remote *remote, uint32_t n)
@@ -79,7 +65,7 @@ static uint64_t next_interval(bool held, uint64_t until_tick)
 static void *client_main(void *unused)
 {
     uint64_t next_tick = 0, interval = TICK_NS;
-    uint32_t ticks = 0;
+    uint32_t ticks = 0, news = 0;
 
     while (!atomic_load(&self.stop)) {
         struct message_remote remote[REMOTES];
@@ -87,12 +73,13 @@ static void *client_main(void *unused)
         uint64_t now;
         bool held;
 
-        sleep_until_news(interval);
+        state_wait(&self.news, news, clock_ns() + interval);
         if (atomic_load(&self.stop))
             break;
+        news = atomic_load(&self.news);
         now = clock_ns();
         pthread_mutex_lock(&self.lock);
-        link_service(&self, now);
+        state_tell(&self);
         held = hold_limit_tick(&self.hold_limit, self.page, now);
         n = self.remote_count;
         memcpy(remote, self.remote, n * sizeof(remote[0]));
@@ -115,12 +102,18 @@ static void *client_main(void *unused)
 
 /* ---- public ---------------------------------------------------------------------------------- */
 
+/* With the lock, which others have meanwhile. */
 static void wait_for_welcome(void)
 {
-    link_connect(&self, OPEN_WAIT_NS);
-    while (self.link == LINK_HELLO) {
-        sleep_until_news(TICK_NS);
-        link_service(&self, clock_ns());
+    uint64_t by = clock_ns() + OPEN_WAIT_NS;
+    bool in_time = true;
+
+    while ((!self.tried || self.link == LINK_HELLO) && in_time) {
+        uint32_t seen = atomic_load(&self.news);
+
+        pthread_mutex_unlock(&self.lock);
+        in_time = state_wait(&self.news, seen, by);
+        pthread_mutex_lock(&self.lock);
     }
 }
 
@@ -148,7 +141,8 @@ static void configure(const struct client_config *cfg)
     self.backoff_ns = LINK_BACKOFF_MIN_NS;
     atomic_store(&self.activity.flat, self.cfg.lowest == self.cfg.level);
     state_grant(&self, self.cfg.level);
-    self.remote_count = 0;
+    self.remote_count = self.devices_due = 0;
+    self.level_due = false;
     self.remote_level = self.remote_weight = 0;
     self.paused = false;
 }
@@ -174,48 +168,48 @@ int client_open(const struct client_config *cfg)
         goto out;
     }
     memset(self.said, 0, sizeof(self.said));
+    self.texts = 0;
     configure(cfg);
     if (!self.counted_since_ns)
         self.counted_since_ns = clock_ns();
     state_identify(&self);
     self.activity.page = self.page;
     self.activity.waker = &self.waker;
-    if (self.socket[0])
-        wait_for_welcome();
     atomic_store(&self.stop, 0);
     atomic_store(&self.ended, 0);
-    rc = thread_new(&self.thread, "cutin-client", client_main, NULL);
+    if (self.socket[0] && (rc = link_start(&self)) == 0)
+        wait_for_welcome();
+    state_tell(&self);
+    if (rc == 0)
+        rc = thread_new(&self.thread, "cutin-client", client_main, NULL);
     if (rc == 0 && cfg->linger_us)
         waker_start(&self.waker, expire, &self.activity);
     if (rc == 0)
         atomic_store_explicit(&self.open, true, memory_order_release);
-    else if (self.link == LINK_UP)
-        link_down(&self, rc);
+    else
+        atomic_store(&self.stop, 1);
 out:
     pthread_mutex_unlock(&self.lock);
+    if (rc != 0 && rc != -EALREADY)
+        link_end(&self, clock_ns() + CLOSE_WAIT_NS);
     return rc;
 }
 
-/* A process that lives for a few milliseconds is not to end with a tick's sleep of the thread. That
- * can only be late inside the owner's tick. */
-static bool thread_ends(void)
+/* A process that lives for a few milliseconds is not to end with a tick's sleep of a thread. The
+ * client's can only be late inside the owner's tick. */
+static void threads_end(void)
 {
-    uint64_t now = clock_ns(), by = now + CLOSE_WAIT_NS;
+    uint64_t by = clock_ns() + CLOSE_WAIT_NS;
 
     atomic_store(&self.stop, 1);
     syscall(SYS_futex, &self.stop, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
-    pthread_mutex_lock(&self.lock);
-    connection_end(&self.connection);
-    pthread_mutex_unlock(&self.lock);
-    while (!atomic_load(&self.ended) && now < by) {
-        struct timespec limit = {.tv_nsec = (long)(by - now)};
-        syscall(SYS_futex, &self.ended, FUTEX_WAIT_PRIVATE, 0, &limit, NULL, 0);
-        now = clock_ns();
-    }
-    if (!atomic_load(&self.ended))
-        return false;
-    thread_join(self.thread);
-    return true;
+    state_news(&self);
+    if (!link_end(&self, by)) /* the daemon repairs when the process ends */
+        pthread_detach(self.link_thread);
+    if (state_wait(&self.ended, 0, by))
+        thread_join(self.thread);
+    else
+        pthread_detach(self.thread);
 }
 
 void client_close(void)
@@ -227,21 +221,9 @@ void client_close(void)
     waker_stop(&self.waker);
     pthread_mutex_unlock(&self.lock);
     activity_clear(&self.activity);
-    if (!thread_ends()) {
-        /* It still owns the connection; the daemon repairs when the process ends. */
-        pthread_detach(self.thread);
-        return;
-    }
+    threads_end();
     pthread_mutex_lock(&self.lock);
-    self.said[NOTICE_LOST] = true; /* not news: we are leaving */
-    if (self.link == LINK_UP || self.link == LINK_HELLO)
-        link_down(&self, -ECONNRESET);
-    for (int i = 0; i < 1000 && self.link == LINK_DRAIN; i++) {
-        sched_yield();
-        link_drain(&self);
-    }
-    self.link = LINK_NONE;
-    self.retry_ns = 0;
+    state_tell(&self);
     pthread_mutex_unlock(&self.lock);
 }
 
@@ -309,8 +291,10 @@ int client_device(const uint8_t uuid[16])
     memcpy(self.page->device[dev].uuid, uuid, 16);
     atomic_store_explicit(&self.page->device[dev].used, 1, memory_order_release);
     self.devices++;
-    if (self.link == LINK_UP && link_send_device(&self, (uint32_t)dev) != 0)
-        atomic_store(&self.broken, true); /* the thread drops it and registers again */
+    if (self.link == LINK_UP) {
+        self.devices_due |= 1u << dev;
+        link_ask(&self);
+    }
 out:
     pthread_mutex_unlock(&self.lock);
     return dev;
@@ -468,8 +452,8 @@ void client_set_level(uint32_t level)
     if (self.cfg.lowest > level)
         self.cfg.lowest = level;
     if (self.link == LINK_UP) {
-        if (link_send_level(&self, level) != 0)
-            atomic_store(&self.broken, true);
+        self.level_due = true;
+        link_ask(&self);
     } else {
         state_change_level(&self, level);
         atomic_store(&self.page->level, level);
@@ -483,5 +467,6 @@ void client_after_fork(void)
         return;
     atomic_store(&self.forked, true);
     atomic_store(&self.up, false);
-    connection_close(&self.connection);
+    if (!self.own_table)
+        connection_close(&self.connection);
 }

@@ -48,9 +48,10 @@ struct client_config {
     void (*log)(int severity, const char *text);
 };
 
-/* Creates the page, connects to the daemon if there is one, starts the client's thread (signals
- * blocked, name "cutin-client"). A daemon that is absent is not an error: connection is retried in
- * the background. Returns 0 or -errno (no memory; the caller then runs without scheduling). */
+/* Creates the page, starts the thread that connects to the daemon if there is one ("cutin-link")
+ * and the client's ("cutin-client"), both with signals blocked. A daemon that is absent is not an
+ * error: connection is retried in the background. Returns 0 or -errno (no memory; the caller then
+ * runs without scheduling). */
 int client_open(const struct client_config *cfg);
 /* Drops the connection, clears every bit this process has set. Bounded: 50 ms. */
 void client_close(void);

@@ -12,7 +12,7 @@
 #define WELCOME_NS     (2000ull * NS_PER_MS) /* in attempts after the first */
 #define BACKOFF_MAX_NS (1000 * NS_PER_MS)
 
-int link_send_device(struct client_state *self, uint32_t slot)
+static int send_device(struct client_state *self, uint32_t slot)
 {
     union message m;
 
@@ -61,7 +61,7 @@ void link_down(struct client_state *self, int why)
 void link_connect(struct client_state *self, uint64_t wait_ns)
 {
     union message m;
-    int rc = connection_open(&self->connection, self->socket);
+    int rc = connection_open(&self->connection, self->socket, !self->own_table);
 
     if (rc == 0) {
         message_init(&m, MESSAGE_HELLO);
@@ -129,13 +129,38 @@ static int on_done(struct client_state *self, const union message *m, int fd)
     return m->done.error;
 }
 
-int link_send_level(struct client_state *self, uint32_t level)
+static int send_level(struct client_state *self, uint32_t level)
 {
     union message m;
 
     message_init(&m, MESSAGE_LEVEL);
     m.level.level = level;
     return connection_send(&self->connection, &m);
+}
+
+/* What others of this process want the daemon to know. */
+static int send_due(struct client_state *self)
+{
+    int rc = 0;
+
+    while (self->devices_due && rc == 0) {
+        uint32_t slot = (uint32_t)__builtin_ctz(self->devices_due);
+
+        self->devices_due &= self->devices_due - 1;
+        rc = send_device(self, slot);
+    }
+    if (self->level_due && rc == 0)
+        rc = send_level(self, self->cfg.level);
+    self->level_due = false;
+    return rc;
+}
+
+void link_ask(struct client_state *self)
+{
+    if (self->own_table)
+        bell_ring(&self->bell);
+    else if (send_due(self) != 0)
+        atomic_store(&self->broken, true); /* the thread drops it and registers again */
 }
 
 static int on_welcome(struct client_state *self, const union message *m, int fd)
@@ -166,11 +191,10 @@ static int on_welcome(struct client_state *self, const union message *m, int fd)
         say_refused(self, m->welcome.level, m->welcome.reason);
     if (self->said[NOTICE_NO_DAEMON] || self->said[NOTICE_LOST])
         state_say(self, NOTICE_BACK, SAY_INFO, "registered with the scheduler at %s", self->socket);
-    for (uint32_t n = 0; n < self->devices && rc == 0; n++)
-        rc = link_send_device(self, state_slot(self, n));
-    if (rc == 0 && self->cfg.level != self->asked) /* client_set_level, since HELLO */
-        rc = link_send_level(self, self->cfg.level);
-    return rc;
+    for (uint32_t n = 0; n < self->devices; n++)
+        self->devices_due |= 1u << state_slot(self, n);
+    self->level_due = self->cfg.level != self->asked; /* client_set_level, since HELLO */
+    return send_due(self);
 }
 
 static int on_bit(struct client_state *self, const union message *m, int fd)
@@ -279,6 +303,8 @@ void link_service(struct client_state *self, uint64_t now)
         link_connect(self, WELCOME_NS);
     if (self->link == LINK_HELLO || self->link == LINK_UP) {
         rc = link_receive(self);
+        if (rc == 0 && self->link == LINK_UP)
+            rc = send_due(self);
         if (rc == 0 && atomic_load(&self->broken))
             rc = -ECONNRESET;
         if (rc == 0 && self->link == LINK_HELLO && now >= self->welcome_by_ns)

@@ -1,6 +1,8 @@
 /*
  * link.h - the client's link to the daemon: it registers, takes in what the daemon says, and starts
- * again when that has gone. All under the lock of `self`.
+ * again when that has gone. It has a thread of its own (link_thread.c), and where the kernel lets
+ * it a descriptor table of its own, so nothing of it can be seen or closed among the program's. All
+ * under the lock of `self`.
  */
 #ifndef CUTIN_LINK_H
 #define CUTIN_LINK_H
@@ -20,8 +22,13 @@ void link_down(struct client_state *self, int why);
  * this process register again. */
 void link_drain(struct client_state *self);
 
-/* Return 0 or -errno. */
-int link_send_device(struct client_state *self, uint32_t slot);
-int link_send_level(struct client_state *self, uint32_t level);
+/* The daemon is told what is due. Any thread. */
+void link_ask(struct client_state *self);
+
+/* Starts its thread, "cutin-link". Returns 0 or -errno. */
+int link_start(struct client_state *self);
+/* With `stop` set, and without the lock: the thread leaves the daemon, and ends. False: not by that
+ * time. */
+bool link_end(struct client_state *self, uint64_t by_ns);
 
 #endif

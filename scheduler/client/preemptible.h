@@ -1,9 +1,9 @@
 /*
  * preemptible.h - the pages of the clients below this one, where it sets its hold bits.
  *
- * The client's thread adds and removes pages; the real-time path walks them without a lock. A page
+ * The link's thread adds and removes pages; the real-time path walks them without a lock. A page
  * that was removed stays mapped until nobody is walking: a walker announces itself in a counter
- * before it reads the list, and the client's thread unmaps only after it has seen that counter at
+ * before it reads the list, and the link's thread unmaps only after it has seen that counter at
  * zero once since the removal.
  */
 #ifndef CUTIN_BELOW_H
@@ -44,7 +44,7 @@ struct preemptible {
 void preemptible_write(struct preemptible *b, uint32_t dev, uint32_t bit, uint32_t level,
                        uint64_t now_ns);
 
-/* The rest is for the client's thread alone. Each change ends with a new generation. */
+/* The rest is for the link's thread alone. Each change ends with a new generation. */
 
 /* A page joins (then `page` becomes the list's, even on error), or, with `page` NULL, one that is
  * there has new slots or another level. Returns 0, -ENOMEM, or -ENOENT: nothing to change. */

@@ -4,23 +4,55 @@
 #include "scheduler/client/state.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+
+#include "trace/clock.h"
 
 void state_say(struct client_state *self, enum notice kind, int severity, const char *format, ...)
 {
-    char text[640];
+    struct said_text *at;
     va_list args;
 
-    if (self->said[kind] || !self->cfg.log)
+    if (self->said[kind] || self->texts == NOTICES)
         return;
     self->said[kind] = true;
+    at = &self->text[self->texts++];
+    at->severity = severity;
     va_start(args, format);
-    vsnprintf(text, sizeof(text), format, args);
+    vsnprintf(at->text, sizeof(at->text), format, args);
     va_end(args);
-    self->cfg.log(severity, text);
+}
+
+void state_tell(struct client_state *self)
+{
+    for (uint32_t i = 0; i < self->texts && self->cfg.log; i++)
+        self->cfg.log(self->text[i].severity, self->text[i].text);
+    self->texts = 0;
+}
+
+void state_news(struct client_state *self)
+{
+    atomic_fetch_add(&self->news, 1);
+    syscall(SYS_futex, &self->news, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+}
+
+bool state_wait(_Atomic uint32_t *word, uint32_t seen, uint64_t by_ns)
+{
+    uint64_t now = clock_ns();
+
+    while (atomic_load(word) == seen && now < by_ns) {
+        struct timespec limit = {.tv_sec = (time_t)((by_ns - now) / (1000 * NS_PER_MS)),
+                                 .tv_nsec = (long)((by_ns - now) % (1000 * NS_PER_MS))};
+        syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, &limit, NULL, 0);
+        now = clock_ns();
+    }
+    return atomic_load(word) != seen;
 }
 
 void state_remote(struct client_state *self, uint32_t kind, uint32_t value)

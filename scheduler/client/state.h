@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "scheduler/client/activity.h"
+#include "scheduler/client/bell.h"
 #include "scheduler/client/hold_limit.h"
 #include "scheduler/client/client.h"
 #include "scheduler/wire/connection.h"
@@ -63,16 +64,35 @@ struct client_state {
     uint32_t devices;
     uint32_t streams[PAGE_LEVELS], above_own;
     bool said[NOTICES];
-    pthread_t thread;
+    struct said_text {
+        int severity;
+        char text[640];
+    } text[NOTICES]; /* for the client's thread to tell: the link's has no standard error */
+    uint32_t texts;
+    uint32_t devices_due; /* slots that the daemon is to be told of, a bit each */
+    bool level_due;
+    bool own_table; /* the link's thread has one, and `connection` is there */
+    bool tried;     /* to connect, once at least */
+    bool linked;    /* there is that thread */
+    struct bell bell;
+    pthread_t thread, link_thread;
     struct waker waker;
     _Atomic uint32_t level; /* granted */
     _Atomic bool open, forked, up, broken;
-    _Atomic uint32_t stop, ended; /* the thread is to end, and has; futexes */
+    _Atomic uint32_t news; /* for the client's thread, a futex */
+    /* Threads are to end, and have; futexes. */
+    _Atomic uint32_t stop, ended, link_ended;
 };
 
-/* Once per kind of notice; `severity` as in CUTIN_LOG. */
+/* To be told, once per kind of notice; `severity` as in CUTIN_LOG. */
 void __attribute__((format(printf, 4, 5))) state_say(struct client_state *self, enum notice kind,
                                                      int severity, const char *format, ...);
+/* Tells the user what was said; from a thread with the program's descriptors. */
+void state_tell(struct client_state *self);
+/* The client's thread looks at once. Any thread. */
+void state_news(struct client_state *self);
+/* Until the word is another one: false, not by that time. */
+bool state_wait(_Atomic uint32_t *word, uint32_t seen, uint64_t by_ns);
 /* For the owner, once `lock` is given back. */
 void state_remote(struct client_state *self, uint32_t kind, uint32_t value);
 

@@ -24,7 +24,7 @@ static int move_up(int fd)
     return high;
 }
 
-int connection_open(struct connection *c, const char *path)
+int connection_open(struct connection *c, const char *path, bool among_others)
 {
     struct stat st;
     int fd = socket_connect(path), rc;
@@ -32,7 +32,8 @@ int connection_open(struct connection *c, const char *path)
     c->fd = -1;
     if (fd < 0)
         return fd;
-    fd = move_up(fd);
+    if (among_others)
+        fd = move_up(fd);
     if (fstat(fd, &st) != 0) {
         rc = -errno;
         close(fd);

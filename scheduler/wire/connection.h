@@ -1,9 +1,10 @@
 /*
  * connection.h - a client's socket, in a process whose descriptors belong to somebody else.
  *
- * The application may close every descriptor it does not know, and the number may then be its own.
- * So the socket's inode is remembered and compared before each use: a number that means something
- * else now counts as a lost connection, and is left alone.
+ * Where its thread has no descriptor table of its own (scheduler/client/bell.h), the application
+ * may close every descriptor it does not know, and the number may then be its own. So the socket's
+ * inode is remembered and compared before each use: a number that means something else now counts
+ * as a lost connection, and is left alone.
  */
 #ifndef CUTIN_CONNECTION_H
 #define CUTIN_CONNECTION_H
@@ -19,8 +20,9 @@ struct connection {
     ino_t ino;
 };
 
-/* Returns 0 or -errno, and then the connection is closed. */
-int connection_open(struct connection *c, const char *path);
+/* Returns 0 or -errno, and then the connection is closed. `among_others`: the descriptors of the
+ * calling thread's table belong to somebody else. */
+int connection_open(struct connection *c, const char *path, bool among_others);
 void connection_close(struct connection *c);
 /* Whoever waits for it hears that it is over. */
 void connection_end(const struct connection *c);

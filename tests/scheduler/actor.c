@@ -5,9 +5,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/close_range.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +19,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -366,6 +371,30 @@ static int64_t do_user(int64_t uid, int64_t y)
         setresuid((uid_t)uid, (uid_t)uid, (uid_t)uid) != 0)
         return -errno;
     return 0;
+}
+
+static int64_t do_limit_own(int64_t n, int64_t y)
+{
+    return limit(RLIMIT_NOFILE, (rlim_t)(STDERR_FILENO + 1 + n));
+}
+
+/* As where the kernel is older, or a sandbox forbids it. */
+static int64_t do_no_table(int64_t x, int64_t y)
+{
+    struct sock_filter rules[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_close_range, 0, 3),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),
+        BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, CLOSE_RANGE_UNSHARE, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {.len = sizeof(rules) / sizeof(rules[0]), .filter = rules};
+
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+                   prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0
+               ? -errno
+               : 0;
 }
 
 static int64_t (*const orders[])(int64_t x, int64_t y) = {

@@ -54,6 +54,8 @@ enum { ACTOR_SAID = 1024 };
     X(LIMIT_FILES, do_limit_files) /* n: may open n more descriptors; -1: as many as before */     \
     X(LIMIT_MEMORY, do_limit_memory) /* n: may map n more bytes; -1: as many as before */          \
     X(USER, do_user)                 /* becomes this user */                                       \
+    X(LIMIT_OWN, do_limit_own)       /* n: may open n in a new table, behind the standard ones */  \
+    X(NO_TABLE, do_no_table)         /* no thread may have a table of its own; -errno */           \
     X(NAMESPACE, do_namespace) /* goes on as process 1 of a PID namespace of its own; -errno */
 
 enum order {

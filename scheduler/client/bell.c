@@ -1,0 +1,79 @@
+/*
+ * bell.c - a descriptor table of a thread's own, and the way into it (see bell.h).
+ */
+#include "scheduler/client/bell.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "vhq/mutant.h"
+
+/* ThreadSanitizer takes a number to mean one descriptor in all of the process. */
+#ifdef __SANITIZE_THREAD__
+#define ONE_TABLE 1
+#else
+#define ONE_TABLE MUTANT(table_shared)
+#endif
+
+bool bell_table_own(void)
+{
+    return !ONE_TABLE && syscall(SYS_close_range, 0u, ~0u, (unsigned int)CLOSE_RANGE_UNSHARE) == 0;
+}
+
+/* "PID/task/TID", as this /proc counts, which may be that of another namespace. */
+static void name_find(struct bell *b)
+{
+    char thread[32] = "";
+    ssize_t n = readlink("/proc/thread-self", thread, sizeof(thread) - 1);
+
+    if (n > 0)
+        snprintf(b->name, sizeof(b->name), "/proc/%s/fd/%d", thread, b->end);
+}
+
+void bell_hang(struct bell *b)
+{
+    int fds[2];
+
+    *b = (struct bell){.fd = -1, .end = -1};
+    if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) != 0)
+        return;
+    b->fd = fds[0];
+    b->end = fds[1];
+    while (fcntl(b->fd, F_DUPFD_CLOEXEC, 0) < STDERR_FILENO)
+        ;
+    name_find(b);
+}
+
+void bell_hear(const struct bell *b)
+{
+    char rings[64];
+
+    while (b->fd >= 0 && read(b->fd, rings, sizeof(rings)) > 0)
+        ;
+}
+
+void bell_remove(struct bell *b)
+{
+    if (b->fd >= 0) {
+        close(b->fd);
+        close(b->end);
+    }
+    *b = (struct bell){.fd = -1, .end = -1};
+}
+
+/* For reading as well: then it can be written to, whatever its thread does. */
+void bell_ring(const struct bell *b)
+{
+    int keep = errno, fd = b->name[0] ? open(b->name, O_RDWR | O_CLOEXEC | O_NONBLOCK) : -1;
+
+    if (fd >= 0) {
+        ssize_t rung = write(fd, "", 1); /* a full one has been rung */
+        (void)rung;
+        close(fd);
+    }
+    errno = keep;
+}

@@ -47,7 +47,14 @@
     X(kernel_attribute_swallowed, "a kernel's attribute is not set for a second device")           \
     X(kernel_shape_shared, "a launch that one device accepts is deferred on another")              \
     X(library_module_unknown, "functions of a library had by its module outlive the library")      \
-    X(access_waits, "setting access to a mapping waits for earlier work to complete")
+    X(access_waits, "setting access to a mapping waits for earlier work to complete")              \
+    X(release_waits, "a primary context that others hold is waited for when one releases it")      \
+    X(free_of_nothing_waits, "a free of nothing waits for earlier work to complete")               \
+    X(gone_forgotten, "a stream that ended with work in flight is complete")                       \
+    X(passing_forgotten, "what a thread that ended has at work in its own stream is complete")     \
+    X(nothing_completes, "a copy of nothing counts as one that was waited for")                    \
+    X(launch_event_unseen, "an event that a launch records stands for its record before")          \
+    X(event_told_late, "an event is not complete when it is asked for at first")
 
 /* The same, of rules about green contexts, which cuda.h has from 12.5 on. */
 #define MUTANTS_OF_GREEN(X)                                                                        \
@@ -81,7 +88,6 @@
     X(ranges_stale,                                                                                \
       "memory that was freed in stream order, or with a graph, still counts as such")              \
     X(departed_forgotten, "real-time work holds nobody when its stream is destroyed")              \
-    X(gone_forgotten, "a stream that ended with work in flight is complete")                       \
     X(calls_unseen, "a stream is complete while a thread's call for it runs")                      \
     X(calls_in_the_way, "a command waits for a call that another thread is in")                    \
     X(call_locks, "a stream's calls wait for one that another thread is in")                       \
@@ -92,7 +98,6 @@
       "a graph is launched before its memory is freed, as was called first")                       \
     X(waits_on_stack, "a thread that waits is listed by a place on its own stack")                 \
     X(table_shared, "descriptors of the library stand among the program's")                        \
-    X(launch_event_unseen, "an event that a launch records stands for its record before")          \
     X(shared_memory_unseen, "kernels that write another process's memory are held for ever")       \
     X(thread_waits_untold, "a real-time thread that waits outside holds who is to answer")         \
     X(context_waits_untold, "a real-time context that waits holds who is to answer")               \

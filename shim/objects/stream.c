@@ -215,7 +215,8 @@ struct shim_stream *stream_of(CUstream handle)
 
 void stream_unlink(struct shim_stream *s)
 {
-    if (s->kind == VHQ_BLOCKING && !schedule_all_complete(s) && !MUTANT(gone_forgotten))
+    bool forgotten = MUTANT(gone_forgotten) || (MUTANT(passing_forgotten) && s->per_thread);
+    if (s->kind == VHQ_BLOCKING && !schedule_all_complete(s) && !forgotten)
         atomic_fetch_add(&s->ctx->gone, 1);
     atomic_store(&s->state, STREAM_GONE);
     external_wait_forget(s);

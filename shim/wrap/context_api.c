@@ -8,6 +8,7 @@
 #include "shim/objects/late.h"
 #include "shim/pace/gates.h"
 #include "shim/objects/memory.h"
+#include "vhq/mutant.h"
 
 /* ---- current contexts --------------------------------------------------------------------- */
 
@@ -212,7 +213,8 @@ static CUresult primary_lives(CUdevice device, CUresult (*end)(CUdevice))
 static CUresult primary_release(CUdevice device, CUresult (*end)(CUdevice))
 {
     uint32_t holders = counted(device) && !call_native() ? count_down(&retained[device]) : 0;
-    return holders > 1 ? primary_lives(device, end) : primary_end(device, end);
+    return holders > 1 && !MUTANT(release_waits) ? primary_lives(device, end)
+                                                 : primary_end(device, end);
 }
 
 static CUresult primary_reset(CUdevice device, CUresult (*end)(CUdevice))

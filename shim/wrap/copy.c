@@ -16,7 +16,7 @@
 static uint32_t target_flags(const void *dst, size_t bytes)
 {
     uint32_t flags = memory_flags(dst, bytes);
-    return flags && bytes ? flags | CALL_WAITS : flags;
+    return flags && (bytes || MUTANT(nothing_completes)) ? flags | CALL_WAITS : flags;
 }
 
 static uint32_t download_flags(void *dst, CUdeviceptr src, size_t bytes)

@@ -5,6 +5,7 @@
 #include "shim/objects/memory.h"
 #include "shim/path/op.h"
 #include "shim/path/pieces.h"
+#include "vhq/mutant.h"
 
 #define GOES false /* within the device, or not known: the driver need not wait for it */
 
@@ -32,7 +33,7 @@ OP_SYNC_CUT(cuMemcpyHtoD_v2, host_waits(dstDevice, srcHost, ByteCount), OP_UPLOA
             CUT(cuMemcpyHtoD_v2, COPY_UP, dstDevice, srcHost), (CUdeviceptr, dstDevice),
             (const void *, srcHost), (size_t, ByteCount))
 PIECE(cuMemcpyDtoH_v2, void *, CUdeviceptr)
-OP_SYNC_CUT(cuMemcpyDtoH_v2, ByteCount != 0, OP_COPY(ByteCount, false),
+OP_SYNC_CUT(cuMemcpyDtoH_v2, ByteCount || MUTANT(nothing_completes), OP_COPY(ByteCount, false),
             CUT(cuMemcpyDtoH_v2, COPY_DOWN, dstHost, srcDevice), (void *, dstHost),
             (CUdeviceptr, srcDevice), (size_t, ByteCount))
 PIECE(cuMemcpyDtoD_v2, CUdeviceptr, CUdeviceptr)

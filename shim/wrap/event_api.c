@@ -73,13 +73,20 @@ static CUresult buffered_answer(CUevent handle)
     return r == CUDA_SUCCESS ? CUDA_ERROR_NOT_READY : r;
 }
 
+/* A deliberate bug. */
+static bool event_late(void)
+{
+    static _Atomic unsigned asked;
+    return MUTANT(event_told_late) && atomic_fetch_add(&asked, 1) % 2 == 0;
+}
+
 EXPORT CUresult cuEventQuery(CUevent hEvent)
 {
     struct shim_event *ev = call_native() ? NULL : event_find(hEvent);
     if (!ev)
         return REAL(cuEventQuery)(hEvent);
     struct event_seen seen = event_see(ev);
-    if (!MUTANT(event_query_early) && event_buffered(ev))
+    if ((!MUTANT(event_query_early) && event_buffered(ev)) || event_late())
         return event_result(ev, buffered_answer(hEvent));
     STOP(event_query);
     CUresult r = REAL(cuEventQuery)(hEvent);

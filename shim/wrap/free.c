@@ -92,14 +92,14 @@ static struct shim_context *memory_owner(CUdeviceptr at)
  * driver waits for nothing. */
 static void freeing(CUdeviceptr at)
 {
-    if (!at)
+    if (!at && !MUTANT(free_of_nothing_waits))
         return;
     going();
     if (call_native() || !schedule_queues(schedule_lowest()))
         return;
     block_forget(at);
     struct shim_context *owner =
-        MUTANT(free_drains_own_context) ? context_known() : memory_owner(at);
+        MUTANT(free_drains_own_context) || !at ? context_known() : memory_owner(at);
     if (owner)
         drain_sync_context(owner);
 }

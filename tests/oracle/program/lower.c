@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+enum { LONG_NS = 200000 };
+
 static int pick(uint32_t r, int first, int count)
 {
     return first + (int)(r % (uint32_t)count);
@@ -46,6 +48,8 @@ static const struct operands operands[OP_KIND_COUNT] = {
     [OP_MIX_EXTRA] = {D | A, 0, true, false, false},
     [OP_MIX_EX] = {D | A, 0, true, false, false},
     [OP_MIX_COOP] = {D, 0, true, false, false},
+    [OP_MIX_EVENT] = {D, 0, true, false, false},
+    [OP_MIX_PASSING] = {D, 0, true, false, false},
     [OP_MIX_MUCH] = {D, 0, true, false, false},
     [OP_MIX_AWAIT] = {D | A, 0, true, false, false},
     [OP_POOL_LOOP] = {D | A, 0, true, false, false},
@@ -243,9 +247,42 @@ static bool stream_settled(const struct program *p, int stream)
     return false;
 }
 
+/* Work that still runs when the next calls are made; often everything else is known complete. */
+static bool long_mix(struct model *m, struct op op, const uint32_t *r)
+{
+    op.kind = OP_MIX;
+    op.where = WHERE_OWN;
+    op.ns = LONG_NS;
+    if (r[6] & 2)
+        op_context_sync(m, op.thread, stream_base(op.stream) == OTHER ? OTHER : MAIN);
+    return lower_data(m, op, r);
+}
+
+/* "Done" of the legacy stream is said of the blocking ones, too. */
+static void op_stream_query(struct model *m, struct op op)
+{
+    bool legacy = stream_role(op.stream) == LEGACY;
+    clock_vec clock;
+    memcpy(clock, m->now[op.stream], sizeof(clock));
+    op.must_be_done = !legacy && stream_settled(m->p, op.stream) && clock_told(m, op.thread, clock);
+    if (legacy)
+        legacy_follows(m, op.thread, op.stream, clock);
+    struct op *query = model_emit(m, op);
+    memcpy(query->clock, clock, sizeof(query->clock));
+}
+
+/* Of the context of this op's stream, by its thread; where nobody else has that stream. */
+static void legacy_query(struct model *m, struct op op)
+{
+    op.kind = OP_STREAM_QUERY;
+    op.where = WHERE_OWN;
+    op.stream = (uint8_t)(stream_base(op.stream) + LEGACY);
+    if (claim(&m->stream_owner[op.stream], op.thread))
+        op_stream_query(m, op);
+}
+
 bool lower_stream(struct model *m, struct op op, const uint32_t *r)
 {
-    (void)r;
     int thread = op.thread, s = op.stream, role = stream_role(s);
     if ((op.kind == OP_STREAM_DESTROY || op.kind == OP_HOLD) && role < CREATED)
         return false;
@@ -256,8 +293,8 @@ bool lower_stream(struct model *m, struct op op, const uint32_t *r)
         return true;
     }
     if (op.kind == OP_STREAM_QUERY) {
-        op.must_be_done =
-            role != LEGACY && stream_settled(m->p, s) && clock_told(m, thread, m->now[s]);
+        op_stream_query(m, op);
+        return true;
     }
     /* A destroyed stream's work goes on; its successor in the slot has no order with it. The model
      * keeps the old clock: what is not promised must be ordered, so wait for it first, half the
@@ -266,13 +303,90 @@ bool lower_stream(struct model *m, struct op op, const uint32_t *r)
         int event = free_event(m, thread, s, 0);
         if (event < 0)
             return false;
+        if (r[6] & 1)
+            long_mix(m, op, r);
         op_record(m, thread, event, s, op.variant);
         model_emit(m, op);
+        if (r[6] & 1)
+            legacy_query(m, op);
         op_wait(m, thread, s, event, op.variant);
         m->anew_stream[s] = true;
         return true;
     }
     model_emit(m, op);
+    return true;
+}
+
+/* A copy of nothing has no place in the stream, and says nothing of what is there. */
+bool lower_nothing(struct model *m, struct op op, const uint32_t *r)
+{
+    if (!claim(&m->stream_owner[op.stream], op.thread))
+        return false;
+    if (r[6] & 1)
+        long_mix(m, op, r);
+    model_emit(m, op);
+    op.kind = OP_STREAM_QUERY;
+    op_stream_query(m, op);
+    return true;
+}
+
+/* A thread gives its own stream some work and ends; the legacy stream follows that. Nobody else can
+ * name the stream, so the host waits before that, and, since the next one in the slot is another
+ * thread's, behind it. */
+bool lower_passing(struct model *m, struct op op, const uint32_t *r)
+{
+    int base = stream_base(op.stream), legacy = base + LEGACY, passing = base + PASSING;
+    int buffer = pick_buffer(m, r[1], base == OTHER ? O : D);
+    if (base == GREEN || !claim(&m->stream_owner[legacy], op.thread) ||
+        !claim(&m->buffer_owner[buffer], op.thread) ||
+        !order_access(m, op.thread, HOSTS + op.thread, buffer, true, r[5]))
+        return false;
+    if (r[6] & 2)
+        op_context_sync(m, op.thread, base);
+    op.stream = (uint8_t)passing;
+    op.ns = LONG_NS;
+    if (!lower_data(m, op, r))
+        return false;
+    legacy_query(m, op);
+    op_stream_wait(m, r[6] & 1 ? OP_STREAM_POLL : OP_STREAM_SYNC, op.thread, legacy, op.variant);
+    clock_join(m->now[HOSTS + op.thread], m->now[passing]);
+    return true;
+}
+
+/* Its record before this is buffered in another stream, and something runs ahead of the launch. */
+static void record_before(struct model *m, struct op op, int event, const uint32_t *r)
+{
+    int base = stream_base(op.stream), first = base + CREATED;
+    struct op held = {.kind = OP_HOLD, .thread = op.thread, .a = 200, .variant = 0};
+    int stream = op.stream == first ? first + 1 : first;
+    if (!claim(&m->stream_owner[op.stream], op.thread) ||
+        !claim(&m->stream_owner[stream], op.thread))
+        return;
+    held.stream = (uint8_t)stream;
+    model_emit(m, held);
+    op_record(m, op.thread, event, stream, op.variant);
+    long_mix(m, op, r);
+}
+
+/* The event stands for what is ahead of the kernel: it may trigger as soon as that runs. Only
+ * events without times may. */
+bool lower_mix_event(struct model *m, struct op op, const uint32_t *r)
+{
+    int s = op.stream, event = free_event(m, op.thread, s, r[6]) | 1;
+    if (event < 0 || !claim(&m->event_owner[event], op.thread))
+        return false;
+    op.event = (uint8_t)event;
+    if (r[6] >> 10 & 1)
+        record_before(m, op, event, r);
+    if (!lower_data(m, op, r))
+        return false;
+    uint32_t *clock = m->event[event].clock;
+    memcpy(clock, m->now[s], sizeof(clock_vec));
+    clock[s]--;
+    clock[TOLD + s]--;
+    m->event[event].recorded = m->event[event].by_context = true;
+    if (r[6] >> 8 & 1)
+        op_event_wait(m, r[6] >> 9 & 1 ? OP_EVENT_POLL : OP_EVENT_SYNC, op.thread, event);
     return true;
 }
 

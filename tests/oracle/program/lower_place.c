@@ -144,10 +144,11 @@ bool lower_pin(struct model *m, struct op op, const uint32_t *r)
 
 /* ---- mapping --------------------------------------------------------------------------------- */
 
-/* Mappings are made while a stream waits for the caller: who waits for the stream waits for
- * ever. */
+/* Mappings are made, and other calls that wait for nothing, while a stream waits for the caller:
+ * who waits for the stream waits for ever. */
 bool lower_map(struct model *m, struct op op, const uint32_t *r)
 {
+    enum op_kind call = op.kind;
     if (!words_order(m->p) || m->order_words == ORDER_WORDS ||
         !claim(&m->stream_owner[op.stream], op.thread))
         return false;
@@ -157,7 +158,7 @@ bool lower_map(struct model *m, struct op op, const uint32_t *r)
     model_issue(m, op.thread, op.stream);
     model_emit(m, op);
     op.stream = MAIN;
-    op.kind = OP_MAP;
+    op.kind = call;
     model_emit(m, op);
     op.kind = OP_ORDER_SET;
     model_emit(m, op);

@@ -105,14 +105,19 @@ const uint32_t *known_clock(const struct model *m, int thread, int stream)
     return m->stream_owner[stream] == thread ? m->now[stream] : m->at_barrier[stream];
 }
 
+void legacy_follows(const struct model *m, int thread, int base, clock_vec clock)
+{
+    for (int s = base + 1; s < stream_end(base); s++)
+        if (blocking(m, s))
+            clock_join(clock, known_clock(m, thread, s));
+}
+
 void model_issue(struct model *m, int thread, int stream)
 {
-    int base = stream_base(stream), end = stream_end(base);
+    int base = stream_base(stream);
     clock_join(m->now[stream], m->now[HOSTS + thread]);
     if (stream_role(stream) == LEGACY) {
-        for (int s = base + 1; s < end; s++)
-            if (blocking(m, s))
-                clock_join(m->now[stream], known_clock(m, thread, s));
+        legacy_follows(m, thread, base, m->now[stream]);
     } else if (blocking(m, stream)) {
         clock_join(m->now[stream], known_clock(m, thread, base + LEGACY));
     }
@@ -313,6 +318,8 @@ void run_on_model(struct model *m, const struct op *op)
     case OP_MIX_EXTRA:
     case OP_MIX_EX:
     case OP_MIX_COOP:
+    case OP_MIX_EVENT:
+    case OP_MIX_PASSING:
     case OP_MIX_MUCH:
     case OP_HOST_FUNC:
     case OP_CALLBACK:

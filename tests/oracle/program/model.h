@@ -29,7 +29,7 @@ struct model {
     uint32_t mem[BUFFERS][WORDS];
     bool live[BUFFERS];
     struct {
-        bool recorded, by_context; /* as a work in no stream of the program's */
+        bool recorded, by_context; /* as a work in no stream of the program's, or by a launch */
         clock_vec clock;
     } event[EVENTS];
     struct {
@@ -76,6 +76,8 @@ bool words_order(const struct program *p);
  * all. */
 int free_event(struct model *m, int thread, int stream, uint32_t r);
 
+/* What the legacy stream of a context follows, beside its own commands: the blocking ones. */
+void legacy_follows(const struct model *m, int thread, int base, clock_vec clock);
 /* The next command of `stream` is issued by `thread`: what it follows. */
 void model_issue(struct model *m, int thread, int stream);
 void note_access(struct model *m, int timeline, int buffer, bool write);

@@ -22,11 +22,12 @@
 enum {
     WORDS = 64, /* 32-bit words per buffer */
     THREADS = 3,
-    /* Stream slots. Each context has the legacy stream, one per-thread stream per thread, and
-     * created ones: slot = first slot of the context + role. */
+    /* Stream slots. Each context has the legacy stream, one per-thread stream per thread, that of
+     * a thread which ends, and created ones: slot = first slot of the context + role. */
     LEGACY = 0,
     PER_THREAD = 1,
-    CREATED = PER_THREAD + THREADS,
+    PASSING = PER_THREAD + THREADS,
+    CREATED,
     MAIN = 0, /* the primary context */
     OTHER = CREATED + 5,
     OTHER_CREATED = 2,
@@ -85,6 +86,8 @@ static inline int event_base(int event)
     X(MIX_EX, data, kernel)                                                                        \
     X(MIX_COOP, data, kernel)                                                                      \
     X(MIX_AWAIT, data, kernel)                                                                     \
+    X(MIX_EVENT, mix_event, kernel)                                                                \
+    X(MIX_PASSING, passing, kernel)                                                                \
     X(FILL, data, kernel)                                                                          \
     X(COPY_KERNEL, data, kernel)                                                                   \
     X(SPIN, plain, kernel)                                                                         \
@@ -95,6 +98,7 @@ static inline int event_base(int event)
     X(COPY_2D, data, copy)                                                                         \
     X(COPY_3D, data, copy)                                                                         \
     X(COPY_BATCH, data, copy)                                                                      \
+    X(COPY_NOTHING, nothing, nothing)                                                              \
     X(COPY_PEER, data, copy)                                                                       \
     X(COPY_3D_PEER, data, copy)                                                                    \
     X(MEMSET8, data, copy)                                                                         \
@@ -116,6 +120,8 @@ static inline int event_base(int event)
     X(PIN, pin, place)                                                                             \
     X(UNPIN, pin, place)                                                                           \
     X(MAP, map, place)                                                                             \
+    X(RETAIN, map, place)                                                                          \
+    X(FREE_NOTHING, map, place)                                                                    \
     X(HOST_WRITE, host, host)                                                                      \
     X(HOST_READ, host, host)                                                                       \
     X(HOST_FUNC, data, host)                                                                       \

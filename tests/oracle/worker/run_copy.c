@@ -133,3 +133,43 @@ CUresult run_copy(const struct op *o, uint32_t index)
         return ptds ? cuMemsetD32_v2_ptds(dst, o->a, WORDS) : cuMemsetD32_v2(dst, o->a, WORDS);
     }
 }
+
+/* In a default stream by a synchronous call, too. */
+static CUresult copy_nothing_now(const struct op *o, void *at, CUdeviceptr x)
+{
+    bool ptds = stream_role(o->stream) != LEGACY;
+    switch (o->variant >> 2 & 3) {
+    case 0:
+        return ptds ? cuMemcpyHtoD_v2_ptds(x, at, 0) : cuMemcpyHtoD_v2(x, at, 0);
+    case 1:
+        return ptds ? cuMemcpy_ptds(x, x, 0) : cuMemcpy(x, x, 0);
+    default:
+        return ptds ? cuMemcpyDtoH_v2_ptds(at, x, 0) : cuMemcpyDtoH_v2(at, x, 0);
+    }
+}
+
+CUresult run_nothing(const struct op *o, uint32_t index)
+{
+    (void)index;
+    CUdeviceptr x = stream_base(o->stream) == OTHER ? m.other_buffer[0] : m.device_buffer[0];
+    void *at = o->variant & 32 ? m.pinned[0] : m.pageable[0];
+    CUDA_MEMCPY2D flat = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+                          .srcDevice = x,
+                          .srcPitch = BYTES,
+                          .dstMemoryType = CU_MEMORYTYPE_HOST,
+                          .dstHost = at,
+                          .dstPitch = BYTES,
+                          .WidthInBytes = BYTES};
+    if (stream_role(o->stream) < CREATED && (o->variant & 16))
+        return copy_nothing_now(o, at, x);
+    switch (o->variant >> 2 & 3) {
+    case 0:
+        return CALL(cuMemcpyHtoDAsync_v2, o, x, at, 0, handle(o));
+    case 1:
+        return CALL(cuMemcpy2DAsync_v2, o, &flat, handle(o));
+    case 2:
+        return CALL(cuMemcpyDtoDAsync_v2, o, x, x, 0, handle(o));
+    default:
+        return CALL(cuMemcpyDtoHAsync_v2, o, at, x, 0, handle(o));
+    }
+}

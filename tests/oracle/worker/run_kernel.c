@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "kernels_ptx.h"
+#include "trace.h"
 
 static CUresult launch(const struct op *o, CUfunction f, void **params)
 {
@@ -28,11 +29,9 @@ static CUresult launch_extra(const struct op *o, CUfunction f, uint64_t x, uint3
     return r;
 }
 
-static CUresult launch_ex(const struct op *o, CUfunction f, void **params)
+static CUresult launch_attribute(const struct op *o, CUfunction f, void **params,
+                                 CUlaunchAttribute *attribute)
 {
-    CUlaunchAttribute attribute = {.id = o->variant & 16 ? CU_LAUNCH_ATTRIBUTE_PRIORITY
-                                                         : CU_LAUNCH_ATTRIBUTE_IGNORE};
-    attribute.value.priority = 0;
     CUlaunchConfig config = {.gridDimX = 1,
                              .gridDimY = 1,
                              .gridDimZ = 1,
@@ -40,12 +39,60 @@ static CUresult launch_ex(const struct op *o, CUfunction f, void **params)
                              .blockDimY = 1,
                              .blockDimZ = 1,
                              .hStream = handle(o),
-                             .attrs = &attribute,
+                             .attrs = attribute,
                              .numAttrs = 1};
     CUresult r = CALL(cuLaunchKernelEx, o, &config, f, params, NULL);
-    spoil(&attribute, sizeof(attribute));
+    spoil(attribute, sizeof(*attribute));
     spoil(&config, sizeof(config));
     return r;
+}
+
+static CUresult launch_ex(const struct op *o, CUfunction f, void **params)
+{
+    CUlaunchAttribute attribute = {.id = o->variant & 16 ? CU_LAUNCH_ATTRIBUTE_PRIORITY
+                                                         : CU_LAUNCH_ATTRIBUTE_IGNORE};
+    attribute.value.priority = 0;
+    return launch_attribute(o, f, params, &attribute);
+}
+
+/* Two attributes name an event at the same place, the second one from 12.3 on. */
+static CUresult launch_event(const struct op *o, CUfunction f, void **params)
+{
+    enum { COMPLETION_EVENT = 12 };
+    bool early = CUDA_VERSION >= 12030 && !(o->variant & 16);
+    CUlaunchAttribute attribute = {.id = early ? (CUlaunchAttributeID)COMPLETION_EVENT
+                                               : CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT};
+    attribute.value.programmaticEvent.event = m.event[o->event];
+    return launch_attribute(o, f, params, &attribute);
+}
+
+struct passing {
+    const struct op *o;
+    uint32_t index;
+    CUfunction f;
+    void **params;
+    CUresult r;
+};
+
+static void *pass(void *arg)
+{
+    struct passing *p = arg;
+    unsigned long long id = 0;
+    p->r = cuCtxSetCurrent(stream_base(p->o->stream) == OTHER ? m.other : m.ctx);
+    p->r = p->r ? p->r : CALL(cuStreamGetId, p->o, handle(p->o), &id);
+    trace_stream(p->index, id);
+    p->r = p->r ? p->r : launch(p->o, p->f, p->params);
+    return NULL;
+}
+
+/* By a thread that ends. */
+static CUresult launch_passing(const struct op *o, CUfunction f, void **params, uint32_t index)
+{
+    struct passing p = {o, index, f, params, CUDA_ERROR_UNKNOWN};
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, pass, &p) == 0)
+        pthread_join(thread, NULL);
+    return p.r;
 }
 
 /* Launched, it lives until it has been let go on so often: by this thread, without the driver. */
@@ -78,6 +125,12 @@ CUresult run_kernel(const struct op *o, uint32_t index)
     case OP_MIX_COOP:
         r = CALL(cuLaunchCooperativeKernel, o, f->mix, 1, 1, 1, WORDS, 1, 1, 0, handle(o),
                  (void *[]){&dst, &a, &b, &n});
+        break;
+    case OP_MIX_EVENT:
+        r = launch_event(o, f->mix, (void *[]){&dst, &a, &b, &n});
+        break;
+    case OP_MIX_PASSING:
+        r = launch_passing(o, f->mix_spin, (void *[]){&dst, &a, &b, &n, &ns}, index);
         break;
     case OP_MIX_AWAIT:
         r = launch_await(o, f->await_mix, dst, index);

@@ -87,9 +87,32 @@ static CUresult map(void)
     return r ? r : cuMemAddressFree(at, bytes);
 }
 
+/* By some of several. */
+static CUresult retain(const struct op *o)
+{
+    CUcontext again;
+    CUresult r = CUDA_SUCCESS;
+    int times = 1 + o->variant % 3;
+    for (int i = 0; i < times && !r; i++)
+        r = cuDevicePrimaryCtxRetain(&again, m.device);
+    for (int i = 0; i < times && !r; i++)
+        r = cuDevicePrimaryCtxRelease_v2(m.device);
+    return r;
+}
+
+static CUresult free_nothing(void)
+{
+    CUresult r = cuMemFree_v2(0);
+    return r ? r : cuMemFreeHost(NULL);
+}
+
 CUresult run_place(const struct op *o, uint32_t index)
 {
     switch (o->kind) {
+    case OP_RETAIN:
+        return retain(o);
+    case OP_FREE_NOTHING:
+        return free_nothing();
     case OP_RENEW:
         return renew(o, index);
     case OP_PIN:

@@ -155,6 +155,8 @@ static const struct {
     [OP_MIX_EXTRA] = {"kernel", "mix"},
     [OP_MIX_EX] = {"kernel", "mix"},
     [OP_MIX_COOP] = {"kernel", "mix"},
+    [OP_MIX_EVENT] = {"kernel", "mix"},
+    [OP_MIX_PASSING] = {"kernel", "mix_spin"},
     [OP_MIX_MUCH] = {"kernel", "mix"},
     [OP_MIX_AWAIT] = {"kernel", "await_mix"},
     [OP_FILL] = {"kernel", "fill"},
@@ -189,7 +191,8 @@ static const struct {
 
 bool trace_wants(const struct op *o)
 {
-    return trace.fd >= 0 && looks[o->kind].kind && o->kind != OP_CTX_RENEW;
+    bool tells = o->kind == OP_CTX_RENEW || o->kind == OP_MIX_PASSING; /* when it runs */
+    return trace.fd >= 0 && looks[o->kind].kind && !tells;
 }
 
 /* How many works `o` is. A copy counts once, however many pieces the library cuts it into. */

@@ -65,15 +65,23 @@ uint64_t shift_own_ns(struct vhq_set *s, uint64_t now)
     return from != 0 && !shift_shared(s, now) ? s->shift_end_ns : 0;
 }
 
-static uint64_t shift_left(const struct vhq_set *s, uint64_t now)
+static uint64_t shift_rest(const struct vhq_set *s, uint64_t now)
 {
-    return measure_ran(s, s->shift_end_ns > now ? s->shift_end_ns - now : 0);
+    return s->shift_end_ns > now ? s->shift_end_ns - now : 0;
 }
 
+/* By estimates that are right. */
+static uint64_t shift_left(const struct vhq_set *s, uint64_t now)
+{
+    return measure_ran(s, shift_rest(s, now));
+}
+
+/* By the estimates alone: of what turned out longer some is short, and all would wait for as much
+ * as the longest of it takes. */
 bool shift_outlasts(const struct vhq_set *s, uint64_t ns, uint64_t ahead_ns, uint64_t now)
 {
-    uint64_t most = (s->shift_end_ns - s->shift_ns) / FEWEST;
-    return s->shift_ns != 0 && cap_long(s, ns) && ns <= most && ahead_ns + ns > shift_left(s, now);
+    uint64_t most = (s->shift_end_ns - s->shift_ns) / FEWEST, left = shift_rest(s, now);
+    return s->shift_ns != 0 && cap_long(s, ns) && ns <= most && ahead_ns + ns > left;
 }
 
 uint64_t shift_most_ns(struct vhq_set *s, uint64_t most, uint64_t now)

@@ -138,6 +138,24 @@ Test(shift, that_would_end_before_a_long_command_does_is_left_to_what_is_short)
     done();
 }
 
+/* What is in flight took 16 times as long as it counts as. That is no reason to end a shift at a
+ * sixteenth of what is left of it. */
+Test(shift, is_not_lost_for_commands_that_turned_out_longer)
+{
+    world_of_two();
+    const uint64_t length = (uint64_t)SHIFT_NS << 5;
+    word += 5 * VHQ_SHIFT_LONG;
+    pthread_mutex_lock(&w->set->lock);
+    measure_scale(w->set, SCALE_MOST);
+    pthread_mutex_unlock(&w->set->lock);
+    advance_to_end(length, 5 * 1000 * 1000, clock_ns());
+    launch(w, a, 600);
+    dispatcher_looks(w);
+    cr_assert_eq(in_device(), 1, "%u", in_device());
+    device_finish(w);
+    done();
+}
+
 Test(shift, of_its_own_has_all_of_the_budget)
 {
     world_of_two();

@@ -129,7 +129,9 @@ uint64_t blocked_due(struct vhq_set *s, uint32_t load, uint64_t now)
         return now;
     if (s->asking)
         return blocked_asks(s, now);
-    bool strict = cap_contended(s) && !gate_used(s), alone = cap_alone(s);
+    uint32_t streams = peek(s->in_flight_count);
+    bool crowd = streams > 1 && gate_crowd(s, streams - 1),
+         strict = cap_contended(s) && (!gate_used(s) || crowd), alone = cap_alone(s);
     uint64_t budget = alone ? peek(s->loose_most_ns) : cap_budget_ns(s, strict, now);
     struct due first = due_first(s, load, budget);
     /* Where streams overlap, or an estimate was taken while others had the device, they are far

@@ -65,10 +65,11 @@ struct limit {
     uint32_t commands;
 };
 
-static inline struct limit cap_limit(const struct vhq *q)
+/* `all`: of all streams together. */
+static inline struct limit cap_limit(const struct vhq *q, bool all)
 {
     struct limit l = {peek(q->set->budget_ns), peek(q->set->depth)};
-    if (likely(cap_strict(q)))
+    if (likely(cap_strict(q)) || (all && gate_crowded(q)))
         return l;
     l.ns *= gate_deep(q) ? RELAX_FACTOR : peek(q->set->relax);
     l.commands = l.commands < RELAX_DEPTH ? RELAX_DEPTH : l.commands;
@@ -128,7 +129,8 @@ uint64_t cap_stream_left(const struct vhq *q, uint64_t now)
 
 uint32_t cap_wide(const struct vhq *q)
 {
-    uint32_t newest = atomic_load_explicit(&q->newest, memory_order_acquire), wide = q->tail_wide;
+    uint32_t newest = atomic_load_explicit(&q->newest, memory_order_acquire),
+             wide = peek(q->tail_wide);
     for (uint32_t v = peek(q->complete_mark) + 1; v != newest + 1; v++)
         wide = q->wide[v % UNITS] > wide ? q->wide[v % UNITS] : wide;
     return peek(q->loose_ns) ? VHQ_PARTS : wide;
@@ -142,7 +144,7 @@ static inline bool cap_over(const struct vhq *q, uint32_t load, const struct lim
 
 bool cap_stream_full(const struct vhq *q, uint32_t load, uint64_t now)
 {
-    struct limit l = cap_limit(q);
+    struct limit l = cap_limit(q, false);
     if (now == 0 || cap_depth_full(q, &l))
         return cap_over(q, load, &l);
     uint64_t budget = cap_budget_ns(q->set, cap_strict(q), now);
@@ -172,7 +174,7 @@ static bool cap_loose_left(const struct vhq_set *s)
 bool cap_take(struct vhq *q, uint32_t load)
 {
     struct vhq_set *s = q->set;
-    struct limit l = cap_limit(q);
+    struct limit l = cap_limit(q, true);
     if (unlikely(cap_loose_left(s) || cap_over(q, load, &l) || shift_any(s)))
         return false;
     uint64_t sum = peek(s->area_ns);
@@ -205,7 +207,8 @@ bool cap_take_looked(struct vhq *q, uint32_t load, uint64_t now)
     if (cap_loose_left(s) || cap_stream_full(q, load, now) ||
         (cap_contended(s) && shift_look(s, now) > now))
         return false;
-    uint64_t budget = cap_budget_ns(q->set, cap_strict(q), now), credit = cap_credit(s, now);
+    bool strict = cap_strict(q) || gate_crowds(q, load_parts(load));
+    uint64_t budget = cap_budget_ns(s, strict, now), credit = cap_credit(s, now);
     uint64_t sum = peek(s->area_ns);
     uint64_t lead = cap_lead_ns(s, load_area_ns(load), budget);
     uint32_t area_ns = load_area_ns(load);
@@ -255,7 +258,7 @@ static void cap_in_flight_begin(struct vhq *q)
 /* Has the tail so many quarters of the budget, or half of the depth, and half as much again? */
 static inline bool cap_tail_has(const struct vhq *q, uint32_t quarters)
 {
-    struct limit l = cap_limit(q);
+    struct limit l = cap_limit(q, false);
     uint64_t most_ns = l.ns / 4 * quarters;
     return q->tail_counted * 4 >= l.commands * (quarters + 1) ||
            peek(q->tail_est_ns) >= (most_ns < TAIL_MOST_NS ? most_ns : TAIL_MOST_NS);
@@ -329,11 +332,11 @@ void cap_sent_counted(struct vhq *q, uint16_t flags, uint32_t load, int err)
         bump(q->counted_ns, est_ns);
         bump(q->tail_est_ns, est_ns);
         q->tail_area_ns += load_area_ns(load);
-        if (load_parts(load) > q->tail_wide)
-            q->tail_wide = (uint8_t)load_parts(load);
+        if (load_parts(load) > peek(q->tail_wide))
+            atomic_store_explicit(&q->tail_wide, (uint8_t)load_parts(load), memory_order_relaxed);
         q->tail_counted++;
         cap_chain(q, flags);
-        gate_after(q, est_ns);
+        gate_after(q, flags, est_ns);
         cap_in_flight_begin(q);
     } else {
         q->tail_waits |= !(flags & SLOT_RECORD);
@@ -350,7 +353,7 @@ void cap_sent_counted(struct vhq *q, uint16_t flags, uint32_t load, int err)
 static void cap_tail_done(struct vhq *q)
 {
     q->tail_counted = 0;
-    q->tail_wide = 0;
+    atomic_store_explicit(&q->tail_wide, 0, memory_order_relaxed);
     q->tail_area_ns = 0;
     q->mark_waits = q->tail_waits = false;
     atomic_store_explicit(&q->asks, false, memory_order_relaxed);
@@ -405,7 +408,7 @@ enum mark cap_mark_by(struct vhq *q, int (*op)(void *, struct vhq *, void *, uin
         .area_ns = q->tail_area_ns,
     };
     q->ahead[value % UNITS] = mark_ahead(q, value - 1);
-    q->wide[value % UNITS] = q->tail_wide;
+    q->wide[value % UNITS] = peek(q->tail_wide);
     int err = op(s->user, q, q->desc.stream, value);
     if (err == VHQ_NO_GATE)
         return MARK_NO_GATE;

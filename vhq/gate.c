@@ -7,13 +7,22 @@
  * flight, but how much lies between two gates: `spacing` of estimated work, shared among the
  * streams that have something in flight.
  *
+ * Each stream has a piece in front of its gate that no hold stops any more. Of several streams such
+ * pieces run one after another, unless they fit side by side. So where they are commands that are
+ * long, one goes beside other streams by the strict cap.
+ *
  * A gate that is due goes in front of the next command, not behind the last one: only then is it
  * known that the next one does not overlap with its predecessor (VHQ_CLOSE), and a stream without
  * more work has no gate at its end. Where a gate cannot be had the strict cap is the bound again.
  */
 #include "vhq/internal.h"
 
-enum { ALONE_NS = 1000000 /* between two gates with nobody above */ };
+#include "vhq/mutant.h"
+
+enum {
+    ALONE_NS = 1000000, /* between two gates with nobody above */
+    PIECE_BACK = 64,    /* gates after which a long command no longer counts */
+};
 
 bool gate_used(const struct vhq_set *s)
 {
@@ -33,13 +42,40 @@ static uint64_t gate_spacing(const struct vhq_set *s)
     return ns > VHQ_GATE_LEAST_NS ? ns : VHQ_GATE_LEAST_NS;
 }
 
-void gate_after(struct vhq *q, uint32_t est_ns)
+/* A graph with gates of its own is no piece. */
+void gate_after(struct vhq *q, uint16_t flags, uint32_t est_ns)
 {
     if (likely(!gate_used(q->set)))
         return;
+    if (est_ns > peek(q->set->piece_ns) && !(flags & VHQ_GATED))
+        atomic_store_explicit(&q->set->piece_ns, est_ns, memory_order_relaxed);
     q->gate_est_ns += est_ns;
     if (q->gate_est_ns >= gate_spacing(q->set) && peek(q->gate_state) == GATE_NEAR)
         atomic_store_explicit(&q->gate_state, GATE_DUE, memory_order_relaxed);
+}
+
+bool gate_crowd(const struct vhq_set *s, uint32_t streams)
+{
+    return cap_contended(s) && streams * (uint64_t)peek(s->piece_ns) > peek(s->budget_ns) &&
+           !MUTANT(pieces_uncounted);
+}
+
+/* Nobody may have looked since they went: then it is one, at least. */
+static uint32_t gate_others(const struct vhq *q)
+{
+    uint32_t listed = peek(q->set->in_flight_count), own = peek(q->in_flight);
+    return listed > own ? listed - own : peek(q->set->area_ns) > cap_stream_ns(q);
+}
+
+bool gate_crowded(const struct vhq *q)
+{
+    return gate_crowd(q->set, gate_others(q));
+}
+
+bool gate_crowds(const struct vhq *q, uint32_t parts)
+{
+    uint32_t own = cap_wide(q);
+    return gate_crowded(q) && pad_taken(q->set, q) + (own > parts ? own : parts) > VHQ_PARTS;
 }
 
 static bool gate_place(struct vhq *q)
@@ -48,6 +84,8 @@ static bool gate_place(struct vhq *q)
         return false;
     bump(q->gates, 1u);
     q->gate_est_ns = 0;
+    uint32_t piece = peek(q->set->piece_ns);
+    atomic_store_explicit(&q->set->piece_ns, piece - piece / PIECE_BACK, memory_order_relaxed);
     return true;
 }
 

@@ -271,8 +271,8 @@ struct vhq {
     _Atomic uint64_t counted_ns;  /* their estimates */
     _Atomic uint32_t tail_est_ns; /* of the commands behind the newest marker */
     uint32_t tail_area_ns, tail_counted;
-    uint32_t chain;    /* so many commands more may be followed by one that overlaps */
-    uint8_t tail_wide; /* as wide[] */
+    uint32_t chain;            /* so many commands more may be followed by one that overlaps */
+    _Atomic uint8_t tail_wide; /* as wide[] */
     bool mark_waits;   /* one is due, and goes in front of the next command that does not overlap */
     bool tail_waits;   /* something in it waits for more than the device */
     bool marks;        /* the stream takes a last marker; vhq_leave's */
@@ -341,9 +341,10 @@ struct vhq_set {
     _Atomic uint64_t budget_ns;        /* the same by estimates that are right; see measure.c */
     _Atomic uint32_t loose_most_ns;    /* so is this */
     _Atomic uint32_t loose_unit_ns;
-    _Atomic uint32_t beside; /* as of that */
-    uint32_t open;           /* see vhq_set_open; and the hold word of all vHQs then */
-    bool opens;              /* it has been */
+    _Atomic uint32_t beside;   /* as of that */
+    _Atomic uint32_t piece_ns; /* the longest command of late that stood between gates */
+    uint32_t open;             /* see vhq_set_open; and the hold word of all vHQs then */
+    bool opens;                /* it has been */
     _Atomic uint32_t open_word;
     _Atomic uint32_t relax; /* budgets in flight with rivals; see measure_relax */
     struct vhq_ops ops;
@@ -397,6 +398,8 @@ struct vhq_set {
     uint32_t long_ns;         /* the longest of late that was a unit by itself */
     uint64_t excused_ns;      /* holds until then are known to blocked_ns */
     uint32_t scale;           /* of 256: how long what is in flight takes against the estimates */
+    uint32_t since_long;      /* so many units ago one took much longer than the estimates say */
+    bool recurs;              /* ... and such units come again */
     uint32_t trials;          /* so many units more are to complete before it counts as alone */
     uint32_t pace;            /* the same, the least of late */
     _Atomic uint32_t late_ns; /* the dispatcher's thread comes so much later than it asked for */
@@ -673,11 +676,17 @@ enum gate_state {
 };
 /* This vHQ's work in flight can be stopped, so the cap need not be strict. */
 bool gate_deep(const struct vhq *q);
+/* May so many streams have more than the budget in front of their gates, in long commands? */
+bool gate_crowd(const struct vhq_set *s, uint32_t streams);
+/* The same of the other streams that are in flight. */
+bool gate_crowded(const struct vhq *q);
+/* And they do not fit side by side with a command of so many parts. Set's lock held. */
+bool gate_crowds(const struct vhq *q, uint32_t parts);
 bool gate_used(const struct vhq_set *s);
 /* Submission right held: a command is about to go behind a gate that is due; one that counts
  * went. */
 void gate_due(struct vhq *q, uint16_t flags);
-void gate_after(struct vhq *q, uint32_t est_ns);
+void gate_after(struct vhq *q, uint16_t flags, uint32_t est_ns);
 
 /* Submission right held: a command is about to go. What waits for that goes first. */
 static inline void submit_before(struct vhq *q, uint16_t flags)
@@ -694,6 +703,8 @@ static inline void submit_before(struct vhq *q, uint16_t flags)
 
 /* May this command, the head of a vHQ that is held, go beside those who hold it? As of a look just
  * made, with the set's lock held. */
+/* Parts of the device that the set has in flight, but for one stream. Set's lock held. */
+uint32_t pad_taken(const struct vhq_set *s, const struct vhq *but);
 bool pad_fits(const struct vhq *q, const struct slot *slot, uint64_t now);
 
 /* ---- peer.c ---------------------------------------------------------------------------------- */

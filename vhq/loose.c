@@ -32,8 +32,8 @@ void loose_fold(struct vhq *q)
     bump(q->tail_est_ns, ns);
     q->tail_area_ns += ns;
     q->tail_counted += n;
-    q->tail_wide = VHQ_PARTS;
-    gate_after(q, ns);
+    atomic_store_explicit(&q->tail_wide, VHQ_PARTS, memory_order_relaxed);
+    gate_after(q, VHQ_GATED, ns); /* no piece: it had no gates */
     loose_end(q);
 }
 

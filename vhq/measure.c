@@ -10,9 +10,11 @@
  *
  * What took certainly longer than the scale says raises it at once, to what was seen, 16 times at
  * most. What was certainly faster lowers it by a quarter of the distance. So of kernels that are
- * long in turns, those that are long decide; and one that is long now and then costs the room of
- * some dozen markers. Since a time is compared with what was in flight, whatever room the scale
- * leaves, there is no loop that could swing. A late look widens the bounds, and changes nothing.
+ * long in turns, those that are long decide; and one that is long for once costs the room of some
+ * dozen markers. Where the next one comes within 64 markers, as one in eight does, the scale comes
+ * down by a 64th: else each of them would find as many in flight as if it were short. Since a time
+ * is compared with what was in flight, whatever room the scale leaves, there is no loop that could
+ * swing. A late look widens the bounds, and changes nothing.
  *
  * With somebody above, a scale below one is not used: it is worth most where nothing is known. Time
  * in which somebody held is no lesson, nor are units with host functions or waits for events. Where
@@ -24,7 +26,13 @@
 #include "vhq/mutant.h"
 
 /* By so many steps of 1/4 the scale has come down from the most to what is so. */
-enum { SCALE_LEAST = SCALE_ONE / 16, RELEASE = 4, TRIALS = 16 };
+enum {
+    SCALE_LEAST = SCALE_ONE / 16,
+    RELEASE = 4,
+    RELEASE_SLOWLY = 64,
+    RECALL = 64, /* units within which a long one makes the next one no surprise */
+    TRIALS = 16,
+};
 
 void measure_scale(struct vhq_set *s, uint32_t scale)
 {
@@ -91,6 +99,7 @@ void vhq_set_open(struct vhq_set *set, uint32_t of)
 void measure_begin(struct vhq_set *s)
 {
     s->trials = s->cfg.expects ? TRIALS : 0;
+    s->since_long = RECALL;
     measure_scale(s, s->cfg.untried ? SCALE_MOST : SCALE_ONE);
     measure_above(s);
 }
@@ -107,6 +116,26 @@ static uint32_t measure_ratio(uint64_t ns, uint32_t ahead)
     return ratio < SCALE_MOST ? (uint32_t)ratio : SCALE_MOST;
 }
 
+/* Do units that take much longer than the estimates say come again? What counts as long already
+ * goes one at a time, whatever the scale. */
+static void measure_recurs(struct vhq_set *s, const struct unit *u, uint32_t least)
+{
+    bool longer = unlikely(least > SCALE_ONE + SCALE_ONE / 4) && least > s->scale / 2 &&
+                  u->est_ns <= 2 * peek(s->budget_us) * NS_PER_US;
+    if (unlikely(longer)) {
+        s->recurs = s->since_long < RECALL;
+        s->since_long = 0;
+    } else if (s->since_long < RECALL && ++s->since_long == RECALL) {
+        s->recurs = false;
+    }
+}
+
+static void measure_release(struct vhq_set *s, uint32_t most)
+{
+    uint32_t part = s->recurs && !s->open ? RELEASE_SLOWLY : RELEASE;
+    measure_scale(s, s->scale - (s->scale - most + part - 1) / part);
+}
+
 void measure_unit(struct vhq *q, uint32_t value, uint64_t now)
 {
     struct vhq_set *s = q->set;
@@ -119,8 +148,9 @@ void measure_unit(struct vhq *q, uint32_t value, uint64_t now)
     uint64_t took = now > since ? now - since : 0;
     uint32_t least = measure_ratio(s->looked_ns > since ? s->looked_ns - since : 0, ahead),
              most = measure_ratio(s->open ? took / s->open : took, ahead);
+    measure_recurs(s, &q->unit[value % UNITS], least);
     if (least > s->scale + s->scale / 4 && !s->open)
         measure_scale(s, least);
     else if (most < s->scale)
-        measure_scale(s, s->scale - (s->scale - most + RELEASE - 1) / RELEASE);
+        measure_release(s, most);
 }

@@ -129,7 +129,8 @@
     X(guard_of_old, "no progress for 100 ms lets all that is buffered in")                         \
     X(marker_lost, "one marker in eight is never written")                                         \
     X(copy_whole, "a long copy goes as one command")                                               \
-    X(stream_uncounted, "the cap forgets what streams have in flight")
+    X(stream_uncounted, "the cap forgets what streams have in flight")                             \
+    X(pieces_uncounted, "gates let several streams have a long kernel each in front of them")
 
 /* The same, of what is learned of kernels: found by tests/integration/sharing/learned.c. */
 #define MUTANTS_OF_LEARNING(X)                                                                     \

@@ -10,8 +10,7 @@
  */
 #include "vhq/internal.h"
 
-/* Parts that the set has in flight, but for one stream. */
-static uint32_t pad_taken(const struct vhq_set *s, const struct vhq *but)
+uint32_t pad_taken(const struct vhq_set *s, const struct vhq *but)
 {
     uint32_t sum = 0;
     for (const struct vhq *q = s->in_flight; q; q = q->in_flight_next)

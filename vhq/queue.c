@@ -205,8 +205,9 @@ static void slot_order(struct vhq *q, const struct vhq_req *req, struct slot *sl
 static struct slot *slot_fill(struct vhq *q, const struct vhq_req *req, uint32_t bytes)
 {
     struct slot *slot = ring_reserve(&q->ring, bytes);
-    slot->flags = (uint16_t)(req->flags & (VHQ_UNCOUNTED | VHQ_CLOSE | VHQ_AFTER_ALL | VHQ_BESIDE |
-                                           VHQ_PEER | VHQ_WAITS | (bytes ? VHQ_LEARNS : 0)));
+    slot->flags =
+        (uint16_t)(req->flags & (VHQ_UNCOUNTED | VHQ_CLOSE | VHQ_AFTER_ALL | VHQ_BESIDE | VHQ_PEER |
+                                 VHQ_WAITS | VHQ_GATED | (bytes ? VHQ_LEARNS : 0)));
     if (unlikely(req->flags & VHQ_PEER))
         atomic_fetch_add_explicit(&q->peers, 1, memory_order_relaxed);
     slot->load = cap_load(req);

@@ -220,6 +220,7 @@ enum {
     VHQ_IN_PARTS = 1u << 18,
     VHQ_PEER = 1u << 7,   /* somebody outside the process may wait for it: see vhq_config.peer_us */
     VHQ_WAITS = 1u << 13, /* it waits for something: how long it takes says nothing of others */
+    VHQ_GATED = 1u << 15, /* it has gates of its own, as close to each other as its stream's */
 };
 
 struct vhq_req {

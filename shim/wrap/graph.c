@@ -142,6 +142,7 @@ static CUresult graph_queue(struct graph_call *a, struct call *c, struct shim_st
     c->req.signals = vhq_fence_get(fence); /* as of events: see event.c */
     c->req.after = exec_swap(a->exec, fence);
     c->req.flags = kernel | (c->req.signals && !events ? graph_flags(a) : VHQ_MUST_INLINE);
+    c->req.flags |= a->exec->copy ? VHQ_GATED : 0;
     c->req.est_ns = exec_estimate_ns(a->exec);
     a->learned = &a->exec->estimate.learned;
     if (!a->upload && estimate_unsettled(&a->exec->estimate))

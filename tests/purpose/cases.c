@@ -232,6 +232,11 @@ static const struct named {
                   .blocks = 16,
                   .gap_us = 5000,
                   .start_ms = LATER_MS}}},
+    {"two_streams_of_long_with_gates", /* no gate parts the kernel of one from the other's */
+     {.gates = true,
+      .jobs = 1,
+      .job = {{.us = {600}, .cycle = 1, .blocks = FULL, .streams = 2, .weight = 1}},
+      .service = SERVICE_OF(0, sync)}},
 };
 
 const char *workload_case_name(uint32_t i)

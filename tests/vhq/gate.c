@@ -123,6 +123,43 @@ Test(gate, streams_that_run_beside_each_other_share_the_distance)
     end(w);
 }
 
+/* Two commands of 300 us are in the device in `a`, a gate between them; one more comes in `b`. */
+static uint32_t beside_long_ones(struct world *w, uint32_t eighths, uint32_t flags)
+{
+    int a = world_stream(w, VHQ_NONBLOCKING), b = world_stream(w, VHQ_NONBLOCKING);
+    struct call c = {.stream = a, .est_ns = 300000, .eighths = eighths, .flags = flags};
+    struct vhq_stats stats;
+    world_call(w, &c);
+    world_call(w, &c);
+    vhq_set_stats(w->set, &stats); /* a look: it is known to be in flight */
+    cr_assert_eq(in_device(w, a), 2);
+    c.stream = b;
+    world_call(w, &c);
+    dispatcher_looks(w);
+    return in_device(w, b);
+}
+
+Test(gate, stops_one_long_command_and_not_one_of_each_stream)
+{
+    struct world *w = gated();
+    cr_expect_eq(beside_long_ones(w, 8, 0), 0);
+    end(w);
+}
+
+Test(gate, lets_long_commands_go_that_fit_side_by_side)
+{
+    struct world *w = gated();
+    cr_expect_eq(beside_long_ones(w, 4, 0), 1);
+    end(w);
+}
+
+Test(gate, takes_no_graph_with_gates_of_its_own_for_one_long_command)
+{
+    struct world *w = gated();
+    cr_expect_eq(beside_long_ones(w, 8, VHQ_GATED), 1);
+    end(w);
+}
+
 Test(gate, never_between_commands_that_overlap)
 {
     struct world *w = gated();

@@ -110,6 +110,28 @@ Test(measure, forgets_one_long_one_among_short_ones)
     cr_expect_leq(scale(), SCALE_ONE + SCALE_ONE / 4, "%u", scale());
 }
 
+/* One kernel of eight, and no parameter tells which: it must not find eight in flight each time. */
+Test(measure, remembers_long_ones_that_come_again_among_short_ones)
+{
+    for (int i = 0; i < 3; i++) {
+        take(1, 16 * EST_US * PAIR);
+        for (int short_ones = 0; short_ones < 7; short_ones++)
+            take(1, EST_US * PAIR);
+    }
+    cr_expect_gt(scale(), 8 * SCALE_ONE, "%u", scale());
+}
+
+Test(measure, forgets_long_ones_that_come_no_more)
+{
+    for (int i = 0; i < 3; i++) {
+        take(1, 16 * EST_US * PAIR);
+        take(1, EST_US * PAIR);
+    }
+    for (int i = 0; i < 64 + 24; i++)
+        take(1, EST_US * PAIR);
+    cr_expect_leq(scale(), SCALE_ONE + SCALE_ONE / 4, "%u", scale());
+}
+
 /* Nobody looked while it ran: it may have been complete for long. */
 Test(measure, does_not_take_a_late_look_for_a_long_kernel)
 {

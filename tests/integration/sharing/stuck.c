@@ -48,7 +48,7 @@ static bool works(const struct client_row *row)
 
 static void span_read(struct process *p, const char *what, uint64_t span[2])
 {
-    unsigned long from, to;
+    unsigned long from = 0, to = 0;
     const char *at = strstr(process_out(p), what);
 
     cr_assert(at && sscanf(at + strlen(what), "%lu %lu", &from, &to) == 2, "%s%s", process_out(p),

@@ -701,10 +701,10 @@ static inline void submit_before(struct vhq *q, uint16_t flags)
 
 /* ---- pad.c ----------------------------------------------------------------------------------- */
 
-/* May this command, the head of a vHQ that is held, go beside those who hold it? As of a look just
- * made, with the set's lock held. */
 /* Parts of the device that the set has in flight, but for one stream. Set's lock held. */
 uint32_t pad_taken(const struct vhq_set *s, const struct vhq *but);
+/* May this command, the head of a vHQ that is held, go beside those who hold it? As of a look just
+ * made, with the set's lock held. */
 bool pad_fits(const struct vhq *q, const struct slot *slot, uint64_t now);
 
 /* ---- peer.c ---------------------------------------------------------------------------------- */

@@ -76,6 +76,11 @@ static void stream_found(struct shim_stream *s, uint64_t epoch)
     schedule_complete(s, epoch);
 }
 
+static CUresult stream_ask(const struct shim_stream *s, bool *captures)
+{
+    return capture_query(s->per_thread ? CU_STREAM_LEGACY : s->handle, captures);
+}
+
 /* Ask the driver whether a busy stream is done. In the client's thread: no capture of the
  * application may notice, hence the relaxed mode (context_push) and no look at capturing
  * streams. */
@@ -93,7 +98,7 @@ static void stream_look(struct shim_stream *s, bool tick)
         return;
     }
     bool captures;
-    CUresult r = capture_query(s->per_thread ? CU_STREAM_LEGACY : s->handle, &captures);
+    CUresult r = stream_ask(s, &captures);
     if (captures)
         /* It does nothing while it captures, and what it did before cannot be asked for. A lower
          * stream that is to join the capture must not wait for the end of it. */
@@ -110,10 +115,7 @@ static void stream_look(struct shim_stream *s, bool tick)
 static void stuck_look(struct shim_stream *s)
 {
     bool captures = false;
-    s->stuck = !schedule_busy(s) &&
-               capture_query(s->per_thread ? CU_STREAM_LEGACY : s->handle, &captures) ==
-                   CUDA_ERROR_NOT_READY &&
-               !captures;
+    s->stuck = !schedule_busy(s) && stream_ask(s, &captures) == CUDA_ERROR_NOT_READY && !captures;
     stuck += s->stuck;
 }
 

@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -151,6 +152,20 @@ static void two_devices(void)
     small_device();
     setenv("SIMGPU_DEVICES", "2", 1);
     context_open();
+}
+
+/* What nobody may read is an error of the call, mapped or not. */
+Test(memory_shared, a_copy_from_what_cannot_be_read_is_refused)
+{
+    CUdeviceptr here, reserved;
+    char *closed = mmap(NULL, MB, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    context_open();
+    OK(cuMemAlloc(&here, MB));
+    OK(cuMemAddressReserve(&reserved, 2 * MB, 0, 0, 0));
+    cr_assert_eq(cuMemcpy(here, (CUdeviceptr)(uintptr_t)closed, 64), CUDA_ERROR_INVALID_VALUE);
+    cr_assert_eq(cuMemcpy(here, reserved, 64), CUDA_ERROR_INVALID_VALUE);
+    munmap(closed, MB);
+    cr_assert_eq(cuMemcpy(here, (CUdeviceptr)(uintptr_t)closed, 64), CUDA_ERROR_INVALID_VALUE);
 }
 
 TestSuite(memory_of_two_devices, .init = two_devices);

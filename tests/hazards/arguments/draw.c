@@ -89,7 +89,7 @@ static void memory_new(void)
     MUST(cuMemsetD8Async(pooled, 0, BYTES, stream));
     MUST(cuStreamSynchronize(stream));
     MUST(cuMemPoolCreate(&pool, &props));
-    nowhere = x + ((CUdeviceptr)1 << 40);
+    MUST(cuMemAddressReserve(&nowhere, (size_t)2 << 20, 0, 0, 0));
 }
 
 void objects_new(void)

@@ -13,9 +13,11 @@
 #include "tools/simgpu/stream/stream.h"
 #include "tools/simgpu/stream/submit.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 _Static_assert(sizeof(struct transfer) == 9 * sizeof(uint64_t), "fits in work.args");
 enum {
@@ -52,16 +54,18 @@ static size_t span_bytes(size_t pitch, size_t slice, const CUDA_MEMCPY3D *p)
     return (p->Depth - 1) * slice + (p->Height - 1) * pitch + p->WidthInBytes;
 }
 
-static bool page_mapped(uintptr_t at)
+/* Also what is mapped may be nobody's to read. A sandbox may forbid the question. */
+static bool byte_readable(uintptr_t at)
 {
-    unsigned char in_core;
-    return mincore((void *)(at & ~(uintptr_t)4095), 1, &in_core) == 0;
+    char byte;
+    struct iovec here = {&byte, 1}, there = {(void *)at, 1};
+    return process_vm_readv(getpid(), &here, 1, &there, 1, 0) == 1 || errno != EFAULT;
 }
 
-/* A wild host pointer is an error of the call, not a crash: the first and the last page tell. */
+/* A wild host pointer is an error of the call, not a crash: the first and the last byte tell. */
 static bool host_readable(uintptr_t at, size_t bytes)
 {
-    return at >= 4096 && !space_has(at) && page_mapped(at) && page_mapped(at + bytes - 1);
+    return at >= 4096 && !space_has(at) && byte_readable(at) && byte_readable(at + bytes - 1);
 }
 
 static CUresult array_place(const struct end *e, const CUDA_MEMCPY3D *p, struct place *out)

@@ -18,9 +18,11 @@ enum {
     QUEUED = 300, /* short kernels with a marker each: no more than a stream takes at once */
     SHORT_US = 100,
     LONG_US = 30000,
-    TRIES = 5,     /* with kernels twice as long each time, where a control came too late to tell */
-    STOP_MS = 100, /* of a look at what is stopped */
-    LOOKS = 10,    /* until what had ended before is visible: a busy processor may be late */
+    TRIES = 5,  /* with longer kernels each time, where a control came too late to tell */
+    LONGER = 4, /* what is to be stopped runs so many times as long as the control took to come */
+    LONGEST_US = 1000000, /* that it runs at all */
+    STOP_MS = 100,        /* of a look at what is stopped */
+    LOOKS = 10,           /* until what had ended before is visible: a busy processor may be late */
     LIMIT_MS = 20000,
     NEIGHBOUR_US = 100,
     LEAST_NEIGHBOUR = 10, /* kernels of the neighbour meanwhile */
@@ -59,6 +61,7 @@ static struct {
     size_t n;
     uint64_t units, neighbours; /* while stopped */
     int answer;
+    bool late; /* a control came after what it should have stopped, whatever was tried */
     bool stood, went_on, right;
 } seen;
 
@@ -126,27 +129,42 @@ static bool within(uint64_t from_ns)
     return clock_ns() - from_ns < LIMIT_MS * UINT64_C(1000000);
 }
 
-/* Stops a queue of short kernels in its middle: the moment before, or 0 where that was refused. */
+/* What runs `us` was too short for a control that came `took_ns` after its begin. */
+static uint32_t longer_us(uint32_t us, uint64_t took_ns)
+{
+    uint64_t needed = took_ns / 1000 * LONGER;
+
+    if (needed < 2 * (uint64_t)us)
+        needed = 2 * (uint64_t)us;
+    return needed < LONGEST_US ? (uint32_t)needed : LONGEST_US;
+}
+
+/* Stops a queue of short kernels in its middle: the moment before, or 0 where that was refused or
+ * came too late. */
 static uint64_t stop_units(enum groups_way way, CUstream s, struct word mark, struct word x)
 {
-    uint64_t from_ns = 0;
+    uint32_t all_us = SHORT_US * QUEUED, tried_us = 0;
 
-    for (uint32_t us = SHORT_US; us < SHORT_US << TRIES; us *= 2) {
+    for (int i = 0; i < TRIES && tried_us < LONGEST_US; i++) {
+        uint64_t begin_ns = clock_ns(), from_ns;
         word_set(mark, 0);
         word_set(x, 1);
-        units_queue(s, x.device, mark, us);
-        for (from_ns = clock_ns(); word_get(mark) < QUEUED / 8 && within(from_ns);)
+        units_queue(s, x.device, mark, all_us / QUEUED);
+        while (word_get(mark) < QUEUED / 8 && within(begin_ns))
             sched_yield();
         from_ns = clock_ns();
         seen.answer = groups_stop(uuid, way);
         if (seen.answer == 0 && word_get(mark) < QUEUED)
             return from_ns;
+        tried_us = all_us;
+        all_us = longer_us(all_us, clock_ns() - begin_ns);
         groups_go(uuid);
         CU(cuStreamSynchronize, s);
         if (seen.answer != 0)
             return 0;
     }
-    return from_ns;
+    seen.late = true;
+    return 0;
 }
 
 /* What may run in a round. With short time slices something may. */
@@ -202,34 +220,45 @@ static bool units_stood(void)
     return seen.units <= seen.n * most_units();
 }
 
-/* A kernel is stopped in its middle, for longer than it takes. False: it did not stand still, or
- * the control came too late. */
-static bool stop_long(enum groups_way way, CUstream s, struct word mark, uint32_t us)
+enum stopped { STANDS, RUNS_ON, TOO_LATE };
+
+/* A kernel is stopped in its middle, for longer than it takes. `took_ns`: from its begin until the
+ * control was answered. */
+static enum stopped stop_long(enum groups_way way, CUstream s, struct word mark, uint32_t us,
+                              uint64_t *took_ns)
 {
-    bool stood;
+    uint64_t begin_ns = clock_ns();
+    enum stopped is;
 
     word_set(mark, 0);
     gpu_check(gpu_spin(s, gpu.full, us), "cuLaunchKernel");
     gpu_check(mark_queue(s, mark.device, 1), "cuStreamWriteValue32");
     nap_us(us / 10);
     seen.answer = groups_stop(uuid, way);
-    if (seen.answer == 0 && word_get(mark) == 0)
+    *took_ns = clock_ns() - begin_ns;
+    is = word_get(mark) != 0 ? TOO_LATE : RUNS_ON;
+    if (seen.answer == 0 && is == RUNS_ON) {
         nap_us(2 * us);
-    stood = seen.answer == 0 && word_get(mark) == 0;
+        is = word_get(mark) == 0 ? STANDS : RUNS_ON;
+    }
     groups_go(uuid);
     seen.went_on &= word_wait(mark, 1, LIMIT_MS);
     seen.right &= gpu.cuStreamSynchronize(s) == CUDA_SUCCESS;
-    return stood;
+    return is;
 }
 
+/* What had ended before may show late, so one that stands is believed. */
 static void round_long(enum groups_way way, CUstream s, struct word mark)
 {
     int tries = units_stood() ? TRIES : 1;
+    enum stopped is = RUNS_ON;
+    uint32_t us = LONG_US;
+    uint64_t took_ns;
 
-    for (int i = 0; i < tries; i++)
-        if (stop_long(way, s, mark, (uint32_t)LONG_US << i))
-            return;
-    seen.stood = false;
+    for (int i = 0; i < tries && is != STANDS; i++, us = longer_us(us, took_ns))
+        is = stop_long(way, s, mark, us, &took_ns);
+    seen.stood &= is != RUNS_ON;
+    seen.late |= is == TOO_LATE;
 }
 
 static bool stood_still(void)
@@ -239,8 +268,8 @@ static bool stood_still(void)
 
 static bool works(void)
 {
-    return seen.answer == 0 && seen.n > 0 && stood_still() && seen.went_on && seen.right &&
-           seen.neighbours >= seen.n * LEAST_NEIGHBOUR;
+    return seen.answer == 0 && seen.n > 0 && !seen.late && stood_still() && seen.went_on &&
+           seen.right && seen.neighbours >= seen.n * LEAST_NEIGHBOUR;
 }
 
 static void look(enum groups_way way)
@@ -287,9 +316,10 @@ static void device_name(void)
     fact_text("uuid", "%s", text);
 }
 
-/* Why the last of them does not do. */
+/* Why the last of them does not do, and whether that is known for good. */
 static void say_why(void)
 {
+    fact_flag("suspend_unsure", seen.late);
     if (seen.answer > 0)
         fact_text("suspend_why", "the resource manager refuses it (answer %#x)",
                   (unsigned int)seen.answer);
@@ -297,6 +327,8 @@ static void say_why(void)
         fact_text("suspend_why", "%s", strerror(-seen.answer));
     else if (!seen.right || !seen.went_on)
         fact_text("suspend_why", "a kernel did not go on, or its result was wrong");
+    else if (seen.late)
+        fact_text("suspend_why", "this machine is too busy to tell");
     else if (!stood_still())
         fact_text("suspend_why", "the control succeeds, and the kernel runs on");
     else
@@ -326,6 +358,8 @@ void fact_suspend(void)
             break;
         }
         say_why();
+        if (seen.late) /* so would be the next one's */
+            break;
     }
     peer_end(pid);
 }

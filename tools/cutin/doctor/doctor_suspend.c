@@ -25,12 +25,14 @@ void suspend_take(struct suspended *s)
     const char *driver = "", *uuid = "", *why = NULL, *refused = NULL;
     struct record record = {.way = "none"};
     uint8_t bytes[16];
+    int unsure = 0;
 
-    json_unpack(s->values, "{s?s, s?s, s?s, s?s, s?s}", "why", &why, "suspend_why", &refused,
-                "suspend_way", &s->way, "suspend_driver", &driver, "uuid", &uuid);
+    json_unpack(s->values, "{s?s, s?s, s?s, s?s, s?s, s?b}", "why", &why, "suspend_why", &refused,
+                "suspend_way", &s->way, "suspend_driver", &driver, "uuid", &uuid, "suspend_unsure",
+                &unsure);
     s->why = refused ? refused : why ? why : "it was not tried";
     json_unpack(s->values, "{s?{s:F}}", "schedule_call_us", "p50", &s->call_us);
-    if (!driver[0] || strlen(uuid) != 32 || !uuid_parse(uuid, bytes))
+    if ((unsure && !s->way) || !driver[0] || strlen(uuid) != 32 || !uuid_parse(uuid, bytes))
         return;
     snprintf(record.version, sizeof(record.version), "%s", driver);
     snprintf(record.way, sizeof(record.way), "%s", s->way ? s->way : "none");

@@ -275,7 +275,7 @@ HAZARD(access_is_granted_while_a_stream_is_held)
     CUstream s = stream_new(CU_STREAM_NON_BLOCKING);
     CUdeviceptr x = buffer_new(3), y;
     warm(s);
-    hold_ms = getenv("CUDA_INJECTION64_PATH") ? 3 : 10000; /* a profiler has nothing buffered */
+    hold_for(10000);
     hold(s);
     SAY(launch_mix(x, 5, 7, s));
     buffered(s);
@@ -512,7 +512,7 @@ HAZARD(nothing_is_freed_at_once)
     CUstream s = stream_new(CU_STREAM_NON_BLOCKING);
     CUdeviceptr x = buffer_new(3);
     warm(s);
-    hold_ms = 10000;
+    hold_for(10000);
     hold(s);
     SAY(launch_mix(x, 5, 7, s));
     buffered(s);

@@ -4,6 +4,7 @@
  */
 #include "tests/hazards/hazard.h"
 
+#include <stdatomic.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -46,7 +47,7 @@ HAZARD(cross_stream_wait_blocks_no_thread_and_no_other_stream)
     two_streams();
     warm(c);
     CUevent e = event_new();
-    hold_ms = getenv("CUDA_INJECTION64_PATH") ? 5 : 2000; /* there the launch itself waits */
+    hold_for(2000);
     hold(a);
     SAY(launch_mix(x, 5, 7, a));
     SAY(cuEventRecord(e, a));
@@ -89,8 +90,8 @@ HAZARD(queries_are_honest_while_the_record_is_buffered)
     float ms = -1;
     MUST(cuEventCreate(&start, CU_EVENT_DEFAULT));
     MUST(cuEventCreate(&end, CU_EVENT_DEFAULT));
-    SAY(launch_slow(y, 1, 0, 400000, a)); /* natively it is not ready either */
-    hold_ms = 100;
+    SAY(cuLaunchHostFunc(a, until_told, NULL)); /* natively it is not ready either */
+    hold_for(100);
     hold(a);
     SAY(cuEventRecord(start, a));
     SAY(launch_mix(x, 5, 7, a));
@@ -99,6 +100,7 @@ HAZARD(queries_are_honest_while_the_record_is_buffered)
     SAY(cuEventQuery(end));
     SAY(cuEventElapsedTime(&ms, start, end));
     SAY(cuStreamQuery(a));
+    atomic_store(&told, true);
     release(a);
     SAY(cuEventSynchronize(end));
     SAY(cuEventQuery(start));

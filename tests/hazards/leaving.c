@@ -183,7 +183,7 @@ HAZARD(a_handler_jumps_out_of_a_call_that_waits)
         warm(s);
         atomic_store(&told, false);
         MUST(cuLaunchHostFunc(s, until_told, NULL));
-        hold_ms = getenv("CUDA_INJECTION64_PATH") ? 3 : 20000; /* there launches wait for it */
+        hold_for(20000);
         hold(s);
         MUST(launch_mix(x, 5, 7, s));
         MUST(cuEventRecord(event, s));

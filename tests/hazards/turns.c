@@ -106,7 +106,7 @@ static void others(CUstream s, void (*first)(void *), bool turns, void (*call)(v
     graph_new();
     MUST(cuMemAllocAsync(&freed, BYTES, stream));
     MUST(cuCtxSynchronize());
-    hold_ms = 20000;
+    hold_for(20000);
     if (turns)
         hold(stream);
     SAY(launch_mix(copied, 5, 7, stream));

@@ -53,7 +53,7 @@ static const struct room {
     {"tools/cutin/worker", "tools/cutin examples/kernels_ptx.h"},
     {"tools/cutin/doctor",
      "tools/cutin tools/cutin/statistics/percentiles.h tools/facts scheduler/wire "
-     "shim/lookup/api.def shim/pace/record.h cuda.h"},
+     "shim/lookup/api.def shim/lookup/misspelt.h shim/pace/record.h cuda.h"},
     {"tools/cutin/measure",
      "tools/cutin tools/cutin/statistics tools/cutin/worker tools/cutin/operate/clients.h "
      "tools/cutin/record tools/cutin/report scheduler/wire trace/clock.h examples/kernels_ptx.h"},

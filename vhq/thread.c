@@ -78,6 +78,13 @@ int thread_set_cpus(const char *list)
     return 0;
 }
 
+bool thread_cpus_usable(void)
+{
+    struct cpus others = cpus_without(&chosen, &initial);
+
+    return !have_chosen || cpus_empty(&initial) || memcmp(&others, &chosen, sizeof(others)) != 0;
+}
+
 /* ---- threads --------------------------------------------------------------------------------- */
 
 static bool realtime(void)

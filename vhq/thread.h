@@ -15,10 +15,13 @@
 #define CUTIN_VHQ_THREAD_H
 
 #include <pthread.h>
+#include <stdbool.h>
 
 /* From now on helpers run there: a list such as "0-3,8". Returns 0, or -EINVAL and changes
  * nothing. */
 int thread_set_cpus(const char *list);
+/* Has this process had one of them from its start? Else helpers run as if none was named. */
+bool thread_cpus_usable(void);
 /* Creates a thread that takes no signals. `name`: at most 15 characters. Returns 0 or -errno. */
 int thread_new(pthread_t *thread, const char *name, void *(*run)(void *), void *arg);
 /* Returns when it has ended; the calling thread is not cancelled meanwhile. */

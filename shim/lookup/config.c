@@ -3,12 +3,14 @@
  * may have set something meanwhile, or have cleared it all. A bad value is one warning, and the
  * default.
  */
+#include "shim/lookup/misspelt.h"
 #include "shim/lookup/shim.h"
 
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 
 enum kind { KIND_WORD, KIND_NUMBER, KIND_MICROS, KIND_PATH };
 
@@ -206,6 +208,19 @@ static void config_read(struct config *c)
     c->inline_only = (injection && *injection) || (blocking && number_set(blocking));
 }
 
+/* A misspelt setting is none, silently. Setuid programs take no setting. */
+static void names_check(void)
+{
+    const char *row, *meant;
+    size_t at = 0, length;
+
+    if (getauxval(AT_SECURE))
+        return;
+    while ((row = setting_misspelt(&at, &length, &meant)))
+        log_line(LOG_WARN, "%.*s is not a setting; did you mean %s?",
+                 (int)(length < 64 ? length : 64), row, meant);
+}
+
 enum { UNLOADED, UNREAD, READING, READY };
 static struct config config;
 static _Atomic int state;
@@ -230,6 +245,7 @@ const struct config *config_get(void)
         config_load();
     if (atomic_compare_exchange_strong(&state, &unread, READING)) {
         config_read(&config);
+        names_check();
         atomic_store_explicit(&state, READY, memory_order_release);
     }
     while (atomic_load_explicit(&state, memory_order_acquire) != READY)

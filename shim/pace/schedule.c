@@ -93,9 +93,14 @@ bool schedule_queues(uint32_t level)
 /* Before the first thread of ours. */
 static void schedule_cpus(const char *list)
 {
-    if (list[0] && thread_set_cpus(list) != 0)
+    if (!list[0])
+        return;
+    if (thread_set_cpus(list) != 0)
         log_line(LOG_WARN,
                  "CUTIN_CPUS=%.64s is not a list of processors such as 0-3,8; using the process's",
+                 list);
+    else if (!thread_cpus_usable())
+        log_line(LOG_WARN, "CUTIN_CPUS=%.64s: this process may use none of them; using its own",
                  list);
 }
 

@@ -96,8 +96,8 @@ void buffered(CUstream s);
 void still_held(CUstream s);
 /* Milliseconds of patience of holds from now on; standard is 25. */
 extern unsigned int hold_ms;
-/* The same for what needs no patience to end; under a profiler, where the launches themselves wait for
- * the hold, it is a few milliseconds. */
+/* The same for what needs no patience to end; under a profiler, where the launches themselves wait
+ * for the hold, it is a few milliseconds. */
 void hold_for(unsigned int ms);
 
 /* Runs fn(arg) in another thread with `context` current. */

@@ -98,6 +98,16 @@ static const char *detail(json_t *root, const char *name)
     return "";
 }
 
+Test(doctor, knows_what_a_misspelt_setting_was_meant_to_be)
+{
+    json_t *root = doctor((const char *[]){"CUTIN_PRORITY=rt", NULL}, 0);
+
+    says(root, "settings", "warning");
+    cr_expect_str_eq(detail(root, "settings"),
+                     "CUTIN_PRORITY is not a setting; did you mean CUTIN_PRIORITY?");
+    json_decref(root);
+}
+
 /* What is recorded for the only GPU. */
 static void recorded(const char *what)
 {

@@ -133,6 +133,7 @@ Test(thread, runs_where_it_is_told, .timeout = 600)
 
     snprintf(list, sizeof(list), "%d,8000-8191", cpu);
     cr_assert_eq(thread_set_cpus(list), 0);
+    cr_assert(thread_cpus_usable());
     s = look_from_new();
     cr_assert(CPU_COUNT(&s.cpus) == 1 && CPU_ISSET(cpu, &s.cpus));
 }
@@ -142,7 +143,9 @@ Test(thread, without_any_of_those_it_is_told_runs_all_the_same, .timeout = 600)
     cpu_set_t all = mine();
     struct seen s;
 
+    cr_assert(thread_cpus_usable());
     cr_assert_eq(thread_set_cpus("8191"), 0);
+    cr_assert(!thread_cpus_usable());
     s = look_from_new();
     cr_assert(CPU_EQUAL(&s.cpus, &all));
 }

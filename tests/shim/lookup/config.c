@@ -232,6 +232,57 @@ Test(shim_config, message_is_the_documented_one)
     cr_expect_str_eq(said(), "cutin: CUTIN_DEPTH=abc is not a number from 1 to 1024; using 256\n");
 }
 
+/* Of a name that is nearly a setting's, which one was meant; once. */
+static void meant(const char *name, const char *setting)
+{
+    char message[256] = "";
+
+    setenv(name, "1", 1);
+    config_get();
+    config_get();
+    if (setting)
+        snprintf(message, sizeof(message), "cutin: %s is not a setting; did you mean %s?\n", name,
+                 setting);
+    cr_expect_str_eq(said(), message);
+}
+
+Test(shim_config, name_without_a_letter)
+{
+    meant("CUTIN_PRORITY", "CUTIN_PRIORITY");
+}
+Test(shim_config, name_with_two_letters_swapped)
+{
+    meant("CUTIN_WIEGHT", "CUTIN_WEIGHT");
+}
+Test(shim_config, name_that_is_a_beginning)
+{
+    meant("CUTIN_BUDGET", "CUTIN_BUDGET_US");
+}
+Test(shim_config, name_that_goes_on)
+{
+    meant("CUTIN_LOG_LEVEL", "CUTIN_LOG");
+}
+Test(shim_config, name_in_the_singular)
+{
+    meant("CUTIN_GATE", "CUTIN_GATES");
+}
+Test(shim_config, name_of_an_orchestrator)
+{
+    meant("CUTIN_PORT", NULL);
+}
+Test(shim_config, name_of_a_service)
+{
+    meant("CUTIN_SERVICE_HOST", NULL);
+}
+Test(shim_config, name_that_is_the_prefix)
+{
+    meant("CUTIN_", NULL);
+}
+Test(shim_config, name_of_great_length)
+{
+    meant("CUTIN_PRIORITYPRIORITYPRIORITYPRIORITYPRIORITYPRIORITYPRIORITY", NULL);
+}
+
 Test(shim_config, unknown_priority_names_the_choices)
 {
     setenv("CUTIN_PRIORITY", "realtime", 1);

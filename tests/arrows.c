@@ -33,7 +33,8 @@ static const struct room {
     {"shim/pace",
      "shim/cutin.h shim/lookup shim/objects shim/path shim/learn shim/suspend/groups.h "
      "vhq/thread.h vhq/mutant.h scheduler/client/client.h scheduler/wire/page.h trace/clock.h"},
-    {"shim/graph", "shim/objects shim/path shim/learn shim/pace scheduler/client/client.h"},
+    {"shim/graph", "shim/objects shim/path shim/learn shim/pace vhq/mutant.h "
+                   "scheduler/client/client.h"},
     {"shim/wrap",
      "shim/cutin.h shim/lookup shim/objects shim/path shim/learn shim/pace shim/graph vhq/mutant.h "
      "scheduler/client/client.h trace/clock.h"},

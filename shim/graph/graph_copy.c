@@ -8,6 +8,7 @@
 #include "shim/path/counters.h"
 #include "shim/pace/gates.h"
 #include "shim/pace/remote.h"
+#include "vhq/mutant.h"
 
 struct place {
     CUgraphNode app, own; /* the application's node, and the one that stands for it */
@@ -314,6 +315,20 @@ static void follow(struct graph_copy *c, const struct place *place, uint32_t cou
     context_pop(scope);
 }
 
+static _Atomic bool objects_seen;
+
+void graph_copy_note_objects(void)
+{
+    atomic_store(&objects_seen, true);
+}
+
+/* What the driver gives back when the application's graph takes others, the clone would keep: its
+ * nodes name those of the copy to the driver. */
+static bool keeps_objects(void)
+{
+    return atomic_load(&objects_seen) && !MUTANT(graph_objects_kept);
+}
+
 static bool child_apply(struct graph_copy *c, const struct place *place, CUgraph clone)
 {
     const struct place *node = place - 1;
@@ -322,7 +337,7 @@ static bool child_apply(struct graph_copy *c, const struct place *place, CUgraph
 
 void graph_copy_set_child(struct graph_copy *c, CUgraphNode node, CUgraph child)
 {
-    const struct place *p = c->exec ? place_of(c, node) : NULL;
+    const struct place *p = c->exec && !keeps_objects() ? place_of(c, node) : NULL;
     if (p)
         follow(c, p + 1, p->inside, child, child_apply);
     else if (c->exec)
@@ -337,6 +352,8 @@ static bool update_apply(struct graph_copy *c, const struct place *place, CUgrap
 
 void graph_copy_update(struct graph_copy *c, CUgraph graph)
 {
-    if (c->exec)
+    if (c->exec && keeps_objects())
+        copy_drop(c);
+    else if (c->exec)
         follow(c, c->place, c->count, graph, update_apply);
 }

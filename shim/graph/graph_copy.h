@@ -37,6 +37,8 @@ void graph_copy_after(struct graph_copy *c, CUgraphExec chosen, CUstream stream)
  * is nothing to change any more. */
 bool graph_copy_find(struct graph_copy *c, CUgraphExec *exec, CUgraphNode *node);
 void graph_copy_changed(struct graph_copy *c, CUresult r);
+/* Some graph refers to an object of the application, which a clone of that refers to as well. */
+void graph_copy_note_objects(void);
 /* A node has another graph inside; all nodes are as in another graph. */
 void graph_copy_set_child(struct graph_copy *c, CUgraphNode node, CUgraph child);
 void graph_copy_update(struct graph_copy *c, CUgraph graph);

@@ -82,6 +82,13 @@ EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph hG
 INSTANTIATE(cuGraphInstantiateWithParams)
 INSTANTIATE(cuGraphInstantiateWithParams_ptsz)
 
+EXPORT CUresult cuGraphRetainUserObject(CUgraph graph, CUuserObject object, unsigned int count,
+                                        unsigned int flags)
+{
+    graph_copy_note_objects();
+    return REAL(cuGraphRetainUserObject)(graph, object, count, flags);
+}
+
 /* ---- changing them --------------------------------------------------------------------------- */
 
 /* The copy that is to follow what the driver answered `r` to; NULL: none. */

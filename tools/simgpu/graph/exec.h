@@ -20,7 +20,8 @@ struct exec_node {
     struct sim_context *ctx;    /* that it runs in */
     int lane;
     bool disabled;
-    struct point done; /* while a launch is under way */
+    struct graph_object *objects; /* of the child graph that begins here */
+    struct point done;            /* while a launch is under way */
 };
 
 struct sim_exec {
@@ -38,6 +39,14 @@ struct sim_exec {
     struct point end;         /* of the last launch */
     struct graph_object *objects;
 };
+
+/* exec_objects.c: the user objects of the graphs inside. Copied under graph_lock, while the nodes'
+ * own graph is there. */
+void exec_objects_copy(struct exec_node *nodes, size_t count);
+/* Taken from the nodes, into `*list` too. */
+void exec_objects_take(struct exec_node *nodes, size_t count, struct graph_object **list);
+/* Let go behind the launch that ends there: calls destructors, never under a lock. */
+void exec_objects_release(struct sim_context *ctx, struct point end, struct graph_object *objects);
 
 /* capture.c: launching in a capture. The exec becomes a child graph node of the graph being
  * captured. */

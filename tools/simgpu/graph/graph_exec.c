@@ -60,6 +60,7 @@ static void choices_leave(const struct sim_exec *x)
 static void exec_discard(struct sim_exec *x)
 {
     choices_leave(x);
+    exec_objects_take(x->nodes, x->count, &x->objects);
     graph_objects_release(x->objects);
     exec_nodes_free(x->nodes, x->count);
     pthread_mutex_destroy(&x->lock);
@@ -88,8 +89,10 @@ static CUresult instantiate(CUgraphExec *out, CUgraph graph, unsigned long long 
         rc = CUDA_ERROR_INVALID_VALUE; /* such a graph is in one executable graph at a time */
     if (rc == CUDA_SUCCESS)
         choices_own(x->nodes, x->count, x);
-    if (rc == CUDA_SUCCESS)
+    if (rc == CUDA_SUCCESS) {
         x->objects = graph_objects_copy(g->objects);
+        exec_objects_copy(x->nodes, x->count);
+    }
     pthread_mutex_unlock(&graph_lock);
     if (rc == CUDA_SUCCESS)
         rc = exec_assign_lanes(x);
@@ -253,29 +256,6 @@ STREAM_API(cuGraphUpload, (CUgraphExec x, CUstream s), upload(x, s, ptds))
 
 /* ---- destroy: at once for the application, behind the last launch for what it refers to ------ */
 
-static CUresult objects_effect(struct work *w)
-{
-    graph_objects_release(w->args.ptr[0]);
-    return CUDA_SUCCESS;
-}
-
-static void objects_release_after(struct sim_exec *x)
-{
-    struct sim_stream *s;
-    struct work w = {
-        .kind = WORK_HOST, .name = "user_objects", .effect = objects_effect, .even_on_error = true};
-    w.args.ptr[0] = x->objects;
-    if (!x->objects)
-        return;
-    if (!point_done(x->end) && stream_branch_create(x->ctx, 0, &s) == CUDA_SUCCESS) {
-        CUresult rc = work_submit_after(s, &w, &x->end, 1, NULL);
-        stream_branch_release(s);
-        if (rc == CUDA_SUCCESS)
-            return;
-    }
-    graph_objects_release(x->objects);
-}
-
 SIM_EXPORT CUresult cuGraphExecDestroy(CUgraphExec handle)
 {
     CUresult rc = driver_ready();
@@ -288,10 +268,14 @@ SIM_EXPORT CUresult cuGraphExecDestroy(CUgraphExec handle)
     for (int i = 1; i < x->lanes; i++)
         if (x->branches[i])
             stream_branch_release(x->branches[i]);
-    objects_release_after(x);
+    exec_objects_take(x->nodes, x->count, &x->objects);
+    struct graph_object *objects = x->objects;
+    struct point end = x->end;
+    struct sim_context *ctx = x->ctx;
     choices_leave(x);
     exec_nodes_free(x->nodes, x->count);
     pthread_mutex_unlock(&x->lock);
+    exec_objects_release(ctx, end, objects);
     pthread_mutex_destroy(&x->lock);
     handle_give(&execs, x);
     return CUDA_SUCCESS;

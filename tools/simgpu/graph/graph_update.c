@@ -204,12 +204,31 @@ static CUgraphExecUpdateResult compare(const struct exec_node *have, size_t have
 
 static void works_swap(struct exec_node *a, struct exec_node *b)
 {
-    struct work *works = a->works;
-    size_t count = a->count;
+    struct exec_node had = *a;
     a->works = b->works;
     a->count = b->count;
-    b->works = works;
-    b->count = count;
+    a->objects = b->objects;
+    b->works = had.works;
+    b->count = had.count;
+    b->objects = had.objects;
+}
+
+static void objects_swap(struct graph_object **a, struct graph_object **b)
+{
+    struct graph_object *had = *a;
+    *a = *b;
+    *b = had;
+}
+
+/* What is left of a change: what x had before, or what it could not take. */
+static void left_free(const struct sim_exec *x, struct point end, struct exec_node *nodes,
+                      size_t count, struct graph_object *objects)
+{
+    if (nodes)
+        exec_objects_take(nodes, count, &objects);
+    if (nodes)
+        exec_nodes_free(nodes, count);
+    exec_objects_release(x->ctx, end, objects);
 }
 
 /* Takes the works of [first, first + want_count) from `want`, if the shapes agree. */
@@ -236,6 +255,7 @@ static void choices_move(const struct sim_exec *x, const struct exec_node *old, 
 static CUresult update(CUgraphExec handle, CUgraph graph, CUgraphExecUpdateResultInfo *info)
 {
     struct exec_node *want = NULL;
+    struct graph_object *objects = NULL;
     size_t count = 0;
     CUresult rc = driver_ready();
     struct sim_exec *x = rc == CUDA_SUCCESS ? exec_find(handle) : NULL;
@@ -251,16 +271,23 @@ static CUresult update(CUgraphExec handle, CUgraph graph, CUgraphExecUpdateResul
         exec_nodes_free(want, count);
         rc = CUDA_ERROR_INVALID_VALUE;
     }
+    if (rc == CUDA_SUCCESS) {
+        objects = graph_objects_copy(g->objects);
+        exec_objects_copy(want, count);
+    }
     pthread_mutex_unlock(&graph_lock);
     if (rc != CUDA_SUCCESS)
         return rc;
     struct sim_node *where = NULL;
     pthread_mutex_lock(&x->lock);
     info->result = exec_take(x, 0, x->count, want, count, &where);
-    if (info->result == CU_GRAPH_EXEC_UPDATE_SUCCESS)
+    if (info->result == CU_GRAPH_EXEC_UPDATE_SUCCESS) {
         choices_move(x, want, count);
+        objects_swap(&x->objects, &objects);
+    }
+    struct point end = x->end;
     pthread_mutex_unlock(&x->lock);
-    exec_nodes_free(want, count);
+    left_free(x, end, want, count, objects);
     if (info->result == CU_GRAPH_EXEC_UPDATE_SUCCESS)
         return CUDA_SUCCESS;
     info->errorNode = node_handle(where);
@@ -337,6 +364,7 @@ SIM_EXPORT CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec handle, CUgra
     if (!x || id == 0 || type != CU_GRAPH_NODE_TYPE_GRAPH)
         return CUDA_ERROR_INVALID_VALUE;
     struct exec_node *want = NULL;
+    struct graph_object *objects = NULL;
     struct sim_node *where;
     size_t count = 0;
     pthread_mutex_lock(&x->lock);
@@ -345,13 +373,19 @@ SIM_EXPORT CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec handle, CUgra
     pthread_mutex_lock(&graph_lock);
     const struct sim_graph *g = graph_find(child);
     rc = n && g ? child_flatten(g, at, &want, &count) : CUDA_ERROR_INVALID_VALUE;
+    if (rc == CUDA_SUCCESS) {
+        objects = graph_objects_copy(g->objects);
+        exec_objects_copy(want, count);
+    }
     pthread_mutex_unlock(&graph_lock);
     if (rc == CUDA_SUCCESS && exec_take(x, at + 1, child_count(x, at), want, count, &where) !=
                                   CU_GRAPH_EXEC_UPDATE_SUCCESS)
         rc = CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
+    if (rc == CUDA_SUCCESS)
+        objects_swap(&n->objects, &objects);
+    struct point end = x->end;
     pthread_mutex_unlock(&x->lock);
-    if (want)
-        exec_nodes_free(want, count);
+    left_free(x, end, want, count, objects);
     return rc;
 }
 

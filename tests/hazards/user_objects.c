@@ -1,0 +1,180 @@
+/*
+ * user_objects.c - objects of the program whose lives follow graphs: a destructor runs when the
+ * last graph, or executable graph, that refers to its object has gone or taken others. The simulated
+ * driver calls it in that call, where no launch is under way.
+ */
+#include "tests/hazards/hazard.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+static CUdeviceptr x;
+static CUstream s;
+static _Atomic int gone[2];
+
+static void begin(void)
+{
+    s = stream_new(CU_STREAM_NON_BLOCKING);
+    x = buffer_new(3);
+}
+
+static void object_gone(void *arg)
+{
+    atomic_fetch_add((_Atomic int *)arg, 1);
+}
+
+/* The graph's alone. */
+static void object_add(CUgraph graph, int which)
+{
+    CUuserObject object;
+    MUST(cuUserObjectCreate(&object, &gone[which], object_gone, 1,
+                            CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
+    MUST(cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE));
+}
+
+static void say_gone(const char *when)
+{
+    printf("%s: %d %d\n", when, atomic_load(&gone[0]), atomic_load(&gone[1]));
+}
+
+/* Four kernels of which nothing is known: enough for gates between them. With an object. */
+static CUgraph chain(uint32_t a, int which)
+{
+    uint32_t b = 7, n = N;
+    void *params[] = {&x, &a, &b, &n};
+    CUDA_KERNEL_NODE_PARAMS p = {.func = mix,
+                                 .gridDimX = 4,
+                                 .gridDimY = 1,
+                                 .gridDimZ = 1,
+                                 .blockDimX = 256,
+                                 .blockDimY = 1,
+                                 .blockDimZ = 1,
+                                 .kernelParams = params};
+    CUgraphNode node = NULL, before;
+    CUgraph graph;
+    MUST(cuGraphCreate(&graph, 0));
+    for (int i = 0; i < 4; i++) {
+        before = node;
+        MUST(cuGraphAddKernelNode(&node, graph, &before, i != 0, &p));
+    }
+    object_add(graph, which);
+    return graph;
+}
+
+static CUgraph around(CUgraph child, CUgraphNode *node)
+{
+    CUgraph outer;
+    MUST(cuGraphCreate(&outer, 0));
+    MUST(cuGraphAddChildGraphNode(node, outer, NULL, 0, child));
+    MUST(cuGraphDestroy(child));
+    return outer;
+}
+
+/* The graph goes with the call. */
+static CUgraphExec exec_of(CUgraph graph)
+{
+    CUgraphExec exec;
+    MUST(cuGraphInstantiate(&exec, graph, 0));
+    MUST(cuGraphDestroy(graph));
+    return exec;
+}
+
+static void run(CUgraphExec exec)
+{
+    SAY(cuGraphLaunch(exec, s));
+    SAY(cuStreamSynchronize(s));
+}
+
+/* The last to refer to the second object goes. */
+static void end(CUgraphExec exec)
+{
+    run(exec);
+    say_gone("launched");
+    SAY(cuGraphExecDestroy(exec));
+    say_gone("destroyed");
+    show("x", x);
+}
+
+HAZARD(object_goes_with_the_executable_graph)
+{
+    begin();
+    CUgraphExec exec = exec_of(chain(5, 1));
+    say_gone("instantiated");
+    end(exec);
+}
+
+HAZARD(object_goes_when_the_executable_graph_is_updated)
+{
+    CUgraphExecUpdateResultInfo info = {0};
+    begin();
+    CUgraphExec exec = exec_of(chain(5, 0));
+    run(exec);
+    CUgraph second = chain(11, 1);
+    SAY(cuGraphExecUpdate(exec, second, &info));
+    SAY(cuGraphDestroy(second));
+    say_gone("updated");
+    end(exec);
+}
+
+HAZARD(object_of_an_updated_graph_goes_behind_its_launch)
+{
+    CUgraphExecUpdateResultInfo info = {0};
+    begin();
+    CUgraphExec exec = exec_of(chain(5, 0));
+    run(exec);
+    SAY(cuLaunchHostFunc(s, until_told, NULL));
+    SAY(cuGraphLaunch(exec, s));
+    CUgraph second = chain(11, 1);
+    SAY(cuGraphExecUpdate(exec, second, &info));
+    SAY(cuGraphDestroy(second));
+    say_gone("updated");
+    atomic_store(&told, true);
+    UNTIL(atomic_load(&gone[0]) != 0);
+    end(exec);
+}
+
+HAZARD(object_stays_when_an_update_is_refused)
+{
+    CUgraphExecUpdateResultInfo info = {0};
+    CUgraph other;
+    begin();
+    CUgraphExec exec = exec_of(chain(5, 1));
+    MUST(cuGraphCreate(&other, 0));
+    object_add(other, 0);
+    SAY(cuGraphExecUpdate(exec, other, &info));
+    say_gone("refused");
+    SAY(cuGraphDestroy(other));
+    say_gone("destroyed");
+    end(exec);
+}
+
+HAZARD(object_goes_when_a_graph_inside_is_set)
+{
+    CUgraphNode node;
+    begin();
+    CUgraph outer = around(chain(5, 0), &node);
+    CUgraphExec exec;
+    MUST(cuGraphInstantiate(&exec, outer, 0));
+    run(exec);
+    CUgraph second = chain(11, 1);
+    SAY(cuGraphExecChildGraphNodeSetParams(exec, node, second));
+    SAY(cuGraphDestroy(second));
+    say_gone("set");
+    SAY(cuGraphDestroy(outer));
+    say_gone("all went");
+    end(exec);
+}
+
+HAZARD(object_of_a_graph_inside_goes_when_all_is_updated)
+{
+    CUgraphExecUpdateResultInfo info = {0};
+    CUgraphNode node;
+    begin();
+    CUgraphExec exec = exec_of(around(chain(5, 0), &node));
+    run(exec);
+    CUgraph second = around(chain(11, 1), &node);
+    SAY(cuGraphExecUpdate(exec, second, &info));
+    SAY(cuGraphDestroy(second));
+    say_gone("updated");
+    end(exec);
+}

@@ -56,6 +56,47 @@ HAZARD(the_legacy_stream_follows_a_thread_that_has_ended)
     }
 }
 
+/* ---- memory whose operations synchronise --------------------------------------------------- */
+
+/* A memset and a copy within the device, which are made when they return; and neither is where the
+ * program asks for asynchronous ones. */
+static void operations_synchronise(CUdeviceptr x)
+{
+    out = pinned_new(1);
+    in = buffer_new(3);
+    warm(NULL);
+    MUST(launch_slow(in, 3, 1, SLOW_US, NULL));
+    SAY(cuMemsetD32(x, 7, N));
+    SAY(cuStreamQuery(NULL));
+    MUST(launch_slow(in, 3, 1, SLOW_US, NULL));
+    SAY(cuMemcpyDtoD(x, in, BYTES));
+    SAY(cuStreamQuery(NULL));
+    show("x", x);
+    MUST(cuLaunchHostFunc(NULL, until_told, NULL));
+    SAY(cuMemsetD32Async(x, 8, N, NULL));
+    SAY(cuMemcpyDtoDAsync(in, x, BYTES, NULL));
+    SAY(cuStreamQuery(NULL));
+    atomic_store(&told, true);
+    SAY(cuStreamSynchronize(NULL));
+    show("in", in);
+}
+
+HAZARD(operations_on_memory_that_synchronises_are_made_when_they_return)
+{
+    int yes = 1;
+    CUdeviceptr x = buffer_new(1);
+    SAY(cuPointerSetAttribute(&yes, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, x));
+    operations_synchronise(x);
+}
+
+#if CUDA_VERSION >= 12010
+HAZARD(operations_of_a_context_that_synchronises_are_made_when_they_return)
+{
+    SAY(cuDevicePrimaryCtxSetFlags(device, CU_CTX_SYNC_MEMOPS));
+    operations_synchronise(buffer_new(1));
+}
+#endif
+
 /* ---- copies of nothing --------------------------------------------------------------------- */
 
 static _Atomic bool may_end;

@@ -136,6 +136,11 @@ bool context_flags_valid(unsigned int flags)
     return (flags & ~(unsigned int)CU_CTX_FLAGS_MASK) == 0 && (sched & (sched - 1)) == 0;
 }
 
+bool context_syncs(const struct sim_context *ctx)
+{
+    return (atomic_load(&ctx->flags) & 0x80 /* CU_CTX_SYNC_MEMOPS, from 12.1 on */) != 0;
+}
+
 static CUresult context_create(CUcontext *out, unsigned int version, unsigned int flags,
                                CUdevice dev)
 {

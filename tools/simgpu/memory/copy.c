@@ -47,6 +47,7 @@ struct place {
     size_t pitch, slice;
     bool device;   /* must be memory of the device when the copy runs */
     bool pageable; /* host memory that the device cannot reach */
+    bool syncs;    /* CU_POINTER_ATTRIBUTE_SYNC_MEMOPS is set */
 };
 
 static size_t span_bytes(size_t pitch, size_t slice, const CUDA_MEMCPY3D *p)
@@ -78,7 +79,7 @@ static CUresult array_place(const struct end *e, const CUDA_MEMCPY3D *p, struct 
         e->z + p->Depth > view.layers)
         return CUDA_ERROR_INVALID_VALUE;
     *out = (struct place){view.base + e->z * view.slice + e->y * view.pitch + e->x, view.pitch,
-                          view.slice, true, false};
+                          view.slice, .device = true};
     return CUDA_SUCCESS;
 }
 
@@ -103,6 +104,7 @@ static CUresult linear_place(const struct end *e, const CUDA_MEMCPY3D *p, struct
         return CUDA_ERROR_INVALID_VALUE;
     out->device = known && memory_is_device_kind(m.kind);
     out->pageable = !known;
+    out->syncs = known && m.sync_memops;
     return known || host_readable(out->at, span) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -237,10 +239,11 @@ CUresult copy_work(const CUDA_MEMCPY3D *p, struct work *w)
 }
 
 /* Does the caller see the copy complete when the call returns? */
-static bool copy_waits(enum copy_mode mode, const struct place *dst, const struct place *src)
+static bool copy_waits(const struct sim_context *ctx, enum copy_mode mode, const struct place *dst,
+                       const struct place *src)
 {
     if (mode == COPY_SYNC)
-        return !dst->device || !src->device;
+        return !dst->device || !src->device || dst->syncs || src->syncs || context_syncs(ctx);
     return mode == COPY_ASYNC && dst->pageable;
 }
 
@@ -263,7 +266,7 @@ CUresult copy_submit(const CUDA_MEMCPY3D *p, CUstream hstream, bool ptds, enum c
     if (rc != CUDA_SUCCESS)
         return rc;
     work_fill(p, &dst, &src, &w);
-    if (copy_waits(mode, &dst, &src))
+    if (copy_waits(ctx, mode, &dst, &src))
         return work_submit_sync(hstream, ptds, &w);
     if (mode != COPY_GRAPH && src.pageable && (rc = copy_stage(&w)) != CUDA_SUCCESS)
         return rc;

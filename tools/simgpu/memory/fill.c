@@ -86,8 +86,9 @@ static CUresult fill_submit(const CUDA_MEMSET_NODE_PARAMS *p, CUstream s, bool p
     if (rc != CUDA_SUCCESS)
         return rc;
     struct memory m;
-    bool host = memory_find(p->dst, &m) && !memory_is_device_kind(m.kind);
-    return host && !async ? work_submit_sync(s, ptds, &w) : work_submit(s, ptds, &w);
+    bool known = memory_find(p->dst, &m);
+    bool waits = (known && (!memory_is_device_kind(m.kind) || m.sync_memops)) || context_syncs(ctx);
+    return waits && !async ? work_submit_sync(s, ptds, &w) : work_submit(s, ptds, &w);
 }
 
 #define AREA(dst, pitch, value, bits, width, height)                                               \

@@ -372,6 +372,7 @@ HAZARD(modules_are_loaded_and_unloaded_in_a_loop)
         SAY(cuModuleUnload(m));
         release(s);
     }
+    MUST(cuStreamSynchronize(s)); /* show does not wait for it */
     show("x", x);
     free(text);
 }

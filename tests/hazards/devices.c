@@ -214,6 +214,7 @@ HAZARD_RAW(launch_that_one_device_accepts_is_refused_by_the_other)
     allow_much(0);
     for (int i = 0; i < 2; i++)
         kernel_launch(z, MUCH, here);
+    MUST(cuStreamSynchronize(here)); /* show does not wait for it */
     show("z", z);
     MUST(cuCtxSetCurrent(there));
     hold(stream);

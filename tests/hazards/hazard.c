@@ -327,9 +327,10 @@ static bool asleep(pid_t thread)
     return name_end && name_end[2] == 'S';
 }
 
+/* Or looks every now and then for what it waits for. */
 void id_waits(pid_t id)
 {
-    for (int seen = 0; seen < 100; seen = asleep(id) ? seen + 1 : 0)
+    for (int seen = 0; seen < 100; seen += asleep(id) ? 1 : -(seen > 0))
         nap();
 }
 

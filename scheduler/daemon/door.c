@@ -15,6 +15,7 @@
 #include "scheduler/daemon/list.h"
 #include "scheduler/daemon/request.h"
 #include "scheduler/daemon/state.h"
+#include "scheduler/peers/shifts.h"
 #include "scheduler/policy/job.h"
 #include "trace/clock.h"
 
@@ -149,8 +150,10 @@ static void remove_peer(struct daemon *d, struct peer *p)
     d->count--;
     if (p->client)
         admission_leave(d->admission, p);
-    if (p->client)
+    if (p->client) {
         topology_remove(d->topology, d->peers, p);
+        shifts_leave(d->peers, p);
+    }
     peer_free(p);
     d->idle_since_ns = clock_ns();
 }

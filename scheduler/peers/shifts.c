@@ -39,9 +39,15 @@ static void forget(struct peer *p, uint32_t slot)
 static void look(struct peer *p, uint32_t slot)
 {
     struct peer_device *mine = &p->device[slot];
-    struct device_work *work = topology_work(mine->device);
 
     mine->backlog = waits(p, slot) ? mine->backlog + 1 : 0;
+}
+
+static void place(struct peer *p, uint32_t slot)
+{
+    struct peer_device *mine = &p->device[slot];
+    struct device_work *work = topology_work(mine->device);
+
     if (mine->backlog >= SHIFTS_BACKLOG) {
         uint32_t us = atomic_load_explicit(&p->page->page->long_us[slot], memory_order_relaxed);
 
@@ -90,9 +96,25 @@ static void each(struct peer *peers, void (*visit)(struct peer *p, uint32_t slot
                 visit(p, slot);
 }
 
-void shifts_look(struct peer *peers)
+static void arrange(struct peer *peers)
 {
     each(peers, forget);
-    each(peers, look);
+    each(peers, place);
     each(peers, tell);
+}
+
+void shifts_look(struct peer *peers)
+{
+    each(peers, look);
+    arrange(peers);
+}
+
+void shifts_leave(struct peer *peers, const struct peer *gone)
+{
+    bool any = false;
+
+    for (uint32_t slot = 0; slot < PAGE_DEVICES; slot++)
+        any |= gone->device[slot].backlog >= SHIFTS_BACKLOG;
+    if (any)
+        arrange(peers);
 }

@@ -17,5 +17,7 @@
 
 /* One look at all clients. */
 void shifts_look(struct peer *peers);
+/* One that is not among them any more: until the next look its shifts would be nobody's. */
+void shifts_leave(struct peer *peers, const struct peer *gone);
 
 #endif

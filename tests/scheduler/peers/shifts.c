@@ -74,6 +74,20 @@ Test(shifts, are_for_those_that_always_have_work_waiting)
     cr_expect_eq(shift(3), PAGE_SHIFT(1, 2), "at once: %x", shift(3));
 }
 
+/* Nothing would run in those of one that has ended. */
+Test(shifts, of_one_that_ends_are_the_others_at_once)
+{
+    for (uint32_t i = 1; i < PEERS; i++)
+        counters(i)->waiting = 100;
+    looks(SHIFTS_BACKLOG);
+    cr_assert_eq(shift(3), PAGE_SHIFT(2, 3), "%x", shift(3));
+    counters(3)->waiting = 0;
+    peer[1].next = &peer[3];
+    shifts_leave(peer, &peer[2]);
+    cr_expect_eq(shift(1), PAGE_SHIFT(0, 2), "%x", shift(1));
+    cr_expect_eq(shift(3), PAGE_SHIFT(1, 2), "no look at what waits: %x", shift(3));
+}
+
 Test(shifts, are_not_for_one_that_is_paused_or_has_nobody_above)
 {
     for (uint32_t i = 1; i < PEERS; i++)

@@ -1,7 +1,7 @@
 /*
  * user_objects.c - objects of the program whose lives follow graphs: a destructor runs when the
- * last graph, or executable graph, that refers to its object has gone or taken others. The simulated
- * driver calls it in that call, where no launch is under way.
+ * last graph, or executable graph, that refers to its object has gone or taken others. The
+ * simulated driver calls it in that call, where no launch is under way.
  */
 #include "tests/hazards/hazard.h"
 

@@ -95,7 +95,8 @@ struct sim_context *context_find(CUcontext handle);
 /* The context whose handle it is, or was: it may be destroyed. NULL: none. */
 struct sim_context *context_any(CUcontext handle);
 bool context_flags_valid(unsigned int flags);
-/* CU_CTX_SYNC_MEMOPS is set: copies and memsets that are not asynchronous wait until they are made. */
+/* CU_CTX_SYNC_MEMOPS is set: copies and memsets that are not asynchronous wait until they are made.
+ */
 bool context_syncs(const struct sim_context *ctx);
 /* Not live, and in no list. NULL: no memory. */
 struct sim_context *context_new(int ordinal, bool primary, unsigned int version);

@@ -87,10 +87,11 @@ static void forget_ids(const char *from, char *to)
     *to = '\0';
 }
 
+/* The simulated driver's own are there or not, as its threads come to them. */
 static bool describe_descriptor(int dir, const char *name, char *line)
 {
     char target[200] = "", kind[200];
-    if (readlinkat(dir, name, target, sizeof(target) - 1) < 0)
+    if (readlinkat(dir, name, target, sizeof(target) - 1) < 0 || strstr(target, "simgpu"))
         return false;
     forget_ids(target, kind);
     snprintf(line, 256, "%3.9s %s", name, kind);

@@ -71,6 +71,8 @@ static pid_t companion(const char *const argv[], const char *const env[], const 
 
 static void end(pid_t pid)
 {
+    if (pid <= 0) /* there was no process to be had, and -1 would be everybody */
+        return;
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
 }

@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/auxv.h>
 
 enum kind { KIND_WORD, KIND_NUMBER, KIND_MICROS, KIND_PATH };
 
@@ -208,17 +207,12 @@ static void config_read(struct config *c)
     c->inline_only = (injection && *injection) || (blocking && number_set(blocking));
 }
 
-/* A misspelt setting is none, silently. Setuid programs take no setting. */
 static void names_check(void)
 {
-    const char *row, *meant;
-    size_t at = 0, length;
+    char text[160];
 
-    if (getauxval(AT_SECURE))
-        return;
-    while ((row = setting_misspelt(&at, &length, &meant)))
-        log_line(LOG_WARN, "%.*s is not a setting; did you mean %s?",
-                 (int)(length < 64 ? length : 64), row, meant);
+    for (size_t at = 0; setting_misspelt(&at, text, sizeof(text));)
+        log_line(LOG_WARN, "%s", text);
 }
 
 enum { UNLOADED, UNREAD, READING, READY };

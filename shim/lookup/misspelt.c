@@ -4,11 +4,13 @@
  */
 #include "shim/lookup/misspelt.h"
 
+#include <stdio.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 static const char prefix[] = "CUTIN_";
-enum { PREFIX = sizeof(prefix) - 1, LONGEST = 32, LEAST_BEGINNING = 4 };
+enum { PREFIX = sizeof(prefix) - 1, LONGEST = 32, LEAST_BEGINNING = 4, SAID = 64 };
 
 static const char *const names[] = {
 #define CONFIG_WORD(name, ...) #name,
@@ -65,16 +67,16 @@ static size_t apart(const char *text, size_t length, const char *name)
     return changes * 3 <= length ? changes : LONGEST;
 }
 
-const char *setting_meant(const char *row, size_t *length)
+/* The setting that a name was probably meant to be; NULL where it is one, or is near none. */
+static const char *setting_meant(const char *name, size_t length)
 {
     size_t nearest = LONGEST;
     const char *meant = NULL;
 
-    *length = strcspn(row, "=");
-    if (*length <= PREFIX || memcmp(row, prefix, PREFIX) != 0)
+    if (length <= PREFIX || memcmp(name, prefix, PREFIX) != 0)
         return NULL;
     for (size_t i = 0; i < NAMES; i++) {
-        size_t is = apart(row + PREFIX, *length - PREFIX, names[i] + PREFIX);
+        size_t is = apart(name + PREFIX, length - PREFIX, names[i] + PREFIX);
         if (is == 0)
             return NULL;
         if (is < nearest) {
@@ -85,13 +87,18 @@ const char *setting_meant(const char *row, size_t *length)
     return meant;
 }
 
-const char *setting_misspelt(size_t *at, size_t *length, const char **meant)
+bool setting_misspelt(size_t *at, char *text, size_t size)
 {
-    while (environ && environ[*at]) {
+    while (!getauxval(AT_SECURE) && environ && environ[*at]) {
         const char *row = environ[(*at)++];
-        *meant = setting_meant(row, length);
-        if (*meant)
-            return row;
+        size_t length = strcspn(row, "=");
+        const char *meant = setting_meant(row, length);
+
+        if (!meant)
+            continue;
+        snprintf(text, size, "%.*s is not a setting; did you mean %s?", (int)least(length, SAID),
+                 row, meant);
+        return true;
     }
-    return NULL;
+    return false;
 }

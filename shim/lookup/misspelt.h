@@ -9,12 +9,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The setting that `row`, NAME=VALUE, was probably meant to set; NULL where it sets one, or is near
- * none. `length` becomes its name's. Pure. */
-const char *setting_meant(const char *row, size_t *length);
-
-/* The next such row of the environment from `*at` on (0 at first), and what it was meant to be;
- * NULL: none is left. */
-const char *setting_misspelt(size_t *at, size_t *length, const char **meant);
+/* What is to be said of the next such name of the environment from `*at` on (0 at first). False:
+ * none is left. A setuid program, which takes no setting, has none. Like getenv beside setenv. */
+bool setting_misspelt(size_t *at, char *text, size_t size);
 
 #endif

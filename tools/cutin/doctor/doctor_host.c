@@ -86,16 +86,12 @@ static bool is_set(const char *name)
 
 void check_settings(const struct doctor *d, struct finding *f)
 {
-    const char *meant;
-    size_t at = 0, length;
-    const char *row = setting_misspelt(&at, &length, &meant);
+    char misspelt[160];
 
     if (is_set("CUTIN_DISABLE"))
         find(f, VERDICT_FAIL, "unset CUTIN_DISABLE", "CUTIN_DISABLE is set: nothing is held");
-    else if (row)
-        find(f, VERDICT_WARN, "spell it as the manual page does",
-             "%.*s is not a setting; did you mean %s?", (int)(length < 64 ? length : 64), row,
-             meant);
+    else if (setting_misspelt(&(size_t){0}, misspelt, sizeof(misspelt)))
+        find(f, VERDICT_WARN, "spell it as the manual page does", "%s", misspelt);
     else if (is_set("CUDA_LAUNCH_BLOCKING"))
         find(f, VERDICT_WARN, "unset CUDA_LAUNCH_BLOCKING",
              "CUDA_LAUNCH_BLOCKING is set: calls wait in their thread instead of a queue");

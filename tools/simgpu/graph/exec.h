@@ -40,9 +40,10 @@ struct sim_exec {
     struct graph_object *objects;
 };
 
-/* exec_objects.c: the user objects of the graphs inside. Copied under graph_lock, while the nodes'
- * own graph is there. */
-void exec_objects_copy(struct exec_node *nodes, size_t count);
+/* exec_objects.c: the user objects of a graph, which are returned, and of the graphs inside, which
+ * its flat nodes get. Under graph_lock. */
+struct graph_object *exec_objects_copy(const struct sim_graph *g, struct exec_node *nodes,
+                                       size_t count);
 /* Taken from the nodes, into `*list` too. */
 void exec_objects_take(struct exec_node *nodes, size_t count, struct graph_object **list);
 /* Let go behind the launch that ends there: calls destructors, never under a lock. */

@@ -11,11 +11,13 @@
 
 #include <utlist.h>
 
-void exec_objects_copy(struct exec_node *nodes, size_t count)
+struct graph_object *exec_objects_copy(const struct sim_graph *g, struct exec_node *nodes,
+                                       size_t count)
 {
     for (size_t i = 0; i < count; i++)
         if (nodes[i].node && nodes[i].node->child)
             nodes[i].objects = graph_objects_copy(nodes[i].node->child->objects);
+    return graph_objects_copy(g->objects);
 }
 
 void exec_objects_take(struct exec_node *nodes, size_t count, struct graph_object **list)

@@ -89,10 +89,8 @@ static CUresult instantiate(CUgraphExec *out, CUgraph graph, unsigned long long 
         rc = CUDA_ERROR_INVALID_VALUE; /* such a graph is in one executable graph at a time */
     if (rc == CUDA_SUCCESS)
         choices_own(x->nodes, x->count, x);
-    if (rc == CUDA_SUCCESS) {
-        x->objects = graph_objects_copy(g->objects);
-        exec_objects_copy(x->nodes, x->count);
-    }
+    if (rc == CUDA_SUCCESS)
+        x->objects = exec_objects_copy(g, x->nodes, x->count);
     pthread_mutex_unlock(&graph_lock);
     if (rc == CUDA_SUCCESS)
         rc = exec_assign_lanes(x);

@@ -224,10 +224,10 @@ static void objects_swap(struct graph_object **a, struct graph_object **b)
 static void left_free(const struct sim_exec *x, struct point end, struct exec_node *nodes,
                       size_t count, struct graph_object *objects)
 {
-    if (nodes)
+    if (nodes) {
         exec_objects_take(nodes, count, &objects);
-    if (nodes)
         exec_nodes_free(nodes, count);
+    }
     exec_objects_release(x->ctx, end, objects);
 }
 
@@ -271,10 +271,8 @@ static CUresult update(CUgraphExec handle, CUgraph graph, CUgraphExecUpdateResul
         exec_nodes_free(want, count);
         rc = CUDA_ERROR_INVALID_VALUE;
     }
-    if (rc == CUDA_SUCCESS) {
-        objects = graph_objects_copy(g->objects);
-        exec_objects_copy(want, count);
-    }
+    if (rc == CUDA_SUCCESS)
+        objects = exec_objects_copy(g, want, count);
     pthread_mutex_unlock(&graph_lock);
     if (rc != CUDA_SUCCESS)
         return rc;
@@ -373,10 +371,8 @@ SIM_EXPORT CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec handle, CUgra
     pthread_mutex_lock(&graph_lock);
     const struct sim_graph *g = graph_find(child);
     rc = n && g ? child_flatten(g, at, &want, &count) : CUDA_ERROR_INVALID_VALUE;
-    if (rc == CUDA_SUCCESS) {
-        objects = graph_objects_copy(g->objects);
-        exec_objects_copy(want, count);
-    }
+    if (rc == CUDA_SUCCESS)
+        objects = exec_objects_copy(g, want, count);
     pthread_mutex_unlock(&graph_lock);
     if (rc == CUDA_SUCCESS && exec_take(x, at + 1, child_count(x, at), want, count, &where) !=
                                   CU_GRAPH_EXEC_UPDATE_SUCCESS)

@@ -148,9 +148,8 @@ static void remove_peer(struct daemon *d, struct peer *p)
     list_skip(d->peers, p);
     DL_DELETE(d->peers, p);
     d->count--;
-    if (p->client)
-        admission_leave(d->admission, p);
     if (p->client) {
+        admission_leave(d->admission, p);
         topology_remove(d->topology, d->peers, p);
         shifts_leave(d->peers, p);
     }

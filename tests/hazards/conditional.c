@@ -13,7 +13,7 @@ static CUfunction count;
 /* A loop of left[0] rounds, and where the mix is in it. */
 static CUgraph looping(uint32_t a, uint32_t b, CUgraphNode *inside)
 {
-    uint32_t n = N;
+    struct mix_node m;
     CUgraph graph;
     CUgraphNode node;
     CUgraphConditionalHandle handle;
@@ -27,16 +27,9 @@ static CUgraph looping(uint32_t a, uint32_t b, CUgraphNode *inside)
     p.conditional.size = 1;
     p.conditional.ctx = context;
     MUST(cuGraphAddNode_v2(&node, graph, NULL, NULL, 0, &p));
-    CUDA_KERNEL_NODE_PARAMS mixing = {.func = mix,
-                                      .gridDimX = 4,
-                                      .gridDimY = 1,
-                                      .gridDimZ = 1,
-                                      .blockDimX = 256,
-                                      .blockDimY = 1,
-                                      .blockDimZ = 1,
-                                      .kernelParams = (void *[]){&x, &a, &b, &n}};
-    MUST(cuGraphAddKernelNode(inside, p.conditional.phGraph_out[0], NULL, 0, &mixing));
-    CUDA_KERNEL_NODE_PARAMS counting = mixing;
+    MUST(
+        cuGraphAddKernelNode(inside, p.conditional.phGraph_out[0], NULL, 0, mix_node(&m, x, a, b)));
+    CUDA_KERNEL_NODE_PARAMS counting = m.node;
     counting.func = count;
     counting.gridDimX = counting.blockDimX = 1;
     counting.kernelParams = (void *[]){&handle, &left};
@@ -92,20 +85,13 @@ HAZARD(nodes_of_a_loop_are_set_while_launches_are_buffered)
     CUgraphExec exec = loop_of(looping(5, 7, &inside));
     SAY(cuGraphLaunch(exec, s));
     for (uint32_t i = 1; i < 4; i++) {
-        uint32_t a = 11, n = N;
-        CUDA_KERNEL_NODE_PARAMS p = {.func = mix,
-                                     .gridDimX = 4,
-                                     .gridDimY = 1,
-                                     .gridDimZ = 1,
-                                     .blockDimX = 256,
-                                     .blockDimY = 1,
-                                     .blockDimZ = 1,
-                                     .kernelParams = (void *[]){&x, &a, &i, &n}};
+        struct mix_node m;
+        const CUDA_KERNEL_NODE_PARAMS *p = mix_node(&m, x, 11, i);
         hold_ms = 5;
         hold(s);
         SAY(cuMemsetD32Async(left, 3, 1, s));
         SAY(cuGraphLaunch(exec, s));
-        SAY(cuGraphExecKernelNodeSetParams(exec, inside, &p));
+        SAY(cuGraphExecKernelNodeSetParams(exec, inside, p));
         SAY(cuMemsetD32Async(left, 2, 1, s));
         SAY(cuGraphLaunch(exec, s));
         release(s);

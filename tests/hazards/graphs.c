@@ -21,19 +21,10 @@ static void streams(void)
 /* x = x * a + b as a graph of one node. */
 static CUgraph mixing(uint32_t a, uint32_t b, CUgraphNode *node)
 {
-    uint32_t n = N;
-    void *params[] = {&x, &a, &b, &n};
-    CUDA_KERNEL_NODE_PARAMS p = {.func = mix,
-                                 .gridDimX = 4,
-                                 .gridDimY = 1,
-                                 .gridDimZ = 1,
-                                 .blockDimX = 256,
-                                 .blockDimY = 1,
-                                 .blockDimZ = 1,
-                                 .kernelParams = params};
+    struct mix_node m;
     CUgraph graph;
     MUST(cuGraphCreate(&graph, 0));
-    MUST(cuGraphAddKernelNode(node, graph, NULL, 0, &p));
+    MUST(cuGraphAddKernelNode(node, graph, NULL, 0, mix_node(&m, x, a, b)));
     return graph;
 }
 
@@ -46,17 +37,9 @@ static CUgraphExec exec_of(CUgraph graph)
 
 static void set_params(CUgraphExec exec, CUgraphNode node, uint32_t a, uint32_t b)
 {
-    uint32_t n = N;
-    void *params[] = {&x, &a, &b, &n};
-    CUDA_KERNEL_NODE_PARAMS p = {.func = mix,
-                                 .gridDimX = 4,
-                                 .gridDimY = 1,
-                                 .gridDimZ = 1,
-                                 .blockDimX = 256,
-                                 .blockDimY = 1,
-                                 .blockDimZ = 1,
-                                 .kernelParams = params};
-    SAY(cuGraphExecKernelNodeSetParams(exec, node, &p));
+    struct mix_node m;
+    const CUDA_KERNEL_NODE_PARAMS *p = mix_node(&m, x, a, b);
+    SAY(cuGraphExecKernelNodeSetParams(exec, node, p));
 }
 
 HAZARD(node_parameters_are_set_while_launches_are_buffered)

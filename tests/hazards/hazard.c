@@ -140,6 +140,24 @@ CUresult launch_mix(CUdeviceptr x, uint32_t a, uint32_t b, CUstream s)
     return r;
 }
 
+const CUDA_KERNEL_NODE_PARAMS *mix_node(struct mix_node *m, CUdeviceptr x, uint32_t a, uint32_t b)
+{
+    *m = (struct mix_node){.x = x,
+                           .a = a,
+                           .b = b,
+                           .n = N,
+                           .params = {&m->x, &m->a, &m->b, &m->n},
+                           .node = {.func = mix,
+                                    .gridDimX = N / 256,
+                                    .gridDimY = 1,
+                                    .gridDimZ = 1,
+                                    .blockDimX = 256,
+                                    .blockDimY = 1,
+                                    .blockDimZ = 1,
+                                    .kernelParams = m->params}};
+    return &m->node;
+}
+
 CUresult launch_slow(CUdeviceptr x, uint32_t a, uint32_t b, uint32_t us, CUstream s)
 {
     uint32_t n = N;

@@ -62,6 +62,14 @@ uint32_t *pinned_new(uint32_t value);   /* N words */
 
 /* x = x * a + b over a buffer; the caller's arguments are overwritten when it returns. */
 CUresult launch_mix(CUdeviceptr x, uint32_t a, uint32_t b, CUstream s);
+/* The same as a node of a graph; what is returned lasts as long as `m`. */
+struct mix_node {
+    CUdeviceptr x;
+    uint32_t a, b, n;
+    void *params[4];
+    CUDA_KERNEL_NODE_PARAMS node;
+};
+const CUDA_KERNEL_NODE_PARAMS *mix_node(struct mix_node *m, CUdeviceptr x, uint32_t a, uint32_t b);
 /* The same, and busy for `us` after it. */
 CUresult launch_slow(CUdeviceptr x, uint32_t a, uint32_t b, uint32_t us, CUstream s);
 /* Launch each once in `s`, so that the next launch may be deferred. */

@@ -58,22 +58,13 @@ static void say_gone(const char *when)
 /* Four kernels of which nothing is known: enough for gates between them. With an object. */
 static CUgraph chain(uint32_t a, int which)
 {
-    uint32_t b = 7, n = N;
-    void *params[] = {&x, &a, &b, &n};
-    CUDA_KERNEL_NODE_PARAMS p = {.func = mix,
-                                 .gridDimX = 4,
-                                 .gridDimY = 1,
-                                 .gridDimZ = 1,
-                                 .blockDimX = 256,
-                                 .blockDimY = 1,
-                                 .blockDimZ = 1,
-                                 .kernelParams = params};
+    struct mix_node m;
     CUgraphNode node = NULL, before;
     CUgraph graph;
     MUST(cuGraphCreate(&graph, 0));
     for (int i = 0; i < 4; i++) {
         before = node;
-        MUST(cuGraphAddKernelNode(&node, graph, &before, i != 0, &p));
+        MUST(cuGraphAddKernelNode(&node, graph, &before, i != 0, mix_node(&m, x, a, 7)));
     }
     object_add(graph, which);
     return graph;
@@ -103,6 +94,14 @@ static void run(CUgraphExec exec)
     SAY(cuStreamSynchronize(s));
 }
 
+static void update(CUgraphExec exec, CUgraph second)
+{
+    CUgraphExecUpdateResultInfo info = {0};
+    SAY(cuGraphExecUpdate(exec, second, &info));
+    SAY(cuGraphDestroy(second));
+    say_gone("updated");
+}
+
 /* The last to refer to the second object goes. */
 static void end(CUgraphExec exec)
 {
@@ -123,29 +122,21 @@ HAZARD(object_goes_with_the_executable_graph)
 
 HAZARD(object_goes_when_the_executable_graph_is_updated)
 {
-    CUgraphExecUpdateResultInfo info = {0};
     begin();
     CUgraphExec exec = exec_of(chain(5, 0));
     run(exec);
-    CUgraph second = chain(11, 1);
-    SAY(cuGraphExecUpdate(exec, second, &info));
-    SAY(cuGraphDestroy(second));
-    say_gone("updated");
+    update(exec, chain(11, 1));
     end(exec);
 }
 
 HAZARD(object_of_an_updated_graph_goes_behind_its_launch)
 {
-    CUgraphExecUpdateResultInfo info = {0};
     begin();
     CUgraphExec exec = exec_of(chain(5, 0));
     run(exec);
     SAY(cuLaunchHostFunc(s, until_told, NULL));
     SAY(cuGraphLaunch(exec, s));
-    CUgraph second = chain(11, 1);
-    SAY(cuGraphExecUpdate(exec, second, &info));
-    SAY(cuGraphDestroy(second));
-    say_gone("updated");
+    update(exec, chain(11, 1));
     atomic_store(&told, true);
     UNTIL(atomic_load(&gone[0]) != 0);
     end(exec);
@@ -185,14 +176,10 @@ HAZARD(object_goes_when_a_graph_inside_is_set)
 
 HAZARD(object_of_a_graph_inside_goes_when_all_is_updated)
 {
-    CUgraphExecUpdateResultInfo info = {0};
     CUgraphNode node;
     begin();
     CUgraphExec exec = exec_of(around(chain(5, 0), &node));
     run(exec);
-    CUgraph second = around(chain(11, 1), &node);
-    SAY(cuGraphExecUpdate(exec, second, &info));
-    SAY(cuGraphDestroy(second));
-    say_gone("updated");
+    update(exec, around(chain(11, 1), &node));
     end(exec);
 }

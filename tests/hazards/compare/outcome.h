@@ -3,8 +3,8 @@
  * ended, what it printed, which files it left in its working folder, what it had open, which
  * children it left to others.
  */
-#ifndef TESTS_HAZARD_OUTCOME_H
-#define TESTS_HAZARD_OUTCOME_H
+#ifndef TESTS_HAZARDS_COMPARE_OUTCOME_H
+#define TESTS_HAZARDS_COMPARE_OUTCOME_H
 
 #include <stdbool.h>
 #include <stdint.h>

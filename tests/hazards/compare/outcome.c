@@ -2,7 +2,7 @@
  * outcome.c - see outcome.h. What the program has open is read while it is stopped in its exit, as
  * its tracer; its orphans become children of this process.
  */
-#include "tests/hazards/outcome.h"
+#include "tests/hazards/compare/outcome.h"
 
 #include <ctype.h>
 #include <dirent.h>

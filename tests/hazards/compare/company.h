@@ -1,8 +1,8 @@
 /*
  * company.h - what else is there while a hazard runs: a daemon, services, clients that come and go.
  */
-#ifndef TESTS_HAZARD_COMPANY_H
-#define TESTS_HAZARD_COMPANY_H
+#ifndef TESTS_HAZARDS_COMPARE_COMPANY_H
+#define TESTS_HAZARDS_COMPARE_COMPANY_H
 
 enum company {
     ALONE,

@@ -22,8 +22,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tests/hazards/company.h"
-#include "tests/hazards/outcome.h"
+#include "tests/hazards/compare/company.h"
+#include "tests/hazards/compare/outcome.h"
 
 /* A way to run; `reference` is the way whose outcome it must equal. */
 struct mode {

@@ -2,7 +2,7 @@
  * company.c - see company.h. HAZARD_DAEMON and HAZARD_SERVICE are the programs; HAZARD_CLOCK, the
  * simulator's clock that steps, and HAZARD_RM, its resource manager, are preloaded if they are set.
  */
-#include "tests/hazards/company.h"
+#include "tests/hazards/compare/company.h"
 
 #include <fcntl.h>
 #include <signal.h>

@@ -7,7 +7,9 @@
 #include "vhq/mutant.h"
 
 _Atomic uint32_t capture_count;
-pthread_mutex_t capture_beginning = PTHREAD_MUTEX_INITIALIZER;
+pthread_mutex_t capture_legacy = PTHREAD_MUTEX_INITIALIZER;
+/* Held while a capture begins, and while the driver is asked, which answers at once. */
+static pthread_mutex_t beginning = PTHREAD_MUTEX_INITIALIZER;
 
 bool capture_active(CUstream stream)
 {
@@ -23,11 +25,11 @@ bool capture_active(CUstream stream)
 CUresult capture_query(CUstream stream, bool *captures)
 {
     CUresult r = CUDA_SUCCESS;
-    pthread_mutex_lock(&capture_beginning); /* none begins between the look and the question */
+    pthread_mutex_lock(&beginning); /* none begins between the look and the question */
     *captures = capture_any() && capture_active(stream);
     if (!*captures)
         r = REAL(cuStreamQuery)(stream);
-    pthread_mutex_unlock(&capture_beginning);
+    pthread_mutex_unlock(&beginning);
     return r;
 }
 
@@ -59,17 +61,29 @@ struct begin {
     void *user;
 };
 
+static CUresult begin_counted(const struct begin *b)
+{
+    pthread_mutex_lock(&beginning);
+    atomic_fetch_add(&capture_count, 1);
+    CUresult r = b->call(b);
+    pthread_mutex_unlock(&beginning);
+    return r;
+}
+
 /* In the stream's turn, so that nobody marks the stream meanwhile; and counted before it begins, so
- * that nobody marks it afterwards. */
+ * that nobody marks it afterwards. What goes into the legacy stream is nothing to one that does not
+ * block. */
 static int begin_now(void *args)
 {
     const struct begin *b = args;
     if (!b->known)
         return (int)b->call(b);
-    pthread_mutex_lock(&capture_beginning);
-    atomic_fetch_add(&capture_count, 1);
-    CUresult r = b->call(b);
-    pthread_mutex_unlock(&capture_beginning);
+    bool apart = b->known->kind == VHQ_NONBLOCKING && !MUTANT(capture_waits_for_legacy);
+    if (!apart)
+        pthread_mutex_lock(&capture_legacy);
+    CUresult r = begin_counted(b);
+    if (!apart)
+        pthread_mutex_unlock(&capture_legacy);
     if (r != CUDA_SUCCESS || atomic_exchange(&b->known->captures, true))
         atomic_fetch_sub(&capture_count, 1);
     return (int)r;

@@ -12,8 +12,9 @@
 /* Number of streams in which a capture began, by way of cuStreamBeginCapture*, and has not
  * ended. */
 extern _Atomic uint32_t capture_count;
-/* Held while a capture begins. */
-extern pthread_mutex_t capture_beginning;
+/* Held while something of ours goes into the legacy stream, which may have to wait for room there,
+ * and while a blocking stream begins to capture. */
+extern pthread_mutex_t capture_legacy;
 
 static inline bool capture_any(void)
 {

@@ -126,17 +126,18 @@ static CUresult value_write(struct shim_stream *s, uint32_t value, CUdeviceptr g
     return r;
 }
 
-/* Any work in the legacy stream spoils the capture of a blocking one, so none may begin between the
- * look and the marker. Other streams are marked in turns, and so do their captures begin. */
+/* Any work in the legacy stream spoils the capture of a blocking one, so no such may begin between
+ * the look and the marker, which may have to wait for room in the stream. Other streams are marked
+ * in turns, and so do their captures begin. */
 CUresult mark_write_gate(struct shim_stream *s, uint32_t value, CUdeviceptr gate)
 {
     bool legacy = s->kind == VHQ_LEGACY;
     if (legacy)
-        pthread_mutex_lock(&capture_beginning);
+        pthread_mutex_lock(&capture_legacy);
     bool lost = MUTANT(marker_lost) && value % 8 == 0;
     CUresult r = lost ? CUDA_SUCCESS : value_write(s, value, gate);
     if (legacy)
-        pthread_mutex_unlock(&capture_beginning);
+        pthread_mutex_unlock(&capture_legacy);
     if (r == CUDA_SUCCESS)
         atomic_store_explicit(&s->marked, value, memory_order_relaxed);
     return r;

@@ -437,10 +437,16 @@ void queue_unpin(struct vhq *q); /* set's lock held */
 int futex_wait(_Atomic uint32_t *word, uint32_t seen, uint64_t deadline_ns);
 void futex_wake(_Atomic uint32_t *word);
 
+enum { TURN_WAITS, TURN_GRANTED, TURN_TAKEN_BACK };
 struct turn {
     _Atomic uint32_t taken;
     struct vhq *q;
-    _Atomic uint32_t granted; /* futex: its turn has come */
+    const void *frame; /* its caller's; NULL: it is not known */
+    uint32_t within;   /* commands that its thread has begun since without one, and not ended */
+    struct slot *slot; /* where it waits; guarded by the set's lock */
+    bool begun;        /* its thread has taken it; likewise */
+    bool over;         /* it was given up, and its thread may still come back */
+    _Atomic uint32_t granted; /* futex: TURN_* */
     uint16_t flags;           /* SLOT_* */
     bool locked;              /* a deliberate bug */
     uint32_t load;
@@ -452,30 +458,40 @@ struct turn {
 };
 
 /* The producer lock is held. NULL: there are too many. */
-struct turn *turn_new(struct vhq *q);
+struct turn *turn_new(struct vhq *q, const void *frame);
 /* The one of q that the calling thread is in; NULL: none. */
 struct turn *turn_of(const struct vhq *q);
 /* It goes at once, by q->cur; or in the place of its slot, which is published, when that has come.
- * The producer lock is given up. */
+ * The producer lock is given up. False: its place went meanwhile, and the lock is held again. */
 void turn_inline(struct turn *t);
-void turn_take(struct turn *t, struct slot *slot, bool in_parts);
+bool turn_take(struct turn *t, struct slot *slot, bool in_parts);
 void turn_part(struct turn *t);
 void turn_end(struct turn *t, int err);
 /* Something is behind it: when that goes, whether it has returned or not. Set's lock held. */
 uint64_t turn_due(struct turn *t, uint64_t now);
 /* Nobody waits for the call of RUN_TURN any more. Set's lock held. */
 void turn_pass(struct vhq *q);
+/* The same of one that was granted and is not taken: true, and its slot is no turn any more. */
+bool turn_take_back(struct turn *t, uint64_t now, uint64_t *wake_ns);
+/* So many does the calling thread have. A command begins within them, but for those that were left
+ * by a jump: their caller's frame cannot be above this one's. No lock is held. */
+extern _Thread_local uint32_t vhq_t_turns __attribute__((tls_model("initial-exec")));
+void turns_within(const void *frame);
+/* It waits for what is buffered, so for its own turns that go in parts: they are over. */
+void turns_give_up(void);
+/* The one that ends with a command of q; NULL: it has none. */
+struct turn *turns_end(const struct vhq *q);
 /* A waiting turn may submit. */
 static inline void turn_grant(const struct slot *slot)
 {
     struct turn *t = slot->cmd.payload;
-    atomic_store_explicit(&t->granted, 1, memory_order_release);
+    atomic_store_explicit(&t->granted, TURN_GRANTED, memory_order_release);
     futex_wake(&t->granted);
 }
 static inline bool turn_granted(const struct slot *slot)
 {
     const struct turn *t = slot->cmd.payload;
-    return peek(t->granted) != 0;
+    return peek(t->granted) != TURN_WAITS;
 }
 
 /* ---- cap.c ----------------------------------------------------------------------------------- */

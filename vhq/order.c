@@ -275,6 +275,8 @@ static void scan_tickets(struct scan *c)
             least_note(&c->least, q, returned->ticket);
         if (unlikely(atomic_load_explicit(&q->running, memory_order_acquire) == RUN_TURN))
             scan_turn(c, q);
+        else if (unlikely((slot->flags & SLOT_TURN) && turn_granted(slot)))
+            c->again |= turn_take_back(slot->cmd.payload, scan_now(c), &c->job.wake_ns);
         if (peek(q->running) == RUN_NONE && order_dropping(c, q, slot))
             c->job = (struct job){.kind = JOB_DROP, .q = q, .slot = slot};
     }

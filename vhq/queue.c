@@ -178,11 +178,21 @@ static int begin_direct(struct vhq *q, const struct vhq_req *req, struct vhq_cmd
 
 /* ---- begin: buffered ------------------------------------------------------------------------- */
 
-static void wait_for_room(struct vhq *q, uint32_t bytes)
+/* Without the lock: a handler may leave the wait by a jump. */
+static __attribute__((noinline)) void await_room(struct vhq *q, uint32_t bytes)
 {
     const struct goal g = {.what = WAIT_ROOM, .q = q, .target = bytes};
-    if (!ring_fits(&q->ring, bytes))
+    do {
+        pthread_mutex_unlock(&q->lock);
         goal_wait(q->set, &g, NEVER);
+        pthread_mutex_lock(&q->lock);
+    } while (!ring_fits(&q->ring, bytes));
+}
+
+static inline void wait_for_room(struct vhq *q, uint32_t bytes)
+{
+    if (unlikely(!ring_fits(&q->ring, bytes)))
+        await_room(q, bytes);
 }
 
 /* Fences and ticket in the order that internal.h asks for at enum FENCE_*. */
@@ -246,15 +256,20 @@ static void slot_publish(struct vhq *q, const struct slot *slot)
 
 static int begin_turn(struct vhq *q, const struct vhq_req *req, struct turn *t)
 {
-    struct slot *slot = slot_fill(q, req, 0);
-    slot->flags |= SLOT_TURN;
-    slot->cmd.payload = t;
-    if (req->boost)
-        order_boost(&q->boost_below, slot->ticket + 1);
-    slot_publish(q, slot);
-    if (req->boost)
-        dispatcher_kick(q->set);
-    turn_take(t, slot, req->flags & VHQ_IN_PARTS);
+    struct slot *slot;
+    do {
+        wait_for_room(q, 0);
+        atomic_fetch_add_explicit(&q->turns, 1, memory_order_relaxed);
+        slot = slot_fill(q, req, 0);
+        slot->flags |= SLOT_TURN;
+        slot->cmd.payload = t;
+        t->slot = slot;
+        if (req->boost)
+            order_boost(&q->boost_below, slot->ticket + 1);
+        slot_publish(q, slot);
+        if (req->boost)
+            dispatcher_kick(q->set);
+    } while (!turn_take(t, slot, req->flags & VHQ_IN_PARTS));
     return VHQ_INLINE;
 }
 
@@ -268,9 +283,9 @@ static int begin_slow(struct vhq *q, const struct vhq_req *req, struct vhq_cmd *
     struct turn *t;
     if (unlikely(!ring_alloc(&q->ring) || !dispatcher_start(q->set)))
         return begin_direct(q, req, cmd);
-    wait_for_room(q, bytes);
     if (turn)
-        return (t = turn_new(q)) ? begin_turn(q, req, t) : begin_direct(q, req, cmd);
+        return (t = turn_new(q, req->frame)) ? begin_turn(q, req, t) : begin_direct(q, req, cmd);
+    wait_for_room(q, bytes);
     begun(q, BEGUN_BUFFER);
     *cmd = &slot_fill(q, req, bytes)->cmd;
     return VHQ_BUFFER;
@@ -298,11 +313,13 @@ bool vhq_begin_plain(struct vhq *q, uint32_t flags)
 }
 
 /* It may wait in the driver: without the lock. */
-static void begin_own(struct vhq *q)
+static void begin_own(struct vhq *q, const void *frame)
 {
-    struct turn *t = peek(q->running) == RUN_NONE ? turn_new(q) : NULL;
-    if (likely(t))
-        turn_inline(t);
+    struct turn *t = peek(q->running) == RUN_NONE ? turn_new(q, frame) : NULL;
+    if (unlikely(!t))
+        return;
+    atomic_fetch_add_explicit(&q->turns, 1, memory_order_relaxed);
+    turn_inline(t);
 }
 
 int vhq_begin(struct vhq *q, const struct vhq_req *req, struct vhq_cmd **cmd)
@@ -312,6 +329,8 @@ int vhq_begin(struct vhq *q, const struct vhq_req *req, struct vhq_cmd **cmd)
         return direct_offer(req, cmd);
     }
     uint16_t flags;
+    if (unlikely(vhq_t_turns != 0))
+        turns_within(req->frame);
     fence_await(req->after);
     fence_await(req->displaces);
     pthread_mutex_lock(&q->lock);
@@ -322,7 +341,7 @@ int vhq_begin(struct vhq *q, const struct vhq_req *req, struct vhq_cmd **cmd)
         return begin_slow(q, req, cmd);
     begin_inline(q, req, flags);
     if (req->flags & VHQ_MUST_INLINE)
-        begin_own(q);
+        begin_own(q, req->frame);
     return VHQ_INLINE;
 }
 
@@ -365,7 +384,7 @@ void vhq_end(struct vhq *q, int driver_result)
         t_nested = NULL;
         return;
     }
-    struct turn *t = turn_of(q);
+    struct turn *t = turns_end(q);
     if (t) {
         turn_end(t, driver_result);
         return;

@@ -14,22 +14,26 @@
  */
 #include "vhq/internal.h"
 
+#include <signal.h>
+
 #include "vhq/mutant.h"
 
 /*
  * A thread may never come back, ended or by a jump out of a signal handler, and what the dispatcher
- * looks at must not go with it: so turns are the process's. One that was left stays taken. Who
- * finds none holds the lock.
+ * looks at must not go with it: so turns are the process's. Who finds none holds the lock.
+ *
+ * A turn that was left by a jump is ended by the next call of its thread that begins where the one
+ * that was left can only be gone: its caller's frame is no deeper in the stack. The slot of a turn
+ * that still waits becomes a command that was given up. One that was granted and is not taken loses
+ * its slot to the dispatcher: a handler may run for long on top of it, and then it waits anew.
  */
 enum { TURNS = 256 };
 static struct turn turns[TURNS];
 
 /* One within the other: a graph has a command on each device that it reaches. */
 enum { NESTED = 17 };
-static _Thread_local struct {
-    struct turn *at[NESTED];
-    uint32_t depth;
-} t_turns __attribute__((tls_model("initial-exec")));
+static _Thread_local struct turn *t_turns[NESTED] __attribute__((tls_model("initial-exec")));
+_Thread_local uint32_t vhq_t_turns __attribute__((tls_model("initial-exec")));
 
 static struct turn *turn_free(void)
 {
@@ -47,26 +51,43 @@ static struct turn *turn_free(void)
     return NULL;
 }
 
-struct turn *turn_new(struct vhq *q)
+struct turn *turn_new(struct vhq *q, const void *frame)
 {
-    struct turn *t = likely(t_turns.depth < NESTED) ? turn_free() : NULL;
+    struct turn *t = likely(vhq_t_turns < NESTED) ? turn_free() : NULL;
     if (unlikely(!t))
         return NULL;
-    t_turns.at[t_turns.depth++] = t;
+    if (unlikely(vhq_t_turns != 0))
+        t_turns[vhq_t_turns - 1]->within--; /* it has one of its own */
+    t_turns[vhq_t_turns++] = t;
     t->q = q;
+    t->frame = frame;
+    t->within = 0;
+    t->over = false;
+    t->begun = false;
+    t->slot = NULL;
     t->parts = NULL;
     t->ticket = NEVER;
     t->seen_ns = 0;
     t->locked = MUTANT(call_locks);
-    atomic_store_explicit(&t->granted, 0, memory_order_relaxed);
-    atomic_fetch_add_explicit(&q->turns, 1, memory_order_relaxed);
+    atomic_store_explicit(&t->granted, TURN_WAITS, memory_order_relaxed);
     return t;
 }
 
 struct turn *turn_of(const struct vhq *q)
 {
-    struct turn *t = t_turns.depth ? t_turns.at[t_turns.depth - 1] : NULL;
-    return unlikely(t) && t->q == q ? t : NULL;
+    struct turn *t = vhq_t_turns ? t_turns[vhq_t_turns - 1] : NULL;
+    return unlikely(t) && t->begun && t->q == q ? t : NULL;
+}
+
+struct turn *turns_end(const struct vhq *q)
+{
+    struct turn *t = vhq_t_turns ? t_turns[vhq_t_turns - 1] : NULL;
+    if (likely(!t))
+        return NULL;
+    if (t->within == 0)
+        return turn_of(q);
+    t->within--;
+    return NULL;
 }
 
 static void turn_unlock(const struct turn *t)
@@ -85,28 +106,44 @@ void turn_inline(struct turn *t)
     t->after = q->cur.counted ? q->cur.after : NULL;
     t->signals = q->cur.signals;
     t->displaces = NULL;
+    t->begun = true;
     q->turn = t;
     atomic_store_explicit(&q->running, RUN_TURN, memory_order_release);
     atomic_store_explicit(&q->cur.how, BEGUN_NONE, memory_order_relaxed);
     turn_unlock(t);
 }
 
-static void turn_await(struct turn *t, const struct slot *slot)
+static void turn_await(struct turn *t)
 {
-    while (atomic_load_explicit(&t->granted, memory_order_acquire) == 0)
-        futex_wait(&t->granted, 0, NEVER);
-    submit_before(t->q, slot->flags);
+    while (atomic_load_explicit(&t->granted, memory_order_acquire) == TURN_WAITS)
+        futex_wait(&t->granted, TURN_WAITS, NEVER);
 }
 
-void turn_take(struct turn *t, struct slot *slot, bool in_parts)
+/* False: it was taken back meanwhile. */
+static bool turn_begin(struct turn *t)
+{
+    struct vhq_set *s = t->q->set;
+    pthread_mutex_lock(&s->lock);
+    t->begun = peek(t->granted) == TURN_GRANTED;
+    pthread_mutex_unlock(&s->lock);
+    return t->begun;
+}
+
+bool turn_take(struct turn *t, struct slot *slot, bool in_parts)
 {
     struct vhq *q = t->q;
     struct vhq_set *s = q->set;
     turn_unlock(t);
-    turn_await(t, slot);
+    turn_await(t);
+    if (unlikely(!turn_begin(t))) {
+        atomic_store_explicit(&t->granted, TURN_WAITS, memory_order_release); /* t->slot is NULL */
+        pthread_mutex_lock(&q->lock);
+        return false;
+    }
+    submit_before(q, slot->flags);
     if (in_parts || MUTANT(calls_in_the_way)) {
         t->parts = slot;
-        return;
+        return true;
     }
     t->flags = slot->flags;
     t->load = slot->load;
@@ -114,23 +151,27 @@ void turn_take(struct turn *t, struct slot *slot, bool in_parts)
     t->after = slot->after;
     t->displaces = slot->displaces;
     t->signals = slot->signals;
+    t->seen_ns = 0;
     pthread_mutex_lock(&s->lock);
     slot_submitted(q, slot);
     q->turn = t;
     dispatcher_retire(q, RUN_TURN);
     pthread_mutex_unlock(&s->lock);
     dispatcher_kick(s); /* a ring that is empty now leaves its list */
+    return true;
 }
 
 void turn_part(struct turn *t)
 {
     struct slot *slot = t->parts;
-    if (!slot)
+    if (!slot || t->over)
         return;
-    atomic_store_explicit(&t->granted, 0, memory_order_relaxed);
+    atomic_store_explicit(&t->granted, TURN_WAITS, memory_order_relaxed);
     dispatcher_part(t->q, slot);
     dispatcher_kick(t->q->set);
-    turn_await(t, slot);
+    turn_await(t);
+    if (!t->over)
+        submit_before(t->q, slot->flags);
 }
 
 /* ---- while it is in the driver: set's lock held ---------------------------------------------- */
@@ -228,10 +269,15 @@ void turn_end(struct turn *t, int err)
 {
     struct vhq *q = t->q;
     bool locked = t->locked;
+    if (unlikely(t->over)) {
+        vhq_t_turns--;
+        atomic_store_explicit(&t->taken, 0, memory_order_release);
+        return;
+    }
     if (trace_on())
         traced_queue(TRACE_SUBMITTED, q, t->parts ? t->parts->ticket : t->ticket,
                      t->parts || t->ticket != NEVER ? -1 : 0, 0);
-    t_turns.depth--;
+    vhq_t_turns--;
     if (t->parts) {
         bump(q->inlined, 1u);
         parts_end(t, err);
@@ -247,4 +293,92 @@ void turn_end(struct turn *t, int err)
     atomic_store_explicit(&t->taken, 0, memory_order_release);
     if (locked)
         pthread_mutex_unlock(&q->lock);
+}
+
+/* ---- left by a jump -------------------------------------------------------------------------- */
+
+/* Set's lock held. Its slot stays in the ring, a command that was given up. */
+static void turn_withdraw(struct turn *t)
+{
+    struct vhq *q = t->q;
+    struct slot *slot = t->slot;
+    if (peek(t->granted) == TURN_GRANTED) {
+        cap_give_back(q, slot->flags, slot->load);
+        atomic_store_explicit(&q->running, RUN_NONE, memory_order_release);
+    }
+    slot->flags &= (uint16_t)~SLOT_TURN;
+    slot->cmd.run = NULL;
+    t->slot = NULL;
+    atomic_store_explicit(&t->granted, TURN_TAKEN_BACK, memory_order_release);
+    atomic_fetch_sub_explicit(&q->turns, 1, memory_order_release);
+}
+
+bool turn_take_back(struct turn *t, uint64_t now, uint64_t *wake_ns)
+{
+    const struct slot *slot = t->slot;
+    if (!slot || t->begun || slot->after || slot->displaces || slot->signals)
+        return false;
+    uint64_t due = turn_due(t, now);
+    if (due <= now)
+        turn_withdraw(t);
+    else if (due < *wake_ns)
+        *wake_ns = due;
+    return due <= now;
+}
+
+/* True: it waited, and does no more. Of one that was taken back the vHQ may be gone. */
+static bool turn_waits_no_more(struct turn *t)
+{
+    if (t->over || atomic_load_explicit(&t->granted, memory_order_acquire) == TURN_TAKEN_BACK)
+        return true;
+    struct vhq_set *s = t->q->set;
+    pthread_mutex_lock(&s->lock);
+    bool waits = !t->begun || (t->parts && peek(t->granted) == TURN_WAITS);
+    if (waits && t->slot) /* or it has no place yet */
+        turn_withdraw(t);
+    pthread_mutex_unlock(&s->lock);
+    if (waits)
+        dispatcher_kick(s);
+    return waits;
+}
+
+void turns_give_up(void)
+{
+    for (uint32_t i = 0; i < vhq_t_turns; i++) {
+        struct turn *t = t_turns[i];
+        if (!t->parts || t->over || MUTANT(jumps_unseen))
+            continue;
+        if (!turn_waits_no_more(t))
+            parts_end(t, 0);
+        t->over = true;
+    }
+}
+
+/* A handler on a stack of its own says nothing of the one below it. */
+static bool on_other_stack(void)
+{
+    stack_t now;
+    return sigaltstack(NULL, &now) != 0 || (now.ss_flags & SS_ONSTACK);
+}
+
+static void turns_leave(const void *frame)
+{
+    while (vhq_t_turns && !MUTANT(jumps_unseen)) {
+        struct turn *t = t_turns[vhq_t_turns - 1];
+        if (!t->frame || (uintptr_t)frame < (uintptr_t)t->frame || on_other_stack())
+            return;
+        if (!turn_waits_no_more(t)) {
+            turn_end(t, 0);
+            continue;
+        }
+        vhq_t_turns--;
+        atomic_store_explicit(&t->taken, 0, memory_order_release);
+    }
+}
+
+void turns_within(const void *frame)
+{
+    turns_leave(frame);
+    if (vhq_t_turns)
+        t_turns[vhq_t_turns - 1]->within++;
 }

@@ -234,6 +234,9 @@ struct vhq_req {
     struct vhq_fence *signals;   /* event record: this fence counts as submitted with the command */
     bool boost;                  /* a caller of a higher level waits: where it has to submit by
                                       itself, what is ahead is exempt from holds until then */
+    const void
+        *frame; /* of a function that returns behind vhq_end: a command of the same thread that
+                          begins no deeper in its stack finds this one left by a jump. NULL: none */
 };
 
 /*

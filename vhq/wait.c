@@ -127,6 +127,8 @@ int goal_wait(struct vhq_set *s, const struct goal *g, uint64_t deadline_ns)
 {
     struct waiter mine = {.stay = 1}, *w = NULL;
     uint32_t stay = 1;
+    if (unlikely(vhq_t_turns != 0))
+        turns_give_up();
     pthread_mutex_lock(&s->lock);
     bool reached = goal_reached(s, g);
     if (!reached && (w = MUTANT(waits_on_stack) ? &mine : waiter_take(&stay))) {

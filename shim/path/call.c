@@ -55,6 +55,7 @@ static int call_queue(struct call *c, struct shim_stream *s, uint64_t before)
         atomic_load_explicit(&unknown_passes, memory_order_relaxed))
         c->req.flags |= VHQ_MUST_INLINE;
     c->req.boost = c->req.boost || call_boost(s);
+    c->req.frame = __builtin_frame_address(0);
     if (unlikely(c->req.flags & VHQ_AFTER_ALL) && !MUTANT(green_wait_overtakes))
         drain_siblings(s->ctx);
     struct vhq_cmd *cmd;

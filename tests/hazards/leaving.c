@@ -200,3 +200,117 @@ HAZARD(a_handler_jumps_out_of_a_call_that_waits)
         show("x", x);
     }
 }
+
+/* ---- copies ---------------------------------------------------------------------------------- */
+
+enum { LARGE = 8 << 20 };
+static uint32_t pageable[LARGE / 4];
+
+static CUresult copy_up(void)
+{
+    return cuMemcpyHtoD(y, pageable, BYTES);
+}
+
+static CUresult copy_down(void)
+{
+    return cuMemcpyDtoH(pageable, y, BYTES);
+}
+
+static CUresult copy_down_in_its_stream(void)
+{
+    return cuMemcpyDtoHAsync(pageable, y, BYTES, s);
+}
+
+static CUresult copy_down_in_parts(void)
+{
+    return cuMemcpyDtoH(pageable, y, LARGE);
+}
+
+static void may_jump(void)
+{
+    struct sigaction action = {.sa_handler = jump};
+    sigaction(SIGUSR1, &action, NULL);
+    jumper = pthread_self();
+    jumper_id = (pid_t)syscall(SYS_gettid);
+    hang_watch("a call hangs");
+    x = buffer_new(3);
+    MUST(cuMemAlloc(&y, LARGE));
+}
+
+/* A stream, and one launch behind what waits. */
+static void begin_to_wait(bool holding)
+{
+    s = stream_new(CU_STREAM_DEFAULT);
+    warm(s);
+    atomic_store(&told, false);
+    MUST(cuLaunchHostFunc(s, until_told, NULL));
+    hold_ms = getenv("CUDA_INJECTION64_PATH") ? 3 : 20000; /* there launches wait for it */
+    if (holding)
+        hold(s);
+    MUST(launch_mix(x, 5, 7, s));
+}
+
+static void launch_and_copy(void *unused)
+{
+    (void)unused;
+    MUST(launch_mix(x, 5, 7, s));
+    MUST(launch_mix(x, 5, 7, NULL));
+    MUST(cuMemcpyDtoH(pageable, x, BYTES));
+}
+
+/* More often than calls of a thread may stand within each other; while they wait to be made, or
+ * while they are. */
+static void jump_out_of_copies(bool holding)
+{
+    static const struct {
+        const char *name;
+        CUresult (*call)(void);
+        int times;
+    } calls[] = {{"cuMemcpyHtoD", copy_up, 20},
+                 {"cuMemcpyDtoH", copy_down, 2},
+                 {"cuMemcpyDtoHAsync", copy_down_in_its_stream, 2},
+                 {"cuMemcpyDtoH in parts", copy_down_in_parts, 2}};
+    may_jump();
+    for (unsigned int i = 0; i < sizeof(calls) / sizeof(*calls); i++) {
+        int left = 0;
+        begin_to_wait(holding);
+        for (int k = 0; k < calls[i].times; k++)
+            left += left_by_a_jump(calls[i].call);
+        printf("%s: %d times left\n", calls[i].name, left);
+        still_held(s);
+        atomic_store(&told, true);
+        release(s);
+        SAY(cuCtxSynchronize());
+        SAY(cuStreamQuery(s));
+        SAY(cuStreamQuery(NULL));
+        launch_and_copy(NULL);
+        thread_join(thread_start(launch_and_copy, NULL));
+        SAY(cuStreamSynchronize(s));
+        SAY(cuStreamDestroy(s));
+        show("x", x);
+    }
+}
+
+HAZARD(a_handler_jumps_out_of_copies_that_wait)
+{
+    jump_out_of_copies(true);
+}
+
+HAZARD(a_handler_jumps_out_of_copies_in_the_driver)
+{
+    jump_out_of_copies(false);
+}
+
+HAZARD(a_stream_is_destroyed_in_which_a_copy_was_left)
+{
+    may_jump();
+    for (int holding = 1; holding >= 0; holding--) {
+        begin_to_wait(holding);
+        printf("left %d\n", left_by_a_jump(copy_down_in_its_stream));
+        atomic_store(&told, true);
+        release(s);
+        SAY(cuStreamDestroy(s));
+        SAY(cuCtxSynchronize());
+        show("x", x);
+    }
+}

@@ -178,8 +178,6 @@ struct ring {
 bool ring_alloc(struct ring *r);
 void ring_free(struct ring *r);
 bool ring_fits(const struct ring *r, uint32_t bytes);
-/* Room enough that waking a waiting producer pays. */
-bool ring_roomy(const struct ring *r, uint32_t bytes);
 struct slot *ring_reserve(struct ring *r, uint32_t bytes);
 void ring_publish(struct ring *r);
 struct slot *ring_head(struct ring *r); /* NULL: empty */
@@ -769,11 +767,11 @@ void slot_release(struct vhq *q, const struct slot *slot);
 
 /* ---- wait.c ---------------------------------------------------------------------------------- */
 
-enum waits_for { WAIT_QUEUE, WAIT_ROOM, WAIT_SET, WAIT_RETURNED, WAIT_LEGACY, WAIT_UNBLOCKED };
+enum waits_for { WAIT_QUEUE, WAIT_SET, WAIT_RETURNED, WAIT_LEGACY, WAIT_UNBLOCKED };
 struct goal {
     enum waits_for what;
     struct vhq *q;
-    uint64_t target; /* head_seq, bytes, ticket */
+    uint64_t target; /* head_seq, ticket */
 };
 /* Waits unless it is reached already; takes and drops the set's lock. 0 or -ETIMEDOUT. A signal
  * handler may jump out of it. */

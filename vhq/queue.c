@@ -178,11 +178,14 @@ static int begin_direct(struct vhq *q, const struct vhq_req *req, struct vhq_cmd
 
 /* ---- begin: buffered ------------------------------------------------------------------------- */
 
-/* Without the lock: a handler may leave the wait by a jump. */
+/* Until a quarter of what is buffered has gone: then waking this thread pays. Without the lock, as
+ * a handler may leave the wait by a jump; so others change the ring meanwhile. */
 static __attribute__((noinline)) void await_room(struct vhq *q, uint32_t bytes)
 {
-    const struct goal g = {.what = WAIT_ROOM, .q = q, .target = bytes};
     do {
+        uint64_t head = atomic_load_explicit(&q->ring.head_seq, memory_order_acquire);
+        uint64_t buffered = peek(q->ring.tail_seq) - head;
+        const struct goal g = {.what = WAIT_QUEUE, .q = q, .target = head + (buffered + 3) / 4};
         pthread_mutex_unlock(&q->lock);
         goal_wait(q->set, &g, NEVER);
         pthread_mutex_lock(&q->lock);

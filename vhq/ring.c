@@ -80,12 +80,6 @@ bool ring_fits(const struct ring *r, uint32_t bytes)
     return ring_commands(r) < r->max_commands && used + ring_pad(r, need, used) + need <= r->size;
 }
 
-bool ring_roomy(const struct ring *r, uint32_t bytes)
-{
-    return ring_fits(r, bytes) && ring_commands(r) <= r->max_commands - r->max_commands / 4 &&
-           (ring_used(r) <= r->size - r->size / 4 || ring_commands(r) == 0);
-}
-
 struct slot *ring_reserve(struct ring *r, uint32_t bytes)
 {
     uint32_t need = record_bytes(bytes);

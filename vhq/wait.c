@@ -56,8 +56,6 @@ static bool goal_reached(struct vhq_set *s, const struct goal *g)
     switch (g->what) {
     case WAIT_QUEUE:
         return atomic_load_explicit(&g->q->ring.head_seq, memory_order_acquire) >= g->target;
-    case WAIT_ROOM:
-        return ring_roomy(&g->q->ring, (uint32_t)g->target);
     case WAIT_SET:
         return order_floor(s, true) >= g->target;
     case WAIT_RETURNED:

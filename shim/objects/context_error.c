@@ -51,7 +51,8 @@ bool context_fail(struct shim_context *ctx, int err)
 {
     static _Atomic bool said; /* there may be many, and the application hears of each */
     bool lasts = spoils((CUresult)err);
-    if (error_keep(ctx, err, lasts) && (lasts || !atomic_exchange(&said, true)))
+    if (error_keep(ctx, err, lasts) && err != CUDA_ERROR_DEINITIALIZED && /* the process ends */
+        (lasts || !atomic_exchange(&said, true)))
         log_line(LOG_WARN,
                  "a queued command failed with CUDA error %d; %s call in its context returns it",
                  err, lasts ? "every later" : "the next");

@@ -224,3 +224,59 @@ HAZARD_RAW(in_the_background_of_a_terminal_that_stops_writers)
     close(master);
     printf("end\n");
 }
+
+/* ---- nothing to say -------------------------------------------------------------------------- */
+
+static CUstream launched;
+static CUdeviceptr words;
+
+static void launch_for_ever(void *unused)
+{
+    (void)unused;
+    for (;;)
+        launch_mix(words, 1, 0, launched);
+}
+
+HAZARD_RAW(it_ends_while_threads_launch)
+{
+    gpu_open();
+    launched = stream_new(CU_STREAM_NON_BLOCKING);
+    words = buffer_new(3);
+    warm(launched);
+    hold(launched);
+    thread_start(launch_for_ever, NULL);
+    thread_start(launch_for_ever, NULL);
+    for (int i = 0; i < 10; i++)
+        nap();
+    printf("it ends\n");
+    exit(0);
+}
+
+static bool file_says(int fd, const char *what)
+{
+    char text[4096];
+    ssize_t got = pread(fd, text, sizeof(text) - 1, 0);
+    text[got > 0 ? got : 0] = '\0';
+    return strstr(text, what);
+}
+
+/* The driver is gone then, which its calls answer. */
+HAZARD_RAW(commands_that_the_end_of_the_process_meets_have_not_failed)
+{
+    enum { TIMES = 20 };
+    int failures = 0;
+    for (int i = 0; i < TIMES; i++) {
+        int err = file_new();
+        pid_t pid = fork();
+        if (pid == 0) {
+            dup2(err, STDERR_FILENO);
+            execl("/proc/self/exe", "again", "it_ends_while_threads_launch", (char *)NULL);
+            _exit(127);
+        }
+        say_end(pid);
+        failures += file_says(err, "failed");
+        close(err);
+    }
+    printf("%d times a failure\n", failures);
+    printf("end\n");
+}

@@ -160,6 +160,7 @@ void company_begin(enum company company)
 
 int company_end(enum company company)
 {
+    char lock[sizeof(place) + 8];
     int stayed = 1;
     for (int i = 0; i < 2 && company != ALONE && companions[i]; i++) {
         if (waitpid(companions[i], NULL, WNOHANG) == 0) {
@@ -170,5 +171,7 @@ int company_end(enum company company)
         stayed = 0;
     }
     unlink(place);
+    snprintf(lock, sizeof(lock), "%s.lock", place);
+    unlink(lock);
     return stayed;
 }

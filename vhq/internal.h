@@ -439,11 +439,12 @@ enum { TURN_WAITS, TURN_GRANTED, TURN_TAKEN_BACK };
 struct turn {
     _Atomic uint32_t taken;
     struct vhq *q;
-    const void *frame; /* its caller's; NULL: it is not known */
-    uint32_t within;   /* commands that its thread has begun since without one, and not ended */
-    struct slot *slot; /* where it waits; guarded by the set's lock */
-    bool begun;        /* its thread has taken it; likewise */
-    bool over;         /* it was given up, and its thread may still come back */
+    struct vhq_set *set; /* of q, which may be gone once it was taken back */
+    const void *frame;   /* its caller's; NULL: it is not known */
+    uint32_t within;     /* commands that its thread has begun since without one, and not ended */
+    struct slot *slot;   /* where it waits; guarded by the set's lock */
+    bool begun;          /* its thread has taken it; likewise */
+    bool over;           /* it was given up, and its thread may still come back */
     _Atomic uint32_t granted; /* futex: TURN_* */
     uint16_t flags;           /* SLOT_* */
     bool locked;              /* a deliberate bug */

@@ -60,6 +60,7 @@ struct turn *turn_new(struct vhq *q, const void *frame)
         t_turns[vhq_t_turns - 1]->within--; /* it has one of its own */
     t_turns[vhq_t_turns++] = t;
     t->q = q;
+    t->set = q->set;
     t->frame = frame;
     t->within = 0;
     t->over = false;
@@ -309,6 +310,7 @@ static void turn_withdraw(struct turn *t)
     slot->flags &= (uint16_t)~SLOT_TURN;
     slot->cmd.run = NULL;
     t->slot = NULL;
+    t->seen_ns = 0; /* the next one is its thread's for as long */
     atomic_store_explicit(&t->granted, TURN_TAKEN_BACK, memory_order_release);
     atomic_fetch_sub_explicit(&q->turns, 1, memory_order_release);
 }
@@ -331,7 +333,7 @@ static bool turn_waits_no_more(struct turn *t)
 {
     if (t->over || atomic_load_explicit(&t->granted, memory_order_acquire) == TURN_TAKEN_BACK)
         return true;
-    struct vhq_set *s = t->q->set;
+    struct vhq_set *s = t->set;
     pthread_mutex_lock(&s->lock);
     bool waits = !t->begun || (t->parts && peek(t->granted) == TURN_WAITS);
     if (waits && t->slot) /* or it has no place yet */

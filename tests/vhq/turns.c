@@ -1,6 +1,8 @@
 /* vhq_turns.c - a thread is in the driver, or waits for its turn; others call for its stream. */
 #include <criterion/criterion.h>
 
+#include <signal.h>
+
 #include "tests/vhq/fake.h"
 #include "trace/clock.h"
 
@@ -121,6 +123,46 @@ Test(turns, follow_each_other)
     WAIT_FOR(atomic_load(&third.inside));
     cr_assert(submitted(w, between));
     caller_end(&third);
+    device_finish(w);
+    world_free(w);
+}
+
+static _Atomic int handling, handled;
+
+static void handle(int signal_)
+{
+    (void)signal_;
+    atomic_store(&handling, 1);
+    while (!atomic_load(&handled))
+        nap_us(100);
+}
+
+/* A signal handler runs on top of the wait for a turn, for longer than that is kept. */
+Test(turns, are_given_once_more_to_a_thread_that_comes_late)
+{
+    struct caller c;
+    struct vhq_stats st;
+    struct world *w = world_new(NULL);
+    int a = world_stream(w, VHQ_NONBLOCKING);
+    struct sigaction action = {.sa_handler = handle};
+    sigaction(SIGUSR1, &action, NULL);
+    clock_freeze();
+    atomic_store(&w->stream[a].hold, 1);
+    caller_start(&c, w, a);
+    WAIT_FOR(buffered_now(w, a) == 1);
+    pthread_kill(c.thread, SIGUSR1);
+    WAIT_FOR(atomic_load(&handling));
+    atomic_store(&w->stream[a].hold, 0);
+    vhq_release(c.q);
+    dispatcher_looks(w);
+    cr_assert_eq(buffered_now(w, a), 1);
+    clock_advance(200 * NS_PER_MS);
+    dispatcher_looks(w);
+    cr_assert_eq(buffered_now(w, a), 0);
+    atomic_store(&handled, 1);
+    caller_end(&c);
+    vhq_get_stats(c.q, &st);
+    cr_assert_eq(st.buffered, 2);
     device_finish(w);
     world_free(w);
 }

@@ -257,8 +257,19 @@ struct patience {
     bool over;
 };
 
+/* Nobody can place a marker while a thread is in the driver, and that may never come back. */
+static void patience_pass(struct vhq *q)
+{
+    uint64_t now = clock_ns();
+    pthread_mutex_lock(&q->set->lock);
+    if (q->turn && turn_due(q->turn, now) <= now)
+        turn_pass(q);
+    pthread_mutex_unlock(&q->set->lock);
+}
+
 static void patience_probe(struct patience *p, struct vhq *q)
 {
+    patience_pass(q);
     if (gate_used(q->set) && order_held(q))
         return; /* it would only pile up behind a gate */
     if (p->asks)

@@ -237,16 +237,21 @@ static void may_jump(void)
     MUST(cuMemAlloc(&y, LARGE));
 }
 
-/* A stream, and one launch behind what waits. */
-static void begin_to_wait(bool holding)
+static void stand(bool holding)
 {
-    s = stream_new(CU_STREAM_DEFAULT);
-    warm(s);
     atomic_store(&told, false);
     MUST(cuLaunchHostFunc(s, until_told, NULL));
     hold_ms = getenv("CUDA_INJECTION64_PATH") ? 3 : 20000; /* there launches wait for it */
     if (holding)
         hold(s);
+}
+
+/* A stream, and one launch behind what waits. */
+static void begin_to_wait(bool holding)
+{
+    s = stream_new(CU_STREAM_DEFAULT);
+    warm(s);
+    stand(holding);
     MUST(launch_mix(x, 5, 7, s));
 }
 
@@ -311,6 +316,25 @@ HAZARD(a_stream_is_destroyed_in_which_a_copy_was_left)
         release(s);
         SAY(cuStreamDestroy(s));
         SAY(cuCtxSynchronize());
+        show("x", x);
+    }
+}
+
+HAZARD(a_context_is_destroyed_in_which_a_copy_was_left)
+{
+    may_jump();
+    for (int holding = 1; holding >= 0; holding--) {
+        CUcontext other = context_new();
+        MUST(cuMemAlloc(&y, BYTES));
+        s = stream_new(CU_STREAM_NON_BLOCKING);
+        MUST(cuMemsetD32Async(y, 3, N, s));
+        stand(holding);
+        MUST(cuMemsetD32Async(y, 5, N, s));
+        printf("left %d\n", left_by_a_jump(copy_down_in_its_stream));
+        atomic_store(&told, true);
+        release(s);
+        SAY(cuCtxDestroy(other));
+        SAY(launch_mix(x, 5, 7, NULL));
         show("x", x);
     }
 }

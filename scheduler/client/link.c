@@ -88,6 +88,7 @@ void link_connect(struct client_state *self, uint64_t wait_ns)
         return;
     }
     atomic_store(&self->broken, false);
+    self->levels_asked = 0;
     self->link = LINK_HELLO;
     self->welcome_by_ns = clock_ns() + wait_ns;
 }
@@ -135,6 +136,7 @@ static int send_level(struct client_state *self, uint32_t level)
 
     message_init(&m, MESSAGE_LEVEL);
     m.level.level = level;
+    self->levels_asked++;
     return connection_send(&self->connection, &m);
 }
 
@@ -240,6 +242,8 @@ static int on_level(struct client_state *self, const union message *m, int fd)
 {
     if (m->level.refused)
         say_refused(self, m->level.level, m->level.reason);
+    if (m->level.answer && self->levels_asked)
+        self->levels_asked--;
     state_change_level(self, m->level.level);
     return 0;
 }
@@ -249,7 +253,9 @@ static int on_remote(struct client_state *self, const union message *m, int fd)
 {
     switch (m->remote.kind) {
     case CONTROL_LEVEL:
-        self->remote_level = m->remote.value + 1;
+        /* Else what was asked for replaces it. */
+        if (!self->level_due && !self->levels_asked)
+            self->remote_level = m->remote.value + 1;
         break;
     case CONTROL_WEIGHT:
         self->remote_weight = m->remote.value;

@@ -71,9 +71,10 @@ struct client_state {
     uint32_t texts;
     uint32_t devices_due; /* slots that the daemon is to be told of, a bit each */
     bool level_due;
-    bool own_table; /* the link's thread has one, and `connection` is there */
-    bool tried;     /* to connect, once at least */
-    bool linked;    /* there is that thread */
+    uint32_t levels_asked; /* LEVEL messages without an answer yet */
+    bool own_table;        /* the link's thread has one, and `connection` is there */
+    bool tried;            /* to connect, once at least */
+    bool linked;           /* there is that thread */
     struct bell bell;
     pthread_t thread, link_thread;
     struct waker waker;

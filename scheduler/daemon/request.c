@@ -80,7 +80,7 @@ static int on_level(struct peer *p, const union message *m)
     if (!p->client)
         return -EPROTO;
     p->remote = false;
-    level_change(p, m->level.level);
+    level_change(p, m->level.level, true);
     return 0;
 }
 

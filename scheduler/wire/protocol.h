@@ -28,7 +28,7 @@
 
 #include "scheduler/wire/page.h"
 
-#define PROTOCOL_VERSION          8u
+#define PROTOCOL_VERSION          9u
 #define PROTOCOL_NO_SLOT          0xffu
 #define PROTOCOL_NO_BIT           0xffu
 #define PROTOCOL_TEXT             320u
@@ -95,6 +95,8 @@ struct message_level {
     struct message_header header;
     uint32_t level;
     uint32_t refused;
+    uint32_t answer; /* 1: to a LEVEL of the client, which replaces what was ordered before */
+    uint32_t reserved;
     char reason[PROTOCOL_TEXT];
 };
 
@@ -228,7 +230,7 @@ static_assert(sizeof(struct message_device) == 32, "message_device");
 static_assert(sizeof(struct message_bit) == 16, "message_bit");
 static_assert(sizeof(struct message_join) == 40, "message_join");
 static_assert(sizeof(struct message_client) == 16, "message_client");
-static_assert(sizeof(struct message_level) == 336, "message_level");
+static_assert(sizeof(struct message_level) == 344, "message_level");
 static_assert(sizeof(struct message_row_device) == 208, "message_row_device");
 static_assert(sizeof(struct message_row) == 88 + 16 * 208 + 2 * 384, "message_row");
 static_assert(sizeof(struct message_control) == 32, "message_control");

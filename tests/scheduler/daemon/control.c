@@ -26,24 +26,6 @@ static void tear_down(void)
 
 TestSuite(control, .init = set_up, .fini = tear_down, .timeout = 600);
 
-static void join(struct actor *a, uint32_t level)
-{
-    actor_new(a, place.socket);
-    cr_assert_eq(actor_do(a, DO_OPEN, level, level), 0);
-    WAIT_UNTIL(actor_do(a, DO_CONNECTED, 0, 0) == 1);
-    cr_assert_eq(actor_do(a, DO_DEVICE, 0x11, 0), 0);
-}
-
-static struct control_target target(const struct actor *a)
-{
-    return (struct control_target){.pid = a->pid};
-}
-
-static int set(const struct actor *a, enum control_kind what, uint32_t value)
-{
-    return control_set(place.socket, target(a), what, value);
-}
-
 static struct client_row row_of(pid_t pid)
 {
     struct client_row *rows, found = {0};
@@ -55,6 +37,31 @@ static struct client_row row_of(pid_t pid)
             found = rows[i];
     free(rows);
     return found;
+}
+
+/* The daemon knows its device as well. */
+static void register_on(struct actor *a, uint32_t level)
+{
+    cr_assert_eq(actor_do(a, DO_OPEN, level, level), 0);
+    WAIT_UNTIL(actor_do(a, DO_CONNECTED, 0, 0) == 1);
+    cr_assert_eq(actor_do(a, DO_DEVICE, 0x11, 0), 0);
+    WAIT_UNTIL(row_of(a->pid).devices == 1);
+}
+
+static void join(struct actor *a, uint32_t level)
+{
+    actor_new(a, place.socket);
+    register_on(a, level);
+}
+
+static struct control_target target(const struct actor *a)
+{
+    return (struct control_target){.pid = a->pid};
+}
+
+static int set(const struct actor *a, enum control_kind what, uint32_t value)
+{
+    return control_set(place.socket, target(a), what, value);
 }
 
 Test(control, errors_say_what_is_wrong)
@@ -236,8 +243,7 @@ Test(control, nobody_changes_another_users_process_or_rises_above_his_rules)
     join(&mine, 0);
     actor_new(&theirs, place.socket);
     cr_assert_eq(actor_do(&theirs, DO_USER, 65534, 0), 0);
-    cr_assert_eq(actor_do(&theirs, DO_OPEN, 0, 0), 0);
-    cr_assert_eq(actor_do(&theirs, DO_DEVICE, 0x11, 0), 0);
+    register_on(&theirs, 0);
     cr_assert_eq(as_other(pause_it, &mine), -EPERM);
     cr_assert_eq(as_other(raise_it, &mine), -EPERM);
     cr_assert_eq(as_other(weigh_it, &mine), -EPERM);

@@ -15,8 +15,8 @@
 enum {
     ROUNDS = 20,
     QUICK_ROUNDS = 2,
-    QUEUED = 300, /* short kernels with a marker each: no more than a stream takes at once */
-    SHORT_US = 100,
+    QUEUED = 100, /* short kernels with a marker each: no more than a stream takes at once */
+    SHORT_US = 300,
     LONG_US = 30000,
     TRIES = 5,  /* with longer kernels each time, where a control came too late to tell */
     LONGER = 4, /* what is to be stopped runs so many times as long as the control took to come */
@@ -24,6 +24,7 @@ enum {
     STOP_MS = 100,        /* of a look at what is stopped */
     LOOKS = 10,           /* until what had ended before is visible: a busy processor may be late */
     LIMIT_MS = 20000,
+    ENOUGH_MS = 20000, /* of tries: on a busy machine one may take seconds */
     NEIGHBOUR_US = 100,
     LEAST_NEIGHBOUR = 10, /* kernels of the neighbour meanwhile */
     MOST_UNITS = 2,       /* own ones meanwhile, where nothing should run */
@@ -129,6 +130,13 @@ static bool within(uint64_t from_ns)
     return clock_ns() - from_ns < LIMIT_MS * UINT64_C(1000000);
 }
 
+static uint64_t first_ns; /* the first try's begin */
+
+static bool try_again(void)
+{
+    return clock_ns() - first_ns < ENOUGH_MS * UINT64_C(1000000);
+}
+
 /* What runs `us` was too short for a control that came `took_ns` after its begin. */
 static uint32_t longer_us(uint32_t us, uint64_t took_ns)
 {
@@ -139,14 +147,21 @@ static uint32_t longer_us(uint32_t us, uint64_t took_ns)
     return needed < LONGEST_US ? (uint32_t)needed : LONGEST_US;
 }
 
+/* So long after the first was queued, kernels of so many us altogether cannot all have ended. What
+ * has ended is seen late where the processor is others'. */
+static bool before_the_end(uint64_t took_ns, uint32_t us)
+{
+    return took_ns < us * UINT64_C(1000);
+}
+
 /* Stops a queue of short kernels in its middle: the moment before, or 0 where that was refused or
  * came too late. */
 static uint64_t stop_units(enum groups_way way, CUstream s, struct word mark, struct word x)
 {
     uint32_t all_us = SHORT_US * QUEUED, tried_us = 0;
 
-    for (int i = 0; i < TRIES && tried_us < LONGEST_US; i++) {
-        uint64_t begin_ns = clock_ns(), from_ns;
+    for (int i = 0; i < TRIES && tried_us < LONGEST_US && try_again(); i++) {
+        uint64_t begin_ns = clock_ns(), from_ns, took_ns;
         word_set(mark, 0);
         word_set(x, 1);
         units_queue(s, x.device, mark, all_us / QUEUED);
@@ -154,10 +169,11 @@ static uint64_t stop_units(enum groups_way way, CUstream s, struct word mark, st
             sched_yield();
         from_ns = clock_ns();
         seen.answer = groups_stop(uuid, way);
-        if (seen.answer == 0 && word_get(mark) < QUEUED)
+        took_ns = clock_ns() - begin_ns;
+        if (seen.answer == 0 && before_the_end(took_ns, all_us / 4 * 3))
             return from_ns;
         tried_us = all_us;
-        all_us = longer_us(all_us, clock_ns() - begin_ns);
+        all_us = longer_us(all_us, took_ns);
         groups_go(uuid);
         CU(cuStreamSynchronize, s);
         if (seen.answer != 0)
@@ -236,7 +252,7 @@ static enum stopped stop_long(enum groups_way way, CUstream s, struct word mark,
     nap_us(us / 10);
     seen.answer = groups_stop(uuid, way);
     *took_ns = clock_ns() - begin_ns;
-    is = word_get(mark) != 0 ? TOO_LATE : RUNS_ON;
+    is = before_the_end(*took_ns, us) ? RUNS_ON : TOO_LATE;
     if (seen.answer == 0 && is == RUNS_ON) {
         nap_us(2 * us);
         is = word_get(mark) == 0 ? STANDS : RUNS_ON;
@@ -255,8 +271,10 @@ static void round_long(enum groups_way way, CUstream s, struct word mark)
     uint32_t us = LONG_US;
     uint64_t took_ns;
 
-    for (int i = 0; i < tries && is != STANDS; i++, us = longer_us(us, took_ns))
+    for (int i = 0; i < tries && is != STANDS && (i == 0 || try_again()); i++) {
         is = stop_long(way, s, mark, us, &took_ns);
+        us = longer_us(us, took_ns);
+    }
     seen.stood &= is != RUNS_ON;
     seen.late |= is == TOO_LATE;
 }
@@ -281,6 +299,8 @@ static void look(enum groups_way way)
     memset(&seen, 0, sizeof(seen));
     seen.name = groups_way_names[way];
     seen.stood = seen.went_on = seen.right = true;
+    if (!first_ns)
+        first_ns = clock_ns();
     atomic_store(&shared->run, 1);
     for (int i = 0; i < rounds && round_short(way, s, mark, x); i++)
         round_long(way, s, mark);
@@ -319,7 +339,7 @@ static void device_name(void)
 /* Why the last of them does not do, and whether that is known for good. */
 static void say_why(void)
 {
-    fact_flag("suspend_unsure", seen.late);
+    fact_flag("unsure", seen.late);
     if (seen.answer > 0)
         fact_text("suspend_why", "the resource manager refuses it (answer %#x)",
                   (unsigned int)seen.answer);

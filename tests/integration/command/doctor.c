@@ -157,7 +157,7 @@ Test(doctor, sees_that_a_kernel_can_be_stopped_where_calls_are_slow)
 Test(doctor, records_nothing_where_calls_are_too_slow_to_tell)
 {
     json_t *root =
-        doctor((const char *[]){"SIMGPU_RM=accept", "SIMGPU_LAUNCH_NS=2500000", NULL}, 0);
+        doctor((const char *[]){"SIMGPU_RM=accept", "SIMGPU_LAUNCH_NS=7500000", NULL}, 0);
 
     says(root, "suspend", "note");
     cr_expect_str_eq(detail(root, "suspend"), TOO_BUSY);

@@ -200,6 +200,8 @@ static bool ask(const struct doctor *d, int fact, json_t *values)
     struct fact_run run = {.fact = &facts[fact], .become = become, .go_on = show, .user = d};
 
     fact_run(&run, PATIENCE_S);
+    if (strcmp(run.status, "measured") != 0 && strcmp(run.status, "skipped") != 0)
+        json_object_set_new(run.values, "unsure", json_true());
     if (strcmp(run.status, "hung") == 0)
         json_object_set_new(run.values, "why",
                             json_sprintf("the driver did not answer for %d s", PATIENCE_S));

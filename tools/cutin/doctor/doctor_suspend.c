@@ -28,7 +28,7 @@ void suspend_take(struct suspended *s)
     int unsure = 0;
 
     json_unpack(s->values, "{s?s, s?s, s?s, s?s, s?s, s?b}", "why", &why, "suspend_why", &refused,
-                "suspend_way", &s->way, "suspend_driver", &driver, "uuid", &uuid, "suspend_unsure",
+                "suspend_way", &s->way, "suspend_driver", &driver, "uuid", &uuid, "unsure",
                 &unsure);
     s->why = refused ? refused : why ? why : "it was not tried";
     json_unpack(s->values, "{s?{s:F}}", "schedule_call_us", "p50", &s->call_us);

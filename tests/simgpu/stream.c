@@ -3,11 +3,18 @@
  */
 #include "sim.h"
 
+#include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+
+#include "tools/simgpu/device/shared.h"
 
 TestSuite(stream, .init = sim_open, .fini = sim_close);
 
@@ -487,4 +494,91 @@ Test(stream, work_goes_to_streams_of_a_context_that_is_not_current)
     cr_expect_eq(word, 9);
     EXPECT(cuEventRecord(e, NULL),
            CUDA_ERROR_INVALID_HANDLE); /* the event is of the other context */
+}
+
+/* ---- a stream that goes late ----------------------------------------------------------------- */
+
+static _Atomic pid_t leaver;
+static atomic_bool stands, may_go;
+
+static void stand(int signal_)
+{
+    (void)signal_;
+    atomic_store(&stands, true);
+    while (!atomic_load(&may_go))
+        usleep(100);
+}
+
+static void *destroy(void *stream)
+{
+    atomic_store(&leaver, (pid_t)syscall(SYS_gettid));
+    CHECK(cuStreamDestroy(stream));
+    return NULL;
+}
+
+static bool leaver_sleeps(void *unused)
+{
+    (void)unused;
+    char path[64], line[256] = "";
+    snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)atomic_load(&leaver));
+    FILE *f = fopen(path, "r");
+    if (!f)
+        return false;
+    bool read = fgets(line, sizeof(line), f);
+    fclose(f);
+    const char *name_end = read ? strrchr(line, ')') : NULL;
+    return name_end && name_end[1] && name_end[2] == 'S';
+}
+
+static bool leaver_stands(void *unused)
+{
+    (void)unused;
+    return atomic_load(&stands);
+}
+
+static bool is_idle(void *stream)
+{
+    return cuStreamQuery(stream) == CUDA_SUCCESS;
+}
+
+static struct device_shared *device_mapped(void)
+{
+    char name[96];
+    snprintf(name, sizeof(name), "/simgpu-%u-%s", (unsigned)getuid(), sim.id);
+    int fd = shm_open(name, O_RDWR, 0);
+    void *at = mmap(NULL, sizeof(struct device_shared), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    cr_assert(fd >= 0 && at != MAP_FAILED);
+    close(fd);
+    return at;
+}
+
+/* A thread takes a stream down and waits for the devices' lock. Meanwhile the context goes with all
+ * that the device has of it, and the next one's stream has that one's place there. */
+Test(stream, leaves_its_place_to_the_next_one_if_it_goes_late)
+{
+    CUcontext first, second;
+    CUstream s, next;
+    CUdeviceptr x;
+    pthread_t thread;
+    struct device_shared *device = device_mapped();
+    struct sigaction action = {.sa_handler = stand};
+    sigaction(SIGUSR1, &action, NULL);
+    CHECK(cuCtxCreate(&first, NULL, 0, 0));
+    CHECK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    pthread_mutex_lock(&device->lock);
+    pthread_create(&thread, NULL, destroy, s);
+    cr_assert(wait_until(leaver_sleeps, NULL));
+    pthread_kill(thread, SIGUSR1);
+    cr_assert(wait_until(leaver_stands, NULL));
+    pthread_mutex_unlock(&device->lock);
+    CHECK(cuCtxDestroy(first));
+    CHECK(cuCtxCreate(&second, NULL, 0, 0));
+    CHECK(cuStreamCreate(&next, CU_STREAM_NON_BLOCKING));
+    atomic_store(&may_go, true);
+    pthread_join(thread, NULL);
+    CHECK(cuMemAlloc(&x, 4096));
+    CHECK(cuMemsetD32Async(x, 7, 1024, next));
+    cr_assert(wait_until(is_idle, next));
+    CHECK(cuCtxDestroy(second));
+    munmap(device, sizeof(*device));
 }

@@ -115,13 +115,15 @@ bool engine_lane_open(struct sim_stream *s)
 
 void engine_lane_close(struct sim_stream *s)
 {
+    struct sim_stream *mine = s;
     uint32_t id = atomic_exchange(&s->device_stream, 0);
     if (config_get()->null_mode) {
         atomic_store(&engine.lanes[id % DEVICE_STREAMS], NULL);
         return;
     }
     device_lock(&engine.device);
-    atomic_store(&engine.lanes[id % DEVICE_STREAMS], NULL);
+    /* Its context may have gone meanwhile, and the device's stream is another one's by now. */
+    atomic_compare_exchange_strong(&engine.lanes[id % DEVICE_STREAMS], &mine, NULL);
     device_stream_close(&engine.device, id);
     device_unlock(&engine.device);
 }

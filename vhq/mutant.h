@@ -183,8 +183,9 @@ static inline bool mutant_is(enum mutant mutant)
     int wanted = mutant_wanted;
     return (wanted ? wanted : mutant_look_up()) == (int)mutant + 1;
 }
-#define MUTANT(name)  mutant_is(MUTANT_##name)
-#define VHQ_OVERTAKES (1u << 15) /* flag of a request: vhq_begin does not ask what is buffered */
+#define MUTANT(name) mutant_is(MUTANT_##name)
+/* Flag of a request, beside vhq.h's and call.h's: vhq_begin does not ask what is buffered. */
+#define VHQ_OVERTAKES (1u << 19)
 /* Where a test may stop a thread: the program says what happens there. */
 __attribute__((weak, visibility("default"))) void cutin_stop(const char *place);
 #define STOP(place)                                                                                \

@@ -10,6 +10,7 @@
 
 #include "vhq/mutant.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -19,6 +20,8 @@ enum {
     DIRECT_LOOK_US = 50,
     DIRECT_BYTES = 256,
 };
+
+static_assert(!(VHQ_OVERTAKES & (0xffff | VHQ_IN_PARTS)), "a bit of its own");
 
 /* A command begun inside another one's run: its fence, until vhq_end. */
 static _Thread_local struct vhq_fence *t_nested __attribute__((tls_model("initial-exec")));

@@ -703,6 +703,12 @@ bool gate_used(const struct vhq_set *s);
 void gate_due(struct vhq *q, uint16_t flags);
 void gate_after(struct vhq *q, uint16_t flags, uint32_t est_ns);
 
+/* A marker that comes late may stand behind another stream's wait: see vhq_config.stands. */
+static inline bool set_stands(const struct vhq_set *s)
+{
+    return s->cfg.stands && peek(*s->cfg.stands) != 0;
+}
+
 /* Submission right held: a command is about to go. What waits for that goes first. */
 static inline void submit_before(struct vhq *q, uint16_t flags)
 {

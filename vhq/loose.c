@@ -49,13 +49,15 @@ static bool loose_complete(struct vhq *q)
 }
 
 /* Loose commands may be complete for long. A marker in the legacy stream follows what the blocking
- * ones have been given since, and what they are given next follows it. */
+ * ones have been given since, and what they are given next follows it; in any stream it may stand
+ * behind a wait of another one. */
 void loose_close(struct vhq *q)
 {
-    bool loose = peek(q->loose_ns) != 0 || peek(q->asks);
-    if (loose && loose_complete(q))
+    bool loose = peek(q->loose_ns) != 0 || peek(q->asks), stands = set_stands(q->set);
+    bool asks = stands || (loose && q->desc.kind == VHQ_LEGACY);
+    if ((loose || stands) && loose_complete(q))
         return;
-    if (!loose || q->desc.kind != VHQ_LEGACY || !q->set->ops.complete) {
+    if (!asks || !q->set->ops.complete) {
         cap_mark(q);
         return;
     }

@@ -216,7 +216,7 @@ static void sync_poll(struct vhq *q)
 
 static bool sync_asks(const struct vhq *q)
 {
-    return q->desc.kind != VHQ_NONBLOCKING && q->set->ops.complete;
+    return (q->desc.kind != VHQ_NONBLOCKING || set_stands(q->set)) && q->set->ops.complete;
 }
 
 static bool sync_complete(struct vhq *q)
@@ -330,9 +330,9 @@ static void sync_settle(struct vhq *q, uint64_t target)
 /*
  * A late marker ties streams together: in the legacy stream it follows what the blocking ones have
  * been given, and they follow it; in one of them it follows the legacy stream. What stands there
- * may wait for what the caller, or another thread, does next. So unless there is a marker anyway
- * the driver is asked. That answers for what others submit meanwhile, too: after a while the caller
- * has to wait by itself.
+ * may wait for what the caller, or another thread, does next; and so may what shares the hardware
+ * queue with it (vhq_config.stands). So unless there is a marker anyway the driver is asked. That
+ * answers for what others submit meanwhile, too: after a while the caller has to wait by itself.
  */
 static void sync_asked(struct vhq *q)
 {

@@ -115,6 +115,10 @@ struct vhq_config {
     uint32_t unbounded;            /* bits of hold words that hold as long as they last */
     const _Atomic uint32_t *rings; /* nonzero: any command that counts may be one of VHQ_PEER.
                                       NULL: none */
+    /* Nonzero: a stream of the program may stand at a wait that the program ends later, and with it
+     * what others are given from then on that share its hardware queue. So no marker follows what
+     * was submitted before: the driver is asked, if `complete` can. NULL: none does. */
+    const _Atomic uint32_t *stands;
     /* Shifts that processes take on the device while somebody above exists: the place of this one,
      * + VHQ_SHIFT_OF * of how many; + VHQ_SHIFT_LONG * how often a shift's length is doubled;
      * + VHQ_SHIFT_BEAT, time and again, while others' work gets on. NULL: there are none. */

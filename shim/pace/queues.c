@@ -16,7 +16,9 @@
 #include "shim/pace/schedule.h"
 #include "shim/pace/suspend.h"
 #include "shim/learn/waiting.h"
+#include "shim/path/call.h"
 #include "shim/path/counters.h"
+#include "vhq/mutant.h"
 
 static_assert(PAGE_SHIFT(1, 2) == 1 + 2 * VHQ_SHIFT_OF && PAGE_SHIFT_LONG == VHQ_SHIFT_LONG &&
                   PAGE_SHIFT_BEAT_ONE == VHQ_SHIFT_BEAT,
@@ -65,6 +67,7 @@ int queues_open(struct shim_context *ctx)
                              .unbounded = PAGE_BIT_PAUSED | PAGE_BIT_POLICY,
                              .shift = client_shift_word(ctx->gpu->index),
                              .rings = memory_rings_word(),
+                             .stands = MUTANT(marker_stands) ? NULL : call_stands_word(),
                              .beside = client_beside_word(),
                              .untried = true,
                              .expects = client_introduces()};

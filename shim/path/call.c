@@ -42,6 +42,19 @@ static __attribute__((noinline)) int call_past_captures(struct call *c, struct s
     return r;
 }
 
+static _Atomic uint32_t stands;
+
+void call_note_stands(void)
+{
+    if (!atomic_load_explicit(&stands, memory_order_relaxed))
+        atomic_store_explicit(&stands, 1, memory_order_relaxed);
+}
+
+const _Atomic uint32_t *call_stands_word(void)
+{
+    return &stands;
+}
+
 /* Counted before another call may begin: a query looks at both. */
 static int call_queue(struct call *c, struct shim_stream *s, uint64_t before)
 {
@@ -56,8 +69,11 @@ static int call_queue(struct call *c, struct shim_stream *s, uint64_t before)
         c->req.flags |= VHQ_MUST_INLINE;
     c->req.boost = c->req.boost || call_boost(s);
     c->req.frame = __builtin_frame_address(0);
-    if (unlikely(c->req.flags & VHQ_AFTER_ALL) && !MUTANT(green_wait_overtakes))
-        drain_siblings(s->ctx);
+    if (unlikely(c->req.flags & VHQ_AFTER_ALL)) {
+        call_note_stands();
+        if (!MUTANT(green_wait_overtakes))
+            drain_siblings(s->ctx);
+    }
     struct vhq_cmd *cmd;
     struct vhq *q = s->q; /* the stream may be destroyed while its call is in the driver */
     int result = 0;
@@ -80,8 +96,10 @@ static int call_unqueued(struct call *c, struct shim_stream *s)
         vhq_fence_drain(c->req.after, true);
     if (c->req.displaces)
         drain_displaced(c->req.displaces);
-    if (c->req.flags & VHQ_AFTER_ALL)
+    if (c->req.flags & VHQ_AFTER_ALL) {
+        call_note_stands();
         drain_siblings(s->ctx);
+    }
     if (set && !vhq_set_idle(set)) {
         if (c->req.flags & VHQ_AFTER_ALL)
             drain_earlier(s->ctx);

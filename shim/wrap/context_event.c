@@ -61,6 +61,8 @@ static struct watch *wait_begins(CUcontext handle, CUevent event)
     everything_first(handle, MUTANT(context_wait_undrained));
     const struct shim_event *ev = call_native() ? NULL : event_find(event);
     struct shim_context *ctx = ev && ev->interprocess ? context_find(handle) : NULL;
+    if (ctx)
+        call_note_stands();
     return ctx && !MUTANT(context_waits_untold) ? external_wait_begin_context(ctx) : NULL;
 }
 

@@ -186,6 +186,31 @@ HAZARD(legacy_stream_is_waited_for_while_another_is_held)
     show("x", x);
 }
 
+/* ---- another stream of the hardware queue stands at a wait -------------------------------- */
+
+/* There is one hardware queue, and the cap counts what is in flight. What comes late into the first
+ * stream, which is done, stands behind the second one. */
+HAZARD_RAW(stream_that_is_done_is_waited_for_while_another_stands_at_a_wait)
+{
+    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "1", 1);
+    setenv("CUTIN_ALONE", "capped", 1);
+    gpu_open();
+    hang_watch("a stream that is done waits for another one");
+    CUstream done = stream_new(CU_STREAM_NON_BLOCKING);
+    waiting = stream_new(CU_STREAM_NON_BLOCKING);
+    warm(done);
+    warm(waiting);
+    changed = buffer_new(3);
+    word = pinned_new(0);
+    MUST(cuMemHostGetDevicePointer(&word_at, (void *)(uintptr_t)word, 0));
+    SAY(launch_mix(changed, 5, 7, done));
+    SAY(cuStreamWaitValue32(waiting, word_at, 1, CU_STREAM_WAIT_VALUE_GEQ));
+    SAY(cuStreamSynchronize(done));
+    *word = 1;
+    SAY(cuStreamSynchronize(waiting));
+    show("changed", changed);
+}
+
 /* ---- captures that begin while another thread waits ------------------------------------------ */
 
 static CUstream before;

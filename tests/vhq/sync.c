@@ -35,6 +35,37 @@ Test(sync, covers_commands_that_need_no_marker_otherwise)
     world_free(w);
 }
 
+/* ---- while a stream may stand at a wait, and others behind it -------------------------------- */
+
+static const _Atomic uint32_t stands = 1;
+
+Test(sync, asks_where_a_marker_may_stand_behind_anothers_wait)
+{
+    struct world *w = world_new_asked(&(struct vhq_config){.stands = &stands});
+    int a = world_stream(w, VHQ_NONBLOCKING);
+    launch(w, a, 5);
+    device_finish(w);
+    vhq_sync(w->stream[a].q, false);
+    cr_assert_eq(w->mark_calls, 0);
+    cr_assert_geq(atomic_load(&w->asked), 1);
+    world_free(w);
+}
+
+/* What is in the way of `next` has no marker, and gets none. */
+Test(sync, the_dispatcher_asks_there_too)
+{
+    struct world *w = world_new_asked(&(struct vhq_config){.budget_us = 200, .stands = &stands});
+    for (int i = 0; i < 3; i++)
+        launch(w, world_stream(w, VHQ_NONBLOCKING), 45);
+    int next = launch(w, world_stream(w, VHQ_NONBLOCKING), 150);
+    WAIT_FOR(atomic_load(&w->asked) > 3);
+    cr_assert_eq(w->mark_calls, 0);
+    device_finish(w);
+    WAIT_FOR(submitted(w, next));
+    device_finish(w);
+    world_free(w);
+}
+
 Test(sync, of_the_set_covers_all_streams)
 {
     struct world *w = world_new(NULL);

@@ -106,7 +106,8 @@
     X(context_waits_untold, "a real-time context that waits holds who is to answer")               \
     X(graph_waits_untold, "a real-time graph that waits holds who is to answer")                   \
     X(function_waits_untold, "a real-time host function that waits holds who is to answer")        \
-    X(marker_stands, "a marker that comes late stands behind another stream's wait")
+    X(marker_stands, "a marker that comes late stands behind another stream's wait")               \
+    X(graph_waits_unordered, "a graph that waits goes before what was called first elsewhere")
 
 /* What programs see is right, and comes late or costs too much: found by tools/bench
  * --instructions, tests/vhq and tests/shim/wrap/level.c. */

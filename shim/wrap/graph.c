@@ -73,7 +73,7 @@ struct graph_call {
     struct shim_context *sample; /* the same, where launches may be timed */
     uint32_t level;
     bool upload;
-    bool waits;                /* for something outside */
+    bool waits;                /* for what comes later, or from outside */
     struct shim_stream *known; /* the same stream, where the graph reaches other devices */
     uint32_t rounds;
     bool again;
@@ -82,7 +82,7 @@ struct graph_call {
 static __attribute__((noinline)) CUresult launch_watched(const struct graph_call *a,
                                                          CUgraphExec handle)
 {
-    struct watch *watched = external_wait_begin(a->stream);
+    struct watch *watched = MUTANT(graph_waits_untold) ? NULL : external_wait_begin(a->stream);
     CUresult r = REAL(cuGraphLaunch)(handle, a->stream);
     external_wait_end(watched);
     return r;
@@ -128,6 +128,12 @@ static uint32_t graph_flags(const struct graph_call *a)
     return known ? flags : flags | VHQ_MUST_INLINE;
 }
 
+/* As a stream's own wait for a value: it may stop a hardware queue. */
+static uint32_t waits_flag(const struct graph_call *a)
+{
+    return a->waits ? VHQ_AFTER_ALL : 0;
+}
+
 static CUresult graph_queue(struct graph_call *a, struct call *c, struct shim_stream *s)
 {
     const uint32_t kernel = c->req.flags & CALL_KERNEL;
@@ -142,7 +148,7 @@ static CUresult graph_queue(struct graph_call *a, struct call *c, struct shim_st
     c->req.signals = vhq_fence_get(fence); /* as of events: see event.c */
     c->req.after = exec_swap(a->exec, fence);
     c->req.flags = kernel | (c->req.signals && !events ? graph_flags(a) : VHQ_MUST_INLINE);
-    c->req.flags |= a->exec->copy ? VHQ_GATED : 0;
+    c->req.flags |= (a->exec->copy ? VHQ_GATED : 0) | waits_flag(a);
     c->req.est_ns = exec_estimate_ns(a->exec);
     a->learned = &a->exec->estimate.learned;
     if (!a->upload && estimate_unsettled(&a->exec->estimate))
@@ -163,6 +169,7 @@ static CUresult graph_straight(const struct graph_call *a, struct call *c, struc
         (exec && exec->memory))
         drain_all(true);
     c->req.after = exec && !MUTANT(graph_straight_overtakes) ? exec_swap(exec, NULL) : NULL;
+    c->req.flags |= waits_flag(a);
     CUresult r = call_on(c, s);
     vhq_fence_put(c->req.after);
     return r;
@@ -242,7 +249,8 @@ static CUresult graph_submit(struct graph_call *a, bool ptds)
     if (unlikely(wide(a, s)))
         return wide_submit(a, &c, s);
     a->exec = NULL;
-    if (call_direct(s) && !atomic_load_explicit(&event_nodes_seen, memory_order_relaxed)) {
+    if (call_direct(s) && !atomic_load_explicit(&event_nodes_seen, memory_order_relaxed) &&
+        likely(!a->waits)) {
         uint64_t epoch = call_direct_begin(s);
         return call_direct_end(s, &epoch, kernel, (CUresult)graph_run(a));
     }

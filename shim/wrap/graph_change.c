@@ -28,13 +28,13 @@ static void exec_describe(struct shim_context *ctx, CUgraphExec handle, CUgraph 
     graph_nodes_free(&n);
 }
 
-/* Only a process that may hold others has to tell what it waits for. */
 static void exec_note_waits(CUgraphExec handle, CUgraph graph)
 {
-    struct exec *e = graph_nodes_wait(graph) ? exec_of(handle) : exec_find(handle);
+    bool waits = graph_nodes_wait(graph);
+    struct exec *e = waits ? exec_of(handle) : exec_find(handle);
     if (e)
-        e->waits = graph_nodes_wait(graph);
-    if (e && e->waits)
+        e->waits = waits;
+    if (e && waits)
         atomic_store(&exec_waits_seen, true);
 }
 
@@ -47,7 +47,7 @@ static CUresult exec_made(CUresult r, const CUgraphExec *handle, CUgraph graph,
         exec_describe(ctx, *handle, graph, flags);
         context_pop(scope);
     }
-    if (ctx && schedule_highest() != CUTIN_LEVEL_BE && !MUTANT(graph_waits_untold))
+    if (ctx && !MUTANT(graph_waits_unordered))
         exec_note_waits(*handle, graph);
     return r;
 }

@@ -57,6 +57,41 @@ HAZARD(wait_for_a_value_that_a_held_stream_writes)
     show("x", x);
 }
 
+/* There is one hardware queue, in which the write would come behind the graph's wait. */
+HAZARD_RAW(graph_that_waits_for_a_value_that_a_held_stream_writes)
+{
+    CUstreamBatchMemOpParams op = {.waitValue = {.operation = CU_STREAM_MEM_OP_WAIT_VALUE_32,
+                                                 .value = 1,
+                                                 .flags = CU_STREAM_WAIT_VALUE_GEQ}};
+    CUDA_BATCH_MEM_OP_NODE_PARAMS params = {.count = 1, .paramArray = &op};
+    CUgraph graph;
+    CUgraphNode node;
+    CUgraphExec exec;
+    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "1", 1);
+    gpu_open();
+    open_streams();
+    hang_watch("a write comes behind the wait for it");
+    params.ctx = context;
+    op.waitValue.address = at;
+    MUST(cuGraphCreate(&graph, 0));
+    if (SAY(cuGraphAddBatchMemOpNode(&node, graph, NULL, 0, &params)) != CUDA_SUCCESS)
+        return;
+    MUST(cuGraphInstantiate(&exec, graph, 0));
+    SAY(cuStreamWriteValue32(b, at, 1, 0)); /* the first of its kind is not buffered */
+    SAY(cuStreamSynchronize(b));
+    SAY(cuGraphLaunch(exec, a));
+    SAY(cuStreamSynchronize(a));
+    *word = 0;
+    hold(b);
+    SAY(launch_mix(x, 5, 7, b));
+    SAY(cuStreamWriteValue32(b, at, 1, 0));
+    SAY(cuGraphLaunch(exec, a));
+    nap(); /* in which it might go */
+    release(b);
+    SAY(cuStreamSynchronize(a));
+    show("x", x);
+}
+
 /* The writer is called behind more work than the cap lets in flight: the guard lifts it. */
 HAZARD(wait_for_a_value_written_behind_a_full_queue)
 {

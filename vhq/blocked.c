@@ -19,9 +19,9 @@ void blocked_end(struct vhq_set *s)
     s->blocked_ns = 0;
 }
 
-void blocked_held(struct vhq_set *s, uint64_t held_ns, uint64_t now)
+/* What was in flight could get no further from then on. Each moment is excused once. */
+static void blocked_excuse(struct vhq_set *s, uint64_t from, uint64_t now)
 {
-    uint64_t from = now - held_ns;
     if (s->blocked_ns == 0)
         return;
     if (from < s->excused_ns)
@@ -31,6 +31,26 @@ void blocked_held(struct vhq_set *s, uint64_t held_ns, uint64_t now)
     if (from < now)
         s->blocked_ns += now - from;
     s->excused_ns = now;
+}
+
+void blocked_held(struct vhq_set *s, uint64_t held_ns, uint64_t now)
+{
+    blocked_excuse(s, now - held_ns, now);
+}
+
+/* A shift of another process: what is in flight may get no further in it, and its end is no
+ * progress. Only one's own shifts count. */
+static void blocked_elsewhere(struct vhq_set *s, uint64_t now)
+{
+    if (s->elsewhere_ns == 0)
+        s->elsewhere_ns = now;
+}
+
+static void blocked_here(struct vhq_set *s, uint64_t now)
+{
+    if (s->elsewhere_ns != 0)
+        blocked_excuse(s, s->elsewhere_ns, now);
+    s->elsewhere_ns = 0;
 }
 
 /*
@@ -121,10 +141,11 @@ static uint64_t due_look(const struct due *d, uint64_t now)
 uint64_t blocked_due(struct vhq_set *s, uint32_t load, uint64_t now)
 {
     if (cap_contended(s) && shift_look(s, now) > now) {
-        s->blocked_ns = 0;
+        blocked_elsewhere(s, now);
         /* Shifts may be others by then. */
         return s->shift_ns < now + SHIFT_NS ? s->shift_ns : now + SHIFT_NS;
     }
+    blocked_here(s, now);
     if (blocked_guard(s, now))
         return now;
     if (s->asking)

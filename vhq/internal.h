@@ -394,7 +394,8 @@ struct vhq_set {
     uint64_t shift_ns;       /* see shift_look; as of the last command that looked for room */
     uint64_t shift_end_ns;
     uint32_t long_ns;         /* the longest of late that was a unit by itself */
-    uint64_t excused_ns;      /* holds until then are known to blocked_ns */
+    uint64_t excused_ns;      /* holds and shifts until then are known to blocked_ns */
+    uint64_t elsewhere_ns;    /* since when the shift is another's; 0: it is not, as far as seen */
     uint32_t scale;           /* of 256: how long what is in flight takes against the estimates */
     uint32_t since_long;      /* so many units ago one took much longer than the estimates say */
     bool recurs;              /* ... and such units come again */

@@ -177,6 +177,53 @@ Test(shift, is_nobody_s_while_one_has_the_device_for_itself)
     done();
 }
 
+/* What is in flight may wait for what is buffered, here or in a process that waits for this one. */
+Test(shift, of_another_process_is_no_progress)
+{
+    enum { GUARD_NS = 100 * 1000000, STEP_NS = 100 * 1000 };
+    world_of_two();
+    advance_to(true);
+    for (int i = 0; i < 8; i++)
+        launch(w, a, BUDGET_US);
+    dispatcher_looks(w);
+    uint32_t before = in_device(); /* and it does not get on */
+    for (uint64_t ns = 0; ns < GUARD_NS; ns += STEP_NS) {
+        clock_advance(STEP_NS);
+        dispatcher_looks(w);
+    }
+    cr_assert_leq(in_device(), before + 1, "half of that time was another's: %u", in_device());
+    before = in_device();
+    for (uint64_t ns = 0; ns < 2 * GUARD_NS; ns += STEP_NS) {
+        clock_advance(STEP_NS);
+        dispatcher_looks(w);
+    }
+    cr_assert_gt(in_device(), before);
+    done();
+}
+
+/* A hold that falls into another process's shift. */
+Test(shift, of_another_process_and_a_hold_in_it_count_once)
+{
+    enum { HELD_NS = 60 * 1000000 };
+    world_of_two();
+    advance_to(true);
+    for (int i = 0; i < 8; i++)
+        launch(w, a, BUDGET_US);
+    for (int i = 0; i < 3; i++) { /* until no more goes */
+        advance_to(true);
+        dispatcher_looks(w);
+    }
+    cr_assert_neq(w->set->blocked_ns, 0);
+    advance_to(false);
+    dispatcher_looks(w);
+    clock_advance(HELD_NS);
+    blocked_held(w->set, HELD_NS, clock_ns());
+    advance_to(true);
+    dispatcher_looks(w);
+    cr_assert_eq(w->set->past.cap_lifts, 0);
+    done();
+}
+
 /* The guard tells a long queue from a fault by it: one command each time, and not twice as many. */
 Test(shift, tells_that_the_work_of_others_gets_on)
 {

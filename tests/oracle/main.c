@@ -244,21 +244,28 @@ static void run_mutants(const struct options *o, struct pair_config *config, uns
     config->gates = gates;
 }
 
-/* The library with no bug must pass what the others failed, or finding them proves nothing. */
+/* The library with no bug must pass what the others failed, or finding them proves nothing: with
+ * gates where those have them. */
 static void run_control(const struct options *o, struct pair_config *config, unsigned job,
                         struct tally *t)
 {
     char why[256];
     struct options control = *o;
+    const char *gates = config->gates, *const both[] = {gates, "on"};
     if (job != o->jobs - 1)
         return;
     config->mutant = "none";
     config->hang_seconds = HANG_SECONDS;
     control.programs = o->programs < 512 ? o->programs : 512;
-    unsigned found = mutant_find(&control, why, sizeof(why));
-    if (found)
-        printf("%-24s FAILED program %u: %s\n", "no bug", found, why);
-    t->failed += found != 0;
+    for (int i = 0; i < 2; i++) {
+        config->gates = both[i];
+        unsigned found = mutant_find(&control, why, sizeof(why));
+        if (found)
+            printf("%-24s FAILED program %u%s: %s\n", "no bug", found, i ? ", with gates on" : "",
+                   why);
+        t->failed += found != 0;
+    }
+    config->gates = gates;
 }
 
 /* ---- what once failed ------------------------------------------------------------------------ */

@@ -24,16 +24,6 @@ enum {
     PIECE_BACK = 64,    /* gates after which a long command no longer counts */
 };
 
-bool gate_used(const struct vhq_set *s)
-{
-    return s->cfg.gates && atomic_load_explicit(s->cfg.gates, memory_order_relaxed) != 0;
-}
-
-bool gate_deep(const struct vhq *q)
-{
-    return gate_used(q->set) && peek(q->gate_state) != GATE_LOST;
-}
-
 static uint64_t gate_spacing(const struct vhq_set *s)
 {
     uint32_t streams = peek(s->in_flight_count);
@@ -43,10 +33,8 @@ static uint64_t gate_spacing(const struct vhq_set *s)
 }
 
 /* A graph with gates of its own is no piece. */
-void gate_after(struct vhq *q, uint16_t flags, uint32_t est_ns)
+void gate_count(struct vhq *q, uint16_t flags, uint32_t est_ns)
 {
-    if (likely(!gate_used(q->set)))
-        return;
     if (est_ns > peek(q->set->piece_ns) && !(flags & VHQ_GATED))
         atomic_store_explicit(&q->set->piece_ns, est_ns, memory_order_relaxed);
     q->gate_est_ns += est_ns;

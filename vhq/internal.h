@@ -460,7 +460,11 @@ struct turn {
 /* The producer lock is held. NULL: there are too many. */
 struct turn *turn_new(struct vhq *q, const void *frame);
 /* The one of q that the calling thread is in; NULL: none. */
-struct turn *turn_of(const struct vhq *q);
+struct turn *turn_own(const struct vhq *q);
+static inline struct turn *turn_of(const struct vhq *q)
+{
+    return unlikely(peek(q->turns) != 0) ? turn_own(q) : NULL;
+}
 /* It goes at once, by q->cur; or in the place of its slot, which is published, when that has come.
  * The producer lock is given up. False: its place went meanwhile, and the lock is held again. */
 void turn_inline(struct turn *t);
@@ -690,19 +694,30 @@ enum gate_state {
     GATE_DUE,  /* the next command that counts goes behind a gate */
     GATE_LOST, /* the same, and there was none to be had: until then the strict cap is the bound */
 };
+static inline bool gate_used(const struct vhq_set *s)
+{
+    return s->cfg.gates && atomic_load_explicit(s->cfg.gates, memory_order_relaxed) != 0;
+}
 /* This vHQ's work in flight can be stopped, so the cap need not be strict. */
-bool gate_deep(const struct vhq *q);
+static inline bool gate_deep(const struct vhq *q)
+{
+    return gate_used(q->set) && peek(q->gate_state) != GATE_LOST;
+}
 /* May so many streams have more than the budget in front of their gates, in long commands? */
 bool gate_crowd(const struct vhq_set *s, uint32_t streams);
 /* The same of the other streams that are in flight. */
 bool gate_crowded(const struct vhq *q);
 /* And they do not fit side by side with a command of so many parts. Set's lock held. */
 bool gate_crowds(const struct vhq *q, uint32_t parts);
-bool gate_used(const struct vhq_set *s);
 /* Submission right held: a command is about to go behind a gate that is due; one that counts
- * went. */
+ * went, with gates in use. */
 void gate_due(struct vhq *q, uint16_t flags);
-void gate_after(struct vhq *q, uint16_t flags, uint32_t est_ns);
+void gate_count(struct vhq *q, uint16_t flags, uint32_t est_ns);
+static inline void gate_after(struct vhq *q, uint16_t flags, uint32_t est_ns)
+{
+    if (unlikely(gate_used(q->set)))
+        gate_count(q, flags, est_ns);
+}
 
 /* A marker that comes late may stand behind another stream's wait: see vhq_config.stands. */
 static inline bool set_stands(const struct vhq_set *s)

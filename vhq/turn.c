@@ -74,7 +74,7 @@ struct turn *turn_new(struct vhq *q, const void *frame)
     return t;
 }
 
-struct turn *turn_of(const struct vhq *q)
+struct turn *turn_own(const struct vhq *q)
 {
     struct turn *t = vhq_t_turns ? t_turns[vhq_t_turns - 1] : NULL;
     return unlikely(t) && t->begun && t->q == q ? t : NULL;

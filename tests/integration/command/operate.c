@@ -204,6 +204,81 @@ Test(operate, list_and_top_show_every_figure_of_two_programs)
     process_free(daemon);
 }
 
+/* ---- names ---------------------------------------------------------------------------------- */
+
+static pid_t named_pid;
+
+static bool is_named(const struct client_row *row)
+{
+    return row->pid == named_pid;
+}
+
+static const json_t *client_of(const json_t *root, pid_t pid)
+{
+    const json_t *client;
+    size_t i;
+
+    json_array_foreach(json_object_get(root, "clients"), i,
+                       client) if (number(client, "pid") == pid) return client;
+    cr_assert_fail("process %d is not listed", (int)pid);
+    return NULL;
+}
+
+static void is_plain(const char *text)
+{
+    for (; *text; text++)
+        cr_expect(*text == '\n' || (*text >= ' ' && *text <= '~'), "byte %d", *text);
+}
+
+static void shown_in_table(struct process *p, pid_t pid)
+{
+    const char *out = process_out(p), *line = strstr(out, pid_text(pid));
+    const char *arguments = line ? strstr(line, "--steps") : NULL;
+
+    is_plain(out);
+    cr_expect(arguments && arguments < line + strcspn(line, "\n"), "%s", out);
+    process_free(p);
+}
+
+/* What a process is called is its own affair: nothing, two lines, orders to a terminal. */
+static void listed_as(const char *name, const char *seen)
+{
+    struct process *be = process_start(
+        (const char *[]){"/bin/bash", "-c",
+                         PRELOAD " exec -a \"$0\" " EXAMPLE("be_training") " --steps 1000000", name,
+                         NULL},
+        (const char *[]){SIMULATOR, NULL});
+    struct process *p;
+    json_t *root;
+
+    named_pid = be->pid;
+    cr_assert(client_wait(NULL, is_named, 60, NULL), "%s", seen);
+    p = RUN("list", "--json");
+    root = json_loads(process_out(p), 0, NULL);
+    cr_assert_not_null(root, "%s", process_out(p));
+    cr_expect_str_eq(text(client_of(root, be->pid), "command"), seen);
+    json_decref(root);
+    process_free(p);
+    shown_in_table(RUN("list"), be->pid);
+    shown_in_table(RUN("top", "--once", "--interval", "0.1"), be->pid);
+    process_free(be);
+}
+
+Test(operate, programs_of_any_name_are_shown_with_their_arguments)
+{
+    struct process *daemon = daemon_start();
+
+    listed_as("", " --steps 1000000");
+    listed_as("dir/", "dir/ --steps 1000000");
+    listed_as("two words", "two words --steps 1000000");
+    listed_as("two\nlines", "two?lines --steps 1000000");
+    listed_as("\033[2J\033]0;x\a", "?[2J?]0;x? --steps 1000000");
+    listed_as("na\303\257ve", "na??ve --steps 1000000");
+    listed_as("longer than what a page has room for",
+              "longer than what a page has room for --steps 1000000");
+    process_free(daemon);
+}
+
 Test(operate, top_draws_on_a_terminal_and_q_leaves)
 {
     struct process *daemon = daemon_start();

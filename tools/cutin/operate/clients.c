@@ -77,7 +77,7 @@ static void user_of(const struct client_row *row, char *out, size_t size)
     printable(out);
 }
 
-/* Up to `size` bytes of a file of a process; what separates arguments becomes a blank. */
+/* Up to `size` bytes of a file of a process, without what ends its last line or argument. */
 static size_t read_proc(const struct client_row *row, const char *file, char *out, size_t size)
 {
     struct stat st;
@@ -93,20 +93,38 @@ static size_t read_proc(const struct client_row *row, const char *file, char *ou
     close(fd);
     while (n > 0 && (out[n - 1] == '\0' || out[n - 1] == '\n'))
         n--;
-    for (ssize_t i = 0; i < n; i++)
-        if (out[i] == '\0')
-            out[i] = ' ';
     out[n > 0 ? n : 0] = '\0';
     return n > 0 ? (size_t)n : 0;
 }
 
-/* The daemon may be in another container, where the same number is another process. */
+static bool is_name_of(const struct client_row *row, const char *text)
+{
+    return strncmp(text, row->name, PAGE_NAME - 1) == 0;
+}
+
+/* The daemon may be in another container, where the same number is another process. The name is its
+ * first argument's end; the kernel's is the file's, or what the process calls itself. */
 static bool same_process(const struct client_row *row)
 {
-    char text[PAGE_NAME + 1];
+    char text[4096];
+    const char *slash;
 
-    return read_proc(row, "comm", text, sizeof(text)) > 0 &&
-           strncmp(text, row->name, PAGE_NAME - 1) == 0;
+    if (read_proc(row, "comm", text, sizeof(text)) > 0 && is_name_of(row, text))
+        return true;
+    if (read_proc(row, "cmdline", text, sizeof(text)) == 0)
+        return false;
+    slash = strrchr(text, '/');
+    return is_name_of(row, slash ? slash + 1 : text);
+}
+
+static bool read_arguments(const struct client_row *row, char *out, size_t size)
+{
+    size_t n = read_proc(row, "cmdline", out, size);
+
+    for (size_t i = 0; i < n; i++)
+        if (out[i] == '\0')
+            out[i] = ' ';
+    return n > 0;
 }
 
 void clients_command(const struct client_row *row, char *out, size_t size)
@@ -115,8 +133,10 @@ void clients_command(const struct client_row *row, char *out, size_t size)
     bool mine = row->uid == geteuid() || geteuid() == 0;
 
     name_of(row, name);
-    if (!mine || !same_process(row) || read_proc(row, "cmdline", out, size) == 0)
+    if (!mine || !same_process(row) || !read_arguments(row, out, size))
         snprintf(out, size, "%s", name);
+    if (!out[strspn(out, " ")])
+        snprintf(out, size, "-");
     printable(out);
 }
 

@@ -35,6 +35,7 @@ extern "C" {
 #else
 #define CUTIN_API(type, name, params, args, absent)                                                \
     CUTIN_DEFAULT type name##_if_loaded params __asm__(#name) __attribute__((weak));               \
+    static inline type name params __asm__(#name "_or_absent"); /* not the library's: no loop */   \
     static inline type name params                                                                 \
     {                                                                                              \
         return name##_if_loaded ? name##_if_loaded args : (absent);                                \

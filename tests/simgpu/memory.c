@@ -128,6 +128,43 @@ Test(memory_shared, pools_give_way_when_memory_is_short)
     OK(cuMemFree(p));
 }
 
+static void reuse_waits(CUmemoryPool pool, int may)
+{
+    OK(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES, &may));
+}
+
+Test(memory_shared, an_allocation_that_finds_no_memory_waits_for_a_free_in_another_stream)
+{
+    CUmemoryPool pool;
+    CUstream frees, s;
+    CUdeviceptr p, q = 0, word_at;
+    uint32_t *word;
+    context_open();
+    OK(cuDeviceGetDefaultMemPool(&pool, 0));
+    OK(cuStreamCreate(&frees, CU_STREAM_NON_BLOCKING));
+    OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    OK(cuMemHostAlloc((void **)&word, sizeof(*word), 0));
+    OK(cuMemHostGetDevicePointer(&word_at, word, 0));
+    __atomic_store_n(word, 0, __ATOMIC_RELEASE);
+    OK(cuMemAllocAsync(&p, 200 * MB, frees));
+    OK(cuStreamWaitValue32(frees, word_at, 1, CU_STREAM_WAIT_VALUE_GEQ));
+    OK(cuMemFreeAsync(p, frees));
+
+    OK(cuMemAllocAsync(&q, 40 * MB, s)); /* there is some */
+    OK(cuStreamSynchronize(s));
+    reuse_waits(pool, 0);
+    cr_assert_eq(cuMemAllocAsync(&q, 200 * MB, s), CUDA_ERROR_OUT_OF_MEMORY);
+    OK(cuStreamSynchronize(s));
+    reuse_waits(pool, 1);
+    OK(cuMemAllocAsync(&q, 200 * MB, s));
+    cr_assert_eq(q, p);
+    cr_assert_eq(cuStreamQuery(s), CUDA_ERROR_NOT_READY);
+    __atomic_store_n(word, 1, __ATOMIC_RELEASE);
+    OK(cuStreamSynchronize(s));
+    OK(cuMemFreeAsync(q, s)); /* it is the new one's: the first free has not taken it */
+    OK(cuStreamSynchronize(s));
+}
+
 Test(memory_shared, many_small_allocations_return_whole)
 {
     enum { COUNT = 3000 };

@@ -80,16 +80,33 @@ static bool block_list(struct sim_pool *p, struct block *b)
     return memory_add(&m) == 0;
 }
 
+static bool block_usable(const struct block *b, uint32_t stream)
+{
+    return b->state == BLOCK_FREE || (b->state == BLOCK_FREEING && b->freed.stream == stream);
+}
+
+/* By a stream that waits for its free. */
+static bool block_due(const struct block *b, uint32_t stream)
+{
+    return b->state == BLOCK_FREEING && b->freed.stream != stream && b->freed.seq != 0;
+}
+
 /* The smallest block that fits without wasting more than half of it. */
-static struct block *block_reuse(struct sim_pool *p, size_t whole, uint32_t stream)
+static struct block *block_best(struct sim_pool *p, size_t whole, uint32_t stream,
+                                bool (*may)(const struct block *b, uint32_t stream))
 {
     struct block *best = NULL, *b;
     DL_FOREACH (p->blocks, b) {
-        bool usable = b->state == BLOCK_FREE || (b->state == BLOCK_FREEING && b->stream == stream);
-        if (usable && b->whole >= whole && b->whole / 2 <= whole &&
+        if (may(b, stream) && b->whole >= whole && b->whole / 2 <= whole &&
             (!best || b->whole < best->whole))
             best = b;
     }
+    return best;
+}
+
+static struct block *block_reuse(struct sim_pool *p, size_t whole, uint32_t stream)
+{
+    struct block *best = block_best(p, whole, stream, block_usable);
     if (best && best->state == BLOCK_FREE && !block_list(p, best))
         return NULL;
     return best;
@@ -128,12 +145,26 @@ static struct block *block_new(struct sim_pool *p, size_t whole)
     return NULL;
 }
 
-CUdeviceptr block_take(struct sim_pool *p, size_t bytes, uint32_t stream)
+/* Where the device has no more memory, says the CUDA programming guide, the driver looks for what
+ * waits for another stream, and lets the allocating one wait for that. */
+static struct block *block_await(struct sim_pool *p, size_t whole, uint32_t stream,
+                                 struct point *after)
+{
+    bool allowed = after && p->reuse[CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES];
+    struct block *b = allowed ? block_best(p, whole, stream, block_due) : NULL;
+    if (b)
+        *after = b->freed;
+    return b;
+}
+
+CUdeviceptr block_take(struct sim_pool *p, size_t bytes, uint32_t stream, struct point *after)
 {
     size_t whole = (bytes + SPACE_GRAIN - 1) / SPACE_GRAIN * SPACE_GRAIN;
     struct block *b = whole >= bytes ? block_reuse(p, whole, stream) : NULL;
     if (!b && whole >= bytes)
         b = block_new(p, whole);
+    if (!b && whole >= bytes)
+        b = block_await(p, whole, stream, after);
     if (!b)
         return 0;
     if (b->state != BLOCK_FREEING)

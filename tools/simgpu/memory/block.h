@@ -20,8 +20,8 @@ struct block {
     CUdeviceptr base;
     size_t whole;
     enum block_state state;
-    uint32_t stream; /* number of the stream it was freed in */
-    bool in_use;     /* a graph's: allocated by a launch, not freed since */
+    struct point freed; /* its stream, and where its free stands there; 0: on its way */
+    bool in_use;        /* a graph's: allocated by a launch, not freed since */
     uint64_t ticket; /* of the free under way; a reuse takes a new one, so that the free misses */
     struct block *prev, *next;
 };
@@ -50,8 +50,9 @@ struct sim_pool *pool_find(CUmemoryPool handle);
 /* Gives free blocks back to the device until at most `keep` bytes are reserved. */
 void pool_trim(struct sim_pool *p, uint64_t keep);
 
-/* The address of a live block of at least `bytes`, for that stream; 0: the device is full. */
-CUdeviceptr block_take(struct sim_pool *p, size_t bytes, uint32_t stream);
+/* The address of a live block of at least `bytes`, for that stream; 0: the device is full. `after`:
+ * what the stream has to follow first, a free in another one, or nothing; NULL: no such block. */
+CUdeviceptr block_take(struct sim_pool *p, size_t bytes, uint32_t stream, struct point *after);
 /* The block that begins there and its pool; NULL: none. */
 struct block *block_find(CUdeviceptr base, struct sim_pool **owner);
 /* The free has happened in stream order: the block is anybody's again. */

@@ -23,7 +23,7 @@ static CUdeviceptr graph_block_take(struct sim_context *ctx, size_t bytes)
     if (!graphs[ctx->ordinal])
         graphs[ctx->ordinal] = pool_new(ctx->ordinal, true);
     if (graphs[ctx->ordinal])
-        ptr = block_take(graphs[ctx->ordinal], bytes, 0);
+        ptr = block_take(graphs[ctx->ordinal], bytes, 0, NULL);
     pthread_mutex_unlock(&pool_lock);
     return ptr;
 }

@@ -1,7 +1,8 @@
 /*
  * pool.h - memory pools: stream-ordered allocation. An address is known when the call returns; the
  * memory behind it is valid in stream order, and a freed block is reused at once by its own stream,
- * by others when its free has been carried out. All of it thread safe.
+ * by others when its free has been carried out, or behind it where the device has no other memory.
+ * All of it thread safe.
  */
 #ifndef SIMGPU_POOL_H
 #define SIMGPU_POOL_H

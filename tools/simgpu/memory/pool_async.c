@@ -11,10 +11,10 @@
 static uint64_t next_ticket = 1; /* under pool_lock */
 
 static CUresult pool_alloc(CUdeviceptr *out, size_t bytes, struct sim_pool *p,
-                           struct sim_stream *stream)
+                           struct sim_stream *stream, struct point *after)
 {
     pthread_mutex_lock(&pool_lock);
-    *out = block_take(p, bytes, stream_tail(stream).stream);
+    *out = block_take(p, bytes, stream_tail(stream).stream, after);
     pthread_mutex_unlock(&pool_lock);
     return *out != 0 ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -47,11 +47,12 @@ static CUresult alloc_async(CUdeviceptr *out, size_t bytes, CUmemoryPool handle,
     if (!p)
         return from_pool ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_OUT_OF_MEMORY;
     struct work w = {.kind = WORK_MARK, .name = "alloc"};
+    struct point after = {0, 0};
     if (capture_active(stream))
         rc = graph_memory_alloc(ctx, bytes, &w, out);
     else
-        rc = pool_alloc(out, bytes, p, stream);
-    return rc == CUDA_SUCCESS ? work_submit(hstream, ptds, &w) : rc;
+        rc = pool_alloc(out, bytes, p, stream, &after);
+    return rc == CUDA_SUCCESS ? work_submit_behind(stream, &w, after, NULL) : rc;
 }
 
 /* Marks the block as being freed and says under which ticket; false: not a live block of a pool. */
@@ -66,7 +67,7 @@ static bool free_begin(CUdeviceptr ptr, uint32_t stream, uint64_t *ticket)
         b->in_use = false; /* the address stays the graph's */
     } else if (live) {
         b->state = BLOCK_FREEING;
-        b->stream = stream;
+        b->freed = (struct point){stream, 0};
         b->ticket = next_ticket++;
     }
     *ticket = live ? b->ticket : 0;
@@ -74,13 +75,16 @@ static bool free_begin(CUdeviceptr ptr, uint32_t stream, uint64_t *ticket)
     return live;
 }
 
-static void free_undo(CUdeviceptr ptr)
+/* It stands at that point of its stream, or in none: then it is not freed. */
+static void free_placed(CUdeviceptr ptr, uint64_t ticket, struct point at)
 {
     pthread_mutex_lock(&pool_lock);
     struct sim_pool *p;
     struct block *b = block_find(ptr, &p);
-    if (b && b->state == BLOCK_FREEING)
-        b->state = BLOCK_LIVE;
+    if (b && b->state == BLOCK_FREEING && b->ticket == ticket) {
+        b->freed.seq = at.seq;
+        b->state = at.seq ? BLOCK_FREEING : BLOCK_LIVE;
+    }
     pthread_mutex_unlock(&pool_lock);
 }
 
@@ -99,9 +103,9 @@ static CUresult free_async(CUdeviceptr ptr, CUstream hstream, bool ptds)
     w.args.u64[0] = ptr;
     if (!free_begin(ptr, stream_tail(stream).stream, &w.args.u64[1]))
         return CUDA_ERROR_INVALID_VALUE;
-    rc = work_submit(hstream, ptds, &w);
-    if (rc != CUDA_SUCCESS)
-        free_undo(ptr);
+    struct point at = {0, 0};
+    rc = work_submit_stream(stream, &w, &at);
+    free_placed(ptr, w.args.u64[1], at);
     return rc;
 }
 

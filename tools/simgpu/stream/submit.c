@@ -207,7 +207,8 @@ CUresult work_submit_locked(struct sim_stream *s, const struct work *w, const st
     return stream_take(s, w, &set, out);
 }
 
-CUresult work_submit_stream(struct sim_stream *s, const struct work *w, struct point *out)
+CUresult work_submit_behind(struct sim_stream *s, const struct work *w, struct point after,
+                            struct point *out)
 {
     if (capture_active(s)) {
         if (out)
@@ -217,9 +218,14 @@ CUresult work_submit_stream(struct sim_stream *s, const struct work *w, struct p
     }
     /* Nothing comes in between the works of a graph launch. */
     pthread_rwlock_rdlock(&s->context->submit_lock);
-    CUresult rc = work_submit_locked(s, w, NULL, 0, out);
+    CUresult rc = work_submit_locked(s, w, &after, after.stream != 0, out);
     pthread_rwlock_unlock(&s->context->submit_lock);
     return rc;
+}
+
+CUresult work_submit_stream(struct sim_stream *s, const struct work *w, struct point *out)
+{
+    return work_submit_behind(s, w, (struct point){0, 0}, out);
 }
 
 static CUresult submit_in_current(CUstream handle, bool ptds, const struct work *w, bool sync)

@@ -28,5 +28,8 @@ CUresult work_submit_locked(struct sim_stream *s, const struct work *w, const st
                             size_t n, struct point *out);
 /* What work_submit does, for a resolved stream; tells the point. */
 CUresult work_submit_stream(struct sim_stream *s, const struct work *w, struct point *out);
+/* The same, after that point too; {0}: after none. */
+CUresult work_submit_behind(struct sim_stream *s, const struct work *w, struct point after,
+                            struct point *out);
 
 #endif

@@ -768,8 +768,9 @@ bool order_held(const struct vhq *q);
 uint64_t order_floor(struct vhq_set *s, bool turns);
 /* ... of blocking streams and the legacy one, but for turns. */
 uint64_t order_floor_legacy(struct vhq_set *s);
-/* ... and neither of turns nor of what cannot go before one is granted. */
-uint64_t order_floor_unblocked(struct vhq_set *s);
+/* ... and neither of turns nor of what cannot go before one is granted. `of`: only of this vHQ, and
+ * of those that the legacy stream's rule may put ahead of it; NULL: of all. */
+uint64_t order_floor_unblocked(struct vhq_set *s, const struct vhq *of);
 /* Raises the bound of a vHQ or a set; true: it was lower. */
 bool order_boost(_Atomic uint64_t *boost_below, uint64_t below);
 

@@ -95,6 +95,7 @@
     X(legacy_drain_of_all, "the legacy stream is waited for with the non-blocking ones")           \
     X(capture_comes_first, "a call that waited is judged by a capture that began meanwhile")       \
     X(capture_waits_for_legacy, "any capture begins only when no marker waits for room in legacy") \
+    X(allocation_waits_for_itself, "an allocation may wait for what its stream has buffered")      \
     X(graph_objects_kept, "a graph with gates keeps the objects of what it was made from")         \
     X(graph_memory_unordered,                                                                      \
       "a graph is launched before its memory is freed, as was called first")                       \

@@ -598,7 +598,13 @@ static bool blocked_head(const struct least *b, const struct vhq *q, const struc
     return b->earliest != NEVER && slot->after && !fence_passed(slot->after, false);
 }
 
-uint64_t order_floor_unblocked(struct vhq_set *s)
+static bool may_go_ahead(const struct vhq *q, const struct vhq *of)
+{
+    bool legacy_rule = of && of->desc.kind != VHQ_NONBLOCKING && q->desc.kind != VHQ_NONBLOCKING;
+    return !of || q == of || legacy_rule;
+}
+
+uint64_t order_floor_unblocked(struct vhq_set *s, const struct vhq *of)
 {
     struct least blocked = least_none; /* turns, and what stands behind them */
     uint64_t floor;
@@ -614,7 +620,7 @@ uint64_t order_floor_unblocked(struct vhq_set *s)
                 continue;
             if (follows || blocked_head(&blocked, q, slot))
                 again |= least_note(&blocked, q, slot->ticket);
-            else if (slot->ticket < floor)
+            else if (slot->ticket < floor && may_go_ahead(q, of))
                 floor = slot->ticket;
         }
     } while (again);

@@ -68,17 +68,24 @@ void vhq_drain(struct vhq *q, bool boost)
     goal_wait(q->set, &g, NEVER);
 }
 
-static int set_drain(struct vhq_set *s, enum waits_for what, bool boost, uint64_t deadline_ns)
+/* `q`: of that vHQ and what goes ahead of it; NULL: of all. */
+static int set_drain_of(struct vhq_set *s, struct vhq *q, enum waits_for what, bool boost,
+                        uint64_t deadline_ns)
 {
     if (set_idle(s) || passive())
         return 0;
     uint64_t below = atomic_load_explicit(&s->issued, memory_order_acquire);
     if (boost) {
-        order_boost(&s->boost_below, below);
+        order_boost(q ? &q->boost_below : &s->boost_below, below);
         dispatcher_kick(s);
     }
-    const struct goal g = {.what = what, .target = below};
+    const struct goal g = {.what = what, .q = q, .target = below};
     return goal_wait(s, &g, deadline_ns);
+}
+
+static int set_drain(struct vhq_set *s, enum waits_for what, bool boost, uint64_t deadline_ns)
+{
+    return set_drain_of(s, NULL, what, boost, deadline_ns);
 }
 
 void vhq_set_drain(struct vhq_set *set, bool boost)
@@ -99,6 +106,11 @@ void vhq_set_drain_legacy(struct vhq_set *set, bool boost)
 void vhq_set_drain_unblocked(struct vhq_set *set, bool boost)
 {
     set_drain(set, WAIT_UNBLOCKED, boost, NEVER);
+}
+
+void vhq_drain_unblocked(struct vhq *q, bool boost)
+{
+    set_drain_of(q->set, q, WAIT_UNBLOCKED, boost, NEVER);
 }
 
 int vhq_set_drain_timeout(struct vhq_set *set, uint32_t timeout_ms)

@@ -319,6 +319,8 @@ void vhq_set_drain_legacy(struct vhq_set *set, bool boost);
  * front of a driver call that natively waits for nothing, and for the end of whose use the
  * application has waited itself. */
 void vhq_set_drain_unblocked(struct vhq_set *set, bool boost);
+/* The same of one vHQ, with the blocking ones where the legacy stream's rule is about it. */
+void vhq_drain_unblocked(struct vhq *q, bool boost);
 /* As above, and no later than `timeout_ms`: returns 0 or -ETIMEDOUT. Used at process exit. */
 int vhq_set_drain_timeout(struct vhq_set *set, uint32_t timeout_ms);
 /* Drain, then wait until everything submitted through the vHQ is known complete. Never calls the

@@ -63,7 +63,7 @@ static bool goal_reached(struct vhq_set *s, const struct goal *g)
     case WAIT_LEGACY:
         return order_floor_legacy(s) >= g->target;
     case WAIT_UNBLOCKED:
-        return order_floor_unblocked(s) >= g->target;
+        return order_floor_unblocked(s, g->q) >= g->target;
     }
     return true;
 }

@@ -152,6 +152,15 @@ void drain_all_unblocked(void)
         context_each(drain_unblocked, NULL);
 }
 
+void drain_stream_unblocked(struct shim_stream *s)
+{
+    if (vhq_set_idle(s->ctx->set))
+        return;
+    context_enter(s->ctx);
+    vhq_drain_unblocked(s->q, call_boost(s));
+    context_leave(s->ctx);
+}
+
 void drain_all(bool boost)
 {
     if (!atomic_load(&context_queued))

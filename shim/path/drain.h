@@ -21,6 +21,8 @@ void drain_all(bool boost);
 /* ... but for what stands behind a call of another thread that is inside the driver or waits for
  * its turn: it may wait for what this thread does next. */
 void drain_all_unblocked(void);
+/* The same of a stream with a vHQ, and what CUDA orders before it. */
+void drain_stream_unblocked(struct shim_stream *s);
 /* Nothing is buffered in any context. */
 bool drain_nothing(void);
 

@@ -5,6 +5,7 @@
 
 #include "shim/objects/block.h"
 #include "shim/path/drain.h"
+#include "shim/path/external_wait.h"
 #include "shim/path/op.h"
 #include "vhq/mutant.h"
 
@@ -35,9 +36,11 @@ static CUresult alloc_real(const struct alloc *a)
 }
 
 /* The address is wanted now, so the allocation goes ahead of what is buffered. That is a legal
- * order: the pool reuses only what was freed by calls the driver has seen. Not so in the legacy
- * stream: what is buffered in one blocking stream would follow what the driver has of another,
- * which may wait for just that. */
+ * order: the pool reuses only what was freed by calls the driver has seen. Two things may wait for
+ * what it has overtaken. In the legacy stream, what is buffered in one blocking stream would follow
+ * what the driver has of another. And where memory is short the driver lets the allocation wait for
+ * a free in another stream (CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES), which may stand
+ * behind a wait for a value that the overtaken work writes: see alloc_queued. */
 static CUresult alloc_ahead(const struct alloc *a, struct shim_stream *s)
 {
     if (s && s->kind == VHQ_LEGACY)
@@ -64,6 +67,8 @@ static CUresult alloc_queued(const struct alloc *a, struct shim_stream *s)
         return CUDA_SUCCESS;
     if (unlikely(block_freed_bytes() > BLOCK_FREED_MOST) && !MUTANT(allocation_ahead))
         drain_all_unblocked();
+    else if (external_wait_any() && !MUTANT(allocation_waits_for_itself))
+        drain_stream_unblocked(s);
     CUresult r = alloc_ahead(a, s);
     if (r == CUDA_SUCCESS)
         block_add(*a->at, a->bytes, a->pool);

@@ -305,3 +305,54 @@ HAZARD(capture_begins_while_the_legacy_stream_has_no_room)
     SAY(cuCtxSynchronize());
     show("changed", changed);
 }
+
+/* ---- memory that another stream frees -------------------------------------------------------- */
+
+/* The driver has no other, and lets the allocation wait for the free, which stands behind a word
+ * that the allocating stream writes before. */
+static void allocation_behind_a_free(unsigned int flags, CUstream writes)
+{
+    enum { MOST = 40 << 20 }; /* of 64 MiB */
+    CUdeviceptr p = 0, q = 0;
+    CUstream frees = stream_new(CU_STREAM_NON_BLOCKING), s = stream_new(flags);
+    writes = writes ? writes : s;
+    changed = buffer_new(3);
+    word = pinned_new(0);
+    MUST(cuMemHostGetDevicePointer(&word_at, (void *)(uintptr_t)word, 0));
+    warm(s);
+    warm(writes);
+    MUST(cuStreamWriteValue32(writes, word_at + 4, 1, CU_STREAM_WRITE_VALUE_DEFAULT));
+    MUST(cuMemAllocAsync(&p, MOST, frees));
+    MUST(cuCtxSynchronize());
+    hang_watch("an allocation waits for what is behind it");
+    hold(writes);
+    SAY(cuStreamWaitValue32(frees, word_at, 1, CU_STREAM_WAIT_VALUE_GEQ));
+    SAY(cuMemFreeAsync(p, frees));
+    SAY(launch_mix(changed, 5, 7, writes));
+    SAY(cuStreamWriteValue32(writes, word_at, 1, CU_STREAM_WRITE_VALUE_DEFAULT));
+    buffered(writes);
+    SAY(cuMemAllocAsync(&q, MOST, s));
+    SAY(cuMemsetD32Async(q, 2, N, s));
+    release(writes);
+    SAY(cuCtxSynchronize());
+    show("changed", changed);
+    show("allocated", q);
+}
+
+static void small_gpu(void)
+{
+    setenv("SIMGPU_MEM_MB", "64", 1);
+    gpu_open();
+}
+
+HAZARD_RAW(allocation_waits_for_what_another_stream_frees)
+{
+    small_gpu();
+    allocation_behind_a_free(CU_STREAM_NON_BLOCKING, NULL);
+}
+
+HAZARD_RAW(allocation_behind_the_legacy_stream_waits_for_what_another_one_frees)
+{
+    small_gpu();
+    allocation_behind_a_free(CU_STREAM_DEFAULT, CU_STREAM_LEGACY);
+}

@@ -245,6 +245,27 @@ Test(hold, nothing_waits_for_a_call_that_has_its_turn)
     world_free(w);
 }
 
+/* Another one may be held until the caller goes on. */
+Test(hold, a_drain_of_one_stream_waits_for_no_other)
+{
+    struct world *w = world_new(NULL);
+    int a = world_stream(w, VHQ_NONBLOCKING), other = world_stream(w, VHQ_NONBLOCKING),
+        b = world_stream(w, VHQ_BLOCKING), legacy = world_stream(w, VHQ_LEGACY);
+    hold_all(w, true);
+    int k = launch(w, other, 1), own = launch(w, a, 1), first = launch(w, legacy, 1);
+    atomic_store(&w->stream[a].hold, 0);
+    atomic_store(&w->stream[legacy].hold, 0);
+    vhq_drain_unblocked(w->stream[a].q, false);
+    cr_assert(submitted(w, own));
+    vhq_drain_unblocked(w->stream[b].q, false);
+    cr_assert(submitted(w, first));
+    cr_assert_not(submitted(w, k));
+    hold_all(w, false);
+    vhq_set_drain(w->set, false);
+    device_finish(w);
+    world_free(w);
+}
+
 /* The legacy stream's drain knows nothing of non-blocking ones. */
 Test(hold, a_drain_for_the_legacy_stream_waits_for_no_other)
 {

@@ -28,7 +28,7 @@ struct process *daemon_start(void)
 
     mkdir(sandbox_path("cutin"), 0700);
     p = process_start((const char *[]){BIN_DIR "/cutind", "--socket", daemon_path(), NULL}, NULL);
-    for (int i = 0; i < 2000; i++) {
+    for (;;) {
         struct client_row *rows = NULL;
         size_t n;
 
@@ -39,8 +39,6 @@ struct process *daemon_start(void)
         cr_assert(process_running(p), "the daemon ended: %s", process_err(p));
         nap();
     }
-    cr_assert_fail("the daemon does not answer");
-    return NULL;
 }
 
 bool client_wait(const char *name, bool (*wanted)(const struct client_row *), double seconds,

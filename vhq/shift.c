@@ -2,7 +2,7 @@
  * shift.c - processes that share the device take shifts.
  *
  * Each process has its budget, and several together have as many: each may have one command in
- * flight, at least. So those that always have more to do than the device takes go one after
+ * flight, at least. So those that always have something for it to do go one after
  * another: time is cut into shifts, the same for all of them since they read one clock, and who has
  * the shift may fill his budget. Nobody sends anything to anybody. Who they are is a word in the
  * page that the daemon keeps: one's own place, and of how many.

@@ -37,8 +37,10 @@ struct peer_device {
     /* A hold that hold.c follows: its begin, 0 = none, and the number of those that had ended
      * before. */
     uint64_t held_from_ns, held_after;
-    /* shifts.c's: looks that found work waiting, its place, and how far others had got. */
-    uint32_t backlog, place;
+    /* shifts.c's: looks that found work, the last one did not, what it owes for those; its place,
+     * and how far others had got. */
+    uint32_t backlog, debt, place;
+    bool lacks;
     uint64_t others;
     /* usage.c's: what it has had, and what it had told by then. */
     uint64_t used_ns, told_ns, told_unsure_ns;

@@ -10,6 +10,12 @@ enum {
     SHIFT_US = 3900,
     SHIFTS_DOUBLED = 5,
     COMMANDS = 64, /* that a shift has room for: at its end as much as one is lost, at most */
+    /* Of what a client leaves idle in its own shifts: one look that found no work is made up for by
+     * four that found some, so a fifth may be idle. Who lacks eight more is out until they are. */
+    LACK = 64,
+    MADE_UP_BY = 4,
+    DEBT_MOST = 8 * LACK,
+    DEBT_OUT = 16 * LACK,
 };
 
 static uint64_t counter(const _Atomic uint64_t *c)
@@ -25,10 +31,18 @@ static uint64_t done(const struct peer *p, uint32_t slot)
     return p->queues ? counter(&c->submitted) - counter(&c->in_flight) : counter(&c->kernels);
 }
 
-static bool waits(const struct peer *p, uint32_t slot)
+/* Buffered, or in flight: who launches a few commands and waits for them has nothing buffered. */
+static bool works(const struct peer *p, uint32_t slot)
 {
+    const struct page_counters *c = &p->page->page->device[slot].counters;
+
     return p->queues && p->above > 0 && !p->paused && p->lowest < PAGE_LEVELS &&
-           counter(&p->page->page->device[slot].counters.waiting) > 0;
+           counter(&c->waiting) + counter(&c->in_flight) > 0;
+}
+
+static bool takes_shifts(const struct peer_device *mine)
+{
+    return mine->backlog >= SHIFTS_BACKLOG && !mine->lacks && mine->debt <= DEBT_MOST;
 }
 
 static void forget(struct peer *p, uint32_t slot)
@@ -36,11 +50,33 @@ static void forget(struct peer *p, uint32_t slot)
     *topology_work(p->device[slot].device) = (struct device_work){0};
 }
 
+/* The work of one that takes shifts runs out in its own alone, which is one of `of`: so one look
+ * that found none stands for as many. */
+static void account(struct peer_device *mine, uint32_t of)
+{
+    uint32_t makes_up = LACK / MADE_UP_BY / (of ? of : 1);
+
+    makes_up = makes_up ? makes_up : 1;
+    if (!mine->lacks)
+        mine->debt -= mine->debt < makes_up ? mine->debt : makes_up;
+    else if (mine->backlog >= SHIFTS_BACKLOG && mine->debt <= DEBT_MOST)
+        mine->debt += LACK;
+    if (mine->lacks && mine->debt > DEBT_MOST)
+        mine->debt = DEBT_OUT;
+}
+
+/* Two looks in a row that find nothing: it has done all. */
 static void look(struct peer *p, uint32_t slot)
 {
     struct peer_device *mine = &p->device[slot];
+    bool lacked = mine->lacks;
 
-    mine->backlog = waits(p, slot) ? mine->backlog + 1 : 0;
+    mine->lacks = !works(p, slot);
+    account(mine, topology_work(mine->device)->clients[p->lowest % PAGE_LEVELS]);
+    if (!mine->lacks)
+        mine->backlog++;
+    else if (lacked || mine->backlog < SHIFTS_BACKLOG)
+        mine->backlog = 0;
 }
 
 static void place(struct peer *p, uint32_t slot)
@@ -48,7 +84,7 @@ static void place(struct peer *p, uint32_t slot)
     struct peer_device *mine = &p->device[slot];
     struct device_work *work = topology_work(mine->device);
 
-    if (mine->backlog >= SHIFTS_BACKLOG) {
+    if (takes_shifts(mine)) {
         uint32_t us = atomic_load_explicit(&p->page->page->long_us[slot], memory_order_relaxed);
 
         mine->place = work->clients[p->lowest]++;
@@ -78,8 +114,7 @@ static void tell(struct peer *p, uint32_t slot)
     if (others != mine->others)
         word += PAGE_SHIFT_BEAT_ONE;
     mine->others = others;
-    if (mine->backlog >= SHIFTS_BACKLOG && work->clients[p->lowest] > 1 &&
-        work->clients[p->lowest] <= PLACES)
+    if (takes_shifts(mine) && work->clients[p->lowest] > 1 && work->clients[p->lowest] <= PLACES)
         word |= PAGE_SHIFT(mine->place, work->clients[p->lowest]) |
                 doubled(work->long_us[p->lowest]) * PAGE_SHIFT_LONG;
     if (word != old)
@@ -114,7 +149,7 @@ void shifts_leave(struct peer *peers, const struct peer *gone)
     bool any = false;
 
     for (uint32_t slot = 0; slot < PAGE_DEVICES; slot++)
-        any |= gone->device[slot].backlog >= SHIFTS_BACKLOG;
+        any |= takes_shifts(&gone->device[slot]);
     if (any)
         arrange(peers);
 }

@@ -237,6 +237,17 @@ static const struct named {
       .jobs = 1,
       .job = {{.us = {600}, .cycle = 1, .blocks = FULL, .streams = 2, .weight = 1}},
       .service = SERVICE_OF(0, sync)}},
+    {"four_jobs_that_wait", /* each for its last eight kernels: often nothing of them is buffered */
+     {.jobs = 4,
+      .job = {JOB_BUT(1, LIST(100), .sync_every = 8), JOB_BUT(1, LIST(100), .sync_every = 8),
+              JOB_BUT(1, LIST(100), .sync_every = 8), JOB_BUT(1, LIST(100), .sync_every = 8)},
+      .service = SERVICE_OF(0, sync)}},
+    {"four_jobs_that_wait_with_gates",
+     {.gates = true,
+      .jobs = 4,
+      .job = {JOB_BUT(1, LIST(100), .sync_every = 3), JOB_BUT(1, LIST(100), .sync_every = 3),
+              JOB_BUT(1, LIST(100), .sync_every = 3), JOB_BUT(1, LIST(100), .sync_every = 3)},
+      .service = SERVICE_OF(0, sync)}},
 };
 
 const char *workload_case_name(uint32_t i)

@@ -74,6 +74,53 @@ Test(shifts, are_for_those_that_always_have_work_waiting)
     cr_expect_eq(shift(3), PAGE_SHIFT(1, 2), "at once: %x", shift(3));
 }
 
+/* Who launches three kernels and waits for them has nothing buffered, and as much in flight. */
+Test(shifts, are_for_those_that_always_have_something_in_flight)
+{
+    counters(1)->in_flight = counters(2)->waiting = 3;
+    looks(SHIFTS_BACKLOG);
+    cr_expect_eq(shift(1), PAGE_SHIFT(0, 2), "%x", shift(1));
+    looks(20);
+    counters(1)->in_flight = 0;
+    looks(1);
+    cr_expect_eq(shift(1), 0, "not while it does something else: %x", shift(1));
+    counters(1)->in_flight = 3;
+    looks(1);
+    cr_expect_eq(shift(1), PAGE_SHIFT(0, 2), "back at once: %x", shift(1));
+}
+
+/* Of the looks in its own shift each so many-th finds nothing, of those in others' none does. */
+static uint32_t looks_with_shifts(uint32_t every)
+{
+    uint32_t with = 0;
+    for (uint32_t i = 0; i < 400; i++) {
+        counters(1)->in_flight = i % (3 * every) != 0;
+        looks(1);
+        with += shift(1) != 0;
+    }
+    return with;
+}
+
+Test(shifts, are_not_for_those_that_leave_much_of_their_own_idle)
+{
+    counters(2)->waiting = counters(3)->waiting = 1;
+    cr_expect_gt(looks_with_shifts(8), 300, "an eighth");
+    cr_expect_lt(looks_with_shifts(2), 200, "half of them");
+}
+
+Test(shifts, are_not_for_one_that_has_done_all_until_it_goes_on_for_as_long_as_a_new_one)
+{
+    counters(1)->in_flight = counters(2)->waiting = 1;
+    looks(100);
+    counters(1)->in_flight = 0;
+    looks(2);
+    counters(1)->in_flight = 1;
+    looks(SHIFTS_BACKLOG - 1);
+    cr_expect_eq(shift(1), 0, "%x", shift(1));
+    looks(1);
+    cr_expect_eq(shift(1), PAGE_SHIFT(0, 2), "%x", shift(1));
+}
+
 /* Nothing would run in those of one that has ended. */
 Test(shifts, of_one_that_ends_are_the_others_at_once)
 {

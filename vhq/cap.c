@@ -127,6 +127,23 @@ uint64_t cap_stream_left(const struct vhq *q, uint64_t now)
     return sub_floor(cap_stream_ns(q), cap_stream_credit(q, now));
 }
 
+static uint64_t cap_stream_oldest_ns(const struct vhq *q)
+{
+    uint32_t complete = peek(q->complete_mark);
+    if (atomic_load_explicit(&q->newest, memory_order_acquire) == complete)
+        return 0;
+    return q->unit[(complete + 1) % UNITS].est_ns;
+}
+
+/* Where long ones come again among short ones what runs is most often a short one, and somebody
+ * above waits for its rest in any case: so what stands behind it is to fit, as if it were long. */
+static bool cap_behind_fits(const struct vhq_set *s, uint64_t sum, uint64_t oldest, uint64_t ns,
+                            uint64_t budget)
+{
+    return unlikely(s->recurs) && s->scale > 2 * SCALE_ONE && oldest != 0 &&
+           sub_floor(sum, oldest) + ns <= budget;
+}
+
 uint32_t cap_wide(const struct vhq *q)
 {
     uint32_t newest = atomic_load_explicit(&q->newest, memory_order_acquire),
@@ -150,7 +167,9 @@ bool cap_stream_full(const struct vhq *q, uint32_t load, uint64_t now)
     uint64_t budget = cap_budget_ns(q->set, cap_strict(q), now);
     uint64_t remaining = cap_stream_left(q, now);
     return remaining + load_ns(load) > budget &&
-           remaining > cap_lead_ns(q->set, load_ns(load), budget);
+           remaining > cap_lead_ns(q->set, load_ns(load), budget) &&
+           !cap_behind_fits(q->set, cap_stream_ns(q), cap_stream_oldest_ns(q), load_ns(load),
+                            budget);
 }
 
 bool cap_long(const struct vhq_set *s, uint64_t ns)
@@ -216,7 +235,8 @@ bool cap_take_looked(struct vhq *q, uint32_t load, uint64_t now)
         return false;
     do {
         uint64_t remaining = sub_floor(sum, credit);
-        if (sum != 0 && remaining + area_ns > budget && remaining > lead)
+        if (sum != 0 && remaining + area_ns > budget && remaining > lead &&
+            !cap_behind_fits(s, sum, s->oldest_area_ns, area_ns, budget))
             return false;
     } while (!atomic_compare_exchange_weak_explicit(&s->area_ns, &sum, sum + area_ns,
                                                     memory_order_relaxed, memory_order_relaxed));

@@ -132,7 +132,7 @@ static void measure_recurs(struct vhq_set *s, const struct unit *u, uint32_t lea
 
 static void measure_release(struct vhq_set *s, uint32_t most)
 {
-    uint32_t part = s->recurs && !s->open ? RELEASE_SLOWLY : RELEASE;
+    uint32_t part = s->recurs && !s->open && !MUTANT(long_forgotten) ? RELEASE_SLOWLY : RELEASE;
     measure_scale(s, s->scale - (s->scale - most + part - 1) / part);
 }
 

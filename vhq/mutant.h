@@ -136,7 +136,8 @@
     X(marker_lost, "one marker in eight is never written")                                         \
     X(copy_whole, "a long copy goes as one command")                                               \
     X(stream_uncounted, "the cap forgets what streams have in flight")                             \
-    X(pieces_uncounted, "gates let several streams have a long kernel each in front of them")
+    X(pieces_uncounted, "gates let several streams have a long kernel each in front of them")      \
+    X(long_forgotten, "a kernel that turned out long is forgotten before the next one comes")
 
 /* The same, of what is learned of kernels: found by tests/integration/sharing/learned.c. */
 #define MUTANTS_OF_LEARNING(X)                                                                     \

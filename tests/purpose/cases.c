@@ -248,6 +248,10 @@ static const struct named {
       .job = {JOB_BUT(1, LIST(100), .sync_every = 3), JOB_BUT(1, LIST(100), .sync_every = 3),
               JOB_BUT(1, LIST(100), .sync_every = 3), JOB_BUT(1, LIST(100), .sync_every = 3)},
       .service = SERVICE_OF(0, sync)}},
+    {"one_in_eight_long", /* no parameter says which */
+     {.jobs = 1,
+      .job = {JOB_BUT(2, LIST(10, 160), .length = LENGTH_bimodal, .quiet = true)},
+      .service = SERVICE_OF(0, sync)}},
 };
 
 const char *workload_case_name(uint32_t i)

@@ -121,6 +121,29 @@ Test(measure, remembers_long_ones_that_come_again_among_short_ones)
     cr_expect_gt(scale(), 8 * SCALE_ONE, "%u", scale());
 }
 
+/* Most often a short one runs, and somebody above waits for its rest in any case. */
+static uint32_t goes_where_long_ones_come_again(uint64_t us)
+{
+    for (int i = 0; i < 3; i++) {
+        take(1, 16 * EST_US * PAIR);
+        take(1, EST_US * PAIR);
+    }
+    for (int i = 0; i < 4; i++)
+        launch(w, a, us);
+    dispatcher_looks(w);
+    return in_device();
+}
+
+Test(measure, lets_one_that_fits_stand_behind_what_runs_where_long_ones_come_again)
+{
+    cr_expect_eq(goes_where_long_ones_come_again(BUDGET_US / 16), 2, "%u", in_device());
+}
+
+Test(measure, lets_none_that_may_be_too_long_stand_behind_what_runs)
+{
+    cr_expect_eq(goes_where_long_ones_come_again(BUDGET_US / 8), 1, "%u", in_device());
+}
+
 Test(measure, forgets_long_ones_that_come_no_more)
 {
     for (int i = 0; i < 3; i++) {

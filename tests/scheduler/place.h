@@ -35,7 +35,7 @@ uint64_t now_ms(void);
 /* Waits for a condition, generously; fails the test if it never comes. */
 #define WAIT_UNTIL(condition)                                                                      \
     do {                                                                                           \
-        uint64_t deadline_ = now_ms() + 120000;                                                     \
+        uint64_t deadline_ = now_ms() + 120000;                                                    \
         bool came_;                                                                                \
         while (!(came_ = (condition)) && now_ms() < deadline_)                                     \
             usleep(500);                                                                           \

@@ -316,6 +316,40 @@ static bool has_dropped(const struct client_row *row)
     return row->device[0].counters.dropped > 0;
 }
 
+/* The program's line of the table has that word. */
+static bool is_shown_as(const struct process *be, const char *word)
+{
+    struct process *p = RUN("list");
+    const char *line = strstr(process_out(p), pid_text(be->pid));
+    bool shown = line && memmem(line, strcspn(line, "\n"), word, strlen(word));
+
+    process_free(p);
+    return shown;
+}
+
+Test(operate, a_program_is_pausing_until_what_the_driver_has_is_done)
+{
+    struct process *daemon = daemon_start();
+    struct process *be =
+        process_start((const char *[]){BIN_DIR "/tests/program_gates", sandbox_path("queue"),
+                                       sandbox_path("begin"), NULL},
+                      (const char *[]){"CUTIN_GATES=off", PRELOAD, SIMULATOR, NULL});
+
+    cr_assert(client_wait("program_gates", has_begun, 60, NULL));
+    sandbox_tell("queue");
+    cr_assert(process_says(be, "queued", 60), "%s", process_err(be));
+    succeeds(RUN("pause", pid_text(be->pid)), "");
+    for (int i = 0; i < 20; i++)
+        cr_assert(is_shown_as(be, " pausing "), "look %d", i);
+    sandbox_tell("begin");
+    while (!is_shown_as(be, " paused ")) /* until the test's own end */
+        cr_assert(process_running(be));
+    succeeds(RUN("resume", pid_text(be->pid)), "");
+    cr_expect_eq(process_wait(be, 60), 0, "%s", process_err(be));
+    process_free(be);
+    process_free(daemon);
+}
+
 Test(operate, commands_change_a_running_program)
 {
     struct process *daemon = daemon_start(), *be = long_training();

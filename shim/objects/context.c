@@ -353,8 +353,9 @@ void context_look_end(struct shim_context *ctx)
     atomic_store(&ctx->looking, 0);
 }
 
-void context_finish(struct shim_context *ctx)
+void context_finish(struct shim_context *ctx, void *unused)
 {
+    (void)unused;
     if (!ctx->set)
         return;
     context_enter(ctx);

@@ -137,8 +137,9 @@ void context_unpark(struct shim_context *ctx);
 bool context_look_begin(struct shim_context *ctx);
 void context_look_end(struct shim_context *ctx);
 
-/* A context is about to go: submit what is buffered, and wait until it is complete. */
-void context_finish(struct shim_context *ctx);
+/* A context is about to go: submit what is buffered, and wait until it is complete. For
+ * context_each as well. */
+void context_finish(struct shim_context *ctx, void *unused);
 /* Forget a context that was finished: its dispatcher, streams, words. `alive`: the driver still has
  * it. */
 void context_close(struct shim_context *ctx, bool alive);

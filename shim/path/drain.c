@@ -198,14 +198,6 @@ static void drain_unknown(void)
     memory_forget();
 }
 
-/* With a marker behind each command, however long that takes. */
-static void finish_each(struct shim_context *ctx, void *user)
-{
-    (void)user;
-    if (ctx->set && !context_spoilt(ctx))
-        vhq_set_finish(ctx->set);
-}
-
 /* ---- thunks and process end --------------------------------------------------------------- */
 
 void shim_drain(enum drain_scope scope)
@@ -228,7 +220,7 @@ void shim_drain(enum drain_scope scope)
             return;
         drain_all(false);
         if (MUTANT(drain_completes))
-            context_each(finish_each, NULL);
+            context_each(context_finish, NULL);
         return;
     }
     if (!(ctx = context_known()))

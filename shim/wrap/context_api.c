@@ -51,7 +51,7 @@ static void closing(CUcontext handle)
     struct shim_context *ctx = call_native() ? NULL : context_find(handle);
     if (!ctx)
         return;
-    context_finish(ctx);
+    context_finish(ctx, NULL);
     context_close(ctx, true);
 }
 
@@ -128,7 +128,7 @@ static struct shim_context *primary_of(CUdevice device)
 
 static void finish_each(struct shim_context *ctx, void *unused)
 {
-    context_finish(ctx);
+    context_finish(ctx, NULL);
     late_look(ctx); /* while there is a context */
     gates_pause(ctx, true);
     context_park(ctx);

@@ -92,14 +92,16 @@ static struct shim_context *memory_owner(CUdeviceptr at)
  * driver waits for nothing. */
 static void freeing(CUdeviceptr at)
 {
-    if (!at && !MUTANT(free_of_nothing_waits))
+    if (!at && MUTANT(free_of_nothing_waits))
+        context_each(context_finish, NULL);
+    if (!at)
         return;
     going();
     if (call_native() || !schedule_queues(schedule_lowest()))
         return;
     block_forget(at);
     struct shim_context *owner =
-        MUTANT(free_drains_own_context) || !at ? context_known() : memory_owner(at);
+        MUTANT(free_drains_own_context) ? context_known() : memory_owner(at);
     if (owner)
         drain_sync_context(owner);
 }
@@ -129,17 +131,11 @@ static bool access_grows(const CUmemAccessDesc *desc, size_t count)
     return true;
 }
 
-static inline void drain_wait(struct shim_context *ctx, void *user)
-{
-    (void)user;
-    drain_sync_context(ctx);
-}
-
 EXPORT CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc,
                                size_t count)
 {
     if (MUTANT(access_waits))
-        context_each(drain_wait, NULL);
+        context_each(context_finish, NULL);
     CUresult r;
     bool captures = capture_any();
     if (!access_grows(desc, count))

@@ -67,7 +67,7 @@ int queues_open(struct shim_context *ctx)
                              .unbounded = PAGE_BIT_PAUSED | PAGE_BIT_POLICY,
                              .shift = client_shift_word(ctx->gpu->index),
                              .rings = memory_rings_word(),
-                             .stands = MUTANT(marker_stands) ? NULL : call_stands_word(),
+                             .stands = MUTANT(marker_stands) ? NULL : &call_stands,
                              .beside = client_beside_word(),
                              .untried = true,
                              .expects = client_introduces()};

@@ -42,17 +42,12 @@ static __attribute__((noinline)) int call_past_captures(struct call *c, struct s
     return r;
 }
 
-static _Atomic uint32_t stands;
+_Atomic uint32_t call_stands;
 
 void call_note_stands(void)
 {
-    if (!atomic_load_explicit(&stands, memory_order_relaxed))
-        atomic_store_explicit(&stands, 1, memory_order_relaxed);
-}
-
-const _Atomic uint32_t *call_stands_word(void)
-{
-    return &stands;
+    if (!call_stands_any())
+        atomic_store_explicit(&call_stands, 1, memory_order_relaxed);
 }
 
 /* Counted before another call may begin: a query looks at both. */

@@ -64,10 +64,14 @@ struct shim_stream *call_stream(CUstream *stream, bool ptds);
  * the driver returns when the work is complete. */
 CUresult call_sync(struct call *c, struct shim_stream *s, uint64_t est_ns, bool waits);
 
-/* A stream is about to wait for what may come later, from the program or from another one; and the
- * word that is not 0 from then on (vhq_config.stands). */
+/* A stream is about to wait for what may come later, from the program or from another one: the word
+ * is not 0 from then on (vhq_config.stands). */
+extern _Atomic uint32_t call_stands;
 void call_note_stands(void);
-const _Atomic uint32_t *call_stands_word(void);
+static inline bool call_stands_any(void)
+{
+    return atomic_load_explicit(&call_stands, memory_order_relaxed) != 0;
+}
 
 /* Level of the last stream this thread used: a wait of a thread above its target boosts it. */
 extern _Thread_local uint32_t call_thread_level;

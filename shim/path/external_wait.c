@@ -36,7 +36,6 @@ struct watch {
     uint64_t progress;
 };
 
-_Atomic bool external_wait_made;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct watch watches[WATCHES];
 static _Atomic unsigned watched;
@@ -142,8 +141,6 @@ static struct watch *watch_claim(struct shim_stream *s)
 struct watch *external_wait_begin(CUstream handle)
 {
     struct shim_stream *s = stream_known(handle);
-    if (!external_wait_any())
-        atomic_store_explicit(&external_wait_made, true, memory_order_relaxed);
     if (!s || schedule_highest() == CUTIN_LEVEL_BE || (capture_any() && capture_active(handle)))
         return NULL;
     struct watch *w = watch_claim(s);

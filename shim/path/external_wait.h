@@ -14,13 +14,6 @@
 #include "shim/objects/context.h"
 #include "shim/objects/stream.h"
 
-extern _Atomic bool external_wait_made;
-/* Has a stream of this process ever waited so? One load. */
-static inline bool external_wait_any(void)
-{
-    return unlikely(atomic_load_explicit(&external_wait_made, memory_order_relaxed));
-}
-
 struct watch;
 /* Around the driver call that makes the stream wait, in the thread that makes it. NULL: it is not
  * watched. No lock is held meanwhile. */

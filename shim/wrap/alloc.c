@@ -5,7 +5,6 @@
 
 #include "shim/objects/block.h"
 #include "shim/path/drain.h"
-#include "shim/path/external_wait.h"
 #include "shim/path/op.h"
 #include "vhq/mutant.h"
 
@@ -67,7 +66,7 @@ static CUresult alloc_queued(const struct alloc *a, struct shim_stream *s)
         return CUDA_SUCCESS;
     if (unlikely(block_freed_bytes() > BLOCK_FREED_MOST) && !MUTANT(allocation_ahead))
         drain_all_unblocked();
-    else if (external_wait_any() && !MUTANT(allocation_waits_for_itself))
+    else if (unlikely(call_stands_any()) && !MUTANT(allocation_waits_for_itself))
         drain_stream_unblocked(s);
     CUresult r = alloc_ahead(a, s);
     if (r == CUDA_SUCCESS)

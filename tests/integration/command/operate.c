@@ -230,13 +230,20 @@ static void is_plain(const char *text)
         cr_expect(*text == '\n' || (*text >= ' ' && *text <= '~'), "byte %d", *text);
 }
 
+/* That program's line of the table has the word. */
+static bool line_has(const char *out, pid_t pid, const char *word)
+{
+    const char *line = strstr(out, pid_text(pid)), *at = line ? strstr(line, word) : NULL;
+
+    return at && at < line + strcspn(line, "\n");
+}
+
 static void shown_in_table(struct process *p, pid_t pid)
 {
-    const char *out = process_out(p), *line = strstr(out, pid_text(pid));
-    const char *arguments = line ? strstr(line, "--steps") : NULL;
+    const char *out = process_out(p);
 
     is_plain(out);
-    cr_expect(arguments && arguments < line + strcspn(line, "\n"), "%s", out);
+    cr_expect(line_has(out, pid, "--steps"), "%s", out);
     process_free(p);
 }
 
@@ -316,12 +323,10 @@ static bool has_dropped(const struct client_row *row)
     return row->device[0].counters.dropped > 0;
 }
 
-/* The program's line of the table has that word. */
 static bool is_shown_as(const struct process *be, const char *word)
 {
     struct process *p = RUN("list");
-    const char *line = strstr(process_out(p), pid_text(be->pid));
-    bool shown = line && memmem(line, strcspn(line, "\n"), word, strlen(word));
+    bool shown = line_has(process_out(p), be->pid, word);
 
     process_free(p);
     return shown;

@@ -24,7 +24,6 @@ enum {
     STOP_MS = 100,        /* of a look at what is stopped */
     LOOKS = 10,           /* until what had ended before is visible: a busy processor may be late */
     LIMIT_MS = 20000,
-    ENOUGH_MS = 20000, /* of tries: on a busy machine one may take seconds */
     NEIGHBOUR_US = 100,
     LEAST_NEIGHBOUR = 10, /* kernels of the neighbour meanwhile */
     MOST_UNITS = 2,       /* own ones meanwhile, where nothing should run */
@@ -125,17 +124,13 @@ static uint64_t progress_until(struct word mark, uint64_t from_ns, uint64_t end_
     return last_ns;
 }
 
+/* Of a wait, and of all tries: on a busy machine one may take seconds. */
 static bool within(uint64_t from_ns)
 {
     return clock_ns() - from_ns < LIMIT_MS * UINT64_C(1000000);
 }
 
 static uint64_t first_ns; /* the first try's begin */
-
-static bool try_again(void)
-{
-    return clock_ns() - first_ns < ENOUGH_MS * UINT64_C(1000000);
-}
 
 /* What runs `us` was too short for a control that came `took_ns` after its begin. */
 static uint32_t longer_us(uint32_t us, uint64_t took_ns)
@@ -160,7 +155,7 @@ static uint64_t stop_units(enum groups_way way, CUstream s, struct word mark, st
 {
     uint32_t all_us = SHORT_US * QUEUED, tried_us = 0;
 
-    for (int i = 0; i < TRIES && tried_us < LONGEST_US && try_again(); i++) {
+    for (int i = 0; i < TRIES && tried_us < LONGEST_US && within(first_ns); i++) {
         uint64_t begin_ns = clock_ns(), from_ns, took_ns;
         word_set(mark, 0);
         word_set(x, 1);
@@ -271,7 +266,7 @@ static void round_long(enum groups_way way, CUstream s, struct word mark)
     uint32_t us = LONG_US;
     uint64_t took_ns;
 
-    for (int i = 0; i < tries && is != STANDS && (i == 0 || try_again()); i++) {
+    for (int i = 0; i < tries && is != STANDS && (i == 0 || within(first_ns)); i++) {
         is = stop_long(way, s, mark, us, &took_ns);
         us = longer_us(us, took_ns);
     }

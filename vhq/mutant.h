@@ -108,6 +108,7 @@
     X(graph_waits_untold, "a real-time graph that waits holds who is to answer")                   \
     X(function_waits_untold, "a real-time host function that waits holds who is to answer")        \
     X(marker_stands, "a marker that comes late stands behind another stream's wait")               \
+    X(marker_unsays, "a stream that was done is at work again when a marker follows")              \
     X(graph_waits_unordered, "a graph that waits goes before what was called first elsewhere")
 
 /* What programs see is right, and comes late or costs too much: found by tools/bench

@@ -85,6 +85,7 @@ static void context_reset(struct shim_context *ctx, CUcontext handle, CUcontext 
     atomic_store(&ctx->looking, 0);
     atomic_store(&ctx->foreign, 0);
     atomic_store(&ctx->foreign_complete, 0);
+    ctx->waits = false;
     ctx->departed = NULL;
     ctx->late = NULL;
     ctx->lates = 0;

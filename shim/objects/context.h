@@ -45,6 +45,7 @@ struct shim_context {
     _Atomic uint32_t looking;  /* 1 while the thread that ticks asks the driver about it */
     pthread_mutex_t lock;      /* the lists, and the words */
     struct shim_stream *streams;
+    bool waits; /* it was given a wait for an event, which streams that come have, too */
     struct departed *departed;
     struct late_node *late; /* what is destroyed later, and how many; late.c */
     uint32_t lates;

@@ -95,6 +95,8 @@ static void stream_reset(struct shim_stream *s, struct shim_context *ctx, CUstre
 static void stream_link(struct shim_stream *s)
 {
     pthread_mutex_lock(&s->ctx->lock);
+    if (s->ctx->waits) /* until the driver has said otherwise */
+        atomic_fetch_add(&s->epoch, EPOCH_CALL);
     DL_APPEND(s->ctx->streams, s);
     pthread_mutex_unlock(&s->ctx->lock);
     if (stream_special(s->handle))

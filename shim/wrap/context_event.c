@@ -7,31 +7,40 @@
 #include "shim/objects/context.h"
 #include "shim/path/drain.h"
 #include "shim/objects/event.h"
+#include "shim/objects/stream.h"
 #include "shim/path/external_wait.h"
 #include "vhq/mutant.h"
 
-static void foreign_add(struct shim_context *ctx, void *user)
+static void everything_first(bool leave)
 {
-    atomic_fetch_add(&ctx->foreign, 1);
-}
-
-static void everything_first(CUcontext handle, bool leave)
-{
-    if (call_native())
-        return;
-    if (!leave)
+    if (!leave && !call_native())
         drain_all(false);
-    struct shim_context *ctx = context_find(handle);
-    if (ctx)
-        context_each_kin(ctx, foreign_add, NULL);
 }
 
-static void record_begins(CUcontext handle, CUevent event)
+static void given_work(struct shim_context *ctx, void *user)
+{
+    pthread_mutex_lock(&ctx->lock);
+    ctx->waits = true;
+    for (struct shim_stream *s = ctx->streams; s; s = s->next)
+        atomic_fetch_add(&s->epoch, EPOCH_CALL);
+    pthread_mutex_unlock(&ctx->lock);
+}
+
+/* A wait is work in each stream, before the driver is called as after it: who finds a stream done
+ * in between has not seen the wait. A record is work in none. */
+static void streams_wait(CUcontext handle)
+{
+    struct shim_context *ctx = call_native() ? NULL : context_find(handle);
+    if (ctx)
+        context_each_kin(ctx, given_work, NULL);
+}
+
+static void record_begins(CUevent event)
 {
     struct shim_context *own = MUTANT(context_record_undrained) ? context_known() : NULL;
     if (own)
         drain_context(own);
-    everything_first(handle, MUTANT(context_record_undrained));
+    everything_first(MUTANT(context_record_undrained));
     if (!call_native())
         event_record_begins(event);
 }
@@ -51,14 +60,15 @@ static CUcontext converted(CUgreenCtx green)
 
 EXPORT CUresult cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent)
 {
-    record_begins(hCtx, hEvent);
+    record_begins(hEvent);
     return recorded(hEvent, REAL(cuCtxRecordEvent)(hCtx, hEvent));
 }
 
 /* A record of another process may be work that this one holds, as with a stream's wait for it. */
 static struct watch *wait_begins(CUcontext handle, CUevent event)
 {
-    everything_first(handle, MUTANT(context_wait_undrained));
+    everything_first(MUTANT(context_wait_undrained));
+    streams_wait(handle);
     const struct shim_event *ev = call_native() ? NULL : event_find(event);
     struct shim_context *ctx = ev && ev->interprocess ? context_find(handle) : NULL;
     if (ctx)
@@ -66,24 +76,29 @@ static struct watch *wait_begins(CUcontext handle, CUevent event)
     return ctx && !MUTANT(context_waits_untold) ? external_wait_begin_context(ctx) : NULL;
 }
 
+static CUresult wait_ends(CUcontext handle, struct watch *watched, CUresult r)
+{
+    external_wait_end(watched);
+    if (r == CUDA_SUCCESS)
+        streams_wait(handle);
+    return r;
+}
+
 EXPORT CUresult cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent)
 {
     struct watch *watched = wait_begins(hCtx, hEvent);
-    CUresult r = REAL(cuCtxWaitEvent)(hCtx, hEvent);
-    external_wait_end(watched);
-    return r;
+    return wait_ends(hCtx, watched, REAL(cuCtxWaitEvent)(hCtx, hEvent));
 }
 
 EXPORT CUresult cuGreenCtxRecordEvent(CUgreenCtx hCtx, CUevent hEvent)
 {
-    record_begins(converted(hCtx), hEvent);
+    record_begins(hEvent);
     return recorded(hEvent, REAL(cuGreenCtxRecordEvent)(hCtx, hEvent));
 }
 
 EXPORT CUresult cuGreenCtxWaitEvent(CUgreenCtx hCtx, CUevent hEvent)
 {
-    struct watch *watched = wait_begins(converted(hCtx), hEvent);
-    CUresult r = REAL(cuGreenCtxWaitEvent)(hCtx, hEvent);
-    external_wait_end(watched);
-    return r;
+    CUcontext handle = converted(hCtx);
+    struct watch *watched = wait_begins(handle, hEvent);
+    return wait_ends(handle, watched, REAL(cuGreenCtxWaitEvent)(hCtx, hEvent));
 }

@@ -210,6 +210,34 @@ HAZARD_RAW(stream_that_is_done_is_waited_for_while_another_stands_at_a_wait)
     show("changed", changed);
 }
 
+/* It is asked for as soon as it is done, when what the library puts into it may still be there. */
+HAZARD_RAW(stream_that_is_done_is_done_in_a_context_that_has_waited)
+{
+    enum { TIMES = 200 };
+    unsigned unsaid = 0;
+    setenv("CUTIN_ALONE", "capped", 1);
+    setenv("SIMGPU_WRITE_NS", "20000", 1);
+    gpu_open();
+    CUstream s = stream_new(CU_STREAM_NON_BLOCKING), other = stream_new(CU_STREAM_NON_BLOCKING);
+    CUevent last = event_new();
+    CUdeviceptr y = buffer_new(3);
+    changed = buffer_new(3);
+    warm(s);
+    warm(other);
+    MUST(cuEventRecord(last, s));
+    SAY(cuCtxWaitEvent(context, last));
+    for (int i = 0; i < TIMES; i++) {
+        MUST(launch_mix(changed, 5, 7, s));
+        MUST(cuEventRecord(last, s));
+        for (int k = 0; k < 3; k++)
+            MUST(launch_slow(y, 5, 7, 71, other));
+        MUST(cuEventSynchronize(last));
+        unsaid += cuStreamQuery(s) != CUDA_SUCCESS;
+    }
+    printf("unsaid %u times\n", unsaid);
+    show("changed", changed);
+}
+
 /* ---- captures that begin while another thread waits ------------------------------------------ */
 
 static CUstream before;

@@ -4,6 +4,11 @@
  * It starts when something is buffered for the first time, and sleeps on one futex, `kick`: until a
  * vHQ gets its first command, a fence changes, somebody asks, or until order.c wants another look.
  * It never spins, and holds no lock while it is in a command or in ops.
+ *
+ * The driver lets a thread wait that submits to a stream without room, maybe until the program does
+ * something else first. So where there may be no room the thread lends its role for the time of the
+ * call: a spare one looks every now and then, and takes the role where the call takes long. A spare
+ * one that is needed and not there is started.
  */
 #include "vhq/internal.h"
 
@@ -12,6 +17,8 @@
 
 #include "vhq/mutant.h"
 #include "vhq/thread.h"
+
+enum { LENT_MS = 1 }; /* in a call for so long, a thread dispatches no more */
 
 _Thread_local bool vhq_t_dispatcher __attribute__((tls_model("initial-exec")));
 
@@ -178,7 +185,7 @@ static void job_do(struct vhq_set *s, const struct job *job)
     }
 }
 
-/* ---- the thread ------------------------------------------------------------------------------ */
+/* ---- asleep ---------------------------------------------------------------------------------- */
 
 /* How late it wakes, on average. */
 static void dispatcher_late(struct vhq_set *s, uint64_t wake_ns)
@@ -200,6 +207,105 @@ static void dispatcher_sleep(struct vhq_set *s, uint32_t kick, uint64_t wake_ns)
     s->poll_due = false;
 }
 
+/* ---- which thread ---------------------------------------------------------------------------- */
+
+/* The lower bits of `dispatching`; above them, how often it was lent. */
+enum { ROLE_FREE, ROLE_TAKEN, ROLE_LENT, ROLE_STATE = 3 };
+
+static bool role_change(struct vhq_set *s, uint32_t seen, uint32_t state)
+{
+    return atomic_compare_exchange_strong(&s->dispatching, &seen,
+                                          seen - (seen & ROLE_STATE) + state);
+}
+
+/* From who is in the same call for a while, or who has given it up. */
+static void role_take(struct vhq_set *s)
+{
+    uint32_t seen;
+    do {
+        atomic_fetch_add(&s->asleep, 1);
+        while (((seen = atomic_load(&s->dispatching)) & ROLE_STATE) == ROLE_TAKEN)
+            futex_wait(&s->dispatching, seen, NEVER);
+        atomic_fetch_sub(&s->asleep, 1);
+        if ((seen & ROLE_STATE) == ROLE_LENT)
+            clock_nap(LENT_MS * NS_PER_MS);
+    } while (!role_change(s, seen, ROLE_TAKEN));
+    atomic_fetch_sub_explicit(&s->spares, 1, memory_order_relaxed);
+}
+
+static void role_give(struct vhq_set *s)
+{
+    atomic_store(&s->dispatching, ROLE_FREE);
+    futex_wake(&s->dispatching);
+}
+
+/* seq_cst on both sides: either the sleeper sees that it is lent, or it is woken. */
+static uint32_t role_lend(struct vhq_set *s)
+{
+    uint32_t lent = ((peek(s->dispatching) | ROLE_STATE) + 1) | ROLE_LENT;
+    atomic_store(&s->dispatching, lent);
+    if (atomic_load(&s->asleep))
+        futex_wake(&s->dispatching);
+    return lent;
+}
+
+/* Another thread may have taken it. */
+static void role_take_back(struct vhq_set *s, uint32_t lent)
+{
+    if (role_change(s, lent, ROLE_TAKEN))
+        return;
+    atomic_fetch_add_explicit(&s->spares, 1, memory_order_relaxed);
+    dispatcher_kick(s); /* what this one's command kept back may go */
+    role_take(s);
+}
+
+static void *dispatcher_main(void *arg);
+
+/* Set's lock held. False: no more are to be had. */
+static bool spare_start(struct vhq_set *s)
+{
+    atomic_fetch_add_explicit(&s->spares, 1, memory_order_relaxed);
+    if (s->threads < DISPATCHERS &&
+        thread_new(&s->thread[s->threads], "cutin-vhq", dispatcher_main, s) == 0) {
+        s->threads++;
+        return true;
+    }
+    atomic_fetch_sub_explicit(&s->spares, 1, memory_order_relaxed);
+    return false;
+}
+
+/* The driver may let the thread wait that does this. Set's lock held. */
+static bool job_may_wait(struct vhq_set *s, const struct job *job)
+{
+    if ((job->kind != JOB_RUN && job->kind != JOB_MARK) || likely(!cap_may_lack_room(job->q)))
+        return false;
+    cap_look(s, clock_ns());
+    return cap_may_lack_room(job->q) && !MUTANT(dispatcher_stands);
+}
+
+/* ---- the thread ------------------------------------------------------------------------------ */
+
+/* False: the set is closed, and nothing is left. */
+static bool dispatch(struct vhq_set *s)
+{
+    uint32_t kick = atomic_load(&s->kick), lent = 0;
+    if (unlikely(s->ops.room))
+        s->room = s->ops.room(s->user);
+    pthread_mutex_lock(&s->lock);
+    struct job job = order_next(s);
+    bool stop = s->stage != SET_OPEN && set_idle(s);
+    if (unlikely(job_may_wait(s, &job)) && (peek(s->spares) != 0 || spare_start(s)))
+        lent = role_lend(s);
+    pthread_mutex_unlock(&s->lock);
+    if (job.kind != JOB_SLEEP)
+        job_do(s, &job);
+    else if (!stop)
+        dispatcher_sleep(s, kick, job.wake_ns);
+    if (unlikely(lent != 0))
+        role_take_back(s, lent);
+    return !stop;
+}
+
 static void *dispatcher_main(void *arg)
 {
     struct vhq_set *s = arg;
@@ -207,20 +313,10 @@ static void *dispatcher_main(void *arg)
     prctl(PR_SET_TIMERSLACK, 1ul); /* the default, 50 us, is as long as a look at a hold */
     if (s->ops.thread_start)
         s->ops.thread_start(s->user);
-
-    for (bool stop = false; !stop;) {
-        uint32_t kick = atomic_load(&s->kick);
-        if (unlikely(s->ops.room))
-            s->room = s->ops.room(s->user);
-        pthread_mutex_lock(&s->lock);
-        struct job job = order_next(s);
-        stop = s->stage != SET_OPEN && set_idle(s);
-        pthread_mutex_unlock(&s->lock);
-        if (job.kind != JOB_SLEEP)
-            job_do(s, &job);
-        else if (!stop)
-            dispatcher_sleep(s, kick, job.wake_ns);
-    }
+    role_take(s);
+    while (dispatch(s))
+        ;
+    role_give(s);
     return NULL;
 }
 
@@ -229,9 +325,22 @@ bool dispatcher_start(struct vhq_set *s)
     if (likely(atomic_load_explicit(&s->thread_up, memory_order_acquire)))
         return true;
     pthread_mutex_lock(&s->lock);
-    bool up =
-        peek(s->thread_up) != 0 || thread_new(&s->thread, "cutin-vhq", dispatcher_main, s) == 0;
+    bool up = peek(s->thread_up) != 0 || spare_start(s);
     atomic_store_explicit(&s->thread_up, up, memory_order_release);
     pthread_mutex_unlock(&s->lock);
     return up;
+}
+
+/* Each one is started by one before it. */
+void dispatcher_join(struct vhq_set *s)
+{
+    for (uint32_t i = 0;; i++) {
+        pthread_mutex_lock(&s->lock);
+        bool more = i < s->threads;
+        pthread_t thread = s->thread[more ? i : 0];
+        pthread_mutex_unlock(&s->lock);
+        if (!more)
+            return;
+        thread_join(thread);
+    }
 }

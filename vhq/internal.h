@@ -70,8 +70,10 @@ enum {
     PASSES_MOST = 64, /* times that higher priorities pass an earlier command */
     HOLD_LOOK_US = 50,
     HOLD_LOOK_MAX_US = 250,
-    PAD_LOOK_US = 25,               /* a kernel may be as short */
-    GUARD_MS = 100,                 /* no progress for so long lets a command in */
+    PAD_LOOK_US = 25, /* a kernel may be as short */
+    GUARD_MS = 100,   /* no progress for so long lets a command in */
+    DISPATCHERS = 16, /* threads of a set, of which one dispatches */
+    ROOM_SURE = 256,  /* commands of a stream for which any driver has room: some wait past 1024 */
     MAX_EST_NS = 500 * 1000 * 1000, /* so that a unit's sum fits 32 bits: see cap.c */
     LOAD_NS = 8,                    /* a load tells an estimate in so many ns */
     LOAD_BITS = 26,
@@ -356,6 +358,9 @@ struct vhq_set {
     _Alignas(CACHE_LINE) _Atomic uint32_t kick;    /* futex of the dispatcher */
     _Atomic uint32_t sleeping;
     _Atomic uint32_t thread_up;
+    _Atomic uint32_t dispatching;          /* futex: does one of its threads? see dispatcher.c */
+    _Atomic uint32_t spares;               /* so many wait to do so; ... */
+    _Atomic uint32_t asleep;               /* ... and of these, so many until somebody wakes them */
     _Atomic(struct vhq *) fresh_ready;     /* newly not empty; the dispatcher takes all */
     _Atomic(struct vhq *) fresh_in_flight; /* newly in flight */
     _Atomic uint64_t boost_below;
@@ -363,7 +368,8 @@ struct vhq_set {
         loose; /* vHQs with loose commands: unless it is 0, nobody knows what is in flight */
 
     _Alignas(CACHE_LINE) pthread_mutex_t lock; /* everything below */
-    pthread_t thread;
+    pthread_t thread[DISPATCHERS];
+    uint32_t threads; /* so many have been started */
     enum set_stage stage;
     uint32_t parked; /* completion words are not looked at, and the driver is not asked */
     struct vhq *all, *ready, *in_flight;
@@ -583,6 +589,12 @@ enum mark cap_mark_gate(struct vhq *q);
 bool cap_markers_out(const struct vhq *q); /* no room for another */
 /* Not known complete, as of the last look. */
 bool cap_in_flight(const struct vhq *q);
+/* As of that the driver may have no room in its stream: who calls it may wait there. Set's lock
+ * held. */
+static inline bool cap_may_lack_room(const struct vhq *q)
+{
+    return peek(q->sent) - q->complete_sent >= ROOM_SURE;
+}
 /* Makes room for a marker: the two oldest units are one from now on. Set's lock held. */
 void cap_join_oldest(struct vhq *q);
 /* Nothing of this vHQ counts as in flight any more. Submission right and set's lock held. */
@@ -775,6 +787,7 @@ uint64_t order_floor_unblocked(struct vhq_set *s, const struct vhq *of);
 bool order_boost(_Atomic uint64_t *boost_below, uint64_t below);
 
 bool dispatcher_start(struct vhq_set *s);
+void dispatcher_join(struct vhq_set *s); /* of a set that is closed */
 void dispatcher_kick(struct vhq_set *s);
 /* The producer published a command: make sure that the dispatcher sees it. */
 void dispatcher_ready(struct vhq *q);

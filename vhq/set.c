@@ -5,7 +5,6 @@
  * set. Its lock also keeps vHQs alive for those who come from a fence.
  */
 #include "vhq/internal.h"
-#include "vhq/thread.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -145,11 +144,9 @@ static void set_close(struct vhq_set *s, enum set_stage stage)
         return;
     pthread_mutex_lock(&s->lock);
     s->stage = stage;
-    bool up = peek(s->thread_up) != 0;
     pthread_mutex_unlock(&s->lock);
     dispatcher_kick(s);
-    if (up)
-        thread_join(s->thread);
+    dispatcher_join(s);
 
     registry_lock();
     DL_DELETE(registry, s);

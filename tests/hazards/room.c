@@ -8,8 +8,9 @@
 
 enum { ROOM = 1024 }; /* of a stream in the driver */
 static int records;
+static CUstream full, other;
 static volatile uint32_t *word; /* pinned */
-static CUdeviceptr word_at, changed;
+static CUdeviceptr word_at, changed, elsewhere;
 static CUevent event;
 static sem_t over;
 
@@ -47,4 +48,106 @@ HAZARD(capture_begins_while_the_legacy_stream_has_no_room)
     }
     SAY(cuCtxSynchronize());
     show("changed", changed);
+}
+
+/* ---- others, while the dispatcher has commands for the full stream -------------------------- */
+
+/* More than the driver has room for, and the last of it buffered where there is cutin. */
+static void overfilled(void *unused)
+{
+    MUST(cuStreamWaitValue32(full, word_at, 1, CU_STREAM_WAIT_VALUE_GEQ));
+    for (int i = 0; i < ROOM - 64; i++)
+        MUST(cuEventRecord(event, full));
+    hold(full);
+    for (int i = 0; i < 128; i++)
+        MUST(cuEventRecord(event, full));
+    MUST(launch_mix(changed, 5, 7, full));
+    sem_wait(&over);
+}
+
+static void beside_a_full_stream(void (*act)(void))
+{
+    changed = buffer_new(3);
+    elsewhere = buffer_new(2);
+    full = stream_new(CU_STREAM_NON_BLOCKING);
+    other = stream_new(CU_STREAM_NON_BLOCKING);
+    warm(full);
+    warm(other);
+    event = event_new();
+    word = pinned_new(0);
+    sem_init(&over, 0, 0);
+    MUST(cuMemHostGetDevicePointer(&word_at, (void *)(uintptr_t)word, 0));
+    hang_watch("a call waits for room in another stream");
+    struct thread *t = thread_start(overfilled, NULL);
+    thread_waits(t);
+    release(full);
+    act();
+    word[0] = 1;
+    sem_post(&over);
+    thread_join(t);
+    SAY(cuCtxSynchronize());
+    show("changed", changed);
+    show("elsewhere", elsewhere);
+}
+
+static void other_captured(void)
+{
+    CUgraph graph = NULL;
+    MUST(cuStreamBeginCapture(other, CU_STREAM_CAPTURE_MODE_RELAXED));
+    MUST(launch_mix(changed, 1, 0, other));
+    SAY(cuStreamEndCapture(other, &graph));
+    SAY(cuGraphDestroy(graph));
+}
+
+HAZARD(capture_begins_while_another_stream_has_no_room)
+{
+    beside_a_full_stream(other_captured);
+}
+
+static void other_worked(void)
+{
+    MUST(launch_mix(elsewhere, 3, 4, other));
+    SAY(cuStreamSynchronize(other));
+}
+
+HAZARD(launch_is_complete_while_another_stream_has_no_room)
+{
+    beside_a_full_stream(other_worked);
+}
+
+static void other_recorded(void)
+{
+    CUevent e = event_new();
+    MUST(cuEventRecord(e, other));
+    SAY(cuEventSynchronize(e));
+    SAY(cuEventDestroy(e));
+}
+
+HAZARD(event_is_recorded_while_another_stream_has_no_room)
+{
+    beside_a_full_stream(other_recorded);
+}
+
+static void other_allocated(void)
+{
+    CUdeviceptr x = 0;
+    MUST(cuMemAllocAsync(&x, BYTES, other));
+    SAY(cuMemFreeAsync(x, other));
+    SAY(cuStreamSynchronize(other));
+}
+
+HAZARD(memory_is_allocated_and_freed_while_another_stream_has_no_room)
+{
+    beside_a_full_stream(other_allocated);
+}
+
+static void other_destroyed(void)
+{
+    MUST(launch_mix(elsewhere, 3, 4, other));
+    SAY(cuStreamDestroy(other));
+}
+
+HAZARD(stream_is_destroyed_while_another_one_has_no_room)
+{
+    beside_a_full_stream(other_destroyed);
 }

@@ -41,7 +41,7 @@ static int driver_submit(struct world *w, int index)
     struct command *c = &w->command[index];
     struct stream *s = &w->stream[c->stream];
     atomic_fetch_add(&w->in_run, 1);
-    while (atomic_load(&w->run_wait)) /* a test keeps the driver busy */
+    while (atomic_load(&w->run_wait) || atomic_load(&s->full)) /* a test keeps the driver busy */
         nap_us(20);
     atomic_fetch_sub(&w->in_run, 1);
     pthread_mutex_lock(&w->lock);

@@ -41,7 +41,8 @@ struct stream {
     enum vhq_kind kind;
     _Atomic uint32_t done, hold;
     _Atomic uint64_t hold_since;
-    uint32_t polled; /* last value, for vHQs without a word */
+    uint32_t polled;   /* last value, for vHQs without a word */
+    _Atomic bool full; /* who submits to it waits for room in the driver */
     struct work {
         int command; /* NONE: a marker */
         uint32_t value;

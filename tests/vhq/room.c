@@ -1,0 +1,108 @@
+/*
+ * vhq_room.c - a stream that has no room in the driver keeps nobody waiting but its own commands.
+ */
+#include <criterion/criterion.h>
+
+#include "tests/vhq/fake.h"
+#include "vhq/internal.h"
+
+/* As many in the driver as it surely takes. */
+static void fill(struct world *w, int stream)
+{
+    struct call free = {.stream = stream, .flags = VHQ_UNCOUNTED};
+    for (int i = 0; i < ROOM_SURE; i++)
+        world_call(w, &free);
+}
+
+/* One more that is buffered, and no room for that. */
+static int overfill(struct world *w, int stream)
+{
+    struct call free = {.stream = stream, .flags = VHQ_UNCOUNTED};
+    vhq_hold(w->stream[stream].q);
+    int last = world_call(w, &free);
+    atomic_store(&w->stream[stream].full, true);
+    return last;
+}
+
+static void make_room(struct world *w, int stream, int last)
+{
+    atomic_store(&w->stream[stream].full, false);
+    WAIT_FOR(submitted(w, last));
+}
+
+Test(room, others_go_while_a_command_waits_for_room)
+{
+    struct world *w = world_new(NULL);
+    int a = world_stream(w, VHQ_NONBLOCKING), b = world_stream(w, VHQ_NONBLOCKING);
+    fill(w, a);
+    int last = overfill(w, a);
+    vhq_release(w->stream[a].q);
+    WAIT_FOR(atomic_load(&w->in_run) == 1);
+    int one = launch(w, b, 1),
+        turn = world_call(w, &(struct call){.stream = b, .flags = VHQ_MUST_INLINE});
+    WAIT_FOR(submitted(w, one));
+    cr_assert(submitted(w, turn));
+    cr_assert(!submitted(w, last));
+    make_room(w, a, last);
+    device_finish(w);
+    world_free(w);
+}
+
+/* What follows it in its own stream, and a legacy command behind a blocking one's, stays behind. */
+Test(room, what_follows_a_command_that_waits_for_room_waits_with_it)
+{
+    struct world *w = world_new(NULL);
+    int a = world_stream(w, VHQ_BLOCKING), legacy = world_stream(w, VHQ_LEGACY);
+    fill(w, a);
+    int last = overfill(w, a);
+    int own = launch(w, a, 1), behind = launch(w, legacy, 1);
+    vhq_release(w->stream[a].q);
+    WAIT_FOR(atomic_load(&w->in_run) == 1);
+    dispatcher_looks(w);
+    cr_assert(!submitted(w, own));
+    cr_assert(!submitted(w, behind));
+    make_room(w, a, last);
+    WAIT_FOR(submitted(w, behind));
+    cr_assert_null(check_order(w));
+    device_finish(w);
+    world_free(w);
+}
+
+Test(room, several_streams_may_lack_it_at_a_time_and_again)
+{
+    enum { FULL = 4 };
+    int a[FULL], last[FULL];
+    struct world *w = world_new(NULL);
+    int b = world_stream(w, VHQ_NONBLOCKING);
+    for (int i = 0; i < FULL; i++)
+        a[i] = world_stream(w, VHQ_NONBLOCKING);
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < FULL; i++)
+            fill(w, a[i]);
+        for (int i = 0; i < FULL; i++)
+            last[i] = overfill(w, a[i]);
+        for (int i = 0; i < FULL; i++)
+            vhq_release(w->stream[a[i]].q);
+        WAIT_FOR(atomic_load(&w->in_run) == FULL);
+        int one = launch(w, b, 1);
+        WAIT_FOR(submitted(w, one));
+        for (int i = 0; i < FULL; i++)
+            make_room(w, a[i], last[i]);
+        vhq_set_drain(w->set, false);
+        device_finish(w);
+        cr_assert_leq(w->set->threads, FULL + 1);
+    }
+    world_free(w);
+}
+
+Test(room, a_set_closes_when_its_commands_have_found_room)
+{
+    struct world *w = world_new(NULL);
+    int a = world_stream(w, VHQ_NONBLOCKING);
+    fill(w, a);
+    int last = overfill(w, a);
+    vhq_release(w->stream[a].q);
+    WAIT_FOR(atomic_load(&w->in_run) == 1);
+    make_room(w, a, last);
+    world_free(w);
+}

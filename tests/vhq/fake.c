@@ -395,6 +395,20 @@ static bool device_passes(struct stream *s)
     return false;
 }
 
+/* Markers behind what is complete. Device lock held. */
+static void device_mark(struct stream *s)
+{
+    while (device_passes(s) && s->work[s->head].command == NONE)
+        device_complete(s);
+}
+
+void device_marks(struct world *w, int stream)
+{
+    pthread_mutex_lock(&w->lock);
+    device_mark(&w->stream[stream]);
+    pthread_mutex_unlock(&w->lock);
+}
+
 bool device_step(struct world *w, int stream)
 {
     struct stream *s = &w->stream[stream];
@@ -402,8 +416,7 @@ bool device_step(struct world *w, int stream)
     bool any = device_passes(s);
     if (any)
         device_complete(s);
-    while (device_passes(s) && s->work[s->head].command == NONE)
-        device_complete(s);
+    device_mark(s);
     pthread_mutex_unlock(&w->lock);
     return any;
 }

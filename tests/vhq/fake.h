@@ -124,7 +124,8 @@ int submitted_count(struct world *w);
 /* Completes the oldest command of a stream, with the markers behind it; false if there is none, or
  * it stands behind a closed gate. */
 bool device_step(struct world *w, int stream);
-void device_finish(struct world *w); /* everything */
+void device_marks(struct world *w, int stream); /* those that came when all before was complete */
+void device_finish(struct world *w);            /* everything */
 void device_start(struct world *w, uint32_t seed);
 void device_stop(struct world *w);
 

@@ -101,8 +101,8 @@ static void requests(int n, uint64_t gap_us)
     request();
 }
 
-/* So many go now, of those that the device is not given any of. One whose marker came only after
- * the device had finished is not one of them. */
+/* So many go now, of those that the device is not given any of. One whose marker comes only after
+ * the device has finished is not one of them. */
 static uint32_t goes(void)
 {
     device_finish(w);
@@ -113,8 +113,7 @@ static uint32_t goes(void)
     uint32_t before = UINT32_MAX;
     for (int same = 0; same < 20; same = in_device() == before ? same + 1 : 0) {
         before = in_device();
-        if (before == 0)
-            device_finish(w);
+        device_marks(w, a);
         seen();
         dispatcher_looks(w);
     }

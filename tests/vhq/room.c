@@ -6,20 +6,23 @@
 #include "tests/vhq/fake.h"
 #include "vhq/internal.h"
 
+static int uncounted(struct world *w, int stream)
+{
+    return world_call(w, &(struct call){.stream = stream, .flags = VHQ_UNCOUNTED});
+}
+
 /* As many in the driver as it surely takes. */
 static void fill(struct world *w, int stream)
 {
-    struct call free = {.stream = stream, .flags = VHQ_UNCOUNTED};
     for (int i = 0; i < ROOM_SURE; i++)
-        world_call(w, &free);
+        uncounted(w, stream);
 }
 
 /* One more that is buffered, and no room for that. */
 static int overfill(struct world *w, int stream)
 {
-    struct call free = {.stream = stream, .flags = VHQ_UNCOUNTED};
     vhq_hold(w->stream[stream].q);
-    int last = world_call(w, &free);
+    int last = uncounted(w, stream);
     atomic_store(&w->stream[stream].full, true);
     return last;
 }

@@ -14,6 +14,19 @@ static CUdeviceptr word_at, changed, elsewhere;
 static CUevent event;
 static sem_t over;
 
+/* What a stream is filled behind, and with. */
+static void world_new(const char *hangs)
+{
+    changed = buffer_new(3);
+    event = event_new();
+    word = pinned_new(0);
+    sem_init(&over, 0, 0);
+    MUST(cuMemHostGetDevicePointer(&word_at, (void *)(uintptr_t)word, 0));
+    /* A driver that refuses it does so here, before there is a thread that is looked at. */
+    MUST(cuStreamWaitValue32(NULL, word_at, 0, CU_STREAM_WAIT_VALUE_GEQ));
+    hang_watch(hangs);
+}
+
 /* Up to a launch that just fits, behind a word. The driver lets this thread wait at most. */
 static void legacy_filled(void *unused)
 {
@@ -28,13 +41,8 @@ HAZARD(capture_begins_while_the_legacy_stream_has_no_room)
 {
     CUgraph graph = NULL;
     CUstream s = stream_new(CU_STREAM_NON_BLOCKING);
-    changed = buffer_new(3);
     warm(NULL);
-    event = event_new();
-    word = pinned_new(0);
-    sem_init(&over, 0, 0);
-    MUST(cuMemHostGetDevicePointer(&word_at, (void *)(uintptr_t)word, 0));
-    hang_watch("a capture waits for room in the legacy stream");
+    world_new("a capture waits for room in the legacy stream");
     for (records = ROOM - 12; records < ROOM; records++) {
         MUST(cuCtxSynchronize());
         word[0] = 0;
@@ -67,17 +75,12 @@ static void overfilled(void *unused)
 
 static void beside_a_full_stream(void (*act)(void))
 {
-    changed = buffer_new(3);
     elsewhere = buffer_new(2);
     full = stream_new(CU_STREAM_NON_BLOCKING);
     other = stream_new(CU_STREAM_NON_BLOCKING);
     warm(full);
     warm(other);
-    event = event_new();
-    word = pinned_new(0);
-    sem_init(&over, 0, 0);
-    MUST(cuMemHostGetDevicePointer(&word_at, (void *)(uintptr_t)word, 0));
-    hang_watch("a call waits for room in another stream");
+    world_new("a call waits for room in another stream");
     struct thread *t = thread_start(overfilled, NULL);
     thread_waits(t);
     release(full);

@@ -118,7 +118,6 @@
     X(cut_in_slow, "a cut-in takes 5 us longer")                                                   \
     X(launch_longer, "a launch executes some 40 instructions more")                                \
     X(launch_scans, "a launch looks at all streams of its context")                                \
-    X(left_uncounted, "the cap forgets what a stream that ends has in flight")                     \
     X(attributes_forget_all, "an attribute of one kernel is forgotten with another one's")         \
     X(marker_too_many, "one marker too many goes with 100 commands")                               \
     X(hold_opens_late, "what was held goes 1 ms after the hold has ended")                         \
@@ -139,7 +138,8 @@
     X(copy_whole, "a long copy goes as one command")                                               \
     X(stream_uncounted, "the cap forgets what streams have in flight")                             \
     X(pieces_uncounted, "gates let several streams have a long kernel each in front of them")      \
-    X(long_forgotten, "a kernel that turned out long is forgotten before the next one comes")
+    X(long_forgotten, "a kernel that turned out long is forgotten before the next one comes")      \
+    X(left_uncounted, "the cap forgets what a stream that ends has in flight")
 
 /* The same, of what is learned of kernels: found by tests/integration/sharing/learned.c. */
 #define MUTANTS_OF_LEARNING(X)                                                                     \

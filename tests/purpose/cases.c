@@ -252,6 +252,10 @@ static const struct named {
      {.jobs = 1,
       .job = {JOB_BUT(2, LIST(10, 160), .length = LENGTH_bimodal, .quiet = true)},
       .service = SERVICE_OF(0, sync)}},
+    {"streams_that_come_and_go",
+     {.jobs = 1,
+      .job = {JOB_BUT(1, LIST(200), .come_and_go = true, .sync_every = 16)},
+      .service = SERVICE_OF(0, sync)}},
 };
 
 const char *workload_case_name(uint32_t i)

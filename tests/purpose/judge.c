@@ -69,7 +69,7 @@ static uint32_t lane_of(const struct record *r, uint64_t id)
     uint32_t lane = 0;
     while (lane < STREAMS && (!r->per_call[lane] || r->stream_id[lane] != id))
         lane++;
-    return lane;
+    return lane == STREAMS && r->come_and_go ? 0 : lane;
 }
 
 static bool line_read(const struct run *r, const char *line, struct op *op)

@@ -172,6 +172,8 @@ static void called(uint32_t place)
 static void lane_step(const struct job *j, struct lane *l, uint32_t place)
 {
     CUdeviceptr block;
+    if (j->come_and_go)
+        CHECK(cuStreamCreate(&l->stream, CU_STREAM_NON_BLOCKING));
     if (j->pool_mb)
         CHECK(cuMemAllocAsync(&block, (size_t)j->pool_mb << 20, l->stream));
     called(place);
@@ -186,6 +188,8 @@ static void lane_step(const struct job *j, struct lane *l, uint32_t place)
         lane_copy(j, l);
     if (j->sync_every && l->launches % j->sync_every == 0)
         CHECK(cuStreamSynchronize(l->stream));
+    if (j->come_and_go)
+        CHECK(cuStreamDestroy(l->stream));
 }
 
 static void job_run(const struct job *j)
@@ -195,6 +199,7 @@ static void job_run(const struct job *j)
     streams_open(j->streams);
     for (uint32_t i = 0; i < j->streams; i++)
         lane_open(j, &lane[i], i);
+    self.record->come_and_go = j->come_and_go;
     self.record->begun_ns = now_ns();
     for (uint32_t i = 0; now_ns() < end_ns; i = (i + 1) % j->streams)
         lane_step(j, &lane[i], i);

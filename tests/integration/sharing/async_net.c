@@ -66,7 +66,7 @@ static void net_check(struct process *p, const char *model, char sum[32])
 {
     char result[16];
 
-    process_wait(p, 200);
+    process_wait(p, 60);
     cr_assert_eq(p->status, 0, "%s: status %d, %s%s", model, p->status, process_out(p),
                  process_err(p));
     cr_assert(word_after(process_out(p), "result", result, sizeof(result)));

@@ -3,22 +3,19 @@
  */
 #include "pair.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "side.h"
 
 static struct {
     struct pair_config *config;
@@ -26,59 +23,7 @@ static struct {
     pid_t daemon, toggler;
 } pair;
 
-static void nap_us(long us)
-{
-    nanosleep(&(struct timespec){.tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000}, NULL);
-}
-
-/* ---- spawning ------------------------------------------------------------------------------ */
-
-/* This environment without what steers cutin and the simulator, plus `extra` ("A=b", NULL-ended).
- */
-static pid_t spawn(char *const argv[], const char *const *extra)
-{
-    extern char **environ;
-    char *env[512];
-    size_t n = 0;
-    for (char **e = environ; *e && n < 400; e++)
-        if (strncmp(*e, "CUTIN_", 6) && strncmp(*e, "LD_PRELOAD=", 11))
-            env[n++] = *e;
-    for (; *extra && n < 511; extra++)
-        env[n++] = (char *)*extra;
-    env[n] = NULL;
-    pid_t parent = getpid(), pid = fork();
-    if (pid == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL); /* nobody is left holding when the oracle is killed */
-        if (getppid() == parent)
-            execve(argv[0], argv, env);
-        _exit(127);
-    }
-    return pid;
-}
-
-static void end(pid_t *pid)
-{
-    if (*pid > 0) {
-        kill(*pid, SIGKILL);
-        waitpid(*pid, NULL, 0);
-    }
-    *pid = 0;
-}
-
-struct side { /* environment of one side */
-    char text[24][512];
-    const char *env[25];
-};
-
-static void side_set(struct side *s, const char *name, const char *value)
-{
-    int i = 0;
-    while (s->env[i])
-        i++;
-    assert(i < 24);
-    snprintf(s->text[i], sizeof(s->text[i]), "%s=%s", name, value);
-    s->env[i] = s->text[i];
-}
+/* ---- the environment ---------------------------------------------------------------------- */
 
 static const char *log_path(const char *which, char path[200])
 {
@@ -355,17 +300,13 @@ int pair_compare(const struct program *p, const struct outcome *bare, const stru
 int pair_open(struct pair_config *config, uint64_t seed)
 {
     char text[32];
-    struct side side = {0}, none = {0};
+    struct side side = {0};
     pair.config = config;
     snprintf(config->directory, sizeof(config->directory), "/tmp/%s.XXXXXX", config->id);
     if (!mkdtemp(config->directory))
         return -errno;
     snprintf(pair.socket, sizeof(pair.socket), "%s/s", config->directory);
-    char *daemon[] = {(char *)config->daemon, "--socket", pair.socket, NULL};
-    pair.daemon = spawn(daemon, none.env);
-    struct stat st;
-    for (int i = 0; stat(pair.socket, &st) && i < 2000; i++)
-        nap_us(1000);
+    pair.daemon = daemon_spawn(config->daemon, pair.socket);
     snprintf(text, sizeof(text), "%" PRIu64, seed);
     char *toggler[] = {(char *)pair.config->worker, "--toggler", pair.socket, text, NULL};
     side_simulator(&side, "-cutin", false);

@@ -446,12 +446,11 @@ enum { TURN_WAITS, TURN_GRANTED, TURN_TAKEN_BACK };
 struct turn {
     _Atomic uint32_t taken;
     struct vhq *q;
-    struct vhq_set *set; /* of q, which may be gone once it was taken back */
-    const void *frame;   /* its caller's; NULL: it is not known */
-    uint32_t within;     /* commands that its thread has begun since without one, and not ended */
-    struct slot *slot;   /* where it waits; guarded by the set's lock */
-    bool begun;          /* its thread has taken it; likewise */
-    bool over;           /* it was given up, and its thread may still come back */
+    struct vhq_set *set;      /* of q, which may be gone once it was taken back */
+    const void *frame;        /* its caller's; NULL: it is not known */
+    struct slot *slot;        /* where it waits; guarded by the set's lock */
+    bool begun;               /* its thread has taken it; likewise */
+    bool over;                /* it was given up, and its thread may still come back */
     _Atomic uint32_t granted; /* futex: TURN_* */
     uint16_t flags;           /* SLOT_* */
     bool locked;              /* a deliberate bug */
@@ -486,11 +485,12 @@ bool turn_take_back(struct turn *t, uint64_t now, uint64_t *wake_ns);
 /* So many does the calling thread have. A command begins within them, but for those that were left
  * by a jump: their caller's frame cannot be above this one's. No lock is held. */
 extern _Thread_local uint32_t vhq_t_turns __attribute__((tls_model("initial-exec")));
-void turns_within(const void *frame);
+void turns_begin(const void *frame);
 /* It waits for what is buffered, so for its own turns that go in parts: they are over. */
 void turns_give_up(void);
-/* The one that ends with a command of q; NULL: it has none. */
-struct turn *turns_end(const struct vhq *q);
+/* The one that ends with a command of q that began at that frame, and those within it were left.
+ * NULL: it has none. */
+struct turn *turns_end(const struct vhq *q, const void *frame);
 /* A waiting turn may submit. */
 static inline void turn_grant(const struct slot *slot)
 {

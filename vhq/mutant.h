@@ -102,6 +102,7 @@
       "a graph is launched before its memory is freed, as was called first")                       \
     X(waits_on_stack, "a thread that waits is listed by a place on its own stack")                 \
     X(jumps_unseen, "a turn that was left by a jump is its thread's for good")                     \
+    X(jumps_within_unseen, "a call does not end that a handler on top of it has left another in")  \
     X(table_shared, "descriptors of the library stand among the program's")                        \
     X(shared_memory_unseen, "kernels that write another process's memory are held for ever")       \
     X(thread_waits_untold, "a real-time thread that waits outside holds who is to answer")         \

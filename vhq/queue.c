@@ -336,7 +336,7 @@ int vhq_begin(struct vhq *q, const struct vhq_req *req, struct vhq_cmd **cmd)
     }
     uint16_t flags;
     if (unlikely(vhq_t_turns != 0))
-        turns_within(req->frame);
+        turns_begin(req->frame);
     fence_await(req->after);
     fence_await(req->displaces);
     pthread_mutex_lock(&q->lock);
@@ -381,7 +381,7 @@ static void end_buffered(struct vhq *q, int err)
     slot_publish(q, slot);
 }
 
-void vhq_end(struct vhq *q, int driver_result)
+void vhq_end(struct vhq *q, const void *frame, int driver_result)
 {
     if (passive()) {
         direct_run(driver_result);
@@ -390,8 +390,8 @@ void vhq_end(struct vhq *q, int driver_result)
         t_nested = NULL;
         return;
     }
-    struct turn *t = turns_end(q);
-    if (t) {
+    struct turn *t = unlikely(vhq_t_turns != 0) ? turns_end(q, frame) : NULL;
+    if (unlikely(t)) {
         turn_end(t, driver_result);
         return;
     }

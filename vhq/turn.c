@@ -25,7 +25,8 @@
  * A turn that was left by a jump is ended by the next call of its thread that begins where the one
  * that was left can only be gone: its caller's frame is no deeper in the stack. The slot of a turn
  * that still waits becomes a command that was given up. One that was granted and is not taken loses
- * its slot to the dispatcher: a handler may run for long on top of it, and then it waits anew.
+ * its slot to the dispatcher: a handler may run for long on top of it, and then it waits anew. What
+ * a handler began on top of one and has left, by a jump within the handler, ends with that one.
  */
 enum { TURNS = 256 };
 static struct turn turns[TURNS];
@@ -56,13 +57,10 @@ struct turn *turn_new(struct vhq *q, const void *frame)
     struct turn *t = likely(vhq_t_turns < NESTED) ? turn_free() : NULL;
     if (unlikely(!t))
         return NULL;
-    if (unlikely(vhq_t_turns != 0))
-        t_turns[vhq_t_turns - 1]->within--; /* it has one of its own */
     t_turns[vhq_t_turns++] = t;
     t->q = q;
     t->set = q->set;
     t->frame = frame;
-    t->within = 0;
     t->over = false;
     t->begun = false;
     t->slot = NULL;
@@ -78,17 +76,6 @@ struct turn *turn_own(const struct vhq *q)
 {
     struct turn *t = vhq_t_turns ? t_turns[vhq_t_turns - 1] : NULL;
     return unlikely(t) && t->begun && t->q == q ? t : NULL;
-}
-
-struct turn *turns_end(const struct vhq *q)
-{
-    struct turn *t = vhq_t_turns ? t_turns[vhq_t_turns - 1] : NULL;
-    if (likely(!t))
-        return NULL;
-    if (t->within == 0)
-        return turn_of(q);
-    t->within--;
-    return NULL;
 }
 
 static void turn_unlock(const struct turn *t)
@@ -363,24 +350,41 @@ static bool on_other_stack(void)
     return sigaltstack(NULL, &now) != 0 || (now.ss_flags & SS_ONSTACK);
 }
 
-static void turns_leave(const void *frame)
+/* Two that are under way have no frame in common, whatever stacks they are on. */
+static bool turn_left(const struct turn *t, const void *frame)
 {
-    while (vhq_t_turns && !MUTANT(jumps_unseen)) {
-        struct turn *t = t_turns[vhq_t_turns - 1];
-        if (!t->frame || (uintptr_t)frame < (uintptr_t)t->frame || on_other_stack())
-            return;
-        if (!turn_waits_no_more(t)) {
-            turn_end(t, 0);
-            continue;
-        }
-        vhq_t_turns--;
-        atomic_store_explicit(&t->taken, 0, memory_order_release);
-    }
+    return t->frame &&
+           (frame == t->frame || ((uintptr_t)frame > (uintptr_t)t->frame && !on_other_stack()));
 }
 
-void turns_within(const void *frame)
+/* The newest of its thread. */
+static void turn_abandon(struct turn *t)
 {
-    turns_leave(frame);
-    if (vhq_t_turns)
-        t_turns[vhq_t_turns - 1]->within++;
+    if (!turn_waits_no_more(t)) {
+        turn_end(t, 0);
+        return;
+    }
+    vhq_t_turns--;
+    atomic_store_explicit(&t->taken, 0, memory_order_release);
+}
+
+void turns_begin(const void *frame)
+{
+    while (vhq_t_turns && turn_left(t_turns[vhq_t_turns - 1], frame) && !MUTANT(jumps_unseen))
+        turn_abandon(t_turns[vhq_t_turns - 1]);
+}
+
+struct turn *turns_end(const struct vhq *q, const void *frame)
+{
+    uint32_t n = vhq_t_turns;
+    for (; n != 0; n--) {
+        const struct turn *t = t_turns[n - 1];
+        if (t->begun && t->q == q && t->frame == frame)
+            break;
+        if (MUTANT(jumps_within_unseen))
+            return NULL;
+    }
+    while (n != 0 && vhq_t_turns > n)
+        turn_abandon(t_turns[vhq_t_turns - 1]);
+    return n != 0 ? t_turns[n - 1] : NULL;
 }

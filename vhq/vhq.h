@@ -240,13 +240,14 @@ struct vhq_req {
                                       itself, what is ahead is exempt from holds until then */
     const void
         *frame; /* of a function that returns behind vhq_end: a command of the same thread that
-                          begins no deeper in its stack finds this one left by a jump. NULL: none */
+                          begins no deeper in its stack, or one below that ends, finds this one left
+                          by a jump. NULL: none */
 };
 
 /*
  * Begin a command. Returns
- *   VHQ_INLINE  the caller makes the driver call now, then vhq_end(q, result);
- *   VHQ_BUFFER  *cmd is to be filled (run, drop, payload contents), then vhq_end(q, 0).
+ *   VHQ_INLINE  the caller makes the driver call now, then vhq_end(q, frame, result);
+ *   VHQ_BUFFER  *cmd is to be filled (run, drop, payload contents), then vhq_end(q, frame, 0).
  * The vHQ's producer lock is held in between, so two threads on one stream keep their order; but
  * not with VHQ_MUST_INLINE, as the driver may let the caller wait for what another thread does
  * next. What that begins meanwhile comes behind, and goes when vhq_end is called, or after
@@ -258,7 +259,7 @@ struct vhq_req {
  */
 enum { VHQ_INLINE = 0, VHQ_BUFFER = 1 };
 int vhq_begin(struct vhq *q, const struct vhq_req *req, struct vhq_cmd **cmd);
-void vhq_end(struct vhq *q, int driver_result);
+void vhq_end(struct vhq *q, const void *frame, int driver_result);
 /* Between the two, of a command with VHQ_IN_PARTS that the caller submits by itself: a part went to
  * the driver, and another follows. Waits until that may go. */
 void vhq_part(struct vhq *q);

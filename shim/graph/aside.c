@@ -89,7 +89,7 @@ void asides_wait(struct asides *a, uint32_t level)
         if (!s || !s->q)
             continue;
         vhq_begin(s->q, &req, &cmd);
-        vhq_end(s->q, 0);
+        vhq_end(s->q, NULL, 0);
     }
 }
 

@@ -78,7 +78,7 @@ static int call_queue(struct call *c, struct shim_stream *s, uint64_t before)
         result = unlikely(c->came_first) ? call_past_captures(c, s) : call_now(c, s);
     if (likely(result == CUDA_SUCCESS))
         c->epoch = schedule_end(s, before, c->req.flags & CALL_KERNEL);
-    vhq_end(q, result);
+    vhq_end(q, c->req.frame, result);
     return result;
 }
 

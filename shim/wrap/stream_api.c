@@ -92,7 +92,7 @@ static void destroy_later(struct shim_stream *s)
     cmd->run = destroy_run;
     cmd->drop = NULL;
     ((struct stream_destroy *)cmd->payload)->stream = s;
-    vhq_end(q, 0);
+    vhq_end(q, NULL, 0);
 }
 
 static CUresult stream_destroy(CUstream handle)

@@ -203,7 +203,7 @@ HAZARD(a_handler_jumps_out_of_a_call_that_waits)
 
 /* ---- copies ---------------------------------------------------------------------------------- */
 
-enum { LARGE = 8 << 20 };
+enum { LARGE = 40 << 20 }; /* in parts also of a process that is alone */
 static uint32_t pageable[LARGE / 4];
 
 static CUresult copy_up(void)
@@ -338,3 +338,65 @@ HAZARD(a_context_is_destroyed_in_which_a_copy_was_left)
         show("x", x);
     }
 }
+
+/* ---- within a handler ------------------------------------------------------------------------ */
+
+#ifndef __SANITIZE_THREAD__ /* it delivers no signal in a handler */
+static CUstream other;
+static sigjmp_buf in_the_handler;
+static atomic_bool inside_again, handled;
+
+static void jump_into_the_handler(int signal_)
+{
+    (void)signal_;
+    siglongjmp(in_the_handler, 1);
+}
+
+static void copy_elsewhere(int signal_)
+{
+    static uint32_t words[N];
+    (void)signal_;
+    if (sigsetjmp(in_the_handler, 1) == 0) {
+        atomic_store(&inside_again, true);
+        cuMemcpyDtoHAsync(words, x, BYTES, other);
+    }
+    atomic_store(&handled, true);
+}
+
+static void *make_it_jump_into_its_handler(void *arg)
+{
+    (void)arg;
+    UNTIL(atomic_load(&inside));
+    id_waits(jumper_id);
+    pthread_kill(jumper, SIGUSR1);
+    UNTIL(atomic_load(&inside_again));
+    id_waits(jumper_id);
+    pthread_kill(jumper, SIGUSR2);
+    UNTIL(atomic_load(&handled));
+    atomic_store(&told, true);
+    return NULL;
+}
+
+HAZARD(a_handler_on_top_of_a_copy_leaves_another_one)
+{
+    struct sigaction again = {.sa_handler = copy_elsewhere};
+    struct sigaction out = {.sa_handler = jump_into_the_handler};
+    pthread_t helper;
+    may_jump();
+    sigaction(SIGUSR1, &again, NULL);
+    sigaction(SIGUSR2, &out, NULL);
+    other = stream_new(CU_STREAM_NON_BLOCKING);
+    begin_to_wait(false);
+    MUST(cuLaunchHostFunc(other, until_told, NULL));
+    if (pthread_create(&helper, NULL, make_it_jump_into_its_handler, NULL) != 0)
+        give_up("no thread");
+    atomic_store(&inside, true);
+    SAY(copy_down_in_parts());
+    pthread_join(helper, NULL);
+    thread_join(thread_start(launch_and_copy, NULL));
+    SAY(cuStreamSynchronize(other));
+    SAY(cuStreamDestroy(other));
+    SAY(cuStreamDestroy(s));
+    show("x", x);
+}
+#endif

@@ -55,7 +55,7 @@ static void launch(struct stream *s, uint32_t flags)
         cmd->run = run;
         memcpy(cmd->payload, args, PAYLOAD);
     }
-    vhq_end(s->q, 0);
+    vhq_end(s->q, NULL, 0);
 }
 
 static void *inlined(void *arg)

@@ -152,7 +152,7 @@ Test(failure, of_the_producer_gives_a_command_up)
     hold_all(w, true);
     for (int i = 0; i < 10; i++) {
         cr_assert_eq(vhq_begin(w->stream[a].q, &req, &cmd), VHQ_BUFFER);
-        vhq_end(w->stream[a].q, 2);
+        vhq_end(w->stream[a].q, NULL, 2);
         req.signals = NULL;
     }
     int k = launch(w, a, 1);

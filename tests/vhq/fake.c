@@ -329,10 +329,10 @@ int world_call(struct world *w, const struct call *call)
         int err = driver_submit(w, index);
         for (; err == 0 && c->left > 1 && --c->left; err = driver_submit(w, index))
             vhq_part(q);
-        vhq_end(q, err);
+        vhq_end(q, NULL, err);
     } else {
         call_buffered(w, index, cmd);
-        vhq_end(q, 0);
+        vhq_end(q, NULL, 0);
     }
     c->ended = stamp(w);
     vhq_fence_put(req.after);

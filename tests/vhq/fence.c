@@ -99,11 +99,11 @@ Test(fence, wakes_the_dispatcher_of_another_context)
     struct vhq_cmd *cmd;
     cr_assert_eq(vhq_begin(w->stream[0].q, &req, &cmd), VHQ_BUFFER);
     cmd->run = NULL;
-    vhq_end(w->stream[0].q, 0);
+    vhq_end(w->stream[0].q, NULL, 0);
     req = (struct vhq_req){.flags = VHQ_UNCOUNTED, .after = f};
     cr_assert_eq(vhq_begin(v->stream[0].q, &req, &cmd), VHQ_BUFFER);
     cmd->run = NULL;
-    vhq_end(v->stream[0].q, 0);
+    vhq_end(v->stream[0].q, NULL, 0);
     int k = launch(v, 0, 1);
     cr_assert_not(submitted(v, k));
     cr_assert_not(vhq_fence_submitted(f));
@@ -129,12 +129,12 @@ Test(fence, boost_reaches_through_to_another_context)
     int ahead = launch(w, 0, 1);
     vhq_begin(w->stream[0].q, &req, &cmd);
     cmd->run = NULL;
-    vhq_end(w->stream[0].q, 0);
+    vhq_end(w->stream[0].q, NULL, 0);
     int behind = launch(w, 0, 1);
     req = (struct vhq_req){.flags = VHQ_UNCOUNTED, .after = f};
     vhq_begin(v->stream[0].q, &req, &cmd);
     cmd->run = NULL;
-    vhq_end(v->stream[0].q, 0);
+    vhq_end(v->stream[0].q, NULL, 0);
     vhq_drain(v->stream[0].q, true);
     cr_assert(submitted(w, ahead));
     cr_assert_not(submitted(w, behind));
@@ -187,7 +187,7 @@ Test(fence, a_wait_whose_record_never_begins_blocks_nobody)
     struct vhq_req req = {.flags = VHQ_UNCOUNTED, .after = f};
     struct vhq_cmd *cmd;
     cr_assert_eq(vhq_begin(w->stream[a].q, &req, &cmd), VHQ_INLINE);
-    vhq_end(w->stream[a].q, 0);
+    vhq_end(w->stream[a].q, NULL, 0);
     vhq_fence_cancel(f);
     cr_assert(vhq_fence_submitted(f));
     vhq_fence_drain(f, true);
@@ -204,7 +204,7 @@ static void fenced(struct vhq *q, struct vhq_req req)
     req.flags = VHQ_UNCOUNTED | VHQ_MUST_BUFFER;
     cr_assert_eq(vhq_begin(q, &req, &cmd), VHQ_BUFFER);
     cmd->run = NULL;
-    vhq_end(q, 0);
+    vhq_end(q, NULL, 0);
 }
 
 Test(fence, a_wait_that_is_begun_before_its_record_does_not_wait_for_it)

@@ -218,7 +218,7 @@ static void *stay_inside(void *arg)
     vhq_begin(arg, &req, &cmd);
     atomic_store(&inside, 1);
     WAIT_FOR(atomic_load(&may_leave));
-    vhq_end(arg, 0);
+    vhq_end(arg, NULL, 0);
     return NULL;
 }
 

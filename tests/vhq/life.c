@@ -77,7 +77,7 @@ Test(life, ten_thousand_vhqs_come_and_go_without_growth)
             cr_assert_eq(vhq_create(w->set, &desc, &q[k]), 0);
             if (vhq_begin(q[k], &req, &cmd) == VHQ_BUFFER)
                 cmd->run = NULL;
-            vhq_end(q[k], 0);
+            vhq_end(q[k], NULL, 0);
         }
         for (int k = 0; k < 10; k++)
             vhq_destroy(q[k]);
@@ -136,7 +136,7 @@ Test(life, vhqs_may_die_while_others_sync_the_context)
         struct vhq_cmd *cmd;
         if (vhq_begin(q, &req, &cmd) == VHQ_BUFFER)
             cmd->run = NULL;
-        vhq_end(q, 0);
+        vhq_end(q, NULL, 0);
         launch(w, a, 10);
         vhq_destroy(q);
     }
@@ -159,12 +159,12 @@ static int run_nested(void *payload)
     struct vhq_req req = {.est_ns = 1};
     struct vhq_cmd *cmd;
     nested_result = vhq_in_dispatcher() && vhq_begin(nested_queue, &req, &cmd) == VHQ_INLINE;
-    vhq_end(nested_queue, 0);
+    vhq_end(nested_queue, NULL, 0);
     req = (struct vhq_req){.flags = VHQ_MUST_BUFFER | VHQ_UNCOUNTED, .bytes = sizeof(int)};
     nested_result += vhq_begin(nested_queue, &req, &cmd) == VHQ_BUFFER;
     *(int *)cmd->payload = 5;
     cmd->run = run_deferred;
-    vhq_end(nested_queue, 0);
+    vhq_end(nested_queue, NULL, 0);
     vhq_drain(nested_queue, true);
     vhq_sync(nested_queue, true);
     return 0;
@@ -179,7 +179,7 @@ Test(life, a_command_may_itself_make_calls)
     struct vhq_cmd *cmd;
     cr_assert_eq(vhq_begin(nested_queue, &req, &cmd), VHQ_BUFFER);
     cmd->run = run_nested;
-    vhq_end(nested_queue, 0);
+    vhq_end(nested_queue, NULL, 0);
     vhq_drain(nested_queue, false);
     cr_assert_eq(nested_result, 2);
     cr_assert_eq(nested_deferred, 5);

@@ -164,7 +164,7 @@ static void *quick_main(void *arg)
     for (int i = 0; i < 100000; i++) {
         if (vhq_begin(s->q, &req, &cmd) == VHQ_BUFFER)
             cmd->run = NULL;
-        vhq_end(s->q, 0);
+        vhq_end(s->q, NULL, 0);
     }
     return NULL;
 }
@@ -212,7 +212,7 @@ static void fenced_call(struct world *w, struct vhq_fence *after, struct vhq_fen
     struct vhq_cmd *cmd;
     vhq_begin(w->stream[0].q, &req, &cmd);
     cmd->run = NULL; /* the fences alone */
-    vhq_end(w->stream[0].q, 0);
+    vhq_end(w->stream[0].q, NULL, 0);
 }
 
 static void *stage_main(void *arg)

@@ -20,7 +20,7 @@ static void *caller_main(void *arg)
     vhq_begin(c->q, &req, &cmd);
     atomic_store(&c->inside, 1);
     WAIT_FOR(atomic_load(&c->may_leave));
-    vhq_end(c->q, 0);
+    vhq_end(c->q, NULL, 0);
     return NULL;
 }
 
@@ -230,5 +230,26 @@ Test(turns, are_passed_when_their_thread_is_gone)
     dispatcher_looks(w);
     cr_assert(submitted(w, behind));
     device_finish(w);
+    world_free(w);
+}
+
+/* A handler on top of a call has begun another command and left it by a jump, so it does not end
+ * before the call. */
+Test(turns, end_with_their_call_whatever_has_begun_within)
+{
+    struct world *w = world_new(NULL);
+    struct vhq *q = w->stream[world_stream(w, VHQ_NONBLOCKING)].q;
+    struct vhq *other = w->stream[world_stream(w, VHQ_NONBLOCKING)].q;
+    const char deeper_and_less_deep[2] = {0};
+    struct vhq_req within = {.est_ns = 1000, .frame = &deeper_and_less_deep[0]};
+    struct vhq_req call = {
+        .flags = VHQ_MUST_INLINE, .est_ns = 1000, .frame = &deeper_and_less_deep[1]};
+    struct vhq_cmd *cmd;
+    vhq_begin(q, &call, &cmd);
+    vhq_begin(other, &within, &cmd);
+    vhq_end(q, call.frame, 0);
+    cr_assert_not(vhq_calling(q));
+    vhq_end(other, within.frame, 0);
+    cr_assert_not(vhq_calling(other));
     world_free(w);
 }

@@ -41,8 +41,10 @@ static int driver_submit(struct world *w, int index)
     struct command *c = &w->command[index];
     struct stream *s = &w->stream[c->stream];
     atomic_fetch_add(&w->in_run, 1);
+    atomic_fetch_add(&w->kept, 1);
     while (atomic_load(&w->run_wait) || atomic_load(&s->full)) /* a test keeps the driver busy */
         nap_us(20);
+    atomic_fetch_sub(&w->kept, 1);
     atomic_fetch_sub(&w->in_run, 1);
     pthread_mutex_lock(&w->lock);
     c->flying_ns = w->flying_ns;
@@ -184,10 +186,17 @@ void world_room(struct world *w, uint32_t eighths, uint64_t for_us)
     pthread_mutex_unlock(&w->lock);
 }
 
-void dispatcher_looks(struct world *w)
+/* One that has lent its role and is in a command comes back with more to do. */
+static bool one_dispatches(struct world *w)
 {
-    if (!dispatcher_start(w->set))
-        abort();
+    pthread_mutex_lock(&w->set->lock);
+    int others = (int)w->set->threads - 1 - (int)atomic_load(&w->set->spares);
+    pthread_mutex_unlock(&w->set->lock);
+    return others >= 0 && others <= atomic_load(&w->kept);
+}
+
+static void look_await(struct world *w)
+{
     uint32_t before = atomic_load(&w->looks), now;
     dispatcher_kick(w->set);
     for (int tries = 0; (now = atomic_load(&w->looks)) == before ||
@@ -196,6 +205,18 @@ void dispatcher_looks(struct world *w)
         if (tries == 200000)
             abort();
         nap_us(100);
+    }
+}
+
+void dispatcher_looks(struct world *w)
+{
+    if (!dispatcher_start(w->set))
+        abort();
+    /* Whoever takes the role is counted as spare for a moment yet, but not once he has looked. */
+    for (int alone = 0; alone < 2;) {
+        bool before = one_dispatches(w);
+        look_await(w);
+        alone = before && one_dispatches(w) ? alone + 1 : 0;
     }
 }
 

@@ -167,7 +167,7 @@ static void somebody_there(const char *which, bool (*there)(const struct client_
 
 /* ---- tests ----------------------------------------------------------------------------------- */
 
-/* Under a sanitizer kernels seem as long as the host takes to launch them, and need as many markers. */
+/* Under a sanitizer kernels seem as long as their launch takes the host, and need more markers. */
 static void needs_times(void)
 {
     if (!clock_steps())

@@ -361,6 +361,7 @@ struct vhq_set {
     _Atomic uint32_t dispatching;          /* futex: does one of its threads? see dispatcher.c */
     _Atomic uint32_t spares;               /* so many wait to do so; ... */
     _Atomic uint32_t asleep;               /* ... and of these, so many until somebody wakes them */
+    _Atomic uint32_t waiting;              /* threads that wait for a goal, or are about to */
     _Atomic(struct vhq *) fresh_ready;     /* newly not empty; the dispatcher takes all */
     _Atomic(struct vhq *) fresh_in_flight; /* newly in flight */
     _Atomic uint64_t boost_below;
@@ -815,6 +816,9 @@ struct goal {
 int goal_wait(struct vhq_set *s, const struct goal *g, uint64_t deadline_ns);
 /* A command of q was retired. Set's lock held. */
 void waiter_check(struct vhq_set *s, struct vhq *q);
+/* A call was buffered: a drain that began before may wait for nothing but what stands behind it.
+ * seq_cst on both sides: either that drain sees the call, or it is seen here. No lock is held. */
+void waiter_tell(struct vhq_set *s);
 
 /* ---- stats.c --------------------------------------------------------------------------------- */
 

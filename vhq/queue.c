@@ -273,6 +273,7 @@ static int begin_turn(struct vhq *q, const struct vhq_req *req, struct turn *t)
         if (req->boost)
             order_boost(&q->boost_below, slot->ticket + 1);
         slot_publish(q, slot);
+        waiter_tell(q->set);
         if (req->boost)
             dispatcher_kick(q->set);
     } while (!turn_take(t, slot, req->flags & VHQ_IN_PARTS));

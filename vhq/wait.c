@@ -91,6 +91,7 @@ static struct waiter *waiter_take(uint32_t *stay)
 static void waiter_give(struct vhq_set *s, struct waiter *w)
 {
     DL_DELETE(s->waiters, w);
+    atomic_fetch_sub_explicit(&s->waiting, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&w->stay, 1, memory_order_release);
 }
 
@@ -127,12 +128,15 @@ int goal_wait(struct vhq_set *s, const struct goal *g, uint64_t deadline_ns)
     uint32_t stay = 1;
     if (unlikely(vhq_t_turns != 0))
         turns_give_up();
+    atomic_fetch_add(&s->waiting, 1); /* before the look; partner: waiter_tell */
     pthread_mutex_lock(&s->lock);
     bool reached = goal_reached(s, g);
     if (!reached && (w = MUTANT(waits_on_stack) ? &mine : waiter_take(&stay))) {
         w->goal = *g;
         DL_APPEND(s->waiters, w);
     }
+    if (!w)
+        atomic_fetch_sub_explicit(&s->waiting, 1, memory_order_relaxed);
     pthread_mutex_unlock(&s->lock);
     if (reached)
         return 0;
@@ -149,4 +153,13 @@ void waiter_check(struct vhq_set *s, struct vhq *q)
         waiter_give(s, w);
         futex_wake(&w->stay); /* another thread may have taken it by now, and sleeps on */
     }
+}
+
+void waiter_tell(struct vhq_set *s)
+{
+    if (likely(atomic_load(&s->waiting) == 0))
+        return;
+    pthread_mutex_lock(&s->lock);
+    waiter_check(s, NULL);
+    pthread_mutex_unlock(&s->lock);
 }

@@ -220,6 +220,14 @@ void dispatcher_looks(struct world *w)
     }
 }
 
+bool somebody_waits(struct world *w)
+{
+    pthread_mutex_lock(&w->set->lock);
+    bool waits = w->set->waiters;
+    pthread_mutex_unlock(&w->set->lock);
+    return waits;
+}
+
 void world_close(struct world *w, bool abandon)
 {
     device_stop(w);

@@ -117,6 +117,8 @@ void hold_all(struct world *w, bool hold);
 /* A look of the dispatcher's that began after this was called is over, and found nothing more to
  * do. It does not move the clock, and takes nothing's place. */
 void dispatcher_looks(struct world *w);
+/* Until something is submitted. */
+bool somebody_waits(struct world *w);
 bool submitted(struct world *w, int command);
 int submitted_count(struct world *w);
 
@@ -143,6 +145,8 @@ void clock_freeze(void);
 void clock_advance(uint64_t ns);                                 /* frozen or not */
 extern _Atomic int wrap_no_threads;                              /* pthread_create fails */
 extern void (*_Atomic wrap_after_unlock)(pthread_mutex_t *lock); /* called then, if not NULL */
+/* Called before a vHQ that is not empty any more comes into the lists, if not NULL. */
+extern void (*_Atomic wrap_before_ready)(struct vhq *q);
 extern _Atomic long wrap_allocs; /* allocations so far, and those not freed */
 extern _Atomic long wrap_live;
 

@@ -180,8 +180,7 @@ static void *drain_unblocked(void *arg)
     return NULL;
 }
 
-/* Nor for what stands behind such a call, by the legacy stream's rule, and behind that. The drain
- * may begin before the call is in the lists; it looks again at each command that goes. */
+/* Nor for what stands behind such a call, by the legacy stream's rule, and behind that. */
 Test(hold, a_drain_of_what_is_unblocked_waits_for_nothing_behind_a_call_that_has_not_returned)
 {
     struct world *w = world_new(NULL);
@@ -195,16 +194,50 @@ Test(hold, a_drain_of_what_is_unblocked_waits_for_nothing_behind_a_call_that_has
     WAIT_FOR(!vhq_idle(w->stream[a].q)); /* its ticket is taken: what comes now is behind it */
     int second = launch(w, legacy, 1), third = launch(w, b, 1);
     pthread_create(&drainer, NULL, drain_unblocked, w->set);
-    while (!atomic_load(&drained)) {
-        dispatcher_looks(w);
-        device_finish(w);
-    }
+    WAIT_FOR(atomic_load(&drained));
     pthread_join(drainer, NULL);
     cr_assert_not(submitted(w, second) || submitted(w, third) || atomic_load(&t.done));
     hold_all(w, false);
     pthread_join(t.thread, NULL);
     vhq_set_drain(w->set, false);
     cr_assert(submitted(w, second) && submitted(w, third));
+    device_finish(w);
+    world_free(w);
+}
+
+static struct vhq *kept;
+static _Atomic bool is_kept, goes_on;
+
+static void keep(struct vhq *q)
+{
+    if (q != kept)
+        return;
+    atomic_store(&is_kept, true);
+    WAIT_FOR(atomic_load(&goes_on));
+}
+
+/* Though the call comes into the lists after the drain has looked at them, and nothing goes. */
+Test(hold, a_drain_of_what_is_unblocked_sees_a_call_that_is_listed_late)
+{
+    struct world *w = world_new(NULL);
+    int a = world_stream(w, VHQ_BLOCKING), legacy = world_stream(w, VHQ_LEGACY);
+    struct turn t = {.w = w, .stream = a};
+    pthread_t drainer;
+    hold_all(w, true);
+    kept = w->stream[a].q;
+    atomic_store(&wrap_before_ready, keep);
+    turn_start(&t);
+    WAIT_FOR(atomic_load(&is_kept));
+    int second = launch(w, legacy, 1);
+    pthread_create(&drainer, NULL, drain_unblocked, w->set);
+    WAIT_FOR(somebody_waits(w));
+    atomic_store(&goes_on, true);
+    WAIT_FOR(atomic_load(&drained));
+    pthread_join(drainer, NULL);
+    cr_assert_not(submitted(w, second) || atomic_load(&t.done));
+    hold_all(w, false);
+    pthread_join(t.thread, NULL);
+    vhq_set_drain(w->set, false);
     device_finish(w);
     world_free(w);
 }

@@ -107,14 +107,6 @@ static void *drains(void *arg)
     return NULL;
 }
 
-static bool somebody_waits(struct world *w)
-{
-    pthread_mutex_lock(&w->set->lock);
-    bool any = w->set->waiters;
-    pthread_mutex_unlock(&w->set->lock);
-    return any;
-}
-
 Test(reset, wakes_who_drains)
 {
     pthread_t t;

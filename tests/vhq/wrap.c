@@ -1,7 +1,7 @@
 /*
  * wrap.c - the linker puts these in front of libc for vhq and its tests (--wrap): a clock that can
  * be stopped and moved, threads that cannot be created, a hook where locks are released, and a
- * count of allocations.
+ * count of allocations. And one in front of vhq itself: a hook where a vHQ is about to be listed.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -14,6 +14,7 @@
 _Atomic int wrap_no_threads;
 _Atomic long wrap_allocs, wrap_live;
 void (*_Atomic wrap_after_unlock)(pthread_mutex_t *lock);
+void (*_Atomic wrap_before_ready)(struct vhq *q);
 static _Atomic uint64_t frozen_ns, advanced_ns;
 
 int __real_clock_gettime(clockid_t id, struct timespec *ts);
@@ -22,6 +23,8 @@ int __real_pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*f)(void
 int __wrap_pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*f)(void *), void *arg);
 int __real_pthread_mutex_unlock(pthread_mutex_t *lock);
 int __wrap_pthread_mutex_unlock(pthread_mutex_t *lock);
+void __real_dispatcher_ready(struct vhq *q);
+void __wrap_dispatcher_ready(struct vhq *q);
 void *__real_malloc(size_t n);
 void *__wrap_malloc(size_t n);
 void *__real_calloc(size_t n, size_t size);
@@ -69,6 +72,14 @@ int __wrap_pthread_mutex_unlock(pthread_mutex_t *lock)
     if (hook)
         hook(lock);
     return ret;
+}
+
+void __wrap_dispatcher_ready(struct vhq *q)
+{
+    void (*hook)(struct vhq *) = wrap_before_ready;
+    if (hook)
+        hook(q);
+    __real_dispatcher_ready(q);
 }
 
 static void *counted(void *p)

@@ -41,10 +41,8 @@ static int driver_submit(struct world *w, int index)
     struct command *c = &w->command[index];
     struct stream *s = &w->stream[c->stream];
     atomic_fetch_add(&w->in_run, 1);
-    atomic_fetch_add(&w->kept, 1);
     while (atomic_load(&w->run_wait) || atomic_load(&s->full)) /* a test keeps the driver busy */
         nap_us(20);
-    atomic_fetch_sub(&w->kept, 1);
     atomic_fetch_sub(&w->in_run, 1);
     pthread_mutex_lock(&w->lock);
     c->flying_ns = w->flying_ns;
@@ -192,7 +190,7 @@ static bool one_dispatches(struct world *w)
     pthread_mutex_lock(&w->set->lock);
     int others = (int)w->set->threads - 1 - (int)atomic_load(&w->set->spares);
     pthread_mutex_unlock(&w->set->lock);
-    return others >= 0 && others <= atomic_load(&w->kept);
+    return others >= 0 && others <= atomic_load(&w->in_run);
 }
 
 static void look_await(struct world *w)

@@ -77,7 +77,6 @@ struct world {
     _Atomic int gate_calls, mark_calls, asked, fails, fail_code;
     _Atomic uint32_t looks;       /* of the dispatcher's, so far */
     _Atomic int run_wait, in_run; /* the driver does not return while run_wait; who is inside */
-    _Atomic int kept;             /* who is inside because of that, or has no room */
     pthread_t device;
     _Atomic bool running;
     uint32_t seed;

@@ -64,12 +64,15 @@ static uint32_t worker_of(const struct run *r, int pid)
     return who;
 }
 
-static uint32_t lane_of(const struct record *r, uint64_t id)
+/* Where streams come and go any other one stands for the first. */
+static uint32_t lane_of(const struct run *r, uint32_t who, uint64_t id)
 {
+    const struct record *said = r->record[who];
     uint32_t lane = 0;
-    while (lane < STREAMS && (!r->per_call[lane] || r->stream_id[lane] != id))
+    while (lane < STREAMS && (!said->per_call[lane] || said->stream_id[lane] != id))
         lane++;
-    return lane == STREAMS && r->come_and_go ? 0 : lane;
+    bool any = who < r->workload->jobs && r->workload->job[who].come_and_go;
+    return lane == STREAMS && any ? 0 : lane;
 }
 
 static bool line_read(const struct run *r, const char *line, struct op *op)
@@ -86,7 +89,7 @@ static bool line_read(const struct run *r, const char *line, struct op *op)
     op->who = worker_of(r, pid);
     if (op->who == WORKERS || (op->kind == KERNEL && strcmp(kind, "kernel") != 0))
         return false;
-    op->lane = lane_of(r->record[op->who], id);
+    op->lane = lane_of(r, op->who, id);
     return true;
 }
 

@@ -5,7 +5,6 @@
 #define PURPOSE_RECORD_H
 
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "workload.h"
@@ -24,7 +23,6 @@ struct record {
     uint64_t memory_high;        /* bytes of the GPU in use, the most that was seen */
     uint32_t per_call[STREAMS];  /* kernels of a launch */
     uint64_t stream_id[STREAMS]; /* cuStreamGetId */
-    bool come_and_go;            /* any other stream stands for the first */
     _Atomic uint32_t calls[STREAMS];
     _Atomic uint32_t requests;
     uint64_t call_ns[STREAMS][RECORD_CALLS]; /* of launches: before the call */

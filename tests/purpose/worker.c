@@ -199,7 +199,6 @@ static void job_run(const struct job *j)
     streams_open(j->streams);
     for (uint32_t i = 0; i < j->streams; i++)
         lane_open(j, &lane[i], i);
-    self.record->come_and_go = j->come_and_go;
     self.record->begun_ns = now_ns();
     for (uint32_t i = 0; now_ns() < end_ns; i = (i + 1) % j->streams)
         lane_step(j, &lane[i], i);

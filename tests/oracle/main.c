@@ -6,6 +6,7 @@
  */
 #include "jobs.h"
 #include "pair.h"
+#include "side.h"
 #include "tests/oracle/program/recorded.h"
 
 #include <getopt.h>
@@ -329,18 +330,6 @@ static bool run(const struct options *o, struct pair_config *config)
     else
         printf("%u passed, %u failed\n", t.passed, t.failed);
     return !lost && !t.failed && (!o->mutant || (t.ran && t.passed == t.ran));
-}
-
-static char *beside(const char *relative)
-{
-    static char path[8][4096];
-    static int used;
-    char *p = path[used++ % 8];
-    ssize_t n = readlink("/proc/self/exe", p, 3900);
-    p[n > 0 ? n : 0] = '\0';
-    char *slash = strrchr(p, '/');
-    strcpy(slash ? slash + 1 : p, relative);
-    return p;
 }
 
 int main(int argc, char **argv)

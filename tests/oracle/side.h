@@ -8,6 +8,8 @@
 #include <sys/types.h>
 
 void nap_us(long us);
+/* The path of what lies there, seen from the oracle's own program: good for eight calls. */
+char *beside(const char *relative);
 
 struct side { /* environment of one side */
     char text[24][512];

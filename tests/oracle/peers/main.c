@@ -352,18 +352,6 @@ static bool run(void)
     return !lost && (wanted ? t.ran && t.passed == t.ran : !t.failed);
 }
 
-static char *beside(const char *relative)
-{
-    static char path[8][4096];
-    static int used;
-    char *p = path[used++ % 8];
-    ssize_t n = readlink("/proc/self/exe", p, 3900);
-    p[n > 0 ? n : 0] = '\0';
-    char *slash = strrchr(p, '/');
-    strcpy(slash ? slash + 1 : p, relative);
-    return p;
-}
-
 static unsigned number(const char *text)
 {
     return (unsigned)strtoul(text, NULL, 10);

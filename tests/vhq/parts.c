@@ -42,8 +42,10 @@ static void complete_one(int command, int then)
     WAIT_FOR(went(command) == then - 1);
     dispatcher_looks(w); /* a marker follows */
     device_step(w, a);
-    for (int i = 0; went(command) < then && i < 200; i++)
+    for (int i = 0; went(command) < then && i < 200; i++) {
         dispatcher_looks(w);
+        device_marks(w, a); /* of a thread that submits by itself it follows when that one waits */
+    }
 }
 
 Test(parts, each_takes_room_of_its_own)

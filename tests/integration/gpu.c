@@ -120,6 +120,11 @@ struct process *inference_start(const char *rate, const char *kernels)
                          NULL);
 }
 
+const char *rate_with_gaps(void)
+{
+    return clock_steps() ? "60" : "5";
+}
+
 void inference_stop(struct process *p)
 {
     process_signal(p, SIGTERM);

@@ -35,6 +35,9 @@ void undisturbed_checksum(int steps, char checksum[32]);
 struct process *training_start(int steps, const char *const env[]);
 /* rt_inference at level rt, until it is told to end. `rate` requests per second of `kernels`. */
 struct process *inference_start(const char *rate, const char *kernels);
+/* A rate that leaves it idle between requests, on the host's clock on a busy machine, too: or
+ * nobody below it would ever go. */
+const char *rate_with_gaps(void);
 /* SIGTERM, and the end in order: all answers right. */
 void inference_stop(struct process *p);
 /* Waits for the end in order; its checksum has to be `expected`. */

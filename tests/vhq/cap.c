@@ -412,6 +412,7 @@ Test(cap, lets_a_command_in_where_nothing_progresses_and_twice_as_many_each_time
         clock_advance(110 * 1000000);
     }
     WAIT_FOR(in_device(w, a) == 8);
+    dispatcher_looks(w); /* a marker follows */
     vhq_set_stats(w->set, &st);
     cr_assert_eq(st.cap_lifts, 3);
     /* Progress: the cap is back, and the guard begins anew. */

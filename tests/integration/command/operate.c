@@ -190,7 +190,7 @@ static bool has_launched(const struct client_row *row)
 Test(operate, list_and_top_show_every_figure_of_two_programs)
 {
     struct process *daemon = daemon_start(), *be = long_training();
-    struct process *rt = inference_start("60", "70");
+    struct process *rt = inference_start(rate_with_gaps(), "70");
 
     cr_assert(client_wait("be_training", held_often, 60, NULL));
     cr_assert(client_wait("rt_inference", has_launched, 60, NULL));

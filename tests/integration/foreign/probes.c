@@ -126,7 +126,7 @@ Test(probes, the_example_of_the_manual_page_shows_how_long_holds_took, .init = s
     if (system("bpftrace -e 'BEGIN { exit(); }' >/dev/null 2>&1") != 0)
         cr_skip_test("bpftrace is not there, or may not trace");
     daemon = daemon_start();
-    rt = inference_start("60", "70");
+    rt = inference_start(rate_with_gaps(), "70");
     be = training_start(1000000, NULL);
     cr_assert(client_wait("be_training", is_held_now_and_then, 60, &row));
     example_of(row.pid, line, sizeof(line));

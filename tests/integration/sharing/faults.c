@@ -194,7 +194,7 @@ Test(faults, daemon_killed_midway)
 
     undisturbed_checksum(200, expected);
     daemon = daemon_start();
-    rt = inference_start("60", "70");
+    rt = inference_start(rate_with_gaps(), "70");
     be = training_start(200, NULL);
     cr_expect(client_wait("be_training", held, 20, NULL));
     process_signal(daemon, SIGKILL);
@@ -245,7 +245,7 @@ Test(faults, best_effort_killed_at_any_instant)
 
     undisturbed_checksum(200, expected);
     daemon = daemon_start();
-    rt = inference_start("60", "70");
+    rt = inference_start(rate_with_gaps(), "70");
     be = training_start(200, NULL);
     for (int i = 0; i < 8; i++) {
         struct process *victim = training_start(100000, NULL);

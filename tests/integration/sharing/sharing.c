@@ -81,7 +81,7 @@ Test(sharing, best_effort_is_held_and_its_result_stays)
     undisturbed_checksum(200, expected);
     device_log_open();
     daemon = daemon_start();
-    rt = inference_start("60", "70");
+    rt = inference_start(rate_with_gaps(), "70");
     be = training_start(200, NULL);
     cr_assert(client_wait("be_training", is_below_one, 20, NULL));
     from_ns = device_now_ns();

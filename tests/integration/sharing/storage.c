@@ -117,7 +117,7 @@ Test(storage, beside_real_time_it_is_named_and_its_result_stays)
     struct process *daemon = daemon_start(), *be, *rt;
     struct client_row row;
 
-    rt = inference_start("20", "30");
+    rt = inference_start(rate_with_gaps(), "30");
     be = storage_start((const char *[]){"--seconds", "3600"}, "3000", NULL);
     cr_expect(client_wait("gpu_storage", is_named, 30, &row), "%s", process_err(be));
     cr_expect(list_says("runs beside storage_search of"));

@@ -127,7 +127,7 @@ Test(disb, serves_what_was_recorded)
     cr_assert_eq(p->status, 0, "%s", process_err(p));
     process_free(p);
     fputs("{\"workloads\": {\"own\": {\"clients\": ["
-          "{\"model\": \"net\", \"priority\": \"rt\", \"arrivals\": \"periodic\", \"per_s\": 50},"
+          "{\"model\": \"net\", \"priority\": \"rt\", \"arrivals\": \"periodic\", \"per_s\": 4},"
           "{\"model\": \"net\", \"priority\": \"be\", \"arrivals\": \"closed\"}]}}}",
           f);
     fclose(f);

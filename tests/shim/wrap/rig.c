@@ -213,7 +213,7 @@ void rig_blocked(struct rig_thread *t)
 
 void rig_until(_Atomic bool *flag)
 {
-    for (int i = 0; i < 20000 && !atomic_load(flag); i++)
+    for (int i = 0; i < 200000 && !atomic_load(flag); i++)
         rig_nap();
-    cr_assert(atomic_load(flag), "nothing happened for 20 s");
+    cr_assert(atomic_load(flag), "nothing happened for 200 s");
 }

@@ -57,12 +57,20 @@ static int any(const struct device_work *w, const void *user)
     return 1;
 }
 
+/* `cutin run` gives up after two seconds. */
+static void skip_if_given_up(void)
+{
+    if (!clock_steps() && !*record())
+        cr_skip_test("whether gates hold could not be asked in two seconds of this host");
+}
+
 Test(defaults, whether_gates_hold_is_asked_once_and_out_of_sight)
 {
     struct process *daemon = daemon_start(), *p;
 
     device_log_open();
     run_true(NULL);
+    skip_if_given_up();
     cr_expect_not_null(strstr(record(), " graphs\n"), "recorded: %s", record());
     cr_expect_eq(device_log_count(any, NULL), 0);
     forget();
@@ -92,6 +100,7 @@ static void does_not_hold(const char *waits, const char *why)
     struct process *daemon = daemon_start();
 
     run_true((const char *[]){waits, NULL});
+    skip_if_given_up();
     cr_expect_not_null(strstr(record(), why), "recorded: %s", record());
     process_free(daemon);
 }
@@ -142,8 +151,11 @@ static const char *const preloaded[] = {PRELOAD, SIMULATOR, NULL};
 Test(defaults, a_program_has_gates_under_run_and_from_then_on_preloaded_too)
 {
     struct process *daemon = daemon_start();
+    struct process *p = launches(under_run, NULL, has_run, NULL);
 
-    process_free(launches(under_run, NULL, has_gates, NULL));
+    skip_if_given_up();
+    cr_expect(client_wait(PROGRAM, has_gates, 60, NULL), "%s", process_err(p));
+    process_free(p);
     process_free(launches(bare, preloaded, has_gates, NULL));
     process_free(daemon);
 }
@@ -154,6 +166,8 @@ static void has_none(const char *const command[], const char *const env[], const
     struct client_row row;
 
     p = launches(command, env, has_run, &row);
+    if (command == under_run)
+        skip_if_given_up();
     cr_expect_eq(row.device[0].counters.gates, 0);
     cr_expect_not_null(strstr(process_err(p), why), "%s", process_err(p));
     process_free(p);
@@ -176,6 +190,7 @@ Test(defaults, what_was_seen_with_another_driver_does_not_count)
     struct process *daemon = daemon_start();
 
     run_true(NULL);
+    skip_if_given_up();
     process_free(daemon);
     has_none(bare, (const char *[]){PRELOAD, SIMULATOR, "SIMGPU_DRIVER_VERSION=12080", NULL},
              "no gates: whether they hold was seen with another driver");

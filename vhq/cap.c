@@ -45,7 +45,7 @@ bool cap_contended(const struct vhq_set *s)
 }
 
 /* Is the cap all that bounds the wait of somebody above? */
-static bool cap_strict(const struct vhq *q)
+static inline bool cap_strict(const struct vhq *q)
 {
     return cap_contended(q->set) && !gate_deep(q);
 }
@@ -65,21 +65,18 @@ struct limit {
     uint32_t commands;
 };
 
-/* `all`: of all streams together. */
-static inline struct limit cap_limit(const struct vhq *q, bool all)
+static __attribute__((noinline)) struct limit limit_relaxed(const struct vhq *q, struct limit l)
 {
-    struct limit l = {peek(q->set->budget_ns), peek(q->set->depth)};
-    if (likely(cap_strict(q)) || (all && gate_crowded(q)))
-        return l;
     l.ns *= gate_deep(q) ? RELAX_FACTOR : peek(q->set->relax);
     l.commands = l.commands < RELAX_DEPTH ? RELAX_DEPTH : l.commands;
     return l;
 }
 
-uint32_t cap_load(const struct vhq_req *req)
+/* `all`: of all streams together. */
+static inline struct limit cap_limit(const struct vhq *q, bool all)
 {
-    uint32_t parts = req->parts ? req->parts : VHQ_PARTS;
-    return load_make(req->est_ns, parts);
+    struct limit l = {peek(q->set->budget_ns), peek(q->set->depth)};
+    return likely(cap_strict(q)) || (all && gate_crowded(q)) ? l : limit_relaxed(q, l);
 }
 
 /* ---- room ------------------------------------------------------------------------------------ */
@@ -261,18 +258,22 @@ void cap_give_back(struct vhq *q, uint16_t flags, uint32_t load)
 
 /* ---- submission: the caller has the submission right ----------------------------------------- */
 
-/* Flying: something in flight, so completion words are worth a look. The flag is only cleared while
- * nobody has the submission right, so it cannot be lost here. */
-static void cap_in_flight_begin(struct vhq *q)
+static __attribute__((noinline)) void in_flight_add(struct vhq *q)
 {
-    if (likely(peek(q->in_flight)))
-        return;
     struct vhq_set *s = q->set;
     atomic_store_explicit(&q->in_flight, 1, memory_order_relaxed);
     q->in_flight_next = atomic_load_explicit(&s->fresh_in_flight, memory_order_relaxed);
     while (!atomic_compare_exchange_weak_explicit(&s->fresh_in_flight, &q->in_flight_next, q,
                                                   memory_order_release, memory_order_relaxed))
         ;
+}
+
+/* Flying: something in flight, so completion words are worth a look. The flag is only cleared while
+ * nobody has the submission right, so it cannot be lost here. */
+static inline void cap_in_flight_begin(struct vhq *q)
+{
+    if (unlikely(!peek(q->in_flight)))
+        in_flight_add(q);
 }
 
 /* Has the tail so many quarters of the budget, or half of the depth, and half as much again? */

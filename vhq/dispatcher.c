@@ -22,11 +22,6 @@ enum { LENT_MS = 1 }; /* in a call for so long, a thread dispatches no more */
 
 _Thread_local bool vhq_t_dispatcher __attribute__((tls_model("initial-exec")));
 
-bool vhq_in_dispatcher(void)
-{
-    return vhq_t_dispatcher;
-}
-
 void dispatcher_kick(struct vhq_set *s)
 {
     /* seq_cst on both sides: either the sleeper sees the kick, or the kicker sees the sleeper. */

@@ -105,12 +105,6 @@ void vhq_fence_put(struct vhq_fence *f)
     pthread_mutex_unlock(&lists[f->home].lock);
 }
 
-/* Acquire: what the submitting thread did before its driver call returned is visible. */
-static uint32_t fence_state(const struct vhq_fence *f)
-{
-    return atomic_load_explicit(&f->state, memory_order_acquire);
-}
-
 bool vhq_fence_submitted(const struct vhq_fence *f)
 {
     return (fence_state(f) & FENCE_SUBMITTED) != 0;
@@ -155,11 +149,6 @@ void fence_signal(struct vhq_fence *f)
 {
     atomic_store(&f->queue, NULL);
     fence_changed(f, atomic_fetch_or(&f->state, FENCE_SUBMITTED));
-}
-
-bool fence_begun(const struct vhq_fence *f)
-{
-    return f && (fence_state(f) & FENCE_BEGUN) != 0;
 }
 
 /*

@@ -57,8 +57,7 @@
 
 enum {
     CACHE_LINE = 64,
-    UNITS = 16, /* markers outstanding per vHQ */
-    MAX_PAYLOAD = 64 * 1024,
+    UNITS = 16,        /* markers outstanding per vHQ */
     RELAX_FACTOR = 16, /* budgets in flight with gates */
     RIVALS_FACTOR = 8, /* with nobody above, of what commands take on average */
     RIVALS_MOST = RIVALS_FACTOR * 8,
@@ -122,7 +121,15 @@ struct vhq_fence {
 void fence_displace(struct vhq_fence *f);
 bool fence_wait_begin(struct vhq_fence *f); /* true: counted, fence_wait_end is due */
 void fence_wait_end(struct vhq_fence *f);
-bool fence_begun(const struct vhq_fence *f); /* false also for NULL */
+/* Acquire: what the submitting thread did before its driver call returned is visible. */
+static inline uint32_t fence_state(const struct vhq_fence *f)
+{
+    return atomic_load_explicit(&f->state, memory_order_acquire);
+}
+static inline bool fence_begun(const struct vhq_fence *f) /* false also for NULL */
+{
+    return f && (fence_state(f) & FENCE_BEGUN) != 0;
+}
 void fence_await(const struct vhq_fence *f); /* until the record begins, but not for long */
 void fence_begin(struct vhq_fence *f);       /* its record begins: inline, or in the ring of q */
 void fence_begin_buffered(struct vhq_fence *f, struct vhq *q, uint64_t ticket);
@@ -422,7 +429,6 @@ static inline bool set_idle(const struct vhq_set *s)
 }
 
 /* In the dispatcher every command goes straight through; in a forked child there is none. */
-extern _Thread_local bool vhq_t_dispatcher __attribute__((tls_model("initial-exec")));
 extern _Atomic bool vhq_forked;
 static inline bool passive(void)
 {
@@ -509,12 +515,15 @@ static inline bool turn_granted(const struct slot *slot)
 
 /* A command's load: its estimate, and in the bits above it how many parts of the device it takes,
  * less one. */
-uint32_t cap_load(const struct vhq_req *req);
 static inline uint32_t load_make(uint64_t est_ns, uint32_t parts)
 {
     uint32_t ns = (uint32_t)(est_ns < MAX_EST_NS ? est_ns : MAX_EST_NS);
     /* Not 0: area_ns == 0 means that nothing is in flight. */
     return (ns ? (ns + LOAD_NS - 1) / LOAD_NS : 1) | (parts - 1) << LOAD_BITS;
+}
+static inline uint32_t cap_load(const struct vhq_req *req)
+{
+    return load_make(req->est_ns, req->parts ? req->parts : VHQ_PARTS);
 }
 static inline uint32_t load_ns(uint32_t load)
 {
@@ -776,7 +785,15 @@ struct job {
 };
 /* What to do next. Set's lock held. Grants turns by itself. */
 struct job order_next(struct vhq_set *s);
-bool order_held(const struct vhq *q);
+static inline bool word_held(const struct vhq *q)
+{
+    const _Atomic uint32_t *hold = peek(q->hold);
+    return hold && atomic_load_explicit(hold, memory_order_acquire) != 0;
+}
+static inline bool order_held(const struct vhq *q)
+{
+    return peek(q->own_hold) != 0 || word_held(q);
+}
 /* Smallest ticket that is buffered, of those that are turns only with `turns`. Set's lock held. */
 uint64_t order_floor(struct vhq_set *s, bool turns);
 /* ... of blocking streams and the legacy one, but for turns. */

@@ -85,17 +85,6 @@ static bool order_exempt(const struct vhq *q, uint64_t ticket)
     return ticket < atomic_load(&q->boost_below) || ticket < atomic_load(&q->set->boost_below);
 }
 
-static bool word_held(const struct vhq *q)
-{
-    const _Atomic uint32_t *hold = peek(q->hold);
-    return hold && atomic_load_explicit(hold, memory_order_acquire) != 0;
-}
-
-bool order_held(const struct vhq *q)
-{
-    return peek(q->own_hold) != 0 || word_held(q);
-}
-
 /* Nobody above is at work, only somebody else's turn: he does not mind a marker. Who has a least
  * share has to know what ran whoever minds. */
 static bool held_measured(const struct vhq *q)

@@ -26,11 +26,6 @@ static_assert(!(VHQ_OVERTAKES & (0xffff | VHQ_IN_PARTS)), "a bit of its own");
 /* A command begun inside another one's run: its fence, until vhq_end. */
 static _Thread_local struct vhq_fence *t_nested __attribute__((tls_model("initial-exec")));
 
-uint32_t vhq_max_payload(void)
-{
-    return MAX_PAYLOAD;
-}
-
 /* ---- direct: must be buffered, where nothing can be -------------------------------------------
  */
 
@@ -75,7 +70,7 @@ bool vhq_calling(const struct vhq *q)
 }
 
 /* With its load in q->cur. */
-static int begin_inline(struct vhq *q, const struct vhq_req *req, uint16_t flags)
+static inline void begin_inline(struct vhq *q, const struct vhq_req *req, uint16_t flags)
 {
     submit_before(q, flags);
     begun(q, BEGUN_INLINE);
@@ -87,11 +82,10 @@ static int begin_inline(struct vhq *q, const struct vhq_req *req, uint16_t flags
         q->cur.flags |= SLOT_RECORD;
         fence_begin(req->signals);
     }
-    return VHQ_INLINE;
 }
 
 /* Does order allow it to go now, past the ring? */
-static bool inline_allowed(const struct vhq *q, const struct vhq_req *req, bool held_ok)
+static inline bool inline_allowed(const struct vhq *q, const struct vhq_req *req, bool held_ok)
 {
     if (req->flags & VHQ_OVERTAKES)
         return true;
@@ -105,7 +99,7 @@ static bool inline_allowed(const struct vhq *q, const struct vhq_req *req, bool 
 /* The slow way to room: look at all completion words. If that does not help, what was submitted
  * last needs a marker, or nobody could tell when there is room. One that overlaps with that can
  * wait for a marker that is out. */
-static bool inline_room_looked(struct vhq *q, uint32_t load, uint32_t flags)
+static __attribute__((noinline)) bool inline_room_looked(struct vhq *q, uint32_t flags)
 {
     struct vhq_set *s = q->set;
     if (peek(q->loose_ns) != 0)
@@ -115,7 +109,7 @@ static bool inline_room_looked(struct vhq *q, uint32_t load, uint32_t flags)
     uint64_t now = clock_ns();
     pthread_mutex_lock(&s->lock);
     cap_look(s, now);
-    bool room = cap_take_looked(q, load, now);
+    bool room = cap_take_looked(q, q->cur.load, now);
     pthread_mutex_unlock(&s->lock);
     bool out = peek(q->newest) != peek(q->complete_mark);
     if (!room && peek(q->tail_est_ns) != 0 && !((flags & VHQ_CLOSE) && out))
@@ -123,22 +117,12 @@ static bool inline_room_looked(struct vhq *q, uint32_t load, uint32_t flags)
     return room;
 }
 
-static bool loose_room_looked(struct vhq_set *s)
+static __attribute__((noinline)) bool loose_room_looked(struct vhq_set *s)
 {
     pthread_mutex_lock(&s->lock);
     cap_look(s, clock_ns());
     pthread_mutex_unlock(&s->lock);
     return cap_loose_room(s);
-}
-
-static bool inline_room_capped(struct vhq *q, const struct vhq_req *req, uint16_t *flags)
-{
-    if (cap_alone(q->set)) {
-        *flags |= SLOT_LOOSE;
-        return loose_room_looked(q->set);
-    }
-    uint32_t load = q->cur.load;
-    return likely(cap_take(q, load)) || inline_room_looked(q, load, req->flags);
 }
 
 static inline bool inline_room(struct vhq *q, const struct vhq_req *req, uint16_t *flags)
@@ -147,10 +131,10 @@ static inline bool inline_room(struct vhq *q, const struct vhq_req *req, uint16_
     q->cur.load = cap_load(req);
     if (req->flags & VHQ_UNCOUNTED)
         return true;
-    if (unlikely(!cap_alone(q->set) || !cap_loose_room(q->set)))
-        return inline_room_capped(q, req, flags);
+    if (!cap_alone(q->set))
+        return likely(cap_take(q, q->cur.load)) || inline_room_looked(q, req->flags);
     *flags |= SLOT_LOOSE;
-    return true;
+    return likely(cap_loose_room(q->set)) || loose_room_looked(q->set);
 }
 
 /*
@@ -284,7 +268,7 @@ static int begin_slow(struct vhq *q, const struct vhq_req *req, struct vhq_cmd *
 {
     const struct vhq_set *s = q->set;
     bool turn =
-        (req->flags & VHQ_MUST_INLINE) || req->bytes > MAX_PAYLOAD ||
+        (req->flags & VHQ_MUST_INLINE) || req->bytes > VHQ_MAX_PAYLOAD ||
         (s->ops.may_buffer && !(req->flags & VHQ_MUST_BUFFER) && !s->ops.may_buffer(s->user));
     uint32_t bytes = turn ? 0 : req->bytes;
     struct turn *t;
@@ -338,8 +322,10 @@ int vhq_begin(struct vhq *q, const struct vhq_req *req, struct vhq_cmd **cmd)
     uint16_t flags;
     if (unlikely(vhq_t_turns != 0))
         turns_begin(req->frame);
-    fence_await(req->after);
-    fence_await(req->displaces);
+    if (unlikely(req->after || req->displaces)) {
+        fence_await(req->after);
+        fence_await(req->displaces);
+    }
     pthread_mutex_lock(&q->lock);
     if (req->displaces)
         fence_displace(req->displaces);

@@ -20,7 +20,7 @@ enum {
     RING_HOT = 128 * 1024, /* an empty ring starts over from here, to stay in the cache */
 };
 static_assert(VHQ_PAYLOAD_ALIGN == RECORD_ALIGN, "payloads follow 64-byte headers");
-static_assert(MAX_PAYLOAD + CACHE_LINE <= RING_MIN, "the largest record fits an empty ring");
+static_assert(VHQ_MAX_PAYLOAD + CACHE_LINE <= RING_MIN, "the largest record fits an empty ring");
 
 static uint32_t record_bytes(uint32_t payload)
 {

@@ -388,7 +388,7 @@ static void sync_queue(struct vhq *q)
 }
 
 /* Is there anything that is not known complete? */
-static bool finish_needed(const struct vhq *q)
+static inline bool finish_needed(const struct vhq *q)
 {
     return peek(q->sent) != peek(q->mark_cover) || peek(q->newest) != peek(q->complete_mark);
 }

@@ -46,6 +46,7 @@ struct vhq_cmd {
     void *payload;
 };
 #define VHQ_PAYLOAD_ALIGN 16
+#define VHQ_MAX_PAYLOAD   (64 * 1024)
 
 /* The device is shared in so many parts: a multiprocessor or two each. */
 enum { VHQ_PARTS = 64 };
@@ -228,7 +229,7 @@ enum {
 };
 
 struct vhq_req {
-    uint32_t bytes;          /* payload size; at most vhq_max_payload() unless MUST_INLINE */
+    uint32_t bytes;          /* payload size; at most VHQ_MAX_PAYLOAD unless MUST_INLINE */
     uint32_t flags;          /* VHQ_* */
     uint64_t est_ns;         /* estimated GPU time; ignored with VHQ_UNCOUNTED */
     uint32_t parts;          /* of the device that it takes meanwhile, of VHQ_PARTS; 0: all of it */
@@ -263,7 +264,6 @@ void vhq_end(struct vhq *q, const void *frame, int driver_result);
 /* Between the two, of a command with VHQ_IN_PARTS that the caller submits by itself: a part went to
  * the driver, and another follows. Waits until that may go. */
 void vhq_part(struct vhq *q);
-uint32_t vhq_max_payload(void);
 /* The same for a command without fences that nothing is in the way of: true, and the caller makes
  * the driver call now. False: it is to be begun by vhq_begin. `flags`: VHQ_UNCOUNTED or 0; without
  * it the command goes so while the set is alone. */
@@ -271,7 +271,11 @@ bool vhq_begin_plain(struct vhq *q, uint32_t flags);
 void vhq_end_plain(struct vhq *q, uint32_t flags, uint64_t est_ns, int driver_result);
 
 /* True inside a command's `run`: the calling thread is this process's dispatcher. */
-bool vhq_in_dispatcher(void);
+extern _Thread_local bool vhq_t_dispatcher __attribute__((tls_model("initial-exec")));
+static inline bool vhq_in_dispatcher(void)
+{
+    return vhq_t_dispatcher;
+}
 
 /* ---- fences: what an event's latest record is, seen from the host ------------------------- */
 

@@ -15,11 +15,6 @@
 _Thread_local unsigned call_in_callback __attribute__((tls_model("initial-exec")));
 _Thread_local uint32_t call_thread_level __attribute__((tls_model("initial-exec")));
 
-bool call_native(void)
-{
-    return unlikely(shim_bypassed() || call_in_callback || vhq_in_dispatcher());
-}
-
 static void call_fill(struct call *c, struct vhq_cmd *cmd)
 {
     cmd->run = c->run;
@@ -59,7 +54,7 @@ static int call_queue(struct call *c, struct shim_stream *s, uint64_t before)
             vhq_fence_cancel(c->req.signals);
         return (int)error;
     }
-    if (!c->run || c->req.bytes > vhq_max_payload() || s->undeferred || config_get()->inline_only ||
+    if (!c->run || c->req.bytes > VHQ_MAX_PAYLOAD || s->undeferred || config_get()->inline_only ||
         atomic_load_explicit(&unknown_passes, memory_order_relaxed))
         c->req.flags |= VHQ_MUST_INLINE;
     c->req.boost = c->req.boost || call_boost(s);

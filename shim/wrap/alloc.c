@@ -8,14 +8,17 @@
 #include "shim/path/op.h"
 #include "vhq/mutant.h"
 
-static bool out_of_memory(CUresult r)
+static __attribute__((noinline)) bool frees_drained(void)
 {
-    if (r != CUDA_ERROR_OUT_OF_MEMORY || call_native())
-        return false;
-    struct shim_context *ctx = context_known();
+    struct shim_context *ctx = call_native() ? NULL : context_known();
     if (ctx)
         drain_context(ctx); /* frees that are buffered count when we try once more */
     return ctx;
+}
+
+static bool out_of_memory(CUresult r)
+{
+    return unlikely(r == CUDA_ERROR_OUT_OF_MEMORY) && frees_drained();
 }
 
 /* ---- in stream order ---------------------------------------------------------------------- */
@@ -40,7 +43,7 @@ static CUresult alloc_real(const struct alloc *a)
  * what the driver has of another. And where memory is short the driver lets the allocation wait for
  * a free in another stream (CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES), which may stand
  * behind a wait for a value that the overtaken work writes: see alloc_queued. */
-static CUresult alloc_ahead(const struct alloc *a, struct shim_stream *s)
+static inline CUresult alloc_ahead(const struct alloc *a, struct shim_stream *s)
 {
     if (s && s->kind == VHQ_LEGACY)
         drain_before_legacy(s);
@@ -74,7 +77,7 @@ static CUresult alloc_queued(const struct alloc *a, struct shim_stream *s)
     return r;
 }
 
-static inline CUresult alloc_async(struct alloc *a, bool ptds)
+static CUresult alloc_async(struct alloc *a, bool ptds)
 {
     a->stream = stream_normal(a->stream, ptds);
     struct shim_stream *s = call_native() ? NULL : stream_of(a->stream);

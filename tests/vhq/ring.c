@@ -35,7 +35,7 @@ Test(ring, keeps_order_and_contents_over_many_wraps)
     uint64_t in = 0, out = 0;
     uint32_t seed = 7;
     for (int i = 0; i < 20000; i++) {
-        uint32_t bytes = rnd(&seed, 10) == 0 ? rnd(&seed, MAX_PAYLOAD) : rnd(&seed, 400);
+        uint32_t bytes = rnd(&seed, 10) == 0 ? rnd(&seed, VHQ_MAX_PAYLOAD) : rnd(&seed, 400);
         if (rnd(&seed, 2) && ring_fits(&r, bytes))
             push(&r, bytes, in++);
         else if (ring_head(&r))
@@ -71,8 +71,8 @@ Test(ring, takes_the_largest_payload_whenever_it_is_empty)
             push(&r, left < 60000 ? left : 60000, 1);
             pop_and_check(&r, 1);
         }
-        cr_assert(ring_fits(&r, MAX_PAYLOAD));
-        push(&r, MAX_PAYLOAD, 2);
+        cr_assert(ring_fits(&r, VHQ_MAX_PAYLOAD));
+        push(&r, VHQ_MAX_PAYLOAD, 2);
         pop_and_check(&r, 2);
         ring_free(&r);
     }

@@ -38,6 +38,7 @@ struct launch {
     struct shim_context *ctx;
     uint64_t shape;
     uint32_t room; /* see launch_room */
+    bool accepted; /* the driver has accepted a launch of this shape */
     bool waits;    /* see waiting.h */
     struct traced_who who;
 };
@@ -86,7 +87,9 @@ static CUresult driver_launch_timed(const struct launch *l, const CUlaunchConfig
     struct sample *sample = !l->estimate ? NULL
                             : l->beside  ? estimate_begin_beside(l->estimate, l->ctx, l->stream)
                                          : estimate_begin(l->estimate, l->ctx, l->stream);
-    struct timing *timing = unlikely(l->who.op) ? traced_begin(l->ctx, l->stream, &l->who) : NULL;
+    if (likely(!sample && !l->who.op))
+        return driver_launch(l, config);
+    struct timing *timing = l->who.op ? traced_begin(l->ctx, l->stream, &l->who) : NULL;
     CUresult r = driver_launch(l, config);
     traced_end(timing, l->stream, r);
     estimate_end(sample, l->stream);
@@ -104,6 +107,17 @@ static uint32_t launch_room(const struct launch *l)
     return (uint32_t)each * l->ctx->gpu->processors;
 }
 
+static void launch_accepted(const struct launch *l)
+{
+    uint32_t room;
+    if (!function_shape_known(l->known, l->shape, &room)) {
+        function_accepted(l->known, l->ctx->base);
+        function_cluster_ask(l->known, l->function, l->ctx->gpu);
+        function_shape_add(l->known, l->shape, launch_room(l));
+    }
+    function_seed(l->known, l->function, l->ctx->gpu);
+}
+
 static int launch_now(void *args)
 {
     struct launch *l = args;
@@ -113,15 +127,8 @@ static int launch_now(void *args)
         config.hStream = l->stream;
     }
     CUresult r = driver_launch_timed(l, l->config ? &config : NULL);
-    if (r == CUDA_SUCCESS && l->known) {
-        uint32_t room;
-        if (!function_shape_known(l->known, l->shape, &room)) {
-            function_accepted(l->known, l->ctx->base);
-            function_cluster_ask(l->known, l->function, l->ctx->gpu);
-            function_shape_add(l->known, l->shape, launch_room(l));
-        }
-        function_seed(l->known, l->function, l->ctx->gpu);
-    }
+    if (r == CUDA_SUCCESS && l->known && !l->accepted)
+        launch_accepted(l);
     return (int)r;
 }
 
@@ -354,8 +361,9 @@ static bool grid_clusters(const struct launch *l)
 
 static bool grid_valid(const struct launch *l)
 {
+    const uint32_t *most = l->ctx->gpu->max_grid;
     for (int i = 0; i < 3; i++)
-        if (!l->grid[i] || l->grid[i] > l->ctx->gpu->max_grid[i])
+        if (!l->grid[i] || l->grid[i] > most[i])
             return false;
     return grid_clusters(l);
 }
@@ -399,7 +407,8 @@ static bool launch_known(struct launch *l)
     if (!l->known || !attributes_plain(l->config))
         return false;
     l->shape = launch_shape(l);
-    return function_shape_known(l->known, l->shape, &l->room) &&
+    l->accepted = function_shape_known(l->known, l->shape, &l->room);
+    return l->accepted &&
            (function_belongs(l->known, l->ctx->base) || MUTANT(kernel_shape_shared)) &&
            grid_valid(l);
 }

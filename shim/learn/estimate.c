@@ -99,18 +99,6 @@ void estimate_seed(struct estimate *e, uint32_t mean_ns, uint32_t upper_ns, bool
     pthread_mutex_unlock(&lock);
 }
 
-unsigned estimate_bucket(uint64_t blocks)
-{
-    unsigned log = blocks ? (unsigned)(63 - __builtin_clzll(blocks)) / 2 : 0;
-    return log < ESTIMATE_BUCKETS ? log : ESTIMATE_BUCKETS - 1;
-}
-
-uint64_t estimate_ns(const struct estimate *e)
-{
-    uint64_t ns = vhq_learned_ns(&e->learned);
-    return ns ? ns : VHQ_UNKNOWN_NS;
-}
-
 /* 12 GB/s across PCIe and 500 GB/s within the device, plus what any copy costs. */
 uint64_t estimate_copy_ns(size_t bytes, bool on_device)
 {
@@ -345,31 +333,29 @@ static struct sample *sample_begin(struct estimate *e, struct shim_context *ctx,
     return NULL;
 }
 
-/* One in EVERY on average. By chance, or a program that repeats itself would show one of its
- * kernels again and again; and the same chance in every run. */
-static bool estimate_due(struct estimate *e, uint32_t n)
+/* The next one: one in EVERY on average. By chance, or a program that repeats itself would show one
+ * of its kernels again and again; and the same chance in every run. */
+static void estimate_draw(struct estimate *e, uint32_t n)
 {
     static _Atomic uint32_t draws;
-    if ((int32_t)(n - atomic_load_explicit(&e->next, memory_order_relaxed)) < 0)
-        return false;
     uint32_t draw = atomic_load_explicit(&draws, memory_order_relaxed) + 1;
     atomic_store_explicit(&draws, draw, memory_order_relaxed);
     uint32_t chance = (n ^ draw << 20 ^ draw) * 0x9e3779b1u;
     chance = (chance ^ chance >> 15) * 0x85ebca6bu;
     uint32_t step = n + 1 < ESTIMATE_FIRST ? 1 : 1 + (chance >> 16) % (2 * EVERY - 1);
     atomic_store_explicit(&e->next, n + step, memory_order_relaxed);
-    return true;
 }
 
 struct sample *estimate_begin(struct estimate *e, struct shim_context *ctx, CUstream stream)
 {
     uint32_t n = atomic_load_explicit(&e->launches, memory_order_relaxed);
-    bool first_done = estimate_first_done(e);
+    bool due = (int32_t)(n - atomic_load_explicit(&e->next, memory_order_relaxed)) >= 0,
+         first_done = estimate_first_done(e);
     estimate_count(e);
-    if (likely(first_done && vhq_set_alone(ctx->set)) || likely(!estimate_due(e, n)) ||
-        capture_any() || real_time_runs(ctx))
+    if (likely(!due) || (first_done && vhq_set_alone(ctx->set)))
         return NULL;
-    return sample_begin(e, ctx, stream);
+    estimate_draw(e, n);
+    return capture_any() || real_time_runs(ctx) ? NULL : sample_begin(e, ctx, stream);
 }
 
 struct sample *estimate_begin_beside(struct estimate *e, struct shim_context *ctx, CUstream stream)

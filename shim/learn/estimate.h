@@ -39,9 +39,17 @@ void estimate_keep(struct estimate *e, struct shim_function *owner, uint32_t buc
 /* What is known from before, unless this process knows better. Not exact: that it is no longer. */
 void estimate_seed(struct estimate *e, uint32_t mean_ns, uint32_t upper_ns, bool exact);
 /* Which of a function's estimates a grid of so many blocks belongs to. */
-unsigned estimate_bucket(uint64_t blocks);
+static inline unsigned estimate_bucket(uint64_t blocks)
+{
+    unsigned log = blocks ? (unsigned)(63 - __builtin_clzll(blocks)) / 2 : 0;
+    return log < ESTIMATE_BUCKETS ? log : ESTIMATE_BUCKETS - 1;
+}
 /* What a launch will hardly exceed. VHQ_UNKNOWN_NS if nothing is known. */
-uint64_t estimate_ns(const struct estimate *e);
+static inline uint64_t estimate_ns(const struct estimate *e)
+{
+    uint64_t ns = vhq_learned_ns(&e->learned);
+    return ns ? ns : VHQ_UNKNOWN_NS;
+}
 static inline bool estimate_known(const struct estimate *e)
 {
     return vhq_learned_ns(&e->learned) != 0;

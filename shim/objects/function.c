@@ -167,11 +167,9 @@ static struct shim_function *function_add(CUfunction handle, const struct shim_c
     return f;
 }
 
-struct shim_function *function_of(CUfunction handle, const struct shim_context *ctx)
+static __attribute__((noinline)) struct shim_function *
+function_find(CUfunction handle, const struct shim_context *ctx, uint32_t now)
 {
-    uint32_t now = atomic_load_explicit(&generation, memory_order_acquire);
-    if (likely(cache.handle == handle && cache.context == ctx && cache.generation == now))
-        return cache.function;
     if (!handle)
         return NULL;
     struct shim_function *f = function_known(handle, ctx);
@@ -182,6 +180,13 @@ struct shim_function *function_of(CUfunction handle, const struct shim_context *
     cache.function = f;
     cache.generation = f ? now : 0;
     return f;
+}
+
+struct shim_function *function_of(CUfunction handle, const struct shim_context *ctx)
+{
+    uint32_t now = atomic_load_explicit(&generation, memory_order_acquire);
+    bool cached = likely(cache.handle == handle && cache.context == ctx && cache.generation == now);
+    return cached ? cache.function : function_find(handle, ctx, now);
 }
 
 uint32_t function_trace_name(struct shim_function *f, CUfunction handle)

@@ -194,14 +194,10 @@ static struct shim_stream *stream_special_of(CUstream handle)
     return handle == CU_STREAM_LEGACY ? ctx->legacy : thread_stream_get(ctx);
 }
 
-struct shim_stream *stream_of(CUstream handle)
+static __attribute__((noinline)) struct shim_stream *stream_find(CUstream handle, uint32_t now)
 {
     if (stream_special(handle))
         return stream_special_of(handle);
-    /* pairs with the release in stream_unlink, by way of the application's own order */
-    uint32_t now = atomic_load_explicit(&generation, memory_order_acquire);
-    if (likely(cache.handle == handle && cache.generation == now))
-        return cache.stream;
     struct shim_stream *s = stream_known(handle);
     if (!s)
         s = stream_adopt(handle);
@@ -211,6 +207,14 @@ struct shim_stream *stream_of(CUstream handle)
         cache.generation = now;
     }
     return s;
+}
+
+struct shim_stream *stream_of(CUstream handle)
+{
+    /* pairs with the release in stream_unlink, by way of the application's own order */
+    uint32_t now = atomic_load_explicit(&generation, memory_order_acquire);
+    bool cached = likely(cache.handle == handle && cache.generation == now);
+    return cached ? cache.stream : stream_find(handle, now);
 }
 
 /* ---- and letting them go ------------------------------------------------------------------ */

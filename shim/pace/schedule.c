@@ -153,7 +153,7 @@ uint32_t schedule_level(const struct shim_context *ctx, int priority)
 
 /* Counted before it is busy: whoever finds it busy and complete takes the count away, which must be
  * there by then. */
-static void schedule_activate(struct shim_stream *s)
+static __attribute__((noinline)) void schedule_activate(struct shim_stream *s)
 {
     uint64_t busy = atomic_load(&s->busy);
     client_active(s->ctx->gpu->index, s->level);

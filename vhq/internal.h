@@ -833,6 +833,9 @@ struct goal {
 int goal_wait(struct vhq_set *s, const struct goal *g, uint64_t deadline_ns);
 /* A command of q was retired. Set's lock held. */
 void waiter_check(struct vhq_set *s, struct vhq *q);
+/* q goes: nobody waits for it any more, though what is ahead of it by the legacy stream's rule is
+ * buffered still. Who waited may have left by a jump, and have destroyed it. Set's lock held. */
+void waiter_forget(struct vhq_set *s, const struct vhq *q);
 /* A call was buffered: a drain that began before may wait for nothing but what stands behind it.
  * seq_cst on both sides: either that drain sees the call, or it is seen here. No lock is held. */
 void waiter_tell(struct vhq_set *s);

@@ -500,6 +500,7 @@ static void queue_unlink(struct vhq *q)
 {
     struct vhq_set *s = q->set;
     order_floor(s, true); /* adopts what is on the way to the lists */
+    waiter_forget(s, q);
     cap_forget(q);
     cap_look(s, clock_ns());
     unlist(&s->ready, q, offsetof(struct vhq, ready_next));

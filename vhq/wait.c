@@ -155,6 +155,18 @@ void waiter_check(struct vhq_set *s, struct vhq *q)
     }
 }
 
+void waiter_forget(struct vhq_set *s, const struct vhq *q)
+{
+    struct waiter *w, *next;
+    DL_FOREACH_SAFE(s->waiters, w, next)
+    {
+        if (w->goal.q != q)
+            continue;
+        waiter_give(s, w);
+        futex_wake(&w->stay);
+    }
+}
+
 void waiter_tell(struct vhq_set *s)
 {
     if (likely(atomic_load(&s->waiting) == 0))

@@ -299,6 +299,32 @@ Test(hold, a_drain_of_one_stream_waits_for_no_other)
     world_free(w);
 }
 
+static void *drain_one_unblocked(void *arg)
+{
+    vhq_drain_unblocked(arg, false);
+    return NULL;
+}
+
+/* Though what its stream's legacy rule puts ahead is held still: a thread that has left such a
+ * drain by a jump destroys the stream itself. */
+Test(hold, a_drain_of_one_stream_is_over_when_that_is_destroyed)
+{
+    struct world *w = world_new(NULL);
+    int b = world_stream(w, VHQ_BLOCKING), legacy = world_stream(w, VHQ_LEGACY);
+    pthread_t drainer;
+    hold_all(w, true);
+    int k = launch(w, legacy, 1);
+    pthread_create(&drainer, NULL, drain_one_unblocked, w->stream[b].q);
+    WAIT_FOR(somebody_waits(w));
+    vhq_destroy(w->stream[b].q);
+    pthread_join(drainer, NULL);
+    cr_assert_not(submitted(w, k));
+    hold_all(w, false);
+    vhq_set_drain(w->set, false);
+    device_finish(w);
+    world_free(w);
+}
+
 /* The legacy stream's drain knows nothing of non-blocking ones. */
 Test(hold, a_drain_for_the_legacy_stream_waits_for_no_other)
 {

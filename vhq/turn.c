@@ -343,18 +343,20 @@ void turns_give_up(void)
     }
 }
 
-/* A handler on a stack of its own says nothing of the one below it. */
-static bool on_other_stack(void)
+static bool on_stack(const stack_t *s, const void *frame)
 {
-    stack_t now;
-    return sigaltstack(NULL, &now) != 0 || (now.ss_flags & SS_ONSTACK);
+    return !(s->ss_flags & SS_DISABLE) && (uintptr_t)frame - (uintptr_t)s->ss_sp < s->ss_size;
 }
 
-/* Two that are under way have no frame in common, whatever stacks they are on. */
+/* Two that are under way have no frame in common, whatever stacks they are on. A handler on a stack
+ * of its own says nothing of the one below it; but who is not on that stack has left what is. */
 static bool turn_left(const struct turn *t, const void *frame)
 {
-    return t->frame &&
-           (frame == t->frame || ((uintptr_t)frame > (uintptr_t)t->frame && !on_other_stack()));
+    stack_t signals;
+    if (!t->frame || frame == t->frame || sigaltstack(NULL, &signals) != 0)
+        return t->frame && frame == t->frame;
+    bool on = on_stack(&signals, frame), was = on_stack(&signals, t->frame);
+    return on == was ? (uintptr_t)frame > (uintptr_t)t->frame : was;
 }
 
 /* The newest of its thread. */

@@ -253,3 +253,28 @@ Test(turns, end_with_their_call_whatever_has_begun_within)
     cr_assert_not(vhq_calling(other));
     world_free(w);
 }
+
+/* A signal stack lies above the program's own as well as below it. */
+Test(turns, left_on_a_signal_stack_are_over_below_it)
+{
+    static char memory[64 + (1 << 16)];
+    const char *below = &memory[0];
+    stack_t own, signals = {.ss_sp = &memory[64], .ss_size = 1 << 16};
+    struct world *w = world_new(NULL);
+    struct vhq *q = w->stream[world_stream(w, VHQ_NONBLOCKING)].q;
+    struct vhq *other = w->stream[world_stream(w, VHQ_NONBLOCKING)].q;
+    struct vhq_req call = {.flags = VHQ_MUST_INLINE, .est_ns = 1000, .frame = below};
+    struct vhq_req on_top = {.flags = VHQ_MUST_INLINE, .est_ns = 1000, .frame = &memory[1024]};
+    struct vhq_cmd *cmd;
+    sigaltstack(&signals, &own);
+    vhq_begin(q, &call, &cmd);
+    vhq_begin(other, &on_top, &cmd);
+    cr_assert(vhq_calling(q));
+    vhq_end(q, call.frame, 0);
+    vhq_begin(other, &on_top, &cmd);
+    vhq_begin(q, &call, &cmd);
+    cr_assert_not(vhq_calling(other));
+    vhq_end(q, call.frame, 0);
+    sigaltstack(&own, NULL);
+    world_free(w);
+}

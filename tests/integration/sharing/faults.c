@@ -192,10 +192,10 @@ Test(faults, daemon_killed_midway)
     char expected[32];
     struct process *daemon, *be, *rt;
 
-    undisturbed_checksum(200, expected);
+    undisturbed_checksum(600, expected);
     daemon = daemon_start();
     rt = inference_start(rate_with_gaps(), "70");
-    be = training_start(200, NULL);
+    be = training_start(600, NULL);
     cr_expect(client_wait("be_training", held, 20, NULL));
     process_signal(daemon, SIGKILL);
     process_wait(daemon, 10);

@@ -62,9 +62,15 @@ static bool is_below_one(const struct client_row *row)
     return row->above == 1 && client_submitted(row) > 0;
 }
 
+/* Holds of a service that leaves gaps. */
+static int enough(void)
+{
+    return clock_steps() ? 20 : 3;
+}
+
 static bool was_held(const struct client_row *row)
 {
-    return row->level == 0 && client_holds(row) >= 20;
+    return row->level == 0 && client_holds(row) >= (uint64_t)enough();
 }
 
 /* While the real-time process has anything in the driver, best effort gives it nothing: but for a
@@ -76,13 +82,13 @@ Test(sharing, best_effort_is_held_and_its_result_stays)
     char expected[32];
     struct process *daemon, *be, *rt;
     uint64_t from_ns;
-    int judged = 0, broken = 0;
+    int judged = 0, broken = 0, steps = clock_steps() ? 200 : 600;
 
-    undisturbed_checksum(200, expected);
+    undisturbed_checksum(steps, expected);
     device_log_open();
     daemon = daemon_start();
     rt = inference_start(rate_with_gaps(), "70");
-    be = training_start(200, NULL);
+    be = training_start(steps, NULL);
     cr_assert(client_wait("be_training", is_below_one, 20, NULL));
     from_ns = device_now_ns();
     cr_expect(client_wait("be_training", was_held, 60, NULL), "hardly ever held");
@@ -97,7 +103,7 @@ Test(sharing, best_effort_is_held_and_its_result_stays)
             judged++;
             broken += busy[i].others > 2;
         }
-    cr_expect_geq(judged, 20);
+    cr_expect_geq(judged, enough());
     cr_expect(!clock_steps() || broken == 0, "%d of %d times more than two launches while held",
               broken, judged);
     process_free(be);

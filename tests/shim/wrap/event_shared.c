@@ -6,7 +6,6 @@
 
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { KIND = CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING };
@@ -70,18 +69,11 @@ static void peer_ends(void)
     cr_expect_eq(status, 0);
 }
 
-static uint64_t now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
 /* Who asks for another process's record may wait for it, and a wait of 20 ms holds nobody: where
  * the host is so late nothing is said. */
 static bool holds_since(uint64_t asked_ms, CUstream below)
 {
-    return rig_held(below) || now_ms() - asked_ms >= 20;
+    return rig_held(below) || rig_now_ms() - asked_ms >= 20;
 }
 
 static CUstream stream_above(void)
@@ -111,7 +103,7 @@ Test(event_shared, another_processs_record_completes_no_stream_of_this_one)
     CUevent e;
     ok(cuEventCreate(&e, KIND));
     ok(cuEventRecord(e, above));
-    uint64_t asked_ms = now_ms();
+    uint64_t asked_ms = rig_now_ms();
     answers(CUDA_ERROR_NOT_READY, cuEventQuery(e));
     cr_assert(holds_since(asked_ms, below));
     send_to_peer(e);

@@ -5,7 +5,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 TestSuite(graph, .init = rig_open, .fini = rig_close);
 
@@ -30,13 +29,6 @@ static struct gate gate_new(void)
     ok(cuMemHostAlloc((void **)&g.word, 64, CU_MEMHOSTALLOC_DEVICEMAP));
     ok(cuMemHostGetDevicePointer(&g.at, g.word, 0));
     return g;
-}
-
-static uint64_t now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
 static CUgraphExec few(CUdeviceptr x)
@@ -67,10 +59,10 @@ static unsigned buffered_behind(CUgraphExec (*second)(CUdeviceptr x), CUdevicept
         ok(cuStreamWaitValue32(s, gate.at, 1, CU_STREAM_WAIT_VALUE_GEQ));
         ok(cuGraphLaunch(first, s));
         ok(cuGraphLaunch(then, s));
-        began = now_ms();
+        began = rig_now_ms();
         ok(cuGraphLaunch(last, s));
         count = buffered(s);
-        began = now_ms() - began;
+        began = rig_now_ms() - began;
         atomic_store(gate.word, 1);
         ok(cuStreamSynchronize(s));
         ok(cuGraphExecDestroy(first));

@@ -204,6 +204,13 @@ void rig_nap(void)
     nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 }
 
+uint64_t rig_now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
 void rig_blocked(struct rig_thread *t)
 {
     for (int i = 0; i < 20; i++)

@@ -74,8 +74,9 @@ void rig_start(struct rig_thread *t, void (*body)(void *), void *user);
 void rig_join(struct rig_thread *t);
 /* It has not returned, and does not within some milliseconds. */
 void rig_blocked(struct rig_thread *t);
-/* Waits until `flag`, 20 s at most. */
+/* Waits until `flag`, 200 s at most. */
 void rig_until(_Atomic bool *flag);
 void rig_nap(void);
+uint64_t rig_now_ms(void); /* of the host's monotonic clock */
 
 #endif

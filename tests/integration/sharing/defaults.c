@@ -64,13 +64,18 @@ static void skip_if_given_up(void)
         cr_skip_test("whether gates hold could not be asked in two seconds of this host");
 }
 
+static void run_asks(const char *const env[])
+{
+    run_true(env);
+    skip_if_given_up();
+}
+
 Test(defaults, whether_gates_hold_is_asked_once_and_out_of_sight)
 {
     struct process *daemon = daemon_start(), *p;
 
     device_log_open();
-    run_true(NULL);
-    skip_if_given_up();
+    run_asks(NULL);
     cr_expect_not_null(strstr(record(), " graphs\n"), "recorded: %s", record());
     cr_expect_eq(device_log_count(any, NULL), 0);
     forget();
@@ -99,8 +104,7 @@ static void does_not_hold(const char *waits, const char *why)
 {
     struct process *daemon = daemon_start();
 
-    run_true((const char *[]){waits, NULL});
-    skip_if_given_up();
+    run_asks((const char *[]){waits, NULL});
     cr_expect_not_null(strstr(record(), why), "recorded: %s", record());
     process_free(daemon);
 }
@@ -189,8 +193,7 @@ Test(defaults, what_was_seen_with_another_driver_does_not_count)
 {
     struct process *daemon = daemon_start();
 
-    run_true(NULL);
-    skip_if_given_up();
+    run_asks(NULL);
     process_free(daemon);
     has_none(bare, (const char *[]){PRELOAD, SIMULATOR, "SIMGPU_DRIVER_VERSION=12080", NULL},
              "no gates: whether they hold was seen with another driver");

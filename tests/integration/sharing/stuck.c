@@ -83,8 +83,8 @@ static void waits(const char *stream, const char *bound, bool bounded)
     cr_expect(!clock_steps() || soon == 0, "%d kernels: it did not hold", soon);
     int let_go = began(job, wait[0] + MOST_MS * MS, wait[1]);
     printf("%s, %s: %d kernels of the job after the bound\n", stream, bound, let_go);
-    int least = clock_steps() ? 100 : 1; /* a busy host gives the job little time */
-    cr_expect(bounded ? let_go >= least : let_go == 0, "%d kernels", let_go);
+    int few = clock_steps() ? 100 : 0; /* a busy host gives the job little time */
+    cr_expect(bounded ? let_go > few : let_go == 0, "%d kernels", let_go);
     int beside = began(job, work[0] + FLIGHT_MS * MS, work[1]);
     cr_expect(!clock_steps() || beside < 20, "%d kernels: it holds nobody again", beside);
     process_free(service);

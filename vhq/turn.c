@@ -353,8 +353,12 @@ static bool on_stack(const stack_t *s, const void *frame)
 static bool turn_left(const struct turn *t, const void *frame)
 {
     stack_t signals;
-    if (!t->frame || frame == t->frame || sigaltstack(NULL, &signals) != 0)
-        return t->frame && frame == t->frame;
+    if (!t->frame)
+        return false;
+    if (frame == t->frame)
+        return true;
+    if (sigaltstack(NULL, &signals) != 0)
+        return false;
     bool on = on_stack(&signals, frame), was = on_stack(&signals, t->frame);
     return on == was ? (uintptr_t)frame > (uintptr_t)t->frame : was;
 }

@@ -143,15 +143,19 @@ int goal_wait(struct vhq_set *s, const struct goal *g, uint64_t deadline_ns)
     return w ? waiter_sleep(s, w, stay, deadline_ns) : goal_look(s, g, deadline_ns);
 }
 
+static void waiter_end(struct vhq_set *s, struct waiter *w)
+{
+    waiter_give(s, w);
+    futex_wake(&w->stay); /* another thread may have taken it by now, and sleeps on */
+}
+
 void waiter_check(struct vhq_set *s, struct vhq *q)
 {
     struct waiter *w, *next;
     DL_FOREACH_SAFE(s->waiters, w, next)
     {
-        if ((w->goal.what < WAIT_SET && w->goal.q != q) || !goal_reached(s, &w->goal))
-            continue;
-        waiter_give(s, w);
-        futex_wake(&w->stay); /* another thread may have taken it by now, and sleeps on */
+        if ((w->goal.what >= WAIT_SET || w->goal.q == q) && goal_reached(s, &w->goal))
+            waiter_end(s, w);
     }
 }
 
@@ -160,10 +164,8 @@ void waiter_forget(struct vhq_set *s, const struct vhq *q)
     struct waiter *w, *next;
     DL_FOREACH_SAFE(s->waiters, w, next)
     {
-        if (w->goal.q != q)
-            continue;
-        waiter_give(s, w);
-        futex_wake(&w->stay);
+        if (w->goal.q == q)
+            waiter_end(s, w);
     }
 }
 

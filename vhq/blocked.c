@@ -57,7 +57,8 @@ static void blocked_here(struct vhq_set *s, uint64_t now)
  * No progress for long: what is in flight may wait for what is buffered. Or it is a long queue,
  * behind which as much more would make the next look as late as this one, and so on for ever. So
  * one command is let in, and twice as many each further time; while work of others gets on, it is
- * one each time.
+ * one each time. What waits may stand in a few streams with thousands ahead of all others: so one
+ * of a stream that has nothing in flight is let in, too.
  */
 static bool blocked_guard(struct vhq_set *s, uint64_t now)
 {
@@ -79,6 +80,7 @@ static bool blocked_guard(struct vhq_set *s, uint64_t now)
     if (MUTANT(guard_of_old))
         s->admitted = s->cfg.queue;
     s->admits = s->admitted;
+    s->admits_done = true;
     return true;
 }
 

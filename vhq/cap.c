@@ -619,6 +619,7 @@ static void cap_progress(struct vhq_set *s, uint64_t began, uint64_t est, uint64
     s->blocked_ns = 0;
     s->backoff_ns = 0;
     s->admits = s->admitted = 0;
+    s->admits_done = false;
     if (unlikely(s->trials != 0))
         measure_tried(s);
 }

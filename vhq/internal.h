@@ -403,6 +403,7 @@ struct vhq_set {
     bool asking;             /* the driver is asked for what is in flight in a stream */
     uint64_t blocked_ns;     /* since when the cap blocks without progress; 0: it does not */
     uint32_t admits;         /* so many commands the progress guard lets in ... */
+    bool admits_done;        /* ... beside one of a stream that has nothing in flight ... */
     uint32_t admitted;       /* ... and did the last time, with no progress since */
     uint32_t beat;           /* shift_beat when that began */
     uint64_t shift_ns;       /* see shift_look; as of the last command that looked for room */

@@ -41,6 +41,7 @@ struct scan {
     bool passes;      /* the command that may go next passes an earlier one */
     bool pads;        /* a command that is held waits for room beside those who hold it */
     bool settles;     /* one is held, and what is in flight is to be known complete */
+    struct vhq *done; /* has the earliest command that the guard lets in for its stream's sake */
 };
 
 static uint64_t scan_now(struct scan *c)
@@ -377,6 +378,12 @@ static void slot_learn(struct slot *slot)
     slot->flags &= (uint16_t)~SLOT_LEARNS;
 }
 
+/* What its stream has is complete, so it cannot be what nobody sees get on. */
+static __attribute__((noinline)) bool done_before(const struct scan *c, struct vhq *q)
+{
+    return !cap_in_flight(q) && head_ticket(q) < head_ticket(c->done);
+}
+
 /* Second pass: the next command that may go, and the smallest ticket among those that do not
  * consume the cap. */
 static void scan_heads(struct scan *c, struct vhq **next, struct vhq **first_free)
@@ -391,9 +398,12 @@ static void scan_heads(struct scan *c, struct vhq **next, struct vhq **first_fre
             continue;
         if ((slot->flags & SLOT_LEARNS) && slot->cmd.run)
             slot_learn(slot);
-        bool before = goes_before(q, ticket, first), early = ticket < head_ticket(earliest);
-        if ((!is_free && !before && !early) || !order_eligible(c, q, slot))
+        bool before = goes_before(q, ticket, first), early = ticket < head_ticket(earliest),
+             done = unlikely(c->s->admits_done) && !is_free && done_before(c, q);
+        if ((!is_free && !before && !early && !done) || !order_eligible(c, q, slot))
             continue;
+        if (done)
+            c->done = q;
         if (is_free) {
             best_free = ticket;
             *first_free = q;
@@ -464,6 +474,15 @@ static bool order_admit(struct scan *c, struct vhq *q, const struct slot *slot)
     return true;
 }
 
+static __attribute__((noinline)) void order_go_done(struct scan *c, struct vhq *q)
+{
+    struct slot *slot = ring_head(&q->ring);
+    slot->flags &= (uint16_t)~SLOT_LOOSE;
+    c->s->admits_done = false;
+    cap_force(q, slot->load);
+    order_go(c, q);
+}
+
 static bool order_room(struct scan *c, struct vhq *q)
 {
     struct slot *slot = ring_head(&q->ring);
@@ -508,6 +527,8 @@ static void order_choose(struct scan *c)
         order_go(c, first);
     } else if (first_free) {
         order_go(c, first_free);
+    } else if (unlikely(c->done)) {
+        order_go_done(c, c->done);
     } else if (first || c->stream_full) {
         order_capped(c, first);
     } else if (c->pads || c->settles) {

@@ -432,6 +432,31 @@ Test(cap, lets_a_command_in_where_nothing_progresses_and_twice_as_many_each_time
     world_free(w);
 }
 
+/* What does not progress may have thousands behind it, ahead of all that others wait for. */
+Test(cap, lets_one_in_of_a_stream_that_is_done_where_another_has_more_ahead)
+{
+    struct world *w = capped(100, 32);
+    int a = world_stream(w, VHQ_NONBLOCKING), b = world_stream(w, VHQ_NONBLOCKING);
+    for (int i = 0; i < 8; i++)
+        launch(w, a, 100);
+    launch(w, b, 100);
+    dispatcher_looks(w);
+    clock_advance(60 * 1000);
+    WAIT_FOR(in_device(w, a) == 2);
+    dispatcher_is_blocked(w);
+    cr_assert_eq(in_device(w, b), 0);
+    clock_advance(110 * 1000000);
+    WAIT_FOR(in_device(w, a) == 3 && in_device(w, b) == 1);
+    launch(w, b, 100); /* that is not done any more */
+    dispatcher_is_blocked(w);
+    clock_advance(110 * 1000000);
+    WAIT_FOR(in_device(w, a) == 5);
+    dispatcher_is_blocked(w);
+    cr_assert_eq(in_device(w, b), 1);
+    settle(w);
+    world_free(w);
+}
+
 /* What ran before somebody came is closed off in all streams at once; the long one may not be
  * the oldest. */
 Test(cap, lifts_no_sooner_than_the_longest_of_what_is_in_flight_takes)

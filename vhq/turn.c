@@ -35,6 +35,8 @@ static struct turn turns[TURNS];
 enum { NESTED = 17 };
 static _Thread_local struct turn *t_turns[NESTED] __attribute__((tls_model("initial-exec")));
 _Thread_local uint32_t vhq_t_turns __attribute__((tls_model("initial-exec")));
+/* Those that it still has when it ends are abandoned then. */
+static _Thread_local bool t_ends __attribute__((tls_model("initial-exec")));
 
 static struct turn *turn_free(void)
 {
@@ -52,11 +54,37 @@ static struct turn *turn_free(void)
     return NULL;
 }
 
+static pthread_key_t key;
+static int key_failed;
+
+static void turn_abandon(struct turn *t);
+
+static void thread_ended(void *unused)
+{
+    while (vhq_t_turns && !passive())
+        turn_abandon(t_turns[vhq_t_turns - 1]);
+    t_ends = false; /* what ends behind this may begin another one */
+}
+
+static void make_key(void)
+{
+    key_failed = pthread_key_create(&key, thread_ended);
+}
+
+static __attribute__((noinline)) void thread_watch(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, make_key);
+    t_ends = !key_failed && pthread_setspecific(key, t_turns) == 0;
+}
+
 struct turn *turn_new(struct vhq *q, const void *frame)
 {
     struct turn *t = likely(vhq_t_turns < NESTED) ? turn_free() : NULL;
     if (unlikely(!t))
         return NULL;
+    if (unlikely(!t_ends))
+        thread_watch();
     t_turns[vhq_t_turns++] = t;
     t->q = q;
     t->set = q->set;

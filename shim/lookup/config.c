@@ -1,8 +1,9 @@
 /*
  * config.c - the environment, read when the library is loaded and once more on first use: a program
  * may have set something meanwhile, or have cleared it all. A bad value is one warning, and the
- * default.
+ * default. A setting's own variable counts more than what CUTIN_CONF says of it.
  */
+#include "shim/lookup/conf.h"
 #include "shim/lookup/misspelt.h"
 #include "shim/lookup/shim.h"
 
@@ -107,7 +108,8 @@ static void word_copy(const char *words, uint32_t n, char *out, size_t size)
     snprintf(out, size, "%.*s", (int)strcspn(words, " "), words);
 }
 
-static void word_read(struct config *c, const struct variable *v, const char *text)
+static void word_read(struct config *c, const struct variable *v, const char *name,
+                      const char *text)
 {
     int index = word_index(v->words, text);
     char word[16];
@@ -119,10 +121,11 @@ static void word_read(struct config *c, const struct variable *v, const char *te
     word_copy(v->words, v->fallback, word, sizeof(word));
     field_set(c, v, v->fallback);
     if (!loading)
-        log_line(LOG_WARN, "%s=%.64s is not one of: %s; using %s", v->name, text, v->words, word);
+        log_line(LOG_WARN, "%s=%.64s is not one of: %s; using %s", name, text, v->words, word);
 }
 
-static void number_read(struct config *c, const struct variable *v, const char *text)
+static void number_read(struct config *c, const struct variable *v, const char *name,
+                        const char *text)
 {
     bool micros = v->kind == KIND_MICROS;
     uint32_t value;
@@ -133,19 +136,53 @@ static void number_read(struct config *c, const struct variable *v, const char *
     }
     field_set(c, v, v->fallback * (micros ? 1000 : 1));
     if (!loading)
-        log_line(LOG_WARN, "%s=%.64s is not a number from %u to %u; using %u", v->name, text,
-                 v->least, v->most, v->fallback);
+        log_line(LOG_WARN, "%s=%.64s is not a number from %u to %u; using %u", name, text, v->least,
+                 v->most, v->fallback);
 }
 
-static void path_read(struct config *c, const struct variable *v, const char *text)
+static void path_read(struct config *c, const struct variable *v, const char *name,
+                      const char *text)
 {
     char *field = (char *)c + v->offset;
 
     if (strlen(text) < v->size)
         memcpy(field, text, strlen(text) + 1);
     else if (!loading)
-        log_line(LOG_WARN, "%s=%.32s... is longer than %zu characters; using %s", v->name, text,
+        log_line(LOG_WARN, "%s=%.32s... is longer than %zu characters; using %s", name, text,
                  v->size - 1, field[0] ? field : "none");
+}
+
+/* `name`: what a message calls it. */
+static void value_read(struct config *c, const struct variable *v, const char *name,
+                       const char *text)
+{
+    if (v->kind == KIND_WORD)
+        word_read(c, v, name, text);
+    else if (v->kind == KIND_PATH)
+        path_read(c, v, name, text);
+    else
+        number_read(c, v, name, text);
+}
+
+static void part_read(struct config *c, const struct conf_part *part)
+{
+    static char text[sizeof(c->cpus) + 1]; /* one thread reads; those of programs may be small */
+    char name[64];
+
+    snprintf(name, sizeof(name), "CUTIN_CONF: %.*s", (int)part->key_length, part->key);
+    snprintf(text, sizeof(text), "%.*s", (int)part->value_length, part->value ? part->value : "");
+    for (size_t i = 0; i < sizeof(variables) / sizeof(*variables); i++)
+        if (conf_sets(part, variables[i].name))
+            value_read(c, &variables[i], name, text);
+}
+
+static void conf_read(struct config *c)
+{
+    const char *text = secure_getenv("CUTIN_CONF");
+    struct conf_part part;
+
+    while (text && conf_next(&text, &part))
+        part_read(c, &part);
 }
 
 /* Where the daemon of this user listens, and the one of the machine. */
@@ -187,18 +224,12 @@ static void config_read(struct config *c)
     if (!given)
         socket_default(c);
     given |= loading && !!secure_getenv("CUTIN_SOCKET");
+    conf_read(c);
     for (size_t i = 0; i < sizeof(variables) / sizeof(*variables); i++) {
-        const struct variable *v = &variables[i];
-        const char *text = secure_getenv(v->name);
+        const char *text = secure_getenv(variables[i].name);
 
-        if (!text)
-            continue;
-        if (v->kind == KIND_WORD)
-            word_read(c, v, text);
-        else if (v->kind != KIND_PATH)
-            number_read(c, v, text);
-        else
-            path_read(c, v, text);
+        if (text)
+            value_read(c, &variables[i], variables[i].name, text);
     }
     const char *injection = secure_getenv("CUDA_INJECTION64_PATH");
     const char *blocking = secure_getenv("CUDA_LAUNCH_BLOCKING");
@@ -209,8 +240,11 @@ static void config_read(struct config *c)
 
 static void names_check(void)
 {
+    const char *conf = secure_getenv("CUTIN_CONF");
     char text[160];
 
+    while (conf_misspelt(&conf, text, sizeof(text)))
+        log_line(LOG_WARN, "%s", text);
     for (size_t at = 0; setting_misspelt(&at, text, sizeof(text));)
         log_line(LOG_WARN, "%s", text);
 }

@@ -4,6 +4,8 @@
  */
 #include "shim/lookup/misspelt.h"
 
+#include "shim/lookup/conf.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -12,7 +14,9 @@
 static const char prefix[] = "CUTIN_";
 enum { PREFIX = sizeof(prefix) - 1, LONGEST = 32, LEAST_BEGINNING = 4, SAID = 64 };
 
+static const char conf[] = "CUTIN_CONF";
 static const char *const names[] = {
+    conf,
 #define CONFIG_WORD(name, ...) #name,
 #define CONFIG_NUMBER          CONFIG_WORD
 #define CONFIG_MICROS          CONFIG_WORD
@@ -67,24 +71,33 @@ static size_t apart(const char *text, size_t length, const char *name)
     return changes * 3 <= length ? changes : LONGEST;
 }
 
+/* The one of `names` that a text without the prefix is nearest to; NULL: it is near none. 0 apart:
+ * it is one. */
+static const char *nearest(const char *text, size_t length, size_t *is)
+{
+    const char *name = NULL;
+
+    *is = LONGEST;
+    for (size_t i = 0; i < NAMES; i++) {
+        size_t changes = apart(text, length, names[i] + PREFIX);
+        if (changes < *is) {
+            *is = changes;
+            name = names[i];
+        }
+    }
+    return name;
+}
+
 /* The setting that a name was probably meant to be; NULL where it is one, or is near none. */
 static const char *setting_meant(const char *name, size_t length)
 {
-    size_t nearest = LONGEST;
-    const char *meant = NULL;
+    const char *meant;
+    size_t is;
 
     if (length <= PREFIX || memcmp(name, prefix, PREFIX) != 0)
         return NULL;
-    for (size_t i = 0; i < NAMES; i++) {
-        size_t is = apart(name + PREFIX, length - PREFIX, names[i] + PREFIX);
-        if (is == 0)
-            return NULL;
-        if (is < nearest) {
-            nearest = is;
-            meant = names[i];
-        }
-    }
-    return meant;
+    meant = nearest(name + PREFIX, length - PREFIX, &is);
+    return is == 0 ? NULL : meant;
 }
 
 bool setting_misspelt(size_t *at, char *text, size_t size)
@@ -100,5 +113,49 @@ bool setting_misspelt(size_t *at, char *text, size_t size)
                  row, meant);
         return true;
     }
+    return false;
+}
+
+static char other_case(char c)
+{
+    return (char)((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ? c ^ 0x20 : c);
+}
+
+static bool key_known(const struct conf_part *part)
+{
+    for (size_t i = 0; i < NAMES; i++)
+        if (conf_sets(part, names[i]) && names[i] != conf)
+            return true;
+    return false;
+}
+
+static void key_say(const struct conf_part *part, char *text, size_t size)
+{
+    char key[LONGEST] = "", meant[LONGEST] = "";
+    size_t length = least(part->key_length, sizeof(key)), is;
+    const char *name;
+
+    for (size_t i = 0; i < length; i++)
+        key[i] = other_case(part->key[i]);
+    name = nearest(key, length, &is);
+    for (size_t i = 0; name && name[PREFIX + i] && i < sizeof(meant) - 1; i++)
+        meant[i] = other_case(name[PREFIX + i]);
+    if (name && is == 0)
+        snprintf(text, size, "%s: %s has a variable of its own, %s", conf, meant, name);
+    else
+        snprintf(text, size, "%s: %.*s is not a setting%s%s%s", conf,
+                 (int)least(part->key_length, SAID), part->key, name ? "; did you mean " : "",
+                 meant, name ? "?" : "");
+}
+
+bool conf_misspelt(const char **at, char *text, size_t size)
+{
+    struct conf_part part;
+
+    while (*at && conf_next(at, &part))
+        if (!key_known(&part)) {
+            key_say(&part, text, size);
+            return true;
+        }
     return false;
 }

@@ -108,6 +108,16 @@ Test(doctor, knows_what_a_misspelt_setting_was_meant_to_be)
     json_decref(root);
 }
 
+Test(doctor, knows_what_a_misspelt_key_was_meant_to_be)
+{
+    json_t *root = doctor((const char *[]){"CUTIN_CONF=gates=off,dpeth=7", NULL}, 0);
+
+    says(root, "settings", "warning");
+    cr_expect_str_eq(detail(root, "settings"),
+                     "CUTIN_CONF: dpeth is not a setting; did you mean depth?");
+    json_decref(root);
+}
+
 /* What is recorded for the only GPU. */
 static void recorded(const char *what)
 {

@@ -25,6 +25,7 @@ static void setup(void)
 #undef CONFIG_NUMBER
 #undef CONFIG_MICROS
 #undef CONFIG_PATH
+    unsetenv("CUTIN_CONF");
     unsetenv("CUDA_INJECTION64_PATH");
     setenv("XDG_RUNTIME_DIR", "/run/user/1", 1);
     captured = memfd_create("stderr", MFD_CLOEXEC);
@@ -281,6 +282,104 @@ Test(shim_config, name_that_is_the_prefix)
 Test(shim_config, name_of_great_length)
 {
     meant("CUTIN_PRIORITYPRIORITYPRIORITYPRIORITYPRIORITYPRIORITYPRIORITY", NULL);
+}
+
+/* ---- CUTIN_CONF ------------------------------------------------------------------------------ */
+
+static const struct config *conf(const char *text)
+{
+    setenv("CUTIN_CONF", text, 1);
+    return config_get();
+}
+
+Test(shim_config, conf_has_several_settings)
+{
+    const struct config *c = conf("budget_us=50,gates=on,distance_us=6.8");
+
+    cr_expect_eq(c->budget_us, 50);
+    cr_expect_eq(c->gates, GATES_ON);
+    cr_expect_eq(c->distance_ns, 6800);
+    cr_expect_eq(c->depth, 256);
+    cr_expect_str_empty(said());
+}
+
+Test(shim_config, conf_has_lists)
+{
+    const struct config *c = conf("cpus=0-3,8,10,waiting_kernels=a*,b,depth=7");
+
+    cr_expect_str_eq(c->cpus, "0-3,8,10");
+    cr_expect_str_eq(c->waiting_kernels, "a*,b");
+    cr_expect_eq(c->depth, 7);
+    cr_expect_str_empty(said());
+}
+
+Test(shim_config, variable_counts_more_than_conf)
+{
+    setenv("CUTIN_DEPTH", "9", 1);
+    cr_expect_eq(conf("depth=7,queue=64")->depth, 9);
+    cr_expect_eq(config_get()->queue, 64);
+}
+
+Test(shim_config, conf_that_is_empty_says_nothing)
+{
+    cr_expect_eq(conf("")->depth, 256);
+    cr_expect_str_empty(said());
+}
+
+Test(shim_config, conf_with_a_bad_value)
+{
+    cr_expect_eq(conf("depth=abc,queue=64")->depth, 256);
+    cr_expect_eq(config_get()->queue, 64);
+    cr_expect_str_eq(said(),
+                     "cutin: CUTIN_CONF: depth=abc is not a number from 1 to 1024; using 256\n");
+}
+
+Test(shim_config, conf_with_a_key_alone)
+{
+    cr_expect_eq(conf("gates")->gates, GATES_AUTO);
+    cr_expect_str_eq(said(), "cutin: CUTIN_CONF: gates= is not one of: auto on off; using auto\n");
+}
+
+Test(shim_config, conf_with_a_misspelt_key)
+{
+    conf("dpeth=7,queue=64");
+    cr_expect_eq(config_get()->queue, 64);
+    cr_expect_str_eq(said(), "cutin: CUTIN_CONF: dpeth is not a setting; did you mean depth?\n");
+}
+
+Test(shim_config, conf_with_a_key_that_is_near_none)
+{
+    conf("colour=red");
+    cr_expect_str_eq(said(), "cutin: CUTIN_CONF: colour is not a setting\n");
+}
+
+Test(shim_config, conf_with_a_setting_that_has_a_variable)
+{
+    cr_expect_eq(conf("priority=rt")->level, CUTIN_LEVEL_BE);
+    cr_expect_str_eq(said(),
+                     "cutin: CUTIN_CONF: priority has a variable of its own, CUTIN_PRIORITY\n");
+}
+
+Test(shim_config, conf_with_a_list_that_is_too_long)
+{
+    char text[600] = "waiting_kernels=";
+
+    memset(text + strlen(text), 'k', 520);
+    cr_expect_str_empty(conf(text)->waiting_kernels);
+    cr_expect(strstr(said(), "is longer than 511 characters; using none\n"), "%s", said());
+}
+
+Test(shim_config, conf_is_read_when_the_library_is_loaded)
+{
+    setenv("CUTIN_CONF", "depth=7", 1);
+    config_load();
+    clearenv();
+    cr_expect_eq(config_get()->depth, 7);
+}
+
+Test(shim_config, conf_misspelt)
+{
+    meant("CUTIN_CONFIG", "CUTIN_CONF");
 }
 
 Test(shim_config, unknown_priority_names_the_choices)

@@ -86,11 +86,13 @@ static bool is_set(const char *name)
 
 void check_settings(const struct doctor *d, struct finding *f)
 {
+    const char *conf = getenv("CUTIN_CONF");
     char misspelt[160];
 
     if (is_set("CUTIN_DISABLE"))
         find(f, VERDICT_FAIL, "unset CUTIN_DISABLE", "CUTIN_DISABLE is set: nothing is held");
-    else if (setting_misspelt(&(size_t){0}, misspelt, sizeof(misspelt)))
+    else if (setting_misspelt(&(size_t){0}, misspelt, sizeof(misspelt)) ||
+             conf_misspelt(&conf, misspelt, sizeof(misspelt)))
         find(f, VERDICT_WARN, "spell it as the manual page does", "%s", misspelt);
     else if (is_set("CUDA_LAUNCH_BLOCKING"))
         find(f, VERDICT_WARN, "unset CUDA_LAUNCH_BLOCKING",

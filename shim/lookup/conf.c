@@ -1,0 +1,56 @@
+/* conf.c - see conf.h. */
+#include "shim/lookup/conf.h"
+
+#include <string.h>
+
+static bool has_key(const char *text)
+{
+    size_t length = strcspn(text, "=,");
+
+    return length != 0 && text[length] == '=';
+}
+
+bool conf_next(const char **text, struct conf_part *part)
+{
+    const char *at = *text, *end = at + strcspn(at, ",");
+
+    if (!*at)
+        return false;
+    while (*end && !has_key(end + 1))
+        end += 1 + strcspn(end + 1, ",");
+    *part = (struct conf_part){.key = at, .key_length = strcspn(at, "=,")};
+    if (at[part->key_length] == '=') {
+        part->value = at + part->key_length + 1;
+        part->value_length = (size_t)(end - part->value);
+    }
+    *text = *end ? end + 1 : end;
+    return true;
+}
+
+static bool has_its_own(const char *variable)
+{
+    static const char *const own[] = {"CUTIN_PRIORITY", "CUTIN_SOCKET", "CUTIN_LOG", "CUTIN_TRACE",
+                                      "CUTIN_DISABLE"};
+
+    for (size_t i = 0; i < sizeof(own) / sizeof(*own); i++)
+        if (strcmp(variable, own[i]) == 0)
+            return true;
+    return false;
+}
+
+static char small(char c)
+{
+    return (char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+}
+
+bool conf_sets(const struct conf_part *part, const char *variable)
+{
+    const char *name = variable + sizeof("CUTIN_") - 1;
+
+    if (has_its_own(variable) || strlen(name) != part->key_length)
+        return false;
+    for (size_t i = 0; i < part->key_length; i++)
+        if (part->key[i] != small(name[i]))
+            return false;
+    return true;
+}

@@ -15,54 +15,48 @@
 static const struct room {
     const char *name, *may;
 } rooms[] = {
-    {"trace", ""},
-    {"vhq", "trace"},
+    {"common", ""},
+    {"vhq", "common"},
 
     {"shim", "cuda.h"},
-    {"shim/lookup", "trace/likely.h trace/clock.h cuda.h"},
+    {"shim/lookup", "common cuda.h"},
     {"shim/suspend", "shim/lookup"},
     /* One object in four folders. */
-    {"shim/objects", "shim/lookup shim/path shim/pace shim/learn vhq/vhq.h vhq/mutant.h "
-                     "trace/trace.h trace/clock.h scheduler/client/client.h"},
-    {"shim/path", "shim/lookup shim/objects shim/pace shim/learn vhq/vhq.h vhq/mutant.h "
-                  "trace/trace.h scheduler/client/client.h trace/clock.h scheduler/wire/page.h"},
+    {"shim/objects",
+     "common shim/lookup shim/path shim/pace shim/learn vhq/vhq.h scheduler/client/client.h"},
+    {"shim/path", "common shim/lookup shim/objects shim/pace shim/learn vhq/vhq.h "
+                  "scheduler/client/client.h scheduler/wire/page.h"},
     {"shim/learn",
-     "shim/lookup shim/objects shim/path/distance.h shim/pace/pad.h shim/pace/schedule.h "
-     "vhq/vhq.h vhq/mutant.h trace/names.h trace/clock.h scheduler/client/client.h "
-     "scheduler/client/waker.h"},
-    {"shim/pace",
-     "shim/cutin.h shim/lookup shim/objects shim/path shim/learn shim/suspend/groups.h "
-     "vhq/thread.h vhq/mutant.h scheduler/client/client.h scheduler/wire/page.h trace/clock.h"},
-    {"shim/graph", "shim/objects shim/path shim/learn shim/pace vhq/mutant.h "
-                   "scheduler/client/client.h"},
-    {"shim/wrap",
-     "shim/cutin.h shim/lookup shim/objects shim/path shim/learn shim/pace shim/graph vhq/mutant.h "
-     "scheduler/client/client.h trace/clock.h"},
+     "common shim/lookup shim/objects shim/path/distance.h shim/pace/pad.h shim/pace/schedule.h "
+     "vhq/vhq.h scheduler/client/client.h scheduler/client/waker.h"},
+    {"shim/pace", "common shim/cutin.h shim/lookup shim/objects shim/path shim/learn "
+                  "shim/suspend/groups.h scheduler/client/client.h scheduler/wire/page.h"},
+    {"shim/graph", "common shim/objects shim/path shim/learn shim/pace scheduler/client/client.h"},
+    {"shim/wrap", "common shim/cutin.h shim/lookup shim/objects shim/path shim/learn shim/pace "
+                  "shim/graph scheduler/client/client.h"},
 
-    {"scheduler/wire", "trace/clock.h"},
-    {"scheduler/client", "scheduler/wire vhq/thread.h vhq/mutant.h trace/clock.h trace/probe.h"},
+    {"scheduler/wire", "common"},
+    {"scheduler/client", "common scheduler/wire"},
     {"scheduler/policy", "scheduler/wire"},
-    {"scheduler/peers", "scheduler/policy scheduler/wire trace/clock.h"},
-    {"scheduler/daemon", "scheduler/peers scheduler/policy scheduler/wire trace/clock.h"},
+    {"scheduler/peers", "common scheduler/policy scheduler/wire"},
+    {"scheduler/daemon", "common scheduler/peers scheduler/policy scheduler/wire"},
     {"scheduler/slurm", "scheduler/policy/job.h"},
 
     {"examples", "shim/cutin.h cuda.h"},
-    {"tools/cutin", "scheduler/wire shim/learn/profile_file.h shim/pace/record.h "
-                    "tools/facts/fact.h tools/simgpu/face/simconfig.h trace/clock.h cuda.h"},
+    {"tools/cutin",
+     "common scheduler/wire tools/facts/fact.h tools/simgpu/face/simconfig.h cuda.h"},
     {"tools/cutin/statistics", ""},
     {"tools/cutin/operate", "tools/cutin scheduler/wire scheduler/policy/policy.h"},
     {"tools/cutin/worker", "tools/cutin examples/kernels_ptx.h"},
-    {"tools/cutin/doctor",
-     "tools/cutin tools/cutin/statistics/percentiles.h tools/facts scheduler/wire "
-     "shim/lookup/api.def shim/lookup/misspelt.h shim/pace/record.h cuda.h"},
+    {"tools/cutin/doctor", "common tools/cutin tools/cutin/statistics/percentiles.h tools/facts "
+                           "scheduler/wire shim/lookup/api.def shim/lookup/misspelt.h cuda.h"},
     {"tools/cutin/measure",
-     "tools/cutin tools/cutin/statistics tools/cutin/worker tools/cutin/operate/clients.h "
-     "tools/cutin/record tools/cutin/report scheduler/wire trace/clock.h examples/kernels_ptx.h"},
-    {"tools/cutin/disb", "tools/cutin tools/cutin/statistics tools/cutin/worker "
-                         "tools/cutin/record/workload.h tools/cutin/report scheduler/wire/socket.h "
-                         "examples/kernels_ptx.h"},
-    {"tools/cutin/record",
-     "tools/cutin tools/cutin/statistics trace/clock.h trace/trace.h examples/kernels_ptx.h"},
+     "common tools/cutin tools/cutin/statistics tools/cutin/worker tools/cutin/operate/clients.h "
+     "tools/cutin/record tools/cutin/report scheduler/wire examples/kernels_ptx.h"},
+    {"tools/cutin/disb",
+     "tools/cutin tools/cutin/statistics tools/cutin/worker tools/cutin/record/workload.h "
+     "tools/cutin/report scheduler/wire/socket.h examples/kernels_ptx.h"},
+    {"tools/cutin/record", "common tools/cutin tools/cutin/statistics examples/kernels_ptx.h"},
     {"tools/cutin/report", "tools/cutin tools/cutin/statistics"},
     {"tools/cutin/whatif", "tools/cutin tools/cutin/statistics tools/cutin/record/workload.h"},
     {"tools/packaging", ""},
@@ -75,12 +69,11 @@ static const struct room {
      * and graph/ answers. A table of pointers between them would hide that and cure nothing. */
     {"tools/simgpu/face", "shim/lookup/api.def cuda.h"},
     {"tools/simgpu/device", "tools/simgpu/face"},
-    {"tools/simgpu/stream", "tools/simgpu/face tools/simgpu/device tools/simgpu/rm "
-                            "shim/suspend/nvrm.h"},
+    {"tools/simgpu/stream",
+     "tools/simgpu/face tools/simgpu/device tools/simgpu/rm shim/suspend/nvrm.h"},
     {"tools/simgpu/memory", "tools/simgpu/face tools/simgpu/device tools/simgpu/stream cuda.h"},
-    {"tools/simgpu/program",
-     "tools/simgpu/face tools/simgpu/device tools/simgpu/stream tools/simgpu/memory/memory.h "
-     "examples/storage.h"},
+    {"tools/simgpu/program", "tools/simgpu/face tools/simgpu/device tools/simgpu/stream "
+                             "tools/simgpu/memory/memory.h examples/storage.h"},
     {"tools/simgpu/graph", "tools/simgpu/face tools/simgpu/device tools/simgpu/stream "
                            "tools/simgpu/memory tools/simgpu/program"},
     {"tools/simgpu/rm", ""},
@@ -227,7 +220,7 @@ static int file_found(const char *path, const struct stat *st, int type, struct 
 
 static void includes_read(void)
 {
-    static const char *const houses[] = {"trace", "vhq", "shim", "scheduler", "tools", "examples"};
+    static const char *const houses[] = {"common", "vhq", "shim", "scheduler", "tools", "examples"};
     char path[512];
 
     for (size_t i = 0; i < sizeof(houses) / sizeof(*houses); i++) {

@@ -3,7 +3,7 @@
  */
 #include "vhq/internal.h"
 
-#include "vhq/mutant.h"
+#include "common/mutant.h"
 
 enum {
     LOOK_LEAST_NS = 20 * 1000,

@@ -28,8 +28,8 @@
  */
 #include "vhq/internal.h"
 
-#include "trace/probe.h"
-#include "vhq/mutant.h"
+#include "common/probe.h"
+#include "common/mutant.h"
 
 enum {
     PACE_LEAST = PACE_ONE / 64,

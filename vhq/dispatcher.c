@@ -15,8 +15,8 @@
 #include <errno.h>
 #include <sys/prctl.h>
 
-#include "vhq/mutant.h"
-#include "vhq/thread.h"
+#include "common/mutant.h"
+#include "common/thread.h"
 
 enum { LENT_MS = 1 }; /* in a call for so long, a thread dispatches no more */
 

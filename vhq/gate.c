@@ -17,7 +17,7 @@
  */
 #include "vhq/internal.h"
 
-#include "vhq/mutant.h"
+#include "common/mutant.h"
 
 enum {
     ALONE_NS = 1000000, /* between two gates with nobody above */

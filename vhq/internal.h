@@ -48,9 +48,9 @@
 #include <assert.h>
 #include <pthread.h>
 
-#include "trace/clock.h"
-#include "trace/likely.h"
-#include "trace/trace.h"
+#include "common/clock.h"
+#include "common/likely.h"
+#include "common/trace.h"
 #include "vhq/vhq.h"
 
 #define NEVER UINT64_MAX

@@ -8,7 +8,7 @@
  */
 #include "vhq/internal.h"
 
-#include "vhq/mutant.h"
+#include "common/mutant.h"
 
 /* As cap_mark's, but that it never fails. */
 static int left_mark(void *user, struct vhq *q, void *stream, uint32_t value)

@@ -23,7 +23,7 @@
  * more.
  */
 #include "vhq/internal.h"
-#include "vhq/mutant.h"
+#include "common/mutant.h"
 
 /* By so many steps of 1/4 the scale has come down from the most to what is so. */
 enum {

@@ -20,8 +20,8 @@
  */
 #include "vhq/internal.h"
 
-#include "trace/probe.h"
-#include "vhq/mutant.h"
+#include "common/probe.h"
+#include "common/mutant.h"
 
 /* The smallest tickets of some heads: of those of blocking streams, of legacy ones, of all. */
 struct least {

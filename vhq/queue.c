@@ -8,7 +8,7 @@
  */
 #include "vhq/internal.h"
 
-#include "vhq/mutant.h"
+#include "common/mutant.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <sys/prctl.h>
 
-#include "vhq/mutant.h"
+#include "common/mutant.h"
 
 enum {
     SPIN_NS = 2000,

@@ -16,7 +16,7 @@
 
 #include <signal.h>
 
-#include "vhq/mutant.h"
+#include "common/mutant.h"
 
 /*
  * A thread may never come back, ended or by a jump out of a signal handler, and what the dispatcher

@@ -16,7 +16,7 @@
 
 #include <utlist.h>
 
-#include "vhq/mutant.h"
+#include "common/mutant.h"
 
 /* Who finds none free looks every now and then. */
 enum { WAITERS = 256, LOOK_US = 200 };

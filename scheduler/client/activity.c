@@ -3,8 +3,8 @@
  */
 #include "scheduler/client/activity.h"
 
-#include "trace/probe.h"
-#include "trace/clock.h"
+#include "common/probe.h"
+#include "common/clock.h"
 
 #define WAITS_PENDING 0xffffull
 #define WAITS_STALLED (1ull << 16)

@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "vhq/mutant.h"
+#include "common/mutant.h"
 
 /* ThreadSanitizer takes a number to mean one descriptor in all of the process. */
 #ifdef __SANITIZE_THREAD__

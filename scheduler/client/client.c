@@ -17,10 +17,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "trace/clock.h"
+#include "common/clock.h"
 #include "scheduler/client/link.h"
 #include "scheduler/client/state.h"
-#include "vhq/thread.h"
+#include "common/thread.h"
 
 #define TICK_NS       (CLIENT_TICK_MS * NS_PER_MS)
 #define FAST_NS       NS_PER_MS

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "trace/clock.h"
+#include "common/clock.h"
 
 #define WELCOME_NS     (2000ull * NS_PER_MS) /* in attempts after the first */
 #define BACKOFF_MAX_NS (1000 * NS_PER_MS)

@@ -7,7 +7,7 @@
 #ifndef CUTIN_LINK_H
 #define CUTIN_LINK_H
 
-#include "trace/clock.h"
+#include "common/clock.h"
 #include "scheduler/client/state.h"
 
 #define LINK_BACKOFF_MIN_NS (50 * NS_PER_MS)

@@ -13,7 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "vhq/thread.h"
+#include "common/thread.h"
 
 #define FIRST_WAIT_NS (200 * NS_PER_MS) /* client_open, for the daemon's welcome */
 #define LOOK_NS       (50 * NS_PER_MS)  /* where the bell cannot be rung */

@@ -12,7 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "trace/clock.h"
+#include "common/clock.h"
 
 void state_say(struct client_state *self, enum notice kind, int severity, const char *format, ...)
 {

@@ -11,8 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "trace/clock.h"
-#include "vhq/thread.h"
+#include "common/clock.h"
+#include "common/thread.h"
 
 static void sleep_until(struct waker *w, uint32_t seen, uint64_t ns)
 {

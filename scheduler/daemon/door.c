@@ -17,7 +17,7 @@
 #include "scheduler/daemon/state.h"
 #include "scheduler/peers/shifts.h"
 #include "scheduler/policy/job.h"
-#include "trace/clock.h"
+#include "common/clock.h"
 
 enum {
     ACCEPTS_PER_TURN = 64,

@@ -10,7 +10,7 @@
 #include "scheduler/daemon/state.h"
 #include "scheduler/peers/log.h"
 #include "scheduler/policy/permission.h"
-#include "trace/clock.h"
+#include "common/clock.h"
 
 enum {
     MAX_PEERS = 1024,

@@ -7,7 +7,7 @@
 #include <sys/epoll.h>
 #include <utlist.h>
 
-#include "trace/clock.h"
+#include "common/clock.h"
 #include "scheduler/peers/hold.h"
 #include "scheduler/peers/topology.h"
 #include "scheduler/peers/usage.h"

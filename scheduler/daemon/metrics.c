@@ -12,7 +12,7 @@
 #include <unistd.h>
 #include <utlist.h>
 
-#include "trace/clock.h"
+#include "common/clock.h"
 #include "scheduler/policy/conf.h"
 #include "scheduler/peers/hold.h"
 #include "scheduler/policy/metrics_address.h"

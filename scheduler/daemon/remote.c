@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <utlist.h>
 
-#include "trace/clock.h"
+#include "common/clock.h"
 #include "scheduler/daemon/level.h"
 #include "scheduler/daemon/state.h"
 #include "scheduler/peers/log.h"

@@ -13,7 +13,7 @@
 #include "scheduler/daemon/settings.h"
 #include "scheduler/daemon/state.h"
 #include "scheduler/policy/permission.h"
-#include "trace/clock.h"
+#include "common/clock.h"
 
 static void welcome(struct peer *p)
 {

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <uthash.h>
 
-#include "trace/clock.h"
+#include "common/clock.h"
 #include "scheduler/policy/permission.h"
 
 /* A user's clients of a device, or, without one, the rate of all of his. */

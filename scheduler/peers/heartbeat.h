@@ -21,7 +21,7 @@
 #ifndef CUTIN_HEARTBEAT_H
 #define CUTIN_HEARTBEAT_H
 
-#include "trace/clock.h"
+#include "common/clock.h"
 #include "scheduler/peers/topology.h"
 
 #define HEARTBEAT_STALE_NS  (60ull * NS_PER_MS)

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <utlist.h>
 
-#include "trace/clock.h"
+#include "common/clock.h"
 #include "scheduler/peers/log.h"
 
 enum { LOOK_MS = 500, SAY_AGAIN_S = 60, NAMES = 4 };

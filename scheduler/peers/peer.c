@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "trace/clock.h"
+#include "common/clock.h"
 #include "scheduler/peers/witness.h"
 
 struct outgoing {

@@ -6,7 +6,7 @@
 
 #include <utlist.h>
 
-#include "trace/clock.h"
+#include "common/clock.h"
 
 enum {
     MEMBERS = 1024 + 64, /* all that the daemon takes in */

@@ -9,7 +9,7 @@
 #include <uthash.h>
 #include <utlist.h>
 
-#include "trace/clock.h"
+#include "common/clock.h"
 
 enum { NEW_MS = 20 /* one that does not answer keeps nobody longer */ };
 

@@ -5,7 +5,7 @@
 
 #include <utlist.h>
 
-#include "trace/clock.h"
+#include "common/clock.h"
 
 static bool several; /* clients are on one device */
 

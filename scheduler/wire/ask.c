@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "trace/clock.h"
+#include "common/clock.h"
 #include "scheduler/wire/protocol.h"
 #include "scheduler/wire/socket.h"
 

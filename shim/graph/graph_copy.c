@@ -8,7 +8,7 @@
 #include "shim/path/counters.h"
 #include "shim/pace/gates.h"
 #include "shim/pace/remote.h"
-#include "vhq/mutant.h"
+#include "common/mutant.h"
 
 struct place {
     CUgraphNode app, own; /* the application's node, and the one that stands for it */

@@ -15,8 +15,8 @@
 #include "shim/learn/profile.h"
 #include "shim/pace/schedule.h"
 #include "shim/path/distance.h"
-#include "trace/clock.h"
-#include "vhq/mutant.h"
+#include "common/clock.h"
+#include "common/mutant.h"
 #include "vhq/vhq.h"
 
 enum {

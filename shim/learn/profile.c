@@ -14,11 +14,11 @@
 #include <string.h>
 #include <time.h>
 
-#include "trace/clock.h"
+#include "common/clock.h"
 #include "scheduler/client/waker.h"
 #include "shim/objects/function.h"
 #include "shim/objects/gpu_device.h"
-#include "trace/names.h"
+#include "common/names.h"
 
 enum { GPUS = 16, SLOTS = 2 * PROFILE_ROWS };
 #define WRITE_EVERY_NS (30ull * 1000 * NS_PER_MS)

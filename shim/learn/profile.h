@@ -8,7 +8,7 @@
 #ifndef CUTIN_SHIM_PROFILE_H
 #define CUTIN_SHIM_PROFILE_H
 
-#include "shim/learn/profile_file.h"
+#include "common/profile_file.h"
 #include "shim/lookup/shim.h"
 #include "vhq/vhq.h"
 

@@ -2,7 +2,7 @@
  * elf.c - reading loaded ELF objects: dynamic section, GNU and System V hash tables.
  */
 #include "shim/lookup/elf.h"
-#include "trace/clock.h"
+#include "common/clock.h"
 
 #include <dlfcn.h>
 #include <pthread.h>

@@ -18,7 +18,7 @@
 #include <cuda.h>
 
 #include "shim/lookup/newer.h"
-#include "trace/likely.h"
+#include "common/likely.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>

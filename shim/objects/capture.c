@@ -4,7 +4,7 @@
 #include "shim/objects/capture.h"
 
 #include "shim/path/call.h"
-#include "vhq/mutant.h"
+#include "common/mutant.h"
 
 _Atomic uint32_t capture_count;
 pthread_mutex_t capture_legacy = PTHREAD_MUTEX_INITIALIZER;

@@ -7,7 +7,7 @@
 #include <pthread.h>
 
 #include "shim/lookup/shim.h"
-#include "vhq/mutant.h"
+#include "common/mutant.h"
 
 /* Number of streams in which a capture began, by way of cuStreamBeginCapture*, and has not
  * ended. */

@@ -9,13 +9,13 @@
 #include <string.h>
 
 #include "shim/lookup/quiet.h"
-#include "trace/clock.h"
+#include "common/clock.h"
 #include "shim/lookup/unknown.h"
 #include "shim/objects/pool.h"
 #include "shim/objects/stream.h"
 #include "shim/pace/queues.h"
 #include "shim/pace/schedule.h"
-#include "vhq/mutant.h"
+#include "common/mutant.h"
 
 TABLE(contexts, 64);
 POOL(context_pool, struct shim_context, free_next);

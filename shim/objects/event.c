@@ -8,7 +8,7 @@
 
 #include "shim/objects/context.h"
 #include "shim/objects/pool.h"
-#include "vhq/mutant.h"
+#include "common/mutant.h"
 
 TABLE(events, 4096);
 POOL(event_pool, struct shim_event, free_next);

@@ -8,8 +8,8 @@
 #include "shim/objects/context.h"
 #include "shim/objects/pool.h"
 #include "shim/learn/profile.h"
-#include "trace/trace.h"
-#include "vhq/mutant.h"
+#include "common/trace.h"
+#include "common/mutant.h"
 
 TABLE(functions, 4096);
 POOL(function_pool, struct shim_function, free_next);

@@ -6,7 +6,7 @@
 #define CUTIN_SHIM_FUNCTION_H
 
 #include "shim/learn/estimate.h"
-#include "shim/learn/profile_file.h"
+#include "common/profile_file.h"
 #include "shim/lookup/shim.h"
 #include "shim/objects/table.h"
 #include "vhq/vhq.h"

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "shim/objects/gpu_device.h"
-#include "vhq/mutant.h"
+#include "common/mutant.h"
 #include "vhq/vhq.h"
 
 /* ---- ranges ------------------------------------------------------------------------------- */

@@ -6,7 +6,7 @@
 #include <utlist.h>
 
 #include "scheduler/client/client.h"
-#include "trace/clock.h"
+#include "common/clock.h"
 #include "shim/objects/capture.h"
 #include "shim/path/counters.h"
 #include "shim/pace/gates.h"
@@ -20,7 +20,7 @@
 #include "shim/pace/schedule.h"
 #include "shim/objects/thread_stream.h"
 #include "shim/objects/word.h"
-#include "vhq/mutant.h"
+#include "common/mutant.h"
 
 TABLE(streams, 1024);
 POOL(stream_pool, struct shim_stream, free_next);

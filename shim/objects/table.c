@@ -3,7 +3,7 @@
  */
 #include "shim/objects/table.h"
 
-#include "vhq/mutant.h"
+#include "common/mutant.h"
 
 static _Atomic(struct table_node *) *table_bucket(struct table *t, const void *key)
 {

@@ -10,7 +10,7 @@
 #include "shim/objects/capture.h"
 #include "shim/pace/look.h"
 #include "shim/pace/schedule.h"
-#include "vhq/mutant.h"
+#include "common/mutant.h"
 
 struct departed {
     CUevent end; /* NULL: of a thread's own stream, which the legacy stream follows */

@@ -11,7 +11,7 @@
 #include "scheduler/client/client.h"
 #include "shim/pace/mark.h"
 #include "shim/pace/mirror.h"
-#include "shim/pace/record.h"
+#include "common/record.h"
 #include "shim/pace/schedule.h"
 #include "shim/objects/stream.h"
 #include "shim/objects/word.h"

@@ -17,8 +17,8 @@
 #include "shim/pace/schedule.h"
 #include "shim/path/counters.h"
 #include "shim/path/external_wait.h"
-#include "trace/clock.h"
-#include "vhq/mutant.h"
+#include "common/clock.h"
+#include "common/mutant.h"
 
 /* Dense looks: so far apart at first, later a sixteenth of how long what was called last has
  * lasted, so that a hold outlasts its work by as much at most; and never so often that they take

@@ -8,7 +8,7 @@
 
 #include "shim/objects/capture.h"
 #include "shim/objects/thread_stream.h"
-#include "vhq/mutant.h"
+#include "common/mutant.h"
 
 enum { RING = 32 };
 

@@ -9,7 +9,7 @@
 
 #include <utlist.h>
 
-#include "vhq/thread.h"
+#include "common/thread.h"
 #include "shim/objects/word.h"
 
 enum { BUSY_NAP_NS = 100 * 1000, IDLE_NAP_NS = 1000 * 1000 };

@@ -19,7 +19,7 @@
 #include "shim/learn/estimate.h"
 #include "shim/pace/pad_guard.h"
 #include "shim/pace/schedule.h"
-#include "trace/clock.h"
+#include "common/clock.h"
 
 enum {
     LESSON = 512,      /* launches */

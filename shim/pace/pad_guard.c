@@ -3,7 +3,7 @@
  */
 #include "shim/pace/pad_guard.h"
 
-#include "trace/clock.h"
+#include "common/clock.h"
 
 enum { SLACK_NS = 1000 }; /* a pair of events is exact to half a microsecond each */
 #define PAUSE_LEAST_NS (1000ull * NS_PER_MS)

@@ -18,7 +18,7 @@
 #include "shim/learn/waiting.h"
 #include "shim/path/call.h"
 #include "shim/path/counters.h"
-#include "vhq/mutant.h"
+#include "common/mutant.h"
 
 static_assert(PAGE_SHIFT(1, 2) == 1 + 2 * VHQ_SHIFT_OF && PAGE_SHIFT_LONG == VHQ_SHIFT_LONG &&
                   PAGE_SHIFT_BEAT_ONE == VHQ_SHIFT_BEAT,

@@ -8,15 +8,15 @@
 #include <string.h>
 
 #include "scheduler/client/client.h"
-#include "trace/clock.h"
+#include "common/clock.h"
 #include "shim/objects/context.h"
 #include "shim/pace/look.h"
 #include "shim/path/join.h"
 #include "shim/pace/remote.h"
 #include "shim/objects/stream.h"
 #include "shim/path/traced.h"
-#include "vhq/mutant.h"
-#include "vhq/thread.h"
+#include "common/mutant.h"
+#include "common/thread.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic int state = 1; /* 1: not opened; else what client_open returned */

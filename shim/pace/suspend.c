@@ -11,10 +11,10 @@
 #include "scheduler/client/client.h"
 #include "shim/pace/gates.h"
 #include "shim/pace/schedule.h"
-#include "shim/pace/record.h"
+#include "common/record.h"
 #include "shim/suspend/groups.h"
-#include "trace/clock.h"
-#include "vhq/thread.h"
+#include "common/clock.h"
+#include "common/thread.h"
 
 enum {
     LOOK_NS = 50 * 1000,        /* at the hold word, while something long runs */

@@ -10,7 +10,7 @@
 #include "shim/pace/schedule.h"
 #include "shim/path/traced.h"
 #include "shim/lookup/unknown.h"
-#include "vhq/mutant.h"
+#include "common/mutant.h"
 
 _Thread_local unsigned call_in_callback __attribute__((tls_model("initial-exec")));
 _Thread_local uint32_t call_thread_level __attribute__((tls_model("initial-exec")));

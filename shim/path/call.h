@@ -8,7 +8,7 @@
 #include "shim/objects/capture.h"
 #include "shim/lookup/shim.h"
 #include "shim/objects/stream.h"
-#include "trace/trace.h"
+#include "common/trace.h"
 #include "vhq/vhq.h"
 
 /* In a request's flags, beside vhq's. WAITS: the driver returns when the work is complete. */

@@ -4,7 +4,7 @@
 #include "shim/path/drain.h"
 
 #include "scheduler/client/client.h"
-#include "trace/clock.h"
+#include "common/clock.h"
 #include "shim/path/call.h"
 #include "shim/objects/capture.h"
 #include "shim/objects/event.h"
@@ -13,7 +13,7 @@
 #include "shim/learn/profile.h"
 #include "shim/pace/suspend.h"
 #include "shim/path/traced.h"
-#include "vhq/mutant.h"
+#include "common/mutant.h"
 
 static void drain_blocking(struct shim_context *ctx, bool boost)
 {

@@ -12,7 +12,7 @@
 #include "scheduler/wire/page.h"
 #include "shim/objects/capture.h"
 #include "shim/pace/schedule.h"
-#include "vhq/mutant.h"
+#include "common/mutant.h"
 
 enum { WATCHES = 64 };
 

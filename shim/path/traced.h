@@ -9,7 +9,7 @@
 #define CUTIN_SHIM_TRACED_H
 
 #include "shim/lookup/shim.h"
-#include "trace/trace.h"
+#include "common/trace.h"
 
 struct call;
 struct shim_context;

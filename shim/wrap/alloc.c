@@ -6,7 +6,7 @@
 #include "shim/objects/block.h"
 #include "shim/path/drain.h"
 #include "shim/path/op.h"
-#include "vhq/mutant.h"
+#include "common/mutant.h"
 
 static __attribute__((noinline)) bool frees_drained(void)
 {

@@ -8,7 +8,7 @@
 #include "shim/objects/late.h"
 #include "shim/pace/gates.h"
 #include "shim/objects/memory.h"
-#include "vhq/mutant.h"
+#include "common/mutant.h"
 
 /* ---- current contexts --------------------------------------------------------------------- */
 

@@ -9,7 +9,7 @@
 #include "shim/objects/event.h"
 #include "shim/objects/stream.h"
 #include "shim/path/external_wait.h"
-#include "vhq/mutant.h"
+#include "common/mutant.h"
 
 static void everything_first(bool leave)
 {

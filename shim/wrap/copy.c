@@ -4,7 +4,7 @@
  */
 #include "shim/path/op.h"
 #include "shim/path/pieces.h"
-#include "vhq/mutant.h"
+#include "common/mutant.h"
 
 /* Far below what any device accepts is certain; and no sum of such overflows. */
 #define MAX_PITCH ((size_t)1 << 31)

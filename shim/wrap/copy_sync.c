@@ -5,7 +5,7 @@
 #include "shim/objects/memory.h"
 #include "shim/path/op.h"
 #include "shim/path/pieces.h"
-#include "vhq/mutant.h"
+#include "common/mutant.h"
 
 #define GOES false /* within the device, or not known: the driver need not wait for it */
 

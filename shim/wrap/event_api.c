@@ -11,7 +11,7 @@
 #include "shim/path/external_wait.h"
 #include "shim/pace/schedule.h"
 #include "shim/path/traced.h"
-#include "vhq/mutant.h"
+#include "common/mutant.h"
 
 EXPORT CUresult cuEventCreate(CUevent *phEvent, unsigned int Flags)
 {

@@ -9,7 +9,7 @@
 #include "shim/path/external_wait.h"
 #include "shim/path/drain.h"
 #include "shim/path/join.h"
-#include "vhq/mutant.h"
+#include "common/mutant.h"
 
 /* ---- record ------------------------------------------------------------------------------- */
 

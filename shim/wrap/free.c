@@ -13,7 +13,7 @@
 #include "shim/path/drain.h"
 #include "shim/objects/memory.h"
 #include "shim/pace/schedule.h"
-#include "vhq/mutant.h"
+#include "common/mutant.h"
 
 static void forget(void)
 {

@@ -14,7 +14,7 @@
 #include "shim/path/external_wait.h"
 #include "shim/graph/graph_exec.h"
 #include "shim/graph/graph_copy.h"
-#include "vhq/mutant.h"
+#include "common/mutant.h"
 
 /* ---- nodes with events --------------------------------------------------------------------- */
 

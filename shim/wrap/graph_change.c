@@ -9,7 +9,7 @@
 #include "shim/graph/graph_copy.h"
 #include "shim/pace/schedule.h"
 #include "shim/path/op.h"
-#include "vhq/mutant.h"
+#include "common/mutant.h"
 
 /* ---- instantiating --------------------------------------------------------------------------- */
 

@@ -8,7 +8,7 @@
 #include "shim/path/external_wait.h"
 #include "shim/objects/pool.h"
 #include "shim/pace/schedule.h"
-#include "vhq/mutant.h"
+#include "common/mutant.h"
 
 struct trampoline {
     CUhostFn function;

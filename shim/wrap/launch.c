@@ -14,7 +14,7 @@
 #include "shim/pace/pad.h"
 #include "shim/learn/waiting.h"
 #include "shim/path/traced.h"
-#include "vhq/mutant.h"
+#include "common/mutant.h"
 
 #include <string.h>
 

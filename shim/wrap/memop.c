@@ -10,7 +10,7 @@
 #include "shim/pace/gates.h"
 #include "shim/path/op.h"
 #include "shim/path/external_wait.h"
-#include "vhq/mutant.h"
+#include "common/mutant.h"
 
 /* ---- what is the driver sure to accept? ------------------------------------------------------ */
 

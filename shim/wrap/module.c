@@ -5,7 +5,7 @@
 #include "shim/path/drain.h"
 #include "shim/objects/function.h"
 #include "shim/objects/memory.h"
-#include "vhq/mutant.h"
+#include "common/mutant.h"
 
 /* ---- unload ------------------------------------------------------------------------------- */
 

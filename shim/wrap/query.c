@@ -7,7 +7,7 @@
  * A signal handler may ask, whatever its thread was in: a query waits for no lock for good. Where
  * it has not got one, more is not known to be complete than the driver says.
  */
-#include "trace/clock.h"
+#include "common/clock.h"
 #include "shim/path/call.h"
 #include "shim/objects/capture.h"
 #include "shim/path/drain.h"
@@ -15,7 +15,7 @@
 #include "shim/pace/schedule.h"
 #include "shim/objects/stream.h"
 #include "shim/path/traced.h"
-#include "vhq/mutant.h"
+#include "common/mutant.h"
 
 enum { PATIENCE_MS = 100, LOOK_US = 50 };
 

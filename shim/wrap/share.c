@@ -8,7 +8,7 @@
 #include "shim/objects/memory.h"
 #include "shim/pace/gates.h"
 #include "shim/path/call.h"
-#include "vhq/mutant.h"
+#include "common/mutant.h"
 
 static CUresult shared(CUresult r)
 {

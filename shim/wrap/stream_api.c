@@ -6,7 +6,7 @@
 #include "shim/path/call.h"
 #include "shim/path/drain.h"
 #include "shim/lookup/unknown.h"
-#include "vhq/mutant.h"
+#include "common/mutant.h"
 
 /* ---- create ------------------------------------------------------------------------------- */
 

@@ -5,7 +5,7 @@
  * event log. A seed gives the same workload again.
  */
 #include "judge.h"
-#include "vhq/mutant.h"
+#include "common/mutant.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -35,7 +35,8 @@ static const char help[] =
     "                 busy machine; host: the machine's (default step)\n"
     "  --native       the same without cutin, for comparison; nothing fails\n"
     "  --preload F    the libcutin.so to test\n"
-    "  --mutant NAME  is a deliberate bug (vhq/mutant.h) found? By a workload with a name that it\n"
+    "  --mutant NAME  is a deliberate bug (common/mutant.h) found? By a workload with a name that "
+    "it\n"
     "                 breaks, or makes half as bad again; all: each of them\n"
     "  --set N=V      a variable of cutin for the jobs; may be repeated\n"
     "  --budget US    what a wait may be longer than the rest of what ran (default 200),\n"

@@ -19,7 +19,7 @@
 #include "bare.h"
 #include "place.h"
 #include "scheduler/client/client.h"
-#include "trace/clock.h"
+#include "common/clock.h"
 #include "scheduler/wire/ask.h"
 
 enum { ROUNDS = 20000, CLIENTS = 1000, BUSY = 64, SECONDS = 10 };

@@ -1,7 +1,7 @@
 /*
  * profile_file.c - the file of what was learned: merged, bounded, and never believed when damaged.
  */
-#include "shim/learn/profile_file.h"
+#include "common/profile_file.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "trace/clock.h"
+#include "common/clock.h"
 #include "vhq/internal.h"
 
 struct payload {

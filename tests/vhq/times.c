@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 
 #include "tests/vhq/fake.h"
-#include "trace/clock.h"
+#include "common/clock.h"
 
 #define US 1000ull
 

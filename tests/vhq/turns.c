@@ -4,7 +4,7 @@
 #include <signal.h>
 
 #include "tests/vhq/fake.h"
-#include "trace/clock.h"
+#include "common/clock.h"
 
 struct caller {
     struct vhq *q;

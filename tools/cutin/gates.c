@@ -17,8 +17,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "shim/learn/profile_file.h"
-#include "shim/pace/record.h"
+#include "common/profile_file.h"
+#include "common/record.h"
 #include "tools/facts/fact.h"
 
 enum { LIMIT_S = 2 * FACT_SLOWER, DEVICES = 16, AGAIN_S = 3600 };

@@ -4,7 +4,7 @@
 #ifndef CUTIN_NAP_H
 #define CUTIN_NAP_H
 
-#include "trace/clock.h"
+#include "common/clock.h"
 
 /* On the monotonic clock. */
 static inline void nap_until(uint64_t ns)

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/learn/profile_file.h"
+#include "common/profile_file.h"
 
 enum { OPT_JSON, OPT_MANGLED };
 

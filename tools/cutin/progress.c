@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "trace/clock.h"
+#include "common/clock.h"
 
 enum { BAR = 30, QUIET_NS = 1000000000, EVERY_NS = 100000000, WIDTH = 78 };
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trace/probe.h"
+#include "common/probe.h"
 #include "tests/integration/gpu.h"
 
 static const struct {

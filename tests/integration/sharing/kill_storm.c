@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "scheduler/client/client.h"
-#include "trace/clock.h"
+#include "common/clock.h"
 #include "scheduler/wire/socket.h"
 
 enum { STEPS = 60, HUNG_MS = 5000 };

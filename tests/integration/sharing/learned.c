@@ -1,7 +1,7 @@
 /*
  * learned.c - what is learned of best effort's kernels while a real-time service cuts in: of those
  * that vary, beside other streams and behind them, beside other processes; and that bugs in it are
- * found (vhq/mutant.h). In a time of their own (STEPPED): bounds
+ * found (common/mutant.h). In a time of their own (STEPPED): bounds
  * are near, since each figure is the same in every run.
  */
 #include "tests/integration/gpu.h"

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "scheduler/client/client.h"
-#include "shim/pace/record.h"
+#include "common/record.h"
 
 TestSuite(suspend, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
 

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "scheduler/client/activity.h"
-#include "trace/clock.h"
+#include "common/clock.h"
 
 enum { THREADS = 4, PAGES = 5, DEV = 2, MY_BIT = 1u << 7 };
 

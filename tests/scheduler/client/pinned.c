@@ -12,7 +12,7 @@
 
 #include "tests/scheduler/actor.h"
 #include "tests/scheduler/place.h"
-#include "trace/clock.h"
+#include "common/clock.h"
 
 #define SPINNER BIN_DIR "/tests/test_spinner"
 

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "scheduler/client/client.h"
-#include "trace/clock.h"
+#include "common/clock.h"
 
 int main(int argc, char **argv)
 {

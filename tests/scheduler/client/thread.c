@@ -1,7 +1,7 @@
 /*
  * thread.c - where the library's own threads run, and as what.
  */
-#include "vhq/thread.h"
+#include "common/thread.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

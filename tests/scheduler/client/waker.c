@@ -4,7 +4,7 @@
 #include <criterion/criterion.h>
 #include <time.h>
 
-#include "trace/clock.h"
+#include "common/clock.h"
 #include "scheduler/client/waker.h"
 
 static _Atomic uint64_t due;

@@ -8,7 +8,7 @@
 
 #include "scheduler/peers/hold.h"
 #include "scheduler/peers/log.h"
-#include "trace/clock.h"
+#include "common/clock.h"
 
 enum { STEP_MS = 100, RT_BIT = 3 };
 

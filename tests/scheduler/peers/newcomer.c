@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "scheduler/peers/topology.h"
-#include "trace/clock.h"
+#include "common/clock.h"
 
 enum { PEERS = 4, NEW = PEERS - 1, SLOT = 2 /* everybody's */, LEAST_MS = 5, MOST_MS = 100 };
 static const uint64_t now = 1000 * NS_PER_MS;

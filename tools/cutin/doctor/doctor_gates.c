@@ -3,7 +3,7 @@
  * write.
  */
 #include "doctor.h"
-#include "shim/pace/record.h"
+#include "common/record.h"
 #include "tools/cutin/gates.h"
 
 #include <stdio.h>

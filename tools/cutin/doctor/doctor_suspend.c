@@ -3,7 +3,7 @@
  * CUTIN_SUSPEND=auto goes.
  */
 #include "doctor.h"
-#include "shim/pace/record.h"
+#include "common/record.h"
 
 #include <stdio.h>
 #include <stdlib.h>

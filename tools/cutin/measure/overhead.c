@@ -15,7 +15,7 @@
 #include "tools/cutin/report/plot.h"
 #include "tools/cutin/progress.h"
 #include "tools/cutin/report/result.h"
-#include "trace/clock.h"
+#include "common/clock.h"
 
 #include <dlfcn.h>
 #include <errno.h>

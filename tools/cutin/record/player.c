@@ -11,7 +11,7 @@
 #include <time.h>
 
 #include "kernels_ptx.h"
-#include "trace/clock.h"
+#include "common/clock.h"
 
 enum {
     MOST_COPY = 64 << 20, /* larger copies are made in parts */

@@ -9,7 +9,7 @@
 #include "tools/cutin/paths.h"
 #include "player.h"
 #include "tools/cutin/progress.h"
-#include "trace/clock.h"
+#include "common/clock.h"
 
 #include <errno.h>
 #include <getopt.h>

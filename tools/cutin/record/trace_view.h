@@ -4,7 +4,7 @@
 #ifndef CUTIN_TRACE_VIEW_H
 #define CUTIN_TRACE_VIEW_H
 
-#include "trace/trace.h"
+#include "common/trace.h"
 
 struct trace_view {
     const struct trace_file *file;

@@ -2,10 +2,10 @@
  * trace.c - write a trace file (see trace.h). Lives in libcutin.so: libc alone, no lock across
  * calls.
  */
-#include "trace/trace.h"
+#include "common/trace.h"
 
-#include "trace/clock.h"
-#include "trace/names.h"
+#include "common/clock.h"
+#include "common/names.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /*
  * names.c - names kept whole and once (see names.h). Lives in libcutin.so: libc alone.
  */
-#include "trace/names.h"
+#include "common/names.h"
 
 #include <string.h>
 

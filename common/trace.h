@@ -19,7 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "trace/likely.h"
+#include "common/likely.h"
 
 enum {
     TRACE_VERSION = 3,

@@ -45,7 +45,7 @@ struct profile_header {
 };
 static_assert(sizeof(struct profile_header) == 136, "profile_header");
 
-/* Names one behind the other (trace/names.h), of which `bytes` are used. */
+/* Names one behind the other (names.h), of which `bytes` are used. */
 struct profile_text {
     uint32_t bytes;
     char text[PROFILE_TEXT];

@@ -1,8 +1,8 @@
 /*
  * record.c - see record.h.
  */
-#include "shim/pace/record.h"
-#include "shim/learn/profile_file.h"
+#include "common/record.h"
+#include "common/profile_file.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /*
  * thread.c - the library's own threads (see thread.h).
  */
-#include "vhq/thread.h"
+#include "common/thread.h"
 
 #include <errno.h>
 #include <sched.h>

@@ -1,7 +1,7 @@
 /*
  * profile_file.c - the file that keeps what was learned about kernels (see profile_file.h).
  */
-#include "shim/learn/profile_file.h"
+#include "common/profile_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "trace/names.h"
+#include "common/names.h"
 
 static const char magic[8] = "CUTINPRF";
 enum { VERSION = 4, FIRST_NS = 256 };

@@ -1,8 +1,8 @@
 /*
  * clock.h - the monotonic clock in nanoseconds. To read it is no system call: the vDSO answers.
  */
-#ifndef CUTIN_CLOCK_H
-#define CUTIN_CLOCK_H
+#ifndef CUTIN_COMMON_CLOCK_H
+#define CUTIN_COMMON_CLOCK_H
 
 #include <errno.h>
 #include <stdbool.h>

@@ -8,8 +8,8 @@
  * that forget cutin's settings leave alone. With the CMake option CUTIN_MUTANTS everything has
  * them.
  */
-#ifndef CUTIN_MUTANT_H
-#define CUTIN_MUTANT_H
+#ifndef CUTIN_COMMON_MUTANT_H
+#define CUTIN_COMMON_MUTANT_H
 
 /* name, the rule that is broken */
 #define MUTANTS(X)                                                                                 \

@@ -7,8 +7,8 @@
  * system. names_find may run beside one names_add: what it finds is there. Whoever adds holds a
  * lock.
  */
-#ifndef CUTIN_NAMES_H
-#define CUTIN_NAMES_H
+#ifndef CUTIN_COMMON_NAMES_H
+#define CUTIN_COMMON_NAMES_H
 
 #include <stdatomic.h>
 #include <stdint.h>

@@ -6,8 +6,8 @@
  * build time (Debian: systemtap-sdt-dev) there are none. cutin(7) lists them; the table here is
  * what a test compares that list and the library's notes with.
  */
-#ifndef CUTIN_PROBE_H
-#define CUTIN_PROBE_H
+#ifndef CUTIN_COMMON_PROBE_H
+#define CUTIN_COMMON_PROBE_H
 
 /* X(name, number of arguments, the arguments) */
 #define PROBES(X)                                                                                  \

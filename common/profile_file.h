@@ -6,8 +6,8 @@
  * the temporary file, merge with what others wrote meanwhile, and rename: a reader sees the old
  * file or the new one. Knows no CUDA; `cutin profile` reads with it, too.
  */
-#ifndef CUTIN_SHIM_PROFILE_FILE_H
-#define CUTIN_SHIM_PROFILE_FILE_H
+#ifndef CUTIN_COMMON_PROFILE_FILE_H
+#define CUTIN_COMMON_PROFILE_FILE_H
 
 #include <assert.h>
 #include <stddef.h>

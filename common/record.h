@@ -4,8 +4,8 @@
  * can be stopped is recorded of a GPU, by its UUID; whether gates hold, of a kind of GPU, by the
  * key of its name: all of a kind, and all instances of a MIG profile, are alike there.
  */
-#ifndef CUTIN_RECORD_H
-#define CUTIN_RECORD_H
+#ifndef CUTIN_COMMON_RECORD_H
+#define CUTIN_COMMON_RECORD_H
 
 #include <stdint.h>
 

@@ -11,8 +11,8 @@
  * process was started with no others (`chrt -f 50 taskset -c 0`): then with all that the machine
  * gives it.
  */
-#ifndef CUTIN_THREAD_H
-#define CUTIN_THREAD_H
+#ifndef CUTIN_COMMON_THREAD_H
+#define CUTIN_COMMON_THREAD_H
 
 #include <pthread.h>
 #include <stdbool.h>

@@ -10,8 +10,8 @@
  * Times are nanoseconds of CLOCK_MONOTONIC, so traces of several processes have one clock. Little
  * endian, like every machine that cutin runs on. Thread safe. `cutin trace` reads the files.
  */
-#ifndef CUTIN_TRACE_H
-#define CUTIN_TRACE_H
+#ifndef CUTIN_COMMON_TRACE_H
+#define CUTIN_COMMON_TRACE_H
 
 #include <assert.h>
 #include <stdatomic.h>

@@ -1,8 +1,8 @@
 /*
  * common.h - what the example programs share: error checks, the GPU, time, percentiles, options.
  */
-#ifndef EXAMPLES_COMMON_H
-#define EXAMPLES_COMMON_H
+#ifndef CUTIN_EXAMPLES_COMMON_H
+#define CUTIN_EXAMPLES_COMMON_H
 
 #include <cuda.h>
 #include <signal.h>

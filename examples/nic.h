@@ -8,8 +8,8 @@
  * What a real card does by itself is a loop here, nic_run: it takes a processor while messages
  * come.
  */
-#ifndef EXAMPLES_NIC_H
-#define EXAMPLES_NIC_H
+#ifndef CUTIN_EXAMPLES_NIC_H
+#define CUTIN_EXAMPLES_NIC_H
 
 #include <stdalign.h>
 #include <stdatomic.h>

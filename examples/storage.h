@@ -14,8 +14,8 @@
  * A warp's work is cut into steps that never wait, so that it can be run by 32 threads of a GPU and
  * by one loop of C alike. What one thread does for its warp is the leader's.
  */
-#ifndef EXAMPLES_STORAGE_H
-#define EXAMPLES_STORAGE_H
+#ifndef CUTIN_EXAMPLES_STORAGE_H
+#define CUTIN_EXAMPLES_STORAGE_H
 
 #include <stdint.h>
 

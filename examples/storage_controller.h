@@ -3,8 +3,8 @@
  * submission queues when their doorbells ring, does them on a file, and posts completions when an
  * SSD of that latency would.
  */
-#ifndef EXAMPLES_STORAGE_CONTROLLER_H
-#define EXAMPLES_STORAGE_CONTROLLER_H
+#ifndef CUTIN_EXAMPLES_STORAGE_CONTROLLER_H
+#define CUTIN_EXAMPLES_STORAGE_CONTROLLER_H
 
 #include "storage.h"
 

@@ -2,9 +2,10 @@
  * arrows.c - which room of the house (docs/design.md) may include which: the table, held against
  * every include of every source. A word of a row is a room, or one file of a room whose others stay
  * unknown. Within a room, too, files include each other one way, a source and its header being one;
- * but for the rooms that are one object.
+ * but for the rooms that are one object. The guard of a header is its path.
  */
 #include <criterion/criterion.h>
+#include <ctype.h>
 #include <ftw.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -106,6 +107,12 @@ static struct include {
 } *includes;
 static size_t include_count;
 
+/* Every header, and the name that keeps its text from being read twice. */
+static struct guard {
+    char file[96], name[112];
+} guards[640];
+static size_t guard_count;
+
 static bool exists(const char *path)
 {
     char whole[512];
@@ -188,9 +195,24 @@ static bool room_uses(const struct room *room, const char *word)
     return false;
 }
 
+/* Installed as <cutin.h>; given to compilers with -include; and a room whose files move now. */
+static bool guard_is_free(const char *file)
+{
+    return strcmp(file, "shim/cutin.h") == 0 || strcmp(file, "tools/packaging/floor.h") == 0 ||
+           strncmp(file, "tools/cutin/", 12) == 0;
+}
+
+static void guard_expected(const char *file, char *name, size_t size)
+{
+    snprintf(name, size, "CUTIN_%s", file);
+    for (; *name; name++)
+        *name = isalnum((unsigned char)*name) ? (char)toupper((unsigned char)*name) : '_';
+}
+
 static void file_read(const char *path)
 {
     struct include in = {.line = 0};
+    struct guard guard = {.name = ""};
     char *line = NULL, quote[2], name[96];
     size_t size = 0;
     FILE *f = fopen(path, "r");
@@ -200,12 +222,19 @@ static void file_read(const char *path)
     cr_expect_not_null(file_room(in.file), "%s is in no room of the table", in.file);
     while (getline(&line, &size, f) > 0) {
         in.line++;
+        if (!*guard.name)
+            sscanf(line, "#ifndef %111s", guard.name);
         if (sscanf(line, " # include %1[\"<]%95[^\">]", quote, name) != 2 ||
             !include_resolve(&in, *quote, name))
             continue;
         includes = realloc(includes, (include_count + 1) * sizeof(*includes));
         cr_assert_not_null(includes);
         includes[include_count++] = in;
+    }
+    if (strcmp(strrchr(path, '.'), ".h") == 0) {
+        cr_assert_lt(guard_count, sizeof(guards) / sizeof(*guards));
+        memcpy(guard.file, in.file, sizeof(guard.file));
+        guards[guard_count++] = guard;
     }
     free(line);
     fclose(f);
@@ -281,6 +310,18 @@ Test(arrows, every_include_is_one_that_its_room_may)
         cr_expect(!room || room == file_room(in->target) || room_may(room, in->target),
                   "%s:%u includes %s, which %s may not", in->file, in->line, in->target,
                   room->name);
+    }
+}
+
+Test(arrows, the_guard_of_a_header_is_its_path)
+{
+    char expected[112];
+
+    includes_read();
+    for (size_t i = 0; i < guard_count; i++) {
+        guard_expected(guards[i].file, expected, sizeof(expected));
+        cr_expect(guard_is_free(guards[i].file) || strcmp(guards[i].name, expected) == 0,
+                  "%s has the guard %s, not %s", guards[i].file, guards[i].name, expected);
     }
 }
 

@@ -15,8 +15,8 @@
  * Thread safety: every function may be called from any thread unless it says otherwise.
  * Errors: 0 or -errno for cutin's own failures; driver results travel as positive integers.
  */
-#ifndef CUTIN_VHQ_H
-#define CUTIN_VHQ_H
+#ifndef CUTIN_VHQ_VHQ_H
+#define CUTIN_VHQ_VHQ_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

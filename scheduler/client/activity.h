@@ -18,8 +18,8 @@
  * A process that waits for something outside itself must not hold back what it waits for: with
  * external waits pending and none begun or ended for ACTIVITY_STALL_NS, it counts as inactive.
  */
-#ifndef CUTIN_ACTIVITY_H
-#define CUTIN_ACTIVITY_H
+#ifndef CUTIN_SCHEDULER_CLIENT_ACTIVITY_H
+#define CUTIN_SCHEDULER_CLIENT_ACTIVITY_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

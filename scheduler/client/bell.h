@@ -2,8 +2,8 @@
  * bell.h - wakes a thread that waits for descriptors in a table of its own, where nobody else can
  * reach them: a pipe, whose one end others find by its name in /proc.
  */
-#ifndef CUTIN_BELL_H
-#define CUTIN_BELL_H
+#ifndef CUTIN_SCHEDULER_CLIENT_BELL_H
+#define CUTIN_SCHEDULER_CLIENT_BELL_H
 
 #include <stdbool.h>
 

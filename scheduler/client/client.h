@@ -9,8 +9,8 @@
  * Thread safety: everything but client_open may be called from any thread. client_active and
  * client_idle are the real-time path: no lock, no system call, no allocation.
  */
-#ifndef CUTIN_CLIENT_H
-#define CUTIN_CLIENT_H
+#ifndef CUTIN_SCHEDULER_CLIENT_CLIENT_H
+#define CUTIN_SCHEDULER_CLIENT_CLIENT_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

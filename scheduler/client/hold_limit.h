@@ -17,8 +17,8 @@
  * Looks are BOUND_LOOK_NS apart while something is held; a break shorter than that may go unseen,
  * which opens a hold early, never late.
  */
-#ifndef CUTIN_BOUND_H
-#define CUTIN_BOUND_H
+#ifndef CUTIN_SCHEDULER_CLIENT_HOLD_LIMIT_H
+#define CUTIN_SCHEDULER_CLIENT_HOLD_LIMIT_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -4,8 +4,8 @@
  * it a descriptor table of its own, so nothing of it can be seen or closed among the program's. All
  * under the lock of `self`.
  */
-#ifndef CUTIN_LINK_H
-#define CUTIN_LINK_H
+#ifndef CUTIN_SCHEDULER_CLIENT_LINK_H
+#define CUTIN_SCHEDULER_CLIENT_LINK_H
 
 #include "common/clock.h"
 #include "scheduler/client/state.h"

@@ -6,8 +6,8 @@
  * before it reads the list, and the link's thread unmaps only after it has seen that counter at
  * zero once since the removal.
  */
-#ifndef CUTIN_BELOW_H
-#define CUTIN_BELOW_H
+#ifndef CUTIN_SCHEDULER_CLIENT_PREEMPTIBLE_H
+#define CUTIN_SCHEDULER_CLIENT_PREEMPTIBLE_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -4,8 +4,8 @@
  *
  * `lock` guards all of it but what is atomic and what the real-time path reads (activity.h).
  */
-#ifndef CUTIN_SELF_H
-#define CUTIN_SELF_H
+#ifndef CUTIN_SCHEDULER_CLIENT_STATE_H
+#define CUTIN_SCHEDULER_CLIENT_STATE_H
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -5,8 +5,8 @@
  * by waker_at, which wakes it only if it would come too late: where times follow one another,
  * nobody pays a system call.
  */
-#ifndef CUTIN_WAKER_H
-#define CUTIN_WAKER_H
+#ifndef CUTIN_SCHEDULER_CLIENT_WAKER_H
+#define CUTIN_SCHEDULER_CLIENT_WAKER_H
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -3,8 +3,8 @@
  * sd_notify(3)). Both are a variable and a descriptor, and documented as stable, so no library is
  * needed.
  */
-#ifndef CUTIN_ACTIVATION_H
-#define CUTIN_ACTIVATION_H
+#ifndef CUTIN_SCHEDULER_DAEMON_ACTIVATION_H
+#define CUTIN_SCHEDULER_DAEMON_ACTIVATION_H
 
 /* The listening socket that the daemon was started with, not blocking; -1: none. To be asked
  * once. */

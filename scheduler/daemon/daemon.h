@@ -1,8 +1,8 @@
 /*
  * daemon.h - the scheduler daemon: one thread, one epoll loop, connections that cannot hurt it.
  */
-#ifndef CUTIN_DAEMON_H
-#define CUTIN_DAEMON_H
+#ifndef CUTIN_SCHEDULER_DAEMON_DAEMON_H
+#define CUTIN_SCHEDULER_DAEMON_DAEMON_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,8 +1,8 @@
 /*
  * door.h - the daemon's connections: who comes in, is read and answered, and goes.
  */
-#ifndef CUTIN_DAEMON_DOOR_H
-#define CUTIN_DAEMON_DOOR_H
+#ifndef CUTIN_SCHEDULER_DAEMON_DOOR_H
+#define CUTIN_SCHEDULER_DAEMON_DOOR_H
 
 #include <stdbool.h>
 #include <stdint.h>

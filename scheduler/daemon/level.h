@@ -2,8 +2,8 @@
  * level.h - the level that a client gets: what it asked for, or less where its user may not have
  * that, or what somebody who may has ordered.
  */
-#ifndef CUTIN_DAEMON_LEVEL_H
-#define CUTIN_DAEMON_LEVEL_H
+#ifndef CUTIN_SCHEDULER_DAEMON_LEVEL_H
+#define CUTIN_SCHEDULER_DAEMON_LEVEL_H
 
 #include "scheduler/peers/peer.h"
 

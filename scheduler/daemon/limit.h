@@ -2,8 +2,8 @@
  * limit.h - how many connections, clients, and clients of a device a user may have: cutind.conf's
  * [limits].
  */
-#ifndef CUTIN_DAEMON_LIMIT_H
-#define CUTIN_DAEMON_LIMIT_H
+#ifndef CUTIN_SCHEDULER_DAEMON_LIMIT_H
+#define CUTIN_SCHEDULER_DAEMON_LIMIT_H
 
 #include "scheduler/peers/peer.h"
 

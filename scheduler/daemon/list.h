@@ -4,8 +4,8 @@
  * A row has some kilobytes, and anybody may ask: rows are made as the socket takes them, and who
  * does not take them is not read any more.
  */
-#ifndef CUTIN_LIST_H
-#define CUTIN_LIST_H
+#ifndef CUTIN_SCHEDULER_DAEMON_LIST_H
+#define CUTIN_SCHEDULER_DAEMON_LIST_H
 
 #include "scheduler/peers/peer.h"
 

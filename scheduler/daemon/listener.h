@@ -4,8 +4,8 @@
  * The daemon that holds the lock file beside the socket owns the path. So a second daemon finds the
  * first alive and leaves, and what a dead one left behind is replaced without a race.
  */
-#ifndef CUTIN_LISTENER_H
-#define CUTIN_LISTENER_H
+#ifndef CUTIN_SCHEDULER_DAEMON_LISTENER_H
+#define CUTIN_SCHEDULER_DAEMON_LISTENER_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -5,8 +5,8 @@
  * loopback or a UNIX socket. Served by libmicrohttpd inside the daemon's own loop, in no thread of
  * its own.
  */
-#ifndef CUTIN_METRICS_H
-#define CUTIN_METRICS_H
+#ifndef CUTIN_SCHEDULER_DAEMON_METRICS_H
+#define CUTIN_SCHEDULER_DAEMON_METRICS_H
 
 #include <stddef.h>
 

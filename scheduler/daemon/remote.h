@@ -2,8 +2,8 @@
  * remote.h - what somebody may order about running clients, in the daemon: level, weight, budget,
  * depth, pause, resume, reset.
  */
-#ifndef CUTIN_REMOTE_H
-#define CUTIN_REMOTE_H
+#ifndef CUTIN_SCHEDULER_DAEMON_REMOTE_H
+#define CUTIN_SCHEDULER_DAEMON_REMOTE_H
 
 #include "scheduler/peers/peer.h"
 

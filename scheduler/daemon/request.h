@@ -1,8 +1,8 @@
 /*
  * request.h - what clients and commands ask of the daemon: one function for each message.
  */
-#ifndef CUTIN_DAEMON_REQUEST_H
-#define CUTIN_DAEMON_REQUEST_H
+#ifndef CUTIN_SCHEDULER_DAEMON_REQUEST_H
+#define CUTIN_SCHEDULER_DAEMON_REQUEST_H
 
 #include "scheduler/peers/peer.h"
 

@@ -1,8 +1,8 @@
 /*
  * settings.h - what changes for all while the daemon runs: cutind.conf, read again, and the policy.
  */
-#ifndef CUTIN_DAEMON_SETTINGS_H
-#define CUTIN_DAEMON_SETTINGS_H
+#ifndef CUTIN_SCHEDULER_DAEMON_SETTINGS_H
+#define CUTIN_SCHEDULER_DAEMON_SETTINGS_H
 
 #include "scheduler/policy/policy.h"
 

@@ -1,8 +1,8 @@
 /*
  * state.h - what the daemon knows. Its files share it; a peer leads to it.
  */
-#ifndef CUTIN_DAEMON_STATE_H
-#define CUTIN_DAEMON_STATE_H
+#ifndef CUTIN_SCHEDULER_DAEMON_STATE_H
+#define CUTIN_SCHEDULER_DAEMON_STATE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -7,8 +7,8 @@
  * registered all the same; it is held by nobody until its turn comes. Users who control others have
  * no limit.
  */
-#ifndef CUTIN_ADMISSION_H
-#define CUTIN_ADMISSION_H
+#ifndef CUTIN_SCHEDULER_PEERS_ADMISSION_H
+#define CUTIN_SCHEDULER_PEERS_ADMISSION_H
 
 #include <stdbool.h>
 #include <stdint.h>

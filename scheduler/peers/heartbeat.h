@@ -18,8 +18,8 @@
  * the state cannot be seen (the client lives in another PID namespace) the stale beat alone
  * decides.
  */
-#ifndef CUTIN_HEARTBEAT_H
-#define CUTIN_HEARTBEAT_H
+#ifndef CUTIN_SCHEDULER_PEERS_HEARTBEAT_H
+#define CUTIN_SCHEDULER_PEERS_HEARTBEAT_H
 
 #include "common/clock.h"
 #include "scheduler/peers/topology.h"

@@ -9,8 +9,8 @@
  * says it where work has waited for hold_warning_s without a break, with both names and the
  * settings that bound it.
  */
-#ifndef CUTIN_HOLD_H
-#define CUTIN_HOLD_H
+#ifndef CUTIN_SCHEDULER_PEERS_HOLD_H
+#define CUTIN_SCHEDULER_PEERS_HOLD_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -3,8 +3,8 @@
  *
  * Where stderr is the journal, a line begins with its severity in the journal's own notation.
  */
-#ifndef CUTIN_LOG_H
-#define CUTIN_LOG_H
+#ifndef CUTIN_SCHEDULER_PEERS_LOG_H
+#define CUTIN_SCHEDULER_PEERS_LOG_H
 
 #include <stdint.h>
 

@@ -5,8 +5,8 @@
  * peer that lets even that pile up is disconnected. Whoever finds a peer unusable
  * only marks it `dead`; the daemon's loop takes it apart later, so no list changes under a walk.
  */
-#ifndef CUTIN_PEER_H
-#define CUTIN_PEER_H
+#ifndef CUTIN_SCHEDULER_PEERS_PEER_H
+#define CUTIN_SCHEDULER_PEERS_PEER_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -2,8 +2,8 @@
  * round.h - asks the policy who is to be held, device by device, and writes its answer into the
  * pages.
  */
-#ifndef CUTIN_ROUND_H
-#define CUTIN_ROUND_H
+#ifndef CUTIN_SCHEDULER_PEERS_ROUND_H
+#define CUTIN_SCHEDULER_PEERS_ROUND_H
 
 #include "scheduler/peers/peer.h"
 #include "scheduler/policy/policy.h"

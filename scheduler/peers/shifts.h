@@ -7,8 +7,8 @@
  * is told but by a word in his page. Whoever makes figures up gets shifts that he does not use, or
  * goes without, as he would natively.
  */
-#ifndef CUTIN_SHIFTS_H
-#define CUTIN_SHIFTS_H
+#ifndef CUTIN_SCHEDULER_PEERS_SHIFTS_H
+#define CUTIN_SCHEDULER_PEERS_SHIFTS_H
 
 #include "scheduler/peers/topology.h"
 

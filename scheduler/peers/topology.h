@@ -5,8 +5,8 @@
  * any stream of the other, and it has a bit on that device. Then it has the other's page (JOIN).
  * Bits are unique per device, and one that was given back is given out again as late as possible.
  */
-#ifndef CUTIN_TOPOLOGY_H
-#define CUTIN_TOPOLOGY_H
+#ifndef CUTIN_SCHEDULER_PEERS_TOPOLOGY_H
+#define CUTIN_SCHEDULER_PEERS_TOPOLOGY_H
 
 #include "scheduler/peers/peer.h"
 

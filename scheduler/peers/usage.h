@@ -6,8 +6,8 @@
  * much comes off what they are not sure of, and then off all alike. Clients publish every 10 ms,
  * each when it does, so this is done over longer times.
  */
-#ifndef CUTIN_USAGE_H
-#define CUTIN_USAGE_H
+#ifndef CUTIN_SCHEDULER_PEERS_USAGE_H
+#define CUTIN_SCHEDULER_PEERS_USAGE_H
 
 #include "scheduler/peers/topology.h"
 

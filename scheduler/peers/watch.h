@@ -1,8 +1,8 @@
 /*
  * watch.h - something that epoll reports on.
  */
-#ifndef CUTIN_WATCH_H
-#define CUTIN_WATCH_H
+#ifndef CUTIN_SCHEDULER_PEERS_WATCH_H
+#define CUTIN_SCHEDULER_PEERS_WATCH_H
 
 #include <stdint.h>
 

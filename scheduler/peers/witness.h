@@ -9,8 +9,8 @@
  * It cannot be hidden. The kernel takes the memory out of all mappings, also out of one that the
  * daemon has of each page, locks and never touches, and so nothing but that can empty it.
  */
-#ifndef CUTIN_WITNESS_H
-#define CUTIN_WITNESS_H
+#ifndef CUTIN_SCHEDULER_PEERS_WITNESS_H
+#define CUTIN_SCHEDULER_PEERS_WITNESS_H
 
 #include <stdbool.h>
 

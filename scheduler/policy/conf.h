@@ -4,8 +4,8 @@
  * An INI file; one setting is one row of a table in conf.c. A file that is wrong in any line is not
  * used at all: the first mistake is explained with its place, and nothing of it takes effect.
  */
-#ifndef CUTIN_CONF_H
-#define CUTIN_CONF_H
+#ifndef CUTIN_SCHEDULER_POLICY_CONF_H
+#define CUTIN_SCHEDULER_POLICY_CONF_H
 
 #include <stdio.h>
 

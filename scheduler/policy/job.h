@@ -7,8 +7,8 @@
  * The daemon follows a client's parents to such a process. What a user can write decides nothing:
  * not the environment, not the command line.
  */
-#ifndef CUTIN_JOB_H
-#define CUTIN_JOB_H
+#ifndef CUTIN_SCHEDULER_POLICY_JOB_H
+#define CUTIN_SCHEDULER_POLICY_JOB_H
 
 #include <sys/types.h>
 

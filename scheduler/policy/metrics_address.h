@@ -1,8 +1,8 @@
 /*
  * metrics_address.h - where metrics may be served: nowhere that another machine can reach.
  */
-#ifndef CUTIN_METRICS_ADDRESS_H
-#define CUTIN_METRICS_ADDRESS_H
+#ifndef CUTIN_SCHEDULER_POLICY_METRICS_ADDRESS_H
+#define CUTIN_SCHEDULER_POLICY_METRICS_ADDRESS_H
 
 #include <stddef.h>
 

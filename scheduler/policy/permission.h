@@ -2,8 +2,8 @@
  * permission.h - who may do what at the daemon: its owner and root everything, everybody else what
  * a rule of cutind.conf allows.
  */
-#ifndef CUTIN_PERMISSION_H
-#define CUTIN_PERMISSION_H
+#ifndef CUTIN_SCHEDULER_POLICY_PERMISSION_H
+#define CUTIN_SCHEDULER_POLICY_PERMISSION_H
 
 #include <stdbool.h>
 #include <stddef.h>

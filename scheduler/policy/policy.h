@@ -6,8 +6,8 @@
  * walks through it. It sees the clients of one device and says who is to be held until the next
  * decision; the daemon writes that as PAGE_BIT_POLICY, a bit that is its own in every page.
  */
-#ifndef CUTIN_POLICY_H
-#define CUTIN_POLICY_H
+#ifndef CUTIN_SCHEDULER_POLICY_POLICY_H
+#define CUTIN_SCHEDULER_POLICY_POLICY_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -4,8 +4,8 @@
  * Subjects are what the kernel says about the other end of a socket, and root about its job, never
  * what a client says.
  */
-#ifndef CUTIN_RULE_H
-#define CUTIN_RULE_H
+#ifndef CUTIN_SCHEDULER_POLICY_RULE_H
+#define CUTIN_SCHEDULER_POLICY_RULE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -2,8 +2,8 @@
  * controller.h - what slurmctld knows of a job. Asked by srun alone, once a step: never by the
  * nodes.
  */
-#ifndef CUTIN_SLURM_CONTROLLER_H
-#define CUTIN_SLURM_CONTROLLER_H
+#ifndef CUTIN_SCHEDULER_SLURM_CONTROLLER_H
+#define CUTIN_SCHEDULER_SLURM_CONTROLLER_H
 
 #include <stdint.h>
 

@@ -1,8 +1,8 @@
 /*
  * site.h - what the site says about cutin, as arguments of the plugin in plugstack.conf.
  */
-#ifndef CUTIN_SLURM_SITE_H
-#define CUTIN_SLURM_SITE_H
+#ifndef CUTIN_SCHEDULER_SLURM_SITE_H
+#define CUTIN_SCHEDULER_SLURM_SITE_H
 
 #include <stdbool.h>
 #include <stddef.h>

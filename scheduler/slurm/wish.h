@@ -2,8 +2,8 @@
  * wish.h - what a step of a Slurm job asks of cutin: by srun's options, or by what the site says
  * where they say nothing. It is a wish: the daemon decides which level is granted.
  */
-#ifndef CUTIN_SLURM_WISH_H
-#define CUTIN_SLURM_WISH_H
+#ifndef CUTIN_SCHEDULER_SLURM_WISH_H
+#define CUTIN_SCHEDULER_SLURM_WISH_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -3,8 +3,8 @@
  *
  * Used by the tools, not by libcutin.so.
  */
-#ifndef CUTIN_ASK_H
-#define CUTIN_ASK_H
+#ifndef CUTIN_SCHEDULER_WIRE_ASK_H
+#define CUTIN_SCHEDULER_WIRE_ASK_H
 
 #include <stdbool.h>
 #include <stddef.h>

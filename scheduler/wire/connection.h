@@ -6,8 +6,8 @@
  * inode is remembered and compared before each use: a number that means something else now counts
  * as a lost connection, and is left alone.
  */
-#ifndef CUTIN_CONNECTION_H
-#define CUTIN_CONNECTION_H
+#ifndef CUTIN_SCHEDULER_WIRE_CONNECTION_H
+#define CUTIN_SCHEDULER_WIRE_CONNECTION_H
 
 #include <stdbool.h>
 #include <sys/types.h>

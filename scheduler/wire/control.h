@@ -10,8 +10,8 @@
  *   -EPROTO                 a daemon of another version
  *   -ETIMEDOUT              the daemon does not answer
  */
-#ifndef CUTIN_CONTROL_H
-#define CUTIN_CONTROL_H
+#ifndef CUTIN_SCHEDULER_WIRE_CONTROL_H
+#define CUTIN_SCHEDULER_WIRE_CONTROL_H
 
 #include "scheduler/wire/protocol.h"
 

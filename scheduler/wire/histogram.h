@@ -6,8 +6,8 @@
  * one relaxed increment of the right bucket; counts wrap, and a difference of two readings is what
  * was counted in between.
  */
-#ifndef CUTIN_HISTOGRAM_H
-#define CUTIN_HISTOGRAM_H
+#ifndef CUTIN_SCHEDULER_WIRE_HISTOGRAM_H
+#define CUTIN_SCHEDULER_WIRE_HISTOGRAM_H
 
 #include <stdint.h>
 

@@ -23,8 +23,8 @@
  * Trust. The daemon never reads identity, levels or bits back from a page; it reads counters and
  * deadlines, as figures that their owner may have made up.
  */
-#ifndef CUTIN_PAGE_H
-#define CUTIN_PAGE_H
+#ifndef CUTIN_SCHEDULER_WIRE_PAGE_H
+#define CUTIN_SCHEDULER_WIRE_PAGE_H
 
 #include <assert.h>
 #include <stdatomic.h>

@@ -19,8 +19,8 @@
  *           CONTROL ->       DONE; and ORDER to the client that it is about, to be carried out
  *                            or, if the daemon does that, to be told to the next daemon
  */
-#ifndef CUTIN_PROTOCOL_H
-#define CUTIN_PROTOCOL_H
+#ifndef CUTIN_SCHEDULER_WIRE_PROTOCOL_H
+#define CUTIN_SCHEDULER_WIRE_PROTOCOL_H
 
 #include <stdbool.h>
 #include <stddef.h>

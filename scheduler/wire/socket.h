@@ -3,8 +3,8 @@
  *
  * Shared by shim, tools and daemon. Thread safe; keeps no state.
  */
-#ifndef CUTIN_SOCKET_H
-#define CUTIN_SOCKET_H
+#ifndef CUTIN_SCHEDULER_WIRE_SOCKET_H
+#define CUTIN_SCHEDULER_WIRE_SOCKET_H
 
 #include <stddef.h>
 

@@ -8,8 +8,8 @@
  *
  * Such launches are made by the calling thread.
  */
-#ifndef CUTIN_SHIM_ASIDE_H
-#define CUTIN_SHIM_ASIDE_H
+#ifndef CUTIN_SHIM_GRAPH_ASIDE_H
+#define CUTIN_SHIM_GRAPH_ASIDE_H
 
 #include "shim/objects/context.h"
 #include "shim/graph/graph_nodes.h"

@@ -10,8 +10,8 @@
  * Launches of one executable graph never run side by side. The driver sees to that as long as all
  * are of one; an event does where one of the two follows one of the other.
  */
-#ifndef CUTIN_SHIM_GRAPH_COPY_H
-#define CUTIN_SHIM_GRAPH_COPY_H
+#ifndef CUTIN_SHIM_GRAPH_GRAPH_COPY_H
+#define CUTIN_SHIM_GRAPH_GRAPH_COPY_H
 
 #include "shim/graph/graph_nodes.h"
 

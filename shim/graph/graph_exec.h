@@ -1,8 +1,8 @@
 /*
  * graph_exec.h - an executable graph as the shim sees it.
  */
-#ifndef CUTIN_SHIM_EXEC_H
-#define CUTIN_SHIM_EXEC_H
+#ifndef CUTIN_SHIM_GRAPH_GRAPH_EXEC_H
+#define CUTIN_SHIM_GRAPH_GRAPH_EXEC_H
 
 #include "shim/objects/context.h"
 #include "shim/learn/estimate.h"

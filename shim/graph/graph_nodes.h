@@ -2,8 +2,8 @@
  * graph_nodes.h - what a graph consists of: its nodes and those of the graphs inside it, how long
  * its kernels are estimated to run, and where gates go.
  */
-#ifndef CUTIN_SHIM_GRAPH_NODES_H
-#define CUTIN_SHIM_GRAPH_NODES_H
+#ifndef CUTIN_SHIM_GRAPH_GRAPH_NODES_H
+#define CUTIN_SHIM_GRAPH_GRAPH_NODES_H
 
 #include "shim/objects/context.h"
 

@@ -7,8 +7,8 @@
  * device only the first ones are: times are needed when somebody comes. Results are read when a
  * later sample, or the client's thread, finds the events complete, so no thread ever waits for one.
  */
-#ifndef CUTIN_SHIM_ESTIMATE_H
-#define CUTIN_SHIM_ESTIMATE_H
+#ifndef CUTIN_SHIM_LEARN_ESTIMATE_H
+#define CUTIN_SHIM_LEARN_ESTIMATE_H
 
 #include "shim/learn/spread.h"
 #include "shim/lookup/shim.h"

@@ -5,8 +5,8 @@
  * of a GPU comes up, and merged with what was learned every half minute by a thread of our own and
  * when the process ends: never by a thread that launches. CUTIN_PROFILE=off leaves the file alone.
  */
-#ifndef CUTIN_SHIM_PROFILE_H
-#define CUTIN_SHIM_PROFILE_H
+#ifndef CUTIN_SHIM_LEARN_PROFILE_H
+#define CUTIN_SHIM_LEARN_PROFILE_H
 
 #include "common/profile_file.h"
 #include "shim/lookup/shim.h"

@@ -9,8 +9,8 @@
  * more often the longer it is, so times that are much longer than most are taken for that unless
  * there are too many of them, or one as long is sure. Knows no CUDA.
  */
-#ifndef CUTIN_SHIM_SPREAD_H
-#define CUTIN_SHIM_SPREAD_H
+#ifndef CUTIN_SHIM_LEARN_SPREAD_H
+#define CUTIN_SHIM_LEARN_SPREAD_H
 
 #include <stdbool.h>
 #include <stdint.h>

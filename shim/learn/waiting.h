@@ -6,8 +6,8 @@
  * stream one more at most. Which kernels wait is said by CUTIN_WAITING_KERNELS, or seen: those that
  * take a millisecond in a process that has I/O memory registered with the driver.
  */
-#ifndef CUTIN_SHIM_WAITING_H
-#define CUTIN_SHIM_WAITING_H
+#ifndef CUTIN_SHIM_LEARN_WAITING_H
+#define CUTIN_SHIM_LEARN_WAITING_H
 
 #include "shim/lookup/shim.h"
 

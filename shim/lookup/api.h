@@ -1,8 +1,8 @@
 /*
  * api.h - the table of driver symbols, as lookup.c and procaddr.c search it.
  */
-#ifndef CUTIN_API_H
-#define CUTIN_API_H
+#ifndef CUTIN_SHIM_LOOKUP_API_H
+#define CUTIN_SHIM_LOOKUP_API_H
 
 #include "shim/lookup/shim.h"
 

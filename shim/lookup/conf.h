@@ -3,8 +3,8 @@
  * variable's name in config.def, small and without the CUTIN_. What has no = goes on with the
  * value in front of it. Thread safe.
  */
-#ifndef CUTIN_SHIM_CONF_H
-#define CUTIN_SHIM_CONF_H
+#ifndef CUTIN_SHIM_LOOKUP_CONF_H
+#define CUTIN_SHIM_LOOKUP_CONF_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -5,8 +5,8 @@
  * addresses whatever else interposes dlsym, and to see where in the search order a caller is. No
  * libc string functions, no allocation, no instrumentation: it runs inside sanitizer start-up.
  */
-#ifndef CUTIN_ELF_H
-#define CUTIN_ELF_H
+#ifndef CUTIN_SHIM_LOOKUP_ELF_H
+#define CUTIN_SHIM_LOOKUP_ELF_H
 
 #include <elf.h>
 #include <link.h>

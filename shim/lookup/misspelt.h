@@ -3,8 +3,8 @@
  * do (an orchestrator announces a service called "cutin" by CUTIN_PORT), so only what is near one
  * counts. In CUTIN_CONF every key is meant to be one.
  */
-#ifndef CUTIN_SHIM_MISSPELT_H
-#define CUTIN_SHIM_MISSPELT_H
+#ifndef CUTIN_SHIM_LOOKUP_MISSPELT_H
+#define CUTIN_SHIM_LOOKUP_MISSPELT_H
 
 #include <stdbool.h>
 #include <stddef.h>

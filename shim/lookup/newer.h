@@ -4,8 +4,8 @@
  * passes through is an incomplete type; of what is looked into, the members that are. Included by
  * shim.h, and by the test that calls all of it (tests/hazards/arguments).
  */
-#ifndef CUTIN_SHIM_NEWER_H
-#define CUTIN_SHIM_NEWER_H
+#ifndef CUTIN_SHIM_LOOKUP_NEWER_H
+#define CUTIN_SHIM_LOOKUP_NEWER_H
 
 /* The header's enumeration has them from 12.2 on. */
 #define LOCATION_HOST              ((CUmemLocationType)2)

@@ -4,8 +4,8 @@
  * write (a reader is gone, a file may not grow, a terminal stops who writes), an end by
  * pthread_cancel in a call that the program did not make, another errno.
  */
-#ifndef CUTIN_QUIET_H
-#define CUTIN_QUIET_H
+#ifndef CUTIN_SHIM_LOOKUP_QUIET_H
+#define CUTIN_SHIM_LOOKUP_QUIET_H
 
 #include <signal.h>
 

@@ -10,8 +10,8 @@
  * ../objects, ../path, ../pace, ../graph   what stands behind the lookup (docs/design.md)
  * ../wrap                    typed wrappers, one file per kind of call
  */
-#ifndef CUTIN_SHIM_H
-#define CUTIN_SHIM_H
+#ifndef CUTIN_SHIM_LOOKUP_SHIM_H
+#define CUTIN_SHIM_LOOKUP_SHIM_H
 
 /* Declare every version of every function, and no macro that renames one to another. */
 #define __CUDA_API_VERSION_INTERNAL

@@ -5,8 +5,8 @@
  * of it may cost time, but never order. A direct link binds to the driver without asking us: in a
  * process that has one nothing is buffered, and so there is nothing to overtake.
  */
-#ifndef CUTIN_SHIM_UNKNOWN_H
-#define CUTIN_SHIM_UNKNOWN_H
+#ifndef CUTIN_SHIM_LOOKUP_UNKNOWN_H
+#define CUTIN_SHIM_LOOKUP_UNKNOWN_H
 
 /* The pool in thunk_<arch>.S. CUDA 13.5 has 50 functions more than 13.0. */
 #define UNKNOWN_THUNKS      512

@@ -6,8 +6,8 @@
  * of its own stream and pool where the driver could have done the same: neither call reaches it.
  * And what is freed but buffered has a bound, beyond which allocations wait. All of it thread safe.
  */
-#ifndef CUTIN_SHIM_BLOCK_H
-#define CUTIN_SHIM_BLOCK_H
+#ifndef CUTIN_SHIM_OBJECTS_BLOCK_H
+#define CUTIN_SHIM_OBJECTS_BLOCK_H
 
 #include "shim/objects/stream.h"
 

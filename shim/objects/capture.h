@@ -1,8 +1,8 @@
 /*
  * capture.h - streams that record into a graph: nothing of ours may come between.
  */
-#ifndef CUTIN_SHIM_CAPTURE_H
-#define CUTIN_SHIM_CAPTURE_H
+#ifndef CUTIN_SHIM_OBJECTS_CAPTURE_H
+#define CUTIN_SHIM_OBJECTS_CAPTURE_H
 
 #include <pthread.h>
 

@@ -5,8 +5,8 @@
  * type-stable (pool.h), so a stale pointer never leads out of valid memory; `generation` tells two
  * contexts with one handle apart.
  */
-#ifndef CUTIN_SHIM_CONTEXT_H
-#define CUTIN_SHIM_CONTEXT_H
+#ifndef CUTIN_SHIM_OBJECTS_CONTEXT_H
+#define CUTIN_SHIM_OBJECTS_CONTEXT_H
 
 #include <pthread.h>
 

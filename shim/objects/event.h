@@ -1,8 +1,8 @@
 /*
  * event.h - a CUDA event as the shim sees it: the fence of its latest record.
  */
-#ifndef CUTIN_SHIM_EVENT_H
-#define CUTIN_SHIM_EVENT_H
+#ifndef CUTIN_SHIM_OBJECTS_EVENT_H
+#define CUTIN_SHIM_OBJECTS_EVENT_H
 
 #include "shim/lookup/shim.h"
 #include "shim/objects/stream.h"

@@ -1,8 +1,8 @@
 /*
  * gpu_device.h - what the shim needs to know of a device, asked once.
  */
-#ifndef CUTIN_SHIM_GPU_DEVICE_H
-#define CUTIN_SHIM_GPU_DEVICE_H
+#ifndef CUTIN_SHIM_OBJECTS_GPU_DEVICE_H
+#define CUTIN_SHIM_OBJECTS_GPU_DEVICE_H
 
 #include "shim/lookup/shim.h"
 

@@ -2,8 +2,8 @@
  * late.h - what the application has destroyed while commands that use it were buffered: the driver
  * hears of it when those have been submitted, and nobody waits for that.
  */
-#ifndef CUTIN_SHIM_LATE_H
-#define CUTIN_SHIM_LATE_H
+#ifndef CUTIN_SHIM_OBJECTS_LATE_H
+#define CUTIN_SHIM_OBJECTS_LATE_H
 
 #include "shim/objects/context.h"
 

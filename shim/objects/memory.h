@@ -1,8 +1,8 @@
 /*
  * memory.h - what an address is: memory that the driver knows, or the program's own pages.
  */
-#ifndef CUTIN_SHIM_MEMORY_H
-#define CUTIN_SHIM_MEMORY_H
+#ifndef CUTIN_SHIM_OBJECTS_MEMORY_H
+#define CUTIN_SHIM_OBJECTS_MEMORY_H
 
 #include "shim/lookup/shim.h"
 

@@ -1,8 +1,8 @@
 /*
  * stream.h - a CUDA stream as the shim sees it: its level, its vHQ, whether it is busy.
  */
-#ifndef CUTIN_SHIM_STREAM_H
-#define CUTIN_SHIM_STREAM_H
+#ifndef CUTIN_SHIM_OBJECTS_STREAM_H
+#define CUTIN_SHIM_OBJECTS_STREAM_H
 
 #include "shim/objects/context.h"
 #include "shim/lookup/shim.h"

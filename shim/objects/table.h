@@ -6,8 +6,8 @@
  * may be recycled while somebody walks over it, which can lead that walk astray but never out of
  * valid memory. `moves` counts removals, so a walk that found nothing knows whether to look again.
  */
-#ifndef CUTIN_SHIM_TABLE_H
-#define CUTIN_SHIM_TABLE_H
+#ifndef CUTIN_SHIM_OBJECTS_TABLE_H
+#define CUTIN_SHIM_OBJECTS_TABLE_H
 
 #include <pthread.h>
 #include <stdatomic.h>

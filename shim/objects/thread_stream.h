@@ -4,8 +4,8 @@
  * Each thread that uses it has a shim_stream of its own per context, freed when the thread ends. It
  * is never buffered: the dispatcher is another thread, and there the handle means another stream.
  */
-#ifndef CUTIN_SHIM_THREAD_STREAM_H
-#define CUTIN_SHIM_THREAD_STREAM_H
+#ifndef CUTIN_SHIM_OBJECTS_THREAD_STREAM_H
+#define CUTIN_SHIM_OBJECTS_THREAD_STREAM_H
 
 #include "shim/objects/stream.h"
 

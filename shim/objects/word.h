@@ -4,8 +4,8 @@
  *
  * They belong to a context (`words`), under its lock, and go with it. Threads: any.
  */
-#ifndef CUTIN_SHIM_WORD_H
-#define CUTIN_SHIM_WORD_H
+#ifndef CUTIN_SHIM_OBJECTS_WORD_H
+#define CUTIN_SHIM_OBJECTS_WORD_H
 
 #include "shim/objects/context.h"
 

@@ -2,8 +2,8 @@
  * departed.h - what streams leave behind: work in the driver, of streams above best effort that no
  * handle names any more. It holds others as long as it runs.
  */
-#ifndef CUTIN_SHIM_DEPARTED_H
-#define CUTIN_SHIM_DEPARTED_H
+#ifndef CUTIN_SHIM_PACE_DEPARTED_H
+#define CUTIN_SHIM_PACE_DEPARTED_H
 
 #include "shim/objects/stream.h"
 

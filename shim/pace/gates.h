@@ -14,8 +14,8 @@
  * A process whose streams have different levels has no gates: streams share hardware queues, and a
  * closed gate could stop one above it.
  */
-#ifndef CUTIN_SHIM_GATES_H
-#define CUTIN_SHIM_GATES_H
+#ifndef CUTIN_SHIM_PACE_GATES_H
+#define CUTIN_SHIM_PACE_GATES_H
 
 #include "shim/objects/context.h"
 

@@ -6,8 +6,8 @@
  * work another process waits for. There the driver is asked: every 10 ms, and where two ends in a
  * row were found so, 150 us apart and then ever farther, until a second has brought no such end.
  */
-#ifndef CUTIN_SHIM_LOOK_H
-#define CUTIN_SHIM_LOOK_H
+#ifndef CUTIN_SHIM_PACE_LOOK_H
+#define CUTIN_SHIM_PACE_LOOK_H
 
 #include <stdint.h>
 

@@ -5,8 +5,8 @@
  * the device has no memops, it is an event from a ring of the stream's own, and polling asks for
  * it.
  */
-#ifndef CUTIN_SHIM_MARK_H
-#define CUTIN_SHIM_MARK_H
+#ifndef CUTIN_SHIM_PACE_MARK_H
+#define CUTIN_SHIM_PACE_MARK_H
 
 #include "shim/objects/stream.h"
 

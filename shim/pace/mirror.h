@@ -6,8 +6,8 @@
  * second while its context has work in flight. It never calls the driver, so whatever else waits
  * for a closed gate, the mirror opens.
  */
-#ifndef CUTIN_SHIM_MIRROR_H
-#define CUTIN_SHIM_MIRROR_H
+#ifndef CUTIN_SHIM_PACE_MIRROR_H
+#define CUTIN_SHIM_PACE_MIRROR_H
 
 #include "shim/objects/context.h"
 

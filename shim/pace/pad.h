@@ -10,8 +10,8 @@
  *
  * Other processes and contexts cannot look into these rings, so their work leaves nothing either.
  */
-#ifndef CUTIN_SHIM_PAD_H
-#define CUTIN_SHIM_PAD_H
+#ifndef CUTIN_SHIM_PACE_PAD_H
+#define CUTIN_SHIM_PACE_PAD_H
 
 #include "shim/lookup/shim.h"
 #include "shim/objects/stream.h"

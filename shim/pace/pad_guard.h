@@ -6,8 +6,8 @@
  * percentile of the ratio is above that), padding stops for a second, and twice as long each time
  * that it happens again at once, up to a minute.
  */
-#ifndef CUTIN_SHIM_PAD_GUARD_H
-#define CUTIN_SHIM_PAD_GUARD_H
+#ifndef CUTIN_SHIM_PACE_PAD_GUARD_H
+#define CUTIN_SHIM_PACE_PAD_GUARD_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,8 +1,8 @@
 /*
  * queues.h - the vHQs of a context, and what they ask of the driver: its thread, markers, gates.
  */
-#ifndef CUTIN_SHIM_QUEUES_H
-#define CUTIN_SHIM_QUEUES_H
+#ifndef CUTIN_SHIM_PACE_QUEUES_H
+#define CUTIN_SHIM_PACE_QUEUES_H
 
 #include "shim/objects/context.h"
 

@@ -2,8 +2,8 @@
  * remote.h - what somebody outside (`cutin set`, `cutin reset`) wants of this process while it
  * runs.
  */
-#ifndef CUTIN_SHIM_ORDERS_H
-#define CUTIN_SHIM_ORDERS_H
+#ifndef CUTIN_SHIM_PACE_REMOTE_H
+#define CUTIN_SHIM_PACE_REMOTE_H
 
 #include "scheduler/client/client.h"
 

@@ -5,8 +5,8 @@
  * daemon; an administrator. While nobody may, and nobody above is connected, its queues have no
  * cap.
  */
-#ifndef CUTIN_SHIM_RIVALS_H
-#define CUTIN_SHIM_RIVALS_H
+#ifndef CUTIN_SHIM_PACE_RIVALS_H
+#define CUTIN_SHIM_PACE_RIVALS_H
 
 #include "shim/lookup/shim.h"
 

@@ -1,8 +1,8 @@
 /*
  * schedule.h - this process in front of the scheduler: its levels, and when its streams are active.
  */
-#ifndef CUTIN_SHIM_SCHEDULE_H
-#define CUTIN_SHIM_SCHEDULE_H
+#ifndef CUTIN_SHIM_PACE_SCHEDULE_H
+#define CUTIN_SHIM_PACE_SCHEDULE_H
 
 #include "shim/lookup/shim.h"
 

@@ -11,8 +11,8 @@
  * Only holds by clients above suspend; a pause or a turn of a policy waits. A process whose streams
  * have different levels is not suspended: the group of a stream is not known.
  */
-#ifndef CUTIN_SHIM_SUSPEND_H
-#define CUTIN_SHIM_SUSPEND_H
+#ifndef CUTIN_SHIM_PACE_SUSPEND_H
+#define CUTIN_SHIM_PACE_SUSPEND_H
 
 #include "shim/objects/context.h"
 

@@ -2,8 +2,8 @@
  * call.h - one stream-ordered driver call on its way: straight to the driver, inline through a vHQ,
  * or copied into one.
  */
-#ifndef CUTIN_SHIM_CALL_H
-#define CUTIN_SHIM_CALL_H
+#ifndef CUTIN_SHIM_PATH_CALL_H
+#define CUTIN_SHIM_PATH_CALL_H
 
 #include "shim/objects/capture.h"
 #include "shim/lookup/shim.h"

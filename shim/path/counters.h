@@ -1,8 +1,8 @@
 /*
  * counters.h - what `cutin list` and `cutin top` show of this process.
  */
-#ifndef CUTIN_SHIM_FIGURES_H
-#define CUTIN_SHIM_FIGURES_H
+#ifndef CUTIN_SHIM_PATH_COUNTERS_H
+#define CUTIN_SHIM_PATH_COUNTERS_H
 
 #include "shim/objects/context.h"
 

@@ -8,8 +8,8 @@
  * the driver. So it is the same for work that goes straight to the driver, inline or out of a
  * queue, and where no distance is set nothing of it is on any path.
  */
-#ifndef CUTIN_SHIM_DISTANCE_H
-#define CUTIN_SHIM_DISTANCE_H
+#ifndef CUTIN_SHIM_PATH_DISTANCE_H
+#define CUTIN_SHIM_PATH_DISTANCE_H
 
 #include "shim/lookup/shim.h"
 #include "shim/path/distance_model.h"

@@ -4,8 +4,8 @@
  * A wait for buffered work is a wait for holds to end. `boost` exempts what is waited for, when the
  * waiter itself is of a higher level.
  */
-#ifndef CUTIN_SHIM_DRAIN_H
-#define CUTIN_SHIM_DRAIN_H
+#ifndef CUTIN_SHIM_PATH_DRAIN_H
+#define CUTIN_SHIM_PATH_DRAIN_H
 
 #include "shim/objects/stream.h"
 

@@ -8,8 +8,8 @@
  * which its stream waits and which may wait for anything, is one while it runs. So is a thread that
  * waits for another process's record, or asks for it again and again: what runs may wait for it.
  */
-#ifndef CUTIN_SHIM_OUTSIDE_H
-#define CUTIN_SHIM_OUTSIDE_H
+#ifndef CUTIN_SHIM_PATH_EXTERNAL_WAIT_H
+#define CUTIN_SHIM_PATH_EXTERNAL_WAIT_H
 
 #include "shim/objects/context.h"
 #include "shim/objects/stream.h"

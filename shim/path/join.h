@@ -6,8 +6,8 @@
  * asks or waits for that one alone. Without this the other one would count as busy until the next
  * tick.
  */
-#ifndef CUTIN_SHIM_JOIN_H
-#define CUTIN_SHIM_JOIN_H
+#ifndef CUTIN_SHIM_PATH_JOIN_H
+#define CUTIN_SHIM_PATH_JOIN_H
 
 #include "shim/objects/stream.h"
 

@@ -10,8 +10,8 @@
  * legacy or the calling thread's default stream, and never deferred. Those with _CUT have a
  * statement that may change the call `c` on the stream `s` before it is made.
  */
-#ifndef CUTIN_SHIM_OP_H
-#define CUTIN_SHIM_OP_H
+#ifndef CUTIN_SHIM_PATH_OP_H
+#define CUTIN_SHIM_PATH_OP_H
 
 #include "shim/path/call.h"
 #include "shim/learn/estimate.h"

@@ -6,8 +6,8 @@
  * The error of a copy is that of its call, and nothing is copied then. So only what the driver
  * cannot refuse for its range is cut: memory that is known to be there, in whole rows, no arrays.
  */
-#ifndef CUTIN_SHIM_PIECES_H
-#define CUTIN_SHIM_PIECES_H
+#ifndef CUTIN_SHIM_PATH_PIECES_H
+#define CUTIN_SHIM_PATH_PIECES_H
 
 #include "shim/path/call.h"
 

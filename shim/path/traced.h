@@ -5,8 +5,8 @@
  * where the trace keeps the first records) get a pair of timing events around them, whose results
  * are read when later calls or waits find them complete: no thread waits for one.
  */
-#ifndef CUTIN_SHIM_TRACED_H
-#define CUTIN_SHIM_TRACED_H
+#ifndef CUTIN_SHIM_PATH_TRACED_H
+#define CUTIN_SHIM_PATH_TRACED_H
 
 #include "shim/lookup/shim.h"
 #include "common/trace.h"

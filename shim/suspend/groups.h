@@ -14,8 +14,8 @@
  * Thread safety: everything may be called from any thread. What passes ioctl takes no lock and
  * allocates nothing unless groups are stopped, and keeps errno.
  */
-#ifndef CUTIN_SHIM_GROUPS_H
-#define CUTIN_SHIM_GROUPS_H
+#ifndef CUTIN_SHIM_SUSPEND_GROUPS_H
+#define CUTIN_SHIM_SUSPEND_GROUPS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -11,8 +11,8 @@
  * A call is made on the descriptor of /dev/nvidiactl by which its client was made, and answers in
  * `status`; ioctl itself fails only where the call could not be looked at.
  */
-#ifndef CUTIN_NVRM_H
-#define CUTIN_NVRM_H
+#ifndef CUTIN_SHIM_SUSPEND_NVRM_H
+#define CUTIN_SHIM_SUSPEND_NVRM_H
 
 #include <assert.h>
 #include <stdint.h>

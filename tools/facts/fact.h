@@ -7,8 +7,8 @@
  * parent watches, and kills what takes longer than the row's limit. Values are sent as they are
  * found, so a fact that hangs keeps those it had.
  */
-#ifndef FACTS_FACT_H
-#define FACTS_FACT_H
+#ifndef CUTIN_TOOLS_FACTS_FACT_H
+#define CUTIN_TOOLS_FACTS_FACT_H
 
 #include <jansson.h>
 #include <stdbool.h>

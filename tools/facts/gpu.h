@@ -2,8 +2,8 @@
  * gpu.h - the driver and a context of a fact's process, opened at run time; words that host and GPU
  * share; gates.
  */
-#ifndef FACTS_GPU_H
-#define FACTS_GPU_H
+#ifndef CUTIN_TOOLS_FACTS_GPU_H
+#define CUTIN_TOOLS_FACTS_GPU_H
 
 #include "fact.h"
 

@@ -7,8 +7,8 @@
  * it waits, the next one runs, and who waits until a time is the next one when that time is the
  * least. So the order of everything follows from the times, however busy the machine is.
  */
-#ifndef SIMGPU_STEP_H
-#define SIMGPU_STEP_H
+#ifndef CUTIN_TOOLS_SIMGPU_CLOCK_STEP_H
+#define CUTIN_TOOLS_SIMGPU_CLOCK_STEP_H
 
 #include <stdbool.h>
 #include <stdint.h>

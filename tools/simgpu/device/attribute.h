@@ -1,8 +1,8 @@
 /*
  * attribute.h - device attributes of the simulated GPU, by CUdevice_attribute.
  */
-#ifndef SIMGPU_ATTRIBUTE_H
-#define SIMGPU_ATTRIBUTE_H
+#ifndef CUTIN_TOOLS_SIMGPU_DEVICE_ATTRIBUTE_H
+#define CUTIN_TOOLS_SIMGPU_DEVICE_ATTRIBUTE_H
 
 #include "tools/simgpu/face/sim.h"
 

@@ -5,8 +5,8 @@
  * a handle of a destroyed context stays recognisable (CUDA_ERROR_CONTEXT_IS_DESTROYED, or
  * CUDA_ERROR_INVALID_CONTEXT) instead of becoming a wild pointer.
  */
-#ifndef SIMGPU_CONTEXT_H
-#define SIMGPU_CONTEXT_H
+#ifndef CUTIN_TOOLS_SIMGPU_DEVICE_CONTEXT_H
+#define CUTIN_TOOLS_SIMGPU_DEVICE_CONTEXT_H
 
 #include "tools/simgpu/face/sim.h"
 

@@ -2,8 +2,8 @@
  * device.h - who takes part in the shared devices (shared.h): membership, the lock, contexts,
  * streams, memory.
  */
-#ifndef SIMGPU_DEVICE_H
-#define SIMGPU_DEVICE_H
+#ifndef CUTIN_TOOLS_SIMGPU_DEVICE_DEVICE_H
+#define CUTIN_TOOLS_SIMGPU_DEVICE_DEVICE_H
 
 #include "tools/simgpu/device/shared.h"
 

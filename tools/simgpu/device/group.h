@@ -3,8 +3,8 @@
  * it, its time slice, and off the device at any instant. All locked, at `now`, up to which the
  * timeline was brought before; advance afterwards.
  */
-#ifndef SIMGPU_GROUP_H
-#define SIMGPU_GROUP_H
+#ifndef CUTIN_TOOLS_SIMGPU_DEVICE_GROUP_H
+#define CUTIN_TOOLS_SIMGPU_DEVICE_GROUP_H
 
 #include "tools/simgpu/device/shared.h"
 

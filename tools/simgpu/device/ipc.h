@@ -3,8 +3,8 @@
  * mean. Nobody keeps a list. A handle that goes from process to process says whose descriptor the
  * file is, and bears a number that only the file with that number answers to.
  */
-#ifndef SIMGPU_IPC_H
-#define SIMGPU_IPC_H
+#ifndef CUTIN_TOOLS_SIMGPU_DEVICE_IPC_H
+#define CUTIN_TOOLS_SIMGPU_DEVICE_IPC_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,8 +1,8 @@
 /*
  * log.h - the device event log, SIMGPU_LOG: one line per completed work, for tests to check.
  */
-#ifndef SIMGPU_LOG_H
-#define SIMGPU_LOG_H
+#ifndef CUTIN_TOOLS_SIMGPU_DEVICE_LOG_H
+#define CUTIN_TOOLS_SIMGPU_DEVICE_LOG_H
 
 #include "tools/simgpu/face/sim.h"
 

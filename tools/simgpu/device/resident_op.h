@@ -5,8 +5,8 @@
  * Of a handed one end_ns is where its last piece ended. It runs on, as a loop does that polls: what
  * it ran since is `overrun`, and counts of its next piece.
  */
-#ifndef SIMGPU_RESIDENT_OP_H
-#define SIMGPU_RESIDENT_OP_H
+#ifndef CUTIN_TOOLS_SIMGPU_DEVICE_RESIDENT_OP_H
+#define CUTIN_TOOLS_SIMGPU_DEVICE_RESIDENT_OP_H
 
 #include "tools/simgpu/device/shared.h"
 

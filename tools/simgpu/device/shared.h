@@ -12,8 +12,8 @@
  * Times are CLOCK_MONOTONIC nanoseconds. `clock` is the time of the last event, not the present:
  * work that becomes startable "late" (its owner noticed late) starts when it could have started.
  */
-#ifndef SIMGPU_SHARED_H
-#define SIMGPU_SHARED_H
+#ifndef CUTIN_TOOLS_SIMGPU_DEVICE_SHARED_H
+#define CUTIN_TOOLS_SIMGPU_DEVICE_SHARED_H
 
 #include <assert.h>
 #include <pthread.h>

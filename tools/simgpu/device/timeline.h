@@ -1,8 +1,8 @@
 /*
  * timeline.h - what runs when on the shared devices. All locked.
  */
-#ifndef SIMGPU_TIMELINE_H
-#define SIMGPU_TIMELINE_H
+#ifndef CUTIN_TOOLS_SIMGPU_DEVICE_TIMELINE_H
+#define CUTIN_TOOLS_SIMGPU_DEVICE_TIMELINE_H
 
 #include "tools/simgpu/device/shared.h"
 

@@ -9,8 +9,8 @@
  *
  * Thread safe; tables are never freed.
  */
-#ifndef SIMGPU_TIMES_H
-#define SIMGPU_TIMES_H
+#ifndef CUTIN_TOOLS_SIMGPU_DEVICE_TIMES_H
+#define CUTIN_TOOLS_SIMGPU_DEVICE_TIMES_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -4,8 +4,8 @@
  * lock, and a handle that is destroyed while another thread uses it stays readable. Slots are used
  * again, lowest cost first: last given, first taken.
  */
-#ifndef SIMGPU_HANDLE_H
-#define SIMGPU_HANDLE_H
+#ifndef CUTIN_TOOLS_SIMGPU_FACE_HANDLE_H
+#define CUTIN_TOOLS_SIMGPU_FACE_HANDLE_H
 
 #include <pthread.h>
 #include <stdatomic.h>

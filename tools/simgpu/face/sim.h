@@ -11,8 +11,8 @@
  *   device     contexts, and the device that processes share: SMs, time slices, modelled time
  *              (shared memory, robust locks; device.h knows no CUDA and no pointers)
  */
-#ifndef SIMGPU_SIM_H
-#define SIMGPU_SIM_H
+#ifndef CUTIN_TOOLS_SIMGPU_FACE_SIM_H
+#define CUTIN_TOOLS_SIMGPU_FACE_SIM_H
 
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>

@@ -2,8 +2,8 @@
  * simconfig.h - the SIMGPU_* variables, read once. simconfig.c holds the one table of names, ranges
  * and defaults; README.md explains them.
  */
-#ifndef SIMGPU_SIMCONFIG_H
-#define SIMGPU_SIMCONFIG_H
+#ifndef CUTIN_TOOLS_SIMGPU_FACE_SIMCONFIG_H
+#define CUTIN_TOOLS_SIMGPU_FACE_SIMCONFIG_H
 
 #include <stdbool.h>
 #include <stdint.h>

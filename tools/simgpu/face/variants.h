@@ -5,8 +5,8 @@
  *
  *   STREAM_API(cuMemFreeAsync, (CUdeviceptr ptr, CUstream s), free_async(ptr, s, ptds))
  */
-#ifndef SIMGPU_VARIANTS_H
-#define SIMGPU_VARIANTS_H
+#ifndef CUTIN_TOOLS_SIMGPU_FACE_VARIANTS_H
+#define CUTIN_TOOLS_SIMGPU_FACE_VARIANTS_H
 
 #define VARIANT(symbol, per_thread, params, call)                                                  \
     SIM_EXPORT CUresult symbol params;                                                             \

@@ -1,8 +1,8 @@
 /*
  * choice.h - conditional nodes in executable graphs.
  */
-#ifndef SIMGPU_CHOICE_H
-#define SIMGPU_CHOICE_H
+#ifndef CUTIN_TOOLS_SIMGPU_GRAPH_CHOICE_H
+#define CUTIN_TOOLS_SIMGPU_GRAPH_CHOICE_H
 
 #include "tools/simgpu/graph/exec.h"
 

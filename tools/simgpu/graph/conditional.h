@@ -3,8 +3,8 @@
  * kernels set it, and a conditional node, when its turn comes in a launch, runs the graph inside it
  * that the value names. In an executable graph such a node is a choice (choice.h).
  */
-#ifndef SIMGPU_CONDITIONAL_H
-#define SIMGPU_CONDITIONAL_H
+#ifndef CUTIN_TOOLS_SIMGPU_GRAPH_CONDITIONAL_H
+#define CUTIN_TOOLS_SIMGPU_GRAPH_CONDITIONAL_H
 
 #include "tools/simgpu/graph/graph.h"
 

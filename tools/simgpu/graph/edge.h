@@ -2,8 +2,8 @@
  * edge.h - edges between the nodes of a graph: the later node depends on the earlier one.
  * Everything here is called under graph_lock.
  */
-#ifndef SIMGPU_EDGE_H
-#define SIMGPU_EDGE_H
+#ifndef CUTIN_TOOLS_SIMGPU_GRAPH_EDGE_H
+#define CUTIN_TOOLS_SIMGPU_GRAPH_EDGE_H
 
 #include "tools/simgpu/face/sim.h"
 

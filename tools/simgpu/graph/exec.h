@@ -3,8 +3,8 @@
  * after those it depends on, spread over lanes. A lane is a stream; lane 0 is the one that the
  * graph is launched into. Works of other contexts have lanes there.
  */
-#ifndef SIMGPU_EXEC_H
-#define SIMGPU_EXEC_H
+#ifndef CUTIN_TOOLS_SIMGPU_GRAPH_EXEC_H
+#define CUTIN_TOOLS_SIMGPU_GRAPH_EXEC_H
 
 #include "tools/simgpu/graph/graph.h"
 

@@ -3,8 +3,8 @@
  * kept at both ends. One lock guards the structure of all graphs and captures; it is never held
  * while works are submitted or user code runs.
  */
-#ifndef SIMGPU_GRAPH_H
-#define SIMGPU_GRAPH_H
+#ifndef CUTIN_TOOLS_SIMGPU_GRAPH_GRAPH_H
+#define CUTIN_TOOLS_SIMGPU_GRAPH_GRAPH_H
 
 #include "tools/simgpu/device/context.h"
 #include "tools/simgpu/face/handle.h"

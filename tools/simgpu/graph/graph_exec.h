@@ -1,8 +1,8 @@
 /*
  * graph_exec.h - the executable graphs that the application has handles of.
  */
-#ifndef SIMGPU_GRAPH_EXEC_H
-#define SIMGPU_GRAPH_EXEC_H
+#ifndef CUTIN_TOOLS_SIMGPU_GRAPH_GRAPH_EXEC_H
+#define CUTIN_TOOLS_SIMGPU_GRAPH_GRAPH_EXEC_H
 
 #include "tools/simgpu/graph/exec.h"
 

@@ -1,8 +1,8 @@
 /*
  * graph_flat.h - from a graph to an array in launch order.
  */
-#ifndef SIMGPU_GRAPH_FLAT_H
-#define SIMGPU_GRAPH_FLAT_H
+#ifndef CUTIN_TOOLS_SIMGPU_GRAPH_GRAPH_FLAT_H
+#define CUTIN_TOOLS_SIMGPU_GRAPH_GRAPH_FLAT_H
 
 #include "tools/simgpu/graph/exec.h"
 

@@ -1,8 +1,8 @@
 /*
  * graph_launch.h - the nodes of an executable graph go into their lanes.
  */
-#ifndef SIMGPU_GRAPH_LAUNCH_H
-#define SIMGPU_GRAPH_LAUNCH_H
+#ifndef CUTIN_TOOLS_SIMGPU_GRAPH_GRAPH_LAUNCH_H
+#define CUTIN_TOOLS_SIMGPU_GRAPH_GRAPH_LAUNCH_H
 
 #include "tools/simgpu/graph/exec.h"
 

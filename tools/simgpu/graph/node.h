@@ -1,8 +1,8 @@
 /*
  * node.h - builders: from the API's parameters of a node to the works it stands for.
  */
-#ifndef SIMGPU_NODE_H
-#define SIMGPU_NODE_H
+#ifndef CUTIN_TOOLS_SIMGPU_GRAPH_NODE_H
+#define CUTIN_TOOLS_SIMGPU_GRAPH_NODE_H
 
 #include "tools/simgpu/graph/graph.h"
 

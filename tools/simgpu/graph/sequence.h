@@ -4,8 +4,8 @@
  * depend on. Streams join by waiting for an event recorded in a member. Everything here is under
  * graph_lock, but for sequences_where.
  */
-#ifndef SIMGPU_SEQUENCE_H
-#define SIMGPU_SEQUENCE_H
+#ifndef CUTIN_TOOLS_SIMGPU_GRAPH_SEQUENCE_H
+#define CUTIN_TOOLS_SIMGPU_GRAPH_SEQUENCE_H
 
 #include "tools/simgpu/graph/graph.h"
 #include "tools/simgpu/stream/stream.h"

@@ -1,8 +1,8 @@
 /*
  * array.h - CUDA arrays: device memory with a shape, reached by copies only.
  */
-#ifndef SIMGPU_ARRAY_H
-#define SIMGPU_ARRAY_H
+#ifndef CUTIN_TOOLS_SIMGPU_MEMORY_ARRAY_H
+#define CUTIN_TOOLS_SIMGPU_MEMORY_ARRAY_H
 
 #include "tools/simgpu/device/context.h"
 

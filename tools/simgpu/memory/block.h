@@ -3,8 +3,8 @@
  * reuse. One lock guards all pools with their blocks; it is held for table work only, never while
  * waiting. Everything here is called under it.
  */
-#ifndef SIMGPU_BLOCK_H
-#define SIMGPU_BLOCK_H
+#ifndef CUTIN_TOOLS_SIMGPU_MEMORY_BLOCK_H
+#define CUTIN_TOOLS_SIMGPU_MEMORY_BLOCK_H
 
 #include "tools/simgpu/memory/pool.h"
 

@@ -1,8 +1,8 @@
 /*
  * copy.h - copies: every form of the API becomes one CUDA_MEMCPY3D, and that becomes one work.
  */
-#ifndef SIMGPU_COPY_H
-#define SIMGPU_COPY_H
+#ifndef CUTIN_TOOLS_SIMGPU_MEMORY_COPY_H
+#define CUTIN_TOOLS_SIMGPU_MEMORY_COPY_H
 
 #include "tools/simgpu/device/context.h"
 

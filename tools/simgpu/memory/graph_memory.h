@@ -3,8 +3,8 @@
  * the last copy of its work. It is a block like others, in a pool of the device's own for graphs.
  * Thread safe.
  */
-#ifndef SIMGPU_GRAPH_MEMORY_H
-#define SIMGPU_GRAPH_MEMORY_H
+#ifndef CUTIN_TOOLS_SIMGPU_MEMORY_GRAPH_MEMORY_H
+#define CUTIN_TOOLS_SIMGPU_MEMORY_GRAPH_MEMORY_H
 
 #include "tools/simgpu/device/context.h"
 

@@ -1,8 +1,8 @@
 /*
  * ipc_memory.h - memory that was imported from another process.
  */
-#ifndef SIMGPU_IPC_MEMORY_H
-#define SIMGPU_IPC_MEMORY_H
+#ifndef CUTIN_TOOLS_SIMGPU_MEMORY_IPC_MEMORY_H
+#define CUTIN_TOOLS_SIMGPU_MEMORY_IPC_MEMORY_H
 
 #include "tools/simgpu/memory/memory.h"
 

@@ -1,8 +1,8 @@
 /*
  * memop.h - stream memory operations.
  */
-#ifndef SIMGPU_MEMOP_H
-#define SIMGPU_MEMOP_H
+#ifndef CUTIN_TOOLS_SIMGPU_MEMORY_MEMOP_H
+#define CUTIN_TOOLS_SIMGPU_MEMORY_MEMOP_H
 
 #include "tools/simgpu/device/context.h"
 

@@ -2,8 +2,8 @@
  * memory.h - every stretch of memory the device may touch, by address: what kind it is, how large,
  * whose.
  */
-#ifndef SIMGPU_MEMORY_H
-#define SIMGPU_MEMORY_H
+#ifndef CUTIN_TOOLS_SIMGPU_MEMORY_MEMORY_H
+#define CUTIN_TOOLS_SIMGPU_MEMORY_MEMORY_H
 
 #include "tools/simgpu/device/context.h"
 

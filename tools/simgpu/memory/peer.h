@@ -1,8 +1,8 @@
 /*
  * peer.h - which device reaches which other one's memory.
  */
-#ifndef SIMGPU_PEER_H
-#define SIMGPU_PEER_H
+#ifndef CUTIN_TOOLS_SIMGPU_MEMORY_PEER_H
+#define CUTIN_TOOLS_SIMGPU_MEMORY_PEER_H
 
 #include "tools/simgpu/memory/memory.h"
 

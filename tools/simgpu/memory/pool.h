@@ -4,8 +4,8 @@
  * by others when its free has been carried out, or behind it where the device has no other memory.
  * All of it thread safe.
  */
-#ifndef SIMGPU_POOL_H
-#define SIMGPU_POOL_H
+#ifndef CUTIN_TOOLS_SIMGPU_MEMORY_POOL_H
+#define CUTIN_TOOLS_SIMGPU_MEMORY_POOL_H
 
 #include "tools/simgpu/device/context.h"
 

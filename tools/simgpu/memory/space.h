@@ -3,8 +3,8 @@
  * file without a name, cut into extents. Device pointers are real addresses, so a kernel's effect
  * can be carried out on them.
  */
-#ifndef SIMGPU_SPACE_H
-#define SIMGPU_SPACE_H
+#ifndef CUTIN_TOOLS_SIMGPU_MEMORY_SPACE_H
+#define CUTIN_TOOLS_SIMGPU_MEMORY_SPACE_H
 
 #include "tools/simgpu/device/ipc.h"
 

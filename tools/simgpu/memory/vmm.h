@@ -1,8 +1,8 @@
 /*
  * vmm.h - what a mapping allows each device.
  */
-#ifndef SIMGPU_VMM_H
-#define SIMGPU_VMM_H
+#ifndef CUTIN_TOOLS_SIMGPU_MEMORY_VMM_H
+#define CUTIN_TOOLS_SIMGPU_MEMORY_VMM_H
 
 #include <cuda.h>
 

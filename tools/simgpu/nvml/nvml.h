@@ -2,8 +2,8 @@
  * nvml.h - as much of NVML's ABI as nvml.c answers with. The real header comes with no package that
  * the build needs; names and layouts are those that NVIDIA documents.
  */
-#ifndef SIMGPU_NVML_H
-#define SIMGPU_NVML_H
+#ifndef CUTIN_TOOLS_SIMGPU_NVML_NVML_H
+#define CUTIN_TOOLS_SIMGPU_NVML_NVML_H
 
 #include <assert.h>
 #include <stdint.h>

@@ -3,8 +3,8 @@
  * handle, and conditional nodes of graphs go by it. It lives as long as its graph or an executable
  * graph holds it.
  */
-#ifndef SIMGPU_CONDITION_H
-#define SIMGPU_CONDITION_H
+#ifndef CUTIN_TOOLS_SIMGPU_PROGRAM_CONDITION_H
+#define CUTIN_TOOLS_SIMGPU_PROGRAM_CONDITION_H
 
 #include "tools/simgpu/device/context.h"
 #include "tools/simgpu/face/handle.h"

@@ -1,8 +1,8 @@
 /*
  * exchange.h - the kernel of examples/async_net that rings and waits by itself.
  */
-#ifndef SIMGPU_EXCHANGE_H
-#define SIMGPU_EXCHANGE_H
+#ifndef CUTIN_TOOLS_SIMGPU_PROGRAM_EXCHANGE_H
+#define CUTIN_TOOLS_SIMGPU_PROGRAM_EXCHANGE_H
 
 #include "tools/simgpu/face/sim.h"
 

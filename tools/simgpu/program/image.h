@@ -3,8 +3,8 @@
  * with the places of their parameters, and global variables. ptx.c reads the text, image.c cubins,
  * fatbin.c what holds both.
  */
-#ifndef SIMGPU_IMAGE_H
-#define SIMGPU_IMAGE_H
+#ifndef CUTIN_TOOLS_SIMGPU_PROGRAM_IMAGE_H
+#define CUTIN_TOOLS_SIMGPU_PROGRAM_IMAGE_H
 
 #include "tools/simgpu/face/sim.h"
 

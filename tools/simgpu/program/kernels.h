@@ -2,8 +2,8 @@
  * kernels.h - the kernels whose effects the simulator knows, by entry name; examples/kernels.ptx
  * has the same ones for a real GPU.
  */
-#ifndef SIMGPU_KERNELS_H
-#define SIMGPU_KERNELS_H
+#ifndef CUTIN_TOOLS_SIMGPU_PROGRAM_KERNELS_H
+#define CUTIN_TOOLS_SIMGPU_PROGRAM_KERNELS_H
 
 #include "tools/simgpu/face/sim.h"
 

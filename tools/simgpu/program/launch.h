@@ -1,8 +1,8 @@
 /*
  * launch.h - launches of kernels, by a call or by a graph's node.
  */
-#ifndef SIMGPU_LAUNCH_H
-#define SIMGPU_LAUNCH_H
+#ifndef CUTIN_TOOLS_SIMGPU_PROGRAM_LAUNCH_H
+#define CUTIN_TOOLS_SIMGPU_PROGRAM_LAUNCH_H
 
 #include "tools/simgpu/device/context.h"
 

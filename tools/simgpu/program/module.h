@@ -2,8 +2,8 @@
  * module.h - modules, libraries and the functions in them. A library is not bound to a context:
  * each context that asks gets a module of its own made from the library's image.
  */
-#ifndef SIMGPU_MODULE_H
-#define SIMGPU_MODULE_H
+#ifndef CUTIN_TOOLS_SIMGPU_PROGRAM_MODULE_H
+#define CUTIN_TOOLS_SIMGPU_PROGRAM_MODULE_H
 
 #include "tools/simgpu/device/context.h"
 #include "tools/simgpu/face/handle.h"

@@ -2,8 +2,8 @@
  * names.h - names that live as long as the process: those of kernels, which works in flight, graph
  * nodes and the event log go on naming when the image they are from is gone.
  */
-#ifndef SIMGPU_NAMES_H
-#define SIMGPU_NAMES_H
+#ifndef CUTIN_TOOLS_SIMGPU_PROGRAM_NAMES_H
+#define CUTIN_TOOLS_SIMGPU_PROGRAM_NAMES_H
 
 #include <stddef.h>
 

@@ -1,8 +1,8 @@
 /*
  * storage.h - the kernels of examples/gpu_storage, which live for as long as their storage takes.
  */
-#ifndef SIMGPU_STORAGE_H
-#define SIMGPU_STORAGE_H
+#ifndef CUTIN_TOOLS_SIMGPU_PROGRAM_STORAGE_H
+#define CUTIN_TOOLS_SIMGPU_PROGRAM_STORAGE_H
 
 #include "tools/simgpu/face/sim.h"
 

@@ -6,8 +6,8 @@
  * `ioctl` and have passed everybody else's come here, those on that descriptor go to the driver's
  * rm_manage, and all others on to libc.
  */
-#ifndef SIMGPU_PRELOAD_H
-#define SIMGPU_PRELOAD_H
+#ifndef CUTIN_TOOLS_SIMGPU_RM_PRELOAD_H
+#define CUTIN_TOOLS_SIMGPU_RM_PRELOAD_H
 
 #define RM_SERVE "simgpu_rm_serve"
 /* Calls on `fd` go to `manage` from now on. Once. */

@@ -5,8 +5,8 @@
  * Built with SIMGPU_RUNTIME, export_table.c answers; without, absent.c does, and says why the
  * program stops.
  */
-#ifndef SIMGPU_RUNTIME_EXPORT_TABLE_H
-#define SIMGPU_RUNTIME_EXPORT_TABLE_H
+#ifndef CUTIN_TOOLS_SIMGPU_RUNTIME_EXPORT_TABLE_H
+#define CUTIN_TOOLS_SIMGPU_RUNTIME_EXPORT_TABLE_H
 
 #include "tools/simgpu/device/context.h"
 

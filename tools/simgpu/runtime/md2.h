@@ -2,8 +2,8 @@
  * md2.h - the MD2 message digest (RFC 1319) and its HMAC (RFC 2104). Long broken as cryptography;
  * here only since the CUDA runtime's validity check is made of it.
  */
-#ifndef SIMGPU_RUNTIME_MD2_H
-#define SIMGPU_RUNTIME_MD2_H
+#ifndef CUTIN_TOOLS_SIMGPU_RUNTIME_MD2_H
+#define CUTIN_TOOLS_SIMGPU_RUNTIME_MD2_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -3,8 +3,8 @@
  * context under keys of their own, with destructors, which a context's end hands the values to.
  * Thread safe.
  */
-#ifndef SIMGPU_RUNTIME_STORAGE_H
-#define SIMGPU_RUNTIME_STORAGE_H
+#ifndef CUTIN_TOOLS_SIMGPU_RUNTIME_STORAGE_H
+#define CUTIN_TOOLS_SIMGPU_RUNTIME_STORAGE_H
 
 #include "tools/simgpu/device/context.h"
 

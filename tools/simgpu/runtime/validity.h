@@ -8,8 +8,8 @@
  * only, into the simulator only, and protects nothing that the simulator would give away: there is
  * no NVIDIA driver in it.
  */
-#ifndef SIMGPU_RUNTIME_VALIDITY_H
-#define SIMGPU_RUNTIME_VALIDITY_H
+#ifndef CUTIN_TOOLS_SIMGPU_RUNTIME_VALIDITY_H
+#define CUTIN_TOOLS_SIMGPU_RUNTIME_VALIDITY_H
 
 #include <stdint.h>
 

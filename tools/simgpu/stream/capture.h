@@ -7,8 +7,8 @@
  * `struct capture_mark *capture_mark` (NULL unless last recorded while capturing). All of it thread
  * safe: one lock guards all captures, and no lock need be held.
  */
-#ifndef SIMGPU_CAPTURE_H
-#define SIMGPU_CAPTURE_H
+#ifndef CUTIN_TOOLS_SIMGPU_STREAM_CAPTURE_H
+#define CUTIN_TOOLS_SIMGPU_STREAM_CAPTURE_H
 
 #include "tools/simgpu/face/sim.h"
 

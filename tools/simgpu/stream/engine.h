@@ -3,8 +3,8 @@
  * the effects of completed works in the order of completion, polls memop waits, and hands host
  * functions to a second thread.
  */
-#ifndef SIMGPU_ENGINE_H
-#define SIMGPU_ENGINE_H
+#ifndef CUTIN_TOOLS_SIMGPU_STREAM_ENGINE_H
+#define CUTIN_TOOLS_SIMGPU_STREAM_ENGINE_H
 
 #include "tools/simgpu/device/device.h"
 #include "tools/simgpu/stream/stream.h"

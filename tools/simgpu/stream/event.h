@@ -1,8 +1,8 @@
 /*
  * event.h - an event: a point in a stream, and when it was reached.
  */
-#ifndef SIMGPU_EVENT_H
-#define SIMGPU_EVENT_H
+#ifndef CUTIN_TOOLS_SIMGPU_STREAM_EVENT_H
+#define CUTIN_TOOLS_SIMGPU_STREAM_EVENT_H
 
 #include "tools/simgpu/face/handle.h"
 #include "tools/simgpu/face/sim.h"

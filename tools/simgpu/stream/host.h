@@ -1,8 +1,8 @@
 /*
  * host.h - host functions in streams.
  */
-#ifndef SIMGPU_HOST_H
-#define SIMGPU_HOST_H
+#ifndef CUTIN_TOOLS_SIMGPU_STREAM_HOST_H
+#define CUTIN_TOOLS_SIMGPU_STREAM_HOST_H
 
 #include "tools/simgpu/face/sim.h"
 

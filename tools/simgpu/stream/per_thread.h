@@ -1,8 +1,8 @@
 /*
  * per_thread.h - default streams of threads.
  */
-#ifndef SIMGPU_PER_THREAD_H
-#define SIMGPU_PER_THREAD_H
+#ifndef CUTIN_TOOLS_SIMGPU_STREAM_PER_THREAD_H
+#define CUTIN_TOOLS_SIMGPU_STREAM_PER_THREAD_H
 
 #include "tools/simgpu/stream/stream.h"
 

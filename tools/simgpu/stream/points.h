@@ -2,8 +2,8 @@
  * points.h - points in streams, which new work follows or a thread waits for, and sets of them.
  * Thread safe, as far as each set is one thread's.
  */
-#ifndef SIMGPU_POINTS_H
-#define SIMGPU_POINTS_H
+#ifndef CUTIN_TOOLS_SIMGPU_STREAM_POINTS_H
+#define CUTIN_TOOLS_SIMGPU_STREAM_POINTS_H
 
 #include "tools/simgpu/stream/stream.h"
 

@@ -3,8 +3,8 @@
  * step(), on the memory as it is then, and tells the timeline how long the next piece is. All but
  * resident_step are the engine thread's.
  */
-#ifndef SIMGPU_RESIDENT_H
-#define SIMGPU_RESIDENT_H
+#ifndef CUTIN_TOOLS_SIMGPU_STREAM_RESIDENT_H
+#define CUTIN_TOOLS_SIMGPU_STREAM_RESIDENT_H
 
 #include "tools/simgpu/device/device.h"
 #include "tools/simgpu/stream/stream.h"

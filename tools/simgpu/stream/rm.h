@@ -5,8 +5,8 @@
  * make on /dev/nvidiactl: by `ioctl` through its PLT, so that a preloaded one sees them. The kernel
  * knows nothing of them: libsimgpu_rm.so, preloaded last, hands them to rm_manage (preload.c).
  */
-#ifndef SIMGPU_RM_H
-#define SIMGPU_RM_H
+#ifndef CUTIN_TOOLS_SIMGPU_STREAM_RM_H
+#define CUTIN_TOOLS_SIMGPU_STREAM_RM_H
 
 #include <stdint.h>
 

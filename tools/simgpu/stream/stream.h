@@ -3,8 +3,8 @@
  * kinds, costs and dependencies of what is queued; the stream keeps the works themselves, at the
  * same places of a ring, until the engine has run their effects.
  */
-#ifndef SIMGPU_STREAM_H
-#define SIMGPU_STREAM_H
+#ifndef CUTIN_TOOLS_SIMGPU_STREAM_STREAM_H
+#define CUTIN_TOOLS_SIMGPU_STREAM_STREAM_H
 
 #include "tools/simgpu/device/context.h"
 #include "tools/simgpu/device/device.h"

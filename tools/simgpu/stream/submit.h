@@ -1,8 +1,8 @@
 /*
  * submit.h - the way of a work into a stream. All of it thread safe.
  */
-#ifndef SIMGPU_SUBMIT_H
-#define SIMGPU_SUBMIT_H
+#ifndef CUTIN_TOOLS_SIMGPU_STREAM_SUBMIT_H
+#define CUTIN_TOOLS_SIMGPU_STREAM_SUBMIT_H
 
 #include "tools/simgpu/face/sim.h"
 

@@ -38,10 +38,10 @@ static const struct room {
 
     {"scheduler/wire", "common"},
     {"scheduler/client", "common scheduler/wire"},
-    {"scheduler/policy", "scheduler/wire"},
+    {"scheduler/policy", "common scheduler/wire"},
     {"scheduler/peers", "common scheduler/policy scheduler/wire"},
     {"scheduler/daemon", "common scheduler/peers scheduler/policy scheduler/wire"},
-    {"scheduler/slurm", "scheduler/policy/job.h"},
+    {"scheduler/slurm", "common scheduler/policy/job.h"},
 
     {"examples", "shim/cutin.h cuda.h"},
     {"tools/cutin",

@@ -129,7 +129,7 @@ static void configure(const struct client_config *cfg)
         memcpy(self.socket, cfg->socket, strlen(cfg->socket) + 1);
     else if (cfg->socket)
         state_say(
-            &self, NOTICE_NO_DAEMON, SAY_WARN,
+            &self, NOTICE_NO_DAEMON, LOG_WARN,
             "the socket path %.40s... has %zu bytes, at most %d fit: only streams of this process "
             "are ordered",
             cfg->socket, strlen(cfg->socket), SOCKET_PATH_MAX - 1);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/level.h"
 
 #define WELCOME_NS     (2000ull * NS_PER_MS) /* in attempts after the first */
 #define BACKOFF_MAX_NS (1000 * NS_PER_MS)
@@ -46,7 +47,7 @@ void link_down(struct client_state *self, int why)
     connection_close(&self->connection);
     if (was_up) {
         state_say(
-            self, NOTICE_LOST, SAY_WARN,
+            self, NOTICE_LOST, LOG_WARN,
             "the scheduler at %s is gone (%s): nothing is held by other processes until it is back",
             self->socket, strerror(-why));
         state_leave_daemon(self);
@@ -80,7 +81,7 @@ void link_connect(struct client_state *self, uint64_t wait_ns)
     }
     if (rc != 0) {
         state_say(
-            self, NOTICE_NO_DAEMON, SAY_WARN,
+            self, NOTICE_NO_DAEMON, LOG_WARN,
             "no scheduler at %s (%s): only streams of this process are ordered until there is one",
             self->socket, strerror(-rc));
         connection_close(&self->connection);
@@ -96,16 +97,15 @@ void link_connect(struct client_state *self, uint64_t wait_ns)
 /* The daemon may be another user's: only what a terminal takes as text. */
 static void say_refused(struct client_state *self, uint32_t granted, const char *reason)
 {
-    static const char *const names[PAGE_LEVELS] = {"be", "1", "2", "rt"};
     char text[PROTOCOL_TEXT];
     size_t i;
 
     for (i = 0; i + 1 < sizeof(text) && reason[i]; i++)
         text[i] = reason[i] >= ' ' && reason[i] <= '~' ? reason[i] : '?';
     text[i] = '\0';
-    state_say(self, NOTICE_REFUSED, SAY_WARN,
-              "CUTIN_PRIORITY=%s was not granted, running as %s: %s", names[self->cfg.level],
-              names[granted], text);
+    state_say(self, NOTICE_REFUSED, LOG_WARN,
+              "CUTIN_PRIORITY=%s was not granted, running as %s: %s", level_name(self->cfg.level),
+              level_name(granted), text);
 }
 
 /* Not taken in: another version, or more clients of this user than the daemon allows; of a device
@@ -113,14 +113,14 @@ static void say_refused(struct client_state *self, uint32_t granted, const char 
 static int on_done(struct client_state *self, const union message *m, int fd)
 {
     if (self->link == LINK_UP && m->done.error == -EUSERS) {
-        state_say(self, NOTICE_FULL, SAY_WARN,
+        state_say(self, NOTICE_FULL, LOG_WARN,
                   "this user has too many processes on a device already (clients_per_device in "
                   "cutind.conf): nobody holds this one there until there are fewer");
         return 0;
     }
     if (self->link != LINK_HELLO || m->done.error == 0)
         return -EPROTO;
-    state_say(self, NOTICE_NO_DAEMON, SAY_WARN,
+    state_say(self, NOTICE_NO_DAEMON, LOG_WARN,
               "the scheduler at %s does not take this process (%s): only "
               "streams of this process are ordered",
               self->socket,
@@ -192,7 +192,7 @@ static int on_welcome(struct client_state *self, const union message *m, int fd)
     if (m->welcome.refused)
         say_refused(self, m->welcome.level, m->welcome.reason);
     if (self->said[NOTICE_NO_DAEMON] || self->said[NOTICE_LOST])
-        state_say(self, NOTICE_BACK, SAY_INFO, "registered with the scheduler at %s", self->socket);
+        state_say(self, NOTICE_BACK, LOG_INFO, "registered with the scheduler at %s", self->socket);
     for (uint32_t n = 0; n < self->devices; n++)
         self->devices_due |= 1u << state_slot(self, n);
     self->level_due = self->cfg.level != self->asked; /* client_set_level, since HELLO */
@@ -204,7 +204,7 @@ static int on_bit(struct client_state *self, const union message *m, int fd)
     bool none = m->bit.bit == PROTOCOL_NO_BIT;
 
     if (none)
-        state_say(self, NOTICE_NO_BIT, SAY_WARN,
+        state_say(self, NOTICE_NO_BIT, LOG_WARN,
                   "%u processes above best effort share this device already: this one holds none",
                   PAGE_CLIENT_BITS);
     atomic_store(&self->activity.bit[m->bit.slot], none ? 0 : 1u << m->bit.bit);

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/severity.h"
 #include "scheduler/client/activity.h"
 #include "scheduler/client/bell.h"
 #include "scheduler/client/hold_limit.h"
@@ -20,8 +21,6 @@
 #include "scheduler/wire/socket.h"
 
 enum { REMOTES = 32 }; /* waiting; more than that are lost, the last ones first */
-
-enum { SAY_ERROR, SAY_WARN, SAY_INFO, SAY_DEBUG }; /* as CUTIN_LOG */
 
 enum link_state {
     LINK_NONE,  /* no daemon, or not now: next attempt at retry_ns */

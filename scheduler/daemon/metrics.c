@@ -13,6 +13,7 @@
 #include <utlist.h>
 
 #include "common/clock.h"
+#include "common/level.h"
 #include "scheduler/policy/conf.h"
 #include "scheduler/peers/hold.h"
 #include "scheduler/policy/metrics_address.h"
@@ -70,7 +71,7 @@ static void print_labels(FILE *out, const struct peer *p, uint32_t slot)
     const uint8_t *uuid = topology_uuid(p->device[slot].device);
 
     fprintf(out, "{client=\"%" PRIu64 "\",pid=\"%d\",uid=\"%u\",level=\"%s\",name=\"", p->id,
-            (int)p->who.pid, (unsigned)p->who.uid, conf_level_name(p->level));
+            (int)p->who.pid, (unsigned)p->who.uid, level_name(p->level));
     print_label(out, p->name);
     if (p->who.job.id[0])
         fprintf(out, "\",job_id=\"%s\",account=\"%s", p->who.job.id, p->who.job.account);
@@ -149,7 +150,7 @@ static void print_clients(FILE *out, const struct peer *peers)
             count[p->level]++;
     fputs("# HELP cutin_clients Processes registered.\n# TYPE cutin_clients gauge\n", out);
     for (uint32_t level = 0; level < PAGE_LEVELS; level++)
-        fprintf(out, "cutin_clients{level=\"%s\"} %u\n", conf_level_name(level), count[level]);
+        fprintf(out, "cutin_clients{level=\"%s\"} %u\n", level_name(level), count[level]);
 }
 
 static char *text_new(const struct peer *peers, size_t *size)

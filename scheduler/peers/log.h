@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-enum { LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG }; /* as CUTIN_LOG */
+#include "common/severity.h"
 
 void log_set_level(uint32_t most); /* the last severity still said */
 void log_line(uint32_t severity, const char *format, ...) __attribute__((format(printf, 2, 3)));

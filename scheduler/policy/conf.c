@@ -16,6 +16,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/severity.h"
+#include "common/words.h"
 #include "scheduler/policy/metrics_address.h"
 #include "scheduler/policy/policy.h"
 
@@ -56,7 +58,7 @@ struct setting {
     take_function *take;
     size_t at; /* in struct conf */
     unsigned long least, most;
-    const char *values; /* of a word: one after the other, in order */
+    const char *values; /* of a word: words.h */
 };
 
 static void *field(struct reading *r, const struct setting *s)
@@ -103,16 +105,13 @@ static int take_socket_group(struct reading *r, const struct setting *s, const c
 
 static int take_word(struct reading *r, const struct setting *s, const char *value)
 {
-    const char *word = s->values;
-    uint32_t n = 0;
+    int n = word_index(s->values, value);
 
-    for (; *word; word += strlen(word) + 1, n++)
-        if (strcmp(word, value) == 0) {
-            *(uint32_t *)field(r, s) = n;
-            return 0;
-        }
-    return mistake(r, -EINVAL, "%s = %.40s is not one of the words in cutind.conf(5)", s->name,
-                   value);
+    if (n < 0)
+        return mistake(r, -EINVAL, "%s = %.40s is not one of the words in cutind.conf(5)", s->name,
+                       value);
+    *(uint32_t *)field(r, s) = (uint32_t)n;
+    return 0;
 }
 
 static int take_policy(struct reading *r, const struct setting *s, const char *value)
@@ -200,16 +199,9 @@ static const struct setting settings[] = {
     {"policy", "name", take_policy, AT(policy), 0, 0, NULL},
     {"metrics", "listen", take_metrics, AT(metrics), 0, 0, NULL},
     {"jobs", "folder", take_jobs, 0, 0, 0, NULL},
-    {"daemon", "log", take_word, AT(log), 0, 0, "error\0warn\0info\0debug\0"},
+    {"daemon", "log", take_word, AT(log), 0, 0, LOG_WORDS},
 };
 #define SETTINGS (sizeof(settings) / sizeof(settings[0]))
-
-const char *conf_level_name(uint32_t level)
-{
-    static const char *const names[PAGE_LEVELS] = {"be", "1", "2", "rt"};
-
-    return level < PAGE_LEVELS ? names[level] : "?";
-}
 
 /* inih's handler: nonzero is success. */
 static int take(void *user, const char *section, const char *name, const char *value)
@@ -258,7 +250,7 @@ void conf_default(struct conf *conf, uid_t owner)
                           .clients_per_device = 8,
                           .hold_warning_s = 10,
                           .jobs = JOB_FOLDER,
-                          .log = 2};
+                          .log = LOG_INFO};
     if (owner != 0 && home && home[0] == '/')
         n = snprintf(conf->path, sizeof(conf->path), "%s/cutin/cutind.conf", home);
     else if (owner != 0 && (home = secure_getenv("HOME")) && home[0] == '/' && home[1])

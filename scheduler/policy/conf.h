@@ -42,6 +42,4 @@ int conf_load(struct conf *conf, const char *path, char *why, size_t why_size);
 int conf_parse(struct conf *conf, FILE *in, const char *name, char *why, size_t why_size);
 void conf_clear(struct conf *conf);
 
-const char *conf_level_name(uint32_t level); /* "be", "1", "2", "rt" */
-
 #endif

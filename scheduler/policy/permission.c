@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/level.h"
+
 /* Whose cgroup cannot be found out could be in any. */
 bool permission_contained(const struct conf *conf, const struct subject *who)
 {
@@ -90,7 +92,7 @@ static void explain_cgroup(const struct conf *conf, const struct subject *who, c
 void permission_explain(const struct conf *conf, const struct subject *who, uint32_t asked,
                         char *out, size_t size)
 {
-    const char *level = conf_level_name(asked);
+    const char *level = level_name(asked);
 
     if (permission_contained(conf, who)) {
         explain_cgroup(conf, who, level, out, size);

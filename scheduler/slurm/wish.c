@@ -9,13 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const names[] = {"be", "1", "2", "rt"};
-enum { LEVELS = sizeof(names) / sizeof(*names) };
+#include "common/level.h"
 
 int wish_level(const char *word)
 {
-    for (int level = 0; level < LEVELS; level++)
-        if (strcmp(word, names[level]) == 0)
+    for (int level = 0; level < CUTIN_LEVELS; level++)
+        if (strcmp(word, level_name((uint32_t)level)) == 0)
             return level;
     return strcmp(word, "off") == 0 ? WISH_OFF : -EINVAL;
 }
@@ -24,7 +23,7 @@ const char *wish_level_name(int level)
 {
     if (level == WISH_OFF)
         return "off";
-    return level >= 0 && level < LEVELS ? names[level] : "";
+    return level >= 0 && level < CUTIN_LEVELS ? level_name((uint32_t)level) : "";
 }
 
 int wish_number(const char *text, uint32_t most, uint32_t *number)

@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/words.h"
+
 enum kind { KIND_WORD, KIND_NUMBER, KIND_MICROS, KIND_PATH };
 
 struct variable {
@@ -50,21 +52,6 @@ static void field_set(struct config *c, const struct variable *v, uint32_t value
         *(bool *)(void *)field = value != 0;
     else
         memcpy(field, &value, sizeof(value));
-}
-
-/* Position of a word in a list separated by spaces, or -1. */
-static int word_index(const char *words, const char *text)
-{
-    size_t length = strlen(text);
-
-    for (int i = 0; *words; i++) {
-        size_t word = strcspn(words, " ");
-        if (word == length && memcmp(words, text, word) == 0)
-            return i;
-        words += word;
-        words += *words == ' ';
-    }
-    return -1;
 }
 
 static int number_parse(const char *text, uint32_t least, uint32_t most, uint32_t *value)

@@ -12,6 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/words.h"
+
 /* Where it leads. A program may have closed it, and opened a file of its own in its place. */
 static struct {
     bool known, open;
@@ -47,18 +49,16 @@ static bool takes_a_line(void)
  */
 static int threshold(void)
 {
-    static const char *const words[] = {"error", "warn", "info", "debug"};
     static _Atomic int known = -1;
     int value = atomic_load_explicit(&known, memory_order_relaxed);
     const char *text;
 
     if (likely(value >= 0))
         return value;
-    value = LOG_WARN;
     text = secure_getenv("CUTIN_LOG");
-    for (int i = LOG_ERROR; text && i <= LOG_DEBUG; i++)
-        if (strcmp(text, words[i]) == 0)
-            value = i;
+    value = text ? word_index(LOG_WORDS, text) : -1;
+    if (value < 0)
+        value = LOG_WARN;
     atomic_store_explicit(&known, value, memory_order_relaxed);
     return value;
 }

@@ -18,7 +18,9 @@
 #include <cuda.h>
 
 #include "shim/lookup/newer.h"
+#include "common/level.h"
 #include "common/likely.h"
+#include "common/severity.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -83,7 +85,6 @@ void shim_drain(enum drain_scope scope);
 
 /* ---- config.c ------------------------------------------------------------------------------ */
 
-enum { CUTIN_LEVEL_BE = 0, CUTIN_LEVEL_RT = 3, CUTIN_LEVELS = 4 };
 enum stream_priority_mode { STREAM_PRIORITY_FLAT, STREAM_PRIORITY_INHERIT, STREAM_PRIORITY_HINT };
 enum profile_mode { PROFILE_ON, PROFILE_OFF };
 enum gates_mode { GATES_AUTO, GATES_ON, GATES_OFF };
@@ -128,7 +129,6 @@ void config_after_fork(void);
 
 /* ---- log.c --------------------------------------------------------------------------------- */
 
-enum { LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG };
 /* When the library is loaded: messages go to what is standard error now, while it is that. */
 void log_start(void);
 /* One write(2) to stderr per line, "cutin: " in front, if it takes it at once; keeps errno.

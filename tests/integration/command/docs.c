@@ -11,6 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/level.h"
+#include "common/severity.h"
+
 struct setting {
     const char *name, *initial,
         *words; /* words: NULL, or what it may be, `initial` being a place */

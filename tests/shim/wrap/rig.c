@@ -119,6 +119,21 @@ CUresult rig_launch(CUdeviceptr x, uint32_t a, uint32_t b, CUstream stream)
     return r;
 }
 
+_Atomic uint32_t *rig_resident(CUstream stream)
+{
+    _Atomic uint32_t *word;
+    CUfunction await_mix;
+    CUdeviceptr x = rig_buffer(1), at;
+    uint32_t a = 1, b = 0, n = N, rounds = 1;
+    void *params[] = {&x, &a, &b, &n, &at, &rounds};
+    ok(cuModuleGetFunction(&await_mix, rig_module, "await_mix"));
+    ok(cuMemHostAlloc((void **)&word, sizeof(*word), CU_MEMHOSTALLOC_DEVICEMAP));
+    ok(cuMemHostGetDevicePointer(&at, (void *)word, 0));
+    atomic_store(word, 0);
+    ok(cuLaunchKernel(await_mix, 1, 1, 1, 32, 1, 1, 0, stream, params, NULL));
+    return word;
+}
+
 void rig_warm(CUstream stream)
 {
     CUdeviceptr x = rig_buffer(1);
@@ -209,6 +224,12 @@ uint64_t rig_now_ms(void)
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+int rig_patience(void)
+{
+    const char *set = getenv("RIG_PATIENCE_MS");
+    return set ? atoi(set) : 20000;
 }
 
 void rig_blocked(struct rig_thread *t)

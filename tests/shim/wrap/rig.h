@@ -50,6 +50,8 @@ CUdeviceptr rig_buffer(uint32_t value); /* N elements, all `value` */
 CUresult rig_launch(CUdeviceptr x, uint32_t a, uint32_t b, CUstream stream);
 /* The same, `count` times, as a graph of so many nodes. */
 CUgraphExec rig_graph(CUdeviceptr x, uint32_t a, uint32_t b, int count);
+/* A kernel that runs there until 1 is written into the word that it returns. */
+_Atomic uint32_t *rig_resident(CUstream stream);
 /* Has been launched once in `stream`, so that the next launch may be deferred. */
 void rig_warm(CUstream stream);
 /* The cap has measured what its estimates are worth: a context begins with one command at a time.
@@ -74,6 +76,9 @@ void rig_start(struct rig_thread *t, void (*body)(void *), void *user);
 void rig_join(struct rig_thread *t);
 /* It has not returned, and does not within some milliseconds. */
 void rig_blocked(struct rig_thread *t);
+/* Naps of 1 ms for which to wait for what a deliberate bug may keep from coming: 20 s, or
+ * RIG_PATIENCE_MS. */
+int rig_patience(void);
 /* Waits until `flag`, 200 s at most. */
 void rig_until(_Atomic bool *flag);
 void rig_nap(void);

@@ -22,16 +22,15 @@ static const struct room {
     {"shim", "cuda.h"},
     {"shim/lookup", "common cuda.h"},
     {"shim/suspend", "shim/lookup"},
-    /* One object in four folders. */
-    {"shim/objects",
-     "common shim/lookup shim/path shim/pace shim/learn vhq/vhq.h scheduler/client/client.h"},
-    {"shim/path", "common shim/lookup shim/objects shim/pace shim/learn vhq/vhq.h "
+    {"shim/objects", "common shim/lookup shim/learn shim/pace/schedule.h vhq/vhq.h "
+                     "scheduler/client/client.h"},
+    {"shim/distance", "common shim/lookup shim/objects"},
+    {"shim/learn", "common shim/lookup shim/objects shim/distance/distance.h vhq/vhq.h "
+                   "scheduler/client/client.h scheduler/client/waker.h"},
+    {"shim/path", "common shim/lookup shim/objects shim/learn shim/pace/schedule.h vhq/vhq.h "
                   "scheduler/client/client.h scheduler/wire/page.h"},
-    {"shim/learn",
-     "common shim/lookup shim/objects shim/path/distance.h shim/pace/pad.h shim/pace/schedule.h "
-     "vhq/vhq.h scheduler/client/client.h scheduler/client/waker.h"},
-    {"shim/pace", "common shim/cutin.h shim/lookup shim/objects shim/path shim/learn "
-                  "shim/suspend/groups.h scheduler/client/client.h scheduler/wire/page.h"},
+    {"shim/pace", "common shim/lookup shim/objects shim/path shim/learn shim/suspend/groups.h "
+                  "scheduler/client/client.h scheduler/wire/page.h"},
     {"shim/graph", "common shim/objects shim/path shim/learn shim/pace scheduler/client/client.h"},
     {"shim/wrap", "common shim/cutin.h shim/lookup shim/objects shim/path shim/learn shim/pace "
                   "shim/graph scheduler/client/client.h"},
@@ -86,9 +85,10 @@ enum { ROOMS = sizeof(rooms) / sizeof(*rooms) };
 
 /* Their files include each other in circles. */
 static const char *const one_object[] = {
-    "shim/lookup",        "shim/objects",        "shim/path",
-    "shim/learn",         "shim/pace",           "scheduler/client",
-    "tools/simgpu/graph", "tools/simgpu/memory", "tools/simgpu/stream",
+    "scheduler/client",
+    "tools/simgpu/graph",
+    "tools/simgpu/memory",
+    "tools/simgpu/stream",
 };
 enum { ONE_OBJECT = sizeof(one_object) / sizeof(*one_object) };
 
@@ -100,12 +100,19 @@ static const char *const made[] = {
     "tools/cutin/disb/disb_json.h",
 };
 
+/* What programs find in libcutin.so stands in shim/wrap, but for what they find functions by. */
+static const char *const exporting[] = {"shim/lookup", "shim/suspend", "shim/wrap"};
+
 /* Every include, as paths from SOURCE_DIR. */
 static struct include {
     char file[96], target[192];
     unsigned line;
 } *includes;
 static size_t include_count;
+
+/* Every line that exports a function. */
+static struct include exports[640];
+static size_t export_count;
 
 /* Every header, and the name that keeps its text from being read twice. */
 static struct guard {
@@ -224,6 +231,10 @@ static void file_read(const char *path)
         in.line++;
         if (!*guard.name)
             sscanf(line, "#ifndef %111s", guard.name);
+        if (strncmp(in.file, "shim/", 5) == 0 && strstr(line, "EXPORT ")) {
+            cr_assert_lt(export_count, sizeof(exports) / sizeof(*exports));
+            exports[export_count++] = in;
+        }
         if (sscanf(line, " # include %1[\"<]%95[^\">]", quote, name) != 2 ||
             !include_resolve(&in, *quote, name))
             continue;
@@ -322,6 +333,21 @@ Test(arrows, the_guard_of_a_header_is_its_path)
         guard_expected(guards[i].file, expected, sizeof(expected));
         cr_expect(guard_is_free(guards[i].file) || strcmp(guards[i].name, expected) == 0,
                   "%s has the guard %s, not %s", guards[i].file, guards[i].name, expected);
+    }
+}
+
+Test(arrows, functions_are_exported_by_wrappers_alone)
+{
+    includes_read();
+    cr_assert_gt(export_count, 100); /* 160 when this was written */
+    for (size_t i = 0; i < export_count; i++) {
+        size_t room = 0;
+
+        while (room < sizeof(exporting) / sizeof(*exporting) &&
+               !word_names(exporting[room], exports[i].file))
+            room++;
+        cr_expect_lt(room, sizeof(exporting) / sizeof(*exporting), "%s:%u exports a function",
+                     exports[i].file, exports[i].line);
     }
 }
 

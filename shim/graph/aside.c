@@ -7,7 +7,9 @@
 
 #include "scheduler/client/client.h"
 #include "shim/path/call.h"
-#include "shim/path/join.h"
+#include "shim/pace/schedule.h"
+#include "shim/objects/context.h"
+#include "shim/objects/stream.h"
 
 struct aside {
     struct shim_context *ctx;

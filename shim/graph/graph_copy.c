@@ -9,6 +9,7 @@
 #include "shim/pace/gates.h"
 #include "shim/pace/remote.h"
 #include "common/mutant.h"
+#include "shim/objects/context.h"
 
 struct place {
     CUgraphNode app, own; /* the application's node, and the one that stands for it */

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "shim/objects/function.h"
+#include "shim/objects/context.h"
 
 enum { DEEPEST = 16, DEVICE_UPDATABLE = 13 /* CU_LAUNCH_ATTRIBUTE_..._KERNEL_NODE, 12.4 */ };
 #define TYPE_CONDITIONAL ((CUgraphNodeType)13) /* CU_GRAPH_NODE_TYPE_CONDITIONAL, from 12.3 on */

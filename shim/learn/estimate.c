@@ -11,10 +11,9 @@
 #include "scheduler/client/client.h"
 #include "shim/objects/capture.h"
 #include "shim/objects/context.h"
-#include "shim/pace/pad.h"
 #include "shim/learn/profile.h"
-#include "shim/pace/schedule.h"
-#include "shim/path/distance.h"
+#include "shim/objects/level.h"
+#include "shim/distance/distance.h"
 #include "common/clock.h"
 #include "common/mutant.h"
 #include "vhq/vhq.h"
@@ -33,7 +32,8 @@ struct sample {
     uint64_t generation;
     CUevent start, end;
     bool taken, recorded;
-    bool beside; /* of a real-time stream */
+    /* Of a real-time stream: told what the kernel took beside best effort. NULL: of another one. */
+    void (*beside)(uint32_t ns, uint32_t learned_ns);
     bool waited; /* its kernel could not begin when it was launched: the pair times it alone */
     uint64_t began_ns, call_ns; /* when its call began, and how long it took */
     struct vhq_company device;  /* what was at work before it */
@@ -70,7 +70,7 @@ void estimate_reset(struct estimate *e)
     pthread_mutex_unlock(&lock);
 }
 
-void estimate_keep(struct estimate *e, struct shim_function *owner, uint32_t bucket)
+void estimate_keep(struct estimate *e, const struct profile_key *owner, uint32_t bucket)
 {
     e->bucket = bucket;
     e->owner = owner;
@@ -187,7 +187,7 @@ static bool sample_padded(const struct sample *s, uint32_t ns)
     if (!s->beside || vhq_set_padded(s->ctx->set) == s->padded)
         return s->beside && !s->waited && estimate_known(e);
     if (s->waited && estimate_known(e))
-        pad_sample(ns, (uint32_t)estimate_ns(e));
+        s->beside(ns, (uint32_t)estimate_ns(e));
     return true;
 }
 
@@ -302,7 +302,7 @@ static struct sample *sample_take(const struct shim_context *ctx)
 
 static bool real_time_runs(const struct shim_context *ctx)
 {
-    const _Atomic uint32_t *word = client_hold_word(ctx->gpu->index, schedule_lowest());
+    const _Atomic uint32_t *word = client_hold_word(ctx->gpu->index, level_lowest());
     return word && atomic_load_explicit(word, memory_order_relaxed) != 0;
 }
 
@@ -313,7 +313,7 @@ static struct sample *sample_begin(struct estimate *e, struct shim_context *ctx,
     struct sample *s = sample_take(ctx);
     if (s) {
         s->taken = true;
-        s->beside = false;
+        s->beside = NULL;
         s->estimate = e;
     }
     pthread_mutex_unlock(&lock);
@@ -358,12 +358,13 @@ struct sample *estimate_begin(struct estimate *e, struct shim_context *ctx, CUst
     return capture_any() || real_time_runs(ctx) ? NULL : sample_begin(e, ctx, stream);
 }
 
-struct sample *estimate_begin_beside(struct estimate *e, struct shim_context *ctx, CUstream stream)
+struct sample *estimate_begin_beside(struct estimate *e, struct shim_context *ctx, CUstream stream,
+                                     void (*beside)(uint32_t ns, uint32_t learned_ns))
 {
     struct sample *s = capture_any() ? NULL : sample_begin(e, ctx, stream);
     if (!s)
         return NULL;
-    s->beside = true;
+    s->beside = beside;
     s->device = (struct vhq_company){.own = true}; /* what is beside is asked for by another way */
     s->padded = vhq_set_padded(ctx->set);
     return s;

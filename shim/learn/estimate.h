@@ -16,7 +16,7 @@
 
 enum { ESTIMATE_BUCKETS = 12 };
 
-struct shim_function;
+struct profile_key;
 
 struct estimate {
     _Atomic uint32_t launches;
@@ -26,8 +26,8 @@ struct estimate {
     uint32_t doubt_ns;    /* of the mean */
     uint32_t counted;     /* launches that the profile knows of; estimate.c's */
     uint32_t bucket;
-    _Atomic bool settled;        /* all the times that are kept are there */
-    struct shim_function *owner; /* NULL: not kept */
+    _Atomic bool settled;            /* all the times that are kept are there */
+    const struct profile_key *owner; /* NULL: not kept */
 };
 
 struct shim_context;
@@ -35,7 +35,7 @@ struct sample;
 
 void estimate_reset(struct estimate *e);
 /* Its samples are kept in the profile, under this function and grid. */
-void estimate_keep(struct estimate *e, struct shim_function *owner, uint32_t bucket);
+void estimate_keep(struct estimate *e, const struct profile_key *owner, uint32_t bucket);
 /* What is known from before, unless this process knows better. Not exact: that it is no longer. */
 void estimate_seed(struct estimate *e, uint32_t mean_ns, uint32_t upper_ns, bool exact);
 /* Which of a function's estimates a grid of so many blocks belongs to. */
@@ -82,9 +82,10 @@ struct vhq_weights estimate_weights(void);
 /* Around a launch in `stream`, in the thread that makes it. NULL: this one is not sampled. */
 struct sample *estimate_begin(struct estimate *e, struct shim_context *ctx, CUstream stream);
 void estimate_end(struct sample *sample, CUstream stream);
-/* The same of a real-time launch: where best effort goes beside it, it tells what that costs
- * (pad.h), else how long the kernel takes. */
-struct sample *estimate_begin_beside(struct estimate *e, struct shim_context *ctx, CUstream stream);
+/* The same of a real-time launch: where best effort goes beside it, `beside` is told what that
+ * costs, else it says how long the kernel takes. */
+struct sample *estimate_begin_beside(struct estimate *e, struct shim_context *ctx, CUstream stream,
+                                     void (*beside)(uint32_t ns, uint32_t learned_ns));
 /* Reads what samples of this context, which is current, have measured. In the client's thread. */
 void estimate_look(const struct shim_context *ctx);
 

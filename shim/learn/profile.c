@@ -16,7 +16,6 @@
 
 #include "common/clock.h"
 #include "scheduler/client/waker.h"
-#include "shim/objects/function.h"
 #include "shim/objects/gpu_device.h"
 #include "common/names.h"
 
@@ -188,17 +187,6 @@ void profile_open(const struct gpu_device *gpu)
 
 /* ---- functions ----------------------------------------------------------------------------- */
 
-typedef CUresult (*name_fn)(const char **name, const void *handle);
-
-/* 12.3 and later; a CUkernel is asked by a function of its own, which refuses other handles. */
-static const char *name_of(const void *handle)
-{
-    const char *name = NULL;
-    if (((name_fn)api_get(API_cuFuncGetName))(&name, handle) == CUDA_SUCCESS && name)
-        return name;
-    return ((name_fn)api_get(API_cuKernelGetName))(&name, handle) == CUDA_SUCCESS ? name : NULL;
-}
-
 /* Of a function that runs already: asking loads nothing. What a driver does not answer counts as
  * 0. */
 static uint64_t resources_of(CUfunction handle, uint64_t hash)
@@ -217,13 +205,14 @@ static uint64_t resources_of(CUfunction handle, uint64_t hash)
     return hash;
 }
 
-static uint64_t key_of(const struct shim_function *f, CUfunction handle, const char *name)
+static uint64_t key_of(CUfunction handle, const char *name, const struct profile_param *param,
+                       uint32_t params)
 {
-    uint64_t hash = mix(0, f->params);
+    uint64_t hash = mix(0, params);
     for (const char *c = name; *c; c++)
         hash = mix(hash, (unsigned char)*c);
-    for (uint32_t i = 0; i < f->params; i++)
-        hash = mix(hash, (uint64_t)f->param[i].offset << 32 | f->param[i].size);
+    for (uint32_t i = 0; i < params; i++)
+        hash = mix(hash, (uint64_t)param[i].offset << 32 | param[i].size);
     return resources_of(handle, hash) | 1; /* 0: none */
 }
 
@@ -232,39 +221,34 @@ static uint32_t now_h(void)
     return (uint32_t)(time(NULL) / 3600);
 }
 
-void profile_seed(struct shim_function *f, CUfunction handle, const struct gpu_device *gpu)
+uint64_t profile_find(struct profile_key *key, CUfunction handle, const char *name,
+                      const struct profile_param *param, uint32_t params,
+                      const struct gpu_device *gpu, struct profile_row *found, uint32_t buckets)
 {
-    const char *name = config_get()->profile == PROFILE_ON ? name_of(handle) : NULL;
-    if (!name)
-        return;
-    uint64_t key = key_of(f, handle, name);
-    struct profile_row seed[ESTIMATE_BUCKETS] = {0};
+    if (config_get()->profile != PROFILE_ON || !name)
+        return 0;
+    uint64_t hash = key_of(handle, name, param, params);
     pthread_mutex_lock(&lock);
-    struct profile *p = f->profile = profile_of(gpu);
-    f->name = p ? names_add(&p->names, name) : 0;
-    for (uint32_t bucket = 0; p && bucket < ESTIMATE_BUCKETS; bucket++) {
-        const struct profile_row *row = row_find(p, key, bucket, false);
+    struct profile *p = key->profile = profile_of(gpu);
+    key->name = p ? names_add(&p->names, name) : 0;
+    for (uint32_t bucket = 0; p && bucket < buckets; bucket++) {
+        const struct profile_row *row = row_find(p, hash, bucket, false);
         if (row && row->mean_ns && now_h() - row->used_h < PROFILE_AGED_H)
-            seed[bucket] = *row;
+            found[bucket] = *row;
     }
     pthread_mutex_unlock(&lock);
-    /* Behind the lock: who has that of the estimates may wait for it, in profile_sample. */
-    for (uint32_t bucket = 0; bucket < ESTIMATE_BUCKETS; bucket++)
-        if (seed[bucket].mean_ns)
-            estimate_seed(&f->estimate[bucket], seed[bucket].mean_ns, seed[bucket].upper_ns,
-                          !seed[bucket].at_most);
-    atomic_store_explicit(&f->key, p ? key : 0, memory_order_release);
+    return p ? hash : 0;
 }
 
-struct profile_row *profile_row_of(const struct shim_function *f, uint32_t bucket)
+struct profile_row *profile_row_of(const struct profile_key *key, uint32_t bucket)
 {
-    uint64_t key = atomic_load_explicit(&f->key, memory_order_acquire);
-    if (!key)
+    uint64_t hash = atomic_load_explicit(&key->hash, memory_order_acquire);
+    if (!hash)
         return NULL;
     pthread_mutex_lock(&lock);
-    struct profile_row *row = row_find(f->profile, key, bucket, true);
+    struct profile_row *row = row_find(key->profile, hash, bucket, true);
     if (row && !row->name)
-        row->name = f->name;
+        row->name = key->name;
     pthread_mutex_unlock(&lock);
     return row;
 }

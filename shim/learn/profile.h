@@ -13,15 +13,28 @@
 #include "vhq/vhq.h"
 
 struct gpu_device;
-struct shim_function;
+
+/* How a parameter of a kernel lies. */
+struct profile_param {
+    uint32_t offset, size;
+};
+/* Where what is learned of a function is kept. */
+struct profile_key {
+    _Atomic uint64_t hash;   /* 0: nowhere */
+    struct profile *profile; /* with `hash` */
+    uint32_t name;           /* in its text */
+};
 
 /* A GPU is in use: read its file, once. */
 void profile_open(const struct gpu_device *gpu);
-/* The driver has accepted a launch of the function for the first time: what is known about it
- * becomes its estimate. In the launching thread, once for each function. */
-void profile_seed(struct shim_function *f, CUfunction handle, const struct gpu_device *gpu);
-/* The row of one of the function's estimates, made if there is none yet; NULL: nothing is kept. */
-struct profile_row *profile_row_of(const struct shim_function *f, uint32_t bucket);
+/* Finds what is known of a function, which the driver has accepted a launch of, by grids: `found`,
+ * all 0 before, of so many buckets. Returns the hash, which the caller stores in the key when it
+ * has taken over what was found. `name`: NULL where the driver does not say. */
+uint64_t profile_find(struct profile_key *key, CUfunction handle, const char *name,
+                      const struct profile_param *param, uint32_t params,
+                      const struct gpu_device *gpu, struct profile_row *found, uint32_t buckets);
+/* The row of a function's bucket, made if there is none yet; NULL: nothing is kept. */
+struct profile_row *profile_row_of(const struct profile_key *key, uint32_t bucket);
 /* A sample of the row's estimate, `launches` launches after the one before. `ns` 0: it is too long,
  * nobody knows by how much. `at_most`: so were all. */
 void profile_sample(struct profile_row *row, uint32_t ns, bool at_most,

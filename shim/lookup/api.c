@@ -10,7 +10,6 @@
  */
 #include "shim/lookup/api.h"
 #include "shim/lookup/elf.h"
-#include "shim/lookup/unknown.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -178,11 +177,10 @@ static void driver_bind(struct link_map *map)
     if (!__atomic_compare_exchange_n(&driver, &none, map, false, __ATOMIC_ACQ_REL,
                                      __ATOMIC_ACQUIRE))
         return;
-    process_cuda_seen();
     log_line(LOG_INFO, "version %s in front of %s", CUTIN_VERSION, map->l_name);
     if (log_enabled(LOG_DEBUG))
         elf_each_object(say_object, NULL);
-    unknown_look_links();
+    process_cuda_seen();
 }
 
 /* The handle is never closed: the addresses in api_real stay good although the program closes its
@@ -276,31 +274,4 @@ void *api_get(enum api_index index)
             real_store((int)index, real);
     }
     return real ? real : (void *)no_function;
-}
-
-/* ---- thunks ------------------------------------------------------------------------------- */
-
-void *thunk_enter(uint32_t index);
-
-/* Called by the thunks with the argument registers saved; returns where to jump. */
-void *thunk_enter(uint32_t index)
-{
-    const bool known = index < API_COUNT;
-    int saved = errno;
-    void *real = known ? __atomic_load_n(&api_real[index], __ATOMIC_ACQUIRE)
-                       : unknown_real(index - API_COUNT);
-
-    if (unlikely(!real))
-        real = api_get((enum api_index)index);
-    if (!atomic_load_explicit(&shim_off, memory_order_relaxed))
-        shim_drain(known ? (enum drain_scope)api_rows[index].scope
-                         : unknown_scope(index - API_COUNT));
-    errno = saved;
-    return real;
-}
-
-/* drain.c has the strong one; without it (a build of the lookup alone) nothing is ever buffered. */
-__attribute__((weak)) void shim_drain(enum drain_scope scope)
-{
-    (void)scope;
 }

@@ -9,6 +9,7 @@
 #include "shim/lookup/elf.h"
 #include "shim/lookup/quiet.h"
 #include "shim/lookup/shim.h"
+#include "shim/lookup/unknown.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -119,4 +120,5 @@ void process_cuda_seen(void)
     seen = true;
     shim_begin();
     process_watch_exit();
+    unknown_look_links();
 }

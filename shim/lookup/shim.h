@@ -3,7 +3,7 @@
  *
  * lookup.c, dlsym_<arch>.S   how an application finds the driver, and how cutin gets in between
  * api.def, api.c             every driver symbol: what to do with it, and its real address
- * thunk_<arch>.S             drain thunks: drain, then tail-jump to the driver
+ * thunk_<arch>.S, thunk.c    drain thunks: drain, then tail-jump to the driver
  * unknown.c                  drain thunks for what api.def does not have
  * config.c, log.c            environment and messages
  * process.c                  start, fork, exit

@@ -6,8 +6,8 @@
 
 #include <pthread.h>
 
-#include "shim/lookup/shim.h"
 #include "common/mutant.h"
+#include "shim/objects/object.h"
 
 /* Number of streams in which a capture began, by way of cuStreamBeginCapture*, and has not
  * ended. */
@@ -15,18 +15,29 @@ extern _Atomic uint32_t capture_count;
 /* Held while something of ours goes into the legacy stream, which may have to wait for room there,
  * and while a blocking stream begins to capture. */
 extern pthread_mutex_t capture_legacy;
+/* Held while a capture begins, and while the driver is asked, which answers at once. */
+extern pthread_mutex_t capture_beginning;
 
 static inline bool capture_any(void)
 {
     return unlikely(atomic_load_explicit(&capture_count, memory_order_relaxed) != 0);
 }
+bool capture_ask(const struct shim_stream *s, CUstream handle);
 /* True when calls on the stream must go to the driver as they are: it captures, or the driver will
- * refuse them because another stream does. Asks the driver. */
-bool capture_active(CUstream stream);
+ * refuse them because another stream does. Asks the driver where anything captures. `s`: NULL where
+ * the stream of that handle is not known. */
+static inline bool capture_active_at(const struct shim_stream *s, CUstream handle)
+{
+    return capture_any() && capture_ask(s, handle);
+}
+static inline bool capture_active(const struct shim_stream *s)
+{
+    return capture_active_at(s, s->handle);
+}
 /* cuStreamQuery where no capture may notice it: asking a stream that captures spoils the capture,
  * and so does asking the legacy stream while a blocking one captures. CUDA_SUCCESS with `captures`
  * when it was not asked. */
-CUresult capture_query(CUstream stream, bool *captures);
+CUresult capture_query(const struct shim_stream *s, bool *captures);
 
 /* A call that waits here may be overtaken by the begin of a capture that forbids it. It came first,
  * so its driver call, made in relaxed mode, neither fails nor spoils the capture. `before`: what
@@ -53,7 +64,6 @@ void capture_restore(struct capture_scope scope);
         }                                                                                          \
     } while (0)
 
-struct shim_stream;
 /* The capture that began in the stream has ended, or goes with it. */
 void capture_over(struct shim_stream *s);
 

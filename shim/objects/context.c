@@ -12,9 +12,6 @@
 #include "common/clock.h"
 #include "shim/lookup/unknown.h"
 #include "shim/objects/pool.h"
-#include "shim/objects/stream.h"
-#include "shim/pace/queues.h"
-#include "shim/pace/schedule.h"
 #include "common/mutant.h"
 
 TABLE(contexts, 64);
@@ -95,6 +92,19 @@ static void context_reset(struct shim_context *ctx, CUcontext handle, CUcontext 
     pthread_mutex_init(&ctx->lock, NULL);
 }
 
+/* 0, or what the first module answered that could not begin. */
+static int begin(enum context_stage stage, struct shim_context *ctx)
+{
+    /* The linker's names for where the section begins and ends. */
+    extern const struct context_begin *const __start_context_begin[], *const __stop_context_begin[];
+    int rc = 0;
+    for (const struct context_begin *const *b = __start_context_begin;
+         b < __stop_context_begin && rc == 0; b++)
+        if ((*b)->stage == stage)
+            rc = (*b)->begin(ctx);
+    return rc;
+}
+
 /* With `base` current. */
 static struct shim_context *context_new(CUcontext handle, CUcontext base)
 {
@@ -108,11 +118,8 @@ static struct shim_context *context_new(CUcontext handle, CUcontext base)
     if (REAL(cuCtxGetStreamPriorityRange)(&ctx->priority_least, &ctx->priority_greatest) !=
         CUDA_SUCCESS)
         ctx->priority_least = ctx->priority_greatest = 0;
-    if (queues_open(ctx) == 0) {
-        ctx->legacy = stream_add(ctx, CU_STREAM_LEGACY, 0, 0);
-        if (ctx->legacy)
-            return ctx;
-    }
+    if (begin(CONTEXT_EMPTY, ctx) == 0 && begin(CONTEXT_QUEUED, ctx) == 0)
+        return ctx;
     log_line(LOG_ERROR, "a context is not scheduled: no memory or no thread");
     if (ctx->set)
         vhq_set_abandon(ctx->set);
@@ -125,7 +132,7 @@ static struct shim_context *context_make(CUcontext handle, CUcontext base)
     struct shim_context *ctx = NULL;
     struct quiet quiet;
     quiet_begin(&quiet);
-    if (schedule_open() == 0) {
+    if (begin(CONTEXT_WANTED, NULL) == 0) {
         pthread_mutex_lock(&lock);
         ctx = context_find(handle);
         if (!ctx && (ctx = context_new(handle, base))) {
@@ -218,7 +225,7 @@ void context_entered(CUcontext handle)
     if (!handle || likely(atomic_load_explicit(&entered, memory_order_relaxed) == handle))
         return;
     int keep = errno;
-    if (schedule_open() == 0 && gpu_device_current())
+    if (begin(CONTEXT_WANTED, NULL) == 0 && gpu_device_current())
         atomic_store_explicit(&entered, handle, memory_order_relaxed);
     errno = keep;
 }
@@ -392,7 +399,6 @@ void context_close(struct shim_context *ctx, bool alive)
         return; /* they keep what they use */
     }
     tell(CONTEXT_ENDING, ctx, alive);
-    stream_part(ctx);
     if (ctx->set)
         vhq_set_destroy(ctx->set);
     tell(CONTEXT_ENDED, ctx, alive);

@@ -8,58 +8,7 @@
 #ifndef CUTIN_SHIM_OBJECTS_CONTEXT_H
 #define CUTIN_SHIM_OBJECTS_CONTEXT_H
 
-#include <pthread.h>
-
-#include "shim/objects/gpu_device.h"
-#include "shim/lookup/shim.h"
-#include "shim/objects/table.h"
-#include "vhq/vhq.h"
-
-struct departed;
-struct late_node;
-struct shim_stream;
-
-struct shim_context {
-    struct table_node node; /* by CUcontext */
-    CUcontext handle;
-    CUcontext
-        base; /* the primary context of a green one, else `handle`. Threads of the shim make this
-                     * one current: a green context is to be current in one thread at a time. */
-    uint64_t generation;
-    const struct gpu_device *gpu;
-    int priority_least, priority_greatest;
-    struct vhq_set *set; /* NULL: no stream of this process is ever held */
-    struct shim_stream *legacy;
-    struct shim_stream *aside[CUTIN_LEVELS]; /* aside.h; NULL until needed */
-    _Atomic int error; /* what every later call answers; negative: what the next one does */
-    _Atomic bool reap; /* some stream waits for stream_reap */
-    /* Calls by way of thunks, which may have put work into any stream, and how many of them are
-     * known complete. */
-    _Atomic uint32_t foreign, foreign_complete;
-    /* Blocking streams that ended with work in the driver, which the legacy stream follows, and how
-     * many of them are known complete. */
-    _Atomic uint32_t gone, gone_complete;
-    _Atomic uint32_t attached; /* by cuCtxAttach */
-    _Atomic uint32_t users;    /* threads that wait in `set` */
-    _Atomic uint32_t parked;   /* calls under way that may end it */
-    _Atomic uint32_t looking;  /* 1 while the thread that ticks asks the driver about it */
-    pthread_mutex_t lock;      /* the lists, and the words */
-    struct shim_stream *streams;
-    bool waits; /* it was given a wait for an event, which streams that come have, too */
-    struct departed *departed;
-    struct late_node *late; /* what is destroyed later, and how many; late.c */
-    uint32_t lates;
-    struct word_page *words;
-    struct gates *_Atomic gates;
-    _Atomic uint32_t gates_usable; /* nonzero: they may be used (vhq_config.gates) */
-    _Atomic uint64_t graph_gates;  /* in graphs that were launched */
-    bool memops;                   /* the driver has accepted a marker here */
-    _Atomic uint64_t memops_seen;  /* kinds of memops that it has accepted from the application */
-    struct vhq_stats published;    /* what counters.c has counted so far */
-    bool share_open;               /* look.c's: its vHQs have been opened */
-    struct vhq_times times;        /* histograms in the page */
-    void *free_next;
-};
+#include "shim/objects/object.h"
 
 /* The current context of the calling thread, made known if it is new; NULL when there is none or it
  * cannot be scheduled (no memory: said once). */
@@ -114,6 +63,20 @@ static inline CUresult context_error(struct shim_context *ctx)
 /* What a call in `ctx` answers when the driver answered `r`: the error of the context if there is
  * one. An `r` that spoils the context becomes its error, so that no later call is deferred. */
 CUresult context_answer(struct shim_context *ctx, CUresult r);
+
+/*
+ * What a module does when a context begins: before there is one (WANTED: `ctx` is NULL, and it may
+ * be asked again and again), with nothing in it yet (EMPTY), and when it has its vHQs (QUEUED).
+ * CONTEXT_BEGIN at the module's file makes it known. Returns 0 or -errno: then there is none.
+ */
+struct context_begin {
+    enum context_stage { CONTEXT_WANTED, CONTEXT_EMPTY, CONTEXT_QUEUED } stage;
+    int (*begin)(struct shim_context *ctx);
+};
+#define CONTEXT_BEGIN(stage, function)                                                             \
+    static const struct context_begin function##_begin = {stage, function};                        \
+    static const struct context_begin *const function##_begin_entry                                \
+        __attribute__((section("context_begin"), used)) = &function##_begin;
 
 /*
  * What a module does when a context ends, before (ENDING) or after (ENDED) its vHQs have gone.

@@ -7,7 +7,6 @@
 
 #include "shim/objects/context.h"
 #include "shim/objects/pool.h"
-#include "shim/learn/profile.h"
 #include "common/trace.h"
 #include "common/mutant.h"
 
@@ -45,13 +44,13 @@ static bool param_add(struct shim_function *f, size_t offset, size_t size)
 {
     if (f->params == f->param_room) {
         uint32_t room = f->param_room ? f->param_room * 2 : 16;
-        struct function_param *grown = realloc(f->param, room * sizeof(*grown));
+        struct profile_param *grown = realloc(f->param, room * sizeof(*grown));
         if (!grown)
             return false;
         f->param = grown;
         f->param_room = room;
     }
-    f->param[f->params++] = (struct function_param){(uint32_t)offset, (uint32_t)size};
+    f->param[f->params++] = (struct profile_param){(uint32_t)offset, (uint32_t)size};
     if (offset + size > f->bytes)
         f->bytes = (uint32_t)(offset + size);
     return true;
@@ -132,9 +131,9 @@ static void function_describe(struct shim_function *f, CUfunction handle,
         atomic_store_explicit(&f->attribute[i], 0, memory_order_relaxed);
     for (uint32_t i = 0; i < ESTIMATE_BUCKETS; i++) {
         estimate_reset(&f->estimate[i]);
-        estimate_keep(&f->estimate[i], f, i);
+        estimate_keep(&f->estimate[i], &f->key, i);
     }
-    atomic_store(&f->key, 0);
+    atomic_store(&f->key.hash, 0);
     atomic_store(&f->seeded, false);
     atomic_store_explicit(&f->trace_name, 0, memory_order_relaxed);
     atomic_store_explicit(&f->waits, 0, memory_order_relaxed);
@@ -199,11 +198,23 @@ uint32_t function_trace_name(struct shim_function *f, CUfunction handle)
     return known;
 }
 
+static void seed(struct shim_function *f, CUfunction handle, const struct gpu_device *gpu)
+{
+    struct profile_row row[ESTIMATE_BUCKETS] = {0};
+    uint64_t hash = profile_find(&f->key, handle, name_ask(handle), f->param, f->params, gpu, row,
+                                 ESTIMATE_BUCKETS);
+    for (uint32_t bucket = 0; bucket < ESTIMATE_BUCKETS; bucket++)
+        if (row[bucket].mean_ns)
+            estimate_seed(&f->estimate[bucket], row[bucket].mean_ns, row[bucket].upper_ns,
+                          !row[bucket].at_most);
+    atomic_store_explicit(&f->key.hash, hash, memory_order_release);
+}
+
 void function_seed(struct shim_function *f, CUfunction handle, const struct gpu_device *gpu)
 {
     if (unlikely(!atomic_load_explicit(&f->seeded, memory_order_relaxed)) &&
         !atomic_exchange(&f->seeded, true))
-        profile_seed(f, handle, gpu);
+        seed(f, handle, gpu);
 }
 
 /* ---- shapes ------------------------------------------------------------------------------- */

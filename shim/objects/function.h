@@ -6,17 +6,13 @@
 #define CUTIN_SHIM_OBJECTS_FUNCTION_H
 
 #include "shim/learn/estimate.h"
-#include "common/profile_file.h"
+#include "shim/learn/profile.h"
 #include "shim/lookup/shim.h"
 #include "shim/objects/table.h"
 #include "vhq/vhq.h"
 
 struct gpu_device;
 struct shim_context;
-
-struct function_param {
-    uint32_t offset, size;
-};
 
 enum { FUNCTION_SHAPES = 32, FUNCTION_ATTRIBUTES = 20 };
 
@@ -30,7 +26,7 @@ struct shim_function {
     const void *context; /* CUcontext that it goes with */
     bool of_library; /* shares its attributes with a kernel and functions in other contexts ... */
     uint64_t alike;  /* ... of this name, hashed; 0: which ones is not known */
-    struct function_param *param;
+    struct profile_param *param;
     uint32_t params, param_room;
     uint32_t bytes; /* of all parameters, packed as the kernel sees them */
     bool copyable;  /* the driver told the layout */
@@ -45,10 +41,8 @@ struct shim_function {
     /* Values that the application has set: 1 + value, 0 = none. */
     _Atomic int64_t attribute[FUNCTION_ATTRIBUTES];
     struct estimate estimate[ESTIMATE_BUCKETS];
-    _Atomic bool seeded;         /* profile_seed was here */
-    _Atomic uint64_t key;        /* in the profile; 0: it is not kept there */
-    struct profile *profile;     /* with `key` */
-    uint32_t name;               /* in its text */
+    _Atomic bool seeded; /* function_seed was here */
+    struct profile_key key;
     _Atomic uint32_t trace_name; /* 0: not asked for yet */
     _Atomic uint32_t waits;      /* waiting.c's */
     void *free_next;

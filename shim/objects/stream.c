@@ -3,24 +3,21 @@
  */
 #include "shim/objects/stream.h"
 
+#include <errno.h>
+#include <pthread.h>
 #include <utlist.h>
 
-#include "scheduler/client/client.h"
 #include "common/clock.h"
-#include "shim/objects/capture.h"
-#include "shim/path/counters.h"
-#include "shim/pace/gates.h"
-#include "shim/pace/hint.h"
-#include "shim/path/join.h"
-#include "shim/pace/mark.h"
-#include "shim/pace/pad.h"
-#include "shim/path/external_wait.h"
-#include "shim/pace/rivals.h"
-#include "shim/objects/pool.h"
-#include "shim/pace/schedule.h"
-#include "shim/objects/thread_stream.h"
-#include "shim/objects/word.h"
 #include "common/mutant.h"
+#include "scheduler/client/client.h"
+#include "shim/objects/capture.h"
+#include "shim/objects/level.h"
+#include "shim/objects/mark_ring.h"
+#include "shim/objects/pool.h"
+#include "shim/objects/thread.h"
+#include "shim/objects/word.h"
+#include "shim/pace/schedule.h"
+#include "shim/objects/context.h"
 
 TABLE(streams, 1024);
 POOL(stream_pool, struct shim_stream, free_next);
@@ -32,6 +29,15 @@ static _Thread_local struct {
     struct shim_stream *stream;
     uint32_t generation;
 } cache __attribute__((tls_model("initial-exec")));
+
+static void tell(enum stream_moment moment, struct shim_stream *s)
+{
+    /* The linker's names for where the section begins and ends. */
+    extern const struct stream_note *const __start_stream_note[], *const __stop_stream_note[];
+    for (const struct stream_note *const *n = __start_stream_note; n < __stop_stream_note; n++)
+        if ((*n)->moment == moment)
+            (*n)->note(s);
+}
 
 /* ---- making them known -------------------------------------------------------------------- */
 
@@ -109,10 +115,10 @@ static void stream_link(struct shim_stream *s)
 
 static uint32_t level_of(const struct shim_context *ctx, CUstream handle, int priority)
 {
-    if (hint_thread_level < 0 || handle == CU_STREAM_LEGACY)
-        return schedule_level(ctx, priority);
-    return (uint32_t)hint_thread_level < schedule_highest() ? (uint32_t)hint_thread_level
-                                                            : schedule_highest();
+    if (thread_level_wanted < 0 || handle == CU_STREAM_LEGACY)
+        return level_of_priority(ctx, priority);
+    return (uint32_t)thread_level_wanted < level_highest() ? (uint32_t)thread_level_wanted
+                                                           : level_highest();
 }
 
 struct shim_stream *stream_add(struct shim_context *ctx, CUstream handle, unsigned flags,
@@ -132,17 +138,22 @@ struct shim_stream *stream_add_at(struct shim_context *ctx, CUstream handle, uns
               : flags & CU_STREAM_NON_BLOCKING ? VHQ_NONBLOCKING
                                                : VHQ_BLOCKING;
     s->level = level;
-    gates_note_level(s->level);
-    rivals_note_level(s->level);
     s->tracked = s->level > CUTIN_LEVEL_BE && ctx->gpu->index >= 0;
-    if (ctx->set && schedule_queues(s->level))
+    if (ctx->set && level_queues(s->level))
         stream_give_queue(s, priority);
     s->direct = !s->q;
-    pad_open(s);
+    tell(STREAM_BEGINS, s);
     client_note_stream(s->level);
     stream_link(s);
     return s;
 }
+
+static int legacy_begin(struct shim_context *ctx)
+{
+    ctx->legacy = stream_add(ctx, CU_STREAM_LEGACY, 0, 0);
+    return ctx->legacy ? 0 : -ENOMEM;
+}
+CONTEXT_BEGIN(CONTEXT_QUEUED, legacy_begin)
 
 static struct shim_stream *stream_describe(struct shim_context *ctx, CUstream handle)
 {
@@ -171,6 +182,109 @@ void stream_created(CUstream handle)
     struct shim_stream *s = stream_adopt(handle);
     if (s)
         stream_reap(s->ctx);
+}
+
+/* ---- each thread's own -------------------------------------------------------------------- */
+
+/* A thread rarely uses more than one context; more than SLOTS of them take turns. */
+enum { SLOTS = 8 };
+struct slot {
+    struct shim_stream *stream;
+    uint64_t serial;  /* of the stream: the struct may have been freed with its context */
+    uint64_t context; /* generation */
+};
+static _Thread_local struct slot slots[SLOTS] __attribute__((tls_model("initial-exec")));
+static pthread_key_t key;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static int key_failed;
+static _Atomic uint64_t serials;
+
+/* A stream whose context was closed was freed there. The context's own lock cannot say, it went
+ * too: the serial does, since freed structs are only ever reused as streams. */
+static bool slot_empty(const struct slot *slot)
+{
+    const struct shim_stream *s = slot->stream;
+    return !s || s->serial != slot->serial || atomic_load(&s->state) != STREAM_LIVE;
+}
+
+static void slot_end(struct slot *slot)
+{
+    struct shim_stream *s = slot->stream;
+    bool empty = slot_empty(slot);
+    slot->stream = NULL;
+    if (empty)
+        return;
+    struct shim_context *ctx = context_find(s->ctx->handle);
+    if (!ctx || ctx->generation != slot->context)
+        return;
+    context_enter(ctx);
+    stream_leave(s);
+    stream_end(s, false); /* the driver's may have gone before */
+    context_leave(ctx);
+}
+
+static void thread_ended(void *unused)
+{
+    if (thread_bypasses())
+        return;
+    for (int i = 0; i < SLOTS; i++)
+        slot_end(&slots[i]);
+}
+
+static void make_key(void)
+{
+    key_failed = pthread_key_create(&key, thread_ended);
+}
+
+static struct slot *slot_find(const struct shim_context *ctx)
+{
+    for (int i = 0; i < SLOTS; i++)
+        if (slots[i].stream && slots[i].context == ctx->generation)
+            return &slots[i];
+    return NULL;
+}
+
+static struct slot *slot_free(void)
+{
+    static _Thread_local unsigned turn __attribute__((tls_model("initial-exec")));
+    for (int i = 0; i < SLOTS; i++)
+        if (slot_empty(&slots[i]))
+            return &slots[i];
+    struct slot *slot = &slots[turn++ % SLOTS];
+    slot_end(slot);
+    return slot;
+}
+
+static __attribute__((noinline)) struct shim_stream *thread_stream_find(struct shim_context *ctx)
+{
+    struct slot *slot = slot_find(ctx);
+    return slot ? slot->stream : NULL;
+}
+
+static __attribute__((noinline)) struct shim_stream *thread_stream_get(struct shim_context *ctx)
+{
+    struct slot *slot = slot_find(ctx);
+    if (likely(slot))
+        return slot->stream;
+    pthread_once(&once, make_key);
+    if (key_failed || pthread_setspecific(key, slots) != 0)
+        return NULL;
+    struct shim_stream *s = stream_add(ctx, CU_STREAM_PER_THREAD, 0, 0);
+    if (!s)
+        return NULL;
+    slot = slot_free();
+    slot->stream = s;
+    slot->serial = s->serial = atomic_fetch_add(&serials, 1) + 1;
+    slot->context = ctx->generation;
+    return s;
+}
+
+bool stream_of_thread(const struct shim_stream *s)
+{
+    for (int i = 0; i < SLOTS; i++)
+        if (slots[i].stream == s)
+            return true;
+    return false;
 }
 
 /* ---- finding them ------------------------------------------------------------------------- */
@@ -225,12 +339,18 @@ void stream_unlink(struct shim_stream *s)
     if (s->kind == VHQ_BLOCKING && !schedule_all_complete(s) && !forgotten)
         atomic_fetch_add(&s->ctx->gone, 1);
     atomic_store(&s->state, STREAM_GONE);
-    external_wait_forget(s);
+    tell(STREAM_UNLINKED, s);
     schedule_forget(s);
     capture_over(s);
     if (!stream_special(s->handle))
         table_remove(&streams, &s->node);
     atomic_fetch_add_explicit(&generation, 1, memory_order_release);
+}
+
+void stream_leave(struct shim_stream *s)
+{
+    tell(STREAM_LEAVES, s);
+    stream_unlink(s);
 }
 
 /* The lock of the context is held, and given up meanwhile. */
@@ -254,14 +374,13 @@ static void stream_free(struct shim_stream *s)
     if (q)
         vhq_destroy(q);
     pthread_mutex_lock(&ctx->lock);
-    counters_forget(s);
+    tell(STREAM_ENDS, s);
     DL_DELETE(ctx->streams, s);
     pthread_mutex_unlock(&ctx->lock);
     if (s->word)
         word_put(ctx, s->word, atomic_load(&s->marked));
     mark_ring_free(s);
     client_forget_stream(s->level);
-    pad_close(s);
     atomic_store(&s->state, STREAM_FREE);
     pool_put(&stream_pool, s);
 }
@@ -280,13 +399,15 @@ void stream_end(struct shim_stream *s, bool marks)
     atomic_store(&ctx->reap, true);
 }
 
-void stream_part(struct shim_context *ctx)
+/* Their vHQs are about to go with their set. */
+static void streams_part(struct shim_context *ctx, bool alive)
 {
     pthread_mutex_lock(&ctx->lock);
     for (struct shim_stream *s = ctx->streams; s; s = s->next)
         s->q = NULL;
     pthread_mutex_unlock(&ctx->lock);
 }
+CONTEXT_END(CONTEXT_ENDING, streams_part)
 
 /* Their vHQs went with the set; the driver's streams, events and the words go with the context. */
 static void streams_end(struct shim_context *ctx, bool alive)

@@ -5,92 +5,6 @@
 #define CUTIN_SHIM_OBJECTS_STREAM_H
 
 #include "shim/objects/context.h"
-#include "shim/lookup/shim.h"
-#include "shim/objects/table.h"
-#include "vhq/vhq.h"
-
-struct block;
-struct mark_ring;
-struct pad;
-
-/* What counters.c has counted so far. */
-/* An epoch counts calls in its low half, and the kernels and graphs among them in the high one. */
-#define EPOCH_CALL       1ull
-#define EPOCH_KERNEL     (1ull << 32)
-#define EPOCH_CALLS(e)   ((uint32_t)(e))
-#define EPOCH_KERNELS(e) ((uint32_t)((e) >> 32))
-
-struct stream_counters {
-    uint32_t kernels, calls; /* these wrap */
-    uint64_t pending;
-};
-
-/* A stream waits for a record in another one: see join.h. */
-struct join {
-    _Atomic uint64_t at;
-    _Atomic(struct shim_stream *) source;
-    _Atomic uint64_t epoch, seal;
-};
-enum { JOINS = 8 };
-
-enum stream_state {
-    STREAM_LIVE,
-    STREAM_GONE,      /* destroyed by the application; its buffered work is still to be submitted */
-    STREAM_DESTROYED, /* that was submitted: the next stream_reap destroys it in the driver */
-    STREAM_LEFT,      /* the driver has no such stream any more, and runs what it was given */
-    STREAM_FREE,
-};
-
-struct shim_stream {
-    struct table_node node; /* by CUstream; special handles are found through their context */
-    CUstream handle;
-    struct shim_context *ctx;
-    struct vhq *q;   /* NULL: goes straight to the driver */
-    bool direct;     /* it never had one */
-    bool unseen;     /* pad.c counts it */
-    struct pad *pad; /* NULL: nobody asks what it leaves of the device */
-    uint32_t level;
-    enum vhq_kind kind;
-    bool per_thread; /* CU_STREAM_PER_THREAD of one thread: only that thread may submit */
-    /* A default stream that only a thread of the application can name: that one, and a green
-     * context's, which has to be current for it. */
-    bool undeferred;
-    struct block *freed;   /* frees that are buffered here; newest first (block.c) */
-    _Atomic bool captures; /* a capture began in it and has not ended (capture.c) */
-    _Atomic bool tracked;  /* its activity counts (above best effort, on a scheduled device) */
-    _Atomic int state;     /* enum stream_state */
-    /* For so many launches more one that overlaps with its predecessor is expected, and nothing of
-     * ours must come between the two. */
-    _Atomic uint32_t overlaps;
-    _Atomic bool cig; /* records for a graphics API, of which cuStreamIsCapturing may not tell */
-
-    _Alignas(64) _Atomic uint64_t epoch, complete; /* stream-ordered calls (schedule.h) */
-    _Atomic uint64_t busy;  /* odd: it is; each change adds one (schedule.c) */
-    _Atomic bool joined;    /* some of `join` is to be carried */
-    bool asked;             /* the driver is being asked for it: under the lock of the context */
-    _Atomic uint64_t found; /* epoch that a look found complete, of which nobody else has told */
-    /* The client's thread's: calls made and known complete at the last look, for how many looks it
-     * was so, and whether that was too many to hold others any longer. */
-    uint64_t looked;
-    uint32_t quiet;
-    bool stuck;
-    uint64_t fed;      /* epoch at the last look of any kind; the client's thread's */
-    uint64_t settling; /* vhq_sent at the last tick, while it is loose; the client's thread's */
-    struct stream_counters published; /* under the lock of the context */
-
-    struct join join[JOINS]; /* by the source's id */
-
-    /* Completion: a word that the GPU writes, or pooled events where memops are missing. */
-    _Atomic uint32_t *word;
-    CUdeviceptr word_device;
-    _Atomic uint32_t marked; /* newest value that the GPU was asked to write */
-    struct mark_ring *ring;
-
-    uint32_t id;                     /* in traces; counts the streams of the process from 1 */
-    uint64_t serial;                 /* per-thread streams: tells two users of one struct apart */
-    struct shim_stream *prev, *next; /* list of the context */
-    void *free_next;
-};
 
 /* NULL names the legacy or the per-thread stream, by the variant of the call. */
 static inline CUstream stream_normal(CUstream handle, bool ptds)
@@ -116,16 +30,35 @@ struct shim_stream *stream_add(struct shim_context *ctx, CUstream handle, unsign
 /* The same, of a level that was chosen. */
 struct shim_stream *stream_add_at(struct shim_context *ctx, CUstream handle, unsigned flags,
                                   int priority, uint32_t level);
+/* Each thread that uses CU_STREAM_PER_THREAD has a stream of its own per context, freed when the
+ * thread ends. It is never buffered: the dispatcher is another thread, and there the handle means
+ * another stream. Is it the calling thread's own? */
+bool stream_of_thread(const struct shim_stream *s);
 /* Remove it from the table: its handle may be reused from now on. */
 void stream_unlink(struct shim_stream *s);
+/* The same where its handle still names it, in the calling thread, and it may have work. */
+void stream_leave(struct shim_stream *s);
 /* Nothing more is submitted to a stream that was unlinked; its vHQ is drained. It is freed, or
  * stays until what it has in flight has run. Waits while the driver is asked for it. `marks`: the
  * calling thread may put a marker into it. */
 void stream_end(struct shim_stream *s, bool marks);
-/* The vHQs of a context's streams are about to go with their set. */
-void stream_part(struct shim_context *ctx);
 /* Destroy streams whose deferred destroy is due, and free those that have nothing in flight any
  * more. */
 void stream_reap(struct shim_context *ctx);
+
+/*
+ * What a module does with a stream when it begins, has its queue, and nobody knows it yet (BEGINS);
+ * when it leaves (stream_leave) or is unlinked; and when nothing of it is in flight any more, with
+ * the lock of the context held (ENDS). STREAM_NOTE at the module's file makes it known; in no order
+ * among those of one moment.
+ */
+struct stream_note {
+    enum stream_moment { STREAM_BEGINS, STREAM_LEAVES, STREAM_UNLINKED, STREAM_ENDS } moment;
+    void (*note)(struct shim_stream *s);
+};
+#define STREAM_NOTE(moment, function)                                                              \
+    static const struct stream_note function##_note = {moment, function};                          \
+    static const struct stream_note *const function##_entry                                        \
+        __attribute__((section("stream_note"), used)) = &function##_note;
 
 #endif

@@ -5,7 +5,8 @@
 
 #include <stdlib.h>
 
-#include "shim/pace/mark.h"
+#include "common/mutant.h"
+#include "shim/objects/context.h"
 
 /* One page of pinned memory, a cache line per word: the host polls one while the GPU writes
  * others. */
@@ -98,6 +99,28 @@ void word_put(struct shim_context *ctx, _Atomic uint32_t *word, uint32_t last)
     pthread_mutex_unlock(&ctx->lock);
 }
 
+CUresult word_write(CUstream stream, CUdeviceptr word, uint32_t value)
+{
+    if (likely(api_real[API_cuStreamWriteValue32_v2]))
+        return REAL(cuStreamWriteValue32_v2)(stream, word, value, 0);
+    return REAL(cuStreamWriteValue32)(stream, word, value, 0);
+}
+
+CUresult word_write_gate(CUstream stream, CUdeviceptr word, uint32_t value, CUdeviceptr gate)
+{
+    bool closed = MUTANT(gate_not_opened) && value % 64 == 0;
+    CUstreamBatchMemOpParams op[2] = {
+        {.writeValue = {.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32,
+                        .address = word,
+                        .value = value}},
+        {.waitValue = {.operation = CU_STREAM_MEM_OP_WAIT_VALUE_32,
+                       .address = gate,
+                       .value = closed,
+                       .flags = closed ? CU_STREAM_WAIT_VALUE_GEQ : CU_STREAM_WAIT_VALUE_EQ}},
+    };
+    return REAL(cuStreamBatchMemOp_v2)(stream, 2, op, 0);
+}
+
 /*
  * Attributes tell of memops version 1 only, and a driver may refuse them for reasons of its own: so
  * try one. Its word is never used again, because nobody waits for the write.
@@ -112,7 +135,7 @@ bool words_probe(struct shim_context *ctx)
     page->used = 1;
     struct context_scope scope = context_push(ctx);
     if (REAL(cuStreamCreate)(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS) {
-        works = mark_memop(stream, page->device, 1) == CUDA_SUCCESS;
+        works = word_write(stream, page->device, 1) == CUDA_SUCCESS;
         REAL(cuStreamDestroy_v2)(stream);
     }
     context_pop(scope);

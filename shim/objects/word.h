@@ -16,4 +16,9 @@ _Atomic uint32_t *word_get(struct shim_context *ctx, CUdeviceptr *device);
 /* Give it back once the GPU has written `last`, its final value. */
 void word_put(struct shim_context *ctx, _Atomic uint32_t *word, uint32_t last);
 
+/* Writes it in stream order, by whatever version of that the driver has; */
+CUresult word_write(CUstream stream, CUdeviceptr word, uint32_t value);
+/* and in the same batch waits for the word at `gate` to be 0. */
+CUresult word_write_gate(CUstream stream, CUdeviceptr word, uint32_t value, CUdeviceptr gate);
+
 #endif

@@ -8,9 +8,9 @@
 
 #include "scheduler/client/client.h"
 #include "shim/objects/capture.h"
-#include "shim/pace/look.h"
 #include "shim/pace/schedule.h"
 #include "common/mutant.h"
+#include "shim/objects/context.h"
 
 struct departed {
     CUevent end; /* NULL: of a thread's own stream, which the legacy stream follows */
@@ -29,7 +29,9 @@ static bool end_record(struct shim_stream *s, CUevent *end)
     return r == CUDA_SUCCESS;
 }
 
-void departed_add(struct shim_stream *s)
+/* Whom it holds stays held until its work is complete. Allocates; where it cannot, the hold
+ * ends. */
+static void departed_add(struct shim_stream *s)
 {
     if (!s->tracked || !schedule_busy(s) || (s->q && vhq_busy(s->q)) || capture_any() ||
         MUTANT(departed_forgotten))
@@ -46,17 +48,24 @@ void departed_add(struct shim_stream *s)
     LL_PREPEND(s->ctx->departed, d);
     pthread_mutex_unlock(&s->ctx->lock);
 }
+STREAM_NOTE(STREAM_LEAVES, departed_add)
 
-static bool complete(const struct departed *d)
+uint32_t departed_stuck_ticks(void)
+{
+    uint32_t ms = config_get()->stuck_ms;
+    return ms == 0 ? UINT32_MAX : ms < CLIENT_TICK_MS ? 1 : ms / CLIENT_TICK_MS;
+}
+
+static bool complete(const struct shim_context *ctx, const struct departed *d)
 {
     bool captures = false;
-    CUresult r = d->end ? REAL(cuEventQuery)(d->end) : capture_query(CU_STREAM_LEGACY, &captures);
+    CUresult r = d->end ? REAL(cuEventQuery)(d->end) : capture_query(ctx->legacy, &captures);
     return r != CUDA_ERROR_NOT_READY && !captures;
 }
 
 static bool stuck(const struct departed *d)
 {
-    return d->ticks >= look_stuck_ticks();
+    return d->ticks >= departed_stuck_ticks();
 }
 
 static void end(struct shim_context *ctx, struct departed *d, bool alive)
@@ -85,7 +94,7 @@ uint32_t departed_look(struct shim_context *ctx, bool tick)
     pthread_mutex_lock(&ctx->lock);
     for (struct departed *d = ctx->departed, *next; d; d = next) {
         pthread_mutex_unlock(&ctx->lock);
-        bool over = complete(d);
+        bool over = complete(ctx, d);
         pthread_mutex_lock(&ctx->lock);
         next = d->next;
         if (over)

@@ -7,9 +7,8 @@
 
 #include "shim/objects/stream.h"
 
-/* The stream is about to go, or to be another one's: whom it holds stays held until its work is
- * complete. In a thread that may name it. Allocates; where it cannot, the hold ends. */
-void departed_add(struct shim_stream *s);
+/* For so many ticks work may get nowhere and hold others all the same (CUTIN_STUCK_MS). */
+uint32_t departed_stuck_ticks(void);
 /* In the client's thread, with the context current; `tick`: as once a tick. Returns how many hold
  * nobody any more, since they do not end (look_stuck_ticks). */
 uint32_t departed_look(struct shim_context *ctx, bool tick);

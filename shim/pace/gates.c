@@ -15,6 +15,8 @@
 #include "shim/pace/schedule.h"
 #include "shim/objects/stream.h"
 #include "shim/objects/word.h"
+#include "shim/objects/level.h"
+#include "shim/objects/context.h"
 
 enum { PROVEN = 2, EXIT_LOOKS = 200, EXIT_NAP_NS = 100000 };
 
@@ -97,11 +99,11 @@ static const char *const unproven[] = {
 /* NULL: nothing speaks against gates. */
 static const char *objection(const struct shim_context *ctx)
 {
-    if (schedule_lowest() != schedule_highest() || gates_levels_mixed())
+    if (level_lowest() != level_highest() || gates_levels_mixed())
         return "streams of this process have different levels";
     if (gates_peers())
         return "others may wait for what streams of this process write";
-    if (schedule_highest() >= CUTIN_LEVEL_RT)
+    if (level_highest() >= CUTIN_LEVEL_RT)
         return "real-time work is not stopped in the driver";
     if (!ctx->memops || !api_real[API_cuStreamBatchMemOp_v2])
         return "the driver has no stream memory operations, version 2 (CUDA 11.7)";
@@ -177,8 +179,8 @@ static bool gate_try(struct shim_context *ctx, struct gates *g, CUdeviceptr at)
     g->proof = word_get(ctx, &proof);
     if (!g->proof || REAL(cuStreamCreate)(&stream, CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS)
         return false;
-    tried = mark_gate(stream, proof, 1, at) == CUDA_SUCCESS &&
-            mark_memop(stream, proof, PROVEN) == CUDA_SUCCESS;
+    tried = word_write_gate(stream, proof, 1, at) == CUDA_SUCCESS &&
+            word_write(stream, proof, PROVEN) == CUDA_SUCCESS;
     REAL(cuStreamDestroy_v2)(stream);
     return tried;
 }
@@ -213,7 +215,7 @@ static struct gates *gate_make(struct shim_context *ctx)
         page_unmap(alias);
         return NULL;
     }
-    *g = (struct gates){.level = schedule_highest(),
+    *g = (struct gates){.level = level_highest(),
                         .generation = generation,
                         .device = ctx->gpu->index,
                         .alias = alias};
@@ -305,13 +307,15 @@ static void close_for_good(struct shim_context *ctx, void *user)
         vhq_set_sync(ctx->set, false);
 }
 
-void gates_note_level(uint32_t level)
+/* With the second level there are no gates any more; waits for work that may stand at one. */
+static void gates_note_level(struct shim_stream *s)
 {
     bool before = gates_levels_mixed();
-    atomic_fetch_or(&levels, 1u << level);
+    atomic_fetch_or(&levels, 1u << s->level);
     if (!before && gates_levels_mixed())
         context_each(close_for_good, NULL);
 }
+STREAM_NOTE(STREAM_BEGINS, gates_note_level)
 
 static void close_at_once(struct shim_context *ctx, void *user)
 {

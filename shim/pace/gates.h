@@ -50,8 +50,5 @@ void gates_note_peer(void);
 bool gates_peers(void);
 /* Streams of this process have, or had, different levels. */
 bool gates_levels_mixed(void);
-/* A stream of this level is about to exist. With the second level there are no gates any more;
- * waits for work that may stand at one. */
-void gates_note_level(uint32_t level);
 
 #endif

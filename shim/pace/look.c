@@ -1,8 +1,11 @@
 /*
- * look.c - the client's thread asks the driver for what nobody tells of (see look.h).
+ * look.c - the client's thread asks the driver for what nobody tells of.
+ *
+ * Most programs say when they find their work complete, by a synchronisation, a query or a host
+ * function. One that learns it from memory that the device writes says nothing, nor does one whose
+ * work another process waits for. There the driver is asked: every 10 ms, and where two ends in a
+ * row were found so, 150 us apart and then ever farther, until a second has brought no such end.
  */
-#include "shim/pace/look.h"
-
 #include <pthread.h>
 
 #include "scheduler/client/client.h"
@@ -13,6 +16,7 @@
 #include "shim/objects/stream.h"
 #include "shim/pace/departed.h"
 #include "shim/pace/gates.h"
+#include "shim/pace/remote.h"
 #include "shim/pace/rivals.h"
 #include "shim/pace/schedule.h"
 #include "shim/path/counters.h"
@@ -47,17 +51,11 @@ static uint32_t stream_quiet(struct shim_stream *s, uint64_t epoch)
  * so many ticks, the legacy stream, which follows it, answers for it. */
 enum { THREAD_QUIET = 10 };
 
-uint32_t look_stuck_ticks(void)
-{
-    uint32_t ms = config_get()->stuck_ms;
-    return ms == 0 ? UINT32_MAX : ms < CLIENT_TICK_MS ? 1 : ms / CLIENT_TICK_MS;
-}
-
 /* What it waits for may wait for those that it holds, and nobody has said so: a kernel that reads
  * what they write. They go on, until it is given something again. */
 static void stream_stands(struct shim_stream *s, uint64_t epoch)
 {
-    if (s->quiet < look_stuck_ticks() || !schedule_idle(s, epoch))
+    if (s->quiet < departed_stuck_ticks() || !schedule_idle(s, epoch))
         return;
     s->stuck = true;
     log_line(LOG_INFO, "stream %u has completed nothing for %u ms and holds nobody any more", s->id,
@@ -78,7 +76,7 @@ static void stream_found(struct shim_stream *s, uint64_t epoch)
 
 static CUresult stream_ask(const struct shim_stream *s, bool *captures)
 {
-    return capture_query(s->per_thread ? CU_STREAM_LEGACY : s->handle, captures);
+    return capture_query(s->per_thread ? s->ctx->legacy : s, captures);
 }
 
 /* Ask the driver whether a busy stream is done. In the client's thread: no capture of the
@@ -134,7 +132,7 @@ static bool loose_quiet(struct shim_stream *s)
 static void loose_look(struct shim_stream *s)
 {
     bool captures;
-    CUresult r = capture_query(s->handle, &captures);
+    CUresult r = capture_query(s, &captures);
     if (r != CUDA_ERROR_NOT_READY && !captures)
         vhq_settle(s->q, s->settling);
 }
@@ -212,7 +210,7 @@ static void context_share(struct shim_context *ctx, void *user)
     context_look_end(ctx);
 }
 
-void look_tick(void *user)
+static void look_tick(void *user)
 {
     if (shim_bypassed())
         return;
@@ -225,7 +223,7 @@ void look_tick(void *user)
     external_wait_look();
 }
 
-uint64_t look_dense(void *user)
+static uint64_t look_dense(void *user)
 {
     static uint64_t since_ns, progress;
     uint64_t now = clock_ns(), next = DENSE_NS, cost;
@@ -249,3 +247,10 @@ uint64_t look_dense(void *user)
     cost = (clock_ns() - now) * DENSE_COST;
     return cost > next ? cost : next;
 }
+
+static int look_open(struct shim_context *none)
+{
+    static const struct schedule_ticks ticks = {look_tick, look_dense, remote_take};
+    return schedule_open(&ticks);
+}
+CONTEXT_BEGIN(CONTEXT_WANTED, look_open)

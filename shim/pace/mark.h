@@ -19,15 +19,4 @@ uint32_t mark_poll(void *user, struct vhq *q, void *stream);
 bool mark_nameable(const struct shim_stream *s);
 bool mark_complete(void *user, struct vhq *q, void *stream);
 
-/* In one batch: the write, and a wait for the word at `gate` to be 0. */
-CUresult mark_gate(CUstream stream, CUdeviceptr word, uint32_t value, CUdeviceptr gate);
-
-/* The write itself, by whatever version of it the driver has. */
-CUresult mark_memop(CUstream stream, CUdeviceptr word, uint32_t value);
-
-int mark_ring_new(struct shim_stream *s);
-void mark_ring_free(struct shim_stream *s);
-/* Its events go, or went, with the context. */
-void mark_ring_forget(struct shim_stream *s);
-
 #endif

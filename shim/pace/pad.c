@@ -13,13 +13,14 @@
 
 #include "scheduler/client/client.h"
 #include "scheduler/wire/page.h"
-#include "shim/objects/context.h"
 #include "shim/objects/function.h"
 #include "shim/objects/pool.h"
+#include "shim/objects/stream.h"
 #include "shim/learn/estimate.h"
 #include "shim/pace/pad_guard.h"
 #include "shim/pace/schedule.h"
 #include "common/clock.h"
+#include "shim/objects/level.h"
 
 enum {
     LESSON = 512,      /* launches */
@@ -45,7 +46,8 @@ static struct pad *pad_new(const struct shim_stream *s)
     return p;
 }
 
-void pad_open(struct shim_stream *s)
+/* Without a ring what it does leaves nothing. */
+static void pad_open(struct shim_stream *s)
 {
     s->pad = NULL;
     s->unseen = false;
@@ -56,8 +58,9 @@ void pad_open(struct shim_stream *s)
     if (s->unseen)
         atomic_fetch_add(&unseen, 1);
 }
+STREAM_NOTE(STREAM_BEGINS, pad_open)
 
-void pad_close(struct shim_stream *s)
+static void pad_close(struct shim_stream *s)
 {
     struct pad *p = s->pad;
     if (s->unseen)
@@ -71,6 +74,7 @@ void pad_close(struct shim_stream *s)
     pthread_mutex_unlock(&lock);
     pool_put(&pads, p);
 }
+STREAM_NOTE(STREAM_ENDS, pad_close)
 
 /* ---- what is launched (lock held) ---------------------------------------------------------- */
 
@@ -154,7 +158,7 @@ struct vhq_room pad_room(void *user)
 {
     const struct shim_context *ctx = user;
     const int dev = ctx->gpu->index;
-    const uint32_t lowest = schedule_lowest();
+    const uint32_t lowest = level_lowest();
     const struct vhq_room none = {0};
     const _Atomic uint32_t *word = client_hold_word(dev, lowest);
     if (!word || atomic_load_explicit(word, memory_order_relaxed) != PAGE_BIT_SELF ||

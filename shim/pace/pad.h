@@ -43,10 +43,6 @@ struct pad {
 
 struct shim_context;
 
-/* A stream exists, or ceases to. Without a ring what it does leaves nothing. */
-void pad_open(struct shim_stream *s);
-void pad_close(struct shim_stream *s);
-
 /* For vhq_ops.room; `user`: the context. */
 struct vhq_room pad_room(void *user);
 

@@ -1,8 +1,6 @@
 /*
- * queues.c - the vHQs of a context (see queues.h).
+ * queues.c - the vHQs of a context: opened when it begins.
  */
-#include "shim/pace/queues.h"
-
 #include "scheduler/client/client.h"
 #include "scheduler/wire/page.h"
 #include "shim/objects/memory.h"
@@ -19,6 +17,8 @@
 #include "shim/path/call.h"
 #include "shim/path/counters.h"
 #include "common/mutant.h"
+#include "shim/objects/level.h"
+#include "shim/objects/context.h"
 
 static_assert(PAGE_SHIFT(1, 2) == 1 + 2 * VHQ_SHIFT_OF && PAGE_SHIFT_LONG == VHQ_SHIFT_LONG &&
                   PAGE_SHIFT_BEAT_ONE == VHQ_SHIFT_BEAT,
@@ -53,7 +53,7 @@ static const struct vhq_ops ops = {.thread_start = dispatcher_start,
                                    .complete = mark_complete,
                                    .failed = command_failed};
 
-int queues_open(struct shim_context *ctx)
+static int queues_open(struct shim_context *ctx)
 {
     const struct config *cfg = config_get();
     struct vhq_config vhq = {.budget_us = remote_budget_us(),
@@ -71,7 +71,7 @@ int queues_open(struct shim_context *ctx)
                              .beside = client_beside_word(),
                              .untried = true,
                              .expects = client_introduces()};
-    if (!schedule_queues(schedule_lowest()))
+    if (!level_queues(level_lowest()))
         return 0;
     struct vhq_ops own = ops;
     if (cfg->pad == PAD_ON)
@@ -86,3 +86,4 @@ int queues_open(struct shim_context *ctx)
     }
     return r;
 }
+CONTEXT_BEGIN(CONTEXT_EMPTY, queues_open)

@@ -7,8 +7,10 @@
 #include "shim/pace/rivals.h"
 
 #include "scheduler/client/client.h"
-#include "shim/objects/context.h"
+#include "shim/objects/stream.h"
 #include "shim/pace/schedule.h"
+#include "shim/objects/level.h"
+#include "shim/objects/context.h"
 
 enum { CALM = 100 /* looks */ };
 
@@ -38,17 +40,18 @@ const _Atomic uint32_t *rivals_word(void)
     return &rivals;
 }
 
-void rivals_note_level(uint32_t level)
+static void rivals_note_level(struct shim_stream *s)
 {
-    atomic_fetch_or(&levels, 1u << level);
+    atomic_fetch_or(&levels, 1u << s->level);
     if (always())
         rivals_set(true);
 }
+STREAM_NOTE(STREAM_BEGINS, rivals_note_level)
 
 static void held_there(struct shim_context *ctx, void *user)
 {
     const int dev = ctx->gpu->index;
-    const _Atomic uint32_t *word = dev < 0 ? NULL : client_hold_word(dev, schedule_lowest());
+    const _Atomic uint32_t *word = dev < 0 ? NULL : client_hold_word(dev, level_lowest());
     if (word && atomic_load_explicit(word, memory_order_relaxed))
         *(bool *)user = true;
 }

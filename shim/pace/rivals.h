@@ -12,8 +12,6 @@
 
 /* vhq_config.rivals of every context. */
 const _Atomic uint32_t *rivals_word(void);
-/* A stream of this level is about to exist. */
-void rivals_note_level(uint32_t level);
 /* In the client's thread, every 10 ms. */
 void rivals_look(void);
 

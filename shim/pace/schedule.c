@@ -7,16 +7,10 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "scheduler/client/client.h"
 #include "common/clock.h"
-#include "shim/objects/context.h"
-#include "shim/pace/look.h"
-#include "shim/path/join.h"
-#include "shim/pace/remote.h"
-#include "shim/objects/stream.h"
-#include "shim/path/traced.h"
 #include "common/mutant.h"
 #include "common/thread.h"
+#include "common/trace.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic int state = 1; /* 1: not opened; else what client_open returned */
@@ -54,10 +48,19 @@ bool schedule_busy(const struct shim_stream *s)
 }
 
 /* Which thread puts its record first is open: the turn says which two belong together. */
+static __attribute__((noinline)) void cut_put(enum trace_kind kind, const struct shim_stream *s,
+                                              uint64_t busy)
+{
+    struct trace_record r = {.kind = (uint16_t)kind, .level = (uint16_t)s->level, .stream = s->id};
+    r.cut.device = s->ctx->gpu->index;
+    r.cut.turn = busy / 2 + 1;
+    trace_put(&r);
+}
+
 static void say_cut(enum trace_kind kind, const struct shim_stream *s, uint64_t busy)
 {
     if (trace_on())
-        traced_cut(kind, s, busy / 2 + 1);
+        cut_put(kind, s, busy);
 }
 
 bool schedule_idle(struct shim_stream *s, uint64_t epoch)
@@ -75,21 +78,6 @@ bool schedule_idle(struct shim_stream *s, uint64_t epoch)
     return true;
 }
 
-uint32_t schedule_lowest(void)
-{
-    return config_get()->stream_priority == STREAM_PRIORITY_FLAT ? client_level() : CUTIN_LEVEL_BE;
-}
-
-uint32_t schedule_highest(void)
-{
-    return client_level();
-}
-
-bool schedule_queues(uint32_t level)
-{
-    return level < CUTIN_LEVEL_RT || config_get()->deadline_ms;
-}
-
 /* Before the first thread of ours. */
 static void schedule_cpus(const char *list)
 {
@@ -104,7 +92,7 @@ static void schedule_cpus(const char *list)
                  list);
 }
 
-int schedule_open(void)
+int schedule_open(const struct schedule_ticks *ticks)
 {
     int now = atomic_load_explicit(&state, memory_order_acquire);
     if (now <= 0)
@@ -113,7 +101,6 @@ int schedule_open(void)
     now = atomic_load_explicit(&state, memory_order_relaxed);
     if (now > 0) {
         const struct config *cfg = config_get();
-        traced_open();
         schedule_cpus(cfg->cpus);
         bool flat = cfg->stream_priority == STREAM_PRIORITY_FLAT;
         struct client_config client = {.level = cfg->level,
@@ -125,9 +112,9 @@ int schedule_open(void)
                                        .first_slot = page_first_slot((uint32_t)clock_ns()),
                                        .direct = !cfg->deadline_ms,
                                        .socket = cfg->socket[0] ? cfg->socket : NULL,
-                                       .tick = look_tick,
-                                       .look = look_dense,
-                                       .remote = remote_take,
+                                       .tick = ticks->tick,
+                                       .look = ticks->look,
+                                       .remote = ticks->remote,
                                        .log = schedule_log};
         now = client_open(&client);
         if (now < 0)
@@ -136,19 +123,6 @@ int schedule_open(void)
     }
     pthread_mutex_unlock(&lock);
     return now < 0 ? now : 0;
-}
-
-uint32_t schedule_level(const struct shim_context *ctx, int priority)
-{
-    uint32_t top = client_level();
-    int least = ctx->priority_least, greatest = ctx->priority_greatest;
-    if (config_get()->stream_priority != STREAM_PRIORITY_INHERIT || least == greatest)
-        return top;
-    /* CUDA: numerically lower is higher, 0 is the least; out-of-range values are clamped. */
-    int steps = least - greatest;
-    int above = least - priority;
-    above = above < 0 ? 0 : above > steps ? steps : above;
-    return (top * (uint32_t)above * 2 + (uint32_t)steps) / ((uint32_t)steps * 2);
 }
 
 /* Counted before it is busy: whoever finds it busy and complete takes the count away, which must be
@@ -181,6 +155,61 @@ uint64_t schedule_end(struct shim_stream *s, uint64_t before, bool kernel)
     if (s->tracked && unlikely(is_idle(atomic_load(&s->busy))))
         schedule_activate(s);
     return epoch == before ? epoch + step : 0;
+}
+
+/* ---- what is complete along with it ------------------------------------------------------- */
+
+/* Threads may note, carry and overwrite at a time. A join is whole where its seal is made of its
+ * other parts; whoever carries it breaks the seal. */
+static uint64_t join_seal(uint64_t at, const struct shim_stream *source, uint64_t epoch)
+{
+    return at ^ (uint64_t)(uintptr_t)source ^
+           epoch << 1; /* epochs of two streams are often equal */
+}
+
+void join_note(struct shim_stream *s, uint64_t at, struct shim_stream *source, uint64_t epoch)
+{
+    struct join *j = &s->join[source->id % JOINS];
+    atomic_store_explicit(&j->seal, 0, memory_order_relaxed);
+    atomic_store_explicit(&j->at, at, memory_order_release);
+    atomic_store_explicit(&j->source, source, memory_order_release);
+    atomic_store_explicit(&j->epoch, epoch, memory_order_release);
+    atomic_store_explicit(&j->seal, join_seal(at, source, epoch), memory_order_release);
+    atomic_store(&s->joined, true);
+}
+
+/* False: its time has not come. */
+static bool carry(struct join *j, uint64_t known)
+{
+    uint64_t seal = atomic_load_explicit(&j->seal, memory_order_acquire);
+    uint64_t epoch = atomic_load_explicit(&j->epoch, memory_order_acquire);
+    struct shim_stream *source = atomic_load_explicit(&j->source, memory_order_acquire);
+    uint64_t at = atomic_load_explicit(&j->at, memory_order_acquire);
+    if (!seal || seal != join_seal(at, source, epoch))
+        return true;
+    if ((int64_t)(known - at) < 0)
+        return false;
+    if (atomic_compare_exchange_strong(&j->seal, &seal, 0))
+        schedule_complete(source, epoch);
+    return true;
+}
+
+static __attribute__((noinline)) void join_carry(struct shim_stream *s, uint64_t epoch)
+{
+    bool left = false;
+    if (!atomic_exchange(&s->joined, false))
+        return;
+    for (int i = 0; i < JOINS; i++)
+        left |= !carry(&s->join[i], epoch);
+    if (left)
+        atomic_store(&s->joined, true);
+}
+
+void join_forget(struct shim_stream *s)
+{
+    for (int i = 0; i < JOINS; i++)
+        atomic_store_explicit(&s->join[i].seal, 0, memory_order_relaxed);
+    atomic_store(&s->joined, false);
 }
 
 void schedule_complete(struct shim_stream *s, uint64_t epoch)

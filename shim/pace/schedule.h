@@ -1,27 +1,21 @@
 /*
- * schedule.h - this process in front of the scheduler: its levels, and when its streams are active.
+ * schedule.h - this process in front of the scheduler, and when its streams are active.
  */
 #ifndef CUTIN_SHIM_PACE_SCHEDULE_H
 #define CUTIN_SHIM_PACE_SCHEDULE_H
 
-#include "shim/lookup/shim.h"
+#include "scheduler/client/client.h"
+#include "shim/objects/object.h"
 
-struct shim_stream;
-struct shim_context;
-
+/* What the client's thread calls: see client.h. */
+struct schedule_ticks {
+    void (*tick)(void *user);
+    uint64_t (*look)(void *user);
+    void (*remote)(void *user, enum control_kind kind, uint32_t value);
+};
 /* Connects the process; done by the first context. Returns 0, or -errno: then nothing is scheduled
  * and every stream goes straight to the driver. Idempotent, thread safe. */
-int schedule_open(void);
-/* Level of a stream of CUDA priority `priority` in `ctx`. */
-uint32_t schedule_level(const struct shim_context *ctx, int priority);
-/* Lowest and highest level any stream of this process may have. */
-uint32_t schedule_lowest(void);
-uint32_t schedule_highest(void);
-
-/* Do streams of this level wait in queues? Real-time ones go straight to the driver, unless the
- * process gives deadlines: then an earlier deadline of another one may hold them. */
-bool schedule_queues(uint32_t level);
-
+int schedule_open(const struct schedule_ticks *ticks);
 /*
  * `epoch` counts the calls of a stream; `complete` is the newest epoch whose work is known
  * complete.
@@ -51,5 +45,16 @@ uint64_t schedule_progress(void);
 bool schedule_part(struct shim_stream *s);
 /* The same, and nothing of it is at work. */
 void schedule_forget(struct shim_stream *s);
+
+/*
+ * What is known complete along with a stream: the records in other streams that it waited for. A
+ * request that runs in two streams ends with a wait of one for the other, and the application asks
+ * or waits for that one alone. Without this the other one would count as busy until the next tick.
+ *
+ * `s` waits, with the call that has the epoch `at`, for what `source` had been given up to `epoch`.
+ * Real-time path: no lock. Of many sources of one stream some may be forgotten.
+ */
+void join_note(struct shim_stream *s, uint64_t at, struct shim_stream *source, uint64_t epoch);
+void join_forget(struct shim_stream *s);
 
 #endif

@@ -15,6 +15,8 @@
 #include "shim/suspend/groups.h"
 #include "common/clock.h"
 #include "common/thread.h"
+#include "shim/objects/level.h"
+#include "shim/objects/context.h"
 
 enum {
     LOOK_NS = 50 * 1000,        /* at the hold word, while something long runs */
@@ -62,11 +64,11 @@ static void turn_off(struct device *d, const char *why)
 
 static const char *objection(void)
 {
-    if (schedule_lowest() != schedule_highest() || gates_levels_mixed())
+    if (level_lowest() != level_highest() || gates_levels_mixed())
         return "streams of this process have different levels";
     if (gates_peers())
         return "others may wait for what streams of this process write";
-    if (schedule_highest() >= CUTIN_LEVEL_RT)
+    if (level_highest() >= CUTIN_LEVEL_RT)
         return "real-time work is not stopped";
     if (config_get()->inline_only)
         return "a profiler is attached, or launches wait for their work";
@@ -275,8 +277,7 @@ static void device_add(const struct gpu_device *gpu)
             return;
     if (n == DEVICES)
         return;
-    devices[n] =
-        (struct device){.gpu = gpu, .hold = client_hold_word(gpu->index, schedule_highest())};
+    devices[n] = (struct device){.gpu = gpu, .hold = client_hold_word(gpu->index, level_highest())};
     device_judge(&devices[n]);
     if (!devices[n].off && !thread_start())
         turn_off(&devices[n], "there is no memory for a thread");

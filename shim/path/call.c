@@ -11,9 +11,8 @@
 #include "shim/path/traced.h"
 #include "shim/lookup/unknown.h"
 #include "common/mutant.h"
-
-_Thread_local unsigned call_in_callback __attribute__((tls_model("initial-exec")));
-_Thread_local uint32_t call_thread_level __attribute__((tls_model("initial-exec")));
+#include "shim/objects/thread.h"
+#include "shim/objects/stream.h"
 
 static void call_fill(struct call *c, struct vhq_cmd *cmd)
 {
@@ -25,9 +24,25 @@ static void call_fill(struct call *c, struct vhq_cmd *cmd)
         memcpy(cmd->payload, c->args, c->req.bytes);
 }
 
+/* Perhaps between timing events, where it is no launch. */
+static __attribute__((noinline)) int call_timed(struct call *c, struct shim_stream *s)
+{
+    struct traced_who who = {.stream = s->id, .op = trace_op, .level = (uint16_t)s->level};
+    struct timing *t;
+    CUresult r;
+
+    if (s->q || !c->name)
+        return c->now(c->args);
+    who.name = trace_name(c->name);
+    t = traced_begin(s->ctx, s->handle, &who);
+    r = (CUresult)c->now(c->args);
+    traced_end(t, s->handle, r);
+    return (int)r;
+}
+
 static int call_now(struct call *c, struct shim_stream *s)
 {
-    return trace_on() ? traced_now(c, s) : c->now(c->args);
+    return trace_on() ? call_timed(c, s) : c->now(c->args);
 }
 
 static __attribute__((noinline)) int call_past_captures(struct call *c, struct shim_stream *s)
@@ -57,7 +72,7 @@ static int call_queue(struct call *c, struct shim_stream *s, uint64_t before)
     if (!c->run || c->req.bytes > VHQ_MAX_PAYLOAD || s->undeferred || config_get()->inline_only ||
         atomic_load_explicit(&unknown_passes, memory_order_relaxed))
         c->req.flags |= VHQ_MUST_INLINE;
-    c->req.boost = c->req.boost || call_boost(s);
+    c->req.boost = c->req.boost || thread_boosts(s);
     c->req.frame = __builtin_frame_address(0);
     if (unlikely(c->req.flags & VHQ_AFTER_ALL)) {
         call_note_stands();
@@ -101,9 +116,9 @@ static int call_unqueued(struct call *c, struct shim_stream *s)
 
 static CUresult call_go(struct call *c, struct shim_stream *s)
 {
-    if (capture_any() && capture_active(s->handle))
+    if (capture_active(s))
         return (CUresult)c->now(c->args);
-    call_thread_level = s->level;
+    thread_level = s->level;
     uint64_t before = atomic_load_explicit(&s->epoch, memory_order_relaxed);
     if (s->tracked)
         schedule_begin(s);
@@ -122,7 +137,7 @@ static CUresult call_go(struct call *c, struct shim_stream *s)
 
 uint64_t call_direct_begin(struct shim_stream *s)
 {
-    call_thread_level = s->level;
+    thread_level = s->level;
     uint64_t before = atomic_load_explicit(&s->epoch, memory_order_relaxed);
     schedule_begin(s);
     return before;
@@ -148,7 +163,7 @@ bool call_plain_begin(struct shim_stream *s, uint32_t flags, uint64_t *epoch)
         schedule_begin(s);
     if (!vhq_begin_plain(s->q, flags))
         return false;
-    call_thread_level = s->level;
+    thread_level = s->level;
     *epoch = before;
     return true;
 }
@@ -162,18 +177,51 @@ CUresult call_plain_end(struct shim_stream *s, uint32_t flags, uint64_t est_ns, 
     return likely(r == CUDA_SUCCESS) ? r : call_direct_end(s, epoch, flags, r);
 }
 
+/* Its record is put when it returned. */
+static __attribute__((noinline)) CUresult call_traced(struct call *c, struct shim_stream *s)
+{
+    struct trace_record local = {.kind = TRACE_COPY}, *r = c->record ? c->record : &local;
+    CUresult result;
+
+    if (!c->record && !c->name)
+        return call_go(c, s);
+    if (!c->record) {
+        r->name = trace_name(c->name);
+        r->copy.bytes = c->bytes;
+    }
+    r->ns = trace_clock();
+    r->level = (uint16_t)s->level;
+    r->stream = s->id;
+    if (!r->copy.op) /* the same place in both kinds */
+        r->copy.op = trace_op_next();
+    trace_op = r->copy.op;
+    result = call_go(c, s);
+    trace_op = 0;
+    if (result != CUDA_SUCCESS)
+        return result;
+    r->copy.took_ns = trace_took(r->ns);
+    trace_put(r);
+    if (c->req.flags & CALL_WAITS)
+        traced_wait(c->name, trace_clock());
+    return result;
+}
+static_assert(offsetof(struct trace_record, copy.op) == offsetof(struct trace_record, kernel.op) &&
+                  offsetof(struct trace_record, copy.took_ns) ==
+                      offsetof(struct trace_record, kernel.took_ns),
+              "both kinds begin alike");
+
 CUresult call_on(struct call *c, struct shim_stream *s)
 {
     STOP(call_on);
     if (!s)
         return (CUresult)c->now(c->args);
-    return trace_on() ? traced_call(c, s, call_go) : call_go(c, s);
+    return trace_on() ? call_traced(c, s) : call_go(c, s);
 }
 
 struct shim_stream *call_stream(CUstream *stream, bool ptds)
 {
     *stream = stream_normal(*stream, ptds);
-    return call_native() ? NULL : stream_of(*stream);
+    return thread_bypasses() ? NULL : stream_of(*stream);
 }
 
 CUresult call_sync(struct call *c, struct shim_stream *s, uint64_t est_ns, bool waits)

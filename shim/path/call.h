@@ -8,6 +8,7 @@
 #include "shim/objects/capture.h"
 #include "shim/lookup/shim.h"
 #include "shim/objects/stream.h"
+#include "shim/objects/thread.h"
 #include "common/trace.h"
 #include "vhq/vhq.h"
 
@@ -29,15 +30,6 @@ struct call {
     const char *name;
     uint64_t bytes;
 };
-
-/* Set in a thread while it runs a host function of the application. */
-extern _Thread_local unsigned call_in_callback __attribute__((tls_model("initial-exec")));
-/* True where a wrapper must be plain pass-through: the shim is off, or the caller is a host
- * function, which the driver answers itself, or the dispatcher. */
-static inline bool call_native(void)
-{
-    return unlikely(shim_bypassed() || call_in_callback || vhq_in_dispatcher());
-}
 
 /* Most calls of real-time work need no struct call: the stream has no queue, nothing of the process
  * is buffered, and nobody asks for a record of the call. Such a call goes to the driver at once,
@@ -74,13 +66,6 @@ void call_note_stands(void);
 static inline bool call_stands_any(void)
 {
     return atomic_load_explicit(&call_stands, memory_order_relaxed) != 0;
-}
-
-/* Level of the last stream this thread used: a wait of a thread above its target boosts it. */
-extern _Thread_local uint32_t call_thread_level __attribute__((tls_model("initial-exec")));
-static inline bool call_boost(const struct shim_stream *s)
-{
-    return call_thread_level > s->level;
 }
 
 #endif

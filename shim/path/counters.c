@@ -98,7 +98,8 @@ static void counters_end(struct shim_context *ctx, bool alive)
 }
 CONTEXT_END(CONTEXT_ENDING, counters_end)
 
-void counters_forget(struct shim_stream *s)
+/* The last figures of a stream that goes. */
+static void counters_forget(struct shim_stream *s)
 {
     struct page_counters *c = counters_of(s->ctx);
     if (!c)
@@ -106,6 +107,7 @@ void counters_forget(struct shim_stream *s)
     publish_stream(s, c);
     add(&c->in_flight, 0, s->published.pending);
 }
+STREAM_NOTE(STREAM_ENDS, counters_forget)
 
 void counters_ungated_graph(const struct shim_context *ctx)
 {

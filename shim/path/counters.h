@@ -10,8 +10,6 @@ struct shim_stream;
 
 /* Add what happened in `ctx` since the last time to the counters of its device. */
 void counters_publish(struct shim_context *ctx);
-/* The last figures of a stream that goes. Under the lock of its context. */
-void counters_forget(struct shim_stream *s);
 /* Calls of a stream that are not known complete, where no marker counts them; 0 for others. Of one
  * that has a queue, and goes while its process is alone: 1. */
 uint64_t counters_pending(struct shim_stream *s);

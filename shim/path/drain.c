@@ -3,17 +3,12 @@
  */
 #include "shim/path/drain.h"
 
-#include "scheduler/client/client.h"
-#include "common/clock.h"
-#include "shim/path/call.h"
+#include "shim/objects/thread.h"
 #include "shim/objects/capture.h"
 #include "shim/objects/event.h"
-#include "shim/pace/gates.h"
 #include "shim/objects/memory.h"
-#include "shim/learn/profile.h"
-#include "shim/pace/suspend.h"
-#include "shim/path/traced.h"
 #include "common/mutant.h"
+#include "shim/objects/context.h"
 
 static void drain_blocking(struct shim_context *ctx, bool boost)
 {
@@ -49,7 +44,7 @@ void drain_before_legacy(struct shim_stream *legacy)
     if (!set || vhq_set_idle(set) || vhq_set_blocking_idle(set))
         return;
     context_enter(legacy->ctx);
-    vhq_set_drain_unblocked(set, call_boost(legacy));
+    vhq_set_drain_unblocked(set, thread_boosts(legacy));
     context_leave(legacy->ctx);
 }
 
@@ -87,7 +82,7 @@ void drain_sync_stream(struct shim_stream *s, bool boost)
 
 static bool context_boost(const struct shim_context *ctx)
 {
-    return call_thread_level > ctx->legacy->level;
+    return thread_level > ctx->legacy->level;
 }
 
 static void drain_each(struct shim_context *ctx, void *user)
@@ -157,7 +152,7 @@ void drain_stream_unblocked(struct shim_stream *s)
     if (vhq_set_idle(s->ctx->set))
         return;
     context_enter(s->ctx);
-    vhq_drain_unblocked(s->q, call_boost(s));
+    vhq_drain_unblocked(s->q, thread_boosts(s));
     context_leave(s->ctx);
 }
 
@@ -198,11 +193,11 @@ static void drain_unknown(void)
     memory_forget();
 }
 
-/* ---- thunks and process end --------------------------------------------------------------- */
+/* ---- thunks ---------------------------------------------------------------------------- */
 
 void shim_drain(enum drain_scope scope)
 {
-    if (call_native())
+    if (thread_bypasses())
         return;
     if (scope == DRAIN_UNKNOWN_BEGIN) /* the end, which is known, will be counted */
         atomic_fetch_add(&capture_count, 1);
@@ -227,51 +222,7 @@ void shim_drain(enum drain_scope scope)
         return;
     atomic_fetch_add(&ctx->foreign, 1);
     if (scope == DRAIN_LEGACY)
-        drain_stream(ctx->legacy, call_boost(ctx->legacy));
+        drain_stream(ctx->legacy, thread_boosts(ctx->legacy));
     else
         drain_context(ctx);
-}
-
-/* The application ends: what it launched before is to run, as natively, but not for ever. All
- * contexts have the same end, since each is drained by a thread of its own. */
-struct ending {
-    uint64_t until_ns;
-    bool late;
-};
-
-static void exit_each(struct shim_context *ctx, void *user)
-{
-    struct ending *e = user;
-    uint64_t now = clock_ns();
-    uint32_t left_ms = e->until_ns > now ? (uint32_t)((e->until_ns - now) / NS_PER_MS) : 0;
-    if (ctx->set && !vhq_set_idle(ctx->set) && vhq_set_drain_timeout(ctx->set, left_ms) != 0)
-        e->late = true;
-}
-
-void shim_exit_drain(void)
-{
-    struct ending e = {.until_ns = clock_ns() + UINT64_C(2000) * NS_PER_MS};
-    if (vhq_in_dispatcher())
-        return;
-    suspend_end();
-    context_each(exit_each, &e);
-    if (e.late)
-        log_line(LOG_WARN, "the program ended while its work was held; some of it did not run");
-    traced_finish();
-    shim_end(); /* before the client goes: no wrapper may count activity now */
-    client_close();
-    gates_open_all();
-    profile_close();
-}
-
-/* The parent's threads, driver and connection are not ours. */
-void shim_fork_child(void)
-{
-    if (MUTANT(fork_forgotten)) {
-        shim_begin();
-        return;
-    }
-    trace_stop();
-    vhq_after_fork();
-    client_after_fork();
 }

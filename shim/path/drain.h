@@ -26,10 +26,6 @@ void drain_stream_unblocked(struct shim_stream *s);
 /* Nothing is buffered in any context. */
 bool drain_nothing(void);
 
-/* process.c: at exit, and in a forked child. */
-void shim_exit_drain(void);
-void shim_fork_child(void);
-
 /* What blocking streams have buffered goes before a call in their legacy stream that overtakes what
  * is buffered there, and natively waits for nothing. */
 void drain_before_legacy(struct shim_stream *legacy);

@@ -13,6 +13,9 @@
 #include "shim/objects/capture.h"
 #include "shim/pace/schedule.h"
 #include "common/mutant.h"
+#include "shim/objects/level.h"
+#include "shim/objects/context.h"
+#include "shim/objects/stream.h"
 
 enum { WATCHES = 64 };
 
@@ -53,9 +56,9 @@ static void watch_stand(struct watch *w, uint32_t devices)
         if (!(change >> dev & 1))
             continue;
         if (devices >> dev & 1)
-            client_external_wait_begin(dev, schedule_highest());
+            client_external_wait_begin(dev, level_highest());
         else
-            client_external_wait_end(dev, schedule_highest());
+            client_external_wait_end(dev, level_highest());
     }
 }
 
@@ -141,7 +144,7 @@ static struct watch *watch_claim(struct shim_stream *s)
 struct watch *external_wait_begin(CUstream handle)
 {
     struct shim_stream *s = stream_known(handle);
-    if (!s || schedule_highest() == CUTIN_LEVEL_BE || (capture_any() && capture_active(handle)))
+    if (!s || level_highest() == CUTIN_LEVEL_BE || capture_active(s))
         return NULL;
     struct watch *w = watch_claim(s);
     if (!w)
@@ -207,7 +210,7 @@ void external_wait_end(struct watch *w)
 
 void external_wait_thread_begins(struct shim_context *ctx, struct shim_stream *s, const void *id)
 {
-    if (schedule_highest() == CUTIN_LEVEL_BE)
+    if (level_highest() == CUTIN_LEVEL_BE)
         return;
     pthread_mutex_lock(&lock);
     for (int i = 0; i < WATCHES; i++)
@@ -282,7 +285,7 @@ static _Atomic uint32_t asked; /* devices, as bits */
 void external_wait_asked(const struct shim_context *ctx)
 {
     uint32_t bit = device_bit(ctx->gpu->index);
-    if (schedule_highest() != CUTIN_LEVEL_BE && !MUTANT(thread_waits_untold) &&
+    if (level_highest() != CUTIN_LEVEL_BE && !MUTANT(thread_waits_untold) &&
         !(atomic_load_explicit(&asked, memory_order_relaxed) & bit))
         atomic_fetch_or(&asked, bit);
 }
@@ -323,7 +326,8 @@ void external_wait_look(void)
 
 /* ---- streams and contexts that go ------------------------------------------------------------ */
 
-void external_wait_forget(const struct shim_stream *s)
+/* Work of others may still wait for what is in it, behind the wait. */
+static void external_wait_forget(struct shim_stream *s)
 {
     if (!atomic_load_explicit(&watched, memory_order_relaxed))
         return;
@@ -333,6 +337,7 @@ void external_wait_forget(const struct shim_stream *s)
             watches[i].stream = NULL;
     pthread_mutex_unlock(&lock);
 }
+STREAM_NOTE(STREAM_UNLINKED, external_wait_forget)
 
 static void watch_forget(struct watch *w, const struct shim_context *ctx)
 {

@@ -37,7 +37,5 @@ static inline void external_wait_follow(const struct shim_stream *s,
 }
 /* From the client's thread, every tick. */
 void external_wait_look(void);
-/* The stream is destroyed: work of others may still wait for what is in it, behind the wait. */
-void external_wait_forget(const struct shim_stream *s);
 
 #endif

@@ -13,7 +13,6 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "shim/path/call.h"
 #include "shim/objects/capture.h"
 #include "shim/objects/context.h"
 
@@ -53,7 +52,7 @@ static _Atomic uint32_t calls;
 
 /* ---- begin and end -------------------------------------------------------------------------- */
 
-void traced_open(void)
+static void traced_open(void)
 {
     const struct config *cfg = config_get();
     bool first = cfg->trace_keep == TRACE_KEEP_FIRST;
@@ -70,6 +69,15 @@ void traced_open(void)
         log_line(LOG_WARN, "CUTIN_TRACE=%.200s cannot be written: %s; no trace", cfg->trace,
                  strerror(-rc));
 }
+
+/* The trace that CUTIN_TRACE asks for. One that cannot be written is one warning. */
+static int traced_wanted(struct shim_context *none)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, traced_open);
+    return 0;
+}
+CONTEXT_BEGIN(CONTEXT_WANTED, traced_wanted)
 
 static bool clock_is(const struct clock *k, const struct shim_context *ctx)
 {
@@ -252,64 +260,7 @@ void traced_end(struct timing *t, CUstream stream, CUresult result)
                           memory_order_release);
 }
 
-int traced_now(struct call *c, struct shim_stream *s)
-{
-    struct traced_who who = {.stream = s->id, .op = trace_op, .level = (uint16_t)s->level};
-    struct timing *t;
-    CUresult r;
-
-    if (s->q || !c->name)
-        return c->now(c->args);
-    who.name = trace_name(c->name);
-    t = traced_begin(s->ctx, s->handle, &who);
-    r = (CUresult)c->now(c->args);
-    traced_end(t, s->handle, r);
-    return (int)r;
-}
-
 /* ---- records -------------------------------------------------------------------------------- */
-
-CUresult traced_call(struct call *c, struct shim_stream *s,
-                     CUresult (*go)(struct call *, struct shim_stream *))
-{
-    struct trace_record local = {.kind = TRACE_COPY}, *r = c->record ? c->record : &local;
-    CUresult result;
-
-    if (!c->record && !c->name)
-        return go(c, s);
-    if (!c->record) {
-        r->name = trace_name(c->name);
-        r->copy.bytes = c->bytes;
-    }
-    r->ns = trace_clock();
-    r->level = (uint16_t)s->level;
-    r->stream = s->id;
-    if (!r->copy.op) /* the same place in both kinds */
-        r->copy.op = trace_op_next();
-    trace_op = r->copy.op;
-    result = go(c, s);
-    trace_op = 0;
-    if (result != CUDA_SUCCESS)
-        return result;
-    r->copy.took_ns = trace_took(r->ns);
-    trace_put(r);
-    if (c->req.flags & CALL_WAITS)
-        traced_wait(c->name, trace_clock());
-    return result;
-}
-static_assert(offsetof(struct trace_record, copy.op) == offsetof(struct trace_record, kernel.op) &&
-                  offsetof(struct trace_record, copy.took_ns) ==
-                      offsetof(struct trace_record, kernel.took_ns),
-              "both kinds begin alike");
-
-void traced_cut(enum trace_kind kind, const struct shim_stream *s, uint64_t turn)
-{
-    struct trace_record r = {.kind = (uint16_t)kind, .level = (uint16_t)s->level, .stream = s->id};
-
-    r.cut.device = s->ctx->gpu->index;
-    r.cut.turn = turn;
-    trace_put(&r);
-}
 
 void traced_wait(const char *name, uint64_t from_ns)
 {

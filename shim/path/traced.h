@@ -11,9 +11,7 @@
 #include "shim/lookup/shim.h"
 #include "common/trace.h"
 
-struct call;
 struct shim_context;
-struct shim_stream;
 struct timing;
 
 /* Whose call it is. */
@@ -22,22 +20,13 @@ struct traced_who {
     uint16_t level;
 };
 
-/* Begin the trace that CUTIN_TRACE asks for; once, with the first context. A trace that cannot be
- * written is one warning. */
-void traced_open(void);
 /* At exit: read what is complete. */
 void traced_finish(void);
 
-/* `go` makes the call; its record is put when it returned. */
-CUresult traced_call(struct call *c, struct shim_stream *s,
-                     CUresult (*go)(struct call *, struct shim_stream *));
-/* The driver call itself, perhaps between timing events, where it is no launch. */
-int traced_now(struct call *c, struct shim_stream *s);
 /* Around a driver call in `stream` of the current context. NULL: this one is not timed. */
 struct timing *traced_begin(const struct shim_context *ctx, CUstream stream,
                             const struct traced_who *who);
 void traced_end(struct timing *t, CUstream stream, CUresult result);
-void traced_cut(enum trace_kind kind, const struct shim_stream *s, uint64_t turn);
 
 /* Around a call that waits: 0 where no trace is written; the result is `r`. */
 static inline uint64_t traced_from(void)

@@ -5,12 +5,16 @@
 
 #include "shim/objects/block.h"
 #include "shim/path/drain.h"
-#include "shim/path/op.h"
+#include "shim/wrap/op.h"
 #include "common/mutant.h"
+#include "shim/objects/thread.h"
+#include "shim/pace/schedule.h"
+#include "shim/objects/context.h"
+#include "shim/objects/stream.h"
 
 static __attribute__((noinline)) bool frees_drained(void)
 {
-    struct shim_context *ctx = call_native() ? NULL : context_known();
+    struct shim_context *ctx = thread_bypasses() ? NULL : context_known();
     if (ctx)
         drain_context(ctx); /* frees that are buffered count when we try once more */
     return ctx;
@@ -80,8 +84,8 @@ static CUresult alloc_queued(const struct alloc *a, struct shim_stream *s)
 static CUresult alloc_async(struct alloc *a, bool ptds)
 {
     a->stream = stream_normal(a->stream, ptds);
-    struct shim_stream *s = call_native() ? NULL : stream_of(a->stream);
-    bool queued = s && s->q && !(capture_any() && capture_active(a->stream));
+    struct shim_stream *s = thread_bypasses() ? NULL : stream_of(a->stream);
+    bool queued = s && s->q && !capture_active(s);
     CUresult r = queued ? alloc_queued(a, s) : alloc_ahead(a, s);
     if (s)
         schedule_end(s, 0, false);

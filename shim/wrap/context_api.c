@@ -9,6 +9,7 @@
 #include "shim/pace/gates.h"
 #include "shim/objects/memory.h"
 #include "common/mutant.h"
+#include "shim/objects/thread.h"
 
 /* ---- current contexts --------------------------------------------------------------------- */
 
@@ -27,7 +28,7 @@ SWITCH(cuCtxPopCurrent_v2, (CUcontext * pctx), pctx)
     {                                                                                              \
         context_switched();                                                                        \
         CUresult r = REAL(sym)(__VA_ARGS__);                                                       \
-        if (r == CUDA_SUCCESS && !call_native())                                                   \
+        if (r == CUDA_SUCCESS && !thread_bypasses())                                               \
             context_entered(handle);                                                               \
         return r;                                                                                  \
     }
@@ -48,7 +49,7 @@ ENTER(cuCtxCreate_v4,
 static void closing(CUcontext handle)
 {
     context_switched();
-    struct shim_context *ctx = call_native() ? NULL : context_find(handle);
+    struct shim_context *ctx = thread_bypasses() ? NULL : context_find(handle);
     if (!ctx)
         return;
     context_finish(ctx, NULL);
@@ -87,7 +88,7 @@ EXPORT CUresult cuCtxAttach(CUcontext *pctx, unsigned int flags)
 {
     context_switched();
     CUresult r = REAL(cuCtxAttach)(pctx, flags);
-    struct shim_context *ctx = r == CUDA_SUCCESS && !call_native() ? context_find(*pctx) : NULL;
+    struct shim_context *ctx = r == CUDA_SUCCESS && !thread_bypasses() ? context_find(*pctx) : NULL;
     if (ctx)
         atomic_fetch_add(&ctx->attached, 1);
     return r;
@@ -97,7 +98,7 @@ EXPORT CUresult cuCtxAttach(CUcontext *pctx, unsigned int flags)
  * it is closed, which costs one that lives on nothing but its estimates: it is made known again. */
 EXPORT CUresult cuCtxDetach(CUcontext handle)
 {
-    struct shim_context *ctx = call_native() ? NULL : context_find(handle);
+    struct shim_context *ctx = thread_bypasses() ? NULL : context_find(handle);
     if (ctx && count_down(&ctx->attached))
         return REAL(cuCtxDetach)(handle);
     closing(handle);
@@ -106,7 +107,7 @@ EXPORT CUresult cuCtxDetach(CUcontext handle)
 EXPORT CUresult cuGreenCtxDestroy(CUgreenCtx hCtx)
 {
     CUcontext ctx = NULL;
-    if (!call_native() && REAL(cuCtxFromGreenCtx)(&ctx, hCtx) == CUDA_SUCCESS)
+    if (!thread_bypasses() && REAL(cuCtxFromGreenCtx)(&ctx, hCtx) == CUDA_SUCCESS)
         closing(ctx);
     return closed(REAL(cuGreenCtxDestroy)(hCtx));
 }
@@ -118,7 +119,7 @@ static struct shim_context *primary_of(CUdevice device)
     CUcontext handle = NULL;
     unsigned flags;
     int active = 0;
-    if (call_native() || !atomic_load_explicit(&context_count, memory_order_relaxed) ||
+    if (thread_bypasses() || !atomic_load_explicit(&context_count, memory_order_relaxed) ||
         REAL(cuDevicePrimaryCtxGetState)(device, &flags, &active) != CUDA_SUCCESS || !active ||
         REAL(cuDevicePrimaryCtxRetain)(&handle, device) != CUDA_SUCCESS)
         return NULL;
@@ -172,7 +173,7 @@ static bool counted(CUdevice device)
 EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
 {
     CUresult r = REAL(cuDevicePrimaryCtxRetain)(pctx, dev);
-    if (r == CUDA_SUCCESS && counted(dev) && !call_native())
+    if (r == CUDA_SUCCESS && counted(dev) && !thread_bypasses())
         atomic_fetch_add(&retained[dev], 1);
     return r;
 }
@@ -212,7 +213,7 @@ static CUresult primary_lives(CUdevice device, CUresult (*end)(CUdevice))
 
 static CUresult primary_release(CUdevice device, CUresult (*end)(CUdevice))
 {
-    uint32_t holders = counted(device) && !call_native() ? count_down(&retained[device]) : 0;
+    uint32_t holders = counted(device) && !thread_bypasses() ? count_down(&retained[device]) : 0;
     return holders > 1 && !MUTANT(release_waits) ? primary_lives(device, end)
                                                  : primary_end(device, end);
 }

@@ -10,10 +10,11 @@
 #include "shim/objects/stream.h"
 #include "shim/path/external_wait.h"
 #include "common/mutant.h"
+#include "shim/objects/thread.h"
 
 static void everything_first(bool leave)
 {
-    if (!leave && !call_native())
+    if (!leave && !thread_bypasses())
         drain_all(false);
 }
 
@@ -30,7 +31,7 @@ static void given_work(struct shim_context *ctx, void *user)
  * in between has not seen the wait. A record is work in none. */
 static void streams_wait(CUcontext handle)
 {
-    struct shim_context *ctx = call_native() ? NULL : context_find(handle);
+    struct shim_context *ctx = thread_bypasses() ? NULL : context_find(handle);
     if (ctx)
         context_each_kin(ctx, given_work, NULL);
 }
@@ -41,13 +42,13 @@ static void record_begins(CUevent event)
     if (own)
         drain_context(own);
     everything_first(MUTANT(context_record_undrained));
-    if (!call_native())
+    if (!thread_bypasses())
         event_record_begins(event);
 }
 
 static CUresult recorded(CUevent event, CUresult r)
 {
-    if (r == CUDA_SUCCESS && !call_native())
+    if (r == CUDA_SUCCESS && !thread_bypasses())
         event_recorded(event);
     return r;
 }
@@ -69,7 +70,7 @@ static struct watch *wait_begins(CUcontext handle, CUevent event)
 {
     everything_first(MUTANT(context_wait_undrained));
     streams_wait(handle);
-    const struct shim_event *ev = call_native() ? NULL : event_find(event);
+    const struct shim_event *ev = thread_bypasses() ? NULL : event_find(event);
     struct shim_context *ctx = ev && ev->interprocess ? context_find(handle) : NULL;
     if (ctx)
         call_note_stands();

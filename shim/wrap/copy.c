@@ -2,9 +2,10 @@
  * copy.c - asynchronous copies and memsets. A host operand in pageable memory makes the copy
  * inline: the driver reads or writes it before the call returns.
  */
-#include "shim/path/op.h"
+#include "shim/wrap/op.h"
 #include "shim/path/pieces.h"
 #include "common/mutant.h"
+#include "shim/objects/context.h"
 
 /* Far below what any device accepts is certain; and no sum of such overflows. */
 #define MAX_PITCH ((size_t)1 << 31)

@@ -3,7 +3,7 @@
  * turn: behind what is buffered before them, and not while they are held.
  */
 #include "shim/objects/memory.h"
-#include "shim/path/op.h"
+#include "shim/wrap/op.h"
 #include "shim/path/pieces.h"
 #include "common/mutant.h"
 

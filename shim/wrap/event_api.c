@@ -12,11 +12,12 @@
 #include "shim/pace/schedule.h"
 #include "shim/path/traced.h"
 #include "common/mutant.h"
+#include "shim/objects/thread.h"
 
 EXPORT CUresult cuEventCreate(CUevent *phEvent, unsigned int Flags)
 {
     CUresult r = REAL(cuEventCreate)(phEvent, Flags);
-    if (r == CUDA_SUCCESS && !call_native()) {
+    if (r == CUDA_SUCCESS && !thread_bypasses()) {
         struct shim_event *ev = event_add(*phEvent);
         if (ev) {
             ev->interprocess = (Flags & CU_EVENT_INTERPROCESS) != 0;
@@ -82,7 +83,7 @@ static bool event_late(void)
 
 EXPORT CUresult cuEventQuery(CUevent hEvent)
 {
-    struct shim_event *ev = call_native() ? NULL : event_find(hEvent);
+    struct shim_event *ev = thread_bypasses() ? NULL : event_find(hEvent);
     if (!ev)
         return REAL(cuEventQuery)(hEvent);
     struct event_seen seen = event_see(ev);
@@ -101,14 +102,14 @@ EXPORT CUresult cuEventQuery(CUevent hEvent)
 
 static CUresult event_synchronize(CUevent hEvent)
 {
-    struct shim_event *ev = call_native() ? NULL : event_find(hEvent);
+    struct shim_event *ev = thread_bypasses() ? NULL : event_find(hEvent);
     if (!ev)
         return REAL(cuEventSynchronize)(hEvent);
     bool captures = capture_any();
     struct event_seen seen = event_see(ev);
     struct vhq_fence *fence = event_fence(ev, false);
     if (fence && seen.stream && !MUTANT(event_sync_undrained))
-        vhq_fence_drain(fence, call_boost(seen.stream));
+        vhq_fence_drain(fence, thread_boosts(seen.stream));
     vhq_fence_put(fence);
     CUresult r;
     CAPTURE_LATER(captures, r, wait_real(ev, hEvent));
@@ -132,8 +133,8 @@ static bool event_timeless(CUevent handle, const struct shim_event *ev)
 
 static bool not_yet(const float *ms, CUevent start, CUevent end)
 {
-    struct shim_event *first = call_native() ? NULL : event_find(start);
-    struct shim_event *last = call_native() ? NULL : event_find(end);
+    struct shim_event *first = thread_bypasses() ? NULL : event_find(start);
+    struct shim_event *last = thread_bypasses() ? NULL : event_find(end);
     bool buffered = (first && event_buffered(first)) || (last && event_buffered(last));
     return buffered && ms && !event_timeless(start, first) && !event_timeless(end, last);
 }
@@ -174,7 +175,7 @@ static bool destroy_later(struct shim_event *ev, struct vhq_fence *fence)
 
 static CUresult event_destroy(CUevent handle)
 {
-    struct shim_event *ev = call_native() ? NULL : event_find(handle);
+    struct shim_event *ev = thread_bypasses() ? NULL : event_find(handle);
     struct vhq_fence *fence = ev ? event_fence(ev, false) : NULL;
     bool pending = fence && (!vhq_fence_submitted(fence) || (ev->waited && !drain_nothing()));
     if (pending)
@@ -197,14 +198,14 @@ EXPORT CUresult cuEventDestroy_v2(CUevent hEvent)
 EXPORT CUresult cuIpcGetEventHandle(CUipcEventHandle *pHandle, CUevent event)
 {
     CUresult r = REAL(cuIpcGetEventHandle)(pHandle, event);
-    if (r == CUDA_SUCCESS && !call_native())
+    if (r == CUDA_SUCCESS && !thread_bypasses())
         event_share(event);
     return r;
 }
 /* Somebody outside records it. */
 static CUresult opened(CUresult r, const CUevent *event)
 {
-    if (r == CUDA_SUCCESS && !call_native()) {
+    if (r == CUDA_SUCCESS && !thread_bypasses()) {
         event_add(*event);
         event_share(*event);
     }

@@ -8,7 +8,7 @@
 #include "shim/objects/context.h"
 #include "shim/path/external_wait.h"
 #include "shim/path/drain.h"
-#include "shim/path/join.h"
+#include "shim/pace/schedule.h"
 #include "common/mutant.h"
 
 /* ---- record ------------------------------------------------------------------------------- */
@@ -39,7 +39,7 @@ static bool record_refusable(const struct record *a, const struct shim_event *ev
 static CUresult call_unknown(struct call *c, struct shim_stream *s, CUevent event)
 {
     c->req.flags |= VHQ_MUST_INLINE;
-    bool captures = s && capture_any() && capture_active(s->handle);
+    bool captures = s && capture_active(s);
     CUresult r = call_on(c, s);
     struct shim_event *ev = s && r == CUDA_SUCCESS ? event_adopt(event) : NULL;
     if (ev && captures)
@@ -130,7 +130,7 @@ static CUresult event_record(CUevent event, CUstream stream, unsigned flags, boo
         event_node_begins();
     if (!ev)
         return call_unknown(&c, s, event);
-    bool captures = capture_any() && capture_active(s->handle);
+    bool captures = capture_active(s);
     if (atomic_load_explicit(&ev->captured, memory_order_relaxed) != captures)
         atomic_store(&ev->captured, captures);
     if (captures) {
@@ -245,7 +245,7 @@ static CUresult event_wait(CUstream stream, CUevent event, unsigned flags, bool 
         event_node_begins();
     if (!ev)
         return call_unknown(&c, s, event);
-    if (capture_any() && capture_active(s->handle)) {
+    if (capture_active(s)) {
         if (!atomic_load(&ev->captured)) /* refused, once the driver knows the record */
             record_submitted(ev);
         return call_on(&c, NULL);

@@ -4,7 +4,7 @@
  * are given are the caller's. They come behind what their own stream has buffered, whichever
  * context is current.
  */
-#include "shim/path/op.h"
+#include "shim/wrap/op.h"
 #include "shim/path/external_wait.h"
 
 enum { IN_TURN = VHQ_UNCOUNTED | VHQ_MUST_INLINE };

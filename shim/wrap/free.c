@@ -14,6 +14,8 @@
 #include "shim/objects/memory.h"
 #include "shim/pace/schedule.h"
 #include "common/mutant.h"
+#include "shim/objects/level.h"
+#include "shim/objects/thread.h"
 
 static void forget(void)
 {
@@ -24,7 +26,7 @@ static void forget(void)
 static void going(void)
 {
     forget();
-    if (!call_native() && !MUTANT(free_drains_own_context))
+    if (!thread_bypasses() && !MUTANT(free_drains_own_context))
         drain_all_unblocked();
 }
 
@@ -97,7 +99,7 @@ static void freeing(CUdeviceptr at)
     if (!at)
         return;
     going();
-    if (call_native() || !schedule_queues(schedule_lowest()))
+    if (thread_bypasses() || !level_queues(level_lowest()))
         return;
     block_forget(at);
     struct shim_context *owner =

@@ -15,6 +15,7 @@
 #include "shim/graph/graph_exec.h"
 #include "shim/graph/graph_copy.h"
 #include "common/mutant.h"
+#include "shim/objects/thread.h"
 
 /* ---- nodes with events --------------------------------------------------------------------- */
 
@@ -140,7 +141,7 @@ static CUresult graph_queue(struct graph_call *a, struct call *c, struct shim_st
     /* Other streams may have buffered what its events stand for, or the free of its memory. */
     bool events = atomic_load_explicit(&event_nodes_seen, memory_order_relaxed) || a->exec->memory;
     if (unlikely(events))
-        drain_all(call_boost(s));
+        drain_all(thread_boosts(s));
     a->ctx = a->exec->ctx = s->ctx;
     a->sample = s->per_thread ? NULL : s->ctx;
     a->level = s->level;
@@ -221,7 +222,7 @@ static CUresult wide_submit(struct graph_call *a, struct call *c, struct shim_st
 static bool wide(struct graph_call *a, const struct shim_stream *s)
 {
     if (likely(!atomic_load_explicit(&asides_seen, memory_order_relaxed)) || !s || a->upload ||
-        (capture_any() && capture_active(s->handle)))
+        capture_active(s))
         return false;
     a->exec = exec_find(a->handle);
     return a->exec && a->exec->asides;
@@ -254,7 +255,7 @@ static CUresult graph_submit(struct graph_call *a, bool ptds)
         uint64_t epoch = call_direct_begin(s);
         return call_direct_end(s, &epoch, kernel, (CUresult)graph_run(a));
     }
-    if (!s || (capture_any() && capture_active(s->handle)))
+    if (!s || capture_active(s))
         return call_on(&c, s);
     if (!s->q)
         return graph_straight(a, &c, s);
@@ -309,7 +310,7 @@ static bool destroy_later(struct exec *e, CUgraphExec handle, struct vhq_fence *
 
 EXPORT CUresult cuGraphExecDestroy(CUgraphExec hGraphExec)
 {
-    struct exec *e = call_native() ? NULL : exec_find(hGraphExec);
+    struct exec *e = thread_bypasses() ? NULL : exec_find(hGraphExec);
     if (!e)
         return exec_destroy(hGraphExec);
     struct vhq_fence *fence = exec_swap(e, NULL);

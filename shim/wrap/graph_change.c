@@ -8,8 +8,10 @@
 #include "shim/graph/graph_exec.h"
 #include "shim/graph/graph_copy.h"
 #include "shim/pace/schedule.h"
-#include "shim/path/op.h"
+#include "shim/wrap/op.h"
 #include "common/mutant.h"
+#include "shim/objects/thread.h"
+#include "shim/objects/context.h"
 
 /* ---- instantiating --------------------------------------------------------------------------- */
 
@@ -41,7 +43,7 @@ static void exec_note_waits(CUgraphExec handle, CUgraph graph)
 static CUresult exec_made(CUresult r, const CUgraphExec *handle, CUgraph graph,
                           unsigned long long flags)
 {
-    struct shim_context *ctx = r == CUDA_SUCCESS && !call_native() ? context_current() : NULL;
+    struct shim_context *ctx = r == CUDA_SUCCESS && !thread_bypasses() ? context_current() : NULL;
     if (ctx && (ctx->set || gpu_device_several())) {
         struct context_scope scope = context_push(ctx);
         exec_describe(ctx, *handle, graph, flags);
@@ -94,7 +96,7 @@ EXPORT CUresult cuGraphRetainUserObject(CUgraph graph, CUuserObject object, unsi
 /* The copy that is to follow what the driver answered `r` to; NULL: none. */
 static struct graph_copy *follower(CUresult r, CUgraphExec handle)
 {
-    struct exec *e = r == CUDA_SUCCESS && !call_native() ? exec_find(handle) : NULL;
+    struct exec *e = r == CUDA_SUCCESS && !thread_bypasses() ? exec_find(handle) : NULL;
     return e && !MUTANT(graph_copy_stale) ? e->copy : NULL;
 }
 

@@ -9,6 +9,7 @@
 #include "shim/objects/pool.h"
 #include "shim/pace/schedule.h"
 #include "common/mutant.h"
+#include "shim/objects/thread.h"
 
 struct trampoline {
     CUhostFn function;
@@ -51,14 +52,14 @@ static uint64_t trampoline_enter(struct trampoline *t)
         schedule_last(t->stream, epoch);
     if (t->stream->tracked && !MUTANT(function_waits_untold))
         external_wait_thread_begins(t->stream->ctx, t->stream, t);
-    call_in_callback++;
+    thread_in_callback++;
     return epoch;
 }
 
 /* Who comes second frees. */
 static void trampoline_leave(struct trampoline *t, uint64_t epoch)
 {
-    call_in_callback--;
+    thread_in_callback--;
     external_wait_thread_ends(t);
     if (epoch == MET_NOBODY)
         epoch = atomic_exchange(&t->met, MET_RAN);
@@ -170,7 +171,7 @@ static CUresult launch_function(struct host_call a, CUhostFn function, void *dat
                 .flags = function_flags(&a) | MUTANT_OVERTAKES(host_function_overtakes)}};
     struct shim_stream *s = call_stream(&a.stream, ptds);
     /* A captured function runs once per launch of its graph: no trampoline that frees itself. */
-    if (!s || !function || (capture_any() && capture_active(a.stream)))
+    if (!s || !function || capture_active(s))
         return launch_real(&a, function, data);
     CUresult error = context_error(s->ctx);
     if (error)
@@ -208,7 +209,7 @@ static CUresult add_callback(CUstream stream, CUstreamCallback callback, void *d
                      .args = &a,
                      .req = {.bytes = sizeof(a), .flags = VHQ_UNCOUNTED}};
     struct shim_stream *s = call_stream(&a.stream, ptds);
-    if (!s || !callback || flags || (capture_any() && capture_active(a.stream)))
+    if (!s || !callback || flags || capture_active(s))
         return REAL(cuStreamAddCallback)(a.stream, callback, data, flags);
     CUresult error = context_error(s->ctx);
     if (error)

@@ -53,7 +53,7 @@ struct launch_copy {
     enum launch_kind kind;
     uint32_t params; /* 0xffffffff: `extra` */
     uint32_t param_bytes;
-    const struct function_param *layout; /* the function outlives its buffered launches */
+    const struct profile_param *layout; /* the function outlives its buffered launches */
     struct estimate *estimate;
     struct shim_context *ctx;
     struct traced_who who;
@@ -85,8 +85,9 @@ static CUresult driver_launch(const struct launch *l, const CUlaunchConfig *conf
 static CUresult driver_launch_timed(const struct launch *l, const CUlaunchConfig *config)
 {
     struct sample *sample = !l->estimate ? NULL
-                            : l->beside  ? estimate_begin_beside(l->estimate, l->ctx, l->stream)
-                                         : estimate_begin(l->estimate, l->ctx, l->stream);
+                            : l->beside
+                                ? estimate_begin_beside(l->estimate, l->ctx, l->stream, pad_sample)
+                                : estimate_begin(l->estimate, l->ctx, l->stream);
     if (likely(!sample && !l->who.op))
         return driver_launch(l, config);
     struct timing *timing = l->who.op ? traced_begin(l->ctx, l->stream, &l->who) : NULL;
@@ -632,7 +633,7 @@ static CUresult launch_recording(const CUlaunchConfig *config, struct launch *l,
     if (!MUTANT(launch_event_unseen))
         attributes_events(config, drain_recorded);
     CUresult r = call_direct(s) && !launch_noted(l, s) ? launch_direct(l, s) : launch_submit(l, s);
-    if (!(capture_any() && capture_active(l->stream)))
+    if (!capture_active_at(s, l->stream))
         attributes_events(config, event_recorded);
     return r;
 }

@@ -8,7 +8,7 @@
 
 #include "shim/objects/memory.h"
 #include "shim/pace/gates.h"
-#include "shim/path/op.h"
+#include "shim/wrap/op.h"
 #include "shim/path/external_wait.h"
 #include "common/mutant.h"
 

@@ -6,6 +6,8 @@
 #include "shim/objects/function.h"
 #include "shim/objects/memory.h"
 #include "common/mutant.h"
+#include "shim/objects/thread.h"
+#include "shim/objects/context.h"
 
 /* ---- unload ------------------------------------------------------------------------------- */
 
@@ -19,7 +21,7 @@ static CUresult unloaded(CUresult r)
 
 EXPORT CUresult cuModuleUnload(CUmodule hmod)
 {
-    if (call_native())
+    if (thread_bypasses())
         return REAL(cuModuleUnload)(hmod);
     if (!MUTANT(module_unload_undrained))
         drain_all(false);
@@ -29,7 +31,7 @@ EXPORT CUresult cuModuleUnload(CUmodule hmod)
 
 EXPORT CUresult cuLibraryUnload(CUlibrary library)
 {
-    if (call_native())
+    if (thread_bypasses())
         return REAL(cuLibraryUnload)(library);
     drain_all(false);
     function_forget_module(library);
@@ -41,7 +43,7 @@ EXPORT CUresult cuLibraryUnload(CUlibrary library)
 EXPORT CUresult cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library, const char *name)
 {
     CUresult r = REAL(cuLibraryGetKernel)(pKernel, library, name);
-    if (r == CUDA_SUCCESS && !call_native())
+    if (r == CUDA_SUCCESS && !thread_bypasses())
         function_kernel_made(*pKernel, library);
     return r;
 }
@@ -49,7 +51,7 @@ EXPORT CUresult cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library, const c
 EXPORT CUresult cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int numKernels, CUlibrary lib)
 {
     CUresult r = REAL(cuLibraryEnumerateKernels)(kernels, numKernels, lib);
-    if (r == CUDA_SUCCESS && !call_native())
+    if (r == CUDA_SUCCESS && !thread_bypasses())
         for (unsigned i = 0; i < numKernels; i++)
             if (kernels[i])
                 function_kernel_made(kernels[i], lib);
@@ -59,7 +61,7 @@ EXPORT CUresult cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int numKer
 EXPORT CUresult cuLibraryGetModule(CUmodule *pMod, CUlibrary library)
 {
     CUresult r = REAL(cuLibraryGetModule)(pMod, library);
-    if (r == CUDA_SUCCESS && !call_native() && !MUTANT(library_module_unknown))
+    if (r == CUDA_SUCCESS && !thread_bypasses() && !MUTANT(library_module_unknown))
         function_library_module(*pMod, library);
     return r;
 }
@@ -67,7 +69,7 @@ EXPORT CUresult cuLibraryGetModule(CUmodule *pMod, CUlibrary library)
 EXPORT CUresult cuFuncGetModule(CUmodule *hmod, CUfunction hfunc)
 {
     CUresult r = REAL(cuFuncGetModule)(hmod, hfunc);
-    if (r == CUDA_SUCCESS && !call_native())
+    if (r == CUDA_SUCCESS && !thread_bypasses())
         function_handle_made(*hmod, hfunc);
     return r;
 }
@@ -75,7 +77,7 @@ EXPORT CUresult cuFuncGetModule(CUmodule *hmod, CUfunction hfunc)
 EXPORT CUresult cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel)
 {
     CUresult r = REAL(cuKernelGetFunction)(pFunc, kernel);
-    if (r == CUDA_SUCCESS && !call_native())
+    if (r == CUDA_SUCCESS && !thread_bypasses())
         function_handle_made(*pFunc, kernel);
     return r;
 }
@@ -107,7 +109,7 @@ static CUresult attribute_set(CUresult r, struct shim_function *f, CUfunction_at
 /* Nothing is deferred, so nothing has to be known of functions. */
 static bool attribute_passes(void)
 {
-    return call_native() || !atomic_load(&context_queued);
+    return thread_bypasses() || !atomic_load(&context_queued);
 }
 
 /* The function may be another context's than the current one: it becomes known by a launch. */

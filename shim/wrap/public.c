@@ -6,6 +6,8 @@
 #include "scheduler/client/client.h"
 #include "shim/path/call.h"
 #include "shim/path/counters.h"
+#include "shim/objects/thread.h"
+#include "shim/objects/context.h"
 
 EXPORT const char *cutin_version(void)
 {
@@ -16,7 +18,7 @@ EXPORT const char *cutin_version(void)
 static struct vhq *queue_enter(CUstream stream, struct shim_context **ctx, CUresult *result)
 {
     struct shim_stream *s = call_stream(&stream, false);
-    *result = !s     ? call_native() ? CUTIN_NOT_LOADED : CUDA_ERROR_INVALID_HANDLE
+    *result = !s     ? thread_bypasses() ? CUTIN_NOT_LOADED : CUDA_ERROR_INVALID_HANDLE
               : s->q ? CUDA_SUCCESS
                      : CUDA_ERROR_NOT_SUPPORTED;
     if (!s || !s->q)
@@ -81,7 +83,7 @@ EXPORT CUresult cutin_stream_state(CUstream stream, struct cutin_stream_state *s
         return CUDA_ERROR_INVALID_VALUE;
     struct shim_stream *s = call_stream(&stream, false);
     if (!s)
-        return call_native() ? CUTIN_NOT_LOADED : CUDA_ERROR_INVALID_HANDLE;
+        return thread_bypasses() ? CUTIN_NOT_LOADED : CUDA_ERROR_INVALID_HANDLE;
     *state = (struct cutin_stream_state){.size = sizeof(*state), .level = s->level};
     struct vhq *q = queue_enter(stream, &ctx, &r);
     if (!q)

@@ -16,6 +16,8 @@
 #include "shim/objects/stream.h"
 #include "shim/path/traced.h"
 #include "common/mutant.h"
+#include "shim/objects/thread.h"
+#include "shim/objects/context.h"
 
 enum { PATIENCE_MS = 100, LOOK_US = 50 };
 
@@ -150,8 +152,8 @@ static void queue_settle(const struct shim_stream *s, uint64_t sent, uint64_t ep
 static CUresult stream_query(CUstream handle, bool ptds)
 {
     handle = stream_normal(handle, ptds);
-    struct shim_stream *s = call_native() ? NULL : stream_of(handle);
-    if (!s || (capture_any() && capture_active(handle)))
+    struct shim_stream *s = thread_bypasses() ? NULL : stream_of(handle);
+    if (!s || capture_active(s))
         return REAL(cuStreamQuery)(handle);
     /* Before the look at what is buffered: what another thread buffers in between is not
      * complete. */
@@ -188,13 +190,13 @@ EXPORT CUresult cuStreamQuery_ptsz(CUstream hStream)
 static CUresult stream_synchronize(CUstream handle, bool ptds)
 {
     handle = stream_normal(handle, ptds);
-    struct shim_stream *s = call_native() ? NULL : stream_of(handle);
+    struct shim_stream *s = thread_bypasses() ? NULL : stream_of(handle);
     bool captures = capture_any();
-    if (!s || (captures && capture_active(handle)))
+    if (!s || (captures && capture_active(s)))
         return REAL(cuStreamSynchronize)(handle);
     uint64_t epoch = atomic_load(&s->epoch);
     if (!MUTANT(stream_sync_undrained))
-        drain_sync_stream(s, call_boost(s));
+        drain_sync_stream(s, thread_boosts(s));
     uint64_t sent = queue_sent_late(s);
     uint32_t gone = atomic_load(&s->ctx->gone);
     CUresult r;
@@ -275,7 +277,7 @@ static void ask_streams(struct shim_context *ctx, void *user)
             asked->refused |= !schedule_all_complete(s) && (!s->q || vhq_busy(s->q));
             continue;
         }
-        asked->result = capture_query(s->handle, &captures);
+        asked->result = capture_query(s, &captures);
         asked->refused |= captures && s->kind == VHQ_LEGACY && !schedule_all_complete(s);
     }
     pthread_mutex_unlock(&ctx->lock);
@@ -299,7 +301,7 @@ static __attribute__((noinline)) bool synchronize_asking(struct shim_context *ct
 
 static CUresult context_synchronize(void)
 {
-    struct shim_context *ctx = call_native() ? NULL : context_known();
+    struct shim_context *ctx = thread_bypasses() ? NULL : context_known();
     if (!ctx)
         return REAL(cuCtxSynchronize)();
     struct synced synced;
@@ -323,7 +325,9 @@ EXPORT CUresult cuCtxSynchronize(void)
 
 static CUresult context_synchronize_v2(CUcontext ctx)
 {
-    struct shim_context *known = call_native() ? NULL : ctx ? context_find(ctx) : context_known();
+    struct shim_context *known = thread_bypasses() ? NULL
+                                 : ctx             ? context_find(ctx)
+                                                   : context_known();
     if (!known)
         return REAL(cuCtxSynchronize_v2)(ctx);
     struct synced synced;

@@ -9,10 +9,11 @@
 #include "shim/pace/gates.h"
 #include "shim/path/call.h"
 #include "common/mutant.h"
+#include "shim/objects/thread.h"
 
 static CUresult shared(CUresult r)
 {
-    if (r == CUDA_SUCCESS && !call_native() && !MUTANT(shared_memory_unseen)) {
+    if (r == CUDA_SUCCESS && !thread_bypasses() && !MUTANT(shared_memory_unseen)) {
         memory_note_rings();
         gates_note_peer();
     }

@@ -2,11 +2,13 @@
  * stream_api.c - streams come, change and go.
  */
 #include "shim/objects/capture.h"
-#include "shim/pace/departed.h"
 #include "shim/path/call.h"
 #include "shim/path/drain.h"
 #include "shim/lookup/unknown.h"
 #include "common/mutant.h"
+#include "shim/objects/thread.h"
+#include "shim/objects/context.h"
+#include "shim/objects/stream.h"
 
 /* ---- create ------------------------------------------------------------------------------- */
 
@@ -21,7 +23,7 @@ static void look_links(void)
 
 static CUresult created(CUresult r, const CUstream *stream)
 {
-    if (r != CUDA_SUCCESS || call_native())
+    if (r != CUDA_SUCCESS || thread_bypasses())
         return r;
     stream_created(*stream);
     look_links();
@@ -33,7 +35,7 @@ static CUresult created(CUresult r, const CUstream *stream)
 static bool room_made(CUresult r)
 {
     struct shim_context *ctx =
-        r != CUDA_ERROR_OUT_OF_MEMORY || call_native() ? NULL : context_known();
+        r != CUDA_ERROR_OUT_OF_MEMORY || thread_bypasses() ? NULL : context_known();
     if (!ctx || !ctx->set)
         return false;
     context_enter(ctx);
@@ -98,15 +100,14 @@ static void destroy_later(struct shim_stream *s)
 static CUresult stream_destroy(CUstream handle)
 {
     struct shim_stream *s =
-        call_native() || !handle || stream_special(handle) ? NULL : stream_known(handle);
+        thread_bypasses() || !handle || stream_special(handle) ? NULL : stream_known(handle);
     if (!s)
         return REAL(cuStreamDestroy_v2)(handle);
     struct shim_context *ctx = s->ctx;
     if (MUTANT(stream_destroy_early))
         return REAL(cuStreamDestroy_v2)(handle);
-    bool captures = capture_any() && capture_active(handle);
-    departed_add(s);
-    stream_unlink(s);
+    bool captures = capture_active(s);
+    stream_leave(s);
     stream_reap(ctx);
     if (s->q)
         vhq_release(s->q); /* nobody can name it any more to end its own hold */

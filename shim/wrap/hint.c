@@ -10,13 +10,11 @@
 #include <pthread.h>
 
 #include "scheduler/client/client.h"
+#include "shim/objects/level.h"
 #include "shim/path/call.h"
-#include "shim/objects/capture.h"
-#include "shim/pace/departed.h"
-#include "shim/pace/hint.h"
-#include "shim/pace/schedule.h"
-
-_Thread_local int hint_thread_level __attribute__((tls_model("initial-exec"))) = -1;
+#include "shim/objects/thread.h"
+#include "shim/objects/context.h"
+#include "shim/objects/stream.h"
 
 /* The section that this thread is in. */
 static _Thread_local struct {
@@ -33,13 +31,13 @@ static int key_failed;
 /* Before the first context nobody has been asked what is granted. */
 static uint32_t level_of_process(void)
 {
-    return atomic_load_explicit(&context_count, memory_order_relaxed) ? schedule_highest()
+    return atomic_load_explicit(&context_count, memory_order_relaxed) ? level_highest()
                                                                       : config_get()->level;
 }
 
 static CUresult level_allowed(int level)
 {
-    if (call_native())
+    if (thread_bypasses())
         return CUTIN_NOT_LOADED;
     if (config_get()->stream_priority == STREAM_PRIORITY_FLAT)
         return CUDA_ERROR_NOT_SUPPORTED;
@@ -52,7 +50,7 @@ EXPORT CUresult cutin_thread_set_level(int level)
 {
     CUresult r = level < CUTIN_LEVEL_OF_PROCESS ? CUDA_ERROR_INVALID_VALUE : level_allowed(level);
     if (r == CUDA_SUCCESS)
-        hint_thread_level = level;
+        thread_level_wanted = level;
     return r;
 }
 
@@ -61,17 +59,16 @@ static void stream_anew(struct shim_stream *s, uint32_t level)
 {
     CUstream handle = s->handle;
     struct shim_context *ctx = s->ctx;
-    int keep = hint_thread_level;
+    int keep = thread_level_wanted;
     context_enter(ctx);
-    bool captures = capture_any() && capture_active(handle);
-    departed_add(s);
-    stream_unlink(s);
+    bool captures = capture_active(s);
+    stream_leave(s);
     if (s->q)
         vhq_release(s->q);
     stream_end(s, !captures);
-    hint_thread_level = (int)level;
+    thread_level_wanted = (int)level;
     stream_created(handle);
-    hint_thread_level = keep;
+    thread_level_wanted = keep;
     context_leave(ctx);
 }
 
@@ -85,7 +82,7 @@ EXPORT CUresult cutin_stream_set_level(CUstream stream, unsigned int level)
         return CUDA_ERROR_INVALID_HANDLE;
     if (stream_special(stream))
         return CUDA_ERROR_NOT_SUPPORTED;
-    if (capture_any() && capture_active(stream))
+    if (capture_active(s))
         return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     if (s->level == level)
         return CUDA_SUCCESS;
@@ -102,15 +99,15 @@ EXPORT CUresult cutin_stream_set_level(CUstream stream, unsigned int level)
 /* The device of the current context, and the level of this thread's work there. */
 static CUresult where(int *device, uint32_t *level)
 {
-    if (call_native())
+    if (thread_bypasses())
         return CUTIN_NOT_LOADED;
     const struct shim_context *ctx = context_current();
     if (!ctx)
         return CUDA_ERROR_INVALID_CONTEXT;
     *device = ctx->gpu->index;
-    *level = schedule_highest();
-    if (hint_thread_level >= 0 && (uint32_t)hint_thread_level < *level)
-        *level = (uint32_t)hint_thread_level;
+    *level = level_highest();
+    if (thread_level_wanted >= 0 && (uint32_t)thread_level_wanted < *level)
+        *level = (uint32_t)thread_level_wanted;
     return *device < 0 || *level == CUTIN_LEVEL_BE ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
 }
 
@@ -127,7 +124,7 @@ EXPORT CUresult cutin_hint_soon(unsigned int us)
 
 EXPORT CUresult cutin_hint_deadline(unsigned int us)
 {
-    if (call_native())
+    if (thread_bypasses())
         return CUTIN_NOT_LOADED;
     client_hint_deadline(us);
     return CUDA_SUCCESS;
@@ -137,7 +134,7 @@ EXPORT CUresult cutin_hint_deadline(unsigned int us)
 
 static void thread_ended(void *unused)
 {
-    if (section.depth && !call_native())
+    if (section.depth && !thread_bypasses())
         client_idle(section.device, section.level);
     section.depth = 0;
 }
@@ -151,7 +148,7 @@ EXPORT CUresult cutin_section_begin(void)
 {
     int keep = errno;
     CUresult r = CUDA_SUCCESS;
-    if (call_native())
+    if (thread_bypasses())
         return CUTIN_NOT_LOADED;
     if (section.depth == 0) {
         pthread_once(&once, make_key);
@@ -168,7 +165,7 @@ EXPORT CUresult cutin_section_begin(void)
 
 EXPORT CUresult cutin_section_end(void)
 {
-    if (call_native())
+    if (thread_bypasses())
         return CUTIN_NOT_LOADED;
     if (section.depth == 0)
         return CUDA_ERROR_INVALID_VALUE;

@@ -10,30 +10,15 @@
  * legacy or the calling thread's default stream, and never deferred. Those with _CUT have a
  * statement that may change the call `c` on the stream `s` before it is made.
  */
-#ifndef CUTIN_SHIM_PATH_OP_H
-#define CUTIN_SHIM_PATH_OP_H
+#ifndef CUTIN_SHIM_WRAP_OP_H
+#define CUTIN_SHIM_WRAP_OP_H
 
+#include "shim/lookup/each.h"
 #include "shim/path/call.h"
 #include "shim/learn/estimate.h"
 #include "shim/objects/memory.h"
 #include "shim/pace/schedule.h"
-
-#define EACH_1(f, a)                        f a
-#define EACH_2(f, a, ...)                   f a EACH_1(f, __VA_ARGS__)
-#define EACH_3(f, a, ...)                   f a EACH_2(f, __VA_ARGS__)
-#define EACH_4(f, a, ...)                   f a EACH_3(f, __VA_ARGS__)
-#define EACH_5(f, a, ...)                   f a EACH_4(f, __VA_ARGS__)
-#define EACH_6(f, a, ...)                   f a EACH_5(f, __VA_ARGS__)
-#define EACH_PICK(a, b, c, d, e, g, n, ...) EACH_##n
-#define EACH(f, ...)          EACH_PICK(__VA_ARGS__, 6, 5, 4, 3, 2, 1, 0)(f, __VA_ARGS__)
-#define OP_FIELD(type, name)  type name;
-#define OP_PARAM(type, name)  type name,
-#define OP_PARAM_(type, name) , type name
-#define OP_VALUE(type, name)  name,
-#define OP_VALUE_(type, name) , name
-#define OP_INIT(type, name)   .name = name,
-#define OP_USE(type, name)    a->name,
-#define OP_USE_(type, name)   , a->name
+#include "shim/objects/stream.h"
 
 /* The estimate of a copy, of which a trace wants to know the bytes too. In `est`. */
 #define OP_COPY(n, on_device) (c.bytes = (n), estimate_copy_ns(n, on_device))
@@ -174,9 +159,6 @@
     {                                                                                              \
         return sym##_call(true EACH(OP_VALUE_, __VA_ARGS__));                                      \
     }
-/* `, x, y` -> `x, y` */
-#define OP_COMMAS(...)            OP_COMMAS_(__VA_ARGS__)
-#define OP_COMMAS_(nothing, ...)  __VA_ARGS__
 #define OP_VALUE_SYNC(type, name) , a->name
 #define OP_SYNC_CALL(sym, ...)                                                                     \
     (a->ptds ? REAL(sym##_ptds)(OP_COMMAS(__VA_ARGS__)) : REAL(sym)(OP_COMMAS(__VA_ARGS__)))

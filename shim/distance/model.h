@@ -1,12 +1,12 @@
 /*
- * distance_model.h - what a GPU at a distance costs, by DxPU (He et al., ACM TACO 2023): every
+ * model.h - what a GPU at a distance costs, by DxPU (He et al., ACM TACO 2023): every
  * command that the GPU is asked for comes later by what the round trip is longer than over PCIe;
  * the GPU reads the host's memory with so many requests in flight, so the rate falls as the round
  * trip grows; writes to the host are posted, so half of the round trip is added and the rate stays.
  * Arithmetic alone: no driver and no settings.
  */
-#ifndef CUTIN_SHIM_PATH_DISTANCE_MODEL_H
-#define CUTIN_SHIM_PATH_DISTANCE_MODEL_H
+#ifndef CUTIN_SHIM_DISTANCE_MODEL_H
+#define CUTIN_SHIM_DISTANCE_MODEL_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,0 +1,99 @@
+/*
+ * delay.c - delays in stream order (see delay.h).
+ *
+ * The delay is a kernel of one thread that looks at the clock. It is a CUkernel of a library, so it
+ * belongs to no context: nothing has to be followed when contexts come and go.
+ */
+#include "shim/distance/delay.h"
+
+#include "shim/distance/link.h"
+#include "shim/objects/capture.h"
+#include "shim/objects/stream.h"
+
+/* The simulated driver knows it by its name. */
+static const char ptx[] = ".version 6.5\n"
+                          ".target sm_52\n"
+                          ".address_size 64\n"
+                          ".visible .entry distance(.param .u64 distance_ns)\n"
+                          "{\n"
+                          "    .reg .pred %p;\n"
+                          "    .reg .b64 %ns, %start, %now, %past;\n"
+                          "    ld.param.u64 %ns, [distance_ns];\n"
+                          "    mov.u64 %start, %globaltimer;\n"
+                          "AGAIN:\n"
+                          "    mov.u64 %now, %globaltimer;\n"
+                          "    sub.u64 %past, %now, %start;\n"
+                          "    setp.lt.u64 %p, %past, %ns;\n"
+                          "    @%p bra AGAIN;\n"
+                          "    ret;\n"
+                          "}\n";
+
+static _Atomic(CUkernel) kernel; /* NULL: not loaded yet */
+static _Atomic bool off;         /* the driver does not take it */
+
+static void refused(CUresult why)
+{
+    if (!atomic_exchange(&off, true))
+        log_line(LOG_WARN,
+                 "CUTIN_DISTANCE_US: the driver refuses the kernel that delays (error %d); the GPU "
+                 "stays as near as it is",
+                 (int)why);
+}
+
+/* The driver knows no libraries (before CUDA 12.0), or cannot translate the kernel, which is found
+ * at its first launch on a device. Any other error is one that the program's own call finds too. */
+static bool refusal(CUresult r)
+{
+    return r == CUDA_ERROR_NOT_FOUND || r == CUDA_ERROR_NOT_SUPPORTED ||
+           r == CUDA_ERROR_INVALID_PTX || r == CUDA_ERROR_UNSUPPORTED_PTX_VERSION ||
+           r == CUDA_ERROR_NO_BINARY_FOR_GPU || r == CUDA_ERROR_JIT_COMPILER_NOT_FOUND ||
+           r == CUDA_ERROR_JIT_COMPILATION_DISABLED;
+}
+
+static CUresult kernel_make(CUlibrary *library, CUkernel *made)
+{
+    CUresult r = REAL(cuLibraryLoadData)(library, ptx, NULL, NULL, 0, NULL, NULL, 0);
+    if (r != CUDA_SUCCESS)
+        return r;
+    r = REAL(cuLibraryGetKernel)(made, *library, "distance");
+    if (r == CUDA_SUCCESS)
+        r = link_measure(*made);
+    if (r != CUDA_SUCCESS)
+        REAL(cuLibraryUnload)(*library);
+    return r;
+}
+
+/* No lock is held across the driver's calls: of threads that come at once one is first, the others
+ * give back what they loaded. A capture in this thread must not notice. */
+static bool kernel_load(void)
+{
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    CUlibrary library;
+    CUkernel made = NULL, none = NULL;
+    bool exchanged = REAL(cuThreadExchangeStreamCaptureMode)(&mode) == CUDA_SUCCESS;
+    CUresult r = kernel_make(&library, &made);
+    if (refusal(r))
+        refused(r);
+    if (r == CUDA_SUCCESS && !atomic_compare_exchange_strong(&kernel, &none, made))
+        REAL(cuLibraryUnload)(library);
+    if (exchanged)
+        REAL(cuThreadExchangeStreamCaptureMode)(&mode);
+    return r == CUDA_SUCCESS;
+}
+
+bool distance_applies(CUstream stream)
+{
+    if (atomic_load_explicit(&off, memory_order_relaxed) || shim_bypassed() ||
+        (capture_any() && capture_active_at(stream_known(stream), stream)))
+        return false;
+    return atomic_load_explicit(&kernel, memory_order_acquire) || kernel_load();
+}
+
+void distance_delay(CUstream stream, uint64_t ns)
+{
+    CUkernel k = atomic_load_explicit(&kernel, memory_order_acquire);
+    uint64_t own_ns = link_get().delay_ns; /* of a kernel that ends at once */
+    CUresult r = link_delay(k, stream, ns > own_ns ? ns - own_ns : 0);
+    if (unlikely(refusal(r)))
+        refused(r);
+}

@@ -1,0 +1,26 @@
+/*
+ * distance.h - a GPU at a distance (CUTIN_DISTANCE_US), on the one that is here: what the program
+ * asks the GPU for waits in its stream, on the device, for as long as the longer way would take
+ * (model.h). No thread waits, no order changes, and streams that capture get nothing.
+ *
+ * It stands between the wrappers and the driver: where a distance is set, api_real names functions
+ * of ours for what is delayed, which put a kernel that does nothing into the stream and then call
+ * the driver. So it is the same for work that goes straight to the driver, inline or out of a
+ * queue, and where no distance is set nothing of it is on any path.
+ */
+#ifndef CUTIN_SHIM_DISTANCE_DISTANCE_H
+#define CUTIN_SHIM_DISTANCE_DISTANCE_H
+
+#include "shim/distance/model.h"
+#include "shim/lookup/shim.h"
+
+/* What CUTIN_DISTANCE_US and CUTIN_DISTANCE_TAGS say. */
+static inline struct distance distance_get(void)
+{
+    const struct config *c = config_get();
+    return (struct distance){.rtt_ns = c->distance_ns, .tags = c->distance_tags};
+}
+/* The driver's own function, in one that stands in front of it. */
+#define DRIVER(symbol) ((__typeof__(&symbol))api_driver[API_##symbol])
+
+#endif

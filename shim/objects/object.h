@@ -1,0 +1,143 @@
+/*
+ * object.h - what a context and a stream are made of. What they can be asked for stands in context.h
+ * and stream.h.
+ */
+#ifndef CUTIN_SHIM_OBJECTS_OBJECT_H
+#define CUTIN_SHIM_OBJECTS_OBJECT_H
+
+#include <pthread.h>
+
+#include "shim/lookup/shim.h"
+#include "shim/objects/gpu_device.h"
+#include "shim/objects/table.h"
+#include "vhq/vhq.h"
+
+struct block;
+struct departed;
+struct late_node;
+struct mark_ring;
+struct pad;
+struct shim_stream;
+
+struct shim_context {
+    struct table_node node; /* by CUcontext */
+    CUcontext handle;
+    CUcontext
+        base; /* the primary context of a green one, else `handle`. Threads of the shim make this
+                     * one current: a green context is to be current in one thread at a time. */
+    uint64_t generation;
+    const struct gpu_device *gpu;
+    int priority_least, priority_greatest;
+    struct vhq_set *set; /* NULL: no stream of this process is ever held */
+    struct shim_stream *legacy;
+    struct shim_stream *aside[CUTIN_LEVELS]; /* aside.h; NULL until needed */
+    _Atomic int error; /* what every later call answers; negative: what the next one does */
+    _Atomic bool reap; /* some stream waits for stream_reap */
+    /* Calls by way of thunks, which may have put work into any stream, and how many of them are
+     * known complete. */
+    _Atomic uint32_t foreign, foreign_complete;
+    /* Blocking streams that ended with work in the driver, which the legacy stream follows, and how
+     * many of them are known complete. */
+    _Atomic uint32_t gone, gone_complete;
+    _Atomic uint32_t attached; /* by cuCtxAttach */
+    _Atomic uint32_t users;    /* threads that wait in `set` */
+    _Atomic uint32_t parked;   /* calls under way that may end it */
+    _Atomic uint32_t looking;  /* 1 while the thread that ticks asks the driver about it */
+    pthread_mutex_t lock;      /* the lists, and the words */
+    struct shim_stream *streams;
+    bool waits; /* it was given a wait for an event, which streams that come have, too */
+    struct departed *departed;
+    struct late_node *late; /* what is destroyed later, and how many; late.c */
+    uint32_t lates;
+    struct word_page *words;
+    struct gates *_Atomic gates;
+    _Atomic uint32_t gates_usable; /* nonzero: they may be used (vhq_config.gates) */
+    _Atomic uint64_t graph_gates;  /* in graphs that were launched */
+    bool memops;                   /* the driver has accepted a marker here */
+    _Atomic uint64_t memops_seen;  /* kinds of memops that it has accepted from the application */
+    struct vhq_stats published;    /* what counters.c has counted so far */
+    bool share_open;               /* look.c's: its vHQs have been opened */
+    struct vhq_times times;        /* histograms in the page */
+    void *free_next;
+};
+
+/* An epoch counts calls in its low half, and the kernels and graphs among them in the high one. */
+#define EPOCH_CALL       1ull
+#define EPOCH_KERNEL     (1ull << 32)
+#define EPOCH_CALLS(e)   ((uint32_t)(e))
+#define EPOCH_KERNELS(e) ((uint32_t)((e) >> 32))
+
+/* What counters.c has counted so far. */
+struct stream_counters {
+    uint32_t kernels, calls; /* these wrap */
+    uint64_t pending;
+};
+
+/* A stream waits for a record in another one: see schedule.h. */
+struct join {
+    _Atomic uint64_t at;
+    _Atomic(struct shim_stream *) source;
+    _Atomic uint64_t epoch, seal;
+};
+enum { JOINS = 8 };
+
+enum stream_state {
+    STREAM_LIVE,
+    STREAM_GONE,      /* destroyed by the application; its buffered work is still to be submitted */
+    STREAM_DESTROYED, /* that was submitted: the next stream_reap destroys it in the driver */
+    STREAM_LEFT,      /* the driver has no such stream any more, and runs what it was given */
+    STREAM_FREE,
+};
+
+struct shim_stream {
+    struct table_node node; /* by CUstream; special handles are found through their context */
+    CUstream handle;
+    struct shim_context *ctx;
+    struct vhq *q;   /* NULL: goes straight to the driver */
+    bool direct;     /* it never had one */
+    bool unseen;     /* pad.c counts it */
+    struct pad *pad; /* NULL: nobody asks what it leaves of the device */
+    uint32_t level;
+    enum vhq_kind kind;
+    bool per_thread; /* CU_STREAM_PER_THREAD of one thread: only that thread may submit */
+    /* A default stream that only a thread of the application can name: that one, and a green
+     * context's, which has to be current for it. */
+    bool undeferred;
+    struct block *freed;   /* frees that are buffered here; newest first (block.c) */
+    _Atomic bool captures; /* a capture began in it and has not ended (capture.c) */
+    _Atomic bool tracked;  /* its activity counts (above best effort, on a scheduled device) */
+    _Atomic int state;     /* enum stream_state */
+    /* For so many launches more one that overlaps with its predecessor is expected, and nothing of
+     * ours must come between the two. */
+    _Atomic uint32_t overlaps;
+    _Atomic bool cig; /* records for a graphics API, of which cuStreamIsCapturing may not tell */
+
+    _Alignas(64) _Atomic uint64_t epoch, complete; /* stream-ordered calls (schedule.h) */
+    _Atomic uint64_t busy;  /* odd: it is; each change adds one (schedule.c) */
+    _Atomic bool joined;    /* some of `join` is to be carried */
+    bool asked;             /* the driver is being asked for it: under the lock of the context */
+    _Atomic uint64_t found; /* epoch that a look found complete, of which nobody else has told */
+    /* The client's thread's: calls made and known complete at the last look, for how many looks it
+     * was so, and whether that was too many to hold others any longer. */
+    uint64_t looked;
+    uint32_t quiet;
+    bool stuck;
+    uint64_t fed;      /* epoch at the last look of any kind; the client's thread's */
+    uint64_t settling; /* vhq_sent at the last tick, while it is loose; the client's thread's */
+    struct stream_counters published; /* under the lock of the context */
+
+    struct join join[JOINS]; /* by the source's id */
+
+    /* Completion: a word that the GPU writes, or pooled events where memops are missing. */
+    _Atomic uint32_t *word;
+    CUdeviceptr word_device;
+    _Atomic uint32_t marked; /* newest value that the GPU was asked to write */
+    struct mark_ring *ring;
+
+    uint32_t id;                     /* in traces; counts the streams of the process from 1 */
+    uint64_t serial;                 /* per-thread streams: tells two users of one struct apart */
+    struct shim_stream *prev, *next; /* list of the context */
+    void *free_next;
+};
+
+#endif

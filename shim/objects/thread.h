@@ -1,0 +1,29 @@
+/*
+ * thread.h - what the shim knows of the calling thread.
+ */
+#ifndef CUTIN_SHIM_OBJECTS_THREAD_H
+#define CUTIN_SHIM_OBJECTS_THREAD_H
+
+#include "shim/objects/object.h"
+
+/* Set while it runs a host function of the application. */
+extern _Thread_local unsigned thread_in_callback __attribute__((tls_model("initial-exec")));
+/* Level of the last stream it used: a wait of a thread above its target boosts that. */
+extern _Thread_local uint32_t thread_level __attribute__((tls_model("initial-exec")));
+/* Level that the program wants its streams to have; -1: none. */
+extern _Thread_local int thread_level_wanted __attribute__((tls_model("initial-exec")));
+
+/* A wait of this thread boosts the stream. */
+static inline bool thread_boosts(const struct shim_stream *s)
+{
+    return thread_level > s->level;
+}
+
+/* True where a wrapper must be plain pass-through: the shim is off, or the caller is a host
+ * function, which the driver answers itself, or the dispatcher. */
+static inline bool thread_bypasses(void)
+{
+    return unlikely(shim_bypassed() || thread_in_callback || vhq_in_dispatcher());
+}
+
+#endif

@@ -22,13 +22,12 @@ static const struct room {
     {"shim", "cuda.h"},
     {"shim/lookup", "common cuda.h"},
     {"shim/suspend", "shim/lookup"},
-    {"shim/objects", "common shim/lookup shim/learn shim/pace/schedule.h vhq/vhq.h "
-                     "scheduler/client/client.h"},
+    {"shim/objects", "common shim/lookup vhq/vhq.h scheduler/client/client.h"},
     {"shim/distance", "common shim/lookup shim/objects"},
     {"shim/learn", "common shim/lookup shim/objects shim/distance/distance.h vhq/vhq.h "
                    "scheduler/client/client.h scheduler/client/waker.h"},
-    {"shim/path", "common shim/lookup shim/objects shim/learn shim/pace/schedule.h vhq/vhq.h "
-                  "scheduler/client/client.h scheduler/wire/page.h"},
+    {"shim/path", "common shim/lookup shim/objects shim/learn vhq/vhq.h scheduler/client/client.h "
+                  "scheduler/wire/page.h"},
     {"shim/pace", "common shim/lookup shim/objects shim/path shim/learn shim/suspend/groups.h "
                   "scheduler/client/client.h scheduler/wire/page.h"},
     {"shim/graph", "common shim/objects shim/path shim/learn shim/pace scheduler/client/client.h"},

@@ -7,7 +7,7 @@
 
 #include "scheduler/client/client.h"
 #include "shim/path/call.h"
-#include "shim/pace/schedule.h"
+#include "shim/objects/schedule.h"
 #include "shim/objects/context.h"
 #include "shim/objects/stream.h"
 

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/objects/function.h"
+#include "shim/learn/function.h"
 #include "shim/objects/context.h"
 
 enum { DEEPEST = 16, DEVICE_UPDATABLE = 13 /* CU_LAUNCH_ATTRIBUTE_..._KERNEL_NODE, 12.4 */ };

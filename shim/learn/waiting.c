@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "scheduler/client/client.h"
-#include "shim/objects/function.h"
+#include "shim/learn/function.h"
 #include "shim/objects/gpu_device.h"
 
 enum { LONG_NS = 1000000 };

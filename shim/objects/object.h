@@ -1,6 +1,6 @@
 /*
- * object.h - what a context and a stream are made of. What they can be asked for stands in context.h
- * and stream.h.
+ * object.h - what a context and a stream are made of. What they can be asked for stands in
+ * context.h and stream.h.
  */
 #ifndef CUTIN_SHIM_OBJECTS_OBJECT_H
 #define CUTIN_SHIM_OBJECTS_OBJECT_H

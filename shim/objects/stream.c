@@ -16,7 +16,7 @@
 #include "shim/objects/pool.h"
 #include "shim/objects/thread.h"
 #include "shim/objects/word.h"
-#include "shim/pace/schedule.h"
+#include "shim/objects/schedule.h"
 #include "shim/objects/context.h"
 
 TABLE(streams, 1024);

@@ -8,7 +8,7 @@
 
 #include "scheduler/client/client.h"
 #include "shim/objects/capture.h"
-#include "shim/pace/schedule.h"
+#include "shim/objects/schedule.h"
 #include "common/mutant.h"
 #include "shim/objects/context.h"
 

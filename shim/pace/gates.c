@@ -12,7 +12,7 @@
 #include "shim/pace/mark.h"
 #include "shim/pace/mirror.h"
 #include "common/record.h"
-#include "shim/pace/schedule.h"
+#include "shim/objects/schedule.h"
 #include "shim/objects/stream.h"
 #include "shim/objects/word.h"
 #include "shim/objects/level.h"

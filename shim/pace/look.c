@@ -18,7 +18,7 @@
 #include "shim/pace/gates.h"
 #include "shim/pace/remote.h"
 #include "shim/pace/rivals.h"
-#include "shim/pace/schedule.h"
+#include "shim/objects/schedule.h"
 #include "shim/path/counters.h"
 #include "shim/path/external_wait.h"
 #include "common/clock.h"

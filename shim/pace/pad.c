@@ -13,12 +13,12 @@
 
 #include "scheduler/client/client.h"
 #include "scheduler/wire/page.h"
-#include "shim/objects/function.h"
+#include "shim/learn/function.h"
 #include "shim/objects/pool.h"
 #include "shim/objects/stream.h"
 #include "shim/learn/estimate.h"
 #include "shim/pace/pad_guard.h"
-#include "shim/pace/schedule.h"
+#include "shim/objects/schedule.h"
 #include "common/clock.h"
 #include "shim/objects/level.h"
 

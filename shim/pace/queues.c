@@ -11,7 +11,7 @@
 #include "shim/learn/profile.h"
 #include "shim/pace/remote.h"
 #include "shim/pace/rivals.h"
-#include "shim/pace/schedule.h"
+#include "shim/objects/schedule.h"
 #include "shim/pace/suspend.h"
 #include "shim/learn/waiting.h"
 #include "shim/path/call.h"

@@ -10,7 +10,7 @@
 
 #include "scheduler/client/client.h"
 #include "shim/pace/gates.h"
-#include "shim/pace/schedule.h"
+#include "shim/objects/schedule.h"
 #include "common/record.h"
 #include "shim/suspend/groups.h"
 #include "common/clock.h"

@@ -7,7 +7,7 @@
 
 #include "shim/objects/capture.h"
 #include "shim/path/drain.h"
-#include "shim/pace/schedule.h"
+#include "shim/objects/schedule.h"
 #include "shim/path/traced.h"
 #include "shim/lookup/unknown.h"
 #include "common/mutant.h"

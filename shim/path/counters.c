@@ -7,7 +7,7 @@
 
 #include "scheduler/client/client.h"
 #include "shim/learn/estimate.h"
-#include "shim/pace/schedule.h"
+#include "shim/objects/schedule.h"
 #include "shim/objects/stream.h"
 
 static void add(_Atomic uint64_t *counter, uint64_t now, uint64_t before)

@@ -11,7 +11,7 @@
 #include "scheduler/client/client.h"
 #include "scheduler/wire/page.h"
 #include "shim/objects/capture.h"
-#include "shim/pace/schedule.h"
+#include "shim/objects/schedule.h"
 #include "common/mutant.h"
 #include "shim/objects/level.h"
 #include "shim/objects/context.h"

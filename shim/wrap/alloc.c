@@ -8,7 +8,7 @@
 #include "shim/wrap/op.h"
 #include "common/mutant.h"
 #include "shim/objects/thread.h"
-#include "shim/pace/schedule.h"
+#include "shim/objects/schedule.h"
 #include "shim/objects/context.h"
 #include "shim/objects/stream.h"
 

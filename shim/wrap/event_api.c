@@ -9,7 +9,7 @@
 #include "shim/objects/late.h"
 #include "shim/path/drain.h"
 #include "shim/path/external_wait.h"
-#include "shim/pace/schedule.h"
+#include "shim/objects/schedule.h"
 #include "shim/path/traced.h"
 #include "common/mutant.h"
 #include "shim/objects/thread.h"

@@ -8,7 +8,7 @@
 #include "shim/objects/context.h"
 #include "shim/path/external_wait.h"
 #include "shim/path/drain.h"
-#include "shim/pace/schedule.h"
+#include "shim/objects/schedule.h"
 #include "common/mutant.h"
 
 /* ---- record ------------------------------------------------------------------------------- */

@@ -12,7 +12,7 @@
 #include "shim/objects/context.h"
 #include "shim/path/drain.h"
 #include "shim/objects/memory.h"
-#include "shim/pace/schedule.h"
+#include "shim/objects/schedule.h"
 #include "common/mutant.h"
 #include "shim/objects/level.h"
 #include "shim/objects/thread.h"

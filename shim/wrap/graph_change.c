@@ -7,7 +7,7 @@
 #include "shim/graph/aside.h"
 #include "shim/graph/graph_exec.h"
 #include "shim/graph/graph_copy.h"
-#include "shim/pace/schedule.h"
+#include "shim/objects/schedule.h"
 #include "shim/wrap/op.h"
 #include "common/mutant.h"
 #include "shim/objects/thread.h"

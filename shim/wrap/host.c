@@ -7,7 +7,7 @@
 #include "shim/objects/capture.h"
 #include "shim/path/external_wait.h"
 #include "shim/objects/pool.h"
-#include "shim/pace/schedule.h"
+#include "shim/objects/schedule.h"
 #include "common/mutant.h"
 #include "shim/objects/thread.h"
 

@@ -9,7 +9,7 @@
 #include "shim/path/call.h"
 #include "shim/learn/estimate.h"
 #include "shim/objects/event.h"
-#include "shim/objects/function.h"
+#include "shim/learn/function.h"
 #include "shim/path/drain.h"
 #include "shim/pace/pad.h"
 #include "shim/learn/waiting.h"

@@ -3,7 +3,7 @@
  */
 #include "shim/path/call.h"
 #include "shim/path/drain.h"
-#include "shim/objects/function.h"
+#include "shim/learn/function.h"
 #include "shim/objects/memory.h"
 #include "common/mutant.h"
 #include "shim/objects/thread.h"

@@ -17,7 +17,7 @@
 #include "shim/path/call.h"
 #include "shim/learn/estimate.h"
 #include "shim/objects/memory.h"
-#include "shim/pace/schedule.h"
+#include "shim/objects/schedule.h"
 #include "shim/objects/stream.h"
 
 /* The estimate of a copy, of which a trace wants to know the bytes too. In `est`. */

@@ -12,7 +12,7 @@
 #include "shim/objects/capture.h"
 #include "shim/path/drain.h"
 #include "shim/pace/mark.h"
-#include "shim/pace/schedule.h"
+#include "shim/objects/schedule.h"
 #include "shim/objects/stream.h"
 #include "shim/path/traced.h"
 #include "common/mutant.h"

@@ -1,7 +1,7 @@
 /*
  * function.c - kernels and their parameter layouts (see function.h).
  */
-#include "shim/objects/function.h"
+#include "shim/learn/function.h"
 
 #include <stdlib.h>
 

@@ -2,8 +2,8 @@
  * function.h - a kernel as the shim sees it: how its parameters lie, which launches of it have been
  * seen to work, how long it runs.
  */
-#ifndef CUTIN_SHIM_OBJECTS_FUNCTION_H
-#define CUTIN_SHIM_OBJECTS_FUNCTION_H
+#ifndef CUTIN_SHIM_LEARN_FUNCTION_H
+#define CUTIN_SHIM_LEARN_FUNCTION_H
 
 #include "shim/learn/estimate.h"
 #include "shim/learn/profile.h"

@@ -1,7 +1,7 @@
 /*
  * schedule.c - this process in front of the scheduler (see schedule.h).
  */
-#include "shim/pace/schedule.h"
+#include "shim/objects/schedule.h"
 
 #include <errno.h>
 #include <pthread.h>

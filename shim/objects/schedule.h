@@ -1,8 +1,8 @@
 /*
  * schedule.h - this process in front of the scheduler, and when its streams are active.
  */
-#ifndef CUTIN_SHIM_PACE_SCHEDULE_H
-#define CUTIN_SHIM_PACE_SCHEDULE_H
+#ifndef CUTIN_SHIM_OBJECTS_SCHEDULE_H
+#define CUTIN_SHIM_OBJECTS_SCHEDULE_H
 
 #include "scheduler/client/client.h"
 #include "shim/objects/object.h"

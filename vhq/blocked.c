@@ -171,6 +171,7 @@ uint64_t blocked_due(struct vhq_set *s, uint32_t load, uint64_t now)
 void cap_poll(struct vhq *q)
 {
     struct vhq_set *s = q->set;
+    lock_none_inside();
     uint32_t value = s->ops.poll(s->user, q, q->desc.stream);
     atomic_store_explicit(&q->polled, value, memory_order_release);
 }
@@ -201,21 +202,21 @@ static struct vhq *cap_to_ask(struct vhq_set *s)
 void cap_poll_all(struct vhq_set *s)
 {
     struct vhq *q;
-    pthread_mutex_lock(&s->lock);
+    set_lock(s);
     s->pass++;
     while (s->parked == 0 && (q = cap_to_ask(s))) {
-        pthread_mutex_unlock(&s->lock);
+        set_unlock(s);
         loose_close(q);
-        pthread_mutex_lock(&s->lock);
+        set_lock(s);
         atomic_store_explicit(&q->running, RUN_NONE, memory_order_release);
         futex_wake(&q->running);
     }
     while (s->parked == 0 && (q = cap_to_poll(s))) {
-        pthread_mutex_unlock(&s->lock);
+        set_unlock(s);
         cap_poll(q);
-        pthread_mutex_lock(&s->lock);
+        set_lock(s);
         atomic_fetch_sub(&q->calls, 1);
         futex_wake(&q->calls);
     }
-    pthread_mutex_unlock(&s->lock);
+    set_unlock(s);
 }

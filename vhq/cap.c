@@ -430,6 +430,7 @@ enum mark cap_mark_by(struct vhq *q, int (*op)(void *, struct vhq *, void *, uin
     };
     q->ahead[value % UNITS] = mark_ahead(q, value - 1);
     q->wide[value % UNITS] = peek(q->tail_wide);
+    lock_none_inside();
     int err = op(s->user, q, q->desc.stream, value);
     if (err == VHQ_NO_GATE)
         return MARK_NO_GATE;
@@ -569,14 +570,14 @@ bool cap_in_flight(const struct vhq *q)
 /* Nothing was in flight, and nobody is about to put something there: off the list. */
 static bool cap_idle(struct vhq *q)
 {
-    if (pthread_mutex_trylock(&q->lock) != 0)
+    if (!queue_trylock(q))
         return false;
     bool idle = peek(q->running) == RUN_NONE && !cap_in_flight(q);
     if (idle) {
         atomic_store_explicit(&q->in_flight, 0, memory_order_relaxed);
         bump(q->set->in_flight_count, -1u);
     }
-    pthread_mutex_unlock(&q->lock);
+    queue_unlock(q);
     return idle;
 }
 
@@ -675,14 +676,14 @@ bool cap_claim_tail(struct vhq *q)
     if (peek(q->running) != RUN_NONE)
         return false;
     if (ring_empty(&q->ring)) {
-        if (pthread_mutex_trylock(&q->lock) != 0) {
+        if (!queue_trylock(q)) {
             atomic_store_explicit(&q->want_mark, 1, memory_order_relaxed);
             return false; /* its submitter will see to it */
         }
         bool free = peek(q->running) == RUN_NONE; /* still */
         if (free)
             atomic_store_explicit(&q->running, RUN_MARK, memory_order_relaxed);
-        pthread_mutex_unlock(&q->lock);
+        queue_unlock(q);
         return free;
     }
     atomic_store_explicit(&q->running, RUN_MARK, memory_order_relaxed);

@@ -90,11 +90,11 @@ void dispatcher_finish(struct vhq *q)
 void dispatcher_part(struct vhq *q, struct slot *slot)
 {
     cap_sent(q, slot->flags, slot->load, 0);
-    pthread_mutex_lock(&q->set->lock);
+    set_lock(q->set);
     slot->flags &= (uint16_t)~SLOT_LOOSE;
     q->begun = true;
     atomic_store_explicit(&q->running, RUN_NONE, memory_order_release);
-    pthread_mutex_unlock(&q->set->lock);
+    set_unlock(q->set);
 }
 
 static void job_retire(const struct job *job, bool lost)
@@ -102,17 +102,18 @@ static void job_retire(const struct job *job, bool lost)
     struct vhq *q = job->q;
     struct vhq_set *s = q->set;
     slot_release(q, job->slot);
-    pthread_mutex_lock(&s->lock);
+    set_lock(s);
     if (lost)
         cap_forget(q);
     dispatcher_finish(q);
-    pthread_mutex_unlock(&s->lock);
+    set_unlock(s);
 }
 
 static void job_run(struct vhq_set *s, const struct job *job)
 {
     struct slot *slot = job->slot;
     struct vhq *q = job->q;
+    lock_none_inside();
     if (MUTANT(repeated) && slot->cmd.run && !(slot->flags & SLOT_FREE))
         slot->cmd.run(slot->cmd.payload);
     if (likely(slot->cmd.run)) {
@@ -150,9 +151,9 @@ static void job_drop(const struct job *job)
 static void job_mark(struct vhq_set *s, const struct job *job)
 {
     loose_close(job->q);
-    pthread_mutex_lock(&s->lock);
+    set_lock(s);
     atomic_store_explicit(&job->q->running, RUN_NONE, memory_order_release);
-    pthread_mutex_unlock(&s->lock);
+    set_unlock(s);
     futex_wake(&job->q->running); /* vhq_destroy may wait for it */
 }
 
@@ -286,12 +287,12 @@ static bool dispatch(struct vhq_set *s)
     uint32_t kick = atomic_load(&s->kick), lent = 0;
     if (unlikely(s->ops.room))
         s->room = s->ops.room(s->user);
-    pthread_mutex_lock(&s->lock);
+    set_lock(s);
     struct job job = order_next(s);
     bool stop = s->stage != SET_OPEN && set_idle(s);
     if (unlikely(job_may_wait(s, &job)) && (peek(s->spares) != 0 || spare_start(s)))
         lent = role_lend(s);
-    pthread_mutex_unlock(&s->lock);
+    set_unlock(s);
     if (job.kind != JOB_SLEEP)
         job_do(s, &job);
     else if (!stop)
@@ -319,10 +320,10 @@ bool dispatcher_start(struct vhq_set *s)
 {
     if (likely(atomic_load_explicit(&s->thread_up, memory_order_acquire)))
         return true;
-    pthread_mutex_lock(&s->lock);
+    set_lock(s);
     bool up = peek(s->thread_up) != 0 || spare_start(s);
     atomic_store_explicit(&s->thread_up, up, memory_order_release);
-    pthread_mutex_unlock(&s->lock);
+    set_unlock(s);
     return up;
 }
 
@@ -330,10 +331,10 @@ bool dispatcher_start(struct vhq_set *s)
 void dispatcher_join(struct vhq_set *s)
 {
     for (uint32_t i = 0;; i++) {
-        pthread_mutex_lock(&s->lock);
+        set_lock(s);
         bool more = i < s->threads;
         pthread_t thread = s->thread[more ? i : 0];
-        pthread_mutex_unlock(&s->lock);
+        set_unlock(s);
         if (!more)
             return;
         thread_join(thread);

@@ -67,13 +67,13 @@ struct vhq_fence *vhq_fence_new(void)
     if (forked())
         return fence_homeless();
     uint32_t n = list_mine();
-    pthread_mutex_lock(&lists[n].lock);
+    lock_take(&lists[n].lock, RANK_FENCES);
     if (unlikely(!lists[n].free))
         list_grow(n);
     struct vhq_fence *f = lists[n].free;
     if (likely(f))
         lists[n].free = f->next;
-    pthread_mutex_unlock(&lists[n].lock);
+    lock_give(&lists[n].lock, RANK_FENCES);
     if (unlikely(!f))
         return NULL;
     atomic_store_explicit(&f->state, 0, memory_order_relaxed);
@@ -99,10 +99,10 @@ void vhq_fence_put(struct vhq_fence *f)
     }
     if (forked())
         return;
-    pthread_mutex_lock(&lists[f->home].lock);
+    lock_take(&lists[f->home].lock, RANK_FENCES);
     f->next = lists[f->home].free;
     lists[f->home].free = f;
-    pthread_mutex_unlock(&lists[f->home].lock);
+    lock_give(&lists[f->home].lock, RANK_FENCES);
 }
 
 bool vhq_fence_submitted(const struct vhq_fence *f)
@@ -245,10 +245,10 @@ void fence_boost_waits(struct vhq_fence *f)
     atomic_fetch_or(&f->state, FENCE_BOOSTED_WAITS);
     registry_lock();
     for (struct vhq_set *s = registry_first(); s; s = s->next) {
-        pthread_mutex_lock(&s->lock);
+        set_lock(s);
         for (struct vhq *q = s->all; q; q = q->next)
             boost_waits_of(q, f);
-        pthread_mutex_unlock(&s->lock);
+        set_unlock(s);
         dispatcher_kick(s);
     }
     registry_unlock();

@@ -39,8 +39,7 @@
  *   - else, while the ring is empty, to the holder of the producer lock (the inline path);
  *   - else to nobody, and the dispatcher may take it.
  *
- * Lock order: a vHQ's producer lock, then the registry, then a set's lock. The set's lock and the
- * registry are never held across a call into ops or a command.
+ * Lock order, and what is never called with one: lock.h.
  */
 #ifndef CUTIN_VHQ_INTERNAL_H
 #define CUTIN_VHQ_INTERNAL_H
@@ -51,6 +50,7 @@
 #include "common/clock.h"
 #include "common/likely.h"
 #include "common/trace.h"
+#include "vhq/lock.h"
 #include "vhq/vhq.h"
 
 #define NEVER UINT64_MAX
@@ -421,6 +421,32 @@ struct vhq_set {
 
     struct vhq_stats past; /* of destroyed vHQs; and cap_lifts */
 };
+
+static inline void set_lock(struct vhq_set *s)
+{
+    lock_take(&s->lock, RANK_SET);
+}
+static inline bool set_trylock(struct vhq_set *s)
+{
+    return lock_try(&s->lock, RANK_SET);
+}
+static inline void set_unlock(struct vhq_set *s)
+{
+    lock_give(&s->lock, RANK_SET);
+}
+/* The producer lock. */
+static inline void queue_lock(struct vhq *q)
+{
+    lock_take(&q->lock, RANK_QUEUE);
+}
+static inline bool queue_trylock(struct vhq *q)
+{
+    return lock_try(&q->lock, RANK_QUEUE);
+}
+static inline void queue_unlock(struct vhq *q)
+{
+    lock_give(&q->lock, RANK_QUEUE);
+}
 
 static inline bool set_idle(const struct vhq_set *s)
 {

@@ -32,15 +32,16 @@ static void left_close(struct vhq *q)
 {
     struct vhq_set *s = q->set;
     bool ask = q->marks && s->ops.complete && left_unmarked(q);
+    lock_none_inside();
     bool complete = ask && s->ops.complete(s->user, q, q->desc.stream);
-    pthread_mutex_lock(&s->lock);
+    set_lock(s);
     if (complete)
         cap_settle(q, clock_ns());
     else
         cap_look(s, clock_ns());
     if (cap_markers_out(q))
         cap_join_oldest(q);
-    pthread_mutex_unlock(&s->lock);
+    set_unlock(s);
     if (left_unmarked(q))
         cap_mark_by(q, left_mark);
 }
@@ -51,16 +52,16 @@ bool vhq_leave(struct vhq *q, bool marks)
     if (passive() || MUTANT(left_uncounted))
         return false;
     vhq_drain(q, true);
-    pthread_mutex_lock(&q->lock);
+    queue_lock(q);
     queue_await_nobody(q);
     while ((seen = atomic_load_explicit(&q->running, memory_order_acquire)) != RUN_NONE)
         futex_wait(&q->running, seen, NEVER);
     q->marks = marks;
     left_close(q);
-    pthread_mutex_lock(&q->set->lock);
+    set_lock(q->set);
     bool left = q->left = cap_in_flight(q);
-    pthread_mutex_unlock(&q->set->lock);
-    pthread_mutex_unlock(&q->lock);
+    set_unlock(q->set);
+    queue_unlock(q);
     while ((seen = atomic_load(&q->calls)) != 0)
         futex_wait(&q->calls, seen, NEVER);
     return left;

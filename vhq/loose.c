@@ -40,11 +40,12 @@ void loose_fold(struct vhq *q)
 static bool loose_complete(struct vhq *q)
 {
     struct vhq_set *s = q->set;
+    lock_none_inside();
     if (!s->ops.complete || !s->ops.complete(s->user, q, q->desc.stream))
         return false;
-    pthread_mutex_lock(&s->lock);
+    set_lock(s);
     cap_settle(q, clock_ns());
-    pthread_mutex_unlock(&s->lock);
+    set_unlock(s);
     return true;
 }
 

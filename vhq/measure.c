@@ -76,7 +76,7 @@ static void measure_above(struct vhq_set *s)
 
 void vhq_set_open(struct vhq_set *set, uint32_t of)
 {
-    pthread_mutex_lock(&set->lock);
+    set_lock(set);
     uint32_t word = 0;
     cap_look(set, clock_ns()); /* until now */
     for (struct vhq *q = set->all; q; q = q->next) {
@@ -91,7 +91,7 @@ void vhq_set_open(struct vhq_set *set, uint32_t of)
     set->open = of;
     set->opens = true;
     measure_above(set);
-    pthread_mutex_unlock(&set->lock);
+    set_unlock(set);
     if (!atomic_load(&vhq_forked))
         dispatcher_kick(set);
 }

@@ -107,10 +107,10 @@ static __attribute__((noinline)) bool inline_room_looked(struct vhq *q, uint32_t
     if (!q->desc.done && peek(q->newest) != peek(q->complete_mark))
         cap_poll(q);
     uint64_t now = clock_ns();
-    pthread_mutex_lock(&s->lock);
+    set_lock(s);
     cap_look(s, now);
     bool room = cap_take_looked(q, q->cur.load, now);
-    pthread_mutex_unlock(&s->lock);
+    set_unlock(s);
     bool out = peek(q->newest) != peek(q->complete_mark);
     if (!room && peek(q->tail_est_ns) != 0 && !((flags & VHQ_CLOSE) && out))
         cap_mark(q);
@@ -119,9 +119,9 @@ static __attribute__((noinline)) bool inline_room_looked(struct vhq *q, uint32_t
 
 static __attribute__((noinline)) bool loose_room_looked(struct vhq_set *s)
 {
-    pthread_mutex_lock(&s->lock);
+    set_lock(s);
     cap_look(s, clock_ns());
-    pthread_mutex_unlock(&s->lock);
+    set_unlock(s);
     return cap_loose_room(s);
 }
 
@@ -173,9 +173,9 @@ static __attribute__((noinline)) void await_room(struct vhq *q, uint32_t bytes)
         uint64_t head = atomic_load_explicit(&q->ring.head_seq, memory_order_acquire);
         uint64_t buffered = peek(q->ring.tail_seq) - head;
         const struct goal g = {.what = WAIT_QUEUE, .q = q, .target = head + (buffered + 3) / 4};
-        pthread_mutex_unlock(&q->lock);
+        queue_unlock(q);
         goal_wait(q->set, &g, NEVER);
-        pthread_mutex_lock(&q->lock);
+        queue_lock(q);
     } while (!ring_fits(&q->ring, bytes));
 }
 
@@ -292,14 +292,14 @@ bool vhq_begin_plain(struct vhq *q, uint32_t flags)
     static const struct vhq_req plain;
     if ((!(flags & VHQ_UNCOUNTED) && !cap_alone(q->set)) || passive())
         return false;
-    pthread_mutex_lock(&q->lock);
+    queue_lock(q);
     if (likely((cap_loose_room(q->set) && inline_allowed(q, &plain, false)) ||
                MUTANT(plain_overtakes))) {
         submit_before(q, plain_flags(flags));
         begun(q, BEGUN_PLAIN);
         return true;
     }
-    pthread_mutex_unlock(&q->lock);
+    queue_unlock(q);
     return false;
 }
 
@@ -326,7 +326,7 @@ int vhq_begin(struct vhq *q, const struct vhq_req *req, struct vhq_cmd **cmd)
         fence_await(req->after);
         fence_await(req->displaces);
     }
-    pthread_mutex_lock(&q->lock);
+    queue_lock(q);
     if (req->displaces)
         fence_displace(req->displaces);
     if (unlikely((req->flags & (VHQ_MUST_BUFFER | VHQ_IN_PARTS)) ||
@@ -394,7 +394,7 @@ void vhq_end(struct vhq *q, const void *frame, int driver_result)
         break;
     }
     begun(q, BEGUN_NONE);
-    pthread_mutex_unlock(&q->lock);
+    queue_unlock(q);
 }
 
 void vhq_end_plain(struct vhq *q, uint32_t flags, uint64_t est_ns, int driver_result)
@@ -405,7 +405,7 @@ void vhq_end_plain(struct vhq *q, uint32_t flags, uint64_t est_ns, int driver_re
         cap_sent_loose(q, est_ns < MAX_EST_NS ? (uint32_t)est_ns | 1 : MAX_EST_NS, driver_result);
     bump(q->inlined, 1u);
     begun(q, BEGUN_NONE);
-    pthread_mutex_unlock(&q->lock);
+    queue_unlock(q);
 }
 
 /* ---- birth and death ------------------------------------------------------------------------- */
@@ -426,13 +426,13 @@ int vhq_create(struct vhq_set *set, const struct vhq_desc *desc, struct vhq **ou
     atomic_init(&q->newest, word);
     atomic_init(&q->complete_mark, word);
     if (!atomic_load(&vhq_forked)) {
-        pthread_mutex_lock(&set->lock);
+        set_lock(set);
         DL_APPEND(set->all, q);
         set->wordless += !desc->done;
         gaps_of(set, desc);
         set->lowest = desc->level < set->lowest ? desc->level : set->lowest;
         set->first = desc->priority < set->first ? desc->priority : set->first;
-        pthread_mutex_unlock(&set->lock);
+        set_unlock(set);
     }
     *out = q;
     return 0;
@@ -452,22 +452,22 @@ void queue_free(struct vhq *q)
 
 void queue_await_nobody(struct vhq *q)
 {
-    pthread_mutex_lock(&q->set->lock);
+    set_lock(q->set);
     q->awaited = true;
     turn_pass(q);
-    pthread_mutex_unlock(&q->set->lock);
+    set_unlock(q->set);
 }
 
 /* Nobody else calls ops for it any more, and nobody will begin to. */
 static void queue_quiesce(struct vhq *q)
 {
     uint32_t seen;
-    pthread_mutex_lock(&q->lock);
-    pthread_mutex_lock(&q->set->lock);
+    queue_lock(q);
+    set_lock(q->set);
     q->dead = true;
-    pthread_mutex_unlock(&q->set->lock);
+    set_unlock(q->set);
     queue_await_nobody(q);
-    pthread_mutex_unlock(&q->lock);
+    queue_unlock(q);
     while ((seen = atomic_load_explicit(&q->running, memory_order_acquire)) != RUN_NONE)
         futex_wait(&q->running, seen, NEVER);
     while ((seen = atomic_load(&q->calls)) != 0)
@@ -520,8 +520,8 @@ void vhq_destroy(struct vhq *q)
     vhq_drain(q, true);
     queue_quiesce(q);
     registry_lock(); /* fence_boost may be looking at it */
-    pthread_mutex_lock(&s->lock);
+    set_lock(s);
     queue_unlink(q);
-    pthread_mutex_unlock(&s->lock);
+    set_unlock(s);
     registry_unlock();
 }

@@ -11,9 +11,9 @@ void vhq_hold(struct vhq *q)
     if (atomic_load(&vhq_forked))
         return;
     /* Under the set's lock: a command is chosen before this or not at all. */
-    pthread_mutex_lock(&q->set->lock);
+    set_lock(q->set);
     atomic_store_explicit(&q->own_hold, 1, memory_order_release);
-    pthread_mutex_unlock(&q->set->lock);
+    set_unlock(q->set);
 }
 
 void vhq_release(struct vhq *q)
@@ -60,9 +60,9 @@ uint32_t vhq_reset(struct vhq *q)
     if (atomic_load(&vhq_forked))
         return 0;
     struct vhq_set *s = q->set;
-    pthread_mutex_lock(&s->lock);
+    set_lock(s);
     uint32_t dropped = reset_line(q);
-    pthread_mutex_unlock(&s->lock);
+    set_unlock(s);
     if (dropped != 0)
         dispatcher_kick(s);
     return dropped;

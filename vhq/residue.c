@@ -32,7 +32,7 @@ void vhq_set_residue(struct vhq_set *set, struct vhq_residue *out)
     if (atomic_load(&vhq_forked))
         return;
     uint64_t now = clock_ns();
-    pthread_mutex_lock(&set->lock);
+    set_lock(set);
     cap_look(set, now);
     for (const struct vhq *q = set->in_flight; q; q = q->in_flight_next) {
         if (stands_at_gate(q))
@@ -43,5 +43,5 @@ void vhq_set_residue(struct vhq_set *set, struct vhq_residue *out)
     }
     for (const struct vhq *q = set->all; q; q = q->next)
         out->markers += q->dead ? 0 : peek(q->complete_mark);
-    pthread_mutex_unlock(&set->lock);
+    set_unlock(set);
 }

@@ -13,18 +13,21 @@
 #include <utlist.h>
 
 _Atomic bool vhq_forked;
+#ifndef NDEBUG
+_Thread_local int32_t vhq_t_locks[RANKS] __attribute__((tls_model("initial-exec")));
+#endif
 
 static pthread_mutex_t registry_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct vhq_set *registry;
 
 void registry_lock(void)
 {
-    pthread_mutex_lock(&registry_mutex);
+    lock_take(&registry_mutex, RANK_REGISTRY);
 }
 
 void registry_unlock(void)
 {
-    pthread_mutex_unlock(&registry_mutex);
+    lock_give(&registry_mutex, RANK_REGISTRY);
 }
 
 struct vhq_set *registry_first(void)
@@ -78,11 +81,11 @@ int vhq_set_create(const struct vhq_config *cfg, const struct vhq_ops *ops, void
 
 void vhq_set_configure(struct vhq_set *set, uint32_t budget_us, uint32_t depth)
 {
-    pthread_mutex_lock(&set->lock);
+    set_lock(set);
     atomic_store(&set->budget_us, budget_us);
     atomic_store(&set->depth, depth);
     measure_scale(set, set->scale);
-    pthread_mutex_unlock(&set->lock);
+    set_unlock(set);
     if (!atomic_load(&vhq_forked))
         dispatcher_kick(set);
 }
@@ -99,12 +102,12 @@ bool vhq_set_undisturbed(const struct vhq_set *set, uint64_t since_ns)
 
 void vhq_set_park(struct vhq_set *set, bool park)
 {
-    pthread_mutex_lock(&set->lock);
+    set_lock(set);
     if (park)
         set->parked++;
     else
         set->parked--;
-    pthread_mutex_unlock(&set->lock);
+    set_unlock(set);
     if (!park)
         dispatcher_kick(set);
 }
@@ -114,9 +117,9 @@ void vhq_set_tighten(struct vhq_set *set)
     if (atomic_load(&vhq_forked))
         return;
     if (set->cfg.beside && peek(*set->cfg.beside) != peek(set->beside)) {
-        pthread_mutex_lock(&set->lock);
+        set_lock(set);
         measure_scale(set, set->scale);
-        pthread_mutex_unlock(&set->lock);
+        set_unlock(set);
     }
     if (likely(peek(set->loose) == 0) || cap_alone(set))
         return;
@@ -128,13 +131,13 @@ void vhq_set_tighten(struct vhq_set *set)
 static bool set_in_driver(struct vhq_set *s)
 {
     bool called = false;
-    pthread_mutex_lock(&s->lock);
+    set_lock(s);
     for (struct vhq *q = s->all; q; q = q->next) {
         q->dead = true;
         turn_pass(q);
         called |= atomic_load_explicit(&q->turns, memory_order_acquire) != 0;
     }
-    pthread_mutex_unlock(&s->lock);
+    set_unlock(s);
     return called;
 }
 
@@ -142,9 +145,9 @@ static void set_close(struct vhq_set *s, enum set_stage stage)
 {
     if (!s || atomic_load(&vhq_forked))
         return;
-    pthread_mutex_lock(&s->lock);
+    set_lock(s);
     s->stage = stage;
-    pthread_mutex_unlock(&s->lock);
+    set_unlock(s);
     dispatcher_kick(s);
     dispatcher_join(s);
 

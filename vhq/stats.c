@@ -32,17 +32,17 @@ void vhq_get_stats(struct vhq *q, struct vhq_stats *out)
 {
     if (stats_none(out))
         return;
-    pthread_mutex_lock(&q->set->lock);
+    set_lock(q->set);
     cap_look(q->set, clock_ns());
     stats_add(out, q);
-    pthread_mutex_unlock(&q->set->lock);
+    set_unlock(q->set);
 }
 
 void vhq_set_stats(struct vhq_set *set, struct vhq_stats *out)
 {
     if (stats_none(out))
         return;
-    pthread_mutex_lock(&set->lock);
+    set_lock(set);
     cap_look(set, clock_ns());
     *out = set->past;
     uint64_t est_ns = peek(set->gpu_ns);
@@ -57,7 +57,7 @@ void vhq_set_stats(struct vhq_set *set, struct vhq_stats *out)
     used_sum(set, est_ns, out);
     uint64_t budget = peek(set->budget_us) * NS_PER_US;
     out->long_ns = set->long_ns > budget + budget / 2 ? set->long_ns : 0;
-    pthread_mutex_unlock(&set->lock);
+    set_unlock(set);
 }
 
 static void company_add(struct vhq_company *out, const struct vhq *q, const void *stream)
@@ -75,7 +75,7 @@ void vhq_set_company(struct vhq_set *set, const void *stream, struct vhq_company
 {
     enum { FEW = 8 }; /* of more there are others in any case, and a launch looks at none */
     *out = (struct vhq_company){.own = false};
-    pthread_mutex_lock(&set->lock);
+    set_lock(set);
     cap_adopt(set);
     if (peek(set->in_flight_count) > FEW)
         out->others = peek(set->in_flight_count);
@@ -83,7 +83,7 @@ void vhq_set_company(struct vhq_set *set, const void *stream, struct vhq_company
         for (const struct vhq *q = set->in_flight; q; q = q->in_flight_next)
             company_add(out, q, stream);
     out->shift_end_ns = cap_contended(set) && shift_any(set) ? shift_own_ns(set, clock_ns()) : 0;
-    pthread_mutex_unlock(&set->lock);
+    set_unlock(set);
 }
 
 uint64_t vhq_set_padded(const struct vhq_set *set)

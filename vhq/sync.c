@@ -40,10 +40,10 @@ bool vhq_set_idle(struct vhq_set *set)
 bool vhq_set_blocking_idle(struct vhq_set *set)
 {
     bool idle = true;
-    pthread_mutex_lock(&set->lock);
+    set_lock(set);
     for (const struct vhq *q = set->all; q && idle; q = q->next)
         idle = q->desc.kind != VHQ_BLOCKING || ring_empty(&q->ring);
-    pthread_mutex_unlock(&set->lock);
+    set_unlock(set);
     return idle;
 }
 
@@ -124,11 +124,11 @@ enum claim { CLAIM_NONE, CLAIM_LOCK, CLAIM_RUNNING };
 
 static bool claim_running(struct vhq *q)
 {
-    pthread_mutex_lock(&q->set->lock);
+    set_lock(q->set);
     bool mine = !q->dead && !ring_empty(&q->ring) && peek(q->running) == RUN_NONE;
     if (mine)
         atomic_store_explicit(&q->running, RUN_MARK, memory_order_relaxed);
-    pthread_mutex_unlock(&q->set->lock);
+    set_unlock(q->set);
     return mine;
 }
 
@@ -143,10 +143,10 @@ static bool claim_locked(const struct vhq *q)
  * dispatcher, which may have to wait long (a hold) before it submits anything itself. */
 static enum claim claim_take(struct vhq *q)
 {
-    if (pthread_mutex_trylock(&q->lock) == 0) {
+    if (queue_trylock(q)) {
         if (claim_locked(q))
             return CLAIM_LOCK;
-        pthread_mutex_unlock(&q->lock);
+        queue_unlock(q);
     }
     return claim_running(q) ? CLAIM_RUNNING : CLAIM_NONE;
 }
@@ -155,12 +155,12 @@ static void claim_drop(struct vhq *q, enum claim claim)
 {
     struct vhq_set *s = q->set;
     if (claim == CLAIM_LOCK) {
-        pthread_mutex_unlock(&q->lock);
+        queue_unlock(q);
         return;
     }
-    pthread_mutex_lock(&s->lock);
+    set_lock(s);
     atomic_store_explicit(&q->running, RUN_NONE, memory_order_release);
-    pthread_mutex_unlock(&s->lock);
+    set_unlock(s);
     futex_wake(&q->running);
     dispatcher_kick(s);
 }
@@ -192,6 +192,7 @@ static void sync_probe(struct vhq *q)
     if (claim == CLAIM_NONE)
         return;
     struct vhq_set *s = q->set;
+    lock_none_inside();
     if (s->ops.mark(s->user, q, q->desc.stream, peek(q->newest)) != 0)
         atomic_store_explicit(&q->failed, 1, memory_order_relaxed);
     claim_drop(q, claim);
@@ -201,20 +202,20 @@ static void sync_probe(struct vhq *q)
 static bool sync_call_begin(struct vhq *q, bool names)
 {
     struct vhq_set *s = q->set;
-    pthread_mutex_lock(&s->lock);
+    set_lock(s);
     bool alive = !q->dead && !(names && q->left);
     if (alive)
         atomic_fetch_add(&q->calls, 1);
-    pthread_mutex_unlock(&s->lock);
+    set_unlock(s);
     return alive;
 }
 
 static void sync_call_end(struct vhq *q)
 {
     struct vhq_set *s = q->set;
-    pthread_mutex_lock(&s->lock);
+    set_lock(s);
     atomic_fetch_sub(&q->calls, 1);
-    pthread_mutex_unlock(&s->lock);
+    set_unlock(s);
     futex_wake(&q->calls);
 }
 
@@ -236,6 +237,7 @@ static bool sync_complete(struct vhq *q)
     struct vhq_set *s = q->set;
     if (!sync_call_begin(q, true))
         return true;
+    lock_none_inside();
     bool complete = s->ops.complete(s->user, q, q->desc.stream);
     sync_call_end(q);
     return complete;
@@ -244,9 +246,9 @@ static bool sync_complete(struct vhq *q)
 static bool sync_failed(struct vhq *q)
 {
     struct vhq_set *s = q->set;
-    pthread_mutex_lock(&s->lock);
+    set_lock(s);
     bool failed = q->dead || peek(q->failed);
-    pthread_mutex_unlock(&s->lock);
+    set_unlock(s);
     return failed;
 }
 
@@ -256,9 +258,9 @@ static bool sync_over(struct vhq *q, uint32_t value)
     struct vhq_set *s = q->set;
     if (!q->desc.done)
         sync_poll(q);
-    pthread_mutex_lock(&s->lock);
+    set_lock(s);
     bool over = q->dead || peek(q->failed) || cap_reached(q, value);
-    pthread_mutex_unlock(&s->lock);
+    set_unlock(s);
     return over;
 }
 
@@ -273,10 +275,10 @@ struct patience {
 static void patience_pass(struct vhq *q)
 {
     uint64_t now = clock_ns();
-    pthread_mutex_lock(&q->set->lock);
+    set_lock(q->set);
     if (q->turn && turn_due(q->turn, now) <= now)
         turn_pass(q);
-    pthread_mutex_unlock(&q->set->lock);
+    set_unlock(q->set);
 }
 
 static void patience_probe(struct patience *p, struct vhq *q)
@@ -322,9 +324,9 @@ static void patience_end(const struct patience *p)
 
 static void sync_look(struct vhq *q)
 {
-    pthread_mutex_lock(&q->set->lock);
+    set_lock(q->set);
     cap_look(q->set, clock_ns());
-    pthread_mutex_unlock(&q->set->lock);
+    set_unlock(q->set);
 }
 
 static void sync_settle(struct vhq *q, uint64_t target)
@@ -332,10 +334,10 @@ static void sync_settle(struct vhq *q, uint64_t target)
     enum claim claim = claim_take(q);
     if (claim == CLAIM_NONE)
         return;
-    pthread_mutex_lock(&q->set->lock);
+    set_lock(q->set);
     if (peek(q->sent) == target)
         cap_settle(q, clock_ns());
-    pthread_mutex_unlock(&q->set->lock);
+    set_unlock(q->set);
     claim_drop(q, claim);
 }
 
@@ -428,34 +430,34 @@ uint64_t vhq_sent(const struct vhq *q)
 void vhq_settle(struct vhq *q, uint64_t sent)
 {
     struct vhq_set *s = q->set;
-    if (peek(q->loose_ns) == 0 || passive() || pthread_mutex_trylock(&q->lock) != 0)
+    if (peek(q->loose_ns) == 0 || passive() || !queue_trylock(q))
         return;
-    bool mine = claim_locked(q) && pthread_mutex_trylock(&s->lock) == 0;
+    bool mine = claim_locked(q) && set_trylock(s);
     if (mine && peek(q->sent) == sent)
         cap_settle(q, clock_ns());
     if (mine)
-        pthread_mutex_unlock(&s->lock);
-    pthread_mutex_unlock(&q->lock);
+        set_unlock(s);
+    queue_unlock(q);
 }
 
 static void set_sync(struct vhq_set *set, bool (*needed)(const struct vhq *q),
                      void (*sync)(struct vhq *q))
 {
-    pthread_mutex_lock(&set->lock);
+    set_lock(set);
     for (struct vhq *q = set->all, *next; q; q = next) {
         bool wait = !q->dead && needed(q);
         if (wait) {
             void (*sync_it)(struct vhq *q) = q->left ? sync_left : sync;
             q->pins++; /* keeps it, and its place in the list */
-            pthread_mutex_unlock(&set->lock);
+            set_unlock(set);
             sync_it(q);
-            pthread_mutex_lock(&set->lock);
+            set_lock(set);
         }
         next = q->next;
         if (wait)
             queue_unpin(q);
     }
-    pthread_mutex_unlock(&set->lock);
+    set_unlock(set);
 }
 
 void vhq_set_sync(struct vhq_set *set, bool boost)
@@ -473,8 +475,8 @@ void vhq_set_finish(struct vhq_set *set)
     vhq_set_drain(set, false);
     set_sync(set, finish_needed, sync_marked);
     /* What was settled otherwise is still listed, and words of what is listed are looked at. */
-    pthread_mutex_lock(&set->lock);
+    set_lock(set);
     left_forget(set);
     cap_look(set, clock_ns());
-    pthread_mutex_unlock(&set->lock);
+    set_unlock(set);
 }

@@ -109,7 +109,7 @@ struct turn *turn_own(const struct vhq *q)
 static void turn_unlock(const struct turn *t)
 {
     if (!t->locked)
-        pthread_mutex_unlock(&t->q->lock);
+        queue_unlock(t->q);
 }
 
 /* ---- begin ----------------------------------------------------------------------------------- */
@@ -139,9 +139,9 @@ static void turn_await(struct turn *t)
 static bool turn_begin(struct turn *t)
 {
     struct vhq_set *s = t->q->set;
-    pthread_mutex_lock(&s->lock);
+    set_lock(s);
     t->begun = peek(t->granted) == TURN_GRANTED;
-    pthread_mutex_unlock(&s->lock);
+    set_unlock(s);
     return t->begun;
 }
 
@@ -153,7 +153,7 @@ bool turn_take(struct turn *t, struct slot *slot, bool in_parts)
     turn_await(t);
     if (unlikely(!turn_begin(t))) {
         atomic_store_explicit(&t->granted, TURN_WAITS, memory_order_release); /* t->slot is NULL */
-        pthread_mutex_lock(&q->lock);
+        queue_lock(q);
         return false;
     }
     submit_before(q, slot->flags);
@@ -168,11 +168,11 @@ bool turn_take(struct turn *t, struct slot *slot, bool in_parts)
     t->displaces = slot->displaces;
     t->signals = slot->signals;
     t->seen_ns = 0;
-    pthread_mutex_lock(&s->lock);
+    set_lock(s);
     slot_submitted(q, slot);
     q->turn = t;
     dispatcher_retire(q, RUN_TURN);
-    pthread_mutex_unlock(&s->lock);
+    set_unlock(s);
     dispatcher_kick(s); /* a ring that is empty now leaves its list */
     return true;
 }
@@ -228,11 +228,11 @@ static void turn_fences(const struct turn *t)
 static bool turn_ends(const struct turn *t)
 {
     struct vhq *q = t->q;
-    pthread_mutex_lock(&q->set->lock);
+    set_lock(q->set);
     bool mine = q->turn == t;
     if (mine)
         q->turn = NULL;
-    pthread_mutex_unlock(&q->set->lock);
+    set_unlock(q->set);
     return mine;
 }
 
@@ -241,11 +241,11 @@ static void turn_leaves(const struct turn *t)
 {
     struct vhq *q = t->q;
     struct vhq_set *s = q->set;
-    pthread_mutex_lock(&s->lock);
+    set_lock(s);
     atomic_store_explicit(&q->running, RUN_NONE, memory_order_release);
     atomic_fetch_sub_explicit(&q->turns, 1, memory_order_release);
     bool followed = t->ticket != NEVER || !ring_empty(&q->ring), awaited = q->awaited;
-    pthread_mutex_unlock(&s->lock);
+    set_unlock(s);
     if (unlikely(awaited))
         futex_wake(&q->running);
     if (followed)
@@ -259,10 +259,10 @@ static void parts_end(struct turn *t, int err)
     struct slot *slot = t->parts;
     cap_sent(q, slot->flags, slot->load, err);
     slot_release(q, slot);
-    pthread_mutex_lock(&s->lock);
+    set_lock(s);
     dispatcher_finish(q);
     atomic_fetch_sub_explicit(&q->turns, 1, memory_order_release);
-    pthread_mutex_unlock(&s->lock);
+    set_unlock(s);
     dispatcher_kick(s); /* what this command kept back may go */
 }
 
@@ -274,10 +274,10 @@ static void passed_end(struct turn *t)
     struct vhq_set *s = q->set;
     cap_give_back(q, t->flags, t->load);
     registry_lock(); /* fence_boost may be looking at it */
-    pthread_mutex_lock(&s->lock);
+    set_lock(s);
     atomic_fetch_sub_explicit(&q->turns, 1, memory_order_release);
     queue_unpin(q);
-    pthread_mutex_unlock(&s->lock);
+    set_unlock(s);
     registry_unlock();
 }
 
@@ -308,7 +308,7 @@ void turn_end(struct turn *t, int err)
     }
     atomic_store_explicit(&t->taken, 0, memory_order_release);
     if (locked)
-        pthread_mutex_unlock(&q->lock);
+        queue_unlock(q);
 }
 
 /* ---- left by a jump -------------------------------------------------------------------------- */
@@ -349,11 +349,11 @@ static bool turn_waits_no_more(struct turn *t)
     if (t->over || atomic_load_explicit(&t->granted, memory_order_acquire) == TURN_TAKEN_BACK)
         return true;
     struct vhq_set *s = t->set;
-    pthread_mutex_lock(&s->lock);
+    set_lock(s);
     bool waits = !t->begun || (t->parts && peek(t->granted) == TURN_WAITS);
     if (waits && t->slot) /* or it has no place yet */
         turn_withdraw(t);
-    pthread_mutex_unlock(&s->lock);
+    set_unlock(s);
     if (waits)
         dispatcher_kick(s);
     return waits;

@@ -13,12 +13,12 @@ enum { OWED_MOST_NS = 20 * 1000 * 1000 }; /* of a time that estimates have and t
 
 void vhq_set_weigh(struct vhq_set *set, struct vhq_weights w)
 {
-    pthread_mutex_lock(&set->lock);
+    set_lock(set);
     atomic_store_explicit(&set->used.least, w.least, memory_order_relaxed);
     atomic_store_explicit(&set->used.most, w.most, memory_order_relaxed);
     atomic_store_explicit(&set->used.mean, w.mean, memory_order_relaxed);
     measure_relax(set);
-    pthread_mutex_unlock(&set->lock);
+    set_unlock(set);
 }
 
 void used_look(struct vhq_set *s, bool busy, bool completed, uint64_t now)

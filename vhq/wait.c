@@ -102,11 +102,11 @@ static int waiter_sleep(struct vhq_set *s, struct waiter *w, uint32_t stay, uint
         ret = futex_wait(&w->stay, stay, deadline_ns);
     if (ret != -ETIMEDOUT)
         return 0;
-    pthread_mutex_lock(&s->lock);
+    set_lock(s);
     bool late = atomic_load_explicit(&w->stay, memory_order_acquire) == stay;
     if (late)
         waiter_give(s, w);
-    pthread_mutex_unlock(&s->lock);
+    set_unlock(s);
     return late ? -ETIMEDOUT : 0;
 }
 
@@ -115,9 +115,9 @@ static int goal_look(struct vhq_set *s, const struct goal *g, uint64_t deadline_
     bool reached = false;
     while (!reached && clock_ns() < deadline_ns) {
         clock_nap(LOOK_US * NS_PER_US);
-        pthread_mutex_lock(&s->lock);
+        set_lock(s);
         reached = goal_reached(s, g);
-        pthread_mutex_unlock(&s->lock);
+        set_unlock(s);
     }
     return reached ? 0 : -ETIMEDOUT;
 }
@@ -129,7 +129,7 @@ int goal_wait(struct vhq_set *s, const struct goal *g, uint64_t deadline_ns)
     if (unlikely(vhq_t_turns != 0))
         turns_give_up();
     atomic_fetch_add(&s->waiting, 1); /* before the look; partner: waiter_tell */
-    pthread_mutex_lock(&s->lock);
+    set_lock(s);
     bool reached = goal_reached(s, g);
     if (!reached && (w = MUTANT(waits_on_stack) ? &mine : waiter_take(&stay))) {
         w->goal = *g;
@@ -137,7 +137,7 @@ int goal_wait(struct vhq_set *s, const struct goal *g, uint64_t deadline_ns)
     }
     if (!w)
         atomic_fetch_sub_explicit(&s->waiting, 1, memory_order_relaxed);
-    pthread_mutex_unlock(&s->lock);
+    set_unlock(s);
     if (reached)
         return 0;
     return w ? waiter_sleep(s, w, stay, deadline_ns) : goal_look(s, g, deadline_ns);
@@ -173,7 +173,7 @@ void waiter_tell(struct vhq_set *s)
 {
     if (likely(atomic_load(&s->waiting) == 0))
         return;
-    pthread_mutex_lock(&s->lock);
+    set_lock(s);
     waiter_check(s, NULL);
-    pthread_mutex_unlock(&s->lock);
+    set_unlock(s);
 }

@@ -362,12 +362,20 @@ Test(cap, markers_are_few)
 
 static struct world *returning;
 
+static void *launches(void *unused)
+{
+    launch(returning, 0, 50);
+    return NULL;
+}
+
 static void comes_back(pthread_mutex_t *lock)
 {
+    pthread_t thread;
     if (lock != &returning->stream[0].q->lock)
         return;
     atomic_store(&wrap_after_unlock, NULL);
-    launch(returning, 0, 50);
+    pthread_create(&thread, NULL, launches, NULL);
+    pthread_join(thread, NULL);
 }
 
 Test(cap, a_vhq_that_comes_back_at_once_hides_no_other)

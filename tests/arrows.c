@@ -49,15 +49,21 @@ static const struct room {
     {"tools/cutin/worker", "tools/cutin examples/kernels_ptx.h"},
     {"tools/cutin/doctor", "common tools/cutin tools/cutin/statistics/percentiles.h tools/facts "
                            "scheduler/wire shim/lookup/api.def shim/lookup/misspelt.h cuda.h"},
-    {"tools/cutin/measure",
-     "common tools/cutin tools/cutin/statistics tools/cutin/worker tools/cutin/operate/clients.h "
-     "tools/cutin/record tools/cutin/report scheduler/wire examples/kernels_ptx.h"},
-    {"tools/cutin/disb",
-     "tools/cutin tools/cutin/statistics tools/cutin/worker tools/cutin/record/workload.h "
-     "tools/cutin/report scheduler/wire/socket.h examples/kernels_ptx.h"},
-    {"tools/cutin/record", "common tools/cutin tools/cutin/statistics examples/kernels_ptx.h"},
-    {"tools/cutin/report", "tools/cutin tools/cutin/statistics"},
-    {"tools/cutin/whatif", "tools/cutin tools/cutin/statistics tools/cutin/record/workload.h"},
+    {"tools/cutin/trace", "common tools/cutin"},
+    {"tools/cutin/plot", "tools/cutin tools/cutin/statistics/percentiles.h"},
+    {"tools/cutin/latency",
+     "tools/cutin tools/cutin/statistics tools/cutin/worker tools/cutin/operate/clients.h "
+     "tools/cutin/trace tools/cutin/plot scheduler/wire"},
+    {"tools/lab", "common tools/cutin tools/cutin/statistics/percentiles.h tools/cutin/plot "
+                  "examples/kernels_ptx.h"},
+    {"tools/lab/disb",
+     "tools/cutin tools/cutin/statistics tools/cutin/worker tools/cutin/plot "
+     "tools/lab/record/workload.h scheduler/wire/socket.h examples/kernels_ptx.h"},
+    {"tools/lab/record", "common tools/cutin tools/cutin/statistics/percentiles.h "
+                         "tools/cutin/trace/trace_view.h examples/kernels_ptx.h"},
+    {"tools/lab/report", "tools/cutin tools/cutin/plot"},
+    {"tools/lab/predict",
+     "tools/cutin/subcommand.h tools/cutin/statistics tools/lab/record/workload.h"},
     {"tools/packaging", ""},
     {"tools/facts", "tools/cutin/nap.h tools/cutin/statistics/percentiles.h shim/lookup/api.def "
                     "shim/lookup/shim.h shim/suspend/groups.h examples/kernels_ptx.h cuda.h"},
@@ -96,7 +102,7 @@ static const char *const made[] = {
     "examples/kernels_ptx.h",
     "examples/storage_kernels_ptx.h",
     "shim/lookup/api_index.h",
-    "tools/cutin/disb/disb_json.h",
+    "tools/lab/disb/disb_json.h",
 };
 
 /* What programs find in libcutin.so stands in shim/wrap, but for what they find functions by. */
@@ -205,7 +211,7 @@ static bool room_uses(const struct room *room, const char *word)
 static bool guard_is_free(const char *file)
 {
     return strcmp(file, "shim/cutin.h") == 0 || strcmp(file, "tools/packaging/floor.h") == 0 ||
-           strncmp(file, "tools/cutin/", 12) == 0;
+           strncmp(file, "tools/cutin/", 12) == 0 || strncmp(file, "tools/lab/", 10) == 0;
 }
 
 static void guard_expected(const char *file, char *name, size_t size)

@@ -1,7 +1,7 @@
 /*
  * bench_figures.c - what the samples of a run say, and what they do not.
  */
-#include "tools/cutin/measure/bench.h"
+#include "tools/cutin/latency/bench.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

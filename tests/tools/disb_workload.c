@@ -2,7 +2,7 @@
  * disb_workload.c - workloads from JSON: arrivals are what was asked for, faults are named.
  */
 #include "tests/integration/process.h"
-#include "tools/cutin/disb/disb.h"
+#include "tools/lab/disb/disb.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

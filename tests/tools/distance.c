@@ -1,8 +1,8 @@
 /*
  * distance.c - the model of a GPU at a distance is its equations.
  */
-#include "tools/cutin/whatif/distance.h"
-#include "tools/cutin/whatif/machine.h"
+#include "tools/lab/predict/distance.h"
+#include "tools/lab/predict/machine.h"
 
 #include <criterion/criterion.h>
 

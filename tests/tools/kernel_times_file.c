@@ -2,7 +2,7 @@
  * kernel_times_file.c - the table that is written of a workload's kernels, as the simulator reads
  * it.
  */
-#include "tools/cutin/record/kernel_times.h"
+#include "tools/lab/record/kernel_times.h"
 #include "tools/simgpu/device/times.h"
 
 #include <criterion/criterion.h>

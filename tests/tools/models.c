@@ -2,7 +2,7 @@
  * models.c - the generated networks are the published ones: how many kernels, which blocks, how
  * long.
  */
-#include "tools/cutin/disb/models.h"
+#include "tools/lab/disb/models.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

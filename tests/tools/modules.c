@@ -2,8 +2,8 @@
  * modules.c - the model of a GPU of modules: traffic where the arithmetic is plain, and what the
  * paper's three steps do.
  */
-#include "tools/cutin/whatif/modules.h"
-#include "tools/cutin/whatif/programs.h"
+#include "tools/lab/predict/modules.h"
+#include "tools/lab/predict/programs.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

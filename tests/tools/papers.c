@@ -1,7 +1,7 @@
 /*
  * papers.c - the models keep to their papers' figures, each within its stated tolerance.
  */
-#include "tools/cutin/whatif/papers.h"
+#include "tools/lab/predict/papers.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

@@ -1,9 +1,9 @@
 /*
  * plot.c - plots say what the figures say, and fail in one line that leaves no file.
  */
-#include "tools/cutin/report/plot.h"
+#include "tools/cutin/plot/plot.h"
 #include "tests/integration/process.h"
-#include "tools/cutin/report/result.h"
+#include "tools/cutin/plot/result.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

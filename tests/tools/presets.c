@@ -1,7 +1,7 @@
 /*
  * presets.c - what is known after so many late answers, and that presets are whole.
  */
-#include "tools/cutin/measure/presets.h"
+#include "tools/cutin/latency/presets.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

@@ -1,7 +1,7 @@
 /*
  * rerun.c - recorded programs on a modelled device: what waits for what, to the nanosecond.
  */
-#include "tools/cutin/whatif/rerun.h"
+#include "tools/lab/predict/rerun.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

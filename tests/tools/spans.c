@@ -1,7 +1,7 @@
 /*
  * spans.c - how long kernels took by themselves, from when they were seen on the GPU.
  */
-#include "tools/cutin/record/spans.h"
+#include "tools/lab/record/spans.h"
 
 #include <criterion/criterion.h>
 

@@ -2,7 +2,7 @@
  * trace_ring.c - the file that a traced process writes: what is kept, what readers make of it, and
  * what is refused.
  */
-#include "tools/cutin/record/trace_view.h"
+#include "tools/cutin/trace/trace_view.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /*
  * workload.c - a workload file is what was written, or it is refused.
  */
-#include "tools/cutin/record/workload.h"
+#include "tools/lab/record/workload.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -4,7 +4,7 @@
  */
 #include "tests/integration/gpu.h"
 #include "tests/integration/command/terminal.h"
-#include "tools/cutin/record/workload.h"
+#include "tools/lab/record/workload.h"
 
 #include <criterion/criterion.h>
 #include <dirent.h>

@@ -2,7 +2,7 @@
  * record.c - `cutin record` and `cutin replay`: what was recorded is what is replayed.
  */
 #include "tests/integration/gpu.h"
-#include "tools/cutin/record/workload.h"
+#include "tools/lab/record/workload.h"
 
 #include <criterion/criterion.h>
 #include <fcntl.h>

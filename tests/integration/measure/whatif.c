@@ -2,7 +2,7 @@
  * whatif.c - `cutin whatif`: a recording goes in, and every option changes what comes out.
  */
 #include "tests/integration/gpu.h"
-#include "tools/cutin/record/workload.h"
+#include "tools/lab/record/workload.h"
 
 #include <criterion/criterion.h>
 #include <jansson.h>

@@ -6,7 +6,7 @@
  */
 #include "tests/integration/gpu.h"
 #include "tests/integration/sharing/device_log.h"
-#include "tools/cutin/record/workload.h"
+#include "tools/lab/record/workload.h"
 
 #include <criterion/criterion.h>
 #include <jansson.h>

@@ -8,9 +8,9 @@
  */
 #include "disb.h"
 #include "tools/cutin/subcommand.h"
-#include "tools/cutin/report/plot.h"
+#include "tools/cutin/plot/plot.h"
 #include "tools/cutin/progress.h"
-#include "tools/cutin/report/result.h"
+#include "tools/cutin/plot/result.h"
 
 #include <errno.h>
 #include <getopt.h>

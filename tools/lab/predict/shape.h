@@ -5,7 +5,7 @@
 #ifndef CUTIN_SHAPE_H
 #define CUTIN_SHAPE_H
 
-#include "tools/cutin/record/workload.h"
+#include "tools/lab/record/workload.h"
 
 uint64_t shape_blocks(const struct workload_op *op);
 /* That one multiprocessor holds at once; 1 at least. */

@@ -3,7 +3,7 @@
  */
 #include "cuts.h"
 #include "tools/cutin/kernel_name.h"
-#include "tools/cutin/record/device_log.h"
+#include "tools/cutin/trace/device_log.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 #ifndef CUTIN_DISTANCE_H
 #define CUTIN_DISTANCE_H
 
-#include "tools/cutin/record/workload.h"
+#include "tools/lab/record/workload.h"
 
 struct distance {
     uint64_t rtt_ns;        /* of one read over the link; 0: the GPU is where it was recorded */

@@ -8,7 +8,7 @@
 #include "ablation.h"
 #include "tools/cutin/subcommand.h"
 #include "tools/cutin/progress.h"
-#include "tools/cutin/report/result.h"
+#include "tools/cutin/plot/result.h"
 
 #include <errno.h>
 #include <stdlib.h>

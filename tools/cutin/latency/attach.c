@@ -8,7 +8,7 @@
 #include "tools/cutin/daemon.h"
 #include "tools/cutin/nap.h"
 #include "tools/cutin/progress.h"
-#include "tools/cutin/report/result.h"
+#include "tools/cutin/plot/result.h"
 
 #include <errno.h>
 #include <inttypes.h>

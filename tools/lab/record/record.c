@@ -10,7 +10,7 @@
 #include "kernel_times.h"
 #include "tools/cutin/progress.h"
 #include "spans.h"
-#include "trace_view.h"
+#include "tools/cutin/trace/trace_view.h"
 #include "workload.h"
 
 #include <errno.h>

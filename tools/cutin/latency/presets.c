@@ -3,7 +3,7 @@
  * docs/measuring.md.
  */
 #include "presets.h"
-#include "tools/cutin/report/result.h"
+#include "tools/cutin/plot/result.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -15,9 +15,9 @@
 #include "bench.h"
 #include "presets.h"
 #include "tools/cutin/subcommand.h"
-#include "tools/cutin/report/plot.h"
+#include "tools/cutin/plot/plot.h"
 #include "tools/cutin/progress.h"
-#include "tools/cutin/report/result.h"
+#include "tools/cutin/plot/result.h"
 
 #include <getopt.h>
 #include <inttypes.h>

@@ -3,7 +3,7 @@
  */
 #include "bench.h"
 #include "presets.h"
-#include "tools/cutin/report/result.h"
+#include "tools/cutin/plot/result.h"
 
 #include <stdlib.h>
 #include <string.h>

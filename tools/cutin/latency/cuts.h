@@ -5,7 +5,7 @@
 #ifndef CUTIN_CUTS_H
 #define CUTIN_CUTS_H
 
-#include "tools/cutin/record/trace_view.h"
+#include "tools/cutin/trace/trace_view.h"
 
 #include <stddef.h>
 #include <stdint.h>

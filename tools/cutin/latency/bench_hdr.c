@@ -4,7 +4,7 @@
  */
 #include "bench.h"
 #include "tools/cutin/statistics/hdr.h"
-#include "tools/cutin/report/result.h"
+#include "tools/cutin/plot/result.h"
 
 #include <errno.h>
 #include <stdlib.h>

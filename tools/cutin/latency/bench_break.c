@@ -3,8 +3,8 @@
  * until then.
  */
 #include "bench.h"
-#include "tools/cutin/record/trace_holds.h"
-#include "tools/cutin/record/trace_view.h"
+#include "tools/cutin/trace/trace_holds.h"
+#include "tools/cutin/trace/trace_view.h"
 
 #include <errno.h>
 #include <string.h>

@@ -7,7 +7,7 @@
 #ifndef CUTIN_REPORT_H
 #define CUTIN_REPORT_H
 
-#include "plot.h"
+#include "tools/cutin/plot/plot.h"
 
 #include <jansson.h>
 #include <stdbool.h>

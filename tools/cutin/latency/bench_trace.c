@@ -2,8 +2,8 @@
  * bench_trace.c - read the traces of workers, and the device's log (see bench_trace.h).
  */
 #include "bench_trace.h"
-#include "tools/cutin/record/device_log.h"
-#include "tools/cutin/record/trace_view.h"
+#include "tools/cutin/trace/device_log.h"
+#include "tools/cutin/trace/trace_view.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -2,9 +2,9 @@
  * page.c - the page of data/ with its style, its script and one JSON object of figures put into it.
  */
 #include "report.h"
-#include "data.h"
+#include "tools/cutin/plot/data.h"
 #include "tools/cutin/progress.h"
-#include "result.h"
+#include "tools/cutin/plot/result.h"
 
 #include <stdlib.h>
 #include <string.h>

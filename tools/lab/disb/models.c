@@ -3,7 +3,7 @@
  */
 #include "models.h"
 #include "tools/cutin/statistics/random.h"
-#include "tools/cutin/record/workload.h"
+#include "tools/lab/record/workload.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -10,7 +10,7 @@
 #ifndef CUTIN_RERUN_H
 #define CUTIN_RERUN_H
 
-#include "tools/cutin/record/workload.h"
+#include "tools/lab/record/workload.h"
 
 struct rerun_job {
     const struct workload *w;

@@ -5,7 +5,7 @@
 #ifndef CUTIN_TRAINING_H
 #define CUTIN_TRAINING_H
 
-#include "tools/cutin/record/workload.h"
+#include "tools/lab/record/workload.h"
 
 /* Appends a step with so many pictures of 224 x 224, with mixed precision, ended by a sync. 0,
  * -ENOMEM or -E2BIG. */

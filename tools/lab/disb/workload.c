@@ -3,7 +3,7 @@
  */
 #include "disb.h"
 #include "tools/cutin/statistics/random.h"
-#include "tools/cutin/record/workload.h"
+#include "tools/lab/record/workload.h"
 
 #include <errno.h>
 #include <math.h>

@@ -12,9 +12,9 @@
 #include "kernels_ptx.h"
 #include "tools/cutin/paths.h"
 #include "tools/cutin/statistics/percentiles.h"
-#include "tools/cutin/report/plot.h"
+#include "tools/cutin/plot/plot.h"
 #include "tools/cutin/progress.h"
-#include "tools/cutin/report/result.h"
+#include "tools/cutin/plot/result.h"
 #include "common/clock.h"
 
 #include <dlfcn.h>

@@ -15,6 +15,7 @@
 #define SIMULATOR     "LD_LIBRARY_PATH=" LIB_DIR "/simgpu"
 #define EXAMPLE(name) BIN_DIR "/examples/" name
 #define CUTIN         BIN_DIR "/cutin"
+#define LAB           BIN_DIR "/cutin-lab"
 
 /* Starts the daemon at $XDG_RUNTIME_DIR/cutin/cutin.sock and returns when it answers. */
 struct process *daemon_start(void);

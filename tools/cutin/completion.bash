@@ -1,10 +1,10 @@
-# bash completion for cutin(1).
+# bash completion for cutin(1) and cutin-lab(1).
 #
 # Commands and options come from the help texts of the very command that is completed, so this file
 # knows none of them by name; only what may follow one is here, by what the help texts call it.
 
 _cutin_commands() { # CUTIN
-    "$1" help 2>/dev/null | sed -n 's/^  cutin \([a-z]*\) .*/\1/p'
+    "$1" help 2>/dev/null | sed -n 's/^  cutin[a-z-]* \([a-z]*\) .*/\1/p'
 }
 
 _cutin_options() { # CUTIN COMMAND
@@ -101,4 +101,4 @@ _cutin() {
     fi
 }
 
-complete -F _cutin cutin
+complete -F _cutin cutin cutin-lab

@@ -128,7 +128,7 @@ static void become(const struct fact_run *run)
     setenv("SIMGPU_ID", text, 1);
     snprintf(text, sizeof(text), "%d", a->device);
     setenv("FACT_DEVICE", text, 1);
-    execl(a->paths->self, "cutin", "doctor", "--worker", run->fact->name, (char *)NULL);
+    execl(a->paths->command, "cutin", "doctor", "--worker", run->fact->name, (char *)NULL);
 }
 
 /* What was said before something went wrong counts. */

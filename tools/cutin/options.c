@@ -18,15 +18,17 @@ enum {
     VAL_ROW = 0x101,
 };
 
+const char *program_name = "cutin";
+
 static void say_line(const struct subcommand *cmd, const char *format, va_list args)
 {
     char text[1024];
 
     vsnprintf(text, sizeof(text), format, args);
     if (cmd)
-        fprintf(stderr, "cutin %s: %s\n", cmd->name, text);
+        fprintf(stderr, "%s %s: %s\n", program_name, cmd->name, text);
     else
-        fprintf(stderr, "cutin: %s\n", text);
+        fprintf(stderr, "%s: %s\n", program_name, text);
 }
 
 void say(const struct subcommand *cmd, const char *format, ...)
@@ -47,9 +49,9 @@ _Noreturn void fail_usage(const struct subcommand *cmd, const char *format, ...)
     vsnprintf(text, sizeof(text), format, args);
     va_end(args);
     if (cmd)
-        say(cmd, "%s; see `cutin %s --help`", text, cmd->name);
+        say(cmd, "%s; see `%s %s --help`", text, program_name, cmd->name);
     else
-        say(cmd, "%s; see `cutin help`", text);
+        say(cmd, "%s; see `%s help`", text, program_name);
     exit(EXIT_USAGE);
 }
 
@@ -203,8 +205,8 @@ static void help_row(char letter, const char *name, const char *arg, const char 
 
 void options_help(const struct subcommand *cmd)
 {
-    printf("Usage: cutin %s%s%s\n%s\n", cmd->name, cmd->synopsis[0] ? " " : "", cmd->synopsis,
-           cmd->summary);
+    printf("Usage: %s %s%s%s\n%s\n", program_name, cmd->name, cmd->synopsis[0] ? " " : "",
+           cmd->synopsis, cmd->summary);
     if (cmd->about)
         printf("\n%s\n", cmd->about);
     printf("\nOptions:\n");

@@ -16,6 +16,8 @@
  * libraries and to share. */
 static const char *const library_places[] = {"../lib/libcutin.so",
                                              CUTIN_FROM_BIN_LIB "/libcutin.so", NULL};
+static const char *const command_places[] = {"cutin", NULL};
+static const char *const lab_places[] = {"cutin-lab", NULL};
 static const char *const daemon_places[] = {"cutind", NULL};
 static const char *const simulator_places[] = {
     "../lib/simgpu/libcuda.so.1", CUTIN_FROM_BIN_LIB "/cutin/simgpu/libcuda.so.1", NULL};
@@ -59,6 +61,8 @@ void paths_find(struct paths *paths)
     paths->self[n > 0 ? n : 0] = '\0';
     snprintf(folder, sizeof(folder), "%s", paths->self);
     dirname(folder);
+    find_first(paths->command, folder, command_places);
+    find_first(paths->lab, folder, lab_places);
     find_first(paths->library, folder, library_places);
     find_first(paths->daemon, folder, daemon_places);
     find_folder(paths->simulator, folder, simulator_places);

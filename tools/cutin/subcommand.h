@@ -1,5 +1,5 @@
 /*
- * subcommand.h - what the subcommands of cutin share: the table's row, options, and error lines.
+ * subcommand.h - what the subcommands share: the table's row, options, and error lines.
  *
  * A subcommand is one file and one `struct subcommand`. Its options are a table, which getopt_long,
  * the help text and the tests walk alike.
@@ -20,7 +20,7 @@ struct option_row {
 
 struct subcommand {
     const char *name;
-    const char *summary;               /* one line for `cutin help` */
+    const char *summary;               /* one line for the overview */
     const char *synopsis;              /* what follows the name in the usage line */
     const char *about;                 /* a paragraph for --help; NULL: none */
     bool anywhere;                     /* options may also follow the operands */
@@ -28,14 +28,10 @@ struct subcommand {
     int (*run)(int argc, char **argv); /* argv[0] is the subcommand; returns the exit status */
 };
 
-extern const struct subcommand subcommand_run, subcommand_trace, subcommand_record,
-    subcommand_replay, subcommand_list, subcommand_top, subcommand_set, subcommand_pause,
-    subcommand_resume, subcommand_reset, subcommand_policy, subcommand_latency, subcommand_overhead,
-    subcommand_disb, subcommand_report, subcommand_doctor, subcommand_profile, subcommand_whatif,
-    subcommand_cdi, subcommand_version, subcommand_help;
-/* NULL-terminated, in the order of the help text. */
-extern const struct subcommand *const subcommands[];
-const struct subcommand *subcommand_find(const char *name);
+extern const struct subcommand subcommand_run, subcommand_trace, subcommand_list, subcommand_top,
+    subcommand_set, subcommand_pause, subcommand_resume, subcommand_reset, subcommand_policy,
+    subcommand_latency, subcommand_doctor, subcommand_profile, subcommand_cdi, subcommand_version,
+    subcommand_help;
 
 /* Exit statuses: as a shell's where it runs a program, and 2 for what the user mistyped. */
 enum { EXIT_USAGE = 2, EXIT_CANNOT_RUN = 126, EXIT_NOT_FOUND = 127 };
@@ -66,6 +62,9 @@ void options_us(const struct subcommand *cmd, int row, const char *text, double 
 /* The index of `text` among the words (NULL-terminated), or one line listing them and exit 2. */
 int options_word(const struct subcommand *cmd, int row, const char *text, const char *const *words);
 void options_help(const struct subcommand *cmd);
+
+/* The program's name, as help texts, lines on stderr and results have it. */
+extern const char *program_name;
 
 /* One line on stderr: "cutin NAME: ...". `fail_usage` adds where to look and exits 2. */
 void say(const struct subcommand *cmd, const char *format, ...)

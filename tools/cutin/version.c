@@ -1,5 +1,5 @@
 /*
- * version.c - `cutin version`: which cutin this is, and where its parts lie.
+ * version.c - `version`: which one this is, and where its parts lie.
  */
 #include "subcommand.h"
 #include "paths.h"
@@ -41,7 +41,7 @@ static int version(int argc, char **argv)
     paths_find(&paths);
     if (json)
         return print_json(&paths);
-    printf("cutin %s\n", CUTIN_VERSION);
+    printf("%s %s\n", program_name, CUTIN_VERSION);
     return EXIT_SUCCESS;
 }
 

@@ -1,5 +1,5 @@
 /*
- * overhead.c - `cutin overhead`: what the shim adds to a driver call.
+ * overhead.c - `cutin-lab overhead`: what the shim adds to a driver call.
  *
  * The same calls are timed in processes of their own: bare, and preloaded as real time (pass
  * through), as best effort (inline) and as best effort whose stream is held (buffered). The modes
@@ -7,7 +7,7 @@
  * median over the rounds of (percentile under cutin - percentile bare of the same round). On the
  * simulated GPU its null mode is used: calls cost next to nothing, so that the shim's part shows.
  */
-#include "tools/cutin/subcommand.h"
+#include "lab.h"
 #include "tools/cutin/driver.h"
 #include "kernels_ptx.h"
 #include "tools/cutin/paths.h"
@@ -298,7 +298,7 @@ _Noreturn static void become_worker(int mode, const struct plan *plan, const str
     setenv("CUTIN_PRIORITY", mode == PASS_THROUGH ? "rt" : "be", 1);
     setenv("CUTIN_SOCKET", "", 1);
     setenv("CUTIN_PROFILE", "off", 1);
-    execl(paths->self, "cutin", "overhead", "--worker", mode_names[mode], "--calls", calls,
+    execl(paths->self, "cutin-lab", "overhead", "--worker", mode_names[mode], "--calls", calls,
           "--threads", threads, (char *)NULL);
     _exit(EXIT_CANNOT_RUN);
 }

@@ -45,6 +45,9 @@ macro(package component name section needs description)
 endmacro()
 package(commands cutin utils libcutin0 "Commands and scheduler daemon of cutin.
  Best-effort GPU programs run until real-time ones have work, and then wait.")
+package(lab cutin-lab utils cutin "Benchmarks, recordings and predictions of cutin.
+ The REEF paper's benchmark, overhead and ablation; programs that are recorded, replayed, and predicted for
+ machines that are not there; the results as a page. Nobody needs it who only serves.")
 package(library libcutin0 libs "" "Library that cutin loads into GPU programs.
  It stands in front of the CUDA driver and needs no change of a program.")
 package(dev cutin-dev libdevel libcutin0 "Header with which programs tell cutin more.
@@ -53,7 +56,8 @@ package(simgpu cutin-simgpu libs "" "Simulated CUDA driver of cutin.
  For trying cutin without a GPU; no loader finds it by accident.")
 
 set(CPACK_DEBIAN_COMMANDS_PACKAGE_RECOMMENDS "systemd | systemd-standalone-sysusers")
-set(CPACK_DEBIAN_COMMANDS_PACKAGE_SUGGESTS "cutin-simgpu, gnuplot-nox")
+set(CPACK_DEBIAN_COMMANDS_PACKAGE_SUGGESTS "cutin-lab, cutin-simgpu, gnuplot-nox")
+set(CPACK_DEBIAN_LAB_PACKAGE_SUGGESTS gnuplot-nox)
 set(CPACK_DEBIAN_COMMANDS_PACKAGE_CONTROL_EXTRA ${scripts}/postinst ${scripts}/prerm ${scripts}/postrm)
 set(CPACK_RPM_COMMANDS_POST_INSTALL_SCRIPT_FILE ${scripts}/postinst)
 set(CPACK_RPM_COMMANDS_PRE_UNINSTALL_SCRIPT_FILE ${scripts}/prerm)
@@ -63,7 +67,10 @@ set(CPACK_DEBIAN_LIBRARY_PACKAGE_CONTROL_EXTRA ${scripts}/triggers)
 # Nothing that needs a driver is to find this one by accident.
 set(CPACK_RPM_SIMGPU_PACKAGE_AUTOPROV OFF)
 if(CMAKE_INSTALL_LIBDIR MATCHES "^lib/") # Debian's; linked statically, so that one package runs everywhere
-  file(WRITE ${PROJECT_BINARY_DIR}/lintian/cutin "cutin: embedded-library *\n")
+  foreach(name cutin cutin-lab)
+    file(WRITE ${PROJECT_BINARY_DIR}/lintian/${name} "${name}: embedded-library *\n")
+  endforeach()
   install(FILES ${PROJECT_BINARY_DIR}/lintian/cutin DESTINATION share/lintian/overrides)
+  install(FILES ${PROJECT_BINARY_DIR}/lintian/cutin-lab DESTINATION share/lintian/overrides COMPONENT lab)
 endif()
 include(CPack)

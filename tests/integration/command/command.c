@@ -14,11 +14,14 @@
 #include <unistd.h>
 
 #define CUTIN BIN_DIR "/cutin"
-#define ARGS(...)                                                                                  \
+#define LAB   BIN_DIR "/cutin-lab"
+#define WORDS(...)                                                                                 \
     (const char *[])                                                                               \
     {                                                                                              \
-        CUTIN, __VA_ARGS__, NULL                                                                   \
+        __VA_ARGS__, NULL                                                                          \
     }
+#define ARGS(...)     WORDS(CUTIN, __VA_ARGS__)
+#define LAB_ARGS(...) WORDS(LAB, __VA_ARGS__)
 
 TestSuite(command, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
 
@@ -76,17 +79,22 @@ Test(command, what_is_mistyped_is_named_and_exits_2)
     fails(ARGS("run"), 2, "program");
     fails(ARGS("trace", "--sim"), 2, "program");
     fails(ARGS("trace", "-o"), 2, "-o");
-    fails(ARGS("record", "--records", "5", "true"), 2, "--records=5");
-    fails(ARGS("replay"), 2, "file");
-    fails(ARGS("replay", "--arrivals", "never", "x"), 2, "never");
-    fails(ARGS("whatif"), 2, "file");
-    fails(ARGS("whatif", "--rtt", "8furlongs", "x"), 2, "8furlongs");
-    fails(ARGS("whatif", "--rtt", "us", "x"), 2, "--rtt=us");
-    fails(ARGS("whatif", "--modules", "1", "x"), 2, "--modules=1");
-    fails(ARGS("whatif", "--pattern", "tartan", "x"), 2, "stencil");
-    fails(ARGS("whatif", "--blocks", "heaps", "x"), 2, "heaps");
-    fails(ARGS("whatif", "--rt", "x", "y"), 2, "--rt-rate");
-    fails(ARGS("whatif", "x", "y"), 2, "y");
+    fails(LAB_ARGS("record", "--records", "5", "true"), 2, "--records=5");
+    fails(LAB_ARGS("replay"), 2, "file");
+    fails(LAB_ARGS("replay", "--arrivals", "never", "x"), 2, "never");
+    fails(LAB_ARGS("whatif"), 2, "file");
+    fails(LAB_ARGS("whatif", "--rtt", "8furlongs", "x"), 2, "8furlongs");
+    fails(LAB_ARGS("whatif", "--rtt", "us", "x"), 2, "--rtt=us");
+    fails(LAB_ARGS("whatif", "--modules", "1", "x"), 2, "--modules=1");
+    fails(LAB_ARGS("whatif", "--pattern", "tartan", "x"), 2, "stencil");
+    fails(LAB_ARGS("whatif", "--blocks", "heaps", "x"), 2, "heaps");
+    fails(LAB_ARGS("whatif", "--rt", "x", "y"), 2, "--rt-rate");
+    fails(LAB_ARGS("whatif", "x", "y"), 2, "y");
+    fails(LAB_ARGS("frobnicate"), 2, "cutin-lab help");
+    fails(LAB_ARGS("run"), 2, "run");
+    fails(LAB_ARGS("disb", "extra"), 2, "extra");
+    fails(LAB_ARGS("ablation", "--samples", "none"), 2, "none");
+    fails(LAB_ARGS("ablation", "--mode", "cutin"), 2, "--mode");
     fails(ARGS("latency", "--samples", "none"), 2, "none");
     fails(ARGS("latency", "--mode", "fast"), 2, "fast");
     fails(ARGS("latency", "extra"), 2, "extra");
@@ -113,35 +121,48 @@ Test(command, what_is_mistyped_is_named_and_exits_2)
     fails(ARGS("version", "extra"), 2, "extra");
 }
 
-Test(command, every_command_has_a_help_text)
+/* NULL-terminated names: each has a help text and is in the program's overview. */
+static void check_help(const char *path, const char *program, const char *const *names)
 {
-    static const char *const names[] = {
-        "run", "trace", "record", "replay", "latency", "list", "doctor",  "profile", "top",
-        "set", "pause", "resume", "reset",  "policy",  "cdi",  "version", "whatif",  "help"};
-    struct process *all = run_cutin(ARGS("help"));
+    struct process *all = run_cutin(WORDS(path, "help"));
+    char usage[40];
 
+    snprintf(usage, sizeof(usage), "Usage: %s ", program);
     cr_expect_eq(all->status, 0);
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        struct process *option = run_cutin(ARGS(names[i], "--help"));
-        struct process *command = run_cutin(ARGS("help", names[i]));
-        cr_expect_eq(option->status, 0, "cutin %s --help", names[i]);
-        cr_expect_not_null(strstr(process_out(option), "Usage: cutin "), "%s", names[i]);
-        cr_expect_not_null(strstr(process_out(option), "--help"), "%s", names[i]);
+    for (; *names; names++) {
+        struct process *option = run_cutin(WORDS(path, *names, "--help"));
+        struct process *command = run_cutin(WORDS(path, "help", *names));
+        cr_expect_eq(option->status, 0, "%s %s --help", program, *names);
+        cr_expect_not_null(strstr(process_out(option), usage), "%s", *names);
+        cr_expect_not_null(strstr(process_out(option), "--help"), "%s", *names);
         cr_expect_str_eq(process_out(option), process_out(command));
         cr_expect_str_eq(process_err(option), "");
-        cr_expect_not_null(strstr(process_out(all), names[i]), "no %s in cutin help", names[i]);
+        cr_expect_not_null(strstr(process_out(all), *names), "no %s in %s help", *names, program);
         process_free(option);
         process_free(command);
     }
     process_free(all);
 }
 
-static char *manual_text(void)
+Test(command, every_command_has_a_help_text)
 {
-    FILE *f = fopen(SOURCE_DIR "/docs/man/cutin.1", "r");
-    static char text[100000];
+    check_help(CUTIN, "cutin",
+               WORDS("run", "trace", "latency", "list", "doctor", "profile", "top", "set", "pause",
+                     "resume", "reset", "policy", "cdi", "version", "help"));
+    check_help(LAB, "cutin-lab",
+               WORDS("disb", "overhead", "ablation", "report", "record", "replay", "whatif",
+                     "version", "help"));
+}
 
-    cr_assert_not_null(f);
+static char *manual_text(const char *program)
+{
+    static char text[100000];
+    char path[300];
+    FILE *f;
+
+    snprintf(path, sizeof(path), SOURCE_DIR "/docs/man/%s.1", program);
+    f = fopen(path, "r");
+    cr_assert_not_null(f, "no %s", path);
     text[fread(text, 1, sizeof(text) - 1, f)] = '\0';
     fclose(f);
     return text;
@@ -160,27 +181,77 @@ static int check_options(const char *help, const char *manual)
     return n;
 }
 
-Test(command, the_manual_has_every_command_and_option)
+static void check_manual(const char *path, const char *program, int least_commands,
+                         int least_options)
 {
-    struct process *all = run_cutin(ARGS("help"));
+    struct process *all = run_cutin(WORDS(path, "help"));
     const char *at = process_out(all);
-    char *manual = manual_text(), name[24], section[40];
+    char *manual = manual_text(program), line[24], name[24], section[60];
     int commands = 0, options = 0;
 
-    while ((at = strstr(at, "\n  cutin "))) {
+    snprintf(line, sizeof(line), "\n  %s ", program);
+    while ((at = strstr(at, line))) {
         struct process *one;
 
-        at += strlen("\n  cutin ");
+        at += strlen(line);
         snprintf(name, sizeof(name), "%.*s", (int)strcspn(at, " "), at);
-        snprintf(section, sizeof(section), "cutin %.24s", name);
+        snprintf(section, sizeof(section), "%s %.24s", program, name);
         cr_expect_not_null(strstr(manual, section), "no %s", section);
-        one = run_cutin(ARGS("help", name));
+        one = run_cutin(WORDS(path, "help", name));
         options += check_options(process_out(one), manual);
         process_free(one);
         commands++;
     }
-    cr_expect(commands >= 13 && options >= 50, "%d commands, %d options", commands, options);
+    cr_expect(commands >= least_commands && options >= least_options, "%d commands, %d options",
+              commands, options);
     process_free(all);
+}
+
+Test(command, the_manuals_have_every_command_and_option)
+{
+    check_manual(CUTIN, "cutin", 13, 50);
+    check_manual(LAB, "cutin-lab", 9, 50);
+}
+
+/* It does what the new one does, and one line on stderr names that. */
+static void is_now(const char *const *old, const char *const *new, const char *name)
+{
+    struct process *a = run_cutin(old), *b = run_cutin(new);
+
+    cr_expect_eq(a->status, 0, "%s", process_err(a));
+    cr_expect_str_eq(process_out(a), process_out(b));
+    cr_expect_eq(lines(process_err(a)), 1, "%s", process_err(a));
+    cr_expect_not_null(strstr(process_err(a), name), "no %s in %s", name, process_err(a));
+    cr_expect_str_eq(process_err(b), "");
+    process_free(a);
+    process_free(b);
+}
+
+Test(command, names_that_moved_to_the_laboratory_still_work)
+{
+    static const char *const moved[] = {"record", "replay", "disb", "overhead", "report", "whatif"};
+    char name[40];
+
+    for (size_t i = 0; i < sizeof(moved) / sizeof(*moved); i++) {
+        snprintf(name, sizeof(name), "`cutin-lab %s`", moved[i]);
+        is_now(ARGS(moved[i], "--help"), LAB_ARGS(moved[i], "--help"), name);
+        is_now(ARGS("help", moved[i]), LAB_ARGS("help", moved[i]), name);
+    }
+    is_now(ARGS("latency", "--sim", "--ablation", "--help"),
+           LAB_ARGS("ablation", "--sim", "--help"), "`cutin-lab ablation`");
+    is_now(ARGS("whatif", "--papers", "--json"), LAB_ARGS("whatif", "--papers", "--json"),
+           "`cutin-lab whatif`");
+}
+
+Test(command, names_that_moved_say_where_to_when_the_laboratory_is_not_installed)
+{
+    struct process *p = process_run(WORDS("cp", CUTIN, sandbox_path("cutin")), NULL, 30);
+    const char *alone = sandbox_path("cutin");
+
+    cr_assert_eq(p->status, 0, "%s", process_err(p));
+    fails(WORDS(alone, "disb", "--sim"), 2, "`cutin-lab disb`");
+    fails(WORDS(alone, "latency", "--ablation"), 2, "not installed");
+    process_free(p);
 }
 
 Test(command, version_is_the_same_both_ways)

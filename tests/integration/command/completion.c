@@ -10,18 +10,17 @@
 
 #include "scheduler/policy/policy.h"
 
-#define CUTIN BIN_DIR "/cutin"
-
 TestSuite(completion, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
 
-/* What bash offers behind `line`, whose last word is being completed, as lines between newlines. */
+/* What bash offers behind `line`, whose first word is the program and whose last one is being
+ * completed, as lines between newlines. */
 static const char *offers(const char *line)
 {
     static const char script[] = "source " SOURCE_DIR "/tools/cutin/completion.bash || exit\n"
                                  "read -ra COMP_WORDS <<<\"$1\"\n"
                                  "[[ $1 != *' ' ]] || COMP_WORDS+=('')\n"
                                  "COMP_CWORD=$((${#COMP_WORDS[@]} - 1))\n"
-                                 "_cutin " CUTIN "\n"
+                                 "_cutin " BIN_DIR "/${COMP_WORDS[0]}\n"
                                  "echo; printf '%s\\n' \"${COMPREPLY[@]}\"\n";
     static char text[20000];
     struct process *p =
@@ -60,10 +59,15 @@ static int words_of(const char *text, const char *start, char words[][32], int m
     return n;
 }
 
-static int help_words(const char *command, const char *start, char words[][32], int most)
+static int help_words(const char *program, const char *command, const char *start, char words[][32],
+                      int most)
 {
-    struct process *p = process_run((const char *[]){CUTIN, "help", command, NULL}, NULL, 30);
+    char path[256];
+    struct process *p;
     int n;
+
+    snprintf(path, sizeof(path), BIN_DIR "/%s", program);
+    p = process_run((const char *[]){path, "help", command, NULL}, NULL, 30);
 
     cr_assert_eq(p->status, 0, "%s", process_err(p));
     n = words_of(process_out(p), start, words, most);
@@ -71,27 +75,39 @@ static int help_words(const char *command, const char *start, char words[][32], 
     return n;
 }
 
-Test(completion, every_command_and_every_option_is_offered)
+/* Every command of the program and every option of it is offered. Returns how many options. */
+static int check_program(const char *program, int least)
 {
-    char commands[40][32], options[40][32], line[100];
-    int n = help_words(NULL, "  cutin ", commands, 40), all = 0;
-    const char *text = offers("cutin ");
+    char commands[40][32], options[40][32], start[40], line[100];
+    const char *text;
+    int n, all = 0;
 
-    cr_assert_geq(n, 13, "only %d commands", n);
+    snprintf(start, sizeof(start), "  %s ", program);
+    n = help_words(program, NULL, start, commands, 40);
+    cr_assert_geq(n, least, "only %d commands", n);
+    snprintf(line, sizeof(line), "%s ", program);
+    text = offers(line);
     for (int i = 0; i < n; i++)
-        cr_expect(offered(text, commands[i]), "cutin %s", commands[i]);
+        cr_expect(offered(text, commands[i]), "%s %s", program, commands[i]);
     for (int i = 0; i < n; i++) {
-        int m = help_words(commands[i], "  --", options, 40);
+        int m = help_words(program, commands[i], "  --", options, 40);
 
         cr_expect_geq(m, 1);
         all += m;
-        snprintf(line, sizeof(line), "cutin %.31s --", commands[i]);
+        snprintf(line, sizeof(line), "%s %.31s --", program, commands[i]);
         text = offers(line);
         for (int k = 0; k < m; k++) {
             snprintf(line, sizeof(line), "--%.31s", options[k]);
-            cr_expect(offered(text, line), "cutin %s %s", commands[i], line);
+            cr_expect(offered(text, line), "%s %s %s", program, commands[i], line);
         }
     }
+    return all;
+}
+
+Test(completion, every_command_and_every_option_is_offered)
+{
+    int all = check_program("cutin", 13) + check_program("cutin-lab", 9);
+
     cr_expect_geq(all, 50, "only %d options", all);
 }
 

@@ -48,13 +48,16 @@ static const char *library(const char *name)
 Test(install, everything_is_in_its_place)
 {
     static const char *const places[] = {"bin/cutin",
+                                         "bin/cutin-lab",
                                          "include/cutin.h",
                                          "share/man/man1/cutin.1",
+                                         "share/man/man1/cutin-lab.1",
                                          "share/man/man5/cutind.conf.5",
                                          "share/man/man7/cutin.7",
                                          "share/man/man7/cutin-slurm.7",
                                          "share/man/man8/cutind.8",
                                          "share/bash-completion/completions/cutin",
+                                         "share/bash-completion/completions/cutin-lab",
                                          "share/cutin/report/latency.gp",
                                          "share/cutin/report/page.html",
                                          "lib/systemd/system/cutind.socket",
@@ -111,7 +114,7 @@ Test(install, the_report_finds_what_draws_it_where_the_tree_was_moved)
     run_ok((const char *[]){"sh", "-c",
                             "mkdir \"$0\" && cp \"$1\" \"$0\" && cd / && \"$2\" report \"$0\"",
                             sandbox_path("results"), SOURCE_DIR "/docs/results/latency.json",
-                            sandbox_path("moved/bin/cutin"), NULL},
+                            sandbox_path("moved/bin/cutin-lab"), NULL},
            NULL);
     p = process_run((const char *[]){"grep", "-c", "cutin: p50 [0-9]* us",
                                      sandbox_path("results/report.html"), NULL},

@@ -37,7 +37,7 @@ static struct terminal *start(const char *command)
 {
     char line[2000];
 
-    snprintf(line, sizeof(line), "exec %s %s >%s", CUTIN, command, sandbox_path("out"));
+    snprintf(line, sizeof(line), "exec " BIN_DIR "/%s >%s", command, sandbox_path("out"));
     return terminal_start((const char *[]){"sh", "-c", line, NULL});
 }
 
@@ -88,7 +88,7 @@ static json_t *interrupted(const char *command, const char *word)
 /* With 8 threads at work, 1 thread has all of its rounds. */
 Test(progress, overhead_ends_with_the_rounds_it_has)
 {
-    json_t *root = interrupted("overhead --json --calls 1000 --rounds 20", " 8 threads ");
+    json_t *root = interrupted("cutin-lab overhead --json --calls 1000 --rounds 20", " 8 threads ");
     json_t *first = json_array_get(json_object_get(root, "runs"), 0);
 
     cr_expect_eq(json_integer_value(json_object_get(first, "rounds")), 20);
@@ -99,7 +99,8 @@ Test(progress, overhead_ends_with_the_rounds_it_has)
 /* At 1 % the first of three modes has some of its samples. */
 Test(progress, latency_ends_with_the_samples_it_has)
 {
-    json_t *root = interrupted("latency --sim --json --samples 20000 --solo-ms 100", "]   1 %");
+    json_t *root =
+        interrupted("cutin latency --sim --json --samples 20000 --solo-ms 100", "]   1 %");
 
     cr_expect(json_is_object(json_object_get(json_object_get(root, "modes"), "alone")));
     json_decref(root);
@@ -109,7 +110,7 @@ Test(progress, latency_ends_with_the_samples_it_has)
 Test(progress, the_ablation_ends_with_the_rows_it_has)
 {
     json_t *root = interrupted(
-        "latency --sim --json --ablation --samples 100 --solo-ms 200 --be-kernel-us 200", "]  2");
+        "cutin-lab ablation --sim --json --samples 100 --solo-ms 200 --be-kernel-us 200", "]  2");
 
     cr_expect_geq(json_array_size(json_object_get(root, "rows")), 1);
     json_decref(root);
@@ -121,8 +122,8 @@ Test(progress, disb_ends_with_the_requests_it_has)
     char command[600];
     json_t *root, *modes;
 
-    snprintf(command, sizeof(command), "disb --sim --json --seconds 20 --mode rt-only --file %s",
-             light());
+    snprintf(command, sizeof(command),
+             "cutin-lab disb --sim --json --seconds 20 --mode rt-only --file %s", light());
     root = interrupted(command, "]  1");
     modes = json_object_get(json_object_get(json_object_get(root, "workloads"), "light"), "modes");
     cr_expect(json_is_object(json_object_get(modes, "rt-only")));
@@ -155,7 +156,7 @@ Test(progress, replay_shows_and_ends_within_a_request)
     char command[600];
     json_t *root;
 
-    snprintf(command, sizeof(command), "replay --sim --json %s", long_request());
+    snprintf(command, sizeof(command), "cutin-lab replay --sim --json %s", long_request());
     root = interrupted(command, " replay ");
     cr_expect_eq(json_integer_value(json_object_get(root, "requests")), 0);
     cr_expect_gt(json_integer_value(json_object_get(root, "kernels")), 0);
@@ -186,7 +187,7 @@ Test(progress, a_recording_has_what_the_program_did)
     char why[256];
     uint64_t ns;
 
-    keeps_what_it_did("record", sandbox_path("w.cutw"));
+    keeps_what_it_did("cutin-lab record", sandbox_path("w.cutw"));
     cr_assert_eq(workload_read(&w, sandbox_path("w.cutw"), why, sizeof(why)), 0, "%s", why);
     cr_expect_gt(workload_count(&w, WORKLOAD_KERNEL, &ns), 0);
     workload_free(&w);
@@ -196,7 +197,7 @@ Test(progress, a_trace_has_what_the_program_did)
 {
     json_t *root;
 
-    keeps_what_it_did("trace", sandbox_path("trace.json"));
+    keeps_what_it_did("cutin trace", sandbox_path("trace.json"));
     root = json_load_file(sandbox_path("trace.json"), 0, NULL);
     cr_expect_gt(json_array_size(json_object_get(root, "traceEvents")), 0);
     json_decref(root);
@@ -204,7 +205,7 @@ Test(progress, a_trace_has_what_the_program_did)
 
 Test(progress, nothing_of_it_reaches_a_pipe)
 {
-    struct process *p = process_run((const char *[]){CUTIN, "disb", "--sim", "--seconds", "2",
+    struct process *p = process_run((const char *[]){LAB, "disb", "--sim", "--seconds", "2",
                                                      "--mode", "rt-only", "--file", light(), NULL},
                                     NULL, 60);
 

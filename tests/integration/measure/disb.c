@@ -1,6 +1,6 @@
 /*
- * disb.c - `cutin disb --json` prints what scripts build on, and ends cleanly. No figure is judged
- * here.
+ * disb.c - `cutin-lab disb --json` prints what scripts build on, and ends cleanly. No figure is
+ * judged here.
  */
 #include "tests/integration/gpu.h"
 
@@ -56,7 +56,7 @@ Test(disb, json_has_every_key_for_every_mode)
                                        "rt.p999_us",     "rt_vs_alone",   "throughput_vs_rt_only",
                                        "preempt_us.p50", "preempt_us.p99"};
     struct process *p =
-        process_run((const char *[]){CUTIN, "disb", "--sim", "--file", light(), "--seconds", "1",
+        process_run((const char *[]){LAB, "disb", "--sim", "--file", light(), "--seconds", "1",
                                      "--json", "--mode", modes[0], "--mode", modes[1], "--mode",
                                      modes[2], "--mode", modes[3], NULL},
                     NULL, 100);
@@ -92,7 +92,7 @@ static bool daemon_folder(void)
 Test(disb, an_interrupt_ends_it_with_what_it_has)
 {
     struct process *p =
-        process_start((const char *[]){CUTIN, "disb", "--sim", "--file", light(), "--seconds", "60",
+        process_start((const char *[]){LAB, "disb", "--sim", "--file", light(), "--seconds", "60",
                                        "--mode", "cutin", "--json", NULL},
                       NULL);
     json_t *root;
@@ -117,7 +117,7 @@ Test(disb, serves_what_was_recorded)
 {
     const char *file = sandbox_path("w.cutw"), *workloads = sandbox_path("recorded.json");
     char model[600];
-    struct process *p = process_run((const char *[]){CUTIN, "record", "--sim", "-o", file, "--",
+    struct process *p = process_run((const char *[]){LAB, "record", "--sim", "-o", file, "--",
                                                      EXAMPLE("rt_inference"), "--requests", "2",
                                                      "--kernels", "12", "--kernel-us", "50", NULL},
                                     NULL, 60);
@@ -132,7 +132,7 @@ Test(disb, serves_what_was_recorded)
           f);
     fclose(f);
     snprintf(model, sizeof(model), "net=%s", file);
-    p = process_run((const char *[]){CUTIN, "disb", "--sim", "--file", workloads, "--model", model,
+    p = process_run((const char *[]){LAB, "disb", "--sim", "--file", workloads, "--model", model,
                                      "--seconds", "1", "--json", "--mode", "rt-only", "--mode",
                                      "cutin", NULL},
                     NULL, 60);
@@ -155,12 +155,12 @@ Test(disb, serves_what_was_recorded)
 Test(disb, what_is_not_there_is_named_before_anything_runs)
 {
     struct process *p =
-        process_run((const char *[]){CUTIN, "disb", "--sim", "--workload", "Z", NULL}, NULL, 20);
+        process_run((const char *[]){LAB, "disb", "--sim", "--workload", "Z", NULL}, NULL, 20);
 
     cr_expect_eq(p->status, 1);
     cr_expect_not_null(strstr(process_err(p), "no workload Z"), "%s", process_err(p));
     process_free(p);
-    p = process_run((const char *[]){CUTIN, "disb", "--sim", "--model", "vgg19=none.cutw", NULL},
+    p = process_run((const char *[]){LAB, "disb", "--sim", "--model", "vgg19=none.cutw", NULL},
                     NULL, 20);
     cr_expect_eq(p->status, 1);
     cr_expect_not_null(strstr(process_err(p), "none.cutw"), "%s", process_err(p));
@@ -175,7 +175,7 @@ Test(disb, why_its_processes_failed_is_told)
 
     for (int i = 0; i < 10; i++) {
         struct process *p =
-            process_run((const char *[]){CUTIN, "disb", "--sim", "--file", path, "--seconds", "1",
+            process_run((const char *[]){LAB, "disb", "--sim", "--file", path, "--seconds", "1",
                                          "--mode", "native", NULL},
                         (const char *[]){"SIMGPU_FAULT=kernel=spin:nth=1:error=700", NULL}, 20);
         cr_expect_eq(p->status, 1);

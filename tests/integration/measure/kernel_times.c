@@ -122,7 +122,7 @@ Test(kernel_times, that_were_recorded_are_the_same_again)
     const char *a = path_of("a.log"), *b = path_of("b.log");
     const char *recorded = path_of("b.times");
 
-    run((const char *[]){CUTIN, "record", "--sim", "-o", sandbox_path("w.cutw"), "--kernel-times",
+    run((const char *[]){LAB, "record", "--sim", "-o", sandbox_path("w.cutw"), "--kernel-times",
                          recorded, "--", PROGRAM, "64", LAUNCHES, NULL},
         table_write("a.times", model), a);
     run((const char *[]){PROGRAM, "2", LAUNCHES, NULL}, recorded, b);
@@ -137,7 +137,7 @@ Test(kernel_times, of_a_program_without_kernels_are_not_written)
 {
     const char *path = sandbox_path("b.times");
     struct process *p =
-        process_run((const char *[]){CUTIN, "record", "--sim", "-o", "/dev/null", "--kernel-times",
+        process_run((const char *[]){LAB, "record", "--sim", "-o", "/dev/null", "--kernel-times",
                                      path, "--", PROGRAM, "1", NULL},
                     NULL, 60);
 

@@ -1,5 +1,5 @@
 /*
- * record.c - `cutin record` and `cutin replay`: what was recorded is what is replayed.
+ * record.c - `cutin-lab record` and `cutin-lab replay`: what was recorded is what is replayed.
  */
 #include "tests/integration/gpu.h"
 #include "tools/lab/record/workload.h"
@@ -21,7 +21,7 @@ static const char *record(const char *requests, const char *kernels)
 {
     const char *file = sandbox_path("w.cutw");
     struct process *p = process_run(
-        (const char *[]){CUTIN, "record", "--sim", "-o", file, "--", EXAMPLE("rt_inference"),
+        (const char *[]){LAB, "record", "--sim", "-o", file, "--", EXAMPLE("rt_inference"),
                          "--requests", requests, "--kernels", kernels, "--kernel-us", "50", NULL},
         NULL, 60);
 
@@ -43,7 +43,7 @@ static json_t *replay(const char *const argv[])
     return root;
 }
 
-#define REPLAY(...) replay((const char *[]){CUTIN, "replay", "--json", __VA_ARGS__, NULL})
+#define REPLAY(...) replay((const char *[]){LAB, "replay", "--json", __VA_ARGS__, NULL})
 
 static json_int_t whole(json_t *root, const char *key)
 {
@@ -153,7 +153,7 @@ Test(record, ctrl_c_ends_a_replay_with_what_it_has)
 {
     const char *file = record("2", "2");
     struct process *p =
-        process_start((const char *[]){CUTIN, "replay", "--sim", "--json", "--arrivals", "closed",
+        process_start((const char *[]){LAB, "replay", "--sim", "--json", "--arrivals", "closed",
                                        "--seconds", "60", file, NULL},
                       NULL);
     json_t *root;
@@ -171,8 +171,7 @@ Test(record, ctrl_c_ends_a_replay_with_what_it_has)
 
 static void refuses(const char *file, const char *word)
 {
-    struct process *p =
-        process_run((const char *[]){CUTIN, "replay", "--sim", file, NULL}, NULL, 30);
+    struct process *p = process_run((const char *[]){LAB, "replay", "--sim", file, NULL}, NULL, 30);
 
     cr_expect_eq(p->status, 1);
     cr_expect_not_null(strstr(process_err(p), word), "no %s in: %s", word, process_err(p));
@@ -193,7 +192,7 @@ Test(record, replay_refuses_what_is_no_workload)
 Test(record, a_program_without_cuda_is_no_recording)
 {
     struct process *p = process_run(
-        (const char *[]){CUTIN, "record", "-o", sandbox_path("x"), "--", "true", NULL}, NULL, 30);
+        (const char *[]){LAB, "record", "-o", sandbox_path("x"), "--", "true", NULL}, NULL, 30);
 
     cr_expect_eq(p->status, 1);
     cr_expect_not_null(strstr(process_err(p), "nothing"), "%s", process_err(p));

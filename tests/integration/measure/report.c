@@ -1,6 +1,6 @@
 /*
- * report.c - `cutin report`: the page has the figures of the files, and nothing from outside. What
- * it makes of them in a browser is report_browser.c's.
+ * report.c - `cutin-lab report`: the page has the figures of the files, and nothing from outside.
+ * What it makes of them in a browser is report_browser.c's.
  */
 #include "tests/integration/measure/report_files.h"
 #include "tests/integration/gpu.h"
@@ -23,7 +23,7 @@ TestSuite(report, .init = enter, .fini = sandbox_leave, .timeout = 600);
 static char *make(void)
 {
     struct process *p =
-        process_run((const char *[]){CUTIN, "report", sandbox_path("results"), NULL}, NULL, 60);
+        process_run((const char *[]){LAB, "report", sandbox_path("results"), NULL}, NULL, 60);
 
     cr_assert_eq(p->status, 0, "%s", process_err(p));
     process_free(p);
@@ -171,7 +171,7 @@ Test(report, goes_on_without_gnuplot)
     struct process *p;
 
     report_write(sandbox_path("results/latency.json"), report_latency);
-    p = process_run((const char *[]){CUTIN, "report", sandbox_path("results"), NULL},
+    p = process_run((const char *[]){LAB, "report", sandbox_path("results"), NULL},
                     (const char *[]){"PATH=/nonexistent", NULL}, 60);
     cr_expect_eq(p->status, 0);
     cr_expect_not_null(strstr(process_err(p), "gnuplot-nox"), "%s", process_err(p));
@@ -182,12 +182,12 @@ Test(report, goes_on_without_gnuplot)
     free(page);
 }
 
-/* `cutin` of the sandbox, which looks for its files beside itself, ends with these words. */
+/* `cutin-lab` of the sandbox, which looks for its files beside itself, ends with these words. */
 static void fails_with(const char *words)
 {
     struct process *p = process_run(
-        (const char *[]){sandbox_path("bin/cutin"), "report", sandbox_path("results"), NULL}, NULL,
-        60);
+        (const char *[]){sandbox_path("bin/cutin-lab"), "report", sandbox_path("results"), NULL},
+        NULL, 60);
 
     cr_expect_eq(p->status, 1);
     cr_expect_not_null(strstr(process_err(p), words), "%s", process_err(p));
@@ -207,7 +207,7 @@ Test(report, a_file_that_is_not_installed_is_one_line_and_no_page)
 {
     report_write(sandbox_path("results/latency.json"), report_latency);
     mkdir(sandbox_path("bin"), 0755);
-    run_ok((const char *[]){"cp", CUTIN, sandbox_path("bin/cutin"), NULL});
+    run_ok((const char *[]){"cp", LAB, sandbox_path("bin/cutin-lab"), NULL});
     fails_with("not installed beside");
     run_ok((const char *[]){"cp", "-r", BUILD_FOLDER "/share", sandbox_path("share"), NULL});
     cr_assert_eq(unlink(sandbox_path("share/cutin/report/script.js")), 0);
@@ -217,13 +217,13 @@ Test(report, a_file_that_is_not_installed_is_one_line_and_no_page)
 Test(report, a_folder_without_results_is_one_line_and_no_page)
 {
     struct process *p =
-        process_run((const char *[]){CUTIN, "report", sandbox_path("results"), NULL}, NULL, 60);
+        process_run((const char *[]){LAB, "report", sandbox_path("results"), NULL}, NULL, 60);
 
     cr_expect_eq(p->status, 1);
     cr_expect_not_null(strstr(process_err(p), "no result"), "%s", process_err(p));
     cr_expect_neq(access(sandbox_path("results/report.html"), F_OK), 0);
     process_free(p);
-    p = process_run((const char *[]){CUTIN, "report", sandbox_path("nowhere"), NULL}, NULL, 60);
+    p = process_run((const char *[]){LAB, "report", sandbox_path("nowhere"), NULL}, NULL, 60);
     cr_expect_eq(p->status, 1);
     cr_expect_not_null(strstr(process_err(p), "nowhere"), "%s", process_err(p));
     process_free(p);

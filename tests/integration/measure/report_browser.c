@@ -1,6 +1,6 @@
 /*
- * report_browser.c - a real browser opens the page of `cutin report`, draws what the files say, and
- * has nothing to complain of.
+ * report_browser.c - a real browser opens the page of `cutin-lab report`, draws what the files say,
+ * and has nothing to complain of.
  */
 #include "tests/integration/measure/report_files.h"
 #include "tests/integration/gpu.h"
@@ -40,7 +40,7 @@ static void needs_chromium(void)
 static struct process *show(void)
 {
     struct process *p =
-        process_run((const char *[]){CUTIN, "report", sandbox_path("results"), NULL}, NULL, 60);
+        process_run((const char *[]){LAB, "report", sandbox_path("results"), NULL}, NULL, 60);
 
     cr_assert_eq(p->status, 0, "%s", process_err(p));
     process_free(p);

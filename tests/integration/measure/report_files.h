@@ -1,5 +1,5 @@
 /*
- * report_files.h - a folder of small results for the tests of `cutin report`.
+ * report_files.h - a folder of small results for the tests of `cutin-lab report`.
  */
 #ifndef CUTIN_TESTS_REPORT_FILES_H
 #define CUTIN_TESTS_REPORT_FILES_H

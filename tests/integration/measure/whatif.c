@@ -1,5 +1,5 @@
 /*
- * whatif.c - `cutin whatif`: a recording goes in, and every option changes what comes out.
+ * whatif.c - `cutin-lab whatif`: a recording goes in, and every option changes what comes out.
  */
 #include "tests/integration/gpu.h"
 #include "tools/lab/record/workload.h"
@@ -15,7 +15,7 @@ TestSuite(whatif, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
 static const char *record(void)
 {
     const char *file = sandbox_path("w.cutw");
-    struct process *p = process_run((const char *[]){CUTIN, "record", "--sim", "-o", file, "--",
+    struct process *p = process_run((const char *[]){LAB, "record", "--sim", "-o", file, "--",
                                                      EXAMPLE("rt_inference"), "--requests", "20",
                                                      "--kernels", "20", "--kernel-us", "50", NULL},
                                     NULL, 60);
@@ -77,7 +77,7 @@ static json_t *predict(const char *const argv[])
     return root;
 }
 
-#define WHATIF(...) predict((const char *[]){CUTIN, "whatif", "--json", __VA_ARGS__, NULL})
+#define WHATIF(...) predict((const char *[]){LAB, "whatif", "--json", __VA_ARGS__, NULL})
 
 static json_t *machine(json_t *root, size_t i)
 {
@@ -191,7 +191,7 @@ Test(whatif, requests_can_be_left_out)
     cr_expect_lt(number(some, "modelled_s"), number(all, "modelled_s"));
     json_decref(all);
     json_decref(some);
-    p = process_run((const char *[]){CUTIN, "whatif", "--skip", "1000", f, NULL}, NULL, 30);
+    p = process_run((const char *[]){LAB, "whatif", "--skip", "1000", f, NULL}, NULL, 30);
     cr_expect_eq(p->status, 1);
     cr_expect_not_null(strstr(process_err(p), "nothing"), "%s", process_err(p));
     process_free(p);
@@ -199,7 +199,7 @@ Test(whatif, requests_can_be_left_out)
 
 Test(whatif, tables_say_what_was_assumed)
 {
-    struct process *p = process_run((const char *[]){CUTIN, "whatif", record(), "--rtt", "8us",
+    struct process *p = process_run((const char *[]){LAB, "whatif", record(), "--rtt", "8us",
                                                      "--modules", "4", "--rate", "100", NULL},
                                     NULL, 60);
 
@@ -213,7 +213,7 @@ Test(whatif, tables_say_what_was_assumed)
 
 Test(whatif, papers_are_compared)
 {
-    json_t *root = predict((const char *[]){CUTIN, "whatif", "--papers", "--json", NULL});
+    json_t *root = predict((const char *[]){LAB, "whatif", "--papers", "--json", NULL});
 
     cr_expect_geq(json_array_size(json_object_get(root, "papers")), 22);
     json_decref(root);
@@ -222,8 +222,7 @@ Test(whatif, papers_are_compared)
 Test(whatif, more_modules_than_multiprocessors_are_no_machine)
 {
     struct process *p = process_run(
-        (const char *[]){CUTIN, "whatif", "--modules", "4", "--sms", "3", record(), NULL}, NULL,
-        30);
+        (const char *[]){LAB, "whatif", "--modules", "4", "--sms", "3", record(), NULL}, NULL, 30);
 
     cr_expect_eq(p->status, 1);
     cr_expect_not_null(strstr(process_err(p), "no such machine"), "%s", process_err(p));

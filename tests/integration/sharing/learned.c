@@ -284,7 +284,7 @@ Test(learned, recorded_kernels_take_what_the_device_took_and_no_longer_than_the_
     const char *said;
     char why[256];
 
-    p = process_run((const char *[]){CUTIN, "record", "--sim", "-o", file, "--",
+    p = process_run((const char *[]){LAB, "record", "--sim", "-o", file, "--",
                                      EXAMPLE("be_training"), "--steps", "50", NULL},
                     NULL, 60);
     cr_assert_eq(p->status, 0, "%s", process_err(p));

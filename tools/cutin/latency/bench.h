@@ -38,7 +38,7 @@ struct bench_plan {
     double percentile; /* asked for beside the usual ones; 0: none */
     uint64_t seed;
     uint32_t modes; /* mask of 1 << enum bench_mode */
-    bool sim, json, ablation;
+    bool sim, json;
     bool stages; /* part cut-ins under cutin, whose processes are traced for it */
     enum bench_trace_method method;
     char distance_us[16];         /* "": as near as the GPU is */

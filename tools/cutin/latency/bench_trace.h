@@ -8,9 +8,9 @@
 #include "stages.h"
 #include "tools/cutin/scratch.h"
 
-/* Where the device's times come from. */
-enum bench_trace_method { BENCH_TRACE_LOG, BENCH_TRACE_EVENTS };
-extern const char *const bench_trace_methods[]; /* as people read them */
+/* Where the device's times come from; auto: from its log where there is one. */
+enum bench_trace_method { BENCH_TRACE_LOG, BENCH_TRACE_EVENTS, BENCH_TRACE_AUTO };
+extern const char *const bench_trace_methods[]; /* as people read the first two */
 
 struct bench_trace {
     enum bench_trace_method method;

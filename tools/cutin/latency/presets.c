@@ -40,7 +40,7 @@ const struct preset presets[] = {
      .differs =
          "REEF skips late arrivals and times from the actual start; here none is skipped. "
          "Kernels have the published mean time at twice the speed, best effort never pauses. "
-         "cutin disb has the models whole",
+         "cutin-lab disb has the models whole",
      .arrivals = "uniform:0.1",
      .rate = 100,
      .be_kernel_us = 38,

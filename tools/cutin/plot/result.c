@@ -103,8 +103,9 @@ json_t *result_environment(void)
 
 json_t *result_command(int argc, char **argv)
 {
-    char text[1024] = "cutin";
+    char text[1024];
 
+    snprintf(text, sizeof(text), "%s", program_name);
     for (int i = 0; i < argc; i++) {
         strncat(text, " ", sizeof(text) - strlen(text) - 1);
         strncat(text, argv[i], sizeof(text) - strlen(text) - 1);

@@ -24,7 +24,7 @@ void result_refuse(json_t *figures, size_t samples);
 json_t *result_machine(void);
 /* The variables of cutin, the simulator and CUDA: what may have changed figures from outside. */
 json_t *result_environment(void);
-/* "cutin" and the words of a command line. */
+/* The program's name and the words of a command line. */
 json_t *result_command(int argc, char **argv);
 /* The member at a dotted path, e.g. "config.machine.cpu"; NULL where there is none. Borrowed. */
 json_t *result_get(const json_t *root, const char *path);

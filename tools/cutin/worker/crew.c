@@ -102,7 +102,7 @@ _Noreturn static void become_worker(struct worker *w, const struct worker_enviro
     paths_find(&paths);
     /* stdout carries the command's own figures alone. */
     dup2(STDERR_FILENO, STDOUT_FILENO);
-    execl(paths.self, "cutin", "latency", "--worker", w->role, (char *)NULL);
+    execl(paths.command, "cutin", "latency", "--worker", w->role, (char *)NULL);
     _exit(126);
 }
 

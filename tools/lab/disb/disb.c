@@ -1,5 +1,5 @@
 /*
- * disb.c - `cutin disb`: the inference benchmark of the REEF paper, mode by mode.
+ * disb.c - `cutin-lab disb`: the inference benchmark of the REEF paper, mode by mode.
  *
  * Clients send inference requests, real-time ones and best-effort ones, at rates of their own. Each
  * mode serves the same arrivals: by one process or two, by the plain driver or under cutin. The
@@ -7,7 +7,7 @@
  * the mode where real time has the GPU for itself.
  */
 #include "disb.h"
-#include "tools/cutin/subcommand.h"
+#include "tools/lab/lab.h"
 #include "tools/cutin/plot/plot.h"
 #include "tools/cutin/progress.h"
 #include "tools/cutin/plot/result.h"

@@ -1,5 +1,6 @@
 /*
- * disb.h - `cutin disb`: inference clients of both kinds on one GPU, mode by mode (docs/disb.md).
+ * disb.h - `cutin-lab disb`: inference clients of both kinds on one GPU, mode by mode
+ * (docs/disb.md).
  *
  * disb.c the command, workload.c who sends what and when, run.c the processes of one run,
  * worker.c one such process, figures.c what becomes of it.
@@ -148,7 +149,7 @@ int disb_run(struct disb *d, const struct disb_workload *w, const struct disb_mo
 /* Real time may finish what arrived in a window of `seconds` for so long: a queue that has grown
  * for all of it needs no longer where the GPU has room at all. */
 double disb_grace_s(double seconds);
-/* worker.c: `cutin disb --worker N`, never by hand. Returns the exit status. */
+/* worker.c: `cutin-lab disb --worker N`, never by hand. Returns the exit status. */
 int disb_worker_main(uint32_t process);
 /* figures.c: what the clients left in the shared memory. */
 void disb_result_make(struct disb_result *result, const struct disb_shared *shared);

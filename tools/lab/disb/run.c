@@ -202,7 +202,7 @@ _Noreturn static void become_worker(struct run *r, uint32_t process, pid_t paren
     close_range(DISB_SHARED_FD + 1, ~0U, 0);
     snprintf(number, sizeof(number), "%u", process);
     dup2(STDERR_FILENO, STDOUT_FILENO); /* stdout carries the command's own figures alone */
-    execl(r->d->paths.self, "cutin", "disb", "--worker", number, (char *)NULL);
+    execl(r->d->paths.self, "cutin-lab", "disb", "--worker", number, (char *)NULL);
     _exit(126);
 }
 

@@ -1,5 +1,5 @@
 /*
- * worker.c - one process of `cutin disb`: a thread and a stream per client.
+ * worker.c - one process of `cutin-lab disb`: a thread and a stream per client.
  *
  * A client sends its requests one after another: it waits for the next arrival, launches the
  * model's kernels and waits until they are complete. Latency counts from the arrival, so a request

@@ -1,11 +1,11 @@
 /*
- * whatif.c - `cutin whatif`: a recorded program on a machine that is not there.
+ * whatif.c - `cutin-lab whatif`: a recorded program on a machine that is not there.
  *
  * The program is run twice as a model: on the machine that it was recorded on, and on the one that
  * the options describe. Their ratio is the prediction; how well the first fits the recording is
  * said beside it.
  */
-#include "tools/cutin/subcommand.h"
+#include "tools/lab/lab.h"
 #include "whatif_print.h"
 
 #include <errno.h>
@@ -385,7 +385,8 @@ const struct subcommand subcommand_whatif = {
     .summary = "predict how slow a recorded program is on another machine",
     .synopsis = "[OPTIONS] FILE",
     .about =
-        "Runs a workload file of cutin record on a modelled machine: a GPU at a distance (--rtt),\n"
+        "Runs a workload file of cutin-lab record on a modelled machine: a GPU at a distance "
+        "(--rtt),\n"
         "one made of modules (--modules), a faster or smaller one, under another load, or all of\n"
         "these. Nothing is measured, and no GPU is needed. What the models say beside their\n"
         "papers is --papers; what they leave out is in docs/whatif.md.",

@@ -194,7 +194,7 @@ int whatif_print_papers(bool json)
     size_t n;
 
     if (papers_compare(rows, &n) != 0) {
-        fputs("cutin whatif: no memory\n", stderr);
+        fputs("cutin-lab whatif: no memory\n", stderr);
         return EXIT_FAILURE;
     }
     if (json)

@@ -1,5 +1,5 @@
 /*
- * whatif_print.h - the predictions of `cutin whatif` for people and as JSON.
+ * whatif_print.h - the predictions of `cutin-lab whatif` for people and as JSON.
  */
 #ifndef CUTIN_WHATIF_PRINT_H
 #define CUTIN_WHATIF_PRINT_H

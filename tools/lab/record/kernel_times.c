@@ -121,10 +121,11 @@ static int print_all(const char *path, const struct workload *w, const struct sh
 
     if (!out)
         return -errno;
-    fprintf(out,
-            "# Times of kernels, for SIMGPU_KERNEL_TIMES; written by cutin record %s: %zu shapes,\n"
-            "# %zu launches. pattern, us, us of each wave of blocks, shape\n\n",
-            CUTIN_VERSION, s->n, s->ops);
+    fprintf(
+        out,
+        "# Times of kernels, for SIMGPU_KERNEL_TIMES; written by cutin-lab record %s: %zu shapes,\n"
+        "# %zu launches. pattern, us, us of each wave of blocks, shape\n\n",
+        CUTIN_VERSION, s->n, s->ops);
     for (size_t i = 0; i < s->n; i++)
         print_shape(out, w, &s->list[i]);
     rc = print_rest(out, w, s);

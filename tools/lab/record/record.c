@@ -1,12 +1,12 @@
 /*
- * record.c - `cutin record`: the kernels and copies of a program as a workload file.
+ * record.c - `cutin-lab record`: the kernels and copies of a program as a workload file.
  *
  * The program runs as real time without a daemon, so that no call of it waits for anybody, with a
  * trace that keeps its first records and has every call timed by events. What the trace says about
  * the process that asked most of the GPU becomes the workload.
  */
 #include "tools/cutin/child.h"
-#include "tools/cutin/subcommand.h"
+#include "tools/lab/lab.h"
 #include "kernel_times.h"
 #include "tools/cutin/progress.h"
 #include "spans.h"
@@ -326,11 +326,12 @@ static void report(const struct plan *p, const struct workload *w, uint64_t busy
     size_t copies = workload_count(w, WORKLOAD_COPY, &copy_ns);
     size_t syncs = workload_count(w, WORKLOAD_SYNC, &wait_ns);
 
-    fprintf(stderr,
-            "cutin record: %s: %zu kernels (%u names, %.3f s of GPU time), %zu copies, %zu waits, "
-            "%.3f s\n",
-            p->output, kernels, w->kernels, (double)busy_ns / 1e9, copies, syncs,
-            (double)w->total_ns / 1e9);
+    fprintf(
+        stderr,
+        "cutin-lab record: %s: %zu kernels (%u names, %.3f s of GPU time), %zu copies, %zu waits, "
+        "%.3f s\n",
+        p->output, kernels, w->kernels, (double)busy_ns / 1e9, copies, syncs,
+        (double)w->total_ns / 1e9);
     if (processes > 1)
         say(&subcommand_record, "%zu processes used the GPU; this is %u, the busiest", processes,
             v->file->header.pid);
@@ -353,7 +354,8 @@ static int save_times(const struct plan *p, const struct workload *w)
     if (rc != 0)
         say(&subcommand_record, "%s", why);
     else
-        fprintf(stderr, "cutin record: %s: the times of %zu shapes of kernels\n", p->times, lines);
+        fprintf(stderr, "cutin-lab record: %s: the times of %zu shapes of kernels\n", p->times,
+                lines);
     return rc;
 }
 
@@ -441,7 +443,7 @@ const struct subcommand subcommand_record = {
     .synopsis = "[OPTIONS] [--] PROGRAM [ARGUMENT...]",
     .about =
         "Runs PROGRAM and writes its kernels (name, grid, block, shared memory, stream, measured\n"
-        "duration), copies and pauses to a workload file, for cutin replay. Every kernel is\n"
+        "duration), copies and pauses to a workload file, for cutin-lab replay. Every kernel is\n"
         "timed, so a program runs slower than otherwise. The exit status is PROGRAM's; 125 to\n"
         "127 as with env(1).",
     .options = options,

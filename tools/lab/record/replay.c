@@ -1,10 +1,10 @@
 /*
- * replay.c - `cutin replay`: a workload file on this machine's GPU, or a simulated one.
+ * replay.c - `cutin-lab replay`: a workload file on this machine's GPU, or a simulated one.
  *
  * Requests of the workload arrive by a clock of their own, and latency counts from the arrival: a
  * request that waits behind a late one is late too.
  */
-#include "tools/cutin/subcommand.h"
+#include "tools/lab/lab.h"
 #include "tools/cutin/statistics/percentiles.h"
 #include "tools/cutin/paths.h"
 #include "player.h"
@@ -296,7 +296,7 @@ static int again(const struct plan *p, int argc, char **argv)
         free(more);
         return EXIT_FAILURE;
     }
-    more[n++] = paths.self;
+    more[n++] = p->level ? paths.command : paths.self;
     if (p->level) {
         more[n++] = (char *)"run";
         more[n++] = (char *)"--priority";
@@ -310,8 +310,8 @@ static int again(const struct plan *p, int argc, char **argv)
         more[n++] = argv[i];
     if (p->sim)
         environment_simulate(paths.simulator);
-    execv(paths.self, more);
-    say(&subcommand_replay, "%s: %s", paths.self, strerror(errno));
+    execv(more[0], more);
+    say(&subcommand_replay, "%s: %s", more[0], strerror(errno));
     free(more);
     return EXIT_FAILURE;
 }
@@ -365,7 +365,8 @@ const struct subcommand subcommand_replay = {
     .summary = "run what was recorded",
     .synopsis = "[OPTIONS] FILE",
     .about =
-        "Runs a workload file of cutin record: kernels of the same shape and duration, copies of\n"
+        "Runs a workload file of cutin-lab record: kernels of the same shape and duration, copies "
+        "of\n"
         "the same size, on as many streams. A request is what the program asked for up to the\n"
         "next wait. Latency counts from a request's arrival.",
     .options = options,

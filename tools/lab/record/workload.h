@@ -2,7 +2,8 @@
  * workload.h - a workload file (.cutw): what a CUDA program asked of the GPU, operation by
  * operation.
  *
- * `cutin record` writes them, `cutin replay` and `cutin disb` read them. The file, little-endian:
+ * `cutin-lab record` writes them, `cutin-lab replay` and `cutin-lab disb` read them. The file,
+ * little-endian:
  *
  *   header    64 bytes   struct workload_header: magic "CUTINWL", version, counts, check sum
  *   names    multiple of 8 bytes: the kernels' names, whole, each with its NUL, then NULs

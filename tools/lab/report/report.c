@@ -1,8 +1,8 @@
 /*
- * report.c - `cutin report`: the results in a folder as one HTML page that needs nothing else.
+ * report.c - `cutin-lab report`: the results in a folder as one HTML page that needs nothing else.
  */
 #include "report.h"
-#include "tools/cutin/subcommand.h"
+#include "tools/lab/lab.h"
 #include "tools/cutin/progress.h"
 
 #include <dirent.h>

@@ -1,5 +1,5 @@
 /*
- * report.h - the parts of `cutin report`: one HTML page out of a folder of results.
+ * report.h - the parts of `cutin-lab report`: one HTML page out of a folder of results.
  *
  * report.c the command and the folder, page.c the page's figures in the page of data/, cut_in.c
  * what of a trace is shown. The page's own script makes tables and pictures of the figures.

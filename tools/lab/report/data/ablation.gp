@@ -1,4 +1,4 @@
-# ablation.gp - `cutin latency --ablation`: variants from top to bottom, p50 and p99 as two bars in
+# ablation.gp - `cutin-lab ablation`: variants from top to bottom, p50 and p99 as two bars in
 # the left half, throughput in the right.
 width = 1000
 height = 190 + 34 * (|MEMBER| < 64 ? |MEMBER| : 64)

@@ -1,4 +1,4 @@
-# disb.gp - `cutin disb`: two panels of bars over all workloads, and below them the distributions of
+# disb.gp - `cutin-lab disb`: two panels of bars over all workloads, and below them the distributions of
 # each workload.
 panel = 270
 cdf = 260

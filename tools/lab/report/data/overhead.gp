@@ -1,4 +1,4 @@
-# overhead.gp - `cutin overhead`: a panel for each number of threads.
+# overhead.gp - `cutin-lab overhead`: a panel for each number of threads.
 width = 1000
 height = 480
 load folder.'/common.gp'

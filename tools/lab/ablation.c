@@ -1,18 +1,31 @@
 /*
- * ablation.c - `cutin latency --ablation`: what each means of holding back is worth. The same
+ * ablation.c - `cutin-lab ablation`: what each means of holding back is worth. The same
  * measurement with a cap on commands alone, with the cap on estimated time, with that cap while
  * nobody is above, too, with padding, with gates, and with suspending, over short and long
  * best-effort kernels; each with the throughput that it leaves to best effort, beside real time and
  * by itself.
  */
-#include "ablation.h"
-#include "tools/cutin/subcommand.h"
+#include "lab.h"
+#include "tools/cutin/latency/bench_options.h"
+#include "tools/cutin/plot/plot.h"
 #include "tools/cutin/progress.h"
 #include "tools/cutin/plot/result.h"
 
 #include <errno.h>
+#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { OPT_SAMPLES = BENCH_OPTIONS, OPT_BE_KERNEL_US };
+
+static const struct option_row options[] = {
+    BENCH_OPTION_ROWS("closed"),
+    [OPT_SAMPLES] = {"samples", "N", "per mode and variant (300)"},
+    [OPT_BE_KERNEL_US] = {"be-kernel-us", "N",
+                          "duration of best-effort kernels (one after the other 20, 200, 2000 and\n"
+                          "50000)"},
+    {0},
+};
 
 static const uint32_t kernels_us[] = {20, 200, 2000, 50000};
 enum { KERNELS = sizeof(kernels_us) / sizeof(kernels_us[0]) };
@@ -149,7 +162,7 @@ static int kernel_rows(const struct bench_plan *plan, uint32_t us, double part, 
         if (progress_cancel)
             rc = -ECANCELED;
         if (rc != 0 && rc != -ECANCELED)
-            say(&subcommand_latency, "%s", b.why);
+            say(&subcommand_ablation, "%s", b.why);
         if (rc == 0 && v == 0)
             native = bench_rate(&b.mode[BENCH_NATIVE].solo);
         row.added = bench_added(&b, BENCH_CUTIN);
@@ -159,7 +172,7 @@ static int kernel_rows(const struct bench_plan *plan, uint32_t us, double part, 
         row.gate_us = bench_gate_us(&b);
         row.wait = b.stages.figures[STAGE_begin];
         if (rc == 0 && b.checked && !b.identical) {
-            say(&subcommand_latency, "%s, %u us: best effort's result is not the undisturbed one",
+            say(&subcommand_ablation, "%s, %u us: best effort's result is not the undisturbed one",
                 row.variant, us);
             rc = -EIO;
         }
@@ -174,7 +187,7 @@ static int kernel_rows(const struct bench_plan *plan, uint32_t us, double part, 
     return rc;
 }
 
-int ablation_run(const struct bench_plan *plan, int argc, char **argv)
+static int run(const struct bench_plan *plan, int argc, char **argv)
 {
     json_t *rows = json_array(), *config = NULL, *root;
     int kernels = plan->be_kernel_us ? 1 : KERNELS, rc = 0;
@@ -187,7 +200,7 @@ int ablation_run(const struct bench_plan *plan, int argc, char **argv)
     if (rc == -ECANCELED && json_array_size(rows) > 0)
         rc = 0;
     if (progress_cancel)
-        say(&subcommand_latency, "interrupted%s",
+        say(&subcommand_ablation, "interrupted%s",
             rc == 0 ? "; the rows are those that were complete" : " before anything was measured");
     root = json_pack("{s:o, s:b, s:o*}", "rows", rows, "interrupted", (int)progress_cancel,
                      "config", config);
@@ -195,7 +208,49 @@ int ablation_run(const struct bench_plan *plan, int argc, char **argv)
         json_object_set_new(config, "command", result_command(argc, argv));
     if (json_array_size(rows) == 0)
         json_decref(root);
-    else if (result_give(&subcommand_latency, root, plan->json, plan->plot) != EXIT_SUCCESS)
+    else if (result_give(&subcommand_ablation, root, plan->json, plan->plot) != EXIT_SUCCESS)
         rc = -EIO;
     return rc == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
+
+static int ablation(int argc, char **argv)
+{
+    /* A closed loop, since some variants keep real time waiting for longer than a gap. */
+    static struct bench_plan plan = {.arrivals = {.kind = ARRIVALS_CLOSED},
+                                     .samples = 300,
+                                     .solo_ms = 1500,
+                                     .method = BENCH_TRACE_AUTO,
+                                     .seed = 1};
+    const struct subcommand *cmd = &subcommand_ablation;
+    char why[512];
+    int row;
+
+    while ((row = options_next(cmd, argc, argv)) != OPTIONS_END) {
+        if (row == OPT_SAMPLES)
+            plan.samples = (uint32_t)options_number(cmd, row, optarg, 1, 1000000);
+        else if (row == OPT_BE_KERNEL_US)
+            plan.be_kernel_us = (uint32_t)options_number(cmd, row, optarg, 1, 1000000);
+        else
+            bench_option(&plan, cmd, row);
+    }
+    options_no_operands(cmd, argc, argv);
+    bench_options_fill(&plan);
+    if (plan.plot && plot_check(plan.plot, why, sizeof(why)) != 0) {
+        say(cmd, "%s", why);
+        return EXIT_FAILURE;
+    }
+    progress_begin();
+    return run(&plan, argc, argv);
+}
+
+const struct subcommand subcommand_ablation = {
+    .name = "ablation",
+    .summary = "what each means of holding back is worth",
+    .synopsis = "[OPTIONS]",
+    .about =
+        "The measurement of `cutin latency` with a cap on commands, the cap on time, alone mode,\n"
+        "padding, gates and suspending, one at a time: what each adds to real time's latency, and\n"
+        "the throughput that it leaves to best effort.",
+    .options = options,
+    .run = ablation,
+};

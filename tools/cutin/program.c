@@ -1,0 +1,76 @@
+/*
+ * program.c - who is called, and the overview of the subcommands.
+ */
+#include "program.h"
+#include "tools/simgpu/face/simconfig.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct program *program;
+
+static const struct subcommand *subcommand_find(const char *name)
+{
+    for (const struct group *group = program->groups; group->heading; group++)
+        for (const struct subcommand *const *cmd = group->subcommands; *cmd; cmd++)
+            if (strcmp((*cmd)->name, name) == 0)
+                return *cmd;
+    return NULL;
+}
+
+static void overview(FILE *out)
+{
+    fprintf(out, "Usage: %s COMMAND [OPTIONS]\n%s\n", program->name, program->purpose);
+    for (const struct group *group = program->groups; group->heading; group++) {
+        fprintf(out, "\n%s:\n", group->heading);
+        for (const struct subcommand *const *cmd = group->subcommands; *cmd; cmd++)
+            fprintf(out, "  %s %-10s %s\n", program->name, (*cmd)->name, (*cmd)->summary);
+    }
+    fprintf(out, "\n`%s COMMAND --help` describes a command; %s\n", program->name, program->more);
+}
+
+static int help(int argc, char **argv)
+{
+    const struct subcommand *about;
+
+    while (options_next(&subcommand_help, argc, argv) != OPTIONS_END)
+        ;
+    if (argc < 2) {
+        overview(stdout);
+        return EXIT_SUCCESS;
+    }
+    about = subcommand_find(argv[1]);
+    if (!about)
+        fail_usage(NULL, "unknown command %s", argv[1]);
+    options_help(about);
+    return EXIT_SUCCESS;
+}
+
+const struct subcommand subcommand_help = {
+    .name = "help",
+    .summary = "what the commands are, or what one of them does",
+    .synopsis = "[COMMAND]",
+    .run = help,
+};
+
+int program_main(const struct program *this, int argc, char **argv)
+{
+    const struct subcommand *cmd;
+
+    program = this;
+    program_name = program->name;
+    if (argc < 2) {
+        overview(stderr);
+        return EXIT_USAGE;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
+        argv[1] = (char *)"help";
+    else if (strcmp(argv[1], "--version") == 0)
+        argv[1] = (char *)"version";
+    cmd = subcommand_find(argv[1]);
+    if (!cmd)
+        fail_usage(NULL, "unknown %s %s", argv[1][0] == '-' ? "option" : "command", argv[1]);
+    simconfig_get(); /* what is misused is told here, and not by each process that is started */
+    return cmd->run(argc - 1, argv + 1);
+}

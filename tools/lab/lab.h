@@ -1,0 +1,12 @@
+/*
+ * lab.h - the subcommands of cutin-lab.
+ */
+#ifndef CUTIN_LAB_H
+#define CUTIN_LAB_H
+
+#include "tools/cutin/subcommand.h"
+
+extern const struct subcommand subcommand_disb, subcommand_overhead, subcommand_ablation,
+    subcommand_report, subcommand_record, subcommand_replay, subcommand_whatif;
+
+#endif

@@ -1,0 +1,30 @@
+/*
+ * main.c - the cutin-lab command: what nobody needs who only serves.
+ */
+#include "lab.h"
+#include "tools/cutin/program.h"
+
+static const struct subcommand *const measuring[] = {
+    &subcommand_disb, &subcommand_overhead, &subcommand_ablation, &subcommand_report, NULL};
+static const struct subcommand *const recordings[] = {&subcommand_record, &subcommand_replay,
+                                                      &subcommand_whatif, NULL};
+static const struct subcommand *const others[] = {&subcommand_version, &subcommand_help, NULL};
+
+static const struct group groups[] = {
+    {"Measure and report", measuring},
+    {"Record, replay and predict", recordings},
+    {"Other", others},
+    {0},
+};
+
+static const struct program program = {
+    .name = "cutin-lab",
+    .purpose = "Benchmarks of cutin, recordings of programs, and predictions from them.",
+    .more = "`cutin` has what serving needs.",
+    .groups = groups,
+};
+
+int main(int argc, char **argv)
+{
+    return program_main(&program, argc, argv);
+}

@@ -56,7 +56,8 @@ static const struct room {
      "tools/cutin/trace tools/cutin/plot scheduler/wire"},
     /* The laboratory stands on cutin's engine; no room of cutin knows it. */
     {"tools/lab", "common tools/cutin tools/cutin/statistics/percentiles.h tools/cutin/plot "
-                  "tools/cutin/latency/bench_options.h examples/kernels_ptx.h"},
+                  "tools/cutin/worker/worker.h tools/cutin/latency/bench_options.h "
+                  "examples/kernels_ptx.h"},
     {"tools/lab/disb",
      "tools/lab/lab.h tools/lab/record/workload.h tools/cutin tools/cutin/statistics "
      "tools/cutin/worker tools/cutin/plot scheduler/wire/socket.h examples/kernels_ptx.h"},

@@ -12,6 +12,7 @@
 #include "kernels_ptx.h"
 #include "tools/cutin/paths.h"
 #include "tools/cutin/statistics/percentiles.h"
+#include "tools/cutin/worker/worker.h"
 #include "tools/cutin/plot/plot.h"
 #include "tools/cutin/progress.h"
 #include "tools/cutin/plot/result.h"
@@ -275,16 +276,10 @@ static int worker(int mode, const struct plan *plan)
 
 /* ---- the parent ---------------------------------------------------------------------------- */
 
-/* In a process group of its own, out of reach of the terminal's Ctrl-C. */
-_Noreturn static void become_worker(int mode, const struct plan *plan, const struct paths *paths,
-                                    pid_t parent)
+_Noreturn static void become_worker(int mode, const struct plan *plan, const struct paths *paths)
 {
     char calls[16], threads[16];
 
-    setpgid(0, 0);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent)
-        _exit(EXIT_CANNOT_RUN);
     snprintf(calls, sizeof(calls), "%u", plan->calls);
     snprintf(threads, sizeof(threads), "%u", plan->threads);
     environment_remove_preload("libcutin.so");
@@ -336,17 +331,16 @@ static int read_figures(int fd, struct figure out[CALLS])
 static int measure(int mode, struct plan *plan, const struct paths *paths, struct figure out[CALLS])
 {
     int ends[2], status, rc, read_rc;
-    pid_t parent = getpid(), pid;
+    pid_t pid;
 
     if (pipe(ends) != 0)
         return -errno;
-    fflush(NULL);
-    pid = fork();
+    pid = worker_fork();
     if (pid == 0) {
         dup2(ends[1], STDOUT_FILENO);
         close(ends[0]);
         close(ends[1]);
-        become_worker(mode, plan, paths, parent);
+        become_worker(mode, plan, paths);
     }
     close(ends[1]);
     rc = pid < 0 ? -errno : await_figures(ends[0], plan);

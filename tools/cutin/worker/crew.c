@@ -5,6 +5,7 @@
 #include "tools/cutin/gates.h"
 #include "tools/cutin/nap.h"
 #include "tools/cutin/paths.h"
+#include "tools/cutin/subcommand.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -84,33 +85,45 @@ int worker_environment_set(const struct worker_environment *env, const char *pri
     return rc == 0 ? environment_prepend("LD_PRELOAD", env->library) : rc;
 }
 
+pid_t worker_fork(void)
+{
+    pid_t parent = getpid(), pid;
+
+    fflush(NULL);
+    pid = fork();
+    if (pid != 0)
+        return pid;
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(EXIT_CANNOT_RUN);
+    return 0;
+}
+
 /* In the forked child; only async-signal-safe calls are needed: the command has one thread. */
 _Noreturn static void become_worker(struct worker *w, const struct worker_environment *env,
-                                    int socket, pid_t parent)
+                                    int socket)
 {
     struct paths paths;
     /* Out of the way of the two fixed numbers first. */
     int s = fcntl(socket, F_DUPFD, WORKER_SHARED_FD + 1);
     int m = fcntl(w->shared_fd, F_DUPFD, WORKER_SHARED_FD + 1);
 
-    setpgid(0, 0);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent || s < 0 || m < 0 || dup2(s, WORKER_SOCKET_FD) < 0 ||
-        dup2(m, WORKER_SHARED_FD) < 0 || worker_environment_set(env, w->role) != 0)
-        _exit(126);
+    if (s < 0 || m < 0 || dup2(s, WORKER_SOCKET_FD) < 0 || dup2(m, WORKER_SHARED_FD) < 0 ||
+        worker_environment_set(env, w->role) != 0)
+        _exit(EXIT_CANNOT_RUN);
     close_range(WORKER_SHARED_FD + 1, ~0U, 0);
     paths_find(&paths);
     /* stdout carries the command's own figures alone. */
     dup2(STDERR_FILENO, STDOUT_FILENO);
     execl(paths.command, "cutin", "latency", "--worker", w->role, (char *)NULL);
-    _exit(126);
+    _exit(EXIT_CANNOT_RUN);
 }
 
 int worker_start(struct worker *w, const struct worker_environment *env,
                  const volatile sig_atomic_t *cancel, char *why, size_t why_bytes)
 {
     struct worker_reply reply;
-    pid_t parent = getpid();
     struct paths paths;
     int pair[2], rc;
 
@@ -122,9 +135,9 @@ int worker_start(struct worker *w, const struct worker_environment *env,
         snprintf(why, why_bytes, "cannot start a worker: %s", strerror(errno));
         return -errno;
     }
-    w->pid = fork();
+    w->pid = worker_fork();
     if (w->pid == 0)
-        become_worker(w, env, pair[1], parent);
+        become_worker(w, env, pair[1]);
     rc = w->pid < 0 ? -errno : 0;
     close(pair[1]);
     w->socket = pair[0];

@@ -5,6 +5,7 @@
 #include "tools/cutin/nap.h"
 #include "disb.h"
 #include "tools/cutin/progress.h"
+#include "tools/cutin/subcommand.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -177,15 +177,13 @@ static int start_daemon(struct run *r)
     return rc;
 }
 
-_Noreturn static void become_worker(struct run *r, uint32_t process, pid_t parent)
+_Noreturn static void become_worker(struct run *r, uint32_t process)
 {
     struct worker_environment env = {0};
     char number[16];
     /* Streams of one process: its priorities are the levels. */
     bool inherit = r->mode->cutin && r->mode->processes == DISB_ONE;
 
-    setpgid(0, 0); /* out of reach of the terminal's Ctrl-C */
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (r->d->sim) {
         env.simulator = r->d->paths.simulator;
         env.sim_id = r->sim_id;
@@ -194,27 +192,24 @@ _Noreturn static void become_worker(struct run *r, uint32_t process, pid_t paren
         env.library = r->d->paths.library;
         env.socket = r->daemon.socket;
     }
-    if (getppid() != parent || worker_environment_set(&env, process == 0 ? "rt" : "be") != 0 ||
+    if (worker_environment_set(&env, process == 0 ? "rt" : "be") != 0 ||
         (inherit && setenv("CUTIN_STREAM_PRIORITY", "inherit", 1) != 0) ||
         (r->mode->pad && setenv("CUTIN_PAD", "on", 1) != 0) ||
         (r->fd != DISB_SHARED_FD ? dup2(r->fd, DISB_SHARED_FD) < 0 : fcntl(r->fd, F_SETFD, 0) != 0))
-        _exit(126);
+        _exit(EXIT_CANNOT_RUN);
     close_range(DISB_SHARED_FD + 1, ~0U, 0);
     snprintf(number, sizeof(number), "%u", process);
     dup2(STDERR_FILENO, STDOUT_FILENO); /* stdout carries the command's own figures alone */
     execl(r->d->paths.self, "cutin-lab", "disb", "--worker", number, (char *)NULL);
-    _exit(126);
+    _exit(EXIT_CANNOT_RUN);
 }
 
 static int start_workers(struct run *r)
 {
-    pid_t parent = getpid();
-
-    fflush(NULL);
     for (uint32_t i = 0; i < r->processes; i++) {
-        r->pid[i] = fork();
+        r->pid[i] = worker_fork();
         if (r->pid[i] == 0)
-            become_worker(r, i, parent);
+            become_worker(r, i);
         if (r->pid[i] < 0)
             return fail(r, -errno, "cannot start a process");
     }

@@ -61,7 +61,7 @@ static const struct room {
     {"tools/lab/disb",
      "tools/lab/lab.h tools/lab/record/workload.h tools/cutin tools/cutin/statistics "
      "tools/cutin/worker tools/cutin/plot scheduler/wire/socket.h examples/kernels_ptx.h"},
-    {"tools/lab/record", "common tools/lab/lab.h tools/cutin tools/cutin/statistics/percentiles.h "
+    {"tools/lab/record", "common tools/lab/lab.h tools/cutin tools/cutin/statistics "
                          "tools/cutin/trace/trace_view.h examples/kernels_ptx.h"},
     {"tools/lab/report", "tools/lab/lab.h tools/cutin tools/cutin/plot"},
     {"tools/lab/predict", "tools/lab/lab.h tools/lab/record/workload.h tools/cutin/statistics"},

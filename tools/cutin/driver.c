@@ -19,7 +19,7 @@ static int resolve(void *library, const char *name, void **out, char *why, size_
 
 #define QUOTE(name) #name
 
-int driver_open(struct driver *driver, char *why, size_t why_bytes)
+static int find(struct driver *driver, char *why, size_t why_bytes)
 {
     void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     int rc = 0;
@@ -46,4 +46,27 @@ int driver_check(const struct driver *driver, CUresult result, const char *call,
     driver->cuGetErrorString(result, &text);
     snprintf(why, why_bytes, "%s: %s (%d)", call, text ? text : "unknown error", (int)result);
     return -EIO;
+}
+
+int driver_open(struct driver *driver, struct device *device, char *why, size_t why_bytes)
+{
+    int rc = find(driver, why, why_bytes);
+
+#define TRY(name, ...)                                                                             \
+    if (rc == 0)                                                                                   \
+    rc = driver_check(driver, driver->name(__VA_ARGS__), #name, why, why_bytes)
+    TRY(cuInit, 0);
+    TRY(cuDriverGetVersion, &device->driver_version);
+    TRY(cuDeviceGet, &device->id, 0);
+    TRY(cuDeviceGetName, device->name, sizeof(device->name), device->id);
+    TRY(cuDeviceGetAttribute, &device->processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
+        device->id);
+    TRY(cuDeviceGetAttribute, &device->threads_per_processor,
+        CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, device->id);
+    TRY(cuDeviceGetAttribute, &device->blocks_per_processor,
+        CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR, device->id);
+    TRY(cuDevicePrimaryCtxRetain, &device->context, device->id);
+    TRY(cuCtxSetCurrent, device->context);
+#undef TRY
+    return rc;
 }

@@ -57,8 +57,17 @@ struct driver {
 #undef DRIVER_MEMBER
 };
 
-/* Returns 0, or -ENOENT with one line in `why`. Stays open for the life of the process. */
-int driver_open(struct driver *driver, char *why, size_t why_bytes);
+struct device {
+    CUdevice id;
+    CUcontext context; /* the primary one */
+    char name[96];
+    int driver_version;
+    int processors, threads_per_processor, blocks_per_processor;
+};
+
+/* The driver and its first device, whose primary context is the thread's now. Returns 0, -ENOENT or
+ * -EIO with one line in `why`. The driver stays open for the life of the process. */
+int driver_open(struct driver *driver, struct device *device, char *why, size_t why_bytes);
 /* 0, or -EIO with "CALL: the driver's text (number)" in `why`. */
 int driver_check(const struct driver *driver, CUresult result, const char *call, char *why,
                  size_t why_bytes);

@@ -26,7 +26,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -86,7 +85,7 @@ struct plan {
 
 static struct {
     struct driver cu;
-    CUcontext context;
+    struct device device;
     CUfunction function;
     __typeof__(&cuLaunchKernelEx) launch_ex; /* NULL before 11.8 */
     __typeof__(&cuLaunchCooperativeKernel) launch_cooperative;
@@ -194,7 +193,7 @@ static void *worker_thread(void *arg)
     uint64_t warm[CHUNK];
     long err = 0;
 
-    err |= (long)bench.cu.cuCtxSetCurrent(bench.context);
+    err |= (long)bench.cu.cuCtxSetCurrent(bench.device.context);
     err |= (long)bench.cu.cuStreamCreate(&own, CU_STREAM_NON_BLOCKING);
     err |= (long)bench.cu.cuEventCreate(&s.event, CU_EVENT_DISABLE_TIMING);
     err |= (long)bench.cu.cuMemAlloc(&s.device, 64);
@@ -219,16 +218,11 @@ static char worker_why[256]; /* it cannot begin */
 
 static int worker_open(void)
 {
-    CUdevice device;
     CUmodule module;
-    int rc = driver_open(&bench.cu, worker_why, sizeof(worker_why));
+    int rc = driver_open(&bench.cu, &bench.device, worker_why, sizeof(worker_why));
 
     if (rc != 0)
         return rc;
-    TRY(cuInit, 0);
-    TRY(cuDeviceGet, &device, 0);
-    TRY(cuDevicePrimaryCtxRetain, &bench.context, device);
-    TRY(cuCtxSetCurrent, bench.context);
     TRY(cuModuleLoadData, &module, kernels_ptx);
     TRY(cuModuleGetFunction, &bench.function, module, "fill");
     void *libcuda = dlopen("libcuda.so.1", RTLD_NOW);

@@ -31,8 +31,7 @@ enum {
 
 struct gpu {
     struct driver cu;
-    CUdevice device;
-    CUcontext context;
+    struct device device;
     CUmodule module;
     CUstream stream;
     CUfunction spin, mix_spin;
@@ -87,33 +86,17 @@ uint64_t worker_expected(uint64_t kernels, uint32_t be_graph)
 
 /* ---- the GPU ------------------------------------------------------------------------------- */
 
-static int measure_device(struct gpu *g)
-{
-    int processors, threads;
-
-    TRY(cuDriverGetVersion, &shared->driver_version);
-    TRY(cuDeviceGetName, shared->gpu, sizeof(shared->gpu), g->device);
-    TRY(cuDeviceGetAttribute, &processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, g->device);
-    TRY(cuDeviceGetAttribute, &threads, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR,
-        g->device);
-    g->full = (uint32_t)(processors * threads / THREADS);
-    return 0;
-}
-
 static int gpu_open(struct gpu *g)
 {
     uint32_t words[WORKER_WORDS];
-    int rc = driver_open(&g->cu, shared->why, sizeof(shared->why));
+    const struct device *d = &g->device;
+    int rc = driver_open(&g->cu, &g->device, shared->why, sizeof(shared->why));
 
     if (rc != 0)
         return rc;
-    TRY(cuInit, 0);
-    TRY(cuDeviceGet, &g->device, 0);
-    rc = measure_device(g);
-    if (rc != 0)
-        return rc;
-    TRY(cuDevicePrimaryCtxRetain, &g->context, g->device);
-    TRY(cuCtxSetCurrent, g->context);
+    shared->driver_version = d->driver_version;
+    snprintf(shared->gpu, sizeof(shared->gpu), "%s", d->name);
+    g->full = (uint32_t)(d->processors * d->threads_per_processor / THREADS);
     TRY(cuModuleLoadData, &g->module, kernels_ptx);
     TRY(cuModuleGetFunction, &g->spin, g->module, "spin");
     TRY(cuModuleGetFunction, &g->mix_spin, g->module, "mix_spin");
@@ -138,7 +121,7 @@ static int gpu_close(struct gpu *g)
         TRY(cuEventDestroy, g->done[i]);
     TRY(cuMemFree, g->words);
     TRY(cuStreamDestroy, g->stream);
-    TRY(cuDevicePrimaryCtxRelease, g->device);
+    TRY(cuDevicePrimaryCtxRelease, g->device.id);
     return 0;
 }
 

@@ -34,8 +34,7 @@ enum {
 static struct {
     struct driver cu;
     CUresult (*elapsed)(float *ms, CUevent from, CUevent to);
-    CUcontext context;
-    uint32_t processors, blocks_per_processor, threads_per_processor;
+    struct device device;
 } gpu;
 static struct disb_shared *shared;
 static struct disb_failure *own_failure; /* in `shared` */
@@ -158,9 +157,11 @@ static void turn_give(void)
 static uint32_t resident(const struct model_kernel *k)
 {
     uint32_t warps = (k->threads + 31) / 32;
-    uint32_t by_threads = gpu.threads_per_processor / (warps * 32);
-    uint32_t per = by_threads < gpu.blocks_per_processor ? by_threads : gpu.blocks_per_processor;
-    uint64_t most = (uint64_t)gpu.processors * (per ? per : 1);
+    const struct device *d = &gpu.device;
+    uint32_t by_blocks = (uint32_t)d->blocks_per_processor;
+    uint32_t by_threads = (uint32_t)d->threads_per_processor / (warps * 32);
+    uint32_t per = by_threads < by_blocks ? by_threads : by_blocks;
+    uint64_t most = (uint64_t)d->processors * (per ? per : 1);
 
     return k->blocks < most ? k->blocks : (uint32_t)most;
 }
@@ -310,7 +311,7 @@ static int client_open(struct client *c)
 {
     int least = 0, greatest = 0, rc;
 
-    TRY(cuCtxSetCurrent, gpu.context);
+    TRY(cuCtxSetCurrent, gpu.device.context);
     if (shared->priorities)
         TRY(cuCtxGetStreamPriorityRange, &least, &greatest);
     TRY(cuStreamCreateWithPriority, &c->stream, CU_STREAM_NON_BLOCKING,
@@ -351,28 +352,16 @@ static void *client_main(void *arg)
 
 static int gpu_open(void)
 {
-    CUdevice device;
-    int processors, blocks, threads;
     char why[sizeof(own_failure->why)];
 
-    if (driver_open(&gpu.cu, why, sizeof(why)) != 0)
+    if (driver_open(&gpu.cu, &gpu.device, why, sizeof(why)) != 0)
         return fail_for(why);
     /* Of this name in every driver; cuda.h means a version of 12.8. */
     *(void **)&gpu.elapsed = dlsym(dlopen("libcuda.so.1", RTLD_NOW), "cuEventElapsedTime");
     if (!gpu.elapsed)
         return fail("cuEventElapsedTime", CUDA_ERROR_NOT_FOUND);
-    TRY(cuInit, 0);
-    TRY(cuDeviceGet, &device, 0);
-    TRY(cuDriverGetVersion, &shared->driver_version);
-    TRY(cuDeviceGetName, shared->gpu, sizeof(shared->gpu), device);
-    TRY(cuDeviceGetAttribute, &processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device);
-    TRY(cuDeviceGetAttribute, &threads, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, device);
-    TRY(cuDeviceGetAttribute, &blocks, CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR, device);
-    gpu.processors = (uint32_t)processors;
-    gpu.threads_per_processor = (uint32_t)threads;
-    gpu.blocks_per_processor = (uint32_t)blocks;
-    TRY(cuDevicePrimaryCtxRetain, &gpu.context, device);
-    TRY(cuCtxSetCurrent, gpu.context);
+    shared->driver_version = gpu.device.driver_version;
+    snprintf(shared->gpu, sizeof(shared->gpu), "%s", gpu.device.name);
     return 0;
 }
 

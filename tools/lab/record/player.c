@@ -44,27 +44,13 @@ static uint32_t largest_shared(const struct workload *w)
     return most;
 }
 
-static int open_device(struct player *p)
-{
-    int processors;
-
-    TRY(cuInit, 0);
-    TRY(cuDeviceGet, &p->device, 0);
-    TRY(cuDeviceGetName, p->gpu, sizeof(p->gpu), p->device);
-    TRY(cuDeviceGetAttribute, &processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, p->device);
-    p->processors = (uint32_t)processors;
-    p->waves = !strstr(p->gpu, "simulated");
-    TRY(cuDevicePrimaryCtxRetain, &p->context, p->device);
-    TRY(cuCtxSetCurrent, p->context);
-    TRY(cuModuleLoadData, &p->module, kernels_ptx);
-    TRY(cuModuleGetFunction, &p->spin, p->module, "spin");
-    return 0;
-}
-
 static int open_work(struct player *p)
 {
     uint32_t shared = largest_shared(p->w);
 
+    p->waves = !strstr(p->device.name, "simulated");
+    TRY(cuModuleLoadData, &p->module, kernels_ptx);
+    TRY(cuModuleGetFunction, &p->spin, p->module, "spin");
     if (shared > PLAIN_SHARED)
         TRY(cuFuncSetAttribute, p->spin, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
             (int)shared);
@@ -100,9 +86,7 @@ int player_open(struct player *p, const struct workload *w)
     int rc;
 
     *p = (struct player){.w = w};
-    rc = driver_open(&p->cu, p->why, sizeof(p->why));
-    if (rc == 0)
-        rc = open_device(p);
+    rc = driver_open(&p->cu, &p->device, p->why, sizeof(p->why));
     if (rc == 0)
         rc = open_work(p);
     if (rc == 0)
@@ -122,8 +106,8 @@ void player_close(struct player *p)
             p->cu.cuMemFree(p->memory[i]);
     if (p->host)
         p->cu.cuMemFreeHost(p->host);
-    if (p->context)
-        p->cu.cuDevicePrimaryCtxRelease(p->device);
+    if (p->device.context)
+        p->cu.cuDevicePrimaryCtxRelease(p->device.id);
     free(p->stream);
     *p = (struct player){0};
 }
@@ -138,7 +122,7 @@ static uint64_t waves_of(struct player *p, const struct workload_op *op)
     if (!p->waves || p->cu.cuOccupancyMaxActiveBlocksPerMultiprocessor(&each, p->spin, threads,
                                                                        op->shared) != CUDA_SUCCESS)
         return 1;
-    room = (uint64_t)(each > 0 ? each : 1) * p->processors;
+    room = (uint64_t)(each > 0 ? each : 1) * (uint32_t)p->device.processors;
     return (blocks + room - 1) / room;
 }
 

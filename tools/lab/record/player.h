@@ -16,17 +16,14 @@
 struct player {
     struct driver cu;
     const struct workload *w;
-    CUdevice device;
-    CUcontext context;
+    struct device device;
     CUmodule module;
     CUfunction spin;
     CUstream *stream; /* w->streams, and one more */
     CUdeviceptr memory[2];
     void *host;
     size_t memory_bytes;
-    uint32_t processors;
     bool waves;
-    char gpu[96];
     uint64_t ops, kernels, copies; /* so far; ops are all of them */
     void (*tick)(void *user);      /* now and then between two ops; NULL: nobody looks */
     void *user;

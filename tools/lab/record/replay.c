@@ -6,6 +6,7 @@
  */
 #include "tools/lab/lab.h"
 #include "tools/cutin/statistics/percentiles.h"
+#include "tools/cutin/statistics/random.h"
 #include "tools/cutin/paths.h"
 #include "player.h"
 #include "tools/cutin/progress.h"
@@ -14,7 +15,6 @@
 #include <errno.h>
 #include <getopt.h>
 #include <jansson.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -96,16 +96,6 @@ static int requests_find(struct replay *r)
     return 0;
 }
 
-static double uniform(uint64_t *state) /* splitmix64; above 0, at most 1 */
-{
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    z ^= z >> 31;
-    return ((double)(z >> 11) + 1) / 9007199254740992.0;
-}
-
 /* When the n-th request arrives, counted from the first; `last` is the one before. */
 static uint64_t arrival_ns(struct replay *r, size_t n, uint64_t last)
 {
@@ -113,7 +103,7 @@ static uint64_t arrival_ns(struct replay *r, size_t n, uint64_t last)
     case PERIODIC:
         return (uint64_t)((double)n * r->period_ns);
     case POISSON:
-        return n ? last + (uint64_t)(-log(uniform(&r->random)) * r->period_ns) : 0;
+        return n ? last + (uint64_t)(random_exponential(&r->random) * r->period_ns) : 0;
     default: /* as recorded, pass after pass */
         return n / r->starts * r->w.total_ns + r->w.op[r->start[n % r->starts]].at_ns;
     }
@@ -180,7 +170,7 @@ static int print_json(const struct replay *r)
 #undef FIGURE
     top =
         json_pack("{s:s,s:s,s:s,s:I,s:I,s:I,s:I,s:f,s:b,s:o,s:{s:I,s:I,s:f,s:s}}", "gpu",
-                  r->player.gpu, "arrivals", arrival_names[r->plan->arrivals], "priority",
+                  r->player.device.name, "arrivals", arrival_names[r->plan->arrivals], "priority",
                   r->plan->level ? r->plan->level : "native", "requests", (json_int_t)r->served,
                   "kernels", (json_int_t)r->player.kernels, "copies", (json_int_t)r->player.copies,
                   "wanted", (json_int_t)r->wanted, "total_s", (double)r->total_ns / 1e9,
@@ -198,7 +188,7 @@ static void print_text(const struct replay *r)
 {
     double total = (double)r->total_ns / 1e9, recorded = (double)r->w.total_ns / 1e9;
 
-    printf("%s, %s arrivals\n", r->player.gpu, arrival_names[r->plan->arrivals]);
+    printf("%s, %s arrivals\n", r->player.device.name, arrival_names[r->plan->arrivals]);
     printf("%zu requests, %llu kernels, %llu copies in %.3f s\n", r->served,
            (unsigned long long)r->player.kernels, (unsigned long long)r->player.copies, total);
     printf("recorded: %zu requests, %llu kernels in %.3f s", r->starts,

@@ -1,8 +1,8 @@
 /*
  * child.h - a program that the command runs with its processes traced.
  */
-#ifndef CUTIN_CHILD_H
-#define CUTIN_CHILD_H
+#ifndef CUTIN_TOOLS_CUTIN_CHILD_H
+#define CUTIN_TOOLS_CUTIN_CHILD_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,8 +1,8 @@
 /*
  * daemon.h - the scheduler daemon as the command sees it: is it there, and how to start it.
  */
-#ifndef CUTIN_DAEMON_H
-#define CUTIN_DAEMON_H
+#ifndef CUTIN_TOOLS_CUTIN_DAEMON_H
+#define CUTIN_TOOLS_CUTIN_DAEMON_H
 
 #include <stddef.h>
 #include <sys/types.h>

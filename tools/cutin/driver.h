@@ -4,8 +4,8 @@
  * Opened at run time: most subcommands need no driver, and what is preloaded in front of it is met
  * the way applications meet it (dlopen, then dlsym).
  */
-#ifndef CUTIN_DRIVER_H
-#define CUTIN_DRIVER_H
+#ifndef CUTIN_TOOLS_CUTIN_DRIVER_H
+#define CUTIN_TOOLS_CUTIN_DRIVER_H
 
 #include <cuda.h>
 #include <stddef.h>

@@ -2,8 +2,8 @@
  * gates.h - does this machine's GPU honour gates? Asked once for a driver, its devices and what the
  * environment says of them, in processes of their own; libcutin.so goes by the records.
  */
-#ifndef CUTIN_GATES_H
-#define CUTIN_GATES_H
+#ifndef CUTIN_TOOLS_CUTIN_GATES_H
+#define CUTIN_TOOLS_CUTIN_GATES_H
 
 #include <stdbool.h>
 

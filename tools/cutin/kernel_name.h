@@ -9,8 +9,8 @@
  *
  * Not thread safe.
  */
-#ifndef CUTIN_KERNEL_NAME_H
-#define CUTIN_KERNEL_NAME_H
+#ifndef CUTIN_TOOLS_CUTIN_KERNEL_NAME_H
+#define CUTIN_TOOLS_CUTIN_KERNEL_NAME_H
 
 #include <stdbool.h>
 #include <stddef.h>

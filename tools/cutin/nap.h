@@ -1,8 +1,8 @@
 /*
  * nap.h - sleep to the end, whatever signals come.
  */
-#ifndef CUTIN_NAP_H
-#define CUTIN_NAP_H
+#ifndef CUTIN_TOOLS_CUTIN_NAP_H
+#define CUTIN_TOOLS_CUTIN_NAP_H
 
 #include "common/clock.h"
 

@@ -4,8 +4,8 @@
  * The build tree and an installed tree look alike from bin/: the command moves with its folder, and
  * nothing has to be configured after the move.
  */
-#ifndef CUTIN_PATHS_H
-#define CUTIN_PATHS_H
+#ifndef CUTIN_TOOLS_CUTIN_PATHS_H
+#define CUTIN_TOOLS_CUTIN_PATHS_H
 
 #include <limits.h>
 

@@ -2,8 +2,8 @@
  * program.h - what a command line program of this tree is: its name, its subcommands in groups, and
  * `main`.
  */
-#ifndef CUTIN_TOOLS_PROGRAM_H
-#define CUTIN_TOOLS_PROGRAM_H
+#ifndef CUTIN_TOOLS_CUTIN_PROGRAM_H
+#define CUTIN_TOOLS_CUTIN_PROGRAM_H
 
 #include "subcommand.h"
 

@@ -6,8 +6,8 @@
  * second. The first SIGINT, SIGTERM or SIGHUP sets a flag that the command looks at, to end with
  * what it has; a second one ends it at once. One thread.
  */
-#ifndef CUTIN_PROGRESS_H
-#define CUTIN_PROGRESS_H
+#ifndef CUTIN_TOOLS_CUTIN_PROGRESS_H
+#define CUTIN_TOOLS_CUTIN_PROGRESS_H
 
 #include <signal.h>
 #include <stdbool.h>

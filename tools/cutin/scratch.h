@@ -1,8 +1,8 @@
 /*
  * scratch.h - a private folder for the files of one command.
  */
-#ifndef CUTIN_SCRATCH_H
-#define CUTIN_SCRATCH_H
+#ifndef CUTIN_TOOLS_CUTIN_SCRATCH_H
+#define CUTIN_TOOLS_CUTIN_SCRATCH_H
 
 #include <stddef.h>
 

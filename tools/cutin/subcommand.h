@@ -4,8 +4,8 @@
  * A subcommand is one file and one `struct subcommand`. Its options are a table, which getopt_long,
  * the help text and the tests walk alike.
  */
-#ifndef CUTIN_SUBCOMMAND_H
-#define CUTIN_SUBCOMMAND_H
+#ifndef CUTIN_TOOLS_CUTIN_SUBCOMMAND_H
+#define CUTIN_TOOLS_CUTIN_SUBCOMMAND_H
 
 #include <stdbool.h>
 #include <stddef.h>

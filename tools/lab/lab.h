@@ -1,8 +1,8 @@
 /*
  * lab.h - the subcommands of cutin-lab.
  */
-#ifndef CUTIN_LAB_H
-#define CUTIN_LAB_H
+#ifndef CUTIN_TOOLS_LAB_LAB_H
+#define CUTIN_TOOLS_LAB_LAB_H
 
 #include "tools/cutin/subcommand.h"
 

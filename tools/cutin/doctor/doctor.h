@@ -6,8 +6,8 @@
  * Each is a fact of tools/facts, so one that hangs or crashes leaves what it found before. A check
  * is one function over all of this; doctor.c has the table.
  */
-#ifndef CUTIN_DOCTOR_H
-#define CUTIN_DOCTOR_H
+#ifndef CUTIN_TOOLS_CUTIN_DOCTOR_DOCTOR_H
+#define CUTIN_TOOLS_CUTIN_DOCTOR_DOCTOR_H
 
 #include <jansson.h>
 #include <stdbool.h>

@@ -3,8 +3,8 @@
  * it holds, read from what it leaves anyway: its page, by way of the daemon, its trace where it
  * writes one, and the simulated device's log. Nothing is sent to it and nothing of it is stopped.
  */
-#ifndef CUTIN_ATTACH_H
-#define CUTIN_ATTACH_H
+#ifndef CUTIN_TOOLS_CUTIN_LATENCY_ATTACH_H
+#define CUTIN_TOOLS_CUTIN_LATENCY_ATTACH_H
 
 #include <stdbool.h>
 

@@ -1,8 +1,8 @@
 /*
  * bench.h - one measurement of `cutin latency`: its plan, its processes, its figures.
  */
-#ifndef CUTIN_BENCH_H
-#define CUTIN_BENCH_H
+#ifndef CUTIN_TOOLS_CUTIN_LATENCY_BENCH_H
+#define CUTIN_TOOLS_CUTIN_LATENCY_BENCH_H
 
 #include "tools/cutin/daemon.h"
 #include "tools/cutin/statistics/percentiles.h"

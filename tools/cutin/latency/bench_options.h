@@ -1,8 +1,8 @@
 /*
  * bench_options.h - the options that every command has which runs benches: first rows of its table.
  */
-#ifndef CUTIN_BENCH_OPTIONS_H
-#define CUTIN_BENCH_OPTIONS_H
+#ifndef CUTIN_TOOLS_CUTIN_LATENCY_BENCH_OPTIONS_H
+#define CUTIN_TOOLS_CUTIN_LATENCY_BENCH_OPTIONS_H
 
 #include "bench.h"
 #include "tools/cutin/subcommand.h"

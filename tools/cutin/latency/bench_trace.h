@@ -2,8 +2,8 @@
  * bench_trace.h - what the processes of `cutin latency` leave behind when they are traced: a trace
  * of each, and the simulated device's log.
  */
-#ifndef CUTIN_BENCH_TRACE_H
-#define CUTIN_BENCH_TRACE_H
+#ifndef CUTIN_TOOLS_CUTIN_LATENCY_BENCH_TRACE_H
+#define CUTIN_TOOLS_CUTIN_LATENCY_BENCH_TRACE_H
 
 #include "stages.h"
 #include "tools/cutin/scratch.h"

@@ -2,8 +2,8 @@
  * cuts.h - the cut-ins of one process as its trace and the device's log tell them, and who was in
  * the way of each.
  */
-#ifndef CUTIN_CUTS_H
-#define CUTIN_CUTS_H
+#ifndef CUTIN_TOOLS_CUTIN_LATENCY_CUTS_H
+#define CUTIN_TOOLS_CUTIN_LATENCY_CUTS_H
 
 #include "tools/cutin/trace/trace_view.h"
 

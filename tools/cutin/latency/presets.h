@@ -4,8 +4,8 @@
  * A preset is a set of options; what is given beside it counts. Its rows stand beside what the
  * papers report, of other machines and other GPUs: they are no comparison of the systems.
  */
-#ifndef CUTIN_PRESETS_H
-#define CUTIN_PRESETS_H
+#ifndef CUTIN_TOOLS_CUTIN_LATENCY_PRESETS_H
+#define CUTIN_TOOLS_CUTIN_LATENCY_PRESETS_H
 
 #include "bench.h"
 

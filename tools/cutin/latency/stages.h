@@ -5,8 +5,8 @@
  * When things happened on the device is said by the device: the simulator's log, or timing events.
  * When the library did something is in its traces, when the program did is what it noted itself.
  */
-#ifndef CUTIN_STAGES_H
-#define CUTIN_STAGES_H
+#ifndef CUTIN_TOOLS_CUTIN_LATENCY_STAGES_H
+#define CUTIN_TOOLS_CUTIN_LATENCY_STAGES_H
 
 #include "tools/cutin/worker/worker.h"
 

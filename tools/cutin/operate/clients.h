@@ -2,8 +2,8 @@
  * clients.h - the processes that the daemon knows, as `cutin list` and `cutin top` show them: one
  * table of columns, one JSON object per process.
  */
-#ifndef CUTIN_CLIENTS_H
-#define CUTIN_CLIENTS_H
+#ifndef CUTIN_TOOLS_CUTIN_OPERATE_CLIENTS_H
+#define CUTIN_TOOLS_CUTIN_OPERATE_CLIENTS_H
 
 #include <jansson.h>
 #include <stddef.h>

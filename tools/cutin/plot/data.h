@@ -2,8 +2,8 @@
  * data.h - the files that draw, which lie installed beside the command: scripts of gnuplot, and the
  * parts of the page.
  */
-#ifndef CUTIN_DATA_H
-#define CUTIN_DATA_H
+#ifndef CUTIN_TOOLS_CUTIN_PLOT_DATA_H
+#define CUTIN_TOOLS_CUTIN_PLOT_DATA_H
 
 #include <limits.h>
 #include <stddef.h>

@@ -5,8 +5,8 @@
  * a white background of their own, line styles and fills that differ without colour, and say which
  * machine they come from.
  */
-#ifndef CUTIN_PLOT_H
-#define CUTIN_PLOT_H
+#ifndef CUTIN_TOOLS_CUTIN_PLOT_PLOT_H
+#define CUTIN_TOOLS_CUTIN_PLOT_PLOT_H
 
 #include <jansson.h>
 #include <stdbool.h>

@@ -3,8 +3,8 @@
  *
  * Every one has `config`, with the version, the machine and what the environment may have changed.
  */
-#ifndef CUTIN_RESULT_H
-#define CUTIN_RESULT_H
+#ifndef CUTIN_TOOLS_CUTIN_PLOT_RESULT_H
+#define CUTIN_TOOLS_CUTIN_PLOT_RESULT_H
 
 #include "tools/cutin/statistics/percentiles.h"
 #include "tools/cutin/subcommand.h"

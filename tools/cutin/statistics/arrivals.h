@@ -5,8 +5,8 @@
  * or not, and latency counts from then. A closed loop waits for the answer first: what would have
  * come meanwhile is not in its figures (coordinated omission).
  */
-#ifndef CUTIN_ARRIVALS_H
-#define CUTIN_ARRIVALS_H
+#ifndef CUTIN_TOOLS_CUTIN_STATISTICS_ARRIVALS_H
+#define CUTIN_TOOLS_CUTIN_STATISTICS_ARRIVALS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -5,8 +5,8 @@
  * a block. So a resample draws rounds with replacement, and then samples within each. Modes that
  * draw by one seed draw the same rounds, so what a round did to both is not in their ratio.
  */
-#ifndef CUTIN_BOOTSTRAP_H
-#define CUTIN_BOOTSTRAP_H
+#ifndef CUTIN_TOOLS_CUTIN_STATISTICS_BOOTSTRAP_H
+#define CUTIN_TOOLS_CUTIN_STATISTICS_BOOTSTRAP_H
 
 #include <stddef.h>
 #include <stdint.h>

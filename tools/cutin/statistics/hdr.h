@@ -8,8 +8,8 @@
  * Percentiles of samples that were kept come from these (percentiles.h); a histogram is what
  * outlives a run.
  */
-#ifndef CUTIN_HDR_H
-#define CUTIN_HDR_H
+#ifndef CUTIN_TOOLS_CUTIN_STATISTICS_HDR_H
+#define CUTIN_TOOLS_CUTIN_STATISTICS_HDR_H
 
 #include <stddef.h>
 #include <stdint.h>

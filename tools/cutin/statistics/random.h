@@ -1,8 +1,8 @@
 /*
  * random.h - random numbers that follow from a seed: the same ones on every machine.
  */
-#ifndef CUTIN_RANDOM_H
-#define CUTIN_RANDOM_H
+#ifndef CUTIN_TOOLS_CUTIN_STATISTICS_RANDOM_H
+#define CUTIN_TOOLS_CUTIN_STATISTICS_RANDOM_H
 
 #include <stdint.h>
 

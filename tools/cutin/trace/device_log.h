@@ -1,8 +1,8 @@
 /*
  * device_log.h - one line of the simulator's event log (SIMGPU_LOG): one work of the device.
  */
-#ifndef CUTIN_DEVICE_LOG_H
-#define CUTIN_DEVICE_LOG_H
+#ifndef CUTIN_TOOLS_CUTIN_TRACE_DEVICE_LOG_H
+#define CUTIN_TOOLS_CUTIN_TRACE_DEVICE_LOG_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,8 +1,8 @@
 /*
  * trace_holds.h - who held whom, from the traces of all of them.
  */
-#ifndef CUTIN_TRACE_HOLDS_H
-#define CUTIN_TRACE_HOLDS_H
+#ifndef CUTIN_TOOLS_CUTIN_TRACE_TRACE_HOLDS_H
+#define CUTIN_TOOLS_CUTIN_TRACE_TRACE_HOLDS_H
 
 #include "trace_json.h"
 

@@ -6,8 +6,8 @@
  * is buffered and in flight, when it was held or active, and what the device took where that was
  * timed; and one process for each simulated GPU, with a track per stream.
  */
-#ifndef CUTIN_TRACE_JSON_H
-#define CUTIN_TRACE_JSON_H
+#ifndef CUTIN_TOOLS_CUTIN_TRACE_TRACE_JSON_H
+#define CUTIN_TOOLS_CUTIN_TRACE_TRACE_JSON_H
 
 #include <stdbool.h>
 #include <stddef.h>

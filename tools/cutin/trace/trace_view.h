@@ -1,8 +1,8 @@
 /*
  * trace_view.h - trace files as the command reads them, also while they are being written.
  */
-#ifndef CUTIN_TRACE_VIEW_H
-#define CUTIN_TRACE_VIEW_H
+#ifndef CUTIN_TOOLS_CUTIN_TRACE_TRACE_VIEW_H
+#define CUTIN_TOOLS_CUTIN_TRACE_TRACE_VIEW_H
 
 #include "common/trace.h"
 

@@ -2,8 +2,8 @@
  * claim.h - what a measuring thread asks of the machine: a processor, its memory, a class that
  * ordinary threads do not interrupt. Each may be refused; the figures say what was had.
  */
-#ifndef CUTIN_CLAIM_H
-#define CUTIN_CLAIM_H
+#ifndef CUTIN_TOOLS_CUTIN_WORKER_CLAIM_H
+#define CUTIN_TOOLS_CUTIN_WORKER_CLAIM_H
 
 #include <stdbool.h>
 #include <stddef.h>

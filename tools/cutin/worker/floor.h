@@ -3,8 +3,8 @@
  * which the measuring processor did not run us (as the kernel's hwlat tracer looks for them), and
  * launches on the idle GPU.
  */
-#ifndef CUTIN_FLOOR_H
-#define CUTIN_FLOOR_H
+#ifndef CUTIN_TOOLS_CUTIN_WORKER_FLOOR_H
+#define CUTIN_TOOLS_CUTIN_WORKER_FLOOR_H
 
 #include <stdint.h>
 

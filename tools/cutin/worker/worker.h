@@ -6,8 +6,8 @@
  * that the other is gone); figures, parameters and the stop flag lie in memory that both share, so
  * an interrupted run keeps what it has.
  */
-#ifndef CUTIN_WORKER_H
-#define CUTIN_WORKER_H
+#ifndef CUTIN_TOOLS_CUTIN_WORKER_WORKER_H
+#define CUTIN_TOOLS_CUTIN_WORKER_WORKER_H
 
 #include "claim.h"
 #include "floor.h"

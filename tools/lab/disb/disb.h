@@ -5,8 +5,8 @@
  * disb.c the command, workload.c who sends what and when, run.c the processes of one run,
  * worker.c one such process, figures.c what becomes of it.
  */
-#ifndef CUTIN_DISB_H
-#define CUTIN_DISB_H
+#ifndef CUTIN_TOOLS_LAB_DISB_DISB_H
+#define CUTIN_TOOLS_LAB_DISB_DISB_H
 
 #include "tools/cutin/statistics/percentiles.h"
 #include "models.h"

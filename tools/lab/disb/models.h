@@ -6,8 +6,8 @@
  * workload files. What the kernels compute is of no interest here: they keep the GPU busy for their
  * time.
  */
-#ifndef CUTIN_MODELS_H
-#define CUTIN_MODELS_H
+#ifndef CUTIN_TOOLS_LAB_DISB_MODELS_H
+#define CUTIN_TOOLS_LAB_DISB_MODELS_H
 
 #include <stddef.h>
 #include <stdint.h>

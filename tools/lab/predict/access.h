@@ -4,8 +4,8 @@
  * No recording says it, so a pattern is stated: by the user for a recorded program, by the set of
  * synthetic kernels for the check against the paper.
  */
-#ifndef CUTIN_ACCESS_H
-#define CUTIN_ACCESS_H
+#ifndef CUTIN_TOOLS_LAB_PREDICT_ACCESS_H
+#define CUTIN_TOOLS_LAB_PREDICT_ACCESS_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -2,8 +2,8 @@
  * distance.h - a GPU at a distance: what each operation takes on the device when host and GPU are
  * a longer round trip apart. The equations and their source are in docs/whatif-distance.md.
  */
-#ifndef CUTIN_DISTANCE_H
-#define CUTIN_DISTANCE_H
+#ifndef CUTIN_TOOLS_LAB_PREDICT_DISTANCE_H
+#define CUTIN_TOOLS_LAB_PREDICT_DISTANCE_H
 
 #include "tools/lab/record/workload.h"
 

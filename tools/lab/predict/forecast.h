@@ -1,8 +1,8 @@
 /*
  * forecast.h - a recorded program on a modelled machine, with the load that it is asked to bear.
  */
-#ifndef CUTIN_FORECAST_H
-#define CUTIN_FORECAST_H
+#ifndef CUTIN_TOOLS_LAB_PREDICT_FORECAST_H
+#define CUTIN_TOOLS_LAB_PREDICT_FORECAST_H
 
 #include "machine.h"
 #include "tools/cutin/statistics/percentiles.h"

@@ -1,8 +1,8 @@
 /*
  * line_cache.h - a cache of lines: 16 ways, the least recently used goes.
  */
-#ifndef CUTIN_LINE_CACHE_H
-#define CUTIN_LINE_CACHE_H
+#ifndef CUTIN_TOOLS_LAB_PREDICT_LINE_CACHE_H
+#define CUTIN_TOOLS_LAB_PREDICT_LINE_CACHE_H
 
 #include <stdbool.h>
 #include <stddef.h>

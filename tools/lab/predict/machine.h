@@ -1,8 +1,8 @@
 /*
  * machine.h - a modelled machine, and what each operation of a recorded program takes on it.
  */
-#ifndef CUTIN_MACHINE_H
-#define CUTIN_MACHINE_H
+#ifndef CUTIN_TOOLS_LAB_PREDICT_MACHINE_H
+#define CUTIN_TOOLS_LAB_PREDICT_MACHINE_H
 
 #include "distance.h"
 #include "modules.h"

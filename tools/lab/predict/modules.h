@@ -6,8 +6,8 @@
  * blocks ask for goes through the caches; what each link and each memory had to carry gives the
  * time. The equations and their source are in docs/whatif-modules.md.
  */
-#ifndef CUTIN_MODULES_H
-#define CUTIN_MODULES_H
+#ifndef CUTIN_TOOLS_LAB_PREDICT_MODULES_H
+#define CUTIN_TOOLS_LAB_PREDICT_MODULES_H
 
 #include "access.h"
 

@@ -1,8 +1,8 @@
 /*
  * papers.h - what the papers of the models report, and what the models say here.
  */
-#ifndef CUTIN_PAPERS_H
-#define CUTIN_PAPERS_H
+#ifndef CUTIN_TOOLS_LAB_PREDICT_PAPERS_H
+#define CUTIN_TOOLS_LAB_PREDICT_PAPERS_H
 
 #include <stddef.h>
 

@@ -2,8 +2,8 @@
  * programs.h - synthetic programs for a GPU of modules: every pattern of access with six amounts of
  * computing, and the mean over them on one machine against another.
  */
-#ifndef CUTIN_PROGRAMS_H
-#define CUTIN_PROGRAMS_H
+#ifndef CUTIN_TOOLS_LAB_PREDICT_PROGRAMS_H
+#define CUTIN_TOOLS_LAB_PREDICT_PROGRAMS_H
 
 #include "modules.h"
 

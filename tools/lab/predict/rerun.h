@@ -7,8 +7,8 @@
  * they fit; one that does not fit is not overtaken. Of two programs the second is real time: while
  * it has work, nothing of the first begins but what was in flight (docs/design.md, section 6).
  */
-#ifndef CUTIN_RERUN_H
-#define CUTIN_RERUN_H
+#ifndef CUTIN_TOOLS_LAB_PREDICT_RERUN_H
+#define CUTIN_TOOLS_LAB_PREDICT_RERUN_H
 
 #include "tools/lab/record/workload.h"
 

@@ -2,8 +2,8 @@
  * shape.h - what the shape of a kernel's grid means on multiprocessors like the simulated driver's:
  * 2048 threads, 32 blocks and 227 KiB of shared memory each.
  */
-#ifndef CUTIN_SHAPE_H
-#define CUTIN_SHAPE_H
+#ifndef CUTIN_TOOLS_LAB_PREDICT_SHAPE_H
+#define CUTIN_TOOLS_LAB_PREDICT_SHAPE_H
 
 #include "tools/lab/record/workload.h"
 

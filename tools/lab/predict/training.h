@@ -2,8 +2,8 @@
  * training.h - a step of training ResNet-50, as a GPU sees it: kernels from the shapes of its
  * layers, each as long as a V100 needs by its data sheet, for the check of the distance model.
  */
-#ifndef CUTIN_TRAINING_H
-#define CUTIN_TRAINING_H
+#ifndef CUTIN_TOOLS_LAB_PREDICT_TRAINING_H
+#define CUTIN_TOOLS_LAB_PREDICT_TRAINING_H
 
 #include "tools/lab/record/workload.h"
 

@@ -1,8 +1,8 @@
 /*
  * whatif_print.h - the predictions of `cutin-lab whatif` for people and as JSON.
  */
-#ifndef CUTIN_WHATIF_PRINT_H
-#define CUTIN_WHATIF_PRINT_H
+#ifndef CUTIN_TOOLS_LAB_PREDICT_WHATIF_PRINT_H
+#define CUTIN_TOOLS_LAB_PREDICT_WHATIF_PRINT_H
 
 #include "forecast.h"
 

@@ -2,8 +2,8 @@
  * kernel_times.h - the times of recorded kernels as a table for the simulated driver
  * (SIMGPU_KERNEL_TIMES; tools/simgpu/README.md has the format).
  */
-#ifndef CUTIN_KERNEL_TIMES_H
-#define CUTIN_KERNEL_TIMES_H
+#ifndef CUTIN_TOOLS_LAB_RECORD_KERNEL_TIMES_H
+#define CUTIN_TOOLS_LAB_RECORD_KERNEL_TIMES_H
 
 #include "workload.h"
 

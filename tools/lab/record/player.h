@@ -5,8 +5,8 @@
  * A kernel of several waves divides its duration by them, except on the simulated GPU, where a grid
  * of any size takes the time it is told. One thread.
  */
-#ifndef CUTIN_PLAYER_H
-#define CUTIN_PLAYER_H
+#ifndef CUTIN_TOOLS_LAB_RECORD_PLAYER_H
+#define CUTIN_TOOLS_LAB_RECORD_PLAYER_H
 
 #include "tools/cutin/driver.h"
 #include "workload.h"

@@ -6,8 +6,8 @@
  * began. So where kernels of other streams ended in that time it took no less than what is left
  * behind the last one, and no longer than all of it. Others of its shape say what is so.
  */
-#ifndef CUTIN_SPANS_H
-#define CUTIN_SPANS_H
+#ifndef CUTIN_TOOLS_LAB_RECORD_SPANS_H
+#define CUTIN_TOOLS_LAB_RECORD_SPANS_H
 
 #include <stddef.h>
 #include <stdint.h>

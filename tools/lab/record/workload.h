@@ -26,8 +26,8 @@
  * `why`: -EBADMSG foreign, truncated or damaged, -EPROTONOSUPPORT another version, -E2BIG too
  * large, -ENOMEM.
  */
-#ifndef CUTIN_WORKLOAD_H
-#define CUTIN_WORKLOAD_H
+#ifndef CUTIN_TOOLS_LAB_RECORD_WORKLOAD_H
+#define CUTIN_TOOLS_LAB_RECORD_WORKLOAD_H
 
 #include <assert.h>
 #include <stddef.h>

@@ -4,8 +4,8 @@
  * report.c the command and the folder, page.c the page's figures in the page of data/, cut_in.c
  * what of a trace is shown. The page's own script makes tables and pictures of the figures.
  */
-#ifndef CUTIN_REPORT_H
-#define CUTIN_REPORT_H
+#ifndef CUTIN_TOOLS_LAB_REPORT_REPORT_H
+#define CUTIN_TOOLS_LAB_REPORT_REPORT_H
 
 #include "tools/cutin/plot/plot.h"
 

@@ -2,6 +2,7 @@
  * program.c - who is called, and the overview of the subcommands.
  */
 #include "program.h"
+#include "progress.h"
 #include "tools/simgpu/face/simconfig.h"
 
 #include <stdio.h>
@@ -57,6 +58,7 @@ const struct subcommand subcommand_help = {
 int program_main(const struct program *this, int argc, char **argv)
 {
     const struct subcommand *cmd;
+    int rc;
 
     program = this;
     program_name = program->name;
@@ -72,5 +74,7 @@ int program_main(const struct program *this, int argc, char **argv)
     if (!cmd)
         fail_usage(NULL, "unknown %s %s", argv[1][0] == '-' ? "option" : "command", argv[1]);
     simconfig_get(); /* what is misused is told here, and not by each process that is started */
-    return cmd->run(argc - 1, argv + 1);
+    rc = cmd->run(argc - 1, argv + 1);
+    /* What a program exits with that it ran is its own. */
+    return progress_cancel && rc <= EXIT_FAILURE ? 128 + progress_cancel : rc;
 }

@@ -25,7 +25,7 @@ static void on_signal(int number)
 {
     struct sigaction usual = {.sa_handler = SIG_DFL};
 
-    progress_cancel = 1;
+    progress_cancel = number;
     sigaction(number, &usual, NULL);
 }
 

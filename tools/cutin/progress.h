@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Set by a signal, once progress_begin was called. */
+/* The signal that came, once progress_begin was called; the command exits with 128 more. */
 extern volatile sig_atomic_t progress_cancel;
 
 /* From here on signals set the flag, and time counts. A pipe that nobody reads is an error of the

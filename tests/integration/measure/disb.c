@@ -103,7 +103,8 @@ Test(disb, an_interrupt_ends_it_with_what_it_has)
     process_signal(p, SIGINT);
     process_wait(p, 60);
     cr_expect_not_null(strstr(process_err(p), "interrupted"), "%s", process_err(p));
-    if (p->status == 0) { /* else it had nothing yet */
+    cr_expect_eq(p->status, 128 + SIGINT);
+    if (*process_out(p)) { /* else it had nothing yet */
         root = parse(p);
         cr_expect(json_is_true(get(root, "interrupted")));
         json_decref(root);

@@ -160,7 +160,7 @@ Test(record, ctrl_c_ends_a_replay_with_what_it_has)
 
     cr_assert(catches(p->pid, SIGINT), "it does not run");
     process_signal(p, SIGINT);
-    cr_assert_eq(process_wait(p, 20), 0, "%s", process_err(p));
+    cr_assert_eq(process_wait(p, 20), 128 + SIGINT, "%s", process_err(p));
     root = json_loads(process_out(p), 0, NULL);
     cr_assert_not_null(root, "%s", process_out(p));
     cr_expect(json_is_true(json_object_get(root, "interrupted")));

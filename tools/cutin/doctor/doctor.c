@@ -297,7 +297,10 @@ static void print_table(const struct finding *found, bool effective)
         if (found[i].remedy[0])
             printf("%-8s %-13s -> %s\n", "", "", found[i].remedy);
     }
-    printf("\nHolds are %seffective here.\n", effective ? "" : "NOT ");
+    if (progress_cancel)
+        printf("\nNot everything was looked at.\n");
+    else
+        printf("\nHolds are %seffective here.\n", effective ? "" : "NOT ");
 }
 
 static int doctor(int argc, char **argv)

@@ -7,6 +7,7 @@
 #include "tools/cutin/subcommand.h"
 #include "tools/cutin/daemon.h"
 #include "tools/cutin/nap.h"
+#include "tools/cutin/progress.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -207,7 +208,7 @@ static bool wait_key(double seconds)
 
     timeout((int)(seconds * 1000));
     key = getch();
-    return key != 'q' && key != 'Q' && key != 27;
+    return key != 'q' && key != 'Q' && key != 27 && !progress_cancel;
 }
 
 static int screen(const struct settings *s)
@@ -218,6 +219,7 @@ static int screen(const struct settings *s)
 
     if (rc != 0)
         return daemon_failed(&subcommand_top, s->socket, rc);
+    progress_begin(); /* before ncurses, which exits with 1 */
     terminal = newterm(NULL, stdout, stdin);
     if (!terminal) {
         clients_free(&now);
@@ -243,6 +245,7 @@ static int screen(const struct settings *s)
     delscreen(terminal);
     clients_free(&before);
     clients_free(&now);
+    progress_cancel *= progress_cancel != SIGINT; /* one way to leave it */
     return EXIT_SUCCESS;
 }
 

@@ -2,6 +2,7 @@
  * paths.c - where the parts of cutin lie, and lists of paths in environment variables.
  */
 #include "paths.h"
+#include "subcommand.h"
 
 #include <errno.h>
 #include <libgen.h>
@@ -67,6 +68,27 @@ void paths_find(struct paths *paths)
     find_first(paths->daemon, folder, daemon_places);
     find_folder(paths->simulator, folder, simulator_places);
     find_first(paths->data, folder, data_places);
+}
+
+int output_error(const char *file)
+{
+    char folder[PATH_MAX];
+
+    if (access(file, W_OK) == 0)
+        return 0;
+    if (errno != ENOENT)
+        return -errno;
+    snprintf(folder, sizeof(folder), "%s", file);
+    return access(dirname(folder), W_OK) == 0 ? 0 : -errno;
+}
+
+int output_check(const struct subcommand *cmd, const char *file)
+{
+    int rc = file ? output_error(file) : 0;
+
+    if (rc != 0)
+        say(cmd, "%s: %s", file, strerror(-rc));
+    return rc;
 }
 
 int environment_prepend(const char *name, const char *value)

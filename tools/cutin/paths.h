@@ -9,6 +9,8 @@
 
 #include <limits.h>
 
+struct subcommand;
+
 struct paths {
     char self[PATH_MAX];      /* this executable */
     char command[PATH_MAX];   /* cutin, "" where there is none: the engine runs it as its worker */
@@ -19,6 +21,11 @@ struct paths {
     char data[PATH_MAX];      /* folder of the report's scripts and page, "" where there is none */
 };
 void paths_find(struct paths *paths);
+
+/* Can the file be written that a command is to leave? It stays as it is. Returns 0 or -errno. */
+int output_error(const char *file);
+/* The same, and says why not. NULL: none is left. */
+int output_check(const struct subcommand *cmd, const char *file);
 
 /* Put `value` in front of the colon-separated list in environment variable `name`, unless it is
  * there already. Returns 0 or -ENOMEM. */

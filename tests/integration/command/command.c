@@ -405,7 +405,35 @@ Test(command, run_starts_a_daemon_that_holds_nothing_of_the_callers)
                     NULL, 8);
 
     cr_expect_eq(p->status, 0, "status %d: %s", p->status, process_err(p));
-    cr_expect_not_null(strstr(process_out(p), "PID"), "%s", process_out(p));
+    cr_expect_str_eq(process_out(p), "no process runs under cutin\n");
     cr_expect_eq(ask_stop(socket), 0);
     process_free(p);
+}
+
+/* Else the trace shows what would be without it. */
+Test(command, trace_starts_a_daemon)
+{
+    const char *socket = sandbox_path("s");
+    struct process *p;
+
+    setenv("CUTIN_SOCKET", socket, 1);
+    p = run_cutin(ARGS("trace", "--no-daemon", "-o", sandbox_path("out"), "--", "true"));
+    cr_expect_neq(ask_stop(socket), 0, "%s", process_err(p));
+    process_free(p);
+    p = run_cutin(ARGS("trace", "-o", sandbox_path("out"), "--", "true"));
+    cr_expect_eq(ask_stop(socket), 0, "%s", process_err(p));
+    process_free(p);
+}
+
+/* Nothing is run for a file that cannot be written. */
+Test(command, a_file_that_cannot_be_written_is_told_first)
+{
+    const char *file = sandbox_path("no/such/folder/file.svg");
+
+    fails(ARGS("trace", "--no-daemon", "-o", file, "--", "touch", sandbox_path("ran")), 1, file);
+    fails(LAB_ARGS("record", "-o", file, "--", "touch", sandbox_path("ran")), 1, file);
+    fails(ARGS("latency", "--sim", "--plot", file), 1, file);
+    fails(ARGS("latency", "--sim", "--histogram", file), 1, file);
+    fails(LAB_ARGS("overhead", "--plot", file), 1, file);
+    cr_expect_neq(access(sandbox_path("ran"), F_OK), 0);
 }

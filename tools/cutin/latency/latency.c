@@ -205,6 +205,9 @@ static int latency(int argc, char **argv)
         say(&subcommand_latency, "%s", bench.why);
         return EXIT_FAILURE;
     }
+    if (output_check(&subcommand_latency, bench.plan.histogram) != 0 ||
+        (bench.plan.break_us > 0 && output_check(&subcommand_latency, bench.plan.break_trace) != 0))
+        return EXIT_FAILURE;
     progress_begin();
     attach.json = bench.plan.json;
     if (attach.who)

@@ -3,6 +3,7 @@
  */
 #include "plot.h"
 #include "data.h"
+#include "tools/cutin/paths.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -48,10 +49,16 @@ static bool gnuplot_there(void)
 int plot_check(const char *file, char *why, size_t why_bytes)
 {
     char folder[PATH_MAX];
+    int rc;
 
     if (format_of(file) < 0) {
         snprintf(why, why_bytes, "%s ends neither with .png nor with .svg", file);
         return -EINVAL;
+    }
+    rc = output_error(file);
+    if (rc != 0) {
+        snprintf(why, why_bytes, "%s: %s", file, strerror(-rc));
+        return rc;
     }
     if (gnuplot_there())
         return data_path("", folder, why, why_bytes);

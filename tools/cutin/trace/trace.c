@@ -5,6 +5,7 @@
  * simulator its event log; when the program has ended they become one file.
  */
 #include "tools/cutin/child.h"
+#include "tools/cutin/paths.h"
 #include "tools/cutin/subcommand.h"
 #include "tools/cutin/progress.h"
 #include "trace_json.h"
@@ -15,12 +16,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPT_OUTPUT, OPT_PRIORITY, OPT_SIM, OPT_RECORDS, OPT_MANGLED, OPT_MERGE };
+enum { OPT_OUTPUT, OPT_PRIORITY, OPT_SIM, OPT_NO_DAEMON, OPT_RECORDS, OPT_MANGLED, OPT_MERGE };
 
 static const struct option_row options[] = {
     [OPT_OUTPUT] = {"output", "FILE", "the JSON file (trace.json)", 'o'},
     [OPT_PRIORITY] = {"priority", "LEVEL", "be (the default), 1, 2 or rt, as with cutin run"},
     [OPT_SIM] = {"sim", NULL, "run on the simulated GPU"},
+    [OPT_NO_DAEMON] = {"no-daemon", NULL, "start no daemon, as with cutin run"},
     [OPT_RECORDS] = {"records", "N",
                      "records that are kept of each process, of 64 bytes\n"
                      "(65536); a longer run keeps its end"},
@@ -35,7 +37,7 @@ static const char *const levels[] = {"be", "1", "2", "rt", NULL};
 
 struct plan {
     const char *output, *level, *records;
-    bool sim, merge, mangled;
+    bool sim, no_daemon, merge, mangled;
 };
 
 /* ---- merge ---------------------------------------------------------------------------------- */
@@ -176,8 +178,12 @@ static int run(struct plan *p, char *const argv[])
                          p->level ? "CUTIN_PRIORITY" : NULL,
                          p->level,
                          NULL};
-    struct child_plan plan = {
-        .set = set, .sim = p->sim, .device_log = true, .take = merge, .user = p};
+    struct child_plan plan = {.set = set,
+                              .sim = p->sim,
+                              .daemon = !p->no_daemon,
+                              .device_log = true,
+                              .take = merge,
+                              .user = p};
 
     return child_run(&subcommand_trace, &plan, argv);
 }
@@ -199,6 +205,9 @@ static int trace(int argc, char **argv)
         case OPT_SIM:
             p.sim = true;
             break;
+        case OPT_NO_DAEMON:
+            p.no_daemon = true;
+            break;
         case OPT_RECORDS:
             options_number(cmd, row, optarg, TRACE_LEAST_RECORDS, TRACE_MOST_RECORDS);
             p.records = optarg;
@@ -213,6 +222,8 @@ static int trace(int argc, char **argv)
     }
     if (optind >= argc)
         fail_usage(cmd, p.merge ? "which files?" : "which program?");
+    if (output_check(cmd, p.output) != 0)
+        return EXIT_FAILURE;
     if (p.merge) {
         progress_begin();
         return merge(&p, argv + optind, (size_t)(argc - optind)) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;

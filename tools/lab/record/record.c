@@ -6,6 +6,7 @@
  * the process that asked most of the GPU becomes the workload.
  */
 #include "tools/cutin/child.h"
+#include "tools/cutin/paths.h"
 #include "tools/lab/lab.h"
 #include "kernel_times.h"
 #include "tools/cutin/progress.h"
@@ -434,6 +435,8 @@ static int record(int argc, char **argv)
     }
     if (optind >= argc)
         fail_usage(cmd, "which program?");
+    if (output_check(cmd, p.output) != 0 || output_check(cmd, p.times) != 0)
+        return EXIT_FAILURE;
     return run(&p, argv + optind);
 }
 

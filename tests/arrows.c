@@ -43,7 +43,8 @@ static const struct room {
 
     {"examples", "shim/cutin.h cuda.h"},
     {"tools/cutin",
-     "common scheduler/wire tools/facts/fact.h tools/simgpu/face/simconfig.h cuda.h"},
+     "common scheduler/wire shim/lookup/conf.h tools/facts/fact.h tools/simgpu/face/simconfig.h "
+     "cuda.h"},
     {"tools/cutin/statistics", ""},
     {"tools/cutin/operate", "tools/cutin scheduler/wire scheduler/policy/policy.h"},
     {"tools/cutin/worker", "tools/cutin examples/kernels_ptx.h"},

@@ -8,6 +8,7 @@
 #include "daemon.h"
 #include "gates.h"
 #include "paths.h"
+#include "shim/lookup/conf.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -158,11 +159,23 @@ static bool is(const char *variable, const char *value)
     return text && strcmp(text, value) == 0;
 }
 
+static bool conf_is(const char *variable, const char *value)
+{
+    const char *text = getenv("CUTIN_CONF");
+    struct conf_part part;
+
+    while (text && conf_next(&text, &part))
+        if (conf_sets(&part, variable))
+            return part.value_length == strlen(value) &&
+                   memcmp(part.value, value, part.value_length) == 0;
+    return false;
+}
+
 /* Who has gates: real time has none, nor what nobody outside holds. */
 static bool may_have_gates(const struct settings *s)
 {
     return !s->no_daemon && !is("CUTIN_PRIORITY", "rt") && !is("CUTIN_PRIORITY", "3") &&
-           !is("CUTIN_GATES", "off") && !is("CUTIN_DISABLE", "1");
+           !is("CUTIN_GATES", "off") && !conf_is("CUTIN_GATES", "off") && !is("CUTIN_DISABLE", "1");
 }
 
 static int prepare(const struct settings *s, const struct paths *paths)

@@ -286,7 +286,7 @@ Test(operate, programs_of_any_name_are_shown_with_their_arguments)
     process_free(daemon);
 }
 
-Test(operate, top_draws_on_a_terminal_and_q_leaves)
+static void leaves_top(const char *key)
 {
     struct process *daemon = daemon_start();
     struct terminal *t;
@@ -295,10 +295,20 @@ Test(operate, top_draws_on_a_terminal_and_q_leaves)
     setenv("CUTIN_SOCKET", daemon_path(), 1);
     t = terminal_start((const char *[]){CUTIN, "top", "--interval", "0.1", NULL});
     cr_expect(terminal_shows(t, "COMMAND"));
-    terminal_press(t, "q");
+    terminal_press(t, key);
     cr_expect_eq(terminal_wait(t), 0);
     terminal_free(t);
     process_free(daemon);
+}
+
+Test(operate, top_draws_on_a_terminal_and_q_leaves)
+{
+    leaves_top("q");
+}
+
+Test(operate, top_is_left_by_an_interrupt)
+{
+    leaves_top(TERMINAL_CTRL_C);
 }
 
 /* ---- what is changed ------------------------------------------------------------------------ */
@@ -376,6 +386,7 @@ Test(operate, commands_change_a_running_program)
     succeeds(RUN("policy"), "fixed\n");
     succeeds(RUN("policy", "fair"), "fair\n");
     succeeds(RUN("policy"), "fair\n");
+    succeeds(RUN("policy", "--json"), "{\n  \"policy\": \"fair\"\n}\n");
     process_free(be);
     process_free(daemon);
 }

@@ -94,6 +94,7 @@ Test(defaults, nothing_is_asked_where_there_can_be_no_gates)
     struct process *daemon = daemon_start();
 
     run_true((const char *[]){"CUTIN_GATES=off", NULL});
+    run_true((const char *[]){"CUTIN_CONF=depth=64,gates=off", NULL});
     run_true((const char *[]){"CUTIN_PRIORITY=rt", NULL});
     cr_expect_str_empty(record());
     process_free(daemon);

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -224,13 +225,33 @@ const struct subcommand subcommand_reset = {
 
 /* ---- policy --------------------------------------------------------------------------------- */
 
-enum { POLICY_LIST, POLICY_SOCKET };
+enum { POLICY_LIST, POLICY_JSON, POLICY_SOCKET };
 
 static const struct option_row policy_options[] = {
     [POLICY_LIST] = {"list", NULL, "which there are, and what they do"},
+    [POLICY_JSON] = {"json", NULL, "one JSON object on stdout"},
     [POLICY_SOCKET] = SOCKET_OPTION,
     {0},
 };
+
+/* `now`: the one in force; NULL: it was not asked for. */
+static int print_policies(const char *now, bool list)
+{
+    json_t *root = json_object(), *all = json_object();
+    int rc;
+
+    for (uint32_t i = 0; policy_at(i); i++)
+        json_object_set_new(all, policy_at(i)->name, json_string(policy_at(i)->help));
+    if (now)
+        json_object_set_new(root, "policy", json_string(now));
+    if (list)
+        json_object_set(root, "policies", all);
+    rc = json_dumpf(root, stdout, JSON_INDENT(2));
+    putchar('\n');
+    json_decref(all);
+    json_decref(root);
+    return rc == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
 
 static int list_policies(void)
 {
@@ -259,22 +280,26 @@ static int policy(int argc, char **argv)
 {
     const char *socket = daemon_socket(), *name;
     char now[PAGE_NAME + 1] = "";
-    bool list = false;
+    bool list = false, json = false;
     int row, rc;
 
     while ((row = options_next(&subcommand_policy, argc, argv)) != OPTIONS_END) {
         if (row == POLICY_LIST)
             list = true;
+        else if (row == POLICY_JSON)
+            json = true;
         else
             socket = optarg;
     }
     name = optind < argc ? argv[optind++] : NULL;
     options_no_operands(&subcommand_policy, argc, argv);
     if (list)
-        return list_policies();
+        return json ? print_policies(NULL, true) : list_policies();
     rc = control_policy(socket, name, now);
     if (rc != 0)
         return policy_failed(socket, name, rc);
+    if (json)
+        return print_policies(now, false);
     puts(now);
     return EXIT_SUCCESS;
 }
@@ -282,7 +307,7 @@ static int policy(int argc, char **argv)
 const struct subcommand subcommand_policy = {
     .name = "policy",
     .summary = "who goes first among processes of one level: show or change",
-    .synopsis = "[NAME] [--list] [--socket PATH]",
+    .synopsis = "[NAME] [--list] [--json] [--socket PATH]",
     .about =
         "Prints the policy in force. With NAME the daemon takes that one until it ends or reads\n"
         "its configuration again; see cutind.conf(5).",

@@ -36,6 +36,10 @@ static int print_table(const struct clients *clients)
 {
     char line[CLIENTS_LINE];
 
+    if (clients->n == 0) {
+        puts("no process runs under cutin");
+        return EXIT_SUCCESS;
+    }
     clients_header(line);
     puts(line);
     for (size_t i = 0; i < clients->n; i++) {
@@ -77,8 +81,8 @@ const struct subcommand subcommand_list = {
         "of now.\nLEVEL is followed by the one asked for where that was not granted. STATE is "
         "`held` while a\nprocess above holds this one, `active` while it has work on the GPU, "
         "else `idle`; or\n`paused` or `stopped`; `stuck` when its work has completed nothing for "
-        "CUTIN_STUCK_MS and\nholds nobody any more. HOLD50 and HOLD99: half, and 99 of 100, of its "
-        "holds were no longer.\nPRE50 and PRE99: the same of the time from a hold until its "
+        "CUTIN_STUCK_MS and\nholds nobody any more. HOLD50 and HOLD99: median and p99 of how long "
+        "its holds lasted.\nPRE50 and PRE99: the same of the time from a hold until its "
         "last command in flight was done.\nWAITS IN: the kernel that waits for I/O which it began "
         "itself.",
     .options = options,

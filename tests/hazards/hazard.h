@@ -112,9 +112,15 @@ void hold_for(unsigned int ms);
 struct thread;
 struct thread *thread_start(void (*fn)(void *), void *arg);
 void thread_join(struct thread *t);
-/* It is in a call that waits; likewise the thread that the kernel knows by `id`. */
+/* It is in a call that waits, and for no lock. */
 void thread_waits(const struct thread *t);
-void id_waits(pid_t id);
+/* Likewise the thread that the kernel knows by `id`. Returns where it is. */
+struct place {
+    unsigned long stack, instruction;
+};
+struct place id_waits(pid_t id);
+/* The same, and what cutin does after 100 ms without progress is done. */
+struct place id_waits_long(pid_t id);
 /* Fails the program if it does not end within two minutes, or HAZARD_HANG_S=N seconds. */
 void hang_watch(const char *why);
 

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 static CUstream s;
@@ -118,19 +119,60 @@ static sigjmp_buf outside;
 static pthread_t jumper;
 static pid_t jumper_id;
 
-static void jump(int signal_)
+/* A thread that was seen to wait may be on its way again when the signal comes, and have a lock of
+ * the driver's: then the handler does nothing, and there is another signal. */
+static struct place seen;
+enum { ASKED, TAKEN, REFUSED };
+static _Atomic int signalled;
+
+static struct place interrupted(const void *by)
 {
-    (void)signal_;
-    siglongjmp(outside, 1);
+    const ucontext_t *at = by;
+#ifdef __x86_64__
+    return (struct place){(unsigned long)at->uc_mcontext.gregs[REG_RSP],
+                          (unsigned long)at->uc_mcontext.gregs[REG_RIP]};
+#else
+    return (struct place){at->uc_mcontext.sp, at->uc_mcontext.pc};
+#endif
 }
 
-/* Once it waits. */
-static void *make_it_jump(void *arg)
+static bool waits_still(const void *by)
 {
-    (void)arg;
+    struct place is = interrupted(by);
+    bool still = atomic_load(&signalled) == ASKED && atomic_load(&inside) &&
+                 is.stack == seen.stack && is.instruction == seen.instruction;
+    atomic_store(&signalled, still ? TAKEN : REFUSED);
+    return still;
+}
+
+static void interrupt(int signal, struct place (*waits)(pid_t))
+{
+    do {
+        seen = waits(jumper_id);
+        atomic_store(&signalled, ASKED);
+        pthread_kill(jumper, signal);
+        UNTIL(atomic_load(&signalled) != ASKED);
+    } while (atomic_load(&signalled) == REFUSED && atomic_load(&inside));
+}
+
+static void jump(int signal, siginfo_t *info, void *by)
+{
+    (void)signal, (void)info;
+    if (waits_still(by))
+        siglongjmp(outside, 1);
+}
+
+static void handle(int signal, void (*handler)(int, siginfo_t *, void *))
+{
+    struct sigaction action = {.sa_sigaction = handler, .sa_flags = SA_SIGINFO};
+    sigaction(signal, &action, NULL);
+}
+
+static void *make_it_jump(void *waits)
+{
+    struct place (*const *jumper_waits)(pid_t) = waits;
     UNTIL(atomic_load(&inside));
-    id_waits(jumper_id);
-    pthread_kill(jumper, SIGUSR1);
+    interrupt(SIGUSR1, *jumper_waits);
     return NULL;
 }
 
@@ -148,14 +190,16 @@ static __attribute__((noinline)) bool returned(CUresult (*fn)(void))
         return false;
     atomic_store(&inside, true);
     answer = fn();
+    atomic_store(&inside, false);
     return true;
 }
 
-static bool left_by_a_jump(CUresult (*fn)(void))
+/* Once the call `waits`: id_waits, or id_waits_long. */
+static bool left_by_a_jump(CUresult (*fn)(void), struct place (*waits)(pid_t))
 {
     pthread_t helper;
     atomic_store(&inside, false);
-    if (pthread_create(&helper, NULL, make_it_jump, NULL) != 0)
+    if (pthread_create(&helper, NULL, make_it_jump, (void *)&waits) != 0)
         give_up("no thread");
     bool jumped = !returned(fn);
     scribble();
@@ -172,8 +216,7 @@ HAZARD(a_handler_jumps_out_of_a_call_that_waits)
                  {"cuCtxSynchronize", synchronise_context},
                  {"cuEventSynchronize", synchronise_event},
                  {"cuStreamSynchronize(NULL)", synchronise_legacy_stream}};
-    struct sigaction action = {.sa_handler = jump};
-    sigaction(SIGUSR1, &action, NULL);
+    handle(SIGUSR1, jump);
     jumper = pthread_self();
     jumper_id = (pid_t)syscall(SYS_gettid);
     x = buffer_new(3);
@@ -188,7 +231,7 @@ HAZARD(a_handler_jumps_out_of_a_call_that_waits)
         MUST(launch_mix(x, 5, 7, s));
         MUST(cuEventRecord(event, s));
         for (int k = 0; k < 3; k++) {
-            bool jumped = left_by_a_jump(calls[i].call);
+            bool jumped = left_by_a_jump(calls[i].call, k < 2 ? id_waits : id_waits_long);
             printf("%s: %s\n", calls[i].name, jumped ? "left" : "returned");
         }
         still_held(s);
@@ -228,8 +271,7 @@ static CUresult copy_down_in_parts(void)
 
 static void may_jump(void)
 {
-    struct sigaction action = {.sa_handler = jump};
-    sigaction(SIGUSR1, &action, NULL);
+    handle(SIGUSR1, jump);
     jumper = pthread_self();
     jumper_id = (pid_t)syscall(SYS_gettid);
     hang_watch("a call hangs");
@@ -279,8 +321,9 @@ static void jump_out_of_copies(bool holding)
     for (unsigned int i = 0; i < sizeof(calls) / sizeof(*calls); i++) {
         int left = 0;
         begin_to_wait(holding);
-        for (int k = 0; k < calls[i].times; k++)
-            left += left_by_a_jump(calls[i].call);
+        for (int k = 1; k <= calls[i].times; k++)
+            left += left_by_a_jump(calls[i].call,
+                                   holding || k < calls[i].times ? id_waits : id_waits_long);
         printf("%s: %d times left\n", calls[i].name, left);
         still_held(s);
         atomic_store(&told, true);
@@ -311,7 +354,8 @@ HAZARD(a_stream_is_destroyed_in_which_a_copy_was_left)
     may_jump();
     for (int holding = 1; holding >= 0; holding--) {
         begin_to_wait(holding);
-        printf("left %d\n", left_by_a_jump(copy_down_in_its_stream));
+        printf("left %d\n",
+               left_by_a_jump(copy_down_in_its_stream, holding ? id_waits : id_waits_long));
         atomic_store(&told, true);
         release(s);
         SAY(cuStreamDestroy(s));
@@ -330,7 +374,8 @@ HAZARD(a_context_is_destroyed_in_which_a_copy_was_left)
         MUST(cuMemsetD32Async(y, 3, N, s));
         stand(holding);
         MUST(cuMemsetD32Async(y, 5, N, s));
-        printf("left %d\n", left_by_a_jump(copy_down_in_its_stream));
+        printf("left %d\n",
+               left_by_a_jump(copy_down_in_its_stream, holding ? id_waits : id_waits_long));
         atomic_store(&told, true);
         release(s);
         SAY(cuCtxDestroy(other));
@@ -346,16 +391,19 @@ static CUstream other;
 static sigjmp_buf in_the_handler;
 static atomic_bool inside_again, handled;
 
-static void jump_into_the_handler(int signal_)
+static void jump_into_the_handler(int signal, siginfo_t *info, void *by)
 {
-    (void)signal_;
-    siglongjmp(in_the_handler, 1);
+    (void)signal, (void)info;
+    if (waits_still(by))
+        siglongjmp(in_the_handler, 1);
 }
 
-static void copy_elsewhere(int signal_)
+static void copy_elsewhere(int signal, siginfo_t *info, void *by)
 {
     static uint32_t words[N];
-    (void)signal_;
+    (void)signal, (void)info;
+    if (!waits_still(by))
+        return;
     if (sigsetjmp(in_the_handler, 1) == 0) {
         atomic_store(&inside_again, true);
         cuMemcpyDtoHAsync(words, x, BYTES, other);
@@ -367,11 +415,9 @@ static void *make_it_jump_into_its_handler(void *arg)
 {
     (void)arg;
     UNTIL(atomic_load(&inside));
-    id_waits(jumper_id);
-    pthread_kill(jumper, SIGUSR1);
+    interrupt(SIGUSR1, id_waits_long);
     UNTIL(atomic_load(&inside_again));
-    id_waits(jumper_id);
-    pthread_kill(jumper, SIGUSR2);
+    interrupt(SIGUSR2, id_waits_long);
     UNTIL(atomic_load(&handled));
     atomic_store(&told, true);
     return NULL;
@@ -379,12 +425,10 @@ static void *make_it_jump_into_its_handler(void *arg)
 
 HAZARD(a_handler_on_top_of_a_copy_leaves_another_one)
 {
-    struct sigaction again = {.sa_handler = copy_elsewhere};
-    struct sigaction out = {.sa_handler = jump_into_the_handler};
     pthread_t helper;
     may_jump();
-    sigaction(SIGUSR1, &again, NULL);
-    sigaction(SIGUSR2, &out, NULL);
+    handle(SIGUSR1, copy_elsewhere);
+    handle(SIGUSR2, jump_into_the_handler);
     other = stream_new(CU_STREAM_NON_BLOCKING);
     begin_to_wait(false);
     MUST(cuLaunchHostFunc(other, until_told, NULL));

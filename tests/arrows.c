@@ -46,14 +46,14 @@ static const struct room {
      "common scheduler/wire shim/lookup/conf.h tools/facts/fact.h tools/simgpu/face/simconfig.h "
      "cuda.h"},
     {"tools/cutin/statistics", ""},
-    {"tools/cutin/operate", "tools/cutin scheduler/wire scheduler/policy/policy.h"},
+    {"tools/cutin/operate", "common tools/cutin scheduler/wire scheduler/policy/policy.h"},
     {"tools/cutin/worker", "tools/cutin examples/kernels_ptx.h"},
     {"tools/cutin/doctor", "common tools/cutin tools/cutin/statistics/percentiles.h tools/facts "
                            "scheduler/wire shim/lookup/api.def shim/lookup/misspelt.h cuda.h"},
     {"tools/cutin/trace", "common tools/cutin"},
     {"tools/cutin/plot", "tools/cutin tools/cutin/statistics/percentiles.h"},
     {"tools/cutin/latency",
-     "tools/cutin tools/cutin/statistics tools/cutin/worker tools/cutin/operate/clients.h "
+     "common tools/cutin tools/cutin/statistics tools/cutin/worker tools/cutin/operate/clients.h "
      "tools/cutin/trace tools/cutin/plot scheduler/wire"},
     /* The laboratory stands on cutin's engine; no room of cutin knows it. */
     {"tools/lab", "common tools/cutin tools/cutin/statistics/percentiles.h tools/cutin/plot "

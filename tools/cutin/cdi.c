@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/level.h"
+
 /* Where a container sees them, wherever this machine has them. */
 #define LIBRARY_INSIDE "/usr/lib/cutin/libcutin.so"
 #define FOLDER_INSIDE  "/run/cutin"
@@ -47,7 +49,7 @@ static json_t *edits(const char *socket, const char *library)
 
 static json_t *devices(void)
 {
-    static const char *const levels[] = {"be", "1", "2", "rt"};
+    static const char *const levels[] = {LEVEL_NAMES};
     json_t *list = json_array();
 
     for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++)

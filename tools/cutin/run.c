@@ -17,6 +17,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/level.h"
+
 enum {
     OPT_PRIORITY,
     OPT_SIM,
@@ -53,7 +55,7 @@ static const struct option_row options[] = {
     {0},
 };
 
-static const char *const levels[] = {"be", "1", "2", "rt", NULL};
+static const char *const levels[] = {LEVEL_NAMES, NULL};
 
 /* What env(1) and timeout(1) exit with when they fail themselves. */
 enum { EXIT_OWN_FAILURE = 125 };

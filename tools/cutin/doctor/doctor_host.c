@@ -22,6 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/level.h"
 #include "scheduler/wire/page.h"
 #include "scheduler/wire/protocol.h"
 #include "scheduler/wire/ask.h"
@@ -172,7 +173,6 @@ static int ask_level(const char *path, union message *m)
 
 void check_permission(const struct doctor *d, struct finding *f)
 {
-    static const char *const names[PAGE_LEVELS] = {"be", "1", "2", "rt"};
     char reason[PROTOCOL_TEXT + 1];
     union message m;
     int rc = ask_level(d->socket, &m);
@@ -197,7 +197,7 @@ void check_permission(const struct doctor *d, struct finding *f)
         reason[i] = c == '\0' || (c >= ' ' && c <= '~') ? c : '?';
     }
     find(f, VERDICT_WARN, reason, "this user may run at level %s at most",
-         names[m.welcome.level % PAGE_LEVELS]);
+         level_name(m.welcome.level));
 }
 
 /* ---- libc and the kernel ------------------------------------------------------------------- */

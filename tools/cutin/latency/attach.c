@@ -15,6 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/level.h"
+
 enum { WORST = 10, LOG_SETTLES_US = 20000 };
 
 struct attach {
@@ -31,8 +33,6 @@ struct attach {
     struct cut worst[WORST];
     size_t worsts;
 };
-
-static const char *const levels[PAGE_LEVELS] = {"be", "1", "2", "rt"};
 
 /* ---- which process -------------------------------------------------------------------------- */
 
@@ -61,7 +61,7 @@ static const struct client_row *find(const struct clients *c, const char *who)
 
     for (size_t i = 0; i < c->n; i++) {
         const struct client_row *r = &c->rows[i];
-        bool of_level = r->level < PAGE_LEVELS && strcmp(levels[r->level], who) == 0;
+        bool of_level = strcmp(level_name(r->level), who) == 0;
         if (r->pid == pid && pid > PAGE_LEVELS)
             return r;
         if (of_level && (!found || cut_ins(r) > cut_ins(found)))
@@ -231,7 +231,7 @@ static void print_below(const struct attach *a)
         printf("below it: %d (%.*s), %s: held %" PRIu64
                " times, p50 %.1f us, p99 %.1f us; its last "
                "command done\nafter p50 %.1f us, p99 %.1f us (by its page)\n",
-               r->pid, (int)PAGE_NAME, r->name, levels[r->level % PAGE_LEVELS], f.hold.count,
+               r->pid, (int)PAGE_NAME, r->name, level_name(r->level), f.hold.count,
                (double)f.hold.p50_ns / 1e3, (double)f.hold.p99_ns / 1e3,
                (double)f.preemption.p50_ns / 1e3, (double)f.preemption.p99_ns / 1e3);
     }
@@ -260,7 +260,7 @@ static void print(const struct attach *a)
     uint64_t n = cut_ins(a->row) - cut_ins(by_id(&a->before, a->row->id));
 
     printf("%d (%.*s), %s: %" PRIu64 " cut-ins in %.1f s, by its page\n", a->row->pid,
-           (int)PAGE_NAME, a->row->name, levels[a->row->level % PAGE_LEVELS], n,
+           (int)PAGE_NAME, a->row->name, level_name(a->row->level), n,
            (double)(a->to_ns - a->from_ns) / 1e9);
     if (a->traced) {
         print_figures("preemption latency", &a->wait);
@@ -322,13 +322,13 @@ static json_t *to_json(const struct attach *a, int argc, char **argv)
     result_refuse(held, a->held.samples);
     json_object_del(wait, "cdf_us");
     json_object_del(held, "cdf_us");
-    return json_pack(
-        "{s:{s:i, s:s, s:o, s:I, s:b, s:s, s:o, s:o, s:o, s:o}, s:{s:s, s:o, s:o}}", "attached",
-        "pid", (int)a->row->pid, "level", levels[a->row->level % PAGE_LEVELS], "seconds",
-        result_number((double)(a->to_ns - a->from_ns) / 1e9), "cut_ins", (json_int_t)n, "traced",
-        a->traced, "method", wait_method(a), "preemption_us", wait, "hold_us", held, "below",
-        below_json(a), "worst", worst_json(a), "config", "version", CUTIN_VERSION, "command",
-        result_command(argc, argv), "machine", result_machine());
+    return json_pack("{s:{s:i, s:s, s:o, s:I, s:b, s:s, s:o, s:o, s:o, s:o}, s:{s:s, s:o, s:o}}",
+                     "attached", "pid", (int)a->row->pid, "level", level_name(a->row->level),
+                     "seconds", result_number((double)(a->to_ns - a->from_ns) / 1e9), "cut_ins",
+                     (json_int_t)n, "traced", a->traced, "method", wait_method(a), "preemption_us",
+                     wait, "hold_us", held, "below", below_json(a), "worst", worst_json(a),
+                     "config", "version", CUTIN_VERSION, "command", result_command(argc, argv),
+                     "machine", result_machine());
 }
 
 /* ---- the look ------------------------------------------------------------------------------- */

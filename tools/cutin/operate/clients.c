@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/level.h"
+
 int clients_get(const char *socket, struct clients *now)
 {
     return ask_clients(socket, &now->rows, &now->n);
@@ -25,13 +27,6 @@ void clients_free(struct clients *c)
 }
 
 /* ---- words ---------------------------------------------------------------------------------- */
-
-static const char *level_name(uint32_t level)
-{
-    static const char *const names[PAGE_LEVELS] = {"be", "1", "2", "rt"};
-
-    return level < PAGE_LEVELS ? names[level] : "?";
-}
 
 static const char *state_name(const struct client_row *row)
 {

@@ -11,10 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/level.h"
 #include "scheduler/wire/control.h"
 #include "scheduler/policy/policy.h"
 
-static const char *const levels[PAGE_LEVELS + 1] = {"be", "1", "2", "rt", NULL};
+static const char *const levels[] = {LEVEL_NAMES, NULL};
 
 #define SOCKET_OPTION {"socket", "PATH", "the daemon's socket"}
 

@@ -16,6 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/level.h"
+
 enum { OPT_OUTPUT, OPT_PRIORITY, OPT_SIM, OPT_NO_DAEMON, OPT_RECORDS, OPT_MANGLED, OPT_MERGE };
 
 static const struct option_row options[] = {
@@ -33,7 +35,7 @@ static const struct option_row options[] = {
     {0},
 };
 
-static const char *const levels[] = {"be", "1", "2", "rt", NULL};
+static const char *const levels[] = {LEVEL_NAMES, NULL};
 
 struct plan {
     const char *output, *level, *records;

@@ -13,6 +13,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "common/level.h"
+
 /* Tracks that are no threads: numbers above every thread id. Per stream, in the order of the
  * kinds. */
 enum track { TRACK_QUEUE, TRACK_ACTIVE, TRACK_DEVICE, TRACKS };
@@ -293,11 +295,10 @@ static void walk_record(struct walk *w, const struct trace_record *r)
 
 static void put_process(struct walk *w)
 {
-    static const char *const levels[] = {"be", "1", "2", "rt"};
     const struct trace_header *h = &w->v->file->header;
     char name[160];
     int n = snprintf(name, sizeof(name), "%.*s (%s)", (int)sizeof(h->program) - 1, h->program,
-                     levels[h->level < 4 ? h->level : 0]);
+                     level_name(h->level));
 
     if (w->v->lost)
         snprintf(name + n, sizeof(name) - (size_t)n, ", %" PRIu64 " records %s", w->v->lost,

@@ -11,6 +11,7 @@
 #include "player.h"
 #include "tools/cutin/progress.h"
 #include "common/clock.h"
+#include "common/level.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -53,7 +54,7 @@ static const struct option_row options[] = {
     {0},
 };
 
-static const char *const levels[] = {"be", "1", "2", "rt", NULL};
+static const char *const levels[] = {LEVEL_NAMES, NULL};
 enum { TRACED, PERIODIC, POISSON, CLOSED };
 static const char *const arrival_names[] = {"traced", "periodic", "poisson", "closed", NULL};
 

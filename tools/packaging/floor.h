@@ -4,8 +4,8 @@
  * build for packages includes this before each file.
  */
 #ifndef __ASSEMBLER__
-#ifndef CUTIN_TOOLS_PACKAGING_FLOOR_H
-#define CUTIN_TOOLS_PACKAGING_FLOOR_H
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
 #endif
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,6 +1,13 @@
 /*
- * call.h - one stream-ordered driver call on its way: straight to the driver, inline through a vHQ,
- * or copied into one.
+ * call.h - one stream-ordered driver call on its way. It takes the first of three that it may:
+ *   bypass  the driver as it is: the stream is not known (NULL), or it captures;
+ *   inline  the calling thread calls the driver, in the stream's turn;
+ *   queue   a copy waits in the stream's vHQ.
+ *
+ * call_on goes down all of it: call_go asks for captures; without a queue every call is inline, by
+ * call_unqueued; with one vhq_begin says which, and VHQ_MUST_INLINE what no copy can be kept of.
+ * Calls of which nothing has to be written down are inline sooner, by call_direct and
+ * call_plain_begin, whose rules are narrower than vhq_begin's.
  */
 #ifndef CUTIN_SHIM_PATH_CALL_H
 #define CUTIN_SHIM_PATH_CALL_H

@@ -209,7 +209,7 @@ static bool room_uses(const struct room *room, const char *word)
     return false;
 }
 
-/* Installed as <cutin.h>; given to compilers with -include; and a room whose files move now. */
+/* Installed as <cutin.h>; given to compilers with -include. */
 static bool guard_is_free(const char *file)
 {
     return strcmp(file, "shim/cutin.h") == 0 || strcmp(file, "tools/packaging/floor.h") == 0;
@@ -217,7 +217,7 @@ static bool guard_is_free(const char *file)
 
 static void guard_expected(const char *file, char *name, size_t size)
 {
-    snprintf(name, size, "CUTIN_%s", file);
+    snprintf(name, size, "CUTIN_%.100s", file);
     for (; *name; name++)
         *name = isalnum((unsigned char)*name) ? (char)toupper((unsigned char)*name) : '_';
 }

@@ -27,8 +27,7 @@
  * These files are one object in chapters, and call each other in circles: a queue wakes the
  * dispatcher, which asks order.c, the cap and the fences about the same queue, and what they find
  * wakes it again. What keeps them apart is not an order of calls but the rules below: who may write
- * which field, and which lock comes first. From outside there is vhq.h alone. thread.c stands
- * apart: a library of its own.
+ * which field, and which lock comes first. From outside there is vhq.h alone.
  *
  * Who may submit to a stream. At any moment at most one thread has the *submission right* of a vHQ,
  * and only that thread calls the driver for it, places its markers and writes the counters marked

@@ -396,11 +396,13 @@ static int disb(int argc, char **argv)
         rc = run_all(&plan, workloads);
         if (rc == -ECANCELED && plan.measured)
             rc = 0;
-        if (rc == -ECANCELED)
+        if (rc != -ECANCELED) {
+            status = report(&plan, workloads, argc, argv);
+        } else {
             snprintf(plan.disb.why, sizeof(plan.disb.why),
                      "interrupted before anything was measured");
-        else
-            status = report(&plan, workloads, argc, argv);
+            json_decref(workloads);
+        }
     }
     if (rc != 0) {
         say(&subcommand_disb, "%s", plan.disb.why);

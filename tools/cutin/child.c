@@ -76,15 +76,6 @@ _Noreturn static void become(const struct subcommand *cmd, const struct child_pl
     _exit(error == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_RUN);
 }
 
-/* The program runs in any case. */
-static void daemon_start(const struct subcommand *cmd, const struct paths *paths)
-{
-    char why[512];
-
-    if (*daemon_socket() && daemon_ensure(paths->daemon, daemon_socket(), why, sizeof(why)) != 0)
-        say(cmd, "%s; running without the daemon", why);
-}
-
 static int run(const struct subcommand *cmd, const struct child_plan *plan,
                const struct scratch *scratch, char *const argv[])
 {
@@ -98,8 +89,8 @@ static int run(const struct subcommand *cmd, const struct child_plan *plan,
             paths.library[0] ? "the simulated driver" : "libcutin.so");
         return EXIT_OWN_FAILURE;
     }
-    if (plan->daemon)
-        daemon_start(cmd, &paths);
+    if (plan->daemon && *daemon_socket())
+        daemon_want(cmd, paths.daemon, daemon_socket());
     gates_learn(&paths, plan->sim, false);
     fflush(NULL);
     signals_set(pass_on, SIG_IGN);

@@ -230,7 +230,7 @@ static int make_folder(const char *path)
     return mkdir(dirname(copy), 0755) == 0 || errno == EEXIST ? 0 : -errno;
 }
 
-int daemon_ensure(const char *program, const char *path, char *why, size_t why_bytes)
+static int ensure(const char *program, const char *path, char *why, size_t why_bytes)
 {
     int rc = daemon_probe(path);
 
@@ -258,5 +258,15 @@ int daemon_ensure(const char *program, const char *path, char *why, size_t why_b
                  rc == -ETIMEDOUT ? "cutind was started and does not listen yet"
                                   : "cutind did not start",
                  path);
+    return rc;
+}
+
+int daemon_want(const struct subcommand *cmd, const char *program, const char *path)
+{
+    char why[512];
+    int rc = ensure(program, path, why, sizeof(why));
+
+    if (rc != 0)
+        say(cmd, "%s; running without the daemon", why);
     return rc;
 }

@@ -25,9 +25,10 @@ int daemon_failed(const struct subcommand *cmd, const char *path, int rc);
 /*
  * Make sure that a daemon answers at `path`: starts `program` in a session of its own, away from
  * the terminal and from every descriptor of the caller, and waits at most 2 s until it listens. The
- * caller gets no child that it did not ask for. Returns 0 or -errno with one line in `why`.
+ * caller gets no child that it did not ask for. Returns 0, or -errno and has said why, for whoever
+ * runs a program in any case.
  */
-int daemon_ensure(const char *program, const char *path, char *why, size_t why_bytes);
+int daemon_want(const struct subcommand *cmd, const char *program, const char *path);
 
 /* A daemon that nobody else finds: a child that ends with the caller, in a folder of its own. */
 struct daemon_own {

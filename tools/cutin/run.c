@@ -139,26 +139,12 @@ static const char *absolute(const char *path)
 static int prepare_daemon(const struct settings *s, const struct paths *paths)
 {
     const char *path = s->no_daemon ? "" : absolute(s->socket ? s->socket : daemon_socket());
-    char why[512];
-    int rc;
 
-    if (path[0]) {
-        rc = daemon_ensure(paths->daemon, path, why, sizeof(why));
-        if (rc != 0)
-            say(&subcommand_run, "%s; running without the daemon", why);
-        if (rc == -ENAMETOOLONG)
-            path = "";
-    }
+    if (path[0] && daemon_want(&subcommand_run, paths->daemon, path) == -ENAMETOOLONG)
+        path = "";
     if (!path[0] || s->socket)
         return set("CUTIN_SOCKET", path);
     return 0;
-}
-
-static bool is(const char *variable, const char *value)
-{
-    const char *text = getenv(variable);
-
-    return text && strcmp(text, value) == 0;
 }
 
 static bool conf_is(const char *variable, const char *value)
@@ -173,11 +159,19 @@ static bool conf_is(const char *variable, const char *value)
     return false;
 }
 
+/* As the library reads it. */
+static bool is(const char *variable, const char *value)
+{
+    const char *text = getenv(variable);
+
+    return text ? strcmp(text, value) == 0 : conf_is(variable, value);
+}
+
 /* Who has gates: real time has none, nor what nobody outside holds. */
 static bool may_have_gates(const struct settings *s)
 {
     return !s->no_daemon && !is("CUTIN_PRIORITY", "rt") && !is("CUTIN_PRIORITY", "3") &&
-           !is("CUTIN_GATES", "off") && !conf_is("CUTIN_GATES", "off") && !is("CUTIN_DISABLE", "1");
+           !is("CUTIN_GATES", "off") && !is("CUTIN_DISABLE", "1");
 }
 
 static int prepare(const struct settings *s, const struct paths *paths)

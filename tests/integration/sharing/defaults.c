@@ -100,6 +100,14 @@ Test(defaults, nothing_is_asked_where_there_can_be_no_gates)
     process_free(daemon);
 }
 
+Test(defaults, a_variable_of_its_own_counts_more_than_conf_where_gates_are_asked_for)
+{
+    struct process *daemon = daemon_start();
+
+    run_asks((const char *[]){"CUTIN_GATES=auto", "CUTIN_CONF=gates=off", NULL});
+    process_free(daemon);
+}
+
 /* A driver that has memory operations and does not do what they say. */
 static void does_not_hold(const char *waits, const char *why)
 {

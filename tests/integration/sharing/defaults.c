@@ -108,24 +108,38 @@ Test(defaults, a_variable_of_its_own_counts_more_than_conf_where_gates_are_asked
     process_free(daemon);
 }
 
-/* A driver that has memory operations and does not do what they say. */
-static void does_not_hold(const char *waits, const char *why)
+static void is_recorded(const char *driver, const char *what)
 {
     struct process *daemon = daemon_start();
 
-    run_asks((const char *[]){waits, NULL});
-    cr_expect_not_null(strstr(record(), why), "recorded: %s", record());
+    run_asks((const char *[]){driver, NULL});
+    cr_expect_not_null(strstr(record(), what), "recorded: %s", record());
     process_free(daemon);
 }
 
+/* Drivers that have memory operations and do not do what they say. */
+
 Test(defaults, a_gate_that_lets_work_through_is_recorded)
 {
-    does_not_hold("SIMGPU_WAITS=pass", " none a closed gate let work through\n");
+    is_recorded("SIMGPU_WAITS=pass", " none a closed gate let work through\n");
 }
 
 Test(defaults, a_gate_that_does_not_open_is_recorded)
 {
-    does_not_hold("SIMGPU_WAITS=stick", " none an opened gate did not let its stream go on\n");
+    is_recorded("SIMGPU_WAITS=stick", " none an opened gate did not let its stream go on\n");
+}
+
+Test(defaults, a_gate_that_is_seen_late_is_recorded)
+{
+    if (!clock_steps())
+        cr_skip_test("a busy host's other markers come late, too");
+    is_recorded("SIMGPU_POLL_US=10000", " none an opened gate is seen late\n");
+}
+
+/* As on a machine that is busy. */
+Test(defaults, a_gate_is_not_late_where_every_marker_is)
+{
+    is_recorded("SIMGPU_WRITE_NS=1000000", " graphs\n");
 }
 
 /* ---- the program ---------------------------------------------------------------------------- */

@@ -27,6 +27,7 @@ struct op {
     uint32_t who, lane; /* of jobs: the stream's place, STREAMS: another one */
     enum kind kind;
     uint64_t submit, start, end, cost;
+    uint64_t call; /* of a graph's node: the launch's; its own may wait there for room */
 };
 
 struct ops {
@@ -75,7 +76,9 @@ static uint32_t lane_of(const struct run *r, uint32_t who, uint64_t id)
     return lane == STREAMS && any ? 0 : lane;
 }
 
-static bool line_read(const struct run *r, const char *line, struct op *op)
+/* `graph`: when that was launched in whose nodes each stream is, as far as the log was read. */
+static bool line_read(const struct run *r, const char *line, uint64_t graph[][STREAMS + 1],
+                      struct op *op)
 {
     int pid;
     char kind[16];
@@ -87,10 +90,14 @@ static bool line_read(const struct run *r, const char *line, struct op *op)
         return false;
     op->kind = strcmp(kind, "copy") == 0 ? COPY : KERNEL;
     op->who = worker_of(r, pid);
-    if (op->who == WORKERS || (op->kind == KERNEL && strcmp(kind, "kernel") != 0))
+    if (op->who == WORKERS)
         return false;
     op->lane = lane_of(r, op->who, id);
-    return true;
+    uint64_t *launched = &graph[op->who][op->lane];
+    if (strstr(line, " name=graph_"))
+        *launched = strstr(line, " name=graph_start ") ? op->submit : 0;
+    op->call = *launched ? *launched : op->submit;
+    return op->kind == COPY || strcmp(kind, "kernel") == 0;
 }
 
 static int by_submit(const void *a, const void *b)
@@ -109,13 +116,14 @@ static int by_start(const void *a, const void *b)
 static int log_read(const struct run *r, struct ops *ops)
 {
     char line[1024];
+    uint64_t graph[WORKERS][STREAMS + 1] = {0};
     struct op op;
     FILE *f = fopen(r->log, "re");
     int rc = 0;
     if (!f)
         return -errno;
     while (rc == 0 && fgets(line, sizeof(line), f))
-        if (line_read(r, line, &op) && !op_add(ops, &op))
+        if (line_read(r, line, graph, &op) && !op_add(ops, &op))
             rc = -ENOMEM;
     fclose(f);
     if (ops->n)
@@ -235,15 +243,15 @@ static uint64_t rest_ns(const struct ops *ops, uint64_t at)
  * once is nobody's fault, nor one more of each stream. */
 static uint32_t submitted_after(const struct run *r, const struct ops *ops, const struct cut_in *c)
 {
-    uint32_t late[JOBS][STREAMS + 1] = {0}, seen[JOBS][STREAMS + 1] = {0}, n = 0;
-    uint32_t excused = r->stepped ? 0 : 1;
+    uint32_t late[JOBS][STREAMS + 1] = {0}, excused = r->stepped ? 0 : 1, n = 0;
+    uint64_t last[JOBS][STREAMS + 1] = {0};
     for (size_t i = 0; i < ops->n && ops->at[i].submit < c->end; i++) {
         const struct op *op = &ops->at[i];
         if (op->who >= JOBS)
             continue;
-        uint32_t each = op->lane < STREAMS ? r->record[op->who]->per_call[op->lane] : 1;
-        bool first = op->kind != KERNEL || seen[op->who][op->lane]++ % each == 0;
-        if (first && op->submit > c->submit + (r->stepped ? GAP_NS : LATE_NS))
+        bool first = op->call != last[op->who][op->lane];
+        last[op->who][op->lane] = op->call;
+        if (first && op->call > c->submit + (r->stepped ? GAP_NS : LATE_NS))
             late[op->who][op->lane]++;
     }
     for (uint32_t who = 0; who < r->workload->jobs; who++)

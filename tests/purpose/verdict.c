@@ -52,13 +52,28 @@ static void teardown(void)
 TestSuite(verdict, .init = setup, .fini = teardown);
 
 /* Times in us behind BUSY, when nobody is new any more. */
-static void ran(int pid, const char *kind, int64_t submit, int64_t start, int64_t end)
+static void ran_by_name(int pid, const char *kind, const char *name, int64_t submit, int64_t start,
+                        int64_t end)
 {
     fprintf(bench.log,
-            "pid=%d context=1 stream=1 seq=1 kind=%s name=x submit=%lld start=%lld end=%lld "
+            "pid=%d context=1 stream=1 seq=1 kind=%s name=%s submit=%lld start=%lld end=%lld "
             "cost=%lld ran=1 id=7\n",
-            pid, kind, (long long)(BUSY + submit * US), (long long)(BUSY + start * US),
+            pid, kind, name, (long long)(BUSY + submit * US), (long long)(BUSY + start * US),
             (long long)(BUSY + end * US), (long long)((end - start) * US));
+}
+
+static void ran(int pid, const char *kind, int64_t submit, int64_t start, int64_t end)
+{
+    ran_by_name(pid, kind, "x", submit, start, end);
+}
+
+/* Of two kernels, which wait in the driver until there is room for them. */
+static void ran_graph(int64_t launch, int64_t room, int64_t start)
+{
+    ran_by_name(JOB_PID, "mark", "graph_start", launch, start, start);
+    ran(JOB_PID, "kernel", room, start, start + 100);
+    ran(JOB_PID, "kernel", room + 1, start + 100, start + 200);
+    ran_by_name(JOB_PID, "mark", "graph_end", room + 2, start + 200, start + 200);
 }
 
 static void asked(int worker, int64_t at)
@@ -121,6 +136,33 @@ Test(verdict, what_is_submitted_during_a_hold_is_found)
     ran(JOB_PID, "kernel", 200, 1000, 1100);
     struct verdict v = verdict();
     cr_expect(v.failed[RULE_after]);
+    cr_expect_float_eq(v.figure[RULE_after], 1, 0.01);
+}
+
+Test(verdict, so_is_a_graph_that_is_launched_then_once)
+{
+    bench.record[0]->per_call[0] = 2;
+    ran(SERVICE_PID, "kernel", 0, 0, 1000);
+    ran_graph(200, 300, 1000);
+    struct verdict v = verdict();
+    cr_expect_float_eq(v.figure[RULE_after], 1, 0.01);
+}
+
+Test(verdict, a_graph_launched_before_that_waits_for_room_in_its_stream_is_no_fault)
+{
+    bench.record[0]->per_call[0] = 2;
+    ran(SERVICE_PID, "kernel", 0, 0, 1000);
+    ran_graph(-10, 300, 1000);
+    cr_expect(!verdict().failed[RULE_after]);
+}
+
+Test(verdict, but_a_kernel_behind_it_is)
+{
+    bench.record[0]->per_call[0] = 2;
+    ran(SERVICE_PID, "kernel", 0, 0, 1000);
+    ran_graph(-10, -5, 1000);
+    ran(JOB_PID, "kernel", 400, 1200, 1300);
+    struct verdict v = verdict();
     cr_expect_float_eq(v.figure[RULE_after], 1, 0.01);
 }
 

@@ -19,13 +19,26 @@
 #define LIBRARY_INSIDE "/usr/lib/cutin/libcutin.so"
 #define FOLDER_INSIDE  "/run/cutin"
 
-enum { OPT_SOCKET, OPT_LIBRARY };
+static const char *socket_path = "/run/cutin/cutin.sock", *library;
+
+/* A file in a folder below the root: the folder is what is mounted. */
+static void take_path(const struct subcommand *cmd, int row, void *at)
+{
+    const char *path = optarg;
+
+    if (path[0] != '/' || strrchr(path, '/') == path || path[strlen(path) - 1] == '/')
+        fail_usage(cmd, "--%s needs the whole path of a file, not %s", cmd->options[row].name,
+                   path);
+    *(const char **)at = path;
+}
 
 static const struct option_row options[] = {
-    [OPT_SOCKET] = {"socket", "PATH", "the daemon's socket (/run/cutin/cutin.sock)"},
-    [OPT_LIBRARY] = {"library", "PATH",
-                     "libcutin.so as the machine of the containers has it (the one\n"
-                     "that belongs to this command)"},
+    {"socket", "PATH", "the daemon's socket (/run/cutin/cutin.sock)",
+     TAKE_BY(take_path, socket_path)},
+    {"library", "PATH",
+     "libcutin.so as the machine of the containers has it (the one\n"
+     "that belongs to this command)",
+     TAKE_BY(take_path, library)},
     {0},
 };
 
@@ -37,14 +50,14 @@ static json_t *bind_mount(const char *on_machine, size_t length, const char *ins
 }
 
 /* What the daemon replaces when it starts again is the socket, so its folder is mounted. */
-static json_t *edits(const char *socket, const char *library)
+static json_t *edits(void)
 {
-    const char *name = strrchr(socket, '/') + 1;
+    const char *name = strrchr(socket_path, '/') + 1;
 
     return json_pack("{s:[s+, s++], s:[o, o]}", "env", "LD_PRELOAD=", LIBRARY_INSIDE,
                      "CUTIN_SOCKET=", FOLDER_INSIDE "/", name, "mounts",
                      bind_mount(library, strlen(library), LIBRARY_INSIDE),
-                     bind_mount(socket, (size_t)(name - 1 - socket), FOLDER_INSIDE));
+                     bind_mount(socket_path, (size_t)(name - 1 - socket_path), FOLDER_INSIDE));
 }
 
 static json_t *devices(void)
@@ -60,11 +73,10 @@ static json_t *devices(void)
 }
 
 /* Version 0.5.0 is the first in which a device's name may begin with a digit. */
-static int print(const char *socket, const char *library)
+static int print(void)
 {
-    json_t *root =
-        json_pack("{s:s, s:s, s:o, s:o}", "cdiVersion", "0.5.0", "kind", "cutin.dev/level",
-                  "containerEdits", edits(socket, library), "devices", devices());
+    json_t *root = json_pack("{s:s, s:s, s:o, s:o}", "cdiVersion", "0.5.0", "kind",
+                             "cutin.dev/level", "containerEdits", edits(), "devices", devices());
     int rc = root ? json_dumpf(root, stdout, JSON_INDENT(2)) : -1;
 
     json_decref(root);
@@ -75,33 +87,17 @@ static int print(const char *socket, const char *library)
     return EXIT_SUCCESS;
 }
 
-/* A file in a folder below the root: the folder is what is mounted. */
-static const char *take_path(int row, const char *path)
-{
-    if (path[0] != '/' || strrchr(path, '/') == path || path[strlen(path) - 1] == '/')
-        fail_usage(&subcommand_cdi, "--%s needs the whole path of a file, not %s",
-                   options[row].name, path);
-    return path;
-}
-
 static int cdi(int argc, char **argv)
 {
-    const char *socket = "/run/cutin/cutin.sock", *library = NULL;
-    struct paths paths;
-    int row;
+    static struct paths paths;
 
-    while ((row = options_next(&subcommand_cdi, argc, argv)) != OPTIONS_END) {
-        if (row == OPT_SOCKET)
-            socket = take_path(row, optarg);
-        else
-            library = take_path(row, optarg);
-    }
+    options_read(&subcommand_cdi, argc, argv);
     options_no_operands(&subcommand_cdi, argc, argv);
     paths_find(&paths);
     if (!library)
         library = paths.library;
     if (library[0])
-        return print(socket, library);
+        return print();
     say(&subcommand_cdi, "libcutin.so is not installed beside cutin; say where with --library");
     return EXIT_FAILURE;
 }

@@ -184,6 +184,65 @@ int options_word(const struct subcommand *cmd, int row, const char *text, const 
     fail_usage(cmd, "--%s=%s is not %s", cmd->options[row].name, text, list);
 }
 
+static uint64_t number_at(const struct subcommand *cmd, int row)
+{
+    const uint64_t *bounds = cmd->options[row].place.number;
+
+    return options_number(cmd, row, optarg, bounds[0], bounds[1]);
+}
+
+static void option_take(const struct subcommand *cmd, int row)
+{
+    const struct option_place *p = &cmd->options[row].place;
+
+    switch (p->kind) {
+    case OPTION_FLAG:
+        *(bool *)p->at = true;
+        break;
+    case OPTION_NUMERAL:
+        number_at(cmd, row);
+        /* fall through */
+    case OPTION_TEXT:
+        *(const char **)p->at = optarg;
+        break;
+    case OPTION_U32:
+        *(uint32_t *)p->at = (uint32_t)number_at(cmd, row);
+        break;
+    case OPTION_U64:
+        *(uint64_t *)p->at = number_at(cmd, row);
+        break;
+    case OPTION_REAL:
+        *(double *)p->at = (double)number_at(cmd, row);
+        break;
+    case OPTION_DECIMAL:
+        *(double *)p->at = options_decimal(cmd, row, optarg, p->decimal[0], p->decimal[1]);
+        break;
+    case OPTION_US:
+        options_us(cmd, row, optarg, p->decimal[1], p->at);
+        break;
+    case OPTION_INDEX:
+        *(int *)p->at = options_word(cmd, row, optarg, p->words);
+        break;
+    case OPTION_WORD:
+        *(const char **)p->at = p->words[options_word(cmd, row, optarg, p->words)];
+        break;
+    case OPTION_BITS:
+        *(uint32_t *)p->at |= 1u << options_word(cmd, row, optarg, p->words);
+        break;
+    case OPTION_OWN:
+        p->own(cmd, row, p->at);
+        break;
+    }
+}
+
+void options_read(const struct subcommand *cmd, int argc, char **argv)
+{
+    int row;
+
+    while ((row = options_next(cmd, argc, argv)) != OPTIONS_END)
+        option_take(cmd, row);
+}
+
 static void help_row(char letter, const char *name, const char *arg, const char *help)
 {
     char left[64], brief[8] = "";

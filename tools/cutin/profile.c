@@ -14,14 +14,6 @@
 
 #include "common/profile_file.h"
 
-enum { OPT_JSON, OPT_MANGLED };
-
-static const struct option_row options[] = {
-    [OPT_JSON] = {"json", NULL, "one JSON object on stdout"},
-    [OPT_MANGLED] = {"mangled", NULL, "names as the modules have them, whole"},
-    {0},
-};
-
 /* What is read and how it is shown. */
 struct reading {
     struct profile_header header;
@@ -29,6 +21,15 @@ struct reading {
     struct profile_text text;
     json_t *list; /* NULL: tables */
     bool mangled;
+};
+
+static struct reading reading;
+static bool json;
+
+static const struct option_row options[] = {
+    {"json", NULL, "one JSON object on stdout", TAKE_FLAG(json)},
+    {"mangled", NULL, "names as the modules have them, whole", TAKE_FLAG(reading.mangled)},
+    {0},
 };
 
 /* Names come out of files: what a terminal and JSON take as text. */
@@ -190,16 +191,11 @@ static int show(struct reading *r)
 
 static int profile(int argc, char **argv)
 {
-    static struct reading r;
-    int row;
-
-    while ((row = options_next(&subcommand_profile, argc, argv)) != OPTIONS_END)
-        if (row == OPT_MANGLED)
-            r.mangled = true;
-        else if (!r.list)
-            r.list = json_array();
+    options_read(&subcommand_profile, argc, argv);
     options_no_operands(&subcommand_profile, argc, argv);
-    return show(&r);
+    if (json)
+        reading.list = json_array();
+    return show(&reading);
 }
 
 const struct subcommand subcommand_profile = {

@@ -11,11 +11,55 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct subcommand;
+
+/* Where options_read puts what was given: a variable of static storage. */
+struct option_place {
+    enum {
+        OPTION_FLAG,
+        OPTION_TEXT,
+        OPTION_NUMERAL, /* a number, kept as text */
+        OPTION_U32,
+        OPTION_U64,
+        OPTION_REAL,
+        OPTION_DECIMAL,
+        OPTION_US,
+        OPTION_INDEX, /* of the word */
+        OPTION_WORD,
+        OPTION_BITS, /* of all words given, by their index */
+        OPTION_OWN,
+    } kind;
+    void *at;
+    union {
+        uint64_t number[2]; /* least and most */
+        double decimal[2];
+        const char *const *words;
+        void (*own)(const struct subcommand *cmd, int row, void *at);
+    };
+};
+
+#define TAKE_FLAG(v) .place = {OPTION_FLAG, &(v)}
+#define TAKE_TEXT(v) .place = {OPTION_TEXT, &(v)}
+#define TAKE_NUMBER(v, least, most)                                                                \
+    .place = {_Generic((v),                                                                        \
+                  const char *: OPTION_NUMERAL,                                                    \
+                  uint32_t: OPTION_U32,                                                            \
+                  uint64_t: OPTION_U64,                                                            \
+                  double: OPTION_REAL),                                                            \
+              &(v), .number = {least, most}}
+#define TAKE_DECIMAL(v, least, most) .place = {OPTION_DECIMAL, &(v), .decimal = {least, most}}
+#define TAKE_US(v, most)             .place = {OPTION_US, v, .decimal = {0, most}}
+#define TAKE_WORD(v, list)                                                                         \
+    .place = {_Generic((v), const char *: OPTION_WORD, default: OPTION_INDEX), &(v), .words = list}
+#define TAKE_WORDS(v, list) .place = {OPTION_BITS, &(v), .words = list}
+#define TAKE_BY(take, v)    .place = {OPTION_OWN, &(v), .own = take}
+
 struct option_row {
     const char *name; /* long option, without the dashes */
     const char *arg;  /* what its argument is called in the help text; NULL: takes none */
     const char *help; /* further lines are indented like the first; NULL: not for users */
     char letter;      /* the same as a short option; 0: none */
+    struct option_place place;
 };
 
 struct subcommand {
@@ -46,6 +90,8 @@ enum { EXIT_USAGE = 2, EXIT_CANNOT_RUN = 126, EXIT_NOT_FOUND = 127 };
  */
 enum { OPTIONS_END = -1 };
 int options_next(const struct subcommand *cmd, int argc, char **argv);
+/* All of them, each to its place. */
+void options_read(const struct subcommand *cmd, int argc, char **argv);
 /* For commands without operands: one line and exit 2 where there is one. */
 void options_no_operands(const struct subcommand *cmd, int argc, char **argv);
 /* A number from `least` to `most`, or one line naming the option and exit 2. */

@@ -8,10 +8,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { OPT_JSON };
+static bool json;
 
 static const struct option_row options[] = {
-    [OPT_JSON] = {"json", NULL, "one JSON object on stdout"},
+    {"json", NULL, "one JSON object on stdout", TAKE_FLAG(json)},
     {0},
 };
 
@@ -33,10 +33,8 @@ static int print_json(const struct paths *paths)
 static int version(int argc, char **argv)
 {
     struct paths paths;
-    bool json = false;
 
-    while (options_next(&subcommand_version, argc, argv) != OPTIONS_END)
-        json = true;
+    options_read(&subcommand_version, argc, argv);
     options_no_operands(&subcommand_version, argc, argv);
     paths_find(&paths);
     if (json)

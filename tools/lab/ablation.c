@@ -12,18 +12,23 @@
 #include "tools/cutin/plot/result.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPT_SAMPLES = BENCH_OPTIONS, OPT_BE_KERNEL_US };
+/* A closed loop, since some variants keep real time waiting for longer than a gap. */
+static struct bench_plan given = {.arrivals = {.kind = ARRIVALS_CLOSED},
+                                  .samples = 300,
+                                  .solo_ms = 1500,
+                                  .method = BENCH_TRACE_AUTO,
+                                  .seed = 1};
 
 static const struct option_row options[] = {
-    BENCH_OPTION_ROWS("closed"),
-    [OPT_SAMPLES] = {"samples", "N", "per mode and variant (300)"},
-    [OPT_BE_KERNEL_US] = {"be-kernel-us", "N",
-                          "duration of best-effort kernels (one after the other 20, 200, 2000 and\n"
-                          "50000)"},
+    BENCH_OPTION_ROWS(given, "closed"),
+    {"samples", "N", "per mode and variant (300)", TAKE_NUMBER(given.samples, 1, 1000000)},
+    {"be-kernel-us", "N",
+     "duration of best-effort kernels (one after the other 20, 200, 2000 and\n"
+     "50000)",
+     TAKE_NUMBER(given.be_kernel_us, 1, 1000000)},
     {0},
 };
 
@@ -215,32 +220,18 @@ static int run(const struct bench_plan *plan, int argc, char **argv)
 
 static int ablation(int argc, char **argv)
 {
-    /* A closed loop, since some variants keep real time waiting for longer than a gap. */
-    static struct bench_plan plan = {.arrivals = {.kind = ARRIVALS_CLOSED},
-                                     .samples = 300,
-                                     .solo_ms = 1500,
-                                     .method = BENCH_TRACE_AUTO,
-                                     .seed = 1};
     const struct subcommand *cmd = &subcommand_ablation;
     char why[512];
-    int row;
 
-    while ((row = options_next(cmd, argc, argv)) != OPTIONS_END) {
-        if (row == OPT_SAMPLES)
-            plan.samples = (uint32_t)options_number(cmd, row, optarg, 1, 1000000);
-        else if (row == OPT_BE_KERNEL_US)
-            plan.be_kernel_us = (uint32_t)options_number(cmd, row, optarg, 1, 1000000);
-        else
-            bench_option(&plan, cmd, row);
-    }
+    options_read(cmd, argc, argv);
     options_no_operands(cmd, argc, argv);
-    bench_options_fill(&plan);
-    if (plan.plot && plot_check(plan.plot, why, sizeof(why)) != 0) {
+    bench_options_fill(&given);
+    if (given.plot && plot_check(given.plot, why, sizeof(why)) != 0) {
         say(cmd, "%s", why);
         return EXIT_FAILURE;
     }
     progress_begin();
-    return run(&plan, argc, argv);
+    return run(&given, argc, argv);
 }
 
 const struct subcommand subcommand_ablation = {

@@ -20,7 +20,6 @@
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <getopt.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -29,21 +28,6 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-enum { OPT_SIM, OPT_REAL, OPT_CALLS, OPT_ROUNDS, OPT_THREADS, OPT_JSON, OPT_PLOT, OPT_WORKER };
-
-static const struct option_row options[] = {
-    [OPT_SIM] = {"sim", NULL, "on the simulated GPU's null mode (the default)"},
-    [OPT_REAL] = {"real", NULL, "on this machine's GPU"},
-    [OPT_CALLS] = {"calls", "N", "timed calls of each kind, per thread and round (default 20000)"},
-    [OPT_ROUNDS] = {"rounds", "N", "rounds of all modes (default 5)"},
-    [OPT_THREADS] = {"threads", "N",
-                     "only with so many threads, a stream each (default 1, then 8)"},
-    [OPT_JSON] = {"json", NULL, "one JSON object on stdout"},
-    [OPT_PLOT] = {"plot", "FILE", "as a picture, FILE.png or FILE.svg (gnuplot)"},
-    [OPT_WORKER] = {"worker", "MODE", NULL},
-    {0},
-};
 
 /* The rows and columns of the table; ints, because loops count through them. */
 enum { BARE, PASS_THROUGH, INLINE, BUFFERED, MODES };
@@ -74,11 +58,26 @@ struct figure {
     double p50, p99; /* ns per call */
 };
 
-struct plan {
+static struct plan {
     uint32_t calls, rounds, threads; /* threads 0: 1, then 8 */
-    bool real, json;
+    int mode;                        /* of a worker; -1: this is none */
+    bool sim, real, json;            /* sim changes nothing */
     const char *plot;                /* file, or NULL */
     uint32_t measured, measurements; /* processes: so far, and in all */
+} given = {.calls = 20000, .rounds = 5, .mode = -1};
+
+static const struct option_row options[] = {
+    {"sim", NULL, "on the simulated GPU's null mode (the default)", TAKE_FLAG(given.sim)},
+    {"real", NULL, "on this machine's GPU", TAKE_FLAG(given.real)},
+    {"calls", "N", "timed calls of each kind, per thread and round (default 20000)",
+     TAKE_NUMBER(given.calls, 100, 1000000)},
+    {"rounds", "N", "rounds of all modes (default 5)", TAKE_NUMBER(given.rounds, 1, MOST_ROUNDS)},
+    {"threads", "N", "only with so many threads, a stream each (default 1, then 8)",
+     TAKE_NUMBER(given.threads, 1, MOST_THREADS)},
+    {"json", NULL, "one JSON object on stdout", TAKE_FLAG(given.json)},
+    {"plot", "FILE", "as a picture, FILE.png or FILE.svg (gnuplot)", TAKE_TEXT(given.plot)},
+    {"worker", "MODE", NULL, TAKE_WORD(given.mode, mode_names)},
+    {0},
 };
 
 /* ---- the worker ---------------------------------------------------------------------------- */
@@ -485,63 +484,38 @@ static int report(const struct plan *plan, const struct result *results, size_t 
 static int overhead(int argc, char **argv)
 {
     const struct subcommand *cmd = &subcommand_overhead;
-    struct plan plan = {.calls = 20000, .rounds = 5};
     static const uint32_t default_threads[] = {1, 8};
     struct result results[2];
     struct paths paths;
     char why[512];
     size_t n = 0;
-    int row, mode = -1, rc = 0;
+    int rc = 0;
 
-    while ((row = options_next(cmd, argc, argv)) != OPTIONS_END) {
-        switch (row) {
-        case OPT_REAL:
-            plan.real = true;
-            break;
-        case OPT_CALLS:
-            plan.calls = (uint32_t)options_number(cmd, row, optarg, 100, 1000000);
-            break;
-        case OPT_ROUNDS:
-            plan.rounds = (uint32_t)options_number(cmd, row, optarg, 1, MOST_ROUNDS);
-            break;
-        case OPT_THREADS:
-            plan.threads = (uint32_t)options_number(cmd, row, optarg, 1, MOST_THREADS);
-            break;
-        case OPT_JSON:
-            plan.json = true;
-            break;
-        case OPT_PLOT:
-            plan.plot = optarg;
-            break;
-        case OPT_WORKER:
-            mode = options_word(cmd, row, optarg, mode_names);
-            break;
-        }
-    }
+    options_read(cmd, argc, argv);
     options_no_operands(cmd, argc, argv);
-    if (mode >= 0)
-        return worker(mode, &plan);
-    if (plan.plot && plot_check(plan.plot, why, sizeof(why)) != 0) {
+    if (given.mode >= 0)
+        return worker(given.mode, &given);
+    if (given.plot && plot_check(given.plot, why, sizeof(why)) != 0) {
         say(cmd, "%s", why);
         return EXIT_FAILURE;
     }
     paths_find(&paths);
-    if (!paths.library[0] || (!plan.real && !paths.simulator[0])) {
-        say(cmd, "libcutin.so%s not found beside this command", plan.real ? "" : " or simulator");
+    if (!paths.library[0] || (!given.real && !paths.simulator[0])) {
+        say(cmd, "libcutin.so%s not found beside this command", given.real ? "" : " or simulator");
         return EXIT_FAILURE;
     }
     progress_begin();
-    plan.measurements = (plan.threads ? 1 : 2) * plan.rounds * MODES;
-    for (uint32_t only = plan.threads; n < (only ? 1 : 2) && rc == 0; n += rc == 0) {
-        plan.threads = only ? only : default_threads[n];
-        rc = run_rounds(&plan, &paths, &results[n]);
+    given.measurements = (given.threads ? 1 : 2) * given.rounds * MODES;
+    for (uint32_t only = given.threads; n < (only ? 1 : 2) && rc == 0; n += rc == 0) {
+        given.threads = only ? only : default_threads[n];
+        rc = run_rounds(&given, &paths, &results[n]);
     }
     progress_end();
     if (rc == -ECANCELED && n == 0)
         say(cmd, "interrupted before anything was measured");
     if (n == 0 || (rc != 0 && rc != -ECANCELED))
         return EXIT_FAILURE;
-    return report(&plan, results, n, argc, argv);
+    return report(&given, results, n, argc, argv);
 }
 
 const struct subcommand subcommand_overhead = {

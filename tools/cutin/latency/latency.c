@@ -18,60 +18,58 @@
 #include "tools/cutin/progress.h"
 #include "tools/cutin/plot/result.h"
 
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum {
-    OPT_PRESET = BENCH_OPTIONS,
-    OPT_SAMPLES,
-    OPT_BE_KERNEL_US,
-    OPT_BE_GRAPH,
-    OPT_MODE,
-    OPT_FLOOR_MS,
-    OPT_PERCENTILE,
-    OPT_BOUND,
-    OPT_BREAK,
-    OPT_BREAK_TRACE,
-    OPT_HISTOGRAM,
-    OPT_ATTACH,
-    OPT_SECONDS,
-    OPT_SOCKET,
-    OPT_WORKER,
-};
+static struct bench bench = {.plan = {.break_trace = "break.json",
+                                      .solo_ms = 1500,
+                                      .floor_ms = 300,
+                                      .method = BENCH_TRACE_AUTO,
+                                      .seed = 1}};
+static struct attach_plan attach = {.seconds = 5};
+static int preset = -1;
+static const char *worker;
 
 static const struct option_row options[] = {
-    BENCH_OPTION_ROWS("poisson"),
-    [OPT_PRESET] = {"preset", "NAME",
-                    "the protocol of others, with what they report: xsched, reef, gpreempt or\n"
-                    "mlperf-server; what is given beside it counts"},
-    [OPT_SAMPLES] = {"samples", "N", "per mode (1000)"},
-    [OPT_BE_KERNEL_US] = {"be-kernel-us", "N", "duration of best-effort kernels (200)"},
-    [OPT_BE_GRAPH] = {"be-graph", "N", "best effort launches a CUDA graph of N such kernels"},
-    [OPT_MODE] = {"mode", "MODE",
-                  "alone, native or cutin; with --be-graph also ungated; may be\nrepeated (all)"},
-    [OPT_FLOOR_MS] = {"floor-ms", "N",
-                      "how long to look for the machine's own noise first; 0: not at all (300)"},
-    [OPT_PERCENTILE] = {"percentile", "P",
-                        "also this one, such as 99.9, with its interval; refused where --samples\n"
-                        "are too few for it"},
-    [OPT_BOUND] = {"bound", "US", "say how many answers are later than that"},
-    [OPT_BREAK] = {"break", "US",
-                   "end at the first answer under cutin that takes longer, and leave a trace\n"
-                   "of the last 50 ms of all processes for ui.perfetto.dev"},
-    [OPT_BREAK_TRACE] = {"break-trace", "FILE", "where (break.json)"},
-    [OPT_HISTOGRAM] = {"histogram", "FILE",
-                       "the latencies as HDR histograms: FILE.json, or for each mode the text of\n"
-                       "HdrHistogram's plotters, in FILE with the mode before its ending"},
-    [OPT_ATTACH] = {"attach", "PID",
-                    "measure this running process instead, or the busiest of a level (1, 2, rt),\n"
-                    "by its page and its trace, without touching it"},
-    [OPT_SECONDS] = {"seconds", "N", "for how long (5)"},
-    [OPT_SOCKET] = {"socket", "PATH", "the daemon's socket, with --attach"},
-    [OPT_WORKER] = {"worker", "ROLE", NULL},
+    BENCH_OPTION_ROWS(bench.plan, "poisson"),
+    {"preset", "NAME",
+     "the protocol of others, with what they report: xsched, reef, gpreempt or\n"
+     "mlperf-server; what is given beside it counts",
+     TAKE_WORD(preset, preset_names)},
+    {"samples", "N", "per mode (1000)", TAKE_NUMBER(bench.plan.samples, 1, 1000000)},
+    {"be-kernel-us", "N", "duration of best-effort kernels (200)",
+     TAKE_NUMBER(bench.plan.be_kernel_us, 1, 1000000)},
+    {"be-graph", "N", "best effort launches a CUDA graph of N such kernels",
+     TAKE_NUMBER(bench.plan.be_graph, 1, 100000)},
+    {"mode", "MODE", "alone, native or cutin; with --be-graph also ungated; may be\nrepeated (all)",
+     TAKE_WORDS(bench.plan.modes, bench_mode_names)},
+    {"floor-ms", "N", "how long to look for the machine's own noise first; 0: not at all (300)",
+     TAKE_NUMBER(bench.plan.floor_ms, 0, 600000)},
+    {"percentile", "P",
+     "also this one, such as 99.9, with its interval; refused where --samples\n"
+     "are too few for it",
+     TAKE_DECIMAL(bench.plan.percentile, 0.001, 99.9999)},
+    {"bound", "US", "say how many answers are later than that",
+     TAKE_DECIMAL(bench.plan.bound_us, 0.001, 1e9)},
+    {"break", "US",
+     "end at the first answer under cutin that takes longer, and leave a trace\n"
+     "of the last 50 ms of all processes for ui.perfetto.dev",
+     TAKE_DECIMAL(bench.plan.break_us, 0.001, 1e9)},
+    {"break-trace", "FILE", "where (break.json)", TAKE_TEXT(bench.plan.break_trace)},
+    {"histogram", "FILE",
+     "the latencies as HDR histograms: FILE.json, or for each mode the text of\n"
+     "HdrHistogram's plotters, in FILE with the mode before its ending",
+     TAKE_TEXT(bench.plan.histogram)},
+    {"attach", "PID",
+     "measure this running process instead, or the busiest of a level (1, 2, rt),\n"
+     "by its page and its trace, without touching it",
+     TAKE_TEXT(attach.who)},
+    {"seconds", "N", "for how long (5)", TAKE_DECIMAL(attach.seconds, 0.01, 86400)},
+    {"socket", "PATH", "the daemon's socket, with --attach", TAKE_TEXT(attach.socket)},
+    {"worker", "ROLE", NULL, TAKE_TEXT(worker)},
     {0},
 };
 
@@ -89,64 +87,10 @@ static void fill(struct bench_plan *p)
     bench_options_fill(p);
 }
 
-static struct attach_plan attach = {.seconds = 5};
-
-static void parse(struct bench_plan *p, int argc, char **argv)
+static void check(struct bench_plan *p)
 {
     const struct subcommand *cmd = &subcommand_latency;
-    int row;
 
-#define NUMBER(field, least, most)                                                                 \
-    p->field = (__typeof__(p->field))options_number(cmd, row, optarg, least, most);                \
-    break
-    while ((row = options_next(cmd, argc, argv)) != OPTIONS_END) {
-        if (bench_option(p, cmd, row))
-            continue;
-        switch (row) {
-        case OPT_PRESET:
-            p->preset = &presets[options_word(cmd, row, optarg, preset_names)];
-            break;
-        case OPT_SAMPLES:
-            NUMBER(samples, 1, 1000000);
-        case OPT_BE_KERNEL_US:
-            NUMBER(be_kernel_us, 1, 1000000);
-        case OPT_BE_GRAPH:
-            NUMBER(be_graph, 1, 100000);
-        case OPT_MODE:
-            p->modes |= 1u << options_word(cmd, row, optarg, bench_mode_names);
-            break;
-        case OPT_FLOOR_MS:
-            NUMBER(floor_ms, 0, 600000);
-        case OPT_PERCENTILE:
-            p->percentile = options_decimal(cmd, row, optarg, 0.001, 99.9999);
-            break;
-        case OPT_BOUND:
-            p->bound_us = options_decimal(cmd, row, optarg, 0.001, 1e9);
-            break;
-        case OPT_BREAK:
-            p->break_us = options_decimal(cmd, row, optarg, 0.001, 1e9);
-            break;
-        case OPT_BREAK_TRACE:
-            p->break_trace = optarg;
-            break;
-        case OPT_HISTOGRAM:
-            p->histogram = optarg;
-            break;
-        case OPT_ATTACH:
-            attach.who = optarg;
-            break;
-        case OPT_SECONDS:
-            attach.seconds = options_decimal(cmd, row, optarg, 0.01, 86400);
-            break;
-        case OPT_SOCKET:
-            attach.socket = optarg;
-            break;
-        case OPT_WORKER:
-            exit(worker_main(optarg));
-        }
-    }
-#undef NUMBER
-    options_no_operands(cmd, argc, argv);
     if ((p->modes >> BENCH_UNGATED & 1) && !p->be_graph)
         fail_usage(cmd, "--mode ungated needs --be-graph");
     fill(p);
@@ -193,14 +137,15 @@ static int report(struct bench *b, int argc, char **argv)
 
 static int latency(int argc, char **argv)
 {
-    static struct bench bench = {.plan = {.break_trace = "break.json",
-                                          .solo_ms = 1500,
-                                          .floor_ms = 300,
-                                          .method = BENCH_TRACE_AUTO,
-                                          .seed = 1}};
     int rc;
 
-    parse(&bench.plan, argc, argv);
+    options_read(&subcommand_latency, argc, argv);
+    if (worker)
+        return worker_main(worker);
+    options_no_operands(&subcommand_latency, argc, argv);
+    if (preset >= 0)
+        bench.plan.preset = &presets[preset];
+    check(&bench.plan);
     if (bench.plan.plot && plot_check(bench.plan.plot, bench.why, sizeof(bench.why)) != 0) {
         say(&subcommand_latency, "%s", bench.why);
         return EXIT_FAILURE;

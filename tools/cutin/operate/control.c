@@ -17,7 +17,15 @@
 
 static const char *const levels[] = {LEVEL_NAMES, NULL};
 
-#define SOCKET_OPTION {"socket", "PATH", "the daemon's socket"}
+static const char *socket_path;
+
+#define SOCKET_OPTION {"socket", "PATH", "the daemon's socket", TAKE_TEXT(socket_path)}
+
+static void read_options(const struct subcommand *cmd, int argc, char **argv)
+{
+    socket_path = daemon_socket();
+    options_read(cmd, argc, argv);
+}
 
 /* The one operand. */
 static struct control_target operand_pid(const struct subcommand *cmd, int argc, char **argv)
@@ -37,8 +45,7 @@ static struct control_target operand_pid(const struct subcommand *cmd, int argc,
 }
 
 /* What went wrong with an order for one process, and what to do. */
-static int failed(const struct subcommand *cmd, const char *socket, struct control_target target,
-                  int rc)
+static int failed(const struct subcommand *cmd, struct control_target target, int rc)
 {
     switch (rc) {
     case -ESRCH:
@@ -58,29 +65,21 @@ static int failed(const struct subcommand *cmd, const char *socket, struct contr
             (int)target.pid);
         return EXIT_FAILURE;
     default:
-        return daemon_failed(cmd, socket, rc);
+        return daemon_failed(cmd, socket_path, rc);
     }
 }
 
 /* ---- set ------------------------------------------------------------------------------------ */
 
-enum { SET_PRIORITY, SET_WEIGHT, SET_BUDGET_US, SET_DEPTH, SET_SOCKET, SET_OPTIONS };
-
-static const struct option_row set_options[] = {
-    [SET_PRIORITY] = {"priority", "LEVEL", "be, 1, 2 or rt"},
-    [SET_WEIGHT] = {"weight", "N", "share among processes of its level, 1 to 1000"},
-    [SET_BUDGET_US] = {"budget-us", "N", "estimated GPU time that may be in flight below rt"},
-    [SET_DEPTH] = {"depth", "N", "commands that may be in flight per stream"},
-    [SET_SOCKET] = SOCKET_OPTION,
-    {0},
-};
+enum { SET_PRIORITY, SET_WEIGHT, SET_BUDGET_US, SET_DEPTH, SETTINGS };
 
 /* Rows of set_options, and their bounds. */
-static const struct setting {
+static struct setting {
     enum control_kind order;
-    uint32_t least, most;
+    uint32_t least, most, value;
+    bool given;
 } settings[] = {
-#define SETTING(name, least, most, own) {CONTROL_##name, least, most},
+#define SETTING(name, least, most, own) {CONTROL_##name, least, most, 0, false},
     CONTROL_KINDS(SETTING)
 #undef SETTING
 };
@@ -88,38 +87,43 @@ static_assert((int)SET_PRIORITY == CONTROL_LEVEL && (int)SET_WEIGHT == CONTROL_W
                   (int)SET_BUDGET_US == CONTROL_BUDGET_US && (int)SET_DEPTH == CONTROL_DEPTH,
               "one row per order");
 
-static uint32_t setting_value(int row, const char *text)
+static void take_setting(const struct subcommand *cmd, int row, void *at)
 {
-    if (row == SET_PRIORITY)
-        return (uint32_t)options_word(&subcommand_set, row, text, levels);
-    return (uint32_t)options_number(&subcommand_set, row, text, settings[row].least,
-                                    settings[row].most);
+    struct setting *s = at;
+
+    s->given = true;
+    s->value = row == SET_PRIORITY ? (uint32_t)options_word(cmd, row, optarg, levels)
+                                   : (uint32_t)options_number(cmd, row, optarg, s->least, s->most);
 }
+
+static const struct option_row set_options[] = {
+    [SET_PRIORITY] = {"priority", "LEVEL", "be, 1, 2 or rt",
+                      TAKE_BY(take_setting, settings[SET_PRIORITY])},
+    [SET_WEIGHT] = {"weight", "N", "share among processes of its level, 1 to 1000",
+                    TAKE_BY(take_setting, settings[SET_WEIGHT])},
+    [SET_BUDGET_US] = {"budget-us", "N", "estimated GPU time that may be in flight below rt",
+                       TAKE_BY(take_setting, settings[SET_BUDGET_US])},
+    [SET_DEPTH] = {"depth", "N", "commands that may be in flight per stream",
+                   TAKE_BY(take_setting, settings[SET_DEPTH])},
+    SOCKET_OPTION,
+    {0},
+};
 
 static int set(int argc, char **argv)
 {
-    const char *socket = daemon_socket();
-    bool given[SET_OPTIONS] = {false};
-    uint32_t value[SET_OPTIONS];
     struct control_target target;
-    int row, rc = 0, n = 0;
+    int rc = 0, n = 0;
 
-    while ((row = options_next(&subcommand_set, argc, argv)) != OPTIONS_END) {
-        if (row == SET_SOCKET) {
-            socket = optarg;
-            continue;
-        }
-        value[row] = setting_value(row, optarg);
-        given[row] = true;
-        n++;
-    }
+    read_options(&subcommand_set, argc, argv);
     target = operand_pid(&subcommand_set, argc, argv);
+    for (int row = 0; row < SETTINGS && rc == 0; row++)
+        if (settings[row].given) {
+            rc = control_set(socket_path, target, settings[row].order, settings[row].value);
+            n++;
+        }
     if (n == 0)
         fail_usage(&subcommand_set, "nothing to set: --priority, --weight, --budget-us or --depth");
-    for (row = 0; row < SET_SOCKET && rc == 0; row++)
-        if (given[row])
-            rc = control_set(socket, target, settings[row].order, value[row]);
-    return rc == 0 ? EXIT_SUCCESS : failed(&subcommand_set, socket, target, rc);
+    return rc == 0 ? EXIT_SUCCESS : failed(&subcommand_set, target, rc);
 }
 
 const struct subcommand subcommand_set = {
@@ -136,23 +140,19 @@ const struct subcommand subcommand_set = {
 
 /* ---- pause, resume, reset ------------------------------------------------------------------- */
 
-enum { PLAIN_SOCKET };
-
-static const struct option_row plain_options[] = {[PLAIN_SOCKET] = SOCKET_OPTION, {0}};
+static const struct option_row plain_options[] = {SOCKET_OPTION, {0}};
 
 static int order_plain(const struct subcommand *cmd,
                        int (*order)(const char *socket, struct control_target target), int argc,
                        char **argv)
 {
-    const char *socket = daemon_socket();
     struct control_target target;
     int rc;
 
-    while (options_next(cmd, argc, argv) != OPTIONS_END)
-        socket = optarg;
+    read_options(cmd, argc, argv);
     target = operand_pid(cmd, argc, argv);
-    rc = order(socket, target);
-    return rc == 0 ? EXIT_SUCCESS : failed(cmd, socket, target, rc);
+    rc = order(socket_path, target);
+    return rc == 0 ? EXIT_SUCCESS : failed(cmd, target, rc);
 }
 
 static int pause_process(int argc, char **argv)
@@ -183,33 +183,26 @@ const struct subcommand subcommand_resume = {
     .run = resume_process,
 };
 
-enum { RESET_STREAM, RESET_SOCKET };
+static uint32_t reset_stream = CONTROL_ALL_STREAMS;
 
 static const struct option_row reset_options[] = {
-    [RESET_STREAM] = {"stream", "N",
-                      "this stream only; they count from 0, in the order in which\n"
-                      "they were made"},
-    [RESET_SOCKET] = SOCKET_OPTION,
+    {"stream", "N",
+     "this stream only; they count from 0, in the order in which\n"
+     "they were made",
+     TAKE_NUMBER(reset_stream, 0, CONTROL_ALL_STREAMS - 1)},
+    SOCKET_OPTION,
     {0},
 };
 
 static int reset(int argc, char **argv)
 {
-    const char *socket = daemon_socket();
-    uint32_t stream = CONTROL_ALL_STREAMS;
     struct control_target target;
-    int row, rc;
+    int rc;
 
-    while ((row = options_next(&subcommand_reset, argc, argv)) != OPTIONS_END) {
-        if (row == RESET_SOCKET)
-            socket = optarg;
-        else
-            stream = (uint32_t)options_number(&subcommand_reset, row, optarg, 0,
-                                              CONTROL_ALL_STREAMS - 1);
-    }
+    read_options(&subcommand_reset, argc, argv);
     target = operand_pid(&subcommand_reset, argc, argv);
-    rc = control_reset(socket, target, stream);
-    return rc == 0 ? EXIT_SUCCESS : failed(&subcommand_reset, socket, target, rc);
+    rc = control_reset(socket_path, target, reset_stream);
+    return rc == 0 ? EXIT_SUCCESS : failed(&subcommand_reset, target, rc);
 }
 
 const struct subcommand subcommand_reset = {
@@ -226,12 +219,12 @@ const struct subcommand subcommand_reset = {
 
 /* ---- policy --------------------------------------------------------------------------------- */
 
-enum { POLICY_LIST, POLICY_JSON, POLICY_SOCKET };
+static bool policy_list, policy_as_json;
 
 static const struct option_row policy_options[] = {
-    [POLICY_LIST] = {"list", NULL, "which there are, and what they do"},
-    [POLICY_JSON] = {"json", NULL, "one JSON object on stdout"},
-    [POLICY_SOCKET] = SOCKET_OPTION,
+    {"list", NULL, "which there are, and what they do", TAKE_FLAG(policy_list)},
+    {"json", NULL, "one JSON object on stdout", TAKE_FLAG(policy_as_json)},
+    SOCKET_OPTION,
     {0},
 };
 
@@ -261,7 +254,7 @@ static int list_policies(void)
     return EXIT_SUCCESS;
 }
 
-static int policy_failed(const char *socket, const char *name, int rc)
+static int policy_failed(const char *name, int rc)
 {
     if (rc == -EPERM) {
         say(&subcommand_policy,
@@ -270,8 +263,8 @@ static int policy_failed(const char *socket, const char *name, int rc)
         return EXIT_FAILURE;
     }
     /* The same error for no such policy and no such socket: ask whether there is a daemon. */
-    if (rc != -ENOENT || !name || daemon_probe(socket) != 0)
-        return daemon_failed(&subcommand_policy, socket, rc);
+    if (rc != -ENOENT || !name || daemon_probe(socket_path) != 0)
+        return daemon_failed(&subcommand_policy, socket_path, rc);
     say(&subcommand_policy,
         "there is no policy %s; `cutin policy --list` shows those that there are", name);
     return EXIT_FAILURE;
@@ -279,27 +272,19 @@ static int policy_failed(const char *socket, const char *name, int rc)
 
 static int policy(int argc, char **argv)
 {
-    const char *socket = daemon_socket(), *name;
+    const char *name;
     char now[PAGE_NAME + 1] = "";
-    bool list = false, json = false;
-    int row, rc;
+    int rc;
 
-    while ((row = options_next(&subcommand_policy, argc, argv)) != OPTIONS_END) {
-        if (row == POLICY_LIST)
-            list = true;
-        else if (row == POLICY_JSON)
-            json = true;
-        else
-            socket = optarg;
-    }
+    read_options(&subcommand_policy, argc, argv);
     name = optind < argc ? argv[optind++] : NULL;
     options_no_operands(&subcommand_policy, argc, argv);
-    if (list)
-        return json ? print_policies(NULL, true) : list_policies();
-    rc = control_policy(socket, name, now);
+    if (policy_list)
+        return policy_as_json ? print_policies(NULL, true) : list_policies();
+    rc = control_policy(socket_path, name, now);
     if (rc != 0)
-        return policy_failed(socket, name, rc);
-    if (json)
+        return policy_failed(name, rc);
+    if (policy_as_json)
         return print_policies(now, false);
     puts(now);
     return EXIT_SUCCESS;

@@ -18,28 +18,30 @@
 
 #include "common/level.h"
 
-enum { OPT_OUTPUT, OPT_PRIORITY, OPT_SIM, OPT_NO_DAEMON, OPT_RECORDS, OPT_MANGLED, OPT_MERGE };
-
-static const struct option_row options[] = {
-    [OPT_OUTPUT] = {"output", "FILE", "the JSON file (trace.json)", 'o'},
-    [OPT_PRIORITY] = {"priority", "LEVEL", "be (the default), 1, 2 or rt, as with cutin run"},
-    [OPT_SIM] = {"sim", NULL, "run on the simulated GPU"},
-    [OPT_NO_DAEMON] = {"no-daemon", NULL, "start no daemon, as with cutin run"},
-    [OPT_RECORDS] = {"records", "N",
-                     "records that are kept of each process, of 64 bytes\n"
-                     "(65536); a longer run keeps its end"},
-    [OPT_MANGLED] = {"mangled", NULL, "names of kernels as their modules have them, whole"},
-    [OPT_MERGE] = {"merge", NULL,
-                   "operands are traces (CUTIN_TRACE) and event logs of the\n"
-                   "simulator (SIMGPU_LOG) to be merged"},
-    {0},
-};
-
 static const char *const levels[] = {LEVEL_NAMES, NULL};
 
-struct plan {
+static struct plan {
     const char *output, *level, *records;
     bool sim, no_daemon, merge, mangled;
+} given = {.output = "trace.json", .records = "65536"};
+
+static const struct option_row options[] = {
+    {"output", "FILE", "the JSON file (trace.json)", 'o', TAKE_TEXT(given.output)},
+    {"priority", "LEVEL", "be (the default), 1, 2 or rt, as with cutin run",
+     TAKE_WORD(given.level, levels)},
+    {"sim", NULL, "run on the simulated GPU", TAKE_FLAG(given.sim)},
+    {"no-daemon", NULL, "start no daemon, as with cutin run", TAKE_FLAG(given.no_daemon)},
+    {"records", "N",
+     "records that are kept of each process, of 64 bytes\n"
+     "(65536); a longer run keeps its end",
+     TAKE_NUMBER(given.records, TRACE_LEAST_RECORDS, TRACE_MOST_RECORDS)},
+    {"mangled", NULL, "names of kernels as their modules have them, whole",
+     TAKE_FLAG(given.mangled)},
+    {"merge", NULL,
+     "operands are traces (CUTIN_TRACE) and event logs of the\n"
+     "simulator (SIMGPU_LOG) to be merged",
+     TAKE_FLAG(given.merge)},
+    {0},
 };
 
 /* ---- merge ---------------------------------------------------------------------------------- */
@@ -193,44 +195,18 @@ static int run(struct plan *p, char *const argv[])
 static int trace(int argc, char **argv)
 {
     const struct subcommand *cmd = &subcommand_trace;
-    struct plan p = {.output = "trace.json", .records = "65536"};
-    int row;
 
-    while ((row = options_next(cmd, argc, argv)) != OPTIONS_END) {
-        switch (row) {
-        case OPT_OUTPUT:
-            p.output = optarg;
-            break;
-        case OPT_PRIORITY:
-            p.level = levels[options_word(cmd, row, optarg, levels)];
-            break;
-        case OPT_SIM:
-            p.sim = true;
-            break;
-        case OPT_NO_DAEMON:
-            p.no_daemon = true;
-            break;
-        case OPT_RECORDS:
-            options_number(cmd, row, optarg, TRACE_LEAST_RECORDS, TRACE_MOST_RECORDS);
-            p.records = optarg;
-            break;
-        case OPT_MANGLED:
-            p.mangled = true;
-            break;
-        case OPT_MERGE:
-            p.merge = true;
-            break;
-        }
-    }
+    options_read(cmd, argc, argv);
     if (optind >= argc)
-        fail_usage(cmd, p.merge ? "which files?" : "which program?");
-    if (output_check(cmd, p.output) != 0)
+        fail_usage(cmd, given.merge ? "which files?" : "which program?");
+    if (output_check(cmd, given.output) != 0)
         return EXIT_FAILURE;
-    if (p.merge) {
+    if (given.merge) {
         progress_begin();
-        return merge(&p, argv + optind, (size_t)(argc - optind)) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+        return merge(&given, argv + optind, (size_t)(argc - optind)) == 0 ? EXIT_SUCCESS
+                                                                          : EXIT_FAILURE;
     }
-    return run(&p, argv + optind);
+    return run(&given, argv + optind);
 }
 
 const struct subcommand subcommand_trace = {

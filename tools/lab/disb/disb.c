@@ -19,111 +19,56 @@
 #include <string.h>
 #include <unistd.h>
 
-enum {
-    OPT_SIM,
-    OPT_WORKLOAD,
-    OPT_SECONDS,
-    OPT_MODE,
-    OPT_FILE,
-    OPT_MODEL,
-    OPT_SPEED,
-    OPT_APART,
-    OPT_SEED,
-    OPT_JSON,
-    OPT_PLOT,
-    OPT_WORKER,
+/* Of an option that may be repeated. */
+struct texts {
+    const char *text[DISB_CLIENTS];
+    uint32_t n;
 };
 
-static const struct option_row options[] = {
-    [OPT_SIM] = {"sim", NULL, "on simulated GPUs of this run's own"},
-    [OPT_WORKLOAD] = {"workload", "NAME",
-                      "A, B, C, D, E, REAL, or of --file; may be repeated (all)"},
-    [OPT_SECONDS] = {"seconds", "N", "of each mode (5)"},
-    [OPT_MODE] = {"mode", "MODE",
-                  "rt-only, sequential, streams, priority-streams, native, cutin,\n"
-                  "cutin-streams or cutin-padding; may be repeated (all)"},
-    [OPT_FILE] = {"file", "FILE", "workloads of this JSON file instead of A to REAL"},
-    [OPT_MODEL] = {"model", "NAME=FILE", "the model NAME is the first request of this .cutw file"},
-    [OPT_SPEED] = {"speed", "N",
-                   "percent of the published GPU's speed, for generated models (200)"},
-    [OPT_APART] = {"apart", NULL,
-                   "every best-effort client in a process of its own, in native and cutin"},
-    [OPT_SEED] = {"seed", "N", "of arrivals and generated models (1)"},
-    [OPT_JSON] = {"json", NULL, "one JSON object on stdout, instead of tables"},
-    [OPT_PLOT] = {"plot", "FILE", "as a picture, FILE.png or FILE.svg (gnuplot)"},
-    [OPT_WORKER] = {"worker", "N", NULL},
-    {0},
-};
-
-enum { MOST_WORKLOADS = 32 };
-
-struct plan {
+static struct plan {
     struct disb disb;
     const char *file, *plot;
-    const char *workload[MOST_WORKLOADS]; /* none: all */
-    const char *model[DISB_CLIENTS];
-    uint32_t workloads, models, modes; /* modes: a mask, 0: all */
-    bool json, measured;               /* measured: anything at all */
+    struct texts workload, model; /* none: all workloads */
+    uint32_t modes;               /* a mask, 0: all */
+    uint32_t percent, worker;
+    bool json, measured; /* measured: anything at all */
     json_t *definitions;
+} given = {.disb = {.seconds = 5, .seed = 1}, .percent = 200, .worker = UINT32_MAX};
+
+static const char *mode_names[DISB_MODES + 1];
+
+static void take_another(const struct subcommand *cmd, int row, void *at)
+{
+    struct texts *all = at;
+
+    if (all->n == DISB_CLIENTS)
+        fail_usage(cmd, "--%s more than %d times", cmd->options[row].name, DISB_CLIENTS);
+    all->text[all->n++] = optarg;
+}
+
+static const struct option_row options[] = {
+    {"sim", NULL, "on simulated GPUs of this run's own", TAKE_FLAG(given.disb.sim)},
+    {"workload", "NAME", "A, B, C, D, E, REAL, or of --file; may be repeated (all)",
+     TAKE_BY(take_another, given.workload)},
+    {"seconds", "N", "of each mode (5)", TAKE_NUMBER(given.disb.seconds, 1, 3600)},
+    {"mode", "MODE",
+     "rt-only, sequential, streams, priority-streams, native, cutin,\n"
+     "cutin-streams or cutin-padding; may be repeated (all)",
+     TAKE_WORDS(given.modes, mode_names)},
+    {"file", "FILE", "workloads of this JSON file instead of A to REAL", TAKE_TEXT(given.file)},
+    {"model", "NAME=FILE", "the model NAME is the first request of this .cutw file",
+     TAKE_BY(take_another, given.model)},
+    {"speed", "N", "percent of the published GPU's speed, for generated models (200)",
+     TAKE_NUMBER(given.percent, 1, 100000)},
+    {"apart", NULL, "every best-effort client in a process of its own, in native and cutin",
+     TAKE_FLAG(given.disb.apart)},
+    {"seed", "N", "of arrivals and generated models (1)",
+     TAKE_NUMBER(given.disb.seed, 0, UINT64_MAX)},
+    {"json", NULL, "one JSON object on stdout, instead of tables", TAKE_FLAG(given.json)},
+    {"plot", "FILE", "as a picture, FILE.png or FILE.svg (gnuplot)", TAKE_TEXT(given.plot)},
+    {"worker", "N", NULL, TAKE_NUMBER(given.worker, 0, DISB_CLIENTS)},
+    {0},
 };
-
-static void add(const struct subcommand *cmd, int row, const char **list, uint32_t *n,
-                uint32_t most)
-{
-    if (*n == most)
-        fail_usage(cmd, "--%s more than %u times", options[row].name, most);
-    list[(*n)++] = optarg;
-}
-
-static void parse(struct plan *p, int argc, char **argv)
-{
-    const struct subcommand *cmd = &subcommand_disb;
-    const char *names[DISB_MODES + 1] = {NULL};
-    int row;
-
-    for (int m = 0; m < DISB_MODES; m++)
-        names[m] = disb_modes[m].name;
-    while ((row = options_next(cmd, argc, argv)) != OPTIONS_END) {
-        switch (row) {
-        case OPT_SIM:
-            p->disb.sim = true;
-            break;
-        case OPT_WORKLOAD:
-            add(cmd, row, p->workload, &p->workloads, MOST_WORKLOADS);
-            break;
-        case OPT_SECONDS:
-            p->disb.seconds = (double)options_number(cmd, row, optarg, 1, 3600);
-            break;
-        case OPT_MODE:
-            p->modes |= 1u << options_word(cmd, row, optarg, names);
-            break;
-        case OPT_FILE:
-            p->file = optarg;
-            break;
-        case OPT_MODEL:
-            add(cmd, row, p->model, &p->models, DISB_CLIENTS);
-            break;
-        case OPT_SPEED:
-            p->disb.speed = (double)options_number(cmd, row, optarg, 1, 100000) / 100;
-            break;
-        case OPT_APART:
-            p->disb.apart = true;
-            break;
-        case OPT_SEED:
-            p->disb.seed = options_number(cmd, row, optarg, 0, UINT64_MAX);
-            break;
-        case OPT_JSON:
-            p->json = true;
-            break;
-        case OPT_PLOT:
-            p->plot = optarg;
-            break;
-        case OPT_WORKER:
-            exit(disb_worker_main((uint32_t)options_number(cmd, row, optarg, 0, DISB_CLIENTS)));
-        }
-    }
-    options_no_operands(cmd, argc, argv);
-}
 
 /* ---- what is to be done -------------------------------------------------------------------- */
 
@@ -133,13 +78,13 @@ static int load_models(struct plan *p)
     int rc = 0;
 
     /* The command line wins: the first definition of a name is the one that counts. */
-    for (uint32_t i = 0; i < p->models && rc == 0; i++) {
-        const char *file = strchr(p->model[i], '=');
+    for (uint32_t i = 0; i < p->model.n && rc == 0; i++) {
+        const char *text = p->model.text[i], *file = strchr(text, '=');
         char name[DISB_NAME];
 
-        if (!file || file == p->model[i] || file - p->model[i] >= DISB_NAME)
-            fail_usage(&subcommand_disb, "--model=%s is not NAME=FILE", p->model[i]);
-        snprintf(name, sizeof(name), "%.*s", (int)(file - p->model[i]), p->model[i]);
+        if (!file || file == text || file - text >= DISB_NAME)
+            fail_usage(&subcommand_disb, "--model=%s is not NAME=FILE", text);
+        snprintf(name, sizeof(name), "%.*s", (int)(file - text), text);
         rc = disb_model_file(d, name, file + 1);
     }
     return rc == 0 ? disb_models(d, json_object_get(p->definitions, "models")) : rc;
@@ -150,14 +95,14 @@ static int check_workloads(struct plan *p)
 {
     const json_t *all = json_object_get(p->definitions, "workloads");
 
-    for (uint32_t i = 0; i < p->workloads; i++) {
-        if (strcmp(p->workload[i], "all") == 0) {
-            p->workloads = 0;
+    for (uint32_t i = 0; i < p->workload.n; i++) {
+        if (strcmp(p->workload.text[i], "all") == 0) {
+            p->workload.n = 0;
             break;
         }
-        if (!json_object_get(all, p->workload[i])) {
+        if (!json_object_get(all, p->workload.text[i])) {
             snprintf(p->disb.why, sizeof(p->disb.why), "there is no workload %s in %s",
-                     p->workload[i], p->file ? p->file : "A, B, C, D, E and REAL");
+                     p->workload.text[i], p->file ? p->file : "A, B, C, D, E and REAL");
             return -ENOENT;
         }
     }
@@ -180,10 +125,10 @@ static int load(struct plan *p)
 
 static bool wanted(const struct plan *p, const char *name)
 {
-    for (uint32_t i = 0; i < p->workloads; i++)
-        if (strcmp(p->workload[i], name) == 0)
+    for (uint32_t i = 0; i < p->workload.n; i++)
+        if (strcmp(p->workload.text[i], name) == 0)
             return true;
-    return p->workloads == 0;
+    return p->workload.n == 0;
 }
 
 static bool wanted_mode(const struct plan *p, int mode)
@@ -383,34 +328,39 @@ static int report(struct plan *p, json_t *workloads, int argc, char **argv)
 
 static int disb(int argc, char **argv)
 {
-    static struct plan plan = {.disb = {.seconds = 5, .speed = 2, .seed = 1}};
     int rc, status = EXIT_FAILURE;
     json_t *workloads;
 
-    parse(&plan, argc, argv);
-    paths_find(&plan.disb.paths);
-    rc = load(&plan);
+    for (int m = 0; m < DISB_MODES; m++)
+        mode_names[m] = disb_modes[m].name;
+    options_read(&subcommand_disb, argc, argv);
+    options_no_operands(&subcommand_disb, argc, argv);
+    if (given.worker <= DISB_CLIENTS)
+        return disb_worker_main(given.worker);
+    given.disb.speed = given.percent / 100.0;
+    paths_find(&given.disb.paths);
+    rc = load(&given);
     if (rc == 0) {
         progress_begin();
         workloads = json_object();
-        rc = run_all(&plan, workloads);
-        if (rc == -ECANCELED && plan.measured)
+        rc = run_all(&given, workloads);
+        if (rc == -ECANCELED && given.measured)
             rc = 0;
         if (rc != -ECANCELED) {
-            status = report(&plan, workloads, argc, argv);
+            status = report(&given, workloads, argc, argv);
         } else {
-            snprintf(plan.disb.why, sizeof(plan.disb.why),
+            snprintf(given.disb.why, sizeof(given.disb.why),
                      "interrupted before anything was measured");
             json_decref(workloads);
         }
     }
     if (rc != 0) {
-        say(&subcommand_disb, "%s", plan.disb.why);
+        say(&subcommand_disb, "%s", given.disb.why);
         status = EXIT_FAILURE;
     }
-    for (uint32_t i = 0; i < plan.disb.models; i++)
-        model_free(&plan.disb.model[i].model);
-    json_decref(plan.definitions);
+    for (uint32_t i = 0; i < given.disb.models; i++)
+        model_free(&given.disb.model[i].model);
+    json_decref(given.definitions);
     return status;
 }
 

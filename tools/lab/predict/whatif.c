@@ -15,199 +15,119 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    OPT_RTT,
-    OPT_TAGS,
-    OPT_REQUEST_BYTES,
-    OPT_NATIVE_RTT,
-    OPT_MODULES,
-    OPT_LINK,
-    OPT_DRAM,
-    OPT_BLOCKS,
-    OPT_PAGES,
-    OPT_REMOTE_CACHE,
-    OPT_PATTERN,
-    OPT_MEMORY,
-    OPT_SPEED,
-    OPT_HOST_SPEED,
-    OPT_SMS,
-    OPT_RECORDED_SMS,
-    OPT_RATE,
-    OPT_REQUESTS,
-    OPT_RT,
-    OPT_RT_RATE,
-    OPT_BUDGET_US,
-    OPT_SEED,
-    OPT_SKIP,
-    OPT_PAPERS,
-    OPT_JSON,
-};
-
-static const struct option_row options[] = {
-    [OPT_RTT] = {"rtt", "TIME", "the GPU is a round trip away, such as 8us (docs/whatif.md)"},
-    [OPT_TAGS] = {"tags", "N", "reads of the host's memory in flight at once (140)"},
-    [OPT_REQUEST_BYTES] = {"request-bytes", "N", "of each of these (128)"},
-    [OPT_NATIVE_RTT] = {"native-rtt", "TIME", "round trip where it was recorded (1.2us)"},
-    [OPT_MODULES] = {"modules", "N", "the GPU is parted into modules, 2 to 16"},
-    [OPT_LINK] = {"link", "GB/s", "what a module exchanges with others, in and out (768)"},
-    [OPT_DRAM] = {"dram", "GB/s", "of the memories of all modules (3072)"},
-    [OPT_BLOCKS] = {"blocks", "HOW", "round-robin or batches: blocks over modules"},
-    [OPT_PAGES] = {"pages", "HOW", "interleaved or first-touch"},
-    [OPT_REMOTE_CACHE] = {"remote-cache", "MB",
-                          "of 16 MB of L2, for remote data alone; where none of\n"
-                          "these three is given, each step is shown"},
-    [OPT_PATTERN] = {"pattern", "NAME",
-                     "what kernels read, which no recording says: stream,\n"
-                     "stencil (unless given), mesh, sparse, table, graph, uneven"},
-    [OPT_MEMORY] = {"memory", "SHARE",
-                    "part of a kernel's time that memory needs for it (0.6,\n"
-                    "from where on the paper calls it memory-intensive)"},
-    [OPT_SPEED] = {"speed", "X", "kernels are X times as fast"},
-    [OPT_HOST_SPEED] = {"host-speed", "X", "the program is X times as fast between its calls"},
-    [OPT_SMS] = {"sms", "N", "multiprocessors (as recorded)"},
-    [OPT_RECORDED_SMS] = {"recorded-sms", "N", "of the GPU of the recording (108)"},
-    [OPT_RATE] = {"rate", "N", "requests come at random, N a second; latency is from arrival"},
-    [OPT_REQUESTS] = {"requests", "N", "so many, with --rate (1000)"},
-    [OPT_RT] = {"rt", "FILE", "the recording of a real-time program beside it (FILE itself)"},
-    [OPT_RT_RATE] = {"rt-rate", "N", "requests of that one cut in at random, N a second"},
-    [OPT_BUDGET_US] = {"budget-us", "N", "of FILE's work that a cut-in finds in flight (200)"},
-    [OPT_SEED] = {"seed", "N", "of arrivals (1)"},
-    [OPT_SKIP] = {"skip", "N", "leave out the first N requests: what a program does once"},
-    [OPT_PAPERS] = {"papers", NULL, "no FILE: the models beside their papers' figures"},
-    [OPT_JSON] = {"json", NULL, "one JSON object on stdout"},
-    {0},
-};
-
 static const char *const block_words[] = {"round-robin", "batches", NULL};
 static const char *const page_words[] = {"interleaved", "first-touch", NULL};
 enum { MB = 1 << 20, L2_MB = 16, MOST_REQUESTS = 1000000 };
 
-struct plan {
+static struct plan {
     struct whatif_print print;
     struct machine machine;
     struct forecast_load load, rt_load;
-    uint64_t budget_ns, skip;
+    uint64_t budget_us, skip;
     const char *path, *rt_path;
-    bool steps, papers; /* all steps of a GPU of modules */
-};
+    const char *blocks, *pages; /* words, NULL: not given */
+    uint32_t remote_mb;         /* more than there is: not given */
+    bool papers;
+} given = {.machine = {.recorded_processors = 108, /* the simulated GPU's, and an A100's */
+                       .speed = 1,
+                       .host_speed = 1,
+                       .distance = {0, 1200, 140, 128},
+                       .modules = {.modules = 1,
+                                   .dram_gbs = 3072,
+                                   .link_gbs = 768,
+                                   .l2_bytes = L2_MB * MB},
+                       .memory = 0.6},
+           .load = {.requests = 1000, .seed = 1},
+           .budget_us = 200,
+           .remote_mb = UINT32_MAX};
 
 /* ---- options -------------------------------------------------------------------------------- */
 
 /* "8us", "0.5ms", "800ns"; microseconds where no unit is given. */
-static uint64_t option_time(int row, const char *text)
+static void take_time(const struct subcommand *cmd, int row, void *at)
 {
     static const struct {
         const char *unit;
         double ns;
     } units[] = {{"", 1e3}, {"us", 1e3}, {"ns", 1}, {"ms", 1e6}};
     char *end;
-    double n = strtod(text, &end);
+    double n = strtod(optarg, &end);
 
     for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++)
-        if (end != text && strcmp(end, units[i].unit) == 0 && n >= 0 && n * units[i].ns <= 1e9)
-            return (uint64_t)(n * units[i].ns + 0.5);
-    fail_usage(&subcommand_whatif, "--%s=%s is not a time up to a second, such as 8us",
-               options[row].name, text);
+        if (end != optarg && strcmp(end, units[i].unit) == 0 && n >= 0 && n * units[i].ns <= 1e9) {
+            *(uint64_t *)at = (uint64_t)(n * units[i].ns + 0.5);
+            return;
+        }
+    fail_usage(cmd, "--%s=%s is not a time up to a second, such as 8us", cmd->options[row].name,
+               optarg);
 }
 
-static const struct access_pattern *option_pattern(const char *text)
+static void take_pattern(const struct subcommand *cmd, int row, void *at)
 {
-    const struct access_pattern *p = access_pattern_find(text);
+    const struct access_pattern *p = access_pattern_find(optarg);
     char all[256] = "";
 
     for (size_t i = 0; !p && access_pattern(i); i++)
         snprintf(all + strlen(all), sizeof(all) - strlen(all), "%s%s", i ? ", " : "",
                  access_pattern(i)->name);
     if (!p)
-        fail_usage(&subcommand_whatif, "--pattern=%s is none of %s", text, all);
-    return p;
+        fail_usage(cmd, "--pattern=%s is none of %s", optarg, all);
+    *(const struct access_pattern **)at = p;
 }
 
-static void take_distance(struct plan *p, int row)
-{
-    const struct subcommand *cmd = &subcommand_whatif;
-    struct distance *d = &p->machine.distance;
-
-    if (row == OPT_RTT)
-        d->rtt_ns = option_time(row, optarg);
-    else if (row == OPT_TAGS)
-        d->tags = (uint32_t)options_number(cmd, row, optarg, 1, 65536);
-    else if (row == OPT_REQUEST_BYTES)
-        d->request_bytes = (uint32_t)options_number(cmd, row, optarg, 1, 4096);
-    else
-        d->native_rtt_ns = option_time(row, optarg);
-}
-
-static void take_modules(struct plan *p, int row)
-{
-    const struct subcommand *cmd = &subcommand_whatif;
-    struct modules *m = &p->machine.modules;
-
-    if (row == OPT_BLOCKS || row == OPT_PAGES || row == OPT_REMOTE_CACHE)
-        p->steps = false;
-    if (row == OPT_MODULES) {
-        m->modules = (uint32_t)options_number(cmd, row, optarg, 2, MODULES_MOST);
-        p->machine.modular = true;
-    } else if (row == OPT_LINK)
-        m->link_gbs = options_decimal(cmd, row, optarg, 1, 1e6);
-    else if (row == OPT_DRAM)
-        m->dram_gbs = options_decimal(cmd, row, optarg, 1, 1e6);
-    else if (row == OPT_BLOCKS)
-        m->batches = options_word(cmd, row, optarg, block_words) == 1;
-    else if (row == OPT_PAGES)
-        m->first_touch = options_word(cmd, row, optarg, page_words) == 1;
-    else
-        m->remote_bytes = options_number(cmd, row, optarg, 0, L2_MB) * MB;
-}
-
-static void take_load(struct plan *p, int row)
-{
-    const struct subcommand *cmd = &subcommand_whatif;
-
-    if (row == OPT_RATE)
-        p->load.per_s = options_decimal(cmd, row, optarg, 0.001, 1e6);
-    else if (row == OPT_REQUESTS)
-        p->load.requests = options_number(cmd, row, optarg, 1, MOST_REQUESTS);
-    else if (row == OPT_RT)
-        p->rt_path = optarg;
-    else if (row == OPT_RT_RATE)
-        p->rt_load.per_s = options_decimal(cmd, row, optarg, 0.001, 1e6);
-    else if (row == OPT_BUDGET_US)
-        p->budget_ns = options_number(cmd, row, optarg, 1, 1000000) * 1000;
-    else
-        p->load.seed = options_number(cmd, row, optarg, 0, UINT64_MAX);
-}
-
-static void take(struct plan *p, int row)
-{
-    const struct subcommand *cmd = &subcommand_whatif;
-    struct machine *m = &p->machine;
-
-    if (row <= OPT_NATIVE_RTT)
-        take_distance(p, row);
-    else if (row <= OPT_REMOTE_CACHE)
-        take_modules(p, row);
-    else if (row == OPT_PATTERN)
-        m->pattern = option_pattern(optarg);
-    else if (row == OPT_MEMORY)
-        m->memory = options_decimal(cmd, row, optarg, 0.001, 1);
-    else if (row == OPT_SPEED)
-        m->speed = options_decimal(cmd, row, optarg, 0.001, 1000);
-    else if (row == OPT_HOST_SPEED)
-        m->host_speed = options_decimal(cmd, row, optarg, 0.001, 1000);
-    else if (row == OPT_SMS)
-        m->processors = (uint32_t)options_number(cmd, row, optarg, 1, 1024);
-    else if (row == OPT_RECORDED_SMS)
-        m->recorded_processors = (uint32_t)options_number(cmd, row, optarg, 1, 1024);
-    else if (row <= OPT_SEED)
-        take_load(p, row);
-    else if (row == OPT_SKIP)
-        p->skip = options_number(cmd, row, optarg, 0, WORKLOAD_MOST_OPS);
-    else if (row == OPT_PAPERS)
-        p->papers = true;
-    else
-        p->print.json = true;
-}
+static const struct option_row options[] = {
+    {"rtt", "TIME", "the GPU is a round trip away, such as 8us (docs/whatif.md)",
+     TAKE_BY(take_time, given.machine.distance.rtt_ns)},
+    {"tags", "N", "reads of the host's memory in flight at once (140)",
+     TAKE_NUMBER(given.machine.distance.tags, 1, 65536)},
+    {"request-bytes", "N", "of each of these (128)",
+     TAKE_NUMBER(given.machine.distance.request_bytes, 1, 4096)},
+    {"native-rtt", "TIME", "round trip where it was recorded (1.2us)",
+     TAKE_BY(take_time, given.machine.distance.native_rtt_ns)},
+    {"modules", "N", "the GPU is parted into modules, 2 to 16",
+     TAKE_NUMBER(given.machine.modules.modules, 2, MODULES_MOST)},
+    {"link", "GB/s", "what a module exchanges with others, in and out (768)",
+     TAKE_DECIMAL(given.machine.modules.link_gbs, 1, 1e6)},
+    {"dram", "GB/s", "of the memories of all modules (3072)",
+     TAKE_DECIMAL(given.machine.modules.dram_gbs, 1, 1e6)},
+    {"blocks", "HOW", "round-robin or batches: blocks over modules",
+     TAKE_WORD(given.blocks, block_words)},
+    {"pages", "HOW", "interleaved or first-touch", TAKE_WORD(given.pages, page_words)},
+    {"remote-cache", "MB",
+     "of 16 MB of L2, for remote data alone; where none of\n"
+     "these three is given, each step is shown",
+     TAKE_NUMBER(given.remote_mb, 0, L2_MB)},
+    {"pattern", "NAME",
+     "what kernels read, which no recording says: stream,\n"
+     "stencil (unless given), mesh, sparse, table, graph, uneven",
+     TAKE_BY(take_pattern, given.machine.pattern)},
+    {"memory", "SHARE",
+     "part of a kernel's time that memory needs for it (0.6,\n"
+     "from where on the paper calls it memory-intensive)",
+     TAKE_DECIMAL(given.machine.memory, 0.001, 1)},
+    {"speed", "X", "kernels are X times as fast", TAKE_DECIMAL(given.machine.speed, 0.001, 1000)},
+    {"host-speed", "X", "the program is X times as fast between its calls",
+     TAKE_DECIMAL(given.machine.host_speed, 0.001, 1000)},
+    {"sms", "N", "multiprocessors (as recorded)", TAKE_NUMBER(given.machine.processors, 1, 1024)},
+    {"recorded-sms", "N", "of the GPU of the recording (108)",
+     TAKE_NUMBER(given.machine.recorded_processors, 1, 1024)},
+    {"rate", "N", "requests come at random, N a second; latency is from arrival",
+     TAKE_DECIMAL(given.load.per_s, 0.001, 1e6)},
+    {"requests", "N", "so many, with --rate (1000)",
+     TAKE_NUMBER(given.load.requests, 1, MOST_REQUESTS)},
+    {"rt", "FILE", "the recording of a real-time program beside it (FILE itself)",
+     TAKE_TEXT(given.rt_path)},
+    {"rt-rate", "N", "requests of that one cut in at random, N a second",
+     TAKE_DECIMAL(given.rt_load.per_s, 0.001, 1e6)},
+    {"budget-us", "N", "of FILE's work that a cut-in finds in flight (200)",
+     TAKE_NUMBER(given.budget_us, 1, 1000000)},
+    {"seed", "N", "of arrivals (1)", TAKE_NUMBER(given.load.seed, 0, UINT64_MAX)},
+    {"skip", "N", "leave out the first N requests: what a program does once",
+     TAKE_NUMBER(given.skip, 0, WORKLOAD_MOST_OPS)},
+    {"papers", NULL, "no FILE: the models beside their papers' figures", TAKE_FLAG(given.papers)},
+    {"json", NULL, "one JSON object on stdout", TAKE_FLAG(given.print.json)},
+    {0},
+};
 
 /* ---- the machines, one after another -------------------------------------------------------- */
 
@@ -218,7 +138,7 @@ static int add(struct plan *p, const char *name, const struct machine *m, bool r
     row->name = name;
     return forecast_run(&row->forecast, m, &p->print.w, &p->load,
                         rt && p->rt_load.per_s > 0 ? &p->print.rt : NULL, &p->rt_load,
-                        p->budget_ns);
+                        p->budget_us * 1000);
 }
 
 /* The paper's three, one upon the other. */
@@ -272,7 +192,9 @@ static int predict(struct plan *p)
     if (rc == 0)
         rc = alone(p);
     if (rc == 0)
-        rc = p->machine.modular && p->steps ? add_steps(p) : add(p, "what if", &p->machine, true);
+        rc = p->machine.modular && !p->blocks && !p->pages && p->remote_mb > L2_MB
+                 ? add_steps(p)
+                 : add(p, "what if", &p->machine, true);
     return rc;
 }
 
@@ -346,38 +268,29 @@ static int answer(struct plan *p)
 
 /* ---- the command ---------------------------------------------------------------------------- */
 
-static const struct plan unless_given = {
-    .machine =
-        {.recorded_processors = 108, /* the simulated GPU's, and an A100's */
-         .speed = 1,
-         .host_speed = 1,
-         .distance = {0, 1200, 140, 128},
-         .modules = {.modules = 1, .dram_gbs = 3072, .link_gbs = 768, .l2_bytes = L2_MB * MB},
-         .memory = 0.6},
-    .load = {.requests = 1000, .seed = 1},
-    .budget_ns = 200000,
-    .steps = true};
-
 static int whatif(int argc, char **argv)
 {
     const struct subcommand *cmd = &subcommand_whatif;
-    struct plan p = unless_given;
-    int row;
+    struct machine *m = &given.machine;
 
-    while ((row = options_next(cmd, argc, argv)) != OPTIONS_END)
-        take(&p, row);
-    if (!p.machine.pattern)
-        p.machine.pattern = access_pattern_find("stencil");
-    if (!p.machine.processors)
-        p.machine.processors = p.machine.recorded_processors;
-    if (optind >= argc && !p.papers)
+    options_read(cmd, argc, argv);
+    m->modular = m->modules.modules > 1;
+    m->modules.batches = given.blocks == block_words[1];
+    m->modules.first_touch = given.pages == page_words[1];
+    if (given.remote_mb <= L2_MB)
+        m->modules.remote_bytes = given.remote_mb * MB;
+    if (!m->pattern)
+        m->pattern = access_pattern_find("stencil");
+    if (!m->processors)
+        m->processors = m->recorded_processors;
+    if (optind >= argc && !given.papers)
         fail_usage(cmd, "which workload file?");
-    if (!p.papers)
-        p.path = argv[optind++];
+    if (!given.papers)
+        given.path = argv[optind++];
     options_no_operands(cmd, argc, argv);
-    if (p.rt_path && p.rt_load.per_s <= 0)
+    if (given.rt_path && given.rt_load.per_s <= 0)
         fail_usage(cmd, "--rt asks for --rt-rate");
-    return p.papers ? whatif_print_papers(p.print.json) : answer(&p);
+    return given.papers ? whatif_print_papers(given.print.json) : answer(&given);
 }
 
 const struct subcommand subcommand_whatif = {

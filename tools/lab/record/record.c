@@ -20,25 +20,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPT_OUTPUT, OPT_KERNEL_TIMES, OPT_SIM, OPT_RECORDS };
-
-static const struct option_row options[] = {
-    [OPT_OUTPUT] = {"output", "FILE", "the workload file (workload.cutw)", 'o'},
-    [OPT_KERNEL_TIMES] = {"kernel-times", "FILE",
-                          "what each kernel took, too, as a table for the simulated\n"
-                          "driver (SIMGPU_KERNEL_TIMES)"},
-    [OPT_SIM] = {"sim", NULL, "run on the simulated GPU"},
-    [OPT_RECORDS] = {"records", "N",
-                     "records of 64 bytes that there is room for, about two\n"
-                     "per kernel (1048576); what comes later is not recorded"},
-    {0},
-};
-
 enum { LOOK = 1024 }; /* steps between two looks at the progress */
 
-struct plan {
+static struct plan {
     const char *output, *times, *records;
     bool sim;
+} given = {.output = "workload.cutw", .records = "1048576"};
+
+static const struct option_row options[] = {
+    {"output", "FILE", "the workload file (workload.cutw)", 'o', TAKE_TEXT(given.output)},
+    {"kernel-times", "FILE",
+     "what each kernel took, too, as a table for the simulated\n"
+     "driver (SIMGPU_KERNEL_TIMES)",
+     TAKE_TEXT(given.times)},
+    {"sim", NULL, "run on the simulated GPU", TAKE_FLAG(given.sim)},
+    {"records", "N",
+     "records of 64 bytes that there is room for, about two\n"
+     "per kernel (1048576); what comes later is not recorded",
+     TAKE_NUMBER(given.records, TRACE_LEAST_RECORDS, TRACE_MOST_RECORDS)},
+    {0},
 };
 
 /* ---- from trace to workload ----------------------------------------------------------------- */
@@ -413,31 +413,13 @@ static int run(struct plan *p, char *const argv[])
 static int record(int argc, char **argv)
 {
     const struct subcommand *cmd = &subcommand_record;
-    struct plan p = {.output = "workload.cutw", .records = "1048576"};
-    int row;
 
-    while ((row = options_next(cmd, argc, argv)) != OPTIONS_END) {
-        switch (row) {
-        case OPT_OUTPUT:
-            p.output = optarg;
-            break;
-        case OPT_KERNEL_TIMES:
-            p.times = optarg;
-            break;
-        case OPT_SIM:
-            p.sim = true;
-            break;
-        case OPT_RECORDS:
-            options_number(cmd, row, optarg, TRACE_LEAST_RECORDS, TRACE_MOST_RECORDS);
-            p.records = optarg;
-            break;
-        }
-    }
+    options_read(cmd, argc, argv);
     if (optind >= argc)
         fail_usage(cmd, "which program?");
-    if (output_check(cmd, p.output) != 0 || output_check(cmd, p.times) != 0)
+    if (output_check(cmd, given.output) != 0 || output_check(cmd, given.times) != 0)
         return EXIT_FAILURE;
-    return run(&p, argv + optind);
+    return run(&given, argv + optind);
 }
 
 const struct subcommand subcommand_record = {

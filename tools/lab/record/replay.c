@@ -22,49 +22,41 @@
 #include <time.h>
 #include <unistd.h>
 
-enum {
-    OPT_SIM,
-    OPT_PRIORITY,
-    OPT_ARRIVALS,
-    OPT_PERIOD_US,
-    OPT_REQUESTS,
-    OPT_SECONDS,
-    OPT_SEED,
-    OPT_JSON,
-    OPT_HERE,
-};
-
-static const struct option_row options[] = {
-    [OPT_SIM] = {"sim", NULL, "on the simulated GPU"},
-    [OPT_PRIORITY] = {"priority", "LEVEL",
-                      "be, 1, 2 or rt: under cutin, as with cutin run; the plain\n"
-                      "driver where it is not given"},
-    [OPT_ARRIVALS] = {"arrivals", "HOW",
-                      "traced: when they came as it was recorded, with the pauses\n"
-                      "in them (the default); periodic, poisson: by --period-us;\n"
-                      "closed: the next as soon as one is done"},
-    [OPT_PERIOD_US] = {"period-us", "N",
-                       "time between two arrivals, or its mean (that of the\n"
-                       "recording)"},
-    [OPT_REQUESTS] = {"requests", "N", "so many, from the start again where needed (all, once)"},
-    [OPT_SECONDS] = {"seconds", "N", "no new request after so long"},
-    [OPT_SEED] = {"seed", "N", "of poisson arrivals (1)"},
-    [OPT_JSON] = {"json", NULL, "one JSON object on stdout"},
-    [OPT_HERE] = {"here", NULL, NULL},
-    {0},
-};
-
 static const char *const levels[] = {LEVEL_NAMES, NULL};
 enum { TRACED, PERIODIC, POISSON, CLOSED };
 static const char *const arrival_names[] = {"traced", "periodic", "poisson", "closed", NULL};
 
 enum { MOST_REQUESTS = 10000000 };
 
-struct plan {
+static struct plan {
     const char *path, *level;
     int arrivals;
     uint64_t period_us, requests, seconds, seed;
     bool sim, json, here;
+} given = {.seed = 1};
+
+static const struct option_row options[] = {
+    {"sim", NULL, "on the simulated GPU", TAKE_FLAG(given.sim)},
+    {"priority", "LEVEL",
+     "be, 1, 2 or rt: under cutin, as with cutin run; the plain\n"
+     "driver where it is not given",
+     TAKE_WORD(given.level, levels)},
+    {"arrivals", "HOW",
+     "traced: when they came as it was recorded, with the pauses\n"
+     "in them (the default); periodic, poisson: by --period-us;\n"
+     "closed: the next as soon as one is done",
+     TAKE_WORD(given.arrivals, arrival_names)},
+    {"period-us", "N",
+     "time between two arrivals, or its mean (that of the\n"
+     "recording)",
+     TAKE_NUMBER(given.period_us, 1, 3600000000u)},
+    {"requests", "N", "so many, from the start again where needed (all, once)",
+     TAKE_NUMBER(given.requests, 1, MOST_REQUESTS)},
+    {"seconds", "N", "no new request after so long", TAKE_NUMBER(given.seconds, 1, 86400)},
+    {"seed", "N", "of poisson arrivals (1)", TAKE_NUMBER(given.seed, 0, UINT64_MAX)},
+    {"json", NULL, "one JSON object on stdout", TAKE_FLAG(given.json)},
+    {"here", NULL, NULL, TAKE_FLAG(given.here)},
+    {0},
 };
 
 struct replay {
@@ -310,45 +302,13 @@ static int again(const struct plan *p, int argc, char **argv)
 static int replay(int argc, char **argv)
 {
     const struct subcommand *cmd = &subcommand_replay;
-    struct plan p = {.seed = 1};
-    int row;
 
-    while ((row = options_next(cmd, argc, argv)) != OPTIONS_END) {
-        switch (row) {
-        case OPT_SIM:
-            p.sim = true;
-            break;
-        case OPT_PRIORITY:
-            p.level = levels[options_word(cmd, row, optarg, levels)];
-            break;
-        case OPT_ARRIVALS:
-            p.arrivals = options_word(cmd, row, optarg, arrival_names);
-            break;
-        case OPT_PERIOD_US:
-            p.period_us = options_number(cmd, row, optarg, 1, 3600000000u);
-            break;
-        case OPT_REQUESTS:
-            p.requests = options_number(cmd, row, optarg, 1, MOST_REQUESTS);
-            break;
-        case OPT_SECONDS:
-            p.seconds = options_number(cmd, row, optarg, 1, 86400);
-            break;
-        case OPT_SEED:
-            p.seed = options_number(cmd, row, optarg, 0, UINT64_MAX);
-            break;
-        case OPT_JSON:
-            p.json = true;
-            break;
-        case OPT_HERE:
-            p.here = true;
-            break;
-        }
-    }
+    options_read(cmd, argc, argv);
     if (optind >= argc)
         fail_usage(cmd, "which workload file?");
-    p.path = argv[optind++];
+    given.path = argv[optind++];
     options_no_operands(cmd, argc, argv);
-    return !p.here && (p.sim || p.level) ? again(&p, argc, argv) : play(&p);
+    return !given.here && (given.sim || given.level) ? again(&given, argc, argv) : play(&given);
 }
 
 const struct subcommand subcommand_replay = {

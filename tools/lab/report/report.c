@@ -12,10 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPT_OUTPUT };
+static const char *output;
 
 static const struct option_row options[] = {
-    [OPT_OUTPUT] = {"output", "FILE", "the page (FOLDER/report.html)"},
+    {"output", "FILE", "the page (FOLDER/report.html)", TAKE_TEXT(output)},
     {0},
 };
 
@@ -146,16 +146,14 @@ static int report(int argc, char **argv)
 {
     static struct report r;
     const struct subcommand *cmd = &subcommand_report;
-    char path[4352] = "";
-    int row, rc;
+    char path[4352];
+    int rc;
 
-    while ((row = options_next(cmd, argc, argv)) != OPTIONS_END)
-        snprintf(path, sizeof(path), "%s", optarg);
+    options_read(cmd, argc, argv);
     if (optind + 1 != argc)
         fail_usage(cmd, "one folder is needed");
     r.folder = argv[optind];
-    if (!path[0])
-        snprintf(path, sizeof(path), "%s/report.html", r.folder);
+    snprintf(path, sizeof(path), "%s%s", output ? output : r.folder, output ? "" : "/report.html");
     progress_begin();
     rc = read_folder(&r);
     if (rc != 0) {

@@ -5,6 +5,7 @@
 #include "daemon.h"
 #include "gates.h"
 #include "paths.h"
+#include "preload.h"
 #include "progress.h"
 #include "scratch.h"
 
@@ -92,6 +93,7 @@ static int run(const struct subcommand *cmd, const struct child_plan *plan,
     if (plan->daemon && *daemon_socket())
         daemon_want(cmd, paths.daemon, daemon_socket());
     gates_learn(&paths, plan->sim, false);
+    preload_check(cmd, argv[0]);
     fflush(NULL);
     signals_set(pass_on, SIG_IGN);
     child = pid = fork();

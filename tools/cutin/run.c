@@ -8,6 +8,7 @@
 #include "daemon.h"
 #include "gates.h"
 #include "paths.h"
+#include "preload.h"
 #include "shim/lookup/conf.h"
 
 #include <errno.h>
@@ -220,6 +221,8 @@ static int run(int argc, char **argv)
         say(&subcommand_run, "cannot set the environment: %s", strerror(-rc));
         return EXIT_OWN_FAILURE;
     }
+    if (paths.library[0] && !is("CUTIN_DISABLE", "1"))
+        preload_check(&subcommand_run, argv[optind]);
     execvp(argv[optind], argv + optind);
     rc = errno == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_RUN;
     say(&subcommand_run, "%s: %s", argv[optind], strerror(errno));

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #define CUTIN BIN_DIR "/cutin"
@@ -369,6 +370,53 @@ Test(command, run_keeps_an_existing_preload_behind_its_own)
     /* Not twice, where a program under `cutin run` runs another one so. */
     prints(ARGS("run", "--no-daemon", CUTIN, "run", "--no-daemon", ECHO("$LD_PRELOAD")),
            ENV("LD_PRELOAD=libm.so.6"), "[" LIB_DIR "/libcutin.so:libm.so.6]");
+}
+
+/* Runs, and says this word in one line on stderr; NULL: nothing. */
+static void run_says(const char *program, int status, const char *word)
+{
+    struct process *p = run_cutin(ARGS("run", "--no-daemon", "--", program));
+
+    cr_expect_eq(p->status, status, "%s: status %d", program, p->status);
+    cr_expect_eq(lines(process_err(p)), !!word, "%s: %s", program, process_err(p));
+    cr_expect(!word || strstr(process_err(p), word), "no %s in %s", word, process_err(p));
+    process_free(p);
+}
+
+Test(command, run_says_that_a_static_program_cannot_be_scheduled_and_runs_it)
+{
+    const char *program = BIN_DIR "/tests/program_static", *script = sandbox_path("script");
+    char path[400];
+
+    run_says(program, 7, "program_static cannot be scheduled: it is statically linked");
+    script_write(script, "#! " BIN_DIR "/tests/program_static -x\n", 0755);
+    run_says(script, 7, "program_static cannot be scheduled: it is statically linked");
+    setenv("CUTIN_DISABLE", "1", 1);
+    run_says(program, 7, NULL);
+    unsetenv("CUTIN_DISABLE");
+    snprintf(path, sizeof(path), "%s:/usr/bin:/bin", BIN_DIR "/tests");
+    setenv("PATH", path, 1);
+    run_says("program_static", 7, "it is statically linked");
+    run_says("true", 0, NULL);
+    script_write(script, "#!/bin/sh\ntrue\n", 0755);
+    run_says(script, 0, NULL);
+    script_write(script, "true\n", 0755); /* which execvp gives to sh */
+    run_says(script, 0, NULL);
+}
+
+Test(command, run_says_that_a_setuid_program_cannot_be_scheduled)
+{
+    const char *copy = sandbox_path("copy");
+    struct process *p = process_run(WORDS("cp", "/bin/true", copy), NULL, 30);
+    struct statvfs mount;
+
+    cr_assert_eq(p->status, 0, "%s", process_err(p));
+    process_free(p);
+    run_says(copy, 0, NULL);
+    if (statvfs(copy, &mount) != 0 || mount.f_flag & ST_NOSUID || chown(copy, 65534, 65534) != 0)
+        cr_skip_test("needs root, and a folder where setuid counts");
+    cr_assert_eq(chmod(copy, 04755), 0);
+    run_says(copy, 0, "it gains privileges");
 }
 
 /* The daemon's trouble is one line; the program runs. */

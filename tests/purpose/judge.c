@@ -307,8 +307,7 @@ static bool is_asked_for(const struct run *r, const struct ops *ops, uint64_t at
         const struct record *c = r->record[who];
         for (uint32_t lane = 0; c && lane < STREAMS && !is_paused(r, who, at); lane++) {
             uint32_t calls = started[who][lane] / (c->per_call[lane] ? c->per_call[lane] : 1);
-            if (calls < atomic_load(&c->calls[lane]) && calls < RECORD_CALLS &&
-                c->call_ns[lane][calls] < at)
+            if (calls < atomic_load(&c->calls[lane]) && c->call_ns[lane][calls] < at)
                 return true;
         }
     }

@@ -9,7 +9,8 @@
 
 #include "workload.h"
 
-enum { RECORD_CALLS = 1 << 16, RECORD_REQUESTS = 1 << 12, RECORD_FD = 3 };
+/* Kernels of 3 us, for longer than a second. */
+enum { RECORD_CALLS = 1 << 19, RECORD_REQUESTS = 1 << 12, RECORD_FD = 3 };
 
 struct request {
     uint64_t due_ns, called_ns, known_ns;

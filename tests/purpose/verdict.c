@@ -176,6 +176,22 @@ Test(verdict, best_effort_that_comes_back_late_is_found)
     cr_expect_float_eq(v.figure[RULE_again], 880, 0.01);
 }
 
+Test(verdict, so_is_it_behind_a_hundred_thousand_kernels)
+{
+    enum { KERNELS = 100000, LENGTH = 3, END = KERNELS * LENGTH };
+    bench.run.end_ns = BUSY + (END + 1000) * US;
+    for (int64_t i = 0; i < KERNELS; i++) {
+        asked(0, i * LENGTH);
+        ran(JOB_PID, "kernel", i * LENGTH, i * LENGTH, (i + 1) * LENGTH);
+    }
+    asked(0, END);
+    ran(SERVICE_PID, "kernel", END, END, END + 20);
+    ran(JOB_PID, "kernel", END + 900, END + 900, END + 1000);
+    struct verdict v = verdict();
+    cr_expect(v.failed[RULE_again]);
+    cr_expect_float_eq(v.figure[RULE_again], 880, 0.01);
+}
+
 Test(verdict, best_effort_that_asks_for_nothing_is_not_late)
 {
     asked(0, 900);

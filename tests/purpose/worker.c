@@ -164,8 +164,8 @@ static void called(uint32_t place)
 {
     struct record *r = self.record;
     uint32_t n = atomic_load_explicit(&r->calls[place], memory_order_relaxed);
-    if (n < RECORD_CALLS)
-        r->call_ns[place][n] = now_ns();
+    CHECK(n < RECORD_CALLS ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY);
+    r->call_ns[place][n] = now_ns();
     atomic_store_explicit(&r->calls[place], n + 1, memory_order_release);
 }
 

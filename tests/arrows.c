@@ -49,7 +49,8 @@ static const struct room {
     {"tools/cutin/operate", "common tools/cutin scheduler/wire scheduler/policy/policy.h"},
     {"tools/cutin/worker", "tools/cutin examples/kernels_ptx.h"},
     {"tools/cutin/doctor", "common tools/cutin tools/cutin/statistics/percentiles.h tools/facts "
-                           "scheduler/wire shim/lookup/api.def shim/lookup/misspelt.h cuda.h"},
+                           "scheduler/wire shim/lookup/api.def shim/lookup/conf.h "
+                           "shim/lookup/config.def shim/lookup/misspelt.h cuda.h"},
     {"tools/cutin/trace", "common tools/cutin"},
     {"tools/cutin/plot", "tools/cutin tools/cutin/statistics/percentiles.h"},
     {"tools/cutin/latency",

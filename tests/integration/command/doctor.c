@@ -118,6 +118,21 @@ Test(doctor, knows_what_a_misspelt_key_was_meant_to_be)
     json_decref(root);
 }
 
+Test(doctor, knows_how_settings_are_written_in_one_variable)
+{
+    json_t *root = doctor(
+        (const char *[]){"CUTIN_CONF=depth=7", "CUTIN_BUDGET_US=100", "CUTIN_PRIORITY=rt", NULL},
+        0);
+
+    says(root, "settings", "note");
+    cr_expect_str_eq(detail(root, "settings"), "settings have variables of their own: "
+                                               "CUTIN_CONF=depth=7,budget_us=100 says the same");
+    json_decref(root);
+    root = doctor((const char *[]){"CUTIN_CONF=depth=7", "CUTIN_PRIORITY=rt", NULL}, 0);
+    says(root, "settings", "ok");
+    json_decref(root);
+}
+
 /* What is recorded for the only GPU. */
 static void recorded(const char *what)
 {

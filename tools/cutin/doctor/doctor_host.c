@@ -6,6 +6,7 @@
 #include "tools/cutin/nap.h"
 #include "tools/cutin/statistics/percentiles.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <gnu/libc-version.h>
@@ -27,6 +28,7 @@
 #include "scheduler/wire/protocol.h"
 #include "scheduler/wire/ask.h"
 #include "scheduler/wire/socket.h"
+#include "shim/lookup/conf.h"
 #include "shim/lookup/misspelt.h"
 
 /* ---- the driver's surroundings ------------------------------------------------------------- */
@@ -85,10 +87,53 @@ static bool is_set(const char *name)
     return text && *text && strcmp(text, "0") != 0;
 }
 
+static const char *const variables[] = {
+#define CONFIG_WORD(name, ...) #name,
+#define CONFIG_NUMBER          CONFIG_WORD
+#define CONFIG_MICROS          CONFIG_WORD
+#define CONFIG_PATH            CONFIG_WORD
+#include "shim/lookup/config.def"
+#undef CONFIG_WORD
+#undef CONFIG_NUMBER
+#undef CONFIG_MICROS
+#undef CONFIG_PATH
+};
+
+/* The key that CUTIN_CONF has for a variable. False: none. */
+static bool conf_key(const char *variable, char key[32])
+{
+    const char *name = variable + strlen("CUTIN_");
+    struct conf_part part = {.key = key, .key_length = strlen(name)};
+
+    for (size_t i = 0; i <= part.key_length; i++)
+        key[i] = (char)tolower((unsigned char)name[i]);
+    return conf_sets(&part, variable);
+}
+
+/* CUTIN_CONF as it would be with what is set in other variables. False: nothing is. */
+static bool conf_with_variables(const char *conf, char *text, size_t size)
+{
+    bool any = false;
+    char key[32];
+    size_t used = (size_t)snprintf(text, size, "%s", conf ? conf : "");
+
+    for (size_t i = 0; i < sizeof(variables) / sizeof(*variables); i++) {
+        const char *value = getenv(variables[i]);
+
+        if (!value || !conf_key(variables[i], key))
+            continue;
+        if (used < size)
+            used +=
+                (size_t)snprintf(text + used, size - used, "%s%s=%s", used ? "," : "", key, value);
+        any = true;
+    }
+    return any;
+}
+
 void check_settings(const struct doctor *d, struct finding *f)
 {
     const char *conf = getenv("CUTIN_CONF");
-    char misspelt[160];
+    char misspelt[160], together[256];
 
     if (is_set("CUTIN_DISABLE"))
         find(f, VERDICT_FAIL, "unset CUTIN_DISABLE", "CUTIN_DISABLE is set: nothing is held");
@@ -103,6 +148,9 @@ void check_settings(const struct doctor *d, struct finding *f)
             f, VERDICT_WARN, "run without the profiler to see what users will see",
             "a profiler is attached (CUDA_INJECTION64_PATH): calls wait in their thread instead of "
             "a queue");
+    else if (conf_with_variables(getenv("CUTIN_CONF"), together, sizeof(together)))
+        find(f, VERDICT_NOTE, "put them into one variable, as above, and unset the others",
+             "settings have variables of their own: CUTIN_CONF=%s says the same", together);
     else
         find(f, VERDICT_OK, NULL, "nothing in the environment stands in the way");
 }

@@ -306,6 +306,66 @@ Test(operate, top_draws_on_a_terminal_and_q_leaves)
     leaves_top("q");
 }
 
+static void shows_on_columns(const char *columns, const char *first, const char *second)
+{
+    struct terminal *t = terminal_start(
+        (const char *[]){"sh", "-c", "stty cols $0; exec " CUTIN " top", columns, NULL});
+
+    cr_expect(terminal_shows(t, "HELD BY") && terminal_shows(t, "COMMAND"), "%s", t->seen);
+    cr_expect(terminal_shows(t, "be_training"), "%s", t->seen);
+    cr_expect_not_null(strstr(t->seen, first), "no %s on %s columns", first, columns);
+    cr_expect(!second || !strstr(t->seen, second), "%s on %s columns", second, columns);
+    terminal_press(t, "q");
+    cr_expect_eq(terminal_wait(t), 0);
+    terminal_free(t);
+}
+
+Test(operate, top_shows_who_holds_whom_on_a_narrow_terminal_too)
+{
+    struct process *daemon = daemon_start(), *be = long_training();
+
+    setenv("TERM", "xterm", 1);
+    setenv("CUTIN_SOCKET", daemon_path(), 1);
+    cr_assert(client_wait("be_training", has_launched, 60, NULL));
+    shows_on_columns("80", "HOLD99", "HOLD50");
+    shows_on_columns("100", "PRE99", "PRE50");
+    shows_on_columns("160", "WAITS IN", NULL);
+    process_free(be);
+    process_free(daemon);
+}
+
+/* "DEVICE" is a column where the processes have more than one. */
+Test(operate, the_device_is_shown_where_there_are_several)
+{
+    struct process *daemon = daemon_start(), *be = long_training(), *other, *p;
+    char uuid[] = "GPU-00000000", id[32];
+    json_t *root;
+
+    cr_assert(client_wait("be_training", has_launched, 60, NULL));
+    p = RUN("list");
+    cr_expect_null(strstr(process_out(p), "DEVICE"), "%s", process_out(p));
+    process_free(p);
+    snprintf(id, sizeof(id), "other-it%d", (int)getpid());
+    setenv("SIMGPU_ID", id, 1);
+    other = inference_start(rate_with_gaps(), "70");
+    cr_assert(client_wait("rt_inference", has_launched, 60, NULL));
+    p = RUN("list", "--json");
+    root = json_loads(process_out(p), 0, NULL);
+    snprintf(uuid, sizeof(uuid), "%s",
+             text(json_array_get(get(client_of(root, be->pid), "devices"), 0), "uuid"));
+    json_decref(root);
+    process_free(p);
+    p = RUN("list");
+    cr_expect_not_null(strstr(process_out(p), " DEVICE "), "%s", process_out(p));
+    cr_expect(line_has(process_out(p), be->pid, uuid + 4), "%s: %s", uuid, process_out(p));
+    cr_expect_not(line_has(process_out(p), other->pid, uuid + 4), "%s: %s", uuid, process_out(p));
+    process_free(p);
+    inference_stop(other);
+    process_free(other);
+    process_free(be);
+    process_free(daemon);
+}
+
 Test(operate, top_is_left_by_an_interrupt)
 {
     leaves_top(TERMINAL_CTRL_C);

@@ -330,9 +330,34 @@ static void cell_waiting(const struct line *l, char out[CELL])
     printable(out);
 }
 
+#define DEVICE "DEVICE"
+
+/* The first characters of its UUID, which CUDA_VISIBLE_DEVICES takes behind "GPU-"; `+N`: and so
+ * many others. */
+static void cell_device(const struct line *l, char out[CELL])
+{
+    const uint8_t *uuid = l->row->device[0].uuid;
+    char others[16] = "";
+
+    if (l->row->devices > 1)
+        snprintf(others, sizeof(others), "+%" PRIu32, l->row->devices - 1);
+    if (l->row->devices)
+        snprintf(out, CELL, "%02x%02x%02x%02x%s", uuid[0], uuid[1], uuid[2], uuid[3], others);
+    else
+        snprintf(out, CELL, "-");
+}
+
+/* Without the program's folder, behind which a narrow line would end. */
 static void cell_command(const struct line *l, char out[CELL])
 {
-    clients_command(l->row, out, CELL);
+    char command[1024];
+    size_t start = 0;
+
+    clients_command(l->row, command, sizeof(command));
+    for (size_t i = 0; command[i] && command[i] != ' '; i++)
+        if (command[i] == '/')
+            start = i + 1;
+    snprintf(out, CELL, "%.*s", CELL - 1, command + start);
 }
 
 /* A negative width is flush left. */
@@ -340,55 +365,99 @@ static const struct column {
     const char *title;
     int width;
     void (*cell)(const struct line *l, char out[CELL]);
+    int leaves; /* as the first, the second, ... where the line is too long; 0: never */
 } columns[] = {
     {"PID", 7, cell_pid},
-    {"USER", -8, cell_user},
+    {"USER", -8, cell_user, 10},
     {"LEVEL", -7, cell_level},
-    {"WEIGHT", 6, cell_weight},
+    {"WEIGHT", 6, cell_weight, 1},
     {"STATE", -7, cell_state},
+    {DEVICE, -10, cell_device},
     {"GPU%", 6, cell_gpu},
-    {"KERN/S", 7, cell_kernels},
-    {"FLIGHT", 6, cell_flight},
-    {"BUFFER", 6, cell_buffered},
-    {"HOLD/S", 7, cell_holds},
-    {"HOLD50", 7, cell_hold50},
-    {"HOLD99", 7, cell_hold99},
-    {"PRE50", 7, cell_preemption50},
-    {"PRE99", 7, cell_preemption99},
+    {"KERN/S", 7, cell_kernels, 7},
+    {"FLIGHT", 6, cell_flight, 2},
+    {"BUFFER", 6, cell_buffered, 4},
+    {"HOLD/S", 7, cell_holds, 8},
+    {"HOLD50", 7, cell_hold50, 5},
+    {"HOLD99", 7, cell_hold99, 11},
+    {"PRE50", 7, cell_preemption50, 3},
+    {"PRE99", 7, cell_preemption99, 9},
     {"HELD BY", -12, cell_held},
-    {"WAITS IN", -14, cell_waiting},
+    {"WAITS IN", -14, cell_waiting, 6},
     {"COMMAND", 0, cell_command},
 };
-enum { COLUMNS = sizeof(columns) / sizeof(columns[0]) };
+enum { COLUMNS = sizeof(columns) / sizeof(columns[0]), COMMAND_WIDTH = 20 };
+
+static bool several_devices(const struct clients *c)
+{
+    const uint8_t *first = NULL;
+
+    for (size_t i = 0; i < c->n; i++)
+        for (uint32_t k = 0; k < c->rows[i].devices && k < PAGE_DEVICES; k++) {
+            const uint8_t *uuid = c->rows[i].device[k].uuid;
+
+            if (first && memcmp(first, uuid, sizeof(c->rows[i].device[k].uuid)) != 0)
+                return true;
+            first = uuid;
+        }
+    return false;
+}
+
+static int line_width(uint32_t shown)
+{
+    int width = COMMAND_WIDTH;
+
+    for (size_t i = 0; i < COLUMNS; i++)
+        if (shown & 1u << i && columns[i].width)
+            width += abs(columns[i].width) + 1;
+    return width;
+}
+
+uint32_t clients_columns(const struct clients *c, int width)
+{
+    uint32_t shown = (1u << COLUMNS) - 1;
+
+    for (size_t i = 0; i < COLUMNS; i++)
+        if (strcmp(columns[i].title, DEVICE) == 0 && !several_devices(c))
+            shown &= ~(1u << i);
+    for (int next = 1; line_width(shown) > width && next < (int)COLUMNS; next++)
+        for (size_t i = 0; i < COLUMNS; i++)
+            if (columns[i].leaves == next)
+                shown &= ~(1u << i);
+    return shown;
+}
 
 /* `l` NULL: the titles. */
-static int print_line(const struct line *l, char out[CLIENTS_LINE])
+static int print_line(uint32_t shown, const struct line *l, char out[CLIENTS_LINE])
 {
     size_t used = 0;
 
     for (size_t i = 0; i < COLUMNS && used < CLIENTS_LINE; i++) {
         char cell[CELL];
 
+        if (!(shown & 1u << i))
+            continue;
         snprintf(cell, sizeof(cell), "%s", columns[i].title);
         if (l)
             columns[i].cell(l, cell);
-        used += (size_t)snprintf(out + used, CLIENTS_LINE - used, "%s%*s", i ? " " : "",
+        used += (size_t)snprintf(out + used, CLIENTS_LINE - used, "%s%*s", used ? " " : "",
                                  columns[i].width, cell);
     }
     return (int)(used < CLIENTS_LINE ? used : CLIENTS_LINE - 1);
 }
 
-int clients_header(char out[CLIENTS_LINE])
+int clients_header(uint32_t shown, char out[CLIENTS_LINE])
 {
-    return print_line(NULL, out);
+    return print_line(shown, NULL, out);
 }
 
-int clients_line(const struct client_row *row, const struct clients *before, char out[CLIENTS_LINE])
+int clients_line(uint32_t shown, const struct client_row *row, const struct clients *before,
+                 char out[CLIENTS_LINE])
 {
     struct line l = {.row = row};
 
     clients_figures(row, before, &l.figures);
-    return print_line(&l, out);
+    return print_line(shown, &l, out);
 }
 
 /* ---- who waits for whom ---------------------------------------------------------------------- */

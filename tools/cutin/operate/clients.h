@@ -36,10 +36,12 @@ struct activity_figures {
 void clients_figures(const struct client_row *now, const struct clients *before,
                      struct activity_figures *out);
 
+/* The columns that fit into so many characters, as bits; the device's where there are several. */
+uint32_t clients_columns(const struct clients *c, int width);
 /* The line above the table, and a line of it, without newline. Returns the length. */
 enum { CLIENTS_LINE = 256 };
-int clients_header(char line[CLIENTS_LINE]);
-int clients_line(const struct client_row *row, const struct clients *before,
+int clients_header(uint32_t columns, char line[CLIENTS_LINE]);
+int clients_line(uint32_t columns, const struct client_row *row, const struct clients *before,
                  char line[CLIENTS_LINE]);
 /* What processes that work on one GPU with kernels of others should know: for each kernel of a
  * lower level there that waits for I/O of its own, a line. */

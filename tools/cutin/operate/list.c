@@ -35,15 +35,17 @@ static void print_line(const char *line)
 static int print_table(const struct clients *clients)
 {
     char line[CLIENTS_LINE];
+    uint32_t columns;
 
     if (clients->n == 0) {
         puts("no process runs under cutin");
         return EXIT_SUCCESS;
     }
-    clients_header(line);
+    columns = clients_columns(clients, CLIENTS_LINE);
+    clients_header(columns, line);
     puts(line);
     for (size_t i = 0; i < clients->n; i++) {
-        clients_line(&clients->rows[i], NULL, line);
+        clients_line(columns, &clients->rows[i], NULL, line);
         puts(line);
     }
     clients_waits(clients, print_line);

@@ -109,14 +109,15 @@ static int print_json(const struct clients *now, const struct clients *before, s
 static int print_table(const struct clients *now, const struct clients *before)
 {
     struct place *places = sorted(now, before);
+    uint32_t columns = clients_columns(now, CLIENTS_LINE);
     char line[CLIENTS_LINE];
 
     if (!places)
         return -ENOMEM;
-    clients_header(line);
+    clients_header(columns, line);
     puts(line);
     for (size_t i = 0; i < now->n; i++) {
-        clients_line(places[i].row, before, line);
+        clients_line(columns, places[i].row, before, line);
         puts(line);
     }
     free(places);
@@ -166,14 +167,15 @@ static void draw_summary(const struct settings *s, const struct clients *now)
 static void draw_table(const struct clients *now, const struct clients *before)
 {
     struct place *places = sorted(now, before);
+    uint32_t columns = clients_columns(now, COLS);
     char line[CLIENTS_LINE];
 
-    clients_header(line);
+    clients_header(columns, line);
     attron(A_REVERSE);
     mvprintw(2, 0, "%-*.*s", COLS, COLS, line);
     attroff(A_REVERSE);
     for (size_t i = 0; places && i < now->n && (int)i + 3 < LINES; i++) {
-        clients_line(places[i].row, before, line);
+        clients_line(columns, places[i].row, before, line);
         if (places[i].row->held)
             attron(A_DIM);
         mvprintw((int)i + 3, 0, "%.*s", COLS, line);
@@ -267,7 +269,9 @@ const struct subcommand subcommand_top = {
     .name = "top",
     .summary = "what they do now, on the whole screen",
     .synopsis = "[--socket PATH] [--interval SECONDS] [--once] [--json]",
-    .about = "The columns of `cutin list`, of the last interval. q leaves.",
+    .about =
+        "The columns of `cutin list`, of the last interval; on a narrow terminal, those that fit.\n"
+        "q leaves.",
     .options = options,
     .run = top,
 };

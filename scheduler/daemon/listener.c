@@ -102,14 +102,23 @@ static int check_path(const char *folder, char *why, size_t why_size)
 }
 
 /* A folder for one user is private; root's is for everybody to connect through. */
-static int open_folder(struct listener *l, const char *folder, char *why, size_t why_size)
+static void make_folder(struct listener *l, const char *folder)
 {
     mode_t old = umask(0);
-    int rc;
 
-    mkdir(folder, geteuid() == 0 ? 0755 : 0700);
+    if (mkdir(folder, geteuid() == 0 ? 0755 : 0700) == 0)
+        snprintf(l->made, sizeof(l->made), "%s", folder);
     umask(old);
     l->folder = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+static int open_folder(struct listener *l, const char *folder, char *why, size_t why_size)
+{
+    int rc;
+
+    make_folder(l, folder);
+    if (l->folder < 0 && errno == ENOENT) /* the last daemon removed it in between */
+        make_folder(l, folder);
     if (l->folder < 0) {
         rc = -errno;
         EXPLAIN("folder %s: %s", folder, strerror(-rc));
@@ -187,6 +196,13 @@ static int bind_and_listen(struct listener *l, const char *path, const struct co
     return listen(l->fd, 128) == 0 ? 0 : -errno;
 }
 
+static int open_locked(struct listener *l, const char *folder, char *why, size_t why_size)
+{
+    int rc = open_folder(l, folder, why, why_size);
+
+    return rc == 0 ? take_lock(l) : rc;
+}
+
 static void release(struct listener *l)
 {
     int *all[] = {&l->fd, &l->lock, &l->folder};
@@ -217,9 +233,11 @@ int listener_open(struct listener *l, const char *path, const struct conf *conf,
         return -EINVAL;
     }
     snprintf(l->lock_name, sizeof(l->lock_name), "%s.lock", l->name);
-    rc = open_folder(l, folder, why, why_size);
-    if (rc == 0)
-        rc = take_lock(l);
+    rc = open_locked(l, folder, why, why_size);
+    if (rc == -ENOENT && l->folder >= 0) { /* the last daemon removed the folder in between */
+        release(l);
+        rc = open_locked(l, folder, why, why_size);
+    }
     if (rc == 0)
         rc = remove_stale(l, path, why, why_size);
     if (rc == 0)
@@ -238,11 +256,22 @@ void listener_adopt(struct listener *l, int fd)
     *l = (struct listener){.fd = fd, .folder = -1, .lock = -1};
 }
 
+/* Its folder stays: containers have it mounted. */
+static bool is_default(const char *name, const char *folder)
+{
+    char path[SOCKET_PATH_MAX], mine[2 * SOCKET_PATH_MAX];
+
+    snprintf(mine, sizeof(mine), "%s/%s", folder, name);
+    return socket_default_path(path, sizeof(path)) == 0 && strcmp(path, mine) == 0;
+}
+
 void listener_close(struct listener *l)
 {
     if (l->lock >= 0) {
         unlinkat(l->folder, l->name, 0);
         unlinkat(l->folder, l->lock_name, 0);
+        if (l->made[0] && !is_default(l->name, l->made))
+            rmdir(l->made);
     }
     release(l);
 }

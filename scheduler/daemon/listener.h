@@ -18,6 +18,7 @@ struct listener {
     int folder, lock; /* -1: the socket was handed to us, and is not ours to remove */
     char name[SOCKET_PATH_MAX];
     char lock_name[SOCKET_PATH_MAX + 8];
+    char made[SOCKET_PATH_MAX]; /* the folder, if it was not there; "": it was */
 };
 
 /* With the mode and group that `conf` says. Returns 0, or -errno and a line for the user in `why`;
@@ -26,7 +27,7 @@ int listener_open(struct listener *l, const char *path, const struct conf *conf,
                   size_t why_size);
 /* Takes over a listening socket, from socket activation. */
 void listener_adopt(struct listener *l, int fd);
-/* Stops listening, removes socket and lock. */
+/* Stops listening, removes socket and lock, and a folder that it made, if nothing else is in it. */
 void listener_close(struct listener *l);
 
 #endif

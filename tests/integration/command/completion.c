@@ -6,9 +6,11 @@
 #include <criterion/criterion.h>
 #include <ctype.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "scheduler/policy/policy.h"
+#include "scheduler/wire/ask.h"
 
 TestSuite(completion, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
 
@@ -130,4 +132,61 @@ Test(completion, values_and_operands_are_offered)
     cr_expect_not(offered(offers("cutin run bash --"), "--priority"));
     cr_expect(offered(offers("cutin list --socket /et"), "/etc"));
     cr_expect_not(offered(offers("cutin list "), "--json"));
+}
+
+Test(completion, what_an_option_chooses_from_is_offered_and_stands_in_its_help_text)
+{
+    static const char *const lines[] = {
+        "cutin latency --preset ",     "cutin latency --stages ",    "cutin latency --mode ",
+        "cutin latency --arrivals ",   "cutin-lab disb --mode ",     "cutin-lab disb --workload ",
+        "cutin-lab whatif --pages ",   "cutin-lab whatif --blocks ", "cutin-lab whatif --pattern ",
+        "cutin-lab replay --arrivals "};
+
+    for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++) {
+        char program[32], command[32], path[256], *words = strdup(offers(lines[i])), *rest = words;
+        struct process *help;
+        int n = 0;
+
+        cr_assert_eq(sscanf(lines[i], "%31s %31s", program, command), 2);
+        snprintf(path, sizeof(path), BIN_DIR "/%s", program);
+        help = process_run((const char *[]){path, "help", command, NULL}, NULL, 30);
+        for (char *word; (word = strsep(&rest, "\n"));) {
+            n += *word != '\0';
+            cr_expect_not_null(strstr(process_out(help), word), "%s%s", lines[i], word);
+        }
+        cr_expect_geq(n, 2, "%s", lines[i]);
+        process_free(help);
+        free(words);
+    }
+}
+
+Test(completion, short_options_and_values_behind_an_equals_sign)
+{
+    cr_expect(offered(offers("cutin run --priority = r"), "rt")); /* as Readline takes it apart */
+    cr_expect(offered(offers("cutin run --priority = "), "be"));
+    cr_expect(offered(offers("cutin run --priority = rt ba"), "bash"));
+    cr_expect(offered(offers("cutin trace --out"), "--output"));
+    cr_expect(offered(offers("cutin trace -o /et"), "/etc"));
+    cr_expect(offered(offers("cutin trace ba"), "bash"));
+    cr_expect_not(offered(offers("cutin trace bash --"), "--merge"));
+    cr_expect(offered(offers("cutin trace --merge /et"), "/etc"));
+}
+
+Test(completion, ids_of_running_programs_are_offered)
+{
+    static const char *const lines[] = {"cutin pause ", "cutin set ", "cutin latency --attach "};
+    struct process *p;
+    char pid[16];
+
+    setenv("CUTIN_SOCKET", sandbox_path("s"), 1);
+    p = process_start((const char *[]){BIN_DIR "/cutin", "run", "--sim", "--",
+                                       BIN_DIR "/examples/be_training", "--steps", "1000000", NULL},
+                      NULL);
+    snprintf(pid, sizeof(pid), "%d", (int)p->pid);
+    for (int i = 0; i < 600 && !offered(offers("cutin pause "), pid); i++)
+        nap_ms(100);
+    for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++)
+        cr_expect(offered(offers(lines[i]), pid), "%s", lines[i]);
+    process_free(p);
+    cr_expect_eq(ask_stop(sandbox_path("s")), 0);
 }

@@ -79,6 +79,27 @@ Test(install, everything_is_in_its_place)
     cr_expect_neq(access(library("libcuda.so.1"), F_OK), 0);
 }
 
+/* What somebody else put there stays, and so does a folder where that is. */
+Test(install, uninstalling_removes_what_was_installed_and_nothing_else)
+{
+    char build[] = "-DBUILD=" BUILD_FOLDER, option[300], command[600];
+    struct process *p;
+
+    install_tree();
+    run_ok((const char *[]){"touch", prefix("bin/other"), prefix("share/cutin/report/mine"), NULL},
+           NULL);
+    snprintf(option, sizeof(option), "-DPREFIX=%s", sandbox_path("prefix"));
+    run_ok((const char *[]){"cmake", build, option, "-P",
+                            SOURCE_DIR "/tools/packaging/uninstall.cmake", NULL},
+           NULL);
+    snprintf(command, sizeof(command),
+             "cd %s && find . ! -type d -printf '%%P\\n' | sort && find . -name simgpu",
+             sandbox_path("prefix"));
+    p = process_run((const char *[]){"sh", "-c", command, NULL}, NULL, 60);
+    cr_expect_str_eq(process_out(p), "bin/other\nshare/cutin/report/mine\n");
+    process_free(p);
+}
+
 Test(install, a_program_builds_with_pkg_config_and_runs)
 {
     char pkg_config_path[300], command[1000];

@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 
 /* The leak checker does not look into mapped memory by itself; what a live object points to is no
- * leak. */
+ * leak. For each region that is told it reads the process's map again. */
 #ifdef __has_feature
 #if __has_feature(address_sanitizer) && !defined(__SANITIZE_ADDRESS__)
 #define __SANITIZE_ADDRESS__ 1
@@ -16,8 +16,19 @@
 #include <sanitizer/lsan_interface.h>
 #define LEAK_ROOT(object, bytes) __lsan_register_root_region(object, bytes)
 #else
-#define LEAK_ROOT(object, bytes) ((void)0)
+#define LEAK_ROOT(object, bytes) ((void)(object), (void)(bytes))
 #endif
+
+/* In regions that double, of which the first has one slot. */
+static void leak_look(const struct handle_pool *pool, char *base, size_t used)
+{
+    size_t n = used ? used : 1;
+    if (used & (used - 1))
+        return;
+    if (n > pool->slots - used)
+        n = pool->slots - used;
+    LEAK_ROOT(base + used * pool->slot_bytes, n * pool->slot_bytes);
+}
 
 static char *pool_reserve(struct handle_pool *pool)
 {
@@ -43,7 +54,7 @@ void *handle_take(struct handle_pool *pool)
         pool->free = h->next_free;
     } else if (base && used < pool->slots) {
         h = (struct handle *)(void *)(base + used * pool->slot_bytes);
-        LEAK_ROOT(h, pool->slot_bytes);
+        leak_look(pool, base, used);
         atomic_store_explicit(&pool->used, used + 1, memory_order_release);
     }
     pthread_mutex_unlock(&pool->lock);

@@ -238,7 +238,8 @@ static void file_read(const char *path)
         in.line++;
         if (!*guard.name)
             sscanf(line, "#ifndef %111s", guard.name);
-        if (strncmp(in.file, "shim/", 5) == 0 && strstr(line, "EXPORT ")) {
+        if (strncmp(in.file, "shim/", 5) == 0 &&
+            (strstr(line, "EXPORT ") || strncmp(line, "BOTH(", 5) == 0)) {
             cr_assert_lt(export_count, sizeof(exports) / sizeof(*exports));
             exports[export_count++] = in;
         }

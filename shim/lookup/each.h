@@ -1,18 +1,21 @@
 /*
  * each.h - the arguments of a driver function, as a list of (type, name): its parameters, its
- * values, its fields.
+ * values, its fields, and its wrapper.
  */
 #ifndef CUTIN_SHIM_LOOKUP_EACH_H
 #define CUTIN_SHIM_LOOKUP_EACH_H
 
-#define EACH_1(f, a)                        f a
-#define EACH_2(f, a, ...)                   f a EACH_1(f, __VA_ARGS__)
-#define EACH_3(f, a, ...)                   f a EACH_2(f, __VA_ARGS__)
-#define EACH_4(f, a, ...)                   f a EACH_3(f, __VA_ARGS__)
-#define EACH_5(f, a, ...)                   f a EACH_4(f, __VA_ARGS__)
-#define EACH_6(f, a, ...)                   f a EACH_5(f, __VA_ARGS__)
-#define EACH_PICK(a, b, c, d, e, g, n, ...) EACH_##n
-#define EACH(f, ...)          EACH_PICK(__VA_ARGS__, 6, 5, 4, 3, 2, 1, 0)(f, __VA_ARGS__)
+#define EACH_1(f, a)                                 f a
+#define EACH_2(f, a, ...)                            f a EACH_1(f, __VA_ARGS__)
+#define EACH_3(f, a, ...)                            f a EACH_2(f, __VA_ARGS__)
+#define EACH_4(f, a, ...)                            f a EACH_3(f, __VA_ARGS__)
+#define EACH_5(f, a, ...)                            f a EACH_4(f, __VA_ARGS__)
+#define EACH_6(f, a, ...)                            f a EACH_5(f, __VA_ARGS__)
+#define EACH_7(f, a, ...)                            f a EACH_6(f, __VA_ARGS__)
+#define EACH_8(f, a, ...)                            f a EACH_7(f, __VA_ARGS__)
+#define EACH_9(f, a, ...)                            f a EACH_8(f, __VA_ARGS__)
+#define EACH_PICK(a, b, c, d, e, g, h, i, j, n, ...) EACH_##n
+#define EACH(f, ...)          EACH_PICK(__VA_ARGS__, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)(f, __VA_ARGS__)
 #define OP_FIELD(type, name)  type name;
 #define OP_PARAM(type, name)  type name,
 #define OP_PARAM_(type, name) , type name
@@ -25,5 +28,20 @@
 /* `, x, y` -> `x, y` */
 #define OP_COMMAS(...)           OP_COMMAS_(__VA_ARGS__)
 #define OP_COMMAS_(nothing, ...) __VA_ARGS__
+
+/* The body behind it is what both variants of a function do; `ptds`: this is the one whose default
+ * stream is the thread's own. */
+#define BOTH(sym, ...) BOTH_WITH(sym, _ptsz, __VA_ARGS__)
+#define BOTH_WITH(sym, suffix, ...)                                                                \
+    static CUresult sym##_call(bool ptds EACH(OP_PARAM_, __VA_ARGS__));                            \
+    EXPORT CUresult sym(OP_COMMAS(EACH(OP_PARAM_, __VA_ARGS__)))                                   \
+    {                                                                                              \
+        return sym##_call(false EACH(OP_VALUE_, __VA_ARGS__));                                     \
+    }                                                                                              \
+    EXPORT CUresult sym##suffix(OP_COMMAS(EACH(OP_PARAM_, __VA_ARGS__)))                           \
+    {                                                                                              \
+        return sym##_call(true EACH(OP_VALUE_, __VA_ARGS__));                                      \
+    }                                                                                              \
+    static CUresult sym##_call(bool ptds EACH(OP_PARAM_, __VA_ARGS__))
 
 #endif

@@ -92,18 +92,15 @@ static CUresult alloc_async(struct alloc *a, bool ptds)
     return r;
 }
 
-#define ALLOC(suffix, ptds)                                                                        \
-    EXPORT CUresult cuMemAllocAsync##suffix(CUdeviceptr *dptr, size_t bytesize, CUstream hStream)  \
-    {                                                                                              \
-        return alloc_async(&(struct alloc){dptr, bytesize, .stream = hStream}, ptds);              \
-    }                                                                                              \
-    EXPORT CUresult cuMemAllocFromPoolAsync##suffix(CUdeviceptr *dptr, size_t bytesize,            \
-                                                    CUmemoryPool pool, CUstream hStream)           \
-    {                                                                                              \
-        return alloc_async(&(struct alloc){dptr, bytesize, true, pool, hStream}, ptds);            \
-    }
-ALLOC(, false)
-ALLOC(_ptsz, true)
+BOTH(cuMemAllocAsync, (CUdeviceptr *, at), (size_t, bytes), (CUstream, stream))
+{
+    return alloc_async(&(struct alloc){at, bytes, .stream = stream}, ptds);
+}
+BOTH(cuMemAllocFromPoolAsync, (CUdeviceptr *, at), (size_t, bytes), (CUmemoryPool, pool),
+     (CUstream, stream))
+{
+    return alloc_async(&(struct alloc){at, bytes, true, pool, stream}, ptds);
+}
 
 /* ---- and freed ---------------------------------------------------------------------------- */
 
@@ -169,7 +166,7 @@ static CUresult free_queued(struct freeing *f, struct shim_stream *s)
     return r;
 }
 
-static CUresult free_async(CUdeviceptr at, CUstream stream, bool ptds)
+BOTH(cuMemFreeAsync, (CUdeviceptr, at), (CUstream, stream))
 {
     struct shim_stream *s = call_stream(&stream, ptds);
     bool queued = s && s->q;
@@ -182,15 +179,6 @@ static CUresult free_async(CUdeviceptr at, CUstream stream, bool ptds)
     struct freeing f = {.stream = stream, .at = at, .known = s};
     struct call c = {.now = free_now, .args = &f, .name = "cuMemFreeAsync"};
     return queued ? free_queued(&f, s) : call_on(&c, s);
-}
-
-EXPORT CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
-{
-    return free_async(dptr, hStream, false);
-}
-EXPORT CUresult cuMemFreeAsync_ptsz(CUdeviceptr dptr, CUstream hStream)
-{
-    return free_async(dptr, hStream, true);
 }
 
 /* ---- what keeps a block from being taken up ----------------------------------------------- */

@@ -78,16 +78,6 @@ static CUresult batch_submit(struct batch *b, bool ptds, uint32_t (*flags)(const
     ((b)->array[i] = (void *)(pointer),                                                            \
      (b)->bytes[i] = (pointer) && (n) <= BATCH_MAX ? (uint32_t)((n) * sizeof(*(pointer))) : 0)
 
-#define EXPORT_BOTH(sym, PARAMS, ...)                                                              \
-    EXPORT CUresult sym PARAMS                                                                     \
-    {                                                                                              \
-        return sym##_call(__VA_ARGS__, false);                                                     \
-    }                                                                                              \
-    EXPORT CUresult sym##_ptsz PARAMS                                                              \
-    {                                                                                              \
-        return sym##_call(__VA_ARGS__, true);                                                      \
-    }
-
 /* ---- copies ------------------------------------------------------------------------------- */
 
 static uint64_t copy_bytes(const struct batch *b)
@@ -160,20 +150,14 @@ static CUresult copy_v1(const struct batch *b)
                                     b->array[4], b->extra_count, b->out ? b->out : &ignored,
                                     b->stream);
 }
-static CUresult cuMemcpyBatchAsync_call(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes,
-                                        size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs,
-                                        size_t numAttrs, size_t *failIdx, CUstream stream,
-                                        bool ptds)
+BOTH(cuMemcpyBatchAsync, (CUdeviceptr *, dsts), (CUdeviceptr *, srcs), (size_t *, sizes),
+     (size_t, count), (CUmemcpyAttributes *, attrs), (size_t *, attrsIdxs), (size_t, numAttrs),
+     (size_t *, failIdx), (CUstream, stream))
 {
     struct batch b = {.stream = stream, .call = copy_v1, .out = failIdx};
     copy_fill(&b, dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs);
     return batch_submit(&b, ptds, copy_flags_checked, copy_bytes);
 }
-EXPORT_BOTH(cuMemcpyBatchAsync,
-            (CUdeviceptr * dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
-             CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, size_t *failIdx,
-             CUstream hStream),
-            dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, hStream)
 
 /* One copy is a batch of one. */
 static CUresult copy_one(const struct batch *b)
@@ -182,19 +166,14 @@ static CUresult copy_one(const struct batch *b)
     const size_t *size = b->array[2];
     return REAL(cuMemcpyWithAttributesAsync)(*dst, *src, *size, b->array[3], b->stream);
 }
-static CUresult cuMemcpyWithAttributesAsync_call(CUdeviceptr dst, CUdeviceptr src, size_t size,
-                                                 CUmemcpyAttributes *attr, CUstream stream,
-                                                 bool ptds)
+BOTH(cuMemcpyWithAttributesAsync, (CUdeviceptr, dst), (CUdeviceptr, src), (size_t, size),
+     (CUmemcpyAttributes *, attr), (CUstream, stream))
 {
     size_t first = 0;
     struct batch b = {.stream = stream, .call = copy_one};
     copy_fill(&b, &dst, &src, &size, 1, attr, &first, 1);
     return batch_submit(&b, ptds, copy_flags, copy_bytes);
 }
-EXPORT_BOTH(cuMemcpyWithAttributesAsync,
-            (CUdeviceptr dst, CUdeviceptr src, size_t size, CUmemcpyAttributes *attr,
-             CUstream hStream),
-            dst, src, size, attr, hStream)
 
 /* Each operation names addresses, arrays and pitches: not looked into, hence inline. */
 static uint32_t inline_flags(const struct batch *b)
@@ -206,9 +185,8 @@ static CUresult copy_3d_v1(const struct batch *b)
 {
     return REAL(cuMemcpy3DBatchAsync)(b->count, b->array[0], b->out, b->flags, b->stream);
 }
-static CUresult cuMemcpy3DBatchAsync_call(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList,
-                                          size_t *failIdx, unsigned long long flags,
-                                          CUstream stream, bool ptds)
+BOTH(cuMemcpy3DBatchAsync, (size_t, numOps), (CUDA_MEMCPY3D_BATCH_OP *, opList),
+     (size_t *, failIdx), (unsigned long long, flags), (CUstream, stream))
 {
     struct batch b = {.stream = stream,
                       .call = copy_3d_v1,
@@ -218,61 +196,44 @@ static CUresult cuMemcpy3DBatchAsync_call(size_t numOps, CUDA_MEMCPY3D_BATCH_OP 
                       .out = failIdx};
     return batch_submit(&b, ptds, inline_flags, NULL);
 }
-EXPORT_BOTH(cuMemcpy3DBatchAsync,
-            (size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, size_t *failIdx,
-             unsigned long long flags, CUstream hStream),
-            numOps, opList, failIdx, flags, hStream)
 
 static CUresult copy_v2(const struct batch *b)
 {
     return REAL(cuMemcpyBatchAsync_v2)(b->array[0], b->array[1], b->array[2], b->count, b->array[3],
                                        b->array[4], b->extra_count, b->stream);
 }
-static CUresult cuMemcpyBatchAsync_v2_call(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes,
-                                           size_t count, CUmemcpyAttributes *attrs,
-                                           size_t *attrsIdxs, size_t numAttrs, CUstream stream,
-                                           bool ptds)
+BOTH(cuMemcpyBatchAsync_v2, (CUdeviceptr *, dsts), (CUdeviceptr *, srcs), (size_t *, sizes),
+     (size_t, count), (CUmemcpyAttributes *, attrs), (size_t *, attrsIdxs), (size_t, numAttrs),
+     (CUstream, stream))
 {
     struct batch b = {.stream = stream, .call = copy_v2};
     copy_fill(&b, dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs);
     return batch_submit(&b, ptds, copy_flags_checked, copy_bytes);
 }
-EXPORT_BOTH(cuMemcpyBatchAsync_v2,
-            (CUdeviceptr * dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
-             CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, CUstream hStream),
-            dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream)
 
 static CUresult copy_3d_v2(const struct batch *b)
 {
     return REAL(cuMemcpy3DBatchAsync_v2)(b->count, b->array[0], b->flags, b->stream);
 }
-static CUresult cuMemcpy3DBatchAsync_v2_call(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList,
-                                             unsigned long long flags, CUstream stream, bool ptds)
+BOTH(cuMemcpy3DBatchAsync_v2, (size_t, numOps), (CUDA_MEMCPY3D_BATCH_OP *, opList),
+     (unsigned long long, flags), (CUstream, stream))
 {
     struct batch b = {
         .stream = stream, .call = copy_3d_v2, .count = numOps, .array = {opList}, .flags = flags};
     return batch_submit(&b, ptds, inline_flags, NULL);
 }
-EXPORT_BOTH(cuMemcpy3DBatchAsync_v2,
-            (size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, unsigned long long flags,
-             CUstream hStream),
-            numOps, opList, flags, hStream)
 
 static CUresult copy_3d_one(const struct batch *b)
 {
     return REAL(cuMemcpy3DWithAttributesAsync)(b->array[0], b->flags, b->stream);
 }
-static CUresult cuMemcpy3DWithAttributesAsync_call(CUDA_MEMCPY3D_BATCH_OP *op,
-                                                   unsigned long long flags, CUstream stream,
-                                                   bool ptds)
+BOTH(cuMemcpy3DWithAttributesAsync, (CUDA_MEMCPY3D_BATCH_OP *, op), (unsigned long long, flags),
+     (CUstream, stream))
 {
     struct batch b = {
         .stream = stream, .call = copy_3d_one, .count = 1, .array = {op}, .flags = flags};
     return batch_submit(&b, ptds, inline_flags, NULL);
 }
-EXPORT_BOTH(cuMemcpy3DWithAttributesAsync,
-            (CUDA_MEMCPY3D_BATCH_OP * op, unsigned long long flags, CUstream hStream), op, flags,
-            hStream)
 
 /* ---- managed memory ----------------------------------------------------------------------- */
 
@@ -325,20 +286,15 @@ static void managed_fill(struct batch *b, CUdeviceptr *dptrs, size_t *sizes, siz
         return REAL(sym)(b->array[0], b->array[1], b->count, b->array[2], b->array[3],             \
                          b->extra_count, b->flags, b->stream);                                     \
     }                                                                                              \
-    static CUresult sym##_call(CUdeviceptr *dptrs, size_t *sizes, size_t count,                    \
-                               CUmemLocation *locs, size_t *locIdxs, size_t numLocs,               \
-                               unsigned long long flags, CUstream stream, bool ptds)               \
+    BOTH(sym, (CUdeviceptr *, dptrs), (size_t *, sizes), (size_t, count), (CUmemLocation *, locs), \
+         (size_t *, locIdxs), (size_t, numLocs), (unsigned long long, flags), (CUstream, stream))  \
     {                                                                                              \
         struct batch b = {.stream = stream, .call = name, .extra_count = numLocs};                 \
         managed_fill(&b, dptrs, sizes, count, flags);                                              \
         ARRAY(&b, 2, locs, numLocs);                                                               \
         ARRAY(&b, 3, locIdxs, numLocs);                                                            \
         return batch_submit(&b, ptds, located_flags, managed_bytes);                               \
-    }                                                                                              \
-    EXPORT_BOTH(sym,                                                                               \
-                (CUdeviceptr * dptrs, size_t *sizes, size_t count, CUmemLocation *locs,            \
-                 size_t *locIdxs, size_t numLocs, unsigned long long flags, CUstream hStream),     \
-                dptrs, sizes, count, locs, locIdxs, numLocs, flags, hStream)
+    }
 LOCATED(cuMemPrefetchBatchAsync, prefetch)
 LOCATED(cuMemDiscardAndPrefetchBatchAsync, discard_and_prefetch)
 
@@ -346,17 +302,13 @@ static CUresult discard(const struct batch *b)
 {
     return REAL(cuMemDiscardBatchAsync)(b->array[0], b->array[1], b->count, b->flags, b->stream);
 }
-static CUresult cuMemDiscardBatchAsync_call(CUdeviceptr *dptrs, size_t *sizes, size_t count,
-                                            unsigned long long flags, CUstream stream, bool ptds)
+BOTH(cuMemDiscardBatchAsync, (CUdeviceptr *, dptrs), (size_t *, sizes), (size_t, count),
+     (unsigned long long, flags), (CUstream, stream))
 {
     struct batch b = {.stream = stream, .call = discard};
     managed_fill(&b, dptrs, sizes, count, flags);
     return batch_submit(&b, ptds, managed_flags, managed_bytes);
 }
-EXPORT_BOTH(cuMemDiscardBatchAsync,
-            (CUdeviceptr * dptrs, size_t *sizes, size_t count, unsigned long long flags,
-             CUstream hStream),
-            dptrs, sizes, count, flags, hStream)
 
 /* ---- inline, in their turn: rare, and not worth a look at all they name ---------------------- */
 
@@ -365,13 +317,8 @@ static CUresult decompress(const struct batch *b)
     return REAL(cuMemBatchDecompressAsync)(b->array[0], b->count, (unsigned)b->flags, b->out,
                                            b->stream);
 }
-static uint32_t decompress_flags(const struct batch *b)
-{
-    return VHQ_MUST_INLINE;
-}
-static CUresult cuMemBatchDecompressAsync_call(CUmemDecompressParams *params, size_t count,
-                                               unsigned int flags, size_t *errorIndex,
-                                               CUstream stream, bool ptds)
+BOTH(cuMemBatchDecompressAsync, (CUmemDecompressParams *, params), (size_t, count),
+     (unsigned int, flags), (size_t *, errorIndex), (CUstream, stream))
 {
     struct batch b = {.stream = stream,
                       .call = decompress,
@@ -379,12 +326,8 @@ static CUresult cuMemBatchDecompressAsync_call(CUmemDecompressParams *params, si
                       .array = {params},
                       .flags = flags,
                       .out = errorIndex};
-    return batch_submit(&b, ptds, decompress_flags, NULL);
+    return batch_submit(&b, ptds, inline_flags, NULL);
 }
-EXPORT_BOTH(cuMemBatchDecompressAsync,
-            (CUmemDecompressParams * paramsArray, size_t count, unsigned int flags,
-             size_t *errorIndex, CUstream stream),
-            paramsArray, count, flags, errorIndex, stream)
 
 static CUresult map_arrays(const struct batch *b)
 {
@@ -394,12 +337,8 @@ static uint32_t map_flags(const struct batch *b)
 {
     return VHQ_UNCOUNTED | VHQ_MUST_INLINE;
 }
-static CUresult cuMemMapArrayAsync_call(CUarrayMapInfo *list, unsigned int count, CUstream stream,
-                                        bool ptds)
+BOTH(cuMemMapArrayAsync, (CUarrayMapInfo *, list), (unsigned int, count), (CUstream, stream))
 {
     struct batch b = {.stream = stream, .call = map_arrays, .count = count, .array = {list}};
     return batch_submit(&b, ptds, map_flags, NULL);
 }
-EXPORT_BOTH(cuMemMapArrayAsync,
-            (CUarrayMapInfo * mapInfoList, unsigned int count, CUstream hStream), mapInfoList,
-            count, hStream)

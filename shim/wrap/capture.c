@@ -4,6 +4,7 @@
 #include "shim/objects/capture.h"
 
 #include "common/mutant.h"
+#include "shim/lookup/each.h"
 #include "shim/path/call.h"
 #include "shim/objects/thread.h"
 #include "shim/objects/stream.h"
@@ -68,19 +69,16 @@ static CUresult begin_v2(const struct begin *b)
     return REAL(cuStreamBeginCapture_v2)(b->stream, b->mode);
 }
 
-#define BEGIN(suffix, ptds)                                                                        \
-    EXPORT CUresult cuStreamBeginCapture##suffix(CUstream hStream)                                 \
-    {                                                                                              \
-        struct begin b = {.stream = hStream, .call = begin_v1};                                    \
-        return capture_begin(&b, ptds);                                                            \
-    }                                                                                              \
-    EXPORT CUresult cuStreamBeginCapture_v2##suffix(CUstream hStream, CUstreamCaptureMode mode)    \
-    {                                                                                              \
-        struct begin b = {.stream = hStream, .call = begin_v2, .mode = mode};                      \
-        return capture_begin(&b, ptds);                                                            \
-    }
-BEGIN(, false)
-BEGIN(_ptsz, true)
+BOTH(cuStreamBeginCapture, (CUstream, stream))
+{
+    struct begin b = {.stream = stream, .call = begin_v1};
+    return capture_begin(&b, ptds);
+}
+BOTH(cuStreamBeginCapture_v2, (CUstream, stream), (CUstreamCaptureMode, mode))
+{
+    struct begin b = {.stream = stream, .call = begin_v2, .mode = mode};
+    return capture_begin(&b, ptds);
+}
 
 static CUresult begin_to_graph(const struct begin *b)
 {
@@ -88,42 +86,36 @@ static CUresult begin_to_graph(const struct begin *b)
                                              b->count, b->mode);
 }
 
-#define BEGIN_TO_GRAPH(sym, ptds)                                                                  \
-    EXPORT CUresult sym(CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies,         \
-                        const CUgraphEdgeData *dependencyData, size_t numDependencies,             \
-                        CUstreamCaptureMode mode)                                                  \
-    {                                                                                              \
-        struct begin b = {.stream = hStream,                                                       \
-                          .call = begin_to_graph,                                                  \
-                          .mode = mode,                                                            \
-                          .graph = hGraph,                                                         \
-                          .dependencies = dependencies,                                            \
-                          .edges = dependencyData,                                                 \
-                          .count = numDependencies};                                               \
-        return capture_begin(&b, ptds);                                                            \
-    }
-BEGIN_TO_GRAPH(cuStreamBeginCaptureToGraph, false)
-BEGIN_TO_GRAPH(cuStreamBeginCaptureToGraph_ptsz, true)
+BOTH(cuStreamBeginCaptureToGraph, (CUstream, stream), (CUgraph, graph),
+     (const CUgraphNode *, dependencies), (const CUgraphEdgeData *, edges), (size_t, count),
+     (CUstreamCaptureMode, mode))
+{
+    struct begin b = {.stream = stream,
+                      .call = begin_to_graph,
+                      .mode = mode,
+                      .graph = graph,
+                      .dependencies = dependencies,
+                      .edges = edges,
+                      .count = count};
+    return capture_begin(&b, ptds);
+}
 
 static CUresult begin_again(const struct begin *b)
 {
     return REAL(cuStreamBeginRecaptureToGraph)(b->stream, b->mode, b->graph, b->changed, b->user);
 }
 
-#define BEGIN_AGAIN(sym, ptds)                                                                     \
-    EXPORT CUresult sym(CUstream hStream, CUstreamCaptureMode mode, CUgraph hGraph,                \
-                        CUgraphRecaptureCallback callbackFunc, void *userData)                     \
-    {                                                                                              \
-        struct begin b = {.stream = hStream,                                                       \
-                          .call = begin_again,                                                     \
-                          .mode = mode,                                                            \
-                          .graph = hGraph,                                                         \
-                          .changed = callbackFunc,                                                 \
-                          .user = userData};                                                       \
-        return capture_begin(&b, ptds);                                                            \
-    }
-BEGIN_AGAIN(cuStreamBeginRecaptureToGraph, false)
-BEGIN_AGAIN(cuStreamBeginRecaptureToGraph_ptsz, true)
+BOTH(cuStreamBeginRecaptureToGraph, (CUstream, stream), (CUstreamCaptureMode, mode),
+     (CUgraph, graph), (CUgraphRecaptureCallback, changed), (void *, user))
+{
+    struct begin b = {.stream = stream,
+                      .call = begin_again,
+                      .mode = mode,
+                      .graph = graph,
+                      .changed = changed,
+                      .user = user};
+    return capture_begin(&b, ptds);
+}
 
 /* Into a command list of a graphics API (CUDA in Graphics). */
 struct begin_cig {
@@ -142,19 +134,15 @@ static CUresult begin_cig(const struct begin *b)
     return r;
 }
 
-#define BEGIN_CIG(sym, ptds)                                                                       \
-    EXPORT CUresult sym(CUstream hStream, CUstreamCigCaptureParams *streamCigCaptureParams)        \
-    {                                                                                              \
-        struct begin_cig b = {.begin = {.stream = hStream, .call = begin_cig},                     \
-                              .params = streamCigCaptureParams};                                   \
-        return capture_begin(&b.begin, ptds);                                                      \
-    }
-BEGIN_CIG(cuStreamBeginCaptureToCig, false)
-BEGIN_CIG(cuStreamBeginCaptureToCig_ptsz, true)
+BOTH(cuStreamBeginCaptureToCig, (CUstream, stream), (CUstreamCigCaptureParams *, params))
+{
+    struct begin_cig b = {.begin = {.stream = stream, .call = begin_cig}, .params = params};
+    return capture_begin(&b.begin, ptds);
+}
 
 /* ---- end ---------------------------------------------------------------------------------- */
 
-static CUresult capture_end(CUstream stream, CUgraph *graph, bool ptds)
+BOTH(cuStreamEndCapture, (CUstream, stream), (CUgraph *, graph))
 {
     struct shim_stream *s = thread_bypasses() ? NULL : stream_known(stream_normal(stream, ptds));
     CUresult r = REAL(cuStreamEndCapture)(stream_normal(stream, ptds), graph);
@@ -163,16 +151,7 @@ static CUresult capture_end(CUstream stream, CUgraph *graph, bool ptds)
     return r;
 }
 
-EXPORT CUresult cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
-{
-    return capture_end(hStream, phGraph, false);
-}
-EXPORT CUresult cuStreamEndCapture_ptsz(CUstream hStream, CUgraph *phGraph)
-{
-    return capture_end(hStream, phGraph, true);
-}
-
-static CUresult cig_end(CUstream stream, bool ptds)
+BOTH(cuStreamEndCaptureToCig, (CUstream, stream))
 {
     stream = stream_normal(stream, ptds);
     struct shim_stream *s = capture_any() ? stream_known(stream) : NULL;
@@ -180,13 +159,4 @@ static CUresult cig_end(CUstream stream, bool ptds)
     if (r == CUDA_SUCCESS && s && atomic_exchange(&s->cig, false))
         capture_over(s);
     return r;
-}
-
-EXPORT CUresult cuStreamEndCaptureToCig(CUstream hStream)
-{
-    return cig_end(hStream, false);
-}
-EXPORT CUresult cuStreamEndCaptureToCig_ptsz(CUstream hStream)
-{
-    return cig_end(hStream, true);
 }

@@ -3,6 +3,7 @@
  */
 #include "shim/objects/event.h"
 
+#include "shim/lookup/each.h"
 #include "shim/path/call.h"
 #include "shim/objects/capture.h"
 #include "shim/objects/context.h"
@@ -145,21 +146,13 @@ static CUresult event_record(CUevent event, CUstream stream, unsigned flags, boo
     return r;
 }
 
-EXPORT CUresult cuEventRecord(CUevent hEvent, CUstream hStream)
+BOTH(cuEventRecord, (CUevent, event), (CUstream, stream))
 {
-    return event_record(hEvent, hStream, 0, false);
+    return event_record(event, stream, 0, ptds);
 }
-EXPORT CUresult cuEventRecord_ptsz(CUevent hEvent, CUstream hStream)
+BOTH(cuEventRecordWithFlags, (CUevent, event), (CUstream, stream), (unsigned int, flags))
 {
-    return event_record(hEvent, hStream, 0, true);
-}
-EXPORT CUresult cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags)
-{
-    return event_record(hEvent, hStream, flags, false);
-}
-EXPORT CUresult cuEventRecordWithFlags_ptsz(CUevent hEvent, CUstream hStream, unsigned int flags)
-{
-    return event_record(hEvent, hStream, flags, true);
+    return event_record(event, stream, flags, ptds);
 }
 
 static void record_submitted(struct shim_event *ev)
@@ -227,7 +220,7 @@ static bool wait_now(CUstream stream, struct shim_stream *s, const struct shim_e
     return true;
 }
 
-static CUresult event_wait(CUstream stream, CUevent event, unsigned flags, bool ptds)
+BOTH(cuStreamWaitEvent, (CUstream, stream), (CUevent, event), (unsigned int, flags))
 {
     struct shim_stream *s = call_stream(&stream, ptds);
     struct shim_event *ev = s ? event_find(event) : NULL;
@@ -270,13 +263,4 @@ static CUresult event_wait(CUstream stream, CUevent event, unsigned flags, bool 
     vhq_fence_put(c.req.after);
     wait_note(s, c.epoch, ev, &seen);
     return r;
-}
-
-EXPORT CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags)
-{
-    return event_wait(hStream, hEvent, Flags, false);
-}
-EXPORT CUresult cuStreamWaitEvent_ptsz(CUstream hStream, CUevent hEvent, unsigned int Flags)
-{
-    return event_wait(hStream, hEvent, Flags, true);
 }

@@ -34,18 +34,11 @@ static int wait_run(void *args)
     return (int)r;
 }
 
-static CUresult semaphores_wait(struct wait a, bool ptds)
+BOTH(cuWaitExternalSemaphoresAsync, (const CUexternalSemaphore *, semaphores),
+     (const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *, params), (unsigned int, count),
+     (CUstream, stream))
 {
+    struct wait a = {stream, semaphores, params, count};
     struct call c = {.now = wait_run, .args = &a, .req = {.flags = VHQ_UNCOUNTED | VHQ_AFTER_ALL}};
     return call_on(&c, call_stream(&a.stream, ptds));
 }
-
-#define WAIT(sym, ptds)                                                                            \
-    EXPORT CUresult sym(const CUexternalSemaphore *semaphores,                                     \
-                        const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *params, unsigned int count,     \
-                        CUstream stream)                                                           \
-    {                                                                                              \
-        return semaphores_wait((struct wait){stream, semaphores, params, count}, ptds);            \
-    }
-WAIT(cuWaitExternalSemaphoresAsync, false)
-WAIT(cuWaitExternalSemaphoresAsync_ptsz, true)

@@ -5,6 +5,7 @@
  * execs are made and changed is in graph_exec.c.
  */
 #include "shim/graph/aside.h"
+#include "shim/lookup/each.h"
 #include "shim/path/call.h"
 #include "shim/objects/capture.h"
 #include "shim/objects/event.h"
@@ -267,15 +268,10 @@ static CUresult graph_submit(struct graph_call *a, bool ptds)
 }
 
 #define GRAPH_CALL(sym, upload_)                                                                   \
-    EXPORT CUresult sym(CUgraphExec hGraphExec, CUstream hStream)                                  \
+    BOTH(sym, (CUgraphExec, exec), (CUstream, stream))                                             \
     {                                                                                              \
-        struct graph_call a = {.stream = hStream, .handle = hGraphExec, .upload = upload_};        \
-        return graph_submit(&a, false);                                                            \
-    }                                                                                              \
-    EXPORT CUresult sym##_ptsz(CUgraphExec hGraphExec, CUstream hStream)                           \
-    {                                                                                              \
-        struct graph_call a = {.stream = hStream, .handle = hGraphExec, .upload = upload_};        \
-        return graph_submit(&a, true);                                                             \
+        struct graph_call a = {.stream = stream, .handle = exec, .upload = upload_};               \
+        return graph_submit(&a, ptds);                                                             \
     }
 GRAPH_CALL(cuGraphLaunch, false)
 GRAPH_CALL(cuGraphUpload, true)

@@ -3,6 +3,7 @@
  * a trampoline marks that thread meanwhile, so that a CUDA call from there gets the driver's own
  * answer and never waits for a vHQ that may be waiting for this very function.
  */
+#include "shim/lookup/each.h"
 #include "shim/path/call.h"
 #include "shim/objects/capture.h"
 #include "shim/path/external_wait.h"
@@ -180,26 +181,19 @@ static CUresult launch_function(struct host_call a, CUhostFn function, void *dat
     return trampoline_call(&a, &t, &c);
 }
 
-EXPORT CUresult cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData)
+BOTH(cuLaunchHostFunc, (CUstream, stream), (CUhostFn, fn), (void *, data))
 {
-    return launch_function((struct host_call){.stream = hStream}, fn, userData, false);
-}
-EXPORT CUresult cuLaunchHostFunc_ptsz(CUstream hStream, CUhostFn fn, void *userData)
-{
-    return launch_function((struct host_call){.stream = hStream}, fn, userData, true);
+    return launch_function((struct host_call){.stream = stream}, fn, data, ptds);
 }
 
-#define LAUNCH_V2(sym, ptds)                                                                       \
-    EXPORT CUresult sym(CUstream hStream, CUhostFn fn, void *userData, unsigned int syncMode)      \
-    {                                                                                              \
-        struct host_call a = {.stream = hStream, .flags = syncMode, .v2 = true};                   \
-        return launch_function(a, fn, userData, ptds);                                             \
-    }
-LAUNCH_V2(cuLaunchHostFunc_v2, false)
-LAUNCH_V2(cuLaunchHostFunc_v2_ptsz, true)
+BOTH(cuLaunchHostFunc_v2, (CUstream, stream), (CUhostFn, fn), (void *, data), (unsigned int, mode))
+{
+    struct host_call a = {.stream = stream, .flags = mode, .v2 = true};
+    return launch_function(a, fn, data, ptds);
+}
 
-static CUresult add_callback(CUstream stream, CUstreamCallback callback, void *data,
-                             unsigned int flags, bool ptds)
+BOTH(cuStreamAddCallback, (CUstream, stream), (CUstreamCallback, callback), (void *, data),
+     (unsigned int, flags))
 {
     struct host_call a = {.stream = stream, .flags = flags};
     struct trampoline t = {.callback = callback, .data = data, .seen = stream};
@@ -216,15 +210,4 @@ static CUresult add_callback(CUstream stream, CUstreamCallback callback, void *d
         return error;
     t.stream = s;
     return trampoline_call(&a, &t, &c);
-}
-
-EXPORT CUresult cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void *userData,
-                                    unsigned int flags)
-{
-    return add_callback(hStream, callback, userData, flags, false);
-}
-EXPORT CUresult cuStreamAddCallback_ptsz(CUstream hStream, CUstreamCallback callback,
-                                         void *userData, unsigned int flags)
-{
-    return add_callback(hStream, callback, userData, flags, true);
 }

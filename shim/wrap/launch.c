@@ -6,6 +6,7 @@
  * loading and errors of the shape have shown where they do natively; and the errors that the grid
  * alone can cause are ruled out. Everything else waits for its turn and is launched by the caller.
  */
+#include "shim/lookup/each.h"
 #include "shim/path/call.h"
 #include "shim/learn/estimate.h"
 #include "shim/objects/event.h"
@@ -638,8 +639,8 @@ static CUresult launch_recording(const CUlaunchConfig *config, struct launch *l,
     return r;
 }
 
-static CUresult launch_ex(const CUlaunchConfig *config, CUfunction f, void **params, void **extra,
-                          bool ptds)
+BOTH(cuLaunchKernelEx, (const CUlaunchConfig *, config), (CUfunction, f), (void **, params),
+     (void **, extra))
 {
     if (!config)
         return REAL(cuLaunchKernelEx)(config, f, params, extra);
@@ -657,14 +658,4 @@ static CUresult launch_ex(const CUlaunchConfig *config, CUfunction f, void **par
     if (unlikely(config->numAttrs) && s)
         return launch_recording(config, &l, s);
     return call_direct(s) && !launch_noted(&l, s) ? launch_direct(&l, s) : launch_submit(&l, s);
-}
-EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **kernelParams,
-                                 void **extra)
-{
-    return launch_ex(config, f, kernelParams, extra, false);
-}
-EXPORT CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction f,
-                                      void **kernelParams, void **extra)
-{
-    return launch_ex(config, f, kernelParams, extra, true);
 }

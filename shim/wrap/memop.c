@@ -75,8 +75,7 @@ static CUresult memop_seen(const struct shim_stream *s, uint64_t bits, CUresult 
         external_wait_end(watched);                                                                \
         return (int)r;                                                                             \
     }                                                                                              \
-    static CUresult sym##_call(bool ptds, CUstream stream, CUdeviceptr addr, type value,           \
-                               unsigned int flags)                                                 \
+    BOTH(sym, (CUstream, stream), (CUdeviceptr, addr), (type, value), (unsigned int, flags))       \
     {                                                                                              \
         struct sym##_args a = {.stream = stream, .addr = addr, .value = value, .flags = flags};    \
         uint64_t bit = memop_bit(kind, v1, flags);                                                 \
@@ -86,14 +85,6 @@ static CUresult memop_seen(const struct shim_stream *s, uint64_t bits, CUresult 
         OP_PLAN(memop_flags(s->ctx, bit, addr, sizeof(type)) | mutant, 0)                          \
         c.req.flags |= (kind) < WAIT_32 ? memop_peer(s, addr) : VHQ_AFTER_ALL;                     \
         return memop_seen(s, bit, call_on(&c, s));                                                 \
-    }                                                                                              \
-    EXPORT CUresult sym(CUstream stream, CUdeviceptr addr, type value, unsigned int flags)         \
-    {                                                                                              \
-        return sym##_call(false, stream, addr, value, flags);                                      \
-    }                                                                                              \
-    EXPORT CUresult sym##_ptsz(CUstream stream, CUdeviceptr addr, type value, unsigned int flags)  \
-    {                                                                                              \
-        return sym##_call(true, stream, addr, value, flags);                                       \
     }
 MEMOP(cuStreamWriteValue32, cuuint32_t, WRITE_32, true)
 MEMOP(cuStreamWriteValue32_v2, cuuint32_t, WRITE_32, false)
@@ -232,15 +223,12 @@ static CUresult batch_submit(struct batch *b, bool ptds)
     return memop_seen(s, bits, call_on(&c, s));
 }
 
-#define BATCH(sym, v1_, ptds)                                                                      \
-    EXPORT CUresult sym(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, \
-                        unsigned int flags)                                                        \
+#define BATCH(sym, v1_)                                                                            \
+    BOTH(sym, (CUstream, stream), (unsigned int, count), (CUstreamBatchMemOpParams *, op),         \
+         (unsigned int, flags))                                                                    \
     {                                                                                              \
-        struct batch b = {                                                                         \
-            .stream = stream, .count = count, .flags = flags, .v1 = v1_, .op = paramArray};        \
+        struct batch b = {.stream = stream, .count = count, .flags = flags, .v1 = v1_, .op = op};  \
         return batch_submit(&b, ptds);                                                             \
     }
-BATCH(cuStreamBatchMemOp, true, false)
-BATCH(cuStreamBatchMemOp_ptsz, true, true)
-BATCH(cuStreamBatchMemOp_v2, false, false)
-BATCH(cuStreamBatchMemOp_v2_ptsz, false, true)
+BATCH(cuStreamBatchMemOp, true)
+BATCH(cuStreamBatchMemOp_v2, false)

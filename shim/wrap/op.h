@@ -64,17 +64,9 @@
         struct sym##_args *a = payload;                                                            \
         return (int)REAL(sym)(EACH(OP_USE, __VA_ARGS__) a->stream);                                \
     }                                                                                              \
-    static CUresult sym##_call(EACH(OP_PARAM, __VA_ARGS__) CUstream stream, bool ptds)             \
+    BOTH(sym, __VA_ARGS__, (CUstream, stream))                                                     \
     {                                                                                              \
         OP_BODY(sym, flags_, est_, cut_, __VA_ARGS__)                                              \
-    }                                                                                              \
-    EXPORT CUresult sym(EACH(OP_PARAM, __VA_ARGS__) CUstream stream)                               \
-    {                                                                                              \
-        return sym##_call(EACH(OP_VALUE, __VA_ARGS__) stream, false);                              \
-    }                                                                                              \
-    EXPORT CUresult sym##_ptsz(EACH(OP_PARAM, __VA_ARGS__) CUstream stream)                        \
-    {                                                                                              \
-        return sym##_call(EACH(OP_VALUE, __VA_ARGS__) stream, true);                               \
     }
 
 #define OP_FIRST(sym, flags_, est_, ...)                                                           \
@@ -87,17 +79,9 @@
         struct sym##_args *a = payload;                                                            \
         return (int)REAL(sym)(a->stream EACH(OP_USE_, __VA_ARGS__));                               \
     }                                                                                              \
-    static CUresult sym##_call(bool ptds, CUstream stream EACH(OP_PARAM_, __VA_ARGS__))            \
+    BOTH(sym, (CUstream, stream), __VA_ARGS__)                                                     \
     {                                                                                              \
         OP_BODY(sym, flags_, est_, OP_NOTHING, __VA_ARGS__)                                        \
-    }                                                                                              \
-    EXPORT CUresult sym(CUstream stream EACH(OP_PARAM_, __VA_ARGS__))                              \
-    {                                                                                              \
-        return sym##_call(false, stream EACH(OP_VALUE_, __VA_ARGS__));                             \
-    }                                                                                              \
-    EXPORT CUresult sym##_ptsz(CUstream stream EACH(OP_PARAM_, __VA_ARGS__))                       \
-    {                                                                                              \
-        return sym##_call(true, stream EACH(OP_VALUE_, __VA_ARGS__));                              \
     }
 
 #define OP_STRUCT(sym, type, flags_, est_) OP_STRUCT_CUT(sym, type, flags_, est_, OP_NOTHING)
@@ -111,7 +95,7 @@
         struct sym##_args *a = payload;                                                            \
         return (int)REAL(sym)(&a->op, a->stream);                                                  \
     }                                                                                              \
-    static CUresult sym##_call(const type *op, CUstream stream, bool ptds)                         \
+    BOTH(sym, (const type *, op), (CUstream, stream))                                              \
     {                                                                                              \
         if (!op)                                                                                   \
             return REAL(sym)(op, stream_normal(stream, ptds));                                     \
@@ -120,14 +104,6 @@
         OP_CALL(sym)                                                                               \
         OP_PLAN(flags_, est_)                                                                      \
         cut_ return call_on(&c, s);                                                                \
-    }                                                                                              \
-    EXPORT CUresult sym(const type *op, CUstream stream)                                           \
-    {                                                                                              \
-        return sym##_call(op, stream, false);                                                      \
-    }                                                                                              \
-    EXPORT CUresult sym##_ptsz(const type *op, CUstream stream)                                    \
-    {                                                                                              \
-        return sym##_call(op, stream, true);                                                       \
     }
 
 /* `waits`: the call returns when its work is complete, so the stream is idle then. */
@@ -143,21 +119,13 @@
         struct sym##_args *a = payload;                                                            \
         return (int)OP_SYNC_CALL(sym, EACH(OP_VALUE_SYNC, __VA_ARGS__));                           \
     }                                                                                              \
-    static CUresult sym##_call(bool ptds EACH(OP_PARAM_, __VA_ARGS__))                             \
+    BOTH_WITH(sym, _ptds, __VA_ARGS__)                                                             \
     {                                                                                              \
         struct sym##_args a = {.ptds = ptds, EACH(OP_INIT, __VA_ARGS__)};                          \
         struct shim_stream *s = call_stream(&a.stream, ptds);                                      \
         OP_CALL(sym)                                                                               \
         c.req.est_ns = (est_);                                                                     \
         cut_ return call_sync(&c, s, c.req.est_ns, waits);                                         \
-    }                                                                                              \
-    EXPORT CUresult sym(OP_COMMAS(EACH(OP_PARAM_, __VA_ARGS__)))                                   \
-    {                                                                                              \
-        return sym##_call(false EACH(OP_VALUE_, __VA_ARGS__));                                     \
-    }                                                                                              \
-    EXPORT CUresult sym##_ptds(OP_COMMAS(EACH(OP_PARAM_, __VA_ARGS__)))                            \
-    {                                                                                              \
-        return sym##_call(true EACH(OP_VALUE_, __VA_ARGS__));                                      \
     }
 #define OP_VALUE_SYNC(type, name) , a->name
 #define OP_SYNC_CALL(sym, ...)                                                                     \

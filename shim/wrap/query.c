@@ -8,6 +8,7 @@
  * it has not got one, more is not known to be complete than the driver says.
  */
 #include "common/clock.h"
+#include "shim/lookup/each.h"
 #include "shim/path/call.h"
 #include "shim/objects/capture.h"
 #include "shim/path/drain.h"
@@ -149,7 +150,7 @@ static void queue_settle(const struct shim_stream *s, uint64_t sent, uint64_t ep
     query_unlock(s->ctx);
 }
 
-static CUresult stream_query(CUstream handle, bool ptds)
+BOTH(cuStreamQuery, (CUstream, handle))
 {
     handle = stream_normal(handle, ptds);
     struct shim_stream *s = thread_bypasses() ? NULL : stream_of(handle);
@@ -176,20 +177,10 @@ static CUresult stream_query(CUstream handle, bool ptds)
     return context_answer(s->ctx, r);
 }
 
-EXPORT CUresult cuStreamQuery(CUstream hStream)
-{
-    return stream_query(hStream, false);
-}
-EXPORT CUresult cuStreamQuery_ptsz(CUstream hStream)
-{
-    return stream_query(hStream, true);
-}
-
 /* ---- synchronise -------------------------------------------------------------------------- */
 
-static CUresult stream_synchronize(CUstream handle, bool ptds)
+static CUresult stream_synchronize(CUstream handle)
 {
-    handle = stream_normal(handle, ptds);
     struct shim_stream *s = thread_bypasses() ? NULL : stream_of(handle);
     bool captures = capture_any();
     if (!s || (captures && capture_active(s)))
@@ -209,15 +200,11 @@ static CUresult stream_synchronize(CUstream handle, bool ptds)
     return context_answer(s->ctx, r);
 }
 
-EXPORT CUresult cuStreamSynchronize(CUstream hStream)
+BOTH(cuStreamSynchronize, (CUstream, handle))
 {
     uint64_t from_ns = traced_from();
-    return traced_waited("cuStreamSynchronize", from_ns, stream_synchronize(hStream, false));
-}
-EXPORT CUresult cuStreamSynchronize_ptsz(CUstream hStream)
-{
-    uint64_t from_ns = traced_from();
-    return traced_waited("cuStreamSynchronize", from_ns, stream_synchronize(hStream, true));
+    handle = stream_normal(handle, ptds);
+    return traced_waited("cuStreamSynchronize", from_ns, stream_synchronize(handle));
 }
 
 /* What a stream had been given when the synchronisation began is known complete afterwards. */

@@ -2,6 +2,7 @@
  * stream_api.c - streams come, change and go.
  */
 #include "shim/objects/capture.h"
+#include "shim/lookup/each.h"
 #include "shim/path/call.h"
 #include "shim/path/drain.h"
 #include "shim/lookup/unknown.h"
@@ -155,17 +156,14 @@ static CUresult attribute_submit(struct attribute *a, int (*now)(void *), bool p
     return call_on(&c, call_stream(&a->stream, ptds));
 }
 
-#define ATTRIBUTE(suffix, ptds)                                                                    \
-    EXPORT CUresult cuStreamCopyAttributes##suffix(CUstream dst, CUstream src)                     \
-    {                                                                                              \
-        struct attribute a = {.stream = dst, .source = src};                                       \
-        return attribute_submit(&a, copy_run, ptds);                                               \
-    }                                                                                              \
-    EXPORT CUresult cuStreamSetAttribute##suffix(CUstream hStream, CUstreamAttrID attr,            \
-                                                 const CUstreamAttrValue *value)                   \
-    {                                                                                              \
-        struct attribute a = {.stream = hStream, .which = attr, .value = value};                   \
-        return attribute_submit(&a, set_run, ptds);                                                \
-    }
-ATTRIBUTE(, false)
-ATTRIBUTE(_ptsz, true)
+BOTH(cuStreamCopyAttributes, (CUstream, dst), (CUstream, src))
+{
+    struct attribute a = {.stream = dst, .source = src};
+    return attribute_submit(&a, copy_run, ptds);
+}
+BOTH(cuStreamSetAttribute, (CUstream, stream), (CUstreamAttrID, which),
+     (const CUstreamAttrValue *, value))
+{
+    struct attribute a = {.stream = stream, .which = which, .value = value};
+    return attribute_submit(&a, set_run, ptds);
+}

@@ -4,7 +4,7 @@
  * After a level was held for that long without a break, its `hold` word opens for a tenth of the
  * bound, at least BOUND_OPEN_NS, and is then restored from `want`. The scheduler's own writes go to
  * both words, so outside that window the bound costs nothing and delays no hold. An owner that
- * becomes active anew during the window closes it; the next look, at most BOUND_LOOK_NS later,
+ * becomes active anew during the window closes it; the next look, at most a millisecond later,
  * opens it again until the window is over. The administrator's pause and the daemon's policy are
  * not bounded.
  *
@@ -14,7 +14,7 @@
  * queues do not look at the word either, which an owner that becomes active anew would close
  * (hold_limit_share).
  *
- * Looks are BOUND_LOOK_NS apart while something is held; a break shorter than that may go unseen,
+ * Looks are a millisecond apart while something is held; a break shorter than that may go unseen,
  * which opens a hold early, never late.
  */
 #ifndef CUTIN_SCHEDULER_CLIENT_HOLD_LIMIT_H
@@ -26,7 +26,6 @@
 #include "scheduler/wire/page.h"
 
 #define BOUND_OPEN_NS   2000000u
-#define BOUND_LOOK_NS   1000000u
 #define BOUND_PERIOD_NS 100000000u
 
 /* Of one device. */

@@ -145,12 +145,3 @@ bool preemptible_reap(struct preemptible *b, const _Atomic uint32_t bits[PAGE_DE
     atomic_fetch_add(&b->generation, 1);
     return true;
 }
-
-uint32_t preemptible_count(const struct preemptible *b)
-{
-    uint32_t n = 0;
-
-    for (struct preemptible_page *p = atomic_load(&b->head); p; p = atomic_load(&p->next))
-        n++;
-    return n;
-}

@@ -55,6 +55,5 @@ void preemptible_leave_all(struct preemptible *b);
 /* Unmaps what was removed, `bits[dev]` cleared in it first; false while somebody is still walking.
  */
 bool preemptible_reap(struct preemptible *b, const _Atomic uint32_t bits[PAGE_DEVICES]);
-uint32_t preemptible_count(const struct preemptible *b);
 
 #endif

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/list.h"
 #include "scheduler/wire/protocol.h"
 #include "scheduler/wire/socket.h"
 
@@ -138,17 +139,11 @@ static void take_row(struct client_row *to, const struct message_row *from)
 
 static int append(struct client_row **rows, size_t *n, size_t *room, const struct message_row *row)
 {
-    if (*n == *room) {
-        size_t more = *room ? *room * 2 : 16;
-        struct client_row *grown = realloc(*rows, more * sizeof(**rows));
+    int rc = list_grow(rows, room, *n, sizeof(**rows));
 
-        if (!grown)
-            return -ENOMEM;
-        *rows = grown;
-        *room = more;
-    }
-    take_row(&(*rows)[(*n)++], row);
-    return 0;
+    if (rc == 0)
+        take_row(&(*rows)[(*n)++], row);
+    return rc;
 }
 
 static void add_holders(struct client_device_row *held, const struct client_row *holder)

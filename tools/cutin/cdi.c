@@ -77,14 +77,11 @@ static int print(void)
 {
     json_t *root = json_pack("{s:s, s:s, s:o, s:o}", "cdiVersion", "0.5.0", "kind",
                              "cutin.dev/level", "containerEdits", edits(), "devices", devices());
-    int rc = root ? json_dumpf(root, stdout, JSON_INDENT(2)) : -1;
+    int rc = print_object(root, 0);
 
-    json_decref(root);
-    if (rc != 0 || putchar('\n') == EOF || fflush(stdout) != 0) {
+    if (rc != EXIT_SUCCESS)
         say(&subcommand_cdi, "cannot write the specification");
-        return EXIT_FAILURE;
-    }
-    return EXIT_SUCCESS;
+    return rc;
 }
 
 static int cdi(int argc, char **argv)

@@ -158,16 +158,6 @@ static int take_all(const char *folder, struct reading *r)
     return read;
 }
 
-static int print_json(json_t *list)
-{
-    json_t *root = json_pack("{s:o}", "gpus", list);
-    int rc = root ? json_dumpf(root, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(7)) : -1;
-
-    putchar('\n');
-    json_decref(root);
-    return rc == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
-
 static int show(struct reading *r)
 {
     char folder[PROFILE_PATH];
@@ -183,7 +173,7 @@ static int show(struct reading *r)
     if (n < 0 && n != -ENOENT)
         say(&subcommand_profile, "%s: %s", folder, strerror(-n));
     if (r->list)
-        return print_json(r->list);
+        return print_object(json_pack("{s:o}", "gpus", r->list), JSON_REAL_PRECISION(7));
     if (n == 0 || n == -ENOENT)
         printf("Nothing is known yet: best-effort programs under cutin leave it in %s.\n", folder);
     return n >= 0 || n == -ENOENT ? EXIT_SUCCESS : EXIT_FAILURE;

@@ -5,6 +5,7 @@
 #include "progress.h"
 #include "tools/simgpu/face/simconfig.h"
 
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,6 +55,15 @@ const struct subcommand subcommand_help = {
     .synopsis = "[COMMAND]",
     .run = help,
 };
+
+int print_object(json_t *root, size_t flags)
+{
+    bool whole = root && json_dumpf(root, stdout, JSON_INDENT(2) | flags) == 0;
+
+    putchar('\n');
+    json_decref(root);
+    return fflush(stdout) == 0 && whole ? EXIT_SUCCESS : EXIT_FAILURE;
+}
 
 int program_main(const struct program *this, int argc, char **argv)
 {

@@ -1,5 +1,5 @@
 /*
- * subcommand.h - what the subcommands share: the table's row, options, and error lines.
+ * subcommand.h - what the subcommands share: the table's row, options, error lines, and JSON.
  *
  * A subcommand is one file and one `struct subcommand`. Its options are a table, which getopt_long,
  * the help text and the tests walk alike.
@@ -112,6 +112,9 @@ void options_help(const struct subcommand *cmd);
 /* The program's name, as help texts, lines on stderr and results have it. */
 extern const char *program_name;
 
+/* One object on stdout, with `flags` of jansson's. Takes the reference; returns the exit status. */
+struct json_t;
+int print_object(struct json_t *root, size_t flags);
 /* One line on stderr: "cutin NAME: ...". `fail_usage` adds where to look and exits 2. */
 void say(const struct subcommand *cmd, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

@@ -15,21 +15,6 @@ static const struct option_row options[] = {
     {0},
 };
 
-static int print_json(const struct paths *paths)
-{
-    json_t *root =
-        json_pack("{s:s, s:s, s:s, s:s}", "version", CUTIN_VERSION, "library", paths->library,
-                  "daemon", paths->daemon, "simulator", paths->simulator);
-
-    if (!root || json_dumpf(root, stdout, JSON_INDENT(2)) != 0) {
-        say(&subcommand_version, "cannot write the figures");
-        return EXIT_FAILURE;
-    }
-    putchar('\n');
-    json_decref(root);
-    return EXIT_SUCCESS;
-}
-
 static int version(int argc, char **argv)
 {
     struct paths paths;
@@ -38,7 +23,10 @@ static int version(int argc, char **argv)
     options_no_operands(&subcommand_version, argc, argv);
     paths_find(&paths);
     if (json)
-        return print_json(&paths);
+        return print_object(json_pack("{s:s, s:s, s:s, s:s}", "version", CUTIN_VERSION, "library",
+                                      paths.library, "daemon", paths.daemon, "simulator",
+                                      paths.simulator),
+                            0);
     printf("%s %s\n", program_name, CUTIN_VERSION);
     return EXIT_SUCCESS;
 }

@@ -4,25 +4,21 @@
 #include "cuts.h"
 #include "tools/cutin/kernel_name.h"
 #include "tools/cutin/trace/device_log.h"
+#include "common/list.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { LEAST_ROOM = 256, LOOK_BACK = 64 };
+enum { LOOK_BACK = 64 };
 
 static int cuts_add(struct cuts *c, uint64_t in_ns)
 {
-    if (c->n == c->room) {
-        size_t more = c->room ? 2 * c->room : LEAST_ROOM;
-        struct cut *at = realloc(c->at, more * sizeof(*at));
-        if (!at)
-            return -ENOMEM;
-        c->at = at;
-        c->room = more;
-    }
-    c->at[c->n++] = (struct cut){.in_ns = in_ns};
-    return 0;
+    int rc = list_grow(&c->at, &c->room, c->n, sizeof(*c->at));
+
+    if (rc == 0)
+        c->at[c->n++] = (struct cut){.in_ns = in_ns};
+    return rc;
 }
 
 void cuts_free(struct cuts *c)

@@ -2,6 +2,7 @@
  * stages.c - part a cut-in (see stages.h).
  */
 #include "stages.h"
+#include "common/list.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -17,28 +18,11 @@ const char *const stage_texts[STAGE_COUNT] = {
 #undef STAGE_TEXT
 };
 
-enum { LEAST_ROOM = 1024 };
-
 /* ---- lists ---------------------------------------------------------------------------------- */
-
-static int grow(void **list, size_t *room, size_t n, size_t size)
-{
-    size_t more = *room ? 2 * *room : LEAST_ROOM;
-    void *at;
-
-    if (n < *room)
-        return 0;
-    at = realloc(*list, more * size);
-    if (!at)
-        return -ENOMEM;
-    *list = at;
-    *room = more;
-    return 0;
-}
 
 int stage_times_add(struct stage_times *t, uint64_t ns)
 {
-    int rc = grow((void **)&t->ns, &t->room, t->n, sizeof(*t->ns));
+    int rc = list_grow(&t->ns, &t->room, t->n, sizeof(*t->ns));
 
     if (rc == 0)
         t->ns[t->n++] = ns;
@@ -47,7 +31,7 @@ int stage_times_add(struct stage_times *t, uint64_t ns)
 
 int stage_works_add(struct stage_works *w, uint64_t start_ns, uint64_t end_ns)
 {
-    int rc = grow((void **)&w->at, &w->room, w->n, sizeof(*w->at));
+    int rc = list_grow(&w->at, &w->room, w->n, sizeof(*w->at));
 
     if (rc == 0)
         w->at[w->n++] = (struct stage_work){start_ns, end_ns};

@@ -232,7 +232,6 @@ static const struct option_row policy_options[] = {
 static int print_policies(const char *now, bool list)
 {
     json_t *root = json_object(), *all = json_object();
-    int rc;
 
     for (uint32_t i = 0; policy_at(i); i++)
         json_object_set_new(all, policy_at(i)->name, json_string(policy_at(i)->help));
@@ -240,11 +239,8 @@ static int print_policies(const char *now, bool list)
         json_object_set_new(root, "policy", json_string(now));
     if (list)
         json_object_set(root, "policies", all);
-    rc = json_dumpf(root, stdout, JSON_INDENT(2));
-    putchar('\n');
     json_decref(all);
-    json_decref(root);
-    return rc == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return print_object(root, 0);
 }
 
 static int list_policies(void)

@@ -2,21 +2,16 @@
  * trace_holds.c - put holds and cut-ins of several traces together (see trace_holds.h).
  */
 #include "trace_holds.h"
+#include "common/list.h"
 
 #include <stdlib.h>
 
-enum { STREAMS = 4096, LEAST_ROOM = 64, HOLDS_PROCESS = 1500000000 };
+enum { STREAMS = 4096, HOLDS_PROCESS = 1500000000 };
 
 static bool span_add(struct trace_span **spans, size_t *n, size_t *room, struct trace_span span)
 {
-    if (*n == *room) {
-        size_t more = *room ? 2 * *room : LEAST_ROOM;
-        struct trace_span *at = realloc(*spans, more * sizeof(*at));
-        if (!at)
-            return false;
-        *spans = at;
-        *room = more;
-    }
+    if (list_grow(spans, room, *n, sizeof(**spans)) != 0)
+        return false;
     (*spans)[(*n)++] = span;
     return true;
 }

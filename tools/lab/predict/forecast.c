@@ -3,9 +3,9 @@
  */
 #include "forecast.h"
 #include "rerun.h"
+#include "tools/cutin/statistics/random.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 
 const uint64_t forecast_class_ns[FORECAST_CLASSES] = {10000, 50000, 200000, 800000, UINT64_MAX};
@@ -17,23 +17,13 @@ struct part {
     size_t *start;
 };
 
-static double random_unit(uint64_t *state) /* splitmix64; above 0, at most 1 */
-{
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    z ^= z >> 31;
-    return ((double)(z >> 11) + 1) / 9007199254740992.0;
-}
-
 static void arrivals_draw(uint64_t *ns, size_t n, const struct forecast_load *load)
 {
     uint64_t state = load->seed;
     double at = 0;
 
     for (size_t i = 0; i < n; i++) {
-        at -= log(random_unit(&state)) * 1e9 / load->per_s;
+        at += random_exponential(&state) * 1e9 / load->per_s;
         ns[i] = (uint64_t)at;
     }
 }

@@ -3,9 +3,10 @@
  */
 #include "whatif_print.h"
 #include "papers.h"
+#include "tools/lab/lab.h"
 
-#include <jansson.h>
 #include <math.h>
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,15 +69,6 @@ static json_t *row_json(const struct whatif_print *p, size_t i)
     return o;
 }
 
-static int json_print(json_t *top)
-{
-    int rc = !top || json_dumpf(top, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) != 0;
-
-    putchar('\n');
-    json_decref(top);
-    return rc || fflush(stdout) != 0 ? EXIT_FAILURE : EXIT_SUCCESS;
-}
-
 static int print_json(const struct whatif_print *p, const char *path)
 {
     json_t *rows = json_array(), *top;
@@ -88,7 +80,7 @@ static int print_json(const struct whatif_print *p, const char *path)
                     "machines", rows, "version", CUTIN_VERSION);
     if (p->rt_alone.samples)
         json_object_set_new(top, "real_time_alone", figures_json(&p->rt_alone));
-    return json_print(top);
+    return print_object(top, JSON_REAL_PRECISION(9));
 }
 
 /* ---- text ----------------------------------------------------------------------------------- */
@@ -198,7 +190,7 @@ int whatif_print_papers(bool json)
         return EXIT_FAILURE;
     }
     if (json)
-        return json_print(papers_json(rows, n));
+        return print_object(papers_json(rows, n), JSON_REAL_PRECISION(9));
     printf("%-8s %-56s %8s %8s %6s\n", "model", "", "paper", "here", "apart");
     for (size_t i = 0; i < n; i++)
         printf("%-8s %-56s %8.2f %8.2f %6.2f %s%s\n", rows[i].model, rows[i].what, rows[i].theirs,

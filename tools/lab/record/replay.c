@@ -170,11 +170,7 @@ static int print_json(const struct replay *r)
                   "interrupted", r->cancelled, "latency", latency, "recorded", "requests",
                   (json_int_t)r->starts, "kernels", (json_int_t)recorded_kernels(r), "total_s",
                   (double)r->w.total_ns / 1e9, "version", CUTIN_VERSION);
-    if (!top || json_dumpf(top, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) != 0)
-        return EXIT_FAILURE;
-    putchar('\n');
-    json_decref(top);
-    return EXIT_SUCCESS;
+    return print_object(top, JSON_REAL_PRECISION(9));
 }
 
 static void print_text(const struct replay *r)

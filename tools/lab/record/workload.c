@@ -31,21 +31,6 @@ __attribute__((format(printf, 4, 5))) static int refuse(int rc, char *why, size_
 
 /* ---- in memory ------------------------------------------------------------------------------ */
 
-int list_grow(void *list, size_t *room, size_t used, size_t size)
-{
-    void **at = list, *more;
-    size_t n = *room ? *room * 2 : 64;
-
-    if (used < *room)
-        return 0;
-    more = realloc(*at, n * size);
-    if (!more)
-        return -ENOMEM;
-    *at = more;
-    *room = n;
-    return 0;
-}
-
 static int kernel_append(struct workload *w, const char *name)
 {
     int rc = list_grow(&w->kernel, &w->kernel_room, w->kernels, sizeof(*w->kernel));

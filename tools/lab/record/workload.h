@@ -29,6 +29,8 @@
 #ifndef CUTIN_TOOLS_LAB_RECORD_WORKLOAD_H
 #define CUTIN_TOOLS_LAB_RECORD_WORKLOAD_H
 
+#include "common/list.h"
+
 #include <assert.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -108,8 +110,5 @@ int workload_write(const struct workload *w, const char *path, char *why, size_t
 int workload_read(struct workload *w, const char *path, char *why, size_t why_bytes);
 /* The same from memory. */
 int workload_parse(struct workload *w, const void *data, size_t bytes, char *why, size_t why_bytes);
-
-/* Room for one more of `size` bytes each, where `list` points to the pointer. 0 or -ENOMEM. */
-int list_grow(void *list, size_t *room, size_t used, size_t size);
 
 #endif

@@ -58,7 +58,8 @@ static void blocked_here(struct vhq_set *s, uint64_t now)
  * behind which as much more would make the next look as late as this one, and so on for ever. So
  * one command is let in, and twice as many each further time; while work of others gets on, it is
  * one each time. What waits may stand in a few streams with thousands ahead of all others: so one
- * of a stream that has nothing in flight is let in, too.
+ * of a stream that has nothing in flight is let in, too, and the next such one as soon as that is
+ * complete: however many streams there are, one at a time goes beside what stands.
  */
 static bool blocked_guard(struct vhq_set *s, uint64_t now)
 {
@@ -81,6 +82,7 @@ static bool blocked_guard(struct vhq_set *s, uint64_t now)
         s->admitted = s->cfg.queue;
     s->admits = s->admitted;
     s->admits_done = true;
+    s->stands_ns = now;
     return true;
 }
 

@@ -542,6 +542,8 @@ static uint64_t cap_complete(struct vhq *q, uint64_t now)
         area += q->unit[v % UNITS].area_ns;
     }
     const struct unit *last = &q->unit[word % UNITS];
+    if (unlikely(q->unit[(complete + 1) % UNITS].since_ns < q->set->stands_ns))
+        q->set->stands_ns = 0;
     measure_unit(q, word, now);
     pace_note(q->set, est, began, now);
     long_note(q->set, last->counted - peek(q->complete), est);
@@ -611,6 +613,12 @@ static void cap_note_oldest(struct vhq_set *s, const struct vhq *q)
     }
 }
 
+/* Since before the guard let in. */
+static bool cap_stands(const struct vhq_set *s)
+{
+    return s->oldest_ns != 0 && s->oldest_ns < s->stands_ns;
+}
+
 static void cap_progress(struct vhq_set *s, uint64_t began, uint64_t est, uint64_t now)
 {
     s->progress_ns = cap_completed_at(s, began + est, now);
@@ -620,7 +628,7 @@ static void cap_progress(struct vhq_set *s, uint64_t began, uint64_t est, uint64
     s->blocked_ns = 0;
     s->backoff_ns = 0;
     s->admits = s->admitted = 0;
-    s->admits_done = false;
+    s->admits_done = cap_stands(s);
     if (unlikely(s->trials != 0))
         measure_tried(s);
 }

@@ -403,6 +403,8 @@ struct vhq_set {
     uint64_t blocked_ns;     /* since when the cap blocks without progress; 0: it does not */
     uint32_t admits;         /* so many commands the progress guard lets in ... */
     bool admits_done;        /* ... beside one of a stream that has nothing in flight ... */
+    uint64_t stands_ns;      /* and another one when that is complete, as long as nothing of what
+                              * was in flight at this time gets on; 0: it has */
     uint32_t admitted;       /* ... and did the last time, with no progress since */
     uint32_t beat;           /* shift_beat when that began */
     uint64_t shift_ns;       /* see shift_look; as of the last command that looked for room */

@@ -483,6 +483,11 @@ static __attribute__((noinline)) void order_go_done(struct scan *c, struct vhq *
     order_go(c, q);
 }
 
+static bool order_own_shift(struct scan *c)
+{
+    return !cap_contended(c->s) || shift_look(c->s, scan_now(c)) <= c->now;
+}
+
 static bool order_room(struct scan *c, struct vhq *q)
 {
     struct slot *slot = ring_head(&q->ring);
@@ -527,7 +532,7 @@ static void order_choose(struct scan *c)
         order_go(c, first);
     } else if (first_free) {
         order_go(c, first_free);
-    } else if (unlikely(c->done)) {
+    } else if (unlikely(c->done) && order_own_shift(c)) {
         order_go_done(c, c->done);
     } else if (first || c->stream_full) {
         order_capped(c, first);

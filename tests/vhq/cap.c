@@ -465,6 +465,78 @@ Test(cap, lets_one_in_of_a_stream_that_is_done_where_another_has_more_ahead)
     world_free(w);
 }
 
+/* Two of a stream stand, with six behind them, and one waits in each of `n` others; the guard has
+ * let in once. */
+static struct world *one_stands(int *stands, int *other, int n)
+{
+    struct world *w = capped(100, 32);
+    *stands = world_stream(w, VHQ_NONBLOCKING);
+    for (int i = 0; i < 8; i++)
+        launch(w, *stands, 100);
+    for (int i = 0; i < n; i++)
+        launch(w, other[i] = world_stream(w, VHQ_NONBLOCKING), 100);
+    dispatcher_looks(w);
+    clock_advance(60 * 1000);
+    WAIT_FOR(in_device(w, *stands) == 2);
+    dispatcher_is_blocked(w);
+    clock_advance(110 * 1000000);
+    WAIT_FOR(in_device(w, *stands) == 3 && in_device(w, other[0]) == 1);
+    return w;
+}
+
+/* Or each would wait for the guard behind those before it. */
+Test(cap, lets_one_in_of_each_stream_that_is_done_as_soon_as_the_one_before_is_complete)
+{
+    enum { N = 20 };
+    int stands, other[N];
+    struct world *w = one_stands(&stands, other, N);
+    for (int i = 0; i < N; i++) {
+        for (int looks = 0; in_device(w, other[i]) == 0; looks++) {
+            cr_assert_lt(looks, 4);
+            dispatcher_looks(w);
+        }
+        for (int later = i + 1; later < N; later++)
+            cr_assert_eq(in_device(w, other[later]), 0);
+        cr_assert(device_step(w, other[i]));
+    }
+    cr_assert_eq(in_device(w, stands), 3);
+    cr_assert_eq(w->set->past.cap_lifts, 1);
+    settle(w);
+    world_free(w);
+}
+
+/* The cap is back. */
+Test(cap, lets_none_in_so_where_what_stood_gets_on)
+{
+    int stands, other[3];
+    struct world *w = one_stands(&stands, other, 3);
+    device_step(w, stands);
+    dispatcher_looks(w);
+    cr_assert(device_step(w, other[0]));
+    for (int i = 0; i < 3; i++)
+        dispatcher_looks(w);
+    cr_assert_eq(in_device(w, other[1]), 0);
+    settle(w);
+    world_free(w);
+}
+
+Test(cap, nor_where_it_is_gone)
+{
+    int stands, other[3];
+    struct world *w = one_stands(&stands, other, 3);
+    dispatcher_looks(w);
+    pthread_mutex_lock(&w->set->lock);
+    cap_forget(w->stream[stands].q);
+    pthread_mutex_unlock(&w->set->lock);
+    cr_assert(device_step(w, other[0]));
+    for (int i = 0; i < 3; i++)
+        dispatcher_looks(w);
+    cr_assert_eq(in_device(w, stands), 4); /* the cap is the next one's of its stream */
+    cr_assert_eq(in_device(w, other[1]), 0);
+    settle(w);
+    world_free(w);
+}
+
 /* What ran before somebody came is closed off in all streams at once; the long one may not be
  * the oldest. */
 Test(cap, lifts_no_sooner_than_the_longest_of_what_is_in_flight_takes)

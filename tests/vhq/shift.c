@@ -69,14 +69,20 @@ static uint32_t in_device(void)
     return atomic_load(&w->stream[a].submitted) - atomic_load(&w->stream[a].completed);
 }
 
-/* To the middle of a shift that is this process's, or is not. At once: a look on the way would find
- * another one. */
-static void advance_to(bool own)
+/* To the middle of a shift that is this process's, or is not, and `least` later. At once: a look on
+ * the way would find another one. */
+static void advance_past(uint64_t least, bool own)
 {
-    uint64_t now = clock_ns(), to = now - now % SHIFT_NS + SHIFT_NS + SHIFT_NS / 2;
+    uint64_t now = clock_ns(), from = now + least,
+             to = from - from % SHIFT_NS + SHIFT_NS + SHIFT_NS / 2;
     while (has_it(0, 2, to) != own)
         to += SHIFT_NS;
     clock_advance(to - now);
+}
+
+static void advance_to(bool own)
+{
+    advance_past(0, own);
 }
 
 static void done(void)
@@ -221,6 +227,35 @@ Test(shift, of_another_process_and_a_hold_in_it_count_once)
     advance_to(true);
     dispatcher_looks(w);
     cr_assert_eq(w->set->past.cap_lifts, 0);
+    done();
+}
+
+/* The guard lets one in of each other stream; here they would follow each other at once. */
+Test(shift, of_another_process_lets_nothing_in_beside_what_stands)
+{
+    world_of_two();
+    int b = world_stream(w, VHQ_NONBLOCKING), c = world_stream(w, VHQ_NONBLOCKING);
+    advance_to(true);
+    for (int i = 0; i < 8; i++)
+        launch(w, a, BUDGET_US);
+    for (int i = 0; i < 3; i++) {
+        advance_to(true);
+        dispatcher_looks(w);
+    }
+    int first = launch(w, b, BUDGET_US), second = launch(w, c, BUDGET_US);
+    dispatcher_looks(w);
+    advance_past(110 * 1000000, true);
+    WAIT_FOR(submitted(w, first));
+    dispatcher_looks(w);
+    advance_to(false);
+    cr_assert(device_step(w, b));
+    for (int i = 0; i < 4; i++)
+        dispatcher_looks(w);
+    cr_assert_not(submitted(w, second));
+    advance_to(true);
+    dispatcher_looks(w);
+    WAIT_FOR(submitted(w, second));
+    cr_assert_eq(w->set->past.cap_lifts, 1);
     done();
 }
 

@@ -54,4 +54,15 @@ CUDA_MEMCPY3D box_of(const CUDA_MEMCPY2D *op);
 /* Of a copy between any two addresses. */
 enum copy_way copy_way(CUdeviceptr dst, CUdeviceptr src);
 
+/* The same in a wrapper with a `sym`_piece, or a box_piece, of its own. */
+#define ADDRESS(p) ((CUdeviceptr)(uintptr_t)(p))
+#define CUT(sym, way, dst, src)                                                                    \
+    struct linear l;                                                                               \
+    if (pieces_large(s, ByteCount))                                                                \
+        linear_cut(&l, &c, s, way, sym##_piece, ADDRESS(dst), ADDRESS(src), ByteCount);
+#define CUT_ROWS(bytes, all)                                                                       \
+    struct box b;                                                                                  \
+    if (pieces_large(s, bytes))                                                                    \
+        box_cut(&b, &c, s, box_piece, all);
+
 #endif

@@ -28,16 +28,11 @@ static uint32_t download_flags(void *dst, CUdeviceptr src, size_t bytes)
 
 /* ---- linear ------------------------------------------------------------------------------- */
 
-#define ADDRESS(p) ((CUdeviceptr)(uintptr_t)(p))
 #define PIECE(sym, to, from)                                                                       \
     static CUresult sym##_piece(CUdeviceptr dst, CUdeviceptr src, size_t n, CUstream stream)       \
     {                                                                                              \
         return REAL(sym)((to)dst, (from)src, n, stream);                                           \
     }
-#define CUT(sym, way, dst, src)                                                                    \
-    struct linear l;                                                                               \
-    if (pieces_large(s, ByteCount))                                                                \
-        linear_cut(&l, &c, s, way, sym##_piece, ADDRESS(dst), ADDRESS(src), ByteCount);
 
 PIECE(cuMemcpyHtoDAsync_v2, CUdeviceptr, const void *)
 OP_LAST_CUT(cuMemcpyHtoDAsync_v2,
@@ -136,10 +131,6 @@ static CUresult box_piece(const CUDA_MEMCPY3D *op, CUstream stream)
 {
     return REAL(cuMemcpy3DAsync_v2)(op, stream);
 }
-#define CUT_ROWS(bytes, all)                                                                       \
-    struct box b;                                                                                  \
-    if (pieces_large(s, bytes))                                                                    \
-        box_cut(&b, &c, s, box_piece, all);
 
 OP_STRUCT_CUT(cuMemcpy2DAsync_v2, CUDA_MEMCPY2D, copy_2d_flags(op),
               op->srcMemoryType == CU_MEMORYTYPE_HOST

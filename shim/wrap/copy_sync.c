@@ -15,7 +15,6 @@ static bool host_waits(CUdeviceptr dst, const void *src, size_t bytes)
     return bytes && memory_copy_waits(dst, (CUdeviceptr)(uintptr_t)src);
 }
 
-#define ADDRESS(p) ((CUdeviceptr)(uintptr_t)(p))
 #define SYNC_PIECE(sym, ...)                                                                       \
     (stream == CU_STREAM_PER_THREAD ? REAL(sym##_ptds)(__VA_ARGS__) : REAL(sym)(__VA_ARGS__))
 #define PIECE(sym, to, from)                                                                       \
@@ -23,10 +22,6 @@ static bool host_waits(CUdeviceptr dst, const void *src, size_t bytes)
     {                                                                                              \
         return SYNC_PIECE(sym, (to)dst, (from)src, n);                                             \
     }
-#define CUT(sym, way, dst, src)                                                                    \
-    struct linear l;                                                                               \
-    if (pieces_large(s, ByteCount))                                                                \
-        linear_cut(&l, &c, s, way, sym##_piece, ADDRESS(dst), ADDRESS(src), ByteCount);
 
 PIECE(cuMemcpyHtoD_v2, CUdeviceptr, const void *)
 OP_SYNC_CUT(cuMemcpyHtoD_v2, host_waits(dstDevice, srcHost, ByteCount), OP_UPLOAD(ByteCount),
@@ -76,10 +71,6 @@ static CUresult box_piece(const CUDA_MEMCPY3D *op, CUstream stream)
 {
     return SYNC_PIECE(cuMemcpy3D_v2, op);
 }
-#define CUT_ROWS(bytes, all)                                                                       \
-    struct box b;                                                                                  \
-    if (pieces_large(s, bytes))                                                                    \
-        box_cut(&b, &c, s, box_piece, all);
 #define CUT_2D CUT_ROWS(bytes_2d(pCopy), box_of(pCopy))
 
 OP_SYNC_CUT(cuMemcpy2D_v2, WAITS_INTO(pCopy, bytes_2d(pCopy)), OP_COPY(bytes_2d(pCopy), false),

@@ -44,25 +44,15 @@ EXPORT CUresult cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph,
     node_made(nodeParams);
     return REAL(cuGraphAddNode)(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
 }
-EXPORT CUresult cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph,
-                                  const CUgraphNode *dependencies,
-                                  const CUgraphEdgeData *dependencyData, size_t numDependencies,
-                                  CUgraphNodeParams *nodeParams)
-{
-    node_made(nodeParams);
-    return REAL(cuGraphAddNode_v2)(phGraphNode, hGraph, dependencies, dependencyData,
-                                   numDependencies, nodeParams);
-}
-
-EXPORT CUresult cuGraphAddNode_v3(CUgraphNode *phGraphNode, CUgraph hGraph,
-                                  const CUgraphNode *dependencies,
-                                  const CUgraphEdgeData *dependencyData, size_t numDependencies,
-                                  CUgraphNodeParams *nodeParams)
-{
-    node_made(nodeParams);
-    return REAL(cuGraphAddNode_v3)(phGraphNode, hGraph, dependencies, dependencyData,
-                                   numDependencies, nodeParams);
-}
+#define ADD_NODE(sym)                                                                              \
+    EXPORT CUresult sym(CUgraphNode *node, CUgraph graph, const CUgraphNode *from,                 \
+                        const CUgraphEdgeData *edges, size_t count, CUgraphNodeParams *params)     \
+    {                                                                                              \
+        node_made(params);                                                                         \
+        return REAL(sym)(node, graph, from, edges, count, params);                                 \
+    }
+ADD_NODE(cuGraphAddNode_v2)
+ADD_NODE(cuGraphAddNode_v3)
 
 /* ---- launch and upload -------------------------------------------------------------------- */
 

@@ -48,7 +48,7 @@ void link_down(struct client_state *self, int why)
     if (was_up) {
         state_say(
             self, NOTICE_LOST, LOG_WARN,
-            "the scheduler at %s is gone (%s): nothing is held by other processes until it is back",
+            "lost the scheduler at %s (%s): other processes hold nothing here until it is back",
             self->socket, strerror(-why));
         state_leave_daemon(self);
         self->hold_limit.share_percent = self->share_percent = 0;
@@ -82,7 +82,7 @@ void link_connect(struct client_state *self, uint64_t wait_ns)
     if (rc != 0) {
         state_say(
             self, NOTICE_NO_DAEMON, LOG_WARN,
-            "no scheduler at %s (%s): only streams of this process are ordered until there is one",
+            "no scheduler at %s (%s): until one starts, only streams of this process are ordered",
             self->socket, strerror(-rc));
         connection_close(&self->connection);
         retry_later(self);

@@ -95,8 +95,8 @@ static void put_out_spoilers(struct daemon *d, uint64_t now)
             continue;
         log_line(
             LOG_WARN,
-            "process %d of user %u takes the memory of its page away, which costs real time page "
-            "faults: it is not scheduled, and nobody is told of this user's processes for a minute",
+            "scheduling off for process %d of user %u, and for a minute for all of that user's: it "
+            "took the memory of its page away, which costs real time page faults",
             (int)p->who.pid, (unsigned)p->who.uid);
         admission_ban(d->admission, p, now);
         p->dead = true;

@@ -120,7 +120,7 @@ static struct shim_context *context_new(CUcontext handle, CUcontext base)
         ctx->priority_least = ctx->priority_greatest = 0;
     if (begin(CONTEXT_EMPTY, ctx) == 0 && begin(CONTEXT_QUEUED, ctx) == 0)
         return ctx;
-    log_line(LOG_ERROR, "a context is not scheduled: no memory or no thread");
+    log_line(LOG_ERROR, "scheduling off for a context: no memory or no thread");
     if (ctx->set)
         vhq_set_abandon(ctx->set);
     pool_put(&context_pool, ctx);
@@ -395,7 +395,7 @@ void context_close(struct shim_context *ctx, bool alive)
     atomic_fetch_add_explicit(&endings, 1, memory_order_release);
     pthread_mutex_unlock(&lock);
     if (!context_alone(ctx)) {
-        log_line(LOG_WARN, "a context was destroyed while threads wait in it");
+        log_line(LOG_WARN, "a context was destroyed while threads waited in it");
         return; /* they keep what they use */
     }
     tell(CONTEXT_ENDING, ctx, alive);

@@ -37,8 +37,8 @@ static void device_fill(struct gpu_device *d, CUdevice device)
                    ? client_device((const uint8_t *)uuid.bytes)
                    : -1;
     if (d->index < 0) {
-        log_line(LOG_WARN, "device %d is not scheduled: %s", device,
-                 client_page() ? "it has no place in the page" : "there is no client");
+        log_line(LOG_WARN, "scheduling off for device %d: %s", device,
+                 client_page() ? "more than 16 devices" : "no page to share with others");
         d->index = -1;
     }
     memcpy(d->uuid, uuid.bytes, sizeof(d->uuid));

@@ -118,7 +118,7 @@ int schedule_open(const struct schedule_ticks *ticks)
                                        .log = schedule_log};
         now = client_open(&client);
         if (now < 0)
-            log_line(LOG_ERROR, "no scheduling: %s", strerror(-now));
+            log_line(LOG_ERROR, "scheduling off: %s", strerror(-now));
         atomic_store_explicit(&state, now < 0 ? now : 0, memory_order_release);
     }
     pthread_mutex_unlock(&lock);

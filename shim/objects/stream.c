@@ -59,7 +59,7 @@ static void stream_give_queue(struct shim_stream *s, int priority)
                             .done = s->word};
     if (vhq_create(ctx->set, &desc, &s->q) != 0) {
         s->q = NULL;
-        log_line(LOG_ERROR, "a stream is not scheduled: no memory");
+        log_line(LOG_ERROR, "scheduling off for a stream: no memory");
     }
 }
 

@@ -202,7 +202,8 @@ static void gate_mirror(struct shim_context *ctx, struct gates *g)
     if (!g->mirror || !gate_try(ctx, g, device))
         return;
     g->word = device;
-    log_line(LOG_INFO, "gates look at mirrors: the driver does not register the scheduler's page");
+    log_line(LOG_INFO,
+             "gates read copies of hold words: the driver does not register the scheduler's page");
 }
 
 /* With no daemon nobody outside holds this process, and it has no gates. */

@@ -196,6 +196,6 @@ void pad_sample(uint32_t ns, uint32_t learned_ns)
     pthread_mutex_unlock(&lock);
     if (stops)
         log_line(LOG_INFO,
-                 "real time's kernels take longer with best effort beside them: none for %lu ms",
+                 "padding off for %lu ms: best effort beside real time makes its kernels slower",
                  (unsigned long)pause_ms);
 }

@@ -161,9 +161,7 @@ static int group_go(struct object *o)
     atomic_fetch_sub(&objects_stopped, 1);
     if (rc != 0)
         log_line(LOG_ERROR,
-                 "a channel group that was stopped does not go on: answer %d of the "
-                 "resource manager",
-                 rc);
+                 "cannot resume a stopped channel group: the resource manager answers %d", rc);
     return rc;
 }
 

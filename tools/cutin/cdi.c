@@ -101,7 +101,7 @@ static int cdi(int argc, char **argv)
 
 const struct subcommand subcommand_cdi = {
     .name = "cdi",
-    .summary = "how container engines put containers under cutin",
+    .summary = "print what container engines need to run containers under cutin",
     .synopsis = "[--socket PATH] [--library PATH]",
     .about =
         "Prints a specification of the Container Device Interface. With it in\n"

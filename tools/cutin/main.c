@@ -25,7 +25,7 @@ static const struct group groups[] = {
 static const struct program program = {
     .name = "cutin",
     .purpose = "Real-time GPU work cuts in on best-effort work.",
-    .more = "cutin(7) how it all works.\n"
+    .more = "cutin(7) explains how it works.\n"
             "Benchmarks, recordings and predictions are commands of cutin-lab(1).",
     .groups = groups,
 };

@@ -272,5 +272,5 @@ void options_help(const struct subcommand *cmd)
     for (const struct option_row *row = cmd->options; row && row->name; row++)
         if (row->help)
             help_row(row->letter, row->name, row->arg, row->help);
-    help_row(0, "help", NULL, "this text");
+    help_row(0, "help", NULL, "show this text");
 }

@@ -190,7 +190,7 @@ static int profile(int argc, char **argv)
 
 const struct subcommand subcommand_profile = {
     .name = "profile",
-    .summary = "what was learned about kernels: how long they run",
+    .summary = "show how long kernels run, as learned so far",
     .synopsis = "[--json] [--mangled]",
     .about =
         "Times are of sampled launches, for each function and grid (from BLOCKS to four times\n"

@@ -51,7 +51,7 @@ static int help(int argc, char **argv)
 
 const struct subcommand subcommand_help = {
     .name = "help",
-    .summary = "what the commands are, or what one of them does",
+    .summary = "list the commands, or describe one",
     .synopsis = "[COMMAND]",
     .run = help,
 };

@@ -39,19 +39,19 @@ static const struct option_row options[] = {
                       "(real time: never held)"},
     [OPT_SIM] = {"sim", NULL, "run on the simulated GPU, no NVIDIA driver needed"},
     [OPT_NO_DAEMON] = {"no-daemon", NULL,
-                       "neither start nor use the daemon: only the streams of\n"
-                       "this one process are ordered"},
+                       "neither start nor use the daemon: only streams of this\n"
+                       "process are ordered"},
     [OPT_SOCKET] = {"socket", "PATH", "the daemon's socket"},
-    [OPT_BUDGET_US] = {"budget-us", "N", "GPU time below rt that may be in flight, estimated"},
+    [OPT_BUDGET_US] = {"budget-us", "N", "estimated GPU time that may be in flight below rt"},
     [OPT_DEPTH] = {"depth", "N", "commands that may be in flight per stream"},
     [OPT_WEIGHT] = {"weight", "N",
                     "share among processes of its level, 1 to 1000, where the\n"
                     "policy is fair"},
     [OPT_DEADLINE_MS] = {"deadline-ms", "N",
-                         "requests are to be done that long after they began, where\n"
-                         "the policy is edf; 0: no deadline"},
+                         "deadline of a request from its start, where the policy\n"
+                         "is edf; 0: none"},
     [OPT_DISTANCE] = {"distance", "TIME",
-                      "as if the GPU were a round trip of that long away, such as 8us"},
+                      "run as if the GPU were this round trip away, such as 8us"},
     [OPT_TAGS] = {"tags", "N", "reads that a GPU at a distance has in flight at once (140)"},
     {0},
 };
@@ -233,9 +233,10 @@ const struct subcommand subcommand_run = {
     .name = "run",
     .summary = "run a program under cutin",
     .synopsis = "[OPTIONS] [--] PROGRAM [ARGUMENT...]",
-    .about = "PROGRAM is found on PATH and replaces this command: signals and exit status are its\n"
-             "own; 125 to 127 as with env(1). A daemon is started when none answers. The level of\n"
-             "the environment's CUTIN_PRIORITY is kept where --priority is not given.",
+    .about =
+        "PROGRAM is found on PATH and replaces this command: signals and exit status are its\n"
+        "own; 125 to 127 as with env(1). Starts a daemon if none answers. Without --priority,\n"
+        "CUTIN_PRIORITY in the environment is the level.",
     .options = options,
     .run = run,
 };

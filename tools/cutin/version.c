@@ -33,7 +33,7 @@ static int version(int argc, char **argv)
 
 const struct subcommand subcommand_version = {
     .name = "version",
-    .summary = "which version this is",
+    .summary = "print the version",
     .synopsis = "[--json]",
     .options = options,
     .run = version,

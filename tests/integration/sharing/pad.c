@@ -161,7 +161,7 @@ Test(pad, without_the_setting_nothing_goes)
 /* One kernel asks for nearly all of the memory's bandwidth, so two take nearly twice as long. */
 Test(pad, nothing_goes_any_more_where_it_slows_real_time_down)
 {
-    static const char said[] = "take longer with best effort beside them";
+    static const char said[] = "best effort beside real time makes its kernels slower";
 
     setenv("SIMGPU_MEMORY_PERCENT", "10000", 1);
     program_start("CUTIN_PAD=on", "CUTIN_SOCKET=");

@@ -20,9 +20,9 @@
 enum { OPT_SIM, OPT_SOCKET, OPT_AGAIN, OPT_JSON, OPT_WORKER };
 
 static const struct option_row options[] = {
-    [OPT_SIM] = {"sim", NULL, "look at the simulated GPU"},
+    [OPT_SIM] = {"sim", NULL, "check the simulated GPU"},
     [OPT_SOCKET] = {"socket", "PATH", "the daemon's socket"},
-    [OPT_AGAIN] = {"again", NULL, "look again whether gates hold, though it is recorded"},
+    [OPT_AGAIN] = {"again", NULL, "test again whether gates hold, even if that is recorded"},
     [OPT_JSON] = {"json", NULL, "one JSON object on stdout"},
     [OPT_WORKER] = {"worker", "KIND", NULL},
     {0},
@@ -356,7 +356,7 @@ static int doctor(int argc, char **argv)
 
 const struct subcommand subcommand_doctor = {
     .name = "doctor",
-    .summary = "is everything here that holds need, and what does it cost?",
+    .summary = "check that cutin works here, and what it costs",
     .synopsis = "[--sim] [--socket PATH] [--again] [--json]",
     .about = "Looks at the driver, the GPU, the preload, the daemon and the system, measures what\n"
              "launches, markers and gates cost, and says what to do about what it finds. Exits 1\n"

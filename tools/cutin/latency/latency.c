@@ -167,7 +167,7 @@ static int latency(int argc, char **argv)
 
 const struct subcommand subcommand_latency = {
     .name = "latency",
-    .summary = "how long does real-time work wait on a busy GPU?",
+    .summary = "measure how long real-time work waits on a busy GPU",
     .synopsis = "[OPTIONS]",
     .about =
         "Measures from a request's arrival to the completion of its short kernel: alone, beside a\n"

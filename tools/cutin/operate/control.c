@@ -128,11 +128,11 @@ static int set(int argc, char **argv)
 
 const struct subcommand subcommand_set = {
     .name = "set",
-    .summary = "another level, weight, budget or depth for a running process",
+    .summary = "change a running process: its level, weight, budget or depth",
     .synopsis = "PID [--priority LEVEL] [--weight N] [--budget-us N] [--depth N]",
     .about =
-        "In force at once, until the process ends. It must be yours, and the level one that you "
-        "may have,\nunless cutind.conf says otherwise.",
+        "Takes effect at once, until the process ends. Only for your own processes, up to your "
+        "granted level,\nunless cutind.conf allows more.",
     .options = set_options,
     .anywhere = true,
     .run = set,
@@ -176,7 +176,7 @@ const struct subcommand subcommand_pause = {
 
 const struct subcommand subcommand_resume = {
     .name = "resume",
-    .summary = "let a paused process go on where it stopped",
+    .summary = "continue a paused process where it stopped",
     .synopsis = "PID [--socket PATH]",
     .options = plain_options,
     .anywhere = true,
@@ -187,8 +187,8 @@ static uint32_t reset_stream = CONTROL_ALL_STREAMS;
 
 static const struct option_row reset_options[] = {
     {"stream", "N",
-     "this stream only; they count from 0, in the order in which\n"
-     "they were made",
+     "only this stream; streams are numbered from 0, in the order\n"
+     "of their creation",
      TAKE_NUMBER(reset_stream, 0, CONTROL_ALL_STREAMS - 1)},
     SOCKET_OPTION,
     {0},
@@ -207,11 +207,11 @@ static int reset(int argc, char **argv)
 
 const struct subcommand subcommand_reset = {
     .name = "reset",
-    .summary = "drop what a process has buffered and not submitted",
+    .summary = "drop the commands that a process has buffered",
     .synopsis = "PID [--stream N]",
     .about =
-        "What is dropped never runs: the results of the process change. `dropped` in `cutin list"
-        "\n--json` counts it.",
+        "Dropped commands never run, so the results of the process change. `dropped` in `cutin list"
+        "\n--json` counts them.",
     .options = reset_options,
     .anywhere = true,
     .run = reset,
@@ -222,7 +222,7 @@ const struct subcommand subcommand_reset = {
 static bool policy_list, policy_as_json;
 
 static const struct option_row policy_options[] = {
-    {"list", NULL, "which there are, and what they do", TAKE_FLAG(policy_list)},
+    {"list", NULL, "list the policies and what they do", TAKE_FLAG(policy_list)},
     {"json", NULL, "one JSON object on stdout", TAKE_FLAG(policy_as_json)},
     SOCKET_OPTION,
     {0},
@@ -261,8 +261,7 @@ static int policy_failed(const char *name, int rc)
     /* The same error for no such policy and no such socket: ask whether there is a daemon. */
     if (rc != -ENOENT || !name || daemon_probe(socket_path) != 0)
         return daemon_failed(&subcommand_policy, socket_path, rc);
-    say(&subcommand_policy,
-        "there is no policy %s; `cutin policy --list` shows those that there are", name);
+    say(&subcommand_policy, "there is no policy %s; `cutin policy --list` shows all", name);
     return EXIT_FAILURE;
 }
 
@@ -288,11 +287,10 @@ static int policy(int argc, char **argv)
 
 const struct subcommand subcommand_policy = {
     .name = "policy",
-    .summary = "who goes first among processes of one level: show or change",
+    .summary = "show or change who goes first among processes of one level",
     .synopsis = "[NAME] [--list] [--json] [--socket PATH]",
-    .about =
-        "Prints the policy in force. With NAME the daemon takes that one until it ends or reads\n"
-        "its configuration again; see cutind.conf(5).",
+    .about = "Prints the current policy. NAME changes it, until the daemon ends or reloads its\n"
+             "configuration; see cutind.conf(5).",
     .options = policy_options,
     .anywhere = true,
     .run = policy,

@@ -76,17 +76,19 @@ static int list(int argc, char **argv)
 
 const struct subcommand subcommand_list = {
     .name = "list",
-    .summary = "the processes under cutin on this machine",
+    .summary = "list the processes under cutin on this machine",
     .synopsis = "[--socket PATH] [--json]",
     .about =
-        "Rates, shares and times are averages since each process came; `cutin top` shows those "
-        "of now.\nLEVEL is followed by the one asked for where that was not granted. STATE is "
-        "`held` while a\nprocess above holds this one, `active` while it has work on the GPU, "
-        "else `idle`; or\n`paused` or `stopped`; `stuck` when its work has completed nothing for "
-        "CUTIN_STUCK_MS and\nholds nobody any more. HOLD50 and HOLD99: median and p99 of how long "
-        "its holds lasted.\nPRE50 and PRE99: the same of the time from a hold until its "
-        "last command in flight was done.\nWAITS IN: the kernel that waits for I/O which it began "
-        "itself.",
+        "Rates, shares and times are averages since each process started; `cutin top` shows "
+        "current ones.\n"
+        "LEVEL: the granted level, and the requested one in brackets where it differs.\n"
+        "STATE: held (by a process above), active (has work on the GPU), idle, paused, stopped, "
+        "or\n"
+        "stuck (completed nothing for CUTIN_STUCK_MS, and holds nobody any more).\n"
+        "DEVICE: the first digits of the GPU's UUID, where there are several.\n"
+        "HOLD50, HOLD99: median and p99 hold duration.\n"
+        "PRE50, PRE99: median and p99 time from a hold until nothing was in flight.\n"
+        "HELD BY: who has held it for how long. WAITS IN: its kernel that waits for its own I/O.",
     .options = options,
     .run = list,
 };

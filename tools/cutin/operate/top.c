@@ -24,8 +24,8 @@ enum { OPT_SOCKET, OPT_INTERVAL, OPT_ONCE, OPT_JSON };
 
 static const struct option_row options[] = {
     [OPT_SOCKET] = {"socket", "PATH", "the daemon's socket"},
-    [OPT_INTERVAL] = {"interval", "SECONDS", "between two readings, 0.1 to 3600 (1)"},
-    [OPT_ONCE] = {"once", NULL, "two readings, one table on stdout, and out"},
+    [OPT_INTERVAL] = {"interval", "SECONDS", "time between two readings, 0.1 to 3600 (1)"},
+    [OPT_ONCE] = {"once", NULL, "print one table on stdout and exit"},
     [OPT_JSON] = {"json", NULL, "JSON on stdout, one object per interval and line"},
     {0},
 };
@@ -267,11 +267,11 @@ static int top(int argc, char **argv)
 
 const struct subcommand subcommand_top = {
     .name = "top",
-    .summary = "what they do now, on the whole screen",
+    .summary = "watch the processes under cutin, full screen",
     .synopsis = "[--socket PATH] [--interval SECONDS] [--once] [--json]",
-    .about =
-        "The columns of `cutin list`, of the last interval; on a narrow terminal, those that fit.\n"
-        "q leaves.",
+    .about = "Shows the columns of `cutin list` for the last interval; on a narrow terminal, those "
+             "that\n"
+             "fit. Press q to quit.",
     .options = options,
     .run = top,
 };

@@ -211,7 +211,7 @@ static int trace(int argc, char **argv)
 
 const struct subcommand subcommand_trace = {
     .name = "trace",
-    .summary = "what happened, as a file for a trace viewer",
+    .summary = "write a timeline of a program for a trace viewer",
     .synopsis = "[OPTIONS] [--] PROGRAM [ARGUMENT...]\n"
                 "       cutin trace --merge [--mangled] [-o FILE] FILE...",
     .about =

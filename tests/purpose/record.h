@@ -9,8 +9,8 @@
 
 #include "workload.h"
 
-/* Kernels of 3 us, for longer than a second. */
-enum { RECORD_CALLS = 1 << 19, RECORD_REQUESTS = 1 << 12, RECORD_FD = 3 };
+/* Kernels of 3 us, for six seconds. */
+enum { RECORD_CALLS = 1 << 21, RECORD_REQUESTS = 1 << 12, RECORD_FD = 3 };
 
 struct request {
     uint64_t due_ns, called_ns, known_ns;

@@ -2,8 +2,7 @@
  * daemon.c - the scheduler daemon: one thread, one epoll loop, connections that cannot hurt it.
  *
  * The daemon is on nobody's launch path. It hands out pages and bits, tells clients above of
- * clients below, and repairs when a connection ends: then, and only then, it clears that client's
- * bits.
+ * clients below, and clears the bits of a client whose connection ends, or that does not run.
  *
  * door.c lets connections in and reads them, request.c carries out what they ask; here is the loop,
  * and what no event announces.

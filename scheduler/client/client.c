@@ -130,8 +130,8 @@ static void configure(const struct client_config *cfg)
     else if (cfg->socket)
         state_say(
             &self, NOTICE_NO_DAEMON, LOG_WARN,
-            "the socket path %.40s... has %zu bytes, at most %d fit: only streams of this process "
-            "are ordered",
+            "the socket path %.40s... is too long: %zu bytes of at most %d; only streams of this "
+            "process are ordered",
             cfg->socket, strlen(cfg->socket), SOCKET_PATH_MAX - 1);
     self.activity.direct = cfg->direct;
     self.activity.linger_ns = cfg->linger_us * 1000ull;

@@ -114,18 +114,18 @@ static int on_done(struct client_state *self, const union message *m, int fd)
 {
     if (self->link == LINK_UP && m->done.error == -EUSERS) {
         state_say(self, NOTICE_FULL, LOG_WARN,
-                  "this user has too many processes on a device already (clients_per_device in "
-                  "cutind.conf): nobody holds this one there until there are fewer");
+                  "nobody holds this process on a device: its user has too many there already "
+                  "(clients_per_device in cutind.conf)");
         return 0;
     }
     if (self->link != LINK_HELLO || m->done.error == 0)
         return -EPROTO;
     state_say(self, NOTICE_NO_DAEMON, LOG_WARN,
-              "the scheduler at %s does not take this process (%s): only "
-              "streams of this process are ordered",
+              "the scheduler at %s refuses this process (%s): only streams of this process are "
+              "ordered",
               self->socket,
-              m->done.error == -EPROTO   ? "it is of another version"
-              : m->done.error == -EUSERS ? "this user has too many clients already"
+              m->done.error == -EPROTO   ? "another version"
+              : m->done.error == -EUSERS ? "its user has too many clients already"
                                          : strerror(-m->done.error));
     return m->done.error;
 }
@@ -205,7 +205,8 @@ static int on_bit(struct client_state *self, const union message *m, int fd)
 
     if (none)
         state_say(self, NOTICE_NO_BIT, LOG_WARN,
-                  "%u processes above best effort share this device already: this one holds none",
+                  "this process holds nobody on a device: %u processes above best effort share it "
+                  "already",
                   PAGE_CLIENT_BITS);
     atomic_store(&self->activity.bit[m->bit.slot], none ? 0 : 1u << m->bit.bit);
     atomic_fetch_add(&self->activity.preemptible.generation, 1);

@@ -78,20 +78,21 @@ static const struct option {
     const char *name, *argument, *help;
     int (*set)(struct command_line *line, const char *value);
 } options[] = {
-    {"--socket", "PATH", "listen here instead of the default place", set_socket},
-    {"--config", "FILE", "read this instead of /etc/cutin/cutind.conf", set_config},
-    {"--foreground", NULL, "stay in the foreground (always so)", set_foreground},
-    {"--idle-exit", "SECONDS", "end after that long without a client; 0 = never", set_idle_exit},
-    {"--ready-fd", "N", "write a byte to this descriptor when listening", set_ready_fd},
-    {"--version", NULL, "print the version", show_version},
-    {"--help", NULL, "print this", show_help},
+    {"--socket", "PATH", "listen on this socket instead of the default", set_socket},
+    {"--config", "FILE", "read this configuration instead of the default", set_config},
+    {"--foreground", NULL, "stay in the foreground (always done)", set_foreground},
+    {"--idle-exit", "SECONDS", "exit after this long without clients (0: never)", set_idle_exit},
+    {"--ready-fd", "N", "write a byte to this file descriptor when ready", set_ready_fd},
+    {"--version", NULL, "show the version", show_version},
+    {"--help", NULL, "show this text", show_help},
 };
 #define OPTIONS (sizeof(options) / sizeof(options[0]))
 
 static int show_help(struct command_line *line, const char *value)
 {
-    printf("Usage: cutind [OPTION]...\n"
-           "The cutin scheduler: tells processes that share a GPU who holds whom.\n\n");
+    printf(
+        "Usage: cutind [OPTION]...\n"
+        "The scheduler of cutin: lets real-time work hold best-effort work on a shared GPU.\n\n");
     for (size_t i = 0; i < OPTIONS; i++) {
         char left[40];
 
@@ -99,7 +100,9 @@ static int show_help(struct command_line *line, const char *value)
                  options[i].argument ? options[i].argument : "");
         printf("  %-22s %s\n", left, options[i].help);
     }
-    printf("\nExit status: 0 ended as asked, 1 failed, 2 bad usage, 3 another cutind is alive.\n");
+    printf(
+        "\nExit status: 0 stopped as asked, 1 failed, 2 wrong option or configuration, 3 another\n"
+        "cutind serves this socket.\n");
     return 1;
 }
 

@@ -76,8 +76,8 @@ bool limit_client(struct peer *p)
         return false;
     if (may_say(p->daemon))
         log_line(LOG_WARN,
-                 "user %u has %u clients already (clients_per_user): process %d is not scheduled",
-                 (unsigned)p->who.uid, conf->clients_per_user, (int)p->who.pid);
+                 "scheduling off for process %d: user %u has %u clients already (clients_per_user)",
+                 (int)p->who.pid, (unsigned)p->who.uid, conf->clients_per_user);
     peer_send_done(p, -EUSERS, 0);
     return true;
 }
@@ -91,9 +91,9 @@ static void turn_device_away(struct peer *p)
     peer_send_done(p, -EUSERS, 0);
     if (may_say(p->daemon))
         log_line(LOG_WARN,
-                 "user %u has %u clients of a device already (clients_per_device): process %d is "
-                 "not held there",
-                 (unsigned)p->who.uid, p->daemon->conf->clients_per_device, (int)p->who.pid);
+                 "nobody holds process %d on a device: user %u has %u clients there already "
+                 "(clients_per_device)",
+                 (int)p->who.pid, (unsigned)p->who.uid, p->daemon->conf->clients_per_device);
 }
 
 bool limit_device(struct peer *p, uint32_t slot, uint64_t now_ns)

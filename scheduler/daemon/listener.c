@@ -223,7 +223,7 @@ int listener_open(struct listener *l, const char *path, const struct conf *conf,
     *l = (struct listener){.fd = -1, .folder = -1, .lock = -1};
     why[0] = '\0';
     if (strlen(path) >= SOCKET_PATH_MAX) {
-        EXPLAIN("the socket path %.40s... has %zu bytes, at most %d fit", path, strlen(path),
+        EXPLAIN("the socket path %.40s... is too long: %zu bytes of at most %d", path, strlen(path),
                 SOCKET_PATH_MAX - 1);
         return -ENAMETOOLONG;
     }

@@ -225,7 +225,7 @@ int metrics_open(struct metrics **out, const char *address, struct peer *const *
         *out = m;
         return 0;
     }
-    snprintf(why, why_size, "metrics at %.60s: the HTTP library does not start", address);
+    snprintf(why, why_size, "metrics at %.60s: cannot start the HTTP server", address);
     if (!m->http)
         close(fd);
     metrics_close(m);

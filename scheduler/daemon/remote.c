@@ -138,7 +138,7 @@ int remote_run(struct peer *from, const union message *m, uint32_t *count)
 void remote_restore(struct peer *p, const struct message_hello *m)
 {
     if (m->remote_level && set_level(p, p, m->remote_level - 1) != 0)
-        log_line(LOG_INFO, "process %d had been given level %u, which its user may not have",
+        log_line(LOG_INFO, "process %d loses level %u, which its user may not have",
                  (int)p->who.pid, m->remote_level - 1);
     if (m->paused)
         set_paused(p, true);

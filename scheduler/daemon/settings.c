@@ -26,12 +26,12 @@ void settings_reload(struct daemon *d)
     char why[512];
 
     if (conf_load(d->conf, d->conf_path, why, sizeof(why)) != 0) {
-        log_line(LOG_ERROR, "%s; going on as before", why);
+        log_line(LOG_ERROR, "%s; keeping the previous configuration", why);
         return;
     }
     log_set_level(d->conf->log);
     settings_set_policy(d, policy_at(d->conf->policy));
-    log_line(LOG_INFO, "read %s", d->conf->loaded ? d->conf->path : "no file");
+    log_line(LOG_INFO, "configuration: %s", d->conf->loaded ? d->conf->path : "defaults");
     DL_FOREACH (d->peers, p)
         if (p->client && !p->dead && !p->remote &&
             permission_level(d->conf, &p->who, p->asked) != p->level)

@@ -68,7 +68,7 @@ static struct spank_option options[] = {
      take_level},
     {"cutin-weight", "N", "share among tasks of one level, 1 to 1000, where the policy is fair", 1,
      0, take_weight},
-    {"cutin-budget", "US", "GPU time below rt that may be in flight, in microseconds", 1, 0,
+    {"cutin-budget", "US", "GPU time that may be in flight below rt, in microseconds", 1, 0,
      take_budget},
 };
 
@@ -106,7 +106,7 @@ static void comment_show(uint32_t id, const char *old)
         return;
     rc = controller_comment_set(id, new);
     if (rc != SLURM_SUCCESS)
-        slurm_verbose("cutin: the job's comment stays as it is: %s", slurm_strerror(rc));
+        slurm_verbose("cutin: cannot set the job's comment: %s", slurm_strerror(rc));
 }
 
 int slurm_spank_local_user_init(spank_t spank, int argc, char *argv[])
@@ -158,7 +158,7 @@ int slurm_spank_job_prolog(spank_t spank, int argc, char *argv[])
     if (rc == 0)
         rc = job_keep(site.jobs, uid, &job);
     if (rc != 0)
-        slurm_error("cutin: the account of job %s is not told in %s: %s", job.id, site.jobs,
+        slurm_error("cutin: cannot write the account of job %s to %s: %s", job.id, site.jobs,
                     strerror(-rc));
     return ESPANK_SUCCESS;
 }
@@ -183,7 +183,7 @@ static void job_tell(struct job *job, uid_t uid)
     if (rc == 0 || rc == -ESRCH)
         rc = job_begin(site.jobs, uid, job);
     if (rc != 0)
-        slurm_error("cutin: job %s is not told in %s: %s", job->id, site.jobs, strerror(-rc));
+        slurm_error("cutin: cannot write job %s to %s: %s", job->id, site.jobs, strerror(-rc));
 }
 
 static void preload(spank_t spank)

@@ -65,7 +65,7 @@ static int take_qos(struct site *site, const struct argument *a, const char *val
     return take_rule(site, SITE_QOS, value);
 }
 
-#define RULE_FORM "NAME:LEVEL, LEVEL being be, 1, 2, rt or off, at most 64 of them"
+#define RULE_FORM "NAME:LEVEL with LEVEL be, 1, 2, rt or off, at most 64 of them"
 static const struct argument arguments[] = {
     {"default", take_level, 0, "be, 1, 2, rt or off"},
     {"partition", take_partition, 0, RULE_FORM},
@@ -87,10 +87,10 @@ static int site_take(struct site *site, const char *text, char *why, size_t size
             continue;
         if (a->take(site, a, text + length + 1) == 0)
             return 0;
-        snprintf(why, size, "%.100s: wanted is %s=%s", text, a->name, a->form);
+        snprintf(why, size, "%.100s: expected %s=%s", text, a->name, a->form);
         return -EINVAL;
     }
-    snprintf(why, size, "%.100s is no argument; see cutin-slurm(7)", text);
+    snprintf(why, size, "%.100s: unknown argument; see cutin-slurm(7)", text);
     return -EINVAL;
 }
 

@@ -35,8 +35,7 @@ static void refused(CUresult why)
 {
     if (!atomic_exchange(&off, true))
         log_line(LOG_WARN,
-                 "CUTIN_DISTANCE_US: the driver refuses the kernel that delays (error %d); the GPU "
-                 "stays as near as it is",
+                 "CUTIN_DISTANCE_US has no effect: the driver refuses the delay kernel (error %d)",
                  (int)why);
 }
 

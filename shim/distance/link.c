@@ -112,8 +112,8 @@ CUresult link_measure(CUkernel kernel)
         native = assumed;
         rig_run(&rig);
         log_line(LOG_INFO,
-                 "without a distance copies to the device take %u ns and 1 us per %u bytes, and a "
-                 "delay of nothing takes %u ns",
+                 "measured without distance: copies to the device take %u ns and 1 us per %u "
+                 "bytes, an empty delay %u ns",
                  (unsigned)native.fixed_ns, (unsigned)native.bytes_per_us,
                  (unsigned)native.delay_ns);
     }

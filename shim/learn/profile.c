@@ -97,7 +97,7 @@ static void take_file(struct profile *p, struct profile_row *from)
         row->launches = row->samples = row->changed = 0; /* the file has them */
         memset(row->bin, 0, sizeof(row->bin));
     }
-    log_line(LOG_DEBUG, "%d kernels of %s are known from before", n, p->gpu);
+    log_line(LOG_DEBUG, "read a profile of %d kernels on %s", n, p->gpu);
 }
 
 /* ---- the thread ---------------------------------------------------------------------------- */
@@ -114,7 +114,7 @@ static void write_one(struct profile *p, struct profile_row *copy)
     int rc = n ? profile_merge(p->uuid, p->gpu, copy, n, p->text.text) : -EALREADY;
     if (rc != 0) {
         if (n && rc != -EAGAIN)
-            log_line(LOG_DEBUG, "what was learned about kernels is not kept: %s", strerror(-rc));
+            log_line(LOG_DEBUG, "cannot save the profile of kernels: %s", strerror(-rc));
         return;
     }
     pthread_mutex_lock(&lock);

@@ -65,8 +65,8 @@ bool waiting_kernel(struct shim_function *f, CUfunction handle, const struct est
         is_long(e)) {
         atomic_store_explicit(&f->waits, waits = WAITS, memory_order_relaxed);
         log_line(LOG_INFO,
-                 "%.64s takes more than a millisecond, and there is I/O memory: it counts as a "
-                 "kernel that waits for I/O",
+                 "%.64s counts as waiting for I/O: it takes over a millisecond, and I/O memory is "
+                 "registered",
                  function_name(handle));
     }
     return waits == WAITS;

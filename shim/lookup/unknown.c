@@ -55,7 +55,7 @@ static bool name_is_new(const char *name)
 static void say_drained(const char *name)
 {
     if (log_enabled(LOG_INFO) && name_is_new(name))
-        log_line(LOG_INFO, "%s is not known to version %s: its calls wait for buffered work", name,
+        log_line(LOG_INFO, "%s is unknown to version %s: its calls wait for buffered work", name,
                  CUTIN_VERSION);
 }
 
@@ -66,9 +66,9 @@ static void say_empty(const char *name)
     if (!atomic_exchange(&said, true))
         log_line(
             LOG_WARN,
-            "%s is the %dth driver function that version %s does not know: from here on nothing "
-            "is buffered, calls wait in their thread",
-            name, UNKNOWN_THUNKS + 1, CUTIN_VERSION);
+            "buffering off, calls wait in their thread: %s is unknown to version %s, and so are %d "
+            "others",
+            name, CUTIN_VERSION, UNKNOWN_THUNKS);
 }
 
 /* ---- the pool ----------------------------------------------------------------------------- */
@@ -135,9 +135,9 @@ static void link_look(const char *name, void *user)
     if (log_enabled(LOG_INFO) && name_is_new(name))
         log_line(
             LOG_INFO,
-            "%s is not known to version %s, and %s is linked with it: nothing is buffered here, "
-            "calls wait in their thread",
-            name, CUTIN_VERSION, (const char *)user);
+            "buffering off, calls wait in their thread: %s is linked with %s, which is unknown to "
+            "version %s",
+            (const char *)user, name, CUTIN_VERSION);
 }
 
 static int object_look(struct dl_phdr_info *info, size_t size, void *user)

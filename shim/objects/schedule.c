@@ -88,7 +88,7 @@ static void schedule_cpus(const char *list)
                  "CUTIN_CPUS=%.64s is not a list of processors such as 0-3,8; using the process's",
                  list);
     else if (!thread_cpus_usable())
-        log_line(LOG_WARN, "CUTIN_CPUS=%.64s: this process may use none of them; using its own",
+        log_line(LOG_WARN, "CUTIN_CPUS=%.64s: this process may use none of these; using its own",
                  list);
 }
 

@@ -90,9 +90,9 @@ static enum judgement recorded(const struct gpu_device *gpu)
 
 static const char *const unproven[] = {
     [SHARED] = "the GPU is shared through MPS",
-    [UNSEEN] = "nobody has seen yet whether they hold here: cutin run and cutin doctor look",
-    [OUTDATED] = "whether they hold was seen with another driver: cutin run and cutin doctor look",
-    [REFUSED] = "they do not hold here: cutin doctor says why",
+    [UNSEEN] = "not tested here yet; cutin run and cutin doctor test them",
+    [OUTDATED] = "tested with another driver; cutin run and cutin doctor test them again",
+    [REFUSED] = "they do not hold work here; cutin doctor says why",
     [IN_GRAPHS] = NULL,
 };
 
@@ -102,13 +102,13 @@ static const char *objection(const struct shim_context *ctx)
     if (level_lowest() != level_highest() || gates_levels_mixed())
         return "streams of this process have different levels";
     if (gates_peers())
-        return "others may wait for what streams of this process write";
+        return "others may wait for writes by streams of this process";
     if (level_highest() >= CUTIN_LEVEL_RT)
-        return "real-time work is not stopped in the driver";
+        return "real-time work is never held";
     if (!ctx->memops || !api_real[API_cuStreamBatchMemOp_v2])
         return "the driver has no stream memory operations, version 2 (CUDA 11.7)";
     if (config_get()->inline_only)
-        return "a profiler is attached, or launches wait for their work";
+        return "a profiler is attached, or CUDA_LAUNCH_BLOCKING is set";
     return config_get()->gates == GATES_ON ? NULL : unproven[recorded(ctx->gpu)];
 }
 

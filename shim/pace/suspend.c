@@ -57,8 +57,7 @@ static uint64_t after_ns(void)
 static void turn_off(struct device *d, const char *why)
 {
     if (!d->off)
-        log_line(config_get()->suspend == SUSPEND_ON ? LOG_WARN : LOG_INFO,
-                 "suspend is not used, because %s", why);
+        log_line(config_get()->suspend == SUSPEND_ON ? LOG_WARN : LOG_INFO, "suspend off: %s", why);
     d->off = true;
 }
 
@@ -67,11 +66,11 @@ static const char *objection(void)
     if (level_lowest() != level_highest() || gates_levels_mixed())
         return "streams of this process have different levels";
     if (gates_peers())
-        return "others may wait for what streams of this process write";
+        return "others may wait for writes by streams of this process";
     if (level_highest() >= CUTIN_LEVEL_RT)
-        return "real-time work is not stopped";
+        return "real-time work is never held";
     if (config_get()->inline_only)
-        return "a profiler is attached, or launches wait for their work";
+        return "a profiler is attached, or CUDA_LAUNCH_BLOCKING is set";
     if (config_get()->suspend == SUSPEND_AUTO && gates_mps())
         return "the GPU is shared through MPS";
     return groups_objection();
@@ -80,15 +79,15 @@ static const char *objection(void)
 static const char *record_take(struct device *d, struct record *r)
 {
     if (record_read("suspend", d->gpu->uuid, r) != 0)
-        return "cutin doctor has not seen yet whether it works here";
+        return "not tested here yet; cutin doctor tests it";
     if (strcmp(r->version, groups_version()) != 0)
-        return "cutin doctor saw another version of the driver here";
+        return "tested with another driver; cutin doctor tests it again";
     for (int way = 0; way < GROUPS_WAYS; way++)
         if (strcmp(r->way, groups_way_names[way]) == 0) {
             d->way = (enum groups_way)way;
             return NULL;
         }
-    return r->why[0] ? r->why : "cutin doctor saw that it does not work here";
+    return r->why[0] ? r->why : "cutin doctor found that it does not work here";
 }
 
 /* Once, when the first context of the device comes up. What doctor saw decides which way, too,
@@ -98,7 +97,7 @@ static void device_judge(struct device *d)
     struct record record;
     const char *why = objection();
     if (!why && !groups_count(d->gpu->uuid))
-        why = "no channel group of the device was seen";
+        why = "no channel group of the device is known";
     if (!why) {
         const char *unproved = record_take(d, &record);
         why = config_get()->suspend == SUSPEND_AUTO ? unproved : NULL;
@@ -152,7 +151,7 @@ static void device_stop(struct device *d, uint64_t now)
         d->stopped_ns = now;
         d->settled = false;
         if (!d->used)
-            log_line(LOG_INFO, "suspend is used: %u channel groups stand still, by %s",
+            log_line(LOG_INFO, "suspend on: %u channel groups stopped by %s",
                      groups_count(d->gpu->uuid), groups_way_names[d->way]);
         d->used = true;
     }

@@ -62,11 +62,11 @@ static void traced_open(void)
         rc = trace_open(cfg->trace, cfg->trace_records, first, cfg->level);
     if (rc == -EBUSY)
         log_line(LOG_WARN,
-                 "CUTIN_TRACE=%.200s is written by another process; %%p in it stands for "
-                 "the process id; no trace of this one",
+                 "no trace: another process writes CUTIN_TRACE=%.200s; put %%p in it for the "
+                 "process id",
                  cfg->trace);
     else if (rc != 0)
-        log_line(LOG_WARN, "CUTIN_TRACE=%.200s cannot be written: %s; no trace", cfg->trace,
+        log_line(LOG_WARN, "no trace: cannot write CUTIN_TRACE=%.200s: %s", cfg->trace,
                  strerror(-rc));
 }
 

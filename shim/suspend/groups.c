@@ -130,12 +130,12 @@ const char *groups_objection(void)
     static char unknown[128];
 
     if (!objects_version[0])
-        return "the driver was not seen to speak to the resource manager";
+        return "no call of the driver to the resource manager was seen";
     if (atomic_load(&objects_lost))
-        return "the driver has more channel groups than there is room for";
+        return "the driver has too many channel groups";
     if (atomic_load(&objects_schedule_bytes))
         return NULL;
-    snprintf(unknown, sizeof(unknown), "driver %.40s is not one whose resource manager is known",
+    snprintf(unknown, sizeof(unknown), "the resource manager of driver %.40s is not known",
              objects_version);
     return unknown;
 }

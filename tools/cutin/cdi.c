@@ -27,7 +27,7 @@ static void take_path(const struct subcommand *cmd, int row, void *at)
     const char *path = optarg;
 
     if (path[0] != '/' || strrchr(path, '/') == path || path[strlen(path) - 1] == '/')
-        fail_usage(cmd, "--%s needs the whole path of a file, not %s", cmd->options[row].name,
+        fail_usage(cmd, "--%s needs the absolute path of a file, not %s", cmd->options[row].name,
                    path);
     *(const char **)at = path;
 }
@@ -36,8 +36,8 @@ static const struct option_row options[] = {
     {"socket", "PATH", "the daemon's socket (/run/cutin/cutin.sock)",
      TAKE_BY(take_path, socket_path)},
     {"library", "PATH",
-     "libcutin.so as the machine of the containers has it (the one\n"
-     "that belongs to this command)",
+     "libcutin.so on the machine that runs the containers (the one\n"
+     "beside this command)",
      TAKE_BY(take_path, library)},
     {0},
 };
@@ -95,7 +95,7 @@ static int cdi(int argc, char **argv)
         library = paths.library;
     if (library[0])
         return print();
-    say(&subcommand_cdi, "libcutin.so is not installed beside cutin; say where with --library");
+    say(&subcommand_cdi, "libcutin.so is not installed beside cutin; give its path with --library");
     return EXIT_FAILURE;
 }
 
@@ -104,10 +104,11 @@ const struct subcommand subcommand_cdi = {
     .summary = "print what container engines need to run containers under cutin",
     .synopsis = "[--socket PATH] [--library PATH]",
     .about =
-        "Prints a specification of the Container Device Interface. With it in\n"
-        "/etc/cdi/cutin.json, podman, Docker, containerd and CRI-O take\n"
+        "Prints a Container Device Interface specification. Save it as /etc/cdi/cutin.json, and\n"
+        "podman, Docker, containerd and CRI-O accept\n"
         "  podman run --device cutin.dev/level=LEVEL ...\n"
-        "with be, 1, 2 or rt. The container needs glibc; what level it gets is cutind.conf(5)'s.",
+        "where LEVEL is be, 1, 2 or rt. The container needs glibc; cutind.conf(5) says which\n"
+        "level it gets.",
     .options = options,
     .run = cdi,
 };

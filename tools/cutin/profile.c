@@ -28,7 +28,7 @@ static bool json;
 
 static const struct option_row options[] = {
     {"json", NULL, "one JSON object on stdout", TAKE_FLAG(json)},
-    {"mangled", NULL, "names as the modules have them, whole", TAKE_FLAG(reading.mangled)},
+    {"mangled", NULL, "show names mangled and in full", TAKE_FLAG(reading.mangled)},
     {0},
 };
 
@@ -175,7 +175,7 @@ static int show(struct reading *r)
     if (r->list)
         return print_object(json_pack("{s:o}", "gpus", r->list), JSON_REAL_PRECISION(7));
     if (n == 0 || n == -ENOENT)
-        printf("Nothing is known yet: best-effort programs under cutin leave it in %s.\n", folder);
+        printf("No profiles yet: best-effort programs under cutin write them to %s.\n", folder);
     return n >= 0 || n == -ENOENT ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
@@ -193,10 +193,13 @@ const struct subcommand subcommand_profile = {
     .summary = "show how long kernels run, as learned so far",
     .synopsis = "[--json] [--mangled]",
     .about =
-        "Times are of sampled launches, for each function and grid (from BLOCKS to four times\n"
-        "as many). MEAN is of the latest, UPPER what they hardly exceed, which best effort counts\n"
-        "a launch as. P99 is over all samples, to half a power of two. Names are demangled and\n"
-        "shortened to fit; in JSON they are whole, and symbol is the name that the module has.",
+        "Times come from sampled launches, per function and grid size (from BLOCKS to four times\n"
+        "as many).\n"
+        "MEAN: of the latest launches.\n"
+        "UPPER: hardly ever exceeded by these; best effort counts each launch as this long.\n"
+        "P99: over all samples, to half a power of two.\n"
+        "Names are demangled and shortened to fit; JSON has them in full, and `symbol` is the\n"
+        "name in the module.",
     .options = options,
     .run = profile,
 };

@@ -24,10 +24,8 @@ static struct bench_plan given = {.arrivals = {.kind = ARRIVALS_CLOSED},
 
 static const struct option_row options[] = {
     BENCH_OPTION_ROWS(given, "closed"),
-    {"samples", "N", "per mode and variant (300)", TAKE_NUMBER(given.samples, 1, 1000000)},
-    {"be-kernel-us", "N",
-     "duration of best-effort kernels (one after the other 20, 200, 2000 and\n"
-     "50000)",
+    {"samples", "N", "samples per mode and variant (300)", TAKE_NUMBER(given.samples, 1, 1000000)},
+    {"be-kernel-us", "N", "duration of best-effort kernels (20, 200, 2000 and 50000, in turn)",
      TAKE_NUMBER(given.be_kernel_us, 1, 1000000)},
     {0},
 };
@@ -177,8 +175,7 @@ static int kernel_rows(const struct bench_plan *plan, uint32_t us, double part, 
         row.gate_us = bench_gate_us(&b);
         row.wait = b.stages.figures[STAGE_begin];
         if (rc == 0 && b.checked && !b.identical) {
-            say(&subcommand_ablation, "%s, %u us: best effort's result is not the undisturbed one",
-                row.variant, us);
+            say(&subcommand_ablation, "%s, %u us: best effort's result is wrong", row.variant, us);
             rc = -EIO;
         }
         if (rc == 0 && !plan->json)
@@ -206,7 +203,7 @@ static int run(const struct bench_plan *plan, int argc, char **argv)
         rc = 0;
     if (progress_cancel)
         say(&subcommand_ablation, "interrupted%s",
-            rc == 0 ? "; the rows are those that were complete" : " before anything was measured");
+            rc == 0 ? "; the incomplete row is left out" : " before anything was measured");
     root = json_pack("{s:o, s:b, s:o*}", "rows", rows, "interrupted", (int)progress_cancel,
                      "config", config);
     if (config)
@@ -236,12 +233,12 @@ static int ablation(int argc, char **argv)
 
 const struct subcommand subcommand_ablation = {
     .name = "ablation",
-    .summary = "what each means of holding back is worth",
+    .summary = "compare the ways of holding best effort back",
     .synopsis = "[OPTIONS]",
     .about =
-        "The measurement of `cutin latency` with a cap on commands, the cap on time, alone mode,\n"
-        "padding, gates and suspending, one at a time: what each adds to real time's latency, and\n"
-        "the throughput that it leaves to best effort.",
+        "Measures as `cutin latency` does, with a cap on commands, the cap on time, the cap while\n"
+        "alone, padding, gates and suspending, one at a time: what each adds to real time's\n"
+        "latency, and the throughput that it leaves to best effort.",
     .options = options,
     .run = ablation,
 };

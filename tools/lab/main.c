@@ -20,7 +20,7 @@ static const struct group groups[] = {
 static const struct program program = {
     .name = "cutin-lab",
     .purpose = "Benchmarks of cutin, recordings of programs, and predictions from them.",
-    .more = "`cutin` has what serving needs.",
+    .more = "cutin(1) has the commands for serving.",
     .groups = groups,
 };
 

@@ -67,15 +67,16 @@ static struct plan {
 } given = {.calls = 20000, .rounds = 5, .mode = -1};
 
 static const struct option_row options[] = {
-    {"sim", NULL, "on the simulated GPU's null mode (the default)", TAKE_FLAG(given.sim)},
-    {"real", NULL, "on this machine's GPU", TAKE_FLAG(given.real)},
-    {"calls", "N", "timed calls of each kind, per thread and round (default 20000)",
+    {"sim", NULL, "use the null mode of the simulated GPU (the default)", TAKE_FLAG(given.sim)},
+    {"real", NULL, "use this machine's GPU", TAKE_FLAG(given.real)},
+    {"calls", "N", "timed calls of each kind, per thread and round (20000)",
      TAKE_NUMBER(given.calls, 100, 1000000)},
-    {"rounds", "N", "rounds of all modes (default 5)", TAKE_NUMBER(given.rounds, 1, MOST_ROUNDS)},
-    {"threads", "N", "only with so many threads, a stream each (default 1, then 8)",
+    {"rounds", "N", "rounds of all modes (5)", TAKE_NUMBER(given.rounds, 1, MOST_ROUNDS)},
+    {"threads", "N", "use N threads, each with its own stream (1, then 8)",
      TAKE_NUMBER(given.threads, 1, MOST_THREADS)},
     {"json", NULL, "one JSON object on stdout", TAKE_FLAG(given.json)},
-    {"plot", "FILE", "as a picture, FILE.png or FILE.svg (gnuplot)", TAKE_TEXT(given.plot)},
+    {"plot", "FILE", "draw the figures to FILE.png or FILE.svg (needs gnuplot)",
+     TAKE_TEXT(given.plot)},
     {"worker", "MODE", NULL, TAKE_WORD(given.mode, mode_names)},
     {0},
 };
@@ -397,7 +398,7 @@ static int run_rounds(struct plan *plan, const struct paths *paths, struct resul
         for (int mode = 0; mode < MODES && rc == 0; mode++) {
             rc = measure(mode, plan, paths, seen[rounds][mode]);
             if (rc != 0 && rc != -ECANCELED)
-                say(&subcommand_overhead, "the %s process could not be measured", mode_names[mode]);
+                say(&subcommand_overhead, "cannot measure the %s process", mode_names[mode]);
         }
     if (rc == -ECANCELED && rounds > 0)
         rc = 0;
@@ -520,12 +521,12 @@ static int overhead(int argc, char **argv)
 
 const struct subcommand subcommand_overhead = {
     .name = "overhead",
-    .summary = "what cutin adds to a driver call, in nanoseconds",
+    .summary = "measure what cutin adds to a driver call, in nanoseconds",
     .synopsis = "[OPTIONS]",
     .about =
-        "Times launches (also into the default stream, by cuLaunchKernelEx, cooperative, and of a\n"
-        "graph of one kernel), event records and asynchronous copies bare and under cutin:\n"
-        "passed through (real time), submitted inline and buffered (best effort).",
+        "Times launches (also to the default stream, with cuLaunchKernelEx, cooperative, and of a\n"
+        "one-kernel graph), event records and asynchronous copies: bare, and under cutin passed\n"
+        "through (real time), submitted inline and buffered (best effort).",
     .options = options,
     .run = overhead,
 };

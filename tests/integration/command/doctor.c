@@ -226,8 +226,8 @@ Test(doctor, does_not_believe_success_without_effect)
 Test(doctor, leaves_a_driver_of_an_unknown_version_alone)
 {
     not_used((const char *[]){"SIMGPU_RM=accept", "SIMGPU_RM_VERSION=470.256.02", NULL},
-             "driver 470.256.02 is not one whose resource manager is known",
-             "470.256.02 none driver 470.256.02 is not one whose resource manager is known\n");
+             "the resource manager of driver 470.256.02 is not known",
+             "470.256.02 none the resource manager of driver 470.256.02 is not known\n");
 }
 
 Test(doctor, asks_the_daemon_for_what_this_user_may)

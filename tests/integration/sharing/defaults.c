@@ -203,13 +203,13 @@ static void has_none(const char *const command[], const char *const env[], const
 
 Test(defaults, a_program_of_which_nobody_has_asked_has_none)
 {
-    has_none(bare, preloaded, "no gates: nobody has seen yet whether they hold here");
+    has_none(bare, preloaded, "no gates: not tested here yet");
 }
 
 Test(defaults, a_program_whose_driver_does_not_hold_has_none)
 {
     has_none(under_run, (const char *[]){"SIMGPU_WAITS=pass", NULL},
-             "no gates: they do not hold here");
+             "no gates: they do not hold work here");
 }
 
 Test(defaults, what_was_seen_with_another_driver_does_not_count)
@@ -219,5 +219,5 @@ Test(defaults, what_was_seen_with_another_driver_does_not_count)
     run_asks(NULL);
     process_free(daemon);
     has_none(bare, (const char *[]){PRELOAD, SIMULATOR, "SIMGPU_DRIVER_VERSION=12080", NULL},
-             "no gates: whether they hold was seen with another driver");
+             "no gates: tested with another driver");
 }

@@ -155,7 +155,7 @@ static void expect_restored_without(struct process *killed)
 
 static void hold(void)
 {
-    hold_until("suspend is used");
+    hold_until("suspend on");
 }
 
 /* How many kernels a hold stops, where one runs for far longer than anybody takes to look. */
@@ -175,7 +175,7 @@ Test(suspend, a_hold_stops_the_kernel_that_runs)
 {
     cr_expect_eq(stopped(SUSPENDING("accept", "on")), 1);
     cr_expect_eq(device_log_count(ended_while_held, NULL), 0);
-    expect_said("suspend is used: 1 channel groups stand still, by schedule");
+    expect_said("suspend on: 1 channel groups stopped by schedule");
 }
 
 Test(suspend, is_off_unless_asked_for)
@@ -199,35 +199,33 @@ Test(suspend, layouts_of_the_oldest_driver)
 Test(suspend, a_driver_of_an_unknown_version_is_left_alone)
 {
     cr_expect_eq(stopped(SUSPENDING("accept", "on", "SIMGPU_RM_VERSION=470.256.02")), 0);
-    expect_said("suspend is not used, because driver 470.256.02 is not one whose resource manager "
-                "is known");
+    expect_said("suspend off: the resource manager of driver 470.256.02 is not known");
 }
 
 Test(suspend, a_refusal_is_said_once)
 {
     start(SUSPENDING("refuse", "on"));
-    hold_until("suspend is not used");
+    hold_until("suspend off");
     release();
     finish();
     cr_expect_eq(device_log_count(stood_still, NULL), 0);
-    expect_said("suspend is not used, because the resource manager refuses it");
+    expect_said("suspend off: the resource manager refuses it");
 }
 
 Test(suspend, success_without_effect_is_seen)
 {
     start(SUSPENDING("ignore", "on"));
-    hold_until("suspend is not used");
+    hold_until("suspend off");
     release();
     finish();
     cr_expect_eq(device_log_count(stood_still, NULL), 0);
-    expect_said("suspend is not used, because it had no effect");
+    expect_said("suspend off: it had no effect");
 }
 
 Test(suspend, where_there_is_no_resource_manager)
 {
     cr_expect_eq(stopped(SUSPENDING("off", "on")), 0);
-    expect_said("suspend is not used, because the driver was not seen to speak to the resource "
-                "manager");
+    expect_said("suspend off: no call of the driver to the resource manager was seen");
 }
 
 Test(suspend, time_slices_where_there_is_no_other_run_list)
@@ -236,7 +234,7 @@ Test(suspend, time_slices_where_there_is_no_other_run_list)
     hold();
     release();
     finish();
-    expect_said("suspend is used: 1 channel groups stand still, by timeslice");
+    expect_said("suspend on: 1 channel groups stopped by timeslice");
 }
 
 static void record(const char *version, const char *way, const char *why)
@@ -258,7 +256,7 @@ static void record(const char *version, const char *way, const char *why)
 Test(suspend, auto_needs_what_doctor_saw)
 {
     cr_expect_eq(stopped(SUSPENDING("accept", "auto")), 0);
-    expect_said("suspend is not used, because cutin doctor has not seen yet whether it works here");
+    expect_said("suspend off: not tested here yet");
 }
 
 Test(suspend, auto_goes_by_what_doctor_saw)
@@ -271,14 +269,14 @@ Test(suspend, auto_says_what_doctor_saw_against_it)
 {
     record("580.65.06", "none", "the controls succeed and the kernel runs on");
     cr_expect_eq(stopped(SUSPENDING("accept", "auto")), 0);
-    expect_said("suspend is not used, because the controls succeed and the kernel runs on");
+    expect_said("suspend off: the controls succeed and the kernel runs on");
 }
 
 Test(suspend, auto_does_not_believe_what_doctor_saw_of_another_driver)
 {
     record("570.211.01", "schedule", "");
     cr_expect_eq(stopped(SUSPENDING("accept", "auto")), 0);
-    expect_said("suspend is not used, because cutin doctor saw another version of the driver here");
+    expect_said("suspend off: tested with another driver");
 }
 
 /* ---- nothing stands still for good ---------------------------------------------------------- */
@@ -297,7 +295,7 @@ Test(suspend, goes_on_when_the_real_time_process_is_killed)
 
     start(SUSPENDING("accept", "on"));
     rt = inference_start("1000", "30");
-    cr_assert(process_says(test.be, "suspend is used", 60), "%s", process_err(test.be));
+    cr_assert(process_says(test.be, "suspend on", 60), "%s", process_err(test.be));
     expect_restored_without(rt);
     finish();
     process_free(rt);
@@ -359,5 +357,5 @@ Test(suspend, a_process_of_several_levels_is_not_stopped)
     cr_expect_eq(
         stopped(SUSPENDING("accept", "on", "CUTIN_PRIORITY=1", "CUTIN_STREAM_PRIORITY=inherit")),
         0);
-    expect_said("suspend is not used, because streams of this process have different levels");
+    expect_said("suspend off: streams of this process have different levels");
 }

@@ -89,7 +89,7 @@ Test(daemon, a_socket_path_that_cannot_be_is_explained)
     path[0] = '/';
     path[sizeof(path) - 1] = '\0';
     cr_assert_eq(run("--socket", path), 1);
-    cr_assert(strstr(errors, "at most 107 fit"), "%s", errors);
+    cr_assert(strstr(errors, "of at most 107"), "%s", errors);
     snprintf(path, sizeof(path), "%s/no/such/s", place.folder);
     cr_assert_eq(run("--socket", path), 1);
     cr_assert_eq(lines(errors), 1);

@@ -49,14 +49,14 @@ Test(site, paths_and_the_comment_are_taken)
 Test(site, a_mistake_is_said_with_what_is_wanted)
 {
     static const char *const wrong[][2] = {
-        {"default=high", "default=high: wanted is default=be, 1, 2, rt or off"},
-        {"default", "default is no argument"},
-        {"level=rt", "level=rt is no argument"},
-        {"partition=rt", "wanted is partition=NAME:LEVEL"},
-        {"partition=:rt", "wanted is partition=NAME:LEVEL"},
-        {"qos=a:4", "wanted is qos=NAME:LEVEL"},
-        {"comment=yes", "wanted is comment=on or off"},
-        {"library=libcutin.so", "wanted is library=an absolute path"},
+        {"default=high", "default=high: expected default=be, 1, 2, rt or off"},
+        {"default", "default: unknown argument"},
+        {"level=rt", "level=rt: unknown argument"},
+        {"partition=rt", "expected partition=NAME:LEVEL"},
+        {"partition=:rt", "expected partition=NAME:LEVEL"},
+        {"qos=a:4", "expected qos=NAME:LEVEL"},
+        {"comment=yes", "expected comment=on or off"},
+        {"library=libcutin.so", "expected library=an absolute path"},
     };
 
     for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {

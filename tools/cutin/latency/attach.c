@@ -267,8 +267,8 @@ static void print(const struct attach *a)
         printf("%-22s %s\n", "", wait_method(a));
         print_figures("hold times", &a->held);
     } else {
-        puts("it writes no trace that can be read here: start it with CUTIN_TRACE=FILE for its own "
-             "latencies");
+        puts("no latencies: it writes no trace that can be read here; start it with "
+             "CUTIN_TRACE=FILE");
     }
     print_below(a);
     print_worst(a);
@@ -345,8 +345,7 @@ static int look(struct attach *a)
     if (!then || then->level == 0) {
         say(&subcommand_latency,
             then ? "process %s is best effort: it holds nobody"
-                 : "no process %s under cutin; `cutin "
-                   "list` shows those that are",
+                 : "no process %s under cutin; `cutin list` shows those that are",
             a->plan->who);
         return EXIT_FAILURE;
     }

@@ -36,38 +36,41 @@ static const char *worker;
 static const struct option_row options[] = {
     BENCH_OPTION_ROWS(bench.plan, "poisson"),
     {"preset", "NAME",
-     "the protocol of others, with what they report: xsched, reef, gpreempt or\n"
-     "mlperf-server; what is given beside it counts",
+     "use a published protocol and show its figures: xsched, reef, gpreempt or\n"
+     "mlperf-server; other options override the preset",
      TAKE_WORD(preset, preset_names)},
-    {"samples", "N", "per mode (1000)", TAKE_NUMBER(bench.plan.samples, 1, 1000000)},
+    {"samples", "N", "samples per mode (1000)", TAKE_NUMBER(bench.plan.samples, 1, 1000000)},
     {"be-kernel-us", "N", "duration of best-effort kernels (200)",
      TAKE_NUMBER(bench.plan.be_kernel_us, 1, 1000000)},
-    {"be-graph", "N", "best effort launches a CUDA graph of N such kernels",
+    {"be-graph", "N", "best effort launches CUDA graphs of N kernels",
      TAKE_NUMBER(bench.plan.be_graph, 1, 100000)},
-    {"mode", "MODE", "alone, native or cutin; with --be-graph also ungated; may be\nrepeated (all)",
+    {"mode", "MODE",
+     "measure only this mode: alone, native, cutin or, with --be-graph, ungated;\n"
+     "may be repeated (all)",
      TAKE_WORDS(bench.plan.modes, bench_mode_names)},
-    {"floor-ms", "N", "how long to look for the machine's own noise first; 0: not at all (300)",
+    {"floor-ms", "N", "how long to measure the machine's own noise first; 0: not at all (300)",
      TAKE_NUMBER(bench.plan.floor_ms, 0, 600000)},
     {"percentile", "P",
-     "also this one, such as 99.9, with its interval; refused where --samples\n"
-     "are too few for it",
+     "also print this percentile, such as 99.9, with its interval; needs enough\n"
+     "--samples",
      TAKE_DECIMAL(bench.plan.percentile, 0.001, 99.9999)},
-    {"bound", "US", "say how many answers are later than that",
+    {"bound", "US", "count the answers that take longer",
      TAKE_DECIMAL(bench.plan.bound_us, 0.001, 1e9)},
     {"break", "US",
-     "end at the first answer under cutin that takes longer, and leave a trace\n"
+     "stop at the first answer under cutin that takes longer, and write a trace\n"
      "of the last 50 ms of all processes for ui.perfetto.dev",
      TAKE_DECIMAL(bench.plan.break_us, 0.001, 1e9)},
-    {"break-trace", "FILE", "where (break.json)", TAKE_TEXT(bench.plan.break_trace)},
+    {"break-trace", "FILE", "the trace of --break (break.json)", TAKE_TEXT(bench.plan.break_trace)},
     {"histogram", "FILE",
-     "the latencies as HDR histograms: FILE.json, or for each mode the text of\n"
-     "HdrHistogram's plotters, in FILE with the mode before its ending",
+     "write the latencies as HDR histograms: to FILE.json, or as one text file\n"
+     "per mode for HdrHistogram's plotters (FILE.cutin.hgrm for FILE.hgrm)",
      TAKE_TEXT(bench.plan.histogram)},
     {"attach", "PID",
-     "measure this running process instead, or the busiest of a level (1, 2, rt),\n"
-     "by its page and its trace, without touching it",
+     "measure a running process from outside: PID, or the busiest process of a\n"
+     "level (1, 2, rt)",
      TAKE_TEXT(attach.who)},
-    {"seconds", "N", "for how long (5)", TAKE_DECIMAL(attach.seconds, 0.01, 86400)},
+    {"seconds", "N", "how long to measure, with --attach (5)",
+     TAKE_DECIMAL(attach.seconds, 0.01, 86400)},
     {"socket", "PATH", "the daemon's socket, with --attach", TAKE_TEXT(attach.socket)},
     {"worker", "ROLE", NULL, TAKE_TEXT(worker)},
     {0},
@@ -97,11 +100,12 @@ static void check(struct bench_plan *p)
     if (p->preset && p->modes >> BENCH_CUTIN & 1)
         p->stages = true;
     if (p->break_us > 0 && !(p->modes >> BENCH_CUTIN & 1))
-        fail_usage(cmd, "--break is for --mode cutin");
+        fail_usage(cmd, "--break needs --mode cutin");
     if (p->break_us > 0 && p->stages && p->method == BENCH_TRACE_EVENTS)
-        fail_usage(cmd, "--break keeps the newest records, --stages events the first: one of them");
+        fail_usage(cmd,
+                   "--break keeps the newest trace records, --stages events the first: use one");
     if (p->stages && !(p->modes >> BENCH_CUTIN & 1))
-        fail_usage(cmd, "--stages are those of --mode cutin");
+        fail_usage(cmd, "--stages needs --mode cutin");
     if (p->samples < figures_least_samples(p->percentile))
         fail_usage(cmd, "--percentile %g needs at least %zu samples, not %u", p->percentile,
                    figures_least_samples(p->percentile), p->samples);
@@ -128,7 +132,7 @@ static int report(struct bench *b, int argc, char **argv)
     if (bench_has(b, BENCH_CUTIN) && !bench_engaged(b) && !b->cancelled && !b->broke.broke) {
         say(&subcommand_latency,
             "cutin held nobody (%" PRIu64 " cut-ins, %" PRIu64 " holds, %" PRIu64
-            " gates): these figures are not its",
+            " gates): the figures do not show its effect",
             b->engagement.cut_ins, b->engagement.holds, b->engagement.gates);
         rc = EXIT_FAILURE;
     }
@@ -170,8 +174,9 @@ const struct subcommand subcommand_latency = {
     .summary = "measure how long real-time work waits on a busy GPU",
     .synopsis = "[OPTIONS]",
     .about =
-        "Measures from a request's arrival to the completion of its short kernel: alone, beside a\n"
-        "busy best-effort process on the plain driver (native), and with both under cutin.",
+        "Measures the time from a request's arrival to the completion of its short kernel: alone,\n"
+        "beside a busy best-effort process on the plain driver (native), and with both under\n"
+        "cutin.",
     .options = options,
     .run = latency,
 };

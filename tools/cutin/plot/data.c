@@ -17,8 +17,8 @@ int data_path(const char *name, char path[PATH_MAX], char *why, size_t why_bytes
 
     paths_find(&paths);
     if (!paths.data[0]) {
-        snprintf(why, why_bytes, "what draws is not installed beside %s: no folder share/cutin",
-                 paths.self);
+        snprintf(why, why_bytes,
+                 "the plot scripts are not installed beside %s: no folder share/cutin", paths.self);
         return -ENOENT;
     }
     n = snprintf(path, PATH_MAX, "%s/%s", paths.data, name);

@@ -120,7 +120,7 @@ int plot_draw(const json_t *root, enum plot_format format, int fd, char *why, si
     int script, rc;
 
     if (!kind) {
-        snprintf(why, why_bytes, "there is nothing in the figures that can be drawn");
+        snprintf(why, why_bytes, "these figures cannot be drawn");
         return -EINVAL;
     }
     snprintf(name, sizeof(name), "%s.gp", kind->name);

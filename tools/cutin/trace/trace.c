@@ -32,14 +32,13 @@ static const struct option_row options[] = {
     {"sim", NULL, "run on the simulated GPU", TAKE_FLAG(given.sim)},
     {"no-daemon", NULL, "start no daemon, as with cutin run", TAKE_FLAG(given.no_daemon)},
     {"records", "N",
-     "records that are kept of each process, of 64 bytes\n"
-     "(65536); a longer run keeps its end",
+     "records to keep per process, 64 bytes each; of a longer\n"
+     "run, the newest are kept (65536)",
      TAKE_NUMBER(given.records, TRACE_LEAST_RECORDS, TRACE_MOST_RECORDS)},
-    {"mangled", NULL, "names of kernels as their modules have them, whole",
-     TAKE_FLAG(given.mangled)},
+    {"mangled", NULL, "show kernel names mangled and in full", TAKE_FLAG(given.mangled)},
     {"merge", NULL,
-     "operands are traces (CUTIN_TRACE) and event logs of the\n"
-     "simulator (SIMGPU_LOG) to be merged",
+     "merge these traces (CUTIN_TRACE) and event logs of the\n"
+     "simulator (SIMGPU_LOG)",
      TAKE_FLAG(given.merge)},
     {0},
 };
@@ -91,8 +90,8 @@ static int source_open(struct sources *s, const char *path)
         return 0;
     } else {
         rc = -EBADMSG;
-        say(&subcommand_trace,
-            "%s: it is neither a trace of cutin nor an event log of the simulator", path);
+        say(&subcommand_trace, "%s: neither a trace of cutin nor an event log of the simulator",
+            path);
     }
     fclose(f);
     return rc;
@@ -138,7 +137,7 @@ static int write_json(const struct sources *s, const char *path, bool mangled)
     rc = trace_json_end(&json);
     progress_end();
     if (fclose(out) != 0 || rc != 0) {
-        say(&subcommand_trace, "%s: it could not be written", path);
+        say(&subcommand_trace, "cannot write %s", path);
         return -EIO;
     }
     fprintf(stderr,
@@ -162,7 +161,8 @@ static int merge(void *user, char *const *paths, size_t n)
     for (size_t i = 0; i < n && rc == 0; i++)
         rc = source_open(&s, paths[i]);
     if (rc == 0 && s.traces == 0 && !p->merge) {
-        say(&subcommand_trace, "no process of it used the GPU under cutin; nothing was traced");
+        say(&subcommand_trace,
+            "nothing was traced: none of its processes used the GPU under cutin");
         rc = -ENODATA;
     }
     if (rc == 0)
@@ -215,11 +215,9 @@ const struct subcommand subcommand_trace = {
     .synopsis = "[OPTIONS] [--] PROGRAM [ARGUMENT...]\n"
                 "       cutin trace --merge [--mangled] [-o FILE] FILE...",
     .about =
-        "Runs PROGRAM, traces every process of it that uses CUDA, and merges the traces into one\n"
-        "JSON file that Perfetto and Chrome open: calls, what is buffered and in flight, holds "
-        "and\n"
-        "cut-ins, and the GPU's own timeline where it is simulated or was timed. The exit status "
-        "is\n"
+        "Runs PROGRAM, traces each of its processes that uses CUDA, and merges the traces into\n"
+        "one JSON file for Perfetto or Chrome: calls, buffered and in-flight commands, holds and\n"
+        "cut-ins, and the GPU's timeline where it is simulated or timed. The exit status is\n"
         "PROGRAM's; 125 to 127 as with env(1).",
     .options = options,
     .run = trace,

@@ -47,25 +47,27 @@ static void take_another(const struct subcommand *cmd, int row, void *at)
 }
 
 static const struct option_row options[] = {
-    {"sim", NULL, "on simulated GPUs of this run's own", TAKE_FLAG(given.disb.sim)},
-    {"workload", "NAME", "A, B, C, D, E, REAL, or of --file; may be repeated (all)",
+    {"sim", NULL, "run on private simulated GPUs", TAKE_FLAG(given.disb.sim)},
+    {"workload", "NAME", "A, B, C, D, E, REAL, or one of --file; may be repeated (all)",
      TAKE_BY(take_another, given.workload)},
-    {"seconds", "N", "of each mode (5)", TAKE_NUMBER(given.disb.seconds, 1, 3600)},
+    {"seconds", "N", "duration of each mode (5)", TAKE_NUMBER(given.disb.seconds, 1, 3600)},
     {"mode", "MODE",
      "rt-only, sequential, streams, priority-streams, native, cutin,\n"
      "cutin-streams or cutin-padding; may be repeated (all)",
      TAKE_WORDS(given.modes, mode_names)},
-    {"file", "FILE", "workloads of this JSON file instead of A to REAL", TAKE_TEXT(given.file)},
-    {"model", "NAME=FILE", "the model NAME is the first request of this .cutw file",
+    {"file", "FILE", "use the workloads of this JSON file instead of A to REAL",
+     TAKE_TEXT(given.file)},
+    {"model", "NAME=FILE", "use the first request of this .cutw file as model NAME",
      TAKE_BY(take_another, given.model)},
-    {"speed", "N", "percent of the published GPU's speed, for generated models (200)",
+    {"speed", "N", "speed of generated models, in percent of the published GPU (200)",
      TAKE_NUMBER(given.percent, 1, 100000)},
-    {"apart", NULL, "every best-effort client in a process of its own, in native and cutin",
+    {"apart", NULL, "run each best-effort client in its own process, in native and cutin",
      TAKE_FLAG(given.disb.apart)},
-    {"seed", "N", "of arrivals and generated models (1)",
+    {"seed", "N", "random seed of arrivals and generated models (1)",
      TAKE_NUMBER(given.disb.seed, 0, UINT64_MAX)},
     {"json", NULL, "one JSON object on stdout, instead of tables", TAKE_FLAG(given.json)},
-    {"plot", "FILE", "as a picture, FILE.png or FILE.svg (gnuplot)", TAKE_TEXT(given.plot)},
+    {"plot", "FILE", "draw the figures to FILE.png or FILE.svg (needs gnuplot)",
+     TAKE_TEXT(given.plot)},
     {"worker", "N", NULL, TAKE_NUMBER(given.worker, 0, DISB_CLIENTS)},
     {0},
 };
@@ -101,8 +103,8 @@ static int check_workloads(struct plan *p)
             break;
         }
         if (!json_object_get(all, p->workload.text[i])) {
-            snprintf(p->disb.why, sizeof(p->disb.why), "there is no workload %s in %s",
-                     p->workload.text[i], p->file ? p->file : "A, B, C, D, E and REAL");
+            snprintf(p->disb.why, sizeof(p->disb.why), "no workload %s in %s", p->workload.text[i],
+                     p->file ? p->file : "A, B, C, D, E and REAL");
             return -ENOENT;
         }
     }
@@ -366,10 +368,11 @@ static int disb(int argc, char **argv)
 
 const struct subcommand subcommand_disb = {
     .name = "disb",
-    .summary = "inference clients of both kinds on one GPU: the REEF paper's benchmark",
+    .summary = "run the REEF paper's benchmark: inference clients on one GPU",
     .synopsis = "[OPTIONS]",
-    .about = "Serves the same requests in several modes, on the plain driver and under cutin, and\n"
-             "compares real-time latency and overall throughput with real time by itself.",
+    .about =
+        "Serves the same real-time and best-effort requests in several modes, on the plain driver\n"
+        "and under cutin, and compares latency and throughput with real time by itself.",
     .options = options,
     .run = disb,
 };

@@ -71,60 +71,61 @@ static void take_pattern(const struct subcommand *cmd, int row, void *at)
         snprintf(all + strlen(all), sizeof(all) - strlen(all), "%s%s", i ? ", " : "",
                  access_pattern(i)->name);
     if (!p)
-        fail_usage(cmd, "--pattern=%s is none of %s", optarg, all);
+        fail_usage(cmd, "--pattern=%s is not one of: %s", optarg, all);
     *(const struct access_pattern **)at = p;
 }
 
 static const struct option_row options[] = {
-    {"rtt", "TIME", "the GPU is a round trip away, such as 8us (docs/whatif.md)",
+    {"rtt", "TIME", "round trip to a GPU at a distance, such as 8us",
      TAKE_BY(take_time, given.machine.distance.rtt_ns)},
-    {"tags", "N", "reads of the host's memory in flight at once (140)",
+    {"tags", "N", "reads of host memory in flight at once (140)",
      TAKE_NUMBER(given.machine.distance.tags, 1, 65536)},
-    {"request-bytes", "N", "of each of these (128)",
+    {"request-bytes", "N", "size of each of these reads (128)",
      TAKE_NUMBER(given.machine.distance.request_bytes, 1, 4096)},
-    {"native-rtt", "TIME", "round trip where it was recorded (1.2us)",
+    {"native-rtt", "TIME", "round trip of the recording machine (1.2us)",
      TAKE_BY(take_time, given.machine.distance.native_rtt_ns)},
-    {"modules", "N", "the GPU is parted into modules, 2 to 16",
+    {"modules", "N", "split the GPU into N modules, 2 to 16",
      TAKE_NUMBER(given.machine.modules.modules, 2, MODULES_MOST)},
-    {"link", "GB/s", "what a module exchanges with others, in and out (768)",
+    {"link", "GB/s", "bandwidth of a module to the others, in plus out (768)",
      TAKE_DECIMAL(given.machine.modules.link_gbs, 1, 1e6)},
-    {"dram", "GB/s", "of the memories of all modules (3072)",
+    {"dram", "GB/s", "memory bandwidth of all modules together (3072)",
      TAKE_DECIMAL(given.machine.modules.dram_gbs, 1, 1e6)},
-    {"blocks", "HOW", "round-robin or batches: blocks over modules",
+    {"blocks", "HOW", "assign blocks to modules round-robin or in batches",
      TAKE_WORD(given.blocks, block_words)},
-    {"pages", "HOW", "interleaved or first-touch", TAKE_WORD(given.pages, page_words)},
+    {"pages", "HOW", "place pages interleaved or by first-touch",
+     TAKE_WORD(given.pages, page_words)},
     {"remote-cache", "MB",
-     "of 16 MB of L2, for remote data alone; where none of\n"
-     "these three is given, each step is shown",
+     "part of the 16 MB of L2 that caches remote data only;\n"
+     "without these three options, each step is shown",
      TAKE_NUMBER(given.remote_mb, 0, L2_MB)},
     {"pattern", "NAME",
-     "what kernels read, which no recording says: stream,\n"
-     "stencil (unless given), mesh, sparse, table, graph, uneven",
+     "what kernels read, which is not recorded: stream, stencil\n"
+     "(the default), mesh, sparse, table, graph or uneven",
      TAKE_BY(take_pattern, given.machine.pattern)},
     {"memory", "SHARE",
-     "part of a kernel's time that memory needs for it (0.6,\n"
-     "from where on the paper calls it memory-intensive)",
+     "share of a kernel's time that memory needs (0.6, the least\n"
+     "that the paper calls memory-intensive)",
      TAKE_DECIMAL(given.machine.memory, 0.001, 1)},
     {"speed", "X", "kernels are X times as fast", TAKE_DECIMAL(given.machine.speed, 0.001, 1000)},
     {"host-speed", "X", "the program is X times as fast between its calls",
      TAKE_DECIMAL(given.machine.host_speed, 0.001, 1000)},
     {"sms", "N", "multiprocessors (as recorded)", TAKE_NUMBER(given.machine.processors, 1, 1024)},
-    {"recorded-sms", "N", "of the GPU of the recording (108)",
+    {"recorded-sms", "N", "multiprocessors of the recorded GPU (108)",
      TAKE_NUMBER(given.machine.recorded_processors, 1, 1024)},
-    {"rate", "N", "requests come at random, N a second; latency is from arrival",
+    {"rate", "N", "N random requests per second; latency counts from arrival",
      TAKE_DECIMAL(given.load.per_s, 0.001, 1e6)},
-    {"requests", "N", "so many, with --rate (1000)",
+    {"requests", "N", "number of requests, with --rate (1000)",
      TAKE_NUMBER(given.load.requests, 1, MOST_REQUESTS)},
-    {"rt", "FILE", "the recording of a real-time program beside it (FILE itself)",
+    {"rt", "FILE", "recording of the real-time program (the same recording)",
      TAKE_TEXT(given.rt_path)},
-    {"rt-rate", "N", "requests of that one cut in at random, N a second",
+    {"rt-rate", "N", "N random real-time requests per second, which cut in",
      TAKE_DECIMAL(given.rt_load.per_s, 0.001, 1e6)},
-    {"budget-us", "N", "of FILE's work that a cut-in finds in flight (200)",
+    {"budget-us", "N", "work in flight that a cut-in waits for (200)",
      TAKE_NUMBER(given.budget_us, 1, 1000000)},
-    {"seed", "N", "of arrivals (1)", TAKE_NUMBER(given.load.seed, 0, UINT64_MAX)},
-    {"skip", "N", "leave out the first N requests: what a program does once",
+    {"seed", "N", "random seed of arrivals (1)", TAKE_NUMBER(given.load.seed, 0, UINT64_MAX)},
+    {"skip", "N", "leave out the first N requests, such as start-up",
      TAKE_NUMBER(given.skip, 0, WORKLOAD_MOST_OPS)},
-    {"papers", NULL, "no FILE: the models beside their papers' figures", TAKE_FLAG(given.papers)},
+    {"papers", NULL, "without FILE: compare the models with their papers", TAKE_FLAG(given.papers)},
     {"json", NULL, "one JSON object on stdout", TAKE_FLAG(given.print.json)},
     {0},
 };
@@ -239,7 +240,7 @@ static int read_files(struct plan *p)
         requests_skip(&p->print.rt, p->rt_path ? 0 : p->skip);
     }
     if (rc == 0 && p->print.w.ops == 0) {
-        snprintf(why, sizeof(why), "%s: there is nothing in it, or left of it", p->path);
+        snprintf(why, sizeof(why), "%s: the workload is empty, or --skip leaves nothing", p->path);
         rc = -ENODATA;
     }
     if (rc != 0)
@@ -289,20 +290,19 @@ static int whatif(int argc, char **argv)
         given.path = argv[optind++];
     options_no_operands(cmd, argc, argv);
     if (given.rt_path && given.rt_load.per_s <= 0)
-        fail_usage(cmd, "--rt asks for --rt-rate");
+        fail_usage(cmd, "--rt needs --rt-rate");
     return given.papers ? whatif_print_papers(given.print.json) : answer(&given);
 }
 
 const struct subcommand subcommand_whatif = {
     .name = "whatif",
-    .summary = "predict how slow a recorded program is on another machine",
+    .summary = "predict how a recorded program runs on another machine",
     .synopsis = "[OPTIONS] FILE",
     .about =
-        "Runs a workload file of cutin-lab record on a modelled machine: a GPU at a distance "
-        "(--rtt),\n"
-        "one made of modules (--modules), a faster or smaller one, under another load, or all of\n"
-        "these. Nothing is measured, and no GPU is needed. What the models say beside their\n"
-        "papers is --papers; what they leave out is in docs/whatif.md.",
+        "Runs a workload file of cutin-lab record on a modelled machine: a GPU at a distance\n"
+        "(--rtt), one made of modules (--modules), a faster or smaller one, another load, or any\n"
+        "combination. Nothing is measured, and no GPU is needed. docs/whatif.md has the models\n"
+        "and what they leave out.",
     .anywhere = true,
     .options = options,
     .run = whatif,

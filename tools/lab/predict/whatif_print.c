@@ -147,7 +147,7 @@ static void print_text(const struct whatif_print *p, const char *path, const str
            path, workload_count(&p->w, WORKLOAD_KERNEL, &ns),
            workload_count(&p->w, WORKLOAD_COPY, &ns), workload_count(&p->w, WORKLOAD_SYNC, &ns),
            (double)p->w.total_ns / 1e6, fit(p),
-           fabs(fit(p) - 1) > 0.1 ? ": more than a tenth apart, trust it little" : "");
+           fabs(fit(p) - 1) > 0.1 ? ": over 10 % off, so do not rely on it" : "");
     print_assumptions(m);
     puts("\nmachine             total, ms  slowdown  speed kept, %");
     for (size_t i = 0; i < p->rows; i++)

@@ -30,13 +30,13 @@ static struct plan {
 static const struct option_row options[] = {
     {"output", "FILE", "the workload file (workload.cutw)", 'o', TAKE_TEXT(given.output)},
     {"kernel-times", "FILE",
-     "what each kernel took, too, as a table for the simulated\n"
-     "driver (SIMGPU_KERNEL_TIMES)",
+     "also write the kernels' durations as a table for the\n"
+     "simulated GPU (SIMGPU_KERNEL_TIMES)",
      TAKE_TEXT(given.times)},
     {"sim", NULL, "run on the simulated GPU", TAKE_FLAG(given.sim)},
     {"records", "N",
-     "records of 64 bytes that there is room for, about two\n"
-     "per kernel (1048576); what comes later is not recorded",
+     "room for N records of 64 bytes, about two per kernel; later\n"
+     "ones are not recorded (1048576)",
      TAKE_NUMBER(given.records, TRACE_LEAST_RECORDS, TRACE_MOST_RECORDS)},
     {0},
 };
@@ -334,8 +334,8 @@ static void report(const struct plan *p, const struct workload *w, uint64_t busy
         p->output, kernels, w->kernels, (double)busy_ns / 1e9, copies, syncs,
         (double)w->total_ns / 1e9);
     if (processes > 1)
-        say(&subcommand_record, "%zu processes used the GPU; this is %u, the busiest", processes,
-            v->file->header.pid);
+        say(&subcommand_record, "%zu processes used the GPU; recorded process %u, the busiest",
+            processes, v->file->header.pid);
     if (v->lost)
         say(&subcommand_record, "%llu records did not fit; see --records",
             (unsigned long long)v->lost);
@@ -380,7 +380,7 @@ static int save(void *user, char *const *files, size_t n)
     if (rc == 0)
         untimed = fill_untimed(&w);
     if (rc == -ENODATA)
-        say(&subcommand_record, "it did nothing on the GPU; nothing was recorded");
+        say(&subcommand_record, "nothing was recorded: the program did nothing on the GPU");
     else if (rc != 0)
         say(&subcommand_record, "%s",
             rc == -E2BIG ? "more than a workload file can hold" : strerror(-rc));
@@ -429,8 +429,7 @@ const struct subcommand subcommand_record = {
     .about =
         "Runs PROGRAM and writes its kernels (name, grid, block, shared memory, stream, measured\n"
         "duration), copies and pauses to a workload file, for cutin-lab replay. Every kernel is\n"
-        "timed, so a program runs slower than otherwise. The exit status is PROGRAM's; 125 to\n"
-        "127 as with env(1).",
+        "timed, which slows PROGRAM down. The exit status is PROGRAM's; 125 to 127 as with env(1).",
     .options = options,
     .run = record,
 };

@@ -36,24 +36,22 @@ static struct plan {
 } given = {.seed = 1};
 
 static const struct option_row options[] = {
-    {"sim", NULL, "on the simulated GPU", TAKE_FLAG(given.sim)},
+    {"sim", NULL, "run on the simulated GPU", TAKE_FLAG(given.sim)},
     {"priority", "LEVEL",
-     "be, 1, 2 or rt: under cutin, as with cutin run; the plain\n"
-     "driver where it is not given",
+     "run under cutin at this level: be, 1, 2 or rt (none: on the\n"
+     "plain driver)",
      TAKE_WORD(given.level, levels)},
     {"arrivals", "HOW",
-     "traced: when they came as it was recorded, with the pauses\n"
-     "in them (the default); periodic, poisson: by --period-us;\n"
-     "closed: the next as soon as one is done",
+     "traced: as recorded, with the pauses within requests (the\n"
+     "default); periodic, poisson: by --period-us; closed: the\n"
+     "next when one is done",
      TAKE_WORD(given.arrivals, arrival_names)},
-    {"period-us", "N",
-     "time between two arrivals, or its mean (that of the\n"
-     "recording)",
+    {"period-us", "N", "time between two arrivals, or its mean (as recorded)",
      TAKE_NUMBER(given.period_us, 1, 3600000000u)},
-    {"requests", "N", "so many, from the start again where needed (all, once)",
+    {"requests", "N", "number of requests; the file repeats as needed (all, once)",
      TAKE_NUMBER(given.requests, 1, MOST_REQUESTS)},
-    {"seconds", "N", "no new request after so long", TAKE_NUMBER(given.seconds, 1, 86400)},
-    {"seed", "N", "of poisson arrivals (1)", TAKE_NUMBER(given.seed, 0, UINT64_MAX)},
+    {"seconds", "N", "start no request after this time", TAKE_NUMBER(given.seconds, 1, 86400)},
+    {"seed", "N", "random seed of poisson arrivals (1)", TAKE_NUMBER(given.seed, 0, UINT64_MAX)},
     {"json", NULL, "one JSON object on stdout", TAKE_FLAG(given.json)},
     {"here", NULL, NULL, TAKE_FLAG(given.here)},
     {0},
@@ -213,7 +211,7 @@ static int prepare(struct replay *r)
     int rc = requests_find(r);
 
     if (rc == 0 && r->starts == 0) {
-        say(&subcommand_replay, "%s: there is nothing in it", p->path);
+        say(&subcommand_replay, "%s: the workload is empty", p->path);
         return -ENODATA;
     }
     r->wanted = p->requests ? p->requests : p->seconds ? MOST_REQUESTS : r->starts;
@@ -309,13 +307,12 @@ static int replay(int argc, char **argv)
 
 const struct subcommand subcommand_replay = {
     .name = "replay",
-    .summary = "run what was recorded",
+    .summary = "run a recorded workload",
     .synopsis = "[OPTIONS] FILE",
     .about =
-        "Runs a workload file of cutin-lab record: kernels of the same shape and duration, copies "
-        "of\n"
-        "the same size, on as many streams. A request is what the program asked for up to the\n"
-        "next wait. Latency counts from a request's arrival.",
+        "Runs a workload file of cutin-lab record: kernels of the same shape and duration, and\n"
+        "copies of the same size, on as many streams. A request is all that the program asked for\n"
+        "up to its next wait. Latency counts from a request's arrival.",
     .options = options,
     .run = replay,
 };

@@ -172,7 +172,8 @@ static int header_check(const struct workload_header *h, size_t bytes, char *why
     if (bytes < sizeof(magic) || memcmp(h->magic, magic, sizeof(magic)) != 0)
         return refuse(-EBADMSG, why, why_bytes, "it is not a workload file");
     if (bytes < sizeof(*h))
-        return refuse(-EBADMSG, why, why_bytes, "it is truncated: %zu bytes are no header", bytes);
+        return refuse(-EBADMSG, why, why_bytes, "it is truncated: %zu bytes are less than a header",
+                      bytes);
     if (h->version != WORKLOAD_VERSION || h->header_bytes != sizeof(*h))
         return refuse(-EPROTONOSUPPORT, why, why_bytes,
                       "it has version %u of the format; this cutin reads version %d", h->version,
@@ -191,7 +192,7 @@ static int header_check(const struct workload_header *h, size_t bytes, char *why
                       (unsigned long long)expected);
     return zeros(h->zero, sizeof(h->zero)) && h->name_bytes % 8 == 0
                ? 0
-               : refuse(-EBADMSG, why, why_bytes, "its header has bytes that nobody defined");
+               : refuse(-EBADMSG, why, why_bytes, "its header has unknown bytes");
 }
 
 static int content_check(const struct workload *w, const struct workload_header *h, char *why,
@@ -235,7 +236,7 @@ static int names_take(struct workload *w, const struct workload_header *h, const
     }
     return end - at < 8 && zeros((const uint8_t *)at, (size_t)(end - at))
                ? 0
-               : refuse(-EBADMSG, why, why_bytes, "there is something behind the names");
+               : refuse(-EBADMSG, why, why_bytes, "there is more behind the names");
 }
 
 int workload_parse(struct workload *w, const void *data, size_t bytes, char *why, size_t why_bytes)
@@ -251,7 +252,7 @@ int workload_parse(struct workload *w, const void *data, size_t bytes, char *why
         return rc;
     ops = names + h.name_bytes;
     if (file_crc(&h, names, ops) != h.crc)
-        return refuse(-EBADMSG, why, why_bytes, "it is damaged: its check sum does not fit");
+        return refuse(-EBADMSG, why, why_bytes, "it is damaged: wrong checksum");
     w->op = copy_of(ops, h.ops * sizeof(*w->op));
     w->streams = h.streams;
     w->ops = w->op_room = h.ops;

@@ -15,7 +15,7 @@
 static const char *output;
 
 static const struct option_row options[] = {
-    {"output", "FILE", "the page (FOLDER/report.html)", TAKE_TEXT(output)},
+    {"output", "FILE", "write the page here (FOLDER/report.html)", TAKE_TEXT(output)},
     {0},
 };
 
@@ -151,7 +151,7 @@ static int report(int argc, char **argv)
 
     options_read(cmd, argc, argv);
     if (optind + 1 != argc)
-        fail_usage(cmd, "one folder is needed");
+        fail_usage(cmd, "give one folder");
     r.folder = argv[optind];
     snprintf(path, sizeof(path), "%s%s", output ? output : r.folder, output ? "" : "/report.html");
     progress_begin();
@@ -160,8 +160,7 @@ static int report(int argc, char **argv)
         say(cmd, "cannot read %s: %s", r.folder, strerror(-rc));
     } else if (!shows_something(&r)) {
         say(cmd,
-            "%s has no result of cutin; store some there, as in `cutin latency --json "
-            ">%s/latency.json`",
+            "%s has no results of cutin; make some, as in `cutin latency --json >%s/latency.json`",
             r.folder, r.folder);
         rc = -ENOENT;
     } else {
@@ -173,11 +172,12 @@ static int report(int argc, char **argv)
 
 const struct subcommand subcommand_report = {
     .name = "report",
-    .summary = "the results in a folder as one HTML page",
+    .summary = "make one HTML page of the results in a folder",
     .synopsis = "[OPTIONS] FOLDER",
     .about =
-        "Reads every .json file in FOLDER that latency, overhead or disb printed with --json, and\n"
-        "traces, and writes a page with machine, configuration, tables, plots and one cut-in.",
+        "Reads the .json files in FOLDER that latency, overhead, ablation and disb print with\n"
+        "--json, and traces. Writes a page with machine, configuration, tables, plots, and one\n"
+        "cut-in of each trace.",
     .options = options,
     .run = report,
 };

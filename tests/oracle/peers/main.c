@@ -290,6 +290,9 @@ static const char *const mutants[] = {"memop_overtakes",       "shared_memory_un
                                       "graph_waits_unordered", "context_waits_untold"};
 enum { MUTANTS_HERE = sizeof(mutants) / sizeof(*mutants) };
 
+/* A race decides whether a play meets the bug: each is played so often. */
+enum { TIMES = 5 };
+
 /* Which play is the first to show that something is wrong; 0: none. The order says what is
  * right. */
 static unsigned mutant_find(char *why, size_t size)
@@ -297,8 +300,9 @@ static unsigned mutant_find(char *why, size_t size)
     static struct play p;
     for (unsigned i = 0; i < o.plays; i++) {
         play_draw(&p, o.seed + i);
-        if (!play_run(&p, true, why, size))
-            return i + 1;
+        for (int k = 0; k < TIMES; k++)
+            if (!play_run(&p, true, why, size))
+                return i + 1;
     }
     return 0;
 }

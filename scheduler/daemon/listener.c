@@ -102,23 +102,15 @@ static int check_path(const char *folder, char *why, size_t why_size)
 }
 
 /* A folder for one user is private; root's is for everybody to connect through. */
-static void make_folder(struct listener *l, const char *folder)
+static int open_folder(struct listener *l, const char *folder, char *why, size_t why_size)
 {
     mode_t old = umask(0);
+    int rc;
 
     if (mkdir(folder, geteuid() == 0 ? 0755 : 0700) == 0)
         snprintf(l->made, sizeof(l->made), "%s", folder);
     umask(old);
     l->folder = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-}
-
-static int open_folder(struct listener *l, const char *folder, char *why, size_t why_size)
-{
-    int rc;
-
-    make_folder(l, folder);
-    if (l->folder < 0 && errno == ENOENT) /* the last daemon removed it in between */
-        make_folder(l, folder);
     if (l->folder < 0) {
         rc = -errno;
         EXPLAIN("folder %s: %s", folder, strerror(-rc));
@@ -234,8 +226,9 @@ int listener_open(struct listener *l, const char *path, const struct conf *conf,
     }
     snprintf(l->lock_name, sizeof(l->lock_name), "%s.lock", l->name);
     rc = open_locked(l, folder, why, why_size);
-    if (rc == -ENOENT && l->folder >= 0) { /* the last daemon removed the folder in between */
+    if (rc == -ENOENT) { /* the last daemon removed the folder in between */
         release(l);
+        why[0] = '\0';
         rc = open_locked(l, folder, why, why_size);
     }
     if (rc == 0)

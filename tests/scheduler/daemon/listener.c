@@ -17,7 +17,7 @@
 
 static struct place place;
 static char folder[80], path[96], lock[112];
-static enum { NEVER, AT_MKDIR, AT_LOCK } another_ends;
+static enum moment { NEVER, AT_MKDIR, AT_LOCK } another_ends;
 
 static void set_up(void)
 {
@@ -115,20 +115,21 @@ Test(listener, the_folder_of_the_default_place_stays)
     cr_assert_eq(rmdir(folder), 0);
 }
 
-Test(listener, a_folder_that_goes_before_it_is_opened_is_made_again)
+static void is_made_again(enum moment moment)
 {
     cr_assert_eq(mkdir(folder, 0700), 0);
-    another_ends = AT_MKDIR;
+    another_ends = moment;
     cr_expect_eq(open_and_close(), 0);
     cr_expect_eq(another_ends, NEVER);
     cr_expect_not(there());
 }
 
+Test(listener, a_folder_that_goes_before_it_is_opened_is_made_again)
+{
+    is_made_again(AT_MKDIR);
+}
+
 Test(listener, a_folder_that_goes_before_it_is_locked_is_made_again)
 {
-    cr_assert_eq(mkdir(folder, 0700), 0);
-    another_ends = AT_LOCK;
-    cr_expect_eq(open_and_close(), 0);
-    cr_expect_eq(another_ends, NEVER);
-    cr_expect_not(there());
+    is_made_again(AT_LOCK);
 }

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* Candidates relative to the folder of the executable: the build tree, then what was installed.
@@ -119,6 +120,24 @@ int environment_simulate(const char *folder)
         environment_prepend("LD_PRELOAD", path) != 0)
         return -ENOMEM;
     return environment_prepend("LD_LIBRARY_PATH", folder);
+}
+
+bool program_find(const char *name, char path[PATH_MAX])
+{
+    const char *folders = getenv("PATH");
+    struct stat is;
+
+    if (strchr(name, '/'))
+        return snprintf(path, PATH_MAX, "%s", name) < PATH_MAX;
+    for (const char *at = folders ? folders : "/bin:/usr/bin"; at; at = strchr(at, ':')) {
+        at += *at == ':';
+        int length = (int)strcspn(at, ":");
+
+        if (snprintf(path, PATH_MAX, "%.*s%s%s", length, at, length ? "/" : "", name) < PATH_MAX &&
+            stat(path, &is) == 0 && S_ISREG(is.st_mode) && access(path, X_OK) == 0)
+            return true;
+    }
+    return false;
 }
 
 static bool entry_is(const char *entry, size_t length, const char *file)

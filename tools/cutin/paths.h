@@ -8,6 +8,7 @@
 #define CUTIN_TOOLS_CUTIN_PATHS_H
 
 #include <limits.h>
+#include <stdbool.h>
 
 struct subcommand;
 
@@ -21,6 +22,8 @@ struct paths {
     char data[PATH_MAX];      /* folder of the report's scripts and page, "" where there is none */
 };
 void paths_find(struct paths *paths);
+/* The file that execvp takes for a program of that name. False: there is none. */
+bool program_find(const char *name, char path[PATH_MAX]);
 
 /* Can the file be written that a command is to leave? It stays as it is. Returns 0 or -errno. */
 int output_error(const char *file);

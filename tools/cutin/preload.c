@@ -2,16 +2,16 @@
  * preload.c - see preload.h. It is the loader that preloads, so a program's file tells.
  */
 #include "preload.h"
+#include "image.h"
+#include "paths.h"
 #include "subcommand.h"
 
 #include <elf.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -19,58 +19,6 @@
 #include <unistd.h>
 
 enum { SCRIPTS = 5 }; /* an interpreter may be a script: the kernel follows as many */
-
-struct image {
-    const char *bytes;
-    size_t size;
-    struct stat is;
-};
-
-static bool image_open(struct image *image, const char *path)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    void *bytes = MAP_FAILED;
-
-    if (fd >= 0 && fstat(fd, &image->is) == 0 && S_ISREG(image->is.st_mode) && image->is.st_size)
-        bytes = mmap(NULL, (size_t)image->is.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (fd >= 0)
-        close(fd);
-    image->bytes = bytes;
-    image->size = (size_t)image->is.st_size;
-    return bytes != MAP_FAILED;
-}
-
-static void image_close(struct image *image)
-{
-    munmap((void *)image->bytes, image->size);
-}
-
-/* NULL: the file ends before it does. */
-static const void *image_at(const struct image *image, uint64_t offset, uint64_t size)
-{
-    bool inside = offset <= image->size && size <= image->size - offset;
-
-    return inside ? image->bytes + offset : NULL;
-}
-
-/* The file that execvp takes. */
-static bool program_find(const char *name, char path[PATH_MAX])
-{
-    const char *folders = getenv("PATH");
-    struct stat is;
-
-    if (strchr(name, '/'))
-        return snprintf(path, PATH_MAX, "%s", name) < PATH_MAX;
-    for (const char *at = folders ? folders : "/bin:/usr/bin"; at; at = strchr(at, ':')) {
-        at += *at == ':';
-        int length = (int)strcspn(at, ":");
-
-        if (snprintf(path, PATH_MAX, "%.*s%s%s", length, at, length ? "/" : "", name) < PATH_MAX &&
-            stat(path, &is) == 0 && S_ISREG(is.st_mode) && access(path, X_OK) == 0)
-            return true;
-    }
-    return false;
-}
 
 /* "#!/path argument". False: it is no script. */
 static bool interpreter(const struct image *image, char path[PATH_MAX])
@@ -154,7 +102,7 @@ void preload_check(const struct subcommand *cmd, const char *program)
         struct image image;
         const char *why;
 
-        if (!image_open(&image, path))
+        if (image_open(&image, path) != 0)
             return;
         why = hindrance(&image, path);
         if (why)

@@ -2,31 +2,18 @@
  * glibc_floor.c - which glibc a shared library needs, from its own version table (.gnu.version_r).
  */
 #include "doctor.h"
+#include "tools/cutin/image.h"
 
 #include <elf.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <link.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-struct image {
-    const unsigned char *at;
-    size_t size;
-};
-
-/* `bytes` bytes at an offset of the file; NULL: they are not there. */
-static const void *part(const struct image *i, uint64_t offset, size_t bytes)
-{
-    return offset <= i->size && bytes <= i->size - offset ? i->at + offset : NULL;
-}
 
 static const ElfW(Phdr) * program_header(const struct image *i, const ElfW(Ehdr) * e, unsigned n)
 {
-    return n < e->e_phnum ? part(i, e->e_phoff + n * sizeof(ElfW(Phdr)), sizeof(ElfW(Phdr))) : NULL;
+    return n < e->e_phnum ? image_at(i, e->e_phoff + n * sizeof(ElfW(Phdr)), sizeof(ElfW(Phdr)))
+                          : NULL;
 }
 
 /* Where in the file an address of the loaded library comes from; past its end: nowhere. */
@@ -47,7 +34,7 @@ static uint64_t dynamic_value(const struct image *i, const ElfW(Ehdr) * e, ElfW(
 
     for (unsigned n = 0; (p = program_header(i, e, n)); n++)
         for (uint64_t at = p->p_offset;
-             p->p_type == PT_DYNAMIC && (d = part(i, at, sizeof(*d))) && d->d_tag != DT_NULL;
+             p->p_type == PT_DYNAMIC && (d = image_at(i, at, sizeof(*d))) && d->d_tag != DT_NULL;
              at += sizeof(*d))
             if (d->d_tag == tag)
                 return d->d_un.d_val;
@@ -67,7 +54,7 @@ static void note_version(const char *name, unsigned newest[2])
 
 static int read_versions(const struct image *i, unsigned newest[2])
 {
-    const ElfW(Ehdr) *e = part(i, 0, sizeof(*e));
+    const ElfW(Ehdr) *e = image_at(i, 0, sizeof(*e));
     uint64_t strings, at, left;
     const ElfW(Verneed) * need;
 
@@ -77,14 +64,14 @@ static int read_versions(const struct image *i, unsigned newest[2])
     strings = offset_of(i, e, dynamic_value(i, e, DT_STRTAB));
     at = offset_of(i, e, dynamic_value(i, e, DT_VERNEED));
     left = dynamic_value(i, e, DT_VERNEEDNUM);
-    for (; left > 0 && (need = part(i, at, sizeof(*need))); left--, at += need->vn_next) {
+    for (; left > 0 && (need = image_at(i, at, sizeof(*need))); left--, at += need->vn_next) {
         const ElfW(Vernaux) * aux;
         uint64_t aux_at = at + need->vn_aux;
 
-        for (unsigned n = 0; n < need->vn_cnt && (aux = part(i, aux_at, sizeof(*aux)));
+        for (unsigned n = 0; n < need->vn_cnt && (aux = image_at(i, aux_at, sizeof(*aux)));
              n++, aux_at += aux->vna_next) {
             char name[24] = "";
-            const char *text = part(i, strings + aux->vna_name, sizeof(name) - 1);
+            const char *text = image_at(i, strings + aux->vna_name, sizeof(name) - 1);
 
             if (text)
                 note_version(memcpy(name, text, sizeof(name) - 1), newest);
@@ -95,23 +82,14 @@ static int read_versions(const struct image *i, unsigned newest[2])
 
 int glibc_floor(const char *path, char out[16])
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC), rc = -ENOEXEC;
     unsigned newest[2] = {0, 0};
-    struct stat st;
+    struct image image;
+    int rc = image_open(&image, path);
 
-    if (fd < 0)
-        return -errno;
-    if (fstat(fd, &st) == 0 && st.st_size > 0) {
-        struct image image = {.size = (size_t)st.st_size};
-        void *at = mmap(NULL, image.size, PROT_READ, MAP_PRIVATE, fd, 0);
-
-        if (at != MAP_FAILED) {
-            image.at = at;
-            rc = read_versions(&image, newest);
-            munmap(at, image.size);
-        }
-    }
-    close(fd);
+    if (rc != 0)
+        return rc;
+    rc = read_versions(&image, newest);
+    image_close(&image);
     snprintf(out, 16, "%u.%u", newest[0] % 1000, newest[1] % 1000);
     return rc == 0 && newest[0] == 0 ? -ENOEXEC : rc;
 }

@@ -31,24 +31,9 @@ static int format_of(const char *file)
     return -EINVAL;
 }
 
-static bool gnuplot_there(void)
-{
-    const char *path = getenv("PATH");
-    char *copy = strdup(path ? path : ""), *save = NULL, name[4096];
-    bool there = false;
-
-    for (char *folder = copy ? strtok_r(copy, ":", &save) : NULL; folder && !there;
-         folder = strtok_r(NULL, ":", &save)) {
-        snprintf(name, sizeof(name), "%s/gnuplot", folder);
-        there = access(name, X_OK) == 0;
-    }
-    free(copy);
-    return there;
-}
-
 int plot_check(const char *file, char *why, size_t why_bytes)
 {
-    char folder[PATH_MAX];
+    char folder[PATH_MAX], program[PATH_MAX];
     int rc;
 
     if (format_of(file) < 0) {
@@ -60,7 +45,7 @@ int plot_check(const char *file, char *why, size_t why_bytes)
         snprintf(why, why_bytes, "%s: %s", file, strerror(-rc));
         return rc;
     }
-    if (gnuplot_there())
+    if (program_find("gnuplot", program))
         return data_path("", folder, why, why_bytes);
     snprintf(why, why_bytes, "%s", absent);
     return -ENOENT;

@@ -1,0 +1,23 @@
+/*
+ * image.h - a file of ELF, as it lies on the disk.
+ */
+#ifndef CUTIN_TOOLS_CUTIN_IMAGE_H
+#define CUTIN_TOOLS_CUTIN_IMAGE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+
+struct image {
+    const char *bytes;
+    size_t size;
+    struct stat is;
+};
+
+/* Maps a regular file that is not empty. Returns 0 or -errno. */
+int image_open(struct image *image, const char *path);
+void image_close(struct image *image);
+/* So many bytes from there on; NULL: the file ends before. */
+const void *image_at(const struct image *image, uint64_t offset, uint64_t size);
+
+#endif

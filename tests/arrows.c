@@ -50,7 +50,7 @@ static const struct room {
     {"tools/cutin/worker", "tools/cutin examples/kernels_ptx.h"},
     {"tools/cutin/doctor", "common tools/cutin tools/cutin/statistics/percentiles.h tools/facts "
                            "scheduler/wire shim/lookup/api.def shim/lookup/conf.h "
-                           "shim/lookup/config.def shim/lookup/misspelt.h cuda.h"},
+                           "shim/lookup/misspelt.h cuda.h"},
     {"tools/cutin/trace", "common tools/cutin"},
     {"tools/cutin/plot", "tools/cutin tools/cutin/statistics/percentiles.h"},
     {"tools/cutin/latency",

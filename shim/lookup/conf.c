@@ -3,6 +3,18 @@
 
 #include <string.h>
 
+const char *const setting_names[] = {
+#define CONFIG_WORD(name, ...) #name,
+#define CONFIG_NUMBER          CONFIG_WORD
+#define CONFIG_MICROS          CONFIG_WORD
+#define CONFIG_PATH            CONFIG_WORD
+#include "shim/lookup/config.def"
+#undef CONFIG_WORD
+#undef CONFIG_NUMBER
+#undef CONFIG_MICROS
+#undef CONFIG_PATH
+    NULL};
+
 static bool has_key(const char *text)
 {
     size_t length = strcspn(text, "=,");
@@ -43,14 +55,22 @@ static char small(char c)
     return (char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
 }
 
-bool conf_sets(const struct conf_part *part, const char *variable)
+bool conf_key(const char *variable, char key[CONF_KEY])
 {
     const char *name = variable + sizeof("CUTIN_") - 1;
+    size_t length = strlen(name);
 
-    if (has_its_own(variable) || strlen(name) != part->key_length)
+    if (has_its_own(variable) || length >= CONF_KEY)
         return false;
-    for (size_t i = 0; i < part->key_length; i++)
-        if (part->key[i] != small(name[i]))
-            return false;
+    for (size_t i = 0; i <= length; i++)
+        key[i] = small(name[i]);
     return true;
+}
+
+bool conf_sets(const struct conf_part *part, const char *variable)
+{
+    char key[CONF_KEY];
+
+    return conf_key(variable, key) && strlen(key) == part->key_length &&
+           memcmp(key, part->key, part->key_length) == 0;
 }

@@ -15,19 +15,6 @@ static const char prefix[] = "CUTIN_";
 enum { PREFIX = sizeof(prefix) - 1, LONGEST = 32, LEAST_BEGINNING = 4, SAID = 64 };
 
 static const char conf[] = "CUTIN_CONF";
-static const char *const names[] = {
-    conf,
-#define CONFIG_WORD(name, ...) #name,
-#define CONFIG_NUMBER          CONFIG_WORD
-#define CONFIG_MICROS          CONFIG_WORD
-#define CONFIG_PATH            CONFIG_WORD
-#include "shim/lookup/config.def"
-#undef CONFIG_WORD
-#undef CONFIG_NUMBER
-#undef CONFIG_MICROS
-#undef CONFIG_PATH
-};
-enum { NAMES = sizeof(names) / sizeof(*names) };
 
 static size_t least(size_t a, size_t b)
 {
@@ -71,21 +58,21 @@ static size_t apart(const char *text, size_t length, const char *name)
     return changes * 3 <= length ? changes : LONGEST;
 }
 
-/* The one of `names` that a text without the prefix is nearest to; NULL: it is near none. 0 apart:
+/* The setting, or CUTIN_CONF, that a text without the prefix is nearest to; NULL: it is near none. 0 apart:
  * it is one. */
 static const char *nearest(const char *text, size_t length, size_t *is)
 {
-    const char *name = NULL;
+    const char *name = conf;
 
-    *is = LONGEST;
-    for (size_t i = 0; i < NAMES; i++) {
-        size_t changes = apart(text, length, names[i] + PREFIX);
+    *is = apart(text, length, conf + PREFIX);
+    for (size_t i = 0; setting_names[i]; i++) {
+        size_t changes = apart(text, length, setting_names[i] + PREFIX);
         if (changes < *is) {
             *is = changes;
-            name = names[i];
+            name = setting_names[i];
         }
     }
-    return name;
+    return *is < LONGEST ? name : NULL;
 }
 
 /* The setting that a name was probably meant to be; NULL where it is one, or is near none. */
@@ -123,8 +110,8 @@ static char other_case(char c)
 
 static bool key_known(const struct conf_part *part)
 {
-    for (size_t i = 0; i < NAMES; i++)
-        if (conf_sets(part, names[i]) && names[i] != conf)
+    for (size_t i = 0; setting_names[i]; i++)
+        if (conf_sets(part, setting_names[i]))
             return true;
     return false;
 }

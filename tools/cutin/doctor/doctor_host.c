@@ -6,7 +6,6 @@
 #include "tools/cutin/nap.h"
 #include "tools/cutin/statistics/percentiles.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <gnu/libc-version.h>
@@ -87,40 +86,17 @@ static bool is_set(const char *name)
     return text && *text && strcmp(text, "0") != 0;
 }
 
-static const char *const variables[] = {
-#define CONFIG_WORD(name, ...) #name,
-#define CONFIG_NUMBER          CONFIG_WORD
-#define CONFIG_MICROS          CONFIG_WORD
-#define CONFIG_PATH            CONFIG_WORD
-#include "shim/lookup/config.def"
-#undef CONFIG_WORD
-#undef CONFIG_NUMBER
-#undef CONFIG_MICROS
-#undef CONFIG_PATH
-};
-
-/* The key that CUTIN_CONF has for a variable. False: none. */
-static bool conf_key(const char *variable, char key[32])
-{
-    const char *name = variable + strlen("CUTIN_");
-    struct conf_part part = {.key = key, .key_length = strlen(name)};
-
-    for (size_t i = 0; i <= part.key_length; i++)
-        key[i] = (char)tolower((unsigned char)name[i]);
-    return conf_sets(&part, variable);
-}
-
 /* CUTIN_CONF as it would be with what is set in other variables. False: nothing is. */
 static bool conf_with_variables(const char *conf, char *text, size_t size)
 {
     bool any = false;
-    char key[32];
+    char key[CONF_KEY];
     size_t used = (size_t)snprintf(text, size, "%s", conf ? conf : "");
 
-    for (size_t i = 0; i < sizeof(variables) / sizeof(*variables); i++) {
-        const char *value = getenv(variables[i]);
+    for (size_t i = 0; setting_names[i]; i++) {
+        const char *value = getenv(setting_names[i]);
 
-        if (!value || !conf_key(variables[i], key))
+        if (!value || !conf_key(setting_names[i], key))
             continue;
         if (used < size)
             used +=

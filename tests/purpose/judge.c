@@ -7,6 +7,8 @@
  */
 #include "judge.h"
 
+#include "common/list.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -45,14 +47,8 @@ struct cut_in {
 
 static bool op_add(struct ops *ops, const struct op *op)
 {
-    if (ops->n == ops->room) {
-        size_t room = ops->room ? ops->room * 2 : 4096;
-        struct op *at = realloc(ops->at, room * sizeof(*at));
-        if (!at)
-            return false;
-        ops->at = at;
-        ops->room = room;
-    }
+    if (list_grow(&ops->at, &ops->room, ops->n, sizeof(*ops->at)) != 0)
+        return false;
     ops->at[ops->n++] = *op;
     return true;
 }
@@ -145,14 +141,8 @@ struct figures {
 
 static void figure_add(struct figures *f, double value, uint64_t at_ns)
 {
-    if (f->n == f->room) {
-        size_t room = f->room ? f->room * 2 : 256;
-        struct figure *at = realloc(f->at, room * sizeof(*at));
-        if (!at)
-            return;
-        f->at = at;
-        f->room = room;
-    }
+    if (list_grow(&f->at, &f->room, f->n, sizeof(*f->at)) != 0)
+        return;
     f->at[f->n++] = (struct figure){value, at_ns};
 }
 

@@ -58,8 +58,8 @@ static size_t apart(const char *text, size_t length, const char *name)
     return changes * 3 <= length ? changes : LONGEST;
 }
 
-/* The setting, or CUTIN_CONF, that a text without the prefix is nearest to; NULL: it is near none. 0 apart:
- * it is one. */
+/* The setting, or CUTIN_CONF, that a text without the prefix is nearest to; NULL: it is near none.
+ * 0 apart: it is one. */
 static const char *nearest(const char *text, size_t length, size_t *is)
 {
     const char *name = conf;

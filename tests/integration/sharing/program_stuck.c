@@ -2,10 +2,10 @@
  * program_stuck.c - real-time work that completes nothing for two seconds, and until FILE is there,
  * for stuck.c: a kernel that waits for a word of the host.
  *
- *   program_stuck kept|destroyed FILE   its stream is still there meanwhile, or not
+ *   program_stuck kept|destroyed FILE OVER   its stream is still there meanwhile, or not
  *
  * Says "waits FROM TO", CLOCK_MONOTONIC in ns, and then, of almost a second in which it gets work
- * and completes some every tenth of one, "works FROM TO".
+ * and completes some every tenth of one, "works FROM TO". Ends once OVER is there.
  */
 #include "examples/common.h"
 
@@ -36,6 +36,12 @@ static void say(const char *what, uint64_t from)
     fflush(stdout);
 }
 
+static void await_file(const char *file)
+{
+    while (access(file, F_OK) != 0)
+        sleep_until(now_ns() + LOOK_NS);
+}
+
 static void wait_for_the_host(bool destroyed, const char *file)
 {
     uint32_t a = 1, b = 1, n = ELEMENTS, rounds = 1;
@@ -49,8 +55,7 @@ static void wait_for_the_host(bool destroyed, const char *file)
     if (destroyed)
         CHECK(cuStreamDestroy(s));
     sleep_until(from + WAIT_NS);
-    while (access(file, F_OK) != 0)
-        sleep_until(now_ns() + LOOK_NS);
+    await_file(file);
     say("waits", from);
     atomic_store(word, 1);
     CHECK(cuCtxSynchronize());
@@ -72,7 +77,7 @@ static void work(void)
 
 int main(int argc, char **argv)
 {
-    if (argc < 3)
+    if (argc < 4)
         return EXIT_FAILURE;
     gpu_open(&gpu);
     CHECK(cuMemAllocHost((void **)&word, sizeof(*word)));
@@ -81,6 +86,7 @@ int main(int argc, char **argv)
     CHECK(cuCtxSynchronize());
     wait_for_the_host(strcmp(argv[1], "destroyed") == 0, argv[2]);
     work();
+    await_file(argv[3]);
     gpu_close(&gpu);
     return EXIT_SUCCESS;
 }

@@ -15,8 +15,8 @@ TestSuite(stuck, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 300);
 
 #define MS UINT64_C(1000000)
 /* The bound that is set, and what ticks of 7.5 to 10 ms make of it; what is in flight as a hold
- * begins goes on for so long. */
-enum { BOUND_MS = 500, LEAST_MS = 350, MOST_MS = 650, FLIGHT_MS = 5 };
+ * begins goes on for so long; a busy host may begin it later, all that the job sends ahead. */
+enum { BOUND_MS = 500, LEAST_MS = 350, MOST_MS = 650, FLIGHT_MS = 5, AHEAD = 16 };
 
 struct span {
     uint64_t from, to;
@@ -67,13 +67,14 @@ static void waits(const char *stream, const char *bound, bool bounded)
     job = process_start((const char *[]){BIN_DIR "/tests/program_ends", "job", NULL},
                         (const char *[]){SIMULATOR, PRELOAD, NULL});
     cr_assert(process_says(job, "ready", 60), "%s", process_err(job));
-    service = process_start(
-        (const char *[]){BIN_DIR "/tests/program_stuck", stream, sandbox_path("seen"), NULL},
-        (const char *[]){SIMULATOR, PRELOAD, "CUTIN_PRIORITY=rt", bound, NULL});
+    service = process_start((const char *[]){BIN_DIR "/tests/program_stuck", stream,
+                                             sandbox_path("seen"), sandbox_path("over"), NULL},
+                            (const char *[]){SIMULATOR, PRELOAD, "CUTIN_PRIORITY=rt", bound, NULL});
     cr_expect(!bounded || client_wait("program_stuck", is_stuck, 60, &row),
               "it is not said to be stuck");
     sandbox_tell("seen");
     cr_expect(client_wait("program_stuck", works, 60, &row), "it is said to be stuck for good");
+    sandbox_tell("over");
     cr_assert_eq(process_wait(service, 60), 0, "%s", process_err(service));
     process_signal(job, SIGTERM);
     cr_assert_eq(process_wait(job, 60), 0, "%s", process_err(job));
@@ -84,7 +85,8 @@ static void waits(const char *stream, const char *bound, bool bounded)
     int let_go = began(job, wait[0] + MOST_MS * MS, wait[1]);
     printf("%s, %s: %d kernels of the job after the bound\n", stream, bound, let_go);
     int few = clock_steps() ? 100 : 0; /* a busy host gives the job little time */
-    cr_expect(bounded ? let_go > few : let_go == 0, "%d kernels", let_go);
+    int flight = clock_steps() ? 0 : AHEAD;
+    cr_expect(bounded ? let_go > few : let_go <= flight, "%d kernels", let_go);
     int beside = began(job, work[0] + FLIGHT_MS * MS, work[1]);
     cr_expect(!clock_steps() || beside < 20, "%d kernels: it holds nobody again", beside);
     process_free(service);

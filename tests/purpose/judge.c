@@ -284,6 +284,12 @@ static bool is_paused(const struct run *r, uint32_t who, uint64_t at)
            at < from + (CHANGE_MS + 1) * 1000000ull;
 }
 
+/* Of what it asked for, what has not started by its end never will. */
+static bool is_over(const struct run *r, uint32_t who, uint64_t at)
+{
+    return at >= r->begin_ns + r->workload->job[who].end_ms * 1000000ull;
+}
+
 /* Has a job asked for more at that time than has started? */
 static bool is_asked_for(const struct run *r, const struct ops *ops, uint64_t at)
 {
@@ -295,7 +301,9 @@ static bool is_asked_for(const struct run *r, const struct ops *ops, uint64_t at
     }
     for (uint32_t who = 0; who < r->workload->jobs; who++) {
         const struct record *c = r->record[who];
-        for (uint32_t lane = 0; c && lane < STREAMS && !is_paused(r, who, at); lane++) {
+        if (!c || is_paused(r, who, at) || is_over(r, who, at))
+            continue;
+        for (uint32_t lane = 0; lane < STREAMS; lane++) {
             uint32_t calls = started[who][lane] / (c->per_call[lane] ? c->per_call[lane] : 1);
             if (calls < atomic_load(&c->calls[lane]) && c->call_ns[lane][calls] < at)
                 return true;

@@ -24,6 +24,8 @@ static void setup(void)
 {
     static const pid_t pids[WORKERS] = {[0] = JOB_PID, [1] = OTHER_PID, [SERVICE] = SERVICE_PID};
     bench.workload = (struct workload){.jobs = 1, .ms = 500, .service = {.there = true}};
+    for (int i = 0; i < JOBS; i++)
+        bench.workload.job[i].end_ms = 1000;
     bench.run = (struct run){.workload = &bench.workload,
                              .log = bench.path,
                              .end_ns = 500 * MS,
@@ -222,9 +224,21 @@ Test(verdict, a_device_that_idles_because_nobody_asks_does_right)
     cr_expect(!verdict().failed[RULE_idle]);
 }
 
+Test(verdict, what_a_job_asked_for_that_has_ended_is_asked_for_no_more)
+{
+    bench.workload.jobs = 2;
+    bench.workload.job[1].end_ms = 300;
+    bench.run.end_ns = BUSY + 2000 * US;
+    asked(1, -10);
+    asked(0, 1000);
+    ran(JOB_PID, "kernel", 0, 0, 500);
+    ran(JOB_PID, "kernel", 1000, 1000, 2000);
+    cr_expect(!verdict().failed[RULE_idle]);
+}
+
 Test(verdict, memory_above_what_jobs_hold_is_found)
 {
-    bench.workload.job[0] = (struct job){.pool_mb = 64, .streams = 1};
+    bench.workload.job[0] = (struct job){.pool_mb = 64, .streams = 1, .end_ms = 1000};
     bench.record[SERVICE]->memory_high = (64ull + 60) << 20;
     cr_expect(!verdict().failed[RULE_memory]);
     bench.record[SERVICE]->memory_high = (64ull + 70) << 20;

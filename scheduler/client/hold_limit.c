@@ -32,15 +32,14 @@ static void restore(struct page_device *device, uint32_t level, uint64_t now)
 /* What surely ran: who is promised a share gets it if estimates are wrong, too. */
 static uint64_t ran_ns(const struct page_counters *c)
 {
-    uint64_t gpu_ns = atomic_load_explicit(&c->gpu_ns, memory_order_relaxed);
+    uint64_t gpu_ns = page_read(&c->gpu_ns);
 
-    return gpu_ns - atomic_load_explicit(&c->unsure_ns, memory_order_relaxed);
+    return gpu_ns - page_read(&c->unsure_ns);
 }
 
 static bool asks(const struct page_counters *c)
 {
-    return atomic_load_explicit(&c->waiting, memory_order_relaxed) ||
-           atomic_load_explicit(&c->in_flight, memory_order_relaxed);
+    return page_read(&c->waiting) || page_read(&c->in_flight);
 }
 
 /* Clients of its level that always have work, this one among them. */

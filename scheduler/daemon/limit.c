@@ -114,17 +114,16 @@ void limit_device_again(struct daemon *d, uint64_t now_ns)
 
     if (now_ns < d->admit_ns)
         return;
-    DL_FOREACH (d->peers, p)
-        for (uint32_t slot = 0; p->client && !p->dead && slot < PAGE_DEVICES; slot++) {
-            if (!p->device[slot].device || p->device[slot].told)
-                continue;
-            if (limit_device(p, slot, now_ns)) {
-                topology_update(d->topology, d->peers, p);
-                topology_settle(p);
-            } else {
-                waiting = true;
-            }
+    PEER_DEVICES (d->peers, p, slot) {
+        if (p->device[slot].told)
+            continue;
+        if (limit_device(p, slot, now_ns)) {
+            topology_update(d->topology, d->peers, p);
+            topology_settle(p);
+        } else {
+            waiting = true;
         }
+    }
     d->waiting = waiting;
     d->admit_ns = now_ns + ADMISSION_NS;
 }

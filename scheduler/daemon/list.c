@@ -17,15 +17,14 @@ static void row_device(struct message_row_device *row, const struct peer *p, uin
 {
     struct hold hold;
 
-    memcpy(row->uuid, topology_uuid(p->device[slot].device), sizeof(row->uuid));
+    memcpy(row->uuid, p->device[slot].device->uuid, sizeof(row->uuid));
     row->active = atomic_load_explicit(&device->active, memory_order_relaxed);
     row->bit = p->device[slot].bit;
     row->held_ns = hold_read(p, slot, now, &hold) ? hold.ns : 0;
     memcpy(row->io_kernel, device->io_kernel, sizeof(row->io_kernel) - 1);
     for (uint32_t l = 0; l < PAGE_LEVELS; l++)
         row->held[l] = atomic_load_explicit(&device->hold[p->flat ? 0 : l], memory_order_relaxed);
-#define COPY(field, help)                                                                          \
-    row->field = atomic_load_explicit(&device->counters.field, memory_order_relaxed);
+#define COPY(field, help) row->field = page_read(&device->counters.field);
     PAGE_COUNTERS(COPY)
 #undef COPY
     row->gpu_ns = usage_ns(p, slot);
@@ -44,7 +43,7 @@ static void row_times(struct message_row *row, const struct page_times *times)
 /* Counters are older than the connection where there was another daemon before, or none. */
 static uint64_t counted_since(const struct peer *p)
 {
-    uint64_t ns = atomic_load_explicit(&p->page->page->counted_since_ns, memory_order_relaxed);
+    uint64_t ns = page_read(&p->page->page->counted_since_ns);
 
     return ns && ns < p->client_since_ns ? ns : p->client_since_ns;
 }
@@ -52,7 +51,7 @@ static uint64_t counted_since(const struct peer *p)
 static void send_row(struct peer *to, const struct peer *p, uint64_t now)
 {
     const struct cutin_page *page = p->page->page;
-    uint64_t beat = atomic_load_explicit(&page->heartbeat_ns, memory_order_relaxed);
+    uint64_t beat = page_read(&page->heartbeat_ns);
     union message m;
 
     message_init(&m, MESSAGE_ROW);

@@ -68,7 +68,7 @@ static void print_label(FILE *out, const char *name)
 /* Up to the last bracket. */
 static void print_labels(FILE *out, const struct peer *p, uint32_t slot)
 {
-    const uint8_t *uuid = topology_uuid(p->device[slot].device);
+    const uint8_t *uuid = p->device[slot].device->uuid;
 
     fprintf(out, "{client=\"%" PRIu64 "\",pid=\"%d\",uid=\"%u\",level=\"%s\",name=\"", p->id,
             (int)p->who.pid, (unsigned)p->who.uid, level_name(p->level));
@@ -85,9 +85,8 @@ static void print_value(FILE *out, const struct peer *p, uint32_t slot, const st
 {
     const char *counters = (const char *)&p->page->page->device[slot].counters;
     const _Atomic uint64_t *counter = (const _Atomic uint64_t *)(const void *)(counters + s->at);
-    uint64_t n = s->at == offsetof(struct page_counters, gpu_ns)
-                     ? usage_ns(p, slot)
-                     : atomic_load_explicit(counter, memory_order_relaxed);
+    uint64_t n =
+        s->at == offsetof(struct page_counters, gpu_ns) ? usage_ns(p, slot) : page_read(counter);
 
     fprintf(out, "cutin_%s", s->name);
     print_labels(out, p, slot);
@@ -102,10 +101,8 @@ static void print_series(FILE *out, const struct peer *peers, const struct serie
     const struct peer *p;
 
     fprintf(out, "# HELP cutin_%s %s\n# TYPE cutin_%s %s\n", s->name, s->help, s->name, s->type);
-    DL_FOREACH (peers, p)
-        for (uint32_t slot = 0; p->client && !p->dead && slot < PAGE_DEVICES; slot++)
-            if (p->device[slot].device)
-                print_value(out, p, slot, s);
+    PEER_DEVICES (peers, p, slot)
+        print_value(out, p, slot, s);
 }
 
 /* One for each pair: who is held, and by whom. */
@@ -134,10 +131,8 @@ static void print_holds(FILE *out, const struct peer *peers)
     fputs("# HELP cutin_held_seconds How long a holder has held it without a break.\n"
           "# TYPE cutin_held_seconds gauge\n",
           out);
-    DL_FOREACH (peers, p)
-        for (uint32_t slot = 0; p->client && !p->dead && slot < PAGE_DEVICES; slot++)
-            if (p->device[slot].device)
-                print_held(out, peers, p, slot);
+    PEER_DEVICES (peers, p, slot)
+        print_held(out, peers, p, slot);
 }
 
 static void print_clients(FILE *out, const struct peer *peers)

@@ -11,7 +11,7 @@
 /* Since it connected, at the earliest: its thread may not have had its first turn yet. */
 static uint64_t age(const struct peer *p, uint64_t now)
 {
-    uint64_t beat = atomic_load_explicit(&p->page->page->heartbeat_ns, memory_order_relaxed);
+    uint64_t beat = page_read(&p->page->page->heartbeat_ns);
 
     if (beat < p->since_ns)
         beat = p->since_ns;

@@ -14,14 +14,14 @@ enum { LOOK_MS = 500, SAY_AGAIN_S = 60, NAMES = 4 };
 /* Holds that found work buffered, as their client counts them. */
 static uint64_t ended(const struct peer *p, uint32_t slot)
 {
-    return atomic_load_explicit(&p->page->page->device[slot].counters.holds, memory_order_relaxed);
+    return page_read(&p->page->page->device[slot].counters.holds);
 }
 
 bool hold_read(const struct peer *p, uint32_t slot, uint64_t now_ns, struct hold *hold)
 {
     const struct page_device *device = &p->page->page->device[slot];
     uint32_t word = p->flat ? 0 : p->lowest;
-    uint64_t since = atomic_load_explicit(&device->hold_since_ns[word], memory_order_relaxed);
+    uint64_t since = page_read(&device->hold_since_ns[word]);
 
     hold->bits =
         atomic_load_explicit(&device->hold[word], memory_order_relaxed) & PAGE_BITS_CLIENTS;
@@ -38,8 +38,7 @@ bool hold_read(const struct peer *p, uint32_t slot, uint64_t now_ns, struct hold
  * work that waits, has seen no end of it, by whomever it is held in turn. */
 static void follow(struct peer *p, uint32_t slot, uint64_t now)
 {
-    const struct page_counters *counters = &p->page->page->device[slot].counters;
-    bool waits = atomic_load_explicit(&counters->waiting, memory_order_relaxed) > 0;
+    bool waits = page_read(&p->page->page->device[slot].counters.waiting) > 0;
     uint64_t after = ended(p, slot);
     struct hold hold;
 
@@ -104,11 +103,9 @@ static void say(const struct peer *peers, const struct peer *p, uint32_t slot,
 static bool is_long(const struct peer *p, uint32_t slot, uint64_t now, const struct conf *conf,
                     struct hold *hold)
 {
-    const struct page_counters *counters = &p->page->page->device[slot].counters;
-
     return hold_read(p, slot, now, hold) &&
            hold->ns >= conf->hold_warning_s * 1000ull * NS_PER_MS &&
-           atomic_load_explicit(&counters->waiting, memory_order_relaxed) > 0;
+           page_read(&p->page->page->device[slot].counters.waiting) > 0;
 }
 
 static void look(struct peer *peers, struct peer *p, const struct conf *conf, uint64_t now)

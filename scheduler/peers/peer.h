@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <utlist.h>
 
 #include "scheduler/policy/rule.h"
 #include "scheduler/peers/watch.h"
@@ -84,6 +85,12 @@ struct peer {
     struct shared_page *page;
     struct peer_device device[PAGE_DEVICES];
 };
+
+/* All devices of the clients among `peers` that live: `p` has one at `slot`. */
+#define PEER_DEVICES(peers, p, slot)                                                               \
+    DL_FOREACH (peers, p)                                                                          \
+        for (uint32_t slot = 0; p->client && !p->dead && slot < PAGE_DEVICES; slot++)              \
+            if (p->device[slot].device)
 
 struct peer *peer_new(struct daemon *daemon, int socket);
 /* Closes and frees; the daemon has removed it from everything else. */

@@ -4,8 +4,6 @@
  */
 #include "scheduler/peers/round.h"
 
-#include <utlist.h>
-
 #include "common/clock.h"
 
 enum {
@@ -31,17 +29,12 @@ struct round {
     uint32_t n;
 };
 
-static uint64_t read_counter(const _Atomic uint64_t *counter)
-{
-    return atomic_load_explicit(counter, memory_order_relaxed);
-}
-
 static void add(struct round *r, struct peer *p, uint32_t slot)
 {
     struct peer_device *mine = &p->device[slot];
     struct page_device *page = &p->page->page->device[slot];
-    uint64_t gpu_ns = read_counter(&page->counters.gpu_ns);
-    uint64_t unsure_ns = read_counter(&page->counters.unsure_ns);
+    uint64_t gpu_ns = page_read(&page->counters.gpu_ns);
+    uint64_t unsure_ns = page_read(&page->counters.unsure_ns);
 
     if (r->n == MEMBERS)
         return;
@@ -52,10 +45,10 @@ static void add(struct round *r, struct peer *p, uint32_t slot)
         .weight = p->weight,
         .used_ns = mine->gpu_ns && gpu_ns > mine->gpu_ns ? gpu_ns - mine->gpu_ns : 0,
         .wants = !p->stalled && !p->paused &&
-                 (read_counter(&page->counters.in_flight) ||
-                  read_counter(&page->counters.waiting) || gpu_ns != mine->gpu_ns),
+                 (page_read(&page->counters.in_flight) || page_read(&page->counters.waiting) ||
+                  gpu_ns != mine->gpu_ns),
         .gives_deadlines = p->deadline_ms > 0,
-        .deadline_ns = p->stalled || p->paused ? 0 : read_counter(&page->deadline_ns),
+        .deadline_ns = p->stalled || p->paused ? 0 : page_read(&page->deadline_ns),
         .can_be_held = p->queues,
         .memory = &mine->memory,
     };
@@ -70,8 +63,7 @@ static void collect(struct round *r, struct peer *first, const struct device *de
     struct peer *p;
 
     r->n = 0;
-    DL_FOREACH2(first, p, next)
-    for (uint32_t slot = 0; p->client && !p->dead && slot < PAGE_DEVICES; slot++)
+    PEER_DEVICES (first, p, slot)
         if (p->device[slot].device == device)
             add(r, p, slot);
 }
@@ -127,19 +119,18 @@ static int decide(struct peer *peers, const struct policy *policy, uint64_t now)
     int next = -1;
 
     serial++;
-    DL_FOREACH (peers, p)
-        for (uint32_t slot = 0; p->client && !p->dead && slot < PAGE_DEVICES; slot++) {
-            int after;
+    PEER_DEVICES (peers, p, slot) {
+        int after;
 
-            if (!p->device[slot].device || p->device[slot].round == serial)
-                continue;
-            collect(&r, p, p->device[slot].device);
-            take_back(&r, p->device[slot].device, now);
-            after = r.n >= 2 ? (int)policy->decide(r.members, r.n) : -1;
-            write_answer(&r, now);
-            if (after >= 0 && (next < 0 || after < next))
-                next = after;
-        }
+        if (p->device[slot].round == serial)
+            continue;
+        collect(&r, p, p->device[slot].device);
+        take_back(&r, p->device[slot].device, now);
+        after = r.n >= 2 ? (int)policy->decide(r.members, r.n) : -1;
+        write_answer(&r, now);
+        if (after >= 0 && (next < 0 || after < next))
+            next = after;
+    }
     return next;
 }
 
@@ -161,10 +152,8 @@ void round_reset(struct peer *peers)
     struct peer *p;
 
     due_ns = 0;
-    DL_FOREACH (peers, p)
-        for (uint32_t slot = 0; p->client && slot < PAGE_DEVICES; slot++)
-            if (p->device[slot].device) {
-                page_write_bit(&p->page->page->device[slot], PAGE_BIT_POLICY, 0, PAGE_WORDS, 0);
-                p->device[slot].memory = 0;
-            }
+    PEER_DEVICES (peers, p, slot) {
+        page_write_bit(&p->page->page->device[slot], PAGE_BIT_POLICY, 0, PAGE_WORDS, 0);
+        p->device[slot].memory = 0;
+    }
 }

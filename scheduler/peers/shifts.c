@@ -3,8 +3,6 @@
  */
 #include "scheduler/peers/shifts.h"
 
-#include <utlist.h>
-
 enum {
     PLACES = 255, /* that fit the word */
     SHIFT_US = 3900,
@@ -18,17 +16,12 @@ enum {
     DEBT_OUT = 16 * LACK,
 };
 
-static uint64_t counter(const _Atomic uint64_t *c)
-{
-    return atomic_load_explicit(c, memory_order_relaxed);
-}
-
 /* Grows as long as the client's work gets on. Without queues nobody counts what is complete. */
 static uint64_t done(const struct peer *p, uint32_t slot)
 {
     const struct page_counters *c = &p->page->page->device[slot].counters;
 
-    return p->queues ? counter(&c->submitted) - counter(&c->in_flight) : counter(&c->kernels);
+    return p->queues ? page_read(&c->submitted) - page_read(&c->in_flight) : page_read(&c->kernels);
 }
 
 /* Buffered, or in flight: who launches a few commands and waits for them has nothing buffered. */
@@ -37,17 +30,12 @@ static bool works(const struct peer *p, uint32_t slot)
     const struct page_counters *c = &p->page->page->device[slot].counters;
 
     return p->queues && p->above > 0 && !p->paused && p->lowest < PAGE_LEVELS &&
-           counter(&c->waiting) + counter(&c->in_flight) > 0;
+           page_read(&c->waiting) + page_read(&c->in_flight) > 0;
 }
 
 static bool takes_shifts(const struct peer_device *mine)
 {
     return mine->backlog >= SHIFTS_BACKLOG && !mine->lacks && mine->debt <= DEBT_MOST;
-}
-
-static void forget(struct peer *p, uint32_t slot)
-{
-    *topology_work(p->device[slot].device) = (struct device_work){0};
 }
 
 /* The work of one that takes shifts runs out in its own alone, which is one of `of`: so one look
@@ -72,7 +60,7 @@ static void look(struct peer *p, uint32_t slot)
     bool lacked = mine->lacks;
 
     mine->lacks = !works(p, slot);
-    account(mine, topology_work(mine->device)->clients[p->lowest % PAGE_LEVELS]);
+    account(mine, mine->device->work.clients[p->lowest % PAGE_LEVELS]);
     if (!mine->lacks)
         mine->backlog++;
     else if (lacked || mine->backlog < SHIFTS_BACKLOG)
@@ -82,7 +70,7 @@ static void look(struct peer *p, uint32_t slot)
 static void place(struct peer *p, uint32_t slot)
 {
     struct peer_device *mine = &p->device[slot];
-    struct device_work *work = topology_work(mine->device);
+    struct device_work *work = &mine->device->work;
 
     if (takes_shifts(mine)) {
         uint32_t us = atomic_load_explicit(&p->page->page->long_us[slot], memory_order_relaxed);
@@ -106,7 +94,7 @@ static uint32_t doubled(uint32_t long_us)
 static void tell(struct peer *p, uint32_t slot)
 {
     struct peer_device *mine = &p->device[slot];
-    const struct device_work *work = topology_work(mine->device);
+    const struct device_work *work = &mine->device->work;
     _Atomic uint32_t *shift = &p->page->page->shift[slot];
     uint32_t old = atomic_load_explicit(shift, memory_order_relaxed), word = old & PAGE_SHIFT_BEAT;
     uint64_t others = work->done - done(p, slot);
@@ -121,26 +109,24 @@ static void tell(struct peer *p, uint32_t slot)
         atomic_store_explicit(shift, word, memory_order_relaxed);
 }
 
-static void each(struct peer *peers, void (*visit)(struct peer *p, uint32_t slot))
+static void arrange(struct peer *peers)
 {
     struct peer *p;
 
-    DL_FOREACH (peers, p)
-        for (uint32_t slot = 0; p->client && !p->dead && slot < PAGE_DEVICES; slot++)
-            if (p->device[slot].device)
-                visit(p, slot);
-}
-
-static void arrange(struct peer *peers)
-{
-    each(peers, forget);
-    each(peers, place);
-    each(peers, tell);
+    PEER_DEVICES (peers, p, slot)
+        p->device[slot].device->work = (struct device_work){0};
+    PEER_DEVICES (peers, p, slot)
+        place(p, slot);
+    PEER_DEVICES (peers, p, slot)
+        tell(p, slot);
 }
 
 void shifts_look(struct peer *peers)
 {
-    each(peers, look);
+    struct peer *p;
+
+    PEER_DEVICES (peers, p, slot)
+        look(p, slot);
     arrange(peers);
 }
 

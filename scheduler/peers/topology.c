@@ -13,17 +13,6 @@
 
 enum { NEW_MS = 20 /* one that does not answer keeps nobody longer */ };
 
-struct device {
-    struct device *next;
-    uint8_t uuid[16];
-    uint32_t users;
-    uint32_t bits; /* given out */
-    uint32_t next_bit;
-    uint32_t level[PAGE_LEVELS]; /* users by level; topology_count's */
-    struct device_work work;
-    struct device_usage usage;
-};
-
 struct link_key {
     uint64_t owner, other;
 };
@@ -86,21 +75,6 @@ static void device_put(struct topology *r, struct device *d)
         return;
     LL_DELETE(r->devices, d);
     free(d);
-}
-
-const uint8_t *topology_uuid(const struct device *device)
-{
-    return device->uuid;
-}
-
-struct device_work *topology_work(struct device *device)
-{
-    return &device->work;
-}
-
-struct device_usage *topology_usage(struct device *device)
-{
-    return &device->usage;
 }
 
 static uint32_t bit_take(struct device *d)

@@ -12,27 +12,34 @@
 
 struct topology;
 
+struct device {
+    struct device *next;
+    uint8_t uuid[16];
+    uint32_t users;
+    uint32_t bits; /* given out */
+    uint32_t next_bit;
+    uint32_t level[PAGE_LEVELS]; /* users by level; topology_count's */
+    /* What a look of shifts.c finds there: clients of each level that take shifts, and how far the
+     * work of all has got. */
+    struct device_work {
+        uint32_t clients[PAGE_LEVELS];
+        uint32_t long_us[PAGE_LEVELS]; /* who always have work, and the longest */
+        uint64_t done;
+    } work;
+    /* What usage.c adds up: what clients told since then, at most, and what of it they are not sure
+     * of. */
+    struct device_usage {
+        uint64_t at_ns, sum_ns, unsure_ns;
+        uint32_t clients;
+    } usage;
+};
+
 struct topology *topology_new(void);
 void topology_free(struct topology *r);
 
 /* A client has one more device, and is told its bit. Returns 0, -EINVAL (slot or device taken), or
  * -ENOMEM. */
 int topology_device(struct topology *r, struct peer *p, uint32_t slot, const uint8_t uuid[16]);
-const uint8_t *topology_uuid(const struct device *device);
-/* What a look of shifts.c finds there: clients of each level that take shifts, and how far the work
- * of all has got. */
-struct device_work {
-    uint32_t clients[PAGE_LEVELS], long_us[PAGE_LEVELS]; /* who always have work, and the longest */
-    uint64_t done;
-};
-struct device_work *topology_work(struct device *device);
-/* What usage.c adds up: what clients told since then, at most, and what of it they are not sure
- * of. */
-struct device_usage {
-    uint64_t at_ns, sum_ns, unsure_ns;
-    uint32_t clients;
-};
-struct device_usage *topology_usage(struct device *device);
 /* A new client counts as having somebody above where that may come to be, and is held until those
  * have its page. From now on links say. */
 void topology_expect(struct peer *peers, struct peer *p, uint64_t now_ns);

@@ -3,16 +3,7 @@
  */
 #include "scheduler/peers/usage.h"
 
-#include <utlist.h>
-
 #include "common/clock.h"
-
-static bool several; /* clients are on one device */
-
-static uint64_t counter(const _Atomic uint64_t *c)
-{
-    return atomic_load_explicit(c, memory_order_relaxed);
-}
 
 /* Counters are the client's own, and may go backwards. */
 static uint64_t since(uint64_t now, uint64_t before)
@@ -22,13 +13,13 @@ static uint64_t since(uint64_t now, uint64_t before)
 
 static uint64_t told(const struct peer *p, uint32_t slot)
 {
-    return since(counter(&p->page->page->device[slot].counters.gpu_ns), p->device[slot].told_ns);
+    return since(page_read(&p->page->page->device[slot].counters.gpu_ns), p->device[slot].told_ns);
 }
 
 static uint64_t unsure(const struct peer *p, uint32_t slot)
 {
     const struct page_counters *c = &p->page->page->device[slot].counters;
-    uint64_t ns = since(counter(&c->unsure_ns), p->device[slot].told_unsure_ns);
+    uint64_t ns = since(page_read(&c->unsure_ns), p->device[slot].told_unsure_ns);
 
     return ns < told(p, slot) ? ns : told(p, slot);
 }
@@ -43,23 +34,24 @@ static void past(struct peer *p, uint32_t slot)
     if (mine->past || !atomic_load_explicit(&p->page->page->counted_since_ns, memory_order_acquire))
         return;
     mine->past = true;
-    mine->used_ns = mine->told_ns = counter(&c->gpu_ns);
-    mine->told_unsure_ns = counter(&c->unsure_ns);
+    mine->used_ns = mine->told_ns = page_read(&c->gpu_ns);
+    mine->told_unsure_ns = page_read(&c->unsure_ns);
 }
 
-static void add(struct peer *p, uint32_t slot, uint64_t now)
+/* Returns how many clients the device has so far. */
+static uint32_t add(struct peer *p, uint32_t slot)
 {
-    past(p, slot);
-    struct device_usage *all = topology_usage(p->device[slot].device);
+    struct device_usage *all = &p->device[slot].device->usage;
 
-    several |= ++all->clients > 1;
+    past(p, slot);
     all->sum_ns += told(p, slot);
     all->unsure_ns += unsure(p, slot);
+    return ++all->clients;
 }
 
 static void divide(struct peer *p, uint32_t slot, uint64_t now)
 {
-    const struct device_usage *all = topology_usage(p->device[slot].device);
+    const struct device_usage *all = &p->device[slot].device->usage;
     const struct page_counters *c = &p->page->page->device[slot].counters;
     struct peer_device *mine = &p->device[slot];
     uint64_t there_was = all->at_ns ? since(now, all->at_ns) : all->sum_ns;
@@ -71,48 +63,31 @@ static void divide(struct peer *p, uint32_t slot, uint64_t now)
     else if (excess)
         ns = (uint64_t)((double)(ns - unsure(p, slot)) * (double)there_was / (double)sure);
     mine->used_ns += ns;
-    mine->told_ns = counter(&c->gpu_ns);
-    mine->told_unsure_ns = counter(&c->unsure_ns);
-}
-
-/* What a client did alone is what it tells. */
-static void forget(struct peer *p, uint32_t slot, uint64_t now)
-{
-    struct device_usage *all = topology_usage(p->device[slot].device);
-
-    *all = (struct device_usage){.at_ns = all->at_ns};
-}
-
-static void finish(struct peer *p, uint32_t slot, uint64_t now)
-{
-    *topology_usage(p->device[slot].device) = (struct device_usage){.at_ns = now};
-}
-
-static void each(struct peer *peers, void (*visit)(struct peer *p, uint32_t slot, uint64_t now),
-                 uint64_t now)
-{
-    struct peer *p;
-
-    DL_FOREACH (peers, p)
-        for (uint32_t slot = 0; p->client && !p->dead && slot < PAGE_DEVICES; slot++)
-            if (p->device[slot].device)
-                visit(p, slot, now);
+    mine->told_ns = page_read(&c->gpu_ns);
+    mine->told_unsure_ns = page_read(&c->unsure_ns);
 }
 
 int usage_look(struct peer *peers, uint64_t now_ns)
 {
     static uint64_t due_ns;
+    bool several = false; /* clients are on one device */
+    struct peer *p;
 
     if (now_ns < due_ns)
         return (int)((due_ns - now_ns) / NS_PER_MS) + 1;
-    several = false;
-    each(peers, add, now_ns);
-    if (!several) {
-        each(peers, forget, now_ns);
-        return -1;
+    PEER_DEVICES (peers, p, slot)
+        several |= add(p, slot) > 1;
+    /* What a client did alone is what it tells. */
+    if (several)
+        PEER_DEVICES (peers, p, slot)
+            divide(p, slot, now_ns);
+    PEER_DEVICES (peers, p, slot) {
+        struct device_usage *all = &p->device[slot].device->usage;
+
+        *all = (struct device_usage){.at_ns = several ? now_ns : all->at_ns};
     }
-    each(peers, divide, now_ns);
-    each(peers, finish, now_ns);
+    if (!several)
+        return -1;
     due_ns = now_ns + USAGE_LOOK_MS * NS_PER_MS;
     return USAGE_LOOK_MS;
 }

@@ -248,6 +248,11 @@ static inline void page_turn_bit(struct page_device *device, uint32_t bit, uint3
         atomic_store_explicit(&device->hold_since_ns[level], now_ns, memory_order_relaxed);
     atomic_fetch_or(at, bit);
 }
+/* A figure that somebody else may be counting. */
+static inline uint64_t page_read(const _Atomic uint64_t *figure)
+{
+    return atomic_load_explicit(figure, memory_order_relaxed);
+}
 /* A copy of what others may be writing to. */
 void page_copy(struct cutin_page *to, const struct cutin_page *from);
 /* Adds the counters and times of `from` to those of `to`. */

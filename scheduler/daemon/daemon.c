@@ -97,7 +97,7 @@ static void put_out_spoilers(struct daemon *d, uint64_t now)
             "scheduling off for process %d of user %u, and for a minute for all of that user's: it "
             "took the memory of its page away, which costs real time page faults",
             (int)p->who.pid, (unsigned)p->who.uid);
-        admission_ban(d->admission, p, now);
+        limit_ban(p, now);
         p->dead = true;
     }
 }
@@ -198,12 +198,10 @@ struct daemon *daemon_new(const struct daemon_options *options)
     d->spare = -1;
     d->policy = policy_at(d->conf->policy);
     d->topology = topology_new();
-    d->admission = admission_new();
     d->epoll = epoll_create1(EPOLL_CLOEXEC);
     d->signals = open_signals();
     d->signal_watch.ready = signal_ready;
-    if (!d->topology || !d->admission || d->epoll < 0 || d->signals < 0 ||
-        door_open(d, options->listener) != 0 ||
+    if (!d->topology || d->epoll < 0 || d->signals < 0 || door_open(d, options->listener) != 0 ||
         watch_begin(&d->signal_watch, d->epoll, d->signals, EPOLLIN) != 0) {
         daemon_free(d);
         return NULL;
@@ -222,6 +220,6 @@ void daemon_free(struct daemon *d)
         close(d->signals);
     if (d->topology)
         topology_free(d->topology);
-    admission_free(d->admission);
+    limit_free(d);
     free(d);
 }

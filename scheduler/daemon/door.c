@@ -149,7 +149,7 @@ static void remove_peer(struct daemon *d, struct peer *p)
     DL_DELETE(d->peers, p);
     d->count--;
     if (p->client) {
-        admission_leave(d->admission, p);
+        limit_leave(p);
         topology_remove(d->topology, d->peers, p);
         shifts_leave(d->peers, p);
     }

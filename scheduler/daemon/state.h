@@ -7,7 +7,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "scheduler/peers/admission.h"
 #include "scheduler/peers/peer.h"
 #include "scheduler/peers/topology.h"
 #include "scheduler/policy/conf.h"
@@ -31,10 +30,10 @@ struct daemon {
     uint64_t next_id;
     struct topology *topology;
     const struct policy *policy;
-    struct admission *admission;
-    bool waiting;           /* somebody, for admission */
-    uint64_t admit_ns;      /* when to ask again for those who wait */
-    uint64_t limit_said_ns; /* not again before */
+    struct account *accounts; /* users that have clients: limit.c */
+    bool waiting;             /* somebody, until those above may be told of it */
+    uint64_t admit_ns;        /* when to ask again for those who wait */
+    uint64_t limit_said_ns;   /* not again before */
     /* The loop. */
     struct watch signal_watch, metrics_watch;
     struct metrics *metrics; /* NULL: not served */

@@ -174,13 +174,7 @@ static void tell_ready(const struct command_line *line)
 
 static int serve(struct listener *l, const struct command_line *line, struct conf *conf)
 {
-    struct daemon_options wanted = {
-        .listener = l->fd,
-        .idle_exit_s = (uint32_t)line->idle_exit,
-        .conf = conf,
-        .conf_path = line->config,
-    };
-    struct daemon *d = daemon_new(&wanted);
+    struct daemon *d = daemon_new(l->fd, (uint32_t)line->idle_exit, conf, line->config);
     char why[512];
     int rc;
 

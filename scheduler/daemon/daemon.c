@@ -33,9 +33,9 @@
 
 enum { EVENTS = 64 };
 
-static void signal_ready(struct watch *w, uint32_t events)
+static void signal_ready(void *daemon, uint32_t events)
 {
-    struct daemon *d = (struct daemon *)(void *)((char *)w - offsetof(struct daemon, signal_watch));
+    struct daemon *d = daemon;
     struct signalfd_siginfo info;
 
     while (read(d->signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
@@ -46,10 +46,9 @@ static void signal_ready(struct watch *w, uint32_t events)
     }
 }
 
-static void metrics_ready(struct watch *w, uint32_t events)
+static void metrics_ready(void *daemon, uint32_t events)
 {
-    struct daemon *d =
-        (struct daemon *)(void *)((char *)w - offsetof(struct daemon, metrics_watch));
+    const struct daemon *d = daemon;
 
     metrics_run(d->metrics);
 }
@@ -67,8 +66,7 @@ int daemon_serve_metrics(struct daemon *d, char *why, size_t why_size)
     rc = metrics_open(&d->metrics, address, &d->peers, why, why_size);
     if (rc != 0)
         return rc;
-    d->metrics_watch.ready = metrics_ready;
-    rc = watch_begin(&d->metrics_watch, d->epoll, metrics_fd(d->metrics), EPOLLIN);
+    rc = watch_begin(&d->metrics_watch, d->epoll, metrics_fd(d->metrics), metrics_ready, d);
     metrics_run(d->metrics); /* what has come before we watched */
     return rc;
 }
@@ -76,9 +74,10 @@ int daemon_serve_metrics(struct daemon *d, char *why, size_t why_size)
 /* ---- the loop ----------------------------------------------------------------------------------
  */
 
+/* -1: never. */
 static int sooner(int a_ms, int b_ms)
 {
-    return a_ms < 0 || b_ms < a_ms ? b_ms : a_ms;
+    return a_ms < 0 || (b_ms >= 0 && b_ms < a_ms) ? b_ms : a_ms;
 }
 
 /* Clients that have taken memory from under those above them. */
@@ -114,7 +113,7 @@ static void arrange_shifts(struct daemon *d, uint64_t now)
 static int housekeeping(struct daemon *d)
 {
     uint64_t now = clock_ns();
-    int wait_ms, hold_ms, new_ms, usage_ms;
+    int wait_ms;
     bool more;
 
     put_out_spoilers(d, now);
@@ -131,19 +130,12 @@ static int housekeeping(struct daemon *d)
         arrange_shifts(d, now);
         wait_ms = sooner(wait_ms, HEARTBEAT_LOOK_MS);
     }
-    new_ms = topology_look(d->peers, now);
-    if (new_ms >= 0)
-        wait_ms = sooner(wait_ms, new_ms);
-    usage_ms = usage_look(d->peers, now);
-    if (usage_ms >= 0)
-        wait_ms = sooner(wait_ms, usage_ms);
-    hold_ms = hold_look(d->peers, d->conf, now);
-    if (hold_ms >= 0)
-        wait_ms = sooner(wait_ms, hold_ms);
+    wait_ms = sooner(wait_ms, topology_look(d->peers, now));
+    wait_ms = sooner(wait_ms, usage_look(d->peers, now));
+    wait_ms = sooner(wait_ms, hold_look(d->peers, d->conf, now));
     if (d->metrics) { /* connections that say nothing are dropped in time */
         metrics_run(d->metrics);
-        if (metrics_wait_ms(d->metrics) >= 0)
-            wait_ms = sooner(wait_ms, metrics_wait_ms(d->metrics));
+        wait_ms = sooner(wait_ms, metrics_wait_ms(d->metrics));
     }
     return more ? sooner(wait_ms, 250) : wait_ms;
 }
@@ -166,7 +158,7 @@ int daemon_run(struct daemon *d)
         for (int i = 0; i < n; i++) {
             struct watch *w = events[i].data.ptr;
 
-            w->ready(w, events[i].events);
+            w->ready(w->user, events[i].events);
         }
     }
 }
@@ -185,24 +177,24 @@ static int open_signals(void)
     return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-struct daemon *daemon_new(const struct daemon_options *options)
+struct daemon *daemon_new(int listener, uint32_t idle_exit_s, struct conf *conf,
+                          const char *conf_path)
 {
     struct daemon *d = calloc(1, sizeof(*d));
 
     if (!d)
         return NULL;
-    d->conf = options->conf;
-    d->conf_path = options->conf_path;
-    d->idle_exit_s = options->idle_exit_s;
+    d->conf = conf;
+    d->conf_path = conf_path;
+    d->idle_exit_s = idle_exit_s;
     d->room = limit_room();
     d->spare = -1;
     d->policy = policy_at(d->conf->policy);
     d->topology = topology_new();
     d->epoll = epoll_create1(EPOLL_CLOEXEC);
     d->signals = open_signals();
-    d->signal_watch.ready = signal_ready;
-    if (!d->topology || d->epoll < 0 || d->signals < 0 || door_open(d, options->listener) != 0 ||
-        watch_begin(&d->signal_watch, d->epoll, d->signals, EPOLLIN) != 0) {
+    if (!d->topology || d->epoll < 0 || d->signals < 0 || door_open(d, listener) != 0 ||
+        watch_begin(&d->signal_watch, d->epoll, d->signals, signal_ready, d) != 0) {
         daemon_free(d);
         return NULL;
     }

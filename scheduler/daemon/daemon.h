@@ -11,15 +11,11 @@
 
 struct daemon;
 
-struct daemon_options {
-    int listener;          /* listening socket */
-    uint32_t idle_exit_s;  /* end after that long without a connection; 0 = never */
-    struct conf *conf;     /* the daemon may replace its contents, on SIGHUP */
-    const char *conf_path; /* as on the command line; NULL: the default places */
-};
-
-/* NULL: no memory or no descriptors (errno). Blocks SIGTERM, SIGINT and SIGHUP. */
-struct daemon *daemon_new(const struct daemon_options *options);
+/* Ends after `idle_exit_s` without a connection; 0: never. It may replace the contents of `conf` on
+ * SIGHUP, from `conf_path`, which is as on the command line; NULL: the default places. Blocks
+ * SIGTERM, SIGINT and SIGHUP. Returns NULL where there is no memory or no descriptor (errno). */
+struct daemon *daemon_new(int listener, uint32_t idle_exit_s, struct conf *conf,
+                          const char *conf_path);
 /* Serves the metrics where the configuration says. Returns 0, or -errno and why. */
 int daemon_serve_metrics(struct daemon *d, char *why, size_t why_size);
 /* Until SIGTERM or SIGINT, a STOP message, or idleness. Returns 0 or -errno. */

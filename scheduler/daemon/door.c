@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stddef.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -27,11 +26,6 @@ enum {
 
 /* ---- one peer -------------------------------------------------------------------------------- */
 
-static struct peer *peer_of(struct watch *w, size_t offset)
-{
-    return (struct peer *)(void *)((char *)w - offset);
-}
-
 static void flush(struct peer *p)
 {
     peer_flush(p);
@@ -39,9 +33,9 @@ static void flush(struct peer *p)
         list_go_on(p);
 }
 
-static void socket_ready(struct watch *w, uint32_t events)
+static void socket_ready(void *peer, uint32_t events)
 {
-    struct peer *p = peer_of(w, offsetof(struct peer, socket_watch));
+    struct peer *p = peer;
     union message m;
     int rc = 0;
 
@@ -60,9 +54,11 @@ static void socket_ready(struct watch *w, uint32_t events)
         p->dead = true;
 }
 
-static void process_ready(struct watch *w, uint32_t events)
+static void process_ready(void *peer, uint32_t events)
 {
-    peer_of(w, offsetof(struct peer, process_watch))->dead = true;
+    struct peer *p = peer;
+
+    p->dead = true;
 }
 
 /* ---- coming ---------------------------------------------------------------------------------- */
@@ -76,10 +72,10 @@ static void add_peer(struct daemon *d, int fd)
         return;
     }
     job_of_process(d->conf->jobs, d->conf->owner, p->who.pid, p->who.uid, &p->who.job);
-    p->socket_watch.ready = socket_ready;
-    p->process_watch.ready = process_ready;
-    if (limit_connection(d, p) || watch_begin(&p->socket_watch, d->epoll, fd, EPOLLIN) != 0 ||
-        (p->process >= 0 && watch_begin(&p->process_watch, d->epoll, p->process, EPOLLIN) != 0)) {
+    if (limit_connection(d, p) ||
+        watch_begin(&p->socket_watch, d->epoll, fd, socket_ready, p) != 0 ||
+        (p->process >= 0 &&
+         watch_begin(&p->process_watch, d->epoll, p->process, process_ready, p) != 0)) {
         peer_free(p);
         return;
     }
@@ -100,13 +96,12 @@ static void turn_away(struct daemon *d)
     d->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
-static void listener_ready(struct watch *w, uint32_t events)
+static void listener_ready(void *daemon, uint32_t events)
 {
-    struct daemon *d =
-        (struct daemon *)(void *)((char *)w - offsetof(struct daemon, listener_watch));
+    struct daemon *d = daemon;
 
     for (int i = 0; i < ACCEPTS_PER_TURN; i++) {
-        int fd = accept4(w->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        int fd = accept4(d->listener_watch.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
         if (fd >= 0)
             add_peer(d, fd);
@@ -122,8 +117,7 @@ int door_open(struct daemon *d, int listener)
     d->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
     if (d->spare < 0)
         return -errno;
-    d->listener_watch.ready = listener_ready;
-    return watch_begin(&d->listener_watch, d->epoll, listener, EPOLLIN);
+    return watch_begin(&d->listener_watch, d->epoll, listener, listener_ready, d);
 }
 
 /* ---- staying and going ----------------------------------------------------------------------- */

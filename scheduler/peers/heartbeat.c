@@ -6,7 +6,7 @@
 #include <utlist.h>
 
 #include "scheduler/peers/log.h"
-#include "scheduler/peers/proc.h"
+#include "scheduler/policy/proc.h"
 
 /* Since it connected, at the earliest: its thread may not have had its first turn yet. */
 static uint64_t age(const struct peer *p, uint64_t now)

@@ -1,7 +1,7 @@
 /*
  * proc.c - does a process run, as /proc tells? (see proc.h)
  */
-#include "scheduler/peers/proc.h"
+#include "scheduler/policy/proc.h"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "scheduler/peers/proc.h"
+#include "scheduler/policy/proc.h"
 #include "tests/scheduler/place.h"
 
 static pid_t child(void (*run)(void))

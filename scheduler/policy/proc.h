@@ -1,8 +1,8 @@
 /*
  * proc.h - does a process run, as /proc tells?
  */
-#ifndef CUTIN_SCHEDULER_PEERS_PROC_H
-#define CUTIN_SCHEDULER_PEERS_PROC_H
+#ifndef CUTIN_SCHEDULER_POLICY_PROC_H
+#define CUTIN_SCHEDULER_POLICY_PROC_H
 
 #include <sys/types.h>
 

@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "scheduler/policy/proc.h"
+
 /* Parents that are asked for one client: what a hostile one can make the daemon read. */
 enum { MOST_PARENTS = 64, PATH_SIZE = 256, LINE_SIZE = 192 };
 
@@ -32,17 +34,6 @@ static bool is_word(const char *text, size_t size)
 int job_account_check(const char *account)
 {
     return is_word(account, JOB_ACCOUNT) && strcmp(account, no_account) != 0 ? 0 : -EINVAL;
-}
-
-/* As much of a file as fits, as text. Closes `fd`. */
-static int text_read(int fd, char *text, size_t size)
-{
-    ssize_t n = read(fd, text, size - 1);
-    int rc = n < 0 ? -errno : 0;
-
-    text[n < 0 ? 0 : n] = '\0';
-    close(fd);
-    return rc;
 }
 
 static int trusted(int fd, uid_t owner, mode_t type)
@@ -69,35 +60,6 @@ static int open_trusted(int folder, const char *name, uid_t owner, mode_t type)
         return fd;
     close(fd);
     return rc;
-}
-
-struct process {
-    pid_t parent;
-    unsigned long long started; /* in ticks since the machine's start */
-};
-
-static int process_read(pid_t pid, struct process *p)
-{
-    char path[32], text[1024];
-    const char *at;
-    int fd, rc, parent;
-
-    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return -errno;
-    rc = text_read(fd, text, sizeof(text));
-    if (rc != 0)
-        return rc;
-    /* The name, in brackets, is whatever the process says. proc(5): fields 4 and 22. */
-    at = strrchr(text, ')');
-    if (!at || sscanf(at + 1,
-                      " %*c %d %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
-                      "%*s %llu",
-                      &parent, &p->started) != 2)
-        return -EINVAL;
-    p->parent = parent;
-    return 0;
 }
 
 /* ---- the batch system's side ----------------------------------------------------------------- */
@@ -141,8 +103,8 @@ int job_begin(const char *folder, uid_t uid, const struct job *job)
 {
     char path[PATH_SIZE], line[LINE_SIZE];
     const char *account = job->account[0] ? job->account : no_account;
-    struct process self;
-    int rc = process_read(getpid(), &self);
+    struct proc_stat self;
+    int rc = proc_stat(getpid(), &self);
 
     if (rc != 0)
         return rc;
@@ -188,7 +150,7 @@ int job_recall(const char *folder, uid_t uid, struct job *job)
     fd = open_trusted(AT_FDCWD, path, geteuid(), S_IFREG);
     if (fd < 0)
         return fd == -ENOENT ? -ESRCH : fd;
-    rc = text_read(fd, line, sizeof(line));
+    rc = proc_text(fd, line, sizeof(line));
     if (rc == 0 && (sscanf(line, "%u %63s", &kept_uid, job->account) != 2 || kept_uid != uid))
         rc = -ESRCH;
     if (rc != 0)
@@ -207,7 +169,7 @@ void job_forget(const char *folder, const char *id)
 /* ---- the daemon's side ----------------------------------------------------------------------- */
 
 /* Whether this process starts a job's, and which job that is. */
-static int job_read(int folder, uid_t owner, pid_t pid, const struct process *p, uid_t uid,
+static int job_read(int folder, uid_t owner, pid_t pid, const struct proc_stat *p, uid_t uid,
                     struct job *job)
 {
     unsigned long long started;
@@ -219,7 +181,7 @@ static int job_read(int folder, uid_t owner, pid_t pid, const struct process *p,
     fd = open_trusted(folder, name, owner, S_IFREG);
     if (fd < 0)
         return fd;
-    rc = text_read(fd, line, sizeof(line));
+    rc = proc_text(fd, line, sizeof(line));
     if (rc != 0)
         return rc;
     if (sscanf(line, "%llu %u %63s %31s", &started, &job_uid, job->account, job->id) != 4 ||
@@ -235,7 +197,7 @@ static int job_read(int folder, uid_t owner, pid_t pid, const struct process *p,
 int job_of_process(const char *folder, uid_t owner, pid_t pid, uid_t uid, struct job *job)
 {
     int fd = open_trusted(AT_FDCWD, folder, owner, S_IFDIR), rc = -ESRCH;
-    struct process p;
+    struct proc_stat p;
 
     *job = (struct job){.account = ""};
     if (fd < 0)
@@ -243,7 +205,7 @@ int job_of_process(const char *folder, uid_t owner, pid_t pid, uid_t uid, struct
     /* A process that ends meanwhile, and whose number is given to another one, ends the way or
      * leads to another process of a job of the same user. */
     for (int i = 0; i < MOST_PARENTS && rc != 0 && pid > 0; i++) {
-        rc = process_read(pid, &p);
+        rc = proc_stat(pid, &p);
         if (rc != 0)
             break;
         rc = job_read(fd, owner, pid, &p, uid, job);

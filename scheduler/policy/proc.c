@@ -1,9 +1,10 @@
 /*
- * proc.c - does a process run, as /proc tells? (see proc.h)
+ * proc.c - a process, as /proc tells (see proc.h).
  */
 #include "scheduler/policy/proc.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -12,33 +13,47 @@
 
 enum { EXITING = 4 }; /* PF_EXITING, linux/sched.h of the kernel */
 
-struct task {
-    char state; /* '?': cannot be seen */
-    unsigned int flags;
-};
-
-static void file_read(const char *path, char *text, size_t size)
+int proc_text(int fd, char *text, size_t size)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? 0 : read(fd, text, size - 1);
+    ssize_t n = read(fd, text, size - 1);
+    int rc = n < 0 ? -errno : 0;
 
-    if (fd >= 0)
-        close(fd);
-    text[n > 0 ? n : 0] = '\0';
+    text[n < 0 ? 0 : n] = '\0';
+    close(fd);
+    return rc;
 }
 
-/* proc(5): the state is the letter behind the last parenthesis, the flags the sixth number behind
- * that. */
-static struct task task_look(const char *path)
+static int file_read(const char *path, char *text, size_t size)
 {
-    struct task task = {.state = '?'};
-    char text[512], *fields;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
 
-    file_read(path, text, sizeof(text));
-    fields = strrchr(text, ')');
-    if (!fields || sscanf(fields, ") %c %*d %*d %*d %*d %*d %u", &task.state, &task.flags) != 2)
-        task.state = '?';
-    return task;
+    return fd < 0 ? -errno : proc_text(fd, text, size);
+}
+
+/* The name, in brackets, is whatever the process says. proc(5): fields 3, 4, 9 and 22. */
+static int stat_read(const char *path, struct proc_stat *stat)
+{
+    char text[1024];
+    const char *at;
+    int rc = file_read(path, text, sizeof(text));
+
+    if (rc != 0)
+        return rc;
+    at = strrchr(text, ')');
+    return at && sscanf(at,
+                        ") %c %d %*s %*s %*s %*s %u %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
+                        "%*s %llu",
+                        &stat->state, &stat->parent, &stat->flags, &stat->started) == 4
+               ? 0
+               : -EINVAL;
+}
+
+int proc_stat(pid_t pid, struct proc_stat *stat)
+{
+    char path[32];
+
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    return stat_read(path, stat);
 }
 
 /* A main thread may end before the others. */
@@ -52,13 +67,12 @@ static bool all_exiting(pid_t pid)
     snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
     threads = opendir(path);
     while (threads && all && (entry = readdir(threads))) {
-        struct task task;
+        struct proc_stat task;
 
         if (entry->d_name[0] == '.')
             continue;
         snprintf(path, sizeof(path), "/proc/%d/task/%.16s/stat", (int)pid, entry->d_name);
-        task = task_look(path);
-        all = task.state == '?' || (task.flags & EXITING); /* gone meanwhile */
+        all = stat_read(path, &task) != 0 || (task.flags & EXITING); /* gone meanwhile */
     }
     if (threads)
         closedir(threads);
@@ -71,20 +85,14 @@ static bool dumps_core(pid_t pid)
     char path[32], text[4096];
 
     snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
-    file_read(path, text, sizeof(text));
-    return !!strstr(text, "\nCoreDumping:\t1");
+    return file_read(path, text, sizeof(text)) == 0 && strstr(text, "\nCoreDumping:\t1");
 }
 
 enum proc proc_look(pid_t pid)
 {
-    char path[32];
-    struct task leader;
+    struct proc_stat leader;
 
-    if (pid <= 0)
-        return PROC_UNSEEN;
-    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-    leader = task_look(path);
-    if (leader.state == '?')
+    if (pid <= 0 || proc_stat(pid, &leader) != 0)
         return PROC_UNSEEN;
     if (leader.flags & EXITING ? all_exiting(pid) : dumps_core(pid))
         return PROC_ENDING;

@@ -1,9 +1,10 @@
 /*
- * proc.h - does a process run, as /proc tells?
+ * proc.h - a process, as /proc tells: does it run, and who started it?
  */
 #ifndef CUTIN_SCHEDULER_POLICY_PROC_H
 #define CUTIN_SCHEDULER_POLICY_PROC_H
 
+#include <stddef.h>
 #include <sys/types.h>
 
 enum proc {
@@ -13,6 +14,17 @@ enum proc {
     PROC_UNSEEN,  /* it has gone, or lives in another PID namespace */
 };
 
+struct proc_stat {
+    char state;
+    pid_t parent;
+    unsigned int flags;
+    unsigned long long started; /* in ticks since the machine's start */
+};
+
+/* As much of a file as fits, as text, and closes it. Returns 0 or -errno. */
+int proc_text(int fd, char *text, size_t size);
+/* Returns 0 or -errno. */
+int proc_stat(pid_t pid, struct proc_stat *stat);
 /* Six system calls for a process that runs; never waits. */
 enum proc proc_look(pid_t pid);
 

@@ -10,12 +10,8 @@
 #include "scheduler/client/client.h"
 
 #include <errno.h>
-#include <limits.h>
-#include <linux/futex.h>
 #include <pthread.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "common/clock.h"
 #include "scheduler/client/link.h"
@@ -96,7 +92,7 @@ static void *client_main(void *unused)
         interval = next_interval(held, next_tick - now);
     }
     atomic_store(&self.ended, 1);
-    syscall(SYS_futex, &self.ended, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+    state_wake(&self.ended);
     return NULL;
 }
 
@@ -202,7 +198,7 @@ static void threads_end(void)
     uint64_t by = clock_ns() + CLOSE_WAIT_NS;
 
     atomic_store(&self.stop, 1);
-    syscall(SYS_futex, &self.stop, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+    state_wake(&self.stop);
     state_news(&self);
     if (!link_end(&self, by)) /* the daemon repairs when the process ends */
         pthread_detach(self.link_thread);

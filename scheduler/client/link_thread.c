@@ -6,12 +6,8 @@
 #include "scheduler/client/link.h"
 
 #include <errno.h>
-#include <limits.h>
-#include <linux/futex.h>
 #include <poll.h>
 #include <sched.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "common/thread.h"
 
@@ -46,7 +42,7 @@ static bool sleep_until_news(struct client_state *self, uint64_t ns)
     if (connection_ours(&self->connection))
         p[0].fd = self->connection.fd;
     if (p[0].fd < 0 && p[1].fd < 0) {
-        syscall(SYS_futex, &self->stop, FUTEX_WAIT_PRIVATE, 0, &limit, NULL, 0);
+        state_wait(&self->stop, 0, clock_ns() + ns);
         return false;
     }
     came = ppoll(p, 2, &limit, NULL) > 0;
@@ -103,7 +99,7 @@ static void *link_main(void *arg)
     link_leave(self);
     pthread_mutex_unlock(&self->lock);
     atomic_store(&self->link_ended, 1);
-    syscall(SYS_futex, &self->link_ended, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+    state_wake(&self->link_ended);
     return NULL;
 }
 

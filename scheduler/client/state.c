@@ -36,10 +36,15 @@ void state_tell(struct client_state *self)
     self->texts = 0;
 }
 
+void state_wake(_Atomic uint32_t *word)
+{
+    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+}
+
 void state_news(struct client_state *self)
 {
     atomic_fetch_add(&self->news, 1);
-    syscall(SYS_futex, &self->news, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+    state_wake(&self->news);
 }
 
 bool state_wait(_Atomic uint32_t *word, uint32_t seen, uint64_t by_ns)

@@ -19,7 +19,6 @@
 #include <unistd.h>
 
 #include "scheduler/policy/job.h"
-#include "scheduler/slurm/controller.h"
 #include "scheduler/slurm/site.h"
 #include "scheduler/slurm/wish.h"
 
@@ -95,6 +94,53 @@ int slurm_spank_init(spank_t spank, int argc, char *argv[])
 }
 
 /* ---- srun ------------------------------------------------------------------------------------ */
+
+/* What slurmctld knows of a job. Asked once a step, and never by the nodes. */
+enum { CONTROLLER_NAME = 64, CONTROLLER_COMMENT = 1024 };
+
+struct controller_job {
+    char partition[CONTROLLER_NAME], qos[CONTROLLER_NAME]; /* qos: "" where there is none */
+    char comment[CONTROLLER_COMMENT];
+};
+
+static void copy(char *to, size_t size, const char *from)
+{
+    snprintf(to, size, "%s", from ? from : "");
+}
+
+/* Returns 0 or one of Slurm's error numbers. */
+static int controller_job_load(uint32_t id, struct controller_job *job)
+{
+    job_info_msg_t *answer = NULL;
+    int rc = ESLURM_INVALID_JOB_ID;
+
+    if (slurm_load_job(&answer, id, SHOW_ALL) != SLURM_SUCCESS)
+        return errno;
+    for (uint32_t i = 0; i < answer->record_count; i++) {
+        const slurm_job_info_t *row = &answer->job_array[i];
+
+        if (row->job_id != id)
+            continue;
+        copy(job->partition, sizeof(job->partition), row->partition);
+        copy(job->qos, sizeof(job->qos), row->qos);
+        copy(job->comment, sizeof(job->comment), row->comment);
+        rc = SLURM_SUCCESS;
+    }
+    slurm_free_job_info_msg(answer);
+    return rc;
+}
+
+/* Of a job of the calling user's own, or of any for root. Returns 0 or one of Slurm's error
+ * numbers. */
+static int controller_comment_set(uint32_t id, const char *comment)
+{
+    job_desc_msg_t change;
+
+    slurm_init_job_desc_msg(&change);
+    change.job_id = id;
+    change.comment = (char *)comment;
+    return slurm_update_job(&change) == SLURM_SUCCESS ? SLURM_SUCCESS : errno;
+}
 
 static void comment_show(uint32_t id, const char *old)
 {

@@ -10,13 +10,13 @@
 #include <string.h>
 
 #include "common/level.h"
+#include "common/words.h"
 
 int wish_level(const char *word)
 {
-    for (int level = 0; level < CUTIN_LEVELS; level++)
-        if (strcmp(word, level_name((uint32_t)level)) == 0)
-            return level;
-    return strcmp(word, "off") == 0 ? WISH_OFF : -EINVAL;
+    int level = word_index(LEVEL_WORDS " off", word);
+
+    return level < 0 ? -EINVAL : level == CUTIN_LEVELS ? WISH_OFF : level;
 }
 
 const char *wish_level_name(int level)

@@ -31,10 +31,10 @@ struct shared_page {
 };
 
 struct peer_device {
-    struct device *device;                     /* NULL: no such slot */
-    uint32_t bit;                              /* 0..27 or PROTOCOL_NO_BIT */
-    uint64_t gpu_ns, unsure_ns, memory, round; /* round.c's; memory: the policy's */
-    bool told, counted;                        /* to clients above; among its user's: limit.h */
+    struct device *device;              /* NULL: no such slot */
+    uint32_t bit;                       /* 0..27 or PROTOCOL_NO_BIT */
+    uint64_t gpu_ns, unsure_ns, memory; /* round.c's; memory: the policy's */
+    bool told, counted;                 /* to clients above; among its user's: limit.h */
     /* A hold that hold.c follows: its begin, 0 = none, and the number of those that had ended
      * before. */
     uint64_t held_from_ns, held_after;

@@ -5,20 +5,12 @@
 #include "scheduler/peers/round.h"
 
 #include "common/clock.h"
+#include "scheduler/peers/topology.h"
 
 enum {
     MEMBERS = 1024 + 64, /* all that the daemon takes in */
-    DEVICES = 16,        /* of a machine, mostly */
     APART_NS = 20000000, /* figures of one round were published so long before or after others */
 };
-
-/* More time than there was is told where clients run in turns: each takes what it waited for its
- * own. So many nanoseconds of that are still to be taken back. */
-static struct excess {
-    const struct device *device;
-    uint64_t at_ns;
-    int64_t ns;
-} excesses[DEVICES];
 
 static uint64_t due_ns, serial;
 
@@ -54,7 +46,6 @@ static void add(struct round *r, struct peer *p, uint32_t slot)
     };
     mine->gpu_ns = gpu_ns;
     mine->unsure_ns = unsure_ns;
-    mine->round = serial;
 }
 
 /* All clients of one device; those before `first` in the list have none of it. */
@@ -68,25 +59,10 @@ static void collect(struct round *r, struct peer *first, const struct device *de
             add(r, p, slot);
 }
 
-static struct excess *excess_of(const struct device *device)
-{
-    struct excess *oldest = &excesses[0];
-
-    for (int i = 0; i < DEVICES; i++) {
-        if (excesses[i].device == device)
-            return &excesses[i];
-        if (excesses[i].at_ns < oldest->at_ns)
-            oldest = &excesses[i];
-    }
-    *oldest = (struct excess){.device = device};
-    return oldest;
-}
-
 /* All together used the device for no longer than that was. What is too much comes off what they
  * are not sure of. */
-static void take_back(struct round *r, const struct device *device, uint64_t now)
+static void take_back(struct round *r, struct device_excess *e, uint64_t now)
 {
-    struct excess *e = excess_of(device);
     uint64_t sum = 0, unsure = 0, back;
 
     for (uint32_t i = 0; i < r->n; i++) {
@@ -120,12 +96,14 @@ static int decide(struct peer *peers, const struct policy *policy, uint64_t now)
 
     serial++;
     PEER_DEVICES (peers, p, slot) {
+        struct device *device = p->device[slot].device;
         int after;
 
-        if (p->device[slot].round == serial)
+        if (device->round == serial)
             continue;
-        collect(&r, p, p->device[slot].device);
-        take_back(&r, p->device[slot].device, now);
+        device->round = serial;
+        collect(&r, p, device);
+        take_back(&r, &device->excess, now);
         after = r.n >= 2 ? (int)policy->decide(r.members, r.n) : -1;
         write_answer(&r, now);
         if (after >= 0 && (next < 0 || after < next))

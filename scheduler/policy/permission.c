@@ -8,30 +8,30 @@
 
 #include "common/level.h"
 
-/* Whose cgroup cannot be found out could be in any. */
-bool permission_contained(const struct conf *conf, const struct subject *who)
+/* Judged by its cgroup alone, because `contained` says so: its user ids count for nothing. Whose
+ * cgroup cannot be found out could be in any. */
+static bool is_contained(const struct conf *conf, const struct subject *who)
 {
-    return conf->contained.count > 0 &&
-           (!who->cgroups || rules_match_cgroup(&conf->contained, who));
+    return conf->contained.count > 0 && (!who->cgroups || rules_match(&conf->contained, who, true));
 }
 
 bool permission_same(const struct conf *conf, const struct subject *a, const struct subject *b)
 {
     if (a->uid != b->uid)
         return false;
-    if (!permission_contained(conf, a) && !permission_contained(conf, b))
+    if (!is_contained(conf, a) && !is_contained(conf, b))
         return true;
     return a->cgroups && b->cgroups && strcmp(a->cgroups, b->cgroups) == 0;
 }
 
 static bool trusted(const struct conf *conf, const struct subject *who)
 {
-    return (who->uid == conf->owner || who->uid == 0) && !permission_contained(conf, who);
+    return (who->uid == conf->owner || who->uid == 0) && !is_contained(conf, who);
 }
 
 static bool named_by(const struct conf *conf, const struct rules *list, const struct subject *who)
 {
-    return permission_contained(conf, who) ? rules_match_cgroup(list, who) : rules_match(list, who);
+    return rules_match(list, who, is_contained(conf, who));
 }
 
 bool permission_control(const struct conf *conf, const struct subject *who)
@@ -94,7 +94,7 @@ void permission_explain(const struct conf *conf, const struct subject *who, uint
 {
     const char *level = level_name(asked);
 
-    if (permission_contained(conf, who)) {
+    if (is_contained(conf, who)) {
         explain_cgroup(conf, who, level, out, size);
         return;
     }

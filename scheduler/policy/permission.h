@@ -11,8 +11,6 @@
 
 #include "scheduler/policy/conf.h"
 
-/* Judged by its cgroup alone, because `contained` says so: its user ids count for nothing. */
-bool permission_contained(const struct conf *conf, const struct subject *who);
 /* The daemon's owner, root, and whom `control` allows: may change what concerns others. */
 bool permission_control(const struct conf *conf, const struct subject *who);
 /* Both are the same user's and, if contained, in the same cgroup: what one may do to the other

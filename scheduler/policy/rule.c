@@ -310,18 +310,11 @@ static bool rule_matches(const struct rule *rule, const struct subject *who)
     return false;
 }
 
-bool rules_match(const struct rules *list, const struct subject *who)
+bool rules_match(const struct rules *list, const struct subject *who, bool cgroup_alone)
 {
     for (uint32_t i = 0; i < list->count; i++)
-        if (rule_matches(&list->rule[i], who))
-            return true;
-    return false;
-}
-
-bool rules_match_cgroup(const struct rules *list, const struct subject *who)
-{
-    for (uint32_t i = 0; i < list->count; i++)
-        if (list->rule[i].kind == RULE_CGROUP && rule_matches(&list->rule[i], who))
+        if ((!cgroup_alone || list->rule[i].kind == RULE_CGROUP) &&
+            rule_matches(&list->rule[i], who))
             return true;
     return false;
 }

@@ -48,8 +48,7 @@ int rule_parse(struct rule *rule, const char *text);
 /* Adds a rule to the list, which then owns what the rule has. Returns 0 or -ENOMEM. */
 int rules_add(struct rules *list, const struct rule *rule);
 void rules_clear(struct rules *list);
-bool rules_match(const struct rules *list, const struct subject *who);
-/* The same for those rules of the list that are about cgroups. */
-bool rules_match_cgroup(const struct rules *list, const struct subject *who);
+/* With `cgroup_alone`, those rules of the list that are about cgroups. */
+bool rules_match(const struct rules *list, const struct subject *who, bool cgroup_alone);
 
 #endif

@@ -31,6 +31,15 @@ static void split(const char *path, char *folder, char *name)
         snprintf(folder, SOCKET_PATH_MAX, "%.*s", n ? (int)n : 1, path);
 }
 
+static int check_mode(const struct stat *st, const char *folder, char *why, size_t why_size)
+{
+    if (!(st->st_mode & (S_IWGRP | S_IWOTH)) || (st->st_mode & S_ISVTX))
+        return 0;
+    EXPLAIN("folder %s can be written by others (mode %03o): chmod go-w %s", folder,
+            (unsigned)(st->st_mode & 0777), folder);
+    return -EPERM;
+}
+
 /* Nobody but its owner (or root) may be able to put another socket there. */
 static int check_folder(int fd, const char *folder, char *why, size_t why_size)
 {
@@ -42,12 +51,7 @@ static int check_folder(int fd, const char *folder, char *why, size_t why_size)
         EXPLAIN("folder %s belongs to user %u: use one of your own", folder, (unsigned)st.st_uid);
         return -EPERM;
     }
-    if ((st.st_mode & (S_IWGRP | S_IWOTH)) && !(st.st_mode & S_ISVTX)) {
-        EXPLAIN("folder %s can be written by others (mode %03o): chmod go-w %s", folder,
-                (unsigned)(st.st_mode & 0777), folder);
-        return -EPERM;
-    }
-    return 0;
+    return check_mode(&st, folder, why, why_size);
 }
 
 /* In a user namespace, owners from outside show up as one number. */
@@ -81,11 +85,8 @@ static int check_way(const char *path, char *why, size_t why_size)
                     part, (unsigned)st.st_uid);
             return -EPERM;
         }
-        if (S_ISDIR(st.st_mode) && (st.st_mode & (S_IWGRP | S_IWOTH)) && !(st.st_mode & S_ISVTX)) {
-            EXPLAIN("folder %s can be written by others (mode %03o): chmod go-w %s", part,
-                    (unsigned)(st.st_mode & 0777), part);
+        if (S_ISDIR(st.st_mode) && check_mode(&st, part, why, why_size) != 0)
             return -EPERM;
-        }
     }
     return 0;
 }

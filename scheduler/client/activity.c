@@ -24,17 +24,18 @@ static uint32_t highest(const struct activity *a, uint32_t dev)
     return PAGE_LEVELS;
 }
 
-uint32_t activity_level(const struct activity *a, uint32_t dev)
+/* The level of the highest stream that is active; 0: none, or best effort. */
+static uint32_t level_inside(const struct activity *a, uint32_t dev)
 {
     uint32_t level = highest(a, dev);
 
     return level < PAGE_LEVELS ? level : 0;
 }
 
-uint32_t activity_external_wait(const struct activity *a, uint32_t dev)
+/* As what that counts to other processes. */
+static uint32_t level_outside(const struct activity *a, uint32_t dev)
 {
     uint32_t level = highest(a, dev);
-
     uint32_t ceiling = atomic_load(&a->ceiling);
 
     if (level == PAGE_LEVELS)
@@ -103,8 +104,8 @@ void activity_refresh(struct activity *a, uint32_t dev)
 
     do {
         generation = atomic_load(&a->preemptible.generation);
-        level = activity_level(a, dev);
-        outside = activity_external_wait(a, dev);
+        level = level_inside(a, dev);
+        outside = level_outside(a, dev);
         if (!now && (level > 0 || outside > 0))
             now = clock_ns(); /* once, however many are held by it */
         if (!atomic_load(&a->flat))
@@ -114,7 +115,7 @@ void activity_refresh(struct activity *a, uint32_t dev)
         atomic_store(&own->active, level > outside ? level : outside);
         write_deadline(a, own, level > outside ? level : outside, now);
         preemptible_write(&a->preemptible, dev, atomic_load(&a->bit[dev]), outside, now);
-    } while (level != activity_level(a, dev) || outside != activity_external_wait(a, dev) ||
+    } while (level != level_inside(a, dev) || outside != level_outside(a, dev) ||
              generation != atomic_load(&a->preemptible.generation));
 }
 
@@ -126,7 +127,7 @@ void activity_refresh_all(struct activity *a)
 
 static void count_cut_in(struct activity *a, uint32_t dev, uint32_t level)
 {
-    if (activity_external_wait(a, dev) == 0 && level == 0)
+    if (level_outside(a, dev) == 0 && level == 0)
         return;
     PROBE2(cut_in, dev, level);
     atomic_fetch_add_explicit(&a->page->device[dev].counters.cut_ins, 1, memory_order_relaxed);
@@ -134,7 +135,7 @@ static void count_cut_in(struct activity *a, uint32_t dev, uint32_t level)
 
 void activity_begin(struct activity *a, uint32_t dev, uint32_t level)
 {
-    /* Sequentially consistent, like everything activity_level reads: see the header. */
+    /* Sequentially consistent, like everything `highest` reads: see the header. */
     if (atomic_fetch_add(&a->device[dev].count[level], 1) != 0)
         return;
     if (atomic_load(&a->device[dev].soon_until_ns[level]))

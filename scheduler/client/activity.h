@@ -62,10 +62,6 @@ void activity_begin(struct activity *a, uint32_t dev, uint32_t level);
 void activity_end(struct activity *a, uint32_t dev, uint32_t level);
 void activity_wait_begin(struct activity *a, uint32_t dev);
 void activity_wait_end(struct activity *a, uint32_t dev);
-/* The level of the highest stream that is active, and as what it counts to other processes; 0:
- * none, or best effort. */
-uint32_t activity_level(const struct activity *a, uint32_t dev);
-uint32_t activity_external_wait(const struct activity *a, uint32_t dev);
 
 /* The request under way, or the next one, is to be done at `due_ns`; 0: no hint. Any thread. */
 void activity_hint(struct activity *a, uint64_t due_ns);

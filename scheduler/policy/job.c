@@ -64,13 +64,15 @@ static int open_trusted(int folder, const char *name, uid_t owner, mode_t type)
 
 /* ---- the batch system's side ----------------------------------------------------------------- */
 
-/* A reader finds the whole line or no file. */
-static int line_write(const char *path, const char *line)
+/* In the folder, which is made if it is not there. A reader finds the whole line or no file. */
+static int line_write(const char *folder, const char *path, const char *line)
 {
     char made[PATH_SIZE + 8];
     size_t length = strlen(line);
     int fd, rc = 0;
 
+    if (mkdir(folder, 0755) != 0 && errno != EEXIST)
+        return -errno;
     if ((size_t)snprintf(made, sizeof(made), "%s.new", path) >= sizeof(made))
         return -ENAMETOOLONG;
     unlink(made);
@@ -85,13 +87,6 @@ static int line_write(const char *path, const char *line)
     if (rc != 0)
         unlink(made);
     return rc;
-}
-
-static int folder_line_write(const char *folder, const char *path, const char *line)
-{
-    if (mkdir(folder, 0755) != 0 && errno != EEXIST)
-        return -errno;
-    return line_write(path, line);
 }
 
 static void own_path(char path[PATH_SIZE], const char *folder)
@@ -112,7 +107,7 @@ int job_begin(const char *folder, uid_t uid, const struct job *job)
         return -EINVAL;
     own_path(path, folder);
     snprintf(line, sizeof(line), "%llu %u %s %s\n", self.started, (unsigned)uid, account, job->id);
-    return folder_line_write(folder, path, line);
+    return line_write(folder, path, line);
 }
 
 void job_end(const char *folder)
@@ -136,7 +131,7 @@ int job_keep(const char *folder, uid_t uid, const struct job *job)
         return -EINVAL;
     job_path(path, folder, job->id);
     snprintf(line, sizeof(line), "%u %s\n", (unsigned)uid, job->account);
-    return folder_line_write(folder, path, line);
+    return line_write(folder, path, line);
 }
 
 int job_recall(const char *folder, uid_t uid, struct job *job)

@@ -138,7 +138,6 @@ static void configure(const struct client_config *cfg)
     atomic_store(&self.activity.flat, self.cfg.lowest == self.cfg.level);
     state_grant(&self, self.cfg.level);
     self.remote_count = self.devices_due = 0;
-    self.level_due = false;
     self.remote_level = self.remote_weight = 0;
     self.paused = false;
 }
@@ -436,25 +435,6 @@ void client_note_stream(uint32_t level)
 void client_forget_stream(uint32_t level)
 {
     note(level, UINT32_MAX);
-}
-
-void client_set_level(uint32_t level)
-{
-    if (!usable(0, level))
-        return;
-    pthread_mutex_lock(&self.lock);
-    self.cfg.level = level;
-    self.remote_level = 0;
-    if (self.cfg.lowest > level)
-        self.cfg.lowest = level;
-    if (self.link == LINK_UP) {
-        self.level_due = true;
-        link_ask(&self);
-    } else {
-        state_change_level(&self, level);
-        atomic_store(&self.page->level, level);
-    }
-    pthread_mutex_unlock(&self.lock);
 }
 
 void client_after_fork(void)

@@ -116,8 +116,6 @@ void client_soon(int dev, uint32_t level, uint32_t us);
  * now; 0 takes a hint for the next one back. No lock, no system call. */
 void client_hint_deadline(uint32_t us);
 
-/* Ask for another level; the answer arrives later, in client_level(). */
-void client_set_level(uint32_t level);
 /* True while registered with a daemon. */
 bool client_connected(void);
 /* ... or about to be: somebody above may be there, of whom nothing is known yet. Takes a lock. */

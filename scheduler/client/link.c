@@ -66,7 +66,7 @@ void link_connect(struct client_state *self, uint64_t wait_ns)
 
     if (rc == 0) {
         message_init(&m, MESSAGE_HELLO);
-        m.hello.level = self->asked = self->cfg.level;
+        m.hello.level = self->cfg.level;
         m.hello.flat = atomic_load(&self->activity.flat);
         m.hello.lowest = m.hello.flat ? self->cfg.level : self->cfg.lowest;
         m.hello.bounded = self->cfg.max_hold_ms > 0;
@@ -89,7 +89,6 @@ void link_connect(struct client_state *self, uint64_t wait_ns)
         return;
     }
     atomic_store(&self->broken, false);
-    self->levels_asked = 0;
     self->link = LINK_HELLO;
     self->welcome_by_ns = clock_ns() + wait_ns;
 }
@@ -130,16 +129,6 @@ static int on_done(struct client_state *self, const union message *m, int fd)
     return m->done.error;
 }
 
-static int send_level(struct client_state *self, uint32_t level)
-{
-    union message m;
-
-    message_init(&m, MESSAGE_LEVEL);
-    m.level.level = level;
-    self->levels_asked++;
-    return connection_send(&self->connection, &m);
-}
-
 /* What others of this process want the daemon to know. */
 static int send_due(struct client_state *self)
 {
@@ -151,9 +140,6 @@ static int send_due(struct client_state *self)
         self->devices_due &= self->devices_due - 1;
         rc = send_device(self, slot);
     }
-    if (self->level_due && rc == 0)
-        rc = send_level(self, self->cfg.level);
-    self->level_due = false;
     return rc;
 }
 
@@ -170,7 +156,7 @@ static int on_welcome(struct client_state *self, const union message *m, int fd)
     struct cutin_page old, *page;
     int rc;
 
-    if (self->link != LINK_HELLO || fd < 0 || m->welcome.level > self->asked)
+    if (self->link != LINK_HELLO || fd < 0 || m->welcome.level > self->cfg.level)
         return -EPROTO;
     page_copy(&old, self->page);
     rc = page_map(fd, self->page, &page);
@@ -195,7 +181,6 @@ static int on_welcome(struct client_state *self, const union message *m, int fd)
         state_say(self, NOTICE_BACK, LOG_INFO, "registered with the scheduler at %s", self->socket);
     for (uint32_t n = 0; n < self->devices; n++)
         self->devices_due |= 1u << state_slot(self, n);
-    self->level_due = self->cfg.level != self->asked; /* client_set_level, since HELLO */
     return send_due(self);
 }
 
@@ -243,8 +228,6 @@ static int on_level(struct client_state *self, const union message *m, int fd)
 {
     if (m->level.refused)
         say_refused(self, m->level.level, m->level.reason);
-    if (m->level.answer && self->levels_asked)
-        self->levels_asked--;
     state_change_level(self, m->level.level);
     return 0;
 }
@@ -254,9 +237,7 @@ static int on_remote(struct client_state *self, const union message *m, int fd)
 {
     switch (m->remote.kind) {
     case CONTROL_LEVEL:
-        /* Else what was asked for replaces it. */
-        if (!self->level_due && !self->levels_asked)
-            self->remote_level = m->remote.value + 1;
+        self->remote_level = m->remote.value + 1;
         break;
     case CONTROL_WEIGHT:
         self->remote_weight = m->remote.value;

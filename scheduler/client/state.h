@@ -52,7 +52,6 @@ struct client_state {
     uint64_t retry_ns, backoff_ns, welcome_by_ns;
     uint64_t counted_since_ns; /* when the first page's counters began */
     uint64_t id;
-    uint32_t asked;                        /* the level, in HELLO */
     struct message_remote remote[REMOTES]; /* to be carried out once `lock` is given back */
     uint32_t remote_count;
     /* What was ordered and is in force, to be told to a daemon that does not know it. */
@@ -69,11 +68,9 @@ struct client_state {
     } text[NOTICES]; /* for the client's thread to tell: the link's has no standard error */
     uint32_t texts;
     uint32_t devices_due; /* slots that the daemon is to be told of, a bit each */
-    bool level_due;
-    uint32_t levels_asked; /* LEVEL messages without an answer yet */
-    bool own_table;        /* the link's thread has one, and `connection` is there */
-    bool tried;            /* to connect, once at least */
-    bool linked;           /* there is that thread */
+    bool own_table;       /* the link's thread has one, and `connection` is there */
+    bool tried;           /* to connect, once at least */
+    bool linked;          /* there is that thread */
     struct bell bell;
     pthread_t thread, link_thread;
     struct waker waker;

@@ -16,14 +16,13 @@ void level_grant(struct peer *p, uint32_t asked, uint32_t lowest)
     atomic_store(&p->page->page->lowest, p->lowest);
 }
 
-void level_change(struct peer *p, uint32_t asked, bool answer)
+void level_change(struct peer *p, uint32_t asked)
 {
     union message reply;
 
     level_grant(p, asked, p->asked_lowest);
     message_init(&reply, MESSAGE_LEVEL);
     reply.level.level = p->level;
-    reply.level.answer = answer;
     reply.level.refused = p->level < p->asked;
     if (reply.level.refused)
         permission_explain(p->daemon->conf, &p->who, p->asked, reply.level.reason,

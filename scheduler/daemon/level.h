@@ -9,7 +9,7 @@
 
 /* Grants `asked` and `lowest`, or less. */
 void level_grant(struct peer *p, uint32_t asked, uint32_t lowest);
-/* The same, and tells the client and everybody concerned. `answer`: the client asked for it. */
-void level_change(struct peer *p, uint32_t asked, bool answer);
+/* The same, and tells the client and everybody concerned. */
+void level_change(struct peer *p, uint32_t asked);
 
 #endif

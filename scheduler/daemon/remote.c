@@ -32,7 +32,7 @@ static int set_level(const struct peer *from, struct peer *p, uint32_t value)
         return -EPERM;
     p->remote = true;
     tell(p, CONTROL_LEVEL, value);
-    level_change(p, value, false);
+    level_change(p, value);
     return 0;
 }
 

@@ -75,15 +75,6 @@ static int on_device(struct peer *p, const union message *m)
     return 0;
 }
 
-static int on_level(struct peer *p, const union message *m)
-{
-    if (!p->client)
-        return -EPROTO;
-    p->remote = false;
-    level_change(p, m->level.level, true);
-    return 0;
-}
-
 /* The owner's bits now stand in the page that joined. */
 static int on_joined(struct peer *p, const union message *m)
 {
@@ -141,9 +132,9 @@ static int on_stop(struct peer *p, const union message *m)
 }
 
 static int (*const handlers[MESSAGE_TYPES])(struct peer *p, const union message *m) = {
-    [MESSAGE_HELLO] = on_hello,     [MESSAGE_DEVICE] = on_device, [MESSAGE_LEVEL] = on_level,
-    [MESSAGE_JOINED] = on_joined,   [MESSAGE_LIST] = on_list,     [MESSAGE_STOP] = on_stop,
-    [MESSAGE_CONTROL] = on_control, [MESSAGE_POLICY] = on_policy,
+    [MESSAGE_HELLO] = on_hello, [MESSAGE_DEVICE] = on_device,   [MESSAGE_JOINED] = on_joined,
+    [MESSAGE_LIST] = on_list,   [MESSAGE_CONTROL] = on_control, [MESSAGE_POLICY] = on_policy,
+    [MESSAGE_STOP] = on_stop,
 };
 
 int request_run(struct peer *p, const union message *m)

@@ -35,5 +35,5 @@ void settings_reload(struct daemon *d)
     DL_FOREACH (d->peers, p)
         if (p->client && !p->dead && !p->remote &&
             permission_level(d->conf, &p->who, p->asked) != p->level)
-            level_change(p, p->asked, false);
+            level_change(p, p->asked);
 }

@@ -83,8 +83,7 @@ static bool fields_ok(const union message *m)
     case MESSAGE_JOIN:
         return join_ok(&m->join);
     case MESSAGE_LEVEL:
-        return m->level.level < PAGE_LEVELS && m->level.refused <= 1 && m->level.answer <= 1 &&
-               text_ok(m->level.reason);
+        return m->level.level < PAGE_LEVELS && m->level.refused <= 1 && text_ok(m->level.reason);
     case MESSAGE_ROW:
         return m->row.devices <= PAGE_DEVICES && name_ok(m->row.name);
     case MESSAGE_CONTROL:

@@ -95,8 +95,7 @@ struct message_level {
     struct message_header header;
     uint32_t level;
     uint32_t refused;
-    uint32_t answer; /* 1: to a LEVEL of the client, which replaces what was ordered before */
-    uint32_t reserved;
+    uint32_t reserved[2];
     char reason[PROTOCOL_TEXT];
 };
 
@@ -176,7 +175,7 @@ struct message_done {
     X(JOIN, 5, TO_CLIENT, message_join, join)                                                      \
     X(JOINED, 6, TO_DAEMON, message_client, joined)                                                \
     X(LEAVE, 7, TO_CLIENT, message_client, leave)                                                  \
-    X(LEVEL, 8, TO_BOTH, message_level, level)                                                     \
+    X(LEVEL, 8, TO_CLIENT, message_level, level)                                                   \
     X(LIST, 9, TO_DAEMON, message_plain, list)                                                     \
     X(ROW, 10, TO_CLIENT, message_row, row)                                                        \
     X(DONE, 11, TO_CLIENT, message_done, done)                                                     \

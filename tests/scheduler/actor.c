@@ -124,12 +124,6 @@ static int64_t do_level(int64_t x, int64_t y)
     return client_level();
 }
 
-static int64_t do_set_level(int64_t level, int64_t y)
-{
-    client_set_level((uint32_t)level);
-    return 0;
-}
-
 static int64_t do_connected(int64_t x, int64_t y)
 {
     return client_connected();

@@ -27,7 +27,6 @@ enum { ACTOR_SAID = 1024 };
     X(ADDRESS, do_address)       /* dev, level -> its address */                                   \
     X(ABOVE, do_above)                                                                             \
     X(LEVEL, do_level)                                                                             \
-    X(SET_LEVEL, do_set_level)                                                                     \
     X(CONNECTED, do_connected)                                                                     \
     X(COUNT, do_count)     /* dev, n: adds n to the counter `submitted` -> its value */            \
     X(GPU, do_gpu)         /* dev, ns: reports that much more GPU time, and work in flight */      \

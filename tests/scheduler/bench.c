@@ -185,25 +185,21 @@ static void attack_by_coming_and_going(void)
     }
 }
 
-/* Asks for lists, and to be real time, on many connections, and reads no answer. */
+/* Asks for lists on many connections, and reads no answer. */
 static void attack_by_asking(void)
 {
-    union message list, level;
+    union message list;
     int fds[HORDE];
 
     for (int i = 0; i < HORDE; i++)
         fds[i] = connect_client(0);
     message_init(&list, MESSAGE_LIST);
-    message_init(&level, MESSAGE_LEVEL);
-    level.level.level = 3;
     for (;;)
-        for (int i = 0; i < HORDE; i++) {
-            message_send(fds[i], &level, -1);
+        for (int i = 0; i < HORDE; i++)
             if (message_send(fds[i], &list, -1) == -EPIPE) {
                 close(fds[i]);
                 fds[i] = connect_client(0);
             }
-        }
 }
 
 /* Writes to the very words that real time writes to. */

@@ -12,6 +12,7 @@
 
 #include "tests/scheduler/actor.h"
 #include "tests/scheduler/place.h"
+#include "scheduler/wire/control.h"
 #include "scheduler/wire/page.h"
 
 static struct place place;
@@ -45,6 +46,13 @@ static void join_levels(struct actor *a, uint32_t level, uint32_t lowest)
 static void join(struct actor *a, uint32_t level)
 {
     join_levels(a, level, level);
+}
+
+static void order_level(const struct actor *a, uint32_t level)
+{
+    struct control_target target = {.pid = a->pid};
+
+    cr_assert_eq(control_set(place.socket, target, CONTROL_LEVEL, level), 0);
 }
 
 /* Both are there, and the daemon has told the upper one of the lower one. */
@@ -350,7 +358,7 @@ Test(client, a_program_that_closes_all_descriptors_keeps_its_link)
 
     join_two(&rt, &be);
     cr_assert_eq(actor_do(&rt, DO_CLOSE_ALL, 0, 0), 0);
-    actor_do(&rt, DO_SET_LEVEL, 2, 0); /* the daemon's answer comes by the same connection */
+    order_level(&rt, 2); /* it comes by the same connection */
     WAIT_UNTIL(actor_do(&rt, DO_LEVEL, 0, 0) == 2);
     actor_do(&rt, DO_ACTIVE, 0, 2);
     cr_expect_neq(actor_do(&be, DO_HOLD, 0, 0), 0);
@@ -417,12 +425,12 @@ Test(client, a_change_of_level_moves_the_holds)
     join(&a, 1);
     join(&b, 2);
     WAIT_UNTIL(actor_do(&a, DO_ABOVE, 0, 0) == 1);
-    actor_do(&a, DO_SET_LEVEL, 3, 0);
+    order_level(&a, 3);
     WAIT_UNTIL(actor_do(&a, DO_LEVEL, 0, 0) == 3);
     /* Its streams are still at level 1, and now somebody else is below it. */
     actor_do(&a, DO_ACTIVE, 0, 3);
     WAIT_UNTIL(actor_do(&b, DO_HOLD, 0, 2) != 0);
-    actor_do(&a, DO_SET_LEVEL, 0, 0);
+    order_level(&a, 0);
     WAIT_UNTIL(actor_do(&b, DO_HOLD, 0, 2) == 0);
     WAIT_UNTIL(actor_do(&b, DO_ABOVE, 0, 0) == 0);
     actor_kill(&a);

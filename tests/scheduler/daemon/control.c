@@ -192,12 +192,6 @@ Test(control, orders_outlive_the_daemon)
     WAIT_UNTIL(row_of(b.pid).level == 3 && actor_do(&b, DO_LEVEL, 0, 0) == 3);
     cr_assert(row_of(a.pid).level == 1 && row_of(a.pid).weight == 5 && row_of(a.pid).paused);
     cr_assert_not(row_of(b.pid).paused);
-    /* A level that the process itself asks for replaces what was ordered. */
-    actor_do(&b, DO_SET_LEVEL, 2, 0);
-    WAIT_UNTIL(row_of(b.pid).level == 2);
-    place_kill(&place);
-    place_start(&place);
-    WAIT_UNTIL(row_of(b.pid).level == 2 && actor_do(&b, DO_LEVEL, 0, 0) == 2);
     actor_kill(&a);
     actor_kill(&b);
 }

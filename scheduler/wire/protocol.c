@@ -9,11 +9,10 @@
 #include <unistd.h>
 
 static const struct {
-    const char *name;
     uint32_t size;
     uint32_t direction;
 } kinds[MESSAGE_TYPES] = {
-#define KIND(type, number, way, layout, member) [number] = {#type, sizeof(struct layout), way},
+#define KIND(type, number, way, layout, member) [number] = {sizeof(struct layout), way},
     MESSAGES(KIND)
 #undef KIND
 };
@@ -24,11 +23,6 @@ void message_init(union message *m, enum message_type type)
     m->header.size = kinds[type].size;
     m->header.type = (uint16_t)type;
     m->header.version = PROTOCOL_VERSION;
-}
-
-const char *message_name(uint32_t type)
-{
-    return type < MESSAGE_TYPES && kinds[type].name ? kinds[type].name : "?";
 }
 
 static bool name_ok(const char name[PAGE_NAME])

@@ -244,7 +244,6 @@ void message_init(union message *m, enum message_type type);
 /* `received` bytes of *m came from the other side, which was sending in `direction`. Returns 0,
  * -EPROTO for another version of the protocol, -EBADMSG for anything else. */
 int message_check(const union message *m, size_t received, enum message_direction direction);
-const char *message_name(uint32_t type); /* "?" if unknown */
 
 /* Sends one message, with `fd` unless it is -1. Never blocks, never raises SIGPIPE. Returns 0 or
  * -errno (-EAGAIN: the socket is full). */

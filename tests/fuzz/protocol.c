@@ -64,7 +64,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (int direction = TO_DAEMON; direction <= TO_CLIENT; direction++)
         if (message_check(&m, size, (enum message_direction)direction) == 0) {
             require(size == m.header.size && size <= sizeof(m));
-            require(strcmp(message_name(m.header.type), "?") != 0);
             check_bounds(&m);
         }
     return 0;

@@ -1,14 +1,12 @@
 /*
- * hdr.c - histograms are exact to three digits, and add up.
+ * hdr.c - histograms are exact to three digits.
  */
 #include "tools/cutin/statistics/hdr.h"
 
 #include <criterion/criterion.h>
-#include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
-static struct hdr h, other, both;
+static struct hdr h;
 
 Test(hdr, buckets_lie_end_to_end)
 {
@@ -38,60 +36,6 @@ Test(hdr, buckets_are_those_of_the_published_layout)
     cr_expect_eq(hdr_bucket(UINT64_MAX), HDR_BUCKETS - 1);
 }
 
-static int rising(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-    return (x > y) - (x < y);
-}
-
-Test(hdr, percentiles_are_those_of_the_sorted_values_to_three_digits)
-{
-    enum { N = 20000 };
-    static uint64_t ns[N];
-    double sum = 0;
-
-    srand(1);
-    for (int i = 0; i < N; i++) {
-        ns[i] = (uint64_t)exp(5 + 15 * (double)rand() / RAND_MAX);
-        hdr_add(&h, ns[i]);
-        sum += (double)ns[i];
-    }
-    qsort(ns, N, sizeof(*ns), rising);
-    for (int p = 1; p <= 1000; p++) {
-        double exact = (double)ns[(int)ceil(N * p / 1000.0) - 1],
-               counted = (double)hdr_percentile_ns(&h, p / 10.0);
-        cr_expect(counted >= exact && counted <= exact * 1.001, "p%g: %g, %g", p / 10.0, counted,
-                  exact);
-    }
-    cr_expect_eq(hdr_percentile_ns(&h, 100), ns[N - 1]);
-    cr_expect_eq(h.min_ns, ns[0]);
-    cr_expect_float_eq(hdr_mean_ns(&h) / (sum / N), 1, 0.001);
-}
-
-Test(hdr, parts_add_up_to_the_whole)
-{
-    srand(2);
-    for (int i = 0; i < 5000; i++) {
-        uint64_t ns = (uint64_t)rand() % 10000000 + 1;
-        hdr_add(i % 3 ? &h : &other, ns);
-        hdr_add(&both, ns);
-    }
-    hdr_merge(&h, &other);
-    cr_expect_eq(memcmp(&h, &both, sizeof(h)), 0);
-    memset(&other, 0, sizeof(other));
-    hdr_merge(&h, &other);
-    cr_expect_eq(memcmp(&h, &both, sizeof(h)), 0);
-    hdr_merge(&other, &h);
-    cr_expect_eq(memcmp(&other, &both, sizeof(h)), 0);
-}
-
-Test(hdr, an_empty_one_has_nothing_to_say)
-{
-    cr_expect_eq(hdr_percentile_ns(&h, 99), 0);
-    cr_expect_eq(hdr_mean_ns(&h), 0);
-}
-
 /* Read as a plotter does: rising values and percentiles, the last line all of them. */
 Test(hdr, what_is_printed_is_a_percentile_distribution)
 {
@@ -103,6 +47,7 @@ Test(hdr, what_is_printed_is_a_percentile_distribution)
 
     for (uint64_t ns = 1000; ns <= 1000000; ns += 1000)
         hdr_add(&h, ns);
+    cr_expect(h.min_ns == 1000 && h.max_ns == 1000000);
     hdr_print(&h, f);
     fclose(f);
     f = fmemopen(text, size, "r");

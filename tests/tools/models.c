@@ -30,7 +30,6 @@ Test(models, have_the_published_kernels)
         uint64_t least_ns = UINT64_MAX, most_ns = 0, blocks = 0;
         struct model m;
 
-        cr_assert_str_eq(model_name((size_t)i, NULL), p->name);
         cr_assert_eq(model_generate(&m, p->name, 1, 7), 0);
         cr_expect_eq(m.kernels, p->kernels, "%s: %u kernels", p->name, m.kernels);
         for (uint32_t k = 0; k < m.kernels; k++) {
@@ -51,7 +50,6 @@ Test(models, have_the_published_kernels)
         cr_expect_eq(model_ns(&m), p->sum_us * 1000ull, "%s", p->name);
         model_free(&m);
     }
-    cr_expect_null(model_name(MODELS, NULL));
 }
 
 Test(models, are_the_same_for_a_seed_and_in_another_order_for_another)

@@ -51,33 +51,6 @@ void hdr_add(struct hdr *h, uint64_t ns)
     h->max_ns = h->max_ns > ns ? h->max_ns : ns;
 }
 
-void hdr_merge(struct hdr *to, const struct hdr *from)
-{
-    if (from->count == 0)
-        return;
-    for (uint32_t i = 0; i < HDR_BUCKETS; i++)
-        to->bucket[i] += from->bucket[i];
-    to->min_ns = to->count && to->min_ns < from->min_ns ? to->min_ns : from->min_ns;
-    to->max_ns = to->max_ns > from->max_ns ? to->max_ns : from->max_ns;
-    to->count += from->count;
-}
-
-uint64_t hdr_percentile_ns(const struct hdr *h, double percent)
-{
-    /* The product may lie a rounding error above a whole rank. */
-    double rank = ceil((double)h->count * percent / 100 - 1e-9);
-    uint64_t sum = 0, most;
-
-    for (uint32_t i = 0; i < HDR_BUCKETS; i++) {
-        sum += h->bucket[i];
-        if (sum == 0 || (double)sum < rank)
-            continue;
-        most = hdr_most_ns(i);
-        return most < h->max_ns ? most : h->max_ns;
-    }
-    return 0;
-}
-
 double hdr_mean_ns(const struct hdr *h)
 {
     double sum = 0;
@@ -87,7 +60,7 @@ double hdr_mean_ns(const struct hdr *h)
     return h->count ? sum / (double)h->count : 0;
 }
 
-double hdr_deviation_ns(const struct hdr *h)
+static double deviation_ns(const struct hdr *h)
 {
     double mean = hdr_mean_ns(h), sum = 0;
 
@@ -127,7 +100,7 @@ void hdr_print(const struct hdr *h, FILE *out)
             fprintf(out, "%12.3f %2.12f %10" PRIu64 "\n", (double)hdr_most_ns(i) / 1000, 1.0, sum);
     }
     fprintf(out, "#[Mean    = %12.3f, StdDeviation   = %12.3f]\n", hdr_mean_ns(h) / 1000,
-            hdr_deviation_ns(h) / 1000);
+            deviation_ns(h) / 1000);
     fprintf(out, "#[Max     = %12.3f, Total count    = %12" PRIu64 "]\n", (double)h->max_ns / 1000,
             h->count);
     fprintf(out, "#[Buckets = %12d, SubBuckets     = %12d]\n", HDR_DOUBLINGS, 2 * HDR_HALF);

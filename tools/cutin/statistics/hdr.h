@@ -30,16 +30,11 @@ struct hdr {
 
 /* An empty one is all zero. What is above the range counts in the last bucket. */
 void hdr_add(struct hdr *h, uint64_t ns);
-void hdr_merge(struct hdr *to, const struct hdr *from);
 uint32_t hdr_bucket(uint64_t ns);
 /* The least and the greatest value of a bucket. */
 uint64_t hdr_least_ns(uint32_t bucket);
 uint64_t hdr_most_ns(uint32_t bucket);
-/* The greatest value of the bucket in which so many percent are reached, and no more than the
- * maximum; 0 where nothing was counted. */
-uint64_t hdr_percentile_ns(const struct hdr *h, double percent);
 double hdr_mean_ns(const struct hdr *h);
-double hdr_deviation_ns(const struct hdr *h);
 /* HdrHistogram's percentile distribution, in microseconds: what its plotters read. */
 void hdr_print(const struct hdr *h, FILE *out);
 

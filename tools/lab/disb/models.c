@@ -10,12 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A row without a title is a shape of the model above it. */
+/* A row without a name is a shape of the model above it. */
 static const struct row {
-    const char *name, *title;
+    const char *name;
     uint32_t kernels, blocks, threads, us;
 } rows[] = {
-#define MODEL(name_, title_) {.name = #name_, .title = title_},
+#define MODEL(name_) {.name = #name_},
 #define SHAPE(kernels_, blocks_, threads_, us_)                                                    \
     {.kernels = kernels_, .blocks = blocks_, .threads = threads_, .us = us_},
 #include "models.def"
@@ -23,17 +23,6 @@ static const struct row {
 #undef SHAPE
 };
 static const struct row *const rows_end = rows + sizeof(rows) / sizeof(rows[0]);
-
-const char *model_name(size_t i, const char **title)
-{
-    for (const struct row *r = rows; r < rows_end; r++)
-        if (r->name && i-- == 0) {
-            if (title)
-                *title = r->title;
-            return r->name;
-        }
-    return NULL;
-}
 
 static uint32_t count_kernels(const struct row *shape)
 {

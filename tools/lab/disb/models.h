@@ -22,8 +22,6 @@ struct model {
     uint32_t kernels;
 };
 
-/* The name and title of the i-th generated model; NULL behind the last. `title` may be NULL. */
-const char *model_name(size_t i, const char **title);
 /* `speed`: how much faster than the published GPU. 0, -ENOENT: no such model, -ENOMEM. */
 int model_generate(struct model *m, const char *name, double speed, uint64_t seed);
 /* The first request of a workload file, without its copies. 0, or -errno with one line in `why`. */

@@ -115,7 +115,6 @@ struct disb_result {
     double seconds; /* the window */
     uint64_t completed, rt_completed;
     uint32_t late; /* real-time requests that nobody served */
-    uint32_t client_completed[DISB_CLIENTS];
 };
 
 struct disb {

@@ -42,7 +42,6 @@ void disb_result_make(struct disb_result *result, const struct disb_shared *shar
 
         result->completed += completed;
         result->rt_completed += seat->rt ? completed : 0;
-        result->client_completed[i] = completed;
         result->late += seat->rt ? seat->late : 0;
         for (uint32_t k = 0; latency && preempt && k < atomic_load(&seat->samples); k++) {
             latency[n] = sample[k].latency_ns;

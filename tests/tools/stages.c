@@ -11,18 +11,28 @@ static struct stage_sample out;
 /* A request that arrives at 0, is launched at 10 and known complete at 400. */
 static const struct worker_sample request = {.arrival_ns = 0, .start_ns = 10, .end_ns = 400};
 
+static void kernel(enum stage_source of, uint64_t from_ns, uint64_t to_ns)
+{
+    cr_assert_eq(trace_spans_add(&s.of[of], from_ns, to_ns), 0);
+}
+
+static void moment(enum stage_source of, uint64_t ns)
+{
+    kernel(of, ns, ns);
+}
+
 static void cut_in(void)
 {
-    stage_times_add(&s.cut_ins, 15);
-    stage_times_add(&s.cut_outs, 390);
-    stage_works_add(&s.rt, 210, 230);
-    stage_works_add(&s.rt, 230, 380);
+    moment(SOURCE_CUT_IN, 15);
+    moment(SOURCE_CUT_OUT, 390);
+    kernel(SOURCE_RT, 210, 230);
+    kernel(SOURCE_RT, 230, 380);
     /* Given in no order. */
-    stage_times_add(&s.submits, 500);
-    stage_times_add(&s.submits, 18);
-    stage_times_add(&s.submits, 5);
-    stage_works_add(&s.be, 420, 600);
-    stage_works_add(&s.be, 0, 200);
+    moment(SOURCE_SUBMIT, 500);
+    moment(SOURCE_SUBMIT, 18);
+    moment(SOURCE_SUBMIT, 5);
+    kernel(SOURCE_BE, 420, 600);
+    kernel(SOURCE_BE, 0, 200);
 }
 
 static void part(void)
@@ -52,7 +62,7 @@ Test(stages, of_one_cut_in)
 Test(stages, a_paused_kernel_is_no_residue)
 {
     cut_in();
-    stage_works_add(&s.be, 190, 700);
+    kernel(SOURCE_BE, 190, 700);
     part();
     cr_expect(out.paused);
     cr_expect_eq(out.ns[STAGE_residue], 185);
@@ -62,11 +72,11 @@ Test(stages, a_paused_kernel_is_no_residue)
 
 Test(stages, best_effort_that_went_before_the_hold_takes_nothing)
 {
-    stage_times_add(&s.cut_ins, 15);
-    stage_times_add(&s.cut_outs, 390);
-    stage_works_add(&s.rt, 20, 380);
-    stage_works_add(&s.be, 0, 12);
-    stage_times_add(&s.submits, 0);
+    moment(SOURCE_CUT_IN, 15);
+    moment(SOURCE_CUT_OUT, 390);
+    kernel(SOURCE_RT, 20, 380);
+    kernel(SOURCE_BE, 0, 12);
+    moment(SOURCE_SUBMIT, 0);
     part();
     cr_expect_eq(out.ns[STAGE_residue], 0);
     cr_expect_eq(out.ns[STAGE_submit], 0);
@@ -77,7 +87,7 @@ Test(stages, best_effort_that_went_before_the_hold_takes_nothing)
 Test(stages, without_a_hold_of_its_own_a_request_has_few_stages)
 {
     cut_in();
-    s.cut_ins.ns[0] = 5;
+    s.of[SOURCE_CUT_IN].at[0].from_ns = 5;
     part();
     cr_expect_eq(out.ns[STAGE_hold], STAGE_NONE);
     cr_expect_eq(out.ns[STAGE_residue], STAGE_NONE);
@@ -89,7 +99,7 @@ Test(stages, without_a_hold_of_its_own_a_request_has_few_stages)
 Test(stages, the_next_cut_in_ends_the_look_for_best_effort)
 {
     cut_in();
-    stage_times_add(&s.cut_ins, 410);
+    moment(SOURCE_CUT_IN, 410);
     part();
     cr_expect_eq(out.ns[STAGE_again], STAGE_NONE);
     stage_sources_free(&s);
@@ -97,7 +107,7 @@ Test(stages, the_next_cut_in_ends_the_look_for_best_effort)
 
 Test(stages, of_a_request_that_the_device_did_not_see)
 {
-    stage_times_add(&s.cut_ins, 15);
+    moment(SOURCE_CUT_IN, 15);
     part();
     cr_expect_eq(out.ns[STAGE_hold], 5);
     cr_expect_eq(out.ns[STAGE_begin], STAGE_NONE);

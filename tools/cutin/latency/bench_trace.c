@@ -52,14 +52,14 @@ void bench_trace_close(struct bench_trace *t)
 
 /* Where what one process did belongs. */
 struct side {
-    struct stage_works *works;
+    struct trace_spans *works;
     uint64_t kernel_ns;                               /* by itself */
-    struct stage_times *cut_ins, *cut_outs, *submits; /* NULL: not of this side */
+    struct trace_spans *cut_ins, *cut_outs, *submits; /* NULL: not of this side */
 };
 
-static int add_time(struct stage_times *t, uint64_t ns)
+static int add_time(struct trace_spans *t, uint64_t ns)
 {
-    return t ? stage_times_add(t, ns) : 0;
+    return t ? trace_spans_add(t, ns, ns) : 0;
 }
 
 static int add_record(const struct side *side, const struct trace_clocks *clocks, bool timed,
@@ -79,7 +79,7 @@ static int add_record(const struct side *side, const struct trace_clocks *clocks
             break;
         if (took_ns > side->kernel_ns)
             start_ns += took_ns - side->kernel_ns;
-        return stage_works_add(side->works, start_ns,
+        return trace_spans_add(side->works, start_ns,
                                start_ns + (took_ns < side->kernel_ns ? took_ns : side->kernel_ns));
     }
     return 0;
@@ -124,7 +124,8 @@ static int read_log(struct bench_trace *t, pid_t rt, pid_t be, struct stage_sour
         if (!device_log_parse(text, &w) || !device_work_drawn(&w) || strcmp(w.kind, "kernel") != 0)
             continue;
         if (w.pid == rt || w.pid == be)
-            rc = stage_works_add(w.pid == rt ? &out->rt : &out->be, w.start_ns, w.end_ns);
+            rc = trace_spans_add(&out->of[w.pid == rt ? SOURCE_RT : SOURCE_BE], w.start_ns,
+                                 w.end_ns);
     }
     free(text);
     fclose(log);
@@ -134,8 +135,10 @@ static int read_log(struct bench_trace *t, pid_t rt, pid_t be, struct stage_sour
 int bench_trace_read(struct bench_trace *t, pid_t rt, pid_t be, uint64_t from_ns,
                      struct stage_sources *out, char *why, size_t why_bytes)
 {
-    struct side real_time = {&out->rt, t->rt_kernel_ns, &out->cut_ins, &out->cut_outs, NULL},
-                best_effort = {&out->be, t->be_kernel_ns, NULL, NULL, &out->submits};
+    struct trace_spans *of = out->of;
+    struct side real_time = {of + SOURCE_RT, t->rt_kernel_ns, of + SOURCE_CUT_IN,
+                             of + SOURCE_CUT_OUT, NULL},
+                best_effort = {of + SOURCE_BE, t->be_kernel_ns, NULL, NULL, of + SOURCE_SUBMIT};
     int rc = read_trace(t, rt, from_ns, &real_time, why, why_bytes);
 
     if (rc == 0)

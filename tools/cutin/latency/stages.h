@@ -8,10 +8,10 @@
 #ifndef CUTIN_TOOLS_CUTIN_LATENCY_STAGES_H
 #define CUTIN_TOOLS_CUTIN_LATENCY_STAGES_H
 
+#include "tools/cutin/trace/trace_view.h"
 #include "tools/cutin/worker/worker.h"
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 /* X(name, what it is) */
@@ -34,28 +34,19 @@ enum stage {
 };
 extern const char *const stage_names[STAGE_COUNT], *const stage_texts[STAGE_COUNT];
 
-/* A kernel on the device. */
-struct stage_work {
-    uint64_t start_ns, end_ns;
-};
-/* What happened while samples were taken, each in the order of time. */
-struct stage_times {
-    uint64_t *ns;
-    size_t n, room;
-};
-struct stage_works {
-    struct stage_work *at;
-    size_t n, room;
+/* What happened while samples were taken. */
+enum stage_source {
+    SOURCE_RT, /* kernels on the device */
+    SOURCE_BE,
+    SOURCE_CUT_IN, /* moments of real time */
+    SOURCE_CUT_OUT,
+    SOURCE_SUBMIT, /* and of best effort */
+    SOURCES
 };
 struct stage_sources {
-    struct stage_works rt, be;            /* kernels */
-    struct stage_times cut_ins, cut_outs; /* of real time */
-    struct stage_times submits;           /* of best effort */
+    struct trace_spans of[SOURCES];
 };
 
-/* 0 or -ENOMEM. */
-int stage_times_add(struct stage_times *t, uint64_t ns);
-int stage_works_add(struct stage_works *w, uint64_t start_ns, uint64_t end_ns);
 /* Into the order of time, of begins. To be called before stages_of. */
 void stage_sources_sort(struct stage_sources *s);
 /* Empties them; they may be filled again. */

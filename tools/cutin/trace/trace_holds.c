@@ -2,44 +2,37 @@
  * trace_holds.c - put holds and cut-ins of several traces together (see trace_holds.h).
  */
 #include "trace_holds.h"
-#include "common/list.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 enum { STREAMS = 4096, HOLDS_PROCESS = 1500000000 };
 
-static bool span_add(struct trace_span **spans, size_t *n, size_t *room, struct trace_span span)
-{
-    if (list_grow(spans, room, *n, sizeof(**spans)) != 0)
-        return false;
-    (*spans)[(*n)++] = span;
-    return true;
-}
-
-size_t trace_spans_read(const struct trace_view *v, enum trace_kind from, enum trace_kind to,
-                        struct trace_span **spans)
+/* The times in which streams were held (TRACE_HELD to TRACE_RELEASED) or above best effort and
+ * active (TRACE_CUT_IN to TRACE_CUT_OUT); UINT64_MAX: it had not ended. */
+static struct trace_spans spans_read(const struct trace_view *v, enum trace_kind from,
+                                     enum trace_kind to)
 {
     uint64_t *open_ns = calloc(STREAMS, sizeof(*open_ns));
-    size_t n = 0, room = 0;
+    struct trace_spans spans = {0};
     struct trace_record r;
-    bool more = open_ns;
+    int rc = open_ns ? 0 : -ENOMEM;
 
-    *spans = NULL;
-    for (uint64_t i = v->first; i < v->end && more; i++) {
+    for (uint64_t i = v->first; i < v->end && rc == 0; i++) {
         if (!trace_view_get(v, i, &r) || r.stream >= STREAMS)
             continue;
         if (r.kind == to && open_ns[r.stream]) {
-            more = span_add(spans, &n, &room, (struct trace_span){open_ns[r.stream], r.ns});
+            rc = trace_spans_add(&spans, open_ns[r.stream], r.ns);
             open_ns[r.stream] = 0;
         } else if (r.kind == from && !open_ns[r.stream]) {
             open_ns[r.stream] = r.ns;
         }
     }
-    for (uint32_t s = 0; s < STREAMS && more; s++)
+    for (uint32_t s = 0; s < STREAMS && rc == 0; s++)
         if (open_ns[s])
-            more = span_add(spans, &n, &room, (struct trace_span){open_ns[s], UINT64_MAX});
+            rc = trace_spans_add(&spans, open_ns[s], UINT64_MAX);
     free(open_ns);
-    return n;
+    return spans;
 }
 
 static uint64_t min(uint64_t a, uint64_t b)
@@ -68,19 +61,19 @@ static size_t draw_pair(struct trace_json *j, const struct trace_view *held,
                         const struct trace_view *active, int64_t track)
 {
     const struct trace_header *low = &held->file->header, *high = &active->file->header;
-    struct trace_span *holds, *cuts;
-    size_t h = trace_spans_read(held, TRACE_HELD, TRACE_RELEASED, &holds), drawn = 0;
-    size_t c = trace_spans_read(active, TRACE_CUT_IN, TRACE_CUT_OUT, &cuts);
+    struct trace_spans holds = spans_read(held, TRACE_HELD, TRACE_RELEASED),
+                       cuts = spans_read(active, TRACE_CUT_IN, TRACE_CUT_OUT);
     const char *waits = io_kernel(held);
+    size_t drawn = 0;
     char name[256];
 
     snprintf(name, sizeof(name), "%u (%.60s%s%.60s%s) held by %u (%.60s)", low->pid, low->program,
              waits ? ", whose " : "", waits ? waits : "", waits ? " waits for I/O" : "", high->pid,
              high->program);
-    for (size_t i = 0; i < h; i++)
-        for (size_t k = 0; k < c; k++) {
-            uint64_t from_ns = max(holds[i].from_ns, cuts[k].from_ns),
-                     to_ns = min(holds[i].to_ns, cuts[k].to_ns);
+    for (size_t i = 0; i < holds.n; i++)
+        for (size_t k = 0; k < cuts.n; k++) {
+            uint64_t from_ns = max(holds.at[i].from_ns, cuts.at[k].from_ns),
+                     to_ns = min(holds.at[i].to_ns, cuts.at[k].to_ns);
             if (to_ns == UINT64_MAX)
                 to_ns = j->end_ns;
             drawn +=
@@ -88,8 +81,8 @@ static size_t draw_pair(struct trace_json *j, const struct trace_view *held,
         }
     if (drawn)
         trace_json_track(j, HOLDS_PROCESS, track, name);
-    free(holds);
-    free(cuts);
+    free(holds.at);
+    free(cuts.at);
     return drawn;
 }
 

@@ -98,11 +98,33 @@ static void put_slice(struct trace_json *j, json_int_t pid, json_int_t tid, cons
                      "args", args));
 }
 
-static void put_mark(struct trace_json *j, json_int_t pid, json_int_t tid, const char *name,
-                     uint64_t ns)
+void trace_json_process(struct trace_json *j, int64_t pid, const char *name)
+{
+    put_name(j, "process_name", pid, 0, name);
+}
+
+void trace_json_track(struct trace_json *j, int64_t pid, int64_t tid, const char *name)
+{
+    put_name(j, "thread_name", pid, tid, name);
+}
+
+void trace_json_mark(struct trace_json *j, int64_t pid, int64_t tid, const char *name, uint64_t ns)
 {
     put(j, json_pack("{s:s,s:s,s:s,s:I,s:I,s:f,s:s}", "ph", "i", "name", name, "cat", "mark", "pid",
-                     pid, "tid", tid, "ts", us(j, ns), "s", "p"));
+                     (json_int_t)pid, "tid", (json_int_t)tid, "ts", us(j, ns), "s", "p"));
+}
+
+bool trace_json_slice(struct trace_json *j, int64_t pid, int64_t tid, const char *name,
+                      uint64_t from_ns, uint64_t to_ns)
+{
+    if (to_ns < j->origin_ns || (j->end_ns && from_ns > j->end_ns))
+        return false;
+    if (from_ns < j->origin_ns)
+        from_ns = j->origin_ns;
+    if (j->end_ns && to_ns > j->end_ns)
+        to_ns = j->end_ns;
+    put_slice(j, pid, tid, name, "hold", from_ns, to_ns - from_ns, json_object());
+    return true;
 }
 
 static void put_flow(const struct walk *w, const struct trace_record *r, const char *ph,
@@ -127,7 +149,7 @@ static json_int_t track(struct walk *w, uint32_t stream, enum track kind)
 
     if (!w->stream[stream].named[kind]) {
         snprintf(name, sizeof(name), "stream %u: %s", stream, track_names[kind]);
-        put_name(w->j, "thread_name", w->pid, tid, name);
+        trace_json_track(w->j, w->pid, tid, name);
         w->stream[stream].named[kind] = true;
     }
     return tid;
@@ -192,14 +214,14 @@ static void walk_submitted(struct walk *w, const struct trace_record *r)
 
 static void walk_dropped(struct walk *w, const struct trace_record *r)
 {
-    put_mark(w->j, w->pid, track(w, r->stream, TRACK_QUEUE), "dropped", r->ns);
+    trace_json_mark(w->j, w->pid, track(w, r->stream, TRACK_QUEUE), "dropped", r->ns);
     walk_counters(w, r);
 }
 
 static void walk_held(struct walk *w, const struct trace_record *r)
 {
     w->stream[r->stream].held_ns = r->ns;
-    put_mark(w->j, w->pid, track(w, r->stream, TRACK_QUEUE), "hold", r->ns);
+    trace_json_mark(w->j, w->pid, track(w, r->stream, TRACK_QUEUE), "hold", r->ns);
 }
 
 static void close_held(struct walk *w, uint32_t stream, uint64_t ns)
@@ -219,7 +241,7 @@ static void walk_released(struct walk *w, const struct trace_record *r)
 
 static void walk_lifted(struct walk *w, const struct trace_record *r)
 {
-    put_mark(w->j, w->pid, r->tid, "cap lifted", r->ns);
+    trace_json_mark(w->j, w->pid, r->tid, "cap lifted", r->ns);
 }
 
 static void put_active(struct walk *w, uint32_t stream, uint64_t from_ns, uint64_t to_ns)
@@ -243,7 +265,7 @@ static void walk_cut_in(struct walk *w, const struct trace_record *r)
 {
     struct open_stream *s = &w->stream[r->stream];
 
-    put_mark(w->j, w->pid, track(w, r->stream, TRACK_ACTIVE), "cut in", r->ns);
+    trace_json_mark(w->j, w->pid, track(w, r->stream, TRACK_ACTIVE), "cut in", r->ns);
     if (r->cut.turn <= s->turn) { /* its end, or the next one's begin, came before */
         put_active(w, r->stream, r->ns, r->ns);
         return;
@@ -303,7 +325,7 @@ static void put_process(struct walk *w)
     if (w->v->lost)
         snprintf(name + n, sizeof(name) - (size_t)n, ", %" PRIu64 " records %s", w->v->lost,
                  h->keep_first ? "did not fit" : "were overwritten");
-    put_name(w->j, "process_name", w->pid, 0, name);
+    trace_json_process(w->j, w->pid, name);
 }
 
 void trace_json_add(struct trace_json *j, const struct trace_view *v)
@@ -347,7 +369,7 @@ static json_int_t gpu_track(struct trace_json *j, const struct device_work *l, u
     if (i == *tracks && i < MOST_GPU_TRACKS) {
         seen[(*tracks)++] = key;
         snprintf(name, sizeof(name), "process %d, stream %u", l->pid, l->stream);
-        put_name(j, "thread_name", GPU_PROCESS, (json_int_t)i + 1, name);
+        trace_json_track(j, GPU_PROCESS, (json_int_t)i + 1, name);
     }
     return (json_int_t)i + 1;
 }
@@ -372,7 +394,7 @@ uint64_t trace_json_add_log(struct trace_json *j, FILE *log)
 
     fstat(fileno(log), &st);
     if (seen)
-        put_name(j, "process_name", GPU_PROCESS, 0, "GPU (simulated)");
+        trace_json_process(j, GPU_PROCESS, "GPU (simulated)");
     while (seen && getline(&text, &room, log) > 0) {
         if (lines++ % LOOK == 0 && !proceed(j, (double)ftell(log), (double)st.st_size + 1))
             break;
@@ -385,36 +407,6 @@ uint64_t trace_json_add_log(struct trace_json *j, FILE *log)
     free(text);
     free(seen);
     return works;
-}
-
-/* ---- more ----------------------------------------------------------------------------------- */
-
-void trace_json_process(struct trace_json *j, int64_t pid, const char *name)
-{
-    put_name(j, "process_name", pid, 0, name);
-}
-
-void trace_json_track(struct trace_json *j, int64_t pid, int64_t tid, const char *name)
-{
-    put_name(j, "thread_name", pid, tid, name);
-}
-
-bool trace_json_slice(struct trace_json *j, int64_t pid, int64_t tid, const char *name,
-                      uint64_t from_ns, uint64_t to_ns)
-{
-    if (to_ns < j->origin_ns || (j->end_ns && from_ns > j->end_ns))
-        return false;
-    if (from_ns < j->origin_ns)
-        from_ns = j->origin_ns;
-    if (j->end_ns && to_ns > j->end_ns)
-        to_ns = j->end_ns;
-    put_slice(j, pid, tid, name, "hold", from_ns, to_ns - from_ns, json_object());
-    return true;
-}
-
-void trace_json_mark(struct trace_json *j, int64_t pid, int64_t tid, const char *name, uint64_t ns)
-{
-    put_mark(j, pid, tid, name, ns);
 }
 
 /* ---- the file ------------------------------------------------------------------------------- */

@@ -2,6 +2,7 @@
  * trace_view.c - read trace files (see trace_view.h).
  */
 #include "trace_view.h"
+#include "common/list.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -98,6 +99,15 @@ const char *trace_view_name(const struct trace_view *v, uint32_t name)
         !memchr(v->file->name + name, '\0', names - name))
         return "";
     return v->file->name + name;
+}
+
+int trace_spans_add(struct trace_spans *s, uint64_t from_ns, uint64_t to_ns)
+{
+    int rc = list_grow(&s->at, &s->room, s->n, sizeof(*s->at));
+
+    if (rc == 0)
+        s->at[s->n++] = (struct trace_span){from_ns, to_ns};
+    return rc;
 }
 
 /* ---- clocks --------------------------------------------------------------------------------- */

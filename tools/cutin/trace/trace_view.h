@@ -21,6 +21,17 @@ bool trace_view_get(const struct trace_view *v, uint64_t position, struct trace_
 /* "" for 0 and for what is no name. */
 const char *trace_view_name(const struct trace_view *v, uint32_t name);
 
+/* Times, of whatever a list is made of. A moment begins and ends at once. */
+struct trace_span {
+    uint64_t from_ns, to_ns;
+};
+struct trace_spans {
+    struct trace_span *at;
+    size_t n, room;
+};
+/* 0 or -ENOMEM. */
+int trace_spans_add(struct trace_spans *s, uint64_t from_ns, uint64_t to_ns);
+
 /* How far the clock of a context lies behind the host's: nothing begins before it was asked for,
  * and what met an idle stream began just then. Contexts from 1 to TRACE_VIEW_CLOCKS - 1. */
 enum { TRACE_VIEW_CLOCKS = 256 };

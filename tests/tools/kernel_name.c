@@ -114,6 +114,8 @@ static const struct {
      "std::array<char*, 3ul>, false>",
      "vectorized_elementwise_kernel<4, CUDAFunctor_add<float>, ...>"},
     {"a plain function", 72, "_Z5saxpyifPfS_", "saxpy"},
+    {"a lambda of a function without parameters", 72, "_ZN5chunkIZ4sortvEUlvE_E6kernelEv",
+     "chunk<sort::{lambda#1}>::kernel"},
     {"an operator", 72, "_ZN3foo5applyIXadL_ZN3barltEiiEEEEvv", "foo::apply<&bar::operator<>"},
     {"no name", 72, "_Z", "_Z"},
     {"a name that was cut", 72,

@@ -90,7 +90,8 @@ static const char *skip_text(const char *at, const char *text)
     return strncmp(at, text, n) == 0 ? at + n : at;
 }
 
-/* Parameters of a function that something is local to: "f(int) const::{lambda...". */
+/* Parameters of a function that something is local to, "f(int) const::{lambda...", and of a lambda:
+ * "{lambda(float)#1}". */
 static const char *skip_scope(const char *text, const char *at)
 {
     const char *end = *at == '(' ? bracket_end(text, at) : NULL, *behind;
@@ -98,23 +99,13 @@ static const char *skip_scope(const char *text, const char *at)
     if (!end)
         return at;
     behind = skip_text(end, " const");
-    return strncmp(behind, "::", 2) == 0 ? behind : at;
+    return *behind == '#' || strncmp(behind, "::", 2) == 0 ? behind : at;
 }
 
 /* "[abi:v1]" */
 static const char *skip_tag(const char *text, const char *at)
 {
     const char *end = strncmp(at, "[abi:", 5) == 0 ? bracket_end(text, at) : NULL;
-
-    return end ? end : at;
-}
-
-/* "{lambda(float)#1}" becomes "{lambda#1}". */
-static const char *skip_lambda(const char *text, const char *at)
-{
-    const char *end = at > text + 6 && *at == '(' && strncmp(at - 7, "{lambda", 7) == 0
-                          ? bracket_end(text, at)
-                          : NULL;
 
     return end ? end : at;
 }
@@ -135,7 +126,7 @@ static const char *skip_call(const char *text, const char *at)
 static const char *skip_noise(const char *text, const char *at)
 {
     static const char *(*const skips[])(const char *, const char *) = {skip_call, skip_scope,
-                                                                       skip_tag, skip_lambda};
+                                                                       skip_tag};
     const char *behind = skip_text(at, "(anonymous namespace)::");
 
     for (size_t i = 0; i < sizeof(skips) / sizeof(*skips) && behind == at; i++)

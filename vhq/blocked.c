@@ -19,6 +19,46 @@ void blocked_end(struct vhq_set *s)
     s->blocked_ns = 0;
 }
 
+void blocked_room(struct vhq_set *s, uint64_t now)
+{
+    s->quiet_ns = now;
+    s->stands = false;
+    for (const struct vhq *q = s->in_flight; q && !s->stands; q = q->in_flight_next)
+        s->stands = q->stands != STANDS_NOT;
+    if (!s->stands)
+        blocked_end(s);
+}
+
+void blocked_got_on(struct vhq *q)
+{
+    if (unlikely(q->stands == STANDS_GUARDED))
+        q->set->admits = q->set->admitted = 0;
+    q->stands = STANDS_NOT;
+    q->beside = false;
+}
+
+/* What stands may wait for what is buffered, whatever gets on beside it. */
+void blocked_progress(struct vhq_set *s, uint64_t now)
+{
+    bool guarded = false, beside = false;
+    for (const struct vhq *q = s->in_flight; q; q = q->in_flight_next) {
+        guarded |= q->stands == STANDS_GUARDED;
+        beside |= q->beside;
+    }
+    blocked_room(s, now);
+    if (!guarded)
+        s->admits = s->admitted = 0;
+    s->admits_beside = guarded && !beside;
+}
+
+static void excuse(uint64_t *since, uint64_t from, uint64_t now)
+{
+    if (from < *since)
+        from = *since;
+    if (from < now)
+        *since += now - from;
+}
+
 /* What was in flight could get no further from then on. Each moment is excused once. */
 static void blocked_excuse(struct vhq_set *s, uint64_t from, uint64_t now)
 {
@@ -26,10 +66,8 @@ static void blocked_excuse(struct vhq_set *s, uint64_t from, uint64_t now)
         return;
     if (from < s->excused_ns)
         from = s->excused_ns;
-    if (from < s->blocked_ns)
-        from = s->blocked_ns;
-    if (from < now)
-        s->blocked_ns += now - from;
+    excuse(&s->blocked_ns, from, now);
+    excuse(&s->quiet_ns, from, now);
     s->excused_ns = now;
 }
 
@@ -53,36 +91,72 @@ static void blocked_here(struct vhq_set *s, uint64_t now)
     s->elsewhere_ns = 0;
 }
 
-/*
- * No progress for long: what is in flight may wait for what is buffered. Or it is a long queue,
- * behind which as much more would make the next look as late as this one, and so on for ever. So
- * one command is let in, and twice as many each further time; while work of others gets on, it is
- * one each time. What waits may stand in a few streams with thousands ahead of all others: so one
- * of a stream that has nothing in flight is let in, too, and the next such one as soon as that is
- * complete: however many streams there are, one at a time goes beside what stands.
- */
-static bool blocked_guard(struct vhq_set *s, uint64_t now)
+static void blocked_begin(struct vhq_set *s, uint64_t now)
 {
-    if (s->blocked_ns == 0) {
-        s->blocked_ns = now;
-        s->beat = shift_beat(s);
-    }
-    /* A kernel that is known to be long is no reason. */
-    if (now - s->blocked_ns < GUARD_MS * NS_PER_MS + s->longest_est_ns)
-        return false;
+    s->blocked_ns = s->quiet_ns = now;
+    s->beat = shift_beat(s);
+    s->admits_idle = false;
+    s->stands = true;
+    for (struct vhq *q = s->in_flight; q; q = q->in_flight_next)
+        if (q->stands == STANDS_NOT && cap_in_flight(q))
+            q->stands = STANDS_BLOCKED;
+}
+
+/* Something could go in a stream that stands. */
+static bool blocked_behind(const struct vhq_set *s)
+{
+    bool behind = false;
+    for (struct vhq *q = s->in_flight; q && !behind; q = q->in_flight_next)
+        behind = q->stands != STANDS_NOT && q->held_since_ns == 0 && ring_head(&q->ring);
+    return behind;
+}
+
+/* `quiet`: nothing has got on, so all that is in flight stands. */
+static void guard_lifts(struct vhq_set *s, bool quiet)
+{
     s->past.cap_lifts++;
     if (trace_on())
         trace_put(&(struct trace_record){.kind = TRACE_LIFTED});
     s->blocked_ns = 0;
-    if (s->admitted == 0 || shift_beat(s) != s->beat)
+    if (s->admitted == 0 || s->admits != 0 || shift_beat(s) != s->beat)
         s->admitted = 1;
     else if (s->admitted < s->cfg.queue)
         s->admitted *= 2;
     if (MUTANT(guard_of_old))
         s->admitted = s->cfg.queue;
     s->admits = s->admitted;
-    s->admits_done = true;
-    s->stands_ns = now;
+    s->admits_idle = quiet;
+    s->admits_beside = true;
+    for (struct vhq *q = s->in_flight; q; q = q->in_flight_next) {
+        if (q->stands != STANDS_NOT || (quiet && cap_in_flight(q))) {
+            q->stands = STANDS_GUARDED;
+            q->beside = false;
+        }
+        s->admits_beside &= !q->beside;
+    }
+}
+
+/*
+ * What is in flight in a stream makes no progress for long: it may wait for what is buffered. Or it
+ * is a long queue, behind which as much more would make the next look as late as this one, and so
+ * on for ever. So one command is let in, and twice as many each further time, while all of them are
+ * taken; while work of others gets on, it is one each time. They are of streams that stand, and
+ * where nothing at all gets on also of those that have nothing in flight.
+ *
+ * What waits may stand in a few streams with thousands ahead of all others: so one of a stream that
+ * has nothing in flight is let in, too, and the next such one as soon as that is complete: however
+ * many streams there are, one at a time goes beside what stands. That is no progress of what does.
+ */
+static bool blocked_guard(struct vhq_set *s, uint64_t now)
+{
+    /* A kernel that is known to be long is no reason. */
+    uint64_t most = GUARD_MS * NS_PER_MS + s->longest_est_ns;
+    if (s->blocked_ns == 0)
+        blocked_begin(s, now);
+    bool quiet = now - s->quiet_ns >= most;
+    if (!quiet && (now - s->blocked_ns < most || !blocked_behind(s)))
+        return false;
+    guard_lifts(s, quiet);
     return true;
 }
 

@@ -542,8 +542,8 @@ static uint64_t cap_complete(struct vhq *q, uint64_t now)
         area += q->unit[v % UNITS].area_ns;
     }
     const struct unit *last = &q->unit[word % UNITS];
-    if (unlikely(q->unit[(complete + 1) % UNITS].since_ns < q->set->stands_ns))
-        q->set->stands_ns = 0;
+    if (unlikely(q->set->stands))
+        blocked_got_on(q);
     measure_unit(q, word, now);
     pace_note(q->set, est, began, now);
     long_note(q->set, last->counted - peek(q->complete), est);
@@ -613,22 +613,15 @@ static void cap_note_oldest(struct vhq_set *s, const struct vhq *q)
     }
 }
 
-/* Since before the guard let in. */
-static bool cap_stands(const struct vhq_set *s)
-{
-    return s->oldest_ns != 0 && s->oldest_ns < s->stands_ns;
-}
-
 static void cap_progress(struct vhq_set *s, uint64_t began, uint64_t est, uint64_t now)
 {
     s->progress_ns = cap_completed_at(s, began + est, now);
     /* Another thread has found it: the dispatcher may sleep until a time that was a guess. */
     if (s->blocked_ns != 0 && !vhq_t_dispatcher)
         dispatcher_kick(s);
-    s->blocked_ns = 0;
     s->backoff_ns = 0;
-    s->admits = s->admitted = 0;
-    s->admits_done = cap_stands(s);
+    if (unlikely(s->blocked_ns != 0 || s->stands))
+        blocked_progress(s, now);
     if (unlikely(s->trials != 0))
         measure_tried(s);
 }
@@ -712,6 +705,8 @@ void cap_forget(struct vhq *q)
 {
     uint32_t newest = peek(q->newest);
     uint64_t est = peek(q->tail_est_ns), area = q->tail_area_ns;
+    if (q->set->stands)
+        blocked_got_on(q);
     for (uint32_t v = peek(q->complete_mark) + 1; v != newest + 1; v++) {
         est += q->unit[v % UNITS].est_ns;
         area += q->unit[v % UNITS].area_ns;

@@ -213,6 +213,9 @@ struct unit {
     uint32_t est_ns, area_ns; /* sums of its commands */
 };
 
+/* What a vHQ has in flight did not get on since the cap blocks; and the guard has let in since. */
+enum stands { STANDS_NOT, STANDS_BLOCKED, STANDS_GUARDED };
+
 enum running {
     RUN_NONE,
     RUN_HEAD, /* the ring's head is being submitted or dropped */
@@ -267,6 +270,8 @@ struct vhq {
     bool padded;             /* a command went during this hold */
     bool begun;              /* a part of the head went, and not all of it */
     bool left;               /* it has ended, and something is in flight: see left.c */
+    bool beside;             /* the guard let one in beside what stands, and it is in flight */
+    uint8_t stands;          /* enum stands */
     _Atomic uint32_t calls;  /* ops calls by others in progress: vhq_destroy waits for them */
     uint32_t pass;           /* last pass that saw it: polls and set syncs */
 
@@ -400,17 +405,18 @@ struct vhq_set {
     uint32_t oldest_est_ns, oldest_area_ns;
     uint32_t longest_est_ns; /* of those that are next in their streams */
     bool asking;             /* the driver is asked for what is in flight in a stream */
-    uint64_t blocked_ns;     /* since when the cap blocks without progress; 0: it does not */
-    uint32_t admits;         /* so many commands the progress guard lets in ... */
-    bool admits_done;        /* ... beside one of a stream that has nothing in flight ... */
-    uint64_t stands_ns;      /* and another one when that is complete, as long as nothing of what
-                              * was in flight at this time gets on; 0: it has */
-    uint32_t admitted;       /* ... and did the last time, with no progress since */
+    bool stands;             /* what some vHQ has in flight does: see enum stands */
+    uint64_t blocked_ns;     /* since when the cap blocks and something stands; 0: it does not */
+    uint64_t quiet_ns;       /* and since when nothing gets on */
     uint32_t beat;           /* shift_beat when that began */
+    uint32_t admits;         /* so many commands the progress guard lets in ... */
+    uint32_t admitted;       /* ... and did the last time, with what stood then still there */
+    bool admits_idle;        /* ... of streams that have nothing in flight, too ... */
+    bool admits_beside;      /* ... and of those one, and another one when that is complete */
     uint64_t shift_ns;       /* see shift_look; as of the last command that looked for room */
     uint64_t shift_end_ns;
     uint32_t long_ns;         /* the longest of late that was a unit by itself */
-    uint64_t excused_ns;      /* holds and shifts until then are known to blocked_ns */
+    uint64_t excused_ns;      /* holds and shifts until then are known to these */
     uint64_t elsewhere_ns;    /* since when the shift is another's; 0: it is not, as far as seen */
     uint32_t scale;           /* of 256: how long what is in flight takes against the estimates */
     uint32_t since_long;      /* so many units ago one took much longer than the estimates say */
@@ -672,7 +678,10 @@ void left_forget(struct vhq_set *s); /* set's lock held */
  * command that has room in its stream, and is blocked by what all have in flight; 0: there is none.
  * Set's lock held. */
 uint64_t blocked_due(struct vhq_set *s, uint32_t load, uint64_t now);
-void blocked_end(struct vhq_set *s);
+void blocked_end(struct vhq_set *s);                    /* nothing is buffered */
+void blocked_room(struct vhq_set *s, uint64_t now);     /* the cap let a command in */
+void blocked_progress(struct vhq_set *s, uint64_t now); /* something is complete */
+void blocked_got_on(struct vhq *q); /* of this one, or it is gone. Where the set's `stands` */
 /* A hold that stopped the device too has ended: in that time nothing could make progress. Holds of
  * several vHQs at a time count once. Set's lock held. */
 void blocked_held(struct vhq_set *s, uint64_t held_ns, uint64_t now);

@@ -35,13 +35,13 @@ struct scan {
     struct least least;
     uint64_t now; /* 0: not read yet */
     struct job job;
-    bool again;       /* something changed that this look has not seen */
-    bool stream_full; /* a command waits for room in its own vHQ */
-    bool looked;      /* at all completion words */
-    bool passes;      /* the command that may go next passes an earlier one */
-    bool pads;        /* a command that is held waits for room beside those who hold it */
-    bool settles;     /* one is held, and what is in flight is to be known complete */
-    struct vhq *done; /* has the earliest command that the guard lets in for its stream's sake */
+    bool again;           /* something changed that this look has not seen */
+    bool stream_full;     /* a command waits for room in its own vHQ */
+    bool looked;          /* at all completion words */
+    bool passes;          /* the command that may go next passes an earlier one */
+    bool pads;            /* a command that is held waits for room beside those who hold it */
+    bool settles;         /* one is held, and what is in flight is to be known complete */
+    struct vhq *admitted; /* has the earliest command that the guard lets in */
 };
 
 static uint64_t scan_now(struct scan *c)
@@ -340,7 +340,7 @@ static bool order_eligible(struct scan *c, struct vhq *q, struct slot *slot)
 
 static bool scan_stream_full(struct scan *c, struct vhq *q, uint32_t load)
 {
-    if (cap_alone(c->s) || c->s->admits != 0 || !cap_stream_full(q, load, 0))
+    if (cap_alone(c->s) || !cap_stream_full(q, load, 0))
         return false;
     scan_look(c);
     return cap_stream_full(q, load, scan_now(c));
@@ -378,10 +378,12 @@ static void slot_learn(struct slot *slot)
     slot->flags &= (uint16_t)~SLOT_LEARNS;
 }
 
-/* What its stream has is complete, so it cannot be what nobody sees get on. */
-static __attribute__((noinline)) bool done_before(const struct scan *c, struct vhq *q)
+/* Where its stream's work goes on it needs no guard. */
+static __attribute__((noinline)) bool guard_admits(const struct vhq_set *s, const struct vhq *q)
 {
-    return !cap_in_flight(q) && head_ticket(q) < head_ticket(c->done);
+    if (!cap_in_flight(q))
+        return s->admits_beside || (s->admits != 0 && s->admits_idle);
+    return s->admits != 0 && q->stands == STANDS_GUARDED;
 }
 
 /* Second pass: the next command that may go, and the smallest ticket among those that do not
@@ -390,6 +392,7 @@ static void scan_heads(struct scan *c, struct vhq **next, struct vhq **first_fre
 {
     struct vhq *first = NULL, *earliest = NULL;
     uint64_t best_free = NEVER;
+    bool admits = unlikely(c->s->stands) && (c->s->admits_beside || c->s->admits != 0);
     for (struct vhq *q = c->s->ready; q; q = q->ready_next) {
         struct slot *slot = ring_head(&q->ring);
         uint64_t ticket = slot->ticket;
@@ -399,11 +402,12 @@ static void scan_heads(struct scan *c, struct vhq **next, struct vhq **first_fre
         if ((slot->flags & SLOT_LEARNS) && slot->cmd.run)
             slot_learn(slot);
         bool before = goes_before(q, ticket, first), early = ticket < head_ticket(earliest),
-             done = unlikely(c->s->admits_done) && !is_free && done_before(c, q);
-        if ((!is_free && !before && !early && !done) || !order_eligible(c, q, slot))
+             admitted = unlikely(admits) && !is_free && ticket < head_ticket(c->admitted) &&
+                        guard_admits(c->s, q);
+        if ((!is_free && !before && !early && !admitted) || !order_eligible(c, q, slot))
             continue;
-        if (done)
-            c->done = q;
+        if (admitted)
+            c->admitted = q;
         if (is_free) {
             best_free = ticket;
             *first_free = q;
@@ -463,22 +467,16 @@ static bool order_take(struct scan *c, struct vhq *q, const struct slot *slot)
                                     : cap_take_looked(q, slot->load, scan_now(c));
 }
 
-/* The guard lets one in that has no room. */
-static bool order_admit(struct scan *c, struct vhq *q, const struct slot *slot)
-{
-    if (c->s->admits == 0)
-        return false;
-    c->s->admits--;
-    if (!(slot->flags & SLOT_LOOSE))
-        cap_force(q, slot->load);
-    return true;
-}
-
-static __attribute__((noinline)) void order_go_done(struct scan *c, struct vhq *q)
+/* It has no room. */
+static __attribute__((noinline)) void order_admit(struct scan *c, struct vhq *q)
 {
     struct slot *slot = ring_head(&q->ring);
+    q->beside = c->s->admits_beside && !cap_in_flight(q);
+    if (q->beside)
+        c->s->admits_beside = false;
+    else
+        c->s->admits--;
     slot->flags &= (uint16_t)~SLOT_LOOSE;
-    c->s->admits_done = false;
     cap_force(q, slot->load);
     order_go(c, q);
 }
@@ -495,8 +493,9 @@ static bool order_room(struct scan *c, struct vhq *q)
     if (cap_alone(c->s))
         slot->flags |= SLOT_LOOSE;
     if (!order_take(c, q, slot))
-        return order_admit(c, q, slot);
-    blocked_end(c->s);
+        return false;
+    if (unlikely(c->s->blocked_ns != 0))
+        blocked_room(c->s, scan_now(c));
     return true;
 }
 
@@ -532,13 +531,15 @@ static void order_choose(struct scan *c)
         order_go(c, first);
     } else if (first_free) {
         order_go(c, first_free);
-    } else if (unlikely(c->done) && order_own_shift(c)) {
-        order_go_done(c, c->done);
+    } else if (unlikely(c->admitted) && order_own_shift(c)) {
+        order_admit(c, c->admitted);
     } else if (first || c->stream_full) {
         order_capped(c, first);
     } else if (c->pads || c->settles) {
         scan_look(c);
         order_mark(c, cap_unmarked(c->s)); /* or nobody could tell when there is room */
+    } else if (c->least.earliest == NEVER) {
+        blocked_end(c->s);
     }
 }
 

@@ -481,6 +481,7 @@ static struct world *one_stands(int *stands, int *other, int n)
     dispatcher_is_blocked(w);
     clock_advance(110 * 1000000);
     WAIT_FOR(in_device(w, *stands) == 3 && in_device(w, other[0]) == 1);
+    dispatcher_looks(w); /* the marker follows */
     return w;
 }
 
@@ -495,6 +496,7 @@ Test(cap, lets_one_in_of_each_stream_that_is_done_as_soon_as_the_one_before_is_c
             cr_assert_lt(looks, 4);
             dispatcher_looks(w);
         }
+        dispatcher_looks(w);
         for (int later = i + 1; later < N; later++)
             cr_assert_eq(in_device(w, other[later]), 0);
         cr_assert(device_step(w, other[i]));
@@ -533,6 +535,130 @@ Test(cap, nor_where_it_is_gone)
         dispatcher_looks(w);
     cr_assert_eq(in_device(w, stands), 4); /* the cap is the next one's of its stream */
     cr_assert_eq(in_device(w, other[1]), 0);
+    settle(w);
+    world_free(w);
+}
+
+/* A millisecond, at the end of which something that `stream` has is complete, and it has more. */
+static void goes_on(struct world *w, int stream)
+{
+    clock_advance(1000000);
+    dispatcher_looks(w);
+    cr_assert(device_step(w, stream));
+    launch(w, stream, 100);
+    dispatcher_looks(w);
+    dispatcher_looks(w);
+}
+
+/* Somebody may wait for what is behind it to be submitted, and be who ends it. */
+Test(cap, lets_more_in_of_what_stands_although_another_goes_on_beside_it)
+{
+    int stands, other[1];
+    struct world *w = one_stands(&stands, other, 1);
+    for (int i = 0; i < 350; i++) {
+        goes_on(w, other[0]);
+        cr_assert_eq(in_device(w, other[0]), 1);
+    }
+    cr_assert_eq(in_device(w, stands), 8, "%u", in_device(w, stands));
+    settle(w);
+    world_free(w);
+}
+
+/* As above, where the other one needs no guard: what stands leaves most of the device free. */
+Test(cap, lets_more_in_of_what_stands_although_others_have_room)
+{
+    struct world *w = capped(100, 32);
+    int stands = world_stream(w, VHQ_NONBLOCKING), other = world_stream(w, VHQ_NONBLOCKING);
+    for (int i = 0; i < 8; i++)
+        world_call(w, &(struct call){.stream = stands, .est_ns = 100 * 1000, .eighths = 1});
+    clock_advance(60 * 1000);
+    dispatcher_looks(w);
+    cr_assert_eq(in_device(w, stands), 2);
+    launch(w, other, 100);
+    launch(w, other, 100);
+    for (int i = 0; i < 500; i++) {
+        goes_on(w, other);
+        cr_assert_leq(in_device(w, other), 2, "%u", in_device(w, other));
+    }
+    cr_assert_eq(in_device(w, stands), 8, "%u", in_device(w, stands));
+    settle(w);
+    world_free(w);
+}
+
+/* A kernel that stays for good, and others that go on: nothing waits for the guard. */
+Test(cap, lets_none_in_where_nothing_is_behind_what_stands)
+{
+    struct vhq_stats st;
+    struct world *w = capped(100, 32);
+    int stands = world_stream(w, VHQ_NONBLOCKING), other = world_stream(w, VHQ_NONBLOCKING);
+    launch(w, stands, 100);
+    for (int i = 0; i < 8; i++)
+        launch(w, other, 100);
+    clock_advance(110 * 1000);
+    dispatcher_looks(w);
+    for (int i = 0; i < 500; i++) {
+        goes_on(w, other);
+        cr_assert_leq(in_device(w, other), 2, "%u", in_device(w, other));
+    }
+    vhq_set_stats(w->set, &st);
+    cr_assert_eq(st.cap_lifts, 0);
+    settle(w);
+    world_free(w);
+}
+
+/* Or of streams that wait for each other, with a command of one that does not between any two, two
+ * would go each time. */
+Test(cap, lets_twice_as_many_in_although_what_it_let_in_is_complete)
+{
+    int stands, other[3];
+    struct world *w = one_stands(&stands, other, 3);
+    cr_assert(device_step(w, other[0]));
+    dispatcher_looks(w);
+    dispatcher_looks(w);
+    cr_assert_eq(in_device(w, other[1]), 1);
+    for (uint32_t in = 5; in <= 9; in += 4) {
+        dispatcher_is_blocked(w);
+        clock_advance(110 * 1000000);
+        WAIT_FOR(in_device(w, stands) >= (in < 8 ? in : 8));
+        dispatcher_looks(w);
+        cr_assert_eq(in_device(w, stands), in < 8 ? in : 8, "%u", in_device(w, stands));
+    }
+    settle(w);
+    world_free(w);
+}
+
+/* It let in as many as there were, and some. */
+static struct world *more_admitted_than_there_are(int *stands)
+{
+    struct world *w = capped(100, 32);
+    *stands = world_stream(w, VHQ_NONBLOCKING);
+    for (int i = 0; i < 4; i++)
+        launch(w, *stands, 100);
+    dispatcher_looks(w);
+    clock_advance(60 * 1000);
+    WAIT_FOR(in_device(w, *stands) == 2);
+    for (uint32_t in = 3; in <= 4; in++) {
+        dispatcher_is_blocked(w);
+        clock_advance(110 * 1000000);
+        WAIT_FOR(in_device(w, *stands) == in);
+        dispatcher_looks(w);
+    }
+    return w;
+}
+
+/* Who comes next has to wait for it anew. */
+Test(cap, lets_none_in_for_what_is_gone)
+{
+    int stands;
+    struct world *w = more_admitted_than_there_are(&stands);
+    int other = world_stream(w, VHQ_NONBLOCKING);
+    pthread_mutex_lock(&w->set->lock);
+    cap_forget(w->stream[stands].q);
+    pthread_mutex_unlock(&w->set->lock);
+    for (int i = 0; i < 3; i++)
+        launch(w, other, 100);
+    dispatcher_looks(w);
+    cr_assert_eq(in_device(w, other), 1, "%u", in_device(w, other));
     settle(w);
     world_free(w);
 }

@@ -259,6 +259,33 @@ Test(shift, of_another_process_lets_nothing_in_beside_what_stands)
     done();
 }
 
+/* The guard let in more than there was, and what comes later may go, but not there. */
+Test(shift, of_another_process_lets_nothing_in_that_comes_later)
+{
+    world_of_two();
+    advance_to(true);
+    for (int i = 0; i < 4; i++)
+        launch(w, a, BUDGET_US);
+    for (int i = 0; i < 3; i++) {
+        advance_to(true);
+        dispatcher_looks(w);
+    }
+    for (uint32_t in = in_device(); in < 4; in = in_device()) {
+        advance_past(110 * 1000000, true);
+        WAIT_FOR(in_device() > in);
+        dispatcher_looks(w);
+    }
+    cr_assert_gt(w->set->admits, 0);
+    advance_to(false);
+    int later = launch(w, a, BUDGET_US);
+    dispatcher_looks(w);
+    cr_assert_not(submitted(w, later));
+    advance_to(true);
+    dispatcher_looks(w);
+    WAIT_FOR(submitted(w, later));
+    done();
+}
+
 /* The guard tells a long queue from a fault by it: one command each time, and not twice as many. */
 Test(shift, tells_that_the_work_of_others_gets_on)
 {

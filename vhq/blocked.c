@@ -48,7 +48,7 @@ void blocked_progress(struct vhq_set *s, uint64_t now)
     blocked_room(s, now);
     if (!guarded)
         s->admits = s->admitted = 0;
-    s->admits_beside = guarded && !beside;
+    s->admits_beside = guarded && !beside && !MUTANT(guard_each_time);
 }
 
 static void excuse(uint64_t *since, uint64_t from, uint64_t now)

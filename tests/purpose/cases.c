@@ -256,6 +256,12 @@ static const struct named {
      {.jobs = 1,
       .job = {JOB_BUT(1, LIST(200), .come_and_go = true, .sync_every = 16)},
       .service = SERVICE_OF(0, sync)}},
+    {"streams_beside_what_stands", /* at first everything waits until the guard lets in */
+     {.open = "d",
+      .jobs = 1,
+      .job =
+          {{.us = {10000}, .cycle = 1, .blocks = FULL, .streams = 3, .stands = true, .weight = 1}},
+      .service = SERVICE_OF(0, sync)}},
 };
 
 const char *workload_case_name(uint32_t i)

@@ -192,6 +192,18 @@ static void lane_step(const struct job *j, struct lane *l, uint32_t place)
         CHECK(cuStreamDestroy(l->stream));
 }
 
+static void job_stand(const struct job *j)
+{
+    enum { FILL_THE_CAP = 64 };
+    uint32_t *word = pinned(64);
+    CUstream stream;
+    *word = 0;
+    CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CHECK(cuStreamWaitValue32(stream, (CUdeviceptr)(uintptr_t)word, 1, CU_STREAM_WAIT_VALUE_EQ));
+    for (int i = 0; i < FILL_THE_CAP; i++)
+        spin(stream, j->blocks, j->us[0] * 1000ull);
+}
+
 static void job_run(const struct job *j)
 {
     struct lane lane[STREAMS] = {0};
@@ -199,6 +211,8 @@ static void job_run(const struct job *j)
     streams_open(j->streams);
     for (uint32_t i = 0; i < j->streams; i++)
         lane_open(j, &lane[i], i);
+    if (j->stands)
+        job_stand(j);
     self.record->begun_ns = now_ns();
     for (uint32_t i = 0; now_ns() < end_ns; i = (i + 1) % j->streams)
         lane_step(j, &lane[i], i);

@@ -244,6 +244,8 @@ static void job_print(const struct job *j, const struct workload *w, struct text
         say(t, " in %u streams", j->streams);
     if (j->come_and_go)
         say(t, " in streams that come and go");
+    if (j->stands)
+        say(t, " beside what waits for good");
     if (j->graph)
         say(t, " in graphs of %u", j->graph);
     if (j->sync_every)

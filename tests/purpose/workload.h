@@ -68,6 +68,7 @@ struct job {
     uint32_t streams;
     bool quiet;          /* no parameter says how long the kernel will run */
     bool come_and_go;    /* each launch in a stream that is made for it and destroyed behind it */
+    bool stands;         /* as much as the cap takes waits for a word that nobody writes */
     uint32_t sync_every; /* launches between synchronisations; 0: never */
     uint32_t graph;      /* kernels of a graph; 0: launches one by one */
     uint32_t copy_kb;    /* a copy every 16 launches, one way and the other; 0: none */

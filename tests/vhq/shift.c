@@ -223,7 +223,9 @@ Test(shift, of_another_process_and_a_hold_in_it_count_once)
     advance_to(false);
     dispatcher_looks(w);
     clock_advance(HELD_NS);
+    pthread_mutex_lock(&w->set->lock);
     blocked_held(w->set, HELD_NS, clock_ns());
+    pthread_mutex_unlock(&w->set->lock);
     advance_to(true);
     dispatcher_looks(w);
     cr_assert_eq(w->set->past.cap_lifts, 0);

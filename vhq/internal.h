@@ -270,8 +270,6 @@ struct vhq {
     bool padded;             /* a command went during this hold */
     bool begun;              /* a part of the head went, and not all of it */
     bool left;               /* it has ended, and something is in flight: see left.c */
-    bool beside;             /* the guard let one in beside what stands, and it is in flight */
-    uint8_t stands;          /* enum stands */
     _Atomic uint32_t calls;  /* ops calls by others in progress: vhq_destroy waits for them */
     uint32_t pass;           /* last pass that saw it: polls and set syncs */
 
@@ -306,6 +304,8 @@ struct vhq {
     _Atomic uint32_t in_flight; /* on the set's list of those */
     struct vhq *in_flight_next;
     _Atomic uint32_t polled; /* completion word of vHQs without one */
+    uint8_t stands;          /* enum stands */
+    bool beside;             /* the guard let one in beside what stands, and it is in flight */
     struct unit unit[UNITS];
     /* Of a unit: what the device had when its marker was placed, its own included, in AHEAD_NS; 0:
      * it is not to be measured. And parts of the device, the most that one command takes. */

@@ -207,18 +207,24 @@ Test(shift, of_another_process_is_no_progress)
     done();
 }
 
+/* So many, in the process's own shifts until no more goes. */
+static void launch_until_full(int commands)
+{
+    advance_to(true);
+    for (int i = 0; i < commands; i++)
+        launch(w, a, BUDGET_US);
+    for (int i = 0; i < 3; i++) {
+        advance_to(true);
+        dispatcher_looks(w);
+    }
+}
+
 /* A hold that falls into another process's shift. */
 Test(shift, of_another_process_and_a_hold_in_it_count_once)
 {
     enum { HELD_NS = 60 * 1000000 };
     world_of_two();
-    advance_to(true);
-    for (int i = 0; i < 8; i++)
-        launch(w, a, BUDGET_US);
-    for (int i = 0; i < 3; i++) { /* until no more goes */
-        advance_to(true);
-        dispatcher_looks(w);
-    }
+    launch_until_full(8);
     cr_assert_neq(w->set->blocked_ns, 0);
     advance_to(false);
     dispatcher_looks(w);
@@ -237,13 +243,7 @@ Test(shift, of_another_process_lets_nothing_in_beside_what_stands)
 {
     world_of_two();
     int b = world_stream(w, VHQ_NONBLOCKING), c = world_stream(w, VHQ_NONBLOCKING);
-    advance_to(true);
-    for (int i = 0; i < 8; i++)
-        launch(w, a, BUDGET_US);
-    for (int i = 0; i < 3; i++) {
-        advance_to(true);
-        dispatcher_looks(w);
-    }
+    launch_until_full(8);
     int first = launch(w, b, BUDGET_US), second = launch(w, c, BUDGET_US);
     dispatcher_looks(w);
     advance_past(110 * 1000000, true);
@@ -265,13 +265,7 @@ Test(shift, of_another_process_lets_nothing_in_beside_what_stands)
 Test(shift, of_another_process_lets_nothing_in_that_comes_later)
 {
     world_of_two();
-    advance_to(true);
-    for (int i = 0; i < 4; i++)
-        launch(w, a, BUDGET_US);
-    for (int i = 0; i < 3; i++) {
-        advance_to(true);
-        dispatcher_looks(w);
-    }
+    launch_until_full(4);
     for (uint32_t in = in_device(); in < 4; in = in_device()) {
         advance_past(110 * 1000000, true);
         WAIT_FOR(in_device() > in);

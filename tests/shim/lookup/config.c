@@ -1,6 +1,7 @@
 /*
  * shim_config.c - the environment: defaults, good values, and one clear message for each bad one.
  */
+#include "shim/lookup/conf.h"
 #include "shim/lookup/shim.h"
 
 #include <criterion/criterion.h>
@@ -16,15 +17,8 @@ static int captured;
 
 static void setup(void)
 {
-#define CONFIG_WORD(variable, ...) unsetenv(#variable);
-#define CONFIG_NUMBER              CONFIG_WORD
-#define CONFIG_MICROS              CONFIG_WORD
-#define CONFIG_PATH                CONFIG_WORD
-#include "shim/lookup/config.def"
-#undef CONFIG_WORD
-#undef CONFIG_NUMBER
-#undef CONFIG_MICROS
-#undef CONFIG_PATH
+    for (size_t i = 0; setting_names[i]; i++)
+        unsetenv(setting_names[i]);
     unsetenv("CUTIN_CONF");
     unsetenv("CUDA_INJECTION64_PATH");
     setenv("XDG_RUNTIME_DIR", "/run/user/1", 1);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "common/clock.h"
 #include "vhq/internal.h"
@@ -247,6 +248,24 @@ void world_free(struct world *w)
 {
     hold_all(w, false);
     world_close(w, false);
+}
+
+pid_t world_fork(struct world *w)
+{
+    for (int i = 0; i < w->streams; i++)
+        queue_lock(w->stream[i].q);
+    registry_lock();
+    set_lock(w->set);
+    pthread_mutex_lock(&w->lock);
+    pid_t pid = fork();
+    pthread_mutex_unlock(&w->lock);
+    if (pid == 0)
+        return 0;
+    set_unlock(w->set);
+    registry_unlock();
+    for (int i = 0; i < w->streams; i++)
+        queue_unlock(w->stream[i].q);
+    return pid;
 }
 
 static int stream_new(struct world *w, enum vhq_kind kind, bool word, int priority)

@@ -221,7 +221,7 @@ Test(life, a_forked_child_passes_straight_through)
     hold_all(w, true);
     for (int i = 0; i < 10; i++)
         launch(w, 0, 1);
-    pid_t pid = fork();
+    pid_t pid = world_fork(w);
     if (pid == 0)
         _exit(child(w));
     cr_assert_eq(waitpid(pid, &status, 0), pid);

@@ -21,7 +21,7 @@ enum { ELEMENTS = 256, MOST_REQUESTS = 1000000 };
 
 static double rate = 100, requests = 0, seconds = 0, kernels = 70, kernel_us = 10;
 static double warm_up = 0, spin_us = 0;
-static bool json, realtime;
+static bool json, realtime, announce;
 
 static const struct setting settings[] = {
     {"rate", &rate, NULL, 0.1, 100000, "requests per second"},
@@ -35,6 +35,7 @@ static const struct setting settings[] = {
      "a real-time class and a processor for itself, where permitted"},
     {"spin-us", &spin_us, NULL, 0, 1000000,
      "do not sleep before an arrival for so long, nor until the answer is there; 0: sleep"},
+    {"announce", NULL, &announce, 0, 0, "say on stderr when it is warm: requests come that count"},
     {"json", NULL, &json, 0, 0, "one JSON object on stdout"},
     {0},
 };
@@ -217,6 +218,8 @@ static uint64_t warm(struct model *m, struct figures *f, uint64_t period_ns)
         if (latency_ns > f->warm_worst_ns)
             f->warm_worst_ns = latency_ns;
     }
+    if (announce)
+        fprintf(stderr, "serving\n");
     return arrival_ns;
 }
 

@@ -16,6 +16,7 @@
 
 static char place[128];
 static pid_t companions[2];
+static FILE *service_says; /* NULL: there is none that is listened to */
 
 void company_place(const char *folder)
 {
@@ -54,14 +55,16 @@ void company_preload(const char *cutin)
         personality(ADDR_NO_RANDOMIZE); /* the same in every run */
 }
 
-static pid_t companion(const char *const argv[], const char *const env[], const char *cutin)
+/* `says`: its stderr; -1: it goes nowhere. */
+static pid_t companion(const char *const argv[], const char *const env[], const char *cutin,
+                       int says)
 {
     pid_t pid = fork_bound();
     if (pid != 0)
         return pid;
     int null = open("/dev/null", O_WRONLY);
     dup2(null, STDOUT_FILENO);
-    dup2(null, STDERR_FILENO);
+    dup2(says < 0 ? null : says, STDERR_FILENO);
     company_preload(cutin);
     for (; *env; env++)
         putenv((char *)(unsigned long)*env);
@@ -80,7 +83,7 @@ static void end(pid_t pid)
 static pid_t daemon_new(void)
 {
     return companion((const char *[]){getenv("HAZARD_DAEMON"), "--socket", place, NULL},
-                     (const char *[]){NULL}, NULL);
+                     (const char *[]){NULL}, NULL, -1);
 }
 
 /* The program's own end ends this one: a daemon that is there for 20 ms, and not for 20. */
@@ -111,13 +114,14 @@ static pid_t daemon_that_goes(void)
 }
 
 static pid_t service_new(const char *level, const char *rate, const char *kernel_us,
-                         const char *requests)
+                         const char *requests, int says)
 {
     char socket[sizeof(place) + 16];
     snprintf(socket, sizeof(socket), "CUTIN_SOCKET=%s", place);
     return companion((const char *[]){getenv("HAZARD_SERVICE"), "--rate", rate, "--kernels", "3",
-                                      "--kernel-us", kernel_us, "--requests", requests, NULL},
-                     (const char *[]){socket, level, NULL}, getenv("CUTIN_PRELOAD"));
+                                      "--kernel-us", kernel_us, "--requests", requests,
+                                      "--announce", NULL},
+                     (const char *[]){socket, level, NULL}, getenv("CUTIN_PRELOAD"), says);
 }
 
 /* Two at a time. */
@@ -127,21 +131,45 @@ static pid_t clients_come_and_go(void)
     if (pid != 0)
         return pid;
     for (;;) {
-        pid_t above = service_new("CUTIN_PRIORITY=rt", "500", "100", "5");
-        pid_t beside = service_new("CUTIN_PRIORITY=be", "500", "100", "10");
+        pid_t above = service_new("CUTIN_PRIORITY=rt", "500", "100", "5", -1);
+        pid_t beside = service_new("CUTIN_PRIORITY=be", "500", "100", "10", -1);
         waitpid(above, NULL, 0);
         waitpid(beside, NULL, 0);
     }
 }
 
-static pid_t others_new(enum company company)
+static pid_t service_for_good(enum company company, int says)
 {
     static const char *const for_good = "1000000", *const level = "CUTIN_PRIORITY=rt";
+    if (company == HELD) /* 270 ms of 333 */
+        return service_new(level, "3", "90000", for_good, says);
+    return service_new(level, company == PULSED ? "1000" : "100", "100", for_good, says);
+}
+
+/* A time that steps waits for nobody who is still being started by the host's: a program would be
+ * through with it alone. So this returns when the service serves, or has ended. What it says later
+ * it does not wait to say. */
+static pid_t service_that_serves(enum company company)
+{
+    char line[256] = "";
+    int says[2];
+    if (pipe2(says, O_CLOEXEC) != 0 || fcntl(says[1], F_SETFL, O_NONBLOCK) != 0)
+        exit(2);
+    pid_t pid = service_for_good(company, says[1]);
+    close(says[1]);
+    service_says = fdopen(says[0], "r");
+    while (strcmp(line, "serving\n") != 0 && fgets(line, sizeof(line), service_says))
+        ;
+    return pid;
+}
+
+static pid_t others_new(enum company company)
+{
     if (company == CROWD)
         return clients_come_and_go();
-    if (company == HELD) /* 270 ms of 333 */
-        return service_new(level, "3", "90000", for_good);
-    return service_new(level, company == PULSED ? "1000" : "100", "100", for_good);
+    if (company == KILLED || company == LOST)
+        return service_for_good(company, -1);
+    return service_that_serves(company);
 }
 
 void company_begin(enum company company)
@@ -170,6 +198,9 @@ int company_end(enum company company)
         printf("the %s did not stay\n", i ? "service" : "daemon");
         stayed = 0;
     }
+    if (service_says)
+        fclose(service_says);
+    service_says = NULL;
     unlink(place);
     snprintf(lock, sizeof(lock), "%s.lock", place);
     unlink(lock);

@@ -4,7 +4,8 @@
  *
  * Facts of the open GPU kernel modules (github.com/NVIDIA/open-gpu-kernel-modules, MIT), releases
  * 515.43.04 to 595.45.04: nv_escape.h, nv-ioctl.h, nv-ioctl-numbers.h, nvos.h, class/cla06c.h,
- * ctrl/ctrla06c.h, ctrl/ctrla06f/ctrla06fgpfifo.h, ctrl/ctrl2080/ctrl2080gpu.h. The controls of a
+ * ctrl/ctrla06c.h, ctrl/ctrla06f/ctrla06fgpfifo.h, ctrl/ctrl2080/ctrl2080gpu.h,
+ * ctrl/ctrl0000/ctrl0000system.h. The controls of a
  * channel group below are flagged non-privileged in all of them (the flag is 0x10 up to 550 and 0x8
  * since 555). The manager refuses parameters of another size than it knows, hence the table.
  *
@@ -31,7 +32,6 @@ enum {
     NVRM_CONTROL = 0x2a,
     NVRM_ALLOC = 0x2b,
     NVRM_IDLE_CHANNELS = 0x41,
-    NVRM_CHECK_VERSION = 210,
     NVRM_TRANSFER = 211, /* another call, with its number, size and address as parameters */
 };
 #define NVRM_REQUEST(number, bytes) _IOC(_IOC_READ | _IOC_WRITE, NVRM_MAGIC, number, bytes)
@@ -52,17 +52,13 @@ struct nvrm_alloc {
     uint32_t bytes, status; /* up to 530: the status, and nothing */
 };
 enum { NVRM_ALLOC_SHORT = 32 };
-struct nvrm_version {
-    uint32_t command, reply; /* reply 1: the library and the kernel module are of one version */
-    char text[64];
-};
 struct nvrm_transfer {
     uint32_t number, bytes;
     uint64_t params;
 };
 static_assert(sizeof(struct nvrm_free) == 16 && sizeof(struct nvrm_control) == 32 &&
                   sizeof(struct nvrm_alloc) == NVRM_ALLOC_SHORT &&
-                  sizeof(struct nvrm_version) == 72 && sizeof(struct nvrm_transfer) == 16,
+                  sizeof(struct nvrm_transfer) == 16,
               "as the manager has them");
 
 enum {
@@ -79,11 +75,17 @@ struct nvrm_group {
 
 /* A command is its class, and the number there. */
 enum {
+    NVRM_BUILD_VERSION = 0x101, /* of a client: the module's version. libcuda 470 to 580 ask at once */
     NVRM_GROUP_SCHEDULE = 0xa06c0101,
     NVRM_GROUP_SET_TIMESLICE = 0xa06c0103, /* takes effect at once; rounded down to what there is */
     NVRM_GROUP_GET_TIMESLICE = 0xa06c0104, /* what was set, not what it was rounded to */
     NVRM_GROUP_PREEMPT = 0xa06c0105,
     NVRM_SUBDEVICE_GID = 0x2080014a,
+};
+struct nvrm_version {
+    uint32_t bytes; /* that each of the texts has room for */
+    uint64_t driver, version, title; /* where texts go; the first is such as 580.65.06 */
+    uint32_t change, official;
 };
 struct nvrm_schedule {
     uint8_t enable; /* 0: off the run list */
@@ -102,7 +104,7 @@ struct nvrm_gid {
 };
 enum { NVRM_GID_BINARY = 2 };
 static_assert(sizeof(struct nvrm_schedule) == 3 && sizeof(struct nvrm_preempt) == 8 &&
-                  sizeof(struct nvrm_gid) == 268,
+                  sizeof(struct nvrm_gid) == 268 && sizeof(struct nvrm_version) == 40,
               "as the manager has them");
 
 /* Of its answers. 0 is success. */

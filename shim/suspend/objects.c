@@ -98,7 +98,9 @@ static void version_learn(const struct nvrm_version *call)
 {
     uint32_t branch = 0;
 
-    memcpy(objects_version, call->text, sizeof(objects_version) - 1);
+    if (call->bytes < sizeof(objects_version) || !call->driver)
+        return;
+    memcpy(objects_version, (const char *)(uintptr_t)call->driver, sizeof(objects_version) - 1);
     for (const char *p = objects_version; *p >= '0' && *p <= '9' && branch < 10000; p++)
         branch = branch * 10 + (uint32_t)(*p - '0');
 #define BRANCH(first, last, alloc, schedule)                                                       \
@@ -130,12 +132,18 @@ static void alloc_learn(int fd, const struct nvrm_alloc *call, uint32_t bytes)
 
 static void control_learn(const struct nvrm_control *call)
 {
-    const struct nvrm_schedule *p = (const void *)(uintptr_t)call->params;
-    struct object *o = call->command == NVRM_GROUP_SCHEDULE && call->status == 0 && p
-                           ? object_find(call->client, call->object)
-                           : NULL;
+    const void *p = (const void *)(uintptr_t)call->params;
+
+    if (!p || call->status != 0)
+        return;
+    if (call->command == NVRM_BUILD_VERSION && call->object == call->client &&
+        call->bytes == sizeof(struct nvrm_version))
+        version_learn(p);
+    struct object *o =
+        call->command == NVRM_GROUP_SCHEDULE ? object_find(call->client, call->object) : NULL;
     if (o)
-        atomic_store_explicit(&o->scheduled, p->enable != 0, memory_order_relaxed);
+        atomic_store_explicit(&o->scheduled, ((const struct nvrm_schedule *)p)->enable != 0,
+                              memory_order_relaxed);
 }
 
 /* ---- ioctl ----------------------------------------------------------------------------------- */
@@ -168,8 +176,6 @@ static bool seen_call(struct seen *c, unsigned long request, void *arg)
         return c->bytes == sizeof(struct nvrm_free);
     case NVRM_CONTROL:
         return c->bytes == sizeof(struct nvrm_control);
-    case NVRM_CHECK_VERSION:
-        return c->bytes == sizeof(struct nvrm_version);
     default:
         return c->number == NVRM_IDLE_CHANNELS;
     }
@@ -187,9 +193,7 @@ static bool changes_groups(const struct seen *c)
 
 static void learn(const struct seen *c)
 {
-    if (c->number == NVRM_CHECK_VERSION && ((const struct nvrm_version *)c->arg)->reply == 1)
-        version_learn(c->arg);
-    else if (c->number == NVRM_ALLOC)
+    if (c->number == NVRM_ALLOC)
         alloc_learn(c->fd, c->arg, c->bytes);
     else if (c->number == NVRM_CONTROL)
         control_learn(c->arg);

@@ -42,6 +42,21 @@ static void devices_alloc(void)
     }
 }
 
+/* As libcuda asks for it, once it has a client. */
+static bool version_said(void)
+{
+    char driver[80] = "", version[80], title[80];
+    struct nvrm_version of = {sizeof(driver), (uintptr_t)driver, (uintptr_t)version,
+                              (uintptr_t)title, 0, 0};
+    struct nvrm_control call = {.client = CLIENT,
+                                .object = CLIENT,
+                                .command = NVRM_BUILD_VERSION,
+                                .params = (uintptr_t)&of,
+                                .bytes = sizeof(of)};
+    return ioctl(fd, NVRM_REQUEST(NVRM_CONTROL, sizeof(call)), &call) == 0 && call.status == 0 &&
+           driver[0];
+}
+
 static void rm_open(void)
 {
     if (config_get()->rm == SIM_RM_OFF || config_get()->null_mode)
@@ -51,14 +66,11 @@ static void rm_open(void)
         fprintf(stderr, "simgpu: SIMGPU_RM needs libsimgpu_rm.so preloaded; it is not used\n");
         return;
     }
-    struct nvrm_version version = {0};
     fd = memfd_create("nvidiactl", MFD_CLOEXEC);
     if (fd < 0)
         return;
     serve(fd, rm_manage);
-    memcpy(version.text, config_get()->rm_version, sizeof(version.text));
-    if (ioctl(fd, NVRM_REQUEST(NVRM_CHECK_VERSION, sizeof(version)), &version) == 0 &&
-        rm_alloc(CLIENT, CLIENT, NVRM_CLASS_CLIENT, NULL, 0))
+    if (rm_alloc(CLIENT, CLIENT, NVRM_CLASS_CLIENT, NULL, 0) && version_said())
         devices_alloc();
 }
 

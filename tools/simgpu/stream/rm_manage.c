@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -189,11 +190,22 @@ static uint32_t subdevice_gid(const struct object *o, struct nvrm_gid *p)
     return 0;
 }
 
+static uint32_t build_version(const struct nvrm_version *p)
+{
+    snprintf((char *)(uintptr_t)p->driver, p->bytes, "%s", config_get()->rm_version);
+    snprintf((char *)(uintptr_t)p->version, p->bytes, "simulated");
+    snprintf((char *)(uintptr_t)p->title, p->bytes, "simulated");
+    return 0;
+}
+
 static int manage_control(struct nvrm_control *call)
 {
     struct object *o = call->object ? object_find(call->object) : NULL;
     if (call->client != client)
         call->status = NVRM_INVALID_CLIENT;
+    else if (call->object == client && call->command == NVRM_BUILD_VERSION &&
+             call->bytes == sizeof(struct nvrm_version))
+        call->status = build_version((void *)(uintptr_t)call->params);
     else if (o && o->class_id == NVRM_CLASS_GROUP)
         call->status = group_control(o, call);
     else if (o && call->command == NVRM_SUBDEVICE_GID && call->bytes == sizeof(struct nvrm_gid))
@@ -205,10 +217,6 @@ static int manage_control(struct nvrm_control *call)
 
 static int manage(uint32_t number, uint32_t bytes, void *arg)
 {
-    if (number == NVRM_CHECK_VERSION && bytes == sizeof(struct nvrm_version)) {
-        ((struct nvrm_version *)arg)->reply = 1;
-        return 0;
-    }
     if (number == NVRM_ALLOC &&
         (bytes == NVRM_ALLOC_SHORT || bytes == (branch() < 535 ? 40u : 48u)))
         return manage_alloc(arg, bytes);

@@ -407,6 +407,7 @@ int main(int argc, char **argv)
             break;
         case 'R':
             config.simulator = NULL;
+            program_real = true;
             break;
         case 'x':
             o.stop_after = (unsigned)strtoul(optarg, NULL, 10);

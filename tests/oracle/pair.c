@@ -34,8 +34,10 @@ static const char *log_path(const char *which, char path[200])
 static void side_simulator(struct side *s, const char *which, bool logged)
 {
     char id[80];
-    if (!pair.config->simulator)
+    if (!pair.config->simulator) {
+        side_set(s, "ORACLE_REAL", "1");
         return;
+    }
     snprintf(id, sizeof(id), "%s%s", pair.config->id, which);
     side_set(s, "LD_LIBRARY_PATH", pair.config->simulator);
     side_set(s, "SIMGPU_ID", id);

@@ -146,6 +146,14 @@ static enum op_kind draw_kind(uint64_t *state, unsigned theme)
     }
 }
 
+bool program_real;
+
+/* A real driver looks into handles that are none, and a process does not survive a fault of its device. */
+static bool real_bears(enum op_kind kind)
+{
+    return kind != OP_BAD_STREAM && kind != OP_BAD_EVENT && kind != OP_FAULT;
+}
+
 void program_draw(struct program *p, uint64_t seed)
 {
     uint64_t state = seed * 0x2545f4914f6cdd1du + 1;
@@ -172,5 +180,9 @@ void program_draw(struct program *p, uint64_t seed)
         p->intents[i].kind = draw_kind(&state, theme);
         for (int k = 0; k < 8; k++)
             p->intents[i].r[k] = (uint32_t)random_next(&state);
+        if (program_real && !real_bears(p->intents[i].kind))
+            p->intents[i].kind = OP_BARRIER;
     }
+    if (program_real)
+        p->devices = 1;
 }

@@ -261,6 +261,8 @@ enum setting {
 };
 enum setting program_setting(uint64_t seed);
 
+/* The driver is a real one: one device, and nothing that it may crash on or never recovers from. */
+extern bool program_real;
 /* Draws the intents of `seed`. */
 void program_draw(struct program *p, uint64_t seed);
 /* Lowers the intents whose bit is set in `mask` (bit i = intent i). */

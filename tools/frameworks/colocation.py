@@ -55,7 +55,7 @@ def finish(programs):
 
 def measure(pair, seconds, sim, service_level=None, job_level=None, with_service=True, with_job=True):
     """One arrangement: {"services": {name: result}, "job": result}."""
-    services, job, word = PAIRS[pair]
+    services, job, word = pair
     running, worker, out = {}, None, {}
     try:
         if with_job:
@@ -114,6 +114,7 @@ def main():
     parser = argparse.ArgumentParser(description="a training job beside services")
     parser.add_argument("--pair", choices=PAIRS)
     parser.add_argument("--seconds", type=float, default=60, help="per arrangement (60)")
+    parser.add_argument("--batch", type=int, help="pictures per step of a training in PyTorch (64)")
     parser.add_argument("--list", action="store_true", help="the pairs")
     parser.add_argument("--table", action="store_true", help="a table, not JSON")
     parser.add_argument("--within", type=float, metavar="R",
@@ -125,16 +126,18 @@ def main():
         return 0
     if not o.pair:
         parser.error("which pair? see --list")
+    services, job, word = PAIRS[o.pair]
+    pair = services, job + (["--batch", str(o.batch)] if o.batch and word else []), word
     # A quarter of the time for those whose figures are steady.
-    alone = measure(o.pair, o.seconds, o.sim, with_job=False)
-    alone["job"] = job = measure(o.pair, o.seconds / 4, o.sim, with_service=False)["job"]
-    native = measure(o.pair, o.seconds / 2, o.sim)
-    cutin = measure(o.pair, o.seconds, o.sim, "rt", "be")
+    alone = measure(pair, o.seconds, o.sim, with_job=False)
+    alone["job"] = job = measure(pair, o.seconds / 4, o.sim, with_service=False)["job"]
+    native = measure(pair, o.seconds / 2, o.sim)
+    cutin = measure(pair, o.seconds, o.sim, "rt", "be")
     if o.table:
         table({"alone": alone, "native": native, "cutin": cutin})
     else:
         print(json.dumps({
-            "pair": o.pair, "seconds": o.seconds, "alone": alone, "native": native, "cutin": cutin,
+            "pair": o.pair, "batch": o.batch, "seconds": o.seconds, "alone": alone, "native": native, "cutin": cutin,
             "native_vs_alone": ratios(alone, job, native), "cutin_vs_alone": ratios(alone, job, cutin),
         }))
     check(o.pair, alone, cutin, o.within)

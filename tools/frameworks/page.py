@@ -8,7 +8,7 @@ import json
 import pathlib
 import sys
 
-STAGES = ("driver", "facts", "shim", "frameworks", "latency", "disb", "colocation")
+STAGES = ("first", "driver", "facts", "shim", "frameworks", "latency", "disb", "colocation")
 
 
 def table(head, rows):
@@ -167,8 +167,9 @@ def main():
     sections = [stages_table(stages)]
     for name, stage in stages.items():
         make = {"driver": driver_section, "facts": facts_section, "shim": shim_section, "frameworks": frameworks_section,
-                "disb": disb_section, "colocation": colocation_section}.get(name)
-        sections.append(latency_section(stage, folder) if name == "latency" else make(stage))
+                "disb": disb_section, "colocation": colocation_section,
+                "latency": lambda s: latency_section(s, folder)}.get(name)
+        sections.append(make(stage) if make else "")
     (folder / "README.md").write_text(page + "\n".join(s for s in sections if s))
 
 

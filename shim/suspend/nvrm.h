@@ -75,7 +75,8 @@ struct nvrm_group {
 
 /* A command is its class, and the number there. */
 enum {
-    NVRM_BUILD_VERSION = 0x101, /* of a client: the module's version. libcuda 470 to 580 ask at once */
+    NVRM_BUILD_VERSION =
+        0x101, /* of a client: the module's version. libcuda 470 to 580 ask at once */
     NVRM_GROUP_SCHEDULE = 0xa06c0101,
     NVRM_GROUP_SET_TIMESLICE = 0xa06c0103, /* takes effect at once; rounded down to what there is */
     NVRM_GROUP_GET_TIMESLICE = 0xa06c0104, /* what was set, not what it was rounded to */
@@ -83,7 +84,7 @@ enum {
     NVRM_SUBDEVICE_GID = 0x2080014a,
 };
 struct nvrm_version {
-    uint32_t bytes; /* that each of the texts has room for */
+    uint32_t bytes;                  /* that each of the texts has room for */
     uint64_t driver, version, title; /* where texts go; the first is such as 580.65.06 */
     uint32_t change, official;
 };

@@ -46,8 +46,8 @@ static void devices_alloc(void)
 static bool version_said(void)
 {
     char driver[80] = "", version[80], title[80];
-    struct nvrm_version of = {sizeof(driver), (uintptr_t)driver, (uintptr_t)version,
-                              (uintptr_t)title, 0, 0};
+    struct nvrm_version of = {
+        sizeof(driver), (uintptr_t)driver, (uintptr_t)version, (uintptr_t)title, 0, 0};
     struct nvrm_control call = {.client = CLIENT,
                                 .object = CLIENT,
                                 .command = NVRM_BUILD_VERSION,

@@ -90,8 +90,8 @@ struct world *world_new_asked(const struct vhq_config *cfg);         /* of what 
 void world_room(struct world *w, uint32_t eighths, uint64_t for_us); /* from now on */
 void world_free(struct world *w);                                    /* vhq_set_destroy */
 void world_close(struct world *w, bool abandon);
-/* As if threads were in vhq just then: the child may wait for none of its locks. The driver's is its
- * own. */
+/* As if threads were in vhq just then: the child may wait for none of its locks. The driver's is
+ * its own. */
 pid_t world_fork(struct world *w);
 int world_stream(struct world *w, enum vhq_kind kind);
 /* One more. With hold words of several nobody tells when there was none: what commands take is no

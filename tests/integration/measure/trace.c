@@ -16,26 +16,56 @@ TestSuite(trace, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
 
 /* A training job that runs before the requests come and until they are answered. */
 static const char both[] =
-    "\"$0\" run -- \"$1\" --steps 1000000 & job=$!; "
+    "\"$0\" run -- \"$1\" --kernel-us 1000 & job=$!; "
     "until \"$0\" list 2>/dev/null | grep -q be_training; do sleep 0.05; done; "
-    "\"$0\" run --priority rt -- \"$2\" --requests 50 --kernels 20; status=$?; "
-    "kill $job; wait $job; exit $status";
+    "\"$0\" run --priority rt -- \"$2\" --rate 20 --kernels 20 --seconds 3600 --json & service=$!; "
+    "until [ -e \"$3\" ]; do sleep 0.05; done; "
+    "kill $service; wait $service; status=$?; kill $job; wait $job; exit $status";
 
-static json_t *trace_both(void)
+enum { REQUESTS = 51, KERNELS = 20 };
+
+static bool has_served(const struct client_row *row)
 {
-    const char *file = sandbox_path("t.json");
+    uint64_t kernels = 0;
+
+    for (uint32_t i = 0; i < row->devices; i++)
+        kernels += row->device[i].counters.kernels;
+    return kernels >= REQUESTS * KERNELS;
+}
+
+/* Once more than when this was asked first. */
+static bool was_held(const struct client_row *row)
+{
+    static uint64_t before = UINT64_MAX;
+
+    if (before == UINT64_MAX)
+        before = client_holds(row);
+    return client_holds(row) > before;
+}
+
+/* Until so many requests are answered, and a hold behind them is over: of a trace the end is kept.
+ * How many requests there were is `requests`. */
+static json_t *trace_both(size_t *requests)
+{
     struct process *p =
-        process_run((const char *[]){CUTIN, "trace", "--sim", "-o", file, "--", "sh", "-c", both,
-                                     CUTIN, EXAMPLE("be_training"), EXAMPLE("rt_inference"), NULL},
-                    NULL, 90);
+        process_start((const char *[]){CUTIN, "trace", "--sim", "-o", sandbox_path("t.json"), "--",
+                                       "sh", "-c", both, CUTIN, EXAMPLE("be_training"),
+                                       EXAMPLE("rt_inference"), sandbox_path("enough"), NULL},
+                      NULL);
+    bool enough = client_wait("rt_inference", has_served, 60, NULL) &&
+                  client_wait("be_training", was_held, 60, NULL);
     json_error_t error;
     json_t *root, *events;
 
+    sandbox_tell("enough");
+    process_wait(p, 90);
     ask_stop(daemon_path());
     cr_assert_eq(p->status, 0, "%s", process_err(p));
+    cr_assert(enough);
+    *requests = 1 + (size_t)number_after(process_out(p), "\"requests\"");
     cr_expect_not_null(strstr(process_err(p), "2 processes"), "%s", process_err(p));
     process_free(p);
-    root = json_load_file(file, 0, &error);
+    root = json_load_file(sandbox_path("t.json"), 0, &error);
     cr_assert_not_null(root, "line %d: %s", error.line, error.text);
     events = json_incref(json_object_get(root, "traceEvents"));
     json_decref(root);
@@ -110,13 +140,14 @@ static void device_in_order(const json_t *events)
 
 Test(trace, two_processes_on_one_clock)
 {
-    json_t *events = trace_both(), *e;
-    size_t i;
+    size_t requests, i;
+    json_t *events = trace_both(&requests), *e;
 
     json_int_t rt = process_called(events, "rt_inference (rt)");
     size_t calls = 0, works = 0;
 
-    /* Every launch is there, as a call and on the device: 51 requests of 20 kernels. */
+    cr_assert_geq(requests, REQUESTS);
+    /* Every launch is there, as a call and on the device. */
     json_array_foreach(events, i, e)
     {
         calls += is(e, "X", "mix_spin") && strcmp(text(e, "cat"), "call") == 0 &&
@@ -124,11 +155,11 @@ Test(trace, two_processes_on_one_clock)
         works += is(e, "X", "mix_spin") && strcmp(text(e, "cat"), "kernel") == 0 &&
                  (json_int_t)number(json_object_get(e, "args"), "pid") == rt;
     }
-    cr_expect_eq(calls, 51 * 20);
-    cr_expect_eq(works, 51 * 20);
+    cr_expect_eq(calls, requests * KERNELS);
+    cr_expect_eq(works, requests * KERNELS);
     cr_expect_neq(process_called(events, "be_training (be)"), 0);
     cr_expect_eq(count(events, "X", "active", "cut in"), count(events, "i", "cut in", NULL));
-    cr_expect_geq(count(events, "X", "active", "cut in"), 51);
+    cr_expect_geq(count(events, "X", "active", "cut in"), requests);
     cr_expect_geq(count(events, "X", "held", "hold"), 1);
     cr_expect_geq(count(events, "f", "waits", NULL), 1);
     json_array_foreach(events, i, e)
@@ -154,7 +185,7 @@ Test(trace, perfetto_reads_it)
     const char *parser = getenv("TRACE_PROCESSOR") ? getenv("TRACE_PROCESSOR") : "trace_processor";
     const char *query = sandbox_path("q.sql");
     struct process *p;
-    size_t slices;
+    size_t slices, requests;
     json_t *events;
     FILE *f;
 
@@ -163,7 +194,7 @@ Test(trace, perfetto_reads_it)
         cr_skip_test(
             "no trace_processor of Perfetto on PATH, and TRACE_PROCESSOR does not name one");
     process_free(p);
-    events = trace_both();
+    events = trace_both(&requests);
     slices = count(events, "X", NULL, NULL);
     f = fopen(query, "w");
     cr_assert_not_null(f);

@@ -14,32 +14,43 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/hazards/compare/outcome.h"
 #include "tools/simgpu/clock/step.h"
 
-enum { LOOPS = 8, TEXT = 4096 };
+enum { LOOPS = 8, ROOM = 4096 };
 
 struct text {
-    char at[TEXT];
+    char at[ROOM];
 };
+
+static void id_new(char id[32])
+{
+    snprintf(id, 32, "clock-%d", (int)getpid());
+    setenv("SIMGPU_ID", id, 1);
+}
+
+static void time_remove(const char *id)
+{
+    char name[96];
+    snprintf(name, sizeof(name), "/simgpu-clock-%u-%s", (unsigned int)getuid(), id);
+    shm_unlink(name);
+}
 
 static struct text program_run_as(const char *argument)
 {
     struct text text = {0};
     char id[32], line[256], command[512];
     size_t used = 0;
-    snprintf(id, sizeof(id), "clock-%d", (int)getpid());
-    setenv("SIMGPU_ID", id, 1);
+    id_new(id);
     snprintf(command, sizeof(command),
              "SIMGPU_CLOCK=step LD_PRELOAD=" LIB_DIR "/simgpu/libsimgpu_clock.so " BIN_DIR
              "/tests/program_clock %s 2>&1",
              argument);
     FILE *f = popen(command, "r");
-    while (fgets(line, sizeof(line), f) && used + strlen(line) < TEXT)
-        used += (size_t)snprintf(text.at + used, TEXT - used, "%s", line);
+    while (fgets(line, sizeof(line), f) && used + strlen(line) < ROOM)
+        used += (size_t)snprintf(text.at + used, ROOM - used, "%s", line);
     int status = pclose(f);
-    char name[96];
-    snprintf(name, sizeof(name), "/simgpu-clock-%u-%s", (unsigned int)getuid(), id);
-    shm_unlink(name);
+    time_remove(id);
     cr_assert_eq(status, 0, "%s", text.at);
     return text;
 }
@@ -111,4 +122,29 @@ Test(clock, a_thread_that_waited_outside_of_the_time_goes_on_without_the_one_tha
 {
     alarm(120);
     cr_expect(strstr(program_run_as("outside").at, "went on"));
+}
+
+static void become_watched(const void *unused)
+{
+    setenv("SIMGPU_CLOCK", "step", 1);
+    setenv("LD_PRELOAD", LIB_DIR "/simgpu/libsimgpu_clock.so", 1);
+    execl(BIN_DIR "/tests/program_clock", "program_clock", "watched", (char *)NULL);
+}
+
+/* What a thread has open in which the clock looks into /proc stays so when the program ends. */
+Test(clock, a_program_ends_with_its_own_descriptors_alone)
+{
+    enum { ROUNDS = 10 };
+    static struct outcome r;
+    char folder[] = "/tmp/clock-XXXXXX", id[32];
+    id_new(id);
+    cr_assert(mkdtemp(folder));
+    for (int i = 0; i < ROUNDS; i++) {
+        outcome_of(&r, folder, become_watched, NULL);
+        cr_expect_eq(r.status, 0, "status %x", r.status);
+        cr_expect_not(strstr(r.descriptors, "/proc"), "%s", r.descriptors);
+        cr_expect(strstr(r.descriptors, "stdout"), "%s", r.descriptors);
+    }
+    time_remove(id);
+    rmdir(folder);
 }

@@ -3,7 +3,8 @@
  * nanoseconds that it took. clock.c runs it under the stepped clock.
  *
  * `program_clock outside` waits for what the clock does not see, beside a child that looks after it
- * and whose messages nobody reads, and ends the child.
+ * and whose messages nobody reads, and ends the child. `program_clock watched` ends while many
+ * threads look after the one that runs.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,13 +15,14 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/select.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { THREADS = 8, ROUNDS = 50 };
+enum { THREADS = 8, ROUNDS = 50, WATCHERS = 400 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
@@ -204,6 +206,37 @@ static int wait_outside(void)
     return 0;
 }
 
+static void *sleep_for_good(void *unused)
+{
+    for (;;)
+        nap_us(3600000000);
+    return unused;
+}
+
+/* In no call for so long that those who wait look after who runs. */
+static void run_for_long(void)
+{
+    for (volatile uint32_t i = 0; i < 1u << 27; i++)
+        ;
+}
+
+/* When it ends its child is the one that runs. */
+static int end_watched(void)
+{
+    pthread_t t;
+    if (fork() == 0) {
+        nap_us(1000000);
+        run_for_long();
+        _exit(0);
+    }
+    for (int i = 0; i < WATCHERS; i++)
+        if (pthread_create(&t, NULL, sleep_for_good, NULL) != 0)
+            return 1;
+    nap_us(100000);
+    run_for_long();
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
@@ -218,7 +251,7 @@ int main(int argc, char **argv)
     if (pipe(pipes) != 0 || pipe(orphans) != 0)
         return 1;
     if (argc > 1)
-        return wait_outside();
+        return strcmp(argv[1], "watched") == 0 ? end_watched() : wait_outside();
     for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++) {
         uint64_t since = now_ns(CLOCK_MONOTONIC);
         ways[i].run();

@@ -103,8 +103,11 @@ long step_syscall(long n, long a, long b, long c, long d, long e, long f)
 
 /* ---- the lock -------------------------------------------------------------------------------- */
 
-/* 0, or what the kernel says: -ENOENT and -ESRCH of who is gone. */
-static int file_read(const char *path, char *text, size_t room)
+/* What is open when a process ends is its own: from then on none of its threads reads. */
+static _Atomic uint32_t reading;
+static _Atomic bool left;
+
+static int file_text(const char *path, char *text, size_t room)
 {
     int fd = (int)SYSTEM(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
     if (fd < 0)
@@ -113,6 +116,22 @@ static int file_read(const char *path, char *text, size_t room)
     SYSTEM(SYS_close, fd, 0, 0, 0);
     text[n > 0 ? n : 0] = '\0';
     return n > 0 ? 0 : n < 0 ? (int)n : -EIO;
+}
+
+/* 0, or what the kernel says: -ENOENT and -ESRCH of who is gone. */
+static int file_read(const char *path, char *text, size_t room)
+{
+    atomic_fetch_add(&reading, 1);
+    int rc = atomic_load(&left) ? -EBUSY : file_text(path, text, room);
+    atomic_fetch_sub(&reading, 1);
+    return rc;
+}
+
+static void reading_end(void)
+{
+    atomic_store(&left, true);
+    while (atomic_load(&reading))
+        SYSTEM(SYS_sched_yield, 0, 0, 0, 0);
 }
 
 /* The last of its threads, and so its descriptors; the first one is a zombie before. */
@@ -593,6 +612,12 @@ void step_sit(struct seat *seat)
     turn_wait();
 }
 
+void step_sit_child(struct seat *seat)
+{
+    atomic_store(&reading, 0);
+    step_sit(seat);
+}
+
 bool step_seated(uint64_t key)
 {
     bool there = false;
@@ -632,6 +657,7 @@ void step_leave_process(void)
     struct seat *next = turn_take();
     unlock();
     turn_give(next);
+    reading_end();
 }
 
 /* ---- a process begins ------------------------------------------------------------------------ */

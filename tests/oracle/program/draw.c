@@ -148,7 +148,8 @@ static enum op_kind draw_kind(uint64_t *state, unsigned theme)
 
 bool program_real;
 
-/* A real driver looks into handles that are none, and a process does not survive a fault of its device. */
+/* A real driver looks into handles that are none, and a process does not survive a fault of its
+ * device. */
 static bool real_bears(enum op_kind kind)
 {
     return kind != OP_BAD_STREAM && kind != OP_BAD_EVENT && kind != OP_FAULT;

@@ -47,7 +47,7 @@ static int programs_main(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    program_real = getenv("ORACLE_REAL") != NULL;
+    program_real = !!getenv("ORACLE_REAL");
     if (argc > 1 && !strcmp(argv[1], "--worker"))
         return programs_main(argc, argv);
     if (argc > 1 && !strcmp(argv[1], "--toggler"))

@@ -25,6 +25,8 @@ enum {
     ALONE_NS = 5 * 1000 * 1000, /* with nobody above */
     EFFECT_NS = 20000 * 1000,   /* what the GPU does so long after a stop was not stopped */
     DEVICES = 64,
+    SHORT_US = 100, /* of a slice: what somebody else then waits at most, and a switch. Beside a
+                     * process with slices of 2 ms one of 100 us gets 4 % of the device, of 1 us none */
 };
 
 struct device {
@@ -33,6 +35,7 @@ struct device {
     bool off;  /* for good: said why */
     bool used; /* said that it is */
     enum groups_way way;
+    bool shortened;         /* its slices */
     uint64_t long_until_ns; /* something runs that a hold would not wait for, until then at least */
     uint64_t held_ns;       /* the hold was first seen; 0: nobody holds */
     uint64_t stopped_ns;    /* the groups stand still since; 0: they do not */
@@ -164,6 +167,30 @@ static void device_go(struct device *d)
         turn_off(d, "channel groups did not go on");
 }
 
+/* Slices are short while somebody above is there. Two processes with short ones would do nothing but
+ * switch. */
+static bool device_shortened(struct device *d)
+{
+    const char *why = objection();
+    bool alone = atomic_load_explicit(client_beside_word(), memory_order_relaxed) == 0;
+    bool wanted =
+        !why && alone && atomic_load_explicit(client_above_word(), memory_order_relaxed) != 0;
+
+    if (!wanted && !d->shortened)
+        return false;
+    /* Again each time: there may be new groups. */
+    int rc = groups_slice(d->gpu->uuid, wanted ? SHORT_US : 0);
+    if (rc == 0 && wanted != d->shortened)
+        log_line(LOG_INFO,
+                 wanted ? "suspend on: slices of %d us while real-time work is near"
+                        : "suspend: slices are as long as before",
+                 SHORT_US);
+    if (rc > 0)
+        turn_off(d, "the resource manager refuses it");
+    d->shortened = wanted && rc == 0;
+    return d->shortened;
+}
+
 /* Off the run list nothing ends. With short time slices something may. */
 static void effect_look(struct device *d, uint64_t now)
 {
@@ -233,7 +260,7 @@ static uint64_t device_look(struct device *d, uint64_t now)
 {
     if (d->stopped_ns)
         return stopped_look(d, now);
-    if (d->off)
+    if (d->off || (d->way == GROUPS_TIMESLICE && device_shortened(d)))
         return ALONE_NS;
     return device_held(d) ? held_look(d, now) : free_look(d, now);
 }

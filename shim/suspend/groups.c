@@ -208,6 +208,44 @@ int groups_stop(const uint8_t uuid[16], enum groups_way way)
     return rc;
 }
 
+static int group_slice(struct object *o, uint64_t us)
+{
+    struct nvrm_timeslice was = {0};
+
+    if (!o->original_us) {
+        int rc = control(o, NVRM_GROUP_GET_TIMESLICE, &was, sizeof(was));
+        if (rc != 0)
+            return rc;
+        o->original_us = o->stopped ? o->slice_us : was.us;
+    }
+    uint64_t wanted = us ? us : o->original_us;
+    int rc = o->stopped ? 0 : timeslice_set(o, wanted);
+    if (rc != 0)
+        return rc;
+    if (o->stopped)
+        o->slice_us = wanted;
+    o->standing_us = us;
+    return 0;
+}
+
+int groups_slice(const uint8_t uuid[16], uint64_t us)
+{
+    int rc = -ENOENT;
+
+    pthread_mutex_lock(&lock);
+    for (struct object *o = NULL; !ended && (o = group_next(o, uuid));) {
+        if (!atomic_load(&o->scheduled))
+            continue;
+        rc = o->standing_us == us ? 0 : group_slice(o, us);
+        if (rc == NVRM_INVALID_OBJECT || rc == NVRM_INVALID_CLIENT || rc == -EBADF)
+            rc = 0; /* the driver is just ending it */
+        if (rc != 0)
+            break;
+    }
+    pthread_mutex_unlock(&lock);
+    return rc;
+}
+
 int groups_go(const uint8_t uuid[16])
 {
     pthread_mutex_lock(&lock);

@@ -77,6 +77,7 @@ static void object_add(int fd, const struct nvrm_alloc *call)
     o->dev = file.st_dev;
     o->ino = file.st_ino;
     o->stopped = o->named = false;
+    o->standing_us = o->original_us = 0;
     atomic_store_explicit(&o->scheduled, false, memory_order_relaxed);
     atomic_store_explicit(&o->state, OBJECT_LIVE, memory_order_release);
 }

@@ -23,9 +23,10 @@ struct object {
     _Atomic bool scheduled; /* on the run list, as the driver wants it */
     /* Under the lock of groups.c. */
     bool stopped, named;
-    uint8_t way; /* enum groups_way: how it was stopped */
-    uint64_t slice_us;
-    uint8_t uuid[16]; /* of a subdevice that was named */
+    uint8_t way;                       /* enum groups_way: how it was stopped */
+    uint64_t slice_us;                 /* before it was stopped */
+    uint64_t standing_us, original_us; /* of groups_slice, and before that; 0: none, not asked */
+    uint8_t uuid[16];                  /* of a subdevice that was named */
 };
 extern struct object objects[OBJECTS];
 /* Calls under way that change groups; groups are stopped (groups.c's). Each is written before the

@@ -95,6 +95,7 @@ void fact_queue(void); /* queue.c */
 void fact_gates(void); /* probe.c */
 void fact_yield(void); /* turn.c */
 void fact_slice(void);
+void fact_short_slice(void);
 void fact_across(void);
 void fact_suspend(void); /* suspend.c */
 

@@ -47,6 +47,9 @@ static const struct fact facts[] = {
      "yes: a process without a kernel to run gives the device up at once", 90, NULL, fact_yield},
     {"slice", "How long are time slices, and what does a context switch cost?",
      "about 2 ms; tens of microseconds", 60, NULL, fact_slice},
+    {"short_slice", "How long does it wait if that process gives itself shorter turns?",
+     "for such a turn and a switch, at no cost to a process that is alone", 90, NULL,
+     fact_short_slice},
     {"across", "How long does a short kernel wait beside another process?",
      "for time slices natively; less under MPS", 90, NULL, fact_across},
 };

@@ -4,6 +4,8 @@
  */
 #include "gpu.h"
 
+#include "shim/suspend/groups.h"
+
 #include <string.h>
 
 enum peer_state { PEER_NONE, PEER_IDLE, PEER_GATED, PEER_BUSY };
@@ -11,7 +13,9 @@ enum peer_state { PEER_NONE, PEER_IDLE, PEER_GATED, PEER_BUSY };
 static struct shared {
     _Atomic int want, is; /* enum peer_state */
     _Atomic uint32_t kernel_us;
-    _Atomic uint64_t kernels; /* that the peer has completed */
+    _Atomic uint64_t kernels;  /* that the peer has completed */
+    _Atomic uint32_t slice_us; /* of its turns; 0: as they are */
+    _Atomic int slice_answer;  /* what groups_slice said */
 } *shared;
 
 enum { START_MS = 30000, QUEUED = 64, GATED_KERNELS = 16 };
@@ -47,6 +51,8 @@ static void peer_busy(CUstream s)
 
     for (int i = 0; i < QUEUED; i++)
         end[i] = event_new();
+    if (!groups_objection())
+        atomic_store(&shared->slice_answer, groups_slice(NULL, atomic_load(&shared->slice_us)));
     for (uint32_t i = 0; atomic_load(&shared->want) == PEER_BUSY; i++) {
         if (i >= QUEUED) {
             CU(cuEventSynchronize, end[i % QUEUED]);
@@ -107,6 +113,7 @@ static int peer_open(void)
 /* ---- this process ---------------------------------------------------------------------------- */
 
 enum { SAMPLES = 300, QUICK_SAMPLES = 20, OWN_KERNEL_US = 20, PAUSE_US = 3000, LIMIT_MS = 20000 };
+enum { LONG_KERNEL_US = 5000 };
 
 /* From the launch of a short kernel until the host sees its marker, at changing phases. */
 static void latency(const char *key)
@@ -158,6 +165,39 @@ void fact_across(void)
         atomic_store(&shared->kernel_us, kernel_us[i]);
         peer_want(PEER_BUSY);
         snprintf(key, sizeof(key), "beside_%uus_kernels_us", kernel_us[i]);
+        latency(key);
+    }
+    peer_end(pid);
+}
+
+/* The peer's kernels per second while nobody else wants the device. */
+static double peer_rate(void)
+{
+    uint64_t from_ns = clock_ns(), before = atomic_load(&shared->kernels);
+
+    nap_us(fact_quick ? 50000 : 400000);
+    return (double)(atomic_load(&shared->kernels) - before) * 1e9 / (double)(clock_ns() - from_ns);
+}
+
+void fact_short_slice(void)
+{
+    static const uint32_t slice_us[] = {0, 1000, 500, 200, 100, 50, 1};
+    int pid = peer_open();
+    char key[64];
+
+    need_memops();
+    if (groups_objection())
+        fact_skip("%s", groups_objection());
+    atomic_store(&shared->kernel_us, LONG_KERNEL_US);
+    for (size_t i = 0; i < (fact_quick ? 3u : 7u); i++) {
+        peer_want(PEER_IDLE);
+        atomic_store(&shared->slice_us, slice_us[i]);
+        peer_want(PEER_BUSY);
+        snprintf(key, sizeof(key), "answer_%u", slice_us[i]);
+        fact_value(key, json_integer(atomic_load(&shared->slice_answer)));
+        snprintf(key, sizeof(key), "kernels_per_s_alone_%u", slice_us[i]);
+        fact_number(key, peer_rate());
+        snprintf(key, sizeof(key), "beside_slices_of_%u_us", slice_us[i]);
         latency(key);
     }
     peer_end(pid);

@@ -253,6 +253,54 @@ static void record(const char *version, const char *way, const char *why)
     cr_assert_eq(record_write("suspend", test.uuid, &r), 0);
 }
 
+static bool has_cut_in(const struct client_row *row)
+{
+    return row->devices > 0 && row->device[0].counters.cut_ins >= 40;
+}
+
+/* Until a real-time kernel runs beside kernels of 30 ms, in the median. */
+static double wait_us(const char *const env[])
+{
+    struct client_row row;
+
+    start(env);
+    struct process *rt = inference_start(rate_with_gaps(), "5");
+    cr_assert(client_wait("rt_inference", has_cut_in, 60, &row), "%s", process_err(rt));
+    inference_stop(rt);
+    finish();
+    double us = number_after(process_out(rt), "\"first_p50_us\"");
+    process_free(rt);
+    return us;
+}
+
+Test(suspend, slices_are_short_where_doctor_saw_that_they_stop_what_runs)
+{
+    record("580.65.06", "timeslice", "");
+    double slices_us = wait_us(SUSPENDING("timeslice", "off"));
+    process_free(test.be);
+    process_free(test.daemon);
+    remove(sandbox_path("end"));
+    double short_us = wait_us(SUSPENDING("timeslice", "auto"));
+    expect_said("suspend on: slices of 100 us while real-time work is near");
+    cr_expect(!clock_steps() || slices_us > 500, "%f us", slices_us); /* half of 2 ms */
+    cr_expect(!clock_steps() || short_us < 250, "%f us", short_us);
+}
+
+Test(suspend, slices_are_not_short_where_others_take_turns)
+{
+    record("580.65.06", "timeslice", "");
+    start(SUSPENDING("timeslice", "auto"));
+    join();
+    cr_assert(process_says(test.be, "suspend on: slices of 100 us", 60), "%s",
+              process_err(test.be));
+    struct process *other = training_start(STEPS, NULL);
+    cr_assert(process_says(test.be, "suspend: slices are as long as before", 60), "%s",
+              process_err(test.be));
+    process_wait(other, 60);
+    process_free(other);
+    finish();
+}
+
 Test(suspend, auto_needs_what_doctor_saw)
 {
     cr_expect_eq(stopped(SUSPENDING("accept", "auto")), 0);

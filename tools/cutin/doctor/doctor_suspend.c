@@ -54,9 +54,12 @@ void check_suspend(const struct doctor *d, struct finding *f)
              strerror(-s->record_error));
     else if (s->call_us > 0)
         find(f, VERDICT_OK, NULL,
-             "a kernel that runs stops (by %s, a call of %.0f us) and goes on: CUTIN_SUSPEND=auto",
+             "a kernel that runs stops (by %s, a call of %.0f us) and goes on, and "
+             "CUTIN_SUSPEND=auto "
+             "uses that",
              s->way, s->call_us);
     else
         find(f, VERDICT_OK, NULL,
-             "a kernel that runs gives way (by %s) and goes on: CUTIN_SUSPEND=auto", s->way);
+             "a kernel that runs gives way (by %s) and goes on, and CUTIN_SUSPEND=auto uses that",
+             s->way);
 }

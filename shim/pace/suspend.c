@@ -25,8 +25,9 @@ enum {
     ALONE_NS = 5 * 1000 * 1000, /* with nobody above */
     EFFECT_NS = 20000 * 1000,   /* what the GPU does so long after a stop was not stopped */
     DEVICES = 64,
-    SHORT_US = 100, /* of a slice: what somebody else then waits at most, and a switch. Beside a
-                     * process with slices of 2 ms one of 100 us gets 4 % of the device, of 1 us none */
+    /* Of a slice: what somebody else then waits at most, and a switch. Beside a process with slices
+     * of 2 ms one of 100 us gets 4 % of the device, of 1 us nothing. */
+    SHORT_US = 100,
 };
 
 struct device {
@@ -167,8 +168,8 @@ static void device_go(struct device *d)
         turn_off(d, "channel groups did not go on");
 }
 
-/* Slices are short while somebody above is there. Two processes with short ones would do nothing but
- * switch. */
+/* Slices are short while somebody above is there. Two processes with short ones would do nothing
+ * but switch. */
 static bool device_shortened(struct device *d)
 {
     const char *why = objection();

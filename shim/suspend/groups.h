@@ -41,8 +41,9 @@ uint32_t groups_count(const uint8_t uuid[16]);
 int groups_stop(const uint8_t uuid[16], enum groups_way way);
 /* They go on as they were. What groups_stop says; nothing where none is stopped. */
 int groups_go(const uint8_t uuid[16]);
-/* From now on the groups on the run list take turns of so many microseconds with other processes, also after
- * a stop; 0: of as many as before. The manager rounds. What groups_stop says; nothing where it is so. */
+/* From now on the groups on the run list take turns of so many microseconds with other processes,
+ * also after a stop; 0: of as many as before. The manager rounds. What groups_stop says; nothing
+ * where it is so. */
 int groups_slice(const uint8_t uuid[16], uint64_t us);
 /* How often groups went on because a call of the driver needed that. */
 uint32_t groups_gave_way(void);

@@ -145,6 +145,7 @@
 
 /* The same, of what is learned of kernels: found by tests/integration/sharing/learned.c. */
 #define MUTANTS_OF_LEARNING(X)                                                                     \
+    X(fixed_stride, "what is timed are launches at a fixed distance, of one phase of a program")   \
     X(wait_taken_for_kernel, "what a kernel waits for another stream counts as its own time")      \
     X(shift_untold, "a kernel that began at once is not exact in its process's own shift")
 

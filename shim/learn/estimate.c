@@ -343,6 +343,8 @@ static void estimate_draw(struct estimate *e, uint32_t n)
     uint32_t chance = (n ^ draw << 20 ^ draw) * 0x9e3779b1u;
     chance = (chance ^ chance >> 15) * 0x85ebca6bu;
     uint32_t step = n + 1 < ESTIMATE_FIRST ? 1 : 1 + (chance >> 16) % (2 * EVERY - 1);
+    if (MUTANT(fixed_stride))
+        step = EVERY;
     atomic_store_explicit(&e->next, n + step, memory_order_relaxed);
 }
 

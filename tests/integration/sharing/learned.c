@@ -207,6 +207,18 @@ Test(learned, of_two_lengths_in_turns_the_long_one_counts_in_both_phases)
     }
 }
 
+Test(learned, a_fixed_distance_is_found_in_one_phase)
+{
+    int wrong = 0;
+
+    for (int phase = 0; phase < 2; phase++) {
+        run_bug(phase, 1, (const char *[]){phase ? "400,25" : "25,400"}, "1", PRELOAD,
+                "fixed_stride");
+        wrong += known_us(phase, NULL, "upper_us") < (400 + EXTRA_US) / 1.1;
+    }
+    cr_expect_gt(wrong, 0);
+}
+
 Test(learned, streams_side_by_side_are_not_taken_for_the_kernel)
 {
     run(0, 1, (const char *[]){"100"}, "2", false);

@@ -381,6 +381,68 @@ HAZARD(capture_waits_for_a_record_from_before_it_that_is_buffered)
     show("x", x);
 }
 
+static void say_status(CUstream stream)
+{
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    SAY(cuStreamIsCapturing(stream, &status));
+    printf("status %d\n", (int)status);
+}
+
+static void end_there(void *unused)
+{
+    CUgraph graph = NULL;
+    SAY(cuStreamEndCapture(s, &graph));
+}
+
+/* Whose end is an error, but an end: what comes next is launched, and waits in its turn. */
+HAZARD(capture_ended_by_the_wrong_thread_leaves_an_ordinary_stream)
+{
+    CUgraph graph = NULL;
+    streams();
+    for (CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+         mode <= CU_STREAM_CAPTURE_MODE_RELAXED; mode++) {
+        SAY(cuStreamBeginCapture(s, mode));
+        SAY(launch_mix(x, 3, 1, s));
+        thread_join(thread_start(end_there, NULL));
+        say_status(s);
+        SAY(cuStreamEndCapture(s, &graph));
+        hold(s);
+        SAY(launch_mix(x, 5, 7, s));
+        buffered(s);
+        release(s);
+        SAY(cuStreamSynchronize(s));
+        show("x", x);
+    }
+}
+
+/* It is refused at once, while an earlier launch of the same graph is buffered, and leaves that as
+ * it is. */
+HAZARD(graph_launched_into_a_capture_spoils_it)
+{
+    CUgraph graph = NULL;
+    CUgraphNode node;
+    streams();
+    CUgraphExec exec = exec_of(mixing(5, 7, &node));
+    SAY(cuGraphLaunch(exec, other));
+    for (CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+         mode <= CU_STREAM_CAPTURE_MODE_RELAXED; mode++) {
+        hold(other);
+        SAY(cuGraphLaunch(exec, other));
+        buffered(other);
+        SAY(cuStreamBeginCapture(s, mode));
+        SAY(cuGraphLaunch(exec, s));
+        say_status(s);
+        SAY(launch_mix(x, 3, 1, s));
+        SAY(cuStreamEndCapture(s, &graph));
+        say_status(s);
+        still_held(other);
+        SAY(cuGraphLaunch(exec, s)); /* behind the one that is buffered */
+        release(other);
+        SAY(cuStreamSynchronize(s));
+        show("x", x);
+    }
+}
+
 /* The driver looks at the call whether the memory of the launch before was freed: in stream order,
  * or by another graph. */
 HAZARD(graph_whose_memory_another_stream_frees_is_launched_again)

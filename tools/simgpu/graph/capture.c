@@ -3,7 +3,6 @@
  * much else is forbidden meanwhile. Whether a stream is a member at all is asked without
  * graph_lock, which guards the rest.
  */
-#include "tools/simgpu/graph/exec.h"
 #include "tools/simgpu/graph/sequence.h"
 #include "tools/simgpu/stream/capture.h"
 
@@ -48,47 +47,6 @@ CUresult capture_add(struct sim_stream *s, const struct work *w)
     struct work here = *w;
     here.context = context_handle(s->context);
     CUresult rc = s->capture ? add_work(s->capture, &here) : CUDA_ERROR_ILLEGAL_STATE;
-    pthread_mutex_unlock(&graph_lock);
-    return rc;
-}
-
-/* A graph launched in a capture becomes a child graph: what the exec does now, node by node. */
-static struct sim_graph *graph_of_exec(const struct sim_exec *x)
-{
-    struct sim_graph *g = graph_new();
-    struct sim_node **nodes = calloc(x->count + 1, sizeof(*nodes));
-    bool ok = g && nodes;
-    for (size_t i = 0; ok && i < x->count; i++) {
-        const struct exec_node *n = &x->nodes[i];
-        bool empty = n->disabled || n->count == 0;
-        nodes[i] = node_new(g, empty ? CU_GRAPH_NODE_TYPE_EMPTY : n->type, NULL);
-        ok = nodes[i] && (empty || node_fill(nodes[i], n->works, n->count) == CUDA_SUCCESS);
-        for (size_t k = 0; ok && k < n->after_count; k++)
-            ok = edge_add(nodes[n->after[k]], nodes[i], (struct edge_data){{0}});
-    }
-    free(nodes);
-    if (!ok && g) {
-        struct graph_object *none = NULL;
-        graph_free(g, &none);
-        g = NULL;
-    }
-    return g;
-}
-
-CUresult exec_capture(struct sim_exec *x, struct sim_stream *s)
-{
-    struct work empty = {.kind = WORK_MARK, .node_type = CU_GRAPH_NODE_TYPE_GRAPH};
-    pthread_mutex_lock(&graph_lock);
-    struct sim_graph *child = s->capture ? graph_of_exec(x) : NULL;
-    CUresult rc = child ? add_work(s->capture, &empty) : CUDA_ERROR_OUT_OF_MEMORY;
-    if (rc == CUDA_SUCCESS) {
-        struct sim_node *node = node_find(s->capture->nodes[0]);
-        node->child = child;
-        child->owner = node;
-    } else if (child) {
-        struct graph_object *none = NULL;
-        graph_free(child, &none);
-    }
     pthread_mutex_unlock(&graph_lock);
     return rc;
 }

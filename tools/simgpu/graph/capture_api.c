@@ -105,8 +105,6 @@ static CUresult end_check(const struct sim_stream *s)
     if (!s->capture)
         return CUDA_ERROR_ILLEGAL_STATE;
     struct sequence *q = s->capture->sequence;
-    if (q->mode != CU_STREAM_CAPTURE_MODE_RELAXED && !pthread_equal(q->thread, pthread_self()))
-        return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
     if (q->origin != s) {
         sequence_invalidate(q);
         return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
@@ -114,12 +112,17 @@ static CUresult end_check(const struct sim_stream *s)
     return CUDA_SUCCESS;
 }
 
+static bool wrong_thread(const struct sequence *q)
+{
+    return q->mode != CU_STREAM_CAPTURE_MODE_RELAXED && !pthread_equal(q->thread, pthread_self());
+}
+
 /* Whatever the result, the capture is over; a bad one takes its graph with it. */
 static CUresult end_locked(struct sim_stream *s, struct sim_graph **out,
                            struct graph_object **released)
 {
     struct sequence *q = s->capture->sequence;
-    CUresult rc = sequence_usable(q);
+    CUresult rc = wrong_thread(q) ? CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD : sequence_usable(q);
     if (rc == CUDA_SUCCESS && !joined(q))
         rc = CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
     struct sim_graph *g = q->graph;

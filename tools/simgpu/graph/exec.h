@@ -49,8 +49,4 @@ void exec_objects_take(struct exec_node *nodes, size_t count, struct graph_objec
 /* Let go behind the launch that ends there: calls destructors, never under a lock. */
 void exec_objects_release(struct sim_context *ctx, struct point end, struct graph_object *objects);
 
-/* capture.c: launching in a capture. The exec becomes a child graph node of the graph being
- * captured. */
-CUresult exec_capture(struct sim_exec *x, struct sim_stream *s);
-
 #endif

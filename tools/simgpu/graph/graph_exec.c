@@ -210,14 +210,6 @@ static CUresult exec_launch(struct sim_exec *x, struct sim_stream *s)
     return rc;
 }
 
-static bool has_choice(const struct sim_exec *x)
-{
-    for (size_t i = 0; i < x->count; i++)
-        if (x->nodes[i].type == TYPE_CONDITIONAL)
-            return true;
-    return false;
-}
-
 static CUresult launch(CUgraphExec handle, CUstream hstream, bool ptds)
 {
     struct sim_context *ctx;
@@ -228,11 +220,11 @@ static CUresult launch(CUgraphExec handle, CUstream hstream, bool ptds)
     struct sim_exec *x = exec_find(handle);
     if (!x || x->ctx != ctx)
         return CUDA_ERROR_INVALID_VALUE;
+    rc = capture_forbids_stream(s);
+    if (rc != CUDA_SUCCESS)
+        return rc;
     pthread_mutex_lock(&x->lock);
-    if (capture_active(s)) /* it would become a child graph */
-        rc = has_choice(x) ? CUDA_ERROR_NOT_SUPPORTED : exec_capture(x, s);
-    else
-        rc = exec_launch(x, s);
+    rc = exec_launch(x, s);
     pthread_mutex_unlock(&x->lock);
     return rc;
 }

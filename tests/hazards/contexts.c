@@ -105,6 +105,42 @@ HAZARD(stream_is_used_while_its_context_is_not_current)
     SAY(cuCtxDestroy(other));
 }
 
+/* Behind what its stream has buffered; and the context that it came from may go. */
+HAZARD(launch_from_another_context_goes_in_its_turn)
+{
+    words = buffer_new(3);
+    stream = stream_new(CU_STREAM_NON_BLOCKING);
+    warm(stream);
+    for (uint32_t i = 0; i < 3; i++) {
+        hold_ms = 5;
+        hold(stream);
+        SAY(launch_mix(words, 11, 2, stream));
+        buffered(stream);
+        CUcontext other = context_new(); /* current now */
+        SAY(launch_mix(words, 5, i, stream));
+        SAY(cuCtxDestroy(other));
+        SAY(cuCtxSetCurrent(context));
+        SAY(launch_mix(words, 3, 1, stream));
+        release(stream);
+        show("words", words);
+    }
+}
+
+/* The driver refuses it: it is asked, whatever is buffered. */
+HAZARD(launch_from_no_context_is_refused_while_its_stream_is_held)
+{
+    words = buffer_new(3);
+    stream = stream_new(CU_STREAM_NON_BLOCKING);
+    warm(stream);
+    SAY(cuCtxSetCurrent(NULL));
+    hold_ms = 5;
+    hold(stream);
+    SAY(launch_mix(words, 5, 7, stream));
+    release(stream);
+    SAY(cuCtxSetCurrent(context));
+    show("words", words);
+}
+
 HAZARD(stacks_of_contexts_are_the_callers_own)
 {
     CUcontext other = context_new(), now, popped;

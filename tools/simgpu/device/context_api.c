@@ -4,8 +4,8 @@
  */
 #include "tools/simgpu/device/context.h"
 
-/* CU_LIMIT_SHMEM_SIZE, _CIG_ENABLED, _CIG_SHMEM_FALLBACK_ENABLED: of 12.5 and later headers. */
-enum { LIMIT_LAST = 9 };
+/* Of 12.5 and later headers. */
+enum { CIG_SHMEM_FALLBACK_ENABLED = 9, LIMIT_LAST = CIG_SHMEM_FALLBACK_ENABLED };
 
 static CUresult device_of(CUcontext handle, CUdevice *out)
 {
@@ -79,9 +79,12 @@ SIM_EXPORT CUresult cuCtxGetApiVersion(CUcontext handle, unsigned int *out)
     return CUDA_SUCCESS;
 }
 
-static bool limit_known(CUlimit limit)
+/* As an H100 answers under 580.159.04. */
+static CUresult limit_check(CUlimit limit)
 {
-    return (int)limit >= 0 && (int)limit <= LIMIT_LAST;
+    if ((int)limit < 0 || (int)limit > LIMIT_LAST)
+        return CUDA_ERROR_INVALID_VALUE;
+    return (int)limit == CIG_SHMEM_FALLBACK_ENABLED ? CUDA_ERROR_UNSUPPORTED_LIMIT : CUDA_SUCCESS;
 }
 
 SIM_EXPORT CUresult cuCtxSetLimit(CUlimit limit, size_t value)
@@ -90,8 +93,9 @@ SIM_EXPORT CUresult cuCtxSetLimit(CUlimit limit, size_t value)
     CUresult rc = context_enter(&ctx);
     if (rc != CUDA_SUCCESS)
         return rc;
-    if (!limit_known(limit))
-        return CUDA_ERROR_UNSUPPORTED_LIMIT;
+    rc = limit_check(limit);
+    if (rc != CUDA_SUCCESS)
+        return rc;
     pthread_mutex_lock(&context_lock);
     ctx->limits[limit] = value;
     pthread_mutex_unlock(&context_lock);
@@ -106,8 +110,9 @@ SIM_EXPORT CUresult cuCtxGetLimit(size_t *out, CUlimit limit)
         return rc;
     if (!out)
         return CUDA_ERROR_INVALID_VALUE;
-    if (!limit_known(limit))
-        return CUDA_ERROR_UNSUPPORTED_LIMIT;
+    rc = limit_check(limit);
+    if (rc != CUDA_SUCCESS)
+        return rc;
     pthread_mutex_lock(&context_lock);
     *out = ctx->limits[limit];
     pthread_mutex_unlock(&context_lock);

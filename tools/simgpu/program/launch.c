@@ -341,9 +341,9 @@ static CUresult launch(const CUlaunchConfig *c, CUfunction f, void **params, voi
     struct sim_context *ctx;
     struct sim_stream *s;
     uint64_t start_ns = config_get()->null_mode ? 0 : sim_now_ns();
-    CUresult rc = context_enter(&ctx);
+    CUresult rc = context_enter(&ctx); /* whichever, but one */
     if (rc == CUDA_SUCCESS)
-        rc = stream_resolve(ctx, c->hStream, ptds, &s);
+        rc = stream_enter(c->hStream, ptds, &ctx, &s);
     if (rc == CUDA_SUCCESS)
         rc = launch_in(ctx, s, c, f, params, extra);
     if (rc == CUDA_SUCCESS && c->numAttrs)

@@ -160,8 +160,7 @@ bool stream_of_any_context(CUstream handle, struct sim_stream **out)
     return true;
 }
 
-/* A created stream can be named while another context of the process is current, as NCCL does; a
- * kernel launch alone wants its own (launch.c). */
+/* A created stream can be named while another context of the process is current, as NCCL does. */
 CUresult stream_enter(CUstream handle, bool ptds, struct sim_context **ctx, struct sim_stream **out)
 {
     CUresult rc = context_enter(ctx);

@@ -15,6 +15,7 @@ struct row {
 /* Numbers for attributes that came after CUDA 12.0, so that the table compiles with any header. */
 enum {
     IPC_EVENT_SUPPORTED = 125,
+    NUMA_ID = 131, /* -1: its memory is in none of the host's nodes */
     GPU_PCI_DEVICE_ID = 139,
     GPU_PCI_SUBSYSTEM_ID = 140,
     ATTRIBUTE_LAST = 147,
@@ -59,6 +60,7 @@ static const struct row rows[] = {
     {A(UNIFIED_ADDRESSING), 1},
     {A(MAXIMUM_TEXTURE1D_LAYERED_WIDTH), 32768},
     {A(MAXIMUM_TEXTURE1D_LAYERED_LAYERS), 2048},
+    {A(CAN_TEX2D_GATHER), 1},
     {A(MAXIMUM_TEXTURE2D_GATHER_WIDTH), 32768},
     {A(MAXIMUM_TEXTURE2D_GATHER_HEIGHT), 32768},
     {A(MAXIMUM_TEXTURE3D_WIDTH_ALTERNATE), 8192},
@@ -101,9 +103,6 @@ static const struct row rows[] = {
     {A(CONCURRENT_MANAGED_ACCESS), 1},
     {A(COMPUTE_PREEMPTION_SUPPORTED), 1},
     {A(CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM), 1},
-    {A(CAN_USE_STREAM_MEM_OPS_V1), 1},
-    {A(CAN_USE_64_BIT_STREAM_MEM_OPS_V1), 1},
-    {A(CAN_USE_STREAM_WAIT_VALUE_NOR_V1), 1},
     {A(COOPERATIVE_LAUNCH), 1},
     {A(COOPERATIVE_MULTI_DEVICE_LAUNCH), 0},
     {A(MAX_SHARED_MEMORY_PER_BLOCK_OPTIN), 166912},
@@ -123,6 +122,7 @@ static const struct row rows[] = {
     {A(CAN_USE_STREAM_WAIT_VALUE_NOR), 1},
     {A(MEM_SYNC_DOMAIN_COUNT), 1},
     {A(UNIFIED_FUNCTION_POINTERS), 1},
+    {NUMA_ID, -1},
     {GPU_PCI_DEVICE_ID, 0x20b010de},
     {GPU_PCI_SUBSYSTEM_ID, 0x134f10de},
 };

@@ -268,18 +268,26 @@ static bool sample_ours(const struct sample *s, const struct shim_context *ctx)
     return s->ctx == ctx && s->generation == ctx->generation;
 }
 
+static bool pair_make(CUevent *start, CUevent *end)
+{
+    if (REAL(cuEventCreate)(start, CU_EVENT_DEFAULT) != CUDA_SUCCESS)
+        return false;
+    if (REAL(cuEventCreate)(end, CU_EVENT_DEFAULT) == CUDA_SUCCESS)
+        return true;
+    REAL(cuEventDestroy_v2)(*start);
+    return false;
+}
+
 static bool sample_make(struct sample *s, const struct shim_context *ctx)
 {
-    s->start = s->end = NULL;
-    if (REAL(cuEventCreate)(&s->start, CU_EVENT_DEFAULT) != CUDA_SUCCESS)
-        return false;
-    if (REAL(cuEventCreate)(&s->end, CU_EVENT_DEFAULT) != CUDA_SUCCESS) {
-        REAL(cuEventDestroy_v2)(s->start);
-        return false;
+    struct context_scope scope = context_push_other(ctx);
+    bool made = pair_make(&s->start, &s->end);
+    context_pop(scope);
+    if (made) {
+        s->ctx = ctx;
+        s->generation = ctx->generation;
     }
-    s->ctx = ctx;
-    s->generation = ctx->generation;
-    return true;
+    return made;
 }
 
 /* A sample of this context that is free, or a fresh one. Finished ones are read on the way. */

@@ -114,6 +114,8 @@ struct context_scope {
     CUstreamCaptureMode mode;
 };
 struct context_scope context_push(const struct shim_context *ctx);
+/* The same unless it is current. */
+struct context_scope context_push_other(const struct shim_context *ctx);
 void context_pop(struct context_scope scope);
 
 #endif

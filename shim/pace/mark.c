@@ -10,19 +10,12 @@
 #include "shim/objects/context.h"
 #include "shim/objects/stream.h"
 
-/* Any other one, of the same primary context though it may be, has another default stream, and
- * what is made there goes with it. */
-static bool means_the_same(CUcontext handle, const struct shim_context *ctx)
-{
-    return handle == ctx->handle || handle == ctx->base;
-}
-
 /* The application's thread may have another context current, or none. */
 static struct context_scope context_here(const struct shim_stream *s)
 {
-    if (likely(vhq_in_dispatcher() || means_the_same(context_handle(), s->ctx)))
+    if (likely(vhq_in_dispatcher()))
         return (struct context_scope){.pushed = false};
-    return context_push(s->ctx);
+    return context_push_other(s->ctx);
 }
 
 bool mark_nameable(const struct shim_stream *s)

@@ -206,9 +206,12 @@ static bool timing_events(struct timing *t, struct clock *k)
 static struct timing *timing_take(const struct shim_context *ctx, CUstream stream)
 {
     struct timing *t = &timings[(oldest + count) % TIMINGS];
+    struct context_scope scope = context_push_other(ctx);
     struct clock *k = count < TIMINGS ? clock_of(ctx, stream) : NULL;
+    bool ready = k && timing_events(t, k);
 
-    if (!k || !timing_events(t, k))
+    context_pop(scope);
+    if (!ready)
         return NULL;
     atomic_store_explicit(&t->state, TIMING_TAKEN, memory_order_relaxed);
     count++;

@@ -102,9 +102,11 @@ static CUresult driver_launch_timed(const struct launch *l, const CUlaunchConfig
 static uint32_t launch_room(const struct launch *l)
 {
     int each = 0, threads = (int)(l->block[0] * l->block[1] * l->block[2]);
-    if (REAL(cuOccupancyMaxActiveBlocksPerMultiprocessor)(&each, l->function, threads, l->shared) !=
-            CUDA_SUCCESS ||
-        each < 0)
+    struct context_scope scope = context_push_other(l->ctx);
+    CUresult r =
+        REAL(cuOccupancyMaxActiveBlocksPerMultiprocessor)(&each, l->function, threads, l->shared);
+    context_pop(scope);
+    if (r != CUDA_SUCCESS || each < 0)
         return 0;
     return (uint32_t)each * l->ctx->gpu->processors;
 }

@@ -1,0 +1,97 @@
+/*
+ * elsewhere.c - launches into a stream while another context is current. What cutin makes for them
+ * belongs to the stream's context: an event of any other can not be recorded there, and goes with
+ * its own.
+ */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "tests/shim/wrap/rig.h"
+
+#include "tests/shim/wrap/watch.h"
+
+TestSuite(elsewhere, .init = rig_open, .fini = rig_close);
+
+static _Atomic unsigned wrong;
+
+static int event_made(const intptr_t *argument)
+{
+    CUcontext current = NULL;
+    ok(cuCtxGetCurrent(&current));
+    atomic_fetch_add(&wrong, current != rig_context);
+    return 0;
+}
+
+static void launches_make_events_in_the_context_of_their_stream(void)
+{
+    CUstream s = rig_stream();
+    CUdeviceptr x = rig_buffer(3);
+    CUcontext other;
+    uint32_t expect = 3;
+    rig_warm(s);
+    other = rig_context_new();
+    watch_before(WATCH_cuEventCreate, event_made);
+    unsigned before = watch_count(WATCH_cuEventCreate);
+    for (uint32_t i = 0; i < 1000 && watch_count(WATCH_cuEventCreate) - before < 2; i++) {
+        ok(rig_launch(x, 5, i, s));
+        ok(cuStreamSynchronize(s));
+        expect = rig_mixed(expect, 5, i);
+    }
+    cr_assert_geq(watch_count(WATCH_cuEventCreate) - before, 2);
+    cr_assert_eq(atomic_load(&wrong), 0);
+    watch_before(WATCH_cuEventCreate, NULL);
+    ok(cuCtxDestroy(other));
+    ok(cuCtxSetCurrent(rig_context));
+    ok(rig_launch(x, 1, 1, s));
+    rig_expect(x, expect + 1, s);
+}
+
+Test(elsewhere, a_launch_that_is_timed)
+{
+    launches_make_events_in_the_context_of_their_stream();
+}
+
+static char trace[] = "/tmp/elsewhere.XXXXXX";
+
+static void rig_open_with_trace(void)
+{
+    close(mkstemp(trace));
+    setenv("CUTIN_TRACE_KEEP", "first", 1);
+    rig_open_with("CUTIN_TRACE", trace);
+}
+
+static void rig_close_with_trace(void)
+{
+    rig_close();
+    unlink(trace);
+}
+
+TestSuite(elsewhere_traced, .init = rig_open_with_trace, .fini = rig_close_with_trace);
+
+Test(elsewhere_traced, a_launch_that_is_timed)
+{
+    launches_make_events_in_the_context_of_their_stream();
+}
+
+/* How many blocks fit is known as for a launch from there. */
+static _Atomic unsigned asked;
+
+static int room_asked(const intptr_t *argument)
+{
+    atomic_fetch_add(&asked, 1);
+    return event_made(argument);
+}
+
+Test(elsewhere, a_launch_of_a_new_shape_asks_there_what_fits)
+{
+    CUstream s = rig_stream();
+    CUdeviceptr x = rig_buffer(3);
+    CUcontext other = rig_context_new();
+    watch_before(WATCH_cuOccupancyMaxActiveBlocksPerMultiprocessor, room_asked);
+    ok(rig_launch(x, 5, 7, s));
+    cr_assert_eq(atomic_load(&asked), 1);
+    cr_assert_eq(atomic_load(&wrong), 0);
+    ok(cuCtxDestroy(other));
+    ok(cuCtxSetCurrent(rig_context));
+    rig_expect(x, rig_mixed(3, 5, 7), s);
+}

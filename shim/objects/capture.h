@@ -15,7 +15,8 @@ extern _Atomic uint32_t capture_count;
 /* Held while something of ours goes into the legacy stream, which may have to wait for room there,
  * and while a blocking stream begins to capture. */
 extern pthread_mutex_t capture_legacy;
-/* Held while a capture begins, and while the driver is asked, which answers at once. */
+/* Held while a capture begins, while the driver is asked, which answers at once, and until what it
+ * says of an end is noted. */
 extern pthread_mutex_t capture_beginning;
 
 static inline bool capture_any(void)

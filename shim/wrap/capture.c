@@ -29,6 +29,8 @@ static CUresult begin_counted(const struct begin *b)
     pthread_mutex_lock(&capture_beginning);
     atomic_fetch_add(&capture_count, 1);
     CUresult r = b->call(b);
+    if (r != CUDA_SUCCESS || atomic_exchange(&b->known->captures, true))
+        atomic_fetch_sub(&capture_count, 1);
     pthread_mutex_unlock(&capture_beginning);
     return r;
 }
@@ -47,8 +49,6 @@ static int begin_now(void *args)
     CUresult r = begin_counted(b);
     if (!apart)
         pthread_mutex_unlock(&capture_legacy);
-    if (r != CUDA_SUCCESS || atomic_exchange(&b->known->captures, true))
-        atomic_fetch_sub(&capture_count, 1);
     return (int)r;
 }
 
@@ -142,12 +142,22 @@ BOTH(cuStreamBeginCaptureToCig, (CUstream, stream), (CUstreamCigCaptureParams *,
 
 /* ---- end ---------------------------------------------------------------------------------- */
 
+/* An error may end it, too (of the wrong thread): the driver is asked. No other one begins between
+ * its answer and what follows from that. */
+static void end_note(struct shim_stream *s)
+{
+    pthread_mutex_lock(&capture_beginning);
+    if (atomic_load(&s->captures) && !capture_active(s))
+        capture_over(s);
+    pthread_mutex_unlock(&capture_beginning);
+}
+
 BOTH(cuStreamEndCapture, (CUstream, stream), (CUgraph *, graph))
 {
     struct shim_stream *s = thread_bypasses() ? NULL : stream_known(stream_normal(stream, ptds));
     CUresult r = REAL(cuStreamEndCapture)(stream_normal(stream, ptds), graph);
-    if (s && atomic_load(&s->captures) && !capture_active(s))
-        capture_over(s);
+    if (s)
+        end_note(s);
     return r;
 }
 

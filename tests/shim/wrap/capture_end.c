@@ -77,6 +77,62 @@ Test(capture_end, that_was_spoilt_is_over_when_it_is_ended)
     cr_assert_eq(questions(), 0);
 }
 
+static CUstream captured;
+
+static void end_elsewhere(void *unused)
+{
+    CUgraph graph = NULL;
+    answers(CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD, cuStreamEndCapture(captured, &graph));
+}
+
+Test(capture_end, that_the_wrong_thread_ended_is_over)
+{
+    CUgraph graph = NULL;
+    ready();
+    captured = rig_stream();
+    for (int i = 0; i < 2; i++) {
+        struct rig_thread t = {0};
+        ok(cuStreamBeginCapture(captured, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+        cr_assert_geq(questions(), 10);
+        rig_start(&t, end_elsewhere, NULL);
+        rig_join(&t);
+        cr_assert_eq(questions(), 0);
+    }
+    answers(CUDA_ERROR_ILLEGAL_STATE, cuStreamEndCapture(captured, &graph));
+    ok(rig_launch(words, 1, 0, captured));
+    ok(cuStreamSynchronize(captured));
+}
+
+static struct rig_thread next;
+
+static void begin_next(void *unused)
+{
+    ok(cuStreamBeginCapture(captured, CU_STREAM_CAPTURE_MODE_RELAXED));
+}
+
+/* The driver says that it does not capture; and before that has arrived the next one begins. */
+static int answer_late(const intptr_t *argument)
+{
+    watch_before(WATCH_cuStreamIsCapturing, NULL);
+    rig_start(&next, begin_next, NULL);
+    for (int i = 0; i < 50 && !atomic_load(&next.returned); i++)
+        rig_nap();
+    return WATCH_DONE;
+}
+
+Test(capture_end, of_one_leaves_the_next_in_the_same_stream)
+{
+    CUgraph graph = NULL;
+    ready();
+    captured = capturing();
+    watch_before(WATCH_cuStreamIsCapturing, answer_late);
+    ok(cuStreamEndCapture(captured, &graph));
+    rig_join(&next);
+    cr_assert_geq(questions(), 10);
+    ok(cuStreamEndCapture(captured, &graph));
+    cr_assert_eq(questions(), 0);
+}
+
 Test(capture_end, a_stream_that_joined_takes_nothing_with_it)
 {
     CUevent fork;

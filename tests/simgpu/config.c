@@ -56,6 +56,18 @@ Test(config, defaults_are_as_documented)
     cr_expect_not(c->null_mode);
 }
 
+Test(config, like_stands_for_the_times_of_a_device)
+{
+    setenv("SIMGPU_LIKE", "h100-580", 1);
+    setenv("SIMGPU_SWITCH_US", "100", 1);
+    const struct sim_config *c = config_get();
+    cr_expect_eq(c->sms, 132);
+    cr_expect_eq(c->timeslice_us, 2085);
+    cr_expect_eq(c->switch_us, 100);
+    cr_expect_eq(c->write_ns, 1700);
+    expect_message("");
+}
+
 Test(config, the_drivers_own_variable_says_how_many_hardware_queues)
 {
     setenv("CUDA_DEVICE_MAX_CONNECTIONS", "3", 1);

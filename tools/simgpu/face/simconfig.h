@@ -19,9 +19,12 @@ enum sim_rm {
     SIM_RM_TIMESLICE, /* time slices and preemption alone, no other run list */
 };
 
+enum sim_like { LIKE_IDEAL, LIKE_H100_580 };
+
 enum sim_waits { WAITS_HONOURED, WAITS_PASS, WAITS_STICK };
 
 struct sim_config {
+    enum sim_like like; /* SIMGPU_LIKE: the device whose times are the defaults of others */
     char id[64];        /* SIMGPU_ID: processes that name the same id share the devices */
     int devices;        /* SIMGPU_DEVICES */
     int sms;            /* SIMGPU_SMS: per device */

@@ -10,8 +10,9 @@
  * driver exports and the table does not have is one of the pool's thunks; results and status
  * outputs are the driver's.
  */
+#include "common/symbols.h"
+
 #include <dlfcn.h>
-#include <elf.h>
 #include <link.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -85,18 +86,10 @@ static void name_add_exported(const char *name)
 /* What the driver exports, functions and variables. */
 static void names_of_driver(void)
 {
-    const ElfW(Sym) *symbols = NULL;
-    const char *strings = NULL;
-    for (const ElfW(Dyn) *d = driver->l_ld; d->d_tag != DT_NULL; d++) {
-        if (d->d_tag == DT_SYMTAB)
-            symbols = (const void *)d->d_un.d_ptr;
-        if (d->d_tag == DT_STRTAB)
-            strings = (const void *)d->d_un.d_ptr;
-    }
-    /* The string table lies behind the symbols. */
-    for (const ElfW(Sym) *s = symbols; s && (const void *)s < (const void *)strings; s++)
-        if (s->st_shndx != SHN_UNDEF && driver_like(strings + s->st_name))
-            name_add_exported(strings + s->st_name);
+    struct symbols all = symbols_of(driver);
+    for (size_t i = 0; i < all.count; i++)
+        if (all.symbol[i].st_shndx != SHN_UNDEF && driver_like(all.strings + all.symbol[i].st_name))
+            name_add_exported(all.strings + all.symbol[i].st_name);
 }
 
 static void names_collect(void)

@@ -6,6 +6,7 @@
  * program that meets such a function says so with CUTIN_LOG=info.
  */
 #include "doctor.h"
+#include "common/symbols.h"
 #include "tools/facts/fact.h"
 
 #include <dlfcn.h>
@@ -40,25 +41,19 @@ static bool passes(void *library, const char *symbol)
     return !dladdr(dlsym(library, symbol), &info) || !strstr(info.dli_fname, "libcutin.so");
 }
 
-/* Every linker puts the string table behind the symbols. */
 void functions_look(void *library)
 {
     json_t *unknown = json_array();
     int functions = 0, passing = 0;
-    const ElfW(Sym) *symbol = NULL;
-    const char *strings = NULL;
+    struct symbols all;
     struct link_map *map;
 
     if (dlinfo(library, RTLD_DI_LINKMAP, &map) != 0)
         return;
-    for (const ElfW(Dyn) *d = map->l_ld; d->d_tag != DT_NULL; d++) {
-        if (d->d_tag == DT_SYMTAB)
-            symbol = (const ElfW(Sym) *)d->d_un.d_ptr;
-        if (d->d_tag == DT_STRTAB)
-            strings = (const char *)d->d_un.d_ptr;
-    }
-    for (; symbol && (const char *)(symbol + 1) <= strings; symbol++) {
-        const char *name = strings + symbol->st_name;
+    all = symbols_of(map);
+    for (size_t i = 0; i < all.count; i++) {
+        const ElfW(Sym) *symbol = &all.symbol[i];
+        const char *name = all.strings + symbol->st_name;
 
         if (symbol->st_shndx == SHN_UNDEF || (symbol->st_info & 0xf) != STT_FUNC ||
             !is_drivers(name))

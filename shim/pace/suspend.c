@@ -36,7 +36,7 @@ struct device {
     bool off;  /* for good: said why */
     bool used; /* said that it is */
     enum groups_way way;
-    bool shortened;         /* its slices */
+    bool shortened;         /* its slices, as was said last */
     uint64_t long_until_ns; /* something runs that a hold would not wait for, until then at least */
     uint64_t held_ns;       /* the hold was first seen; 0: nobody holds */
     uint64_t stopped_ns;    /* the groups stand still since; 0: they do not */
@@ -169,27 +169,25 @@ static void device_go(struct device *d)
 }
 
 /* Slices are short while somebody above is there. Two processes with short ones would do nothing
- * but switch. */
+ * but switch. Asked for at each look, also where nothing has changed: there may be new groups, and
+ * what could not be set is set at the next. */
 static bool device_shortened(struct device *d)
 {
-    const char *why = objection();
-    bool alone = atomic_load_explicit(client_beside_word(), memory_order_relaxed) == 0;
-    bool wanted =
-        !why && alone && atomic_load_explicit(client_above_word(), memory_order_relaxed) != 0;
-
-    if (!wanted && !d->shortened)
-        return false;
-    /* Again each time: there may be new groups. */
+    bool wanted = !d->off && !objection() &&
+                  atomic_load_explicit(client_above_word(), memory_order_relaxed) != 0 &&
+                  atomic_load_explicit(client_beside_word(), memory_order_relaxed) == 0;
     int rc = groups_slice(d->gpu->uuid, wanted ? SHORT_US : 0);
-    if (rc == 0 && wanted != d->shortened)
+
+    if (rc == 0 && wanted != d->shortened) {
         log_line(LOG_INFO,
                  wanted ? "suspend on: slices of %d us while real-time work is near"
                         : "suspend: slices are as long as before",
                  SHORT_US);
+        d->shortened = wanted;
+    }
     if (rc > 0)
         turn_off(d, "the resource manager refuses it");
-    d->shortened = wanted && rc == 0;
-    return d->shortened;
+    return wanted;
 }
 
 /* Off the run list nothing ends. With short time slices something may. */
@@ -221,7 +219,8 @@ static uint64_t stopped_look(struct device *d, uint64_t now)
         return LOOK_NS;
     }
     if (groups_gave_way() != d->given) { /* from the beginning */
-        d->stopped_ns = d->held_ns = 0;
+        device_go(d);                    /* what was stopped just after */
+        d->held_ns = 0;
         return LOOK_NS;
     }
     effect_look(d, now);
@@ -261,7 +260,7 @@ static uint64_t device_look(struct device *d, uint64_t now)
 {
     if (d->stopped_ns)
         return stopped_look(d, now);
-    if (d->off || (d->way == GROUPS_TIMESLICE && device_shortened(d)))
+    if ((d->way == GROUPS_TIMESLICE && device_shortened(d)) || d->off)
         return ALONE_NS;
     return device_held(d) ? held_look(d, now) : free_look(d, now);
 }

@@ -208,40 +208,52 @@ int groups_stop(const uint8_t uuid[16], enum groups_way way)
     return rc;
 }
 
+/* Asked again each time: while it stood, the driver may have set another. */
 static int group_slice(struct object *o, uint64_t us)
 {
-    struct nvrm_timeslice was = {0};
+    struct nvrm_timeslice was = {o->original_us};
+    int rc = o->stopped ? -EBUSY : 0;
 
-    if (!o->original_us) {
-        int rc = control(o, NVRM_GROUP_GET_TIMESLICE, &was, sizeof(was));
-        if (rc != 0)
-            return rc;
-        o->original_us = o->stopped ? o->slice_us : was.us;
+    if (rc == 0 && !o->standing_us)
+        rc = control(o, NVRM_GROUP_GET_TIMESLICE, &was, sizeof(was));
+    if (rc == 0)
+        rc = timeslice_set(o, us ? us : was.us);
+    if (rc == NVRM_INVALID_OBJECT || rc == NVRM_INVALID_CLIENT || rc == -EBADF)
+        return 0; /* the driver is just ending it */
+    if (rc == 0) {
+        o->original_us = was.us;
+        o->standing_us = us;
     }
-    uint64_t wanted = us ? us : o->original_us;
-    int rc = o->stopped ? 0 : timeslice_set(o, wanted);
-    if (rc != 0)
-        return rc;
-    if (o->stopped)
-        o->slice_us = wanted;
-    o->standing_us = us;
-    return 0;
+    return rc;
+}
+
+/* Lock held. What is off the run list may come back to it: its slice is set back, too. */
+static int slice(const uint8_t uuid[16], uint64_t us)
+{
+    int rc = -ENOENT;
+
+    for (struct object *o = NULL; (o = group_next(o, uuid));) {
+        if (us && !atomic_load(&o->scheduled))
+            continue;
+        int one = o->standing_us == us ? 0 : group_slice(o, us);
+        rc = rc == 0 || rc == -ENOENT ? one : rc;
+    }
+    return rc;
+}
+
+/* Counted as a stop: no group ends meanwhile, nor does another take its place. */
+static int slice_alone(const uint8_t uuid[16], uint64_t us)
+{
+    atomic_fetch_add(&objects_stopped, 1);
+    int rc = atomic_load(&objects_changing) ? -EBUSY : slice(uuid, us);
+    atomic_fetch_sub(&objects_stopped, 1);
+    return rc;
 }
 
 int groups_slice(const uint8_t uuid[16], uint64_t us)
 {
-    int rc = -ENOENT;
-
     pthread_mutex_lock(&lock);
-    for (struct object *o = NULL; !ended && (o = group_next(o, uuid));) {
-        if (!atomic_load(&o->scheduled))
-            continue;
-        rc = o->standing_us == us ? 0 : group_slice(o, us);
-        if (rc == NVRM_INVALID_OBJECT || rc == NVRM_INVALID_CLIENT || rc == -EBADF)
-            rc = 0; /* the driver is just ending it */
-        if (rc != 0)
-            break;
-    }
+    int rc = ended ? -ENOENT : slice_alone(uuid, us);
     pthread_mutex_unlock(&lock);
     return rc;
 }
@@ -275,5 +287,6 @@ void groups_end(void)
     pthread_mutex_lock(&lock);
     ended = true;
     go(NULL);
+    slice_alone(NULL, 0);
     pthread_mutex_unlock(&lock);
 }

@@ -12,7 +12,7 @@
  * finds them going: they go on before it is made, in the thread that makes it.
  *
  * Thread safety: everything may be called from any thread. What passes ioctl takes no lock and
- * allocates nothing unless groups are stopped, and keeps errno.
+ * allocates nothing unless groups are stopped or are being given slices, and keeps errno.
  */
 #ifndef CUTIN_SHIM_SUSPEND_GROUPS_H
 #define CUTIN_SHIM_SUSPEND_GROUPS_H
@@ -41,13 +41,13 @@ uint32_t groups_count(const uint8_t uuid[16]);
 int groups_stop(const uint8_t uuid[16], enum groups_way way);
 /* They go on as they were. What groups_stop says; nothing where none is stopped. */
 int groups_go(const uint8_t uuid[16]);
-/* From now on the groups on the run list take turns of so many microseconds with other processes,
- * also after a stop; 0: of as many as before. The manager rounds. What groups_stop says; nothing
- * where it is so. */
+/* From now on the groups on the run list take turns of so many microseconds with other processes;
+ * 0: all of as many as before. The manager rounds. What groups_stop says, and -EBUSY of one that is
+ * stopped; nothing where it is so. The first failure, after which the others are tried. */
 int groups_slice(const uint8_t uuid[16], uint64_t us);
 /* How often groups went on because a call of the driver needed that. */
 uint32_t groups_gave_way(void);
-/* All go on, and none is stopped any more. */
+/* All go on, with the slices they had, and none is stopped any more. */
 void groups_end(void);
 
 #endif

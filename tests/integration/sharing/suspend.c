@@ -301,6 +301,45 @@ Test(suspend, slices_are_not_short_where_others_take_turns)
     finish();
 }
 
+/* After what is at `from`. */
+static void expect_said_next(size_t *from, const char *text)
+{
+    const char *all = process_err(test.be), *at = strstr(all + *from, text);
+
+    for (int i = 0; !at; i++) {
+        cr_assert_lt(i, 12000, "does not say '%s' then: %s", text, all);
+        nap_ms(5);
+        all = process_err(test.be);
+        at = strstr(all + *from, text);
+    }
+    *from = (size_t)(at - all) + 1;
+}
+
+Test(suspend, slices_are_as_long_as_before_without_the_daemon_or_real_time)
+{
+    size_t from = 0;
+
+    record("580.65.06", "timeslice", "");
+    start(SUSPENDING("timeslice", "auto"));
+    join();
+    expect_said_next(&from, "suspend on: slices of 100 us");
+    process_signal(test.daemon, SIGKILL);
+    process_wait(test.daemon, 60);
+    expect_said_next(&from, "suspend: slices are as long as before");
+    struct process *again = daemon_start();
+    expect_said_next(&from, "suspend on: slices of 100 us");
+    client_close();
+    expect_said_next(&from, "suspend: slices are as long as before");
+    struct process *rt = inference_start("1000", "30");
+    expect_said_next(&from, "suspend on: slices of 100 us");
+    process_signal(rt, SIGKILL);
+    process_wait(rt, 60);
+    expect_said_next(&from, "suspend: slices are as long as before");
+    finish();
+    process_free(rt);
+    process_free(again);
+}
+
 Test(suspend, auto_needs_what_doctor_saw)
 {
     cr_expect_eq(stopped(SUSPENDING("accept", "auto")), 0);

@@ -95,17 +95,17 @@ static const char *record_take(struct device *d, struct record *r)
 }
 
 /* Once, when the first context of the device comes up. What doctor saw decides which way, too,
- * where it was not asked to decide whether. */
+ * where it was not asked to decide whether. Without it the manager is asked for nothing. */
 static void device_judge(struct device *d)
 {
     struct record record;
     const char *why = objection();
-    if (!why && !groups_count(d->gpu->uuid))
-        why = "no channel group of the device is known";
     if (!why) {
         const char *unproved = record_take(d, &record);
         why = config_get()->suspend == SUSPEND_AUTO ? unproved : NULL;
     }
+    if (!why && !groups_count(d->gpu->uuid))
+        why = "no channel group of the device is known";
     if (why)
         turn_off(d, why);
 }

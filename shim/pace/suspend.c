@@ -260,7 +260,8 @@ static uint64_t device_look(struct device *d, uint64_t now)
 {
     if (d->stopped_ns)
         return stopped_look(d, now);
-    if ((d->way == GROUPS_TIMESLICE && device_shortened(d)) || d->off)
+    bool slices = d->way == GROUPS_TIMESLICE;
+    if ((slices && (device_shortened(d) || config_get()->suspend == SUSPEND_AUTO)) || d->off)
         return ALONE_NS;
     return device_held(d) ? held_look(d, now) : free_look(d, now);
 }

@@ -8,10 +8,10 @@
  * connected, else much more seldom. So nobody needs rights over anybody, and what ends a hold ends
  * the suspension: a release, the daemon's repairs, and its death.
  *
- * Where groups stop by time slices alone, that is not done at holds: the control takes 2 ms (an
- * H100, driver 580), as long as the slice that it spares. While somebody above is connected and
- * nobody else takes turns with this process, its slices are short, and what runs leaves the device
- * after one by itself.
+ * Where groups stop by time slices alone, that is not done at holds unless it was asked for (`on`):
+ * the control takes 2 ms (an H100, driver 580), as long as the slice that it spares. While somebody
+ * above is connected and nobody else takes turns with this process, its slices are short, and what
+ * runs leaves the device after one by itself.
  *
  * Only holds by clients above suspend; a pause or a turn of a policy waits. A process whose streams
  * have different levels is not suspended: the group of a stream is not known.

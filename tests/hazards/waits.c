@@ -188,9 +188,10 @@ HAZARD(legacy_stream_is_waited_for_while_another_is_held)
 /* ---- another stream of the hardware queue stands at a wait -------------------------------- */
 
 /* There is one hardware queue, and the cap counts what is in flight. What comes late into the first
- * stream, which is done, stands behind the second one. */
+ * stream, which is done, stands behind the second one; where this thread is late, it comes before. */
 HAZARD_RAW(stream_that_is_done_is_waited_for_while_another_stands_at_a_wait)
 {
+    enum { TIMES = 20 };
     setenv("CUDA_DEVICE_MAX_CONNECTIONS", "1", 1);
     setenv("CUTIN_ALONE", "capped", 1);
     gpu_open();
@@ -202,11 +203,13 @@ HAZARD_RAW(stream_that_is_done_is_waited_for_while_another_stands_at_a_wait)
     changed = buffer_new(3);
     word = pinned_new(0);
     MUST(cuMemHostGetDevicePointer(&word_at, (void *)(uintptr_t)word, 0));
-    SAY(launch_mix(changed, 5, 7, done));
-    SAY(cuStreamWaitValue32(waiting, word_at, 1, CU_STREAM_WAIT_VALUE_GEQ));
-    SAY(cuStreamSynchronize(done));
-    *word = 1;
-    SAY(cuStreamSynchronize(waiting));
+    for (uint32_t i = 1; i <= TIMES; i++) {
+        SAY(launch_mix(changed, 5, 7, done));
+        SAY(cuStreamWaitValue32(waiting, word_at, i, CU_STREAM_WAIT_VALUE_GEQ));
+        SAY(cuStreamSynchronize(done));
+        *word = i;
+        SAY(cuStreamSynchronize(waiting));
+    }
     show("changed", changed);
 }
 

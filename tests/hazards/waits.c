@@ -188,7 +188,7 @@ HAZARD(legacy_stream_is_waited_for_while_another_is_held)
 /* ---- another stream of the hardware queue stands at a wait -------------------------------- */
 
 /* There is one hardware queue, and the cap counts what is in flight. What comes late into the first
- * stream, which is done, stands behind the second one; where this thread is late, it comes before. */
+ * stream, which is done, stands behind the second one, unless this thread is later still. */
 HAZARD_RAW(stream_that_is_done_is_waited_for_while_another_stands_at_a_wait)
 {
     enum { TIMES = 20 };

@@ -129,17 +129,26 @@ static bool word_read(const struct variable *v, const char *text)
     return false;
 }
 
-static bool choice_read(const struct variable *v, const char *text)
+/* Which of its words it is; -1: none. */
+static int choice_of(const struct variable *v, const char *text)
 {
     size_t length = strlen(text);
     const char *word = v->text;
     for (int i = 0; length && *word; i++, word += *word == ' ') {
         size_t end = strcspn(word, " ");
-        if (end == length && memcmp(word, text, length) == 0) {
-            *(int *)field_of(v) = i;
-            return true;
-        }
+        if (end == length && memcmp(word, text, length) == 0)
+            return i;
         word += end;
+    }
+    return -1;
+}
+
+static bool choice_read(const struct variable *v, const char *text)
+{
+    int i = choice_of(v, text);
+    if (i >= 0) {
+        *(int *)field_of(v) = i;
+        return true;
     }
     fprintf(stderr, "simgpu: SIMGPU_%s=%s is none of %s; using %.*s\n", v->name, text, v->text,
             (int)strcspn(v->text, " "), v->text);
@@ -218,7 +227,7 @@ static const struct variable *variable_find(const char *name)
 static void like_read(void)
 {
     const char *text = getenv("SIMGPU_LIKE");
-    if (!text || strcmp(text, "h100-580") != 0)
+    if (!text || choice_of(variable_find("LIKE"), text) != LIKE_H100_580)
         return;
     for (size_t i = 0; i < sizeof(h100_580) / sizeof(*h100_580); i++)
         number_set(variable_find(h100_580[i].name), h100_580[i].value);

@@ -75,8 +75,7 @@ struct nvrm_group {
 
 /* A command is its class, and the number there. */
 enum {
-    NVRM_BUILD_VERSION =
-        0x101, /* of a client: the module's version. libcuda 470 to 580 ask at once */
+    NVRM_BUILD_VERSION = 0x101, /* of a client: the module's. libcuda 470 to 580 ask at once */
     NVRM_GROUP_SCHEDULE = 0xa06c0101,
     NVRM_GROUP_SET_TIMESLICE = 0xa06c0103, /* takes effect at once; rounded down to what there is */
     NVRM_GROUP_GET_TIMESLICE = 0xa06c0104, /* what was set, not what it was rounded to */

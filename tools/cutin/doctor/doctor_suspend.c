@@ -55,8 +55,7 @@ void check_suspend(const struct doctor *d, struct finding *f)
     else if (s->call_us > 0)
         find(f, VERDICT_OK, NULL,
              "a kernel that runs stops (by %s, a call of %.0f us) and goes on, and "
-             "CUTIN_SUSPEND=auto "
-             "uses that",
+             "CUTIN_SUSPEND=auto uses that",
              s->way, s->call_us);
     else
         find(f, VERDICT_OK, NULL,

@@ -77,11 +77,10 @@ static int print(void)
 {
     json_t *root = json_pack("{s:s, s:s, s:o, s:o}", "cdiVersion", "0.5.0", "kind",
                              "cutin.dev/level", "containerEdits", edits(), "devices", devices());
-    int rc = print_object(root, 0);
 
-    if (rc != EXIT_SUCCESS)
-        say(&subcommand_cdi, "cannot write the specification");
-    return rc;
+    return print_object(root, 0) == EXIT_SUCCESS
+               ? EXIT_SUCCESS
+               : say(&subcommand_cdi, "cannot write the specification");
 }
 
 static int cdi(int argc, char **argv)
@@ -95,8 +94,8 @@ static int cdi(int argc, char **argv)
         library = paths.library;
     if (library[0])
         return print();
-    say(&subcommand_cdi, "libcutin.so is not installed beside cutin; give its path with --library");
-    return EXIT_FAILURE;
+    return say(&subcommand_cdi,
+               "libcutin.so is not installed beside cutin; give its path with --library");
 }
 
 const struct subcommand subcommand_cdi = {

@@ -17,8 +17,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { EXIT_OWN_FAILURE = 125 }; /* as env(1) */
-
 static const int passed[] = {SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
 static const int ignored[] = {SIGINT, SIGQUIT}; /* the terminal gives them to both */
 static volatile pid_t child;
@@ -40,41 +38,29 @@ static void signals_set(void (*passing)(int), void (*ignoring)(int))
         sigaction(ignored[i], &action, NULL);
 }
 
-static int file_set(const struct scratch *scratch, const char *variable, const char *name)
+static int environment_prepare(const struct child_plan *plan, const struct paths *paths,
+                               const struct scratch *scratch)
 {
-    char path[300];
+    char trace[300], log[300];
+    int rc;
 
-    scratch_path(scratch, name, path, sizeof(path));
-    return setenv(variable, path, 1) == 0 ? 0 : -ENOMEM;
-}
-
-static int environment_set(const struct child_plan *plan, const struct paths *paths,
-                           const struct scratch *scratch)
-{
-    int rc = file_set(scratch, "CUTIN_TRACE", "%p.trace");
-
-    if (rc == 0 && plan->device_log)
-        rc = file_set(scratch, "SIMGPU_LOG", "device.log");
-    for (const char *const *pair = plan->set; rc == 0 && *pair; pair += 2)
-        rc = setenv(pair[0], pair[1], 1) == 0 ? 0 : -ENOMEM;
-    if (rc == 0 && plan->sim)
-        rc = environment_simulate(paths->simulator);
-    return rc == 0 ? environment_prepend("LD_PRELOAD", paths->library) : rc;
+    scratch_path(scratch, "%p.trace", trace, sizeof(trace));
+    scratch_path(scratch, "device.log", log, sizeof(log));
+    rc = environment_set((struct variable[]){
+        {"CUTIN_TRACE", trace}, {"SIMGPU_LOG", plan->device_log ? log : NULL}, {0}});
+    if (rc == 0)
+        rc = environment_set(plan->set);
+    return rc == 0 ? environment_under(paths->library, plan->sim ? paths->simulator : NULL) : rc;
 }
 
 _Noreturn static void become(const struct subcommand *cmd, const struct child_plan *plan,
                              const struct paths *paths, const struct scratch *scratch,
                              char *const argv[])
 {
-    int error;
-
     signals_set(SIG_DFL, SIG_DFL);
-    if (environment_set(plan, paths, scratch) != 0)
+    if (environment_prepare(plan, paths, scratch) != 0)
         _exit(EXIT_OWN_FAILURE);
-    execvp(argv[0], argv);
-    error = errno;
-    say(cmd, "%s: %s", argv[0], strerror(error));
-    _exit(error == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_RUN);
+    _exit(program_become(cmd, argv));
 }
 
 static int run(const struct subcommand *cmd, const struct child_plan *plan,
@@ -117,10 +103,8 @@ int child_run(const struct subcommand *cmd, const struct child_plan *plan, char 
     char **files;
     size_t n;
 
-    if (rc != 0) {
-        say(cmd, "cannot make a folder for the traces: %s", strerror(-rc));
-        return EXIT_FAILURE;
-    }
+    if (rc != 0)
+        return say(cmd, "cannot make a folder for the traces: %s", strerror(-rc));
     status = run(cmd, plan, &scratch, argv);
     progress_begin();
     files = scratch_list(&scratch, &n);

@@ -7,13 +7,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "paths.h"
 #include "subcommand.h"
 
 struct child_plan {
-    const char *const *set; /* NAME, value, ..., NULL: environment */
-    bool sim;               /* on the simulated GPU */
-    bool daemon;            /* one is started where none answers */
-    bool device_log;        /* the simulated GPU's events are a file, too */
+    const struct variable *set; /* the environment */
+    bool sim;                   /* on the simulated GPU */
+    bool daemon;                /* one is started where none answers */
+    bool device_log;            /* the simulated GPU's events are a file, too */
     /* What becomes of the files, which are gone afterwards. 0, or -errno and it has said why. */
     int (*take)(void *user, char *const *files, size_t n);
     void *user;

@@ -57,24 +57,20 @@ int daemon_failed(const struct subcommand *cmd, const char *path, int rc)
     switch (rc) {
     case -ENOENT:
     case -ECONNREFUSED:
-        say(cmd, "no daemon at %s; `cutin run` starts one, or `cutind --socket %s`", path, path);
-        break;
+        return say(cmd, "no daemon at %s; `cutin run` starts one, or `cutind --socket %s`", path,
+                   path);
     case -EPROTO:
-        say(cmd, "the daemon at %s is another version; end it and try again", path);
-        break;
+        return say(cmd, "the daemon at %s is another version; end it and try again", path);
     case -EACCES:
-        say(cmd,
-            "the daemon at %s does not let you in; mode and group are under [socket] in "
-            "cutind.conf",
-            path);
-        break;
+        return say(cmd,
+                   "the daemon at %s does not let you in; mode and group are under [socket] in "
+                   "cutind.conf",
+                   path);
     case -ETIMEDOUT:
-        say(cmd, "the daemon at %s does not answer; is it stopped?", path);
-        break;
+        return say(cmd, "the daemon at %s does not answer; is it stopped?", path);
     default:
-        say(cmd, "%s: %s", path, strerror(-rc));
+        return say(cmd, "%s: %s", path, strerror(-rc));
     }
-    return EXIT_FAILURE;
 }
 
 /* Runs in the new process; never returns. */

@@ -11,6 +11,7 @@
 #include <string.h>
 
 enum {
+    OPTIONS_END = -1,
     MOST_OPTIONS = 40,
     HELP_COLUMN = 26,
     /* Values of getopt_long's `val`: rows count up from VAL_ROW, clear of every character. */
@@ -20,24 +21,19 @@ enum {
 
 const char *program_name = "cutin";
 
-static void say_line(const struct subcommand *cmd, const char *format, va_list args)
+int say(const struct subcommand *cmd, const char *format, ...)
 {
     char text[1024];
+    va_list args;
 
+    va_start(args, format);
     vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
     if (cmd)
         fprintf(stderr, "%s %s: %s\n", program_name, cmd->name, text);
     else
         fprintf(stderr, "%s: %s\n", program_name, text);
-}
-
-void say(const struct subcommand *cmd, const char *format, ...)
-{
-    va_list args;
-
-    va_start(args, format);
-    say_line(cmd, format, args);
-    va_end(args);
+    return EXIT_FAILURE;
 }
 
 _Noreturn void fail_usage(const struct subcommand *cmd, const char *format, ...)
@@ -101,7 +97,8 @@ _Noreturn static void wrong_option(const struct subcommand *cmd, int what, char 
     fail_usage(cmd, "unknown option %s", argv[optind - 1]);
 }
 
-int options_next(const struct subcommand *cmd, int argc, char **argv)
+/* The next option's row, or OPTIONS_END; `optarg` is its argument. */
+static int options_next(const struct subcommand *cmd, int argc, char **argv)
 {
     struct option table[MOST_OPTIONS + 2];
     char letters[2 * MOST_OPTIONS + 4];
@@ -161,8 +158,9 @@ double options_decimal(const struct subcommand *cmd, int row, const char *text, 
     return value;
 }
 
-void options_us(const struct subcommand *cmd, int row, const char *text, double most,
-                char us[OPTIONS_US])
+/* A time of up to `most` microseconds, which may have "us" behind it. */
+static void options_us(const struct subcommand *cmd, int row, const char *text, double most,
+                       char us[OPTIONS_US])
 {
     size_t length = strlen(text), unit = length > 2 && !strcmp(text + length - 2, "us") ? 2 : 0;
 

@@ -26,30 +26,16 @@ static const char *const simulator_places[] = {
 
 static const char *const data_places[] = {CUTIN_FROM_BIN_DATA "/cutin/report", NULL};
 
-/* PATH_MAX bytes into `out`: the first of the places that exists, or "". */
-static void find_first(char *out, const char *folder, const char *const *places)
+/* PATH_MAX bytes into `out`: the first of the places that exists, or "". `its_folder`: the one that
+ * the user-visible name lies in; the file itself may be a link to a versioned one elsewhere. */
+static void find_first(char *out, const char *folder, const char *const *places, bool its_folder)
 {
     char candidate[PATH_MAX];
 
     for (; *places; places++) {
         int n = snprintf(candidate, sizeof(candidate), "%s/%s", folder, *places);
         if (n > 0 && (size_t)n < sizeof(candidate) && access(candidate, R_OK) == 0 &&
-            realpath(candidate, out))
-            return;
-    }
-    out[0] = '\0';
-}
-
-/* As find_first, and the folder that the user-visible name lies in: the file itself may be a link
- * to a versioned one elsewhere. */
-static void find_folder(char *out, const char *folder, const char *const *places)
-{
-    char candidate[PATH_MAX];
-
-    for (; *places; places++) {
-        int n = snprintf(candidate, sizeof(candidate), "%s/%s", folder, *places);
-        if (n > 0 && (size_t)n < sizeof(candidate) && access(candidate, R_OK) == 0 &&
-            realpath(dirname(candidate), out))
+            realpath(its_folder ? dirname(candidate) : candidate, out))
             return;
     }
     out[0] = '\0';
@@ -63,12 +49,12 @@ void paths_find(struct paths *paths)
     paths->self[n > 0 ? n : 0] = '\0';
     snprintf(folder, sizeof(folder), "%s", paths->self);
     dirname(folder);
-    find_first(paths->command, folder, command_places);
-    find_first(paths->lab, folder, lab_places);
-    find_first(paths->library, folder, library_places);
-    find_first(paths->daemon, folder, daemon_places);
-    find_folder(paths->simulator, folder, simulator_places);
-    find_first(paths->data, folder, data_places);
+    find_first(paths->command, folder, command_places, false);
+    find_first(paths->lab, folder, lab_places, false);
+    find_first(paths->library, folder, library_places, false);
+    find_first(paths->daemon, folder, daemon_places, false);
+    find_first(paths->simulator, folder, simulator_places, true);
+    find_first(paths->data, folder, data_places, false);
 }
 
 int output_error(const char *file)
@@ -92,7 +78,16 @@ int output_check(const struct subcommand *cmd, const char *file)
     return rc;
 }
 
-int environment_prepend(const char *name, const char *value)
+int environment_set(const struct variable *rows)
+{
+    for (; rows->name; rows++)
+        if (rows->value && setenv(rows->name, rows->value, 1) != 0)
+            return -ENOMEM;
+    return 0;
+}
+
+/* Puts `value` in front of a list with colons, unless it is there already. */
+static int environment_prepend(const char *name, const char *value)
 {
     const char *old = getenv(name);
     size_t length = strlen(value);
@@ -122,6 +117,13 @@ int environment_simulate(const char *folder)
     return environment_prepend("LD_LIBRARY_PATH", folder);
 }
 
+int environment_under(const char *library, const char *simulator)
+{
+    int rc = simulator && *simulator ? environment_simulate(simulator) : 0;
+
+    return rc == 0 && library && *library ? environment_prepend("LD_PRELOAD", library) : rc;
+}
+
 bool program_find(const char *name, char path[PATH_MAX])
 {
     const char *folders = getenv("PATH");
@@ -138,6 +140,16 @@ bool program_find(const char *name, char path[PATH_MAX])
             return true;
     }
     return false;
+}
+
+int program_become(const struct subcommand *cmd, char *const argv[])
+{
+    int error;
+
+    execvp(argv[0], argv);
+    error = errno;
+    say(cmd, "%s: %s", argv[0], strerror(error));
+    return error == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_RUN;
 }
 
 static bool entry_is(const char *entry, size_t length, const char *file)

@@ -24,19 +24,27 @@ struct paths {
 void paths_find(struct paths *paths);
 /* The file that execvp takes for a program of that name. False: there is none. */
 bool program_find(const char *name, char path[PATH_MAX]);
+/* Becomes the program, or says why not. Returns the exit status. */
+int program_become(const struct subcommand *cmd, char *const argv[]);
 
 /* Can the file be written that a command is to leave? It stays as it is. Returns 0 or -errno. */
 int output_error(const char *file);
 /* The same, and says why not. NULL: none is left. */
 int output_check(const struct subcommand *cmd, const char *file);
 
-/* Put `value` in front of the colon-separated list in environment variable `name`, unless it is
- * there already. Returns 0 or -ENOMEM. */
-int environment_prepend(const char *name, const char *value);
+/* An environment variable; a value of NULL leaves it as it is. */
+struct variable {
+    const char *name, *value;
+};
+/* Up to the row without a name. 0 or -ENOMEM. */
+int environment_set(const struct variable *rows);
 /* The simulated driver of this folder is the one that programs find, and its resource manager, if
  * SIMGPU_RM asks for one, stands behind what is preloaded. Before libcutin.so is put in front.
  * Returns 0 or -ENOMEM. */
 int environment_simulate(const char *folder);
+/* What is started next runs on the simulated driver of this folder, with this libcutin.so in front;
+ * NULL or "": without. 0 or -ENOMEM. */
+int environment_under(const char *library, const char *simulator);
 /* Take every library whose file name is `file` out of LD_PRELOAD. Returns 0 or -ENOMEM. */
 int environment_remove_preload(const char *file);
 

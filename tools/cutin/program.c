@@ -36,8 +36,7 @@ static int help(int argc, char **argv)
 {
     const struct subcommand *about;
 
-    while (options_next(&subcommand_help, argc, argv) != OPTIONS_END)
-        ;
+    options_read(&subcommand_help, argc, argv);
     if (argc < 2) {
         overview(stdout);
         return EXIT_SUCCESS;
@@ -58,7 +57,8 @@ const struct subcommand subcommand_help = {
 
 int print_object(json_t *root, size_t flags)
 {
-    bool whole = root && json_dumpf(root, stdout, JSON_INDENT(2) | flags) == 0;
+    bool whole = root && json_dumpf(root, stdout,
+                                    flags & JSON_COMPACT ? flags : JSON_INDENT(2) | flags) == 0;
 
     putchar('\n');
     json_decref(root);

@@ -78,19 +78,15 @@ extern const struct subcommand subcommand_run, subcommand_trace, subcommand_list
     subcommand_help;
 
 /* Exit statuses: as a shell's where it runs a program, and 2 for what the user mistyped. */
-enum { EXIT_USAGE = 2, EXIT_CANNOT_RUN = 126, EXIT_NOT_FOUND = 127 };
+enum { EXIT_USAGE = 2, EXIT_OWN_FAILURE = 125, EXIT_CANNOT_RUN = 126, EXIT_NOT_FOUND = 127 };
 
 /* ---- options.c ----------------------------------------------------------------------------- */
 
 /*
- * The next option's row, or OPTIONS_END; `optarg` is its argument, `optind` the first operand.
- * Parsing ends at the first operand, unless they may stand anywhere: then they follow the options.
- * --help prints the help text and exits 0; a wrong option is one line naming it and exit 2. To be
- * called until OPTIONS_END.
+ * Every option to its place; `optind` is the first operand then. Reading ends there, unless options
+ * may stand anywhere: then operands follow them. --help prints the help text and exits 0; a wrong
+ * option is one line naming it and exit 2.
  */
-enum { OPTIONS_END = -1 };
-int options_next(const struct subcommand *cmd, int argc, char **argv);
-/* All of them, each to its place. */
 void options_read(const struct subcommand *cmd, int argc, char **argv);
 /* For commands without operands: one line and exit 2 where there is one. */
 void options_no_operands(const struct subcommand *cmd, int argc, char **argv);
@@ -100,11 +96,7 @@ uint64_t options_number(const struct subcommand *cmd, int row, const char *text,
 /* As above, of a decimal number. */
 double options_decimal(const struct subcommand *cmd, int row, const char *text, double least,
                        double most);
-/* A time of up to `most` microseconds, which may have "us" behind it: puts the text without into
- * `us`. */
-enum { OPTIONS_US = 16 };
-void options_us(const struct subcommand *cmd, int row, const char *text, double most,
-                char us[OPTIONS_US]);
+enum { OPTIONS_US = 16 }; /* of TAKE_US: the text, without "us" behind it */
 /* The index of `text` among the words (NULL-terminated), or one line listing them and exit 2. */
 int options_word(const struct subcommand *cmd, int row, const char *text, const char *const *words);
 void options_help(const struct subcommand *cmd);
@@ -112,11 +104,12 @@ void options_help(const struct subcommand *cmd);
 /* The program's name, as help texts, lines on stderr and results have it. */
 extern const char *program_name;
 
-/* One object on stdout, with `flags` of jansson's. Takes the reference; returns the exit status. */
+/* One object on stdout, indented unless `flags` of jansson's say otherwise. Takes the reference; returns the exit status. */
 struct json_t;
 int print_object(struct json_t *root, size_t flags);
-/* One line on stderr: "cutin NAME: ...". `fail_usage` adds where to look and exits 2. */
-void say(const struct subcommand *cmd, const char *format, ...)
+/* One line on stderr: "cutin NAME: ...". Returns EXIT_FAILURE, for who ends with it. `fail_usage`
+ * adds where to look and exits 2. */
+int say(const struct subcommand *cmd, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 _Noreturn void fail_usage(const struct subcommand *cmd, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

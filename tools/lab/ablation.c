@@ -223,10 +223,8 @@ static int ablation(int argc, char **argv)
     options_read(cmd, argc, argv);
     options_no_operands(cmd, argc, argv);
     bench_options_fill(&given);
-    if (given.plot && plot_check(given.plot, why, sizeof(why)) != 0) {
-        say(cmd, "%s", why);
-        return EXIT_FAILURE;
-    }
+    if (given.plot && plot_check(given.plot, why, sizeof(why)) != 0)
+        return say(cmd, "%s", why);
     progress_begin();
     return run(&given, argc, argv);
 }

@@ -246,10 +246,8 @@ static int worker(int mode, const struct plan *plan)
     bench.ns = calloc(CALLS * n, sizeof(*bench.ns));
     if (!bench.ns)
         return EXIT_FAILURE;
-    if (worker_open() != 0) {
-        say(&subcommand_overhead, "%s", worker_why);
-        return EXIT_FAILURE;
-    }
+    if (worker_open() != 0)
+        return say(&subcommand_overhead, "%s", worker_why);
     for (uintptr_t i = 0; i < plan->threads; i++)
         if (pthread_create(&threads[i], NULL, worker_thread, (void *)i) != 0)
             return EXIT_FAILURE;
@@ -277,16 +275,13 @@ _Noreturn static void become_worker(int mode, const struct plan *plan, const str
     snprintf(calls, sizeof(calls), "%u", plan->calls);
     snprintf(threads, sizeof(threads), "%u", plan->threads);
     environment_remove_preload("libcutin.so");
-    if (!plan->real) {
-        environment_simulate(paths->simulator);
-        setenv("SIMGPU_NULL", "1", 1);
-        setenv("SIMGPU_LAUNCH_NS", "0", 1);
-    }
-    if (mode != BARE)
-        environment_prepend("LD_PRELOAD", paths->library);
-    setenv("CUTIN_PRIORITY", mode == PASS_THROUGH ? "rt" : "be", 1);
-    setenv("CUTIN_SOCKET", "", 1);
-    setenv("CUTIN_PROFILE", "off", 1);
+    environment_set((struct variable[]){{"SIMGPU_NULL", plan->real ? NULL : "1"},
+                                        {"SIMGPU_LAUNCH_NS", plan->real ? NULL : "0"},
+                                        {"CUTIN_PRIORITY", mode == PASS_THROUGH ? "rt" : "be"},
+                                        {"CUTIN_SOCKET", ""},
+                                        {"CUTIN_PROFILE", "off"},
+                                        {0}});
+    environment_under(mode == BARE ? NULL : paths->library, plan->real ? NULL : paths->simulator);
     execl(paths->self, "cutin-lab", "overhead", "--worker", mode_names[mode], "--calls", calls,
           "--threads", threads, (char *)NULL);
     _exit(EXIT_CANNOT_RUN);
@@ -496,15 +491,12 @@ static int overhead(int argc, char **argv)
     options_no_operands(cmd, argc, argv);
     if (given.mode >= 0)
         return worker(given.mode, &given);
-    if (given.plot && plot_check(given.plot, why, sizeof(why)) != 0) {
-        say(cmd, "%s", why);
-        return EXIT_FAILURE;
-    }
+    if (given.plot && plot_check(given.plot, why, sizeof(why)) != 0)
+        return say(cmd, "%s", why);
     paths_find(&paths);
-    if (!paths.library[0] || (!given.real && !paths.simulator[0])) {
-        say(cmd, "libcutin.so%s not found beside this command", given.real ? "" : " or simulator");
-        return EXIT_FAILURE;
-    }
+    if (!paths.library[0] || (!given.real && !paths.simulator[0]))
+        return say(cmd, "libcutin.so%s not found beside this command",
+                   given.real ? "" : " or simulator");
     progress_begin();
     given.measurements = (given.threads ? 1 : 2) * given.rounds * MODES;
     for (uint32_t only = given.threads; n < (only ? 1 : 2) && rc == 0; n += rc == 0) {

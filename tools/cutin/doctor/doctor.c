@@ -10,21 +10,23 @@
 #include "tools/cutin/progress.h"
 
 #include <cuda.h>
-#include <getopt.h>
 #include <jansson.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPT_SIM, OPT_SOCKET, OPT_AGAIN, OPT_JSON, OPT_WORKER };
+static struct doctor asked;
+static const char *worker;
+static bool json;
 
 static const struct option_row options[] = {
-    [OPT_SIM] = {"sim", NULL, "check the simulated GPU"},
-    [OPT_SOCKET] = {"socket", "PATH", "the daemon's socket"},
-    [OPT_AGAIN] = {"again", NULL, "test again whether gates hold, even if that is recorded"},
-    [OPT_JSON] = {"json", NULL, "one JSON object on stdout"},
-    [OPT_WORKER] = {"worker", "KIND", NULL},
+    {"sim", NULL, "check the simulated GPU", TAKE_FLAG(asked.sim)},
+    {"socket", "PATH", "the daemon's socket", TAKE_TEXT(asked.socket)},
+    {"again", NULL, "test again whether gates hold, even if that is recorded",
+     TAKE_FLAG(asked.again)},
+    {"json", NULL, "one JSON object on stdout", TAKE_FLAG(json)},
+    {"worker", "KIND", NULL, TAKE_TEXT(worker)},
     {0},
 };
 
@@ -271,23 +273,20 @@ static json_t *measured_json(const struct probe *p)
 
 static int print_json(const struct doctor *d, const struct finding *found, bool effective)
 {
-    json_t *list = json_array(), *root;
-    int rc;
+    json_t *list = json_array();
 
     for (size_t i = 0; i < CHECKS; i++)
         json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s}", "name", checks[i].name,
                                               "verdict", verdict_names[found[i].verdict], "detail",
                                               found[i].detail, "remedy", found[i].remedy));
-    root = json_pack("{s:b, s:b, s:s, s:b, s:s, s:i, s:o, s:o, s:o}", "holds_effective", effective,
-                     "interrupted", (int)progress_cancel, "version", CUTIN_VERSION, "simulated",
-                     d->sim, "gpu", d->bare.gpu, "driver_version", d->bare.driver_version,
-                     "measured", measured_json(&d->bare), "unknown_functions",
-                     d->preloaded.unknown ? json_incref(d->preloaded.unknown) : json_array(),
-                     "checks", list);
-    rc = root ? json_dumpf(root, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6)) : -1;
-    putchar('\n');
-    json_decref(root);
-    return rc == 0 ? 0 : -1;
+    return print_object(
+        json_pack("{s:b, s:b, s:s, s:b, s:s, s:i, s:o, s:o, s:o}", "holds_effective", effective,
+                  "interrupted", (int)progress_cancel, "version", CUTIN_VERSION, "simulated",
+                  d->sim, "gpu", d->bare.gpu, "driver_version", d->bare.driver_version, "measured",
+                  measured_json(&d->bare), "unknown_functions",
+                  d->preloaded.unknown ? json_incref(d->preloaded.unknown) : json_array(), "checks",
+                  list),
+        JSON_REAL_PRECISION(6));
 }
 
 static void print_table(const struct finding *found, bool effective)
@@ -303,42 +302,24 @@ static void print_table(const struct finding *found, bool effective)
         printf("\nHolds are %seffective here.\n", effective ? "" : "NOT ");
 }
 
-static int doctor(int argc, char **argv)
+static int run(int argc, char **argv)
 {
     const struct subcommand *cmd = &subcommand_doctor;
     static struct finding found[CHECKS];
-    struct doctor d = {.socket = daemon_socket()};
-    bool json = false, effective = true;
-    int row;
+    bool effective = true;
 
-    while ((row = options_next(cmd, argc, argv)) != OPTIONS_END) {
-        switch (row) {
-        case OPT_SIM:
-            d.sim = true;
-            break;
-        case OPT_SOCKET:
-            d.socket = optarg;
-            break;
-        case OPT_AGAIN:
-            d.again = true;
-            break;
-        case OPT_JSON:
-            json = true;
-            break;
-        case OPT_WORKER:
-            return probe_main(optarg);
-        }
-    }
+    asked.socket = daemon_socket();
+    options_read(cmd, argc, argv);
+    if (worker)
+        return probe_main(worker);
     options_no_operands(cmd, argc, argv);
-    paths_find(&d.paths);
-    if (d.sim && !d.paths.simulator[0]) {
-        say(cmd, "the simulated driver is not installed beside cutin");
-        return EXIT_FAILURE;
-    }
+    paths_find(&asked.paths);
+    if (asked.sim && !asked.paths.simulator[0])
+        return say(cmd, "the simulated driver is not installed beside cutin");
     progress_begin();
-    probe_run(&d);
+    probe_run(&asked);
     for (size_t i = 0; i < CHECKS; i++) {
-        checks[i].run(&d, &found[i]);
+        checks[i].run(&asked, &found[i]);
         effective &= found[i].verdict != VERDICT_FAIL;
     }
     progress_end();
@@ -346,11 +327,11 @@ static int doctor(int argc, char **argv)
         say(cmd, "interrupted; the verdicts are of what was found");
     if (!json)
         print_table(found, effective);
-    else if (print_json(&d, found, effective) != 0)
+    else if (print_json(&asked, found, effective) != EXIT_SUCCESS)
         effective = false;
-    json_decref(d.bare.values);
-    json_decref(d.preloaded.values);
-    json_decref(d.suspend.values);
+    json_decref(asked.bare.values);
+    json_decref(asked.preloaded.values);
+    json_decref(asked.suspend.values);
     return effective ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
@@ -362,5 +343,5 @@ const struct subcommand subcommand_doctor = {
              "launches, markers and gates cost, and says what to do about what it finds. Exits 1\n"
              "when something makes holds ineffective.",
     .options = options,
-    .run = doctor,
+    .run = run,
 };

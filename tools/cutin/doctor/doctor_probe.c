@@ -165,19 +165,19 @@ int probe_main(const char *name)
 static int set_environment(const struct doctor *d, bool preloaded)
 {
     char id[32];
+    const struct variable simulated[] = {{"SIMGPU_ID", d->sim ? id : NULL}, {0}};
+    const struct variable under[] = {
+        {"CUTIN_PRIORITY", "be"}, {"CUTIN_PROFILE", "off"}, {"CUTIN_SOCKET", ""}, {0}};
     int rc = environment_remove_preload("libcutin.so");
 
     snprintf(id, sizeof(id), "doctor-%d", (int)getppid());
-    if (rc == 0 && d->sim)
-        rc = environment_simulate(d->paths.simulator);
-    if (rc == 0 && d->sim && setenv("SIMGPU_ID", id, 1) != 0)
-        rc = -ENOMEM;
-    if (rc != 0 || !preloaded)
-        return rc;
-    if (setenv("CUTIN_PRIORITY", "be", 1) != 0 || setenv("CUTIN_PROFILE", "off", 1) != 0 ||
-        setenv("CUTIN_SOCKET", "", 1) != 0)
-        return -ENOMEM;
-    return environment_prepend("LD_PRELOAD", d->paths.library);
+    if (rc == 0)
+        rc = environment_set(simulated);
+    if (rc == 0 && preloaded)
+        rc = environment_set(under);
+    return rc == 0 ? environment_under(preloaded ? d->paths.library : NULL,
+                                       d->sim ? d->paths.simulator : NULL)
+                   : rc;
 }
 
 static void become(const struct fact_run *run)

@@ -45,14 +45,6 @@ static uint64_t cut_ins(const struct client_row *row)
     return n;
 }
 
-static const struct client_row *by_id(const struct clients *c, uint64_t id)
-{
-    for (size_t i = 0; i < c->n; i++)
-        if (c->rows[i].id == id)
-            return &c->rows[i];
-    return NULL;
-}
-
 /* A level means the one of it that cut in most often. */
 static const struct client_row *find(const struct clients *c, const char *who)
 {
@@ -232,8 +224,8 @@ static void print_below(const struct attach *a)
                " times, p50 %.1f us, p99 %.1f us; its last "
                "command done\nafter p50 %.1f us, p99 %.1f us (by its page)\n",
                r->pid, (int)PAGE_NAME, r->name, level_name(r->level), f.hold.count,
-               (double)f.hold.p50_ns / 1e3, (double)f.hold.p99_ns / 1e3,
-               (double)f.preemption.p50_ns / 1e3, (double)f.preemption.p99_ns / 1e3);
+               f.hold.p50_ns / 1e3, f.hold.p99_ns / 1e3, f.preemption.p50_ns / 1e3,
+               f.preemption.p99_ns / 1e3);
     }
 }
 
@@ -257,7 +249,7 @@ static void print_worst(const struct attach *a)
 
 static void print(const struct attach *a)
 {
-    uint64_t n = cut_ins(a->row) - cut_ins(by_id(&a->before, a->row->id));
+    uint64_t n = cut_ins(a->row) - cut_ins(clients_find(&a->before, a->row->id));
 
     printf("%d (%.*s), %s: %" PRIu64 " cut-ins in %.1f s, by its page\n", a->row->pid,
            (int)PAGE_NAME, a->row->name, level_name(a->row->level), n,
@@ -303,19 +295,19 @@ static json_t *below_json(const struct attach *a)
             continue;
         clients_figures(r, &a->before, &f);
         json_array_append_new(
-            all, json_pack("{s:i, s:I, s:o, s:o, s:o, s:o}", "pid", (int)r->pid, "holds",
-                           (json_int_t)f.hold.count, "hold_p50_us",
-                           result_number((double)f.hold.p50_ns / 1e3), "hold_p99_us",
-                           result_number((double)f.hold.p99_ns / 1e3), "preemption_p50_us",
-                           result_number((double)f.preemption.p50_ns / 1e3), "preemption_p99_us",
-                           result_number((double)f.preemption.p99_ns / 1e3)));
+            all,
+            json_pack("{s:i, s:I, s:o, s:o, s:o, s:o}", "pid", (int)r->pid, "holds",
+                      (json_int_t)f.hold.count, "hold_p50_us", result_number(f.hold.p50_ns / 1e3),
+                      "hold_p99_us", result_number(f.hold.p99_ns / 1e3), "preemption_p50_us",
+                      result_number(f.preemption.p50_ns / 1e3), "preemption_p99_us",
+                      result_number(f.preemption.p99_ns / 1e3)));
     }
     return all;
 }
 
 static json_t *to_json(const struct attach *a, int argc, char **argv)
 {
-    uint64_t n = cut_ins(a->row) - cut_ins(by_id(&a->before, a->row->id));
+    uint64_t n = cut_ins(a->row) - cut_ins(clients_find(&a->before, a->row->id));
     json_t *wait = result_figures(&a->wait), *held = result_figures(&a->held);
 
     result_refuse(wait, a->wait.samples);
@@ -342,13 +334,11 @@ static int look(struct attach *a)
     if (rc != 0)
         return daemon_failed(&subcommand_latency, a->socket, rc);
     then = find(&a->before, a->plan->who);
-    if (!then || then->level == 0) {
-        say(&subcommand_latency,
-            then ? "process %s is best effort: it holds nobody"
-                 : "no process %s under cutin; `cutin list` shows those that are",
-            a->plan->who);
-        return EXIT_FAILURE;
-    }
+    if (!then || then->level == 0)
+        return say(&subcommand_latency,
+                   then ? "process %s is best effort: it holds nobody"
+                        : "no process %s under cutin; `cutin list` shows those that are",
+                   a->plan->who);
     a->from_ns = clock_ns();
     until_ns = a->from_ns + (uint64_t)(a->plan->seconds * 1e9);
     while (!progress_cancel && clock_ns() < until_ns) {
@@ -361,11 +351,8 @@ static int look(struct attach *a)
     rc = clients_get(a->socket, &a->after);
     if (rc != 0)
         return daemon_failed(&subcommand_latency, a->socket, rc);
-    a->row = by_id(&a->after, then->id);
-    if (a->row)
-        return EXIT_SUCCESS;
-    say(&subcommand_latency, "process %d has ended", (int)then->pid);
-    return EXIT_FAILURE;
+    a->row = clients_find(&a->after, then->id);
+    return a->row ? EXIT_SUCCESS : say(&subcommand_latency, "process %d has ended", (int)then->pid);
 }
 
 int attach_run(const struct attach_plan *plan, int argc, char **argv)
@@ -373,10 +360,8 @@ int attach_run(const struct attach_plan *plan, int argc, char **argv)
     struct attach a = {.plan = plan, .socket = plan->socket ? plan->socket : daemon_socket()};
     int rc = look(&a);
 
-    if (rc == EXIT_SUCCESS && read_files(&a) != 0) {
-        say(&subcommand_latency, "no memory for its cut-ins");
-        rc = EXIT_FAILURE;
-    }
+    if (rc == EXIT_SUCCESS && read_files(&a) != 0)
+        rc = say(&subcommand_latency, "no memory for its cut-ins");
     if (rc == EXIT_SUCCESS && plan->json)
         rc = result_give(&subcommand_latency, to_json(&a, argc, argv), true, NULL);
     else if (rc == EXIT_SUCCESS)

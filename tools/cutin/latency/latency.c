@@ -117,25 +117,20 @@ static int report(struct bench *b, int argc, char **argv)
     int rc;
 
     json_object_set_new(json_object_get(root, "config"), "command", result_command(argc, argv));
-    if (!b->plan.json) {
+    if (!b->plan.json)
         bench_print(b);
-    }
     rc = result_give(&subcommand_latency, root, b->plan.json, b->plan.plot);
-    if (b->plan.histogram && bench_histogram(b, b->plan.histogram, b->why, sizeof(b->why)) != 0) {
-        say(&subcommand_latency, "%s", b->why);
-        rc = EXIT_FAILURE;
-    }
+    if (b->plan.histogram && bench_histogram(b, b->plan.histogram, b->why, sizeof(b->why)) != 0)
+        rc = say(&subcommand_latency, "%s", b->why);
     if (b->cancelled && rc == EXIT_SUCCESS)
         say(&subcommand_latency, "interrupted; the figures are of what was measured");
     if (b->checked && !b->identical)
         rc = EXIT_FAILURE;
-    if (bench_has(b, BENCH_CUTIN) && !bench_engaged(b) && !b->cancelled && !b->broke.broke) {
-        say(&subcommand_latency,
-            "cutin held nobody (%" PRIu64 " cut-ins, %" PRIu64 " holds, %" PRIu64
-            " gates): the figures do not show its effect",
-            b->engagement.cut_ins, b->engagement.holds, b->engagement.gates);
-        rc = EXIT_FAILURE;
-    }
+    if (bench_has(b, BENCH_CUTIN) && !bench_engaged(b) && !b->cancelled && !b->broke.broke)
+        rc = say(&subcommand_latency,
+                 "cutin held nobody (%" PRIu64 " cut-ins, %" PRIu64 " holds, %" PRIu64
+                 " gates): the figures do not show its effect",
+                 b->engagement.cut_ins, b->engagement.holds, b->engagement.gates);
     return rc;
 }
 
@@ -150,10 +145,8 @@ static int latency(int argc, char **argv)
     if (preset >= 0)
         bench.plan.preset = &presets[preset];
     check(&bench.plan);
-    if (bench.plan.plot && plot_check(bench.plan.plot, bench.why, sizeof(bench.why)) != 0) {
-        say(&subcommand_latency, "%s", bench.why);
-        return EXIT_FAILURE;
-    }
+    if (bench.plan.plot && plot_check(bench.plan.plot, bench.why, sizeof(bench.why)) != 0)
+        return say(&subcommand_latency, "%s", bench.why);
     if (output_check(&subcommand_latency, bench.plan.histogram) != 0 ||
         (bench.plan.break_us > 0 && output_check(&subcommand_latency, bench.plan.break_trace) != 0))
         return EXIT_FAILURE;
@@ -162,9 +155,7 @@ static int latency(int argc, char **argv)
     if (attach.who)
         return attach_run(&attach, argc, argv);
     rc = bench_run(&bench);
-    if (rc != 0)
-        say(&subcommand_latency, "%s", bench.why);
-    rc = rc == 0 ? report(&bench, argc, argv) : EXIT_FAILURE;
+    rc = rc == 0 ? report(&bench, argc, argv) : say(&subcommand_latency, "%s", bench.why);
     bench_free(&bench);
     return rc;
 }

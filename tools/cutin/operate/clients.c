@@ -6,7 +6,9 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <math.h>
 #include <pwd.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -122,7 +124,8 @@ static bool read_arguments(const struct client_row *row, char *out, size_t size)
     return n > 0;
 }
 
-void clients_command(const struct client_row *row, char *out, size_t size)
+/* Processes of other users only by their name: their arguments are nobody's business. */
+static void command_of(const struct client_row *row, char *out, size_t size)
 {
     char name[PAGE_NAME + 1];
     bool mine = row->uid == geteuid() || geteuid() == 0;
@@ -137,7 +140,7 @@ void clients_command(const struct client_row *row, char *out, size_t size)
 
 /* ---- figures -------------------------------------------------------------------------------- */
 
-static const struct client_row *find(const struct clients *c, uint64_t id)
+const struct client_row *clients_find(const struct clients *c, uint64_t id)
 {
     for (size_t i = 0; c && i < c->n; i++)
         if (c->rows[i].id == id)
@@ -172,8 +175,8 @@ static struct quantiles quantiles_of(const uint32_t now[HISTOGRAM_BUCKETS],
         between[i] = now[i] - (before ? before[i] : 0);
     return (struct quantiles){
         .count = histogram_count(between),
-        .p50_ns = histogram_quantile_ns(between, 0.5),
-        .p99_ns = histogram_quantile_ns(between, 0.99),
+        .p50_ns = (double)histogram_quantile_ns(between, 0.5),
+        .p99_ns = (double)histogram_quantile_ns(between, 0.99),
     };
 }
 
@@ -186,7 +189,7 @@ static double rate(uint64_t now, uint64_t before, double seconds)
 void clients_figures(const struct client_row *now, const struct clients *before,
                      struct activity_figures *out)
 {
-    const struct client_row *then = find(before, now->id);
+    const struct client_row *then = clients_find(before, now->id);
     struct sums a = sum_devices(then), b = sum_devices(now);
     double s = (double)(now->age_ms - (then ? then->age_ms : 0)) / 1e3;
 
@@ -195,8 +198,8 @@ void clients_figures(const struct client_row *now, const struct clients *before,
         .gpu_share = rate(b.gpu_ns, a.gpu_ns, s) / 1e9,
         .kernels_per_s = rate(b.kernels, a.kernels, s),
         .holds_per_s = rate(b.holds, a.holds, s),
-        .in_flight = b.in_flight,
-        .buffered = b.buffered,
+        .in_flight = (double)b.in_flight,
+        .buffered = (double)b.buffered,
         .hold = quantiles_of(now->hold_times, then ? then->hold_times : NULL),
         .preemption = quantiles_of(now->preemption_times, then ? then->preemption_times : NULL),
     };
@@ -211,14 +214,16 @@ struct line {
 
 enum { CELL = 64 };
 
-static void time_cell(char out[CELL], const struct quantiles *q, uint64_t ns)
+/* A figure, or a time where there is no format. */
+static void cell_figure(double value, const char *format, char out[CELL])
 {
-    if (q->count == 0)
+    if (format)
+        snprintf(out, CELL, format, value);
+    else if (value <= 0)
         snprintf(out, CELL, "-");
-    else if (ns < 10000000)
-        snprintf(out, CELL, "%" PRIu64 "us", ns / 1000);
     else
-        snprintf(out, CELL, "%" PRIu64 "ms", ns / 1000000);
+        snprintf(out, CELL, value < 1e7 ? "%.0fus" : "%.0fms",
+                 floor(value / (value < 1e7 ? 1e3 : 1e6)));
 }
 
 static void cell_pid(const struct line *l, char out[CELL])
@@ -249,53 +254,13 @@ static void cell_state(const struct line *l, char out[CELL])
 {
     snprintf(out, CELL, "%s",
              l->row->stopped  ? "stopped"
-             : l->row->paused ? (l->figures.in_flight ? "pausing" : "paused")
+             : l->row->paused ? (l->figures.in_flight > 0 ? "pausing" : "paused")
                               : state_name(l->row));
 }
 
 static void cell_gpu(const struct line *l, char out[CELL])
 {
     snprintf(out, CELL, "%.1f", l->figures.gpu_share * 100);
-}
-
-static void cell_kernels(const struct line *l, char out[CELL])
-{
-    snprintf(out, CELL, "%.0f", l->figures.kernels_per_s);
-}
-
-static void cell_flight(const struct line *l, char out[CELL])
-{
-    snprintf(out, CELL, "%" PRIu64, l->figures.in_flight);
-}
-
-static void cell_buffered(const struct line *l, char out[CELL])
-{
-    snprintf(out, CELL, "%" PRIu64, l->figures.buffered);
-}
-
-static void cell_holds(const struct line *l, char out[CELL])
-{
-    snprintf(out, CELL, "%.1f", l->figures.holds_per_s);
-}
-
-static void cell_hold50(const struct line *l, char out[CELL])
-{
-    time_cell(out, &l->figures.hold, l->figures.hold.p50_ns);
-}
-
-static void cell_hold99(const struct line *l, char out[CELL])
-{
-    time_cell(out, &l->figures.hold, l->figures.hold.p99_ns);
-}
-
-static void cell_preemption50(const struct line *l, char out[CELL])
-{
-    time_cell(out, &l->figures.preemption, l->figures.preemption.p50_ns);
-}
-
-static void cell_preemption99(const struct line *l, char out[CELL])
-{
-    time_cell(out, &l->figures.preemption, l->figures.preemption.p99_ns);
 }
 
 /* Who has held it for the longest time, on whatever device; `+`: and others. */
@@ -353,20 +318,23 @@ static void cell_command(const struct line *l, char out[CELL])
     char command[1024];
     size_t start = 0;
 
-    clients_command(l->row, command, sizeof(command));
+    command_of(l->row, command, sizeof(command));
     for (size_t i = 0; command[i] && command[i] != ' '; i++)
         if (command[i] == '/')
             start = i + 1;
     snprintf(out, CELL, "%.*s", CELL - 1, command + start);
 }
 
-/* A negative width is flush left. */
+/* A negative width is flush left. Where there is no function, a figure of the process. */
 static const struct column {
     const char *title;
     int width;
     void (*cell)(const struct line *l, char out[CELL]);
     int leaves; /* as the first, the second, ... where the line is too long; 0: never */
+    size_t figure;
+    const char *format; /* NULL: a time */
 } columns[] = {
+#define FIGURE(member) offsetof(struct activity_figures, member)
     {"PID", 7, cell_pid},
     {"USER", -8, cell_user, 10},
     {"LEVEL", -7, cell_level},
@@ -374,17 +342,18 @@ static const struct column {
     {"STATE", -7, cell_state},
     {DEVICE, -10, cell_device},
     {"GPU%", 6, cell_gpu},
-    {"KERN/S", 7, cell_kernels, 7},
-    {"FLIGHT", 6, cell_flight, 2},
-    {"BUFFER", 6, cell_buffered, 4},
-    {"HOLD/S", 7, cell_holds, 8},
-    {"HOLD50", 7, cell_hold50, 5},
-    {"HOLD99", 7, cell_hold99, 11},
-    {"PRE50", 7, cell_preemption50, 3},
-    {"PRE99", 7, cell_preemption99, 9},
+    {"KERN/S", 7, NULL, 7, FIGURE(kernels_per_s), "%.0f"},
+    {"FLIGHT", 6, NULL, 2, FIGURE(in_flight), "%.0f"},
+    {"BUFFER", 6, NULL, 4, FIGURE(buffered), "%.0f"},
+    {"HOLD/S", 7, NULL, 8, FIGURE(holds_per_s), "%.1f"},
+    {"HOLD50", 7, NULL, 5, FIGURE(hold.p50_ns), NULL},
+    {"HOLD99", 7, NULL, 11, FIGURE(hold.p99_ns), NULL},
+    {"PRE50", 7, NULL, 3, FIGURE(preemption.p50_ns), NULL},
+    {"PRE99", 7, NULL, 9, FIGURE(preemption.p99_ns), NULL},
     {"HELD BY", -12, cell_held},
     {"WAITS IN", -14, cell_waiting, 6},
     {"COMMAND", 0, cell_command},
+#undef FIGURE
 };
 enum { COLUMNS = sizeof(columns) / sizeof(columns[0]), COMMAND_WIDTH = 20 };
 
@@ -427,37 +396,47 @@ uint32_t clients_columns(const struct clients *c, int width)
     return shown;
 }
 
-/* `l` NULL: the titles. */
-static int print_line(uint32_t shown, const struct line *l, char out[CLIENTS_LINE])
+static void cell_make(const struct column *c, const struct line *l, char out[CELL])
 {
+    if (!l->row)
+        snprintf(out, CELL, "%s", c->title);
+    else if (c->cell)
+        c->cell(l, out);
+    else
+        cell_figure(*(const double *)(const void *)((const char *)&l->figures + c->figure),
+                    c->format, out);
+}
+
+void clients_line(uint32_t shown, const struct client_row *row, const struct clients *before,
+                  char out[CLIENTS_LINE])
+{
+    struct line l = {.row = row};
     size_t used = 0;
 
+    if (row)
+        clients_figures(row, before, &l.figures);
     for (size_t i = 0; i < COLUMNS && used < CLIENTS_LINE; i++) {
         char cell[CELL];
 
         if (!(shown & 1u << i))
             continue;
-        snprintf(cell, sizeof(cell), "%s", columns[i].title);
-        if (l)
-            columns[i].cell(l, cell);
+        cell_make(&columns[i], &l, cell);
         used += (size_t)snprintf(out + used, CLIENTS_LINE - used, "%s%*s", used ? " " : "",
                                  columns[i].width, cell);
     }
-    return (int)(used < CLIENTS_LINE ? used : CLIENTS_LINE - 1);
 }
 
-int clients_header(uint32_t shown, char out[CLIENTS_LINE])
+void clients_print(const struct clients *c, const struct clients *before)
 {
-    return print_line(shown, NULL, out);
-}
+    uint32_t shown = clients_columns(c, CLIENTS_LINE);
+    char line[CLIENTS_LINE];
 
-int clients_line(uint32_t shown, const struct client_row *row, const struct clients *before,
-                 char out[CLIENTS_LINE])
-{
-    struct line l = {.row = row};
-
-    clients_figures(row, before, &l.figures);
-    return print_line(shown, &l, out);
+    clients_line(shown, NULL, NULL, line);
+    puts(line);
+    for (size_t i = 0; i < c->n; i++) {
+        clients_line(shown, &c->rows[i], before, line);
+        puts(line);
+    }
 }
 
 /* ---- who waits for whom ---------------------------------------------------------------------- */
@@ -519,8 +498,8 @@ static json_t *device_json(const struct client_device_row *device)
 static json_t *quantiles_json(const struct quantiles *q)
 {
     return json_pack("{s:I, s:o, s:o}", "count", (json_int_t)q->count, "p50",
-                     q->count ? json_real((double)q->p50_ns / 1e3) : json_null(), "p99",
-                     q->count ? json_real((double)q->p99_ns / 1e3) : json_null());
+                     q->count ? json_real(q->p50_ns / 1e3) : json_null(), "p99",
+                     q->count ? json_real(q->p99_ns / 1e3) : json_null());
 }
 
 static json_t *figures_json(const struct client_row *row, const struct clients *before)
@@ -541,7 +520,7 @@ static json_t *identity_json(const struct client_row *row)
 
     name_of(row, name);
     user_of(row, user, sizeof(user));
-    clients_command(row, command, sizeof(command));
+    command_of(row, command, sizeof(command));
     return json_pack("{s:I, s:i, s:I, s:s, s:s, s:s, s:s, s:s, s:I, s:s, s:b, s:b, s:b}", "id",
                      (json_int_t)row->id, "pid", (int)row->pid, "uid", (json_int_t)row->uid, "user",
                      user, "name", name, "command", command, "level", level_name(row->level),

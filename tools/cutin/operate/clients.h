@@ -26,29 +26,30 @@ struct activity_figures {
     double
         gpu_share; /* of one GPU's time; more than 1 where there are several, or streams overlap */
     double kernels_per_s, holds_per_s;
-    uint64_t in_flight, buffered; /* now */
+    double in_flight, buffered; /* now */
     struct quantiles {
-        uint64_t count, p50_ns, p99_ns; /* 0 where there are none */
+        uint64_t count;
+        double p50_ns, p99_ns; /* 0 where there are none */
     } hold, preemption;
 };
 
+/* The process of this id; NULL: there is none. */
+const struct client_row *clients_find(const struct clients *c, uint64_t id);
 /* `before`: an earlier reading; NULL, or one without this process: since it came. */
 void clients_figures(const struct client_row *now, const struct clients *before,
                      struct activity_figures *out);
 
 /* The columns that fit into so many characters, as bits; the device's where there are several. */
 uint32_t clients_columns(const struct clients *c, int width);
-/* The line above the table, and a line of it, without newline. Returns the length. */
+/* A line of the table, or the one above it where `row` is NULL, without newline. */
 enum { CLIENTS_LINE = 256 };
-int clients_header(uint32_t columns, char line[CLIENTS_LINE]);
-int clients_line(uint32_t columns, const struct client_row *row, const struct clients *before,
-                 char line[CLIENTS_LINE]);
+void clients_line(uint32_t columns, const struct client_row *row, const struct clients *before,
+                  char line[CLIENTS_LINE]);
+/* The whole table on stdout. */
+void clients_print(const struct clients *c, const struct clients *before);
 /* What processes that work on one GPU with kernels of others should know: for each kernel of a
  * lower level there that waits for I/O of its own, a line. */
 void clients_waits(const struct clients *c, void (*say)(const char *line));
-/* Processes of other users only by their name: their arguments are nobody's business. */
-void clients_command(const struct client_row *row, char *out, size_t size);
-
 /* {"clients": [...]}. NULL: no memory. */
 json_t *clients_json(const struct clients *now, const struct clients *before);
 

@@ -49,21 +49,18 @@ static int failed(const struct subcommand *cmd, struct control_target target, in
 {
     switch (rc) {
     case -ESRCH:
-        say(cmd, "no process %d under cutin; `cutin list` shows those that are", (int)target.pid);
-        return EXIT_FAILURE;
+        return say(cmd, "no process %d under cutin; `cutin list` shows those that are",
+                   (int)target.pid);
     case -EPERM:
-        say(cmd,
-            "not permitted: process %d is another user's, or the level is above what you may have; "
-            "`control` and the levels under [allow] in cutind.conf say who may",
-            (int)target.pid);
-        return EXIT_FAILURE;
+        return say(cmd,
+                   "not permitted: process %d is another user's, or the level is above what you "
+                   "may have; `control` and the levels under [allow] in cutind.conf say who may",
+                   (int)target.pid);
     case -EOPNOTSUPP:
-        say(cmd,
-            "process %d came as rt: its streams have no queues; start it at a lower level and "
-            "raise "
-            "it with `cutin set --priority rt`",
-            (int)target.pid);
-        return EXIT_FAILURE;
+        return say(cmd,
+                   "process %d came as rt: its streams have no queues; start it at a lower level "
+                   "and raise it with `cutin set --priority rt`",
+                   (int)target.pid);
     default:
         return daemon_failed(cmd, socket_path, rc);
     }
@@ -252,17 +249,14 @@ static int list_policies(void)
 
 static int policy_failed(const char *name, int rc)
 {
-    if (rc == -EPERM) {
-        say(&subcommand_policy,
-            "not permitted: the policy is for root, the daemon's user and those under `control` in "
-            "cutind.conf");
-        return EXIT_FAILURE;
-    }
+    if (rc == -EPERM)
+        return say(&subcommand_policy,
+                   "not permitted: the policy is for root, the daemon's user and those under "
+                   "`control` in cutind.conf");
     /* The same error for no such policy and no such socket: ask whether there is a daemon. */
     if (rc != -ENOENT || !name || daemon_probe(socket_path) != 0)
         return daemon_failed(&subcommand_policy, socket_path, rc);
-    say(&subcommand_policy, "there is no policy %s; `cutin policy --list` shows all", name);
-    return EXIT_FAILURE;
+    return say(&subcommand_policy, "there is no policy %s; `cutin policy --list` shows all", name);
 }
 
 static int policy(int argc, char **argv)

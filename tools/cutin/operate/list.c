@@ -5,71 +5,42 @@
 #include "tools/cutin/subcommand.h"
 #include "tools/cutin/daemon.h"
 
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { OPT_SOCKET, OPT_JSON };
+static const char *socket_path;
+static bool json;
 
 static const struct option_row options[] = {
-    [OPT_SOCKET] = {"socket", "PATH", "the daemon's socket"},
-    [OPT_JSON] = {"json", NULL, "one JSON object on stdout"},
+    {"socket", "PATH", "the daemon's socket", TAKE_TEXT(socket_path)},
+    {"json", NULL, "one JSON object on stdout", TAKE_FLAG(json)},
     {0},
 };
-
-static int print_json(const struct clients *clients)
-{
-    json_t *root = clients_json(clients, NULL);
-    int rc = root && json_dumpf(root, stdout, JSON_INDENT(2)) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-
-    putchar('\n');
-    json_decref(root);
-    return rc;
-}
 
 static void print_line(const char *line)
 {
     puts(line);
 }
 
-static int print_table(const struct clients *clients)
-{
-    char line[CLIENTS_LINE];
-    uint32_t columns;
-
-    if (clients->n == 0) {
-        puts("no process runs under cutin");
-        return EXIT_SUCCESS;
-    }
-    columns = clients_columns(clients, CLIENTS_LINE);
-    clients_header(columns, line);
-    puts(line);
-    for (size_t i = 0; i < clients->n; i++) {
-        clients_line(columns, &clients->rows[i], NULL, line);
-        puts(line);
-    }
-    clients_waits(clients, print_line);
-    return EXIT_SUCCESS;
-}
-
 static int list(int argc, char **argv)
 {
-    const char *socket = daemon_socket();
     struct clients clients;
-    bool json = false;
-    int row, rc;
+    int rc;
 
-    while ((row = options_next(&subcommand_list, argc, argv)) != OPTIONS_END) {
-        if (row == OPT_SOCKET)
-            socket = optarg;
-        else
-            json = true;
-    }
+    socket_path = daemon_socket();
+    options_read(&subcommand_list, argc, argv);
     options_no_operands(&subcommand_list, argc, argv);
-    rc = clients_get(socket, &clients);
+    rc = clients_get(socket_path, &clients);
     if (rc != 0)
-        return daemon_failed(&subcommand_list, socket, rc);
-    rc = json ? print_json(&clients) : print_table(&clients);
+        return daemon_failed(&subcommand_list, socket_path, rc);
+    if (json) {
+        rc = print_object(clients_json(&clients, NULL), 0);
+    } else if (clients.n == 0) {
+        puts("no process runs under cutin");
+    } else {
+        clients_print(&clients, NULL);
+        clients_waits(&clients, print_line);
+    }
     clients_free(&clients);
     return rc;
 }

@@ -10,7 +10,6 @@
 #include "tools/cutin/progress.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <ncurses.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,107 +19,53 @@
 
 #include "scheduler/wire/control.h"
 
-enum { OPT_SOCKET, OPT_INTERVAL, OPT_ONCE, OPT_JSON };
-
-static const struct option_row options[] = {
-    [OPT_SOCKET] = {"socket", "PATH", "the daemon's socket"},
-    [OPT_INTERVAL] = {"interval", "SECONDS", "time between two readings, 0.1 to 3600 (1)"},
-    [OPT_ONCE] = {"once", NULL, "print one table on stdout and exit"},
-    [OPT_JSON] = {"json", NULL, "JSON on stdout, one object per interval and line"},
-    {0},
-};
-
-struct settings {
+static struct settings {
     const char *socket;
     double interval;
     bool once, json;
+} given = {.interval = 1};
+
+static const struct option_row options[] = {
+    {"socket", "PATH", "the daemon's socket", TAKE_TEXT(given.socket)},
+    {"interval", "SECONDS", "time between two readings, 0.1 to 3600 (1)",
+     TAKE_DECIMAL(given.interval, 0.1, 3600)},
+    {"once", NULL, "print one table on stdout and exit", TAKE_FLAG(given.once)},
+    {"json", NULL, "JSON on stdout, one object per interval and line", TAKE_FLAG(given.json)},
+    {0},
 };
 
-static void parse(struct settings *s, int argc, char **argv)
+/* High levels first, then who uses the GPU most. */
+static int compare(const void *a, const void *b, void *before)
 {
-    int row;
+    const struct client_row *x = a, *y = b;
+    struct activity_figures f, g;
 
-    *s = (struct settings){.socket = daemon_socket(), .interval = 1};
-    while ((row = options_next(&subcommand_top, argc, argv)) != OPTIONS_END) {
-        switch (row) {
-        case OPT_SOCKET:
-            s->socket = optarg;
-            break;
-        case OPT_INTERVAL:
-            s->interval = options_decimal(&subcommand_top, row, optarg, 0.1, 3600);
-            break;
-        case OPT_ONCE:
-            s->once = true;
-            break;
-        case OPT_JSON:
-            s->json = true;
-            break;
-        }
-    }
-    options_no_operands(&subcommand_top, argc, argv);
+    if (x->level != y->level)
+        return x->level < y->level ? 1 : -1;
+    clients_figures(x, before, &f);
+    clients_figures(y, before, &g);
+    if (f.gpu_share != g.gpu_share)
+        return f.gpu_share < g.gpu_share ? 1 : -1;
+    return x->id < y->id ? -1 : 1;
 }
 
-/* ---- order ---------------------------------------------------------------------------------- */
-
-struct place {
-    const struct client_row *row;
-    double gpu_share;
-};
-
-static int compare(const void *a, const void *b)
+static void sort(struct clients *now, struct clients *before)
 {
-    const struct place *x = a, *y = b;
-
-    if (x->row->level != y->row->level)
-        return x->row->level < y->row->level ? 1 : -1;
-    if (x->gpu_share != y->gpu_share)
-        return x->gpu_share < y->gpu_share ? 1 : -1;
-    return x->row->id < y->row->id ? -1 : 1;
-}
-
-/* High levels first, then who uses the GPU most. NULL: no memory. */
-static struct place *sorted(const struct clients *now, const struct clients *before)
-{
-    struct place *places = calloc(now->n + 1, sizeof(*places));
-
-    for (size_t i = 0; places && i < now->n; i++) {
-        struct activity_figures f;
-
-        clients_figures(&now->rows[i], before, &f);
-        places[i] = (struct place){&now->rows[i], f.gpu_share};
-    }
-    if (places)
-        qsort(places, now->n, sizeof(*places), compare);
-    return places;
+    if (now->n)
+        qsort_r(now->rows, now->n, sizeof(*now->rows), compare, before);
 }
 
 /* ---- on stdout ------------------------------------------------------------------------------ */
 
-static int print_json(const struct clients *now, const struct clients *before, size_t flags)
+/* 0, or -errno: nobody reads it any more. */
+static int print(const struct settings *s, struct clients *now, struct clients *before)
 {
-    json_t *root = clients_json(now, before);
-    int rc = root && json_dumpf(root, stdout, flags) == 0 ? 0 : -ENOMEM;
-
-    putchar('\n');
-    json_decref(root);
-    return rc == 0 && fflush(stdout) != 0 ? -errno : rc;
-}
-
-static int print_table(const struct clients *now, const struct clients *before)
-{
-    struct place *places = sorted(now, before);
-    uint32_t columns = clients_columns(now, CLIENTS_LINE);
-    char line[CLIENTS_LINE];
-
-    if (!places)
-        return -ENOMEM;
-    clients_header(columns, line);
-    puts(line);
-    for (size_t i = 0; i < now->n; i++) {
-        clients_line(columns, places[i].row, before, line);
-        puts(line);
-    }
-    free(places);
+    if (s->json)
+        return print_object(clients_json(now, before), s->once ? 0 : JSON_COMPACT) == EXIT_SUCCESS
+                   ? 0
+                   : -EIO;
+    sort(now, before);
+    clients_print(now, before);
     return fflush(stdout) != 0 ? -errno : 0;
 }
 
@@ -134,8 +79,7 @@ static int stream(const struct settings *s)
         rc = clients_get(s->socket, &now);
         if (rc != 0)
             break;
-        rc = s->json ? print_json(&now, &before, s->once ? JSON_INDENT(2) : JSON_COMPACT)
-                     : print_table(&now, &before);
+        rc = print(s, &now, &before);
         clients_free(&before);
         before = now;
         now = (struct clients){0};
@@ -164,24 +108,23 @@ static void draw_summary(const struct settings *s, const struct clients *now)
              clock, now->n, held, policy, s->interval);
 }
 
-static void draw_table(const struct clients *now, const struct clients *before)
+static void draw_table(struct clients *now, struct clients *before)
 {
-    struct place *places = sorted(now, before);
     uint32_t columns = clients_columns(now, COLS);
     char line[CLIENTS_LINE];
 
-    clients_header(columns, line);
+    sort(now, before);
+    clients_line(columns, NULL, NULL, line);
     attron(A_REVERSE);
     mvprintw(2, 0, "%-*.*s", COLS, COLS, line);
     attroff(A_REVERSE);
-    for (size_t i = 0; places && i < now->n && (int)i + 3 < LINES; i++) {
-        clients_line(columns, places[i].row, before, line);
-        if (places[i].row->held)
+    for (size_t i = 0; i < now->n && (int)i + 3 < LINES; i++) {
+        clients_line(columns, &now->rows[i], before, line);
+        if (now->rows[i].held)
             attron(A_DIM);
         mvprintw((int)i + 3, 0, "%.*s", COLS, line);
         attroff(A_DIM);
     }
-    free(places);
 }
 
 /* A daemon that goes may come back: that is no reason to leave. */
@@ -190,8 +133,7 @@ static void draw_failure(const struct settings *s, int error)
     mvprintw(0, 0, "cutin top: %s does not answer (%s)   q: quit", s->socket, strerror(-error));
 }
 
-static void draw(const struct settings *s, const struct clients *now, const struct clients *before,
-                 int error)
+static void draw(const struct settings *s, struct clients *now, struct clients *before, int error)
 {
     erase();
     if (error) {
@@ -225,9 +167,8 @@ static int screen(const struct settings *s)
     terminal = newterm(NULL, stdout, stdin);
     if (!terminal) {
         clients_free(&now);
-        say(&subcommand_top, "the terminal (TERM=%s) is not known here; try --once",
-            getenv("TERM"));
-        return EXIT_FAILURE;
+        return say(&subcommand_top, "the terminal (TERM=%s) is not known here; try --once",
+                   getenv("TERM"));
     }
     cbreak();
     noecho();
@@ -253,16 +194,14 @@ static int screen(const struct settings *s)
 
 static int top(int argc, char **argv)
 {
-    struct settings s;
-
-    parse(&s, argc, argv);
-    if (s.once || s.json)
-        return stream(&s);
-    if (!isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO)) {
-        say(&subcommand_top, "this is no terminal; try --once, or --json");
-        return EXIT_FAILURE;
-    }
-    return screen(&s);
+    given.socket = daemon_socket();
+    options_read(&subcommand_top, argc, argv);
+    options_no_operands(&subcommand_top, argc, argv);
+    if (given.once || given.json)
+        return stream(&given);
+    if (!isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO))
+        return say(&subcommand_top, "this is no terminal; try --once, or --json");
+    return screen(&given);
 }
 
 const struct subcommand subcommand_top = {

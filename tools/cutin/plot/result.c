@@ -177,10 +177,8 @@ int result_give(const struct subcommand *cmd, json_t *root, bool json, const cha
     int rc = json && result_print(root, stdout) != 0 ? EXIT_FAILURE : EXIT_SUCCESS;
     char why[512];
 
-    if (plot && plot_write(root, plot, why, sizeof(why)) != 0) {
-        say(cmd, "%s", why);
-        rc = EXIT_FAILURE;
-    }
+    if (plot && plot_write(root, plot, why, sizeof(why)) != 0)
+        rc = say(cmd, "%s", why);
     json_decref(root);
     return fflush(stdout) == 0 ? rc : EXIT_FAILURE;
 }

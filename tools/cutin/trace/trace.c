@@ -175,13 +175,10 @@ static int merge(void *user, char *const *paths, size_t n)
 
 static int run(struct plan *p, char *const argv[])
 {
-    const char *set[] = {"CUTIN_TRACE_KEEP",
-                         "newest",
-                         "CUTIN_TRACE_RECORDS",
-                         p->records,
-                         p->level ? "CUTIN_PRIORITY" : NULL,
-                         p->level,
-                         NULL};
+    const struct variable set[] = {{"CUTIN_TRACE_KEEP", "newest"},
+                                   {"CUTIN_TRACE_RECORDS", p->records},
+                                   {"CUTIN_PRIORITY", p->level},
+                                   {0}};
     struct child_plan plan = {.set = set,
                               .sim = p->sim,
                               .daemon = !p->no_daemon,

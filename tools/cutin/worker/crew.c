@@ -49,40 +49,37 @@ int worker_prepare(struct worker *w, const char *role, uint32_t capacity)
     return 0;
 }
 
-/* Room for what a block of samples leaves; with times only the first records are kept, so for
- * all. */
-static int set_trace(const struct worker_environment *env)
-{
-    if (env->device_log && setenv("SIMGPU_LOG", env->device_log, 1) != 0)
-        return -ENOMEM;
-    if (setenv("CUTIN_TRACE", env->trace, 1) != 0 ||
-        setenv("CUTIN_TRACE_KEEP", env->timed ? "first" : "newest", 1) != 0 ||
-        setenv("CUTIN_TRACE_RECORDS", env->timed ? "1048576" : "262144", 1) != 0)
-        return -ENOMEM;
-    return 0;
-}
-
 int worker_environment_set(const struct worker_environment *env, const char *priority)
 {
+    const struct variable best_effort[] = {
+        {"CUTIN_GATES", env->gates},
+        {"CUTIN_GRAPH_GATES", env->graph_gates},
+        {"CUTIN_DEPTH", getenv("CUTIN_DEPTH") ? NULL : env->depth},
+        {"CUTIN_BUDGET_US", getenv("CUTIN_BUDGET_US") ? NULL : env->budget_us},
+        {0},
+    };
+    /* Room for what a block of samples leaves; with times only the first records are kept, so for
+     * all. */
+    const struct variable traced[] = {
+        {"SIMGPU_LOG", env->device_log},
+        {"CUTIN_TRACE", env->trace},
+        {"CUTIN_TRACE_KEEP", env->timed ? "first" : "newest"},
+        {"CUTIN_TRACE_RECORDS", env->timed ? "1048576" : "262144"},
+        {0},
+    };
+    const struct variable under[] = {
+        {"CUTIN_PRIORITY", priority}, {"CUTIN_PROFILE", "off"}, {"CUTIN_SOCKET", env->socket}, {0}};
     int rc = environment_remove_preload("libcutin.so");
 
-    if (rc == 0 && env->simulator)
-        rc = environment_simulate(env->simulator);
-    if (rc == 0 && env->simulator && setenv("SIMGPU_ID", env->sim_id, 1) != 0)
-        rc = -ENOMEM;
-    if (rc != 0 || !env->library)
-        return rc;
-    if (strcmp(priority, "be") == 0 &&
-        ((env->gates && setenv("CUTIN_GATES", env->gates, 1) != 0) ||
-         (env->depth && setenv("CUTIN_DEPTH", env->depth, 0) != 0) ||
-         (env->budget_us && setenv("CUTIN_BUDGET_US", env->budget_us, 0) != 0) ||
-         (env->graph_gates && setenv("CUTIN_GRAPH_GATES", env->graph_gates, 1) != 0)))
-        return -ENOMEM;
-    if (setenv("CUTIN_PRIORITY", priority, 1) != 0 || setenv("CUTIN_PROFILE", "off", 1) != 0 ||
-        setenv("CUTIN_SOCKET", env->socket, 1) != 0)
-        return -ENOMEM;
-    rc = env->trace ? set_trace(env) : 0;
-    return rc == 0 ? environment_prepend("LD_PRELOAD", env->library) : rc;
+    if (rc == 0 && env->library && strcmp(priority, "be") == 0)
+        rc = environment_set(best_effort);
+    if (rc == 0 && env->library && env->trace)
+        rc = environment_set(traced);
+    if (rc == 0)
+        rc = environment_set((struct variable[]){{"SIMGPU_ID", env->sim_id}, {0}});
+    if (rc == 0 && env->library)
+        rc = environment_set(under);
+    return rc == 0 ? environment_under(env->library, env->simulator) : rc;
 }
 
 pid_t worker_fork(void)

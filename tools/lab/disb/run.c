@@ -193,8 +193,9 @@ _Noreturn static void become_worker(struct run *r, uint32_t process)
         env.socket = r->daemon.socket;
     }
     if (worker_environment_set(&env, process == 0 ? "rt" : "be") != 0 ||
-        (inherit && setenv("CUTIN_STREAM_PRIORITY", "inherit", 1) != 0) ||
-        (r->mode->pad && setenv("CUTIN_PAD", "on", 1) != 0) ||
+        environment_set((struct variable[]){{"CUTIN_STREAM_PRIORITY", inherit ? "inherit" : NULL},
+                                            {"CUTIN_PAD", r->mode->pad ? "on" : NULL},
+                                            {0}}) != 0 ||
         (r->fd != DISB_SHARED_FD ? dup2(r->fd, DISB_SHARED_FD) < 0 : fcntl(r->fd, F_SETFD, 0) != 0))
         _exit(EXIT_CANNOT_RUN);
     close_range(DISB_SHARED_FD + 1, ~0U, 0);

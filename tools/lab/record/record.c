@@ -396,15 +396,11 @@ static int save(void *user, char *const *files, size_t n)
 
 static int run(struct plan *p, char *const argv[])
 {
-    const char *set[] = {"CUTIN_TRACE_KEEP",
-                         "first",
-                         "CUTIN_TRACE_RECORDS",
-                         p->records,
-                         "CUTIN_PRIORITY",
-                         "rt",
-                         "CUTIN_SOCKET",
-                         "",
-                         NULL};
+    const struct variable set[] = {{"CUTIN_TRACE_KEEP", "first"},
+                                   {"CUTIN_TRACE_RECORDS", p->records},
+                                   {"CUTIN_PRIORITY", "rt"},
+                                   {"CUTIN_SOCKET", ""},
+                                   {0}};
     struct child_plan plan = {.set = set, .sim = p->sim, .take = save, .user = p};
 
     return child_run(&subcommand_record, &plan, argv);

@@ -135,6 +135,7 @@
     X(alone_untried, "a process counts as alone before anything is known of its work")             \
     X(gate_not_opened, "one gate in 64 is closed while nobody holds")                              \
     X(guard_of_old, "no progress for 100 ms lets all that is buffered in")                         \
+    X(glance_missing, "the dispatcher never looks before the estimate says that it is worth it")   \
     X(guard_each_time, "beside what stands one stream's next command goes each 100 ms")            \
     X(marker_lost, "one marker in eight is never written")                                         \
     X(copy_whole, "a long copy goes as one command")                                               \

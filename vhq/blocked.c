@@ -10,6 +10,7 @@ enum {
     LOOK_MOST_NS = 100 * 1000,
     LOOKS = 32,
     DUE_SLACK_NS = 5 * 1000, /* a due time as near as this has come */
+    GLANCES = 8,             /* one wait of so many has a look half-way */
 };
 
 /* ---- set's lock held, after a look ----------------------------------------------------------- */
@@ -239,7 +240,10 @@ uint64_t blocked_due(struct vhq_set *s, uint32_t load, uint64_t now)
     uint64_t look = now + (alone ? loose_bound_ns(s) / LOOSE_PART : peek(s->budget_us) * NS_PER_US);
     if (first.soonest_ns <= now + DUE_SLACK_NS)
         return due_look(&first, now);
-    return first.soonest_ns < look ? first.soonest_ns : look;
+    uint64_t at = first.soonest_ns < look ? first.soonest_ns : look;
+    /* Who never looks before the estimate says so never learns that some are short. */
+    bool glance = ++s->waits % GLANCES == 0 && !MUTANT(glance_missing);
+    return glance ? now + (at - now) / 2 : at;
 }
 
 /* ---- vHQs whose completion nobody writes down ------------------------------------------------ */

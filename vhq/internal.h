@@ -425,6 +425,7 @@ struct vhq_set {
     uint32_t pace;            /* the same, the least of late */
     _Atomic uint32_t late_ns; /* the dispatcher's thread comes so much later than it asked for */
     uint32_t backoff_ns;
+    uint32_t waits; /* for room, by the clock */
 
     struct vhq_stats past; /* of destroyed vHQs; and cap_lifts */
 };

@@ -486,6 +486,7 @@ static const char *const found_by[] = {
     [MUTANT_alone_untried] = "two_jobs",
     [MUTANT_gate_not_opened] = "one_job_with_gates",
     [MUTANT_guard_of_old] = "long_at_first",
+    [MUTANT_glance_missing] = "turns_in_two_streams",
     [MUTANT_guard_each_time] = "streams_beside_what_stands",
     [MUTANT_marker_lost] = "varying_job_first",
     [MUTANT_copy_whole] = "long_copies",

@@ -43,11 +43,10 @@ static const struct room {
 
     {"examples", "shim/cutin.h cuda.h"},
     {"tools/cutin",
-     "common scheduler/wire shim/lookup/conf.h tools/facts/fact.h tools/simgpu/face/simconfig.h "
-     "cuda.h"},
+     "common scheduler/wire shim/lookup/conf.h tools/facts/fact.h tools/simgpu/face/simconfig.h"},
     {"tools/cutin/statistics", ""},
     {"tools/cutin/operate", "common tools/cutin scheduler/wire scheduler/policy/policy.h"},
-    {"tools/cutin/worker", "tools/cutin examples/kernels_ptx.h"},
+    {"tools/cutin/worker", "tools/cutin tools/facts/driver.h examples/kernels_ptx.h"},
     {"tools/cutin/doctor", "common tools/cutin tools/cutin/statistics/percentiles.h tools/facts "
                            "scheduler/wire shim/lookup/api.def shim/lookup/conf.h "
                            "shim/lookup/misspelt.h cuda.h"},
@@ -59,12 +58,14 @@ static const struct room {
     /* The laboratory stands on cutin's engine; no room of cutin knows it. */
     {"tools/lab", "common tools/cutin tools/cutin/statistics/percentiles.h tools/cutin/plot "
                   "tools/cutin/worker/worker.h tools/cutin/latency/bench_options.h "
-                  "examples/kernels_ptx.h"},
+                  "tools/facts/driver.h examples/kernels_ptx.h"},
     {"tools/lab/disb",
      "tools/lab/lab.h tools/lab/record/workload.h tools/cutin tools/cutin/statistics "
-     "tools/cutin/worker tools/cutin/plot scheduler/wire/socket.h examples/kernels_ptx.h"},
+     "tools/cutin/worker tools/cutin/plot tools/facts/driver.h scheduler/wire/socket.h "
+     "examples/kernels_ptx.h"},
     {"tools/lab/record", "common tools/lab/lab.h tools/cutin tools/cutin/statistics "
-                         "tools/cutin/trace/trace_view.h examples/kernels_ptx.h"},
+                         "tools/cutin/trace/trace_view.h tools/facts/driver.h "
+                         "examples/kernels_ptx.h"},
     {"tools/lab/report", "tools/lab/lab.h tools/cutin tools/cutin/plot"},
     {"tools/lab/predict", "tools/lab/lab.h tools/lab/record/workload.h tools/cutin/statistics"},
     {"tools/packaging", ""},

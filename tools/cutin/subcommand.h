@@ -104,7 +104,8 @@ void options_help(const struct subcommand *cmd);
 /* The program's name, as help texts, lines on stderr and results have it. */
 extern const char *program_name;
 
-/* One object on stdout, indented unless `flags` of jansson's say otherwise. Takes the reference; returns the exit status. */
+/* One object on stdout, indented unless `flags` of jansson's say otherwise. Takes the reference;
+ * returns the exit status. */
 struct json_t;
 int print_object(struct json_t *root, size_t flags);
 /* One line on stderr: "cutin NAME: ...". Returns EXIT_FAILURE, for who ends with it. `fail_usage`

@@ -4,6 +4,7 @@
 #include "gpu.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +12,6 @@
 #include "kernels_ptx.h"
 
 struct gpu gpu;
-
-#define QUOTE(name) #name
 
 const char *gpu_error(CUresult result)
 {
@@ -40,12 +39,13 @@ static void *resolve(const char *name)
 
 void gpu_load(void)
 {
-    gpu.library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (!gpu.library)
-        fact_skip("no CUDA driver (%s); --sim needs none", dlerror());
-#define RESOLVE(name) *(void **)&gpu.name = resolve(QUOTE(name));
-    GPU_FUNCTIONS(RESOLVE)
-#undef RESOLVE
+    char why[256];
+    int rc = driver_load(&gpu.driver, &gpu.library, why, sizeof(why));
+
+    if (rc == -ENOENT)
+        fact_skip("%s", why);
+    if (rc != 0)
+        fact_fail("%s", why);
     *(void **)&gpu.cuCtxCreate_v2 = resolve("cuCtxCreate_v2");
     *(void **)&gpu.cuEventElapsedTime_v1 = resolve("cuEventElapsedTime");
 }

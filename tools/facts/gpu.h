@@ -5,69 +5,18 @@
 #ifndef CUTIN_TOOLS_FACTS_GPU_H
 #define CUTIN_TOOLS_FACTS_GPU_H
 
+#include "driver.h"
 #include "fact.h"
 
-#include <cuda.h>
 #include <stdatomic.h>
 
-/* cuda.h's macros turn the names into the versions that its prototypes are. */
-#define GPU_FUNCTIONS(X)                                                                           \
-    X(cuInit)                                                                                      \
-    X(cuDriverGetVersion)                                                                          \
-    X(cuGetErrorName)                                                                              \
-    X(cuGetErrorString)                                                                            \
-    X(cuDeviceGet)                                                                                 \
-    X(cuDeviceGetName)                                                                             \
-    X(cuDeviceGetAttribute)                                                                        \
-    X(cuDeviceTotalMem)                                                                            \
-    X(cuDevicePrimaryCtxRetain)                                                                    \
-    X(cuCtxSetCurrent)                                                                             \
-    X(cuCtxGetStreamPriorityRange)                                                                 \
-    X(cuCtxSynchronize)                                                                            \
-    X(cuModuleLoadData)                                                                            \
-    X(cuModuleUnload)                                                                              \
-    X(cuModuleGetFunction)                                                                         \
-    X(cuMemAlloc)                                                                                  \
-    X(cuMemFree)                                                                                   \
-    X(cuMemAllocHost)                                                                              \
-    X(cuMemFreeHost)                                                                               \
-    X(cuMemHostAlloc)                                                                              \
-    X(cuMemHostGetDevicePointer)                                                                   \
-    X(cuMemHostRegister)                                                                           \
-    X(cuMemHostUnregister)                                                                         \
-    X(cuMemAllocAsync)                                                                             \
-    X(cuMemFreeAsync)                                                                              \
-    X(cuMemAllocManaged)                                                                           \
-    X(cuMemsetD8)                                                                                  \
-    X(cuMemcpyHtoD)                                                                                \
-    X(cuMemcpyHtoDAsync)                                                                           \
-    X(cuStreamCreate)                                                                              \
-    X(cuStreamCreateWithPriority)                                                                  \
-    X(cuStreamDestroy)                                                                             \
-    X(cuStreamSynchronize)                                                                         \
-    X(cuStreamQuery)                                                                               \
-    X(cuStreamWaitEvent)                                                                           \
-    X(cuStreamWriteValue32)                                                                        \
-    X(cuStreamWaitValue32)                                                                         \
-    X(cuStreamBatchMemOp)                                                                          \
-    X(cuStreamBeginCapture)                                                                        \
-    X(cuStreamEndCapture)                                                                          \
-    X(cuGraphCreate)                                                                               \
-    X(cuGraphAddKernelNode)                                                                        \
-    X(cuGraphAddBatchMemOpNode)                                                                    \
-    X(cuGraphInstantiateWithFlags)                                                                 \
-    X(cuGraphLaunch)                                                                               \
-    X(cuEventCreate)                                                                               \
-    X(cuEventRecord)                                                                               \
-    X(cuEventQuery)                                                                                \
-    X(cuEventSynchronize)                                                                          \
-    X(cuEventDestroy)                                                                              \
-    X(cuLaunchKernel)
-
 struct gpu {
-#define GPU_MEMBER(name) __typeof__(&name) name;
-    GPU_FUNCTIONS(GPU_MEMBER)
-#undef GPU_MEMBER
+    union {
+        struct driver driver;
+        struct {
+            DRIVER_FUNCTIONS(DRIVER_MEMBER)
+        };
+    };
     /* By the names that every driver since 12.0 has, whatever newer ones cuda.h means. */
     CUresult (*cuCtxCreate_v2)(CUcontext *, unsigned int, CUdevice);
     CUresult (*cuEventElapsedTime_v1)(float *, CUevent, CUevent);

@@ -8,7 +8,7 @@
  * simulated GPU its null mode is used: calls cost next to nothing, so that the shim's part shows.
  */
 #include "lab.h"
-#include "tools/cutin/driver.h"
+#include "tools/facts/driver.h"
 #include "kernels_ptx.h"
 #include "tools/cutin/paths.h"
 #include "tools/cutin/statistics/percentiles.h"

@@ -2,7 +2,7 @@
  * worker.c - one worker process of `cutin latency`: best effort or real time.
  */
 #include "worker.h"
-#include "tools/cutin/driver.h"
+#include "tools/facts/driver.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -7,7 +7,7 @@
  * launch call until its kernel begins: an event behind it tells when it ended on the device.
  */
 #include "disb.h"
-#include "tools/cutin/driver.h"
+#include "tools/facts/driver.h"
 #include "kernels_ptx.h"
 #include "tools/cutin/nap.h"
 

@@ -8,7 +8,7 @@
 #ifndef CUTIN_TOOLS_LAB_RECORD_PLAYER_H
 #define CUTIN_TOOLS_LAB_RECORD_PLAYER_H
 
-#include "tools/cutin/driver.h"
+#include "tools/facts/driver.h"
 #include "workload.h"
 
 #include <stdbool.h>

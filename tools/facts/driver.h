@@ -1,11 +1,11 @@
 /*
- * driver.h - the CUDA driver as the command's own worker processes use it.
+ * driver.h - the CUDA driver as the processes use it that measure it.
  *
  * Opened at run time: most subcommands need no driver, and what is preloaded in front of it is met
  * the way applications meet it (dlopen, then dlsym).
  */
-#ifndef CUTIN_TOOLS_CUTIN_DRIVER_H
-#define CUTIN_TOOLS_CUTIN_DRIVER_H
+#ifndef CUTIN_TOOLS_FACTS_DRIVER_H
+#define CUTIN_TOOLS_FACTS_DRIVER_H
 
 #include <cuda.h>
 #include <stddef.h>
@@ -15,46 +15,67 @@
 #define DRIVER_FUNCTIONS(X)                                                                        \
     X(cuInit)                                                                                      \
     X(cuDriverGetVersion)                                                                          \
+    X(cuGetErrorName)                                                                              \
     X(cuGetErrorString)                                                                            \
     X(cuDeviceGet)                                                                                 \
     X(cuDeviceGetName)                                                                             \
     X(cuDeviceGetAttribute)                                                                        \
+    X(cuDeviceTotalMem)                                                                            \
     X(cuDevicePrimaryCtxRetain)                                                                    \
     X(cuDevicePrimaryCtxRelease)                                                                   \
     X(cuCtxSetCurrent)                                                                             \
+    X(cuCtxGetStreamPriorityRange)                                                                 \
+    X(cuCtxSynchronize)                                                                            \
     X(cuModuleLoadData)                                                                            \
+    X(cuModuleUnload)                                                                              \
     X(cuModuleGetFunction)                                                                         \
-    X(cuMemAlloc)                                                                                  \
-    X(cuMemAllocHost)                                                                              \
-    X(cuMemFree)                                                                                   \
-    X(cuMemFreeHost)                                                                               \
-    X(cuMemcpyDtoDAsync)                                                                           \
-    X(cuMemsetD8Async)                                                                             \
     X(cuFuncSetAttribute)                                                                          \
     X(cuOccupancyMaxActiveBlocksPerMultiprocessor)                                                 \
+    X(cuMemAlloc)                                                                                  \
+    X(cuMemFree)                                                                                   \
+    X(cuMemAllocHost)                                                                              \
+    X(cuMemFreeHost)                                                                               \
+    X(cuMemHostAlloc)                                                                              \
+    X(cuMemHostGetDevicePointer)                                                                   \
+    X(cuMemHostRegister)                                                                           \
+    X(cuMemHostUnregister)                                                                         \
+    X(cuMemAllocAsync)                                                                             \
+    X(cuMemFreeAsync)                                                                              \
+    X(cuMemAllocManaged)                                                                           \
+    X(cuMemsetD8)                                                                                  \
+    X(cuMemcpyHtoD)                                                                                \
     X(cuMemcpyHtoDAsync)                                                                           \
+    X(cuMemcpyDtoDAsync)                                                                           \
+    X(cuMemsetD8Async)                                                                             \
     X(cuMemcpyDtoHAsync)                                                                           \
     X(cuStreamCreate)                                                                              \
     X(cuStreamCreateWithPriority)                                                                  \
-    X(cuCtxGetStreamPriorityRange)                                                                 \
-    X(cuStreamSynchronize)                                                                         \
     X(cuStreamDestroy)                                                                             \
-    X(cuEventCreate)                                                                               \
-    X(cuEventRecord)                                                                               \
-    X(cuEventSynchronize)                                                                          \
-    X(cuEventDestroy)                                                                              \
+    X(cuStreamSynchronize)                                                                         \
+    X(cuStreamQuery)                                                                               \
+    X(cuStreamWaitEvent)                                                                           \
+    X(cuStreamWriteValue32)                                                                        \
+    X(cuStreamWaitValue32)                                                                         \
+    X(cuStreamBatchMemOp)                                                                          \
+    X(cuStreamBeginCapture)                                                                        \
+    X(cuStreamEndCapture)                                                                          \
     X(cuGraphCreate)                                                                               \
     X(cuGraphAddKernelNode)                                                                        \
+    X(cuGraphAddBatchMemOpNode)                                                                    \
     X(cuGraphInstantiateWithFlags)                                                                 \
     X(cuGraphLaunch)                                                                               \
     X(cuGraphExecDestroy)                                                                          \
     X(cuGraphDestroy)                                                                              \
+    X(cuEventCreate)                                                                               \
+    X(cuEventRecord)                                                                               \
+    X(cuEventQuery)                                                                                \
+    X(cuEventSynchronize)                                                                          \
+    X(cuEventDestroy)                                                                              \
     X(cuLaunchKernel)
 
-struct driver {
 #define DRIVER_MEMBER(name) __typeof__(&name) name;
+struct driver {
     DRIVER_FUNCTIONS(DRIVER_MEMBER)
-#undef DRIVER_MEMBER
 };
 
 struct device {
@@ -65,8 +86,11 @@ struct device {
     int processors, threads_per_processor, blocks_per_processor;
 };
 
-/* The driver and its first device, whose primary context is the thread's now. Returns 0, -ENOENT or
- * -EIO with one line in `why`. The driver stays open for the life of the process. */
+/* The driver alone, open for the life of the process; `library` as dlopen has it. Returns 0, or
+ * with one line in `why` -ENOENT, or -ENOSYS where it is too old. */
+int driver_load(struct driver *driver, void **library, char *why, size_t why_bytes);
+/* The driver and its first device, whose primary context is the thread's now. Returns as above, or
+ * -EIO. */
 int driver_open(struct driver *driver, struct device *device, char *why, size_t why_bytes);
 /* 0, or -EIO with "CALL: the driver's text (number)" in `why`. */
 int driver_check(const struct driver *driver, CUresult result, const char *call, char *why,

@@ -7,33 +7,27 @@
 #include <errno.h>
 #include <stdio.h>
 
-static int resolve(void *library, const char *name, void **out, char *why, size_t why_bytes)
-{
-    *out = dlsym(library, name);
-    if (*out)
-        return 0;
-    snprintf(why, why_bytes, "libcuda.so.1 has no %s; a driver of CUDA 12.0 or newer is needed",
-             name);
-    return -ENOENT;
-}
-
 #define QUOTE(name) #name
 
-static int find(struct driver *driver, char *why, size_t why_bytes)
+int driver_load(struct driver *driver, void **library, char *why, size_t why_bytes)
 {
-    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-    int rc = 0;
+    const char *absent = NULL;
 
-    if (!library) {
+    *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (!*library) {
         snprintf(why, why_bytes, "no CUDA driver (%s); --sim needs none", dlerror());
         return -ENOENT;
     }
 #define RESOLVE(name)                                                                              \
-    if (rc == 0)                                                                                   \
-        rc = resolve(library, QUOTE(name), (void **)&driver->name, why, why_bytes);
+    if (!(*(void **)&driver->name = dlsym(*library, QUOTE(name))))                                 \
+        absent = QUOTE(name);
     DRIVER_FUNCTIONS(RESOLVE)
 #undef RESOLVE
-    return rc;
+    if (!absent)
+        return 0;
+    snprintf(why, why_bytes, "libcuda.so.1 has no %s; a driver of CUDA 12.0 or newer is needed",
+             absent);
+    return -ENOSYS;
 }
 
 int driver_check(const struct driver *driver, CUresult result, const char *call, char *why,
@@ -50,7 +44,8 @@ int driver_check(const struct driver *driver, CUresult result, const char *call,
 
 int driver_open(struct driver *driver, struct device *device, char *why, size_t why_bytes)
 {
-    int rc = find(driver, why, why_bytes);
+    void *library;
+    int rc = driver_load(driver, &library, why, why_bytes);
 
 #define TRY(name, ...)                                                                             \
     if (rc == 0)                                                                                   \

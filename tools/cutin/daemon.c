@@ -13,11 +13,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "child.h"
 #include "nap.h"
 #include "subcommand.h"
 
@@ -138,19 +138,6 @@ static int wait_ready(int fd, unsigned ms)
     return -ETIMEDOUT;
 }
 
-static pid_t fork_daemon(const char *program, const char *path, int ready)
-{
-    pid_t parent = getpid(), pid = fork();
-
-    if (pid != 0)
-        return pid < 0 ? -errno : pid;
-    setpgid(0, 0);
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (getppid() != parent)
-        _exit(127);
-    become_daemon(program, path, ready);
-}
-
 /* `child`: wanted as a child of the caller, its process id goes there; NULL: away from the caller.
  */
 static int start(const char *program, const char *path, pid_t *child)
@@ -160,8 +147,10 @@ static int start(const char *program, const char *path, pid_t *child)
     if (pipe2(ready, O_CLOEXEC) != 0)
         return -errno;
     if (child) {
-        *child = fork_daemon(program, path, ready[1]);
-        rc = *child < 0 ? *child : 0;
+        *child = child_fork(SIGTERM);
+        if (*child == 0)
+            become_daemon(program, path, ready[1]);
+        rc = *child < 0 ? -errno : 0;
     } else {
         rc = spawn(program, path, ready[1]);
     }
@@ -176,20 +165,16 @@ static int start(const char *program, const char *path, pid_t *child)
 int daemon_own_start(struct daemon_own *own, const char *program, const char *name, char *why,
                      size_t why_bytes)
 {
-    enum { REST = sizeof("/cutin-.XXXXXX/cutin.sock") };
-    const char *tmp = getenv("TMPDIR");
+    char folder[64];
     int rc;
 
-    if (!tmp || strlen(tmp) + strlen(name) + REST > SOCKET_PATH_MAX)
-        tmp = "/tmp";
-    snprintf(own->folder, sizeof(own->folder), "%s/cutin-%s.XXXXXX", tmp, name);
-    if (!mkdtemp(own->folder)) {
-        rc = -errno;
-        own->folder[0] = '\0';
-        snprintf(why, why_bytes, "cannot make a folder in %s: %s", tmp, strerror(-rc));
+    snprintf(folder, sizeof(folder), "cutin-%s", name);
+    rc = scratch_make(&own->folder, folder, sizeof(own->socket) - strlen("/cutin.sock"));
+    if (rc != 0) {
+        snprintf(why, why_bytes, "cannot make a folder for the daemon: %s", strerror(-rc));
         return rc;
     }
-    snprintf(own->socket, sizeof(own->socket), "%s/cutin.sock", own->folder);
+    scratch_path(&own->folder, "cutin.sock", own->socket, sizeof(own->socket));
     rc = start(program, own->socket, &own->pid);
     if (rc != 0)
         snprintf(why, why_bytes, "%s did not start: %s", program, strerror(-rc));
@@ -198,8 +183,6 @@ int daemon_own_start(struct daemon_own *own, const char *program, const char *na
 
 void daemon_own_end(struct daemon_own *own)
 {
-    char lock[sizeof(own->socket) + 8];
-
     if (own->pid > 0) {
         kill(own->pid, SIGTERM);
         for (int ms = 0; waitpid(own->pid, NULL, WNOHANG) == 0; ms += 5) {
@@ -208,12 +191,7 @@ void daemon_own_end(struct daemon_own *own)
             nap_us(5000);
         }
     }
-    if (own->folder[0]) {
-        unlink(own->socket);
-        snprintf(lock, sizeof(lock), "%s.lock", own->socket);
-        unlink(lock);
-        rmdir(own->folder);
-    }
+    scratch_remove(&own->folder);
     *own = (struct daemon_own){.pid = 0};
 }
 

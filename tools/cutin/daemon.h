@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include "scheduler/wire/socket.h"
+#include "scratch.h"
 
 /* How long a daemon started on demand stays without clients. */
 #define DAEMON_IDLE_EXIT_S 10
@@ -32,7 +33,8 @@ int daemon_want(const struct subcommand *cmd, const char *program, const char *p
 
 /* A daemon that nobody else finds: a child that ends with the caller, in a folder of its own. */
 struct daemon_own {
-    char folder[SOCKET_PATH_MAX], socket[SOCKET_PATH_MAX + 16];
+    struct scratch folder;
+    char socket[SOCKET_PATH_MAX];
     pid_t pid;
 };
 /* 0, or -errno with one line in `why`. `name` is for the folder's; `own` is zeroed before. */

@@ -41,18 +41,10 @@ static const char *operator_skip(const char *text, const char *at)
 
 static char closing(char c)
 {
-    switch (c) {
-    case '<':
-        return '>';
-    case '(':
-        return ')';
-    case '[':
-        return ']';
-    case '{':
-        return '}';
-    default:
-        return '\0';
-    }
+    static const char brackets[] = "<>()[]{}";
+    const char *at = c ? strchr(brackets, c) : NULL;
+
+    return at && (at - brackets) % 2 == 0 ? at[1] : '\0';
 }
 
 /* Behind the bracket that closes the one at `from`; NULL: nothing does. */

@@ -13,18 +13,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Candidates relative to the folder of the executable: the build tree, then what was installed.
+/* Places relative to the folder of the executable: in the build tree, then where it was installed.
  * CUTIN_FROM_BIN_LIB and _DATA come from the build: the way from the installed bin folder to the
  * libraries and to share. */
-static const char *const library_places[] = {"../lib/libcutin.so",
-                                             CUTIN_FROM_BIN_LIB "/libcutin.so", NULL};
-static const char *const command_places[] = {"cutin", NULL};
-static const char *const lab_places[] = {"cutin-lab", NULL};
-static const char *const daemon_places[] = {"cutind", NULL};
-static const char *const simulator_places[] = {
-    "../lib/simgpu/libcuda.so.1", CUTIN_FROM_BIN_LIB "/cutin/simgpu/libcuda.so.1", NULL};
-
-static const char *const data_places[] = {CUTIN_FROM_BIN_DATA "/cutin/report", NULL};
+#define IN_LIB(built, installed)                                                                   \
+    (const char *[])                                                                               \
+    {                                                                                              \
+        "../lib/" built, CUTIN_FROM_BIN_LIB "/" installed, NULL                                    \
+    }
+#define BESIDE(file)                                                                               \
+    (const char *[])                                                                               \
+    {                                                                                              \
+        file, NULL                                                                                 \
+    }
 
 /* PATH_MAX bytes into `out`: the first of the places that exists, or "". `its_folder`: the one that
  * the user-visible name lies in; the file itself may be a link to a versioned one elsewhere. */
@@ -49,12 +50,13 @@ void paths_find(struct paths *paths)
     paths->self[n > 0 ? n : 0] = '\0';
     snprintf(folder, sizeof(folder), "%s", paths->self);
     dirname(folder);
-    find_first(paths->command, folder, command_places, false);
-    find_first(paths->lab, folder, lab_places, false);
-    find_first(paths->library, folder, library_places, false);
-    find_first(paths->daemon, folder, daemon_places, false);
-    find_first(paths->simulator, folder, simulator_places, true);
-    find_first(paths->data, folder, data_places, false);
+    find_first(paths->command, folder, BESIDE("cutin"), false);
+    find_first(paths->lab, folder, BESIDE("cutin-lab"), false);
+    find_first(paths->library, folder, IN_LIB("libcutin.so", "libcutin.so"), false);
+    find_first(paths->daemon, folder, BESIDE("cutind"), false);
+    find_first(paths->simulator, folder, IN_LIB("simgpu/libcuda.so.1", "cutin/simgpu/libcuda.so.1"),
+               true);
+    find_first(paths->data, folder, BESIDE(CUTIN_FROM_BIN_DATA "/cutin/report"), false);
 }
 
 int output_error(const char *file)

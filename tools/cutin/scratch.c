@@ -10,21 +10,19 @@
 #include <string.h>
 #include <unistd.h>
 
-int scratch_make(struct scratch *s)
+int scratch_make(struct scratch *s, const char *name, size_t most)
 {
     const char *tmp = getenv("TMPDIR");
-    int n;
+    int rc = 0;
 
-    if (!tmp || !*tmp)
+    if (!tmp || !*tmp || strlen(tmp) + strlen(name) + sizeof("/.XXXXXX") > most)
         tmp = "/tmp";
-    n = snprintf(s->folder, sizeof(s->folder), "%s/cutin.XXXXXX", tmp);
-    if (n < 0 || (size_t)n >= sizeof(s->folder))
-        return -ENAMETOOLONG;
-    if (mkdtemp(s->folder))
-        return 0;
-    n = -errno;
-    s->folder[0] = '\0';
-    return n;
+    snprintf(s->folder, sizeof(s->folder), "%s/%s.XXXXXX", tmp, name);
+    if (!mkdtemp(s->folder)) {
+        rc = -errno;
+        s->folder[0] = '\0';
+    }
+    return rc;
 }
 
 void scratch_path(const struct scratch *s, const char *name, char *out, size_t bytes)

@@ -10,8 +10,9 @@ struct scratch {
     char folder[256];
 };
 
-/* Below $TMPDIR, else /tmp. 0 or -errno. */
-int scratch_make(struct scratch *s);
+/* Below $TMPDIR, or /tmp where that is not set or its path would have more than `most` bytes. 0 or
+ * -errno. */
+int scratch_make(struct scratch *s, const char *name, size_t most);
 /* "FOLDER/NAME". */
 void scratch_path(const struct scratch *s, const char *name, char *out, size_t bytes);
 /* Paths of the folder's files, sorted, NULL-terminated; NULL: no memory. */

@@ -115,10 +115,4 @@ void check_timers(const struct doctor *d, struct finding *f);
 void check_processors(const struct doctor *d, struct finding *f);
 void check_proc(const struct doctor *d, struct finding *f);
 
-/* ---- glibc_floor.c --------------------------------------------------------------------------- */
-
-/* The newest version of glibc that the library in `path` needs, as "2.34". Returns 0 or -errno
- * (-ENOEXEC: not an ELF file of this machine's kind). */
-int glibc_floor(const char *path, char out[16]);
-
 #endif

@@ -3,6 +3,7 @@
  */
 #include "doctor.h"
 #include "tools/cutin/daemon.h"
+#include "tools/cutin/image.h"
 #include "tools/cutin/nap.h"
 #include "tools/cutin/statistics/percentiles.h"
 
@@ -226,26 +227,53 @@ void check_permission(const struct doctor *d, struct finding *f)
 
 /* ---- libc and the kernel ------------------------------------------------------------------- */
 
+/* The newest version of glibc that a library needs: their names are in its table of strings. False:
+ * it names none. */
+static bool glibc_floor(const char *path, unsigned need[2])
+{
+    static const char before[] = "GLIBC_";
+    const char *at, *end;
+    struct image image;
+
+    need[0] = need[1] = 0;
+    if (image_open(&image, path) != 0)
+        return false;
+    for (at = image.bytes, end = at + image.size;
+         (at = memmem(at, (size_t)(end - at), before, sizeof(before) - 1));) {
+        char text[16];
+        unsigned major, minor;
+
+        at += sizeof(before) - 1;
+        snprintf(text, sizeof(text), "%.*s", (int)(end - at), at);
+        if (sscanf(text, "%u.%u", &major, &minor) == 2 &&
+            (major > need[0] || (major == need[0] && minor > need[1]))) {
+            need[0] = major;
+            need[1] = minor;
+        }
+    }
+    image_close(&image);
+    return need[0] > 0;
+}
+
 void check_glibc(const struct doctor *d, struct finding *f)
 {
-    unsigned need[2] = {0, 0}, have[2] = {0, 0};
-    char floor[16];
+    const char *version = gnu_get_libc_version();
+    unsigned need[2], have[2] = {0, 0};
 
-    if (!d->paths.library[0] || glibc_floor(d->paths.library, floor) != 0) {
+    if (!glibc_floor(d->paths.library, need)) {
         find(f, VERDICT_FAIL, "install libcutin.so beside cutin",
              "libcutin.so cannot be read, so it cannot be preloaded");
         return;
     }
-    sscanf(floor, "%u.%u", &need[0], &need[1]);
-    sscanf(gnu_get_libc_version(), "%u.%u", &have[0], &have[1]);
+    sscanf(version, "%u.%u", &have[0], &have[1]);
     if (have[0] > need[0] || (have[0] == need[0] && have[1] >= need[1]))
         find(f, VERDICT_OK, NULL,
-             "libcutin.so needs glibc %s or newer, here and in containers; this is %s", floor,
-             gnu_get_libc_version());
+             "libcutin.so needs glibc %u.%u or newer, here and in containers; this is %s", need[0],
+             need[1], version);
     else
         find(f, VERDICT_FAIL, "use a library that was built on this system or an older one",
-             "libcutin.so needs glibc %s, this is %s: the loader leaves it out", floor,
-             gnu_get_libc_version());
+             "libcutin.so needs glibc %u.%u, this is %s: the loader leaves it out", need[0],
+             need[1], version);
 }
 
 static long number_in(const char *path)

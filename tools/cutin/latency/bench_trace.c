@@ -17,7 +17,7 @@ const char *const bench_trace_methods[] = {
 
 int bench_trace_open(struct bench_trace *t, enum bench_trace_method method)
 {
-    int rc = scratch_make(&t->scratch);
+    int rc = scratch_make(&t->scratch, "cutin", sizeof(t->scratch.folder));
 
     t->method = method;
     if (rc != 0)

@@ -502,46 +502,30 @@ static json_t *quantiles_json(const struct quantiles *q)
                      q->count ? json_real(q->p99_ns / 1e3) : json_null());
 }
 
-static json_t *figures_json(const struct client_row *row, const struct clients *before)
-{
-    struct activity_figures f;
-
-    clients_figures(row, before, &f);
-    return json_pack("{s:f, s:f, s:f, s:I, s:I, s:f, s:o, s:o}", "seconds", f.seconds, "gpu_share",
-                     f.gpu_share, "kernels_per_s", f.kernels_per_s, "in_flight",
-                     (json_int_t)f.in_flight, "buffered", (json_int_t)f.buffered, "holds_per_s",
-                     f.holds_per_s, "hold_us", quantiles_json(&f.hold), "preemption_us",
-                     quantiles_json(&f.preemption));
-}
-
-static json_t *identity_json(const struct client_row *row)
+static json_t *row_json(const struct client_row *row, const struct clients *before)
 {
     char name[PAGE_NAME + 1], user[CELL], command[1024];
+    json_t *devices = json_array();
+    struct activity_figures f;
 
     name_of(row, name);
     user_of(row, user, sizeof(user));
     command_of(row, command, sizeof(command));
-    return json_pack("{s:I, s:i, s:I, s:s, s:s, s:s, s:s, s:s, s:I, s:s, s:b, s:b, s:b}", "id",
-                     (json_int_t)row->id, "pid", (int)row->pid, "uid", (json_int_t)row->uid, "user",
-                     user, "name", name, "command", command, "level", level_name(row->level),
-                     "asked", level_name(row->asked), "weight", (json_int_t)row->weight, "state",
-                     state_name(row), "paused", row->paused, "stopped", row->stopped, "queues",
-                     row->queues);
-}
-
-static json_t *row_json(const struct client_row *row, const struct clients *before)
-{
-    json_t *out = identity_json(row), *figures = figures_json(row, before), *devices = json_array();
-
+    clients_figures(row, before, &f);
     for (uint32_t i = 0; i < row->devices && i < PAGE_DEVICES; i++)
         json_array_append_new(devices, device_json(&row->device[i]));
-    json_object_update(out, figures);
-    json_decref(figures);
-    json_object_set_new(out, "above", json_integer(row->above));
-    json_object_set_new(out, "below", json_integer(row->below));
-    json_object_set_new(out, "heartbeat_age_ms", json_integer((json_int_t)row->heartbeat_age_ms));
-    json_object_set_new(out, "devices", devices);
-    return out;
+    return json_pack(
+        "{s:I, s:i, s:I, s:s, s:s, s:s, s:s, s:s, s:I, s:s, s:b, s:b, s:b, s:f, s:f, s:f, s:I, "
+        "s:I, s:f, s:o, s:o, s:I, s:I, s:I, s:o}",
+        "id", (json_int_t)row->id, "pid", (int)row->pid, "uid", (json_int_t)row->uid, "user", user,
+        "name", name, "command", command, "level", level_name(row->level), "asked",
+        level_name(row->asked), "weight", (json_int_t)row->weight, "state", state_name(row),
+        "paused", row->paused, "stopped", row->stopped, "queues", row->queues, "seconds", f.seconds,
+        "gpu_share", f.gpu_share, "kernels_per_s", f.kernels_per_s, "in_flight",
+        (json_int_t)f.in_flight, "buffered", (json_int_t)f.buffered, "holds_per_s", f.holds_per_s,
+        "hold_us", quantiles_json(&f.hold), "preemption_us", quantiles_json(&f.preemption), "above",
+        (json_int_t)row->above, "below", (json_int_t)row->below, "heartbeat_age_ms",
+        (json_int_t)row->heartbeat_age_ms, "devices", devices);
 }
 
 json_t *clients_json(const struct clients *now, const struct clients *before)

@@ -2,12 +2,12 @@
  * plot.c - run gnuplot.
  */
 #include "plot.h"
-#include "data.h"
 #include "tools/cutin/paths.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -29,6 +29,24 @@ static int format_of(const char *file)
         if (length > 4 && strcmp(file + length - 4, endings[format]) == 0)
             return format;
     return -EINVAL;
+}
+
+int data_path(const char *name, char path[PATH_MAX], char *why, size_t why_bytes)
+{
+    struct paths paths;
+    int n;
+
+    paths_find(&paths);
+    if (!paths.data[0]) {
+        snprintf(why, why_bytes,
+                 "the plot scripts are not installed beside %s: no folder share/cutin", paths.self);
+        return -ENOENT;
+    }
+    n = snprintf(path, PATH_MAX, "%s/%s", paths.data, name);
+    if (n < PATH_MAX && access(path, R_OK) == 0)
+        return 0;
+    snprintf(why, why_bytes, "cannot read %s: %s", path, strerror(errno));
+    return -ENOENT;
 }
 
 int plot_check(const char *file, char *why, size_t why_bytes)

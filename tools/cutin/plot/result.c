@@ -129,43 +129,28 @@ json_t *result_get(const json_t *root, const char *path)
 
 /* ---- printing ------------------------------------------------------------------------------ */
 
-/* The end of an array of plain numbers that begins here, NULL: it is something else. */
-static const char *numbers_end(const char *at)
-{
-    size_t length = 1 + strspn(at + 1, "0123456789+-.eE, \n");
-
-    return length > 1 && at[length] == ']' ? at + length : NULL;
-}
-
-static void print_numbers(const char *from, const char *to, FILE *out)
-{
-    for (const char *c = from; c <= to; c++)
-        if (!isspace((unsigned char)*c)) {
-            fputc(*c, out);
-            if (*c == ',')
-                fputc(' ', out);
-        }
-}
-
+/* An array without strings and without others within it is one line. */
 int result_print(const json_t *root, FILE *out)
 {
     char *text = root ? json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(12)) : NULL;
     bool quoted = false;
-    const char *end;
+    size_t plain = 0; /* characters left of such an array */
 
     if (!text)
         return -EIO;
     for (const char *c = text; *c; c++) {
-        if (*c == '\\' && quoted) {
+        if (*c == '\\')
             fputc(*c++, out);
-        } else if (*c == '"') {
+        else if (*c == '"')
             quoted = !quoted;
-        } else if (*c == '[' && !quoted && (end = numbers_end(c))) {
-            print_numbers(c, end, out);
-            c = end;
-            continue;
-        }
-        fputc(*c, out);
+        else if (*c == '[' && !quoted && c[1 + strcspn(c + 1, "[]{\"")] == ']')
+            plain = strcspn(c, "]");
+        else
+            plain -= plain > 0;
+        if (!plain || !isspace((unsigned char)*c))
+            fputc(*c, out);
+        if (plain && *c == ',')
+            fputc(' ', out);
     }
     fputc('\n', out);
     free(text);

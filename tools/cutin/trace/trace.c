@@ -52,40 +52,24 @@ struct sources {
     size_t logs;
 };
 
-static bool is_trace(FILE *f)
-{
-    char magic[8] = "";
-    size_t n = fread(magic, 1, sizeof(magic), f);
-
-    rewind(f);
-    return n == sizeof(magic) && memcmp(magic, TRACE_MAGIC, sizeof(magic)) == 0;
-}
-
-static bool is_log(FILE *f)
-{
-    char text[8] = "";
-    size_t n = fread(text, 1, 4, f);
-
-    rewind(f);
-    return n == 0 || memcmp(text, "pid=", 4) == 0;
-}
-
 static int source_open(struct sources *s, const char *path)
 {
     FILE *f = fopen(path, "re");
-    char why[512];
+    char why[512], magic[8] = "";
+    size_t n = f ? fread(magic, 1, sizeof(magic), f) : 0;
     int rc = 0;
 
     if (!f) {
         say(&subcommand_trace, "%s: %s", path, strerror(errno));
         return -errno;
     }
-    if (is_trace(f)) {
+    if (n == sizeof(magic) && memcmp(magic, TRACE_MAGIC, sizeof(magic)) == 0) {
         rc = trace_view_open(&s->trace[s->traces], path, why, sizeof(why));
         s->traces += rc == 0;
         if (rc != 0)
             say(&subcommand_trace, "%s", why);
-    } else if (is_log(f)) {
+    } else if (n == 0 || strncmp(magic, "pid=", 4) == 0) {
+        rewind(f);
         s->log[s->logs++] = f;
         return 0;
     } else {

@@ -2,6 +2,7 @@
  * crew.c - start, ask and end the worker processes of `cutin latency`.
  */
 #include "worker.h"
+#include "tools/cutin/child.h"
 #include "tools/cutin/gates.h"
 #include "tools/cutin/nap.h"
 #include "tools/cutin/paths.h"
@@ -15,7 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -82,21 +82,6 @@ int worker_environment_set(const struct worker_environment *env, const char *pri
     return rc == 0 ? environment_under(env->library, env->simulator) : rc;
 }
 
-pid_t worker_fork(void)
-{
-    pid_t parent = getpid(), pid;
-
-    fflush(NULL);
-    pid = fork();
-    if (pid != 0)
-        return pid;
-    setpgid(0, 0);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent)
-        _exit(EXIT_CANNOT_RUN);
-    return 0;
-}
-
 /* In the forked child; only async-signal-safe calls are needed: the command has one thread. */
 _Noreturn static void become_worker(struct worker *w, const struct worker_environment *env,
                                     int socket)
@@ -132,7 +117,7 @@ int worker_start(struct worker *w, const struct worker_environment *env,
         snprintf(why, why_bytes, "cannot start a worker: %s", strerror(errno));
         return -errno;
     }
-    w->pid = worker_fork();
+    w->pid = child_fork(SIGKILL);
     if (w->pid == 0)
         become_worker(w, env, pair[1]);
     rc = w->pid < 0 ? -errno : 0;

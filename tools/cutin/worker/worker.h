@@ -105,9 +105,6 @@ struct worker_environment {
     bool timed;
 };
 
-/* As fork(); the child is in a process group of its own, out of reach of the terminal's Ctrl-C, and
- * dies with its parent. */
-pid_t worker_fork(void);
 /* The calling process, a child before its exec, gets this environment. 0 or -ENOMEM. */
 int worker_environment_set(const struct worker_environment *env, const char *priority);
 /* The shared memory, zero but for its capacity; the caller fills in the parameters. 0 or -errno. */

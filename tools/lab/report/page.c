@@ -2,10 +2,10 @@
  * page.c - the page of data/ with its style, its script and one JSON object of figures put into it.
  */
 #include "report.h"
-#include "tools/cutin/plot/data.h"
 #include "tools/cutin/progress.h"
 #include "tools/cutin/plot/result.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -109,6 +109,26 @@ static void print_figures(const struct page *page, FILE *out)
     free(text);
 }
 
+/* The whole file. NULL, with one line in `why`: it cannot be read. */
+static char *read_data(const char *name, char *why, size_t why_bytes)
+{
+    char path[PATH_MAX], *text = NULL;
+    size_t room = 0;
+    FILE *file;
+
+    if (data_path(name, path, why, why_bytes) != 0)
+        return NULL;
+    file = fopen(path, "re");
+    if (!file || getdelim(&text, &room, '\0', file) < 0) {
+        snprintf(why, why_bytes, "cannot read %s: %s", path, strerror(errno));
+        free(text);
+        text = NULL;
+    }
+    if (file)
+        fclose(file);
+    return text;
+}
+
 /* The figures, or the file of that name. */
 static bool print_part(const struct page *page, const char *name, FILE *out, char *why,
                        size_t why_bytes)
@@ -119,7 +139,7 @@ static bool print_part(const struct page *page, const char *name, FILE *out, cha
         print_figures(page, out);
         return true;
     }
-    text = data_read(name, why, why_bytes);
+    text = read_data(name, why, why_bytes);
     if (!text)
         return false;
     fputs(text, out);
@@ -129,7 +149,7 @@ static bool print_part(const struct page *page, const char *name, FILE *out, cha
 
 char *page_make(const struct page *page, char *why, size_t why_bytes)
 {
-    char *frame = data_read("page.html", why, why_bytes), *rest = frame, *piece, *text = NULL;
+    char *frame = read_data("page.html", why, why_bytes), *rest = frame, *piece, *text = NULL;
     bool part = false, right = frame; /* every other piece between two @ is a part */
     size_t size;
     FILE *out = frame ? open_memstream(&text, &size) : NULL;

@@ -1,7 +1,6 @@
 /*
  * trace_json.c - the picture of a trace: what two threads recorded in any order.
  */
-#include "tools/cutin/trace/trace_holds.h"
 #include "tools/cutin/trace/trace_json.h"
 
 #include <criterion/criterion.h>

@@ -5,7 +5,7 @@
 #include "daemon.h"
 #include "gates.h"
 #include "paths.h"
-#include "preload.h"
+#include "image.h"
 #include "progress.h"
 #include "scratch.h"
 
@@ -14,28 +14,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 static const int passed[] = {SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
 static const int ignored[] = {SIGINT, SIGQUIT}; /* the terminal gives them to both */
 static volatile pid_t child;
-
-pid_t child_fork(int when_orphaned)
-{
-    pid_t parent = getpid(), pid;
-
-    fflush(NULL);
-    pid = fork();
-    if (pid != 0)
-        return pid;
-    setpgid(0, 0);
-    prctl(PR_SET_PDEATHSIG, when_orphaned);
-    if (getppid() != parent)
-        _exit(EXIT_CANNOT_RUN);
-    return 0;
-}
 
 static void pass_on(int number)
 {

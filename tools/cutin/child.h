@@ -6,14 +6,9 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <sys/types.h>
 
 #include "paths.h"
 #include "subcommand.h"
-
-/* As fork(); the child is in a process group of its own, out of reach of the terminal's Ctrl-C, and
- * gets this signal when its parent dies. */
-pid_t child_fork(int when_orphaned);
 
 struct child_plan {
     const struct variable *set; /* the environment */

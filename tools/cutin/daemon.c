@@ -13,11 +13,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "child.h"
 #include "nap.h"
 #include "subcommand.h"
 
@@ -138,6 +138,21 @@ static int wait_ready(int fd, unsigned ms)
     return -ETIMEDOUT;
 }
 
+pid_t own_fork(int when_orphaned)
+{
+    pid_t parent = getpid(), pid;
+
+    fflush(NULL);
+    pid = fork();
+    if (pid != 0)
+        return pid;
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, when_orphaned);
+    if (getppid() != parent)
+        _exit(EXIT_CANNOT_RUN);
+    return 0;
+}
+
 /* `child`: wanted as a child of the caller, its process id goes there; NULL: away from the caller.
  */
 static int start(const char *program, const char *path, pid_t *child)
@@ -147,7 +162,7 @@ static int start(const char *program, const char *path, pid_t *child)
     if (pipe2(ready, O_CLOEXEC) != 0)
         return -errno;
     if (child) {
-        *child = child_fork(SIGTERM);
+        *child = own_fork(SIGTERM);
         if (*child == 0)
             become_daemon(program, path, ready[1]);
         rc = *child < 0 ? -errno : 0;

@@ -31,6 +31,9 @@ int daemon_failed(const struct subcommand *cmd, const char *path, int rc);
  */
 int daemon_want(const struct subcommand *cmd, const char *program, const char *path);
 
+/* As fork(); the child is in a process group of its own, out of reach of the terminal's Ctrl-C, and
+ * gets this signal when its parent dies. */
+pid_t own_fork(int when_orphaned);
 /* A daemon that nobody else finds: a child that ends with the caller, in a folder of its own. */
 struct daemon_own {
     struct scratch folder;

@@ -1,9 +1,21 @@
-/* image.c - see image.h. */
+/*
+ * image.c - see image.h. It is the loader that preloads, so a program's file tells.
+ */
 #include "image.h"
+#include "paths.h"
+#include "subcommand.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <link.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/statvfs.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 int image_open(struct image *image, const char *path)
@@ -31,4 +43,100 @@ void image_close(struct image *image)
 const void *image_at(const struct image *image, uint64_t offset, uint64_t size)
 {
     return offset <= image->size && size <= image->size - offset ? image->bytes + offset : NULL;
+}
+
+/* ---- can a library be preloaded? -------------------------------------------------------------- */
+
+enum { SCRIPTS = 5 }; /* an interpreter may be a script: the kernel follows as many */
+
+/* "#!/path argument". False: it is no script. */
+static bool interpreter(const struct image *image, char path[PATH_MAX])
+{
+    static const char blanks[] = " \t";
+    char line[256]; /* the kernel reads as much */
+    size_t size = image->size < sizeof(line) ? image->size : sizeof(line) - 1;
+    const char *start;
+
+    memcpy(line, image->bytes, size);
+    line[size] = '\0';
+    if (strncmp(line, "#!", 2) != 0)
+        return false;
+    start = line + 2 + strspn(line + 2, blanks);
+    snprintf(path, PATH_MAX, "%.*s", (int)strcspn(start, " \t\r\n"), start);
+    return true;
+}
+
+/* Of a loader that is run as a program: a static program that is position independent has no name
+ * as a library. */
+static bool is_library(const struct image *image, const ElfW(Phdr) * dynamic)
+{
+    const ElfW(Dyn) *entries = image_at(image, dynamic->p_offset, dynamic->p_filesz);
+
+    for (size_t i = 0; entries && i < dynamic->p_filesz / sizeof(*entries); i++)
+        if (entries[i].d_tag == DT_SONAME)
+            return true;
+    return false;
+}
+
+static bool has_loader(const struct image *image)
+{
+    const ElfW(Ehdr) *header = image_at(image, 0, sizeof(*header));
+    const ElfW(Phdr) * parts;
+
+    parts = header ? image_at(image, header->e_phoff, header->e_phnum * sizeof(*parts)) : NULL;
+    for (int i = 0; parts && i < header->e_phnum; i++)
+        if (parts[i].p_type == PT_INTERP ||
+            (parts[i].p_type == PT_DYNAMIC && is_library(image, &parts[i])))
+            return true;
+    return !parts;
+}
+
+/* Where the kernel says AT_SECURE. */
+static bool gains_privileges(const struct image *image, const char *path)
+{
+    const struct stat *is = &image->is;
+    struct statvfs mount;
+
+    if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1 ||
+        (statvfs(path, &mount) == 0 && mount.f_flag & ST_NOSUID))
+        return false;
+    return (is->st_mode & S_ISUID && is->st_uid != getuid()) ||
+           (is->st_mode & S_ISGID && is->st_mode & S_IXGRP && is->st_gid != getgid()) ||
+           (getuid() != 0 && getxattr(path, "security.capability", NULL, 0) > 0);
+}
+
+/* NULL: a library can be preloaded. */
+static const char *hindrance(const struct image *image, const char *path)
+{
+    if (image->size < EI_NIDENT || memcmp(image->bytes, ELFMAG, SELFMAG) != 0)
+        return NULL;
+    if (image->bytes[EI_CLASS] != ELFCLASS64)
+        return "it is a 32-bit program, and libcutin.so a 64-bit library";
+    if (!has_loader(image))
+        return "it is statically linked, so libcutin.so cannot be preloaded into it";
+    if (gains_privileges(image, path))
+        return "it gains privileges (setuid, setgid or capabilities), so the loader ignores "
+               "LD_PRELOAD";
+    return NULL;
+}
+
+void preload_check(const struct subcommand *cmd, const char *program)
+{
+    bool script = true;
+    char path[PATH_MAX];
+
+    if (!program_find(program, path))
+        return;
+    for (int i = 0; script && i < SCRIPTS; i++) {
+        struct image image;
+        const char *why;
+
+        if (image_open(&image, path) != 0)
+            return;
+        why = hindrance(&image, path);
+        if (why)
+            say(cmd, "%s cannot be scheduled: %s", path, why);
+        script = interpreter(&image, path);
+        image_close(&image);
+    }
 }

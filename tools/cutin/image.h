@@ -1,5 +1,5 @@
 /*
- * image.h - a file of ELF, as it lies on the disk.
+ * image.h - a file of ELF, as it lies on the disk, and what the loader makes of it.
  */
 #ifndef CUTIN_TOOLS_CUTIN_IMAGE_H
 #define CUTIN_TOOLS_CUTIN_IMAGE_H
@@ -19,5 +19,11 @@ int image_open(struct image *image, const char *path);
 void image_close(struct image *image);
 /* So many bytes from there on; NULL: the file ends before. */
 const void *image_at(const struct image *image, uint64_t offset, uint64_t size);
+
+struct subcommand;
+/* One line on stderr where `program`, looked up as execvp does, is one that no library can be
+ * preloaded into, or a script for such a one: nothing of it is scheduled. Nothing where it cannot be
+ * run or read. */
+void preload_check(const struct subcommand *cmd, const char *program);
 
 #endif

@@ -1,7 +1,8 @@
 /*
  * program.c - who is called, and the overview of the subcommands.
  */
-#include "program.h"
+#include "subcommand.h"
+#include "paths.h"
 #include "progress.h"
 #include "tools/simgpu/face/simconfig.h"
 
@@ -53,6 +54,38 @@ const struct subcommand subcommand_help = {
     .summary = "list the commands, or describe one",
     .synopsis = "[COMMAND]",
     .run = help,
+};
+
+/* Which one this is, and where its parts lie. */
+static bool version_as_json;
+
+static const struct option_row version_options[] = {
+    {"json", NULL, "one JSON object on stdout", TAKE_FLAG(version_as_json)},
+    {0},
+};
+
+static int version(int argc, char **argv)
+{
+    struct paths paths;
+
+    options_read(&subcommand_version, argc, argv);
+    options_no_operands(&subcommand_version, argc, argv);
+    paths_find(&paths);
+    if (version_as_json)
+        return print_object(json_pack("{s:s, s:s, s:s, s:s}", "version", CUTIN_VERSION, "library",
+                                      paths.library, "daemon", paths.daemon, "simulator",
+                                      paths.simulator),
+                            0);
+    printf("%s %s\n", program_name, CUTIN_VERSION);
+    return EXIT_SUCCESS;
+}
+
+const struct subcommand subcommand_version = {
+    .name = "version",
+    .summary = "print the version",
+    .synopsis = "[--json]",
+    .options = version_options,
+    .run = version,
 };
 
 int print_object(json_t *root, size_t flags)

@@ -8,7 +8,7 @@
 #include "daemon.h"
 #include "gates.h"
 #include "paths.h"
-#include "preload.h"
+#include "image.h"
 #include "shim/lookup/conf.h"
 
 #include <errno.h>

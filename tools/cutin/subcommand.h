@@ -77,6 +77,22 @@ extern const struct subcommand subcommand_run, subcommand_trace, subcommand_list
     subcommand_latency, subcommand_doctor, subcommand_profile, subcommand_cdi, subcommand_version,
     subcommand_help;
 
+/* A command line program of this tree: its name, and its subcommands in groups. */
+struct group {
+    const char *heading;
+    const struct subcommand *const *subcommands; /* NULL-terminated */
+};
+
+struct program {
+    const char *name;
+    const char *purpose;        /* a line */
+    const char *more;           /* where to read on: lines */
+    const struct group *groups; /* in the order of the help text; ends with one without a heading */
+};
+
+/* Finds the subcommand and runs it. Returns the exit status. */
+int program_main(const struct program *program, int argc, char **argv);
+
 /* Exit statuses: as a shell's where it runs a program, and 2 for what the user mistyped. */
 enum { EXIT_USAGE = 2, EXIT_OWN_FAILURE = 125, EXIT_CANNOT_RUN = 126, EXIT_NOT_FOUND = 127 };
 

@@ -2,7 +2,6 @@
  * main.c - the cutin-lab command: what nobody needs who only serves.
  */
 #include "lab.h"
-#include "tools/cutin/program.h"
 
 static const struct subcommand *const measuring[] = {
     &subcommand_disb, &subcommand_overhead, &subcommand_ablation, &subcommand_report, NULL};

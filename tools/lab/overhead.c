@@ -10,7 +10,7 @@
 #include "lab.h"
 #include "tools/facts/driver.h"
 #include "kernels_ptx.h"
-#include "tools/cutin/child.h"
+#include "tools/cutin/daemon.h"
 #include "tools/cutin/paths.h"
 #include "tools/cutin/statistics/percentiles.h"
 #include "tools/cutin/worker/worker.h"
@@ -325,7 +325,7 @@ static int measure(int mode, struct plan *plan, const struct paths *paths, struc
 
     if (pipe(ends) != 0)
         return -errno;
-    pid = child_fork(SIGKILL);
+    pid = own_fork(SIGKILL);
     if (pid == 0) {
         dup2(ends[1], STDOUT_FILENO);
         close(ends[0]);

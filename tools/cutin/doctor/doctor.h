@@ -91,14 +91,11 @@ int probe_main(const char *name);
 void functions_look(void *library);
 void check_functions(const struct doctor *d, struct finding *f);
 
-/* ---- doctor_suspend.c ---------------------------------------------------------------------- */
+/* ---- doctor_records.c ---------------------------------------------------------------------- */
 
 /* Understands the values, and records for libcutin.so what was seen. */
 void suspend_take(struct suspended *s);
 void check_suspend(const struct doctor *d, struct finding *f);
-
-/* ---- doctor_gates.c ------------------------------------------------------------------------ */
-
 void check_gates(const struct doctor *d, struct finding *f);
 
 /* ---- doctor_host.c: the checks of the machine -------------------------------------------------

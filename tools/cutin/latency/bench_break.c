@@ -3,7 +3,7 @@
  * until then.
  */
 #include "bench.h"
-#include "tools/cutin/trace/trace_holds.h"
+#include "tools/cutin/trace/trace_json.h"
 #include "tools/cutin/trace/trace_view.h"
 
 #include <errno.h>

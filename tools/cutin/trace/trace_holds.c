@@ -1,7 +1,7 @@
 /*
- * trace_holds.c - put holds and cut-ins of several traces together (see trace_holds.h).
+ * trace_holds.c - who held whom, from the traces of all of them.
  */
-#include "trace_holds.h"
+#include "trace_json.h"
 
 #include <errno.h>
 #include <stdlib.h>

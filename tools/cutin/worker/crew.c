@@ -2,7 +2,7 @@
  * crew.c - start, ask and end the worker processes of `cutin latency`.
  */
 #include "worker.h"
-#include "tools/cutin/child.h"
+#include "tools/cutin/daemon.h"
 #include "tools/cutin/gates.h"
 #include "tools/cutin/nap.h"
 #include "tools/cutin/paths.h"
@@ -117,7 +117,7 @@ int worker_start(struct worker *w, const struct worker_environment *env,
         snprintf(why, why_bytes, "cannot start a worker: %s", strerror(errno));
         return -errno;
     }
-    w->pid = child_fork(SIGKILL);
+    w->pid = own_fork(SIGKILL);
     if (w->pid == 0)
         become_worker(w, env, pair[1]);
     rc = w->pid < 0 ? -errno : 0;

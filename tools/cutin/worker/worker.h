@@ -9,8 +9,7 @@
 #ifndef CUTIN_TOOLS_CUTIN_WORKER_WORKER_H
 #define CUTIN_TOOLS_CUTIN_WORKER_WORKER_H
 
-#include "claim.h"
-#include "floor.h"
+#include "machine.h"
 
 #include <signal.h>
 #include <stdatomic.h>

@@ -4,7 +4,6 @@
 #include "tools/cutin/daemon.h"
 #include "tools/cutin/nap.h"
 #include "disb.h"
-#include "tools/cutin/child.h"
 #include "tools/cutin/progress.h"
 #include "tools/cutin/subcommand.h"
 
@@ -209,7 +208,7 @@ _Noreturn static void become_worker(struct run *r, uint32_t process)
 static int start_workers(struct run *r)
 {
     for (uint32_t i = 0; i < r->processes; i++) {
-        r->pid[i] = child_fork(SIGKILL);
+        r->pid[i] = own_fork(SIGKILL);
         if (r->pid[i] == 0)
             become_worker(r, i);
         if (r->pid[i] < 0)

@@ -45,7 +45,7 @@ const void *image_at(const struct image *image, uint64_t offset, uint64_t size)
     return offset <= image->size && size <= image->size - offset ? image->bytes + offset : NULL;
 }
 
-/* ---- can a library be preloaded? -------------------------------------------------------------- */
+/* ---- can a library be preloaded? ------------------------------------------------------------ */
 
 enum { SCRIPTS = 5 }; /* an interpreter may be a script: the kernel follows as many */
 

@@ -22,8 +22,8 @@ const void *image_at(const struct image *image, uint64_t offset, uint64_t size);
 
 struct subcommand;
 /* One line on stderr where `program`, looked up as execvp does, is one that no library can be
- * preloaded into, or a script for such a one: nothing of it is scheduled. Nothing where it cannot be
- * run or read. */
+ * preloaded into, or a script for such a one: nothing of it is scheduled. Nothing where it cannot
+ * be run or read. */
 void preload_check(const struct subcommand *cmd, const char *program);
 
 #endif

@@ -37,7 +37,7 @@ static const struct program program = {
     .groups = groups,
 };
 
-/* ---- commands of 0.1 that cutin-lab has now: the old names work in 0.2, and go with it ---------- */
+/* ---- commands of 0.1 that cutin-lab has now: the old names work in 0.2, and go with it ------- */
 
 static const char *const moved[] = {"record", "replay", "disb", "overhead", "report", "whatif"};
 static const char ablation[] = "--ablation";

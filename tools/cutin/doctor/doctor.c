@@ -137,9 +137,7 @@ static void check_memops(const struct doctor *d, struct finding *f)
 {
     const struct probe *p = &d->bare;
 
-    if (p->stage < PROBE_GPU)
-        find(f, VERDICT_WARN, "see the check of the GPU", "not tried");
-    else if (p->launch_us <= 0)
+    if (p->launch_us <= 0)
         find(f, VERDICT_WARN, "see the check of the GPU", "not measured: %s", p->why);
     else if (p->gate_us > 0)
         find(f, VERDICT_OK, NULL, "the GPU writes markers and waits at gates in stream order");
@@ -156,9 +154,7 @@ static void check_registration(const struct doctor *d, struct finding *f)
 {
     const struct probe *p = &d->bare;
 
-    if (p->stage < PROBE_GPU)
-        find(f, VERDICT_WARN, "see the check of the GPU", "not tried");
-    else if (!p->registration)
+    if (!p->registration)
         find(f, VERDICT_WARN, "see the check of the GPU", "not measured: %s", p->why);
     else if (strcmp(p->registration, "success") == 0)
         find(f, VERDICT_OK, NULL, "the GPU reads hold words from the shared page itself");
@@ -187,9 +183,7 @@ static void check_gate(const struct doctor *d, struct finding *f)
 {
     const struct probe *p = &d->bare;
 
-    if (p->stage < PROBE_GPU)
-        find(f, VERDICT_NOTE, NULL, "not tried");
-    else if (p->gate_us <= 0)
+    if (p->gate_us <= 0)
         find(f, VERDICT_NOTE, NULL, "not available here");
     else if (p->gate_holds < 0)
         find(f, VERDICT_WARN, "see the check of the GPU", "not measured: %s", p->why);
@@ -207,9 +201,7 @@ static void check_slices(const struct doctor *d, struct finding *f)
 {
     const struct probe *p = &d->bare;
 
-    if (p->stage < PROBE_GPU)
-        find(f, VERDICT_WARN, "see the check of the GPU", "not tried");
-    else if (p->slice_us > 0)
+    if (p->slice_us > 0)
         find(f, VERDICT_OK, NULL, "contexts take turns of %.2f ms, a switch costs %.0f us",
              p->slice_us / 1e3, p->switch_us > 0 ? p->switch_us : 0);
     else if (p->stage == PROBE_MEASURED)
@@ -223,6 +215,8 @@ static void check_slices(const struct doctor *d, struct finding *f)
 static const struct check {
     const char *name;
     void (*run)(const struct doctor *d, struct finding *f);
+    bool needs_gpu;
+    const char *remedy; /* where there is none */
 } checks[] = {
     {"driver", check_driver},
     {"gpu", check_gpu},
@@ -230,12 +224,12 @@ static const struct check {
     {"functions", check_functions},
     {"settings", check_settings},
     {"hold", check_hold},
-    {"memops", check_memops},
-    {"registration", check_registration},
+    {"memops", check_memops, true, "see the check of the GPU"},
+    {"registration", check_registration, true, "see the check of the GPU"},
     {"costs", check_costs},
-    {"gate", check_gate},
-    {"gates", check_gates},
-    {"time_slice", check_slices},
+    {"gate", check_gate, true},
+    {"gates", check_gates, true},
+    {"time_slice", check_slices, true, "see the check of the GPU"},
     {"suspend", check_suspend},
     {"mps", check_mps},
     {"connections", check_connections},
@@ -319,7 +313,11 @@ static int run(int argc, char **argv)
     progress_begin();
     probe_run(&asked);
     for (size_t i = 0; i < CHECKS; i++) {
-        checks[i].run(&asked, &found[i]);
+        if (checks[i].needs_gpu && asked.bare.stage < PROBE_GPU)
+            find(&found[i], checks[i].remedy ? VERDICT_WARN : VERDICT_NOTE, checks[i].remedy,
+                 "not tried");
+        else
+            checks[i].run(&asked, &found[i]);
         effective &= found[i].verdict != VERDICT_FAIL;
     }
     progress_end();

@@ -44,10 +44,6 @@ void check_gates(const struct doctor *d, struct finding *f)
     struct record r;
     char age[48];
 
-    if (p->stage < PROBE_GPU) {
-        find(f, VERDICT_NOTE, NULL, "not tried");
-        return;
-    }
     if (d->again || !find_record(p, &r))
         gates_learn(&d->paths, d->sim, true);
     if (!find_record(p, &r)) {

@@ -36,8 +36,8 @@ void plot_figures(FILE *script, const struct result_kind *kind, const json_t *ro
 /* A variable of the script. */
 void plot_text(FILE *script, const char *name, const char *text);
 
-/* Where a file of data/ lies, installed beside the command: scripts of gnuplot, and the parts of the
- * page ("": their folder). 0, or -errno with one line in `why`. */
+/* Where a file of data/ lies, installed beside the command: scripts of gnuplot, and the parts of
+ * the page ("": their folder). 0, or -errno with one line in `why`. */
 int data_path(const char *name, char path[PATH_MAX], char *why, size_t why_bytes);
 /*
  * Can FILE be drawn at all: its name ends with .png or .svg, and gnuplot is there. To be called

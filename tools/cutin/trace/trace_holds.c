@@ -8,30 +8,24 @@
 
 enum { STREAMS = 4096, HOLDS_PROCESS = 1500000000 };
 
-/* The times in which streams were held (TRACE_HELD to TRACE_RELEASED) or above best effort and
- * active (TRACE_CUT_IN to TRACE_CUT_OUT); UINT64_MAX: it had not ended. */
+/* UINT64_MAX: it had not ended. */
 static struct trace_spans spans_read(const struct trace_view *v, enum trace_kind from,
                                      enum trace_kind to)
 {
-    uint64_t *open_ns = calloc(STREAMS, sizeof(*open_ns));
+    struct trace_open *open = calloc(STREAMS, sizeof(*open));
     struct trace_spans spans = {0};
     struct trace_record r;
-    int rc = open_ns ? 0 : -ENOMEM;
+    struct trace_span s;
+    int rc = open ? 0 : -ENOMEM;
 
-    for (uint64_t i = v->first; i < v->end && rc == 0; i++) {
-        if (!trace_view_get(v, i, &r) || r.stream >= STREAMS)
-            continue;
-        if (r.kind == to && open_ns[r.stream]) {
-            rc = trace_spans_add(&spans, open_ns[r.stream], r.ns);
-            open_ns[r.stream] = 0;
-        } else if (r.kind == from && !open_ns[r.stream]) {
-            open_ns[r.stream] = r.ns;
-        }
-    }
-    for (uint32_t s = 0; s < STREAMS && rc == 0; s++)
-        if (open_ns[s])
-            rc = trace_spans_add(&spans, open_ns[s], UINT64_MAX);
-    free(open_ns);
+    for (uint64_t i = v->first; i < v->end && rc == 0; i++)
+        if (trace_view_get(v, i, &r) && (r.kind == from || r.kind == to) && r.stream < STREAMS &&
+            trace_open_follow(&open[r.stream], &r, &s))
+            rc = trace_spans_add(&spans, s.from_ns, s.to_ns);
+    for (uint32_t i = 0; i < STREAMS && rc == 0; i++)
+        if (open[i].from_ns)
+            rc = trace_spans_add(&spans, open[i].from_ns, UINT64_MAX);
+    free(open);
     return spans;
 }
 

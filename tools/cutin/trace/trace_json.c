@@ -27,10 +27,9 @@ enum {
     LOOK = 1024, /* records between two looks at the progress */
 };
 
-/* What is open at a stream while its records are walked through; 0 ns: nothing. */
+/* What is open at a stream while its records are walked through. */
 struct open_stream {
-    uint64_t held_ns, active_ns;
-    uint64_t turn; /* the newest of its turns of being active of which there was a record */
+    struct trace_open held, active;
     bool named[TRACKS];
 };
 
@@ -218,71 +217,41 @@ static void walk_dropped(struct walk *w, const struct trace_record *r)
     walk_counters(w, r);
 }
 
-static void walk_held(struct walk *w, const struct trace_record *r)
+static void put_times(struct walk *w, uint32_t stream, bool cut, const struct trace_span *s)
 {
-    w->stream[r->stream].held_ns = r->ns;
-    trace_json_mark(w->j, w->pid, track(w, r->stream, TRACK_QUEUE), "hold", r->ns);
+    put_slice(w->j, w->pid, track(w, stream, cut ? TRACK_ACTIVE : TRACK_QUEUE),
+              cut ? "active" : "held", cut ? "cut in" : "hold", s->from_ns, s->to_ns - s->from_ns,
+              json_object());
 }
 
-static void close_held(struct walk *w, uint32_t stream, uint64_t ns)
+/* Of being held, or active. */
+static void walk_times(struct walk *w, const struct trace_record *r)
 {
-    uint64_t *from = &w->stream[stream].held_ns;
+    bool cut = r->kind == TRACE_CUT_IN || r->kind == TRACE_CUT_OUT;
+    struct open_stream *s = &w->stream[r->stream];
+    struct trace_span span;
 
-    if (*from && ns >= *from)
-        put_slice(w->j, w->pid, track(w, stream, TRACK_QUEUE), "held", "hold", *from, ns - *from,
-                  json_object());
-    *from = 0;
+    if (r->kind == TRACE_CUT_IN)
+        trace_json_mark(w->j, w->pid, track(w, r->stream, TRACK_ACTIVE), "cut in", r->ns);
+    if (r->kind == TRACE_HELD)
+        trace_json_mark(w->j, w->pid, track(w, r->stream, TRACK_QUEUE), "hold", r->ns);
+    if (trace_open_follow(cut ? &s->active : &s->held, r, &span))
+        put_times(w, r->stream, cut, &span);
 }
 
-static void walk_released(struct walk *w, const struct trace_record *r)
+/* What had no end when the trace did. */
+static void close_times(struct walk *w, uint32_t stream, bool cut)
 {
-    close_held(w, r->stream, r->ns);
+    const struct open_stream *s = &w->stream[stream];
+    uint64_t from_ns = cut ? s->active.from_ns : s->held.from_ns;
+
+    if (from_ns && w->last_ns >= from_ns)
+        put_times(w, stream, cut, &(struct trace_span){from_ns, w->last_ns});
 }
 
 static void walk_lifted(struct walk *w, const struct trace_record *r)
 {
     trace_json_mark(w->j, w->pid, r->tid, "cap lifted", r->ns);
-}
-
-static void put_active(struct walk *w, uint32_t stream, uint64_t from_ns, uint64_t to_ns)
-{
-    put_slice(w->j, w->pid, track(w, stream, TRACK_ACTIVE), "active", "cut in", from_ns,
-              to_ns > from_ns ? to_ns - from_ns : 0, json_object());
-}
-
-static void close_active(struct walk *w, uint32_t stream, uint64_t ns)
-{
-    uint64_t *from = &w->stream[stream].active_ns;
-
-    if (*from)
-        put_active(w, stream, *from, ns);
-    *from = 0;
-}
-
-/* The records of a turn, and of the next one, come from threads that may have put them in any
- * order. */
-static void walk_cut_in(struct walk *w, const struct trace_record *r)
-{
-    struct open_stream *s = &w->stream[r->stream];
-
-    trace_json_mark(w->j, w->pid, track(w, r->stream, TRACK_ACTIVE), "cut in", r->ns);
-    if (r->cut.turn <= s->turn) { /* its end, or the next one's begin, came before */
-        put_active(w, r->stream, r->ns, r->ns);
-        return;
-    }
-    close_active(w, r->stream, r->ns);
-    s->active_ns = r->ns;
-    s->turn = r->cut.turn;
-}
-
-static void walk_cut_out(struct walk *w, const struct trace_record *r)
-{
-    struct open_stream *s = &w->stream[r->stream];
-
-    if (r->cut.turn < s->turn) /* closed by the next one's begin */
-        return;
-    close_active(w, r->stream, r->ns);
-    s->turn = r->cut.turn;
 }
 
 static void walk_sample(struct walk *w, const struct trace_record *r)
@@ -299,9 +268,9 @@ static void (*const walkers[])(struct walk *, const struct trace_record *) = {
     [TRACE_KERNEL] = walk_kernel,       [TRACE_COPY] = walk_copy,
     [TRACE_SYNC] = walk_sync,           [TRACE_BUFFERED] = walk_buffered,
     [TRACE_SUBMITTED] = walk_submitted, [TRACE_DROPPED] = walk_dropped,
-    [TRACE_COMPLETED] = walk_counters,  [TRACE_HELD] = walk_held,
-    [TRACE_RELEASED] = walk_released,   [TRACE_LIFTED] = walk_lifted,
-    [TRACE_CUT_IN] = walk_cut_in,       [TRACE_CUT_OUT] = walk_cut_out,
+    [TRACE_COMPLETED] = walk_counters,  [TRACE_HELD] = walk_times,
+    [TRACE_RELEASED] = walk_times,      [TRACE_LIFTED] = walk_lifted,
+    [TRACE_CUT_IN] = walk_times,        [TRACE_CUT_OUT] = walk_times,
     [TRACE_SAMPLE] = walk_sample,
 };
 static_assert(sizeof(walkers) / sizeof(*walkers) == TRACE_END, "every kind has a picture");
@@ -347,9 +316,9 @@ void trace_json_add(struct trace_json *j, const struct trace_view *v)
     j->source++;
     if (j->end_ns)
         w.last_ns = j->end_ns;
-    for (uint32_t s = 0; s < MOST_STREAMS; s++) { /* what had no end when the trace did */
-        close_held(&w, s, w.last_ns);
-        close_active(&w, s, w.last_ns);
+    for (uint32_t s = 0; s < MOST_STREAMS; s++) {
+        close_times(&w, s, false);
+        close_times(&w, s, true);
     }
     free(w.stream);
 }

@@ -110,6 +110,24 @@ int trace_spans_add(struct trace_spans *s, uint64_t from_ns, uint64_t to_ns)
     return rc;
 }
 
+/* The records of a turn, and of the next one, come from threads that may have put them in any
+ * order: a begin whose end, or the next one's begin, came before takes no time. Holds have no turns:
+ * one thread puts both. */
+bool trace_open_follow(struct trace_open *o, const struct trace_record *r, struct trace_span *out)
+{
+    bool begins = r->kind == TRACE_CUT_IN || r->kind == TRACE_HELD, known = o->from_ns != 0;
+    uint64_t turn =
+        r->kind == TRACE_CUT_IN || r->kind == TRACE_CUT_OUT ? r->cut.turn : o->turn + begins;
+
+    *out = (struct trace_span){r->ns, r->ns};
+    if (turn < o->turn || (begins && turn == o->turn))
+        return begins;
+    if (known)
+        *out = (struct trace_span){o->from_ns, r->ns > o->from_ns ? r->ns : o->from_ns};
+    *o = (struct trace_open){begins ? r->ns : 0, turn};
+    return known;
+}
+
 /* ---- clocks --------------------------------------------------------------------------------- */
 
 void trace_clocks_read(struct trace_clocks *c, const struct trace_view *v)

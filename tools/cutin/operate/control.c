@@ -68,40 +68,15 @@ static int failed(const struct subcommand *cmd, struct control_target target, in
 
 /* ---- set ------------------------------------------------------------------------------------ */
 
-enum { SET_PRIORITY, SET_WEIGHT, SET_BUDGET_US, SET_DEPTH, SETTINGS };
-
-/* Rows of set_options, and their bounds. */
-static struct setting {
-    enum control_kind order;
-    uint32_t least, most, value;
-    bool given;
-} settings[] = {
-#define SETTING(name, least, most, own) {CONTROL_##name, least, most, 0, false},
-    CONTROL_KINDS(SETTING)
-#undef SETTING
-};
-static_assert((int)SET_PRIORITY == CONTROL_LEVEL && (int)SET_WEIGHT == CONTROL_WEIGHT &&
-                  (int)SET_BUDGET_US == CONTROL_BUDGET_US && (int)SET_DEPTH == CONTROL_DEPTH,
-              "one row per order");
-
-static void take_setting(const struct subcommand *cmd, int row, void *at)
-{
-    struct setting *s = at;
-
-    s->given = true;
-    s->value = row == SET_PRIORITY ? (uint32_t)options_word(cmd, row, optarg, levels)
-                                   : (uint32_t)options_number(cmd, row, optarg, s->least, s->most);
-}
+static int level = -1;
+static uint32_t weight, budget_us, depth;
 
 static const struct option_row set_options[] = {
-    [SET_PRIORITY] = {"priority", "LEVEL", "be, 1, 2 or rt",
-                      TAKE_BY(take_setting, settings[SET_PRIORITY])},
-    [SET_WEIGHT] = {"weight", "N", "share among processes of its level, 1 to 1000",
-                    TAKE_BY(take_setting, settings[SET_WEIGHT])},
-    [SET_BUDGET_US] = {"budget-us", "N", "estimated GPU time that may be in flight below rt",
-                       TAKE_BY(take_setting, settings[SET_BUDGET_US])},
-    [SET_DEPTH] = {"depth", "N", "commands that may be in flight per stream",
-                   TAKE_BY(take_setting, settings[SET_DEPTH])},
+    {"priority", "LEVEL", "be, 1, 2 or rt", TAKE_WORD(level, levels)},
+    {"weight", "N", "share among processes of its level, 1 to 1000", TAKE_NUMBER(weight, 1, 1000)},
+    {"budget-us", "N", "estimated GPU time that may be in flight below rt",
+     TAKE_NUMBER(budget_us, 1, 1000000)},
+    {"depth", "N", "commands that may be in flight per stream", TAKE_NUMBER(depth, 1, 1024)},
     SOCKET_OPTION,
     {0},
 };
@@ -112,10 +87,18 @@ static int set(int argc, char **argv)
     int rc = 0, n = 0;
 
     read_options(&subcommand_set, argc, argv);
+    const struct {
+        enum control_kind kind;
+        bool given;
+        uint32_t value;
+    } orders[] = {{CONTROL_LEVEL, level >= 0, (uint32_t)level},
+                  {CONTROL_WEIGHT, weight > 0, weight},
+                  {CONTROL_BUDGET_US, budget_us > 0, budget_us},
+                  {CONTROL_DEPTH, depth > 0, depth}};
     target = operand_pid(&subcommand_set, argc, argv);
-    for (int row = 0; row < SETTINGS && rc == 0; row++)
-        if (settings[row].given) {
-            rc = control_set(socket_path, target, settings[row].order, settings[row].value);
+    for (size_t i = 0; i < sizeof(orders) / sizeof(*orders) && rc == 0; i++)
+        if (orders[i].given) {
+            rc = control_set(socket_path, target, orders[i].kind, orders[i].value);
             n++;
         }
     if (n == 0)
@@ -139,27 +122,43 @@ const struct subcommand subcommand_set = {
 
 static const struct option_row plain_options[] = {SOCKET_OPTION, {0}};
 
-static int order_plain(const struct subcommand *cmd,
-                       int (*order)(const char *socket, struct control_target target), int argc,
-                       char **argv)
+static uint32_t reset_stream = CONTROL_ALL_STREAMS;
+
+static const struct option_row reset_options[] = {
+    {"stream", "N",
+     "only this stream; streams are numbered from 0, in the order\n"
+     "of their creation",
+     TAKE_NUMBER(reset_stream, 0, CONTROL_ALL_STREAMS - 1)},
+    SOCKET_OPTION,
+    {0},
+};
+
+static int order(const struct subcommand *cmd, enum control_kind kind, int argc, char **argv)
 {
     struct control_target target;
     int rc;
 
     read_options(cmd, argc, argv);
     target = operand_pid(cmd, argc, argv);
-    rc = order(socket_path, target);
+    rc = kind == CONTROL_PAUSE    ? control_pause(socket_path, target)
+         : kind == CONTROL_RESUME ? control_resume(socket_path, target)
+                                  : control_reset(socket_path, target, reset_stream);
     return rc == 0 ? EXIT_SUCCESS : failed(cmd, target, rc);
 }
 
 static int pause_process(int argc, char **argv)
 {
-    return order_plain(&subcommand_pause, control_pause, argc, argv);
+    return order(&subcommand_pause, CONTROL_PAUSE, argc, argv);
 }
 
 static int resume_process(int argc, char **argv)
 {
-    return order_plain(&subcommand_resume, control_resume, argc, argv);
+    return order(&subcommand_resume, CONTROL_RESUME, argc, argv);
+}
+
+static int reset(int argc, char **argv)
+{
+    return order(&subcommand_reset, CONTROL_RESET, argc, argv);
 }
 
 const struct subcommand subcommand_pause = {
@@ -179,28 +178,6 @@ const struct subcommand subcommand_resume = {
     .anywhere = true,
     .run = resume_process,
 };
-
-static uint32_t reset_stream = CONTROL_ALL_STREAMS;
-
-static const struct option_row reset_options[] = {
-    {"stream", "N",
-     "only this stream; streams are numbered from 0, in the order\n"
-     "of their creation",
-     TAKE_NUMBER(reset_stream, 0, CONTROL_ALL_STREAMS - 1)},
-    SOCKET_OPTION,
-    {0},
-};
-
-static int reset(int argc, char **argv)
-{
-    struct control_target target;
-    int rc;
-
-    read_options(&subcommand_reset, argc, argv);
-    target = operand_pid(&subcommand_reset, argc, argv);
-    rc = control_reset(socket_path, target, reset_stream);
-    return rc == 0 ? EXIT_SUCCESS : failed(&subcommand_reset, target, rc);
-}
 
 const struct subcommand subcommand_reset = {
     .name = "reset",

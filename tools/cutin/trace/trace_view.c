@@ -111,7 +111,7 @@ int trace_spans_add(struct trace_spans *s, uint64_t from_ns, uint64_t to_ns)
 }
 
 /* The records of a turn, and of the next one, come from threads that may have put them in any
- * order: a begin whose end, or the next one's begin, came before takes no time. Holds have no turns:
+ * order: a begin whose end, or the next begin, came before takes no time. Holds have no turns:
  * one thread puts both. */
 bool trace_open_follow(struct trace_open *o, const struct trace_record *r, struct trace_span *out)
 {

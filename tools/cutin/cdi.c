@@ -49,17 +49,6 @@ static json_t *bind_mount(const char *on_machine, size_t length, const char *ins
                      inside, "options", "ro", "nosuid", "nodev", "bind");
 }
 
-/* What the daemon replaces when it starts again is the socket, so its folder is mounted. */
-static json_t *edits(void)
-{
-    const char *name = strrchr(socket_path, '/') + 1;
-
-    return json_pack("{s:[s+, s++], s:[o, o]}", "env", "LD_PRELOAD=", LIBRARY_INSIDE,
-                     "CUTIN_SOCKET=", FOLDER_INSIDE "/", name, "mounts",
-                     bind_mount(library, strlen(library), LIBRARY_INSIDE),
-                     bind_mount(socket_path, (size_t)(name - 1 - socket_path), FOLDER_INSIDE));
-}
-
 static json_t *devices(void)
 {
     static const char *const levels[] = {LEVEL_NAMES};
@@ -72,11 +61,18 @@ static json_t *devices(void)
     return list;
 }
 
-/* Version 0.5.0 is the first in which a device's name may begin with a digit. */
+/* Version 0.5.0 is the first in which a device's name may begin with a digit. What the daemon
+ * replaces when it starts again is the socket, so its folder is mounted. */
 static int print(void)
 {
-    json_t *root = json_pack("{s:s, s:s, s:o, s:o}", "cdiVersion", "0.5.0", "kind",
-                             "cutin.dev/level", "containerEdits", edits(), "devices", devices());
+    const char *name = strrchr(socket_path, '/') + 1;
+    json_t *root =
+        json_pack("{s:s, s:s, s:{s:[s+, s++], s:[o, o]}, s:o}", "cdiVersion", "0.5.0", "kind",
+                  "cutin.dev/level", "containerEdits", "env", "LD_PRELOAD=", LIBRARY_INSIDE,
+                  "CUTIN_SOCKET=", FOLDER_INSIDE "/", name, "mounts",
+                  bind_mount(library, strlen(library), LIBRARY_INSIDE),
+                  bind_mount(socket_path, (size_t)(name - 1 - socket_path), FOLDER_INSIDE),
+                  "devices", devices());
 
     return print_object(root, 0) == EXIT_SUCCESS
                ? EXIT_SUCCESS

@@ -5,7 +5,6 @@
 #include "subcommand.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,15 +39,6 @@ static const struct program program = {
 /* ---- commands of 0.1 that cutin-lab has now: the old names work in 0.2, and go with it ------- */
 
 static const char *const moved[] = {"record", "replay", "disb", "overhead", "report", "whatif"};
-static const char ablation[] = "--ablation";
-
-static bool is_moved(const char *name)
-{
-    for (size_t i = 0; i < sizeof(moved) / sizeof(*moved); i++)
-        if (strcmp(moved[i], name) == 0)
-            return true;
-    return false;
-}
 
 /* `words` begins with a place for the program, and ends with NULL. */
 _Noreturn static void become_lab(const char *old, const char *name, char **words)
@@ -69,30 +59,26 @@ _Noreturn static void become_lab(const char *old, const char *name, char **words
     exit(EXIT_CANNOT_RUN);
 }
 
-/* `cutin latency ... --ablation ...`: the option becomes the command. */
-static void forward_ablation(int argc, char **argv)
+/* Becomes cutin-lab where the words name such a command, after a line on stderr that names the new
+ * one; exits with 2 where cutin-lab is not installed. Else does nothing. */
+static void forward_moved(int argc, char **argv)
 {
+    const char *name = argc > 2 && strcmp(argv[1], "help") == 0 ? argv[2] : argv[1];
     int at = 2;
 
-    while (at < argc && strcmp(argv[at], ablation) != 0)
+    for (size_t i = 0; i < sizeof(moved) / sizeof(*moved) && argc > 1; i++)
+        if (strcmp(moved[i], name) == 0)
+            become_lab(name, name, argv);
+    if (argc < 2 || strcmp(argv[1], "latency") != 0)
+        return;
+    /* `cutin latency ... --ablation ...`: the option becomes the command. */
+    while (at < argc && strcmp(argv[at], "--ablation") != 0)
         at++;
     if (at == argc)
         return;
     memmove(argv + at, argv + at + 1, (size_t)(argc - at) * sizeof(*argv));
     argv[1] = (char *)"ablation";
     become_lab("latency --ablation", "ablation", argv);
-}
-
-/* Becomes cutin-lab where the words name such a command, after a line on stderr that names the new
- * one; exits with 2 where cutin-lab is not installed. Else does nothing. */
-static void forward_moved(int argc, char **argv)
-{
-    const char *help = argc > 2 && strcmp(argv[1], "help") == 0 ? argv[2] : NULL;
-
-    if (argc > 1 && is_moved(help ? help : argv[1]))
-        become_lab(help ? help : argv[1], help ? help : argv[1], argv);
-    if (argc > 1 && strcmp(argv[1], "latency") == 0)
-        forward_ablation(argc, argv);
 }
 
 int main(int argc, char **argv)

@@ -63,24 +63,23 @@ static const char *raw_name(const struct reading *r, const struct profile_row *r
     return row->name ? r->text.text + row->name : "(without a name)";
 }
 
-static json_t *row_json(const struct reading *r, const struct profile_row *row)
-{
-    const char *raw = raw_name(r, row);
-
-    return json_pack("{s:s, s:s, s:I, s:f, s:f, s:f, s:b, s:I, s:I}", "function",
-                     kernel_name(raw, KERNEL_NAME_WHOLE, r->mangled), "symbol",
-                     kernel_name(raw, 0, true), "blocks_from", (json_int_t)least_blocks(row),
-                     "mean_us", row->mean_ns / 1e3, "upper_us", row->upper_ns / 1e3, "p99_us",
-                     profile_percentile_ns(row, 99) / 1e3, "at_most", row->at_most != 0, "launches",
-                     (json_int_t)row->launches, "samples", (json_int_t)row->samples);
-}
-
 static json_t *gpu_json(const struct reading *r, const char *file, int n)
 {
     json_t *list = json_array();
 
-    for (int i = 0; i < n; i++)
-        json_array_append_new(list, row_json(r, &r->row[i]));
+    for (int i = 0; i < n; i++) {
+        const struct profile_row *row = &r->row[i];
+        const char *raw = raw_name(r, row);
+
+        json_array_append_new(
+            list,
+            json_pack("{s:s, s:s, s:I, s:f, s:f, s:f, s:b, s:I, s:I}", "function",
+                      kernel_name(raw, KERNEL_NAME_WHOLE, r->mangled), "symbol",
+                      kernel_name(raw, 0, true), "blocks_from", (json_int_t)least_blocks(row),
+                      "mean_us", row->mean_ns / 1e3, "upper_us", row->upper_ns / 1e3, "p99_us",
+                      profile_percentile_ns(row, 99) / 1e3, "at_most", row->at_most != 0,
+                      "launches", (json_int_t)row->launches, "samples", (json_int_t)row->samples));
+    }
     return json_pack("{s:s, s:s, s:o}", "gpu", r->header.gpu, "file", file, "kernels", list);
 }
 

@@ -29,18 +29,6 @@ static bool is_known(const char *symbol)
     return false;
 }
 
-static bool is_drivers(const char *symbol)
-{
-    return symbol[0] == 'c' && symbol[1] == 'u' && symbol[2] >= 'A' && symbol[2] <= 'Z';
-}
-
-static bool passes(void *library, const char *symbol)
-{
-    Dl_info info;
-
-    return !dladdr(dlsym(library, symbol), &info) || !strstr(info.dli_fname, "libcutin.so");
-}
-
 void functions_look(void *library)
 {
     json_t *unknown = json_array();
@@ -54,15 +42,16 @@ void functions_look(void *library)
     for (size_t i = 0; i < all.count; i++) {
         const ElfW(Sym) *symbol = &all.symbol[i];
         const char *name = all.strings + symbol->st_name;
+        Dl_info info;
 
         if (symbol->st_shndx == SHN_UNDEF || (symbol->st_info & 0xf) != STT_FUNC ||
-            !is_drivers(name))
+            strncmp(name, "cu", 2) != 0 || name[2] < 'A' || name[2] > 'Z')
             continue;
         functions++;
         if (is_known(name))
             continue;
         json_array_append_new(unknown, json_string(name));
-        passing += passes(library, name);
+        passing += !dladdr(dlsym(library, name), &info) || !strstr(info.dli_fname, "libcutin.so");
     }
     fact_value("functions", json_integer(functions));
     fact_value("passing", json_integer(passing));

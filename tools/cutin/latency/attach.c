@@ -30,8 +30,8 @@ struct attach {
     struct cuts cuts;
     struct figures wait, held;
     size_t waits;
-    struct cut worst[WORST];
-    size_t worsts;
+    size_t worst; /* the first ones of the cuts, in the end */
+    uint64_t n;   /* cut-ins, by its page */
 };
 
 /* ---- which process -------------------------------------------------------------------------- */
@@ -125,15 +125,13 @@ static void take_worst(struct attach *a)
             c->at[i].out_ns = c->at[i].in_ns;
     if (c->n)
         qsort(c->at, c->n, sizeof(*c->at), worse);
-    a->worsts = c->n < WORST ? c->n : WORST;
-    if (a->worsts)
-        memcpy(a->worst, c->at, a->worsts * sizeof(*a->worst));
+    a->worst = c->n < WORST ? c->n : WORST;
 }
 
 /* Whom the traces below name, for cut-ins that no log explained. */
 static void ask_below(struct attach *a)
 {
-    struct cuts worst = {.at = a->worst, .n = a->worsts};
+    struct cuts worst = {.at = a->cuts.at, .n = a->worst};
 
     for (size_t i = 0; i < a->after.n && !a->logged; i++) {
         struct trace_view v;
@@ -233,10 +231,10 @@ static void print_worst(const struct attach *a)
 {
     char when[RESULT_TIME];
 
-    if (a->worsts)
+    if (a->worst)
         puts("the worst:");
-    for (size_t i = 0; i < a->worsts; i++) {
-        const struct cut *c = &a->worst[i];
+    for (size_t i = 0; i < a->worst; i++) {
+        const struct cut *c = &a->cuts.at[i];
         printf("  %s  waited %.1f us, held %.1f us; ",
                result_time(bench_since_1970_ns(c->in_ns), when), (double)cut_wait_ns(c) / 1e3,
                (double)cut_held_ns(c) / 1e3);
@@ -249,10 +247,8 @@ static void print_worst(const struct attach *a)
 
 static void print(const struct attach *a)
 {
-    uint64_t n = cut_ins(a->row) - cut_ins(clients_find(&a->before, a->row->id));
-
     printf("%d (%.*s), %s: %" PRIu64 " cut-ins in %.1f s, by its page\n", a->row->pid,
-           (int)PAGE_NAME, a->row->name, level_name(a->row->level), n,
+           (int)PAGE_NAME, a->row->name, level_name(a->row->level), a->n,
            (double)(a->to_ns - a->from_ns) / 1e9);
     if (a->traced) {
         print_figures("preemption latency", &a->wait);
@@ -271,8 +267,8 @@ static json_t *worst_json(const struct attach *a)
     json_t *all = json_array();
     char when[RESULT_TIME];
 
-    for (size_t i = 0; i < a->worsts; i++) {
-        const struct cut *c = &a->worst[i];
+    for (size_t i = 0; i < a->worst; i++) {
+        const struct cut *c = &a->cuts.at[i];
         json_array_append_new(
             all, json_pack("{s:s, s:o, s:o, s:o, s:o}", "at",
                            result_time(bench_since_1970_ns(c->in_ns), when), "preemption_us",
@@ -307,7 +303,6 @@ static json_t *below_json(const struct attach *a)
 
 static json_t *to_json(const struct attach *a, int argc, char **argv)
 {
-    uint64_t n = cut_ins(a->row) - cut_ins(clients_find(&a->before, a->row->id));
     json_t *wait = result_figures(&a->wait), *held = result_figures(&a->held);
 
     result_refuse(wait, a->wait.samples);
@@ -317,10 +312,10 @@ static json_t *to_json(const struct attach *a, int argc, char **argv)
     return json_pack("{s:{s:i, s:s, s:o, s:I, s:b, s:s, s:o, s:o, s:o, s:o}, s:{s:s, s:o, s:o}}",
                      "attached", "pid", (int)a->row->pid, "level", level_name(a->row->level),
                      "seconds", result_number((double)(a->to_ns - a->from_ns) / 1e9), "cut_ins",
-                     (json_int_t)n, "traced", a->traced, "method", wait_method(a), "preemption_us",
-                     wait, "hold_us", held, "below", below_json(a), "worst", worst_json(a),
-                     "config", "version", CUTIN_VERSION, "command", result_command(argc, argv),
-                     "machine", result_machine());
+                     (json_int_t)a->n, "traced", a->traced, "method", wait_method(a),
+                     "preemption_us", wait, "hold_us", held, "below", below_json(a), "worst",
+                     worst_json(a), "config", "version", CUTIN_VERSION, "command",
+                     result_command(argc, argv), "machine", result_machine());
 }
 
 /* ---- the look ------------------------------------------------------------------------------- */
@@ -352,6 +347,7 @@ static int look(struct attach *a)
     if (rc != 0)
         return daemon_failed(&subcommand_latency, a->socket, rc);
     a->row = clients_find(&a->after, then->id);
+    a->n = cut_ins(a->row) - cut_ins(then);
     return a->row ? EXIT_SUCCESS : say(&subcommand_latency, "process %d has ended", (int)then->pid);
 }
 

@@ -69,13 +69,6 @@ static json_t *mode_json(const struct bench *b, const struct bench_result *r)
     return mode;
 }
 
-static json_t *claim_json(const struct claim *c)
-{
-    return json_pack("{s:o, s:b, s:b}", "processor",
-                     c->cpu < 0 ? json_null() : json_integer(c->cpu), "locked", c->locked,
-                     "realtime", c->realtime);
-}
-
 static json_t *floor_json(const struct bench *b)
 {
     const struct floor_spin *f = &b->floor.spin;
@@ -85,16 +78,6 @@ static json_t *floor_json(const struct bench *b)
                      (json_int_t)f->gaps, "sum_us", result_number((double)f->gap_ns / 1e3),
                      "max_us", result_number((double)f->most_ns / 1e3), "launch_us",
                      result_figures(&b->floor.launch), "p99_us", result_number(bench_floor_us(b)));
-}
-
-static json_t *modes_json(const struct bench *b)
-{
-    json_t *modes = json_object();
-
-    for (int m = 0; m < BENCH_MODES; m++)
-        if (bench_has(b, m))
-            put(modes, bench_mode_names[m], mode_json(b, &b->mode[m]));
-    return modes;
 }
 
 static json_t *added_json(const struct bench *b)
@@ -168,15 +151,6 @@ static json_t *broke_json(const struct bench *b)
         "events", (json_int_t)b->broke.events, "holds", (json_int_t)b->broke.holds);
 }
 
-static json_t *engagement_json(const struct bench *b)
-{
-    const struct bench_engagement *e = &b->engagement;
-
-    return json_pack("{s:b, s:I, s:I, s:I}", "engaged", bench_engaged(b), "cut_ins",
-                     (json_int_t)e->cut_ins, "holds", (json_int_t)e->holds, "gates",
-                     (json_int_t)e->gates);
-}
-
 static json_t *stages_json(const struct bench *b)
 {
     json_t *stages = json_object();
@@ -220,12 +194,24 @@ json_t *bench_config_json(const struct bench *b)
 
 json_t *bench_json(const struct bench *b)
 {
-    return json_pack("{s:o, s:o, s:o*, s:o, s:o*, s:o, s:o*, s:o*, s:o*, s:o*, s:b, s:o, s:o}",
-                     "modes", modes_json(b), "added_us", added_json(b), "graph",
-                     b->plan.be_graph ? graph_json(b) : NULL, "be", be_json(b), "floor",
-                     b->floor.measured ? floor_json(b) : NULL, "claim", claim_json(&b->claim),
-                     "engagement", bench_has(b, BENCH_CUTIN) ? engagement_json(b) : NULL, "stages",
-                     b->plan.stages ? stages_json(b) : NULL, "preset", preset_json(b), "broke",
-                     b->broke.broke ? broke_json(b) : NULL, "interrupted", b->cancelled, "seconds",
-                     result_number(b->seconds), "config", bench_config_json(b));
+    const struct bench_engagement *e = &b->engagement;
+    const struct claim *c = &b->claim;
+    json_t *modes = json_object(), *engagement = NULL;
+
+    for (int m = 0; m < BENCH_MODES; m++)
+        if (bench_has(b, m))
+            put(modes, bench_mode_names[m], mode_json(b, &b->mode[m]));
+    if (bench_has(b, BENCH_CUTIN))
+        engagement = json_pack("{s:b, s:I, s:I, s:I}", "engaged", bench_engaged(b), "cut_ins",
+                               (json_int_t)e->cut_ins, "holds", (json_int_t)e->holds, "gates",
+                               (json_int_t)e->gates);
+    return json_pack(
+        "{s:o, s:o, s:o*, s:o, s:o*, s:{s:o, s:b, s:b}, s:o*, s:o*, s:o*, s:o*, s:b, "
+        "s:o, s:o}",
+        "modes", modes, "added_us", added_json(b), "graph", b->plan.be_graph ? graph_json(b) : NULL,
+        "be", be_json(b), "floor", b->floor.measured ? floor_json(b) : NULL, "claim", "processor",
+        c->cpu < 0 ? json_null() : json_integer(c->cpu), "locked", c->locked, "realtime",
+        c->realtime, "engagement", engagement, "stages", b->plan.stages ? stages_json(b) : NULL,
+        "preset", preset_json(b), "broke", b->broke.broke ? broke_json(b) : NULL, "interrupted",
+        b->cancelled, "seconds", result_number(b->seconds), "config", bench_config_json(b));
 }

@@ -12,15 +12,6 @@
 
 enum { LOOK_BACK = 64 };
 
-static int cuts_add(struct cuts *c, uint64_t in_ns)
-{
-    int rc = list_grow(&c->at, &c->room, c->n, sizeof(*c->at));
-
-    if (rc == 0)
-        c->at[c->n++] = (struct cut){.in_ns = in_ns};
-    return rc;
-}
-
 void cuts_free(struct cuts *c)
 {
     free(c->at);
@@ -66,9 +57,13 @@ static void add_begin(struct cuts *c, const struct trace_clocks *clocks,
 static int add_record(struct cuts *c, const struct trace_clocks *clocks,
                       const struct trace_record *r, uint64_t to_ns)
 {
+    int rc = 0;
+
     switch (r->kind) {
     case TRACE_CUT_IN:
-        return r->ns <= to_ns ? cuts_add(c, r->ns) : 0;
+        if (r->ns <= to_ns && (rc = list_grow(&c->at, &c->room, c->n, sizeof(*c->at))) == 0)
+            c->at[c->n++] = (struct cut){.in_ns = r->ns};
+        return rc;
     case TRACE_CUT_OUT:
         if (c->n && !c->at[c->n - 1].out_ns)
             c->at[c->n - 1].out_ns = r->ns;

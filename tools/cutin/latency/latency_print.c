@@ -88,14 +88,6 @@ static void print_maxima(const struct bench *b)
                    b->mode[m].figures.max_us, result_time(b->mode[m].max_ns, when));
 }
 
-static void print_added(const struct bench *b, int mode)
-{
-    printf("added by %-7s p50 %.1f us", bench_mode_names[mode], bench_added(b, mode).p50_us);
-    if (bench_p99_known(b, mode))
-        printf(", p99 %.1f us", bench_added(b, mode).p99_us);
-    putchar('\n');
-}
-
 static void print_graph(const struct bench *b)
 {
     double graph_us = bench_graph_us(b);
@@ -138,16 +130,6 @@ static void print_estimates(const struct bench *b)
     for (int m = 0; m < BENCH_MODES; m++)
         for (int k = 0; bench_has(b, m) && k < BENCH_ESTIMATES; k++)
             print_estimate(bench_mode_names[m], &b->mode[m].estimate[k], bench_percent(b, k));
-}
-
-static void print_engagement(const struct bench *b)
-{
-    const struct bench_engagement *e = &b->engagement;
-
-    if (bench_has(b, BENCH_CUTIN))
-        printf("engaged: %" PRIu64 " cut-ins, %" PRIu64 " holds of buffered work, %" PRIu64
-               " gates\n",
-               e->cut_ins, e->holds, e->gates);
 }
 
 static void print_stages(const struct bench *b)
@@ -223,8 +205,12 @@ static void print_table(const struct bench *b)
     print_break(b);
     print_maxima(b);
     for (int m = BENCH_NATIVE; m <= BENCH_CUTIN; m++)
-        if (bench_has(b, m) && bench_has(b, BENCH_ALONE))
-            print_added(b, m);
+        if (bench_has(b, m) && bench_has(b, BENCH_ALONE)) {
+            printf("added by %-7s p50 %.1f us", bench_mode_names[m], bench_added(b, m).p50_us);
+            if (bench_p99_known(b, m))
+                printf(", p99 %.1f us", bench_added(b, m).p99_us);
+            putchar('\n');
+        }
     print_graph(b);
     for (int m = BENCH_NATIVE; m <= BENCH_CUTIN; m++)
         if (bench_has(b, m))
@@ -233,7 +219,10 @@ static void print_table(const struct bench *b)
                    bench_rate(&b->mode[m].solo));
     if (b->engagement.gates)
         printf("a gate every %.1f us of best-effort work beside real time\n", bench_gate_us(b));
-    print_engagement(b);
+    if (bench_has(b, BENCH_CUTIN))
+        printf("engaged: %" PRIu64 " cut-ins, %" PRIu64 " holds of buffered work, %" PRIu64
+               " gates\n",
+               b->engagement.cut_ins, b->engagement.holds, b->engagement.gates);
     if (b->checked)
         printf("best-effort result: %s\n", b->identical ? "identical" : "DIFFERENT");
 }

@@ -210,6 +210,7 @@ void clients_figures(const struct client_row *now, const struct clients *before,
 struct line {
     const struct client_row *row;
     struct activity_figures figures;
+    double pid, weight, gpu_percent;
 };
 
 enum { CELL = 64 };
@@ -226,11 +227,6 @@ static void cell_figure(double value, const char *format, char out[CELL])
                  floor(value / (value < 1e7 ? 1e3 : 1e6)));
 }
 
-static void cell_pid(const struct line *l, char out[CELL])
-{
-    snprintf(out, CELL, "%" PRId32, l->row->pid);
-}
-
 static void cell_user(const struct line *l, char out[CELL])
 {
     user_of(l->row, out, CELL);
@@ -245,22 +241,12 @@ static void cell_level(const struct line *l, char out[CELL])
              level_name(l->row->asked));
 }
 
-static void cell_weight(const struct line *l, char out[CELL])
-{
-    snprintf(out, CELL, "%" PRIu32, l->row->weight);
-}
-
 static void cell_state(const struct line *l, char out[CELL])
 {
     snprintf(out, CELL, "%s",
              l->row->stopped  ? "stopped"
              : l->row->paused ? (l->figures.in_flight > 0 ? "pausing" : "paused")
                               : state_name(l->row));
-}
-
-static void cell_gpu(const struct line *l, char out[CELL])
-{
-    snprintf(out, CELL, "%.1f", l->figures.gpu_share * 100);
 }
 
 /* Who has held it for the longest time, on whatever device; `+`: and others. */
@@ -329,30 +315,30 @@ static void cell_command(const struct line *l, char out[CELL])
 static const struct column {
     const char *title;
     int width;
-    void (*cell)(const struct line *l, char out[CELL]);
     int leaves; /* as the first, the second, ... where the line is too long; 0: never */
+    void (*cell)(const struct line *l, char out[CELL]);
     size_t figure;
     const char *format; /* NULL: a time */
 } columns[] = {
-#define FIGURE(member) offsetof(struct activity_figures, member)
-    {"PID", 7, cell_pid},
-    {"USER", -8, cell_user, 10},
-    {"LEVEL", -7, cell_level},
-    {"WEIGHT", 6, cell_weight, 1},
-    {"STATE", -7, cell_state},
-    {DEVICE, -10, cell_device},
-    {"GPU%", 6, cell_gpu},
-    {"KERN/S", 7, NULL, 7, FIGURE(kernels_per_s), "%.0f"},
-    {"FLIGHT", 6, NULL, 2, FIGURE(in_flight), "%.0f"},
-    {"BUFFER", 6, NULL, 4, FIGURE(buffered), "%.0f"},
-    {"HOLD/S", 7, NULL, 8, FIGURE(holds_per_s), "%.1f"},
-    {"HOLD50", 7, NULL, 5, FIGURE(hold.p50_ns), NULL},
-    {"HOLD99", 7, NULL, 11, FIGURE(hold.p99_ns), NULL},
-    {"PRE50", 7, NULL, 3, FIGURE(preemption.p50_ns), NULL},
-    {"PRE99", 7, NULL, 9, FIGURE(preemption.p99_ns), NULL},
-    {"HELD BY", -12, cell_held},
-    {"WAITS IN", -14, cell_waiting, 6},
-    {"COMMAND", 0, cell_command},
+#define FIGURE(member) NULL, offsetof(struct line, member)
+    {"PID", 7, 0, FIGURE(pid), "%.0f"},
+    {"USER", -8, 10, cell_user},
+    {"LEVEL", -7, 0, cell_level},
+    {"WEIGHT", 6, 1, FIGURE(weight), "%.0f"},
+    {"STATE", -7, 0, cell_state},
+    {DEVICE, -10, 0, cell_device},
+    {"GPU%", 6, 0, FIGURE(gpu_percent), "%.1f"},
+    {"KERN/S", 7, 7, FIGURE(figures.kernels_per_s), "%.0f"},
+    {"FLIGHT", 6, 2, FIGURE(figures.in_flight), "%.0f"},
+    {"BUFFER", 6, 4, FIGURE(figures.buffered), "%.0f"},
+    {"HOLD/S", 7, 8, FIGURE(figures.holds_per_s), "%.1f"},
+    {"HOLD50", 7, 5, FIGURE(figures.hold.p50_ns), NULL},
+    {"HOLD99", 7, 11, FIGURE(figures.hold.p99_ns), NULL},
+    {"PRE50", 7, 3, FIGURE(figures.preemption.p50_ns), NULL},
+    {"PRE99", 7, 9, FIGURE(figures.preemption.p99_ns), NULL},
+    {"HELD BY", -12, 0, cell_held},
+    {"WAITS IN", -14, 6, cell_waiting},
+    {"COMMAND", 0, 0, cell_command},
 #undef FIGURE
 };
 enum { COLUMNS = sizeof(columns) / sizeof(columns[0]), COMMAND_WIDTH = 20 };
@@ -403,8 +389,7 @@ static void cell_make(const struct column *c, const struct line *l, char out[CEL
     else if (c->cell)
         c->cell(l, out);
     else
-        cell_figure(*(const double *)(const void *)((const char *)&l->figures + c->figure),
-                    c->format, out);
+        cell_figure(*(const double *)(const void *)((const char *)l + c->figure), c->format, out);
 }
 
 void clients_line(uint32_t shown, const struct client_row *row, const struct clients *before,
@@ -413,8 +398,12 @@ void clients_line(uint32_t shown, const struct client_row *row, const struct cli
     struct line l = {.row = row};
     size_t used = 0;
 
-    if (row)
+    if (row) {
         clients_figures(row, before, &l.figures);
+        l.pid = row->pid;
+        l.weight = row->weight;
+        l.gpu_percent = l.figures.gpu_share * 100;
+    }
     for (size_t i = 0; i < COLUMNS && used < CLIENTS_LINE; i++) {
         char cell[CELL];
 

@@ -217,13 +217,6 @@ static int print_policies(const char *now, bool list)
     return print_object(root, 0);
 }
 
-static int list_policies(void)
-{
-    for (uint32_t i = 0; policy_at(i); i++)
-        printf("%-8s %s\n", policy_at(i)->name, policy_at(i)->help);
-    return EXIT_SUCCESS;
-}
-
 static int policy_failed(const char *name, int rc)
 {
     if (rc == -EPERM)
@@ -245,8 +238,12 @@ static int policy(int argc, char **argv)
     read_options(&subcommand_policy, argc, argv);
     name = optind < argc ? argv[optind++] : NULL;
     options_no_operands(&subcommand_policy, argc, argv);
+    if (policy_list && policy_as_json)
+        return print_policies(NULL, true);
+    for (uint32_t i = 0; policy_list && policy_at(i); i++)
+        printf("%-8s %s\n", policy_at(i)->name, policy_at(i)->help);
     if (policy_list)
-        return policy_as_json ? print_policies(NULL, true) : list_policies();
+        return EXIT_SUCCESS;
     rc = control_policy(socket_path, name, now);
     if (rc != 0)
         return policy_failed(name, rc);

@@ -128,16 +128,11 @@ static void draw_table(struct clients *now, struct clients *before)
 }
 
 /* A daemon that goes may come back: that is no reason to leave. */
-static void draw_failure(const struct settings *s, int error)
-{
-    mvprintw(0, 0, "cutin top: %s does not answer (%s)   q: quit", s->socket, strerror(-error));
-}
-
 static void draw(const struct settings *s, struct clients *now, struct clients *before, int error)
 {
     erase();
     if (error) {
-        draw_failure(s, error);
+        mvprintw(0, 0, "cutin top: %s does not answer (%s)   q: quit", s->socket, strerror(-error));
     } else {
         draw_summary(s, now);
         draw_table(now, before);

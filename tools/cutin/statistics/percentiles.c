@@ -79,15 +79,6 @@ static size_t count_all(const struct histogram_column *columns, size_t n, int bu
     return count;
 }
 
-/* No blanks behind the last column. */
-static void print_bar(FILE *out, size_t count, size_t of, bool last)
-{
-    static const char bar[BAR + 1] = "####################";
-    int length = of ? (int)((count * BAR + of - 1) / of) : 0; /* one sample shows */
-
-    fprintf(out, "  %7zu %-*.*s", count, last ? 0 : BAR, length, bar);
-}
-
 void histogram_print(FILE *out, const struct histogram_column *columns, size_t n)
 {
     int first = 0, last = MOST_BUCKETS - 1;
@@ -102,9 +93,15 @@ void histogram_print(FILE *out, const struct histogram_column *columns, size_t n
     fputc('\n', out);
     for (int b = first; b <= last; b++) {
         fprintf(out, "%7g - %7g", (double)bucket_ns(b) / 1000, (double)bucket_ns(b + 1) / 1000);
-        for (size_t i = 0; i < n; i++)
-            print_bar(out, count_between(&columns[i], bucket_ns(b), bucket_ns(b + 1)), columns[i].n,
-                      i + 1 == n);
+        for (size_t i = 0; i < n; i++) {
+            size_t count = count_between(&columns[i], bucket_ns(b), bucket_ns(b + 1)),
+                   of = columns[i].n;
+            int length = of ? (int)((count * BAR + of - 1) / of) : 0; /* one sample shows */
+
+            /* No blanks behind the last column. */
+            fprintf(out, "  %7zu %-*.*s", count, i + 1 == n ? 0 : BAR, length,
+                    "####################");
+        }
         fputc('\n', out);
     }
 }

@@ -81,38 +81,21 @@ static int source_open(struct sources *s, const char *path)
     return rc;
 }
 
-static void sources_close(struct sources *s)
-{
-    for (size_t i = 0; i < s->traces; i++)
-        trace_view_close(&s->trace[i]);
-    for (size_t i = 0; i < s->logs; i++)
-        fclose(s->log[i]);
-    free(s->trace);
-    free(s->log);
-}
-
-static uint64_t earliest(const struct sources *s)
-{
-    uint64_t ns = s->traces ? UINT64_MAX : 0;
-
-    for (size_t i = 0; i < s->traces; i++)
-        if (s->trace[i].file->header.start_ns < ns)
-            ns = s->trace[i].file->header.start_ns;
-    return ns;
-}
-
 static int write_json(const struct sources *s, const char *path, bool mangled)
 {
     struct trace_json json;
     FILE *out = fopen(path, "we");
-    uint64_t works = 0;
+    uint64_t works = 0, earliest = s->traces ? UINT64_MAX : 0;
     int rc;
 
     if (!out) {
         say(&subcommand_trace, "%s: %s", path, strerror(errno));
         return -errno;
     }
-    trace_json_begin(&json, out, earliest(s), s->traces + s->logs);
+    for (size_t i = 0; i < s->traces; i++)
+        if (s->trace[i].file->header.start_ns < earliest)
+            earliest = s->trace[i].file->header.start_ns;
+    trace_json_begin(&json, out, earliest, s->traces + s->logs);
     json.mangled = mangled;
     for (size_t i = 0; i < s->traces; i++)
         trace_json_add(&json, &s->trace[i]);
@@ -151,7 +134,12 @@ static int merge(void *user, char *const *paths, size_t n)
     }
     if (rc == 0)
         rc = write_json(&s, p->output, p->mangled);
-    sources_close(&s);
+    for (size_t i = 0; i < s.traces; i++)
+        trace_view_close(&s.trace[i]);
+    for (size_t i = 0; i < s.logs; i++)
+        fclose(s.log[i]);
+    free(s.trace);
+    free(s.log);
     return rc;
 }
 

@@ -172,19 +172,6 @@ static void walk_kernel(struct walk *w, const struct trace_record *r)
     put_slice(w->j, w->pid, r->tid, record_name(w, r), "call", r->ns, r->kernel.took_ns, args);
 }
 
-static void walk_copy(struct walk *w, const struct trace_record *r)
-{
-    put_slice(w->j, w->pid, r->tid, record_name(w, r), "call", r->ns, r->copy.took_ns,
-              json_pack("{s:i,s:i,s:I}", "stream", (int)r->stream, "op", (int)r->copy.op, "bytes",
-                        (json_int_t)r->copy.bytes));
-}
-
-static void walk_sync(struct walk *w, const struct trace_record *r)
-{
-    put_slice(w->j, w->pid, r->tid, record_name(w, r), "wait", r->ns, r->copy.took_ns,
-              json_object());
-}
-
 static void walk_counters(struct walk *w, const struct trace_record *r)
 {
     char name[64];
@@ -193,28 +180,6 @@ static void walk_counters(struct walk *w, const struct trace_record *r)
     put(w->j, json_pack("{s:s,s:s,s:I,s:f,s:{s:i,s:i}}", "ph", "C", "name", name, "pid", w->pid,
                         "ts", us(w->j, r->ns + r->queue.took_ns), "args", "buffered",
                         (int)r->queue.buffered, "in flight", (int)r->queue.in_flight));
-}
-
-static void walk_buffered(struct walk *w, const struct trace_record *r)
-{
-    put_flow(w, r, "s", r->ns);
-    walk_counters(w, r);
-}
-
-static void walk_submitted(struct walk *w, const struct trace_record *r)
-{
-    if (r->queue.ticket != UINT64_MAX) {
-        put_slice(w->j, w->pid, r->tid, "submit", "queue", r->ns, r->queue.took_ns,
-                  json_pack("{s:i}", "stream", (int)r->stream));
-        put_flow(w, r, "f", r->ns);
-    }
-    walk_counters(w, r);
-}
-
-static void walk_dropped(struct walk *w, const struct trace_record *r)
-{
-    trace_json_mark(w->j, w->pid, track(w, r->stream, TRACK_QUEUE), "dropped", r->ns);
-    walk_counters(w, r);
 }
 
 static void put_times(struct walk *w, uint32_t stream, bool cut, const struct trace_span *s)
@@ -249,11 +214,6 @@ static void close_times(struct walk *w, uint32_t stream, bool cut)
         put_times(w, stream, cut, &(struct trace_span){from_ns, w->last_ns});
 }
 
-static void walk_lifted(struct walk *w, const struct trace_record *r)
-{
-    trace_json_mark(w->j, w->pid, r->tid, "cap lifted", r->ns);
-}
-
 static void walk_sample(struct walk *w, const struct trace_record *r)
 {
     uint64_t start_ns, took_ns;
@@ -264,24 +224,60 @@ static void walk_sample(struct walk *w, const struct trace_record *r)
               start_ns, took_ns, json_pack("{s:i}", "op", (int)r->sample.op));
 }
 
-static void (*const walkers[])(struct walk *, const struct trace_record *) = {
-    [TRACE_KERNEL] = walk_kernel,       [TRACE_COPY] = walk_copy,
-    [TRACE_SYNC] = walk_sync,           [TRACE_BUFFERED] = walk_buffered,
-    [TRACE_SUBMITTED] = walk_submitted, [TRACE_DROPPED] = walk_dropped,
-    [TRACE_COMPLETED] = walk_counters,  [TRACE_HELD] = walk_times,
-    [TRACE_RELEASED] = walk_times,      [TRACE_LIFTED] = walk_lifted,
-    [TRACE_CUT_IN] = walk_times,        [TRACE_CUT_OUT] = walk_times,
-    [TRACE_SAMPLE] = walk_sample,
-};
-static_assert(sizeof(walkers) / sizeof(*walkers) == TRACE_END, "every kind has a picture");
-
 static void walk_record(struct walk *w, const struct trace_record *r)
 {
     if (r->stream >= MOST_STREAMS || !within(w->j, r->ns))
         return;
     if (w->last_ns < r->ns)
         w->last_ns = r->ns;
-    walkers[r->kind](w, r);
+    switch ((enum trace_kind)r->kind) {
+    case TRACE_KERNEL:
+        walk_kernel(w, r);
+        break;
+    case TRACE_COPY:
+        put_slice(w->j, w->pid, r->tid, record_name(w, r), "call", r->ns, r->copy.took_ns,
+                  json_pack("{s:i,s:i,s:I}", "stream", (int)r->stream, "op", (int)r->copy.op,
+                            "bytes", (json_int_t)r->copy.bytes));
+        break;
+    case TRACE_SYNC:
+        put_slice(w->j, w->pid, r->tid, record_name(w, r), "wait", r->ns, r->copy.took_ns,
+                  json_object());
+        break;
+    case TRACE_BUFFERED:
+        put_flow(w, r, "s", r->ns);
+        walk_counters(w, r);
+        break;
+    case TRACE_SUBMITTED:
+        if (r->queue.ticket != UINT64_MAX) {
+            put_slice(w->j, w->pid, r->tid, "submit", "queue", r->ns, r->queue.took_ns,
+                      json_pack("{s:i}", "stream", (int)r->stream));
+            put_flow(w, r, "f", r->ns);
+        }
+        walk_counters(w, r);
+        break;
+    case TRACE_DROPPED:
+        trace_json_mark(w->j, w->pid, track(w, r->stream, TRACK_QUEUE), "dropped", r->ns);
+        walk_counters(w, r);
+        break;
+    case TRACE_COMPLETED:
+        walk_counters(w, r);
+        break;
+    case TRACE_LIFTED:
+        trace_json_mark(w->j, w->pid, r->tid, "cap lifted", r->ns);
+        break;
+    case TRACE_HELD:
+    case TRACE_RELEASED:
+    case TRACE_CUT_IN:
+    case TRACE_CUT_OUT:
+        walk_times(w, r);
+        break;
+    case TRACE_SAMPLE:
+        walk_sample(w, r);
+        break;
+    case TRACE_NONE:
+    case TRACE_END:
+        break;
+    }
 }
 
 static void put_process(struct walk *w)

@@ -219,22 +219,16 @@ static int graph_warm_up(struct gpu *g)
 }
 
 /* Enough in the queue to keep any GPU busy, and no more than about 20 ms where kernels allow. */
-static uint32_t batch_size(void)
-{
-    uint32_t n = BATCH_US / (shared->be_kernel_us ? shared->be_kernel_us : 1);
-
-    if (shared->be_batch)
-        return shared->be_batch;
-    return n < 1 ? 1 : n > MOST_BATCH ? MOST_BATCH : n;
-}
-
 static int launch_batch(struct gpu *g)
 {
-    uint32_t batch = batch_size();
+    uint32_t batch = BATCH_US / (shared->be_kernel_us ? shared->be_kernel_us : 1);
     int rc = 0;
 
     if (g->exec)
         return launch_graph(g);
+    batch = batch < 1 ? 1 : batch > MOST_BATCH ? MOST_BATCH : batch;
+    if (shared->be_batch)
+        batch = shared->be_batch;
     for (uint32_t k = 0; k < batch && rc == 0; k++)
         rc = launch_update(g);
     return rc;

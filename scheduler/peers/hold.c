@@ -7,6 +7,7 @@
 #include <utlist.h>
 
 #include "common/clock.h"
+#include "common/printable.h"
 #include "scheduler/peers/log.h"
 
 enum { LOOK_MS = 500, SAY_AGAIN_S = 60, NAMES = 4 };
@@ -71,10 +72,7 @@ static size_t name_print(char *out, size_t size, const struct peer *p)
     int n;
 
     snprintf(name, sizeof(name), "%.*s", (int)PAGE_NAME, p->name);
-    for (char *c = name; *c; c++)
-        if (*c < ' ' || *c > '~')
-            *c = '?';
-    n = snprintf(out, size, "process %d (%s)", (int)p->who.pid, name);
+    n = snprintf(out, size, "process %d (%s)", (int)p->who.pid, printable(name));
     return n > 0 && (size_t)n < size ? (size_t)n : 0;
 }
 

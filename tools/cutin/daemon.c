@@ -210,17 +210,9 @@ void daemon_own_end(struct daemon_own *own)
     *own = (struct daemon_own){.pid = 0};
 }
 
-/* The default place's own folder may be missing; its parent is somebody else's business. */
-static int make_folder(const char *path)
-{
-    char copy[PATH_MAX];
-
-    snprintf(copy, sizeof(copy), "%s", path);
-    return mkdir(dirname(copy), 0755) == 0 || errno == EEXIST ? 0 : -errno;
-}
-
 static int ensure(const char *program, const char *path, char *why, size_t why_bytes)
 {
+    char folder[PATH_MAX];
     int rc = daemon_probe(path);
 
     if (rc == 0)
@@ -234,8 +226,11 @@ static int ensure(const char *program, const char *path, char *why, size_t why_b
         snprintf(why, why_bytes, "no daemon at %s, and cutind is not installed beside cutin", path);
         return -ENOENT;
     }
+    /* The default place's own folder may be missing; its parent is somebody else's business. */
+    snprintf(folder, sizeof(folder), "%s", path);
     if (!getenv("CUTIN_SOCKET") && strcmp(path, daemon_socket()) == 0 &&
-        (rc = make_folder(path)) != 0) {
+        mkdir(dirname(folder), 0755) != 0 && errno != EEXIST) {
+        rc = -errno;
         snprintf(why, why_bytes,
                  "cannot make the folder of %s (%s); set XDG_RUNTIME_DIR or CUTIN_SOCKET", path,
                  strerror(-rc));

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <uthash.h>
 
+#include "common/printable.h"
+
 #if HAVE_CXA_DEMANGLE
 /* libstdc++'s, as <cxxabi.h> declares it. */
 char *__cxa_demangle(const char *mangled, char *out, size_t *bytes, int *status);
@@ -277,18 +279,6 @@ static const char *write_next(struct writer *w, const char *at)
     return at + 1;
 }
 
-/* `out` has room for the text and a little more: nothing that is put in is longer than what it is
- * for. */
-static size_t write_short(const char *text, struct measure keep, char *out)
-{
-    struct writer w = {.text = text, .keep = keep, .out = out};
-
-    for (const char *at = text; *at;)
-        at = write_next(&w, at);
-    out[w.n] = '\0';
-    return w.n;
-}
-
 /* The end goes; template arguments stay closed. */
 static void cut(char *text, size_t width)
 {
@@ -312,27 +302,24 @@ static char *shorten(const char *text, size_t width)
         {1, 3, true, true},
         {1, 2, true, true},
     };
+    /* Nothing that is put in is longer than what it is for. */
     char *out = malloc(2 * strlen(text) + LEAST_WIDTH);
 
-    for (size_t i = 0; out && i < sizeof(measures) / sizeof(*measures); i++)
-        if (write_short(text, measures[i], out) <= width)
+    for (size_t i = 0; out && i < sizeof(measures) / sizeof(*measures); i++) {
+        struct writer w = {.text = text, .keep = measures[i], .out = out};
+
+        for (const char *at = text; *at;)
+            at = write_next(&w, at);
+        out[w.n] = '\0';
+        if (w.n <= width)
             return out;
+    }
     if (out)
         cut(out, width);
     return out;
 }
 
 /* ---- names ---------------------------------------------------------------------------------- */
-
-static char *printable(const char *raw)
-{
-    char *text = strdup(raw);
-
-    for (char *at = text; at && *at; at++)
-        if (*at < ' ' || *at > '~')
-            *at = '?';
-    return text;
-}
 
 /* "13GemmUniversal" at `at`: puts the name behind `out`. Returns what follows; `at` itself: no
  * name. */
@@ -428,11 +415,12 @@ static char *demangle(char *text)
 
 char *kernel_name_make(const char *raw, size_t width)
 {
-    char *text = printable(raw), *out;
-    bool structured = text && (strncmp(text, "_Z", 2) == 0 || strchr(text, '<'));
+    char *text = strdup(raw), *out;
+    bool structured;
 
     if (!text)
         return NULL;
+    structured = strncmp(printable(text), "_Z", 2) == 0 || strchr(text, '<');
     text = demangle(text);
     if (width < LEAST_WIDTH)
         width = LEAST_WIDTH;
@@ -469,7 +457,9 @@ const char *kernel_name(const char *raw, size_t width, bool mangled)
         free(k);
         return known->shown;
     }
-    k->shown = mangled ? printable(raw) : kernel_name_make(raw, width);
+    k->shown = mangled ? strdup(raw) : kernel_name_make(raw, width);
+    if (mangled && k->shown)
+        printable(k->shown);
     HASH_ADD_KEYPTR(hh, all, k->key, bytes, k);
     return k->shown ? k->shown : "?";
 }

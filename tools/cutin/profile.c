@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/printable.h"
 #include "common/profile_file.h"
 
 /* What is read and how it is shown. */
@@ -31,14 +32,6 @@ static const struct option_row options[] = {
     {"mangled", NULL, "show names mangled and in full", TAKE_FLAG(reading.mangled)},
     {0},
 };
-
-/* Names come out of files: what a terminal and JSON take as text. */
-static void printable(char *text)
-{
-    for (; *text; text++)
-        if (*text < ' ' || *text > '~')
-            *text = '?';
-}
 
 static double total_ns(const struct profile_row *row)
 {

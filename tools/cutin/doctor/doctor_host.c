@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "common/level.h"
+#include "common/printable.h"
 #include "scheduler/wire/page.h"
 #include "scheduler/wire/protocol.h"
 #include "scheduler/wire/ask.h"
@@ -33,21 +34,15 @@
 
 /* ---- the driver's surroundings ------------------------------------------------------------- */
 
-/* Where the MPS control daemon's pipes are, by NVIDIA's documentation. */
-static bool mps_answers(char *path, size_t size)
-{
-    const char *folder = getenv("CUDA_MPS_PIPE_DIRECTORY");
-    struct stat st;
-
-    snprintf(path, size, "%s/control", folder ? folder : "/tmp/nvidia-mps");
-    return stat(path, &st) == 0;
-}
-
 void check_mps(const struct doctor *d, struct finding *f)
 {
+    /* Where the MPS control daemon's pipes are, by NVIDIA's documentation. */
+    const char *folder = getenv("CUDA_MPS_PIPE_DIRECTORY");
     char path[256];
-    bool pipe = mps_answers(path, sizeof(path));
+    bool pipe;
 
+    snprintf(path, sizeof(path), "%s/control", folder ? folder : "/tmp/nvidia-mps");
+    pipe = access(path, F_OK) == 0;
     if (d->bare.mps == 1 || (d->bare.mps < 0 && pipe && !d->sim))
         find(f, VERDICT_NOTE,
              "holds work all the same; a fault of one client ends the others of the MPS server",
@@ -216,12 +211,9 @@ void check_permission(const struct doctor *d, struct finding *f)
         find(f, VERDICT_OK, NULL, "this user may run at every level, rt included");
         return;
     }
-    /* The daemon may be another user's: only what a terminal takes as text. */
-    for (size_t i = 0; i <= PROTOCOL_TEXT; i++) {
-        char c = i < PROTOCOL_TEXT ? m.welcome.reason[i] : '\0';
-        reason[i] = c == '\0' || (c >= ' ' && c <= '~') ? c : '?';
-    }
-    find(f, VERDICT_WARN, reason, "this user may run at level %s at most",
+    /* The daemon may be another user's. */
+    snprintf(reason, sizeof(reason), "%.*s", PROTOCOL_TEXT, m.welcome.reason);
+    find(f, VERDICT_WARN, printable(reason), "this user may run at level %s at most",
          level_name(m.welcome.level));
 }
 
@@ -276,19 +268,6 @@ void check_glibc(const struct doctor *d, struct finding *f)
              need[1], version);
 }
 
-static long number_in(const char *path)
-{
-    FILE *file = fopen(path, "re");
-    long value = -1;
-
-    if (!file)
-        return -1;
-    if (fscanf(file, "%ld", &value) != 1)
-        value = -1;
-    fclose(file);
-    return value;
-}
-
 /* The pages that processes share are sealed memfds. */
 void check_memfd(const struct doctor *d, struct finding *f)
 {
@@ -296,10 +275,14 @@ void check_memfd(const struct doctor *d, struct finding *f)
     int fd, rc = page_new_shared(&page, &fd);
 
     if (rc != 0) {
+        FILE *file = fopen("/proc/sys/vm/memfd_noexec", "re");
+        bool forbidden = file && fgetc(file) == '2';
+
+        if (file)
+            fclose(file);
         find(f, VERDICT_FAIL,
-             number_in("/proc/sys/vm/memfd_noexec") == 2
-                 ? "set the sysctl vm.memfd_noexec to 0 or 1"
-                 : "allow memfd_create in the sandbox",
+             forbidden ? "set the sysctl vm.memfd_noexec to 0 or 1"
+                       : "allow memfd_create in the sandbox",
              "no sealed memfd (%s): processes cannot hold each other", strerror(-rc));
         return;
     }

@@ -63,17 +63,6 @@ void check_gates(const struct doctor *d, struct finding *f)
 
 /* ---- stopping kernels that run --------------------------------------------------------------- */
 
-static bool uuid_parse(const char *text, uint8_t uuid[16])
-{
-    for (int i = 0; i < 16; i++) {
-        unsigned int byte;
-        if (sscanf(text + 2 * i, "%2x", &byte) != 1)
-            return false;
-        uuid[i] = (uint8_t)byte;
-    }
-    return true;
-}
-
 void suspend_take(struct suspended *s)
 {
     const char *driver = "", *uuid = "", *why = NULL, *refused = NULL;
@@ -86,8 +75,11 @@ void suspend_take(struct suspended *s)
                 &unsure);
     s->why = refused ? refused : why ? why : "it was not tried";
     json_unpack(s->values, "{s?{s:F}}", "schedule_call_us", "p50", &s->call_us);
-    if ((unsure && !s->way) || !driver[0] || strlen(uuid) != 32 || !uuid_parse(uuid, bytes))
+    if ((unsure && !s->way) || !driver[0] || strlen(uuid) != 32)
         return;
+    for (int i = 0; i < 16; i++)
+        if (sscanf(uuid + (ptrdiff_t)2 * i, "%2hhx", &bytes[i]) != 1)
+            return;
     snprintf(record.version, sizeof(record.version), "%s", driver);
     snprintf(record.way, sizeof(record.way), "%s", s->way ? s->way : "none");
     snprintf(record.why, sizeof(record.why), "%s", s->way ? "" : s->why);

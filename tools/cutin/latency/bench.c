@@ -335,17 +335,6 @@ static int start(struct bench *b, struct worker *w, int side)
     return worker_start(w, &b->environment[side], &progress_cancel, b->why, sizeof(b->why));
 }
 
-/* Best effort by itself. Under cutin its real-time peer is not there yet: nobody is above. */
-static int solo_blocks(struct bench *b, uint32_t ms)
-{
-    int rc = 0;
-
-    for (int m = BENCH_NATIVE; m <= BENCH_CUTIN && rc == 0 && !progress_cancel; m++)
-        if (wanted(b, m))
-            rc = solo_block(b, m, ms);
-    return rc;
-}
-
 /* In an order of its own in each round: no mode always has the same one before it. */
 static void shuffle_modes(int order[BENCH_MODES], uint64_t *seed)
 {
@@ -366,11 +355,14 @@ static int round_run(struct bench *b, uint32_t round, uint32_t rounds)
     /* Shares that add up to the whole. */
     uint32_t count = (uint32_t)((uint64_t)p->samples * (round + 1) / rounds -
                                 (uint64_t)p->samples * round / rounds);
-    int order[BENCH_MODES], rc;
+    int order[BENCH_MODES], rc = 0;
     pid_t pid;
 
     shuffle_modes(order, &b->order_seed);
-    rc = solo_blocks(b, p->solo_ms / rounds);
+    /* Best effort by itself. Under cutin its real-time peer is not there yet: nobody is above. */
+    for (int m = BENCH_NATIVE; m <= BENCH_CUTIN && rc == 0 && !progress_cancel; m++)
+        if (wanted(b, m))
+            rc = solo_block(b, m, p->solo_ms / rounds);
     if (rc == 0 && under_cutin(b))
         rc = start(b, rt, BENCH_CUTIN);
     for (uint32_t i = 0; i < BENCH_MODES && rc == 0 && !progress_cancel && !b->broke.broke; i++) {
@@ -453,15 +445,6 @@ static int draw_arrivals(struct bench *b)
     return rc;
 }
 
-/* The daemon of this run alone: figures do not depend on who else is on the machine. */
-static int start_daemon(struct bench *b)
-{
-    if (!b->paths.library[0] || !b->paths.daemon[0])
-        return fail(b, -ENOENT, "%s is not installed beside cutin; try --mode native --mode alone",
-                    b->paths.library[0] ? "cutind" : "libcutin.so");
-    return daemon_own_start(&b->daemon, b->paths.daemon, "latency", b->why, sizeof(b->why));
-}
-
 static int prepare_trace(struct bench *b)
 {
     struct worker_environment *env = &b->environment[BENCH_CUTIN];
@@ -519,7 +502,13 @@ static int prepare_environment(struct bench *b)
         return rc;
     b->environment[BENCH_UNGATED] = b->environment[BENCH_CUTIN];
     b->environment[BENCH_UNGATED].graph_gates = "off";
-    return under_cutin(b) ? start_daemon(b) : 0;
+    if (!under_cutin(b))
+        return 0;
+    if (!b->paths.library[0] || !b->paths.daemon[0])
+        return fail(b, -ENOENT, "%s is not installed beside cutin; try --mode native --mode alone",
+                    b->paths.library[0] ? "cutind" : "libcutin.so");
+    /* The daemon of this run alone: figures do not depend on who else is on the machine. */
+    return daemon_own_start(&b->daemon, b->paths.daemon, "latency", b->why, sizeof(b->why));
 }
 
 /* Everyone but cutin's real-time worker, which comes and goes with the rounds. */

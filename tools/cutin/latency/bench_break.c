@@ -27,19 +27,6 @@ static void draw_request(struct trace_json *j, const struct worker_sample *s)
     trace_json_mark(j, REQUEST_PROCESS, 1, "call entered", s->start_ns);
 }
 
-static int open_views(struct bench *b, struct trace_view views[2])
-{
-    const pid_t pids[] = {b->rt[BENCH_CUTIN].pid, b->be[BENCH_CUTIN].pid};
-    char path[300];
-    int rc = 0;
-
-    for (int i = 0; i < 2 && rc == 0; i++) {
-        bench_trace_path(&b->trace, pids[i], path, sizeof(path));
-        rc = trace_view_open(&views[i], path, b->why, sizeof(b->why));
-    }
-    return rc;
-}
-
 static int write_trace(struct bench *b, const struct worker_sample *s, struct trace_view views[2])
 {
     FILE *out = fopen(b->plan.break_trace, "we"), *log = fopen(b->trace.log, "re");
@@ -68,9 +55,15 @@ static int write_trace(struct bench *b, const struct worker_sample *s, struct tr
 
 int bench_break_write(struct bench *b, const struct worker_sample *s)
 {
+    const pid_t pids[] = {b->rt[BENCH_CUTIN].pid, b->be[BENCH_CUTIN].pid};
     struct trace_view views[2] = {0};
-    int rc = open_views(b, views);
+    char path[300];
+    int rc = 0;
 
+    for (int i = 0; i < 2 && rc == 0; i++) {
+        bench_trace_path(&b->trace, pids[i], path, sizeof(path));
+        rc = trace_view_open(&views[i], path, b->why, sizeof(b->why));
+    }
     if (rc == 0)
         rc = write_trace(b, s, views);
     for (int i = 0; i < 2; i++)

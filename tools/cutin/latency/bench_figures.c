@@ -154,28 +154,6 @@ bool bench_engaged(const struct bench *b)
 
 /* ---- the run -------------------------------------------------------------------------------- */
 
-static void describe_floor(struct bench *b)
-{
-    struct worker_shared *from = b->rt[BENCH_NATIVE].shared;
-
-    if (!from || from->floor_launches == 0)
-        return;
-    b->floor.measured = true;
-    b->floor.spin = from->floor;
-    figures_make(&b->floor.launch, from->floor_launch_ns, from->floor_launches);
-}
-
-static void describe_claim(struct bench *b)
-{
-    b->claim = b->rt[BENCH_NATIVE].shared->claim;
-    if (!b->rt[BENCH_CUTIN].shared->gpu[0]) /* it never ran */
-        return;
-    if (b->rt[BENCH_CUTIN].shared->claim.cpu < 0)
-        b->claim.cpu = -1;
-    b->claim.locked &= b->rt[BENCH_CUTIN].shared->claim.locked;
-    b->claim.realtime &= b->rt[BENCH_CUTIN].shared->claim.realtime;
-}
-
 double bench_floor_us(const struct bench *b)
 {
     return b->floor.launch.p99_us + (double)b->floor.spin.most_ns / 1000;
@@ -189,8 +167,20 @@ bool bench_in_floor(const struct bench *b, int mode)
 
 void bench_describe(struct bench *b)
 {
-    describe_floor(b);
-    describe_claim(b);
+    struct worker_shared *native = b->rt[BENCH_NATIVE].shared;
+    const struct worker_shared *cutin = b->rt[BENCH_CUTIN].shared;
+
+    if (native && native->floor_launches > 0) {
+        b->floor.measured = true;
+        b->floor.spin = native->floor;
+        figures_make(&b->floor.launch, native->floor_launch_ns, native->floor_launches);
+    }
+    b->claim = native->claim;
+    if (cutin->gpu[0]) { /* it ran */
+        b->claim.cpu = cutin->claim.cpu < 0 ? -1 : b->claim.cpu;
+        b->claim.locked &= cutin->claim.locked;
+        b->claim.realtime &= cutin->claim.realtime;
+    }
     for (int side = BENCH_NATIVE; side <= BENCH_CUTIN; side++) {
         const struct worker_shared *from = b->rt[side].shared;
         if (from && from->gpu[0]) {

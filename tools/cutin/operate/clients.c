@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "common/level.h"
+#include "common/printable.h"
 
 int clients_get(const char *socket, struct clients *now)
 {
@@ -49,14 +50,7 @@ static void uuid_text(const uint8_t uuid[16], char out[48])
             sprintf(at, "%s%02x", i == 0 || (i >= 4 && i <= 10 && i % 2 == 0) ? "-" : "", uuid[i]);
 }
 
-/* Names come from the processes themselves: any bytes, where a terminal and JSON want text. */
-static void printable(char *text)
-{
-    for (; *text; text++)
-        if (*text < ' ' || *text > '~')
-            *text = '?';
-}
-
+/* Names come from the processes themselves: any bytes. */
 static void name_of(const struct client_row *row, char out[PAGE_NAME + 1])
 {
     snprintf(out, PAGE_NAME + 1, "%.*s", (int)PAGE_NAME, row->name);
@@ -440,22 +434,19 @@ static const struct client_device_row *shared_device(const struct client_row *a,
     return NULL;
 }
 
-void clients_waits(const struct clients *c, void (*say)(const char *line))
+void clients_waits(const struct clients *c)
 {
     for (size_t i = 0; i < c->n; i++)
         for (size_t k = 0; waiting_kernel(&c->rows[i]) && k < c->n; k++) {
             const struct client_row *low = &c->rows[i], *high = &c->rows[k];
-            char line[CLIENTS_LINE], kernel[CELL];
+            char kernel[CELL];
 
             if (low->level >= high->level || !shared_device(low, high))
                 continue;
             snprintf(kernel, sizeof(kernel), "%s", waiting_kernel(low));
-            printable(kernel);
-            snprintf(line, sizeof(line),
-                     "%" PRId32 " runs beside %s of %" PRId32
-                     ", which waits for I/O of its own: a hold stops what comes behind it",
-                     high->pid, kernel, low->pid);
-            say(line);
+            printf("%" PRId32 " runs beside %s of %" PRId32
+                   ", which waits for I/O of its own: a hold stops what comes behind it\n",
+                   high->pid, printable(kernel), low->pid);
         }
 }
 

@@ -17,11 +17,6 @@ static const struct option_row options[] = {
     {0},
 };
 
-static void print_line(const char *line)
-{
-    puts(line);
-}
-
 static int list(int argc, char **argv)
 {
     struct clients clients;
@@ -39,7 +34,7 @@ static int list(int argc, char **argv)
         puts("no process runs under cutin");
     } else {
         clients_print(&clients, NULL);
-        clients_waits(&clients, print_line);
+        clients_waits(&clients);
     }
     clients_free(&clients);
     return rc;

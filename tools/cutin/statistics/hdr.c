@@ -60,15 +60,6 @@ double hdr_mean_ns(const struct hdr *h)
     return h->count ? sum / (double)h->count : 0;
 }
 
-static double deviation_ns(const struct hdr *h)
-{
-    double mean = hdr_mean_ns(h), sum = 0;
-
-    for (uint32_t i = 0; i < HDR_BUCKETS; i++)
-        sum += (double)h->bucket[i] * (middle_ns(i) - mean) * (middle_ns(i) - mean);
-    return h->count ? sqrt(sum / (double)h->count) : 0;
-}
-
 /* ---- the percentile distribution ------------------------------------------------------------ */
 
 enum { TICKS = 5 }; /* lines for each halving of what is left to 100 percent */
@@ -83,7 +74,7 @@ static double next_level(double percent)
 
 void hdr_print(const struct hdr *h, FILE *out)
 {
-    double level = 0, reached;
+    double level = 0, reached, mean = hdr_mean_ns(h), squares = 0;
     uint64_t sum = 0;
 
     fprintf(out, "%12s %14s %10s %14s\n\n", "Value", "Percentile", "TotalCount",
@@ -99,8 +90,10 @@ void hdr_print(const struct hdr *h, FILE *out)
         if (sum == h->count)
             fprintf(out, "%12.3f %2.12f %10" PRIu64 "\n", (double)hdr_most_ns(i) / 1000, 1.0, sum);
     }
-    fprintf(out, "#[Mean    = %12.3f, StdDeviation   = %12.3f]\n", hdr_mean_ns(h) / 1000,
-            deviation_ns(h) / 1000);
+    for (uint32_t i = 0; i < HDR_BUCKETS; i++)
+        squares += (double)h->bucket[i] * pow(middle_ns(i) - mean, 2);
+    fprintf(out, "#[Mean    = %12.3f, StdDeviation   = %12.3f]\n", mean / 1000,
+            h->count ? sqrt(squares / (double)h->count) / 1000 : 0);
     fprintf(out, "#[Max     = %12.3f, Total count    = %12" PRIu64 "]\n", (double)h->max_ns / 1000,
             h->count);
     fprintf(out, "#[Buckets = %12d, SubBuckets     = %12d]\n", HDR_DOUBLINGS, 2 * HDR_HALF);

@@ -29,16 +29,6 @@ static struct trace_spans spans_read(const struct trace_view *v, enum trace_kind
     return spans;
 }
 
-static uint64_t min(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
-static uint64_t max(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
-
 /* Its kernels that wait for I/O of their own, by the name of the last one; NULL: it has none. */
 static const char *io_kernel(const struct trace_view *v)
 {
@@ -66,8 +56,10 @@ static size_t draw_pair(struct trace_json *j, const struct trace_view *held,
              high->program);
     for (size_t i = 0; i < holds.n; i++)
         for (size_t k = 0; k < cuts.n; k++) {
-            uint64_t from_ns = max(holds.at[i].from_ns, cuts.at[k].from_ns),
-                     to_ns = min(holds.at[i].to_ns, cuts.at[k].to_ns);
+            const struct trace_span *h = &holds.at[i], *c = &cuts.at[k];
+            uint64_t from_ns = h->from_ns > c->from_ns ? h->from_ns : c->from_ns,
+                     to_ns = h->to_ns < c->to_ns ? h->to_ns : c->to_ns;
+
             if (to_ns == UINT64_MAX)
                 to_ns = j->end_ns;
             drawn +=

@@ -28,21 +28,11 @@ static const char *header_wrong(const struct trace_header *h, size_t bytes)
     return NULL;
 }
 
-static void view_count(struct trace_view *v)
-{
-    const struct trace_header *h = &v->file->header;
-    uint64_t head = atomic_load_explicit(&h->head, memory_order_acquire);
-    uint64_t kept = head < h->records ? head : h->records;
-
-    v->first = h->keep_first ? 0 : head - kept;
-    v->end = v->first + kept;
-    v->lost = head - kept;
-}
-
 int trace_view_open(struct trace_view *v, const char *path, char *why, size_t why_bytes)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC), rc = 0;
     const char *wrong = NULL;
+    uint64_t head, kept;
     struct stat st;
     void *at = MAP_FAILED;
 
@@ -63,7 +53,11 @@ int trace_view_open(struct trace_view *v, const char *path, char *why, size_t wh
     }
     v->file = at;
     v->bytes = (size_t)st.st_size;
-    view_count(v);
+    head = atomic_load_explicit(&v->file->header.head, memory_order_acquire);
+    kept = head < v->file->header.records ? head : v->file->header.records;
+    v->first = v->file->header.keep_first ? 0 : head - kept;
+    v->end = v->first + kept;
+    v->lost = head - kept;
     return 0;
 }
 

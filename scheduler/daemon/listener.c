@@ -54,20 +54,6 @@ static int check_folder(int fd, const char *folder, char *why, size_t why_size)
     return check_mode(&st, folder, why, why_size);
 }
 
-/* In a user namespace, owners from outside show up as one number. */
-static bool outsider(uid_t uid)
-{
-    unsigned first = 0, outside = 0, count = 0, overflow = 65534;
-    FILE *f = fopen("/proc/self/uid_map", "re");
-
-    if (!f)
-        return false;
-    if (fscanf(f, "%u %u %u", &first, &outside, &count) != 3)
-        count = UINT32_MAX;
-    fclose(f);
-    return count != UINT32_MAX && uid == overflow;
-}
-
 /* Every part of the way: whoever could rename one, or turn a link around, could put another daemon
  * in our place. `path` is absolute. */
 static int check_way(const char *path, char *why, size_t why_size)
@@ -80,7 +66,8 @@ static int check_way(const char *path, char *why, size_t why_size)
         snprintf(part, sizeof(part), "%.*s", (int)(end - path), path);
         if (lstat(part, &st) != 0)
             return -errno;
-        if (st.st_uid != geteuid() && st.st_uid != 0 && !outsider(st.st_uid)) {
+        if (st.st_uid != geteuid() && st.st_uid != 0 &&
+            !id_is_outside(st.st_uid, "/proc/self/uid_map")) {
             EXPLAIN("%s, on the way to the socket, belongs to user %u: use a folder of your own",
                     part, (unsigned)st.st_uid);
             return -EPERM;

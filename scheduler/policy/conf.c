@@ -267,13 +267,13 @@ void conf_clear(struct conf *conf)
     rules_clear(&conf->contained);
 }
 
-int conf_parse(struct conf *conf, FILE *in, const char *name, char *why, size_t why_size)
+static int parse(struct conf *new, uid_t owner, FILE *in, const char *name, char *why,
+                 size_t why_size)
 {
-    struct conf new;
-    struct reading r = {.in = in, .name = name, .conf = &new, .why = why, .why_size = why_size};
+    struct reading r = {.in = in, .name = name, .conf = new, .why = why, .why_size = why_size};
     int line;
 
-    conf_default(&new, conf->owner);
+    conf_default(new, owner);
     line = ini_parse_stream(next_line, &r, take, &r);
     if (line != 0 && r.rc == 0) {
         r.line = (unsigned)(line > 0 ? line : 0);
@@ -284,15 +284,41 @@ int conf_parse(struct conf *conf, FILE *in, const char *name, char *why, size_t 
             .name = name, .line = (unsigned)line, .why = why, .why_size = why_size};
         mistake(&r, -EINVAL, "this is neither `setting = value` nor [section]");
     }
-    if (r.rc != 0) {
-        conf_clear(&new);
-        return r.rc;
-    }
-    snprintf(new.path, sizeof(new.path), "%s", name);
-    new.loaded = true;
-    conf_clear(conf);
-    *conf = new;
-    return 0;
+    snprintf(new->path, sizeof(new->path), "%s", name);
+    new->loaded = true;
+    return r.rc;
+}
+
+/* Unless there was a mistake. */
+static int take_over(struct conf *conf, struct conf *new, int rc)
+{
+    conf_clear(rc == 0 ? conf : new);
+    if (rc == 0)
+        *conf = *new;
+    return rc;
+}
+
+int conf_parse(struct conf *conf, FILE *in, const char *name, char *why, size_t why_size)
+{
+    struct conf new;
+    int rc = parse(&new, conf->owner, in, name, why, why_size);
+
+    return take_over(conf, &new, rc);
+}
+
+/* Where cgroups cannot be told no rule about them is taken, least of all `contained`. */
+static int check_cgroups(const struct conf *conf, char *why, size_t why_size)
+{
+    bool any = conf->contained.count > 0 || rules_have_cgroups(&conf->control);
+    char reason[400];
+    int rc;
+
+    for (uint32_t level = 0; level < PAGE_LEVELS; level++)
+        any |= rules_have_cgroups(&conf->allow[level]);
+    rc = any ? cgroups_check(reason, sizeof(reason)) : 0;
+    if (rc != 0)
+        snprintf(why, why_size, "%s: %s", conf->path, reason);
+    return rc;
 }
 
 /* Who can write this file decides who may be real time. */
@@ -322,6 +348,7 @@ static int check_file(int fd, const char *path, uid_t owner, char *why, size_t w
 static int load(struct conf *conf, const char *path, char *why, size_t why_size)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), rc;
+    struct conf new;
     FILE *in;
 
     if (fd < 0) {
@@ -335,9 +362,11 @@ static int load(struct conf *conf, const char *path, char *why, size_t why_size)
         close(fd);
         return rc == 0 ? -ENOMEM : rc;
     }
-    rc = conf_parse(conf, in, path, why, why_size);
+    rc = parse(&new, conf->owner, in, path, why, why_size);
     fclose(in);
-    return rc;
+    if (rc == 0)
+        rc = check_cgroups(&new, why, why_size);
+    return take_over(conf, &new, rc);
 }
 
 int conf_load(struct conf *conf, const char *path, char *why, size_t why_size)

@@ -17,7 +17,7 @@ static bool is_contained(const struct conf *conf, const struct subject *who)
 
 bool permission_same(const struct conf *conf, const struct subject *a, const struct subject *b)
 {
-    if (a->uid != b->uid)
+    if (a->uid != b->uid || a->uid == ID_UNKNOWN)
         return false;
     if (!is_contained(conf, a) && !is_contained(conf, b))
         return true;

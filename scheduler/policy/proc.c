@@ -11,8 +11,6 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { EXITING = 4 }; /* PF_EXITING, linux/sched.h of the kernel */
-
 int proc_text(int fd, char *text, size_t size)
 {
     ssize_t n = read(fd, text, size - 1);
@@ -72,7 +70,7 @@ static bool all_exiting(pid_t pid)
         if (entry->d_name[0] == '.')
             continue;
         snprintf(path, sizeof(path), "/proc/%d/task/%.16s/stat", (int)pid, entry->d_name);
-        all = stat_read(path, &task) != 0 || (task.flags & EXITING); /* gone meanwhile */
+        all = stat_read(path, &task) != 0 || (task.flags & PROC_EXITING); /* gone meanwhile */
     }
     if (threads)
         closedir(threads);
@@ -94,7 +92,7 @@ enum proc proc_look(pid_t pid)
 
     if (pid <= 0 || proc_stat(pid, &leader) != 0)
         return PROC_UNSEEN;
-    if (leader.flags & EXITING ? all_exiting(pid) : dumps_core(pid))
+    if (leader.flags & PROC_EXITING ? all_exiting(pid) : dumps_core(pid))
         return PROC_ENDING;
     return leader.state == 'T' || leader.state == 't' ? PROC_STOPPED : PROC_RUNS;
 }

@@ -14,6 +14,8 @@ enum proc {
     PROC_UNSEEN,  /* it has gone, or lives in another PID namespace */
 };
 
+enum { PROC_EXITING = 4 }; /* of flags: PF_EXITING, linux/sched.h of the kernel */
+
 struct proc_stat {
     char state;
     pid_t parent;

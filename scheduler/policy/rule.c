@@ -13,8 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "scheduler/policy/proc.h"
 
 #ifndef SO_PEERGROUPS
 #define SO_PEERGROUPS 59 /* Linux 4.13 */
@@ -33,32 +36,73 @@ static int peer_process(int socket, pid_t pid)
 
     if (getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &fd, &size) == 0)
         return fd;
-    return (int)syscall(SYS_pidfd_open, pid, 0);
+    return errno == ENOPROTOOPT ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
 }
 
-static bool has_ended(int process)
+/* The kernel puts a main thread that has ended into the root of cgroups of version 1, whatever the
+ * process's other threads do. */
+static bool has_ended(int process, pid_t pid)
 {
     struct pollfd p = {.fd = process, .events = POLLIN};
+    struct proc_stat leader;
 
-    return poll(&p, 1, 0) != 0;
+    return poll(&p, 1, 0) != 0 || proc_stat(pid, &leader) != 0 || (leader.flags & PROC_EXITING);
 }
 
-static char *read_cgroups(pid_t pid)
+/* In a cgroup namespace paths outside it begin with "/..": nobody there can say where that is. */
+static bool path_is_whole(const char *path, size_t length)
 {
-    char path[40], *text = NULL;
-    size_t size = 0;
-    FILE *in;
+    for (size_t at = 0; at < length; at++)
+        if (path[at] == '/' && length - at >= 3 && memcmp(path + at, "/..", 3) == 0 &&
+            (length - at == 3 || path[at + 3] == '/'))
+            return false;
+    return length > 0 && path[0] == '/';
+}
 
-    snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
-    in = fopen(path, "re");
+/* The path of a line "ID:CONTROLLERS:PATH", and its length; NULL: it has none. */
+static const char *line_path(const char *line, size_t *length)
+{
+    const char *end = line + strcspn(line, "\n"), *path = memchr(line, ':', (size_t)(end - line));
+
+    path = path ? memchr(path + 1, ':', (size_t)(end - path - 1)) : NULL;
+    *length = path ? (size_t)(end - path - 1) : 0;
+    return path ? path + 1 : NULL;
+}
+
+static const char *next_line(const char *line)
+{
+    line += strcspn(line, "\n");
+    return *line ? line + 1 : line;
+}
+
+static bool are_cgroups(const char *lines)
+{
+    size_t length;
+
+    for (const char *line = lines; *line; line = next_line(line)) {
+        const char *path = line_path(line, &length);
+
+        if (!path || !path_is_whole(path, length))
+            return false;
+    }
+    return *lines != '\0';
+}
+
+char *cgroups_read(const char *file)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *in = fopen(file, "re");
+    bool known;
+
     if (!in)
         return NULL;
-    if (getdelim(&text, &size, '\0', in) < 0) {
-        free(text);
-        text = NULL;
-    }
+    known = getdelim(&text, &size, '\0', in) >= 0 && !ferror(in) && are_cgroups(text);
     fclose(in);
-    return text;
+    if (known)
+        return text;
+    free(text);
+    return NULL;
 }
 
 /* What was read is of the right process if that one still lives afterwards. A process in a PID
@@ -66,15 +110,59 @@ static char *read_cgroups(pid_t pid)
 static void find_cgroups(struct subject *who, int socket)
 {
     int process = who->pid > 0 ? peer_process(socket, who->pid) : -1;
+    char path[40];
 
     if (process < 0)
         return;
-    who->cgroups = read_cgroups(who->pid);
-    if (has_ended(process)) {
+    snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)who->pid);
+    who->cgroups = cgroups_read(path);
+    if (has_ended(process, who->pid)) {
         free(who->cgroups);
         who->cgroups = NULL;
     }
     close(process);
+}
+
+int cgroups_check(char *why, size_t why_size)
+{
+    const ino_t initial = 0xEFFFFFFB; /* CGROUP_NS_INIT_INO of linux/nsfs.h */
+    char self[16] = "";
+    struct stat namespace;
+
+    if (readlink("/proc/self", self, sizeof(self) - 1) < 0 || atol(self) != getpid()) {
+        snprintf(why, why_size, "cgroup:/PATH needs /proc of cutind's own PID namespace");
+        return -ENOTSUP;
+    }
+    if (stat("/proc/self/ns/cgroup", &namespace) == 0 && namespace.st_ino == initial)
+        return 0;
+    snprintf(why, why_size,
+             "cgroup:/PATH needs the machine's cgroup namespace, and this cutind has another one, "
+             "where the cgroups of others cannot be told: start it as a service of the machine, in "
+             "a privileged container, or with --cgroupns=host of Docker and podman");
+    return -ENOTSUP;
+}
+
+/* ---- users --------------------------------------------------------------------------------- */
+
+bool id_is_outside(uint32_t id, const char *map)
+{
+    enum { OVERFLOW = 65534 }; /* user_namespaces(7) */
+    unsigned first, outside, count;
+    bool whole;
+    FILE *f;
+
+    if (id != OVERFLOW)
+        return false;
+    f = fopen(map, "re");
+    whole = f && fscanf(f, "%u %u %u", &first, &outside, &count) == 3 && count == UINT32_MAX;
+    if (f)
+        fclose(f);
+    return !whole;
+}
+
+static uint32_t known_id(uint32_t id, const char *map)
+{
+    return id_is_outside(id, map) ? ID_UNKNOWN : id;
 }
 
 static int find_groups(struct subject *who, int socket)
@@ -91,6 +179,8 @@ static int find_groups(struct subject *who, int socket)
         return -ENOMEM;
     if (getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, who->groups, &size) == 0)
         who->group_count = (uint32_t)(size / sizeof(gid_t));
+    for (uint32_t i = 0; i < who->group_count; i++)
+        who->groups[i] = known_id(who->groups[i], "/proc/self/gid_map");
     return 0;
 }
 
@@ -102,8 +192,8 @@ int subject_of_socket(struct subject *who, int socket)
     *who = (struct subject){0};
     if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &cred, &size) != 0)
         return -errno;
-    who->uid = cred.uid;
-    who->gid = cred.gid;
+    who->uid = known_id(cred.uid, "/proc/self/uid_map");
+    who->gid = known_id(cred.gid, "/proc/self/gid_map");
     who->pid = cred.pid;
     find_cgroups(who, socket);
     return find_groups(who, socket);
@@ -201,7 +291,7 @@ static int parse_cgroup(struct rule *rule, const char *text)
 
     while (length > 0 && text[length - 1] == '/')
         length--;
-    if (length == 0 || text[0] != '/' || strstr(text, "//") || length >= PATH_MAX)
+    if (length == 0 || !path_is_whole(text, length) || strstr(text, "//") || length >= PATH_MAX)
         return -EINVAL;
     rule->kind = RULE_CGROUP;
     rule->path = strndup(text, length);
@@ -249,6 +339,14 @@ void rules_clear(struct rules *list)
     *list = (struct rules){0};
 }
 
+bool rules_have_cgroups(const struct rules *list)
+{
+    for (uint32_t i = 0; i < list->count; i++)
+        if (list->rule[i].kind == RULE_CGROUP)
+            return true;
+    return false;
+}
+
 static bool in_group(const struct subject *who, gid_t group)
 {
     if (who->gid == group)
@@ -276,19 +374,16 @@ static bool path_matches(const char *pattern, const char *path, size_t length)
     return fnmatch(pattern, begin, FNM_PATHNAME) == 0;
 }
 
-/* In any of the hierarchies, of which cgroup version 2 has one: a line is "ID:CONTROLLERS:PATH". */
+/* In any of the hierarchies, of which cgroup version 2 has one. */
 static bool in_cgroup(const struct subject *who, const char *pattern)
 {
-    const char *line = who->cgroups;
+    size_t length;
 
-    while (line && *line) {
-        size_t length = strcspn(line, "\n");
-        const char *end = line + length, *path = memchr(line, ':', length);
+    for (const char *line = who->cgroups; line && *line; line = next_line(line)) {
+        const char *path = line_path(line, &length);
 
-        path = path ? memchr(path + 1, ':', (size_t)(end - path - 1)) : NULL;
-        if (path && path_matches(pattern, path + 1, (size_t)(end - path - 1)))
+        if (path && path_matches(pattern, path, length))
             return true;
-        line = *end ? end + 1 : end;
     }
     return false;
 }

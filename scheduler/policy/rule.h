@@ -13,8 +13,10 @@
 
 #include "scheduler/policy/job.h"
 
+#define ID_UNKNOWN UINT32_MAX /* no rule names it */
+
 struct subject {
-    uid_t uid;
+    uid_t uid; /* ID_UNKNOWN: not of the daemon's user namespace, as groups may be */
     gid_t gid;
     pid_t pid;
     gid_t *groups; /* supplementary */
@@ -26,6 +28,14 @@ struct subject {
 /* Reads it from a connected socket, as it is now and without a job. Returns 0 or -errno. */
 int subject_of_socket(struct subject *who, int socket);
 void subject_clear(struct subject *who);
+/* What /proc/PID/cgroup says; NULL where it cannot be read, or says nothing that a rule could be
+ * held against. */
+char *cgroups_read(const char *file);
+/* Can this process tell where others are? Returns 0, or -ENOTSUP and why not. */
+int cgroups_check(char *why, size_t why_size);
+/* Does this id stand for all that a user namespace of this map (/proc/self/uid_map) does not have?
+ */
+bool id_is_outside(uint32_t id, const char *map);
 
 /* One rule: everybody, a range of user ids, a group, the processes of a cgroup, or the account of a
  * batch job. */
@@ -48,6 +58,7 @@ int rule_parse(struct rule *rule, const char *text);
 /* Adds a rule to the list, which then owns what the rule has. Returns 0 or -ENOMEM. */
 int rules_add(struct rules *list, const struct rule *rule);
 void rules_clear(struct rules *list);
+bool rules_have_cgroups(const struct rules *list);
 /* With `cgroup_alone`, those rules of the list that are about cgroups. */
 bool rules_match(const struct rules *list, const struct subject *who, bool cgroup_alone);
 

@@ -4,6 +4,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -177,6 +178,57 @@ Test(conf, of_what_is_contained_the_user_counts_for_nothing)
                              "cgroup:/kubepods/pod5/c0` under [allow] in FILE");
 }
 
+/* NULL: there is no such file. */
+static bool cgroups_known(const char *text)
+{
+    char path[64], *read;
+    FILE *file;
+
+    snprintf(path, sizeof(path), "/tmp/cutin-cgroups-%d", (int)getpid());
+    if (text) {
+        file = fopen(path, "we");
+        cr_assert(file && fputs(text, file) >= 0 && fclose(file) == 0);
+    }
+    read = cgroups_read(path);
+    cr_assert(!read || strcmp(read, text) == 0);
+    unlink(path);
+    free(read);
+    return read;
+}
+
+Test(conf, cgroups_that_say_anything_unexpected_are_unknown)
+{
+    cr_assert(cgroups_known("0::/kubepods/pod5\n"));
+    cr_assert(cgroups_known("9:name=systemd:/\n4:memory:/kubepods/pod5\n0::/\n"));
+    cr_assert(cgroups_known("0::/a..b/..c/d../...\n"));
+    cr_assert(cgroups_known("0::/with:colon"));
+    cr_assert_not(cgroups_known("0::/../pod5\n"));
+    cr_assert_not(cgroups_known("0::/..\n"));
+    cr_assert_not(cgroups_known("0::/../..\n"));
+    cr_assert_not(cgroups_known("4:memory:/kubepods/pod5\n0::/../pod5\n"));
+    cr_assert_not(cgroups_known("4:memory:/../pod5\n0::/\n"));
+    cr_assert_not(cgroups_known("0::/a/../b\n"));
+    cr_assert_not(cgroups_known("0::\n"));
+    cr_assert_not(cgroups_known("0::kubepods\n"));
+    cr_assert_not(cgroups_known("0:/kubepods\n"));
+    cr_assert_not(cgroups_known("0::/kubepods\n\n"));
+    cr_assert_not(cgroups_known(""));
+    cr_assert_not(cgroups_known(NULL));
+    cr_assert_null(cgroups_read("/tmp"));
+}
+
+Test(conf, a_user_from_outside_the_namespace_is_nobody_that_a_rule_names)
+{
+    struct subject outside = {.uid = ID_UNKNOWN, .gid = ID_UNKNOWN};
+
+    cr_assert_eq(parse("[allow]\nrt = uid:1-4294967294 gid:65534\n"), 0, "%s", why);
+    cr_assert_eq(permission_level(&conf, &outside, 3), 0);
+    cr_assert_not(permission_same(&conf, &outside, &outside), "both could be anybody");
+    cr_assert_not(id_is_outside(1000, "/dev/null"));
+    cr_assert(id_is_outside(65534, "/dev/null"), "a namespace that has no ids yet");
+    cr_assert(id_is_outside(65534, "/no/such/file"));
+}
+
 Test(conf, lists_may_go_on_in_further_lines)
 {
     cr_assert_eq(parse("[allow]\nrt = uid:5\n  uid:6\nrt = uid:7\n"), 0, "%s", why);
@@ -202,6 +254,7 @@ Test(conf, a_mistake_is_one_line_with_its_place_and_changes_nothing)
         {"[allow]\nrt = cgroup:kubepods\n", "FILE:2: rt: cgroup:kubepods is not"},
         {"[allow]\nrt = cgroup:/\n", "FILE:2: rt: cgroup:/ is not"},
         {"[allow]\nrt = cgroup:/a//b\n", "FILE:2:"},
+        {"[allow]\nrt = cgroup:/../pod5\n", "FILE:2: rt: cgroup:/../pod5 is not"},
         {"[allow]\ncontained = cgroup:/a uid:5\n", "FILE:2: contained takes cgroup:/PATH alone"},
         {"[allow]\nbe = everybody\n", "FILE:2: [allow] has no setting be"},
         {"[permit]\nrt = everybody\n", "FILE:2: there is no section [permit]"},

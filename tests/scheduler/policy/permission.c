@@ -3,6 +3,9 @@
  */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +15,7 @@
 #include <unistd.h>
 
 #include "tests/scheduler/actor.h"
+#include "tests/scheduler/bare.h"
 #include "tests/scheduler/place.h"
 #include "scheduler/policy/job.h"
 #include "scheduler/wire/ask.h"
@@ -262,4 +266,130 @@ Test(permission, a_cgroup_decides_whatever_the_user)
     actor_kill(&in);
     actor_kill(&out);
     WAIT_UNTIL(rmdir(folder) == 0);
+}
+
+/* Once the main thread has ended. */
+static void *say_level_granted(void *out)
+{
+    union message welcome;
+    char path[64], line[256] = "", level;
+    FILE *in;
+    int fd;
+
+    snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)getpid());
+    while (!strstr(line, ") Z ")) {
+        in = fopen(path, "re");
+        if (!in || !fgets(line, sizeof(line), in))
+            _exit(1);
+        fclose(in);
+    }
+    fd = bare_connect(place.socket, (uid_t)-1);
+    bare_hello(fd, 3);
+    if (bare_wait(fd, MESSAGE_WELCOME, &welcome) != 0)
+        _exit(1);
+    level = (char)welcome.welcome.level;
+    _exit(write(*(int *)out, &level, 1) != 1);
+}
+
+Test(permission, who_has_ended_his_main_thread_does_not_leave_his_cgroup_by_that)
+{
+    char folder[560], text[256], level = -1;
+    pthread_t thread;
+    int out[2];
+    pid_t pid;
+
+    if (!cgroup_make(folder, sizeof(folder)))
+        cr_skip("no cgroup can be made here");
+    snprintf(text, sizeof(text), "[allow]\ncontained = cgroup:/cutin-test-%d\n", (int)getpid());
+    place_configure(&place, text);
+    place_start(&place);
+    cr_assert_eq(pipe(out), 0);
+    pid = fork();
+    if (pid == 0) {
+        cgroup_enter(folder, getpid());
+        pthread_create(&thread, NULL, say_level_granted, &out[1]);
+        pthread_exit(NULL);
+    }
+    close(out[1]);
+    cr_assert_eq(read(out[0], &level, 1), 1);
+    cr_assert_eq(level, 0, "root, and contained");
+    waitpid(pid, NULL, 0);
+    WAIT_UNTIL(rmdir(folder) == 0);
+}
+
+Test(permission, rules_about_cgroups_are_refused_in_a_cgroup_namespace_of_its_own)
+{
+    char errors[1024];
+    char *argv[] = {"cutind", "--socket", place.socket, "--config", place.config, NULL};
+    struct actor a;
+
+    if (unshare(CLONE_NEWCGROUP) != 0)
+        cr_skip("no cgroup namespace can be made here: %s", strerror(errno));
+    for (int i = 0; i < 3; i++) {
+        place_configure(&place, (const char *[]){"[allow]\ncontained = cgroup:/kubepods*\n",
+                                                 "[allow]\nrt = cgroup:/kubepods/pod*\n",
+                                                 "[allow]\ncontrol = cgroup:/kubepods\n"}[i]);
+        cr_assert_eq(place_run(errors, sizeof(errors), argv), 2);
+        cr_assert(strstr(errors, "needs the machine's cgroup namespace"), "%s", errors);
+        cr_assert(strstr(errors, "in a privileged container"), "%s", errors);
+    }
+    place_configure(&place, "[allow]\n2 = uid:65534\n");
+    place_start(&place);
+    place_configure(&place, "[allow]\nrt = uid:65534\ncontained = cgroup:/kubepods*\n");
+    kill(place.daemon, SIGHUP);
+    join_as_other(&a, 3);
+    cr_assert_eq(actor_do(&a, DO_LEVEL, 0, 0), 2, "as before");
+    actor_kill(&a);
+}
+
+static bool write_map(const char *file, const char *text)
+{
+    int fd = open(file, O_WRONLY | O_CLOEXEC);
+    bool written = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+
+    close(fd);
+    return written;
+}
+
+/* The level of a client outside, at a daemon in a user namespace that has root alone; -errno: none
+ * can be made. */
+static int level_across(struct actor *outside)
+{
+    int level;
+
+    if (unshare(CLONE_NEWUSER) != 0 || !write_map("/proc/self/setgroups", "deny") ||
+        !write_map("/proc/self/uid_map", "0 0 1") || !write_map("/proc/self/gid_map", "0 0 1"))
+        return -errno;
+    place_start(&place);
+    actor_do(outside, DO_OPEN, 3, 3);
+    level = (int)actor_do(outside, DO_LEVEL, 0, 0);
+    place_stop(&place);
+    return level;
+}
+
+Test(permission, users_from_outside_its_user_namespace_are_nobody)
+{
+    struct actor before, outside;
+    int status, level;
+    pid_t pid;
+
+    place_configure(&place, "[allow]\nrt = user:nobody gid:65534 uid:1-70000\n");
+    place_start(&place);
+    join_as_other(&before, 3);
+    cr_assert_eq(actor_do(&before, DO_LEVEL, 0, 0), 3, "where users can be told apart");
+    actor_kill(&before);
+    place_stop(&place);
+    actor_new(&outside, place.socket);
+    cr_assert_eq(actor_do(&outside, DO_USER, OTHER, 0), 0);
+    pid = fork(); /* one thread, as a namespace of users needs */
+    if (pid == 0)
+        _exit(level_across(&outside) & 0xff);
+    cr_assert_eq(waitpid(pid, &status, 0), pid);
+    actor_kill(&outside);
+    place.daemon = 0;
+    cr_assert(WIFEXITED(status));
+    level = (int8_t)WEXITSTATUS(status);
+    if (level < 0)
+        cr_skip("no user namespace can be made here: %s", strerror(-level));
+    cr_assert_eq(level, 0);
 }

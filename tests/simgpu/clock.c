@@ -148,3 +148,12 @@ Test(clock, a_program_ends_with_its_own_descriptors_alone)
     time_remove(id);
     rmdir(folder);
 }
+
+/* What looks into /proc takes no number of the program's: a quarter of a million files, and some
+ * thousand looks meanwhile. */
+Test(clock, a_program_gets_the_lowest_number_while_threads_look_after_it)
+{
+    alarm(120);
+    struct text text = program_run_as("numbers");
+    cr_expect_eq(took(&text, "others"), 0, "%s", text.at);
+}

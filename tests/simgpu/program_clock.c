@@ -4,7 +4,7 @@
  *
  * `program_clock outside` waits for what the clock does not see, beside a child that looks after it
  * and whose messages nobody reads, and ends the child. `program_clock watched` ends while many
- * threads look after the one that runs.
+ * threads look after the one that runs, and `program_clock numbers` opens files meanwhile.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -220,21 +220,66 @@ static void run_for_long(void)
         ;
 }
 
+static void watchers_begin(void)
+{
+    pthread_t t;
+    for (int i = 0; i < WATCHERS; i++)
+        if (pthread_create(&t, NULL, sleep_for_good, NULL) != 0)
+            exit(1);
+    nap_us(100000);
+}
+
 /* When it ends its child is the one that runs. */
 static int end_watched(void)
 {
-    pthread_t t;
     if (fork() == 0) {
         nap_us(1000000);
         run_for_long();
         _exit(0);
     }
-    for (int i = 0; i < WATCHERS; i++)
-        if (pthread_create(&t, NULL, sleep_for_good, NULL) != 0)
-            return 1;
-    nap_us(100000);
+    watchers_begin();
     run_for_long();
     return 0;
+}
+
+/* How many of its files did not get the lowest number that is free? */
+static int open_watched(void)
+{
+    enum { FILES = 1 << 18, CALL = 1 << 12 };
+    int first = dup(STDIN_FILENO), others = 0;
+    close(first);
+    watchers_begin();
+    for (int i = 0; i < FILES; i++) {
+        int fd = dup(STDIN_FILENO);
+        others += fd != first;
+        close(fd);
+        if (i % CALL == 0)
+            nap_us(1);
+    }
+    printf("others %d\n", others);
+    return 0;
+}
+
+/* A child that has closed what it got holds up nobody's end of it. */
+static void wait_end(void)
+{
+    int ends[2];
+    char byte;
+    if (pipe(ends) != 0)
+        exit(1);
+    pid_t pid = fork();
+    if (pid == 0) {
+        close(ends[1]);
+        nap_us(3600000000);
+        _exit(0);
+    }
+    close(ends[1]);
+    nap_us(1500);
+    fcntl(ends[0], F_SETFL, O_NONBLOCK);
+    if (read(ends[0], &byte, 1) != 0)
+        exit(1);
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
 }
 
 int main(int argc, char **argv)
@@ -246,10 +291,12 @@ int main(int argc, char **argv)
         {"sleep_1ms", sleep_1ms},    {"sleep_hour", sleep_hour}, {"condition", time_out_condition},
         {"poll", time_out_poll},     {"mutex", wait_held_mutex}, {"word", wait_woken_word},
         {"pipe", wait_written_pipe}, {"child", wait_child},      {"orphan", wait_orphan},
-        {"crowd", wait_crowd},
+        {"crowd", wait_crowd},       {"end", wait_end},
     };
     if (pipe(pipes) != 0 || pipe(orphans) != 0)
         return 1;
+    if (argc > 1 && strcmp(argv[1], "numbers") == 0)
+        return open_watched();
     if (argc > 1)
         return strcmp(argv[1], "watched") == 0 ? end_watched() : wait_outside();
     for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++) {

@@ -36,6 +36,9 @@ enum {
     GONE_LOOK_US = 50,
 };
 #define BEGIN_NS UINT64_C(1000000000000)
+#ifndef SYS_close_range
+#define SYS_close_range 436
+#endif
 
 enum seat_state { SEAT_FREE, SEAT_READY, SEAT_RUNNING, SEAT_WAITING, SEAT_LOST };
 
@@ -101,12 +104,29 @@ long step_syscall(long n, long a, long b, long c, long d, long e, long f)
 #endif
 #define SYSTEM(n, a, b, c, d) step_syscall(n, (long)(a), (long)(b), (long)(c), (long)(d), 0, 0)
 
-/* ---- the lock -------------------------------------------------------------------------------- */
+/* ---- reading /proc --------------------------------------------------------------------------- */
 
-/* What is open when a process ends is its own: from then on none of its threads reads. */
-static _Atomic uint32_t reading;
-static _Atomic bool left;
+/*
+ * A file that a thread of the program opens takes a number that the program's next one should have.
+ * So one thread reads for all of the process, and has a table of descriptors of its own. It begins
+ * while nobody else of the process runs, and who begins it waits until it has closed its copies of
+ * what was open: they hold up no end of a pipe. Where it cannot be (close_range came with Linux
+ * 5.9), each thread reads for itself.
+ */
+enum reader_state { READER_NONE, READER_BEGINS, READER_READY, READER_ASKED };
 
+static struct {
+    uint32_t state; /* futex; the kernel clears it when the thread ends */
+    uint32_t taken; /* by who asks */
+    int32_t pid;
+    const char *path;
+    char *text;
+    size_t room;
+    int rc;
+    _Alignas(16) unsigned char stack[16384];
+} reader;
+
+/* 0, or what the kernel says: -ENOENT and -ESRCH of who is gone. */
 static int file_text(const char *path, char *text, size_t room)
 {
     int fd = (int)SYSTEM(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
@@ -118,21 +138,72 @@ static int file_text(const char *path, char *text, size_t room)
     return n > 0 ? 0 : n < 0 ? (int)n : -EIO;
 }
 
-/* 0, or what the kernel says: -ENOENT and -ESRCH of who is gone. */
+static void reader_turn(enum reader_state state)
+{
+    __atomic_store_n(&reader.state, state, __ATOMIC_RELEASE);
+    SYSTEM(SYS_futex, &reader.state, FUTEX_WAKE, 1, 0);
+}
+
+/* Until the other side has turned it; what it is then. */
+static enum reader_state reader_await(enum reader_state from)
+{
+    uint32_t is;
+    while ((is = __atomic_load_n(&reader.state, __ATOMIC_ACQUIRE)) == from)
+        SYSTEM(SYS_futex, &reader.state, FUTEX_WAIT, from, NULL);
+    return is;
+}
+
+/* It has the thread-local memory of who began it, and so calls nothing of libc. */
+static int reader_main(void *unused)
+{
+    (void)unused;
+    if (SYSTEM(SYS_close_range, 0, UINT32_MAX, 0, 0) != 0)
+        return 0;
+    reader_turn(READER_READY);
+    while (reader_await(READER_READY) == READER_ASKED) {
+        reader.rc = file_text(reader.path, reader.text, reader.room);
+        reader_turn(READER_READY);
+    }
+    return 0;
+}
+
+static void reader_begin(void)
+{
+    enum {
+        FLAGS = CLONE_VM | CLONE_FS | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM |
+                CLONE_CHILD_CLEARTID
+    };
+    uint64_t every = UINT64_MAX, mask; /* signals are the program's threads' */
+    reader.state = READER_BEGINS;
+    reader.taken = 0;
+    reader.pid = (int32_t)SYSTEM(SYS_getpid, 0, 0, 0, 0);
+    SYSTEM(SYS_rt_sigprocmask, SIG_SETMASK, &every, &mask, sizeof(mask));
+    if (clone(reader_main, reader.stack + sizeof(reader.stack), FLAGS, NULL, NULL, NULL,
+              &reader.state) < 0)
+        reader.state = READER_NONE;
+    SYSTEM(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, sizeof(mask));
+    reader_await(READER_BEGINS);
+}
+
 static int file_read(const char *path, char *text, size_t room)
 {
-    atomic_fetch_add(&reading, 1);
-    int rc = atomic_load(&left) ? -EBUSY : file_text(path, text, room);
-    atomic_fetch_sub(&reading, 1);
+    if (reader.pid != SYSTEM(SYS_getpid, 0, 0, 0, 0)) /* a child that libc knows nothing of */
+        return file_text(path, text, room);
+    while (__atomic_exchange_n(&reader.taken, 1, __ATOMIC_ACQUIRE))
+        SYSTEM(SYS_sched_yield, 0, 0, 0, 0);
+    reader.path = path;
+    reader.text = text;
+    reader.room = room;
+    uint32_t ready = READER_READY;
+    if (__atomic_compare_exchange_n(&reader.state, &ready, READER_ASKED, false, __ATOMIC_RELEASE,
+                                    __ATOMIC_RELAXED))
+        SYSTEM(SYS_futex, &reader.state, FUTEX_WAKE, 1, 0);
+    int rc = reader_await(READER_ASKED) == READER_READY ? reader.rc : file_text(path, text, room);
+    __atomic_store_n(&reader.taken, 0, __ATOMIC_RELEASE);
     return rc;
 }
 
-static void reading_end(void)
-{
-    atomic_store(&left, true);
-    while (atomic_load(&reading))
-        SYSTEM(SYS_sched_yield, 0, 0, 0, 0);
-}
+/* ---- the lock -------------------------------------------------------------------------------- */
 
 /* The last of its threads, and so its descriptors; the first one is a zombie before. */
 static bool is_gone(int pid)
@@ -614,7 +685,7 @@ void step_sit(struct seat *seat)
 
 void step_sit_child(struct seat *seat)
 {
-    atomic_store(&reading, 0);
+    reader_begin();
     step_sit(seat);
 }
 
@@ -657,7 +728,6 @@ void step_leave_process(void)
     struct seat *next = turn_take();
     unlock();
     turn_give(next);
-    reading_end();
 }
 
 /* ---- a process begins ------------------------------------------------------------------------ */
@@ -716,6 +786,7 @@ __attribute__((constructor(101))) static void process_begin(void)
     const char *mode = getenv("SIMGPU_CLOCK");
     if (!mode || strcmp(mode, "step") != 0 || !shared_map())
         return;
+    reader_begin();
     lock();
     shared_sweep();
     struct seat *s = seat_mine();

@@ -89,17 +89,6 @@ static bool stamped(const char *path)
     return stat(path, &st) == 0 && (st.st_size == 0 || time(NULL) - st.st_mtime < AGAIN_S);
 }
 
-static void stamp(const char *path, bool hold)
-{
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-
-    if (fd < 0)
-        return;
-    if (!hold && write(fd, "not seen\n", 9) < 0)
-        unlink(path);
-    close(fd);
-}
-
 /* ---- asking ---------------------------------------------------------------------------------- */
 
 struct asked {
@@ -171,7 +160,7 @@ void gates_learn(const struct paths *paths, bool sim, bool again)
     char path[PROFILE_PATH + 32], lock_path[PROFILE_PATH + 32], folder[PROFILE_PATH];
     struct asked a = {.paths = paths, .sim = sim};
     bool there = true, hold = true;
-    int lock;
+    int lock, stamp = -1;
 
     if (profile_folder_make() != 0)
         return;
@@ -187,8 +176,12 @@ void gates_learn(const struct paths *paths, bool sim, bool again)
         goto out;
     for (a.device = 0; a.device < DEVICES && there; a.device++)
         hold &= ask(&a, &there);
-    stamp(path, hold);
+    stamp = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (stamp >= 0 && !hold && write(stamp, "not seen\n", 9) < 0)
+        unlink(path);
 out:
+    if (stamp >= 0)
+        close(stamp);
     if (lock >= 0)
         close(lock);
 }

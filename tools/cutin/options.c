@@ -158,16 +158,6 @@ double options_decimal(const struct subcommand *cmd, int row, const char *text, 
     return value;
 }
 
-/* A time of up to `most` microseconds, which may have "us" behind it. */
-static void options_us(const struct subcommand *cmd, int row, const char *text, double most,
-                       char us[OPTIONS_US])
-{
-    size_t length = strlen(text), unit = length > 2 && !strcmp(text + length - 2, "us") ? 2 : 0;
-
-    snprintf(us, OPTIONS_US, "%.*s", (int)(length - unit), text);
-    options_decimal(cmd, row, us, 0, most);
-}
-
 int options_word(const struct subcommand *cmd, int row, const char *text, const char *const *words)
 {
     char list[256] = "";
@@ -192,6 +182,7 @@ static uint64_t number_at(const struct subcommand *cmd, int row)
 static void option_take(const struct subcommand *cmd, int row)
 {
     const struct option_place *p = &cmd->options[row].place;
+    size_t length;
 
     switch (p->kind) {
     case OPTION_FLAG:
@@ -216,7 +207,11 @@ static void option_take(const struct subcommand *cmd, int row)
         *(double *)p->at = options_decimal(cmd, row, optarg, p->decimal[0], p->decimal[1]);
         break;
     case OPTION_US:
-        options_us(cmd, row, optarg, p->decimal[1], p->at);
+        length = strlen(optarg);
+        if (length > 2 && strcmp(optarg + length - 2, "us") == 0)
+            length -= 2;
+        snprintf(p->at, OPTIONS_US, "%.*s", (int)length, optarg);
+        options_decimal(cmd, row, p->at, 0, p->decimal[1]);
         break;
     case OPTION_INDEX:
         *(int *)p->at = options_word(cmd, row, optarg, p->words);

@@ -105,13 +105,6 @@ static void print_table(const struct reading *r, int n)
     putchar('\n');
 }
 
-static bool is_profile(const char *name)
-{
-    size_t length = strlen(name), tail = strlen(".profile");
-
-    return length > tail && strcmp(name + length - tail, ".profile") == 0;
-}
-
 /* Reads one file and prints it, or adds it to the list. Returns whether it could be read. */
 static bool take_file(const char *path, struct reading *r)
 {
@@ -138,10 +131,11 @@ static int take_all(const char *folder, struct reading *r)
     int n = scandir(folder, &entries, NULL, alphasort), read = n < 0 ? -errno : 0;
 
     for (int i = 0; i < n; i++) {
+        const char *dot = strrchr(entries[i]->d_name, '.');
         char path[PROFILE_PATH + 256];
 
         snprintf(path, sizeof(path), "%s/%s", folder, entries[i]->d_name);
-        if (is_profile(entries[i]->d_name))
+        if (dot && dot > entries[i]->d_name && strcmp(dot, ".profile") == 0)
             read += take_file(path, r);
         free(entries[i]);
     }

@@ -85,31 +85,19 @@ static int prepare_daemon(const struct settings *s, const struct paths *paths)
     return 0;
 }
 
-static bool conf_is(const char *variable, const char *value)
+/* As the library reads it. */
+static bool is(const char *variable, const char *value)
 {
-    const char *text = getenv("CUTIN_CONF");
+    const char *text = getenv(variable), *conf = getenv("CUTIN_CONF");
     struct conf_part part;
 
-    while (text && conf_next(&text, &part))
+    if (text)
+        return strcmp(text, value) == 0;
+    while (conf && conf_next(&conf, &part))
         if (conf_sets(&part, variable))
             return part.value_length == strlen(value) &&
                    memcmp(part.value, value, part.value_length) == 0;
     return false;
-}
-
-/* As the library reads it. */
-static bool is(const char *variable, const char *value)
-{
-    const char *text = getenv(variable);
-
-    return text ? strcmp(text, value) == 0 : conf_is(variable, value);
-}
-
-/* Who has gates: real time has none, nor what nobody outside holds. */
-static bool may_have_gates(const struct settings *s)
-{
-    return !s->no_daemon && !is("CUTIN_PRIORITY", "rt") && !is("CUTIN_PRIORITY", "3") &&
-           !is("CUTIN_GATES", "off") && !is("CUTIN_DISABLE", "1");
 }
 
 static int prepare(const struct settings *s, const struct paths *paths)
@@ -128,7 +116,9 @@ static int prepare(const struct settings *s, const struct paths *paths)
 
     if (rc == 0)
         rc = environment_set(variables);
-    if (rc == 0 && paths->library[0] && may_have_gates(s))
+    /* Real time has no gates, nor has what nobody outside holds. */
+    if (rc == 0 && paths->library[0] && !s->no_daemon && !is("CUTIN_PRIORITY", "rt") &&
+        !is("CUTIN_PRIORITY", "3") && !is("CUTIN_GATES", "off") && !is("CUTIN_DISABLE", "1"))
         gates_learn(paths, s->sim, false);
     /* Last, so that nothing but the program itself is started under the library. */
     return rc == 0 ? environment_under(paths->library, s->sim ? paths->simulator : NULL) : rc;

@@ -45,16 +45,6 @@ static void look_preload(void)
                               strstr(info.dli_fname, "libcutin.so"));
 }
 
-/* Where this driver has it (12.4): launches can be copied. */
-static bool tells_parameters(void)
-{
-    CUresult (*param_info)(CUfunction, size_t, size_t *, size_t *);
-    size_t offset, size;
-
-    *(void **)&param_info = dlsym(gpu.library, "cuFuncGetParamInfo");
-    return param_info && param_info(gpu.spin, 0, &offset, &size) == CUDA_SUCCESS;
-}
-
 static void look_gpu(void)
 {
     enum { MPS_ENABLED = 133 }; /* cuda.h since 12.4 */
@@ -66,6 +56,8 @@ static void look_gpu(void)
                       {"processors", CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT},
                       {"compute_mode", CU_DEVICE_ATTRIBUTE_COMPUTE_MODE},
                       {"mps", MPS_ENABLED}};
+    CUresult (*param_info)(CUfunction, size_t, size_t *, size_t *);
+    size_t offset, size;
     char name[96] = "";
 
     gpu_open();
@@ -73,7 +65,9 @@ static void look_gpu(void)
     for (size_t i = 0; i < sizeof(attributes) / sizeof(attributes[0]); i++)
         fact_value(attributes[i].key,
                    json_integer(gpu_attribute((CUdevice_attribute)attributes[i].attribute)));
-    fact_flag("param_info", tells_parameters());
+    /* Where this driver has it (12.4), launches can be copied. */
+    *(void **)&param_info = dlsym(gpu.library, "cuFuncGetParamInfo");
+    fact_flag("param_info", param_info && param_info(gpu.spin, 0, &offset, &size) == CUDA_SUCCESS);
     fact_text("gpu", "%s", name);
 }
 

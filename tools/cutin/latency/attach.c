@@ -303,19 +303,13 @@ static json_t *below_json(const struct attach *a)
 
 static json_t *to_json(const struct attach *a, int argc, char **argv)
 {
-    json_t *wait = result_figures(&a->wait), *held = result_figures(&a->held);
-
-    result_refuse(wait, a->wait.samples);
-    result_refuse(held, a->held.samples);
-    json_object_del(wait, "cdf_us");
-    json_object_del(held, "cdf_us");
-    return json_pack("{s:{s:i, s:s, s:o, s:I, s:b, s:s, s:o, s:o, s:o, s:o}, s:{s:s, s:o, s:o}}",
-                     "attached", "pid", (int)a->row->pid, "level", level_name(a->row->level),
-                     "seconds", result_number((double)(a->to_ns - a->from_ns) / 1e9), "cut_ins",
-                     (json_int_t)a->n, "traced", a->traced, "method", wait_method(a),
-                     "preemption_us", wait, "hold_us", held, "below", below_json(a), "worst",
-                     worst_json(a), "config", "version", CUTIN_VERSION, "command",
-                     result_command(argc, argv), "machine", result_machine());
+    return json_pack(
+        "{s:{s:i, s:s, s:o, s:I, s:b, s:s, s:o, s:o, s:o, s:o}, s:{s:s, s:o, s:o}}", "attached",
+        "pid", (int)a->row->pid, "level", level_name(a->row->level), "seconds",
+        result_number((double)(a->to_ns - a->from_ns) / 1e9), "cut_ins", (json_int_t)a->n, "traced",
+        a->traced, "method", wait_method(a), "preemption_us", result_brief(&a->wait), "hold_us",
+        result_brief(&a->held), "below", below_json(a), "worst", worst_json(a), "config", "version",
+        CUTIN_VERSION, "command", result_command(argc, argv), "machine", result_machine());
 }
 
 /* ---- the look ------------------------------------------------------------------------------- */

@@ -356,6 +356,7 @@ static int round_run(struct bench *b, uint32_t round, uint32_t rounds)
     uint32_t count = (uint32_t)((uint64_t)p->samples * (round + 1) / rounds -
                                 (uint64_t)p->samples * round / rounds);
     int order[BENCH_MODES], rc = 0;
+    char path[300];
     pid_t pid;
 
     shuffle_modes(order, &b->order_seed);
@@ -371,8 +372,9 @@ static int round_run(struct bench *b, uint32_t round, uint32_t rounds)
     }
     pid = rt->pid;
     rc = end_worker(b, rt, rc);
+    bench_trace_path(b, pid, path, sizeof(path));
     if (bench_traced(b))
-        bench_trace_forget(&b->trace, pid);
+        unlink(path); /* it was read */
     return rc;
 }
 
@@ -448,14 +450,10 @@ static int draw_arrivals(struct bench *b)
 static int prepare_trace(struct bench *b)
 {
     struct worker_environment *env = &b->environment[BENCH_CUTIN];
-    int rc = bench_trace_open(&b->trace, b->plan.method);
+    int rc = bench_stages_open(b);
 
-    if (rc == 0)
-        rc = bench_stages_open(b);
     if (rc != 0)
         return fail(b, rc, "no place for traces: %s", strerror(-rc));
-    b->trace.rt_kernel_ns = b->plan.rt_kernel_us * NS_PER_US;
-    b->trace.be_kernel_ns = b->plan.be_kernel_us * NS_PER_US;
     b->rt[BENCH_CUTIN].shared->break_ns = (uint64_t)(b->plan.break_us * 1000);
     env->trace = b->trace.pattern;
     env->timed = b->plan.stages && b->plan.method == BENCH_TRACE_EVENTS;
@@ -531,7 +529,7 @@ static int end(struct bench *b, int rc)
         rc = end_worker(b, &b->be[side], rc);
     }
     daemon_own_end(&b->daemon);
-    bench_trace_close(&b->trace);
+    scratch_remove(&b->trace.scratch);
     return rc;
 }
 

@@ -7,8 +7,9 @@
 #include "tools/cutin/daemon.h"
 #include "tools/cutin/statistics/percentiles.h"
 #include "tools/cutin/paths.h"
+#include "tools/cutin/scratch.h"
 #include "tools/cutin/statistics/arrivals.h"
-#include "bench_trace.h"
+#include "stages.h"
 #include "tools/cutin/statistics/bootstrap.h"
 #include "tools/cutin/worker/worker.h"
 
@@ -23,6 +24,10 @@ enum bench_mode { BENCH_ALONE, BENCH_NATIVE, BENCH_UNGATED, BENCH_CUTIN, BENCH_M
 extern const char *const bench_mode_names[]; /* NULL-terminated */
 
 struct preset;
+
+/* Where the device's times come from; auto: from its log where there is one. */
+enum bench_trace_method { BENCH_TRACE_LOG, BENCH_TRACE_EVENTS, BENCH_TRACE_AUTO };
+extern const char *const bench_trace_methods[]; /* as people read the first two */
 
 struct bench_plan {
     const struct preset *preset; /* NULL: none */
@@ -127,7 +132,13 @@ struct bench {
     uint64_t order_seed;
     double done_s; /* what the blocks so far were expected to take */
     struct paths paths;
-    struct bench_trace trace;
+    /* What the processes leave behind when they are traced: a trace of each, and the simulated
+     * device's log. */
+    struct bench_trace {
+        struct scratch scratch;
+        char pattern[300], log[300]; /* CUTIN_TRACE and SIMGPU_LOG */
+        long log_at;                 /* what was read of the log */
+    } trace;
     char sim_id[32];
     struct daemon_own daemon;
     struct worker_environment environment[BENCH_MODES];
@@ -181,9 +192,11 @@ static inline bool bench_traced(const struct bench *b)
 {
     return b->plan.stages || b->plan.break_us > 0;
 }
-/* bench_stages.c: room for them; the stages of a block's samples, while its processes are there;
- * what they come to. 0, or -errno with b->why. */
+/* bench_stages.c: a folder for the traces, and room for the stages; the trace of a process; the
+ * stages of a block's samples, while its processes are there; what they come to. 0, or -errno with
+ * b->why. */
 int bench_stages_open(struct bench *b);
+void bench_trace_path(const struct bench *b, pid_t pid, char *out, size_t size);
 int bench_stages_take(struct bench *b, const struct worker_sample *sample, uint32_t n);
 void bench_stages_describe(struct bench *b);
 void bench_stages_free(struct bench *b);

@@ -61,7 +61,7 @@ int bench_break_write(struct bench *b, const struct worker_sample *s)
     int rc = 0;
 
     for (int i = 0; i < 2 && rc == 0; i++) {
-        bench_trace_path(&b->trace, pids[i], path, sizeof(path));
+        bench_trace_path(b, pids[i], path, sizeof(path));
         rc = trace_view_open(&views[i], path, b->why, sizeof(b->why));
     }
     if (rc == 0)

@@ -37,23 +37,16 @@ static json_t *estimate_json(const struct bench_estimate *e, double percent)
     return all;
 }
 
-static json_t *estimates_json(const struct bench *b, const struct bench_result *r)
+static json_t *mode_json(const struct bench *b, const struct bench_result *r)
 {
-    json_t *all = json_array();
+    json_t *mode = result_figures(&r->figures), *estimates = json_array();
+    char when[RESULT_TIME];
 
     for (int k = 0; k < BENCH_ESTIMATES; k++)
         if (bench_percent(b, k) > 0)
-            json_array_append_new(all, estimate_json(&r->estimate[k], bench_percent(b, k)));
-    return all;
-}
-
-static json_t *mode_json(const struct bench *b, const struct bench_result *r)
-{
-    json_t *mode = result_figures(&r->figures);
-    char when[RESULT_TIME];
-
+            json_array_append_new(estimates, estimate_json(&r->estimate[k], bench_percent(b, k)));
     result_refuse(mode, r->n);
-    put(mode, "estimates", estimates_json(b, r));
+    put(mode, "estimates", estimates);
     put(mode, "max_at", json_string(result_time(r->max_ns, when)));
     if (b->floor.measured)
         put(mode, "within_floor", json_boolean(bench_in_floor(b, (int)(r - b->mode))));
@@ -156,9 +149,7 @@ static json_t *stages_json(const struct bench *b)
     json_t *stages = json_object();
 
     for (int i = 0; i < STAGE_COUNT; i++) {
-        json_t *one = result_figures(&b->stages.figures[i]);
-        result_refuse(one, b->stages.n[i]);
-        json_object_del(one, "cdf_us");
+        json_t *one = result_brief(&b->stages.figures[i]);
         put(one, "what", json_string(stage_texts[i]));
         put(stages, stage_names[i], one);
     }

@@ -2,6 +2,7 @@
  * stages.c - part a cut-in (see stages.h).
  */
 #include "stages.h"
+#include "tools/cutin/statistics/percentiles.h"
 
 #include <stdlib.h>
 
@@ -18,19 +19,11 @@ const char *const stage_texts[STAGE_COUNT] = {
 
 /* ---- sources -------------------------------------------------------------------------------- */
 
-static int rising(const void *a, const void *b)
-{
-    uint64_t x = ((const struct trace_span *)a)->from_ns,
-             y = ((const struct trace_span *)b)->from_ns;
-
-    return (x > y) - (x < y);
-}
-
 void stage_sources_sort(struct stage_sources *s)
 {
     for (int i = 0; i < SOURCES; i++)
         if (s->of[i].n)
-            qsort(s->of[i].at, s->of[i].n, sizeof(*s->of[i].at), rising);
+            qsort(s->of[i].at, s->of[i].n, sizeof(*s->of[i].at), figures_compare);
 }
 
 void stage_sources_clear(struct stage_sources *s)
@@ -69,14 +62,6 @@ static uint64_t time_between(const struct trace_spans *t, uint64_t from_ns, uint
     size_t i = first_from(t, from_ns);
 
     return i < t->n && t->at[i].from_ns <= to_ns ? t->at[i].from_ns : STAGE_NONE;
-}
-
-/* The last moment before `to_ns`. */
-static uint64_t time_before(const struct trace_spans *t, uint64_t to_ns)
-{
-    size_t i = first_from(t, to_ns);
-
-    return i ? t->at[i - 1].from_ns : STAGE_NONE;
 }
 
 static const struct trace_span *work_from(const struct trace_spans *w, uint64_t ns)
@@ -127,6 +112,7 @@ void stages_of(const struct stage_sources *s, const struct worker_sample *sample
     const struct trace_span *first = work_from(&s->of[SOURCE_RT], sample->start_ns), *next;
     uint64_t hold_ns = time_between(&s->of[SOURCE_CUT_IN], sample->start_ns, sample->end_ns),
              open_ns, done_ns;
+    size_t submits;
 
     *out = (struct stage_sample){0};
     for (int i = 0; i < STAGE_COUNT; i++)
@@ -145,7 +131,9 @@ void stages_of(const struct stage_sources *s, const struct worker_sample *sample
                                     : time_between(&s->of[SOURCE_CUT_OUT], hold_ns, STAGE_NONE - 1);
     if (open_ns == STAGE_NONE)
         return;
-    out->ns[STAGE_submit] = until(hold_ns, time_before(&s->of[SOURCE_SUBMIT], open_ns));
+    submits = first_from(&s->of[SOURCE_SUBMIT], open_ns);
+    if (submits)
+        out->ns[STAGE_submit] = until(hold_ns, s->of[SOURCE_SUBMIT].at[submits - 1].from_ns);
     out->ns[STAGE_release] = until(done_ns, open_ns);
     next = work_from(&s->of[SOURCE_BE], open_ns);
     /* Not where the next cut-in came before it, nor where the paused one went on. */

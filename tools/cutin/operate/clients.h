@@ -47,8 +47,8 @@ void clients_line(uint32_t columns, const struct client_row *row, const struct c
                   char line[CLIENTS_LINE]);
 /* The whole table on stdout. */
 void clients_print(const struct clients *c, const struct clients *before);
-/* On stdout, what processes that work on one GPU with kernels of others should know: for each kernel
- * of a lower level there that waits for I/O of its own, a line. */
+/* On stdout, what processes that work on one GPU with kernels of others should know: a line for
+ * each kernel of a lower level there that waits for I/O of its own. */
 void clients_waits(const struct clients *c);
 
 /* {"clients": [...]}. NULL: no memory. */

@@ -53,6 +53,15 @@ void result_refuse(json_t *figures, size_t samples)
 #undef REFUSE
 }
 
+json_t *result_brief(const struct figures *figures)
+{
+    json_t *brief = result_figures(figures);
+
+    result_refuse(brief, figures->samples);
+    json_object_del(brief, "cdf_us");
+    return brief;
+}
+
 /* The processor's own name for itself; the architecture where /proc has none. */
 static void cpu_name(char *out, size_t size, const struct utsname *system)
 {

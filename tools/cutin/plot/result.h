@@ -21,6 +21,8 @@ const char *result_time(uint64_t ns, char out[RESULT_TIME]);
 json_t *result_figures(const struct figures *figures);
 /* A percentile of too few samples becomes null. */
 void result_refuse(json_t *figures, size_t samples);
+/* The same of them, without `cdf_us`. */
+json_t *result_brief(const struct figures *figures);
 json_t *result_machine(void);
 /* The variables of cutin, the simulator and CUDA: what may have changed figures from outside. */
 json_t *result_environment(void);

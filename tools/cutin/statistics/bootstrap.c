@@ -2,6 +2,7 @@
  * bootstrap.c - resample rounds, and samples within them (see bootstrap.h).
  */
 #include "bootstrap.h"
+#include "percentiles.h"
 #include "random.h"
 
 #include <errno.h>
@@ -14,13 +15,6 @@ struct ranked {
     uint32_t at; /* among the samples */
 };
 
-static int by_value(const void *a, const void *b)
-{
-    const struct ranked *x = a, *y = b;
-
-    return (x->ns > y->ns) - (x->ns < y->ns);
-}
-
 /* The samples in order, and where each one came. */
 static struct ranked *rank_samples(const struct bootstrap_set *s, uint32_t *rank)
 {
@@ -30,7 +24,7 @@ static struct ranked *rank_samples(const struct bootstrap_set *s, uint32_t *rank
         return NULL;
     for (uint32_t i = 0; i < s->n; i++)
         sorted[i] = (struct ranked){s->ns[i], i};
-    qsort(sorted, s->n, sizeof(*sorted), by_value);
+    qsort(sorted, s->n, sizeof(*sorted), figures_compare);
     for (uint32_t i = 0; i < s->n; i++)
         rank[sorted[i].at] = i;
     return sorted;

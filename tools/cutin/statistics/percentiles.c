@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-static int compare(const void *a, const void *b)
+int figures_compare(const void *a, const void *b)
 {
     uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
 
@@ -27,7 +27,7 @@ void figures_make(struct figures *f, uint64_t *ns, size_t n)
     *f = (struct figures){.samples = n};
     if (n == 0)
         return;
-    qsort(ns, n, sizeof(*ns), compare);
+    qsort(ns, n, sizeof(*ns), figures_compare);
 #define FIGURES_FILL(field, heading, percent) f->field = figures_percentile_us(ns, n, percent);
     FIGURES(FIGURES_FILL)
 #undef FIGURES_FILL

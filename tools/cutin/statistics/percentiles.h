@@ -27,6 +27,8 @@ struct figures {
     size_t samples;
 };
 
+/* For qsort: by the uint64_t that each element begins with, the least first. */
+int figures_compare(const void *a, const void *b);
 /* Sorts the samples. A percentile is the smallest sample that so many percent do not exceed. */
 void figures_make(struct figures *f, uint64_t *ns, size_t n);
 

@@ -119,13 +119,11 @@ static const char *skip_call(const char *text, const char *at)
 
 static const char *skip_noise(const char *text, const char *at)
 {
-    static const char *(*const skips[])(const char *, const char *) = {skip_call, skip_scope,
-                                                                       skip_tag};
     const char *behind = skip_text(at, "(anonymous namespace)::");
 
-    for (size_t i = 0; i < sizeof(skips) / sizeof(*skips) && behind == at; i++)
-        behind = skips[i](text, at);
-    return behind;
+    behind = behind != at ? behind : skip_call(text, at);
+    behind = behind != at ? behind : skip_scope(text, at);
+    return behind != at ? behind : skip_tag(text, at);
 }
 
 /* In place. At the outermost level a space ends the return type, and parameters the name. */
@@ -206,17 +204,14 @@ static void write_text(struct writer *w, const char *from, size_t n)
     w->n += n;
 }
 
-static bool is_short(const char *from, const char *end)
-{
-    return end - from <= SHORT_ARGUMENT + 2 && !memchr(from + 1, '<', (size_t)(end - from - 1));
-}
-
 /* Template arguments; returns what is to be looked at next. */
 static const char *write_open(struct writer *w, const char *at)
 {
     const char *end = bracket_end(w->text, at);
+    bool brief =
+        end && end - at <= SHORT_ARGUMENT + 2 && !memchr(at + 1, '<', (size_t)(end - at - 1));
 
-    if (w->depth >= w->keep.depth && end && !(w->keep.depth && is_short(at, end))) {
+    if (w->depth >= w->keep.depth && end && !(w->keep.depth && brief)) {
         write_text(w, "<...>", 5);
         return end;
     }

@@ -13,28 +13,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Places relative to the folder of the executable: in the build tree, then where it was installed.
- * CUTIN_FROM_BIN_LIB and _DATA come from the build: the way from the installed bin folder to the
- * libraries and to share. */
-#define IN_LIB(built, installed)                                                                   \
-    (const char *[])                                                                               \
-    {                                                                                              \
-        "../lib/" built, CUTIN_FROM_BIN_LIB "/" installed, NULL                                    \
-    }
-#define BESIDE(file)                                                                               \
-    (const char *[])                                                                               \
-    {                                                                                              \
-        file, NULL                                                                                 \
-    }
-
-/* PATH_MAX bytes into `out`: the first of the places that exists, or "". `its_folder`: the one that
- * the user-visible name lies in; the file itself may be a link to a versioned one elsewhere. */
-static void find_first(char *out, const char *folder, const char *const *places, bool its_folder)
+/* PATH_MAX bytes into `out`: the file, relative to the folder of the executable, where it lies in
+ * the build tree, or else where it was installed (NULL: in the same place), or "". `its_folder`:
+ * the one that the user-visible name lies in; the file itself may be a link to a versioned one
+ * elsewhere. */
+static void find_file(char *out, const char *folder, const char *built, const char *installed,
+                      bool its_folder)
 {
+    const char *const places[] = {built, installed ? installed : built};
     char candidate[PATH_MAX];
 
-    for (; *places; places++) {
-        int n = snprintf(candidate, sizeof(candidate), "%s/%s", folder, *places);
+    for (int i = 0; i < 2; i++) {
+        int n = snprintf(candidate, sizeof(candidate), "%s/%s", folder, places[i]);
         if (n > 0 && (size_t)n < sizeof(candidate) && access(candidate, R_OK) == 0 &&
             realpath(its_folder ? dirname(candidate) : candidate, out))
             return;
@@ -42,6 +32,8 @@ static void find_first(char *out, const char *folder, const char *const *places,
     out[0] = '\0';
 }
 
+/* CUTIN_FROM_BIN_LIB and _DATA come from the build: the way from the installed bin folder to the
+ * libraries and to share. */
 void paths_find(struct paths *paths)
 {
     char folder[PATH_MAX];
@@ -50,13 +42,14 @@ void paths_find(struct paths *paths)
     paths->self[n > 0 ? n : 0] = '\0';
     snprintf(folder, sizeof(folder), "%s", paths->self);
     dirname(folder);
-    find_first(paths->command, folder, BESIDE("cutin"), false);
-    find_first(paths->lab, folder, BESIDE("cutin-lab"), false);
-    find_first(paths->library, folder, IN_LIB("libcutin.so", "libcutin.so"), false);
-    find_first(paths->daemon, folder, BESIDE("cutind"), false);
-    find_first(paths->simulator, folder, IN_LIB("simgpu/libcuda.so.1", "cutin/simgpu/libcuda.so.1"),
-               true);
-    find_first(paths->data, folder, BESIDE(CUTIN_FROM_BIN_DATA "/cutin/report"), false);
+    find_file(paths->command, folder, "cutin", NULL, false);
+    find_file(paths->lab, folder, "cutin-lab", NULL, false);
+    find_file(paths->daemon, folder, "cutind", NULL, false);
+    find_file(paths->library, folder, "../lib/libcutin.so", CUTIN_FROM_BIN_LIB "/libcutin.so",
+              false);
+    find_file(paths->simulator, folder, "../lib/simgpu/libcuda.so.1",
+              CUTIN_FROM_BIN_LIB "/cutin/simgpu/libcuda.so.1", true);
+    find_file(paths->data, folder, CUTIN_FROM_BIN_DATA "/cutin/report", NULL, false);
 }
 
 int output_error(const char *file)

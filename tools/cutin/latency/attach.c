@@ -1,7 +1,8 @@
 /*
- * attach.c - look at a running process from outside (see attach.h).
+ * attach.c - `cutin latency --attach`: what a running process above best effort waits for and whom
+ * it holds, read from what it leaves anyway: its page, by way of the daemon, its trace where it
+ * writes one, and the simulated device's log. Nothing is sent to it and nothing of it is stopped.
  */
-#include "attach.h"
 #include "bench.h"
 #include "cuts.h"
 #include "tools/cutin/operate/clients.h"
@@ -115,33 +116,6 @@ static int worse(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-/* Where the begin is known of some, the worst are of those. */
-static void take_worst(struct attach *a)
-{
-    struct cuts *c = &a->cuts;
-
-    for (size_t i = 0; i < c->n; i++)
-        if (a->waits && !c->at[i].begin_ns)
-            c->at[i].out_ns = c->at[i].in_ns;
-    if (c->n)
-        qsort(c->at, c->n, sizeof(*c->at), worse);
-    a->worst = c->n < WORST ? c->n : WORST;
-}
-
-/* Whom the traces below name, for cut-ins that no log explained. */
-static void ask_below(struct attach *a)
-{
-    struct cuts worst = {.at = a->cuts.at, .n = a->worst};
-
-    for (size_t i = 0; i < a->after.n && !a->logged; i++) {
-        struct trace_view v;
-        if (a->after.rows[i].level >= a->row->level || !open_trace(a->after.rows[i].pid, &v))
-            continue;
-        cuts_read_below(&worst, &v);
-        trace_view_close(&v);
-    }
-}
-
 static int describe(struct attach *a)
 {
     uint64_t *wait_ns = calloc(a->cuts.n + 1, sizeof(*wait_ns)),
@@ -165,6 +139,28 @@ static int describe(struct attach *a)
     return wait_ns && held_ns ? 0 : -ENOMEM;
 }
 
+/* Where the begin is known of some, the worst are of those; and whom the traces below name where no
+ * log explained them. */
+static void find_worst(struct attach *a)
+{
+    struct cuts *c = &a->cuts, worst;
+
+    for (size_t i = 0; i < c->n; i++)
+        if (a->waits && !c->at[i].begin_ns)
+            c->at[i].out_ns = c->at[i].in_ns;
+    if (c->n)
+        qsort(c->at, c->n, sizeof(*c->at), worse);
+    a->worst = c->n < WORST ? c->n : WORST;
+    worst = (struct cuts){.at = c->at, .n = a->worst};
+    for (size_t i = 0; i < a->after.n && !a->logged; i++) {
+        struct trace_view v;
+        if (a->after.rows[i].level >= a->row->level || !open_trace(a->after.rows[i].pid, &v))
+            continue;
+        cuts_read_below(&worst, &v);
+        trace_view_close(&v);
+    }
+}
+
 static int read_files(struct attach *a)
 {
     FILE *log;
@@ -183,8 +179,8 @@ static int read_files(struct attach *a)
     }
     if (rc == 0)
         rc = describe(a);
-    take_worst(a);
-    ask_below(a);
+    if (rc == 0)
+        find_worst(a);
     return rc;
 }
 

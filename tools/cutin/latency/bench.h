@@ -216,4 +216,13 @@ void bench_print(const struct bench *b);
 json_t *bench_json(const struct bench *b);
 json_t *bench_config_json(const struct bench *b); /* its member `config` */
 
+/* attach.c: a running process instead. Returns the exit status. */
+struct attach_plan {
+    const char *who;    /* a process id, or a level: the busiest process of it */
+    const char *socket; /* NULL: the default one */
+    double seconds;
+    bool json;
+};
+int attach_run(const struct attach_plan *plan, int argc, char **argv);
+
 #endif

@@ -15,28 +15,23 @@ enum {
     REQUEST_PROCESS = 1600000000,
 };
 
-/* The request itself, above everything else. */
-static void draw_request(struct trace_json *j, const struct worker_sample *s)
-{
-    char name[96];
-
-    snprintf(name, sizeof(name), "request, %.1f us", (double)(s->end_ns - s->arrival_ns) / 1000);
-    trace_json_process(j, REQUEST_PROCESS, "the request that broke");
-    trace_json_track(j, REQUEST_PROCESS, 1, "arrival to answer");
-    trace_json_slice(j, REQUEST_PROCESS, 1, name, s->arrival_ns, s->end_ns);
-    trace_json_mark(j, REQUEST_PROCESS, 1, "call entered", s->start_ns);
-}
-
 static int write_trace(struct bench *b, const struct worker_sample *s, struct trace_view views[2])
 {
     FILE *out = fopen(b->plan.break_trace, "we"), *log = fopen(b->trace.log, "re");
     struct trace_json json;
+    char name[96];
     int rc = -errno;
 
     if (out) {
         trace_json_begin(&json, out, s->end_ns - LAST_NS, 2 + !!log);
         json.end_ns = s->end_ns + AFTER_NS;
-        draw_request(&json, s);
+        /* The request itself, above everything else. */
+        snprintf(name, sizeof(name), "request, %.1f us",
+                 (double)(s->end_ns - s->arrival_ns) / 1000);
+        trace_json_name(&json, REQUEST_PROCESS, 0, "the request that broke");
+        trace_json_name(&json, REQUEST_PROCESS, 1, "arrival to answer");
+        trace_json_slice(&json, REQUEST_PROCESS, 1, name, s->arrival_ns, s->end_ns);
+        trace_json_mark(&json, REQUEST_PROCESS, 1, "call entered", s->start_ns);
         b->broke.holds = trace_holds_draw(&json, views, 2);
         for (int i = 0; i < 2; i++)
             trace_json_add(&json, &views[i]);

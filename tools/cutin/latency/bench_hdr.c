@@ -17,8 +17,6 @@ static void fill(struct hdr *h, const struct bench_result *r)
         hdr_add(h, r->latency_ns[i]);
 }
 
-/* ---- JSON ----------------------------------------------------------------------------------- */
-
 /* Only what was counted: [the least value of the bucket, count]. */
 static json_t *hdr_json(const struct hdr *h, const struct bench_result *r)
 {
@@ -35,41 +33,29 @@ static json_t *hdr_json(const struct hdr *h, const struct bench_result *r)
                      hdr_mean_ns(h), "buckets", counts);
 }
 
-static int write_json(const struct bench *b, struct hdr *h, const char *path)
+/* JSON of all modes, or the text of one. */
+static int write_file(const struct bench *b, struct hdr *h, int only, const char *path)
 {
-    json_t *root = json_object();
     FILE *out = fopen(path, "we");
+    json_t *root = json_object();
+    char when[RESULT_TIME];
     int rc = out ? 0 : -errno;
 
-    for (int m = 0; m < BENCH_MODES && rc == 0; m++)
+    for (int m = 0; m < BENCH_MODES && out && only == BENCH_MODES; m++)
         if (bench_has(b, m)) {
             fill(h, &b->mode[m]);
             json_object_set_new(root, bench_mode_names[m], hdr_json(h, &b->mode[m]));
         }
-    if (rc == 0)
+    if (out && only == BENCH_MODES) {
         rc = result_print(root, out);
+    } else if (out) {
+        fill(h, &b->mode[only]);
+        hdr_print(h, out);
+        fprintf(out, "#[Max at %s]\n", result_time(b->mode[only].max_ns, when));
+        rc = ferror(out) ? -EIO : 0;
+    }
     json_decref(root);
-    if (out && fclose(out) != 0)
-        rc = -errno;
-    return rc;
-}
-
-/* ---- text ----------------------------------------------------------------------------------- */
-
-static int write_text(const struct bench_result *r, struct hdr *h, const char *path)
-{
-    FILE *out = fopen(path, "we");
-    char when[RESULT_TIME];
-    int rc = 0;
-
-    if (!out)
-        return -errno;
-    fill(h, r);
-    hdr_print(h, out);
-    fprintf(out, "#[Max at %s]\n", result_time(r->max_ns, when));
-    if (ferror(out))
-        rc = -EIO;
-    return fclose(out) == 0 ? rc : -errno;
+    return out && fclose(out) != 0 ? -errno : rc;
 }
 
 /* "FILE.MODE", or between a file's name and its ending. */
@@ -91,12 +77,12 @@ int bench_histogram(const struct bench *b, const char *path, char *why, size_t w
 
     snprintf(one, sizeof(one), "%s", path);
     if (rc == 0 && dot && strcmp(dot, ".json") == 0)
-        rc = write_json(b, h, path);
+        rc = write_file(b, h, BENCH_MODES, path);
     else
         for (int m = 0; m < BENCH_MODES && rc == 0; m++)
             if (bench_has(b, m)) {
                 mode_path(path, bench_mode_names[m], one, sizeof(one));
-                rc = write_text(&b->mode[m], h, one);
+                rc = write_file(b, h, m, one);
             }
     free(h);
     if (rc != 0)

@@ -4,7 +4,6 @@
  */
 #include "bench.h"
 #include "tools/cutin/nap.h"
-#include "tools/cutin/trace/device_log.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -3,7 +3,6 @@
  */
 #include "cuts.h"
 #include "tools/cutin/kernel_name.h"
-#include "tools/cutin/trace/device_log.h"
 #include "common/list.h"
 
 #include <errno.h>
@@ -157,7 +156,7 @@ static const char *name_of(const struct trace_view *v, uint32_t op)
     return "";
 }
 
-int cuts_read_below(struct cuts *c, const struct trace_view *v)
+void cuts_read_below(struct cuts *c, const struct trace_view *v)
 {
     struct trace_record r;
 
@@ -178,5 +177,4 @@ int cuts_read_below(struct cuts *c, const struct trace_view *v)
         snprintf(c->at[i].kernel, sizeof(c->at[i].kernel), "%s",
                  kernel_name(name_of(v, op), KERNEL_NAME_EVENT, false));
     }
-    return 0;
 }

@@ -31,7 +31,7 @@ int cuts_read(struct cuts *c, const struct trace_view *v, uint64_t from_ns, uint
  * until then. */
 int cuts_read_log(struct cuts *c, FILE *log, pid_t pid);
 /* Without a log: what another process had submitted last before a cut-in, where nobody is known. */
-int cuts_read_below(struct cuts *c, const struct trace_view *v);
+void cuts_read_below(struct cuts *c, const struct trace_view *v);
 /* From the call until the first kernel began; where that is not known from the hold until its
  * end. */
 uint64_t cut_wait_ns(const struct cut *c);

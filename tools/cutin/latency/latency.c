@@ -10,7 +10,6 @@
  * them. Best effort also runs by itself in each round: what it loses with nobody above. Its updates
  * do not commute, so its checksum tells whether one was lost, repeated or swapped.
  */
-#include "attach.h"
 #include "bench_options.h"
 #include "presets.h"
 #include "tools/cutin/subcommand.h"
@@ -76,9 +75,13 @@ static const struct option_row options[] = {
     {0},
 };
 
-/* What was not given. */
-static void fill(struct bench_plan *p)
+static void check(struct bench_plan *p)
 {
+    const struct subcommand *cmd = &subcommand_latency;
+
+    if ((p->modes >> BENCH_UNGATED & 1) && !p->be_graph)
+        fail_usage(cmd, "--mode ungated needs --be-graph");
+    /* What was not given. */
     if (p->preset)
         preset_fill(p, p->preset);
     if (p->samples == 0)
@@ -88,15 +91,6 @@ static void fill(struct bench_plan *p)
     if (p->modes == 0)
         p->modes = ((1u << BENCH_MODES) - 1) & ~(p->be_graph ? 0 : 1u << BENCH_UNGATED);
     bench_options_fill(p);
-}
-
-static void check(struct bench_plan *p)
-{
-    const struct subcommand *cmd = &subcommand_latency;
-
-    if ((p->modes >> BENCH_UNGATED & 1) && !p->be_graph)
-        fail_usage(cmd, "--mode ungated needs --be-graph");
-    fill(p);
     if (p->preset && p->modes >> BENCH_CUTIN & 1)
         p->stages = true;
     if (p->break_us > 0 && !(p->modes >> BENCH_CUTIN & 1))

@@ -99,9 +99,9 @@ static void print_graph(const struct bench *b)
 }
 
 /* A percentile of too few samples is none. */
-static void print_figure(const struct bench *b, int mode, double us, double percent)
+static void print_figure(size_t samples, double us, double percent)
 {
-    if (bench_enough(b, mode, percent))
+    if (samples >= figures_least_samples(percent))
         printf(" %9.1f", us);
     else
         printf(" %9s", "-");
@@ -142,10 +142,7 @@ static void print_stages(const struct bench *b)
     for (int i = 0; i < STAGE_COUNT; i++) {
         const struct figures *f = &s->figures[i];
         printf("%-52s %9.1f %9.1f", stage_texts[i], f->p50_us, f->p90_us);
-        if (s->n[i] >= figures_least_samples(99))
-            printf(" %9.1f", f->p99_us);
-        else
-            printf(" %9s", "-");
+        print_figure(s->n[i], f->p99_us, 99);
         printf(" %9.1f %8u\n", f->max_us, s->n[i]);
     }
     if (s->paused)
@@ -192,7 +189,7 @@ static void print_table(const struct bench *b)
         if (!bench_has(b, m))
             continue;
         printf("%-8s", bench_mode_names[m]);
-#define CELL(field, heading, percent) print_figure(b, m, b->mode[m].figures.field, percent);
+#define CELL(field, heading, percent) print_figure(b->mode[m].n, b->mode[m].figures.field, percent);
         FIGURES(CELL)
 #undef CELL
         printf(" %9zu\n", b->mode[m].figures.samples);

@@ -108,24 +108,18 @@ static bool same_process(const struct client_row *row)
     return is_name_of(row, slash ? slash + 1 : text);
 }
 
-static bool read_arguments(const struct client_row *row, char *out, size_t size)
-{
-    size_t n = read_proc(row, "cmdline", out, size);
-
-    for (size_t i = 0; i < n; i++)
-        if (out[i] == '\0')
-            out[i] = ' ';
-    return n > 0;
-}
-
 /* Processes of other users only by their name: their arguments are nobody's business. */
 static void command_of(const struct client_row *row, char *out, size_t size)
 {
     char name[PAGE_NAME + 1];
     bool mine = row->uid == geteuid() || geteuid() == 0;
+    size_t n = mine && same_process(row) ? read_proc(row, "cmdline", out, size) : 0;
 
+    for (size_t i = 0; i < n; i++)
+        if (out[i] == '\0')
+            out[i] = ' ';
     name_of(row, name);
-    if (!mine || !same_process(row) || !read_arguments(row, out, size))
+    if (n == 0)
         snprintf(out, size, "%s", name);
     if (!out[strspn(out, " ")])
         snprintf(out, size, "-");

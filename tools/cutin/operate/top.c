@@ -127,19 +127,6 @@ static void draw_table(struct clients *now, struct clients *before)
     }
 }
 
-/* A daemon that goes may come back: that is no reason to leave. */
-static void draw(const struct settings *s, struct clients *now, struct clients *before, int error)
-{
-    erase();
-    if (error) {
-        mvprintw(0, 0, "cutin top: %s does not answer (%s)   q: quit", s->socket, strerror(-error));
-    } else {
-        draw_summary(s, now);
-        draw_table(now, before);
-    }
-    refresh();
-}
-
 /* Until the interval is over; false: the user wants to leave. */
 static bool wait_key(double seconds)
 {
@@ -169,12 +156,19 @@ static int screen(const struct settings *s)
     noecho();
     curs_set(0);
     do {
-        draw(s, &now, before.rows ? &before : NULL, rc);
-        if (rc == 0) {
+        erase();
+        /* A daemon that goes may come back: that is no reason to leave. */
+        if (rc != 0) {
+            mvprintw(0, 0, "cutin top: %s does not answer (%s)   q: quit", s->socket,
+                     strerror(-rc));
+        } else {
+            draw_summary(s, &now);
+            draw_table(&now, before.rows ? &before : NULL);
             clients_free(&before);
             before = now;
             now = (struct clients){0};
         }
+        refresh();
         if (!wait_key(s->interval))
             break;
         rc = clients_get(s->socket, &now);

@@ -66,7 +66,7 @@ static size_t draw_pair(struct trace_json *j, const struct trace_view *held,
                 from_ns < to_ns && trace_json_slice(j, HOLDS_PROCESS, track, name, from_ns, to_ns);
         }
     if (drawn)
-        trace_json_track(j, HOLDS_PROCESS, track, name);
+        trace_json_name(j, HOLDS_PROCESS, track, name);
     free(holds.at);
     free(cuts.at);
     return drawn;
@@ -77,7 +77,7 @@ size_t trace_holds_draw(struct trace_json *j, const struct trace_view *views, si
     size_t drawn = 0;
     int64_t track = 1;
 
-    trace_json_process(j, HOLDS_PROCESS, "who held whom");
+    trace_json_name(j, HOLDS_PROCESS, 0, "who held whom");
     for (size_t held = 0; held < n; held++)
         for (size_t active = 0; active < n; active++)
             if (views[held].file->header.level < views[active].file->header.level)

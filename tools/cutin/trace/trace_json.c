@@ -2,7 +2,6 @@
  * trace_json.c - traces as Trace Event Format (see trace_json.h).
  */
 #include "trace_json.h"
-#include "device_log.h"
 #include "tools/cutin/kernel_name.h"
 #include "tools/cutin/progress.h"
 
@@ -81,13 +80,6 @@ static bool within(const struct trace_json *j, uint64_t ns)
     return ns >= j->origin_ns && (!j->end_ns || ns <= j->end_ns);
 }
 
-static void put_name(struct trace_json *j, const char *what, json_int_t pid, json_int_t tid,
-                     const char *name)
-{
-    put(j, json_pack("{s:s,s:s,s:I,s:I,s:{s:s}}", "ph", "M", "name", what, "pid", pid, "tid", tid,
-                     "args", "name", name));
-}
-
 /* Takes `args`. */
 static void put_slice(struct trace_json *j, json_int_t pid, json_int_t tid, const char *name,
                       const char *category, uint64_t from_ns, uint64_t took_ns, json_t *args)
@@ -97,14 +89,11 @@ static void put_slice(struct trace_json *j, json_int_t pid, json_int_t tid, cons
                      "args", args));
 }
 
-void trace_json_process(struct trace_json *j, int64_t pid, const char *name)
+void trace_json_name(struct trace_json *j, int64_t pid, int64_t tid, const char *name)
 {
-    put_name(j, "process_name", pid, 0, name);
-}
-
-void trace_json_track(struct trace_json *j, int64_t pid, int64_t tid, const char *name)
-{
-    put_name(j, "thread_name", pid, tid, name);
+    put(j, json_pack("{s:s,s:s,s:I,s:I,s:{s:s}}", "ph", "M", "name",
+                     tid ? "thread_name" : "process_name", "pid", (json_int_t)pid, "tid",
+                     (json_int_t)tid, "args", "name", name));
 }
 
 void trace_json_mark(struct trace_json *j, int64_t pid, int64_t tid, const char *name, uint64_t ns)
@@ -148,7 +137,7 @@ static json_int_t track(struct walk *w, uint32_t stream, enum track kind)
 
     if (!w->stream[stream].named[kind]) {
         snprintf(name, sizeof(name), "stream %u: %s", stream, track_names[kind]);
-        trace_json_track(w->j, w->pid, tid, name);
+        trace_json_name(w->j, w->pid, tid, name);
         w->stream[stream].named[kind] = true;
     }
     return tid;
@@ -290,7 +279,7 @@ static void put_process(struct walk *w)
     if (w->v->lost)
         snprintf(name + n, sizeof(name) - (size_t)n, ", %" PRIu64 " records %s", w->v->lost,
                  h->keep_first ? "did not fit" : "were overwritten");
-    trace_json_process(w->j, w->pid, name);
+    trace_json_name(w->j, w->pid, 0, name);
 }
 
 void trace_json_add(struct trace_json *j, const struct trace_view *v)
@@ -334,7 +323,7 @@ static json_int_t gpu_track(struct trace_json *j, const struct device_work *l, u
     if (i == *tracks && i < MOST_GPU_TRACKS) {
         seen[(*tracks)++] = key;
         snprintf(name, sizeof(name), "process %d, stream %u", l->pid, l->stream);
-        trace_json_track(j, GPU_PROCESS, (json_int_t)i + 1, name);
+        trace_json_name(j, GPU_PROCESS, (json_int_t)i + 1, name);
     }
     return (json_int_t)i + 1;
 }
@@ -359,7 +348,7 @@ uint64_t trace_json_add_log(struct trace_json *j, FILE *log)
 
     fstat(fileno(log), &st);
     if (seen)
-        trace_json_process(j, GPU_PROCESS, "GPU (simulated)");
+        trace_json_name(j, GPU_PROCESS, 0, "GPU (simulated)");
     while (seen && getline(&text, &room, log) > 0) {
         if (lines++ % LOOK == 0 && !proceed(j, (double)ftell(log), (double)st.st_size + 1))
             break;

@@ -31,10 +31,9 @@ void trace_json_begin(struct trace_json *j, FILE *out, uint64_t origin_ns, size_
 void trace_json_add(struct trace_json *j, const struct trace_view *v);
 /* Lines of SIMGPU_LOG; what is none is passed over. Returns the number of works. */
 uint64_t trace_json_add_log(struct trace_json *j, FILE *log);
-/* For pictures of more: a process and its tracks by name, slices and marks in them. False: the
- * slice lies outside of the picture. */
-void trace_json_process(struct trace_json *j, int64_t pid, const char *name);
-void trace_json_track(struct trace_json *j, int64_t pid, int64_t tid, const char *name);
+/* For pictures of more: a track by name, or the process where `tid` is 0; slices and marks in them.
+ * False: the slice lies outside of the picture. */
+void trace_json_name(struct trace_json *j, int64_t pid, int64_t tid, const char *name);
 bool trace_json_slice(struct trace_json *j, int64_t pid, int64_t tid, const char *name,
                       uint64_t from_ns, uint64_t to_ns);
 void trace_json_mark(struct trace_json *j, int64_t pid, int64_t tid, const char *name, uint64_t ns);

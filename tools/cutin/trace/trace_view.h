@@ -1,10 +1,13 @@
 /*
- * trace_view.h - trace files as the command reads them, also while they are being written.
+ * trace_view.h - trace files as the command reads them, also while they are being written; and the
+ * simulator's event log (SIMGPU_LOG).
  */
 #ifndef CUTIN_TOOLS_CUTIN_TRACE_TRACE_VIEW_H
 #define CUTIN_TOOLS_CUTIN_TRACE_TRACE_VIEW_H
 
 #include "common/trace.h"
+
+#include <string.h>
 
 struct trace_view {
     const struct trace_file *file;
@@ -51,5 +54,23 @@ void trace_clocks_read(struct trace_clocks *c, const struct trace_view *v);
 /* When a sample's work began and how long it took, on the host's clock. False: not known. */
 bool trace_clocks_place(const struct trace_clocks *c, const struct trace_record *sample,
                         uint64_t *start_ns, uint64_t *duration_ns);
+
+/* One line of the log: one work of the device. */
+struct device_work {
+    int pid;
+    uint32_t context, stream;
+    char kind[16];
+    const char *name; /* of any length, in the line itself */
+    uint64_t start_ns, end_ns, cost_ns;
+    int ran;
+};
+
+/* Writes into the text. False: it is no such line. */
+bool device_log_parse(char *text, struct device_work *w);
+/* Marks take no time: nothing to see. */
+static inline bool device_work_drawn(const struct device_work *w)
+{
+    return w->ran && strcmp(w->kind, "mark") != 0 && w->end_ns > w->start_ns;
+}
 
 #endif

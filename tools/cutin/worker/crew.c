@@ -34,11 +34,9 @@ int worker_prepare(struct worker *w, const char *role, uint32_t capacity)
 
     if (fd < 0)
         return -errno;
-    if (ftruncate(fd, (off_t)bytes) != 0) {
-        close(fd);
-        return -ENOMEM;
-    }
-    at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    at = ftruncate(fd, (off_t)bytes) == 0
+             ? mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)
+             : MAP_FAILED;
     if (at == MAP_FAILED) {
         close(fd);
         return -ENOMEM;

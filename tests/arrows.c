@@ -42,15 +42,17 @@ static const struct room {
     {"scheduler/slurm", "common scheduler/policy/job.h"},
 
     {"examples", "shim/cutin.h cuda.h"},
-    {"tools/cutin",
-     "common scheduler/wire shim/lookup/conf.h tools/facts/fact.h tools/simgpu/face/simconfig.h"},
+    {"tools/cutin", "common scheduler/wire tools/simgpu/face/simconfig.h"},
+    {"tools/cutin/run", "common tools/cutin tools/facts/fact.h shim/lookup/conf.h"},
     {"tools/cutin/statistics", ""},
     {"tools/cutin/operate", "common tools/cutin scheduler/wire scheduler/policy/policy.h"},
-    {"tools/cutin/worker", "tools/cutin tools/facts/driver.h examples/kernels_ptx.h"},
-    {"tools/cutin/doctor", "common tools/cutin tools/cutin/statistics/percentiles.h tools/facts "
-                           "scheduler/wire shim/lookup/api.def shim/lookup/conf.h "
-                           "shim/lookup/misspelt.h cuda.h"},
-    {"tools/cutin/trace", "common tools/cutin"},
+    {"tools/cutin/worker",
+     "tools/cutin tools/cutin/run tools/facts/driver.h examples/kernels_ptx.h"},
+    {"tools/cutin/doctor",
+     "common tools/cutin tools/cutin/run tools/cutin/statistics/percentiles.h tools/facts "
+     "scheduler/wire shim/lookup/api.def shim/lookup/conf.h "
+     "shim/lookup/misspelt.h cuda.h"},
+    {"tools/cutin/trace", "common tools/cutin tools/cutin/run/child.h"},
     {"tools/cutin/plot", "tools/cutin tools/cutin/statistics/percentiles.h"},
     {"tools/cutin/latency",
      "common tools/cutin tools/cutin/statistics tools/cutin/worker tools/cutin/operate/clients.h "
@@ -63,9 +65,10 @@ static const struct room {
      "tools/lab/lab.h tools/lab/record/workload.h tools/cutin tools/cutin/statistics "
      "tools/cutin/worker tools/cutin/plot tools/facts/driver.h scheduler/wire/socket.h "
      "examples/kernels_ptx.h"},
-    {"tools/lab/record", "common tools/lab/lab.h tools/cutin tools/cutin/statistics "
-                         "tools/cutin/trace/trace_view.h tools/facts/driver.h "
-                         "examples/kernels_ptx.h"},
+    {"tools/lab/record",
+     "common tools/lab/lab.h tools/cutin tools/cutin/run/child.h tools/cutin/statistics "
+     "tools/cutin/trace/trace_view.h tools/facts/driver.h "
+     "examples/kernels_ptx.h"},
     {"tools/lab/report", "tools/lab/lab.h tools/cutin tools/cutin/plot"},
     {"tools/lab/predict", "tools/lab/lab.h tools/lab/record/workload.h tools/cutin/statistics"},
     {"tools/packaging", ""},

@@ -4,7 +4,7 @@
  */
 #include "doctor.h"
 #include "common/record.h"
-#include "tools/cutin/gates.h"
+#include "tools/cutin/run/gates.h"
 
 #include <stdio.h>
 #include <stdlib.h>

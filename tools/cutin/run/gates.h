@@ -2,12 +2,12 @@
  * gates.h - does this machine's GPU honour gates? Asked once for a driver, its devices and what the
  * environment says of them, in processes of their own; libcutin.so goes by the records.
  */
-#ifndef CUTIN_TOOLS_CUTIN_GATES_H
-#define CUTIN_TOOLS_CUTIN_GATES_H
+#ifndef CUTIN_TOOLS_CUTIN_RUN_GATES_H
+#define CUTIN_TOOLS_CUTIN_RUN_GATES_H
 
 #include <stdbool.h>
 
-#include "paths.h"
+#include "tools/cutin/paths.h"
 
 /* Asks where nothing is recorded yet, or `again`: two seconds at most for each device. While it
  * asks, others that want to know wait. Says nothing, whatever comes of it. */

@@ -1,14 +1,14 @@
 /*
  * child.h - a program that the command runs with its processes traced.
  */
-#ifndef CUTIN_TOOLS_CUTIN_CHILD_H
-#define CUTIN_TOOLS_CUTIN_CHILD_H
+#ifndef CUTIN_TOOLS_CUTIN_RUN_CHILD_H
+#define CUTIN_TOOLS_CUTIN_RUN_CHILD_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "paths.h"
-#include "subcommand.h"
+#include "tools/cutin/paths.h"
+#include "tools/cutin/subcommand.h"
 
 struct child_plan {
     const struct variable *set; /* the environment */

@@ -2,8 +2,8 @@
  * image.c - see image.h. It is the loader that preloads, so a program's file tells.
  */
 #include "image.h"
-#include "paths.h"
-#include "subcommand.h"
+#include "tools/cutin/paths.h"
+#include "tools/cutin/subcommand.h"
 
 #include <elf.h>
 #include <errno.h>

@@ -1,8 +1,8 @@
 /*
  * image.h - a file of ELF, as it lies on the disk, and what the loader makes of it.
  */
-#ifndef CUTIN_TOOLS_CUTIN_IMAGE_H
-#define CUTIN_TOOLS_CUTIN_IMAGE_H
+#ifndef CUTIN_TOOLS_CUTIN_RUN_IMAGE_H
+#define CUTIN_TOOLS_CUTIN_RUN_IMAGE_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -4,10 +4,10 @@
  * The command becomes the program (exec), so signals, job control and the exit status are the
  * program's own. Whatever is wrong with cutin itself is a warning: the program runs anyway.
  */
-#include "subcommand.h"
-#include "daemon.h"
+#include "tools/cutin/subcommand.h"
+#include "tools/cutin/daemon.h"
 #include "gates.h"
-#include "paths.h"
+#include "tools/cutin/paths.h"
 #include "image.h"
 #include "shim/lookup/conf.h"
 

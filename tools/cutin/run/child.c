@@ -2,12 +2,12 @@
  * child.c - run a program, wait for it and take its traces (see child.h).
  */
 #include "child.h"
-#include "daemon.h"
+#include "tools/cutin/daemon.h"
 #include "gates.h"
-#include "paths.h"
+#include "tools/cutin/paths.h"
 #include "image.h"
-#include "progress.h"
-#include "scratch.h"
+#include "tools/cutin/progress.h"
+#include "tools/cutin/scratch.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -533,17 +533,10 @@ static int end(struct bench *b, int rc)
     return rc;
 }
 
-static bool measured(const struct bench *b)
-{
-    for (int m = 0; m < BENCH_MODES; m++)
-        if (bench_has(b, m))
-            return true;
-    return false;
-}
-
 int bench_run(struct bench *b)
 {
     double start_s = now_s();
+    bool measured = false;
     int rc;
 
     paths_find(&b->paths);
@@ -563,7 +556,9 @@ int bench_run(struct bench *b)
         bench_describe(b);
     b->cancelled = progress_cancel != 0;
     b->seconds = now_s() - start_s;
-    if (rc == -ECANCELED || (progress_cancel && rc == 0 && !measured(b)))
+    for (int m = 0; m < BENCH_MODES; m++)
+        measured |= bench_has(b, m);
+    if (rc == -ECANCELED || (progress_cancel && rc == 0 && !measured))
         return fail(b, -ECANCELED, "interrupted before anything was measured");
     return rc;
 }

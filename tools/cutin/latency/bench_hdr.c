@@ -58,30 +58,23 @@ static int write_file(const struct bench *b, struct hdr *h, int only, const char
     return out && fclose(out) != 0 ? -errno : rc;
 }
 
-/* "FILE.MODE", or between a file's name and its ending. */
-static void mode_path(const char *path, const char *mode, char *out, size_t size)
-{
-    const char *slash = strrchr(path, '/'), *dot = strrchr(path, '.');
-
-    if (!dot || (slash && dot < slash))
-        dot = path + strlen(path);
-    snprintf(out, size, "%.*s.%s%s", (int)(dot - path), path, mode, dot);
-}
-
 int bench_histogram(const struct bench *b, const char *path, char *why, size_t why_bytes)
 {
-    const char *dot = strrchr(path, '.');
+    const char *slash = strrchr(path, '/'), *dot = strrchr(path, '.');
     struct hdr *h = malloc(sizeof(*h));
     char one[4096];
     int rc = h ? 0 : -ENOMEM;
 
+    if (!dot || (slash && dot < slash))
+        dot = path + strlen(path);
     snprintf(one, sizeof(one), "%s", path);
-    if (rc == 0 && dot && strcmp(dot, ".json") == 0)
+    if (rc == 0 && strcmp(dot, ".json") == 0)
         rc = write_file(b, h, BENCH_MODES, path);
     else
         for (int m = 0; m < BENCH_MODES && rc == 0; m++)
             if (bench_has(b, m)) {
-                mode_path(path, bench_mode_names[m], one, sizeof(one));
+                snprintf(one, sizeof(one), "%.*s.%s%s", (int)(dot - path), path,
+                         bench_mode_names[m], dot);
                 rc = write_file(b, h, m, one);
             }
     free(h);

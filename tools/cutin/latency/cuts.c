@@ -145,17 +145,6 @@ int cuts_read_log(struct cuts *c, FILE *log, pid_t pid)
 
 /* ---- another trace -------------------------------------------------------------------------- */
 
-/* The name of the kernel that this call launched; "": it is not in the trace any more. */
-static const char *name_of(const struct trace_view *v, uint32_t op)
-{
-    struct trace_record r;
-
-    for (uint64_t i = v->first; i < v->end; i++)
-        if (trace_view_get(v, i, &r) && r.kind == TRACE_KERNEL && r.kernel.op == op)
-            return trace_view_name(v, r.name);
-    return "";
-}
-
 void cuts_read_below(struct cuts *c, const struct trace_view *v)
 {
     struct trace_record r;
@@ -174,7 +163,10 @@ void cuts_read_below(struct cuts *c, const struct trace_view *v)
         if (!op)
             continue;
         c->at[i].by = (pid_t)v->file->header.pid;
-        snprintf(c->at[i].kernel, sizeof(c->at[i].kernel), "%s",
-                 kernel_name(name_of(v, op), KERNEL_NAME_EVENT, false));
+        /* Where its launch is in the trace still. */
+        for (uint64_t k = v->first; k < v->end; k++)
+            if (trace_view_get(v, k, &r) && r.kind == TRACE_KERNEL && r.kernel.op == op)
+                snprintf(c->at[i].kernel, sizeof(c->at[i].kernel), "%s",
+                         kernel_name(trace_view_name(v, r.name), KERNEL_NAME_EVENT, false));
     }
 }

@@ -224,26 +224,21 @@ static void print_table(const struct bench *b)
         printf("best-effort result: %s\n", b->identical ? "identical" : "DIFFERENT");
 }
 
-static void print_histogram(const struct bench *b)
+void bench_print(const struct bench *b)
 {
     struct histogram_column columns[BENCH_MODES];
     size_t n = 0;
 
+    print_table(b);
+    if (b->plan.stages)
+        print_stages(b);
+    if (b->plan.preset)
+        preset_print(b);
     for (int m = 0; m < BENCH_MODES; m++)
         if (bench_has(b, m))
             columns[n++] = (struct histogram_column){bench_mode_names[m], b->mode[m].latency_ns,
                                                      b->mode[m].figures.samples};
     putchar('\n');
     histogram_print(stdout, columns, n);
-}
-
-void bench_print(const struct bench *b)
-{
-    print_table(b);
-    if (b->plan.stages)
-        print_stages(b);
-    if (b->plan.preset)
-        preset_print(b);
-    print_histogram(b);
     print_verdict(b);
 }

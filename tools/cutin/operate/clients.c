@@ -40,16 +40,6 @@ static const char *state_name(const struct client_row *row)
     return row->stuck ? "stuck" : row->held ? "held" : working ? "active" : "idle";
 }
 
-/* "GPU-00010203-0405-...", the way NVIDIA's tools write it. */
-static void uuid_text(const uint8_t uuid[16], char out[48])
-{
-    char *at = out + sprintf(out, "GPU");
-
-    for (int i = 0; i < 16; i++)
-        at +=
-            sprintf(at, "%s%02x", i == 0 || (i >= 4 && i <= 10 && i % 2 == 0) ? "-" : "", uuid[i]);
-}
-
 /* Names come from the processes themselves: any bytes. */
 static void name_of(const struct client_row *row, char out[PAGE_NAME + 1])
 {
@@ -449,7 +439,7 @@ void clients_waits(const struct clients *c)
 static json_t *device_json(const struct client_device_row *device)
 {
     json_t *counters = json_object(), *held = json_array(), *by = json_array();
-    char uuid[48], io_kernel[PAGE_KERNEL];
+    char uuid[48] = "GPU", io_kernel[PAGE_KERNEL];
 
     snprintf(io_kernel, sizeof(io_kernel), "%s", device->io_kernel);
     printable(io_kernel);
@@ -462,7 +452,10 @@ static json_t *device_json(const struct client_device_row *device)
             json_array_append_new(held, json_string(level_name(level)));
     for (uint32_t i = 0; i < device->holders; i++)
         json_array_append_new(by, json_integer(device->held_by[i]));
-    uuid_text(device->uuid, uuid);
+    /* "GPU-00010203-0405-...", the way NVIDIA's tools write it. */
+    for (int i = 0; i < 16; i++)
+        sprintf(uuid + strlen(uuid), "%s%02x",
+                i == 0 || (i >= 4 && i <= 10 && i % 2 == 0) ? "-" : "", device->uuid[i]);
     return json_pack("{s:s, s:b, s:o, s:o, s:I, s:s, s:o}", "uuid", uuid, "active",
                      device->active != 0, "held_levels", held, "held_by", by, "held_ms",
                      (json_int_t)(device->held_ns / 1000000), "io_kernel", io_kernel, "counters",

@@ -127,20 +127,10 @@ static void draw_table(struct clients *now, struct clients *before)
     }
 }
 
-/* Until the interval is over; false: the user wants to leave. */
-static bool wait_key(double seconds)
-{
-    int key;
-
-    timeout((int)(seconds * 1000));
-    key = getch();
-    return key != 'q' && key != 'Q' && key != 27 && !progress_cancel;
-}
-
 static int screen(const struct settings *s)
 {
     struct clients before = {0}, now = {0};
-    int rc = clients_get(s->socket, &now);
+    int rc = clients_get(s->socket, &now), key;
     SCREEN *terminal;
 
     if (rc != 0)
@@ -169,7 +159,9 @@ static int screen(const struct settings *s)
             now = (struct clients){0};
         }
         refresh();
-        if (!wait_key(s->interval))
+        timeout((int)(s->interval * 1000));
+        key = getch();
+        if (key == 'q' || key == 'Q' || key == 27 || progress_cancel)
             break;
         rc = clients_get(s->socket, &now);
     } while (true);

@@ -120,39 +120,30 @@ static void become(const struct fact_run *run)
     execl(a->paths->command, "cutin", "doctor", "--worker", run->fact->name, (char *)NULL);
 }
 
-/* What was said before something went wrong counts. */
-static bool keep(json_t *values)
-{
-    struct record r = {.why = ""};
-    const char *gpu = "", *why = "the driver did not answer";
-    int streams = false, graphs = false, driver = 0;
-    uint8_t key[16];
-
-    json_unpack(values, "{s?s, s?i, s?b, s?b, s?s}", "gpu", &gpu, "driver_version", &driver,
-                "streams", &streams, "graphs", &graphs, "why", &why);
-    if (!gpu[0])
-        return false;
-    record_key(key, gpu);
-    record_version(r.version, driver);
-    snprintf(r.way, sizeof(r.way), "%s", graphs ? "graphs" : streams ? "streams" : "none");
-    if (!graphs)
-        snprintf(r.why, sizeof(r.why), "%s", why);
-    record_write("gates", key, &r);
-    return graphs;
-}
-
-/* `there` says whether there is such a device. */
+/* Records the answer. `there` says whether there is such a device. */
 static bool ask(struct asked *a, bool *there)
 {
     static const struct fact fact = {.name = "gates", .limit_s = LIMIT_S};
     struct fact_run run = {.fact = &fact, .become = become, .user = a};
-    bool hold;
+    const char *gpu = "", *why = "the driver did not answer";
+    int streams = false, graphs = false, driver = 0;
+    struct record r = {.why = ""};
+    uint8_t key[16];
 
     fact_run(&run, LIMIT_S);
-    *there = !!json_object_get(run.values, "gpu");
-    hold = keep(run.values);
+    /* What was said before something went wrong counts. */
+    json_unpack(run.values, "{s?s, s?i, s?b, s?b, s?s}", "gpu", &gpu, "driver_version", &driver,
+                "streams", &streams, "graphs", &graphs, "why", &why);
+    *there = gpu[0] != '\0';
+    if (*there) {
+        record_key(key, gpu);
+        record_version(r.version, driver);
+        snprintf(r.way, sizeof(r.way), "%s", graphs ? "graphs" : streams ? "streams" : "none");
+        snprintf(r.why, sizeof(r.why), "%s", graphs ? "" : why);
+        record_write("gates", key, &r);
+    }
     json_decref(run.values);
-    return hold || (!*there && a->device > 0);
+    return *there ? graphs : a->device > 0;
 }
 
 void gates_learn(const struct paths *paths, bool sim, bool again)

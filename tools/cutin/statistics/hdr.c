@@ -64,14 +64,6 @@ double hdr_mean_ns(const struct hdr *h)
 
 enum { TICKS = 5 }; /* lines for each halving of what is left to 100 percent */
 
-/* The next percentile that gets a line. */
-static double next_level(double percent)
-{
-    double halvings = floor(log2(100 / (100 - percent))) + 1;
-
-    return percent + 100 / (TICKS * pow(2, halvings));
-}
-
 void hdr_print(const struct hdr *h, FILE *out)
 {
     double level = 0, reached, mean = hdr_mean_ns(h), squares = 0;
@@ -84,9 +76,11 @@ void hdr_print(const struct hdr *h, FILE *out)
             continue;
         sum += h->bucket[i];
         reached = 100.0 * (double)sum / (double)h->count;
-        for (; level <= reached && level < 100 && sum < h->count; level = next_level(level))
+        while (level <= reached && level < 100 && sum < h->count) {
             fprintf(out, "%12.3f %2.12f %10" PRIu64 " %14.2f\n", (double)hdr_most_ns(i) / 1000,
                     level / 100, sum, 1 / (1 - level / 100));
+            level += 100 / (TICKS * pow(2, floor(log2(100 / (100 - level))) + 1));
+        }
         if (sum == h->count)
             fprintf(out, "%12.3f %2.12f %10" PRIu64 "\n", (double)hdr_most_ns(i) / 1000, 1.0, sum);
     }

@@ -29,14 +29,6 @@ double random_exponential(uint64_t *state)
     return -log(random_unit(state));
 }
 
-/* Box and Muller's. */
-static double random_normal(uint64_t *state)
-{
-    double radius = sqrt(2 * random_exponential(state));
-
-    return radius * cos(2 * 3.14159265358979323846 * random_unit(state));
-}
-
 /* Marsaglia and Tsang's method, and for shapes below 1 their way back from shape + 1. */
 double random_gamma(uint64_t *state, double shape)
 {
@@ -44,7 +36,9 @@ double random_gamma(uint64_t *state, double shape)
 
     do {
         do {
-            x = random_normal(state);
+            /* Box and Muller's. */
+            x = sqrt(2 * random_exponential(state));
+            x *= cos(2 * 3.14159265358979323846 * random_unit(state));
             v = 1 + c * x;
         } while (v <= 0);
         v = v * v * v;

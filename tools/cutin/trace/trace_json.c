@@ -203,18 +203,10 @@ static void close_times(struct walk *w, uint32_t stream, bool cut)
         put_times(w, stream, cut, &(struct trace_span){from_ns, w->last_ns});
 }
 
-static void walk_sample(struct walk *w, const struct trace_record *r)
+static void walk_record(struct walk *w, const struct trace_record *r)
 {
     uint64_t start_ns, took_ns;
 
-    if (!trace_clocks_place(&w->clocks, r, &start_ns, &took_ns))
-        return;
-    put_slice(w->j, w->pid, track(w, r->stream, TRACK_DEVICE), record_name(w, r), "device",
-              start_ns, took_ns, json_pack("{s:i}", "op", (int)r->sample.op));
-}
-
-static void walk_record(struct walk *w, const struct trace_record *r)
-{
     if (r->stream >= MOST_STREAMS || !within(w->j, r->ns))
         return;
     if (w->last_ns < r->ns)
@@ -261,7 +253,9 @@ static void walk_record(struct walk *w, const struct trace_record *r)
         walk_times(w, r);
         break;
     case TRACE_SAMPLE:
-        walk_sample(w, r);
+        if (trace_clocks_place(&w->clocks, r, &start_ns, &took_ns))
+            put_slice(w->j, w->pid, track(w, r->stream, TRACK_DEVICE), record_name(w, r), "device",
+                      start_ns, took_ns, json_pack("{s:i}", "op", (int)r->sample.op));
         break;
     case TRACE_NONE:
     case TRACE_END:
@@ -328,19 +322,9 @@ static json_int_t gpu_track(struct trace_json *j, const struct device_work *l, u
     return (json_int_t)i + 1;
 }
 
-static void put_work(struct trace_json *j, const struct device_work *l, json_int_t tid)
-{
-    uint64_t took_ns = l->end_ns - l->start_ns;
-
-    put_slice(j, GPU_PROCESS, tid, l->name[0] == '-' ? l->kind : shown(j, l->name), l->kind,
-              l->start_ns, took_ns,
-              json_pack("{s:i,s:f,s:f}", "pid", l->pid, "alone us", (double)l->cost_ns / 1000.0,
-                        "paused us", ((double)took_ns - (double)l->cost_ns) / 1000.0));
-}
-
 uint64_t trace_json_add_log(struct trace_json *j, FILE *log)
 {
-    uint64_t *seen = calloc(MOST_GPU_TRACKS, sizeof(*seen)), works = 0;
+    uint64_t *seen = calloc(MOST_GPU_TRACKS, sizeof(*seen)), works = 0, took_ns;
     size_t tracks = 0, lines = 0, room = 0;
     struct device_work l;
     struct stat st = {0};
@@ -354,7 +338,11 @@ uint64_t trace_json_add_log(struct trace_json *j, FILE *log)
             break;
         if (!device_log_parse(text, &l) || !device_work_drawn(&l) || !within(j, l.start_ns))
             continue;
-        put_work(j, &l, gpu_track(j, &l, seen, &tracks));
+        took_ns = l.end_ns - l.start_ns;
+        put_slice(j, GPU_PROCESS, gpu_track(j, &l, seen, &tracks),
+                  l.name[0] == '-' ? l.kind : shown(j, l.name), l.kind, l.start_ns, took_ns,
+                  json_pack("{s:i,s:f,s:f}", "pid", l.pid, "alone us", (double)l.cost_ns / 1000.0,
+                            "paused us", ((double)took_ns - (double)l.cost_ns) / 1000.0));
         works++;
     }
     j->source++;

@@ -4,23 +4,26 @@
  * The daemon is on nobody's launch path. It hands out pages and bits, tells clients above of
  * clients below, and clears the bits of a client whose connection ends, or that does not run.
  *
- * door.c lets connections in and reads them, request.c carries out what they ask; here is the loop,
- * and what no event announces.
+ * request.c carries out what connections ask; here is who comes in, is read and goes, the loop, and
+ * what no event announces.
  */
 #include "scheduler/daemon/daemon.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
 #include <utlist.h>
 
-#include "scheduler/daemon/door.h"
 #include "scheduler/daemon/limit.h"
+#include "scheduler/daemon/list.h"
 #include "scheduler/daemon/metrics.h"
+#include "scheduler/daemon/request.h"
 #include "scheduler/daemon/settings.h"
 #include "scheduler/daemon/state.h"
 #include "scheduler/peers/heartbeat.h"
@@ -31,7 +34,157 @@
 #include "scheduler/peers/usage.h"
 #include "scheduler/peers/witness.h"
 
-enum { EVENTS = 64 };
+enum {
+    EVENTS = 64,
+    ACCEPTS_PER_TURN = 64,
+    MESSAGES_PER_TURN = 32, /* so that one busy peer does not keep the others waiting */
+    SILENT_S = 10,          /* a connection that never says HELLO or asks anything */
+};
+
+/* ---- one peer -------------------------------------------------------------------------------- */
+
+static void flush(struct peer *p)
+{
+    peer_flush(p);
+    if (p->listing)
+        list_go_on(p);
+}
+
+static void socket_ready(void *peer, uint32_t events)
+{
+    struct peer *p = peer;
+    union message m;
+    int rc = 0;
+
+    if (p->listing && (events & (EPOLLHUP | EPOLLERR)))
+        p->dead = true;
+    if (events & EPOLLOUT)
+        flush(p);
+    for (int i = 0; i < MESSAGES_PER_TURN && rc == 0 && !p->dead && !p->listing; i++) {
+        rc = message_receive(p->socket, TO_DAEMON, &m, NULL);
+        if (rc == 0)
+            rc = request_run(p, &m);
+        else if (rc == -EPROTO)
+            peer_send_done(p, -EPROTO, 0); /* so that a client of another version can say why */
+    }
+    if (rc != 0 && rc != -EAGAIN)
+        p->dead = true;
+}
+
+static void process_ready(void *peer, uint32_t events)
+{
+    struct peer *p = peer;
+
+    p->dead = true;
+}
+
+/* ---- coming ---------------------------------------------------------------------------------- */
+
+static void add_peer(struct daemon *d, int fd)
+{
+    struct peer *p = peer_new(d, fd);
+
+    if (!p) {
+        close(fd);
+        return;
+    }
+    job_of_process(d->conf->jobs, d->conf->owner, p->who.pid, p->who.uid, &p->who.job);
+    if (limit_connection(d, p) ||
+        watch_begin(&p->socket_watch, d->epoll, fd, socket_ready, p) != 0 ||
+        (p->process >= 0 &&
+         watch_begin(&p->process_watch, d->epoll, p->process, process_ready, p) != 0)) {
+        peer_free(p);
+        return;
+    }
+    DL_APPEND(d->peers, p);
+    d->count++;
+}
+
+/* Out of descriptors: the caller must not be left waiting in the backlog (and epoll not spin on
+ * it), so use the spare one to take it in and turn it away. */
+static void turn_away(struct daemon *d)
+{
+    int fd;
+
+    close(d->spare);
+    fd = accept4(d->listener_watch.fd, NULL, NULL, SOCK_CLOEXEC);
+    if (fd >= 0)
+        close(fd);
+    d->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+static void listener_ready(void *daemon, uint32_t events)
+{
+    struct daemon *d = daemon;
+
+    for (int i = 0; i < ACCEPTS_PER_TURN; i++) {
+        int fd = accept4(d->listener_watch.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+        if (fd >= 0)
+            add_peer(d, fd);
+        else if (errno == EMFILE || errno == ENFILE)
+            turn_away(d);
+        else if (errno != ECONNABORTED && errno != EINTR)
+            return;
+    }
+}
+
+static int listen_on(struct daemon *d, int listener)
+{
+    d->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (d->spare < 0)
+        return -errno;
+    return watch_begin(&d->listener_watch, d->epoll, listener, listener_ready, d);
+}
+
+/* ---- staying and going ----------------------------------------------------------------------- */
+
+/* Sends what no event announces room for, and gives up who says nothing. True: look again soon. */
+static bool peers_look(struct daemon *d, uint64_t now_ns)
+{
+    bool more = false;
+    struct peer *p;
+
+    DL_FOREACH (d->peers, p) {
+        if (p->first && !(p->socket_watch.events & EPOLLOUT))
+            flush(p);
+        if (!p->client && now_ns - p->since_ns > SILENT_S * 1000ull * NS_PER_MS)
+            p->dead = true;
+        more |= p->first || !p->client || p->dead;
+    }
+    return more;
+}
+
+static void remove_peer(struct daemon *d, struct peer *p)
+{
+    list_skip(d->peers, p);
+    DL_DELETE(d->peers, p);
+    d->count--;
+    if (p->client) {
+        limit_leave(p);
+        topology_remove(d->topology, d->peers, p);
+        shifts_leave(d->peers, p);
+    }
+    peer_free(p);
+    d->idle_since_ns = clock_ns();
+}
+
+/* Telling the others of one that has gone may find more of them unusable: from the start again. */
+static void remove_dead(struct daemon *d)
+{
+    struct peer *p = d->peers;
+
+    while (p) {
+        bool dead = p->dead;
+        struct peer *next = p->next;
+
+        if (dead)
+            remove_peer(d, p);
+        p = dead ? d->peers : next;
+    }
+}
+
+/* ---- signals and figures ---------------------------------------------------------------------- */
 
 static void signal_ready(void *daemon, uint32_t events)
 {
@@ -117,7 +270,7 @@ static int housekeeping(struct daemon *d)
     bool more;
 
     put_out_spoilers(d, now);
-    more = door_look(d, now);
+    more = peers_look(d, now);
     limit_device_again(d, now);
     more |= d->waiting;
     if (d->idle_exit_s && !d->peers) {
@@ -148,7 +301,7 @@ int daemon_run(struct daemon *d)
     for (;;) {
         int n, wait_ms;
 
-        door_remove_dead(d);
+        remove_dead(d);
         wait_ms = housekeeping(d);
         if (d->stop)
             return 0;
@@ -193,7 +346,7 @@ struct daemon *daemon_new(int listener, uint32_t idle_exit_s, struct conf *conf,
     d->topology = topology_new();
     d->epoll = epoll_create1(EPOLL_CLOEXEC);
     d->signals = open_signals();
-    if (!d->topology || d->epoll < 0 || d->signals < 0 || door_open(d, listener) != 0 ||
+    if (!d->topology || d->epoll < 0 || d->signals < 0 || listen_on(d, listener) != 0 ||
         watch_begin(&d->signal_watch, d->epoll, d->signals, signal_ready, d) != 0) {
         daemon_free(d);
         return NULL;
@@ -205,7 +358,10 @@ void daemon_free(struct daemon *d)
 {
     if (d->metrics)
         metrics_close(d->metrics);
-    door_close(d);
+    while (d->peers)
+        remove_peer(d, d->peers);
+    if (d->spare >= 0)
+        close(d->spare);
     if (d->epoll >= 0)
         close(d->epoll);
     if (d->signals >= 0)

@@ -7,7 +7,7 @@
 #include <utlist.h>
 
 #include "common/clock.h"
-#include "scheduler/daemon/level.h"
+#include "scheduler/daemon/settings.h"
 #include "scheduler/daemon/state.h"
 #include "scheduler/peers/log.h"
 #include "scheduler/policy/permission.h"

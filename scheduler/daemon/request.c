@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "scheduler/daemon/level.h"
 #include "scheduler/daemon/limit.h"
 #include "scheduler/daemon/list.h"
 #include "scheduler/daemon/remote.h"

@@ -20,7 +20,7 @@ struct daemon {
     const char *conf_path; /* as on the command line; NULL: the default places */
     uint32_t idle_exit_s;  /* end after that long without a connection; 0 = never */
     int epoll, signals;
-    /* Whoever is connected: door.h. */
+    /* Whoever is connected. */
     struct watch listener_watch;
     int spare; /* a descriptor to give up when there are no more */
     struct peer *peers;

@@ -1,10 +1,16 @@
 /*
- * policy.c - the list of policies.
+ * policy.c - the list of policies, and the first: levels and nothing else, clients of one level
+ * compete as the GPU lets them.
  */
 #include "scheduler/policy/policy.h"
 
 #include <stddef.h>
 #include <string.h>
+
+const struct policy policy_fixed = {
+    .name = "fixed",
+    .help = "levels only",
+};
 
 static const struct policy *const policies[] = {&policy_fixed, &policy_fair, &policy_edf, NULL};
 
